@@ -1,0 +1,128 @@
+package parley
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// NetworkName names a chat network that channels can be on.
+type NetworkName string
+
+const (
+	Sandbox  NetworkName = "sandbox"  // built in, with simulated phones
+	WhatsApp NetworkName = "whatsapp" // the real one
+)
+
+// Channel is an account on a chat network.
+type Channel struct {
+	Code      ChannelCode
+	Name      string // shown to people
+	Network   NetworkName
+	Number    string // the account's own phone number in digits; empty before it is known
+	PhoneName string // what the account calls itself; empty before it is known
+	Enabled   bool   // wanted running; false after "stop"
+	Settings  ChannelSettings
+	CreatedAt time.Time
+
+	// What was last seen of it, kept by whoever runs it.
+	State ChannelState
+}
+
+// ChannelState is what is known of a channel's connection at one moment.
+type ChannelState struct {
+	Status    ChannelStatus
+	Reason    string    // why, in a sentence; empty while all is well
+	Since     time.Time // when Status last changed
+	WorkingAt time.Time // when it last became Working; zero: never
+}
+
+// ChannelStatus is where a channel stands.
+type ChannelStatus string
+
+const (
+	Stopped      ChannelStatus = "STOPPED"      // somebody stopped it
+	Starting     ChannelStatus = "STARTING"     // connecting for the first time since it was started
+	ScanQRCode   ChannelStatus = "SCAN_QR_CODE" // waits for a person to pair it
+	Working      ChannelStatus = "WORKING"      // connected, with recent evidence
+	Reconnecting ChannelStatus = "RECONNECTING" // was connected, is trying again by itself
+	LoggedOut    ChannelStatus = "LOGGED_OUT"   // the account removed this device; a person must pair it again
+	Failed       ChannelStatus = "FAILED"       // cannot work until somebody acts; the reason says on what
+)
+
+// ChannelStatuses lists every status.
+var ChannelStatuses = []ChannelStatus{Stopped, Starting, ScanQRCode, Working, Reconnecting, LoggedOut, Failed}
+
+// CanSend reports whether a channel in this status takes new messages: those that recover by
+// themselves do, and keep what they take until then.
+func (s ChannelStatus) CanSend() bool {
+	return s == Working || s == Starting || s == Reconnecting
+}
+
+// ChannelSettings are what an operator can set on a channel. Zero values are the defaults.
+type ChannelSettings struct {
+	// Pace is the least time between two sends; zero: none.
+	Pace Duration `json:"pace,omitempty"`
+	// TTL is how long a message may wait to be sent before it fails; zero: [DefaultTTL].
+	TTL Duration `json:"ttl,omitempty"`
+	// Retention is how long message text is kept; nil: for ever, zero: not at all.
+	Retention *Duration `json:"retention,omitempty"`
+	// AllowOnly lists the contacts that the channel may write to; empty: everybody.
+	AllowOnly []ContactID `json:"allow_only,omitempty"`
+	// ClockAhead is how far the clock of a sandbox channel was moved, to test expiry without waiting.
+	ClockAhead Duration `json:"clock_ahead,omitempty"`
+}
+
+// DefaultTTL is how long a message may wait to be sent.
+const DefaultTTL = 24 * time.Hour
+
+// MessageTTL returns how long a message of this channel may wait to be sent.
+func (s ChannelSettings) MessageTTL() time.Duration {
+	if s.TTL > 0 {
+		return time.Duration(s.TTL)
+	}
+	return DefaultTTL
+}
+
+// KeepsText reports whether the text of messages is kept once they are sent.
+func (s ChannelSettings) KeepsText() bool { return s.Retention == nil || *s.Retention > 0 }
+
+// Accepts says whether the channel takes a message to the contact now, and if not, what to do.
+func (c Channel) Accepts(to ContactID) error {
+	if err := c.Usable(); err != nil {
+		return err
+	}
+	if allow := c.Settings.AllowOnly; len(allow) > 0 && !slices.Contains(allow, to) {
+		return Errorf(Forbidden, "Channel %s may write only to numbers on its allow-list. Allow this one with: parley channel allow %s %s",
+			c.Code, c.Code, to.Number())
+	}
+	return nil
+}
+
+// Usable says whether the channel can be used now, and if not, what to do about it.
+func (c Channel) Usable() error {
+	if c.State.Status.CanSend() {
+		return nil
+	}
+	remedy := fmt.Sprintf("Start it with: parley channel start %s", c.Code)
+	switch c.State.Status {
+	case ScanQRCode, LoggedOut:
+		remedy = fmt.Sprintf("Pair it with: parley channel pair %s", c.Code)
+	case Failed:
+		remedy = fmt.Sprintf("See what is wrong with: parley channel show %s", c.Code)
+	}
+	return Errorf(BadRequest, "Channel %s is %s and cannot be used. %s", c.Code, c.State.Status, remedy)
+}
+
+// Duration is a time.Duration that is written as text ("30s", "24h") in JSON.
+type Duration time.Duration
+
+// MarshalText writes the duration as Go does.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (d *Duration) UnmarshalText(text []byte) error {
+	parsed, err := time.ParseDuration(string(text))
+	*d = Duration(parsed)
+	return err
+}

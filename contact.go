@@ -1,0 +1,56 @@
+package parley
+
+import "time"
+
+// Contact is somebody a channel knows.
+type Contact struct {
+	ID         ContactID
+	Name       string
+	IsBusiness bool
+	IsBlocked  bool
+	LastSeenAt time.Time // zero: not known
+
+	// The rest is known only when one contact is asked for.
+	About      string
+	PictureURL string // empty: no picture, or not shown to us
+	OnNetwork  bool
+}
+
+// GroupID names a group, as the network spells it ("…@g.us").
+type GroupID string
+
+// Group is a group that a channel is in. Groups can be read and made, not written to.
+type Group struct {
+	ID               GroupID
+	Name             string
+	CreatedAt        time.Time
+	Owner            ContactID
+	Restricted       bool // only admins may change its settings
+	IsCommunity      bool
+	IsOwner          bool // the channel owns it
+	JoinApproval     bool // an admin must let people in
+	CanAddMember     bool // the channel may add people
+	ParticipantCount int
+}
+
+// Participant is a member of a group.
+type Participant struct {
+	ID      ContactID
+	Name    string
+	IsAdmin bool
+	IsOwner bool
+}
+
+// Chat is one row of a channel's chat list.
+type Chat struct {
+	Contact  ContactID
+	Messages int64 // how many records it has; also the ordinal of the newest
+	LastAt   time.Time
+	Archived bool
+}
+
+// Page is a window on a list: Limit rows after skipping Offset.
+type Page struct {
+	Limit  int
+	Offset int64
+}

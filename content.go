@@ -1,0 +1,240 @@
+package parley
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// Kind says what a message is.
+type Kind string
+
+const (
+	KindText     Kind = "text"
+	KindImage    Kind = "image"
+	KindVideo    Kind = "video"
+	KindFile     Kind = "file"
+	KindVoice    Kind = "voice"
+	KindLocation Kind = "location"
+	KindPoll     Kind = "poll"
+
+	// Operations: no records of their own.
+	KindReaction Kind = "reaction"
+	KindSeen     Kind = "seen"
+	KindDelete   Kind = "delete"
+	KindStar     Kind = "star"
+	KindArchive  Kind = "archive"
+)
+
+// IsRecord reports whether messages of this kind are part of a chat's history.
+func (k Kind) IsRecord() bool {
+	switch k {
+	case KindText, KindImage, KindVideo, KindFile, KindVoice, KindLocation, KindPoll:
+		return true
+	}
+	return false
+}
+
+// IsMedia reports whether messages of this kind carry a file.
+func (k Kind) IsMedia() bool {
+	switch k {
+	case KindImage, KindVideo, KindFile, KindVoice:
+		return true
+	}
+	return false
+}
+
+// Content is what a message says. The implementations in this file are all there are.
+type Content interface {
+	Kind() Kind
+	// Text is what history shows of it: the text, caption or title, or "".
+	Text() string
+}
+
+// Text is a plain text message.
+type Text struct {
+	Body    string   `json:"-"`
+	Preview *Preview `json:"preview,omitempty"`
+}
+
+// Preview is what is shown of the first link in a text.
+type Preview struct {
+	URL         string `json:"url"`
+	Title       string `json:"title,omitempty"`
+	Description string `json:"description,omitempty"`
+	Thumbnail   []byte `json:"thumbnail,omitempty"` // JPEG; empty: none
+	Width       int    `json:"width,omitempty"`     // of the thumbnail
+	Height      int    `json:"height,omitempty"`
+}
+
+// Media is a file that a message carries. The bytes are kept beside the database before the message
+// is accepted.
+type Media struct {
+	Key       string `json:"key"`    // the name it is kept under
+	Source    string `json:"source"` // the address it was fetched from
+	MIME      string `json:"mime"`   // by content, not by what the server said
+	Filename  string `json:"filename,omitempty"`
+	Size      int64  `json:"size"`
+	SHA256    []byte `json:"sha256"`    // of the file as fetched
+	MediaKey  []byte `json:"media_key"` // 32 random bytes under which a network may encrypt it
+	Width     int    `json:"width,omitempty"`
+	Height    int    `json:"height,omitempty"`
+	Seconds   int    `json:"seconds,omitempty"`
+	Waveform  []byte `json:"waveform,omitempty"`  // 64 values, 0 to 100
+	Thumbnail []byte `json:"thumbnail,omitempty"` // JPEG
+}
+
+// Image is a picture.
+type Image struct {
+	Caption string `json:"-"`
+	Media   Media  `json:"media"`
+}
+
+// Video is a film.
+type Video struct {
+	Caption string `json:"-"`
+	Media   Media  `json:"media"`
+}
+
+// File is a document.
+type File struct {
+	Caption string `json:"-"`
+	Media   Media  `json:"media"`
+}
+
+// Voice is a voice note: ogg with opus.
+type Voice struct {
+	Media Media `json:"media"`
+}
+
+// Location is a place. Coordinates stay in the words of the caller.
+type Location struct {
+	Title     string `json:"-"`
+	Latitude  string `json:"latitude"`
+	Longitude string `json:"longitude"`
+}
+
+// Poll is a question with answers to choose from.
+type Poll struct {
+	Title    string   `json:"-"`
+	Options  []string `json:"options"`
+	Multiple bool     `json:"multiple,omitempty"`
+}
+
+// Reaction puts an emoji on a message; an empty one takes it back.
+type Reaction struct {
+	Emoji  string     `json:"-"`
+	Target MessageRef `json:"target"`
+}
+
+// Seen tells the sender of a message that it was seen.
+type Seen struct {
+	Target MessageRef `json:"target"`
+}
+
+// Delete takes an own message back for everyone.
+type Delete struct {
+	Target MessageRef `json:"target"`
+}
+
+// Star marks a message for oneself, or takes the mark back.
+type Star struct {
+	Target  MessageRef `json:"target"`
+	Starred bool       `json:"starred"`
+}
+
+// Archive puts a chat away, or brings it back.
+type Archive struct {
+	Archived bool `json:"archived"`
+}
+
+func (Text) Kind() Kind     { return KindText }
+func (Image) Kind() Kind    { return KindImage }
+func (Video) Kind() Kind    { return KindVideo }
+func (File) Kind() Kind     { return KindFile }
+func (Voice) Kind() Kind    { return KindVoice }
+func (Location) Kind() Kind { return KindLocation }
+func (Poll) Kind() Kind     { return KindPoll }
+func (Reaction) Kind() Kind { return KindReaction }
+func (Seen) Kind() Kind     { return KindSeen }
+func (Delete) Kind() Kind   { return KindDelete }
+func (Star) Kind() Kind     { return KindStar }
+func (Archive) Kind() Kind  { return KindArchive }
+
+func (c Text) Text() string     { return c.Body }
+func (c Image) Text() string    { return c.Caption }
+func (c Video) Text() string    { return c.Caption }
+func (c File) Text() string     { return c.Caption }
+func (Voice) Text() string      { return "" }
+func (c Location) Text() string { return c.Title }
+func (c Poll) Text() string     { return c.Title }
+func (c Reaction) Text() string { return c.Emoji }
+func (Seen) Text() string       { return "" }
+func (Delete) Text() string     { return "" }
+func (Star) Text() string       { return "" }
+func (Archive) Text() string    { return "" }
+
+// MediaOf returns the file that a content carries, or nil.
+func MediaOf(c Content) *Media {
+	switch c := c.(type) {
+	case Image:
+		return &c.Media
+	case Video:
+		return &c.Media
+	case File:
+		return &c.Media
+	case Voice:
+		return &c.Media
+	}
+	return nil
+}
+
+// EncodeContent returns what is kept of a content besides its kind and text: nil where that is all,
+// as with a plain text.
+func EncodeContent(c Content) ([]byte, error) {
+	if t, ok := c.(Text); ok && t.Preview == nil {
+		return nil, nil // the common case costs nothing
+	}
+	return json.Marshal(c)
+}
+
+// DecodeContent makes a content again of its kind, its text and what EncodeContent returned. Data
+// that retention emptied gives a content that is empty but for its kind.
+func DecodeContent(kind Kind, text string, data []byte) (Content, error) {
+	switch kind {
+	case KindText:
+		return decode(data, Text{Body: text})
+	case KindImage:
+		return decode(data, Image{Caption: text})
+	case KindVideo:
+		return decode(data, Video{Caption: text})
+	case KindFile:
+		return decode(data, File{Caption: text})
+	case KindVoice:
+		return decode(data, Voice{})
+	case KindLocation:
+		return decode(data, Location{Title: text})
+	case KindPoll:
+		return decode(data, Poll{Title: text})
+	case KindReaction:
+		return decode(data, Reaction{Emoji: text})
+	case KindSeen:
+		return decode(data, Seen{})
+	case KindDelete:
+		return decode(data, Delete{})
+	case KindStar:
+		return decode(data, Star{})
+	case KindArchive:
+		return decode(data, Archive{})
+	}
+	return nil, fmt.Errorf("unknown kind of message %q", kind)
+}
+
+func decode[C Content](data []byte, c C) (Content, error) {
+	if len(data) == 0 {
+		return c, nil
+	}
+	if err := json.Unmarshal(data, &c); err != nil {
+		return nil, fmt.Errorf("decode %s: %w", c.Kind(), err)
+	}
+	return c, nil
+}

@@ -1,0 +1,14 @@
+// Package parley is the vocabulary of a chat messaging gateway: channels, contacts, messages,
+// receipts, tokens, the rules that hold between them, and the one interface through which they
+// are remembered.
+//
+// It knows no transport, no database and no chat network, and imports only the standard library.
+// Rules are plain methods on values ([Status.CanFollow], [Channel.Accepts], [ParseContactID]), so
+// that they can be read and tested without starting anything. Packages under internal do the work:
+//
+//	api      the HTTP interface                 gateway  accepts, owns sessions, receives
+//	outbox   one channel's queue                network  the contract of a chat network
+//	store    SQLite and PostgreSQL              media    files that messages point at
+//
+// docs/architecture.md draws the picture.
+package parley

@@ -1,0 +1,90 @@
+package parley
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Code says what kind of failure an [Error] is, and so which answer a caller gets.
+type Code int
+
+const (
+	Internal        Code = iota // anything that is not the caller's doing; its text never leaves
+	BadRequest                  // the request cannot be understood or cannot be done now
+	Unauthenticated             // no acceptable credentials
+	Forbidden                   // good credentials that lack the permission
+	NotFound                    // no such thing
+	TooLarge                    // the body is over the limit
+	Invalid                     // one or more fields are wrong; see Error.Fields
+	TooMany                     // over a limit; try again after Error.RetryAfter
+	Unavailable                 // a part that is needed does not answer; try again
+)
+
+// Error is the only error whose text may reach a caller. Every other error is internal.
+type Error struct {
+	Code       Code
+	Message    string        // a sentence that says what to do instead
+	Fields     []FieldError  // what is wrong, field by field, in the order it was found (Invalid only)
+	RetryAfter time.Duration // zero: not said (TooMany and Unavailable only)
+	Cause      error         // for the log; never shown
+}
+
+// FieldError is one thing that is wrong with one field of a request.
+type FieldError struct {
+	Field    string // dotted path, for example "file.url" or "pools.0.data.message"
+	Sentence string
+}
+
+func (e *Error) Error() string {
+	if e.Cause != nil {
+		return e.Message + ": " + e.Cause.Error()
+	}
+	return e.Message
+}
+
+func (e *Error) Unwrap() error { return e.Cause }
+
+// Errorf makes an error with a code and a sentence for the caller.
+func Errorf(code Code, format string, args ...any) *Error {
+	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// InvalidField makes an error about a single field.
+func InvalidField(field, sentence string) *Error {
+	return InvalidFields([]FieldError{{field, sentence}})
+}
+
+// InvalidFields makes one error of everything that is wrong with a request. It returns nil for an
+// empty list.
+func InvalidFields(fields []FieldError) *Error {
+	if len(fields) == 0 {
+		return nil
+	}
+	message := fields[0].Sentence
+	switch more := len(fields) - 1; more {
+	case 0:
+	case 1:
+		message += " (and 1 more error)"
+	default:
+		message += fmt.Sprintf(" (and %d more errors)", more)
+	}
+	return &Error{Code: Invalid, Message: message, Fields: fields}
+}
+
+// ErrNotFound is what a [Store] answers when there is no such row.
+var ErrNotFound = errors.New("not found")
+
+// ErrAmbiguous is what a [Store] answers when a bare message id names several messages of a channel.
+var ErrAmbiguous = errors.New("ambiguous message id")
+
+// ErrExists is what a [Store] answers when a row that must be new is there already.
+var ErrExists = errors.New("exists already")
+
+// CodeOf returns the code of err: Internal unless an [Error] is in its chain.
+func CodeOf(err error) Code {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Code
+	}
+	return Internal
+}

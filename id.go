@@ -1,0 +1,156 @@
+package parley
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"regexp"
+	"strings"
+)
+
+// ChannelCode names a channel. It is chosen when the channel is made and never changes.
+type ChannelCode string
+
+var channelCode = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,31}$`)
+
+// ParseChannelCode checks a channel's code.
+func ParseChannelCode(s string) (ChannelCode, error) {
+	if !channelCode.MatchString(s) {
+		return "", errors.New("a channel's code is 1 to 32 lower-case letters, digits, - and _, beginning with a letter or digit")
+	}
+	return ChannelCode(s), nil
+}
+
+// ContactID names a person on a chat network, always in the spelling "digits@c.us".
+type ContactID string
+
+// The bounds of a contact id as a caller writes it.
+const (
+	MinContactID = 10
+	MaxContactID = 50
+)
+
+var (
+	// ErrGroupID is what [ParseContactID] answers for the id of a group.
+	ErrGroupID = errors.New("groups can be read, not written to")
+	// ErrContactID is what [ParseContactID] answers for anything else that is no contact id.
+	ErrContactID = errors.New("not a contact id")
+)
+
+// ParseContactID reads a contact id. "@c.us" and "@s.us" are two spellings of the same person; the
+// result has the first.
+func ParseContactID(s string) (ContactID, error) {
+	number, server, found := strings.Cut(s, "@")
+	if found && server == "g.us" {
+		return "", ErrGroupID
+	}
+	if !found || (server != "c.us" && server != "s.us") || len(s) < MinContactID || len(s) > MaxContactID || !isDigits(number) {
+		return "", ErrContactID
+	}
+	if server == "s.us" {
+		return ContactID(number + "@c.us"), nil
+	}
+	return ContactID(s), nil
+}
+
+// ContactOf returns the contact id of a phone number given in digits.
+func ContactOf(number string) ContactID { return ContactID(number + "@c.us") }
+
+// Number returns the digits of a contact id.
+func (c ContactID) Number() string {
+	number, _, _ := strings.Cut(string(c), "@")
+	return number
+}
+
+func isDigits(s string) bool {
+	if s == "" {
+		return false
+	}
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return true
+}
+
+// MessageID is the bare id of a message: the part that the network knows it by. It is unique in its
+// chat and direction; those that the gateway chooses are unique everywhere.
+type MessageID string
+
+// NewMessageID chooses an id for an outgoing message: the prefix that web clients of the real network
+// use, and 72 random bits.
+func NewMessageID() MessageID {
+	var b [22]byte
+	copy(b[:], "3EB0")
+	var random [9]byte
+	rand.Read(random[:]) // never fails
+	const hexits = "0123456789ABCDEF"
+	for i, c := range random {
+		b[4+2*i], b[5+2*i] = hexits[c>>4], hexits[c&15]
+	}
+	return MessageID(b[:])
+}
+
+// MessageRef is how a request names a message: by its full id "true_62811…@c.us_3EB0…" or by the
+// bare id alone, in which case Chat is empty and FromMe says nothing.
+type MessageRef struct {
+	FromMe bool
+	Chat   ContactID
+	ID     MessageID
+}
+
+var bareID = regexp.MustCompile(`^[A-Za-z0-9-]{1,100}$`)
+
+// ParseMessageRef reads a full or a bare message id.
+func ParseMessageRef(s string) (MessageRef, error) {
+	wrong := errors.New("not a message id")
+	flag, rest, full := strings.Cut(s, "_")
+	if !full {
+		if !bareID.MatchString(s) {
+			return MessageRef{}, wrong
+		}
+		return MessageRef{ID: MessageID(s)}, nil
+	}
+	chat, id, ok := strings.Cut(rest, "_")
+	if !ok || (flag != "true" && flag != "false") || !bareID.MatchString(id) {
+		return MessageRef{}, wrong
+	}
+	contact, err := ParseContactID(chat)
+	if err != nil {
+		return MessageRef{}, wrong
+	}
+	return MessageRef{FromMe: flag == "true", Chat: contact, ID: MessageID(id)}, nil
+}
+
+// IsBare reports whether the reference is a bare id, which may be ambiguous.
+func (r MessageRef) IsBare() bool { return r.Chat == "" }
+
+// String returns the full id, or the bare one where that is all there is.
+func (r MessageRef) String() string {
+	if r.IsBare() {
+		return string(r.ID)
+	}
+	if r.FromMe {
+		return "true_" + string(r.Chat) + "_" + string(r.ID)
+	}
+	return "false_" + string(r.Chat) + "_" + string(r.ID)
+}
+
+// TokenID is the jti of a token: what it is listed and revoked by.
+type TokenID string
+
+// NewTokenID chooses a token's id: 128 random bits.
+func NewTokenID() TokenID { return TokenID("tok_" + randomHex(16)) }
+
+// PoolID groups the messages that one request sends in order.
+type PoolID string
+
+// NewPoolID chooses a pool's id.
+func NewPoolID() PoolID { return PoolID("pool_" + randomHex(10)) }
+
+func randomHex(bytes int) string {
+	b := make([]byte, bytes)
+	rand.Read(b) // never fails
+	return hex.EncodeToString(b)
+}

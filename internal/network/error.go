@@ -1,0 +1,73 @@
+package network
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"parley"
+)
+
+// Class says what may be done after a send failed. Temporary is the default: an error is permanent
+// only where the network said so.
+type Class int
+
+const (
+	// Temporary: not sent, and worth trying again later.
+	Temporary Class = iota
+	// Permanent: not sent, and trying again would give the same answer.
+	Permanent
+	// Disconnected: not sent, because there is no connection; try again once there is one. It does
+	// not count as an attempt.
+	Disconnected
+	// Unknown: the network may have it. A receipt settles it; else it is sent again with the same id.
+	Unknown
+)
+
+// Error is an error of a session with what follows from it.
+type Error struct {
+	Class   Class
+	Failure parley.Failure // what a message that fails with it carries (Permanent only)
+	Cause   error
+}
+
+func (e *Error) Error() string {
+	switch {
+	case e.Class == Permanent:
+		return fmt.Sprintf("%s: %s", e.Failure.Code, e.Failure.Message)
+	case e.Cause != nil:
+		return e.Cause.Error()
+	case e.Class == Disconnected:
+		return "not connected"
+	}
+	return "no answer from the network"
+}
+
+func (e *Error) Unwrap() error { return e.Cause }
+
+// Refuse makes a permanent error.
+func Refuse(code parley.FailureCode, sentence string) *Error {
+	return &Error{Class: Permanent, Failure: parley.Failure{Code: code, Message: sentence}}
+}
+
+// RefuseUntil makes a permanent error whose reason holds until a time.
+func RefuseUntil(code parley.FailureCode, sentence string, until time.Time) *Error {
+	return &Error{Class: Permanent, Failure: parley.Failure{Code: code, Message: sentence, Until: until}}
+}
+
+// NotConnected makes a Disconnected error.
+func NotConnected(cause error) *Error { return &Error{Class: Disconnected, Cause: cause} }
+
+// OutcomeUnknown makes an Unknown error.
+func OutcomeUnknown(cause error) *Error { return &Error{Class: Unknown, Cause: cause} }
+
+// ErrUnsupported is the answer of a session whose network has no such thing.
+var ErrUnsupported = Refuse(parley.Unsupported, "This network cannot do that.")
+
+// ClassOf returns the class of an error that a session answered.
+func ClassOf(err error) Class {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Class
+	}
+	return Temporary
+}

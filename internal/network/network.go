@@ -1,0 +1,122 @@
+package network
+
+import (
+	"context"
+	"time"
+
+	"parley"
+)
+
+// Driver opens sessions on one chat network. Its methods may be called from several goroutines.
+type Driver interface {
+	// Open starts a channel's session and returns without waiting for the network; how it goes is
+	// told to the sink as [State]. The session lives until it is closed, not until ctx ends.
+	Open(ctx context.Context, channel parley.Channel, sink Sink) (Session, error)
+
+	// Forget removes everything that the driver keeps of a channel whose session is closed.
+	Forget(ctx context.Context, code parley.ChannelCode) error
+}
+
+// Session is a channel's live connection. Its methods may be called from several goroutines and
+// answer errors made by this package's constructors, or plain ones, which count as temporary.
+type Session interface {
+	// Send gives a message or an operation to the network and returns when the network confirmed it.
+	// The network knows the message by its ID: given the same ID again, the recipient sees it once.
+	Send(ctx context.Context, m parley.Message) error
+	// Parallel is how many calls of Send, to different chats, are useful at once: at least 1.
+	Parallel() int
+
+	// Typing shows or hides "typing…" to a contact.
+	Typing(ctx context.Context, to parley.ContactID, on bool) error
+
+	// Contacts lists those the account knows, by name, then number, and how many there are.
+	Contacts(ctx context.Context, page parley.Page) ([]parley.Contact, int64, error)
+	// Contact tells all that is known of one contact, whether or not it is in the list.
+	Contact(ctx context.Context, id parley.ContactID) (parley.Contact, error)
+	// CheckNumber asks whether a phone number is on the network, and under which contact id.
+	CheckNumber(ctx context.Context, number string) (id parley.ContactID, exists bool, err error)
+
+	// Groups lists the groups that the account is in, by name, and how many there are.
+	Groups(ctx context.Context, page parley.Page) ([]parley.Group, int64, error)
+	CreateGroup(ctx context.Context, name string, participants []parley.ContactID) (parley.Group, error)
+	// Participants lists a group's members; an unknown group is parley.ErrNotFound.
+	Participants(ctx context.Context, id parley.GroupID) ([]parley.Participant, error)
+
+	// Pair begins to pair the account anew; how it goes is told to the sink.
+	Pair(ctx context.Context) error
+	// Logout ends the account's pairing.
+	Logout(ctx context.Context) error
+	// Close ends the session, waiting for calls of the sink under way. It may be called twice.
+	Close() error
+}
+
+// Sink takes what arrives on a session. Events of one chat are given in order, the next one only
+// after the sink returned.
+type Sink func(ctx context.Context, e Event) error
+
+// Event is something that arrives from a network. The types below are all there are.
+type Event interface{ event() }
+
+// State tells how a session's connection stands now. It is given at every change.
+type State struct {
+	Status parley.ChannelStatus
+	Reason string // a sentence; empty while all is well
+	Phone  Phone  // zero where not known yet
+}
+
+// Phone is the account behind a channel.
+type Phone struct {
+	Name   string
+	Number string // digits
+}
+
+// Message is a message that somebody sent to the channel. The same one may be given again: the sink
+// keeps it once.
+type Message struct {
+	From    parley.ContactID
+	ID      parley.MessageID
+	Content parley.Content
+	ReplyTo parley.MessageID
+	At      time.Time
+	// Media holds the bytes of the file that Content carries; nil where it carries none.
+	Media []byte
+}
+
+// Receipt tells that messages which the channel sent were delivered, read or played. A sink that
+// does not know one of the ids (the receipt overtook the send) refuses it, to get it again.
+type Receipt struct {
+	From   parley.ContactID
+	IDs    []parley.MessageID
+	Status parley.Status
+	At     time.Time
+}
+
+// Reaction tells that a contact reacted to a message of the chat; an empty emoji takes it back.
+type Reaction struct {
+	From   parley.ContactID
+	Target parley.MessageRef
+	Emoji  string
+	At     time.Time
+}
+
+// Deletion tells that a contact took back a message that it had sent.
+type Deletion struct {
+	From   parley.ContactID
+	Target parley.MessageID
+	At     time.Time
+}
+
+// Vote tells what a contact now chooses in a poll that the channel sent.
+type Vote struct {
+	From    parley.ContactID
+	Poll    parley.MessageID
+	Options []string
+	At      time.Time
+}
+
+func (State) event()    {}
+func (Message) event()  {}
+func (Receipt) event()  {}
+func (Reaction) event() {}
+func (Deletion) event() {}
+func (Vote) event()     {}

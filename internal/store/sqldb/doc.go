@@ -1,0 +1,14 @@
+// Package sqldb is one SQL database as this program uses them: opened with the right settings,
+// migrated, read through a pool and written by a single goroutine that commits many callers'
+// changes together. It knows nothing of what the tables mean.
+//
+// # Group commit
+//
+// A commit costs an fsync, and while one is under way more callers arrive. So [DB.Write] hands its
+// function to the writer, which runs all those that wait inside one BEGIN … COMMIT. If one of them
+// fails, the transaction is rolled back and run again with a savepoint around each, so that a bad
+// write costs only itself. That is why such a function may run twice.
+//
+// Statements are prepared once and kept. The text of a statement is the same for every database:
+// placeholders are $1, $2 …; what differs is in dialect.go.
+package sqldb

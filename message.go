@@ -1,0 +1,69 @@
+package parley
+
+import "time"
+
+// Message is one thing that was said in a chat, or one operation on the chat that the network must be
+// told of. Both wait in the same queue, so that a deletion never overtakes what it deletes; only
+// records (see [Kind.IsRecord]) are part of the chat's history.
+type Message struct {
+	Seq     int64 // the order in which the gateway took messages, over all channels
+	Channel ChannelCode
+	Chat    ContactID
+	Ordinal int64 // its place in the chat's history, from 1; 0 for operations
+	ID      MessageID
+	FromMe  bool
+	Content Content
+	ReplyTo MessageID // empty: no reply
+
+	Status  Status
+	Failure *Failure // why, when Status is FailedForGood
+
+	Urgent      bool      // goes ahead of everything else in the channel's queue
+	Pool        PoolID    // after one of a pool fails, the later ones are not sent
+	Attempts    int       // how often sending was tried and failed
+	NextAttempt time.Time // not to be tried before; zero: at once
+	ExpiresAt   time.Time // not to be sent after
+
+	CreatedAt time.Time
+	UpdatedAt time.Time // when Status last changed
+
+	Starred   bool
+	Reactions []string // the emojis now standing; filled where history is read
+}
+
+// Ref returns the reference by which callers know the message.
+func (m *Message) Ref() MessageRef {
+	return MessageRef{FromMe: m.FromMe, Chat: m.Chat, ID: m.ID}
+}
+
+// Failure says why a message was not sent.
+type Failure struct {
+	Code    FailureCode
+	Message string    // a sentence
+	Until   time.Time // until when the reason holds; zero: not known
+}
+
+// FailureCode is the machine-readable reason of a [Failure].
+type FailureCode string
+
+const (
+	NotOnNetwork  FailureCode = "not_on_network" // the number has no account
+	Blocked       FailureCode = "blocked"        // the recipient blocks us
+	Restricted    FailureCode = "restricted"     // the network does not let this account write to new contacts now
+	Refused       FailureCode = "refused"        // the network refused, for a reason in the message
+	Expired       FailureCode = "expired"        // it waited longer than the channel allows
+	NotSent       FailureCode = "not_sent"       // an earlier message of its pool failed
+	GaveUp        FailureCode = "gave_up"        // too many attempts failed
+	ChannelGone   FailureCode = "channel_gone"   // the channel was deleted
+	MediaRejected FailureCode = "media_rejected" // the network does not take the file
+	Unsupported   FailureCode = "unsupported"    // the network has no such thing
+)
+
+// Receipt is the network's word on messages that were sent: they were delivered, read or played.
+type Receipt struct {
+	Channel ChannelCode
+	Chat    ContactID
+	IDs     []MessageID
+	Status  Status
+	At      time.Time
+}

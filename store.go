@@ -1,0 +1,125 @@
+package parley
+
+import (
+	"context"
+	"time"
+)
+
+// Store remembers everything. Reading is open to all; writing happens inside [Store.Tx] only.
+type Store interface {
+	Reader
+
+	// Tx runs do in a transaction and returns once it is durable on disk. Many callers' transactions
+	// may be committed together, so do may run more than once: its only effects outside the
+	// transaction must be results that it sets anew at each run. Inside, only tx may be used.
+	// If do fails, nothing of it is kept and Tx returns its error.
+	Tx(ctx context.Context, do func(tx Tx) error) error
+
+	Close() error
+}
+
+// Reader is what can be asked of a store. A row that is not there is [ErrNotFound].
+type Reader interface {
+	// Channels lists all channels by code.
+	Channels(ctx context.Context) ([]Channel, error)
+	Channel(ctx context.Context, code ChannelCode) (Channel, error)
+
+	// Tokens lists all tokens, revoked and expired ones too, oldest first.
+	Tokens(ctx context.Context) ([]Token, error)
+	Token(ctx context.Context, id TokenID) (Token, error)
+	// SigningKeys lists all signing keys, newest first.
+	SigningKeys(ctx context.Context) ([]SigningKey, error)
+
+	// Message finds a message of a channel. A bare reference that fits several is [ErrAmbiguous].
+	Message(ctx context.Context, channel ChannelCode, ref MessageRef) (Message, error)
+	// Pending lists what a channel still has to send, in order.
+	Pending(ctx context.Context, channel ChannelCode) ([]Message, error)
+	// History reads a chat's records, newest first, with their reactions, and how many there are.
+	History(ctx context.Context, channel ChannelCode, chat ContactID, page Page) ([]Message, int64, error)
+	// Chats lists a channel's chats, newest first, and how many there are.
+	Chats(ctx context.Context, channel ChannelCode, page Page) ([]Chat, int64, error)
+	Chat(ctx context.Context, channel ChannelCode, chat ContactID) (Chat, error)
+	// LastChannelWith returns the channel among those given that last exchanged a message with the
+	// contact.
+	LastChannelWith(ctx context.Context, contact ContactID, among []ChannelCode) (ChannelCode, error)
+
+	// Answer finds what was answered to a request with an idempotency key.
+	Answer(ctx context.Context, scope, key string) (Answer, error)
+
+	// Revision counts the changes to channels and tokens, by whatever process, so that another one
+	// that remembers some can tell when to read them again.
+	Revision(ctx context.Context) (int64, error)
+}
+
+// Tx is a transaction: it reads and writes.
+type Tx interface {
+	Reader
+
+	// OnCommit has f called after the commit, before the next transaction begins and in the order of
+	// the transactions. It must not block and must not use the store.
+	OnCommit(f func())
+
+	// AddChannel stores a new channel; one with this code makes it [ErrExists].
+	AddChannel(ctx context.Context, c Channel) error
+	// UpdateChannel stores name, network, enabled and settings of a channel that is there.
+	UpdateChannel(ctx context.Context, c Channel) error
+	// SetChannelState stores what was seen of a channel's connection and account. It does not count
+	// as a revision.
+	SetChannelState(ctx context.Context, c Channel) error
+	// DeleteChannel removes a channel with its messages, its tokens and all else that is its own.
+	DeleteChannel(ctx context.Context, code ChannelCode) error
+
+	AddToken(ctx context.Context, t Token) error
+	// RevokeToken marks a token as revoked; revoking twice keeps the first time.
+	RevokeToken(ctx context.Context, id TokenID, at time.Time) error
+	// TouchToken stores when a token was last used. It does not count as a revision.
+	TouchToken(ctx context.Context, id TokenID, at time.Time) error
+	AddSigningKey(ctx context.Context, k SigningKey) error
+
+	// AddMessage stores a new message and sets its Seq and, for a record, its Ordinal. One with the
+	// same channel, chat, direction and id makes it [ErrExists].
+	AddMessage(ctx context.Context, m *Message) error
+	// AdvanceMessage moves a message on to a status, if that can follow the one it has, and reports
+	// whether it moved. A message that is not there is [ErrNotFound].
+	AdvanceMessage(ctx context.Context, channel ChannelCode, ref MessageRef, to Status, why *Failure, at time.Time) (bool, error)
+	// DelayMessage stores that sending failed for now and when to try again.
+	DelayMessage(ctx context.Context, channel ChannelCode, ref MessageRef, attempts int, next time.Time) error
+	// FailPool fails what is still pending of a pool and returns the messages' references.
+	FailPool(ctx context.Context, channel ChannelCode, pool PoolID, why Failure, at time.Time) ([]MessageRef, error)
+	// EraseMessage empties a message's text and data, keeping the record.
+	EraseMessage(ctx context.Context, channel ChannelCode, ref MessageRef) error
+	// EraseOlder erases up to limit settled messages of a channel that are older than before and
+	// returns how many those were.
+	EraseOlder(ctx context.Context, channel ChannelCode, before time.Time, limit int) (int, error)
+	// SetReaction stores who reacted to a message with what; an empty emoji takes it back. The
+	// channel itself is the empty contact.
+	SetReaction(ctx context.Context, channel ChannelCode, target MessageRef, by ContactID, emoji string) error
+	SetStarred(ctx context.Context, channel ChannelCode, target MessageRef, starred bool) error
+	SetArchived(ctx context.Context, channel ChannelCode, chat ContactID, archived bool) error
+
+	// AddAnswer stores that a request with an idempotency key was taken; the same scope and key make
+	// it [ErrExists].
+	AddAnswer(ctx context.Context, a Answer) error
+	// SetAnswer stores what the request was answered.
+	SetAnswer(ctx context.Context, a Answer) error
+	// ForgetAnswers removes up to limit answers from before the given time and returns how many.
+	ForgetAnswers(ctx context.Context, before time.Time, limit int) (int, error)
+}
+
+// Answer is what is kept of a request that carried an idempotency key.
+type Answer struct {
+	Scope       string // the channel's code, or the kind of the token where no channel is meant
+	Key         string
+	Fingerprint []byte // of method, path, query and body
+	Channel     ChannelCode
+	Messages    []MessageRef // what the request made, in order
+	CreatedAt   time.Time
+
+	// What was answered; zero and nil while the answer is not stored.
+	StatusCode  int
+	ContentType string
+	Body        []byte
+}
+
+// IsComplete reports whether the answer itself is stored, not only that the request was taken.
+func (a Answer) IsComplete() bool { return a.StatusCode != 0 }

@@ -1,0 +1,54 @@
+package parley
+
+import "time"
+
+// TokenKind says what a token is for.
+type TokenKind string
+
+const (
+	ChannelToken TokenKind = "channel" // every endpoint of one channel but the Global ones
+	GlobalToken  TokenKind = "global"  // the Global endpoints, and every channel by X-Channel
+	AdminToken   TokenKind = "admin"   // the management API only; it sends nothing
+)
+
+// ParseTokenKind checks a kind.
+func ParseTokenKind(s string) (TokenKind, error) {
+	switch k := TokenKind(s); k {
+	case ChannelToken, GlobalToken, AdminToken:
+		return k, nil
+	}
+	return "", Errorf(BadRequest, "A token's kind is channel, global or admin.")
+}
+
+// Token is what is kept of a token: never the token itself.
+type Token struct {
+	ID         TokenID
+	Name       string
+	Kind       TokenKind
+	Channel    ChannelCode // channel tokens only
+	CreatedAt  time.Time
+	ExpiresAt  time.Time // zero: never
+	LastUsedAt time.Time // zero: never; kept to the minute
+	RevokedAt  time.Time // zero: not revoked
+}
+
+// Active reports whether the token is good at the given time.
+func (t Token) Active(now time.Time) bool {
+	return t.RevokedAt.IsZero() && (t.ExpiresAt.IsZero() || now.Before(t.ExpiresAt))
+}
+
+// Subject is the token's "sub" claim.
+func (t Token) Subject() string {
+	if t.Kind == ChannelToken {
+		return string(t.Channel)
+	}
+	return string(t.Kind)
+}
+
+// SigningKey is a key that signs tokens. The newest signs; the others still verify.
+type SigningKey struct {
+	ID        string // the "kid" of the tokens that it signed
+	Public    []byte // Ed25519
+	Sealed    []byte // the private seed, encrypted
+	CreatedAt time.Time
+}
