@@ -62,11 +62,7 @@ func InvalidFields(fields []FieldError) *Error {
 		return nil
 	}
 	message := fields[0].Sentence
-	switch more := len(fields) - 1; more {
-	case 0:
-	case 1:
-		message += " (and 1 more error)"
-	default:
+	if more := len(fields) - 1; more > 0 {
 		message += fmt.Sprintf(" (and %d more errors)", more)
 	}
 	return &Error{Code: Invalid, Message: message, Fields: fields}

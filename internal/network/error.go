@@ -64,6 +64,10 @@ func OutcomeUnknown(cause error) *Error { return &Error{Class: Unknown, Cause: c
 // ErrUnsupported is the answer of a session whose network has no such thing.
 var ErrUnsupported = Refuse(parley.Unsupported, "This network cannot do that.")
 
+// ErrHeldBack is the answer for a message that was not sent because an earlier one of its chat, in
+// the same call, was not.
+var ErrHeldBack = &Error{Class: Disconnected, Cause: errors.New("held back behind an earlier message")}
+
 // ClassOf returns the class of an error that a session answered.
 func ClassOf(err error) Class {
 	if e, ok := errors.AsType[*Error](err); ok {

@@ -20,11 +20,14 @@ type Driver interface {
 // Session is a channel's live connection. Its methods may be called from several goroutines and
 // answer errors made by this package's constructors, or plain ones, which count as temporary.
 type Session interface {
-	// Send gives a message or an operation to the network and returns when the network confirmed it.
-	// The network knows the message by its ID: given the same ID again, the recipient sees it once.
-	Send(ctx context.Context, m parley.Message) error
-	// Parallel is how many calls of Send, to different chats, are useful at once: at least 1.
-	Parallel() int
+	// Send gives messages and operations to the network, in order, and answers for each one: nil when
+	// the network confirmed it. After one fails, the later ones of the same chat are not sent and
+	// answer [ErrHeldBack], so that order holds. The network knows a message by its ID: given the
+	// same ID again, the recipient sees it once. Calls at the same time never share a chat.
+	Send(ctx context.Context, ms []*parley.Message) []error
+	// Limits are how many messages one call of Send should carry at most, and how many calls are
+	// useful at once. Both are at least 1.
+	Limits() (burst, calls int)
 
 	// Typing shows or hides "typing…" to a contact.
 	Typing(ctx context.Context, to parley.ContactID, on bool) error

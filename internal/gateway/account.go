@@ -1,0 +1,194 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"parley"
+	"parley/internal/network"
+	"parley/internal/outbox"
+)
+
+// account is one channel as this process runs it: what is known of it, its session while it has one,
+// and its outbox worker, which runs as long as the channel exists, so that what waits can expire.
+type account struct {
+	g      *Gateway
+	worker *outbox.Worker
+	stop   context.CancelFunc
+	done   chan struct{} // closed when the worker ended
+
+	mu         sync.RWMutex
+	channel    parley.Channel
+	session    network.Session
+	restricted time.Time
+}
+
+// newAccount starts the worker of a channel. Its session is opened separately.
+func newAccount(g *Gateway, c parley.Channel) *account {
+	if c.Enabled { // what was last seen of it is of an earlier run
+		c.State = parley.ChannelState{Status: parley.Starting, Since: time.Now(), WorkingAt: c.State.WorkingAt}
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	a := &account{g: g, stop: stop, done: make(chan struct{}), channel: c}
+	a.worker = outbox.New(outbox.Config{
+		Channel:  c.Code,
+		Store:    g.Store,
+		Now:      a.now,
+		Settings: func() parley.ChannelSettings { return a.snapshot().Settings },
+		Settled:  a.settled,
+		Removed:  g.removeMedia,
+		Log:      g.Log,
+	})
+	go func() {
+		defer close(a.done)
+		a.worker.Run(ctx)
+	}()
+	return a
+}
+
+// adjust takes over what was stored of the channel, but not its state, and returns what it was.
+func (a *account) adjust(c parley.Channel) (was parley.Channel) {
+	a.mu.Lock()
+	was = a.channel
+	a.channel.Name, a.channel.Network, a.channel.Enabled = c.Name, c.Network, c.Enabled
+	changed := !sameSettings(was.Settings, c.Settings)
+	a.channel.Settings = c.Settings
+	a.mu.Unlock()
+	if changed {
+		a.worker.Wake()
+	}
+	return was
+}
+
+// open starts the channel's session. Its states come through the sink.
+func (a *account) open(ctx context.Context) error {
+	c := a.snapshot()
+	driver, ok := a.g.Drivers[c.Network]
+	if !ok {
+		a.setState(ctx, network.State{Status: parley.Failed, Reason: fmt.Sprintf("This program has no network %q.", c.Network)})
+		return nil
+	}
+	a.setState(ctx, network.State{Status: parley.Starting})
+	session, err := driver.Open(ctx, c, a.sink)
+	if err != nil {
+		a.g.Log.Error("open session", "channel", c.Code, "err", err)
+		a.setState(ctx, network.State{Status: parley.Failed, Reason: "Its session could not be opened; the log says why."})
+		return nil // one channel's trouble is no other's
+	}
+	a.mu.Lock()
+	a.session = session
+	a.mu.Unlock()
+	a.connect()
+	return nil
+}
+
+// connect gives the worker the session while it works, and takes it away while it does not.
+func (a *account) connect() {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	if a.session != nil && a.channel.State.Status == parley.Working {
+		a.worker.Use(a.session)
+	} else {
+		a.worker.Use(nil)
+	}
+}
+
+func (a *account) closeSession() {
+	a.mu.Lock()
+	session := a.session
+	a.session = nil
+	a.mu.Unlock()
+	a.connect()
+	if session != nil {
+		session.Close()
+	}
+}
+
+// close ends the worker first, so that what is under way still finds its session.
+func (a *account) close() {
+	a.stop()
+	<-a.done
+	a.closeSession()
+}
+
+// setState notes how the connection stands. Memory has it at once; the store is told so that other
+// processes can see it, and a failure there changes nothing here.
+func (a *account) setState(ctx context.Context, s network.State) {
+	a.mu.Lock()
+	was := a.channel
+	now := time.Now()
+	st := &a.channel.State
+	st.Reason = s.Reason
+	if st.Status != s.Status {
+		st.Status, st.Since = s.Status, now
+		if s.Status == parley.Working {
+			st.WorkingAt = now
+		}
+	}
+	if s.Phone.Number != "" {
+		a.channel.Number, a.channel.PhoneName = s.Phone.Number, s.Phone.Name
+	}
+	c := a.channel
+	a.mu.Unlock()
+	a.connect()
+	if c.State == was.State && c.Number == was.Number && c.PhoneName == was.PhoneName {
+		return
+	}
+	if c.State.Status != was.State.Status {
+		a.g.Log.Info("channel", "channel", c.Code, "status", c.State.Status, "reason", c.State.Reason)
+		a.g.activity.Publish(Activity{At: now, Channel: c.Code, State: c.State.Status, Reason: c.State.Reason})
+	}
+	err := a.g.Store.Tx(ctx, func(tx parley.Tx) error { return gone(tx.SetChannelState(ctx, c)) })
+	if err != nil {
+		a.g.Log.Error("store a channel's state", "channel", c.Code, "err", err)
+	}
+}
+
+func (a *account) snapshot() parley.Channel {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	return a.channel
+}
+
+// live returns the session while it is connected, else nil.
+func (a *account) live() network.Session {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	if a.channel.State.Status != parley.Working {
+		return nil
+	}
+	return a.session
+}
+
+func (a *account) isOpen() bool {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	return a.session != nil
+}
+
+func (a *account) now() time.Time {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	return time.Now().Add(time.Duration(a.channel.Settings.ClockAhead))
+}
+
+func (a *account) restrictedUntil() time.Time {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	if a.restricted.After(time.Now()) {
+		return a.restricted
+	}
+	return time.Time{}
+}
+
+// settled is told by the worker of each message that it is done with.
+func (a *account) settled(m *parley.Message) {
+	if f := m.Failure; f != nil && f.Code == parley.Restricted && !f.Until.IsZero() {
+		a.mu.Lock()
+		a.restricted = f.Until
+		a.mu.Unlock()
+	}
+	a.g.settled(m)
+}

@@ -1,0 +1,147 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"parley"
+	"parley/internal/network"
+)
+
+// CreateChannel stores a new channel and starts it.
+func (g *Gateway) CreateChannel(ctx context.Context, c parley.Channel) (parley.Channel, error) {
+	if _, ok := g.Drivers[c.Network]; !ok {
+		return parley.Channel{}, parley.InvalidField("network", "network must be the name of a network that this server has.")
+	}
+	c.Enabled = true
+	c.CreatedAt = time.Now()
+	c.State = parley.ChannelState{Status: parley.Starting, Since: c.CreatedAt}
+	if c.Name == "" {
+		c.Name = string(c.Code)
+	}
+	err := g.Store.Tx(ctx, func(tx parley.Tx) error { return tx.AddChannel(ctx, c) })
+	if errors.Is(err, parley.ErrExists) {
+		return parley.Channel{}, parley.InvalidField("code", "code is taken: there is a channel with it already.")
+	}
+	if err != nil {
+		return parley.Channel{}, err
+	}
+	return g.refreshed(ctx, c.Code)
+}
+
+// UpdateChannel changes what is stored of a channel: its name, network, settings, or whether it runs.
+func (g *Gateway) UpdateChannel(ctx context.Context, code parley.ChannelCode, change func(*parley.Channel)) (parley.Channel, error) {
+	err := g.Store.Tx(ctx, func(tx parley.Tx) error {
+		c, err := tx.Channel(ctx, code)
+		if err != nil {
+			return err
+		}
+		change(&c)
+		return tx.UpdateChannel(ctx, c)
+	})
+	if errors.Is(err, parley.ErrNotFound) {
+		return parley.Channel{}, parley.Errorf(parley.NotFound, "There is no channel %s.", code)
+	}
+	if err != nil {
+		return parley.Channel{}, err
+	}
+	return g.refreshed(ctx, code)
+}
+
+// StartChannel makes a stopped channel run, or opens the session of one whose session failed anew.
+func (g *Gateway) StartChannel(ctx context.Context, code parley.ChannelCode) (parley.Channel, error) {
+	if a, err := g.account(code); err == nil && a.snapshot().State.Status == parley.Failed {
+		a.closeSession()
+	}
+	return g.UpdateChannel(ctx, code, func(c *parley.Channel) { c.Enabled = true })
+}
+
+// StopChannel closes a channel's session. What waits to be sent waits on.
+func (g *Gateway) StopChannel(ctx context.Context, code parley.ChannelCode) (parley.Channel, error) {
+	return g.UpdateChannel(ctx, code, func(c *parley.Channel) { c.Enabled = false })
+}
+
+// PairChannel begins to pair a channel's account anew.
+func (g *Gateway) PairChannel(ctx context.Context, code parley.ChannelCode) (parley.Channel, error) {
+	return g.onSession(ctx, code, network.Session.Pair)
+}
+
+// LogoutChannel ends the pairing of a channel's account.
+func (g *Gateway) LogoutChannel(ctx context.Context, code parley.ChannelCode) (parley.Channel, error) {
+	return g.onSession(ctx, code, network.Session.Logout)
+}
+
+// onSession does something with a channel's session, connected or not.
+func (g *Gateway) onSession(ctx context.Context, code parley.ChannelCode, do func(network.Session, context.Context) error) (parley.Channel, error) {
+	a, err := g.account(code)
+	if err != nil {
+		return parley.Channel{}, err
+	}
+	a.mu.RLock()
+	session := a.session
+	a.mu.RUnlock()
+	if session == nil {
+		return parley.Channel{}, parley.Errorf(parley.BadRequest, "Channel %s is %s. Start it with: parley channel start %s",
+			code, a.snapshot().State.Status, code)
+	}
+	if err := do(session, ctx); err != nil {
+		return parley.Channel{}, err
+	}
+	return a.snapshot(), nil
+}
+
+// DeleteChannel removes a channel and everything that is its own.
+func (g *Gateway) DeleteChannel(ctx context.Context, code parley.ChannelCode) error {
+	err := g.Store.Tx(ctx, func(tx parley.Tx) error { return tx.DeleteChannel(ctx, code) })
+	if errors.Is(err, parley.ErrNotFound) {
+		return parley.Errorf(parley.NotFound, "There is no channel %s.", code)
+	}
+	if err != nil {
+		return err
+	}
+	return g.Refresh(context.WithoutCancel(ctx))
+}
+
+// AdvanceClock moves the clock of a sandbox channel ahead, so that expiry can be tested without
+// waiting for it.
+func (g *Gateway) AdvanceClock(ctx context.Context, code parley.ChannelCode, d time.Duration) error {
+	c, ok := g.Channel(code)
+	if !ok || c.Network != parley.Sandbox {
+		return parley.Errorf(parley.BadRequest, "Only the clock of a sandbox channel can be moved.")
+	}
+	_, err := g.UpdateChannel(ctx, code, func(c *parley.Channel) { c.Settings.ClockAhead += parley.Duration(d) })
+	return err
+}
+
+// PickForPool chooses the channel for messages to a contact where the caller named none: the working
+// one that last exchanged a message with it, else any working one. None is [parley.ErrNotFound].
+func (g *Gateway) PickForPool(ctx context.Context, to parley.ContactID) (parley.ChannelCode, error) {
+	var working []parley.ChannelCode
+	for _, c := range g.Channels() {
+		if c.State.Status == parley.Working && c.Accepts(to) == nil {
+			working = append(working, c.Code)
+		}
+	}
+	if len(working) == 0 {
+		return "", parley.ErrNotFound
+	}
+	last, err := g.Store.LastChannelWith(ctx, to, working)
+	if errors.Is(err, parley.ErrNotFound) {
+		return working[rand.IntN(len(working))], nil
+	}
+	return last, err
+}
+
+// refreshed brings what runs up to date and returns the channel as it is then.
+func (g *Gateway) refreshed(ctx context.Context, code parley.ChannelCode) (parley.Channel, error) {
+	if err := g.Refresh(context.WithoutCancel(ctx)); err != nil {
+		return parley.Channel{}, err
+	}
+	c, ok := g.Channel(code)
+	if !ok {
+		return parley.Channel{}, parley.Errorf(parley.NotFound, "There is no channel %s.", code)
+	}
+	return c, nil
+}

@@ -1,0 +1,236 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"parley"
+	"parley/internal/bus"
+	"parley/internal/media"
+	"parley/internal/network"
+)
+
+// Config says what a gateway works with. All fields are required.
+type Config struct {
+	Store   parley.Store
+	Drivers map[parley.NetworkName]network.Driver
+	Media   *media.Library
+	Log     *slog.Logger
+	Metrics prometheus.Registerer
+}
+
+// Gateway runs channels. Its methods may be called from several goroutines.
+type Gateway struct {
+	Config
+	ready    chan struct{}
+	activity bus.Topic[Activity]
+	waiting  waiting
+	measures *measures
+
+	// lifecycle serialises the making, starting, stopping and removing of accounts.
+	lifecycle sync.Mutex
+
+	mu       sync.RWMutex
+	accounts map[parley.ChannelCode]*account
+	draining bool
+}
+
+// New makes a gateway; Run starts it.
+func New(c Config) *Gateway {
+	g := &Gateway{Config: c, ready: make(chan struct{}), accounts: map[parley.ChannelCode]*account{}}
+	g.waiting.byID = map[parley.MessageID]waiter{}
+	g.measures = newMeasures(c.Metrics, g)
+	return g
+}
+
+// Run starts all channels and serves them until ctx ends; then it closes their sessions and waits
+// for what is under way. A gateway runs once.
+func (g *Gateway) Run(ctx context.Context) error {
+	// Sessions end by being closed, in order, not because ctx ended.
+	if err := g.Refresh(context.WithoutCancel(ctx)); err != nil {
+		return fmt.Errorf("start channels: %w", err)
+	}
+	close(g.ready)
+	g.keepHouse(ctx)
+	g.drain(context.WithoutCancel(ctx))
+	return nil
+}
+
+// Ready is closed when every channel that should run was started.
+func (g *Gateway) Ready() <-chan struct{} { return g.ready }
+
+// Refresh makes what runs match what the store says: somebody else may have made, changed or
+// removed channels.
+func (g *Gateway) Refresh(ctx context.Context) error {
+	g.lifecycle.Lock()
+	defer g.lifecycle.Unlock()
+	channels, err := g.Store.Channels(ctx)
+	if err != nil {
+		return err
+	}
+	there := map[parley.ChannelCode]bool{}
+	var errs []error
+	for _, c := range channels {
+		there[c.Code] = true
+		errs = append(errs, g.adopt(ctx, c))
+	}
+	for _, c := range g.Channels() {
+		if !there[c.Code] {
+			errs = append(errs, g.remove(ctx, c.Code))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// adopt makes an account run as its stored channel says.
+func (g *Gateway) adopt(ctx context.Context, c parley.Channel) error {
+	g.mu.Lock()
+	a := g.accounts[c.Code]
+	if a == nil {
+		a = newAccount(g, c)
+		g.accounts[c.Code] = a
+	}
+	g.mu.Unlock()
+	was := a.adjust(c)
+	if was.Network != c.Network { // it moved to another network: its session there ends
+		a.closeSession()
+	}
+	switch {
+	case c.Enabled && !a.isOpen():
+		return a.open(ctx)
+	case !c.Enabled && (a.isOpen() || a.snapshot().State.Status != parley.Stopped):
+		a.closeSession()
+		a.setState(ctx, network.State{Status: parley.Stopped, Reason: "It was stopped."})
+	}
+	return nil
+}
+
+// remove ends an account whose channel is gone.
+func (g *Gateway) remove(ctx context.Context, code parley.ChannelCode) error {
+	g.mu.Lock()
+	a := g.accounts[code]
+	delete(g.accounts, code)
+	g.mu.Unlock()
+	if a == nil {
+		return nil
+	}
+	a.close()
+	if driver := g.Drivers[a.snapshot().Network]; driver != nil {
+		return driver.Forget(ctx, code)
+	}
+	return nil
+}
+
+// drain closes all accounts.
+func (g *Gateway) drain(ctx context.Context) {
+	g.lifecycle.Lock()
+	defer g.lifecycle.Unlock()
+	g.mu.Lock()
+	g.draining = true
+	g.mu.Unlock()
+	var wg sync.WaitGroup
+	for _, a := range g.all() {
+		wg.Go(func() {
+			a.close()
+			a.setState(ctx, network.State{Status: parley.Stopped, Reason: "The server is not running."})
+		})
+	}
+	wg.Wait()
+}
+
+// Channels lists the channels as they are now, by code.
+func (g *Gateway) Channels() []parley.Channel {
+	accounts := g.all()
+	channels := make([]parley.Channel, len(accounts))
+	for i, a := range accounts {
+		channels[i] = a.snapshot()
+	}
+	slices.SortFunc(channels, func(a, b parley.Channel) int { return strings.Compare(string(a.Code), string(b.Code)) })
+	return channels
+}
+
+// Channel returns a channel as it is now.
+func (g *Gateway) Channel(code parley.ChannelCode) (parley.Channel, bool) {
+	a, err := g.account(code)
+	if err != nil {
+		return parley.Channel{}, false
+	}
+	return a.snapshot(), true
+}
+
+// Session returns a channel's live connection, for what cannot wait in a queue.
+func (g *Gateway) Session(code parley.ChannelCode) (network.Session, error) {
+	a, err := g.account(code)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.snapshot().Usable(); err != nil {
+		return nil, err
+	}
+	if s := a.live(); s != nil {
+		return s, nil
+	}
+	return nil, &parley.Error{Code: parley.Unavailable, RetryAfter: 2 * time.Second,
+		Message: fmt.Sprintf("Channel %s is connecting. Try again in a moment.", code)}
+}
+
+// Waiting is how many messages of a channel wait to be sent.
+func (g *Gateway) Waiting(code parley.ChannelCode) int {
+	a, err := g.account(code)
+	if err != nil {
+		return 0
+	}
+	return a.worker.Depth()
+}
+
+// RestrictedUntil is until when the network does not let the channel write to new contacts; zero
+// when it does.
+func (g *Gateway) RestrictedUntil(code parley.ChannelCode) time.Time {
+	a, err := g.account(code)
+	if err != nil {
+		return time.Time{}
+	}
+	return a.restrictedUntil()
+}
+
+// Now is the time on a channel's clock, which is ahead where a sandbox channel's was moved.
+func (g *Gateway) Now(code parley.ChannelCode) time.Time {
+	a, err := g.account(code)
+	if err != nil {
+		return time.Now()
+	}
+	return a.now()
+}
+
+func (g *Gateway) account(code parley.ChannelCode) (*account, error) {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	if g.draining {
+		return nil, &parley.Error{Code: parley.Unavailable, RetryAfter: 5 * time.Second, Message: "The server is stopping. Try again soon."}
+	}
+	if a, ok := g.accounts[code]; ok {
+		return a, nil
+	}
+	return nil, parley.Errorf(parley.NotFound, "There is no channel %s.", code)
+}
+
+func (g *Gateway) all() []*account {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	accounts := make([]*account, 0, len(g.accounts))
+	for _, a := range g.accounts {
+		accounts = append(accounts, a)
+	}
+	return accounts
+}
+
+func sameSettings(a, b parley.ChannelSettings) bool { return reflect.DeepEqual(a, b) }

@@ -1,0 +1,67 @@
+package gateway
+
+import (
+	"context"
+	"time"
+
+	"parley"
+)
+
+const (
+	houseEvery = time.Minute
+	houseBatch = 500 // rows per transaction, so that no caller waits long behind it
+
+	// AnswerLife is how long the answer to a request with an idempotency key is kept.
+	AnswerLife = 24 * time.Hour
+)
+
+// keepHouse removes what is kept no longer, every minute until ctx ends.
+func (g *Gateway) keepHouse(ctx context.Context) {
+	ticker := time.NewTicker(houseEvery)
+	defer ticker.Stop()
+	for {
+		g.forgetAnswers(ctx)
+		for _, a := range g.all() {
+			g.eraseOld(ctx, a)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+func (g *Gateway) forgetAnswers(ctx context.Context) {
+	g.inBatches(ctx, "forget answers", func(tx parley.Tx) (int, error) {
+		return tx.ForgetAnswers(ctx, time.Now().Add(-AnswerLife), houseBatch)
+	})
+}
+
+// eraseOld empties the messages of a channel that are older than its retention.
+func (g *Gateway) eraseOld(ctx context.Context, a *account) {
+	c := a.snapshot()
+	if c.Settings.Retention == nil {
+		return
+	}
+	before := a.now().Add(-time.Duration(*c.Settings.Retention))
+	g.inBatches(ctx, "erase old messages", func(tx parley.Tx) (int, error) {
+		return tx.EraseOlder(ctx, c.Code, before, houseBatch)
+	})
+}
+
+// inBatches repeats a step until it finds nothing more to do.
+func (g *Gateway) inBatches(ctx context.Context, what string, step func(parley.Tx) (int, error)) {
+	for n := houseBatch; n == houseBatch; {
+		err := g.Store.Tx(ctx, func(tx parley.Tx) (err error) {
+			n, err = step(tx)
+			return err
+		})
+		if err != nil {
+			if ctx.Err() == nil {
+				g.Log.Error(what, "err", err)
+			}
+			return
+		}
+	}
+}

@@ -1,0 +1,168 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"parley"
+	"parley/internal/network"
+)
+
+// sink takes what arrives on the channel's session. It returns nil only when what arrived is safely
+// kept: then the network may forget it.
+func (a *account) sink(ctx context.Context, e network.Event) error {
+	switch e := e.(type) {
+	case network.State:
+		a.setState(ctx, e)
+		return nil
+	case network.Message:
+		return a.receive(ctx, e)
+	case network.Receipt:
+		return a.receipt(ctx, e)
+	case network.Reaction:
+		return a.reaction(ctx, e)
+	case network.Deletion:
+		return a.deletion(ctx, e)
+	case network.Vote:
+		return nil // votes are no records; nothing is kept of them
+	}
+	return fmt.Errorf("unknown event %T", e)
+}
+
+// receive stores a message that somebody sent to the channel, once.
+func (a *account) receive(ctx context.Context, e network.Message) error {
+	channel := a.snapshot()
+	content, err := a.keepMedia(e)
+	if err != nil {
+		return err
+	}
+	m := parley.Message{
+		Channel: channel.Code, Chat: e.From, ID: e.ID, Content: content, ReplyTo: e.ReplyTo,
+		Status: parley.Received, CreatedAt: e.At, UpdatedAt: e.At,
+	}
+	err = a.g.Store.Tx(ctx, func(tx parley.Tx) error {
+		if err := tx.AddMessage(ctx, &m); err != nil {
+			return err
+		}
+		if !channel.Settings.KeepsText() {
+			return tx.EraseMessage(ctx, channel.Code, m.Ref())
+		}
+		return nil
+	})
+	if err != nil || !channel.Settings.KeepsText() {
+		if media := parley.MediaOf(content); media != nil {
+			a.g.removeMedia(*media)
+		}
+	}
+	if errors.Is(err, parley.ErrExists) {
+		return nil // the network gave it again
+	}
+	if err != nil {
+		return fmt.Errorf("keep an inbound message: %w", err)
+	}
+	a.g.measures.received.Inc()
+	a.g.activity.Publish(activityOf(&m))
+	return nil
+}
+
+// keepMedia puts the file that came with a message beside the database and returns the content that
+// names it.
+func (a *account) keepMedia(e network.Message) (parley.Content, error) {
+	old := parley.MediaOf(e.Content)
+	if old == nil || e.Media == nil {
+		return e.Content, nil
+	}
+	kept, err := a.g.Media.Keep(e.Media, old.Filename)
+	if err != nil {
+		return nil, fmt.Errorf("keep an inbound file: %w", err)
+	}
+	switch c := e.Content.(type) {
+	case parley.Image:
+		return parley.Image{Caption: c.Caption, Media: kept}, nil
+	case parley.Video:
+		return parley.Video{Caption: c.Caption, Media: kept}, nil
+	case parley.File:
+		return parley.File{Caption: c.Caption, Media: kept}, nil
+	case parley.Voice:
+		kept.Seconds, kept.Waveform = c.Media.Seconds, c.Media.Waveform
+		return parley.Voice{Media: kept}, nil
+	}
+	return e.Content, nil
+}
+
+// receipt moves messages on. One that the store does not know is refused, after the others were
+// moved, so that the network gives it again: a receipt can overtake its own send.
+func (a *account) receipt(ctx context.Context, e network.Receipt) error {
+	code := a.snapshot().Code
+	var moved []parley.MessageRef
+	var unknown int
+	err := a.g.Store.Tx(ctx, func(tx parley.Tx) error {
+		moved, unknown = moved[:0], 0
+		for _, id := range e.IDs {
+			ref := parley.MessageRef{FromMe: true, Chat: e.From, ID: id}
+			ok, err := tx.AdvanceMessage(ctx, code, ref, e.Status, nil, e.At)
+			switch {
+			case errors.Is(err, parley.ErrNotFound):
+				unknown++
+			case err != nil:
+				return err
+			case ok:
+				moved = append(moved, ref)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("keep a receipt: %w", err)
+	}
+	for _, ref := range moved {
+		a.g.settled(&parley.Message{Channel: code, Chat: ref.Chat, ID: ref.ID, FromMe: true, Status: e.Status, UpdatedAt: e.At})
+	}
+	if unknown > 0 {
+		return fmt.Errorf("%d of %d messages of a receipt are not known: %w", unknown, len(e.IDs), parley.ErrNotFound)
+	}
+	return nil
+}
+
+func (a *account) reaction(ctx context.Context, e network.Reaction) error {
+	code := a.snapshot().Code
+	return a.g.Store.Tx(ctx, func(tx parley.Tx) error {
+		// A reaction to something from before our time is of no use to anybody.
+		return gone(tx.SetReaction(ctx, code, e.Target, e.From, e.Emoji))
+	})
+}
+
+// deletion takes back what the contact had sent: the record stays, what it said goes.
+func (a *account) deletion(ctx context.Context, e network.Deletion) error {
+	code := a.snapshot().Code
+	ref := parley.MessageRef{Chat: e.From, ID: e.Target}
+	var media *parley.Media
+	err := a.g.Store.Tx(ctx, func(tx parley.Tx) error {
+		m, err := tx.Message(ctx, code, ref)
+		if err != nil {
+			return gone(err)
+		}
+		media = parley.MediaOf(m.Content)
+		if _, err := tx.AdvanceMessage(ctx, code, ref, parley.Deleted, nil, e.At); err != nil {
+			return err
+		}
+		return tx.EraseMessage(ctx, code, ref)
+	})
+	if err != nil {
+		return fmt.Errorf("keep a deletion: %w", err)
+	}
+	if media != nil {
+		a.g.removeMedia(*media)
+	}
+	return nil
+}
+
+func (g *Gateway) removeMedia(m parley.Media) {
+	if m.Key == "" {
+		return
+	}
+	if err := g.Media.Remove(m.Key); err != nil {
+		g.Log.Warn("remove a file", "key", m.Key, "err", err)
+	}
+}

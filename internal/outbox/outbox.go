@@ -1,0 +1,261 @@
+// Package outbox sends the queue of one channel: in order per chat, at the channel's pace, again and
+// again until each message is sent, fails for good or expires. It knows neither HTTP nor a network,
+// only a [Sender] and the store.
+package outbox
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"parley"
+)
+
+const (
+	// sendTimeout bounds one call of the sender; past it the outcome is unknown and the same id is
+	// sent again.
+	sendTimeout = 60 * time.Second
+	// drainTimeout is how long sends under way may go on when the worker is stopped.
+	drainTimeout = 10 * time.Second
+	// sweepEvery is how often the queue is compared with the store, should a hand-over be lost.
+	sweepEvery = time.Minute
+	// blink is how long a chat rests after a send that could not be tried or recorded.
+	blink = time.Second
+)
+
+// Sender gives messages to a network; a network.Session is one.
+type Sender interface {
+	Send(ctx context.Context, ms []*parley.Message) []error
+	Limits() (burst, calls int)
+}
+
+// Config says what a worker works on. All fields are required.
+type Config struct {
+	Channel  parley.ChannelCode
+	Store    parley.Store
+	Now      func() time.Time              // the channel's clock
+	Settings func() parley.ChannelSettings // as they are now
+	Settled  func(m *parley.Message)       // told of every message that the worker is done with
+	Removed  func(media parley.Media)      // told of every file that no message needs any more
+	Log      *slog.Logger
+}
+
+// Worker owns the queue of one channel. Messages come in by Push after they were committed, leave
+// when they are settled, and are all in memory meanwhile: the gateway bounds how many there may be.
+//
+// Run is the only goroutine that touches the lanes; everything that happens elsewhere is handed to
+// it through the fields under mu.
+type Worker struct {
+	Config
+	wake  chan struct{} // holds one: "look again"
+	depth atomic.Int64
+
+	mu      sync.Mutex
+	pushed  []*parley.Message
+	dropped []parley.MessageRef
+	done    []burst // bursts that came back
+	sender  Sender  // nil while there is no connection
+
+	// Owned by Run.
+	lanes      lanes
+	known      map[int64]bool // by Seq: what is in a lane or under way
+	underWay   int            // bursts
+	nextSend   time.Time      // by pace
+	nextExpiry time.Time      // not after the first expiry of what is queued; zero: nothing is
+	nextSweep  time.Time
+	bursts     sync.WaitGroup
+}
+
+// New makes a worker; Run starts it.
+func New(c Config) *Worker {
+	return &Worker{Config: c, wake: make(chan struct{}, 1), known: map[int64]bool{}, lanes: newLanes()}
+}
+
+// Push hands over messages that were just committed, in the order of their Seq. It never blocks.
+func (w *Worker) Push(ms ...*parley.Message) {
+	w.depth.Add(int64(len(ms)))
+	w.mu.Lock()
+	w.pushed = append(w.pushed, ms...)
+	w.mu.Unlock()
+	w.Wake()
+}
+
+// Drop takes a message out of the queue, unless it is under way already.
+func (w *Worker) Drop(ref parley.MessageRef) {
+	w.mu.Lock()
+	w.dropped = append(w.dropped, ref)
+	w.mu.Unlock()
+	w.Wake()
+}
+
+// Use sets the connection to send on; nil means that there is none now.
+func (w *Worker) Use(s Sender) {
+	w.mu.Lock()
+	w.sender = s
+	w.mu.Unlock()
+	w.Wake()
+}
+
+// Wake makes the worker look again: at new settings, or at a clock that was moved.
+func (w *Worker) Wake() {
+	select {
+	case w.wake <- struct{}{}:
+	default: // it is going to look anyway
+	}
+}
+
+// Depth is how many messages wait or are under way.
+func (w *Worker) Depth() int { return int(w.depth.Load()) }
+
+// Run sends until ctx ends, and then waits for what is under way. What is still queued is in the
+// store and is found again by the next Run.
+func (w *Worker) Run(ctx context.Context) error {
+	sending, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for ctx.Err() == nil {
+		now := w.Now()
+		w.sweep(ctx, now)
+		w.takeIn()
+		w.expire(now)
+		w.start(sending, now)
+		timer.Reset(max(0, w.nextLook(now).Sub(now)))
+		select {
+		case <-ctx.Done():
+		case <-w.wake:
+		case <-timer.C:
+		}
+	}
+	grace := time.AfterFunc(drainTimeout, stop)
+	defer grace.Stop()
+	w.bursts.Wait()
+	return nil
+}
+
+// sweep reads from the store what the worker does not know of: everything at the start, and later
+// what may have been lost on the way.
+func (w *Worker) sweep(ctx context.Context, now time.Time) {
+	if now.Before(w.nextSweep) {
+		return
+	}
+	w.takeIn() // what was handed over is known; only the rest is news
+	pending, err := w.Store.Pending(ctx, w.Channel)
+	if err != nil {
+		w.Log.Error("read the queue", "channel", w.Channel, "err", err)
+		w.nextSweep = now.Add(blink)
+		return
+	}
+	w.nextSweep = now.Add(sweepEvery)
+	for i := range pending {
+		if !w.known[pending[i].Seq] {
+			w.depth.Add(1)
+			w.enqueue(&pending[i])
+		}
+	}
+}
+
+// takeIn moves what others handed over into the lanes.
+func (w *Worker) takeIn() {
+	w.mu.Lock()
+	pushed, dropped, done := w.pushed, w.dropped, w.done
+	w.pushed, w.dropped, w.done = nil, nil, nil
+	w.mu.Unlock()
+	for _, b := range done {
+		w.takeBack(b)
+	}
+	for _, m := range pushed {
+		if w.known[m.Seq] { // the sweep was faster
+			w.depth.Add(-1)
+			continue
+		}
+		w.enqueue(m)
+	}
+	for _, ref := range dropped {
+		for _, m := range w.lanes.remove(ref.Chat, func(m *parley.Message) bool { return m.Ref() == ref }) {
+			w.forget(m)
+		}
+	}
+}
+
+func (w *Worker) enqueue(m *parley.Message) {
+	w.known[m.Seq] = true
+	w.lanes.add(m)
+	if !m.ExpiresAt.IsZero() && (w.nextExpiry.IsZero() || m.ExpiresAt.Before(w.nextExpiry)) {
+		w.nextExpiry = m.ExpiresAt
+	}
+}
+
+func (w *Worker) forget(m *parley.Message) {
+	delete(w.known, m.Seq)
+	w.depth.Add(-1)
+}
+
+// start sends as much as the connection and the pace allow.
+func (w *Worker) start(ctx context.Context, now time.Time) {
+	w.mu.Lock()
+	sender := w.sender
+	w.mu.Unlock()
+	if sender == nil {
+		return
+	}
+	size, calls := sender.Limits()
+	pace := time.Duration(w.Settings().Pace)
+	if pace > 0 {
+		size, calls = 1, 1
+	}
+	for w.underWay < calls && !now.Before(w.nextSend) {
+		ms := w.lanes.take(size, now)
+		if len(ms) == 0 {
+			return
+		}
+		if pace > 0 {
+			w.nextSend = now.Add(pace)
+		}
+		w.underWay++
+		w.bursts.Go(func() {
+			b := w.send(ctx, sender, ms)
+			w.mu.Lock()
+			w.done = append(w.done, b)
+			w.mu.Unlock()
+			w.Wake()
+		})
+	}
+}
+
+// takeBack puts what a burst left unsettled back into its lanes.
+func (w *Worker) takeBack(b burst) {
+	w.underWay--
+	w.lanes.release(b.messages)
+	for i, m := range b.messages {
+		if rest := b.rest[i]; rest.IsZero() {
+			w.forget(m)
+		} else {
+			w.lanes.putBack(m, rest)
+		}
+	}
+	for _, pool := range b.failedPools {
+		for _, m := range w.lanes.remove(pool.Chat, func(m *parley.Message) bool { return m.Pool == pool.ID }) {
+			w.forget(m)
+			m.Status, m.Failure, m.UpdatedAt = parley.FailedForGood, notSent(), w.Now()
+			w.Settled(m)
+		}
+	}
+}
+
+// nextLook is when something falls due if nothing happens before.
+func (w *Worker) nextLook(now time.Time) time.Time {
+	next := w.nextSweep
+	if t := w.lanes.nextDue(now); !t.IsZero() && t.Before(next) {
+		next = t
+	}
+	if !w.nextExpiry.IsZero() && w.nextExpiry.Before(next) {
+		next = w.nextExpiry
+	}
+	if w.nextSend.After(now) && w.nextSend.Before(next) {
+		next = w.nextSend
+	}
+	return next
+}

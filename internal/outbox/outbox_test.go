@@ -1,0 +1,582 @@
+package outbox_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"parley"
+	"parley/internal/network"
+	"parley/internal/outbox"
+	"parley/internal/store"
+)
+
+const ayu, budi = parley.ContactID("6281234567890@c.us"), parley.ContactID("6281234567891@c.us")
+
+func TestMessagesGoOutInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		for i := range 50 {
+			b.send(ayu, fmt.Sprint("a", i))
+			b.send(budi, fmt.Sprint("b", i))
+		}
+		b.connect()
+		b.settle()
+		for _, chat := range []parley.ContactID{ayu, budi} {
+			got := b.net.texts(chat)
+			if len(got) != 50 || !slices.IsSortedFunc(got, func(x, y string) int { return number(x) - number(y) }) {
+				t.Errorf("%s got %v", chat, got)
+			}
+		}
+		b.expectAll(parley.Sent)
+	})
+}
+
+func TestTemporaryFailureIsTriedAgainWithTheSameID(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		failures := 3
+		b.net.answer = func(m *parley.Message) error {
+			if m.Chat == ayu && failures > 0 {
+				failures--
+				return errors.New("the network is having a bad moment")
+			}
+			return nil
+		}
+		b.connect()
+		first := b.send(ayu, "first")
+		b.send(ayu, "second")
+		b.send(budi, "other")
+		b.settle()
+		if got := b.net.texts(budi); len(got) != 1 {
+			t.Errorf("another chat waited: %v", got)
+		}
+		if got := b.net.texts(ayu); len(got) != 0 {
+			t.Errorf("sent too early: %v", got)
+		}
+		if m := b.load(first); m.Attempts != 1 || m.NextAttempt.IsZero() {
+			t.Errorf("the delay is not stored: %d attempts, next %s", m.Attempts, m.NextAttempt)
+		}
+		time.Sleep(time.Minute) // the back-off, on the fake clock
+		b.settle()
+		if got := b.net.texts(ayu); !slices.Equal(got, []string{"first", "second"}) {
+			t.Errorf("got %v", got)
+		}
+		if tries := b.net.tries[first.ID]; tries != 4 {
+			t.Errorf("tried %d times under the same id, want 4", tries)
+		}
+		b.expectAll(parley.Sent)
+	})
+}
+
+func TestPermanentFailureEndsTheMessageAndItsPool(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.net.answer = func(m *parley.Message) error {
+			if m.Content.Text() == "bad" {
+				return network.Refuse(parley.Blocked, "They block us.")
+			}
+			return nil
+		}
+		pool := parley.NewPoolID()
+		for _, text := range []string{"good", "bad", "after", "last"} {
+			b.sendAs(parley.Message{Chat: ayu, Content: parley.Text{Body: text}, Pool: pool})
+		}
+		b.send(ayu, "another request")
+		b.connect()
+		b.settle()
+		if got := b.net.texts(ayu); !slices.Equal(got, []string{"good", "another request"}) {
+			t.Errorf("got %v", got)
+		}
+		var codes []parley.FailureCode
+		for _, m := range b.all() {
+			if m.Failure != nil {
+				codes = append(codes, m.Failure.Code)
+			}
+		}
+		if want := []parley.FailureCode{parley.Blocked, parley.NotSent, parley.NotSent}; !slices.Equal(codes, want) {
+			t.Errorf("failures %v, want %v", codes, want)
+		}
+		if got := b.worker.Depth(); got != 0 {
+			t.Errorf("%d still queued", got)
+		}
+		if got := b.settledCount(); got != 5 {
+			t.Errorf("told of %d, want 5", got)
+		}
+	})
+}
+
+func TestNothingStaysPendingForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		m := b.send(ayu, "never")
+		time.Sleep(24*time.Hour - time.Second)
+		b.settle()
+		if got := b.load(m).Status; got != parley.Pending {
+			t.Fatalf("%s a second early", got)
+		}
+		time.Sleep(2 * time.Second)
+		b.settle()
+		if got := b.load(m); got.Status != parley.FailedForGood || got.Failure.Code != parley.Expired {
+			t.Errorf("got %s, %+v", got.Status, got.Failure)
+		}
+		b.connect()
+		b.settle()
+		if got := b.net.texts(ayu); len(got) != 0 {
+			t.Errorf("sent after it expired: %v", got)
+		}
+	})
+}
+
+func TestGivesUpAfterTwentyAttempts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.net.answer = func(*parley.Message) error { return errors.New("no") }
+		b.connect()
+		m := b.send(ayu, "poison")
+		time.Sleep(3 * time.Hour)
+		b.settle()
+		if got := b.load(m); got.Status != parley.FailedForGood || got.Failure.Code != parley.GaveUp {
+			t.Errorf("got %s, %+v", got.Status, got.Failure)
+		}
+		if tries := b.net.tries[m.ID]; tries != 20 {
+			t.Errorf("tried %d times", tries)
+		}
+	})
+}
+
+func TestWaitsForAConnectionWithoutCountingAttempts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		var up atomic.Bool
+		b.net.answer = func(*parley.Message) error {
+			if !up.Load() {
+				return network.NotConnected(nil)
+			}
+			return nil
+		}
+		b.connect()
+		m := b.send(ayu, "patience")
+		time.Sleep(5 * time.Minute)
+		up.Store(true)
+		time.Sleep(2 * time.Second)
+		b.settle()
+		if got := b.load(m); got.Status != parley.Sent || got.Attempts != 0 {
+			t.Errorf("got %s after %d attempts", got.Status, got.Attempts)
+		}
+	})
+}
+
+func TestUnknownOutcomeSettledByAReceiptIsNotSentAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.net.answer = func(*parley.Message) error { return network.OutcomeUnknown(nil) }
+		b.connect()
+		m := b.send(ayu, "did it arrive?")
+		b.settle()
+		b.tx(func(tx parley.Tx) error {
+			_, err := tx.AdvanceMessage(t.Context(), "demo", m.Ref(), parley.Delivered, nil, time.Now())
+			return err
+		})
+		time.Sleep(time.Minute)
+		b.settle()
+		if tries := b.net.tries[m.ID]; tries != 1 {
+			t.Errorf("given to the network %d times", tries)
+		}
+		if got := b.load(m).Status; got != parley.Delivered {
+			t.Errorf("got %s", got)
+		}
+		if b.worker.Depth() != 0 {
+			t.Error("still queued")
+		}
+	})
+}
+
+func TestPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.settings.Store(&parley.ChannelSettings{Pace: parley.Duration(2 * time.Second)})
+		b.connect()
+		start := time.Now()
+		for i := range 5 {
+			b.send(parley.ContactOf(fmt.Sprintf("62812345678%02d", i)), "x")
+		}
+		time.Sleep(time.Minute)
+		b.settle()
+		for i, at := range b.net.times {
+			if got, want := at.Sub(start), time.Duration(i)*2*time.Second; got != want {
+				t.Errorf("message %d left after %s, want %s", i, got, want)
+			}
+		}
+		if len(b.net.times) != 5 {
+			t.Errorf("%d left", len(b.net.times))
+		}
+	})
+}
+
+func TestUrgentGoesFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.net.burst, b.net.calls = 1, 1
+		for i := range 3 {
+			b.send(ayu, fmt.Sprint(i))
+			b.send(budi, fmt.Sprint(i))
+		}
+		b.sendAs(parley.Message{Chat: budi, Content: parley.Text{Body: "code"}, Urgent: true})
+		b.connect()
+		b.settle()
+		if got := b.net.order[0]; got != "code" {
+			t.Errorf("first out was %q of %v", got, b.net.order)
+		}
+	})
+}
+
+func TestUrgentDoesNotWaitBehindARestingMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.net.answer = func(m *parley.Message) error {
+			if m.Content.Text() == "slow" {
+				return errors.New("later")
+			}
+			return nil
+		}
+		b.connect()
+		b.send(ayu, "slow")
+		b.settle()
+		b.sendAs(parley.Message{Chat: ayu, Content: parley.Text{Body: "code"}, Urgent: true})
+		b.settle()
+		if got := b.net.texts(ayu); !slices.Equal(got, []string{"code"}) {
+			t.Errorf("got %v", got)
+		}
+	})
+}
+
+func TestDroppedMessageIsNotSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		m := b.send(ayu, "regretted")
+		b.send(ayu, "kept")
+		b.worker.Drop(m.Ref())
+		b.settle()
+		b.connect()
+		b.settle()
+		if got := b.net.texts(ayu); !slices.Equal(got, []string{"kept"}) {
+			t.Errorf("got %v", got)
+		}
+	})
+}
+
+func TestANewWorkerFindsWhatTheOldOneLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.send(ayu, "one")
+		b.send(ayu, "two")
+		b.restart()
+		b.connect()
+		b.send(ayu, "three")
+		b.settle()
+		if got := b.net.texts(ayu); !slices.Equal(got, []string{"one", "two", "three"}) {
+			t.Errorf("got %v", got)
+		}
+	})
+}
+
+// TestAFailedRecordIsSentAgainUnderTheSameID has the store fail after the network took a message.
+func TestAFailedRecordIsSentAgainUnderTheSameID(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		m := b.send(ayu, "once")
+		b.store.broken.Store(true)
+		b.connect()
+		b.settle()
+		b.store.broken.Store(false)
+		time.Sleep(2 * time.Second)
+		b.settle()
+		if got := b.load(m).Status; got != parley.Sent {
+			t.Errorf("got %s", got)
+		}
+		if tries := b.net.tries[m.ID]; tries != 2 {
+			t.Errorf("given to the network %d times", tries)
+		}
+	})
+}
+
+func TestStopWaitsForWhatIsUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.net.takes = 3 * time.Second
+		b.connect()
+		m := b.send(ayu, "nearly there")
+		b.settle()
+		b.stop()
+		if got := b.load(m).Status; got != parley.Sent {
+			t.Errorf("got %s", got)
+		}
+	})
+}
+
+func TestConfirmedOperationsTakeEffect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.connect()
+		own := b.send(ayu, "hello")
+		b.settle()
+		theirs := parley.Message{Channel: "demo", Chat: ayu, ID: "THEIRS", Content: parley.Text{Body: "hi"}, Status: parley.Received, CreatedAt: time.Now()}
+		b.tx(func(tx parley.Tx) error { return tx.AddMessage(t.Context(), &theirs) })
+		for _, c := range []parley.Content{
+			parley.Reaction{Emoji: "👍", Target: theirs.Ref()},
+			parley.Seen{Target: theirs.Ref()},
+			parley.Star{Target: theirs.Ref(), Starred: true},
+			parley.Archive{Archived: true},
+			parley.Delete{Target: own.Ref()},
+		} {
+			b.sendAs(parley.Message{Chat: ayu, Content: c})
+		}
+		b.settle()
+		if m := b.load(theirs); m.Status != parley.Read || !m.Starred {
+			t.Errorf("theirs is %s, starred %t", m.Status, m.Starred)
+		}
+		if m := b.load(own); m.Status != parley.Deleted || m.Content.Text() != "" {
+			t.Errorf("own is %s and says %q", m.Status, m.Content.Text())
+		}
+		history, total, err := b.store.History(t.Context(), "demo", ayu, parley.Page{Limit: 10})
+		if err != nil || total != 2 || len(history[0].Reactions) != 1 {
+			t.Errorf("history: %d records, %v, %v", total, history[0].Reactions, err)
+		}
+		if chat, err := b.store.Chat(t.Context(), "demo", ayu); err != nil || !chat.Archived {
+			t.Errorf("chat: %+v, %v", chat, err)
+		}
+	})
+}
+
+func TestTextIsNotKeptWhereTheChannelKeepsNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		none := parley.Duration(0)
+		b.settings.Store(&parley.ChannelSettings{Retention: &none})
+		b.connect()
+		m := b.send(ayu, "secret")
+		b.settle()
+		if got := b.load(m); got.Status != parley.Sent || got.Content.Text() != "" {
+			t.Errorf("%s, still says %q", got.Status, got.Content.Text())
+		}
+		if got := b.net.texts(ayu); !slices.Equal(got, []string{"secret"}) {
+			t.Errorf("sent %v", got)
+		}
+	})
+}
+
+// bench is a worker on a store in memory and a network that does as it is told.
+type bench struct {
+	t        *testing.T
+	store    *breakable
+	net      *fakeNetwork
+	worker   *outbox.Worker
+	settings atomic.Pointer[parley.ChannelSettings]
+	cancel   context.CancelFunc
+	done     chan struct{}
+
+	mu      sync.Mutex
+	settled []parley.Message
+	sent    []parley.Message // everything that was handed in
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	db, err := store.Open(t.Context(), "memory:"+t.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{t: t, store: &breakable{Store: db}, net: &fakeNetwork{burst: 16, calls: 2, tries: map[parley.MessageID]int{}}}
+	b.settings.Store(&parley.ChannelSettings{})
+	b.tx(func(tx parley.Tx) error {
+		return tx.AddChannel(t.Context(), parley.Channel{Code: "demo", Name: "Demo", Network: parley.Sandbox})
+	})
+	b.start()
+	t.Cleanup(func() {
+		b.stop()
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return b
+}
+
+func (b *bench) start() {
+	b.worker = outbox.New(outbox.Config{
+		Channel: "demo", Store: b.store, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+		Settings: func() parley.ChannelSettings { return *b.settings.Load() },
+		Removed:  func(parley.Media) {},
+		Settled: func(m *parley.Message) {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.settled = append(b.settled, *m)
+		},
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	b.cancel, b.done = cancel, make(chan struct{})
+	worker, done := b.worker, b.done
+	go func() {
+		defer close(done)
+		worker.Run(ctx)
+	}()
+}
+
+func (b *bench) stop() {
+	b.cancel()
+	<-b.done
+}
+
+func (b *bench) restart() {
+	b.stop()
+	b.start()
+}
+
+func (b *bench) connect() { b.worker.Use(b.net) }
+
+// settle waits until nothing moves any more.
+func (b *bench) settle() { synctest.Wait() }
+
+func (b *bench) tx(do func(parley.Tx) error) {
+	b.t.Helper()
+	if err := b.store.Tx(b.t.Context(), do); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bench) send(to parley.ContactID, text string) parley.Message {
+	return b.sendAs(parley.Message{Chat: to, Content: parley.Text{Body: text}})
+}
+
+func (b *bench) sendAs(m parley.Message) parley.Message {
+	b.t.Helper()
+	m.Channel, m.ID, m.FromMe = "demo", parley.NewMessageID(), true
+	m.CreatedAt = time.Now()
+	m.ExpiresAt = m.CreatedAt.Add(24 * time.Hour)
+	b.tx(func(tx parley.Tx) error {
+		if err := tx.AddMessage(b.t.Context(), &m); err != nil {
+			return err
+		}
+		tx.OnCommit(func() {
+			queued := m
+			b.worker.Push(&queued)
+		})
+		return nil
+	})
+	b.sent = append(b.sent, m)
+	return m
+}
+
+func (b *bench) load(m parley.Message) parley.Message {
+	b.t.Helper()
+	now, err := b.store.Message(b.t.Context(), "demo", m.Ref())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return now
+}
+
+func (b *bench) all() (ms []parley.Message) {
+	for _, m := range b.sent {
+		ms = append(ms, b.load(m))
+	}
+	return ms
+}
+
+func (b *bench) expectAll(want parley.Status) {
+	b.t.Helper()
+	for _, m := range b.all() {
+		if m.Status != want {
+			b.t.Errorf("%s is %s, want %s", m.Content.Text(), m.Status, want)
+		}
+	}
+	if got := b.worker.Depth(); got != 0 {
+		b.t.Errorf("%d still queued", got)
+	}
+	if got := b.settledCount(); got != len(b.sent) {
+		b.t.Errorf("told of %d, want %d", got, len(b.sent))
+	}
+}
+
+func (b *bench) settledCount() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.settled)
+}
+
+// breakable is a store whose transactions fail while it is broken.
+type breakable struct {
+	parley.Store
+	broken atomic.Bool
+}
+
+func (s *breakable) Tx(ctx context.Context, do func(parley.Tx) error) error {
+	if s.broken.Load() {
+		return errors.New("the disk is full")
+	}
+	return s.Store.Tx(ctx, do)
+}
+
+// fakeNetwork keeps what it is given, in order.
+type fakeNetwork struct {
+	burst, calls int
+	takes        time.Duration
+	answer       func(*parley.Message) error
+
+	mu    sync.Mutex
+	got   map[parley.ContactID][]string
+	order []string
+	times []time.Time
+	tries map[parley.MessageID]int
+}
+
+func (n *fakeNetwork) Limits() (burst, calls int) { return n.burst, n.calls }
+
+func (n *fakeNetwork) Send(ctx context.Context, ms []*parley.Message) []error {
+	if n.takes > 0 {
+		time.Sleep(n.takes) // on the fake clock
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	errs := make([]error, len(ms))
+	failed := map[parley.ContactID]bool{}
+	for i, m := range ms {
+		if failed[m.Chat] {
+			errs[i] = network.ErrHeldBack
+			continue
+		}
+		n.tries[m.ID]++
+		if n.answer != nil {
+			errs[i] = n.answer(m)
+		}
+		if errs[i] != nil {
+			failed[m.Chat] = true
+			continue
+		}
+		if n.got == nil {
+			n.got = map[parley.ContactID][]string{}
+		}
+		n.got[m.Chat] = append(n.got[m.Chat], m.Content.Text())
+		n.order = append(n.order, m.Content.Text())
+		n.times = append(n.times, time.Now())
+	}
+	return errs
+}
+
+func (n *fakeNetwork) texts(chat parley.ContactID) []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.got[chat])
+}
+
+func number(s string) (n int) {
+	fmt.Sscan(s[1:], &n)
+	return n
+}

@@ -1,0 +1,258 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"parley"
+	"parley/internal/network"
+)
+
+const (
+	maxAttempts = 20 // then something is wrong that waiting does not cure
+	firstRetry  = time.Second
+	lastRetry   = 5 * time.Minute
+)
+
+// burst is a handful of messages on their way to the network, and what became of them.
+type burst struct {
+	messages    []*parley.Message
+	rest        []time.Time // by message: zero when it is settled, else not to be tried before
+	failedPools []failedPool
+}
+
+type failedPool struct {
+	ID   parley.PoolID
+	Chat parley.ContactID
+}
+
+// send gives messages to the network and records what it answered in one transaction. If that
+// fails, nothing is lost: they stay pending and are sent again under the same ids.
+func (w *Worker) send(ctx context.Context, s Sender, ms []*parley.Message) burst {
+	b := burst{messages: ms, rest: make([]time.Time, len(ms))}
+	errs := make([]error, len(ms))
+	live := w.stillPending(ctx, ms, errs)
+	if len(live) > 0 {
+		limited, cancel := context.WithTimeout(ctx, sendTimeout)
+		answers := s.Send(limited, live)
+		cancel()
+		for i, j := 0, 0; i < len(ms); i++ {
+			if errs[i] == nil {
+				errs[i] = answers[j]
+				j++
+			}
+		}
+	}
+	if err := w.record(ctx, &b, errs); err != nil {
+		w.Log.Error("record what was sent", "channel", w.Channel, "err", err)
+		for i := range b.rest {
+			b.rest[i] = w.Now().Add(blink)
+		}
+		b.failedPools = nil
+	}
+	return b
+}
+
+// errSettled marks a message that a receipt or a deletion settled while it waited.
+var errSettled = errors.New("settled meanwhile")
+
+// stillPending returns the messages to send. One that was tried before may have arrived after all,
+// and a receipt may have said so: such ones are marked in errs and left out.
+func (w *Worker) stillPending(ctx context.Context, ms []*parley.Message, errs []error) []*parley.Message {
+	live := ms
+	for i, m := range ms {
+		if m.Attempts == 0 {
+			continue
+		}
+		if now, err := w.Store.Message(ctx, w.Channel, m.Ref()); err == nil && now.Status.IsSettled() {
+			m.Status, m.Failure, m.UpdatedAt = now.Status, now.Failure, now.UpdatedAt
+			errs[i] = errSettled
+		}
+	}
+	for i := range errs {
+		if errs[i] != nil {
+			live = nil
+			for k, m := range ms {
+				if errs[k] == nil {
+					live = append(live, m)
+				}
+			}
+			break
+		}
+	}
+	return live
+}
+
+// record stores the outcome of every message of a burst and, once that is durable, tells it on.
+func (w *Worker) record(ctx context.Context, b *burst, errs []error) error {
+	now := w.Now()
+	verdicts := make([]verdict, len(errs))
+	for i, err := range errs {
+		verdicts[i] = judge(b.messages[i], err, now)
+	}
+	var removed []parley.Media
+	err := w.Store.Tx(ctx, func(tx parley.Tx) error {
+		removed = removed[:0]
+		for i, m := range b.messages {
+			if err := w.recordOne(ctx, tx, m, verdicts[i], now, &removed); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, media := range removed {
+		w.Removed(media)
+	}
+	for i, m := range b.messages {
+		v := verdicts[i]
+		m.Attempts = v.attempts
+		b.rest[i] = v.rest
+		if !v.rest.IsZero() {
+			continue
+		}
+		if v.status != parley.Pending { // else it was settled by somebody else, with the status it has
+			m.Status, m.Failure, m.UpdatedAt = v.status, v.failure, now
+		}
+		if v.status == parley.FailedForGood && m.Pool != "" {
+			b.failedPools = append(b.failedPools, failedPool{m.Pool, m.Chat})
+		}
+		w.Settled(m)
+	}
+	return nil
+}
+
+func (w *Worker) recordOne(ctx context.Context, tx parley.Tx, m *parley.Message, v verdict, now time.Time, removed *[]parley.Media) error {
+	switch {
+	case v.status == parley.Sent:
+		if _, err := tx.AdvanceMessage(ctx, w.Channel, m.Ref(), parley.Sent, nil, now); err != nil {
+			return gone(err)
+		}
+		return w.apply(ctx, tx, m, now, removed)
+	case v.status == parley.FailedForGood:
+		if _, err := tx.AdvanceMessage(ctx, w.Channel, m.Ref(), parley.FailedForGood, v.failure, now); err != nil {
+			return gone(err)
+		}
+		if m.Pool != "" {
+			_, err := tx.FailPool(ctx, w.Channel, m.Pool, *notSent(), now)
+			return err
+		}
+	case v.attempts != m.Attempts:
+		return gone(tx.DelayMessage(ctx, w.Channel, m.Ref(), v.attempts, v.rest))
+	}
+	return nil
+}
+
+// gone forgives that a message is not there any more: its channel was deleted meanwhile.
+func gone(err error) error {
+	if errors.Is(err, parley.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// verdict is what follows for a message from what the network answered.
+type verdict struct {
+	status   parley.Status // Pending: it goes on waiting, or somebody else settled it
+	failure  *parley.Failure
+	attempts int
+	rest     time.Time // zero: settled
+}
+
+// judge decides what follows from an answer. It is the whole of the retry rules.
+func judge(m *parley.Message, err error, now time.Time) verdict {
+	if err == nil {
+		return verdict{status: parley.Sent, attempts: m.Attempts}
+	}
+	if errors.Is(err, errSettled) {
+		return verdict{attempts: m.Attempts}
+	}
+	if errors.Is(err, network.ErrHeldBack) {
+		return verdict{attempts: m.Attempts, rest: now} // the one before it decides how long the chat rests
+	}
+	switch network.ClassOf(err) {
+	case network.Permanent:
+		e, _ := errors.AsType[*network.Error](err)
+		return verdict{status: parley.FailedForGood, failure: &e.Failure, attempts: m.Attempts + 1}
+	case network.Disconnected:
+		return verdict{attempts: m.Attempts, rest: now.Add(blink)}
+	default: // Temporary and Unknown: the same id goes out again
+		attempts := m.Attempts + 1
+		if attempts >= maxAttempts {
+			return verdict{status: parley.FailedForGood, attempts: attempts, failure: &parley.Failure{
+				Code: parley.GaveUp, Message: "Sending was tried 20 times and failed each time."}}
+		}
+		return verdict{attempts: attempts, rest: now.Add(backOff(attempts))}
+	}
+}
+
+// backOff is how long to wait after so many failed attempts: doubling, with a fifth of chance either
+// way so that what failed together does not come back together.
+func backOff(attempts int) time.Duration {
+	d := lastRetry
+	if shift := attempts - 1; shift < 9 {
+		d = min(lastRetry, firstRetry<<shift)
+	}
+	return time.Duration(float64(d) * (0.8 + 0.4*rand.Float64()))
+}
+
+// expire fails everything that waited too long, wherever in the queue it stands.
+func (w *Worker) expire(now time.Time) {
+	if w.nextExpiry.IsZero() || now.Before(w.nextExpiry) {
+		return
+	}
+	w.nextExpiry = time.Time{}
+	var late []*parley.Message
+	w.lanes.all(func(m *parley.Message) {
+		switch {
+		case m.ExpiresAt.IsZero():
+		case !m.ExpiresAt.After(now):
+			late = append(late, m)
+		case w.nextExpiry.IsZero() || m.ExpiresAt.Before(w.nextExpiry):
+			w.nextExpiry = m.ExpiresAt
+		}
+	})
+	if len(late) == 0 {
+		return
+	}
+	failure := &parley.Failure{Code: parley.Expired, Message: "It could not be sent in the time that its channel allows."}
+	var mended []*parley.Message // a receipt may have settled some
+	err := w.Store.Tx(context.Background(), func(tx parley.Tx) error {
+		mended = mended[:0]
+		for _, m := range late {
+			moved, err := tx.AdvanceMessage(context.Background(), w.Channel, m.Ref(), parley.FailedForGood, failure, now)
+			if err := gone(err); err != nil {
+				return err
+			}
+			if !moved {
+				mended = append(mended, m)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		w.Log.Error("expire messages", "channel", w.Channel, "err", err)
+		w.nextExpiry = now.Add(blink)
+		return
+	}
+	settledElsewhere := map[*parley.Message]bool{}
+	for _, m := range mended {
+		settledElsewhere[m] = true
+	}
+	for _, m := range late {
+		w.lanes.remove(m.Chat, func(other *parley.Message) bool { return other == m })
+		w.forget(m)
+		if !settledElsewhere[m] {
+			m.Status, m.Failure, m.UpdatedAt = parley.FailedForGood, failure, now
+		}
+		w.Settled(m)
+	}
+}
+
+func notSent() *parley.Failure {
+	return &parley.Failure{Code: parley.NotSent, Message: "An earlier message of the pool failed, so this one was not sent."}
+}

@@ -1,0 +1,146 @@
+package parley_test
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// arrows is the whole list of which of our packages may import which. Imports only point down; a new
+// arrow is a decision that is made here. Tests may import more: they put things together.
+var arrows = map[string][]string{
+	".": {},
+
+	// What stands on the vocabulary alone.
+	"internal/bus":         {},
+	"internal/seal":        {},
+	"internal/safehttp":    {},
+	"internal/network":     {"."},
+	"internal/store/sqldb": {"."},
+
+	"internal/store":           {".", "internal/store/sqldb"},
+	"internal/token":           {".", "internal/seal"},
+	"internal/media":           {".", "internal/safehttp"},
+	"internal/outbox":          {".", "internal/network"},
+	"internal/network/sandbox": {".", "internal/network", "internal/store/sqldb"},
+
+	"internal/gateway": {".", "internal/bus", "internal/media", "internal/network", "internal/outbox"},
+	"internal/api": {".", "internal/gateway", "internal/media", "internal/network", "internal/network/sandbox",
+		"internal/safehttp", "internal/token"},
+	"internal/app": {".", "internal/api", "internal/gateway", "internal/media", "internal/network", "internal/network/sandbox",
+		"internal/safehttp", "internal/seal", "internal/store", "internal/token"},
+	"cmd/parley": {".", "internal/app", "internal/media", "internal/safehttp", "internal/seal", "internal/store", "internal/token"},
+
+	// Suites and whole gateways for tests.
+	"internal/store/storetest":     {"."},
+	"internal/network/networktest": {".", "internal/network"},
+	"internal/parleytest": {".", "internal/api", "internal/app", "internal/gateway", "internal/media", "internal/network",
+		"internal/network/sandbox", "internal/safehttp", "internal/seal", "internal/store", "internal/token"},
+	"internal/bench": {".", "internal/app", "internal/network/sandbox", "internal/store", "internal/parleytest"},
+}
+
+// onlyIn says which packages alone may import a module, so that what it brings stays in one place.
+var onlyIn = map[string][]string{
+	"modernc.org/sqlite":           {"internal/store/sqldb", "internal/store"},
+	"github.com/golang-jwt/jwt/v5": {"internal/token"},
+	"github.com/spf13/cobra":       {"cmd/parley"},
+	"database/sql":                 {"internal/store/sqldb", "internal/store", "internal/network/sandbox"},
+	"code.dny.dev/ssrf":            {"internal/safehttp"},
+}
+
+// TestImportsPointDown fails on an arrow between our packages that the table does not list.
+func TestImportsPointDown(t *testing.T) {
+	for _, p := range packages(t) {
+		allowed, listed := arrows[p.dir]
+		if !listed {
+			t.Errorf("package %s is not in the table of arrows", p.dir)
+			continue
+		}
+		for _, imported := range p.imports {
+			ours, ok := strings.CutPrefix(imported, "parley/")
+			if imported == "parley" {
+				ours, ok = ".", true
+			}
+			if ok && !slices.Contains(allowed, ours) {
+				t.Errorf("%s imports %s, which the table does not allow", p.dir, ours)
+			}
+			for module, in := range onlyIn {
+				if (imported == module || strings.HasPrefix(imported, module+"/")) && !slices.Contains(in, p.dir) {
+					t.Errorf("%s imports %s: only %s may", p.dir, imported, strings.Join(in, ", "))
+				}
+			}
+			if p.dir == "." && strings.Contains(imported, ".") {
+				t.Errorf("the vocabulary imports %s: the standard library must do", imported)
+			}
+		}
+	}
+}
+
+// TestEveryPackageSaysWhatItIsFor fails on a package without a comment.
+func TestEveryPackageSaysWhatItIsFor(t *testing.T) {
+	for _, p := range packages(t) {
+		if len(strings.Fields(p.doc)) < 6 {
+			t.Errorf("package %s has no comment that says what it is for", p.dir)
+		}
+	}
+}
+
+type pkg struct {
+	dir     string
+	doc     string
+	imports []string
+}
+
+// packages reads the packages of this module, without their tests.
+func packages(t *testing.T) []*pkg {
+	t.Helper()
+	byDir := map[string]*pkg{}
+	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if name := d.Name(); name != "." && (strings.HasPrefix(name, ".") || name == "testdata" || name == "vendor" || name == "bin") {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
+			return nil
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly|parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		dir := path.Dir(filepath.ToSlash(file))
+		p := byDir[dir]
+		if p == nil {
+			p = &pkg{dir: dir}
+			byDir[dir] = p
+		}
+		p.doc += f.Doc.Text()
+		for _, i := range f.Imports {
+			name, err := strconv.Unquote(i.Path.Value)
+			if err != nil {
+				return err
+			}
+			p.imports = append(p.imports, name)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []*pkg
+	for _, p := range byDir {
+		all = append(all, p)
+	}
+	slices.SortFunc(all, func(a, b *pkg) int { return strings.Compare(a.dir, b.dir) })
+	return all
+}
