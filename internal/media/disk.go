@@ -1,0 +1,148 @@
+package media
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+)
+
+// tempDir holds files until they are complete. It is in the library's folder, so that a file can be
+// renamed into its place.
+const tempDir = "tmp"
+
+var keyForm = regexp.MustCompile(`^[0-9a-f]{32}$`)
+
+func newKey() string {
+	b := make([]byte, 16)
+	rand.Read(b) // never fails
+	return hex.EncodeToString(b)
+}
+
+// path returns where a key's file is: under two levels of folders, so that none grows too large.
+func (l *Library) path(key string) (string, error) {
+	if !keyForm.MatchString(key) {
+		return "", fmt.Errorf("media key %q: %w", key, os.ErrNotExist)
+	}
+	return filepath.Join(l.dir, key[:2], key[2:4], key), nil
+}
+
+// prepare makes the library's folders, for its owner alone, and empties the one for temporary files.
+func (l *Library) prepare() error {
+	temp := filepath.Join(l.dir, tempDir)
+	if err := os.RemoveAll(temp); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(temp, 0o700); err != nil {
+		return err
+	}
+	return os.Chmod(l.dir, 0o700) // it may have been there
+}
+
+// draft is a file that is being written. Unless it is kept, discard removes it.
+type draft struct {
+	*os.File
+	kept bool
+}
+
+func (l *Library) newDraft() (*draft, error) {
+	f, err := os.CreateTemp(filepath.Join(l.dir, tempDir), "*") // mode 0600
+	if err != nil {
+		return nil, fmt.Errorf("make temporary file: %w", err)
+	}
+	return &draft{File: f}, nil
+}
+
+// discard closes the file, and removes it if it was not kept.
+func (d *draft) discard() {
+	d.Close()
+	if !d.kept {
+		os.Remove(d.Name())
+	}
+}
+
+// keep puts a draft into its place under a new key. When it returns, the file survives power loss.
+func (l *Library) keep(d *draft) (key string, err error) {
+	if err := d.Sync(); err != nil {
+		return "", fmt.Errorf("sync media file: %w", err)
+	}
+	key = newKey()
+	path, err := l.path(key)
+	if err != nil {
+		return "", err
+	}
+	folder := filepath.Dir(path)
+	if err := l.makeFolder(folder); err != nil {
+		return "", fmt.Errorf("make media folder: %w", err)
+	}
+	if err := os.Rename(d.Name(), path); err != nil {
+		return "", fmt.Errorf("rename media file: %w", err)
+	}
+	d.kept = true
+	if err := syncFolder(folder); err != nil {
+		os.Remove(path)
+		return "", fmt.Errorf("sync media folder: %w", err)
+	}
+	return key, nil
+}
+
+// makeFolder makes a folder of the second level and sees to it that it and its parent are on disk. A
+// folder that is there may have been made by a call that is not yet done, or before a crash, so its
+// being there proves nothing.
+func (l *Library) makeFolder(folder string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.durable[folder] {
+		return nil
+	}
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return err
+	}
+	parent := filepath.Dir(folder)
+	if err := errors.Join(syncFolder(parent), syncFolder(l.dir)); err != nil {
+		return err
+	}
+	l.durable[folder] = true
+	return nil
+}
+
+func syncFolder(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// head returns the beginning of a file, for those who tell files apart by it.
+func (d *draft) head() ([]byte, error) {
+	buf := make([]byte, sniffLen)
+	n, err := d.ReadAt(buf, 0)
+	if err != nil && err != io.EOF {
+		return nil, fmt.Errorf("read media file: %w", err)
+	}
+	return buf[:n], nil
+}
+
+// contains reports whether a file holds a sequence of bytes, reading it in pieces.
+func (d *draft) contains(sequence []byte) (bool, error) {
+	const piece = 1 << 20
+	buf := make([]byte, piece+len(sequence))
+	for at := int64(0); ; at += piece {
+		n, err := d.ReadAt(buf, at)
+		if bytes.Contains(buf[:n], sequence) {
+			return true, nil
+		}
+		if err == io.EOF {
+			return false, nil
+		}
+		if err != nil {
+			return false, fmt.Errorf("read media file: %w", err)
+		}
+	}
+}

@@ -1,0 +1,213 @@
+package media
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"image"
+	"image/color"
+	"image/jpeg"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/internal/safehttp"
+)
+
+func TestImage(t *testing.T) {
+	l := open(t)
+	for name, test := range map[string]struct {
+		data          []byte
+		mime          string
+		width, height int
+	}{
+		"/a.png":      {pngOf(t, halves(300, 200)), "image/png", 300, 200},
+		"/a.jpg":      {jpegOf(t, halves(200, 300)), "image/jpeg", 200, 300},
+		"/a.gif":      {gifOf(t, halves(40, 30)), "image/gif", 40, 30},
+		"/a.webp":     {ffmpeg(t, "a.webp", "-f", "lavfi", "-i", "testsrc=size=320x240", "-frames:v", "1"), "image/webp", 320, 240},
+		"/l.webp":     {ffmpeg(t, "l.webp", "-f", "lavfi", "-i", "testsrc=size=33x21", "-frames:v", "1", "-lossless", "1"), "image/webp", 33, 21},
+		"/alpha.webp": {ffmpeg(t, "alpha.webp", "-f", "lavfi", "-i", "color=red@0.5:size=64x48,format=yuva420p", "-frames:v", "1"), "image/webp", 64, 48},
+		"/anim.webp":  {ffmpeg(t, "anim.webp", "-f", "lavfi", "-i", "testsrc=size=120x80:rate=5:duration=1", "-c:v", "libwebp_anim"), "image/webp", 120, 80},
+		"/wide.png":   {pngOf(t, halves(3000, 2)), "image/png", 3000, 2},
+		"/lie.txt":    {pngOf(t, halves(10, 10)), "image/png", 10, 10},
+	} {
+		url := serve(t, map[string][]byte{name: test.data}) + name
+		m, err := l.Image(t.Context(), Source{URL: url, MIME: "image/tiff"})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		sum := sha256.Sum256(test.data)
+		if m.MIME != test.mime || m.Width != test.width || m.Height != test.height || m.Source != url || m.Filename != name[1:] ||
+			m.Size != int64(len(test.data)) || !bytes.Equal(m.SHA256, sum[:]) || len(m.MediaKey) != 32 {
+			t.Errorf("%s: %+v", name, m)
+		}
+		thumb, err := jpeg.DecodeConfig(bytes.NewReader(m.Thumbnail))
+		if err != nil || max(thumb.Width, thumb.Height) != min(thumbnailSize, max(test.width, test.height)) || len(m.Thumbnail) > 10<<10 {
+			t.Errorf("%s: thumbnail %dx%d, %d bytes, %v", name, thumb.Width, thumb.Height, len(m.Thumbnail), err)
+		}
+	}
+}
+
+func TestImageRefuses(t *testing.T) {
+	l := open(t)
+	lying := ffmpeg(t, "a.webp", "-f", "lavfi", "-i", "color=red:size=64x64,format=yuva420p", "-frames:v", "1")
+	if at := bytes.Index(lying, []byte("VP8 ")); at > 0 { // the frame is larger than the file says
+		binary.LittleEndian.PutUint16(lying[at+8+6:], 16383)
+		binary.LittleEndian.PutUint16(lying[at+8+8:], 16383)
+	}
+	files := map[string][]byte{
+		"/page":    []byte("<!DOCTYPE html><html><body>Not found</body></html>"),
+		"/svg":     []byte(`<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>`),
+		"/svg2":    []byte(`<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg"/>`),
+		"/pdf":     []byte("%PDF-1.7\n"),
+		"/gifjs":   []byte("GIF89a\x09\x00\x09\x00<script>alert(1)</script>"),
+		"/pnghtml": []byte("\x89PNG\r\n\x1a\n<html><script>alert(1)</script></html>"),
+		"/jpegphp": []byte("\xff\xd8\xff\xe0<?php system($_GET['c']); ?>"),
+		"/cut":     jpegOf(t, halves(500, 500))[:1500],
+		"/huge":    hugePNG(t),
+		"/lying":   lying,
+		"/riff":    []byte("RIFF\x10\x00\x00\x00WEBPVP8X\xff\xff\xff\xff"),
+		"/empty":   {},
+		"/heic":    []byte("\x00\x00\x00\x18ftypheic\x00\x00\x00\x00"),
+		"/bmp":     []byte("BM" + strings.Repeat("\x00", 60)),
+		"/sound":   []byte("OggS\x00\x02"),
+		"/text":    []byte("hello"),
+		"/gzipped": []byte("\x1f\x8b\x08\x00\x00\x00\x00\x00"),
+	}
+	base := serve(t, files)
+	for path, says := range map[string]string{
+		"/page": "gives text/html, not an image", "/svg": "gives image/svg+xml, not an image", "/svg2": "gives image/svg+xml", "/pdf": "gives application/pdf",
+		"/gifjs": "damaged or not really an image", "/pnghtml": "damaged or not really an image", "/jpegphp": "damaged or not really an image",
+		"/cut": "damaged", "/huge": "too many pixels. Send at most 40 million", "/lying": "too many pixels", "/riff": "damaged", "/empty": "is empty",
+		"/heic": "gives image/heic", "/bmp": "gives image/bmp", "/sound": "not an image", "/text": "gives text/plain", "/gzipped": "gives application/x-gzip",
+		"/missing": "The image could not be fetched. The server answered with status 404",
+	} {
+		_, err := l.Image(t.Context(), Source{URL: base + path})
+		mustRefuse(t, l, err, says)
+	}
+	for address, says := range map[string]string{
+		"ftp://example.com/a.png":    "must begin with http",
+		"http://10.0.0.1/a.png":      "leads to a private or reserved network",
+		"http://127.0.0.1:1/a.png":   "could not be reached",
+		"http://user@127.0.0.1/a":    "user name",
+		"http://169.254.169.254/x/y": "leads to a private or reserved network",
+	} {
+		_, err := l.Image(t.Context(), Source{URL: address})
+		mustRefuse(t, l, err, says)
+	}
+}
+
+func TestServerTrouble(t *testing.T) {
+	l := open(t)
+	l.fetcher = loopback.Client(safehttp.Options{Timeout: 5 * time.Second, Grace: 100 * time.Millisecond, MaxBody: maxFile, MaxRedirects: 3})
+	sent := make(chan int64, 1)
+	picture := pngOf(t, halves(10, 10))
+	base := serveFunc(t, func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/500":
+			http.Error(w, "stack trace of ours", http.StatusInternalServerError)
+		case "/more": // than was sent
+			w.Header().Set("Content-Length", "100000")
+			w.Write(picture)
+		case "/large":
+			w.Header().Set("Content-Length", "16777217")
+			w.Write(picture)
+		case "/drip":
+			w.Write(picture[:20])
+			for i := 20; ; i++ {
+				w.(http.Flusher).Flush()
+				select {
+				case <-r.Context().Done():
+					return
+				case <-time.After(time.Second):
+					w.Write(picture[i : i+1])
+				}
+			}
+		case "/stream": // ten gigabytes, if anybody takes them
+			w.Write(picture)
+			chunk, n := make([]byte, 1<<20), int64(0)
+			for range 10 << 10 {
+				m, err := w.Write(chunk)
+				n += int64(m)
+				if err != nil {
+					break
+				}
+			}
+			sent <- n
+		case "/to":
+			http.Redirect(w, r, "http://169.254.169.254/latest/meta-data/", http.StatusFound)
+		}
+	})
+	for path, says := range map[string]string{
+		"/500": "status 500", "/more": "broke the connection", "/large": "too large. Send at most 16 MiB", "/drip": "too slowly",
+		"/stream": "too large. Send at most 16 MiB", "/to": "private or reserved network",
+	} {
+		_, err := l.Image(t.Context(), Source{URL: base + path})
+		mustRefuse(t, l, err, says)
+	}
+	if n := <-sent; n > 64<<20 {
+		t.Errorf("%d bytes of the stream were taken", n)
+	}
+}
+
+func TestOrientation(t *testing.T) {
+	// Stored 200x100 with red on the left; where red is to be seen on the thumbnail.
+	want := map[byte]struct {
+		size image.Point
+		red  image.Point
+	}{
+		0: {image.Pt(100, 50), image.Pt(10, 25)}, 1: {image.Pt(100, 50), image.Pt(10, 25)}, 2: {image.Pt(100, 50), image.Pt(90, 25)},
+		3: {image.Pt(100, 50), image.Pt(90, 25)}, 4: {image.Pt(100, 50), image.Pt(10, 25)}, 5: {image.Pt(50, 100), image.Pt(25, 10)},
+		6: {image.Pt(50, 100), image.Pt(25, 10)}, 7: {image.Pt(50, 100), image.Pt(25, 90)}, 8: {image.Pt(50, 100), image.Pt(25, 90)}, 9: {image.Pt(100, 50), image.Pt(10, 25)},
+	}
+	l := open(t)
+	stored := jpegOf(t, halves(200, 100))
+	for turn, want := range want {
+		for _, order := range []binary.AppendByteOrder{binary.LittleEndian, binary.BigEndian} {
+			m, err := l.Keep(withOrientation(stored, turn, order), "a.jpg")
+			if err != nil {
+				t.Fatal(err)
+			}
+			thumb, err := jpeg.Decode(bytes.NewReader(m.Thumbnail))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := thumb.Bounds().Size(); got != want.size {
+				t.Errorf("turn %d: thumbnail %v, want %v", turn, got, want.size)
+			}
+			if r, _, b, _ := thumb.At(want.red.X, want.red.Y).RGBA(); r < 0x8000 || b > 0x8000 {
+				t.Errorf("turn %d: %v is %v, want red", turn, want.red, thumb.At(want.red.X, want.red.Y))
+			}
+			if m.Width != 200 || m.Height != 100 {
+				t.Errorf("turn %d: %dx%d, want the size as stored", turn, m.Width, m.Height)
+			}
+		}
+	}
+}
+
+func TestTransparencyBecomesWhite(t *testing.T) {
+	m, err := open(t).Keep(pngOf(t, image.NewNRGBA(image.Rect(0, 0, 20, 20))), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	thumb, err := jpeg.Decode(bytes.NewReader(m.Thumbnail))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := color.GrayModel.Convert(thumb.At(10, 10)).(color.Gray).Y; got < 250 {
+		t.Errorf("brightness %d, want white", got)
+	}
+}
+
+func TestPixelLimit(t *testing.T) {
+	for _, test := range []struct {
+		width, height int
+		want          bool
+	}{{8000, 5000, true}, {8001, 5000, false}, {40_000_000, 1, true}, {0, 5, false}, {-1, -1, false}, {1 << 31, 1 << 31, false}} {
+		if got := fits(test.width, test.height, maxPixels); got != test.want {
+			t.Errorf("%dx%d: %t", test.width, test.height, got)
+		}
+	}
+}

@@ -1,0 +1,113 @@
+package media
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+
+	"parley"
+)
+
+// Image fetches a picture: JPEG, PNG, WebP or GIF.
+func (l *Library) Image(ctx context.Context, src Source) (parley.Media, error) {
+	f, err := l.fetch(ctx, src, "image", maxImage)
+	if err != nil {
+		return parley.Media{}, err
+	}
+	defer f.discard()
+	if !isPicture(f.kind) {
+		return parley.Media{}, badType(f.kind, "an image. Send the address of a JPEG, PNG, WebP or GIF file")
+	}
+	if err := l.work(ctx, func() error { return describePicture(f.File, f.kind, &f.media) }); err != nil {
+		return parley.Media{}, pictureError(err)
+	}
+	return l.finish(f, src, f.kind)
+}
+
+// Video fetches a film: MP4, 3GP, WebM or QuickTime.
+func (l *Library) Video(ctx context.Context, src Source) (parley.Media, error) {
+	f, err := l.fetch(ctx, src, "video", maxVideo)
+	if err != nil {
+		return parley.Media{}, err
+	}
+	defer f.discard()
+	switch f.kind {
+	case "video/mp4", "video/3gpp", "video/webm", "video/quicktime":
+	default:
+		return parley.Media{}, badType(f.kind, "a video. Send the address of an MP4, 3GP, WebM or MOV file")
+	}
+	return l.finish(f, src, f.kind)
+}
+
+// File fetches a document of any type. A picture among them gets its size and thumbnail too.
+func (l *Library) File(ctx context.Context, src Source) (parley.Media, error) {
+	f, err := l.fetch(ctx, src, "file", maxFile)
+	if err != nil {
+		return parley.Media{}, err
+	}
+	defer f.discard()
+	l.describe(ctx, f.draft, f.kind, &f.media)
+	name := nameOf(src.Filename, f.resp, f.kind)
+	return l.finish(f, src, documentType(f.kind, src.MIME, name))
+}
+
+// finish keeps a fetched file.
+func (l *Library) finish(f *fetched, src Source, kind string) (parley.Media, error) {
+	m := f.media
+	m.MIME = kind
+	m.Filename = nameOf(src.Filename, f.resp, kind)
+	key, err := l.keep(f.draft)
+	if err != nil {
+		return parley.Media{}, err
+	}
+	m.Key = key
+	return m, nil
+}
+
+// Keep keeps a file that came in. It takes any: what cannot be read is kept without a description.
+func (l *Library) Keep(data []byte, filename string) (parley.Media, error) {
+	d, err := l.newDraft()
+	if err != nil {
+		return parley.Media{}, err
+	}
+	defer d.discard()
+	if _, err := d.Write(data); err != nil {
+		return parley.Media{}, fmt.Errorf("write media file: %w", err)
+	}
+	sum := sha256.Sum256(data)
+	m := parley.Media{Size: int64(len(data)), SHA256: sum[:], MediaKey: newMediaKey(), Filename: safeName(filename)}
+	kind := sniff(data[:min(len(data), sniffLen)])
+	m.MIME = documentType(kind, "", m.Filename)
+	l.describe(context.Background(), d, kind, &m)
+	if m.Key, err = l.keep(d); err != nil {
+		return parley.Media{}, err
+	}
+	return m, nil
+}
+
+// describe adds what can be told of a file that need not be a picture or a sound. Where it cannot be
+// read, it is a file all the same.
+func (l *Library) describe(ctx context.Context, d *draft, kind string, m *parley.Media) {
+	described := *m
+	var err error
+	switch {
+	case isPicture(kind):
+		err = l.work(ctx, func() error { return describePicture(d.File, kind, &described) })
+	case kind == mimeOpus:
+		err = l.measureInto(ctx, d, &described)
+	}
+	if err == nil {
+		*m = described
+	}
+}
+
+// hasVideo reports whether an MP4 or QuickTime file has a track to look at: many sound recorders name
+// their files like films. A track's kind follows eight bytes after the name of its handler box.
+func (f *fetched) hasVideo() (bool, error) {
+	for _, handler := range []string{"hdlr\x00\x00\x00\x00\x00\x00\x00\x00vide", "hdlr\x00\x00\x00\x00mhlrvide"} {
+		if found, err := f.contains([]byte(handler)); found || err != nil {
+			return found, err
+		}
+	}
+	return false, nil
+}

@@ -1,0 +1,138 @@
+package media
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"parley"
+	"parley/internal/safehttp"
+)
+
+const (
+	maxPage          = 1 << 20
+	maxPreviewImage  = 1 << 20
+	maxPreviewPixels = 16_000_000 // the text waits while they are decoded
+	previewLarge     = 400        // pixels wide, in high quality
+	previewSmall     = thumbnailSize
+	maxPreviewJPEG   = 64 << 10 // it travels inside the message
+)
+
+// Preview looks at the first link of a text and returns what to show of it; nil: nothing. It takes at
+// most three seconds and never fails.
+func (l *Library) Preview(ctx context.Context, text string, highQuality bool) *parley.Preview {
+	link := firstLink(text)
+	if link == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, previewTimeout)
+	defer cancel()
+	p, at, err := l.readPage(ctx, link)
+	if err != nil || p.isEmpty() {
+		return nil
+	}
+	preview := &parley.Preview{URL: link, Title: p.title, Description: p.description}
+	if preview.Title == "" {
+		preview.Title = at.Hostname()
+	}
+	width := previewSmall
+	if highQuality {
+		width = previewLarge
+	}
+	if picture, err := l.previewPicture(ctx, at, p.image, width); err == nil {
+		preview.Thumbnail, preview.Width, preview.Height = picture.jpeg, picture.width, picture.height
+	}
+	return preview
+}
+
+var linkForm = regexp.MustCompile(`(?i)\bhttps?://[^\s<>"]+`)
+
+// firstLink finds the first http or https address in a text, without the punctuation after it.
+func firstLink(text string) string {
+	for _, link := range linkForm.FindAllString(text, 10) {
+		link = trimPunctuation(link)
+		if _, err := safehttp.CheckURL(link); err == nil {
+			return link
+		}
+	}
+	return ""
+}
+
+func trimPunctuation(link string) string {
+	for {
+		trimmed := strings.TrimRight(link, ".,;:!?'*_~…»”’")
+		for _, pair := range []string{"()", "[]", "{}"} { // a closing bracket belongs to the link if its opening does
+			if strings.HasSuffix(trimmed, pair[1:]) && strings.Count(trimmed, pair[1:]) > strings.Count(trimmed, pair[:1]) {
+				trimmed = trimmed[:len(trimmed)-1]
+			}
+		}
+		if trimmed == link {
+			return link
+		}
+		link = trimmed
+	}
+}
+
+// readPage fetches a page, or what fits of it, and returns where it was found in the end.
+func (l *Library) readPage(ctx context.Context, link string) (page, *url.URL, error) {
+	resp, err := l.glancer.Get(ctx, link)
+	if err != nil {
+		return page{}, nil, err
+	}
+	defer resp.Body.Close()
+	kind := resp.Header.Get("Content-Type")
+	body := io.Reader(io.LimitReader(resp.Body, maxPage))
+	if kind == "" {
+		head := make([]byte, 512)
+		n, _ := io.ReadFull(body, head)
+		kind = http.DetectContentType(head[:n])
+		body = io.MultiReader(bytes.NewReader(head[:n]), body)
+	}
+	if !strings.Contains(strings.ToLower(kind), "html") {
+		return page{}, nil, errors.New("not an HTML page")
+	}
+	return parsePage(body, kind), resp.Request.URL, nil
+}
+
+// previewPicture fetches the picture of a page and makes it small.
+func (l *Library) previewPicture(ctx context.Context, at *url.URL, address string, width int) (small, error) {
+	if address == "" {
+		return small{}, errors.New("no picture")
+	}
+	u, err := at.Parse(address)
+	if err != nil {
+		return small{}, err
+	}
+	resp, err := l.glancer.Get(ctx, u.String())
+	if err != nil {
+		return small{}, err
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxPreviewImage+1))
+	if err != nil {
+		return small{}, err
+	}
+	if len(data) > maxPreviewImage {
+		return small{}, errors.New("picture too large")
+	}
+	var picture small
+	err = l.work(ctx, func() error {
+		r, kind := bytes.NewReader(data), sniff(data[:min(len(data), sniffLen)])
+		img, _, err := readPicture(r, kind, maxPreviewPixels)
+		if err != nil {
+			return err
+		}
+		turn := orientation(r, kind)
+		for ; ; width = width * 3 / 4 { // noise compresses badly: rather smaller than too heavy
+			if picture, err = thumbnail(img, turn, width, 2*width); err != nil || len(picture.jpeg) <= maxPreviewJPEG {
+				return err
+			}
+		}
+	})
+	return picture, err
+}

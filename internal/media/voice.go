@@ -1,0 +1,92 @@
+package media
+
+import (
+	"context"
+	"errors"
+	"io"
+	"path"
+	"strings"
+
+	"parley"
+)
+
+// demuxers has what ffmpeg calls the formats that are converted. Naming the format keeps it from
+// guessing one that reads other files, such as a playlist.
+var demuxers = map[string]string{
+	"audio/mpeg": "mp3", "audio/wav": "wav", "audio/aac": "aac", "audio/flac": "flac", "audio/amr": "amr",
+	"audio/ogg": "ogg", mimeOpus: "ogg", "audio/webm": "matroska",
+	"audio/mp4": "mov", "video/mp4": "mov", "video/3gpp": "mov", "video/quicktime": "mov", // when there is no picture in them
+}
+
+const wantedAudio = "audio. Send the address of an OGG, OPUS, MP3, WAV, AAC or M4A file"
+
+// Voice fetches a voice note. An ogg/opus file is kept as it is; other audio is converted to that.
+// The media's SHA256 is that of the file as fetched; its MIME and Size are those of the file that is
+// kept.
+func (l *Library) Voice(ctx context.Context, src Source) (parley.Media, error) {
+	f, err := l.fetch(ctx, src, "voice note", maxVoice)
+	if err != nil {
+		return parley.Media{}, err
+	}
+	defer f.discard()
+	demuxer, ok := demuxers[f.kind]
+	if !ok {
+		return parley.Media{}, badType(f.kind, wantedAudio)
+	}
+	if strings.HasPrefix(f.kind, "video/") {
+		if video, err := f.hasVideo(); err != nil {
+			return parley.Media{}, err
+		} else if video {
+			return parley.Media{}, badType(f.kind, wantedAudio)
+		}
+	}
+	if f.kind == mimeOpus {
+		err := l.measureInto(ctx, f.draft, &f.media)
+		if err == nil {
+			return l.finish(f, src, mimeOpus)
+		}
+		if !errors.Is(err, errChannels) {
+			return parley.Media{}, soundError(err)
+		}
+	}
+	return l.convertVoice(ctx, f, src, demuxer)
+}
+
+// convertVoice keeps an ogg/opus file made of the one that was fetched.
+func (l *Library) convertVoice(ctx context.Context, f *fetched, src Source, demuxer string) (parley.Media, error) {
+	made, err := l.newDraft()
+	if err != nil {
+		return parley.Media{}, err
+	}
+	defer made.discard()
+	if err := l.work(ctx, func() error { return l.toOpus(ctx, f.Name(), demuxer, made) }); err != nil {
+		return parley.Media{}, err
+	}
+	if err := l.measureInto(ctx, made, &f.media); err != nil {
+		return parley.Media{}, soundError(err)
+	}
+	if f.media.Size, err = made.Seek(0, io.SeekEnd); err != nil {
+		return parley.Media{}, err
+	}
+	name := nameOf(src.Filename, f.resp, mimeOpus)
+	src.Filename = strings.TrimSuffix(name, path.Ext(name)) + ".ogg"
+	return l.finish(&fetched{draft: made, resp: f.resp, media: f.media}, src, mimeOpus)
+}
+
+func (l *Library) measureInto(ctx context.Context, d *draft, m *parley.Media) error {
+	return l.work(ctx, func() error {
+		s, err := measure(ctx, d.File)
+		m.Seconds, m.Waveform = s.seconds, s.waveform
+		return err
+	})
+}
+
+func soundError(err error) error {
+	if _, ok := errors.AsType[*Error](err); ok {
+		return err
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return &Error{"The audio took too long to read. Send a shorter file.", err}
+	}
+	return &Error{"The audio file is damaged or cut short. Send one that plays to its end.", err}
+}

@@ -1,0 +1,162 @@
+package safehttp
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+)
+
+const (
+	dialTimeout   = 3 * time.Second  // a server that is there answers within a round trip or two
+	tlsTimeout    = 5 * time.Second  // slow machines need a second or two for the handshake
+	headerTimeout = 10 * time.Second // until the answer begins; the whole may take longer
+	maxHeader     = 64 << 10         // more header than that is no honest answer
+	userAgent     = "Parley"
+)
+
+// Options are what differs between uses of a client.
+type Options struct {
+	// Timeout is for the whole request, until its body is read; zero: 30 seconds.
+	Timeout time.Duration
+	// MaxRedirects is how many redirects are followed; zero: none, the redirect itself is the answer.
+	MaxRedirects int
+	// MaxBody is how many bytes an answer's body may have; zero: 1 MiB.
+	MaxBody int64
+	// Grace is how long a body may come slower than 1 KiB/s before it is given up; zero: 5 seconds.
+	Grace time.Duration
+}
+
+// Client sends requests within its policy. It keeps no cookies. It may be used by several
+// goroutines.
+type Client struct {
+	http    http.Client
+	options Options
+}
+
+// Client makes a client that follows the policy.
+func (p Policy) Client(o Options) *Client {
+	if o.Timeout == 0 {
+		o.Timeout = 30 * time.Second
+	}
+	if o.MaxBody == 0 {
+		o.MaxBody = 1 << 20
+	}
+	if o.Grace == 0 {
+		o.Grace = 5 * time.Second
+	}
+	c := &Client{options: o}
+	c.http.Transport = p.transport()
+	c.http.CheckRedirect = c.checkRedirect
+	return c
+}
+
+func (p Policy) transport() *http.Transport {
+	dialer := &net.Dialer{Timeout: dialTimeout, Control: p.control, Resolver: p.Resolver}
+	var http1 http.Protocols
+	http1.SetHTTP1(true)
+	return &http.Transport{
+		Proxy:                  nil, // an HTTP_PROXY in the environment would dial past our check
+		DialContext:            dialer.DialContext,
+		DialTLSContext:         p.dialTLS(dialer),
+		Protocols:              &http1,
+		ResponseHeaderTimeout:  headerTimeout,
+		MaxResponseHeaderBytes: maxHeader,
+		DisableCompression:     true, // so that the limit on bodies counts all that we handle
+		MaxIdleConns:           64,
+		MaxIdleConnsPerHost:    4,
+		IdleConnTimeout:        30 * time.Second,
+	}
+}
+
+// dialTLS makes TLS connections itself, so that their failures can be told from all others.
+func (p Policy) dialTLS(dialer *net.Dialer) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		raw, err := dialer.DialContext(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		host, _, err := net.SplitHostPort(address)
+		if err != nil {
+			raw.Close()
+			return nil, fmt.Errorf("split %q: %w", address, err)
+		}
+		conn := tls.Client(raw, &tls.Config{ServerName: host, RootCAs: p.RootCAs, MinVersion: tls.VersionTLS12})
+		ctx, cancel := context.WithTimeout(ctx, tlsTimeout)
+		defer cancel()
+		if err := conn.HandshakeContext(ctx); err != nil {
+			raw.Close()
+			return nil, tlsError{err}
+		}
+		return conn, nil
+	}
+}
+
+// Get fetches an address. Every answer but a 2xx one is a problem. The error is a *Problem or a
+// *BadURL; without one the caller closes the body, whose errors are problems too.
+func (c *Client) Get(ctx context.Context, address string) (*http.Response, error) {
+	u, err := CheckURL(address)
+	if err != nil {
+		return nil, err
+	}
+	req := (&http.Request{Method: http.MethodGet, URL: u, Header: http.Header{}}).WithContext(ctx)
+	resp, err := c.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		resp.Body.Close()
+		return nil, statusProblem(resp.StatusCode)
+	}
+	return resp, nil
+}
+
+// Do sends a request and returns whatever status is answered. The error is a *Problem or a *BadURL;
+// without one the caller closes the body, whose errors are problems too.
+func (c *Client) Do(req *http.Request) (*http.Response, error) {
+	u, err := checkParsed(req.URL)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancelCause(req.Context())
+	deadline := time.AfterFunc(c.options.Timeout, func() { cancel(context.DeadlineExceeded) })
+	stop := func() { deadline.Stop(); cancel(nil) }
+
+	req = req.Clone(ctx)
+	req.URL, req.Host = u, ""
+	if req.Header.Get("User-Agent") == "" {
+		req.Header.Set("User-Agent", userAgent)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		problem := problemOf(ctx, err)
+		stop()
+		return nil, problem
+	}
+	resp.Body = newBody(ctx, resp, c.options, cancel, stop)
+	return resp, nil
+}
+
+// CloseIdle closes the connections that wait for another request.
+func (c *Client) CloseIdle() { c.http.CloseIdleConnections() }
+
+// checkRedirect decides about a redirect; where it leads is checked when it is dialled.
+func (c *Client) checkRedirect(req *http.Request, via []*http.Request) error {
+	switch {
+	case c.options.MaxRedirects == 0:
+		return http.ErrUseLastResponse
+	case len(via) > c.options.MaxRedirects:
+		return redirectProblem(fmt.Sprintf("The server redirected more than %d times.", c.options.MaxRedirects))
+	case via[len(via)-1].URL.Scheme == "https" && req.URL.Scheme != "https":
+		return redirectProblem("The server redirected from https to http, which is not followed.")
+	}
+	u, err := checkParsed(req.URL)
+	if err != nil {
+		return redirectProblem("The server redirected to an address that cannot be used.")
+	}
+	req.URL, req.Host = u, ""
+	req.Header = http.Header{"User-Agent": {userAgent}} // nothing meant for one server reaches another
+	return nil
+}

@@ -1,0 +1,96 @@
+package safehttp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+)
+
+// ProblemCode says in one word why a request did not succeed. These are all there are.
+type ProblemCode string
+
+const (
+	BlockedAddress ProblemCode = "blocked_address" // the host leads to an address that the policy refuses
+	DNS            ProblemCode = "dns"             // the host's name could not be looked up
+	Connect        ProblemCode = "connect"         // no connection, or it broke
+	TLS            ProblemCode = "tls"             // no trusted TLS connection
+	Timeout        ProblemCode = "timeout"         // too slow
+	TooLarge       ProblemCode = "too_large"       // the body is over the limit
+	BadType        ProblemCode = "bad_type"        // the body is not of the kind that is wanted
+	HTTPStatus     ProblemCode = "http_status"     // the server answered something else than success
+)
+
+// Problem is why a request did not succeed. Its text may be shown to whoever gave the address: it
+// holds nothing that was found at the other end but a status. The cause is for the log only.
+type Problem struct {
+	Code     ProblemCode
+	Sentence string
+	Status   int // what the server answered (HTTPStatus only; 0: a redirect was not followed)
+	Cause    error
+}
+
+func (p *Problem) Error() string { return p.Sentence }
+
+func (p *Problem) Unwrap() error { return p.Cause }
+
+// errSlow is the cause with which a request is cancelled whose body comes too slowly.
+var errSlow = errors.New("body too slow")
+
+// tlsError marks what went wrong while a TLS connection was made.
+type tlsError struct{ error }
+
+func (e tlsError) Unwrap() error { return e.error }
+
+// problemOf finds the problem in an error of net/http. Blocked comes first: where some addresses of
+// a name are blocked and the others do not answer, that is what has to be said.
+func problemOf(ctx context.Context, err error) *Problem {
+	if p, ok := errors.AsType[*Problem](err); ok {
+		return p
+	}
+	if errors.Is(err, errBlocked) {
+		return &Problem{BlockedAddress, "The address leads to a private or reserved network, which this server does not reach. Use a public address, or have the operator allow its range.", 0, err}
+	}
+	if _, ok := errors.AsType[*net.DNSError](err); ok {
+		return &Problem{DNS, "The host name could not be looked up. Check that it is spelled right.", 0, err}
+	}
+	if isTimeout(ctx, err) {
+		return &Problem{Timeout, "The server did not answer in time, or too slowly.", 0, errors.Join(err, context.Cause(ctx))}
+	}
+	if _, ok := errors.AsType[tlsError](err); ok || errors.Is(err, http.ErrSchemeMismatch) {
+		return &Problem{TLS, "No trusted TLS connection could be made. Check the server's certificate and that it speaks TLS 1.2 or newer.", 0, err}
+	}
+	return &Problem{Connect, "The server could not be reached, or broke the connection.", 0, err}
+}
+
+func isTimeout(ctx context.Context, err error) bool {
+	if ctx.Err() != nil {
+		return true
+	}
+	e, ok := errors.AsType[net.Error](err)
+	return ok && e.Timeout()
+}
+
+func statusProblem(status int) *Problem {
+	return &Problem{Code: HTTPStatus, Sentence: fmt.Sprintf("The server answered with status %d instead of 200.", status), Status: status}
+}
+
+func redirectProblem(sentence string) *Problem {
+	return &Problem{Code: HTTPStatus, Sentence: sentence}
+}
+
+func tooLarge(limit int64) *Problem {
+	return &Problem{Code: TooLarge, Sentence: "The answer is larger than " + Size(limit) + "."}
+}
+
+// Size writes a number of bytes as people read it: in full mebibytes, kibibytes or bytes.
+func Size(bytes int64) string {
+	switch {
+	case bytes >= 1<<20 && bytes%(1<<20) == 0:
+		return fmt.Sprintf("%d MiB", bytes>>20)
+	case bytes >= 1<<10 && bytes%(1<<10) == 0:
+		return fmt.Sprintf("%d KiB", bytes>>10)
+	}
+	return fmt.Sprintf("%d bytes", bytes)
+}

@@ -1,0 +1,126 @@
+package token
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"parley"
+)
+
+// maxToken is how long a token may be. Ours have about 350 characters; what is longer is refused
+// before any of it is parsed.
+const maxToken = 4 << 10
+
+// touchEvery is how exactly it is known when a token was last used.
+const touchEvery = time.Minute
+
+// The two answers to a token that is not good. Which of its other faults a token has is nobody's
+// business but ours.
+func errBad() *parley.Error {
+	return parley.Errorf(parley.Unauthenticated, "A valid token is needed: send the header Authorization: Bearer <token>.")
+}
+
+func errExpired() *parley.Error {
+	return parley.Errorf(parley.Unauthenticated, "The token has expired. Make a new one with: parley token create")
+}
+
+// Verify says whose token this is, or answers an Unauthenticated [parley.Error]. The first look at
+// a token checks its signature and the store; later ones cost a look-up in memory.
+func (a *Authority) Verify(ctx context.Context, raw string) (parley.Token, error) {
+	now := time.Now()
+	if e := a.seen.get(raw); e != nil {
+		if !e.token.Active(now) {
+			return parley.Token{}, errExpired() // a revoked one is not in the cache
+		}
+		a.touch(ctx, e, now)
+		return e.token, nil
+	}
+	if !wellFormed(raw) {
+		return parley.Token{}, errBad()
+	}
+	generation := a.seen.generation()
+	t, err := a.check(ctx, raw, now)
+	if err != nil {
+		return parley.Token{}, err
+	}
+	e := newEntry(t)
+	a.seen.add(raw, e, generation)
+	a.touch(ctx, e, now)
+	return t, nil
+}
+
+// wellFormed refuses what is too long, and every character that base64url does not have: the
+// decoder would skip line breaks, and one token must have one spelling.
+func wellFormed(raw string) bool {
+	if raw == "" || len(raw) > maxToken {
+		return false
+	}
+	for i := range len(raw) {
+		switch c := raw[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_', c == '.':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// check verifies the signature and the claims, and that the store lists just this token.
+func (a *Authority) check(ctx context.Context, raw string, now time.Time) (parley.Token, error) {
+	c := &claims{}
+	if _, err := a.parser.ParseWithClaims(raw, c, a.keyOf); errors.Is(err, jwt.ErrTokenExpired) {
+		return parley.Token{}, errExpired()
+	} else if err != nil {
+		return parley.Token{}, errBad()
+	}
+	t, err := a.store.Token(ctx, c.ID)
+	switch {
+	case errors.Is(err, parley.ErrNotFound):
+		return parley.Token{}, errBad()
+	case err != nil:
+		return parley.Token{}, &parley.Error{
+			Code: parley.Unavailable, Message: "Tokens cannot be checked just now. Try again soon.", Cause: err,
+		}
+	case t.Kind != c.Kind || t.Channel != c.Channel || t.Subject() != c.Subject || !t.RevokedAt.IsZero():
+		return parley.Token{}, errBad()
+	case !t.Active(now):
+		return parley.Token{}, errExpired()
+	}
+	return t, nil
+}
+
+// refusedHeaders are those by which a token brings its own key, or asks for a rule that we do not
+// know.
+var refusedHeaders = []string{"jwk", "jku", "x5u", "x5c", "x5t", "x5t#S256", "crit", "b64", "zip"}
+
+// keyOf finds the key that a token names, in our own table and nowhere else.
+func (a *Authority) keyOf(t *jwt.Token) (any, error) {
+	for _, name := range refusedHeaders {
+		if _, there := t.Header[name]; there {
+			return nil, errors.New("refused header")
+		}
+	}
+	id, _ := t.Header["kid"].(string)
+	key, known := a.keys.Load().public[id]
+	if !known {
+		return nil, errors.New("unknown key")
+	}
+	return key, nil
+}
+
+// touch has it written, at most once a minute and off the caller's path, that a token was used. A
+// write that fails is let go: the next minute brings another.
+func (a *Authority) touch(ctx context.Context, e *entry, now time.Time) {
+	last := e.touched.Load()
+	if now.UnixMilli()-last < touchEvery.Milliseconds() || !e.touched.CompareAndSwap(last, now.UnixMilli()) {
+		return
+	}
+	ctx = context.WithoutCancel(ctx)
+	id := e.token.ID
+	a.touches.Go(func() {
+		_ = a.store.Tx(ctx, func(tx parley.Tx) error { return tx.TouchToken(ctx, id, now.UTC()) })
+	})
+}
