@@ -88,9 +88,9 @@ type Tx interface {
 	FailPool(ctx context.Context, channel ChannelCode, pool PoolID, why Failure, at time.Time) ([]MessageRef, error)
 	// EraseMessage empties a message's text and data, keeping the record.
 	EraseMessage(ctx context.Context, channel ChannelCode, ref MessageRef) error
-	// EraseOlder erases up to limit settled messages of a channel that are older than before and
-	// returns how many those were.
-	EraseOlder(ctx context.Context, channel ChannelCode, before time.Time, limit int) (int, error)
+	// EraseOlder erases up to limit settled messages of a channel that are older than before. It
+	// returns how many those were, and the files that no message needs any more.
+	EraseOlder(ctx context.Context, channel ChannelCode, before time.Time, limit int) (int, []Media, error)
 	// SetReaction stores who reacted to a message with what; an empty emoji takes it back. The
 	// channel itself is the empty contact.
 	SetReaction(ctx context.Context, channel ChannelCode, target MessageRef, by ContactID, emoji string) error

@@ -157,7 +157,8 @@ func (acc *Accepted) Wait(ctx context.Context, d time.Duration) []parley.Message
 	return acc.messages
 }
 
-// settle takes over what became of a message.
+// settle takes over what became of a message. A receipt may be faster than the confirmation that it
+// implies; whoever waits for that is told that it was sent.
 func (acc *Accepted) settle(i int, m *parley.Message) {
 	acc.mu.Lock()
 	defer acc.mu.Unlock()
@@ -166,6 +167,9 @@ func (acc *Accepted) settle(i int, m *parley.Message) {
 		return
 	}
 	own.Status, own.Failure, own.UpdatedAt = m.Status, m.Failure, m.UpdatedAt
+	if m.Status == parley.Delivered || m.Status == parley.Read || m.Status == parley.Played {
+		own.Status = parley.Sent
+	}
 	if acc.open--; acc.open == 0 {
 		close(acc.done)
 	}

@@ -276,8 +276,12 @@ func TestAReceiptSettlesAnUnknownOutcome(t *testing.T) {
 		if err := b.driver.session("demo").sink(t.Context(), network.Receipt{From: ayu, IDs: []parley.MessageID{id}, Status: parley.Delivered, At: time.Now()}); err != nil {
 			t.Fatal(err)
 		}
-		if m := acc.Wait(t.Context(), time.Second)[0]; m.Status != parley.Delivered {
+		m := acc.Wait(t.Context(), time.Second)[0]
+		if m.Status != parley.Sent {
 			t.Errorf("answered %s", m.Status)
+		}
+		if got := b.load(m).Status; got != parley.Delivered {
+			t.Errorf("stored as %s", got)
 		}
 	})
 }

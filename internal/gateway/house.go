@@ -33,8 +33,12 @@ func (g *Gateway) keepHouse(ctx context.Context) {
 }
 
 func (g *Gateway) forgetAnswers(ctx context.Context) {
-	g.inBatches(ctx, "forget answers", func(tx parley.Tx) (int, error) {
-		return tx.ForgetAnswers(ctx, time.Now().Add(-AnswerLife), houseBatch)
+	g.inBatches(ctx, "forget answers", func() (n int, err error) {
+		err = g.Store.Tx(ctx, func(tx parley.Tx) (err error) {
+			n, err = tx.ForgetAnswers(ctx, time.Now().Add(-AnswerLife), houseBatch)
+			return err
+		})
+		return n, err
 	})
 }
 
@@ -45,19 +49,26 @@ func (g *Gateway) eraseOld(ctx context.Context, a *account) {
 		return
 	}
 	before := a.now().Add(-time.Duration(*c.Settings.Retention))
-	g.inBatches(ctx, "erase old messages", func(tx parley.Tx) (int, error) {
-		return tx.EraseOlder(ctx, c.Code, before, houseBatch)
+	g.inBatches(ctx, "erase old messages", func() (n int, err error) {
+		var files []parley.Media
+		err = g.Store.Tx(ctx, func(tx parley.Tx) (err error) {
+			n, files, err = tx.EraseOlder(ctx, c.Code, before, houseBatch)
+			return gone(err)
+		})
+		if err == nil {
+			for _, f := range files {
+				g.removeMedia(f)
+			}
+		}
+		return n, err
 	})
 }
 
 // inBatches repeats a step until it finds nothing more to do.
-func (g *Gateway) inBatches(ctx context.Context, what string, step func(parley.Tx) (int, error)) {
+func (g *Gateway) inBatches(ctx context.Context, what string, step func() (int, error)) {
 	for n := houseBatch; n == houseBatch; {
-		err := g.Store.Tx(ctx, func(tx parley.Tx) (err error) {
-			n, err = step(tx)
-			return err
-		})
-		if err != nil {
+		var err error
+		if n, err = step(); err != nil {
 			if ctx.Err() == nil {
 				g.Log.Error(what, "err", err)
 			}

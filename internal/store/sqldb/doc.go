@@ -9,6 +9,10 @@
 // fails, the transaction is rolled back and run again with a savepoint around each, so that a bad
 // write costs only itself. That is why such a function may run twice.
 //
+// An error that means "the database does not work now" (locked, full, damaged, closed) has the code
+// parley.Unavailable, and ends the transaction for all who share it. Nobody is told that a write was
+// kept which was not, and the next transaction begins afresh.
+//
 // Statements are prepared once and kept. The text of a statement is the same for every database:
 // placeholders are $1, $2 …; what differs is in dialect.go.
 package sqldb

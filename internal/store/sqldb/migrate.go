@@ -3,6 +3,7 @@ package sqldb
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -10,38 +11,72 @@ import (
 	"strings"
 )
 
+// migration is one step of the tables' history.
+type migration struct {
+	version int
+	name    string
+}
+
+// listMigrations returns a dialect's migrations in order.
+func listMigrations(d *Dialect, migrations fs.FS) ([]migration, error) {
+	names, err := fs.Glob(migrations, path.Join(d.Name, "*.sql")) // sorted
+	if err != nil {
+		return nil, err
+	}
+	var all []migration
+	for _, name := range names {
+		number, _, _ := strings.Cut(path.Base(name), "_")
+		version, err := strconv.Atoi(number)
+		if err != nil {
+			return nil, fmt.Errorf("migration %s has no number", name)
+		}
+		all = append(all, migration{version, name})
+	}
+	return all, nil
+}
+
 // migrate applies the migrations that were not applied yet, each in a transaction of its own, so
 // that a crash leaves the database at one version or the next.
-func migrate(ctx context.Context, c *sql.Conn, d Dialect, migrations fs.FS) error {
-	names, err := fs.Glob(migrations, path.Join(d.Name, "*.sql")) // sorted
+func migrate(ctx context.Context, c *sql.Conn, d *Dialect, migrations fs.FS) error {
+	all, err := listMigrations(d, migrations)
 	if err != nil {
 		return err
 	}
 	if _, err := c.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS schema_version (version INTEGER PRIMARY KEY)`); err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
-	var at int
-	if err := c.QueryRowContext(ctx, `SELECT coalesce(max(version), 0) FROM schema_version`).Scan(&at); err != nil {
+	at, err := versionOf(ctx, c)
+	if err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
-	newest := 0
-	for _, name := range names {
-		number, _, _ := strings.Cut(path.Base(name), "_")
-		version, err := strconv.Atoi(number)
-		if err != nil {
-			return fmt.Errorf("migration %s has no number", name)
-		}
-		newest = version
-		if version <= at {
+	if err := refuseNewer(at, all); err != nil {
+		return err
+	}
+	for _, m := range all {
+		if m.version <= at {
 			continue
 		}
-		text, err := fs.ReadFile(migrations, name)
+		text, err := fs.ReadFile(migrations, m.name)
 		if err != nil {
 			return err
 		}
-		if err := apply(ctx, c, d, version, string(text)); err != nil {
-			return fmt.Errorf("migration %s: %w", name, err)
+		if err := apply(ctx, c, d, m.version, string(text)); err != nil {
+			return fmt.Errorf("migration %s: %w", m.name, err)
 		}
+	}
+	return nil
+}
+
+func versionOf(ctx context.Context, c *sql.Conn) (int, error) {
+	var at int
+	err := c.QueryRowContext(ctx, `SELECT coalesce(max(version), 0) FROM schema_version`).Scan(&at)
+	return at, err
+}
+
+func refuseNewer(at int, known []migration) error {
+	newest := 0
+	for _, m := range known {
+		newest = max(newest, m.version)
 	}
 	if at > newest {
 		return fmt.Errorf("the database is at version %d, this program knows only %d: run a newer one", at, newest)
@@ -49,13 +84,26 @@ func migrate(ctx context.Context, c *sql.Conn, d Dialect, migrations fs.FS) erro
 	return nil
 }
 
-func apply(ctx context.Context, c *sql.Conn, d Dialect, version int, text string) (err error) {
+// checkVersion makes sure that a database is one of ours and not newer than we are.
+func checkVersion(ctx context.Context, c *sql.Conn, d *Dialect, migrations fs.FS) error {
+	all, err := listMigrations(d, migrations)
+	if err != nil {
+		return err
+	}
+	at, err := versionOf(ctx, c)
+	if err != nil || at == 0 {
+		return errors.New("this is not a database of this program")
+	}
+	return refuseNewer(at, all)
+}
+
+func apply(ctx context.Context, c *sql.Conn, d *Dialect, version int, text string) (err error) {
 	if _, err := c.ExecContext(ctx, d.begin); err != nil {
 		return err
 	}
 	defer func() {
 		if err != nil {
-			c.ExecContext(ctx, d.rollback)
+			c.ExecContext(context.WithoutCancel(ctx), d.rollback)
 		}
 	}()
 	var there int // another process may have applied it while we waited for the lock

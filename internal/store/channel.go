@@ -1,0 +1,106 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"parley"
+)
+
+const channelColumns = `code, name, network, number, phone_name, enabled, settings, created_at, status, reason, since, working_at`
+
+// Channels lists all channels by code.
+func (r reader) Channels(context.Context) ([]parley.Channel, error) {
+	return list(r, `SELECT `+channelColumns+` FROM channel ORDER BY code`, nil, scanChannel)
+}
+
+// Channel finds a channel.
+func (r reader) Channel(_ context.Context, code parley.ChannelCode) (parley.Channel, error) {
+	return one(r, `SELECT `+channelColumns+` FROM channel WHERE code = $1`, []any{string(code)}, scanChannel)
+}
+
+func scanChannel(row scanner) (parley.Channel, error) {
+	var c parley.Channel
+	var settings []byte
+	var created, since, working int64
+	if err := row.Scan(&c.Code, &c.Name, &c.Network, &c.Number, &c.PhoneName, &c.Enabled, &settings, &created,
+		&c.State.Status, &c.State.Reason, &since, &working); err != nil {
+		return c, err
+	}
+	if err := json.Unmarshal(settings, &c.Settings); err != nil {
+		return c, fmt.Errorf("settings of channel %s: %w", c.Code, err)
+	}
+	c.CreatedAt, c.State.Since, c.State.WorkingAt = moment(created), moment(since), moment(working)
+	return c, nil
+}
+
+// AddChannel stores a new channel.
+func (t *tx) AddChannel(_ context.Context, c parley.Channel) error {
+	settings, err := json.Marshal(c.Settings)
+	if err != nil {
+		return fmt.Errorf("settings of channel %s: %w", c.Code, err)
+	}
+	err = t.add(`INSERT INTO channel (`+channelColumns+`)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT DO NOTHING`,
+		string(c.Code), c.Name, string(c.Network), c.Number, c.PhoneName, flag(c.Enabled), string(settings), millis(c.CreatedAt),
+		string(c.State.Status), c.State.Reason, millis(c.State.Since), millis(c.State.WorkingAt))
+	if err != nil {
+		return err
+	}
+	return t.revise()
+}
+
+// UpdateChannel stores what an operator can change of a channel.
+func (t *tx) UpdateChannel(_ context.Context, c parley.Channel) error {
+	settings, err := json.Marshal(c.Settings)
+	if err != nil {
+		return fmt.Errorf("settings of channel %s: %w", c.Code, err)
+	}
+	if err := t.change(`UPDATE channel SET name = $1, network = $2, enabled = $3, settings = $4 WHERE code = $5`,
+		c.Name, string(c.Network), flag(c.Enabled), string(settings), string(c.Code)); err != nil {
+		return err
+	}
+	return t.revise()
+}
+
+// SetChannelState stores what was seen of a channel's connection and account.
+func (t *tx) SetChannelState(_ context.Context, c parley.Channel) error {
+	return t.change(`UPDATE channel SET number = $1, phone_name = $2, status = $3, reason = $4, since = $5, working_at = $6 WHERE code = $7`,
+		c.Number, c.PhoneName, string(c.State.Status), c.State.Reason, millis(c.State.Since), millis(c.State.WorkingAt), string(c.Code))
+}
+
+// DeleteChannel removes a channel with all that is its own.
+func (t *tx) DeleteChannel(_ context.Context, code parley.ChannelCode) error {
+	if err := t.change(`DELETE FROM channel WHERE code = $1`, string(code)); err != nil {
+		return err
+	}
+	for _, own := range []string{
+		`DELETE FROM token WHERE channel = $1`,
+		`DELETE FROM message WHERE channel = $1`,
+		`DELETE FROM chat WHERE channel = $1`,
+		`DELETE FROM reaction WHERE channel = $1`,
+		`DELETE FROM answer WHERE channel = $1`,
+	} {
+		if _, err := t.Exec(own, string(code)); err != nil {
+			return err
+		}
+	}
+	// The database may give the numbers of the removed messages to new ones, which retention must see.
+	if _, err := t.Exec(`UPDATE channel SET erased_to = newest.seq FROM (SELECT coalesce(max(seq), 0) AS seq FROM message) AS newest
+		WHERE erased_to > newest.seq`); err != nil {
+		return err
+	}
+	return t.revise()
+}
+
+// Revision counts the changes to channels, tokens and keys.
+func (r reader) Revision(context.Context) (int64, error) {
+	var n int64
+	err := r.row(`SELECT counter FROM revision`, nil, &n)
+	return n, err
+}
+
+func (t *tx) revise() error {
+	return t.change(`UPDATE revision SET counter = counter + 1`)
+}

@@ -1,0 +1,64 @@
+package store
+
+import (
+	"context"
+	"slices"
+
+	"parley"
+)
+
+const chatColumns = `contact, messages, last_at, archived`
+
+// Chats lists a channel's chats, newest first, and how many there are.
+func (r reader) Chats(_ context.Context, channel parley.ChannelCode, page parley.Page) ([]parley.Chat, int64, error) {
+	var total int64
+	if err := r.row(`SELECT count(*) FROM chat WHERE channel = $1`, []any{string(channel)}, &total); err != nil {
+		return nil, 0, err
+	}
+	if page.Offset >= total || page.Limit < 1 {
+		return nil, total, nil
+	}
+	chats, err := list(r, `SELECT `+chatColumns+` FROM chat WHERE channel = $1 ORDER BY last_at DESC, contact DESC LIMIT $2 OFFSET $3`,
+		[]any{string(channel), int64(page.Limit), page.Offset}, scanChat)
+	return chats, total, err
+}
+
+// Chat finds a chat.
+func (r reader) Chat(_ context.Context, channel parley.ChannelCode, chat parley.ContactID) (parley.Chat, error) {
+	return one(r, `SELECT `+chatColumns+` FROM chat WHERE contact = $1 AND channel = $2`, []any{string(chat), string(channel)}, scanChat)
+}
+
+func scanChat(row scanner) (parley.Chat, error) {
+	var c parley.Chat
+	var last int64
+	err := row.Scan(&c.Contact, &c.Messages, &last, &c.Archived)
+	c.LastAt = moment(last)
+	return c, err
+}
+
+// LastChannelWith returns the channel among those given that last exchanged a message with the contact.
+func (r reader) LastChannelWith(_ context.Context, contact parley.ContactID, among []parley.ChannelCode) (parley.ChannelCode, error) {
+	rows, err := r.conn.Query(`SELECT channel FROM chat WHERE contact = $1 ORDER BY last_at DESC, channel`, string(contact))
+	if err != nil {
+		return "", err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var channel parley.ChannelCode
+		if err := rows.Scan(&channel); err != nil {
+			return "", err
+		}
+		if slices.Contains(among, channel) {
+			return channel, nil
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return "", err
+	}
+	return "", parley.ErrNotFound
+}
+
+// SetArchived puts a chat away, or brings it back. It stays away when a message arrives.
+func (t *tx) SetArchived(_ context.Context, channel parley.ChannelCode, chat parley.ContactID, archived bool) error {
+	return t.change(`UPDATE chat SET archived = $1 WHERE contact = $2 AND channel = $3`, flag(archived), string(chat), string(channel))
+}

@@ -1,0 +1,117 @@
+-- Times are milliseconds since 1970 in UTC, 0 where there is none. Statuses are the numbers of the
+-- program. Flags are 0 and 1.
+
+CREATE TABLE channel (
+  code       TEXT PRIMARY KEY,
+  name       TEXT NOT NULL,
+  network    TEXT NOT NULL,
+  number     TEXT NOT NULL,
+  phone_name TEXT NOT NULL,
+  enabled    INTEGER NOT NULL,
+  settings   TEXT NOT NULL, -- JSON
+  created_at INTEGER NOT NULL,
+  status     TEXT NOT NULL,
+  reason     TEXT NOT NULL,
+  since      INTEGER NOT NULL,
+  working_at INTEGER NOT NULL,
+  erased_to  INTEGER NOT NULL DEFAULT 0 -- retention has erased the messages up to this seq
+);
+
+CREATE TABLE token (
+  seq          INTEGER PRIMARY KEY,
+  id           TEXT NOT NULL UNIQUE,
+  name         TEXT NOT NULL,
+  kind         TEXT NOT NULL,
+  channel      TEXT NOT NULL, -- '' where it is not a channel's
+  created_at   INTEGER NOT NULL,
+  expires_at   INTEGER NOT NULL,
+  last_used_at INTEGER NOT NULL,
+  revoked_at   INTEGER NOT NULL
+);
+
+CREATE TABLE signing_key (
+  seq        INTEGER PRIMARY KEY,
+  id         TEXT NOT NULL UNIQUE,
+  public     BLOB NOT NULL,
+  sealed     BLOB NOT NULL,
+  created_at INTEGER NOT NULL
+);
+
+-- One row per chat, written with every message: its counter is the ordinal of the newest record.
+-- The contact comes first, to find all channels that talked with somebody.
+CREATE TABLE chat (
+  contact     TEXT NOT NULL,
+  channel     TEXT NOT NULL,
+  messages    INTEGER NOT NULL,
+  last_at     INTEGER NOT NULL,
+  previous_at INTEGER NOT NULL DEFAULT 0, -- what last_at was before the newest message
+  archived    INTEGER NOT NULL DEFAULT 0,
+  PRIMARY KEY (contact, channel)
+) WITHOUT ROWID;
+
+CREATE INDEX chat_by_time ON chat (channel, last_at);
+
+-- Every send writes here and every receipt changes it, so each further index costs throughput. What
+-- may be long comes last, to be skipped by those who only want the status.
+CREATE TABLE message (
+  seq             INTEGER PRIMARY KEY,
+  channel         TEXT NOT NULL,
+  chat            TEXT NOT NULL,
+  ordinal         INTEGER NOT NULL, -- 0 for operations
+  id              TEXT NOT NULL,
+  from_me         INTEGER NOT NULL,
+  kind            TEXT NOT NULL,
+  reply_to        TEXT NOT NULL,
+  status          INTEGER NOT NULL,
+  urgent          INTEGER NOT NULL,
+  pool            TEXT NOT NULL,
+  attempts        INTEGER NOT NULL DEFAULT 0,
+  next_attempt    INTEGER NOT NULL DEFAULT 0,
+  expires_at      INTEGER NOT NULL,
+  created_at      INTEGER NOT NULL,
+  updated_at      INTEGER NOT NULL,
+  starred         INTEGER NOT NULL DEFAULT 0,
+  failure_code    TEXT NOT NULL DEFAULT '',
+  failure_message TEXT NOT NULL DEFAULT '',
+  failure_until   INTEGER NOT NULL DEFAULT 0,
+  body            TEXT NOT NULL,
+  data            BLOB -- what there is besides the body; NULL: nothing
+);
+
+-- The id comes second, so that a bare id is found by the same index.
+CREATE UNIQUE INDEX message_by_id ON message (channel, id, chat, from_me);
+CREATE UNIQUE INDEX message_history ON message (channel, chat, ordinal) WHERE ordinal > 0;
+CREATE INDEX message_pending ON message (channel, urgent DESC, seq) WHERE status = 0;
+CREATE INDEX message_pool ON message (channel, pool) WHERE pool <> '';
+
+CREATE TABLE reaction (
+  channel TEXT NOT NULL,
+  chat    TEXT NOT NULL,
+  ordinal INTEGER NOT NULL, -- of the message
+  contact TEXT NOT NULL,    -- who reacted; '' is the channel itself
+  emoji   TEXT NOT NULL,
+  PRIMARY KEY (channel, chat, ordinal, contact)
+) WITHOUT ROWID;
+
+CREATE TABLE answer (
+  scope        TEXT NOT NULL,
+  key          TEXT NOT NULL,
+  fingerprint  BLOB NOT NULL,
+  channel      TEXT NOT NULL,
+  messages     TEXT NOT NULL, -- JSON
+  created_at   INTEGER NOT NULL,
+  status_code  INTEGER NOT NULL,
+  content_type TEXT NOT NULL,
+  body         BLOB,
+  PRIMARY KEY (scope, key)
+) WITHOUT ROWID;
+
+CREATE INDEX answer_by_time ON answer (created_at);
+CREATE INDEX answer_by_channel ON answer (channel);
+
+-- One row: how often channels, tokens and keys were changed.
+CREATE TABLE revision (
+  counter INTEGER NOT NULL
+);
+
+INSERT INTO revision (counter) VALUES (0);

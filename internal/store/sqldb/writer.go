@@ -1,0 +1,145 @@
+package sqldb
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+)
+
+const maxBatch = 512 // callers per commit; more gained nothing
+
+// write is one caller's function on its way to the writer.
+type write struct {
+	do   func(*Tx) error
+	tx   Tx
+	err  error
+	done chan struct{}
+}
+
+// Write runs do in a transaction, alone or with others, and returns when it is committed. If do
+// fails, nothing of it is kept. It may run more than once.
+func (db *DB) Write(ctx context.Context, do func(*Tx) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	w := &write{do: do, done: make(chan struct{})}
+	db.closing.RLock()
+	if db.closed {
+		db.closing.RUnlock()
+		return unavailable(errClosed)
+	}
+	db.in <- w
+	db.closing.RUnlock()
+	<-w.done // even if ctx ends: the caller must know whether it was committed
+	return w.err
+}
+
+// run is the writer: the only goroutine that changes the database.
+func (db *DB) run() {
+	defer close(db.done)
+	batch := make([]*write, 0, maxBatch)
+	for w := range db.in {
+		runtime.Gosched() // let callers that are ready hand in theirs first: fewer, larger commits
+		batch = append(batch[:0], w)
+		for len(batch) < maxBatch && len(db.in) > 0 {
+			batch = append(batch, <-db.in)
+		}
+		db.commit(batch)
+		for _, w := range batch {
+			if w.err == nil {
+				for _, f := range w.tx.then {
+					f()
+				}
+			}
+			close(w.done)
+		}
+		clear(batch) // what callers hold is theirs again
+	}
+}
+
+// commit runs the batch in one transaction and sets each write's error. If one of several fails, it
+// runs them again with a savepoint each, so that only that one is undone.
+func (db *DB) commit(batch []*write) {
+	failed, err := db.transact(batch, false)
+	if failed && len(batch) > 1 {
+		_, err = db.transact(batch, true)
+	}
+	if err == nil {
+		return
+	}
+	for _, w := range batch {
+		if w.err == nil {
+			w.err = err
+		}
+	}
+}
+
+// transact runs the batch between BEGIN and COMMIT. It returns an error if nothing of the batch was
+// kept, and whether that came while a write ran. Without savepoints the first one that fails ends
+// it; with them a failing write is undone alone.
+func (db *DB) transact(batch []*write, savepoints bool) (failed bool, err error) {
+	for _, w := range batch {
+		w.err = nil
+	}
+	if err := db.control(db.dialect.begin); err != nil {
+		return false, err
+	}
+	defer func() {
+		if err != nil {
+			db.control(db.dialect.rollback) // the database may have done so already
+		}
+	}()
+	for _, w := range batch {
+		if savepoints {
+			err = db.alone(w)
+		} else {
+			err = db.call(w)
+		}
+		if err != nil {
+			return true, err
+		}
+	}
+	return false, db.control(db.dialect.commit)
+}
+
+// alone runs one write so that it can be undone by itself. Its error is the database's own.
+func (db *DB) alone(w *write) error {
+	if err := db.control(db.dialect.savepoint); err != nil {
+		return err
+	}
+	if db.call(w) != nil {
+		if lost := db.writer.broken; lost != nil {
+			return lost
+		}
+		if err := db.control(db.dialect.rollbackPoint); err != nil {
+			return err
+		}
+	}
+	return db.control(db.dialect.release)
+}
+
+// call runs a write's function. A panic becomes an error, so that one caller cannot end the writer of
+// all. A write that went on after the transaction was lost has failed, whatever it says.
+func (db *DB) call(w *write) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic in a transaction: %v", p)
+		}
+		if err == nil {
+			err = db.writer.broken
+		}
+		w.err = err
+	}()
+	w.tx = Tx{Conn: db.writer}
+	return db.writer.classed(w.do(&w.tx)) // rows that were being read tell their errors unclassed
+}
+
+// control runs a statement of the writer's own. Its failure is nobody's fault.
+func (db *DB) control(statement string) error {
+	db.writer.broken = nil
+	_, err := db.writer.Exec(statement)
+	if err != nil && db.writer.broken == nil {
+		err = unavailable(err)
+	}
+	return err
+}

@@ -1,0 +1,168 @@
+// Package store remembers what the gateway knows, in one SQL database. It holds the statements and
+// nothing else: the rules are in package parley, and how a database is run is in package sqldb.
+package store
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"parley"
+	"parley/internal/store/sqldb"
+)
+
+//go:embed migrations
+var embedded embed.FS
+
+// DB is an open store.
+type DB struct {
+	reader
+	sql *sqldb.DB
+}
+
+var _ parley.Store = (*DB)(nil)
+
+// Open opens the store in a file, which it makes where there is none. The path "memory:NAME" is a
+// store in memory, for tests.
+func Open(ctx context.Context, path string) (*DB, error) {
+	o, err := options(path)
+	if err != nil {
+		return nil, err
+	}
+	db, err := sqldb.Open(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return &DB{reader: reader{db.Read()}, sql: db}, nil
+}
+
+func options(path string) (sqldb.Options, error) {
+	migrations, err := fs.Sub(embedded, "migrations") // a folder per dialect
+	return sqldb.Options{Path: path, Durable: true, Migrations: migrations}, err
+}
+
+// Tx runs do in a transaction and returns once it is durable. See [parley.Store].
+func (db *DB) Tx(ctx context.Context, do func(parley.Tx) error) error {
+	return db.sql.Write(ctx, func(t *sqldb.Tx) error {
+		return do(&tx{reader: reader{t.Conn}, Tx: t})
+	})
+}
+
+// Close waits for transactions under way and closes the database. It may be called twice.
+func (db *DB) Close() error { return db.sql.Close() }
+
+// Check looks for damage in the database.
+func (db *DB) Check(ctx context.Context) error { return db.sql.Check(ctx) }
+
+// Size returns how many bytes the database holds.
+func (db *DB) Size(ctx context.Context) (int64, error) { return db.sql.Size(ctx) }
+
+// reader asks, through the pool or inside a transaction.
+type reader struct{ conn *sqldb.Conn }
+
+// tx writes.
+type tx struct {
+	reader
+	*sqldb.Tx
+}
+
+var _ parley.Tx = (*tx)(nil)
+
+// change runs a statement that must change a row.
+func (t *tx) change(query string, args ...any) error {
+	n, err := t.count(query, args...)
+	if err == nil && n == 0 {
+		return parley.ErrNotFound
+	}
+	return err
+}
+
+// count runs a statement and returns how many rows it changed.
+func (t *tx) count(query string, args ...any) (int64, error) {
+	result, err := t.Exec(query, args...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+// add runs an INSERT … ON CONFLICT DO NOTHING of a row that must be new. It does not let the
+// statement fail, because on some databases that would end the whole transaction.
+func (t *tx) add(query string, args ...any) error {
+	n, err := t.count(query, args...)
+	if err == nil && n == 0 {
+		return parley.ErrExists
+	}
+	return err
+}
+
+// row reads one row into variables.
+func (r reader) row(query string, args []any, into ...any) error {
+	err := r.conn.QueryRow(query, args, into...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return parley.ErrNotFound
+	}
+	return err
+}
+
+// scanner is a row to be read.
+type scanner interface{ Scan(into ...any) error }
+
+// one reads the first row with scan.
+func one[T any](r reader, query string, args []any, scan func(scanner) (T, error)) (T, error) {
+	all, err := list(r, query, args, scan)
+	if err == nil && len(all) == 0 {
+		err = parley.ErrNotFound
+	}
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return all[0], nil
+}
+
+// list reads all rows, each with scan.
+func list[T any](r reader, query string, args []any, scan func(scanner) (T, error)) ([]T, error) {
+	rows, err := r.conn.Query(query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var all []T
+	for rows.Next() {
+		one, err := scan(rows)
+		if err != nil {
+			return nil, fmt.Errorf("read row: %w", err)
+		}
+		all = append(all, one)
+	}
+	return all, rows.Err()
+}
+
+// millis is a time as it is stored.
+func millis(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
+// moment is a stored time.
+func moment(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+}
+
+// flag is a truth as it is stored.
+func flag(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}

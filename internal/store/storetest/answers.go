@@ -1,0 +1,72 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"parley"
+)
+
+func taken(scope, key string) parley.Answer {
+	return parley.Answer{Scope: scope, Key: key, Fingerprint: []byte{1, 2, 3}, CreatedAt: start}
+}
+
+var answerTests = map[string]func(*env){
+	"a request is taken, then answered": func(e *env) {
+		want := taken("main", "k")
+		want.Channel = main
+		want.Messages = []parley.MessageRef{{FromMe: true, Chat: ann, ID: "A1"}, {FromMe: true, Chat: ann, ID: "A2"}}
+		e.tx(func(tx parley.Tx) error { return tx.AddAnswer(e.Context(), want) })
+		got, err := e.store.Answer(e.Context(), "main", "k")
+		e.must(err)
+		e.same("taken", got, want)
+		if got.IsComplete() {
+			e.Error("it is complete before it was answered")
+		}
+		want.StatusCode, want.ContentType, want.Body = 200, "application/json", []byte(`{"a":1}`)
+		e.tx(func(tx parley.Tx) error {
+			return tx.SetAnswer(e.Context(), parley.Answer{Scope: "main", Key: "k", StatusCode: 200, ContentType: want.ContentType, Body: want.Body})
+		})
+		got, err = e.store.Answer(e.Context(), "main", "k")
+		e.must(err)
+		e.same("answered", got, want)
+	},
+
+	"a key is used once in its scope": func(e *env) {
+		e.tx(func(tx parley.Tx) error {
+			return errors.Join(tx.AddAnswer(e.Context(), taken("main", "k")), tx.AddAnswer(e.Context(), taken("main", "K")),
+				tx.AddAnswer(e.Context(), taken("global", "k")))
+		})
+		e.wants(parley.ErrExists, func(tx parley.Tx) error { return tx.AddAnswer(e.Context(), taken("main", "k")) })
+	},
+
+	"an unknown key is not found": func(e *env) {
+		if _, err := e.store.Answer(e.Context(), "main", "k"); !errors.Is(err, parley.ErrNotFound) {
+			e.Errorf("got %v", err)
+		}
+		e.wants(parley.ErrNotFound, func(tx parley.Tx) error { return tx.SetAnswer(e.Context(), taken("main", "k")) })
+	},
+
+	"old answers are forgotten, the oldest first": func(e *env) {
+		for i := range 5 {
+			a := taken("main", fmt.Sprint(i))
+			a.CreatedAt = start.Add(time.Duration(i) * time.Minute)
+			e.tx(func(tx parley.Tx) error { return tx.AddAnswer(e.Context(), a) })
+		}
+		for _, step := range []struct{ limit, forgotten, oldest int }{{2, 2, 2}, {10, 1, 3}, {10, 0, 3}} {
+			var n int
+			e.tx(func(tx parley.Tx) (err error) {
+				n, err = tx.ForgetAnswers(e.Context(), start.Add(3*time.Minute), step.limit)
+				return err
+			})
+			e.same("forgotten", n, step.forgotten)
+			for i := range 5 {
+				_, err := e.store.Answer(e.Context(), "main", fmt.Sprint(i))
+				if errors.Is(err, parley.ErrNotFound) != (i < step.oldest) {
+					e.Errorf("answer %d: %v", i, err)
+				}
+			}
+		}
+	},
+}

@@ -1,0 +1,177 @@
+package storetest
+
+import (
+	"errors"
+	"time"
+
+	"parley"
+)
+
+// fullChannel has a value in every field.
+func fullChannel(code parley.ChannelCode) parley.Channel {
+	month := parley.Duration(30 * 24 * time.Hour)
+	return parley.Channel{
+		Code: code, Name: "Shop", Network: parley.WhatsApp, Number: "6281234567890", PhoneName: "Shop phone", Enabled: true,
+		Settings: parley.ChannelSettings{
+			Pace: parley.Duration(time.Second), TTL: parley.Duration(time.Hour), Retention: &month,
+			AllowOnly: []parley.ContactID{ann}, ClockAhead: parley.Duration(time.Minute),
+		},
+		CreatedAt: start,
+		State:     parley.ChannelState{Status: parley.Working, Reason: "a reason", Since: start, WorkingAt: start.Add(time.Second)},
+	}
+}
+
+var channelTests = map[string]func(*env){
+	"a channel comes back as it was stored": func(e *env) {
+		want := fullChannel(main)
+		e.tx(func(tx parley.Tx) error { return tx.AddChannel(e.Context(), want) })
+		got, err := e.store.Channel(e.Context(), main)
+		e.must(err)
+		e.same("channel", got, want)
+	},
+
+	"a channel of zero values comes back as such": func(e *env) {
+		want := parley.Channel{Code: main}
+		e.tx(func(tx parley.Tx) error { return tx.AddChannel(e.Context(), want) })
+		got, err := e.store.Channel(e.Context(), main)
+		e.must(err)
+		e.same("channel", got, want)
+	},
+
+	"retention of zero is not the same as none": func(e *env) {
+		want := parley.Channel{Code: main, Settings: parley.ChannelSettings{Retention: new(parley.Duration)}}
+		e.tx(func(tx parley.Tx) error { return tx.AddChannel(e.Context(), want) })
+		got, err := e.store.Channel(e.Context(), main)
+		e.must(err)
+		e.same("channel", got, want)
+	},
+
+	"channels are listed by code": func(e *env) {
+		e.channel("b", "c", "a")
+		channels, err := e.store.Channels(e.Context())
+		e.must(err)
+		var codes []parley.ChannelCode
+		for _, c := range channels {
+			codes = append(codes, c.Code)
+		}
+		e.same("codes", codes, []parley.ChannelCode{"a", "b", "c"})
+	},
+
+	"an unknown channel is not found": func(e *env) {
+		if _, err := e.store.Channel(e.Context(), main); !errors.Is(err, parley.ErrNotFound) {
+			e.Errorf("got %v", err)
+		}
+		e.wants(parley.ErrNotFound, func(tx parley.Tx) error { return tx.UpdateChannel(e.Context(), parley.Channel{Code: main}) })
+		e.wants(parley.ErrNotFound, func(tx parley.Tx) error { return tx.SetChannelState(e.Context(), parley.Channel{Code: main}) })
+		e.wants(parley.ErrNotFound, func(tx parley.Tx) error { return tx.DeleteChannel(e.Context(), main) })
+	},
+
+	"a code is used once": func(e *env) {
+		e.tx(func(tx parley.Tx) error { return tx.AddChannel(e.Context(), fullChannel(main)) })
+		e.wants(parley.ErrExists, func(tx parley.Tx) error { return tx.AddChannel(e.Context(), parley.Channel{Code: main}) })
+		got, err := e.store.Channel(e.Context(), main)
+		e.must(err)
+		e.same("channel", got, fullChannel(main))
+	},
+
+	"an update stores what an operator sets": func(e *env) {
+		before := fullChannel(main)
+		e.tx(func(tx parley.Tx) error { return tx.AddChannel(e.Context(), before) })
+		e.tx(func(tx parley.Tx) error {
+			return tx.UpdateChannel(e.Context(), parley.Channel{Code: main, Name: "New", Network: parley.Sandbox})
+		})
+		want := before
+		want.Name, want.Network, want.Enabled, want.Settings = "New", parley.Sandbox, false, parley.ChannelSettings{}
+		got, err := e.store.Channel(e.Context(), main)
+		e.must(err)
+		e.same("channel", got, want)
+	},
+
+	"a state stores what was seen": func(e *env) {
+		want := fullChannel(main)
+		e.tx(func(tx parley.Tx) error { return tx.AddChannel(e.Context(), want) })
+		want.Number, want.PhoneName = "999", "Other phone"
+		want.State = parley.ChannelState{Status: parley.LoggedOut, Reason: "removed", Since: start.Add(time.Hour)}
+		e.tx(func(tx parley.Tx) error {
+			return tx.SetChannelState(e.Context(), parley.Channel{Code: main, Name: "ignored",
+				Number: want.Number, PhoneName: want.PhoneName, State: want.State})
+		})
+		got, err := e.store.Channel(e.Context(), main)
+		e.must(err)
+		e.same("channel", got, want)
+	},
+
+	"a deleted channel leaves nothing": func(e *env) {
+		e.channel(main, other)
+		for _, code := range []parley.ChannelCode{main, other} {
+			m := outgoing("A1")
+			m.Channel = code
+			e.add(&m)
+			e.tx(func(tx parley.Tx) error {
+				return errors.Join(
+					tx.AddToken(e.Context(), parley.Token{ID: parley.TokenID("tok_" + code), Kind: parley.ChannelToken, Channel: code}),
+					tx.SetReaction(e.Context(), code, m.Ref(), ann, "👍"),
+					tx.AddAnswer(e.Context(), parley.Answer{Scope: string(code), Key: "k", Fingerprint: []byte{1}, Channel: code}))
+			})
+		}
+		e.tx(func(tx parley.Tx) error { return tx.DeleteChannel(e.Context(), main) })
+
+		gone := func(what string, err error) {
+			if !errors.Is(err, parley.ErrNotFound) {
+				e.Errorf("%s of the deleted channel: got error %v", what, err)
+			}
+		}
+		m := outgoing("A1")
+		_, err := e.store.Message(e.Context(), main, m.Ref())
+		gone("message", err)
+		_, err = e.store.Token(e.Context(), "tok_main")
+		gone("token", err)
+		_, err = e.store.Chat(e.Context(), main, ann)
+		gone("chat", err)
+		_, err = e.store.Answer(e.Context(), string(main), "k")
+		gone("answer", err)
+
+		// A channel of the same name begins with nothing, and the other one keeps its own.
+		e.channel(main)
+		e.add(&m)
+		page, total, err := e.store.History(e.Context(), main, ann, parley.Page{Limit: 10})
+		e.must(err)
+		e.same("history of the new channel", []any{ids(page), page[0].Reactions, total}, []any{[]string{"A1"}, []string(nil), int64(1)})
+		page, _, err = e.store.History(e.Context(), other, ann, parley.Page{Limit: 10})
+		e.must(err)
+		e.same("history of the other channel", []any{ids(page), page[0].Reactions}, []any{[]string{"A1"}, []string{"👍"}})
+		_, err = e.store.Token(e.Context(), "tok_other")
+		e.must(err)
+	},
+
+	"revision counts changes to channels, tokens and keys": func(e *env) {
+		token := parley.Token{ID: "tok_1", Kind: parley.AdminToken, CreatedAt: start}
+		m := outgoing("A1")
+		for _, step := range []struct {
+			name   string
+			counts bool
+			do     func(parley.Tx) error
+		}{
+			{"add channel", true, func(tx parley.Tx) error { return tx.AddChannel(e.Context(), fullChannel(main)) }},
+			{"update channel", true, func(tx parley.Tx) error { return tx.UpdateChannel(e.Context(), fullChannel(main)) }},
+			{"set state", false, func(tx parley.Tx) error { return tx.SetChannelState(e.Context(), fullChannel(main)) }},
+			{"add token", true, func(tx parley.Tx) error { return tx.AddToken(e.Context(), token) }},
+			{"touch token", false, func(tx parley.Tx) error { return tx.TouchToken(e.Context(), "tok_1", start) }},
+			{"revoke token", true, func(tx parley.Tx) error { return tx.RevokeToken(e.Context(), "tok_1", start) }},
+			{"add key", true, func(tx parley.Tx) error {
+				return tx.AddSigningKey(e.Context(), parley.SigningKey{ID: "k", Public: []byte{1}, Sealed: []byte{2}})
+			}},
+			{"add message", false, func(tx parley.Tx) error { return tx.AddMessage(e.Context(), &m) }},
+			{"delete channel", true, func(tx parley.Tx) error { return tx.DeleteChannel(e.Context(), main) }},
+		} {
+			before, err := e.store.Revision(e.Context())
+			e.must(err)
+			e.tx(step.do)
+			after, err := e.store.Revision(e.Context())
+			e.must(err)
+			if (after > before) != step.counts {
+				e.Errorf("%s: revision went from %d to %d", step.name, before, after)
+			}
+		}
+	},
+}

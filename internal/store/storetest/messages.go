@@ -1,0 +1,236 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"parley"
+)
+
+var messageTests = map[string]func(*env){
+	"a message comes back as it was stored": func(e *env) {
+		want := outgoing("A1")
+		want.ReplyTo, want.Urgent, want.Pool = "B1", true, "pool_1"
+		e.add(&want)
+		if want.Seq == 0 || want.Ordinal != 1 {
+			e.Errorf("seq %d, ordinal %d", want.Seq, want.Ordinal)
+		}
+		e.same("message", e.message(want), want)
+	},
+
+	"every kind of content comes back": func(e *env) {
+		media := parley.Media{Key: "k", Source: "https://example.com/a.jpg", MIME: "image/jpeg", Filename: "a.jpg", Size: 5,
+			SHA256: []byte{1}, MediaKey: []byte{2}, Width: 3, Height: 4, Seconds: 5, Waveform: []byte{6}, Thumbnail: []byte{7}}
+		target := parley.MessageRef{FromMe: true, Chat: ann, ID: "A1"}
+		for i, content := range []parley.Content{
+			parley.Text{Body: "plain"}, parley.Text{Body: "with a link", Preview: &parley.Preview{URL: "https://example.com", Title: "T"}},
+			parley.Image{Caption: "c", Media: media}, parley.Video{Caption: "c", Media: media}, parley.File{Media: media},
+			parley.Voice{Media: media}, parley.Location{Title: "t", Latitude: "1.50", Longitude: "-2"},
+			parley.Poll{Title: "t", Options: []string{"a", "b"}, Multiple: true},
+			parley.Reaction{Emoji: "👍", Target: target}, parley.Seen{Target: target}, parley.Delete{Target: target},
+			parley.Star{Target: target, Starred: true}, parley.Archive{Archived: true},
+		} {
+			m := outgoing(fmt.Sprint("A", i))
+			m.Content = content
+			e.add(&m)
+			e.same(string(content.Kind()), e.message(m).Content, content)
+		}
+	},
+
+	"text of any kind comes back": func(e *env) {
+		for i, text := range []string{"", "Grüße 👩‍👩‍👧 \u202e", "a'b\"c;--", "line\nline\r\n", "$1 ? :x"} {
+			m := outgoing(fmt.Sprint("A", i))
+			m.Content = parley.Text{Body: text}
+			e.add(&m)
+			e.same("text", e.message(m).Content, parley.Content(parley.Text{Body: text}))
+		}
+	},
+
+	"records count, operations do not": func(e *env) {
+		one, op, two, elsewhere := outgoing("A1"), outgoing("A2"), incoming("A3"), outgoing("A4")
+		op.Content = parley.Seen{Target: one.Ref()}
+		elsewhere.Chat = bob
+		e.add(&one, &op, &two, &elsewhere)
+		e.same("ordinals", []int64{one.Ordinal, op.Ordinal, two.Ordinal, elsewhere.Ordinal}, []int64{1, 0, 2, 1})
+		if !(one.Seq < op.Seq && op.Seq < two.Seq && two.Seq < elsewhere.Seq) {
+			e.Errorf("seqs do not rise: %d %d %d %d", one.Seq, op.Seq, two.Seq, elsewhere.Seq)
+		}
+		e.same("operation", e.message(op), op)
+	},
+
+	"a message is stored once": func(e *env) {
+		first, again, next := incoming("A1"), incoming("A1"), incoming("A2")
+		again.CreatedAt = start.Add(time.Hour)
+		e.add(&first)
+		// A caller may go on after this error: nothing of the copy may be left.
+		e.tx(func(tx parley.Tx) error {
+			if err := tx.AddMessage(e.Context(), &again); !errors.Is(err, parley.ErrExists) {
+				return fmt.Errorf("got %w, want it to be there already", err)
+			}
+			return nil
+		})
+		chat, err := e.store.Chat(e.Context(), main, ann)
+		e.must(err)
+		e.same("chat", chat, parley.Chat{Contact: ann, Messages: 1, LastAt: start})
+		e.add(&next)
+		e.same("ordinal of the next", next.Ordinal, int64(2))
+		e.wants(parley.ErrExists, func(tx parley.Tx) error { return tx.AddMessage(e.Context(), &again) })
+	},
+
+	"a copy of an operation is refused and makes no chat": func(e *env) {
+		op := outgoing("A1")
+		op.Content = parley.Archive{Archived: true}
+		e.add(&op)
+		record := outgoing("A1")
+		for _, m := range []parley.Message{op, record} {
+			e.tx(func(tx parley.Tx) error {
+				if err := tx.AddMessage(e.Context(), &m); !errors.Is(err, parley.ErrExists) {
+					return fmt.Errorf("got %w", err)
+				}
+				return nil
+			})
+		}
+		if _, err := e.store.Chat(e.Context(), main, ann); !errors.Is(err, parley.ErrNotFound) {
+			e.Errorf("chat: got %v", err)
+		}
+	},
+
+	"the same id in another chat, direction or channel is another message": func(e *env) {
+		mine, theirs, bobs, others := outgoing("A1"), incoming("A1"), incoming("A1"), incoming("A1")
+		bobs.Chat = bob
+		others.Channel = other
+		e.add(&mine, &theirs, &bobs, &others)
+		for _, m := range []parley.Message{mine, theirs, bobs, others} {
+			e.same("message", e.message(m), m)
+		}
+		if _, err := e.store.Message(e.Context(), main, parley.MessageRef{ID: "A1"}); !errors.Is(err, parley.ErrAmbiguous) {
+			e.Errorf("bare id: got %v", err)
+		}
+		got, err := e.store.Message(e.Context(), other, parley.MessageRef{ID: "A1"})
+		e.must(err)
+		e.same("by bare id", got, others)
+	},
+
+	"an unknown message is not found": func(e *env) {
+		m := outgoing("A1")
+		e.add(&m)
+		for _, ref := range []parley.MessageRef{
+			{ID: "A2"}, {FromMe: false, Chat: ann, ID: "A1"}, {FromMe: true, Chat: bob, ID: "A1"}, {FromMe: true, Chat: ann, ID: "a1"},
+		} {
+			if _, err := e.store.Message(e.Context(), main, ref); !errors.Is(err, parley.ErrNotFound) {
+				e.Errorf("%s: got %v", ref, err)
+			}
+		}
+		if _, err := e.store.Message(e.Context(), other, m.Ref()); !errors.Is(err, parley.ErrNotFound) {
+			e.Errorf("of another channel: got %v", err)
+		}
+		none := parley.MessageRef{FromMe: true, Chat: ann, ID: "A2"}
+		for name, write := range map[string]func(parley.Tx) error{
+			"advance": func(tx parley.Tx) error {
+				_, err := tx.AdvanceMessage(e.Context(), main, none, parley.Sent, nil, start)
+				return err
+			},
+			"delay":  func(tx parley.Tx) error { return tx.DelayMessage(e.Context(), main, none, 1, start) },
+			"erase":  func(tx parley.Tx) error { return tx.EraseMessage(e.Context(), main, none) },
+			"react":  func(tx parley.Tx) error { return tx.SetReaction(e.Context(), main, none, ann, "👍") },
+			"redact": func(tx parley.Tx) error { return tx.SetReaction(e.Context(), main, none, ann, "") },
+			"star":   func(tx parley.Tx) error { return tx.SetStarred(e.Context(), main, none, true) },
+		} {
+			if err := e.store.Tx(e.Context(), write); !errors.Is(err, parley.ErrNotFound) {
+				e.Errorf("%s: got %v", name, err)
+			}
+		}
+	},
+
+	"status moves as the rule says": func(e *env) {
+		why := &parley.Failure{Code: parley.Restricted, Message: "Not now.", Until: start.Add(time.Hour)}
+		for _, from := range parley.Statuses {
+			for _, to := range parley.Statuses {
+				m := outgoing(fmt.Sprintf("A%d-%d", from, to))
+				m.FromMe, m.Status = from != parley.Received, from
+				e.add(&m)
+				var moved bool
+				e.tx(func(tx parley.Tx) (err error) {
+					moved, err = tx.AdvanceMessage(e.Context(), main, m.Ref(), to, why, start.Add(time.Minute))
+					return err
+				})
+				want := m
+				if to.CanFollow(from) {
+					want.Status, want.UpdatedAt, want.Failure = to, start.Add(time.Minute), why
+				}
+				e.same(fmt.Sprintf("%s to %s", from, to), []any{moved, e.message(m)}, []any{to.CanFollow(from), want})
+			}
+		}
+	},
+
+	"what arrived after all has no failure": func(e *env) {
+		m := outgoing("A1")
+		e.add(&m)
+		e.tx(func(tx parley.Tx) error {
+			_, err := tx.AdvanceMessage(e.Context(), main, m.Ref(), parley.FailedForGood, &parley.Failure{Code: parley.GaveUp}, start)
+			return err
+		})
+		e.same("failure", e.message(m).Failure, &parley.Failure{Code: parley.GaveUp})
+		e.tx(func(tx parley.Tx) error {
+			_, err := tx.AdvanceMessage(e.Context(), main, m.Ref(), parley.Delivered, nil, start)
+			return err
+		})
+		if f := e.message(m).Failure; f != nil {
+			e.Errorf("failure is %+v", f)
+		}
+	},
+
+	"stars come and go": func(e *env) {
+		m := incoming("A1")
+		e.add(&m)
+		for _, starred := range []bool{true, true, false} {
+			e.tx(func(tx parley.Tx) error { return tx.SetStarred(e.Context(), main, m.Ref(), starred) })
+			e.same("starred", e.message(m).Starred, starred)
+		}
+	},
+
+	"ordinals have no holes under concurrency": func(e *env) {
+		const writers, each = 16, 25
+		ordinals := make([][]int64, writers)
+		var wg sync.WaitGroup
+		for w := range writers {
+			wg.Go(func() {
+				for i := range each {
+					m := outgoing(fmt.Sprintf("A%d-%d", w, i))
+					if err := e.store.Tx(e.Context(), func(tx parley.Tx) error {
+						if err := tx.AddMessage(e.Context(), &m); err != nil {
+							return err
+						}
+						if i%5 == 0 {
+							return errRefused // undone: its ordinal goes to another
+						}
+						return nil
+					}); err == nil {
+						ordinals[w] = append(ordinals[w], m.Ordinal)
+					} else if !errors.Is(err, errRefused) {
+						e.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		all := slices.Concat(ordinals...)
+		slices.Sort(all)
+		for i, ordinal := range all {
+			if ordinal != int64(i+1) {
+				e.Fatalf("ordinal %d at place %d", ordinal, i+1)
+			}
+		}
+		e.same("messages", len(all), writers*each*4/5)
+		for w, own := range ordinals {
+			if !slices.IsSorted(own) {
+				e.Errorf("ordinals of writer %d are not in its order: %v", w, own)
+			}
+		}
+	},
+}
+
+var errRefused = errors.New("refused by the test")

@@ -1,0 +1,80 @@
+package storetest
+
+import (
+	"time"
+
+	"parley"
+)
+
+var queueTests = map[string]func(*env){
+	"pending is what waits, urgent first": func(e *env) {
+		one, urgent, two, sent, in, elsewhere := outgoing("A1"), outgoing("A2"), outgoing("A3"), outgoing("A4"), incoming("A5"), outgoing("A6")
+		op, urgentToo := outgoing("A7"), outgoing("A8")
+		op.Content = parley.Delete{Target: one.Ref()}
+		urgent.Urgent, urgentToo.Urgent = true, true
+		elsewhere.Channel = other
+		e.add(&one, &urgent, &two, &sent, &in, &elsewhere, &op, &urgentToo)
+		e.tx(func(tx parley.Tx) error {
+			_, err := tx.AdvanceMessage(e.Context(), main, sent.Ref(), parley.Sent, nil, start)
+			return err
+		})
+		pending, err := e.store.Pending(e.Context(), main)
+		e.must(err)
+		e.same("pending", pending, []parley.Message{urgent, urgentToo, one, two, op})
+		none, err := e.store.Pending(e.Context(), "nobody")
+		e.must(err)
+		e.same("of an unknown channel", len(none), 0)
+	},
+
+	"a delay is kept": func(e *env) {
+		m := outgoing("A1")
+		e.add(&m)
+		e.tx(func(tx parley.Tx) error {
+			return tx.DelayMessage(e.Context(), main, m.Ref(), 3, start.Add(time.Minute))
+		})
+		m.Attempts, m.NextAttempt = 3, start.Add(time.Minute)
+		e.same("message", e.message(m), m)
+	},
+
+	"failing a pool fails what waits of it": func(e *env) {
+		sent, one, two, single := outgoing("A1"), outgoing("A2"), outgoing("A3"), outgoing("A4")
+		another, elsewhere := outgoing("A5"), outgoing("A6")
+		sent.Pool, one.Pool, two.Pool, another.Pool, elsewhere.Pool = "pool_1", "pool_1", "pool_1", "pool_2", "pool_1"
+		elsewhere.Channel = other
+		e.add(&sent, &one, &two, &single, &another, &elsewhere)
+		why := parley.Failure{Code: parley.NotSent, Message: "An earlier message failed."}
+		later := start.Add(time.Minute)
+		var failed, again []parley.MessageRef
+		e.tx(func(tx parley.Tx) (err error) {
+			if _, err := tx.AdvanceMessage(e.Context(), main, sent.Ref(), parley.Sent, nil, start); err != nil {
+				return err
+			}
+			failed, err = tx.FailPool(e.Context(), main, "pool_1", why, later)
+			return err
+		})
+		e.same("failed", failed, []parley.MessageRef{one.Ref(), two.Ref()})
+		for _, m := range []parley.Message{one, two} {
+			m.Status, m.Failure, m.UpdatedAt = parley.FailedForGood, &why, later
+			e.same("failed message", e.message(m), m)
+		}
+		for _, m := range []parley.Message{single, another, elsewhere} {
+			e.same("message of no concern", e.message(m), m)
+		}
+		e.same("sent message", e.message(sent).Status, parley.Sent)
+		e.tx(func(tx parley.Tx) (err error) {
+			again, err = tx.FailPool(e.Context(), main, "pool_1", why, later)
+			return err
+		})
+		e.same("failed the second time", len(again), 0)
+	},
+
+	"the empty pool is nobody's": func(e *env) {
+		m := outgoing("A1")
+		e.add(&m)
+		e.tx(func(tx parley.Tx) error {
+			_, err := tx.FailPool(e.Context(), main, "", parley.Failure{Code: parley.NotSent}, start)
+			return err
+		})
+		e.same("message", e.message(m), m)
+	},
+}

@@ -1,0 +1,148 @@
+// Package storetest holds every implementation of [parley.Store] to what its interface says.
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"parley"
+)
+
+// Run tests a store. open returns a new, empty one, which is closed by Run.
+func Run(t *testing.T, open func(t *testing.T) parley.Store) {
+	for _, group := range []struct {
+		name  string
+		tests map[string]func(*env)
+	}{
+		{"channels", channelTests},
+		{"tokens", tokenTests},
+		{"messages", messageTests},
+		{"queue", queueTests},
+		{"history", historyTests},
+		{"chats", chatTests},
+		{"retention", retentionTests},
+		{"answers", answerTests},
+		{"transactions", transactionTests},
+	} {
+		t.Run(group.name, func(t *testing.T) {
+			for name, test := range group.tests {
+				t.Run(name, func(t *testing.T) {
+					store := open(t)
+					t.Cleanup(func() {
+						if err := store.Close(); err != nil {
+							t.Errorf("close: %v", err)
+						}
+					})
+					test(&env{T: t, store: store})
+				})
+			}
+		})
+	}
+}
+
+// env is a store under test. Its methods fail the test.
+type env struct {
+	*testing.T
+	store parley.Store
+}
+
+const (
+	main  = parley.ChannelCode("main")
+	other = parley.ChannelCode("other")
+	ann   = parley.ContactID("6281100000001@c.us")
+	bob   = parley.ContactID("6281100000002@c.us")
+)
+
+// start is when the tests take place, in the precision that stores keep.
+var start = time.Date(2026, 11, 15, 8, 30, 0, 123_000_000, time.UTC)
+
+// tx runs a transaction that must succeed. Inside, errors are returned and not reported: the function
+// runs on the store's own goroutine.
+func (e *env) tx(do func(tx parley.Tx) error) {
+	e.Helper()
+	e.must(e.store.Tx(e.Context(), do))
+}
+
+func (e *env) must(err error) {
+	e.Helper()
+	if err != nil {
+		e.Fatal(err)
+	}
+}
+
+// wants makes sure that a transaction fails with an error.
+func (e *env) wants(want error, do func(tx parley.Tx) error) {
+	e.Helper()
+	if err := e.store.Tx(e.Context(), do); !errors.Is(err, want) {
+		e.Errorf("got error %v, want %v", err, want)
+	}
+}
+
+// same compares what there is with what there should be.
+func (e *env) same(what string, got, want any) {
+	e.Helper()
+	if !reflect.DeepEqual(got, want) {
+		e.Errorf("%s:\n got %+v\nwant %+v", what, got, want)
+	}
+}
+
+// channel adds a channel, as most tests need one.
+func (e *env) channel(codes ...parley.ChannelCode) {
+	e.Helper()
+	e.tx(func(tx parley.Tx) error {
+		for _, code := range codes {
+			if err := tx.AddChannel(e.Context(), parley.Channel{Code: code, Network: parley.Sandbox, CreatedAt: start}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// outgoing makes a text that the main channel sends to Ann.
+func outgoing(id string) parley.Message {
+	return parley.Message{
+		Channel: main, Chat: ann, ID: parley.MessageID(id), FromMe: true, Content: parley.Text{Body: "text of " + id},
+		Status: parley.Pending, CreatedAt: start, UpdatedAt: start, ExpiresAt: start.Add(time.Hour),
+	}
+}
+
+// incoming makes a text that Ann sent to the main channel.
+func incoming(id string) parley.Message {
+	m := outgoing(id)
+	m.FromMe, m.Status, m.ExpiresAt = false, parley.Received, time.Time{}
+	return m
+}
+
+// add stores messages, in one transaction, and sets their Seq and Ordinal.
+func (e *env) add(messages ...*parley.Message) {
+	e.Helper()
+	e.tx(func(tx parley.Tx) error {
+		for _, m := range messages {
+			if err := tx.AddMessage(e.Context(), m); err != nil {
+				return fmt.Errorf("add %s: %w", m.ID, err)
+			}
+		}
+		return nil
+	})
+}
+
+// message reads a message that is there.
+func (e *env) message(m parley.Message) parley.Message {
+	e.Helper()
+	got, err := e.store.Message(e.Context(), m.Channel, m.Ref())
+	e.must(err)
+	return got
+}
+
+// ids lists the ids of messages.
+func ids(messages []parley.Message) []string {
+	var all []string
+	for _, m := range messages {
+		all = append(all, string(m.ID))
+	}
+	return all
+}

@@ -1,0 +1,76 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"parley"
+)
+
+const tokenColumns = `id, name, kind, channel, created_at, expires_at, last_used_at, revoked_at`
+
+// Tokens lists all tokens, oldest first.
+func (r reader) Tokens(context.Context) ([]parley.Token, error) {
+	return list(r, `SELECT `+tokenColumns+` FROM token ORDER BY created_at, seq`, nil, scanToken)
+}
+
+// Token finds a token.
+func (r reader) Token(_ context.Context, id parley.TokenID) (parley.Token, error) {
+	return one(r, `SELECT `+tokenColumns+` FROM token WHERE id = $1`, []any{string(id)}, scanToken)
+}
+
+func scanToken(row scanner) (parley.Token, error) {
+	var t parley.Token
+	var created, expires, used, revoked int64
+	err := row.Scan(&t.ID, &t.Name, &t.Kind, &t.Channel, &created, &expires, &used, &revoked)
+	t.CreatedAt, t.ExpiresAt, t.LastUsedAt, t.RevokedAt = moment(created), moment(expires), moment(used), moment(revoked)
+	return t, err
+}
+
+// AddToken stores what is kept of a new token.
+func (t *tx) AddToken(_ context.Context, k parley.Token) error {
+	if err := t.add(`INSERT INTO token (`+tokenColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING`,
+		string(k.ID), k.Name, string(k.Kind), string(k.Channel),
+		millis(k.CreatedAt), millis(k.ExpiresAt), millis(k.LastUsedAt), millis(k.RevokedAt)); err != nil {
+		return err
+	}
+	return t.revise()
+}
+
+// RevokeToken marks a token as revoked, unless it is already.
+func (t *tx) RevokeToken(_ context.Context, id parley.TokenID, at time.Time) error {
+	if err := t.change(`UPDATE token SET revoked_at = CASE WHEN revoked_at = 0 THEN $1 ELSE revoked_at END WHERE id = $2`,
+		millis(at), string(id)); err != nil {
+		return err
+	}
+	return t.revise()
+}
+
+// TouchToken stores when a token was last used.
+func (t *tx) TouchToken(_ context.Context, id parley.TokenID, at time.Time) error {
+	return t.change(`UPDATE token SET last_used_at = $1 WHERE id = $2`, millis(at), string(id))
+}
+
+const keyColumns = `id, public, sealed, created_at`
+
+// SigningKeys lists all signing keys, newest first.
+func (r reader) SigningKeys(context.Context) ([]parley.SigningKey, error) {
+	return list(r, `SELECT `+keyColumns+` FROM signing_key ORDER BY created_at DESC, seq DESC`, nil, scanKey)
+}
+
+func scanKey(row scanner) (parley.SigningKey, error) {
+	var k parley.SigningKey
+	var created int64
+	err := row.Scan(&k.ID, &k.Public, &k.Sealed, &created)
+	k.CreatedAt = moment(created)
+	return k, err
+}
+
+// AddSigningKey stores a new signing key.
+func (t *tx) AddSigningKey(_ context.Context, k parley.SigningKey) error {
+	if err := t.add(`INSERT INTO signing_key (`+keyColumns+`) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`,
+		k.ID, k.Public, k.Sealed, millis(k.CreatedAt)); err != nil {
+		return err
+	}
+	return t.revise()
+}
