@@ -54,7 +54,7 @@ type Session interface {
 }
 
 // Sink takes what arrives on a session. Events of one chat are given in order, the next one only
-// after the sink returned.
+// after the sink returned. The context ends when the session is being closed.
 type Sink func(ctx context.Context, e Event) error
 
 // Event is something that arrives from a network. The types below are all there are.

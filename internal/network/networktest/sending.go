@@ -1,0 +1,221 @@
+package networktest
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"image"
+	"image/png"
+	"slices"
+	"testing"
+
+	"parley"
+	"parley/internal/network"
+)
+
+func testKinds(t *testing.T, h Harness) {
+	s, _ := start(t, h)
+	phone := h.Phone(t, 0)
+	picture := h.Keep(t, tinyPNG(t), parley.Media{MIME: "image/png", Filename: "a.png", Width: 2, Height: 3})
+	voice := h.Keep(t, []byte("OggS and so on"), parley.Media{MIME: "audio/ogg; codecs=opus", Seconds: 3, Waveform: make([]byte, 64)})
+	film := h.Keep(t, []byte("ftyp and so on"), parley.Media{MIME: "video/mp4", Filename: "a.mp4", Seconds: 2})
+	paper := h.Keep(t, []byte("%PDF-1.7 and so on"), parley.Media{MIME: "application/pdf", Filename: "a report.pdf"})
+	var sent []*parley.Message
+	for _, content := range []parley.Content{
+		parley.Text{Body: "Halo dari parley 👋\nنص\u202e & <b>*tebal*</b>"},
+		parley.Text{Body: "see https://example.com", Preview: &parley.Preview{URL: "https://example.com", Title: "Example"}},
+		parley.Image{Caption: "a picture", Media: picture},
+		parley.Image{Media: picture},
+		parley.Video{Caption: "a film", Media: film},
+		parley.File{Caption: "a paper", Media: paper},
+		parley.Voice{Media: voice},
+		parley.Location{Title: "Monas", Latitude: "-6.1754", Longitude: "106.8272"},
+		parley.Poll{Title: "Kopi?", Options: []string{"ya", "tidak"}, Multiple: true},
+	} {
+		m := outgoing(phone.Contact(), content)
+		send(t, s, m)
+		sent = append(sent, m)
+	}
+	shown := phone.Shows(t)
+	if len(shown) != len(sent) {
+		t.Fatalf("the phone shows %d messages, want %d", len(shown), len(sent))
+	}
+	for i, m := range sent {
+		if shown[i].ID != m.ID || shown[i].Deleted {
+			t.Errorf("message %d is %+v, want %s", i, shown[i], m.ID)
+		}
+		if err := sameContent(shown[i].Content, m.Content); err != nil {
+			t.Errorf("the %s: %v", m.Content.Kind(), err)
+		}
+	}
+}
+
+// sameContent compares what a network must carry of a content.
+func sameContent(got, want parley.Content) error {
+	if got == nil || got.Kind() != want.Kind() || got.Text() != want.Text() {
+		return fmt.Errorf("got %+v, want %+v", got, want)
+	}
+	switch want := want.(type) {
+	case parley.Location:
+		if got.(parley.Location) != want {
+			return fmt.Errorf("got %+v, want %+v", got, want)
+		}
+	case parley.Poll:
+		if got := got.(parley.Poll); !slices.Equal(got.Options, want.Options) || got.Multiple != want.Multiple {
+			return fmt.Errorf("got %+v, want %+v", got, want)
+		}
+	}
+	media := parley.MediaOf(want)
+	if media == nil {
+		return nil
+	}
+	carried := parley.MediaOf(got)
+	if !bytes.Equal(carried.SHA256, media.SHA256) || carried.MIME != media.MIME || carried.Size != media.Size || carried.Seconds != media.Seconds {
+		return fmt.Errorf("its file is %+v, want %+v", carried, media)
+	}
+	if want.Kind() == parley.KindFile && carried.Filename != media.Filename {
+		return fmt.Errorf("its file is named %q, want %q", carried.Filename, media.Filename)
+	}
+	return nil
+}
+
+func testReply(t *testing.T, h Harness) {
+	s, _ := start(t, h)
+	phone := h.Phone(t, 0)
+	question := phone.Send(t, parley.Text{Body: "open?"}, nil, "")
+	answer := outgoing(phone.Contact(), parley.Text{Body: "yes"})
+	answer.ReplyTo = question
+	send(t, s, answer)
+	if shown := phone.Shows(t); len(shown) != 1 || shown[0].ReplyTo != question {
+		t.Errorf("the phone shows %+v, want a reply to %s", shown, question)
+	}
+}
+
+func testSameID(t *testing.T, h Harness) {
+	s, _ := start(t, h)
+	phone := h.Phone(t, 0)
+	m := outgoing(phone.Contact(), parley.Text{Body: "once"})
+	send(t, s, m)
+	send(t, s, m)
+	after := outgoing(phone.Contact(), parley.Text{Body: "after"})
+	send(t, s, after, m)
+	expectBodies(t, phone, "once", "after")
+}
+
+func testOrder(t *testing.T, h Harness) {
+	s, _ := start(t, h)
+	phone := h.Phone(t, 0)
+	var want []string
+	for i := range 30 {
+		body := fmt.Sprint("message ", i)
+		send(t, s, outgoing(phone.Contact(), parley.Text{Body: body}))
+		want = append(want, body)
+	}
+	expectBodies(t, phone, want...)
+}
+
+func testBurst(t *testing.T, h Harness) {
+	s, _ := start(t, h)
+	phones := []Phone{h.Phone(t, 0), h.Phone(t, 1)}
+	burst, calls := s.Limits()
+	if burst < 1 || calls < 1 {
+		t.Fatalf("limits are %d and %d", burst, calls)
+	}
+	var ms []*parley.Message
+	want := map[Phone][]string{}
+	for i := range 2 * 10 {
+		phone, body := phones[i%2], fmt.Sprint("message ", i)
+		ms = append(ms, outgoing(phone.Contact(), parley.Text{Body: body}))
+		want[phone] = append(want[phone], body)
+	}
+	for some := range slices.Chunk(ms, burst) {
+		send(t, s, some...)
+	}
+	for _, phone := range phones {
+		expectBodies(t, phone, want[phone]...)
+	}
+	if errs := s.Send(t.Context(), nil); len(errs) != 0 {
+		t.Errorf("an empty burst answers %v", errs)
+	}
+}
+
+func testHeldBack(t *testing.T, h Harness) {
+	s, _ := start(t, h)
+	phone := h.Phone(t, 0)
+	errs := trySend(t, s,
+		outgoing(h.Absent, parley.Text{Body: "1"}), outgoing(phone.Contact(), parley.Text{Body: "2"}), outgoing(h.Absent, parley.Text{Body: "3"}))
+	if network.ClassOf(errs[0]) != network.Permanent {
+		t.Errorf("to an absent number: %v", errs[0])
+	}
+	if errs[1] != nil {
+		t.Errorf("to another chat: %v", errs[1])
+	}
+	if !errors.Is(errs[2], network.ErrHeldBack) {
+		t.Errorf("behind the failure: %v, want it held back", errs[2])
+	}
+	expectBodies(t, phone, "2")
+}
+
+func testRefusals(t *testing.T, h Harness) {
+	s, _ := start(t, h)
+	phone := h.Phone(t, 0)
+	phone.Block(t)
+	for to, want := range map[parley.ContactID]parley.FailureCode{h.Absent: parley.NotOnNetwork, phone.Contact(): parley.Blocked} {
+		err := trySend(t, s, outgoing(to, parley.Text{Body: "hi"}))[0]
+		refusal, ok := errors.AsType[*network.Error](err)
+		if !ok || refusal.Class != network.Permanent || refusal.Failure.Code != want || refusal.Failure.Message == "" {
+			t.Errorf("got %+v, want a permanent %s with a sentence", err, want)
+		}
+	}
+	if shown := phone.Shows(t); len(shown) != 0 {
+		t.Errorf("the phone that blocks shows %+v", shown)
+	}
+}
+
+func testDisconnected(t *testing.T, h Harness) {
+	s, _ := start(t, h)
+	phone := h.Phone(t, 0)
+	if err := s.Logout(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	err := trySend(t, s, outgoing(phone.Contact(), parley.Text{Body: "hi"}))[0]
+	if network.ClassOf(err) != network.Disconnected {
+		t.Errorf("logged out: %v, want the class for no connection", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	err = trySend(t, s, outgoing(phone.Contact(), parley.Text{Body: "hi"}))[0]
+	if network.ClassOf(err) != network.Disconnected {
+		t.Errorf("closed: %v, want the class for no connection", err)
+	}
+	if shown := phone.Shows(t); len(shown) != 0 {
+		t.Errorf("the phone shows %+v", shown)
+	}
+}
+
+func expectBodies(t *testing.T, phone Phone, want ...string) {
+	t.Helper()
+	var got []string
+	for _, m := range phone.Shows(t) {
+		got = append(got, m.Content.Text())
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the phone shows %q, want %q", got, want)
+	}
+}
+
+func tinyPNG(t *testing.T) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, 2, 3))); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func sha(data []byte) []byte {
+	sum := sha256.Sum256(data)
+	return sum[:]
+}

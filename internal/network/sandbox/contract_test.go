@@ -1,0 +1,174 @@
+package sandbox
+
+import (
+	"crypto/sha256"
+	"log/slog"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"parley"
+	"parley/internal/network"
+	"parley/internal/network/networktest"
+)
+
+func TestContract(t *testing.T) {
+	networktest.Run(t, func(t *testing.T) networktest.Harness {
+		n := openNetwork(t, filepath.Join(t.TempDir(), "sandbox.db"))
+		return networktest.Harness{
+			Driver:  n,
+			Channel: parley.Channel{Code: "test", Name: "Test", Network: parley.Sandbox},
+			Phone: func(t *testing.T, number int) networktest.Phone {
+				return testPhone{network: n, channel: "test", number: firstPhones[number].Number}
+			},
+			Absent: "99912345670@c.us",
+			Keep: func(t *testing.T, data []byte, m parley.Media) parley.Media {
+				sum := sha256.Sum256(data)
+				m.Size, m.SHA256 = int64(len(data)), sum[:]
+				return m
+			},
+			Pair: func(t *testing.T, s network.Session) {
+				if err := s.Pair(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			},
+			Disconnect: func(t *testing.T, s network.Session) {
+				if err := n.AddFault(t.Context(), "test", Fault{Fault: FaultDrop}); err != nil {
+					t.Fatal(err)
+				}
+				err := s.Send(t.Context(), []*parley.Message{text("6281234567890", "lost")})[0]
+				if network.ClassOf(err) != network.Unknown {
+					t.Fatalf("a broken connection: %v", err)
+				}
+			},
+		}
+	})
+}
+
+func openNetwork(t *testing.T, path string) *Network {
+	t.Helper()
+	n, err := Open(t.Context(), path, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return n
+}
+
+// text makes a message to a number.
+func text(number, body string) *parley.Message {
+	return &parley.Message{Channel: "test", Chat: parley.ContactOf(number), ID: parley.NewMessageID(), FromMe: true, Content: parley.Text{Body: body}}
+}
+
+// testPhone lends a phone to the suite.
+type testPhone struct {
+	network *Network
+	channel parley.ChannelCode
+	number  string
+}
+
+func (p testPhone) Contact() parley.ContactID { return parley.ContactOf(p.number) }
+
+func (p testPhone) all(t *testing.T) []Message {
+	t.Helper()
+	page, err := p.network.Messages(t.Context(), p.channel, p.number, Query{Both: true, Limit: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return page.Messages
+}
+
+func (p testPhone) Shows(t *testing.T) []networktest.Shown {
+	t.Helper()
+	var shown []networktest.Shown
+	for _, m := range p.all(t) {
+		if m.ID.FromMe {
+			shown = append(shown, networktest.Shown{ID: m.ID.ID, Content: m.Content, ReplyTo: m.ReplyTo, Reaction: m.Reaction, Deleted: m.Status == parley.Deleted})
+		}
+	}
+	return shown
+}
+
+func (p testPhone) find(t *testing.T, id parley.MessageID) Message {
+	t.Helper()
+	for _, m := range p.all(t) {
+		if !m.ID.FromMe && m.ID.ID == id {
+			return m
+		}
+	}
+	t.Fatalf("the phone sent no %s", id)
+	return Message{}
+}
+
+func (p testPhone) Send(t *testing.T, content parley.Content, media []byte, replyTo parley.MessageID) parley.MessageID {
+	t.Helper()
+	m, err := p.network.SendAs(t.Context(), p.channel, p.number, Outgoing{Content: content, Media: media, ReplyTo: string(replyTo)})
+	must(t, err)
+	return m.ID.ID
+}
+
+func (p testPhone) WasSeen(t *testing.T, id parley.MessageID) bool {
+	t.Helper()
+	return p.find(t, id).Status == parley.Read
+}
+
+func (p testPhone) ReactionTo(t *testing.T, id parley.MessageID) string {
+	t.Helper()
+	return p.find(t, id).Reaction
+}
+
+func (p testPhone) React(t *testing.T, target parley.MessageRef, emoji string) {
+	t.Helper()
+	must(t, p.network.React(t.Context(), p.channel, p.number, target.String(), emoji))
+}
+
+func (p testPhone) Vote(t *testing.T, poll parley.MessageID, options ...string) {
+	t.Helper()
+	must(t, p.network.Vote(t.Context(), p.channel, p.number, string(poll), options))
+}
+
+func (p testPhone) Delete(t *testing.T, id parley.MessageID) {
+	t.Helper()
+	must(t, p.network.Delete(t.Context(), p.channel, p.number, string(id)))
+}
+
+func (p testPhone) Read(t *testing.T) {
+	t.Helper()
+	_, err := p.network.Read(t.Context(), p.channel, p.number, "")
+	must(t, err)
+}
+
+func (p testPhone) SetOnline(t *testing.T, online bool) {
+	t.Helper()
+	p.patch(t, PhonePatch{Online: &online})
+}
+
+func (p testPhone) Block(t *testing.T) {
+	t.Helper()
+	blocks := true
+	p.patch(t, PhonePatch{Blocks: &blocks})
+}
+
+func (p testPhone) SeesTyping(t *testing.T) bool {
+	t.Helper()
+	phone, err := p.network.Phone(t.Context(), p.channel, p.number)
+	must(t, err)
+	return phone.TypingUntil.After(time.Now())
+}
+
+func (p testPhone) patch(t *testing.T, patch PhonePatch) {
+	t.Helper()
+	_, err := p.network.UpdatePhone(t.Context(), p.channel, p.number, patch)
+	must(t, err)
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
