@@ -82,6 +82,12 @@ type Tx interface {
 	// AdvanceMessage moves a message on to a status, if that can follow the one it has, and reports
 	// whether it moved. A message that is not there is [ErrNotFound].
 	AdvanceMessage(ctx context.Context, channel ChannelCode, ref MessageRef, to Status, why *Failure, at time.Time) (bool, error)
+	// AdvanceMessages does so for several messages that the channel sent to one chat. It returns those
+	// that moved, and how many are not there.
+	AdvanceMessages(ctx context.Context, channel ChannelCode, chat ContactID, ids []MessageID, to Status, at time.Time) (moved []MessageID, unknown int, err error)
+	// ConfirmMessages moves messages on from Pending to Sent, named by their Seq. What is not pending
+	// any more, or not there, stays as it is.
+	ConfirmMessages(ctx context.Context, seqs []int64, at time.Time) error
 	// DelayMessage stores that sending failed for now and when to try again.
 	DelayMessage(ctx context.Context, channel ChannelCode, ref MessageRef, attempts int, next time.Time) error
 	// FailPool fails what is still pending of a pool and returns the messages' references.

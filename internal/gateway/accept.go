@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -154,7 +155,7 @@ func (acc *Accepted) Wait(ctx context.Context, d time.Duration) []parley.Message
 	acc.g.waiting.remove(acc)
 	acc.mu.Lock()
 	defer acc.mu.Unlock()
-	return acc.messages
+	return slices.Clone(acc.messages) // one that is settled late is written here
 }
 
 // settle takes over what became of a message. A receipt may be faster than the confirmation that it
@@ -178,6 +179,7 @@ func (acc *Accepted) settle(i int, m *parley.Message) {
 // Stand returns messages that were accepted earlier as they stand now, for a request that is asked
 // again.
 func (g *Gateway) Stand(ctx context.Context, code parley.ChannelCode, refs []parley.MessageRef) ([]parley.Message, error) {
+	g.flush(ctx, code)
 	ms := make([]parley.Message, len(refs))
 	for i, ref := range refs {
 		var err error
@@ -186,6 +188,27 @@ func (g *Gateway) Stand(ctx context.Context, code parley.ChannelCode, refs []par
 		}
 	}
 	return ms, nil
+}
+
+// History reads a chat's records, newest first, and how many there are. What was answered to be sent
+// reads as sent.
+func (g *Gateway) History(ctx context.Context, code parley.ChannelCode, chat parley.ContactID, page parley.Page) ([]parley.Message, int64, error) {
+	g.flush(ctx, code)
+	return g.Store.History(ctx, code, chat, page)
+}
+
+// flush has the store know what became of a channel's messages. If that takes long, something is
+// wrong with the store, and reading will tell.
+func (g *Gateway) flush(ctx context.Context, code parley.ChannelCode) {
+	a, err := g.account(code)
+	if err != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	if err := a.worker.Flush(ctx); err != nil {
+		g.Log.Warn("statuses are behind", "channel", code, "err", err)
+	}
 }
 
 // waiting knows which requests wait for which messages.

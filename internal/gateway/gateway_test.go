@@ -590,11 +590,11 @@ func (b *bench) accept(to parley.ContactID, body string) *gateway.Accepted {
 
 func (b *bench) load(m parley.Message) parley.Message {
 	b.t.Helper()
-	now, err := b.store.Message(b.t.Context(), "demo", m.Ref())
+	now, err := b.g.Stand(b.t.Context(), "demo", []parley.MessageRef{m.Ref()})
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return now
+	return now[0]
 }
 
 // driver opens sessions that keep what they are given.

@@ -95,29 +95,17 @@ func (a *account) keepMedia(e network.Message) (parley.Content, error) {
 // moved, so that the network gives it again: a receipt can overtake its own send.
 func (a *account) receipt(ctx context.Context, e network.Receipt) error {
 	code := a.snapshot().Code
-	var moved []parley.MessageRef
+	var moved []parley.MessageID
 	var unknown int
-	err := a.g.Store.Tx(ctx, func(tx parley.Tx) error {
-		moved, unknown = moved[:0], 0
-		for _, id := range e.IDs {
-			ref := parley.MessageRef{FromMe: true, Chat: e.From, ID: id}
-			ok, err := tx.AdvanceMessage(ctx, code, ref, e.Status, nil, e.At)
-			switch {
-			case errors.Is(err, parley.ErrNotFound):
-				unknown++
-			case err != nil:
-				return err
-			case ok:
-				moved = append(moved, ref)
-			}
-		}
-		return nil
+	err := a.g.Store.Tx(ctx, func(tx parley.Tx) (err error) {
+		moved, unknown, err = tx.AdvanceMessages(ctx, code, e.From, e.IDs, e.Status, e.At)
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("keep a receipt: %w", err)
 	}
-	for _, ref := range moved {
-		a.g.settled(&parley.Message{Channel: code, Chat: ref.Chat, ID: ref.ID, FromMe: true, Status: e.Status, UpdatedAt: e.At})
+	for _, id := range moved {
+		a.g.settled(&parley.Message{Channel: code, Chat: e.From, ID: id, FromMe: true, Status: e.Status, UpdatedAt: e.At})
 	}
 	if unknown > 0 {
 		return fmt.Errorf("%d of %d messages of a receipt are not known: %w", unknown, len(e.IDs), parley.ErrNotFound)

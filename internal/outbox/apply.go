@@ -8,6 +8,11 @@ import (
 	"parley"
 )
 
+// hasEffect reports whether a message changes more than its own status when it is confirmed.
+func (w *Worker) hasEffect(m *parley.Message) bool {
+	return !m.Content.Kind().IsRecord() || !w.Settings().KeepsText()
+}
+
 // apply stores what a confirmed message changes besides its own status: what an operation was about,
 // and the text where the channel keeps none. Doing it twice does nothing more.
 func (w *Worker) apply(ctx context.Context, tx parley.Tx, m *parley.Message, now time.Time, removed *[]parley.Media) error {

@@ -52,25 +52,34 @@ type Worker struct {
 	wake  chan struct{} // holds one: "look again"
 	depth atomic.Int64
 
-	mu      sync.Mutex
-	pushed  []*parley.Message
-	dropped []parley.MessageRef
-	done    []burst // bursts that came back
-	sender  Sender  // nil while there is no connection
+	mu       sync.Mutex
+	pushed   []*parley.Message
+	dropped  []parley.MessageRef
+	done     []burst // bursts that came back
+	recorded []int64 // by Seq: confirmations that are in the store
+	sender   Sender  // nil while there is no connection
 
 	// Owned by Run.
 	lanes      lanes
-	known      map[int64]bool // by Seq: what is in a lane or under way
+	known      map[int64]bool // by Seq: what is in a lane, under way, or sent and not yet recorded
 	underWay   int            // bursts
 	nextSend   time.Time      // by pace
 	nextExpiry time.Time      // not after the first expiry of what is queued; zero: nothing is
 	nextSweep  time.Time
 	bursts     sync.WaitGroup
+	recorder   *recorder
 }
 
 // New makes a worker; Run starts it.
 func New(c Config) *Worker {
-	return &Worker{Config: c, wake: make(chan struct{}, 1), known: map[int64]bool{}, lanes: newLanes()}
+	w := &Worker{Config: c, wake: make(chan struct{}, 1), known: map[int64]bool{}, lanes: newLanes()}
+	w.recorder = newRecorder(c, func(seqs []int64) {
+		w.mu.Lock()
+		w.recorded = append(w.recorded, seqs...)
+		w.mu.Unlock()
+		w.Wake()
+	})
+	return w
 }
 
 // Push hands over messages that were just committed, in the order of their Seq. It never blocks.
@@ -99,12 +108,10 @@ func (w *Worker) Use(s Sender) {
 }
 
 // Wake makes the worker look again: at new settings, or at a clock that was moved.
-func (w *Worker) Wake() {
-	select {
-	case w.wake <- struct{}{}:
-	default: // it is going to look anyway
-	}
-}
+func (w *Worker) Wake() { signal(w.wake) }
+
+// Flush returns when the store knows of everything that was sent so far, or when ctx ends.
+func (w *Worker) Flush(ctx context.Context) error { return w.recorder.flush(ctx) }
 
 // Depth is how many messages wait or are under way.
 func (w *Worker) Depth() int { return int(w.depth.Load()) }
@@ -114,6 +121,11 @@ func (w *Worker) Depth() int { return int(w.depth.Load()) }
 func (w *Worker) Run(ctx context.Context) error {
 	sending, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
+	recording, stopRecorder := context.WithCancel(context.WithoutCancel(ctx))
+	var recorder sync.WaitGroup
+	recorder.Go(func() { w.recorder.run(recording) })
+	defer recorder.Wait()
+	defer stopRecorder()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for ctx.Err() == nil {
@@ -160,8 +172,8 @@ func (w *Worker) sweep(ctx context.Context, now time.Time) {
 // takeIn moves what others handed over into the lanes.
 func (w *Worker) takeIn() {
 	w.mu.Lock()
-	pushed, dropped, done := w.pushed, w.dropped, w.done
-	w.pushed, w.dropped, w.done = nil, nil, nil
+	pushed, dropped, done, recorded := w.pushed, w.dropped, w.done, w.recorded
+	w.pushed, w.dropped, w.done, w.recorded = nil, nil, nil, nil
 	w.mu.Unlock()
 	for _, b := range done {
 		w.takeBack(b)
@@ -172,6 +184,9 @@ func (w *Worker) takeIn() {
 			continue
 		}
 		w.enqueue(m)
+	}
+	for _, seq := range recorded {
+		delete(w.known, seq)
 	}
 	for _, ref := range dropped {
 		for _, m := range w.lanes.remove(ref.Chat, func(m *parley.Message) bool { return m.Ref() == ref }) {
@@ -231,7 +246,10 @@ func (w *Worker) takeBack(b burst) {
 	w.lanes.release(b.messages)
 	for i, m := range b.messages {
 		if rest := b.rest[i]; rest.IsZero() {
-			w.forget(m)
+			w.depth.Add(-1)
+			if b.recorded || m.Status != parley.Sent { // else the recorder has it yet
+				delete(w.known, m.Seq)
+			}
 		} else {
 			w.lanes.putBack(m, rest)
 		}

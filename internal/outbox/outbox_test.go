@@ -288,23 +288,62 @@ func TestANewWorkerFindsWhatTheOldOneLeft(t *testing.T) {
 	})
 }
 
-// TestAFailedRecordIsSentAgainUnderTheSameID has the store fail after the network took a message.
-func TestAFailedRecordIsSentAgainUnderTheSameID(t *testing.T) {
+// TestWhatCannotBeRecordedIsRecordedLater has the store fail after the network took a message.
+func TestWhatCannotBeRecordedIsRecordedLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		m := b.send(ayu, "once")
 		b.store.broken.Store(true)
 		b.connect()
 		b.settle()
+		if b.settledCount() != 1 {
+			t.Error("whoever waits was not told that it was sent")
+		}
+		time.Sleep(5 * time.Second)
 		b.store.broken.Store(false)
-		time.Sleep(2 * time.Second)
-		b.settle()
 		if got := b.load(m).Status; got != parley.Sent {
 			t.Errorf("got %s", got)
 		}
-		if tries := b.net.tries[m.ID]; tries != 2 {
+		if tries := b.net.tries[m.ID]; tries != 1 {
 			t.Errorf("given to the network %d times", tries)
 		}
+	})
+}
+
+// TestAFailureThatCannotBeRecordedIsTriedAgain has the store fail after the network refused a message.
+func TestAFailureThatCannotBeRecordedIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.net.answer = func(*parley.Message) error { return network.Refuse(parley.Blocked, "They block us.") }
+		m := b.send(ayu, "no")
+		b.store.broken.Store(true)
+		b.connect()
+		b.settle()
+		if b.settledCount() != 0 {
+			t.Error("a failure was told before it was durable")
+		}
+		b.store.broken.Store(false)
+		time.Sleep(2 * time.Second)
+		b.settle()
+		if got := b.load(m).Status; got != parley.FailedForGood {
+			t.Errorf("got %s", got)
+		}
+	})
+}
+
+// TestWhatIsSentAndNotRecordedIsNotQueuedAgain lets the sweep see rows that are pending in the store.
+func TestWhatIsSentAndNotRecordedIsNotQueuedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		m := b.send(ayu, "once")
+		b.store.broken.Store(true)
+		b.connect()
+		time.Sleep(3 * time.Minute) // several sweeps
+		b.settle()
+		if tries := b.net.tries[m.ID]; tries != 1 {
+			t.Errorf("given to the network %d times", tries)
+		}
+		b.store.broken.Store(false)
 	})
 }
 
@@ -476,6 +515,9 @@ func (b *bench) sendAs(m parley.Message) parley.Message {
 
 func (b *bench) load(m parley.Message) parley.Message {
 	b.t.Helper()
+	if err := b.worker.Flush(b.t.Context()); err != nil {
+		b.t.Fatal(err)
+	}
 	now, err := b.store.Message(b.t.Context(), "demo", m.Ref())
 	if err != nil {
 		b.t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"parley"
@@ -20,6 +21,7 @@ const (
 type burst struct {
 	messages    []*parley.Message
 	rest        []time.Time // by message: zero when it is settled, else not to be tried before
+	recorded    bool        // what was sent is in the store; else the recorder has it
 	failedPools []failedPool
 }
 
@@ -85,28 +87,23 @@ func (w *Worker) stillPending(ctx context.Context, ms []*parley.Message, errs []
 	return live
 }
 
-// record stores the outcome of every message of a burst and, once that is durable, tells it on.
+// record stores the outcome of every message of a burst and tells it on. Failures, delays and what
+// operations change are durable first. That a message was sent is told at once: see recorder.
 func (w *Worker) record(ctx context.Context, b *burst, errs []error) error {
 	now := w.Now()
 	verdicts := make([]verdict, len(errs))
+	var confirmed []int64
 	for i, err := range errs {
 		verdicts[i] = judge(b.messages[i], err, now)
-	}
-	var removed []parley.Media
-	err := w.Store.Tx(ctx, func(tx parley.Tx) error {
-		removed = removed[:0]
-		for i, m := range b.messages {
-			if err := w.recordOne(ctx, tx, m, verdicts[i], now, &removed); err != nil {
-				return err
-			}
+		if verdicts[i].status == parley.Sent {
+			confirmed = append(confirmed, b.messages[i].Seq)
 		}
-		return nil
-	})
-	if err != nil {
-		return err
 	}
-	for _, media := range removed {
-		w.Removed(media)
+	if len(confirmed) < len(errs) || slices.ContainsFunc(b.messages, w.hasEffect) {
+		if err := w.recordFirst(ctx, b.messages, verdicts, confirmed, now); err != nil {
+			return err
+		}
+		b.recorded = true
 	}
 	for i, m := range b.messages {
 		v := verdicts[i]
@@ -123,15 +120,43 @@ func (w *Worker) record(ctx context.Context, b *burst, errs []error) error {
 		}
 		w.Settled(m)
 	}
+	if !b.recorded {
+		w.recorder.add(confirmed)
+	}
+	return nil
+}
+
+// recordFirst stores what must be durable before it is told. When a pool fails, the store must know
+// which of its messages were sent before.
+func (w *Worker) recordFirst(ctx context.Context, ms []*parley.Message, verdicts []verdict, confirmed []int64, now time.Time) error {
+	if err := w.recorder.flush(ctx); err != nil {
+		return err
+	}
+	var removed []parley.Media
+	err := w.Store.Tx(ctx, func(tx parley.Tx) error {
+		removed = removed[:0]
+		if err := tx.ConfirmMessages(ctx, confirmed, now); err != nil {
+			return err
+		}
+		for i, m := range ms {
+			if err := w.recordOne(ctx, tx, m, verdicts[i], now, &removed); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, media := range removed {
+		w.Removed(media)
+	}
 	return nil
 }
 
 func (w *Worker) recordOne(ctx context.Context, tx parley.Tx, m *parley.Message, v verdict, now time.Time, removed *[]parley.Media) error {
 	switch {
-	case v.status == parley.Sent:
-		if _, err := tx.AdvanceMessage(ctx, w.Channel, m.Ref(), parley.Sent, nil, now); err != nil {
-			return gone(err)
-		}
+	case v.status == parley.Sent: // that itself is recorded for all at once
 		return w.apply(ctx, tx, m, now, removed)
 	case v.status == parley.FailedForGood:
 		if _, err := tx.AdvanceMessage(ctx, w.Channel, m.Ref(), parley.FailedForGood, v.failure, now); err != nil {

@@ -77,9 +77,9 @@ func (t *tx) DeleteChannel(_ context.Context, code parley.ChannelCode) error {
 	}
 	for _, own := range []string{
 		`DELETE FROM token WHERE channel = $1`,
-		`DELETE FROM message WHERE channel = $1`,
+		`DELETE FROM reaction WHERE chat IN (SELECT id FROM chat WHERE channel = $1)`,
+		`DELETE FROM message WHERE chat IN (SELECT id FROM chat WHERE channel = $1)`,
 		`DELETE FROM chat WHERE channel = $1`,
-		`DELETE FROM reaction WHERE channel = $1`,
 		`DELETE FROM answer WHERE channel = $1`,
 	} {
 		if _, err := t.Exec(own, string(code)); err != nil {

@@ -12,20 +12,20 @@ const chatColumns = `contact, messages, last_at, archived`
 // Chats lists a channel's chats, newest first, and how many there are.
 func (r reader) Chats(_ context.Context, channel parley.ChannelCode, page parley.Page) ([]parley.Chat, int64, error) {
 	var total int64
-	if err := r.row(`SELECT count(*) FROM chat WHERE channel = $1`, []any{string(channel)}, &total); err != nil {
+	if err := r.row(`SELECT count(*) FROM chat WHERE channel = $1 AND messages > 0`, []any{string(channel)}, &total); err != nil {
 		return nil, 0, err
 	}
 	if page.Offset >= total || page.Limit < 1 {
 		return nil, total, nil
 	}
-	chats, err := list(r, `SELECT `+chatColumns+` FROM chat WHERE channel = $1 ORDER BY last_at DESC, contact DESC LIMIT $2 OFFSET $3`,
+	chats, err := list(r, `SELECT `+chatColumns+` FROM chat WHERE channel = $1 AND messages > 0 ORDER BY last_at DESC, contact DESC LIMIT $2 OFFSET $3`,
 		[]any{string(channel), int64(page.Limit), page.Offset}, scanChat)
 	return chats, total, err
 }
 
 // Chat finds a chat.
 func (r reader) Chat(_ context.Context, channel parley.ChannelCode, chat parley.ContactID) (parley.Chat, error) {
-	return one(r, `SELECT `+chatColumns+` FROM chat WHERE contact = $1 AND channel = $2`, []any{string(chat), string(channel)}, scanChat)
+	return one(r, `SELECT `+chatColumns+` FROM chat WHERE contact = $1 AND channel = $2 AND messages > 0`, []any{string(chat), string(channel)}, scanChat)
 }
 
 func scanChat(row scanner) (parley.Chat, error) {
@@ -38,7 +38,7 @@ func scanChat(row scanner) (parley.Chat, error) {
 
 // LastChannelWith returns the channel among those given that last exchanged a message with the contact.
 func (r reader) LastChannelWith(_ context.Context, contact parley.ContactID, among []parley.ChannelCode) (parley.ChannelCode, error) {
-	rows, err := r.conn.Query(`SELECT channel FROM chat WHERE contact = $1 ORDER BY last_at DESC, channel`, string(contact))
+	rows, err := r.conn.Query(`SELECT channel FROM chat WHERE contact = $1 AND messages > 0 ORDER BY last_at DESC, channel`, string(contact))
 	if err != nil {
 		return "", err
 	}
@@ -60,5 +60,70 @@ func (r reader) LastChannelWith(_ context.Context, contact parley.ContactID, amo
 
 // SetArchived puts a chat away, or brings it back. It stays away when a message arrives.
 func (t *tx) SetArchived(_ context.Context, channel parley.ChannelCode, chat parley.ContactID, archived bool) error {
-	return t.change(`UPDATE chat SET archived = $1 WHERE contact = $2 AND channel = $3`, flag(archived), string(chat), string(channel))
+	return t.change(`UPDATE chat SET archived = $1 WHERE contact = $2 AND channel = $3 AND messages > 0`, flag(archived), string(chat), string(channel))
+}
+
+// chatName is how callers name a chat.
+type chatName struct {
+	channel parley.ChannelCode
+	contact parley.ContactID
+}
+
+// maxRemembered bounds how many ids of chats are remembered. When there are more, all are forgotten:
+// those in use come back at once.
+const maxRemembered = 20_000
+
+// chatIDs remembers the ids of chats, which never change and are never used again. Only the writer
+// uses it.
+type chatIDs map[chatName]int64
+
+func (c chatIDs) remember(name chatName, id int64) {
+	if len(c) >= maxRemembered {
+		clear(c)
+	}
+	c[name] = id
+}
+
+// chatID finds the id of a chat.
+func (r reader) chatID(channel parley.ChannelCode, contact parley.ContactID) (id int64, err error) {
+	err = r.row(`SELECT id FROM chat WHERE contact = $1 AND channel = $2`, []any{string(contact), string(channel)}, &id)
+	return id, err
+}
+
+// chatID finds the id of a chat, in memory where it was asked for before. That the chat may be gone
+// meanwhile does no harm: its id fits no row then.
+func (t *tx) chatID(channel parley.ChannelCode, contact parley.ContactID) (int64, error) {
+	name := chatName{channel, contact}
+	if id, ok := t.chats[name]; ok {
+		return id, nil
+	}
+	id, err := t.reader.chatID(channel, contact)
+	if err == nil {
+		t.OnCommit(func() { t.chats.remember(name, id) })
+	}
+	return id, err
+}
+
+// chatCounter is what a chat's row said before a message was counted in it.
+type chatCounter struct{ id, messages, lastAt int64 }
+
+// openChat finds a chat's row, which it makes where there is none.
+func (t *tx) openChat(channel parley.ChannelCode, contact parley.ContactID) (c chatCounter, err error) {
+	if c.id, err = t.chatID(channel, contact); err == nil {
+		err = t.row(`SELECT messages, last_at FROM chat WHERE id = $1`, []any{c.id}, &c.messages, &c.lastAt)
+	}
+	if err != parley.ErrNotFound {
+		return c, err
+	}
+	c = chatCounter{} // there is none, or there is none any more
+	if c.id, err = t.Insert(`INSERT INTO chat (contact, channel, messages, last_at) VALUES ($1, $2, 0, 0)`, string(contact), string(channel)); err == nil {
+		name := chatName{channel, contact}
+		t.OnCommit(func() { t.chats.remember(name, c.id) })
+	}
+	return c, err
+}
+
+// setCounter writes a chat's counter anew.
+func (t *tx) setCounter(c chatCounter) error {
+	return t.change(`UPDATE chat SET messages = $1, last_at = $2 WHERE id = $3`, c.messages, c.lastAt, c.id)
 }

@@ -11,8 +11,8 @@ import (
 // A chat's ordinals have no holes and never change, so a page is a range of them that follows from
 // the counter: it costs the same wherever it is, and fits the counter whatever arrives meanwhile.
 func (r reader) History(_ context.Context, channel parley.ChannelCode, chat parley.ContactID, page parley.Page) ([]parley.Message, int64, error) {
-	var total int64
-	err := r.row(`SELECT messages FROM chat WHERE contact = $1 AND channel = $2`, []any{string(chat), string(channel)}, &total)
+	var id, total int64
+	err := r.row(`SELECT id, messages FROM chat WHERE contact = $1 AND channel = $2`, []any{string(chat), string(channel)}, &id, &total)
 	if err == parley.ErrNotFound {
 		return nil, 0, nil
 	}
@@ -21,27 +21,25 @@ func (r reader) History(_ context.Context, channel parley.ChannelCode, chat parl
 		return nil, total, err
 	}
 	oldest := max(newest-int64(page.Limit)+1, 1)
-	messages, err := list(r, `SELECT `+messageColumns+` FROM message
-		WHERE channel = $1 AND chat = $2 AND ordinal > 0 AND ordinal BETWEEN $3 AND $4 ORDER BY ordinal DESC`,
-		[]any{string(channel), string(chat), oldest, newest}, scanMessage)
+	records, err := list(r, `SELECT `+messageColumns+` FROM `+messages+`
+		WHERE chat = $1 AND ordinal > 0 AND ordinal BETWEEN $2 AND $3 ORDER BY ordinal DESC`, []any{id, oldest, newest}, scanMessage)
 	if err != nil {
 		return nil, 0, err
 	}
-	if err := r.addReactions(channel, chat, messages); err != nil {
+	if err := r.addReactions(id, records); err != nil {
 		return nil, 0, err
 	}
-	return messages, total, nil
+	return records, total, nil
 }
 
 // addReactions fills in the reactions of a page of one chat, with one statement for all.
-func (r reader) addReactions(channel parley.ChannelCode, chat parley.ContactID, page []parley.Message) error {
+func (r reader) addReactions(chat int64, page []parley.Message) error {
 	if len(page) == 0 {
 		return nil
 	}
 	newest, oldest := page[0].Ordinal, page[len(page)-1].Ordinal
 	rows, err := r.conn.Query(`SELECT ordinal, emoji FROM reaction
-		WHERE channel = $1 AND chat = $2 AND ordinal BETWEEN $3 AND $4 ORDER BY ordinal, contact`,
-		string(channel), string(chat), oldest, newest)
+		WHERE chat = $1 AND ordinal BETWEEN $2 AND $3 ORDER BY ordinal, contact`, chat, oldest, newest)
 	if err != nil {
 		return err
 	}
@@ -60,17 +58,20 @@ func (r reader) addReactions(channel parley.ChannelCode, chat parley.ContactID, 
 
 // SetReaction stores who reacted to a record with what; an empty emoji takes it back.
 func (t *tx) SetReaction(_ context.Context, channel parley.ChannelCode, target parley.MessageRef, by parley.ContactID, emoji string) error {
+	chat, err := t.chatID(channel, target.Chat)
+	if err != nil {
+		return err
+	}
 	var ordinal int64
-	if err := t.row(`SELECT ordinal FROM message WHERE `+byRef+` AND ordinal > 0`, key(channel, target), &ordinal); err != nil {
+	if err := t.row(`SELECT ordinal FROM message WHERE `+byRef+` AND ordinal > 0`,
+		[]any{string(target.ID), chat, flag(target.FromMe)}, &ordinal); err != nil {
 		return err
 	}
 	if emoji == "" {
-		_, err := t.Exec(`DELETE FROM reaction WHERE channel = $1 AND chat = $2 AND ordinal = $3 AND contact = $4`,
-			string(channel), string(target.Chat), ordinal, string(by))
+		_, err := t.Exec(`DELETE FROM reaction WHERE chat = $1 AND ordinal = $2 AND contact = $3`, chat, ordinal, string(by))
 		return err
 	}
-	_, err := t.Exec(`INSERT INTO reaction (channel, chat, ordinal, contact, emoji) VALUES ($1, $2, $3, $4, $5)
-		ON CONFLICT (channel, chat, ordinal, contact) DO UPDATE SET emoji = excluded.emoji`,
-		string(channel), string(target.Chat), ordinal, string(by), emoji)
+	_, err = t.Exec(`INSERT INTO reaction (chat, ordinal, contact, emoji) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (chat, ordinal, contact) DO UPDATE SET emoji = excluded.emoji`, chat, ordinal, string(by), emoji)
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,25 +13,24 @@ import (
 )
 
 const (
-	messageColumns = `seq, channel, chat, ordinal, id, from_me, kind, reply_to, status, urgent, pool, attempts, next_attempt,
+	messageColumns = `seq, message.channel, contact, ordinal, message.id, from_me, kind, reply_to, status, urgent, pool, attempts, next_attempt,
 		expires_at, created_at, updated_at, starred, failure_code, failure_message, failure_until, body, data`
 
-	// byRef finds one message by the arguments of key.
-	byRef = `channel = $1 AND id = $2 AND chat = $3 AND from_me = $4`
-)
+	// messages is the table of messages with the contacts of their chats.
+	messages = `message JOIN chat ON chat.id = message.chat`
 
-// key returns what byRef asks for, followed by further arguments.
-func key(channel parley.ChannelCode, ref parley.MessageRef, more ...any) []any {
-	return append([]any{string(channel), string(ref.ID), string(ref.Chat), flag(ref.FromMe)}, more...)
-}
+	// byRef finds one message by its id, its chat and its direction.
+	byRef = `message.id = $1 AND chat = $2 AND from_me = $3`
+)
 
 // Message finds a message of a channel by its full or its bare id.
 func (r reader) Message(_ context.Context, channel parley.ChannelCode, ref parley.MessageRef) (parley.Message, error) {
 	if !ref.IsBare() {
-		return one(r, `SELECT `+messageColumns+` FROM message WHERE `+byRef, key(channel, ref), scanMessage)
+		return one(r, `SELECT `+messageColumns+` FROM `+messages+` WHERE message.id = $1 AND contact = $2 AND chat.channel = $3 AND from_me = $4`,
+			[]any{string(ref.ID), string(ref.Chat), string(channel), flag(ref.FromMe)}, scanMessage)
 	}
-	found, err := list(r, `SELECT `+messageColumns+` FROM message WHERE channel = $1 AND id = $2 LIMIT 2`,
-		[]any{string(channel), string(ref.ID)}, scanMessage)
+	found, err := list(r, `SELECT `+messageColumns+` FROM `+messages+` WHERE message.id = $1 AND message.channel = $2 LIMIT 2`,
+		[]any{string(ref.ID), string(channel)}, scanMessage)
 	switch {
 	case err != nil:
 		return parley.Message{}, err
@@ -44,7 +44,7 @@ func (r reader) Message(_ context.Context, channel parley.ChannelCode, ref parle
 
 // Pending lists what a channel still has to send: the urgent first, then as they were taken.
 func (r reader) Pending(_ context.Context, channel parley.ChannelCode) ([]parley.Message, error) {
-	return list(r, `SELECT `+messageColumns+` FROM message WHERE channel = $1 AND status = 0 ORDER BY urgent DESC, seq`,
+	return list(r, `SELECT `+messageColumns+` FROM `+messages+` WHERE message.channel = $1 AND status = 0 ORDER BY urgent DESC, seq`,
 		[]any{string(channel)}, scanMessage)
 }
 
@@ -87,110 +87,225 @@ func (s *messageRow) message() (parley.Message, error) {
 	return m, nil
 }
 
-// AddMessage stores a new message: one that was not tried, did not fail and has no star yet.
+// AddMessage stores a new message: one that was not tried, did not fail and has no star yet. A record
+// is counted in its chat first, so that nobody takes the same ordinal.
 func (t *tx) AddMessage(_ context.Context, m *parley.Message) error {
 	data, err := parley.EncodeContent(m.Content)
 	if err != nil {
 		return fmt.Errorf("encode message: %w", err)
 	}
-	updated := m.UpdatedAt
-	if updated.IsZero() {
-		updated = m.CreatedAt
+	chat, err := t.openChat(m.Channel, m.Chat)
+	if err != nil {
+		return err
 	}
 	kind := m.Content.Kind()
 	var ordinal int64
 	if kind.IsRecord() {
-		if ordinal, err = t.countRecord(m); err != nil {
+		ordinal = chat.messages + 1
+		if err := t.setCounter(chatCounter{chat.id, ordinal, max(chat.lastAt, millis(m.CreatedAt))}); err != nil {
 			return err
 		}
+	}
+	updated := m.UpdatedAt
+	if updated.IsZero() {
+		updated = m.CreatedAt
 	}
 	seq, err := t.Insert(`INSERT INTO message (channel, chat, ordinal, id, from_me, kind, reply_to, status, urgent, pool,
 			expires_at, created_at, updated_at, body, data)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
-		ON CONFLICT (channel, id, chat, from_me) DO NOTHING`,
-		string(m.Channel), string(m.Chat), ordinal, string(m.ID), flag(m.FromMe), string(kind), string(m.ReplyTo),
+		ON CONFLICT (id, chat, from_me) DO NOTHING`,
+		string(m.Channel), chat.id, ordinal, string(m.ID), flag(m.FromMe), string(kind), string(m.ReplyTo),
 		int64(m.Status), flag(m.Urgent), string(m.Pool), millis(m.ExpiresAt), millis(m.CreatedAt), millis(updated), m.Content.Text(), data)
 	if err != nil {
 		return err
 	}
-	if seq == 0 {
-		return cmp.Or(t.uncountRecord(m, ordinal), parley.ErrExists)
+	if seq == 0 { // it is there already; the caller may go on, and a hole in the ordinals would stay for ever
+		return cmp.Or(t.setCounter(chat), parley.ErrExists)
 	}
 	m.Seq, m.Ordinal = seq, ordinal
 	return nil
 }
 
-// countRecord counts a new record of a chat, which it makes where there is none, and returns the
-// record's ordinal. Counting first keeps others from taking the same ordinal.
-func (t *tx) countRecord(m *parley.Message) (ordinal int64, err error) {
-	err = t.row(`INSERT INTO chat (contact, channel, messages, last_at) VALUES ($1, $2, 1, $3)
-		ON CONFLICT (contact, channel) DO UPDATE SET messages = chat.messages + 1, previous_at = chat.last_at,
-			last_at = CASE WHEN excluded.last_at > chat.last_at THEN excluded.last_at ELSE chat.last_at END
-		RETURNING messages`, []any{string(m.Chat), string(m.Channel), millis(m.CreatedAt)}, &ordinal)
-	return ordinal, err
-}
+// atOnce is how many messages one statement moves at most.
+const atOnce = 32
 
-// uncountRecord undoes countRecord for a message that turned out to be there already. The caller may
-// go on with its transaction, and a hole in the ordinals would stay for ever.
-func (t *tx) uncountRecord(m *parley.Message, ordinal int64) error {
-	switch ordinal {
-	case 0: // an operation: nothing was counted
-		return nil
-	case 1:
-		return t.change(`DELETE FROM chat WHERE contact = $1 AND channel = $2`, string(m.Chat), string(m.Channel))
+// manyStatements returns a statement for each number of messages up to atOnce. The numbers of its
+// last places begin with first.
+func manyStatements(before string, first int, after string) (statements [atOnce + 1]string) {
+	var places []string
+	for n := 1; n <= atOnce; n++ {
+		places = append(places, "$"+strconv.Itoa(first+n-1))
+		statements[n] = before + "(" + strings.Join(places, ", ") + ")" + after
 	}
-	return t.change(`UPDATE chat SET messages = messages - 1, last_at = previous_at WHERE contact = $1 AND channel = $2`,
-		string(m.Chat), string(m.Channel))
+	return statements
 }
 
-// advance holds the statement that moves a message on to each status from those that it can follow.
-var advance = func() map[parley.Status]string {
-	statements := map[parley.Status]string{}
-	for _, to := range parley.Statuses {
-		var from []string
-		for _, status := range to.Before() {
-			from = append(from, strconv.Itoa(int(status)))
+var confirmMany = manyStatements(`UPDATE message SET status = $1, updated_at = $2 WHERE seq IN `, 3, ` AND status = 0`)
+
+// ConfirmMessages moves messages on from pending to sent, many with one statement.
+func (t *tx) ConfirmMessages(_ context.Context, seqs []int64, at time.Time) error {
+	args := make([]any, 0, atOnce+2)
+	for chunk := range slices.Chunk(seqs, atOnce) {
+		args = append(args[:0], int64(parley.Sent), millis(at))
+		for _, seq := range chunk {
+			args = append(args, seq)
 		}
-		if len(from) > 0 {
-			statements[to] = `UPDATE message SET status = $1, updated_at = $2, failure_code = $3, failure_message = $4, failure_until = $5
-				WHERE channel = $6 AND id = $7 AND chat = $8 AND from_me = $9 AND status IN (` + strings.Join(from, ", ") + `)`
+		if _, err := t.Exec(confirmMany[len(chunk)], args...); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// advanceMany holds statements that move own messages of a chat on, for those where nothing failed.
+var advanceMany = func() map[parley.Status][atOnce + 1]string {
+	statements := map[parley.Status][atOnce + 1]string{}
+	for to := range advance {
+		statements[to] = manyStatements(`UPDATE message SET status = $1, updated_at = $2
+			WHERE chat = $3 AND from_me = 1 AND failure_code = '' AND status IN (`+numbers(to.Before())+`) AND id IN `, 4, "")
 	}
 	return statements
 }()
 
+// AdvanceMessages moves messages that the channel sent to one chat on to a status, where that can
+// follow the one they have. It returns those that moved, and how many are not there.
+func (t *tx) AdvanceMessages(ctx context.Context, channel parley.ChannelCode, chat parley.ContactID, ids []parley.MessageID, to parley.Status, at time.Time) (moved []parley.MessageID, unknown int, err error) {
+	id, err := t.chatID(channel, chat)
+	if err == parley.ErrNotFound {
+		return nil, len(ids), nil
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	many := advanceMany[to]
+	args := make([]any, 0, atOnce+3)
+	for chunk := range slices.Chunk(ids, atOnce) {
+		args = append(args[:0], int64(to), millis(at), id)
+		for _, id := range chunk {
+			args = append(args, string(id))
+		}
+		n, err := t.count(many[len(chunk)], args...)
+		if err != nil {
+			return nil, 0, err
+		}
+		if n == int64(len(chunk)) { // nearly always
+			moved = append(moved, chunk...)
+			continue
+		}
+		some, missing, err := t.whichMoved(ctx, channel, chat, chunk, to, at)
+		if err != nil {
+			return nil, 0, err
+		}
+		moved = append(moved, some...)
+		unknown += missing
+	}
+	return moved, unknown, nil
+}
+
+// whichMoved looks at messages one by one, of which not all could be moved at once.
+func (t *tx) whichMoved(ctx context.Context, channel parley.ChannelCode, chat parley.ContactID, ids []parley.MessageID, to parley.Status, at time.Time) (moved []parley.MessageID, unknown int, err error) {
+	for _, id := range ids {
+		ref := parley.MessageRef{FromMe: true, Chat: chat, ID: id}
+		m, err := t.Message(ctx, channel, ref)
+		if err == parley.ErrNotFound {
+			unknown++
+			continue
+		}
+		if err != nil {
+			return nil, 0, err
+		}
+		now := m.Status == to && m.UpdatedAt.Equal(moment(millis(at)))
+		if !now { // one that had failed is not among those that are moved at once
+			if now, err = t.AdvanceMessage(ctx, channel, ref, to, nil, at); err != nil {
+				return nil, 0, err
+			}
+		}
+		if now {
+			moved = append(moved, id)
+		}
+	}
+	return moved, unknown, nil
+}
+
+// advance holds the statements that move a message on to each status from those that it can follow:
+// the short one where nothing failed, which is nearly always.
+var advance, advanceFailed = func() (short, long map[parley.Status]string) {
+	short, long = map[parley.Status]string{}, map[parley.Status]string{}
+	for _, to := range parley.Statuses {
+		if len(to.Before()) == 0 {
+			continue
+		}
+		before := ` AND status IN (` + numbers(to.Before()) + `)`
+		short[to] = `UPDATE message SET status = $4, updated_at = $5 WHERE ` + byRef + before + ` AND failure_code = ''`
+		long[to] = `UPDATE message SET status = $4, updated_at = $5, failure_code = $6, failure_message = $7, failure_until = $8 WHERE ` + byRef + before
+	}
+	return short, long
+}()
+
+func numbers(statuses []parley.Status) string {
+	var texts []string
+	for _, s := range statuses {
+		texts = append(texts, strconv.Itoa(int(s)))
+	}
+	return strings.Join(texts, ", ")
+}
+
 // AdvanceMessage moves a message on to a status, if that can follow the one it has.
 func (t *tx) AdvanceMessage(_ context.Context, channel parley.ChannelCode, ref parley.MessageRef, to parley.Status, why *parley.Failure, at time.Time) (bool, error) {
-	if statement, ok := advance[to]; ok {
-		var failure parley.Failure
-		if why != nil {
-			failure = *why
+	if _, ok := advance[to]; ok {
+		if why == nil {
+			n, err := t.changed(advance[to], channel, ref, int64(to), millis(at))
+			if err != nil || n > 0 {
+				return n > 0, err
+			}
+			why = &parley.Failure{} // it may have failed before, and has not after all
 		}
-		n, err := t.count(statement, int64(to), millis(at), string(failure.Code), failure.Message, millis(failure.Until),
-			string(channel), string(ref.ID), string(ref.Chat), flag(ref.FromMe))
+		n, err := t.changed(advanceFailed[to], channel, ref, int64(to), millis(at), string(why.Code), why.Message, millis(why.Until))
 		if err != nil || n > 0 {
 			return n > 0, err
 		}
 	}
+	chat, err := t.chatID(channel, ref.Chat)
+	if err != nil {
+		return false, err
+	}
 	var seq int64
-	return false, t.row(`SELECT seq FROM message WHERE `+byRef, key(channel, ref), &seq)
+	return false, t.row(`SELECT seq FROM message WHERE `+byRef, []any{string(ref.ID), chat, flag(ref.FromMe)}, &seq)
+}
+
+// changed runs a statement on one message, which byRef finds, and returns how many rows it changed.
+func (t *tx) changed(statement string, channel parley.ChannelCode, ref parley.MessageRef, more ...any) (int64, error) {
+	chat, err := t.chatID(channel, ref.Chat)
+	if err != nil {
+		return 0, err
+	}
+	return t.count(statement, append([]any{string(ref.ID), chat, flag(ref.FromMe)}, more...)...)
+}
+
+// set is changed for a statement that must change a row.
+func (t *tx) set(statement string, channel parley.ChannelCode, ref parley.MessageRef, more ...any) error {
+	n, err := t.changed(statement, channel, ref, more...)
+	if err == nil && n == 0 {
+		return parley.ErrNotFound
+	}
+	return err
 }
 
 // DelayMessage stores that sending failed for now and when to try again.
 func (t *tx) DelayMessage(_ context.Context, channel parley.ChannelCode, ref parley.MessageRef, attempts int, next time.Time) error {
-	return t.change(`UPDATE message SET attempts = $5, next_attempt = $6 WHERE `+byRef, key(channel, ref, int64(attempts), millis(next))...)
+	return t.set(`UPDATE message SET attempts = $4, next_attempt = $5 WHERE `+byRef, channel, ref, int64(attempts), millis(next))
 }
 
 // FailPool fails what is still pending of a pool and returns the messages' references in order.
 func (t *tx) FailPool(_ context.Context, channel parley.ChannelCode, pool parley.PoolID, why parley.Failure, at time.Time) ([]parley.MessageRef, error) {
-	pending, err := list(t.reader, `SELECT from_me, chat, id FROM message
-		WHERE channel = $1 AND pool = $2 AND pool <> '' AND status = 0 ORDER BY seq`, []any{string(channel), string(pool)}, scanRef)
+	pending, err := list(t.reader, `SELECT from_me, contact, message.id FROM `+messages+`
+		WHERE pool = $1 AND pool <> '' AND message.channel = $2 AND status = 0 ORDER BY seq`, []any{string(pool), string(channel)}, scanRef)
 	if err != nil {
 		return nil, err
 	}
 	for _, ref := range pending {
-		if err := t.change(`UPDATE message SET status = $5, updated_at = $6, failure_code = $7, failure_message = $8, failure_until = $9 WHERE `+byRef,
-			key(channel, ref, int64(parley.FailedForGood), millis(at), string(why.Code), why.Message, millis(why.Until))...); err != nil {
+		if err := t.set(advanceFailed[parley.FailedForGood], channel, ref,
+			int64(parley.FailedForGood), millis(at), string(why.Code), why.Message, millis(why.Until)); err != nil {
 			return nil, err
 		}
 	}
@@ -205,5 +320,5 @@ func scanRef(row scanner) (parley.MessageRef, error) {
 
 // SetStarred marks a message, or takes the mark back.
 func (t *tx) SetStarred(_ context.Context, channel parley.ChannelCode, target parley.MessageRef, starred bool) error {
-	return t.change(`UPDATE message SET starred = $5 WHERE `+byRef, key(channel, target, flag(starred))...)
+	return t.set(`UPDATE message SET starred = $4 WHERE `+byRef, channel, target, flag(starred))
 }

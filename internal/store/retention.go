@@ -13,7 +13,7 @@ const maxExamined = 20_000
 
 // EraseMessage empties a message's text and data, keeping the record.
 func (t *tx) EraseMessage(_ context.Context, channel parley.ChannelCode, ref parley.MessageRef) error {
-	return t.change(`UPDATE message SET body = '', data = NULL WHERE `+byRef, key(channel, ref)...)
+	return t.set(`UPDATE message SET body = '', data = NULL WHERE `+byRef, channel, ref)
 }
 
 // EraseOlder erases up to limit settled messages of a channel that are older than before.

@@ -21,7 +21,8 @@ var embedded embed.FS
 // DB is an open store.
 type DB struct {
 	reader
-	sql *sqldb.DB
+	sql   *sqldb.DB
+	chats chatIDs // for the writer
 }
 
 var _ parley.Store = (*DB)(nil)
@@ -37,7 +38,7 @@ func Open(ctx context.Context, path string) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &DB{reader: reader{db.Read()}, sql: db}, nil
+	return &DB{reader: reader{db.Read()}, sql: db, chats: chatIDs{}}, nil
 }
 
 func options(path string) (sqldb.Options, error) {
@@ -48,7 +49,7 @@ func options(path string) (sqldb.Options, error) {
 // Tx runs do in a transaction and returns once it is durable. See [parley.Store].
 func (db *DB) Tx(ctx context.Context, do func(parley.Tx) error) error {
 	return db.sql.Write(ctx, func(t *sqldb.Tx) error {
-		return do(&tx{reader: reader{t.Conn}, Tx: t})
+		return do(&tx{reader: reader{t.Conn}, Tx: t, chats: db.chats})
 	})
 }
 
@@ -68,6 +69,7 @@ type reader struct{ conn *sqldb.Conn }
 type tx struct {
 	reader
 	*sqldb.Tx
+	chats chatIDs
 }
 
 var _ parley.Tx = (*tx)(nil)

@@ -12,8 +12,8 @@ import (
 
 // A burst shares one commit; several bursts at once share one too. More gained nothing.
 const (
-	burst = 128
-	calls = 8
+	burst = 256
+	calls = 2
 )
 
 // Limits are how many messages a call of Send should carry, and how many calls are useful at once.

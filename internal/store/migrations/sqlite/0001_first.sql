@@ -37,26 +37,28 @@ CREATE TABLE signing_key (
   created_at INTEGER NOT NULL
 );
 
--- One row per chat, written with every message: its counter is the ordinal of the newest record.
--- The contact comes first, to find all channels that talked with somebody.
+-- One row per chat, written with every message: its counter is the ordinal of the newest record. A
+-- chat's id is never used again, so that it may be remembered.
 CREATE TABLE chat (
-  contact     TEXT NOT NULL,
-  channel     TEXT NOT NULL,
-  messages    INTEGER NOT NULL,
-  last_at     INTEGER NOT NULL,
-  previous_at INTEGER NOT NULL DEFAULT 0, -- what last_at was before the newest message
-  archived    INTEGER NOT NULL DEFAULT 0,
-  PRIMARY KEY (contact, channel)
-) WITHOUT ROWID;
+  id       INTEGER PRIMARY KEY AUTOINCREMENT,
+  contact  TEXT NOT NULL,
+  channel  TEXT NOT NULL,
+  messages INTEGER NOT NULL, -- 0: something was done, but nothing said
+  last_at  INTEGER NOT NULL,
+  archived INTEGER NOT NULL DEFAULT 0
+);
 
+-- The contact comes first, to find all channels that talked with somebody.
+CREATE UNIQUE INDEX chat_by_contact ON chat (contact, channel);
 CREATE INDEX chat_by_time ON chat (channel, last_at);
 
--- Every send writes here and every receipt changes it, so each further index costs throughput. What
--- may be long comes last, to be skipped by those who only want the status.
+-- Every send writes here and every receipt changes it, so each further index costs throughput, and a
+-- key of numbers costs less than one of texts. What may be long comes last, to be skipped by those
+-- who only want the status.
 CREATE TABLE message (
   seq             INTEGER PRIMARY KEY,
   channel         TEXT NOT NULL,
-  chat            TEXT NOT NULL,
+  chat            INTEGER NOT NULL,
   ordinal         INTEGER NOT NULL, -- 0 for operations
   id              TEXT NOT NULL,
   from_me         INTEGER NOT NULL,
@@ -78,19 +80,18 @@ CREATE TABLE message (
   data            BLOB -- what there is besides the body; NULL: nothing
 );
 
--- The id comes second, so that a bare id is found by the same index.
-CREATE UNIQUE INDEX message_by_id ON message (channel, id, chat, from_me);
-CREATE UNIQUE INDEX message_history ON message (channel, chat, ordinal) WHERE ordinal > 0;
+-- The id comes first, so that a bare id is found by the same index.
+CREATE UNIQUE INDEX message_by_id ON message (id, chat, from_me);
+CREATE UNIQUE INDEX message_history ON message (chat, ordinal) WHERE ordinal > 0;
 CREATE INDEX message_pending ON message (channel, urgent DESC, seq) WHERE status = 0;
-CREATE INDEX message_pool ON message (channel, pool) WHERE pool <> '';
+CREATE INDEX message_pool ON message (pool) WHERE pool <> '';
 
 CREATE TABLE reaction (
-  channel TEXT NOT NULL,
-  chat    TEXT NOT NULL,
+  chat    INTEGER NOT NULL,
   ordinal INTEGER NOT NULL, -- of the message
   contact TEXT NOT NULL,    -- who reacted; '' is the channel itself
   emoji   TEXT NOT NULL,
-  PRIMARY KEY (channel, chat, ordinal, contact)
+  PRIMARY KEY (chat, ordinal, contact)
 ) WITHOUT ROWID;
 
 CREATE TABLE answer (

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"parley/internal/app"
+)
+
+func (c *cli) backup() *cobra.Command {
+	return &cobra.Command{
+		Use:   "backup FILE",
+		Short: "Write everything into one file, while the server goes on",
+		Long: `Write database, files and key into one tar file, while the server goes on. Whoever has the file has
+your accounts: keep it as you keep them. FILE may be - for stdout. What the simulated phones of the
+sandbox received is not part of it.`,
+		Example: `  parley backup parley-$(date +%F).tar
+  parley backup - | age -r age1… > parley.tar.age`,
+		Args: takes("FILE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.withData(cmd.Context(), false, func(data *app.Data) error {
+				bar := c.newProgress("backup")
+				defer bar.Done()
+				if args[0] == "-" {
+					if c.outTerminal {
+						return fail(exitUsage, "a backup is not for a terminal: give a file, or a pipe")
+					}
+					return app.Backup(cmd.Context(), data, c.out, bar.Set)
+				}
+				size, err := backupTo(cmd.Context(), data, args[0], bar.Set)
+				if err != nil {
+					return err
+				}
+				bar.Done()
+				if c.json {
+					return c.printJSON(map[string]any{"file": args[0], "size": size})
+				}
+				c.hint("wrote %s, %d bytes", args[0], size)
+				return nil
+			})
+		},
+	}
+}
+
+// backupTo writes a backup beside its name and gives it the name when it is complete and on disk.
+func backupTo(ctx context.Context, data *app.Data, path string, progress func(done, total int64)) (int64, error) {
+	if _, err := os.Stat(path); err == nil {
+		return 0, fail(exitUsage, "%s is there already. Give another name", path)
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".parley-backup-*") // mode 0600
+	if err != nil {
+		return 0, fmt.Errorf("write the backup: %w", err)
+	}
+	defer os.Remove(f.Name()) // gone already when all went well
+	if err := errors.Join(app.Backup(ctx, data, f, progress), f.Sync()); err != nil {
+		f.Close()
+		return 0, err
+	}
+	size, err := f.Seek(0, io.SeekEnd)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return 0, fmt.Errorf("write the backup: %w", err)
+	}
+	return size, os.Rename(f.Name(), path)
+}

@@ -1,0 +1,313 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"parley"
+	"parley/internal/app"
+)
+
+func (c *cli) channel() *cobra.Command {
+	return newGroup("channel", "Make channels and change them", `  parley channel create toko --name 'Toko Ayu'
+  parley channel list`,
+		c.channelCreate(), c.channelList(), c.channelShow(),
+		c.channelSwitch("start", true), c.channelSwitch("stop", false),
+		c.channelCall("pair", "Connect a channel to an account anew"), c.channelCall("logout", "End a channel's pairing with its account"),
+		c.channelSet(), c.channelAllow(), c.channelDelete())
+}
+
+// channelView is a channel as JSON.
+type channelView struct {
+	Code      parley.ChannelCode     `json:"code"`
+	Name      string                 `json:"name"`
+	Network   parley.NetworkName     `json:"network"`
+	Number    string                 `json:"number"`
+	Enabled   bool                   `json:"enabled"`
+	Status    parley.ChannelStatus   `json:"status"`
+	Reason    string                 `json:"reason"`
+	Since     *time.Time             `json:"since"`
+	CreatedAt *time.Time             `json:"created_at"`
+	Settings  parley.ChannelSettings `json:"settings"`
+}
+
+func viewChannel(ch parley.Channel) channelView {
+	return channelView{
+		Code: ch.Code, Name: ch.Name, Network: ch.Network, Number: ch.Number, Enabled: ch.Enabled,
+		Status: ch.State.Status, Reason: ch.State.Reason, Since: orNil(ch.State.Since),
+		CreatedAt: orNil(ch.CreatedAt), Settings: ch.Settings,
+	}
+}
+
+func (c *cli) channelCreate() *cobra.Command {
+	var name, network string
+	cmd := &cobra.Command{
+		Use:   "create CODE",
+		Short: "Make a channel",
+		Long:  "Make a channel. A running server starts it within a second.",
+		Example: `  parley channel create toko --name 'Toko Ayu'
+  parley channel create toko --network sandbox --json`,
+		Args: takes("CODE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			code, err := parley.ParseChannelCode(args[0])
+			if err != nil {
+				return fail(exitUsage, "%w", err)
+			}
+			if parley.NetworkName(network) != parley.Sandbox {
+				return fail(exitUsage, "there is no network %q. This program has: %s", network, parley.Sandbox)
+			}
+			if err := checkName(name); err != nil {
+				return err
+			}
+			return c.withData(cmd.Context(), true, func(data *app.Data) error {
+				ch := parley.Channel{Code: code, Name: name, Network: parley.NetworkName(network)}
+				if err := app.AddChannel(cmd.Context(), data.Store, ch); err != nil {
+					return err
+				}
+				c.hint("made channel %s. Make a token for it with: parley token create --kind channel --channel %s", code, code)
+				return c.printChannel(cmd.Context(), data, code)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&name, "name", "", "what people see (default: the code)")
+	cmd.Flags().StringVar(&network, "network", string(parley.Sandbox), "the chat network that it is on")
+	return cmd
+}
+
+// maxName is the longest name of a channel, as in the management API.
+const maxName = 60
+
+func checkName(name string) error {
+	if n := utf8.RuneCountInString(name); n > maxName || !utf8.ValidString(name) {
+		return fail(exitUsage, "--name must be at most %d characters, not %d", maxName, n)
+	}
+	return nil
+}
+
+func (c *cli) channelList() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the channels",
+		Example: `  parley channel list
+  parley channel list --json`,
+		Args: takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.withData(cmd.Context(), false, func(data *app.Data) error {
+				channels, err := data.Store.Channels(cmd.Context())
+				if err != nil {
+					return err
+				}
+				views := make([]channelView, len(channels))
+				rows := make([][]any, len(channels))
+				for i, ch := range channels {
+					views[i] = viewChannel(ch)
+					rows[i] = []any{ch.Code, ch.Name, ch.Network, ch.State.Status, ch.Number, when(ch.State.Since)}
+				}
+				if c.json {
+					return c.printJSON(views)
+				}
+				c.printTable([]any{"code", "name", "network", "status", "number", "since"}, rows)
+				return nil
+			})
+		},
+	}
+}
+
+func (c *cli) channelShow() *cobra.Command {
+	return &cobra.Command{
+		Use:   "show CODE",
+		Short: "Show all that is known of a channel",
+		Example: `  parley channel show demo
+  parley channel show demo --json`,
+		Args: takes("CODE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.withData(cmd.Context(), false, func(data *app.Data) error {
+				return c.printChannel(cmd.Context(), data, parley.ChannelCode(args[0]))
+			})
+		},
+	}
+}
+
+// printChannel shows a channel as it is stored.
+func (c *cli) printChannel(ctx context.Context, data *app.Data, code parley.ChannelCode) error {
+	ch, err := data.Store.Channel(ctx, code)
+	if errors.Is(err, parley.ErrNotFound) {
+		return noChannel(code)
+	}
+	if err != nil {
+		return err
+	}
+	if c.json {
+		return c.printJSON(viewChannel(ch))
+	}
+	retention := "for ever"
+	if r := ch.Settings.Retention; r != nil {
+		retention = time.Duration(*r).String()
+	}
+	allowed := "everybody"
+	if n := len(ch.Settings.AllowOnly); n > 0 {
+		allowed = ""
+		for i, id := range ch.Settings.AllowOnly {
+			if i > 0 {
+				allowed += ", "
+			}
+			allowed += app.ShowNumber(id.Number())
+		}
+	}
+	for _, line := range [][2]string{
+		{"code", string(ch.Code)}, {"name", ch.Name}, {"network", string(ch.Network)}, {"number", ch.Number},
+		{"enabled", fmt.Sprint(ch.Enabled)}, {"status", string(ch.State.Status)}, {"reason", ch.State.Reason},
+		{"since", when(ch.State.Since)}, {"created", when(ch.CreatedAt)},
+		{"pace", time.Duration(ch.Settings.Pace).String()}, {"ttl", ch.Settings.MessageTTL().String()},
+		{"retention", retention}, {"writes to", allowed},
+	} {
+		fmt.Fprintf(c.out, "%-10s %s\n", line[0], line[1])
+	}
+	return nil
+}
+
+func noChannel(code parley.ChannelCode) error {
+	return fail(exitNotSo, "there is no channel %s. See: parley channel list", code)
+}
+
+// channelSwitch makes the commands that say whether a channel is to run.
+func (c *cli) channelSwitch(verb string, enabled bool) *cobra.Command {
+	short := map[bool]string{true: "Have a channel run", false: "Have a channel rest; what waits to be sent waits on"}[enabled]
+	return &cobra.Command{
+		Use:     verb + " CODE",
+		Short:   short,
+		Example: fmt.Sprintf("  parley channel %s demo\n  parley channel %s demo --data /var/lib/parley", verb, verb),
+		Args:    takes("CODE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.changeChannel(cmd.Context(), args[0], func(ch *parley.Channel) error {
+				ch.Enabled = enabled
+				return nil
+			})
+		},
+	}
+}
+
+// changeChannel changes what is stored of a channel. A running server follows within a second.
+func (c *cli) changeChannel(ctx context.Context, code string, change func(*parley.Channel) error) error {
+	return c.withData(ctx, false, func(data *app.Data) error {
+		err := data.Store.Tx(ctx, func(tx parley.Tx) error {
+			ch, err := tx.Channel(ctx, parley.ChannelCode(code))
+			if err != nil {
+				return err
+			}
+			if err := change(&ch); err != nil {
+				return err
+			}
+			return tx.UpdateChannel(ctx, ch)
+		})
+		if errors.Is(err, parley.ErrNotFound) {
+			return noChannel(parley.ChannelCode(code))
+		}
+		if err != nil {
+			return err
+		}
+		c.hint("saved; a running server follows within a second")
+		return c.printChannel(ctx, data, parley.ChannelCode(code))
+	})
+}
+
+// channelCall makes the commands that need the channel's live connection and so the running server.
+func (c *cli) channelCall(verb, short string) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     verb + " CODE",
+		Short:   short,
+		Long:    short + ". The server must be running.",
+		Example: fmt.Sprintf("  parley channel %s demo\n  parley channel %s demo --json", verb, verb),
+		Args:    takes("CODE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cl, done, err := c.adminClient(cmd.Context(), "parley channel "+verb)
+			if err != nil {
+				return err
+			}
+			defer done()
+			var ch struct {
+				Status parley.ChannelStatus `json:"status"`
+				Reason string               `json:"reason"`
+			}
+			a, err := cl.call(cmd.Context(), http.MethodPost, "/api/manage/channels/"+args[0]+"/"+verb, nil, nil, &ch)
+			if err != nil {
+				return err
+			}
+			if c.json {
+				return c.printJSON(a.Data)
+			}
+			fmt.Fprintln(c.out, ch.Status)
+			if ch.Status == parley.ScanQRCode {
+				return fail(exitNeedsPerson, "channel %s waits for a person to pair it. %s", args[0], ch.Reason)
+			}
+			return nil
+		},
+	}
+	settingFlags(cmd.Flags(), keyURL, keyAdminToken)
+	return cmd
+}
+
+// adminClient makes a client for the management API. Whoever can write to the data directory of the
+// server is its administrator: without a token one is made for the purpose, which done revokes.
+func (c *cli) adminClient(ctx context.Context, purpose string) (cl *client, done func(), err error) {
+	cl, err = c.client(keyAdminToken, app.EnvAdminToken, "")
+	if exitCodeOf(err) != exitNotAllowed || c.set.text(keyURL) != "" || !c.dir().Exists() {
+		return cl, func() {}, err
+	}
+	base, err := c.serverURL()
+	if err != nil {
+		return nil, nil, err
+	}
+	id := parley.NewTokenID()
+	cl = &client{base: base}
+	err = c.withData(ctx, false, func(data *app.Data) error {
+		cl.token, err = data.Tokens.Issue(ctx, parley.Token{
+			ID: id, Name: purpose, Kind: parley.AdminToken, ExpiresAt: time.Now().Add(time.Minute),
+		})
+		return err
+	})
+	return cl, func() {
+		ctx := context.WithoutCancel(ctx)
+		if err := c.withData(ctx, false, func(data *app.Data) error { return data.Tokens.Revoke(ctx, id) }); err != nil {
+			c.hint("token %s was not revoked and lasts a minute: %v", id, err)
+		}
+	}, err
+}
+
+func (c *cli) channelDelete() *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "delete CODE",
+		Short: "Remove a channel with its messages and its tokens",
+		Example: `  parley channel delete toko
+  parley channel delete toko --yes`,
+		Args: takes("CODE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.withData(cmd.Context(), false, func(data *app.Data) error {
+				code := parley.ChannelCode(args[0])
+				if _, err := data.Store.Channel(cmd.Context(), code); errors.Is(err, parley.ErrNotFound) {
+					return noChannel(code)
+				} else if err != nil {
+					return err
+				}
+				if err := c.confirm(cmd.Context(), yes, fmt.Sprintf("This removes channel %s with all its messages and tokens for good", code), args[0]); err != nil {
+					return err
+				}
+				err := data.Store.Tx(cmd.Context(), func(tx parley.Tx) error { return tx.DeleteChannel(cmd.Context(), code) })
+				if err != nil {
+					return err
+				}
+				c.hint("channel %s is gone", code)
+				return nil
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	return cmd
+}

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+)
+
+func (c *cli) config() *cobra.Command {
+	return newGroup("config", "See the configuration in force", `  parley config show
+  parley config show --json --data /var/lib/parley`,
+		c.configShow())
+}
+
+func (c *cli) configShow() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "show",
+		Short: "Show every setting, its value and where that came from",
+		Long: `Show every setting, its value and where that came from.
+
+A setting is taken from the first of: the flag, PARLEY_NAME, the file that PARLEY_NAME_FILE names,
+the configuration file, the default. Secrets are masked.`,
+		Example: `  parley config show
+  PARLEY_LISTEN=127.0.0.1:8000 parley config show --json`,
+		Args: takes(),
+		RunE: func(*cobra.Command, []string) error {
+			type row struct {
+				Setting string `json:"setting"`
+				Value   string `json:"value"`
+				Origin  string `json:"origin"`
+			}
+			var rows []row
+			var cells [][]any
+			for _, known := range settingTable {
+				v := c.set.values[known.key]
+				if known.secret && v.text != "" {
+					v.text = "********"
+				}
+				rows = append(rows, row{known.key, v.text, v.origin})
+				cells = append(cells, []any{known.key, v.text, v.origin})
+			}
+			if c.json {
+				return c.printJSON(rows)
+			}
+			c.printTable([]any{"setting", "value", "from"}, cells)
+			return nil
+		},
+	}
+	settingFlags(cmd.Flags(), serverSettings...)
+	return cmd
+}

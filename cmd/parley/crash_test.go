@@ -1,0 +1,332 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// TestKillLoop ends the server with SIGKILL again and again while clients send, and then asks the
+// sandbox network, which keeps a record of its own, what reached whom. Clients do as clients should:
+// they repeat a request that got no answer, with the same idempotency key.
+//
+// PARLEY_KILLS and PARLEY_MESSAGES make it longer: see "make torture".
+func TestKillLoop(t *testing.T) {
+	kills, messages := number(t, "PARLEY_KILLS", 25), number(t, "PARLEY_MESSAGES", 5000)
+	const clients, channels = 16, 5
+	s := startServer(t)
+	for i := 1; i < channels; i++ {
+		s.command(t, "channel", "create", fmt.Sprint("c", i))
+	}
+	for i := 1; i < channels; i++ {
+		s.awaitChannel(t, fmt.Sprint("c", i))
+	}
+
+	var acked atomic.Int64
+	reached := make(chan struct{}, 1) // tells the killer to look at acked
+	run := &killRun{server: s, t: t, acked: &acked, reached: reached}
+	var wg sync.WaitGroup
+	for i := range clients {
+		wg.Go(func() { run.client(i, channels, messages/clients) })
+	}
+	done := make(chan struct{})
+	go func() { wg.Wait(); close(done) }()
+
+	total := int64(messages / clients * clients)
+	for k := range int64(kills) {
+		threshold := total * (k + 1) / int64(kills+1)
+		for acked.Load() < threshold {
+			select {
+			case <-reached:
+			case <-done:
+				t.Fatalf("clients ended after %d of %d messages", acked.Load(), total)
+			}
+		}
+		s.kill(t)
+		s.start(t)
+	}
+	<-done
+	if t.Failed() {
+		return
+	}
+	run.judge(clients, channels, messages/clients)
+	t.Logf("%d messages, %d kills: lost 0, doubled 0, unexpected 0, order breaks 0; slowest recovery %s", total, kills, s.slowest)
+}
+
+type killRun struct {
+	server  *testServer
+	t       *testing.T
+	acked   *atomic.Int64
+	reached chan struct{}
+}
+
+// chatOf is where a client's n-th message goes: each client has two contacts on one channel.
+func chatOf(client, n, channels int) (channel, contact string) {
+	code := "demo"
+	if c := client % channels; c > 0 {
+		code = fmt.Sprint("c", c)
+	}
+	return code, fmt.Sprintf("62813%04d%03d", client, n%2)
+}
+
+// client sends its messages one after the other, each until it is answered.
+func (r *killRun) client(client, channels, messages int) {
+	for n := range messages {
+		channel, number := chatOf(client, n, channels)
+		body := fmt.Sprintf(`{"contact_id":"%s@c.us","message":"m %d %d","linkPreview":false}`, number, client, n)
+		if !r.sendUntilAnswered(channel, body, fmt.Sprintf("key-%d-%d", client, n)) {
+			return
+		}
+		r.acked.Add(1)
+		select {
+		case r.reached <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (r *killRun) sendUntilAnswered(channel, body, key string) bool {
+	deadline := time.Now().Add(time.Minute)
+	for time.Now().Before(deadline) {
+		status, answer, err := r.server.call("POST", "/api/send-message/text", channel, body, key)
+		switch {
+		case err != nil || status == http.StatusServiceUnavailable:
+			r.server.awaitUp() // it was killed; come back when it is there
+		case status == http.StatusOK && bytes.Contains(answer, []byte(`"success":true`)):
+			return true
+		default:
+			r.t.Errorf("answer %d: %s", status, answer)
+			return false
+		}
+	}
+	r.t.Errorf("no answer to %s in a minute", key)
+	return false
+}
+
+// judge compares what was acknowledged with what the network says arrived, in order.
+func (r *killRun) judge(clients, channels, messages int) {
+	for client := range clients {
+		for half := range 2 {
+			channel, contact := chatOf(client, half, channels)
+			var want []string
+			for n := half; n < messages; n += 2 {
+				want = append(want, fmt.Sprintf("m %d %d", client, n))
+			}
+			got := r.server.arrived(r.t, channel, contact, len(want))
+			if len(got) != len(want) {
+				r.t.Errorf("%s on %s: %d arrived, %d were acknowledged", contact, channel, len(got), len(want))
+			}
+			for i := range min(len(got), len(want)) {
+				if got[i] != want[i] {
+					r.t.Errorf("%s on %s: message %d is %q, want %q", contact, channel, i, got[i], want[i])
+					break
+				}
+			}
+		}
+	}
+}
+
+// testServer is the program as a process of its own.
+type testServer struct {
+	program, data, addr string
+	token               string // global
+	cmd                 *exec.Cmd
+	slowest             time.Duration
+
+	mu sync.Mutex
+	up chan struct{} // closed while it is ready
+}
+
+// startServer starts "parley dev" on an empty data directory and ends it with the test.
+func startServer(t *testing.T) *testServer {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	s := &testServer{program: filepath.Join(dir, "parley"), data: filepath.Join(dir, "data"), addr: freeAddress(t), up: make(chan struct{})}
+	if err := os.Symlink(self, s.program); err != nil { // the test binary is the program when it is called so
+		t.Fatal(err)
+	}
+	s.start(t)
+	t.Cleanup(func() { s.kill(t) })
+	for line := range strings.Lines(string(readFile(t, filepath.Join(s.data, "dev.env")))) {
+		if token, ok := strings.CutPrefix(strings.TrimSpace(line), "PARLEY_GLOBAL_TOKEN="); ok {
+			s.token = token
+		}
+	}
+	return s
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return ln.Addr().String()
+}
+
+func readFile(t *testing.T, name string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func (s *testServer) start(t *testing.T) {
+	t.Helper()
+	begun := time.Now()
+	s.cmd = exec.Command(s.program, "dev", "--data", s.data, "--listen", s.addr, "--no-open")
+	log, err := os.OpenFile(s.data+".log", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	s.cmd.Stdout, s.cmd.Stderr = log, log
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s.command(t, "health", "--ready", "--wait", "30s", "--url", "http://"+s.addr)
+	s.slowest = max(s.slowest, time.Since(begun))
+	s.mu.Lock()
+	close(s.up)
+	s.mu.Unlock()
+}
+
+// kill ends the process as a power cut would, but for the disk's cache.
+func (s *testServer) kill(t *testing.T) {
+	t.Helper()
+	s.mu.Lock()
+	s.up = make(chan struct{})
+	s.mu.Unlock()
+	if err := s.cmd.Process.Kill(); err != nil {
+		t.Error(err)
+	}
+	s.cmd.Wait()
+}
+
+func (s *testServer) awaitUp() {
+	s.mu.Lock()
+	up := s.up
+	s.mu.Unlock()
+	<-up
+}
+
+// command runs another command of the program on the same data.
+func (s *testServer) command(t *testing.T, args ...string) []byte {
+	t.Helper()
+	out, err := exec.Command(s.program, append(args, "--data", s.data)...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("parley %s: %v\n%s\n%s", strings.Join(args, " "), err, out, readFile(t, s.data+".log"))
+	}
+	return out
+}
+
+// awaitChannel waits until the server has noticed a channel that another process made.
+func (s *testServer) awaitChannel(t *testing.T, code string) {
+	t.Helper()
+	deadline := time.After(10 * time.Second)
+	for tick := time.Tick(20 * time.Millisecond); ; {
+		status, answer, err := s.call("GET", "/api/channel/health", code, "", "")
+		if err == nil && status == http.StatusOK && bytes.Contains(answer, []byte(`"WORKING"`)) {
+			return
+		}
+		select {
+		case <-tick:
+		case <-deadline:
+			t.Fatalf("channel %s does not work after 10 s: %d %s %v", code, status, answer, err)
+		}
+	}
+}
+
+// call makes a request on a channel.
+func (s *testServer) call(method, path, channel, body, key string) (int, []byte, error) {
+	u := url.URL{Scheme: "http", Host: s.addr}
+	req, err := http.NewRequest(method, u.String()+path, strings.NewReader(body))
+	if err != nil {
+		return 0, nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+s.token)
+	req.Header.Set("X-Channel", channel)
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if key != "" {
+		req.Header.Set("Idempotency-Key", key)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, answer, err
+}
+
+// arrived lists what reached a phone, from the network's own record, once there are as many as
+// wanted or no more come.
+func (s *testServer) arrived(t *testing.T, channel, number string, want int) (texts []string) {
+	t.Helper()
+	after := ""
+	for {
+		wait := 0
+		if len(texts) < want {
+			wait = 10
+		}
+		path := fmt.Sprintf("/api/sandbox/phones/%s/messages?limit=100&wait=%d&after=%s", number, wait, after)
+		status, answer, err := s.call("GET", path, channel, "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if status == http.StatusNotFound { // nothing more in time
+			return texts
+		}
+		if status != http.StatusOK {
+			t.Fatalf("answer %d: %s", status, answer)
+		}
+		var page struct {
+			Data []struct{ Body string }
+			Meta struct{ Cursor string }
+		}
+		if err := json.Unmarshal(answer, &page); err != nil {
+			t.Fatal(err)
+		}
+		if len(page.Data) == 0 {
+			return texts
+		}
+		for _, m := range page.Data {
+			texts = append(texts, m.Body)
+		}
+		after = page.Meta.Cursor
+	}
+}
+
+func number(t *testing.T, name string, byDefault int) int {
+	text, ok := os.LookupEnv(name)
+	if !ok {
+		return byDefault
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return n
+}

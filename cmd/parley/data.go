@@ -1,0 +1,35 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"parley/internal/app"
+)
+
+// withData runs do on the open data directory, which must be there unless do may make it.
+func (c *cli) withData(ctx context.Context, make bool, do func(*app.Data) error) (err error) {
+	if !make && !c.dir().Exists() {
+		return fail(exitUsage, "there is no gateway's data in %s. Start one with: parley dev, or say where it is with --data", c.dir())
+	}
+	data, err := app.OpenData(ctx, c.dir(), c.warnings())
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closing := data.Close(); err == nil {
+			err = closing
+		}
+	}()
+	return do(data)
+}
+
+// span reads a length of time as people write it: Go's units, and days.
+func span(s string) (time.Duration, error) {
+	if days, ok := strings.CutSuffix(s, "d"); ok {
+		d, err := time.ParseDuration(days + "h")
+		return 24 * d, err
+	}
+	return time.ParseDuration(s)
+}

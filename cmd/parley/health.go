@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// healthEvery is how often a server is asked while it is waited for.
+const healthEvery = 50 * time.Millisecond
+
+func (c *cli) health() *cobra.Command {
+	var onlyReady bool
+	var wait time.Duration
+	cmd := &cobra.Command{
+		Use:   "health",
+		Short: "Ask a server whether it lives, or is ready",
+		Example: `  parley health --ready
+  parley health --ready --wait 10s`,
+		Args: takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			path := "/livez"
+			if onlyReady {
+				path = "/readyz"
+			}
+			ctx := cmd.Context()
+			deadline := time.Now().Add(wait)
+			for {
+				err := c.askHealth(ctx, path)
+				if err == nil || ctx.Err() != nil || !time.Now().Before(deadline) {
+					return err
+				}
+				select {
+				case <-ctx.Done():
+				case <-time.After(min(healthEvery, time.Until(deadline))):
+				}
+			}
+		},
+	}
+	cmd.Flags().BoolVar(&onlyReady, "ready", false, "ask whether it can take requests, not only whether it lives")
+	cmd.Flags().DurationVar(&wait, "wait", 0, "ask again for this long before giving up")
+	settingFlags(cmd.Flags(), keyURL, keyListen)
+	return cmd
+}
+
+// askHealth asks once. The address is looked up each time: a server that is starting writes it down.
+func (c *cli) askHealth(ctx context.Context, path string) error {
+	base, err := c.serverURL()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+path, nil)
+	if err != nil {
+		return fail(exitUsage, "the server's address: %w", err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return unreachable(ctx, base, err)
+	}
+	defer resp.Body.Close()
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10)) // for the message only
+	said := strings.TrimSpace(string(body))
+	if resp.StatusCode != http.StatusOK {
+		return fail(exitNotSo, "%s is not ready: %s", base, said)
+	}
+	if c.json {
+		return c.printJSON(map[string]any{"url": base, "ok": true})
+	}
+	c.hint("%s is well", base)
+	fmt.Fprintln(c.out, "ok")
+	return nil
+}

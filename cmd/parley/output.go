@@ -1,0 +1,99 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+)
+
+func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
+
+// colour reports whether what goes to a terminal may be coloured.
+func (c *cli) colour(terminal bool) bool {
+	value, set := c.getenv("NO_COLOR")
+	return terminal && !(set && value != "")
+}
+
+// printJSON answers one JSON document.
+func (c *cli) printJSON(v any) error {
+	enc := json.NewEncoder(c.out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+// printTable answers rows under a head, aligned for people and cut by nothing.
+func (c *cli) printTable(head []any, rows [][]any) {
+	t := table.NewWriter()
+	t.SetOutputMirror(c.out)
+	style := table.StyleDefault
+	style.Options = table.OptionsNoBordersAndSeparators
+	style.Box.PaddingLeft, style.Box.PaddingRight = "", "  "
+	style.Format.Header = text.FormatUpper
+	t.SetStyle(style)
+	t.SuppressTrailingSpaces()
+	t.AppendHeader(head)
+	for _, row := range rows {
+		t.AppendRow(row)
+	}
+	t.Render()
+}
+
+// when writes a time for people; the zero time is a dash.
+func when(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.Local().Format("2006-01-02 15:04:05")
+}
+
+// orNil is a time for JSON: null where there is none.
+func orNil(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	utc := t.UTC()
+	return &utc
+}
+
+// progress shows how far a long task is, to a person at a terminal.
+type progress struct {
+	bar *progressbar.ProgressBar // nil: nobody watches, or it is done
+}
+
+func (c *cli) newProgress(what string) *progress {
+	if !c.errTerminal || c.quiet || c.json {
+		return &progress{}
+	}
+	return &progress{progressbar.NewOptions64(-1,
+		progressbar.OptionSetWriter(c.err),
+		progressbar.OptionSetDescription(what),
+		progressbar.OptionShowBytes(true),
+		progressbar.OptionThrottle(100*time.Millisecond),
+		progressbar.OptionClearOnFinish(),
+	)}
+}
+
+// Set tells how much of how much is done.
+func (p *progress) Set(done, total int64) {
+	if p.bar == nil {
+		return
+	}
+	if total != p.bar.GetMax64() {
+		p.bar.ChangeMax64(total)
+	}
+	p.bar.Set64(done) // only the terminal can fail
+}
+
+// Done takes the bar away. It may be called twice.
+func (p *progress) Done() {
+	if p.bar != nil {
+		p.bar.Finish()
+		p.bar = nil
+	}
+}

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"parley"
+)
+
+// helpTemplate puts the examples first: most people look for the line to copy.
+const helpTemplate = `{{if .HasExample}}Examples:
+{{.Example}}
+
+{{end}}{{with or .Long .Short}}{{. | trimTrailingWhitespaces}}
+
+{{end}}{{.UsageString}}`
+
+const usageTemplate = `Usage:
+  {{if .Runnable}}{{.UseLine}}{{else}}{{.CommandPath}} COMMAND{{end}}
+{{if .HasAvailableSubCommands}}
+Commands:{{range .Commands}}{{if .IsAvailableCommand}}
+  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}
+{{end}}{{if .HasAvailableLocalFlags}}
+Flags:
+{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}
+{{end}}{{if .HasAvailableInheritedFlags}}
+Flags of every command:
+{{.InheritedFlags.FlagUsages | trimTrailingWhitespaces}}
+{{end}}`
+
+func newRoot(c *cli) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "parley",
+		Short: "A chat messaging gateway",
+		Example: `  parley dev                                    a sandbox to try things on
+  parley serve --data /var/lib/parley           the gateway itself`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.ArbitraryArgs, // so that group answers an unknown command
+		RunE:          group,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) (err error) {
+			c.set, err = loadSettings(cmd.Flags(), c.getenv)
+			return err
+		},
+	}
+	root.SetIn(c.in)
+	root.SetOut(c.out)
+	root.SetErr(c.err)
+	root.SetHelpTemplate(helpTemplate)
+	root.SetUsageTemplate(usageTemplate)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return fail(exitUsage, "%w. See: %s --help", err, cmd.CommandPath())
+	})
+	root.SetHelpCommand(&cobra.Command{Hidden: true}) // --help is the one way
+	root.CompletionOptions.DisableDefaultCmd = true   // ours has examples
+
+	global := root.PersistentFlags()
+	settingFlags(global, keyData, keyConfig)
+	global.BoolVar(&c.json, "json", false, "answer with one JSON document")
+	global.BoolVarP(&c.quiet, "quiet", "q", false, "no hints and no progress")
+	global.BoolVarP(&c.verbose, "verbose", "v", false, "say more")
+	global.BoolVar(&c.noInput, "no-input", false, "never ask; say which flag is missing")
+
+	root.AddCommand(
+		c.dev(), c.serve(),
+		c.channel(), c.token(), c.send(), c.sandbox(),
+		c.doctor(), c.health(), c.env(), c.config(),
+		c.backup(), c.restore(), c.migrate(),
+		c.completion(root), c.version(),
+	)
+	return root
+}
+
+// group is what a command with subcommands does when it is called without a known one.
+func group(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return cmd.Help()
+	}
+	var names []string
+	for _, sub := range cmd.Commands() {
+		if sub.IsAvailableCommand() {
+			names = append(names, sub.Name())
+		}
+	}
+	return fail(exitUsage, "there is no command %q.%s See: %s --help", cmd.CommandPath()+" "+args[0], didYouMean(args[0], names), cmd.CommandPath())
+}
+
+// newGroup makes a command that only holds others.
+func newGroup(name, short, example string, subs ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{Use: name, Short: short, Example: example, Args: cobra.ArbitraryArgs, RunE: group}
+	cmd.AddCommand(subs...)
+	return cmd
+}
+
+// takes checks the arguments of a command against their names in its usage line. A name in brackets
+// may be left out; one that ends in … may be repeated.
+func takes(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		for i, name := range names {
+			if i >= len(args) && !strings.HasPrefix(name, "[") {
+				return fail(exitUsage, "%s is missing. Usage: %s", strings.TrimSuffix(name, "…"), cmd.UseLine())
+			}
+		}
+		many := len(names) > 0 && strings.Contains(names[len(names)-1], "…")
+		if len(args) > len(names) && !many {
+			return fail(exitUsage, "%q is one argument too many. Usage: %s", args[len(names)], cmd.UseLine())
+		}
+		return nil
+	}
+}
+
+// didYouMean proposes the name nearest to what was written, if one is near.
+func didYouMean(written string, names []string) string {
+	best, least := "", 3 // more than two changes is another word
+	for _, name := range names {
+		if d := distance(written, name); d < least || (best == "" && strings.HasPrefix(name, written)) {
+			best, least = name, min(d, least)
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf(" Did you mean %q?", best)
+}
+
+// distance counts the letters to change, add or take away to make b of a.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			diagonal, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, diagonal+cost)
+		}
+	}
+	return row[len(b)]
+}
+
+// sentence is what is shown of an error: our own sentences as they are, with every field that is
+// wrong.
+func sentence(err error) string {
+	e, ok := errors.AsType[*parley.Error](err)
+	if !ok {
+		return err.Error()
+	}
+	lines := []string{e.Message}
+	if len(e.Fields) > 1 {
+		for _, f := range e.Fields {
+			lines = append(lines, fmt.Sprintf("  %s: %s", f.Field, f.Sentence))
+		}
+	}
+	if e.Cause != nil {
+		lines = append(lines, "  "+e.Cause.Error())
+	}
+	return strings.Join(lines, "\n")
+}

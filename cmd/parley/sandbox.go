@@ -1,0 +1,283 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"parley/internal/app"
+)
+
+func (c *cli) sandbox() *cobra.Command {
+	var channel string
+	client := func() (*client, error) {
+		token := app.EnvToken
+		if channel != "" && channel != app.DemoChannel {
+			token = app.EnvGlobalToken
+		}
+		return c.client(keyToken, token, channel)
+	}
+	cmd := newGroup("sandbox", "Play the simulated phones, and see what they received", `  parley sandbox wait --to 6281234567890 --contains kode --print code
+  parley sandbox send --as 6281234567890 'makasih!'`,
+		c.sandboxCursor(client), c.sandboxPhones(client), c.sandboxMessages(client), c.sandboxWait(client),
+		c.sandboxSend(client), c.sandboxTap(client), c.sandboxFault(client), c.sandboxClock(client), c.sandboxReset(client))
+	cmd.PersistentFlags().StringVar(&channel, "channel", "", "the channel to act on (default: the token's own)")
+	clientFlags(cmd)
+	return cmd
+}
+
+// connect makes the client of a sandbox command, once its flags are read.
+type connect func() (*client, error)
+
+func (c *cli) sandboxCursor(connect connect) *cobra.Command {
+	return &cobra.Command{
+		Use:   "cursor",
+		Short: "Print the position in the record now, to ask later for what came after it",
+		Example: `  cursor=$(parley sandbox cursor)
+  parley sandbox wait --to 6281234567890 --after "$(parley sandbox cursor)"`,
+		Args: takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cl, err := connect()
+			if err != nil {
+				return err
+			}
+			var data struct {
+				Cursor string `json:"cursor"`
+			}
+			if _, err := cl.call(cmd.Context(), http.MethodGet, "/api/sandbox/cursor", nil, nil, &data); err != nil {
+				return err
+			}
+			if c.json {
+				return c.printJSON(data)
+			}
+			fmt.Fprintln(c.out, data.Cursor)
+			return nil
+		},
+	}
+}
+
+// phone is a simulated phone as the API shows it.
+type phone struct {
+	Number    string `json:"number"`
+	Name      string `json:"name"`
+	Online    bool   `json:"online"`
+	Reads     string `json:"reads"`
+	Blocks    bool   `json:"blocks"`
+	OnNetwork bool   `json:"on_network"`
+}
+
+func (c *cli) sandboxPhones(connect connect) *cobra.Command {
+	var add bool
+	var number, name string
+	cmd := &cobra.Command{
+		Use:   "phones",
+		Short: "List the phones, or add one",
+		Example: `  parley sandbox phones
+  parley sandbox phones --add --name Budi`,
+		Args: takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cl, err := connect()
+			if err != nil {
+				return err
+			}
+			if add {
+				return c.addPhone(cmd, cl, number, name)
+			}
+			var phones []phone
+			a, err := cl.call(cmd.Context(), http.MethodGet, "/api/sandbox/phones", nil, nil, &phones)
+			if err != nil {
+				return err
+			}
+			if c.json {
+				return c.printJSON(a.Data)
+			}
+			rows := make([][]any, len(phones))
+			for i, p := range phones {
+				rows[i] = []any{p.Number, p.Name, p.Online, p.Reads, p.Blocks, p.OnNetwork}
+			}
+			c.printTable([]any{"number", "name", "online", "reads", "blocks us", "on network"}, rows)
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&add, "add", false, "add a phone and print its number")
+	cmd.Flags().StringVar(&number, "number", "", "its number (default: a free one)")
+	cmd.Flags().StringVar(&name, "name", "", "its name")
+	return cmd
+}
+
+func (c *cli) addPhone(cmd *cobra.Command, cl *client, number, name string) error {
+	body := map[string]string{}
+	if number != "" {
+		n, err := digits(number)
+		if err != nil {
+			return err
+		}
+		body["number"] = n
+	}
+	if name != "" {
+		body["name"] = name
+	}
+	var p phone
+	a, err := cl.call(cmd.Context(), http.MethodPost, "/api/sandbox/phones", nil, body, &p)
+	if err != nil {
+		return err
+	}
+	if c.json {
+		return c.printJSON(a.Data)
+	}
+	fmt.Fprintln(c.out, p.Number)
+	return nil
+}
+
+func (c *cli) sandboxSend(connect connect) *cobra.Command {
+	var as, replyTo string
+	cmd := &cobra.Command{
+		Use:   "send TEXT",
+		Short: "Send a text to the channel as a phone",
+		Example: `  parley sandbox send --as 6281234567890 'makasih!'
+  parley sandbox send --as +6281234567890 'ya' --reply-to 3EB0A1C4F29D77E01B5C42`,
+		Args: takes("TEXT"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			body := map[string]string{"type": "text", "message": args[0]}
+			if replyTo != "" {
+				body["reply_to"] = replyTo
+			}
+			return c.actAs(cmd, connect, as, "send", body)
+		},
+	}
+	cmd.Flags().StringVar(&as, "as", "", "the number of the phone that sends")
+	cmd.Flags().StringVar(&replyTo, "reply-to", "", "the bare id of the message that this one answers")
+	return cmd
+}
+
+func (c *cli) sandboxTap(connect connect) *cobra.Command {
+	var as string
+	cmd := &cobra.Command{
+		Use:   "tap LINK",
+		Short: "Do what a thumb on a chat link does: send the text that the link carries",
+		Example: `  parley sandbox tap --as 6281234567890 'https://wa.me/9991?text=Halo'
+  parley sandbox tap --as 6281234567890 "$(parley sandbox wait --to 6281234567890 --print link)"`,
+		Args: takes("LINK"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.actAs(cmd, connect, as, "open", map[string]string{"link": args[0]})
+		},
+	}
+	cmd.Flags().StringVar(&as, "as", "", "the number of the phone that is tapped")
+	return cmd
+}
+
+// actAs does something as a phone and prints the id of the message that came of it.
+func (c *cli) actAs(cmd *cobra.Command, connect connect, as, verb string, body any) error {
+	if as == "" {
+		return fail(exitUsage, "--as is missing: the number of the phone")
+	}
+	number, err := digits(as)
+	if err != nil {
+		return err
+	}
+	cl, err := connect()
+	if err != nil {
+		return err
+	}
+	var sent struct {
+		MessageID string `json:"message_id"`
+	}
+	a, err := cl.call(cmd.Context(), http.MethodPost, "/api/sandbox/phones/"+number+"/"+verb, nil, body, &sent)
+	if err != nil {
+		return err
+	}
+	if c.json {
+		return c.printJSON(a.Data)
+	}
+	fmt.Fprintln(c.out, sent.MessageID)
+	return nil
+}
+
+func (c *cli) sandboxFault(connect connect) *cobra.Command {
+	var times int
+	var to, kind, reason string
+	cmd := &cobra.Command{
+		Use:   "fault refuse|late|twice|drop_socket|log_out|reachout_limit",
+		Short: "Make the next sends go wrong",
+		Example: `  parley sandbox fault refuse --to 6281234567890 --reason blocked
+  parley sandbox fault twice --times 3`,
+		Args:      takes("FAULT"),
+		ValidArgs: []string{"refuse", "late", "twice", "drop_socket", "log_out", "reachout_limit"},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			body := map[string]any{"fault": args[0], "times": times}
+			if to != "" {
+				number, err := digits(to)
+				if err != nil {
+					return err
+				}
+				body["to"] = number
+			}
+			for name, value := range map[string]string{"type": kind, "reason": reason} {
+				if value != "" {
+					body[name] = value
+				}
+			}
+			return c.tell(cmd, connect, http.MethodPost, "/api/sandbox/faults", body)
+		},
+	}
+	cmd.Flags().IntVar(&times, "times", 1, "for how many sends")
+	cmd.Flags().StringVar(&to, "to", "", "only sends to this number")
+	cmd.Flags().StringVar(&kind, "type", "", "only messages of this type")
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for refuse")
+	return cmd
+}
+
+func (c *cli) sandboxClock(connect connect) *cobra.Command {
+	return &cobra.Command{
+		Use:   "clock TIME",
+		Short: "Move the channel's clock ahead, to see things expire without waiting",
+		Example: `  parley sandbox clock 5m
+  parley sandbox clock 1d`,
+		Args: takes("TIME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			d, err := span(args[0])
+			if err != nil || d < time.Second {
+				return fail(exitUsage, "%q is not a length of time such as 30s, 5m or 1d", args[0])
+			}
+			return c.tell(cmd, connect, http.MethodPost, "/api/sandbox/clock", map[string]any{"advance": int64(d / time.Second)})
+		},
+	}
+}
+
+func (c *cli) sandboxReset(connect connect) *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "reset",
+		Short: "Forget the phones, what they received and the faults",
+		Example: `  parley sandbox reset
+  parley sandbox reset --yes`,
+		Args: takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := c.confirm(cmd.Context(), yes, "This removes the phones and all that they received", "reset"); err != nil {
+				return err
+			}
+			return c.tell(cmd, connect, http.MethodDelete, "/api/sandbox", nil)
+		},
+	}
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	return cmd
+}
+
+// tell makes a request whose answer is only that it was done.
+func (c *cli) tell(cmd *cobra.Command, connect connect, method, path string, body any) error {
+	cl, err := connect()
+	if err != nil {
+		return err
+	}
+	a, err := cl.call(cmd.Context(), method, path, nil, body, nil)
+	if err != nil {
+		return err
+	}
+	if c.json {
+		return c.printJSON(a.Data)
+	}
+	c.hint("%s", a.Message)
+	return nil
+}

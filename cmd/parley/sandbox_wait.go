@@ -1,0 +1,272 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"parley/internal/app"
+)
+
+// received is a message that reached a phone, as the API shows it.
+type received struct {
+	MessageID string    `json:"message_id"`
+	Type      string    `json:"type"`
+	Body      string    `json:"body"`
+	Codes     []string  `json:"codes"`
+	Links     []string  `json:"links"`
+	Status    string    `json:"status"`
+	Timestamp time.Time `json:"timestamp"`
+	Media     *struct {
+		Filename string `json:"filename"`
+	} `json:"media"`
+
+	raw []byte // all of it
+}
+
+func (r *received) UnmarshalJSON(data []byte) error {
+	type plain received // without this method
+	r.raw = append(r.raw[:0], data...)
+	return json.Unmarshal(data, (*plain)(r))
+}
+
+// filter says which messages are meant.
+type filter struct {
+	to, after, contains, kind string
+	limit                     int
+}
+
+func (f *filter) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.to, "to", "", "the number of the phone")
+	cmd.Flags().StringVar(&f.after, "after", "", "only what came after this cursor")
+	cmd.Flags().StringVar(&f.contains, "contains", "", "only messages whose text contains this")
+	cmd.Flags().StringVar(&f.kind, "type", "", "only messages of this type")
+}
+
+func (f *filter) query() url.Values {
+	q := url.Values{}
+	for name, value := range map[string]string{"after": f.after, "contains": f.contains, "type": f.kind} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	if f.limit > 0 {
+		q.Set("limit", strconv.Itoa(f.limit))
+	}
+	return q
+}
+
+// number checks --to and returns its digits.
+func (f *filter) number() (string, error) {
+	if f.to == "" {
+		return "", fail(exitUsage, "--to is missing: the number of the phone")
+	}
+	return digits(f.to)
+}
+
+func messagesPath(number string) string { return "/api/sandbox/phones/" + number + "/messages" }
+
+func (c *cli) sandboxMessages(connect connect) *cobra.Command {
+	f := filter{limit: 50}
+	var part string
+	cmd := &cobra.Command{
+		Use:   "messages",
+		Short: "List what reached a phone, oldest first",
+		Example: `  parley sandbox messages --to 6281234567890
+  parley sandbox messages --to 6281234567890 --contains kode --print code`,
+		Args: takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			number, err := f.number()
+			if err != nil {
+				return err
+			}
+			cl, err := connect()
+			if err != nil {
+				return err
+			}
+			var messages []received
+			a, err := cl.call(cmd.Context(), http.MethodGet, messagesPath(number), f.query(), nil, &messages)
+			if err != nil {
+				return err
+			}
+			if c.json {
+				return c.printJSON(a.Data)
+			}
+			if part != "" {
+				for _, m := range messages {
+					if err := c.printPart(m, part); err != nil {
+						return err
+					}
+				}
+				return nil
+			}
+			rows := make([][]any, len(messages))
+			for i, m := range messages {
+				rows[i] = []any{clock(m.Timestamp), m.Type, m.Status, m.summary(), m.MessageID}
+			}
+			c.printTable([]any{"at", "type", "status", "text", "id"}, rows)
+			return nil
+		},
+	}
+	f.flags(cmd)
+	cmd.Flags().IntVar(&f.limit, "limit", f.limit, "how many at most, 1 to 100")
+	cmd.Flags().StringVar(&part, "print", "", "only this of each message: code, link, body, id or json")
+	return cmd
+}
+
+func (c *cli) sandboxWait(connect connect) *cobra.Command {
+	var f filter
+	var part string
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "wait",
+		Short: "Wait for a message to reach a phone, and print it",
+		Long: `Wait for a message to reach a phone and print it, or a part of it. One that is there already counts;
+give --after a cursor to skip those. If none comes in time, say what did arrive and exit with 1.`,
+		Example: `  code=$(parley sandbox wait --to 6281234567890 --contains kode --print code)
+  parley sandbox wait --to 6281234567890 --after "$cursor" --timeout 10s --print json`,
+		Args: takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			number, err := f.number()
+			if err != nil {
+				return err
+			}
+			if c.json {
+				part = "json"
+			}
+			if err := checkPart(part); err != nil {
+				return err
+			}
+			cl, err := connect()
+			if err != nil {
+				return err
+			}
+			m, err := awaitMessage(cmd.Context(), cl, number, f, timeout)
+			if err != nil {
+				return err
+			}
+			if m == nil {
+				return nothingCame(cmd.Context(), cl, number, f, timeout)
+			}
+			return c.printPart(*m, part)
+		},
+	}
+	f.flags(cmd)
+	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Second, "how long to wait")
+	cmd.Flags().StringVar(&part, "print", "body", "what to print of it: code, link, body, id or json")
+	return cmd
+}
+
+// longestWait is how long the server waits in one request.
+const longestWait = 30 * time.Second
+
+// awaitMessage waits on the server, again and again until the time is over; nil: none came.
+func awaitMessage(ctx context.Context, cl *client, number string, f filter, timeout time.Duration) (*received, error) {
+	f.limit = 1
+	deadline := time.Now().Add(timeout)
+	for {
+		query := f.query()
+		left := max(0, min(time.Until(deadline), longestWait))
+		query.Set("wait", strconv.Itoa(int((left+time.Second-1)/time.Second))) // the server waits in seconds
+		var messages []received
+		_, err := cl.call(ctx, http.MethodGet, messagesPath(number), query, nil, &messages)
+		if err == nil && len(messages) > 0 {
+			return &messages[0], nil
+		}
+		if refused, ok := errors.AsType[*failure](err); err != nil && (!ok || refused.code != exitNotSo) {
+			return nil, err
+		}
+		if !time.Now().Before(deadline) {
+			return nil, nil
+		}
+	}
+}
+
+// nothingCame explains itself: what was waited for, and what did arrive.
+func nothingCame(ctx context.Context, cl *client, number string, f filter, timeout time.Duration) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "no message to %s", app.ShowNumber(number))
+	if f.kind != "" {
+		fmt.Fprintf(&b, " of type %s", f.kind)
+	}
+	if f.contains != "" {
+		fmt.Fprintf(&b, " containing %q", f.contains)
+	}
+	fmt.Fprintf(&b, " within %s", timeout)
+	var came []received
+	all := filter{after: f.after, limit: 20}
+	if _, err := cl.call(ctx, http.MethodGet, messagesPath(number), all.query(), nil, &came); err != nil {
+		return fail(exitNotSo, "%s", b.String())
+	}
+	since := ""
+	if f.after != "" {
+		since = " after the cursor"
+	}
+	switch len(came) {
+	case 0:
+		fmt.Fprintf(&b, "\n  nothing did arrive at that phone%s", since)
+	case 1:
+		fmt.Fprintf(&b, "\n  1 message did arrive at that phone%s:", since)
+	default:
+		fmt.Fprintf(&b, "\n  %d messages did arrive at that phone%s:", len(came), since)
+	}
+	for _, m := range came {
+		fmt.Fprintf(&b, "\n    %s  %-8s %-40s %s", clock(m.Timestamp), m.Type, m.summary(), m.Status)
+	}
+	return fail(exitNotSo, "%s", b.String())
+}
+
+// summary is a message in a few words, safe to show on a terminal.
+func (r *received) summary() string {
+	if r.Body == "" && r.Media != nil {
+		return app.Plain(r.Media.Filename)
+	}
+	return strconv.Quote(app.Plain(shorten(r.Body, 60)))
+}
+
+func shorten(s string, most int) string {
+	if runes := []rune(s); len(runes) > most {
+		return string(runes[:most-1]) + "…"
+	}
+	return s
+}
+
+func checkPart(part string) error {
+	switch part {
+	case "code", "link", "body", "id", "json":
+		return nil
+	}
+	return fail(exitUsage, "--print: %q is none of code, link, body, id, json", part)
+}
+
+// printPart prints what was asked for of a message.
+func (c *cli) printPart(m received, part string) error {
+	switch part {
+	case "code", "link":
+		found := m.Codes
+		if part == "link" {
+			found = m.Links
+		}
+		if len(found) == 0 {
+			return fail(exitNotSo, "there is no %s in %s", part, m.summary())
+		}
+		fmt.Fprintln(c.out, found[0])
+	case "body":
+		fmt.Fprintln(c.out, m.Body)
+	case "id":
+		fmt.Fprintln(c.out, m.MessageID)
+	case "json":
+		fmt.Fprintf(c.out, "%s\n", m.raw)
+	default:
+		return checkPart(part)
+	}
+	return nil
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	"parley"
+	"parley/internal/app"
+)
+
+func (c *cli) send() *cobra.Command {
+	var replyTo string
+	cmd := &cobra.Command{
+		Use:   "send [CODE] NUMBER TEXT",
+		Short: "Send a text through a running server",
+		Long: `Send a text through a running server and print the message's id. Without a code it goes through the
+token's own channel.`,
+		Example: `  parley send demo +6281234567890 'Halo!'
+  parley send +6281234567890 'Halo!' --json`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) < 3 {
+				return takes("NUMBER", "TEXT")(cmd, args)
+			}
+			return takes("CODE", "NUMBER", "TEXT")(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			code, token := "", app.EnvToken
+			if len(args) == 3 {
+				code, args = args[0], args[1:]
+				if code != app.DemoChannel {
+					token = app.EnvGlobalToken
+				}
+			}
+			number, err := digits(args[0])
+			if err != nil {
+				return err
+			}
+			cl, err := c.client(keyToken, token, code)
+			if err != nil {
+				return err
+			}
+			body := map[string]string{"contact_id": string(parley.ContactOf(number)), "message": args[1]}
+			if replyTo != "" {
+				body["reply_to"] = replyTo
+			}
+			var sent struct {
+				Status    string `json:"status"`
+				MessageID string `json:"message_id"`
+				Error     *struct {
+					Code    string `json:"code"`
+					Message string `json:"message"`
+				} `json:"error"`
+			}
+			a, err := cl.call(cmd.Context(), http.MethodPost, "/api/send-message/text", nil, body, &sent)
+			if err != nil {
+				return err
+			}
+			if c.json {
+				err = c.printJSON(a.Data)
+			} else {
+				fmt.Fprintln(c.out, sent.MessageID)
+			}
+			if sent.Error != nil {
+				return fail(exitRefused, "%s: %s", sent.Error.Code, sent.Error.Message)
+			}
+			c.hint("%s", sent.Status)
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&replyTo, "reply-to", "", "the bare id of the message that this one answers")
+	clientFlags(cmd)
+	return cmd
+}

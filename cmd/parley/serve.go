@@ -1,0 +1,111 @@
+package main
+
+import (
+	"io"
+	"log/slog"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"parley/internal/app"
+)
+
+// serverSettings are the flags of commands that run a server.
+var serverSettings = []string{keyListen, keyAllowPrivate, keyBehindProxy, keyProxies, keyRate, keyTLSCert, keyTLSKey, keyLogLevel, keyLogFormat, keyMetricsOpen}
+
+func (c *cli) serve() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the gateway",
+		Long: `Run the gateway until it is told to stop.
+
+It listens on this machine alone. To listen elsewhere give it a certificate, or put a proxy that does
+TLS in front and say so.`,
+		Example: `  parley serve --data /var/lib/parley
+  parley serve --data /var/lib/parley --listen 0.0.0.0:7275 --behind-proxy`,
+		Args: takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := c.appConfig()
+			if err != nil {
+				return err
+			}
+			return app.Run(cmd.Context(), cfg)
+		},
+	}
+	settingFlags(cmd.Flags(), serverSettings...)
+	return cmd
+}
+
+// dir is the data directory.
+func (c *cli) dir() app.Dir { return app.Dir(c.set.text(keyData)) }
+
+// appConfig makes the server's configuration of the settings.
+func (c *cli) appConfig() (app.Config, error) {
+	ranges, err := c.set.prefixes(keyAllowPrivate)
+	if err != nil {
+		return app.Config{}, err
+	}
+	proxies, err := c.set.prefixes(keyProxies)
+	if err != nil {
+		return app.Config{}, err
+	}
+	rate, err := strconv.ParseFloat(c.set.text(keyRate), 64)
+	if err != nil || rate < 0 || math.IsInf(rate, 0) || math.IsNaN(rate) {
+		return app.Config{}, fail(exitUsage, "%s: requests_per_second must be a number, 0 or more", c.set.values[keyRate].origin)
+	}
+	log, err := c.logger()
+	if err != nil {
+		return app.Config{}, err
+	}
+	return app.Config{
+		DataDir:      c.dir(),
+		Listen:       c.set.text(keyListen),
+		AllowPrivate: ranges,
+		BehindProxy:  c.set.on(keyBehindProxy),
+
+		TrustedProxies:    proxies,
+		RequestsPerSecond: rate,
+
+		TLSCert:     c.set.text(keyTLSCert),
+		TLSKey:      c.set.text(keyTLSKey),
+		MetricsOpen: c.set.on(keyMetricsOpen),
+		Version:     version,
+		Log:         log,
+	}, nil
+}
+
+// logger writes to stderr: text for a person at a terminal, JSON for programs.
+func (c *cli) logger() (*slog.Logger, error) {
+	level := new(slog.LevelVar)
+	if err := level.UnmarshalText([]byte(c.set.text(keyLogLevel))); err != nil {
+		return nil, fail(exitUsage, "%s: log_level must be debug, info, warn or error", c.set.values[keyLogLevel].origin)
+	}
+	if c.verbose {
+		level.Set(slog.LevelDebug)
+	}
+	format := strings.ToLower(c.set.text(keyLogFormat))
+	if format == "auto" {
+		format = "json"
+		if c.errTerminal {
+			format = "text"
+		}
+	}
+	switch format {
+	case "text":
+		return slog.New(slog.NewTextHandler(c.err, &slog.HandlerOptions{Level: level})), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(c.err, &slog.HandlerOptions{Level: level})), nil
+	}
+	return nil, fail(exitUsage, "%s: log_format must be text, json or auto", c.set.values[keyLogFormat].origin)
+}
+
+// warnings is the log of commands that are no servers: what a person should know, on stderr.
+func (c *cli) warnings() *slog.Logger {
+	to := c.err
+	if c.quiet {
+		to = io.Discard
+	}
+	return slog.New(slog.NewTextHandler(to, &slog.HandlerOptions{Level: slog.LevelWarn}))
+}

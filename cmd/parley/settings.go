@@ -1,0 +1,272 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+	"github.com/spf13/pflag"
+)
+
+// setting is something that can be configured. Its key "tls_cert" is the flag --tls-cert, the
+// variable PARLEY_TLS_CERT, the file that PARLEY_TLS_CERT_FILE names, and tls_cert in parley.toml,
+// and they count in this order.
+type setting struct {
+	key      string
+	kind     settingKind
+	fallback string
+	about    string
+	secret   bool
+}
+
+type settingKind int
+
+const (
+	oneText settingKind = iota
+	onOff
+	oneNumber
+	manyTexts // written with commas where only one text fits
+)
+
+const (
+	keyData         = "data"
+	keyConfig       = "config"
+	keyListen       = "listen"
+	keyAllowPrivate = "allow_private"
+	keyBehindProxy  = "behind_proxy"
+	keyProxies      = "trusted_proxies"
+	keyRate         = "requests_per_second"
+	keyTLSCert      = "tls_cert"
+	keyTLSKey       = "tls_key"
+	keyLogLevel     = "log_level"
+	keyLogFormat    = "log_format"
+	keyMetricsOpen  = "metrics_open"
+	keyNoOpen       = "no_open"
+	keyURL          = "url"
+	keyToken        = "token"
+	keyAdminToken   = "admin_token"
+)
+
+// settingTable lists every setting; nothing else is read from flags, environment or file.
+var settingTable = []setting{
+	{key: keyData, fallback: "./.parley", about: "the directory that holds everything"},
+	{key: keyConfig, about: "the configuration file (default: parley.toml in the data directory)"},
+	{key: keyListen, fallback: "127.0.0.1:7275", about: "the address to listen on"},
+	{key: keyAllowPrivate, kind: manyTexts, about: "a range of private addresses that messages may point at; may be repeated"},
+	{key: keyBehindProxy, kind: onOff, fallback: "false", about: "a proxy in front does TLS, so any address may be listened on"},
+	{key: keyProxies, kind: manyTexts, about: "a range of addresses whose X-Forwarded-For is believed; may be repeated (with --behind-proxy: private ones)"},
+	{key: keyRate, kind: oneNumber, fallback: "0", about: "how many requests a token may make in a second; 0 is any number"},
+	{key: keyTLSCert, about: "the certificate file, to serve TLS"},
+	{key: keyTLSKey, about: "the certificate's key file"},
+	{key: keyLogLevel, fallback: "info", about: "debug, info, warn or error"},
+	{key: keyLogFormat, fallback: "auto", about: "text, json or auto: text on a terminal"},
+	{key: keyMetricsOpen, kind: onOff, fallback: "false", about: "answer /metrics to every address, not only to loopback"},
+	{key: keyNoOpen, kind: onOff, fallback: "false", about: "open no browser"},
+	{key: keyURL, about: "the server's address without /api (default: the server that runs on the data directory)"},
+	{key: keyToken, about: "the token to call the server with (default: the one in dev.env)", secret: true},
+	{key: keyAdminToken, about: "the admin token to manage the server with (default: the one in dev.env)", secret: true},
+}
+
+func (s setting) flag() string     { return strings.ReplaceAll(s.key, "_", "-") }
+func (s setting) variable() string { return "PARLEY_" + strings.ToUpper(s.key) }
+
+// settings are the values in force, each with where it came from.
+type settings struct {
+	values map[string]settingValue
+}
+
+type settingValue struct {
+	text   string // of a list: joined by commas
+	origin string
+}
+
+func (s *settings) text(key string) string { return s.values[key].text }
+
+func (s *settings) on(key string) bool {
+	on, _ := strconv.ParseBool(s.values[key].text) // checked by loadSettings
+	return on
+}
+
+func (s *settings) list(key string) []string {
+	if s.values[key].text == "" {
+		return nil
+	}
+	return strings.Split(s.values[key].text, ",")
+}
+
+// prefixes reads a list of address ranges; a single address is a range of one.
+func (s *settings) prefixes(key string) ([]netip.Prefix, error) {
+	var ranges []netip.Prefix
+	for _, text := range s.list(key) {
+		text = strings.TrimSpace(text)
+		if addr, err := netip.ParseAddr(text); err == nil {
+			ranges = append(ranges, netip.PrefixFrom(addr, addr.BitLen()))
+			continue
+		}
+		r, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, fail(exitUsage, "%s: %q is not a range of addresses such as 10.0.0.0/8", s.values[key].origin, text)
+		}
+		ranges = append(ranges, r.Masked())
+	}
+	return ranges, nil
+}
+
+// loadSettings decides every setting: flag, environment, file named by the environment,
+// configuration file, default.
+func loadSettings(flags *pflag.FlagSet, env func(string) (string, bool)) (*settings, error) {
+	s := &settings{values: map[string]settingValue{}}
+	for _, known := range settingTable {
+		value, err := direct(known, flags, env)
+		if err != nil {
+			return nil, err
+		}
+		if value == nil {
+			value = &settingValue{known.fallback, "default"}
+		}
+		s.values[known.key] = *value
+	}
+	if err := s.addFile(); err != nil {
+		return nil, err
+	}
+	for _, known := range settingTable {
+		v := s.values[known.key]
+		if _, err := strconv.ParseBool(v.text); known.kind == onOff && err != nil {
+			return nil, fail(exitUsage, "%s: %s must be true or false, not %q", v.origin, known.key, v.text)
+		}
+	}
+	return s, nil
+}
+
+// direct finds a setting's value on the command line or in the environment; nil: in neither.
+func direct(known setting, flags *pflag.FlagSet, env func(string) (string, bool)) (*settingValue, error) {
+	if f := flags.Lookup(known.flag()); f != nil && f.Changed {
+		text := f.Value.String()
+		if many, ok := f.Value.(pflag.SliceValue); ok {
+			text = strings.Join(many.GetSlice(), ",")
+		}
+		return &settingValue{text, "--" + known.flag()}, nil
+	}
+	if text, ok := env(known.variable()); ok && text != "" {
+		return &settingValue{text, known.variable()}, nil
+	}
+	if path, ok := env(known.variable() + "_FILE"); ok && path != "" {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fail(exitUsage, "%s_FILE: %w", known.variable(), err)
+		}
+		return &settingValue{strings.TrimSpace(string(data)), known.variable() + "_FILE"}, nil
+	}
+	return nil, nil
+}
+
+// addFile fills in from the configuration file what is still at its default. A file that was asked
+// for must be there; the one in the data directory need not.
+func (s *settings) addFile() error {
+	path := s.text(keyConfig)
+	asked := path != ""
+	if !asked {
+		path = filepath.Join(s.text(keyData), "parley.toml")
+	}
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) && !asked {
+		return nil
+	}
+	if err != nil {
+		return fail(exitUsage, "configuration: %w", err)
+	}
+	var file map[string]any
+	if _, err := toml.Decode(string(data), &file); err != nil {
+		return fail(exitUsage, "%s: %w", path, err)
+	}
+	for key, raw := range file {
+		known, ok := findSetting(key)
+		if !ok {
+			return fail(exitUsage, "%s: there is no setting %q.%s", path, key, didYouMean(key, settingKeys()))
+		}
+		text, err := textOf(known, raw)
+		if err != nil {
+			return fail(exitUsage, "%s: %s %w", path, key, err)
+		}
+		if s.values[key].origin == "default" {
+			s.values[key] = settingValue{text, path}
+		}
+	}
+	return nil
+}
+
+// textOf turns a value of the configuration file into text, if it is of the setting's kind.
+func textOf(known setting, raw any) (string, error) {
+	switch v := raw.(type) {
+	case string:
+		if known.kind == oneText {
+			return v, nil
+		}
+	case bool:
+		if known.kind == onOff {
+			return strconv.FormatBool(v), nil
+		}
+	case int64, float64:
+		if known.kind == oneNumber {
+			return fmt.Sprint(v), nil
+		}
+	case []any:
+		if known.kind == manyTexts {
+			texts := make([]string, len(v))
+			for i, element := range v {
+				text, ok := element.(string)
+				if !ok {
+					return "", errors.New("must be a list of texts")
+				}
+				texts[i] = text
+			}
+			return strings.Join(texts, ","), nil
+		}
+	}
+	return "", fmt.Errorf("must be %s", map[settingKind]string{
+		oneText: "a text", onOff: "true or false", oneNumber: "a number", manyTexts: "a list of texts",
+	}[known.kind])
+}
+
+func findSetting(key string) (setting, bool) {
+	for _, known := range settingTable {
+		if known.key == key {
+			return known, true
+		}
+	}
+	return setting{}, false
+}
+
+func settingKeys() []string {
+	keys := make([]string, len(settingTable))
+	for i, known := range settingTable {
+		keys[i] = known.key
+	}
+	return keys
+}
+
+// settingFlags gives a command the flags of the settings named. What they are set to is read by
+// loadSettings.
+func settingFlags(flags *pflag.FlagSet, keys ...string) {
+	for _, key := range keys {
+		known, _ := findSetting(key)
+		about := known.about
+		if known.fallback != "" && known.kind != onOff {
+			about += " (default " + known.fallback + ")"
+		}
+		switch known.kind {
+		case onOff:
+			flags.Bool(known.flag(), false, about)
+		case manyTexts:
+			flags.StringSlice(known.flag(), nil, about)
+		default:
+			flags.String(known.flag(), "", about)
+		}
+	}
+}

@@ -1,0 +1,186 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"parley"
+	"parley/internal/network"
+)
+
+// answer is what a request is answered, before it is written.
+type answer struct {
+	status      int
+	contentType []string // of one element, as a header map holds it
+	body        []byte
+	header      []field
+}
+
+type field struct{ key, value string }
+
+var (
+	typeJSON  = []string{"application/json"}
+	typePlain = []string{"text/plain; charset=utf-8"}
+)
+
+// envelope is the form of nearly all answers.
+type envelope[D any] struct {
+	Success bool   `json:"success"`
+	Message string `json:"message"`
+	Data    D      `json:"data"`
+	Meta    *meta  `json:"meta,omitempty"`
+}
+
+func ok[D any](message string, data D) envelope[D] {
+	return envelope[D]{Success: true, Message: message, Data: data}
+}
+
+func okList[D any](message string, rows []D, page parley.Page, total int64) envelope[[]D] {
+	return envelope[[]D]{Success: true, Message: message, Data: rows, Meta: metaOf(page, total)}
+}
+
+// encode writes JSON. Text that a chat network gave us may be no UTF-8; it is then mended rather
+// than failing the answer.
+func encode(v any) ([]byte, error) {
+	body, err := json.Marshal(v, jsontext.AllowInvalidUTF8(true))
+	if err != nil {
+		return nil, fmt.Errorf("encode answer: %w", err)
+	}
+	return body, nil
+}
+
+func jsonAnswer(v any) (answer, error) {
+	body, err := encode(v)
+	return answer{status: http.StatusOK, contentType: typeJSON, body: body}, err
+}
+
+// stamp writes a time as callers see it.
+func stamp(t time.Time) string {
+	return t.UTC().Format("2006-01-02T15:04:05.000Z")
+}
+
+// stampOrNil writes a time that may be missing.
+func stampOrNil(t time.Time) *string {
+	if t.IsZero() {
+		return nil
+	}
+	s := stamp(t)
+	return &s
+}
+
+// statuses maps codes to HTTP statuses.
+var statuses = map[parley.Code]int{
+	parley.Internal:        http.StatusInternalServerError,
+	parley.BadRequest:      http.StatusBadRequest,
+	parley.Unauthenticated: http.StatusUnauthorized,
+	parley.Forbidden:       http.StatusForbidden,
+	parley.NotFound:        http.StatusNotFound,
+	parley.TooLarge:        http.StatusRequestEntityTooLarge,
+	parley.Invalid:         http.StatusUnprocessableEntity,
+	parley.TooMany:         http.StatusTooManyRequests,
+	parley.Unavailable:     http.StatusServiceUnavailable,
+}
+
+// withHeader is an error whose answer carries a header of its own.
+type withHeader struct {
+	error
+	field
+}
+
+func (e *withHeader) Unwrap() error { return e.error }
+
+// notAllowed is the answer to a method that a path does not have.
+type notAllowed struct{ allow string }
+
+func (e *notAllowed) Error() string {
+	return "This path takes only " + e.allow + "."
+}
+
+// refusal turns an error into the answer to it. Only a [parley.Error] tells its text.
+func refusal(err error) answer {
+	if e, ok := errors.AsType[*notAllowed](err); ok {
+		a := errorAnswer(http.StatusMethodNotAllowed, e.Error(), nil)
+		a.header = append(a.header, field{"Allow", e.allow})
+		return a
+	}
+	e := callersError(err)
+	a := errorAnswer(statuses[e.Code], e.Message, e.Fields)
+	if e.Code == parley.TooMany || e.Code == parley.Unavailable {
+		seconds := max(1, int(math.Ceil(e.RetryAfter.Seconds())))
+		a.header = append(a.header, field{"Retry-After", strconv.Itoa(seconds)})
+	}
+	if h, ok := errors.AsType[*withHeader](err); ok {
+		a.header = append(a.header, h.field)
+	}
+	return a
+}
+
+// callersError finds what a caller may know of an error.
+func callersError(err error) *parley.Error {
+	if e, ok := errors.AsType[*parley.Error](err); ok && e.Code != parley.Internal {
+		return e
+	}
+	if e, ok := errors.AsType[*network.Error](err); ok {
+		if e.Class == network.Permanent {
+			return &parley.Error{Code: parley.BadRequest, Message: e.Failure.Message, Cause: err}
+		}
+		return &parley.Error{Code: parley.Unavailable, Message: "The chat network does not answer. Try again soon.", Cause: err}
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return &parley.Error{Code: parley.Unavailable, Message: "The request took too long. Try again.", Cause: err}
+	}
+	return &parley.Error{Code: parley.Internal, Message: "Internal server error", Cause: err}
+}
+
+// errorAnswer writes the body that all errors have: a message and, where fields are wrong, a list
+// of sentences for each of them, in the order in which they were found.
+func errorAnswer(status int, message string, wrong []parley.FieldError) answer {
+	b := append([]byte(nil), `{"message":`...)
+	b = appendString(b, message)
+	if len(wrong) > 0 {
+		b = append(b, `,"errors":{`...)
+		for i, e := range wrong {
+			if firstOf(wrong, e.Field) != i {
+				continue // written with the first one of this field
+			}
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = appendString(b, e.Field)
+			b = append(b, ":["...)
+			b = appendString(b, e.Sentence)
+			for _, other := range wrong[i+1:] {
+				if other.Field == e.Field {
+					b = append(b, ',')
+					b = appendString(b, other.Sentence)
+				}
+			}
+			b = append(b, ']')
+		}
+		b = append(b, '}')
+	}
+	b = append(b, '}')
+	return answer{status: status, contentType: typeJSON, body: b}
+}
+
+func firstOf(wrong []parley.FieldError, field string) int {
+	for i, e := range wrong {
+		if e.Field == field {
+			return i
+		}
+	}
+	return -1
+}
+
+func appendString(b []byte, s string) []byte {
+	b, _ = jsontext.AppendQuote(b, s) // an error says that bad UTF-8 was mended
+	return b
+}

@@ -1,0 +1,243 @@
+// Package api is the HTTP interface: it checks requests, has the gateway do the work and writes the
+// answers. All routes stand in one function, routes, and go through one adapter, route.
+package api
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
+
+	"parley"
+	"parley/internal/gateway"
+	"parley/internal/media"
+	"parley/internal/network/sandbox"
+	"parley/internal/token"
+)
+
+// Config says what the API works with. The fields of the first block are required.
+type Config struct {
+	Gateway *gateway.Gateway
+	Store   parley.Store
+	Tokens  *token.Authority
+	Media   *media.Library
+	Sandbox *sandbox.Network
+	Log     *slog.Logger
+	Metrics *prometheus.Registry
+
+	// Ready says whether the server should get requests; nil: whenever the gateway runs and the
+	// database answers.
+	Ready func(ctx context.Context) error
+	// OpenMetrics lets everybody read /metrics, not only this machine.
+	OpenMetrics bool
+	// TrustedProxies are those whose X-Forwarded-For is believed; none: nobody's.
+	TrustedProxies []netip.Prefix
+	// RequestsPerSecond is how many requests a token may send, with twice as many at once; zero: any
+	// number.
+	RequestsPerSecond float64
+	// AuthFailures is how many authentications may fail from one address before it must wait; zero:
+	// 30.
+	AuthFailures int
+}
+
+// server is what all routes share.
+type server struct {
+	Config
+	failures *limiters[netip.Addr]
+	perToken *limiters[parley.TokenID] // nil: no limit
+	fetches  *slots[parley.TokenID]
+	flights  flights
+}
+
+// New returns the handler of the whole HTTP interface.
+func New(c Config) http.Handler {
+	s := &server{Config: c, fetches: newSlots[parley.TokenID](maxFetches)}
+	burst := authFailures
+	if c.AuthFailures > 0 {
+		burst = c.AuthFailures
+	}
+	s.failures = newLimiters[netip.Addr](rate.Every(authForgiven), burst)
+	if c.RequestsPerSecond > 0 {
+		s.perToken = newLimiters[parley.TokenID](rate.Limit(c.RequestsPerSecond), max(1, int(2*c.RequestsPerSecond)))
+	}
+	mux := newRouter(s, c.Metrics)
+	routes(mux, s)
+	mux.finish()
+	return mux
+}
+
+// routes lists everything that can be asked of the server.
+func routes(m *router, s *server) {
+	m.add("POST /api/send-message/text", ofChannel, body, sending(s, s.readText))
+	m.add("POST /api/send-message/image", ofChannel, body, sending(s, s.readImage))
+	m.add("POST /api/send-message/video", ofChannel, body, sending(s, s.readVideo))
+	m.add("POST /api/send-message/file", ofChannel, body, sending(s, s.readFile))
+	m.add("POST /api/send-message/voice", ofChannel, body, sending(s, s.readVoice))
+	m.add("POST /api/send-message/location", ofChannel, body, sending(s, s.readLocation))
+	m.add("POST /api/send-message/poll", ofChannel, body, sending(s, s.readPoll))
+	m.add("POST /api/send-message/pool", ofGlobal, body, pooling(s))
+
+	m.add("PUT /api/send-message/reaction", ofChannel, body, operating(s, s.react))
+	m.add("POST /api/send-message/seen", ofChannel, body, operating(s, s.see))
+	m.add("DELETE /api/send-message/delete", ofChannel, queryOrBody, operating(s, s.delete))
+	m.add("PUT /api/send-message/star", ofChannel, body, operating(s, s.star))
+	m.add("POST /api/send-message/typing", ofChannel, body, handleText(s.typing))
+	m.add("POST /api/send-message/stop-typing", ofChannel, body, handleText(s.stopTyping))
+
+	m.add("GET /api/chat", ofChannel, query, handle(s.chats))
+	m.add("GET /api/chat/detail", ofChannel, query, handle(s.history))
+	m.add("GET /api/chat/details", ofChannel, query, handle(s.history))
+	m.add("POST /api/chat/archive", ofChannel, body, archiving(s))
+	m.add("POST /api/chat/un-archive", ofChannel, body, operating(s, s.unarchive))
+
+	m.add("GET /api/contact", ofChannel, query, handleString(s.contacts))
+	m.add("GET /api/contact/info", ofChannel, query, handleString(s.contactInfo))
+	m.add("GET /api/contact/picture", ofChannel, query, handle(s.picture))
+	m.add("GET /api/groups", ofChannel, query, handle(s.groups))
+	m.add("POST /api/groups/create", ofChannel, body, handle(s.createGroup))
+	m.add("GET /api/groups/participants", ofChannel, query, handle(s.participants))
+	m.add("GET /api/channel/health", ofChannel, nothing, handle(s.health))
+	m.add("GET /api/channel/check-phone-number", ofChannel, query, handle(s.checkNumber))
+
+	m.add("GET /api/sandbox/cursor", ofChannel, nothing, onSandbox(s.cursor))
+	m.add("GET /api/sandbox/phones", ofChannel, nothing, onSandbox(s.phones))
+	m.add("POST /api/sandbox/phones", ofChannel, optionalBody, onSandbox(s.createPhone))
+	m.add("PATCH /api/sandbox/phones/{number}", ofChannel, body, onSandbox(s.changePhone))
+	m.add("GET /api/sandbox/phones/{number}/messages", ofChannel, query, onSandbox(s.phoneMessages))
+	m.add("POST /api/sandbox/phones/{number}/send", ofChannel, body, onSandbox(s.sendAsPhone))
+	m.add("POST /api/sandbox/phones/{number}/read", ofChannel, optionalBody, onSandbox(s.readAsPhone))
+	m.add("POST /api/sandbox/phones/{number}/open", ofChannel, body, onSandbox(s.openAsPhone))
+	m.add("POST /api/sandbox/faults", ofChannel, body, onSandbox(s.addFault))
+	m.add("POST /api/sandbox/clock", ofChannel, body, onSandbox(s.moveClock))
+	m.add("DELETE /api/sandbox", ofChannel, nothing, onSandbox(s.resetSandbox))
+
+	m.add("GET /api/manage/channels", ofAdmin, nothing, handle(s.listChannels))
+	m.add("POST /api/manage/channels", ofAdmin, body, handleCreated(s.createChannel))
+	m.add("GET /api/manage/channels/{code}", ofAdmin, nothing, handle(s.readChannel))
+	m.add("PATCH /api/manage/channels/{code}", ofAdmin, body, handle(s.changeChannel))
+	m.add("DELETE /api/manage/channels/{code}", ofAdmin, nothing, handle(s.deleteChannel))
+	m.add("POST /api/manage/channels/{code}/start", ofAdmin, nothing, handle(s.startChannel))
+	m.add("POST /api/manage/channels/{code}/stop", ofAdmin, nothing, handle(s.stopChannel))
+	m.add("POST /api/manage/channels/{code}/pair", ofAdmin, nothing, handle(s.pairChannel))
+	m.add("POST /api/manage/channels/{code}/logout", ofAdmin, nothing, handle(s.logoutChannel))
+	m.add("GET /api/manage/tokens", ofAdmin, nothing, handle(s.listTokens))
+	m.add("POST /api/manage/tokens", ofAdmin, body, handleCreated(s.createToken))
+	m.add("DELETE /api/manage/tokens/{id}", ofAdmin, nothing, handle(s.revokeToken))
+
+	m.add("GET /livez", everybody, nothing, handleText(s.live))
+	m.add("GET /readyz", everybody, nothing, handleText(s.ready))
+	m.serve("GET /metrics", s.metrics())
+	m.add("GET /.well-known/jwks.json", everybody, nothing, work{do: s.jwks})
+	m.serve("GET /openapi.json", serveOpenAPI())
+	m.serve("GET /docs", serveDocs(), "GET /docs/{$}")
+	m.serve("GET /docs/{file}", serveDocs())
+}
+
+// Routes lists every route as "METHOD /path", for tests that hold documents to it.
+func Routes() []string {
+	m := newRouter(&server{}, prometheus.NewRegistry())
+	routes(m, m.server)
+	return m.names
+}
+
+// router is a ServeMux that answers unknown paths and methods as everything else is answered.
+type router struct {
+	*server
+	mux      *http.ServeMux
+	duration *prometheus.HistogramVec
+	names    []string
+	methods  map[string][]*route // by path
+	notFound http.Handler        // under /api, where a token is asked for first
+	noPath   http.Handler        // elsewhere
+}
+
+func newRouter(s *server, metrics prometheus.Registerer) *router {
+	m := &router{server: s, mux: http.NewServeMux(), methods: map[string][]*route{}}
+	m.duration = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "parley_http_request_duration_seconds",
+		Help:    "How long requests took, by route and status.",
+		Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
+	}, []string{"route", "status"})
+	metrics.MustRegister(m.duration)
+	return m
+}
+
+// add adds a route, given as "METHOD /path".
+func (m *router) add(pattern string, who access, in input, w work) {
+	rt := m.route(pattern, who, in, w)
+	m.mux.Handle(pattern, rt)
+}
+
+func (m *router) route(pattern string, who access, in input, w work) *route {
+	method, path, _ := strings.Cut(pattern, " ")
+	rt := &route{
+		server: m.server, method: method, path: path, access: who, input: in, work: w,
+		duration: m.duration, ok: m.duration.WithLabelValues(pattern, "200"),
+	}
+	if in != noRoute {
+		m.names = append(m.names, pattern)
+		m.methods[path] = append(m.methods[path], rt)
+	}
+	return rt
+}
+
+// serve adds a handler that writes its own answers, under other spellings too.
+func (m *router) serve(pattern string, h http.Handler, spellings ...string) {
+	f := &foreign{m.route(pattern, everybody, nothing, work{}), h}
+	m.mux.Handle(pattern, f)
+	for _, spelling := range spellings {
+		m.mux.Handle(spelling, f)
+	}
+}
+
+// finish adds the answers to other methods on known paths, and to unknown paths.
+func (m *router) finish() {
+	for path, known := range m.methods {
+		allow := &notAllowed{allow: allowed(known)}
+		who := known[0].access // the methods of a path are for the same tokens
+		m.mux.Handle(path, m.route("OTHER "+path, who, noRoute, refusing(allow)))
+	}
+	nothingThere := parley.Errorf(parley.NotFound, "There is nothing at this path. The reference is at /docs.")
+	m.notFound = m.route("ANY /api/", anyToken, noRoute, refusing(nothingThere))
+	m.noPath = m.route("ANY /", everybody, noRoute, refusing(nothingThere))
+	m.mux.Handle("/api", m.notFound)
+	m.mux.Handle("/api/", m.notFound)
+	m.mux.Handle("/", m.noPath)
+}
+
+// allowed lists the methods of a path for the header Allow. Where GET is, HEAD is too.
+func allowed(known []*route) string {
+	var methods []string
+	for _, rt := range known {
+		methods = append(methods, rt.method)
+		if rt.method == http.MethodGet {
+			methods = append(methods, http.MethodHead)
+		}
+	}
+	slices.Sort(methods)
+	return strings.Join(methods, ", ")
+}
+
+func refusing(err error) work {
+	return work{do: func(context.Context, *request) (answer, error) { return answer{}, err }}
+}
+
+// ServeHTTP keeps the mux from redirecting to a cleaned path: a path that is not clean is no path.
+func (m *router) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
+	path := hr.URL.Path
+	if !strings.HasPrefix(path, "/") || strings.Contains(path, "//") || strings.Contains(path, "/./") || strings.Contains(path, "/../") ||
+		strings.HasSuffix(path, "/.") || strings.HasSuffix(path, "/..") {
+		if strings.HasPrefix(path, "/api/") {
+			m.notFound.ServeHTTP(w, hr)
+		} else {
+			m.noPath.ServeHTTP(w, hr)
+		}
+		return
+	}
+	m.mux.ServeHTTP(w, hr)
+}

@@ -1,0 +1,96 @@
+package api
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+
+	"parley"
+)
+
+// maxBody is how large a body may be.
+const maxBody = 1 << 20
+
+// input says where a route's fields come from.
+type input int
+
+const (
+	nothing      input = iota // it has none
+	query                     // the query of the address
+	body                      // the body, which must be a JSON object
+	optionalBody              // the same, but no body at all means an empty object
+	queryOrBody               // the query, or the body where the query names no message
+	noRoute                   // a path or method that does not exist: nothing is read
+)
+
+var errTooLarge = parley.Errorf(parley.TooLarge, "The body is larger than 1 MiB, the most that is taken.")
+
+// readBody reads the whole body, whether or not the route needs it: an idempotency key covers it.
+func (rt *route) readBody(r *request, w http.ResponseWriter) error {
+	hr := r.http
+	if hr.ContentLength > maxBody {
+		return errTooLarge
+	}
+	if hr.ContentLength == 0 || hr.Body == nil || hr.Body == http.NoBody || hr.Method == http.MethodGet || hr.Method == http.MethodHead {
+		return nil
+	}
+	r.body.Grow(int(max(hr.ContentLength, 0)) + minRead)
+	_, err := r.body.ReadFrom(http.MaxBytesReader(w, hr.Body, maxBody))
+	if _, over := errors.AsType[*http.MaxBytesError](err); over {
+		return errTooLarge
+	}
+	if err != nil {
+		return &parley.Error{Code: parley.BadRequest, Message: "The body could not be read to its end.", Cause: err}
+	}
+	return nil
+}
+
+// minRead is the room that a bytes.Buffer wants before it asks the reader whether there is more.
+const minRead = 512
+
+// readFields reads the fields that the route takes.
+func (rt *route) readFields(r *request) error {
+	from := rt.input
+	sent := r.body.Bytes()
+	if from == queryOrBody {
+		from = query
+		if len(sent) > 0 && !r.http.URL.Query().Has("message_id") {
+			from = body
+		}
+	}
+	if from == optionalBody && len(sent) == 0 {
+		from = nothing
+	}
+	switch from {
+	case nothing:
+		return nil
+	case query:
+		if err := r.doc.readQuery(r.http.URL.RawQuery); err != nil {
+			return err
+		}
+	default:
+		if err := checkType(r.http.Header, sent); err != nil {
+			return err
+		}
+		if err := r.doc.readJSON(sent); err != nil {
+			return err
+		}
+	}
+	r.form.at = 0
+	return nil
+}
+
+// checkType refuses a body that does not say that it is JSON.
+func checkType(h http.Header, sent []byte) error {
+	if len(sent) == 0 {
+		return parley.Errorf(parley.BadRequest, "The body is empty. Send a JSON object with the header Content-Type: application/json.")
+	}
+	kind, _, _ := strings.Cut(h.Get("Content-Type"), ";")
+	if !strings.EqualFold(strings.TrimSpace(kind), "application/json") {
+		return parley.Errorf(parley.BadRequest, "The body must be JSON. Send it with the header Content-Type: application/json.")
+	}
+	if coding := h.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
+		return parley.Errorf(parley.BadRequest, "The body must not be compressed. Send it without the header Content-Encoding.")
+	}
+	return nil
+}

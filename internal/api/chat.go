@@ -1,0 +1,137 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"parley"
+	"parley/internal/gateway"
+)
+
+// record is one message of a chat's history.
+type record struct {
+	MessageID string      `json:"message_id"`
+	ID        string      `json:"id"`
+	Type      parley.Kind `json:"type"`
+	FromMe    string      `json:"from_me"`
+	IsMedia   bool        `json:"is_media"`
+	Body      string      `json:"body"`
+	Status    string      `json:"status"`
+	Reactions []string    `json:"reactions"`
+	Timestamp string      `json:"timestamp"`
+	ReplyTo   string      `json:"reply_to,omitempty"`
+	Error     *sentError  `json:"error,omitempty"`
+}
+
+func recordOf(m *parley.Message, keepsText bool) record {
+	rec := record{
+		MessageID: m.Ref().String(),
+		ID:        string(m.ID),
+		Type:      m.Content.Kind(),
+		FromMe:    strconv.FormatBool(m.FromMe),
+		IsMedia:   m.Content.Kind().IsMedia(),
+		Body:      m.Content.Text(),
+		Status:    m.Status.String(),
+		Reactions: m.Reactions,
+		Timestamp: stamp(m.CreatedAt),
+		ReplyTo:   string(m.ReplyTo),
+		Error:     failureOf(m),
+	}
+	if m.Status == parley.Deleted || !keepsText {
+		rec.Body = ""
+	}
+	return rec
+}
+
+// history answers the messages exchanged with a contact, newest first.
+func (s *server) history(ctx context.Context, r *request) (envelope[[]record], error) {
+	contact, page := r.contact("contact_id"), r.page()
+	if err := r.err(); err != nil {
+		return envelope[[]record]{}, err
+	}
+	return s.readHistory(ctx, r.channel, contact, page, "OK")
+}
+
+func (s *server) readHistory(ctx context.Context, c parley.Channel, chat parley.ContactID, page parley.Page, sentence string) (envelope[[]record], error) {
+	ms, total, err := s.Gateway.History(ctx, c.Code, chat, page)
+	if err != nil {
+		return envelope[[]record]{}, err
+	}
+	records := make([]record, len(ms))
+	for i := range ms {
+		records[i] = recordOf(&ms[i], c.Settings.KeepsText())
+	}
+	return okList(sentence, records, page, total), nil
+}
+
+// chatRow is one chat of the list.
+type chatRow struct {
+	ContactID parley.ContactID `json:"contact_id"`
+	Messages  int64            `json:"messages"`
+	Archived  bool             `json:"archived"`
+	Timestamp string           `json:"timestamp"`
+}
+
+func (s *server) chats(ctx context.Context, r *request) (envelope[[]chatRow], error) {
+	page := r.page()
+	if err := r.err(); err != nil {
+		return envelope[[]chatRow]{}, err
+	}
+	chats, total, err := s.Store.Chats(ctx, r.channel.Code, page)
+	if err != nil {
+		return envelope[[]chatRow]{}, err
+	}
+	rows := make([]chatRow, len(chats))
+	for i, c := range chats {
+		rows[i] = chatRow{ContactID: c.Contact, Messages: c.Messages, Archived: c.Archived, Timestamp: stamp(c.LastAt)}
+	}
+	return okList("OK", rows, page, total), nil
+}
+
+// chat reads the contact of a chat that must be there.
+func (s *server) chat(ctx context.Context, r *request) (parley.ContactID, error) {
+	contact := r.contact("contact_id")
+	if err := r.err(); err != nil {
+		return "", err
+	}
+	_, err := s.Store.Chat(ctx, r.channel.Code, contact)
+	if errors.Is(err, parley.ErrNotFound) {
+		return "", parley.InvalidField("contact_id", "contact_id names no chat of this channel: no message was exchanged with this contact yet.")
+	}
+	return contact, err
+}
+
+// archivePage is what archiving answers of the chat.
+var archivePage = parley.Page{Limit: 50}
+
+// archiving puts a chat away and answers its newest messages.
+func archiving(s *server) work {
+	again := func(ctx context.Context, r *request, ms []parley.Message) (answer, error) {
+		m := &ms[0]
+		list, err := s.readHistory(ctx, r.channel, m.Chat, archivePage, outcome(m, "Chat archived", "Accepted; the chat will be archived"))
+		if err != nil {
+			return answer{}, err
+		}
+		list.Success = m.Status != parley.FailedForGood
+		return jsonAnswer(list)
+	}
+	return work{
+		do: func(ctx context.Context, r *request) (answer, error) {
+			if err := r.channel.Usable(); err != nil {
+				return answer{}, err
+			}
+			chat, err := s.chat(ctx, r)
+			if err != nil {
+				return answer{}, err
+			}
+			ms, err := s.accept(ctx, r, r.channel.Code, []gateway.Draft{{To: chat, Content: parley.Archive{Archived: true}}})
+			if err != nil {
+				return answer{}, err
+			}
+			a, err := again(context.WithoutCancel(ctx), r, ms)
+			return r.prefer.on(a), err
+		},
+		again: again,
+	}
+}

@@ -1,0 +1,65 @@
+package api
+
+import (
+	"embed"
+	"net/http"
+	"strings"
+)
+
+// The reference page at /docs: our own frame around Swagger UI, which stands whole and unchanged in
+// docs/vendor. Only what the page loads is part of the binary.
+//
+//go:embed docs/index.html docs/init.js docs/style.css docs/icon.svg
+//go:embed docs/vendor/swagger-ui.css docs/vendor/swagger-ui-bundle.js
+var docsFiles embed.FS
+
+// docsAssets maps the files that the page loads, by their names under /docs/, to where they are
+// embedded and what they are.
+var docsAssets = map[string]struct{ path, contentType string }{
+	"init.js":              {"docs/init.js", "text/javascript; charset=utf-8"},
+	"style.css":            {"docs/style.css", "text/css; charset=utf-8"},
+	"icon.svg":             {"docs/icon.svg", "image/svg+xml"},
+	"swagger-ui.css":       {"docs/vendor/swagger-ui.css", "text/css; charset=utf-8"},
+	"swagger-ui-bundle.js": {"docs/vendor/swagger-ui-bundle.js", "text/javascript; charset=utf-8"},
+}
+
+// docsPolicy lets the page load and call this server alone, and run no inline script or style. The
+// icons in Swagger UI's style sheet are data: images.
+const docsPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
+	"connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+
+// serveDocs serves the reference page at /docs and the files that it loads below /docs/.
+func serveDocs() http.Handler {
+	page := newAsset("text/html; charset=utf-8", mustReadDocs("docs/index.html"))
+	files := make(map[string]*asset, len(docsAssets))
+	for name, file := range docsAssets {
+		files[name] = newAsset(file.contentType, mustReadDocs(file.path))
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name := strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/docs"), "/")
+		file, found := files[name]
+		if name == "" {
+			file, found = page, true
+		}
+		if !found {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusNotFound)
+			w.Write([]byte(`{"message":"There is nothing here. The reference is at /docs."}`))
+			return
+		}
+		w.Header().Set("Content-Security-Policy", docsPolicy)
+		w.Header().Set("Referrer-Policy", "no-referrer")
+		w.Header().Set("Cross-Origin-Opener-Policy", "same-origin")
+		file.ServeHTTP(w, r)
+	})
+}
+
+// mustReadDocs reads an embedded file. That one of them is missing cannot happen in a binary that
+// was built, so there is nobody to return an error to.
+func mustReadDocs(path string) []byte {
+	body, err := docsFiles.ReadFile(path)
+	if err != nil {
+		panic(err)
+	}
+	return body
+}

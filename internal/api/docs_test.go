@@ -1,0 +1,178 @@
+package api
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestVendoredFiles checks that Swagger UI stands here as it was published: every file of the
+// package, unchanged, and none besides.
+func TestVendoredFiles(t *testing.T) {
+	list, err := os.ReadFile("docs/vendor/SUMS")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := map[string]bool{"SUMS": true}
+	for line := range strings.Lines(string(list)) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		want, name, ok := strings.Cut(strings.TrimSpace(line), "  ")
+		if !ok {
+			t.Fatalf("SUMS has a line that is no sum: %q", line)
+		}
+		listed[name] = true
+		body, err := os.ReadFile(filepath.Join("docs/vendor", name))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if sum := sha256.Sum256(body); hex.EncodeToString(sum[:]) != want {
+			t.Errorf("%s was changed", name)
+		}
+	}
+	for _, name := range []string{"LICENSE", "NOTICE", "swagger-ui.css", "swagger-ui-bundle.js"} {
+		if !listed[name] {
+			t.Errorf("SUMS does not list %s", name)
+		}
+	}
+	entries, err := os.ReadDir("docs/vendor")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if !listed[e.Name()] {
+			t.Errorf("docs/vendor/%s is not listed in SUMS", e.Name())
+		}
+	}
+}
+
+// TestDocsStayAtHome checks that the page loads nothing from another server, runs no inline script
+// or style, which its policy would stop, and finds all that it loads.
+func TestDocsStayAtHome(t *testing.T) {
+	server := docsServer(t)
+	status, header, page := getAsset(t, server.URL+"/docs", "identity")
+	if status != http.StatusOK || header.Get("Content-Type") != "text/html; charset=utf-8" {
+		t.Fatalf("/docs answered %d %s", status, header.Get("Content-Type"))
+	}
+	for _, wanted := range []string{"default-src 'none'", "script-src 'self';", "style-src 'self';", "frame-ancestors 'none'"} {
+		if policy := header.Get("Content-Security-Policy"); !strings.Contains(policy, wanted) {
+			t.Errorf("the policy %q lacks %q", policy, wanted)
+		}
+	}
+	for _, banned := range []string{`(?i)https?://`, `(?i)(src|href)="//`, `(?i)<style`, `(?i)\sstyle=`, `(?i)\son[a-z]+=`, `(?i)<script(\s+defer)?>`} {
+		if found := regexp.MustCompile(banned).FindString(page); found != "" {
+			t.Errorf("the page contains %q", found)
+		}
+	}
+	references := regexp.MustCompile(`(?:src|href)="([^"#]+)"`).FindAllStringSubmatch(page, -1)
+	if len(references) < len(docsAssets) {
+		t.Errorf("the page refers to %d files, want at least %d", len(references), len(docsAssets))
+	}
+	for _, r := range references {
+		if status, _, _ := getAsset(t, server.URL+r[1], "identity"); status != http.StatusOK {
+			t.Errorf("the page refers to %s, which answers %d", r[1], status)
+		}
+	}
+	for _, own := range []string{"docs/init.js", "docs/style.css"} {
+		body, err := docsFiles.ReadFile(own)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if regexp.MustCompile(`(?i)https?://|url\(|@import`).Match(body) {
+			t.Errorf("%s refers to something outside", own)
+		}
+	}
+}
+
+func TestDocsUnknownFile(t *testing.T) {
+	server := docsServer(t)
+	for _, path := range []string{"/docs/vendor/swagger-ui.css", "/docs/index.html"} {
+		status, header, body := getAsset(t, server.URL+path, "identity")
+		if status != http.StatusNotFound || header.Get("Content-Type") != "application/json" || !strings.Contains(body, `{"message":"`) {
+			t.Errorf("%s answered %d %s %q", path, status, header.Get("Content-Type"), body)
+		}
+	}
+}
+
+// TestAssets checks that a file comes the same whether compressed or not, and only once to a caller
+// that keeps it.
+func TestAssets(t *testing.T) {
+	server := docsServer(t)
+	for _, path := range []string{"/openapi.json", "/docs", "/docs/swagger-ui-bundle.js"} {
+		_, plain, body := getAsset(t, server.URL+path, "identity")
+		_, packed, compressed := getAsset(t, server.URL+path, "br, gzip;q=0.8")
+		if packed.Get("Content-Encoding") != "gzip" || packed.Get("Vary") != "Accept-Encoding" {
+			t.Errorf("%s was not compressed for a caller that takes it: %v", path, packed)
+			continue
+		}
+		z, err := gzip.NewReader(strings.NewReader(compressed))
+		if err != nil {
+			t.Fatal(err)
+		}
+		unpacked, err := io.ReadAll(z)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(unpacked) != body || len(compressed) >= len(body) {
+			t.Errorf("%s: compressed is not the same, or not smaller", path)
+		}
+		if plain.Get("ETag") == packed.Get("ETag") {
+			t.Errorf("%s: both forms have the tag %s", path, plain.Get("ETag"))
+		}
+		r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+path, nil)
+		r.Header.Set("Accept-Encoding", "gzip;q=0")
+		r.Header.Set("If-None-Match", plain.Get("ETag"))
+		answer, err := http.DefaultTransport.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.StatusCode != http.StatusNotModified {
+			t.Errorf("%s answered %d to a caller that has it", path, answer.StatusCode)
+		}
+	}
+	if _, _, body := getAsset(t, server.URL+"/openapi.json", "identity"); !bytes.Equal([]byte(body), OpenAPI()) {
+		t.Error("/openapi.json is not the document")
+	}
+}
+
+func docsServer(t *testing.T) *httptest.Server {
+	mux := http.NewServeMux()
+	mux.Handle("GET /openapi.json", serveOpenAPI())
+	mux.Handle("GET /docs", serveDocs())
+	mux.Handle("GET /docs/", serveDocs())
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	return server
+}
+
+// getAsset asks for an address without the transport's own decompression.
+func getAsset(t *testing.T, url, encoding string) (int, http.Header, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Accept-Encoding", encoding)
+	answer, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, answer.Header, string(body)
+}

@@ -1,0 +1,112 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"regexp"
+
+	"parley"
+)
+
+// groupRow is one group.
+type groupRow struct {
+	ID               parley.GroupID   `json:"id"`
+	Name             string           `json:"name"`
+	CreatedAt        string           `json:"created_at"`
+	Owner            parley.ContactID `json:"owner"`
+	Restricted       bool             `json:"restricted"`
+	IsCommunity      bool             `json:"is_community"`
+	IsOwner          bool             `json:"is_owner"`
+	Actions          groupActions     `json:"actions"`
+	ParticipantCount int              `json:"participant_count"`
+}
+
+type groupActions struct {
+	JoinApproval bool `json:"join_approval"`
+	CanAddMember bool `json:"can_add_member"`
+}
+
+func groupOf(g parley.Group) groupRow {
+	return groupRow{
+		ID: g.ID, Name: g.Name, CreatedAt: stamp(g.CreatedAt), Owner: g.Owner, Restricted: g.Restricted,
+		IsCommunity: g.IsCommunity, IsOwner: g.IsOwner, ParticipantCount: g.ParticipantCount,
+		Actions: groupActions{JoinApproval: g.JoinApproval, CanAddMember: g.CanAddMember},
+	}
+}
+
+func (s *server) groups(ctx context.Context, r *request) (envelope[[]groupRow], error) {
+	page := r.page()
+	if err := r.err(); err != nil {
+		return envelope[[]groupRow]{}, err
+	}
+	session, err := s.Gateway.Session(r.channel.Code)
+	if err != nil {
+		return envelope[[]groupRow]{}, err
+	}
+	groups, total, err := session.Groups(ctx, page)
+	if err != nil {
+		return envelope[[]groupRow]{}, err
+	}
+	rows := make([]groupRow, len(groups))
+	for i, g := range groups {
+		rows[i] = groupOf(g)
+	}
+	return okList("OK", rows, page, total), nil
+}
+
+// maxParticipants is what the real network takes in one group.
+const maxParticipants = 1024
+
+func (s *server) createGroup(ctx context.Context, r *request) (envelope[groupRow], error) {
+	name := r.text("name", 1, 100)
+	var participants []parley.ContactID
+	r.list("participants", 1, maxParticipants, true, func(f form, index string, at int32) {
+		if member, isObject := f.element(index, at); isObject {
+			participants = append(participants, member.contact("id"))
+		}
+	})
+	if err := r.err(); err != nil {
+		return envelope[groupRow]{}, err
+	}
+	for _, p := range participants {
+		if err := r.channel.Accepts(p); err != nil {
+			return envelope[groupRow]{}, err
+		}
+	}
+	session, err := s.Gateway.Session(r.channel.Code)
+	if err != nil {
+		return envelope[groupRow]{}, err
+	}
+	g, err := session.CreateGroup(ctx, name, participants)
+	return ok("Group created", groupOf(g)), err
+}
+
+// participantRow is one member of a group.
+type participantRow struct {
+	ID      parley.ContactID `json:"id"`
+	Name    string           `json:"name"`
+	IsAdmin bool             `json:"is_admin"`
+	IsOwner bool             `json:"is_owner"`
+}
+
+var groupPattern = regexp.MustCompile(`^[0-9-]{1,64}@g\.us$`)
+
+func (s *server) participants(ctx context.Context, r *request) (envelope[[]participantRow], error) {
+	id := r.matching("group_id", groupPattern, "the id of a group, for example 120363020000000001@g.us")
+	if err := r.err(); err != nil {
+		return envelope[[]participantRow]{}, err
+	}
+	session, err := s.Gateway.Session(r.channel.Code)
+	if err != nil {
+		return envelope[[]participantRow]{}, err
+	}
+	members, err := session.Participants(ctx, parley.GroupID(id))
+	if errors.Is(err, parley.ErrNotFound) {
+		err = parley.InvalidField("group_id", "group_id names no group of this channel.")
+	}
+	rows := make([]participantRow, len(members))
+	for i, m := range members {
+		rows[i] = participantRow{ID: m.ID, Name: m.Name, IsAdmin: m.IsAdmin, IsOwner: m.IsOwner}
+	}
+	return ok("OK", rows), err
+}

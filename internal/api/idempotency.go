@@ -1,0 +1,246 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"parley"
+)
+
+// keptFor is how long an idempotency key is remembered.
+const keptFor = 24 * time.Hour
+
+const (
+	keyHeader      = "Idempotency-Key"
+	replayedHeader = "Idempotent-Replayed"
+)
+
+// once has the work done, or, where the request carries the key of an earlier one, answers what that
+// one was answered.
+func (rt *route) once(ctx context.Context, r *request) (answer, error) {
+	values := r.http.Header[keyHeader]
+	if len(values) == 0 || rt.method == http.MethodGet {
+		return rt.do(ctx, r)
+	}
+	if len(values) > 1 || !validKey(values[0]) {
+		return answer{}, parley.InvalidField(keyHeader, "Idempotency-Key must be 1 to 255 printable ASCII characters, given once.")
+	}
+	key := parley.Answer{
+		Scope: rt.scope(r), Key: values[0], Fingerprint: fingerprint(r), Channel: r.channel.Code,
+		CreatedAt: time.Now().UTC(),
+	}
+	for tries := 1; ; tries++ {
+		f, first := rt.flights.join(key.Scope, key.Key)
+		if !first {
+			select {
+			case <-f.done:
+			case <-ctx.Done():
+				return answer{}, ctx.Err()
+			}
+			if f.stored == nil {
+				continue // the first one was refused; now this one may try
+			}
+			return replay(*f.stored, key.Fingerprint)
+		}
+		a, err := rt.lead(ctx, r, key, f)
+		if errors.Is(err, parley.ErrExists) && tries < 3 {
+			continue // another process was faster: answer what it answered
+		}
+		return a, err
+	}
+}
+
+// lead does the work for all requests that carry the key now.
+func (rt *route) lead(ctx context.Context, r *request, key parley.Answer, f *flight) (a answer, err error) {
+	defer rt.flights.leave(f)
+	earlier, err := rt.earlier(ctx, key)
+	if err != nil {
+		return answer{}, err
+	}
+	if earlier != nil {
+		if !earlier.IsComplete() && bytes.Equal(earlier.Fingerprint, key.Fingerprint) {
+			if err := rt.complete(ctx, r, earlier); err != nil {
+				return answer{}, err
+			}
+		}
+		f.stored = earlier
+		return replay(*earlier, key.Fingerprint)
+	}
+	r.key = &key
+	if a, err = rt.do(ctx, r); err != nil {
+		return answer{}, err
+	}
+	if rt.again != nil && !r.accepted {
+		return a, nil // nothing was accepted, so nothing is kept: the key may be tried again
+	}
+	key.StatusCode, key.ContentType, key.Body = a.status, a.contentType[0], a.body
+	if r.keep != nil {
+		key.Body = r.keep
+	}
+	f.stored = &key
+	rt.keep(ctx, r, key)
+	return a, nil
+}
+
+// earlier finds what was kept under a key; nil: nothing, or nothing that still counts.
+func (rt *route) earlier(ctx context.Context, key parley.Answer) (*parley.Answer, error) {
+	kept, err := rt.Store.Answer(ctx, key.Scope, key.Key)
+	if errors.Is(err, parley.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look up idempotency key: %w", err)
+	}
+	oldest := key.CreatedAt.Add(-keptFor)
+	if kept.CreatedAt.After(oldest) {
+		return &kept, nil
+	}
+	// The sweep has not come by yet. The oldest go first, so this one goes too.
+	for {
+		const batch = 1000
+		var gone int
+		err := rt.Store.Tx(ctx, func(tx parley.Tx) (err error) {
+			gone, err = tx.ForgetAnswers(ctx, oldest.Add(time.Millisecond), batch)
+			return err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("forget idempotency keys: %w", err)
+		}
+		if gone < batch {
+			return nil, nil
+		}
+	}
+}
+
+// complete makes the answer that was lost, because the process died between accepting the work and
+// answering, from the messages as they stand by now.
+func (rt *route) complete(ctx context.Context, r *request, kept *parley.Answer) error {
+	if rt.again == nil {
+		return fmt.Errorf("idempotency key without an answer on %s", rt.name())
+	}
+	ms, err := rt.Gateway.Stand(ctx, kept.Channel, kept.Messages)
+	if err != nil {
+		return fmt.Errorf("answer from messages: %w", err)
+	}
+	a, err := rt.again(ctx, r, ms)
+	if err != nil {
+		return err
+	}
+	kept.StatusCode, kept.ContentType, kept.Body = a.status, a.contentType[0], a.body
+	r.accepted = true
+	rt.keep(ctx, r, *kept)
+	return nil
+}
+
+// keep stores an answer. Where that fails the work is done all the same, so the caller gets the
+// answer; a later request with the key is answered from the messages.
+func (rt *route) keep(ctx context.Context, r *request, key parley.Answer) {
+	ctx = context.WithoutCancel(ctx) // also for a caller that is gone: it will ask again
+	err := rt.Store.Tx(ctx, func(tx parley.Tx) error {
+		if r.accepted {
+			return tx.SetAnswer(ctx, key)
+		}
+		return tx.AddAnswer(ctx, key)
+	})
+	if err != nil {
+		rt.Log.LogAttrs(ctx, slog.LevelWarn, "keep answer", slog.String("request_id", r.id), slog.String("err", err.Error()))
+	}
+}
+
+// replay answers what was answered before, if the request is the same.
+func replay(kept parley.Answer, fingerprint []byte) (answer, error) {
+	if !bytes.Equal(kept.Fingerprint, fingerprint) {
+		return answer{}, parley.InvalidField(keyHeader,
+			"Idempotency-Key was used for another request in the last 24 hours. Use a new key, or send the same request.")
+	}
+	return answer{
+		status: kept.StatusCode, contentType: []string{kept.ContentType}, body: kept.Body,
+		header: []field{{replayedHeader, "true"}},
+	}, nil
+}
+
+func validKey(key string) bool {
+	const longest = 255
+	if key == "" || len(key) > longest {
+		return false
+	}
+	for i := range len(key) {
+		if key[i] < ' ' || key[i] > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+// scope is among which requests a key is one key: those of a channel, all of Global endpoints, or
+// all of the management API. A star keeps the latter two apart from channels of that name. The clock
+// of a sandbox channel that was moved on by a day has left the keys of the day before behind.
+func (rt *route) scope(r *request) string {
+	switch rt.access {
+	case ofGlobal:
+		return "*global"
+	case ofAdmin:
+		return "*admin"
+	}
+	days := time.Duration(r.channel.Settings.ClockAhead) / keptFor
+	if days == 0 {
+		return string(r.channel.Code)
+	}
+	return string(r.channel.Code) + "+" + strconv.Itoa(int(days))
+}
+
+// fingerprint tells requests apart: two with the same one ask for the same.
+func fingerprint(r *request) []byte {
+	h := sha256.New()
+	for _, part := range []string{r.http.Method, r.http.URL.EscapedPath(), r.http.URL.RawQuery} {
+		h.Write([]byte(part))
+		h.Write([]byte{0}) // stands in none of them
+	}
+	h.Write(r.body.Bytes())
+	return h.Sum(nil)
+}
+
+// flights are the requests with a key that are being worked on in this process.
+type flights struct {
+	mu sync.Mutex
+	by map[flightKey]*flight
+}
+
+type flightKey struct{ scope, key string }
+
+type flight struct {
+	flightKey
+	done   chan struct{}
+	stored *parley.Answer // what was kept; nil: nothing. To be read after done is closed.
+}
+
+// join returns the flight of a key and whether the caller is the first, who must leave it.
+func (fs *flights) join(scope, key string) (*flight, bool) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	k := flightKey{scope, key}
+	if f := fs.by[k]; f != nil {
+		return f, false
+	}
+	if fs.by == nil {
+		fs.by = map[flightKey]*flight{}
+	}
+	f := &flight{flightKey: k, done: make(chan struct{})}
+	fs.by[k] = f
+	return f, true
+}
+
+func (fs *flights) leave(f *flight) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	delete(fs.by, f.flightKey)
+	close(f.done)
+}

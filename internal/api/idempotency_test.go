@@ -1,0 +1,262 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"parley"
+)
+
+const keyName = "Idempotency-Key"
+
+func (e *env) count(path string) int {
+	e.t.Helper()
+	r := e.call("GET", path, e.main, nil)
+	r.want(e.t, 200)
+	return int(r.json["meta"].(m)["total"].(float64))
+}
+
+func TestKeyReplays(t *testing.T) {
+	e := newEnv(t)
+	body := m{"contact_id": ayu, "message": "once"}
+	first := e.call("POST", "/api/send-message/text", e.main, body, keyName, "order 17")
+	first.want(t, 200)
+	if first.Header.Get("Idempotent-Replayed") != "" {
+		t.Error("the first one is no replay")
+	}
+	for what, token := range map[string]string{"same token": e.main, "Global token": e.global} {
+		again := e.call("POST", "/api/send-message/text", token, body, keyName, "order 17", "X-Channel", "main")
+		if again.text != first.text || again.Header.Get("Idempotent-Replayed") != "true" || again.StatusCode != 200 ||
+			again.Header.Get("Content-Type") != "application/json" {
+			t.Errorf("%s: %v %s, want %s", what, again.Header, again.text, first.text)
+		}
+	}
+	if n := e.count("/api/chat/detail?contact_id=" + ayu); n != 1 {
+		t.Errorf("%d messages were sent", n)
+	}
+	other := e.call("POST", "/api/send-message/text", e.second, body, keyName, "order 17")
+	if other.Header.Get("Idempotent-Replayed") != "" || other.text == first.text {
+		t.Errorf("another channel's key: %s", other.text)
+	}
+	for what, r := range map[string]reply{
+		"another body":   e.call("POST", "/api/send-message/text", e.main, m{"contact_id": ayu, "message": "twice"}, keyName, "order 17"),
+		"another path":   e.call("POST", "/api/send-message/typing", e.main, m{"contact_id": ayu}, keyName, "order 17"),
+		"another method": e.call("DELETE", "/api/send-message/delete?message_id=X", e.main, nil, keyName, "order 17"),
+		"another query":  e.call("POST", "/api/send-message/text?x=1", e.main, body, keyName, "order 17"),
+	} {
+		if r.StatusCode != 422 || r.wrong()[keyName] == nil {
+			t.Errorf("%s: %d %s", what, r.StatusCode, r.text)
+		}
+	}
+}
+
+func TestKeysThatAreNoKeys(t *testing.T) {
+	e := newEnv(t)
+	for _, key := range []string{"", strings.Repeat("x", 256), "é", "a\tb"} {
+		r := e.call("POST", "/api/send-message/text", e.main, m{"contact_id": ayu, "message": "x"}, keyName, key)
+		if r.StatusCode != 422 || r.wrong()[keyName] == nil {
+			t.Errorf("%.20q: %d %s", key, r.StatusCode, r.text)
+		}
+	}
+	for _, key := range []string{"x", strings.Repeat("x", 255), `"quoted"`, "a b", "~!@#"} {
+		e.call("POST", "/api/send-message/text", e.main, m{"contact_id": ayu, "message": "x"}, keyName, key).want(t, 200)
+	}
+}
+
+func TestRefusalsAreNotKept(t *testing.T) {
+	e := newEnv(t)
+	e.call("POST", "/api/send-message/text", e.main, m{"contact_id": ayu}, keyName, "k").want(t, 422)
+	e.call("POST", "/api/send-message/text", e.main, `{`, keyName, "k").want(t, 400)
+	e.call("POST", "/api/manage/channels/main/stop", e.admin, nil).want(t, 200)
+	body := m{"contact_id": ayu, "message": "x"}
+	e.call("POST", "/api/send-message/text", e.main, body, keyName, "k").want(t, 400)
+	e.call("POST", "/api/manage/channels/main/start", e.admin, nil).want(t, 200)
+	r := e.call("POST", "/api/send-message/text", e.main, body, keyName, "k")
+	if r.want(t, 200); r.Header.Get("Idempotent-Replayed") != "" {
+		t.Errorf("a refusal was replayed: %s", r.text)
+	}
+	// A replay is given even while the channel could not do it again.
+	e.call("POST", "/api/manage/channels/main/stop", e.admin, nil).want(t, 200)
+	if r := e.call("POST", "/api/send-message/text", e.main, body, keyName, "k"); r.Header.Get("Idempotent-Replayed") != "true" {
+		t.Errorf("%d %s", r.StatusCode, r.text)
+	}
+}
+
+func TestConcurrentDuplicatesWait(t *testing.T) {
+	e := newEnv(t)
+	const callers = 50
+	var wg sync.WaitGroup
+	texts := make([]string, callers)
+	replayed := make([]string, callers)
+	for i := range callers {
+		wg.Go(func() {
+			r := e.call("POST", "/api/send-message/text", e.main, m{"contact_id": ayu, "message": "once"}, keyName, "same")
+			texts[i], replayed[i] = r.text, r.Header.Get("Idempotent-Replayed")
+		})
+	}
+	wg.Wait()
+	firsts := 0
+	for i := range callers {
+		if texts[i] != texts[0] {
+			t.Errorf("different answers: %s and %s", texts[i], texts[0])
+		}
+		if replayed[i] == "" {
+			firsts++
+		}
+	}
+	if n := e.count("/api/chat/detail?contact_id=" + ayu); n != 1 || firsts != 1 {
+		t.Errorf("%d messages, %d first answers", n, firsts)
+	}
+}
+
+// TestAnswerThatWasLost plays a process that died after it accepted the work: the key is there, its
+// answer is not.
+func TestAnswerThatWasLost(t *testing.T) {
+	e := newEnv(t)
+	lose := func(scope, key string) {
+		t.Helper()
+		err := e.config.Store.Tx(t.Context(), func(tx parley.Tx) error {
+			return tx.SetAnswer(t.Context(), parley.Answer{Scope: scope, Key: key})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	inbound := e.call("POST", "/api/sandbox/phones/6281234567890/send", e.main, m{"type": "text", "message": "hi"}).want(t, 200)
+	own := e.call("POST", "/api/send-message/text", e.main, m{"contact_id": ayu, "message": "hello"}).want(t, 200)
+	e.waitMessage(inbound["message_id"].(string))
+	for i, c := range []struct {
+		method, path, token, scope string
+		body                       any
+	}{
+		{"POST", "/api/send-message/text", e.main, "main", m{"contact_id": ayu, "message": "a"}},
+		{"POST", "/api/send-message/location", e.main, "main", m{"contact_id": ayu, "latitude": "1", "longitude": "2"}},
+		{"POST", "/api/send-message/poll", e.main, "main", m{"contact_id": ayu, "title": "a", "options": []string{"x", "y"}}},
+		{"PUT", "/api/send-message/reaction", e.main, "main", m{"message_id": inbound["message_id"], "reaction": "👍"}},
+		{"POST", "/api/send-message/seen", e.main, "main", m{"message_id": inbound["message_id"]}},
+		{"POST", "/api/chat/archive", e.main, "main", m{"contact_id": ayu}},
+		{"POST", "/api/send-message/pool", e.global, "*global", m{"contact_id": ayu, "pools": []m{{"type": "text", "data": []string{"a", "b"}}}}},
+		{"DELETE", "/api/send-message/delete?message_id=" + own["message_id"].(string), e.main, "main", nil},
+	} {
+		key := fmt.Sprint("key ", i)
+		first := e.call(c.method, c.path, c.token, c.body, keyName, key)
+		first.want(t, 200)
+		before := e.count("/api/chat/detail?contact_id=" + ayu)
+		lose(c.scope, key)
+		for range 2 { // the second time from the store again
+			again := e.call(c.method, c.path, c.token, c.body, keyName, key)
+			again.want(t, 200)
+			if again.Header.Get("Idempotent-Replayed") != "true" {
+				t.Errorf("%s: no replay", c.path)
+			}
+			if !sameButStatus(first.text, again.text) {
+				t.Errorf("%s: %s, want %s", c.path, again.text, first.text)
+			}
+		}
+		if after := e.count("/api/chat/detail?contact_id=" + ayu); after != before {
+			t.Errorf("%s: a message was sent again", c.path)
+		}
+	}
+}
+
+// sameButStatus compares answers, where a message may have gone on from SENT meanwhile.
+func sameButStatus(a, b string) bool {
+	fold := strings.NewReplacer("DELIVERED", "SENT", `"READ"`, `"SENT"`)
+	cut := func(s string) string {
+		before, _, _ := strings.Cut(fold.Replace(s), `"timestamp"`)
+		return before
+	}
+	return cut(a) == cut(b)
+}
+
+// waitMessage waits until the gateway has a message.
+func (e *env) waitMessage(id string) {
+	e.t.Helper()
+	ref := must(parley.ParseMessageRef(id))(e.t)
+	changes, stop := e.config.Gateway.Activity()
+	defer stop()
+	for {
+		if _, err := e.config.Store.Message(e.t.Context(), "main", ref); err == nil {
+			return
+		}
+		select {
+		case <-changes:
+		case <-time.After(10 * time.Second):
+			e.t.Fatalf("message %s does not come", id)
+		}
+	}
+}
+
+func TestKeysOfWorkWithoutMessages(t *testing.T) {
+	e := newEnv(t)
+	for _, c := range []struct {
+		method, path, token string
+		body                any
+	}{
+		{"POST", "/api/send-message/typing", e.main, m{"contact_id": ayu}},
+		{"POST", "/api/groups/create", e.main, m{"name": "Family", "participants": []m{{"id": ayu}}}},
+		{"POST", "/api/sandbox/phones", e.main, m{}},
+		{"POST", "/api/manage/channels", e.admin, m{"code": "third"}},
+	} {
+		first := e.call(c.method, c.path, c.token, c.body, keyName, "k"+c.path)
+		again := e.call(c.method, c.path, c.token, c.body, keyName, "k"+c.path)
+		if first.StatusCode >= 300 || again.StatusCode != first.StatusCode || again.text != first.text ||
+			again.Header.Get("Idempotent-Replayed") != "true" || again.Header.Get("Content-Type") != first.Header.Get("Content-Type") {
+			t.Errorf("%s: %d %s, then %d %s", c.path, first.StatusCode, first.text, again.StatusCode, again.text)
+		}
+	}
+}
+
+func TestTokensAreNotKeptUnderKeys(t *testing.T) {
+	e := newEnv(t)
+	body := m{"kind": "global"}
+	first := e.call("POST", "/api/manage/tokens", e.admin, body, keyName, "k").want(t, 201)
+	again := e.call("POST", "/api/manage/tokens", e.admin, body, keyName, "k").want(t, 201)
+	if first["id"] != again["id"] || first["token"] == "" || again["token"] != "" {
+		t.Errorf("first %v, again %v", first["id"], again)
+	}
+}
+
+func TestKeysEndAfterADay(t *testing.T) {
+	e := newEnv(t)
+	rt := &route{server: &server{Config: e.config}, method: http.MethodPost, access: ofAdmin}
+	made := 0
+	rt.do = func(_ context.Context, r *request) (answer, error) {
+		made++
+		return jsonAnswer(m{"made": made})
+	}
+	old := parley.Answer{
+		Scope: "*admin", Key: "k", Fingerprint: []byte("other"), CreatedAt: time.Now().Add(-keptFor),
+		StatusCode: 200, ContentType: "application/json", Body: []byte("{}"),
+	}
+	if err := e.config.Store.Tx(t.Context(), func(tx parley.Tx) error { return tx.AddAnswer(t.Context(), old) }); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{`{"made":1}`, `{"made":1}`} {
+		hr := must(http.NewRequest("POST", "/x", nil))(t)
+		hr.Header.Set(keyName, "k")
+		r := newRequest(hr)
+		a, err := rt.once(t.Context(), r)
+		if err != nil || string(a.body) != want {
+			t.Errorf("request %d: %s, %v", i, a.body, err)
+		}
+	}
+	// On the sandbox a day passes when the clock is moved.
+	send := func() reply {
+		return e.call("POST", "/api/send-message/text", e.main, m{"contact_id": ayu, "message": "x"}, keyName, "day")
+	}
+	send().want(t, 200)
+	e.call("POST", "/api/sandbox/clock", e.main, m{"advance": 3600}).want(t, 200)
+	if send().Header.Get("Idempotent-Replayed") != "true" {
+		t.Error("an hour later the key is forgotten")
+	}
+	e.call("POST", "/api/sandbox/clock", e.main, m{"advance": 24 * 3600}).want(t, 200)
+	if send().Header.Get("Idempotent-Replayed") != "" {
+		t.Error("a day later the key still counts")
+	}
+}

@@ -1,0 +1,180 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"parley"
+)
+
+// access says who may call a route.
+type access int
+
+const (
+	everybody access = iota // no token is asked for
+	anyToken                // any good token: for paths and methods that do not exist
+	ofChannel               // a channel token, or a Global one that names a channel
+	ofGlobal                // a Global token, which may pin a channel
+	ofAdmin                 // an admin token
+)
+
+// How many authentications may fail from one address before it is refused for a while, and how fast
+// that is forgiven.
+const (
+	authFailures = 30
+	authForgiven = time.Minute
+)
+
+// challenge begins every WWW-Authenticate header (RFC 6750).
+const challenge = `Bearer realm="parley"`
+
+// authenticate finds out whose request it is: 429 for an address with too many failures, else 401
+// unless the token is good.
+func (s *server) authenticate(ctx context.Context, hr *http.Request) (parley.Token, error) {
+	now := time.Now()
+	if s.failures.used.Load() > 0 {
+		if left, wait := s.failures.left(networkOf(s.addressOf(hr)), now); !left {
+			return parley.Token{}, tooManyFailures(wait)
+		}
+	}
+	raw, given := bearer(hr.Header)
+	token, err := s.Tokens.Verify(ctx, raw)
+	if err == nil {
+		return token, nil
+	}
+	if parley.CodeOf(err) != parley.Unauthenticated {
+		return parley.Token{}, err
+	}
+	if left, wait := s.failures.take(networkOf(s.addressOf(hr)), now); !left {
+		return parley.Token{}, tooManyFailures(wait)
+	}
+	value := challenge
+	if given {
+		value += `, error="invalid_token"`
+	}
+	return parley.Token{}, &withHeader{err, field{"WWW-Authenticate", value}}
+}
+
+func tooManyFailures(wait time.Duration) error {
+	return &parley.Error{Code: parley.TooMany, RetryAfter: wait, Message: "Too many failed authentications from this address. Try again later."}
+}
+
+// bearer returns the token of an Authorization header, and whether one was given at all. Two
+// headers are none: which of them counts would be a guess.
+func bearer(h http.Header) (raw string, given bool) {
+	values := h["Authorization"]
+	if len(values) != 1 {
+		return "", len(values) > 1
+	}
+	scheme, raw, found := strings.Cut(values[0], " ")
+	if !found || !strings.EqualFold(scheme, "Bearer") {
+		return "", false
+	}
+	return strings.Trim(raw, " "), true
+}
+
+// permit refuses a good token that may not call this route.
+func (rt *route) permit(token parley.Token, hr *http.Request) error {
+	var sentence string
+	switch {
+	case rt.access == ofChannel && token.Kind == parley.AdminToken:
+		sentence = "An admin token is for the management API only. Use a channel token or a Global one."
+	case rt.access == ofGlobal && token.Kind != parley.GlobalToken:
+		sentence = "This endpoint needs a Global token."
+	case rt.access == ofAdmin && token.Kind != parley.AdminToken:
+		sentence = "The management API needs an admin token."
+	case rt.access == ofChannel && token.Kind == parley.ChannelToken:
+		named := hr.Header.Get("X-Channel")
+		if named == "" || named == string(token.Channel) {
+			return nil
+		}
+		sentence = fmt.Sprintf("This token is for channel %s only. Leave the header X-Channel out, or use a Global token.", token.Channel)
+	default:
+		return nil
+	}
+	return &withHeader{parley.Errorf(parley.Forbidden, "%s", sentence), field{"WWW-Authenticate", challenge + `, error="insufficient_scope"`}}
+}
+
+// choose finds the channel that a request is for.
+func (rt *route) choose(ctx context.Context, r *request) error {
+	var err error
+	named := r.http.Header.Get("X-Channel")
+	switch {
+	case rt.access == ofChannel && r.token.Kind == parley.ChannelToken:
+		r.channel, err = rt.channelNamed(ctx, r.token.Channel)
+		if errors.Is(err, parley.ErrNotFound) {
+			return parley.Errorf(parley.BadRequest, "Channel %s does not exist any more.", r.token.Channel)
+		}
+	case rt.access == ofChannel && named == "":
+		r.channel, err = rt.onlyChannel()
+	case rt.access == ofChannel || rt.access == ofGlobal && named != "":
+		r.channel, err = rt.channelNamed(ctx, parley.ChannelCode(named))
+		if errors.Is(err, parley.ErrNotFound) {
+			return parley.Errorf(parley.BadRequest, "The header X-Channel names no channel of this server.")
+		}
+	}
+	return err
+}
+
+// onlyChannel is what a Global token means that names no channel.
+func (s *server) onlyChannel() (parley.Channel, error) {
+	channels := s.Gateway.Channels()
+	switch len(channels) {
+	case 0:
+		return parley.Channel{}, parley.Errorf(parley.BadRequest, "There is no channel yet. Make one with: parley channel create")
+	case 1:
+		return channels[0], nil
+	}
+	return parley.Channel{}, parley.Errorf(parley.BadRequest, "There are several channels. Send the header X-Channel with the code of the one that is meant.")
+}
+
+// channelNamed finds a channel as it is now. One that another process has just made is known to the
+// store first and to the gateway a moment later.
+func (s *server) channelNamed(ctx context.Context, code parley.ChannelCode) (parley.Channel, error) {
+	if c, ok := s.Gateway.Channel(code); ok {
+		return c, nil
+	}
+	if _, err := s.Store.Channel(ctx, code); err != nil {
+		return parley.Channel{}, err
+	}
+	return parley.Channel{}, &parley.Error{Code: parley.Unavailable, RetryAfter: time.Second,
+		Message: fmt.Sprintf("Channel %s is not running here yet. Try again in a moment.", code)}
+}
+
+// addressOf returns who sent a request. What a proxy says of that counts only if it is trusted: the
+// last address in X-Forwarded-For that is not a trusted proxy's.
+func (s *server) addressOf(hr *http.Request) netip.Addr {
+	remote, err := netip.ParseAddrPort(hr.RemoteAddr)
+	if err != nil {
+		return netip.Addr{}
+	}
+	addr := remote.Addr().Unmap()
+	if !s.trusts(addr) {
+		return addr
+	}
+	hops := strings.Split(strings.Join(hr.Header.Values("X-Forwarded-For"), ","), ",")
+	for i := len(hops) - 1; i >= 0; i-- {
+		hop, err := netip.ParseAddr(strings.TrimSpace(hops[i]))
+		if err != nil {
+			return addr
+		}
+		if addr = hop.Unmap(); !s.trusts(addr) {
+			return addr
+		}
+	}
+	return addr
+}
+
+func (s *server) trusts(addr netip.Addr) bool {
+	for _, prefix := range s.TrustedProxies {
+		if prefix.Contains(addr) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,192 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"parley"
+)
+
+// channelRow is a channel as the management API shows it.
+type channelRow struct {
+	Code      parley.ChannelCode   `json:"code"`
+	Name      string               `json:"name"`
+	Network   parley.NetworkName   `json:"network"`
+	Number    string               `json:"number"`
+	Status    parley.ChannelStatus `json:"status"`
+	Reason    string               `json:"reason"`
+	Since     string               `json:"since"`
+	Enabled   bool                 `json:"enabled"`
+	Settings  channelSettings      `json:"settings"`
+	CreatedAt string               `json:"created_at"`
+}
+
+// channelSettings are those of a channel that differ from the defaults.
+type channelSettings struct {
+	Pace      string             `json:"pace,omitempty"`
+	TTL       string             `json:"ttl,omitempty"`
+	Retention *string            `json:"retention,omitempty"`
+	AllowOnly []parley.ContactID `json:"allow_only,omitempty"`
+}
+
+func channelOf(c parley.Channel) channelRow {
+	row := channelRow{
+		Code: c.Code, Name: c.Name, Network: c.Network, Number: c.Number,
+		Status: c.State.Status, Reason: c.State.Reason, Since: stamp(c.State.Since),
+		Enabled: c.Enabled, CreatedAt: stamp(c.CreatedAt),
+	}
+	if d := c.Settings.Pace; d != 0 {
+		row.Settings.Pace = time.Duration(d).String()
+	}
+	if d := c.Settings.TTL; d != 0 {
+		row.Settings.TTL = time.Duration(d).String()
+	}
+	if d := c.Settings.Retention; d != nil {
+		text := time.Duration(*d).String()
+		row.Settings.Retention = &text
+	}
+	row.Settings.AllowOnly = c.Settings.AllowOnly
+	return row
+}
+
+func (s *server) listChannels(context.Context, *request) (envelope[[]channelRow], error) {
+	channels := s.Gateway.Channels()
+	rows := make([]channelRow, len(channels))
+	for i, c := range channels {
+		rows[i] = channelOf(c)
+	}
+	return ok("OK", rows), nil
+}
+
+// code is the channel that the path names.
+func (r *request) code() parley.ChannelCode { return parley.ChannelCode(r.http.PathValue("code")) }
+
+func (s *server) readChannel(ctx context.Context, r *request) (envelope[channelRow], error) {
+	c, err := s.channelNamed(ctx, r.code())
+	return channelAnswer("OK", c, err)
+}
+
+// channelAnswer is the answer with a channel as it is after something was done to it.
+func channelAnswer(sentence string, c parley.Channel, err error) (envelope[channelRow], error) {
+	if errors.Is(err, parley.ErrNotFound) {
+		err = parley.Errorf(parley.NotFound, "There is no such channel.")
+	}
+	return ok(sentence, channelOf(c)), err
+}
+
+func (s *server) createChannel(ctx context.Context, r *request) (envelope[channelRow], error) {
+	c := parley.Channel{
+		Code:     r.newCode(),
+		Name:     r.optionalText("name", 1, 60),
+		Network:  parley.NetworkName(r.choice("network", false, string(parley.Sandbox), string(parley.WhatsApp))),
+		Settings: r.settings(),
+	}
+	if err := r.err(); err != nil {
+		return envelope[channelRow]{}, err
+	}
+	c, err := s.Gateway.CreateChannel(ctx, c)
+	return channelAnswer("Channel made", c, err)
+}
+
+// newCode reads the code of a channel to make.
+func (r *request) newCode() parley.ChannelCode {
+	text := r.text("code", 1, 1000)
+	code, err := parley.ParseChannelCode(text)
+	if text != "" && err != nil {
+		r.fail("code", "must be 1 to 32 lower-case letters, digits, - and _, beginning with a letter or digit.")
+	}
+	return code
+}
+
+const (
+	maxPace    = time.Hour
+	maxTTL     = 30 * 24 * time.Hour
+	maxAllowed = 1000 // a list to go live with; whoever writes to more writes to everybody
+)
+
+// settings reads the settings of a channel. What is left out has its default.
+func (r *request) settings() parley.ChannelSettings {
+	var settings parley.ChannelSettings
+	f, isObject := r.object("settings", false)
+	if !isObject {
+		return settings
+	}
+	if d := f.duration("pace", 0, maxPace); d != nil {
+		settings.Pace = *d
+	}
+	if d := f.duration("ttl", time.Second, maxTTL); d != nil {
+		settings.TTL = *d
+	}
+	settings.Retention = f.duration("retention", 0, 100*365*24*time.Hour)
+	f.list("allow_only", 0, maxAllowed, false, func(f form, index string, at int32) {
+		v := &f.doc.values[at]
+		if v.kind != '"' {
+			f.fail(index, "must be a string, for example \"%s\".", exampleContact)
+			return
+		}
+		settings.AllowOnly = append(settings.AllowOnly, f.checkContact(v, index))
+	})
+	return settings
+}
+
+// duration reads an optional length of time, written as "90s" or "720h".
+func (f form) duration(name string, min, max time.Duration) *parley.Duration {
+	v := f.find(name)
+	if v == nil {
+		return nil
+	}
+	if v.kind == '"' {
+		if d, err := time.ParseDuration(v.text()); err == nil && d >= min && d <= max {
+			read := parley.Duration(d)
+			return &read
+		}
+	}
+	f.fail(name, "must be a length of time from %s to %s, written as 90s, 1h30m or 720h.", min, max)
+	return nil
+}
+
+// changeChannel changes what is given. Settings are given whole: what they leave out goes back to its
+// default.
+func (s *server) changeChannel(ctx context.Context, r *request) (envelope[channelRow], error) {
+	name, settings := r.optionalText("name", 1, 60), r.settings()
+	if err := r.err(); err != nil {
+		return envelope[channelRow]{}, err
+	}
+	changesSettings := r.has("settings")
+	c, err := s.Gateway.UpdateChannel(ctx, r.code(), func(c *parley.Channel) {
+		if name != "" {
+			c.Name = name
+		}
+		if changesSettings {
+			ahead := c.Settings.ClockAhead
+			c.Settings = settings
+			c.Settings.ClockAhead = ahead
+		}
+	})
+	return channelAnswer("Channel changed", c, err)
+}
+
+func (s *server) deleteChannel(ctx context.Context, r *request) (envelope[noData], error) {
+	return ok("Channel deleted", noData{}), s.Gateway.DeleteChannel(ctx, r.code())
+}
+
+func (s *server) startChannel(ctx context.Context, r *request) (envelope[channelRow], error) {
+	c, err := s.Gateway.StartChannel(ctx, r.code())
+	return channelAnswer("Channel started", c, err)
+}
+
+func (s *server) stopChannel(ctx context.Context, r *request) (envelope[channelRow], error) {
+	c, err := s.Gateway.StopChannel(ctx, r.code())
+	return channelAnswer("Channel stopped", c, err)
+}
+
+func (s *server) pairChannel(ctx context.Context, r *request) (envelope[channelRow], error) {
+	c, err := s.Gateway.PairChannel(ctx, r.code())
+	return channelAnswer("Pairing begun", c, err)
+}
+
+func (s *server) logoutChannel(ctx context.Context, r *request) (envelope[channelRow], error) {
+	c, err := s.Gateway.LogoutChannel(ctx, r.code())
+	return channelAnswer("Channel logged out", c, err)
+}

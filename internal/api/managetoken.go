@@ -1,0 +1,101 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"parley"
+)
+
+// tokenRow is what is known of a token.
+type tokenRow struct {
+	ID         parley.TokenID   `json:"id"`
+	Name       string           `json:"name"`
+	Kind       parley.TokenKind `json:"kind"`
+	Channel    *string          `json:"channel"`
+	CreatedAt  string           `json:"created_at"`
+	ExpiresAt  *string          `json:"expires_at"`
+	LastUsedAt *string          `json:"last_used_at"`
+	RevokedAt  *string          `json:"revoked_at"`
+}
+
+// newToken is a token with its text, which is shown this once.
+type newToken struct {
+	tokenRow `json:",inline"`
+	Token    string `json:"token"`
+}
+
+func tokenOf(t parley.Token) tokenRow {
+	return tokenRow{
+		ID: t.ID, Name: t.Name, Kind: t.Kind, Channel: textOrNil(t.Channel), CreatedAt: stamp(t.CreatedAt),
+		ExpiresAt: stampOrNil(t.ExpiresAt), LastUsedAt: stampOrNil(t.LastUsedAt), RevokedAt: stampOrNil(t.RevokedAt),
+	}
+}
+
+func (s *server) listTokens(ctx context.Context, _ *request) (envelope[[]tokenRow], error) {
+	tokens, err := s.Store.Tokens(ctx)
+	rows := make([]tokenRow, len(tokens))
+	for i, t := range tokens {
+		rows[i] = tokenOf(t)
+	}
+	return ok("OK", rows), err
+}
+
+func (s *server) createToken(ctx context.Context, r *request) (envelope[newToken], error) {
+	t := parley.Token{
+		ID:      parley.NewTokenID(),
+		Kind:    parley.TokenKind(r.choice("kind", true, string(parley.ChannelToken), string(parley.GlobalToken), string(parley.AdminToken))),
+		Channel: parley.ChannelCode(r.optionalText("channel", 1, 32)),
+		Name:    r.optionalText("name", 1, 100),
+	}
+	t.ExpiresAt = r.moment("expires_at")
+	switch {
+	case t.Kind == parley.ChannelToken && !r.has("channel"):
+		r.fail("channel", "is required for a channel token: the channel's code.")
+	case t.Kind != "" && t.Kind != parley.ChannelToken && r.has("channel"):
+		r.fail("channel", "is for channel tokens only.")
+	}
+	if err := r.err(); err != nil {
+		return envelope[newToken]{}, err
+	}
+	signed, err := s.Tokens.Issue(ctx, t)
+	if err != nil {
+		return envelope[newToken]{}, err
+	}
+	stored, err := s.Store.Token(ctx, t.ID)
+	if err != nil {
+		return envelope[newToken]{}, err
+	}
+	// A token is never stored, so a retry with the same idempotency key learns only which one it was.
+	r.keep, err = encode(ok("The token was made before and is not shown again. Revoke it and make another if it was lost.", newToken{tokenOf(stored), ""}))
+	return ok("Token made. Keep it now: it is not shown again.", newToken{tokenOf(stored), signed}), err
+}
+
+// moment reads an optional time to come.
+func (f form) moment(name string) time.Time {
+	v := f.find(name)
+	if v == nil {
+		return time.Time{}
+	}
+	if v.kind == '"' {
+		if t, err := time.Parse(time.RFC3339, v.text()); err == nil && t.After(time.Now()) {
+			return t
+		}
+	}
+	f.fail(name, "must be a time to come, for example %s.", time.Now().AddDate(1, 0, 0).UTC().Format(time.RFC3339))
+	return time.Time{}
+}
+
+func (s *server) revokeToken(ctx context.Context, r *request) (envelope[tokenRow], error) {
+	id := parley.TokenID(r.http.PathValue("id"))
+	err := s.Tokens.Revoke(ctx, id)
+	if errors.Is(err, parley.ErrNotFound) {
+		return envelope[tokenRow]{}, parley.Errorf(parley.NotFound, "There is no such token.")
+	}
+	if err != nil {
+		return envelope[tokenRow]{}, err
+	}
+	t, err := s.Store.Token(ctx, id)
+	return ok("Token revoked", tokenOf(t)), err
+}

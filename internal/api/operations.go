@@ -1,0 +1,198 @@
+package api
+
+import (
+	"context"
+	"errors"
+
+	"parley"
+	"parley/internal/gateway"
+)
+
+// operating makes work of an endpoint that does something to a message or a chat: the draft that it
+// reads is no message of its own, but waits in the same queue.
+func operating(s *server, read func(ctx context.Context, r *request) (gateway.Draft, error)) work {
+	return work{
+		do: func(ctx context.Context, r *request) (answer, error) {
+			if err := r.channel.Usable(); err != nil {
+				return answer{}, err
+			}
+			draft, err := read(ctx, r)
+			if err != nil {
+				return answer{}, err
+			}
+			ms, err := s.accept(ctx, r, r.channel.Code, []gateway.Draft{draft})
+			if err != nil {
+				return answer{}, err
+			}
+			a, err := done(ctx, r, ms)
+			return r.prefer.on(a), err
+		},
+		again: done,
+	}
+}
+
+// target finds the message that the field message_id names. Whatever is wrong with it is noted.
+func (s *server) target(ctx context.Context, r *request) (parley.Message, error) {
+	const name = "message_id"
+	before := len(*r.form.wrong)
+	ref := r.message(name)
+	if len(*r.form.wrong) > before {
+		return parley.Message{}, nil
+	}
+	m, err := s.Store.Message(ctx, r.channel.Code, ref)
+	switch {
+	case errors.Is(err, parley.ErrAmbiguous):
+		r.fail(name, "fits several messages of this channel. Send the full id.")
+	case errors.Is(err, parley.ErrNotFound), err == nil && !m.Content.Kind().IsRecord():
+		r.fail(name, "names no message of this channel.")
+	default:
+		return m, err
+	}
+	return parley.Message{}, nil
+}
+
+func (s *server) react(ctx context.Context, r *request) (gateway.Draft, error) {
+	m, err := s.target(ctx, r)
+	if err != nil {
+		return gateway.Draft{}, err
+	}
+	emoji := r.emoji("reaction")
+	return gateway.Draft{To: m.Chat, Content: parley.Reaction{Emoji: emoji, Target: m.Ref()}}, r.err()
+}
+
+// emoji returns one emoji, or "" to take a reaction back.
+func (f form) emoji(name string) string {
+	const what = `one emoji, or "" to take the reaction back`
+	v := f.find(name)
+	switch {
+	case v == nil:
+		f.fail(name, "is required: %s.", what)
+		return ""
+	case v.kind != '"':
+		f.fail(name, "must be a string: %s.", what)
+		return ""
+	}
+	s := v.text()
+	if s != "" && !isEmoji(s) {
+		f.fail(name, "must be %s.", what)
+		return ""
+	}
+	return s
+}
+
+func (s *server) see(ctx context.Context, r *request) (gateway.Draft, error) {
+	m, err := s.target(ctx, r)
+	if err == nil && m.FromMe {
+		r.fail("message_id", "is an own message. Only what others sent can be marked as seen.")
+	}
+	if err == nil {
+		err = r.err()
+	}
+	return gateway.Draft{To: m.Chat, Content: parley.Seen{Target: m.Ref()}}, err
+}
+
+func (s *server) delete(ctx context.Context, r *request) (gateway.Draft, error) {
+	m, err := s.target(ctx, r)
+	if err == nil && m.ID != "" && !m.FromMe {
+		r.fail("message_id", "is a message that the contact sent. Only own messages can be deleted.")
+	}
+	if err == nil {
+		err = r.err()
+	}
+	return gateway.Draft{To: m.Chat, Content: parley.Delete{Target: m.Ref()}}, err
+}
+
+func (s *server) star(ctx context.Context, r *request) (gateway.Draft, error) {
+	m, err := s.target(ctx, r)
+	if err != nil {
+		return gateway.Draft{}, err
+	}
+	if !r.has("starred") {
+		r.fail("starred", "is required: true or false.")
+	}
+	starred := r.boolean("starred", false)
+	return gateway.Draft{To: m.Chat, Content: parley.Star{Target: m.Ref(), Starred: starred}}, r.err()
+}
+
+func (s *server) unarchive(ctx context.Context, r *request) (gateway.Draft, error) {
+	chat, err := s.chat(ctx, r)
+	return gateway.Draft{To: chat, Content: parley.Archive{Archived: false}}, err
+}
+
+// reactionData is what is answered to a reaction.
+type reactionData struct {
+	ID        string     `json:"id"` // the reaction's own
+	Status    string     `json:"status"`
+	Message   string     `json:"message"`
+	Timestamp string     `json:"timestamp"`
+	Error     *sentError `json:"error,omitempty"`
+}
+
+// operationData is what is answered to the other operations.
+type operationData struct {
+	Status    string     `json:"status"`
+	Type      string     `json:"type"`
+	Timestamp string     `json:"timestamp"`
+	Error     *sentError `json:"error,omitempty"`
+}
+
+// done says what became of an operation, from the message that stands for it.
+func done(_ context.Context, _ *request, ms []parley.Message) (answer, error) {
+	m := &ms[0]
+	success := m.Status != parley.FailedForGood
+	sentence := outcome(m, "Done", "Accepted; the network will be told")
+	if c, ok := m.Content.(parley.Reaction); ok {
+		return jsonAnswer(envelope[reactionData]{Success: success, Message: sentence, Data: reactionData{
+			ID: string(m.ID), Status: m.Status.String(), Message: c.Emoji, Timestamp: stamp(m.UpdatedAt), Error: failureOf(m),
+		}})
+	}
+	status, kind := holds(m.Content)
+	if m.Status == parley.Pending || !success {
+		status = m.Status.String()
+	}
+	return jsonAnswer(envelope[operationData]{Success: success, Message: sentence, Data: operationData{
+		Status: status, Type: kind, Timestamp: stamp(m.UpdatedAt), Error: failureOf(m),
+	}})
+}
+
+// holds is what an operation brings about, and what it is called.
+func holds(c parley.Content) (status, kind string) {
+	switch c := c.(type) {
+	case parley.Seen:
+		return "READ", "seen"
+	case parley.Delete:
+		return "DELETED", "delete"
+	case parley.Star:
+		if c.Starred {
+			return "STARRED", "star"
+		}
+		return "UNSTARRED", "star"
+	case parley.Archive:
+		if c.Archived {
+			return "ARCHIVED", "archive"
+		}
+		return "UNARCHIVED", "un-archive"
+	}
+	return "DONE", string(c.Kind())
+}
+
+func (s *server) typing(ctx context.Context, r *request) error { return s.showTyping(ctx, r, true) }
+func (s *server) stopTyping(ctx context.Context, r *request) error {
+	return s.showTyping(ctx, r, false)
+}
+
+// showTyping is told to the network at once: it means nothing later.
+func (s *server) showTyping(ctx context.Context, r *request, on bool) error {
+	to := r.contact("contact_id")
+	if err := r.err(); err != nil {
+		return err
+	}
+	if err := r.channel.Accepts(to); err != nil {
+		return err
+	}
+	session, err := s.Gateway.Session(r.channel.Code)
+	if err != nil {
+		return err
+	}
+	return session.Typing(ctx, to, on)
+}

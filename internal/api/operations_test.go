@@ -1,0 +1,254 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func TestOperations(t *testing.T) {
+	e := newEnv(t)
+	own := e.call("POST", "/api/send-message/text", e.main, m{"contact_id": ayu, "message": "hello"}).want(t, 200)
+	inbound := e.call("POST", "/api/sandbox/phones/6281234567890/send", e.main, m{"type": "text", "message": "hi"}).want(t, 200)
+	e.waitMessage(inbound["message_id"].(string))
+	for range 2 { // doing it twice is no error
+		for _, c := range []struct {
+			method, path string
+			body         m
+			status, kind string
+		}{
+			{"PUT", "reaction", m{"message_id": inbound["message_id"], "reaction": "👍"}, "SENT", ""},
+			{"PUT", "reaction", m{"message_id": own["id"], "reaction": ""}, "SENT", ""},
+			{"POST", "seen", m{"message_id": inbound["id"]}, "READ", "seen"},
+			{"PUT", "star", m{"message_id": own["message_id"], "starred": true}, "STARRED", "star"},
+			{"DELETE", "delete?message_id=" + own["message_id"].(string), nil, "DELETED", "delete"},
+			{"DELETE", "delete", m{"message_id": own["message_id"]}, "DELETED", "delete"},
+			{"DELETE", "delete?unrelated=1", m{"message_id": own["message_id"]}, "DELETED", "delete"},
+		} {
+			var body any
+			if c.body != nil {
+				body = c.body
+			}
+			r := e.call(c.method, "/api/send-message/"+c.path, e.main, body)
+			data := r.want(t, 200)
+			kind, _ := data["type"].(string)
+			if data["status"] != c.status || kind != c.kind || data["timestamp"] == "" {
+				t.Errorf("%s: %s", c.path, r.text)
+			}
+		}
+	}
+	history := e.call("GET", "/api/chat/details?contact_id="+ayu, e.main, nil)
+	rows := history.json["data"].([]any)
+	if first, second := rows[0].(m), rows[1].(m); first["status"] != "READ" || fmt.Sprint(first["reactions"]) != "[👍]" || first["from_me"] != "false" ||
+		second["status"] != "DELETED" || second["body"] != "" || second["is_media"] != false {
+		t.Errorf("history: %s", history.text)
+	}
+}
+
+func TestOperationsThatAreRefused(t *testing.T) {
+	e := newEnv(t)
+	own := e.call("POST", "/api/send-message/text", e.main, m{"contact_id": ayu, "message": "hello"}).want(t, 200)
+	inbound := e.call("POST", "/api/sandbox/phones/6281234567890/send", e.main, m{"type": "text", "message": "hi"}).want(t, 200)
+	e.waitMessage(inbound["message_id"].(string))
+	for _, c := range []struct {
+		what, method, path, token string
+		body                      any
+		fields                    string
+	}{
+		{"seen of an own message", "POST", "seen", e.main, m{"message_id": own["message_id"]}, "message_id"},
+		{"seen of nothing", "POST", "seen", e.main, m{}, "message_id"},
+		{"seen of an unknown message", "POST", "seen", e.main, m{"message_id": "false_" + ayu + "_3EB0"}, "message_id"},
+		{"seen of another channel's message", "POST", "seen", e.second, m{"message_id": inbound["message_id"]}, "message_id"},
+		{"seen of nonsense", "POST", "seen", e.main, m{"message_id": "a_b_c"}, "message_id"},
+		{"seen of a number", "POST", "seen", e.main, m{"message_id": 1}, "message_id"},
+		{"delete of another's message", "DELETE", "delete?message_id=" + inbound["id"].(string), e.main, nil, "message_id"},
+		{"delete of nothing", "DELETE", "delete", e.main, nil, "message_id"},
+		{"delete of nothing in the body", "DELETE", "delete", e.main, m{}, "message_id"},
+		{"two emojis", "PUT", "reaction", e.main, m{"message_id": own["id"], "reaction": "👍👍"}, "reaction"},
+		{"a letter", "PUT", "reaction", e.main, m{"message_id": own["id"], "reaction": "x"}, "reaction"},
+		{"no reaction and no message", "PUT", "reaction", e.main, m{}, "message_id reaction"},
+		{"null reaction", "PUT", "reaction", e.main, m{"message_id": own["id"], "reaction": nil}, "reaction"},
+		{"star without a word", "PUT", "star", e.main, m{"message_id": own["id"]}, "starred"},
+		{"star with a string", "PUT", "star", e.main, m{"message_id": own["id"], "starred": "true"}, "starred"},
+		{"typing to a group", "POST", "typing", e.main, m{"contact_id": "120363020000000001@g.us"}, "contact_id"},
+	} {
+		r := e.call(c.method, "/api/send-message/"+c.path, c.token, c.body)
+		if r.StatusCode != 422 || len(r.wrong()) != len(strings.Fields(c.fields)) {
+			t.Errorf("%s: %d %s", c.what, r.StatusCode, r.text)
+		}
+		for _, field := range strings.Fields(c.fields) {
+			if r.wrong()[field] == nil {
+				t.Errorf("%s: not on %s: %s", c.what, field, r.text)
+			}
+		}
+	}
+}
+
+func TestTyping(t *testing.T) {
+	e := newEnv(t)
+	for _, path := range []string{"typing", "stop-typing"} {
+		r := e.call("POST", "/api/send-message/"+path, e.main, m{"contact_id": ayu})
+		if r.want(t, 200); r.text != "OK" || r.Header.Get("Content-Type") != "text/plain; charset=utf-8" {
+			t.Errorf("%s: %q as %s", path, r.text, r.Header.Get("Content-Type"))
+		}
+	}
+}
+
+func TestStoppedChannel(t *testing.T) {
+	e := newEnv(t)
+	e.call("POST", "/api/manage/channels/main/stop", e.admin, nil).want(t, 200)
+	for _, path := range []string{"/api/send-message/text", "/api/send-message/typing"} {
+		r := e.call("POST", path, e.main, m{"contact_id": ayu, "message": "x"})
+		if r.StatusCode != 400 || !strings.Contains(r.text, "STOPPED") || !strings.Contains(r.text, "parley channel start main") {
+			t.Errorf("%s: %d %s", path, r.StatusCode, r.text)
+		}
+	}
+	e.call("GET", "/api/chat/detail?contact_id="+ayu, e.main, nil).want(t, 200)
+	if health := e.call("GET", "/api/channel/health", e.main, nil).want(t, 200); health["status"] != "STOPPED" || health["up_time"] != "0s" {
+		t.Errorf("health: %v", health)
+	}
+}
+
+func TestPages(t *testing.T) {
+	e := newEnv(t)
+	for i := range 5 {
+		e.call("POST", "/api/send-message/text", e.main, m{"contact_id": ayu, "message": fmt.Sprint(i)}).want(t, 200)
+	}
+	for query, want := range map[string]string{
+		"":                                       `{"current_page":1,"per_page":50,"total":5,"total_pages":1,"has_next_page":false,"has_prev_page":false}`,
+		"&limit=2":                               `{"current_page":1,"per_page":2,"total":5,"total_pages":3,"has_next_page":true,"has_prev_page":false}`,
+		"&limit=2&offset=2":                      `{"current_page":2,"per_page":2,"total":5,"total_pages":3,"has_next_page":true,"has_prev_page":true}`,
+		"&limit=2&offset=3":                      `{"current_page":2,"per_page":2,"total":5,"total_pages":3,"has_next_page":false,"has_prev_page":true}`,
+		"&limit=2&offset=4":                      `{"current_page":3,"per_page":2,"total":5,"total_pages":3,"has_next_page":false,"has_prev_page":true}`,
+		"&limit=100&offset=99999999999999999999": `{"current_page":92233720368547759,"per_page":100,"total":5,"total_pages":1,"has_next_page":false,"has_prev_page":true}`,
+	} {
+		r := e.call("GET", "/api/chat/detail?contact_id="+ayu+query, e.main, nil)
+		if r.want(t, 200); !strings.Contains(r.text, `"meta":`+want) {
+			t.Errorf("%s: %s, want %s", query, r.text[strings.Index(r.text, `"meta"`):], want)
+		}
+	}
+	for _, query := range []string{"limit=0", "limit=101", "limit=x", "limit=1.5", "offset=-1", "limit=", "limit=1&limit=2"} {
+		for _, path := range []string{"/api/chat/detail?contact_id=" + ayu + "&", "/api/chat?", "/api/groups?", "/api/contact?"} {
+			if r := e.call("GET", path+query, e.main, nil); r.StatusCode != 422 {
+				t.Errorf("%s%s: %d %s", path, query, r.StatusCode, r.text)
+			}
+		}
+	}
+	empty := e.call("GET", "/api/chat/detail?contact_id=6281111111111@c.us", e.main, nil)
+	if empty.want(t, 200); !strings.Contains(empty.text, `"data":[]`) || !strings.Contains(empty.text, `"total":0,"total_pages":1`) {
+		t.Errorf("empty: %s", empty.text)
+	}
+}
+
+func TestArchive(t *testing.T) {
+	e := newEnv(t)
+	if r := e.call("POST", "/api/chat/archive", e.main, m{"contact_id": ayu}); r.StatusCode != 422 || r.wrong()["contact_id"] == nil {
+		t.Errorf("unknown chat: %d %s", r.StatusCode, r.text)
+	}
+	e.call("POST", "/api/send-message/text", e.main, m{"contact_id": ayu, "message": "x"}).want(t, 200)
+	for range 2 {
+		r := e.call("POST", "/api/chat/archive", e.main, m{"contact_id": ayu})
+		r.want(t, 200)
+		if rows := r.json["data"].([]any); len(rows) != 1 || r.json["meta"].(m)["per_page"] != 50.0 {
+			t.Errorf("archive: %s", r.text)
+		}
+	}
+	archived := func() any {
+		return e.call("GET", "/api/chat", e.main, nil).json["data"].([]any)[0].(m)["archived"]
+	}
+	if archived() != true {
+		t.Error("not archived")
+	}
+	if data := e.call("POST", "/api/chat/un-archive", e.main, m{"contact_id": ayu}).want(t, 200); data["type"] != "un-archive" || archived() != false {
+		t.Errorf("un-archive: %v", data)
+	}
+}
+
+func TestContactsAreStrings(t *testing.T) {
+	e := newEnv(t)
+	for _, path := range []string{"/api/contact?limit=1", "/api/contact/info?contact_id=" + ayu} {
+		plain := e.call("GET", path, e.main, nil)
+		plain.want(t, 200)
+		wild := e.call("GET", path, e.main, nil, "Accept", "*/*")
+		asJSON := e.call("GET", path, e.main, nil, "Accept", "text/html, application/json;q=0.9")
+		if plain.Header.Get("Content-Type") != "text/plain; charset=utf-8" || wild.Header.Get("Content-Type") != "text/plain; charset=utf-8" ||
+			asJSON.Header.Get("Content-Type") != "application/json" || !sameButSeen(plain.text, asJSON.text) || !json.Valid([]byte(plain.text)) {
+			t.Errorf("%s: %s %s, %s %s", path, plain.Header.Get("Content-Type"), plain.text, asJSON.Header.Get("Content-Type"), asJSON.text)
+		}
+	}
+	info := e.call("GET", "/api/contact/info?contact_id=99900000000@c.us", e.main, nil).want(t, 200)
+	if info["on_network"] != false || info["picture_url"] != nil {
+		t.Errorf("info: %v", info)
+	}
+	for _, path := range []string{"/api/contact/info", "/api/contact/picture", "/api/chat/detail"} {
+		if r := e.call("GET", path, e.main, nil); r.StatusCode != 422 || r.wrong()["contact_id"] == nil {
+			t.Errorf("%s: %d %s", path, r.StatusCode, r.text)
+		}
+	}
+}
+
+// sameButSeen compares answers of two moments, between which somebody was seen.
+func sameButSeen(a, b string) bool {
+	seen := regexp.MustCompile(`"last_seen_at":"[^"]*"`)
+	return seen.ReplaceAllString(a, "") == seen.ReplaceAllString(b, "")
+}
+
+func TestCheckPhoneNumber(t *testing.T) {
+	e := newEnv(t)
+	for _, spelling := range []string{"6281234567890", "+62 812-3456-7890", "0062 (812) 3456 7890", "6281234567890@c.us"} {
+		data := e.call("GET", "/api/channel/check-phone-number?phone="+url.QueryEscape(spelling), e.main, nil).want(t, 200)
+		if data["is_exists"] != true || data["contact_id"] != ayu {
+			t.Errorf("%s: %v", spelling, data)
+		}
+	}
+	if data := e.call("GET", "/api/channel/check-phone-number?phone=99900000000", e.main, nil).want(t, 200); data["is_exists"] != false || data["contact_id"] != nil {
+		t.Errorf("not on the network: %v", data)
+	}
+	for _, query := range []string{"", "?phone=", "?phone=hello", "?phone=12"} {
+		if r := e.call("GET", "/api/channel/check-phone-number"+query, e.main, nil); r.StatusCode != 422 || r.wrong()["phone"] == nil {
+			t.Errorf("%s: %d %s", query, r.StatusCode, r.text)
+		}
+	}
+}
+
+func TestGroups(t *testing.T) {
+	e := newEnv(t)
+	made := e.call("POST", "/api/groups/create", e.main, m{"name": "Aaa", "participants": []m{{"id": ayu}}}).want(t, 200)
+	list := e.call("GET", "/api/groups", e.main, nil)
+	if first := list.json["data"].([]any)[0].(m); first["id"] != made["id"] || first["name"] != "Aaa" || first["is_owner"] != true {
+		t.Errorf("groups: %s", list.text)
+	}
+	members := e.call("GET", "/api/groups/participants?group_id="+made["id"].(string), e.main, nil)
+	if members.want(t, 200); !strings.Contains(members.text, ayu) {
+		t.Errorf("members: %s", members.text)
+	}
+	for query, field := range map[string]string{"": "group_id", "?group_id=1@g.us": "group_id", "?group_id=" + ayu: "group_id"} {
+		if r := e.call("GET", "/api/groups/participants"+query, e.main, nil); r.StatusCode != 422 || r.wrong()[field] == nil {
+			t.Errorf("%s: %d %s", query, r.StatusCode, r.text)
+		}
+	}
+	r := e.call("POST", "/api/groups/create", e.main, m{"name": "", "participants": []any{m{}, 1, m{"id": "x"}}})
+	for _, field := range []string{"name", "participants.0.id", "participants.1", "participants.2.id"} {
+		if r.wrong()[field] == nil {
+			t.Errorf("not on %s: %s", field, r.text)
+		}
+	}
+}
+
+func TestGlobalTokenWithOneChannel(t *testing.T) {
+	e := newEnv(t)
+	e.call("DELETE", "/api/manage/channels/second", e.admin, nil).want(t, 200)
+	if health := e.call("GET", "/api/channel/health", e.global, nil).want(t, 200); health["code"] != "main" {
+		t.Errorf("health: %v", health)
+	}
+	if r := e.call("GET", "/api/channel/health", e.second, nil); r.StatusCode != 401 && r.StatusCode != 400 {
+		t.Errorf("a token of a channel that is gone: %d %s", r.StatusCode, r.text)
+	}
+	e.call("DELETE", "/api/manage/channels/main", e.admin, nil).want(t, 200)
+	if r := e.call("GET", "/api/channel/health", e.global, nil); r.StatusCode != 400 {
+		t.Errorf("no channel: %d %s", r.StatusCode, r.text)
+	}
+}

@@ -1,0 +1,234 @@
+package api
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"time"
+
+	"parley"
+	"parley/internal/network/sandbox"
+)
+
+// onSandbox makes work of an endpoint that is there only for channels on the sandbox network.
+func onSandbox[T any](endpoint func(ctx context.Context, r *request) (T, error)) work {
+	return handle(func(ctx context.Context, r *request) (T, error) {
+		if r.channel.Network != parley.Sandbox {
+			var none T
+			return none, parley.Errorf(parley.BadRequest, "Channel %s is not on the sandbox network.", r.channel.Code)
+		}
+		return endpoint(ctx, r)
+	})
+}
+
+// noData is the data of an answer that only says that something is done.
+type noData struct{}
+
+type cursorData struct {
+	Cursor sandbox.Cursor `json:"cursor"`
+}
+
+func (s *server) cursor(ctx context.Context, r *request) (envelope[cursorData], error) {
+	cursor, err := s.Sandbox.Cursor(ctx, r.channel.Code)
+	return ok("OK", cursorData{cursor}), err
+}
+
+// simulated is a phone of the sandbox network.
+type simulated struct {
+	Number    string           `json:"number"`
+	ContactID parley.ContactID `json:"contact_id"`
+	Name      string           `json:"name"`
+	Online    bool             `json:"online"`
+	Reads     sandbox.Reads    `json:"reads"`
+	DelayMS   int64            `json:"delay_ms"`
+	Blocks    bool             `json:"blocks"`
+	OnNetwork bool             `json:"on_network"`
+	LIDOnly   bool             `json:"lid_only"`
+}
+
+func simulatedOf(p sandbox.Phone) simulated {
+	return simulated{
+		Number: p.Number, ContactID: parley.ContactOf(p.Number), Name: p.Name, Online: p.Online, Reads: p.Reads,
+		DelayMS: p.Delay.Milliseconds(), Blocks: p.Blocks, OnNetwork: p.OnNetwork, LIDOnly: p.LIDOnly,
+	}
+}
+
+func (s *server) phones(ctx context.Context, r *request) (envelope[[]simulated], error) {
+	phones, err := s.Sandbox.Phones(ctx, r.channel.Code)
+	rows := make([]simulated, len(phones))
+	for i, p := range phones {
+		rows[i] = simulatedOf(p)
+	}
+	return ok("OK", rows), err
+}
+
+func (s *server) createPhone(ctx context.Context, r *request) (envelope[simulated], error) {
+	phone := sandbox.NewPhone{Number: r.optionalText("number", 1, 50), Name: r.optionalText("name", 1, 100)}
+	if err := r.err(); err != nil {
+		return envelope[simulated]{}, err
+	}
+	made, err := s.Sandbox.CreatePhone(ctx, r.channel.Code, phone)
+	return ok("Phone made", simulatedOf(made)), err
+}
+
+// number is the phone that the path names.
+func (r *request) number() string { return r.http.PathValue("number") }
+
+func (s *server) changePhone(ctx context.Context, r *request) (envelope[simulated], error) {
+	patch := sandbox.PhonePatch{
+		Name:      given(r, "name", func() string { return r.text("name", 0, 100) }),
+		Online:    given(r, "online", func() bool { return r.boolean("online", false) }),
+		Blocks:    given(r, "blocks", func() bool { return r.boolean("blocks", false) }),
+		OnNetwork: given(r, "on_network", func() bool { return r.boolean("on_network", false) }),
+		LIDOnly:   given(r, "lid_only", func() bool { return r.boolean("lid_only", false) }),
+		Reads: given(r, "reads", func() sandbox.Reads {
+			return sandbox.Reads(r.choice("reads", true, string(sandbox.AtOnce), string(sandbox.WhenOpen), string(sandbox.Never)))
+		}),
+		Delay: given(r, "delay_ms", func() time.Duration {
+			return time.Duration(r.whole("delay_ms", 0, 0, maxPhoneDelay)) * time.Millisecond
+		}),
+	}
+	if err := r.err(); err != nil {
+		return envelope[simulated]{}, err
+	}
+	phone, err := s.Sandbox.UpdatePhone(ctx, r.channel.Code, r.number(), patch)
+	return ok("Phone changed", simulatedOf(phone)), err
+}
+
+// maxPhoneDelay is a minute, in milliseconds: a test that waits longer has better means.
+const maxPhoneDelay = 60_000
+
+// given reads a field only where it is there; nil: it is not.
+func given[T any](r *request, name string, read func() T) *T {
+	if !r.has(name) {
+		return nil
+	}
+	v := read()
+	return &v
+}
+
+// arrived is a message as it reached a phone.
+type arrived struct {
+	MessageID string         `json:"message_id"`
+	Type      parley.Kind    `json:"type"`
+	Body      string         `json:"body"`
+	Codes     []string       `json:"codes"`
+	Links     []string       `json:"links"`
+	Media     *arrivedFile   `json:"media"`
+	ReplyTo   *string        `json:"reply_to"`
+	Status    string         `json:"status"`
+	Timestamp string         `json:"timestamp"`
+	Copies    int            `json:"copies"`
+	Cursor    sandbox.Cursor `json:"cursor"`
+}
+
+// arrivedFile is the file that such a message carries.
+type arrivedFile struct {
+	MIMEType string `json:"mimetype"`
+	Filename string `json:"filename"`
+	Size     int64  `json:"size"`
+	SHA256   string `json:"sha256"` // in hexadecimal, as command lines print it
+	Width    int    `json:"width,omitempty"`
+	Height   int    `json:"height,omitempty"`
+	Seconds  int    `json:"seconds,omitempty"`
+}
+
+func arrivedOf(m sandbox.Message) arrived {
+	a := arrived{
+		MessageID: m.ID.String(), Type: m.Kind, Body: m.Body, Codes: m.Codes, Links: m.Links, ReplyTo: textOrNil(m.ReplyTo),
+		Status: m.Status.String(), Timestamp: stamp(m.At), Copies: m.Copies, Cursor: m.Cursor,
+	}
+	if f := m.Media; f != nil {
+		a.Media = &arrivedFile{
+			MIMEType: f.MIME, Filename: f.Filename, Size: f.Size, SHA256: hex.EncodeToString(f.SHA256),
+			Width: f.Width, Height: f.Height, Seconds: f.Seconds,
+		}
+	}
+	return a
+}
+
+// arrivals is the answer with what reached a phone. Its meta is a position, not a page.
+type arrivals struct {
+	Success bool       `json:"success"`
+	Message string     `json:"message"`
+	Data    []arrived  `json:"data"`
+	Meta    cursorData `json:"meta"`
+}
+
+var recordKinds = []string{"text", "image", "video", "file", "voice", "location", "poll"}
+
+func (s *server) phoneMessages(ctx context.Context, r *request) (arrivals, error) {
+	q := sandbox.Query{
+		After:    sandbox.Cursor(r.optionalText("after", 0, 100)),
+		Contains: r.optionalText("contains", 0, 4096),
+		Limit:    int(r.whole("limit", 50, 1, 100)),
+		Wait:     time.Duration(r.whole("wait", 0, 0, 30)) * time.Second,
+	}
+	if r.has("type") {
+		q.Kind = parley.Kind(r.choice("type", true, recordKinds...))
+	}
+	if err := r.err(); err != nil {
+		return arrivals{}, err
+	}
+	page, err := s.Sandbox.Messages(ctx, r.channel.Code, r.number(), q)
+	if late, ok := errors.AsType[*sandbox.WaitTimeout](err); ok {
+		return arrivals{}, &parley.Error{Code: parley.NotFound, Message: late.Sentence()}
+	}
+	if err != nil {
+		return arrivals{}, err
+	}
+	rows := make([]arrived, len(page.Messages))
+	for i, m := range page.Messages {
+		rows[i] = arrivedOf(m)
+	}
+	if page.Cursor == "" { // from the beginning, and nothing there: the position now
+		if page.Cursor, err = s.Sandbox.Cursor(ctx, r.channel.Code); err != nil {
+			return arrivals{}, err
+		}
+	}
+	return arrivals{Success: true, Message: "OK", Data: rows, Meta: cursorData{page.Cursor}}, nil
+}
+
+func (s *server) addFault(ctx context.Context, r *request) (envelope[noData], error) {
+	fault := sandbox.Fault{
+		Fault:  sandbox.FaultKind(r.text("fault", 1, 50)),
+		Times:  int(r.whole("times", 1, 1, 1000)),
+		To:     r.optionalText("to", 1, 50),
+		Kind:   parley.Kind(r.optionalText("type", 1, 50)),
+		Reason: r.optionalText("reason", 1, 200),
+	}
+	if err := r.err(); err != nil {
+		return envelope[noData]{}, err
+	}
+	return ok("Fault ordered", noData{}), s.Sandbox.AddFault(ctx, r.channel.Code, fault)
+}
+
+// maxAdvance is how far one request may move the clock: a leap year, in seconds.
+const maxAdvance = 366 * 24 * 60 * 60
+
+type clockData struct {
+	Timestamp string `json:"timestamp"`
+}
+
+func (s *server) moveClock(ctx context.Context, r *request) (envelope[clockData], error) {
+	seconds := r.requiredWhole("advance", 1, maxAdvance)
+	if err := r.err(); err != nil {
+		return envelope[clockData]{}, err
+	}
+	err := s.Gateway.AdvanceClock(ctx, r.channel.Code, time.Duration(seconds)*time.Second)
+	return ok("Clock moved", clockData{stamp(s.Gateway.Now(r.channel.Code))}), err
+}
+
+// resetSandbox forgets all of a channel's world, and that its clock was moved.
+func (s *server) resetSandbox(ctx context.Context, r *request) (envelope[noData], error) {
+	if err := s.Sandbox.Reset(ctx, r.channel.Code); err != nil {
+		return envelope[noData]{}, err
+	}
+	if r.channel.Settings.ClockAhead != 0 {
+		_, err := s.Gateway.UpdateChannel(ctx, r.channel.Code, func(c *parley.Channel) { c.Settings.ClockAhead = 0 })
+		if err != nil {
+			return envelope[noData]{}, err
+		}
+	}
+	return ok("Everything forgotten", noData{}), nil
+}

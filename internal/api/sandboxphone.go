@@ -1,0 +1,155 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/url"
+	"time"
+
+	"parley"
+	"parley/internal/network/sandbox"
+)
+
+// acted is what is answered to something that a phone did: the message that it sent, or the one that
+// it did something to.
+type acted struct {
+	MessageID string           `json:"message_id"`
+	ID        parley.MessageID `json:"id"`
+	Timestamp string           `json:"timestamp"`
+}
+
+// sendAsPhone has a phone send something, or do something to a message.
+func (s *server) sendAsPhone(ctx context.Context, r *request) (envelope[acted], error) {
+	kind := r.choice("type", true, "text", "image", "voice", "video", "file", "location", "reaction", "vote", "delete")
+	var p part
+	switch kind {
+	case "reaction", "vote", "delete":
+		return s.actAsPhone(ctx, r, kind)
+	case "text":
+		p = s.readText(r.form)
+		p.preview = false // phones send none
+	case "image":
+		p = s.readImage(r.form)
+	case "video":
+		p = s.readVideo(r.form)
+	case "file":
+		p = s.readFile(r.form)
+	case "voice":
+		p = s.readPoolVoice(r.form)
+	case "location":
+		p = s.readLocation(r.form)
+	}
+	if err := r.err(); err != nil {
+		return envelope[acted]{}, err
+	}
+	drafts, err := s.drafts(ctx, r, parley.ContactOf(r.number()), []part{p})
+	if err != nil {
+		return envelope[acted]{}, err
+	}
+	defer s.discard(drafts) // the network has its own copy
+	content := drafts[0].Content
+	file, err := s.readMedia(content)
+	if err != nil {
+		return envelope[acted]{}, err
+	}
+	return s.say(ctx, r, sandbox.Outgoing{Content: content, Media: file, ReplyTo: string(p.replyTo)})
+}
+
+func (s *server) say(ctx context.Context, r *request, what sandbox.Outgoing) (envelope[acted], error) {
+	m, err := s.Sandbox.SendAs(ctx, r.channel.Code, r.number(), what)
+	return ok("Sent by the phone", acted{m.ID.String(), m.ID.ID, stamp(m.At)}), err
+}
+
+// readMedia returns the bytes of the file that a content carries; nil: it carries none.
+func (s *server) readMedia(c parley.Content) ([]byte, error) {
+	m := parley.MediaOf(c)
+	if m == nil {
+		return nil, nil
+	}
+	f, err := s.Media.Open(m.Key)
+	if err != nil {
+		return nil, fmt.Errorf("read fetched file: %w", err)
+	}
+	defer f.Close()
+	return io.ReadAll(f)
+}
+
+// actAsPhone has a phone do something to a message of its chat.
+func (s *server) actAsPhone(ctx context.Context, r *request, kind string) (envelope[acted], error) {
+	ref := r.message("message_id")
+	id, code, number := ref.String(), r.channel.Code, r.number()
+	if ref.IsBare() { // the answer has the full one
+		if m, err := s.Store.Message(ctx, code, ref); err == nil {
+			ref = m.Ref()
+		}
+	}
+	done := ok("Done by the phone", acted{ref.String(), ref.ID, stamp(time.Now())})
+	switch kind {
+	case "reaction":
+		emoji := r.emoji("reaction")
+		if err := r.err(); err != nil {
+			return done, err
+		}
+		return done, s.Sandbox.React(ctx, code, number, id, emoji)
+	case "vote":
+		options := []string{}
+		r.list("options", 0, 12, true, func(f form, index string, at int32) {
+			options = append(options, f.checkText(&f.doc.values[at], index, 1, 100))
+		})
+		if err := r.err(); err != nil {
+			return done, err
+		}
+		return done, s.Sandbox.Vote(ctx, code, number, id, options)
+	}
+	if err := r.err(); err != nil {
+		return done, err
+	}
+	return done, s.Sandbox.Delete(ctx, code, number, id)
+}
+
+type readData struct {
+	Read int `json:"read"` // how many messages were new to the phone
+}
+
+// readAsPhone has a phone read one message, or all that it has.
+func (s *server) readAsPhone(ctx context.Context, r *request) (envelope[readData], error) {
+	var id string
+	if r.has("message_id") {
+		id = r.message("message_id").String()
+	}
+	if err := r.err(); err != nil {
+		return envelope[readData]{}, err
+	}
+	n, err := s.Sandbox.Read(ctx, r.channel.Code, r.number(), id)
+	return ok("Read by the phone", readData{n}), err
+}
+
+// openAsPhone does what a thumb on a link that opens a chat does: it sends the text in the link.
+func (s *server) openAsPhone(ctx context.Context, r *request) (envelope[acted], error) {
+	link := r.text("link", 1, 8192)
+	text := textIn(link)
+	if link != "" && text == "" {
+		r.fail("link", "must be a link that opens a chat with a text to send.")
+	}
+	if err := r.err(); err != nil {
+		return envelope[acted]{}, err
+	}
+	return s.say(ctx, r, sandbox.Outgoing{Content: parley.Text{Body: text}})
+}
+
+// textIn returns the text that a link has typed into the chat: in its query, or in its fragment.
+func textIn(link string) string {
+	u, err := url.Parse(link)
+	if err != nil {
+		return ""
+	}
+	if text := u.Query().Get("text"); text != "" {
+		return text
+	}
+	fragment, err := url.ParseQuery(u.EscapedFragment())
+	if err != nil {
+		return ""
+	}
+	return fragment.Get("text")
+}

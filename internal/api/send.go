@@ -1,0 +1,178 @@
+package api
+
+import (
+	"context"
+	"encoding/base64"
+	"strconv"
+	"strings"
+
+	"parley"
+	"parley/internal/gateway"
+)
+
+// sending makes work of an endpoint that sends one message: read says what its fields are.
+func sending(s *server, read func(form) part) work {
+	return work{
+		do: func(ctx context.Context, r *request) (answer, error) {
+			drafts, err := s.one(ctx, r, read)
+			if err != nil {
+				return answer{}, err
+			}
+			ms, err := s.accept(ctx, r, r.channel.Code, drafts)
+			if err != nil {
+				return answer{}, err
+			}
+			a, err := sent(ctx, r, ms)
+			return r.prefer.on(a), err
+		},
+		again: sent,
+	}
+}
+
+// one reads the fields of a single message and makes a draft of them.
+func (s *server) one(ctx context.Context, r *request, read func(form) part) ([]gateway.Draft, error) {
+	if err := r.channel.Usable(); err != nil {
+		return nil, err
+	}
+	to := r.contact("contact_id")
+	p := read(r.form)
+	if err := s.checkReply(ctx, r.channel.Code, p); err != nil {
+		return nil, err
+	}
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	if err := r.channel.Accepts(to); err != nil {
+		return nil, err
+	}
+	if !p.needsWork() { // the common case takes no detour
+		return []gateway.Draft{{To: to, Content: p.content, ReplyTo: p.replyTo}}, nil
+	}
+	return s.drafts(ctx, r, to, []part{p})
+}
+
+// accept has the gateway take the drafts, with the request's idempotency key, and waits for the
+// network as long as the caller wants to.
+func (s *server) accept(ctx context.Context, r *request, channel parley.ChannelCode, drafts []gateway.Draft) ([]parley.Message, error) {
+	accepted, err := s.Gateway.Accept(ctx, channel, drafts, r.key)
+	if err != nil {
+		s.discard(drafts)
+		return nil, err
+	}
+	r.accepted = true
+	return accepted.Wait(ctx, r.prefer.wait), nil
+}
+
+// on adds the header that says which preference was followed.
+func (p preference) on(a answer) answer {
+	if p.applied != "" {
+		a.header = append(a.header, field{"Preference-Applied", p.applied})
+	}
+	return a
+}
+
+// mayHoldLink reports whether it is worth looking for a link to preview.
+func mayHoldLink(text string) bool { return strings.Contains(text, "://") }
+
+// sentData is what is answered to the sending of one message.
+type sentData struct {
+	Status    string     `json:"status"`
+	Message   any        `json:"message"` // a string, or sentFile
+	Timestamp string     `json:"timestamp"`
+	MessageID string     `json:"message_id"`
+	ID        string     `json:"id"`
+	Error     *sentError `json:"error,omitempty"`
+}
+
+// sentError says why a message was not sent.
+type sentError struct {
+	Code    parley.FailureCode `json:"code"`
+	Message string             `json:"message"`
+}
+
+// sentFile is what is answered of a file; one of its three addresses is there.
+type sentFile struct {
+	Caption string      `json:"caption"`
+	Image   *string     `json:"image,omitempty"`
+	Video   *string     `json:"video,omitempty"`
+	File    *string     `json:"file,omitempty"`
+	Details fileDetails `json:"details"`
+}
+
+// fileDetails describe a file as it was fetched, in strings throughout.
+type fileDetails struct {
+	MIMEType   string `json:"mimetype"`
+	Height     string `json:"height"`
+	Width      string `json:"width"`
+	MediaKey   string `json:"mediaKey"`
+	FileSHA256 string `json:"fileSha256"`
+	Timestamp  string `json:"timestamp"`
+}
+
+// sent says what became of a message. It is made of the message alone, so that it can be said again
+// when the first answer was lost.
+func sent(_ context.Context, _ *request, ms []parley.Message) (answer, error) {
+	m := &ms[0]
+	return jsonAnswer(envelope[sentData]{
+		Success: m.Status != parley.FailedForGood,
+		Message: outcome(m, "Message sent", "Message accepted; it will be sent"),
+		Data: sentData{
+			Status:    m.Status.String(),
+			Message:   said(m),
+			Timestamp: stamp(m.CreatedAt),
+			MessageID: m.Ref().String(),
+			ID:        string(m.ID),
+			Error:     failureOf(m),
+		},
+	})
+}
+
+// outcome is the sentence of an envelope.
+func outcome(m *parley.Message, done, pending string) string {
+	switch {
+	case m.Status == parley.Pending:
+		return pending
+	case m.Status == parley.FailedForGood && m.Failure != nil:
+		return m.Failure.Message
+	case m.Status == parley.FailedForGood:
+		return "The network did not take it."
+	}
+	return done
+}
+
+func failureOf(m *parley.Message) *sentError {
+	if m.Status != parley.FailedForGood || m.Failure == nil {
+		return nil
+	}
+	return &sentError{m.Failure.Code, m.Failure.Message}
+}
+
+// said is what was sent, as the answer repeats it.
+func said(m *parley.Message) any {
+	switch c := m.Content.(type) {
+	case parley.Image:
+		return sentFile{Caption: c.Caption, Image: &c.Media.Source, Details: details(m, c.Media)}
+	case parley.Video:
+		return sentFile{Caption: c.Caption, Video: &c.Media.Source, Details: details(m, c.Media)}
+	case parley.File:
+		return sentFile{Caption: c.Caption, File: &c.Media.Source, Details: details(m, c.Media)}
+	case parley.Voice:
+		return c.Media.Source
+	case parley.Location:
+		if c.Title == "" {
+			return c.Latitude + "," + c.Longitude
+		}
+	}
+	return m.Content.Text()
+}
+
+func details(m *parley.Message, f parley.Media) fileDetails {
+	return fileDetails{
+		MIMEType:   f.MIME,
+		Height:     strconv.Itoa(f.Height),
+		Width:      strconv.Itoa(f.Width),
+		MediaKey:   base64.StdEncoding.EncodeToString(f.MediaKey),
+		FileSHA256: base64.StdEncoding.EncodeToString(f.SHA256),
+		Timestamp:  stamp(m.CreatedAt),
+	}
+}

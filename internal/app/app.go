@@ -1,0 +1,245 @@
+// Package app puts the program together: it opens the data directory, starts the gateway and the
+// HTTP server on it, and stops them in the right order. It is the only package that knows all
+// others, and it decides nothing that one of them could.
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"parley"
+	"parley/internal/api"
+	"parley/internal/gateway"
+	"parley/internal/media"
+	"parley/internal/network"
+	"parley/internal/network/sandbox"
+	"parley/internal/safehttp"
+)
+
+// drainTimeout is how long requests under way may go on after the server was told to stop.
+const drainTimeout = 20 * time.Second
+
+// Run runs the gateway until ctx ends, then stops it: no new requests, those under way are finished,
+// what is left to send stays in the database.
+func Run(ctx context.Context, cfg Config) error {
+	started := time.Now()
+	cfg, err := cfg.normal()
+	if err != nil {
+		return err
+	}
+	if err := cfg.DataDir.Prepare(cfg.Log); err != nil {
+		return err
+	}
+	lock, err := cfg.DataDir.Lock()
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	s := &server{cfg: cfg, log: cfg.Log, lock: lock, started: started}
+	if err := s.open(ctx); err != nil {
+		return errors.Join(err, s.close())
+	}
+	err = s.run(ctx)
+	return errors.Join(err, s.close())
+}
+
+// server is one running gateway with all its parts.
+type server struct {
+	cfg     Config
+	log     *slog.Logger
+	lock    *Lock
+	started time.Time
+	state   readiness
+
+	listener net.Listener
+	url      string
+	data     *Data
+	sandbox  *sandbox.Network
+	gateway  *gateway.Gateway
+	http     *http.Server
+}
+
+// open makes the parts, from the bottom up. What it made is closed by close, also when it fails.
+func (s *server) open(ctx context.Context) (err error) {
+	certificate, err := loadCertificate(s.cfg)
+	if err != nil {
+		return err
+	}
+	if s.listener, err = listen(s.cfg); err != nil {
+		return err
+	}
+	s.url = urlOf(s.listener, certificate != nil)
+	own := s.listener.Addr().(*net.TCPAddr).AddrPort() // no message may point at us, even where loopback is allowed
+	s.listener = bound(s.listener, certificate)
+
+	if s.data, err = OpenData(ctx, s.cfg.DataDir, s.log); err != nil {
+		return err
+	}
+	if s.sandbox, err = sandbox.Open(ctx, s.cfg.DataDir.Sandbox(), s.log); err != nil {
+		return err
+	}
+	files, err := media.Open(s.cfg.DataDir.Media(), safehttp.Policy{AllowPrivate: s.cfg.AllowPrivate, Forbid: []netip.AddrPort{own}})
+	if err != nil {
+		return err
+	}
+	metrics := prometheus.NewRegistry()
+	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	s.gateway = gateway.New(gateway.Config{
+		Store:   s.data.Store,
+		Drivers: map[parley.NetworkName]network.Driver{parley.Sandbox: s.sandbox},
+		Media:   files,
+		Log:     s.log,
+		Metrics: metrics,
+	})
+	s.http = newHTTPServer(api.New(api.Config{
+		Gateway: s.gateway,
+		Store:   s.data.Store,
+		Tokens:  s.data.Tokens,
+		Media:   files,
+		Sandbox: s.sandbox,
+		Log:     s.log,
+		Metrics: metrics,
+
+		Ready:             s.checkReady,
+		OpenMetrics:       s.cfg.MetricsOpen,
+		TrustedProxies:    s.cfg.TrustedProxies,
+		RequestsPerSecond: s.cfg.RequestsPerSecond,
+	}), s.log)
+	return nil
+}
+
+// run serves until ctx ends or a part fails.
+func (s *server) run(ctx context.Context) error {
+	small, err := s.isSmall(ctx)
+	if err != nil {
+		return err
+	}
+	if small {
+		if err := CheckDatabase(ctx, s.data); err != nil {
+			return err
+		}
+	}
+	if s.cfg.Dev {
+		if err := prepareDev(ctx, s.data, s.url); err != nil {
+			return fmt.Errorf("prepare the sandbox: %w", err)
+		}
+	}
+
+	// The parts outlive ctx: requests under way still need them. A part that fails stops all.
+	parts, stopParts := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopParts()
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := s.gateway.Run(parts); err != nil {
+			fail(fmt.Errorf("gateway: %w", err))
+		}
+	})
+	running.Go(func() {
+		if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
+			fail(fmt.Errorf("serve: %w", err))
+		}
+	})
+	running.Go(func() { s.follow(parts) })
+	if !small {
+		running.Go(func() {
+			if err := CheckDatabase(ctx, s.data); err != nil && ctx.Err() == nil {
+				fail(err)
+			}
+		})
+	}
+	if s.awaitStart(ctx) {
+		s.becomeReady(ctx)
+		if s.cfg.Dev && s.cfg.Screen != nil {
+			running.Go(func() { s.show(parts) })
+		}
+	}
+	<-ctx.Done()
+	err = context.Cause(ctx)
+	s.drain()
+	stopParts()
+	running.Wait()
+	if errors.Is(err, context.Canceled) {
+		return nil // it was asked for
+	}
+	return err
+}
+
+// awaitStart waits until the channels were started and reports whether that came before ctx ended. A
+// development server also waits for its channel to work, so that the first request can use it.
+func (s *server) awaitStart(ctx context.Context) bool {
+	select {
+	case <-s.gateway.Ready():
+	case <-ctx.Done():
+		return false
+	}
+	if s.cfg.Dev {
+		s.awaitDemo(ctx)
+	}
+	return ctx.Err() == nil
+}
+
+// becomeReady tells everybody that the server can be used.
+func (s *server) becomeReady(ctx context.Context) {
+	if err := s.lock.Say(Running{PID: os.Getpid(), URL: s.url}); err != nil {
+		s.log.Warn("the command line will not find this server by its data directory", "error", err)
+	}
+	s.state.set(ready)
+	channels, working := s.gateway.Channels(), 0
+	for _, c := range channels {
+		if c.State.Status == parley.Working {
+			working++
+		}
+	}
+	attrs := []any{"listen", s.url, "data", string(s.cfg.DataDir), "channels", len(channels), "working", working,
+		"took", time.Since(s.started).Round(time.Millisecond).String()}
+	if len(s.cfg.AllowPrivate) > 0 {
+		attrs = append(attrs, "allow_private", s.cfg.AllowPrivate)
+	}
+	s.log.Info("parley "+s.cfg.Version+" ready", attrs...)
+	if tokens, err := s.data.Store.Tokens(ctx); err == nil && len(tokens) == 0 {
+		s.log.Warn("nobody can use it yet: there is no token", "hint", "parley token create --help")
+	}
+	if s.cfg.OnReady != nil {
+		s.cfg.OnReady(s.url)
+	}
+}
+
+// drain stops taking requests and waits for those under way.
+func (s *server) drain() {
+	s.state.set(draining)
+	s.log.Info("stopping: finishing what is under way", "at_most", drainTimeout.String())
+	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
+	defer cancel()
+	if err := s.http.Shutdown(ctx); err != nil {
+		s.http.Close()
+		s.log.Warn("some requests were not finished in time; what they sent is kept", "error", err)
+	}
+}
+
+// close closes what was opened, from the top down.
+func (s *server) close() error {
+	var errs []error
+	if s.listener != nil {
+		s.listener.Close() // closed already unless the start failed
+	}
+	if s.sandbox != nil {
+		errs = append(errs, s.sandbox.Close())
+	}
+	if s.data != nil {
+		errs = append(errs, s.data.Close())
+	}
+	return errors.Join(errs...)
+}

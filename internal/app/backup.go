@@ -1,0 +1,118 @@
+package app
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"parley/internal/store"
+)
+
+// The names in a backup: the same as in a data directory.
+const (
+	backupDatabase = "parley.db"
+	backupKey      = "secret.key"
+	backupMedia    = "media"
+)
+
+// Backup writes the whole of a data directory as a tar file, while others go on using it: the
+// database as it is at one moment, the key and all files. Settings are of the machine and not part of
+// it. It calls progress, which must not be nil, with the bytes done and to do.
+func Backup(ctx context.Context, data *Data, w io.Writer, progress func(done, total int64)) error {
+	scratch, err := os.MkdirTemp(string(data.Dir), ".backup-*")
+	if err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	defer os.RemoveAll(scratch)
+	snapshot := filepath.Join(scratch, backupDatabase)
+
+	files, rest := data.Dir.mediaFiles()
+	database, err := data.Store.Size(ctx)
+	if err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	// The database is written twice: into the snapshot and into the file.
+	total := 2*database + rest
+	if err := store.Backup(ctx, data.Store, snapshot, func(done, of int64) {
+		progress(min(done, database), total)
+	}); err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+
+	b := &backup{tar: tar.NewWriter(w), done: database, total: total, progress: progress}
+	b.add(ctx, snapshot, backupDatabase)
+	b.add(ctx, data.Dir.Key(), backupKey)
+	for _, name := range files {
+		b.add(ctx, filepath.Join(data.Dir.Media(), name), backupMedia+"/"+filepath.ToSlash(name))
+	}
+	if err := errors.Join(b.err, b.tar.Close()); err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	return nil
+}
+
+// mediaFiles lists the files that messages carry and how large they are together.
+func (d Dir) mediaFiles() (names []string, size int64) {
+	filepath.WalkDir(d.Media(), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return nil // what vanishes meanwhile is not needed
+		}
+		if info, err := entry.Info(); err == nil {
+			name, _ := filepath.Rel(d.Media(), path) // it lies in there
+			names, size = append(names, name), size+info.Size()
+		}
+		return nil
+	})
+	return names, size
+}
+
+// backup is a tar file being written. After an error it does nothing more.
+type backup struct {
+	tar         *tar.Writer
+	done, total int64
+	progress    func(done, total int64)
+	err         error
+}
+
+// add writes one file. One that is not there is left out: a file is removed when no message needs it
+// any more.
+func (b *backup) add(ctx context.Context, path, name string) {
+	if b.err == nil {
+		b.err = ctx.Err()
+	}
+	if b.err != nil {
+		return
+	}
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	if err != nil {
+		b.err = err
+		return
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		b.err = err
+		return
+	}
+	head := &tar.Header{Name: name, Mode: 0o600, Size: info.Size(), ModTime: info.ModTime(), Format: tar.FormatPAX}
+	if b.err = b.tar.WriteHeader(head); b.err != nil {
+		return
+	}
+	_, b.err = io.Copy(b, io.LimitReader(f, info.Size()))
+}
+
+// Write counts what goes into the file.
+func (b *backup) Write(p []byte) (int, error) {
+	n, err := b.tar.Write(p)
+	b.done += int64(n)
+	b.progress(min(b.done, b.total), b.total)
+	return n, err
+}

@@ -1,0 +1,63 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"parley"
+)
+
+// banner greets the person who started a development server: what runs, and a line to copy.
+func (s *server) banner(ctx context.Context) string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, "  "+format+"\n", args...) }
+	env := s.cfg.DataDir.DevEnv()
+	if !filepath.IsAbs(env) {
+		env = "./" + env // "." looks for a name without a slash in PATH
+	}
+
+	b.WriteString("\n")
+	line("parley %s · SANDBOX · nothing leaves this machine · data in %s", s.cfg.Version, s.cfg.DataDir)
+	b.WriteString("\n")
+	line("API       %s/api", s.url)
+	line("Docs      %s/docs", s.url)
+	b.WriteString("\n")
+	to := s.bannerChannel(ctx, line)
+	line("Token     saved in %s (only you can read it)", s.cfg.DataDir.DevEnv())
+	line("Allowed   addresses of this machine (loopback) in what you send: `parley serve` allows none")
+	b.WriteString("\n")
+	line("Now send something. In another terminal:")
+	b.WriteString("\n")
+	line("  . %s", env)
+	line("  curl $PARLEY_URL/api/send-message/text \\")
+	line(`    -H "Authorization: Bearer $PARLEY_TOKEN" -H 'Content-Type: application/json' \`)
+	line(`    -d '{"contact_id":"%s","message":"Halo dari parley 👋"}'`, to)
+	b.WriteString("\n")
+	line("Ctrl-C stops. `parley --help` shows the rest.")
+	b.WriteString("\n")
+	return b.String()
+}
+
+// bannerChannel shows the demo channel and its phones and returns somebody to write to.
+func (s *server) bannerChannel(ctx context.Context, line func(string, ...any)) parley.ContactID {
+	const anybody parley.ContactID = "6281234567890@c.us" // on the sandbox every number is a phone
+	demo, ok := s.gateway.Channel(DemoChannel)
+	if !ok {
+		return anybody
+	}
+	line("Channel   %-8s %-9s %s", demo.Code, demo.State.Status, ShowNumber(demo.Number))
+	session, err := s.gateway.Session(DemoChannel)
+	if err != nil {
+		return anybody
+	}
+	phones, _, err := session.Contacts(ctx, parley.Page{Limit: 2})
+	if err != nil || len(phones) == 0 {
+		return anybody
+	}
+	for _, phone := range phones {
+		line("Phone     %-8s %-9s %s", phone.Name, "", ShowNumber(phone.ID.Number()))
+	}
+	return phones[0].ID
+}

@@ -1,0 +1,107 @@
+package app
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+)
+
+// DefaultListen is where the server listens unless told: loopback, and a port (PARL on a keypad)
+// that the programs of its users do not use already.
+const DefaultListen = "127.0.0.1:7275"
+
+// Config says how to run the gateway.
+type Config struct {
+	// DataDir holds everything that is kept. It is made if it is missing.
+	DataDir Dir
+	// Listen is the address to listen on; empty: DefaultListen. Port 0 takes a free one.
+	Listen string
+	// AllowPrivate lists the private addresses that messages may point at; empty: none.
+	AllowPrivate []netip.Prefix
+	// BehindProxy says that something in front does TLS, so that any address may be listened on.
+	BehindProxy bool
+	// TrustedProxies are those whose word on a caller's address is believed; empty: with BehindProxy
+	// all on private addresses, else none.
+	TrustedProxies []netip.Prefix
+	// RequestsPerSecond is how many requests a token may make; zero: any number.
+	RequestsPerSecond float64
+	// TLSCert and TLSKey are files; empty: plain HTTP.
+	TLSCert, TLSKey string
+	// MetricsOpen answers /metrics to every address; false: to loopback only.
+	MetricsOpen bool
+	// Dev makes a sandbox to try things on: a demo channel, tokens for it, loopback allowed.
+	Dev bool
+	// Version is what the program calls itself.
+	Version string
+	// Log takes what operators should know; nil: nothing is logged.
+	Log *slog.Logger
+	// Screen is the terminal of a person who watches in Dev; nil: nobody does. Text and numbers of
+	// messages go nowhere else.
+	Screen io.Writer
+	// OnReady is called with the server's address once it is ready; nil: nobody is told.
+	OnReady func(url string)
+}
+
+// ConfigError says what is wrong with a Config.
+type ConfigError struct{ Sentence string }
+
+func (e *ConfigError) Error() string { return e.Sentence }
+
+func configErrorf(format string, args ...any) error {
+	return &ConfigError{fmt.Sprintf(format, args...)}
+}
+
+// Check says what is wrong with the configuration, if anything is.
+func (c Config) Check() error {
+	_, err := c.normal()
+	return err
+}
+
+// normal fills in the defaults and refuses what must not run.
+func (c Config) normal() (Config, error) {
+	if c.Listen == "" {
+		c.Listen = DefaultListen
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Dev {
+		c.AllowPrivate = append(c.AllowPrivate[:len(c.AllowPrivate):len(c.AllowPrivate)], loopback...)
+	}
+	if c.BehindProxy && len(c.TrustedProxies) == 0 {
+		c.TrustedProxies = private
+	}
+	host, _, err := net.SplitHostPort(c.Listen)
+	if err != nil {
+		return c, configErrorf("%q is not an address to listen on. Give host and port, for example %s.", c.Listen, DefaultListen)
+	}
+	if (c.TLSCert == "") != (c.TLSKey == "") {
+		return c, configErrorf("TLS needs both a certificate and its key: --tls-cert and --tls-key.")
+	}
+	if !isLoopback(host) && c.TLSCert == "" && !c.BehindProxy {
+		return c, configErrorf("Everybody who can reach this port could use your WhatsApp. Say --behind-proxy if a proxy does TLS, or give --tls-cert.")
+	}
+	return c, nil
+}
+
+var (
+	loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
+
+	// private is where proxies are: on this machine or in its own network.
+	private = append([]netip.Prefix{
+		netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("172.16.0.0/12"),
+		netip.MustParsePrefix("192.168.0.0/16"), netip.MustParsePrefix("fc00::/7"),
+	}, loopback...)
+)
+
+// isLoopback reports whether a host to listen on is this machine alone. Names other than localhost
+// may resolve to anything.
+func isLoopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.Unmap().IsLoopback()
+}

@@ -1,0 +1,51 @@
+package app
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+func TestConfigRefuses(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		config Config
+		want   string // part of the sentence; empty: it may run
+	}{
+		{"default", Config{}, ""},
+		{"localhost", Config{Listen: "localhost:1"}, ""},
+		{"loopback of IPv6", Config{Listen: "[::1]:1"}, ""},
+		{"another loopback", Config{Listen: "127.9.9.9:1"}, ""},
+		{"everywhere", Config{Listen: "0.0.0.0:7275"}, "Everybody who can reach this port"},
+		{"everywhere, in short", Config{Listen: ":7275"}, "Everybody who can reach this port"},
+		{"a name", Config{Listen: "example.com:7275"}, "Everybody who can reach this port"},
+		{"a mapped address", Config{Listen: "[::ffff:10.0.0.1]:7275"}, "Everybody who can reach this port"},
+		{"behind a proxy", Config{Listen: ":7275", BehindProxy: true}, ""},
+		{"with TLS", Config{Listen: ":7275", TLSCert: "c", TLSKey: "k"}, ""},
+		{"half of TLS", Config{TLSCert: "c"}, "both a certificate and its key"},
+		{"no port", Config{Listen: "127.0.0.1"}, "is not an address"},
+	} {
+		err := c.config.Check()
+		if c.want == "" {
+			if err != nil {
+				t.Errorf("%s: %v", c.name, err)
+			}
+			continue
+		}
+		if _, ok := errors.AsType[*ConfigError](err); !ok || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want a ConfigError with %q", c.name, err, c.want)
+		}
+	}
+}
+
+// TestDevAllowsLoopback: and nothing but it, and serve allows nothing.
+func TestDevAllowsLoopback(t *testing.T) {
+	serve, err := Config{}.normal()
+	if err != nil || len(serve.AllowPrivate) != 0 {
+		t.Errorf("serve allows %v (%v)", serve.AllowPrivate, err)
+	}
+	dev, err := Config{Dev: true}.normal()
+	if err != nil || len(dev.AllowPrivate) != 2 || !dev.AllowPrivate[0].Addr().IsLoopback() || !dev.AllowPrivate[1].Addr().IsLoopback() {
+		t.Errorf("dev allows %v (%v)", dev.AllowPrivate, err)
+	}
+}

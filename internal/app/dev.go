@@ -1,0 +1,91 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"parley"
+)
+
+// DemoChannel is the channel that a development server makes.
+const DemoChannel = "demo"
+
+// prepareDev makes the demo channel and writes dev.env. On data that was used before, what still
+// works is kept: programs that hold the tokens go on working.
+func prepareDev(ctx context.Context, data *Data, url string) error {
+	if err := ensureDemo(ctx, data.Store); err != nil {
+		return err
+	}
+	env, err := ReadDevEnv(data.Dir)
+	if err != nil {
+		return err
+	}
+	env[EnvURL] = url
+	for name, want := range map[string]parley.Token{
+		EnvToken:       {Name: "dev", Kind: parley.ChannelToken, Channel: DemoChannel},
+		EnvGlobalToken: {Name: "dev", Kind: parley.GlobalToken},
+		EnvAdminToken:  {Name: "dev", Kind: parley.AdminToken},
+	} {
+		has, err := data.Tokens.Verify(ctx, env[name])
+		if err == nil && has.Kind == want.Kind && has.Channel == want.Channel {
+			continue
+		}
+		if err != nil && parley.CodeOf(err) != parley.Unauthenticated {
+			return err
+		}
+		if env[name], err = data.Tokens.Issue(ctx, want); err != nil {
+			return err
+		}
+	}
+	return env.write(data.Dir)
+}
+
+func ensureDemo(ctx context.Context, store parley.Store) error {
+	_, err := store.Channel(ctx, DemoChannel)
+	if !errors.Is(err, parley.ErrNotFound) {
+		return err
+	}
+	return AddChannel(ctx, store, parley.Channel{Code: DemoChannel, Name: "Demo", Network: parley.Sandbox})
+}
+
+// demoPatience is how long the start waits for the demo channel. It takes a few milliseconds; a
+// channel that fails must not keep the server from saying so.
+const demoPatience = 2 * time.Second
+
+// awaitDemo waits until the demo channel works, if it is to run.
+func (s *server) awaitDemo(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, demoPatience)
+	defer cancel()
+	happens, unsubscribe := s.gateway.Activity()
+	defer unsubscribe()
+	for {
+		demo, ok := s.gateway.Channel(DemoChannel)
+		if !ok || !demo.Enabled || demo.State.Status != parley.Starting {
+			return
+		}
+		select {
+		case _, open := <-happens:
+			if !open {
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// AddChannel stores a new channel that is to run. A gateway on the same data starts it by itself.
+func AddChannel(ctx context.Context, store parley.Store, c parley.Channel) error {
+	now := time.Now().UTC()
+	c.Enabled, c.CreatedAt = true, now
+	c.State = parley.ChannelState{Status: parley.Starting, Since: now}
+	if c.Name == "" {
+		c.Name = string(c.Code)
+	}
+	err := store.Tx(ctx, func(tx parley.Tx) error { return tx.AddChannel(ctx, c) })
+	if errors.Is(err, parley.ErrExists) {
+		return parley.Errorf(parley.Invalid, "There is a channel %s already.", c.Code)
+	}
+	return err
+}

@@ -1,0 +1,87 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+)
+
+// Dir is a data directory. Nothing is kept elsewhere.
+type Dir string
+
+func (d Dir) Database() string { return filepath.Join(string(d), "parley.db") }  // what the gateway remembers
+func (d Dir) Sandbox() string  { return filepath.Join(string(d), "sandbox.db") } // what the simulated phones received
+func (d Dir) Media() string    { return filepath.Join(string(d), "media") }      // files that messages carry
+func (d Dir) Key() string      { return filepath.Join(string(d), "secret.key") } // what secrets in the database are sealed with
+func (d Dir) DevEnv() string   { return filepath.Join(string(d), "dev.env") }    // address and tokens of a development server
+func (d Dir) LockFile() string { return filepath.Join(string(d), "parley.lock") }
+func (d Dir) Settings() string { return filepath.Join(string(d), "parley.toml") }
+
+// Exists reports whether a gateway ever ran on the directory.
+func (d Dir) Exists() bool {
+	_, err := os.Stat(d.Database())
+	return err == nil
+}
+
+// Prepare makes the directory, for its owner alone. One that others can look into is closed to them
+// if it is ours; one that holds other things is left as it is and refused.
+func (d Dir) Prepare(log *slog.Logger) error {
+	if err := os.MkdirAll(string(d), 0o700); err != nil {
+		return fmt.Errorf("make the data directory: %w", err)
+	}
+	info, err := os.Stat(string(d))
+	if err != nil {
+		return fmt.Errorf("look at the data directory: %w", err)
+	}
+	if !info.IsDir() {
+		return configErrorf("%s is not a directory.", d)
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		if err := d.tighten(info.Mode().Perm(), log); err != nil {
+			return err
+		}
+	}
+	for _, path := range []string{d.Database(), d.Sandbox(), d.DevEnv()} {
+		if err := tightenFile(path, log); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d Dir) tighten(mode fs.FileMode, log *slog.Logger) error {
+	entries, err := os.ReadDir(string(d))
+	if err != nil {
+		return fmt.Errorf("look into the data directory: %w", err)
+	}
+	_, noSettings := os.Stat(d.Settings())
+	if len(entries) > 0 && !d.Exists() && noSettings != nil {
+		return configErrorf("%s is open to other users (mode %04o) and holds other things. Give a directory of its own with --data.", d, mode)
+	}
+	if err := os.Chmod(string(d), 0o700); err != nil {
+		return configErrorf("%s is open to other users (mode %04o) and cannot be closed to them: %v. Run: chmod 700 %s", d, mode, errors.Unwrap(err), d)
+	}
+	log.Warn("the data directory was open to other users and is closed to them now", "data", string(d), "was", fmt.Sprintf("%04o", mode))
+	return nil
+}
+
+func tightenFile(path string, log *slog.Logger) error {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look at the data directory: %w", err)
+	}
+	if info.Mode().Perm()&0o077 == 0 {
+		return nil
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return configErrorf("%s is open to other users and cannot be closed to them: %v. Run: chmod 600 %s", path, errors.Unwrap(err), path)
+	}
+	log.Warn("a file was open to other users and is closed to them now", "file", path)
+	return nil
+}

@@ -1,0 +1,114 @@
+package app
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/net/netutil"
+)
+
+const (
+	maxConnections = 10_000 // beyond it new ones wait to be accepted
+
+	readHeaderTimeout = 5 * time.Second  // a slow header is an attack
+	readTimeout       = 30 * time.Second // 1 MiB over a bad line
+	writeTimeout      = 60 * time.Second // longer than the longest wait that a caller can ask for
+	idleTimeout       = 2 * time.Minute
+	maxHeader         = 16 << 10
+)
+
+// listen opens the port.
+func listen(cfg Config) (net.Listener, error) {
+	l, err := net.Listen("tcp", cfg.Listen)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		command := "serve"
+		if cfg.Dev {
+			command = "dev"
+		}
+		return nil, fmt.Errorf("%s is in use by another program. Stop it, or run: parley %s --listen %s", cfg.Listen, command, freeNear(cfg.Listen))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listen: %w", err)
+	}
+	return l, nil
+}
+
+// freeNear finds the next port that is free, to propose it.
+func freeNear(address string) string {
+	host, port, _ := net.SplitHostPort(address)
+	number, _ := strconv.Atoi(port)
+	for next := number + 1; next <= number+50 && next < 1<<16; next++ {
+		candidate := net.JoinHostPort(host, strconv.Itoa(next))
+		if l, err := net.Listen("tcp", candidate); err == nil {
+			l.Close()
+			return candidate
+		}
+	}
+	return net.JoinHostPort(host, "0")
+}
+
+// urlOf is the address under which this machine reaches the listener.
+func urlOf(l net.Listener, secure bool) string {
+	at := l.Addr().(*net.TCPAddr).AddrPort()
+	host := at.Addr().Unmap()
+	switch {
+	case host == netip.IPv4Unspecified() || host == netip.IPv6Unspecified():
+		host = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	}
+	scheme := "http"
+	if secure {
+		scheme = "https"
+	}
+	return scheme + "://" + netip.AddrPortFrom(host, at.Port()).String()
+}
+
+// bound wraps the listener with what holds for every connection.
+func bound(l net.Listener, certificate *tls.Certificate) net.Listener {
+	l = netutil.LimitListener(l, maxConnections)
+	if certificate == nil {
+		return l
+	}
+	return tls.NewListener(l, &tls.Config{
+		Certificates: []tls.Certificate{*certificate},
+		MinVersion:   tls.VersionTLS12,
+		NextProtos:   []string{"h2", "http/1.1"},
+	})
+}
+
+// loadCertificate reads the certificate, or returns nil where none is configured.
+func loadCertificate(cfg Config) (*tls.Certificate, error) {
+	if cfg.TLSCert == "" {
+		return nil, nil
+	}
+	certificate, err := tls.LoadX509KeyPair(cfg.TLSCert, cfg.TLSKey)
+	if err != nil {
+		return nil, configErrorf("The TLS certificate cannot be used: %v.", err)
+	}
+	return &certificate, nil
+}
+
+func newHTTPServer(handler http.Handler, log *slog.Logger) *http.Server {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true) // over TLS only
+	return &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: readHeaderTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
+
+		DisableGeneralOptionsHandler: true, // OPTIONS * is answered as everything else is
+		Protocols:                    protocols,
+		ErrorLog:                     slog.NewLogLogger(log.Handler(), slog.LevelDebug), // what peers do wrong
+	}
+}

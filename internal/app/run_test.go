@@ -1,0 +1,317 @@
+package app
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"parley"
+)
+
+// running is a gateway under test.
+type running struct {
+	url   string
+	env   DevEnv
+	stop  context.CancelFunc
+	ended chan error
+	ready chan string
+}
+
+// start runs a gateway until the test ends. It waits until it is ready.
+func start(t *testing.T, cfg Config) *running {
+	t.Helper()
+	r := launch(t, cfg)
+	select {
+	case r.url = <-r.ready:
+	case err := <-r.ended:
+		t.Fatalf("it did not start: %v", err)
+	}
+	env, err := ReadDevEnv(cfg.DataDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.env = env
+	return r
+}
+
+func launch(t *testing.T, cfg Config) *running {
+	ctx, stop := context.WithCancel(t.Context())
+	r := &running{stop: stop, ended: make(chan error, 1), ready: make(chan string, 1)}
+	cfg.Listen = "127.0.0.1:0"
+	cfg.OnReady = func(url string) { r.ready <- url }
+	var done sync.WaitGroup
+	done.Go(func() { r.ended <- Run(ctx, cfg) })
+	t.Cleanup(func() { stop(); done.Wait() })
+	return r
+}
+
+func (r *running) end(t *testing.T) {
+	t.Helper()
+	r.stop()
+	if err := <-r.ended; err != nil {
+		t.Errorf("it ended with: %v", err)
+	}
+}
+
+// TestRequestUnderWayIsFinished stops the server while a request is half sent: the port closes at
+// once, and the request is still answered.
+func TestRequestUnderWayIsFinished(t *testing.T) {
+	r := start(t, Config{DataDir: Dir(t.TempDir()), Dev: true})
+	address := strings.TrimPrefix(r.url, "http://")
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	body := `{"contact_id":"6281234567890@c.us","message":"the last one"}`
+	fmt.Fprintf(conn, "POST /api/send-message/text HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n"+
+		"Content-Type: application/json\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n", r.env[EnvToken], len(body))
+	answers := bufio.NewReader(conn)
+	if line, err := answers.ReadString('\n'); err != nil || !strings.Contains(line, "100") {
+		t.Fatalf("answer %q (%v), want 100 Continue", line, err)
+	}
+	answers.ReadString('\n') // the empty line after it
+
+	r.stop()
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		another, err := net.Dial("tcp", address)
+		if err != nil {
+			break // no longer taking connections
+		}
+		another.Close()
+		if time.Now().After(deadline) {
+			t.Fatal("it still takes connections")
+		}
+	}
+	io.WriteString(conn, body)
+	resp, err := http.ReadResponse(answers, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, _ := io.ReadAll(resp.Body)
+	if resp.StatusCode != http.StatusOK || !bytes.Contains(answer, []byte(`"SENT"`)) {
+		t.Errorf("answer %s: %s", resp.Status, answer)
+	}
+	if err := <-r.ended; err != nil {
+		t.Errorf("it ended with: %v", err)
+	}
+}
+
+// TestDevTokensAreKept restarts on the same data: good tokens stay, a revoked one is made anew.
+func TestDevTokensAreKept(t *testing.T) {
+	dir := Dir(t.TempDir())
+	first := start(t, Config{DataDir: dir, Dev: true})
+	first.end(t)
+
+	data, err := OpenData(t.Context(), dir, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	revoked, err := data.Tokens.Verify(t.Context(), first.env[EnvGlobalToken])
+	if err == nil {
+		err = data.Tokens.Revoke(t.Context(), revoked.ID)
+	}
+	if err := errors.Join(err, data.Close()); err != nil {
+		t.Fatal(err)
+	}
+
+	second := start(t, Config{DataDir: dir, Dev: true})
+	for name, same := range map[string]bool{EnvToken: true, EnvAdminToken: true, EnvGlobalToken: false, EnvURL: second.url == first.url} {
+		if got := first.env[name] == second.env[name]; got != same {
+			t.Errorf("%s is the same: %v, want %v", name, got, same)
+		}
+	}
+	if second.env[EnvURL] != second.url {
+		t.Errorf("%s is %s, want %s", EnvURL, second.env[EnvURL], second.url)
+	}
+	second.end(t)
+}
+
+// TestDamageIsFound breaks a page of the database: a small one does not become ready, a large one
+// ends when the check in the background found it.
+func TestDamageIsFound(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		size    int
+		isReady bool
+	}{{"small", 100 << 10, false}, {"large", smallDatabase + 1<<20, true}} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := Dir(t.TempDir())
+			fill(t, dir, c.size)
+			breakPage(t, dir.Database())
+			r := launch(t, Config{DataDir: dir})
+			err := <-r.ended
+			if err == nil || !strings.Contains(err.Error(), "is damaged") || !strings.Contains(err.Error(), "parley restore") {
+				t.Errorf("it ended with: %v", err)
+			}
+			if !c.isReady && len(r.ready) != 0 {
+				t.Error("it was ready")
+			}
+		})
+	}
+}
+
+// fill makes a database of at least a size, in a row that nothing reads at start.
+func fill(t *testing.T, dir Dir, size int) {
+	t.Helper()
+	data, err := OpenData(t.Context(), dir, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = data.Store.Tx(t.Context(), func(tx parley.Tx) error {
+		return tx.AddToken(t.Context(), parley.Token{ID: "tok_0", Kind: parley.AdminToken, Name: strings.Repeat("A", size)})
+	})
+	if err := errors.Join(err, data.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// breakPage overwrites the link from one page of a long value to the next.
+func breakPage(t *testing.T, path string) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	content, err := io.ReadAll(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const page = 4096
+	at := bytes.Index(content, bytes.Repeat([]byte("A"), page/2))
+	if at < 0 {
+		t.Fatal("the value is not in the file")
+	}
+	if _, err := f.WriteAt([]byte{0xff, 0xff, 0xff, 0xff}, int64((at/page+1)*page)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestDatabaseThatIsNone: a file that is no database at all is refused with a sentence.
+func TestDatabaseThatIsNone(t *testing.T) {
+	dir := Dir(t.TempDir())
+	if err := os.WriteFile(dir.Database(), bytes.Repeat([]byte("not a database "), 1000), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := launch(t, Config{DataDir: dir})
+	if err := <-r.ended; err == nil || !strings.Contains(err.Error(), "parley.db") {
+		t.Errorf("it ended with: %v", err)
+	}
+}
+
+func TestTLS(t *testing.T) {
+	dir := t.TempDir()
+	cert, key, pool := certificate(t, dir)
+	r := start(t, Config{DataDir: Dir(filepath.Join(dir, "data")), TLSCert: cert, TLSKey: key})
+	if !strings.HasPrefix(r.url, "https://") {
+		t.Errorf("address %s", r.url)
+	}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, ForceAttemptHTTP2: true}}
+	defer client.CloseIdleConnections()
+	resp, err := client.Get(r.url + "/readyz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusOK || resp.ProtoMajor != 2 {
+		t.Errorf("answer %s by %s", resp.Status, resp.Proto)
+	}
+	client.CloseIdleConnections()
+	r.end(t)
+
+	bad := launch(t, Config{DataDir: Dir(filepath.Join(dir, "other")), TLSCert: key, TLSKey: cert})
+	if _, ok := errors.AsType[*ConfigError](<-bad.ended); !ok {
+		t.Error("a key for a certificate is no ConfigError")
+	}
+}
+
+// certificate makes a self-signed certificate for loopback.
+func certificate(t *testing.T, dir string) (cert, key string, pool *x509.CertPool) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	public := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	for path, content := range map[string][]byte{cert: public, key: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})} {
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pool = x509.NewCertPool()
+	pool.AppendCertsFromPEM(public)
+	return cert, key, pool
+}
+
+// TestHeadersAreBounded sends more headers than anybody needs.
+func TestHeadersAreBounded(t *testing.T) {
+	r := start(t, Config{DataDir: Dir(t.TempDir())})
+	req, err := http.NewRequest(http.MethodGet, r.url+"/livez", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-Padding", strings.Repeat("a", 64<<10))
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("answer %s, want 431", resp.Status)
+	}
+	r.end(t)
+}
+
+// TestNotReadyWhileDraining asks the check that /readyz asks.
+func TestNotReadyWhileDraining(t *testing.T) {
+	data, err := OpenData(t.Context(), Dir(t.TempDir()), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer data.Close()
+	s := &server{data: data}
+	for state, want := range map[int32]string{starting: "starting", ready: "", draining: "draining"} {
+		s.state.set(state)
+		err := s.checkReady(t.Context())
+		if want == "" && err != nil || want != "" && (parley.CodeOf(err) != parley.Unavailable || err.Error() != want) {
+			t.Errorf("state %d: %v, want %q", state, err, want)
+		}
+	}
+	s.state.set(ready)
+	data.Close()
+	if err := s.checkReady(t.Context()); parley.CodeOf(err) != parley.Unavailable {
+		t.Errorf("with the database closed: %v", err)
+	}
+}

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// serveEcho is the yardstick: net/http, a decoded and an encoded JSON object, nothing else.
+func serveEcho() error {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	fmt.Println(ln.Addr())
+	return http.Serve(ln, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var in struct {
+			ContactID string `json:"contact_id"`
+			Message   string `json:"message"`
+		}
+		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		json.NewEncoder(w).Encode(map[string]any{"success": true, "message": "Message sent",
+			"data": map[string]string{"status": "SENT", "message": in.Message, "contact_id": in.ContactID}})
+	}))
+}
+
+// server is a child process that listens.
+type server struct {
+	cmd   *exec.Cmd
+	addr  string
+	token string
+	took  time.Duration // from start to ready
+}
+
+func startEcho(ctx context.Context) (*server, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, self, "-echo")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		return nil, err
+	}
+	return &server{cmd: cmd, addr: strings.TrimSpace(line)}, nil
+}
+
+// startParley starts "parley dev" on a data directory and waits until it is ready.
+func startParley(ctx context.Context, o options, data string) (*server, error) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0") // to know a port that is free
+	if err != nil {
+		return nil, err
+	}
+	addr := ln.Addr().String()
+	ln.Close()
+	cmd := exec.CommandContext(ctx, o.parley, "dev", "--data", data, "--listen", addr, "--no-open")
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	log, err := os.Create(filepath.Join(data, "bench.log"))
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	cmd.Stdout, cmd.Stderr = log, log
+	begun := time.Now()
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	s := &server{cmd: cmd, addr: addr}
+	for !ready(addr) {
+		if time.Since(begun) > 30*time.Second {
+			s.stop()
+			return nil, fmt.Errorf("%s was not ready in 30 s; see %s", o.parley, log.Name())
+		}
+		time.Sleep(time.Millisecond)
+	}
+	s.took = time.Since(begun)
+	env, err := readEnv(filepath.Join(data, "dev.env"))
+	if err != nil {
+		s.stop()
+		return nil, err
+	}
+	s.token = env["PARLEY_TOKEN"]
+	return s, nil
+}
+
+func ready(addr string) bool {
+	resp, err := http.Get((&url.URL{Scheme: "http", Host: addr, Path: "/readyz"}).String())
+	if err != nil {
+		return false
+	}
+	resp.Body.Close()
+	return resp.StatusCode == http.StatusOK
+}
+
+func readEnv(file string) (map[string]string, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	env := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok {
+			env[name] = value
+		}
+	}
+	return env, nil
+}
+
+func (s *server) stop() {
+	s.cmd.Process.Signal(syscall.SIGTERM)
+	s.cmd.Wait()
+}
+
+// rss is the memory that the process holds now, in bytes.
+func (s *server) rss() (int64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if value, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			kib, err := strconv.ParseInt(strings.Fields(value)[0], 10, 64)
+			return kib << 10, err
+		}
+	}
+	return 0, fmt.Errorf("no VmRSS of process %d", s.cmd.Process.Pid)
+}
+
+// cpu is the processor time that the process used so far.
+func (s *server) cpu() time.Duration {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+	user, _ := strconv.ParseInt(fields[11], 10, 64)
+	system, _ := strconv.ParseInt(fields[12], 10, 64)
+	return time.Duration(user+system) * (time.Second / 100) // ticks
+}

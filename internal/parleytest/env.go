@@ -1,0 +1,251 @@
+// Package parleytest gives a test a whole gateway on loopback: the API as a caller meets it, phones
+// on the sandbox network, and a server with files to send. Every answer that a test gets is held
+// against the OpenAPI document.
+package parleytest
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"parley"
+	"parley/internal/app"
+)
+
+// Env is a running gateway as "parley dev" starts it, and somebody who calls it.
+type Env struct {
+	T      testing.TB
+	URL    string // without /api
+	Token  string // of channel demo
+	Global string
+	Admin  string
+	Data   app.Dir
+	Log    *Log
+
+	config app.Config
+	client *http.Client
+	stop   func() error
+}
+
+// Start runs a gateway on a data directory of its own until the test ends.
+func Start(t testing.TB, change ...func(*app.Config)) *Env {
+	t.Helper()
+	log := &Log{}
+	e := &Env{T: t, Log: log}
+	e.config = app.Config{DataDir: app.Dir(filepath.Join(t.TempDir(), "data")), Listen: "127.0.0.1:0", Dev: true, Version: "test",
+		Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+	for _, f := range change {
+		f(&e.config)
+	}
+	e.Data = e.config.DataDir
+	if !e.config.Dev {
+		e.prepare()
+	}
+	e.client = &http.Client{Transport: NewValidator(t).Wrap(http.DefaultTransport.(*http.Transport).Clone()), Timeout: time.Minute}
+	e.run()
+	t.Cleanup(func() {
+		if err := e.stop(); err != nil {
+			t.Errorf("the gateway ended with: %v", err)
+		}
+	})
+	return e
+}
+
+// Serve is a change that has the gateway run as "parley serve" does, which allows no private address.
+// The channel and the tokens that a development server makes by itself are made beforehand.
+func Serve(c *app.Config) { c.Dev = false }
+
+// prepare makes the channel and the tokens of a gateway that is not a development server.
+func (e *Env) prepare() {
+	e.T.Helper()
+	ctx := context.Background()
+	data, err := app.OpenData(ctx, e.Data, e.config.Log)
+	if err != nil {
+		e.T.Fatal(err)
+	}
+	defer data.Close()
+	if err := app.AddChannel(ctx, data.Store, parley.Channel{Code: app.DemoChannel, Network: parley.Sandbox}); err != nil {
+		e.T.Fatal(err)
+	}
+	for kind, token := range map[parley.TokenKind]*string{parley.ChannelToken: &e.Token, parley.GlobalToken: &e.Global, parley.AdminToken: &e.Admin} {
+		t := parley.Token{Name: "test", Kind: kind}
+		if kind == parley.ChannelToken {
+			t.Channel = app.DemoChannel
+		}
+		if *token, err = data.Tokens.Issue(ctx, t); err != nil {
+			e.T.Fatal(err)
+		}
+	}
+}
+
+// run starts the gateway and waits until it is ready.
+func (e *Env) run() {
+	e.T.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ready, ended := make(chan string, 1), make(chan error, 1)
+	config := e.config
+	config.OnReady = func(url string) { ready <- url }
+	go func() { ended <- app.Run(ctx, config) }()
+	select {
+	case e.URL = <-ready:
+	case err := <-ended:
+		cancel()
+		e.T.Fatalf("the gateway did not start: %v", err)
+	}
+	stopped := false
+	e.stop = func() error {
+		if stopped {
+			return nil
+		}
+		stopped = true
+		e.client.CloseIdleConnections()
+		cancel()
+		return <-ended
+	}
+	if !e.config.Dev {
+		return
+	}
+	env, err := app.ReadDevEnv(e.Data)
+	if err != nil {
+		e.T.Fatal(err)
+	}
+	e.Token, e.Global, e.Admin = env[app.EnvToken], env[app.EnvGlobalToken], env[app.EnvAdminToken]
+}
+
+// Stop ends the gateway as a signal would, and returns when it ended.
+func (e *Env) Stop() {
+	e.T.Helper()
+	if err := e.stop(); err != nil {
+		e.T.Errorf("the gateway ended with: %v", err)
+	}
+}
+
+// Restart ends the gateway and starts another on the same data. Its address is a new one.
+func (e *Env) Restart() {
+	e.T.Helper()
+	e.Stop()
+	e.run()
+}
+
+// Option changes a request.
+type Option func(*http.Request)
+
+// As makes a request with another token; empty: with none.
+func As(token string) Option {
+	return func(r *http.Request) {
+		r.Header.Del("Authorization")
+		if token != "" {
+			r.Header.Set("Authorization", "Bearer "+token)
+		}
+	}
+}
+
+// With sets a header; an empty value removes it.
+func With(name, value string) Option {
+	return func(r *http.Request) {
+		if value == "" {
+			r.Header.Del(name)
+			return
+		}
+		r.Header.Set(name, value)
+	}
+}
+
+// On names the channel of a request by a Global token.
+func On(channel string) Option { return With("X-Channel", channel) }
+
+// Call makes a request with the token of channel demo. A body that is not empty is sent as JSON.
+func (e *Env) Call(method, path, body string, options ...Option) *Answer {
+	e.T.Helper()
+	answer, err := e.TryCall(method, path, body, options...)
+	if err != nil {
+		e.T.Fatalf("%s %s: %v", method, path, err)
+	}
+	return answer
+}
+
+// TryCall is Call for a request that may get no answer. It may be called from any goroutine.
+func (e *Env) TryCall(method, path, body string, options ...Option) (*Answer, error) {
+	var reader io.Reader
+	if body != "" {
+		reader = strings.NewReader(body)
+	}
+	req, err := http.NewRequest(method, e.URL+path, reader)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+e.Token)
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for _, o := range options {
+		o(req)
+	}
+	resp, err := e.client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	return &Answer{T: e.T, Request: method + " " + path, Status: resp.StatusCode, Header: resp.Header, Body: text}, err
+}
+
+// Get, Post, Put and Delete are Call with the method named.
+func (e *Env) Get(path string, options ...Option) *Answer {
+	e.T.Helper()
+	return e.Call("GET", path, "", options...)
+}
+
+func (e *Env) Post(path, body string, options ...Option) *Answer {
+	e.T.Helper()
+	return e.Call("POST", path, body, options...)
+}
+
+func (e *Env) Put(path, body string, options ...Option) *Answer {
+	e.T.Helper()
+	return e.Call("PUT", path, body, options...)
+}
+
+func (e *Env) Delete(path string, options ...Option) *Answer {
+	e.T.Helper()
+	return e.Call("DELETE", path, "", options...)
+}
+
+// Eventually waits until what it asks for is so. It is for what arrives by itself, such as a
+// receipt; a test that can wait for a signal does that instead.
+func (e *Env) Eventually(what string, holds func() bool) {
+	e.T.Helper()
+	deadline := time.After(10 * time.Second)
+	for tick := time.Tick(5 * time.Millisecond); !holds(); {
+		select {
+		case <-tick:
+		case <-deadline:
+			e.T.Fatalf("not so after 10 s: %s", what)
+		}
+	}
+}
+
+// CreateChannel makes another sandbox channel and returns a token for it.
+func (e *Env) CreateChannel(code string) (token string) {
+	e.T.Helper()
+	e.Post("/api/manage/channels", `{"code":"`+code+`","network":"sandbox"}`, As(e.Admin)).Expect(http.StatusCreated)
+	e.Eventually("channel "+code+" works", func() bool {
+		return e.Get("/api/channel/health", As(e.Global), On(code)).Text("data.status") == "WORKING"
+	})
+	return e.CreateToken("channel", code)
+}
+
+// CreateToken makes a token.
+func (e *Env) CreateToken(kind, channel string) string {
+	e.T.Helper()
+	body := `{"name":"test","kind":"` + kind + `"}`
+	if channel != "" {
+		body = `{"name":"test","kind":"` + kind + `","channel":"` + channel + `"}`
+	}
+	return e.Post("/api/manage/tokens", body, As(e.Admin)).Expect(http.StatusCreated).Text("data.token")
+}

@@ -1,0 +1,332 @@
+package parleytest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+
+	"parley/internal/api"
+)
+
+// Validator holds what a server answers to the OpenAPI document. An answer that the document does
+// not describe fails the test, and so does a request that the server took although the document
+// forbids it. Requests that the server refused are not checked: tests send bad ones on purpose.
+type Validator struct {
+	t       testing.TB
+	doc     *openapi3.T
+	mux     *http.ServeMux            // finds patterns as the server does
+	routes  map[string]*routers.Route // by pattern
+	unknown *routers.Route            // stands in for paths and methods that the document does not have
+}
+
+// NewValidator makes a validator that tells t what it finds.
+func NewValidator(t testing.TB) *Validator {
+	t.Helper()
+	doc := openAPI(t)
+	v := &Validator{t: t, doc: doc, mux: http.NewServeMux(), routes: map[string]*routers.Route{}, unknown: unknownRoute(doc)}
+	for path, item := range doc.Paths.Map() {
+		for method, operation := range item.Operations() {
+			pattern := method + " " + path
+			v.mux.Handle(pattern, http.NotFoundHandler())
+			v.routes[pattern] = &routers.Route{Spec: doc, Path: path, PathItem: item, Method: method, Operation: operation}
+		}
+	}
+	return v
+}
+
+// readOpenAPI reads the document once for all tests: with all its references that takes a while.
+var readOpenAPI = sync.OnceValues(func() (*openapi3.T, error) {
+	return openapi3.NewLoader().LoadFromData(api.OpenAPI())
+})
+
+func openAPI(t testing.TB) *openapi3.T {
+	t.Helper()
+	doc, err := readOpenAPI()
+	if err != nil {
+		t.Fatalf("read the OpenAPI document: %v", err)
+	}
+	return doc
+}
+
+// unknownRoute describes what a path or method that is not there may answer: the errors that every
+// request can meet, 404 and 405.
+func unknownRoute(doc *openapi3.T) *routers.Route {
+	responses := openapi3.NewResponsesWithCapacity(8)
+	for status, name := range map[string]string{
+		"400": "BadRequest", "401": "Unauthorized", "403": "Forbidden", "404": "NotFound",
+		"405": "MethodNotAllowed", "429": "TooManyRequests", "500": "InternalError", "503": "Unavailable",
+	} {
+		responses.Set(status, doc.Components.Responses[name])
+	}
+	return &routers.Route{Spec: doc, Operation: &openapi3.Operation{Responses: responses}}
+}
+
+// Operation is one thing that the API can do.
+type Operation struct{ Method, Path string }
+
+// Operations lists every operation of the document, by path, then method, so that a test can
+// compare them with the routes of the server.
+func Operations(t testing.TB) []Operation {
+	t.Helper()
+	var list []Operation
+	for path, item := range openAPI(t).Paths.Map() {
+		for method := range item.Operations() {
+			list = append(list, Operation{method, path})
+		}
+	}
+	slices.SortFunc(list, func(a, b Operation) int {
+		return strings.Compare(a.Path+" "+a.Method, b.Path+" "+b.Method)
+	})
+	return list
+}
+
+// Wrap returns a transport that checks each request that goes through next, and its answer. That
+// takes about two milliseconds, so a test that counts requests per second goes without.
+func (v *Validator) Wrap(next http.RoundTripper) http.RoundTripper { return &checkedTransport{v, next} }
+
+type checkedTransport struct {
+	*Validator
+	next http.RoundTripper
+}
+
+// RoundTrip sends the request and checks what comes back. Streams are passed on unread.
+func (c *checkedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := c.next.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	if strings.HasPrefix(answer.Header.Get("Content-Type"), "text/event-stream") {
+		return answer, nil
+	}
+	body, err := io.ReadAll(answer.Body)
+	answer.Body.Close()
+	if err != nil {
+		return nil, fmt.Errorf("read answer: %w", err)
+	}
+	answer.Body = io.NopCloser(bytes.NewReader(body))
+	c.Check(r, answer.StatusCode, answer.Header, body)
+	return answer, nil
+}
+
+// CloseIdleConnections passes on what [http.Client.CloseIdleConnections] asks for.
+func (c *checkedTransport) CloseIdleConnections() {
+	if next, ok := c.next.(interface{ CloseIdleConnections() }); ok {
+		next.CloseIdleConnections()
+	}
+}
+
+// Check holds one answer to the document.
+func (v *Validator) Check(r *http.Request, status int, header http.Header, body []byte) {
+	v.t.Helper()
+	if err := v.check(r, status, header, body); err != nil {
+		v.t.Errorf("%s %s answered %d, which is not as the OpenAPI document says: %v\nbody: %s",
+			r.Method, r.URL.Path, status, err, clip(body))
+	}
+}
+
+func (v *Validator) check(r *http.Request, status int, header http.Header, body []byte) error {
+	request := v.find(r)
+	if request.Route == v.unknown && !strings.HasPrefix(r.URL.Path, "/api/") && status < 400 {
+		return nil // a page for people; the document describes the API
+	}
+	response := &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: request,
+		Status:                 status,
+		Header:                 header,
+		Options: &openapi3filter.Options{
+			IncludeResponseStatus: true,
+			MultiError:            true,
+		},
+	}
+	response.SetBodyBytes(body)
+	if err := openapi3filter.ValidateResponse(r.Context(), response); err != nil {
+		return readable(err)
+	}
+	if err := v.checkText(request.Route.Operation, status, header, body); err != nil {
+		return readable(err)
+	}
+	if status < 300 && request.Route != v.unknown {
+		return v.checkRequest(request)
+	}
+	return nil
+}
+
+// find looks up the operation that a request is for.
+func (v *Validator) find(r *http.Request) *openapi3filter.RequestValidationInput {
+	_, pattern := v.mux.Handler(r)
+	route, ok := v.routes[pattern]
+	if !ok {
+		route = v.unknown
+	}
+	return &openapi3filter.RequestValidationInput{Request: r, Route: route, PathParams: pathParams(route.Path, r.URL.Path)}
+}
+
+// pathParams returns what stands in a path for the names in braces of its pattern.
+func pathParams(pattern, path string) map[string]string {
+	params := map[string]string{}
+	parts := strings.Split(path, "/")
+	for i, name := range strings.Split(pattern, "/") {
+		if strings.HasPrefix(name, "{") && i < len(parts) {
+			params[strings.Trim(name, "{}")] = parts[i]
+		}
+	}
+	return params
+}
+
+// checkText looks into strings whose text is JSON: answers that are strings by contract, and the
+// outcomes of a pool.
+func (v *Validator) checkText(op *openapi3.Operation, status int, header http.Header, body []byte) error {
+	if status != http.StatusOK || len(body) == 0 {
+		return nil // no text, as in the answer to HEAD
+	}
+	if op.OperationID == "sendPool" {
+		return v.checkPools(body)
+	}
+	content := op.Responses.Status(status).Value.Content
+	asJSON := content["application/json"]
+	if asJSON == nil || content["text/plain"] == nil || !strings.HasPrefix(header.Get("Content-Type"), "text/plain") {
+		return nil
+	}
+	var value any
+	if err := json.Unmarshal(body, &value); err != nil {
+		return fmt.Errorf("the text is not JSON: %w", err)
+	}
+	return asJSON.Schema.Value.VisitJSON(value, openapi3.EnableJSONSchema2020(), openapi3.MultiErrors())
+}
+
+func (v *Validator) checkPools(body []byte) error {
+	var answer struct{ Pools string }
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return err
+	}
+	var outcomes []any
+	if err := json.Unmarshal([]byte(answer.Pools), &outcomes); err != nil {
+		return fmt.Errorf("pools is not the JSON text of an array: %w", err)
+	}
+	outcome := v.doc.Components.Schemas["PoolOutcome"].Value
+	for i, o := range outcomes {
+		if err := outcome.VisitJSON(o, openapi3.EnableJSONSchema2020(), openapi3.MultiErrors()); err != nil {
+			return fmt.Errorf("pools.%d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// checkRequest holds a request that the server took to the document.
+func (v *Validator) checkRequest(input *openapi3filter.RequestValidationInput) error {
+	r := input.Request
+	sent := r.Clone(r.Context())
+	sent.Body = nil
+	options := &openapi3filter.Options{
+		AuthenticationFunc:  openapi3filter.NoopAuthenticationFunc,
+		SkipSettingDefaults: true,
+		MultiError:          true,
+	}
+	switch {
+	case r.GetBody != nil:
+		body, err := withoutNulls(r)
+		if err != nil {
+			return err
+		}
+		sent.Body, sent.GetBody = io.NopCloser(bytes.NewReader(body)), nil
+		sent.ContentLength = int64(len(body))
+	case r.Body != nil && r.Body != http.NoBody:
+		options.ExcludeRequestBody = true // it was a stream, and is gone
+	}
+	input.Request, input.Options = sent, options
+	if err := openapi3filter.ValidateRequest(r.Context(), input); err != nil {
+		return fmt.Errorf("the server took a request that the document forbids: %w", readable(err))
+	}
+	return nil
+}
+
+// withoutNulls returns the body of a request without the fields that are null, which is the same to
+// the server as leaving them out.
+func withoutNulls(r *http.Request) ([]byte, error) {
+	reader, err := r.GetBody()
+	if err != nil {
+		return nil, err
+	}
+	defer reader.Close()
+	body, err := io.ReadAll(reader)
+	if err != nil {
+		return nil, err
+	}
+	var value any
+	if json.Unmarshal(body, &value) != nil {
+		return body, nil
+	}
+	return json.Marshal(dropNulls(value))
+}
+
+func dropNulls(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		for name, inner := range value {
+			if inner == nil {
+				delete(value, name)
+			} else {
+				value[name] = dropNulls(inner)
+			}
+		}
+	case []any:
+		for i := range value {
+			value[i] = dropNulls(value[i])
+		}
+	}
+	return value
+}
+
+// readable shortens an error of the validator, which prints whole schemas, to what a person needs:
+// where, and what was wanted.
+func readable(err error) error {
+	return errors.New(strings.Join(sentences(err), "; "))
+}
+
+func sentences(err error) []string {
+	switch e := err.(type) {
+	case openapi3.MultiError:
+		var list []string
+		for _, inner := range e {
+			list = append(list, sentences(inner)...)
+		}
+		return list
+	case *openapi3.SchemaError:
+		return []string{"/" + strings.Join(e.JSONPointer(), "/") + ": " + e.Reason}
+	case *openapi3filter.ResponseError:
+		return because(e.Reason, e.Err)
+	case *openapi3filter.RequestError:
+		if e.Parameter != nil {
+			return because("parameter "+e.Parameter.Name, e.Err)
+		}
+		return because(e.Reason, e.Err)
+	}
+	return []string{err.Error()}
+}
+
+func because(what string, err error) []string {
+	if err == nil {
+		return []string{what}
+	}
+	return []string{what + ": " + strings.Join(sentences(err), "; ")}
+}
+
+// clip keeps a body short enough to read in the output of a test.
+func clip(body []byte) []byte {
+	const most = 600
+	if len(body) <= most {
+		return body
+	}
+	return append(slices.Clone(body[:most]), "…"...)
+}

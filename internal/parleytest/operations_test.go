@@ -1,0 +1,140 @@
+package parleytest
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// TestEveryOperation has every operation of the document done once, in the order of a working day.
+// The validator holds each answer to the document; here it only matters that none was left out and
+// that all of them worked.
+func TestEveryOperation(t *testing.T) {
+	e := Start(t)
+	v := NewValidator(t)
+	done := map[string]bool{}
+	do := func(method, path, body string, options ...Option) *Answer {
+		t.Helper()
+		a := e.Call(method, path, body, options...)
+		if a.Status >= 300 {
+			t.Fatalf("%s answered %d: %s", a.Request, a.Status, a.Body)
+		}
+		_, pattern := v.mux.Handler(httptest.NewRequest(method, path, nil))
+		done[pattern] = true
+		return a
+	}
+	files := Files(t)
+	const ayu = "6281234567890@c.us"
+	fill := strings.NewReplacer("AYU", ayu, "FILES", files)
+	send := func(endpoint, body string, options ...Option) *Answer {
+		t.Helper()
+		return do("POST", "/api/send-message/"+endpoint, fill.Replace(body), options...)
+	}
+
+	// Sending.
+	first := send("text", `{"contact_id":"AYU","message":"Hello","linkPreview":"false"}`)
+	send("text", `{"contact_id":"AYU","message":"And this","reply_to":"`+first.Text("data.id")+`","linkPreviewHighQuality":null}`, With("Prefer", "respond-async"))
+	send("image", `{"contact_id":"AYU","caption":"A dot","file":{"url":"FILES/dot.png","mimeType":"image/png","filename":"dot.png"}}`)
+	send("video", `{"contact_id":"AYU","videoUrl":"FILES/film.mp4"}`, With("Prefer", "wait=5"))
+	send("file", `{"contact_id":"AYU","file":{"url":"FILES/notes.txt"}}`, With("Idempotency-Key", "notes"))
+	send("file", `{"contact_id":"AYU","file":{"url":"FILES/notes.txt"}}`, With("Idempotency-Key", "notes"))
+	send("voice", `{"contact_id":"AYU","audioUrl":"FILES/hello.ogg"}`)
+	send("location", `{"contact_id":"AYU","latitude":"-6.2088","longitude":"106.8456"}`)
+	poll := send("poll", `{"contact_id":"AYU","title":"When?","options":["Morning","Evening"]}`)
+	send("pool", `{"contact_id":"AYU","pools":[{"type":"text","data":["One","Two"]},{"type":"image","data":{"file":{"url":"FILES/dot.png"}}},{"type":"voice","data":["FILES/hello.ogg"]}]}`, As(e.Global))
+	refused := send("text", `{"contact_id":"99912345670@c.us","message":"Hello"}`)
+	if refused.Bool("success") || refused.Text("data.error.code") != "not_on_network" {
+		t.Errorf("a number that is not on the network: %s", refused.Body)
+	}
+	pool := send("pool", `{"contact_id":"99912345670@c.us","pools":[{"type":"text","data":["One","Two"]}]}`, As(e.Global))
+	if pool.Bool("success") || !strings.Contains(pool.Text("pools"), "not_sent") {
+		t.Errorf("a pool whose first message fails: %s", pool.Body)
+	}
+
+	// The phone answers.
+	phone := "/api/sandbox/phones/6281234567890"
+	cursor := do("GET", "/api/sandbox/cursor", "").Text("data.cursor")
+	do("GET", "/api/sandbox/phones", "")
+	do("POST", "/api/sandbox/phones", "")
+	do("POST", "/api/sandbox/phones", `{"number":"+62 812-9000-4711","name":"Citra"}`)
+	do("PATCH", phone, `{"reads":"when_open","delay_ms":0,"online":true,"blocks":false,"on_network":true,"lid_only":false,"name":"Ayu"}`)
+	do("POST", phone+"/send", `{"type":"text","message":"Thank you!"}`)
+	do("POST", phone+"/send", fill.Replace(`{"type":"image","file":{"url":"FILES/dot.png"}}`))
+	do("POST", phone+"/send", `{"type":"reaction","message_id":"`+first.Text("data.message_id")+`","reaction":"❤️"}`)
+	do("POST", phone+"/send", `{"type":"vote","message_id":"`+poll.Text("data.id")+`","options":["Morning"]}`)
+	do("POST", phone+"/read", "")
+	do("POST", phone+"/open", `{"link":"https://wa.me/99900000001?text=Login%20K7QM"}`)
+	do("GET", phone+"/messages?limit=100&after=", "")
+	send("text", `{"contact_id":"AYU","message":"Your code is 481516, see https://example.com"}`, With("Prefer", "wait=0"))
+	if code := do("GET", phone+"/messages?type=text&contains=CODE&wait=10&after="+cursor, "").Text("data.0.codes.0"); code != "481516" {
+		t.Errorf("the code is %q", code)
+	}
+	e.Get(phone + "/messages?contains=nothing&wait=1").Expect(http.StatusNotFound)
+	received := e.Phone("6281234567890").Received("Thank you!")
+
+	// Working with messages.
+	mine := `{"message_id":"` + first.Text("data.message_id") + `"`
+	theirs := `{"message_id":"` + received + `"`
+	do("PUT", "/api/send-message/reaction", theirs+`,"reaction":"👍"}`)
+	do("POST", "/api/send-message/seen", theirs+`}`)
+	do("PUT", "/api/send-message/star", theirs+`,"starred":true}`)
+	do("DELETE", "/api/send-message/delete?message_id="+first.Text("data.message_id"), "")
+	do("DELETE", "/api/send-message/delete", mine+`}`)
+	send("typing", `{"contact_id":"AYU"}`)
+	send("stop-typing", `{"contact_id":"AYU"}`)
+
+	// Reading.
+	do("GET", "/api/chat", "")
+	do("GET", "/api/chat/detail?limit=100&contact_id="+ayu, "")
+	do("GET", "/api/chat/details?limit=2&offset=2&contact_id=6281234567890@s.us", "")
+	do("POST", "/api/chat/archive", fill.Replace(`{"contact_id":"AYU"}`))
+	do("POST", "/api/chat/un-archive", fill.Replace(`{"contact_id":"AYU"}`))
+	do("GET", "/api/contact", "")
+	do("GET", "/api/contact", "", With("Accept", "application/json"))
+	do("GET", "/api/contact/info?contact_id="+ayu, "")
+	do("GET", "/api/contact/info?contact_id=99912345670@c.us", "", With("Accept", "application/json"))
+	do("GET", "/api/contact/picture?contact_id="+ayu, "")
+	do("GET", "/api/groups", "")
+	group := do("POST", "/api/groups/create", fill.Replace(`{"name":"Family","participants":[{"id":"AYU"}]}`))
+	do("GET", "/api/groups/participants?group_id="+group.Text("data.id"), "")
+	do("GET", "/api/channel/health", "")
+	do("GET", "/api/channel/check-phone-number?phone=%2B62+812-3456-7890", "")
+	do("GET", "/api/channel/check-phone-number?phone=99912345670", "")
+
+	// Faults, time, and a fresh start.
+	do("POST", "/api/sandbox/faults", `{"fault":"reachout_limit","times":1}`)
+	send("text", `{"contact_id":"6281290005555@c.us","message":"Hello"}`)
+	do("GET", "/api/channel/health", "")
+	do("POST", "/api/sandbox/faults", `{"fault":"refuse","times":1,"to":"6281234567890","type":"text","reason":"The account is full."}`)
+	do("POST", "/api/sandbox/clock", `{"advance":3600}`)
+	do("DELETE", "/api/sandbox", "")
+
+	// Management.
+	admin := As(e.Admin)
+	do("POST", "/api/manage/channels", `{"code":"shop","name":"Toko Ayu","network":"sandbox","settings":{"ttl":"1h","allow_only":["6281234567890@s.us"]}}`, admin)
+	do("GET", "/api/manage/channels", "", admin)
+	do("GET", "/api/manage/channels/shop", "", admin)
+	do("PATCH", "/api/manage/channels/shop", `{"settings":{"retention":"0s","pace":"1.5s"}}`, admin)
+	token := do("POST", "/api/manage/tokens", `{"kind":"channel","channel":"shop","name":"Web shop","expires_at":"2999-01-01T00:00:00Z"}`, admin)
+	do("GET", "/api/channel/health", "", As(token.Text("data.token")))
+	do("GET", "/api/manage/tokens", "", admin)
+	do("DELETE", "/api/manage/tokens/"+token.Text("data.id"), "", admin)
+	do("POST", "/api/manage/channels/shop/logout", "", admin)
+	do("POST", "/api/manage/channels/shop/pair", "", admin)
+	do("POST", "/api/manage/channels/shop/stop", "", admin)
+	do("GET", "/api/channel/health", "", As(e.Global), On("shop"))
+	do("POST", "/api/manage/channels/shop/start", "", admin)
+	do("DELETE", "/api/manage/channels/shop", "", admin)
+
+	// The server itself.
+	for _, path := range []string{"/livez", "/readyz", "/metrics", "/openapi.json", "/docs", "/docs/style.css", "/.well-known/jwks.json"} {
+		do("GET", path, "", As(""))
+	}
+
+	for pattern := range v.routes {
+		if !done[pattern] {
+			t.Errorf("%s was not tried", pattern)
+		}
+	}
+}

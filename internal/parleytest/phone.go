@@ -1,0 +1,102 @@
+package parleytest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+)
+
+// Phone is a simulated phone that talks with a channel.
+type Phone struct {
+	env    *Env
+	number string
+	as     []Option
+}
+
+// Phone takes up a phone of channel demo.
+func (e *Env) Phone(number string) *Phone { return &Phone{env: e, number: number} }
+
+// PhoneOf takes up a phone in the world of another channel, by a token for it.
+func (e *Env) PhoneOf(token, number string) *Phone {
+	return &Phone{env: e, number: number, as: []Option{As(token)}}
+}
+
+// Contact is the phone's contact id.
+func (p *Phone) Contact() string { return p.number + "@c.us" }
+
+// Arrived is what reached a phone.
+type Arrived struct {
+	MessageID string   `json:"message_id"`
+	Type      string   `json:"type"`
+	Body      string   `json:"body"`
+	Codes     []string `json:"codes"`
+	Links     []string `json:"links"`
+	ReplyTo   string   `json:"reply_to"`
+	Status    string   `json:"status"`
+	Copies    int      `json:"copies"`
+	Cursor    string   `json:"cursor"`
+}
+
+// Messages lists what reached the phone, oldest first: the newest hundred at most.
+func (p *Phone) Messages() []Arrived {
+	p.env.T.Helper()
+	return p.messages("limit=100")
+}
+
+// Expect waits for a message that contains a text, and returns it.
+func (p *Phone) Expect(text string) Arrived {
+	p.env.T.Helper()
+	return p.messages("wait=10&contains=" + url.QueryEscape(text))[0]
+}
+
+func (p *Phone) messages(query string) []Arrived {
+	p.env.T.Helper()
+	answer := p.env.Get("/api/sandbox/phones/"+p.number+"/messages?"+query, p.as...).Expect(http.StatusOK)
+	var page struct{ Data []Arrived }
+	if err := json.Unmarshal(answer.Body, &page); err != nil {
+		p.env.T.Fatal(err)
+	}
+	return page.Data
+}
+
+// Types sends a text to the channel.
+func (p *Phone) Types(text string) *Answer {
+	p.env.T.Helper()
+	return p.Sends(fmt.Sprintf(`{"type":"text","message":%q}`, text))
+}
+
+// Sends acts as the phone with a body of the sandbox API.
+func (p *Phone) Sends(body string) *Answer {
+	p.env.T.Helper()
+	return p.env.Post("/api/sandbox/phones/"+p.number+"/send", body, p.as...).Expect(http.StatusOK)
+}
+
+// Reads opens the chat: everything in it is read.
+func (p *Phone) Reads() {
+	p.env.T.Helper()
+	p.env.Post("/api/sandbox/phones/"+p.number+"/read", `{}`, p.as...).Expect(http.StatusOK)
+}
+
+// Becomes changes how the phone behaves, by a body of the sandbox API.
+func (p *Phone) Becomes(body string) {
+	p.env.T.Helper()
+	p.env.Call("PATCH", "/api/sandbox/phones/"+p.number, body, p.as...).Expect(http.StatusOK)
+}
+
+// Received waits until the channel has a record of a text from the phone, and returns its full id.
+func (p *Phone) Received(text string) (messageID string) {
+	p.env.T.Helper()
+	p.env.Eventually("the channel has "+text, func() bool {
+		history := p.env.Get("/api/chat/detail?contact_id="+p.Contact(), p.as...).Expect(http.StatusOK)
+		for i := range history.Count("data") {
+			at := fmt.Sprintf("data.%d.", i)
+			if history.Text(at+"body") == text && history.Text(at+"from_me") == "false" {
+				messageID = history.Text(at + "message_id")
+				return true
+			}
+		}
+		return false
+	})
+	return messageID
+}
