@@ -9,7 +9,6 @@ type Message struct {
 	Seq     int64 // the order in which the gateway took messages, over all channels
 	Channel ChannelCode
 	Chat    ContactID
-	Ordinal int64 // its place in the chat's history, from 1; 0 for operations
 	ID      MessageID
 	FromMe  bool
 	Content Content

@@ -11,7 +11,7 @@ import (
 
 // recordAfter is how long the recorder gathers before it writes. A receipt that comes meanwhile
 // moves the message further, and then there is nothing left to write.
-const recordAfter = 25 * time.Millisecond
+const recordAfter = 150 * time.Millisecond
 
 // recorder stores that messages were sent, a moment after whoever waited was told, many at a time.
 // That loses nothing: what is not recorded when the process dies is pending, and is sent again under

@@ -72,9 +72,13 @@ func (t *tx) SetChannelState(_ context.Context, c parley.Channel) error {
 
 // DeleteChannel removes a channel with all that is its own.
 func (t *tx) DeleteChannel(_ context.Context, code parley.ChannelCode) error {
+	if err := t.fileAll(); err != nil {
+		return err
+	}
 	if err := t.change(`DELETE FROM channel WHERE code = $1`, string(code)); err != nil {
 		return err
 	}
+	t.OnCommit(t.db.memory.forget)
 	for _, own := range []string{
 		`DELETE FROM token WHERE channel = $1`,
 		`DELETE FROM reaction WHERE chat IN (SELECT id FROM chat WHERE channel = $1)`,
@@ -86,7 +90,11 @@ func (t *tx) DeleteChannel(_ context.Context, code parley.ChannelCode) error {
 			return err
 		}
 	}
-	// The database may give the numbers of the removed messages to new ones, which retention must see.
+	// The database may give the numbers of the removed messages to new ones, which filing and retention
+	// must see.
+	if _, err := t.Exec(`UPDATE filed SET seq = (SELECT coalesce(max(seq), 0) FROM message)`); err != nil {
+		return err
+	}
 	if _, err := t.Exec(`UPDATE channel SET erased_to = newest.seq FROM (SELECT coalesce(max(seq), 0) AS seq FROM message) AS newest
 		WHERE erased_to > newest.seq`); err != nil {
 		return err

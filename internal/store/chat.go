@@ -60,28 +60,10 @@ func (r reader) LastChannelWith(_ context.Context, contact parley.ContactID, amo
 
 // SetArchived puts a chat away, or brings it back. It stays away when a message arrives.
 func (t *tx) SetArchived(_ context.Context, channel parley.ChannelCode, chat parley.ContactID, archived bool) error {
-	return t.change(`UPDATE chat SET archived = $1 WHERE contact = $2 AND channel = $3 AND messages > 0`, flag(archived), string(chat), string(channel))
-}
-
-// chatName is how callers name a chat.
-type chatName struct {
-	channel parley.ChannelCode
-	contact parley.ContactID
-}
-
-// maxRemembered bounds how many ids of chats are remembered. When there are more, all are forgotten:
-// those in use come back at once.
-const maxRemembered = 20_000
-
-// chatIDs remembers the ids of chats, which never change and are never used again. Only the writer
-// uses it.
-type chatIDs map[chatName]int64
-
-func (c chatIDs) remember(name chatName, id int64) {
-	if len(c) >= maxRemembered {
-		clear(c)
+	if err := t.fileAll(); err != nil {
+		return err
 	}
-	c[name] = id
+	return t.change(`UPDATE chat SET archived = $1 WHERE contact = $2 AND channel = $3 AND messages > 0`, flag(archived), string(chat), string(channel))
 }
 
 // chatID finds the id of a chat.
@@ -94,36 +76,25 @@ func (r reader) chatID(channel parley.ChannelCode, contact parley.ContactID) (id
 // meanwhile does no harm: its id fits no row then.
 func (t *tx) chatID(channel parley.ChannelCode, contact parley.ContactID) (int64, error) {
 	name := chatName{channel, contact}
-	if id, ok := t.chats[name]; ok {
+	if id, ok := t.db.memory.chats.get(name); ok {
 		return id, nil
 	}
 	id, err := t.reader.chatID(channel, contact)
 	if err == nil {
-		t.OnCommit(func() { t.chats.remember(name, id) })
+		t.OnCommit(func() { t.db.memory.chats.put(name, id) })
 	}
 	return id, err
 }
 
-// chatCounter is what a chat's row said before a message was counted in it.
-type chatCounter struct{ id, messages, lastAt int64 }
-
-// openChat finds a chat's row, which it makes where there is none.
-func (t *tx) openChat(channel parley.ChannelCode, contact parley.ContactID) (c chatCounter, err error) {
-	if c.id, err = t.chatID(channel, contact); err == nil {
-		err = t.row(`SELECT messages, last_at FROM chat WHERE id = $1`, []any{c.id}, &c.messages, &c.lastAt)
-	}
+// openChat finds the id of a chat, which it makes where there is none.
+func (t *tx) openChat(channel parley.ChannelCode, contact parley.ContactID) (int64, error) {
+	id, err := t.chatID(channel, contact)
 	if err != parley.ErrNotFound {
-		return c, err
+		return id, err
 	}
-	c = chatCounter{} // there is none, or there is none any more
-	if c.id, err = t.Insert(`INSERT INTO chat (contact, channel, messages, last_at) VALUES ($1, $2, 0, 0)`, string(contact), string(channel)); err == nil {
-		name := chatName{channel, contact}
-		t.OnCommit(func() { t.chats.remember(name, c.id) })
+	id, err = t.Insert(`INSERT INTO chat (contact, channel, messages, last_at) VALUES ($1, $2, 0, 0)`, string(contact), string(channel))
+	if err == nil {
+		t.OnCommit(func() { t.db.memory.chats.put(chatName{channel, contact}, id) })
 	}
-	return c, err
-}
-
-// setCounter writes a chat's counter anew.
-func (t *tx) setCounter(c chatCounter) error {
-	return t.change(`UPDATE chat SET messages = $1, last_at = $2 WHERE id = $3`, c.messages, c.lastAt, c.id)
+	return id, err
 }

@@ -26,18 +26,18 @@ func (r reader) History(_ context.Context, channel parley.ChannelCode, chat parl
 	if err != nil {
 		return nil, 0, err
 	}
-	if err := r.addReactions(id, records); err != nil {
+	if err := r.addReactions(id, newest, records); err != nil {
 		return nil, 0, err
 	}
 	return records, total, nil
 }
 
 // addReactions fills in the reactions of a page of one chat, with one statement for all.
-func (r reader) addReactions(chat int64, page []parley.Message) error {
+func (r reader) addReactions(chat, newest int64, page []parley.Message) error {
 	if len(page) == 0 {
 		return nil
 	}
-	newest, oldest := page[0].Ordinal, page[len(page)-1].Ordinal
+	oldest := newest - int64(len(page)) + 1
 	rows, err := r.conn.Query(`SELECT ordinal, emoji FROM reaction
 		WHERE chat = $1 AND ordinal BETWEEN $2 AND $3 ORDER BY ordinal, contact`, chat, oldest, newest)
 	if err != nil {
@@ -58,6 +58,9 @@ func (r reader) addReactions(chat int64, page []parley.Message) error {
 
 // SetReaction stores who reacted to a record with what; an empty emoji takes it back.
 func (t *tx) SetReaction(_ context.Context, channel parley.ChannelCode, target parley.MessageRef, by parley.ContactID, emoji string) error {
+	if err := t.fileAll(); err != nil {
+		return err
+	}
 	chat, err := t.chatID(channel, target.Chat)
 	if err != nil {
 		return err

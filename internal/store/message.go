@@ -1,7 +1,6 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -13,7 +12,7 @@ import (
 )
 
 const (
-	messageColumns = `seq, message.channel, contact, ordinal, message.id, from_me, kind, reply_to, status, urgent, pool, attempts, next_attempt,
+	messageColumns = `seq, message.channel, contact, message.id, from_me, kind, reply_to, status, urgent, pool, attempts, next_attempt,
 		expires_at, created_at, updated_at, starred, failure_code, failure_message, failure_until, body, data`
 
 	// messages is the table of messages with the contacts of their chats.
@@ -58,14 +57,14 @@ func scanMessage(row scanner) (parley.Message, error) {
 
 // messageRow is a row of the message table, in the types that are quick to scan.
 type messageRow struct {
-	seq, ordinal, fromMe, status, urgent, attempts, next, expires, created, updated, starred, until int64
-	channel, chat, id, kind, replyTo, pool, code, why, body                                         string
-	data                                                                                            []byte
+	seq, fromMe, status, urgent, attempts, next, expires, created, updated, starred, until int64
+	channel, chat, id, kind, replyTo, pool, code, why, body                                string
+	data                                                                                   []byte
 }
 
 // fields lists where messageColumns go.
 func (s *messageRow) fields() []any {
-	return []any{&s.seq, &s.channel, &s.chat, &s.ordinal, &s.id, &s.fromMe, &s.kind, &s.replyTo, &s.status, &s.urgent, &s.pool,
+	return []any{&s.seq, &s.channel, &s.chat, &s.id, &s.fromMe, &s.kind, &s.replyTo, &s.status, &s.urgent, &s.pool,
 		&s.attempts, &s.next, &s.expires, &s.created, &s.updated, &s.starred, &s.code, &s.why, &s.until, &s.body, &s.data}
 }
 
@@ -75,7 +74,7 @@ func (s *messageRow) message() (parley.Message, error) {
 		return parley.Message{}, fmt.Errorf("message %d: %w", s.seq, err)
 	}
 	m := parley.Message{
-		Seq: s.seq, Channel: parley.ChannelCode(s.channel), Chat: parley.ContactID(s.chat), Ordinal: s.ordinal,
+		Seq: s.seq, Channel: parley.ChannelCode(s.channel), Chat: parley.ContactID(s.chat),
 		ID: parley.MessageID(s.id), FromMe: s.fromMe != 0, Content: content, ReplyTo: parley.MessageID(s.replyTo),
 		Status: parley.Status(s.status), Urgent: s.urgent != 0, Pool: parley.PoolID(s.pool),
 		Attempts: int(s.attempts), NextAttempt: moment(s.next), ExpiresAt: moment(s.expires),
@@ -88,7 +87,7 @@ func (s *messageRow) message() (parley.Message, error) {
 }
 
 // AddMessage stores a new message: one that was not tried, did not fail and has no star yet. A record
-// is counted in its chat first, so that nobody takes the same ordinal.
+// gets its place in its chat later: see filing.go.
 func (t *tx) AddMessage(_ context.Context, m *parley.Message) error {
 	data, err := parley.EncodeContent(m.Content)
 	if err != nil {
@@ -101,10 +100,7 @@ func (t *tx) AddMessage(_ context.Context, m *parley.Message) error {
 	kind := m.Content.Kind()
 	var ordinal int64
 	if kind.IsRecord() {
-		ordinal = chat.messages + 1
-		if err := t.setCounter(chatCounter{chat.id, ordinal, max(chat.lastAt, millis(m.CreatedAt))}); err != nil {
-			return err
-		}
+		ordinal = notFiled
 	}
 	updated := m.UpdatedAt
 	if updated.IsZero() {
@@ -114,16 +110,42 @@ func (t *tx) AddMessage(_ context.Context, m *parley.Message) error {
 			expires_at, created_at, updated_at, body, data)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
 		ON CONFLICT (id, chat, from_me) DO NOTHING`,
-		string(m.Channel), chat.id, ordinal, string(m.ID), flag(m.FromMe), string(kind), string(m.ReplyTo),
+		string(m.Channel), chat, ordinal, string(m.ID), flag(m.FromMe), string(kind), string(m.ReplyTo),
 		int64(m.Status), flag(m.Urgent), string(m.Pool), millis(m.ExpiresAt), millis(m.CreatedAt), millis(updated), m.Content.Text(), data)
 	if err != nil {
 		return err
 	}
-	if seq == 0 { // it is there already; the caller may go on, and a hole in the ordinals would stay for ever
-		return cmp.Or(t.setCounter(chat), parley.ErrExists)
+	if seq == 0 {
+		return parley.ErrExists
 	}
-	m.Seq, m.Ordinal = seq, ordinal
+	m.Seq = seq
+	if len(t.added) == 0 {
+		t.OnCommit(t.rememberAdded)
+	}
+	t.added = append(t.added, added{ownMessage{chat, m.ID}, seq, m.FromMe, kind.IsRecord()})
 	return nil
+}
+
+// added is a message that this transaction stores.
+type added struct {
+	name     ownMessage
+	seq      int64
+	own      bool
+	isRecord bool
+}
+
+// rememberAdded takes note of messages that are committed.
+func (t *tx) rememberAdded() {
+	var records int64
+	for _, a := range t.added {
+		if a.isRecord {
+			records++
+		}
+		if a.own {
+			t.db.memory.own.put(a.name, a.seq)
+		}
+	}
+	t.db.filing.add(records)
 }
 
 // atOnce is how many messages one statement moves at most.
@@ -157,12 +179,12 @@ func (t *tx) ConfirmMessages(_ context.Context, seqs []int64, at time.Time) erro
 	return nil
 }
 
-// advanceMany holds statements that move own messages of a chat on, for those where nothing failed.
+// advanceMany holds statements that move messages on, for those where nothing failed.
 var advanceMany = func() map[parley.Status][atOnce + 1]string {
 	statements := map[parley.Status][atOnce + 1]string{}
 	for to := range advance {
 		statements[to] = manyStatements(`UPDATE message SET status = $1, updated_at = $2
-			WHERE chat = $3 AND from_me = 1 AND failure_code = '' AND status IN (`+numbers(to.Before())+`) AND id IN `, 4, "")
+			WHERE failure_code = '' AND status IN (`+numbers(to.Before())+`) AND seq IN `, 3, "")
 	}
 	return statements
 }()
@@ -177,18 +199,12 @@ func (t *tx) AdvanceMessages(ctx context.Context, channel parley.ChannelCode, ch
 	if err != nil {
 		return nil, 0, err
 	}
-	many := advanceMany[to]
-	args := make([]any, 0, atOnce+3)
 	for chunk := range slices.Chunk(ids, atOnce) {
-		args = append(args[:0], int64(to), millis(at), id)
-		for _, id := range chunk {
-			args = append(args, string(id))
-		}
-		n, err := t.count(many[len(chunk)], args...)
+		all, err := t.advanceAll(id, chunk, to, at)
 		if err != nil {
 			return nil, 0, err
 		}
-		if n == int64(len(chunk)) { // nearly always
+		if all { // nearly always
 			moved = append(moved, chunk...)
 			continue
 		}
@@ -200,6 +216,22 @@ func (t *tx) AdvanceMessages(ctx context.Context, channel parley.ChannelCode, ch
 		unknown += missing
 	}
 	return moved, unknown, nil
+}
+
+// advanceAll moves messages that it remembers with one statement and reports whether all moved.
+func (t *tx) advanceAll(chat int64, ids []parley.MessageID, to parley.Status, at time.Time) (bool, error) {
+	args := make([]any, 0, atOnce+2)
+	args = append(args, int64(to), millis(at))
+	for _, id := range ids {
+		seq, ok := t.db.memory.own.get(ownMessage{chat, id})
+		if !ok {
+			return false, nil
+		}
+		args = append(args, seq)
+	}
+	many := advanceMany[to]
+	n, err := t.count(many[len(ids)], args...)
+	return n == int64(len(ids)), err
 }
 
 // whichMoved looks at messages one by one, of which not all could be moved at once.

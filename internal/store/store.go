@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"sync"
 	"time"
 
 	"parley"
@@ -21,8 +22,10 @@ var embedded embed.FS
 // DB is an open store.
 type DB struct {
 	reader
-	sql   *sqldb.DB
-	chats chatIDs // for the writer
+	sql    *sqldb.DB
+	filing filing
+	memory memory // for the writer
+	close  func() error
 }
 
 var _ parley.Store = (*DB)(nil)
@@ -38,7 +41,16 @@ func Open(ctx context.Context, path string) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &DB{reader: reader{db.Read()}, sql: db, chats: chatIDs{}}, nil
+	s := &DB{reader: reader{db.Read()}, sql: db, memory: newMemory()}
+	s.filing.enough = make(chan struct{}, 1)
+	s.filing.waiting.Store(1) // there may be some from an earlier process
+	s.filing.done.Go(s.fileInTime)
+	s.close = sync.OnceValue(func() error {
+		close(s.filing.enough)
+		s.filing.done.Wait()
+		return s.sql.Close()
+	})
+	return s, nil
 }
 
 func options(path string) (sqldb.Options, error) {
@@ -49,12 +61,12 @@ func options(path string) (sqldb.Options, error) {
 // Tx runs do in a transaction and returns once it is durable. See [parley.Store].
 func (db *DB) Tx(ctx context.Context, do func(parley.Tx) error) error {
 	return db.sql.Write(ctx, func(t *sqldb.Tx) error {
-		return do(&tx{reader: reader{t.Conn}, Tx: t, chats: db.chats})
+		return do(&tx{reader: reader{t.Conn}, Tx: t, db: db})
 	})
 }
 
 // Close waits for transactions under way and closes the database. It may be called twice.
-func (db *DB) Close() error { return db.sql.Close() }
+func (db *DB) Close() error { return db.close() }
 
 // Check looks for damage in the database.
 func (db *DB) Check(ctx context.Context) error { return db.sql.Check(ctx) }
@@ -69,7 +81,8 @@ type reader struct{ conn *sqldb.Conn }
 type tx struct {
 	reader
 	*sqldb.Tx
-	chats chatIDs
+	db    *DB
+	added []added // messages, for when they are committed
 }
 
 var _ parley.Tx = (*tx)(nil)

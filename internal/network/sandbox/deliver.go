@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	collect   = 2 * time.Millisecond // how long receipts are collected, to give many in one event
-	saveEvery = time.Second          // how often the phones' marks are saved
-	tellers   = 16                   // phones served at once, so that their commits are shared
+	collect   = 60 * time.Millisecond // how long receipts are collected, to give many in one event; a real network takes longer
+	saveEvery = time.Second           // how often the phones' marks are saved
+	tellers   = 16                    // phones served at once, so that their commits are shared
 
 	firstRetry = 10 * time.Millisecond
 	lastRetry  = 2 * time.Second

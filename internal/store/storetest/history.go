@@ -122,8 +122,8 @@ var historyTests = map[string]func(*env){
 			}
 			page, total, err := e.store.History(e.Context(), main, ann, parley.Page{Limit: 5})
 			e.must(err)
-			if page[0].Ordinal != total || int64(len(page)) != min(5, total) {
-				e.Fatalf("the newest of %d has ordinal %d; %d on the page", total, page[0].Ordinal, len(page))
+			if newest := fmt.Sprint("A", total-1); string(page[0].ID) != newest || int64(len(page)) != min(5, total) {
+				e.Fatalf("the newest of %d is %s, not %s; %d on the page", total, page[0].ID, newest, len(page))
 			}
 		}
 	},

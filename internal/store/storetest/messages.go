@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,8 +16,8 @@ var messageTests = map[string]func(*env){
 		want := outgoing("A1")
 		want.ReplyTo, want.Urgent, want.Pool = "B1", true, "pool_1"
 		e.add(&want)
-		if want.Seq == 0 || want.Ordinal != 1 {
-			e.Errorf("seq %d, ordinal %d", want.Seq, want.Ordinal)
+		if want.Seq == 0 {
+			e.Error("it has no seq")
 		}
 		e.same("message", e.message(want), want)
 	},
@@ -54,7 +55,12 @@ var messageTests = map[string]func(*env){
 		op.Content = parley.Seen{Target: one.Ref()}
 		elsewhere.Chat = bob
 		e.add(&one, &op, &two, &elsewhere)
-		e.same("ordinals", []int64{one.Ordinal, op.Ordinal, two.Ordinal, elsewhere.Ordinal}, []int64{1, 0, 2, 1})
+		for chat, want := range map[parley.ContactID][]parley.Message{ann: {two, one}, bob: {elsewhere}} {
+			page, total, err := e.store.History(e.Context(), main, chat, parley.Page{Limit: 10})
+			e.must(err)
+			e.same("history", page, want)
+			e.same("total", total, int64(len(want)))
+		}
 		if !(one.Seq < op.Seq && op.Seq < two.Seq && two.Seq < elsewhere.Seq) {
 			e.Errorf("seqs do not rise: %d %d %d %d", one.Seq, op.Seq, two.Seq, elsewhere.Seq)
 		}
@@ -76,7 +82,10 @@ var messageTests = map[string]func(*env){
 		e.must(err)
 		e.same("chat", chat, parley.Chat{Contact: ann, Messages: 1, LastAt: start})
 		e.add(&next)
-		e.same("ordinal of the next", next.Ordinal, int64(2))
+		page, total, err := e.store.History(e.Context(), main, ann, parley.Page{Limit: 10})
+		e.must(err)
+		e.same("history", page, []parley.Message{next, first})
+		e.same("total", total, int64(2))
 		e.wants(parley.ErrExists, func(tx parley.Tx) error { return tx.AddMessage(e.Context(), &again) })
 	},
 
@@ -192,24 +201,25 @@ var messageTests = map[string]func(*env){
 		}
 	},
 
-	"ordinals have no holes under concurrency": func(e *env) {
-		const writers, each = 16, 25
-		ordinals := make([][]int64, writers)
+	"history has no holes under concurrency": func(e *env) {
+		const writers, each = 16, 40 // more than are filed at once
+		sent := make([][]parley.MessageID, writers)
 		var wg sync.WaitGroup
 		for w := range writers {
 			wg.Go(func() {
 				for i := range each {
 					m := outgoing(fmt.Sprintf("A%d-%d", w, i))
-					if err := e.store.Tx(e.Context(), func(tx parley.Tx) error {
+					err := e.store.Tx(e.Context(), func(tx parley.Tx) error {
 						if err := tx.AddMessage(e.Context(), &m); err != nil {
 							return err
 						}
 						if i%5 == 0 {
-							return errRefused // undone: its ordinal goes to another
+							return errRefused // undone
 						}
 						return nil
-					}); err == nil {
-						ordinals[w] = append(ordinals[w], m.Ordinal)
+					})
+					if err == nil {
+						sent[w] = append(sent[w], m.ID)
 					} else if !errors.Is(err, errRefused) {
 						e.Error(err)
 					}
@@ -217,19 +227,111 @@ var messageTests = map[string]func(*env){
 			})
 		}
 		wg.Wait()
-		all := slices.Concat(ordinals...)
-		slices.Sort(all)
-		for i, ordinal := range all {
-			if ordinal != int64(i+1) {
-				e.Fatalf("ordinal %d at place %d", ordinal, i+1)
+		var history []parley.Message
+		for offset := int64(0); ; offset += 50 {
+			page, total, err := e.store.History(e.Context(), main, ann, parley.Page{Limit: 50, Offset: offset})
+			e.must(err)
+			e.same("total", total, int64(writers*each*4/5))
+			if len(page) == 0 {
+				break
 			}
+			history = append(history, page...)
 		}
-		e.same("messages", len(all), writers*each*4/5)
-		for w, own := range ordinals {
-			if !slices.IsSorted(own) {
-				e.Errorf("ordinals of writer %d are not in its order: %v", w, own)
+		slices.Reverse(history)
+		e.same("messages", len(history), writers*each*4/5)
+		if !slices.IsSortedFunc(history, func(a, b parley.Message) int { return cmp.Compare(a.Seq, b.Seq) }) {
+			e.Error("history is not in the order in which the messages were taken")
+		}
+		for w, own := range sent {
+			var got []parley.MessageID
+			for _, m := range history {
+				if slices.Contains(own, m.ID) {
+					got = append(got, m.ID)
+				}
 			}
+			e.same(fmt.Sprint("of writer ", w), got, own)
 		}
+	},
+
+	"many are moved at once": func(e *env) {
+		var ids []parley.MessageID
+		for i := range 70 { // several statements' worth
+			m := outgoing(fmt.Sprint("A", i))
+			e.add(&m)
+			ids = append(ids, m.ID)
+		}
+		advance := func(to parley.Status, ids ...parley.MessageID) (moved []parley.MessageID, unknown int) {
+			e.tx(func(tx parley.Tx) (err error) {
+				moved, unknown, err = tx.AdvanceMessages(e.Context(), main, ann, ids, to, start.Add(time.Minute))
+				return err
+			})
+			return moved, unknown
+		}
+		moved, unknown := advance(parley.Delivered, ids...)
+		e.same("moved", moved, ids)
+		e.same("unknown", unknown, 0)
+		moved, _ = advance(parley.Delivered, ids[:3]...)
+		e.same("moved twice", len(moved), 3) // the same receipt again is told again
+		e.tx(func(tx parley.Tx) error {
+			_, err := tx.AdvanceMessage(e.Context(), main, parley.MessageRef{FromMe: true, Chat: ann, ID: ids[1]}, parley.Read, nil, start)
+			return err
+		})
+		moved, unknown = advance(parley.Read, ids[0], "NOBODY", ids[1], ids[2])
+		e.same("moved of some", moved, []parley.MessageID{ids[0], ids[2]})
+		e.same("unknown of some", unknown, 1)
+		for i, want := range []parley.Status{parley.Read, parley.Read, parley.Read, parley.Delivered} {
+			e.same("status", e.message(outgoing(string(ids[i]))).Status, want)
+		}
+		var elsewhere []parley.MessageID
+		e.tx(func(tx parley.Tx) (err error) { // a receipt by somebody else moves nothing
+			elsewhere, unknown, err = tx.AdvanceMessages(e.Context(), main, bob, ids[3:4], parley.Read, start)
+			return err
+		})
+		e.same("moved by another", len(elsewhere), 0)
+		e.same("unknown to another", unknown, 1)
+	},
+
+	"what failed and arrived all the same is not failed": func(e *env) {
+		m := outgoing("A1")
+		e.add(&m)
+		e.tx(func(tx parley.Tx) error {
+			_, err := tx.AdvanceMessage(e.Context(), main, m.Ref(), parley.FailedForGood, &parley.Failure{Code: parley.GaveUp, Message: "No."}, start)
+			return err
+		})
+		e.tx(func(tx parley.Tx) error {
+			moved, unknown, err := tx.AdvanceMessages(e.Context(), main, ann, []parley.MessageID{m.ID}, parley.Delivered, start)
+			if len(moved) != 1 || unknown != 0 {
+				e.Errorf("moved %v, unknown %d", moved, unknown)
+			}
+			return err
+		})
+		if got := e.message(m); got.Status != parley.Delivered || got.Failure != nil {
+			e.Errorf("it is %s, %+v", got.Status, got.Failure)
+		}
+	},
+
+	"confirming moves only what is pending": func(e *env) {
+		var seqs []int64
+		for i := range 40 {
+			m := outgoing(fmt.Sprint("A", i))
+			e.add(&m)
+			seqs = append(seqs, m.Seq)
+		}
+		e.tx(func(tx parley.Tx) error {
+			_, err := tx.AdvanceMessage(e.Context(), main, parley.MessageRef{FromMe: true, Chat: ann, ID: "A7"}, parley.Read, nil, start)
+			return err
+		})
+		e.tx(func(tx parley.Tx) error { return tx.ConfirmMessages(e.Context(), append(seqs, 1<<40), start) })
+		for i := range 40 {
+			want := parley.Sent
+			if i == 7 {
+				want = parley.Read
+			}
+			e.same(fmt.Sprint("status of ", i), e.message(outgoing(fmt.Sprint("A", i))).Status, want)
+		}
+		pending, err := e.store.Pending(e.Context(), main)
+		e.must(err)
+		e.same("pending", len(pending), 0)
 	},
 }
 

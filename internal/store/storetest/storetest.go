@@ -117,7 +117,7 @@ func incoming(id string) parley.Message {
 	return m
 }
 
-// add stores messages, in one transaction, and sets their Seq and Ordinal.
+// add stores messages, in one transaction, and sets their Seq.
 func (e *env) add(messages ...*parley.Message) {
 	e.Helper()
 	e.tx(func(tx parley.Tx) error {

@@ -118,17 +118,17 @@ var transactionTests = map[string]func(*env){
 					return nil
 				})
 				if err == nil {
-					seen[i] = m.Ordinal
+					seen[i] = m.Seq
 				}
 			})
 		}
 		wg.Wait()
-		for i, ordinal := range seen {
+		for i, seq := range seen {
 			if i == callers/2 {
 				continue
 			}
 			m := outgoing(fmt.Sprint("A", i))
-			e.same("ordinal", e.message(m).Ordinal, ordinal)
+			e.same("seq", e.message(m).Seq, seq)
 		}
 	},
 

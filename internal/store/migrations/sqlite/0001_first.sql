@@ -37,8 +37,8 @@ CREATE TABLE signing_key (
   created_at INTEGER NOT NULL
 );
 
--- One row per chat, written with every message: its counter is the ordinal of the newest record. A
--- chat's id is never used again, so that it may be remembered.
+-- One row per chat. Its counter is the ordinal of the newest record that is filed. A chat's id is never
+-- used again, so that it may be remembered.
 CREATE TABLE chat (
   id       INTEGER PRIMARY KEY AUTOINCREMENT,
   contact  TEXT NOT NULL,
@@ -59,7 +59,7 @@ CREATE TABLE message (
   seq             INTEGER PRIMARY KEY,
   channel         TEXT NOT NULL,
   chat            INTEGER NOT NULL,
-  ordinal         INTEGER NOT NULL, -- 0 for operations
+  ordinal         INTEGER NOT NULL, -- its place in the chat; 0 for operations, -1 until it is filed
   id              TEXT NOT NULL,
   from_me         INTEGER NOT NULL,
   kind            TEXT NOT NULL,
@@ -85,6 +85,13 @@ CREATE UNIQUE INDEX message_by_id ON message (id, chat, from_me);
 CREATE UNIQUE INDEX message_history ON message (chat, ordinal) WHERE ordinal > 0;
 CREATE INDEX message_pending ON message (channel, urgent DESC, seq) WHERE status = 0;
 CREATE INDEX message_pool ON message (pool) WHERE pool <> '';
+
+-- One row: every record up to this seq is filed.
+CREATE TABLE filed (
+  seq INTEGER NOT NULL
+);
+
+INSERT INTO filed (seq) VALUES (0);
 
 CREATE TABLE reaction (
   chat    INTEGER NOT NULL,

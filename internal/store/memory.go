@@ -1,0 +1,57 @@
+package store
+
+import "parley"
+
+// memory is what the writer remembers of the rows that it wrote, so that it need not look for them.
+// Only the writer uses it, and only for what is committed.
+type memory struct {
+	chats *recent[chatName, int64]
+	own   *recent[ownMessage, int64] // messages that channels sent, by seq
+}
+
+// chatName is how callers name a chat.
+type chatName struct {
+	channel parley.ChannelCode
+	contact parley.ContactID
+}
+
+// ownMessage is how receipts name a message.
+type ownMessage struct {
+	chat int64
+	id   parley.MessageID
+}
+
+// A receipt mostly comes soon after its message.
+const remembered = 20_000
+
+func newMemory() memory {
+	return memory{chats: newRecent[chatName, int64](remembered), own: newRecent[ownMessage, int64](remembered)}
+}
+
+// forget drops everything, when rows were removed.
+func (m *memory) forget() { *m = newMemory() }
+
+// recent is a map that keeps the newest entries: at least half of size, at most size.
+type recent[K comparable, V any] struct {
+	size     int
+	new, old map[K]V
+}
+
+func newRecent[K comparable, V any](size int) *recent[K, V] {
+	return &recent[K, V]{size: size, new: map[K]V{}}
+}
+
+func (r *recent[K, V]) get(key K) (V, bool) {
+	if v, ok := r.new[key]; ok {
+		return v, true
+	}
+	v, ok := r.old[key]
+	return v, ok
+}
+
+func (r *recent[K, V]) put(key K, value V) {
+	if len(r.new) >= r.size/2 {
+		r.old, r.new = r.new, make(map[K]V, r.size/2)
+	}
+	r.new[key] = value
+}
