@@ -66,8 +66,9 @@ type Tx interface {
 	// SetChannelState stores what was seen of a channel's connection and account. It does not count
 	// as a revision.
 	SetChannelState(ctx context.Context, c Channel) error
-	// DeleteChannel removes a channel with its messages, its tokens and all else that is its own.
-	DeleteChannel(ctx context.Context, code ChannelCode) error
+	// DeleteChannel removes a channel with its messages, its tokens and all else that is its own. It
+	// returns the files that no message needs any more.
+	DeleteChannel(ctx context.Context, code ChannelCode) ([]Media, error)
 
 	AddToken(ctx context.Context, t Token) error
 	// RevokeToken marks a token as revoked; revoking twice keeps the first time.
@@ -85,9 +86,9 @@ type Tx interface {
 	// AdvanceMessages does so for several messages that the channel sent to one chat. It returns those
 	// that moved, and how many are not there.
 	AdvanceMessages(ctx context.Context, channel ChannelCode, chat ContactID, ids []MessageID, to Status, at time.Time) (moved []MessageID, unknown int, err error)
-	// ConfirmMessages moves messages on from Pending to Sent, named by their Seq. What is not pending
-	// any more, or not there, stays as it is.
-	ConfirmMessages(ctx context.Context, seqs []int64, at time.Time) error
+	// ConfirmMessages moves messages of a channel on from Pending to Sent, named by their Seq. What is
+	// not pending any more, or not there, stays as it is.
+	ConfirmMessages(ctx context.Context, channel ChannelCode, seqs []int64, at time.Time) error
 	// DelayMessage stores that sending failed for now and when to try again.
 	DelayMessage(ctx context.Context, channel ChannelCode, ref MessageRef, attempts int, next time.Time) error
 	// FailPool fails what is still pending of a pool and returns the messages' references.

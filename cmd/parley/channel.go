@@ -299,8 +299,7 @@ func (c *cli) channelDelete() *cobra.Command {
 				if err := c.confirm(cmd.Context(), yes, fmt.Sprintf("This removes channel %s with all its messages and tokens for good", code), args[0]); err != nil {
 					return err
 				}
-				err := data.Store.Tx(cmd.Context(), func(tx parley.Tx) error { return tx.DeleteChannel(cmd.Context(), code) })
-				if err != nil {
+				if err := data.DeleteChannel(cmd.Context(), code); err != nil {
 					return err
 				}
 				c.hint("channel %s is gone", code)

@@ -7,6 +7,7 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -133,6 +134,9 @@ func callersError(err error) *parley.Error {
 			return &parley.Error{Code: parley.BadRequest, Message: e.Failure.Message, Cause: err}
 		}
 		return &parley.Error{Code: parley.Unavailable, Message: "The chat network does not answer. Try again soon.", Cause: err}
+	}
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG) {
+		return &parley.Error{Code: parley.Unavailable, Message: "The server's disk is full. Try again later.", Cause: err}
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return &parley.Error{Code: parley.Unavailable, Message: "The request took too long. Try again.", Cause: err}

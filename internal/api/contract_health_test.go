@@ -50,7 +50,11 @@ func healthWorking(t *testing.T, e *parleytest.Env) {
 	wantValue(t, a, "data.phone.name", "Demo")
 	wantValue(t, a, "data.waiting", 0.0)
 	// The number is an integer and one of no country.
-	var raw struct{ Data struct{ Phone struct{ Number json.RawMessage } } }
+	var raw struct {
+		Data struct {
+			Phone struct{ Number json.RawMessage }
+		}
+	}
 	if err := json.Unmarshal(a.Body, &raw); err != nil || !regexp.MustCompile(`^999\d{8}$`).Match(raw.Data.Phone.Number) {
 		t.Errorf("the number is %s (%v)", raw.Data.Phone.Number, err)
 	}

@@ -96,6 +96,18 @@ func handle[T any](endpoint func(ctx context.Context, r *request) (T, error)) wo
 	}}
 }
 
+// onUsable has an endpoint refuse a channel that cannot be used before it looks at any field: what is
+// wrong with the request as a whole is told first.
+func onUsable[T any](endpoint func(ctx context.Context, r *request) (T, error)) func(ctx context.Context, r *request) (T, error) {
+	return func(ctx context.Context, r *request) (T, error) {
+		if err := r.channel.Usable(); err != nil {
+			var none T
+			return none, err
+		}
+		return endpoint(ctx, r)
+	}
+}
+
 // handleCreated is handle for an endpoint that makes something with an address of its own.
 func handleCreated[T any](endpoint func(ctx context.Context, r *request) (T, error)) work {
 	made := handle(endpoint)

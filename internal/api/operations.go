@@ -183,6 +183,9 @@ func (s *server) stopTyping(ctx context.Context, r *request) error {
 
 // showTyping is told to the network at once: it means nothing later.
 func (s *server) showTyping(ctx context.Context, r *request, on bool) error {
+	if err := r.channel.Usable(); err != nil {
+		return err
+	}
 	to := r.contact("contact_id")
 	if err := r.err(); err != nil {
 		return err

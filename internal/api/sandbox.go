@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"slices"
 	"time"
 
 	"parley"
@@ -63,7 +64,7 @@ func (s *server) phones(ctx context.Context, r *request) (envelope[[]simulated],
 }
 
 func (s *server) createPhone(ctx context.Context, r *request) (envelope[simulated], error) {
-	phone := sandbox.NewPhone{Number: r.optionalText("number", 1, 50), Name: r.optionalText("name", 1, 100)}
+	phone := sandbox.NewPhone{Number: r.optionalNumber("number"), Name: r.optionalText("name", 1, 100)}
 	if err := r.err(); err != nil {
 		return envelope[simulated]{}, err
 	}
@@ -189,18 +190,46 @@ func (s *server) phoneMessages(ctx context.Context, r *request) (arrivals, error
 	return arrivals{Success: true, Message: "OK", Data: rows, Meta: cursorData{page.Cursor}}, nil
 }
 
+// faultKinds and faultyKinds are what may go wrong, and with what.
+var (
+	faultKinds  = wordsOf(sandbox.FaultKinds)
+	faultyKinds = append(slices.Clone(recordKinds), "reaction", "seen", "delete", "star", "archive")
+)
+
+func wordsOf[S ~string](list []S) []string {
+	words := make([]string, len(list))
+	for i, s := range list {
+		words[i] = string(s)
+	}
+	return words
+}
+
 func (s *server) addFault(ctx context.Context, r *request) (envelope[noData], error) {
 	fault := sandbox.Fault{
-		Fault:  sandbox.FaultKind(r.text("fault", 1, 50)),
+		Fault:  sandbox.FaultKind(r.choice("fault", true, faultKinds...)),
 		Times:  int(r.whole("times", 1, 1, 1000)),
-		To:     r.optionalText("to", 1, 50),
-		Kind:   parley.Kind(r.optionalText("type", 1, 50)),
+		To:     r.optionalNumber("to"),
 		Reason: r.optionalText("reason", 1, 200),
+	}
+	if r.has("type") {
+		fault.Kind = parley.Kind(r.choice("type", true, faultyKinds...))
 	}
 	if err := r.err(); err != nil {
 		return envelope[noData]{}, err
 	}
 	return ok("Fault ordered", noData{}), s.Sandbox.AddFault(ctx, r.channel.Code, fault)
+}
+
+// optionalNumber returns a phone number in any spelling, or "" where it is not given.
+func (f form) optionalNumber(name string) string {
+	s := f.optionalText(name, 1, 50)
+	if s == "" {
+		return ""
+	}
+	if _, err := sandbox.ParseNumber(s); err != nil {
+		f.fail(name, "must be a phone number in digits, for example 6281234567890.")
+	}
+	return s
 }
 
 // maxAdvance is how far one request may move the clock: a leap year, in seconds.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"log/slog"
 
+	"parley"
+	"parley/internal/media"
 	"parley/internal/seal"
 	"parley/internal/store"
 	"parley/internal/token"
@@ -42,4 +44,21 @@ func OpenData(ctx context.Context, dir Dir, log *slog.Logger) (*Data, error) {
 func (d *Data) Close() error {
 	d.Tokens.Close()
 	return d.Store.Close()
+}
+
+// DeleteChannel removes a channel with all that is its own, files too.
+func (d *Data) DeleteChannel(ctx context.Context, code parley.ChannelCode) error {
+	var files []parley.Media
+	err := d.Store.Tx(ctx, func(tx parley.Tx) (err error) {
+		files, err = tx.DeleteChannel(ctx, code)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, f := range files {
+		errs = append(errs, media.Remove(string(d.Dir.Media()), f.Key))
+	}
+	return errors.Join(errs...)
 }

@@ -141,7 +141,8 @@ func (a *account) withdraw(ctx context.Context, tx parley.Tx, target parley.Mess
 	return nil
 }
 
-// Wait returns the messages as they stand once all are settled, or after d, or when ctx ends.
+// Wait returns the messages as they stand once all are settled, or after d, or when ctx ends. Without
+// a wait they are as they were accepted, however fast the network was: pending.
 func (acc *Accepted) Wait(ctx context.Context, d time.Duration) []parley.Message {
 	if d > 0 {
 		timer := time.NewTimer(d)
@@ -155,7 +156,13 @@ func (acc *Accepted) Wait(ctx context.Context, d time.Duration) []parley.Message
 	acc.g.waiting.remove(acc)
 	acc.mu.Lock()
 	defer acc.mu.Unlock()
-	return slices.Clone(acc.messages) // one that is settled late is written here
+	ms := slices.Clone(acc.messages) // one that is settled late is written there
+	if d <= 0 {
+		for i := range ms {
+			ms[i].Status, ms[i].Failure, ms[i].UpdatedAt = parley.Pending, nil, ms[i].CreatedAt
+		}
+	}
+	return ms
 }
 
 // settle takes over what became of a message. A receipt may be faster than the confirmation that it

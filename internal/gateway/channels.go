@@ -94,15 +94,25 @@ func (g *Gateway) onSession(ctx context.Context, code parley.ChannelCode, do fun
 
 // DeleteChannel removes a channel and everything that is its own.
 func (g *Gateway) DeleteChannel(ctx context.Context, code parley.ChannelCode) error {
-	err := g.Store.Tx(ctx, func(tx parley.Tx) error { return tx.DeleteChannel(ctx, code) })
+	var files []parley.Media
+	err := g.Store.Tx(ctx, func(tx parley.Tx) (err error) {
+		files, err = tx.DeleteChannel(ctx, code)
+		return err
+	})
 	if errors.Is(err, parley.ErrNotFound) {
 		return parley.Errorf(parley.NotFound, "There is no channel %s.", code)
 	}
 	if err != nil {
 		return err
 	}
+	for _, f := range files {
+		g.removeMedia(f)
+	}
 	return g.Refresh(context.WithoutCancel(ctx))
 }
+
+// maxAhead is how far a clock can be moved: longer does not fit into a length of time for ever.
+const maxAhead = 100 * 365 * 24 * time.Hour
 
 // AdvanceClock moves the clock of a sandbox channel ahead, so that expiry can be tested without
 // waiting for it.
@@ -110,6 +120,9 @@ func (g *Gateway) AdvanceClock(ctx context.Context, code parley.ChannelCode, d t
 	c, ok := g.Channel(code)
 	if !ok || c.Network != parley.Sandbox {
 		return parley.Errorf(parley.BadRequest, "Only the clock of a sandbox channel can be moved.")
+	}
+	if d > maxAhead-time.Duration(c.Settings.ClockAhead) {
+		return parley.InvalidField("advance", "advance must leave the clock at most 100 years ahead.")
 	}
 	_, err := g.UpdateChannel(ctx, code, func(c *parley.Channel) { c.Settings.ClockAhead += parley.Duration(d) })
 	return err

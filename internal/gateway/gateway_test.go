@@ -355,7 +355,10 @@ func TestRefreshFollowsTheStore(t *testing.T) {
 		if c, _ := b.g.Channel("toko"); c.State.Status != parley.Stopped || !b.driver.session("toko").closed {
 			t.Errorf("a stopped channel: %+v", c.State)
 		}
-		b.tx(func(tx parley.Tx) error { return tx.DeleteChannel(t.Context(), "toko") })
+		b.tx(func(tx parley.Tx) error {
+			_, err := tx.DeleteChannel(t.Context(), "toko")
+			return err
+		})
 		b.refresh()
 		if _, ok := b.g.Channel("toko"); ok || !slices.Contains(b.driver.forgotten, "toko") {
 			t.Error("a deleted channel is still there")
@@ -396,6 +399,29 @@ func TestAMovedClockExpiresWhatWaits(t *testing.T) {
 		m := acc.Wait(t.Context(), time.Second)[0]
 		if m.Status != parley.FailedForGood || m.Failure.Code != parley.Expired {
 			t.Errorf("got %s, %+v", m.Status, m.Failure)
+		}
+	})
+}
+
+func TestDeletingAChannelRemovesItsFiles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		in := network.Message{From: ayu, ID: "A1", Content: parley.File{Media: parley.Media{Filename: "a.txt"}}, Media: []byte("hello"), At: time.Now()}
+		if err := b.driver.session("demo").sink(t.Context(), in); err != nil {
+			t.Fatal(err)
+		}
+		page, _, err := b.store.History(t.Context(), "demo", ayu, parley.Page{Limit: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := b.g.DeleteChannel(t.Context(), "demo"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.media.Open(parley.MediaOf(page[0].Content).Key); err == nil {
+			t.Error("the file of a deleted channel is still there")
+		}
+		if err := b.g.DeleteChannel(t.Context(), "demo"); parley.CodeOf(err) != parley.NotFound {
+			t.Errorf("deleted twice: %v", err)
 		}
 	})
 }

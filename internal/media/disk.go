@@ -25,11 +25,13 @@ func newKey() string {
 }
 
 // path returns where a key's file is: under two levels of folders, so that none grows too large.
-func (l *Library) path(key string) (string, error) {
+func (l *Library) path(key string) (string, error) { return pathIn(l.dir, key) }
+
+func pathIn(dir, key string) (string, error) {
 	if !keyForm.MatchString(key) {
 		return "", fmt.Errorf("media key %q: %w", key, os.ErrNotExist)
 	}
-	return filepath.Join(l.dir, key[:2], key[2:4], key), nil
+	return filepath.Join(dir, key[:2], key[2:4], key), nil
 }
 
 // prepare makes the library's folders, for its owner alone, and empties the one for temporary files.

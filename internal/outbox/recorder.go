@@ -17,10 +17,11 @@ const recordAfter = 150 * time.Millisecond
 // That loses nothing: what is not recorded when the process dies is pending, and is sent again under
 // the id that the network knows. Whoever is about to read the status calls flush first.
 type recorder struct {
-	store parley.Store
-	log   *slog.Logger
-	now   func() time.Time
-	done  func(seqs []int64) // told what was recorded
+	channel parley.ChannelCode
+	store   parley.Store
+	log     *slog.Logger
+	now     func() time.Time
+	done    func(seqs []int64) // told what was recorded
 
 	wake  chan struct{} // holds one: something waits
 	hurry chan struct{} // holds one: somebody waits for it
@@ -32,7 +33,7 @@ type recorder struct {
 }
 
 func newRecorder(c Config, done func([]int64)) *recorder {
-	return &recorder{store: c.Store, log: c.Log, now: c.Now, done: done,
+	return &recorder{channel: c.Channel, store: c.Store, log: c.Log, now: c.Now, done: done,
 		wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1), round: make(chan struct{})}
 }
 
@@ -106,7 +107,7 @@ func (r *recorder) write(ctx context.Context) bool {
 	r.mu.Unlock()
 	var err error
 	if len(seqs) > 0 {
-		err = r.store.Tx(ctx, func(tx parley.Tx) error { return tx.ConfirmMessages(ctx, seqs, r.now()) })
+		err = r.store.Tx(ctx, func(tx parley.Tx) error { return tx.ConfirmMessages(ctx, r.channel, seqs, r.now()) })
 	}
 	if err == nil {
 		r.done(seqs)

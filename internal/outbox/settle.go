@@ -135,7 +135,7 @@ func (w *Worker) recordFirst(ctx context.Context, ms []*parley.Message, verdicts
 	var removed []parley.Media
 	err := w.Store.Tx(ctx, func(tx parley.Tx) error {
 		removed = removed[:0]
-		if err := tx.ConfirmMessages(ctx, confirmed, now); err != nil {
+		if err := tx.ConfirmMessages(ctx, w.Channel, confirmed, now); err != nil {
 			return err
 		}
 		for i, m := range ms {

@@ -113,6 +113,7 @@ func ballast(t *testing.T, dir string) (free func()) {
 
 // runFull sends until the disk is full, frees it, and compares what was accepted with what arrived.
 func runFull(t *testing.T, e *parleytest.Env, fill func() (free func())) {
+	files := parleytest.Files(t)
 	e.Post("/api/send-message/text", `{"contact_id":"`+ayu+`","message":"before"}`).Expect(http.StatusOK)
 	free := fill()
 	accepted := sendUntilFull(t, e)
@@ -121,6 +122,7 @@ func runFull(t *testing.T, e *parleytest.Env, fill func() (free func())) {
 	for _, a := range []*parleytest.Answer{ // there may be room for less than a message
 		e.Post("/api/manage/tokens", `{"kind":"global"}`, parleytest.As(e.Admin)),
 		e.Post("/api/groups/create", `{"name":"Family","participants":[{"id":"`+ayu+`"}]}`),
+		e.Post("/api/send-message/image", `{"contact_id":"`+ayu+`","file":{"url":"`+files+`/dot.png"}}`, parleytest.With("Prefer", "respond-async")),
 	} {
 		if a.Status >= 300 {
 			refused(t, a)

@@ -71,35 +71,69 @@ func (t *tx) SetChannelState(_ context.Context, c parley.Channel) error {
 }
 
 // DeleteChannel removes a channel with all that is its own.
-func (t *tx) DeleteChannel(_ context.Context, code parley.ChannelCode) error {
+func (t *tx) DeleteChannel(_ context.Context, code parley.ChannelCode) ([]parley.Media, error) {
 	if err := t.fileAll(); err != nil {
-		return err
+		return nil, err
 	}
 	if err := t.change(`DELETE FROM channel WHERE code = $1`, string(code)); err != nil {
-		return err
+		return nil, err
+	}
+	files, err := t.filesOf(code)
+	if err != nil {
+		return nil, err
 	}
 	t.OnCommit(t.db.memory.forget)
+	const chats, messages = `(SELECT id FROM chat WHERE channel = $1)`, `(SELECT seq FROM message JOIN chat ON chat.id = message.chat WHERE chat.channel = $1)`
 	for _, own := range []string{
 		`DELETE FROM token WHERE channel = $1`,
-		`DELETE FROM reaction WHERE chat IN (SELECT id FROM chat WHERE channel = $1)`,
-		`DELETE FROM message WHERE chat IN (SELECT id FROM chat WHERE channel = $1)`,
-		`DELETE FROM chat WHERE channel = $1`,
 		`DELETE FROM answer WHERE channel = $1`,
+		`DELETE FROM status WHERE seq IN ` + messages,
+		`DELETE FROM failure WHERE seq IN ` + messages,
+		`DELETE FROM reaction WHERE seq IN ` + messages,
+		`DELETE FROM queue WHERE channel = $1`,
+		`DELETE FROM history WHERE chat IN ` + chats,
+		`DELETE FROM message WHERE chat IN ` + chats,
+		`DELETE FROM chat WHERE channel = $1`,
 	} {
 		if _, err := t.Exec(own, string(code)); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	// The database may give the numbers of the removed messages to new ones, which filing and retention
 	// must see.
 	if _, err := t.Exec(`UPDATE filed SET seq = (SELECT coalesce(max(seq), 0) FROM message)`); err != nil {
-		return err
+		return nil, err
 	}
 	if _, err := t.Exec(`UPDATE channel SET erased_to = newest.seq FROM (SELECT coalesce(max(seq), 0) AS seq FROM message) AS newest
 		WHERE erased_to > newest.seq`); err != nil {
-		return err
+		return nil, err
 	}
-	return t.revise()
+	return files, t.revise()
+}
+
+// filesOf lists the files that messages of a channel carry.
+func (t *tx) filesOf(code parley.ChannelCode) ([]parley.Media, error) {
+	rows, err := t.Query(`SELECT kind, data FROM message JOIN chat ON chat.id = message.chat WHERE chat.channel = $1 AND data IS NOT NULL`, string(code))
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var files []parley.Media
+	for rows.Next() {
+		var kind string
+		var data []byte
+		if err := rows.Scan(&kind, &data); err != nil {
+			return nil, err
+		}
+		content, err := parley.DecodeContent(parley.Kind(kind), "", data)
+		if err != nil {
+			return nil, err
+		}
+		if file := parley.MediaOf(content); file != nil && file.Key != "" {
+			files = append(files, *file)
+		}
+	}
+	return files, rows.Err()
 }
 
 // Revision counts the changes to channels, tokens and keys.

@@ -11,14 +11,11 @@ import (
 )
 
 // A chat's history is read by position, so each record has an ordinal in its chat. It does not get it
-// when it is stored: that would touch the chat's row and another page of the history's index for
-// every message. Records are filed a moment later, many at a time, in the order in which they were
+// when it is stored: that would touch the chat's row and another page of the history for every
+// message. Records are filed a moment later, many at a time, in the order in which they were
 // taken, and always before a chat is read. What is not filed when the process dies is filed by the
 // next one: everything after the mark.
-const (
-	notFiled = -1  // as an ordinal: a record that has no place yet
-	fileAt   = 256 // so many are filed together, so that no caller waits long behind them
-)
+const fileAt = 256 // so many are filed together, so that no caller waits long behind them
 
 // filing knows whether there is anything to file.
 type filing struct {
@@ -82,22 +79,28 @@ func (t *tx) fileAll() error {
 	}
 }
 
-// unfiled is a record that has no place in its chat yet.
-type unfiled struct{ seq, chat, createdAt int64 }
+// unfiled is a message that has no place in its chat yet.
+type unfiled struct {
+	seq, chat, createdAt int64
+	kind                 string
+}
 
-// file gives the next records their places and returns how many those were.
+// file gives the next records their places and returns how many messages it looked at.
 func (t *tx) file() (int, error) {
 	var mark int64
 	if err := t.row(`SELECT seq FROM filed`, nil, &mark); err != nil {
 		return 0, err
 	}
-	records, err := list(t.reader, `SELECT seq, chat, created_at FROM message WHERE seq > $1 AND ordinal = -1 ORDER BY seq LIMIT $2`,
-		[]any{mark, int64(fileAt)}, func(row scanner) (u unfiled, err error) { return u, row.Scan(&u.seq, &u.chat, &u.createdAt) })
-	if err != nil || len(records) == 0 {
+	next, err := list(t.reader, `SELECT seq, chat, created_at, kind FROM message WHERE seq > $1 ORDER BY seq LIMIT $2`, []any{mark, int64(fileAt)},
+		func(row scanner) (u unfiled, err error) {
+			err = row.Scan(&u.seq, &u.chat, &u.createdAt, &u.kind)
+			return u, err
+		})
+	if err != nil || len(next) == 0 {
 		return 0, err
 	}
-	count := len(records)
-	mark = records[count-1].seq
+	mark = next[len(next)-1].seq
+	records := slices.DeleteFunc(slices.Clone(next), func(u unfiled) bool { return !parley.Kind(u.kind).IsRecord() })
 	slices.SortStableFunc(records, func(a, b unfiled) int { return cmp.Compare(a.chat, b.chat) }) // chat by chat, still in order
 	for len(records) > 0 {
 		n := slices.IndexFunc(records, func(r unfiled) bool { return r.chat != records[0].chat })
@@ -109,7 +112,7 @@ func (t *tx) file() (int, error) {
 		}
 		records = records[n:]
 	}
-	return count, t.change(`UPDATE filed SET seq = $1`, mark)
+	return len(next), t.change(`UPDATE filed SET seq = $1`, mark)
 }
 
 // fileChat gives records of one chat their places.
@@ -121,7 +124,7 @@ func (t *tx) fileChat(records []unfiled) error {
 	for _, r := range records {
 		messages++
 		last = max(last, r.createdAt)
-		if err := t.change(`UPDATE message SET ordinal = $1 WHERE seq = $2`, messages, r.seq); err != nil {
+		if _, err := t.Exec(`INSERT INTO history (chat, ordinal, seq) VALUES ($1, $2, $3)`, r.chat, messages, r.seq); err != nil {
 			return err
 		}
 	}
@@ -130,9 +133,19 @@ func (t *tx) fileChat(records []unfiled) error {
 
 // What is read of chats is read after filing: by anybody, and inside a transaction.
 
+// fileIfPossible files before somebody reads. If the database cannot be written to now, what is filed
+// can be read all the same.
+func (db *DB) fileIfPossible(ctx context.Context) error {
+	err := db.file(ctx)
+	if parley.CodeOf(err) == parley.Unavailable {
+		return nil
+	}
+	return err
+}
+
 // History reads a chat's records, newest first, with their reactions, and how many there are.
 func (db *DB) History(ctx context.Context, channel parley.ChannelCode, chat parley.ContactID, page parley.Page) ([]parley.Message, int64, error) {
-	if err := db.file(ctx); err != nil {
+	if err := db.fileIfPossible(ctx); err != nil {
 		return nil, 0, err
 	}
 	return db.reader.History(ctx, channel, chat, page)
@@ -140,7 +153,7 @@ func (db *DB) History(ctx context.Context, channel parley.ChannelCode, chat parl
 
 // Chats lists a channel's chats, newest first, and how many there are.
 func (db *DB) Chats(ctx context.Context, channel parley.ChannelCode, page parley.Page) ([]parley.Chat, int64, error) {
-	if err := db.file(ctx); err != nil {
+	if err := db.fileIfPossible(ctx); err != nil {
 		return nil, 0, err
 	}
 	return db.reader.Chats(ctx, channel, page)
@@ -148,7 +161,7 @@ func (db *DB) Chats(ctx context.Context, channel parley.ChannelCode, page parley
 
 // Chat finds a chat.
 func (db *DB) Chat(ctx context.Context, channel parley.ChannelCode, chat parley.ContactID) (parley.Chat, error) {
-	if err := db.file(ctx); err != nil {
+	if err := db.fileIfPossible(ctx); err != nil {
 		return parley.Chat{}, err
 	}
 	return db.reader.Chat(ctx, channel, chat)
@@ -156,7 +169,7 @@ func (db *DB) Chat(ctx context.Context, channel parley.ChannelCode, chat parley.
 
 // LastChannelWith returns the channel among those given that last exchanged a message with the contact.
 func (db *DB) LastChannelWith(ctx context.Context, contact parley.ContactID, among []parley.ChannelCode) (parley.ChannelCode, error) {
-	if err := db.file(ctx); err != nil {
+	if err := db.fileIfPossible(ctx); err != nil {
 		return "", err
 	}
 	return db.reader.LastChannelWith(ctx, contact, among)

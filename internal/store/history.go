@@ -21,8 +21,8 @@ func (r reader) History(_ context.Context, channel parley.ChannelCode, chat parl
 		return nil, total, err
 	}
 	oldest := max(newest-int64(page.Limit)+1, 1)
-	records, err := list(r, `SELECT `+messageColumns+` FROM `+messages+`
-		WHERE chat = $1 AND ordinal > 0 AND ordinal BETWEEN $2 AND $3 ORDER BY ordinal DESC`, []any{id, oldest, newest}, scanMessage)
+	records, err := list(r, `SELECT `+messageColumns+` FROM history JOIN message ON message.seq = history.seq `+besides+`
+		WHERE history.chat = $1 AND ordinal BETWEEN $2 AND $3 ORDER BY ordinal DESC`, []any{id, oldest, newest}, scanMessage)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -37,9 +37,8 @@ func (r reader) addReactions(chat, newest int64, page []parley.Message) error {
 	if len(page) == 0 {
 		return nil
 	}
-	oldest := newest - int64(len(page)) + 1
-	rows, err := r.conn.Query(`SELECT ordinal, emoji FROM reaction
-		WHERE chat = $1 AND ordinal BETWEEN $2 AND $3 ORDER BY ordinal, contact`, chat, oldest, newest)
+	rows, err := r.conn.Query(`SELECT ordinal, emoji FROM history JOIN reaction ON reaction.seq = history.seq
+		WHERE chat = $1 AND ordinal BETWEEN $2 AND $3 ORDER BY ordinal, contact`, chat, newest-int64(len(page))+1, newest)
 	if err != nil {
 		return err
 	}
@@ -54,27 +53,4 @@ func (r reader) addReactions(chat, newest int64, page []parley.Message) error {
 		m.Reactions = append(m.Reactions, emoji)
 	}
 	return rows.Err()
-}
-
-// SetReaction stores who reacted to a record with what; an empty emoji takes it back.
-func (t *tx) SetReaction(_ context.Context, channel parley.ChannelCode, target parley.MessageRef, by parley.ContactID, emoji string) error {
-	if err := t.fileAll(); err != nil {
-		return err
-	}
-	chat, err := t.chatID(channel, target.Chat)
-	if err != nil {
-		return err
-	}
-	var ordinal int64
-	if err := t.row(`SELECT ordinal FROM message WHERE `+byRef+` AND ordinal > 0`,
-		[]any{string(target.ID), chat, flag(target.FromMe)}, &ordinal); err != nil {
-		return err
-	}
-	if emoji == "" {
-		_, err := t.Exec(`DELETE FROM reaction WHERE chat = $1 AND ordinal = $2 AND contact = $3`, chat, ordinal, string(by))
-		return err
-	}
-	_, err = t.Exec(`INSERT INTO reaction (chat, ordinal, contact, emoji) VALUES ($1, $2, $3, $4)
-		ON CONFLICT (chat, ordinal, contact) DO UPDATE SET emoji = excluded.emoji`, chat, ordinal, string(by), emoji)
-	return err
 }

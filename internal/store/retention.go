@@ -11,11 +11,6 @@ import (
 // wait for it. What is left is for the next call.
 const maxExamined = 20_000
 
-// EraseMessage empties a message's text and data, keeping the record.
-func (t *tx) EraseMessage(_ context.Context, channel parley.ChannelCode, ref parley.MessageRef) error {
-	return t.set(`UPDATE message SET body = '', data = NULL WHERE `+byRef, channel, ref)
-}
-
 // EraseOlder erases up to limit settled messages of a channel that are older than before.
 //
 // An index by age would cost every send. Messages are about as old as the order in which they were
@@ -53,7 +48,8 @@ type oldMessage struct {
 
 // olderThan lists messages to erase that come after one, and up to where none will be left then.
 func (t *tx) olderThan(channel parley.ChannelCode, before time.Time, from int64, limit int) (due []oldMessage, to int64, err error) {
-	rows, err := t.Query(`SELECT seq, channel, created_at, status, kind, body, data FROM message WHERE seq > $1 ORDER BY seq LIMIT $2`,
+	rows, err := t.Query(`SELECT message.seq, channel, created_at, coalesce(status, 0), kind, body, data
+		FROM message LEFT JOIN status ON status.seq = message.seq WHERE message.seq > $1 ORDER BY message.seq LIMIT $2`,
 		from, int64(maxExamined))
 	if err != nil {
 		return nil, 0, err

@@ -271,7 +271,7 @@ var messageTests = map[string]func(*env){
 		e.same("moved", moved, ids)
 		e.same("unknown", unknown, 0)
 		moved, _ = advance(parley.Delivered, ids[:3]...)
-		e.same("moved twice", len(moved), 3) // the same receipt again is told again
+		e.same("moved twice", len(moved), 0)
 		e.tx(func(tx parley.Tx) error {
 			_, err := tx.AdvanceMessage(e.Context(), main, parley.MessageRef{FromMe: true, Chat: ann, ID: ids[1]}, parley.Read, nil, start)
 			return err
@@ -321,7 +321,7 @@ var messageTests = map[string]func(*env){
 			_, err := tx.AdvanceMessage(e.Context(), main, parley.MessageRef{FromMe: true, Chat: ann, ID: "A7"}, parley.Read, nil, start)
 			return err
 		})
-		e.tx(func(tx parley.Tx) error { return tx.ConfirmMessages(e.Context(), append(seqs, 1<<40), start) })
+		e.tx(func(tx parley.Tx) error { return tx.ConfirmMessages(e.Context(), main, append(seqs, 1<<40), start) })
 		for i := range 40 {
 			want := parley.Sent
 			if i == 7 {

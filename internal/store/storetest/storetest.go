@@ -146,3 +146,6 @@ func ids(messages []parley.Message) []string {
 	}
 	return all
 }
+
+// second returns the error of a call that returns something else too.
+func second[T any](_ T, err error) error { return err }

@@ -52,41 +52,63 @@ CREATE TABLE chat (
 CREATE UNIQUE INDEX chat_by_contact ON chat (contact, channel);
 CREATE INDEX chat_by_time ON chat (channel, last_at);
 
--- Every send writes here and every receipt changes it, so each further index costs throughput, and a
--- key of numbers costs less than one of texts. What may be long comes last, to be skipped by those
--- who only want the status.
+-- What was said and done. Rows are written once and hardly ever changed: to change one field of a wide
+-- row costs as much as to write it anew. What changes is in narrow tables beside it, by the same seq.
+-- Every send writes here, so each further index costs throughput.
 CREATE TABLE message (
-  seq             INTEGER PRIMARY KEY,
-  channel         TEXT NOT NULL,
-  chat            INTEGER NOT NULL,
-  ordinal         INTEGER NOT NULL, -- its place in the chat; 0 for operations, -1 until it is filed
-  id              TEXT NOT NULL,
-  from_me         INTEGER NOT NULL,
-  kind            TEXT NOT NULL,
-  reply_to        TEXT NOT NULL,
-  status          INTEGER NOT NULL,
-  urgent          INTEGER NOT NULL,
-  pool            TEXT NOT NULL,
-  attempts        INTEGER NOT NULL DEFAULT 0,
-  next_attempt    INTEGER NOT NULL DEFAULT 0,
-  expires_at      INTEGER NOT NULL,
-  created_at      INTEGER NOT NULL,
-  updated_at      INTEGER NOT NULL,
-  starred         INTEGER NOT NULL DEFAULT 0,
-  failure_code    TEXT NOT NULL DEFAULT '',
-  failure_message TEXT NOT NULL DEFAULT '',
-  failure_until   INTEGER NOT NULL DEFAULT 0,
-  body            TEXT NOT NULL,
-  data            BLOB -- what there is besides the body; NULL: nothing
+  seq        INTEGER PRIMARY KEY,
+  channel    TEXT NOT NULL,
+  chat       INTEGER NOT NULL,
+  id         TEXT NOT NULL,
+  from_me    INTEGER NOT NULL,
+  kind       TEXT NOT NULL,
+  reply_to   TEXT NOT NULL,
+  urgent     INTEGER NOT NULL,
+  pool       TEXT NOT NULL,
+  expires_at INTEGER NOT NULL,
+  created_at INTEGER NOT NULL,
+  starred    INTEGER NOT NULL DEFAULT 0,
+  body       TEXT NOT NULL,
+  data       BLOB -- what there is besides the body; NULL: nothing
 );
 
 -- The id comes first, so that a bare id is found by the same index.
 CREATE UNIQUE INDEX message_by_id ON message (id, chat, from_me);
-CREATE UNIQUE INDEX message_history ON message (chat, ordinal) WHERE ordinal > 0;
-CREATE INDEX message_pending ON message (channel, urgent DESC, seq) WHERE status = 0;
 CREATE INDEX message_pool ON message (pool) WHERE pool <> '';
 
--- One row: every record up to this seq is filed.
+-- Messages that are pending: still to be sent.
+CREATE TABLE queue (
+  channel      TEXT NOT NULL,
+  seq          INTEGER NOT NULL,
+  attempts     INTEGER NOT NULL DEFAULT 0,
+  next_attempt INTEGER NOT NULL DEFAULT 0,
+  PRIMARY KEY (channel, seq)
+) WITHOUT ROWID;
+
+-- Where all other messages stand: a message is either here or in the queue.
+CREATE TABLE status (
+  seq        INTEGER PRIMARY KEY,
+  status     INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL
+);
+
+-- Why messages failed that have.
+CREATE TABLE failure (
+  seq     INTEGER PRIMARY KEY,
+  code    TEXT NOT NULL,
+  message TEXT NOT NULL,
+  until   INTEGER NOT NULL
+);
+
+-- The records of each chat by their place in it, from 1, without holes.
+CREATE TABLE history (
+  chat    INTEGER NOT NULL,
+  ordinal INTEGER NOT NULL,
+  seq     INTEGER NOT NULL,
+  PRIMARY KEY (chat, ordinal)
+) WITHOUT ROWID;
+
+-- One row: every record up to this seq has its place in the history.
 CREATE TABLE filed (
   seq INTEGER NOT NULL
 );
@@ -94,11 +116,10 @@ CREATE TABLE filed (
 INSERT INTO filed (seq) VALUES (0);
 
 CREATE TABLE reaction (
-  chat    INTEGER NOT NULL,
-  ordinal INTEGER NOT NULL, -- of the message
+  seq     INTEGER NOT NULL, -- of the message
   contact TEXT NOT NULL,    -- who reacted; '' is the channel itself
   emoji   TEXT NOT NULL,
-  PRIMARY KEY (chat, ordinal, contact)
+  PRIMARY KEY (seq, contact)
 ) WITHOUT ROWID;
 
 CREATE TABLE answer (

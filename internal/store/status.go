@@ -1,0 +1,234 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"parley"
+)
+
+// AdvanceMessage moves a message on to a status, if that can follow the one it has.
+func (t *tx) AdvanceMessage(_ context.Context, channel parley.ChannelCode, ref parley.MessageRef, to parley.Status, why *parley.Failure, at time.Time) (bool, error) {
+	seq, err := t.find(channel, ref)
+	if err != nil {
+		return false, err
+	}
+	return t.advance(channel, seq, to, why, at)
+}
+
+// advance moves a message on that is there.
+func (t *tx) advance(channel parley.ChannelCode, seq int64, to parley.Status, why *parley.Failure, at time.Time) (bool, error) {
+	from, err := t.status(channel, seq)
+	if err != nil || !to.CanFollow(from) {
+		return false, err
+	}
+	if from == parley.Pending {
+		if err := t.change(`DELETE FROM queue WHERE channel = $1 AND seq = $2`, string(channel), seq); err != nil {
+			return false, err
+		}
+		_, err = t.Exec(`INSERT INTO status (seq, status, updated_at) VALUES ($1, $2, $3)`, seq, int64(to), millis(at))
+	} else {
+		err = t.change(`UPDATE status SET status = $1, updated_at = $2 WHERE seq = $3`, int64(to), millis(at), seq)
+	}
+	if err != nil {
+		return false, err
+	}
+	if from == parley.FailedForGood {
+		if _, err := t.Exec(`DELETE FROM failure WHERE seq = $1`, seq); err != nil {
+			return false, err
+		}
+	}
+	if why != nil {
+		_, err = t.Exec(`INSERT INTO failure (seq, code, message, until) VALUES ($1, $2, $3, $4)`, seq, string(why.Code), why.Message, millis(why.Until))
+	}
+	return err == nil, err
+}
+
+// status returns where a message stands.
+func (t *tx) status(channel parley.ChannelCode, seq int64) (parley.Status, error) {
+	var status int64
+	err := t.row(`SELECT status FROM status WHERE seq = $1`, []any{seq}, &status)
+	if err == parley.ErrNotFound {
+		var there int64
+		err = t.row(`SELECT seq FROM queue WHERE channel = $1 AND seq = $2`, []any{string(channel), seq}, &there)
+		return parley.Pending, err
+	}
+	return parley.Status(status), err
+}
+
+// atOnce is how many messages one statement moves at most.
+const atOnce = 32
+
+// forMany returns a statement for each number of messages up to atOnce: a text with a list of places
+// at its end, numbered from first.
+func forMany(text string, first int) (statements [atOnce + 1]string) {
+	var places []string
+	for n := 1; n <= atOnce; n++ {
+		places = append(places, "$"+strconv.Itoa(first+n-1))
+		statements[n] = text + "(" + strings.Join(places, ", ") + ")"
+	}
+	return statements
+}
+
+// The statements that move many messages on at once: out of the queue, and on from another status.
+// Those that failed are left to advance, because their failure must go too.
+var (
+	settleMany  = forMany(`INSERT INTO status (seq, status, updated_at) SELECT seq, $1, $2 FROM queue WHERE channel = $3 AND seq IN `, 4)
+	unqueueMany = forMany(`DELETE FROM queue WHERE channel = $1 AND seq IN `, 2)
+	advanceMany = func() map[parley.Status][atOnce + 1]string {
+		statements := map[parley.Status][atOnce + 1]string{}
+		for _, to := range []parley.Status{parley.Delivered, parley.Read, parley.Played} {
+			var from []string
+			for _, s := range to.Before() {
+				if s != parley.FailedForGood {
+					from = append(from, strconv.Itoa(int(s)))
+				}
+			}
+			statements[to] = forMany(`UPDATE status SET status = $1, updated_at = $2 WHERE status IN (`+strings.Join(from, ", ")+`) AND seq IN `, 3)
+		}
+		return statements
+	}()
+)
+
+// settle moves those messages of up to atOnce that are pending on and returns how many those were.
+func (t *tx) settle(channel parley.ChannelCode, seqs []int64, to parley.Status, at time.Time) (int64, error) {
+	n, err := t.count(settleMany[len(seqs)], withSeqs(seqs, int64(to), millis(at), string(channel))...)
+	if err != nil || n == 0 {
+		return 0, err
+	}
+	_, err = t.Exec(unqueueMany[len(seqs)], withSeqs(seqs, string(channel))...)
+	return n, err
+}
+
+func withSeqs(seqs []int64, args ...any) []any {
+	args = slices.Grow(args, len(seqs))
+	for _, seq := range seqs {
+		args = append(args, seq)
+	}
+	return args
+}
+
+// ConfirmMessages moves messages on from pending to sent.
+func (t *tx) ConfirmMessages(_ context.Context, channel parley.ChannelCode, seqs []int64, at time.Time) error {
+	for chunk := range slices.Chunk(seqs, atOnce) {
+		if _, err := t.settle(channel, chunk, parley.Sent, at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// AdvanceMessages moves messages that the channel sent to one chat on to a status, where that can
+// follow the one they have. It returns those that moved, and how many are not there.
+func (t *tx) AdvanceMessages(_ context.Context, channel parley.ChannelCode, chat parley.ContactID, ids []parley.MessageID, to parley.Status, at time.Time) (moved []parley.MessageID, unknown int, err error) {
+	for chunk := range slices.Chunk(ids, atOnce) {
+		known, seqs := chunk[:0:0], make([]int64, 0, len(chunk))
+		for _, id := range chunk {
+			seq, err := t.find(channel, parley.MessageRef{FromMe: true, Chat: chat, ID: id})
+			if err == parley.ErrNotFound {
+				unknown++
+				continue
+			}
+			if err != nil {
+				return nil, 0, err
+			}
+			known, seqs = append(known, id), append(seqs, seq)
+		}
+		some, err := t.advanceSome(channel, known, seqs, to, at)
+		if err != nil {
+			return nil, 0, err
+		}
+		moved = append(moved, some...)
+	}
+	return moved, unknown, nil
+}
+
+// advanceSome moves messages that are there on, and returns those that moved.
+func (t *tx) advanceSome(channel parley.ChannelCode, ids []parley.MessageID, seqs []int64, to parley.Status, at time.Time) (moved []parley.MessageID, err error) {
+	if len(seqs) == 0 {
+		return nil, nil
+	}
+	before, err := t.statuses(seqs)
+	if err != nil {
+		return nil, err
+	}
+	n, err := t.settle(channel, seqs, to, at)
+	if err == nil && n < int64(len(seqs)) && advanceMany[to][1] != "" {
+		_, err = t.Exec(advanceMany[to][len(seqs)], withSeqs(seqs, int64(to), millis(at))...)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for i, id := range ids {
+		from, settled := before[seqs[i]]
+		if !settled {
+			from = parley.Pending
+		}
+		if from == parley.FailedForGood {
+			if _, err := t.advance(channel, seqs[i], to, nil, at); err != nil {
+				return nil, err
+			}
+		}
+		if to.CanFollow(from) {
+			moved = append(moved, id)
+		}
+	}
+	return moved, nil
+}
+
+var statusMany = forMany(`SELECT seq, status FROM status WHERE seq IN `, 1)
+
+// statuses returns where those messages stand that are not pending.
+func (t *tx) statuses(seqs []int64) (map[int64]parley.Status, error) {
+	rows, err := t.Query(statusMany[len(seqs)], withSeqs(seqs)...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var found map[int64]parley.Status // mostly none is
+	for rows.Next() {
+		var seq, status int64
+		if err := rows.Scan(&seq, &status); err != nil {
+			return nil, err
+		}
+		if found == nil {
+			found = make(map[int64]parley.Status, len(seqs))
+		}
+		found[seq] = parley.Status(status)
+	}
+	return found, rows.Err()
+}
+
+// DelayMessage stores that sending failed for now and when to try again.
+func (t *tx) DelayMessage(_ context.Context, channel parley.ChannelCode, ref parley.MessageRef, attempts int, next time.Time) error {
+	return t.set(channel, ref, `UPDATE queue SET attempts = $1, next_attempt = $2 WHERE channel = $3 AND seq = $4`, int64(attempts), millis(next), string(channel))
+}
+
+// FailPool fails what is still pending of a pool and returns the messages' references in order.
+func (t *tx) FailPool(_ context.Context, channel parley.ChannelCode, pool parley.PoolID, why parley.Failure, at time.Time) ([]parley.MessageRef, error) {
+	type waiting struct {
+		seq int64
+		ref parley.MessageRef
+	}
+	pending, err := list(t.reader, `SELECT message.seq, from_me, contact, message.id FROM message
+		JOIN chat ON chat.id = message.chat JOIN queue ON queue.channel = message.channel AND queue.seq = message.seq
+		WHERE pool = $1 AND pool <> '' AND message.channel = $2 ORDER BY message.seq`, []any{string(pool), string(channel)},
+		func(row scanner) (w waiting, err error) {
+			err = row.Scan(&w.seq, &w.ref.FromMe, &w.ref.Chat, &w.ref.ID)
+			return w, err
+		})
+	if err != nil {
+		return nil, err
+	}
+	var failed []parley.MessageRef
+	for _, w := range pending {
+		if _, err := t.advance(channel, w.seq, parley.FailedForGood, &why, at); err != nil {
+			return nil, err
+		}
+		failed = append(failed, w.ref)
+	}
+	return failed, nil
+}
