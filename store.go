@@ -77,8 +77,8 @@ type Tx interface {
 	TouchToken(ctx context.Context, id TokenID, at time.Time) error
 	AddSigningKey(ctx context.Context, k SigningKey) error
 
-	// AddMessage stores a new message and sets its Seq. One with the same channel, chat, direction and
-	// id makes it [ErrExists].
+	// AddMessage stores a new message and sets its Seq. One by the same sender with the same id makes it
+	// [ErrExists].
 	AddMessage(ctx context.Context, m *Message) error
 	// AdvanceMessage moves a message on to a status, if that can follow the one it has, and reports
 	// whether it moved. A message that is not there is [ErrNotFound].

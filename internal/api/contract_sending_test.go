@@ -349,7 +349,9 @@ func (ep endpoint) expectTypes(t *testing.T, e *parleytest.Env) {
 				required = append(required, f.name)
 			}
 		}
-		expectInvalid(ep.call(e, object{}), required...)
+		if len(required) > 0 { // else the fields are those of something inside
+			expectInvalid(ep.call(e, object{}), required...)
+		}
 	})
 }
 

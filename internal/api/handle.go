@@ -321,7 +321,7 @@ func (rt *route) logRequest(ctx context.Context, r *request, status int, took ti
 	attrs := make([]slog.Attr, 0, 9)
 	attrs = append(attrs,
 		slog.String("request_id", r.id), slog.String("route", rt.name()),
-		slog.Int("status", status), slog.Duration("took", took))
+		slog.Int("status", status), slog.String("took", took.Round(time.Microsecond).String()))
 	if r.token.ID != "" {
 		attrs = append(attrs, slog.String("token", string(r.token.ID)))
 	}

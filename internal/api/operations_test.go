@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestOperations(t *testing.T) {
@@ -87,13 +88,33 @@ func TestOperationsThatAreRefused(t *testing.T) {
 	}
 }
 
+// TestTyping looks at the phone itself: it shows the typing for up to 10 s, until it is told to stop
+// or until the next message.
 func TestTyping(t *testing.T) {
 	e := newEnv(t)
-	for _, path := range []string{"typing", "stop-typing"} {
-		r := e.call("POST", "/api/send-message/"+path, e.main, m{"contact_id": ayu})
-		if r.want(t, 200); r.text != "OK" || r.Header.Get("Content-Type") != "text/plain; charset=utf-8" {
+	shows := func(path string, body m) time.Duration {
+		t.Helper()
+		r := e.call("POST", "/api/send-message/"+path, e.main, body)
+		if r.want(t, 200); strings.Contains(path, "typing") && (r.text != "OK" || r.Header.Get("Content-Type") != "text/plain; charset=utf-8") {
 			t.Errorf("%s: %q as %s", path, r.text, r.Header.Get("Content-Type"))
 		}
+		phone := must(e.config.Sandbox.Phone(t.Context(), "main", "6281234567890"))(t)
+		return max(0, time.Until(phone.TypingUntil))
+	}
+	to := m{"contact_id": "6281234567890@s.us", "message": "Hello"}
+	for range 2 {
+		if left := shows("typing", to); left < 5*time.Second || left > 10*time.Second {
+			t.Errorf("typing is shown for %s", left)
+		}
+	}
+	for range 2 {
+		if left := shows("stop-typing", to); left != 0 {
+			t.Errorf("typing is shown for %s after it stopped", left)
+		}
+	}
+	shows("typing", to)
+	if left := shows("text", to); left != 0 {
+		t.Errorf("typing is shown for %s after the message", left)
 	}
 }
 

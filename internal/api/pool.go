@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -58,15 +59,29 @@ func (s *server) sendPool(ctx context.Context, r *request) (answer, error) {
 }
 
 // pick chooses the channel: the one that the caller pinned, if it is working, else one that is. None
-// is [parley.ErrNotFound].
+// is [parley.ErrNotFound], but where one works and may not write to the contact, that is the error.
 func (s *server) pick(ctx context.Context, r *request, to parley.ContactID) (parley.ChannelCode, error) {
 	if r.channel.Code == "" {
-		return s.Gateway.PickForPool(ctx, to)
+		code, err := s.Gateway.PickForPool(ctx, to)
+		if errors.Is(err, parley.ErrNotFound) {
+			err = cmp.Or(s.notAllowed(to), err)
+		}
+		return code, err
 	}
 	if r.channel.State.Status != parley.Working {
 		return "", parley.ErrNotFound
 	}
 	return r.channel.Code, r.channel.Accepts(to)
+}
+
+// notAllowed is why a working channel does not write to a contact; nil: none works.
+func (s *server) notAllowed(to parley.ContactID) error {
+	for _, c := range s.Gateway.Channels() {
+		if c.State.Status == parley.Working {
+			return c.Accepts(to)
+		}
+	}
+	return nil
 }
 
 // readPool reads the items: each has a type, and data that is an object with that type's fields or

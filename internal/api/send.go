@@ -60,7 +60,13 @@ func (s *server) accept(ctx context.Context, r *request, channel parley.ChannelC
 		return nil, err
 	}
 	r.accepted = true
-	return accepted.Wait(ctx, r.prefer.wait), nil
+	ms := accepted.Wait(ctx, r.prefer.wait)
+	if r.prefer.wait == 0 { // the answer is the same, however fast the network was
+		for i := range ms {
+			ms[i].Status, ms[i].Failure, ms[i].UpdatedAt = parley.Pending, nil, ms[i].CreatedAt
+		}
+	}
+	return ms, nil
 }
 
 // on adds the header that says which preference was followed.

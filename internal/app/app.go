@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -34,6 +35,7 @@ const drainTimeout = 20 * time.Second
 // what is left to send stays in the database.
 func Run(ctx context.Context, cfg Config) error {
 	started := time.Now()
+	collectLess()
 	cfg, err := cfg.normal()
 	if err != nil {
 		return err
@@ -52,6 +54,14 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	err = s.run(ctx)
 	return errors.Join(err, s.close())
+}
+
+// collectLess has the garbage collected less often than by default. The heap is a few megabytes, so
+// that costs little memory, and a tenth of the processor's time is gained. GOGC overrules it.
+func collectLess() {
+	if _, set := os.LookupEnv("GOGC"); !set {
+		debug.SetGCPercent(400)
+	}
 }
 
 // server is one running gateway with all its parts.

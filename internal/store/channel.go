@@ -91,6 +91,7 @@ func (t *tx) DeleteChannel(_ context.Context, code parley.ChannelCode) ([]parley
 		`DELETE FROM failure WHERE seq IN ` + messages,
 		`DELETE FROM reaction WHERE seq IN ` + messages,
 		`DELETE FROM queue WHERE channel = $1`,
+		`DELETE FROM name WHERE seq IN ` + messages,
 		`DELETE FROM history WHERE chat IN ` + chats,
 		`DELETE FROM message WHERE chat IN ` + chats,
 		`DELETE FROM chat WHERE channel = $1`,
@@ -101,9 +102,17 @@ func (t *tx) DeleteChannel(_ context.Context, code parley.ChannelCode) ([]parley
 	}
 	// The database may give the numbers of the removed messages to new ones, which filing and retention
 	// must see.
-	if _, err := t.Exec(`UPDATE filed SET seq = (SELECT coalesce(max(seq), 0) FROM message)`); err != nil {
+	var newest int64
+	if err := t.row(`SELECT coalesce(max(seq), 0) FROM message`, nil, &newest); err != nil {
 		return nil, err
 	}
+	if err := t.change(`UPDATE filed SET seq = $1`, newest); err != nil {
+		return nil, err
+	}
+	t.OnCommit(func() {
+		t.db.filing.newest.Store(newest)
+		t.db.filing.mark.Store(newest)
+	})
 	if _, err := t.Exec(`UPDATE channel SET erased_to = newest.seq FROM (SELECT coalesce(max(seq), 0) AS seq FROM message) AS newest
 		WHERE erased_to > newest.seq`); err != nil {
 		return nil, err

@@ -3,31 +3,41 @@ package store
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"parley"
 )
 
-// A chat's history is read by position, so each record has an ordinal in its chat. It does not get it
-// when it is stored: that would touch the chat's row and another page of the history for every
-// message. Records are filed a moment later, many at a time, in the order in which they were
-// taken, and always before a chat is read. What is not filed when the process dies is filed by the
-// next one: everything after the mark.
-const fileAt = 256 // so many are filed together, so that no caller waits long behind them
+// A send stores one row, which is all that must be durable. What is needed to find the message later
+// (by its id, by its place in the chat, as pending) would touch three more trees, each at another
+// page. So messages are filed a moment later, many at a time, in the order in which they were taken,
+// and always before anybody looks. By then most are sent and need no place in the queue. What is not
+// filed when the process dies is filed by the next one: everything after the mark.
+const (
+	fileAtOnce = 64                     // so many in one transaction, so that no caller waits long behind them
+	fileAfter  = 300 * time.Millisecond // most messages are sent and delivered by then
+)
 
-// filing knows whether there is anything to file.
+// filing knows what is filed.
 type filing struct {
-	one     sync.Mutex    // held while records are filed
-	waiting atomic.Int64  // records that were added and not filed; more than there are does no harm
-	enough  chan struct{} // holds one: fileAt of them wait
+	one     sync.Mutex    // held while messages are filed
+	newest  atomic.Int64  // the newest message
+	mark    atomic.Int64  // the newest that is filed
+	enough  chan struct{} // holds one: many wait
+	closing context.Context
 	done    sync.WaitGroup
+
+	reached int64 // the writer's own: how far filing ever got, committed or not
 }
 
-// add counts records that were committed.
-func (f *filing) add(records int64) {
-	if f.waiting.Add(records) >= fileAt {
+// add takes note of messages that were committed.
+func (f *filing) add(newest int64) {
+	f.newest.Store(max(f.newest.Load(), newest)) // only the writer calls it
+	if f.newest.Load()-f.mark.Load() >= fileAtOnce {
 		select {
 		case f.enough <- struct{}{}:
 		default:
@@ -35,84 +45,124 @@ func (f *filing) add(records int64) {
 	}
 }
 
-// fileInTime files whenever enough records wait, until the store is closed.
+// fileInTime files whenever many messages wait, until the store is closed.
 func (db *DB) fileInTime() {
-	for range db.filing.enough {
-		if err := db.file(context.Background()); err != nil {
-			return // whoever reads next tries again, and sees why
+	for {
+		select {
+		case <-db.filing.enough:
+		case <-db.filing.closing.Done():
+			return
 		}
+		upTo := db.filing.newest.Load()
+		timer := time.NewTimer(fileAfter)
+		select {
+		case <-timer.C:
+		case <-db.filing.closing.Done():
+			timer.Stop()
+			return
+		}
+		db.fileUpTo(db.filing.closing, upTo) // whoever reads next tries again, and sees why
 	}
 }
 
-// file files what waits.
-func (db *DB) file(ctx context.Context) error {
-	if db.filing.waiting.Load() == 0 {
+// file files everything.
+func (db *DB) file(ctx context.Context) error { return db.fileUpTo(ctx, db.filing.newest.Load()) }
+
+func (db *DB) fileUpTo(ctx context.Context, upTo int64) error {
+	if db.filing.mark.Load() >= upTo {
 		return nil
 	}
 	db.filing.one.Lock()
 	defer db.filing.one.Unlock()
-	for {
-		waiting := db.filing.waiting.Load()
-		if waiting == 0 {
-			return nil
-		}
-		var filed int
+	for more := true; more; {
 		err := db.Tx(ctx, func(t parley.Tx) (err error) {
-			filed, err = t.(*tx).file()
+			more, err = t.(*tx).file(upTo)
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		if filed < fileAt { // there were no more
-			db.filing.waiting.Add(-waiting)
-		}
 	}
+	return nil
 }
 
 // fileAll files everything, inside a transaction.
 func (t *tx) fileAll() error {
 	for {
-		if filed, err := t.file(); err != nil || filed < fileAt {
+		if more, err := t.file(math.MaxInt64); err != nil || !more {
 			return err
 		}
 	}
 }
 
-// unfiled is a message that has no place in its chat yet.
+// unfiled is a message that is not filed yet.
 type unfiled struct {
-	seq, chat, createdAt int64
-	kind                 string
+	seq, chat, fromMe, createdAt, settled int64
+	channel, id, kind                     string
 }
 
-// file gives the next records their places and returns how many messages it looked at.
-func (t *tx) file() (int, error) {
+// file files the next messages, up to one, and reports whether there may be more.
+func (t *tx) file(upTo int64) (more bool, err error) {
 	var mark int64
 	if err := t.row(`SELECT seq FROM filed`, nil, &mark); err != nil {
-		return 0, err
+		return false, err
 	}
-	next, err := list(t.reader, `SELECT seq, chat, created_at, kind FROM message WHERE seq > $1 ORDER BY seq LIMIT $2`, []any{mark, int64(fileAt)},
-		func(row scanner) (u unfiled, err error) {
-			err = row.Scan(&u.seq, &u.chat, &u.createdAt, &u.kind)
+	next, err := list(t.reader, `SELECT message.seq, chat, from_me, created_at, coalesce(status.seq, 0), channel, id, kind
+		FROM message LEFT JOIN status ON status.seq = message.seq WHERE message.seq > $1 AND message.seq <= $2 ORDER BY message.seq LIMIT $3`,
+		[]any{mark, upTo, int64(fileAtOnce)}, func(row scanner) (u unfiled, err error) {
+			err = row.Scan(&u.seq, &u.chat, &u.fromMe, &u.createdAt, &u.settled, &u.channel, &u.id, &u.kind)
 			return u, err
 		})
 	if err != nil || len(next) == 0 {
-		return 0, err
+		return false, err
 	}
-	mark = next[len(next)-1].seq
-	records := slices.DeleteFunc(slices.Clone(next), func(u unfiled) bool { return !parley.Kind(u.kind).IsRecord() })
-	slices.SortStableFunc(records, func(a, b unfiled) int { return cmp.Compare(a.chat, b.chat) }) // chat by chat, still in order
+	more, mark = len(next) == fileAtOnce, next[len(next)-1].seq
+	if err := t.fileNames(next); err != nil {
+		return false, err
+	}
+	if err := t.fileRecords(next); err != nil {
+		return false, err
+	}
+	t.db.filing.reached = max(t.db.filing.reached, mark)
+	t.OnCommit(func() { t.db.filing.mark.Store(mark) })
+	return more, t.change(`UPDATE filed SET seq = $1`, mark)
+}
+
+// fileNames makes messages to be found by their ids, and what is pending to be found at all. Those of
+// others have their names already.
+func (t *tx) fileNames(messages []unfiled) error {
+	for _, m := range messages {
+		if m.fromMe == 0 {
+			continue
+		}
+		if _, err := t.Exec(`INSERT INTO name (id, chat, from_me, seq) VALUES ($1, $2, 1, $3) ON CONFLICT DO NOTHING`, m.id, m.chat, m.seq); err != nil {
+			return err
+		}
+		if m.settled != 0 {
+			continue
+		}
+		if _, err := t.Exec(`INSERT INTO queue (channel, seq) VALUES ($1, $2)`, m.channel, m.seq); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fileRecords gives records their places, chat by chat.
+func (t *tx) fileRecords(messages []unfiled) error {
+	records := slices.DeleteFunc(messages, func(u unfiled) bool { return !parley.Kind(u.kind).IsRecord() })
+	slices.SortStableFunc(records, func(a, b unfiled) int { return cmp.Compare(a.chat, b.chat) }) // still in order
 	for len(records) > 0 {
 		n := slices.IndexFunc(records, func(r unfiled) bool { return r.chat != records[0].chat })
 		if n < 0 {
 			n = len(records)
 		}
 		if err := t.fileChat(records[:n]); err != nil {
-			return 0, err
+			return err
 		}
 		records = records[n:]
 	}
-	return len(next), t.change(`UPDATE filed SET seq = $1`, mark)
+	return nil
 }
 
 // fileChat gives records of one chat their places.
@@ -131,7 +181,7 @@ func (t *tx) fileChat(records []unfiled) error {
 	return t.change(`UPDATE chat SET messages = $1, last_at = $2 WHERE id = $3`, messages, last, records[0].chat)
 }
 
-// What is read of chats is read after filing: by anybody, and inside a transaction.
+// What must be found is looked for after filing: by anybody, and inside a transaction.
 
 // fileIfPossible files before somebody reads. If the database cannot be written to now, what is filed
 // can be read all the same.
@@ -141,6 +191,22 @@ func (db *DB) fileIfPossible(ctx context.Context) error {
 		return nil
 	}
 	return err
+}
+
+// Message finds a message of a channel by its full or its bare id.
+func (db *DB) Message(ctx context.Context, channel parley.ChannelCode, ref parley.MessageRef) (parley.Message, error) {
+	if err := db.fileIfPossible(ctx); err != nil {
+		return parley.Message{}, err
+	}
+	return db.reader.Message(ctx, channel, ref)
+}
+
+// Pending lists what a channel still has to send: the urgent first, then as they were taken.
+func (db *DB) Pending(ctx context.Context, channel parley.ChannelCode) ([]parley.Message, error) {
+	if err := db.file(ctx); err != nil {
+		return nil, err
+	}
+	return db.reader.Pending(ctx, channel)
 }
 
 // History reads a chat's records, newest first, with their reactions, and how many there are.
@@ -173,6 +239,20 @@ func (db *DB) LastChannelWith(ctx context.Context, contact parley.ContactID, amo
 		return "", err
 	}
 	return db.reader.LastChannelWith(ctx, contact, among)
+}
+
+func (t *tx) Message(ctx context.Context, channel parley.ChannelCode, ref parley.MessageRef) (parley.Message, error) {
+	if err := t.fileAll(); err != nil {
+		return parley.Message{}, err
+	}
+	return t.reader.Message(ctx, channel, ref)
+}
+
+func (t *tx) Pending(ctx context.Context, channel parley.ChannelCode) ([]parley.Message, error) {
+	if err := t.fileAll(); err != nil {
+		return nil, err
+	}
+	return t.reader.Pending(ctx, channel)
 }
 
 func (t *tx) History(ctx context.Context, channel parley.ChannelCode, chat parley.ContactID, page parley.Page) ([]parley.Message, int64, error) {

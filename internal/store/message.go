@@ -1,14 +1,16 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"parley"
 )
 
 const (
-	messageColumns = `message.seq, message.channel, contact, message.id, from_me, kind, reply_to, urgent, pool, expires_at, created_at, starred, body, data,
+	messageColumns = `message.seq, message.channel, contact, message.id, message.from_me, kind, reply_to, urgent, pool, expires_at, created_at, starred, body, data,
 		coalesce(status.status, 0), coalesce(updated_at, created_at), coalesce(attempts, 0), coalesce(next_attempt, 0),
 		coalesce(failure.code, ''), coalesce(failure.message, ''), coalesce(failure.until, 0)`
 
@@ -22,12 +24,12 @@ const (
 // Message finds a message of a channel by its full or its bare id.
 func (r reader) Message(_ context.Context, channel parley.ChannelCode, ref parley.MessageRef) (parley.Message, error) {
 	if !ref.IsBare() {
-		return one(r, `SELECT `+messageColumns+` FROM message `+besides+`
-			WHERE message.id = $1 AND contact = $2 AND chat.channel = $3 AND from_me = $4`,
+		return one(r, `SELECT `+messageColumns+` FROM name JOIN message ON message.seq = name.seq `+besides+`
+			WHERE name.id = $1 AND contact = $2 AND chat.channel = $3 AND name.from_me = $4`,
 			[]any{string(ref.ID), string(ref.Chat), string(channel), flag(ref.FromMe)}, scanMessage)
 	}
-	found, err := list(r, `SELECT `+messageColumns+` FROM message `+besides+` WHERE message.id = $1 AND message.channel = $2 LIMIT 2`,
-		[]any{string(ref.ID), string(channel)}, scanMessage)
+	found, err := list(r, `SELECT `+messageColumns+` FROM name JOIN message ON message.seq = name.seq `+besides+`
+		WHERE name.id = $1 AND message.channel = $2 LIMIT 2`, []any{string(ref.ID), string(channel)}, scanMessage)
 	switch {
 	case err != nil:
 		return parley.Message{}, err
@@ -46,7 +48,7 @@ func (r reader) Pending(_ context.Context, channel parley.ChannelCode) ([]parley
 		JOIN chat ON chat.id = message.chat
 		LEFT JOIN status ON status.seq = message.seq
 		LEFT JOIN failure ON failure.seq = message.seq
-		WHERE queue.channel = $1 ORDER BY urgent DESC, queue.seq`, []any{string(channel)}, scanMessage)
+		WHERE queue.channel = $1 AND status.seq IS NULL ORDER BY urgent DESC, queue.seq`, []any{string(channel)}, scanMessage)
 }
 
 func scanMessage(row scanner) (parley.Message, error) {
@@ -88,8 +90,8 @@ func (s *messageRow) message() (parley.Message, error) {
 	return m, nil
 }
 
-// AddMessage stores a new message: one that was not tried, did not fail and has no star yet. A record
-// gets its place in its chat later: see filing.go.
+// AddMessage stores a new message: one that was not tried, did not fail and has no star yet. An own
+// one is filed later; one that somebody else sent gets its name at once, because it may come again.
 func (t *tx) AddMessage(_ context.Context, m *parley.Message) error {
 	data, err := parley.EncodeContent(m.Content)
 	if err != nil {
@@ -99,57 +101,71 @@ func (t *tx) AddMessage(_ context.Context, m *parley.Message) error {
 	if err != nil {
 		return err
 	}
-	kind := m.Content.Kind()
-	seq, err := t.Insert(`INSERT INTO message (channel, chat, id, from_me, kind, reply_to, urgent, pool, expires_at, created_at, body, data)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT (id, chat, from_me) DO NOTHING`,
-		string(m.Channel), chat, string(m.ID), flag(m.FromMe), string(kind), string(m.ReplyTo), flag(m.Urgent), string(m.Pool),
+	name := ownMessage{chat, m.ID}
+	if there, err := t.isThere(name, m.FromMe); err != nil || there {
+		return cmp.Or(err, parley.ErrExists)
+	}
+	m.Seq, err = t.Insert(`INSERT INTO message (channel, chat, id, from_me, kind, reply_to, urgent, pool, expires_at, created_at, body, data)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+		string(m.Channel), chat, string(m.ID), flag(m.FromMe), string(m.Content.Kind()), string(m.ReplyTo), flag(m.Urgent), string(m.Pool),
 		millis(m.ExpiresAt), millis(m.CreatedAt), m.Content.Text(), data)
 	if err != nil {
 		return err
 	}
-	if seq == 0 {
-		return parley.ErrExists
+	if !m.FromMe {
+		if _, err := t.Exec(`INSERT INTO name (id, chat, from_me, seq) VALUES ($1, $2, 0, $3)`, string(m.ID), chat, m.Seq); err != nil {
+			return err
+		}
 	}
-	m.Seq = seq
-	if m.Status == parley.Pending {
-		_, err = t.Exec(`INSERT INTO queue (channel, seq) VALUES ($1, $2)`, string(m.Channel), seq)
-	} else {
+	if m.Status != parley.Pending {
 		updated := m.UpdatedAt
 		if updated.IsZero() {
 			updated = m.CreatedAt
 		}
-		_, err = t.Exec(`INSERT INTO status (seq, status, updated_at) VALUES ($1, $2, $3)`, seq, int64(m.Status), millis(updated))
-	}
-	if err != nil {
-		return err
+		if _, err := t.Exec(`INSERT INTO status (seq, status, updated_at) VALUES ($1, $2, $3)`, m.Seq, int64(m.Status), millis(updated)); err != nil {
+			return err
+		}
 	}
 	if len(t.added) == 0 {
 		t.OnCommit(t.rememberAdded)
 	}
-	t.added = append(t.added, added{ownMessage{chat, m.ID}, seq, m.FromMe, kind.IsRecord()})
+	t.added = append(t.added, added{name, m.Seq, m.FromMe})
 	return nil
+}
+
+// isThere reports whether there is a message with this name. Own ids are chosen so that they never
+// come twice; of those only the newest are looked at, to catch a mistake.
+func (t *tx) isThere(name ownMessage, fromMe bool) (bool, error) {
+	if fromMe {
+		if slices.ContainsFunc(t.added, func(a added) bool { return a.own && a.name == name }) {
+			return true, nil
+		}
+		_, ok := t.db.memory.own.get(name)
+		return ok, nil
+	}
+	var seq int64
+	err := t.row(`SELECT seq FROM name WHERE id = $1 AND chat = $2 AND from_me = 0`, []any{string(name.id), name.chat}, &seq)
+	if err == parley.ErrNotFound {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // added is a message that this transaction stores.
 type added struct {
-	name     ownMessage
-	seq      int64
-	own      bool
-	isRecord bool
+	name ownMessage
+	seq  int64
+	own  bool
 }
 
 // rememberAdded takes note of messages that are committed.
 func (t *tx) rememberAdded() {
-	var records int64
 	for _, a := range t.added {
-		if a.isRecord {
-			records++
-		}
 		if a.own {
 			t.db.memory.own.put(a.name, a.seq)
 		}
 	}
-	t.db.filing.add(records)
+	t.db.filing.add(t.added[len(t.added)-1].seq)
 }
 
 // find returns the seq of a message.
@@ -162,8 +178,11 @@ func (t *tx) find(channel parley.ChannelCode, ref parley.MessageRef) (seq int64,
 		if seq, ok := t.db.memory.own.get(ownMessage{chat, ref.ID}); ok {
 			return seq, nil
 		}
+		if err := t.fileAll(); err != nil {
+			return 0, err
+		}
 	}
-	err = t.row(`SELECT seq FROM message WHERE id = $1 AND chat = $2 AND from_me = $3`, []any{string(ref.ID), chat, flag(ref.FromMe)}, &seq)
+	err = t.row(`SELECT seq FROM name WHERE id = $1 AND chat = $2 AND from_me = $3`, []any{string(ref.ID), chat, flag(ref.FromMe)}, &seq)
 	return seq, err
 }
 

@@ -21,12 +21,12 @@ func (t *tx) AdvanceMessage(_ context.Context, channel parley.ChannelCode, ref p
 
 // advance moves a message on that is there.
 func (t *tx) advance(channel parley.ChannelCode, seq int64, to parley.Status, why *parley.Failure, at time.Time) (bool, error) {
-	from, err := t.status(channel, seq)
+	from, err := t.status(seq)
 	if err != nil || !to.CanFollow(from) {
 		return false, err
 	}
 	if from == parley.Pending {
-		if err := t.change(`DELETE FROM queue WHERE channel = $1 AND seq = $2`, string(channel), seq); err != nil {
+		if _, err := t.Exec(`DELETE FROM queue WHERE channel = $1 AND seq = $2`, string(channel), seq); err != nil {
 			return false, err
 		}
 		_, err = t.Exec(`INSERT INTO status (seq, status, updated_at) VALUES ($1, $2, $3)`, seq, int64(to), millis(at))
@@ -48,14 +48,9 @@ func (t *tx) advance(channel parley.ChannelCode, seq int64, to parley.Status, wh
 }
 
 // status returns where a message stands.
-func (t *tx) status(channel parley.ChannelCode, seq int64) (parley.Status, error) {
+func (t *tx) status(seq int64) (parley.Status, error) {
 	var status int64
-	err := t.row(`SELECT status FROM status WHERE seq = $1`, []any{seq}, &status)
-	if err == parley.ErrNotFound {
-		var there int64
-		err = t.row(`SELECT seq FROM queue WHERE channel = $1 AND seq = $2`, []any{string(channel), seq}, &there)
-		return parley.Pending, err
-	}
+	err := t.row(`SELECT coalesce(status, 0) FROM message LEFT JOIN status ON status.seq = message.seq WHERE message.seq = $1`, []any{seq}, &status)
 	return parley.Status(status), err
 }
 
@@ -76,7 +71,8 @@ func forMany(text string, first int) (statements [atOnce + 1]string) {
 // The statements that move many messages on at once: out of the queue, and on from another status.
 // Those that failed are left to advance, because their failure must go too.
 var (
-	settleMany  = forMany(`INSERT INTO status (seq, status, updated_at) SELECT seq, $1, $2 FROM queue WHERE channel = $3 AND seq IN `, 4)
+	settleMany = forMany(`INSERT INTO status (seq, status, updated_at) SELECT seq, $1, $2 FROM message
+		WHERE NOT EXISTS (SELECT 1 FROM status WHERE status.seq = message.seq) AND seq IN `, 3)
 	unqueueMany = forMany(`DELETE FROM queue WHERE channel = $1 AND seq IN `, 2)
 	advanceMany = func() map[parley.Status][atOnce + 1]string {
 		statements := map[parley.Status][atOnce + 1]string{}
@@ -95,9 +91,9 @@ var (
 
 // settle moves those messages of up to atOnce that are pending on and returns how many those were.
 func (t *tx) settle(channel parley.ChannelCode, seqs []int64, to parley.Status, at time.Time) (int64, error) {
-	n, err := t.count(settleMany[len(seqs)], withSeqs(seqs, int64(to), millis(at), string(channel))...)
-	if err != nil || n == 0 {
-		return 0, err
+	n, err := t.count(settleMany[len(seqs)], withSeqs(seqs, int64(to), millis(at))...)
+	if err != nil || n == 0 || slices.Min(seqs) > t.db.filing.reached { // what is not filed is in no queue
+		return n, err
 	}
 	_, err = t.Exec(unqueueMany[len(seqs)], withSeqs(seqs, string(channel))...)
 	return n, err
@@ -204,11 +200,17 @@ func (t *tx) statuses(seqs []int64) (map[int64]parley.Status, error) {
 
 // DelayMessage stores that sending failed for now and when to try again.
 func (t *tx) DelayMessage(_ context.Context, channel parley.ChannelCode, ref parley.MessageRef, attempts int, next time.Time) error {
+	if err := t.fileAll(); err != nil { // into the queue
+		return err
+	}
 	return t.set(channel, ref, `UPDATE queue SET attempts = $1, next_attempt = $2 WHERE channel = $3 AND seq = $4`, int64(attempts), millis(next), string(channel))
 }
 
 // FailPool fails what is still pending of a pool and returns the messages' references in order.
 func (t *tx) FailPool(_ context.Context, channel parley.ChannelCode, pool parley.PoolID, why parley.Failure, at time.Time) ([]parley.MessageRef, error) {
+	if err := t.fileAll(); err != nil { // into the queue
+		return nil, err
+	}
 	type waiting struct {
 		seq int64
 		ref parley.MessageRef

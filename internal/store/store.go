@@ -42,15 +42,35 @@ func Open(ctx context.Context, path string) (*DB, error) {
 		return nil, err
 	}
 	s := &DB{reader: reader{db.Read()}, sql: db, memory: newMemory()}
-	s.filing.enough = make(chan struct{}, 1)
-	s.filing.waiting.Store(1) // there may be some from an earlier process
-	s.filing.done.Go(s.fileInTime)
-	s.close = sync.OnceValue(func() error {
-		close(s.filing.enough)
-		s.filing.done.Wait()
-		return s.sql.Close()
-	})
+	if err := s.startFiling(); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
 	return s, nil
+}
+
+// startFiling finds out what an earlier process left, and files from then on.
+func (db *DB) startFiling() error {
+	var newest, mark int64
+	if err := db.row(`SELECT coalesce(max(seq), 0) FROM message`, nil, &newest); err != nil {
+		return err
+	}
+	if err := db.row(`SELECT seq FROM filed`, nil, &mark); err != nil {
+		return err
+	}
+	f := &db.filing
+	f.newest.Store(newest)
+	f.mark.Store(mark)
+	f.reached = mark
+	f.enough = make(chan struct{}, 1)
+	closing, stop := context.WithCancel(context.Background())
+	f.closing = closing
+	f.done.Go(db.fileInTime)
+	db.close = sync.OnceValue(func() error {
+		stop()
+		f.done.Wait()
+		return db.sql.Close()
+	})
+	return nil
 }
 
 func options(path string) (sqldb.Options, error) {

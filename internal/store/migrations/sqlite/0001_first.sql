@@ -37,8 +37,8 @@ CREATE TABLE signing_key (
   created_at INTEGER NOT NULL
 );
 
--- One row per chat. Its counter is the ordinal of the newest record that is filed. A chat's id is never
--- used again, so that it may be remembered.
+-- One row per chat. Its counter and its time are those of the records that are filed. A chat's id is
+-- never used again, so that it may be remembered.
 CREATE TABLE chat (
   id       INTEGER PRIMARY KEY AUTOINCREMENT,
   contact  TEXT NOT NULL,
@@ -52,9 +52,10 @@ CREATE TABLE chat (
 CREATE UNIQUE INDEX chat_by_contact ON chat (contact, channel);
 CREATE INDEX chat_by_time ON chat (channel, last_at);
 
--- What was said and done. Rows are written once and hardly ever changed: to change one field of a wide
--- row costs as much as to write it anew. What changes is in narrow tables beside it, by the same seq.
--- Every send writes here, so each further index costs throughput.
+-- What was said and done, in the order in which it was taken. A send writes this row and nothing else;
+-- what is needed to find messages is filled in a moment later, many at a time. Rows are hardly ever
+-- changed: to change one field of a wide row costs as much as to write it anew. What does change is in
+-- narrow tables beside it, by the same seq.
 CREATE TABLE message (
   seq        INTEGER PRIMARY KEY,
   channel    TEXT NOT NULL,
@@ -72,11 +73,33 @@ CREATE TABLE message (
   data       BLOB -- what there is besides the body; NULL: nothing
 );
 
--- The id comes first, so that a bare id is found by the same index.
-CREATE UNIQUE INDEX message_by_id ON message (id, chat, from_me);
 CREATE INDEX message_pool ON message (pool) WHERE pool <> '';
 
--- Messages that are pending: still to be sent.
+-- One row: every message up to this seq is filed.
+CREATE TABLE filed (
+  seq INTEGER NOT NULL
+);
+
+INSERT INTO filed (seq) VALUES (0);
+
+-- Filed: messages by their names. The id comes first, so that a bare id is found as well.
+CREATE TABLE name (
+  id      TEXT NOT NULL,
+  chat    INTEGER NOT NULL,
+  from_me INTEGER NOT NULL,
+  seq     INTEGER NOT NULL,
+  PRIMARY KEY (id, chat, from_me)
+) WITHOUT ROWID;
+
+-- Filed: the records of each chat by their place in it, from 1, without holes.
+CREATE TABLE history (
+  chat    INTEGER NOT NULL,
+  ordinal INTEGER NOT NULL,
+  seq     INTEGER NOT NULL,
+  PRIMARY KEY (chat, ordinal)
+) WITHOUT ROWID;
+
+-- Filed: messages that were still to be sent when they were filed, and are.
 CREATE TABLE queue (
   channel      TEXT NOT NULL,
   seq          INTEGER NOT NULL,
@@ -85,7 +108,7 @@ CREATE TABLE queue (
   PRIMARY KEY (channel, seq)
 ) WITHOUT ROWID;
 
--- Where all other messages stand: a message is either here or in the queue.
+-- Where messages stand. One that is not here is pending.
 CREATE TABLE status (
   seq        INTEGER PRIMARY KEY,
   status     INTEGER NOT NULL,
@@ -99,21 +122,6 @@ CREATE TABLE failure (
   message TEXT NOT NULL,
   until   INTEGER NOT NULL
 );
-
--- The records of each chat by their place in it, from 1, without holes.
-CREATE TABLE history (
-  chat    INTEGER NOT NULL,
-  ordinal INTEGER NOT NULL,
-  seq     INTEGER NOT NULL,
-  PRIMARY KEY (chat, ordinal)
-) WITHOUT ROWID;
-
--- One row: every record up to this seq has its place in the history.
-CREATE TABLE filed (
-  seq INTEGER NOT NULL
-);
-
-INSERT INTO filed (seq) VALUES (0);
 
 CREATE TABLE reaction (
   seq     INTEGER NOT NULL, -- of the message
