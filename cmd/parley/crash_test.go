@@ -27,6 +27,7 @@ import (
 func TestKillLoop(t *testing.T) {
 	kills, messages := number(t, "PARLEY_KILLS", 25), number(t, "PARLEY_MESSAGES", 5000)
 	const clients, channels = 16, 5
+	each := (messages + clients - 1) / clients
 	s := startServer(t)
 	for i := 1; i < channels; i++ {
 		s.command(t, "channel", "create", fmt.Sprint("c", i))
@@ -40,12 +41,12 @@ func TestKillLoop(t *testing.T) {
 	run := &killRun{server: s, t: t, acked: &acked, reached: reached}
 	var wg sync.WaitGroup
 	for i := range clients {
-		wg.Go(func() { run.client(i, channels, messages/clients) })
+		wg.Go(func() { run.client(i, channels, each) })
 	}
 	done := make(chan struct{})
 	go func() { wg.Wait(); close(done) }()
 
-	total := int64(messages / clients * clients)
+	total := int64(each * clients)
 	for k := range int64(kills) {
 		threshold := total * (k + 1) / int64(kills+1)
 		for acked.Load() < threshold {
@@ -62,7 +63,7 @@ func TestKillLoop(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	run.judge(clients, channels, messages/clients)
+	run.judge(clients, channels, each)
 	t.Logf("%d messages, %d kills: lost 0, doubled 0, unexpected 0, order breaks 0; slowest recovery %s", total, kills, s.slowest)
 }
 

@@ -91,6 +91,7 @@ func testImage(t *testing.T, e *parleytest.Env, g *gallery, shop string) {
 	picture.expectUnfetchable(t, e, g, "file.url", ".png")
 	picture.expectRefused(t, e, g, "file.url", "page.html", "notes.txt", "drawing.svg", "old.bmp", "empty.png", "cut.png", "film.mp4", "tone.mp3", "paper.pdf")
 	picture.expectSizes(t, e, g, "file.url", "dot.png", 16*mebibyte)
+	picture.expectTooLarge(t, e, "too large as it turns out", "file.url", g.sized("dot.png", 16*mebibyte+1), 16*mebibyte)
 	part(t, e, "several errors at once", func(e *parleytest.Env) {
 		expectInvalid(picture.call(e, object{"contact_id": "x", "caption": "", "reply_to": "a b", "file": object{"url": "x", "filename": 1, "mimeType": "x"}}),
 			"contact_id", "caption", "reply_to", "file.url", "file.filename", "file.mimeType")
@@ -163,19 +164,19 @@ func (ep endpoint) expectRefused(t *testing.T, e *parleytest.Env, g *gallery, fi
 	}
 }
 
-// expectSizes tries a file at its limit, and beyond it: as the server says, and as it turns out.
+// expectSizes tries a file at its limit, and one whose server says that it is larger.
 func (ep endpoint) expectSizes(t *testing.T, e *parleytest.Env, g *gallery, field, name string, limit int) {
 	t.Helper()
 	part(t, e, "as large as it may be", func(e *parleytest.Env) { expectSent(ep.call(e, ep.body.with(field, g.sized(name, limit)))) })
-	for how, url := range map[string]string{
-		"too large as it says":      fmt.Sprintf("%s/claim/%d/%s", g.url, limit+1, name),
-		"too large as it turns out": g.sized(name, limit+1),
-	} {
-		part(t, e, how, func(e *parleytest.Env) {
-			a := expectInvalid(ep.call(e, ep.body.with(field, url)), field)
-			expectSentence(a, field, fmt.Sprintf("at most %d MiB", limit/mebibyte))
-		})
-	}
+	ep.expectTooLarge(t, e, "too large as it says", field, fmt.Sprintf("%s/claim/%d/%s", g.url, limit+1, name), limit)
+}
+
+func (ep endpoint) expectTooLarge(t *testing.T, e *parleytest.Env, how, field, url string, limit int) {
+	t.Helper()
+	part(t, e, how, func(e *parleytest.Env) {
+		a := expectInvalid(ep.call(e, ep.body.with(field, url)), field)
+		expectSentence(a, field, fmt.Sprintf("at most %d MiB", limit/mebibyte))
+	})
 }
 
 func testFile(t *testing.T, e *parleytest.Env, g *gallery, shop string) {
@@ -299,13 +300,8 @@ func testVoice(t *testing.T, e *parleytest.Env, g *gallery, shop string) {
 	part(t, e, "as large as it may be", func(e *parleytest.Env) {
 		expectSent(voice.call(e, voice.body.with("audioUrl", g.url+"/long.wav")))
 	})
-	for how, url := range map[string]string{
-		"too large as it says": fmt.Sprintf("%s/claim/%d/x.mp3", g.url, 16*mebibyte+1), "too large as it turns out": g.sized("long.wav", 16*mebibyte+1),
-	} {
-		part(t, e, how, func(e *parleytest.Env) {
-			expectSentence(expectInvalid(voice.call(e, voice.body.with("audioUrl", url)), "audioUrl"), "audioUrl", "at most 16 MiB")
-		})
-	}
+	voice.expectTooLarge(t, e, "too large as it says", "audioUrl", fmt.Sprintf("%s/claim/%d/x.mp3", g.url, 16*mebibyte+1), 16*mebibyte)
+	voice.expectTooLarge(t, e, "too large as it turns out", "audioUrl", g.sized("long.wav", 16*mebibyte+1), 16*mebibyte)
 }
 
 // expectToneThenSilence demands a waveform that shows what is heard.

@@ -20,14 +20,14 @@ var phoneKeys = []string{"number", "contact_id", "name", "online", "reads", "del
 func TestSandboxPhones(t *testing.T) {
 	e := parleytest.Start(t)
 	for name, test := range map[string]func(*testing.T, *parleytest.Env){
-		"cursor":          sandboxCursor,
-		"phones":          sandboxPhones,
-		"bad phones":      sandboxBadPhones,
-		"magic numbers":   sandboxMagic,
-		"changes":         sandboxChanges,
-		"bad changes":     sandboxBadChanges,
-		"behaviours":      sandboxBehaviours,
-		"two channels":    sandboxApart,
+		"cursor":        sandboxCursor,
+		"phones":        sandboxPhones,
+		"bad phones":    sandboxBadPhones,
+		"magic numbers": sandboxMagic,
+		"changes":       sandboxChanges,
+		"bad changes":   sandboxBadChanges,
+		"behaviours":    sandboxBehaviours,
+		"two channels":  sandboxApart,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, within(t, e)) })
 	}

@@ -380,11 +380,11 @@ func (ep endpoint) expectContacts(t *testing.T, e *parleytest.Env) {
 	})
 }
 
-// expectLengths tries a text at its bounds, in characters of one to four bytes. What is taken is
+// expectLengths tries a text at its bounds, in characters of one, two and four bytes. What is taken is
 // given to taken, with the text.
 func (ep endpoint) expectLengths(t *testing.T, e *parleytest.Env, name string, least, most int, taken func(e *parleytest.Env, text string)) {
 	t.Helper()
-	for _, letter := range []string{"a", "é", "字", "😀"} {
+	for _, letter := range []string{"a", "é", "😀"} {
 		for _, n := range []int{least - 1, least, most, most + 1} {
 			part(t, e, fmt.Sprintf("%s of %d %s", name, n, letter), func(e *parleytest.Env) {
 				text := strings.Repeat(letter, n)

@@ -1,10 +1,8 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"math"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,7 +16,7 @@ import (
 // and always before anybody looks. By then most are sent and need no place in the queue. What is not
 // filed when the process dies is filed by the next one: everything after the mark.
 const (
-	fileAtOnce = 64                     // so many in one transaction, so that no caller waits long behind them
+	fileAtOnce = 256                    // so many in one transaction, so that no caller waits long behind them
 	fileAfter  = 300 * time.Millisecond // most messages are sent and delivered by then
 )
 
@@ -95,91 +93,49 @@ func (t *tx) fileAll() error {
 	}
 }
 
-// unfiled is a message that is not filed yet.
-type unfiled struct {
-	seq, chat, fromMe, createdAt, settled int64
-	channel, id, kind                     string
-}
-
 // file files the next messages, up to one, and reports whether there may be more.
 func (t *tx) file(upTo int64) (more bool, err error) {
-	var mark int64
+	var mark, last, count int64
 	if err := t.row(`SELECT seq FROM filed`, nil, &mark); err != nil {
 		return false, err
 	}
-	next, err := list(t.reader, `SELECT message.seq, chat, from_me, created_at, coalesce(status.seq, 0), channel, id, kind
-		FROM message LEFT JOIN status ON status.seq = message.seq WHERE message.seq > $1 AND message.seq <= $2 ORDER BY message.seq LIMIT $3`,
-		[]any{mark, upTo, int64(fileAtOnce)}, func(row scanner) (u unfiled, err error) {
-			err = row.Scan(&u.seq, &u.chat, &u.fromMe, &u.createdAt, &u.settled, &u.channel, &u.id, &u.kind)
-			return u, err
-		})
-	if err != nil || len(next) == 0 {
+	err = t.row(`SELECT coalesce(max(seq), 0), count(*) FROM
+		(SELECT seq FROM message WHERE seq > $1 AND seq <= $2 ORDER BY seq LIMIT $3) AS next`, []any{mark, upTo, int64(fileAtOnce)}, &last, &count)
+	if err != nil || count == 0 {
 		return false, err
 	}
-	more, mark = len(next) == fileAtOnce, next[len(next)-1].seq
-	if err := t.fileNames(next); err != nil {
-		return false, err
+	for _, statement := range []string{fileNames, filePending, fileRecords, countRecords} {
+		if _, err := t.Exec(statement, mark, last); err != nil {
+			return false, err
+		}
 	}
-	if err := t.fileRecords(next); err != nil {
-		return false, err
-	}
-	t.db.filing.reached = max(t.db.filing.reached, mark)
-	t.OnCommit(func() { t.db.filing.mark.Store(mark) })
-	return more, t.change(`UPDATE filed SET seq = $1`, mark)
+	t.db.filing.reached = max(t.db.filing.reached, last)
+	t.OnCommit(func() { t.db.filing.mark.Store(last) })
+	return count == fileAtOnce, t.change(`UPDATE filed SET seq = $1`, last)
 }
 
-// fileNames makes messages to be found by their ids, and what is pending to be found at all. Those of
-// others have their names already.
-func (t *tx) fileNames(messages []unfiled) error {
-	for _, m := range messages {
-		if m.fromMe == 0 {
-			continue
-		}
-		if _, err := t.Exec(`INSERT INTO name (id, chat, from_me, seq) VALUES ($1, $2, 1, $3) ON CONFLICT DO NOTHING`, m.id, m.chat, m.seq); err != nil {
-			return err
-		}
-		if m.settled != 0 {
-			continue
-		}
-		if _, err := t.Exec(`INSERT INTO queue (channel, seq) VALUES ($1, $2)`, m.channel, m.seq); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+// The statements that file the messages after one up to another.
+const (
+	// Messages of others have their names already.
+	fileNames = `INSERT INTO name (id, chat, from_me, seq)
+		SELECT id, chat, from_me, seq FROM message WHERE seq > $1 AND seq <= $2 AND from_me = 1 ON CONFLICT DO NOTHING`
 
-// fileRecords gives records their places, chat by chat.
-func (t *tx) fileRecords(messages []unfiled) error {
-	records := slices.DeleteFunc(messages, func(u unfiled) bool { return !parley.Kind(u.kind).IsRecord() })
-	slices.SortStableFunc(records, func(a, b unfiled) int { return cmp.Compare(a.chat, b.chat) }) // still in order
-	for len(records) > 0 {
-		n := slices.IndexFunc(records, func(r unfiled) bool { return r.chat != records[0].chat })
-		if n < 0 {
-			n = len(records)
-		}
-		if err := t.fileChat(records[:n]); err != nil {
-			return err
-		}
-		records = records[n:]
-	}
-	return nil
-}
+	filePending = `INSERT INTO queue (channel, seq) SELECT channel, seq FROM message
+		WHERE seq > $1 AND seq <= $2 AND from_me = 1 AND NOT EXISTS (SELECT 1 FROM status WHERE status.seq = message.seq)`
 
-// fileChat gives records of one chat their places.
-func (t *tx) fileChat(records []unfiled) error {
-	var messages, last int64
-	if err := t.row(`SELECT messages, last_at FROM chat WHERE id = $1`, []any{records[0].chat}, &messages, &last); err != nil {
-		return err
-	}
-	for _, r := range records {
-		messages++
-		last = max(last, r.createdAt)
-		if _, err := t.Exec(`INSERT INTO history (chat, ordinal, seq) VALUES ($1, $2, $3)`, r.chat, messages, r.seq); err != nil {
-			return err
-		}
-	}
-	return t.change(`UPDATE chat SET messages = $1, last_at = $2 WHERE id = $3`, messages, last, records[0].chat)
-}
+	// Records are placed after those that their chat has.
+	fileRecords = `INSERT INTO history (chat, ordinal, seq)
+		SELECT chat, messages + row_number() OVER (PARTITION BY chat ORDER BY message.seq), message.seq
+		FROM message JOIN chat ON chat.id = message.chat WHERE message.seq > $1 AND message.seq <= $2 AND ` + isRecord
+
+	countRecords = `UPDATE chat SET messages = messages + fresh.count,
+			last_at = CASE WHEN fresh.newest > last_at THEN fresh.newest ELSE last_at END
+		FROM (SELECT chat, count(*) AS count, max(created_at) AS newest FROM message
+			WHERE seq > $1 AND seq <= $2 AND ` + isRecord + ` GROUP BY chat) AS fresh WHERE fresh.chat = chat.id`
+
+	// isRecord is parley.Kind.IsRecord.
+	isRecord = `kind IN ('text', 'image', 'video', 'file', 'voice', 'location', 'poll')`
+)
 
 // What must be found is looked for after filing: by anybody, and inside a transaction.
 

@@ -190,8 +190,11 @@ func (n *Network) readAll(ctx context.Context, w *world, p *phone) (int, error) 
 func (n *Network) unread(tx *sqldb.Tx, p *phone) ([]arrival, error) {
 	_, read := p.marks()
 	upTo := p.shown()
-	rows, err := tx.Query(`SELECT `+arrivalColumns+` FROM messages
-		WHERE phone = $1 AND from_phone = 0 AND seq > $2 AND seq <= $3 AND status = 0 ORDER BY seq`, p.id, read, upTo)
+	if err := n.shelveAll(tx); err != nil {
+		return nil, err
+	}
+	rows, err := tx.Query(`SELECT `+arrivalColumns+` FROM shelf JOIN messages ON messages.seq = shelf.seq
+		WHERE shelf.phone = $1 AND shelf.from_phone = 0 AND shelf.seq > $2 AND shelf.seq <= $3 AND status = 0 ORDER BY shelf.seq`, p.id, read, upTo)
 	if err != nil {
 		return nil, err
 	}

@@ -38,6 +38,9 @@ func (s *session) run() {
 		}
 		if len(moved) > 0 && !time.Now().Before(saveAt) {
 			s.saveMarks(moved)
+			if err := s.world.net.shelve(context.WithoutCancel(s.ctx)); err != nil {
+				s.log("sort messages by phone", err)
+			}
 			saveAt = time.Now().Add(saveEvery)
 		}
 		if len(moved) > 0 {
@@ -70,9 +73,12 @@ func (s *session) findBacklog() bool {
 
 // behind lists the numbers of the phones of which the channel does not know everything.
 func (w *world) behind() ([]string, error) {
+	if err := w.net.shelve(context.Background()); err != nil {
+		return nil, err
+	}
 	rows, err := w.net.db.Read().Query(`SELECT number FROM phones p WHERE world = $1 AND (
 		EXISTS (SELECT 1 FROM events e WHERE e.phone = p.id) OR
-		EXISTS (SELECT 1 FROM messages m WHERE m.phone = p.id AND m.from_phone = 0 AND +m.seq > p.delivered))`, w.id)
+		EXISTS (SELECT 1 FROM shelf s WHERE s.phone = p.id AND s.from_phone = 0 AND s.seq > p.delivered))`, w.id)
 	if err != nil {
 		return nil, err
 	}

@@ -26,6 +26,8 @@ type Network struct {
 	log *slog.Logger
 	seq atomic.Int64 // the last one given out
 
+	shelved atomic.Int64 // all messages up to this seq are on the shelves of their phones
+
 	mu     sync.Mutex
 	worlds map[parley.ChannelCode]*world
 }
@@ -134,6 +136,7 @@ func (n *Network) empty(tx *sqldb.Tx, w *world) error {
 		return err
 	}
 	for _, query := range []string{
+		`DELETE FROM shelf WHERE phone IN (SELECT id FROM phones WHERE world = $1)`,
 		`DELETE FROM messages WHERE phone IN (SELECT id FROM phones WHERE world = $1)`,
 		`DELETE FROM events WHERE phone IN (SELECT id FROM phones WHERE world = $1)`,
 		`DELETE FROM faults WHERE world = $1`,

@@ -118,7 +118,7 @@ func (n *Network) Messages(ctx context.Context, channel parley.ChannelCode, numb
 	}
 }
 
-const messageColumns = `seq, from_phone, id, kind, body, data, reply_to, at, copies, status, reaction, phone_reaction, votes`
+const messageColumns = `messages.seq, messages.from_phone, id, kind, body, data, reply_to, at, copies, status, reaction, phone_reaction, votes`
 
 // read returns the messages of a phone after a position that match the query. What a text contains
 // is decided here and not in the database, which does not know the letters of every language.
@@ -141,38 +141,23 @@ func (n *Network) read(p *phone, after int64, q Query) ([]Message, error) {
 	return list, nil
 }
 
-// near is how far after a position the record is read through before a phone's messages are looked
-// up instead. A busy phone has enough in it, and a position near the end has all.
-const near = 5000
-
 // scan calls do for a phone's messages after a position, in order, until it returns false.
 func (n *Network) scan(p *phone, columns string, after int64, both bool, do func(scanner) (more bool, err error)) error {
-	more, err := n.scanRows(do, `SELECT `+columns+` FROM messages
-		WHERE seq > $1 AND seq <= $2 AND +phone = $3 AND from_phone <= $4 ORDER BY seq`, after, after+near, p.id, flag(both))
-	if err != nil || !more {
+	if err := n.shelve(context.Background()); err != nil {
 		return err
 	}
-	last, err := lastSeq(n.db.Read())
-	if err != nil || last <= after+near {
-		return err
-	}
-	_, err = n.scanRows(do, `SELECT `+columns+` FROM messages
-		WHERE phone = $1 AND from_phone <= $2 AND +seq > $3 ORDER BY seq`, p.id, flag(both), after+near)
-	return err
-}
-
-func (n *Network) scanRows(do func(scanner) (bool, error), query string, args ...any) (more bool, err error) {
-	rows, err := n.db.Read().Query(query, args...)
+	rows, err := n.db.Read().Query(`SELECT `+columns+` FROM shelf JOIN messages ON messages.seq = shelf.seq
+		WHERE shelf.phone = $1 AND shelf.seq > $2 AND shelf.from_phone <= $3 ORDER BY shelf.seq`, p.id, after, flag(both))
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer rows.Close()
 	for rows.Next() {
 		if more, err := do(rows); err != nil || !more {
-			return false, err
+			return err
 		}
 	}
-	return true, rows.Err()
+	return rows.Err()
 }
 
 // scanner is a row of a result.

@@ -216,7 +216,7 @@ func (p *phone) takePosted() bool {
 	return true
 }
 
-const arrivalColumns = `seq, id, kind, at`
+const arrivalColumns = `messages.seq, id, kind, at`
 
 func scanArrival(row scanner) (arrival, error) {
 	var a arrival

@@ -23,8 +23,8 @@ CREATE TABLE phones (
   UNIQUE (world, number)
 );
 
--- What went between the channel and its phones, in both directions. It has no index by phone and
--- seq: keeping one up to date would cost a send as much again as all the rest.
+-- What went between the channel and its phones, in both directions. The id comes first in its key: ids
+-- grow with time, so that the key grows at its end.
 CREATE TABLE messages (
   seq            INTEGER PRIMARY KEY, -- over all worlds; only grows
   phone          INTEGER NOT NULL,
@@ -40,8 +40,22 @@ CREATE TABLE messages (
   reaction       TEXT    NOT NULL DEFAULT '', -- the channel's
   phone_reaction TEXT    NOT NULL DEFAULT '',
   votes          TEXT    NOT NULL DEFAULT '', -- JSON; what the phone chose in a poll
-  UNIQUE (phone, from_phone, id)
+  UNIQUE (id, phone, from_phone)
 );
+
+-- The messages of each phone, up to a position in the record.
+CREATE TABLE shelf (
+  phone      INTEGER NOT NULL,
+  seq        INTEGER NOT NULL,
+  from_phone INTEGER NOT NULL,
+  PRIMARY KEY (phone, seq)
+) WITHOUT ROWID;
+
+CREATE TABLE shelved (
+  seq INTEGER NOT NULL
+);
+
+INSERT INTO shelved (seq) VALUES (0);
 
 -- What phones did and the channel has not taken yet.
 CREATE TABLE events (
