@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"parley/internal/parleytest"
 )
@@ -309,14 +310,19 @@ func sandboxBehaviours(t *testing.T, e *parleytest.Env) {
 	phone.Reads()
 	becomes("when open", "READ")
 
-	phone.Becomes(`{"delay_ms":60000}`)
+	const delay = 400 * time.Millisecond
+	phone.Becomes(`{"delay_ms":400}`)
+	began := time.Now()
 	say(e, number, "slowly")
-	phone.Expect("slowly") // it is there, and nobody was told
-	if got := status("slowly"); got != "SENT" {
-		t.Errorf("delivered without delay: %s", got)
+	phone.Expect("slowly") // it is there, and the channel is not told yet
+	if got := status("slowly"); got != "SENT" && time.Since(began) < delay {
+		t.Errorf("told without delay: %s", got)
+	}
+	becomes("slowly", "DELIVERED")
+	if took := time.Since(began); took < delay {
+		t.Errorf("told after %s, want no sooner than %s", took, delay)
 	}
 	phone.Becomes(`{"delay_ms":0}`)
-	becomes("slowly", "DELIVERED")
 
 	phone.Becomes(`{"blocks":true}`)
 	blocked := e.Post(sendText, textTo(number)).Expect(http.StatusOK)
