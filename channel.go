@@ -29,6 +29,16 @@ type Channel struct {
 	State ChannelState
 }
 
+// Begin fills in what every new channel has: it is to run, and is called by its code unless it has a
+// name.
+func (c *Channel) Begin(now time.Time) {
+	c.Enabled, c.CreatedAt = true, now
+	c.State = ChannelState{Status: Starting, Since: now}
+	if c.Name == "" {
+		c.Name = string(c.Code)
+	}
+}
+
 // ChannelState is what is known of a channel's connection at one moment.
 type ChannelState struct {
 	Status    ChannelStatus

@@ -14,6 +14,7 @@ import (
 
 // TestReadingGroupsAndContacts holds what the account knows of others to the contract.
 func TestReadingGroupsAndContacts(t *testing.T) {
+	t.Parallel() // much of it is waiting
 	e := parleytest.Start(t)
 	for name, test := range map[string]func(*testing.T, *parleytest.Env){
 		"groups":             readGroups,

@@ -19,6 +19,7 @@ var (
 
 // TestChannelHealth follows the health of channels through their lives.
 func TestChannelHealth(t *testing.T) {
+	t.Parallel() // much of it is waiting
 	e := parleytest.Start(t)
 	t.Run("working", func(t *testing.T) { healthWorking(t, within(t, e)) })
 	t.Run("stop and start", func(t *testing.T) { healthStopped(t, within(t, e)) })
@@ -76,6 +77,8 @@ func healthStopped(t *testing.T, e *parleytest.Env) {
 	as, admin := parleytest.As(e.CreateChannel("health")), parleytest.As(e.Admin)
 	working := e.Get("/api/channel/health", as).Expect(http.StatusOK)
 	wantValue(t, working, "data.name", "health") // its code, as it was given no name
+
+	e.Eventually("it was up for a while", func() bool { return e.Get("/api/channel/health", as).Text("data.up_time") == "1s" })
 
 	e.Post("/api/manage/channels/health/stop", "", admin).Expect(http.StatusOK)
 	stopped := e.Get("/api/channel/health", as).Expect(http.StatusOK)

@@ -16,8 +16,8 @@ func TestContractLocation(t *testing.T) {
 	t.Parallel()
 	e := parleytest.Start(t)
 	shop := e.CreateChannel("shop")
-	phone, number := newPhone(e)
-	record := openRecord(e)
+	phone, _ := newPhone(e)
+	db := openStore(e)
 	location := endpoint{
 		method: "POST", path: "location", body: object{"contact_id": phone.Contact(), "latitude": "-6.2088", "longitude": "106.8456", "title": "Jakarta"},
 		fields: []member{
@@ -43,8 +43,8 @@ func TestContractLocation(t *testing.T) {
 			if arrived.Type != "location" || arrived.Body != title || arrived.MessageID != a.Text("data.message_id") {
 				e.T.Errorf("the phone got %+v", arrived)
 			}
-			if got, want := contentAt(e, record, number), (parley.Location{Title: title, Latitude: "-6.2088", Longitude: "106.8456"}); got != want {
-				e.T.Errorf("the phone got %+v, want %+v", got, want)
+			if got, want := contentOf(a, e, db), (parley.Location{Title: title, Latitude: "-6.2088", Longitude: "106.8456"}); got != want {
+				e.T.Errorf("what was sent is %+v, want %+v", got, want)
 			}
 			if row := historyOf(e, phone.Contact(), a.Text("data.id")); row["type"] != "location" || row["body"] != title || row["is_media"] != false {
 				e.T.Errorf("history has %v", row)
@@ -77,10 +77,9 @@ func TestContractLocation(t *testing.T) {
 	} {
 		for _, value := range c.good {
 			part(t, e, name+" "+value, func(e *parleytest.Env) {
-				expectSent(location.call(e, location.body.with(name, value)))
-				got := contentAt(e, record, number).(parley.Location)
+				got := contentOf(expectSent(location.call(e, location.body.with(name, value))), e, db).(parley.Location)
 				if kept := map[string]string{"latitude": got.Latitude, "longitude": got.Longitude}[name]; kept != value {
-					e.T.Errorf("%q arrived as %q", value, kept)
+					e.T.Errorf("%q was sent as %q", value, kept)
 				}
 			})
 		}
@@ -102,7 +101,7 @@ func TestContractPoll(t *testing.T) {
 	e := parleytest.Start(t)
 	shop := e.CreateChannel("shop")
 	phone, number := newPhone(e)
-	record := openRecord(e)
+	db := openStore(e)
 	poll := endpoint{
 		method: "POST", path: "poll", body: object{"contact_id": phone.Contact(), "title": "When?", "options": []any{"Pagi ☀️", "Sore", "sore", " Sore"}},
 		fields: []member{
@@ -122,7 +121,7 @@ func TestContractPoll(t *testing.T) {
 		if arrived := newest(phone); arrived.Type != "poll" || arrived.Body != "When?" {
 			e.T.Errorf("the phone got %+v", arrived)
 		}
-		got := contentAt(e, record, number).(parley.Poll)
+		got := contentOf(a, e, db).(parley.Poll)
 		if got.Title != "When?" || !slices.Equal(got.Options, []string{"Pagi ☀️", "Sore", "sore", " Sore"}) || got.Multiple {
 			e.T.Errorf("the phone got %+v", got)
 		}
@@ -150,7 +149,7 @@ func TestContractPoll(t *testing.T) {
 				return
 			}
 			expectSent(a)
-			if got := contentAt(e, record, number).(parley.Poll).Options; len(got) != n || got[n-1] != fmt.Sprint("Option ", n-1) {
+			if got := contentOf(a, e, db).(parley.Poll).Options; len(got) != n || got[n-1] != fmt.Sprint("Option ", n-1) {
 				e.T.Errorf("the phone got %v", got)
 			}
 		})

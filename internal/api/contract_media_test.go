@@ -254,7 +254,7 @@ func testVideo(t *testing.T, e *parleytest.Env, g *gallery, shop string) {
 
 func testVoice(t *testing.T, e *parleytest.Env, g *gallery, shop string) {
 	phone, number := newPhone(e)
-	record := openRecord(e)
+	db := openStore(e)
 	voice := endpoint{method: "POST", path: "voice", body: object{"contact_id": phone.Contact(), "audioUrl": g.url + "/tone.ogg"}, fields: []member{
 		{name: "contact_id", kind: "string", required: true},
 		{name: "audioUrl", kind: "string", required: true},
@@ -276,7 +276,7 @@ func testVoice(t *testing.T, e *parleytest.Env, g *gallery, shop string) {
 			if row["type"] != "voice" || row["body"] != "" || media["mimetype"] != note || media["filename"] != filename || media["seconds"] != 2.0 {
 				e.T.Errorf("the phone got %v", row)
 			}
-			expectToneThenSilence(e, contentAt(e, record, number))
+			expectToneThenSilence(e, contentOf(a, e, db))
 			if name == "tone.ogg" {
 				expectArrivedFile(e, number, "voice", "", name, note, g.files[name])
 				expectKept(e, g.files[name])
@@ -309,7 +309,7 @@ func expectToneThenSilence(e *parleytest.Env, c parley.Content) {
 	e.T.Helper()
 	note, ok := c.(parley.Voice)
 	if !ok || len(note.Media.Waveform) != 64 {
-		e.T.Fatalf("the phone got %+v", c)
+		e.T.Fatalf("what was sent is %+v", c)
 	}
 	var tone, silence int
 	for i, v := range note.Media.Waveform {

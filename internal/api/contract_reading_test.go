@@ -14,8 +14,8 @@ import (
 // recordKeys are the members of every record of a chat; reply_to and error come where there are any.
 var recordKeys = []string{"message_id", "id", "type", "from_me", "is_media", "body", "status", "reactions", "timestamp"}
 
-// TestReadingChats holds the chat endpoints to the contract.
-func TestReadingChats(t *testing.T) {
+// TestReadingHistory holds the history of a chat to the contract.
+func TestReadingHistory(t *testing.T) {
 	e := parleytest.Start(t)
 	const long = "6281100000001@c.us"
 	fillChat(e, long, 120)
@@ -29,9 +29,6 @@ func TestReadingChats(t *testing.T) {
 		"reactions":      readReactions,
 		"deletions":      readDeletions,
 		"retention":      readRetention,
-		"chats":          readChats,
-		"archive":        func(t *testing.T, e *parleytest.Env) { readArchive(t, e, long) },
-		"bad archiving":  readBadArchiving,
 		"stopped":        readStopped,
 		"other channels": readOtherChannels,
 	} {
@@ -348,9 +345,29 @@ func readDeletions(t *testing.T, e *parleytest.Env) {
 	if after.Number("meta.total") != 3 {
 		t.Errorf("they do not stay: %s", after.Body)
 	}
+	deleteUnsent(t, e)
 	if strings.Contains(string(after.Body), "slip") || strings.Contains(string(after.Body), "wrong") {
 		t.Errorf("what was deleted is still told: %s", after.Body)
 	}
+}
+
+// deleteUnsent deletes a message before it could be sent.
+func deleteUnsent(t *testing.T, e *parleytest.Env) {
+	t.Helper()
+	as, async := parleytest.As(e.CreateChannel("unsent")), parleytest.With("Prefer", "respond-async")
+	const contact = "6281100000010@c.us"
+	e.Post("/api/sandbox/faults", `{"fault":"drop_socket"}`, as).Expect(http.StatusOK)
+	e.Post("/api/send-message/text", `{"contact_id":"`+contact+`","message":"breaks the connection"}`, as, async).Expect(http.StatusOK)
+	e.Eventually("it connects anew", func() bool { return e.Get("/api/channel/health", as).Text("data.status") == "RECONNECTING" })
+	unsent := e.Post("/api/send-message/text", `{"contact_id":"`+contact+`","message":"never said"}`, as, async).Expect(http.StatusOK).Text("data.message_id")
+	e.Delete("/api/send-message/delete?message_id="+unsent, as, async).Expect(http.StatusOK)
+	e.Eventually("it is deleted", func() bool {
+		a := e.Get("/api/chat/detail?limit=1&contact_id="+contact, as).Expect(http.StatusOK)
+		if a.Text("data.0.status") == "DELETED" && a.Text("data.0.body") != "" {
+			t.Errorf("it is deleted and still says %q", a.Text("data.0.body"))
+		}
+		return a.Text("data.0.status") == "DELETED"
+	})
 }
 
 // readRetention checks a channel that keeps no text.
@@ -364,113 +381,13 @@ func readRetention(t *testing.T, e *parleytest.Env) {
 	a := e.Get("/api/chat/detail?contact_id=6281100000007@c.us", as, on).Expect(http.StatusOK)
 	wantValue(t, a, "data.0.body", "") // and is not kept
 	wantValue(t, a, "meta.total", 1.0)
-}
 
-// readChats checks the list of chats on a channel of its own.
-func readChats(t *testing.T, e *parleytest.Env) {
-	as := parleytest.As(e.CreateChannel("chats"))
-	a := e.Get("/api/chat", as).Expect(http.StatusOK)
-	if a.Count("data") != 0 {
-		t.Errorf("chats of a new channel: %s", a.Body)
-	}
-	wantPage(t, a, page{1, 50, 0, 1, false, false})
-
-	for i := range 3 {
-		for range i + 1 {
-			e.Post("/api/send-message/text", fmt.Sprintf(`{"contact_id":"628110000002%d@c.us","message":"Hello"}`, i), as).Expect(http.StatusOK)
-		}
-	}
-	a = e.Get("/api/chat", as).Expect(http.StatusOK)
-	if got := column(a, "contact_id"); !slices.Equal(got, []string{"6281100000022@c.us", "6281100000021@c.us", "6281100000020@c.us"}) {
-		t.Errorf("not newest first: %q", got)
-	}
-	wantPage(t, a, page{1, 50, 3, 1, false, false})
-	for i, messages := range []float64{3, 2, 1} {
-		row := fmt.Sprintf("data.%d", i)
-		wantKeys(t, a, row, "contact_id", "messages", "archived", "timestamp")
-		wantValue(t, a, row+".messages", messages)
-		wantValue(t, a, row+".archived", false)
-		wantRecent(t, a, row+".timestamp")
-	}
-
-	phone := parleytest.As(e.CreateToken("channel", "chats"))
-	e.Post("/api/sandbox/phones/6281100000020/send", `{"type":"text","message":"I am back"}`, phone).Expect(http.StatusOK)
-	e.Eventually("what comes in moves its chat to the top", func() bool {
-		a = e.Get("/api/chat", as).Expect(http.StatusOK)
-		return a.Text("data.0.contact_id") == "6281100000020@c.us" && a.Number("data.0.messages") == 2
-	})
-
-	for _, c := range []struct {
-		query string
-		rows  []string
-		meta  page
-	}{
-		{"?limit=1", []string{"6281100000020@c.us"}, page{1, 1, 3, 3, true, false}},
-		{"?limit=2", []string{"6281100000020@c.us", "6281100000022@c.us"}, page{1, 2, 3, 2, true, false}},
-		{"?limit=2&offset=1", []string{"6281100000022@c.us", "6281100000021@c.us"}, page{1, 2, 3, 2, false, true}},
-		{"?limit=1&offset=2", []string{"6281100000021@c.us"}, page{3, 1, 3, 3, false, true}},
-		{"?limit=100&offset=0", []string{"6281100000020@c.us", "6281100000022@c.us", "6281100000021@c.us"}, page{1, 100, 3, 1, false, false}},
-		{"?offset=3", []string{}, page{1, 50, 3, 1, false, true}},
-		{"?offset=5000", []string{}, page{101, 50, 3, 1, false, true}},
-	} {
-		a := e.Get("/api/chat"+c.query, as).Expect(http.StatusOK)
-		if got := column(a, "contact_id"); !slices.Equal(got, c.rows) {
-			t.Errorf("%s: %q, want %q", c.query, got, c.rows)
-		}
-		wantPage(t, a, c.meta)
-	}
-}
-
-func readArchive(t *testing.T, e *parleytest.Env, contact string) {
-	archived := func(want bool) {
-		t.Helper()
-		a := e.Get("/api/chat?limit=100").Expect(http.StatusOK)
-		wantValue(t, a, rowWhere(a, "contact_id", contact)+".archived", want)
-	}
-	other := strings.TrimSuffix(contact, "@c.us") + "@s.us"
-	newest := e.Get("/api/chat/detail?contact_id=" + contact).Expect(http.StatusOK)
-	archived(false)
-	for _, id := range []string{contact, other} { // the second time is no error
-		a := e.Post("/api/chat/archive", `{"contact_id":"`+id+`"}`).Expect(http.StatusOK)
-		wantKeys(t, a, "", "success", "message", "data", "meta")
-		wantValue(t, a, "success", true)
-		wantKeys(t, a, "data.0", recordKeys...)
-		wantPage(t, a, page{1, 50, 120, 3, true, false})
-		if was, is := column(newest, "message_id"), column(a, "message_id"); !slices.Equal(was, is) {
-			t.Errorf("it answers %q, want the newest 50: %q", is, was)
-		}
-		archived(true)
-	}
-	for _, id := range []string{contact, other} {
-		a := e.Post("/api/chat/un-archive", `{"contact_id":"`+id+`"}`).Expect(http.StatusOK)
-		wantKeys(t, a, "", "success", "message", "data")
-		wantKeys(t, a, "data", "status", "type", "timestamp")
-		wantValue(t, a, "success", true)
-		wantValue(t, a, "data.status", "UNARCHIVED")
-		wantValue(t, a, "data.type", "un-archive")
-		wantRecent(t, a, "data.timestamp")
-		archived(false)
-	}
-}
-
-func readBadArchiving(t *testing.T, e *parleytest.Env) {
-	for _, path := range []string{"/api/chat/archive", "/api/chat/un-archive"} {
-		e.Post(path, `{}`).ExpectFields("contact_id")
-		for _, value := range []string{`null`, `1`, `true`, `[]`, `{}`, `["6281234567890@c.us"]`} {
-			e.Post(path, `{"contact_id":`+value+`}`).ExpectFields("contact_id")
-		}
-		for _, id := range []string{"", "6281234567890", "1234@c.us", strings.Repeat("1", 46) + "@c.us", "6281234567890@x.us", "6281234567890@c.us\n"} {
-			e.Post(path, `{"contact_id":`+quoted(id)+`}`).ExpectFields("contact_id")
-		}
-		e.Post(path, `{"contact_id":"120363020000000001@g.us"}`).ExpectFields("contact_id").ExpectError(422, "group")
-		e.Post(path, `{"contact_id":"6281100000098@c.us"}`).ExpectFields("contact_id").ExpectError(422, "chat") // none was exchanged with it
-		e.Post(path, "").Expect(http.StatusBadRequest)
-		e.Call("PUT", path, `{"contact_id":"6281234567890@c.us"}`).Expect(http.StatusMethodNotAllowed)
-	}
-	// Somebody who was only looked up, or whose phone is there, is no chat either.
-	e.Get("/api/contact/info?contact_id=6281100000098@c.us").Expect(http.StatusOK)
-	e.Post("/api/sandbox/phones", `{"number":"6281100000098"}`).Expect(http.StatusOK)
-	e.Post("/api/chat/archive", `{"contact_id":"6281100000098@c.us"}`).ExpectFields("contact_id")
+	// What waits to be sent has to be kept until then, and is not shown.
+	e.Post("/api/sandbox/faults", `{"fault":"log_out"}`, as, on).Expect(http.StatusOK)
+	e.Post("/api/send-message/text", `{"contact_id":"6281100000007@c.us","message":"not yet"}`, as, on, parleytest.With("Prefer", "respond-async")).Expect(http.StatusOK)
+	a = e.Get("/api/chat/detail?contact_id=6281100000007@c.us", as, on).Expect(http.StatusOK)
+	wantValue(t, a, "data.0.status", "PENDING")
+	wantValue(t, a, "data.0.body", "")
 }
 
 // readStopped checks what a channel that does not run answers: its history can be read, its account
@@ -488,7 +405,7 @@ func readStopped(t *testing.T, e *parleytest.Env) {
 	} {
 		e.Get(path, as).ExpectError(http.StatusBadRequest, "STOPPED").ExpectError(http.StatusBadRequest, "parley channel start resting")
 	}
-	for _, path := range []string{"/api/chat/archive", "/api/chat/un-archive", "/api/groups/create"} {
+	for _, path := range []string{"/api/chat/archive", "/api/chat/un-archive", "/api/groups/create", "/api/send-message/typing", "/api/send-message/stop-typing"} {
 		e.Post(path, `{"contact_id":"6281100000008@c.us","name":"Club","participants":[{"id":"6281100000008@c.us"}]}`, as).ExpectError(http.StatusBadRequest, "STOPPED")
 		e.Post(path, `{}`, as).ExpectError(http.StatusBadRequest, "STOPPED")
 	}

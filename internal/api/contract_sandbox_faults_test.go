@@ -15,6 +15,7 @@ const faults = "/api/sandbox/faults"
 
 // TestSandboxFaults holds what can be made to go wrong, and the clock, to the contract.
 func TestSandboxFaults(t *testing.T) {
+	t.Parallel() // much of it is waiting
 	e := parleytest.Start(t)
 	checkLate := faultLate(t, within(t, e)) // takes seconds, in which the others are tried
 	for name, test := range map[string]func(*testing.T, *parleytest.Env){

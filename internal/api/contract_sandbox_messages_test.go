@@ -14,6 +14,7 @@ import (
 
 // TestSandboxMessages holds what is told of the messages that reach a phone to the contract.
 func TestSandboxMessages(t *testing.T) {
+	t.Parallel() // much of it is waiting
 	e := parleytest.Start(t)
 	for name, test := range map[string]func(*testing.T, *parleytest.Env){
 		"what arrives":    sandboxArrivals,

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
-	"log/slog"
 	"maps"
 	"net/http"
 	"regexp"
@@ -17,8 +15,8 @@ import (
 
 	"parley"
 	"parley/internal/app"
-	"parley/internal/network/sandbox"
 	"parley/internal/parleytest"
+	"parley/internal/store"
 )
 
 // What the tests of sending share: bodies, phones, and rules that hold for every answer.
@@ -258,29 +256,38 @@ func historyOf(e *parleytest.Env, contact, id string, options ...parleytest.Opti
 	return nil
 }
 
-// openRecord opens the sandbox network's own record beside the running gateway, to see of a message
-// what the sandbox API does not show.
-func openRecord(e *parleytest.Env) *sandbox.Network {
+// openStore opens what the gateway remembers beside it, as the command line does, to see of a message
+// what no answer shows.
+func openStore(e *parleytest.Env) *store.DB {
 	e.T.Helper()
-	n, err := sandbox.Open(e.T.Context(), e.Data.Sandbox(), slog.New(slog.NewTextHandler(io.Discard, nil)))
+	db, err := store.Open(e.T.Context(), e.Data.Database())
 	if err != nil {
 		e.T.Fatal(err)
 	}
-	e.T.Cleanup(func() { n.Close() })
-	return n
+	e.T.Cleanup(func() { db.Close() })
+	return db
 }
 
-// contentAt returns the content of the newest message that reached a phone of channel demo.
-func contentAt(e *parleytest.Env, n *sandbox.Network, number string) parley.Content {
+// storedMessage returns a message of channel demo by its full id. Asking for the chat's history first
+// has the gateway put all of it where others find it.
+func storedMessage(e *parleytest.Env, db *store.DB, full string) parley.Message {
 	e.T.Helper()
-	page, err := n.Messages(e.T.Context(), app.DemoChannel, number, sandbox.Query{Limit: 1000})
+	historyOf(e, strings.Split(full, "_")[1], bareOf(full))
+	ref, err := parley.ParseMessageRef(full)
 	if err != nil {
 		e.T.Fatal(err)
 	}
-	if len(page.Messages) == 0 {
-		e.T.Fatalf("nothing reached %s", number)
+	m, err := db.Message(e.T.Context(), app.DemoChannel, ref)
+	if err != nil {
+		e.T.Fatalf("%s: %v", full, err)
 	}
-	return page.Messages[len(page.Messages)-1].Content
+	return m
+}
+
+// contentOf returns the content of the message that was sent.
+func contentOf(a *parleytest.Answer, e *parleytest.Env, db *store.DB) parley.Content {
+	a.T.Helper()
+	return storedMessage(e, db, a.Text("data.message_id")).Content
 }
 
 // endpoint is one way to send something, with a body that it takes.

@@ -19,6 +19,7 @@ import (
 
 // TestTokens holds tokens to the contract, in a gateway with one channel and then with several.
 func TestTokens(t *testing.T) {
+	t.Parallel() // much of it is waiting
 	e := parleytest.Start(t, behindProxy)
 	t.Run("one channel", func(t *testing.T) { tokensOnOneChannel(t, within(t, e)) })
 	e.CreateChannel("second")

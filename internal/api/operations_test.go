@@ -3,11 +3,16 @@ package api
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"parley"
+	"parley/internal/network/sandbox"
 )
 
 func TestOperations(t *testing.T) {
@@ -116,6 +121,68 @@ func TestTyping(t *testing.T) {
 	if left := shows("text", to); left != 0 {
 		t.Errorf("typing is shown for %s after the message", left)
 	}
+}
+
+// TestPhonesSeeOperations looks at the network's own record: what was done to a message reached the
+// phone, as did what a message says beside its text.
+func TestPhonesSeeOperations(t *testing.T) {
+	e := newEnv(t)
+	last := func() sandbox.Message {
+		t.Helper()
+		page := must(e.config.Sandbox.Messages(t.Context(), "main", "6281234567890", sandbox.Query{Both: true}))(t)
+		return page.Messages[len(page.Messages)-1]
+	}
+	e.call("POST", "/api/send-message/location", e.main, m{"contact_id": ayu, "latitude": "-6.2", "longitude": "106.80", "title": "Here"}).want(t, 200)
+	if got, want := last().Content, (parley.Location{Title: "Here", Latitude: "-6.2", Longitude: "106.80"}); got != want {
+		t.Errorf("the phone got %+v, want %+v", got, want)
+	}
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "<title>Kopi</title>") }))
+	defer page.Close()
+	own := e.call("POST", "/api/send-message/text", e.main, m{"contact_id": ayu, "message": "See " + page.URL}).want(t, 200)
+	if text := last().Content.(parley.Text); text.Preview == nil || text.Preview.Title != "Kopi" || text.Preview.URL != page.URL {
+		t.Errorf("the phone got %+v", text)
+	}
+	for _, emoji := range []string{"👍", "❤️", ""} {
+		e.call("PUT", "/api/send-message/reaction", e.main, m{"message_id": own["id"], "reaction": emoji}).want(t, 200)
+		if got := last().Reaction; got != emoji {
+			t.Errorf("the phone shows the reaction %q, want %q", got, emoji)
+		}
+	}
+	inbound := e.call("POST", "/api/sandbox/phones/6281234567890/send", e.main, m{"type": "text", "message": "hi"}).want(t, 200)
+	e.waitMessage(inbound["message_id"].(string))
+	e.call("POST", "/api/send-message/seen", e.main, m{"message_id": inbound["message_id"]}).want(t, 200)
+	if got := last(); got.Status != parley.Read {
+		t.Errorf("the phone shows its message as %s", got.Status)
+	}
+}
+
+// TestAmbiguousBareID: a bare id that names several messages of a channel names none. Others choose the
+// ids of what they send, so it can happen.
+func TestAmbiguousBareID(t *testing.T) {
+	e := newEnv(t)
+	now := time.Now()
+	err := e.config.Store.Tx(t.Context(), func(tx parley.Tx) error {
+		for _, chat := range []parley.ContactID{"6281100000001@c.us", "6281100000002@c.us"} {
+			if err := tx.AddMessage(t.Context(), &parley.Message{Channel: "main", Chat: chat, ID: "ABCDEF012345", Content: parley.Text{Body: "Hi"},
+				Status: parley.Received, CreatedAt: now, UpdatedAt: now}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := e.call("POST", "/api/send-message/seen", e.main, m{"message_id": "ABCDEF012345"}); r.StatusCode != 422 || !strings.Contains(r.text, "Send the full id") {
+		t.Errorf("the bare id: %d %s", r.StatusCode, r.text)
+	}
+	e.call("POST", "/api/send-message/seen", e.main, m{"message_id": "false_6281100000002@c.us_ABCDEF012345"}).want(t, 200)
+	for chat, status := range map[string]string{"6281100000001@c.us": "RECEIVED", "6281100000002@c.us": "READ"} {
+		if r := e.call("GET", "/api/chat/detail?contact_id="+chat, e.main, nil); !strings.Contains(r.text, status) {
+			t.Errorf("%s: %s, want %s", chat, r.text, status)
+		}
+	}
+	e.call("POST", "/api/send-message/text", e.main, m{"contact_id": "6281100000001@c.us", "message": "x", "reply_to": "ABCDEF012345"}).want(t, 200)
 }
 
 func TestStoppedChannel(t *testing.T) {

@@ -77,12 +77,7 @@ func (s *server) awaitDemo(ctx context.Context) {
 
 // AddChannel stores a new channel that is to run. A gateway on the same data starts it by itself.
 func AddChannel(ctx context.Context, store parley.Store, c parley.Channel) error {
-	now := time.Now().UTC()
-	c.Enabled, c.CreatedAt = true, now
-	c.State = parley.ChannelState{Status: parley.Starting, Since: now}
-	if c.Name == "" {
-		c.Name = string(c.Code)
-	}
+	c.Begin(time.Now())
 	err := store.Tx(ctx, func(tx parley.Tx) error { return tx.AddChannel(ctx, c) })
 	if errors.Is(err, parley.ErrExists) {
 		return parley.Errorf(parley.Invalid, "There is a channel %s already.", c.Code)

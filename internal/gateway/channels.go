@@ -15,12 +15,7 @@ func (g *Gateway) CreateChannel(ctx context.Context, c parley.Channel) (parley.C
 	if _, ok := g.Drivers[c.Network]; !ok {
 		return parley.Channel{}, parley.InvalidField("network", "network must be the name of a network that this server has.")
 	}
-	c.Enabled = true
-	c.CreatedAt = time.Now()
-	c.State = parley.ChannelState{Status: parley.Starting, Since: c.CreatedAt}
-	if c.Name == "" {
-		c.Name = string(c.Code)
-	}
+	c.Begin(time.Now())
 	err := g.Store.Tx(ctx, func(tx parley.Tx) error { return tx.AddChannel(ctx, c) })
 	if errors.Is(err, parley.ErrExists) {
 		return parley.Channel{}, parley.InvalidField("code", "code is taken: there is a channel with it already.")
