@@ -334,7 +334,13 @@ func sandboxReset(t *testing.T, e *parleytest.Env) {
 	a := e.Delete("/api/sandbox", as).Expect(http.StatusOK)
 	wantKeys(t, a, "", "success", "message", "data")
 	wantKeys(t, a, "data")
-	e.Eventually("it is paired again", func() bool { return e.Get("/api/channel/health", as).Text("data.status") == "WORKING" })
+	wantValue(t, e.Get("/api/channel/health", as), "data.status", "WORKING") // it is paired again
+	if chats := e.Get("/api/chat", as).Expect(http.StatusOK); chats.Count("data") != 0 {
+		t.Errorf("chats are remembered: %s", chats.Body)
+	}
+	if history := e.Get("/api/chat/detail?contact_id="+number+"@c.us", as).Expect(http.StatusOK); history.Number("meta.total") != 0 {
+		t.Errorf("messages are remembered: %s", history.Body)
+	}
 	wantValue(t, e.Get("/api/channel/health", as), "data.phone.number", own)
 	list := e.Get(phones, as).Expect(http.StatusOK)
 	if got := column(list, "name"); !slices.Equal(got, []string{"Ayu", "Budi"}) {

@@ -248,16 +248,9 @@ func (s *server) moveClock(ctx context.Context, r *request) (envelope[clockData]
 	return ok("Clock moved", clockData{stamp(s.Gateway.Now(r.channel.Code))}), err
 }
 
-// resetSandbox forgets all of a channel's world, and that its clock was moved.
+// resetSandbox forgets all of a channel's world, the chats that the channel had in it, and that its
+// clock was moved.
 func (s *server) resetSandbox(ctx context.Context, r *request) (envelope[noData], error) {
-	if err := s.Sandbox.Reset(ctx, r.channel.Code); err != nil {
-		return envelope[noData]{}, err
-	}
-	if r.channel.Settings.ClockAhead != 0 {
-		_, err := s.Gateway.UpdateChannel(ctx, r.channel.Code, func(c *parley.Channel) { c.Settings.ClockAhead = 0 })
-		if err != nil {
-			return envelope[noData]{}, err
-		}
-	}
-	return ok("Everything forgotten", noData{}), nil
+	err := s.Gateway.ClearChannel(ctx, r.channel.Code, func(ctx context.Context) error { return s.Sandbox.Reset(ctx, r.channel.Code) })
+	return ok("Everything forgotten", noData{}), err
 }

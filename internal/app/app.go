@@ -196,7 +196,7 @@ func (s *server) awaitStart(ctx context.Context) bool {
 		return false
 	}
 	if s.cfg.Dev {
-		s.awaitDemo(ctx)
+		s.gateway.AwaitStart(ctx, DemoChannel)
 	}
 	return ctx.Err() == nil
 }

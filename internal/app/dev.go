@@ -49,32 +49,6 @@ func ensureDemo(ctx context.Context, store parley.Store) error {
 	return AddChannel(ctx, store, parley.Channel{Code: DemoChannel, Name: "Demo", Network: parley.Sandbox})
 }
 
-// demoPatience is how long the start waits for the demo channel. It takes a few milliseconds; a
-// channel that fails must not keep the server from saying so.
-const demoPatience = 2 * time.Second
-
-// awaitDemo waits until the demo channel works, if it is to run.
-func (s *server) awaitDemo(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, demoPatience)
-	defer cancel()
-	happens, unsubscribe := s.gateway.Activity()
-	defer unsubscribe()
-	for {
-		demo, ok := s.gateway.Channel(DemoChannel)
-		if !ok || !demo.Enabled || demo.State.Status != parley.Starting {
-			return
-		}
-		select {
-		case _, open := <-happens:
-			if !open {
-				return
-			}
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
 // AddChannel stores a new channel that is to run. A gateway on the same data starts it by itself.
 func AddChannel(ctx context.Context, store parley.Store, c parley.Channel) error {
 	c.Begin(time.Now())

@@ -106,6 +106,71 @@ func (g *Gateway) DeleteChannel(ctx context.Context, code parley.ChannelCode) er
 	return g.Refresh(context.WithoutCancel(ctx))
 }
 
+// ClearChannel forgets all messages of a sandbox channel, what waits included, and has its network
+// forgotten meanwhile. The channel starts anew.
+func (g *Gateway) ClearChannel(ctx context.Context, code parley.ChannelCode, forget func(context.Context) error) error {
+	c, ok := g.Channel(code)
+	if !ok || c.Network != parley.Sandbox {
+		return parley.Errorf(parley.BadRequest, "Only a sandbox channel can be cleared.")
+	}
+	ctx = context.WithoutCancel(ctx) // half a reset would be worse than a slow one
+	if err := g.clear(ctx, code, forget); err != nil {
+		return err
+	}
+	_, err := g.UpdateChannel(ctx, code, func(c *parley.Channel) { c.Settings.ClockAhead = 0 }) // it starts the channel too
+	g.AwaitStart(ctx, code)
+	return err
+}
+
+// startPatience is how long AwaitStart waits. A sandbox channel takes a few milliseconds.
+const startPatience = 2 * time.Second
+
+// AwaitStart waits a while for a channel that is starting, so that the next request can use it.
+func (g *Gateway) AwaitStart(ctx context.Context, code parley.ChannelCode) {
+	ctx, cancel := context.WithTimeout(ctx, startPatience)
+	defer cancel()
+	happens, unsubscribe := g.Activity()
+	defer unsubscribe()
+	for {
+		if c, ok := g.Channel(code); !ok || c.State.Status != parley.Starting {
+			return
+		}
+		select {
+		case _, open := <-happens:
+			if !open {
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// clear ends a channel's account, and removes what it kept.
+func (g *Gateway) clear(ctx context.Context, code parley.ChannelCode, forget func(context.Context) error) error {
+	g.lifecycle.Lock()
+	defer g.lifecycle.Unlock()
+	g.mu.Lock()
+	a := g.accounts[code]
+	delete(g.accounts, code)
+	g.mu.Unlock()
+	if a != nil {
+		a.close()
+	}
+	var files []parley.Media
+	err := g.Store.Tx(ctx, func(tx parley.Tx) (err error) {
+		files, err = tx.ClearChannel(ctx, code)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		g.removeMedia(f)
+	}
+	return forget(ctx)
+}
+
 // maxAhead is how far a clock can be moved: longer does not fit into a length of time for ever.
 const maxAhead = 100 * 365 * 24 * time.Hour
 

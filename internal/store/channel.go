@@ -71,22 +71,37 @@ func (t *tx) SetChannelState(_ context.Context, c parley.Channel) error {
 }
 
 // DeleteChannel removes a channel with all that is its own.
-func (t *tx) DeleteChannel(_ context.Context, code parley.ChannelCode) ([]parley.Media, error) {
-	if err := t.fileAll(); err != nil {
+func (t *tx) DeleteChannel(ctx context.Context, code parley.ChannelCode) ([]parley.Media, error) {
+	if err := t.change(`DELETE FROM channel WHERE code = $1`, string(code)); err != nil {
 		return nil, err
 	}
-	if err := t.change(`DELETE FROM channel WHERE code = $1`, string(code)); err != nil {
+	for _, own := range []string{`DELETE FROM token WHERE channel = $1`, `DELETE FROM answer WHERE channel = $1`} {
+		if _, err := t.Exec(own, string(code)); err != nil {
+			return nil, err
+		}
+	}
+	files, err := t.ClearChannel(ctx, code)
+	if err != nil {
+		return nil, err
+	}
+	return files, t.revise()
+}
+
+// ClearChannel removes all messages of a channel.
+func (t *tx) ClearChannel(_ context.Context, code parley.ChannelCode) ([]parley.Media, error) {
+	if err := t.fileAll(); err != nil {
 		return nil, err
 	}
 	files, err := t.filesOf(code)
 	if err != nil {
 		return nil, err
 	}
-	t.OnCommit(t.db.memory.forget)
+	var newest, left int64
+	if err := t.row(`SELECT coalesce(max(seq), 0) FROM message`, nil, &newest); err != nil {
+		return nil, err
+	}
 	const chats, messages = `(SELECT id FROM chat WHERE channel = $1)`, `(SELECT seq FROM message JOIN chat ON chat.id = message.chat WHERE chat.channel = $1)`
 	for _, own := range []string{
-		`DELETE FROM token WHERE channel = $1`,
-		`DELETE FROM answer WHERE channel = $1`,
 		`DELETE FROM status WHERE seq IN ` + messages,
 		`DELETE FROM failure WHERE seq IN ` + messages,
 		`DELETE FROM reaction WHERE seq IN ` + messages,
@@ -100,24 +115,15 @@ func (t *tx) DeleteChannel(_ context.Context, code parley.ChannelCode) ([]parley
 			return nil, err
 		}
 	}
-	// The database may give the numbers of the removed messages to new ones, which filing and retention
-	// must see.
-	var newest int64
-	if err := t.row(`SELECT coalesce(max(seq), 0) FROM message`, nil, &newest); err != nil {
-		return nil, err
+	t.OnCommit(t.db.memory.forget)
+	if err := t.row(`SELECT coalesce(max(seq), 0) FROM message`, nil, &left); err != nil || left == newest {
+		return files, err
 	}
-	if err := t.change(`UPDATE filed SET seq = $1`, newest); err != nil {
-		return nil, err
-	}
-	t.OnCommit(func() {
-		t.db.filing.newest.Store(newest)
-		t.db.filing.mark.Store(newest)
-	})
-	if _, err := t.Exec(`UPDATE channel SET erased_to = newest.seq FROM (SELECT coalesce(max(seq), 0) AS seq FROM message) AS newest
-		WHERE erased_to > newest.seq`); err != nil {
-		return nil, err
-	}
-	return files, t.revise()
+	// The newest number must not be given to another message: somebody may still mean the old one by
+	// it. An empty row keeps it.
+	_, err = t.Exec(`INSERT INTO message (seq, channel, chat, id, from_me, kind, reply_to, urgent, pool, expires_at, created_at, body)
+		VALUES ($1, '', 0, '', 0, '', '', 0, '', 0, 0, '')`, newest)
+	return files, err
 }
 
 // filesOf lists the files that messages of a channel carry.

@@ -72,7 +72,7 @@ func forMany(text string, first int) (statements [atOnce + 1]string) {
 // Those that failed are left to advance, because their failure must go too.
 var (
 	settleMany = forMany(`INSERT INTO status (seq, status, updated_at) SELECT seq, $1, $2 FROM message
-		WHERE NOT EXISTS (SELECT 1 FROM status WHERE status.seq = message.seq) AND seq IN `, 3)
+		WHERE channel = $3 AND NOT EXISTS (SELECT 1 FROM status WHERE status.seq = message.seq) AND seq IN `, 4)
 	unqueueMany = forMany(`DELETE FROM queue WHERE channel = $1 AND seq IN `, 2)
 	advanceMany = func() map[parley.Status][atOnce + 1]string {
 		statements := map[parley.Status][atOnce + 1]string{}
@@ -91,7 +91,7 @@ var (
 
 // settle moves those messages of up to atOnce that are pending on and returns how many those were.
 func (t *tx) settle(channel parley.ChannelCode, seqs []int64, to parley.Status, at time.Time) (int64, error) {
-	n, err := t.count(settleMany[len(seqs)], withSeqs(seqs, int64(to), millis(at))...)
+	n, err := t.count(settleMany[len(seqs)], withSeqs(seqs, int64(to), millis(at), string(channel))...)
 	if err != nil || n == 0 || slices.Min(seqs) > t.db.filing.reached { // what is not filed is in no queue
 		return n, err
 	}

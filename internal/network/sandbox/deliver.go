@@ -127,6 +127,9 @@ func (s *session) tellStates() bool {
 func (s *session) round(waiting, moved map[*phone]bool) (next time.Time) {
 	for _, p := range s.world.takeMarked() {
 		waiting[p] = true
+		if p.tries == 0 { // it waits only for its own delay, which may be another now
+			p.retryAt = time.Time{}
+		}
 	}
 	now := time.Now()
 	var due []*phone
