@@ -117,7 +117,7 @@ func (g *Gateway) ClearChannel(ctx context.Context, code parley.ChannelCode, for
 	if err := g.clear(ctx, code, forget); err != nil {
 		return err
 	}
-	_, err := g.UpdateChannel(ctx, code, func(c *parley.Channel) { c.Settings.ClockAhead = 0 }) // it starts the channel too
+	_, err := g.UpdateChannel(ctx, code, func(c *parley.Channel) { c.Settings.ClockAhead = 0 })
 	g.AwaitStart(ctx, code)
 	return err
 }
@@ -150,25 +150,27 @@ func (g *Gateway) AwaitStart(ctx context.Context, code parley.ChannelCode) {
 func (g *Gateway) clear(ctx context.Context, code parley.ChannelCode, forget func(context.Context) error) error {
 	g.lifecycle.Lock()
 	defer g.lifecycle.Unlock()
-	g.mu.Lock()
-	a := g.accounts[code]
-	delete(g.accounts, code)
-	g.mu.Unlock()
-	if a != nil {
-		a.close()
-	}
-	var files []parley.Media
-	err := g.Store.Tx(ctx, func(tx parley.Tx) (err error) {
-		files, err = tx.ClearChannel(ctx, code)
-		return err
-	})
+	a, err := g.account(code)
 	if err != nil {
 		return err
 	}
-	for _, f := range files {
-		g.removeMedia(f)
+	a.setState(ctx, network.State{Status: parley.Starting}) // what is sent meanwhile waits
+	a.close()
+	var files []parley.Media
+	err = g.Store.Tx(ctx, func(tx parley.Tx) (err error) {
+		files, err = tx.ClearChannel(ctx, code)
+		return err
+	})
+	if err == nil {
+		for _, f := range files {
+			g.removeMedia(f)
+		}
+		err = forget(ctx)
 	}
-	return forget(ctx)
+	g.mu.Lock()
+	delete(g.accounts, code) // its worker has ended; another one begins
+	g.mu.Unlock()
+	return errors.Join(err, g.refresh(ctx))
 }
 
 // maxAhead is how far a clock can be moved: longer does not fit into a length of time for ever.

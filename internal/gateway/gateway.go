@@ -73,6 +73,10 @@ func (g *Gateway) Ready() <-chan struct{} { return g.ready }
 func (g *Gateway) Refresh(ctx context.Context) error {
 	g.lifecycle.Lock()
 	defer g.lifecycle.Unlock()
+	return g.refresh(ctx)
+}
+
+func (g *Gateway) refresh(ctx context.Context) error {
 	channels, err := g.Store.Channels(ctx)
 	if err != nil {
 		return err

@@ -63,7 +63,7 @@ type Worker struct {
 	lanes      lanes
 	known      map[int64]bool // by Seq: what is in a lane, under way, or sent and not yet recorded
 	underWay   int            // bursts
-	nextSend   time.Time      // by pace
+	lastSend   time.Time      // for the pace
 	nextExpiry time.Time      // not after the first expiry of what is queued; zero: nothing is
 	nextSweep  time.Time
 	bursts     sync.WaitGroup
@@ -221,14 +221,12 @@ func (w *Worker) start(ctx context.Context, now time.Time) {
 	if pace > 0 {
 		size, calls = 1, 1
 	}
-	for w.underWay < calls && !now.Before(w.nextSend) {
+	for w.underWay < calls && !now.Before(w.lastSend.Add(pace)) {
 		ms := w.lanes.take(size, now)
 		if len(ms) == 0 {
 			return
 		}
-		if pace > 0 {
-			w.nextSend = now.Add(pace)
-		}
+		w.lastSend = now
 		w.underWay++
 		w.bursts.Go(func() {
 			b := w.send(ctx, sender, ms)
@@ -272,8 +270,8 @@ func (w *Worker) nextLook(now time.Time) time.Time {
 	if !w.nextExpiry.IsZero() && w.nextExpiry.Before(next) {
 		next = w.nextExpiry
 	}
-	if w.nextSend.After(now) && w.nextSend.Before(next) {
-		next = w.nextSend
+	if t := w.lastSend.Add(time.Duration(w.Settings().Pace)); t.After(now) && t.Before(next) {
+		next = t
 	}
 	return next
 }

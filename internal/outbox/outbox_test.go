@@ -221,6 +221,21 @@ func TestPace(t *testing.T) {
 	})
 }
 
+func TestAFasterPaceCountsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.settings.Store(&parley.ChannelSettings{Pace: parley.Duration(time.Hour)})
+		b.connect()
+		b.send(ayu, "one")
+		b.send(budi, "two")
+		b.settle()
+		b.settings.Store(&parley.ChannelSettings{})
+		b.worker.Wake()
+		b.settle()
+		b.expectAll(parley.Sent)
+	})
+}
+
 func TestUrgentGoesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)

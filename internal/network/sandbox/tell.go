@@ -179,6 +179,8 @@ func (p *phone) takeFresh() (t tidings, delay time.Duration, delivered int64) {
 	if t.recorded {
 		t.due = nil
 	}
+	// The record may have been read between the commit of a message and its arrival here.
+	t.due = slices.DeleteFunc(t.due, func(a arrival) bool { return a.seq <= p.delivered })
 	slices.SortFunc(t.due, func(a, b arrival) int { return cmp.Compare(a.seq, b.seq) })
 	return t, p.traits.Delay, p.delivered
 }
