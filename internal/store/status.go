@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -57,23 +58,29 @@ func (t *tx) status(seq int64) (parley.Status, error) {
 // atOnce is how many messages one statement moves at most.
 const atOnce = 32
 
-// forMany returns a statement for each number of messages up to atOnce: a text with a list of places
-// at its end, numbered from first.
-func forMany(text string, first int) (statements [atOnce + 1]string) {
+// forMany returns a statement for each number of messages up to atOnce: a text and a list of places at
+// its end. Each place is made by a function of the number of its first argument.
+func forMany(text string, first, step int, place func(n int) string, end string) (statements [atOnce + 1]string) {
 	var places []string
 	for n := 1; n <= atOnce; n++ {
-		places = append(places, "$"+strconv.Itoa(first+n-1))
-		statements[n] = text + "(" + strings.Join(places, ", ") + ")"
+		places = append(places, place(first+(n-1)*step))
+		statements[n] = text + strings.Join(places, ", ") + end
 	}
 	return statements
 }
 
-// The statements that move many messages on at once: out of the queue, and on from another status.
-// Those that failed are left to advance, because their failure must go too.
+// inMany is forMany for "… IN ($3, $4)".
+func inMany(text string, first int) [atOnce + 1]string {
+	return forMany(text+"(", first, 1, func(n int) string { return "$" + strconv.Itoa(n) }, ")")
+}
+
+// The statements that move many messages on at once: from pending, out of the queue, and on from
+// another status. Those that failed are left to advance, because their failure must go too.
 var (
-	settleMany = forMany(`INSERT INTO status (seq, status, updated_at) SELECT seq, $1, $2 FROM message
-		WHERE channel = $3 AND NOT EXISTS (SELECT 1 FROM status WHERE status.seq = message.seq) AND seq IN `, 4)
-	unqueueMany = forMany(`DELETE FROM queue WHERE channel = $1 AND seq IN `, 2)
+	settleMany = forMany(`INSERT INTO status (seq, status, updated_at) VALUES `, 1, 3, func(n int) string {
+		return fmt.Sprintf("($%d, $%d, $%d)", n, n+1, n+2)
+	}, ` ON CONFLICT (seq) DO NOTHING`)
+	unqueueMany = inMany(`DELETE FROM queue WHERE channel = $1 AND seq IN `, 2)
 	advanceMany = func() map[parley.Status][atOnce + 1]string {
 		statements := map[parley.Status][atOnce + 1]string{}
 		for _, to := range []parley.Status{parley.Delivered, parley.Read, parley.Played} {
@@ -83,15 +90,21 @@ var (
 					from = append(from, strconv.Itoa(int(s)))
 				}
 			}
-			statements[to] = forMany(`UPDATE status SET status = $1, updated_at = $2 WHERE status IN (`+strings.Join(from, ", ")+`) AND seq IN `, 3)
+			statements[to] = inMany(`UPDATE status SET status = $1, updated_at = $2 WHERE status IN (`+strings.Join(from, ", ")+`) AND seq IN `, 3)
 		}
 		return statements
 	}()
 )
 
-// settle moves those messages of up to atOnce that are pending on and returns how many those were.
+// settle moves those messages of up to atOnce that are pending on and returns how many those were. It
+// does not look whether they are there: a number that is free stays free, so that an entry for it
+// means nothing.
 func (t *tx) settle(channel parley.ChannelCode, seqs []int64, to parley.Status, at time.Time) (int64, error) {
-	n, err := t.count(settleMany[len(seqs)], withSeqs(seqs, int64(to), millis(at), string(channel))...)
+	args := make([]any, 0, 3*atOnce)
+	for _, seq := range seqs {
+		args = append(args, seq, int64(to), millis(at))
+	}
+	n, err := t.count(settleMany[len(seqs)], args...)
 	if err != nil || n == 0 || slices.Min(seqs) > t.db.filing.reached { // what is not filed is in no queue
 		return n, err
 	}
@@ -147,22 +160,28 @@ func (t *tx) advanceSome(channel parley.ChannelCode, ids []parley.MessageID, seq
 	if len(seqs) == 0 {
 		return nil, nil
 	}
+	n, err := t.settle(channel, seqs, to, at)
+	if err != nil || n == int64(len(seqs)) { // mostly the receipt is the first to say that it was sent
+		return ids, err
+	}
 	before, err := t.statuses(seqs)
 	if err != nil {
 		return nil, err
 	}
-	n, err := t.settle(channel, seqs, to, at)
-	if err == nil && n < int64(len(seqs)) && advanceMany[to][1] != "" {
-		_, err = t.Exec(advanceMany[to][len(seqs)], withSeqs(seqs, int64(to), millis(at))...)
+	if n > 0 { // those that were settled just now were pending
+		for seq, s := range before {
+			if s.status == to && s.updated == millis(at) {
+				delete(before, seq)
+			}
+		}
 	}
-	if err != nil {
-		return nil, err
+	if text := advanceMany[to][len(seqs)]; text != "" {
+		if _, err := t.Exec(text, withSeqs(seqs, int64(to), millis(at))...); err != nil {
+			return nil, err
+		}
 	}
 	for i, id := range ids {
-		from, settled := before[seqs[i]]
-		if !settled {
-			from = parley.Pending
-		}
+		from := before[seqs[i]].status
 		if from == parley.FailedForGood {
 			if _, err := t.advance(channel, seqs[i], to, nil, at); err != nil {
 				return nil, err
@@ -175,25 +194,29 @@ func (t *tx) advanceSome(channel parley.ChannelCode, ids []parley.MessageID, seq
 	return moved, nil
 }
 
-var statusMany = forMany(`SELECT seq, status FROM status WHERE seq IN `, 1)
+// standing is where a message stands, and since when.
+type standing struct {
+	status  parley.Status
+	updated int64
+}
+
+var statusMany = inMany(`SELECT seq, status, updated_at FROM status WHERE seq IN `, 1)
 
 // statuses returns where those messages stand that are not pending.
-func (t *tx) statuses(seqs []int64) (map[int64]parley.Status, error) {
+func (t *tx) statuses(seqs []int64) (map[int64]standing, error) {
 	rows, err := t.Query(statusMany[len(seqs)], withSeqs(seqs)...)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var found map[int64]parley.Status // mostly none is
+	found := make(map[int64]standing, len(seqs))
 	for rows.Next() {
-		var seq, status int64
-		if err := rows.Scan(&seq, &status); err != nil {
+		var seq int64
+		var s standing
+		if err := rows.Scan(&seq, &s.status, &s.updated); err != nil {
 			return nil, err
 		}
-		if found == nil {
-			found = make(map[int64]parley.Status, len(seqs))
-		}
-		found[seq] = parley.Status(status)
+		found[seq] = s
 	}
 	return found, rows.Err()
 }
