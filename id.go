@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"regexp"
 	"strings"
 	"sync/atomic"
@@ -86,7 +85,16 @@ type MessageID string
 // use, a number that grows with time, and 16 random bits. Ids that follow each other lie side by
 // side in the store's index; random ones would touch another page for each message.
 func NewMessageID() MessageID {
-	return MessageID(fmt.Sprintf("3EB0%014X%04X", nextTick(), rand16()))
+	var number [9]byte
+	binary.BigEndian.PutUint64(number[:8], nextTick()<<8) // its upper 8 bits are zero
+	rand.Read(number[7:])                                 // never fails
+	const hexits = "0123456789ABCDEF"
+	id := make([]byte, 0, 22)
+	id = append(id, "3EB0"...)
+	for _, b := range number {
+		id = append(id, hexits[b>>4], hexits[b&15])
+	}
+	return MessageID(id)
 }
 
 // lastTick is the number of the newest message id.
@@ -102,12 +110,6 @@ func nextTick() uint64 {
 			return next
 		}
 	}
-}
-
-func rand16() uint16 {
-	var b [2]byte
-	rand.Read(b[:]) // never fails
-	return binary.BigEndian.Uint16(b[:])
 }
 
 // MessageRef is how a request names a message: by its full id "true_62811…@c.us_3EB0…" or by the

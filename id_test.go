@@ -3,7 +3,9 @@ package parley
 import (
 	"errors"
 	"regexp"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -102,6 +104,7 @@ func FuzzParseMessageRef(f *testing.F) {
 
 func TestNewMessageID(t *testing.T) {
 	seen := map[MessageID]bool{}
+	var last MessageID
 	pattern := regexp.MustCompile(`^3EB0[0-9A-F]{18}$`)
 	for range 1000 {
 		id := NewMessageID()
@@ -111,7 +114,29 @@ func TestNewMessageID(t *testing.T) {
 		if seen[id] {
 			t.Fatalf("%q came twice", id)
 		}
-		seen[id] = true
+		if id[:18] <= last {
+			t.Fatalf("%q does not follow %q", id, last)
+		}
+		seen[id], last = true, id[:18]
+	}
+}
+
+func TestNewMessageIDsOfManyCallersAreDifferent(t *testing.T) {
+	const callers, each = 8, 2000
+	ids := make([][]MessageID, callers)
+	var wg sync.WaitGroup
+	for i := range callers {
+		wg.Go(func() {
+			for range each {
+				ids[i] = append(ids[i], NewMessageID()[:18]) // without the random part
+			}
+		})
+	}
+	wg.Wait()
+	all := slices.Concat(ids...)
+	slices.Sort(all)
+	if got := len(slices.Compact(all)); got != callers*each {
+		t.Errorf("%d different ids of %d", got, callers*each)
 	}
 }
 
