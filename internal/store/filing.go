@@ -1,8 +1,10 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -104,10 +106,13 @@ func (t *tx) file(upTo int64) (more bool, err error) {
 	if err != nil || count == 0 {
 		return false, err
 	}
-	for _, statement := range []string{fileNames, filePending, fileRecords, countRecords} {
+	for _, statement := range []string{fileNames, filePending} {
 		if _, err := t.Exec(statement, mark, last); err != nil {
 			return false, err
 		}
+	}
+	if err := t.fileRecords(mark, last); err != nil {
+		return false, err
 	}
 	t.db.filing.reached = max(t.db.filing.reached, last)
 	t.OnCommit(func() { t.db.filing.mark.Store(last) })
@@ -122,20 +127,58 @@ const (
 
 	filePending = `INSERT INTO queue (channel, seq) SELECT channel, seq FROM message
 		WHERE seq > $1 AND seq <= $2 AND from_me = 1 AND NOT EXISTS (SELECT 1 FROM status WHERE status.seq = message.seq)`
-
-	// Records are placed after those that their chat has.
-	fileRecords = `INSERT INTO history (chat, ordinal, seq)
-		SELECT chat, messages + row_number() OVER (PARTITION BY chat ORDER BY message.seq), message.seq
-		FROM message JOIN chat ON chat.id = message.chat WHERE message.seq > $1 AND message.seq <= $2 AND ` + isRecord
-
-	countRecords = `UPDATE chat SET messages = messages + fresh.count,
-			last_at = CASE WHEN fresh.newest > last_at THEN fresh.newest ELSE last_at END
-		FROM (SELECT chat, count(*) AS count, max(created_at) AS newest FROM message
-			WHERE seq > $1 AND seq <= $2 AND ` + isRecord + ` GROUP BY chat) AS fresh WHERE fresh.chat = chat.id`
-
-	// isRecord is parley.Kind.IsRecord.
-	isRecord = `kind IN ('text', 'image', 'video', 'file', 'voice', 'location', 'poll')`
 )
+
+// record is a message that gets a place in its chat.
+type record struct{ seq, chat, createdAt int64 }
+
+// fileRecords gives the records after one message up to another their places, each after those that
+// its chat has. Numbering them in the database would cost twice as much.
+func (t *tx) fileRecords(mark, last int64) error {
+	records, err := list(t.reader, `SELECT seq, chat, created_at FROM message WHERE seq > $1 AND seq <= $2 AND `+isRecord+` ORDER BY seq`,
+		[]any{mark, last}, func(row scanner) (r record, err error) { return r, row.Scan(&r.seq, &r.chat, &r.createdAt) })
+	if err != nil {
+		return err
+	}
+	slices.SortStableFunc(records, func(a, b record) int { return cmp.Compare(a.chat, b.chat) }) // chat by chat, still in order
+	places := make([]any, 0, 3*len(records))
+	for len(records) > 0 {
+		n := slices.IndexFunc(records, func(r record) bool { return r.chat != records[0].chat })
+		if n < 0 {
+			n = len(records)
+		}
+		if places, err = t.countRecords(places, records[:n]); err != nil {
+			return err
+		}
+		records = records[n:]
+	}
+	for some := range slices.Chunk(places, 3*atOnce) {
+		if _, err := t.Exec(placeMany[len(some)/3], some...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// countRecords counts records of one chat and appends their places.
+func (t *tx) countRecords(places []any, records []record) ([]any, error) {
+	var messages, newest int64
+	chat := records[0].chat
+	if err := t.row(`SELECT messages, last_at FROM chat WHERE id = $1`, []any{chat}, &messages, &newest); err != nil {
+		return nil, err
+	}
+	for _, r := range records {
+		messages++
+		newest = max(newest, r.createdAt)
+		places = append(places, chat, messages, r.seq)
+	}
+	return places, t.change(`UPDATE chat SET messages = $1, last_at = $2 WHERE id = $3`, messages, newest, chat)
+}
+
+var placeMany = forMany(`INSERT INTO history (chat, ordinal, seq) VALUES `, 1, 3, triple, "")
+
+// isRecord is parley.Kind.IsRecord.
+const isRecord = `kind IN ('text', 'image', 'video', 'file', 'voice', 'location', 'poll')`
 
 // What must be found is looked for after filing: by anybody, and inside a transaction.
 

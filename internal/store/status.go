@@ -69,6 +69,9 @@ func forMany(text string, first, step int, place func(n int) string, end string)
 	return statements
 }
 
+// triple is a row of three places.
+func triple(n int) string { return fmt.Sprintf("($%d, $%d, $%d)", n, n+1, n+2) }
+
 // inMany is forMany for "… IN ($3, $4)".
 func inMany(text string, first int) [atOnce + 1]string {
 	return forMany(text+"(", first, 1, func(n int) string { return "$" + strconv.Itoa(n) }, ")")
@@ -77,9 +80,7 @@ func inMany(text string, first int) [atOnce + 1]string {
 // The statements that move many messages on at once: from pending, out of the queue, and on from
 // another status. Those that failed are left to advance, because their failure must go too.
 var (
-	settleMany = forMany(`INSERT INTO status (seq, status, updated_at) VALUES `, 1, 3, func(n int) string {
-		return fmt.Sprintf("($%d, $%d, $%d)", n, n+1, n+2)
-	}, ` ON CONFLICT (seq) DO NOTHING`)
+	settleMany  = forMany(`INSERT INTO status (seq, status, updated_at) VALUES `, 1, 3, triple, ` ON CONFLICT (seq) DO NOTHING`)
 	unqueueMany = inMany(`DELETE FROM queue WHERE channel = $1 AND seq IN `, 2)
 	advanceMany = func() map[parley.Status][atOnce + 1]string {
 		statements := map[parley.Status][atOnce + 1]string{}
