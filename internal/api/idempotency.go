@@ -141,8 +141,12 @@ func (rt *route) complete(ctx context.Context, r *request, kept *parley.Answer) 
 }
 
 // keep stores an answer. Where that fails the work is done all the same, so the caller gets the
-// answer; a later request with the key is answered from the messages.
+// answer; a later request with the key is answered from the messages. So it is where the channel
+// keeps no text, because the answer repeats it.
 func (rt *route) keep(ctx context.Context, r *request, key parley.Answer) {
+	if c, ok := rt.Gateway.Channel(key.Channel); ok && r.accepted && !c.Settings.KeepsText() {
+		return
+	}
 	ctx = context.WithoutCancel(ctx) // also for a caller that is gone: it will ask again
 	err := rt.Store.Tx(ctx, func(tx parley.Tx) error {
 		if r.accepted {

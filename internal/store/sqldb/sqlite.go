@@ -25,6 +25,7 @@ func openSQLite(o Options) (write, read *sql.DB, err error) {
 		"journal_mode(WAL)",
 		"synchronous(" + synchronous + ")",
 		"foreign_keys(1)",
+		"secure_delete(1)",             // what is erased is overwritten, not only forgotten
 		"cache_size(-8192)",            // more was measured to gain nothing
 		"journal_size_limit(67108864)", // give the disk back after a burst
 	}
