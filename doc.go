@@ -1,5 +1,5 @@
 // Package parley is the vocabulary of a chat messaging gateway: channels, contacts, messages,
-// receipts, tokens, the rules that hold between them, and the one interface through which they
+// tokens, the rules that hold between them, and the one interface through which they
 // are remembered.
 //
 // It knows no transport, no database and no chat network, and imports only the standard library.

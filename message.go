@@ -46,23 +46,12 @@ type Failure struct {
 type FailureCode string
 
 const (
-	NotOnNetwork  FailureCode = "not_on_network" // the number has no account
-	Blocked       FailureCode = "blocked"        // the recipient blocks us
-	Restricted    FailureCode = "restricted"     // the network does not let this account write to new contacts now
-	Refused       FailureCode = "refused"        // the network refused, for a reason in the message
-	Expired       FailureCode = "expired"        // it waited longer than the channel allows
-	NotSent       FailureCode = "not_sent"       // an earlier message of its pool failed
-	GaveUp        FailureCode = "gave_up"        // too many attempts failed
-	ChannelGone   FailureCode = "channel_gone"   // the channel was deleted
-	MediaRejected FailureCode = "media_rejected" // the network does not take the file
-	Unsupported   FailureCode = "unsupported"    // the network has no such thing
+	NotOnNetwork FailureCode = "not_on_network" // the number has no account
+	Blocked      FailureCode = "blocked"        // the recipient blocks us
+	Restricted   FailureCode = "restricted"     // the network does not let this account write to new contacts now
+	Refused      FailureCode = "refused"        // the network refused, for a reason in the message
+	Expired      FailureCode = "expired"        // it waited longer than the channel allows
+	NotSent      FailureCode = "not_sent"       // an earlier message of its pool failed
+	GaveUp       FailureCode = "gave_up"        // too many attempts failed
+	Unsupported  FailureCode = "unsupported"    // the network has no such thing
 )
-
-// Receipt is the network's word on messages that were sent: they were delivered, read or played.
-type Receipt struct {
-	Channel ChannelCode
-	Chat    ContactID
-	IDs     []MessageID
-	Status  Status
-	At      time.Time
-}
