@@ -103,8 +103,12 @@ func (t *tx) file(upTo int64) (more bool, err error) {
 	}
 	err = t.row(`SELECT coalesce(max(seq), 0), count(*) FROM
 		(SELECT seq FROM message WHERE seq > $1 AND seq <= $2 ORDER BY seq LIMIT $3) AS next`, []any{mark, upTo, int64(fileAtOnce)}, &last, &count)
-	if err != nil || count == 0 {
+	if err != nil {
 		return false, err
+	}
+	if count == 0 { // another process may have filed them
+		t.setMark(mark)
+		return false, nil
 	}
 	for _, statement := range []string{fileNames, filePending} {
 		if _, err := t.Exec(statement, mark, last); err != nil {
@@ -114,9 +118,14 @@ func (t *tx) file(upTo int64) (more bool, err error) {
 	if err := t.fileRecords(mark, last); err != nil {
 		return false, err
 	}
-	t.db.filing.reached = max(t.db.filing.reached, last)
-	t.OnCommit(func() { t.db.filing.mark.Store(last) })
+	t.setMark(last)
 	return count == fileAtOnce, t.change(`UPDATE filed SET seq = $1`, last)
+}
+
+// setMark takes note of how far messages are filed.
+func (t *tx) setMark(mark int64) {
+	t.db.filing.reached = max(t.db.filing.reached, mark)
+	t.OnCommit(func() { t.db.filing.mark.Store(mark) })
 }
 
 // The statements that file the messages after one up to another.
@@ -164,7 +173,11 @@ func (t *tx) fileRecords(mark, last int64) error {
 func (t *tx) countRecords(places []any, records []record) ([]any, error) {
 	var messages, newest int64
 	chat := records[0].chat
-	if err := t.row(`SELECT messages, last_at FROM chat WHERE id = $1`, []any{chat}, &messages, &newest); err != nil {
+	err := t.row(`SELECT messages, last_at FROM chat WHERE id = $1`, []any{chat}, &messages, &newest)
+	if err == parley.ErrNotFound { // it was removed meanwhile, and so has no places
+		return places, nil
+	}
+	if err != nil {
 		return nil, err
 	}
 	for _, r := range records {
