@@ -86,15 +86,22 @@ func (t *tx) chatID(channel parley.ChannelCode, contact parley.ContactID) (int64
 	return id, err
 }
 
-// openChat finds the id of a chat, which it makes where there is none.
+// openChat finds the id of a chat, which it makes where there is none. What is remembered is looked at
+// once more: another process may have removed the chat, and a message must not be lost with it.
 func (t *tx) openChat(channel parley.ChannelCode, contact parley.ContactID) (int64, error) {
-	id, err := t.chatID(channel, contact)
-	if err != parley.ErrNotFound {
-		return id, err
+	name := chatName{channel, contact}
+	if id, ok := t.db.memory.chats.get(name); ok {
+		var there int64
+		if err := t.row(`SELECT id FROM chat WHERE id = $1`, []any{id}, &there); err != parley.ErrNotFound {
+			return id, err
+		}
 	}
-	id, err = t.Insert(`INSERT INTO chat (contact, channel, messages, last_at) VALUES ($1, $2, 0, 0)`, string(contact), string(channel))
+	id, err := t.reader.chatID(channel, contact)
+	if err == parley.ErrNotFound {
+		id, err = t.Insert(`INSERT INTO chat (contact, channel, messages, last_at) VALUES ($1, $2, 0, 0)`, string(contact), string(channel))
+	}
 	if err == nil {
-		t.OnCommit(func() { t.db.memory.chats.put(chatName{channel, contact}, id) })
+		t.OnCommit(func() { t.db.memory.chats.put(name, id) })
 	}
 	return id, err
 }

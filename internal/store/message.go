@@ -105,19 +105,13 @@ func (t *tx) AddMessage(_ context.Context, m *parley.Message) error {
 	if there, err := t.isThere(name, m.FromMe); err != nil || there {
 		return cmp.Or(err, parley.ErrExists)
 	}
-	if m.Seq, err = t.insertMessage(m, chat, data); err != nil {
+	m.Seq, err = t.Insert(`INSERT INTO message (channel, chat, id, from_me, kind, reply_to, urgent, pool, expires_at, created_at, body, data)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+		string(m.Channel), chat, string(m.ID), flag(m.FromMe), string(m.Content.Kind()), string(m.ReplyTo), flag(m.Urgent), string(m.Pool),
+		millis(m.ExpiresAt), millis(m.CreatedAt), m.Content.Text(), data)
+	if err != nil {
 		return err
 	}
-	if m.Seq == 0 { // another process removed the chat that we remember
-		t.db.memory.forget()
-		if name.chat, err = t.openChat(m.Channel, m.Chat); err != nil {
-			return err
-		}
-		if m.Seq, err = t.insertMessage(m, name.chat, data); err != nil {
-			return err
-		}
-	}
-	chat = name.chat
 	if !m.FromMe {
 		if _, err := t.Exec(`INSERT INTO name (id, chat, from_me, seq) VALUES ($1, $2, 0, $3)`, string(m.ID), chat, m.Seq); err != nil {
 			return err
@@ -137,14 +131,6 @@ func (t *tx) AddMessage(_ context.Context, m *parley.Message) error {
 	}
 	t.added = append(t.added, added{name, m.Seq, m.FromMe})
 	return nil
-}
-
-// insertMessage writes the row of a message, if its chat is there; else it returns 0.
-func (t *tx) insertMessage(m *parley.Message, chat int64, data []byte) (int64, error) {
-	return t.Insert(`INSERT INTO message (channel, chat, id, from_me, kind, reply_to, urgent, pool, expires_at, created_at, body, data)
-		SELECT $1, id, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11 FROM chat WHERE id = $12`,
-		string(m.Channel), string(m.ID), flag(m.FromMe), string(m.Content.Kind()), string(m.ReplyTo), flag(m.Urgent), string(m.Pool),
-		millis(m.ExpiresAt), millis(m.CreatedAt), m.Content.Text(), data, chat)
 }
 
 // isThere reports whether there is a message with this name. Own ids are chosen so that they never
