@@ -35,7 +35,7 @@ func (n *Network) SendAs(ctx context.Context, channel parley.ChannelCode, number
 	}
 	var replyTo parley.MessageID
 	if o.ReplyTo != "" {
-		target, err := n.target(p, "reply_to", o.ReplyTo)
+		target, err := n.target(ctx, p, "reply_to", o.ReplyTo)
 		if err != nil {
 			return Message{}, err
 		}
@@ -59,7 +59,7 @@ func (n *Network) React(ctx context.Context, channel parley.ChannelCode, number,
 	if err != nil {
 		return err
 	}
-	target, err := n.target(p, "message_id", messageID)
+	target, err := n.target(ctx, p, "message_id", messageID)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (n *Network) Vote(ctx context.Context, channel parley.ChannelCode, number, 
 	if err != nil {
 		return err
 	}
-	target, err := n.target(p, "message_id", messageID)
+	target, err := n.target(ctx, p, "message_id", messageID)
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (n *Network) Delete(ctx context.Context, channel parley.ChannelCode, number
 	if err != nil {
 		return err
 	}
-	target, err := n.target(p, "message_id", messageID)
+	target, err := n.target(ctx, p, "message_id", messageID)
 	if err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func (n *Network) Read(ctx context.Context, channel parley.ChannelCode, number, 
 		return 0, nil
 	}
 	if messageID != "" {
-		target, err := n.target(p, "message_id", messageID)
+		target, err := n.target(ctx, p, "message_id", messageID)
 		if err != nil {
 			return 0, err
 		}
@@ -157,8 +157,8 @@ func (n *Network) readOne(ctx context.Context, w *world, p *phone, m Message) (i
 // readAll moves the phone's mark and leaves the receipts for the channel, in one transaction.
 func (n *Network) readAll(ctx context.Context, w *world, p *phone) (int, error) {
 	var count int
-	err := n.db.Write(ctx, func(tx *sqldb.Tx) error {
-		unread, err := n.unread(tx, p)
+	err := n.writeUnpacked(ctx, func(tx *sqldb.Tx) error {
+		unread, err := unread(tx, p)
 		count = len(unread)
 		if err != nil || count == 0 {
 			return err
@@ -187,14 +187,10 @@ func (n *Network) readAll(ctx context.Context, w *world, p *phone) (int, error) 
 }
 
 // unread lists what the phone shows and has not read: if it is offline, only what it got before.
-func (n *Network) unread(tx *sqldb.Tx, p *phone) ([]arrival, error) {
+func unread(tx *sqldb.Tx, p *phone) ([]arrival, error) {
 	_, read := p.marks()
-	upTo := p.shown()
-	if err := n.shelveAll(tx); err != nil {
-		return nil, err
-	}
-	rows, err := tx.Query(`SELECT `+arrivalColumns+` FROM shelf JOIN messages ON messages.seq = shelf.seq
-		WHERE shelf.phone = $1 AND shelf.from_phone = 0 AND shelf.seq > $2 AND shelf.seq <= $3 AND status = 0 ORDER BY shelf.seq`, p.id, read, upTo)
+	rows, err := tx.Query(`SELECT `+arrivalColumns+` FROM messages
+		WHERE phone = $1 AND seq > $2 AND seq <= $3 AND from_phone = 0 AND status = 0 ORDER BY seq`, p.id, read, p.shown())
 	if err != nil {
 		return nil, err
 	}
@@ -238,7 +234,7 @@ func (n *Network) actor(ctx context.Context, channel parley.ChannelCode, number 
 
 // target finds a message of the phone's chat by its full or bare id. A bare id that both sides used
 // means the one that the channel sent.
-func (n *Network) target(p *phone, field, id string) (Message, error) {
+func (n *Network) target(ctx context.Context, p *phone, field, id string) (Message, error) {
 	unknown := parley.InvalidField(field, field+" must be the id of a message in the chat with this phone.")
 	ref, err := parley.ParseMessageRef(id)
 	if err != nil || !ref.IsBare() && ref.Chat != p.contact {
@@ -248,7 +244,7 @@ func (n *Network) target(p *phone, field, id string) (Message, error) {
 		if !ref.IsBare() && direction(ref.FromMe) != from {
 			continue
 		}
-		m, err := n.message(p, from, ref.ID)
+		m, err := n.message(ctx, p, from, ref.ID)
 		if err == nil || !errors.Is(err, sql.ErrNoRows) {
 			return m, err
 		}
@@ -257,7 +253,10 @@ func (n *Network) target(p *phone, field, id string) (Message, error) {
 }
 
 // message reads one message of a phone's chat; there being none is sql.ErrNoRows.
-func (n *Network) message(p *phone, from int64, id parley.MessageID) (Message, error) {
+func (n *Network) message(ctx context.Context, p *phone, from int64, id parley.MessageID) (Message, error) {
+	if err := n.unpack(ctx); err != nil {
+		return Message{}, err
+	}
 	rows, err := n.db.Read().Query(`SELECT `+messageColumns+` FROM messages WHERE phone = $1 AND from_phone = $2 AND id = $3`,
 		p.id, from, string(id))
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -12,64 +13,59 @@ import (
 	"parley/internal/network"
 )
 
-// BenchmarkSend measures what a message costs when 64 callers send at once, each one message to a
-// chat of its own, and when the same comes in bursts. The receipts that follow are part of it.
+// BenchmarkSend measures what a message costs when it comes alone or in bursts to 64 phones, from as
+// many callers at once as the session finds useful. The receipts that follow are part of it.
 func BenchmarkSend(b *testing.B) {
-	for _, burst := range []int{1, 16, 128} {
-		b.Run(fmt.Sprintf("burst=%d", burst), func(b *testing.B) { benchmarkSend(b, burst) })
+	for _, burst := range []int{1, 32, 128, 256} {
+		b.Run(fmt.Sprintf("burst=%d", burst), func(b *testing.B) {
+			_, s := benchNetwork(b)
+			b.ReportAllocs()
+			before := cpu()
+			sendBursts(b, s, b.N, burst)
+			b.ReportMetric(float64(cpu()-before)/float64(b.N), "cpu-ns/op")
+		})
 	}
 }
 
-func benchmarkSend(b *testing.B, burst int) {
+func benchNetwork(b *testing.B) (*Network, network.Session) {
 	n, err := Open(b.Context(), filepath.Join(b.TempDir(), "sandbox.db"), slog.New(slog.DiscardHandler))
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer n.Close()
+	b.Cleanup(func() { n.Close() })
 	s, err := n.Open(b.Context(), parley.Channel{Code: "bench"}, func(context.Context, network.Event) error { return nil })
 	if err != nil {
 		b.Fatal(err)
 	}
-	const callers = 64
-	work := make(chan int)
-	done := make(chan error, callers)
-	for caller := range callers {
-		go func() {
-			var failed error
-			for count := range work {
-				if err := sendMany(b.Context(), s, caller, count); err != nil {
-					failed = err
-				}
-			}
-			done <- failed
-		}()
-	}
-	b.ReportAllocs()
-	before := cpu()
-	for left := b.N; left > 0; left -= burst {
-		work <- min(burst, left)
-	}
-	close(work)
-	for range callers {
-		if err := <-done; err != nil {
-			b.Fatal(err)
-		}
-	}
-	b.ReportMetric(float64(cpu()-before)/float64(b.N), "cpu-ns/op")
+	return n, s
 }
 
-func sendMany(ctx context.Context, s network.Session, caller, count int) error {
-	ms := make([]*parley.Message, count)
-	for i := range ms {
-		chat := parley.ContactOf(fmt.Sprintf("62812%04d%04d", caller, i))
-		ms[i] = &parley.Message{Chat: chat, ID: parley.NewMessageID(), FromMe: true, Content: parley.Text{Body: "Halo, kode Anda 482913"}}
+// sendBursts sends a number of messages to 64 phones, of which each caller has its own.
+func sendBursts(b *testing.B, s network.Session, count, burst int) {
+	const phones = 64
+	var group sync.WaitGroup
+	for caller := range calls {
+		group.Go(func() {
+			var chats []parley.ContactID
+			for i := caller; i < phones; i += calls {
+				chats = append(chats, parley.ContactOf(fmt.Sprintf("62812%08d", i)))
+			}
+			sent := 0
+			for left := count / calls; left > 0; left -= burst {
+				ms := make([]*parley.Message, min(burst, left))
+				for i := range ms {
+					ms[i] = &parley.Message{Chat: chats[sent%len(chats)], ID: parley.NewMessageID(), FromMe: true, Content: parley.Text{Body: "Halo, kode Anda 482913"}}
+					sent++
+				}
+				for _, err := range s.Send(b.Context(), ms) {
+					if err != nil {
+						b.Error(err)
+					}
+				}
+			}
+		})
 	}
-	for _, err := range s.Send(ctx, ms) {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	group.Wait()
 }
 
 // cpu is the processor time that this process used.
@@ -79,4 +75,17 @@ func cpu() int64 {
 		return 0
 	}
 	return used.Utime.Nano() + used.Stime.Nano()
+}
+
+// BenchmarkUnpack measures what is left to do for each message until somebody looks.
+func BenchmarkUnpack(b *testing.B) {
+	n, s := benchNetwork(b)
+	sendBursts(b, s, b.N, 128)
+	b.ReportAllocs()
+	b.ResetTimer()
+	before := cpu()
+	if err := n.unpack(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(float64(cpu()-before)/float64(b.N), "cpu-ns/op")
 }

@@ -16,7 +16,7 @@ import (
 
 const (
 	collect   = 60 * time.Millisecond // how long receipts are collected, to give many in one event; a real network takes longer
-	saveEvery = time.Second           // how often the phones' marks are saved
+	saveEvery = 5 * time.Second       // how often the phones' marks are saved; each costs as much as several sends
 	tellers   = 16                    // phones served at once, so that their commits are shared
 
 	firstRetry = 10 * time.Millisecond
@@ -38,9 +38,6 @@ func (s *session) run() {
 		}
 		if len(moved) > 0 && !time.Now().Before(saveAt) {
 			s.saveMarks(moved)
-			if err := s.world.net.shelve(context.WithoutCancel(s.ctx)); err != nil {
-				s.log("sort messages by phone", err)
-			}
 			saveAt = time.Now().Add(saveEvery)
 		}
 		if len(moved) > 0 {
@@ -49,7 +46,7 @@ func (s *session) run() {
 		s.rest(earlier(next, s.reconnectTime()))
 	}
 	for p := range waiting {
-		s.world.mark(p, false) // for the next session
+		s.world.mark(false, p) // for the next session
 	}
 	s.saveMarks(moved)
 }
@@ -57,28 +54,30 @@ func (s *session) run() {
 // findBacklog marks the phones that have something to tell from before the session. It reports whether
 // it could.
 func (s *session) findBacklog() bool {
-	numbers, err := s.world.behind()
+	numbers, err := s.world.behind(s.ctx)
 	for _, number := range numbers {
 		var p *phone
 		if p, err = s.world.phone(s.ctx, parley.ContactOf(number)); err != nil {
 			break
 		}
-		s.world.mark(p, false)
+		s.world.mark(false, p)
 	}
 	if err != nil {
 		s.log("find what there is to tell", err)
+		return false
 	}
-	return err == nil
+	s.world.searched.Store(true)
+	return true
 }
 
 // behind lists the numbers of the phones of which the channel does not know everything.
-func (w *world) behind() ([]string, error) {
-	if err := w.net.shelve(context.Background()); err != nil {
+func (w *world) behind(ctx context.Context) ([]string, error) {
+	if err := w.net.unpack(ctx); err != nil {
 		return nil, err
 	}
 	rows, err := w.net.db.Read().Query(`SELECT number FROM phones p WHERE world = $1 AND (
 		EXISTS (SELECT 1 FROM events e WHERE e.phone = p.id) OR
-		EXISTS (SELECT 1 FROM shelf s WHERE s.phone = p.id AND s.from_phone = 0 AND s.seq > p.delivered))`, w.id)
+		EXISTS (SELECT 1 FROM messages m WHERE m.phone = p.id AND m.seq > p.delivered AND m.from_phone = 0))`, w.id)
 	if err != nil {
 		return nil, err
 	}
@@ -236,6 +235,9 @@ func (s *session) saveMarks(moved map[*phone]bool) {
 }
 
 func (s *session) log(what string, err error) {
+	if errors.Is(err, context.Canceled) {
+		return // the session is being closed
+	}
 	s.world.net.log.LogAttrs(context.Background(), slog.LevelError, "sandbox: "+what,
 		slog.String("channel", string(s.world.code)), slog.Any("error", err))
 }

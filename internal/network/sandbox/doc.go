@@ -14,6 +14,11 @@
 // A session has one goroutine, which tells the channel everything through the sink: how the
 // connection stands, receipts, and what phones did. It serves several phones at once, each by one
 // goroutine only, so that the order in a chat is kept. Receipts cost no write each: a phone keeps
-// only how far it was delivered and read, and those marks are saved about once a second. After a
-// crash the receipts since then are given again, which changes nothing.
+// only how far it was delivered and read, and those marks are saved every few seconds. After a crash
+// the receipts since then are given again, which changes nothing.
+//
+// The network itself has one goroutine, the unpacker. A burst of plain messages is recorded as one
+// row, a bundle, which costs a fifth of a row for each message. Whoever looks for a message unpacks
+// what there is first, so that nobody can tell the difference; the unpacker does so when nothing is
+// sent for a while.
 package sandbox

@@ -17,7 +17,7 @@ var (
 )
 
 // addFaulty sends a message to which a fault was ordered, and answers for it.
-func (d *dispatch) addFaulty(ctx context.Context, i int, p *phone, f Fault) {
+func (d *dispatch) addFaulty(ctx context.Context, i int, f Fault) {
 	s := d.session
 	if err := s.world.net.saveFault(ctx, f); err != nil {
 		d.fail(i, fmt.Errorf("use fault: %w", err))
@@ -40,8 +40,8 @@ func (d *dispatch) addFaulty(ctx context.Context, i int, p *phone, f Fault) {
 		d.fail(i, err)
 		return
 	}
-	d.addPlain(i, p, f.Fault == FaultTwice)
-	d.flush(ctx)
+	d.addPlain(ctx, i, f.Fault == FaultTwice)
+	d.flush(ctx, i+1)
 	if d.errs[i] != nil {
 		return
 	}

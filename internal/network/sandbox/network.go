@@ -26,7 +26,10 @@ type Network struct {
 	log *slog.Logger
 	seq atomic.Int64 // the last one given out
 
-	shelved atomic.Int64 // all messages up to this seq are on the shelves of their phones
+	packing  packing
+	closing  context.Context // ends when the network is closed
+	close    context.CancelFunc
+	unpacker sync.WaitGroup
 
 	mu     sync.Mutex
 	worlds map[parley.ChannelCode]*world
@@ -44,15 +47,28 @@ func Open(ctx context.Context, path string, log *slog.Logger) (*Network, error) 
 	if err != nil {
 		return nil, fmt.Errorf("sandbox network: %w", err)
 	}
-	var seq int64
-	err = db.Read().QueryRow(`SELECT max(seq, (SELECT coalesce(max(seq), 0) FROM messages), (SELECT coalesce(max(seq), 0) FROM events)) FROM counter`, nil, &seq)
-	if err != nil {
+	n := &Network{db: db, log: log, worlds: map[parley.ChannelCode]*world{}}
+	if err := n.load(); err != nil {
 		db.Close()
 		return nil, fmt.Errorf("sandbox network: %w", err)
 	}
-	n := &Network{db: db, log: log, worlds: map[parley.ChannelCode]*world{}}
-	n.seq.Store(seq)
+	n.closing, n.close = context.WithCancel(context.Background())
+	n.unpacker.Go(n.unpackInTime)
 	return n, nil
+}
+
+// load finds out where the record ends and what of it is packed.
+func (n *Network) load() error {
+	last, err := lastSeq(n.db.Read())
+	if err != nil {
+		return err
+	}
+	var lastEvent int64
+	if err := n.db.Read().QueryRow(`SELECT coalesce(max(seq), 0) FROM events`, nil, &lastEvent); err != nil {
+		return err
+	}
+	n.seq.Store(max(last, lastEvent))
+	return n.packing.load(n.db.Read())
 }
 
 // Close closes the sessions that are still open, and the record. It may be called twice.
@@ -69,6 +85,8 @@ func (n *Network) Close() error {
 	for _, s := range open {
 		errs = append(errs, s.Close())
 	}
+	n.close()
+	n.unpacker.Wait()
 	return errors.Join(append(errs, n.db.Close())...)
 }
 
@@ -90,7 +108,7 @@ func (n *Network) Forget(ctx context.Context, code parley.ChannelCode) error {
 	if w.session.Load() != nil {
 		return fmt.Errorf("forget sandbox channel %s: its session is open", code)
 	}
-	err = n.db.Write(ctx, func(tx *sqldb.Tx) error {
+	err = n.writeUnpacked(ctx, func(tx *sqldb.Tx) error {
 		if err := n.empty(tx, w); err != nil {
 			return err
 		}
@@ -114,7 +132,7 @@ func (n *Network) Reset(ctx context.Context, channel parley.ChannelCode) error {
 	if err != nil {
 		return err
 	}
-	err = n.db.Write(ctx, func(tx *sqldb.Tx) error {
+	err = n.writeUnpacked(ctx, func(tx *sqldb.Tx) error {
 		if err := n.empty(tx, w); err != nil {
 			return err
 		}
@@ -130,13 +148,12 @@ func (n *Network) Reset(ctx context.Context, channel parley.ChannelCode) error {
 	return w.setLoggedOut(ctx, false)
 }
 
-// empty deletes all rows of a world but the world itself.
+// empty deletes all rows of a world, of which nothing is packed, but the world itself.
 func (n *Network) empty(tx *sqldb.Tx, w *world) error {
 	if _, err := tx.Exec(`UPDATE counter SET seq = $1`, n.seq.Load()); err != nil { // cursors stay good
 		return err
 	}
 	for _, query := range []string{
-		`DELETE FROM shelf WHERE phone IN (SELECT id FROM phones WHERE world = $1)`,
 		`DELETE FROM messages WHERE phone IN (SELECT id FROM phones WHERE world = $1)`,
 		`DELETE FROM events WHERE phone IN (SELECT id FROM phones WHERE world = $1)`,
 		`DELETE FROM faults WHERE world = $1`,
@@ -158,7 +175,7 @@ func (n *Network) nextSeq() int64 { return n.seq.Add(1) }
 // some were forgotten.
 func lastSeq(c *sqldb.Conn) (int64, error) {
 	var seq int64
-	err := c.QueryRow(`SELECT max(seq, (SELECT coalesce(max(seq), 0) FROM messages)) FROM counter`, nil, &seq)
+	err := c.QueryRow(`SELECT max(seq, (SELECT coalesce(max(seq), 0) FROM messages), (SELECT coalesce(max(seq), 0) FROM bundles)) FROM counter`, nil, &seq)
 	if err != nil {
 		return 0, fmt.Errorf("read the last position: %w", err)
 	}

@@ -50,7 +50,7 @@ func (w *world) post(tx *sqldb.Tx, p *phone, what parcel, media []byte) error {
 		w.net.nextSeq(), p.id, p.sender(), string(body), media, time.Now().UnixMilli())
 	tx.OnCommit(func() {
 		p.setPosted()
-		w.mark(p, true)
+		w.mark(true, p)
 	})
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"parley"
@@ -18,15 +19,16 @@ type phone struct {
 	id      int64
 	number  string
 	contact parley.ContactID
-	marked  bool      // in the world's list of work; guarded by its lock
-	retryAt time.Time // not to be served before; used by the session's goroutine only
-	tries   int       // how often the channel refused in a row; used by whoever serves the phone only
+	untold  *atomic.Int64 // how much all phones of the world keep to tell
+	marked  bool          // in the world's list of work; guarded by its lock
+	retryAt time.Time     // not to be served before; used by the session's goroutine only
+	tries   int           // how often the channel refused in a row; used by whoever serves the phone only
 
 	mu        sync.Mutex
 	traits    traits
 	delivered int64     // the channel was told that messages up to this seq were delivered
 	read      int64     // messages up to this seq are read
-	fresh     []arrival // what to tell the channel of, oldest first
+	fresh     []arrival // what to tell the channel of, oldest first; changed by keepFresh only
 	behind    bool      // there is more than that in the record
 	posted    bool      // there may be something that the phone did
 	gone      bool      // its world was forgotten
@@ -55,8 +57,13 @@ type arrival struct {
 	at    time.Time
 }
 
-// maxFresh bounds what a phone keeps in memory for the session; what is beyond is read from the record.
-const maxFresh = 1000
+func arrivalOf(m *parley.Message, seq int64, at time.Time) arrival {
+	return arrival{seq: seq, id: m.ID, voice: m.Content.Kind() == parley.KindVoice, at: at}
+}
+
+// maxUntold bounds what the phones of a world keep in memory for the session, about 10 MB; what is
+// beyond is read from the record.
+const maxUntold = 100_000
 
 // traitsOf returns how the phone of a number behaves at first. Numbers that begin with 999, a country
 // code that no country has, are magic: their last digit says what goes wrong with them.
@@ -150,13 +157,20 @@ func (p *phone) behaviour() traits {
 	return p.traits
 }
 
+func (p *phone) isGone() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.gone
+}
+
 // behave makes the phone behave otherwise.
 func (p *phone) behave(t traits) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.traits = t
 	if !t.Online {
-		p.fresh, p.behind = nil, true // it is told once the phone is back
+		p.keepFresh(nil)
+		p.behind = true // it is told once the phone is back
 	}
 }
 
@@ -195,12 +209,18 @@ func (p *phone) arrived(a arrival) (tell bool) {
 	case !p.traits.Online:
 		p.behind = true
 		return false
-	case p.behind || len(p.fresh) >= maxFresh:
+	case p.behind || p.untold.Load() >= maxUntold:
 		p.behind = true
 		return true
 	}
-	p.fresh = append(p.fresh, a)
+	p.keepFresh(append(p.fresh, a))
 	return true
+}
+
+// keepFresh sets what the phone keeps to tell the channel of.
+func (p *phone) keepFresh(list []arrival) {
+	p.untold.Add(int64(len(list) - len(p.fresh)))
+	p.fresh = list
 }
 
 // nextArrival returns a channel that is closed when the next message is there.
@@ -229,7 +249,8 @@ func (p *phone) wake() {
 func (p *phone) drop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.gone, p.fresh, p.behind, p.posted = true, nil, false, false
+	p.keepFresh(nil)
+	p.gone, p.behind, p.posted = true, false, false
 	p.wake()
 }
 

@@ -179,7 +179,7 @@ func (n *Network) UpdatePhone(ctx context.Context, channel parley.ChannelCode, n
 			return Phone{}, err
 		}
 	}
-	w.mark(p, true)
+	w.mark(true, p)
 	return p.view(), nil
 }
 

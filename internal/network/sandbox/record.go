@@ -98,7 +98,7 @@ func (n *Network) Messages(ctx context.Context, channel parley.ChannelCode, numb
 			return Page{}, err
 		}
 		arrival := p.nextArrival() // asked for before reading, so that none is missed in between
-		found, err := n.read(p, after, q)
+		found, err := n.read(ctx, p, after, q)
 		if err != nil {
 			return Page{}, err
 		}
@@ -111,21 +111,21 @@ func (n *Network) Messages(ctx context.Context, channel parley.ChannelCode, numb
 		select {
 		case <-arrival:
 		case <-timeout.C:
-			return Page{}, n.timedOut(p, after, q)
+			return Page{}, n.timedOut(ctx, p, after, q)
 		case <-ctx.Done():
 			return Page{}, ctx.Err()
 		}
 	}
 }
 
-const messageColumns = `messages.seq, messages.from_phone, id, kind, body, data, reply_to, at, copies, status, reaction, phone_reaction, votes`
+const messageColumns = `seq, from_phone, id, kind, body, data, reply_to, at, copies, status, reaction, phone_reaction, votes`
 
 // read returns the messages of a phone after a position that match the query. What a text contains
 // is decided here and not in the database, which does not know the letters of every language.
-func (n *Network) read(p *phone, after int64, q Query) ([]Message, error) {
+func (n *Network) read(ctx context.Context, p *phone, after int64, q Query) ([]Message, error) {
 	delivered, read := p.marks()
 	var list []Message
-	err := n.scan(p, messageColumns, after, q.Both, func(row scanner) (bool, error) {
+	err := n.scan(ctx, p, messageColumns, after, q.Both, func(row scanner) (bool, error) {
 		m, err := scanMessage(row, p, delivered, read)
 		if err != nil {
 			return false, err
@@ -142,12 +142,12 @@ func (n *Network) read(p *phone, after int64, q Query) ([]Message, error) {
 }
 
 // scan calls do for a phone's messages after a position, in order, until it returns false.
-func (n *Network) scan(p *phone, columns string, after int64, both bool, do func(scanner) (more bool, err error)) error {
-	if err := n.shelve(context.Background()); err != nil {
+func (n *Network) scan(ctx context.Context, p *phone, columns string, after int64, both bool, do func(scanner) (more bool, err error)) error {
+	if err := n.unpack(ctx); err != nil {
 		return err
 	}
-	rows, err := n.db.Read().Query(`SELECT `+columns+` FROM shelf JOIN messages ON messages.seq = shelf.seq
-		WHERE shelf.phone = $1 AND shelf.seq > $2 AND shelf.from_phone <= $3 ORDER BY shelf.seq`, p.id, after, flag(both))
+	rows, err := n.db.Read().Query(`SELECT `+columns+` FROM messages
+		WHERE phone = $1 AND seq > $2 AND from_phone <= $3 ORDER BY seq`, p.id, after, flag(both))
 	if err != nil {
 		return err
 	}

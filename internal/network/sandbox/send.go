@@ -16,24 +16,27 @@ const (
 	calls = 2
 )
 
+const packedSize = 128 // bytes that most messages need less than in a bundle
+
 // Limits are how many messages a call of Send should carry, and how many calls are useful at once.
 func (s *session) Limits() (int, int) { return burst, calls }
 
 // Send gives messages and operations to the network: those it answers nil for are in the record.
 func (s *session) Send(ctx context.Context, ms []*parley.Message) []error {
-	d := dispatch{session: s, ms: ms, errs: make([]error, len(ms)), steps: make([]step, 0, len(ms))}
-	if err := s.connected(); err != nil {
-		d.failFrom(0, err)
+	d := dispatch{session: s, ms: ms, errs: make([]error, len(ms))}
+	err := s.connected()
+	if err == nil {
+		d.phones, err = s.world.phonesOf(ctx, ms)
+	}
+	if err != nil {
+		d.failAll(err)
 		return d.errs
 	}
-	if err := s.world.knowPhones(ctx, ms); err != nil {
-		d.failFrom(0, err)
-		return d.errs
+	d.bundle.body, d.packed = make([]byte, 0, packedSize*len(ms)), make([]int, 0, len(ms))
+	for i := range ms {
+		d.add(ctx, i)
 	}
-	for i, m := range ms {
-		d.add(ctx, i, m)
-	}
-	d.flush(ctx)
+	d.flush(ctx, len(ms))
 	return d.errs
 }
 
@@ -41,23 +44,22 @@ func (s *session) Send(ctx context.Context, ms []*parley.Message) []error {
 type dispatch struct {
 	session *session
 	ms      []*parley.Message
+	phones  []*phone // whom they go to
 	errs    []error
 	failed  map[parley.ContactID]bool // chats in which one failed; the later ones are held back
-	steps   []step                    // what is to be written next
+
+	// What is to be written next. It is taken from the messages since the last time, those without an
+	// error.
+	from   int                     // the first of these messages
+	bundle bundle                  // the plain ones
+	packed []int                   // which those are
+	others []func(*sqldb.Tx) error // what else is to be done, after the bundle
+	looks  bool                    // some of that needs messages that may be packed
 }
 
-// step is one message or operation on its way into the record.
-type step struct {
-	index int // of the message
-	phone *phone
-	query string
-	args  []any
-	seq   int64 // the place in the record of a new message; else zero
-	twice bool
-}
-
-// add makes a step of a message, or answers for it at once.
-func (d *dispatch) add(ctx context.Context, i int, m *parley.Message) {
+// add takes a message for the next write, or answers for it at once.
+func (d *dispatch) add(ctx context.Context, i int) {
+	m := d.ms[i]
 	if d.failed[m.Chat] {
 		d.errs[i] = network.ErrHeldBack
 		return
@@ -66,37 +68,59 @@ func (d *dispatch) add(ctx context.Context, i int, m *parley.Message) {
 		d.fail(i, err)
 		return
 	}
-	p, err := d.session.world.phone(ctx, m.Chat)
-	if err != nil {
-		d.fail(i, err)
-		return
-	}
 	if fault, ok := d.session.world.faults.take(m.Chat, m.Content.Kind()); ok {
-		d.flush(ctx) // what came before it is not to suffer from it
-		d.addFaulty(ctx, i, p, fault)
+		d.flush(ctx, i) // what came before it is not to suffer from it
+		d.addFaulty(ctx, i, fault)
 		return
 	}
-	d.addPlain(i, p, false)
+	d.addPlain(ctx, i, false)
 }
 
-func (d *dispatch) addPlain(i int, p *phone, twice bool) {
-	m := d.ms[i]
-	if err := refusal(p.behaviour(), m.Content.Kind()); err != nil {
+func (d *dispatch) addPlain(ctx context.Context, i int, twice bool) {
+	if err := d.take(ctx, i, twice); err != nil {
 		d.fail(i, err)
-		return
 	}
-	st := step{index: i, phone: p, twice: twice}
-	var err error
-	if m.Content.Kind().IsRecord() {
-		err = st.record(m)
-	} else {
-		err = st.operate(m)
+}
+
+// take has a message written next.
+func (d *dispatch) take(ctx context.Context, i int, twice bool) error {
+	m, p := d.ms[i], d.phones[i]
+	if p.isGone() { // the world was reset meanwhile
+		var err error
+		if p, err = d.session.world.phone(ctx, m.Chat); err != nil {
+			return err
+		}
+		d.phones[i] = p
 	}
-	if err != nil {
-		d.fail(i, err)
-		return
+	kind, traits := m.Content.Kind(), p.behaviour()
+	if err := refusal(traits, kind); err != nil {
+		return err
 	}
-	d.steps = append(d.steps, st)
+	switch {
+	case !kind.IsRecord():
+		return d.operate(m, p)
+	case traits.Answers:
+		return d.converse(m, p, twice)
+	}
+	return d.pack(m, p, i, twice)
+}
+
+// pack has a message written as part of the bundle. It is what the speed of the network hangs on: it
+// costs no statement of its own.
+func (d *dispatch) pack(m *parley.Message, p *phone, i int, twice bool) error {
+	if err := d.bundle.add(p, m); err != nil {
+		return err
+	}
+	d.packed = append(d.packed, i)
+	if !twice {
+		return nil
+	}
+	if err := d.bundle.add(p, m); err != nil {
+		return err
+	}
+	d.packed = append(d.packed, i)
+	d.others = append(d.others, func(tx *sqldb.Tx) error { return d.session.world.confirmAgain(tx, p, m) })
+	return nil
 }
 
 // refusal says whether the network refuses to carry something to a phone that behaves so.
@@ -109,23 +133,6 @@ func refusal(t traits, kind parley.Kind) error {
 	case t.Blocks:
 		return network.Refuse(parley.Blocked, "The recipient blocks this channel.")
 	}
-	return nil
-}
-
-const insertMessage = `INSERT INTO messages (seq, phone, from_phone, id, kind, body, data, reply_to, at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
-
-// insertCopy records a message from the channel; one whose id is known is another copy of it.
-const insertCopy = insertMessage + ` ON CONFLICT (phone, from_phone, id) DO UPDATE SET copies = copies + 1`
-
-// record has the step write a message. It is what the speed of the network hangs on: one statement,
-// in a commit that is shared with others.
-func (st *step) record(m *parley.Message) error {
-	data, err := parley.EncodeContent(m.Content)
-	if err != nil {
-		return fmt.Errorf("record message: %w", err)
-	}
-	st.query = insertCopy
-	st.args = []any{nil, st.phone.id, fromChannel, string(m.ID), string(m.Content.Kind()), m.Content.Text(), data, string(m.ReplyTo), time.Now().UnixMilli()}
 	return nil
 }
 
@@ -142,19 +149,18 @@ func direction(fromMe bool) int64 {
 	return fromPhone
 }
 
-// operate has the step do what an operation says. What it is about may have been forgotten: that is
-// no error, as on the real network.
-func (st *step) operate(m *parley.Message) error {
+// operate has an operation written. What it is about may have been forgotten: that is no error, as on
+// the real network.
+func (d *dispatch) operate(m *parley.Message, p *phone) error {
 	switch c := m.Content.(type) {
 	case parley.Reaction:
-		st.query = `UPDATE messages SET reaction = $1 WHERE phone = $2 AND from_phone = $3 AND id = $4`
-		st.args = []any{c.Emoji, st.phone.id, direction(c.Target.FromMe), string(c.Target.ID)}
+		d.change(c.Target.FromMe, `UPDATE messages SET reaction = $1 WHERE phone = $2 AND from_phone = $3 AND id = $4`,
+			c.Emoji, p.id, direction(c.Target.FromMe), string(c.Target.ID))
 	case parley.Seen:
-		st.query = `UPDATE messages SET status = $1 WHERE phone = $2 AND from_phone = $3 AND id = $4 AND status = 0`
-		st.args = []any{int64(parley.Read), st.phone.id, fromPhone, string(c.Target.ID)}
+		d.change(false, `UPDATE messages SET status = $1 WHERE phone = $2 AND from_phone = $3 AND id = $4 AND status = 0`,
+			int64(parley.Read), p.id, fromPhone, string(c.Target.ID))
 	case parley.Delete:
-		st.query = deleteMessage
-		st.args = []any{int64(parley.Deleted), "", nil, st.phone.id, fromChannel, string(c.Target.ID)}
+		d.change(true, deleteMessage, int64(parley.Deleted), "", nil, p.id, fromChannel, string(c.Target.ID))
 	case parley.Star, parley.Archive: // for oneself: no phone sees it
 	default:
 		return network.ErrUnsupported
@@ -162,102 +168,92 @@ func (st *step) operate(m *parley.Message) error {
 	return nil
 }
 
+// change has a statement run that changes one message; only the channel's own are ever packed.
+func (d *dispatch) change(own bool, query string, args ...any) {
+	d.looks = d.looks || own
+	d.others = append(d.others, func(tx *sqldb.Tx) error {
+		_, err := tx.Exec(query, args...)
+		return err
+	})
+}
+
 const deleteMessage = `UPDATE messages SET status = $1, body = $2, data = $3 WHERE phone = $4 AND from_phone = $5 AND id = $6`
 
-// flush writes the steps and answers for their messages.
-func (d *dispatch) flush(ctx context.Context) {
-	if len(d.steps) == 0 {
-		return
+// flush writes what was taken of the messages before one and answers for them.
+func (d *dispatch) flush(ctx context.Context, before int) {
+	if d.bundle.count > 0 || len(d.others) > 0 {
+		if err := d.write(ctx); err != nil {
+			d.failTaken(before, fmt.Errorf("record: %w", err))
+		}
+		d.bundle = bundle{}
+		d.packed, d.others, d.looks = d.packed[:0], nil, false
 	}
+	d.from = before
+}
+
+// write records everything in one transaction. The bundle comes first: an operation may be about a
+// message that is in it.
+func (d *dispatch) write(ctx context.Context) error {
 	w := d.session.world
-	err := w.net.db.Write(ctx, func(tx *sqldb.Tx) error {
-		for i := range d.steps {
-			if err := d.write(tx, &d.steps[i]); err != nil {
+	if d.looks {
+		if err := w.net.unpack(ctx); err != nil { // most of it, so that others wait less
+			return err
+		}
+	}
+	var first int64
+	now := time.Now()
+	err := w.net.db.Write(ctx, func(tx *sqldb.Tx) (err error) {
+		if d.bundle.count > 0 {
+			if first, err = w.net.pack(tx, &d.bundle, now); err != nil {
+				return err
+			}
+		}
+		if d.looks {
+			if err := w.net.unpackAll(tx); err != nil {
+				return err
+			}
+		}
+		for _, do := range d.others {
+			if err := do(tx); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-	if err != nil {
-		d.failSteps(fmt.Errorf("record: %w", err))
-		return
+	if err == nil {
+		d.arrived(first, now)
 	}
-	now := time.Now()
-	for i := range d.steps {
-		if st := &d.steps[i]; st.seq > 0 {
-			m := d.ms[st.index]
-			w.arrived(st.phone, arrival{seq: st.seq, id: m.ID, voice: m.Content.Kind() == parley.KindVoice, at: now})
-		}
-	}
-	d.steps = d.steps[:0]
+	return err
 }
 
-// failSteps answers for the steps that could not be written.
-func (d *dispatch) failSteps(err error) {
+// arrived tells the phones of what was packed for them; the first of it has the place first.
+func (d *dispatch) arrived(first int64, at time.Time) {
+	tell := make([]*phone, 0, len(d.packed))
+	for place, i := range d.packed {
+		if place > 0 && d.packed[place-1] == i {
+			continue // the second copy of it
+		}
+		if p := d.phones[i]; p.arrived(arrivalOf(d.ms[i], first+int64(place), at)) {
+			tell = append(tell, p)
+		}
+	}
+	d.session.world.mark(false, tell...)
+}
+
+// failTaken answers for what was taken of the messages before one and could not be written.
+func (d *dispatch) failTaken(before int, err error) {
 	first := map[parley.ContactID]bool{}
-	for i := range d.steps {
-		index := d.steps[i].index
-		chat := d.ms[index].Chat
-		d.fail(index, err)
+	for i := d.from; i < before; i++ {
+		if d.errs[i] != nil {
+			continue
+		}
+		chat := d.ms[i].Chat
+		d.fail(i, err)
 		if first[chat] {
-			d.errs[index] = network.ErrHeldBack
+			d.errs[i] = network.ErrHeldBack
 		}
 		first[chat] = true
 	}
-	d.steps = d.steps[:0]
-}
-
-func (d *dispatch) write(tx *sqldb.Tx, st *step) (err error) {
-	if st.query == "" {
-		return nil
-	}
-	if st.query != insertCopy {
-		_, err := tx.Exec(st.query, st.args...)
-		return err
-	}
-	w := d.session.world
-	if st.seq, err = w.insert(tx, st.args); err != nil {
-		return err
-	}
-	if t := st.phone.behaviour(); st.seq > 0 && t.Answers && t.Online {
-		if _, err := w.say(tx, st.phone, answerTo(d.ms[st.index])); err != nil {
-			return err
-		}
-	}
-	if !st.twice {
-		return nil
-	}
-	if _, err := w.insert(tx, st.args); err != nil {
-		return err
-	}
-	again := parcel{Type: parcelReceipt, IDs: []parley.MessageID{d.ms[st.index].ID}, Status: int(parley.Delivered)}
-	return w.post(tx, st.phone, again, nil)
-}
-
-// insert records a message and returns its place, or zero if it is a copy of one that is there.
-func (w *world) insert(tx *sqldb.Tx, args []any) (int64, error) {
-	seq := w.net.nextSeq()
-	args[0] = seq
-	result, err := tx.Exec(insertCopy, args...)
-	if err != nil {
-		return 0, err
-	}
-	// Asking the database to return what it did would double the cost. But the row that it inserted
-	// last is this one only if it is new.
-	last, err := result.LastInsertId()
-	if last != seq {
-		return 0, err
-	}
-	return seq, err
-}
-
-// answerTo is what a phone that answers every message says to one.
-func answerTo(m *parley.Message) saying {
-	text := fmt.Sprintf("I got your %s.", m.Content.Kind())
-	if body := m.Content.Text(); body != "" {
-		text = "You wrote: " + body
-	}
-	return saying{id: newPhoneMessageID(), content: parley.Text{Body: text}, replyTo: m.ID, at: time.Now()}
 }
 
 // fail answers for one message and holds back the later ones of its chat.
@@ -269,10 +265,10 @@ func (d *dispatch) fail(i int, err error) {
 	d.errs[i] = err
 }
 
-// failFrom answers for a message and all that follow it.
-func (d *dispatch) failFrom(i int, err error) {
-	for ; i < len(d.ms); i++ {
-		if d.failed[d.ms[i].Chat] {
+// failAll answers for all messages when none could be sent.
+func (d *dispatch) failAll(err error) {
+	for i, m := range d.ms {
+		if d.failed[m.Chat] {
 			d.errs[i] = network.ErrHeldBack
 			continue
 		}

@@ -29,7 +29,7 @@ const (
 // phone reads at once. It returns when there will be more to tell; zero: not known.
 func (s *session) tellArrivals(ctx context.Context, p *phone) (again time.Time, err error) {
 	for {
-		t, err := s.world.undelivered(p)
+		t, err := s.world.undelivered(ctx, p)
 		if err != nil || len(t.due) == 0 {
 			return t.again, err
 		}
@@ -59,10 +59,10 @@ type tidings struct {
 }
 
 // undelivered takes what there is to tell of a phone now.
-func (w *world) undelivered(p *phone) (tidings, error) {
+func (w *world) undelivered(ctx context.Context, p *phone) (tidings, error) {
 	t, delay, delivered := p.takeFresh()
 	if t.recorded {
-		err := w.net.scan(p, arrivalColumns, delivered, false, func(row scanner) (bool, error) {
+		err := w.net.scan(ctx, p, arrivalColumns, delivered, false, func(row scanner) (bool, error) {
 			a, err := scanArrival(row)
 			t.due = append(t.due, a)
 			return len(t.due) <= maxReceipt, err
@@ -72,12 +72,13 @@ func (w *world) undelivered(p *phone) (tidings, error) {
 			return tidings{}, fmt.Errorf("read what reached a phone: %w", err)
 		}
 	}
-	count := len(t.due)
-	now := time.Now()
-	if early := slices.IndexFunc(t.due, func(a arrival) bool { return a.at.Add(delay).After(now) }); early >= 0 && delay > 0 {
-		count, t.again = early, t.due[early].at.Add(delay)
+	count := min(len(t.due), maxReceipt)
+	if delay > 0 {
+		now := time.Now()
+		if early := slices.IndexFunc(t.due[:count], func(a arrival) bool { return a.at.Add(delay).After(now) }); early >= 0 {
+			count, t.again = early, t.due[early].at.Add(delay)
+		}
 	}
-	count = min(count, maxReceipt)
 	if rest := t.due[count:]; len(rest) > 0 {
 		p.putBack(rest, t.recorded)
 	}
@@ -175,7 +176,8 @@ func (p *phone) takeFresh() (t tidings, delay time.Duration, delivered int64) {
 		return tidings{}, 0, 0
 	}
 	t.due, t.recorded = p.fresh, p.behind
-	p.fresh, p.behind = nil, false
+	p.keepFresh(nil)
+	p.behind = false
 	if t.recorded {
 		t.due = nil
 	}
@@ -190,10 +192,12 @@ func (p *phone) putBack(rest []arrival, recorded bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
+	case p.gone:
 	case recorded:
-		p.fresh, p.behind = nil, true
+		p.keepFresh(nil)
+		p.behind = true
 	case len(rest) > 0 && !p.behind:
-		p.fresh = append(slices.Clip(rest), p.fresh...)
+		p.keepFresh(append(slices.Clip(rest), p.fresh...))
 	}
 }
 
@@ -218,7 +222,7 @@ func (p *phone) takePosted() bool {
 	return true
 }
 
-const arrivalColumns = `messages.seq, id, kind, at`
+const arrivalColumns = `seq, id, kind, at`
 
 func scanArrival(row scanner) (arrival, error) {
 	var a arrival

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -71,10 +72,10 @@ func (m *Message) brief() string {
 }
 
 // timedOut makes the error of a wait that ended, with what arrived instead.
-func (n *Network) timedOut(p *phone, after int64, q Query) error {
+func (n *Network) timedOut(ctx context.Context, p *phone, after int64, q Query) error {
 	e := &WaitTimeout{Number: p.number, Query: q}
 	delivered, read := p.marks()
-	err := n.scan(p, messageColumns, after, false, func(row scanner) (bool, error) {
+	err := n.scan(ctx, p, messageColumns, after, false, func(row scanner) (bool, error) {
 		m, err := scanMessage(row, p, delivered, read)
 		e.Arrived = append(e.Arrived, m)
 		if len(e.Arrived) > maxArrived {

@@ -31,11 +31,13 @@ type world struct {
 
 	session   atomic.Pointer[session] // the open one, or nil
 	loggedOut atomic.Bool
+	searched  atomic.Bool // all phones of which the channel did not know everything are known
 
 	mu     sync.RWMutex
 	phones map[parley.ContactID]*phone // those that were named since the start
 
-	work work
+	work   work
+	untold atomic.Int64 // arrivals that the phones keep for the session
 }
 
 // work is what waits for the session to tell the channel.
@@ -148,33 +150,37 @@ func (w *world) phone(ctx context.Context, contact parley.ContactID) (*phone, er
 	return found, nil
 }
 
-// knowPhones makes sure that the phones of a burst are known, in one transaction.
-func (w *world) knowPhones(ctx context.Context, ms []*parley.Message) error {
-	var missing []parley.ContactID
+// phonesOf returns the phones that messages go to. Those that are not known are found in one
+// transaction.
+func (w *world) phonesOf(ctx context.Context, ms []*parley.Message) ([]*phone, error) {
+	list := make([]*phone, len(ms))
+	missing := false
 	w.mu.RLock()
-	for _, m := range ms {
-		if w.phones[m.Chat] == nil {
-			missing = append(missing, m.Chat)
-		}
+	for i, m := range ms {
+		list[i] = w.phones[m.Chat]
+		missing = missing || list[i] == nil
 	}
 	w.mu.RUnlock()
-	if missing == nil {
-		return nil
+	if !missing {
+		return list, nil
 	}
 	err := w.net.db.Write(ctx, func(tx *sqldb.Tx) error {
-		for _, contact := range missing {
-			p, err := findOrMake(tx, w.id, contact.Number())
+		for i, m := range ms {
+			if list[i] != nil {
+				continue
+			}
+			p, err := findOrMake(tx, w.id, m.Chat.Number())
 			if err != nil {
 				return err
 			}
-			tx.OnCommit(func() { w.keep(p) })
+			tx.OnCommit(func() { list[i] = w.keep(p) })
 		}
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("find phones: %w", err)
+		return nil, fmt.Errorf("find phones: %w", err)
 	}
-	return nil
+	return list, nil
 }
 
 // keep remembers a phone unless it is remembered already, and returns the one that is.
@@ -183,6 +189,10 @@ func (w *world) keep(p *phone) *phone {
 	defer w.mu.Unlock()
 	if there, ok := w.phones[p.contact]; ok {
 		return there
+	}
+	p.untold = &w.untold
+	if w.searched.Load() {
+		p.behind, p.posted = false, false // it would be known already
 	}
 	w.phones[p.contact] = p
 	return p
@@ -199,21 +209,17 @@ func (w *world) dropPhones() {
 	clear(w.phones)
 }
 
-// arrived takes note of a message that was recorded for a phone.
-func (w *world) arrived(p *phone, a arrival) {
-	if p.arrived(a) {
-		w.mark(p, false)
-	}
-}
-
-// mark has the session serve a phone: soon, after collecting more of the same, or now.
-func (w *world) mark(p *phone, now bool) {
+// mark has the session serve phones: soon, after collecting more of the same, or now.
+func (w *world) mark(now bool, phones ...*phone) {
 	w.work.mu.Lock()
 	first := len(w.work.phones) == 0
-	if !p.marked {
-		p.marked = true
-		w.work.phones = append(w.work.phones, p)
+	for _, p := range phones {
+		if !p.marked {
+			p.marked = true
+			w.work.phones = append(w.work.phones, p)
+		}
 	}
+	first = first && len(w.work.phones) > 0
 	w.work.mu.Unlock()
 	if now {
 		signal(w.work.now)

@@ -43,19 +43,14 @@ CREATE TABLE messages (
   UNIQUE (id, phone, from_phone)
 );
 
--- The messages of each phone, up to a position in the record.
-CREATE TABLE shelf (
-  phone      INTEGER NOT NULL,
-  seq        INTEGER NOT NULL,
-  from_phone INTEGER NOT NULL,
-  PRIMARY KEY (phone, seq)
-) WITHOUT ROWID;
+CREATE INDEX messages_by_phone ON messages (phone, seq, from_phone);
 
-CREATE TABLE shelved (
-  seq INTEGER NOT NULL
+-- Messages from the channel that are not in the table above yet, the plain ones of one burst in each row.
+CREATE TABLE bundles (
+  seq  INTEGER PRIMARY KEY, -- of the last message; the others come before it without a gap
+  at   INTEGER NOT NULL,    -- milliseconds
+  body BLOB    NOT NULL     -- for each message: phone, id, kind, body, data, reply_to; see bundle.go
 );
-
-INSERT INTO shelved (seq) VALUES (0);
 
 -- What phones did and the channel has not taken yet.
 CREATE TABLE events (
@@ -93,7 +88,7 @@ CREATE TABLE members (
   PRIMARY KEY (grp, number)
 ) WITHOUT ROWID;
 
--- The seq to go on from when messages with higher ones were forgotten.
+-- The seq to go on from when those with higher ones were forgotten, or were copies.
 CREATE TABLE counter (
   one INTEGER PRIMARY KEY CHECK (one = 1),
   seq INTEGER NOT NULL
