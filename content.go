@@ -1,6 +1,7 @@
 package parley
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 )
@@ -54,6 +55,14 @@ type Content interface {
 type Text struct {
 	Body    string   `json:"-"`
 	Preview *Preview `json:"preview,omitempty"`
+}
+
+// Secret is a text that nobody but its recipient may read, such as a one-time code. History shows it
+// with the secret part hidden; the whole is encrypted, and kept only as long as it may have to be sent.
+type Secret struct {
+	Shown  string `json:"-"`
+	OTP    OTPID  `json:"otp"`              // what it carries
+	Sealed []byte `json:"sealed,omitempty"` // the whole text
 }
 
 // Preview is what is shown of the first link in a text.
@@ -148,6 +157,7 @@ type Archive struct {
 }
 
 func (Text) Kind() Kind     { return KindText }
+func (Secret) Kind() Kind   { return KindText }
 func (Image) Kind() Kind    { return KindImage }
 func (Video) Kind() Kind    { return KindVideo }
 func (File) Kind() Kind     { return KindFile }
@@ -161,6 +171,7 @@ func (Star) Kind() Kind     { return KindStar }
 func (Archive) Kind() Kind  { return KindArchive }
 
 func (c Text) Text() string     { return c.Body }
+func (c Secret) Text() string   { return c.Shown }
 func (c Image) Text() string    { return c.Caption }
 func (c Video) Text() string    { return c.Caption }
 func (c File) Text() string     { return c.Caption }
@@ -202,6 +213,9 @@ func EncodeContent(c Content) ([]byte, error) {
 func DecodeContent(kind Kind, text string, data []byte) (Content, error) {
 	switch kind {
 	case KindText:
+		if bytes.HasPrefix(data, secretPrefix) {
+			return decode(data, Secret{Shown: text})
+		}
 		return decode(data, Text{Body: text})
 	case KindImage:
 		return decode(data, Image{Caption: text})
@@ -228,6 +242,9 @@ func DecodeContent(kind Kind, text string, data []byte) (Content, error) {
 	}
 	return nil, fmt.Errorf("unknown kind of message %q", kind)
 }
+
+// secretPrefix is what the data of a [Secret] begins with, and that of no other text.
+var secretPrefix = []byte(`{"otp":`)
 
 func decode[C Content](data []byte, c C) (Content, error) {
 	if len(data) == 0 {

@@ -1,14 +1,15 @@
 package parley
 
 import (
+	"crypto/aes"
+	"crypto/cipher"
 	"crypto/rand"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	mathrand "math/rand/v2"
 	"regexp"
 	"strings"
-	"sync/atomic"
-	"time"
 )
 
 // ChannelCode names a channel. It is chosen when the channel is made and never changes.
@@ -81,35 +82,81 @@ func isDigits(s string) bool {
 // chat and direction; those that the gateway chooses are unique everywhere.
 type MessageID string
 
-// NewMessageID chooses an id for an outgoing message: the prefix that web clients of the real network
-// use, a number that grows with time, and 16 random bits. Ids that follow each other lie side by
-// side in the store's index; random ones would touch another page for each message.
+// The form of message ids: what web clients of the real network begin theirs with, and 72 bits.
+const (
+	messagePrefix = "3EB0"
+	messageBytes  = 9
+)
+
+// NewMessageID chooses a random id for a message.
 func NewMessageID() MessageID {
-	var number [9]byte
-	binary.BigEndian.PutUint64(number[:8], nextTick()<<8) // its upper 8 bits are zero
-	rand.Read(number[7:])                                 // never fails
+	var number [messageBytes]byte
+	rand.Read(number[:]) // never fails
+	return messageID(number)
+}
+
+func messageID(number [messageBytes]byte) MessageID {
 	const hexits = "0123456789ABCDEF"
-	id := make([]byte, 0, 22)
-	id = append(id, "3EB0"...)
+	id := make([]byte, 0, len(messagePrefix)+2*messageBytes)
+	id = append(id, messagePrefix...)
 	for _, b := range number {
 		id = append(id, hexits[b>>4], hexits[b&15])
 	}
 	return MessageID(id)
 }
 
-// lastTick is the number of the newest message id.
-var lastTick atomic.Uint64
+// MessageIDs chooses the ids of the messages of one store. An id carries the message's Seq, so that the
+// message is found without an index of ids, and looks random to everybody else: the Seq is hidden
+// under a number that follows from the id's random part and a key.
+type MessageIDs struct{ block cipher.Block }
 
-// nextTick returns a number that no other message id of this process has: the time in 4096ths of a
-// millisecond, or the next one after the last where that is taken.
-func nextTick() uint64 {
-	for {
-		last := lastTick.Load()
-		next := max(uint64(time.Now().UnixMilli())<<12, last+1)
-		if lastTick.CompareAndSwap(last, next) {
-			return next
-		}
+// MessageIDKey is how many bytes the key of message ids has.
+const MessageIDKey = 16
+
+// NewMessageIDs makes ids under a key. The same key must be used as long as there are messages.
+func NewMessageIDs(key []byte) (MessageIDs, error) {
+	block, err := aes.NewCipher(key)
+	return MessageIDs{block}, err
+}
+
+const randomBytes = 4 // of an id; the other 5 hold more messages than anybody sends
+
+// For chooses the id of the message with a Seq.
+func (ids MessageIDs) For(seq int64) MessageID {
+	var number [messageBytes]byte
+	binary.BigEndian.PutUint32(number[:], mathrand.Uint32()) // it hides nothing that must stay hidden
+	hidden := uint64(seq) ^ ids.mask([randomBytes]byte(number[:]))
+	for i := messageBytes - 1; i >= randomBytes; i-- {
+		number[i] = byte(hidden)
+		hidden >>= 8
 	}
+	return messageID(number)
+}
+
+// Seq returns the Seq that an id carries if this store chose it. Another's id gives any number, so
+// whoever asks must compare the id of the message that is there.
+func (ids MessageIDs) Seq(id MessageID) (int64, bool) {
+	digits, ok := strings.CutPrefix(string(id), messagePrefix)
+	if !ok || len(digits) != 2*messageBytes {
+		return 0, false
+	}
+	var number [messageBytes]byte
+	if _, err := hex.Decode(number[:], []byte(digits)); err != nil {
+		return 0, false
+	}
+	var hidden uint64
+	for _, b := range number[randomBytes:] {
+		hidden = hidden<<8 | uint64(b)
+	}
+	return int64(hidden ^ ids.mask([randomBytes]byte(number[:]))), true
+}
+
+// mask is the number that a Seq is hidden under: 40 bits.
+func (ids MessageIDs) mask(random [randomBytes]byte) uint64 {
+	var b [aes.BlockSize]byte
+	copy(b[:], random[:])
+	ids.block.Encrypt(b[:], b[:])
+	return binary.BigEndian.Uint64(b[:]) >> 24
 }
 
 // MessageRef is how a request names a message: by its full id "true_62811…@c.us_3EB0…" or by the

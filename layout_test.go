@@ -26,20 +26,24 @@ var arrows = map[string][]string{
 
 	"internal/store":           {".", "internal/store/sqldb"},
 	"internal/token":           {".", "internal/seal"},
+	"internal/feed":            {".", "internal/bus", "internal/seal"},
+	"internal/otp":             {".", "internal/seal"},
+	"internal/callback":        {".", "internal/safehttp", "internal/seal"},
 	"internal/media":           {".", "internal/safehttp"},
 	"internal/outbox":          {".", "internal/network"},
 	"internal/network/sandbox": {".", "internal/network", "internal/store/sqldb"},
 
-	"internal/gateway": {".", "internal/bus", "internal/media", "internal/network", "internal/outbox"},
-	"internal/api": {".", "internal/gateway", "internal/media", "internal/network", "internal/network/sandbox",
-		"internal/safehttp", "internal/token"},
-	"internal/app": {".", "internal/api", "internal/gateway", "internal/media", "internal/network", "internal/network/sandbox",
-		"internal/safehttp", "internal/seal", "internal/store", "internal/token"},
-	"cmd/parley": {".", "internal/app", "internal/media", "internal/safehttp", "internal/seal", "internal/store", "internal/token"},
+	"internal/gateway": {".", "internal/bus", "internal/media", "internal/network", "internal/outbox", "internal/seal"},
+	"internal/api": {".", "internal/callback", "internal/feed", "internal/gateway", "internal/media", "internal/network",
+		"internal/network/sandbox", "internal/otp", "internal/safehttp", "internal/seal", "internal/token"},
+	"internal/app": {".", "internal/api", "internal/callback", "internal/feed", "internal/gateway", "internal/media", "internal/network",
+		"internal/network/sandbox", "internal/otp", "internal/safehttp", "internal/seal", "internal/store", "internal/token"},
+	"cmd/parley": {".", "internal/app", "internal/callback", "internal/media", "internal/safehttp", "internal/seal", "internal/store", "internal/token"},
 
-	// Suites and whole gateways for tests.
-	"internal/store/storetest":     {"."},
-	"internal/network/networktest": {".", "internal/network"},
+	// Suites, networks on this machine and whole gateways for tests.
+	"internal/network/whatsapp/loopback": {},
+	"internal/store/storetest":           {"."},
+	"internal/network/networktest":       {".", "internal/network"},
 	"internal/parleytest": {".", "internal/api", "internal/app", "internal/gateway", "internal/media", "internal/network",
 		"internal/network/sandbox", "internal/safehttp", "internal/seal", "internal/store", "internal/token"},
 	"internal/bench": {".", "internal/app", "internal/network/sandbox", "internal/store", "internal/parleytest"},
@@ -52,6 +56,7 @@ var onlyIn = map[string][]string{
 	"github.com/spf13/cobra":       {"cmd/parley"},
 	"database/sql":                 {"internal/store/sqldb", "internal/store", "internal/network/sandbox"},
 	"code.dny.dev/ssrf":            {"internal/safehttp"},
+	"go.mau.fi/whatsmeow":          {"internal/network/whatsapp/loopback"},
 }
 
 // TestImportsPointDown fails on an arrow between our packages that the table does not list.

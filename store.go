@@ -14,12 +14,19 @@ type Store interface {
 	// transaction must be results that it sets anew at each run. Inside, only tx may be used.
 	// If do fails, nothing of it is kept and Tx returns its error.
 	Tx(ctx context.Context, do func(tx Tx) error) error
+	// EventAdded returns a channel that is closed when this process next adds to the event log.
+	EventAdded() <-chan struct{}
 
 	Close() error
 }
 
 // Reader is what can be asked of a store. A row that is not there is [ErrNotFound].
 type Reader interface {
+	EventReader
+	OTPReader
+	OTPCrowdReader
+	CallbackReader
+
 	// Channels lists all channels by code.
 	Channels(ctx context.Context) ([]Channel, error)
 	Channel(ctx context.Context, code ChannelCode) (Channel, error)
@@ -46,14 +53,18 @@ type Reader interface {
 	// Answer finds what was answered to a request with an idempotency key.
 	Answer(ctx context.Context, scope, key string) (Answer, error)
 
-	// Revision counts the changes to channels and tokens, by whatever process, so that another one
-	// that remembers some can tell when to read them again.
+	// Revision counts the changes to channels, tokens, keys and webhooks, and replays, by whatever
+	// process, so that another one that remembers some can tell when to read them again.
 	Revision(ctx context.Context) (int64, error)
 }
 
 // Tx is a transaction: it reads and writes.
 type Tx interface {
 	Reader
+	EventWriter
+	OTPWriter
+	OTPCrowdWriter
+	CallbackWriter
 
 	// OnCommit has f called after the commit, before the next transaction begins and in the order of
 	// the transactions. It must not block and must not use the store.
@@ -80,8 +91,8 @@ type Tx interface {
 	TouchToken(ctx context.Context, id TokenID, at time.Time) error
 	AddSigningKey(ctx context.Context, k SigningKey) error
 
-	// AddMessage stores a new message and sets its Seq. One by the same sender with the same id makes it
-	// [ErrExists].
+	// AddMessage stores a new message and sets its Seq, and its ID where it has none. One by the same
+	// sender with the same id makes it [ErrExists].
 	AddMessage(ctx context.Context, m *Message) error
 	// AdvanceMessage moves a message on to a status, if that can follow the one it has, and reports
 	// whether it moved. A message that is not there is [ErrNotFound].
@@ -89,7 +100,7 @@ type Tx interface {
 	// AdvanceMessages does so for several messages that the channel sent to one chat. It returns those
 	// that moved, and how many are not there.
 	AdvanceMessages(ctx context.Context, channel ChannelCode, chat ContactID, ids []MessageID, to Status, at time.Time) (moved []MessageID, unknown int, err error)
-	// ConfirmMessages moves messages of a channel on from Pending to Sent, named by their Seq. What is
+	// ConfirmMessages moves records of a channel on from Pending to Sent, named by their Seq. What is
 	// not pending any more, or not there, stays as it is.
 	ConfirmMessages(ctx context.Context, channel ChannelCode, seqs []int64, at time.Time) error
 	// DelayMessage stores that sending failed for now and when to try again.

@@ -20,7 +20,7 @@ func (c *cli) channel() *cobra.Command {
 		c.channelCreate(), c.channelList(), c.channelShow(),
 		c.channelSwitch("start", true), c.channelSwitch("stop", false),
 		c.channelCall("pair", "Connect a channel to an account anew"), c.channelCall("logout", "End a channel's pairing with its account"),
-		c.channelSet(), c.channelAllow(), c.channelDelete())
+		c.channelSet(), c.channelAllow(), c.channelSecret(), c.channelDelete())
 }
 
 // channelView is a channel as JSON.

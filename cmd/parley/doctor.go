@@ -128,7 +128,7 @@ func (c *cli) checkConfig() finding {
 	return finding{Check: "config", Level: fine, Found: file}
 }
 
-// checkData looks at the data directory, the database and the channels in it.
+// checkData looks at the data directory, the database, and the channels and webhooks in it.
 func (c *cli) checkData(ctx context.Context) []finding {
 	info, err := os.Stat(string(c.dir()))
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !c.dir().Exists() {
@@ -164,7 +164,9 @@ func (c *cli) checkData(ctx context.Context) []finding {
 		for _, ch := range channels {
 			findings = append(findings, checkChannel(ch, running))
 		}
-		return nil
+		webhooks, err := checkWebhooks(ctx, data)
+		findings = append(findings, webhooks...)
+		return err
 	})
 	if err != nil {
 		findings = append(findings, finding{"data", problem, sentence(err), ""})

@@ -36,6 +36,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"await":  await,
 			"exits":  exits,
+			"hook":   hook,
 			"http":   request,
 			"setenv": setenv,
 			"mode":   mode,

@@ -66,14 +66,22 @@ type progress struct {
 	bar *progressbar.ProgressBar // nil: nobody watches, or it is done
 }
 
+// newProgress shows a task that is measured in bytes.
 func (c *cli) newProgress(what string) *progress {
+	return c.progress(what, progressbar.OptionShowBytes(true))
+}
+
+// newCount shows a task that is counted.
+func (c *cli) newCount(what string) *progress { return c.progress(what, progressbar.OptionShowCount()) }
+
+func (c *cli) progress(what string, unit progressbar.Option) *progress {
 	if !c.errTerminal || c.quiet || c.json {
 		return &progress{}
 	}
 	return &progress{progressbar.NewOptions64(-1,
 		progressbar.OptionSetWriter(c.err),
 		progressbar.OptionSetDescription(what),
-		progressbar.OptionShowBytes(true),
+		unit,
 		progressbar.OptionThrottle(100*time.Millisecond),
 		progressbar.OptionClearOnFinish(),
 	)}

@@ -66,7 +66,8 @@ func newRoot(c *cli) *cobra.Command {
 
 	root.AddCommand(
 		c.dev(), c.serve(),
-		c.channel(), c.token(), c.send(), c.sandbox(),
+		c.channel(), c.token(), c.webhook(), c.deliveries(), c.send(), c.sandbox(),
+		c.listen(), c.trigger(),
 		c.doctor(), c.health(), c.env(), c.config(),
 		c.backup(), c.restore(), c.migrate(),
 		c.completion(root), c.version(),

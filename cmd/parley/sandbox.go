@@ -152,22 +152,6 @@ func (c *cli) sandboxSend(connect connect) *cobra.Command {
 	return cmd
 }
 
-func (c *cli) sandboxTap(connect connect) *cobra.Command {
-	var as string
-	cmd := &cobra.Command{
-		Use:   "tap LINK",
-		Short: "Do what a thumb on a chat link does: send the text that the link carries",
-		Example: `  parley sandbox tap --as 6281234567890 'https://wa.me/9991?text=Halo'
-  parley sandbox tap --as 6281234567890 "$(parley sandbox wait --to 6281234567890 --print link)"`,
-		Args: takes("LINK"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.actAs(cmd, connect, as, "open", map[string]string{"link": args[0]})
-		},
-	}
-	cmd.Flags().StringVar(&as, "as", "", "the number of the phone that is tapped")
-	return cmd
-}
-
 // actAs does something as a phone and prints the id of the message that came of it.
 func (c *cli) actAs(cmd *cobra.Command, connect connect, as, verb string, body any) error {
 	if as == "" {

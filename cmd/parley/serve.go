@@ -6,6 +6,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -13,7 +14,8 @@ import (
 )
 
 // serverSettings are the flags of commands that run a server.
-var serverSettings = []string{keyListen, keyAllowPrivate, keyBehindProxy, keyProxies, keyRate, keyTLSCert, keyTLSKey, keyLogLevel, keyLogFormat, keyMetricsOpen}
+var serverSettings = []string{keyListen, keyAllowPrivate, keyBehindProxy, keyProxies, keyRate, keyTLSCert, keyTLSKey, keyLogLevel, keyLogFormat, keyMetricsOpen,
+	keyEventLife, keyOTPLife, keyMedia, keyOTPContacts, keyOTPPrefix}
 
 func (c *cli) serve() *cobra.Command {
 	cmd := &cobra.Command{
@@ -55,6 +57,24 @@ func (c *cli) appConfig() (app.Config, error) {
 	if err != nil || rate < 0 || math.IsInf(rate, 0) || math.IsNaN(rate) {
 		return app.Config{}, fail(exitUsage, "%s: requests_per_second must be a number, 0 or more", c.set.values[keyRate].origin)
 	}
+	events, err := c.set.duration(keyEventLife, time.Hour)
+	if err != nil {
+		return app.Config{}, err
+	}
+	otps, err := c.set.duration(keyOTPLife, 24*time.Hour)
+	if err != nil {
+		return app.Config{}, err
+	}
+	var limits [3]int
+	for i, key := range []string{keyMedia, keyOTPContacts, keyOTPPrefix} {
+		if limits[i], err = c.set.number(key); err != nil {
+			return app.Config{}, err
+		}
+	}
+	mediaPerMinute := int64(limits[0]) << 20
+	if mediaPerMinute == 0 {
+		mediaPerMinute = -1
+	}
 	log, err := c.logger()
 	if err != nil {
 		return app.Config{}, err
@@ -66,7 +86,12 @@ func (c *cli) appConfig() (app.Config, error) {
 		BehindProxy:  c.set.on(keyBehindProxy),
 
 		TrustedProxies:    proxies,
+		EventLife:         events,
+		OTPLife:           otps,
 		RequestsPerSecond: rate,
+		MediaPerMinute:    mediaPerMinute,
+		OTPContacts:       limits[1],
+		OTPPrefix:         limits[2],
 
 		TLSCert:     c.set.text(keyTLSCert),
 		TLSKey:      c.set.text(keyTLSKey),

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/BurntSushi/toml"
 	"github.com/spf13/pflag"
@@ -42,11 +43,16 @@ const (
 	keyBehindProxy  = "behind_proxy"
 	keyProxies      = "trusted_proxies"
 	keyRate         = "requests_per_second"
+	keyMedia        = "media_mib_per_minute"
+	keyOTPContacts  = "otp_contacts_per_hour"
+	keyOTPPrefix    = "otp_prefix_per_hour"
 	keyTLSCert      = "tls_cert"
 	keyTLSKey       = "tls_key"
 	keyLogLevel     = "log_level"
 	keyLogFormat    = "log_format"
 	keyMetricsOpen  = "metrics_open"
+	keyEventLife    = "event_retention"
+	keyOTPLife      = "otp_retention"
 	keyNoOpen       = "no_open"
 	keyURL          = "url"
 	keyToken        = "token"
@@ -62,11 +68,16 @@ var settingTable = []setting{
 	{key: keyBehindProxy, kind: onOff, fallback: "false", about: "a proxy in front does TLS, so any address may be listened on"},
 	{key: keyProxies, kind: manyTexts, about: "a range of addresses whose X-Forwarded-For is believed; may be repeated (with --behind-proxy: private ones)"},
 	{key: keyRate, kind: oneNumber, fallback: "0", about: "how many requests a token may make in a second; 0 is any number"},
+	{key: keyMedia, kind: oneNumber, fallback: "200", about: "how many MiB of files may be fetched for a token in a minute; 0 is any number"},
+	{key: keyOTPContacts, kind: oneNumber, fallback: "0", about: "to how many people that it never wrote with a channel may send one-time codes in an hour; 0 is any number"},
+	{key: keyOTPPrefix, kind: oneNumber, fallback: "0", about: "to how many numbers that differ in their last 4 digits only a channel may send one-time codes in an hour; 0 is any number"},
 	{key: keyTLSCert, about: "the certificate file, to serve TLS"},
 	{key: keyTLSKey, about: "the certificate's key file"},
 	{key: keyLogLevel, fallback: "info", about: "debug, info, warn or error"},
 	{key: keyLogFormat, fallback: "auto", about: "text, json or auto: text on a terminal"},
 	{key: keyMetricsOpen, kind: onOff, fallback: "false", about: "answer /metrics to every address, not only to loopback"},
+	{key: keyEventLife, fallback: "720h", about: "how long the event log and finished deliveries are kept"},
+	{key: keyOTPLife, fallback: "24h", about: "how long one-time codes and login links are kept after they ended"},
 	{key: keyNoOpen, kind: onOff, fallback: "false", about: "open no browser"},
 	{key: keyURL, about: "the server's address without /api (default: the server that runs on the data directory)"},
 	{key: keyToken, about: "the token to call the server with (default: the one in dev.env)", secret: true},
@@ -116,6 +127,24 @@ func (s *settings) prefixes(key string) ([]netip.Prefix, error) {
 		ranges = append(ranges, r.Masked())
 	}
 	return ranges, nil
+}
+
+// number reads a whole number that is not below zero.
+func (s *settings) number(key string) (int, error) {
+	n, err := strconv.ParseInt(s.text(key), 10, 32)
+	if err != nil || n < 0 {
+		return 0, fail(exitUsage, "%s: %s must be a whole number, 0 or more", s.values[key].origin, key)
+	}
+	return int(n), nil
+}
+
+// duration reads a length of time that must not be shorter than least.
+func (s *settings) duration(key string, least time.Duration) (time.Duration, error) {
+	d, err := time.ParseDuration(s.text(key))
+	if err != nil || d < least {
+		return 0, fail(exitUsage, "%s: %s must be a time of at least %s, such as 48h", s.values[key].origin, key, least)
+	}
+	return d, nil
 }
 
 // loadSettings decides every setting: flag, environment, file named by the environment,

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/spf13/pflag"
+
+	"parley/internal/app"
 )
 
 // TestSettingsOrder gives one setting in every place and takes the places away one by one.
@@ -102,5 +105,27 @@ func write(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestSettingsLimits reads limits, and what they mean where they are zero.
+func TestSettingsLimits(t *testing.T) {
+	config := func(env map[string]string) (app.Config, error) {
+		env["PARLEY_DATA"] = t.TempDir()
+		c := &cli{err: io.Discard, set: load(t, nil, env)}
+		return c.appConfig()
+	}
+	byDefault, err := config(map[string]string{})
+	if err != nil || byDefault.MediaPerMinute != 200<<20 || byDefault.OTPContacts != 0 || byDefault.OTPPrefix != 0 || byDefault.RequestsPerSecond != 0 {
+		t.Errorf("by default: %+v, %v", byDefault, err)
+	}
+	set, err := config(map[string]string{"PARLEY_MEDIA_MIB_PER_MINUTE": "0", "PARLEY_OTP_CONTACTS_PER_HOUR": "300", "PARLEY_OTP_PREFIX_PER_HOUR": "20"})
+	if err != nil || set.MediaPerMinute >= 0 || set.OTPContacts != 300 || set.OTPPrefix != 20 {
+		t.Errorf("set: %+v, %v", set, err)
+	}
+	for _, bad := range []string{"-1", "1.5", "many", "99999999999"} {
+		if _, err := config(map[string]string{"PARLEY_OTP_PREFIX_PER_HOUR": bad}); err == nil || exitCodeOf(err) != exitUsage {
+			t.Errorf("%s: %v", bad, err)
+		}
 	}
 }

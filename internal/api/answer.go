@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"net/http"
 	"strconv"
 	"syscall"
@@ -65,7 +64,16 @@ func jsonAnswer(v any) (answer, error) {
 
 // stamp writes a time as callers see it.
 func stamp(t time.Time) string {
-	return t.UTC().Format("2006-01-02T15:04:05.000Z")
+	var b [len("2026-11-15T08:30:00.000Z")]byte
+	return string(appendStamp(b[:0], t))
+}
+
+// appendStamp appends what stamp writes. The library is fast at its own layouts only, so the
+// milliseconds are put into one of those.
+func appendStamp(b []byte, t time.Time) []byte {
+	b = t.UTC().AppendFormat(b, time.RFC3339)
+	ms := t.Nanosecond() / int(time.Millisecond)
+	return append(b[:len(b)-len("Z")], '.', byte('0'+ms/100), byte('0'+ms/10%10), byte('0'+ms%10), 'Z')
 }
 
 // stampOrNil writes a time that may be missing.
@@ -115,10 +123,12 @@ func refusal(err error) answer {
 	e := callersError(err)
 	a := errorAnswer(statuses[e.Code], e.Message, e.Fields)
 	if e.Code == parley.TooMany || e.Code == parley.Unavailable {
-		seconds := max(1, int(math.Ceil(e.RetryAfter.Seconds())))
-		a.header = append(a.header, field{"Retry-After", strconv.Itoa(seconds)})
+		a.header = append(a.header, field{"Retry-After", strconv.FormatInt(max(1, wholeSeconds(e.RetryAfter)), 10)})
 	}
-	if h, ok := errors.AsType[*withHeader](err); ok {
+	if q, ok := exceeded(err); ok {
+		a.header = append(a.header, q.fields()...)
+	}
+	for h, ok := errors.AsType[*withHeader](err); ok; h, ok = errors.AsType[*withHeader](h.error) {
 		a.header = append(a.header, h.field)
 	}
 	return a

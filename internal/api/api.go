@@ -3,33 +3,45 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/time/rate"
 
 	"parley"
+	"parley/internal/callback"
+	"parley/internal/feed"
 	"parley/internal/gateway"
 	"parley/internal/media"
 	"parley/internal/network/sandbox"
+	"parley/internal/otp"
+	"parley/internal/seal"
 	"parley/internal/token"
 )
 
 // Config says what the API works with. The fields of the first block are required.
 type Config struct {
-	Gateway *gateway.Gateway
-	Store   parley.Store
-	Tokens  *token.Authority
-	Media   *media.Library
-	Sandbox *sandbox.Network
-	Log     *slog.Logger
-	Metrics *prometheus.Registry
+	Gateway   *gateway.Gateway
+	Store     parley.Store
+	Tokens    *token.Authority
+	OTP       *otp.Issuer
+	Sealer    *seal.Sealer
+	Media     *media.Library
+	Sandbox   *sandbox.Network
+	Feed      *feed.Feed
+	Callbacks *callback.Engine
+	Log       *slog.Logger
+	Metrics   *prometheus.Registry
 
+	// URL is the address at which this machine reaches the server. The page of a simulated phone is
+	// linked to under it, unless the request itself tells a better one.
+	URL string
 	// Ready says whether the server should get requests; nil: whenever the gateway runs and the
 	// database answers.
 	Ready func(ctx context.Context) error
@@ -40,9 +52,14 @@ type Config struct {
 	// RequestsPerSecond is how many requests a token may send, with twice as many at once; zero: any
 	// number.
 	RequestsPerSecond float64
+	// MediaPerMinute is how many bytes of files may be fetched for a token in a minute; zero: 200 MiB,
+	// below zero: any number.
+	MediaPerMinute int64
 	// AuthFailures is how many authentications may fail from one address before it must wait; zero:
 	// 30.
 	AuthFailures int
+	// Heartbeat is how long a stream of events may be silent; zero: 15 s.
+	Heartbeat time.Duration
 }
 
 // server is what all routes share.
@@ -51,6 +68,7 @@ type server struct {
 	failures *limiters[netip.Addr]
 	perToken *limiters[parley.TokenID] // nil: no limit
 	fetches  *slots[parley.TokenID]
+	fetched  *meter[parley.TokenID] // bytes; nil: no limit
 	flights  flights
 }
 
@@ -61,9 +79,12 @@ func New(c Config) http.Handler {
 	if c.AuthFailures > 0 {
 		burst = c.AuthFailures
 	}
-	s.failures = newLimiters[netip.Addr](rate.Every(authForgiven), burst)
+	s.failures = newLimiters[netip.Addr](authForgiven, burst)
 	if c.RequestsPerSecond > 0 {
-		s.perToken = newLimiters[parley.TokenID](rate.Limit(c.RequestsPerSecond), max(1, int(2*c.RequestsPerSecond)))
+		s.perToken = newLimiters[parley.TokenID](time.Duration(float64(time.Second)/c.RequestsPerSecond), max(1, int(2*c.RequestsPerSecond)))
+	}
+	if c.MediaPerMinute >= 0 {
+		s.fetched = newMeter[parley.TokenID](cmp.Or(c.MediaPerMinute, mediaPerMinute), time.Minute)
 	}
 	mux := newRouter(s, c.Metrics)
 	routes(mux, s)
@@ -104,6 +125,14 @@ func routes(m *router, s *server) {
 	m.add("GET /api/channel/health", ofChannel, nothing, handle(s.health))
 	m.add("GET /api/channel/check-phone-number", ofChannel, query, handle(onUsable(s.checkNumber)))
 
+	m.add("POST /api/otp/code/request", ofChannel, body, work{do: s.requestCode})
+	m.add("POST /api/otp/code/validate", ofChannel, body, work{do: s.validateCode})
+	m.add("POST /api/otp/link/request", ofChannel, body, linking(s, ownChannel))
+	m.add("POST /api/otp/link/global", ofGlobal, body, linking(s, s.workingChannels))
+	m.add("GET /api/otp/link/{id}", ofAny, nothing, handle(s.link))
+
+	m.stream("GET /api/events", ofAny)
+
 	m.add("GET /api/sandbox/cursor", ofChannel, nothing, onSandbox(s.cursor))
 	m.add("GET /api/sandbox/phones", ofChannel, nothing, onSandbox(s.phones))
 	m.add("POST /api/sandbox/phones", ofChannel, optionalBody, onSandbox(s.createPhone))
@@ -114,6 +143,7 @@ func routes(m *router, s *server) {
 	m.add("POST /api/sandbox/phones/{number}/open", ofChannel, body, onSandbox(s.openAsPhone))
 	m.add("POST /api/sandbox/faults", ofChannel, body, onSandbox(s.addFault))
 	m.add("POST /api/sandbox/clock", ofChannel, body, onSandbox(s.moveClock))
+	m.add("GET /api/sandbox/listeners", ofChannel, query, onSandbox(s.listeners))
 	m.add("DELETE /api/sandbox", ofChannel, nothing, onSandbox(s.resetSandbox))
 
 	m.add("GET /api/manage/channels", ofAdmin, nothing, handle(s.listChannels))
@@ -128,11 +158,30 @@ func routes(m *router, s *server) {
 	m.add("GET /api/manage/tokens", ofAdmin, nothing, handle(s.listTokens))
 	m.add("POST /api/manage/tokens", ofAdmin, body, handleCreated(s.createToken))
 	m.add("DELETE /api/manage/tokens/{id}", ofAdmin, nothing, handle(s.revokeToken))
+	m.add("GET /api/manage/webhooks", ofAdmin, nothing, handle(s.listWebhooks))
+	m.add("POST /api/manage/webhooks", ofAdmin, body, handleCreated(s.createWebhook))
+	m.add("GET /api/manage/webhooks/{id}", ofAdmin, nothing, handle(s.readWebhook))
+	m.add("PATCH /api/manage/webhooks/{id}", ofAdmin, body, handle(s.changeWebhook))
+	m.add("DELETE /api/manage/webhooks/{id}", ofAdmin, nothing, handle(s.deleteWebhook))
+	m.add("POST /api/manage/webhooks/{id}/test", ofAdmin, nothing, handle(s.testWebhook))
+	m.add("GET /api/manage/webhooks/{id}/secret", ofAdmin, nothing, handle(s.readWebhookSecret))
+	m.add("POST /api/manage/webhooks/{id}/rotate", ofAdmin, nothing, handle(s.rotateWebhookSecret))
+	m.add("GET /api/manage/channels/{code}/secret", ofAdmin, nothing, handle(s.readChannelSecret))
+	m.add("POST /api/manage/channels/{code}/secret/rotate", ofAdmin, nothing, handle(s.rotateChannelSecret))
+	m.add("GET /api/manage/deliveries", ofAdmin, query, handle(s.listDeliveries))
+	m.add("GET /api/manage/deliveries/{id}", ofAdmin, nothing, handle(s.readDelivery))
+	m.add("POST /api/manage/deliveries/replay", ofAdmin, body, handle(s.replayDeliveries))
+
+	m.stream("GET /api/manage/events", ofAdmin)
 
 	m.add("GET /livez", everybody, nothing, handleText(s.live))
 	m.add("GET /readyz", everybody, nothing, handleText(s.ready))
 	m.serve("GET /metrics", s.metrics())
 	m.add("GET /.well-known/jwks.json", everybody, nothing, work{do: s.jwks})
+	m.serve("GET /phone/{number}", servePhone())
+	m.add("POST /phone/{number}/send", everybody, body, handle(s.tap))
+	m.serve("GET /phone.js", servePhoneFile("phone.js", "text/javascript; charset=utf-8"))
+	m.serve("GET /phone.css", servePhoneFile("phone.css", "text/css; charset=utf-8"))
 	m.serve("GET /openapi.json", serveOpenAPI())
 	m.serve("GET /docs", serveDocs(), "GET /docs/{$}")
 	m.serve("GET /docs/{file}", serveDocs())
@@ -152,12 +201,14 @@ type router struct {
 	duration *prometheus.HistogramVec
 	names    []string
 	methods  map[string][]*route // by path
+	beside   map[string]*route   // answers to other methods of paths that the mux would take for those of others
+	exact    map[string]*route   // by path: POST to a path without wildcards, found without matching
 	notFound http.Handler        // under /api, where a token is asked for first
 	noPath   http.Handler        // elsewhere
 }
 
 func newRouter(s *server, metrics prometheus.Registerer) *router {
-	m := &router{server: s, mux: http.NewServeMux(), methods: map[string][]*route{}}
+	m := &router{server: s, mux: http.NewServeMux(), methods: map[string][]*route{}, beside: map[string]*route{}, exact: map[string]*route{}}
 	m.duration = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "parley_http_request_duration_seconds",
 		Help:    "How long requests took, by route and status.",
@@ -171,6 +222,9 @@ func newRouter(s *server, metrics prometheus.Registerer) *router {
 func (m *router) add(pattern string, who access, in input, w work) {
 	rt := m.route(pattern, who, in, w)
 	m.mux.Handle(pattern, rt)
+	if rt.method == http.MethodPost && !strings.Contains(rt.path, "{") {
+		m.exact[rt.path] = rt
+	}
 }
 
 func (m *router) route(pattern string, who access, in input, w work) *route {
@@ -200,7 +254,12 @@ func (m *router) finish() {
 	for path, known := range m.methods {
 		allow := &notAllowed{allow: allowed(known)}
 		who := known[0].access // the methods of a path are for the same tokens
-		m.mux.Handle(path, m.route("OTHER "+path, who, noRoute, refusing(allow)))
+		other := m.route("OTHER "+path, who, noRoute, refusing(allow))
+		if m.overlaps(path) {
+			m.beside[path] = other
+		} else {
+			m.mux.Handle(path, other)
+		}
 	}
 	nothingThere := parley.Errorf(parley.NotFound, "There is nothing at this path. The reference is at /docs.")
 	m.notFound = m.route("ANY /api/", anyToken, noRoute, refusing(nothingThere))
@@ -208,6 +267,29 @@ func (m *router) finish() {
 	m.mux.Handle("/api", m.notFound)
 	m.mux.Handle("/api/", m.notFound)
 	m.mux.Handle("/", m.noPath)
+}
+
+// overlaps reports whether a path of plain words is also what another path stands for, with a name in
+// braces: /link/request and /link/{id}.
+func (m *router) overlaps(path string) bool {
+	words := strings.Split(path, "/")
+	for other := range m.methods {
+		fits := slices.EqualFunc(strings.Split(other, "/"), words, func(place, word string) bool {
+			return place == word || strings.HasPrefix(place, "{")
+		})
+		if fits && other != path {
+			return true
+		}
+	}
+	return false
+}
+
+// lacks reports whether a path does not have a method.
+func (m *router) lacks(path, method string) bool {
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	return !slices.ContainsFunc(m.methods[path], func(rt *route) bool { return rt.method == method })
 }
 
 // allowed lists the methods of a path for the header Allow. Where GET is, HEAD is too.
@@ -230,6 +312,12 @@ func refusing(err error) work {
 // ServeHTTP keeps the mux from redirecting to a cleaned path: a path that is not clean is no path.
 func (m *router) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 	path := hr.URL.Path
+	if hr.Method == http.MethodPost {
+		if rt := m.exact[path]; rt != nil && hr.URL.RawPath == "" {
+			rt.ServeHTTP(w, hr)
+			return
+		}
+	}
 	if !strings.HasPrefix(path, "/") || strings.Contains(path, "//") || strings.Contains(path, "/./") || strings.Contains(path, "/../") ||
 		strings.HasSuffix(path, "/.") || strings.HasSuffix(path, "/..") {
 		if strings.HasPrefix(path, "/api/") {
@@ -237,6 +325,10 @@ func (m *router) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 		} else {
 			m.noPath.ServeHTTP(w, hr)
 		}
+		return
+	}
+	if other := m.beside[path]; other != nil && m.lacks(path, hr.Method) {
+		other.ServeHTTP(w, hr)
 		return
 	}
 	m.mux.ServeHTTP(w, hr)

@@ -26,7 +26,7 @@ import (
 type operation struct {
 	method, path string
 	filled       string // the path with names of nothing in its braces
-	whom         string // whom it is for: everybody, channel, global or admin
+	whom         string // whom it is for: everybody, channel, global, both of these, or admin
 	takesBody    bool
 	unasked      int // the status for somebody who may, and who sends nothing
 }
@@ -44,10 +44,15 @@ func operations(t testing.TB) []operation {
 		item := doc.Paths.Value(path)
 		for _, method := range slices.Sorted(maps.Keys(item.Operations())) {
 			op := item.Operations()[method]
-			list = append(list, operation{
+			one := operation{
 				method: method, path: path, filled: fill.Replace(path), whom: whomFor(method, path, op),
 				takesBody: op.RequestBody != nil, unasked: unasked(path, op),
-			})
+			}
+			if op.Responses.Status(http.StatusOK) != nil && op.Responses.Status(http.StatusOK).Value.Content["text/event-stream"] != nil {
+				// A stream does not end by itself; one that is asked for nonsense does not begin.
+				one.filled, one.unasked = one.filled+"?after=nonsense", http.StatusUnprocessableEntity
+			}
+			list = append(list, one)
 		}
 	}
 	return list
@@ -61,6 +66,8 @@ func whomFor(method, path string, op *openapi3.Operation) string {
 		return "admin"
 	case method+" "+path == "POST /api/send-message/pool", method+" "+path == "POST /api/otp/link/global":
 		return "global"
+	case method+" "+path == "GET /api/events", method+" "+path == "GET /api/otp/link/{id}":
+		return "both"
 	}
 	return "channel"
 }
@@ -84,7 +91,7 @@ func unasked(path string, op *openapi3.Operation) int {
 
 // goodToken is one that may do it.
 func (op operation) goodToken(e *parleytest.Env) string {
-	return map[string]string{"everybody": "", "channel": e.Token, "global": e.Global, "admin": e.Admin}[op.whom]
+	return map[string]string{"everybody": "", "channel": e.Token, "both": e.Token, "global": e.Global, "admin": e.Admin}[op.whom]
 }
 
 // signer makes tokens that look like the gateway's own, with its own key.
@@ -189,6 +196,12 @@ type actor struct {
 }
 
 func (a actor) on(whom string) verdict {
+	if whom == "both" { // as for channel tokens, but a Global one need not name a channel
+		if a.global == may {
+			return may
+		}
+		return a.channel
+	}
 	return map[string]verdict{"everybody": may, "channel": a.channel, "global": a.global, "admin": a.admin}[whom]
 }
 

@@ -85,12 +85,20 @@ func checkType(h http.Header, sent []byte) error {
 	if len(sent) == 0 {
 		return parley.Errorf(parley.BadRequest, "The body is empty. Send a JSON object with the header Content-Type: application/json.")
 	}
-	kind, _, _ := strings.Cut(h.Get("Content-Type"), ";")
+	kind, _, _ := strings.Cut(headerOf(h, "Content-Type"), ";")
 	if !strings.EqualFold(strings.TrimSpace(kind), "application/json") {
 		return parley.Errorf(parley.BadRequest, "The body must be JSON. Send it with the header Content-Type: application/json.")
 	}
-	if coding := h.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
+	if coding := headerOf(h, "Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
 		return parley.Errorf(parley.BadRequest, "The body must not be compressed. Send it without the header Content-Encoding.")
 	}
 	return nil
+}
+
+// headerOf is h.Get for a key in its canonical spelling, without the work of making it so.
+func headerOf(h http.Header, key string) string {
+	if values := h[key]; len(values) > 0 {
+		return values[0]
+	}
+	return ""
 }

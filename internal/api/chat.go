@@ -3,64 +3,31 @@ package api
 import (
 	"context"
 	"errors"
-	"strconv"
 
 	"parley"
 	"parley/internal/gateway"
 )
 
-// record is one message of a chat's history.
-type record struct {
-	MessageID string      `json:"message_id"`
-	ID        string      `json:"id"`
-	Type      parley.Kind `json:"type"`
-	FromMe    string      `json:"from_me"`
-	IsMedia   bool        `json:"is_media"`
-	Body      string      `json:"body"`
-	Status    string      `json:"status"`
-	Reactions []string    `json:"reactions"`
-	Timestamp string      `json:"timestamp"`
-	ReplyTo   string      `json:"reply_to,omitempty"`
-	Error     *sentError  `json:"error,omitempty"`
-}
-
-func recordOf(m *parley.Message, keepsText bool) record {
-	rec := record{
-		MessageID: m.Ref().String(),
-		ID:        string(m.ID),
-		Type:      m.Content.Kind(),
-		FromMe:    strconv.FormatBool(m.FromMe),
-		IsMedia:   m.Content.Kind().IsMedia(),
-		Body:      m.Content.Text(),
-		Status:    m.Status.String(),
-		Reactions: m.Reactions,
-		Timestamp: stamp(m.CreatedAt),
-		ReplyTo:   string(m.ReplyTo),
-		Error:     failureOf(m),
-	}
-	if m.Status == parley.Deleted || !keepsText {
-		rec.Body = ""
-	}
-	return rec
-}
-
 // history answers the messages exchanged with a contact, newest first.
-func (s *server) history(ctx context.Context, r *request) (envelope[[]record], error) {
+func (s *server) history(ctx context.Context, r *request) (envelope[[]parley.Record], error) {
 	contact, page := r.contact("contact_id"), r.page()
 	if err := r.err(); err != nil {
-		return envelope[[]record]{}, err
+		return envelope[[]parley.Record]{}, err
 	}
 	return s.readHistory(ctx, r.channel, contact, page, "OK")
 }
 
-func (s *server) readHistory(ctx context.Context, c parley.Channel, chat parley.ContactID, page parley.Page, sentence string) (envelope[[]record], error) {
+func (s *server) readHistory(ctx context.Context, c parley.Channel, chat parley.ContactID, page parley.Page, sentence string) (envelope[[]parley.Record], error) {
 	ms, total, err := s.Gateway.History(ctx, c.Code, chat, page)
 	if err != nil {
-		return envelope[[]record]{}, err
+		return envelope[[]parley.Record]{}, err
 	}
-	records := make([]record, len(ms))
+	records := make([]parley.Record, len(ms))
 	for i := range ms {
-		records[i] = recordOf(&ms[i], c.Settings.KeepsText())
+		records[i] = parley.RecordOf(&ms[i])
+		if !c.Settings.KeepsText() { // it is not erased before it is sent
+			records[i].Body = ""
+		}
 	}
 	return okList(sentence, records, page, total), nil
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"parley"
+	"parley/internal/app"
 	"parley/internal/parleytest"
 )
 
@@ -18,7 +19,7 @@ const mebibyte = 1 << 20
 // TestContractMedia holds the endpoints that send files to what is promised of them.
 func TestContractMedia(t *testing.T) {
 	t.Parallel()
-	e := parleytest.Start(t)
+	e := parleytest.Start(t, func(c *app.Config) { c.MediaPerMinute = -1 }) // the largest files, all within a minute
 	shop := e.CreateChannel("shop")
 	g := newGallery(t)
 	t.Run("image", func(t *testing.T) { testImage(t, e, g, shop) })

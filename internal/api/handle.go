@@ -6,8 +6,10 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
+	"runtime"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -51,6 +53,7 @@ type request struct {
 	channel parley.Channel // zero where the endpoint is not about one
 	form                   // the fields of the body, or of the query
 	prefer  preference
+	quota   quota // the limit that the request came closest to; without a name: to none
 
 	key      *parley.Answer // stored with the work; nil: no idempotency key was sent
 	accepted bool           // the work was accepted, and with it the key stored
@@ -168,14 +171,18 @@ func (rt *route) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 	if err != nil {
 		a = refusal(err)
 	}
+	if r.quota.name != "" && a.status != http.StatusTooManyRequests { // which tells of its own
+		a.header = append(a.header, r.quota.fields()...)
+	}
 	if time.Since(began) > longRequest {
 		// The server's deadline for writing runs since the request came in, and a file to fetch and a
 		// network to wait for can take longer than that.
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(timeToWrite))
 	}
 	write(w, r.id, a)
-	rt.measure(a.status, time.Since(began))
-	rt.logRequest(hr.Context(), r, a.status, time.Since(began), err)
+	took := time.Since(began)
+	rt.measure(a.status, took)
+	rt.logRequest(hr.Context(), r, a.status, took, err)
 }
 
 // answer brings the request through the checks and has the work done. A panic in it is this
@@ -218,9 +225,12 @@ func (s *server) withinLimit(r *request) error {
 	if s.perToken == nil {
 		return nil
 	}
-	if left, wait := s.perToken.take(r.token.ID, time.Now()); !left {
-		return &parley.Error{Code: parley.TooMany, RetryAfter: wait, Message: "This token sends more requests than it may. Slow down."}
+	q := s.perToken.spend(r.token.ID, time.Now())
+	q.name = limitRequests
+	if q.refuses {
+		return over(q, "This token sends more requests than it may. Slow down.")
 	}
+	r.within(q)
 	return nil
 }
 
@@ -231,6 +241,18 @@ type panicError struct {
 }
 
 func (e *panicError) Error() string { return "panic while answering" }
+
+// said is what may be logged of a panic's value: the words of the runtime, or of whoever wrote them
+// into the program. Any other value is told by its type, because it may hold what a caller sent.
+func (e *panicError) said() string {
+	switch v := e.value.(type) {
+	case string:
+		return v
+	case runtime.Error:
+		return v.Error()
+	}
+	return fmt.Sprintf("%T", e.value)
+}
 
 // The headers of every answer. They are shared, so nobody may change them in place.
 var (
@@ -331,7 +353,7 @@ func (rt *route) logRequest(ctx context.Context, r *request, status int, took ti
 	if level >= slog.LevelWarn && err != nil {
 		attrs = append(attrs, slog.String("err", err.Error()))
 		if p, ok := err.(*panicError); ok {
-			attrs = append(attrs, slog.Any("panic", p.value), slog.String("stack", string(p.stack)))
+			attrs = append(attrs, slog.String("panic", p.said()), slog.String("stack", string(p.stack)))
 		}
 	}
 	rt.Log.LogAttrs(ctx, level, "request", attrs...)
@@ -351,8 +373,9 @@ func (f *foreign) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 	setHeaders(w.Header(), r.id)
 	seen := &statusWriter{ResponseWriter: w, status: http.StatusOK}
 	f.handler.ServeHTTP(seen, hr)
-	f.measure(seen.status, time.Since(began))
-	f.logRequest(hr.Context(), r, seen.status, time.Since(began), nil)
+	took := time.Since(began)
+	f.measure(seen.status, took)
+	f.logRequest(hr.Context(), r, seen.status, took, nil)
 }
 
 // statusWriter notes the status that a handler writes.

@@ -205,7 +205,7 @@ func TestFailedAuthenticationsAreLimited(t *testing.T) {
 }
 
 func TestTableOfLimitersIsBounded(t *testing.T) {
-	l := newLimiters[int](1, 30)
+	l := newLimiters[int](time.Second, 30)
 	now := time.Now()
 	l.take(-1, now)
 	for range 29 {
@@ -281,7 +281,7 @@ func TestRequestID(t *testing.T) {
 // TestPanicAndInternalErrors checks that an error of ours shows nothing of itself but in the log.
 func TestPanicAndInternalErrors(t *testing.T) {
 	e := newEnv(t)
-	s := &server{Config: e.config, failures: newLimiters[netip.Addr](1, 30)}
+	s := &server{Config: e.config, failures: newLimiters[netip.Addr](time.Second, 30)}
 	router := newRouter(s, noMetrics{})
 	fail := func(err error) work {
 		return work{do: func(context.Context, *request) (answer, error) {
@@ -353,5 +353,44 @@ func TestProbes(t *testing.T) {
 	}
 	if r := e.call("GET", "/metrics", "", nil, "X-Forwarded-For", "192.0.2.1"); r.StatusCode != http.StatusForbidden {
 		t.Errorf("metrics through a proxy on this machine: %d", r.StatusCode)
+	}
+}
+
+// TestPanicTellsNothingOfTheRequest has an endpoint panic with the request in its hands, and with the
+// request itself as what it panics with.
+func TestPanicTellsNothingOfTheRequest(t *testing.T) {
+	e := newEnv(t)
+	s := &server{Config: e.config, failures: newLimiters[netip.Addr](time.Second, 30)}
+	router := newRouter(s, noMetrics{})
+	for path, trouble := range map[string]func(r *request){
+		"index":   func(r *request) { _ = r.text("message", 1, 100)[len(r.text("message", 1, 100)):][0] },
+		"nil":     func(r *request) { var none *request; none.id = r.text("message", 1, 100) },
+		"request": func(r *request) { panic(r) },
+		"http":    func(r *request) { panic(*r.http) },
+		"form":    func(r *request) { panic(struct{ Contact string }{r.text("contact_id", 1, 100)}) },
+	} {
+		router.add("POST /api/"+path, ofChannel, body, work{do: func(_ context.Context, r *request) (answer, error) {
+			trouble(r)
+			return answer{}, errors.New("it did not panic")
+		}})
+	}
+	router.finish()
+	e.server.Config.Handler = router
+	for _, path := range []string{"index", "nil", "request", "http", "form"} {
+		r := e.call("POST", "/api/"+path+"?canary=canary-query", e.main, m{"contact_id": ayu, "message": "canary-text"}, "X-Request-Id", "id-of-"+path)
+		if r.StatusCode != 500 || r.json["message"] != "Internal server error" || len(r.json) != 1 {
+			t.Errorf("%s: %d %s", path, r.StatusCode, r.text)
+		}
+		if !strings.Contains(e.logs.String(), "id-of-"+path) || !strings.Contains(e.logs.String(), "handle_test.go") {
+			t.Errorf("%s: the log does not say where", path)
+		}
+	}
+	if strings.Contains(e.logs.String(), "it did not panic") {
+		t.Error("an endpoint did not panic")
+	}
+	for _, secret := range []string{"canary", "6281234567890", e.main} {
+		if at := strings.Index(e.logs.String(), secret); at >= 0 {
+			t.Errorf("the log tells %q: …%.300s…", secret, e.logs.String()[max(0, at-150):])
+		}
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"parley/internal/media"
 	"parley/internal/network"
 	"parley/internal/network/sandbox"
+	"parley/internal/otp"
 	"parley/internal/safehttp"
 	"parley/internal/seal"
 	"parley/internal/store"
@@ -51,9 +52,10 @@ func newEnv(t testing.TB, change ...func(*Config)) *env {
 	t.Cleanup(func() { phones.Close() })
 	library := must(media.Open(filepath.Join(dir, "media"), safehttp.Policy{AllowPrivate: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}))(t)
 	registry := prometheus.NewRegistry()
+	sealer := must(seal.Open(filepath.Join(dir, "key")))(t)
 	g := gateway.New(gateway.Config{
 		Store: db, Drivers: map[parley.NetworkName]network.Driver{parley.Sandbox: phones},
-		Media: library, Log: log, Metrics: registry,
+		Media: library, Sealer: sealer, Log: log, Metrics: registry,
 	})
 	running, stop := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -64,12 +66,12 @@ func newEnv(t testing.TB, change ...func(*Config)) *env {
 	})
 	t.Cleanup(func() { stop(); wg.Wait() })
 	<-g.Ready()
-	sealer := must(seal.Open(filepath.Join(dir, "key")))(t)
 	tokens := must(token.Open(t.Context(), db, sealer))(t)
 	t.Cleanup(tokens.Close)
 
 	e := &env{t: t, logs: logs, config: Config{
 		Gateway: g, Store: db, Tokens: tokens, Media: library, Sandbox: phones, Log: log, Metrics: registry,
+		OTP:          otp.New(otp.Config{Store: db, Sealer: sealer, Now: g.Now, Log: log}),
 		AuthFailures: 100_000,
 	}}
 	for _, f := range change {

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -48,7 +49,7 @@ func (rt *route) once(ctx context.Context, r *request) (answer, error) {
 			if f.stored == nil {
 				continue // the first one was refused; now this one may try
 			}
-			return replay(*f.stored, key.Fingerprint)
+			return rt.replay(*f.stored, key.Fingerprint)
 		}
 		a, err := rt.lead(ctx, r, key, f)
 		if errors.Is(err, parley.ErrExists) && tries < 3 {
@@ -72,11 +73,15 @@ func (rt *route) lead(ctx context.Context, r *request, key parley.Answer, f *fli
 			}
 		}
 		f.stored = earlier
-		return replay(*earlier, key.Fingerprint)
+		return rt.replay(*earlier, key.Fingerprint)
 	}
 	r.key = &key
 	if a, err = rt.do(ctx, r); err != nil {
 		return answer{}, err
+	}
+	if key.IsComplete() { // it was stored with the work
+		f.stored = &key
+		return a, nil
 	}
 	if rt.again != nil && !r.accepted {
 		return a, nil // nothing was accepted, so nothing is kept: the key may be tried again
@@ -142,9 +147,9 @@ func (rt *route) complete(ctx context.Context, r *request, kept *parley.Answer) 
 
 // keep stores an answer. Where that fails the work is done all the same, so the caller gets the
 // answer; a later request with the key is answered from the messages. So it is where the channel
-// keeps no text, because the answer repeats it.
+// keeps no text for as long as the answer would be kept, because that repeats it.
 func (rt *route) keep(ctx context.Context, r *request, key parley.Answer) {
-	if c, ok := rt.Gateway.Channel(key.Channel); ok && r.accepted && !c.Settings.KeepsText() {
+	if c, ok := rt.Gateway.Channel(key.Channel); ok && r.accepted && c.Settings.Retention != nil && time.Duration(*c.Settings.Retention) < keptFor {
 		return
 	}
 	ctx = context.WithoutCancel(ctx) // also for a caller that is gone: it will ask again
@@ -159,14 +164,42 @@ func (rt *route) keep(ctx context.Context, r *request, key parley.Answer) {
 	}
 }
 
+// keepSealed stores the request's key, if it has one, with its answer in the transaction that does the
+// work: for work whose answer could not be made again. The answer is encrypted, because it holds what
+// must not lie in the database.
+func (s *server) keepSealed(ctx context.Context, tx parley.Tx, r *request, a answer) error {
+	key := r.key
+	if key == nil {
+		return nil
+	}
+	key.Channel = r.channel.Code
+	key.StatusCode, key.ContentType = a.status, sealedType+a.contentType[0]
+	key.Body = s.Sealer.Seal(a.body, sealedAnswer(key))
+	return tx.AddAnswer(ctx, *key)
+}
+
+// sealedType begins the stored content type of an answer that is encrypted.
+const sealedType = "sealed "
+
+// sealedAnswer is what an encrypted answer is bound to: no other key opens it.
+func sealedAnswer(key *parley.Answer) string { return "answer to " + key.Scope + " " + key.Key }
+
 // replay answers what was answered before, if the request is the same.
-func replay(kept parley.Answer, fingerprint []byte) (answer, error) {
+func (s *server) replay(kept parley.Answer, fingerprint []byte) (answer, error) {
 	if !bytes.Equal(kept.Fingerprint, fingerprint) {
 		return answer{}, parley.InvalidField(keyHeader,
 			"Idempotency-Key was used for another request in the last 24 hours. Use a new key, or send the same request.")
 	}
+	body, contentType := kept.Body, kept.ContentType
+	if inside, sealed := strings.CutPrefix(contentType, sealedType); sealed {
+		var err error
+		if body, err = s.Sealer.Open(kept.Body, sealedAnswer(&kept)); err != nil {
+			return answer{}, fmt.Errorf("open a kept answer: %w", err)
+		}
+		contentType = inside
+	}
 	return answer{
-		status: kept.StatusCode, contentType: []string{kept.ContentType}, body: kept.Body,
+		status: kept.StatusCode, contentType: []string{contentType}, body: body,
 		header: []field{{replayedHeader, "true"}},
 	}, nil
 }

@@ -19,6 +19,7 @@ const (
 	everybody access = iota // no token is asked for
 	anyToken                // any good token: for paths and methods that do not exist
 	ofChannel               // a channel token, or a Global one that names a channel
+	ofAny                   // a channel token or a Global one; the work finds out whose thing it is about
 	ofGlobal                // a Global token, which may pin a channel
 	ofAdmin                 // an admin token
 )
@@ -36,9 +37,8 @@ const challenge = `Bearer realm="parley"`
 // authenticate finds out whose request it is: 429 for an address with too many failures, else 401
 // unless the token is good.
 func (s *server) authenticate(ctx context.Context, hr *http.Request) (parley.Token, error) {
-	now := time.Now()
 	if s.failures.used.Load() > 0 {
-		if left, wait := s.failures.left(networkOf(s.addressOf(hr)), now); !left {
+		if left, wait := s.failures.left(networkOf(s.addressOf(hr)), time.Now()); !left {
 			return parley.Token{}, tooManyFailures(wait)
 		}
 	}
@@ -50,7 +50,7 @@ func (s *server) authenticate(ctx context.Context, hr *http.Request) (parley.Tok
 	if parley.CodeOf(err) != parley.Unauthenticated {
 		return parley.Token{}, err
 	}
-	if left, wait := s.failures.take(networkOf(s.addressOf(hr)), now); !left {
+	if left, wait := s.failures.take(networkOf(s.addressOf(hr)), time.Now()); !left {
 		return parley.Token{}, tooManyFailures(wait)
 	}
 	value := challenge
@@ -82,14 +82,14 @@ func bearer(h http.Header) (raw string, given bool) {
 func (rt *route) permit(token parley.Token, hr *http.Request) error {
 	var sentence string
 	switch {
-	case rt.access == ofChannel && token.Kind == parley.AdminToken:
+	case (rt.access == ofChannel || rt.access == ofAny) && token.Kind == parley.AdminToken:
 		sentence = "An admin token is for the management API only. Use a channel token or a Global one."
 	case rt.access == ofGlobal && token.Kind != parley.GlobalToken:
 		sentence = "This endpoint needs a Global token."
 	case rt.access == ofAdmin && token.Kind != parley.AdminToken:
 		sentence = "The management API needs an admin token."
-	case rt.access == ofChannel && token.Kind == parley.ChannelToken:
-		named := hr.Header.Get("X-Channel")
+	case (rt.access == ofChannel || rt.access == ofAny) && token.Kind == parley.ChannelToken:
+		named := headerOf(hr.Header, "X-Channel")
 		if named == "" || named == string(token.Channel) {
 			return nil
 		}
@@ -103,16 +103,16 @@ func (rt *route) permit(token parley.Token, hr *http.Request) error {
 // choose finds the channel that a request is for.
 func (rt *route) choose(ctx context.Context, r *request) error {
 	var err error
-	named := r.http.Header.Get("X-Channel")
+	named := headerOf(r.http.Header, "X-Channel")
 	switch {
-	case rt.access == ofChannel && r.token.Kind == parley.ChannelToken:
+	case (rt.access == ofChannel || rt.access == ofAny) && r.token.Kind == parley.ChannelToken:
 		r.channel, err = rt.channelNamed(ctx, r.token.Channel)
 		if errors.Is(err, parley.ErrNotFound) {
 			return parley.Errorf(parley.BadRequest, "Channel %s does not exist any more.", r.token.Channel)
 		}
 	case rt.access == ofChannel && named == "":
 		r.channel, err = rt.onlyChannel()
-	case rt.access == ofChannel || rt.access == ofGlobal && named != "":
+	case rt.access == ofChannel || (rt.access == ofGlobal || rt.access == ofAny) && named != "":
 		r.channel, err = rt.channelNamed(ctx, parley.ChannelCode(named))
 		if errors.Is(err, parley.ErrNotFound) {
 			return parley.Errorf(parley.BadRequest, "The header X-Channel names no channel of this server.")

@@ -5,25 +5,25 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"golang.org/x/time/rate"
 )
 
-// maxLimiters bounds each table of limiters: at about 200 bytes each, some 13 MB.
+// maxLimiters bounds each table of limiters: at about 100 bytes each, some 7 MB.
 const maxLimiters = 1 << 16
 
-// limiters is a bounded table of token buckets. A key that is not in it has a full bucket.
+// limiters is a bounded table of buckets, from each of which one token is taken at a time. A key that
+// is not in it has a full bucket. All is counted in whole nanoseconds, so that whoever waits as long as
+// was said finds a token.
 type limiters[K comparable] struct {
-	refill rate.Limit
-	burst  int
+	every time.Duration // in which a token comes back
+	burst int           // how many fit into a bucket
 
 	used atomic.Int64 // how many keys are in the table, so that an empty one costs nothing
 	mu   sync.Mutex
-	by   map[K]*rate.Limiter
+	by   map[K]time.Time // when the bucket is full again
 }
 
-func newLimiters[K comparable](refill rate.Limit, burst int) *limiters[K] {
-	return &limiters[K]{refill: refill, burst: burst, by: map[K]*rate.Limiter{}}
+func newLimiters[K comparable](every time.Duration, burst int) *limiters[K] {
+	return &limiters[K]{every: max(every, 1), burst: burst, by: map[K]time.Time{}}
 }
 
 // left reports whether a key's bucket holds a token, without taking it, and else how long until it
@@ -34,48 +34,69 @@ func (l *limiters[K]) left(key K, now time.Time) (bool, time.Duration) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	limiter := l.by[key]
-	if limiter == nil {
+	tokens, wait := l.look(key, now)
+	if tokens > 0 {
 		return true, 0
 	}
-	return l.wait(limiter, now)
+	return false, wait
 }
 
 // take takes a token from a key's bucket, or says how long until there is one.
 func (l *limiters[K]) take(key K, now time.Time) (bool, time.Duration) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	limiter := l.by[key]
-	if limiter == nil {
-		if len(l.by) >= maxLimiters {
-			l.makeRoom(now)
-		}
-		limiter = rate.NewLimiter(l.refill, l.burst)
-		l.by[key] = limiter
-		l.used.Store(int64(len(l.by)))
-	}
-	if limiter.AllowN(now, 1) {
-		return true, 0
-	}
-	return l.wait(limiter, now)
+	q := l.spend(key, now)
+	return !q.refuses, q.wait
 }
 
-func (l *limiters[K]) wait(limiter *rate.Limiter, now time.Time) (bool, time.Duration) {
-	missing := 1 - limiter.TokensAt(now)
-	if missing <= 0 {
-		return true, 0
+// spend takes a token from a key's bucket, if there is one, and says what is left.
+func (l *limiters[K]) spend(key K, now time.Time) quota {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	q := quota{most: int64(l.burst), window: time.Duration(l.burst) * l.every}
+	tokens, wait := l.look(key, now)
+	if tokens == 0 {
+		q.refuses, q.wait = true, wait
+		return q
 	}
-	return false, time.Duration(missing / float64(l.refill) * float64(time.Second))
+	if _, known := l.by[key]; !known && len(l.by) >= maxLimiters {
+		l.makeRoom(now)
+	}
+	l.by[key] = now.Add(l.missing(key, now) + l.every)
+	l.used.Store(int64(len(l.by)))
+	tokens, q.wait = l.look(key, now)
+	q.left = int64(tokens)
+	return q
+}
+
+// look returns how many tokens are in a key's bucket, and how long until there is one more. A bucket
+// that is full is forgotten.
+func (l *limiters[K]) look(key K, now time.Time) (tokens int, wait time.Duration) {
+	missing := l.missing(key, now)
+	if missing == 0 {
+		delete(l.by, key)
+		l.used.Store(int64(len(l.by)))
+		return l.burst, 0
+	}
+	gone := int((missing + l.every - 1) / l.every) // one that is on its way is not there yet
+	return max(0, l.burst-gone), missing - time.Duration(min(gone, l.burst)-1)*l.every
+}
+
+// missing is how long it takes a key's bucket to be full.
+func (l *limiters[K]) missing(key K, now time.Time) time.Duration {
+	full, known := l.by[key]
+	if !known {
+		return 0
+	}
+	return max(0, full.Sub(now))
 }
 
 // makeRoom drops the fullest of a few buckets, which loses the least.
 func (l *limiters[K]) makeRoom(now time.Time) {
 	const looked = 16
 	var fullest K
-	most, n := -1.0, 0
-	for key, limiter := range l.by { // begins anywhere
-		if tokens := limiter.TokensAt(now); tokens > most {
-			fullest, most = key, tokens
+	least, n := time.Duration(0), 0
+	for key := range l.by { // begins anywhere
+		if missing := l.missing(key, now); n == 0 || missing < least {
+			fullest, least = key, missing
 		}
 		if n++; n == looked {
 			break

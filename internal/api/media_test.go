@@ -5,14 +5,17 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"image"
 	"image/png"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -240,5 +243,66 @@ func TestPoolsThatAreRefused(t *testing.T) {
 	}
 	if n := e.count("/api/chat/detail?contact_id=" + ayu); n != 0 {
 		t.Errorf("%d messages were sent", n)
+	}
+}
+
+// TestFetchedBytesAreLimited has files fetched until a token's minute is used up. Then nothing is
+// fetched for it any more, and a text goes without a preview.
+func TestFetchedBytesAreLimited(t *testing.T) {
+	e := newEnv(t, func(c *Config) { c.MediaPerMinute = 1000 })
+	var hits atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		hits.Add(1)
+		if r.URL.Path == "/page" {
+			fmt.Fprintf(w, "<html><head><title>A page</title></head><body>%200s", "")
+			return
+		}
+		w.Write(bytes.Repeat([]byte("x"), 600))
+	}))
+	defer server.Close()
+	send := func(kind, token string) reply {
+		return e.call("POST", "/api/send-message/"+kind, token, m{"contact_id": ayu, "file": m{"url": server.URL + "/x.bin"}})
+	}
+	text := m{"contact_id": ayu, "message": "Look: " + server.URL + "/page"}
+	left := func(r reply) string {
+		t.Helper()
+		if policy := r.Header.Get("RateLimit-Policy"); policy != `"media-fetch";q=1000;w=60;qu="content-bytes"` {
+			t.Errorf("policy %s", policy)
+		}
+		limit := listOf(t, r.Header.Get("RateLimit"))[0]
+		if seconds, err := strconv.Atoi(limit.params["t"]); err != nil || seconds < 1 || seconds > 60 {
+			t.Errorf("limit %v", limit)
+		}
+		return limit.params["r"]
+	}
+
+	if r := send("file", e.main); r.StatusCode != 200 || left(r) != "400" {
+		t.Fatalf("the first file: %d %v %s", r.StatusCode, r.Header, r.text)
+	}
+	if r := send("image", e.main); r.StatusCode != 422 || left(r) != "0" { // it is no picture, but it was read
+		t.Fatalf("the second file: %d %v %s", r.StatusCode, r.Header, r.text)
+	}
+	if r := e.call("POST", "/api/send-message/text", e.main, text); r.StatusCode != 200 || left(r) != "0" || hits.Load() != 2 {
+		t.Errorf("a text: %d, %d requests, %s", r.StatusCode, hits.Load(), r.text)
+	}
+	for range 3 {
+		r := send("file", e.main)
+		if r.StatusCode != 429 || left(r) != "0" || len(r.json) != 1 || hits.Load() != 2 {
+			t.Fatalf("beyond the limit: %d, %d requests, %s", r.StatusCode, hits.Load(), r.text)
+		}
+		if after := r.Header.Get("Retry-After"); !strings.HasSuffix(r.Header.Get("RateLimit"), ";t="+after) {
+			t.Errorf("Retry-After is %s, RateLimit %s", after, r.Header.Get("RateLimit"))
+		}
+	}
+	e.call("POST", "/api/send-message/image", e.main, m{"contact_id": ayu}).want(t, 422) // comes first
+	pool := m{"contact_id": ayu, "pools": []m{{"type": "file", "data": []string{server.URL + "/a", server.URL + "/b"}}}}
+	if r := e.call("POST", "/api/send-message/pool", e.global, pool); r.StatusCode != 200 || left(r) != "0" || hits.Load() != 4 {
+		t.Errorf("another token: %d, %d requests, %s", r.StatusCode, hits.Load(), r.text)
+	}
+	if r := e.call("POST", "/api/send-message/text", e.second, text); r.StatusCode != 200 || hits.Load() != 5 || left(r) == "1000" {
+		t.Errorf("a third token: %d, %d requests, %v %s", r.StatusCode, hits.Load(), r.Header, r.text)
+	}
+	if r := e.call("POST", "/api/send-message/text", e.main, m{"contact_id": ayu, "message": "no link"}); r.Header.Get("RateLimit") != "" {
+		t.Errorf("a text without a link is told of %s", r.Header.Get("RateLimit"))
 	}
 }

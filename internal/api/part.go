@@ -14,6 +14,7 @@ import (
 	"parley"
 	"parley/internal/gateway"
 	"parley/internal/media"
+	"parley/internal/safehttp"
 )
 
 const (
@@ -21,6 +22,9 @@ const (
 	maxFetches = 4
 	// fetchPatience is how long a request waits for others of its token to end their fetches.
 	fetchPatience = 2 * time.Second
+	// mediaPerMinute is how many bytes may be fetched for a token in a minute, unless the operator says
+	// otherwise: a link of 28 Mbit/s, kept busy.
+	mediaPerMinute = 200 << 20
 	// fetchTime is how long all fetches of one request may take together.
 	fetchTime = 45 * time.Second
 )
@@ -172,6 +176,7 @@ func (s *server) drafts(ctx context.Context, r *request, to parley.ContactID, pa
 		return nil, err
 	}
 	defer release()
+	defer func() { r.within(s.mediaLeft(r.token.ID)) }()
 	ctx, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
 	drafts := make([]gateway.Draft, len(parts))
@@ -191,7 +196,7 @@ func (s *server) drafts(ctx context.Context, r *request, to parley.ContactID, pa
 				}
 				<-slots
 			}()
-			drafts[i].Content, errs[i] = s.fetch(ctx, p)
+			drafts[i].Content, errs[i] = s.fetch(ctx, r.token.ID, p)
 		})
 	}
 	wg.Wait()
@@ -212,7 +217,8 @@ func (s *server) drafts(ctx context.Context, r *request, to parley.ContactID, pa
 
 func (p part) needsWork() bool { return p.source != nil || p.preview && mayHoldLink(p.content.Text()) }
 
-// takeSlot waits its turn among the fetches of the token, if there is anything to fetch.
+// takeSlot waits its turn among the fetches of the token, if there is a file to fetch. It refuses where
+// too much was fetched for the token of late. A preview is fetched beside that, or not at all.
 func (s *server) takeSlot(ctx context.Context, r *request, parts []part) (release func(), err error) {
 	fetches := false
 	for _, p := range parts {
@@ -223,17 +229,41 @@ func (s *server) takeSlot(ctx context.Context, r *request, parts []part) (releas
 	}
 	token := r.token.ID
 	if !s.fetches.take(token, ctx.Done(), fetchPatience) {
-		return nil, &parley.Error{Code: parley.TooMany, RetryAfter: fetchPatience,
-			Message: fmt.Sprintf("This token has %d files fetched at once, the most that it may. Try again when one is done.", maxFetches)}
+		q := quota{name: limitFetches, unit: unitAtOnce, most: maxFetches, wait: fetchPatience}
+		return nil, over(q, fmt.Sprintf("This token has %d files fetched at once, the most that it may. Try again when one is done.", maxFetches))
+	}
+	if q := s.mediaLeft(token); q.refuses {
+		s.fetches.give(token)
+		return nil, over(q, fmt.Sprintf("More than %s of files were fetched for this token within a minute. Try again after the time in Retry-After.", safehttp.Size(q.most)))
 	}
 	return func() { s.fetches.give(token) }, nil
 }
 
-// fetch fetches what a part points at.
-func (s *server) fetch(ctx context.Context, p part) (parley.Content, error) {
+// mediaLeft is how many bytes may be fetched for a token now.
+func (s *server) mediaLeft(token parley.TokenID) quota {
+	if s.fetched == nil {
+		return quota{}
+	}
+	q := s.fetched.look(token, time.Now())
+	q.name, q.unit = limitFetches, unitBytes
+	return q
+}
+
+// fetch fetches what a part points at, and counts it for the token.
+func (s *server) fetch(ctx context.Context, token parley.TokenID, p part) (parley.Content, error) {
+	count := func(n int) {
+		if s.fetched != nil {
+			s.fetched.add(token, int64(n), time.Now())
+		}
+	}
+	if p.source != nil {
+		p.source.OnRead = count
+	}
 	switch c := p.content.(type) {
 	case parley.Text:
-		c.Preview = s.Media.Preview(ctx, c.Body, p.highQuality)
+		if !s.mediaLeft(token).refuses { // a text goes without a preview rather than not at all
+			c.Preview = s.Media.Preview(ctx, c.Body, p.highQuality, count)
+		}
 		return c, nil
 	case parley.Image:
 		var err error

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -125,12 +126,23 @@ func (s *server) readAsPhone(ctx context.Context, r *request) (envelope[readData
 	return ok("Read by the phone", readData{n}), err
 }
 
-// openAsPhone does what a thumb on a link that opens a chat does: it sends the text in the link.
+// openAsPhone does what a thumb on a link that opens a chat does: it sends the text in the link. A login
+// link of this channel may be named by its id, as long as it is open.
 func (s *server) openAsPhone(ctx context.Context, r *request) (envelope[acted], error) {
-	link := r.text("link", 1, 8192)
-	text := textIn(link)
-	if link != "" && text == "" {
-		r.fail("link", "must be a link that opens a chat with a text to send.")
+	var text string
+	switch {
+	case r.has("id") && r.has("link"):
+		r.fail("id", "must not be given beside link: one of them says what to open.")
+	case r.has("id"):
+		prompt, err := s.promptOf(ctx, r, parley.OTPID(r.text("id", 1, 100)))
+		if err != nil {
+			return envelope[acted]{}, err
+		}
+		text = prompt
+	case r.has("link"):
+		text = r.linkText("link")
+	default:
+		r.fail("link", "is required, or else id: a link that opens a chat with a text to send, or the id of a login link.")
 	}
 	if err := r.err(); err != nil {
 		return envelope[acted]{}, err
@@ -138,18 +150,52 @@ func (s *server) openAsPhone(ctx context.Context, r *request) (envelope[acted], 
 	return s.say(ctx, r, sandbox.Outgoing{Content: parley.Text{Body: text}})
 }
 
-// textIn returns the text that a link has typed into the chat: in its query, or in its fragment.
-func textIn(link string) string {
+// promptOf returns what the login link with an id has typed in.
+func (s *server) promptOf(ctx context.Context, r *request, id parley.OTPID) (string, error) {
+	link, err := s.Store.Link(ctx, id)
+	switch {
+	case errors.Is(err, parley.ErrNotFound), err == nil && link.Channel != r.channel.Code:
+		r.fail("id", "must be the id of a login link of this channel.")
+		return "", nil
+	case err != nil:
+		return "", err
+	}
+	prompt, err := s.OTP.Prompt(link)
+	if errors.Is(err, parley.ErrNotFound) {
+		r.fail("id", "names a login link that is %s, whose text is not kept any more. Open it by its link instead.", link.StatusAt(s.Gateway.Now(link.Channel)))
+		return "", nil
+	}
+	return prompt, err
+}
+
+// linkText returns the text of a link that opens a chat. The page of a simulated phone says with which
+// channel.
+func (r *request) linkText(name string) string {
+	link := r.text(name, 1, 8192)
+	text, to := textIn(link)
+	switch {
+	case link == "":
+	case text == "":
+		r.fail(name, "must be a link that opens a chat with a text to send.")
+	case to != "" && to != string(r.channel.Code):
+		r.fail(name, "opens a chat with channel %s, and this request is for channel %s.", to, r.channel.Code)
+	}
+	return text
+}
+
+// textIn returns the text that a link has typed into the chat, in its query or in its fragment, and
+// the channel that it names, if any.
+func textIn(link string) (text, to string) {
 	u, err := url.Parse(link)
 	if err != nil {
-		return ""
+		return "", ""
 	}
-	if text := u.Query().Get("text"); text != "" {
-		return text
+	if query := u.Query(); query.Get("text") != "" {
+		return query.Get("text"), query.Get("to")
 	}
 	fragment, err := url.ParseQuery(u.EscapedFragment())
 	if err != nil {
-		return ""
+		return "", ""
 	}
-	return fragment.Get("text")
+	return fragment.Get("text"), fragment.Get("to")
 }

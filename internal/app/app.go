@@ -21,10 +21,13 @@ import (
 
 	"parley"
 	"parley/internal/api"
+	"parley/internal/callback"
+	"parley/internal/feed"
 	"parley/internal/gateway"
 	"parley/internal/media"
 	"parley/internal/network"
 	"parley/internal/network/sandbox"
+	"parley/internal/otp"
 	"parley/internal/safehttp"
 )
 
@@ -77,6 +80,9 @@ type server struct {
 	data     *Data
 	sandbox  *sandbox.Network
 	gateway  *gateway.Gateway
+	otp      *otp.Issuer
+	feed     *feed.Feed
+	callback *callback.Engine
 	http     *http.Server
 }
 
@@ -99,34 +105,82 @@ func (s *server) open(ctx context.Context) (err error) {
 	if s.sandbox, err = sandbox.Open(ctx, s.cfg.DataDir.Sandbox(), s.log); err != nil {
 		return err
 	}
-	files, err := media.Open(s.cfg.DataDir.Media(), safehttp.Policy{AllowPrivate: s.cfg.AllowPrivate, Forbid: []netip.AddrPort{own}})
+	addresses := safehttp.Policy{AllowPrivate: s.cfg.AllowPrivate, Forbid: []netip.AddrPort{own}}
+	files, err := media.Open(s.cfg.DataDir.Media(), addresses)
 	if err != nil {
 		return err
 	}
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	s.otp = otp.New(otp.Config{
+		Store:     s.data.Store,
+		Sealer:    s.data.Sealer,
+		Now:       func(code parley.ChannelCode) time.Time { return s.gateway.Now(code) },
+		Log:       s.log,
+		Metrics:   metrics,
+		Retention: s.cfg.OTPLife,
+
+		ContactsPerHour: s.cfg.OTPContacts,
+		AlikePerHour:    s.cfg.OTPPrefix,
+	})
 	s.gateway = gateway.New(gateway.Config{
+		Store:     s.data.Store,
+		Drivers:   map[parley.NetworkName]network.Driver{parley.Sandbox: s.sandbox},
+		Media:     files,
+		Sealer:    s.data.Sealer,
+		Log:       s.log,
+		Metrics:   metrics,
+		EventLife: s.cfg.EventLife,
+		Inbound:   s.verify,
+	})
+	s.feed = feed.New(feed.Config{Store: s.data.Store, Sealer: s.data.Sealer, Log: s.log, Metrics: metrics})
+	s.callback = callback.New(callback.Config{
 		Store:   s.data.Store,
-		Drivers: map[parley.NetworkName]network.Driver{parley.Sandbox: s.sandbox},
-		Media:   files,
+		Secrets: callback.NewSecrets(s.data.Store, s.data.Sealer),
+		Client:  addresses.Client(safehttp.Options{MaxBody: callback.MaxAnswer, HeaderTimeout: callback.WebhookTimeout}),
+		Render:  s.feed.Render,
 		Log:     s.log,
 		Metrics: metrics,
+		Version: s.cfg.Version,
+		Keep:    s.cfg.EventLife,
 	})
 	s.http = newHTTPServer(api.New(api.Config{
-		Gateway: s.gateway,
-		Store:   s.data.Store,
-		Tokens:  s.data.Tokens,
-		Media:   files,
-		Sandbox: s.sandbox,
-		Log:     s.log,
-		Metrics: metrics,
+		Gateway:   s.gateway,
+		Store:     s.data.Store,
+		Tokens:    s.data.Tokens,
+		OTP:       s.otp,
+		Sealer:    s.data.Sealer,
+		Media:     files,
+		Sandbox:   s.sandbox,
+		Feed:      s.feed,
+		Callbacks: s.callback,
+		Log:       s.log,
+		Metrics:   metrics,
 
+		URL:               s.url,
 		Ready:             s.checkReady,
 		OpenMetrics:       s.cfg.MetricsOpen,
 		TrustedProxies:    s.cfg.TrustedProxies,
 		RequestsPerSecond: s.cfg.RequestsPerSecond,
+		MediaPerMinute:    s.cfg.MediaPerMinute,
 	}), s.log)
 	return nil
+}
+
+// verify shows an inbound message to whoever waits for a login link to be used.
+func (s *server) verify(ctx context.Context, tx parley.Tx, c parley.Channel, m *parley.Message) (func() ([]gateway.Draft, error), error) {
+	then, err := s.otp.Inbound(ctx, tx, c, m)
+	if err != nil || then == nil {
+		return nil, err
+	}
+	return func() ([]gateway.Draft, error) {
+		replies, err := then()
+		drafts := make([]gateway.Draft, len(replies))
+		for i, r := range replies {
+			drafts[i] = gateway.Draft{To: r.To, Content: r.Content, Urgent: true}
+		}
+		return drafts, err
+	}, nil
 }
 
 // run serves until ctx ends or a part fails.
@@ -163,6 +217,14 @@ func (s *server) run(ctx context.Context) error {
 		}
 	})
 	running.Go(func() { s.follow(parts) })
+	running.Go(func() { s.feed.Run(parts) })
+	for name, part := range map[string]func(context.Context) error{"one-time passwords": s.otp.Run, "callbacks": s.callback.Run} {
+		running.Go(func() {
+			if err := part(parts); err != nil {
+				fail(fmt.Errorf("%s: %w", name, err))
+			}
+		})
+	}
 	if !small {
 		running.Go(func() {
 			if err := CheckDatabase(ctx, s.data); err != nil && ctx.Err() == nil {
@@ -230,6 +292,7 @@ func (s *server) becomeReady(ctx context.Context) {
 // drain stops taking requests and waits for those under way.
 func (s *server) drain() {
 	s.state.set(draining)
+	s.feed.Close() // streams never end by themselves
 	s.log.Info("stopping: finishing what is under way", "at_most", drainTimeout.String())
 	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"time"
 )
 
 // DefaultListen is where the server listens unless told: loopback, and a port (PARL on a keypad)
@@ -27,10 +28,20 @@ type Config struct {
 	TrustedProxies []netip.Prefix
 	// RequestsPerSecond is how many requests a token may make; zero: any number.
 	RequestsPerSecond float64
+	// MediaPerMinute is how many bytes of files may be fetched for a token in a minute; zero: 200 MiB,
+	// below zero: any number.
+	MediaPerMinute int64
+	// OTPContacts is to how many people that it never wrote with a channel may send one-time codes in an
+	// hour, OTPPrefix to how many numbers that differ in their last four digits only; zero: to any
+	// number. They are for whoever knows how many new people come: on the first day all are new.
+	OTPContacts, OTPPrefix int
 	// TLSCert and TLSKey are files; empty: plain HTTP.
 	TLSCert, TLSKey string
 	// MetricsOpen answers /metrics to every address; false: to loopback only.
 	MetricsOpen bool
+	// EventLife is how long the event log and finished deliveries are kept, OTPLife how long codes and
+	// links are after they ended; zero: the defaults of the packages that keep them.
+	EventLife, OTPLife time.Duration
 	// Dev makes a sandbox to try things on: a demo channel, tokens for it, loopback allowed.
 	Dev bool
 	// Version is what the program calls itself.

@@ -17,6 +17,7 @@ import (
 type Data struct {
 	Dir    Dir
 	Store  *store.DB
+	Sealer *seal.Sealer // encrypts what is secret in the store
 	Tokens *token.Authority
 }
 
@@ -37,7 +38,7 @@ func OpenData(ctx context.Context, dir Dir, log *slog.Logger) (*Data, error) {
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	return &Data{Dir: dir, Store: db, Tokens: tokens}, nil
+	return &Data{Dir: dir, Store: db, Sealer: sealer, Tokens: tokens}, nil
 }
 
 // Close closes the database. It may be called twice.

@@ -4,16 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
 	"parley"
 )
 
-// maxQueue is how many messages a channel may have waiting. They are all in memory, and a longer
+// MaxQueue is how many messages a channel may have waiting. They are all in memory, and a longer
 // queue would take a real network hours.
-const maxQueue = 10_000
+const MaxQueue = 10_000
 
 // Draft is a message to send, before the gateway took it.
 type Draft struct {
@@ -31,7 +30,8 @@ type Accepted struct {
 
 	mu       sync.Mutex
 	messages []parley.Message
-	open     int // not settled
+	open     int  // not settled
+	told     bool // whoever waited has the messages: they must not change any more
 }
 
 // Accept stores drafts in one transaction, in order, and hands them to the channel's worker. When it
@@ -39,6 +39,12 @@ type Accepted struct {
 // the later ones are not sent. The key, if not nil, is stored in the same transaction; where it is
 // there already the error is [parley.ErrExists].
 func (g *Gateway) Accept(ctx context.Context, code parley.ChannelCode, drafts []Draft, key *parley.Answer) (*Accepted, error) {
+	return g.AcceptWith(ctx, code, drafts, key, nil)
+}
+
+// AcceptWith is Accept with more to store in the same transaction, before the messages: if that fails,
+// nothing is kept and its error is returned.
+func (g *Gateway) AcceptWith(ctx context.Context, code parley.ChannelCode, drafts []Draft, key *parley.Answer, also func(parley.Tx) error) (*Accepted, error) {
 	a, err := g.account(code)
 	if err != nil {
 		return nil, err
@@ -49,14 +55,12 @@ func (g *Gateway) Accept(ctx context.Context, code parley.ChannelCode, drafts []
 			return nil, err
 		}
 	}
-	if a.worker.Depth()+len(drafts) > maxQueue {
+	if a.worker.Depth()+len(drafts) > MaxQueue {
 		return nil, &parley.Error{Code: parley.TooMany, RetryAfter: 10 * time.Second,
-			Message: fmt.Sprintf("Channel %s has %d messages waiting and takes no more until some are sent.", code, maxQueue)}
+			Message: fmt.Sprintf("Channel %s has %d messages waiting and takes no more until some are sent.", code, MaxQueue)}
 	}
 	acc := &Accepted{g: g, done: make(chan struct{}), messages: a.messages(channel, drafts), open: len(drafts)}
-	g.waiting.add(acc)
-	if err := a.store(ctx, acc.messages, key); err != nil {
-		g.waiting.remove(acc)
+	if err := a.store(ctx, acc, key, also); err != nil {
 		return nil, err
 	}
 	g.measures.accepted.Add(float64(len(drafts)))
@@ -77,7 +81,7 @@ func (a *account) messages(channel parley.Channel, drafts []Draft) []parley.Mess
 			expires = now.Add(channel.Settings.MessageTTL())
 		}
 		ms[i] = parley.Message{
-			Channel: channel.Code, Chat: d.To, ID: parley.NewMessageID(), FromMe: true,
+			Channel: channel.Code, Chat: d.To, FromMe: true,
 			Content: d.Content, ReplyTo: d.ReplyTo, Status: parley.Pending,
 			Urgent: d.Urgent, Pool: pool, ExpiresAt: expires, CreatedAt: now, UpdatedAt: now,
 		}
@@ -86,33 +90,44 @@ func (a *account) messages(channel parley.Channel, drafts []Draft) []parley.Mess
 }
 
 // store writes messages and key, and has them handed to the worker in the order of their commits.
-func (a *account) store(ctx context.Context, ms []parley.Message, key *parley.Answer) error {
+func (a *account) store(ctx context.Context, acc *Accepted, key *parley.Answer, also func(parley.Tx) error) error {
 	return a.g.Store.Tx(ctx, func(tx parley.Tx) error {
-		if key != nil {
-			key.Channel = a.snapshot().Code
-			key.Messages = key.Messages[:0]
-			for i := range ms {
-				key.Messages = append(key.Messages, ms[i].Ref())
-			}
-			if err := tx.AddAnswer(ctx, *key); err != nil {
+		if also != nil {
+			if err := also(tx); err != nil {
 				return err
 			}
 		}
-		for i := range ms {
-			if err := a.storeOne(ctx, tx, &ms[i]); err != nil {
-				return err
-			}
+		tx.OnCommit(func() { a.g.waiting.add(acc) }) // before the worker has them
+		if err := a.storeAll(ctx, tx, acc.messages); err != nil || key == nil {
+			return err
 		}
-		tx.OnCommit(func() {
-			queued := make([]*parley.Message, len(ms)) // the worker's own copies
-			for i := range ms {
-				m := ms[i]
-				queued[i] = &m
-			}
-			a.worker.Push(queued...)
-		})
-		return nil
+		key.Channel = a.snapshot().Code
+		key.Messages = key.Messages[:0]
+		for i := range acc.messages {
+			key.Messages = append(key.Messages, acc.messages[i].Ref())
+		}
+		return tx.AddAnswer(ctx, *key)
 	})
+}
+
+// storeAll writes messages, which get their ids thereby, and has them handed to the worker once they are
+// committed.
+func (a *account) storeAll(ctx context.Context, tx parley.Tx, ms []parley.Message) error {
+	for i := range ms {
+		ms[i].ID = "" // one of an earlier run was not kept
+		if err := a.storeOne(ctx, tx, &ms[i]); err != nil {
+			return err
+		}
+	}
+	tx.OnCommit(func() {
+		queued := make([]*parley.Message, len(ms)) // the worker's own copies
+		for i := range ms {
+			m := ms[i]
+			queued[i] = &m
+		}
+		a.worker.Push(queued...)
+	})
+	return nil
 }
 
 func (a *account) storeOne(ctx context.Context, tx parley.Tx, m *parley.Message) error {
@@ -142,7 +157,7 @@ func (a *account) withdraw(ctx context.Context, tx parley.Tx, target parley.Mess
 }
 
 // Wait returns the messages as they stand once all are settled, or after d, or when ctx ends. Without
-// a wait they are as they were accepted, however fast the network was: pending.
+// a wait they are as they were accepted, however fast the network was: pending. It is called once.
 func (acc *Accepted) Wait(ctx context.Context, d time.Duration) []parley.Message {
 	if d > 0 {
 		timer := time.NewTimer(d)
@@ -156,13 +171,14 @@ func (acc *Accepted) Wait(ctx context.Context, d time.Duration) []parley.Message
 	acc.g.waiting.remove(acc)
 	acc.mu.Lock()
 	defer acc.mu.Unlock()
-	ms := slices.Clone(acc.messages) // one that is settled late is written there
+	acc.told = true
 	if d <= 0 {
-		for i := range ms {
-			ms[i].Status, ms[i].Failure, ms[i].UpdatedAt = parley.Pending, nil, ms[i].CreatedAt
+		for i := range acc.messages {
+			m := &acc.messages[i]
+			m.Status, m.Failure, m.UpdatedAt = parley.Pending, nil, m.CreatedAt
 		}
 	}
-	return ms
+	return acc.messages
 }
 
 // settle takes over what became of a message. A receipt may be faster than the confirmation that it
@@ -171,7 +187,7 @@ func (acc *Accepted) settle(i int, m *parley.Message) {
 	acc.mu.Lock()
 	defer acc.mu.Unlock()
 	own := &acc.messages[i]
-	if own.Status.IsSettled() {
+	if acc.told || own.Status.IsSettled() {
 		return
 	}
 	own.Status, own.Failure, own.UpdatedAt = m.Status, m.Failure, m.UpdatedAt

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -39,6 +40,7 @@ func newAccount(g *Gateway, c parley.Channel) *account {
 		Settings: func() parley.ChannelSettings { return a.snapshot().Settings },
 		Settled:  a.settled,
 		Removed:  g.removeMedia,
+		Reveal:   a.reveal,
 		Log:      g.Log,
 	})
 	go func() {
@@ -140,7 +142,15 @@ func (a *account) setState(ctx context.Context, s network.State) {
 		a.g.Log.Info("channel", "channel", c.Code, "status", c.State.Status, "reason", c.State.Reason)
 		a.g.activity.Publish(Activity{At: now, Channel: c.Code, State: c.State.Status, Reason: c.State.Reason})
 	}
-	err := a.g.Store.Tx(ctx, func(tx parley.Tx) error { return gone(tx.SetChannelState(ctx, c)) })
+	err := a.g.Store.Tx(ctx, func(tx parley.Tx) error {
+		if err := tx.SetChannelState(ctx, c); err != nil {
+			return gone(err)
+		}
+		if c.State.Status == was.State.Status {
+			return nil
+		}
+		return tx.AddEvent(ctx, parley.NewChannelEvent(c, was.State.Status))
+	})
 	if err != nil {
 		a.g.Log.Error("store a channel's state", "channel", c.Code, "err", err)
 	}
@@ -191,4 +201,26 @@ func (a *account) settled(m *parley.Message) {
 		a.mu.Unlock()
 	}
 	a.g.settled(m)
+}
+
+// reveal decrypts a text that only its recipient may read, to be sent. That of a one-time code is kept
+// with the code, and gone when the code is of no use any more.
+func (a *account) reveal(s parley.Secret) (parley.Content, error) {
+	sealed := s.Sealed
+	if sealed == nil {
+		code, err := a.g.Store.Code(context.Background(), s.OTP)
+		if err != nil && !errors.Is(err, parley.ErrNotFound) {
+			return nil, fmt.Errorf("look up a code: %w", err)
+		}
+		if sealed = code.Sealed; sealed == nil {
+			return nil, &network.Error{Class: network.Permanent, Failure: parley.Failure{
+				Code: parley.Expired, Message: "The code that it carries ended before it could be sent."}}
+		}
+	}
+	text, err := a.g.Sealer.Open(sealed, string(s.OTP))
+	if err != nil {
+		return nil, &network.Error{Class: network.Permanent, Cause: err, Failure: parley.Failure{
+			Code: parley.GaveUp, Message: "Its text cannot be decrypted: this server has another key now."}}
+	}
+	return parley.Text{Body: string(text)}, nil
 }

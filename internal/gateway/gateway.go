@@ -17,15 +17,24 @@ import (
 	"parley/internal/bus"
 	"parley/internal/media"
 	"parley/internal/network"
+	"parley/internal/seal"
 )
 
-// Config says what a gateway works with. All fields are required.
+// Config says what a gateway works with. The fields of the first block are required.
 type Config struct {
 	Store   parley.Store
 	Drivers map[parley.NetworkName]network.Driver
 	Media   *media.Library
+	Sealer  *seal.Sealer
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
+
+	// EventLife is how long the event log goes back; zero: [DefaultEventLife].
+	EventLife time.Duration
+	// Inbound is shown every message that somebody sends to a channel, in the transaction that keeps
+	// it and before it is stored. It may change what is kept of the text. What it returns, if not nil,
+	// is called after the message was stored, for what follows from it; its drafts are sent.
+	Inbound func(ctx context.Context, tx parley.Tx, c parley.Channel, m *parley.Message) (then func() ([]Draft, error), err error)
 }
 
 // Gateway runs channels. Its methods may be called from several goroutines.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"parley/internal/media"
 	"parley/internal/network"
 	"parley/internal/safehttp"
+	"parley/internal/seal"
 	"parley/internal/store"
 )
 
@@ -531,9 +533,13 @@ type bench struct {
 	store  *store.DB
 	media  *media.Library
 	driver *driver
+	sealer *seal.Sealer
 	g      *gateway.Gateway
-	cancel context.CancelFunc
-	done   chan struct{}
+
+	eventLife time.Duration
+	inbound   func(context.Context, parley.Tx, parley.Channel, *parley.Message) (func() ([]gateway.Draft, error), error)
+	cancel    context.CancelFunc
+	done      chan struct{}
 }
 
 func newBench(t *testing.T) *bench {
@@ -546,7 +552,11 @@ func newBench(t *testing.T) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{t: t, store: db, media: files, driver: &driver{sessions: map[parley.ChannelCode]*session{}}}
+	sealer, err := seal.Open(filepath.Join(t.TempDir(), "secret.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{t: t, store: db, media: files, sealer: sealer, driver: &driver{sessions: map[parley.ChannelCode]*session{}}}
 	b.tx(func(tx parley.Tx) error {
 		return tx.AddChannel(t.Context(), parley.Channel{Code: "demo", Name: "Demo", Network: parley.Sandbox, Enabled: true})
 	})
@@ -564,6 +574,7 @@ func (b *bench) start() {
 	b.g = gateway.New(gateway.Config{
 		Store: b.store, Media: b.media, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
 		Drivers: map[parley.NetworkName]network.Driver{parley.Sandbox: b.driver},
+		Sealer:  b.sealer, Inbound: b.inbound, EventLife: b.eventLife,
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	b.cancel, b.done = cancel, make(chan struct{})

@@ -1,7 +1,9 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"parley"
@@ -10,6 +12,10 @@ import (
 const (
 	houseEvery = time.Minute
 	houseBatch = 500 // rows per transaction, so that no caller waits long behind it
+
+	// sealedLife is how long the encrypted text of a message is kept whose channel keeps none: as long as
+	// a webhook is tried again.
+	sealedLife = 4 * 24 * time.Hour
 
 	// AnswerLife is how long the answer to a request with an idempotency key is kept.
 	AnswerLife = 24 * time.Hour
@@ -21,6 +27,7 @@ func (g *Gateway) keepHouse(ctx context.Context) {
 	defer ticker.Stop()
 	for {
 		g.forgetAnswers(ctx)
+		g.forgetEvents(ctx)
 		for _, a := range g.all() {
 			g.eraseOld(ctx, a)
 		}
@@ -37,6 +44,20 @@ func (g *Gateway) forgetAnswers(ctx context.Context) {
 		err = g.Store.Tx(ctx, func(tx parley.Tx) (err error) {
 			n, err = tx.ForgetAnswers(ctx, time.Now().Add(-AnswerLife), houseBatch)
 			return err
+		})
+		return n, err
+	})
+}
+
+// DefaultEventLife is how long the event log goes back unless it is set.
+const DefaultEventLife = 30 * 24 * time.Hour
+
+func (g *Gateway) forgetEvents(ctx context.Context) {
+	life := cmp.Or(g.EventLife, DefaultEventLife)
+	g.inBatches(ctx, "forget events", func() (n int, err error) {
+		err = g.Store.Tx(ctx, func(tx parley.Tx) (err error) {
+			n, err = tx.ForgetEvents(ctx, time.Now().Add(-life), houseBatch)
+			return errors.Join(err, tx.ForgetSealed(ctx, time.Now().Add(-sealedLife)))
 		})
 		return n, err
 	})

@@ -25,7 +25,7 @@ func (a *account) sink(ctx context.Context, e network.Event) error {
 	case network.Deletion:
 		return a.deletion(ctx, e)
 	case network.Vote:
-		return nil // votes are no records; nothing is kept of them
+		return a.vote(ctx, e)
 	}
 	return fmt.Errorf("unknown event %T", e)
 }
@@ -42,13 +42,8 @@ func (a *account) receive(ctx context.Context, e network.Message) error {
 		Status: parley.Received, CreatedAt: e.At, UpdatedAt: e.At,
 	}
 	err = a.g.Store.Tx(ctx, func(tx parley.Tx) error {
-		if err := tx.AddMessage(ctx, &m); err != nil {
-			return err
-		}
-		if !channel.Settings.KeepsText() {
-			return tx.EraseMessage(ctx, channel.Code, m.Ref())
-		}
-		return nil
+		m.Content = content // it may run again
+		return a.keep(ctx, tx, channel, &m, e.Past)
 	})
 	if err != nil || !channel.Settings.KeepsText() {
 		if media := parley.MediaOf(content); media != nil {
@@ -64,6 +59,39 @@ func (a *account) receive(ctx context.Context, e network.Message) error {
 	a.g.measures.received.Inc()
 	a.g.activity.Publish(activityOf(&m))
 	return nil
+}
+
+// keep stores an inbound message, tells of it, and does what follows from it: all of it or nothing. Of
+// a channel that keeps no text the event has it, encrypted, until everybody was told. From a message of
+// the past nothing follows.
+func (a *account) keep(ctx context.Context, tx parley.Tx, channel parley.Channel, m *parley.Message, past bool) error {
+	var then func() ([]Draft, error)
+	var err error
+	if a.g.Inbound != nil {
+		if then, err = a.g.Inbound(ctx, tx, channel, m); err != nil {
+			return err
+		}
+	}
+	if err := tx.AddMessage(ctx, m); err != nil {
+		return err
+	}
+	event := parley.Event{Type: parley.MessageReceived, Channel: channel.Code, At: m.CreatedAt, Message: m}
+	if !channel.Settings.KeepsText() {
+		if text := m.Content.Text(); text != "" {
+			event.Sealed = a.g.Sealer.Seal([]byte(text), parley.SealedEventText(channel.Code))
+		}
+		if err := tx.EraseMessage(ctx, channel.Code, m.Ref()); err != nil {
+			return err
+		}
+	}
+	if err := tx.AddEvent(ctx, &event); err != nil || then == nil || past {
+		return err
+	}
+	replies, err := then()
+	if err != nil || len(replies) == 0 {
+		return err
+	}
+	return a.storeAll(ctx, tx, a.messages(channel, replies))
 }
 
 // keepMedia puts the file that came with a message beside the database and returns the content that
@@ -113,11 +141,40 @@ func (a *account) receipt(ctx context.Context, e network.Receipt) error {
 	return nil
 }
 
+// reaction keeps what a contact reacted with. A reaction to something from before our time is of no
+// use to anybody.
 func (a *account) reaction(ctx context.Context, e network.Reaction) error {
 	code := a.snapshot().Code
+	a.g.flush(ctx, code) // its event must not come before the one that the message was sent
 	return a.g.Store.Tx(ctx, func(tx parley.Tx) error {
-		// A reaction to something from before our time is of no use to anybody.
-		return gone(tx.SetReaction(ctx, code, e.Target, e.From, e.Emoji))
+		target, err := tx.Message(ctx, code, e.Target)
+		if err != nil {
+			return gone(err)
+		}
+		if err := tx.SetReaction(ctx, code, e.Target, e.From, e.Emoji); err != nil {
+			return gone(err)
+		}
+		return tx.AddEvent(ctx, parley.NewReactionEvent(&target, e.From, e.Emoji, e.At))
+	})
+}
+
+// vote tells what a contact chose in one of our polls. Votes are no records: only the event is kept, and
+// encrypted where the channel keeps no text.
+func (a *account) vote(ctx context.Context, e network.Vote) error {
+	channel := a.snapshot()
+	code := channel.Code
+	a.g.flush(ctx, code)
+	return a.g.Store.Tx(ctx, func(tx parley.Tx) error {
+		poll, err := tx.Message(ctx, code, parley.MessageRef{FromMe: true, Chat: e.From, ID: e.Poll})
+		if err != nil {
+			return gone(err)
+		}
+		event := parley.NewVoteEvent(&poll, e.From, e.Options, e.At)
+		if !channel.Settings.KeepsText() {
+			event.Sealed = a.g.Sealer.Seal(event.Data, parley.SealedEventText(code))
+			event.Data = parley.NewVoteEvent(&poll, e.From, nil, e.At).Data
+		}
+		return tx.AddEvent(ctx, event)
 	})
 }
 

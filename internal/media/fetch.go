@@ -18,6 +18,9 @@ type Source struct {
 	URL      string
 	Filename string // empty: as the server or the address names it
 	MIME     string // empty: by content; it counts only where the content does not say
+
+	// OnRead is told how many bytes were read, as they come in; nil: nobody counts.
+	OnRead func(n int)
 }
 
 // fetched is a file that was fetched but not yet kept.
@@ -44,7 +47,7 @@ func (l *Library) fetch(ctx context.Context, src Source, what string, limit int6
 		return nil, err
 	}
 	f := &fetched{draft: d, resp: resp}
-	if err := f.receive(what, limit); err != nil {
+	if err := f.receive(counted(resp.Body, src.OnRead), what, limit); err != nil {
 		d.discard()
 		return nil, err
 	}
@@ -52,9 +55,9 @@ func (l *Library) fetch(ctx context.Context, src Source, what string, limit int6
 	return f, nil
 }
 
-func (f *fetched) receive(what string, limit int64) error {
+func (f *fetched) receive(body io.Reader, what string, limit int64) error {
 	hash := sha256.New()
-	n, err := io.Copy(io.MultiWriter(f.draft, hash), io.LimitReader(f.resp.Body, limit+1))
+	n, err := io.Copy(io.MultiWriter(f.draft, hash), io.LimitReader(body, limit+1))
 	switch {
 	case err != nil:
 		return fetchError(what, limit, err)
@@ -72,6 +75,27 @@ func (f *fetched) receive(what string, limit int64) error {
 	f.media.SHA256 = hash.Sum(nil)
 	f.media.MediaKey = newMediaKey()
 	return nil
+}
+
+// counted is a reader that tells how much is read from it.
+func counted(r io.Reader, onRead func(n int)) io.Reader {
+	if onRead == nil {
+		return r
+	}
+	return &counter{r, onRead}
+}
+
+type counter struct {
+	from   io.Reader
+	onRead func(n int)
+}
+
+func (c *counter) Read(p []byte) (int, error) {
+	n, err := c.from.Read(p)
+	if n > 0 {
+		c.onRead(n)
+	}
+	return n, err
 }
 
 func newMediaKey() []byte {

@@ -24,15 +24,15 @@ const (
 )
 
 // Preview looks at the first link of a text and returns what to show of it; nil: nothing. It takes at
-// most three seconds and never fails.
-func (l *Library) Preview(ctx context.Context, text string, highQuality bool) *parley.Preview {
+// most three seconds and never fails. OnRead is told how many bytes were read; nil: nobody counts.
+func (l *Library) Preview(ctx context.Context, text string, highQuality bool, onRead func(n int)) *parley.Preview {
 	link := firstLink(text)
 	if link == "" {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, previewTimeout)
 	defer cancel()
-	p, at, err := l.readPage(ctx, link)
+	p, at, err := l.readPage(ctx, link, onRead)
 	if err != nil || p.isEmpty() {
 		return nil
 	}
@@ -44,7 +44,7 @@ func (l *Library) Preview(ctx context.Context, text string, highQuality bool) *p
 	if highQuality {
 		width = previewLarge
 	}
-	if picture, err := l.previewPicture(ctx, at, p.image, width); err == nil {
+	if picture, err := l.previewPicture(ctx, at, p.image, width, onRead); err == nil {
 		preview.Thumbnail, preview.Width, preview.Height = picture.jpeg, picture.width, picture.height
 	}
 	return preview
@@ -79,14 +79,14 @@ func trimPunctuation(link string) string {
 }
 
 // readPage fetches a page, or what fits of it, and returns where it was found in the end.
-func (l *Library) readPage(ctx context.Context, link string) (page, *url.URL, error) {
+func (l *Library) readPage(ctx context.Context, link string, onRead func(n int)) (page, *url.URL, error) {
 	resp, err := l.glancer.Get(ctx, link)
 	if err != nil {
 		return page{}, nil, err
 	}
 	defer resp.Body.Close()
 	kind := resp.Header.Get("Content-Type")
-	body := io.Reader(io.LimitReader(resp.Body, maxPage))
+	body := io.LimitReader(counted(resp.Body, onRead), maxPage)
 	if kind == "" {
 		head := make([]byte, 512)
 		n, _ := io.ReadFull(body, head)
@@ -100,7 +100,7 @@ func (l *Library) readPage(ctx context.Context, link string) (page, *url.URL, er
 }
 
 // previewPicture fetches the picture of a page and makes it small.
-func (l *Library) previewPicture(ctx context.Context, at *url.URL, address string, width int) (small, error) {
+func (l *Library) previewPicture(ctx context.Context, at *url.URL, address string, width int, onRead func(n int)) (small, error) {
 	if address == "" {
 		return small{}, errors.New("no picture")
 	}
@@ -113,7 +113,7 @@ func (l *Library) previewPicture(ctx context.Context, at *url.URL, address strin
 		return small{}, err
 	}
 	defer resp.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(resp.Body, maxPreviewImage+1))
+	data, err := io.ReadAll(io.LimitReader(counted(resp.Body, onRead), maxPreviewImage+1))
 	if err != nil {
 		return small{}, err
 	}

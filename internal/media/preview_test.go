@@ -76,7 +76,7 @@ func TestPreview(t *testing.T) {
 		{"/long", strings.Repeat("ü", 199) + "…", "", false}, {"/big", "early", "", false}, {"/script", "yes", "", false},
 	} {
 		link := base + test.path
-		p := l.Preview(t.Context(), "Look: "+link+"!", true)
+		p := l.Preview(t.Context(), "Look: "+link+"!", true, nil)
 		if p == nil {
 			t.Errorf("%s: no preview", test.path)
 			continue
@@ -88,16 +88,16 @@ func TestPreview(t *testing.T) {
 			t.Errorf("%s: a thumbnail of %d bytes", test.path, len(p.Thumbnail))
 		}
 	}
-	if p := l.Preview(t.Context(), base+"/invalid", true); p == nil || !utf8.ValidString(p.Title) {
+	if p := l.Preview(t.Context(), base+"/invalid", true, nil); p == nil || !utf8.ValidString(p.Title) {
 		t.Errorf("invalid bytes: %+v", p)
 	}
 	for _, text := range []string{"no link", base + "/empty", base + "/json", base + "/404", "http://10.0.0.1/", "ftp://a.example/", "http://127.0.0.1:1/"} {
-		if p := l.Preview(t.Context(), text, true); p != nil {
+		if p := l.Preview(t.Context(), text, true, nil); p != nil {
 			t.Errorf("%s: %+v, want none", text, p)
 		}
 	}
 	for high, width := range map[bool]int{true: 400, false: 100} {
-		p := l.Preview(t.Context(), base+"/full", high)
+		p := l.Preview(t.Context(), base+"/full", high, nil)
 		c, err := jpeg.DecodeConfig(bytes.NewReader(p.Thumbnail))
 		if err != nil || c.Width != width || c.Height != width/2 || p.Width != c.Width || p.Height != c.Height {
 			t.Errorf("high quality %t: %dx%d (%dx%d), %v", high, c.Width, c.Height, p.Width, p.Height, err)
@@ -109,12 +109,12 @@ func TestPreviewDoesNotWait(t *testing.T) {
 	base := serveFunc(t, func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	l := open(t)
 	l.glancer = loopback.Client(safehttp.Options{Timeout: 100 * time.Millisecond})
-	if p := l.Preview(t.Context(), base, true); p != nil {
+	if p := l.Preview(t.Context(), base, true, nil); p != nil {
 		t.Errorf("%+v", p)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if p := l.Preview(ctx, base, true); p != nil {
+	if p := l.Preview(ctx, base, true, nil); p != nil {
 		t.Errorf("%+v", p)
 	}
 }

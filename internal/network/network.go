@@ -73,16 +73,20 @@ type Phone struct {
 	Number string // digits
 }
 
-// Message is a message that somebody sent to the channel. The same one may be given again: the sink
-// keeps it once.
+// Message is a message that somebody sent to the channel, in a chat of the two: what is said in groups
+// and broadcasts, or by the account's own devices, is none. From is who the network says it is, by
+// phone number. The same message may be given again: the sink keeps it once.
 type Message struct {
 	From    parley.ContactID
 	ID      parley.MessageID
 	Content parley.Content
 	ReplyTo parley.MessageID
-	At      time.Time
+	At      time.Time // by the network's clock, not the sender's
 	// Media holds the bytes of the file that Content carries; nil where it carries none.
 	Media []byte
+	// Past says that it is not said now: it is an edit of something said before, or history that the
+	// network gives again. It is kept, but nothing follows from it: no login, no answer.
+	Past bool
 }
 
 // Receipt tells that messages which the channel sent were delivered, read or played. A sink that

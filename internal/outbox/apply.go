@@ -19,7 +19,7 @@ func (w *Worker) apply(ctx context.Context, tx parley.Tx, m *parley.Message, now
 	var err error
 	switch c := m.Content.(type) {
 	case parley.Reaction:
-		err = tx.SetReaction(ctx, w.Channel, c.Target, "", c.Emoji)
+		err = w.react(ctx, tx, c, now)
 	case parley.Seen:
 		_, err = tx.AdvanceMessage(ctx, w.Channel, c.Target, parley.Read, nil, now)
 	case parley.Delete:
@@ -34,6 +34,17 @@ func (w *Worker) apply(ctx context.Context, tx parley.Tx, m *parley.Message, now
 		}
 	}
 	return gone(err)
+}
+
+func (w *Worker) react(ctx context.Context, tx parley.Tx, c parley.Reaction, now time.Time) error {
+	target, err := tx.Message(ctx, w.Channel, c.Target)
+	if err != nil {
+		return err
+	}
+	if err := tx.SetReaction(ctx, w.Channel, c.Target, "", c.Emoji); err != nil {
+		return err
+	}
+	return tx.AddEvent(ctx, parley.NewReactionEvent(&target, "", c.Emoji, now))
 }
 
 func (w *Worker) deleteTarget(ctx context.Context, tx parley.Tx, target parley.MessageRef, now time.Time, removed *[]parley.Media) error {

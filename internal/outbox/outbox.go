@@ -39,7 +39,10 @@ type Config struct {
 	Settings func() parley.ChannelSettings // as they are now
 	Settled  func(m *parley.Message)       // told of every message that the worker is done with
 	Removed  func(media parley.Media)      // told of every file that no message needs any more
-	Log      *slog.Logger
+	// Reveal decrypts a secret to be sent. Its errors are those of a network: permanent where the text is
+	// not to be had any more.
+	Reveal func(s parley.Secret) (parley.Content, error)
+	Log    *slog.Logger
 }
 
 // Worker owns the queue of one channel. Messages come in by Push after they were committed, leave

@@ -35,8 +35,8 @@ type failedPool struct {
 func (w *Worker) send(ctx context.Context, s Sender, ms []*parley.Message) burst {
 	b := burst{messages: ms, rest: make([]time.Time, len(ms))}
 	errs := make([]error, len(ms))
-	live := w.stillPending(ctx, ms, errs)
-	if len(live) > 0 {
+	w.markSettled(ctx, ms, errs)
+	if live := w.revealed(ms, errs); len(live) > 0 {
 		limited, cancel := context.WithTimeout(ctx, sendTimeout)
 		answers := s.Send(limited, live)
 		cancel()
@@ -57,13 +57,40 @@ func (w *Worker) send(ctx context.Context, s Sender, ms []*parley.Message) burst
 	return b
 }
 
+// revealed returns the messages that are to be sent, as the network is to have them: secrets in clear,
+// in copies that nobody else sees. Those that are settled already, or whose secret is not to be had any
+// more, are marked in errs and left out.
+func (w *Worker) revealed(ms []*parley.Message, errs []error) []*parley.Message {
+	if !slices.ContainsFunc(ms, isSecret) && !slices.ContainsFunc(errs, isError) {
+		return ms // nearly always
+	}
+	var live []*parley.Message
+	for i, m := range ms {
+		if secret, ok := m.Content.(parley.Secret); ok && errs[i] == nil {
+			clear := *m
+			clear.Content, errs[i] = w.Reveal(secret)
+			m = &clear
+		}
+		if errs[i] == nil {
+			live = append(live, m)
+		}
+	}
+	return live
+}
+
+func isSecret(m *parley.Message) bool {
+	_, secret := m.Content.(parley.Secret)
+	return secret
+}
+
+func isError(err error) bool { return err != nil }
+
 // errSettled marks a message that a receipt or a deletion settled while it waited.
 var errSettled = errors.New("settled meanwhile")
 
-// stillPending returns the messages to send. One that was tried before may have arrived after all,
-// and a receipt may have said so: such ones are marked in errs and left out.
-func (w *Worker) stillPending(ctx context.Context, ms []*parley.Message, errs []error) []*parley.Message {
-	live := ms
+// markSettled marks the messages in errs that need not be sent. One that was tried before may have
+// arrived after all, and a receipt may have said so.
+func (w *Worker) markSettled(ctx context.Context, ms []*parley.Message, errs []error) {
 	for i, m := range ms {
 		if m.Attempts == 0 {
 			continue
@@ -73,18 +100,6 @@ func (w *Worker) stillPending(ctx context.Context, ms []*parley.Message, errs []
 			errs[i] = errSettled
 		}
 	}
-	for i := range errs {
-		if errs[i] != nil {
-			live = nil
-			for k, m := range ms {
-				if errs[k] == nil {
-					live = append(live, m)
-				}
-			}
-			break
-		}
-	}
-	return live
 }
 
 // record stores the outcome of every message of a burst and tells it on. Failures, delays and what
@@ -95,7 +110,7 @@ func (w *Worker) record(ctx context.Context, b *burst, errs []error) error {
 	var confirmed []int64
 	for i, err := range errs {
 		verdicts[i] = judge(b.messages[i], err, now)
-		if verdicts[i].status == parley.Sent {
+		if verdicts[i].status == parley.Sent && b.messages[i].Content.Kind().IsRecord() {
 			confirmed = append(confirmed, b.messages[i].Seq)
 		}
 	}
@@ -156,10 +171,15 @@ func (w *Worker) recordFirst(ctx context.Context, ms []*parley.Message, verdicts
 
 func (w *Worker) recordOne(ctx context.Context, tx parley.Tx, m *parley.Message, v verdict, now time.Time, removed *[]parley.Media) error {
 	switch {
-	case v.status == parley.Sent: // that itself is recorded for all at once
+	case v.status == parley.Sent:
+		if !m.Content.Kind().IsRecord() { // records are confirmed all at once
+			if _, err := tx.AdvanceMessage(ctx, w.Channel, m.Ref(), parley.Sent, nil, now); err != nil {
+				return gone(err)
+			}
+		}
 		return w.apply(ctx, tx, m, now, removed)
 	case v.status == parley.FailedForGood:
-		if _, err := tx.AdvanceMessage(ctx, w.Channel, m.Ref(), parley.FailedForGood, v.failure, now); err != nil {
+		if _, err := w.fail(ctx, tx, m, v.failure, now); err != nil {
 			return gone(err)
 		}
 		if m.Pool != "" {
@@ -170,6 +190,15 @@ func (w *Worker) recordOne(ctx context.Context, tx parley.Tx, m *parley.Message,
 		return gone(tx.DelayMessage(ctx, w.Channel, m.Ref(), v.attempts, v.rest))
 	}
 	return nil
+}
+
+// fail stores that a message will not be sent, and tells of the one-time code that it carried.
+func (w *Worker) fail(ctx context.Context, tx parley.Tx, m *parley.Message, why *parley.Failure, now time.Time) (bool, error) {
+	moved, err := tx.AdvanceMessage(ctx, w.Channel, m.Ref(), parley.FailedForGood, why, now)
+	if secret, ok := m.Content.(parley.Secret); ok && secret.OTP.IsCode() && moved && err == nil {
+		err = tx.AddEvent(ctx, parley.NewOTPEvent(parley.OTPFailed, secret.OTP, w.Channel, m.Chat, string(why.Code), now))
+	}
+	return moved, err
 }
 
 // gone forgives that a message is not there any more: its channel was deleted meanwhile.
@@ -249,7 +278,7 @@ func (w *Worker) expire(now time.Time) {
 	err := w.Store.Tx(context.Background(), func(tx parley.Tx) error {
 		mended = mended[:0]
 		for _, m := range late {
-			moved, err := tx.AdvanceMessage(context.Background(), w.Channel, m.Ref(), parley.FailedForGood, failure, now)
+			moved, err := w.fail(context.Background(), tx, m, failure, now)
 			if err := gone(err); err != nil {
 				return err
 			}

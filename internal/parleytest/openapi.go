@@ -166,10 +166,21 @@ func (v *Validator) check(r *http.Request, status int, header http.Header, body 
 func (v *Validator) find(r *http.Request) *openapi3filter.RequestValidationInput {
 	_, pattern := v.mux.Handler(r)
 	route, ok := v.routes[pattern]
-	if !ok {
+	if !ok || v.isOther(r) {
 		route = v.unknown
 	}
 	return &openapi3filter.RequestValidationInput{Request: r, Route: route, PathParams: pathParams(route.Path, r.URL.Path)}
+}
+
+// isOther reports whether a path of plain words does not have the method. It may then look as if
+// another path with a name in braces were meant.
+func (v *Validator) isOther(r *http.Request) bool {
+	item := v.doc.Paths.Value(r.URL.Path)
+	method := r.Method
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	return item != nil && item.Operations()[method] == nil
 }
 
 // pathParams returns what stands in a path for the names in braces of its pattern.

@@ -3,6 +3,7 @@ package parleytest
 import (
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 )
@@ -73,6 +74,35 @@ func TestEveryOperation(t *testing.T) {
 	e.Get(phone + "/messages?contains=nothing&wait=1").Expect(http.StatusNotFound)
 	received := e.Phone("6281234567890").Received("Thank you!")
 
+	// A login link, by its id and on the page of the phone.
+	const login = `{"contact_id":"AYU","expires":300.0,"name":"Toko Ayu","message":{"prompt":"p","success":"s","failed":"f","expired":"e"},"callback":{"success":"https://shop.example.com/ok","failed":"https://shop.example.com/no"}}`
+	link := do("POST", "/api/otp/link/request", fill.Replace(login), With("Idempotency-Key", "login"))
+	do("POST", "/api/otp/link/request", fill.Replace(login), With("Idempotency-Key", "login"))
+	do("GET", "/api/otp/link/"+link.Text("data.id"), "")
+	do("POST", phone+"/open", `{"id":"`+link.Text("data.id")+`"}`)
+	link = do("POST", "/api/otp/link/global", fill.Replace(`{"contact_id":"AYU","expires":60}`), As(e.Global))
+	page, err := url.Parse(link.Text("data.link"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	do("GET", page.Path+"?"+page.RawQuery, "", As(""))
+	do("GET", "/phone.js", "", As(""))
+	do("GET", "/phone.css", "", As(""))
+	do("POST", page.Path+"/send", `{"ticket":"`+strings.TrimPrefix(page.Fragment, "ticket=")+`","text":"`+page.Query().Get("text")+`"}`, As(""))
+	do("GET", "/api/otp/link/"+link.Text("data.id"), "", As(e.Global))
+
+	// A one-time code.
+	do("POST", "/api/otp/code/request", fill.Replace(`{"contact_id":"AYU","length":6,"useNumber":true,"useLetter":true,"allCapital":true,"name":"Toko Ayu","expires":300}`))
+	code := do("GET", phone+"/messages?contains=verification&wait=10&after="+cursor, "").Text("data.0.codes.0")
+	do("POST", "/api/otp/code/validate", fill.Replace(`{"contact_id":"AYU","code":"wrong"}`))
+	if status := do("POST", "/api/otp/code/validate", fill.Replace(`{"contact_id":"AYU","code":"`+code+`"}`)).Text("data.status"); status != "APPROVED" {
+		t.Errorf("the code that was sent is %s", status)
+	}
+
+	// Events: a stream that has begun never ends, but its head does.
+	do("HEAD", "/api/events", "")
+	do("GET", "/api/sandbox/listeners?type=message.received", "")
+
 	// Working with messages.
 	mine := `{"message_id":"` + first.Text("data.message_id") + `"`
 	theirs := `{"message_id":"` + received + `"`
@@ -122,6 +152,24 @@ func TestEveryOperation(t *testing.T) {
 	do("DELETE", "/api/manage/tokens/"+token.Text("data.id"), "", admin)
 	do("POST", "/api/manage/channels/shop/logout", "", admin)
 	do("POST", "/api/manage/channels/shop/pair", "", admin)
+	do("GET", "/api/manage/channels/shop/secret", "", admin)
+	do("POST", "/api/manage/channels/shop/secret/rotate", "", admin)
+	do("HEAD", "/api/manage/events", "", admin)
+	hook := "/api/manage/webhooks/" + do("POST", "/api/manage/webhooks", fill.Replace(`{"url":"FILES/hook","channel":"demo","events":["message.received"]}`), admin).Text("data.id")
+	do("GET", "/api/manage/webhooks", "", admin)
+	do("GET", hook, "", admin)
+	do("PATCH", hook, `{"enabled":true,"events":["message.received","message.status"]}`, admin)
+	do("GET", hook+"/secret", "", admin)
+	do("POST", hook+"/rotate", "", admin)
+	do("POST", hook+"/test", "", admin)
+	do("POST", phone+"/send", `{"type":"text","message":"Hello again"}`)
+	e.Eventually("the message is delivered to the webhook, or tried", func() bool {
+		return e.Get("/api/manage/deliveries?limit=1", admin).Expect(http.StatusOK).Number("meta.total") > 0
+	})
+	delivery := do("GET", "/api/manage/deliveries?channel=demo", "", admin).Text("data.0.id")
+	do("GET", "/api/manage/deliveries/"+delivery, "", admin)
+	do("POST", "/api/manage/deliveries/replay", `{"ids":["`+delivery+`"]}`, admin)
+	do("DELETE", hook, "", admin)
 	do("POST", "/api/manage/channels/shop/stop", "", admin)
 	do("GET", "/api/channel/health", "", As(e.Global), On("shop"))
 	do("POST", "/api/manage/channels/shop/start", "", admin)

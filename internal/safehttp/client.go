@@ -1,6 +1,7 @@
 package safehttp
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -12,7 +13,7 @@ import (
 const (
 	dialTimeout   = 3 * time.Second  // a server that is there answers within a round trip or two
 	tlsTimeout    = 5 * time.Second  // slow machines need a second or two for the handshake
-	headerTimeout = 10 * time.Second // until the answer begins; the whole may take longer
+	headerTimeout = 10 * time.Second // until the answer begins, unless told; the whole may take longer
 	maxHeader     = 64 << 10         // more header than that is no honest answer
 	userAgent     = "Parley"
 )
@@ -21,6 +22,8 @@ const (
 type Options struct {
 	// Timeout is for the whole request, until its body is read; zero: 30 seconds.
 	Timeout time.Duration
+	// HeaderTimeout is until the answer begins; zero: 10 seconds.
+	HeaderTimeout time.Duration
 	// MaxRedirects is how many redirects are followed; zero: none, the redirect itself is the answer.
 	MaxRedirects int
 	// MaxBody is how many bytes an answer's body may have; zero: 1 MiB.
@@ -48,12 +51,12 @@ func (p Policy) Client(o Options) *Client {
 		o.Grace = 5 * time.Second
 	}
 	c := &Client{options: o}
-	c.http.Transport = p.transport()
+	c.http.Transport = p.transport(cmp.Or(o.HeaderTimeout, headerTimeout))
 	c.http.CheckRedirect = c.checkRedirect
 	return c
 }
 
-func (p Policy) transport() *http.Transport {
+func (p Policy) transport(header time.Duration) *http.Transport {
 	dialer := &net.Dialer{Timeout: dialTimeout, Control: p.control, Resolver: p.Resolver}
 	var http1 http.Protocols
 	http1.SetHTTP1(true)
@@ -62,7 +65,7 @@ func (p Policy) transport() *http.Transport {
 		DialContext:            dialer.DialContext,
 		DialTLSContext:         p.dialTLS(dialer),
 		Protocols:              &http1,
-		ResponseHeaderTimeout:  headerTimeout,
+		ResponseHeaderTimeout:  header,
 		MaxResponseHeaderBytes: maxHeader,
 		DisableCompression:     true, // so that the limit on bodies counts all that we handle
 		MaxIdleConns:           64,

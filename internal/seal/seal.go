@@ -5,6 +5,7 @@ package seal
 import (
 	"crypto/aes"
 	"crypto/cipher"
+	"crypto/hkdf"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
@@ -33,8 +34,9 @@ type Sealer struct {
 }
 
 type key struct {
-	id   [idSize]byte
-	aead cipher.AEAD
+	id     [idSize]byte
+	aead   cipher.AEAD
+	secret []byte
 }
 
 // Open reads the keys from a file: one in base64 on each line, of which the first seals and all
@@ -113,7 +115,7 @@ func newKey(secret []byte) key {
 	if err != nil {
 		panic(err) // only for a block size that AES does not have
 	}
-	k := key{aead: aead}
+	k := key{aead: aead, secret: secret}
 	sum := sha256.Sum256(secret)
 	copy(k.id[:], sum[:])
 	return k
@@ -142,4 +144,18 @@ func (s *Sealer) Open(sealed []byte, context string) ([]byte, error) {
 		}
 	}
 	return nil, ErrSealed
+}
+
+// Derive makes a key of 32 bytes for another purpose of each key in the file, in their order: the
+// first is for what is new, all are for what was made before. Keys of different purposes have nothing
+// to do with each other.
+func (s *Sealer) Derive(purpose string) [][]byte {
+	derived := make([][]byte, len(s.keys))
+	for i, k := range s.keys {
+		var err error
+		if derived[i], err = hkdf.Key(sha256.New, k.secret, nil, purpose, keySize); err != nil {
+			panic(err) // only for more bytes than a hash can give
+		}
+	}
+	return derived
 }

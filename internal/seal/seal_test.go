@@ -127,3 +127,27 @@ func open(t *testing.T, path string) *Sealer {
 	}
 	return s
 }
+
+// TestDerive holds derived keys to their purpose and their key.
+func TestDerive(t *testing.T) {
+	dir := t.TempDir()
+	old := open(t, filepath.Join(dir, "old"))
+	open(t, filepath.Join(dir, "new"))
+	oldKey, _ := os.ReadFile(filepath.Join(dir, "old"))
+	newKey, _ := os.ReadFile(filepath.Join(dir, "new"))
+	both := filepath.Join(dir, "both")
+	if err := os.WriteFile(both, append(newKey, oldKey...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, both)
+	a, again, b := s.Derive("a"), s.Derive("a"), s.Derive("b")
+	if len(a) != 2 || len(a[0]) != 32 || !bytes.Equal(a[0], again[0]) || !bytes.Equal(a[1], again[1]) {
+		t.Fatalf("%d keys; derived again they differ", len(a))
+	}
+	if bytes.Equal(a[0], a[1]) || bytes.Equal(a[0], b[0]) || bytes.Contains(newKey, a[0]) {
+		t.Error("keys that should have nothing to do with each other are the same")
+	}
+	if !bytes.Equal(a[1], old.Derive("a")[0]) {
+		t.Error("what was made with the old key cannot be checked any more")
+	}
+}

@@ -75,20 +75,29 @@ func (t *tx) DeleteChannel(ctx context.Context, code parley.ChannelCode) ([]parl
 	if err := t.change(`DELETE FROM channel WHERE code = $1`, string(code)); err != nil {
 		return nil, err
 	}
-	for _, own := range []string{`DELETE FROM token WHERE channel = $1`, `DELETE FROM answer WHERE channel = $1`} {
+	if err := t.keepPlace(); err != nil {
+		return nil, err
+	}
+	for _, own := range []string{
+		`DELETE FROM token WHERE channel = $1`,
+		`DELETE FROM answer WHERE channel = $1`,
+		`DELETE FROM event WHERE channel = $1`,
+	} {
 		if _, err := t.Exec(own, string(code)); err != nil {
 			return nil, err
 		}
 	}
-	files, err := t.ClearChannel(ctx, code)
-	if err != nil {
+	if err := t.deleteCallbacks(ctx, code); err != nil {
 		return nil, err
 	}
-	return files, t.revise()
+	return t.ClearChannel(ctx, code)
 }
 
-// ClearChannel removes all messages of a channel.
+// ClearChannel removes all messages, codes and links of a channel.
 func (t *tx) ClearChannel(_ context.Context, code parley.ChannelCode) ([]parley.Media, error) {
+	if err := t.clearOTPs(code); err != nil {
+		return nil, err
+	}
 	if err := t.fileAll(); err != nil {
 		return nil, err
 	}
@@ -115,7 +124,11 @@ func (t *tx) ClearChannel(_ context.Context, code parley.ChannelCode) ([]parley.
 			return nil, err
 		}
 	}
+	t.db.memory.forget() // at once: others in the same transaction must not use it either
 	t.OnCommit(t.db.memory.forget)
+	if err := t.revise(); err != nil { // other processes must forget too
+		return nil, err
+	}
 	if err := t.row(`SELECT coalesce(max(seq), 0) FROM message`, nil, &left); err != nil || left == newest {
 		return files, err
 	}

@@ -72,36 +72,32 @@ func (r reader) chatID(channel parley.ChannelCode, contact parley.ContactID) (id
 	return id, err
 }
 
-// chatID finds the id of a chat, in memory where it was asked for before. That the chat may be gone
-// meanwhile does no harm: its id fits no row then.
+// chatID finds the id of a chat, in memory where it was asked for before.
 func (t *tx) chatID(channel parley.ChannelCode, contact parley.ContactID) (int64, error) {
+	memory, err := t.remember()
+	if err != nil {
+		return 0, err
+	}
 	name := chatName{channel, contact}
-	if id, ok := t.db.memory.chats.get(name); ok {
+	if id, ok := memory.chats.get(name); ok {
 		return id, nil
 	}
 	id, err := t.reader.chatID(channel, contact)
 	if err == nil {
-		t.OnCommit(func() { t.db.memory.chats.put(name, id) })
+		t.OnCommit(func() { memory.chats.put(name, id) })
 	}
 	return id, err
 }
 
-// openChat finds the id of a chat, which it makes where there is none. What is remembered is looked at
-// once more: another process may have removed the chat, and a message must not be lost with it.
+// openChat finds the id of a chat, which it makes where there is none.
 func (t *tx) openChat(channel parley.ChannelCode, contact parley.ContactID) (int64, error) {
-	name := chatName{channel, contact}
-	if id, ok := t.db.memory.chats.get(name); ok {
-		var there int64
-		if err := t.row(`SELECT id FROM chat WHERE id = $1`, []any{id}, &there); err != parley.ErrNotFound {
-			return id, err
-		}
+	id, err := t.chatID(channel, contact)
+	if err != parley.ErrNotFound {
+		return id, err
 	}
-	id, err := t.reader.chatID(channel, contact)
-	if err == parley.ErrNotFound {
-		id, err = t.Insert(`INSERT INTO chat (contact, channel, messages, last_at) VALUES ($1, $2, 0, 0)`, string(contact), string(channel))
-	}
+	id, err = t.Insert(`INSERT INTO chat (contact, channel, messages, last_at) VALUES ($1, $2, 0, 0)`, string(contact), string(channel))
 	if err == nil {
-		t.OnCommit(func() { t.db.memory.chats.put(name, id) })
+		t.OnCommit(func() { t.db.memory.chats.put(chatName{channel, contact}, id) })
 	}
 	return id, err
 }

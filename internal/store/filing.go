@@ -13,8 +13,7 @@ import (
 )
 
 // A send stores one row, which is all that must be durable. What is needed to find the message later
-// (by its id, by its place in the chat, as pending) would touch three more trees, each at another
-// page. So messages are filed a moment later, many at a time, in the order in which they were taken,
+// (by its place in the chat, as pending) would touch more trees, each at another page. So messages are filed a moment later, many at a time, in the order in which they were taken,
 // and always before anybody looks. By then most are sent and need no place in the queue. What is not
 // filed when the process dies is filed by the next one: everything after the mark.
 const (
@@ -31,7 +30,10 @@ type filing struct {
 	closing context.Context
 	done    sync.WaitGroup
 
-	reached int64 // the writer's own: how far filing ever got, committed or not
+	// The writer's own.
+	reached int64    // how far filing ever got, committed or not
+	began   int64    // the newest message when this process began
+	recent  []record // those that came since and are not filed, in order
 }
 
 // add takes note of messages that were committed.
@@ -97,58 +99,80 @@ func (t *tx) fileAll() error {
 
 // file files the next messages, up to one, and reports whether there may be more.
 func (t *tx) file(upTo int64) (more bool, err error) {
-	var mark, last, count int64
+	var mark int64
 	if err := t.row(`SELECT seq FROM filed`, nil, &mark); err != nil {
 		return false, err
 	}
-	err = t.row(`SELECT coalesce(max(seq), 0), count(*) FROM
-		(SELECT seq FROM message WHERE seq > $1 AND seq <= $2 ORDER BY seq LIMIT $3) AS next`, []any{mark, upTo, int64(fileAtOnce)}, &last, &count)
+	last, records, err := t.unfiled(mark, upTo)
 	if err != nil {
 		return false, err
 	}
-	if count == 0 { // another process may have filed them
+	if last == mark { // another process may have filed them
 		t.setMark(mark)
 		return false, nil
 	}
-	for _, statement := range []string{fileNames, filePending} {
-		if _, err := t.Exec(statement, mark, last); err != nil {
-			return false, err
-		}
+	if _, err := t.Exec(filePending, mark, last); err != nil {
+		return false, err
 	}
-	if err := t.fileRecords(mark, last); err != nil {
+	if err := t.fileRecords(records); err != nil {
 		return false, err
 	}
 	t.setMark(last)
-	return count == fileAtOnce, t.change(`UPDATE filed SET seq = $1`, last)
+	return last < upTo, t.change(`UPDATE filed SET seq = $1`, last)
 }
 
 // setMark takes note of how far messages are filed.
 func (t *tx) setMark(mark int64) {
-	t.db.filing.reached = max(t.db.filing.reached, mark)
-	t.OnCommit(func() { t.db.filing.mark.Store(mark) })
+	f := &t.db.filing
+	f.reached = max(f.reached, mark)
+	t.OnCommit(func() {
+		f.mark.Store(mark)
+		f.recent = slices.Delete(f.recent, 0, f.place(mark+1))
+	})
 }
 
-// The statements that file the messages after one up to another.
-const (
-	// Messages of others have their names already.
-	fileNames = `INSERT INTO name (id, chat, from_me, seq)
-		SELECT id, chat, from_me, seq FROM message WHERE seq > $1 AND seq <= $2 AND from_me = 1 ON CONFLICT DO NOTHING`
-
-	filePending = `INSERT INTO queue (channel, seq) SELECT channel, seq FROM message
-		WHERE seq > $1 AND seq <= $2 AND from_me = 1 AND NOT EXISTS (SELECT 1 FROM status WHERE status.seq = message.seq)`
-)
+// filePending puts those messages into the queue that are still to be sent.
+const filePending = `INSERT INTO queue (channel, seq) SELECT channel, seq FROM message
+	WHERE seq > $1 AND seq <= $2 AND from_me = 1 AND NOT EXISTS (SELECT 1 FROM status WHERE status.seq = message.seq)`
 
 // record is a message that gets a place in its chat.
 type record struct{ seq, chat, createdAt int64 }
 
-// fileRecords gives the records after one message up to another their places, each after those that
-// its chat has. Numbering them in the database would cost twice as much.
-func (t *tx) fileRecords(mark, last int64) error {
-	records, err := list(t.reader, `SELECT seq, chat, created_at FROM message WHERE seq > $1 AND seq <= $2 AND `+isRecord+` ORDER BY seq`,
-		[]any{mark, last}, func(row scanner) (r record, err error) { return r, row.Scan(&r.seq, &r.chat, &r.createdAt) })
-	if err != nil {
-		return err
+// unfiled returns the next records to file after the mark, and how far they go: to the mark where
+// nothing is left.
+func (t *tx) unfiled(mark, upTo int64) (last int64, records []record, err error) {
+	f := &t.db.filing
+	if mark >= upTo {
+		return mark, nil, nil
 	}
+	if mark >= f.began && upTo <= f.newest.Load() { // committed by this process: all are in memory
+		from, to := f.place(mark+1), f.place(upTo+1)
+		if to-from <= fileAtOnce {
+			return upTo, slices.Clone(f.recent[from:to]), nil
+		}
+		records = slices.Clone(f.recent[from : from+fileAtOnce])
+		return records[fileAtOnce-1].seq, records, nil
+	}
+	var count int64
+	err = t.row(`SELECT coalesce(max(seq), 0), count(*) FROM
+		(SELECT seq FROM message WHERE seq > $1 AND seq <= $2 ORDER BY seq LIMIT $3) AS next`, []any{mark, upTo, int64(fileAtOnce)}, &last, &count)
+	if err != nil || count == 0 {
+		return mark, nil, err
+	}
+	records, err = list(t.reader, `SELECT seq, chat, created_at FROM message WHERE seq > $1 AND seq <= $2 AND `+isRecord+` ORDER BY seq`,
+		[]any{mark, last}, func(row scanner) (r record, err error) { return r, row.Scan(&r.seq, &r.chat, &r.createdAt) })
+	return last, records, err
+}
+
+// place returns where in recent the records from a seq on begin.
+func (f *filing) place(seq int64) int {
+	i, _ := slices.BinarySearchFunc(f.recent, seq, func(r record, seq int64) int { return cmp.Compare(r.seq, seq) })
+	return i
+}
+
+// fileRecords gives records their places, each after those that its chat has. Numbering them in the
+// database would cost twice as much.
+func (t *tx) fileRecords(records []record) (err error) {
 	slices.SortStableFunc(records, func(a, b record) int { return cmp.Compare(a.chat, b.chat) }) // chat by chat, still in order
 	places := make([]any, 0, 3*len(records))
 	for len(records) > 0 {
@@ -205,14 +229,6 @@ func (db *DB) fileIfPossible(ctx context.Context) error {
 	return err
 }
 
-// Message finds a message of a channel by its full or its bare id.
-func (db *DB) Message(ctx context.Context, channel parley.ChannelCode, ref parley.MessageRef) (parley.Message, error) {
-	if err := db.fileIfPossible(ctx); err != nil {
-		return parley.Message{}, err
-	}
-	return db.reader.Message(ctx, channel, ref)
-}
-
 // Pending lists what a channel still has to send: the urgent first, then as they were taken.
 func (db *DB) Pending(ctx context.Context, channel parley.ChannelCode) ([]parley.Message, error) {
 	if err := db.file(ctx); err != nil {
@@ -251,13 +267,6 @@ func (db *DB) LastChannelWith(ctx context.Context, contact parley.ContactID, amo
 		return "", err
 	}
 	return db.reader.LastChannelWith(ctx, contact, among)
-}
-
-func (t *tx) Message(ctx context.Context, channel parley.ChannelCode, ref parley.MessageRef) (parley.Message, error) {
-	if err := t.fileAll(); err != nil {
-		return parley.Message{}, err
-	}
-	return t.reader.Message(ctx, channel, ref)
 }
 
 func (t *tx) Pending(ctx context.Context, channel parley.ChannelCode) ([]parley.Message, error) {

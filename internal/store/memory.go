@@ -1,12 +1,21 @@
 package store
 
-import "parley"
+import (
+	"context"
+
+	"parley"
+)
 
 // memory is what the writer remembers of the rows that it wrote, so that it need not look for them.
 // Only the writer uses it, and only for what is committed.
 type memory struct {
 	chats *recent[chatName, int64]
 	own   *recent[ownMessage, int64] // messages that channels sent, by seq
+
+	ledgers *recent[chatName, keptLedger]
+
+	batch    int64 // the last transaction in which it was seen to be true
+	revision int64 // of the store at that time
 }
 
 // chatName is how callers name a chat.
@@ -25,11 +34,35 @@ type ownMessage struct {
 const remembered = 20_000
 
 func newMemory() memory {
-	return memory{chats: newRecent[chatName, int64](remembered), own: newRecent[ownMessage, int64](remembered)}
+	return memory{
+		chats: newRecent[chatName, int64](remembered), own: newRecent[ownMessage, int64](remembered),
+		ledgers: newRecent[chatName, keptLedger](rememberedLedgers),
+	}
 }
 
 // forget drops everything, when rows were removed.
-func (m *memory) forget() { *m = newMemory() }
+func (m *memory) forget() {
+	empty := newMemory()
+	m.chats, m.own, m.ledgers = empty.chats, empty.own, empty.ledgers
+}
+
+// remember returns what is remembered. Another process may have removed channels, with their chats,
+// which is a revision: so that is looked at once in every transaction.
+func (t *tx) remember() (*memory, error) {
+	m := &t.db.memory
+	if m.batch == t.Batch {
+		return m, nil
+	}
+	revision, err := t.Revision(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	if revision != m.revision {
+		m.forget()
+	}
+	m.batch, m.revision = t.Batch, revision
+	return m, nil
+}
 
 // recent is a map that keeps the newest entries: at least half of size, at most size.
 type recent[K comparable, V any] struct {
@@ -54,4 +87,9 @@ func (r *recent[K, V]) put(key K, value V) {
 		r.old, r.new = r.new, make(map[K]V, r.size/2)
 	}
 	r.new[key] = value
+}
+
+func (r *recent[K, V]) drop(key K) {
+	delete(r.new, key)
+	delete(r.old, key)
 }

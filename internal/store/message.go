@@ -1,10 +1,8 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
 
 	"parley"
 )
@@ -23,6 +21,12 @@ const (
 
 // Message finds a message of a channel by its full or its bare id.
 func (r reader) Message(_ context.Context, channel parley.ChannelCode, ref parley.MessageRef) (parley.Message, error) {
+	if ref.IsBare() || ref.FromMe {
+		m, err := r.own(channel, ref)
+		if err != parley.ErrNotFound {
+			return m, err
+		}
+	}
 	if !ref.IsBare() {
 		return one(r, `SELECT `+messageColumns+` FROM name JOIN message ON message.seq = name.seq `+besides+`
 			WHERE name.id = $1 AND contact = $2 AND chat.channel = $3 AND name.from_me = $4`,
@@ -39,6 +43,20 @@ func (r reader) Message(_ context.Context, channel parley.ChannelCode, ref parle
 		return parley.Message{}, parley.ErrAmbiguous
 	}
 	return found[0], nil
+}
+
+// own finds a message whose id this store chose.
+func (r reader) own(channel parley.ChannelCode, ref parley.MessageRef) (parley.Message, error) {
+	seq, ok := r.ids.Seq(ref.ID)
+	if !ok {
+		return parley.Message{}, parley.ErrNotFound
+	}
+	m, err := one(r, `SELECT `+messageColumns+` FROM message `+besides+` WHERE message.seq = $1 AND message.id = $2 AND message.channel = $3 AND from_me = 1`,
+		[]any{seq, string(ref.ID), string(channel)}, scanMessage)
+	if err == nil && !ref.IsBare() && m.Chat != ref.Chat {
+		return parley.Message{}, parley.ErrNotFound
+	}
+	return m, err
 }
 
 // Pending lists what a channel still has to send: the urgent first, then as they were taken.
@@ -90,8 +108,9 @@ func (s *messageRow) message() (parley.Message, error) {
 	return m, nil
 }
 
-// AddMessage stores a new message: one that was not tried, did not fail and has no star yet. An own
-// one is filed later; one that somebody else sent gets its name at once, because it may come again.
+// AddMessage stores a new message: one that was not tried, did not fail and has no star yet. Its id,
+// if this store chooses it, carries its seq; any other gets an entry in the index of names, because
+// it may come again.
 func (t *tx) AddMessage(_ context.Context, m *parley.Message) error {
 	data, err := parley.EncodeContent(m.Content)
 	if err != nil {
@@ -101,21 +120,19 @@ func (t *tx) AddMessage(_ context.Context, m *parley.Message) error {
 	if err != nil {
 		return err
 	}
-	name := ownMessage{chat, m.ID}
-	if there, err := t.isThere(name, m.FromMe); err != nil || there {
-		return cmp.Or(err, parley.ErrExists)
+	t.db.lastSeq++ // a number that was not kept is left free
+	m.Seq = t.db.lastSeq
+	if m.ID == "" {
+		m.ID = t.ids.For(m.Seq)
+	} else if err := t.add(`INSERT INTO name (id, chat, from_me, seq) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`, string(m.ID), chat, flag(m.FromMe), m.Seq); err != nil {
+		return err
 	}
-	m.Seq, err = t.Insert(`INSERT INTO message (channel, chat, id, from_me, kind, reply_to, urgent, pool, expires_at, created_at, body, data)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
-		string(m.Channel), chat, string(m.ID), flag(m.FromMe), string(m.Content.Kind()), string(m.ReplyTo), flag(m.Urgent), string(m.Pool),
+	_, err = t.Exec(`INSERT INTO message (seq, channel, chat, id, from_me, kind, reply_to, urgent, pool, expires_at, created_at, body, data)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
+		m.Seq, string(m.Channel), chat, string(m.ID), flag(m.FromMe), string(m.Content.Kind()), string(m.ReplyTo), flag(m.Urgent), string(m.Pool),
 		millis(m.ExpiresAt), millis(m.CreatedAt), m.Content.Text(), data)
 	if err != nil {
 		return err
-	}
-	if !m.FromMe {
-		if _, err := t.Exec(`INSERT INTO name (id, chat, from_me, seq) VALUES ($1, $2, 0, $3)`, string(m.ID), chat, m.Seq); err != nil {
-			return err
-		}
 	}
 	if m.Status != parley.Pending {
 		updated := m.UpdatedAt
@@ -129,43 +146,29 @@ func (t *tx) AddMessage(_ context.Context, m *parley.Message) error {
 	if len(t.added) == 0 {
 		t.OnCommit(t.rememberAdded)
 	}
-	t.added = append(t.added, added{name, m.Seq, m.FromMe})
+	t.added = append(t.added, added{record{m.Seq, chat, millis(m.CreatedAt)}, m.ID, m.FromMe, m.Content.Kind().IsRecord()})
 	return nil
-}
-
-// isThere reports whether there is a message with this name. Own ids are chosen so that they never
-// come twice; of those only the newest are looked at, to catch a mistake.
-func (t *tx) isThere(name ownMessage, fromMe bool) (bool, error) {
-	if fromMe {
-		if slices.ContainsFunc(t.added, func(a added) bool { return a.own && a.name == name }) {
-			return true, nil
-		}
-		_, ok := t.db.memory.own.get(name)
-		return ok, nil
-	}
-	var seq int64
-	err := t.row(`SELECT seq FROM name WHERE id = $1 AND chat = $2 AND from_me = 0`, []any{string(name.id), name.chat}, &seq)
-	if err == parley.ErrNotFound {
-		return false, nil
-	}
-	return err == nil, err
 }
 
 // added is a message that this transaction stores.
 type added struct {
-	name ownMessage
-	seq  int64
-	own  bool
+	record
+	id            parley.MessageID
+	own, isRecord bool
 }
 
 // rememberAdded takes note of messages that are committed.
 func (t *tx) rememberAdded() {
+	f := &t.db.filing
 	for _, a := range t.added {
 		if a.own {
-			t.db.memory.own.put(a.name, a.seq)
+			t.db.memory.own.put(ownMessage{a.chat, a.id}, a.seq)
+		}
+		if a.isRecord {
+			f.recent = append(f.recent, a.record)
 		}
 	}
-	t.db.filing.add(t.added[len(t.added)-1].seq)
+	f.add(t.added[len(t.added)-1].seq)
 }
 
 // find returns the seq of a message.
@@ -178,8 +181,11 @@ func (t *tx) find(channel parley.ChannelCode, ref parley.MessageRef) (seq int64,
 		if seq, ok := t.db.memory.own.get(ownMessage{chat, ref.ID}); ok {
 			return seq, nil
 		}
-		if err := t.fileAll(); err != nil {
-			return 0, err
+		if seq, ok := t.ids.Seq(ref.ID); ok {
+			err := t.row(`SELECT seq FROM message WHERE seq = $1 AND id = $2 AND chat = $3 AND from_me = 1`, []any{seq, string(ref.ID), chat}, &seq)
+			if err != parley.ErrNotFound {
+				return seq, err
+			}
 		}
 	}
 	err = t.row(`SELECT seq FROM name WHERE id = $1 AND chat = $2 AND from_me = $3`, []any{string(ref.ID), chat, flag(ref.FromMe)}, &seq)

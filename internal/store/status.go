@@ -22,7 +22,7 @@ func (t *tx) AdvanceMessage(_ context.Context, channel parley.ChannelCode, ref p
 
 // advance moves a message on that is there.
 func (t *tx) advance(channel parley.ChannelCode, seq int64, to parley.Status, why *parley.Failure, at time.Time) (bool, error) {
-	from, err := t.status(seq)
+	from, kind, err := t.status(seq)
 	if err != nil || !to.CanFollow(from) {
 		return false, err
 	}
@@ -43,16 +43,20 @@ func (t *tx) advance(channel parley.ChannelCode, seq int64, to parley.Status, wh
 		}
 	}
 	if why != nil {
-		_, err = t.Exec(`INSERT INTO failure (seq, code, message, until) VALUES ($1, $2, $3, $4)`, seq, string(why.Code), why.Message, millis(why.Until))
+		if _, err := t.Exec(`INSERT INTO failure (seq, code, message, until) VALUES ($1, $2, $3, $4)`, seq, string(why.Code), why.Message, millis(why.Until)); err != nil {
+			return false, err
+		}
+	}
+	if kind.IsRecord() {
+		err = t.log(channel, moved(nil, seq, from, to, at), nil)
 	}
 	return err == nil, err
 }
 
-// status returns where a message stands.
-func (t *tx) status(seq int64) (parley.Status, error) {
-	var status int64
-	err := t.row(`SELECT coalesce(status, 0) FROM message LEFT JOIN status ON status.seq = message.seq WHERE message.seq = $1`, []any{seq}, &status)
-	return parley.Status(status), err
+// status returns where a message stands, and what it is.
+func (t *tx) status(seq int64) (status parley.Status, kind parley.Kind, err error) {
+	err = t.row(`SELECT coalesce(status, 0), kind FROM message LEFT JOIN status ON status.seq = message.seq WHERE message.seq = $1`, []any{seq}, &status, &kind)
+	return status, kind, err
 }
 
 // atOnce is how many messages one statement moves at most.
@@ -74,8 +78,10 @@ func triple(n int) string { return fmt.Sprintf("($%d, $%d, $%d)", n, n+1, n+2) }
 
 // inMany is forMany for "… IN ($3, $4)".
 func inMany(text string, first int) [atOnce + 1]string {
-	return forMany(text+"(", first, 1, func(n int) string { return "$" + strconv.Itoa(n) }, ")")
+	return forMany(text+"(", first, 1, place, ")")
 }
+
+func place(n int) string { return "$" + strconv.Itoa(n) }
 
 // The statements that move many messages on at once: from pending, out of the queue, and on from
 // another status. Those that failed are left to advance, because their failure must go too.
@@ -123,17 +129,31 @@ func withSeqs(seqs []int64, args ...any) []any {
 
 // ConfirmMessages moves messages on from pending to sent.
 func (t *tx) ConfirmMessages(_ context.Context, channel parley.ChannelCode, seqs []int64, at time.Time) error {
+	var entries []entry
 	for chunk := range slices.Chunk(seqs, atOnce) {
-		if _, err := t.settle(channel, chunk, parley.Sent, at); err != nil {
+		n, err := t.settle(channel, chunk, parley.Sent, at)
+		if err != nil {
 			return err
 		}
+		if n > 0 && n < int64(len(chunk)) { // the others were moved before, further or at another time
+			now, err := t.statuses(chunk)
+			if err != nil {
+				return err
+			}
+			chunk = slices.DeleteFunc(slices.Clone(chunk), func(seq int64) bool { return now[seq] != standing{parley.Sent, millis(at)} })
+		}
+		if n > 0 {
+			for _, seq := range chunk {
+				entries = moved(entries, seq, parley.Pending, parley.Sent, at)
+			}
+		}
 	}
-	return nil
+	return t.log(channel, entries, nil)
 }
 
 // AdvanceMessages moves messages that the channel sent to one chat on to a status, where that can
 // follow the one they have. It returns those that moved, and how many are not there.
-func (t *tx) AdvanceMessages(_ context.Context, channel parley.ChannelCode, chat parley.ContactID, ids []parley.MessageID, to parley.Status, at time.Time) (moved []parley.MessageID, unknown int, err error) {
+func (t *tx) AdvanceMessages(_ context.Context, channel parley.ChannelCode, chat parley.ContactID, ids []parley.MessageID, to parley.Status, at time.Time) (advanced []parley.MessageID, unknown int, err error) {
 	for chunk := range slices.Chunk(ids, atOnce) {
 		known, seqs := chunk[:0:0], make([]int64, 0, len(chunk))
 		for _, id := range chunk {
@@ -151,19 +171,26 @@ func (t *tx) AdvanceMessages(_ context.Context, channel parley.ChannelCode, chat
 		if err != nil {
 			return nil, 0, err
 		}
-		moved = append(moved, some...)
+		advanced = append(advanced, some...)
 	}
-	return moved, unknown, nil
+	return advanced, unknown, nil
 }
 
 // advanceSome moves messages that are there on, and returns those that moved.
-func (t *tx) advanceSome(channel parley.ChannelCode, ids []parley.MessageID, seqs []int64, to parley.Status, at time.Time) (moved []parley.MessageID, err error) {
+func (t *tx) advanceSome(channel parley.ChannelCode, ids []parley.MessageID, seqs []int64, to parley.Status, at time.Time) (advanced []parley.MessageID, err error) {
 	if len(seqs) == 0 {
 		return nil, nil
 	}
 	n, err := t.settle(channel, seqs, to, at)
-	if err != nil || n == int64(len(seqs)) { // mostly the receipt is the first to say that it was sent
-		return ids, err
+	if err != nil {
+		return nil, err
+	}
+	entries := make([]entry, 0, 2*len(seqs))
+	if n == int64(len(seqs)) { // mostly the receipt is the first to say that it was sent
+		for _, seq := range seqs {
+			entries = moved(entries, seq, parley.Pending, to, at)
+		}
+		return ids, t.log(channel, entries, nil)
 	}
 	before, err := t.statuses(seqs)
 	if err != nil {
@@ -171,7 +198,7 @@ func (t *tx) advanceSome(channel parley.ChannelCode, ids []parley.MessageID, seq
 	}
 	if n > 0 { // those that were settled just now were pending
 		for seq, s := range before {
-			if s.status == to && s.updated == millis(at) {
+			if s == (standing{to, millis(at)}) {
 				delete(before, seq)
 			}
 		}
@@ -183,16 +210,19 @@ func (t *tx) advanceSome(channel parley.ChannelCode, ids []parley.MessageID, seq
 	}
 	for i, id := range ids {
 		from := before[seqs[i]].status
-		if from == parley.FailedForGood {
+		switch {
+		case from == parley.FailedForGood:
 			if _, err := t.advance(channel, seqs[i], to, nil, at); err != nil {
 				return nil, err
 			}
+		case to.CanFollow(from):
+			entries = moved(entries, seqs[i], from, to, at)
 		}
 		if to.CanFollow(from) {
-			moved = append(moved, id)
+			advanced = append(advanced, id)
 		}
 	}
-	return moved, nil
+	return advanced, t.log(channel, entries, nil)
 }
 
 // standing is where a message stands, and since when.

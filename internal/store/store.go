@@ -4,6 +4,7 @@ package store
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"embed"
 	"errors"
@@ -25,7 +26,11 @@ type DB struct {
 	sql    *sqldb.DB
 	filing filing
 	memory memory // for the writer
-	close  func() error
+	// lastSeq is the writer's own: the newest seq that was ever given to a message, kept or not. Only one
+	// process adds messages to a database.
+	lastSeq int64
+	log     eventLog
+	close   func() error
 }
 
 var _ parley.Store = (*DB)(nil)
@@ -41,11 +46,32 @@ func Open(ctx context.Context, path string) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &DB{reader: reader{db.Read()}, sql: db, memory: newMemory()}
-	if err := s.startFiling(); err != nil {
+	s := &DB{reader: reader{conn: db.Read()}, sql: db, memory: newMemory()}
+	if err := errors.Join(s.startIDs(), s.startLog(), s.startFiling()); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	return s, nil
+}
+
+// startIDs reads the key of message ids, which the first process makes.
+func (db *DB) startIDs() error {
+	var key []byte
+	const read = `SELECT key FROM message_ids`
+	err := db.row(read, nil, &key)
+	if err == parley.ErrNotFound {
+		key = make([]byte, parley.MessageIDKey)
+		rand.Read(key) // never fails
+		err = db.sql.Write(context.Background(), func(t *sqldb.Tx) error {
+			if _, err := t.Exec(`INSERT INTO message_ids (one, key) VALUES (1, $1) ON CONFLICT DO NOTHING`, key); err != nil {
+				return err
+			}
+			return t.QueryRow(read, nil, &key) // another process may have been faster
+		})
+	}
+	if err == nil {
+		db.ids, err = parley.NewMessageIDs(key)
+	}
+	return err
 }
 
 // startFiling finds out what an earlier process left, and files from then on.
@@ -59,8 +85,9 @@ func (db *DB) startFiling() error {
 	}
 	f := &db.filing
 	f.newest.Store(newest)
+	db.lastSeq = newest
 	f.mark.Store(mark)
-	f.reached = mark
+	f.reached, f.began = mark, newest
 	f.enough = make(chan struct{}, 1)
 	closing, stop := context.WithCancel(context.Background())
 	f.closing = closing
@@ -81,7 +108,7 @@ func options(path string) (sqldb.Options, error) {
 // Tx runs do in a transaction and returns once it is durable. See [parley.Store].
 func (db *DB) Tx(ctx context.Context, do func(parley.Tx) error) error {
 	return db.sql.Write(ctx, func(t *sqldb.Tx) error {
-		return do(&tx{reader: reader{t.Conn}, Tx: t, db: db})
+		return do(&tx{reader: reader{conn: t.Conn, ids: db.ids}, Tx: t, db: db})
 	})
 }
 
@@ -95,14 +122,18 @@ func (db *DB) Check(ctx context.Context) error { return db.sql.Check(ctx) }
 func (db *DB) Size(ctx context.Context) (int64, error) { return db.sql.Size(ctx) }
 
 // reader asks, through the pool or inside a transaction.
-type reader struct{ conn *sqldb.Conn }
+type reader struct {
+	conn *sqldb.Conn
+	ids  parley.MessageIDs
+}
 
 // tx writes.
 type tx struct {
 	reader
 	*sqldb.Tx
-	db    *DB
-	added []added // messages, for when they are committed
+	db     *DB
+	added  []added // messages, for when they are committed
+	logged bool    // events were added
 }
 
 var _ parley.Tx = (*tx)(nil)

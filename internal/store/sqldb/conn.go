@@ -29,7 +29,10 @@ type Conn struct {
 // Tx is a Conn inside a transaction.
 type Tx struct {
 	*Conn
-	then []func()
+	// Batch numbers the transactions of the database; callers whose functions are committed together
+	// have the same. While it lasts no other process writes.
+	Batch int64
+	then  []func()
 }
 
 // OnCommit has f called after the commit, before the next transaction begins.

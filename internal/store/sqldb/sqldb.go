@@ -32,8 +32,9 @@ type DB struct {
 	writer  *Conn
 	conn    *sql.Conn // the only one of write
 
-	in   chan *write
-	done chan struct{} // closed when the writer has ended
+	in    chan *write
+	done  chan struct{} // closed when the writer has ended
+	batch int64         // the writer's own: how many transactions it began
 
 	closing sync.RWMutex // held for reading while a write is handed in
 	closed  bool

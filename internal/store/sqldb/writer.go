@@ -84,6 +84,7 @@ func (db *DB) transact(batch []*write, savepoints bool) (failed bool, err error)
 	if err := db.control(db.dialect.begin); err != nil {
 		return false, err
 	}
+	db.batch++
 	defer func() {
 		if err != nil {
 			db.control(db.dialect.rollback) // the database may have done so already
@@ -130,7 +131,7 @@ func (db *DB) call(w *write) (err error) {
 		}
 		w.err = err
 	}()
-	w.tx = Tx{Conn: db.writer}
+	w.tx = Tx{Conn: db.writer, Batch: db.batch}
 	return db.writer.classed(w.do(&w.tx)) // rows that were being read tell their errors unclassed
 }
 

@@ -22,12 +22,42 @@ var messageTests = map[string]func(*env){
 		e.same("message", e.message(want), want)
 	},
 
+	"a message without an id gets one by which it is found": func(e *env) {
+		own, foreign, elsewhere := outgoing(""), outgoing("C1"), outgoing("")
+		elsewhere.Chat = bob
+		e.add(&own, &foreign, &elsewhere)
+		if own.ID == "" || own.ID == elsewhere.ID {
+			e.Errorf("ids %q and %q", own.ID, elsewhere.ID)
+		}
+		for _, want := range []parley.Message{own, foreign, elsewhere} {
+			e.same("by its full id", e.message(want), want)
+			got, err := e.store.Message(e.Context(), main, parley.MessageRef{ID: want.ID})
+			e.must(err)
+			e.same("by its bare id", got, want)
+		}
+		for name, ref := range map[string]parley.MessageRef{
+			"in another chat": {FromMe: true, Chat: bob, ID: own.ID}, "of the other side": {Chat: ann, ID: own.ID},
+		} {
+			if _, err := e.store.Message(e.Context(), main, ref); !errors.Is(err, parley.ErrNotFound) {
+				e.Errorf("%s: %v", name, err)
+			}
+		}
+		if _, err := e.store.Message(e.Context(), other, parley.MessageRef{ID: own.ID}); !errors.Is(err, parley.ErrNotFound) {
+			e.Errorf("on another channel: %v", err)
+		}
+		e.tx(func(tx parley.Tx) error { // long ago
+			_, err := tx.AdvanceMessage(e.Context(), main, own.Ref(), parley.Sent, nil, start)
+			return err
+		})
+		e.same("status", e.message(own).Status, parley.Sent)
+	},
+
 	"every kind of content comes back": func(e *env) {
 		media := parley.Media{Key: "k", Source: "https://example.com/a.jpg", MIME: "image/jpeg", Filename: "a.jpg", Size: 5,
 			SHA256: []byte{1}, MediaKey: []byte{2}, Width: 3, Height: 4, Seconds: 5, Waveform: []byte{6}, Thumbnail: []byte{7}}
 		target := parley.MessageRef{FromMe: true, Chat: ann, ID: "A1"}
 		for i, content := range []parley.Content{
-			parley.Text{Body: "plain"}, parley.Text{Body: "with a link", Preview: &parley.Preview{URL: "https://example.com", Title: "T"}},
+			parley.Text{Body: "plain"}, parley.Secret{Shown: "••••", OTP: "otc_1", Sealed: []byte{8}}, parley.Text{Body: "with a link", Preview: &parley.Preview{URL: "https://example.com", Title: "T"}},
 			parley.Image{Caption: "c", Media: media}, parley.Video{Caption: "c", Media: media}, parley.File{Media: media},
 			parley.Voice{Media: media}, parley.Location{Title: "t", Latitude: "1.50", Longitude: "-2"},
 			parley.Poll{Title: "t", Options: []string{"a", "b"}, Multiple: true},

@@ -25,7 +25,13 @@ func Run(t *testing.T, open func(t *testing.T) parley.Store) {
 		{"chats", chatTests},
 		{"retention", retentionTests},
 		{"answers", answerTests},
+		{"codes", codeTests},
+		{"links", linkTests},
+		{"crowds", crowdTests},
+		{"webhooks", webhookTests},
+		{"deliveries", deliveryTests},
 		{"transactions", transactionTests},
+		{"events", eventTests},
 	} {
 		t.Run(group.name, func(t *testing.T) {
 			for name, test := range group.tests {

@@ -82,7 +82,14 @@ CREATE TABLE filed (
 
 INSERT INTO filed (seq) VALUES (0);
 
--- Filed: messages by their names. The id comes first, so that a bare id is found as well.
+-- One row: the key of the ids that this store chooses for messages.
+CREATE TABLE message_ids (
+  one INTEGER PRIMARY KEY,
+  key BLOB NOT NULL
+);
+
+-- Messages by their names, except those whose id this store chose: such an id carries the seq. The id
+-- comes first, so that a bare id is found as well.
 CREATE TABLE name (
   id      TEXT NOT NULL,
   chat    INTEGER NOT NULL,

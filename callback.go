@@ -1,0 +1,252 @@
+package parley
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// Webhook is an address that is told of events.
+type Webhook struct {
+	ID        WebhookID
+	URL       string
+	Channel   ChannelCode // empty: of every channel
+	Types     []EventType // none: of every type
+	CreatedAt time.Time
+
+	// Cursor is the place in the event log up to which deliveries were planned.
+	Cursor int64
+	// DisabledAt is when it was switched off, by somebody or because it only failed; zero: it is on.
+	DisabledAt time.Time
+	Reason     string // why it is off, in a sentence
+	// FailingSince is when the first of the attempts failed that have all failed since; zero: the last
+	// one worked.
+	FailingSince time.Time
+	Failures     int // how many attempts in a row have failed
+}
+
+// Filter says which events the webhook is told of.
+func (w *Webhook) Filter() EventFilter { return EventFilter{Channel: w.Channel, Types: w.Types} }
+
+// IsEnabled reports whether the webhook is told of anything now.
+func (w *Webhook) IsEnabled() bool { return w.DisabledAt.IsZero() }
+
+// Enable switches the webhook on, with a clean slate: what waited goes on.
+func (w *Webhook) Enable() {
+	w.DisabledAt, w.Reason, w.FailingSince, w.Failures = time.Time{}, "", time.Time{}, 0
+}
+
+// Disable switches the webhook off. What waits for it, and what happens meanwhile, waits until it is
+// switched on again.
+func (w *Webhook) Disable(at time.Time, reason string) { w.DisabledAt, w.Reason = at, reason }
+
+// WebhookID names a webhook.
+type WebhookID string
+
+// NewWebhookID chooses a webhook's id.
+func NewWebhookID() WebhookID { return WebhookID("whk_" + randomHex(10)) }
+
+// Delivery is an event on its way to one address: a webhook's, or the callback of a login link.
+type Delivery struct {
+	ID      DeliveryID
+	Webhook WebhookID // empty: a callback
+	URL     string    // of a callback; a webhook's is in the webhook
+	Event   int64     // the place in the event log
+	EventID EventID
+	Type    EventType
+	Channel ChannelCode
+	Chat    ContactID // later ones of the same chat wait behind one that fails
+
+	State     DeliveryState
+	Attempts  int       // how many of the schedule's attempts were made
+	NextAt    time.Time // when to try it, while it waits; zero: at once
+	CreatedAt time.Time // as the id says
+	TriedAt   time.Time // the last attempt; zero: none was made
+	EndedAt   time.Time // when it was delivered or failed for good; zero: it waits
+	Took      time.Duration
+	Code      int    // the HTTP status of the last attempt; zero: there was no answer
+	Problem   string // why the last attempt failed, in a few words; empty: it did not
+	Answer    string // the beginning of what was answered to a failed attempt
+}
+
+// NewDelivery makes the delivery of an event, which is in the log already, to a webhook.
+func NewDelivery(e *Event, to WebhookID) Delivery {
+	id := NewDeliveryID()
+	return Delivery{ID: id, Webhook: to, Event: e.Seq, EventID: e.ID, Type: e.Type,
+		Channel: e.Channel, Chat: e.Chat, CreatedAt: id.Time()}
+}
+
+// NewCallback makes the delivery of an event, which is in the log already, to the address that the
+// request of a login link named. It belongs into the transaction that adds the event.
+func NewCallback(e *Event, address string) Delivery {
+	d := NewDelivery(e, "")
+	d.URL = address
+	return d
+}
+
+// Endpoint is what the delivery burdens, and what answers it or does not.
+func (d *Delivery) Endpoint() Endpoint {
+	if d.Webhook != "" {
+		return Endpoint(d.Webhook)
+	}
+	u, err := url.Parse(d.URL)
+	if err != nil {
+		return Endpoint(d.URL)
+	}
+	return Endpoint(u.Scheme + "://" + strings.ToLower(u.Host))
+}
+
+// Endpoint names something that deliveries go to: a webhook by its id, or the server that callbacks go
+// to by scheme, host and port.
+type Endpoint string
+
+// DeliveryID names a delivery: "dlv_" and 16 hexadecimal digits of a number that grows with time.
+type DeliveryID string
+
+// deliveryTicks is how many bits of a delivery's number are below its milliseconds.
+const deliveryTicks = 20
+
+// NewDeliveryID chooses a delivery's id: the time, and below a millisecond how many were chosen before.
+// So deliveries lie in the store in the order in which they were made, and need no index to be found by
+// id or by time.
+func NewDeliveryID() DeliveryID {
+	count := int64(deliveryCount.Add(1)) & (1<<deliveryTicks - 1)
+	return DeliveryIDOf(FirstDelivery(time.Now()) + count)
+}
+
+// deliveryCount counts the ids that this process chose.
+var deliveryCount atomic.Uint32
+
+// DeliveryIDOf makes the id of a number.
+func DeliveryIDOf(n int64) DeliveryID { return DeliveryID(fmt.Sprintf("dlv_%016x", n)) }
+
+// FirstDelivery is the number that no delivery made before a time reaches.
+func FirstDelivery(at time.Time) int64 {
+	return min(max(at.UnixMilli(), 0), math.MaxInt64>>deliveryTicks) << deliveryTicks // any time can be asked for
+}
+
+// Number is what the id was made of, or -1 if it is none.
+func (id DeliveryID) Number() int64 {
+	hexits, ok := strings.CutPrefix(string(id), "dlv_")
+	if n, err := strconv.ParseInt(hexits, 16, 64); ok && err == nil && len(hexits) == 16 && n >= 0 {
+		return n
+	}
+	return -1
+}
+
+// Time is when the delivery was made.
+func (id DeliveryID) Time() time.Time { return time.UnixMilli(id.Number() >> deliveryTicks).UTC() }
+
+// DeliveryState is where a delivery stands. The numbers are stored and must not change.
+type DeliveryState int
+
+const (
+	DeliveryWaiting DeliveryState = 0 // to be tried, or tried again
+	DeliveryDone    DeliveryState = 1 // answered with a 2xx
+	DeliveryFailed  DeliveryState = 2 // every attempt of the schedule failed; it can be replayed
+)
+
+var deliveryStates = []string{"waiting", "delivered", "failed"}
+
+func (s DeliveryState) String() string { return deliveryStates[s] }
+
+// ParseDeliveryState reads the name of a state.
+func ParseDeliveryState(s string) (DeliveryState, bool) {
+	i := slices.Index(deliveryStates, s)
+	return DeliveryState(i), i >= 0
+}
+
+// DeliveryQuery says which deliveries are wanted. The zero value is all.
+type DeliveryQuery struct {
+	IDs     []DeliveryID
+	Events  []int64 // places in the log
+	Webhook WebhookID
+	Channel ChannelCode
+	State   *DeliveryState
+	Since   time.Time // created at this time or later
+	Until   time.Time // created before this time
+	// EndedBefore leaves out what ended at this time or later, so that a replay in several steps does
+	// not meet again what it had made again.
+	EndedBefore time.Time
+}
+
+// SigningSecret is what signatures of one owner are made with, encrypted. After it was changed the
+// old one signs beside it for a while.
+type SigningSecret struct {
+	Owner     SecretOwner
+	Sealed    []byte
+	OldSealed []byte // nil: there is none
+	OldUntil  time.Time
+}
+
+// SecretOwner names whose signatures a secret makes.
+type SecretOwner string
+
+// ListenSecret is the owner of the secret that signs what is forwarded to a developer's machine.
+const ListenSecret SecretOwner = "listen"
+
+// WebhookSecret is the owner of the secret that signs what a webhook is told.
+func WebhookSecret(id WebhookID) SecretOwner { return SecretOwner("webhook:" + id) }
+
+// ChannelSecret is the owner of the secret that signs a channel's callbacks.
+func ChannelSecret(code ChannelCode) SecretOwner { return SecretOwner("channel:" + code) }
+
+// CallbackReader reads webhooks and deliveries.
+type CallbackReader interface {
+	// Webhooks lists all webhooks, oldest first.
+	Webhooks(ctx context.Context) ([]Webhook, error)
+	Webhook(ctx context.Context, id WebhookID) (Webhook, error)
+	// Secret finds the signing secret of an owner.
+	Secret(ctx context.Context, owner SecretOwner) (SigningSecret, error)
+
+	// Deliveries lists deliveries, newest first, and how many there are.
+	Deliveries(ctx context.Context, q DeliveryQuery, page Page) ([]Delivery, int64, error)
+	// DueDeliveries lists what may be tried now at an endpoint, in the order of events: of each chat of a
+	// webhook the first that waits, unless that is not due yet; of callbacks all that are due.
+	DueDeliveries(ctx context.Context, endpoint Endpoint, now time.Time, limit int) ([]Delivery, error)
+	// NextDelivery is when the next delivery at an endpoint falls due after a time; zero: none will.
+	NextDelivery(ctx context.Context, endpoint Endpoint, after time.Time) (time.Time, error)
+	// OldestDelivery finds the delivery to a webhook that waits with the oldest event, due or not. With
+	// untried it is the oldest that was never tried and waits behind no other.
+	OldestDelivery(ctx context.Context, webhook WebhookID, untried bool) (Delivery, error)
+	// CallbackEndpoints lists the endpoints that callbacks wait for.
+	CallbackEndpoints(ctx context.Context) ([]Endpoint, error)
+	// CountWaiting counts the deliveries that wait for a webhook or, with an empty id, in all.
+	CountWaiting(ctx context.Context, webhook WebhookID) (int64, error)
+}
+
+// CallbackWriter writes webhooks and deliveries. What is done to webhooks, but for their cursor and
+// their health, counts as a revision, and so does a replay.
+type CallbackWriter interface {
+	// AddWebhook stores a new webhook. Without a cursor it is told of what happens from now on.
+	AddWebhook(ctx context.Context, w Webhook) error
+	// UpdateWebhook stores everything of a webhook but its cursor.
+	UpdateWebhook(ctx context.Context, w Webhook) error
+	// SetWebhookCursor stores how far deliveries were planned. A webhook that is not there is left out.
+	SetWebhookCursor(ctx context.Context, id WebhookID, cursor int64) error
+	// SetWebhookHealth stores since when and how often the webhook only failed. One that is not there is
+	// left out.
+	SetWebhookHealth(ctx context.Context, id WebhookID, failingSince time.Time, failures int) error
+	// DeleteWebhook removes a webhook with its secret and its deliveries.
+	DeleteWebhook(ctx context.Context, id WebhookID) error
+	// SetSecret stores a signing secret, in place of the one that its owner has.
+	SetSecret(ctx context.Context, s SigningSecret) error
+
+	// AddDeliveries stores new deliveries, each with the other ones of its chat in the order of events.
+	AddDeliveries(ctx context.Context, ds []Delivery) error
+	// UpdateDeliveries stores what became of deliveries. Those that are not there any more are left out.
+	UpdateDeliveries(ctx context.Context, ds []Delivery) error
+	// HurryDeliveries makes everything that waits for a webhook due now.
+	HurryDeliveries(ctx context.Context, webhook WebhookID, now time.Time) error
+	// ReplayDeliveries has up to limit deliveries that are delivered or failed made again, as if they
+	// were new, the oldest first, and returns how many.
+	ReplayDeliveries(ctx context.Context, q DeliveryQuery, now time.Time, limit int) (int, error)
+	// ForgetDeliveries removes up to limit deliveries that ended before a time and returns how many.
+	ForgetDeliveries(ctx context.Context, before time.Time, limit int) (int, error)
+}

@@ -1,0 +1,56 @@
+package parley_test
+
+import (
+	"testing"
+	"time"
+
+	"parley"
+)
+
+func TestDeliveryID(t *testing.T) {
+	before := time.Now().Truncate(time.Millisecond)
+	last := int64(0)
+	for range 1000 {
+		id := parley.NewDeliveryID()
+		if n := id.Number(); n <= last || parley.DeliveryIDOf(n) != id {
+			t.Fatalf("%s is %d, after %d", id, n, last)
+		}
+		last = id.Number()
+		if at := id.Time(); at.Before(before) || at.After(time.Now()) {
+			t.Errorf("%s was made at %v", id, at)
+		}
+		if id.Number() < parley.FirstDelivery(before) {
+			t.Errorf("%s comes before its time", id)
+		}
+	}
+	for _, wrong := range []parley.DeliveryID{"", "dlv_", "dlv_1", "dlv_00000000000000zz", "evt_0000000000000001", "dlv_ffffffffffffffff", "dlv_-000000000000001", "dlv_00000000000000001"} {
+		if n := wrong.Number(); n != -1 {
+			t.Errorf("%q is %d", wrong, n)
+		}
+	}
+}
+
+func TestDeliveryEndpoint(t *testing.T) {
+	for want, d := range map[parley.Endpoint]parley.Delivery{
+		"whk_1":                    {Webhook: "whk_1"},
+		"https://app.example":      {URL: "https://App.example/ok?x=1"},
+		"http://app.example:8080":  {URL: "http://app.example:8080"},
+		"https://[2001:db8::1]:99": {URL: "https://[2001:DB8::1]:99/"},
+	} {
+		if got := d.Endpoint(); got != want {
+			t.Errorf("%+v goes to %q, want %q", d, got, want)
+		}
+	}
+}
+
+func TestEnableBeginsAnew(t *testing.T) {
+	w := parley.Webhook{Failures: 12, FailingSince: time.Now()}
+	w.Disable(time.Now(), "it only failed")
+	if w.IsEnabled() || w.Reason != "it only failed" {
+		t.Errorf("disabled: %+v", w)
+	}
+	w.Enable()
+	if !w.IsEnabled() || w.Failures != 0 || !w.FailingSince.IsZero() || w.Reason != "" {
+		t.Errorf("enabled: %+v", w)
+	}
+}

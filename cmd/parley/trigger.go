@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"parley"
+	"parley/internal/app"
+)
+
+// triggerTimeout is how long an event may take to happen. A socket that was dropped is noticed and an
+// expiry told within a few seconds.
+const triggerTimeout = 20 * time.Second
+
+func (c *cli) trigger() *cobra.Command {
+	t := trigger{cli: c}
+	var channel, from, to string
+	cmd := &cobra.Command{
+		Use:   "trigger EVENT",
+		Short: "Make an event happen on a sandbox channel",
+		Long: `Make an event happen on a sandbox channel, for listeners and webhooks to be told of: it is no made-up
+body, the thing itself is done. A phone writes, reacts, votes or deletes; a message is sent to it; the
+channel loses its connection; a one-time code is asked for and used, mistyped or left to expire (which
+moves the channel's clock).
+
+Events: ` + joinTypes(parley.EventTypes),
+		Example: `  parley trigger message.received --from +6281234567890 --text 'menu'
+  parley trigger otp.approved`,
+		Args:      takes("EVENT"),
+		ValidArgs: strings.Split(joinTypes(parley.EventTypes), ","),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if from != "" && to != "" && from != to {
+				return fail(exitUsage, "--from and --to both mean the phone at the other end. Give one of them")
+			}
+			if t.kind, err = eventType(args[0]); err != nil {
+				return err
+			}
+			if given := from + to; given != "" {
+				if from != "" {
+					given = from
+				}
+				if t.number, err = digits(given); err != nil {
+					return err
+				}
+			}
+			token := app.EnvToken
+			if channel != "" && channel != app.DemoChannel {
+				token = app.EnvGlobalToken
+			}
+			if t.api, err = c.client(keyToken, token, channel); err != nil {
+				return err
+			}
+			return t.run(cmd.Context())
+		},
+	}
+	cmd.Flags().StringVar(&channel, "channel", "", "the channel that it happens on (default: the token's own)")
+	cmd.Flags().StringVar(&from, "from", "", "the number of the phone at the other end (default: the first one; for codes a new one)")
+	cmd.Flags().StringVar(&to, "to", "", "the same, for what is sent to it")
+	cmd.Flags().StringVar(&t.text, "text", "Halo dari parley", "what is written")
+	clientFlags(cmd)
+	return cmd
+}
+
+// eventType checks the name of a type of events.
+func eventType(name string) (parley.EventType, error) {
+	kind, known := parley.ParseEventType(name)
+	if known {
+		return kind, nil
+	}
+	names := strings.Split(joinTypes(parley.EventTypes), ",")
+	return "", fail(exitUsage, "there is no event %q.%s There are:\n  %s", name, didYouMean(name, names), strings.Join(names, "\n  "))
+}
+
+// trigger makes one event happen.
+type trigger struct {
+	cli    *cli
+	api    *client
+	kind   parley.EventType
+	number string // of the phone; empty: any
+	text   string
+}
+
+// happened is what is answered.
+type happened struct {
+	ID        parley.EventID   `json:"id"`
+	Type      parley.EventType `json:"type"`
+	Listeners int              `json:"listeners"`
+	Webhooks  int              `json:"webhooks"`
+}
+
+func (t *trigger) run(ctx context.Context) error {
+	act := t.acts()[t.kind]
+	if act == nil {
+		return fail(exitUsage, "%s does not happen on the sandbox: its channels need no pairing", t.kind)
+	}
+	// Who is told is asked before we listen ourselves.
+	done := happened{Type: t.kind}
+	if _, err := t.api.call(ctx, http.MethodGet, "/api/sandbox/listeners", url.Values{"type": {string(t.kind)}}, nil, &done); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, triggerTimeout, errTooLong)
+	defer cancel()
+	resp, err := t.api.stream(ctx, url.Values{"types": {string(t.kind)}}, "")
+	if err != nil {
+		return t.explain(ctx, err)
+	}
+	defer resp.Body.Close()
+	about, err := act(ctx)
+	if err != nil {
+		return t.explain(ctx, err)
+	}
+	for events := newEventReader(resp.Body); ; {
+		e, err := events.next()
+		if err != nil {
+			return t.explain(ctx, fail(exitUnreachable, "the stream of %s ended: %w", t.api.base, err))
+		}
+		if about == "" || about == e.Data.MessageID || about == e.Data.ID {
+			done.ID = e.ID
+			return t.print(done)
+		}
+	}
+}
+
+var errTooLong = errors.New("it took too long")
+
+// explain says that the event did not happen, where that is why we ended.
+func (t *trigger) explain(ctx context.Context, err error) error {
+	if errors.Is(context.Cause(ctx), errTooLong) {
+		return fail(exitNotSo, "%s did not happen within %s", t.kind, triggerTimeout)
+	}
+	return err
+}
+
+func (t *trigger) print(done happened) error {
+	if t.cli.json {
+		return t.cli.printJSON(done)
+	}
+	fmt.Fprintf(t.cli.out, "%s %s sent to %s and %s\n", done.Type, done.ID, count(done.Listeners, "listener"), count(done.Webhooks, "webhook"))
+	return nil
+}

@@ -1,0 +1,213 @@
+package parley
+
+import (
+	"context"
+	"encoding/base32"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+)
+
+// Event is an entry of the event log: something that happened, told to whoever asked to be told. It
+// is written in the transaction that makes it true and never changed.
+type Event struct {
+	Seq     int64 // the place in the log; only grows, and has gaps
+	ID      EventID
+	Type    EventType
+	Channel ChannelCode
+	At      time.Time
+
+	// Chat is whose chat it happened in; events of one chat are delivered in order. Empty: it is the
+	// channel's own.
+	Chat ContactID
+	// Message is what an event of a message or a poll is about, as it is kept now, but with the status
+	// that the event reports. Nil on other events.
+	Message *Message
+	// Data is what there is to tell besides the message: a JSON object, or nil.
+	Data json.RawMessage
+	// Sealed is the encrypted text of a message whose channel keeps none: it is there only until
+	// whoever is to be told was told. Nil: the text is in the message, if anywhere.
+	Sealed []byte
+}
+
+// SealedEventText is what the encrypted text of an event is bound to.
+func SealedEventText(channel ChannelCode) string { return "event of " + string(channel) }
+
+// EventType says what happened.
+type EventType string
+
+const (
+	MessageReceived      EventType = "message.received"
+	MessageStatus        EventType = "message.status"   // a message got another status
+	MessageReaction      EventType = "message.reaction" // somebody reacted, or took it back
+	MessageDeleted       EventType = "message.deleted"  // somebody took a message back
+	PollVoted            EventType = "poll.vote"
+	ChannelStatusChanged EventType = "channel.status"
+	ChannelPairing       EventType = "channel.pairing" // a step of the pairing
+	OTPApproved          EventType = "otp.approved"
+	OTPFailed            EventType = "otp.failed"
+	OTPExpired           EventType = "otp.expired"
+)
+
+// EventTypes lists every type. Their places are stored and must not change.
+var EventTypes = []EventType{MessageReceived, MessageStatus, MessageReaction, MessageDeleted, PollVoted,
+	ChannelStatusChanged, ChannelPairing, OTPApproved, OTPFailed, OTPExpired}
+
+// ParseEventType checks the name of a type.
+func ParseEventType(s string) (EventType, bool) {
+	return EventType(s), slices.Contains(EventTypes, EventType(s))
+}
+
+// EventID names an event to the outside: the same wherever and however often it is told. It is
+// "evt_" and 26 characters that grow with time.
+type EventID string
+
+// NewEventID makes the id of an event of its time, its place in the log and the log's own number.
+// With the time in it, an id is not given again after an older copy of the log was restored.
+func NewEventID(at time.Time, log uint32, seq int64) EventID {
+	var b [16]byte
+	binary.BigEndian.PutUint64(b[:8], uint64(at.UnixMilli())<<16)
+	binary.BigEndian.PutUint64(b[8:], uint64(seq))
+	b[6], b[7], b[8] = byte(log>>16), byte(log>>8), byte(log)
+	return EventID("evt_" + eventBase.EncodeToString(b[:]))
+}
+
+// Seq returns the place in the log that the id was made of.
+func (id EventID) Seq() (int64, error) {
+	wrong := errors.New("not an event id")
+	if len(id) != 30 || id[:4] != "evt_" {
+		return 0, wrong
+	}
+	b, err := eventBase.DecodeString(string(id[4:]))
+	if err != nil {
+		return 0, wrong
+	}
+	b[8] = 0
+	return int64(binary.BigEndian.Uint64(b[8:])), nil
+}
+
+// eventBase keeps the order of what it encodes and leaves out letters that look like digits.
+var eventBase = base32.NewEncoding("0123456789ABCDEFGHJKMNPQRSTVWXYZ").WithPadding(base32.NoPadding)
+
+// EventFilter says which events are wanted. The zero value is all.
+type EventFilter struct {
+	Channel ChannelCode // empty: of every channel
+	Types   []EventType // none: of every type
+}
+
+// Wants reports whether an event passes the filter.
+func (f EventFilter) Wants(e *Event) bool {
+	return (f.Channel == "" || f.Channel == e.Channel) && (len(f.Types) == 0 || slices.Contains(f.Types, e.Type))
+}
+
+// EventReader reads the event log.
+type EventReader interface {
+	// Events reads the log after a place, in order: about limit events of those that the filter wants,
+	// and how far it looked, which is where to go on from. Nothing is left when that is the place it
+	// was asked for.
+	Events(ctx context.Context, after int64, filter EventFilter, limit int) (events []Event, reached int64, err error)
+	// EventsAt reads the events at some places. Those that are not there any more are left out.
+	EventsAt(ctx context.Context, seqs []int64) ([]Event, error)
+	// LastEvent is the place of the newest event; zero: there was none yet.
+	LastEvent(ctx context.Context) (int64, error)
+}
+
+// EventWriter adds to the event log.
+//
+// That a record moved to another status, or was deleted, is added by whatever moves it:
+// [Tx.AdvanceMessage], [Tx.AdvanceMessages], [Tx.ConfirmMessages], [Tx.FailPool].
+type EventWriter interface {
+	// AddEvent adds an event and returns its place. Its message, if any, must be stored. Seq and ID
+	// are set on it.
+	AddEvent(ctx context.Context, e *Event) error
+	// ForgetEvents removes up to limit entries of the log from before a time and returns how many.
+	ForgetEvents(ctx context.Context, before time.Time, limit int) (int, error)
+	// ForgetSealed removes the encrypted texts from before a time.
+	ForgetSealed(ctx context.Context, before time.Time) error
+}
+
+// NewReactionEvent tells that somebody reacted to a message, or with an empty emoji took it back. The
+// channel itself is the empty contact.
+func NewReactionEvent(target *Message, by ContactID, emoji string, at time.Time) *Event {
+	type reaction struct {
+		Emoji     string    `json:"emoji"`
+		FromMe    bool      `json:"from_me"`
+		ContactID ContactID `json:"contact_id,omitempty"`
+	}
+	return &Event{Type: MessageReaction, Channel: target.Channel, At: at, Chat: target.Chat, Message: target,
+		Data: eventData(map[string]any{"reaction": reaction{emoji, by == "", by}})}
+}
+
+// NewVoteEvent tells what somebody chose in a poll: all that they choose now.
+func NewVoteEvent(poll *Message, by ContactID, options []string, at time.Time) *Event {
+	type vote struct {
+		ContactID ContactID `json:"contact_id"`
+		Options   []string  `json:"options"`
+	}
+	if options == nil {
+		options = []string{}
+	}
+	return &Event{Type: PollVoted, Channel: poll.Channel, At: at, Chat: poll.Chat, Message: poll,
+		Data: eventData(map[string]any{"vote": vote{by, options}})}
+}
+
+// NewChannelEvent tells that a channel has another status.
+func NewChannelEvent(c Channel, was ChannelStatus) *Event {
+	type data struct {
+		Status ChannelStatus `json:"status"`
+		Was    ChannelStatus `json:"was"`
+		Reason string        `json:"reason"`
+		Since  string        `json:"since"`
+		Name   string        `json:"name"`
+		Number string        `json:"number"`
+	}
+	return &Event{Type: ChannelStatusChanged, Channel: c.Code, At: c.State.Since,
+		Data: eventData(data{c.State.Status, was, c.State.Reason, Stamp(c.State.Since), c.Name, c.Number})}
+}
+
+// NewOTPEvent tells how a code or a login link ended, or that a try to use it failed. The reason is
+// empty where it was approved.
+func NewOTPEvent(kind EventType, id OTPID, channel ChannelCode, contact ContactID, reason string, at time.Time) *Event {
+	type data struct {
+		ID        OTPID     `json:"id"`
+		ContactID ContactID `json:"contact_id"`
+		Reason    string    `json:"reason,omitempty"`
+	}
+	return &Event{Type: kind, Channel: channel, At: at, Chat: contact, Data: eventData(data{id, contact, reason})}
+}
+
+// eventData encodes what cannot fail to be encoded.
+func eventData(v any) json.RawMessage {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return data
+}
+
+// Body writes an event as it is told: as the body of a webhook and on the stream.
+func (e *Event) Body() ([]byte, error) {
+	data := e.Data
+	if e.Message != nil {
+		rec := RecordOf(e.Message)
+		rec.ContactID = e.Message.Chat
+		encoded, err := json.Marshal(rec)
+		if err != nil {
+			return nil, err
+		}
+		if len(data) > 2 { // both are objects: what is in the second is put at the end of the first
+			encoded = append(append(encoded[:len(encoded)-1], ','), data[1:]...)
+		}
+		data = encoded
+	}
+	return json.Marshal(struct {
+		ID        EventID         `json:"id"`
+		Seq       int64           `json:"seq"`
+		Type      EventType       `json:"type"`
+		Channel   ChannelCode     `json:"channel"`
+		Timestamp string          `json:"timestamp"`
+		Data      json.RawMessage `json:"data"`
+	}{e.ID, e.Seq, e.Type, e.Channel, Stamp(e.At), data})
+}

@@ -1,0 +1,168 @@
+package api
+
+import (
+	"context"
+	"time"
+
+	"parley"
+)
+
+// deliveryRow is a delivery as a list shows it.
+type deliveryRow struct {
+	ID        parley.DeliveryID  `json:"id"`
+	Webhook   *string            `json:"webhook"`
+	URL       string             `json:"url"`
+	EventID   parley.EventID     `json:"event_id"`
+	Type      parley.EventType   `json:"type"`
+	Channel   parley.ChannelCode `json:"channel"`
+	ContactID *string            `json:"contact_id"`
+	State     string             `json:"state"`
+	Attempts  int                `json:"attempts"`
+	NextAt    *string            `json:"next_at"`
+	CreatedAt string             `json:"created_at"`
+	TriedAt   *string            `json:"tried_at"`
+	Code      *int               `json:"code"`
+	TookMS    int64              `json:"took_ms"`
+	Problem   string             `json:"problem"`
+}
+
+// deliveryDetail is a delivery with what was sent and what was answered.
+type deliveryDetail struct {
+	deliveryRow `json:",inline"`
+	Answer      string  `json:"answer"`
+	Body        *string `json:"body"`
+}
+
+// deliveryOf shows a delivery. That of a webhook goes to the webhook's address.
+func deliveryOf(d parley.Delivery, webhooks map[parley.WebhookID]string) deliveryRow {
+	row := deliveryRow{
+		ID: d.ID, Webhook: textOrNil(d.Webhook), URL: d.URL, EventID: d.EventID, Type: d.Type, Channel: d.Channel,
+		ContactID: textOrNil(d.Chat), State: d.State.String(), Attempts: d.Attempts, CreatedAt: stamp(d.CreatedAt),
+		TriedAt: stampOrNil(d.TriedAt), Code: codeOrNil(d.Code), TookMS: d.Took.Milliseconds(), Problem: d.Problem,
+	}
+	if d.Webhook != "" {
+		row.URL = webhooks[d.Webhook]
+	}
+	if d.State == parley.DeliveryWaiting {
+		row.NextAt = stampOrNil(d.NextAt)
+	}
+	return row
+}
+
+// codeOrNil is an HTTP status that may be missing.
+func codeOrNil(code int) *int {
+	if code == 0 {
+		return nil
+	}
+	return &code
+}
+
+func (s *server) listDeliveries(ctx context.Context, r *request) (envelope[[]deliveryRow], error) {
+	q, page := r.deliveries("waiting", "delivered", "failed"), r.page()
+	if r.has("event_id") {
+		q.Events = append(q.Events, r.eventPlace("event_id", r.find("event_id")))
+	}
+	if err := r.err(); err != nil {
+		return envelope[[]deliveryRow]{}, err
+	}
+	found, total, err := s.Store.Deliveries(ctx, q, page)
+	if err != nil {
+		return envelope[[]deliveryRow]{}, err
+	}
+	addresses, err := s.addresses(ctx)
+	if err != nil {
+		return envelope[[]deliveryRow]{}, err
+	}
+	rows := make([]deliveryRow, len(found))
+	for i, d := range found {
+		rows[i] = deliveryOf(d, addresses)
+	}
+	return okList("OK", rows, page, total), nil
+}
+
+// addresses maps webhooks to where they are.
+func (s *server) addresses(ctx context.Context) (map[parley.WebhookID]string, error) {
+	webhooks, err := s.Store.Webhooks(ctx)
+	by := make(map[parley.WebhookID]string, len(webhooks))
+	for _, w := range webhooks {
+		by[w.ID] = w.URL
+	}
+	return by, err
+}
+
+// deliveries reads the fields that describe deliveries.
+func (f form) deliveries(states ...string) parley.DeliveryQuery {
+	q := parley.DeliveryQuery{
+		Webhook: parley.WebhookID(f.optionalText("webhook", 1, 100)),
+		Channel: parley.ChannelCode(f.optionalText("channel", 1, 100)),
+		Since:   f.time("since"), Until: f.time("until"),
+	}
+	if f.has("state") {
+		if state, known := parley.ParseDeliveryState(f.choice("state", true, states...)); known {
+			q.State = &state
+		}
+	}
+	return q
+}
+
+// time reads an optional time.
+func (f form) time(name string) time.Time {
+	v := f.find(name)
+	if v == nil {
+		return time.Time{}
+	}
+	if v.kind == '"' || v.kind == parameter {
+		if t, err := time.Parse(time.RFC3339, v.text()); err == nil {
+			return t
+		}
+	}
+	f.fail(name, "must be a time, for example %s.", time.Now().UTC().Format(time.RFC3339))
+	return time.Time{}
+}
+
+// eventPlace reads the id of an event and returns its place in the log.
+func (f form) eventPlace(name string, v *value) int64 {
+	if v.kind == '"' || v.kind == parameter {
+		if seq, err := parley.EventID(v.text()).Seq(); err == nil {
+			return seq
+		}
+	}
+	f.fail(name, "must be the id of an event: evt_ and 26 letters and digits.")
+	return 0
+}
+
+func (s *server) readDelivery(ctx context.Context, r *request) (envelope[deliveryDetail], error) {
+	id := parley.DeliveryID(r.http.PathValue("id"))
+	found, _, err := s.Store.Deliveries(ctx, parley.DeliveryQuery{IDs: []parley.DeliveryID{id}}, parley.Page{Limit: 1})
+	if err != nil {
+		return envelope[deliveryDetail]{}, err
+	}
+	if len(found) == 0 {
+		return envelope[deliveryDetail]{}, parley.Errorf(parley.NotFound, "There is no such delivery.")
+	}
+	addresses, err := s.addresses(ctx)
+	if err != nil {
+		return envelope[deliveryDetail]{}, err
+	}
+	d := found[0]
+	body, err := s.bodyOf(ctx, d)
+	return ok("OK", deliveryDetail{deliveryOf(d, addresses), d.Answer, body}), err
+}
+
+// bodyOf is what a delivery sends; nil: nothing, or nobody knows any more. A text that is not kept is
+// not shown.
+func (s *server) bodyOf(ctx context.Context, d parley.Delivery) (*string, error) {
+	if d.Webhook == "" {
+		return nil, nil
+	}
+	events, err := s.Store.EventsAt(ctx, []int64{d.Event})
+	if err != nil || len(events) == 0 {
+		return nil, err
+	}
+	body, err := events[0].Body()
+	if err != nil {
+		return nil, err
+	}
+	text := string(body)
+	return &text, nil
+}

@@ -1,0 +1,332 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http/httptest"
+	"net/netip"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"parley"
+	"parley/internal/media"
+)
+
+// retryAfter is the wait that the answer to an error tells.
+func retryAfter(t *testing.T, err error) time.Duration {
+	t.Helper()
+	for _, f := range refusal(err).header {
+		if f.key == "Retry-After" {
+			seconds, err := strconv.Atoi(f.value)
+			if err != nil || seconds < 1 {
+				t.Fatalf("Retry-After is %q", f.value)
+			}
+			return time.Duration(seconds) * time.Second
+		}
+	}
+	t.Fatalf("no Retry-After for %v", err)
+	return 0
+}
+
+// TestWaitingAsToldIsEnough spends each kind of limit a hundred times, at odd moments, waits exactly as
+// long as it was told, and is let in. Every limit that goes by time is among them.
+func TestWaitingAsToldIsEnough(t *testing.T) {
+	s := &server{}
+	const token = parley.TokenID("tok")
+	address := netip.MustParseAddr("192.0.2.1")
+	for name, c := range map[string]struct {
+		limited func()
+		use     func() error
+	}{
+		"failed authentications": {
+			func() { s.failures = newLimiters[netip.Addr](authForgiven, authFailures) },
+			func() error {
+				if left, wait := s.failures.left(address, time.Now()); !left {
+					return tooManyFailures(wait)
+				}
+				if left, wait := s.failures.take(address, time.Now()); !left {
+					return tooManyFailures(wait)
+				}
+				return nil
+			}},
+		"three requests a second": {
+			func() { s.perToken = newLimiters[parley.TokenID](time.Second/3, 6) },
+			func() error { return s.withinLimit(&request{token: parley.Token{ID: token}}) }},
+		"one request in a while": {
+			func() { s.perToken = newLimiters[parley.TokenID](14_285_714_285, 1) },
+			func() error { return s.withinLimit(&request{token: parley.Token{ID: token}}) }},
+		"bytes fetched": {
+			func() {
+				s.fetched, s.fetches = newMeter[parley.TokenID](1000, time.Minute), newSlots[parley.TokenID](4)
+			},
+			func() error {
+				r := &request{token: parley.Token{ID: token}}
+				release, err := s.takeSlot(context.Background(), r, []part{{source: new(media.Source)}})
+				if err == nil {
+					s.fetched.add(token, rand.Int64N(400), time.Now())
+					release()
+				}
+				return err
+			}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c.limited()
+				for range 100 {
+					var err error
+					for tries := 0; err == nil; tries++ {
+						if tries > 10_000 {
+							t.Fatal("nothing is ever refused")
+						}
+						err = c.use()
+						time.Sleep(time.Duration(rand.Int64N(50_000)) + 1) // far less than comes back
+					}
+					time.Sleep(retryAfter(t, err))
+					if err := c.use(); err != nil {
+						t.Fatalf("after the time in Retry-After: %v, again in %s", err, retryAfter(t, err))
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestNoBurstAtABoundary looks for a moment at which more is let in than the limit says: with windows
+// that begin anew it would be twice as much around each beginning.
+func TestNoBurstAtABoundary(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const most, window = 100, time.Minute
+		m := newMeter[int](most, window)
+		var let []time.Time
+		for range 2000 {
+			time.Sleep(time.Duration(rand.Int64N(int64(time.Second))))
+			now := time.Now()
+			if m.look(1, now).refuses {
+				continue
+			}
+			m.add(1, 1, now)
+			let = append(let, now)
+			recent := 0
+			for _, at := range let {
+				if now.Sub(at) < window {
+					recent++
+				}
+			}
+			if recent > most {
+				t.Fatalf("%d within a minute", recent)
+			}
+		}
+		if len(let) < 1000 {
+			t.Errorf("only %d were let in: the limit is tighter than it says", len(let))
+		}
+
+		l := newLimiters[int](time.Second, 30) // thirty at once, and then one a second
+		began, n := time.Now(), 0
+		for time.Since(began) < 5*time.Minute {
+			if ok, _ := l.take(1, time.Now()); ok {
+				n++
+			}
+			if most := 30 + int(time.Since(began)/time.Second); n > most {
+				t.Fatalf("%d after %s", n, time.Since(began))
+			}
+			time.Sleep(77 * time.Millisecond)
+		}
+		if n < 320 {
+			t.Errorf("only %d in five minutes", n)
+		}
+	})
+}
+
+// TestBucketsAreIndependent has one address fail with many tokens and many addresses fail with one.
+func TestBucketsAreIndependent(t *testing.T) {
+	e := newEnv(t, func(c *Config) { c.AuthFailures = 0 })
+	ask := func(from int, token string) *httptest.ResponseRecorder {
+		hr := httptest.NewRequest("GET", "/api/channel/health", nil)
+		hr.RemoteAddr = netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, byte(from >> 8), byte(from)}), 1000).String()
+		hr.Header.Set("Authorization", "Bearer "+token)
+		w := httptest.NewRecorder()
+		e.handler.ServeHTTP(w, hr)
+		return w
+	}
+	for i := range 100 { // one address guesses
+		if w := ask(1, fmt.Sprintf("guess%d", i)); (w.Code == 429) != (i >= authFailures) {
+			t.Fatalf("guess %d: %d", i+1, w.Code)
+		}
+	}
+	for i := range 100 { // many addresses guess the same, once each: nobody else pays for it
+		if w := ask(100+i, "guess"); w.Code != 401 {
+			t.Fatalf("address %d: %d", i, w.Code)
+		}
+	}
+	if w := ask(2, e.main); w.Code != 200 {
+		t.Errorf("a good token from an address that did nothing: %d", w.Code)
+	}
+	refused := ask(1, e.main)
+	if refused.Code != 429 || refused.Header().Get("Retry-After") == "" {
+		t.Errorf("a good token from the guesser's address: %d %v", refused.Code, refused.Header())
+	}
+	for _, name := range []string{"RateLimit", "RateLimit-Policy"} {
+		if value := refused.Header().Get(name); value != "" {
+			t.Errorf("a caller who is not known learns %s: %s", name, value)
+		}
+	}
+}
+
+// TestMeterForgetsKeys holds what is remembered of tokens that fetch nothing any more to a bound.
+func TestMeterForgetsKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMeter[int](1000, time.Minute)
+		for i := range 10_000 {
+			m.add(i, 1, time.Now())
+			time.Sleep(time.Second)
+		}
+		if len(m.by) > 200 {
+			t.Errorf("%d keys are remembered", len(m.by))
+		}
+		for range 10_000 {
+			m.add(-1, 1, time.Now())
+			time.Sleep(time.Millisecond)
+		}
+		if n := len(m.by[-1]); n > meterGrain+1 {
+			t.Errorf("%d entries for one key", n)
+		}
+	})
+}
+
+// TestTokenLimitIsTold reads the header fields of a token's general limit, down to nothing.
+func TestTokenLimitIsTold(t *testing.T) {
+	e := newEnv(t, func(c *Config) { c.RequestsPerSecond = 2 })
+	for _, left := range []string{"3", "2", "1", "0"} {
+		r := e.call("GET", "/api/channel/health", e.main, nil)
+		r.want(t, 200)
+		policy, limit := listOf(t, r.Header.Get("RateLimit-Policy")), listOf(t, r.Header.Get("RateLimit"))
+		if len(policy) != 1 || policy[0].name != "api" || policy[0].params["q"] != "4" || policy[0].params["w"] != "2" {
+			t.Errorf("policy %s", r.Header.Get("RateLimit-Policy"))
+		}
+		if len(limit) != 1 || limit[0].name != "api" || limit[0].params["r"] != left || limit[0].params["t"] != "1" {
+			t.Errorf("limit %s, want %s left", r.Header.Get("RateLimit"), left)
+		}
+	}
+	r := e.call("POST", "/api/send-message/text", e.main, m{})
+	if r.StatusCode != 429 || r.Header.Get("RateLimit") != `"api";r=0;t=1` || r.Header.Get("Retry-After") != "1" || len(r.json) != 1 {
+		t.Errorf("%d %v %s", r.StatusCode, r.Header, r.text)
+	}
+	for _, name := range []string{"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"} {
+		if r.Header.Get(name) != "" {
+			t.Errorf("%s is there", name)
+		}
+	}
+	if r := e.call("GET", "/api/channel/health", e.second, nil); r.Header.Get("RateLimit") != `"api";r=3;t=1` {
+		t.Errorf("another token: %s", r.Header.Get("RateLimit"))
+	}
+}
+
+// TestOnlyTheTightestIsTold compares limits.
+func TestOnlyTheTightestIsTold(t *testing.T) {
+	general := quota{name: "general", most: 100, left: 50, wait: time.Second}
+	for _, c := range []struct {
+		other quota
+		want  string
+	}{
+		{quota{name: "other", most: 5, left: 4}, "general"},
+		{quota{name: "other", most: 5, left: 2}, "other"},
+		{quota{name: "other", most: 5}, "other"},
+		{quota{name: "other", most: 200 << 20, left: 199 << 20}, "general"},
+	} {
+		for _, order := range [][]quota{{general, c.other}, {c.other, general}} {
+			r := &request{}
+			r.within(order[0])
+			r.within(order[1])
+			if r.quota.name != c.want {
+				t.Errorf("%+v: %s is told", order, r.quota.name)
+			}
+		}
+	}
+	r := &request{}
+	r.within(quota{name: "short", most: 1, wait: time.Second})
+	r.within(quota{name: "long", most: 1, wait: time.Minute})
+	r.within(quota{name: "middle", most: 1, wait: time.Second})
+	if r.quota.name != "long" {
+		t.Errorf("%s is told, though another forbids for longer", r.quota.name)
+	}
+	// The limit that refused is told, however little is left of others.
+	err := fmt.Errorf("wrapped: %w", over(quota{name: "refused", most: 5, wait: 90 * time.Second}, "No."))
+	if a := refusal(err); fmt.Sprint(a.header) != `[{Retry-After 90} {RateLimit-Policy "refused";q=5} {RateLimit "refused";r=0;t=90}]` {
+		t.Errorf("the header is %v", a.header)
+	}
+	if _, ok := exceeded(errors.New("something else")); ok {
+		t.Error("any error is a limit")
+	}
+}
+
+// item is one member of a list of structured fields.
+type item struct {
+	name   string
+	params map[string]string
+}
+
+// listOf reads a header field as RFC 9651 has lists of strings with parameters, and takes nothing else.
+func listOf(t testing.TB, text string) (items []item) {
+	t.Helper()
+	rest := text
+	eat := func(form string) string {
+		t.Helper()
+		found := regexp.MustCompile(`^(?:` + form + `)`).FindString(rest)
+		if found == "" {
+			t.Fatalf("%q is no structured field: %q should begin with %s", text, rest, form)
+		}
+		rest = rest[len(found):]
+		return found
+	}
+	const str, integer = `"(?:[ !#-\[\]-~]|\\["\\])*"`, `-?[0-9]{1,15}`
+	for {
+		one := item{name: strings.Trim(eat(str), `"`), params: map[string]string{}}
+		for strings.HasPrefix(rest, ";") {
+			eat(`; *`)
+			key := eat(`[a-z*][a-z0-9_.*-]*`)
+			eat(`=`)
+			if _, twice := one.params[key]; twice {
+				t.Fatalf("%q has %s twice", text, key)
+			}
+			one.params[key] = strings.Trim(eat(str+"|"+integer), `"`)
+		}
+		items = append(items, one)
+		if rest == "" {
+			return items
+		}
+		eat(`[ \t]*,[ \t]*`)
+	}
+}
+
+// TestFieldsAreStructured holds the fields of all kinds of limits to RFC 9651.
+func TestFieldsAreStructured(t *testing.T) {
+	for _, q := range []quota{
+		{name: limitRequests, most: 100, window: 2 * time.Second, left: 3, wait: 10 * time.Millisecond},
+		{name: limitFetches, unit: unitBytes, most: 200 << 20, window: time.Minute, left: 12, wait: 59*time.Second + 1},
+		{name: limitFetches, unit: unitAtOnce, most: 4, wait: fetchPatience},
+		{name: limitQueue, most: 10_000, wait: 10 * time.Second},
+		codeQuota(parley.OTPRequests.Of([]time.Duration{time.Second})),
+		codeQuota(parley.OTPGuesses.Of(nil)),
+	} {
+		fields := q.fields()
+		policy, limit := listOf(t, fields[0].value), listOf(t, fields[1].value)
+		if len(policy) != 1 || len(limit) != 1 || policy[0].name != q.name || limit[0].name != q.name {
+			t.Fatalf("%v", fields)
+		}
+		if policy[0].params["q"] != fmt.Sprint(q.most) || policy[0].params["qu"] != q.unit || limit[0].params["r"] != fmt.Sprint(q.left) {
+			t.Errorf("%+v became %v", q, fields)
+		}
+		if seconds, _ := strconv.ParseFloat(limit[0].params["t"], 64); seconds < q.wait.Seconds() || seconds >= q.wait.Seconds()+1 {
+			t.Errorf("%s became %v seconds", q.wait, seconds)
+		}
+		if _, timed := policy[0].params["w"]; timed != (q.window > 0) {
+			t.Errorf("%+v became %v", q, fields)
+		}
+	}
+}

@@ -1,0 +1,172 @@
+package api
+
+import (
+	"context"
+	"regexp"
+	"time"
+	"unicode"
+
+	"parley"
+	"parley/internal/gateway"
+	"parley/internal/otp"
+)
+
+// What a code is like, unless the caller says otherwise, and within which bounds.
+const (
+	minCodeLength, maxCodeLength = 4, 6
+	defaultCodeLife              = 300 // seconds
+	minCodeLife, maxCodeLife     = 30, 3600
+	maxTriedCode                 = 64 // longer than any code, so that blanks around it do no harm
+	maxAppName                   = 60
+)
+
+// codeData is what is answered to a request for a code. The code itself never is.
+type codeData struct {
+	ID        parley.OTPID     `json:"id"`
+	ContactID parley.ContactID `json:"contact_id"`
+	Status    parley.OTPStatus `json:"status"`
+	ExpiredAt string           `json:"expired_at"`
+	Timestamp string           `json:"timestamp"`
+}
+
+// requestCode makes a code and sends it to the contact. The answer is the same whether or not the
+// network has such a number, so it does not wait for it.
+func (s *server) requestCode(ctx context.Context, r *request) (answer, error) {
+	order, err := readOrder(r)
+	if err != nil {
+		return answer{}, err
+	}
+	if err := r.channel.Accepts(order.Contact); err != nil {
+		return answer{}, err
+	}
+	issue, err := s.OTP.NewCode(ctx, order)
+	if err != nil {
+		return answer{}, err
+	}
+	code := issue.Code
+	a, err := jsonAnswer(ok("Code accepted; it will be sent", codeData{
+		ID: code.ID, ContactID: code.Contact, Status: code.Status, ExpiredAt: stamp(code.ExpiresAt), Timestamp: stamp(code.CreatedAt),
+	}))
+	if err != nil {
+		return answer{}, err
+	}
+	if r.key != nil { // the answer is known by now, so it can be kept with what it says
+		r.key.StatusCode, r.key.ContentType, r.key.Body = a.status, a.contentType[0], a.body
+	}
+	draft := gateway.Draft{To: code.Contact, Content: issue.Content, Urgent: true, ExpiresAt: code.ExpiresAt}
+	accepted, err := s.Gateway.AcceptWith(ctx, code.Channel, []gateway.Draft{draft}, r.key, func(tx parley.Tx) error { return issue.Store(ctx, tx) })
+	if err != nil {
+		return answer{}, fullQueue(err)
+	}
+	r.accepted = true
+	accepted.Wait(ctx, 0)
+	r.within(codeQuota(issue.Quota))
+	return a, nil
+}
+
+// readOrder reads the fields of a request for a code.
+func readOrder(r *request) (otp.Order, error) {
+	if err := r.channel.Usable(); err != nil {
+		return otp.Order{}, err
+	}
+	o := otp.Order{
+		Channel:  r.channel.Code,
+		Contact:  r.contact("contact_id"),
+		Name:     r.appName(r.channel.Name),
+		Length:   int(r.whole("length", maxCodeLength, minCodeLength, maxCodeLength)),
+		Digits:   r.boolean("useNumber", true),
+		Letters:  r.boolean("useLetter", false),
+		Capitals: r.boolean("allCapital", false),
+		Life:     time.Duration(r.whole("expires", defaultCodeLife, minCodeLife, maxCodeLife)) * time.Second,
+	}
+	if !o.Digits && !o.Letters {
+		r.fail("useNumber", "must not be false where useLetter is too: a code needs digits or letters.")
+		r.fail("useLetter", "must not be false where useNumber is too: a code needs digits or letters.")
+	}
+	return o, r.err()
+}
+
+// maxNameDigits is how many digits an application's name may have: with more it could be taken for
+// the code.
+const maxNameDigits = 4
+
+var namesAddress = regexp.MustCompile(`(?i)https?:|://|www\.`)
+
+// appName returns the optional name of the application that a code or a link is for. It is shown to
+// people in a message that they trust, so it must be what it seems.
+func (f form) appName(byDefault string) string {
+	name := f.optionalText("name", 1, maxAppName)
+	if name == "" {
+		return byDefault
+	}
+	digits := 0
+	for _, r := range name {
+		if unicode.IsDigit(r) {
+			digits++
+		}
+	}
+	switch {
+	case !otp.IsPlain(name, false):
+		f.fail("name", "must not hold line breaks, other control characters or characters that turn the direction of writing.")
+	case namesAddress.MatchString(name):
+		f.fail("name", "must be the name of an application, not a web address.")
+	case digits > maxNameDigits:
+		f.fail("name", "must not have more than %d digits, which could be taken for the code.", maxNameDigits)
+	}
+	return name
+}
+
+// triedData is what is answered to a try.
+type triedData struct {
+	ID           *parley.OTPID    `json:"id"` // null: no code is open
+	Status       parley.OTPStatus `json:"status"`
+	AttemptsLeft int              `json:"attempts_left"`
+	Timestamp    string           `json:"timestamp"`
+}
+
+// validateCode lets a caller try a code. What is answered under an idempotency key is kept in the
+// transaction that counts the try, so that asking again never counts twice.
+func (s *server) validateCode(ctx context.Context, r *request) (answer, error) {
+	contact, code := r.contact("contact_id"), r.text("code", 1, maxTriedCode)
+	if err := r.err(); err != nil {
+		return answer{}, err
+	}
+	var keep func(parley.Tx, parley.OTPTry, time.Time) error
+	if r.key != nil {
+		keep = func(tx parley.Tx, try parley.OTPTry, at time.Time) error {
+			a, err := tried(try, at)
+			if err != nil {
+				return err
+			}
+			r.key.StatusCode, r.key.ContentType, r.key.Body = a.status, a.contentType[0], a.body
+			return tx.AddAnswer(ctx, *r.key)
+		}
+	}
+	try, at, err := s.OTP.Validate(ctx, r.channel.Code, contact, code, keep)
+	if err != nil {
+		return answer{}, err
+	}
+	r.accepted = true
+	return tried(try, at)
+}
+
+var triedSentences = map[parley.OTPStatus]string{
+	parley.OTPStatusApproved: "The code is right.",
+	parley.OTPStatusInvalid:  "The code is wrong.",
+	parley.OTPStatusExpired:  "The code has expired. Ask for a new one.",
+	parley.OTPStatusLocked:   "There were too many wrong tries. Ask for a new code.",
+}
+
+func tried(try parley.OTPTry, at time.Time) (answer, error) {
+	e := envelope[triedData]{
+		Success: try.Status == parley.OTPStatusApproved,
+		Message: triedSentences[try.Status],
+		Data:    triedData{Status: try.Status, AttemptsLeft: try.Left, Timestamp: stamp(at)},
+	}
+	if try.ID != "" {
+		e.Data.ID = &try.ID
+	} else {
+		e.Message = "No code is open for this contact, or it was used already. Ask for a new one."
+	}
+	return jsonAnswer(e)
+}

@@ -1,0 +1,69 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"parley"
+)
+
+const (
+	maxReplayed = 10_000 // in one call, which takes about a second
+	// replayBatch is how many deliveries are replayed in one transaction, for which every other writer
+	// waits.
+	replayBatch = 250
+	maxNamed    = 1000 // deliveries or events that one call may name
+)
+
+type replayData struct {
+	Replayed    int    `json:"replayed"`
+	More        bool   `json:"more"`
+	EndedBefore string `json:"ended_before"`
+}
+
+// replayDeliveries has deliveries made again.
+func (s *server) replayDeliveries(ctx context.Context, r *request) (envelope[replayData], error) {
+	q, limit := r.replay(), int(r.whole("limit", 1000, 1, maxReplayed))
+	if err := r.err(); err != nil {
+		return envelope[replayData]{}, err
+	}
+	data := replayData{More: true, EndedBefore: stamp(q.EndedBefore)}
+	for data.More && data.Replayed < limit {
+		batch := min(replayBatch, limit-data.Replayed)
+		var n int
+		err := s.Store.Tx(ctx, func(tx parley.Tx) (err error) {
+			n, err = tx.ReplayDeliveries(ctx, q, time.Now(), batch)
+			return err
+		})
+		if err != nil {
+			return envelope[replayData]{}, err
+		}
+		s.Callbacks.Wake()
+		data.Replayed += n
+		data.More = n == batch
+	}
+	return ok(fmt.Sprintf("%d made again", data.Replayed), data), nil
+}
+
+// replay reads which deliveries to make again.
+func (r *request) replay() parley.DeliveryQuery {
+	q := r.deliveries("failed", "delivered")
+	r.list("ids", 1, maxNamed, false, func(f form, index string, at int32) {
+		q.IDs = append(q.IDs, parley.DeliveryID(f.checkText(&f.doc.values[at], index, 1, 100)))
+	})
+	r.list("event_ids", 1, maxNamed, false, func(f form, index string, at int32) {
+		q.Events = append(q.Events, f.eventPlace(index, &f.doc.values[at]))
+	})
+	described := false
+	for _, name := range []string{"ids", "event_ids", "webhook", "channel", "state", "since", "until"} {
+		described = described || r.has(name)
+	}
+	if !described {
+		r.note("ids", "Say which deliveries to replay: by ids, event_ids, webhook, channel, state, since or until.")
+	}
+	if q.EndedBefore = r.time("ended_before"); q.EndedBefore.IsZero() {
+		q.EndedBefore = time.Now().Add(time.Millisecond) // with what ended just now: it is compared in milliseconds
+	}
+	return q
+}

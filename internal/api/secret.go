@@ -1,0 +1,77 @@
+package api
+
+import (
+	"context"
+	"errors"
+
+	"parley"
+)
+
+// secretData is what signatures are made with.
+type secretData struct {
+	Secret   string  `json:"secret"`
+	OldUntil *string `json:"old_until"`
+}
+
+func (s *server) readWebhookSecret(ctx context.Context, r *request) (envelope[secretData], error) {
+	owner, err := s.webhookSecret(ctx, r)
+	if err != nil {
+		return envelope[secretData]{}, err
+	}
+	return s.showSecret(ctx, owner)
+}
+
+func (s *server) rotateWebhookSecret(ctx context.Context, r *request) (envelope[secretData], error) {
+	owner, err := s.webhookSecret(ctx, r)
+	if err != nil {
+		return envelope[secretData]{}, err
+	}
+	return s.rotateSecret(ctx, r, owner)
+}
+
+// webhookSecret names the secret of the webhook that the path names.
+func (s *server) webhookSecret(ctx context.Context, r *request) (parley.SecretOwner, error) {
+	w, err := s.Store.Webhook(ctx, r.webhookID())
+	return parley.WebhookSecret(w.ID), noWebhook(err)
+}
+
+func (s *server) readChannelSecret(ctx context.Context, r *request) (envelope[secretData], error) {
+	owner, err := s.channelSecret(ctx, r)
+	if err != nil {
+		return envelope[secretData]{}, err
+	}
+	return s.showSecret(ctx, owner)
+}
+
+func (s *server) rotateChannelSecret(ctx context.Context, r *request) (envelope[secretData], error) {
+	owner, err := s.channelSecret(ctx, r)
+	if err != nil {
+		return envelope[secretData]{}, err
+	}
+	return s.rotateSecret(ctx, r, owner)
+}
+
+// channelSecret names the secret of the channel that the path names.
+func (s *server) channelSecret(ctx context.Context, r *request) (parley.SecretOwner, error) {
+	c, err := s.Store.Channel(ctx, r.code())
+	if errors.Is(err, parley.ErrNotFound) {
+		err = parley.Errorf(parley.NotFound, "There is no such channel.")
+	}
+	return parley.ChannelSecret(c.Code), err
+}
+
+func (s *server) showSecret(ctx context.Context, owner parley.SecretOwner) (envelope[secretData], error) {
+	keys, err := s.Callbacks.Secrets.Of(ctx, owner)
+	return ok("OK", secretData{keys.Secret, stampOrNil(keys.OldUntil)}), err
+}
+
+func (s *server) rotateSecret(ctx context.Context, r *request, owner parley.SecretOwner) (envelope[secretData], error) {
+	keys, err := s.Callbacks.Secrets.Rotate(ctx, owner)
+	if err != nil {
+		return envelope[secretData]{}, err
+	}
+	until := stampOrNil(keys.OldUntil)
+	// Secrets are kept encrypted, so a retry with the same idempotency key does not learn it.
+	r.keep, err = encode(ok("The secret was changed before. Read it where it is shown.", secretData{"", until}))
+	return ok("Secret changed. For 24 hours the old one signs too.", secretData{keys.Secret, until}), err
+}

@@ -1,0 +1,158 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"parley"
+)
+
+// webhookRow is a webhook as the management API shows it: without its secret.
+type webhookRow struct {
+	ID           parley.WebhookID   `json:"id"`
+	URL          string             `json:"url"`
+	Channel      *string            `json:"channel"`
+	Events       []parley.EventType `json:"events"`
+	Enabled      bool               `json:"enabled"`
+	Reason       string             `json:"reason"`
+	DisabledAt   *string            `json:"disabled_at"`
+	FailingSince *string            `json:"failing_since"`
+	Failures     int                `json:"failures"`
+	Warning      string             `json:"warning"`
+	CreatedAt    string             `json:"created_at"`
+}
+
+// newWebhook is a webhook that was just made.
+type newWebhook struct {
+	webhookRow `json:",inline"`
+	Secret     string `json:"secret"`
+}
+
+func webhookOf(w parley.Webhook) webhookRow {
+	return webhookRow{
+		ID: w.ID, URL: w.URL, Channel: textOrNil(w.Channel), Events: append([]parley.EventType{}, w.Types...),
+		Enabled: w.IsEnabled(), Reason: w.Reason, DisabledAt: stampOrNil(w.DisabledAt),
+		FailingSince: stampOrNil(w.FailingSince), Failures: w.Failures, Warning: warningOf(w.URL), CreatedAt: stamp(w.CreatedAt),
+	}
+}
+
+// warningOf says what could be better about an address that is told of events.
+func warningOf(address string) string {
+	if len(address) > 5 && strings.EqualFold(address[:5], "http:") {
+		return "The address is not encrypted: whoever is on the way can read what is sent. Use https."
+	}
+	return ""
+}
+
+func (s *server) listWebhooks(ctx context.Context, _ *request) (envelope[[]webhookRow], error) {
+	webhooks, err := s.Store.Webhooks(ctx)
+	rows := make([]webhookRow, len(webhooks))
+	for i, w := range webhooks {
+		rows[i] = webhookOf(w)
+	}
+	return ok("OK", rows), err
+}
+
+// webhookID is the webhook that the path names.
+func (r *request) webhookID() parley.WebhookID { return parley.WebhookID(r.http.PathValue("id")) }
+
+func (s *server) readWebhook(ctx context.Context, r *request) (envelope[webhookRow], error) {
+	w, err := s.Store.Webhook(ctx, r.webhookID())
+	return ok("OK", webhookOf(w)), noWebhook(err)
+}
+
+func noWebhook(err error) error {
+	if errors.Is(err, parley.ErrNotFound) {
+		return parley.Errorf(parley.NotFound, "There is no such webhook.")
+	}
+	return err
+}
+
+func (s *server) createWebhook(ctx context.Context, r *request) (envelope[newWebhook], error) {
+	w := parley.Webhook{
+		ID: parley.NewWebhookID(), URL: r.address("url"), Channel: parley.ChannelCode(r.optionalText("channel", 1, 32)),
+		Types: r.eventTypes("events"), CreatedAt: time.Now(),
+	}
+	if err := s.checkChannel(ctx, r, w.Channel); err != nil {
+		return envelope[newWebhook]{}, err
+	}
+	if err := r.err(); err != nil {
+		return envelope[newWebhook]{}, err
+	}
+	if err := s.Store.Tx(ctx, func(tx parley.Tx) error { return tx.AddWebhook(ctx, w) }); err != nil {
+		return envelope[newWebhook]{}, err
+	}
+	s.Callbacks.Wake()
+	keys, err := s.Callbacks.Secrets.Of(ctx, parley.WebhookSecret(w.ID))
+	if err != nil {
+		return envelope[newWebhook]{}, err
+	}
+	// Secrets are kept encrypted, so a retry with the same idempotency key learns only which webhook it was.
+	r.keep, err = encode(ok("The webhook was made before. Its secret is at "+r.http.URL.Path+"/"+string(w.ID)+"/secret.", newWebhook{webhookOf(w), ""}))
+	return ok("Webhook made", newWebhook{webhookOf(w), keys.Secret}), err
+}
+
+// checkChannel notes that a channel is not there. None is every channel.
+func (s *server) checkChannel(ctx context.Context, r *request, code parley.ChannelCode) error {
+	if code == "" {
+		return nil
+	}
+	_, err := s.Store.Channel(ctx, code)
+	if errors.Is(err, parley.ErrNotFound) {
+		r.fail("channel", "names no channel of this server.")
+		return nil
+	}
+	return err
+}
+
+// changeWebhook changes what is given.
+func (s *server) changeWebhook(ctx context.Context, r *request) (envelope[webhookRow], error) {
+	url := ""
+	if r.has("url") {
+		url = r.address("url")
+	}
+	types, changesTypes := r.eventTypes("events"), r.has("events")
+	enabled, switches := r.boolean("enabled", true), r.has("enabled")
+	if r.has("channel") {
+		r.fail("channel", "cannot be changed. Make another webhook for another channel.")
+	}
+	if err := r.err(); err != nil {
+		return envelope[webhookRow]{}, err
+	}
+	var w parley.Webhook
+	err := s.Store.Tx(ctx, func(tx parley.Tx) (err error) {
+		if w, err = tx.Webhook(ctx, r.webhookID()); err != nil {
+			return err
+		}
+		if changesTypes {
+			w.Types = types
+		}
+		moved := url != "" && url != w.URL
+		if moved {
+			w.URL, w.FailingSince, w.Failures = url, time.Time{}, 0 // it was the other address that failed
+		}
+		switch {
+		case switches && enabled:
+			w.Enable()
+		case switches && w.IsEnabled():
+			w.Disable(time.Now(), switchedOff)
+		}
+		if moved || switches && enabled {
+			err = tx.HurryDeliveries(ctx, w.ID, time.Now())
+		}
+		return errors.Join(err, tx.UpdateWebhook(ctx, w))
+	})
+	s.Callbacks.Wake()
+	return ok("Webhook changed", webhookOf(w)), noWebhook(err)
+}
+
+// switchedOff is why a webhook is off that somebody switched off.
+const switchedOff = "It was switched off by hand."
+
+func (s *server) deleteWebhook(ctx context.Context, r *request) (envelope[noData], error) {
+	err := s.Store.Tx(ctx, func(tx parley.Tx) error { return tx.DeleteWebhook(ctx, r.webhookID()) })
+	s.Callbacks.Wake()
+	return ok("Webhook deleted", noData{}), noWebhook(err)
+}

@@ -1,0 +1,229 @@
+package callback
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"parley"
+)
+
+const (
+	// DefaultPoll is how often the store is looked at without a hint. What another process wrote must
+	// count within a second.
+	DefaultPoll = 500 * time.Millisecond
+	// callbackPace is the least time between two looks for callbacks.
+	callbackPace = 50 * time.Millisecond
+	// blink is how long to rest after the store did not work.
+	blink = time.Second
+	// drainTimeout is how long attempts under way may go on when the engine is stopped.
+	drainTimeout = 5 * time.Second
+	// forgetEvery is how often ended deliveries are looked through for old ones.
+	forgetEvery  = time.Hour
+	forgetAtOnce = 1000 // so many in one transaction, so that nobody waits long behind it
+
+	// DefaultKeep is how long ended deliveries are kept.
+	DefaultKeep = 30 * 24 * time.Hour
+)
+
+// Doer sends requests; a *safehttp.Client is one.
+type Doer interface {
+	Do(req *http.Request) (*http.Response, error)
+}
+
+// Config says what an engine works with.
+type Config struct {
+	Store   parley.Store
+	Secrets *Secrets
+	// Client sends the requests. It must follow no redirects; the engine sets the time-outs.
+	Client Doer
+	// Render writes an event as it is told, with texts that are only kept encrypted.
+	Render  func(*parley.Event) ([]byte, error)
+	Log     *slog.Logger
+	Metrics prometheus.Registerer // nil: nothing is counted
+	Version string                // of this program, for the User-Agent
+	Keep    time.Duration         // how long ended deliveries are kept; zero: 30 days
+	Poll    time.Duration         // how often the store is looked at without a hint; zero: half a second
+}
+
+// Engine delivers. Run is the only goroutine that touches the endpoints; what happens elsewhere is
+// handed to it through the fields under mu.
+type Engine struct {
+	Config
+	measures *measures
+	planner  *planner
+	recorder *recorder
+	wake     chan struct{} // holds one: "look again"
+	sends    sync.WaitGroup
+
+	mu       sync.Mutex
+	looks    map[parley.Endpoint]bool // something may be due there
+	done     []result                 // attempts that came back
+	recorded []result                 // results that are in the store
+	reload   bool                     // webhooks have changed, or deliveries were replayed
+	changed  chan struct{}            // closed when results are recorded; nil: nobody waits
+
+	// Owned by Run.
+	endpoints map[parley.Endpoint]*endpoint
+	active    map[*endpoint]bool // those that may have something to send now
+	busy      map[*endpoint]bool // those that have attempts under way
+	inFlight  int
+	nextLook  time.Time // not after the first time that an endpoint waits for; zero: none does
+	revision  int64
+	lookedAt  time.Time // when the revision was looked at
+	broken    bool      // the store did not work at the last look
+}
+
+// New makes an engine; Run starts it.
+func New(c Config) *Engine {
+	if c.Keep == 0 {
+		c.Keep = DefaultKeep
+	}
+	if c.Poll == 0 {
+		c.Poll = DefaultPoll
+	}
+	e := &Engine{Config: c, wake: make(chan struct{}, 1), looks: map[parley.Endpoint]bool{},
+		endpoints: map[parley.Endpoint]*endpoint{}, active: map[*endpoint]bool{}, busy: map[*endpoint]bool{}, revision: -1}
+	e.measures = newMeasures(c.Metrics, c.Store)
+	e.planner = newPlanner(c, e.look)
+	e.recorder = newRecorder(c, e.takeRecorded)
+	return e
+}
+
+// Wake makes the engine look at the store at once: webhooks were changed, or deliveries replayed.
+func (e *Engine) Wake() {
+	e.mu.Lock()
+	e.reload = true
+	e.mu.Unlock()
+	e.planner.Wake()
+	signal(e.wake)
+}
+
+// Run delivers until ctx ends, and then waits a little for what is under way. What is left is in the
+// store and is found again by the next Run.
+func (e *Engine) Run(ctx context.Context) error {
+	sending, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	var parts, recorder sync.WaitGroup
+	parts.Go(func() { e.planner.run(ctx) })
+	parts.Go(func() { e.findCallbacks(ctx) })
+	parts.Go(func() { e.forget(ctx) })
+	recording, stopRecorder := context.WithCancel(context.WithoutCancel(ctx))
+	recorder.Go(func() { e.recorder.run(recording) })
+	defer recorder.Wait()
+	defer stopRecorder()
+	defer parts.Wait()
+
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for ctx.Err() == nil {
+		now := time.Now()
+		e.follow(ctx, now)
+		e.takeIn(now)
+		e.dispatch(ctx, sending, now)
+		timer.Reset(max(0, e.nextTurn(now)))
+		select {
+		case <-ctx.Done():
+		case <-e.wake:
+		case <-timer.C:
+		}
+	}
+	grace := time.AfterFunc(drainTimeout, stop)
+	defer grace.Stop()
+	e.sends.Wait()
+	e.takeIn(time.Now())
+	return nil
+}
+
+// nextTurn is how long to wait if nothing happens before.
+func (e *Engine) nextTurn(now time.Time) time.Duration {
+	wait := e.lookedAt.Add(e.Poll).Sub(now)
+	if !e.nextLook.IsZero() {
+		wait = min(wait, e.nextLook.Sub(now))
+	}
+	return wait
+}
+
+// look has the dispatcher look at endpoints where something may be due.
+func (e *Engine) look(endpoints []parley.Endpoint) {
+	if len(endpoints) == 0 {
+		return
+	}
+	e.mu.Lock()
+	for _, key := range endpoints {
+		e.looks[key] = true
+	}
+	e.mu.Unlock()
+	signal(e.wake)
+}
+
+// findCallbacks has the dispatcher look where callbacks wait. Each is stored together with its event.
+func (e *Engine) findCallbacks(ctx context.Context) {
+	for ctx.Err() == nil {
+		added := e.Store.EventAdded()                                     // before reading: what comes after is a reason to read again
+		if endpoints, err := e.Store.CallbackEndpoints(ctx); err == nil { // the dispatcher tells of a store that does not work
+			e.look(endpoints)
+		}
+		rest(ctx, callbackPace)
+		select {
+		case <-added:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// takeRecorded is told of results that the store knows now.
+func (e *Engine) takeRecorded(results []result) {
+	e.mu.Lock()
+	e.recorded = append(e.recorded, results...)
+	for _, r := range results {
+		if r.disable != "" {
+			e.reload = true
+		}
+	}
+	if e.changed != nil {
+		close(e.changed)
+		e.changed = nil
+	}
+	e.mu.Unlock()
+	signal(e.wake)
+}
+
+// forget removes what ended long ago, every hour.
+func (e *Engine) forget(ctx context.Context) {
+	for ctx.Err() == nil {
+		removed := 0
+		err := e.Store.Tx(ctx, func(tx parley.Tx) (err error) {
+			removed, err = tx.ForgetDeliveries(ctx, time.Now().Add(-e.Keep), forgetAtOnce)
+			return err
+		})
+		if err != nil && ctx.Err() == nil {
+			e.Log.Error("forget old deliveries", "error", err)
+		}
+		if removed < forgetAtOnce {
+			rest(ctx, forgetEvery)
+		}
+	}
+}
+
+// signal puts a token into a channel that holds one.
+func signal(wake chan struct{}) {
+	select {
+	case wake <- struct{}{}:
+	default:
+	}
+}
+
+// rest waits, or until ctx ends.
+func rest(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

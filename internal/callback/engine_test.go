@@ -1,0 +1,277 @@
+package callback_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"parley"
+	"parley/internal/callback"
+)
+
+// told is what a request told: whose chat it was and what was said.
+func told(t *testing.T, h hit) (chat, text string) {
+	t.Helper()
+	var body struct {
+		Data struct {
+			ContactID string `json:"contact_id"`
+			Body      string `json:"body"`
+		} `json:"data"`
+	}
+	if err := json.Unmarshal(h.body, &body); err != nil {
+		t.Fatal(err)
+	}
+	return body.Data.ContactID, body.Data.Body
+}
+
+func TestEventsGoToWhoWantsThem(t *testing.T) {
+	inBubble(t, func(e *env) {
+		e.says(ann, "before anybody listened")
+		e.webhook("https://all.example/")
+		e.webhook("https://some.example/", parley.MessageReceived)
+		e.webhook("https://none.example/", parley.PollVoted)
+		e.tx(func(tx parley.Tx) error {
+			w := parley.Webhook{ID: parley.NewWebhookID(), URL: "https://other.example/", Channel: "other"}
+			off := parley.Webhook{ID: parley.NewWebhookID(), URL: "https://off.example/"}
+			off.Disable(time.Now(), "by hand")
+			return errors.Join(tx.AddWebhook(e.Context(), w), tx.AddWebhook(e.Context(), off))
+		})
+		e.start()
+		e.says(ann, "hello")
+		e.tx(func(tx parley.Tx) error {
+			return tx.AddEvent(e.Context(), parley.NewOTPEvent(parley.OTPExpired, "otl_1", shop, ann, "", time.Now()))
+		})
+		pass(time.Second)
+		for host, want := range map[string]int{"all.example": 2, "some.example": 1, "none.example": 0, "other.example": 0, "off.example": 0} {
+			if n := len(e.servers.at(host)); n != want {
+				e.Errorf("%s was told %d times, want %d", host, n, want)
+			}
+		}
+	})
+}
+
+func TestReplayKeepsTheID(t *testing.T) {
+	inBubble(t, func(e *env) {
+		w := e.webhook("https://crm.example/hook")
+		e.start()
+		var ids []string
+		began := time.Now()
+		for i := range 6 {
+			ids = append(ids, string(e.says(ann, fmt.Sprint(i)).ID))
+			pass(time.Minute)
+		}
+		all := e.deliveries(parley.DeliveryQuery{})
+		replay := func(q parley.DeliveryQuery, want ...string) {
+			e.Helper()
+			before := len(e.servers.at("crm.example"))
+			e.tx(func(tx parley.Tx) error {
+				n, err := tx.ReplayDeliveries(e.Context(), q, time.Now(), 1000)
+				if n != len(want) {
+					e.Errorf("replayed %d, want %d", n, len(want))
+				}
+				return err
+			})
+			e.engine.Wake()
+			pass(time.Second)
+			var got []string
+			for _, h := range e.servers.at("crm.example")[before:] {
+				got = append(got, h.id())
+			}
+			if !slices.Equal(got, want) {
+				e.Errorf("told again %v, want %v", got, want)
+			}
+		}
+		replay(parley.DeliveryQuery{IDs: []parley.DeliveryID{all[2].ID}}, ids[2])
+		replay(parley.DeliveryQuery{Events: []int64{all[3].Event}}, ids[3])
+		replay(parley.DeliveryQuery{Since: began.Add(time.Minute), Until: began.Add(3 * time.Minute)}, ids[1], ids[2])
+		replay(parley.DeliveryQuery{Webhook: w.ID}, ids...)
+
+		d, err := e.engine.Deliver(e.Context(), all[4].ID)
+		if err != nil || d.State != parley.DeliveryDone || d.Code != 200 {
+			e.Errorf("deliver: %+v, %v", d, err)
+		}
+		if _, err := e.engine.Deliver(e.Context(), parley.DeliveryIDOf(1)); !errors.Is(err, parley.ErrNotFound) {
+			e.Errorf("deliver an unknown one: %v", err)
+		}
+	})
+}
+
+func TestRestartInMidFlight(t *testing.T) {
+	inBubble(t, func(e *env) {
+		e.webhook("https://crm.example/hook")
+		e.servers.on("crm.example", tarpit)
+		e.start()
+		e.says(ann, "one")
+		e.says(ann, "two")
+		pass(time.Second)
+		e.stop()
+		if d := e.deliveries(parley.DeliveryQuery{})[0]; d.Attempts != 0 || d.State != parley.DeliveryWaiting {
+			e.Errorf("an attempt that was cut off must not count: %+v", d)
+		}
+		e.servers.on("crm.example", always(200))
+		e.says(ann, "three") // while nothing runs
+		e.renew(e.servers)
+		e.start()
+		pass(time.Second)
+		var texts []string
+		hits := e.servers.at("crm.example")
+		for _, h := range hits {
+			_, text := told(e.T, h)
+			texts = append(texts, text)
+		}
+		if !slices.Equal(texts, []string{"one", "one", "two", "three"}) || hits[0].id() != hits[1].id() {
+			e.Errorf("told %q", texts)
+		}
+	})
+}
+
+func TestAGoneEventEndsItsDelivery(t *testing.T) {
+	inBubble(t, func(e *env) {
+		e.webhook("https://crm.example/hook")
+		e.servers.on("crm.example", always(500))
+		e.start()
+		e.says(ann, "one")
+		e.says(ann, "two")
+		pass(time.Second)
+		e.tx(func(tx parley.Tx) error {
+			_, err := tx.ForgetEvents(e.Context(), time.Now().Add(time.Second), 1000)
+			return err
+		})
+		e.servers.on("crm.example", always(200))
+		e.says(ann, "three")
+		pass(time.Minute)
+		all := e.deliveries(parley.DeliveryQuery{})
+		for i, want := range []parley.DeliveryState{parley.DeliveryFailed, parley.DeliveryFailed, parley.DeliveryDone} {
+			if all[i].State != want || want == parley.DeliveryFailed && all[i].Problem != "gone: The event is gone." {
+				e.Errorf("delivery %d: %+v", i, all[i])
+			}
+		}
+	})
+}
+
+func TestOldDeliveriesAreForgotten(t *testing.T) {
+	inBubble(t, func(e *env) {
+		e.webhook("https://crm.example/hook")
+		e.start()
+		e.says(ann, "one")
+		pass(29 * 24 * time.Hour)
+		e.says(ann, "two")
+		pass(25 * time.Hour)
+		if d := e.only(); d.CreatedAt.Before(time.Now().Add(-26 * time.Hour)) {
+			e.Errorf("kept is %+v", d)
+		}
+	})
+}
+
+func TestTestEvent(t *testing.T) {
+	inBubble(t, func(e *env) {
+		w := e.webhook("https://crm.example/hook")
+		a, err := e.engine.Test(e.Context(), w)
+		if err != nil || !a.Worked() || a.Code != 200 {
+			e.Errorf("test: %+v, %v", a, err)
+		}
+		h := e.servers.at("crm.example")[0]
+		keys, err := e.secrets.Of(e.Context(), parley.WebhookSecret(w.ID))
+		if err != nil {
+			e.Fatal(err)
+		}
+		if err := verify(e.T, keys.Secret, h); err != nil {
+			e.Errorf("verify: %v", err)
+		}
+		var body struct{ Type parley.EventType }
+		if err := json.Unmarshal(h.body, &body); err != nil || body.Type != callback.TestEvent {
+			e.Errorf("body %s", h.body)
+		}
+		e.servers.on("crm.example", always(503))
+		a, err = e.engine.Test(e.Context(), w)
+		if err != nil || a.Worked() || a.Code != 503 || a.Answer != "answer 503" {
+			e.Errorf("test of a broken one: %+v, %v", a, err)
+		}
+		if n := len(e.deliveries(parley.DeliveryQuery{})); n != 0 || e.readWebhook(w.ID).Failures != 0 {
+			e.Errorf("%d deliveries of it, and the webhook is %+v", n, e.readWebhook(w.ID))
+		}
+	})
+}
+
+func TestWhatAnotherProcessWritesCounts(t *testing.T) {
+	inBubble(t, func(e *env) {
+		e.engine = callback.New(callback.Config{Store: e.store, Secrets: e.secrets, Client: e.servers,
+			Render: func(ev *parley.Event) ([]byte, error) { return ev.Body() }, Log: e.engine.Log})
+		e.start()
+		pass(10 * time.Second)
+		e.webhook("https://crm.example/hook") // nobody tells the engine
+		pass(time.Second)
+		e.says(ann, "hello")
+		pass(time.Second)
+		if n := len(e.servers.at("crm.example")); n != 1 {
+			e.Fatalf("told %d times", n)
+		}
+		e.tx(func(tx parley.Tx) error {
+			_, err := tx.ReplayDeliveries(context.Background(), parley.DeliveryQuery{}, time.Now(), 10)
+			return err
+		})
+		pass(time.Second)
+		if n := len(e.servers.at("crm.example")); n != 2 {
+			e.Errorf("told %d times after a replay", n)
+		}
+	})
+}
+
+func TestNothingSecretIsLogged(t *testing.T) {
+	inBubble(t, func(e *env) {
+		e.webhook("https://crm.example/hook?key=very-secret")
+		e.servers.on("crm.example", always(500))
+		e.servers.on("app.example", always(500))
+		e.start()
+		e.says(ann, "a private text")
+		e.calls("https://app.example/ok?session=very-secret", parley.OTPApproved, "")
+		pass(time.Hour)
+		for _, secret := range []string{"very-secret", "private", "whsec_", "6281100000001"} {
+			if strings.Contains(e.log.String(), secret) {
+				e.Errorf("the log has %q", secret)
+			}
+		}
+		if !strings.Contains(e.log.String(), "app.example") || !strings.Contains(e.log.String(), "request_id=") {
+			e.Errorf("the log does not say which host failed:\n%s", e.log)
+		}
+	})
+}
+
+func TestMetrics(t *testing.T) {
+	inBubble(t, func(e *env) {
+		e.webhook("https://crm.example/hook")
+		e.servers.on("crm.example", always(500))
+		e.start()
+		e.says(ann, "hello")
+		e.calls("https://app.example/ok", parley.OTPApproved, "")
+		pass(time.Second)
+		families, err := e.metrics.Gather()
+		if err != nil {
+			e.Fatal(err)
+		}
+		got := map[string]float64{}
+		for _, f := range families {
+			for _, m := range f.GetMetric() {
+				name := f.GetName()
+				for _, l := range m.GetLabel() {
+					name += " " + l.GetValue()
+				}
+				got[name] = m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
+			}
+		}
+		for name, want := range map[string]float64{
+			"parley_delivery_attempts_total webhook failed": 1, "parley_delivery_attempts_total webhook ok": 0,
+			"parley_delivery_attempts_total callback ok": 1, "parley_deliveries_total callback delivered": 1,
+			"parley_deliveries_waiting": 2, "parley_delivery_first_attempt_seconds": 2, "parley_webhooks_broken": 0,
+		} {
+			if v, there := got[name]; !there || v != want {
+				e.Errorf("%s is %v, want %v", name, v, want)
+			}
+		}
+	})
+}

@@ -1,0 +1,283 @@
+package callback_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"parley"
+	"parley/internal/callback"
+	"parley/internal/safehttp"
+	"parley/internal/seal"
+	"parley/internal/store"
+)
+
+const (
+	shop = parley.ChannelCode("shop")
+	ann  = parley.ContactID("6281100000001@c.us")
+	bob  = parley.ContactID("6281100000002@c.us")
+)
+
+// env is an engine with a store in memory and servers that are functions.
+type env struct {
+	*testing.T
+	store   *store.DB
+	secrets *callback.Secrets
+	engine  *callback.Engine
+	servers *servers
+	metrics *prometheus.Registry
+	log     *lockedBuffer
+
+	stop func()
+	seq  int
+}
+
+// newEnv makes an environment whose engine does not run yet.
+func newEnv(t *testing.T) *env {
+	t.Helper()
+	db, err := store.Open(t.Context(), "memory:"+strings.ReplaceAll(t.Name(), "/", "_"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealer, err := seal.Open(filepath.Join(t.TempDir(), "key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &env{T: t, store: db, secrets: callback.NewSecrets(db, sealer), servers: newServers(), log: &lockedBuffer{}, stop: func() {}}
+	e.tx(func(tx parley.Tx) error {
+		return tx.AddChannel(t.Context(), parley.Channel{Code: shop, Network: parley.Sandbox})
+	})
+	e.renew(e.servers)
+	return e
+}
+
+// renew gives the environment a new engine, as a new process would have.
+func (e *env) renew(client callback.Doer) {
+	e.metrics = prometheus.NewRegistry()
+	e.engine = callback.New(callback.Config{
+		Store: e.store, Secrets: e.secrets, Client: client, Render: func(ev *parley.Event) ([]byte, error) { return ev.Body() },
+		Log: slog.New(slog.NewTextHandler(e.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Metrics: e.metrics, Version: "1.2.3",
+		Poll: 6 * time.Hour, // days pass in these tests; whoever changes a webhook in them wakes the engine
+	})
+}
+
+// start runs the engine; e.stop stops it and waits.
+func (e *env) start() {
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := e.engine.Run(ctx); err != nil {
+			e.Errorf("run: %v", err)
+		}
+	})
+	e.stop = sync.OnceFunc(func() {
+		cancel()
+		running.Wait()
+	})
+}
+
+// close ends everything. A bubble must be empty at its end, so it cannot be left to a clean-up.
+func (e *env) close() {
+	e.stop()
+	if err := e.store.Close(); err != nil {
+		e.Errorf("close: %v", err)
+	}
+	if e.Failed() {
+		lines := strings.Split(e.log.String(), "\n")
+		e.Logf("the end of the log:\n%s", strings.Join(lines[max(0, len(lines)-30):], "\n"))
+	}
+}
+
+// inBubble runs a test in a bubble, in which time passes when nothing else happens.
+func inBubble(t *testing.T, test func(e *env)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		e := newEnv(t)
+		defer e.close()
+		test(e)
+	})
+}
+
+func (e *env) tx(do func(tx parley.Tx) error) {
+	e.Helper()
+	if err := e.store.Tx(context.Background(), do); err != nil {
+		e.Fatal(err)
+	}
+}
+
+// webhook adds a webhook that is told everything.
+func (e *env) webhook(url string, types ...parley.EventType) parley.Webhook {
+	e.Helper()
+	w := parley.Webhook{ID: parley.NewWebhookID(), URL: url, Types: types, CreatedAt: time.Now()}
+	e.tx(func(tx parley.Tx) error { return tx.AddWebhook(context.Background(), w) })
+	return w
+}
+
+func (e *env) readWebhook(id parley.WebhookID) parley.Webhook {
+	e.Helper()
+	w, err := e.store.Webhook(context.Background(), id)
+	if err != nil {
+		e.Fatal(err)
+	}
+	return w
+}
+
+// says has a contact say something, and returns the event of it.
+func (e *env) says(who parley.ContactID, text string) parley.Event {
+	e.Helper()
+	e.seq++
+	now := time.Now()
+	m := parley.Message{Channel: shop, Chat: who, ID: parley.MessageID(fmt.Sprintf("3EB0%08X", e.seq)), Content: parley.Text{Body: text},
+		Status: parley.Received, CreatedAt: now, UpdatedAt: now}
+	var event parley.Event
+	e.tx(func(tx parley.Tx) error {
+		if err := tx.AddMessage(context.Background(), &m); err != nil {
+			return err
+		}
+		event = parley.Event{Type: parley.MessageReceived, Channel: shop, At: now, Chat: who, Message: &m}
+		return tx.AddEvent(context.Background(), &event)
+	})
+	return event
+}
+
+// calls stores the outcome of a login link and the callback that tells it.
+func (e *env) calls(url string, kind parley.EventType, reason string) parley.Delivery {
+	e.Helper()
+	var d parley.Delivery
+	e.tx(func(tx parley.Tx) error {
+		event := parley.NewOTPEvent(kind, "otl_1", shop, ann, reason, time.Now())
+		if err := tx.AddEvent(context.Background(), event); err != nil {
+			return err
+		}
+		d = parley.NewCallback(event, url)
+		return tx.AddDeliveries(context.Background(), []parley.Delivery{d})
+	})
+	return d
+}
+
+// deliveries lists all deliveries, oldest event first.
+func (e *env) deliveries(q parley.DeliveryQuery) []parley.Delivery {
+	e.Helper()
+	found, _, err := e.store.Deliveries(context.Background(), q, parley.Page{Limit: 100_000})
+	if err != nil {
+		e.Fatal(err)
+	}
+	slices.SortFunc(found, func(a, b parley.Delivery) int { return int(a.Event - b.Event) })
+	return found
+}
+
+// only returns the one delivery that there is.
+func (e *env) only() parley.Delivery {
+	e.Helper()
+	all := e.deliveries(parley.DeliveryQuery{})
+	if len(all) != 1 {
+		e.Fatalf("there are %d deliveries: %+v", len(all), all)
+	}
+	return all[0]
+}
+
+// pass lets time pass until nothing more happens at its end.
+func pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// hit is a request that a server got.
+type hit struct {
+	at     time.Time
+	method string
+	url    string
+	header http.Header
+	body   []byte
+}
+
+func (h hit) id() string { return h.header.Get("Webhook-Id") }
+
+// servers stands where the network would be: a function per host.
+type servers struct {
+	mu     sync.Mutex
+	byHost map[string]func(req *http.Request) (*http.Response, error)
+	hits   map[string][]hit
+}
+
+func newServers() *servers {
+	return &servers{byHost: map[string]func(*http.Request) (*http.Response, error){}, hits: map[string][]hit{}}
+}
+
+// on sets what a host does.
+func (s *servers) on(host string, do func(req *http.Request) (*http.Response, error)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.byHost[host] = do
+}
+
+// at lists what a host got.
+func (s *servers) at(host string) []hit {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.hits[host])
+}
+
+func (s *servers) Do(req *http.Request) (*http.Response, error) {
+	h := hit{at: time.Now(), method: req.Method, url: req.URL.String(), header: req.Header.Clone()}
+	if req.Body != nil {
+		h.body, _ = io.ReadAll(req.Body)
+	}
+	s.mu.Lock()
+	s.hits[req.URL.Host] = append(s.hits[req.URL.Host], h)
+	do := s.byHost[req.URL.Host]
+	s.mu.Unlock()
+	if do == nil {
+		return answer(200), nil
+	}
+	resp, err := do(req)
+	if err != nil {
+		err = &safehttp.Problem{Code: safehttp.Connect, Sentence: "The server could not be reached, or broke the connection.", Cause: err}
+	}
+	return resp, err
+}
+
+// answer is a bare answer.
+func answer(code int) *http.Response {
+	return &http.Response{StatusCode: code, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(fmt.Sprintf("answer %d", code)))}
+}
+
+// always answers with a code.
+func always(code int) func(*http.Request) (*http.Response, error) {
+	return func(*http.Request) (*http.Response, error) { return answer(code), nil }
+}
+
+// tarpit never answers.
+func tarpit(req *http.Request) (*http.Response, error) {
+	<-req.Context().Done()
+	return nil, req.Context().Err()
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}

@@ -1,0 +1,242 @@
+package callback
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"parley"
+)
+
+const (
+	// pace is the least time between two looks at the log. What happens within it is planned together.
+	pace       = 10 * time.Millisecond
+	planAtOnce = 512
+	// maxWaiting is how many deliveries may wait for one webhook. What happens beyond that stays in the
+	// event log until some are done, so that a webhook that is down for days does not fill the disk.
+	maxWaiting = 100_000
+	// maxBehind is how far a cursor in the store may fall behind without a delivery: that far a new
+	// process reads the log again.
+	maxBehind = 10_000
+)
+
+// planner reads the event log for all webhooks and stores what is to be delivered.
+type planner struct {
+	Config
+	look func([]parley.Endpoint) // tells the dispatcher
+	wake chan struct{}
+
+	hooks    map[parley.WebhookID]*hook
+	revision int64
+	broken   bool
+}
+
+// hook is how far the log was read for a webhook.
+type hook struct {
+	parley.Webhook
+	stored    int64 // the cursor that the store knows
+	waiting   int64 // not less than what waits
+	countedAt time.Time
+	done      bool // there is nothing more in this round
+}
+
+func newPlanner(c Config, look func([]parley.Endpoint)) *planner {
+	return &planner{Config: c, look: look, wake: make(chan struct{}, 1), hooks: map[parley.WebhookID]*hook{}, revision: -1}
+}
+
+func (p *planner) Wake() { signal(p.wake) }
+
+// run plans until ctx ends.
+func (p *planner) run(ctx context.Context) {
+	tick := time.NewTicker(p.Poll)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		added := p.Store.EventAdded() // before reading: what comes after is a reason to read again
+		err := p.round(ctx)
+		if ctx.Err() == nil && (err != nil) != p.broken {
+			if p.broken = err != nil; p.broken {
+				p.Log.Error("the event log cannot be read: webhooks are told nothing new", "error", err)
+			} else {
+				p.Log.Info("the event log can be read again")
+			}
+		}
+		select {
+		case <-added:
+			rest(ctx, pace)
+		case <-p.wake:
+		case <-tick.C:
+		case <-ctx.Done():
+		}
+	}
+	p.keepCursors()
+}
+
+// round reads the log to its end for every webhook.
+func (p *planner) round(ctx context.Context) error {
+	if err := p.follow(ctx); err != nil {
+		return err
+	}
+	for _, h := range p.hooks {
+		full, err := p.isFull(ctx, h)
+		if err != nil {
+			return err
+		}
+		h.done = full || !h.IsEnabled()
+	}
+	for ctx.Err() == nil {
+		group := p.behind()
+		if len(group) == 0 {
+			return nil
+		}
+		if err := p.plan(ctx, group); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// follow reads the webhooks again if any may have changed.
+func (p *planner) follow(ctx context.Context) error {
+	revision, err := p.Store.Revision(ctx)
+	if err != nil || revision == p.revision {
+		return err
+	}
+	webhooks, err := p.Store.Webhooks(ctx)
+	if err != nil {
+		return err
+	}
+	hooks := make(map[parley.WebhookID]*hook, len(webhooks))
+	for _, w := range webhooks {
+		h := &hook{Webhook: w, stored: w.Cursor, waiting: maxWaiting} // to be counted
+		if old := p.hooks[w.ID]; old != nil && old.Cursor > w.Cursor {
+			h.Cursor = old.Cursor
+		}
+		hooks[w.ID] = h
+	}
+	p.hooks, p.revision = hooks, revision
+	return nil
+}
+
+// isFull reports whether as much waits for a webhook as may.
+func (p *planner) isFull(ctx context.Context, h *hook) (bool, error) {
+	if h.waiting < maxWaiting {
+		return false, nil
+	}
+	if time.Since(h.countedAt) >= blink {
+		waiting, err := p.Store.CountWaiting(ctx, h.ID)
+		if err != nil {
+			return false, err
+		}
+		h.waiting, h.countedAt = waiting, time.Now()
+	}
+	return h.waiting >= maxWaiting, nil
+}
+
+// behind returns the webhooks that are the furthest behind, at the same place. In the end all are.
+func (p *planner) behind() []*hook {
+	var group []*hook
+	for _, h := range p.hooks {
+		switch {
+		case h.done:
+		case len(group) == 0 || h.Cursor < group[0].Cursor:
+			group = append(group[:0], h)
+		case h.Cursor == group[0].Cursor:
+			group = append(group, h)
+		}
+	}
+	return group
+}
+
+// plan reads the next events for webhooks that are at the same place, and stores who is to be told of
+// which together with how far that goes.
+func (p *planner) plan(ctx context.Context, group []*hook) error {
+	var filter parley.EventFilter
+	if len(group) == 1 {
+		filter = group[0].Filter()
+	}
+	from := group[0].Cursor
+	events, reached, err := p.Store.Events(ctx, from, filter, planAtOnce)
+	if err != nil {
+		return err
+	}
+	if reached == from {
+		for _, h := range group {
+			h.done = true
+		}
+		return nil
+	}
+	planned := map[parley.WebhookID][]parley.Delivery{}
+	for _, h := range group {
+		if ds := deliveries(h, events); len(ds) > 0 || reached-h.stored > maxBehind {
+			planned[h.ID] = ds
+		}
+	}
+	if err := p.keep(ctx, planned, reached); err != nil {
+		return err
+	}
+	var looks []parley.Endpoint
+	for _, h := range group {
+		h.Cursor = reached
+		if ds, stored := planned[h.ID]; stored {
+			h.stored = reached
+			h.waiting += int64(len(ds))
+			h.done = h.waiting >= maxWaiting
+			if len(ds) > 0 {
+				looks = append(looks, parley.Endpoint(h.ID))
+			}
+		}
+	}
+	p.look(looks)
+	return nil
+}
+
+// deliveries are what a webhook is to be told of some events.
+func deliveries(h *hook, events []parley.Event) []parley.Delivery {
+	var ds []parley.Delivery
+	filter := h.Filter()
+	for i := range events {
+		if filter.Wants(&events[i]) {
+			ds = append(ds, parley.NewDelivery(&events[i], h.ID))
+		}
+	}
+	return ds
+}
+
+// keep stores deliveries and cursors. A webhook that was removed meanwhile gets none.
+func (p *planner) keep(ctx context.Context, planned map[parley.WebhookID][]parley.Delivery, cursor int64) error {
+	if len(planned) == 0 {
+		return nil
+	}
+	return p.Store.Tx(ctx, func(tx parley.Tx) error {
+		for id, ds := range planned {
+			_, err := tx.Webhook(ctx, id)
+			if errors.Is(err, parley.ErrNotFound) {
+				continue
+			}
+			if err = errors.Join(err, tx.AddDeliveries(ctx, ds), tx.SetWebhookCursor(ctx, id, cursor)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// keepCursors stores how far the log was read, when the planner ends. Where that fails, the log is read
+// again from an earlier place and nothing else is lost.
+func (p *planner) keepCursors() {
+	ctx := context.Background()
+	err := p.Store.Tx(ctx, func(tx parley.Tx) error {
+		for _, h := range p.hooks {
+			if h.stored == h.Cursor {
+				continue
+			}
+			if err := tx.SetWebhookCursor(ctx, h.ID, h.Cursor); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		p.Log.Warn("keep how far the event log was read", "error", err)
+	}
+}

@@ -1,0 +1,158 @@
+package callback
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"parley"
+	"parley/internal/seal"
+)
+
+const (
+	secretPrefix = "whsec_" // of the Standard Webhooks
+	secretSize   = 32       // bytes; the standard wants 24 to 64
+	// oldValid is how long the old secret signs beside a new one, so that a receiver has time to change
+	// over.
+	oldValid = 24 * time.Hour
+)
+
+// Secrets keeps the signing secrets, one for each owner, encrypted. What it read it remembers for a
+// moment, because every attempt signs.
+type Secrets struct {
+	store  parley.Store
+	sealer *seal.Sealer
+
+	mu     sync.Mutex
+	recent map[parley.SecretOwner]remembered
+}
+
+// remembered is a secret that was read.
+type remembered struct {
+	keys  Keys
+	until time.Time
+}
+
+const (
+	rememberFor   = 500 * time.Millisecond // a rotation by another process must count within a second
+	maxRemembered = 1000
+)
+
+// NewSecrets makes a keeper of secrets.
+func NewSecrets(store parley.Store, sealer *seal.Sealer) *Secrets {
+	return &Secrets{store: store, sealer: sealer, recent: map[parley.SecretOwner]remembered{}}
+}
+
+// Of returns what to sign with for an owner. A secret is made on first use.
+func (s *Secrets) Of(ctx context.Context, owner parley.SecretOwner) (Keys, error) {
+	s.mu.Lock()
+	known, ok := s.recent[owner]
+	s.mu.Unlock()
+	if ok && time.Now().Before(known.until) {
+		return known.keys, nil
+	}
+	stored, err := s.store.Secret(ctx, owner)
+	if errors.Is(err, parley.ErrNotFound) {
+		stored, err = s.make(ctx, owner)
+	}
+	if err != nil {
+		return Keys{}, fmt.Errorf("secret of %s: %w", owner, err)
+	}
+	keys, err := s.open(stored)
+	if err == nil {
+		s.remember(owner, keys)
+	}
+	return keys, err
+}
+
+// make stores a first secret, unless somebody else was faster.
+func (s *Secrets) make(ctx context.Context, owner parley.SecretOwner) (stored parley.SigningSecret, err error) {
+	err = s.store.Tx(ctx, func(tx parley.Tx) (err error) {
+		stored, err = tx.Secret(ctx, owner)
+		if !errors.Is(err, parley.ErrNotFound) {
+			return err
+		}
+		stored = parley.SigningSecret{Owner: owner, Sealed: s.seal(owner, newSecret())}
+		return tx.SetSecret(ctx, stored)
+	})
+	return stored, err
+}
+
+// Rotate gives an owner a new secret. The one before it signs beside it for 24 hours; one from before
+// that ends now.
+func (s *Secrets) Rotate(ctx context.Context, owner parley.SecretOwner) (Keys, error) {
+	fresh := newSecret()
+	var stored parley.SigningSecret
+	err := s.store.Tx(ctx, func(tx parley.Tx) error {
+		old, err := tx.Secret(ctx, owner)
+		if err != nil && !errors.Is(err, parley.ErrNotFound) {
+			return err
+		}
+		stored = parley.SigningSecret{Owner: owner, Sealed: s.seal(owner, fresh)}
+		if err == nil {
+			stored.OldSealed, stored.OldUntil = old.Sealed, time.Now().Add(oldValid)
+		}
+		return tx.SetSecret(ctx, stored)
+	})
+	if err != nil {
+		return Keys{}, fmt.Errorf("rotate secret of %s: %w", owner, err)
+	}
+	keys, err := s.open(stored)
+	if err == nil {
+		s.remember(owner, keys)
+	}
+	return keys, err
+}
+
+func (s *Secrets) remember(owner parley.SecretOwner, keys Keys) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.recent) >= maxRemembered {
+		clear(s.recent)
+	}
+	s.recent[owner] = remembered{keys, time.Now().Add(rememberFor)}
+}
+
+func (s *Secrets) open(stored parley.SigningSecret) (Keys, error) {
+	secret, err := s.sealer.Open(stored.Sealed, sealedFor(stored.Owner))
+	if err != nil {
+		return Keys{}, fmt.Errorf("secret of %s: %w", stored.Owner, err)
+	}
+	keys := Keys{Secret: string(secret)}
+	if stored.OldSealed != nil && time.Now().Before(stored.OldUntil) {
+		old, err := s.sealer.Open(stored.OldSealed, sealedFor(stored.Owner))
+		if err != nil {
+			return Keys{}, fmt.Errorf("old secret of %s: %w", stored.Owner, err)
+		}
+		keys.Old, keys.OldUntil = string(old), stored.OldUntil
+	}
+	return keys, nil
+}
+
+func (s *Secrets) seal(owner parley.SecretOwner, secret string) []byte {
+	return s.sealer.Seal([]byte(secret), sealedFor(owner))
+}
+
+// sealedFor is what an encrypted secret is bound to.
+func sealedFor(owner parley.SecretOwner) string { return "signing secret of " + string(owner) }
+
+func newSecret() string {
+	b := make([]byte, secretSize)
+	rand.Read(b) // never fails
+	return secretPrefix + base64.StdEncoding.EncodeToString(b)
+}
+
+// keyOf returns the bytes that sign: what follows the prefix, decoded.
+func keyOf(secret string) ([]byte, error) {
+	encoded, ok := strings.CutPrefix(secret, secretPrefix)
+	key, err := base64.StdEncoding.DecodeString(encoded)
+	if !ok || err != nil || len(key) == 0 {
+		return nil, errors.New("a signing secret is whsec_ and base64")
+	}
+	return key, nil
+}

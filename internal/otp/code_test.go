@@ -1,0 +1,105 @@
+package otp
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	crand "crypto/rand"
+)
+
+func TestAlphabets(t *testing.T) {
+	for _, test := range []struct {
+		digits, letters, capitals bool
+		want                      string
+	}{
+		{true, false, false, "0123456789"},
+		{true, false, true, "0123456789"},
+		{false, true, false, "abcdefghjkmnpqrstuvwxyz"},
+		{false, true, true, "ABCDEFGHJKMNPQRSTUVWXYZ"},
+		{true, true, false, "23456789abcdefghjkmnpqrstuvwxyz"},
+		{true, true, true, "23456789ABCDEFGHJKMNPQRSTUVWXYZ"},
+	} {
+		got := Order{Digits: test.digits, Letters: test.letters, Capitals: test.capitals}.alphabet()
+		if got != test.want {
+			t.Errorf("%+v: got %s", test, got)
+		}
+		for length := 4; length <= 6; length++ {
+			code, err := draw(crand.Reader, got, length)
+			if err != nil || len(code) != length || strings.Trim(code, got) != "" {
+				t.Errorf("%+v: %q, %v", test, code, err)
+			}
+		}
+	}
+}
+
+// Every character must be equally likely at every place. The bounds are the values that chi-square
+// exceeds once in ten million runs, for one less than the characters there are.
+func TestCodesAreUniform(t *testing.T) {
+	const codes, length = 200_000, 6
+	for alphabet, bound := range map[string]float64{digits: 52, letters: 77, clearDigits + letters: 90} {
+		counts := make([]map[byte]int, length)
+		for i := range counts {
+			counts[i] = map[byte]int{}
+		}
+		for range codes {
+			code, err := draw(crand.Reader, alphabet, length)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range length {
+				counts[i][code[i]]++
+			}
+		}
+		expected := float64(codes) / float64(len(alphabet))
+		for place, count := range counts {
+			var chi float64
+			for i := range len(alphabet) {
+				off := float64(count[alphabet[i]]) - expected
+				chi += off * off / expected
+			}
+			if chi > bound {
+				t.Errorf("%s, place %d: chi-square is %.1f, above %.1f", alphabet, place, chi, bound)
+			}
+		}
+	}
+}
+
+// A byte that would favour some characters is not used, however many of them come.
+func TestDrawRejects(t *testing.T) {
+	random := bytes.NewReader(append(bytes.Repeat([]byte{250, 255, 253, 251}, 8), 0, 1, 9, 10, 249, 255, 42, 7, 7, 7, 7, 7, 7, 7, 7, 7))
+	if code, err := draw(random, digits, 6); err != nil || code != "019092" {
+		t.Errorf("got %q, %v", code, err)
+	}
+}
+
+func TestDrawFailsWithItsSource(t *testing.T) {
+	broken := errors.New("no entropy")
+	for name, source := range map[string]io.Reader{"broken": iotest.ErrReader(broken), "ended": strings.NewReader("too few")} {
+		if code, err := draw(source, digits, 6); err == nil || code != "" {
+			t.Errorf("%s: %q, %v", name, code, err)
+		}
+	}
+}
+
+func TestMessage(t *testing.T) {
+	for life, want := range map[time.Duration]string{
+		30 * time.Second:  "30 seconds",
+		60 * time.Second:  "60 seconds",
+		119 * time.Second: "119 seconds",
+		2 * time.Minute:   "2 minutes",
+		179 * time.Second: "2 minutes",
+		5 * time.Minute:   "5 minutes",
+		time.Hour:         "60 minutes",
+	} {
+		got := message("483920", "Acme", life)
+		if want := fmt.Sprintf("*483920* is your Acme verification code. It expires in %s. Do not share it with anyone.", want); got != want {
+			t.Errorf("%s: %q", life, got)
+		}
+	}
+}

@@ -1,0 +1,113 @@
+package otp
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"parley"
+	"parley/internal/seal"
+)
+
+func TestNormalise(t *testing.T) {
+	for code, want := range map[string]string{
+		"483920": "483920", " 483920\n": "483920", "\u00a0483920\u2003": "483920", "abCd": "ABCD", "": "", "  ": "",
+		"48 39": "48 39", "48-39": "48-39", // what stands inside counts
+		"ſtre": "ſTRE", "ıı": "ıı", "４８３９": "４８３９", // what only looks like a character of a code is none
+	} {
+		if got := Normalise(code); got != want {
+			t.Errorf("%q: got %q, want %q", code, got, want)
+		}
+	}
+}
+
+func FuzzNormalise(f *testing.F) {
+	for _, code := range []string{"483920", " abcd ", "ſ\x00ı", "\xff\xfe", "４８３９", "a\u0301b"} {
+		f.Add(code)
+	}
+	f.Fuzz(func(t *testing.T, code string) {
+		got := Normalise(code)
+		if again := Normalise(got); again != got {
+			t.Errorf("%q becomes %q and then %q", code, got, again)
+		}
+		if padded := Normalise("\t " + code + " \n"); padded != got {
+			t.Errorf("%q becomes %q with blanks around it, %q without", code, padded, got)
+		}
+		if len(got) > 3*len(code) {
+			t.Errorf("%q becomes %q", code, got)
+		}
+		// A code that was drawn matches in either case and nothing else does.
+		for _, drawn := range []string{"483920", "ABCD", "abcd"} {
+			if (got == Normalise(drawn)) != strings.EqualFold(strings.TrimSpace(code), drawn) {
+				t.Errorf("%q matches %q", code, drawn)
+			}
+		}
+	})
+}
+
+func TestHashHoldsForItsRowAlone(t *testing.T) {
+	c := parley.OTPCode{ID: "otc_1", Channel: "main", Contact: "6281100000001@c.us"}
+	hash := hashCode([]byte("pepper"), c, "483920")
+	if len(hash) != 32 || !bytes.Equal(hash, hashCode([]byte("pepper"), c, " 483920 ")) {
+		t.Fatal("the same code has another hash")
+	}
+	for name, other := range map[string][]byte{
+		"code":    hashCode([]byte("pepper"), c, "483921"),
+		"pepper":  hashCode([]byte("Pepper"), c, "483920"),
+		"id":      hashCode([]byte("pepper"), parley.OTPCode{ID: "otc_2", Channel: c.Channel, Contact: c.Contact}, "483920"),
+		"channel": hashCode([]byte("pepper"), parley.OTPCode{ID: c.ID, Channel: "other", Contact: c.Contact}, "483920"),
+		"contact": hashCode([]byte("pepper"), parley.OTPCode{ID: c.ID, Channel: c.Channel, Contact: "6281100000002@c.us"}, "483920"),
+		"parts":   hashCode([]byte("pepper"), parley.OTPCode{ID: "otc_1m", Channel: "ain", Contact: c.Contact}, "483920"),
+	} {
+		if bytes.Equal(hash, other) {
+			t.Errorf("another %s has the same hash", name)
+		}
+	}
+}
+
+// After a new key was put above the old one, codes that were sent before still count.
+func TestKeyRotation(t *testing.T) {
+	dir := t.TempDir()
+	keys := func(names ...string) *seal.Sealer {
+		t.Helper()
+		var all []byte
+		for _, name := range names {
+			open(t, filepath.Join(dir, name))
+			key, err := os.ReadFile(filepath.Join(dir, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, key...)
+		}
+		path := filepath.Join(dir, strings.Join(names, "+"))
+		if err := os.WriteFile(path, all, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return open(t, path)
+	}
+	c := parley.OTPCode{ID: "otc_1", Channel: "main", Contact: "6281100000001@c.us"}
+	old := New(Config{Sealer: keys("old")})
+	c.Hash = hashCode(old.peppers[0], c, "483920")
+	rotated := New(Config{Sealer: keys("new", "old")})
+	if !rotated.matches(c, "483920") || rotated.matches(c, "483921") {
+		t.Error("a code from before the rotation does not count any more")
+	}
+	c.Hash = hashCode(rotated.peppers[0], c, "483920")
+	if !rotated.matches(c, "483920") || old.matches(c, "483920") {
+		t.Error("a new code is hashed with the old key")
+	}
+	if c.Hash = nil; rotated.matches(c, "483920") {
+		t.Error("where there is nothing to compare with, something matches")
+	}
+}
+
+func open(t *testing.T, path string) *seal.Sealer {
+	t.Helper()
+	s, err := seal.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}

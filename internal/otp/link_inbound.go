@@ -1,0 +1,164 @@
+package otp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"parley"
+)
+
+const (
+	// maxAnswers in answerWindow is how often a sender is answered: whoever floods a channel with old
+	// codes gets no flood back.
+	maxAnswers   = 3
+	answerWindow = 10 * time.Minute
+
+	// maxSkew is how far the network's clock may be behind ours. A message that is older than its link
+	// by more than that is not of now, whatever it carries.
+	maxSkew = time.Minute
+)
+
+// Reply is what a sender is answered: a text, or a secret where it repeats the code.
+type Reply struct {
+	To      parley.ContactID
+	Content parley.Content
+}
+
+// Inbound looks for the code of a login link in a message that somebody sent to a channel, in the
+// transaction that keeps the message and before it is stored. Where there is one it is masked, so that
+// neither history nor events hold it, and what Inbound returns does what follows, once the message is
+// stored: it is nil where nothing does. A message that is not of now (an edit, or history) is to be
+// shown to Inbound too, for the masking, but nothing may follow from it.
+func (i *Issuer) Inbound(ctx context.Context, tx parley.Tx, channel parley.Channel, m *parley.Message) (then func() ([]Reply, error), err error) {
+	text := m.Content.Text()
+	candidates := places(text)
+	if len(candidates) == 0 {
+		return nil, nil
+	}
+	known, err := i.known(ctx, tx, channel.Code, candidates)
+	if err != nil || len(known) == 0 {
+		return nil, err
+	}
+	ahead := time.Duration(channel.Settings.ClockAhead)
+	meant := meantBy(known, m.Chat)
+	try := parley.LinkTry{From: m.Chat, At: time.Now().Add(ahead).UTC().Truncate(time.Millisecond), Edited: true}
+	if _, isText := m.Content.(parley.Text); isText { // a caption is not the prompt alone
+		try.Edited = !samePrompt(text, fill(meant.link.Messages.Prompt, meant.code, meant.link.Name))
+	}
+	m.Content = hideIn(m.Content, known)
+	if m.CreatedAt.Add(ahead + maxSkew).Before(meant.link.CreatedAt) {
+		return nil, nil
+	}
+	return func() ([]Reply, error) { return i.settle(ctx, tx, channel, meant, try) }, nil
+}
+
+// hit is the code of a link, where it stands in a text.
+type hit struct {
+	place
+	link parley.OTPLink
+}
+
+// known returns the candidates that are codes of the channel's links.
+func (i *Issuer) known(ctx context.Context, tx parley.Tx, channel parley.ChannelCode, candidates []place) ([]hit, error) {
+	var known []hit
+	for _, c := range candidates {
+		for _, pepper := range i.peppers {
+			link, err := tx.LinkByHash(ctx, channel, linkHash(pepper, channel, c.code))
+			if err == nil {
+				known = append(known, hit{c, link})
+				break
+			}
+			if !errors.Is(err, parley.ErrNotFound) {
+				return nil, fmt.Errorf("look up a login link: %w", err)
+			}
+		}
+	}
+	return known, nil
+}
+
+// meantBy returns the link that counts where a message carries the codes of several: one that is open
+// and the sender's own, else one that is open, else the first.
+func meantBy(known []hit, sender parley.ContactID) hit {
+	meant := known[0]
+	for _, h := range known {
+		if h.link.Status != parley.OTPStatusPending {
+			continue
+		}
+		if h.link.Contact == sender {
+			return h
+		}
+		if meant.link.Status != parley.OTPStatusPending {
+			meant = h
+		}
+	}
+	return meant
+}
+
+// settle does what follows from a try: it stores how the link stands now, tells of it, has the
+// caller's address called and answers the sender.
+func (i *Issuer) settle(ctx context.Context, tx parley.Tx, channel parley.Channel, h hit, try parley.LinkTry) ([]Reply, error) {
+	link, outcome := h.link.Try(try)
+	if outcome.Event != "" { // else nothing changed
+		if err := tx.UpdateLink(ctx, link); err != nil {
+			return nil, fmt.Errorf("keep how login link %s stands: %w", link.ID, err)
+		}
+		if err := tell(ctx, tx, link, outcome, try.At); err != nil {
+			return nil, fmt.Errorf("tell of login link %s: %w", link.ID, err)
+		}
+	}
+	return i.answer(ctx, tx, channel, hit{h.place, link}, outcome.Answer, try)
+}
+
+// tell adds the event, and the call of the caller's address where there is one.
+func tell(ctx context.Context, tx parley.Tx, link parley.OTPLink, o parley.LinkOutcome, at time.Time) error {
+	event := parley.NewOTPEvent(o.Event, link.ID, link.Channel, link.Contact, o.Reason, at)
+	if err := tx.AddEvent(ctx, event); err != nil || o.Callback == "" {
+		return err
+	}
+	return tx.AddDeliveries(ctx, []parley.Delivery{parley.NewCallback(event, o.Callback)})
+}
+
+// answer returns what the sender is told; nothing where it was told enough lately, or where the
+// channel may not write to it.
+func (i *Issuer) answer(ctx context.Context, tx parley.Tx, channel parley.Channel, h hit, which parley.LinkAnswer, try parley.LinkTry) ([]Reply, error) {
+	if channel.Accepts(try.From) != nil {
+		return nil, nil
+	}
+	lately, err := tx.LinkReplies(ctx, channel.Code, try.From, try.At.Add(-answerWindow))
+	if err != nil {
+		return nil, fmt.Errorf("count answers: %w", err)
+	}
+	if len(lately) >= maxAnswers {
+		return nil, nil
+	}
+	if err := tx.AddLinkReply(ctx, channel.Code, try.From, try.At); err != nil {
+		return nil, fmt.Errorf("count an answer: %w", err)
+	}
+	template := h.link.Messages.Text(which)
+	text := fill(template, h.code, h.link.Name)
+	if !strings.Contains(template, codePlace) {
+		return []Reply{{try.From, parley.Text{Body: text}}}, nil
+	}
+	return []Reply{{try.From, parley.Secret{
+		Shown: fill(template, mask, h.link.Name), OTP: h.link.ID, Sealed: i.Sealer.Seal([]byte(text), string(h.link.ID)),
+	}}}, nil
+}
+
+// Answers lists what a sender of a text may be answered because of a link; nothing where the text does
+// not carry its code.
+func (i *Issuer) Answers(l parley.OTPLink, text string) []string {
+	for _, p := range places(text) {
+		if !i.isCodeOf(l, p.code) {
+			continue
+		}
+		var answers []string
+		for _, which := range []parley.LinkAnswer{parley.AnswerSuccess, parley.AnswerFailed, parley.AnswerExpired} {
+			answers = append(answers, fill(l.Messages.Text(which), p.code, l.Name))
+		}
+		return answers
+	}
+	return nil
+}

@@ -1,0 +1,258 @@
+package otp
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"parley"
+)
+
+func TestLinkIsApprovedOnce(t *testing.T) {
+	t.Parallel()
+	e := newLinkEnv(t)
+	l := e.make(e.request())
+	m := e.message(ayu, "  "+strings.ToUpper(e.promptOf(l))+"\n")
+	e.answered(e.receive(m), ayu, filled(l, parley.AnswerSuccess))
+	e.same("status", e.stands(l).Status, parley.OTPStatusApproved)
+	if e.stands(l).EndedAt.IsZero() {
+		t.Error("an approved link has no end")
+	}
+	e.same("events", e.told(), []string{fmt.Sprintf(`otp.approved{"id":"%s","contact_id":"%s"}`, l.ID, ayu)})
+	e.same("callbacks", e.calls(), []string{l.OnSuccess})
+
+	kept, err := e.store.Message(t.Context(), "main", m.Ref())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := kept.Content.Text(); strings.Contains(strings.ToUpper(text), l.Code) || !strings.Contains(text, mask) {
+		t.Errorf("history says %q", text)
+	}
+
+	// Used again it fails, and nobody but the sender is told.
+	e.answered(e.says(ayu, e.promptOf(l)), ayu, filled(l, parley.AnswerFailed))
+	e.answered(e.says(budi, e.promptOf(l)), budi, filled(l, parley.AnswerFailed))
+	e.same("events", len(e.told()), 1)
+	e.same("callbacks", len(e.calls()), 1)
+}
+
+func TestLinkTriesThatFail(t *testing.T) {
+	t.Parallel()
+	e := newLinkEnv(t)
+	l := e.make(e.request())
+	failed := filled(l, parley.AnswerFailed)
+	event := func(reason string) string {
+		return fmt.Sprintf(`otp.failed{"id":"%s","contact_id":"%s","reason":"%s"}`, l.ID, ayu, reason)
+	}
+	e.answered(e.says(budi, e.promptOf(l)), budi, failed)
+	e.answered(e.says(ayu, "I was told to send "+l.Code), ayu, failed)
+	caption := e.message(ayu, "")
+	caption.Content = parley.Image{Caption: e.promptOf(l)}
+	e.answered(e.receive(caption), ayu, failed)
+	e.same("events", e.told(), []string{event("wrong_sender"), event("edited_prompt"), event("edited_prompt")})
+	e.same("callbacks", e.calls(), []string{l.OnFailure, l.OnFailure, l.OnFailure})
+	now := e.stands(l)
+	e.same("link", []any{now.Status, now.Tries, now.Others}, []any{parley.OTPStatusPending, 2, 1})
+
+	// None of that used it up.
+	e.answered(e.says(ayu, e.promptOf(l)), ayu, filled(l, parley.AnswerSuccess))
+	e.same("status", e.stands(l).Status, parley.OTPStatusApproved)
+}
+
+func TestFiveWrongTriesEndALink(t *testing.T) {
+	t.Parallel()
+	e := newLinkEnv(t)
+	l := e.make(e.request())
+	for range 20 {
+		e.says(budi, e.promptOf(l))
+	}
+	for range parley.MaxOTPTries {
+		e.same("status", e.stands(l).Status, parley.OTPStatusPending)
+		e.says(ayu, l.Code)
+	}
+	now := e.stands(l)
+	e.same("link", []any{now.Status, now.Tries, now.Others}, []any{parley.OTPStatusLocked, 5, 20})
+	e.same("callbacks", len(e.calls()), 25)
+	e.says(ayu, e.promptOf(l))
+	e.same("status after the right prompt", e.stands(l).Status, parley.OTPStatusLocked)
+	e.same("callbacks", len(e.calls()), 25)
+}
+
+func TestLinkWithoutCallbacks(t *testing.T) {
+	t.Parallel()
+	e := newLinkEnv(t)
+	r := e.request()
+	r.OnSuccess, r.OnFailure = "", ""
+	l := e.make(r)
+	e.says(budi, e.promptOf(l))
+	e.says(ayu, e.promptOf(l))
+	e.same("events", len(e.told()), 2)
+	e.same("callbacks", len(e.calls()), 0)
+}
+
+func TestReplacedLink(t *testing.T) {
+	t.Parallel()
+	e := newLinkEnv(t)
+	old, next := e.make(e.request()), e.make(e.request())
+	e.answered(e.says(ayu, e.promptOf(old)), ayu, filled(old, parley.AnswerFailed))
+	e.same("old one", e.stands(old).Status, parley.OTPStatusInvalid)
+	e.same("events", len(e.told()), 0)
+	e.same("callbacks", len(e.calls()), 0)
+
+	// Of several codes in one message the open link counts, and all are masked.
+	m := e.message(ayu, e.promptOf(old)+" "+e.promptOf(next))
+	e.answered(e.receive(m), ayu, filled(next, parley.AnswerFailed))
+	e.same("open one", e.stands(next).Tries, 1)
+	kept, err := e.store.Message(t.Context(), "main", m.Ref())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := kept.Content.Text(); strings.Contains(text, old.Code) || strings.Contains(text, next.Code) {
+		t.Errorf("history says %q", text)
+	}
+}
+
+func TestMessagesThatAreNoTry(t *testing.T) {
+	t.Parallel()
+	e := newLinkEnv(t)
+	l := e.make(e.request())
+
+	old := e.message(ayu, e.promptOf(l)) // from before the link, as history may be
+	old.CreatedAt = l.CreatedAt.Add(-time.Hour)
+	e.same("answers to history", len(e.receive(old)), 0)
+	kept, err := e.store.Message(t.Context(), "main", old.Ref())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(kept.Content.Text(), l.Code) {
+		t.Error("history holds the code of an open link")
+	}
+
+	e.channel.Code = "other" // a code counts on its own channel alone
+	m := e.message(ayu, e.promptOf(l))
+	e.same("answers on another channel", len(e.receive(m)), 0)
+	if kept, err = e.store.Message(t.Context(), "other", m.Ref()); err != nil {
+		t.Fatal(err)
+	}
+	e.same("what is kept of a text without a known code", kept.Content.Text(), e.promptOf(l))
+	e.same("status", e.stands(l).Status, parley.OTPStatusPending)
+	e.same("events", len(e.told()), 0)
+}
+
+func TestRandomTextsGetNoAnswer(t *testing.T) {
+	t.Parallel()
+	e := newLinkEnv(t)
+	e.make(e.request())
+	letters := []rune(linkAlphabet + strings.ToLower(linkAlphabet) + "01ilo .,!?\né👍")
+	e.tx(func(tx parley.Tx) error {
+		for range 10_000 {
+			text := make([]rune, 1+rand.N(60))
+			for i := range text {
+				text[i] = letters[rand.N(len(letters))]
+			}
+			m := e.message(budi, string(text))
+			then, err := e.issuer.Inbound(t.Context(), tx, e.channel, &m)
+			if err != nil || then != nil || m.Content.Text() != string(text) {
+				return fmt.Errorf("%q was taken for a code: %v", string(text), err)
+			}
+		}
+		return nil
+	})
+	e.same("events", len(e.told()), 0)
+}
+
+func TestRedeliveriesCountOnce(t *testing.T) {
+	t.Parallel()
+	e := newLinkEnv(t)
+	l := e.make(e.request())
+	m := e.message(ayu, e.promptOf(l))
+	answers := 0
+	for range 1000 {
+		answers += len(e.receive(m))
+	}
+	e.same("answers", answers, 1)
+	e.same("events", len(e.told()), 1)
+	e.same("callbacks", e.calls(), []string{l.OnSuccess})
+}
+
+// TestExpiredLink moves a fake clock, so that nobody waits.
+func TestExpiredLink(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newLinkEnv(t)
+		l := e.make(e.request())
+		time.Sleep(5*time.Minute - time.Millisecond)
+		e.same("just before", e.stands(l).StatusAt(time.Now()), parley.OTPStatusPending)
+		time.Sleep(time.Millisecond)
+		expired := filled(l, parley.AnswerExpired)
+		e.answered(e.says(budi, e.promptOf(l)), budi, expired)
+		e.same("status", e.stands(l).Status, parley.OTPStatusExpired)
+		e.same("events", e.told(), []string{fmt.Sprintf(`otp.expired{"id":"%s","contact_id":"%s"}`, l.ID, ayu)})
+
+		// A flood gets three answers in ten minutes.
+		answers := 0
+		for range 100 {
+			answers += len(e.says(ayu, e.promptOf(l)))
+		}
+		e.same("answers to a flood", answers, 3)
+		time.Sleep(10 * time.Minute)
+		e.same("within ten minutes", len(e.says(ayu, e.promptOf(l))), 0)
+		time.Sleep(time.Second)
+		e.answered(e.says(ayu, e.promptOf(l)), ayu, expired)
+		e.same("events", len(e.told()), 1)
+		e.same("callbacks", len(e.calls()), 0)
+	})
+}
+
+func TestExpiryFollowsTheChannelsClock(t *testing.T) {
+	t.Parallel()
+	e := newLinkEnv(t)
+	e.channel.Settings.ClockAhead = parley.Duration(48 * time.Hour)
+	r := e.request()
+	r.Now = r.Now.Add(48 * time.Hour)
+	l := e.make(r)
+	e.answered(e.says(ayu, e.promptOf(l)), ayu, filled(l, parley.AnswerSuccess))
+	late := e.make(r)
+	e.channel.Settings.ClockAhead += parley.Duration(5 * time.Minute)
+	e.answered(e.says(ayu, e.promptOf(late)), ayu, filled(late, parley.AnswerExpired))
+}
+
+func TestAnswerThatRepeatsTheCodeIsSealed(t *testing.T) {
+	t.Parallel()
+	e := newLinkEnv(t)
+	r := e.request()
+	r.Messages = &parley.LinkMessages{Prompt: "in ##code##", Success: "##code## is yours, ##name##", Failed: "f", Expired: "e"}
+	l := e.make(r)
+	got := e.says(ayu, e.promptOf(l))
+	secret, ok := got[0].Content.(parley.Secret)
+	if !ok || secret.Shown != mask+" is yours, Toko Ayu" || secret.OTP != l.ID {
+		t.Fatalf("answered %+v", got)
+	}
+	text, err := e.issuer.Sealer.Open(secret.Sealed, string(l.ID))
+	e.same("what is sent", string(text), l.Code+" is yours, Toko Ayu")
+	e.same("error", err, nil)
+	e.same("what a simulated phone waits for", e.issuer.Answers(l.OTPLink, e.promptOf(l))[0], string(text))
+	e.same("for another text", len(e.issuer.Answers(l.OTPLink, "in 23456789ABCDE")), 0)
+}
+
+func TestNobodyOutsideTheAllowListIsAnswered(t *testing.T) {
+	t.Parallel()
+	e := newLinkEnv(t)
+	e.channel.Settings.AllowOnly = []parley.ContactID{ayu}
+	l := e.make(e.request())
+	e.same("answers", len(e.says(budi, e.promptOf(l))), 0)
+	e.same("others", e.stands(l).Others, 1)
+	e.answered(e.says(ayu, e.promptOf(l)), ayu, filled(l, parley.AnswerSuccess))
+}
+
+// BenchmarkInboundWithoutCode is what nearly every message costs.
+func BenchmarkInboundWithoutCode(b *testing.B) {
+	text := strings.Repeat("Halo kak, pesanan nomor INV-20261115-0042 sudah kami kirim ya. ", 5)
+	for b.Loop() {
+		if places(text) != nil {
+			b.Fatal("no code is in it")
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"parley"
+)
+
+const deliveryColumns = `seq, endpoint, url, event, event_id, type, channel, chat, state, attempts, next_at,
+	tried_at, ended_at, took, code, problem, answer`
+
+func scanDelivery(row scanner) (parley.Delivery, error) {
+	var d parley.Delivery
+	var seq, next, tried, ended, took int64
+	err := row.Scan(&seq, &d.Webhook, &d.URL, &d.Event, &d.EventID, &d.Type, &d.Channel, &d.Chat, &d.State, &d.Attempts, &next,
+		&tried, &ended, &took, &d.Code, &d.Problem, &d.Answer)
+	if d.URL != "" {
+		d.Webhook = "" // the endpoint of a callback is no webhook
+	}
+	d.ID = parley.DeliveryIDOf(seq)
+	d.NextAt, d.CreatedAt, d.TriedAt, d.EndedAt = moment(next), d.ID.Time(), moment(tried), moment(ended)
+	d.Took = time.Duration(took) * time.Microsecond
+	return d, err
+}
+
+// first is what waits behind nothing, as the index of it is defined.
+const first = `state = 0 AND held = 0`
+
+// DueDeliveries lists what may be tried now at an endpoint, in the order of events.
+func (r reader) DueDeliveries(_ context.Context, endpoint parley.Endpoint, now time.Time, limit int) ([]parley.Delivery, error) {
+	return list(r, `SELECT `+deliveryColumns+` FROM delivery WHERE `+first+` AND endpoint = $1 AND next_at <= $2 ORDER BY event LIMIT $3`,
+		[]any{string(endpoint), millis(now), int64(limit)}, scanDelivery)
+}
+
+// NextDelivery is when the next delivery at an endpoint falls due after a time.
+func (r reader) NextDelivery(_ context.Context, endpoint parley.Endpoint, after time.Time) (time.Time, error) {
+	var next int64
+	err := r.row(`SELECT coalesce(min(next_at), 0) FROM delivery WHERE `+first+` AND endpoint = $1 AND next_at > $2`,
+		[]any{string(endpoint), millis(after)}, &next)
+	return moment(next), err
+}
+
+// OldestDelivery finds the delivery to a webhook that waits with the oldest event. The oldest of all
+// waits behind none, because it is the oldest of its chat.
+func (r reader) OldestDelivery(_ context.Context, webhook parley.WebhookID, untried bool) (parley.Delivery, error) {
+	query := `SELECT ` + deliveryColumns + ` FROM delivery WHERE ` + first + ` AND endpoint = $1`
+	if untried {
+		query += ` AND tried_at = 0`
+	}
+	return one(r, query+` ORDER BY event LIMIT 1`, []any{string(webhook)}, scanDelivery)
+}
+
+// CallbackEndpoints lists the endpoints that callbacks wait for. It goes from each endpoint to the next
+// one along the index: there are few of them, and perhaps very many deliveries.
+func (r reader) CallbackEndpoints(context.Context) ([]parley.Endpoint, error) {
+	var all []parley.Endpoint
+	last := "http" // what every callback begins with and no webhook
+	for {
+		err := r.row(`SELECT endpoint FROM delivery WHERE `+first+` AND endpoint > $1 AND endpoint < $2 ORDER BY endpoint LIMIT 1`,
+			[]any{last, "httq"}, &last)
+		if err == parley.ErrNotFound {
+			return all, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, parley.Endpoint(last))
+	}
+}
+
+// CountWaiting counts the deliveries that wait for a webhook, or in all.
+func (r reader) CountWaiting(_ context.Context, webhook parley.WebhookID) (n int64, err error) {
+	if webhook == "" {
+		return n, r.row(`SELECT count(*) FROM delivery WHERE state = 0`, nil, &n)
+	}
+	return n, r.row(`SELECT count(*) FROM delivery WHERE state = 0 AND endpoint = $1`, []any{string(webhook)}, &n)
+}
+
+// isHeld tells, of its four arguments, whether something of the same chat waits already. The first one
+// is 0 for a callback, which is held by nothing.
+const isHeld = `CASE WHEN $%d = 1 AND EXISTS
+	(SELECT 1 FROM delivery WHERE state = 0 AND endpoint = $%d AND channel = $%d AND chat = $%d) THEN 1 ELSE 0 END`
+
+var addDelivery = `INSERT INTO delivery (` + deliveryColumns + `, held)
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, ` + fmt.Sprintf(isHeld, 18, 19, 20, 21) + `)`
+
+// AddDeliveries stores new deliveries.
+func (t *tx) AddDeliveries(_ context.Context, ds []parley.Delivery) error {
+	for i := range ds {
+		d := &ds[i]
+		endpoint := string(d.Endpoint())
+		if _, err := t.Exec(addDelivery,
+			d.ID.Number(), endpoint, d.URL, d.Event, string(d.EventID), string(d.Type), string(d.Channel), string(d.Chat),
+			int64(d.State), int64(d.Attempts), millis(d.NextAt), millis(d.TriedAt), millis(d.EndedAt),
+			d.Took.Microseconds(), int64(d.Code), d.Problem, d.Answer,
+			flag(d.Webhook != ""), endpoint, string(d.Channel), string(d.Chat)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// UpdateDeliveries stores what became of deliveries. Where one has ended, the next one of its chat has
+// its turn.
+func (t *tx) UpdateDeliveries(_ context.Context, ds []parley.Delivery) error {
+	for i := range ds {
+		d := &ds[i]
+		n, err := t.count(`UPDATE delivery SET state = $1, attempts = $2, next_at = $3, tried_at = $4, ended_at = $5,
+			took = $6, code = $7, problem = $8, answer = $9 WHERE seq = $10`,
+			int64(d.State), int64(d.Attempts), millis(d.NextAt), millis(d.TriedAt), millis(d.EndedAt),
+			d.Took.Microseconds(), int64(d.Code), d.Problem, d.Answer, d.ID.Number())
+		if err != nil {
+			return err
+		}
+		if n == 0 || d.State == parley.DeliveryWaiting || d.Webhook == "" {
+			continue
+		}
+		if _, err := t.Exec(`UPDATE delivery SET held = 0 WHERE seq = (SELECT seq FROM delivery
+			WHERE state = 0 AND endpoint = $1 AND channel = $2 AND chat = $3 ORDER BY event LIMIT 1)`,
+			string(d.Webhook), string(d.Channel), string(d.Chat)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// HurryDeliveries makes everything that waits for a webhook due now. What is held has no time of its
+// own to wait for.
+func (t *tx) HurryDeliveries(_ context.Context, webhook parley.WebhookID, now time.Time) error {
+	_, err := t.Exec(`UPDATE delivery SET next_at = $1 WHERE `+first+` AND endpoint = $2 AND next_at > $1`, millis(now), string(webhook))
+	return err
+}
+
+// ForgetDeliveries removes up to limit deliveries that ended before a time, the oldest first. None of
+// them was made after that time, which bounds how many are looked at.
+func (t *tx) ForgetDeliveries(_ context.Context, before time.Time, limit int) (int, error) {
+	n, err := t.count(`DELETE FROM delivery WHERE seq IN
+		(SELECT seq FROM delivery WHERE seq < $1 AND state > 0 AND ended_at < $2 ORDER BY seq LIMIT $3)`,
+		parley.FirstDelivery(before), millis(before), int64(limit))
+	return int(n), err
+}

@@ -1,0 +1,134 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"parley"
+)
+
+// Deliveries lists deliveries, newest first, and how many there are.
+func (r reader) Deliveries(_ context.Context, q parley.DeliveryQuery, page parley.Page) ([]parley.Delivery, int64, error) {
+	total, err := r.countDeliveries(q)
+	if err != nil || page.Limit < 1 || page.Offset >= total {
+		return nil, total, err
+	}
+	where, args := conditions(q)
+	n := len(args)
+	found, err := list(r, `SELECT `+deliveryColumns+` FROM delivery`+where+` ORDER BY seq DESC LIMIT `+place(n+1)+` OFFSET `+place(n+2),
+		append(args, int64(page.Limit), page.Offset), scanDelivery)
+	return found, total, err
+}
+
+// countDeliveries counts deliveries. Most are delivered, and no index knows those: they are what is
+// left of all without the few that wait or failed.
+func (r reader) countDeliveries(q parley.DeliveryQuery) (n int64, err error) {
+	if q.State == nil || *q.State != parley.DeliveryDone {
+		where, args := conditions(q)
+		return n, r.row(`SELECT count(*) FROM delivery`+where, args, &n)
+	}
+	waiting, failed := parley.DeliveryWaiting, parley.DeliveryFailed
+	var counts [3]int64
+	for i, state := range []*parley.DeliveryState{nil, &waiting, &failed} {
+		q.State = state
+		if counts[i], err = r.countDeliveries(q); err != nil {
+			return 0, err
+		}
+	}
+	return counts[0] - counts[1] - counts[2], nil
+}
+
+// replayed is a delivery that is to be made again.
+type replayed struct {
+	seq, event                   int64
+	endpoint, url, channel, chat string
+}
+
+// ReplayDeliveries has deliveries that have ended made again.
+func (t *tx) ReplayDeliveries(_ context.Context, q parley.DeliveryQuery, now time.Time, limit int) (int, error) {
+	if q.State != nil && *q.State == parley.DeliveryWaiting {
+		return 0, nil
+	}
+	where, args := conditions(q)
+	switch {
+	case where == "":
+		where = ` WHERE state > 0`
+	case q.State == nil:
+		where += ` AND state > 0`
+	}
+	some, err := list(t.reader, `SELECT seq, event, endpoint, url, channel, chat FROM delivery`+where+` ORDER BY seq LIMIT `+place(len(args)+1),
+		append(args, int64(limit)), func(row scanner) (d replayed, err error) {
+			return d, row.Scan(&d.seq, &d.event, &d.endpoint, &d.url, &d.channel, &d.chat)
+		})
+	if err != nil || len(some) == 0 {
+		return 0, err
+	}
+	slices.SortStableFunc(some, func(a, b replayed) int { return cmp.Compare(a.event, b.event) }) // so that the first is held by none of them
+	for _, d := range some {
+		if err := t.change(replayDelivery, flag(d.url == ""), d.endpoint, d.channel, d.chat, millis(now), d.seq); err != nil {
+			return 0, err
+		}
+	}
+	return len(some), t.revise()
+}
+
+var replayDelivery = `UPDATE delivery SET held = ` + fmt.Sprintf(isHeld, 1, 2, 3, 4) + `,
+	state = 0, attempts = 0, next_at = $5, tried_at = 0, ended_at = 0, took = 0, code = 0, problem = '', answer = '' WHERE seq = $6`
+
+// conditions writes a query as SQL. States stand in the text, because only then can an index of some
+// of them be used.
+func conditions(q parley.DeliveryQuery) (where string, args []any) {
+	var all []string
+	and := func(condition string, arg any) {
+		args = append(args, arg)
+		all = append(all, condition+place(len(args)))
+	}
+	if len(q.IDs) > 0 {
+		all = append(all, `seq IN (`+places(&args, q.IDs, func(id parley.DeliveryID) any { return id.Number() })+`)`)
+	}
+	if len(q.Events) > 0 {
+		all = append(all, `event IN (`+places(&args, q.Events, func(seq int64) any { return seq })+`)`)
+	}
+	if q.Webhook != "" {
+		and(`endpoint = `, string(q.Webhook))
+	}
+	if q.Channel != "" {
+		and(`channel = `, string(q.Channel))
+	}
+	if q.State != nil {
+		all = append(all, `state = `+strconv.Itoa(int(*q.State)))
+	}
+	if !q.Since.IsZero() {
+		and(`seq >= `, parley.FirstDelivery(q.Since))
+	}
+	if !q.Until.IsZero() {
+		and(`seq < `, parley.FirstDelivery(q.Until))
+	}
+	if !q.EndedBefore.IsZero() {
+		and(`ended_at < `, millis(q.EndedBefore))
+	}
+	if len(all) == 0 {
+		return "", nil
+	}
+	return ` WHERE ` + strings.Join(all, ` AND `), args
+}
+
+// places appends a list's values to the arguments and returns their places. A list is filled up to a
+// power of two with its last value, because every length is a statement that is kept prepared.
+func places[T any](args *[]any, values []T, value func(T) any) string {
+	size := 1
+	for size < len(values) {
+		size *= 2
+	}
+	all := make([]string, size)
+	for i := range all {
+		*args = append(*args, value(values[min(i, len(values)-1)]))
+		all[i] = place(len(*args))
+	}
+	return strings.Join(all, ", ")
+}

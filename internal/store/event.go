@@ -1,0 +1,291 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"parley"
+)
+
+// eventLog is what the writer knows of the event log, and who waits for it to grow.
+type eventLog struct {
+	number uint32
+	last   int64 // the writer's own: the newest seq that was ever given, committed or not
+
+	mu    sync.Mutex
+	added chan struct{} // closed when events were committed; nil: nobody waits
+}
+
+// startLog finds out how far the log is.
+func (db *DB) startLog() error {
+	var err error
+	db.log.last, err = db.LastEvent(context.Background())
+	return errors.Join(err, db.row(`SELECT number FROM log`, nil, &db.log.number))
+}
+
+// EventAdded returns a channel that is closed when this process next adds to the event log.
+func (db *DB) EventAdded() <-chan struct{} {
+	db.log.mu.Lock()
+	defer db.log.mu.Unlock()
+	if db.log.added == nil {
+		db.log.added = make(chan struct{})
+	}
+	return db.log.added
+}
+
+func (l *eventLog) tell() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.added != nil {
+		close(l.added)
+		l.added = nil
+	}
+}
+
+// AddEvent adds an event to the log.
+func (t *tx) AddEvent(_ context.Context, e *parley.Event) error {
+	one := entry{kind: e.Type, at: millis(e.At), chat: e.Chat, data: e.Data}
+	if e.Message != nil {
+		one.message, one.status, one.chat = e.Message.Seq, e.Message.Status, ""
+	}
+	if err := t.log(e.Channel, []entry{one}, e.Sealed); err != nil {
+		return err
+	}
+	e.Seq = t.db.log.last
+	e.ID = parley.NewEventID(e.At, t.db.log.number, e.Seq)
+	return nil
+}
+
+// log writes events of one channel, in order.
+func (t *tx) log(channel parley.ChannelCode, entries []entry, sealed []byte) error {
+	if len(entries) == 0 {
+		return nil
+	}
+	since := entries[0].at
+	for _, e := range entries[1:] {
+		since = min(since, e.at)
+	}
+	packed := make([]byte, 0, 8*len(entries))
+	for _, e := range entries {
+		packed = appendEntry(packed, e, since)
+	}
+	t.db.log.last += int64(len(entries))
+	if !t.logged {
+		t.logged = true
+		t.OnCommit(t.db.log.tell)
+	}
+	if sealed == nil {
+		_, err := t.Exec(`INSERT INTO event (seq, count, channel, at, entries) VALUES ($1, $2, $3, $4, $5)`,
+			t.db.log.last, int64(len(entries)), string(channel), since, packed)
+		return err
+	}
+	_, err := t.Exec(`INSERT INTO event (seq, count, channel, at, entries, sealed) VALUES ($1, $2, $3, $4, $5, $6)`,
+		t.db.log.last, int64(len(entries)), string(channel), since, packed, sealed)
+	return err
+}
+
+// moved makes the entries of messages that got another status. One that jumps over Sent was sent too.
+func moved(entries []entry, seq int64, from, to parley.Status, at time.Time) []entry {
+	e := entry{kind: parley.MessageStatus, at: millis(at), message: seq, status: to}
+	switch to {
+	case parley.Deleted:
+		e.kind = parley.MessageDeleted
+	case parley.Delivered, parley.Read, parley.Played:
+		if from == parley.Pending {
+			sent := e
+			sent.status = parley.Sent
+			entries = append(entries, sent)
+		}
+	}
+	return append(entries, e)
+}
+
+// logRow is a row of the log.
+type logRow struct {
+	seq, count, at  int64
+	channel         parley.ChannelCode
+	entries, sealed []byte
+}
+
+const logColumns = `seq, count, at, channel, entries, sealed`
+
+func scanLog(row scanner) (r logRow, err error) {
+	err = row.Scan(&r.seq, &r.count, &r.at, &r.channel, &r.entries, &r.sealed)
+	return r, err
+}
+
+// Events reads the log after a place, in order.
+func (r reader) Events(_ context.Context, after int64, filter parley.EventFilter, limit int) ([]parley.Event, int64, error) {
+	var found []parley.Event
+	reached := after
+	for len(found) < limit {
+		rows, err := list(r, `SELECT `+logColumns+` FROM event WHERE seq > $1 ORDER BY seq LIMIT $2`, []any{reached, int64(limit)}, scanLog)
+		if err != nil {
+			return nil, 0, err
+		}
+		for _, row := range rows {
+			if found, err = r.unpack(found, row, max(after, reached), filter); err != nil {
+				return nil, 0, err
+			}
+			if reached = row.seq; len(found) >= limit {
+				break
+			}
+		}
+		if len(rows) < limit {
+			break
+		}
+	}
+	found, err := r.addMessages(found)
+	return found, reached, err
+}
+
+// unpack appends the events of a row that come after a place and that the filter wants.
+func (r reader) unpack(found []parley.Event, row logRow, after int64, filter parley.EventFilter) ([]parley.Event, error) {
+	rest := row.entries
+	for seq := row.seq - row.count + 1; seq <= row.seq; seq++ {
+		var one entry
+		var err error
+		if one, rest, err = nextEntry(rest, row.at); err != nil {
+			return nil, fmt.Errorf("event %d: %w", seq, err)
+		}
+		e := parley.Event{Seq: seq, Type: one.kind, Channel: row.channel, At: moment(one.at), Chat: one.chat, Data: one.data, Sealed: row.sealed}
+		if seq <= after || !filter.Wants(&e) {
+			continue
+		}
+		if one.message != 0 {
+			e.Message = &parley.Message{Seq: one.message, Status: one.status}
+		}
+		found = append(found, e)
+	}
+	return found, nil
+}
+
+var messagesBySeq = inMany(`SELECT `+messageColumns+` FROM message `+besides+` WHERE message.seq IN `, 1)
+
+// addMessages fills in the ids of events, and the messages that they are about. Events of messages
+// that are gone, or that are no records, are left out.
+func (r reader) addMessages(events []parley.Event) ([]parley.Event, error) {
+	if len(events) == 0 {
+		return nil, nil
+	}
+	var number uint32
+	if err := r.row(`SELECT number FROM log`, nil, &number); err != nil {
+		return nil, err
+	}
+	bySeq := map[int64]*parley.Message{}
+	for i := range events {
+		if m := events[i].Message; m != nil {
+			bySeq[m.Seq] = nil
+		}
+	}
+	seqs := make([]int64, 0, len(bySeq))
+	for seq := range bySeq {
+		seqs = append(seqs, seq)
+	}
+	slices.Sort(seqs)
+	if err := r.readMessages(seqs, bySeq); err != nil {
+		return nil, err
+	}
+	kept := events[:0]
+	for _, e := range events {
+		e.ID = parley.NewEventID(e.At, number, e.Seq)
+		if e.Message != nil {
+			m := bySeq[e.Message.Seq]
+			if m == nil || !m.Content.Kind().IsRecord() {
+				continue
+			}
+			then := *m
+			then.Status = e.Message.Status
+			if then.Status != parley.FailedForGood {
+				then.Failure = nil
+			}
+			e.Message, e.Chat = &then, m.Chat
+		}
+		kept = append(kept, e)
+	}
+	return kept, nil
+}
+
+func (r reader) readMessages(seqs []int64, bySeq map[int64]*parley.Message) error {
+	for some := range slices.Chunk(seqs, atOnce) {
+		messages, err := list(r, messagesBySeq[len(some)], withSeqs(some), scanMessage)
+		if err != nil {
+			return err
+		}
+		for i := range messages {
+			bySeq[messages[i].Seq] = &messages[i]
+		}
+		reactions, err := r.conn.Query(reactionsBySeq[len(some)], withSeqs(some)...)
+		if err != nil {
+			return err
+		}
+		for reactions.Next() {
+			var seq int64
+			var emoji string
+			if err := reactions.Scan(&seq, &emoji); err != nil {
+				reactions.Close()
+				return err
+			}
+			if m := bySeq[seq]; m != nil {
+				m.Reactions = append(m.Reactions, emoji)
+			}
+		}
+		err = reactions.Err()
+		reactions.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var reactionsBySeq = forMany(`SELECT seq, emoji FROM reaction WHERE seq IN (`, 1, 1, place, `) ORDER BY seq, contact`)
+
+// EventsAt reads the events at some places. Those that are not there any more are left out.
+func (r reader) EventsAt(_ context.Context, seqs []int64) ([]parley.Event, error) {
+	var found []parley.Event
+	for _, seq := range seqs {
+		row, err := one(r, `SELECT `+logColumns+` FROM event WHERE seq >= $1 ORDER BY seq LIMIT 1`, []any{seq}, scanLog)
+		if err == parley.ErrNotFound || err == nil && row.seq-row.count >= seq {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		n := len(found)
+		if found, err = r.unpack(found, row, seq-1, parley.EventFilter{}); err != nil {
+			return nil, err
+		}
+		found = found[:n+1]
+	}
+	return r.addMessages(found)
+}
+
+// LastEvent is the place of the newest event.
+func (r reader) LastEvent(context.Context) (int64, error) {
+	var removed, last int64
+	err := r.row(`SELECT seq, coalesce((SELECT max(seq) FROM event), 0) FROM log`, nil, &removed, &last)
+	return max(removed, last), err
+}
+
+// ForgetEvents removes rows of the log from before a time.
+func (t *tx) ForgetEvents(_ context.Context, before time.Time, limit int) (int, error) {
+	if err := t.keepPlace(); err != nil {
+		return 0, err
+	}
+	n, err := t.count(`DELETE FROM event WHERE seq IN (SELECT seq FROM event WHERE at < $1 ORDER BY at LIMIT $2)`, millis(before), int64(limit))
+	return int(n), err
+}
+
+// keepPlace keeps the newest place from being given again when the events at the end are removed.
+func (t *tx) keepPlace() error { return t.change(`UPDATE log SET seq = $1`, t.db.log.last) }
+
+// ForgetSealed removes the encrypted texts from before a time.
+func (t *tx) ForgetSealed(_ context.Context, before time.Time) error {
+	_, err := t.Exec(`UPDATE event SET sealed = NULL WHERE sealed IS NOT NULL AND at < $1`, millis(before))
+	return err
+}

@@ -1,0 +1,98 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"parley"
+)
+
+const linkColumns = `id, channel, contact, hash, name, messages, on_success, on_failure, status, tries, others,
+	created_at, expires_at, ended_at, sealed`
+
+func scanLink(row scanner) (parley.OTPLink, error) {
+	var l parley.OTPLink
+	var messages []byte
+	var created, expires, ended int64
+	if err := row.Scan(&l.ID, &l.Channel, &l.Contact, &l.Hash, &l.Name, &messages, &l.OnSuccess, &l.OnFailure, &l.Status, &l.Tries, &l.Others,
+		&created, &expires, &ended, &l.Sealed); err != nil {
+		return l, err
+	}
+	if err := json.Unmarshal(messages, &l.Messages); err != nil {
+		return l, fmt.Errorf("messages of link %s: %w", l.ID, err)
+	}
+	l.CreatedAt, l.ExpiresAt, l.EndedAt = moment(created), moment(expires), moment(ended)
+	return l, nil
+}
+
+// Link finds a link.
+func (r reader) Link(_ context.Context, id parley.OTPID) (parley.OTPLink, error) {
+	return one(r, `SELECT `+linkColumns+` FROM otp_link WHERE id = $1`, []any{string(id)}, scanLink)
+}
+
+// LinkByHash finds a channel's link by the keyed hash of its code.
+func (r reader) LinkByHash(_ context.Context, channel parley.ChannelCode, hash []byte) (parley.OTPLink, error) {
+	return one(r, `SELECT `+linkColumns+` FROM otp_link WHERE channel = $1 AND hash = $2`, []any{string(channel), hash}, scanLink)
+}
+
+// LinkReplies lists when a sender was answered, oldest first.
+func (r reader) LinkReplies(_ context.Context, channel parley.ChannelCode, to parley.ContactID, since time.Time) ([]time.Time, error) {
+	return list(r, `SELECT at FROM otp_reply WHERE channel = $1 AND contact = $2 AND at >= $3 ORDER BY at`,
+		[]any{string(channel), string(to), millis(since)}, func(row scanner) (time.Time, error) {
+			var at int64
+			err := row.Scan(&at)
+			return moment(at), err
+		})
+}
+
+// AddLink stores a new link and ends the one that was open.
+func (t *tx) AddLink(_ context.Context, l parley.OTPLink) error {
+	messages, err := json.Marshal(l.Messages)
+	if err != nil {
+		return fmt.Errorf("messages of link %s: %w", l.ID, err)
+	}
+	if _, err := t.Exec(`UPDATE otp_link SET status = $1, ended_at = $2, sealed = NULL WHERE channel = $3 AND contact = $4 AND status = 0`,
+		int64(parley.OTPStatusInvalid), millis(l.CreatedAt), string(l.Channel), string(l.Contact)); err != nil {
+		return err
+	}
+	return t.add(`INSERT INTO otp_link (`+linkColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) ON CONFLICT DO NOTHING`,
+		string(l.ID), string(l.Channel), string(l.Contact), l.Hash, l.Name, string(messages), l.OnSuccess, l.OnFailure,
+		int64(l.Status), int64(l.Tries), int64(l.Others), millis(l.CreatedAt), millis(l.ExpiresAt), millis(l.EndedAt), nullable(l.Sealed))
+}
+
+// UpdateLink stores status, tries and end of a link. One that ended at no known time ended by its own,
+// and one that ended loses what was sealed.
+func (t *tx) UpdateLink(_ context.Context, l parley.OTPLink) error {
+	if l.Status != parley.OTPStatusPending && l.EndedAt.IsZero() {
+		l.EndedAt = l.ExpiresAt
+	}
+	if l.Status != parley.OTPStatusPending {
+		l.Sealed = nil
+	}
+	return t.change(`UPDATE otp_link SET status = $1, tries = $2, others = $3, ended_at = $4, sealed = $5 WHERE id = $6`,
+		int64(l.Status), int64(l.Tries), int64(l.Others), millis(l.EndedAt), nullable(l.Sealed), string(l.ID))
+}
+
+// AddLinkReply notes that a sender is answered.
+func (t *tx) AddLinkReply(_ context.Context, channel parley.ChannelCode, to parley.ContactID, at time.Time) error {
+	_, err := t.Exec(`INSERT INTO otp_reply (channel, contact, at) VALUES ($1, $2, $3)`, string(channel), string(to), millis(at))
+	return err
+}
+
+// ExpireLinks ends open links of a channel that are past their time.
+func (t *tx) ExpireLinks(ctx context.Context, channel parley.ChannelCode, now time.Time, limit int) ([]parley.OTPLink, error) {
+	due, err := list(t.reader, `SELECT `+linkColumns+` FROM otp_link WHERE channel = $1 AND status = 0 AND expires_at <= $2 ORDER BY expires_at LIMIT $3`,
+		[]any{string(channel), millis(now), int64(limit)}, scanLink)
+	if err != nil {
+		return nil, err
+	}
+	for i := range due {
+		due[i].Status, due[i].EndedAt, due[i].Sealed = parley.OTPStatusExpired, due[i].ExpiresAt, nil
+		if err := t.UpdateLink(ctx, due[i]); err != nil {
+			return nil, err
+		}
+	}
+	return due, nil
+}

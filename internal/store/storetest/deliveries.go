@@ -1,0 +1,231 @@
+package storetest
+
+import (
+	"errors"
+	"time"
+
+	"parley"
+)
+
+const hook = parley.WebhookID("whk_1")
+
+var deliveryTests = map[string]func(*env){
+	"a delivery comes back as it was stored": func(e *env) {
+		want := parley.Delivery{
+			ID: parley.DeliveryIDOf(parley.FirstDelivery(start) + 5), Webhook: hook, Event: 5, EventID: parley.NewEventID(start, 1, 5), Type: parley.OTPFailed, Channel: main, Chat: ann,
+			State: parley.DeliveryFailed, Attempts: 3, NextAt: start.Add(time.Hour), CreatedAt: start, TriedAt: start.Add(time.Minute),
+			EndedAt: start.Add(2 * time.Minute), Took: 1234 * time.Microsecond, Code: 503, Problem: "http_status: no", Answer: "try later",
+		}
+		call := callback("https://App.example:8443/ok?x=1", 6)
+		e.tx(func(tx parley.Tx) error { return tx.AddDeliveries(e.Context(), []parley.Delivery{want, call}) })
+		got, total, err := e.store.Deliveries(e.Context(), parley.DeliveryQuery{}, parley.Page{Limit: 10})
+		e.must(err)
+		if call.CreatedAt.Before(want.CreatedAt) { // whatever this machine's clock says
+			got[0], got[1] = got[1], got[0]
+		}
+		e.same("deliveries", got, []parley.Delivery{call, want})
+		e.same("total", total, int64(2))
+	},
+
+	"of each chat the first one is due, and the next when it has ended": func(e *env) {
+		e.deliver(hook, ann, 1, 3)
+		e.deliver(hook, bob, 2, 4)
+		e.deliver(hook, ann, 5)
+		e.same("due", e.due("whk_1", start, 10), []int64{1, 2})
+		e.same("due, one", e.due("whk_1", start, 1), []int64{1})
+		e.becomes(finished(delivery(hook, ann, 1), parley.DeliveryDone, start))
+		e.same("due after the first", e.due("whk_1", start, 10), []int64{2, 3})
+		e.becomes(finished(delivery(hook, bob, 2), parley.DeliveryFailed, start), finished(delivery(hook, ann, 3), parley.DeliveryDone, start))
+		e.same("due after those", e.due("whk_1", start, 10), []int64{4, 5})
+		e.becomes(finished(delivery(hook, bob, 4), parley.DeliveryDone, start), finished(delivery(hook, ann, 5), parley.DeliveryDone, start))
+		e.same("due at the end", e.due("whk_1", start, 10), []int64{})
+		e.deliver(hook, ann, 6)
+		e.same("due when there is more", e.due("whk_1", start, 10), []int64{6})
+	},
+
+	"one that rests holds its chat and no other": func(e *env) {
+		e.deliver(hook, ann, 1, 2)
+		e.deliver(hook, bob, 3)
+		rests := delivery(hook, ann, 1)
+		rests.Attempts, rests.NextAt, rests.TriedAt, rests.Problem = 1, start.Add(5*time.Second), start, "timeout: slow"
+		e.becomes(rests)
+		e.same("due", e.due("whk_1", start, 10), []int64{3})
+		e.same("due just before", e.due("whk_1", start.Add(5*time.Second-time.Millisecond), 10), []int64{3})
+		e.same("due in time", e.due("whk_1", start.Add(5*time.Second), 10), []int64{1, 3})
+		next, err := e.store.NextDelivery(e.Context(), "whk_1", start)
+		e.must(err)
+		e.same("next", next, start.Add(5*time.Second))
+		next, err = e.store.NextDelivery(e.Context(), "whk_1", start.Add(5*time.Second))
+		e.must(err)
+		e.same("next after that", next, time.Time{})
+		e.tx(func(tx parley.Tx) error { return tx.HurryDeliveries(e.Context(), hook, start) })
+		e.same("due when hurried", e.due("whk_1", start, 10), []int64{1, 3})
+	},
+
+	"the same contact on two channels and at two webhooks is several chats": func(e *env) {
+		e.deliver(hook, ann, 1)
+		e.deliver("whk_2", ann, 2)
+		d := delivery(hook, ann, 3)
+		d.Channel = other
+		e.tx(func(tx parley.Tx) error { return tx.AddDeliveries(e.Context(), []parley.Delivery{d}) })
+		e.same("due at the first", e.due("whk_1", start, 10), []int64{1, 3})
+		e.same("due at the second", e.due("whk_2", start, 10), []int64{2})
+	},
+
+	"callbacks wait for nothing": func(e *env) {
+		a, b, c := callback("https://app.example/ok", 1), callback("https://APP.example/no?x=1", 2), callback("http://app.example/ok", 3)
+		e.tx(func(tx parley.Tx) error { return tx.AddDeliveries(e.Context(), []parley.Delivery{a, b, c}) })
+		e.deliver(hook, ann, 4)
+		endpoints, err := e.store.CallbackEndpoints(e.Context())
+		e.must(err)
+		e.same("endpoints", endpoints, []parley.Endpoint{"http://app.example", "https://app.example"})
+		e.same("due", e.due("https://app.example", start, 10), []int64{1, 2})
+		for _, d := range []parley.Delivery{a, b} {
+			e.becomes(finished(d, parley.DeliveryDone, start))
+		}
+		endpoints, err = e.store.CallbackEndpoints(e.Context())
+		e.must(err)
+		e.same("endpoints left", endpoints, []parley.Endpoint{"http://app.example"})
+	},
+
+	"the oldest of a webhook, and the oldest that was never tried": func(e *env) {
+		oldest := func(untried bool) int64 {
+			d, err := e.store.OldestDelivery(e.Context(), hook, untried)
+			e.must(err)
+			return d.Event
+		}
+		e.deliver(hook, ann, 2, 3)
+		e.deliver(hook, bob, 4)
+		e.deliver("whk_2", ann, 1)
+		e.same("oldest", []int64{oldest(false), oldest(true)}, []int64{2, 2})
+		rests := delivery(hook, ann, 2)
+		rests.TriedAt, rests.NextAt = start, start.Add(time.Hour)
+		e.becomes(rests)
+		e.same("oldest after a try", []int64{oldest(false), oldest(true)}, []int64{2, 4})
+		if _, err := e.store.OldestDelivery(e.Context(), "whk_3", false); !errors.Is(err, parley.ErrNotFound) {
+			e.Errorf("of a webhook without any: %v", err)
+		}
+	},
+
+	"waiting deliveries are counted": func(e *env) {
+		e.deliver(hook, ann, 1, 2)
+		e.deliver("whk_2", ann, 3)
+		e.becomes(finished(delivery(hook, ann, 1), parley.DeliveryFailed, start))
+		for webhook, want := range map[parley.WebhookID]int64{"": 2, hook: 1, "whk_2": 1, "whk_3": 0} {
+			n, err := e.store.CountWaiting(e.Context(), webhook)
+			e.must(err)
+			e.same("waiting for "+string(webhook), n, want)
+		}
+	},
+
+	"what is gone is not updated": func(e *env) {
+		e.deliver(hook, ann, 1)
+		e.becomes(finished(delivery(hook, ann, 9), parley.DeliveryDone, start), finished(delivery(hook, ann, 1), parley.DeliveryDone, start))
+		_, total, err := e.store.Deliveries(e.Context(), parley.DeliveryQuery{}, parley.Page{Limit: 10})
+		e.must(err)
+		e.same("total", total, int64(1))
+	},
+
+	"deliveries are found by what is asked": func(e *env) {
+		made := func(second int64) parley.DeliveryID {
+			return parley.DeliveryIDOf(parley.FirstDelivery(start.Add(time.Duration(second)*time.Second)) + 7)
+		}
+		for n := range int64(6) {
+			d := delivery(hook, ann, n+1)
+			d.ID = made(n)
+			if n >= 3 {
+				d.Webhook, d.Channel = "whk_2", other
+			}
+			d.State = parley.DeliveryState(n % 3)
+			e.tx(func(tx parley.Tx) error { return tx.AddDeliveries(e.Context(), []parley.Delivery{d}) })
+		}
+		state := func(s parley.DeliveryState) *parley.DeliveryState { return &s }
+		for _, test := range []struct {
+			name string
+			q    parley.DeliveryQuery
+			want []int64
+		}{
+			{"all", parley.DeliveryQuery{}, []int64{6, 5, 4, 3, 2, 1}},
+			{"ids", parley.DeliveryQuery{IDs: []parley.DeliveryID{made(0), made(1), made(2), made(9), "dlv_none"}}, []int64{3, 2, 1}},
+			{"events", parley.DeliveryQuery{Events: []int64{2, 4, 6}}, []int64{6, 4, 2}},
+			{"webhook", parley.DeliveryQuery{Webhook: "whk_2"}, []int64{6, 5, 4}},
+			{"channel", parley.DeliveryQuery{Channel: main}, []int64{3, 2, 1}},
+			{"waiting", parley.DeliveryQuery{State: state(parley.DeliveryWaiting)}, []int64{4, 1}},
+			{"done", parley.DeliveryQuery{State: state(parley.DeliveryDone)}, []int64{5, 2}},
+			{"failed", parley.DeliveryQuery{State: state(parley.DeliveryFailed)}, []int64{6, 3}},
+			{"since", parley.DeliveryQuery{Since: start.Add(4 * time.Second)}, []int64{6, 5}},
+			{"until", parley.DeliveryQuery{Until: start.Add(2 * time.Second)}, []int64{2, 1}},
+			{"several", parley.DeliveryQuery{Webhook: hook, Channel: main, State: state(parley.DeliveryDone),
+				Since: start, Until: start.Add(time.Hour), Events: []int64{1, 2, 3}}, []int64{2}},
+		} {
+			found, total, err := e.store.Deliveries(e.Context(), test.q, parley.Page{Limit: 10})
+			e.must(err)
+			e.same(test.name, places(found), test.want)
+			e.same("total of "+test.name, total, int64(len(test.want)))
+		}
+		found, total, err := e.store.Deliveries(e.Context(), parley.DeliveryQuery{}, parley.Page{Limit: 2, Offset: 3})
+		e.must(err)
+		e.same("page", []any{places(found), total}, []any{[]int64{3, 2}, int64(6)})
+	},
+
+	"a replay makes new what has ended, in order": func(e *env) {
+		e.deliver(hook, ann, 1, 2, 3)
+		for _, n := range []int64{1, 2} {
+			e.becomes(finished(delivery(hook, ann, n), parley.DeliveryState(n), start))
+		}
+		e.same("due before", e.due("whk_1", start, 10), []int64{3})
+		replay := func(q parley.DeliveryQuery, limit int) (n int) {
+			e.tx(func(tx parley.Tx) (err error) {
+				n, err = tx.ReplayDeliveries(e.Context(), q, start, limit)
+				return err
+			})
+			return n
+		}
+		e.same("replayed", replay(parley.DeliveryQuery{Webhook: hook}, 1), 1)
+		e.same("replayed after that", replay(parley.DeliveryQuery{Webhook: hook}, 10), 1)
+		e.same("replayed at last", replay(parley.DeliveryQuery{Webhook: hook}, 10), 0)
+		// The one that has its turn keeps it; then they come in the order of events.
+		for _, n := range []int64{3, 1, 2} {
+			e.same("due", e.due("whk_1", start, 10), []int64{n})
+			e.becomes(finished(delivery(hook, ann, n), parley.DeliveryDone, start))
+		}
+		want := delivery(hook, ann, 2)
+		one := parley.DeliveryQuery{IDs: []parley.DeliveryID{want.ID}}
+		e.same("replayed by id", replay(one, 10), 1)
+		found, _, err := e.store.Deliveries(e.Context(), one, parley.Page{Limit: 1})
+		e.must(err)
+		want.NextAt = start
+		e.same("delivery", found[0], want)
+	},
+
+	"callbacks are replayed without waiting": func(e *env) {
+		for n := range int64(2) {
+			e.tx(func(tx parley.Tx) error {
+				return tx.AddDeliveries(e.Context(), []parley.Delivery{finished(callback("https://app.example/ok", n+1), parley.DeliveryFailed, start)})
+			})
+		}
+		e.tx(func(tx parley.Tx) error {
+			return second(tx.ReplayDeliveries(e.Context(), parley.DeliveryQuery{Events: []int64{1, 2}}, start, 10))
+		})
+		e.same("due", e.due("https://app.example", start, 10), []int64{1, 2})
+	},
+
+	"old deliveries are forgotten once they have ended": func(e *env) {
+		e.deliver(hook, ann, 1, 2, 3, 4)
+		for n := range int64(3) {
+			e.becomes(finished(delivery(hook, ann, n+1), parley.DeliveryDone, start.Add(time.Duration(n)*time.Second)))
+		}
+
+		forget := func(before time.Time, limit int) (n int) {
+			e.tx(func(tx parley.Tx) (err error) {
+				n, err = tx.ForgetDeliveries(e.Context(), before, limit)
+				return err
+			})
+			return n
+		}
+		e.same("forgotten", []int{forget(start.Add(2*time.Second), 1), forget(start.Add(2*time.Second), 10), forget(start.Add(2*time.Second), 10)}, []int{1, 1, 0})
+		left, _, err := e.store.Deliveries(e.Context(), parley.DeliveryQuery{}, parley.Page{Limit: 10})
+		e.must(err)
+		e.same("left", places(left), []int64{4, 3})
+	},
+}

@@ -1,0 +1,234 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"parley"
+)
+
+var eventTests = map[string]func(*env){
+	"an event comes back as it was written": func(e *env) {
+		e.channel(main)
+		in := incoming("B1")
+		want := []parley.Event{
+			{Type: parley.MessageReceived, Channel: main, At: start, Message: &in, Sealed: []byte("hidden")},
+			{Type: parley.OTPFailed, Channel: main, At: start.Add(time.Second), Chat: bob, Data: []byte(`{"id":"otl_1"}`)},
+			{Type: parley.ChannelStatusChanged, Channel: other, At: start.Add(-time.Hour), Data: []byte(`{"status":"WORKING"}`)},
+		}
+		e.tx(func(tx parley.Tx) error {
+			in.Seq = 0
+			err := tx.AddMessage(e.Context(), &in)
+			for i := range want {
+				err = errors.Join(err, tx.AddEvent(e.Context(), &want[i]))
+			}
+			return err
+		})
+		want[0].Chat = ann
+		in.Reactions = nil
+		got := e.events(0)
+		e.same("events", len(got), len(want))
+		for i := range got {
+			if got[i].Seq == 0 || got[i].ID == "" || i > 0 && (got[i].Seq <= got[i-1].Seq) {
+				e.Errorf("event %d has place %d and id %q", i, got[i].Seq, got[i].ID)
+			}
+			if seq, err := got[i].ID.Seq(); err != nil || seq != got[i].Seq {
+				e.Errorf("the id of event %d names place %d, %v", got[i].Seq, seq, err)
+			}
+			e.same("event", got[i], want[i])
+		}
+	},
+
+	"statuses are told one by one": func(e *env) {
+		e.channel(main)
+		one, two, three := outgoing(""), outgoing(""), outgoing("")
+		e.add(&one, &two, &three)
+		e.tx(func(tx parley.Tx) error {
+			return tx.ConfirmMessages(e.Context(), main, []int64{one.Seq, two.Seq}, start)
+		})
+		e.tx(func(tx parley.Tx) error { // confirmed twice: nothing more to tell
+			return tx.ConfirmMessages(e.Context(), main, []int64{two.Seq}, start.Add(time.Second))
+		})
+		e.tx(func(tx parley.Tx) error { // the third jumps over SENT
+			_, _, err := tx.AdvanceMessages(e.Context(), main, ann, []parley.MessageID{one.ID, three.ID}, parley.Delivered, start.Add(2*time.Second))
+			return err
+		})
+		e.tx(func(tx parley.Tx) error {
+			return second(tx.AdvanceMessage(e.Context(), main, two.Ref(), parley.Deleted, nil, start.Add(3*time.Second)))
+		})
+		e.tx(func(tx parley.Tx) error { // late: nothing moves
+			return second(tx.AdvanceMessage(e.Context(), main, two.Ref(), parley.Read, nil, start.Add(4*time.Second)))
+		})
+		e.same("story", e.story(0), []string{
+			fmt.Sprint(one.Seq, " SENT message.status"), fmt.Sprint(two.Seq, " SENT message.status"),
+			fmt.Sprint(one.Seq, " DELIVERED message.status"), fmt.Sprint(three.Seq, " SENT message.status"), fmt.Sprint(three.Seq, " DELIVERED message.status"),
+			fmt.Sprint(two.Seq, " DELETED message.deleted"),
+		})
+	},
+
+	"a confirmation that comes with one that was confirmed before tells only of the new one": func(e *env) {
+		e.channel(main)
+		one, two := outgoing(""), outgoing("")
+		e.add(&one, &two)
+		e.tx(func(tx parley.Tx) error { return tx.ConfirmMessages(e.Context(), main, []int64{one.Seq}, start) })
+		e.tx(func(tx parley.Tx) error {
+			return tx.ConfirmMessages(e.Context(), main, []int64{one.Seq, two.Seq}, start.Add(time.Second))
+		})
+		e.same("story", e.story(0), []string{fmt.Sprint(one.Seq, " SENT message.status"), fmt.Sprint(two.Seq, " SENT message.status")})
+	},
+
+	"what fails says why, and what mends says nothing of it": func(e *env) {
+		e.channel(main)
+		m := outgoing("")
+		e.add(&m)
+		why := &parley.Failure{Code: parley.Blocked, Message: "Blocked."}
+		e.tx(func(tx parley.Tx) error {
+			return second(tx.AdvanceMessage(e.Context(), main, m.Ref(), parley.FailedForGood, why, start))
+		})
+		got := e.events(0)
+		e.same("failure", got[0].Message.Failure, why)
+		e.tx(func(tx parley.Tx) error {
+			_, _, err := tx.AdvanceMessages(e.Context(), main, ann, []parley.MessageID{m.ID}, parley.Delivered, start)
+			return err
+		})
+		e.same("story", e.story(0), []string{fmt.Sprint(m.Seq, " FAILED message.status"), fmt.Sprint(m.Seq, " DELIVERED message.status")})
+		e.same("failure after it arrived", e.events(got[0].Seq)[0].Message.Failure, (*parley.Failure)(nil))
+	},
+
+	"operations are not told of": func(e *env) {
+		e.channel(main)
+		m := outgoing("")
+		m.Content = parley.Seen{Target: parley.MessageRef{Chat: ann, ID: "B1"}}
+		e.add(&m)
+		e.tx(func(tx parley.Tx) error {
+			return second(tx.AdvanceMessage(e.Context(), main, m.Ref(), parley.Sent, nil, start))
+		})
+		e.same("story", e.story(0), []string(nil))
+	},
+
+	"the log is read in pages, by channel and by type": func(e *env) {
+		e.channel(main, other)
+		for i := range 25 {
+			e.tx(func(tx parley.Tx) error {
+				code := main
+				if i%5 == 0 {
+					code = other
+				}
+				return tx.AddEvent(e.Context(), parley.NewOTPEvent(parley.OTPFailed, parley.OTPID(fmt.Sprint(i)), code, ann, "x", start))
+			})
+		}
+		var all []parley.Event
+		for at := int64(0); ; {
+			page, reached, err := e.store.Events(e.Context(), at, parley.EventFilter{}, 4)
+			e.must(err)
+			all = append(all, page...)
+			if reached == at {
+				break
+			}
+			at = reached
+		}
+		e.same("all", len(all), 25)
+		some, _, err := e.store.Events(e.Context(), 0, parley.EventFilter{Channel: other}, 100)
+		e.must(err)
+		e.same("of a channel", len(some), 5)
+		none, reached, err := e.store.Events(e.Context(), 0, parley.EventFilter{Types: []parley.EventType{parley.PollVoted}}, 3)
+		e.must(err)
+		e.same("of a type", len(none), 0)
+		e.same("reached", reached, all[24].Seq)
+	},
+
+	"events are found by their places": func(e *env) {
+		e.channel(main)
+		messages := make([]*parley.Message, 5)
+		var seqs []int64
+		for i := range messages {
+			m := outgoing("")
+			messages[i] = &m
+		}
+		e.add(messages...)
+		for _, m := range messages {
+			seqs = append(seqs, m.Seq)
+		}
+		e.tx(func(tx parley.Tx) error { return tx.ConfirmMessages(e.Context(), main, seqs, start) })
+		all := e.events(0)
+		got, err := e.store.EventsAt(e.Context(), []int64{all[3].Seq, all[1].Seq, all[4].Seq + 100, 0})
+		e.must(err)
+		e.same("events", got, []parley.Event{all[3], all[1]})
+		last, err := e.store.LastEvent(e.Context())
+		e.must(err)
+		e.same("last", last, all[4].Seq)
+	},
+
+	"old events go, and their places are not given again": func(e *env) {
+		e.channel(main)
+		add := func(at time.Time) {
+			e.tx(func(tx parley.Tx) error {
+				return tx.AddEvent(e.Context(), &parley.Event{Type: parley.OTPExpired, Channel: main, At: at, Data: []byte(`{}`), Sealed: []byte("x")})
+			})
+		}
+		add(start)
+		add(start.Add(time.Hour))
+		last := e.events(0)[1].Seq
+		e.tx(func(tx parley.Tx) error { return tx.ForgetSealed(e.Context(), start.Add(time.Minute)) })
+		e.same("sealed", [2]bool{e.events(0)[0].Sealed != nil, e.events(0)[1].Sealed != nil}, [2]bool{false, true})
+		e.tx(func(tx parley.Tx) error {
+			n, err := tx.ForgetEvents(e.Context(), start.Add(2*time.Hour), 10)
+			if n != 2 {
+				err = errors.Join(err, fmt.Errorf("%d events went", n))
+			}
+			return err
+		})
+		e.same("left", len(e.events(0)), 0)
+		add(start)
+		if got := e.events(0)[0].Seq; got <= last {
+			e.Errorf("place %d was given again after %d", got, last)
+		}
+	},
+
+	"what is not kept is not told": func(e *env) {
+		e.channel(main)
+		added := e.store.EventAdded()
+		e.wants(errTest, func(tx parley.Tx) error {
+			return errors.Join(tx.AddEvent(e.Context(), &parley.Event{Type: parley.OTPExpired, Channel: main, At: start}), errTest)
+		})
+		e.same("events", len(e.events(0)), 0)
+		select {
+		case <-added:
+			e.Error("whoever waits was woken for nothing")
+		default:
+		}
+		e.tx(func(tx parley.Tx) error {
+			return tx.AddEvent(e.Context(), &parley.Event{Type: parley.OTPExpired, Channel: main, At: start})
+		})
+		<-added
+	},
+
+	"the events of a message that is gone are gone": func(e *env) {
+		e.channel(main)
+		m := outgoing("")
+		e.add(&m)
+		e.tx(func(tx parley.Tx) error { return tx.ConfirmMessages(e.Context(), main, []int64{m.Seq}, start) })
+		e.tx(func(tx parley.Tx) error { return second(tx.ClearChannel(e.Context(), main)) })
+		e.same("events", len(e.events(0)), 0)
+	},
+}
+
+var errTest = errors.New("test")
+
+// events reads the whole log after a place.
+func (e *env) events(after int64) []parley.Event {
+	e.Helper()
+	events, _, err := e.store.Events(e.Context(), after, parley.EventFilter{}, 1000)
+	e.must(err)
+	return events
+}
+
+// story writes the events of messages down, in short.
+func (e *env) story(after int64) (lines []string) {
+	e.Helper()
+	for _, event := range e.events(after) {
+		lines = append(lines, fmt.Sprint(event.Message.Seq, " ", event.Message.Status, " ", event.Type))
+	}
+	return lines
+}

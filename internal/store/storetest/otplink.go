@@ -1,0 +1,133 @@
+package storetest
+
+import (
+	"errors"
+	"time"
+
+	"parley"
+)
+
+func newLink(channel parley.ChannelCode, contact parley.ContactID, hash byte) parley.OTPLink {
+	return parley.OTPLink{
+		ID: parley.NewLinkID(), Channel: channel, Contact: contact, Hash: []byte{hash}, Name: "Acme",
+		Messages:  parley.LinkMessages{Prompt: "p ##code##", Success: "s", Failed: "f", Expired: "e"},
+		OnSuccess: "https://a.example/ok?x=1", OnFailure: "https://a.example/no",
+		CreatedAt: start, ExpiresAt: start.Add(time.Hour), Sealed: []byte{hash, 0, 255},
+	}
+}
+
+func (e *env) addLinks(links ...parley.OTPLink) {
+	e.Helper()
+	e.tx(func(tx parley.Tx) error {
+		for _, l := range links {
+			if err := tx.AddLink(e.Context(), l); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (e *env) link(id parley.OTPID) parley.OTPLink {
+	e.Helper()
+	l, err := e.store.Link(e.Context(), id)
+	e.must(err)
+	return l
+}
+
+var linkTests = map[string]func(*env){
+	"a link is found by its id and by the hash of its code": func(e *env) {
+		want := newLink(main, ann, 1)
+		e.addLinks(want)
+		e.same("by id", e.link(want.ID), want)
+		got, err := e.store.LinkByHash(e.Context(), main, want.Hash)
+		e.must(err)
+		e.same("by hash", got, want)
+		for _, err := range []error{
+			second(e.store.Link(e.Context(), "otl_0")),
+			second(e.store.LinkByHash(e.Context(), main, []byte{9})),
+			second(e.store.LinkByHash(e.Context(), other, want.Hash)),
+		} {
+			if !errors.Is(err, parley.ErrNotFound) {
+				e.Errorf("got %v", err)
+			}
+		}
+	},
+
+	"a new link ends the one that was open": func(e *env) {
+		first, elsewhere, bobs := newLink(main, ann, 1), newLink(other, ann, 1), newLink(main, bob, 2)
+		e.addLinks(first, elsewhere, bobs)
+		next := newLink(main, ann, 3)
+		next.CreatedAt = start.Add(time.Minute)
+		e.addLinks(next)
+		first.Status, first.EndedAt, first.Sealed = parley.OTPStatusInvalid, next.CreatedAt, nil
+		for _, want := range []parley.OTPLink{first, elsewhere, bobs, next} {
+			e.same("link", e.link(want.ID), want)
+		}
+	},
+
+	"a link moves on": func(e *env) {
+		l := newLink(main, ann, 1)
+		e.addLinks(l)
+		l.Tries, l.Others = 3, 70_000
+		e.tx(func(tx parley.Tx) error { return tx.UpdateLink(e.Context(), l) })
+		e.same("tried", e.link(l.ID), l)
+		l.Status, l.EndedAt = parley.OTPStatusApproved, start.Add(time.Minute)
+		e.tx(func(tx parley.Tx) error { return tx.UpdateLink(e.Context(), l) })
+		l.Sealed = nil // it ended
+		e.same("approved", e.link(l.ID), l)
+		// An approved link is not open, so a new one leaves it as it is.
+		e.addLinks(newLink(main, ann, 2))
+		e.same("after a new one", e.link(l.ID), l)
+		e.wants(parley.ErrNotFound, func(tx parley.Tx) error { return tx.UpdateLink(e.Context(), newLink(main, ann, 9)) })
+	},
+
+	"a code is in use once on a channel": func(e *env) {
+		e.addLinks(newLink(main, ann, 1))
+		e.wants(parley.ErrExists, func(tx parley.Tx) error { return tx.AddLink(e.Context(), newLink(main, bob, 1)) })
+	},
+
+	"open links expire and are forgotten": func(e *env) {
+		early, late, used := newLink(main, ann, 1), newLink(main, bob, 2), newLink(main, "6281100000003@c.us", 3)
+		late.ExpiresAt = start.Add(2 * time.Hour)
+		used.Status, used.EndedAt = parley.OTPStatusApproved, start
+		e.addLinks(early, late, used, newLink(other, ann, 1))
+		var got []parley.OTPLink
+		e.tx(func(tx parley.Tx) (err error) {
+			got, err = tx.ExpireLinks(e.Context(), main, early.ExpiresAt, 10)
+			return err
+		})
+		early.Status, early.EndedAt, early.Sealed = parley.OTPStatusExpired, early.ExpiresAt, nil
+		e.same("expired", got, []parley.OTPLink{early})
+		e.same("as it is kept", e.link(early.ID), early)
+		e.same("not due", e.link(late.ID), late)
+
+		var n int
+		e.tx(func(tx parley.Tx) (err error) {
+			n, err = tx.ForgetOTPs(e.Context(), main, start.Add(time.Minute), 10)
+			return err
+		})
+		e.same("forgotten", n, 1)
+		if _, err := e.store.Link(e.Context(), used.ID); !errors.Is(err, parley.ErrNotFound) {
+			e.Errorf("the used one: %v", err)
+		}
+		e.same("kept", e.link(early.ID), early)
+	},
+
+	"replies are counted by channel and sender": func(e *env) {
+		e.tx(func(tx parley.Tx) error {
+			return errors.Join(tx.AddLinkReply(e.Context(), main, ann, start), tx.AddLinkReply(e.Context(), main, ann, start),
+				tx.AddLinkReply(e.Context(), main, ann, start.Add(time.Minute)), tx.AddLinkReply(e.Context(), main, bob, start),
+				tx.AddLinkReply(e.Context(), other, ann, start))
+		})
+		replies := func(since time.Time) []time.Time {
+			all, err := e.store.LinkReplies(e.Context(), main, ann, since)
+			e.must(err)
+			return all
+		}
+		e.same("all", replies(start), []time.Time{start, start, start.Add(time.Minute)})
+		e.same("since", replies(start.Add(time.Second)), []time.Time{start.Add(time.Minute)})
+		e.tx(func(tx parley.Tx) error { return second(tx.ForgetOTPs(e.Context(), main, start.Add(time.Second), 10)) })
+		e.same("after forgetting", replies(start), []time.Time{start.Add(time.Minute)})
+	},
+}

@@ -1,0 +1,146 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"parley"
+)
+
+const webhookColumns = `id, url, channel, types, created_at, cursor, disabled_at, reason, failing_since, failures`
+
+// Webhooks lists all webhooks, oldest first.
+func (r reader) Webhooks(context.Context) ([]parley.Webhook, error) {
+	return list(r, `SELECT `+webhookColumns+` FROM webhook ORDER BY created_at, seq`, nil, scanWebhook)
+}
+
+// Webhook finds a webhook.
+func (r reader) Webhook(_ context.Context, id parley.WebhookID) (parley.Webhook, error) {
+	return one(r, `SELECT `+webhookColumns+` FROM webhook WHERE id = $1`, []any{string(id)}, scanWebhook)
+}
+
+func scanWebhook(row scanner) (parley.Webhook, error) {
+	var w parley.Webhook
+	var types []byte
+	var created, disabled, failing int64
+	if err := row.Scan(&w.ID, &w.URL, &w.Channel, &types, &created, &w.Cursor, &disabled, &w.Reason, &failing, &w.Failures); err != nil {
+		return w, err
+	}
+	if err := json.Unmarshal(types, &w.Types); err != nil {
+		return w, fmt.Errorf("types of webhook %s: %w", w.ID, err)
+	}
+	if len(w.Types) == 0 {
+		w.Types = nil
+	}
+	w.CreatedAt, w.DisabledAt, w.FailingSince = moment(created), moment(disabled), moment(failing)
+	return w, nil
+}
+
+// encodeTypes writes the types of a webhook as they are stored.
+func encodeTypes(types []parley.EventType) (string, error) {
+	if len(types) == 0 {
+		return "[]", nil
+	}
+	encoded, err := json.Marshal(types)
+	return string(encoded), err
+}
+
+// AddWebhook stores a new webhook.
+func (t *tx) AddWebhook(ctx context.Context, w parley.Webhook) error {
+	types, err := encodeTypes(w.Types)
+	if err != nil {
+		return err
+	}
+	if w.Cursor == 0 {
+		if w.Cursor, err = t.LastEvent(ctx); err != nil {
+			return err
+		}
+	}
+	if err := t.add(`INSERT INTO webhook (`+webhookColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING`,
+		string(w.ID), w.URL, string(w.Channel), types, millis(w.CreatedAt), w.Cursor,
+		millis(w.DisabledAt), w.Reason, millis(w.FailingSince), int64(w.Failures)); err != nil {
+		return err
+	}
+	return t.revise()
+}
+
+// UpdateWebhook stores everything of a webhook but its cursor.
+func (t *tx) UpdateWebhook(_ context.Context, w parley.Webhook) error {
+	types, err := encodeTypes(w.Types)
+	if err != nil {
+		return err
+	}
+	if err := t.change(`UPDATE webhook SET url = $1, channel = $2, types = $3, created_at = $4, disabled_at = $5, reason = $6,
+		failing_since = $7, failures = $8 WHERE id = $9`,
+		w.URL, string(w.Channel), types, millis(w.CreatedAt), millis(w.DisabledAt), w.Reason,
+		millis(w.FailingSince), int64(w.Failures), string(w.ID)); err != nil {
+		return err
+	}
+	return t.revise()
+}
+
+// SetWebhookCursor stores how far deliveries were planned.
+func (t *tx) SetWebhookCursor(_ context.Context, id parley.WebhookID, cursor int64) error {
+	_, err := t.Exec(`UPDATE webhook SET cursor = $1 WHERE id = $2`, cursor, string(id))
+	return err
+}
+
+// SetWebhookHealth stores since when and how often a webhook only failed.
+func (t *tx) SetWebhookHealth(_ context.Context, id parley.WebhookID, failingSince time.Time, failures int) error {
+	_, err := t.Exec(`UPDATE webhook SET failing_since = $1, failures = $2 WHERE id = $3`, millis(failingSince), int64(failures), string(id))
+	return err
+}
+
+// DeleteWebhook removes a webhook with its secret and its deliveries.
+func (t *tx) DeleteWebhook(_ context.Context, id parley.WebhookID) error {
+	if err := t.change(`DELETE FROM webhook WHERE id = $1`, string(id)); err != nil {
+		return err
+	}
+	if _, err := t.Exec(`DELETE FROM delivery WHERE endpoint = $1`, string(id)); err != nil {
+		return err
+	}
+	if _, err := t.Exec(`DELETE FROM secret WHERE owner = $1`, string(parley.WebhookSecret(id))); err != nil {
+		return err
+	}
+	return t.revise()
+}
+
+// deleteCallbacks removes what a channel has of webhooks, secrets and deliveries.
+func (t *tx) deleteCallbacks(ctx context.Context, code parley.ChannelCode) error {
+	own, err := list(t.reader, `SELECT `+webhookColumns+` FROM webhook WHERE channel = $1`, []any{string(code)}, scanWebhook)
+	if err != nil {
+		return err
+	}
+	for _, w := range own {
+		if err := t.DeleteWebhook(ctx, w.ID); err != nil {
+			return err
+		}
+	}
+	if _, err := t.Exec(`DELETE FROM delivery WHERE channel = $1`, string(code)); err != nil {
+		return err
+	}
+	_, err = t.Exec(`DELETE FROM secret WHERE owner = $1`, string(parley.ChannelSecret(code)))
+	return err
+}
+
+// Secret finds the signing secret of an owner.
+func (r reader) Secret(_ context.Context, owner parley.SecretOwner) (parley.SigningSecret, error) {
+	s := parley.SigningSecret{Owner: owner}
+	var until int64
+	err := r.row(`SELECT sealed, old_sealed, old_until FROM secret WHERE owner = $1`, []any{string(owner)}, &s.Sealed, &s.OldSealed, &until)
+	if err != nil {
+		return parley.SigningSecret{}, err
+	}
+	s.OldUntil = moment(until)
+	return s, nil
+}
+
+// SetSecret stores a signing secret, in place of the one that its owner has.
+func (t *tx) SetSecret(_ context.Context, s parley.SigningSecret) error {
+	_, err := t.Exec(`INSERT INTO secret (owner, sealed, old_sealed, old_until) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (owner) DO UPDATE SET sealed = excluded.sealed, old_sealed = excluded.old_sealed, old_until = excluded.old_until`,
+		string(s.Owner), s.Sealed, nullable(s.OldSealed), millis(s.OldUntil))
+	return err
+}

@@ -1,0 +1,87 @@
+package parley
+
+import "time"
+
+// LinkTry is a message that carries the code of a login link.
+type LinkTry struct {
+	From   ContactID
+	Edited bool // it is not the prompt as it was given
+	At     time.Time
+}
+
+// LinkOutcome is what follows from a try.
+type LinkOutcome struct {
+	Answer   LinkAnswer
+	Event    EventType // what is told of it; empty: nothing
+	Reason   string    // why it failed, where that is told
+	Callback string    // the address to call; empty: none
+}
+
+// LinkAnswer says which of a link's messages answers a try.
+type LinkAnswer int
+
+const (
+	AnswerSuccess LinkAnswer = iota
+	AnswerFailed
+	AnswerExpired
+)
+
+// Why a try to use a login link failed.
+const (
+	WrongSender  = "wrong_sender"  // somebody else sent it
+	EditedPrompt = "edited_prompt" // the right contact sent something else with it
+)
+
+// StatusAt is where the link stands at a time, whether or not anybody noticed that it expired.
+func (l OTPLink) StatusAt(now time.Time) OTPStatus {
+	if l.Status == OTPStatusPending && !now.Before(l.ExpiresAt) {
+		return OTPStatusExpired
+	}
+	return l.Status
+}
+
+// Try returns the link as it is after somebody tried to use it, and what follows. A link is approved
+// once: by the right contact, who sent the prompt as it was given, in time. A failed try does not use
+// it up, but the right contact has only so many. What was tried on a link that has ended is answered
+// and told to nobody else: its caller knows how it ended.
+func (l OTPLink) Try(t LinkTry) (OTPLink, LinkOutcome) {
+	if was := l.Status; l.StatusAt(t.At) != OTPStatusPending {
+		l.Status = l.StatusAt(t.At)
+		if l.EndedAt.IsZero() {
+			l.EndedAt = l.ExpiresAt
+		}
+		switch {
+		case l.Status != OTPStatusExpired:
+			return l, LinkOutcome{Answer: AnswerFailed}
+		case was == OTPStatusPending:
+			return l, LinkOutcome{Answer: AnswerExpired, Event: OTPExpired}
+		}
+		return l, LinkOutcome{Answer: AnswerExpired}
+	}
+	failed := LinkOutcome{Answer: AnswerFailed, Event: OTPFailed, Callback: l.OnFailure}
+	switch {
+	case t.From != l.Contact:
+		l.Others++
+		failed.Reason = WrongSender
+		return l, failed
+	case t.Edited:
+		if l.Tries++; l.Tries >= MaxOTPTries {
+			l.Status, l.EndedAt = OTPStatusLocked, t.At
+		}
+		failed.Reason = EditedPrompt
+		return l, failed
+	}
+	l.Status, l.EndedAt = OTPStatusApproved, t.At
+	return l, LinkOutcome{Answer: AnswerSuccess, Event: OTPApproved, Callback: l.OnSuccess}
+}
+
+// Text returns the message that answers a try, with the code and the name yet to be filled in.
+func (m LinkMessages) Text(a LinkAnswer) string {
+	switch a {
+	case AnswerSuccess:
+		return m.Success
+	case AnswerExpired:
+		return m.Expired
+	}
+	return m.Failed
+}
