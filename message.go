@@ -13,6 +13,7 @@ type Message struct {
 	FromMe  bool
 	Content Content
 	ReplyTo MessageID // empty: no reply
+	Request string    // the id of the request that sent it; empty: none did
 
 	Status  Status
 	Failure *Failure // why, when Status is FailedForGood

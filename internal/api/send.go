@@ -55,6 +55,9 @@ func (s *server) one(ctx context.Context, r *request, read func(form) part) ([]g
 // accept has the gateway take the drafts, with the request's idempotency key, and waits for the
 // network as long as the caller wants to.
 func (s *server) accept(ctx context.Context, r *request, channel parley.ChannelCode, drafts []gateway.Draft) ([]parley.Message, error) {
+	for i := range drafts {
+		drafts[i].Request = r.id
+	}
 	accepted, err := s.Gateway.Accept(ctx, channel, drafts, r.key)
 	if err != nil {
 		s.discard(drafts)

@@ -59,7 +59,7 @@ func (e *Engine) attempt(ctx context.Context, webhookURL string, j *job) (Attemp
 	}
 	within, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	a := Attempt{RequestID: newRequestID(), At: time.Now()}
+	a := Attempt{RequestID: requestOf(&j.event), At: time.Now()}
 	if j.Webhook == "" {
 		req, err := callbackRequest(within, j.URL, &j.event, keys, a.At)
 		a = e.exchange(req, err, cancel, a)

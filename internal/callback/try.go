@@ -91,6 +91,15 @@ func (e *Engine) nextRecorded() <-chan struct{} {
 	return e.changed
 }
 
+// requestOf is what a delivery is found by in the logs of both sides: the id of the request that sent the
+// message that the event is about, else a new one.
+func requestOf(event *parley.Event) string {
+	if event.Message != nil && event.Message.Request != "" {
+		return event.Message.Request
+	}
+	return newRequestID()
+}
+
 // newRequestID chooses what one request is found by in the logs of both sides.
 func newRequestID() string {
 	b := make([]byte, 12)

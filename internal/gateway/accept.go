@@ -19,6 +19,7 @@ type Draft struct {
 	To        parley.ContactID
 	Content   parley.Content
 	ReplyTo   parley.MessageID
+	Request   string    // the id of the request that sends it
 	Urgent    bool      // goes ahead of everything else in the channel's queue
 	ExpiresAt time.Time // not to be sent after; zero: as the channel says
 }
@@ -82,7 +83,7 @@ func (a *account) messages(channel parley.Channel, drafts []Draft) []parley.Mess
 		}
 		ms[i] = parley.Message{
 			Channel: channel.Code, Chat: d.To, FromMe: true,
-			Content: d.Content, ReplyTo: d.ReplyTo, Status: parley.Pending,
+			Content: d.Content, ReplyTo: d.ReplyTo, Request: d.Request, Status: parley.Pending,
 			Urgent: d.Urgent, Pool: pool, ExpiresAt: expires, CreatedAt: now, UpdatedAt: now,
 		}
 	}

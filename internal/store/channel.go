@@ -134,8 +134,8 @@ func (t *tx) ClearChannel(_ context.Context, code parley.ChannelCode) ([]parley.
 	}
 	// The newest number must not be given to another message: somebody may still mean the old one by
 	// it. An empty row keeps it.
-	_, err = t.Exec(`INSERT INTO message (seq, channel, chat, id, from_me, kind, reply_to, urgent, pool, expires_at, created_at, body)
-		VALUES ($1, '', 0, '', 0, '', '', 0, '', 0, 0, '')`, newest)
+	_, err = t.Exec(`INSERT INTO message (seq, channel, chat, id, from_me, kind, reply_to, request, urgent, pool, expires_at, created_at, body)
+		VALUES ($1, '', 0, '', 0, '', '', '', 0, '', 0, 0, '')`, newest)
 	return files, err
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	messageColumns = `message.seq, message.channel, contact, message.id, message.from_me, kind, reply_to, urgent, pool, expires_at, created_at, starred, body, data,
+	messageColumns = `message.seq, message.channel, contact, message.id, message.from_me, kind, reply_to, request, urgent, pool, expires_at, created_at, starred, body, data,
 		coalesce(status.status, 0), coalesce(updated_at, created_at), coalesce(attempts, 0), coalesce(next_attempt, 0),
 		coalesce(failure.code, ''), coalesce(failure.message, ''), coalesce(failure.until, 0)`
 
@@ -79,15 +79,15 @@ func scanMessage(row scanner) (parley.Message, error) {
 
 // messageRow is a message as it is stored, in the types that are quick to scan.
 type messageRow struct {
-	seq, fromMe, urgent, expires, created, starred             int64
-	status, updated, attempts, next, until                     int64
-	channel, contact, id, kind, replyTo, pool, code, why, body string
-	data                                                       []byte
+	seq, fromMe, urgent, expires, created, starred                      int64
+	status, updated, attempts, next, until                              int64
+	channel, contact, id, kind, replyTo, request, pool, code, why, body string
+	data                                                                []byte
 }
 
 // fields lists where messageColumns go.
 func (s *messageRow) fields() []any {
-	return []any{&s.seq, &s.channel, &s.contact, &s.id, &s.fromMe, &s.kind, &s.replyTo, &s.urgent, &s.pool, &s.expires, &s.created, &s.starred, &s.body, &s.data,
+	return []any{&s.seq, &s.channel, &s.contact, &s.id, &s.fromMe, &s.kind, &s.replyTo, &s.request, &s.urgent, &s.pool, &s.expires, &s.created, &s.starred, &s.body, &s.data,
 		&s.status, &s.updated, &s.attempts, &s.next, &s.code, &s.why, &s.until}
 }
 
@@ -98,7 +98,7 @@ func (s *messageRow) message() (parley.Message, error) {
 	}
 	m := parley.Message{
 		Seq: s.seq, Channel: parley.ChannelCode(s.channel), Chat: parley.ContactID(s.contact), ID: parley.MessageID(s.id), FromMe: s.fromMe != 0,
-		Content: content, ReplyTo: parley.MessageID(s.replyTo), Status: parley.Status(s.status), Urgent: s.urgent != 0, Pool: parley.PoolID(s.pool),
+		Content: content, ReplyTo: parley.MessageID(s.replyTo), Request: s.request, Status: parley.Status(s.status), Urgent: s.urgent != 0, Pool: parley.PoolID(s.pool),
 		Attempts: int(s.attempts), NextAttempt: moment(s.next), ExpiresAt: moment(s.expires),
 		CreatedAt: moment(s.created), UpdatedAt: moment(s.updated), Starred: s.starred != 0,
 	}
@@ -127,9 +127,9 @@ func (t *tx) AddMessage(_ context.Context, m *parley.Message) error {
 	} else if err := t.add(`INSERT INTO name (id, chat, from_me, seq) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`, string(m.ID), chat, flag(m.FromMe), m.Seq); err != nil {
 		return err
 	}
-	_, err = t.Exec(`INSERT INTO message (seq, channel, chat, id, from_me, kind, reply_to, urgent, pool, expires_at, created_at, body, data)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
-		m.Seq, string(m.Channel), chat, string(m.ID), flag(m.FromMe), string(m.Content.Kind()), string(m.ReplyTo), flag(m.Urgent), string(m.Pool),
+	_, err = t.Exec(`INSERT INTO message (seq, channel, chat, id, from_me, kind, reply_to, request, urgent, pool, expires_at, created_at, body, data)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
+		m.Seq, string(m.Channel), chat, string(m.ID), flag(m.FromMe), string(m.Content.Kind()), string(m.ReplyTo), m.Request, flag(m.Urgent), string(m.Pool),
 		millis(m.ExpiresAt), millis(m.CreatedAt), m.Content.Text(), data)
 	if err != nil {
 		return err

@@ -64,6 +64,7 @@ CREATE TABLE message (
   from_me    INTEGER NOT NULL,
   kind       TEXT NOT NULL,
   reply_to   TEXT NOT NULL,
+  request    TEXT NOT NULL, -- the id of the request that sent it
   urgent     INTEGER NOT NULL,
   pool       TEXT NOT NULL,
   expires_at INTEGER NOT NULL,
