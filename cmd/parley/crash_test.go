@@ -88,7 +88,7 @@ func (r *killRun) client(client, channels, messages int) {
 	for n := range messages {
 		channel, number := chatOf(client, n, channels)
 		body := fmt.Sprintf(`{"contact_id":"%s@c.us","message":"m %d %d","linkPreview":false}`, number, client, n)
-		if !r.sendUntilAnswered(channel, body, fmt.Sprintf("key-%d-%d", client, n)) {
+		if r.server.insist(r.t, "/api/send-message/text", channel, body, fmt.Sprintf("key-%d-%d", client, n)) == nil {
 			return
 		}
 		r.acked.Add(1)
@@ -97,24 +97,6 @@ func (r *killRun) client(client, channels, messages int) {
 		default:
 		}
 	}
-}
-
-func (r *killRun) sendUntilAnswered(channel, body, key string) bool {
-	deadline := time.Now().Add(time.Minute)
-	for time.Now().Before(deadline) {
-		status, answer, err := r.server.call("POST", "/api/send-message/text", channel, body, key)
-		switch {
-		case err != nil || status == http.StatusServiceUnavailable:
-			r.server.awaitUp() // it was killed; come back when it is there
-		case status == http.StatusOK && bytes.Contains(answer, []byte(`"success":true`)):
-			return true
-		default:
-			r.t.Errorf("answer %d: %s", status, answer)
-			return false
-		}
-	}
-	r.t.Errorf("no answer to %s in a minute", key)
-	return false
 }
 
 // judge compares what was acknowledged with what the network says arrived, in order.
@@ -205,11 +187,26 @@ func (s *testServer) start(t *testing.T) {
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	s.command(t, "health", "--ready", "--wait", "30s", "--url", "http://"+s.addr)
+	s.awaitReady(t)
 	s.slowest = max(s.slowest, time.Since(begun))
 	s.mu.Lock()
 	close(s.up)
 	s.mu.Unlock()
+}
+
+func (s *testServer) awaitReady(t *testing.T) {
+	t.Helper()
+	deadline := time.After(30 * time.Second)
+	for tick := time.Tick(2 * time.Millisecond); ; {
+		if status, _, err := s.call("GET", "/readyz", "", "", ""); err == nil && status == http.StatusOK {
+			return
+		}
+		select {
+		case <-tick:
+		case <-deadline:
+			t.Fatalf("not ready after 30 s\n%s", readFile(t, s.data+".log"))
+		}
+	}
 }
 
 // kill ends the process as a power cut would, but for the disk's cache.
@@ -224,11 +221,13 @@ func (s *testServer) kill(t *testing.T) {
 	s.cmd.Wait()
 }
 
-func (s *testServer) awaitUp() {
+func (s *testServer) awaitUp() { <-s.whenUp() }
+
+// whenUp returns what is closed while the server is ready.
+func (s *testServer) whenUp() <-chan struct{} {
 	s.mu.Lock()
-	up := s.up
-	s.mu.Unlock()
-	<-up
+	defer s.mu.Unlock()
+	return s.up
 }
 
 // command runs another command of the program on the same data.
@@ -280,6 +279,26 @@ func (s *testServer) call(method, path, channel, body, key string) (int, []byte,
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(resp.Body)
 	return resp.StatusCode, answer, err
+}
+
+// insist posts until it is answered, as clients should: with the same idempotency key. Nil: the answer
+// was not good.
+func (s *testServer) insist(t *testing.T, path, channel, body, key string) []byte {
+	deadline := time.Now().Add(time.Minute)
+	for time.Now().Before(deadline) {
+		status, answer, err := s.call("POST", path, channel, body, key)
+		switch {
+		case err != nil || status == http.StatusServiceUnavailable:
+			s.awaitUp() // it was killed; come back when it is there
+		case status == http.StatusOK && bytes.Contains(answer, []byte(`"success":true`)):
+			return answer
+		default:
+			t.Errorf("answer %d: %s", status, answer)
+			return nil
+		}
+	}
+	t.Errorf("no answer to %s in a minute", key)
+	return nil
 }
 
 // arrived lists what reached a phone, from the network's own record, once there are as many as

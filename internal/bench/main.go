@@ -2,15 +2,17 @@
 // binary and an empty JSON server beside it, loads both from the same process in turns, and reports
 // ratios of one run, because absolute figures say more about the machine than about the program.
 //
-// Usage: go run ./internal/bench [-parley bin/parley] [-rounds 7] [-slice 1s]
+// Usage: go run ./internal/bench [-parley bin/parley] [-rounds 7] [-slice 1s] [-only sends]
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"time"
 )
 
@@ -21,6 +23,7 @@ type options struct {
 	slice       time.Duration
 	connections int
 	messages    int
+	only        string
 }
 
 func main() {
@@ -30,8 +33,18 @@ func main() {
 	flag.DurationVar(&o.slice, "slice", time.Second, "how long each server is loaded at a time")
 	flag.IntVar(&o.connections, "connections", 64, "connections at once")
 	flag.IntVar(&o.messages, "messages", 1_000_000, "messages in the large chat history")
+	flag.StringVar(&o.only, "only", "", "take only the measurements whose name contains this: footprint, sends, codes, webhooks, stream, history")
 	echo := flag.Bool("echo", false, "be the empty JSON server (used by the program itself)")
+	follow := flag.String("follow", "", "be readers of the event stream of this server (used by the program itself)")
+	readers := flag.Int("readers", 1, "with -follow: how many")
+	mark := flag.String("mark", "", "with -follow: what events must hold to be counted")
 	flag.Parse()
+	if *follow != "" {
+		if err := serveCrowd(*follow, *mark, *readers); err != nil {
+			fail(err)
+		}
+		return
+	}
 	if *echo {
 		if err := serveEcho(); err != nil {
 			fail(err)
@@ -53,9 +66,22 @@ func fail(err error) {
 // run takes every measurement and prints the table; it fails where a figure misses its bound.
 func run(ctx context.Context, o options) error {
 	var t table
-	for _, measure := range []func(context.Context, options, *table) error{measureFootprint, measureSends, measureHistory} {
-		if err := measure(ctx, o, &t); err != nil {
-			return err
+	for _, m := range []struct {
+		name string
+		take func(context.Context, options, *table) error
+	}{
+		{"footprint", measureFootprint},
+		{"sends", measureSends},
+		{"codes", measureCodes},
+		{"webhooks", measureWebhooks},
+		{"stream", measureStream},
+		{"history", measureHistory},
+	} {
+		if !strings.Contains(m.name, o.only) {
+			continue
+		}
+		if err := m.take(ctx, o, &t); err != nil {
+			return errors.Join(fmt.Errorf("%s: %w", m.name, err), t.print(os.Stdout))
 		}
 	}
 	return t.print(os.Stdout)

@@ -43,7 +43,8 @@ func serveEcho() error {
 type server struct {
 	cmd   *exec.Cmd
 	addr  string
-	token string
+	token string        // of the channel "demo"
+	admin string        // the token of the management API
 	took  time.Duration // from start to ready
 }
 
@@ -65,6 +66,21 @@ func startEcho(ctx context.Context) (*server, error) {
 		return nil, err
 	}
 	return &server{cmd: cmd, addr: strings.TrimSpace(line)}, nil
+}
+
+// withParley starts a gateway without any data for as long as f runs.
+func withParley(ctx context.Context, o options, f func(*server) error) error {
+	data, err := os.MkdirTemp("", "parley-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(data)
+	s, err := startParley(ctx, o, data)
+	if err != nil {
+		return err
+	}
+	defer s.stop()
+	return f(s)
 }
 
 // startParley starts "parley dev" on a data directory and waits until it is ready.
@@ -101,7 +117,7 @@ func startParley(ctx context.Context, o options, data string) (*server, error) {
 		s.stop()
 		return nil, err
 	}
-	s.token = env["PARLEY_TOKEN"]
+	s.token, s.admin = env["PARLEY_TOKEN"], env["PARLEY_ADMIN_TOKEN"]
 	return s, nil
 }
 
@@ -146,6 +162,17 @@ func (s *server) rss() (int64, error) {
 		}
 	}
 	return 0, fmt.Errorf("no VmRSS of process %d", s.cmd.Process.Pid)
+}
+
+// settle waits until the process has nothing left to do of what it was given before.
+func (s *server) settle() {
+	for quiet, tries := 0, 0; quiet < 3 && tries < 100; tries++ {
+		before := s.cpu()
+		time.Sleep(20 * time.Millisecond)
+		if quiet++; s.cpu() > before {
+			quiet = 0
+		}
+	}
 }
 
 // cpu is the processor time that the process used so far.
