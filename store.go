@@ -98,8 +98,8 @@ type Tx interface {
 	// whether it moved. A message that is not there is [ErrNotFound].
 	AdvanceMessage(ctx context.Context, channel ChannelCode, ref MessageRef, to Status, why *Failure, at time.Time) (bool, error)
 	// AdvanceMessages does so for several messages that the channel sent to one chat. It returns those
-	// that moved, and how many are not there.
-	AdvanceMessages(ctx context.Context, channel ChannelCode, chat ContactID, ids []MessageID, to Status, at time.Time) (moved []MessageID, unknown int, err error)
+	// that moved, by their ids and their Seqs, and how many are not there.
+	AdvanceMessages(ctx context.Context, channel ChannelCode, chat ContactID, ids []MessageID, to Status, at time.Time) (moved []MessageID, seqs []int64, unknown int, err error)
 	// ConfirmMessages moves records of a channel on from Pending to Sent, named by their Seq. What is
 	// not pending any more, or not there, stays as it is.
 	ConfirmMessages(ctx context.Context, channel ChannelCode, seqs []int64, at time.Time) error

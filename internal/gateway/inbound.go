@@ -124,14 +124,16 @@ func (a *account) keepMedia(e network.Message) (parley.Content, error) {
 func (a *account) receipt(ctx context.Context, e network.Receipt) error {
 	code := a.snapshot().Code
 	var moved []parley.MessageID
+	var seqs []int64
 	var unknown int
 	err := a.g.Store.Tx(ctx, func(tx parley.Tx) (err error) {
-		moved, unknown, err = tx.AdvanceMessages(ctx, code, e.From, e.IDs, e.Status, e.At)
+		moved, seqs, unknown, err = tx.AdvanceMessages(ctx, code, e.From, e.IDs, e.Status, e.At)
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("keep a receipt: %w", err)
 	}
+	a.worker.Moved(seqs)
 	for _, id := range moved {
 		a.g.settled(&parley.Message{Channel: code, Chat: e.From, ID: id, FromMe: true, Status: e.Status, UpdatedAt: e.At})
 	}

@@ -121,9 +121,33 @@ type Vote struct {
 	At      time.Time
 }
 
+// Pairing tells a step of linking the channel to an account. Steps are told in order, among the states;
+// each is worth knowing only until the next one, so that a step which the sink refuses may be left out.
+type Pairing struct {
+	Step PairingStep
+	// Code is what to show (QRStep) or to type on the phone (CodeStep). Whoever has it can link the
+	// account: it belongs before the eyes of its owner and nowhere else.
+	Code      string
+	ExpiresAt time.Time // until when Code can be used; zero: there is none
+	Reason    string    // a sentence on FailedStep and PasskeyStep; empty on the others
+}
+
+// PairingStep says what a [Pairing] asks for or how it ended.
+type PairingStep string
+
+const (
+	QRStep      PairingStep = "qr"      // show Code as a QR code
+	CodeStep    PairingStep = "code"    // type Code on the phone
+	PasskeyStep PairingStep = "passkey" // the account asks for its passkey; Reason says what to do
+	PairedStep  PairingStep = "paired"  // done
+	TimeoutStep PairingStep = "timeout" // nobody linked it in time
+	FailedStep  PairingStep = "failed"  // Reason says why
+)
+
 func (State) event()    {}
 func (Message) event()  {}
 func (Receipt) event()  {}
 func (Reaction) event() {}
 func (Deletion) event() {}
 func (Vote) event()     {}
+func (Pairing) event()  {}

@@ -116,6 +116,9 @@ func (w *Worker) Wake() { signal(w.wake) }
 // Flush returns when the store knows of everything that was sent so far, or when ctx ends.
 func (w *Worker) Flush(ctx context.Context) error { return w.recorder.flush(ctx) }
 
+// Moved takes note of messages, by Seq, that the store knows to be further than sent.
+func (w *Worker) Moved(seqs []int64) { w.recorder.drop(seqs) }
+
 // Depth is how many messages wait or are under way.
 func (w *Worker) Depth() int { return int(w.depth.Load()) }
 

@@ -3,15 +3,20 @@ package outbox
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
 	"parley"
 )
 
-// recordAfter is how long the recorder gathers before it writes. A receipt that comes meanwhile
-// moves the message further, and then there is nothing left to write.
-const recordAfter = 150 * time.Millisecond
+// How long the recorder gathers before it writes. A receipt that comes meanwhile moves the message
+// further, and then there is nothing left to write: so it waits longer when there is much to do.
+const (
+	recordAfter = 150 * time.Millisecond
+	recordLater = 400 * time.Millisecond
+	isMuch      = 256 // messages
+)
 
 // recorder stores that messages were sent, a moment after whoever waited was told, many at a time.
 // That loses nothing: what is not recorded when the process dies is pending, and is sent again under
@@ -27,14 +32,16 @@ type recorder struct {
 	hurry chan struct{} // holds one: somebody waits for it
 
 	mu              sync.Mutex
-	waiting         []int64
+	waiting         []int64       // by Seq, in order; zero: nothing is left to write
+	place           map[int64]int // in waiting
 	added, recorded int           // how many in all
 	round           chan struct{} // closed when the next round ends
+	dropped         []int64       // what was taken out, and nobody was told yet
 }
 
 func newRecorder(c Config, done func([]int64)) *recorder {
 	return &recorder{channel: c.Channel, store: c.Store, log: c.Log, now: c.Now, done: done,
-		wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1), round: make(chan struct{})}
+		wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1), round: make(chan struct{}), place: map[int64]int{}}
 }
 
 // add takes messages that were confirmed, by their Seq.
@@ -43,10 +50,26 @@ func (r *recorder) add(seqs []int64) {
 		return
 	}
 	r.mu.Lock()
-	r.waiting = append(r.waiting, seqs...)
+	for _, seq := range seqs {
+		r.place[seq] = len(r.waiting)
+		r.waiting = append(r.waiting, seq)
+	}
 	r.added += len(seqs)
 	r.mu.Unlock()
 	signal(r.wake)
+}
+
+// drop takes messages out that the store knows to be further than sent.
+func (r *recorder) drop(seqs []int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, seq := range seqs {
+		if i, ok := r.place[seq]; ok {
+			r.waiting[i] = 0
+			delete(r.place, seq)
+			r.dropped = append(r.dropped, seq)
+		}
+	}
 }
 
 // flush returns when everything that was added before is recorded, or when ctx ends.
@@ -89,28 +112,52 @@ func (r *recorder) run(ctx context.Context) {
 
 // gather waits a while and records what came together. It reports whether that worked.
 func (r *recorder) gather(ctx context.Context, pause time.Duration) bool {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-r.hurry:
-	case <-ctx.Done():
+	if !r.rest(ctx, pause) {
 		return true // the last round is run's
+	}
+	if pause == recordAfter && r.hasMuch() && !r.rest(ctx, recordLater-recordAfter) {
+		return true
 	}
 	return r.write(ctx)
 }
 
+// rest waits until the time is over or somebody is in a hurry, and reports whether ctx goes on.
+func (r *recorder) rest(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-r.hurry:
+		signal(r.hurry) // for the next rest before the same round
+	case <-ctx.Done():
+	}
+	return ctx.Err() == nil
+}
+
+func (r *recorder) hasMuch() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.waiting) >= isMuch
+}
+
 func (r *recorder) write(ctx context.Context) bool {
 	r.mu.Lock()
-	seqs := r.waiting
-	r.waiting = nil
+	select {
+	case <-r.hurry: // whoever it was waits for this round
+	default:
+	}
+	gathered := len(r.waiting)
+	seqs := slices.DeleteFunc(r.waiting, func(seq int64) bool { return seq == 0 })
+	done := append(r.dropped, seqs...)
+	r.waiting, r.dropped = nil, nil
+	clear(r.place)
 	r.mu.Unlock()
 	var err error
 	if len(seqs) > 0 {
 		err = r.store.Tx(ctx, func(tx parley.Tx) error { return tx.ConfirmMessages(ctx, r.channel, seqs, r.now()) })
 	}
 	if err == nil {
-		r.done(seqs)
+		r.done(done)
 	} else if ctx.Err() == nil {
 		r.log.Error("record what was sent", "err", err)
 	}
@@ -118,9 +165,14 @@ func (r *recorder) write(ctx context.Context) bool {
 	defer r.mu.Unlock()
 	if err != nil {
 		r.waiting = append(seqs, r.waiting...)
+		r.dropped = append(done[:len(done)-len(seqs)], r.dropped...)
+		for i, seq := range r.waiting {
+			r.place[seq] = i
+		}
+		r.recorded += gathered - len(seqs)
 		return false
 	}
-	r.recorded += len(seqs)
+	r.recorded += gathered
 	close(r.round)
 	r.round = make(chan struct{})
 	return true

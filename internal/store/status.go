@@ -153,7 +153,7 @@ func (t *tx) ConfirmMessages(_ context.Context, channel parley.ChannelCode, seqs
 
 // AdvanceMessages moves messages that the channel sent to one chat on to a status, where that can
 // follow the one they have. It returns those that moved, and how many are not there.
-func (t *tx) AdvanceMessages(_ context.Context, channel parley.ChannelCode, chat parley.ContactID, ids []parley.MessageID, to parley.Status, at time.Time) (advanced []parley.MessageID, unknown int, err error) {
+func (t *tx) AdvanceMessages(_ context.Context, channel parley.ChannelCode, chat parley.ContactID, ids []parley.MessageID, to parley.Status, at time.Time) (advanced []parley.MessageID, advancedSeqs []int64, unknown int, err error) {
 	for chunk := range slices.Chunk(ids, atOnce) {
 		known, seqs := chunk[:0:0], make([]int64, 0, len(chunk))
 		for _, id := range chunk {
@@ -163,38 +163,38 @@ func (t *tx) AdvanceMessages(_ context.Context, channel parley.ChannelCode, chat
 				continue
 			}
 			if err != nil {
-				return nil, 0, err
+				return nil, nil, 0, err
 			}
 			known, seqs = append(known, id), append(seqs, seq)
 		}
-		some, err := t.advanceSome(channel, known, seqs, to, at)
+		some, theirs, err := t.advanceSome(channel, known, seqs, to, at)
 		if err != nil {
-			return nil, 0, err
+			return nil, nil, 0, err
 		}
-		advanced = append(advanced, some...)
+		advanced, advancedSeqs = append(advanced, some...), append(advancedSeqs, theirs...)
 	}
-	return advanced, unknown, nil
+	return advanced, advancedSeqs, unknown, nil
 }
 
 // advanceSome moves messages that are there on, and returns those that moved.
-func (t *tx) advanceSome(channel parley.ChannelCode, ids []parley.MessageID, seqs []int64, to parley.Status, at time.Time) (advanced []parley.MessageID, err error) {
+func (t *tx) advanceSome(channel parley.ChannelCode, ids []parley.MessageID, seqs []int64, to parley.Status, at time.Time) (advanced []parley.MessageID, advancedSeqs []int64, err error) {
 	if len(seqs) == 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
 	n, err := t.settle(channel, seqs, to, at)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	entries := make([]entry, 0, 2*len(seqs))
 	if n == int64(len(seqs)) { // mostly the receipt is the first to say that it was sent
 		for _, seq := range seqs {
 			entries = moved(entries, seq, parley.Pending, to, at)
 		}
-		return ids, t.log(channel, entries, nil)
+		return ids, seqs, t.log(channel, entries, nil)
 	}
 	before, err := t.statuses(seqs)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if n > 0 { // those that were settled just now were pending
 		for seq, s := range before {
@@ -205,7 +205,7 @@ func (t *tx) advanceSome(channel parley.ChannelCode, ids []parley.MessageID, seq
 	}
 	if text := advanceMany[to][len(seqs)]; text != "" {
 		if _, err := t.Exec(text, withSeqs(seqs, int64(to), millis(at))...); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	for i, id := range ids {
@@ -213,16 +213,16 @@ func (t *tx) advanceSome(channel parley.ChannelCode, ids []parley.MessageID, seq
 		switch {
 		case from == parley.FailedForGood:
 			if _, err := t.advance(channel, seqs[i], to, nil, at); err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 		case to.CanFollow(from):
 			entries = moved(entries, seqs[i], from, to, at)
 		}
 		if to.CanFollow(from) {
-			advanced = append(advanced, id)
+			advanced, advancedSeqs = append(advanced, id), append(advancedSeqs, seqs[i])
 		}
 	}
-	return advanced, t.log(channel, entries, nil)
+	return advanced, advancedSeqs, t.log(channel, entries, nil)
 }
 
 // standing is where a message stands, and since when.

@@ -24,6 +24,9 @@ type Harness struct {
 	Keep func(t *testing.T, data []byte, m parley.Media) parley.Media
 	// Pair does what a person does to pair the channel again.
 	Pair func(t *testing.T, s network.Session)
+	// SilentBlocks says that the network does not tell who blocks the channel: what is sent to them is
+	// confirmed and never arrives.
+	SilentBlocks bool
 	// Disconnect breaks the connection of a session; the driver is to make it again by itself.
 	Disconnect func(t *testing.T, s network.Session)
 }

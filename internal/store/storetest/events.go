@@ -51,7 +51,7 @@ var eventTests = map[string]func(*env){
 			return tx.ConfirmMessages(e.Context(), main, []int64{two.Seq}, start.Add(time.Second))
 		})
 		e.tx(func(tx parley.Tx) error { // the third jumps over SENT
-			_, _, err := tx.AdvanceMessages(e.Context(), main, ann, []parley.MessageID{one.ID, three.ID}, parley.Delivered, start.Add(2*time.Second))
+			_, _, _, err := tx.AdvanceMessages(e.Context(), main, ann, []parley.MessageID{one.ID, three.ID}, parley.Delivered, start.Add(2*time.Second))
 			return err
 		})
 		e.tx(func(tx parley.Tx) error {
@@ -89,7 +89,7 @@ var eventTests = map[string]func(*env){
 		got := e.events(0)
 		e.same("failure", got[0].Message.Failure, why)
 		e.tx(func(tx parley.Tx) error {
-			_, _, err := tx.AdvanceMessages(e.Context(), main, ann, []parley.MessageID{m.ID}, parley.Delivered, start)
+			_, _, _, err := tx.AdvanceMessages(e.Context(), main, ann, []parley.MessageID{m.ID}, parley.Delivered, start)
 			return err
 		})
 		e.same("story", e.story(0), []string{fmt.Sprint(m.Seq, " FAILED message.status"), fmt.Sprint(m.Seq, " DELIVERED message.status")})

@@ -292,7 +292,7 @@ var messageTests = map[string]func(*env){
 		}
 		advance := func(to parley.Status, ids ...parley.MessageID) (moved []parley.MessageID, unknown int) {
 			e.tx(func(tx parley.Tx) (err error) {
-				moved, unknown, err = tx.AdvanceMessages(e.Context(), main, ann, ids, to, start.Add(time.Minute))
+				moved, _, unknown, err = tx.AdvanceMessages(e.Context(), main, ann, ids, to, start.Add(time.Minute))
 				return err
 			})
 			return moved, unknown
@@ -314,7 +314,7 @@ var messageTests = map[string]func(*env){
 		}
 		var elsewhere []parley.MessageID
 		e.tx(func(tx parley.Tx) (err error) { // a receipt by somebody else moves nothing
-			elsewhere, unknown, err = tx.AdvanceMessages(e.Context(), main, bob, ids[3:4], parley.Read, start)
+			elsewhere, _, unknown, err = tx.AdvanceMessages(e.Context(), main, bob, ids[3:4], parley.Read, start)
 			return err
 		})
 		e.same("moved by another", len(elsewhere), 0)
@@ -329,9 +329,9 @@ var messageTests = map[string]func(*env){
 			return err
 		})
 		e.tx(func(tx parley.Tx) error {
-			moved, unknown, err := tx.AdvanceMessages(e.Context(), main, ann, []parley.MessageID{m.ID}, parley.Delivered, start)
-			if len(moved) != 1 || unknown != 0 {
-				e.Errorf("moved %v, unknown %d", moved, unknown)
+			moved, seqs, unknown, err := tx.AdvanceMessages(e.Context(), main, ann, []parley.MessageID{m.ID}, parley.Delivered, start)
+			if len(moved) != 1 || !slices.Equal(seqs, []int64{m.Seq}) || unknown != 0 {
+				e.Errorf("moved %v, %v, unknown %d", moved, seqs, unknown)
 			}
 			return err
 		})
