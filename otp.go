@@ -30,6 +30,9 @@ const (
 	OTPStatusLocked   OTPStatus = 4 // too many wrong tries
 )
 
+// OTPStatuses lists every status in the order of their numbers.
+var OTPStatuses = []OTPStatus{OTPStatusPending, OTPStatusApproved, OTPStatusInvalid, OTPStatusExpired, OTPStatusLocked}
+
 var otpStatusNames = []string{"PENDING", "APPROVED", "INVALID", "EXPIRED", "LOCKED"}
 
 func (s OTPStatus) String() string { return otpStatusNames[s] }

@@ -9,12 +9,18 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/store/sqldb"
 )
 
 // eventLog is what the writer knows of the event log, and who waits for it to grow.
 type eventLog struct {
 	number uint32
-	last   int64 // the writer's own: the newest seq that was ever given, committed or not
+
+	// The writer's own.
+	last  int64    // the newest seq that was ever given, committed or not
+	batch int64    // the transaction that fresh belongs to
+	fresh []logged // events that are to be written before it is committed
+	row   []entry  // used again for every row
 
 	mu    sync.Mutex
 	added chan struct{} // closed when events were committed; nil: nobody waits
@@ -60,31 +66,84 @@ func (t *tx) AddEvent(_ context.Context, e *parley.Event) error {
 	return nil
 }
 
-// log writes events of one channel, in order.
+// logged are events of one channel that were added together and have seqs without a gap.
+type logged struct {
+	first   int64
+	channel parley.ChannelCode
+	entries []entry
+	sealed  []byte
+}
+
+// log adds events of one channel, in order.
 func (t *tx) log(channel parley.ChannelCode, entries []entry, sealed []byte) error {
 	if len(entries) == 0 {
 		return nil
 	}
-	since := entries[0].at
-	for _, e := range entries[1:] {
-		since = min(since, e.at)
-	}
-	packed := make([]byte, 0, 8*len(entries))
-	for _, e := range entries {
-		packed = appendEntry(packed, e, since)
-	}
-	t.db.log.last += int64(len(entries))
-	if !t.logged {
-		t.logged = true
+	if len(t.logged) == 0 {
 		t.OnCommit(t.db.log.tell)
 	}
-	if sealed == nil {
-		_, err := t.Exec(`INSERT INTO event (seq, count, channel, at, entries) VALUES ($1, $2, $3, $4, $5)`,
-			t.db.log.last, int64(len(entries)), string(channel), since, packed)
-		return err
+	t.logged = append(t.logged, logged{t.db.log.last + 1, channel, entries, sealed})
+	t.db.log.last += int64(len(entries))
+	return nil
+}
+
+// take takes the events of one caller, whose part of the transaction is done.
+func (l *eventLog) take(batch int64, events []logged) {
+	if len(events) == 0 {
+		return
+	}
+	if l.batch != batch { // what is there is of a transaction that was not committed
+		l.batch, l.fresh = batch, l.fresh[:0]
+	}
+	l.fresh = append(l.fresh, events...)
+}
+
+// writeLog writes the events of all callers of a transaction. Those of one channel that follow each
+// other become one row.
+func (db *DB) writeLog(t *sqldb.Tx) error {
+	l := &db.log
+	if l.batch != t.Batch {
+		return nil
+	}
+	for rest := l.fresh; len(rest) > 0; {
+		row := rest[0]
+		l.row = append(l.row[:0], row.entries...)
+		row.entries = l.row
+		n := 1
+		for ; n < len(rest) && rest[n].follows(row); n++ {
+			l.row = append(l.row, rest[n].entries...)
+			row.entries = l.row
+		}
+		if err := row.write(t); err != nil {
+			return err
+		}
+		rest = rest[n:]
+	}
+	clear(l.fresh)
+	l.fresh = l.fresh[:0]
+	return nil
+}
+
+// follows reports whether the events can stand in one row with those before them.
+func (e logged) follows(before logged) bool {
+	return e.channel == before.channel && e.sealed == nil && before.sealed == nil && e.first == before.first+int64(len(before.entries))
+}
+
+func (e logged) write(t *sqldb.Tx) error {
+	since := e.entries[0].at
+	for _, one := range e.entries[1:] {
+		since = min(since, one.at)
+	}
+	packed := make([]byte, 0, 8*len(e.entries))
+	for _, one := range e.entries {
+		packed = appendEntry(packed, one, since)
+	}
+	var sealed any // NULL
+	if e.sealed != nil {
+		sealed = e.sealed
 	}
 	_, err := t.Exec(`INSERT INTO event (seq, count, channel, at, entries, sealed) VALUES ($1, $2, $3, $4, $5, $6)`,
-		t.db.log.last, int64(len(entries)), string(channel), since, packed, sealed)
+		e.first+int64(len(e.entries))-1, int64(len(e.entries)), string(e.channel), since, packed, sealed)
 	return err
 }
 
@@ -270,6 +329,12 @@ func (r reader) LastEvent(context.Context) (int64, error) {
 	var removed, last int64
 	err := r.row(`SELECT seq, coalesce((SELECT max(seq) FROM event), 0) FROM log`, nil, &removed, &last)
 	return max(removed, last), err
+}
+
+// LastEvent is the place of the newest event, of this transaction too.
+func (t *tx) LastEvent(ctx context.Context) (int64, error) {
+	last, err := t.reader.LastEvent(ctx)
+	return max(last, t.db.log.last), err
 }
 
 // ForgetEvents removes rows of the log from before a time.

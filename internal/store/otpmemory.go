@@ -13,8 +13,8 @@ type keptLedger struct {
 	seq int64 // of its row; zero: not known, or there is none
 }
 
-// Some 500 bytes each.
-const rememberedLedgers = 10_000
+// Some 500 bytes each, and only open codes are kept.
+const rememberedLedgers = 20_000
 
 // Ledger reads what is known of the codes of a contact on a channel, in memory where it was asked for
 // before.
@@ -39,6 +39,10 @@ func (t *tx) Ledger(ctx context.Context, channel parley.ChannelCode, contact par
 // needs to be.
 func (t *tx) keepLedger(l parley.OTPLedger, seq int64) {
 	name, ledgers := chatName{l.Code.Channel, l.Code.Contact}, t.db.memory.ledgers
+	if l.Code.Status != parley.OTPStatusPending { // what ended is hardly tried again
+		t.dropLedger(name)
+		return
+	}
 	ledgers.drop(name)
 	t.OnCommit(func() { ledgers.put(name, keptLedger{l, seq}) })
 }

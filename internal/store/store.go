@@ -42,11 +42,13 @@ func Open(ctx context.Context, path string) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
+	s := &DB{memory: newMemory()}
+	o.BeforeCommit = s.writeLog
 	db, err := sqldb.Open(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	s := &DB{reader: reader{conn: db.Read()}, sql: db, memory: newMemory()}
+	s.reader, s.sql = reader{conn: db.Read()}, db
 	if err := errors.Join(s.startIDs(), s.startLog(), s.startFiling()); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -108,7 +110,12 @@ func options(path string) (sqldb.Options, error) {
 // Tx runs do in a transaction and returns once it is durable. See [parley.Store].
 func (db *DB) Tx(ctx context.Context, do func(parley.Tx) error) error {
 	return db.sql.Write(ctx, func(t *sqldb.Tx) error {
-		return do(&tx{reader: reader{conn: t.Conn, ids: db.ids}, Tx: t, db: db})
+		own := &tx{reader: reader{conn: t.Conn, ids: db.ids}, Tx: t, db: db}
+		if err := do(own); err != nil {
+			return err
+		}
+		db.log.take(t.Batch, own.logged)
+		return nil
 	})
 }
 
@@ -132,8 +139,8 @@ type tx struct {
 	reader
 	*sqldb.Tx
 	db     *DB
-	added  []added // messages, for when they are committed
-	logged bool    // events were added
+	added  []added  // messages, for when they are committed
+	logged []logged // events, to be written when all callers of the transaction are done
 }
 
 var _ parley.Tx = (*tx)(nil)

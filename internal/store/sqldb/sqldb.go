@@ -21,6 +21,9 @@ type Options struct {
 	Durable bool
 	// Migrations holds a folder per dialect with files NNNN_name.sql, applied in order.
 	Migrations fs.FS
+	// BeforeCommit is called in every transaction when the functions of all its callers have run, for what
+	// is better written once for all of them; nil: there is no such thing. If it fails, nothing is kept.
+	BeforeCommit func(tx *Tx) error
 }
 
 // DB is an open database.
@@ -36,6 +39,8 @@ type DB struct {
 	done  chan struct{} // closed when the writer has ended
 	batch int64         // the writer's own: how many transactions it began
 
+	beforeCommit func(*Tx) error
+
 	closing sync.RWMutex // held for reading while a write is handed in
 	closed  bool
 }
@@ -46,7 +51,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", o.Path, err)
 	}
-	db := &DB{dialect: &sqliteDialect, write: w, read: r, in: make(chan *write, maxBatch), done: make(chan struct{})}
+	db := &DB{dialect: &sqliteDialect, write: w, read: r, in: make(chan *write, maxBatch), done: make(chan struct{}), beforeCommit: o.BeforeCommit}
 	if err := db.prepare(ctx, o); err != nil {
 		w.Close()
 		r.Close()

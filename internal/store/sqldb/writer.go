@@ -100,6 +100,11 @@ func (db *DB) transact(batch []*write, savepoints bool) (failed bool, err error)
 			return true, err
 		}
 	}
+	if db.beforeCommit != nil {
+		if err := db.writer.classed(db.beforeCommit(&Tx{Conn: db.writer, Batch: db.batch})); err != nil {
+			return false, err
+		}
+	}
 	return false, db.control(db.dialect.commit)
 }
 

@@ -3,6 +3,8 @@ package storetest
 import (
 	"errors"
 	"fmt"
+	"strings"
+	"sync"
 	"time"
 
 	"parley"
@@ -183,6 +185,42 @@ var eventTests = map[string]func(*env){
 		add(start)
 		if got := e.events(0)[0].Seq; got <= last {
 			e.Errorf("place %d was given again after %d", got, last)
+		}
+	},
+
+	"events of many callers at once come back in order": func(e *env) {
+		e.channel(main, other)
+		var wg sync.WaitGroup
+		for i := range 40 {
+			wg.Go(func() {
+				for n := range 5 {
+					code := []parley.ChannelCode{main, main, other}[i%3]
+					err := e.store.Tx(e.Context(), func(tx parley.Tx) error {
+						for _, part := range []string{"a", "b"} {
+							id := parley.OTPID(fmt.Sprint(i, "/", n, part))
+							if err := tx.AddEvent(e.Context(), parley.NewOTPEvent(parley.OTPFailed, id, code, ann, "x", start)); err != nil {
+								return err
+							}
+						}
+						if i == 7 {
+							return errTest // and nothing of it is kept
+						}
+						return nil
+					})
+					if (err != nil) != (i == 7) {
+						e.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		events := e.events(0)
+		e.same("events", len(events), 39*5*2)
+		for i := 0; i < len(events); i += 2 { // a caller's own stand side by side
+			a, b := events[i], events[i+1]
+			if b.Seq != a.Seq+1 || i > 0 && a.Seq <= events[i-1].Seq || strings.Replace(string(a.Data), `a"`, `b"`, 1) != string(b.Data) {
+				e.Errorf("%d %s and %d %s", a.Seq, a.Data, b.Seq, b.Data)
+			}
 		}
 	},
 
