@@ -275,7 +275,9 @@ func TestTwoHundredReaders(t *testing.T) {
 // TestPlaces finds where streams go on.
 func TestPlaces(t *testing.T) {
 	e := newStreamEnv(t, 0)
-	e.tell(0, 10, "")
+	for n := range 10 { // each in a transaction, and so in a row of its own
+		e.tell(n, n+1, "")
+	}
 	events, last := func() ([]parley.Event, int64) {
 		events, last, err := e.config.Store.Events(t.Context(), 0, parley.EventFilter{Types: []parley.EventType{parley.OTPExpired}}, 100)
 		if err != nil {
