@@ -71,7 +71,11 @@ func measureReceivers(ctx context.Context, s *server, count int, o options, t *t
 	delays := all.delays()
 	p95 := quantile(delays, 0.95)
 	name := fmt.Sprintf("webhooks, %.0f messages/s by phones, %s", l.rate(), to)
-	t.add(name+", event to first attempt, p95", fmt.Sprintf("%.0f ms", ms(p95)), "< 1000 ms", p95 < time.Second)
+	if count == 1 {
+		t.add(name+", event to first attempt, p95", fmt.Sprintf("%.0f ms", ms(p95)), "< 1000 ms", p95 < time.Second)
+	} else { // so many times as many requests: what it can bear, not what it must
+		t.note(name+", event to first attempt, p95", fmt.Sprintf("%.0f ms", ms(p95)))
+	}
 	t.note(name+", p50 / p99", fmt.Sprintf("%.0f / %.0f ms", ms(quantile(delays, 0.5)), ms(quantile(delays, 0.99))))
 	t.note(name+", server CPU", fmt.Sprintf("%.2f cores", (s.cpu()-cpu).Seconds()/l.elapsed.Seconds()))
 

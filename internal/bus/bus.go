@@ -2,7 +2,11 @@
 // hint, never the truth: what must not be lost is in the store.
 package bus
 
-import "sync"
+import (
+	"maps"
+	"slices"
+	"sync"
+)
 
 // Topic hands every value that is published to every subscriber. The zero value is ready to use.
 type Topic[T any] struct {
@@ -16,8 +20,34 @@ type subscription[T any] struct{ values chan T }
 // and its channel closed, so that it can see what it missed elsewhere and come back.
 func (t *Topic[T]) Publish(v T) {
 	t.mu.RLock()
+	all := slices.Collect(maps.Keys(t.subs))
+	t.mu.RUnlock()
+	t.give(v, all)
+}
+
+// PublishInGroups is Publish to so many subscribers at a time, with a pause between them: where each
+// of many has work to do with a value, they are not all to begin at once. Who subscribes meanwhile may
+// or may not get v.
+func (t *Topic[T]) PublishInGroups(v T, size int, pause func()) {
+	t.mu.RLock()
+	all := slices.Collect(maps.Keys(t.subs))
+	t.mu.RUnlock()
+	for i, group := range slices.Collect(slices.Chunk(all, size)) {
+		if i > 0 {
+			pause()
+		}
+		t.give(v, group)
+	}
+}
+
+// give gives v to those of a group that still subscribe.
+func (t *Topic[T]) give(v T, group []*subscription[T]) {
+	t.mu.RLock()
 	var slow []*subscription[T]
-	for s := range t.subs {
+	for _, s := range group {
+		if _, there := t.subs[s]; !there {
+			continue
+		}
 		select {
 		case s.values <- v:
 		default:

@@ -64,3 +64,28 @@ func TestPublishAndSubscribeTogether(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+func TestGroupsAreServedOneAfterTheOther(t *testing.T) {
+	var topic Topic[int]
+	var all []<-chan int
+	for range 7 {
+		values, cancel := topic.Subscribe(1)
+		defer cancel()
+		all = append(all, values)
+	}
+	got := func() (n int) {
+		for _, values := range all {
+			n += len(values)
+		}
+		return n
+	}
+	var seen []int
+	topic.PublishInGroups(1, 3, func() { seen = append(seen, got()) })
+	if len(seen) != 2 || seen[0] != 3 || seen[1] != 6 || got() != 7 {
+		t.Errorf("in the pauses %v had the value, at the end %d", seen, got())
+	}
+	topic.PublishInGroups(2, 3, func() {}) // nobody has room
+	if topic.Watched() {
+		t.Error("slow subscribers still count")
+	}
+}

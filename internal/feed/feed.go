@@ -22,7 +22,11 @@ const (
 	poll = time.Second
 	// pace is the least time between two looks at the log. What happens within it is told together,
 	// so that many events in a second cost every reader few wake-ups.
-	pace = 10 * time.Millisecond
+	pace = 50 * time.Millisecond
+	// group is how many readers are given events at once, and between is how long the next ones wait:
+	// hundreds that write at the same moment would keep everybody else off the processor.
+	group   = 8
+	between = time.Millisecond
 	// page is how many events are read at once. A full buffer of full pages is held once for all
 	// readers, and takes about 20 MB.
 	page = 128
@@ -191,7 +195,7 @@ func (f *Feed) publish(ctx context.Context) error {
 		f.at = reached // before publishing: who joins now reads up to here by itself
 		f.mu.Unlock()
 		if len(items) > 0 {
-			f.live.Publish(items)
+			f.live.PublishInGroups(items, group, func() { rest(ctx, between) })
 		}
 	}
 	return nil
