@@ -39,7 +39,7 @@ func gather(ctx context.Context, s *server, count int, mark string) (*crowd, err
 		return nil, err
 	}
 	c := &crowd{cmd: exec.CommandContext(ctx, "nice", "-n", "19", self, "-follow", s.addr, "-readers", strconv.Itoa(count), "-mark", mark)}
-	c.cmd.Env = append(os.Environ(), "PARLEY_TOKEN="+s.token)
+	c.cmd.Env = append(os.Environ(), "PARLEY_TOKEN="+s.token, "GOMAXPROCS=1") // and takes one of the cores at most
 	c.cmd.Stderr = os.Stderr
 	if c.in, err = c.cmd.StdinPipe(); err != nil {
 		return nil, err
