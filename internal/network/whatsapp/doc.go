@@ -1,0 +1,16 @@
+// Package whatsapp is the driver of the real network. It speaks through whatsmeow, one client for each
+// connection, and knows nothing of the gateway but the contract of package network.
+//
+// # Who does what
+//
+// A Driver owns the database with the keys of all devices. Each open channel is a session with two
+// goroutines: run is its state machine (connect, hold, wait, pair), the only one that begins and ends
+// connections; tell gives states and pairing steps to the sink, in order. A connection is a line: a
+// whatsmeow client of its own, whose events arrive on whatsmeow's goroutines. What concerns the connection
+// they post to run; what somebody said they give to the sink themselves, one at a time, and whatsmeow
+// acknowledges it to the network only after the sink took it.
+//
+// whatsmeow has a few fields that it writes on one goroutine and reads on another. So a line is ended by
+// cancelling its context, never by Disconnect; a client is never connected twice; a device is removed by the
+// session, when its line is over; and names are read from the database.
+package whatsapp

@@ -1,0 +1,83 @@
+package whatsapp
+
+import (
+	"time"
+
+	"go.mau.fi/whatsmeow/appstate"
+	"go.mau.fi/whatsmeow/types/events"
+)
+
+// take handles one event of whatsmeow. Every kind is named, also those that nothing follows from. It
+// reports false for what is to come again.
+func (l *line) take(evt any) bool {
+	switch e := evt.(type) {
+	// Somebody said or did something.
+	case *events.Message:
+		l.s.evidence.received()
+		return l.receive(e)
+	case *events.Receipt:
+		l.s.evidence.received()
+		return l.receipt(e)
+	case *events.HistorySync:
+		return l.history(e)
+
+	// The connection began or ended: run decides what follows.
+	case *events.Connected, *events.Disconnected, *events.KeepAliveTimeout, *events.LoggedOut, *events.StreamReplaced,
+		*events.StreamError, *events.TemporaryBan, *events.ConnectFailure, *events.ClientOutdated, *events.CATRefreshError,
+		*events.ManualLoginReconnect:
+		l.post(e)
+	case *events.KeepAliveRestored: // the line was given up when it failed
+
+	// Pairing.
+	case *events.QR, *events.PairSuccess, *events.PairError, *events.QRScannedWithoutMultidevice,
+		*events.PairPasskeyRequest, *events.PairPasskeyError, *events.PairPasskeyConfirmation:
+		l.post(e)
+
+	// The account's own settings.
+	case *events.AppStateSyncComplete:
+		signal(l.synced)
+		if e.Name == appstate.WAPatchCriticalBlock { // it has the account's name
+			l.post(e)
+		}
+	case *events.PushNameSetting:
+		l.post(e)
+	case *events.AppStateSyncError: // whatsmeow logged it; the next change of ours tries to repair it
+	case *events.NotifyAccountReachoutTimelock:
+		l.restrict(e)
+
+	case *events.UndecryptableMessage: // whatsmeow asks the sender and our phone for it again
+	case *events.MediaRetry: // we do not ask phones to upload old files again
+	case *events.FBMessage: // of another product
+	case *events.OfflineSyncPreview, *events.OfflineSyncCompleted: // what we missed comes as events of its own
+	case *events.IdentityChange: // a contact has a new phone; whatsmeow makes new keys
+
+	// Ignored: whatsmeow keeps names and numbers in its store, where contacts are read from.
+	case *events.Contact, *events.PushName, *events.BusinessName, *events.Picture, *events.UserAbout, *events.Blocklist:
+	// Ignored: what the owner does in the app on the phone is not the gateway's history.
+	case *events.Archive, *events.Pin, *events.Mute, *events.Star, *events.DeleteForMe, *events.MarkChatAsRead,
+		*events.ClearChat, *events.DeleteChat, *events.UnarchiveChatsSetting, *events.UserStatusMute,
+		*events.LabelEdit, *events.LabelAssociationChat, *events.LabelAssociationMessage, *events.AppState, *events.PrivacySettings:
+	// Ignored: groups are read when somebody asks.
+	case *events.JoinedGroup, *events.GroupInfo:
+	// Ignored: nobody asked to be told who is online or types.
+	case *events.Presence, *events.ChatPresence:
+	// Ignored: we take no calls.
+	case *events.CallOffer, *events.CallAccept, *events.CallPreAccept, *events.CallTransport, *events.CallOfferNotice,
+		*events.CallRelayLatency, *events.CallTerminate, *events.CallReject, *events.UnknownCallEvent:
+	// Ignored: channels in the sense of the app, which broadcast.
+	case *events.NewsletterJoin, *events.NewsletterLeave, *events.NewsletterMuteChange, *events.NewsletterLiveUpdate:
+	default:
+		l.log.Warnf("an event of an unknown kind: %T", evt)
+	}
+	return true
+}
+
+// restrict notes until when the network does not let the account write to people who never wrote to it.
+func (l *line) restrict(e *events.NotifyAccountReachoutTimelock) {
+	l.s.mu.Lock()
+	defer l.s.mu.Unlock()
+	l.s.restricted = time.Time{}
+	if e.IsActive {
+		l.s.restricted = e.TimeEnforcementEnds.Time
+	}
+}

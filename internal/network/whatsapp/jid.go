@@ -1,0 +1,173 @@
+package whatsapp
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"go.mau.fi/whatsmeow/types"
+
+	"parley"
+	"parley/internal/network"
+)
+
+// A person has two addresses on the network: the phone number, and the LID, a number that says nothing of
+// the former. Chats, senders and receipts come in either form. This file is the only one that knows: to
+// the gateway a person is the phone number, to the network we write by LID.
+
+// phoneJID is the address of a contact by number.
+func phoneJID(c parley.ContactID) types.JID {
+	return types.NewJID(c.Number(), types.DefaultUserServer)
+}
+
+// contactOf returns the contact that an address by number names.
+func contactOf(jid types.JID) (parley.ContactID, bool) {
+	if jid.Server != types.DefaultUserServer && jid.Server != types.LegacyUserServer || jid.User == "" {
+		return "", false
+	}
+	return parley.ContactOf(jid.User), true
+}
+
+// groupJID reads the id of a group.
+func groupJID(id parley.GroupID) (types.JID, bool) {
+	user, server, ok := strings.Cut(string(id), "@")
+	if !ok || server != types.GroupServer || user == "" {
+		return types.EmptyJID, false
+	}
+	return types.NewJID(user, types.GroupServer), true
+}
+
+// isDirect reports whether a chat is with one person.
+func isDirect(chat types.JID) bool {
+	return (chat.Server == types.DefaultUserServer || chat.Server == types.HiddenUserServer) && !chat.IsBot() && chat != types.PSAJID
+}
+
+// digits leaves only the digits of a phone number in whatever spelling. What cannot be one is "".
+func digits(number string) string {
+	var b strings.Builder
+	for _, r := range number {
+		switch {
+		case r >= '0' && r <= '9':
+			b.WriteRune(r)
+		case strings.ContainsRune("+-(). ", r):
+		default:
+			return ""
+		}
+	}
+	if n := b.Len(); n < 7 || n > 15 { // no number in the world is shorter or longer
+		return ""
+	}
+	return b.String()
+}
+
+// person maps an address, and the other one of the same person where that was said too, to the contact. It
+// reports false for a LID whose number nobody told us.
+func (d *Driver) person(ctx context.Context, jid, other types.JID) (parley.ContactID, bool, error) {
+	for _, j := range []types.JID{jid, other} {
+		if c, ok := contactOf(j); ok {
+			return c, true, nil
+		}
+	}
+	for _, j := range []types.JID{jid, other} {
+		if j.Server != types.HiddenUserServer {
+			continue
+		}
+		number, err := d.db.container.LIDMap.GetPNForLID(ctx, j.ToNonAD())
+		if err != nil {
+			return "", false, fmt.Errorf("look up a LID: %w", err)
+		}
+		if c, ok := contactOf(number); ok {
+			return c, true, nil
+		}
+	}
+	return "", false, nil
+}
+
+// absentFor is how long a number is believed not to be on the network. Who writes to it again and again
+// does not make us ask again and again; who joins is found soon.
+const absentFor = 10 * time.Minute
+
+// absentMost is how many such numbers are remembered.
+const absentMost = 10_000
+
+// absentees remembers numbers that are not on the network.
+type absentees struct {
+	mu    sync.Mutex
+	since map[parley.ContactID]time.Time
+}
+
+func (a *absentees) has(c parley.ContactID) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	at, ok := a.since[c]
+	return ok && time.Since(at) < absentFor
+}
+
+func (a *absentees) set(c parley.ContactID, absent bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !absent {
+		delete(a.since, c)
+		return
+	}
+	if a.since == nil || len(a.since) >= absentMost {
+		a.since = map[parley.ContactID]time.Time{}
+	}
+	a.since[c] = time.Now()
+}
+
+// errAbsent is the answer for a number that has no account.
+var errAbsent = network.Refuse(parley.NotOnNetwork, "This number is not on WhatsApp.")
+
+// address finds the LID under which we write to a contact. The network is asked once for each.
+func (l *line) address(ctx context.Context, c parley.ContactID) (types.JID, error) {
+	lid, err := l.s.d.db.container.LIDMap.GetLIDForPN(ctx, phoneJID(c))
+	if err != nil {
+		return types.EmptyJID, fmt.Errorf("look up a number: %w", err)
+	}
+	if !lid.IsEmpty() {
+		return lid, nil
+	}
+	if l.s.d.absent.has(c) {
+		return types.EmptyJID, errAbsent
+	}
+	found, err := l.look(ctx, c)
+	if err != nil {
+		return types.EmptyJID, err
+	}
+	if !found {
+		return types.EmptyJID, errAbsent
+	}
+	if lid, err = l.s.d.db.container.LIDMap.GetLIDForPN(ctx, phoneJID(c)); err != nil || !lid.IsEmpty() {
+		return lid, err
+	}
+	info, err := l.client.GetUserInfo(ctx, []types.JID{phoneJID(c)})
+	if err != nil {
+		return types.EmptyJID, l.asked("find an address", err)
+	}
+	if lid = info[phoneJID(c)].LID; lid.IsEmpty() {
+		return types.EmptyJID, fmt.Errorf("the network gives no LID for a number that it knows")
+	}
+	return lid, nil
+}
+
+// look asks whether a contact is on the network, and learns its LID.
+func (l *line) look(ctx context.Context, c parley.ContactID) (bool, error) {
+	answers, err := l.client.IsOnWhatsApp(ctx, []string{"+" + c.Number()})
+	if err != nil {
+		return false, l.asked("look up a number", err)
+	}
+	for _, a := range answers {
+		if a.IsIn {
+			l.s.d.absent.set(c, false)
+			return true, nil
+		}
+	}
+	if len(answers) == 0 {
+		return false, fmt.Errorf("the network said nothing about a number")
+	}
+	l.s.d.absent.set(c, true)
+	return false, nil
+}

@@ -1,0 +1,88 @@
+package whatsapp
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	signallog "go.mau.fi/libsignal/logger"
+	waBinary "go.mau.fi/whatsmeow/binary"
+	"go.mau.fi/whatsmeow/store"
+	waLog "go.mau.fi/whatsmeow/util/log"
+
+	"parley"
+)
+
+// logger passes on what whatsmeow logs at warn and above, without stanzas and whole numbers.
+type logger struct {
+	log    *slog.Logger
+	muted  *atomic.Bool // once a connection is over, what whatsmeow says about it is noise
+	module string
+}
+
+var _ waLog.Logger = (*logger)(nil)
+
+func newLogger(log *slog.Logger, channel parley.ChannelCode) *logger {
+	if channel != "" {
+		log = log.With("channel", channel)
+	}
+	return &logger{log: log, muted: new(atomic.Bool)}
+}
+
+func (l *logger) Debugf(string, ...any) {}
+func (l *logger) Infof(string, ...any)  {}
+
+func (l *logger) Warnf(format string, args ...any)  { l.say(slog.LevelWarn, format, args) }
+func (l *logger) Errorf(format string, args ...any) { l.say(slog.LevelError, format, args) }
+
+// Sub names a part of whatsmeow.
+func (l *logger) Sub(module string) waLog.Logger {
+	return &logger{log: l.log, muted: l.muted, module: module}
+}
+
+func (l *logger) say(level slog.Level, format string, args []any) {
+	if l.muted.Load() || slices.ContainsFunc(args, func(a any) bool { return a == errKept }) {
+		return
+	}
+	l.log.Log(context.Background(), level, "whatsapp: "+redact(format, args), "module", l.module)
+}
+
+var longNumber = regexp.MustCompile(`[0-9]{4,}([0-9]{4})`)
+
+// redact writes a line without what must not be in a log: of a stanza only its name is left, of a long
+// number only its end.
+func redact(format string, args []any) string {
+	clean := make([]any, len(args))
+	for i, arg := range args {
+		switch arg := arg.(type) {
+		case *waBinary.Node:
+			clean[i] = "<" + arg.Tag + ">"
+		case waBinary.Node:
+			clean[i] = "<" + arg.Tag + ">"
+		default:
+			clean[i] = arg
+		}
+	}
+	return longNumber.ReplaceAllString(fmt.Sprintf(format, clean...), "…$1")
+}
+
+// silent takes what libsignal would print to stdout.
+type silent struct{}
+
+func (silent) Debug(string, string)   {}
+func (silent) Info(string, string)    {}
+func (silent) Warning(string, string) {}
+func (silent) Error(string, string)   {}
+func (silent) Configure(string)       {}
+
+// settle sets what these libraries keep in variables of the whole process: where libsignal logs, and the
+// name that a phone shows in its list of linked devices.
+var settle = sync.OnceFunc(func() {
+	var quiet signallog.Loggable = silent{}
+	signallog.Setup(&quiet)
+	store.DeviceProps.Os = new("Parley")
+})

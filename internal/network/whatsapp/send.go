@@ -1,0 +1,181 @@
+package whatsapp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.mau.fi/whatsmeow"
+	"go.mau.fi/whatsmeow/proto/waE2E"
+	"go.mau.fi/whatsmeow/socket"
+	"go.mau.fi/whatsmeow/types"
+
+	"parley"
+	"parley/internal/network"
+)
+
+// whatsmeow sends the messages of an account one after the other, so that a burst would only delay the
+// answer for its first message. Several calls at once let one upload a file while another one sends.
+const (
+	burst = 1
+	calls = 8
+)
+
+const (
+	// ackTimeout is how long the network may take to confirm a message before the outcome is unknown.
+	ackTimeout = 20 * time.Second
+	// askTimeout is how long the network may take to answer a question.
+	askTimeout = 20 * time.Second
+)
+
+// Limits are how many messages a call of Send should carry, and how many calls are useful at once.
+func (s *session) Limits() (int, int) { return burst, calls }
+
+// Send gives messages and operations to the network.
+func (s *session) Send(ctx context.Context, ms []*parley.Message) []error {
+	errs := make([]error, len(ms))
+	failed := map[parley.ContactID]bool{}
+	for i, m := range ms {
+		if failed[m.Chat] {
+			errs[i] = network.ErrHeldBack
+			continue
+		}
+		if errs[i] = s.sendOne(ctx, m); errs[i] != nil {
+			failed[m.Chat] = true
+			continue
+		}
+		s.evidence.confirmed()
+	}
+	return errs
+}
+
+func (s *session) sendOne(ctx context.Context, m *parley.Message) error {
+	l, err := s.live()
+	if err != nil {
+		return err
+	}
+	switch c := m.Content.(type) {
+	case parley.Seen:
+		return l.seen(ctx, m.Chat, c.Target)
+	case parley.Star:
+		return l.star(ctx, m.Chat, c)
+	case parley.Archive:
+		return l.archive(ctx, m.Chat, c.Archived)
+	}
+	to, err := l.address(ctx, m.Chat)
+	if err != nil {
+		return l.before(err)
+	}
+	raw, err := l.compose(ctx, m, to)
+	if err != nil {
+		return l.before(err)
+	}
+	err = l.send(ctx, to, m.ID, raw)
+	if errors.Is(err, errUnsealed) { // they may have left the network since we learned their address
+		if found, lookErr := l.look(ctx, m.Chat); lookErr == nil && !found {
+			return errAbsent
+		}
+	}
+	return err
+}
+
+// send gives the network a message under our id. It answers nil only where something that the recipient can
+// read was confirmed.
+func (l *line) send(ctx context.Context, to types.JID, id parley.MessageID, raw *waE2E.Message) error {
+	ctx, watch := withSeal(ctx, to)
+	defer watch.stop(nil)
+	_, err := l.client.SendMessage(ctx, to, raw, whatsmeow.SendRequestExtra{ID: types.MessageID(id), Timeout: l.s.d.ackTimeout})
+	return l.classed(err, watch)
+}
+
+// Errors are classed here and nowhere else.
+
+// The network's answers to a message, where it does not take it.
+const (
+	codeNotFound       = 404
+	codeReachoutLimit  = 463 // the account may not write to people who never wrote to it, for a time
+	codeStrangersLimit = 475 // the same, for another reason
+)
+
+// classed says what follows from an error of a send.
+func (l *line) classed(err error, watch *seal) error {
+	switch {
+	case errors.Is(err, whatsmeow.ErrServerReturnedError):
+		return l.refused(err)
+	case watch.isSealed():
+		if err == nil {
+			return nil
+		}
+		return network.OutcomeUnknown(fmt.Errorf("send: %w", err))
+	case watch.why() != nil:
+		err = watch.why()
+	case err == nil: // it must not happen; if it does, it must not pass for sent
+		err = errUnsealed
+	}
+	return l.before(fmt.Errorf("send: %w", err)) // nothing left that anybody could read
+}
+
+// before classes an error that came before anything was sent.
+func (l *line) before(err error) error {
+	if _, ok := errors.AsType[*network.Error](err); ok {
+		return err
+	}
+	if l.isBroken(err) {
+		return network.NotConnected(err)
+	}
+	return err
+}
+
+// isBroken reports whether an error says that there is no connection.
+func (l *line) isBroken(err error) bool {
+	if l.ctx.Err() != nil || l.s.up.Load() != l {
+		return true
+	}
+	if _, media := errors.AsType[*url.Error](err); media {
+		return false // files go another way
+	}
+	if _, disconnected := errors.AsType[*whatsmeow.DisconnectedError](err); disconnected {
+		return true
+	}
+	if _, lost := errors.AsType[net.Error](err); lost {
+		return true
+	}
+	for _, broken := range []error{whatsmeow.ErrNotConnected, whatsmeow.ErrNotLoggedIn, whatsmeow.ErrIQTimedOut,
+		socket.ErrSocketClosed, net.ErrClosed, io.EOF, context.DeadlineExceeded} {
+		if errors.Is(err, broken) {
+			return true
+		}
+	}
+	return false
+}
+
+// asked classes an error of a question to the network.
+func (l *line) asked(what string, err error) error { return l.before(fmt.Errorf("%s: %w", what, err)) }
+
+// refused classes the network's answer to a message.
+func (l *line) refused(err error) error {
+	switch code := refusalCode(err); code {
+	case codeReachoutLimit, codeStrangersLimit:
+		l.s.mu.Lock()
+		until := l.s.restricted
+		l.s.mu.Unlock()
+		return network.RefuseUntil(parley.Restricted,
+			fmt.Sprintf("WhatsApp does not let this account write to people who never wrote to it now (error %d).", code), until)
+	case codeNotFound:
+		return errAbsent
+	}
+	return err // 429, 5xx and whatever else: later it may be taken
+}
+
+// refusalCode reads the code out of whatsmeow's error, which has it only in its text.
+func refusalCode(err error) int {
+	text := err.Error()
+	code, _ := strconv.Atoi(text[strings.LastIndexByte(text, ' ')+1:])
+	return code
+}

@@ -1,0 +1,275 @@
+package whatsapp
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"go.mau.fi/whatsmeow/appstate"
+	"go.mau.fi/whatsmeow/types"
+	"go.mau.fi/whatsmeow/types/events"
+
+	"parley"
+	"parley/internal/network"
+	"parley/internal/network/whatsapp/loopback"
+)
+
+// TestLostConfirmation loses what the network says about a message: the outcome is unknown, and sent again
+// under the same id it is shown once.
+func TestLostConfirmation(t *testing.T) {
+	w := newWorld(t)
+	s, _ := w.paired()
+	for name, fault := range map[string]*loopback.Fault{"the ack": loopback.LoseAck(), "the socket": loopback.DropAfterTaking()} {
+		t.Run(name, func(t *testing.T) {
+			m := w.text(friendID, name)
+			w.Inject(fault.To(w.friend))
+			if err := send(s, m); network.ClassOf(err) != network.Unknown {
+				t.Fatalf("without a confirmation: %v, class %d", err, network.ClassOf(err))
+			}
+			w.friend.Expect(t, loopback.ID(string(m.ID)))
+			w.sentSoon(s, m)
+			after := w.sentSoon(s, w.text(friendID, "after "+name))
+			w.friend.Expect(t, loopback.ID(string(after.ID)))
+			shown := slices.DeleteFunc(w.friend.Inbox(), func(x loopback.Message) bool { return x.ID != string(m.ID) })
+			if len(shown) != 1 || shown[0].Text != name {
+				t.Errorf("the phone shows %+v", shown)
+			}
+			if e, _ := w.Entry(string(m.ID)); e.Stanzas != 2 {
+				t.Errorf("the network was given it %d times", e.Stanzas)
+			}
+		})
+	}
+	w.sealedAll()
+}
+
+// sentSoon sends a message as the outbox does: again while there is no connection.
+func (w *world) sentSoon(s network.Session, m *parley.Message) *parley.Message {
+	w.t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		err := send(s, m)
+		switch {
+		case err == nil:
+			return m
+		case network.ClassOf(err) == network.Permanent || time.Now().After(deadline):
+			w.t.Fatal(err)
+		}
+		must(w.t, w.link.Online(within(w.t)))
+	}
+}
+
+// TestLostBeforeTaking cuts the socket under a message that the network never saw.
+func TestLostBeforeTaking(t *testing.T) {
+	w := newWorld(t)
+	s, _ := w.paired()
+	w.Inject(loopback.DropBeforeTaking().To(w.friend))
+	m := w.text(friendID, "once")
+	if err := send(s, m); err != nil && network.ClassOf(err) != network.Unknown {
+		t.Fatalf("a broken socket: %v", err)
+	}
+	w.sentSoon(s, m)
+	if got := w.friend.Expect(t, loopback.ID(string(m.ID))); got.Copies != 1 {
+		t.Errorf("the phone shows %+v", got)
+	}
+}
+
+// TestNothingUnsealedIsSent fails everything that encrypting needs: the send fails, nothing reaches the
+// network, and later the same message goes out under the same id.
+func TestNothingUnsealedIsSent(t *testing.T) {
+	w := newWorld(t)
+	s, _ := w.paired()
+	d := w.driver.db.sql
+	rename := func(from, to string) {
+		t.Helper()
+		_, err := d.Exec("ALTER TABLE " + from + " RENAME TO " + to)
+		must(t, err)
+	}
+	w.sent(s, w.text(friendID, "the devices are known"))
+	for name, test := range map[string]struct {
+		to          *loopback.Phone
+		break_, fix func()
+	}{
+		"the server gives no keys": {w.other, func() { w.Inject(loopback.FailIQ("encrypt", 500)) }, w.ClearFaults},
+		"identities cannot be read": {w.friend,
+			func() { rename("whatsmeow_identity_keys", "gone") }, func() { rename("gone", "whatsmeow_identity_keys") }},
+		"sessions cannot be read": {w.friend,
+			func() { rename("whatsmeow_sessions", "gone") }, func() { rename("gone", "whatsmeow_sessions") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := w.text(parley.ContactOf(test.to.Number()), name)
+			test.break_()
+			if err := send(s, m); err == nil || network.ClassOf(err) != network.Temporary {
+				t.Errorf("it was sent: %v", err)
+			}
+			if e, ok := w.Entry(string(m.ID)); ok {
+				t.Errorf("the network was given %+v", e)
+			}
+			test.fix()
+			w.sent(s, m)
+			test.to.Expect(t, loopback.ID(string(m.ID)))
+		})
+	}
+	w.sealedAll()
+}
+
+// TestRestricted is told that the account may not write to strangers, and until when.
+func TestRestricted(t *testing.T) {
+	w := newWorld(t, loopback.RefusesStrangers(463))
+	s, _ := w.paired()
+	refused := func() *network.Error {
+		t.Helper()
+		e, ok := errors.AsType[*network.Error](send(s, w.text(friendID, "hello")))
+		if !ok || e.Class != network.Permanent || e.Failure.Code != parley.Restricted || e.Failure.Message == "" {
+			t.Fatalf("it was answered %+v", e)
+		}
+		return e
+	}
+	if e := refused(); !e.Failure.Until.IsZero() {
+		t.Errorf("nobody said until when, and yet: %s", e.Failure.Until)
+	}
+	until := time.Now().Add(time.Hour).Truncate(time.Second)
+	lock := &events.NotifyAccountReachoutTimelock{IsActive: true}
+	lock.TimeEnforcementEnds.Time = until
+	s.(*session).up.Load().handle(lock)
+	if e := refused(); !e.Failure.Until.Equal(until) {
+		t.Errorf("it holds until %s, want %s", e.Failure.Until, until)
+	}
+	w.Inject(loopback.RefuseMessage(475).To(w.other))
+	if e, ok := errors.AsType[*network.Error](send(s, w.text(otherID, "hello"))); !ok || e.Failure.Code != parley.Restricted {
+		t.Errorf("475 is answered %+v", e)
+	}
+	w.sent(s, w.text(otherID, "the channel works on"))
+}
+
+// TestTemporaryRefusals are tried again.
+func TestTemporaryRefusals(t *testing.T) {
+	w := newWorld(t)
+	s, _ := w.paired()
+	for _, code := range []int{429, 500, 503, 479} {
+		w.Inject(loopback.RefuseMessage(code).To(w.friend))
+		if err := send(s, w.text(friendID, "hello")); err == nil || network.ClassOf(err) != network.Temporary {
+			t.Errorf("%d: %v, class %d", code, err, network.ClassOf(err))
+		}
+	}
+	w.Inject(loopback.FailUpload(500))
+	picture := w.keepFile(t, []byte("a picture"), parley.Media{MIME: "image/png"})
+	m := w.outgoing(friendID, parley.Image{Media: picture})
+	if err := send(s, m); err == nil || network.ClassOf(err) != network.Temporary {
+		t.Errorf("a failed upload: %v", err)
+	}
+	w.sent(s, m)
+	m = w.outgoing(friendID, parley.Image{Media: parley.Media{Key: "none"}})
+	if err := send(s, m); network.ClassOf(err) != network.Permanent {
+		t.Errorf("a file that is gone: %v", err)
+	}
+}
+
+// TestAbsentNumberIsAskedForOnce remembers who is not on the network, and who is.
+func TestAbsentNumberIsAskedForOnce(t *testing.T) {
+	w := newWorld(t)
+	s, _ := w.paired()
+	absent := parley.ContactOf(absentNumber)
+	for range 2 {
+		if err := send(s, w.text(absent, "hello")); !errors.Is(err, errAbsent) {
+			t.Errorf("to nobody: %v", err)
+		}
+		w.Inject(loopback.FailIQ("usync", 500)) // another question would fail
+	}
+	w.ClearFaults()
+	w.Phone(absentNumber)
+	if _, exists, err := s.CheckNumber(t.Context(), absentNumber); err != nil || !exists {
+		t.Errorf("somebody joined: %t, %v", exists, err)
+	}
+	w.sent(s, w.text(absent, "welcome"))
+}
+
+// TestLeftTheNetwork writes to somebody whose address is known and who is not there any more.
+func TestLeftTheNetwork(t *testing.T) {
+	w := newWorld(t)
+	s, _ := w.paired()
+	absent := parley.ContactOf(absentNumber)
+	must(t, w.driver.db.container.LIDMap.PutLIDMapping(t.Context(), types.NewJID("123456789012345", types.HiddenUserServer), phoneJID(absent)))
+	if err := send(s, w.text(absent, "hello")); !errors.Is(err, errAbsent) {
+		t.Errorf("to somebody who left: %v", err)
+	}
+	w.sealedAll()
+}
+
+// TestNoAddress writes to somebody whom the network knows and gives no address for: that may change.
+func TestNoAddress(t *testing.T) {
+	w := newWorld(t, loopback.Shown(loopback.OnlyNumber))
+	s, _ := w.paired()
+	if err := send(s, w.text(friendID, "hello")); err == nil || network.ClassOf(err) != network.Temporary {
+		t.Errorf("without an address: %v", err)
+	}
+}
+
+// TestDeadSocketIsNotAbsence asks the network while it does not answer: nobody is said not to be there.
+func TestDeadSocketIsNotAbsence(t *testing.T) {
+	w := newWorld(t)
+	s, in := w.paired()
+	skip := in.count()
+	w.Down()
+	err := send(s, w.text(friendID, "hello"))
+	if class := network.ClassOf(err); class != network.Disconnected && class != network.Unknown {
+		t.Errorf("a dead socket: %v, class %d", err, class)
+	}
+	if _, exists, err := s.CheckNumber(t.Context(), otherNumber); err == nil || exists || network.ClassOf(err) != network.Disconnected {
+		t.Errorf("a dead socket: exists %t, %v", exists, err)
+	}
+	in.statusAfter(skip, parley.Reconnecting)
+	w.Up()
+	in.statusAfter(in.count()-1, parley.Working)
+	w.sent(s, w.text(otherID, "back"))
+}
+
+// TestSettingsConflict changes what the phone has changed meanwhile.
+func TestSettingsConflict(t *testing.T) {
+	w := newWorld(t)
+	s, _ := w.paired()
+	w.link.HoldNotifications(true)
+	must(t, w.owner.Change(t.Context(), appstate.BuildPin(w.friend.JID(), true)))
+	w.sent(s, w.outgoing(friendID, parley.Archive{Archived: true}))
+	w.link.HoldNotifications(false)
+	archived := func(want bool) {
+		t.Helper()
+		_, err := w.owner.AwaitSetting(within(t), func(m appstate.Mutation) bool {
+			return m.Index[0] == appstate.IndexArchive && m.Index[1] == w.friend.JID().String() && m.Action.GetArchiveChatAction().GetArchived() == want
+		})
+		must(t, err)
+	}
+	archived(true)
+	w.sent(s, w.outgoing(friendID, parley.Archive{}))
+	archived(false)
+	m := w.sent(s, w.text(friendID, "keep this"))
+	w.sent(s, w.outgoing(friendID, parley.Star{Target: m.Ref(), Starred: true}))
+	_, err := w.owner.AwaitSetting(within(t), func(x appstate.Mutation) bool {
+		return x.Index[0] == appstate.IndexStar && x.Index[2] == string(m.ID) && x.Index[3] == "1" && x.Action.GetStarAction().GetStarred()
+	})
+	must(t, err)
+}
+
+// TestReadableAgainAfterRestart has a contact that lost its keys ask for a message of before our restart.
+func TestReadableAgainAfterRestart(t *testing.T) {
+	w := newWorld(t)
+	s, in := w.paired()
+	in.got(parley.Delivered, w.sent(s, w.text(friendID, "before")).ID)
+	w.friend.SwitchOff()
+	text := w.sent(s, w.text(friendID, "for a new phone"))
+	file := w.keepFile(t, []byte("a paper"), parley.Media{MIME: "application/pdf", Filename: "a.pdf"})
+	paper := w.sent(s, w.outgoing(friendID, parley.File{Caption: "read it", Media: file}))
+	must(t, w.driver.Close())
+	w.friend.ReinstallQuietly()
+	w.open()
+	_, in = w.start()
+	in.status(parley.Working)
+	w.friend.SwitchOn()
+	for _, m := range []*parley.Message{text, paper} {
+		got := w.friend.Expect(t, loopback.ID(string(m.ID)))
+		if got.Retries == 0 || got.Text != m.Content.Text() {
+			t.Errorf("the phone shows %+v", got)
+		}
+	}
+	in.got(parley.Delivered, paper.ID)
+}

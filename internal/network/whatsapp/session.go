@@ -1,0 +1,170 @@
+package whatsapp
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"parley"
+	"parley/internal/network"
+)
+
+var _ network.Session = (*session)(nil)
+
+// session is a channel's presence on the network.
+type session struct {
+	d    *Driver
+	code parley.ChannelCode
+	sink network.Sink
+
+	ctx    context.Context // ends when the session is closed
+	cancel context.CancelFunc
+	done   sync.WaitGroup // run and tell
+
+	requests chan request         // for run
+	up       atomic.Pointer[line] // the line while it works; else nil
+	giving   sync.Mutex           // one event from the network at a time
+	polls    polls
+	foreign  foreign
+	evidence evidence
+
+	mu         sync.Mutex
+	status     network.State   // as it was last told, or will be
+	untold     []network.Event // what the sink does not know yet, in order
+	changed    chan struct{}   // holds one: there is something untold
+	restricted time.Time       // until when the network lets nobody new be written to; zero: not known
+}
+
+// request is something that somebody asks of run.
+type request struct {
+	pair   *PairOptions // nil: a logout
+	answer chan error
+}
+
+func newSession(d *Driver, code parley.ChannelCode, sink network.Sink) *session {
+	s := &session{d: d, code: code, sink: sink, requests: make(chan request), changed: make(chan struct{}, 1)}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.become(parley.Starting, "", network.Phone{})
+	s.done.Go(s.run)
+	s.done.Go(s.tell)
+	return s
+}
+
+// become notes a change of the connection; the sink is told in its turn.
+func (s *session) become(status parley.ChannelStatus, reason string, phone network.Phone) {
+	s.mu.Lock()
+	state := network.State{Status: status, Reason: reason, Phone: phone}
+	if state == s.status {
+		s.mu.Unlock()
+		return
+	}
+	s.status = state
+	s.mu.Unlock()
+	s.queue(state)
+}
+
+// queue has the sink told of a state or a step of pairing.
+func (s *session) queue(e network.Event) {
+	s.mu.Lock()
+	s.untold = append(s.untold, e)
+	s.mu.Unlock()
+	signal(s.changed)
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// stepTries is how often a step of pairing is offered to a sink that refuses it. Soon it is worth nothing.
+const stepTries = 3
+
+// tell gives the sink what it does not know yet, in order.
+func (s *session) tell() {
+	for tries := 0; s.ctx.Err() == nil; {
+		s.mu.Lock()
+		var next network.Event
+		if len(s.untold) > 0 {
+			next = s.untold[0]
+		}
+		s.mu.Unlock()
+		if next == nil {
+			select {
+			case <-s.changed:
+			case <-s.ctx.Done():
+			}
+			continue
+		}
+		err := s.sink(s.ctx, next)
+		if _, step := next.(network.Pairing); err != nil && !(step && tries >= stepTries) {
+			tries++
+			s.pause(retryPause(tries))
+			continue
+		}
+		tries = 0
+		s.mu.Lock()
+		s.untold = s.untold[1:]
+		s.mu.Unlock()
+	}
+}
+
+// pause waits for a while, or until the session is closed. It reports whether it is still open.
+func (s *session) pause(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-s.ctx.Done():
+		return false
+	}
+}
+
+// live returns the line to work with, or says that there is none.
+func (s *session) live() (*line, error) {
+	if l := s.up.Load(); l != nil && s.ctx.Err() == nil {
+		return l, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.status.Reason == "" {
+		return nil, network.NotConnected(nil)
+	}
+	return nil, network.NotConnected(errors.New(s.status.Reason))
+}
+
+// Pair begins to pair the account anew, by QR code.
+func (s *session) Pair(ctx context.Context) error { return s.ask(ctx, request{pair: &PairOptions{}}) }
+
+// Logout ends the account's pairing.
+func (s *session) Logout(ctx context.Context) error { return s.ask(ctx, request{}) }
+
+// ask has run do something.
+func (s *session) ask(ctx context.Context, r request) error {
+	r.answer = make(chan error, 1)
+	select {
+	case s.requests <- r:
+	case <-s.ctx.Done():
+		return network.NotConnected(nil)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case err := <-r.answer:
+		return err
+	case <-s.ctx.Done():
+		return network.NotConnected(nil)
+	}
+}
+
+// Close ends the session.
+func (s *session) Close() error {
+	s.cancel()
+	s.done.Wait()
+	s.d.left(s)
+	return nil
+}

@@ -1,0 +1,252 @@
+package whatsapp
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"go.mau.fi/whatsmeow/types/events"
+
+	"parley"
+	"parley/internal/network"
+	"parley/internal/network/whatsapp/loopback"
+)
+
+// TestEnds says for every end of a connection what the channel's status is, and why.
+func TestEnds(t *testing.T) {
+	for name, test := range map[string]struct {
+		evt      any
+		status   parley.ChannelStatus
+		unpaired bool
+		retried  bool // by itself
+		words    string
+	}{
+		"closed without a word":     {&events.Disconnected{}, parley.Reconnecting, false, true, "lost"},
+		"dead":                      {&events.KeepAliveTimeout{}, parley.Reconnecting, false, true, "stopped answering"},
+		"asked to come again":       {&events.ManualLoginReconnect{}, parley.Reconnecting, false, true, "new connection"},
+		"an unknown stream error":   {&events.StreamError{Code: "599"}, parley.Reconnecting, false, true, "599"},
+		"removed on the phone":      {&events.LoggedOut{Reason: 401}, parley.LoggedOut, true, false, "Pair the channel again"},
+		"removed while away":        {&events.LoggedOut{OnConnect: true, Reason: 401}, parley.LoggedOut, true, false, "Pair the channel again"},
+		"the phone is locked":       {&events.LoggedOut{OnConnect: true, Reason: 403}, parley.LoggedOut, true, false, "Open WhatsApp"},
+		"banned":                    {&events.LoggedOut{OnConnect: true, Reason: 406}, parley.Failed, true, false, "banned"},
+		"replaced":                  {&events.StreamReplaced{}, parley.Failed, false, false, "Another program"},
+		"banned for a time":         {&events.TemporaryBan{Code: 101, Expire: time.Hour}, parley.Failed, false, true, "too many people"},
+		"banned for an unknown one": {&events.TemporaryBan{Code: 999}, parley.Failed, false, true, "999"},
+		"outdated":                  {&events.ClientOutdated{}, parley.Failed, false, false, "Upgrade"},
+		"refused":                   {&events.ConnectFailure{Reason: 418}, parley.Failed, false, true, "418"},
+		"a token is missing":        {&events.CATRefreshError{}, parley.Failed, false, false, "Pair the channel again"},
+	} {
+		e, ok := endOf(test.evt)
+		if !ok || e.status != test.status || e.unpaired != test.unpaired || !strings.Contains(e.reason, test.words) {
+			t.Errorf("%s: %+v", name, e)
+		}
+		if retried := e.status == parley.Reconnecting || e.after > 0; retried != test.retried {
+			t.Errorf("%s: tried again by itself: %t", name, retried)
+		}
+	}
+	for _, evt := range []any{&events.Connected{}, &events.Message{}, nil} {
+		if e, ok := endOf(evt); ok {
+			t.Errorf("%T is an end: %+v", evt, e)
+		}
+	}
+}
+
+func TestBackOff(t *testing.T) {
+	for tries, most := range []time.Duration{time.Second / 2, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 32 * time.Second, time.Minute, time.Minute} {
+		least := most / 2
+		if tries == 0 {
+			least = 0
+		}
+		for range 20 {
+			if d := backOff(tries); d < least || d > most {
+				t.Errorf("after %d tries: %s", tries, d)
+			}
+		}
+	}
+}
+
+// TestComesBack ends connections in the ways after which a channel comes back by itself.
+func TestComesBack(t *testing.T) {
+	w := newWorld(t)
+	s, in := w.paired()
+	for name, end := range map[string]func(){
+		"cut":       func() { w.link.End(loopback.Cut) },
+		"restart":   func() { w.link.End(loopback.Restarted) },
+		"515":       func() { w.link.End(loopback.Reconnect) },
+		"unknown":   func() { w.link.End(loopback.Unknown) },
+		"dead":      func() { w.link.Stall() },
+		"login 503": func() { w.owner.RefuseLogin(loopback.Refusal{Reason: 503, Times: 1}); w.link.End(loopback.Cut) },
+		"HTTP 503":  func() { w.Refuse(503); w.link.End(loopback.Cut) },
+	} {
+		skip := in.count()
+		end()
+		if e := in.statusAfter(skip, parley.Reconnecting); e.Reason == "" || e.Phone.Number != ownerNumber {
+			t.Errorf("%s: %+v", name, e)
+		}
+		w.Refuse(0)
+		if e := in.statusAfter(skip, parley.Working); e.Reason != "" {
+			t.Errorf("%s: %+v", name, e)
+		}
+		w.sent(s, w.text(friendID, name))
+		w.friend.Expect(t, loopback.Text(name))
+	}
+}
+
+// TestUnreachableAtStart starts a channel while the network is away: it waits, and works when it is back.
+func TestUnreachableAtStart(t *testing.T) {
+	w := newWorld(t)
+	s, _ := w.paired()
+	must(t, s.Close())
+	w.Down()
+	s, in := w.start()
+	e := expect(in, 0, func(e network.State) bool { return e.Reason != "" })
+	if e.Status != parley.Starting || !strings.Contains(e.Reason, "cannot be reached") {
+		t.Errorf("it is %+v", e)
+	}
+	if err := send(s, w.text(friendID, "hello")); network.ClassOf(err) != network.Disconnected {
+		t.Errorf("a send meanwhile: %v", err)
+	}
+	w.Up()
+	in.status(parley.Working)
+	w.sent(s, w.text(friendID, "there you are"))
+}
+
+// TestGone ends channels in the ways after which somebody must act.
+func TestGone(t *testing.T) {
+	for name, test := range map[string]struct {
+		end    func(w *world)
+		status parley.ChannelStatus
+		words  string
+		paired bool // afterwards still
+	}{
+		"removed on the phone": {func(w *world) { w.link.Remove() }, parley.LoggedOut, "removed this device", false},
+		"locked":               {refuse(loopback.Refusal{Reason: 403}), parley.LoggedOut, "locked", false},
+		"banned":               {refuse(loopback.Refusal{Reason: 406}), parley.Failed, "banned", false},
+		"banned for a time":    {refuse(loopback.Refusal{Reason: 402, Code: 101, Expire: 3600}), parley.Failed, "until", true},
+		"outdated":             {refuse(loopback.Refusal{Reason: 405}), parley.Failed, "Upgrade", true},
+		"refused":              {refuse(loopback.Refusal{Reason: 418}), parley.Failed, "418", true},
+		"replaced":             {func(w *world) { w.link.End(loopback.Replaced) }, parley.Failed, "Another program", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			s, in := w.paired()
+			skip := in.count()
+			test.end(w)
+			if e := in.statusAfter(skip, test.status); !strings.Contains(e.Reason, test.words) {
+				t.Errorf("it is %+v", e)
+			}
+			if err := send(s, w.text(friendID, "hello")); network.ClassOf(err) != network.Disconnected {
+				t.Errorf("a send: %v", err)
+			}
+			must(t, s.Close())
+			w.owner.AllowLogin()
+			_, in = w.start() // as after a restart
+			if test.paired {
+				in.status(parley.Working)
+				return
+			}
+			if e := in.status(test.status); !strings.Contains(e.Reason, test.words) {
+				t.Errorf("after a restart it is %+v", e)
+			}
+		})
+	}
+}
+
+func refuse(r loopback.Refusal) func(*world) {
+	return func(w *world) {
+		w.owner.RefuseLogin(r)
+		w.link.End(loopback.Cut)
+	}
+}
+
+// TestBanEnds comes back by itself when a ban is over.
+func TestBanEnds(t *testing.T) {
+	w := newWorld(t)
+	_, in := w.paired()
+	skip := in.count()
+	w.owner.RefuseLogin(loopback.Refusal{Reason: 402, Code: 104, Expire: 1, Times: 1})
+	w.link.End(loopback.Cut)
+	in.statusAfter(skip, parley.Failed)
+	in.statusAfter(skip, parley.Working)
+}
+
+// TestLogoutWithoutConnection logs out while the network is away, and says that the phone was not told.
+func TestLogoutWithoutConnection(t *testing.T) {
+	w := newWorld(t)
+	s, in := w.paired()
+	skip := in.count()
+	w.Down()
+	in.statusAfter(skip, parley.Reconnecting)
+	must(t, s.Logout(t.Context()))
+	if e := in.statusAfter(skip, parley.LoggedOut); !strings.Contains(e.Reason, "on the phone too") {
+		t.Errorf("it is %+v", e)
+	}
+	if devices, err := w.driver.db.container.GetAllDevices(t.Context()); err != nil || len(devices) != 0 {
+		t.Errorf("%d devices are left (%v)", len(devices), err)
+	}
+	w.Up()
+}
+
+// TestTypingEnds shows "typing…" for a while and not longer, and is online only meanwhile.
+func TestTypingEnds(t *testing.T) {
+	w := newWorld(t)
+	s, _ := w.paired()
+	w.driver.typingFor = 300 * time.Millisecond
+	must(t, s.Typing(t.Context(), friendID, true))
+	must(t, w.owner.ClientOnline(within(t)))
+	l := s.(*session).up.Load()
+	if !l.typing.isOn() {
+		t.Error("nobody is shown typing")
+	}
+	deadline := time.After(patience)
+	for {
+		typing, err := w.friend.AwaitTyping(within(t))
+		must(t, err)
+		if typing.State == "paused" {
+			break
+		}
+		_, _, err = s.Groups(t.Context(), parley.Page{}) // a round trip is a while
+		must(t, err)
+		select {
+		case <-deadline:
+			t.Fatal("typing does not end")
+		default:
+		}
+	}
+	if l.typing.isOn() {
+		t.Error("somebody is still shown typing")
+	}
+}
+
+// TestManyChannels opens several channels of one driver; closing the driver ends them.
+func TestManyChannels(t *testing.T) {
+	w := newWorld(t)
+	var inboxes []*inbox
+	for i := range 3 {
+		in := newInbox(t)
+		name := parley.ChannelCode(string(rune('a' + i)))
+		s, err := w.driver.Open(t.Context(), parley.Channel{Code: name}, in.sink)
+		must(t, err)
+		must(t, s.Pair(t.Context()))
+		qr := expect(in, 0, func(p network.Pairing) bool { return p.Step == network.QRStep })
+		_, err = w.owner.Scan(t.Context(), qr.Code)
+		must(t, err)
+		in.status(parley.Working)
+		inboxes = append(inboxes, in)
+		if _, err := w.driver.Open(t.Context(), parley.Channel{Code: name}, in.sink); err == nil {
+			t.Error("a channel was opened twice")
+		}
+		if err := w.driver.Forget(t.Context(), name); err == nil {
+			t.Error("an open channel was forgotten")
+		}
+	}
+	_, err := w.friend.Send(within(t), w.owner, "to all")
+	must(t, err)
+	for _, in := range inboxes {
+		in.said("to all")
+	}
+	must(t, w.driver.Close())
+	if _, err := w.driver.Open(t.Context(), parley.Channel{Code: "d"}, inboxes[0].sink); err == nil {
+		t.Error("a closed driver opened a channel")
+	}
+}

@@ -1,0 +1,304 @@
+package whatsapp
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"go.mau.fi/whatsmeow"
+	"go.mau.fi/whatsmeow/appstate"
+	"go.mau.fi/whatsmeow/proto/waSyncAction"
+
+	"parley"
+	"parley/internal/network"
+	"parley/internal/network/whatsapp/loopback"
+)
+
+func TestMain(m *testing.M) {
+	// Every client's loop reads these without a lock: they are set once, before the first client.
+	whatsmeow.KeepAliveIntervalMin, whatsmeow.KeepAliveIntervalMax = time.Second, 1500*time.Millisecond
+	whatsmeow.KeepAliveResponseDeadline = time.Second
+	os.Exit(m.Run())
+}
+
+// patience is how long a test waits for something; only a failure uses it up.
+const patience = 60 * time.Second
+
+const (
+	ownerNumber  = "6281234567890"
+	friendNumber = "6289876543210"
+	otherNumber  = "6289876543211"
+	absentNumber = "6289999999999"
+	code         = parley.ChannelCode("test")
+)
+
+var friendID, otherID = parley.ContactOf(friendNumber), parley.ContactOf(otherNumber)
+
+// world is a network on this machine with an owner, two contacts and a driver.
+type world struct {
+	*loopback.Server
+	t                    testing.TB
+	owner, friend, other *loopback.Phone
+	dir                  string
+	driver               *Driver
+	link                 *loopback.Link
+
+	mu   sync.Mutex
+	kept map[parley.MessageID]*parley.Message // what the gateway would keep
+}
+
+// newWorld starts a network and opens the driver; nothing is paired.
+func newWorld(t testing.TB, friend ...loopback.Option) *world {
+	t.Helper()
+	w := &world{Server: loopback.StartTest(t, loopback.Config{FewKeys: true}), t: t, dir: t.TempDir(), kept: map[parley.MessageID]*parley.Message{}}
+	w.owner = w.Phone(ownerNumber, loopback.Named("Shop"))
+	w.friend = w.Phone(friendNumber, append([]loopback.Option{loopback.Named("Ayu")}, friend...)...)
+	w.other = w.Phone(otherNumber, loopback.Named("Budi"))
+	for phone, name := range map[*loopback.Phone]string{w.friend: "Ayu A.", w.other: "Budi B."} {
+		must(t, w.owner.Change(t.Context(), contactPatch(phone, name)))
+	}
+	w.open()
+	return w
+}
+
+// contactPatch puts somebody into the owner's address book.
+func contactPatch(p *loopback.Phone, name string) appstate.PatchInfo {
+	return appstate.PatchInfo{Type: appstate.WAPatchCriticalUnblockLow, Mutations: []appstate.MutationInfo{{
+		Index: []string{appstate.IndexContact, p.JID().String()}, Version: 2,
+		Value: &waSyncAction.SyncActionValue{ContactAction: &waSyncAction.ContactAction{FullName: new(name), FirstName: new(name)}},
+	}}}
+}
+
+// open opens the driver on the world's database, as a start of the program does.
+func (w *world) open() {
+	w.t.Helper()
+	trust := w.Trust()
+	log := slog.New(slog.DiscardHandler)
+	if os.Getenv("WHATSAPP_LOG") != "" {
+		log = slog.New(slog.NewTextHandler(os.Stderr, nil))
+	}
+	d, err := Open(w.t.Context(), Config{
+		Path: filepath.Join(w.dir, "whatsapp.db"), Log: log,
+		Media:           func(key string) (*os.File, error) { return os.Open(filepath.Join(w.dir, key)) },
+		MessageForRetry: w.message,
+		Endpoint:        w.Endpoint(), Trust: &Trust{Root: trust.Root, CA: trust.CA},
+	})
+	must(w.t, err)
+	d.backOff = func(tries int) time.Duration { return min(backOff(tries), 200*time.Millisecond) }
+	d.ackTimeout = 2 * time.Second
+	w.driver = d
+	w.t.Cleanup(func() { must(w.t, d.Close()) })
+}
+
+// message is the gateway's store.
+func (w *world) message(_ context.Context, _ parley.ChannelCode, chat parley.ContactID, id parley.MessageID) (*parley.Message, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if m := w.kept[id]; m != nil && m.Chat == chat {
+		return m, nil
+	}
+	return nil, parley.ErrNotFound
+}
+
+func (w *world) keep(ms ...*parley.Message) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, m := range ms {
+		w.kept[m.ID] = m
+	}
+}
+
+// start opens the channel's session.
+func (w *world) start() (network.Session, *inbox) {
+	w.t.Helper()
+	in := newInbox(w.t)
+	s, err := w.driver.Open(w.t.Context(), parley.Channel{Code: code, Name: "Test", Network: parley.WhatsApp}, in.sink)
+	must(w.t, err)
+	w.t.Cleanup(func() { must(w.t, s.Close()) })
+	return s, in
+}
+
+// scan links the session to the owner's phone by the first QR code that it shows after the first skip events.
+func (w *world) scan(in *inbox, skip int) {
+	w.t.Helper()
+	qr := expect(in, skip, func(p network.Pairing) bool { return p.Step == network.QRStep })
+	link, err := w.owner.Scan(w.t.Context(), qr.Code)
+	must(w.t, err)
+	w.link = link
+}
+
+// paired returns a session that works, and whose settings are fetched.
+func (w *world) paired() (network.Session, *inbox) {
+	w.t.Helper()
+	s, in := w.start()
+	in.status(parley.ScanQRCode)
+	must(w.t, s.Pair(w.t.Context()))
+	w.scan(in, 0)
+	expect(in, 0, func(e network.State) bool { return e.Status == parley.Working && e.Phone.Name == "Shop" })
+	w.settled(s)
+	return s, in
+}
+
+// settled waits until the session has the account's settings, contacts included.
+func (w *world) settled(s network.Session) {
+	w.t.Helper()
+	l := s.(*session).up.Load()
+	deadline := time.After(patience)
+	for {
+		version, _, err := l.client.Store.AppState.GetAppStateVersion(w.t.Context(), string(appstate.WAPatchCriticalUnblockLow))
+		must(w.t, err)
+		if _, total, err := s.Contacts(w.t.Context(), parley.Page{Limit: 1}); err == nil && version > 0 && total >= 2 {
+			break
+		}
+		select {
+		case <-l.synced:
+		case <-deadline:
+			w.t.Fatal("the settings did not come")
+		}
+	}
+	must(w.t, w.link.Idle(within(w.t)))
+}
+
+// within bounds a wait.
+func within(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// outgoing makes a message as the gateway keeps it.
+func (w *world) outgoing(to parley.ContactID, c parley.Content) *parley.Message {
+	m := &parley.Message{Channel: code, Chat: to, ID: parley.NewMessageID(), FromMe: true, Content: c, CreatedAt: time.Now()}
+	w.keep(m)
+	return m
+}
+
+func (w *world) text(to parley.ContactID, body string) *parley.Message {
+	return w.outgoing(to, parley.Text{Body: body})
+}
+
+// sent sends a message and fails the test unless it is confirmed.
+func (w *world) sent(s network.Session, m *parley.Message) *parley.Message {
+	w.t.Helper()
+	must(w.t, send(s, m))
+	return m
+}
+
+func send(s network.Session, m *parley.Message) error {
+	return s.Send(context.Background(), []*parley.Message{m})[0]
+}
+
+// sealedAll fails the test if anything was sent that its recipient cannot read.
+func (w *world) sealedAll() {
+	w.t.Helper()
+	if all := w.Unsealed(); len(all) != 0 {
+		w.t.Errorf("sent without a ciphertext for the recipient: %+v", all)
+	}
+}
+
+// inbox is a sink that keeps what it takes.
+type inbox struct {
+	t       testing.TB
+	mu      sync.Mutex
+	events  []network.Event
+	changed chan struct{}
+	refuse  func(network.Event) error
+}
+
+func newInbox(t testing.TB) *inbox { return &inbox{t: t, changed: make(chan struct{})} }
+
+func (in *inbox) sink(_ context.Context, e network.Event) error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.refuse != nil {
+		if err := in.refuse(e); err != nil {
+			return err
+		}
+	}
+	in.events = append(in.events, e)
+	close(in.changed)
+	in.changed = make(chan struct{})
+	return nil
+}
+
+func (in *inbox) refuseWith(f func(network.Event) error) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.refuse = f
+}
+
+// count is how many events there are, to skip them.
+func (in *inbox) count() int {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return len(in.events)
+}
+
+func (in *inbox) all() []network.Event {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return slices.Clone(in.events)
+}
+
+// expect waits for an event of a type that matches, after the first skip ones.
+func expect[E network.Event](in *inbox, skip int, match func(E) bool) E {
+	in.t.Helper()
+	timeout := time.After(patience)
+	for {
+		in.mu.Lock()
+		for _, e := range in.events[min(skip, len(in.events)):] {
+			if e, ok := e.(E); ok && match(e) {
+				in.mu.Unlock()
+				return e
+			}
+		}
+		changed := in.changed
+		in.mu.Unlock()
+		select {
+		case <-changed:
+		case <-timeout:
+			in.t.Fatalf("it did not come; there came %s", describeAll(in.all()))
+		}
+	}
+}
+
+func describeAll(events []network.Event) string {
+	var all string
+	for _, e := range events {
+		all += fmt.Sprintf("\n\t%T %+v", e, e)
+	}
+	return all
+}
+
+// status waits for a status.
+func (in *inbox) status(s parley.ChannelStatus) network.State { return in.statusAfter(0, s) }
+
+func (in *inbox) statusAfter(skip int, s parley.ChannelStatus) network.State {
+	in.t.Helper()
+	return expect(in, skip, func(e network.State) bool { return e.Status == s })
+}
+
+// said waits for a text from somebody.
+func (in *inbox) said(body string) network.Message {
+	in.t.Helper()
+	return expect(in, 0, func(m network.Message) bool { return m.Content.Text() == body })
+}
+
+// got waits for a receipt for a message.
+func (in *inbox) got(status parley.Status, id parley.MessageID) network.Receipt {
+	in.t.Helper()
+	return expect(in, 0, func(r network.Receipt) bool { return r.Status == status && slices.Contains(r.IDs, id) })
+}
