@@ -192,9 +192,12 @@ func seed(ctx context.Context, data string, chats map[string]int) error {
 		for done := 0; done < count; done += batch {
 			err := db.Tx(ctx, func(tx parley.Tx) error {
 				for i := done; i < min(count, done+batch); i++ {
-					m := parley.Message{Channel: "demo", Chat: parley.ContactOf(number), ID: parley.NewMessageID(), FromMe: i%2 == 0,
+					m := parley.Message{Channel: "demo", Chat: parley.ContactOf(number), FromMe: i%2 == 0,
 						Content: parley.Text{Body: fmt.Sprintf("Message number %d of a long conversation.", i)},
 						Status:  parley.Delivered, CreatedAt: time.Now()}
+					if !m.FromMe {
+						m.ID = parley.NewMessageID() // others choose their own
+					}
 					if err := tx.AddMessage(ctx, &m); err != nil {
 						return err
 					}
