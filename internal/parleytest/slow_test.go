@@ -21,8 +21,9 @@ const (
 	dribblers = 300 // connections that send a byte now and then, half of them in the header
 	stalled   = 200 // connections that never read what they asked for
 
-	// headerPatience is what the server grants a header, and a little for a machine that is busy.
-	headerPatience = 5*time.Second + 4*time.Second
+	// headerPatience is what the server grants a header, and much for a machine that is busy. It is less
+	// than what a whole request is granted, so another limit cannot pass for this one.
+	headerPatience = 5*time.Second + 20*time.Second
 )
 
 // TestSlowClients holds hundreds of connections that are no use to anybody while others work. Slow

@@ -13,7 +13,7 @@ func TestSealAndOpen(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "key"))
 	for _, plain := range []string{"", "x", "a secret of some length"} {
 		sealed := s.Seal([]byte(plain), "row 1")
-		if plain != "" && bytes.Contains(sealed, []byte(plain)) {
+		if len(plain) > 8 && bytes.Contains(sealed, []byte(plain)) { // a shorter one may be there by chance
 			t.Errorf("the plain text %q shows", plain)
 		}
 		got, err := s.Open(sealed, "row 1")
