@@ -77,8 +77,8 @@ type Tx interface {
 	// SetChannelState stores what was seen of a channel's connection and account. It does not count
 	// as a revision.
 	SetChannelState(ctx context.Context, c Channel) error
-	// ClearChannel removes all messages of a channel. It returns the files that no message needs any
-	// more.
+	// ClearChannel removes all messages of a channel, and its codes and links. It returns the files that
+	// no message needs any more.
 	ClearChannel(ctx context.Context, code ChannelCode) ([]Media, error)
 	// DeleteChannel removes a channel with its messages, its tokens and all else that is its own. It
 	// returns the files that no message needs any more.

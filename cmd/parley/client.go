@@ -86,6 +86,23 @@ func (cl *client) call(ctx context.Context, method, path string, query url.Value
 	if err != nil {
 		return nil, err
 	}
+	a, err := cl.read(resp)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode >= 300 {
+		return a, refusal(resp.StatusCode, a)
+	}
+	if data != nil {
+		if err := json.Unmarshal(a.Data, data); err != nil {
+			return a, fmt.Errorf("read the answer to %s: %w", path, err)
+		}
+	}
+	return a, nil
+}
+
+// read reads the whole of an answer and closes it.
+func (cl *client) read(resp *http.Response) (*answer, error) {
 	defer resp.Body.Close()
 	raw, err := io.ReadAll(resp.Body)
 	if err != nil {
@@ -94,14 +111,6 @@ func (cl *client) call(ctx context.Context, method, path string, query url.Value
 	var a answer
 	if err := json.Unmarshal(raw, &a); err != nil {
 		return nil, fail(exitRefused, "%s answered %s with something that is not of this API. Is it a parley server?", cl.base, resp.Status)
-	}
-	if resp.StatusCode >= 300 {
-		return &a, refusal(resp.StatusCode, &a)
-	}
-	if data != nil {
-		if err := json.Unmarshal(a.Data, data); err != nil {
-			return &a, fmt.Errorf("read the answer to %s: %w", path, err)
-		}
 	}
 	return &a, nil
 }

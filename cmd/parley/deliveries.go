@@ -9,6 +9,7 @@ import (
 
 	"parley"
 	"parley/internal/app"
+	"parley/internal/callback"
 )
 
 func (c *cli) deliveries() *cobra.Command {
@@ -196,7 +197,7 @@ func (c *cli) showDelivery(ctx context.Context, data *app.Data, id parley.Delive
 		return err
 	}
 	d, v := found[0], viewDelivery(found[0], addresses)
-	if v.Body, err = bodyOf(ctx, data, d); err != nil {
+	if v.Body, err = callback.BodyOf(ctx, data.Store, d); err != nil {
 		return err
 	}
 	if c.json {
@@ -223,22 +224,4 @@ func (c *cli) showDelivery(ctx context.Context, data *app.Data, id parley.Delive
 		}
 	}
 	return nil
-}
-
-// bodyOf is what a delivery sends; nil: nothing, or nobody knows any more. A text that is not kept is
-// not shown.
-func bodyOf(ctx context.Context, data *app.Data, d parley.Delivery) (*string, error) {
-	if d.Webhook == "" {
-		return nil, nil
-	}
-	events, err := data.Store.EventsAt(ctx, []int64{d.Event})
-	if err != nil || len(events) == 0 {
-		return nil, err
-	}
-	body, err := events[0].Body()
-	if err != nil {
-		return nil, err
-	}
-	text := string(body)
-	return &text, nil
 }

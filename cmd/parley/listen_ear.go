@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -164,14 +163,9 @@ func (cl *client) stream(ctx context.Context, query url.Values, lastID string) (
 	if resp.StatusCode == http.StatusOK {
 		return resp, nil
 	}
-	defer resp.Body.Close()
-	raw, err := io.ReadAll(resp.Body)
+	a, err := cl.read(resp)
 	if err != nil {
-		return nil, fail(exitUnreachable, "read the answer of %s: %w", cl.base, err)
+		return nil, err
 	}
-	var a answer
-	if err := json.Unmarshal(raw, &a); err != nil {
-		return nil, fail(exitRefused, "%s answered %s with something that is not of this API. Is it a parley server?", cl.base, resp.Status)
-	}
-	return nil, fmt.Errorf("follow the events: %w", refusal(resp.StatusCode, &a))
+	return nil, fmt.Errorf("follow the events: %w", refusal(resp.StatusCode, a))
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/callback"
 )
 
 // deliveryRow is a delivery as a list shows it.
@@ -145,24 +146,6 @@ func (s *server) readDelivery(ctx context.Context, r *request) (envelope[deliver
 		return envelope[deliveryDetail]{}, err
 	}
 	d := found[0]
-	body, err := s.bodyOf(ctx, d)
+	body, err := callback.BodyOf(ctx, s.Store, d)
 	return ok("OK", deliveryDetail{deliveryOf(d, addresses), d.Answer, body}), err
-}
-
-// bodyOf is what a delivery sends; nil: nothing, or nobody knows any more. A text that is not kept is
-// not shown.
-func (s *server) bodyOf(ctx context.Context, d parley.Delivery) (*string, error) {
-	if d.Webhook == "" {
-		return nil, nil
-	}
-	events, err := s.Store.EventsAt(ctx, []int64{d.Event})
-	if err != nil || len(events) == 0 {
-		return nil, err
-	}
-	body, err := events[0].Body()
-	if err != nil {
-		return nil, err
-	}
-	text := string(body)
-	return &text, nil
 }

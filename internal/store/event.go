@@ -346,8 +346,16 @@ func (t *tx) ForgetEvents(_ context.Context, before time.Time, limit int) (int, 
 	return int(n), err
 }
 
-// keepPlace keeps the newest place from being given again when the events at the end are removed.
-func (t *tx) keepPlace() error { return t.change(`UPDATE log SET seq = $1`, t.db.log.last) }
+// keepPlace keeps the newest place from being given again when the events at the end are removed. Another
+// process may know of a newer one.
+func (t *tx) keepPlace() error {
+	last, err := t.LastEvent(context.Background())
+	if err != nil {
+		return err
+	}
+	_, err = t.Exec(`UPDATE log SET seq = $1 WHERE seq < $1`, last)
+	return err
+}
 
 // ForgetSealed removes the encrypted texts from before a time.
 func (t *tx) ForgetSealed(_ context.Context, before time.Time) error {
