@@ -219,6 +219,8 @@ type CallbackReader interface {
 	CallbackEndpoints(ctx context.Context) ([]Endpoint, error)
 	// CountWaiting counts the deliveries that wait for a webhook or, with an empty id, in all.
 	CountWaiting(ctx context.Context, webhook WebhookID) (int64, error)
+	// CountWaitingSince counts the deliveries that were made since a time and wait.
+	CountWaitingSince(ctx context.Context, since time.Time) (int64, error)
 }
 
 // CallbackWriter writes webhooks and deliveries. What is done to webhooks, but for their cursor and

@@ -39,6 +39,9 @@ func (c *Channel) Begin(now time.Time) {
 	}
 }
 
+// Runs reports whether the channel is to be connected to its network.
+func (c Channel) Runs() bool { return c.Enabled && c.Settings.ArchiveOf == "" }
+
 // ChannelState is what is known of a channel's connection at one moment.
 type ChannelState struct {
 	Status    ChannelStatus
@@ -71,8 +74,8 @@ func (s ChannelStatus) CanSend() bool {
 
 // ChannelSettings are what an operator can set on a channel. Zero values are the defaults.
 type ChannelSettings struct {
-	// Pace is the least time between two sends; zero: none.
-	Pace Duration `json:"pace,omitempty"`
+	// Pace is the least time between two sends; nil: as the network's default, zero: none.
+	Pace *Duration `json:"pace,omitempty"`
 	// TTL is how long a message may wait to be sent before it fails; zero: [DefaultTTL].
 	TTL Duration `json:"ttl,omitempty"`
 	// Retention is how long message text is kept; nil: for ever, zero: not at all.
@@ -81,6 +84,27 @@ type ChannelSettings struct {
 	AllowOnly []ContactID `json:"allow_only,omitempty"`
 	// ClockAhead is how far the clock of a sandbox channel was moved, to test expiry without waiting.
 	ClockAhead Duration `json:"clock_ahead,omitempty"`
+	// ArchiveOf is the channel whose sandbox history this one keeps since that went live. It is read and
+	// never runs. Empty: it is no archive.
+	ArchiveOf ChannelCode `json:"archive_of,omitempty"`
+}
+
+// An account that sends like a machine is taken for one and banned. Between two sends of a WhatsApp channel
+// that has no pace of its own there is a time between these, drawn by chance: about 40 messages a minute.
+const (
+	leastPace = 1 * time.Second
+	mostPace  = 2 * time.Second
+)
+
+// Pace returns the least and the most time that a channel leaves between two sends; zeros: none.
+func (c Channel) Pace() (least, most time.Duration) {
+	switch {
+	case c.Settings.Pace != nil:
+		return time.Duration(*c.Settings.Pace), time.Duration(*c.Settings.Pace)
+	case c.Network == WhatsApp:
+		return leastPace, mostPace
+	}
+	return 0, 0
 }
 
 // DefaultTTL is how long a message may wait to be sent.
@@ -113,6 +137,9 @@ func (c Channel) Accepts(to ContactID) error {
 func (c Channel) Usable() error {
 	if c.State.Status.CanSend() {
 		return nil
+	}
+	if of := c.Settings.ArchiveOf; of != "" {
+		return Errorf(BadRequest, "Channel %s only keeps what was said in the sandbox before channel %s went live. Use channel %s.", c.Code, of, of)
 	}
 	remedy := fmt.Sprintf("Start it with: parley channel start %s", c.Code)
 	switch c.State.Status {

@@ -27,8 +27,8 @@ type Event struct {
 	Message *Message
 	// Data is what there is to tell besides the message: a JSON object, or nil.
 	Data json.RawMessage
-	// Sealed is the encrypted text of a message whose channel keeps none: it is there only until
-	// whoever is to be told was told. Nil: the text is in the message, if anywhere.
+	// Sealed is what only those who are told may read, encrypted, and is there only until they were: the
+	// text of a message whose channel keeps none, or the data of a pairing with its code. Nil: nothing is.
 	Sealed []byte
 }
 

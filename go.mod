@@ -29,6 +29,7 @@ require (
 	golang.org/x/text v0.43.0
 	google.golang.org/protobuf v1.36.12
 	modernc.org/sqlite v1.60.0
+	rsc.io/qr v0.2.0
 )
 
 require (

@@ -18,6 +18,7 @@ var arrows = map[string][]string{
 	".": {},
 
 	// What stands on the vocabulary alone.
+	"internal/asset":       {},
 	"internal/bus":         {},
 	"internal/seal":        {},
 	"internal/safehttp":    {},
@@ -33,32 +34,39 @@ var arrows = map[string][]string{
 	"internal/outbox":          {".", "internal/network"},
 	"internal/network/sandbox": {".", "internal/network", "internal/store/sqldb"},
 
+	"internal/doctor":  {"."},
+	"internal/tally":   {"."},
 	"internal/gateway": {".", "internal/bus", "internal/media", "internal/network", "internal/outbox", "internal/seal"},
-	"internal/api": {".", "internal/callback", "internal/feed", "internal/gateway", "internal/media", "internal/network",
-		"internal/network/sandbox", "internal/otp", "internal/safehttp", "internal/seal", "internal/token"},
-	"internal/app": {".", "internal/api", "internal/callback", "internal/feed", "internal/gateway", "internal/media", "internal/network",
-		"internal/network/sandbox", "internal/otp", "internal/safehttp", "internal/seal", "internal/store", "internal/token"},
-	"cmd/parley": {".", "internal/app", "internal/callback", "internal/media", "internal/safehttp", "internal/seal", "internal/store", "internal/token"},
+	"internal/api": {".", "internal/asset", "internal/callback", "internal/doctor", "internal/feed", "internal/gateway", "internal/media", "internal/network",
+		"internal/network/sandbox", "internal/otp", "internal/safehttp", "internal/seal", "internal/tally", "internal/token"},
+	"internal/console": {".", "internal/api", "internal/asset"},
+	"internal/app": {".", "internal/api", "internal/callback", "internal/console", "internal/doctor", "internal/feed", "internal/gateway", "internal/media", "internal/network",
+		"internal/network/sandbox", "internal/network/whatsapp", "internal/otp", "internal/safehttp", "internal/seal", "internal/store", "internal/tally", "internal/token"},
+	"cmd/parley": {".", "internal/app", "internal/callback", "internal/console", "internal/doctor", "internal/media", "internal/safehttp", "internal/seal", "internal/store", "internal/token"},
 
-	"internal/network/whatsapp": {".", "internal/network"},
+	"internal/network/whatsapp":          {".", "internal/network", "internal/network/whatsapp/keystore"},
+	"internal/network/whatsapp/keystore": {".", "internal/store/sqldb"},
+
+	// What brings files of others into the tree.
+	"internal/tools/vendorjs": {},
 
 	// Suites, networks on this machine and whole gateways for tests.
 	"internal/network/whatsapp/loopback": {},
 	"internal/store/storetest":           {"."},
 	"internal/network/networktest":       {".", "internal/network"},
 	"internal/parleytest": {".", "internal/api", "internal/app", "internal/gateway", "internal/media", "internal/network",
-		"internal/network/sandbox", "internal/safehttp", "internal/seal", "internal/store", "internal/token"},
-	"internal/bench": {".", "internal/app", "internal/network/sandbox", "internal/store", "internal/parleytest"},
+		"internal/network/sandbox", "internal/network/whatsapp/loopback", "internal/safehttp", "internal/seal", "internal/store", "internal/token"},
+	"internal/bench": {".", "internal/app", "internal/network/sandbox", "internal/network/whatsapp/keystore", "internal/network/whatsapp/loopback", "internal/store", "internal/parleytest"},
 }
 
 // onlyIn says which packages alone may import a module, so that what it brings stays in one place.
 var onlyIn = map[string][]string{
-	"modernc.org/sqlite":           {"internal/store/sqldb", "internal/store", "internal/network/whatsapp"},
+	"modernc.org/sqlite":           {"internal/store/sqldb", "internal/store", "internal/bench"}, // bench: the stock store, to compare with
 	"github.com/golang-jwt/jwt/v5": {"internal/token"},
 	"github.com/spf13/cobra":       {"cmd/parley"},
-	"database/sql":                 {"internal/store/sqldb", "internal/store", "internal/network/sandbox", "internal/network/whatsapp"},
+	"database/sql":                 {"internal/store/sqldb", "internal/store", "internal/network/sandbox", "internal/network/whatsapp/keystore", "internal/bench"},
 	"code.dny.dev/ssrf":            {"internal/safehttp"},
-	"go.mau.fi/whatsmeow":          {"internal/network/whatsapp", "internal/network/whatsapp/loopback"},
+	"go.mau.fi/whatsmeow":          {"internal/network/whatsapp", "internal/network/whatsapp/keystore", "internal/network/whatsapp/loopback", "internal/bench"}, // bench: a bare client, to compare with
 }
 
 // TestImportsPointDown fails on an arrow between our packages that the table does not list.

@@ -52,7 +52,7 @@ const (
 	Restricted   FailureCode = "restricted"     // the network does not let this account write to new contacts now
 	Refused      FailureCode = "refused"        // the network refused, for a reason in the message
 	Expired      FailureCode = "expired"        // it waited longer than the channel allows
-	NotSent      FailureCode = "not_sent"       // an earlier message of its pool failed
+	NotSent      FailureCode = "not_sent"       // an earlier message of its pool failed, or its channel went live first
 	GaveUp       FailureCode = "gave_up"        // too many attempts failed
 	Unsupported  FailureCode = "unsupported"    // the network has no such thing
 )

@@ -113,6 +113,10 @@ type OTPReader interface {
 	Link(ctx context.Context, id OTPID) (OTPLink, error)
 	// LinkByHash finds a channel's link by the keyed hash of its code.
 	LinkByHash(ctx context.Context, channel ChannelCode, hash []byte) (OTPLink, error)
+	// RecentCodes and RecentLinks list a channel's codes and links, newest first: as many as asked for of
+	// those that end last. A code is listed while it is its contact's newest.
+	RecentCodes(ctx context.Context, channel ChannelCode, limit int) ([]OTPCode, error)
+	RecentLinks(ctx context.Context, channel ChannelCode, limit int) ([]OTPLink, error)
 	// LinkReplies lists when a sender was answered, since a time, oldest first.
 	LinkReplies(ctx context.Context, channel ChannelCode, to ContactID, since time.Time) ([]time.Time, error)
 }

@@ -23,9 +23,12 @@ type Store interface {
 // Reader is what can be asked of a store. A row that is not there is [ErrNotFound].
 type Reader interface {
 	EventReader
+	EventTracer
+	MessageSearcher
 	OTPReader
 	OTPCrowdReader
 	CallbackReader
+	TicketReader
 
 	// Channels lists all channels by code.
 	Channels(ctx context.Context) ([]Channel, error)
@@ -39,6 +42,8 @@ type Reader interface {
 
 	// Message finds a message of a channel. A bare reference that fits several is [ErrAmbiguous].
 	Message(ctx context.Context, channel ChannelCode, ref MessageRef) (Message, error)
+	// Resend reads what [Tx.KeepResend] kept of a message, by its Seq.
+	Resend(ctx context.Context, seq int64) ([]byte, error)
 	// Pending lists what a channel still has to send, in order.
 	Pending(ctx context.Context, channel ChannelCode) ([]Message, error)
 	// History reads a chat's records, newest first, with their reactions, and how many there are.
@@ -65,6 +70,7 @@ type Tx interface {
 	OTPWriter
 	OTPCrowdWriter
 	CallbackWriter
+	TicketWriter
 
 	// OnCommit has f called after the commit, before the next transaction begins and in the order of
 	// the transactions. It must not block and must not use the store.
@@ -80,6 +86,10 @@ type Tx interface {
 	// ClearChannel removes all messages of a channel, and its codes and links. It returns the files that
 	// no message needs any more.
 	ClearChannel(ctx context.Context, code ChannelCode) ([]Media, error)
+	// MoveHistory moves the chats and messages of a channel, and the answers to its requests, to another one
+	// that is stored, and ends its codes and links. Events stay where they happened. Nothing of the channel
+	// may be pending.
+	MoveHistory(ctx context.Context, from, to ChannelCode) error
 	// DeleteChannel removes a channel with its messages, its tokens and all else that is its own. It
 	// returns the files that no message needs any more.
 	DeleteChannel(ctx context.Context, code ChannelCode) ([]Media, error)
@@ -87,8 +97,9 @@ type Tx interface {
 	AddToken(ctx context.Context, t Token) error
 	// RevokeToken marks a token as revoked; revoking twice keeps the first time.
 	RevokeToken(ctx context.Context, id TokenID, at time.Time) error
-	// TouchToken stores when a token was last used. It does not count as a revision.
-	TouchToken(ctx context.Context, id TokenID, at time.Time) error
+	// TouchToken stores how a token was last used; without an address only when. It does not count as a
+	// revision.
+	TouchToken(ctx context.Context, id TokenID, use TokenUse) error
 	AddSigningKey(ctx context.Context, k SigningKey) error
 
 	// AddMessage stores a new message and sets its Seq, and its ID where it has none. One by the same
@@ -112,6 +123,11 @@ type Tx interface {
 	// EraseOlder erases up to limit settled messages of a channel that are older than before. It
 	// returns how many those were, and the files that no message needs any more.
 	EraseOlder(ctx context.Context, channel ChannelCode, before time.Time, limit int) (int, []Media, error)
+	// KeepResend keeps, encrypted, what a message said whose channel keeps no text, for a device of its
+	// recipient that could not read it and asks for it again.
+	KeepResend(ctx context.Context, channel ChannelCode, ref MessageRef, sealed []byte, at time.Time) error
+	// ForgetResends removes what was kept so before a time.
+	ForgetResends(ctx context.Context, before time.Time) error
 	// SetReaction stores who reacted to a message with what; an empty emoji takes it back. The
 	// channel itself is the empty contact.
 	SetReaction(ctx context.Context, channel ChannelCode, target MessageRef, by ContactID, emoji string) error

@@ -30,6 +30,16 @@ type Token struct {
 	ExpiresAt  time.Time // zero: never
 	LastUsedAt time.Time // zero: never; kept to the minute
 	RevokedAt  time.Time // zero: not revoked
+
+	LastUsedFrom string // an address; empty: not known
+	UserAgent    string // what the program that last used it calls itself; empty: not known
+}
+
+// TokenUse is one use of a token.
+type TokenUse struct {
+	At        time.Time
+	From      string // an address
+	UserAgent string
 }
 
 // Active reports whether the token is good at the given time.

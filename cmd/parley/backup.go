@@ -1,12 +1,8 @@
 package main
 
 import (
-	"context"
 	"errors"
-	"fmt"
-	"io"
-	"os"
-	"path/filepath"
+	"io/fs"
 
 	"github.com/spf13/cobra"
 
@@ -33,7 +29,10 @@ sandbox received is not part of it.`,
 					}
 					return app.Backup(cmd.Context(), data, c.out, bar.Set)
 				}
-				size, err := backupTo(cmd.Context(), data, args[0], bar.Set)
+				size, err := app.BackupTo(cmd.Context(), data, args[0], bar.Set)
+				if errors.Is(err, fs.ErrExist) {
+					return fail(exitUsage, "%s is there already. Give another name", args[0])
+				}
 				if err != nil {
 					return err
 				}
@@ -46,25 +45,4 @@ sandbox received is not part of it.`,
 			})
 		},
 	}
-}
-
-// backupTo writes a backup beside its name and gives it the name when it is complete and on disk.
-func backupTo(ctx context.Context, data *app.Data, path string, progress func(done, total int64)) (int64, error) {
-	if _, err := os.Stat(path); err == nil {
-		return 0, fail(exitUsage, "%s is there already. Give another name", path)
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".parley-backup-*") // mode 0600
-	if err != nil {
-		return 0, fmt.Errorf("write the backup: %w", err)
-	}
-	defer os.Remove(f.Name()) // gone already when all went well
-	if err := errors.Join(app.Backup(ctx, data, f, progress), f.Sync()); err != nil {
-		f.Close()
-		return 0, err
-	}
-	size, err := f.Seek(0, io.SeekEnd)
-	if err := errors.Join(err, f.Close()); err != nil {
-		return 0, fmt.Errorf("write the backup: %w", err)
-	}
-	return size, os.Rename(f.Name(), path)
 }

@@ -19,7 +19,7 @@ func (c *cli) channel() *cobra.Command {
   parley channel list`,
 		c.channelCreate(), c.channelList(), c.channelShow(),
 		c.channelSwitch("start", true), c.channelSwitch("stop", false),
-		c.channelCall("pair", "Connect a channel to an account anew"), c.channelCall("logout", "End a channel's pairing with its account"),
+		c.channelPair(), c.channelGoLive(), c.channelCall("logout", "End a channel's pairing with its account"),
 		c.channelSet(), c.channelAllow(), c.channelSecret(), c.channelDelete())
 }
 
@@ -52,15 +52,15 @@ func (c *cli) channelCreate() *cobra.Command {
 		Short: "Make a channel",
 		Long:  "Make a channel. A running server starts it within a second.",
 		Example: `  parley channel create toko --name 'Toko Ayu'
-  parley channel create toko --network sandbox --json`,
+  parley channel create toko --network whatsapp`,
 		Args: takes("CODE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			code, err := parley.ParseChannelCode(args[0])
 			if err != nil {
 				return fail(exitUsage, "%w", err)
 			}
-			if parley.NetworkName(network) != parley.Sandbox {
-				return fail(exitUsage, "there is no network %q. This program has: %s", network, parley.Sandbox)
+			if n := parley.NetworkName(network); n != parley.Sandbox && n != parley.WhatsApp {
+				return fail(exitUsage, "there is no network %q. This program has: %s, %s", network, parley.Sandbox, parley.WhatsApp)
 			}
 			if err := checkName(name); err != nil {
 				return err
@@ -71,6 +71,9 @@ func (c *cli) channelCreate() *cobra.Command {
 					return err
 				}
 				c.hint("made channel %s. Make a token for it with: parley token create --kind channel --channel %s", code, code)
+				if ch.Network == parley.WhatsApp {
+					c.hint("Link it to a phone with: parley channel pair %s", code)
+				}
 				return c.printChannel(cmd.Context(), data, code)
 			})
 		},
@@ -128,7 +131,7 @@ func (c *cli) channelShow() *cobra.Command {
 		Args: takes("CODE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.withData(cmd.Context(), false, func(data *app.Data) error {
-				return c.printChannel(cmd.Context(), data, parley.ChannelCode(args[0]))
+				return c.showChannel(cmd.Context(), data, parley.ChannelCode(args[0]))
 			})
 		},
 	}
@@ -146,6 +149,12 @@ func (c *cli) printChannel(ctx context.Context, data *app.Data, code parley.Chan
 	if c.json {
 		return c.printJSON(viewChannel(ch))
 	}
+	c.printStored(ch)
+	return nil
+}
+
+// printStored shows what is stored of a channel, line by line.
+func (c *cli) printStored(ch parley.Channel) {
 	retention := "for ever"
 	if r := ch.Settings.Retention; r != nil {
 		retention = time.Duration(*r).String()
@@ -164,12 +173,22 @@ func (c *cli) printChannel(ctx context.Context, data *app.Data, code parley.Chan
 		{"code", string(ch.Code)}, {"name", ch.Name}, {"network", string(ch.Network)}, {"number", ch.Number},
 		{"enabled", fmt.Sprint(ch.Enabled)}, {"status", string(ch.State.Status)}, {"reason", ch.State.Reason},
 		{"since", when(ch.State.Since)}, {"created", when(ch.CreatedAt)},
-		{"pace", time.Duration(ch.Settings.Pace).String()}, {"ttl", ch.Settings.MessageTTL().String()},
+		{"pace", showPace(ch)}, {"ttl", ch.Settings.MessageTTL().String()},
 		{"retention", retention}, {"writes to", allowed},
 	} {
-		fmt.Fprintf(c.out, "%-10s %s\n", line[0], line[1])
+		c.printLine(line[0], line[1])
 	}
-	return nil
+}
+
+func (c *cli) printLine(name, text string) { fmt.Fprintf(c.out, "%-10s %s\n", name, text) }
+
+// showPace writes how long a channel waits between two sends.
+func showPace(ch parley.Channel) string {
+	least, most := ch.Pace()
+	if least == most {
+		return least.String()
+	}
+	return fmt.Sprintf("%s to %s, by chance", least, most)
 }
 
 func noChannel(code parley.ChannelCode) error {
@@ -243,9 +262,6 @@ func (c *cli) channelCall(verb, short string) *cobra.Command {
 				return c.printJSON(a.Data)
 			}
 			fmt.Fprintln(c.out, ch.Status)
-			if ch.Status == parley.ScanQRCode {
-				return fail(exitNeedsPerson, "channel %s waits for a person to pair it. %s", args[0], ch.Reason)
-			}
 			return nil
 		},
 	}
@@ -256,6 +272,11 @@ func (c *cli) channelCall(verb, short string) *cobra.Command {
 // adminClient makes a client for the management API. Whoever can write to the data directory of the
 // server is its administrator: without a token one is made for the purpose, which done revokes.
 func (c *cli) adminClient(ctx context.Context, purpose string) (cl *client, done func(), err error) {
+	return c.adminClientFor(ctx, purpose, time.Minute)
+}
+
+// adminClientFor is adminClient for what may take longer than a minute.
+func (c *cli) adminClientFor(ctx context.Context, purpose string, life time.Duration) (cl *client, done func(), err error) {
 	cl, err = c.client(keyAdminToken, app.EnvAdminToken, "")
 	if exitCodeOf(err) != exitNotAllowed || c.set.text(keyURL) != "" || !c.dir().Exists() {
 		return cl, func() {}, err
@@ -268,14 +289,14 @@ func (c *cli) adminClient(ctx context.Context, purpose string) (cl *client, done
 	cl = &client{base: base}
 	err = c.withData(ctx, false, func(data *app.Data) error {
 		cl.token, err = data.Tokens.Issue(ctx, parley.Token{
-			ID: id, Name: purpose, Kind: parley.AdminToken, ExpiresAt: time.Now().Add(time.Minute),
+			ID: id, Name: purpose, Kind: parley.AdminToken, ExpiresAt: time.Now().Add(life),
 		})
 		return err
 	})
 	return cl, func() {
 		ctx := context.WithoutCancel(ctx)
 		if err := c.withData(ctx, false, func(data *app.Data) error { return data.Tokens.Revoke(ctx, id) }); err != nil {
-			c.hint("token %s was not revoked and lasts a minute: %v", id, err)
+			c.hint("token %s was not revoked and lasts %s: %v", id, life, err)
 		}
 	}, err
 }

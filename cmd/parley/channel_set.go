@@ -32,17 +32,17 @@ func (c *cli) channelSet() *cobra.Command {
 					}
 					ch.Name = name
 				}
-				for flag, set := range map[string]struct {
-					text string
-					into *parley.Duration
-				}{"pace": {pace, &ch.Settings.Pace}, "ttl": {ttl, &ch.Settings.TTL}} {
-					if flags.Changed(flag) {
-						d, err := settingSpan(flag, set.text)
-						if err != nil {
-							return err
-						}
-						*set.into = d
+				if flags.Changed("pace") {
+					if err := setPace(ch, pace); err != nil {
+						return err
 					}
+				}
+				if flags.Changed("ttl") {
+					d, err := settingSpan("ttl", ttl)
+					if err != nil {
+						return err
+					}
+					ch.Settings.TTL = d
 				}
 				if !flags.Changed("retention") {
 					return nil
@@ -58,10 +58,21 @@ func (c *cli) channelSet() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&name, "name", "", "what people see")
-	cmd.Flags().StringVar(&pace, "pace", "", "least time between two sends, for example 2s; 0: none")
+	cmd.Flags().StringVar(&pace, "pace", "", "least time between two sends, for example 2s; 0: none; default: as careful as its network asks")
 	cmd.Flags().StringVar(&ttl, "ttl", "", "how long a message may wait to be sent, for example 24h")
 	cmd.Flags().StringVar(&retention, "retention", "", "how long message text is kept, for example 30d; 0: not at all; forever")
 	return cmd
+}
+
+// setPace sets the pace of a channel, or takes its own away.
+func setPace(ch *parley.Channel, text string) error {
+	if text == "default" {
+		ch.Settings.Pace = nil
+		return nil
+	}
+	d, err := settingSpan("pace", text)
+	ch.Settings.Pace = &d
+	return err
 }
 
 func settingSpan(flag, text string) (parley.Duration, error) {

@@ -17,6 +17,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"parley/internal/app"
 )
 
 // TestKillLoop ends the server with SIGKILL again and again while clients send, and then asks the
@@ -125,7 +127,8 @@ func (r *killRun) judge(clients, channels, messages int) {
 // testServer is the program as a process of its own.
 type testServer struct {
 	program, data, addr string
-	token               string // global
+	args                []string // more than every server gets
+	token, admin        string   // the first is global
 	cmd                 *exec.Cmd
 	slowest             time.Duration
 
@@ -134,22 +137,25 @@ type testServer struct {
 }
 
 // startServer starts "parley dev" on an empty data directory and ends it with the test.
-func startServer(t *testing.T) *testServer {
+func startServer(t *testing.T, args ...string) *testServer {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	s := &testServer{program: filepath.Join(dir, "parley"), data: filepath.Join(dir, "data"), addr: freeAddress(t), up: make(chan struct{})}
+	s := &testServer{program: filepath.Join(dir, "parley"), data: filepath.Join(dir, "data"), addr: freeAddress(t), args: args, up: make(chan struct{})}
 	if err := os.Symlink(self, s.program); err != nil { // the test binary is the program when it is called so
 		t.Fatal(err)
 	}
 	s.start(t)
 	t.Cleanup(func() { s.kill(t) })
 	for line := range strings.Lines(string(readFile(t, filepath.Join(s.data, "dev.env")))) {
-		if token, ok := strings.CutPrefix(strings.TrimSpace(line), "PARLEY_GLOBAL_TOKEN="); ok {
+		switch name, token, _ := strings.Cut(strings.TrimSpace(line), "="); name {
+		case app.EnvGlobalToken:
 			s.token = token
+		case app.EnvAdminToken:
+			s.admin = token
 		}
 	}
 	return s
@@ -177,7 +183,7 @@ func readFile(t *testing.T, name string) []byte {
 func (s *testServer) start(t *testing.T) {
 	t.Helper()
 	begun := time.Now()
-	s.cmd = exec.Command(s.program, "dev", "--data", s.data, "--listen", s.addr, "--no-open")
+	s.cmd = exec.Command(s.program, append([]string{"dev", "--data", s.data, "--listen", s.addr, "--no-open"}, s.args...)...)
 	log, err := os.OpenFile(s.data+".log", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		t.Fatal(err)
@@ -257,8 +263,8 @@ func (s *testServer) awaitChannel(t *testing.T, code string) {
 	}
 }
 
-// call makes a request on a channel.
-func (s *testServer) call(method, path, channel, body, key string) (int, []byte, error) {
+// call makes a request on a channel, with more headers by name and value.
+func (s *testServer) call(method, path, channel, body, key string, headers ...string) (int, []byte, error) {
 	u := url.URL{Scheme: "http", Host: s.addr}
 	req, err := http.NewRequest(method, u.String()+path, strings.NewReader(body))
 	if err != nil {
@@ -272,6 +278,9 @@ func (s *testServer) call(method, path, channel, body, key string) (int, []byte,
 	if key != "" {
 		req.Header.Set("Idempotency-Key", key)
 	}
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return 0, nil, err
@@ -283,10 +292,10 @@ func (s *testServer) call(method, path, channel, body, key string) (int, []byte,
 
 // insist posts until it is answered, as clients should: with the same idempotency key. Nil: the answer
 // was not good.
-func (s *testServer) insist(t *testing.T, path, channel, body, key string) []byte {
+func (s *testServer) insist(t *testing.T, path, channel, body, key string, headers ...string) []byte {
 	deadline := time.Now().Add(time.Minute)
 	for time.Now().Before(deadline) {
-		status, answer, err := s.call("POST", path, channel, body, key)
+		status, answer, err := s.call("POST", path, channel, body, key, headers...)
 		switch {
 		case err != nil || status == http.StatusServiceUnavailable:
 			s.awaitUp() // it was killed; come back when it is there

@@ -14,7 +14,7 @@ func (c *cli) dev() *cobra.Command {
 
 It makes a channel "demo" and tokens for it, written to dev.env in the data directory. Data and tokens
 are kept, so a restart goes on where it stopped. Addresses of this machine are allowed in what you
-send. At a terminal it shows one line per message.`,
+send. At a terminal it shows one line per message, and opens the console in a browser.`,
 		Example: `  parley dev
   parley dev --data /tmp/try --listen 127.0.0.1:7300`,
 		Args: takes(),
@@ -33,6 +33,9 @@ send. At a terminal it shows one line per message.`,
 			cfg.Dev = true
 			if c.errTerminal && !c.quiet {
 				cfg.Screen = c.err
+				if !c.set.on(keyNoOpen) {
+					cfg.Open = c.openBrowser
+				}
 			}
 			return app.Run(cmd.Context(), cfg)
 		},

@@ -17,7 +17,7 @@ func main() {
 	c := &cli{
 		in: os.Stdin, out: os.Stdout, err: os.Stderr,
 		inTerminal: isTerminal(os.Stdin), outTerminal: isTerminal(os.Stdout), errTerminal: isTerminal(os.Stderr),
-		getenv: os.LookupEnv,
+		getenv: os.LookupEnv, size: terminalSize,
 	}
 	os.Exit(int(run(ctx, c, os.Args[1:])))
 }
@@ -45,6 +45,7 @@ type cli struct {
 	outTerminal bool
 	errTerminal bool
 	getenv      func(string) (string, bool)
+	size        func() (columns, rows int) // of the terminal that err is
 
 	json    bool
 	quiet   bool

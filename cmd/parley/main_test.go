@@ -18,7 +18,7 @@ const noLinger = "atexit_sleep_ms=0"
 
 func TestMain(m *testing.M) {
 	os.Setenv("GORACE", noLinger) // for processes that tests start themselves
-	testscript.Main(m, map[string]func(){"parley": main})
+	testscript.Main(m, map[string]func(){"parley": main, "loopwa": loopwa})
 }
 
 // TestScripts runs the whole program as people do: each file in testdata/script is a transcript.

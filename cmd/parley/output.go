@@ -9,9 +9,20 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
+
+	"parley/internal/doctor"
 )
 
 func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
+
+// terminalSize is how much fits on the terminal. One that does not say has the size of old.
+func terminalSize() (columns, rows int) {
+	columns, rows, err := term.GetSize(int(os.Stderr.Fd()))
+	if err != nil || columns == 0 || rows == 0 {
+		return 80, 24
+	}
+	return columns, rows
+}
 
 // colour reports whether what goes to a terminal may be coloured.
 func (c *cli) colour(terminal bool) bool {
@@ -45,12 +56,7 @@ func (c *cli) printTable(head []any, rows [][]any) {
 }
 
 // when writes a time for people; the zero time is a dash.
-func when(t time.Time) string {
-	if t.IsZero() {
-		return "-"
-	}
-	return t.Local().Format("2006-01-02 15:04:05")
-}
+func when(t time.Time) string { return doctor.When(t) }
 
 // orNil is a time for JSON: null where there is none.
 func orNil(t time.Time) *time.Time {

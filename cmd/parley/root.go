@@ -65,7 +65,7 @@ func newRoot(c *cli) *cobra.Command {
 	global.BoolVar(&c.noInput, "no-input", false, "never ask; say which flag is missing")
 
 	root.AddCommand(
-		c.dev(), c.serve(),
+		c.dev(), c.serve(), c.open(),
 		c.channel(), c.token(), c.webhook(), c.deliveries(), c.send(), c.sandbox(),
 		c.listen(), c.trigger(),
 		c.doctor(), c.health(), c.env(), c.config(),

@@ -15,7 +15,7 @@ import (
 
 // serverSettings are the flags of commands that run a server.
 var serverSettings = []string{keyListen, keyAllowPrivate, keyBehindProxy, keyProxies, keyRate, keyTLSCert, keyTLSKey, keyLogLevel, keyLogFormat, keyMetricsOpen,
-	keyEventLife, keyOTPLife, keyMedia, keyOTPContacts, keyOTPPrefix}
+	keyEventLife, keyOTPLife, keyMedia, keyOTPContacts, keyOTPPrefix, keyEndpoint, keyTrust}
 
 func (c *cli) serve() *cobra.Command {
 	cmd := &cobra.Command{
@@ -75,7 +75,7 @@ func (c *cli) appConfig() (app.Config, error) {
 	if mediaPerMinute == 0 {
 		mediaPerMinute = -1
 	}
-	log, err := c.logger()
+	log, level, err := c.logger()
 	if err != nil {
 		return app.Config{}, err
 	}
@@ -93,19 +93,25 @@ func (c *cli) appConfig() (app.Config, error) {
 		OTPContacts:       limits[1],
 		OTPPrefix:         limits[2],
 
+		WhatsAppEndpoint: c.set.text(keyEndpoint),
+		WhatsAppTrust:    c.set.text(keyTrust),
+
 		TLSCert:     c.set.text(keyTLSCert),
 		TLSKey:      c.set.text(keyTLSKey),
 		MetricsOpen: c.set.on(keyMetricsOpen),
 		Version:     version,
-		Log:         log,
+
+		SettingsFrom: c.settingsFrom(),
+		Log:          log,
+		LogLevel:     level,
 	}, nil
 }
 
-// logger writes to stderr: text for a person at a terminal, JSON for programs.
-func (c *cli) logger() (*slog.Logger, error) {
+// logger writes to stderr: text for a person at a terminal, JSON for programs. Its level can be changed.
+func (c *cli) logger() (*slog.Logger, *slog.LevelVar, error) {
 	level := new(slog.LevelVar)
 	if err := level.UnmarshalText([]byte(c.set.text(keyLogLevel))); err != nil {
-		return nil, fail(exitUsage, "%s: log_level must be debug, info, warn or error", c.set.values[keyLogLevel].origin)
+		return nil, nil, fail(exitUsage, "%s: log_level must be debug, info, warn or error", c.set.values[keyLogLevel].origin)
 	}
 	if c.verbose {
 		level.Set(slog.LevelDebug)
@@ -119,11 +125,11 @@ func (c *cli) logger() (*slog.Logger, error) {
 	}
 	switch format {
 	case "text":
-		return slog.New(slog.NewTextHandler(c.err, &slog.HandlerOptions{Level: level})), nil
+		return slog.New(slog.NewTextHandler(c.err, &slog.HandlerOptions{Level: level})), level, nil
 	case "json":
-		return slog.New(slog.NewJSONHandler(c.err, &slog.HandlerOptions{Level: level})), nil
+		return slog.New(slog.NewJSONHandler(c.err, &slog.HandlerOptions{Level: level})), level, nil
 	}
-	return nil, fail(exitUsage, "%s: log_format must be text, json or auto", c.set.values[keyLogFormat].origin)
+	return nil, nil, fail(exitUsage, "%s: log_format must be text, json or auto", c.set.values[keyLogFormat].origin)
 }
 
 // warnings is the log of commands that are no servers: what a person should know, on stderr.

@@ -53,6 +53,8 @@ const (
 	keyMetricsOpen  = "metrics_open"
 	keyEventLife    = "event_retention"
 	keyOTPLife      = "otp_retention"
+	keyEndpoint     = "whatsapp_endpoint"
+	keyTrust        = "whatsapp_trust"
 	keyNoOpen       = "no_open"
 	keyURL          = "url"
 	keyToken        = "token"
@@ -78,6 +80,8 @@ var settingTable = []setting{
 	{key: keyMetricsOpen, kind: onOff, fallback: "false", about: "answer /metrics to every address, not only to loopback"},
 	{key: keyEventLife, fallback: "720h", about: "how long the event log and finished deliveries are kept"},
 	{key: keyOTPLife, fallback: "24h", about: "how long one-time codes and login links are kept after they ended"},
+	{key: keyEndpoint, about: "the address of a server on this machine that stands in for WhatsApp, for tests"},
+	{key: keyTrust, about: "the file that says what to know that server by"},
 	{key: keyNoOpen, kind: onOff, fallback: "false", about: "open no browser"},
 	{key: keyURL, about: "the server's address without /api (default: the server that runs on the data directory)"},
 	{key: keyToken, about: "the token to call the server with (default: the one in dev.env)", secret: true},

@@ -14,6 +14,7 @@ import (
 
 	"parley"
 	"parley/internal/app"
+	"parley/internal/doctor"
 	"parley/internal/safehttp"
 )
 
@@ -110,9 +111,7 @@ func (c *cli) addWebhook(ctx context.Context, data *app.Data, w parley.Webhook) 
 }
 
 // unencrypted reports whether what is sent to an address can be read on the way.
-func unencrypted(address string) bool {
-	return len(address) > 5 && strings.EqualFold(address[:5], "http:")
-}
+func unencrypted(address string) bool { return doctor.IsUnencrypted(address) }
 
 // eventTypes reads the names of types, each once.
 func eventTypes(names []string) ([]parley.EventType, error) {

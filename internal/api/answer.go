@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 	"syscall"
@@ -22,6 +23,9 @@ type answer struct {
 	contentType []string // of one element, as a header map holds it
 	body        []byte
 	header      []field
+
+	file io.ReadCloser // what is written in place of the body; nil: the body is
+	size int64         // of the file
 }
 
 type field struct{ key, value string }

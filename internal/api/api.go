@@ -10,6 +10,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,6 +24,7 @@ import (
 	"parley/internal/network/sandbox"
 	"parley/internal/otp"
 	"parley/internal/seal"
+	"parley/internal/tally"
 	"parley/internal/token"
 )
 
@@ -39,6 +42,10 @@ type Config struct {
 	Log       *slog.Logger
 	Metrics   *prometheus.Registry
 
+	// Program is what the management API tells of the program and has it do.
+	Program Program
+	// Tally counts what happens; nil: the API counts for itself, whenever it is asked.
+	Tally *tally.Tally
 	// URL is the address at which this machine reaches the server. The page of a simulated phone is
 	// linked to under it, unless the request itself tells a better one.
 	URL string
@@ -70,11 +77,24 @@ type server struct {
 	fetches  *slots[parley.TokenID]
 	fetched  *meter[parley.TokenID] // bytes; nil: no limit
 	flights  flights
+
+	contactNames names
+	level        levelFor
+	backup       sync.Mutex   // held while one is made
+	littleDisk   atomic.Int64 // since when, in milliseconds; zero: there is enough
+	words        pairWords
+	pairings     *limiters[string] // by the hash of a ticket: how often its holder asks for new codes
 }
 
-// New returns the handler of the whole HTTP interface.
-func New(c Config) http.Handler {
-	s := &server{Config: c, fetches: newSlots[parley.TokenID](maxFetches)}
+// API is the handler of the whole HTTP interface.
+type API struct{ *router }
+
+// New makes the HTTP interface.
+func New(c Config) *API {
+	s := &server{Config: c, fetches: newSlots[parley.TokenID](maxFetches), words: readPairWords(), pairings: newLimiters[string](pairEvery, pairBurst)}
+	if s.Tally == nil {
+		s.Tally = tally.New(tally.Config{Store: c.Store, Log: c.Log, Metrics: c.Metrics})
+	}
 	burst := authFailures
 	if c.AuthFailures > 0 {
 		burst = c.AuthFailures
@@ -88,11 +108,12 @@ func New(c Config) http.Handler {
 	}
 	mux := newRouter(s, c.Metrics)
 	routes(mux, s)
+	openRoutes(mux, s)
 	mux.finish()
-	return mux
+	return &API{mux}
 }
 
-// routes lists everything that can be asked of the server.
+// routes lists everything that can be asked of the server by somebody who is known.
 func routes(m *router, s *server) {
 	m.add("POST /api/send-message/text", ofChannel, body, sending(s, s.readText))
 	m.add("POST /api/send-message/image", ofChannel, body, sending(s, s.readImage))
@@ -138,10 +159,15 @@ func routes(m *router, s *server) {
 	m.add("POST /api/sandbox/phones", ofChannel, optionalBody, onSandbox(s.createPhone))
 	m.add("PATCH /api/sandbox/phones/{number}", ofChannel, body, onSandbox(s.changePhone))
 	m.add("GET /api/sandbox/phones/{number}/messages", ofChannel, query, onSandbox(s.phoneMessages))
+	m.add("GET /api/sandbox/phones/{number}/chats", ofChannel, nothing, onSandbox(s.phoneChats))
+	m.add("GET /api/sandbox/phones/{number}/chat", ofChannel, query, onSandbox(s.phoneChat))
+	m.add("GET /api/sandbox/phones/{number}/media/{message_id}", ofChannel, nothing, work{do: ofSandbox(s.phoneFile)})
 	m.add("POST /api/sandbox/phones/{number}/send", ofChannel, body, onSandbox(s.sendAsPhone))
 	m.add("POST /api/sandbox/phones/{number}/read", ofChannel, optionalBody, onSandbox(s.readAsPhone))
 	m.add("POST /api/sandbox/phones/{number}/open", ofChannel, body, onSandbox(s.openAsPhone))
+	m.add("GET /api/sandbox/faults", ofChannel, nothing, onSandbox(s.listFaults))
 	m.add("POST /api/sandbox/faults", ofChannel, body, onSandbox(s.addFault))
+	m.add("DELETE /api/sandbox/faults", ofChannel, nothing, onSandbox(s.clearFaults))
 	m.add("POST /api/sandbox/clock", ofChannel, body, onSandbox(s.moveClock))
 	m.add("GET /api/sandbox/listeners", ofChannel, query, onSandbox(s.listeners))
 	m.add("DELETE /api/sandbox", ofChannel, nothing, onSandbox(s.resetSandbox))
@@ -153,7 +179,10 @@ func routes(m *router, s *server) {
 	m.add("DELETE /api/manage/channels/{code}", ofAdmin, nothing, handle(s.deleteChannel))
 	m.add("POST /api/manage/channels/{code}/start", ofAdmin, nothing, handle(s.startChannel))
 	m.add("POST /api/manage/channels/{code}/stop", ofAdmin, nothing, handle(s.stopChannel))
-	m.add("POST /api/manage/channels/{code}/pair", ofAdmin, nothing, handle(s.pairChannel))
+	m.add("POST /api/manage/channels/{code}/pair", ofAdmin, optionalBody, handle(s.pairChannel))
+	m.add("GET /api/manage/channels/{code}/pairing", ofAdmin, nothing, handle(s.readPairing))
+	m.add("POST /api/manage/channels/{code}/pair-link", ofAdmin, nothing, handle(s.makePairLink))
+	m.add("POST /api/manage/channels/{code}/go-live", ofAdmin, body, handle(s.goLive))
 	m.add("POST /api/manage/channels/{code}/logout", ofAdmin, nothing, handle(s.logoutChannel))
 	m.add("GET /api/manage/tokens", ofAdmin, nothing, handle(s.listTokens))
 	m.add("POST /api/manage/tokens", ofAdmin, body, handleCreated(s.createToken))
@@ -172,8 +201,22 @@ func routes(m *router, s *server) {
 	m.add("GET /api/manage/deliveries/{id}", ofAdmin, nothing, handle(s.readDelivery))
 	m.add("POST /api/manage/deliveries/replay", ofAdmin, body, handle(s.replayDeliveries))
 
-	m.stream("GET /api/manage/events", ofAdmin)
+	m.add("GET /api/manage/channels/{code}/timeline", ofAdmin, query, handle(s.channelTimeline))
+	m.add("GET /api/manage/messages", ofAdmin, query, handle(s.listMessages))
+	m.add("GET /api/manage/messages/{message_id}", ofAdmin, query, handle(s.readMessage))
+	m.add("GET /api/manage/messages/{message_id}/media", ofAdmin, query, work{do: s.readMessageFile})
+	m.add("GET /api/manage/otp", ofAdmin, query, handle(s.listOTPs))
+	m.add("GET /api/manage/overview", ofAdmin, nothing, handle(s.readOverview))
+	m.add("GET /api/manage/server", ofAdmin, nothing, handle(s.readServer))
+	m.add("GET /api/manage/doctor", ofAdmin, nothing, handle(s.askDoctor))
+	m.add("POST /api/manage/backup", ofAdmin, nothing, handle(s.makeBackup))
+	m.add("PATCH /api/manage/log-level", ofAdmin, body, handle(s.changeLogLevel))
 
+	m.stream("GET /api/manage/events", ofAdmin)
+}
+
+// openRoutes lists what everybody can ask for.
+func openRoutes(m *router, s *server) {
 	m.add("GET /livez", everybody, nothing, handleText(s.live))
 	m.add("GET /readyz", everybody, nothing, handleText(s.ready))
 	m.serve("GET /metrics", s.metrics())
@@ -182,6 +225,11 @@ func routes(m *router, s *server) {
 	m.add("POST /phone/{number}/send", everybody, body, handle(s.tap))
 	m.serve("GET /phone.js", servePhoneFile("phone.js", "text/javascript; charset=utf-8"))
 	m.serve("GET /phone.css", servePhoneFile("phone.css", "text/css; charset=utf-8"))
+	m.serve("GET /pair", servePairPage())
+	m.add("POST /pair/begin", everybody, optionalBody, handle(s.beginPairLink))
+	m.add("GET /pair/state", everybody, nothing, handle(s.pairLinkState))
+	m.serve("GET /pair.js", servePairFile("pair.js", "text/javascript; charset=utf-8"))
+	m.serve("GET /pair.css", servePairFile("pair.css", "text/css; charset=utf-8"))
 	m.serve("GET /openapi.json", serveOpenAPI())
 	m.serve("GET /docs", serveDocs(), "GET /docs/{$}")
 	m.serve("GET /docs/{file}", serveDocs())
@@ -191,12 +239,14 @@ func routes(m *router, s *server) {
 func Routes() []string {
 	m := newRouter(&server{}, prometheus.NewRegistry())
 	routes(m, m.server)
+	openRoutes(m, m.server)
 	return m.names
 }
 
 // router is a ServeMux that answers unknown paths and methods as everything else is answered.
 type router struct {
 	*server
+	door     door // nil: that of tokens
 	mux      *http.ServeMux
 	duration *prometheus.HistogramVec
 	names    []string
@@ -208,14 +258,18 @@ type router struct {
 }
 
 func newRouter(s *server, metrics prometheus.Registerer) *router {
-	m := &router{server: s, mux: http.NewServeMux(), methods: map[string][]*route{}, beside: map[string]*route{}, exact: map[string]*route{}}
-	m.duration = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+	duration := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "parley_http_request_duration_seconds",
 		Help:    "How long requests took, by route and status.",
 		Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
 	}, []string{"route", "status"})
-	metrics.MustRegister(m.duration)
-	return m
+	metrics.MustRegister(duration)
+	return emptyRouter(s, duration)
+}
+
+func emptyRouter(s *server, duration *prometheus.HistogramVec) *router {
+	return &router{server: s, duration: duration, mux: http.NewServeMux(),
+		methods: map[string][]*route{}, beside: map[string]*route{}, exact: map[string]*route{}}
 }
 
 // add adds a route, given as "METHOD /path".
@@ -230,7 +284,7 @@ func (m *router) add(pattern string, who access, in input, w work) {
 func (m *router) route(pattern string, who access, in input, w work) *route {
 	method, path, _ := strings.Cut(pattern, " ")
 	rt := &route{
-		server: m.server, method: method, path: path, access: who, input: in, work: w,
+		server: m.server, door: m.door, method: method, path: path, access: who, input: in, work: w,
 		duration: m.duration, ok: m.duration.WithLabelValues(pattern, "200"),
 	}
 	if in != noRoute {

@@ -26,7 +26,7 @@ import (
 type operation struct {
 	method, path string
 	filled       string // the path with names of nothing in its braces
-	whom         string // whom it is for: everybody, channel, global, both of these, or admin
+	whom         string // whom it is for: everybody, channel, global, both of these, admin, or who has a ticket
 	takesBody    bool
 	unasked      int // the status for somebody who may, and who sends nothing
 }
@@ -38,7 +38,7 @@ func operations(t testing.TB) []operation {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fill := strings.NewReplacer("{code}", "nobody", "{id}", "tok_unknown", "{number}", "6281500000001", "{file}", "style.css")
+	fill := strings.NewReplacer("{code}", "nobody", "{id}", "tok_unknown", "{number}", "6281500000001", "{file}", "style.css", "{message_id}", "3EB0C4312F6A1D2E9B8870")
 	var list []operation
 	for _, path := range slices.Sorted(maps.Keys(doc.Paths.Map())) {
 		item := doc.Paths.Value(path)
@@ -62,6 +62,8 @@ func whomFor(method, path string, op *openapi3.Operation) string {
 	switch {
 	case op.Security != nil && len(*op.Security) == 0:
 		return "everybody"
+	case op.Security != nil && (*op.Security)[0]["pairTicket"] != nil:
+		return "ticket"
 	case strings.HasPrefix(path, "/api/manage/"):
 		return "admin"
 	case method+" "+path == "POST /api/send-message/pool", method+" "+path == "POST /api/otp/link/global":
@@ -83,7 +85,7 @@ func unasked(path string, op *openapi3.Operation) int {
 		return http.StatusBadRequest
 	case needsQuery:
 		return http.StatusUnprocessableEntity
-	case strings.Contains(path, "{code}"), strings.Contains(path, "{id}"):
+	case strings.Contains(path, "{code}"), strings.Contains(path, "{id}"), strings.Contains(path, "{message_id}"):
 		return http.StatusNotFound
 	}
 	return http.StatusOK
@@ -91,6 +93,9 @@ func unasked(path string, op *openapi3.Operation) int {
 
 // goodToken is one that may do it.
 func (op operation) goodToken(e *parleytest.Env) string {
+	if op.whom == "ticket" {
+		return pairTicketFor(e.T.(*testing.T), e, "demo", time.Hour)
+	}
 	return map[string]string{"everybody": "", "channel": e.Token, "both": e.Token, "global": e.Global, "admin": e.Admin}[op.whom]
 }
 
@@ -181,6 +186,8 @@ var (
 	stranger  = verdict{http.StatusUnauthorized, badToken, "A valid token is needed"}
 	expired   = verdict{http.StatusUnauthorized, badToken, "expired"}
 	forbidden = verdict{http.StatusForbidden, notPermitted, ""}
+	noLink    = verdict{http.StatusUnauthorized, noToken, "This link is not good"}
+	badLink   = verdict{http.StatusUnauthorized, badToken, "This link is not good"}
 	nameOne   = verdict{http.StatusBadRequest, "", "X-Channel"}
 	may       = verdict{}
 )
@@ -196,6 +203,9 @@ type actor struct {
 }
 
 func (a actor) on(whom string) verdict {
+	if whom == "ticket" { // which none of the tokens is
+		return map[bool]verdict{true: noLink, false: badLink}[a.channel == nobody]
+	}
 	if whom == "both" { // as for channel tokens, but a Global one need not name a channel
 		if a.global == may {
 			return may

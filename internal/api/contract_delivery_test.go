@@ -1,6 +1,9 @@
 package api_test
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -180,8 +183,9 @@ func deliveryOne(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 	ids, events := past(t, e, id, "shown", longAgo)
 	a := e.Get(deliveries+"/"+ids[0], admin).Expect(http.StatusOK)
 	wantKeys(t, a, "", "success", "message", "data")
-	wantKeys(t, a, "data", append(slices.Clone(deliveryKeys), "answer", "body")...)
+	wantKeys(t, a, "data", append(slices.Clone(deliveryKeys), "answer", "body", "request")...)
 	wantValue(t, a, "data.id", ids[0])
+	wantRequest(t, e, a, id)
 	wantValue(t, a, "data.answer", "out to lunch")
 	var body struct {
 		ID, Type, Channel, Timestamp string
@@ -194,6 +198,23 @@ func deliveryOne(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 	if body.ID != events[0] || body.Type != "otp.failed" || body.Channel != "shown" || body.Seq == 0 || body.Data["reason"] != "wrong_sender" || body.Timestamp != "2026-01-01T00:00:00.000Z" {
 		t.Errorf("the body is %+v", body)
 	}
+}
+
+// wantRequest holds that the request that is shown is signed as the one that was made.
+func wantRequest(t *testing.T, e *parleytest.Env, a *parleytest.Answer, webhook string) {
+	t.Helper()
+	wantValue(t, a, "data.request.method", http.MethodPost)
+	wantValue(t, a, "data.request.url", quiet)
+	wantValue(t, a, "data.request.headers.webhook-id", a.Text("data.event_id"))
+	wantValue(t, a, "data.request.headers.webhook-timestamp", fmt.Sprint(longAgo.Unix()))
+	secret := e.Get("/api/manage/webhooks/"+webhook+"/secret", parleytest.As(e.Admin)).Expect(http.StatusOK).Text("data.secret")
+	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mac := hmac.New(sha256.New, key)
+	fmt.Fprintf(mac, "%s.%d.%s", a.Text("data.event_id"), longAgo.Unix(), a.Text("data.body"))
+	wantValue(t, a, "data.request.headers.webhook-signature", "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)))
 }
 
 func deliveryUnknown(t *testing.T, e *parleytest.Env, admin parleytest.Option) {

@@ -106,7 +106,8 @@ func healthStopped(t *testing.T, e *parleytest.Env) {
 	}
 }
 
-// healthBefore looks at channels that never worked: another process stored them.
+// healthBefore looks at channels that never worked: another process stored them, and nobody linked an
+// account.
 func healthBefore(t *testing.T, e *parleytest.Env) {
 	data := besides(t, e)
 	now := time.Now().UTC()
@@ -120,7 +121,7 @@ func healthBefore(t *testing.T, e *parleytest.Env) {
 	if err := app.AddChannel(t.Context(), data.Store, parley.Channel{Code: "foreign", Network: parley.WhatsApp}); err != nil {
 		t.Fatal(err)
 	}
-	for code, status := range map[string]string{"asleep": "STOPPED", "foreign": "FAILED"} {
+	for code, status := range map[string]string{"asleep": "STOPPED", "foreign": "SCAN_QR_CODE"} {
 		var a *parleytest.Answer
 		e.Eventually(code+" is known", func() bool {
 			a = e.Get("/api/channel/health", parleytest.As(e.Global), parleytest.On(code))
@@ -134,7 +135,7 @@ func healthBefore(t *testing.T, e *parleytest.Env) {
 		wantValue(t, a, "data.phone.name", "")
 		wantRecent(t, a, "data.since")
 	}
-	e.Get("/api/groups", parleytest.As(e.Global), parleytest.On("foreign")).ExpectError(http.StatusBadRequest, "FAILED")
+	e.Get("/api/groups", parleytest.As(e.Global), parleytest.On("foreign")).ExpectError(http.StatusBadRequest, "SCAN_QR_CODE")
 	// The sandbox API is for channels on the sandbox network, whatever else is wrong.
 	e.Get("/api/sandbox/phones", parleytest.As(e.Global), parleytest.On("foreign")).ExpectError(http.StatusBadRequest, "sandbox")
 	e.Post("/api/sandbox/clock", `{"advance":0}`, parleytest.As(e.Global), parleytest.On("foreign")).ExpectError(http.StatusBadRequest, "sandbox")

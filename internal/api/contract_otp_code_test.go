@@ -51,7 +51,11 @@ func sentCode(e *parleytest.Env, number string, more object, options ...parleyte
 	if len(arrived.Codes) != 1 {
 		e.T.Fatalf("the phone shows %q, with the codes %q", arrived.Body, arrived.Codes)
 	}
-	if strings.Contains(string(a.Body), arrived.Codes[0]) {
+	told := string(a.Body)
+	for _, path := range []string{"data.id", "data.contact_id", "data.expired_at", "data.timestamp"} {
+		told = strings.ReplaceAll(told, a.Text(path), "") // four digits may be in there by chance
+	}
+	if strings.Contains(told, arrived.Codes[0]) {
 		e.T.Errorf("the answer tells the code: %s", a.Body)
 	}
 	return arrived.Codes[0], a
@@ -369,7 +373,7 @@ func codeHidden(t *testing.T, e *parleytest.Env) {
 // codeOvertakes has a code go ahead of what waits.
 func codeOvertakes(t *testing.T, e *parleytest.Env) {
 	as := parleytest.As(e.CreateChannel("slow"))
-	e.Call("PATCH", "/api/manage/channels/slow", `{"settings":{"pace":"50ms"}}`, parleytest.As(e.Admin)).Expect(http.StatusOK)
+	e.Call("PATCH", "/api/manage/channels/slow", `{"settings":{"pace":"500ms"}}`, parleytest.As(e.Admin)).Expect(http.StatusOK)
 	number := newBuyer()
 	for n := range 100 {
 		submit(e, "text", object{"contact_id": number + "@c.us", "message": fmt.Sprint("text ", n)}, as, parleytest.With("Prefer", "respond-async")).Expect(http.StatusOK)

@@ -334,6 +334,9 @@ func tokensOfAnotherProcess(t *testing.T, e *parleytest.Env) {
 		t.Fatal(err)
 	}
 	withinASecond(t, "the channel and its token are gone", func() bool { return status() == http.StatusUnauthorized })
+	withinASecond(t, "nobody reaches the channel", func() bool {
+		return e.Get("/api/channel/health", parleytest.As(e.Global), parleytest.On("beside")).Status == http.StatusBadRequest
+	})
 	e.Get("/api/channel/health", parleytest.As(e.Global), parleytest.On("beside")).ExpectError(http.StatusBadRequest, "X-Channel")
 }
 

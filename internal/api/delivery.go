@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"parley"
@@ -30,8 +31,16 @@ type deliveryRow struct {
 // deliveryDetail is a delivery with what was sent and what was answered.
 type deliveryDetail struct {
 	deliveryRow `json:",inline"`
-	Answer      string  `json:"answer"`
-	Body        *string `json:"body"`
+	Answer      string           `json:"answer"`
+	Body        *string          `json:"body"`
+	Request     *deliveryRequest `json:"request"`
+}
+
+// deliveryRequest is the request of a delivery's last attempt, but for its body.
+type deliveryRequest struct {
+	Method  string            `json:"method"`
+	URL     string            `json:"url"`
+	Headers map[string]string `json:"headers"`
 }
 
 // deliveryOf shows a delivery. That of a webhook goes to the webhook's address.
@@ -147,5 +156,21 @@ func (s *server) readDelivery(ctx context.Context, r *request) (envelope[deliver
 	}
 	d := found[0]
 	body, err := callback.BodyOf(ctx, s.Store, d)
-	return ok("OK", deliveryDetail{deliveryOf(d, addresses), d.Answer, body}), err
+	if err != nil {
+		return envelope[deliveryDetail]{}, err
+	}
+	request, err := s.deliveryRequest(ctx, d, addresses[d.Webhook])
+	return ok("OK", deliveryDetail{deliveryOf(d, addresses), d.Answer, body, request}), err
+}
+
+func (s *server) deliveryRequest(ctx context.Context, d parley.Delivery, webhookURL string) (*deliveryRequest, error) {
+	req, err := s.Callbacks.RequestOf(ctx, webhookURL, d)
+	if err != nil || req == nil {
+		return nil, err
+	}
+	shown := deliveryRequest{req.Method, req.URL.String(), make(map[string]string, len(req.Header))}
+	for name := range req.Header {
+		shown.Headers[strings.ToLower(name)] = req.Header.Get(name)
+	}
+	return &shown, nil
 }

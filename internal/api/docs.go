@@ -4,6 +4,9 @@ import (
 	"embed"
 	"net/http"
 	"strings"
+	"sync"
+
+	"parley/internal/asset"
 )
 
 // The reference page at /docs: our own frame around Swagger UI, which stands whole and unchanged in
@@ -28,19 +31,18 @@ var docsAssets = map[string]struct{ path, contentType string }{
 const docsPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
 	"connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
 
-// serveDocs serves the reference page at /docs and the files that it loads below /docs/.
+// serveDocs serves the reference page at /docs and the files that it loads below /docs/. They are read when
+// they are first asked for: most servers are never asked, and would hold megabytes for nothing.
 func serveDocs() http.Handler {
-	page := newAsset("text/html; charset=utf-8", mustReadDocs("docs/index.html"))
-	files := make(map[string]*asset, len(docsAssets))
+	files := map[string]func() *asset.File{"": sync.OnceValue(func() *asset.File {
+		return newAsset("text/html; charset=utf-8", mustReadDocs("docs/index.html"))
+	})}
 	for name, file := range docsAssets {
-		files[name] = newAsset(file.contentType, mustReadDocs(file.path))
+		files[name] = sync.OnceValue(func() *asset.File { return newAsset(file.contentType, mustReadDocs(file.path)) })
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name := strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/docs"), "/")
 		file, found := files[name]
-		if name == "" {
-			file, found = page, true
-		}
 		if !found {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusNotFound)
@@ -50,7 +52,7 @@ func serveDocs() http.Handler {
 		w.Header().Set("Content-Security-Policy", docsPolicy)
 		w.Header().Set("Referrer-Policy", "no-referrer")
 		w.Header().Set("Cross-Origin-Opener-Policy", "same-origin")
-		file.ServeHTTP(w, r)
+		file().ServeHTTP(w, r)
 	})
 }
 
@@ -62,4 +64,10 @@ func mustReadDocs(path string) []byte {
 		panic(err)
 	}
 	return body
+}
+
+// newAsset makes a handler of an embedded file. Its address stays the same when the file changes, so
+// browsers ask each time.
+func newAsset(contentType string, body []byte) *asset.File {
+	return asset.New(contentType, asset.Asked, body)
 }

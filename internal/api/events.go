@@ -72,7 +72,7 @@ func (st *stream) begin(ctx context.Context, r *request) (asked wanted, err erro
 			err = &panicError{p, debug.Stack()}
 		}
 	}()
-	if r.token, err = st.authenticate(ctx, r.http); err != nil {
+	if r.token, err = st.identify(ctx, r.http); err != nil {
 		return asked, err
 	}
 	if err := st.permit(r.token, r.http); err != nil {
@@ -226,7 +226,6 @@ func (st *stream) pass(r *request, reader *feed.Reader, out *eventWriter) error 
 	if every == 0 {
 		every = heartbeat
 	}
-	raw, _ := bearer(r.http.Header)
 	checked := time.Now()
 	for out.flush() {
 		err := out.fill(ctx, reader, min(checkToken, time.Until(out.wrote.Add(every))))
@@ -242,7 +241,7 @@ func (st *stream) pass(r *request, reader *feed.Reader, out *eventWriter) error 
 		}
 		if time.Since(checked) >= checkToken {
 			checked = time.Now()
-			if _, err := st.Tokens.Verify(ctx, raw); parley.CodeOf(err) == parley.Unauthenticated {
+			if err := st.stillKnown(ctx, r.http); parley.CodeOf(err) == parley.Unauthenticated {
 				return out.endNow("the token is not valid any more")
 			}
 		}

@@ -26,6 +26,7 @@ import (
 // 400, 422, before any work is done.
 type route struct {
 	*server
+	door   door // nil: that of tokens
 	method string
 	path   string
 	access access
@@ -194,7 +195,7 @@ func (rt *route) answer(ctx context.Context, r *request, w http.ResponseWriter) 
 		}
 	}()
 	if rt.access != everybody {
-		if r.token, err = rt.authenticate(ctx, r.http); err != nil {
+		if r.token, err = rt.identify(ctx, r.http); err != nil {
 			return a, err
 		}
 		if err := rt.permit(r.token, r.http); err != nil {
@@ -222,7 +223,7 @@ func (rt *route) answer(ctx context.Context, r *request, w http.ResponseWriter) 
 
 // withinLimit counts the request towards the token's general limit, if one is set.
 func (s *server) withinLimit(r *request) error {
-	if s.perToken == nil {
+	if s.perToken == nil || r.token.Kind == console {
 		return nil
 	}
 	q := s.perToken.spend(r.token.ID, time.Now())
@@ -275,11 +276,15 @@ func write(w http.ResponseWriter, id string, a answer) {
 	h := w.Header()
 	setHeaders(h, id)
 	h["Content-Type"] = a.contentType
-	h["Content-Length"] = []string{strconv.Itoa(len(a.body))}
+	h["Content-Length"] = []string{strconv.FormatInt(a.size+int64(len(a.body)), 10)}
 	for _, f := range a.header {
 		h.Set(f.key, f.value)
 	}
 	w.WriteHeader(a.status)
+	if a.file != nil {
+		sendFile(w, a.file)
+		return
+	}
 	w.Write(a.body) // a caller that is gone learns nothing
 }
 

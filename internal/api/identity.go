@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,27 +38,56 @@ const challenge = `Bearer realm="parley"`
 // authenticate finds out whose request it is: 429 for an address with too many failures, else 401
 // unless the token is good.
 func (s *server) authenticate(ctx context.Context, hr *http.Request) (parley.Token, error) {
-	if s.failures.used.Load() > 0 {
-		if left, wait := s.failures.left(networkOf(s.addressOf(hr)), time.Now()); !left {
-			return parley.Token{}, tooManyFailures(wait)
-		}
+	if err := s.mayTry(hr); err != nil {
+		return parley.Token{}, err
 	}
 	raw, given := bearer(hr.Header)
-	token, err := s.Tokens.Verify(ctx, raw)
+	token, err := s.Tokens.VerifyFrom(ctx, raw, func() (from, userAgent string) {
+		return s.addressOf(hr).String(), clipped(hr.UserAgent(), maxUserAgent)
+	})
 	if err == nil {
 		return token, nil
 	}
 	if parley.CodeOf(err) != parley.Unauthenticated {
 		return parley.Token{}, err
 	}
-	if left, wait := s.failures.take(networkOf(s.addressOf(hr)), time.Now()); !left {
-		return parley.Token{}, tooManyFailures(wait)
+	if err := s.noteFailure(hr); err != nil {
+		return parley.Token{}, err
 	}
 	value := challenge
 	if given {
 		value += `, error="invalid_token"`
 	}
 	return parley.Token{}, &withHeader{err, field{"WWW-Authenticate", value}}
+}
+
+// maxUserAgent is how much is kept of what a program calls itself, in bytes.
+const maxUserAgent = 200
+
+// clipped cuts a text short, at the end of a character.
+func clipped(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "")
+}
+
+// mayTry refuses an address from which too many credentials came that were wrong.
+func (s *server) mayTry(hr *http.Request) error {
+	if s.failures.used.Load() > 0 {
+		if left, wait := s.failures.left(networkOf(s.addressOf(hr)), time.Now()); !left {
+			return tooManyFailures(wait)
+		}
+	}
+	return nil
+}
+
+// noteFailure counts wrong credentials, and refuses when they are too many.
+func (s *server) noteFailure(hr *http.Request) error {
+	if left, wait := s.failures.take(networkOf(s.addressOf(hr)), time.Now()); !left {
+		return tooManyFailures(wait)
+	}
+	return nil
 }
 
 func tooManyFailures(wait time.Duration) error {
@@ -82,6 +112,8 @@ func bearer(h http.Header) (raw string, given bool) {
 func (rt *route) permit(token parley.Token, hr *http.Request) error {
 	var sentence string
 	switch {
+	case token.Kind == console:
+		return nil
 	case (rt.access == ofChannel || rt.access == ofAny) && token.Kind == parley.AdminToken:
 		sentence = "An admin token is for the management API only. Use a channel token or a Global one."
 	case rt.access == ofGlobal && token.Kind != parley.GlobalToken:
@@ -123,7 +155,7 @@ func (rt *route) choose(ctx context.Context, r *request) error {
 
 // onlyChannel is what a Global token means that names no channel.
 func (s *server) onlyChannel() (parley.Channel, error) {
-	channels := s.Gateway.Channels()
+	channels := slices.DeleteFunc(s.Gateway.Channels(), func(c parley.Channel) bool { return c.Settings.ArchiveOf != "" })
 	switch len(channels) {
 	case 0:
 		return parley.Channel{}, parley.Errorf(parley.BadRequest, "There is no channel yet. Make one with: parley channel create")

@@ -20,6 +20,18 @@ type channelRow struct {
 	Enabled   bool                 `json:"enabled"`
 	Settings  channelSettings      `json:"settings"`
 	CreatedAt string               `json:"created_at"`
+
+	ArchiveOf       parley.ChannelCode `json:"archive_of,omitempty"` // the channel whose sandbox history it keeps
+	RestrictedUntil *string            `json:"restricted_until,omitempty"`
+	Evidence        *evidenceRow       `json:"evidence"` // null: it is not running, or its network cannot tell
+	Pairing         *pairingRow        `json:"pairing"`  // null: it was not paired lately
+
+	LastInboundAt   *string `json:"last_inbound_at"`   // null: nothing came in what is counted
+	LastConfirmedAt *string `json:"last_confirmed_at"` // null: likewise, of what the network confirmed
+	Waiting         int     `json:"waiting"`
+	Sent24h         int64   `json:"sent_24h"`
+	Failed24h       int64   `json:"failed_24h"`
+	Faults          int     `json:"faults"` // of the simulated network, that wait for a send
 }
 
 // channelSettings are those of a channel that differ from the defaults.
@@ -34,10 +46,10 @@ func channelOf(c parley.Channel) channelRow {
 	row := channelRow{
 		Code: c.Code, Name: c.Name, Network: c.Network, Number: c.Number,
 		Status: c.State.Status, Reason: c.State.Reason, Since: stamp(c.State.Since),
-		Enabled: c.Enabled, CreatedAt: stamp(c.CreatedAt),
+		Enabled: c.Enabled, CreatedAt: stamp(c.CreatedAt), ArchiveOf: c.Settings.ArchiveOf,
 	}
-	if d := c.Settings.Pace; d != 0 {
-		row.Settings.Pace = time.Duration(d).String()
+	if d := c.Settings.Pace; d != nil && (*d != 0 || c.Network != parley.Sandbox) { // the sandbox has none anyway
+		row.Settings.Pace = time.Duration(*d).String()
 	}
 	if d := c.Settings.TTL; d != 0 {
 		row.Settings.TTL = time.Duration(d).String()
@@ -50,11 +62,31 @@ func channelOf(c parley.Channel) channelRow {
 	return row
 }
 
-func (s *server) listChannels(context.Context, *request) (envelope[[]channelRow], error) {
+// channelRow is a channel with what is known of it while it runs.
+func (s *server) channelRow(c parley.Channel) channelRow {
+	row := channelOf(c)
+	if c.Network == parley.Sandbox {
+		row.Faults = s.Sandbox.WaitingFaults(c.Code)
+	}
+	row.RestrictedUntil = stampOrNil(s.Gateway.RestrictedUntil(c.Code))
+	if e, known := s.Gateway.Evidence(c.Code); known {
+		row.Evidence = evidenceOf(e)
+	}
+	if p, lately := s.Gateway.Pairing(c.Code); lately {
+		row.Pairing = pairingOf(p)
+	}
+	counted := s.Tally.Channel(c.Code)
+	row.LastInboundAt, row.LastConfirmedAt = stampOrNil(counted.Inbound), stampOrNil(counted.Confirmed)
+	row.Waiting, row.Sent24h, row.Failed24h = s.Gateway.Waiting(c.Code), counted.Sent, counted.Failed
+	return row
+}
+
+func (s *server) listChannels(ctx context.Context, _ *request) (envelope[[]channelRow], error) {
+	_ = s.Tally.Freshen(ctx) // if the log cannot be read, the channels can be shown all the same
 	channels := s.Gateway.Channels()
 	rows := make([]channelRow, len(channels))
 	for i, c := range channels {
-		rows[i] = channelOf(c)
+		rows[i] = s.channelRow(c)
 	}
 	return ok("OK", rows), nil
 }
@@ -63,16 +95,20 @@ func (s *server) listChannels(context.Context, *request) (envelope[[]channelRow]
 func (r *request) code() parley.ChannelCode { return parley.ChannelCode(r.http.PathValue("code")) }
 
 func (s *server) readChannel(ctx context.Context, r *request) (envelope[channelRow], error) {
+	_ = s.Tally.Freshen(ctx) // likewise
 	c, err := s.channelNamed(ctx, r.code())
-	return channelAnswer("OK", c, err)
+	return s.channelAnswer("OK", c, err)
 }
 
 // channelAnswer is the answer with a channel as it is after something was done to it.
-func channelAnswer(sentence string, c parley.Channel, err error) (envelope[channelRow], error) {
+func (s *server) channelAnswer(sentence string, c parley.Channel, err error) (envelope[channelRow], error) {
 	if errors.Is(err, parley.ErrNotFound) {
 		err = parley.Errorf(parley.NotFound, "There is no such channel.")
 	}
-	return ok(sentence, channelOf(c)), err
+	if err != nil {
+		return envelope[channelRow]{}, err
+	}
+	return ok(sentence, s.channelRow(c)), nil
 }
 
 func (s *server) createChannel(ctx context.Context, r *request) (envelope[channelRow], error) {
@@ -86,7 +122,7 @@ func (s *server) createChannel(ctx context.Context, r *request) (envelope[channe
 		return envelope[channelRow]{}, err
 	}
 	c, err := s.Gateway.CreateChannel(ctx, c)
-	return channelAnswer("Channel made", c, err)
+	return s.channelAnswer("Channel made", c, err)
 }
 
 // newCode reads the code of a channel to make.
@@ -112,9 +148,7 @@ func (r *request) settings() parley.ChannelSettings {
 	if !isObject {
 		return settings
 	}
-	if d := f.duration("pace", 0, maxPace); d != nil {
-		settings.Pace = *d
-	}
+	settings.Pace = f.duration("pace", 0, maxPace)
 	if d := f.duration("ttl", time.Second, maxTTL); d != nil {
 		settings.TTL = *d
 	}
@@ -159,34 +193,33 @@ func (s *server) changeChannel(ctx context.Context, r *request) (envelope[channe
 			c.Name = name
 		}
 		if changesSettings {
-			ahead := c.Settings.ClockAhead
+			ahead, of := c.Settings.ClockAhead, c.Settings.ArchiveOf
 			c.Settings = settings
-			c.Settings.ClockAhead = ahead
+			c.Settings.ClockAhead, c.Settings.ArchiveOf = ahead, of
 		}
 	})
-	return channelAnswer("Channel changed", c, err)
+	return s.channelAnswer("Channel changed", c, err)
 }
 
 func (s *server) deleteChannel(ctx context.Context, r *request) (envelope[noData], error) {
-	return ok("Channel deleted", noData{}), s.Gateway.DeleteChannel(ctx, r.code())
+	err := s.Gateway.DeleteChannel(ctx, r.code())
+	if err == nil {
+		s.Tally.Forget(r.code())
+	}
+	return ok("Channel deleted", noData{}), err
 }
 
 func (s *server) startChannel(ctx context.Context, r *request) (envelope[channelRow], error) {
 	c, err := s.Gateway.StartChannel(ctx, r.code())
-	return channelAnswer("Channel started", c, err)
+	return s.channelAnswer("Channel started", c, err)
 }
 
 func (s *server) stopChannel(ctx context.Context, r *request) (envelope[channelRow], error) {
 	c, err := s.Gateway.StopChannel(ctx, r.code())
-	return channelAnswer("Channel stopped", c, err)
-}
-
-func (s *server) pairChannel(ctx context.Context, r *request) (envelope[channelRow], error) {
-	c, err := s.Gateway.PairChannel(ctx, r.code())
-	return channelAnswer("Pairing begun", c, err)
+	return s.channelAnswer("Channel stopped", c, err)
 }
 
 func (s *server) logoutChannel(ctx context.Context, r *request) (envelope[channelRow], error) {
 	c, err := s.Gateway.LogoutChannel(ctx, r.code())
-	return channelAnswer("Channel logged out", c, err)
+	return s.channelAnswer("Channel logged out", c, err)
 }

@@ -18,6 +18,9 @@ type tokenRow struct {
 	ExpiresAt  *string          `json:"expires_at"`
 	LastUsedAt *string          `json:"last_used_at"`
 	RevokedAt  *string          `json:"revoked_at"`
+
+	LastUsedFrom *string `json:"last_used_from"`
+	UserAgent    *string `json:"user_agent"`
 }
 
 // newToken is a token with its text, which is shown this once.
@@ -30,6 +33,7 @@ func tokenOf(t parley.Token) tokenRow {
 	return tokenRow{
 		ID: t.ID, Name: t.Name, Kind: t.Kind, Channel: textOrNil(t.Channel), CreatedAt: stamp(t.CreatedAt),
 		ExpiresAt: stampOrNil(t.ExpiresAt), LastUsedAt: stampOrNil(t.LastUsedAt), RevokedAt: stampOrNil(t.RevokedAt),
+		LastUsedFrom: textOrNil(t.LastUsedFrom), UserAgent: textOrNil(t.UserAgent),
 	}
 }
 

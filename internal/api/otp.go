@@ -61,7 +61,7 @@ func (s *server) requestCode(ctx context.Context, r *request) (answer, error) {
 		return answer{}, fullQueue(err)
 	}
 	r.accepted = true
-	accepted.Wait(ctx, 0)
+	s.Tally.Code(accepted.Wait(ctx, 0)[0].Seq)
 	r.within(codeQuota(issue.Quota))
 	return a, nil
 }

@@ -68,6 +68,9 @@ func (s *server) makeLink(ctx context.Context, r *request, wanted otp.LinkReques
 		}
 		return s.keepSealed(ctx, tx, r, a)
 	})
+	if err == nil {
+		s.Tally.Link()
+	}
 	return a, err
 }
 
@@ -162,7 +165,7 @@ type linkState struct {
 // there is no such link.
 func (s *server) link(ctx context.Context, r *request) (envelope[linkState], error) {
 	l, err := s.Store.Link(ctx, parley.OTPID(r.http.PathValue("id")))
-	if errors.Is(err, parley.ErrNotFound) || err == nil && r.token.Kind != parley.GlobalToken && r.token.Channel != l.Channel {
+	if errors.Is(err, parley.ErrNotFound) || err == nil && !r.reaches(l.Channel) {
 		return envelope[linkState]{}, parley.Errorf(parley.NotFound, "There is no such login link, or it is not of this token's channel.")
 	}
 	if err != nil {

@@ -185,7 +185,7 @@ func (s *server) baseURL(hr *http.Request) string {
 		if proto := headerOf(hr.Header, "X-Forwarded-Proto"); proto == "http" || proto == "https" {
 			scheme = proto
 		}
-	case !namesThisMachine(hr.Host):
+	case !NamesThisMachine(hr.Host):
 		return s.URL
 	}
 	base := scheme + "://" + hr.Host
@@ -195,8 +195,8 @@ func (s *server) baseURL(hr *http.Request) string {
 	return base
 }
 
-// namesThisMachine reports whether a Host header is a loopback address, or localhost.
-func namesThisMachine(host string) bool {
+// NamesThisMachine reports whether a Host header is a loopback address, or localhost.
+func NamesThisMachine(host string) bool {
 	u, err := url.Parse("http://" + host)
 	if err != nil {
 		return false

@@ -13,13 +13,18 @@ import (
 
 // onSandbox makes work of an endpoint that is there only for channels on the sandbox network.
 func onSandbox[T any](endpoint func(ctx context.Context, r *request) (T, error)) work {
-	return handle(func(ctx context.Context, r *request) (T, error) {
+	return handle(ofSandbox(endpoint))
+}
+
+// ofSandbox has an endpoint refuse channels on other networks.
+func ofSandbox[T any](endpoint func(ctx context.Context, r *request) (T, error)) func(ctx context.Context, r *request) (T, error) {
+	return func(ctx context.Context, r *request) (T, error) {
 		if r.channel.Network != parley.Sandbox {
 			var none T
 			return none, parley.Errorf(parley.BadRequest, "Channel %s is not on the sandbox network.", r.channel.Code)
 		}
 		return endpoint(ctx, r)
-	})
+	}
 }
 
 // noData is the data of an answer that only says that something is done.
@@ -218,6 +223,28 @@ func (s *server) addFault(ctx context.Context, r *request) (envelope[noData], er
 		return envelope[noData]{}, err
 	}
 	return ok("Fault ordered", noData{}), s.Sandbox.AddFault(ctx, r.channel.Code, fault)
+}
+
+// waitingFault is a fault that was ordered, with the sends that are left to it.
+type waitingFault struct {
+	Fault  sandbox.FaultKind `json:"fault"`
+	Times  int               `json:"times"`
+	To     *string           `json:"to"`
+	Type   *string           `json:"type"`
+	Reason *string           `json:"reason"`
+}
+
+func (s *server) listFaults(ctx context.Context, r *request) (envelope[[]waitingFault], error) {
+	faults, err := s.Sandbox.Faults(ctx, r.channel.Code)
+	rows := make([]waitingFault, len(faults))
+	for i, f := range faults {
+		rows[i] = waitingFault{f.Fault, f.Times, textOrNil(f.To), textOrNil(f.Kind), textOrNil(f.Reason)}
+	}
+	return ok("OK", rows), err
+}
+
+func (s *server) clearFaults(ctx context.Context, r *request) (envelope[noData], error) {
+	return ok("Faults switched off", noData{}), s.Sandbox.ClearFaults(ctx, r.channel.Code)
 }
 
 // optionalNumber returns a phone number in any spelling, or "" where it is not given.

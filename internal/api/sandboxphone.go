@@ -27,6 +27,14 @@ func (s *server) sendAsPhone(ctx context.Context, r *request) (envelope[acted], 
 	switch kind {
 	case "reaction", "vote", "delete":
 		return s.actAsPhone(ctx, r, kind)
+	case "image", "video", "file", "voice":
+		if v := r.find("file"); v != nil && v.kind == '{' {
+			if file, _ := r.object("file", false); file.has("data") {
+				return s.sendPicked(ctx, r, kind, file)
+			}
+		}
+	}
+	switch kind {
 	case "text":
 		p = s.readText(r.form)
 		p.preview = false // phones send none

@@ -13,6 +13,7 @@ import (
 	"net/netip"
 	"os"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,6 +23,7 @@ import (
 	"parley"
 	"parley/internal/api"
 	"parley/internal/callback"
+	"parley/internal/console"
 	"parley/internal/feed"
 	"parley/internal/gateway"
 	"parley/internal/media"
@@ -29,6 +31,7 @@ import (
 	"parley/internal/network/sandbox"
 	"parley/internal/otp"
 	"parley/internal/safehttp"
+	"parley/internal/tally"
 )
 
 // drainTimeout is how long requests under way may go on after the server was told to stop.
@@ -79,10 +82,12 @@ type server struct {
 	url      string
 	data     *Data
 	sandbox  *sandbox.Network
+	whatsapp *realNetwork
 	gateway  *gateway.Gateway
 	otp      *otp.Issuer
 	feed     *feed.Feed
 	callback *callback.Engine
+	tally    *tally.Tally
 	http     *http.Server
 }
 
@@ -110,6 +115,9 @@ func (s *server) open(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	if s.whatsapp, err = s.newRealNetwork(files.Open, s.log); err != nil {
+		return err
+	}
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	s.otp = otp.New(otp.Config{
@@ -125,7 +133,7 @@ func (s *server) open(ctx context.Context) (err error) {
 	})
 	s.gateway = gateway.New(gateway.Config{
 		Store:     s.data.Store,
-		Drivers:   map[parley.NetworkName]network.Driver{parley.Sandbox: s.sandbox},
+		Drivers:   map[parley.NetworkName]network.Driver{parley.Sandbox: s.sandbox, parley.WhatsApp: s.whatsapp},
 		Media:     files,
 		Sealer:    s.data.Sealer,
 		Log:       s.log,
@@ -144,7 +152,8 @@ func (s *server) open(ctx context.Context) (err error) {
 		Version: s.cfg.Version,
 		Keep:    s.cfg.EventLife,
 	})
-	s.http = newHTTPServer(api.New(api.Config{
+	s.tally = tally.New(tally.Config{Store: s.data.Store, Log: s.log, Metrics: metrics})
+	routes := api.New(api.Config{
 		Gateway:   s.gateway,
 		Store:     s.data.Store,
 		Tokens:    s.data.Tokens,
@@ -157,14 +166,28 @@ func (s *server) open(ctx context.Context) (err error) {
 		Log:       s.log,
 		Metrics:   metrics,
 
+		Program:           s.program(),
+		Tally:             s.tally,
 		URL:               s.url,
 		Ready:             s.checkReady,
 		OpenMetrics:       s.cfg.MetricsOpen,
 		TrustedProxies:    s.cfg.TrustedProxies,
 		RequestsPerSecond: s.cfg.RequestsPerSecond,
 		MediaPerMinute:    s.cfg.MediaPerMinute,
-	}), s.log)
+	})
+	pages, err := console.New(console.Config{
+		API: routes, Store: s.data.Store, Log: s.log, Version: s.cfg.Version, Mode: s.cfg.mode(), Live: s.isLive,
+	})
+	if err != nil {
+		return fmt.Errorf("open the console: %w", err)
+	}
+	s.http = newHTTPServer(pages, s.log)
 	return nil
+}
+
+// isLive reports whether a channel reaches real people.
+func (s *server) isLive() bool {
+	return slices.ContainsFunc(s.gateway.Channels(), func(c parley.Channel) bool { return c.Network != parley.Sandbox })
 }
 
 // verify shows an inbound message to whoever waits for a login link to be used.
@@ -218,7 +241,7 @@ func (s *server) run(ctx context.Context) error {
 	})
 	running.Go(func() { s.follow(parts) })
 	running.Go(func() { s.feed.Run(parts) })
-	for name, part := range map[string]func(context.Context) error{"one-time passwords": s.otp.Run, "callbacks": s.callback.Run} {
+	for name, part := range map[string]func(context.Context) error{"one-time passwords": s.otp.Run, "callbacks": s.callback.Run, "tally": s.tally.Run} {
 		running.Go(func() {
 			if err := part(parts); err != nil {
 				fail(fmt.Errorf("%s: %w", name, err))
@@ -307,6 +330,9 @@ func (s *server) close() error {
 	var errs []error
 	if s.listener != nil {
 		s.listener.Close() // closed already unless the start failed
+	}
+	if s.whatsapp != nil {
+		errs = append(errs, s.whatsapp.Close())
 	}
 	if s.sandbox != nil {
 		errs = append(errs, s.sandbox.Close())

@@ -16,36 +16,46 @@ import (
 // The names in a backup: the same as in a data directory.
 const (
 	backupDatabase = "parley.db"
+	backupWhatsApp = "whatsapp.db"
 	backupKey      = "secret.key"
 	backupMedia    = "media"
 )
 
-// Backup writes the whole of a data directory as a tar file, while others go on using it: the
-// database as it is at one moment, the key and all files. Settings are of the machine and not part of
-// it. It calls progress, which must not be nil, with the bytes done and to do.
+// Backup writes the whole of a data directory as a tar file, while others go on using it: each database
+// as it is at one moment, the key and all files. Settings are of the machine and not part of it, nor is
+// what simulated phones received. It calls progress, which must not be nil, with the bytes done and to do.
 func Backup(ctx context.Context, data *Data, w io.Writer, progress func(done, total int64)) error {
 	scratch, err := os.MkdirTemp(string(data.Dir), ".backup-*")
 	if err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
 	defer os.RemoveAll(scratch)
-	snapshot := filepath.Join(scratch, backupDatabase)
+	snapshot, devices := filepath.Join(scratch, backupDatabase), filepath.Join(scratch, backupWhatsApp)
 
 	files, rest := data.Dir.mediaFiles()
 	database, err := data.Store.Size(ctx)
 	if err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
-	// The database is written twice: into the snapshot and into the file.
-	total := 2*database + rest
+	keys := sizeOf(data.Dir.WhatsApp())
+	// The databases are written twice: into the snapshots and into the file.
+	total := 2*(database+keys) + rest
 	if err := store.Backup(ctx, data.Store, snapshot, func(done, of int64) {
 		progress(min(done, database), total)
 	}); err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
+	if keys > 0 { // after the other: a channel that the backup knows as paired has its keys in it
+		if err := store.CopyFile(ctx, data.Dir.WhatsApp(), devices, func(done, of int64) {
+			progress(database+min(done, keys), total)
+		}); err != nil {
+			return fmt.Errorf("backup: the keys of linked devices: %w", err)
+		}
+	}
 
-	b := &backup{tar: tar.NewWriter(w), done: database, total: total, progress: progress}
+	b := &backup{tar: tar.NewWriter(w), done: database + keys, total: total, progress: progress}
 	b.add(ctx, snapshot, backupDatabase)
+	b.add(ctx, devices, backupWhatsApp)
 	b.add(ctx, data.Dir.Key(), backupKey)
 	for _, name := range files {
 		b.add(ctx, filepath.Join(data.Dir.Media(), name), backupMedia+"/"+filepath.ToSlash(name))
@@ -54,6 +64,15 @@ func Backup(ctx context.Context, data *Data, w io.Writer, progress func(done, to
 		return fmt.Errorf("backup: %w", err)
 	}
 	return nil
+}
+
+// sizeOf is how large a file is; zero where there is none.
+func sizeOf(path string) int64 {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
 }
 
 // mediaFiles lists the files that messages carry and how large they are together.

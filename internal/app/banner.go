@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"parley"
+	"parley/internal/console"
 )
 
 // banner greets the person who started a development server: what runs, and a line to copy.
@@ -21,6 +22,7 @@ func (s *server) banner(ctx context.Context) string {
 	b.WriteString("\n")
 	line("parley %s · SANDBOX · nothing leaves this machine · data in %s", s.cfg.Version, s.cfg.DataDir)
 	b.WriteString("\n")
+	s.bannerConsole(ctx, line)
 	line("API       %s/api", s.url)
 	line("Docs      %s/docs", s.url)
 	b.WriteString("\n")
@@ -38,6 +40,22 @@ func (s *server) banner(ctx context.Context) string {
 	line("Ctrl-C stops. `parley --help` shows the rest.")
 	b.WriteString("\n")
 	return b.String()
+}
+
+// bannerConsole leads to the console, signed in. The link is a secret: it is shown to the person at the
+// terminal only where no browser was opened.
+func (s *server) bannerConsole(ctx context.Context, line func(string, ...any)) {
+	link, err := s.data.SignInLink(ctx, s.url)
+	switch {
+	case err != nil:
+		s.log.Warn("no link to the console could be made", "error", err)
+		line("Console   %s   sign in with: parley open", s.url)
+	case s.cfg.Open != nil && s.cfg.Open(link):
+		line("Console   %-30s opened in your browser, signed in", s.url)
+	default:
+		line("Console   %s", link)
+		line("          (the link works once, for %d minutes; a new one: parley open)", int(console.LinkLife.Minutes()))
+	}
 }
 
 // bannerChannel shows the demo channel and its phones and returns somebody to write to.

@@ -42,17 +42,35 @@ type Config struct {
 	// EventLife is how long the event log and finished deliveries are kept, OTPLife how long codes and
 	// links are after they ended; zero: the defaults of the packages that keep them.
 	EventLife, OTPLife time.Duration
+	// WhatsAppEndpoint is the address of a server on this machine that stands in for WhatsApp, and
+	// WhatsAppTrust the file that says what to know it by; empty: the real network.
+	WhatsAppEndpoint, WhatsAppTrust string
 	// Dev makes a sandbox to try things on: a demo channel, tokens for it, loopback allowed.
 	Dev bool
 	// Version is what the program calls itself.
 	Version string
-	// Log takes what operators should know; nil: nothing is logged.
-	Log *slog.Logger
+	// SettingsFrom says where the settings came from; empty: nobody knows.
+	SettingsFrom string
+	// Log takes what operators should know; nil: nothing is logged. LogLevel is what its level can be
+	// changed by while the server runs; nil: it cannot be.
+	Log      *slog.Logger
+	LogLevel *slog.LevelVar
 	// Screen is the terminal of a person who watches in Dev; nil: nobody does. Text and numbers of
 	// messages go nowhere else.
 	Screen io.Writer
+	// Open shows a link to the person who watches in Dev, in a browser, and reports whether it could; nil:
+	// no browser is to be opened.
+	Open func(link string) bool
 	// OnReady is called with the server's address once it is ready; nil: nobody is told.
 	OnReady func(url string)
+}
+
+// mode is how the server was started, in a word.
+func (c Config) mode() string {
+	if c.Dev {
+		return "dev"
+	}
+	return "serve"
 }
 
 // ConfigError says what is wrong with a Config.
@@ -94,7 +112,8 @@ func (c Config) normal() (Config, error) {
 	if !isLoopback(host) && c.TLSCert == "" && !c.BehindProxy {
 		return c, configErrorf("Everybody who can reach this port could use your WhatsApp. Say --behind-proxy if a proxy does TLS, or give --tls-cert.")
 	}
-	return c, nil
+	c.WhatsAppEndpoint, err = standIn(c.WhatsAppEndpoint, c.WhatsAppTrust)
+	return c, err
 }
 
 var (

@@ -24,6 +24,17 @@ func TestConfigRefuses(t *testing.T) {
 		{"with TLS", Config{Listen: ":7275", TLSCert: "c", TLSKey: "k"}, ""},
 		{"half of TLS", Config{TLSCert: "c"}, "both a certificate and its key"},
 		{"no port", Config{Listen: "127.0.0.1"}, "is not an address"},
+		{"a stand-in for WhatsApp", Config{WhatsAppEndpoint: "127.0.0.1:7443", WhatsAppTrust: "f"}, ""},
+		{"by name", Config{WhatsAppEndpoint: "localhost:7443", WhatsAppTrust: "f"}, ""},
+		{"as a URL", Config{WhatsAppEndpoint: "https://[::1]:7443/", WhatsAppTrust: "f"}, ""},
+		{"elsewhere", Config{WhatsAppEndpoint: "10.0.0.1:7443", WhatsAppTrust: "f"}, "is not on this machine"},
+		{"everywhere", Config{WhatsAppEndpoint: "0.0.0.0:7443", WhatsAppTrust: "f"}, "is not on this machine"},
+		{"at a name", Config{WhatsAppEndpoint: "https://web.whatsapp.com:443", WhatsAppTrust: "f"}, "is not on this machine"},
+		{"at a name that looks like it", Config{WhatsAppEndpoint: "127.0.0.1.example.com:443", WhatsAppTrust: "f"}, "is not on this machine"},
+		{"behind a user", Config{WhatsAppEndpoint: "https://127.0.0.1:1@example.com:443", WhatsAppTrust: "f"}, "is not an address"},
+		{"without a port", Config{WhatsAppEndpoint: "127.0.0.1", WhatsAppTrust: "f"}, "is not an address"},
+		{"without trust", Config{WhatsAppEndpoint: "127.0.0.1:7443"}, "needs both"},
+		{"trust alone", Config{WhatsAppTrust: "f"}, "needs both"},
 	} {
 		err := c.config.Check()
 		if c.want == "" {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"parley"
+	"parley/internal/console"
 	"parley/internal/media"
 	"parley/internal/seal"
 	"parley/internal/store"
@@ -45,6 +46,11 @@ func OpenData(ctx context.Context, dir Dir, log *slog.Logger) (*Data, error) {
 func (d *Data) Close() error {
 	d.Tokens.Close()
 	return d.Store.Close()
+}
+
+// SignInLink makes a link that signs in to the console of the server at an address, once.
+func (d *Data) SignInLink(ctx context.Context, url string) (string, error) {
+	return console.NewLink(ctx, d.Store, url)
 }
 
 // DeleteChannel removes a channel with all that is its own, files too.

@@ -12,11 +12,12 @@ import (
 // Dir is a data directory. Nothing is kept elsewhere.
 type Dir string
 
-func (d Dir) Database() string { return filepath.Join(string(d), "parley.db") }  // what the gateway remembers
-func (d Dir) Sandbox() string  { return filepath.Join(string(d), "sandbox.db") } // what the simulated phones received
-func (d Dir) Media() string    { return filepath.Join(string(d), "media") }      // files that messages carry
-func (d Dir) Key() string      { return filepath.Join(string(d), "secret.key") } // what secrets in the database are sealed with
-func (d Dir) DevEnv() string   { return filepath.Join(string(d), "dev.env") }    // address and tokens of a development server
+func (d Dir) Database() string { return filepath.Join(string(d), "parley.db") }   // what the gateway remembers
+func (d Dir) Sandbox() string  { return filepath.Join(string(d), "sandbox.db") }  // what the simulated phones received
+func (d Dir) WhatsApp() string { return filepath.Join(string(d), "whatsapp.db") } // the keys of linked devices
+func (d Dir) Media() string    { return filepath.Join(string(d), "media") }       // files that messages carry
+func (d Dir) Key() string      { return filepath.Join(string(d), "secret.key") }  // what secrets in the database are sealed with
+func (d Dir) DevEnv() string   { return filepath.Join(string(d), "dev.env") }     // address and tokens of a development server
 func (d Dir) LockFile() string { return filepath.Join(string(d), "parley.lock") }
 func (d Dir) Settings() string { return filepath.Join(string(d), "parley.toml") }
 
@@ -44,7 +45,7 @@ func (d Dir) Prepare(log *slog.Logger) error {
 			return err
 		}
 	}
-	for _, path := range []string{d.Database(), d.Sandbox(), d.DevEnv()} {
+	for _, path := range []string{d.Database(), d.Sandbox(), d.WhatsApp(), d.DevEnv()} {
 		if err := tightenFile(path, log); err != nil {
 			return err
 		}

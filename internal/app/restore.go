@@ -11,8 +11,11 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
+
+	"parley/internal/network/whatsapp"
 )
 
 // Restore puts a backup in the place of what a data directory holds. The backup is unpacked and
@@ -83,7 +86,7 @@ func unpack(ctx context.Context, backup io.Reader, into Dir) error {
 
 func isBackupName(name string) bool {
 	switch name {
-	case backupDatabase, backupKey:
+	case backupDatabase, backupWhatsApp, backupKey:
 		return true
 	}
 	return strings.HasPrefix(name, backupMedia+"/") && path.Clean(name) == name && filepath.IsLocal(name)
@@ -101,7 +104,7 @@ func unpackFile(from io.Reader, to string) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// tryOut opens what was unpacked as a server would: the database is whole, and the key is its own.
+// tryOut opens what was unpacked as a server would: the databases are whole, and the key is its own.
 func tryOut(ctx context.Context, unpacked Dir, log *slog.Logger) error {
 	for _, needed := range []string{unpacked.Database(), unpacked.Key()} {
 		if _, err := os.Stat(needed); err != nil {
@@ -112,15 +115,20 @@ func tryOut(ctx context.Context, unpacked Dir, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(data.Store.Check(ctx), data.Close())
+	if err := errors.Join(data.Store.Check(ctx), data.Close()); err != nil {
+		return err
+	}
+	if _, err := os.Stat(unpacked.WhatsApp()); errors.Is(err, fs.ErrNotExist) {
+		return nil // it had no WhatsApp channel
+	}
+	return whatsapp.Restored(ctx, unpacked.WhatsApp(), log)
 }
 
 // moveAll moves everything that a gateway keeps to another directory and counts the pieces. Settings
 // are of the machine and stay.
 func (d Dir) moveAll(to string) (moved int, err error) {
 	side := func(database string) []string { return []string{database, database + "-wal", database + "-shm"} }
-	pieces := append(side(d.Database()), side(d.Sandbox())...)
-	pieces = append(pieces, d.Media(), d.Key())
+	pieces := slices.Concat(side(d.Database()), side(d.Sandbox()), side(d.WhatsApp()), []string{d.Media(), d.Key()})
 	for _, piece := range pieces {
 		if _, err := os.Stat(piece); errors.Is(err, fs.ErrNotExist) {
 			continue

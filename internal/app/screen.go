@@ -35,7 +35,12 @@ func (s *server) show(ctx context.Context) {
 	}
 }
 
+// contactName is how the screen calls a contact. Only a sandbox is asked for a name: elsewhere that would be
+// a question to the network for every line.
 func (s *server) contactName(channel parley.ChannelCode, id parley.ContactID) string {
+	if c, ok := s.gateway.Channel(channel); !ok || c.Network != parley.Sandbox {
+		return ShowNumber(id.Number())
+	}
 	if session, err := s.gateway.Session(channel); err == nil {
 		if contact, err := session.Contact(context.Background(), id); err == nil && contact.Name != "" {
 			return contact.Name
@@ -64,7 +69,11 @@ func (v *view) line(a gateway.Activity) string {
 	at := a.At.Local().Format(time.TimeOnly)
 	if a.State != "" {
 		v.last = ""
-		return strings.TrimRight(fmt.Sprintf("%s  %s%s%s", at, cell(string(a.Channel), whoWidth), cell(string(a.State), kindWidth+textWidth), Plain(a.Reason)), " ")
+		what := string(a.State)
+		if a.Pairing != "" {
+			what = "pairing: " + string(a.Pairing)
+		}
+		return strings.TrimRight(fmt.Sprintf("%s  %s%s%s", at, cell(string(a.Channel), whoWidth), cell(what, kindWidth+textWidth), Plain(a.Reason)), " ")
 	}
 	who, kind, said, id := "", "", "", string(a.ID)
 	switch {

@@ -33,12 +33,27 @@ func main() {
 	flag.DurationVar(&o.slice, "slice", time.Second, "how long each server is loaded at a time")
 	flag.IntVar(&o.connections, "connections", 64, "connections at once")
 	flag.IntVar(&o.messages, "messages", 1_000_000, "messages in the large chat history")
-	flag.StringVar(&o.only, "only", "", "take only the measurements whose name contains this: footprint, sends, codes, webhooks, stream, history")
+	flag.StringVar(&o.only, "only", "", "take only the measurements whose name contains this: footprint, sends, codes, webhooks, stream, history, whatsapp")
 	echo := flag.Bool("echo", false, "be the empty JSON server (used by the program itself)")
 	follow := flag.String("follow", "", "be readers of the event stream of this server (used by the program itself)")
 	readers := flag.Int("readers", 1, "with -follow: how many")
 	mark := flag.String("mark", "", "with -follow: what events must hold to be counted")
+	standin := flag.Bool("standin", false, "be the server that stands in for WhatsApp (used by the program itself)")
+	bare := flag.Int("bare", 0, "be so many accounts of whatsmeow alone (used by the program itself)")
+	at := flag.String("at", "", "with -bare: where that server takes orders")
 	flag.Parse()
+	if *standin {
+		if err := serveStandIn(); err != nil {
+			fail(err)
+		}
+		return
+	}
+	if *bare > 0 {
+		if err := serveBare(*at, *bare); err != nil {
+			fail(err)
+		}
+		return
+	}
 	if *follow != "" {
 		if err := serveCrowd(*follow, *mark, *readers); err != nil {
 			fail(err)
@@ -76,6 +91,8 @@ func run(ctx context.Context, o options) error {
 		{"webhooks", measureWebhooks},
 		{"stream", measureStream},
 		{"history", measureHistory},
+		{"whatsapp", measureWhatsApp},
+		{"whatsapp-idle", measureIdle},
 	} {
 		if !strings.Contains(m.name, o.only) {
 			continue

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -49,23 +48,7 @@ type server struct {
 }
 
 func startEcho(ctx context.Context) (*server, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	cmd := exec.CommandContext(ctx, self, "-echo")
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		return nil, err
-	}
-	return &server{cmd: cmd, addr: strings.TrimSpace(line)}, nil
+	return startSelf(ctx, "-echo")
 }
 
 // withParley starts a gateway without any data for as long as f runs.
@@ -84,14 +67,14 @@ func withParley(ctx context.Context, o options, f func(*server) error) error {
 }
 
 // startParley starts "parley dev" on a data directory and waits until it is ready.
-func startParley(ctx context.Context, o options, data string) (*server, error) {
+func startParley(ctx context.Context, o options, data string, flags ...string) (*server, error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0") // to know a port that is free
 	if err != nil {
 		return nil, err
 	}
 	addr := ln.Addr().String()
 	ln.Close()
-	cmd := exec.CommandContext(ctx, o.parley, "dev", "--data", data, "--listen", addr, "--no-open")
+	cmd := exec.CommandContext(ctx, o.parley, append([]string{"dev", "--data", data, "--listen", addr, "--no-open"}, flags...)...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	log, err := os.Create(filepath.Join(data, "bench.log"))
 	if err != nil {

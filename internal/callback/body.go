@@ -2,8 +2,11 @@ package callback
 
 import (
 	"context"
+	"errors"
+	"net/http"
 
 	"parley"
+	"parley/internal/safehttp"
 )
 
 // BodyOf is what a delivery sends, for people who look at it; nil: it sends no body, or nobody knows it
@@ -22,4 +25,38 @@ func BodyOf(ctx context.Context, store parley.EventReader, d parley.Delivery) (*
 	}
 	text := string(body)
 	return &text, nil
+}
+
+// RequestOf is the request of a delivery's last attempt, for people who look at it: signed for the time of
+// that attempt with the secrets of now. Nil: none was made, or nobody knows any more what it told.
+func (e *Engine) RequestOf(ctx context.Context, webhookURL string, d parley.Delivery) (*http.Request, error) {
+	if d.TriedAt.IsZero() {
+		return nil, nil
+	}
+	events, err := e.Store.EventsAt(ctx, []int64{d.Event})
+	if err != nil || len(events) == 0 {
+		return nil, err
+	}
+	owner := parley.WebhookSecret(d.Webhook)
+	if d.Webhook == "" {
+		owner = parley.ChannelSecret(d.Channel)
+	}
+	keys, err := e.Secrets.Of(ctx, owner)
+	if err != nil {
+		return nil, err
+	}
+	var req *http.Request
+	if d.Webhook == "" {
+		req, err = callbackRequest(ctx, d.URL, &events[0], keys, d.TriedAt)
+	} else {
+		req, err = e.webhookRequest(ctx, webhookURL, &events[0], keys, d.TriedAt)
+	}
+	if _, isBad := errors.AsType[*safehttp.BadURL](err); isBad {
+		return nil, nil // so none was made
+	}
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("User-Agent", "parley/"+e.Version)
+	return req, nil
 }

@@ -110,18 +110,21 @@ func (f *Feed) Listeners(channel parley.ChannelCode, kind parley.EventType) int 
 	return n
 }
 
-// Open puts the text of a message, or of a vote, into an event that has it only encrypted. What cannot be
-// opened stays empty.
+// Open puts the text of a message, a vote, or the code of a pairing into an event that has it only
+// encrypted. What cannot be opened stays empty, and so does a code that cannot be used any more.
 func (f *Feed) Open(e *parley.Event) {
-	if e.Sealed == nil || e.Message == nil || e.Message.Content == nil {
+	if e.Sealed == nil || e.Type == parley.ChannelPairing && parley.PairingEnded(e.Data, time.Now()) {
 		return
 	}
 	text, err := f.Sealer.Open(e.Sealed, parley.SealedEventText(e.Channel))
 	if err != nil {
 		return
 	}
-	if e.Type == parley.PollVoted {
+	if e.Type == parley.PollVoted || e.Type == parley.ChannelPairing {
 		e.Data = text
+		return
+	}
+	if e.Message == nil || e.Message.Content == nil {
 		return
 	}
 	if whole, err := parley.DecodeContent(e.Message.Content.Kind(), string(text), nil); err == nil {

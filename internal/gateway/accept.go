@@ -93,6 +93,9 @@ func (a *account) messages(channel parley.Channel, drafts []Draft) []parley.Mess
 // store writes messages and key, and has them handed to the worker in the order of their commits.
 func (a *account) store(ctx context.Context, acc *Accepted, key *parley.Answer, also func(parley.Tx) error) error {
 	return a.g.Store.Tx(ctx, func(tx parley.Tx) error {
+		if a.retired.Load() {
+			return errGoingLive(a.snapshot().Code)
+		}
 		if also != nil {
 			if err := also(tx); err != nil {
 				return err

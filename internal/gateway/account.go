@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"parley"
@@ -20,15 +21,24 @@ type account struct {
 	stop   context.CancelFunc
 	done   chan struct{} // closed when the worker ended
 
+	// retired says that the channel goes on under another account: what is accepted by this one, in a
+	// transaction that comes later, would be lost.
+	retired atomic.Bool
+
 	mu         sync.RWMutex
 	channel    parley.Channel
 	session    network.Session
+	on         parley.NetworkName // the network of the session
+	closed     bool               // no session is opened any more
+	changing   bool               // somebody is making it comply
+	again      bool               // whoever that is must look again
 	restricted time.Time
+	pairing    parley.Pairing // the latest step; zero: none lately
 }
 
 // newAccount starts the worker of a channel. Its session is opened separately.
 func newAccount(g *Gateway, c parley.Channel) *account {
-	if c.Enabled { // what was last seen of it is of an earlier run
+	if c.Runs() { // what was last seen of it is of an earlier run
 		c.State = parley.ChannelState{Status: parley.Starting, Since: time.Now(), WorkingAt: c.State.WorkingAt}
 	}
 	ctx, stop := context.WithCancel(context.Background())
@@ -38,9 +48,11 @@ func newAccount(g *Gateway, c parley.Channel) *account {
 		Store:    g.Store,
 		Now:      a.now,
 		Settings: func() parley.ChannelSettings { return a.snapshot().Settings },
+		Pace:     func() (time.Duration, time.Duration) { return a.snapshot().Pace() },
 		Settled:  a.settled,
 		Removed:  g.removeMedia,
 		Reveal:   a.reveal,
+		Pack:     a.pack,
 		Log:      g.Log,
 	})
 	go func() {
@@ -50,40 +62,97 @@ func newAccount(g *Gateway, c parley.Channel) *account {
 	return a
 }
 
-// adjust takes over what was stored of the channel, but not its state, and returns what it was.
-func (a *account) adjust(c parley.Channel) (was parley.Channel) {
+// adjust takes over what was stored of the channel, but not its state.
+func (a *account) adjust(c parley.Channel) {
 	a.mu.Lock()
-	was = a.channel
-	a.channel.Name, a.channel.Network, a.channel.Enabled = c.Name, c.Network, c.Enabled
-	changed := !sameSettings(was.Settings, c.Settings)
-	a.channel.Settings = c.Settings
+	changed := a.channel.Network != c.Network || !sameSettings(a.channel.Settings, c.Settings)
+	a.channel.Name, a.channel.Network, a.channel.Enabled, a.channel.Settings = c.Name, c.Network, c.Enabled, c.Settings
 	a.mu.Unlock()
 	if changed {
 		a.worker.Wake()
 	}
-	return was
+}
+
+// complies reports whether the account runs as its channel says: with a session on its network, or stopped.
+func (a *account) complies() bool {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	return a.compliesLocked()
+}
+
+func (a *account) compliesLocked() bool {
+	switch {
+	case a.changing:
+		return false
+	case a.channel.Runs():
+		return a.session != nil && a.on == a.channel.Network
+	}
+	return a.session == nil && a.channel.State.Status == parley.Stopped
+}
+
+// comply makes the account run as its channel says. While one caller is at it, another one only has it look
+// again.
+func (a *account) comply(ctx context.Context) {
+	a.mu.Lock()
+	if a.changing {
+		a.again = true
+		a.mu.Unlock()
+		return
+	}
+	a.changing = true
+	for more := true; more; {
+		c, isOpen, on := a.channel, a.session != nil, a.on
+		a.mu.Unlock()
+		if isOpen && (!c.Runs() || on != c.Network) {
+			a.closeSession()
+			isOpen = false
+		}
+		switch {
+		case c.Runs() && !isOpen:
+			a.open(ctx)
+		case !c.Runs():
+			a.setState(ctx, network.State{Status: parley.Stopped, Reason: stoppedReason(c)})
+		}
+		a.mu.Lock()
+		more, a.again = a.again, false
+	}
+	a.changing = false
+	a.mu.Unlock()
+}
+
+func stoppedReason(c parley.Channel) string {
+	if of := c.Settings.ArchiveOf; of != "" {
+		return fmt.Sprintf("It keeps what was said in the sandbox before channel %s went live.", of)
+	}
+	return "It was stopped."
 }
 
 // open starts the channel's session. Its states come through the sink.
-func (a *account) open(ctx context.Context) error {
+func (a *account) open(ctx context.Context) {
 	c := a.snapshot()
 	driver, ok := a.g.Drivers[c.Network]
 	if !ok {
 		a.setState(ctx, network.State{Status: parley.Failed, Reason: fmt.Sprintf("This program has no network %q.", c.Network)})
-		return nil
+		return
 	}
 	a.setState(ctx, network.State{Status: parley.Starting})
 	session, err := driver.Open(ctx, c, a.sink)
-	if err != nil {
+	if err != nil { // one channel's trouble is no other's
 		a.g.Log.Error("open session", "channel", c.Code, "err", err)
 		a.setState(ctx, network.State{Status: parley.Failed, Reason: "Its session could not be opened; the log says why."})
-		return nil // one channel's trouble is no other's
+		return
 	}
 	a.mu.Lock()
-	a.session = session
+	closed := a.closed
+	if !closed {
+		a.session, a.on = session, c.Network
+	}
 	a.mu.Unlock()
+	if closed {
+		session.Close()
+		return
+	}
 	a.connect()
-	return nil
 }
 
 // connect gives the worker the session while it works, and takes it away while it does not.
@@ -100,7 +169,7 @@ func (a *account) connect() {
 func (a *account) closeSession() {
 	a.mu.Lock()
 	session := a.session
-	a.session = nil
+	a.session, a.pairing = nil, parley.Pairing{}
 	a.mu.Unlock()
 	a.connect()
 	if session != nil {
@@ -110,6 +179,9 @@ func (a *account) closeSession() {
 
 // close ends the worker first, so that what is under way still finds its session.
 func (a *account) close() {
+	a.mu.Lock()
+	a.closed = true
+	a.mu.Unlock()
 	a.stop()
 	<-a.done
 	a.closeSession()
@@ -170,12 +242,6 @@ func (a *account) live() network.Session {
 		return nil
 	}
 	return a.session
-}
-
-func (a *account) isOpen() bool {
-	a.mu.RLock()
-	defer a.mu.RUnlock()
-	return a.session != nil
 }
 
 func (a *account) now() time.Time {

@@ -6,8 +6,8 @@ import (
 	"parley"
 )
 
-// Activity is something that just happened, for whoever watches: a message moved, or a channel's
-// status changed. It is a view, not a record.
+// Activity is something that just happened, for whoever watches: a message moved, a channel's status
+// changed, or its pairing got on. It is a view, not a record.
 type Activity struct {
 	At      time.Time
 	Channel parley.ChannelCode
@@ -23,8 +23,9 @@ type Activity struct {
 	Took    time.Duration // since the message was accepted; zero: not known
 
 	// Of a channel; empty on messages.
-	State  parley.ChannelStatus
-	Reason string
+	State   parley.ChannelStatus
+	Pairing parley.PairingStep // where a step of its pairing was taken; else empty
+	Reason  string
 }
 
 // Activity returns what happens from now on. A watcher that falls far behind is cut off.

@@ -47,8 +47,13 @@ func (g *Gateway) UpdateChannel(ctx context.Context, code parley.ChannelCode, ch
 
 // StartChannel makes a stopped channel run, or opens the session of one whose session failed anew.
 func (g *Gateway) StartChannel(ctx context.Context, code parley.ChannelCode) (parley.Channel, error) {
-	if a, err := g.account(code); err == nil && a.snapshot().State.Status == parley.Failed {
-		a.closeSession()
+	if a, err := g.account(code); err == nil {
+		switch c := a.snapshot(); {
+		case c.Settings.ArchiveOf != "":
+			return parley.Channel{}, c.Usable()
+		case c.State.Status == parley.Failed:
+			a.closeSession()
+		}
 	}
 	return g.UpdateChannel(ctx, code, func(c *parley.Channel) { c.Enabled = true })
 }
@@ -56,11 +61,6 @@ func (g *Gateway) StartChannel(ctx context.Context, code parley.ChannelCode) (pa
 // StopChannel closes a channel's session. What waits to be sent waits on.
 func (g *Gateway) StopChannel(ctx context.Context, code parley.ChannelCode) (parley.Channel, error) {
 	return g.UpdateChannel(ctx, code, func(c *parley.Channel) { c.Enabled = false })
-}
-
-// PairChannel begins to pair a channel's account anew.
-func (g *Gateway) PairChannel(ctx context.Context, code parley.ChannelCode) (parley.Channel, error) {
-	return g.onSession(ctx, code, network.Session.Pair)
 }
 
 // LogoutChannel ends the pairing of a channel's account.

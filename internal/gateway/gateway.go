@@ -45,8 +45,10 @@ type Gateway struct {
 	waiting  waiting
 	measures *measures
 
-	// lifecycle serialises the making, starting, stopping and removing of accounts.
+	// lifecycle serialises the making, starting, stopping and removing of accounts, but for changes that
+	// take longer than anybody should wait.
 	lifecycle sync.Mutex
+	changes   sync.WaitGroup
 
 	mu       sync.RWMutex
 	accounts map[parley.ChannelCode]*account
@@ -91,21 +93,51 @@ func (g *Gateway) refresh(ctx context.Context) error {
 		return err
 	}
 	there := map[parley.ChannelCode]bool{}
-	var errs []error
+	var changes []func() error
 	for _, c := range channels {
 		there[c.Code] = true
-		errs = append(errs, g.adopt(ctx, c))
+		if a := g.adopt(c); !a.complies() {
+			changes = append(changes, func() error { a.comply(ctx); return nil })
+		}
 	}
 	for _, c := range g.Channels() {
 		if !there[c.Code] {
-			errs = append(errs, g.remove(ctx, c.Code))
+			changes = append(changes, func() error { return g.remove(ctx, c.Code) })
+		}
+	}
+	return g.atOnce(changes)
+}
+
+// patience is how long a change to a channel may take before the others are served without it.
+const patience = 5 * time.Second
+
+// atOnce makes changes to several channels at the same time and waits for them, but not for one that
+// hangs: that goes on by itself.
+func (g *Gateway) atOnce(changes []func() error) error {
+	if len(changes) == 0 {
+		return nil
+	}
+	results := make(chan error, len(changes))
+	for _, change := range changes {
+		g.changes.Go(func() { results <- change() })
+	}
+	timeout := time.NewTimer(patience)
+	defer timeout.Stop()
+	var errs []error
+	for n := range changes {
+		select {
+		case err := <-results:
+			errs = append(errs, err)
+		case <-timeout.C:
+			g.Log.Warn("some channels take long to start or stop; the others go on", "channels", len(changes)-n)
+			return errors.Join(errs...)
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// adopt makes an account run as its stored channel says.
-func (g *Gateway) adopt(ctx context.Context, c parley.Channel) error {
+// adopt takes over what is stored of a channel, and returns its account.
+func (g *Gateway) adopt(c parley.Channel) *account {
 	g.mu.Lock()
 	a := g.accounts[c.Code]
 	if a == nil {
@@ -113,18 +145,8 @@ func (g *Gateway) adopt(ctx context.Context, c parley.Channel) error {
 		g.accounts[c.Code] = a
 	}
 	g.mu.Unlock()
-	was := a.adjust(c)
-	if was.Network != c.Network { // it moved to another network: its session there ends
-		a.closeSession()
-	}
-	switch {
-	case c.Enabled && !a.isOpen():
-		return a.open(ctx)
-	case !c.Enabled && (a.isOpen() || a.snapshot().State.Status != parley.Stopped):
-		a.closeSession()
-		a.setState(ctx, network.State{Status: parley.Stopped, Reason: "It was stopped."})
-	}
-	return nil
+	a.adjust(c)
+	return a
 }
 
 // remove ends an account whose channel is gone.
@@ -154,10 +176,27 @@ func (g *Gateway) drain(ctx context.Context) {
 	for _, a := range g.all() {
 		wg.Go(func() {
 			a.close()
-			a.setState(ctx, network.State{Status: parley.Stopped, Reason: "The server is not running."})
+			if a.snapshot().Runs() { // the others know better why they are stopped
+				a.setState(ctx, network.State{Status: parley.Stopped, Reason: "The server is not running."})
+			}
 		})
 	}
 	wg.Wait()
+	g.awaitChanges()
+}
+
+// awaitChanges waits for changes that outlived their callers' patience, for as long again.
+func (g *Gateway) awaitChanges() {
+	done := make(chan struct{})
+	go func() {
+		g.changes.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(patience):
+		g.Log.Warn("some channels could not be stopped in time")
+	}
 }
 
 // Channels lists the channels as they are now, by code.
@@ -212,7 +251,11 @@ func (g *Gateway) RestrictedUntil(code parley.ChannelCode) time.Time {
 	if err != nil {
 		return time.Time{}
 	}
-	return a.restrictedUntil()
+	until := a.restrictedUntil()
+	if e, ok := g.Evidence(code); ok && e.RestrictedUntil.After(time.Now()) && e.RestrictedUntil.After(until) {
+		until = e.RestrictedUntil
+	}
+	return until
 }
 
 // Now is the time on a channel's clock, which is ahead where a sandbox channel's was moved.

@@ -573,7 +573,7 @@ func newBench(t *testing.T) *bench {
 func (b *bench) start() {
 	b.g = gateway.New(gateway.Config{
 		Store: b.store, Media: b.media, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
-		Drivers: map[parley.NetworkName]network.Driver{parley.Sandbox: b.driver},
+		Drivers: map[parley.NetworkName]network.Driver{parley.Sandbox: b.driver, parley.WhatsApp: b.driver},
 		Sealer:  b.sealer, Inbound: b.inbound, EventLife: b.eventLife,
 	})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -638,6 +638,8 @@ func (b *bench) load(m parley.Message) parley.Message {
 type driver struct {
 	answer func(*parley.Message) error // nil: everything is confirmed
 	refuse parley.ChannelCode          // the channel whose session cannot be opened
+	hang   parley.ChannelCode          // the channel whose session does not open until hold is closed
+	hold   chan struct{}
 
 	mu        sync.Mutex
 	sessions  map[parley.ChannelCode]*session
@@ -647,6 +649,9 @@ type driver struct {
 func (d *driver) Open(ctx context.Context, c parley.Channel, sink network.Sink) (network.Session, error) {
 	if c.Code == d.refuse {
 		return nil, errors.New("no")
+	}
+	if c.Code == d.hang && d.hold != nil {
+		<-d.hold
 	}
 	d.mu.Lock()
 	s := d.sessions[c.Code]
@@ -668,6 +673,8 @@ func given(s *session) []parley.Message {
 }
 
 func (d *driver) Forget(ctx context.Context, code parley.ChannelCode) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	d.forgotten = append(d.forgotten, code)
 	return nil
 }

@@ -14,7 +14,7 @@ const (
 	houseBatch = 500 // rows per transaction, so that no caller waits long behind it
 
 	// sealedLife is how long the encrypted text of a message is kept whose channel keeps none: as long as
-	// a webhook is tried again.
+	// a webhook is tried again, and long enough for a phone that was off to ask for it again.
 	sealedLife = 4 * 24 * time.Hour
 
 	// AnswerLife is how long the answer to a request with an idempotency key is kept.
@@ -57,7 +57,8 @@ func (g *Gateway) forgetEvents(ctx context.Context) {
 	g.inBatches(ctx, "forget events", func() (n int, err error) {
 		err = g.Store.Tx(ctx, func(tx parley.Tx) (err error) {
 			n, err = tx.ForgetEvents(ctx, time.Now().Add(-life), houseBatch)
-			return errors.Join(err, tx.ForgetSealed(ctx, time.Now().Add(-sealedLife)))
+			sealed := time.Now().Add(-sealedLife)
+			return errors.Join(err, tx.ForgetSealed(ctx, sealed), tx.ForgetResends(ctx, sealed))
 		})
 		return n, err
 	})

@@ -26,6 +26,8 @@ func (a *account) sink(ctx context.Context, e network.Event) error {
 		return a.deletion(ctx, e)
 	case network.Vote:
 		return a.vote(ctx, e)
+	case network.Pairing:
+		return a.paired(ctx, parley.Pairing(e))
 	}
 	return fmt.Errorf("unknown event %T", e)
 }
@@ -43,6 +45,9 @@ func (a *account) receive(ctx context.Context, e network.Message) error {
 	}
 	err = a.g.Store.Tx(ctx, func(tx parley.Tx) error {
 		m.Content = content // it may run again
+		if e.History {
+			return a.keepHistory(ctx, tx, channel, &m)
+		}
 		return a.keep(ctx, tx, channel, &m, e.Past)
 	})
 	if err != nil || !channel.Settings.KeepsText() {
@@ -55,6 +60,9 @@ func (a *account) receive(ctx context.Context, e network.Message) error {
 	}
 	if err != nil {
 		return fmt.Errorf("keep an inbound message: %w", err)
+	}
+	if e.History {
+		return nil
 	}
 	a.g.measures.received.Inc()
 	a.g.activity.Publish(activityOf(&m))
@@ -92,6 +100,14 @@ func (a *account) keep(ctx context.Context, tx parley.Tx, channel parley.Channel
 		return err
 	}
 	return a.storeAll(ctx, tx, a.messages(channel, replies))
+}
+
+// keepHistory stores a message from before the channel was linked. Nobody is told of it.
+func (a *account) keepHistory(ctx context.Context, tx parley.Tx, channel parley.Channel, m *parley.Message) error {
+	if err := tx.AddMessage(ctx, m); err != nil || channel.Settings.KeepsText() {
+		return err
+	}
+	return tx.EraseMessage(ctx, channel.Code, m.Ref())
 }
 
 // keepMedia puts the file that came with a message beside the database and returns the content that

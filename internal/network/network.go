@@ -17,6 +17,24 @@ type Driver interface {
 	Forget(ctx context.Context, code parley.ChannelCode) error
 }
 
+// Witness is a driver that can tell when its channels last showed that they work.
+type Witness interface {
+	// Evidence returns what an open channel last saw; false: it is not open.
+	Evidence(code parley.ChannelCode) (Evidence, bool)
+}
+
+// Evidence is when a channel's connection last showed that it works. Zero times: never since its session
+// was opened.
+type Evidence struct {
+	Connected time.Time // the account was let in
+	Heard     time.Time // anything came from the network, be it the answer to a ping
+	Confirmed time.Time // the network confirmed something that we sent
+	Received  time.Time // somebody said or did something
+	// RestrictedUntil is until when the network does not let the account write to people who never wrote to
+	// it; zero: it does, or did not say.
+	RestrictedUntil time.Time
+}
+
 // Session is a channel's live connection. Its methods may be called from several goroutines and
 // answer errors made by this package's constructors, or plain ones, which count as temporary.
 type Session interface {
@@ -53,6 +71,14 @@ type Session interface {
 	Close() error
 }
 
+// PairByCode is a session whose account can also be linked by a code that is typed on its phone, without a
+// second screen to scan.
+type PairByCode interface {
+	// PairWithCode is Pair with a code for the phone with this number, in any spelling with its country
+	// code; one that is none makes it parley.Invalid on the field "number".
+	PairWithCode(ctx context.Context, number string) error
+}
+
 // Sink takes what arrives on a session. Events of one chat are given in order, the next one only
 // after the sink returned. The context ends when the session is being closed.
 type Sink func(ctx context.Context, e Event) error
@@ -87,6 +113,9 @@ type Message struct {
 	// Past says that it is not said now: it is an edit of something said before, or history that the
 	// network gives again. It is kept, but nothing follows from it: no login, no answer.
 	Past bool
+	// History says that it was said before the channel was linked to the account, which may be years of
+	// messages: they are kept, and nobody is told of them.
+	History bool
 }
 
 // Receipt tells that messages which the channel sent were delivered, read or played. A sink that
@@ -123,26 +152,7 @@ type Vote struct {
 
 // Pairing tells a step of linking the channel to an account. Steps are told in order, among the states;
 // each is worth knowing only until the next one, so that a step which the sink refuses may be left out.
-type Pairing struct {
-	Step PairingStep
-	// Code is what to show (QRStep) or to type on the phone (CodeStep). Whoever has it can link the
-	// account: it belongs before the eyes of its owner and nowhere else.
-	Code      string
-	ExpiresAt time.Time // until when Code can be used; zero: there is none
-	Reason    string    // a sentence on FailedStep and PasskeyStep; empty on the others
-}
-
-// PairingStep says what a [Pairing] asks for or how it ended.
-type PairingStep string
-
-const (
-	QRStep      PairingStep = "qr"      // show Code as a QR code
-	CodeStep    PairingStep = "code"    // type Code on the phone
-	PasskeyStep PairingStep = "passkey" // the account asks for its passkey; Reason says what to do
-	PairedStep  PairingStep = "paired"  // done
-	TimeoutStep PairingStep = "timeout" // nobody linked it in time
-	FailedStep  PairingStep = "failed"  // Reason says why
-)
+type Pairing parley.Pairing
 
 func (State) event()    {}
 func (Message) event()  {}

@@ -30,7 +30,7 @@ func (w *Worker) apply(ctx context.Context, tx parley.Tx, m *parley.Message, now
 		err = tx.SetArchived(ctx, w.Channel, m.Chat, c.Archived)
 	default:
 		if !w.Settings().KeepsText() {
-			err = w.erase(ctx, tx, m, removed)
+			err = w.pack(ctx, tx, m, now, removed)
 		}
 	}
 	return gone(err)
@@ -56,6 +56,16 @@ func (w *Worker) deleteTarget(ctx context.Context, tx parley.Tx, target parley.M
 		return err
 	}
 	return w.erase(ctx, tx, &m, removed)
+}
+
+// pack erases a message whose text is not kept, but for what a device of its recipient may ask for again.
+func (w *Worker) pack(ctx context.Context, tx parley.Tx, m *parley.Message, now time.Time, removed *[]parley.Media) error {
+	if sealed := w.Pack(m); sealed != nil {
+		if err := tx.KeepResend(ctx, w.Channel, m.Ref(), sealed, now); err != nil {
+			return err
+		}
+	}
+	return w.erase(ctx, tx, m, removed)
 }
 
 func (w *Worker) erase(ctx context.Context, tx parley.Tx, m *parley.Message, removed *[]parley.Media) error {

@@ -6,6 +6,7 @@ package outbox
 import (
 	"context"
 	"log/slog"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,12 +38,17 @@ type Config struct {
 	Store    parley.Store
 	Now      func() time.Time              // the channel's clock
 	Settings func() parley.ChannelSettings // as they are now
-	Settled  func(m *parley.Message)       // told of every message that the worker is done with
-	Removed  func(media parley.Media)      // told of every file that no message needs any more
+	// Pace is the least and the most time to leave between two sends now; zeros: none.
+	Pace    func() (least, most time.Duration)
+	Settled func(m *parley.Message)  // told of every message that the worker is done with
+	Removed func(media parley.Media) // told of every file that no message needs any more
 	// Reveal decrypts a secret to be sent. Its errors are those of a network: permanent where the text is
 	// not to be had any more.
 	Reveal func(s parley.Secret) (parley.Content, error)
-	Log    *slog.Logger
+	// Pack encrypts what is to be kept for a while of a message that was sent and whose text is not kept;
+	// nil: nothing.
+	Pack func(m *parley.Message) []byte
+	Log  *slog.Logger
 }
 
 // Worker owns the queue of one channel. Messages come in by Push after they were committed, leave
@@ -66,7 +72,8 @@ type Worker struct {
 	lanes      lanes
 	known      map[int64]bool // by Seq: what is in a lane, under way, or sent and not yet recorded
 	underWay   int            // bursts
-	lastSend   time.Time      // for the pace
+	lastSend   time.Time      // of a record, for the pace
+	chance     float64        // where between the least and the most the next gap lies
 	nextExpiry time.Time      // not after the first expiry of what is queued; zero: nothing is
 	nextSweep  time.Time
 	bursts     sync.WaitGroup
@@ -223,16 +230,22 @@ func (w *Worker) start(ctx context.Context, now time.Time) {
 		return
 	}
 	size, calls := sender.Limits()
-	pace := time.Duration(w.Settings().Pace)
+	pace := w.pace()
 	if pace > 0 {
-		size, calls = 1, 1
+		size = 1
 	}
 	for w.underWay < calls && !now.Before(w.lastSend.Add(pace)) {
 		ms := w.lanes.take(size, now)
 		if len(ms) == 0 {
 			return
 		}
-		w.lastSend = now
+		if ms[0].Content.Kind().IsRecord() { // marking something as seen keeps no message waiting
+			w.lastSend = now
+			if pace > 0 {
+				w.chance = rand.Float64()
+				pace = w.pace()
+			}
+		}
 		w.underWay++
 		w.bursts.Go(func() {
 			b := w.send(ctx, sender, ms)
@@ -242,6 +255,12 @@ func (w *Worker) start(ctx context.Context, now time.Time) {
 			w.Wake()
 		})
 	}
+}
+
+// pace is the time between the last send and the next one.
+func (w *Worker) pace() time.Duration {
+	least, most := w.Pace()
+	return least + time.Duration(w.chance*float64(most-least))
 }
 
 // takeBack puts what a burst left unsettled back into its lanes.
@@ -276,7 +295,7 @@ func (w *Worker) nextLook(now time.Time) time.Time {
 	if !w.nextExpiry.IsZero() && w.nextExpiry.Before(next) {
 		next = w.nextExpiry
 	}
-	if t := w.lastSend.Add(time.Duration(w.Settings().Pace)); t.After(now) && t.Before(next) {
+	if t := w.lastSend.Add(w.pace()); t.After(now) && t.Before(next) {
 		next = t
 	}
 	return next

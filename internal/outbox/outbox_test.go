@@ -202,7 +202,7 @@ func TestUnknownOutcomeSettledByAReceiptIsNotSentAgain(t *testing.T) {
 func TestPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		b.settings.Store(&parley.ChannelSettings{Pace: parley.Duration(2 * time.Second)})
+		b.settings.Store(&parley.ChannelSettings{Pace: new(parley.Duration(2 * time.Second))})
 		b.connect()
 		start := time.Now()
 		for i := range 5 {
@@ -221,10 +221,50 @@ func TestPace(t *testing.T) {
 	})
 }
 
+// TestCarefulPace has a channel without a pace of its own, on the real network: it sends at no regular
+// beat, what is urgent first, and an operation delays no message.
+func TestCarefulPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.network = parley.WhatsApp
+		for i := range 20 {
+			b.send(parley.ContactOf(fmt.Sprintf("62812345678%02d", i)), "x")
+		}
+		b.sendAs(parley.Message{Chat: ayu, Content: parley.Text{Body: "code"}, Urgent: true})
+		b.connect()
+		time.Sleep(2 * time.Minute)
+		b.settle()
+		b.expectAll(parley.Sent)
+		if got := b.net.order[0]; got != "code" {
+			t.Errorf("first out was %q", got)
+		}
+		different := map[time.Duration]bool{}
+		for i := range b.net.times[1:] {
+			gap := b.net.times[i+1].Sub(b.net.times[i])
+			if different[gap] = true; gap < time.Second || gap > 2*time.Second {
+				t.Errorf("message %d left %s after the one before", i+1, gap)
+			}
+		}
+		if len(different) < 5 {
+			t.Errorf("the gaps were %v", different)
+		}
+
+		start := time.Now()
+		b.sendAs(parley.Message{Chat: ayu, Content: parley.Archive{Archived: true}})
+		b.settle()
+		b.send(ayu, "right after it")
+		b.settle()
+		if got := time.Since(start); got != 0 {
+			t.Errorf("a message behind an operation left after %s", got)
+		}
+		b.expectAll(parley.Sent)
+	})
+}
+
 func TestAFasterPaceCountsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		b.settings.Store(&parley.ChannelSettings{Pace: parley.Duration(time.Hour)})
+		b.settings.Store(&parley.ChannelSettings{Pace: new(parley.Duration(time.Hour))})
 		b.connect()
 		b.send(ayu, "one")
 		b.send(budi, "two")
@@ -433,6 +473,7 @@ type bench struct {
 	store    *breakable
 	net      *fakeNetwork
 	worker   *outbox.Worker
+	network  parley.NetworkName
 	settings atomic.Pointer[parley.ChannelSettings]
 	cancel   context.CancelFunc
 	done     chan struct{}
@@ -467,7 +508,11 @@ func (b *bench) start() {
 	b.worker = outbox.New(outbox.Config{
 		Channel: "demo", Store: b.store, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 		Settings: func() parley.ChannelSettings { return *b.settings.Load() },
-		Removed:  func(parley.Media) {},
+		Pack:     func(*parley.Message) []byte { return nil },
+		Pace: func() (time.Duration, time.Duration) {
+			return parley.Channel{Network: b.network, Settings: *b.settings.Load()}.Pace()
+		},
+		Removed: func(parley.Media) {},
 		Settled: func(m *parley.Message) {
 			b.mu.Lock()
 			defer b.mu.Unlock()

@@ -119,6 +119,8 @@ func (w *Worker) record(ctx context.Context, b *burst, errs []error) error {
 			return err
 		}
 		b.recorded = true
+	} else { // before anybody is told, who may look at once
+		w.recorder.add(confirmed)
 	}
 	for i, m := range b.messages {
 		v := verdicts[i]
@@ -134,9 +136,6 @@ func (w *Worker) record(ctx context.Context, b *burst, errs []error) error {
 			b.failedPools = append(b.failedPools, failedPool{m.Pool, m.Chat})
 		}
 		w.Settled(m)
-	}
-	if !b.recorded {
-		w.recorder.add(confirmed)
 	}
 	return nil
 }

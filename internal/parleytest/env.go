@@ -15,6 +15,7 @@ import (
 
 	"parley"
 	"parley/internal/app"
+	"parley/internal/network/whatsapp/loopback"
 )
 
 // Env is a running gateway as "parley dev" starts it, and somebody who calls it.
@@ -39,6 +40,7 @@ func Start(t testing.TB, change ...func(*app.Config)) *Env {
 	e := &Env{T: t, Log: log}
 	e.config = app.Config{DataDir: app.Dir(filepath.Join(t.TempDir(), "data")), Listen: "127.0.0.1:0", Dev: true, Version: "test",
 		Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+	standIn(t, loopback.Nowhere())(&e.config) // no test reaches the real network, whatever it does
 	for _, f := range change {
 		f(&e.config)
 	}

@@ -108,7 +108,7 @@ func badFields() (cases []hostile) {
 		{"POST /api/sandbox/faults", "", `{"fault":"refuse","reason":VALUE}`, "reason", optional(200)},
 		{"POST /api/sandbox/clock", "", `{"advance":VALUE}`, "advance", append(slices.Clone(badNumbers), `null`, `31622401`)},
 		{manage + "channels", "admin", `{"code":VALUE}`, "code", append(slices.Clone(badStrings), `null`, `""`, `"demo"`, `"A"`, `"-a"`, `"a b"`, `"é"`, `"a/b"`, `".."`, `"a\n"`, `"*global"`, `"`+strings.Repeat("a", 33)+`"`)},
-		{manage + "channels", "admin", `{"code":"mallory","network":VALUE}`, "network", []string{`1`, `""`, `"SANDBOX"`, `"telegram"`, `[]`, `"whatsapp"`}},
+		{manage + "channels", "admin", `{"code":"mallory","network":VALUE}`, "network", []string{`1`, `""`, `"SANDBOX"`, `"telegram"`, `[]`}},
 		{manage + "channels", "admin", `{"code":"mallory","name":VALUE}`, "name", optional(60)},
 		{manage + "channels", "admin", `{"code":"mallory","settings":VALUE}`, "settings", []string{`1`, `"x"`, `[]`, `true`}},
 		{manage + "channels", "admin", `{"code":"mallory","settings":{"ttl":VALUE}}`, "settings.ttl", []string{`1`, `""`, `"x"`, `"0s"`, `"-1h"`, `"721h"`, `"1"`, `"99999999999999h"`, `[]`}},

@@ -21,3 +21,8 @@ func Restore(ctx context.Context, from, to string, progress func(done, total int
 	}
 	return sqldb.Replace(ctx, from, o, progress)
 }
+
+// CopyFile writes a copy of another database, which is no store, to a new file while others go on using it.
+func CopyFile(ctx context.Context, from, to string, progress func(done, total int64)) error {
+	return sqldb.CopyFile(ctx, from, to, progress)
+}

@@ -80,8 +80,10 @@ func (t *tx) DeleteChannel(ctx context.Context, code parley.ChannelCode) ([]parl
 	}
 	for _, own := range []string{
 		`DELETE FROM token WHERE channel = $1`,
+		`DELETE FROM ticket WHERE channel = $1`,
 		`DELETE FROM answer WHERE channel = $1`,
 		`DELETE FROM event WHERE channel = $1`,
+		`DELETE FROM channel_state WHERE channel = $1`,
 	} {
 		if _, err := t.Exec(own, string(code)); err != nil {
 			return nil, err
@@ -111,6 +113,7 @@ func (t *tx) ClearChannel(_ context.Context, code parley.ChannelCode) ([]parley.
 	}
 	const chats, messages = `(SELECT id FROM chat WHERE channel = $1)`, `(SELECT seq FROM message JOIN chat ON chat.id = message.chat WHERE chat.channel = $1)`
 	for _, own := range []string{
+		`DELETE FROM resend WHERE seq IN ` + messages,
 		`DELETE FROM status WHERE seq IN ` + messages,
 		`DELETE FROM failure WHERE seq IN ` + messages,
 		`DELETE FROM reaction WHERE seq IN ` + messages,

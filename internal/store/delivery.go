@@ -78,6 +78,12 @@ func (r reader) CountWaiting(_ context.Context, webhook parley.WebhookID) (n int
 	return n, r.row(`SELECT count(*) FROM delivery WHERE state = 0 AND endpoint = $1`, []any{string(webhook)}, &n)
 }
 
+// CountWaitingSince counts the deliveries that were made since a time and wait. The plus sign has the
+// database walk over what waits, which is little, and not over everything since then.
+func (r reader) CountWaitingSince(_ context.Context, since time.Time) (n int64, err error) {
+	return n, r.row(`SELECT count(*) FROM delivery WHERE state = 0 AND +seq >= $1`, []any{parley.FirstDelivery(since)}, &n)
+}
+
 // isHeld tells, of its four arguments, whether something of the same chat waits already. The first one
 // is 0 for a callback, which is held by nothing.
 const isHeld = `CASE WHEN $%d = 1 AND EXISTS

@@ -63,6 +63,9 @@ func (t *tx) AddEvent(_ context.Context, e *parley.Event) error {
 	}
 	e.Seq = t.db.log.last
 	e.ID = parley.NewEventID(e.At, t.db.log.number, e.Seq)
+	if e.Type == parley.ChannelStatusChanged {
+		return t.keepState(e)
+	}
 	return nil
 }
 
@@ -204,23 +207,31 @@ func (r reader) Events(_ context.Context, after int64, filter parley.EventFilter
 
 // unpack appends the events of a row that come after a place and that the filter wants.
 func (r reader) unpack(found []parley.Event, row logRow, after int64, filter parley.EventFilter) ([]parley.Event, error) {
-	rest := row.entries
-	for seq := row.seq - row.count + 1; seq <= row.seq; seq++ {
-		var one entry
-		var err error
-		if one, rest, err = nextEntry(rest, row.at); err != nil {
-			return nil, fmt.Errorf("event %d: %w", seq, err)
-		}
+	err := row.each(func(seq int64, one entry) {
 		e := parley.Event{Seq: seq, Type: one.kind, Channel: row.channel, At: moment(one.at), Chat: one.chat, Data: one.data, Sealed: row.sealed}
 		if seq <= after || !filter.Wants(&e) {
-			continue
+			return
 		}
 		if one.message != 0 {
 			e.Message = &parley.Message{Seq: one.message, Status: one.status}
 		}
 		found = append(found, e)
+	})
+	return found, err
+}
+
+// each visits the entries of a row with their seqs.
+func (r *logRow) each(visit func(seq int64, e entry)) error {
+	rest := r.entries
+	for seq := r.seq - r.count + 1; seq <= r.seq; seq++ {
+		var one entry
+		var err error
+		if one, rest, err = nextEntry(rest, r.at); err != nil {
+			return fmt.Errorf("event %d: %w", seq, err)
+		}
+		visit(seq, one)
 	}
-	return found, nil
+	return nil
 }
 
 var messagesBySeq = inMany(`SELECT `+messageColumns+` FROM message `+besides+` WHERE message.seq IN `, 1)
@@ -343,7 +354,10 @@ func (t *tx) ForgetEvents(_ context.Context, before time.Time, limit int) (int, 
 		return 0, err
 	}
 	n, err := t.count(`DELETE FROM event WHERE seq IN (SELECT seq FROM event WHERE at < $1 ORDER BY at LIMIT $2)`, millis(before), int64(limit))
-	return int(n), err
+	if err != nil {
+		return 0, err
+	}
+	return int(n), t.forgetStates(before)
 }
 
 // keepPlace keeps the newest place from being given again when the events at the end are removed. Another

@@ -7,7 +7,7 @@ import (
 	"parley"
 )
 
-const tokenColumns = `id, name, kind, channel, created_at, expires_at, last_used_at, revoked_at`
+const tokenColumns = `id, name, kind, channel, created_at, expires_at, last_used_at, revoked_at, last_used_from, user_agent`
 
 // Tokens lists all tokens, oldest first.
 func (r reader) Tokens(context.Context) ([]parley.Token, error) {
@@ -22,16 +22,16 @@ func (r reader) Token(_ context.Context, id parley.TokenID) (parley.Token, error
 func scanToken(row scanner) (parley.Token, error) {
 	var t parley.Token
 	var created, expires, used, revoked int64
-	err := row.Scan(&t.ID, &t.Name, &t.Kind, &t.Channel, &created, &expires, &used, &revoked)
+	err := row.Scan(&t.ID, &t.Name, &t.Kind, &t.Channel, &created, &expires, &used, &revoked, &t.LastUsedFrom, &t.UserAgent)
 	t.CreatedAt, t.ExpiresAt, t.LastUsedAt, t.RevokedAt = moment(created), moment(expires), moment(used), moment(revoked)
 	return t, err
 }
 
 // AddToken stores what is kept of a new token.
 func (t *tx) AddToken(_ context.Context, k parley.Token) error {
-	if err := t.add(`INSERT INTO token (`+tokenColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING`,
+	if err := t.add(`INSERT INTO token (`+tokenColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING`,
 		string(k.ID), k.Name, string(k.Kind), string(k.Channel),
-		millis(k.CreatedAt), millis(k.ExpiresAt), millis(k.LastUsedAt), millis(k.RevokedAt)); err != nil {
+		millis(k.CreatedAt), millis(k.ExpiresAt), millis(k.LastUsedAt), millis(k.RevokedAt), k.LastUsedFrom, k.UserAgent); err != nil {
 		return err
 	}
 	return t.revise()
@@ -46,9 +46,10 @@ func (t *tx) RevokeToken(_ context.Context, id parley.TokenID, at time.Time) err
 	return t.revise()
 }
 
-// TouchToken stores when a token was last used.
-func (t *tx) TouchToken(_ context.Context, id parley.TokenID, at time.Time) error {
-	return t.change(`UPDATE token SET last_used_at = $1 WHERE id = $2`, millis(at), string(id))
+// TouchToken stores how a token was last used. What is not known of that stays as it was.
+func (t *tx) TouchToken(_ context.Context, id parley.TokenID, use parley.TokenUse) error {
+	return t.change(`UPDATE token SET last_used_at = $1, last_used_from = CASE WHEN $2 = '' THEN last_used_from ELSE $2 END,
+		user_agent = CASE WHEN $2 = '' THEN user_agent ELSE $3 END WHERE id = $4`, millis(use.At), use.From, use.UserAgent, string(id))
 }
 
 const keyColumns = `id, public, sealed, created_at`

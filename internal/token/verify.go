@@ -30,12 +30,20 @@ func errExpired() *parley.Error {
 // Verify says whose token this is, or answers an Unauthenticated [parley.Error]. The first look at
 // a token checks its signature and the store; later ones cost a look-up in memory.
 func (a *Authority) Verify(ctx context.Context, raw string) (parley.Token, error) {
+	return a.VerifyFrom(ctx, raw, nobody)
+}
+
+func nobody() (from, userAgent string) { return "", "" }
+
+// VerifyFrom is Verify with who uses the token: the address and the program. That is asked for only when
+// it is noted, once a minute for each token.
+func (a *Authority) VerifyFrom(ctx context.Context, raw string, who func() (from, userAgent string)) (parley.Token, error) {
 	now := time.Now()
 	if e := a.seen.get(raw); e != nil {
 		if !e.token.Active(now) {
 			return parley.Token{}, errExpired() // a revoked one is not in the cache
 		}
-		a.touch(ctx, e, now)
+		a.touch(ctx, e, now, who)
 		return e.token, nil
 	}
 	if !wellFormed(raw) {
@@ -48,7 +56,7 @@ func (a *Authority) Verify(ctx context.Context, raw string) (parley.Token, error
 	}
 	e := newEntry(t)
 	a.seen.add(raw, e, generation)
-	a.touch(ctx, e, now)
+	a.touch(ctx, e, now, who)
 	return t, nil
 }
 
@@ -111,16 +119,17 @@ func (a *Authority) keyOf(t *jwt.Token) (any, error) {
 	return key, nil
 }
 
-// touch has it written, at most once a minute and off the caller's path, that a token was used. A
+// touch has it written, at most once a minute and off the caller's path, that a token was used, and by whom. A
 // write that fails is let go: the next minute brings another.
-func (a *Authority) touch(ctx context.Context, e *entry, now time.Time) {
+func (a *Authority) touch(ctx context.Context, e *entry, now time.Time, who func() (from, userAgent string)) {
 	last := e.touched.Load()
 	if now.UnixMilli()-last < touchEvery.Milliseconds() || !e.touched.CompareAndSwap(last, now.UnixMilli()) {
 		return
 	}
 	ctx = context.WithoutCancel(ctx)
-	id := e.token.ID
+	id, use := e.token.ID, parley.TokenUse{At: now.UTC()}
+	use.From, use.UserAgent = who()
 	a.touches.Go(func() {
-		_ = a.store.Tx(ctx, func(tx parley.Tx) error { return tx.TouchToken(ctx, id, now.UTC()) })
+		_ = a.store.Tx(ctx, func(tx parley.Tx) error { return tx.TouchToken(ctx, id, use) })
 	})
 }

@@ -117,6 +117,35 @@ func (n *Network) Faults(ctx context.Context, channel parley.ChannelCode) ([]Fau
 	return w.faults.list(), nil
 }
 
+// WaitingFaults counts the faults that wait on a channel. One that was not asked for yet has none in memory,
+// and counts none.
+func (n *Network) WaitingFaults(channel parley.ChannelCode) int {
+	n.mu.Lock()
+	w := n.worlds[channel]
+	n.mu.Unlock()
+	if w == nil {
+		return 0
+	}
+	return w.faults.len()
+}
+
+// ClearFaults drops the faults that still wait.
+func (n *Network) ClearFaults(ctx context.Context, channel parley.ChannelCode) error {
+	w, err := n.world(ctx, channel)
+	if err != nil {
+		return err
+	}
+	err = n.db.Write(ctx, func(tx *sqldb.Tx) error {
+		_, err := tx.Exec(`DELETE FROM faults WHERE world = $1`, w.id)
+		tx.OnCommit(w.faults.clear)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("clear faults: %w", err)
+	}
+	return nil
+}
+
 // faults is a channel's queue of faults. The queue in memory decides; the database follows it.
 type faults struct {
 	waiting atomic.Int32 // so that a send without faults costs nothing

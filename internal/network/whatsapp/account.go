@@ -265,4 +265,7 @@ func (s *session) Participants(ctx context.Context, id parley.GroupID) ([]parley
 	return all, nil
 }
 
-var _ network.Driver = (*Driver)(nil)
+var (
+	_ network.Driver  = (*Driver)(nil)
+	_ network.Witness = (*Driver)(nil)
+)

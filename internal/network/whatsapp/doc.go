@@ -8,7 +8,12 @@
 // connections; tell gives states and pairing steps to the sink, in order. A connection is a line: a
 // whatsmeow client of its own, whose events arrive on whatsmeow's goroutines. What concerns the connection
 // they post to run; what somebody said they give to the sink themselves, one at a time, and whatsmeow
-// acknowledges it to the network only after the sink took it.
+// acknowledges it to the network only after the sink took it. Receipts, of which there are most, are gathered
+// and given by a goroutine that lives while there are any (receipts.go).
+//
+// Of the messages of an account one is encrypted at a time, but many are under way, of different chats
+// (dispatch.go). The Signal sessions are durable, ahead of what was encrypted, before anything leaves: see
+// package keystore.
 //
 // whatsmeow has a few fields that it writes on one goroutine and reads on another. So a line is ended by
 // cancelling its context, never by Disconnect; a client is never connected twice; a device is removed by the

@@ -138,30 +138,25 @@ func (d *Driver) left(s *session) {
 // nameOf is what the account of a device calls itself; empty: it is not known. It is read from the
 // database, since whatsmeow writes its copy in memory without a lock.
 func (d *Driver) nameOf(ctx context.Context, jid types.JID) string {
-	device, err := d.db.container.GetDevice(ctx, jid)
-	if err != nil || device == nil {
+	name, err := d.db.keys.PushName(ctx, jid)
+	if err != nil {
 		return ""
 	}
-	return device.PushName
+	return name
 }
 
-// Evidence is when a channel's connection last showed that it works. Zero times: never since the session
-// was opened.
-type Evidence struct {
-	Connected time.Time // the account was let in
-	Heard     time.Time // anything came from the network, be it the answer to a ping
-	Confirmed time.Time // the network confirmed something that we sent
-	Received  time.Time // somebody said or did something
-}
-
-// Evidence returns what an open channel last heard; false: it is not open.
-func (d *Driver) Evidence(code parley.ChannelCode) (Evidence, bool) {
+// Evidence returns what an open channel last saw; false: it is not open.
+func (d *Driver) Evidence(code parley.ChannelCode) (network.Evidence, bool) {
 	s := d.session(code)
 	if s == nil {
-		return Evidence{}, false
+		return network.Evidence{}, false
 	}
+	s.mu.Lock()
+	restricted := s.restricted
+	s.mu.Unlock()
 	e := &s.evidence
-	return Evidence{load(&e.connectedAt), load(&e.heardAt), load(&e.confirmedAt), load(&e.receivedAt)}, true
+	return network.Evidence{Connected: load(&e.connectedAt), Heard: load(&e.heardAt), Confirmed: load(&e.confirmedAt),
+		Received: load(&e.receivedAt), RestrictedUntil: restricted}, true
 }
 
 // evidence is kept in nanoseconds, so that noting it costs nothing.

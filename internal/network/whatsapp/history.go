@@ -52,14 +52,16 @@ func (l *line) past(chat *waHistorySync.Conversation, jid, other types.JID) bool
 			continue
 		}
 		if p := parse(e.Message); p.content != nil {
-			all = append(all, message(e, p, from, true))
+			said := message(e, p, from, true)
+			said.History = true
+			all = append(all, said)
 		}
 	}
 	if len(all) > 1 && all[0].At.After(all[len(all)-1].At) { // phones tell the newest first
 		slices.Reverse(all)
 	}
 	for _, m := range all {
-		if !l.give(m) {
+		if !l.give(m.From, m) {
 			return false
 		}
 	}

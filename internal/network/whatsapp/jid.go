@@ -74,7 +74,7 @@ func (d *Driver) person(ctx context.Context, jid, other types.JID) (parley.Conta
 		if j.Server != types.HiddenUserServer {
 			continue
 		}
-		number, err := d.db.container.LIDMap.GetPNForLID(ctx, j.ToNonAD())
+		number, err := d.db.keys.GetPNForLID(ctx, j.ToNonAD())
 		if err != nil {
 			return "", false, fmt.Errorf("look up a LID: %w", err)
 		}
@@ -123,7 +123,7 @@ var errAbsent = network.Refuse(parley.NotOnNetwork, "This number is not on Whats
 
 // address finds the LID under which we write to a contact. The network is asked once for each.
 func (l *line) address(ctx context.Context, c parley.ContactID) (types.JID, error) {
-	lid, err := l.s.d.db.container.LIDMap.GetLIDForPN(ctx, phoneJID(c))
+	lid, err := l.s.d.db.keys.GetLIDForPN(ctx, phoneJID(c))
 	if err != nil {
 		return types.EmptyJID, fmt.Errorf("look up a number: %w", err)
 	}
@@ -140,7 +140,7 @@ func (l *line) address(ctx context.Context, c parley.ContactID) (types.JID, erro
 	if !found {
 		return types.EmptyJID, errAbsent
 	}
-	if lid, err = l.s.d.db.container.LIDMap.GetLIDForPN(ctx, phoneJID(c)); err != nil || !lid.IsEmpty() {
+	if lid, err = l.s.d.db.keys.GetLIDForPN(ctx, phoneJID(c)); err != nil || !lid.IsEmpty() {
 		return lid, err
 	}
 	info, err := l.client.GetUserInfo(ctx, []types.JID{phoneJID(c)})

@@ -29,13 +29,16 @@ type line struct {
 
 	synced  chan struct{} // holds one: the account's settings were just fetched
 	setting sync.Mutex    // one change of the settings at a time
+	sending sync.Mutex    // one message is encrypted at a time
 	typing  typing
+	slips   slips
 
 	mu      sync.Mutex
 	closed  bool
 	taking  context.Context // of the handling of events; ends when the line is being ended, before ctx does
 	leave   context.CancelFunc
 	handles sync.WaitGroup // events that are being handled
+	errands sync.WaitGroup // questions to the network whose answers nobody waits for
 }
 
 // newsRoom is for more events than a connection can have before run looks.
@@ -131,6 +134,7 @@ func (l *line) hangUp() {
 	l.inner().ExpectDisconnect() // its end is no news
 	l.release()
 	l.cancel()
+	l.errands.Wait()
 }
 
 // inner gives what whatsmeow has no public name for: sending a stanza and asking a question of our own,

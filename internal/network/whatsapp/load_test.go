@@ -26,7 +26,7 @@ func TestManyAccountsAtOnce(t *testing.T) {
 		s, err := w.driver.Open(t.Context(), parley.Channel{Code: parley.ChannelCode(fmt.Sprint("c", i))}, in.sink)
 		must(t, err)
 		must(t, s.Pair(t.Context()))
-		qr := expect(in, 0, func(p network.Pairing) bool { return p.Step == network.QRStep })
+		qr := expect(in, 0, func(p network.Pairing) bool { return p.Step == parley.QRStep })
 		_, err = w.Phone(fmt.Sprintf("62811000000%02d", i)).Scan(within(t), qr.Code)
 		must(t, err)
 		in.status(parley.Working)

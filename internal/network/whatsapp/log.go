@@ -15,6 +15,7 @@ import (
 	waLog "go.mau.fi/whatsmeow/util/log"
 
 	"parley"
+	"parley/internal/network/whatsapp/keystore"
 )
 
 // logger passes on what whatsmeow logs at warn and above, without stanzas and whole numbers.
@@ -79,10 +80,11 @@ func (silent) Warning(string, string) {}
 func (silent) Error(string, string)   {}
 func (silent) Configure(string)       {}
 
-// settle sets what these libraries keep in variables of the whole process: where libsignal logs, and the
-// name that a phone shows in its list of linked devices.
+// settle sets what these libraries keep in variables of the whole process: where libsignal logs, how it
+// writes sessions, and the name that a phone shows in its list of linked devices.
 var settle = sync.OnceFunc(func() {
 	var quiet signallog.Loggable = silent{}
 	signallog.Setup(&quiet)
+	keystore.UseCompactSessions()
 	store.DeviceProps.Os = new("Parley")
 })

@@ -64,7 +64,7 @@ func (l *line) archive(ctx context.Context, chat parley.ContactID, archived bool
 
 // ownName is how the account's own devices name a chat among each other: by LID once they have moved to it.
 func (l *line) ownName(ctx context.Context, chat parley.ContactID) (types.JID, error) {
-	device, err := l.s.d.db.container.GetDevice(ctx, l.jid)
+	device, err := l.s.d.db.keys.Device(ctx, l.jid)
 	if err != nil {
 		return types.EmptyJID, fmt.Errorf("read a device: %w", err)
 	}

@@ -12,11 +12,9 @@ import (
 	"parley/internal/network"
 )
 
-// PairOptions say how a channel is to be linked.
-type PairOptions struct {
-	// Number is the account's phone number, in any spelling, to link by a code that is typed on the phone.
-	// Empty: by QR code.
-	Number string
+// pairOptions say how a channel is to be linked.
+type pairOptions struct {
+	number string // the account's, in digits, to link by a code that is typed on its phone; empty: by QR code
 }
 
 const (
@@ -36,33 +34,35 @@ const (
 	unkept      = "The new device could not be kept. Remove it on the phone, under Linked devices, and pair again."
 )
 
-// Pair begins to link an open channel to an account. How it goes is told to the sink of its session.
-func (d *Driver) Pair(ctx context.Context, code parley.ChannelCode, o PairOptions) error {
-	if o.Number != "" && digits(o.Number) == "" {
+// Pair begins to link the account anew, by QR code.
+func (s *session) Pair(ctx context.Context) error { return s.ask(ctx, request{pair: &pairOptions{}}) }
+
+// PairWithCode begins to link the account anew, by a code that is typed on its phone.
+func (s *session) PairWithCode(ctx context.Context, number string) error {
+	plain := digits(number)
+	if plain == "" {
 		return parley.InvalidField("number", "number must be the account's phone number with its country code.")
 	}
-	s := d.session(code)
-	if s == nil {
-		return parley.Errorf(parley.BadRequest, "Channel %s is not running. Start it with: parley channel start %s", code, code)
-	}
-	return s.ask(ctx, request{pair: &o})
+	return s.ask(ctx, request{pair: &pairOptions{number: plain}})
 }
 
 // pairing is one attempt to link the channel.
 type pairing struct {
 	s     *session
 	l     *line
-	o     PairOptions
+	o     pairOptions
 	codes []string // QR codes that were not shown yet
+	of    int      // how many the network gave
 	timer *time.Timer
 	taken bool // the network asked the new device to connect
 }
 
 // pair links the channel to an account, or does not. It returns the next attempt, if somebody wants one
 // before this one is over.
-func (s *session) pair(o PairOptions) *PairOptions {
+func (s *session) pair(o pairOptions) *pairOptions {
 	s.become(parley.ScanQRCode, "It waits for somebody to link it on the phone.", network.Phone{})
-	p := &pairing{s: s, l: newLine(s, s.d.db.container.NewDevice()), o: o, timer: time.NewTimer(pairWait)}
+	s.step(network.Pairing{Step: parley.StartingStep})
+	p := &pairing{s: s, l: newLine(s, s.d.db.keys.NewDevice()), o: o, timer: time.NewTimer(pairWait)}
 	defer p.timer.Stop()
 	defer p.l.hangUp()
 	if err := p.l.connect(); err != nil {
@@ -78,7 +78,7 @@ func (s *session) pair(o PairOptions) *PairOptions {
 			return r.pair // nil: a logout, which gives this up
 		case <-p.timer.C:
 			if !p.showNext() {
-				s.queue(network.Pairing{Step: network.TimeoutStep})
+				s.step(network.Pairing{Step: parley.TimeoutStep})
 				return nil
 			}
 		case evt := <-p.l.news:
@@ -89,18 +89,24 @@ func (s *session) pair(o PairOptions) *PairOptions {
 	}
 }
 
+// step has the sink told of a step of the pairing.
+func (s *session) step(p network.Pairing) {
+	p.At = time.Now()
+	s.queue(p)
+}
+
 func (p *pairing) fail(reason string) {
-	p.s.queue(network.Pairing{Step: network.FailedStep, Reason: reason})
+	p.s.step(network.Pairing{Step: parley.FailedStep, Reason: reason})
 }
 
 // happened takes an event. It reports whether the attempt is over.
 func (p *pairing) happened(evt any) bool {
 	switch e := evt.(type) {
 	case *events.QR:
-		if p.o.Number != "" {
+		if p.o.number != "" {
 			return !p.showCode()
 		}
-		p.codes = e.Codes
+		p.codes, p.of = e.Codes, len(e.Codes)
 		p.showNext()
 		return false
 	case *events.PairSuccess:
@@ -114,7 +120,7 @@ func (p *pairing) happened(evt any) bool {
 		p.fail("The phone's WhatsApp is too old to link devices. Update it and pair again.")
 		return true
 	case *events.PairPasskeyRequest:
-		p.s.queue(network.Pairing{Step: network.PasskeyStep, Reason: passkeySentence})
+		p.s.step(network.Pairing{Step: parley.PasskeyStep, Reason: passkeySentence})
 		p.timer.Reset(typedCode)
 		p.codes = nil
 		return false
@@ -134,7 +140,7 @@ func (p *pairing) happened(evt any) bool {
 		return false
 	}
 	if _, closed := evt.(*events.Disconnected); closed && len(p.codes) == 0 {
-		p.s.queue(network.Pairing{Step: network.TimeoutStep}) // the network closes when its codes are used up
+		p.s.step(network.Pairing{Step: parley.TimeoutStep}) // the network closes when its codes are used up
 		return true
 	}
 	p.fail(e.reason)
@@ -147,10 +153,10 @@ func (p *pairing) showNext() bool {
 		return false
 	}
 	life := otherCode
-	if len(p.codes) == 6 { // as many as the network gives
+	if len(p.codes) == p.of {
 		life = firstCode
 	}
-	p.s.queue(network.Pairing{Step: network.QRStep, Code: p.codes[0], ExpiresAt: time.Now().Add(life)})
+	p.s.step(network.Pairing{Step: parley.QRStep, Code: p.codes[0], ExpiresAt: time.Now().Add(life), N: p.of - len(p.codes) + 1, Of: p.of})
 	p.codes = p.codes[1:]
 	p.timer.Reset(life)
 	return true
@@ -162,10 +168,10 @@ func (p *pairing) showCode() bool {
 	defer cancel()
 	unhook := context.AfterFunc(p.s.ctx, cancel)
 	defer unhook()
-	code, err := p.l.client.PairPhone(ctx, digits(p.o.Number), true, whatsmeow.PairClientChrome, "Chrome (Linux)")
+	code, err := p.l.client.PairPhone(ctx, p.o.number, true, whatsmeow.PairClientChrome, "Chrome (Linux)")
 	switch {
 	case err == nil:
-		p.s.queue(network.Pairing{Step: network.CodeStep, Code: code, ExpiresAt: time.Now().Add(typedCode)})
+		p.s.step(network.Pairing{Step: parley.CodeStep, Code: code, ExpiresAt: time.Now().Add(typedCode)})
 		p.timer.Reset(typedCode)
 		return true
 	case errors.Is(err, whatsmeow.ErrIQNotFound), errors.Is(err, whatsmeow.ErrPhoneNumberTooShort), errors.Is(err, whatsmeow.ErrPhoneNumberIsNotInternational):
@@ -181,7 +187,7 @@ func (p *pairing) showCode() bool {
 
 // paired keeps which device the channel has, and waits for the network to take it.
 func (p *pairing) paired(e *events.PairSuccess) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.s.ctx), busyTimeout*time.Millisecond)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.s.ctx), keepTimeout)
 	defer cancel()
 	old, err := p.s.d.db.record(ctx, p.s.code)
 	if err == nil {
@@ -196,7 +202,7 @@ func (p *pairing) paired(e *events.PairSuccess) {
 		p.s.d.Log.Error("remove the device of before", "channel", p.s.code, "err", err)
 	}
 	p.s.become(parley.Starting, "", network.Phone{Number: e.ID.User})
-	p.s.queue(network.Pairing{Step: network.PairedStep})
+	p.s.step(network.Pairing{Step: parley.PairedStep})
 	timeout := time.NewTimer(settleWait)
 	defer timeout.Stop()
 	for !p.taken {

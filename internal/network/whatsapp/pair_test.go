@@ -14,8 +14,8 @@ import (
 )
 
 // steps lists the steps of pairing so far.
-func (in *inbox) steps() []network.PairingStep {
-	var all []network.PairingStep
+func (in *inbox) steps() []parley.PairingStep {
+	var all []parley.PairingStep
 	for _, e := range in.all() {
 		if p, ok := e.(network.Pairing); ok {
 			all = append(all, p.Step)
@@ -24,7 +24,7 @@ func (in *inbox) steps() []network.PairingStep {
 	return all
 }
 
-func (in *inbox) step(s network.PairingStep) network.Pairing {
+func (in *inbox) step(s parley.PairingStep) network.Pairing {
 	in.t.Helper()
 	return expect(in, 0, func(p network.Pairing) bool { return p.Step == s })
 }
@@ -32,32 +32,29 @@ func (in *inbox) step(s network.PairingStep) network.Pairing {
 func TestPairingByCode(t *testing.T) {
 	w := newWorld(t)
 	s, in := w.start()
-	must(t, w.driver.Pair(t.Context(), code, PairOptions{Number: "+62 812-3456-7890"}))
-	p := in.step(network.CodeStep)
+	must(t, s.(network.PairByCode).PairWithCode(t.Context(), "+62 812-3456-7890"))
+	p := in.step(parley.CodeStep)
 	if len(strings.ReplaceAll(p.Code, "-", "")) != 8 || !p.ExpiresAt.After(time.Now()) {
 		t.Errorf("the step is %+v", p)
 	}
 	_, err := w.owner.EnterCode(within(t), p.Code)
 	must(t, err)
-	in.step(network.PairedStep)
+	in.step(parley.PairedStep)
 	in.status(parley.Working)
 	w.sent(s, w.text(friendID, "linked by code"))
-	if got := in.steps(); !slices.Equal(got, []network.PairingStep{network.CodeStep, network.PairedStep}) {
+	if got := in.steps(); !slices.Equal(got, []parley.PairingStep{parley.StartingStep, parley.CodeStep, parley.PairedStep}) {
 		t.Errorf("the steps were %v", got)
 	}
 }
 
 func TestPairingRefusals(t *testing.T) {
 	w := newWorld(t)
-	for _, number := range []string{"0", "abc", "+62x"} {
-		if err := w.driver.Pair(t.Context(), code, PairOptions{Number: number}); parley.CodeOf(err) != parley.Invalid {
+	s, in := w.paired()
+	for _, number := range []string{"", "0", "abc", "+62x"} {
+		if err := s.(network.PairByCode).PairWithCode(t.Context(), number); parley.CodeOf(err) != parley.Invalid {
 			t.Errorf("number %q: %v", number, err)
 		}
 	}
-	if err := w.driver.Pair(t.Context(), code, PairOptions{}); parley.CodeOf(err) != parley.BadRequest {
-		t.Errorf("a channel that does not run: %v", err)
-	}
-	s, in := w.paired()
 	if err := s.Pair(t.Context()); parley.CodeOf(err) != parley.BadRequest {
 		t.Errorf("a channel that is paired: %v", err)
 	}
@@ -74,14 +71,14 @@ func TestPairingFails(t *testing.T) {
 	s, in := w.start()
 	fails := func(words string) {
 		t.Helper()
-		expect(in, 0, func(p network.Pairing) bool { return p.Step == network.FailedStep && strings.Contains(p.Reason, words) })
+		expect(in, 0, func(p network.Pairing) bool { return p.Step == parley.FailedStep && strings.Contains(p.Reason, words) })
 	}
-	must(t, w.driver.Pair(t.Context(), code, PairOptions{Number: absentNumber}))
+	must(t, s.(network.PairByCode).PairWithCode(t.Context(), absentNumber))
 	fails("not on WhatsApp")
 
 	w.owner.RefuseNextPairing()
 	must(t, s.Pair(t.Context()))
-	qr := in.step(network.QRStep)
+	qr := in.step(parley.QRStep)
 	if _, err := w.owner.Scan(t.Context(), qr.Code); err == nil {
 		t.Error("a phone that signs wrongly was accepted")
 	}
@@ -89,7 +86,7 @@ func TestPairingFails(t *testing.T) {
 
 	skip := in.count()
 	must(t, s.Pair(t.Context()))
-	expect(in, skip, func(p network.Pairing) bool { return p.Step == network.QRStep })
+	expect(in, skip, func(p network.Pairing) bool { return p.Step == parley.QRStep })
 	w.Down()
 	fails("lost")
 	must(t, s.Pair(t.Context()))
@@ -120,6 +117,9 @@ func TestPairingSteps(t *testing.T) {
 	for _, e := range in.all() {
 		if p, ok := e.(network.Pairing); ok {
 			shown = append(shown, p.Code)
+			if p.N != len(shown) || p.Of != len(codes) {
+				t.Errorf("code %s is the %d. of %d", p.Code, p.N, p.Of)
+			}
 			lives = append(lives, time.Until(p.ExpiresAt).Round(10*time.Second))
 		}
 	}
@@ -129,11 +129,11 @@ func TestPairingSteps(t *testing.T) {
 	if !p.happened(&events.Disconnected{}) {
 		t.Error("the end of the codes did not end the pairing")
 	}
-	in.step(network.TimeoutStep)
+	in.step(parley.TimeoutStep)
 	if p.happened(&events.PairPasskeyRequest{}) || p.happened(&events.PairPasskeyConfirmation{}) {
 		t.Error("a passkey ended the pairing")
 	}
-	if got := in.step(network.PasskeyStep); !strings.Contains(got.Reason, "passkey") {
+	if got := in.step(parley.PasskeyStep); !strings.Contains(got.Reason, "passkey") {
 		t.Errorf("the step is %+v", got)
 	}
 	if !p.happened(&events.QRScannedWithoutMultidevice{}) || !p.happened(&events.PairPasskeyError{}) || !p.happened(&events.ClientOutdated{}) {
@@ -148,10 +148,10 @@ func TestPairingAgain(t *testing.T) {
 	w := newWorld(t)
 	s, in := w.start()
 	must(t, s.Pair(t.Context()))
-	first := in.step(network.QRStep)
+	first := in.step(parley.QRStep)
 	skip := in.count()
 	must(t, s.Pair(t.Context()))
-	second := expect(in, skip, func(p network.Pairing) bool { return p.Step == network.QRStep })
+	second := expect(in, skip, func(p network.Pairing) bool { return p.Step == parley.QRStep })
 	if _, err := w.owner.Scan(t.Context(), first.Code); err == nil {
 		t.Error("a code that was given up linked a device")
 	}
@@ -195,8 +195,8 @@ func TestPairingAFailedChannel(t *testing.T) {
 	w.scan(in, skip)
 	in.statusAfter(skip, parley.Working)
 	w.sent(s, w.text(friendID, "anew"))
-	devices, err := w.driver.db.container.GetAllDevices(t.Context())
-	if err != nil || len(devices) != 1 || devices[0].ID.Device != w.link.Device() {
+	devices, err := w.driver.db.keys.Devices(t.Context())
+	if err != nil || len(devices) != 1 || devices[0].Device != w.link.Device() {
 		t.Errorf("the devices are %+v (%v)", devices, err)
 	}
 }

@@ -27,11 +27,16 @@ const (
 // retryPause is how long to wait after a sink refused a number of times.
 func retryPause(tries int) time.Duration { return min(firstRetry<<min(tries-1, 10), lastRetry) }
 
-// give hands an event to the sink until that has it. It reports false when the line ended first: then the
-// network, which was not told that we have it, gives it again.
-func (l *line) give(e network.Event) bool {
+// give hands an event of a chat to the sink, after what came of that chat before. It reports false when the
+// line ended first: then the network, which was not told that we have it, gives it again.
+func (l *line) give(chat parley.ContactID, e network.Event) bool {
 	l.s.giving.Lock()
 	defer l.s.giving.Unlock()
+	return l.slips.await(chat, l.taking.Done()) && l.offer(e)
+}
+
+// offer hands an event to the sink until that has it.
+func (l *line) offer(e network.Event) bool {
 	for tries := 1; l.s.ctx.Err() == nil; tries++ {
 		err := l.s.sink(l.s.ctx, e)
 		if err == nil {
@@ -78,7 +83,7 @@ func (l *line) receive(e *events.Message) bool {
 		return time.Since(e.Info.Timestamp) > hiddenFor
 	}
 	event, ok := l.event(e, from)
-	return ok && (event == nil || l.give(event))
+	return ok && (event == nil || l.give(from, event))
 }
 
 // event makes what the gateway is told of a message; nil where it means nothing to it. It reports false when
@@ -180,7 +185,12 @@ func (l *line) receipt(e *events.Receipt) bool {
 	if !known || len(ids) == 0 {
 		return true
 	}
-	return l.give(network.Receipt{From: from, IDs: ids, Status: status, At: e.Timestamp})
+	r := network.Receipt{From: from, IDs: ids, Status: status, At: e.Timestamp}
+	if e.Sender.Device == hostedDevice {
+		return l.give(from, r)
+	}
+	l.later(e, r)
+	return false // we acknowledge it
 }
 
 // foreignMost is how many messages of other devices are remembered.

@@ -136,7 +136,7 @@ func TestHiddenNumber(t *testing.T) {
 	if slices.ContainsFunc(in.all(), func(e network.Event) bool { m, ok := e.(network.Message); return ok && string(m.ID) == id }) {
 		t.Error("a message of nobody came")
 	}
-	must(t, w.driver.db.container.LIDMap.PutLIDMapping(t.Context(), w.friend.LID(), w.friend.JID()))
+	must(t, w.driver.db.keys.PutLIDMapping(t.Context(), w.friend.LID(), w.friend.JID()))
 	w.link.End(loopback.Cut)
 	if m := in.said("who am I?"); m.From != friendID {
 		t.Errorf("it is from %s", m.From)

@@ -25,7 +25,7 @@ const (
 
 // run is the state machine of the session.
 func (s *session) run() {
-	var pairing *PairOptions
+	var pairing *pairOptions
 	for s.ctx.Err() == nil {
 		rec, err := s.d.db.record(s.ctx, s.code)
 		if err != nil {
@@ -54,7 +54,7 @@ func (s *session) trying(worked bool) parley.ChannelStatus {
 }
 
 // restUnpaired waits until somebody wants to pair the channel.
-func (s *session) restUnpaired(rec record) *PairOptions {
+func (s *session) restUnpaired(rec record) *pairOptions {
 	if rec.status == "" {
 		s.become(parley.ScanQRCode, fmt.Sprintf("No WhatsApp account is linked. Link one with: parley channel pair %s", s.code), network.Phone{})
 	} else {
@@ -75,7 +75,7 @@ func (s *session) restUnpaired(rec record) *PairOptions {
 
 // keep holds the account's connection, again and again, until the account is gone or somebody wants to
 // pair another one.
-func (s *session) keep(rec record) *PairOptions {
+func (s *session) keep(rec record) *pairOptions {
 	phone := network.Phone{Name: s.d.nameOf(s.ctx, rec.jid), Number: rec.jid.User}
 	worked := false
 	for tries := 0; s.ctx.Err() == nil; tries++ {
@@ -112,7 +112,7 @@ func (s *session) keep(rec record) *PairOptions {
 
 // waited is how a wait ended.
 type waited struct {
-	pair *PairOptions // somebody wants to pair
+	pair *pairOptions // somebody wants to pair
 	gone bool         // the device is no more
 }
 
@@ -153,7 +153,7 @@ func errPaired(code parley.ChannelCode) error {
 
 // unpair forgets the device of the channel and keeps why.
 func (s *session) unpair(jid types.JID, e end) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), busyTimeout*time.Millisecond)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), keepTimeout)
 	defer cancel()
 	if err := s.d.db.setRecord(ctx, s.code, record{status: e.status, reason: e.reason}); err != nil {
 		s.d.Log.Error("keep that a channel is not paired", "channel", s.code, "err", err)
@@ -167,7 +167,7 @@ func (s *session) unpair(jid types.JID, e end) {
 
 // hold makes a connection and holds it until it ends. It says how it ended and whether it worked meanwhile.
 func (s *session) hold(jid types.JID, phone *network.Phone) (e end, up bool) {
-	device, err := s.d.db.container.GetDevice(s.ctx, jid)
+	device, err := s.d.db.keys.Device(s.ctx, jid)
 	if err != nil {
 		s.d.Log.Error("read a device", "channel", s.code, "err", err)
 		return end{status: parley.Reconnecting, reason: "The database of devices does not work now. It is tried again."}, false

@@ -14,8 +14,7 @@ import (
 // the server did not give, is logged, the recipient left out, and the network confirms the empty message.
 // The stores of every device are therefore wrapped. While a message is being encrypted they watch, on the
 // context of the send, whether a Signal session with the recipient moved on, which it does exactly when
-// something was encrypted for it; without that, or after any error of the store, the send is stopped before
-// anything leaves.
+// something was encrypted for it; without that, or after any error of the store, nothing leaves.
 
 // errUnsealed is why a send was stopped.
 var errUnsealed = errors.New("nothing could be encrypted for the recipient")
@@ -23,7 +22,6 @@ var errUnsealed = errors.New("nothing could be encrypted for the recipient")
 // seal watches one send.
 type seal struct {
 	user string // what the Signal addresses of the recipient's devices begin with
-	stop context.CancelCauseFunc
 
 	mu     sync.Mutex
 	sealed bool  // something is encrypted for the recipient
@@ -34,8 +32,7 @@ type sealKey struct{}
 
 // withSeal makes the context for one send to a recipient.
 func withSeal(ctx context.Context, to types.JID) (context.Context, *seal) {
-	ctx, stop := context.WithCancelCause(ctx)
-	s := &seal{user: to.User, stop: stop}
+	s := &seal{user: to.User}
 	return context.WithValue(ctx, sealKey{}, s), s
 }
 
@@ -100,8 +97,6 @@ func guard(d *store.Device) {
 	d.Container = keeper{d.Container}
 	d.Sessions = sessions{d.Sessions}
 	d.Identities = identities{d.Identities}
-	d.MsgSecrets = secrets{d.MsgSecrets}
-	d.PrivacyTokens = tokens{d.PrivacyTokens}
 }
 
 // errKept is what whatsmeow is told when it wants to remove a device that was logged out. It would first
@@ -144,24 +139,4 @@ func (i identities) DeleteIdentity(ctx context.Context, address string) error {
 func (i identities) IsTrustedIdentity(ctx context.Context, address string, key [32]byte) (bool, error) {
 	trusted, err := i.IdentityStore.IsTrustedIdentity(ctx, address, key)
 	return trusted, sealOf(ctx).note(err)
-}
-
-type secrets struct{ store.MsgSecretStore }
-
-// PutMessageSecret keeps what the votes of a poll are encrypted under: a poll without it is not to leave.
-func (s secrets) PutMessageSecret(ctx context.Context, chat, sender types.JID, id types.MessageID, secret []byte) error {
-	return sealOf(ctx).note(s.MsgSecretStore.PutMessageSecret(ctx, chat, sender, id, secret))
-}
-
-type tokens struct{ store.PrivacyTokenStore }
-
-// GetPrivacyToken is the last thing that whatsmeow asks the store before it sends. Where no session moved
-// on at all, PutManySessions was never called, and this is the place to stop.
-func (t tokens) GetPrivacyToken(ctx context.Context, user types.JID) (*store.PrivacyToken, error) {
-	if watch := sealOf(ctx); watch != nil && !watch.isSealed() {
-		watch.note(errUnsealed)
-		watch.stop(errUnsealed)
-		return nil, errUnsealed
-	}
-	return t.PrivacyTokenStore.GetPrivacyToken(ctx, user)
 }

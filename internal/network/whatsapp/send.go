@@ -20,11 +20,11 @@ import (
 	"parley/internal/network"
 )
 
-// whatsmeow sends the messages of an account one after the other, so that a burst would only delay the
-// answer for its first message. Several calls at once let one upload a file while another one sends.
+// The messages of a burst would go out one after the other, each when the one before it was confirmed. Several
+// calls at once, which are for different chats, go out together; more gained nothing.
 const (
 	burst = 1
-	calls = 8
+	calls = 16
 )
 
 const (
@@ -89,9 +89,9 @@ func (s *session) sendOne(ctx context.Context, m *parley.Message) error {
 // read was confirmed.
 func (l *line) send(ctx context.Context, to types.JID, id parley.MessageID, raw *waE2E.Message) error {
 	ctx, watch := withSeal(ctx, to)
-	defer watch.stop(nil)
-	_, err := l.client.SendMessage(ctx, to, raw, whatsmeow.SendRequestExtra{ID: types.MessageID(id), Timeout: l.s.d.ackTimeout})
-	return l.classed(err, watch)
+	ctx, done := l.s.d.db.keys.Sending(ctx)
+	defer done()
+	return l.classed(l.transmit(ctx, to, types.MessageID(id), raw), watch)
 }
 
 // Errors are classed here and nowhere else.

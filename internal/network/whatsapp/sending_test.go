@@ -1,7 +1,11 @@
 package whatsapp
 
 import (
+	"database/sql"
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -79,11 +83,15 @@ func TestLostBeforeTaking(t *testing.T) {
 func TestNothingUnsealedIsSent(t *testing.T) {
 	w := newWorld(t)
 	s, _ := w.paired()
-	d := w.driver.db.sql
-	rename := func(from, to string) {
-		t.Helper()
-		_, err := d.Exec("ALTER TABLE " + from + " RENAME TO " + to)
-		must(t, err)
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(w.dir, "whatsapp.db")+"?_pragma=busy_timeout(10000)")
+	must(t, err)
+	defer db.Close()
+	run := func(statement string) func() {
+		return func() {
+			t.Helper()
+			_, err := db.ExecContext(t.Context(), statement)
+			must(t, err)
+		}
 	}
 	w.sent(s, w.text(friendID, "the devices are known"))
 	for name, test := range map[string]struct {
@@ -91,10 +99,10 @@ func TestNothingUnsealedIsSent(t *testing.T) {
 		break_, fix func()
 	}{
 		"the server gives no keys": {w.other, func() { w.Inject(loopback.FailIQ("encrypt", 500)) }, w.ClearFaults},
-		"identities cannot be read": {w.friend,
-			func() { rename("whatsmeow_identity_keys", "gone") }, func() { rename("gone", "whatsmeow_identity_keys") }},
-		"sessions cannot be read": {w.friend,
-			func() { rename("whatsmeow_sessions", "gone") }, func() { rename("gone", "whatsmeow_sessions") }},
+		"sessions cannot be read": {w.Phone("6289876543220"),
+			run(`ALTER TABLE states RENAME TO gone`), run(`ALTER TABLE gone RENAME TO states`)},
+		"sessions cannot be kept": {w.Phone("6289876543221"),
+			run(`CREATE TRIGGER broken BEFORE INSERT ON states BEGIN SELECT RAISE(ABORT, 'broken'); END`), run(`DROP TRIGGER broken`)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := w.text(parley.ContactOf(test.to.Number()), name)
@@ -189,7 +197,7 @@ func TestLeftTheNetwork(t *testing.T) {
 	w := newWorld(t)
 	s, _ := w.paired()
 	absent := parley.ContactOf(absentNumber)
-	must(t, w.driver.db.container.LIDMap.PutLIDMapping(t.Context(), types.NewJID("123456789012345", types.HiddenUserServer), phoneJID(absent)))
+	must(t, w.driver.db.keys.PutLIDMapping(t.Context(), types.NewJID("123456789012345", types.HiddenUserServer), phoneJID(absent)))
 	if err := send(s, w.text(absent, "hello")); !errors.Is(err, errAbsent) {
 		t.Errorf("to somebody who left: %v", err)
 	}
@@ -272,4 +280,43 @@ func TestReadableAgainAfterRestart(t *testing.T) {
 		}
 	}
 	in.got(parley.Delivered, paper.ID)
+}
+
+// TestGoesOnAfterACrash starts the driver on the database as it was in the middle of sending: what was sent with
+// keys that are only ahead in the database and what is sent after it can all be read, both ways.
+func TestGoesOnAfterACrash(t *testing.T) {
+	w := newWorld(t)
+	s, in := w.paired()
+	for i := range 5 {
+		w.sent(s, w.text(friendID, fmt.Sprint("before ", i)))
+	}
+	_, err := w.friend.Send(within(t), w.owner, "before")
+	must(t, err)
+	in.said("before")
+	w.sent(s, w.text(friendID, "the last"))
+	must(t, w.link.Idle(within(t)))
+	crashed := t.TempDir()
+	for _, name := range []string{"whatsapp.db", "whatsapp.db-wal"} {
+		file, err := os.ReadFile(filepath.Join(w.dir, name))
+		must(t, err)
+		must(t, os.WriteFile(filepath.Join(crashed, name), file, 0o600))
+	}
+	must(t, w.driver.Close())
+	w.dir = crashed
+	w.open()
+	s, in = w.start()
+	in.status(parley.Working)
+	for i := range 20 {
+		m := w.sent(s, w.text(friendID, fmt.Sprint("after ", i)))
+		if got := w.friend.Expect(t, loopback.ID(string(m.ID))); got.Retries != 0 {
+			t.Errorf("the phone had to ask for message %d again", i)
+		}
+	}
+	_, err = w.friend.Send(within(t), w.owner, "after")
+	must(t, err)
+	in.said("after")
+	w.sealedAll()
+	if all := w.Unreadable(); len(all) != 0 {
+		t.Errorf("nobody could read %+v", all)
+	}
 }

@@ -11,7 +11,10 @@ import (
 	"parley/internal/network"
 )
 
-var _ network.Session = (*session)(nil)
+var (
+	_ network.Session    = (*session)(nil)
+	_ network.PairByCode = (*session)(nil)
+)
 
 // session is a channel's presence on the network.
 type session struct {
@@ -39,7 +42,7 @@ type session struct {
 
 // request is something that somebody asks of run.
 type request struct {
-	pair   *PairOptions // nil: a logout
+	pair   *pairOptions // nil: a logout
 	answer chan error
 }
 
@@ -136,9 +139,6 @@ func (s *session) live() (*line, error) {
 	}
 	return nil, network.NotConnected(errors.New(s.status.Reason))
 }
-
-// Pair begins to pair the account anew, by QR code.
-func (s *session) Pair(ctx context.Context) error { return s.ask(ctx, request{pair: &PairOptions{}}) }
 
 // Logout ends the account's pairing.
 func (s *session) Logout(ctx context.Context) error { return s.ask(ctx, request{}) }

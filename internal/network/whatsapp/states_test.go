@@ -181,7 +181,7 @@ func TestLogoutWithoutConnection(t *testing.T) {
 	if e := in.statusAfter(skip, parley.LoggedOut); !strings.Contains(e.Reason, "on the phone too") {
 		t.Errorf("it is %+v", e)
 	}
-	if devices, err := w.driver.db.container.GetAllDevices(t.Context()); err != nil || len(devices) != 0 {
+	if devices, err := w.driver.db.keys.Devices(t.Context()); err != nil || len(devices) != 0 {
 		t.Errorf("%d devices are left (%v)", len(devices), err)
 	}
 	w.Up()
@@ -228,7 +228,7 @@ func TestManyChannels(t *testing.T) {
 		s, err := w.driver.Open(t.Context(), parley.Channel{Code: name}, in.sink)
 		must(t, err)
 		must(t, s.Pair(t.Context()))
-		qr := expect(in, 0, func(p network.Pairing) bool { return p.Step == network.QRStep })
+		qr := expect(in, 0, func(p network.Pairing) bool { return p.Step == parley.QRStep })
 		_, err = w.owner.Scan(t.Context(), qr.Code)
 		must(t, err)
 		in.status(parley.Working)

@@ -4,10 +4,12 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"sync"
 
 	"go.mau.fi/whatsmeow"
@@ -18,6 +20,22 @@ import (
 type Trust struct {
 	Root [32]byte // public key that signs the server's Noise certificates
 	CA   []byte   // PEM of the authority behind its TLS certificate; empty: it speaks plain TCP
+}
+
+// ReadTrust reads a file with the JSON of a Trust, as the server that it is of wrote it.
+func ReadTrust(path string) (*Trust, error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var t Trust
+	if err := json.Unmarshal(raw, &t); err != nil {
+		return nil, fmt.Errorf("%s does not say what to trust: %w", path, err)
+	}
+	if t.Root == [32]byte{} {
+		return nil, fmt.Errorf("%s names no root", path)
+	}
+	return &t, nil
 }
 
 // checkEndpoint refuses every address that is not on this machine: keys of accounts would go there.

@@ -127,7 +127,7 @@ func (w *world) start() (network.Session, *inbox) {
 // scan links the session to the owner's phone by the first QR code that it shows after the first skip events.
 func (w *world) scan(in *inbox, skip int) {
 	w.t.Helper()
-	qr := expect(in, skip, func(p network.Pairing) bool { return p.Step == network.QRStep })
+	qr := expect(in, skip, func(p network.Pairing) bool { return p.Step == parley.QRStep })
 	link, err := w.owner.Scan(w.t.Context(), qr.Code)
 	must(w.t, err)
 	w.link = link

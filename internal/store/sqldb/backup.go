@@ -8,12 +8,17 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"time"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-const copyStep = 256 // pages between two looks at the context: 1 MiB
+const (
+	copyStep = 256 // pages between two looks at the context: 1 MiB
+	// copyPatience is how long a copy waits for somebody who has the database for itself, as at its start.
+	copyPatience = 10 * time.Second
+)
 
 // CopyTo writes a copy of the database to a new file, as it is at this moment, while others go on
 // reading and writing. It calls progress, which may be nil, with the bytes copied and to copy.
@@ -29,6 +34,33 @@ func (db *DB) CopyTo(ctx context.Context, to string, progress func(done, total i
 	part := to + ".part"
 	defer os.Remove(part) // it is gone if all went well
 	if err := copyFile(ctx, from, part, progress); err != nil {
+		return err
+	}
+	if err := inspect(ctx, part, "quick_check", nil); err != nil {
+		return err
+	}
+	return put(part, to)
+}
+
+// CopyFile writes a copy of the database in a file to a new file, as it is at this moment, while others go
+// on reading and writing. It calls progress, which may be nil, with the bytes copied and to copy.
+func CopyFile(ctx context.Context, from, to string, progress func(done, total int64)) error {
+	if _, err := os.Stat(from); err != nil {
+		return err
+	}
+	source, err := sql.Open("sqlite", address(from, url.Values{"mode": {"rw"}, "_pragma": {fmt.Sprintf("busy_timeout(%d)", copyPatience.Milliseconds())}}))
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	c, err := source.Conn(ctx)
+	if err != nil {
+		return fmt.Errorf("open %s: %w", from, err)
+	}
+	defer c.Close()
+	part := to + ".part"
+	defer os.Remove(part) // it is gone if all went well
+	if err := copyFile(ctx, c, part, progress); err != nil {
 		return err
 	}
 	if err := inspect(ctx, part, "quick_check", nil); err != nil {

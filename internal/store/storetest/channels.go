@@ -13,7 +13,7 @@ func fullChannel(code parley.ChannelCode) parley.Channel {
 	return parley.Channel{
 		Code: code, Name: "Shop", Network: parley.WhatsApp, Number: "6281234567890", PhoneName: "Shop phone", Enabled: true,
 		Settings: parley.ChannelSettings{
-			Pace: parley.Duration(time.Second), TTL: parley.Duration(time.Hour), Retention: &month,
+			Pace: new(parley.Duration(time.Second)), TTL: parley.Duration(time.Hour), Retention: &month,
 			AllowOnly: []parley.ContactID{ann}, ClockAhead: parley.Duration(time.Minute),
 		},
 		CreatedAt: start,
@@ -156,7 +156,7 @@ var channelTests = map[string]func(*env){
 			{"update channel", true, func(tx parley.Tx) error { return tx.UpdateChannel(e.Context(), fullChannel(main)) }},
 			{"set state", false, func(tx parley.Tx) error { return tx.SetChannelState(e.Context(), fullChannel(main)) }},
 			{"add token", true, func(tx parley.Tx) error { return tx.AddToken(e.Context(), token) }},
-			{"touch token", false, func(tx parley.Tx) error { return tx.TouchToken(e.Context(), "tok_1", start) }},
+			{"touch token", false, func(tx parley.Tx) error { return tx.TouchToken(e.Context(), "tok_1", parley.TokenUse{At: start}) }},
 			{"revoke token", true, func(tx parley.Tx) error { return tx.RevokeToken(e.Context(), "tok_1", start) }},
 			{"add key", true, func(tx parley.Tx) error {
 				return tx.AddSigningKey(e.Context(), parley.SigningKey{ID: "k", Public: []byte{1}, Sealed: []byte{2}})

@@ -19,6 +19,7 @@ func Run(t *testing.T, open func(t *testing.T) parley.Store) {
 	}{
 		{"channels", channelTests},
 		{"tokens", tokenTests},
+		{"tickets", ticketTests},
 		{"messages", messageTests},
 		{"queue", queueTests},
 		{"history", historyTests},
@@ -32,6 +33,9 @@ func Run(t *testing.T, open func(t *testing.T) parley.Store) {
 		{"deliveries", deliveryTests},
 		{"transactions", transactionTests},
 		{"events", eventTests},
+		{"search", searchTests},
+		{"traces", traceTests},
+		{"moves", moveTests},
 	} {
 		t.Run(group.name, func(t *testing.T) {
 			for name, test := range group.tests {

@@ -49,7 +49,7 @@ var tokenTests = map[string]func(*env){
 			e.Errorf("got %v", err)
 		}
 		e.wants(parley.ErrNotFound, func(tx parley.Tx) error { return tx.RevokeToken(e.Context(), "tok_1", start) })
-		e.wants(parley.ErrNotFound, func(tx parley.Tx) error { return tx.TouchToken(e.Context(), "tok_1", start) })
+		e.wants(parley.ErrNotFound, func(tx parley.Tx) error { return tx.TouchToken(e.Context(), "tok_1", parley.TokenUse{At: start}) })
 	},
 
 	"revoking twice keeps the first time": func(e *env) {
@@ -63,10 +63,16 @@ var tokenTests = map[string]func(*env){
 
 	"the last use is kept": func(e *env) {
 		e.tx(func(tx parley.Tx) error { return tx.AddToken(e.Context(), parley.Token{ID: "tok_1"}) })
-		e.tx(func(tx parley.Tx) error { return tx.TouchToken(e.Context(), "tok_1", start) })
-		got, err := e.store.Token(e.Context(), "tok_1")
-		e.must(err)
-		e.same("last used at", got.LastUsedAt, start)
+		for i, use := range []parley.TokenUse{
+			{At: start, From: "192.0.2.7", UserAgent: "curl/8.0"},
+			{At: start.Add(time.Minute)}, // from where is not known: that stays
+		} {
+			e.tx(func(tx parley.Tx) error { return tx.TouchToken(e.Context(), "tok_1", use) })
+			got, err := e.store.Token(e.Context(), "tok_1")
+			e.must(err)
+			e.same("last used at", got.LastUsedAt, start.Add(time.Duration(i)*time.Minute))
+			e.same("last used from", got.LastUsedFrom+" "+got.UserAgent, "192.0.2.7 curl/8.0")
+		}
 	},
 
 	"signing keys are listed newest first": func(e *env) {

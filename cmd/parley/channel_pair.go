@@ -1,0 +1,250 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"parley"
+	"parley/internal/app"
+)
+
+// passkeyHelp is what a person needs to know of passkeys.
+const passkeyHelp = `An account that is protected by a passkey asks for it when a device is linked, and only a phone or a
+computer that has the passkey can give it: this program cannot. Take the passkey off on the phone
+(Settings, Account, Passkeys), pair the channel, and set the passkey again afterwards.`
+
+// pairFlags say how somebody wants to pair a channel.
+type pairFlags struct {
+	number string // by a code for this number; empty: by QR codes
+	link   bool
+	png    string
+}
+
+func (f *pairFlags) add(flags *pflag.FlagSet) {
+	flags.StringVar(&f.number, "code", "", "pair by a code to type on the phone with this number, for example +6281211112222")
+	flags.BoolVar(&f.link, "link", false, "print a link by which somebody else pairs it: it works once, for an hour")
+	flags.StringVar(&f.png, "png", "", "write the QR code to this file, which is removed at the end")
+}
+
+// check says what is wrong with the flags, and brings the number into its digits.
+func (f *pairFlags) check() error {
+	if count := index(f.number != "") + index(f.link) + index(f.png != ""); count > 1 {
+		return fail(exitUsage, "--code, --link and --png are three ways: give one of them")
+	}
+	if f.number == "" {
+		return nil
+	}
+	var err error
+	f.number, err = digits(f.number)
+	return err
+}
+
+func (c *cli) channelPair() *cobra.Command {
+	var flags pairFlags
+	cmd := &cobra.Command{
+		Use:   "pair CODE",
+		Short: "Link a channel to an account, by QR code or by a code to type",
+		Long: `Link a channel to the account of a phone: by a QR code that the phone scans, or with --code by a code
+that is typed on it. With --json every step is one line of JSON. The server must be running.
+
+` + passkeyHelp,
+		Example: `  parley channel pair toko
+  parley channel pair toko --code +6281211112222`,
+		Args: takes("CODE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := flags.check(); err != nil {
+				return err
+			}
+			return c.withAdmin(cmd.Context(), "parley channel pair", func(cl *client) error {
+				return c.pair(cmd.Context(), cl, args[0], flags)
+			})
+		},
+	}
+	flags.add(cmd.Flags())
+	settingFlags(cmd.Flags(), keyURL, keyAdminToken)
+	return cmd
+}
+
+// pairTokenLife is how long the token that is made for a pairing lasts: somebody may ask for new codes
+// again and again. It is revoked at the end.
+const pairTokenLife = time.Hour
+
+// withAdmin calls do with a client for the management API that lasts as long as a person may take.
+func (c *cli) withAdmin(ctx context.Context, purpose string, do func(*client) error) error {
+	cl, done, err := c.adminClientFor(ctx, purpose, pairTokenLife)
+	if err != nil {
+		return err
+	}
+	defer done()
+	return do(cl)
+}
+
+// liveChannel is what the management API tells of a channel.
+type liveChannel struct {
+	Network parley.NetworkName   `json:"network"`
+	Number  string               `json:"number"`
+	Name    string               `json:"name"`
+	Status  parley.ChannelStatus `json:"status"`
+	Reason  string               `json:"reason"`
+}
+
+func channelPath(code string) string { return "/api/manage/channels/" + code }
+
+func readChannel(ctx context.Context, cl *client, code string) (ch liveChannel, err error) {
+	_, err = cl.call(ctx, http.MethodGet, channelPath(code), nil, nil, &ch)
+	return ch, err
+}
+
+// pair pairs a channel as the flags say.
+func (c *cli) pair(ctx context.Context, cl *client, code string, flags pairFlags) error {
+	if _, err := parley.ParseChannelCode(code); err != nil {
+		return noChannel(parley.ChannelCode(code))
+	}
+	ch, err := readChannel(ctx, cl, code)
+	switch {
+	case err != nil:
+		return err
+	case flags.link:
+		return c.pairLink(ctx, cl, code)
+	case ch.Network != parley.WhatsApp:
+		return c.pairAtOnce(ctx, cl, code)
+	}
+	view, err := c.pairView(ctx, cl, code, flags)
+	if err != nil {
+		return err
+	}
+	defer view.close()
+	p := &pairer{cl: cl, code: code, number: flags.number, view: view}
+	for {
+		err := p.attempt(ctx)
+		if !errors.Is(err, errNobody) {
+			return err
+		}
+		again, asking := c.wantsNewCodes(ctx, code, flags)
+		if asking != nil || !again {
+			return asking
+		}
+	}
+}
+
+// pairAtOnce pairs a channel whose network asks nobody.
+func (c *cli) pairAtOnce(ctx context.Context, cl *client, code string) error {
+	var ch liveChannel
+	a, err := cl.call(ctx, http.MethodPost, channelPath(code)+"/pair", nil, nil, &ch)
+	if err != nil {
+		return err
+	}
+	if c.json {
+		return c.printJSON(a.Data)
+	}
+	fmt.Fprintln(c.out, ch.Status)
+	return nil
+}
+
+// madeLink is a link by which somebody else pairs a channel.
+type madeLink struct {
+	URL       string    `json:"url"`
+	ExpiresAt time.Time `json:"expires_at"`
+}
+
+func makeLink(ctx context.Context, cl *client, code string) (link madeLink, err error) {
+	_, err = cl.call(ctx, http.MethodPost, channelPath(code)+"/pair-link", nil, nil, &link)
+	return link, err
+}
+
+func (c *cli) pairLink(ctx context.Context, cl *client, code string) error {
+	link, err := makeLink(ctx, cl, code)
+	if err != nil {
+		return err
+	}
+	if c.json {
+		return c.printJSON(link)
+	}
+	fmt.Fprintln(c.out, link.URL)
+	c.hint("works once, until %s, for %s only", link.ExpiresAt.Local().Format("15:04"), code)
+	if strings.HasPrefix(link.URL, "http://127.") || strings.HasPrefix(link.URL, "http://localhost") || strings.HasPrefix(link.URL, "http://[::1]") {
+		c.hint("This address is for this machine alone. Where a proxy is in front, put its address there in place of %s", cl.base)
+	}
+	return nil
+}
+
+// errNobody says that nobody linked the channel in time.
+var errNobody = errors.New("nobody linked it in time")
+
+// wantsNewCodes asks a person whether to go on. Where there is none to ask, that is the end.
+func (c *cli) wantsNewCodes(ctx context.Context, code string, flags pairFlags) (again bool, err error) {
+	nobody, new := "Nobody scanned in 2 min 40 s.", "new codes"
+	if flags.number != "" {
+		nobody, new = "Nobody typed the code in 2 min 40 s.", "a new one"
+	}
+	if c.json || c.noInput || !c.inTerminal {
+		return false, fail(exitNeedsPerson, "%s Pair again with: parley channel pair %s", nobody, code)
+	}
+	typed, err := c.ask(ctx, fmt.Sprintf("%s Press Enter for %s, q to stop. ", nobody, new))
+	if err != nil {
+		return false, err
+	}
+	if strings.HasPrefix(strings.ToLower(typed), "q") {
+		return false, fail(exitNeedsPerson, "channel %s is not paired", code)
+	}
+	return true, nil
+}
+
+// ask asks a person at the terminal and returns the line that was typed.
+func (c *cli) ask(ctx context.Context, question string) (string, error) {
+	fmt.Fprint(c.err, question)
+	type line struct {
+		text string
+		err  error
+	}
+	typed := make(chan line, 1)
+	go func() { // ends with the process if nobody types
+		text, err := typedLine(c.in)
+		typed <- line{text, err}
+	}()
+	select {
+	case <-ctx.Done():
+		return "", ctx.Err()
+	case l := <-typed:
+		if l.err != nil {
+			return "", fail(exitNeedsPerson, "nobody answered")
+		}
+		return strings.TrimSpace(l.text), nil
+	}
+}
+
+// typedLine reads up to the end of a line and not one byte more, so that the next question finds its answer.
+func typedLine(r io.Reader) (string, error) {
+	var b strings.Builder
+	one := make([]byte, 1)
+	for {
+		n, err := r.Read(one)
+		switch {
+		case n == 1 && one[0] == '\n':
+			return b.String(), nil
+		case n == 1:
+			b.WriteByte(one[0])
+		case err == io.EOF && b.Len() > 0:
+			return b.String(), nil
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+}
+
+// showAccount writes whose account a channel is linked to.
+func showAccount(ch liveChannel) string {
+	if ch.Number == "" {
+		return ch.Name
+	}
+	return app.ShowNumber(ch.Number)
+}

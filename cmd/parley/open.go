@@ -1,0 +1,112 @@
+package main
+
+import (
+	"fmt"
+	"net/url"
+	"os/exec"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"parley/internal/app"
+	"parley/internal/console"
+)
+
+func (c *cli) open() *cobra.Command {
+	var printOnly bool
+	cmd := &cobra.Command{
+		Use:   "open [LINK]",
+		Short: "Open the console, signed in",
+		Long: `Make a link that signs in to the console, print it and, at a terminal, open it in a browser.
+
+The link works once, for 15 minutes: whoever has it may do everything. With a LINK, such as the login
+link of a sandbox channel, that is opened instead.`,
+		Example: `  parley open
+  parley open --url https://chat.example.com --print`,
+		Args: takes("[LINK]"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			link, err := c.linkToOpen(cmd, args)
+			if err != nil {
+				return err
+			}
+			if c.json {
+				return c.printJSON(map[string]string{"url": link})
+			}
+			fmt.Fprintln(c.out, link)
+			switch {
+			case printOnly || !c.outTerminal || c.set.on(keyNoOpen):
+			case c.openBrowser(link):
+				c.hint("Opened in your browser.")
+			default:
+				c.hint("No browser could be opened here. Open the link in one yourself.")
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&printOnly, "print", false, "only print the link")
+	settingFlags(cmd.Flags(), keyURL, keyNoOpen)
+	return cmd
+}
+
+// linkToOpen returns the link that was given, or makes one that signs in.
+func (c *cli) linkToOpen(cmd *cobra.Command, args []string) (string, error) {
+	if len(args) > 0 {
+		u, err := url.Parse(args[0])
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			return "", fail(exitUsage, "%q is no link. It begins with http:// or https://", args[0])
+		}
+		return args[0], nil
+	}
+	base, err := c.serverURL()
+	if err != nil {
+		return "", err
+	}
+	if _, running := c.dir().Running(); !running && c.set.text(keyURL) == "" {
+		return "", fail(exitUnreachable, "no server runs on %s. Start one with: parley dev, or parley serve", c.dir())
+	}
+	data, err := app.OpenData(cmd.Context(), c.dir(), c.warnings())
+	if err != nil {
+		return "", err
+	}
+	defer data.Close()
+	link, err := data.SignInLink(cmd.Context(), base)
+	if err == nil {
+		c.hint("It works once, for %d minutes. Whoever has it may do everything.", int(console.LinkLife.Minutes()))
+	}
+	return link, err
+}
+
+// openBrowser opens a link in the browser of whoever is at this machine, and reports whether one was
+// started. The link stands in the list of processes for a moment; it is good once, and used at once.
+func (c *cli) openBrowser(link string) bool {
+	var opener *exec.Cmd
+	switch runtime.GOOS {
+	case "darwin":
+		opener = exec.Command("open", link)
+	case "windows":
+		opener = exec.Command("rundll32", "url.dll,FileProtocolHandler", link)
+	default:
+		if !c.hasScreen() {
+			return false
+		}
+		opener = exec.Command("xdg-open", link)
+	}
+	if browser, set := c.getenv("BROWSER"); set && browser != "" {
+		opener = exec.Command(browser, link)
+	}
+	if err := opener.Start(); err != nil {
+		return false
+	}
+	go opener.Wait() // it ends when it likes; only its remains are to be collected
+	return true
+}
+
+// hasScreen reports whether there is a desktop that a browser could be shown on.
+func (c *cli) hasScreen() bool {
+	for _, name := range []string{"DISPLAY", "WAYLAND_DISPLAY", "BROWSER"} {
+		if value, set := c.getenv(name); set && value != "" {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,245 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"parley"
+)
+
+// pairView chooses how the steps of a pairing are shown.
+func (c *cli) pairView(ctx context.Context, cl *client, code string, flags pairFlags) (pairView, error) {
+	switch {
+	case flags.png != "":
+		return newPNGView(c, code, flags.png)
+	case c.json:
+		return &jsonView{out: c.out}, nil
+	case flags.number != "":
+		return &codeView{cli: c, code: code}, nil
+	case !c.errTerminal:
+		return nil, fail(exitUsage, "a QR code can be drawn on a terminal only. Say --code NUMBER, --png FILE, --link or --json")
+	}
+	return &screenView{cli: c, client: cl, code: code}, nil
+}
+
+// jsonView writes a line of JSON for each step.
+type jsonView struct{ out io.Writer }
+
+func (v *jsonView) show(_ context.Context, s *pairStep) error {
+	line := struct {
+		Step      parley.PairingStep `json:"step"`
+		Code      string             `json:"code,omitempty"`
+		ExpiresIn int                `json:"expires_in,omitempty"` // seconds
+		N         int                `json:"n,omitempty"`
+		Of        int                `json:"of,omitempty"`
+		Reason    string             `json:"reason,omitempty"`
+		Number    string             `json:"number,omitempty"`
+	}{s.Step, s.Code, wholeSeconds(s.left()), s.N, s.Of, s.Reason, s.channel.Number}
+	enc := json.NewEncoder(v.out)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(line)
+}
+
+func (v *jsonView) tick(*pairStep) {}
+func (v *jsonView) close()         {}
+
+// wholeSeconds rounds up, so that what is still good is never said to be over.
+func wholeSeconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
+
+// clockText writes a length of time for people: 41 s, 2 min 31 s.
+func clockText(d time.Duration) string {
+	seconds := wholeSeconds(d)
+	if seconds < 60 {
+		return fmt.Sprintf("%d s", seconds)
+	}
+	return fmt.Sprintf("%d min %d s", seconds/60, seconds%60)
+}
+
+// codeView prints the code to type. The code is the data; all else is for a person.
+type codeView struct {
+	*cli
+	code string
+}
+
+func (v *codeView) show(_ context.Context, s *pairStep) error {
+	if s.Step == parley.CodeStep {
+		fmt.Fprintln(v.out, s.Code)
+		v.hint("enter it on the phone: Linked devices → Link with phone number · %s", clockText(s.left()))
+		return nil
+	}
+	return v.showEnd(v.code, s)
+}
+
+func (v *codeView) tick(*pairStep) {}
+func (v *codeView) close()         {}
+
+// showEnd tells what is the same however a channel is paired.
+func (c *cli) showEnd(code string, s *pairStep) error {
+	switch s.Step {
+	case parley.StartingStep:
+		c.hint("Asking WhatsApp for a code…")
+	case parley.PairedStep:
+		c.hint("✓ linked; finishing on WhatsApp's side…")
+	case workingStep:
+		c.hint("✓ linked to %s", showAccount(s.channel))
+		fmt.Fprintln(c.out, parley.Working)
+		c.hint("Send yourself a test: parley send %s NUMBER 'hello!'", code)
+	}
+	return nil
+}
+
+// pngView keeps the QR code of the moment in a file that only its owner can read.
+type pngView struct {
+	*cli
+	code string
+	path string
+	json *jsonView // nil: nobody reads the steps
+}
+
+func newPNGView(c *cli, code, path string) (*pngView, error) {
+	// The file is removed at the end: it must not be one that was there before.
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil, fail(exitUsage, "--png: %s is there already. Remove it, or name another file", path)
+	}
+	if err != nil {
+		return nil, fail(exitUsage, "--png: %w", err)
+	}
+	v := &pngView{cli: c, code: code, path: path}
+	if c.json {
+		v.json = &jsonView{out: c.out}
+	}
+	return v, f.Close()
+}
+
+func (v *pngView) show(ctx context.Context, s *pairStep) error {
+	if s.Step == parley.QRStep {
+		if err := v.write(s.QR); err != nil {
+			return err
+		}
+		v.hint("Scan %s with WhatsApp → Settings → Linked devices → Link a device · code %d of %d · %s", v.path, s.N, s.Of, clockText(s.left()))
+	}
+	if v.json != nil {
+		return v.json.show(ctx, s)
+	}
+	return v.showEnd(v.code, s)
+}
+
+// write replaces the picture, so that whoever looks at it sees a whole one.
+func (v *pngView) write(rows []string) error {
+	picture, err := pngOf(rows)
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(v.path), ".parley-*.png") // with mode 0600
+	if err != nil {
+		return fmt.Errorf("--png: %w", err)
+	}
+	defer os.Remove(f.Name()) // gone already if all goes well
+	_, err = f.Write(picture)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("--png: %w", err)
+	}
+	return os.Rename(f.Name(), v.path)
+}
+
+func (v *pngView) tick(*pairStep) {}
+func (v *pngView) close()         { os.Remove(v.path) } // gone is what it should be
+
+// screenView draws QR codes on a terminal, each in the place of the one before.
+type screenView struct {
+	*cli
+	client *client
+	code   string
+
+	lines  int    // drawn below the first one; zero: nothing is drawn
+	header string // the first line as it stands
+}
+
+func (v *screenView) show(ctx context.Context, s *pairStep) error {
+	if s.Step != parley.QRStep {
+		v.wipe()
+		return v.showEnd(v.code, s)
+	}
+	if err := v.fits(ctx, s.QR); err != nil {
+		return err
+	}
+	v.wipe()
+	text := append(drawQR(s.QR, v.colour(true)), v.fitting(
+		fmt.Sprintf("No camera? parley channel pair %s --code +62812…   ·   For somebody else: parley channel pair %s --link", v.code, v.code),
+		"No camera? --code NUMBER   ·   For somebody else: --link"))
+	v.header = v.headerOf(s)
+	fmt.Fprintf(v.err, "%s\n%s\n", v.header, strings.Join(text, "\n"))
+	v.lines = len(text)
+	return nil
+}
+
+func (v *screenView) headerOf(s *pairStep) string {
+	stands := fmt.Sprintf("code %d of %d · %d s", s.N, s.Of, wholeSeconds(s.left()))
+	return v.fitting("Scan with WhatsApp → Settings → Linked devices → Link a device       "+stands, "Scan with WhatsApp → Linked devices · "+stands)
+}
+
+// fitting returns the first text that fits into a line of the terminal: one that is wrapped would take a line
+// more than is wiped.
+func (v *screenView) fitting(texts ...string) string {
+	wide, _ := v.size()
+	for _, text := range texts {
+		if utf8.RuneCountInString(text) < wide {
+			return text
+		}
+	}
+	return ""
+}
+
+// tick counts down in the first line.
+func (v *screenView) tick(s *pairStep) {
+	if v.lines == 0 || s.Step != parley.QRStep {
+		return
+	}
+	if header := v.headerOf(s); header != v.header {
+		v.header = header
+		fmt.Fprintf(v.err, "\x1b[%dA\r\x1b[K%s\x1b[%dB\r", v.lines+1, header, v.lines+1)
+	}
+}
+
+// wipe takes what is drawn away.
+func (v *screenView) wipe() {
+	if v.lines > 0 {
+		fmt.Fprintf(v.err, "\x1b[%dA\r\x1b[J", v.lines+1)
+		v.lines = 0
+	}
+}
+
+func (v *screenView) close() { v.wipe() }
+
+// fits refuses a code that the terminal is too small for, and says where else it can be seen.
+func (v *screenView) fits(ctx context.Context, rows []string) error {
+	columns, lines := qrSize(rows)
+	lines += 3 // the header, the line below, and the cursor's own
+	wide, high := v.size()
+	if wide >= columns && high >= lines {
+		return nil
+	}
+	small := fmt.Sprintf("Your terminal has %d rows, the code needs %d.", high, lines)
+	if wide < columns {
+		small = fmt.Sprintf("Your terminal has %d columns, the code needs %d.", wide, columns)
+	}
+	link, err := makeLink(ctx, v.client, v.code)
+	if err != nil {
+		return err
+	}
+	where := fmt.Sprintf("Open %s , or use --code NUMBER, or --png qr.png", link.URL)
+	if _, remote := v.getenv("SSH_CONNECTION"); remote { // most likely without a browser
+		where = fmt.Sprintf("Use --code NUMBER, or --png qr.png, or open %s", link.URL)
+	}
+	return fail(exitNeedsPerson, "%s %s", small, where)
+}

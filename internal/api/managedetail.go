@@ -1,0 +1,182 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"parley"
+)
+
+// messageDetail is a message with everything that is known of it.
+type messageDetail struct {
+	messageRow     `json:",inline"`
+	Timeline       []statusAt       `json:"timeline"`
+	ReplyTo        *string          `json:"reply_to"`
+	Media          *messageFile     `json:"media"`
+	Location       *messageLocation `json:"location"`
+	Poll           *messagePoll     `json:"poll"`
+	Reactions      []string         `json:"reactions"`
+	Deliveries     []deliveryRow    `json:"deliveries"`
+	IdempotencyKey *string          `json:"idempotency_key"`
+}
+
+// statusAt is a status that a message got.
+type statusAt struct {
+	Status parley.Status `json:"status"`
+	At     string        `json:"at"`
+}
+
+type messageFile struct {
+	MIMEType string `json:"mimetype"`
+	Filename string `json:"filename"`
+	Bytes    int64  `json:"bytes"`
+}
+
+type messageLocation struct {
+	Latitude  string `json:"latitude"`
+	Longitude string `json:"longitude"`
+	Title     string `json:"title"`
+}
+
+type messagePoll struct {
+	Title    string       `json:"title"`
+	Options  []pollOption `json:"options"`
+	Multiple bool         `json:"multiple"`
+}
+
+type pollOption struct {
+	Name  string `json:"name"`
+	Votes int    `json:"votes"`
+}
+
+// maxCaused is how many deliveries are shown with a message.
+const maxCaused = 100
+
+func (s *server) readMessage(ctx context.Context, r *request) (envelope[messageDetail], error) {
+	m, err := s.messageNamed(ctx, r)
+	if err != nil {
+		return envelope[messageDetail]{}, err
+	}
+	events, err := s.Store.EventsAbout(ctx, &m)
+	if err != nil {
+		return envelope[messageDetail]{}, err
+	}
+	d := messageDetail{
+		messageRow: s.messageRow(&m, s.newCaller().name(ctx, m.Channel, m.Chat)),
+		Timeline:   timelineOf(&m, events), ReplyTo: textOrNil(m.ReplyTo), Deliveries: []deliveryRow{}, Reactions: []string{},
+	}
+	s.addContent(&d, &m, events)
+	if err := errors.Join(s.addReactions(ctx, &d, &m), s.addDeliveries(ctx, &d, events), s.addKey(ctx, &d, &m)); err != nil {
+		return envelope[messageDetail]{}, err
+	}
+	return ok("OK", d), nil
+}
+
+// timelineOf lists what became of a message, from when it was taken to how it stands now. What the log has
+// no more is left out in between.
+func timelineOf(m *parley.Message, events []parley.Event) []statusAt {
+	first := parley.Pending
+	if !m.FromMe {
+		first = parley.Received
+	}
+	line := []statusAt{{first, stamp(m.CreatedAt)}}
+	for _, e := range events {
+		if e.Type == parley.MessageStatus || e.Type == parley.MessageDeleted {
+			line = append(line, statusAt{e.Message.Status, stamp(e.At)})
+		}
+	}
+	if line[len(line)-1].Status != m.Status {
+		line = append(line, statusAt{m.Status, stamp(m.UpdatedAt)})
+	}
+	return line
+}
+
+// addContent shows what a message carries besides its text, as long as that may be shown.
+func (s *server) addContent(d *messageDetail, m *parley.Message, events []parley.Event) {
+	channel, there := s.Gateway.Channel(m.Channel)
+	if !there || !channel.Settings.KeepsText() || m.Status == parley.Deleted {
+		return
+	}
+	if f := parley.MediaOf(m.Content); f != nil && f.Key != "" {
+		d.Media = &messageFile{f.MIME, f.Filename, f.Size}
+	}
+	switch c := m.Content.(type) {
+	case parley.Location:
+		if c.Latitude != "" {
+			d.Location = &messageLocation{c.Latitude, c.Longitude, c.Title}
+		}
+	case parley.Poll:
+		if len(c.Options) > 0 {
+			d.Poll = pollOf(c, lastVote(events))
+		}
+	}
+}
+
+func pollOf(c parley.Poll, chosen []string) *messagePoll {
+	p := &messagePoll{Title: c.Title, Multiple: c.Multiple}
+	for _, name := range c.Options {
+		votes := 0
+		if slices.Contains(chosen, name) {
+			votes = 1 // only the two of the chat are there
+		}
+		p.Options = append(p.Options, pollOption{name, votes})
+	}
+	return p
+}
+
+// lastVote is what the contact chose last in a poll.
+func lastVote(events []parley.Event) []string {
+	for _, e := range slices.Backward(events) {
+		var told struct {
+			Vote struct {
+				Options []string `json:"options"`
+			} `json:"vote"`
+		}
+		if e.Type == parley.PollVoted && json.Unmarshal(e.Data, &told) == nil {
+			return told.Vote.Options
+		}
+	}
+	return nil
+}
+
+func (s *server) addReactions(ctx context.Context, d *messageDetail, m *parley.Message) error {
+	reactions, err := s.Store.Reactions(ctx, m.Seq)
+	if len(reactions) > 0 {
+		d.Reactions = reactions
+	}
+	return err
+}
+
+// addDeliveries shows which deliveries the events of a message caused.
+func (s *server) addDeliveries(ctx context.Context, d *messageDetail, events []parley.Event) error {
+	if len(events) == 0 {
+		return nil
+	}
+	var q parley.DeliveryQuery
+	for _, e := range events[max(0, len(events)-maxCaused):] {
+		q.Events = append(q.Events, e.Seq)
+	}
+	found, _, err := s.Store.Deliveries(ctx, q, parley.Page{Limit: maxCaused})
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	addresses, err := s.addresses(ctx)
+	for _, one := range found {
+		d.Deliveries = append(d.Deliveries, deliveryOf(one, addresses))
+	}
+	return err
+}
+
+func (s *server) addKey(ctx context.Context, d *messageDetail, m *parley.Message) error {
+	if m.Request == "" {
+		return nil
+	}
+	key, err := s.Store.KeyOf(ctx, m)
+	if errors.Is(err, parley.ErrNotFound) {
+		return nil
+	}
+	d.IdempotencyKey = textOrNil(key)
+	return err
+}

@@ -1,0 +1,69 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"parley"
+)
+
+// otpRow is a code or a login link, never with what is secret of it.
+type otpRow struct {
+	ID        parley.OTPID       `json:"id"`
+	Kind      string             `json:"kind"` // code or link
+	Channel   parley.ChannelCode `json:"channel"`
+	ContactID parley.ContactID   `json:"contact_id"`
+	Status    parley.OTPStatus   `json:"status"`
+	CreatedAt string             `json:"created_at"`
+	ExpiresAt string             `json:"expires_at"`
+	EndedAt   *string            `json:"ended_at"`
+	Attempts  int                `json:"attempts"` // wrong ones
+
+	made time.Time
+}
+
+// listOTPs lists codes and links of all channels, newest first.
+func (s *server) listOTPs(ctx context.Context, r *request) (envelope[[]otpRow], error) {
+	limit, only := int(r.whole("limit", 50, 1, maxFound)), parley.ChannelCode(r.optionalText("channel", 1, 100))
+	if err := r.err(); err != nil {
+		return envelope[[]otpRow]{}, err
+	}
+	rows := []otpRow{}
+	for _, c := range s.Gateway.Channels() {
+		if only != "" && only != c.Code {
+			continue
+		}
+		codes, err := s.Store.RecentCodes(ctx, c.Code, limit)
+		if err != nil {
+			return envelope[[]otpRow]{}, err
+		}
+		links, err := s.Store.RecentLinks(ctx, c.Code, limit)
+		if err != nil {
+			return envelope[[]otpRow]{}, err
+		}
+		now := s.Gateway.Now(c.Code)
+		for _, code := range codes {
+			rows = append(rows, codeRow(code, now))
+		}
+		for _, link := range links {
+			rows = append(rows, linkRow(link, now))
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b otpRow) int { return cmp.Or(b.made.Compare(a.made), cmp.Compare(a.ID, b.ID)) })
+	return ok("OK", rows[:min(len(rows), limit)]), nil
+}
+
+func codeRow(c parley.OTPCode, now time.Time) otpRow {
+	if c.Status == parley.OTPStatusPending && !now.Before(c.ExpiresAt) {
+		c.Status = parley.OTPStatusExpired // nobody has noticed yet
+	}
+	return otpRow{ID: c.ID, Kind: "code", Channel: c.Channel, ContactID: c.Contact, Status: c.Status, CreatedAt: stamp(c.CreatedAt),
+		ExpiresAt: stamp(c.ExpiresAt), EndedAt: stampOrNil(c.EndedAt), Attempts: c.Tries, made: c.CreatedAt}
+}
+
+func linkRow(l parley.OTPLink, now time.Time) otpRow {
+	return otpRow{ID: l.ID, Kind: "link", Channel: l.Channel, ContactID: l.Contact, Status: l.StatusAt(now), CreatedAt: stamp(l.CreatedAt),
+		ExpiresAt: stamp(l.ExpiresAt), EndedAt: stampOrNil(l.EndedAt), Attempts: l.Tries, made: l.CreatedAt}
+}

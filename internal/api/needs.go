@@ -1,0 +1,156 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"time"
+
+	"parley"
+	"parley/internal/doctor"
+	"parley/internal/tally"
+)
+
+// need is something that a person should look at.
+type need struct {
+	Kind     string     `json:"kind"`     // channel, webhook, disk, clock or otp
+	Severity string     `json:"severity"` // problem: something does not work; warning: it may soon not
+	Channel  *string    `json:"channel"`
+	Webhook  *string    `json:"webhook"`
+	Sentence string     `json:"sentence"`
+	Since    string     `json:"since"`
+	Action   needAction `json:"action"`
+
+	since time.Time
+}
+
+// needAction is the one thing to do about it.
+type needAction struct {
+	Label string `json:"label"`
+	HREF  string `json:"href"`
+}
+
+const (
+	isProblem = "problem"
+	isWarning = "warning"
+
+	// A channel that recovers by itself is nobody's business at first.
+	recovering = time.Minute
+	// fullDisk is the free space below which nothing can be counted on.
+	fullDisk = 100 << 20
+	// Of so many codes more than half must reach a phone.
+	enoughCodes = 10
+	// maxNeeds bounds the list where everything is broken.
+	maxNeeds = 100
+)
+
+// needs lists what a person should look at, newest first.
+func (s *server) needs(ctx context.Context, channels []parley.Channel, report tally.Report, now time.Time) ([]need, error) {
+	all := []need{}
+	for _, c := range channels {
+		if n, there := channelNeed(c, now); there {
+			all = append(all, n)
+		}
+	}
+	webhooks, err := s.Store.Webhooks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range webhooks {
+		if n, there := webhookNeed(w, now); there {
+			all = append(all, n)
+		}
+	}
+	if n, there := s.diskNeed(now); there {
+		all = append(all, n)
+	}
+	if n, there := otpNeed(report); there {
+		all = append(all, n)
+	}
+	slices.SortStableFunc(all, func(a, b need) int {
+		return cmp.Or(b.since.Compare(a.since), cmp.Compare(a.Sentence, b.Sentence))
+	})
+	for i := range all {
+		all[i].Since = stamp(all[i].since)
+	}
+	return all[:min(len(all), maxNeeds)], nil
+}
+
+// channelNeed tells of a channel that should work and does not.
+func channelNeed(c parley.Channel, now time.Time) (need, bool) {
+	if !c.Enabled || c.State.Status == parley.Working {
+		return need{}, false
+	}
+	page := "/console/channels/" + url.PathEscape(string(c.Code))
+	n := need{Kind: "channel", Severity: isProblem, Channel: textOrNil(c.Code), since: c.State.Since}
+	switch c.State.Status {
+	case parley.LoggedOut:
+		n.Sentence, n.Action = fmt.Sprintf("Channel %s is logged out. It sends nothing until somebody pairs it.", c.Code), needAction{"Pair", page + "/pair"}
+	case parley.ScanQRCode:
+		n.Sentence, n.Action = fmt.Sprintf("Channel %s waits for a phone to pair it.", c.Code), needAction{"Pair", page + "/pair"}
+		n.Severity = isWarning
+	case parley.Failed:
+		n.Sentence, n.Action = fmt.Sprintf("Channel %s failed.", c.Code), needAction{"See channel", page}
+	case parley.Stopped: // it should run
+		n.Sentence, n.Action = fmt.Sprintf("Channel %s is stopped.", c.Code), needAction{"See channel", page}
+	default: // it recovers by itself
+		if now.Sub(c.State.Since) < recovering {
+			return need{}, false
+		}
+		n.Severity = isWarning
+		n.Sentence, n.Action = fmt.Sprintf("Channel %s is %s for %s.", c.Code, c.State.Status, doctor.Lasted(now.Sub(c.State.Since))), needAction{"See channel", page}
+	}
+	if c.State.Reason != "" {
+		n.Sentence += " " + c.State.Reason
+	}
+	return n, true
+}
+
+// webhookNeed tells of a webhook that is told nothing.
+func webhookNeed(w parley.Webhook, now time.Time) (need, bool) {
+	n := need{Kind: "webhook", Webhook: textOrNil(w.ID), Channel: textOrNil(w.Channel)}
+	switch {
+	case !w.IsEnabled() && w.Failures > 0: // one that somebody switched off is as it should be
+		n.Severity, n.since = isProblem, w.DisabledAt
+		n.Sentence = fmt.Sprintf("The webhook %s is off. %s", w.URL, w.Reason)
+		n.Action = needAction{"See webhook", "/console/webhooks?webhook=" + url.QueryEscape(string(w.ID))}
+	case w.IsEnabled() && w.Failures > 0:
+		n.Severity, n.since = isWarning, w.FailingSince
+		n.Sentence = fmt.Sprintf("The webhook %s only fails since %s: %s.", w.URL, doctor.Lasted(now.Sub(w.FailingSince)), doctor.Count(w.Failures, "attempt"))
+		n.Action = needAction{"See deliveries", "/console/webhooks?state=waiting&webhook=" + url.QueryEscape(string(w.ID))}
+	default:
+		return need{}, false
+	}
+	return n, true
+}
+
+// diskNeed tells that the disk runs full, since when that was first seen.
+func (s *server) diskNeed(now time.Time) (need, bool) {
+	if s.Program.DataDir == "" {
+		return need{}, false
+	}
+	free := doctor.FreeDisk(s.Program.DataDir)
+	if free >= doctor.LittleDisk {
+		s.littleDisk.Store(0)
+		return need{}, false
+	}
+	s.littleDisk.CompareAndSwap(0, now.UnixMilli())
+	n := need{Kind: "disk", Severity: isWarning, since: time.UnixMilli(s.littleDisk.Load()), Action: needAction{"Settings", "/console/settings"},
+		Sentence: fmt.Sprintf("The disk has %s left. When it is full, nothing is accepted any more.", doctor.Size(free))}
+	if free < fullDisk {
+		n.Severity = isProblem
+	}
+	return n, true
+}
+
+// otpNeed tells that one-time codes do not reach people.
+func otpNeed(r tally.Report) (need, bool) {
+	codes := r.Codes.Requested - r.Codes.Links
+	if r.Counting || codes < enoughCodes || 2*r.Codes.Delivered >= codes {
+		return need{}, false
+	}
+	return need{Kind: "otp", Severity: isWarning, since: r.From, Action: needAction{"See codes", "/console/otp"},
+		Sentence: fmt.Sprintf("Of %d one-time codes in the last 24 hours only %d reached a phone.", codes, r.Codes.Delivered)}, true
+}

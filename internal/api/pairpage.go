@@ -1,0 +1,99 @@
+package api
+
+import (
+	"bytes"
+	"cmp"
+	"embed"
+	"encoding/json"
+	"html/template"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The page at /pair, by which the owner of a number links it to one channel. It is the same for
+// everybody; the ticket in the fragment of its address, which browsers keep to themselves, lets its script
+// ask for codes and see how that goes.
+//
+//go:embed pair/page.html pair/pair.js pair/pair.css pair/words.json
+var pairFiles embed.FS
+
+// servePairPage serves the page in the language that the viewer likes best.
+func servePairPage() http.Handler {
+	words := readPairWords()
+	page := template.Must(template.ParseFS(pairFiles, "pair/page.html"))
+	pages := map[string][]byte{}
+	for language, of := range words {
+		text, err := json.Marshal(of)
+		var b bytes.Buffer
+		if err == nil {
+			err = page.Execute(&b, map[string]any{"Language": language, "Words": of, "JSON": string(text)})
+		}
+		if err != nil {
+			panic(err) // cannot happen in a binary that was built
+		}
+		pages[language] = b.Bytes()
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, hr *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", phonePolicy)
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Content-Type", "text/html; charset=utf-8")
+		h.Set("Vary", "Accept-Language")
+		w.Write(pages[words.language(hr)]) // a reader that is gone learns nothing
+	})
+}
+
+// servePairFile serves a file that the page loads.
+func servePairFile(name, contentType string) http.Handler {
+	body, err := pairFiles.ReadFile("pair/" + name)
+	if err != nil {
+		panic(err) // cannot happen in a binary that was built
+	}
+	return newAsset(contentType, body)
+}
+
+// pairWords are the sentences of the page by language, then by their names.
+type pairWords map[string]map[string]string
+
+func readPairWords() pairWords {
+	var words pairWords
+	text, err := pairFiles.ReadFile("pair/words.json")
+	if err == nil {
+		err = json.Unmarshal(text, &words)
+	}
+	if err != nil {
+		panic(err) // cannot happen in a binary that was built
+	}
+	return words
+}
+
+// of returns the sentences in the caller's language.
+func (w pairWords) of(hr *http.Request) map[string]string { return w[w.language(hr)] }
+
+// language is the one of ours that a caller likes best; English where it likes none.
+func (w pairWords) language(hr *http.Request) string {
+	type liked struct {
+		language string
+		weight   float64
+	}
+	var all []liked
+	for wish := range strings.SplitSeq(strings.Join(hr.Header["Accept-Language"], ","), ",") {
+		tag, parameters, _ := strings.Cut(wish, ";")
+		tag = strings.ToLower(strings.TrimSpace(tag))
+		weight := 1.0
+		if q, given := strings.CutPrefix(strings.ReplaceAll(parameters, " ", ""), "q="); given {
+			weight, _ = strconv.ParseFloat(q, 64) // what is no number is no wish
+		}
+		primary, _, _ := strings.Cut(tag, "-")
+		if language := map[string]string{"en": "en", "id": "id", "in": "id", "pt": "pt-BR"}[primary]; language != "" && weight > 0 {
+			all = append(all, liked{language, weight})
+		}
+	}
+	if len(all) == 0 {
+		return "en"
+	}
+	slices.SortStableFunc(all, func(a, b liked) int { return cmp.Compare(b.weight, a.weight) })
+	return all[0].language
+}

@@ -1,0 +1,169 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"parley"
+	"parley/internal/network/sandbox"
+)
+
+// phoneChat is a chat in a phone's list.
+type phoneChat struct {
+	Channel   parley.ChannelCode `json:"channel"`
+	Name      string             `json:"name"`
+	Number    string             `json:"number"`
+	ContactID parley.ContactID   `json:"contact_id"`
+	Last      bubble             `json:"last"`
+	Unread    int                `json:"unread"`
+	Typing    bool               `json:"typing"`
+	Timestamp string             `json:"timestamp"`
+}
+
+// bubble is a message on a phone's screen.
+type bubble struct {
+	FromPhone bool             `json:"from_phone"`
+	MessageID string           `json:"message_id"`
+	ID        parley.MessageID `json:"id"`
+	Type      parley.Kind      `json:"type"`
+	Body      string           `json:"body"`
+	Codes     []string         `json:"codes"`
+	Links     []string         `json:"links"`
+	Preview   *bubblePreview   `json:"preview"`
+	Media     *bubbleFile      `json:"media"`
+	Location  *messageLocation `json:"location"`
+	Poll      *messagePoll     `json:"poll"`
+	Votes     []string         `json:"votes"` // what the phone chose, if it is a poll
+	Reactions []string         `json:"reactions"`
+	ReplyTo   *string          `json:"reply_to"`
+	Deleted   bool             `json:"deleted"`
+	Status    parley.Status    `json:"status"`
+	Timestamp string           `json:"timestamp"`
+	Copies    int              `json:"copies"`
+}
+
+type bubblePreview struct {
+	URL         string `json:"url"`
+	Title       string `json:"title"`
+	Description string `json:"description"`
+	Thumbnail   []byte `json:"thumbnail"` // JPEG, in base64; empty: none
+}
+
+type bubbleFile struct {
+	MIMEType string `json:"mimetype"`
+	Filename string `json:"filename"`
+	Bytes    int64  `json:"bytes"`
+	Width    int    `json:"width"`
+	Height   int    `json:"height"`
+	Seconds  int    `json:"seconds"`
+	Waveform []int  `json:"waveform"` // 64 values from 0 to 100; empty: it is no voice message
+}
+
+func bubbleOf(m sandbox.Message) bubble {
+	b := bubble{
+		FromPhone: !m.ID.FromMe, MessageID: m.ID.String(), ID: m.ID.ID, Type: m.Kind, Body: m.Body, Codes: listed(m.Codes), Links: listed(m.Links),
+		Votes: listed(m.Votes), Reactions: listed(m.Reactions), ReplyTo: textOrNil(m.ReplyTo), Deleted: m.Status == parley.Deleted, Status: m.Status,
+		Timestamp: stamp(m.At), Copies: m.Copies,
+	}
+	if b.Deleted {
+		return b
+	}
+	if f := m.Media; f != nil {
+		b.Media = &bubbleFile{f.MIME, f.Filename, f.Size, f.Width, f.Height, f.Seconds, []int{}}
+		for _, level := range f.Waveform {
+			b.Media.Waveform = append(b.Media.Waveform, int(level))
+		}
+	}
+	switch c := m.Content.(type) {
+	case parley.Text:
+		if p := c.Preview; p != nil {
+			b.Preview = &bubblePreview{p.URL, p.Title, p.Description, p.Thumbnail}
+		}
+	case parley.Location:
+		b.Location = &messageLocation{c.Latitude, c.Longitude, c.Title}
+	case parley.Poll:
+		b.Poll = pollOf(c, m.Votes)
+	}
+	return b
+}
+
+// listed is a list that is empty rather than null.
+func listed(all []string) []string {
+	if all == nil {
+		return []string{}
+	}
+	return all
+}
+
+// phoneChats lists the chats of a phone: the one with the channel, once something was said.
+func (s *server) phoneChats(ctx context.Context, r *request) (envelope[[]phoneChat], error) {
+	chats, err := s.Sandbox.Chats(ctx, r.channel.Code, r.number())
+	rows := make([]phoneChat, 0, len(chats))
+	for _, c := range chats {
+		rows = append(rows, phoneChat{
+			Channel: r.channel.Code, Name: r.channel.Name, Number: c.Number, ContactID: parley.ContactOf(c.Number),
+			Last: bubbleOf(*c.Last), Unread: c.Unread, Typing: c.TypingUntil.After(time.Now()), Timestamp: stamp(c.Last.At),
+		})
+	}
+	return ok("OK", rows), err
+}
+
+type bubblesAnswer struct {
+	Success bool       `json:"success"`
+	Message string     `json:"message"`
+	Data    []bubble   `json:"data"`
+	Meta    searchMeta `json:"meta"`
+}
+
+// phoneChat answers what a phone shows of its chat with the channel, newest first.
+func (s *server) phoneChat(ctx context.Context, r *request) (bubblesAnswer, error) {
+	before, limit := sandbox.Cursor(r.optionalText("before", 1, 100)), int(r.whole("limit", 50, 1, maxFound))
+	if err := r.err(); err != nil {
+		return bubblesAnswer{}, err
+	}
+	page, err := s.Sandbox.Chat(ctx, r.channel.Code, r.number(), before, limit)
+	if err != nil {
+		return bubblesAnswer{}, err
+	}
+	answer := bubblesAnswer{Success: true, Message: "OK", Data: make([]bubble, len(page.Messages)),
+		Meta: searchMeta{Cursor: textOrNil(page.Next), HasMore: page.Next != ""}}
+	for i, m := range page.Messages {
+		answer.Data[i] = bubbleOf(m)
+	}
+	return answer, nil
+}
+
+// phoneFile answers with a file that is on a phone. One that the channel sent is in the library under its
+// own key; one that the phone sent waits for the channel, and is then the channel's.
+func (s *server) phoneFile(ctx context.Context, r *request) (answer, error) {
+	code, number := r.channel.Code, r.number()
+	m, err := s.Sandbox.Message(ctx, code, number, r.http.PathValue("message_id"))
+	if errors.Is(err, parley.ErrNotFound) {
+		return answer{}, parley.Errorf(parley.NotFound, "There is no such message on this phone.")
+	}
+	if err != nil {
+		return answer{}, err
+	}
+	if m.Media == nil {
+		return answer{}, errNoFile
+	}
+	if m.ID.FromMe {
+		return s.openFile(m.Media)
+	}
+	unsent, err := s.Sandbox.Unsent(ctx, code, number, m.ID.ID)
+	if err == nil {
+		return bytesAnswer(unsent, m.Media), nil
+	}
+	if !errors.Is(err, parley.ErrNotFound) {
+		return answer{}, err
+	}
+	kept, err := s.Store.Message(ctx, code, m.ID)
+	if errors.Is(err, parley.ErrNotFound) {
+		return answer{}, errNoFile
+	}
+	if err != nil {
+		return answer{}, err
+	}
+	return s.openFile(parley.MediaOf(kept.Content))
+}

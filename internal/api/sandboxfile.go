@@ -1,0 +1,63 @@
+package api
+
+import (
+	"context"
+	"encoding/base64"
+	"strings"
+
+	"parley"
+	"parley/internal/network/sandbox"
+)
+
+// sendPicked has a phone send a file that the request itself holds, as somebody who picks one on a phone:
+// there is no server that it could be fetched from.
+func (s *server) sendPicked(ctx context.Context, r *request, kind string, file form) (envelope[acted], error) {
+	replyTo, caption := r.replyTo(), r.caption()
+	data, name := file.base64("data"), file.optionalText("filename", 0, 255)
+	if file.has("url") {
+		file.fail("url", "must not be given beside data: one of them says what the file is.")
+	}
+	if err := r.err(); err != nil {
+		return envelope[acted]{}, err
+	}
+	m, err := s.Media.Keep(data, name)
+	if err != nil {
+		return envelope[acted]{}, err
+	}
+	defer s.Media.Remove(m.Key) // the network has its own copy
+	content := file.picked(kind, m, caption)
+	if err := r.err(); err != nil {
+		return envelope[acted]{}, err
+	}
+	return s.say(ctx, r, sandbox.Outgoing{Content: content, Media: data, ReplyTo: string(replyTo)})
+}
+
+// picked makes the content of a file by what it is to be sent as. Nothing is converted.
+func (f form) picked(kind string, m parley.Media, caption string) parley.Content {
+	wants := func(begin, sentence string) {
+		if !strings.HasPrefix(m.MIME, begin) {
+			f.fail("data", "%s", sentence)
+		}
+	}
+	switch kind {
+	case "image":
+		wants("image/", "must be a picture.")
+		return parley.Image{Media: m, Caption: caption}
+	case "video":
+		wants("video/", "must be a video.")
+		return parley.Video{Media: m, Caption: caption}
+	case "voice":
+		wants("audio/ogg", "must be ogg with opus. To have a sound converted, give the address of it.")
+		return parley.Voice{Media: m}
+	}
+	return parley.File{Media: m, Caption: caption}
+}
+
+// base64 reads required bytes in base64; how many is bounded by the request.
+func (f form) base64(name string) []byte {
+	data, err := base64.StdEncoding.DecodeString(f.text(name, 1, maxBody))
+	if err != nil {
+		f.fail(name, "must be the bytes of the file in base64.")
+	}
+	return data
+}

@@ -1,0 +1,77 @@
+// Package asset serves files that are part of the program: with a validator, so that browsers fetch
+// them once, and compressed for those that take them so.
+package asset
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// Asked has browsers ask each time whether they still have the newest: an upgrade shows at once.
+	Asked = "no-cache"
+	// Kept has browsers never ask again: for files whose address changes with what is in them.
+	Kept = "public, max-age=31536000, immutable"
+)
+
+// File is an embedded file.
+type File struct {
+	contentType string
+	cache       string
+	body        []byte
+	tag         string        // of the body; the compressed form has one of its own
+	compressed  func() []byte // made when first asked for: most servers are never asked
+}
+
+// New makes a file to serve. The cache is Asked or Kept.
+func New(contentType, cache string, body []byte) *File {
+	sum := sha256.Sum256(body)
+	return &File{
+		contentType: contentType,
+		cache:       cache,
+		body:        body,
+		tag:         hex.EncodeToString(sum[:8]),
+		compressed:  sync.OnceValue(func() []byte { return gzipped(body) }),
+	}
+}
+
+func (f *File) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Type", f.contentType)
+	h.Set("Cache-Control", f.cache)
+	h.Set("Vary", "Accept-Encoding")
+	h.Set("X-Content-Type-Options", "nosniff")
+	body, tag := f.body, f.tag
+	if acceptsGzip(r) {
+		h.Set("Content-Encoding", "gzip")
+		body, tag = f.compressed(), tag+"-gzip"
+	}
+	h.Set("ETag", `"`+tag+`"`)
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(body))
+}
+
+func gzipped(body []byte) []byte {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	z.Write(body) // a buffer takes everything
+	z.Close()
+	return b.Bytes()
+}
+
+// acceptsGzip reports whether the caller takes gzip. "gzip;q=0" says that it does not.
+func acceptsGzip(r *http.Request) bool {
+	for _, coding := range strings.Split(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
+		name, weight, _ := strings.Cut(coding, ";")
+		if strings.EqualFold(strings.TrimSpace(name), "gzip") {
+			weight = strings.ReplaceAll(weight, " ", "")
+			return strings.Trim(strings.TrimPrefix(weight, "q="), "0.") != "" || weight == ""
+		}
+	}
+	return false
+}

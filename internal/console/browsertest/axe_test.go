@@ -1,0 +1,42 @@
+package browsertest
+
+import (
+	_ "embed"
+	"fmt"
+	"strings"
+)
+
+// axe looks for what would keep people from using a page. It stands whole and unchanged in axe.
+//
+//go:embed axe/axe.min.js
+var axe string
+
+// violation is a rule that a page breaks, and where.
+type violation struct {
+	ID    string
+	Help  string
+	Nodes []struct {
+		HTML           string
+		FailureSummary string
+	}
+}
+
+// accessible fails the test where the page as it is now breaks a rule of WCAG 2.2, level AA, or a habit
+// that axe knows to be good.
+func (p *tab) accessible() {
+	p.t.Helper()
+	if !eval[bool](p, `'axe' in window`) {
+		eval[any](p, axe+"; null")
+	}
+	// What moves is looked at when it has come to rest: half of a fade has half of the contrast.
+	eval[any](p, `Promise.all(document.getAnimations().filter((a) => a.effect?.getComputedTiming().iterations !== Infinity)
+		.map((a) => a.finished.catch(() => {}))).then(() => null)`)
+	found := eval[[]violation](p, `axe.run(document, {resultTypes: ['violations'], runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']}).then((r) => r.violations)`)
+	for _, v := range found {
+		var where []string
+		for _, n := range v.Nodes {
+			where = append(where, fmt.Sprintf("  %s\n    %s", n.HTML, strings.ReplaceAll(n.FailureSummary, "\n", "\n    ")))
+		}
+		p.t.Errorf("%s: %s\n%s", v.ID, v.Help, strings.Join(where, "\n"))
+	}
+}

@@ -1,0 +1,176 @@
+package browsertest
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/evanw/esbuild/pkg/api"
+)
+
+const sources = "../ui"
+
+// budget is how much of our own JavaScript a browser may have to fetch before it can show a page,
+// compressed as it is served. A console that is opened over a bad line should not be waited for.
+const budget = 60 << 10
+
+// own lists the files of the front end that are ours, by their path below ui.
+func own(t *testing.T, extensions ...string) map[string][]byte {
+	t.Helper()
+	files := map[string][]byte{}
+	err := filepath.WalkDir(sources, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && d.Name() == "vendor" {
+			return filepath.SkipDir
+		}
+		for _, extension := range extensions {
+			if !d.IsDir() && filepath.Ext(path) == extension {
+				name, err := filepath.Rel(sources, path)
+				if err != nil {
+					return err
+				}
+				if files[filepath.ToSlash(name)], err = os.ReadFile(path); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) == 0 {
+		t.Fatalf("there are no files in %s", sources)
+	}
+	return files
+}
+
+// module is a file of the front end and what it imports.
+type module struct {
+	Imports []struct {
+		Path string
+		Kind string // import-statement: always; dynamic-import: when it is needed
+	}
+}
+
+// modules has the front end read as a browser would: its syntax, and that everything that is imported is
+// there.
+func modules(t *testing.T) map[string]module {
+	t.Helper()
+	result := api.Build(api.BuildOptions{
+		EntryPoints: []string{sources + "/app.js", sources + "/live-worker.js"},
+		Bundle:      true, Splitting: true, Format: api.FormatESModule, Target: api.ES2022,
+		Outdir: "none", Write: false, Metafile: true, LogLevel: api.LogLevelSilent,
+	})
+	for _, m := range append(result.Errors, result.Warnings...) {
+		at := ""
+		if m.Location != nil {
+			at = m.Location.File + ": " + m.Location.LineText
+		}
+		t.Errorf("%s %s", m.Text, at)
+	}
+	if t.Failed() {
+		t.FailNow()
+	}
+	var made struct{ Inputs map[string]module }
+	if err := json.Unmarshal([]byte(result.Metafile), &made); err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]module{}
+	for path, m := range made.Inputs {
+		for i := range m.Imports {
+			m.Imports[i].Path = strings.TrimPrefix(m.Imports[i].Path, sources+"/")
+		}
+		all[strings.TrimPrefix(path, sources+"/")] = m
+	}
+	return all
+}
+
+// TestSources finds what does not hold together. A module that nobody imports is one that nobody tries.
+func TestSources(t *testing.T) {
+	t.Parallel()
+	read := modules(t)
+	for name := range own(t, ".js") {
+		if _, imported := read[name]; !imported {
+			t.Errorf("nothing imports %s", name)
+		}
+	}
+}
+
+func TestSizeBudget(t *testing.T) {
+	t.Parallel()
+	read, files := modules(t), own(t, ".js")
+	size := func(names map[string]bool) (total int) {
+		for name := range names {
+			var packed bytes.Buffer
+			z := gzip.NewWriter(&packed)
+			z.Write(files[name]) // what is not ours has no bytes here
+			z.Close()
+			if files[name] != nil {
+				total += packed.Len()
+			}
+		}
+		return total
+	}
+	// needs collects what is fetched before a module runs.
+	var needs func(name string, into map[string]bool)
+	needs = func(name string, into map[string]bool) {
+		if into[name] {
+			return
+		}
+		into[name] = true
+		for _, i := range read[name].Imports {
+			if i.Kind == "import-statement" {
+				needs(i.Path, into)
+			}
+		}
+	}
+	all := map[string]bool{}
+	for name := range files {
+		all[name] = true
+	}
+	t.Logf("all of our own JavaScript: %.1f kB compressed", float64(size(all))/1024)
+	for _, i := range read["routes.js"].Imports {
+		if i.Kind != "dynamic-import" {
+			continue
+		}
+		fetched := map[string]bool{}
+		for _, name := range []string{"app.js", "live-worker.js", i.Path} {
+			needs(name, fetched)
+		}
+		total := size(fetched)
+		t.Logf("%s: %.1f kB", i.Path, float64(total)/1024)
+		if total > budget {
+			t.Errorf("to show %s a browser fetches %d bytes of our own JavaScript, %d more than it may", i.Path, total, total-budget)
+		}
+	}
+}
+
+// TestNothingDangerous looks for what must not stand in the front end: making code or markup of text,
+// and addresses of others. The policy of the pages stops most of it; here it is found before it is run.
+func TestNothingDangerous(t *testing.T) {
+	t.Parallel()
+	banned := regexp.MustCompile(`\b(innerHTML|outerHTML|insertAdjacentHTML|dangerouslySetInnerHTML|srcdoc|createContextualFragment|setHTMLUnsafe|parseHTMLUnsafe)\b` +
+		`|\bdocument\.write|\beval\(|\bnew Function\b|\bjavascript:|https?://|<style|\sstyle="|\son[a-z]+="`)
+	for name, body := range own(t, ".js", ".css", ".html") {
+		for number, line := range strings.Split(string(body), "\n") {
+			if found := banned.FindString(line); found != "" {
+				t.Errorf("%s:%d has %q", name, number+1, found)
+			}
+		}
+	}
+	outside := regexp.MustCompile(`@import|url\(\s*['"]?(//|http)`)
+	for name, body := range own(t, ".css") {
+		if found := outside.Find(body); found != nil {
+			t.Errorf("%s has %q", name, found)
+		}
+	}
+}

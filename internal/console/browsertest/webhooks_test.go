@@ -1,0 +1,238 @@
+package browsertest
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp/kb"
+
+	"parley"
+	"parley/internal/app"
+	"parley/internal/parleytest"
+)
+
+// receiver is an address that takes events, or answers with whatever status it is told to.
+type receiver struct {
+	*httptest.Server
+	status, got atomic.Int64
+}
+
+func newReceiver(t *testing.T, status int64) *receiver {
+	r := &receiver{}
+	r.status.Store(status)
+	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		r.got.Add(1)
+		w.WriteHeader(int(r.status.Load()))
+		fmt.Fprint(w, `<b>out to lunch</b>`)
+	}))
+	t.Cleanup(r.Close)
+	return r
+}
+
+func (c *console) addWebhook(url string) (id string) {
+	c.t.Helper()
+	return c.Post("/api/manage/webhooks", `{"url":"`+url+`","events":["message.received"]}`, parleytest.As(c.Admin)).Expect(http.StatusCreated).Text("data.id")
+}
+
+// lostDeliveries stores deliveries that have failed for good, as those of a night without the receiver.
+func (c *console) lostDeliveries(webhook string, n int) {
+	c.t.Helper()
+	c.store(func(ctx context.Context, data *app.Data) error {
+		return data.Store.Tx(ctx, func(tx parley.Tx) error {
+			var all []parley.Delivery
+			for i := range n {
+				at := time.Now().Add(-time.Duration(n-i) * time.Second).Truncate(time.Millisecond)
+				event := parley.NewOTPEvent(parley.OTPFailed, "otp_x", app.DemoChannel, parley.ContactOf(fmt.Sprintf("62812%08d", i)), "wrong_sender", at)
+				if err := tx.AddEvent(ctx, event); err != nil {
+					return err
+				}
+				d := parley.NewDelivery(event, parley.WebhookID(webhook))
+				d.ID = parley.DeliveryIDOf(parley.FirstDelivery(at) + int64(i))
+				d.TriedAt, d.EndedAt, d.Took, d.Attempts = at, at, 84*time.Millisecond, 10
+				d.State, d.Code, d.Problem, d.Answer = parley.DeliveryFailed, 503, "http_status: The server answered 503 Service Unavailable.", "<b>out to lunch</b>"
+				all = append(all, d)
+			}
+			return tx.AddDeliveries(ctx, all)
+		})
+	})
+}
+
+// TestWebhook makes a webhook, tries it, changes it and deletes it.
+func TestWebhook(t *testing.T) {
+	t.Parallel()
+	c, hook := start(t), newReceiver(t, 204)
+	p := c.open("/webhooks")
+	p.see("Your app is told nothing yet.")
+	p.see("parley listen --forward-to localhost:3000/hook")
+	p.accessible()
+	p.press("n")
+	p.find("dialog", "Add webhook")
+	p.allow("422")
+	p.fill("Address", "ftp://nowhere")
+	p.press(kb.Enter)
+	p.until("the address is wrong", `document.querySelector('[name=url][aria-invalid=true]')`)
+	p.accessible()
+	p.fill("Address", hook.URL+"/crm")
+	p.click("radio", "Only these")
+	p.click("checkbox", "message.received")
+	p.click("checkbox", "otp.approved")
+	p.press(kb.Enter)
+	p.see("The webhook is on.")
+	p.see("whsec_")
+	p.click("button", "Try it")
+
+	// The drawer of the new one: a test, and something that really happens.
+	p.see("It works: what happens is told at once.")
+	p.see("message.received, otp.approved")
+	p.click("button", "Send test event")
+	p.see("204 in")
+	hook.status.Store(500)
+	p.click("button", "Send test event")
+	p.see("500 in")
+	p.see("<b>out to lunch</b>")
+	p.accessible()
+	hook.status.Store(200)
+	on[any](p, "combobox", "Event", `function() { this.value = 'message.received'; this.dispatchEvent(new Event('change', { bubbles: true })); return null; }`)
+	before := hook.got.Load()
+	p.click("button", "Send test event")
+	p.see("message.received happened")
+	c.Eventually("it is told", func() bool { return hook.got.Load() > before })
+
+	// The secret, and a new one.
+	secret := func() string {
+		return eval[string](p, `[...document.querySelectorAll('.drawer code')].map((code) => code.innerText).find((text) => text.startsWith('whsec_'))`)
+	}
+	p.click("button", "Reveal")
+	p.see("whsec_")
+	first := secret()
+	p.click("button", "Make a new secret")
+	p.find("dialog", "Make a new secret")
+	p.click("button", "Make a new secret")
+	p.see("The old secret signs too until")
+	if second := secret(); second == first {
+		t.Error("the secret is the same as before")
+	}
+
+	p.click("button", "Edit")
+	p.find("dialog", "Edit")
+	p.click("radio", "All events, later ones too")
+	p.click("button", "Save")
+	p.lost("dialog", "Edit")
+	p.click("button", "Switch off")
+	p.see("It is off: It was switched off by hand.")
+	p.click("button", "Switch on")
+	p.see("It works: what happens is told at once.")
+	shown := c.Get("/api/manage/webhooks", parleytest.As(c.Admin)).Expect(http.StatusOK)
+	if shown.Count("data.0.events") != 0 || !shown.Bool("data.0.enabled") {
+		t.Errorf("it is %s", shown.Body)
+	}
+	p.click("button", "Delete")
+	p.find("dialog", "Delete")
+	p.click("button", "Delete")
+	p.see("The webhook was deleted")
+	p.see("Your app is told nothing yet.")
+}
+
+// TestReplayMany has everything delivered that failed, at once.
+func TestReplayMany(t *testing.T) {
+	t.Parallel()
+	const lost = 320 // more than the steps in which it is done
+	c, hook := start(t), newReceiver(t, 200)
+	c.lostDeliveries(c.addWebhook(hook.URL), lost)
+	p := c.open("/webhooks?state=failed")
+	p.see("320 deliveries have failed for good.")
+	p.find("link", "Failed 320")
+	p.hasRows(100)
+	p.accessible()
+	p.click("button", "Show older")
+	p.hasRows(200)
+	p.click("button", "Replay 320 failed since…")
+	p.see("Replay 320 deliveries?") // counted, and nothing done yet
+	if n := hook.got.Load(); n != 0 {
+		t.Errorf("%d were sent before it was confirmed", n)
+	}
+	p.click("button", "Replay")
+	p.see("Done: 320 of 320 made again.")
+	p.accessible()
+	c.Eventually("all are told", func() bool { return hook.got.Load() == lost })
+	p.click("button", "Close")
+	p.see("That is good news.")
+	p.click("link", "Show all")
+	p.until("all are delivered", `document.querySelectorAll('main [data-state=delivered]').length >= 50 && !document.querySelector('main [data-state=failed]')`)
+}
+
+// TestDelivery looks at one delivery: what was sent, what came back, and that its signature can be checked.
+func TestDelivery(t *testing.T) {
+	t.Parallel()
+	c, hook := start(t), newReceiver(t, 503)
+	webhook := c.addWebhook(hook.URL + "/crm?key=1")
+	c.Phone(ayu).Types(`It's "me" & <i>you</i> 👋`)
+	p := c.open("/webhooks/deliveries")
+	p.hasRows(1)
+	p.see("503 in")
+	p.see("/10")
+	p.openRow(1)
+	p.see("of 10 failed. The server answered 503 Service Unavailable.")
+	p.see("POST " + hook.URL + "/crm?key=1")
+	p.see("<b>out to lunch</b>")
+	p.accessible()
+
+	// In five languages; the one for the shell is run.
+	eval[any](p, `document.querySelector('.drawer summary').click(), null`)
+	for _, language := range []string{"JavaScript", "PHP", "Python", "Go", "Shell"} {
+		p.click("tab", language)
+		p.until("it is shown in "+language, `document.querySelector('[role=tabpanel]').getAttribute('aria-label') === `+quote(language))
+		if code := eval[string](p, `document.querySelector('[role=tabpanel] code').innerText`); !strings.Contains(code, "WEBHOOK_SECRET") || !strings.Contains(code, "evt_") {
+			t.Errorf("%s: %s", language, code)
+		}
+	}
+	secret := c.Get("/api/manage/webhooks/"+webhook+"/secret", parleytest.As(c.Admin)).Expect(http.StatusOK).Text("data.secret")
+	check := func(secret string) string {
+		shell := exec.CommandContext(t.Context(), "bash", "-c", eval[string](p, `document.querySelector('[role=tabpanel] code').innerText`))
+		shell.Env = append(os.Environ(), "WEBHOOK_SECRET="+secret)
+		out, _ := shell.CombinedOutput() // it fails where nothing fits
+		return strings.TrimSpace(string(out))
+	}
+	if got := check(secret); got != "valid" {
+		t.Errorf("with its secret the signature is %q", got)
+	}
+	if got := check("whsec_" + strings.Repeat("A", 43) + "="); got != "" {
+		t.Errorf("with another secret the signature is %q", got)
+	}
+
+	// Taken at last, it can be made again.
+	hook.status.Store(200)
+	c.Call("PATCH", "/api/manage/webhooks/"+webhook, `{"enabled":true}`, parleytest.As(c.Admin)).Expect(http.StatusOK) // tries at once
+	p.see("Taken at attempt")
+	before := hook.got.Load()
+	p.press("r")
+	p.see("It is made again")
+	c.Eventually("it came again", func() bool { return hook.got.Load() > before })
+	p.click("link", "See the message")
+	p.see("Received from Ayu")
+}
+
+// TestCallbackInList finds the callback of a login link among the deliveries, with its GET.
+func TestCallbackInList(t *testing.T) {
+	t.Parallel()
+	c, site := start(t), newReceiver(t, 200)
+	asked := c.Post("/api/otp/link/request", fmt.Sprintf(`{"contact_id":"%s@c.us","expires":300,"name":"Toko Ayu","callback":{"success":"%[2]s/ok","failed":"%[2]s/no"}}`, ayu, site.URL)).Expect(http.StatusOK)
+	c.Post("/api/sandbox/phones/"+ayu+"/open", fmt.Sprintf(`{"link":%q}`, asked.Text("data.link"))).Expect(http.StatusOK)
+	c.Eventually("the site is called", func() bool { return site.got.Load() > 0 })
+	p := c.open("/webhooks/deliveries")
+	p.hasRows(1)
+	p.see("callback")
+	p.see("otp.approved")
+	p.openRow(1)
+	p.see("GET " + site.URL + "/ok?contact_id=")
+	p.see("&status=success&")
+	p.accessible()
+}

@@ -1,0 +1,119 @@
+// Package console serves the console: its pages and files, signing in by a link that works once, and
+// the API to whoever is signed in. What the pages do is in ui; they ask for it as any program does.
+package console
+
+import (
+	"html/template"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"parley"
+	"parley/internal/api"
+)
+
+//go:generate go run parley/internal/tools/vendorjs -root ../..
+
+// Config says what the console works with. All fields are required but the last.
+type Config struct {
+	API     *api.API
+	Store   parley.Store
+	Log     *slog.Logger
+	Version string
+	// Mode is how the server was started: "dev" or "serve".
+	Mode string
+	// Live reports whether a channel is on a real network; nil: none is.
+	Live func() bool
+}
+
+// Console is a handler of all paths: its own, and those of the API.
+type Console struct {
+	Config
+	files   *files
+	page    *template.Template
+	door    http.Handler // the API, for whoever is signed in
+	foreign *http.CrossOriginProtection
+}
+
+// New makes the console.
+func New(c Config) (*Console, error) {
+	files, err := newFiles(embedded)
+	if err != nil {
+		return nil, err
+	}
+	page, err := template.ParseFS(embedded, "ui/index.html")
+	if err != nil {
+		return nil, err
+	}
+	s := &Console{Config: c, files: files, page: page, foreign: http.NewCrossOriginProtection()}
+	s.door = c.API.Console(s.check)
+	return s, nil
+}
+
+func (c *Console) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
+	path, ours := strings.CutPrefix(hr.URL.Path, "/console/")
+	switch {
+	case ours:
+		c.serve(w, hr, path)
+	case hr.URL.Path == "/console", hr.URL.Path == "/" && wantsPage(hr):
+		http.Redirect(w, hr, "/console/", http.StatusSeeOther)
+	default:
+		c.API.ServeHTTP(w, hr)
+	}
+}
+
+// serve serves what is the console's own, by its path below /console/.
+func (c *Console) serve(w http.ResponseWriter, hr *http.Request, path string) {
+	first, _, _ := strings.Cut(path, "/")
+	switch {
+	case first == "api", path == "events":
+		c.serveAPI(w, hr)
+	case path == "session":
+		c.serveSession(w, hr)
+	case namesBuild(first):
+		c.files.serve(w, hr, path)
+	default:
+		c.servePage(w, hr, first)
+	}
+}
+
+// wantsPage reports whether a browser asks for something to show. To programs there is nothing at "/".
+func wantsPage(hr *http.Request) bool {
+	return (hr.Method == http.MethodGet || hr.Method == http.MethodHead) && strings.Contains(hr.Header.Get("Accept"), "text/html")
+}
+
+// serveAPI passes a request on to the API, which asks check who it is from.
+func (c *Console) serveAPI(w http.ResponseWriter, hr *http.Request) {
+	if err := c.refuseForeign(hr); err != nil {
+		c.API.Refuse(w, hr, err)
+		return
+	}
+	// A stream is no sign of life: a page that is left open must not keep its session for ever.
+	if hr.URL.Path != "/console/events" {
+		c.prolong(w, hr)
+	}
+	c.door.ServeHTTP(w, hr)
+}
+
+var errForeign = parley.Errorf(parley.Forbidden, "Only the console's own pages may ask this.")
+
+// refuseForeign refuses what pages of others make the browser ask. Browsers say where a request comes
+// from; one without a word of that comes from no page.
+func (c *Console) refuseForeign(hr *http.Request) error {
+	if c.foreign.Check(hr) != nil {
+		return errForeign
+	}
+	// Reading is as private as changing: the check above leaves it to what browsers keep from pages.
+	switch hr.Header.Get("Sec-Fetch-Site") {
+	case "same-origin", "none", "":
+	default:
+		return errForeign
+	}
+	if origin := hr.Header.Get("Origin"); origin != "" {
+		if u, err := url.Parse(origin); err != nil || u.Host != hr.Host {
+			return errForeign
+		}
+	}
+	return nil
+}

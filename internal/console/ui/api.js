@@ -1,0 +1,112 @@
+// Requests to the server, with the cookie of the session. Same endpoints as a customer's program uses, under
+// another address.
+import { signal, useState, useEffect, useRef } from './view.js';
+import { go, route } from './router.js';
+import { useEvents, generation } from './live.js';
+
+const root = '/console/api';
+
+/** Since when the server does not answer; null while it does. */
+export const goneSince = signal(null);
+
+export class ApiError extends Error {
+  constructor(status, body, headers) {
+    super(body?.message || `HTTP ${status}`);
+    this.status = status;
+    this.errors = body?.errors || {};
+    this.retryAfter = Number(headers?.get('Retry-After')) || 0;
+    this.requestId = headers?.get('X-Request-Id') || '';
+  }
+}
+
+async function fetched(method, path, { query, channel, headers, body, signal: abort } = {}) {
+  const params = Object.entries(query || {}).filter(([, value]) => value != null && value !== '');
+  const address = root + path + (params.length ? '?' + new URLSearchParams(params) : '');
+  let answer;
+  try {
+    answer = await fetch(address, {
+      method,
+      signal: abort,
+      headers: { Accept: 'application/json', ...(body !== undefined && { 'Content-Type': 'application/json' }), ...(channel && { 'X-Channel': channel }), ...headers },
+      body: body === undefined ? undefined : JSON.stringify(body),
+    });
+  } catch (error) {
+    if (error.name === 'AbortError') throw error;
+    goneSince.value ??= Date.now();
+    throw new ApiError(0, { message: error.message });
+  }
+  goneSince.value = null;
+  if (answer.status === 401) signIn();
+  return answer;
+}
+
+/** Goes to the sign-in page, and back to here after it. */
+export function signIn() {
+  const { name } = route.peek();
+  if (name !== 'login') go('/login', { next: location.pathname + location.search, channel: null }, { replace: true });
+}
+
+async function json(method, path, options) {
+  const answer = await fetched(method, path, options);
+  const body = await answer.json().catch(() => null);
+  if (!answer.ok) throw new ApiError(answer.status, body, answer.headers);
+  return body;
+}
+
+export const api = {
+  get: (path, options) => json('GET', path, options),
+  post: (path, body = {}, options) => json('POST', path, { ...options, body }),
+  put: (path, body = {}, options) => json('PUT', path, { ...options, body }),
+  patch: (path, body = {}, options) => json('PATCH', path, { ...options, body }),
+  del: (path, options) => json('DELETE', path, options),
+
+  /** The answer as it is, whatever its status: {status, headers, body, ms}. */
+  async send(method, path, options) {
+    const begun = performance.now();
+    const answer = await fetched(method, path, options);
+    const text = await answer.text();
+    return { status: answer.status, headers: [...answer.headers], body: text, ms: performance.now() - begun };
+  },
+
+  /** A file, for a blob: address that is revoked by whoever shows it. */
+  async blob(path, options) {
+    const answer = await fetched('GET', path, options);
+    if (!answer.ok) throw new ApiError(answer.status, await answer.json().catch(() => null), answer.headers);
+    return answer.blob();
+  },
+};
+
+// How often a page that follows events asks again at most. A burst of thousands of events is one request.
+const followEvery = 1000;
+
+/**
+ * useLoad loads something for a component and keeps it fresh.
+ * The old data stay while new ones come, and an answer that was overtaken is dropped.
+ * on: beginnings of event types after which to load again.
+ */
+export function useLoad(load, deps = [], { on = [] } = {}) {
+  const [state, set] = useState({ data: undefined, error: null, loading: true });
+  const turn = useRef(0);
+  const latest = useRef(load);
+  latest.current = load;
+  const timer = useRef(0);
+
+  const reload = useRef(async () => {
+    clearTimeout(timer.current);
+    timer.current = 0;
+    const mine = ++turn.current;
+    set((was) => ({ ...was, loading: true }));
+    try {
+      const data = await latest.current();
+      if (mine === turn.current) set({ data, error: null, loading: false });
+    } catch (error) {
+      if (mine === turn.current && error.name !== 'AbortError') set((was) => ({ ...was, error, loading: false }));
+    }
+  }).current;
+
+  // A stream that began anew without its place may have left something out: load again then.
+  useEffect(() => { reload(); }, [...deps, generation.value]);
+  useEffect(() => () => { turn.current = -1; clearTimeout(timer.current); }, []);
+  useEvents(on, () => { timer.current ||= setTimeout(reload, followEvery); });
+  return { ...state, reload };
+}

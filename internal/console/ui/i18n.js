@@ -1,0 +1,128 @@
+// Texts in three languages, and how numbers, sizes and times are written in each.
+import { signal, effect, boot } from './view.js';
+
+export const languages = { en: 'English', id: 'Bahasa Indonesia', 'pt-BR': 'Português (Brasil)' };
+
+export const lang = signal(languages[boot.lang] ? boot.lang : 'en');
+effect(() => { document.documentElement.lang = lang.value; });
+
+const tables = new Map(); // 'id/overview' → texts by key
+const pending = new Map(); // the same → the promise of them
+const names = new Set();
+
+function load(language, name) {
+  const key = `${language}/${name}`;
+  if (!pending.has(key)) {
+    const wanted = fetch(new URL(`i18n/${key}.json`, import.meta.url)).then((answer) => answer.json()).then((table) => tables.set(key, table));
+    wanted.catch(() => pending.delete(key)); // to be tried again
+    pending.set(key, wanted);
+  }
+  return pending.get(key);
+}
+
+/** Is done when the texts of everything that was loaded are there. */
+export const textsReady = () => Promise.all(pending.values());
+
+/** Changes the language once its texts are there. */
+export async function speak(language) {
+  await Promise.all([...names].map((name) => load(language, name)));
+  lang.value = language;
+}
+
+/**
+ * texts makes the t() of a page from i18n/<language>/<name>.json, of which only the reader's language is fetched.
+ * t(key, values) fills {name} with values.name. Of 'one|many' it takes the form that the language has for
+ * values.n. Where a value is not plain text (a vnode), the answer is a list of pieces.
+ */
+export function texts(name) {
+  if (typeof name === 'object') return translator(() => name[lang.value]);
+  names.add(name);
+  load(lang.peek(), name).catch(() => {});
+  return translator(() => tables.get(`${lang.value}/${name}`));
+}
+
+/** The t() of a language that somebody else reads, once it is there. */
+export async function textsIn(language, name) {
+  await load(language, name);
+  return translator(() => tables.get(`${language}/${name}`));
+}
+
+function translator(table) {
+  const t = (key, values) => {
+    let text = table()?.[key];
+    if (text === undefined) return key;
+    if (!values) return text;
+    if ('n' in values && text.includes('|')) {
+      const forms = text.split('|');
+      text = plural().select(values.n) === 'one' ? forms[0] : forms.at(-1);
+    }
+    const pieces = text.split(/\{(\w+)\}/).map((piece, i) => (i % 2 ? fill(values[piece]) : piece));
+    return pieces.some((piece) => typeof piece === 'object') ? pieces : pieces.join('');
+  };
+  t.has = (key) => table()?.[key] !== undefined;
+  return t;
+}
+
+const fill = (value) => (typeof value === 'number' ? num(value) : value ?? '');
+
+// Formatters are costly to make and are used in every row: one of each kind and language.
+const kept = new Map();
+function format(kind, options) {
+  const key = lang.value + kind + JSON.stringify(options);
+  if (!kept.has(key)) kept.set(key, new Intl[kind](lang.value, options));
+  return kept.get(key);
+}
+const plural = () => format('PluralRules');
+
+export const num = (n, digits = 0) =>
+  (n == null ? '–' : format('NumberFormat', { maximumFractionDigits: digits }).format(n));
+
+/** A share. One that is nearly none or nearly all gets a digit more, so that it does not look like it. */
+export function percent(part, all) {
+  if (!all) return '–';
+  const share = part / all;
+  const close = part && part < all && (share < 0.01 || share > 0.99);
+  return format('NumberFormat', { style: 'percent', maximumFractionDigits: close ? 1 : 0 }).format(share);
+}
+
+// Units are written by their international symbols, which all three languages use.
+const unit = (n, name, digits = 0) => `${num(n, digits)} ${name}`;
+
+export function bytes(n) {
+  if (n == null) return '–';
+  const names = ['B', 'kB', 'MB', 'GB', 'TB'];
+  const i = Math.min(names.length - 1, n < 1 ? 0 : Math.floor(Math.log10(n) / 3));
+  return unit(n / 1000 ** i, names[i], i && n / 1000 ** i < 10 ? 1 : 0);
+}
+
+/** 84 ms, 2.6 s, 3 min, 3 h 12 min, 12 d: two units at most. */
+export function duration(ms) {
+  if (ms == null) return '–';
+  if (ms < 1000) return unit(Math.round(ms), 'ms');
+  const s = ms / 1000;
+  if (s < 60) return unit(s, 's', s < 10 ? 1 : 0);
+  const two = (big, bigName, small, smallName) =>
+    unit(Math.floor(big), bigName) + (Math.floor(small) ? ' ' + unit(Math.floor(small), smallName) : '');
+  if (s < 3600) return two(s / 60, 'min', s < 600 ? s % 60 : 0, 's');
+  if (s < 172800) return two(s / 3600, 'h', (s % 3600) / 60, 'min');
+  return two(s / 86400, 'd', s < 864000 ? (s % 86400) / 3600 : 0, 'h');
+}
+
+const date = (at) => (at instanceof Date ? at : new Date(at));
+const hms = { hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' };
+const stamp = (at, options) => format('DateTimeFormat', options).format(date(at));
+
+export const clock = (at) => stamp(at, hms);
+export const day = (at) => stamp(at, { day: 'numeric', month: 'short' });
+export const isToday = (at) => date(at).toDateString() === new Date().toDateString();
+
+/** The whole time, local and in UTC: what a hover shows. */
+export const full = (at) =>
+  `${stamp(at, { dateStyle: 'full', timeStyle: 'medium' })} (${date(at).toISOString().replace(/\.\d+/, '')})`;
+
+/** "3 minutes ago" in short words; in the future "in 3 min". */
+export function ago(at, now = Date.now()) {
+  const s = Math.round((date(at) - now) / 1000);
+  const [size, name] = [[86400, 'day'], [3600, 'hour'], [60, 'minute'], [1, 'second']].find(([x]) => Math.abs(s) >= x) || [1, 'second'];
+  return format('RelativeTimeFormat', { numeric: 'auto', style: 'short' }).format(Math.trunc(s / size), name);
+}

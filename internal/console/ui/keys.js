@@ -1,0 +1,64 @@
+// The keyboard: what each key does on this page, and the list that "?" shows.
+import { signal, useEffect, useRef } from './view.js';
+import { shortcuts } from './state.js';
+
+/** [[keys, what, group], …] of all that is on the page now, for the help. */
+export const active = signal([]);
+
+const layers = []; // the newest first: a drawer's Escape comes before the page's
+
+/**
+ * useKeys gives keys a meaning while a component is there: [['n', t('new'), fn], ['mod+k', …], ['g m', …]].
+ * A fn that returns false leaves the key to others.
+ */
+export function useKeys(list, group = 'page') {
+  const latest = useRef(list);
+  latest.current = list;
+  useEffect(() => {
+    const layer = { group, find: (key) => latest.current.find(([name]) => name === key)?.[2], list: () => latest.current };
+    layers.unshift(layer);
+    publish();
+    return () => { layers.splice(layers.indexOf(layer), 1); publish(); };
+  }, [list.map(([name, what]) => name + what).join()]);
+}
+
+const publish = () => {
+  active.value = layers.flatMap((layer) => layer.list().filter(([, what]) => what).map(([name, what]) => [name, what, layer.group]));
+};
+
+const typingIn = (element) =>
+  element?.isContentEditable || (/^(INPUT|TEXTAREA|SELECT)$/.test(element?.tagName) && !/^(checkbox|radio|button|range)$/.test(element.type));
+
+let prefix = '';
+let prefixAt = 0;
+
+function named(event) {
+  const mod = event.ctrlKey || event.metaKey ? 'mod+' : '';
+  const key = event.key === ' ' ? 'Space' : event.key.length === 1 ? event.key.toLowerCase() : event.key;
+  return mod + (mod ? key.toLowerCase() : key);
+}
+
+addEventListener('keydown', (event) => {
+  if (event.isComposing || event.altKey || event.defaultPrevented) return;
+  const name = named(event);
+  const single = !name.startsWith('mod+') && !/^(Escape|Arrow|Enter$)/.test(name);
+  if (typingIn(event.target) && (single || /^(Arrow|Enter$)/.test(name))) return;
+  if (single && !shortcuts.value) return;
+  // Enter and Space on a button or a link are theirs.
+  if (/^(Enter|Space)$/.test(name) && event.target.closest?.('button,a,summary,[role=option]')) return;
+  // In a modal dialog only the dialog's own keys count.
+  const modal = document.querySelector('dialog:modal');
+  const sequence = prefix && Date.now() - prefixAt < 1500 ? `${prefix} ${name}` : '';
+  prefix = '';
+  for (const layer of layers) {
+    if (modal && layer.group !== 'dialog') continue;
+    const fn = (sequence && layer.find(sequence)) || layer.find(name);
+    if (fn && fn(event) !== false) { event.preventDefault(); return; }
+  }
+  if (name === 'g' && !modal) { prefix = name; prefixAt = Date.now(); }
+});
+
+/** How a key is written on this machine. */
+export const keyName = (key) => key
+  .replace('mod+', /Mac|iPhone|iPad/.test(navigator.platform) ? '⌘ ' : 'Ctrl ')
+  .replace('Escape', 'Esc').replace(/\b[a-z]$/, (c) => (key.includes('mod') ? c.toUpperCase() : c));

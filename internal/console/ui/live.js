@@ -1,0 +1,111 @@
+// What happens, as it happens: events of the server for the pages, and how fresh what they show is.
+import { signal, batch, useEffect, useRef } from './view.js';
+import { follow } from './stream.js';
+
+/** {state: 'connecting' | 'live' | 'reconnecting' | 'signed-out', since, retryAt} */
+export const live = signal({ state: 'connecting', since: Date.now() });
+
+/** Grows when events may have been left out, and what was loaded before should be loaded again. */
+export const generation = signal(0);
+
+/** When we last heard everything; null while we do. */
+export const staleSince = signal(null);
+
+let talk = null; // asks the stream to try at once
+const listeners = new Set();
+let queue = [];
+let waiting = false;
+
+/** Calls fn with the events of one frame whose type begins with one of types. Returns how to stop. */
+export function onEvents(types, fn) {
+  const entry = { types, fn };
+  listeners.add(entry);
+  return () => listeners.delete(entry);
+}
+
+/** onEvents for as long as a component is there. */
+export function useEvents(types, fn) {
+  const latest = useRef(fn);
+  latest.current = fn;
+  useEffect(() => (types.length ? onEvents(types, (events) => latest.current(events)) : undefined), [types.join()]);
+}
+
+/** Tries to connect now. */
+export const retryLive = () => talk?.('retry');
+
+let ready;
+let late = false; // the stream was not live when the pages began to load
+let seen = null; // the stream's own generation, which is older than this tab
+/** Is done when the stream is live, or after a moment: what is loaded then misses nothing. */
+export const liveReady = new Promise((resolve) => { ready = resolve; });
+
+export function startLive() {
+  if (talk) return retryLive();
+  setTimeout(() => { late = live.value.state !== 'live'; ready(); }, 400);
+  talk = sharedStream() || ownStream();
+}
+
+function hear({ events, state }) {
+  if (events) {
+    queue.push(...events);
+    if (!waiting) {
+      waiting = true;
+      // Once a frame; a hidden tab has no frames.
+      if (document.hidden) setTimeout(flush, 500); else requestAnimationFrame(flush);
+    }
+    return;
+  }
+  batch(() => {
+    if (state.state === 'live') staleSince.value = null;
+    else staleSince.value ??= state.since;
+    live.value = state;
+    if (state.state === 'live') {
+      // The first stream is no gap, unless the pages did not wait for it.
+      if (seen === null ? late : state.generation > seen) generation.value++;
+      seen = state.generation;
+    }
+  });
+  document.documentElement.dataset.live = state.state === 'live' ? 'on' : 'off';
+  if (state.state === 'live') ready();
+}
+
+function flush() {
+  waiting = false;
+  const events = queue;
+  queue = [];
+  batch(() => {
+    for (const { types, fn } of [...listeners]) {
+      const wanted = events.filter((event) => types.some((type) => event.type.startsWith(type)));
+      if (wanted.length) fn(wanted);
+    }
+  });
+}
+
+function sharedStream() {
+  if (!('SharedWorker' in window)) return null;
+  // The one place where an address becomes code, so the one use of the page's Trusted Types policy.
+  const policy = window.trustedTypes?.createPolicy('parley', { createScriptURL: (url) => url });
+  const address = new URL('live-worker.js', import.meta.url).href;
+  let worker;
+  const connect = () => {
+    worker = new SharedWorker(policy ? policy.createScriptURL(address) : address, { type: 'module', name: 'parley' });
+    worker.port.onmessage = ({ data }) => hear(data);
+  };
+  connect();
+  addEventListener('pagehide', () => worker.port.postMessage('bye'));
+  addEventListener('pageshow', (event) => { if (event.persisted) connect(); });
+  return (message) => worker.port.postMessage(message);
+}
+
+// Without shared workers each tab has a stream of its own, and gives it back when nobody looks.
+function ownStream() {
+  const stream = follow('/console/events', hear);
+  let stopped = false;
+  let timer = 0;
+  document.addEventListener('visibilitychange', () => {
+    clearTimeout(timer);
+    if (document.hidden) timer = setTimeout(() => { stopped = true; stream.stop(); }, 30_000);
+    else if (stopped) { stopped = false; stream.start(); }
+  });
+  return () => stream.retry();
+}

@@ -1,0 +1,66 @@
+// Signing in by a link that works once. Its secret is in the fragment, which never reaches a log.
+import { html, useState, useEffect, useId } from '../view.js';
+import { title } from '../shell/title.js';
+import { LanguagePicker } from '../shell/rail.js';
+import { Button } from '../parts/button.js';
+import { Note } from '../parts/card.js';
+import { Code } from '../parts/code.js';
+import { texts } from '../i18n.js';
+
+const t = texts('login');
+
+export default function Page({ route }) {
+  const [words, setWords] = useState('');
+  const [problem, setProblem] = useState('');
+  const [busy, setBusy] = useState(false);
+  const id = useId();
+
+  const signIn = async (ticket) => {
+    setBusy(true);
+    setProblem('');
+    try {
+      const answer = await fetch('/console/session', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ ticket }) });
+      if (answer.ok) { location.replace(inside(route.query.next)); return; }
+      const { message = '' } = await answer.json().catch(() => ({}));
+      setProblem(/used already/.test(message) ? t('used') : /older than/.test(message) ? t('expired') : /no sign-in link/.test(message) ? t('foreign') : message || t('failed'));
+    } catch { setProblem(t('noAnswer')); }
+    setBusy(false);
+  };
+
+  useEffect(() => {
+    title.value = t('title');
+    const ticket = location.hash.slice(1);
+    if (!ticket) return;
+    // The secret leaves the address bar and the history before anything else happens.
+    history.replaceState(null, '', location.pathname + location.search);
+    signIn(ticket);
+  }, []);
+
+  const submit = (event) => {
+    event.preventDefault();
+    const ticket = words.trim().split('#').pop();
+    if (ticket) signIn(ticket);
+  };
+  return html`<div class="sign-in">
+    <p class="brand">Parley</p>
+    <h1>${t('title')}</h1>
+    ${problem && html`<${Note} kind="bad">${problem}<//>`}
+    <p>${t('how')}</p>
+    <${Code} text="parley open" />
+    <p class="muted">${t('docker')}</p>
+    <${Code} text="docker exec <container> parley open" />
+    <p class="muted">${t('once')}</p>
+    <form class="form" onSubmit=${submit}>
+      <div class="field"><label class="label" for=${id}>${t('paste')}</label>
+        <input id=${id} type="password" autocomplete="off" value=${words} onInput=${(event) => setWords(event.target.value)} /></div>
+      <${Button} kind="primary" type="submit" busy=${busy}>${t('signIn')}<//>
+    </form>
+    <${LanguagePicker} />
+  </div>`;
+}
+
+// Only addresses of the console are gone on to: a link must not lead anywhere else.
+const inside = (next) => {
+  const to = new URL(next || '/console/', location.origin);
+  return to.origin === location.origin && to.pathname.startsWith('/console/') && !to.pathname.startsWith('/console/login') ? to.pathname + to.search : '/console/';
+};

@@ -1,0 +1,143 @@
+// What was sent and received, as it happens: found by a filter, and each with its whole story.
+import { html, css, stylesReady, useEffect, useMemo, useState } from '../view.js';
+import { href, matched, query, setQuery } from '../router.js';
+import { channels, selected, chosen, kept } from '../state.js';
+import { useKeys } from '../keys.js';
+import { texts, textsReady, duration } from '../i18n.js';
+import { Head } from '../parts/head.js';
+import { Table } from '../parts/table.js';
+import { Button, IconButton } from '../parts/button.js';
+import { Empty, Failed, Loading } from '../parts/card.js';
+import { Code, AsCode, snippet } from '../parts/code.js';
+import { FilterInput, parse, toQuery } from '../parts/filter.js';
+import { useDrawer, Drawer } from '../parts/drawer.js';
+import { useHold, NewRows } from '../parts/hold.js';
+import { Icon } from '../parts/icon.js';
+import { Badge, Tick } from '../parts/status.js';
+import { Time } from '../parts/time.js';
+import { toast } from '../parts/toast.js';
+import { Who, Body } from '../parts/who.js';
+import { useFeed, keyOf, isKey } from './messages-feed.js';
+import { SendDialog } from './messages-send.js';
+
+const t = texts('messages');
+const core = texts('core');
+
+css('pages/messages.css');
+
+export const types = ['text', 'image', 'video', 'file', 'voice', 'location', 'poll'];
+const statuses = ['pending', 'sent', 'delivered', 'read', 'played', 'failed', 'deleted', 'received'];
+const saved = kept('filters', ['status:failed', 'status:pending', 'direction:in']);
+
+export default function Page() {
+  const { q = '' } = query.value;
+  const filter = useMemo(() => ({ ...(selected.value && { channel: selected.value }), ...parse(q) }), [q, selected.value]);
+  const hold = useHold();
+  const feed = useFeed(filter, hold.held);
+  const { rows } = feed;
+  const drawer = useDrawer(rows, keyOf);
+  useFullKey(drawer.id, rows);
+  const Detail = useDetail(rows || drawer.id);
+  useKeys([
+    ['Space', t(hold.paused ? 'resume' : 'pause'), hold.toggle],
+    ['n', t('send'), () => setQuery({ send: '1' })],
+  ]);
+  const asked = { ...toQuery(filter), id: undefined };
+  const path = `/api/manage/messages?${new URLSearchParams(Object.entries(asked).filter(([, value]) => value))}`.replace(/\?$/, '');
+
+  return html`
+    <${Head} title=${core('page.messages')} lead=${rows && lead(rows, q)} actions=${html`
+      <${AsCode} request=${{ path }} /><${Button} kind="primary" icon="send" onClick=${() => setQuery({ send: '1' })}>${t('send')}<//>`} />
+    <div class="row">
+      <${FilterInput} value=${q} onChange=${(text) => setQuery({ q: text }, { replace: true })} values=${useValues(rows)} label=${t('filter')} placeholder=${t('filterHint')} />
+      <${Save} q=${q} />
+      <${IconButton} icon=${hold.paused ? 'play' : 'pause'} label=${t(hold.paused ? 'resume' : 'pause')} pressed=${hold.paused} onClick=${hold.toggle} />
+    </div>
+    <${Saved} q=${q} />
+    ${feed.load.error && rows && html`<${Failed} load=${feed.load} />`}
+    <div class="feed" ...${hold.box} data-held=${hold.held ? 'true' : 'false'}>
+      <${NewRows} n=${feed.fresh} onShow=${feed.show} />
+      <${Table} label=${core('page.messages')} load=${feed.load} rows=${rows} rowKey=${keyOf} columns=${columns} drawer=${drawer}
+        rowHref=${(row) => href('/messages', { q, ...drawer.at(keyOf(row)) })} rowClass=${(row) => row.status === 'FAILED' && 'failed-row'} empty=${!feed.more && empty(q)} />
+    </div>
+    ${feed.more && html`<div class="row end"><${Button} onClick=${feed.older}>${t(rows.length ? 'older' : 'searchOn')}<//></div>`}
+    <${Drawer} drawer=${drawer} title=${t('message')}>${!Detail ? html`<${Loading} />` : isKey(drawer.id) && html`<${Detail} key=${drawer.id} id=${drawer.id} open=${drawer.open} />`}<//>
+    <${SendDialog} onSent=${feed.refresh} />`;
+}
+
+// What the drawer shows brings the drawings of the phone with it: it is fetched when the list is there.
+function useDetail(wanted) {
+  const [part, setPart] = useState({});
+  const now = Boolean(wanted);
+  useEffect(() => {
+    if (!now) return;
+    import('./messages-detail.js').then(async (module) => {
+      await Promise.all([textsReady(), stylesReady()]);
+      setPart(module);
+    }).catch(() => toast(core('pageNotLoaded'), { kind: 'bad' }));
+  }, [now]);
+  return part.Detail;
+}
+
+// A link may name a message without its channel.
+function useFullKey(id, rows) {
+  useEffect(() => {
+    // On the way to another page the address is that page's already.
+    if (!id || isKey(id) || !(rows && channels.value.length) || matched.value.name !== 'messages') return;
+    const code = rows.find((row) => row.message_id === id || row.id === id)?.channel || chosen.value.code;
+    setQuery({ open: `${code}.${id}` }, { replace: true });
+  }, [id, rows, channels.value]);
+}
+
+function lead(rows, q) {
+  if (!rows.length) return '';
+  const failed = rows.filter((row) => row.status === 'FAILED').length;
+  if (q) return t('found', { n: rows.length });
+  return failed ? t('someFailed', { n: failed, all: rows.length }) : t('noneFailed', { n: rows.length });
+}
+
+// What the filter can be completed with.
+function useValues(rows) {
+  return useMemo(() => {
+    const contacts = [...new Set(rows?.map((row) => row.contact_id.split('@')[0]))].slice(0, 50);
+    return { status: statuses, channel: channels.value.map((channel) => channel.code), to: contacts, from: contacts, type: types, direction: ['in', 'out'], after: ['1h', '24h', '7d'], before: ['1h', '24h', '7d'], id: [] };
+  }, [rows, channels.value]);
+}
+
+function Save({ q }) {
+  if (!q) return null;
+  const has = saved.value.includes(q);
+  const toggle = () => { saved.value = has ? saved.value.filter((one) => one !== q) : [...saved.value, q]; };
+  return html`<${IconButton} icon="star" label=${t(has ? 'forgetFilter' : 'saveFilter')} pressed=${has} onClick=${toggle} />`;
+}
+
+const Saved = ({ q }) => html`<nav class="chips" aria-label=${t('saved')}>
+  <a class="chip" href=${href('/messages')} aria-current=${q ? undefined : 'true'}>${t('all')}</a>
+  ${saved.value.map((one) => html`<a key=${one} class="chip mono" href=${href('/messages', { q: one })} aria-current=${q === one ? 'true' : undefined}>${one}</a>`)}</nav>`;
+
+const Between = ({ m }) => {
+  const who = html`<${Who} number=${m.contact_id} name=${m.name} />`;
+  const channel = html`<span class="muted">${m.channel}</span>`;
+  return html`<span class="between">${m.from_me ? channel : who}<${Icon} name="right" size=${12} /><span class="sr">${t('to')}</span>${m.from_me ? who : channel}</span>`;
+};
+
+const columns = [
+  { id: 'time', get label() { return core('time'); }, cell: (m) => html`<${Time} at=${m.timestamp} />`, card: 'when' },
+  { id: 'between', get label() { return t('between'); }, cell: (m) => html`<${Between} m=${m} />`, card: 'title', class: 'between-cell' },
+  { id: 'type', get label() { return t('type'); }, cell: (m) => (m.otp ? html`<${Badge} tone="accent">otp<//>` : m.type) },
+  { id: 'body', get label() { return t('text'); }, cell: (m) => (m.body ? html`<${Body} text=${m.body} />` : html`<span class="muted">${t(m.status === 'DELETED' ? 'deleted' : m.type === 'text' ? 'notKept' : 'noText', { type: m.type })}</span>`), card: 'text', class: 'body-cell' },
+  { id: 'status', get label() { return t('status'); }, cell: (m) => html`<${Tick} status=${m.status} at=${m.updated_at} />${m.status === 'FAILED' && html` <span class="why">${t('why')}</span>`}`, card: 'status', class: 'status-cell' },
+  { id: 'took', get label() { return t('after'); }, cell: (m) => (m.from_me && m.status !== 'PENDING' ? duration(Math.max(0, Date.parse(m.updated_at) - Date.parse(m.timestamp))) : ''), align: 'end', wide: true },
+  { id: 'request', get label() { return t('request'); }, cell: (m) => html`<span class="mono clip request">${m.request_id}</span>`, wide: true },
+];
+
+function empty(q) {
+  if (q) {
+    return html`<${Empty} icon="filter" title=${t('noMatch', { filter: html`<code>${q}</code>` })} text=${/status:failed/i.test(q) ? t('goodNews') : ''}>
+      <${Button} onClick=${() => setQuery({ q: null })}>${core('clearFilter')}<//><//>`;
+  }
+  const request = { method: 'POST', path: '/api/send-message/text', headers: selected.value && { 'X-Channel': selected.value }, body: { contact_id: '6281234567890@c.us', message: t('hello') } };
+  return html`<${Empty} icon="messages" title=${t('none')} text=${t('noneText')}>
+    <${Code} wrap text=${snippet('curl', request).replace('$PARLEY_URL', location.origin)} what="curl" />
+    <${Button} kind="primary" icon="send" onClick=${() => setQuery({ send: '1' })}>${t('sendHere')}<//><//>`;
+}

@@ -1,0 +1,150 @@
+// A chat of a simulated phone with a channel: what was said, kept fresh, and the composer.
+import { html, useState, useEffect, useLayoutEffect, useRef } from '../view.js';
+import { api, useLoad } from '../api.js';
+import { useEvents } from '../live.js';
+import { href } from '../router.js';
+import { server } from '../state.js';
+import { texts } from '../i18n.js';
+import { Loading, Failed, Empty } from '../parts/card.js';
+import { Button } from '../parts/button.js';
+import { Dialog } from '../parts/dialog.js';
+import { Code, snippet } from '../parts/code.js';
+import { phone, number, mask } from '../parts/who.js';
+import { Bubble, excerpt } from './phone-bubble.js';
+import { Composer } from './phone-composer.js';
+
+const t = texts('phone');
+
+const steps = [50, 100, 200]; // how many messages are shown, more on request
+const atMostEvery = 200; // milliseconds between two loads, however much happens
+
+/** Calls reload at once when something happens in a chat, and again for what happened meanwhile. */
+function useFollow(channel, digits, reload) {
+  const state = useRef({}).current;
+  useEvents(['message.', 'poll.', 'otp.'], async (events) => {
+    if (!events.some((event) => event.channel === channel && number(event.data.contact_id) === digits)) return;
+    state.again = true;
+    if (state.busy) return;
+    state.busy = true;
+    while (state.again) {
+      state.again = false;
+      await reload();
+      await new Promise((done) => { setTimeout(done, atMostEvery); });
+    }
+    state.busy = false;
+  });
+}
+
+/**
+ * device: the phone, as the server lists it. draft: a text that is typed in already; onDraftSent is called when it was sent.
+ * onMessages(list) hears what is on the screen, oldest first.
+ */
+export function Chat({ channel, device, draft, onDraftSent, onMessages }) {
+  const digits = device.number;
+  const [step, setStep] = useState(0);
+  const [open, setOpen] = useState('');
+  const [reply, setReply] = useState(null);
+  const [inspected, setInspected] = useState(null);
+  const load = useLoad(() => api.get(`/sandbox/phones/${digits}/chat`, { channel, query: { limit: steps[step] } }), [step]);
+  useFollow(channel, digits, load.reload);
+  const list = load.data ? [...load.data.data].reverse() : null;
+  const byID = new Map(list?.map((m) => [m.id, m]));
+  useReading(channel, device, list);
+  useEffect(() => { if (list) onMessages?.(list); }, [load.data]);
+  const box = useBottom(load.data, step);
+
+  const act = async (body) => {
+    setOpen('');
+    await api.post(`/sandbox/phones/${digits}/send`, body, { channel });
+    await load.reload();
+  };
+  const say = async (body) => {
+    box.follow();
+    await act({ ...body, ...(reply && body.type !== 'reaction' && { reply_to: reply.id }) });
+    setReply(null);
+    if (draft && body.message) onDraftSent?.();
+  };
+  const who = { phone: mask(device.name || phone(digits)), channel };
+  const lastOwn = list?.findLast((m) => m.from_phone && m.type === 'text' && !m.deleted)?.body;
+
+  return html`<div class="chat">
+    <div class="transcript" role="log" aria-label=${t('transcript', who)} tabindex="0" ref=${box.ref} onScroll=${box.onScroll}>
+      ${load.error && !list && html`<${Failed} load=${load} />`}
+      ${!list && !load.error && html`<${Loading} rows=${4} />`}
+      ${list && load.data.meta.has_more && html`<div class="earlier">${step < steps.length - 1
+        ? html`<${Button} small onClick=${() => setStep(step + 1)}>${t('earlier')}<//>`
+        : html`<a href=${href('/messages', { channel, q: `to:${digits}` })}>${t('allMessages')}</a>`}</div>`}
+      ${list?.length === 0 && html`<${Nothing} channel=${channel} device=${device} />`}
+      ${list?.map((m, i) => html`${newDay(m, list[i - 1]) && html`<p class="day" key=${`day${m.id}`}>${new Date(m.timestamp).toDateString() === new Date().toDateString() ? t('today') : dayOf(m)}</p>`}
+        <${Bubble} key=${m.message_id} m=${m} quoted=${byID.get(m.reply_to)} who=${who} where=${{ channel, digits }} act=${act}
+          open=${open === m.message_id} onOpen=${setOpen} onReply=${() => { setReply(m); setOpen(''); }} onInspect=${() => setInspected(m)} />`)}
+    </div>
+    ${box.missed > 0 && html`<button type="button" class="button primary small missed" onClick=${box.toBottom}>${t('newBelow', { n: box.missed })}</button>`}
+    <${Composer} channel=${channel} device=${device} draft=${draft} say=${say} lastOwn=${lastOwn}
+      reply=${reply && { who: reply.from_phone ? who.phone : who.channel, text: excerpt(reply) }} onReplyEnd=${() => setReply(null)} />
+    <${Dialog} wide open=${Boolean(inspected)} title=${t('inspect')} onClose=${() => setInspected(null)}>
+      ${inspected && html`<${Code} text=${JSON.stringify(byID.get(inspected.id) || inspected, null, 2)} what="JSON" />
+        <p><a href=${href('/messages', { channel, open: inspected.message_id })}>${t('inMessages')}</a></p>`}<//>
+  </div>`;
+}
+
+const newDay = (m, before) => before?.timestamp.slice(0, 10) !== m.timestamp.slice(0, 10);
+const dayOf = (m) => new Date(m.timestamp).toLocaleDateString(document.documentElement.lang, { dateStyle: 'medium' });
+
+function Nothing({ channel, device }) {
+  const request = { method: 'POST', path: '/api/send-message/text', headers: { 'X-Channel': channel }, body: { contact_id: device.contact_id, message: t('hello') } };
+  return html`<${Empty} title=${t('emptyTitle', { name: mask(device.name || phone(device.number)) })} text=${t('emptyText', { number: mask(phone(device.number)) })}>
+    ${server.value && html`<${Code} wrap text=${snippet('curl', request)} what="curl" />`}<//>`;
+}
+
+// A chat that is open and seen is read, as on a phone in the hand.
+function useReading(channel, device, list) {
+  const told = useRef('');
+  const read = () => {
+    const newest = list?.findLast((m) => !m.from_phone && m.status === 'DELIVERED');
+    if (!newest || told.current === newest.id || document.hidden || device.reads === 'never' || !device.on_network) return;
+    told.current = newest.id;
+    api.post(`/sandbox/phones/${device.number}/read`, {}, { channel }).catch(() => { told.current = ''; });
+  };
+  const latest = useRef(read);
+  latest.current = read;
+  useEffect(read, [list?.at(-1)?.status, list?.length, list?.at(-1)?.id, device.reads]);
+  useEffect(() => {
+    const seen = () => latest.current();
+    document.addEventListener('visibilitychange', seen);
+    return () => document.removeEventListener('visibilitychange', seen);
+  }, []);
+}
+
+// Keeps the newest message in view for whoever is at the bottom, and what is read in place for whoever is not.
+function useBottom(data, step) {
+  const ref = useRef();
+  const [missed, setMissed] = useState(0);
+  const state = useRef({ stuck: true, height: 0, count: 0, last: '' }).current;
+  const toBottom = () => { ref.current.scrollTop = ref.current.scrollHeight; setMissed(0); };
+  useLayoutEffect(() => {
+    const box = ref.current;
+    const list = data?.data || [];
+    const place = list.findIndex((m) => m.id === state.last);
+    const fresh = state.last ? (place < 0 ? list.length : place) : 0;
+    if (state.stuck) toBottom();
+    else if (state.step !== step) box.scrollTop += box.scrollHeight - state.height;
+    else if (fresh) setMissed((was) => was + fresh);
+    Object.assign(state, { height: box.scrollHeight, last: list[0]?.id || '', step: data ? step : state.step });
+  }, [data]);
+  // The room changes too: a window that shrinks, a reply that opens, a picture without a size.
+  useEffect(() => {
+    const watch = new ResizeObserver(() => { if (state.stuck && ref.current) toBottom(); });
+    watch.observe(ref.current);
+    return () => watch.disconnect();
+  }, []);
+  return {
+    ref, missed, toBottom,
+    follow() { state.stuck = true; },
+    onScroll() {
+      const { scrollHeight, scrollTop, clientHeight } = ref.current;
+      state.stuck = scrollHeight - scrollTop - clientHeight < 40;
+      if (state.stuck && missed) setMissed(0);
+    },
+  };
+}

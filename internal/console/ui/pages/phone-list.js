@@ -1,0 +1,39 @@
+// Which simulated phones there are.
+import { useMemo, useRef } from '../view.js';
+import { api, useLoad } from '../api.js';
+import { useEvents } from '../live.js';
+import { channels, selected } from '../state.js';
+import { phone, number, mask } from '../parts/who.js';
+
+const mostChannels = 10; // whose phones are shown together; a picked channel is always shown
+
+/** The channels with simulated phones, in the order in which they were made. Those that only keep history have none. */
+export const sandboxes = () => channels.value.filter((channel) => channel.network === 'sandbox' && !channel.archive_of).sort((a, b) => (a.created_at < b.created_at ? -1 : 1));
+
+/** The sandbox channels on show, their phones, and how to find one. to: a channel that must be among them. */
+export function usePhones(to) {
+  const all = sandboxes().map((channel) => channel.code);
+  const shown = all.includes(selected.value) ? [selected.value] : [...new Set([...all.filter((code) => code === to), ...all.slice(0, mostChannels)])].sort((a, b) => all.indexOf(a) - all.indexOf(b));
+  const load = useLoad(() => Promise.all(shown.map(async (channel) => (await api.get('/sandbox/phones', { channel })).data.map((one) => ({ ...one, channel })))), [shown.join()]);
+  const list = load.data?.flat();
+  const known = useRef();
+  known.current = new Set(list?.map((one) => one.number));
+  // A number that is written to becomes a phone.
+  useEvents(['message.'], (events) => {
+    if (events.some((event) => shown.includes(event.channel) && !known.current.has(number(event.data.contact_id)))) load.reload();
+  });
+  return {
+    shown, load, list,
+    /** One entry for each number, named ones first. */
+    faces: useMemo(() => [...new Map((list || []).map((one) => [one.number, one])).values()].sort((a, b) => !a.name - !b.name), [load.data]),
+    find: (digits, channel) => list?.find((one) => one.number === digits && (!channel || one.channel === channel)),
+    channelsOf: (digits) => (list || []).filter((one) => one.number === digits).map((one) => one.channel),
+  };
+}
+
+/** Any number is a phone, whether or not somebody wrote to it. */
+export const stranger = (digits, channel) => ({
+  number: digits, contact_id: `${digits}@c.us`, name: '', online: true, reads: 'when_open', delay_ms: 0, blocks: false, on_network: true, lid_only: false, channel,
+});
+
+export const nameOf = (device) => mask(device.name || phone(device.number));

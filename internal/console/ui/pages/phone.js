@@ -1,0 +1,176 @@
+// The simulated phones: hold one, see what reaches it, answer from it. The same screen stands on its own page, in a
+// window beside the program under test, and pinned at the right of the other pages.
+import { html, css, useState, useEffect, signal, classes } from '../view.js';
+import { api, useLoad } from '../api.js';
+import { useEvents } from '../live.js';
+import { go, href, setQuery } from '../router.js';
+import { channelsLoaded, channelBy, pinned, kept } from '../state.js';
+import { useKeys } from '../keys.js';
+import { texts } from '../i18n.js';
+import { Head } from '../parts/head.js';
+import { Button, IconButton } from '../parts/button.js';
+import { Dialog } from '../parts/dialog.js';
+import { Empty, Loading, Failed } from '../parts/card.js';
+import { Icon } from '../parts/icon.js';
+import { Time } from '../parts/time.js';
+import { useForm, Form, Field, Submit } from '../parts/form.js';
+import { AsCode } from '../parts/code.js';
+import { phone, number, mask } from '../parts/who.js';
+import { usePhones, stranger, nameOf } from './phone-list.js';
+import { Chat } from './phone-chat.js';
+import { excerpt } from './phone-bubble.js';
+import { PhoneBehaviour, NetworkBehaviour } from './phone-behaviour.js';
+
+const t = texts('phone');
+
+css('pages/phone.css');
+
+const mostFaces = 30; // the rest is found by typing
+const held = kept('phone', {}); // {number, to}: the phone that was last in the hand
+const notify = signal(false); // whether messages are told outside of the browser
+const fresh = signal(new Set()); // numbers with something new since they were looked at
+
+export default function Page({ route: { params, query } }) {
+  const phones = usePhones(query.to);
+  const digits = number(params.number) || held.value.number || phones.faces[0]?.number;
+  const to = phones.shown.includes(query.to) ? query.to : '';
+  const alone = Boolean(query.window);
+  useEffect(() => { if (digits) held.value = { number: digits, to }; }, [digits, to]);
+  if (channelsLoaded.value && !phones.shown.length) return html`<${Head} title=${t('phone')} /><${NoSandbox} />`;
+  const pick = ({ number: next = digits, to: chat }) => go(`/phone/${next}`, { to: chat, window: query.window });
+  const screen = html`<${Screen} phones=${phones} digits=${digits} to=${to} alone=${alone} onPick=${pick} draft=${query.text} onDraftSent=${() => setQuery({ text: null }, { replace: true })} />`;
+  if (alone) return html`<h1 class="sr">${t('phone')}</h1>${screen}`;
+  const channel = chatOf(phones, digits, to) || phones.shown[0];
+  const device = digits && channel && (phones.find(digits, channel) || stranger(digits, channel));
+  return html`<${Head} title=${t('phone')} lead=${device && lead(device)} />
+    <${Faces} phones=${phones} digits=${digits} />
+    <div class="phone-page">${screen}
+      ${device && html`<div class="stack">
+        <${PhoneBehaviour} key=${channel + digits} channel=${channel} device=${device} onChange=${phones.load.reload} />
+        <${NetworkBehaviour} key=${channel} channel=${channel} device=${device} />
+      </div>`}</div>`;
+}
+
+function lead(device) {
+  const state = !device.on_network ? 'off' : device.blocks ? 'blocks' : device.online ? 'online' : 'offline';
+  return t(`lead.${state}`, { name: nameOf(device), number: mask(phone(device.number)) });
+}
+
+/** The chat that is open: the one in the address, or the only one. */
+const chatOf = (phones, digits, to) => to || (phones.shown.length === 1 ? phones.shown[0] : phones.channelsOf(digits).length === 1 ? phones.channelsOf(digits)[0] : '');
+
+const NoSandbox = () => html`<${Empty} icon="phone" title=${t('noSandbox')} text=${t('noSandboxText')}><${Button} kind="primary" href=${href('/channels', { new: 'sandbox' })}>${t('makeSandbox')}<//><//>`;
+
+/** The phone that is pinned beside other pages. */
+export function PhonePanel({ docked }) {
+  const { number: last, to: chat } = held.value;
+  const phones = usePhones(chat);
+  const digits = last || phones.faces[0]?.number;
+  if (channelsLoaded.value && !phones.shown.length) return html`<${NoSandbox} />`;
+  return html`<${Screen} docked=${docked} phones=${phones} digits=${digits} to=${phones.shown.includes(chat) ? chat : ''}
+    onPick=${({ number: next = digits, to }) => { held.value = { number: next, to }; }} />`;
+}
+
+/** What one holds in the hand: whose phone it is, and its chats or one of them. */
+function Screen({ phones, digits, to, docked, alone, onPick, draft, onDraftSent }) {
+  const [more, setMore] = useState(false);
+  const channel = chatOf(phones, digits, to);
+  const device = digits && (phones.find(digits, channel) || stranger(digits, channel || phones.shown[0]));
+  useNews(phones, digits);
+  if (!phones.list || !device) return html`<section class="screen">${phones.load.error ? html`<${Failed} load=${phones.load} />` : html`<${Loading} rows=${5} />`}</section>`;
+  const popOut = () => window.open(href(`/phone/${digits}`, { to: channel, window: 1 }), `parley-phone-${digits}`, 'popup,width=390,height=780');
+  const several = phones.shown.length > 1;
+  return html`<section class=${classes('screen', docked && 'docked', alone && 'alone')} aria-label=${t('phoneOf', { name: nameOf(device) })}>
+    <header class="screen-head">
+      ${channel && several && html`<${IconButton} icon="left" label=${t('chats')} onClick=${() => onPick({ to: null })} />`}
+      <${Face} device=${device} />
+      <div class="grow">${docked || alone ? html`<label><span class="sr">${t('phone')}</span><select value=${digits} onChange=${(event) => onPick({ number: event.target.value, to })}>
+          ${[...phones.faces.slice(0, 200), ...(phones.find(digits) ? [] : [device])].map((one) => html`<option key=${one.number} value=${one.number} selected=${one.number === digits}>${nameOf(one)}</option>`)}</select></label>`
+        : html`<h2 class="clip"><bdi>${nameOf(device)}</bdi></h2>`}
+        <p class="muted clip">${t(device.online && device.on_network ? 'online' : 'offline')}${channel && html` · ${t('chatWith', { channel: channelBy(channel)?.name || channel })}`}</p></div>
+      <${Notify} />
+      ${!alone && html`<${IconButton} icon="window" label=${t('ownWindow')} onClick=${popOut} />`}
+      ${(docked || alone) && html`<${IconButton} icon="more" label=${t('behaviours')} onClick=${() => setMore(true)} />`}
+      ${docked ? html`<${IconButton} icon="close" label=${t('unpin')} onClick=${() => { pinned.value = false; }} />`
+        : !alone && html`<span class="hide-small"><${IconButton} icon="pin" label=${t('pin')} pressed=${pinned.value} onClick=${() => { pinned.value = !pinned.value; }} /></span>`}
+    </header>
+    ${channel ? html`<${Chat} key=${channel + digits} channel=${channel} device=${device} draft=${draft} onDraftSent=${onDraftSent} />`
+      : html`<${Chats} phones=${phones} digits=${digits} onPick=${onPick} />`}
+    <${Dialog} wide open=${more} title=${t('behaviours')} onClose=${() => setMore(false)}>
+      <${PhoneBehaviour} channel=${device.channel} device=${device} onChange=${phones.load.reload} /><${NetworkBehaviour} channel=${device.channel} device=${device} /><//>
+  </section>`;
+}
+
+/** The chats of a phone with several channels. */
+function Chats({ phones, digits, onPick }) {
+  const codes = phones.channelsOf(digits);
+  const load = useLoad(() => Promise.all(codes.map(async (channel) => (await api.get(`/sandbox/phones/${digits}/chats`, { channel })).data)), [digits, codes.join()], { on: ['message.'] });
+  if (load.error && !load.data) return html`<${Failed} load=${load} />`;
+  if (!load.data) return html`<${Loading} rows=${3} />`;
+  const said = load.data.flat().sort((a, b) => (a.timestamp < b.timestamp ? 1 : -1));
+  const silent = phones.shown.filter((code) => !said.some((chat) => chat.channel === code));
+  return html`<ul class="chats" aria-label=${t('chats')}>
+    ${said.map((chat) => html`<li key=${chat.channel}><button type="button" onClick=${() => onPick({ to: chat.channel })}>
+      <b class="clip"><bdi>${chat.name || chat.channel}</bdi></b><${Time} at=${chat.timestamp} /><bdi class="clip muted">${chat.typing ? t('typing') : excerpt(chat.last)}</bdi>
+      ${chat.unread > 0 && html`<span class="unread">${chat.unread}<span class="sr"> ${t('unread')}</span></span>`}</button></li>`)}
+    ${silent.map((code) => html`<li key=${code}><button type="button" onClick=${() => onPick({ to: code })}><b class="clip">${channelBy(code)?.name || code}</b><span /><span class="muted">${t('noneYet')}</span></button></li>`)}
+  </ul>`;
+}
+
+function Face({ device }) {
+  const name = device.name || device.number.slice(-2);
+  const letters = device.name ? [...device.name.trim()][0].toUpperCase() : name;
+  return html`<span class=${classes('face', !(device.online && device.on_network) && 'away')} data-hue=${[...device.number].reduce((sum, digit) => sum + Number(digit), 0) % 6} aria-hidden="true">${letters}</span>`;
+}
+
+function Faces({ phones, digits }) {
+  const [wanted, setWanted] = useState('');
+  const [making, setMaking] = useState(false);
+  useKeys([['n', t('newPhone'), () => setMaking(true)]]);
+  const text = wanted.trim().toLowerCase();
+  const current = phones.faces.find((one) => one.number === digits);
+  const matching = text ? phones.faces.filter((one) => one.name.toLowerCase().includes(text) || one.number.includes(text.replace(/\D/g, '') || '?')) : phones.faces;
+  const first = matching.slice(0, mostFaces);
+  const faces = !text && current && !first.includes(current) ? [current, ...first] : first;
+  return html`<div class="faces">
+    <nav aria-label=${t('phones')}>${faces.map((one) => html`<a key=${one.number} href=${href(`/phone/${one.number}`)} aria-current=${one.number === digits ? 'page' : undefined}>
+      <${Face} device=${one} /><span class="clip" title=${mask(phone(one.number))}>${one.name ? mask(one.name) : `…${mask(one.number.slice(-6))}`}</span>${fresh.value.has(one.number) && one.number !== digits && html`<i class="news"><span class="sr">${t('unread')}</span></i>`}</a>`)}</nav>
+    <button type="button" class="new-face" onClick=${() => setMaking(true)}><span class="face plus" aria-hidden="true"><${Icon} name="plus" /></span><span>${t('newPhone')}</span></button>
+    ${phones.faces.length > mostFaces && html`<label class="filter"><${Icon} name="search" /><span class="sr">${t('findPhone')}</span>
+      <input type="search" data-search placeholder=${t('findPhone')} value=${wanted} onInput=${(event) => setWanted(event.target.value)} /></label>`}
+    <${Dialog} open=${making} title=${t('newPhone')} onClose=${() => setMaking(false)}><${NewPhone} channel=${phones.shown[0]} phones=${phones} close=${() => setMaking(false)} /><//>
+  </div>`;
+}
+
+function NewPhone({ channel, phones, close }) {
+  const bodyOf = (values) => Object.fromEntries(Object.entries(values).filter(([, value]) => value));
+  const form = useForm({ number: '', name: '' }, async (values) => {
+    const { data } = await api.post('/sandbox/phones', bodyOf(values), { channel });
+    await phones.load.reload();
+    close();
+    go(`/phone/${data.number}`, { to: phones.shown.length > 1 ? channel : null });
+  });
+  return html`<${Form} form=${form}>
+    <${Field} form=${form} name="number" type="tel" label=${t('number')} hint=${t('numberHint')} autofocus />
+    <${Field} form=${form} name="name" label=${t('trait.name')} maxlength="100" />
+    <div class="row"><${Submit} form=${form}>${t('makePhone')}<//><${AsCode} request=${{ method: 'POST', path: '/api/sandbox/phones', headers: { 'X-Channel': channel }, body: bodyOf(form.values) }} /></div><//>`;
+}
+
+// What reaches other phones than the one in the hand marks them, and where it was asked for is told outside.
+function useNews(phones, digits) {
+  useEffect(() => { if (fresh.value.has(digits)) fresh.value = new Set([...fresh.value].filter((one) => one !== digits)); }, [digits]);
+  useEvents(['message.status'], (events) => {
+    for (const { channel, data } of events) {
+      if (data.status !== 'SENT' || !phones.shown.includes(channel)) continue;
+      const to = number(data.contact_id);
+      if (to !== digits) fresh.value = new Set([...fresh.value, to]);
+      if (notify.value && document.hidden) new Notification(nameOf(phones.find(to) || stranger(to)), { body: mask(data.body), tag: data.message_id });
+    }
+  });
+}
+
+function Notify() {
+  if (!('Notification' in window)) return null;
+  const toggle = async () => { notify.value = !notify.value && await Notification.requestPermission() === 'granted'; };
+  return html`<${IconButton} icon="bell" label=${t('notify')} pressed=${notify.value} onClick=${toggle} />`;
+}

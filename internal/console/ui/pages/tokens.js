@@ -1,0 +1,118 @@
+// What programs call this server with: which tokens there are, what each may do, and who uses it.
+import { html } from '../view.js';
+import { api, useLoad } from '../api.js';
+import { href, query, setQuery } from '../router.js';
+import { selected, now } from '../state.js';
+import { useKeys } from '../keys.js';
+import { texts } from '../i18n.js';
+import { Head } from '../parts/head.js';
+import { Table } from '../parts/table.js';
+import { Button, Copy } from '../parts/button.js';
+import { Empty, Facts, Note } from '../parts/card.js';
+import { AsCode } from '../parts/code.js';
+import { useDrawer, Drawer } from '../parts/drawer.js';
+import { confirm } from '../parts/dialog.js';
+import { toast } from '../parts/toast.js';
+import { Badge } from '../parts/status.js';
+import { Time } from '../parts/time.js';
+import { NewToken } from './tokens-new.js';
+
+const t = texts('tokens');
+const core = texts('core');
+
+const every = 30_000; // how often it is asked who used what; the server writes it down once a minute
+const dayLong = 86_400_000;
+const unusedAfter = 30 * dayLong;
+const soonBefore = 7 * dayLong;
+
+const tones = { channel: '', global: 'accent', admin: 'warn' };
+
+/** How a token stands: revoked, expired, or that it works. */
+const stateOf = (token) => (token.revoked_at ? 'revoked' : token.expires_at && Date.parse(token.expires_at) <= now.value ? 'expired' : 'works');
+const works = (token) => stateOf(token) === 'works';
+
+/** What somebody should know of a token that works: unused, or soon to end. */
+function hintOf(token) {
+  if (!works(token)) return '';
+  if (token.expires_at && Date.parse(token.expires_at) - now.value < soonBefore) return 'soon';
+  return now.value - Date.parse(token.last_used_at || token.created_at) > unusedAfter ? 'unused' : '';
+}
+
+async function revoke(token, done) {
+  const name = token.name || token.id;
+  if (!await confirm({ title: t('revokeTitle', { name }), text: t('revokeText'), action: t('revoke'), danger: true })) return;
+  await api.del(`/manage/tokens/${token.id}`);
+  toast(t('revoked', { name }), { kind: 'good' });
+  await done();
+}
+
+export default function Page() {
+  const ended = query.value.show === 'ended';
+  const load = useLoad(() => api.get('/manage/tokens'), [now.value - (now.value % every)]);
+  const all = load.data?.data.filter((token) => !selected.value || !token.channel || token.channel === selected.value);
+  const working = all?.filter(works);
+  const rows = ended ? all?.filter((token) => !works(token)) : working;
+  const drawer = useDrawer(all, (token) => token.id);
+  const create = () => setQuery({ new: '1' });
+  useKeys([['n', t('create'), create]]);
+  const open = drawer.row;
+  return html`
+    <${Head} title=${core('page.tokens')} lead=${working && lead(working)} actions=${html`
+      <${AsCode} request=${{ path: '/api/manage/tokens' }} /><${Button} kind="primary" icon="plus" onClick=${create}>${t('create')}<//>`} />
+    ${all?.length > 0 && html`<nav class="chips" aria-label=${t('which')}>${[['', working.length], ['ended', all.length - working.length]].map(([show, n]) => html`
+      <a key=${show} class="chip" href=${href('/tokens', { show })} aria-current=${show === (ended ? 'ended' : '') ? 'page' : undefined}>${t(show || 'working')} <span class="count">${n}</span></a>`)}</nav>`}
+    <${Table} label=${core('page.tokens')} load=${load} rows=${rows} rowKey=${(token) => token.id} drawer=${drawer} columns=${columns(load.reload)}
+      rowHref=${(token) => href('/tokens', { show: ended ? 'ended' : null, ...drawer.at(token.id) })} empty=${html`<${None} ended=${ended} create=${create} />`} />
+    <${Drawer} drawer=${drawer} title=${open?.name || drawer.id}>${open ? html`<${Details} token=${open} reload=${load.reload} />` : all && html`<p>${t('gone')}</p>`}<//>
+    <${NewToken} onDone=${load.reload} />`;
+}
+
+function lead(working) {
+  const count = (hint) => working.filter((token) => hintOf(token) === hint).length;
+  const [unused, soon] = [count('unused'), count('soon')];
+  return [working.length ? t('someWork', { n: working.length }) : t('none'), unused && t('someUnused', { n: unused }), soon && t('someSoon', { n: soon })].filter(Boolean).join(' ');
+}
+
+const None = ({ ended, create }) => (ended ? html`<${Empty} icon="tokens" title=${t('noneEnded')} />`
+  : html`<${Empty} icon="tokens" title=${t('none')} text=${t('noneText')}><${Button} kind="primary" icon="plus" onClick=${create}>${t('createChannel')}<//><//>`);
+
+const Kind = ({ kind }) => html`<${Badge} tone=${tones[kind]}>${t(`kind.${kind}`)}<//>`;
+const can = ({ kind, channel }) => (channel ? t('canOne', { channel }) : t(`can.${kind}`));
+const never = () => html`<span class="muted">${t('never')}</span>`;
+
+function Ends({ token }) {
+  const state = stateOf(token);
+  if (state === 'revoked') return html`<span class="state bad">${t('revokedAt')} <${Time} at=${token.revoked_at} /></span>`;
+  if (state === 'expired') return html`<span class="state bad">${t('expiredAt')} <${Time} at=${token.expires_at} /></span>`;
+  return token.expires_at ? html`<${Time} at=${token.expires_at} />` : never();
+}
+
+const columns = (reload) => [
+  { id: 'name', label: t('name'), cell: (token) => html`<bdi>${token.name || html`<span class="muted mono" title=${token.id}>${token.id.slice(0, 10)}…</span>`}</bdi>`, sort: (token) => token.name || token.id, card: 'title' },
+  { id: 'kind', label: t('kind'), cell: (token) => html`<${Kind} kind=${token.kind} />`, sort: (token) => token.kind, card: 'status' },
+  { id: 'can', label: t('can'), cell: (token) => html`<span class="muted">${can(token)}</span>`, wide: true, card: 'text' },
+  { id: 'channel', label: core('page.channel'), cell: (token) => token.channel || html`<span class="muted">${t(token.kind === 'global' ? 'every' : 'noChannel')}</span>`, sort: (token) => token.channel },
+  { id: 'made', label: t('made'), cell: (token) => html`<${Time} at=${token.created_at} />`, sort: (token) => token.created_at, wide: true },
+  { id: 'used', label: t('used'), cell: (token) => html`<span title=${[token.last_used_from, token.user_agent].filter(Boolean).join(' · ') || undefined}>${token.last_used_at ? html`<${Time} at=${token.last_used_at} />` : never()}</span>
+      ${hintOf(token) === 'unused' && html` <${Badge} tone="warn">${t('unused')}<//>`}`, sort: (token) => token.last_used_at, card: 'when' },
+  { id: 'ends', label: t('ends'), cell: (token) => html`<${Ends} token=${token} />${hintOf(token) === 'soon' && html` <${Badge} tone="warn">${t('soon')}<//>`}`, sort: (token) => token.revoked_at || token.expires_at || '9' },
+  { id: 'act', label: html`<span class="sr">${t('revoke')}</span>`, align: 'end', cell: (token) => works(token) && html`<${Button} small kind="quiet" aria-label=${`${t('revoke')} ${token.name || token.id}`} onClick=${() => revoke(token, reload)}>${t('revoke')}<//>` },
+];
+
+function Details({ token, reload }) {
+  const hint = hintOf(token);
+  return html`
+    ${hint && html`<${Note} kind="warn">${t(`hint.${hint}`)}<//>`}
+    <${Facts} rows=${[
+      ['ID', html`<span class="row"><code>${token.id}</code><${Copy} text=${token.id} what="id" /></span>`],
+      [t('kind'), html`<${Kind} kind=${token.kind} /> ${can(token)}`],
+      [core('page.channel'), token.channel && html`<a href=${href(`/channels/${token.channel}`)}>${token.channel}</a>`],
+      [t('made'), html`<${Time} at=${token.created_at} ago />`],
+      [t('used'), token.last_used_at ? html`<${Time} at=${token.last_used_at} ago />` : never()],
+      [t('from'), token.last_used_from],
+      [t('client'), token.user_agent && html`<bdi>${token.user_agent}</bdi>`],
+      [t('ends'), html`<${Ends} token=${token} />`],
+    ]} />
+    ${works(token) && html`<div class="row"><${Button} kind="danger" icon="trash" onClick=${() => revoke(token, reload)}>${t('revoke')}<//>
+      <${AsCode} request=${{ method: 'DELETE', path: `/api/manage/tokens/${token.id}` }} /></div><p class="hint">${t('within')}</p>`}`;
+}

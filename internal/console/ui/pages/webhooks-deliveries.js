@@ -1,0 +1,115 @@
+// What was sent to webhooks and callbacks, and what became of it. Failed ones are made again, one by one or all at once.
+import { html, useState } from '../view.js';
+import { api, useLoad } from '../api.js';
+import { href, query, setQuery } from '../router.js';
+import { selected, now } from '../state.js';
+import { texts, num } from '../i18n.js';
+import { Table } from '../parts/table.js';
+import { Button } from '../parts/button.js';
+import { Empty, Failed } from '../parts/card.js';
+import { confirm } from '../parts/dialog.js';
+import { useDrawer, Drawer } from '../parts/drawer.js';
+import { useHold, useHeldRows, NewRows } from '../parts/hold.js';
+import { Badge } from '../parts/status.js';
+import { Time, Left } from '../parts/time.js';
+import { Delivery } from './webhooks-delivery.js';
+import { Result, attemptsOf, isDue, useSoon } from './webhooks-result.js';
+
+const t = texts('deliveries');
+
+const perPage = 100;
+const mostPages = 10;
+const perStep = 250; // of a replay, so that its progress is seen
+const states = ['all', 'failed', 'waiting', 'delivered'];
+const spans = { '1h': 3600, '24h': 86_400, '7d': 604_800 };
+
+const sinceOf = (span) => (spans[span] ? new Date(Date.now() - spans[span] * 1000).toISOString() : undefined);
+const keyOf = (row) => row.id;
+
+export function Deliveries({ webhooks }) {
+  const { state = 'all', webhook, since } = query.value;
+  const which = { webhook, channel: selected.value || undefined };
+  const about = JSON.stringify([which, state, since]);
+  const [pages, setPages] = useState(1);
+  const ask = (more) => api.get('/manage/deliveries', { query: { ...which, since: sinceOf(since), ...more } });
+  const load = useLoad(async () => {
+    const found = await Promise.all(Array.from({ length: pages }, (_, i) => ask({ state: state === 'all' ? undefined : state, limit: perPage, offset: i * perPage })));
+    return { rows: [...new Map(found.flatMap((page) => page.data).map((row) => [row.id, row])).values()], total: found[0].meta.total, about };
+  }, [about, pages, now.value], { on: ['message.', 'otp.', 'poll.', 'channel.'] });
+  const counts = useLoad(async () => {
+    const [failed, waiting] = await Promise.all(['failed', 'waiting'].map((one) => ask({ state: one, limit: 1 })));
+    // The oldest of those that failed comes last.
+    const oldest = failed.meta.total ? (await ask({ state: 'failed', limit: 1, offset: failed.meta.total - 1 })).data[0] : null;
+    return { failed: failed.meta.total, waiting: waiting.meta.total, oldest };
+  }, [about, now.value], { on: ['message.', 'otp.'] });
+  const hold = useHold();
+  const [rows, fresh, show] = useHeldRows(load.data?.rows, keyOf, hold.held, load.data?.about);
+  const reload = () => Promise.all([load.reload(), counts.reload()]);
+  const lookAgain = useSoon(rows?.some(isDue), load.data, reload);
+  const drawer = useDrawer(rows, keyOf);
+  const at = (more) => href('/webhooks/deliveries', { webhook, since, state: state === 'all' ? undefined : state, ...more });
+  const count = { failed: counts.data?.failed, waiting: counts.data?.waiting };
+  const filtered = state !== 'all' || webhook || since;
+  return html`
+    <div class="spread delivery-filters">
+      <nav class="chips" aria-label=${t('filter')}>${states.map((one) => html`<a key=${one} class="chip" href=${at({ state: one })} aria-current=${one === state ? 'true' : undefined}>${t(`show.${one}`)}${count[one] != null && html` <span class="count">${num(count[one])}</span>`}</a>`)}</nav>
+      <div class="row">
+        ${webhooks?.length > 0 && html`<select class="pick-one" aria-label=${t('endpoint')} value=${webhook || ''} onChange=${(event) => setQuery({ webhook: event.target.value })}>
+          <option value="">${t('everyEndpoint')}</option>${webhooks.map((one) => html`<option key=${one.id} value=${one.id} selected=${one.id === webhook}>${one.url}</option>`)}</select>`}
+        <select class="pick-one" aria-label=${t('since')} value=${since || ''} onChange=${(event) => setQuery({ since: event.target.value })}>
+          <option value="">${t('anyTime')}</option>${Object.keys(spans).map((one) => html`<option key=${one} value=${one} selected=${one === since}>${t(`span.${one}`)}</option>`)}</select>
+      </div>
+    </div>
+    <${Bulk} which=${which} since=${since} counts=${counts.data} onDone=${() => { lookAgain(); return reload().then(show); }} />
+    ${load.error && rows && html`<${Failed} load=${load} />`}
+    <div ...${hold.box} class="deliveries"><${NewRows} n=${fresh} onShow=${show} />
+      <${Table} label=${t('title')} load=${load} rows=${rows} rowKey=${keyOf} drawer=${drawer} rowHref=${(row) => at(drawer.at(row.id))} columns=${columns}
+        empty=${filtered ? html`<${Empty} icon="filter" title=${t('noMatch')} text=${state === 'failed' ? t('goodNews') : ''}><${Button} href=${href('/webhooks/deliveries')}>${t('clear')}<//><//>`
+          : html`<${Empty} icon="webhooks" title=${t('none')} text=${t('noneText')}><${Button} href=${href('/phone')}>${t('toPhone')}<//><//>`} /></div>
+    ${load.data?.total > rows?.length && pages < mostPages && html`<div class="row end"><span class="muted">${t('shown', { n: rows.length, all: load.data.total })}</span><${Button} busy=${load.loading && pages > 1 && rows.length <= (pages - 1) * perPage} onClick=${() => setPages(pages + 1)}>${t('older')}<//></div>`}
+    <${Drawer} drawer=${drawer} title=${drawer.row?.type || t('delivery')}>${drawer.id.startsWith('dlv_') && html`<${Delivery} key=${drawer.id} id=${drawer.id} onChange=${reload} />`}<//>`;
+}
+
+const columns = [
+  { id: 'time', get label() { return t('time'); }, cell: (d) => html`<${Time} at=${d.created_at} />`, card: 'when' },
+  { id: 'type', get label() { return t('event'); }, cell: (d) => html`<span class="mono">${d.type}</span>`, card: 'title' },
+  { id: 'channel', get label() { return t('channel'); }, cell: (d) => html`<span class="clip">${d.channel}</span>`, wide: true, class: 'channel-cell' },
+  { id: 'url', get label() { return t('endpoint'); }, cell: (d) => html`${!d.webhook && html`<${Badge} tone="accent">${t('callback')}<//> `}<bdi title=${d.url}>${d.url.replace(/^\w+:..|\?.*/g, '')}</bdi>`, card: 'text', class: 'url-cell' },
+  { id: 'result', get label() { return t('result'); }, cell: (d) => html`<${Result} d=${d} />`, card: 'status' },
+  { id: 'attempts', get label() { return t('attempts'); }, cell: (d) => html`<span class="mono-num">${d.attempts}/${attemptsOf(d)}</span>`, align: 'end' },
+  { id: 'next', get label() { return t('next'); }, cell: (d) => (d.next_at ? html`<span class="mono-num" title=${d.next_at}><${Left} until=${d.next_at} /></span>` : ''), align: 'end' },
+];
+
+/** "Replay 214 failed since 11:40": counted before it is done, in steps that are seen. */
+function Bulk({ which, since, counts, onDone }) {
+  const [run, setRun] = useState(null);
+  const failed = counts?.failed;
+  const replay = async () => {
+    const body = { ...which, state: 'failed', since: sinceOf(since) };
+    // What it would do is asked first: the count that is shown may be some seconds old.
+    const { meta } = await api.get('/manage/deliveries', { query: { ...body, limit: 1 } });
+    const all = meta.total;
+    if (!await confirm({ title: t('replayAll', { n: all }), text: t('replayText', { n: all }), action: t('replay') })) return;
+    const step = { done: 0, all, running: true };
+    setRun({ ...step });
+    try {
+      for (let more = true, before; more;) {
+        const { data } = await api.post('/manage/deliveries/replay', { ...body, limit: perStep, ended_before: before });
+        before = data.ended_before;
+        more = data.more;
+        step.done += data.replayed;
+        setRun({ ...step });
+      }
+    } finally {
+      setRun({ ...step, running: false });
+      await onDone();
+    }
+  };
+  if (!failed && !run) return null;
+  return html`<div class="bulk-bar" role="status">
+    ${run ? html`<progress max=${Math.max(run.all, run.done, 1)} value=${run.done} aria-label=${t('progress')} /><span>${t(run.running ? 'running' : 'finished', { n: run.done, all: run.all })}</span>
+        ${!run.running && html`<${Button} small kind="quiet" onClick=${() => setRun(null)}>${t('close')}<//>`}`
+      : html`<span class="grow">${t('someFailed', { n: failed })}</span>`}
+    ${failed > 0 && !run?.running && html`<${Button} small icon="refresh" onClick=${replay}>${t('replaySince', { n: failed, time: html`<${Time} at=${counts.oldest?.created_at} />` })}<//>`}
+  </div>`;
+}

@@ -1,0 +1,37 @@
+// How a delivery stands, in words.
+import { html, useEffect, useRef } from '../view.js';
+import { texts, duration } from '../i18n.js';
+import { Badge } from '../parts/status.js';
+
+const t = texts('deliveries');
+
+const tones = { delivered: 'good', failed: 'bad', waiting: 'warn' };
+
+/** "200 in 84 ms", "timeout after 10 s", "DNS failed"; of one that was not tried yet that it waits. */
+export function outcome({ code, took_ms: took, problem, tried_at: tried }) {
+  if (!tried && !code && !problem) return t('untried');
+  if (code) return t('answered', { code: String(code), took: duration(took) });
+  const word = problem.split(':')[0];
+  return t.has(`problem.${word}`) ? t(`problem.${word}`, { took: duration(took) }) : problem;
+}
+
+export const Result = ({ d }) => html`<span class="result"><${Badge} tone=${tones[d.state]} data-state=${d.state}>${t(`state.${d.state}`)}<//> <span class="mono-num">${outcome(d)}</span></span>`;
+
+/** How many attempts there are at most: those of a callback end sooner. */
+export const attemptsOf = (d) => (d.webhook ? 10 : 7);
+
+/** Whether something may have become of a delivery that waits by the next look. */
+export const isDue = (d) => d?.state === 'waiting' && (!d.next_at || Date.parse(d.next_at) - Date.now() < 5000);
+
+const looksAtMost = 20; // what waits behind another may wait for days
+
+/** Nobody tells of deliveries: while one is due, look() is called soon, so many times. Returns what begins that anew. */
+export function useSoon(due, data, look) {
+  const looks = useRef(0);
+  useEffect(() => {
+    if (!due || looks.current++ >= looksAtMost) return undefined;
+    const timer = setTimeout(look, 700);
+    return () => clearTimeout(timer);
+  }, [due, data]);
+  return () => { looks.current = 0; };
+}

@@ -1,0 +1,91 @@
+// Who is told what happens: the addresses, and what became of what they were sent.
+import { html, css } from '../view.js';
+import { api, useLoad } from '../api.js';
+import { href, query, setQuery } from '../router.js';
+import { selected, now } from '../state.js';
+import { tick } from '../checklist.js';
+import { useKeys } from '../keys.js';
+import { texts, percent, num } from '../i18n.js';
+import { Head } from '../parts/head.js';
+import { Table } from '../parts/table.js';
+import { Tabs } from '../parts/tabs.js';
+import { Button } from '../parts/button.js';
+import { Card, Empty } from '../parts/card.js';
+import { AsCode, Code } from '../parts/code.js';
+import { useDrawer, Drawer } from '../parts/drawer.js';
+import { Icon } from '../parts/icon.js';
+import { Time } from '../parts/time.js';
+import { Endpoint, EndpointForm } from './webhooks-endpoint.js';
+import { Deliveries } from './webhooks-deliveries.js';
+import { Result } from './webhooks-result.js';
+
+const t = texts('webhooks');
+const core = texts('core');
+
+css('pages/webhooks.css');
+
+const every = 30_000; // how often the figures of 24 hours are asked for again
+const counted = 20; // so many webhooks have figures in the list; each costs three questions
+
+export default function Page({ route }) {
+  const { state, open } = query.value;
+  const onDeliveries = route.params.id === 'deliveries' || state || open;
+  const load = useLoad(() => api.get('/manage/webhooks'), [now.value - (now.value % every)]);
+  const all = load.data?.data;
+  const rows = all?.filter((row) => !selected.value || !row.channel || row.channel === selected.value);
+  useKeys([['n', t('add'), () => setQuery({ new: '1' })]]);
+  return html`
+    <${Head} title=${core('page.webhooks')} lead=${all && lead(all)} actions=${html`
+      <${AsCode} request=${{ path: `/api/manage/${onDeliveries ? 'deliveries' : 'webhooks'}` }} /><${Button} kind="primary" icon="plus" onClick=${() => setQuery({ new: '1' })}>${t('add')}<//>`} />
+    <${Tabs} label=${core('page.webhooks')} current=${onDeliveries ? 'deliveries' : 'endpoints'} tabs=${[
+      { id: 'endpoints', label: t('endpoints'), href: href('/webhooks'), count: rows?.length },
+      { id: 'deliveries', label: t('deliveries'), href: href('/webhooks/deliveries') },
+    ]} />
+    ${onDeliveries ? html`<${Deliveries} webhooks=${all} />` : html`<${Endpoints} load=${load} rows=${rows} />`}
+    <${EndpointForm} webhooks=${all} onDone=${load.reload} />`;
+}
+
+function lead(all) {
+  const off = all.filter((row) => !row.enabled).length;
+  const failing = all.filter((row) => row.enabled && row.failing_since).length;
+  if (!all.length) return t('toldNothing');
+  return failing || off ? [failing && t('someFail', { n: failing }), off && t('someOff', { n: off })].filter(Boolean).join(' ') : t('allWork', { n: all.length });
+}
+
+function Endpoints({ load, rows }) {
+  const drawer = useDrawer(rows, (row) => row.id, 'webhook');
+  const figures = useLoad(async () => {
+    const since = new Date(Date.now() - 86_400_000).toISOString();
+    const ask = (webhook, more) => api.get('/manage/deliveries', { query: { webhook, limit: 1, ...more } });
+    const found = await Promise.all((rows || []).slice(0, counted).map(async ({ id }) => {
+      const [last, good, bad] = await Promise.all([ask(id, { limit: 20 }), ask(id, { state: 'delivered', since }), ask(id, { state: 'failed', since })]);
+      if (good.meta.total) tick('webhook');
+      return [id, { last: last.data.find((one) => one.tried_at) || last.data[0], good: good.meta.total, all: good.meta.total + bad.meta.total }];
+    }));
+    return new Map(found);
+  }, [rows?.map((row) => row.id).join(), now.value - (now.value % every)], { on: ['message.'] }).data || new Map();
+  return html`
+    <div class="endpoints"><${Table} label=${t('endpoints')} load=${load} rows=${rows} rowKey=${(row) => row.id} drawer=${drawer} rowHref=${(row) => href('/webhooks', drawer.at(row.id))} columns=${columns(figures)} sort=${{ id: 'state' }}
+      empty=${html`<${Empty} icon="webhooks" title=${t('toldNothing')} text=${t('noneText', { command: html`<code>parley listen</code>` })}><${Button} kind="primary" icon="plus" onClick=${() => setQuery({ new: '1' })}>${t('add')}<//><//>`} /></div>
+    <${Card} title=${t('local')}><p class="muted">${t('localText')}</p><${Code} text="parley listen --forward-to localhost:3000/hook" what=${t('command')} /><//>
+    <${Drawer} drawer=${drawer} title=${drawer.row ? new URL(drawer.row.url).host : t('endpoint')}>${drawer.row
+      ? html`<${Endpoint} key=${drawer.id} webhook=${drawer.row} figures=${figures.get(drawer.id)} onChange=${load.reload} onGone=${drawer.close} />` : rows && html`<p>${t('gone')}</p>`}<//>`;
+}
+
+const states = { on: 'good', failing: 'warn', off: 'bad' };
+export const stateOf = (row) => (!row.enabled ? 'off' : row.failing_since ? 'failing' : 'on');
+
+export function State({ row }) {
+  const state = stateOf(row);
+  return html`<span class="state ${states[state]}" title=${row.reason || undefined}><${Icon} name=${state === 'on' ? 'good' : state === 'off' ? 'stop' : 'warn'} size=${16} />${t(`state.${state}`)}</span>`;
+}
+
+const columns = (figures) => [
+  { id: 'state', label: t('state'), cell: (row) => html`<${State} row=${row} />`, sort: (row) => ['off', 'failing', 'on'].indexOf(stateOf(row)), card: 'status' },
+  { id: 'url', label: t('address'), cell: (row) => html`<bdi class="clip">${row.url}</bdi>`, sort: (row) => row.url, card: 'title', class: 'url-cell' },
+  { id: 'channel', label: core('page.channel'), cell: (row) => row.channel || html`<span class="muted">${t('every')}</span>`, card: 'meta' },
+  { id: 'events', label: t('events'), cell: (row) => (row.events.length ? html`<span class="clip" title=${row.events.join(', ')}>${row.events.length === 1 ? row.events[0] : t('someEvents', { n: row.events.length })}</span>` : html`<span class="muted">${t('every')}</span>`) },
+  { id: 'day', label: t('day'), align: 'end', cell: (row) => { const f = figures.get(row.id); return f?.all ? html`<span title=${`${num(f.good)} / ${num(f.all)}`}>${percent(f.good, f.all)}</span>` : '–'; } },
+  { id: 'last', label: t('last'), cell: (row) => { const last = figures.get(row.id)?.last; return last ? html`<${Result} d=${last} />` : '–'; }, card: 'text' },
+  { id: 'made', label: t('made'), cell: (row) => html`<${Time} at=${row.created_at} />`, wide: true },
+];

@@ -1,0 +1,92 @@
+// Forms: labelled fields, and what is wrong with each, as the server says it.
+import { html, useState, useRef, useId, useEffect } from '../view.js';
+import { Button } from './button.js';
+import { Note } from './card.js';
+import { texts } from '../i18n.js';
+
+const t = texts('core');
+
+/**
+ * useForm keeps the values of a form and sends them. submit(values) throws ApiError: errors by field land at
+ * their fields, other failures above the buttons. {values, set(name, value), errors, error, busy, send, reset}
+ */
+export function useForm(initial, submit) {
+  const [values, setValues] = useState(initial);
+  const [errors, setErrors] = useState({});
+  const [error, setError] = useState(null);
+  const [busy, setBusy] = useState(false);
+  const there = useRef(true);
+  useEffect(() => () => { there.current = false; }, []);
+  return {
+    values, errors, error, busy,
+    set(name, value) {
+      setValues((was) => ({ ...was, [name]: value }));
+      setErrors(({ [name]: _, ...others }) => others);
+    },
+    reset(next = initial) { setValues(next); setErrors({}); setError(null); },
+    async send(event) {
+      event?.preventDefault();
+      if (busy) return;
+      setBusy(true);
+      setErrors({});
+      setError(null);
+      try { await submit(values); } catch (problem) {
+        setErrors(problem.errors || {});
+        setError(problem);
+      } finally { if (there.current) setBusy(false); }
+    },
+  };
+}
+
+export function Form({ form, children, ...rest }) {
+  const box = useRef();
+  // The first field that is wrong gets the focus.
+  useEffect(() => { if (form.error) box.current.querySelector('[aria-invalid=true]')?.focus(); }, [form.error]);
+  const keys = (event) => { if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) form.send(event); };
+  return html`<form class="form" novalidate ref=${box} onSubmit=${form.send} onKeyDown=${keys} ...${rest}>${children}</form>`;
+}
+
+/** What is wrong with the whole, or with a field that the form does not show. */
+export function FormError({ form, fields = Object.keys(form.values) }) {
+  if (!form.error) return null;
+  const hidden = Object.entries(form.errors).filter(([name]) => !fields.includes(name)).flatMap(([, list]) => list);
+  const text = Object.keys(form.errors).length ? hidden.join(' ') : form.error.status === 0 ? t('noAnswer') : form.error.message;
+  const wait = form.error.retryAfter ? ` ${t('tryIn', { s: form.error.retryAfter })}` : '';
+  return text ? html`<${Note} kind="bad">${text}${wait}<//>` : null;
+}
+
+export const Submit = ({ form, kind = 'primary', children, ...rest }) => html`
+  <${FormError} form=${form} />
+  <${Button} kind=${kind} type="submit" busy=${form.busy} ...${rest}>${children}<//>`;
+
+/**
+ * A field with its label, hint and errors. type: text, number, tel, url, password, textarea, checkbox, and with
+ * options ([value, label] or plain values) select or radio. path: its name in the server's errors.
+ */
+export function Field({ form, name, label, hint, type = 'text', options, path = name, children, ...rest }) {
+  const id = useId();
+  const wrong = form.errors[path];
+  const value = form.values[name];
+  const said = [hint && `${id}-hint`, wrong && `${id}-wrong`].filter(Boolean).join(' ') || undefined;
+  const common = { id, name, 'aria-describedby': said, 'aria-invalid': wrong ? 'true' : undefined, ...rest };
+  const change = (event) => form.set(name, type === 'number' && event.target.value !== '' ? event.target.valueAsNumber : event.target.value);
+  const notes = html`
+    ${hint && html`<span class="hint" id="${id}-hint">${hint}</span>`}
+    ${wrong && html`<span class="wrong" id="${id}-wrong">${wrong.join(' ')}</span>`}`;
+
+  if (type === 'checkbox') {
+    return html`<div class="field check"><input type="checkbox" ...${common} checked=${Boolean(value)} onChange=${(event) => form.set(name, event.target.checked)} />
+      <label for=${id}>${label}</label>${notes}</div>`;
+  }
+  const choices = options?.map((option) => (Array.isArray(option) ? option : [option, option]));
+  if (type === 'radio') {
+    return html`<fieldset class="field" aria-describedby=${said}><legend class="label">${label}</legend>
+      ${choices.map(([choice, words]) => html`<label key=${choice} class="choice"><input type="radio" name="${id}-${name}" checked=${choice === value} onChange=${() => form.set(name, choice)} /><span>${words}</span></label>`)}
+      ${notes}</fieldset>`;
+  }
+  const input = type === 'textarea' ? html`<textarea rows="3" ...${common} value=${value} onInput=${change} />`
+    : type === 'select' ? html`<select ...${common} value=${value} onChange=${change}>${choices.map(([choice, words]) => html`<option key=${choice} value=${choice} selected=${choice === value}>${words}</option>`)}</select>`
+      : html`<input type=${type} ...${common} value=${value} onInput=${change} />`;
+  return html`<div class="field"><label class="label" for=${id}>${label}${rest.required && html`<span class="muted" aria-hidden="true"> *</span>`}</label>
+    ${children ? html`<div class="row">${input}${children}</div>` : input}${notes}</div>`;
+}

@@ -1,0 +1,26 @@
+// Times: the clock beside how long ago, UTC on hover; and countdowns.
+import { html } from '../view.js';
+import { clock, day, full, ago, isToday, duration } from '../i18n.js';
+import { now, useSecond } from '../state.js';
+
+/** 12:04:33, with the day where it is not today; with ago also "3 min ago" beside it. */
+export function Time({ at, ago: relative }) {
+  if (!at) return '–';
+  return html`<time datetime=${at} title=${full(at)}>${isToday(at) ? clock(at) : `${day(at)} ${clock(at).slice(0, 5)}`}${
+    relative && html` <span class="muted">· ${ago(at, Math.max(now.value, Date.parse(at)))}</span>`}</time>`;
+}
+
+/** How long it is until a time, each second; what is past is 0 s. */
+export function Left({ until }) {
+  return duration(Math.max(0, Math.ceil((Date.parse(until) - useSecond()) / 1000)) * 1000);
+}
+
+/** A ring that empties until a time. total is its whole length in seconds. */
+export function Ring({ until, total, label, size = 28 }) {
+  const left = Math.max(0, (Date.parse(until) - useSecond()) / 1000);
+  const around = 2 * Math.PI * 10;
+  return html`<svg class="ring" width=${size} height=${size} viewBox="0 0 24 24" role="img" aria-label=${label || duration(Math.ceil(left) * 1000)}>
+    <circle class="ring-back" cx="12" cy="12" r="10" />
+    <circle class="ring-left" cx="12" cy="12" r="10" stroke-dasharray=${around} stroke-dashoffset=${around * (1 - Math.min(1, left / total))} />
+  </svg>`;
+}

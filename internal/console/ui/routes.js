@@ -1,0 +1,34 @@
+// The table of pages: address, file, icon, and the key after "g" that goes there. Imports are written out, so
+// that a check of the sources sees a page that is missing.
+export const routes = [
+  { name: 'overview', path: '/', load: () => import('./pages/overview.js'), icon: 'overview', key: 'o', rail: true },
+  { name: 'channels', path: '/channels', load: () => import('./pages/channels.js'), icon: 'channels', key: 'c', rail: true },
+  { name: 'channel', path: '/channels/:code/:tab?', load: () => import('./pages/channel.js'), within: 'channels' },
+  { name: 'messages', path: '/messages', load: () => import('./pages/messages.js'), icon: 'messages', key: 'm', rail: true },
+  { name: 'phone', path: '/phone/:number?', load: () => import('./pages/phone.js'), icon: 'phone', key: 'p', rail: true },
+  { name: 'otp', path: '/otp', load: () => import('./pages/otp.js'), icon: 'otp', key: 't', rail: true },
+  { name: 'webhooks', path: '/webhooks/:id?', load: () => import('./pages/webhooks.js'), icon: 'webhooks', key: 'w', rail: true },
+  { name: 'tokens', path: '/tokens', load: () => import('./pages/tokens.js'), icon: 'tokens', key: 'k', rail: true },
+  { name: 'recipes', path: '/api-recipes/:recipe?', load: () => import('./pages/recipes.js'), icon: 'api', key: 'a', rail: true },
+  { name: 'settings', path: '/settings', load: () => import('./pages/settings.js'), icon: 'settings', key: 's' },
+  { name: 'login', path: '/login', load: () => import('./pages/login.js'), bare: true },
+];
+
+export const notFound = { name: 'notfound', path: '', load: () => import('./pages/notfound.js') };
+
+/** Finds the route of a path below /console, with its parameters. */
+export function match(path) {
+  const parts = path.split('/').filter(Boolean);
+  for (const entry of routes) {
+    const names = entry.path.split('/').filter(Boolean);
+    const params = {};
+    const fits = parts.length <= names.length && names.every((name, i) => {
+      if (name[0] !== ':') return name === parts[i];
+      const part = parts[i];
+      if (part !== undefined) params[name.replace(/\W/g, '')] = decodeURIComponent(part);
+      return part !== undefined || name.endsWith('?');
+    });
+    if (fits) return { ...entry, params };
+  }
+  return { ...notFound, params: {} };
+}

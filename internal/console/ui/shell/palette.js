@@ -1,0 +1,122 @@
+// Find anything: pages, channels, phones, the last messages and actions, by a few letters. It shows each key,
+// so that it teaches them.
+import { html, signal, useState, useEffect, useRef, useId } from '../view.js';
+import { api } from '../api.js';
+import { go, href } from '../router.js';
+import { routes } from '../routes.js';
+import { channels, chosen, masked, pinned, shortcuts, setTheme, select } from '../state.js';
+import { active } from '../keys.js';
+import { Icon } from '../parts/icon.js';
+import { phone, mask, number } from '../parts/who.js';
+import { address } from './rail.js';
+import { helpOpen, Keys } from './help.js';
+import { signOut } from './topbar.js';
+import { texts } from '../i18n.js';
+
+const t = texts('core');
+
+export const paletteOpen = signal(false);
+
+const flip = (value) => () => { value.value = !value.value; };
+
+/** Everything that can be found: {group, label, more, icon, key, run}. */
+function entries(found) {
+  const pages = routes.filter((entry) => entry.icon).map((entry) => ({
+    group: 'pages', label: t(`page.${entry.name}`), icon: entry.icon, key: `g ${entry.key}`, run: () => go(address(entry)),
+  }));
+  const actions = active.value.filter(([, , group]) => group === 'page').map(([key, label]) => {
+    const name = { j: '', k: '', x: '', Enter: '' };
+    return name[key] === undefined && { group: 'actions', label, icon: 'bolt', key, run: () => dispatchEvent(new KeyboardEvent('keydown', { key })) };
+  }).filter(Boolean);
+  const general = [
+    { label: masked.value ? t('maskOff') : t('maskOn'), icon: 'hidden', key: '.', run: flip(masked) },
+    { label: pinned.value ? t('unpinPhone') : t('pinPhone'), icon: 'phone', run: flip(pinned) },
+    ...['auto', 'light', 'dark'].map((name) => ({ label: `${t('theme')}: ${t(`theme.${name}`)}`, icon: 'sun', run: () => setTheme(name) })),
+    { label: shortcuts.value ? t('shortcutsOff') : t('shortcutsOn'), icon: 'help', run: flip(shortcuts) },
+    { label: t('help'), icon: 'help', key: '?', run: () => { helpOpen.value = true; } },
+    { label: t('docs'), icon: 'api', run: () => location.assign('/docs') },
+    { label: t('allChannels'), icon: 'channels', run: () => select('') },
+    { label: t('signOut'), icon: 'out', run: signOut },
+  ].map((entry) => ({ group: 'actions', ...entry }));
+  const ofChannels = channels.value.map(({ code, name, number: own }) => ({
+    group: 'channels', label: code, more: `${name} ${phone(own)}`, icon: 'channels', run: () => go(`/channels/${encodeURIComponent(code)}`),
+  }));
+  return [...pages, ...ofChannels, ...found, ...actions, ...general];
+}
+
+// What only the server knows is asked for when the palette opens.
+function useFound() {
+  const [found, setFound] = useState([]);
+  useEffect(() => {
+    const channel = channels.value.find((one) => one.network === 'sandbox' && one === chosen.value) || channels.value.find((one) => one.network === 'sandbox');
+    const phones = channel ? api.get('/sandbox/phones', { channel: channel.code }) : Promise.resolve({ data: [] });
+    const messages = api.get('/manage/messages', { query: { limit: 10 } });
+    Promise.allSettled([phones, messages]).then(([a, b]) => setFound([
+      ...(a.value?.data || []).map((one) => ({ group: 'phones', label: mask(one.name || phone(one.number)), more: mask(phone(one.number)), icon: 'phone', run: () => go(`/phone/${number(one.number)}`) })),
+      ...(b.value?.data || []).map((one) => ({ group: 'messages', label: mask(one.body || one.type), more: `${one.channel} ${mask(one.name || phone(one.contact_id))}`, icon: 'messages', run: () => go('/messages', { open: one.message_id, channel: one.channel }) })),
+    ]));
+  }, []);
+  return found;
+}
+
+// Each letter in its order, words that begin with the text first.
+function score({ label, more = '' }, text) {
+  const all = `${label} ${more}`.toLowerCase();
+  const at = all.indexOf(text);
+  if (at >= 0) return at === 0 || /\W/.test(all[at - 1]) ? 3 : 2;
+  let i = 0;
+  for (const letter of label.toLowerCase()) if (letter === text[i]) i++;
+  return i === text.length ? 1 : 0;
+}
+
+export function Palette() {
+  return paletteOpen.value ? html`<${Open} />` : null;
+}
+
+function Open() {
+  const [text, setText] = useState('');
+  const [at, setAt] = useState(0);
+  const box = useRef();
+  const id = useId();
+  const found = useFound();
+  const close = () => { paletteOpen.value = false; };
+  useEffect(() => {
+    const before = document.activeElement;
+    box.current.showModal();
+    return () => before?.focus?.({ preventScroll: true });
+  }, []);
+  const wanted = text.trim().toLowerCase();
+  const list = wanted
+    ? entries(found).map((entry) => [score(entry, wanted), entry]).filter(([points]) => points).sort((a, b) => b[0] - a[0]).slice(0, 30).map(([, entry]) => entry)
+    : entries(found).filter((entry, i, all) => entry.group !== 'channels' || all.indexOf(entry) < routes.length + 8);
+  if (wanted) list.push({ group: 'messages', label: t('palette.searchFor', { text: text.trim() }), icon: 'search', run: () => location.assign(href('/messages', { q: text.trim() })) });
+  const current = Math.min(at, list.length - 1);
+  const run = (entry) => { close(); entry?.run(); };
+  const keys = (event) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step) {
+      event.preventDefault();
+      const next = (current + step + list.length) % list.length;
+      setAt(next);
+      box.current.querySelectorAll('[role=option]')[next]?.scrollIntoView({ block: 'nearest' });
+    } else if (event.key === 'Enter') { event.preventDefault(); run(list[current]); }
+  };
+  let group = '';
+  return html`<dialog class="palette" ref=${box} aria-label=${t('keys.palette')} onClose=${close} onMouseDown=${(event) => event.target === box.current && close()}>
+    <div class="dialog-box">
+      <label class="palette-input"><${Icon} name="search" /><span class="sr">${t('palette')}</span>
+        <input type="text" role="combobox" aria-expanded="true" aria-controls=${id} aria-activedescendant="${id}-${current}" autocomplete="off" spellcheck=${false}
+          placeholder=${t('palette')} value=${text} onInput=${(event) => { setText(event.target.value); setAt(0); }} onKeyDown=${keys} /></label>
+      <div class="palette-list" role="listbox" id=${id} aria-label=${t('palette')}>
+        ${list.map((entry, i) => {
+          const heads = !wanted && entry.group !== group;
+          group = entry.group;
+          return html`${heads && html`<p class="palette-group" role="presentation">${t(`palette.${group}`)}</p>`}
+            <div key=${i} role="option" id="${id}-${i}" aria-selected=${String(i === current)} onClick=${() => run(entry)} onMouseMove=${() => i !== current && setAt(i)}>
+              <${Icon} name=${entry.icon} /><bdi class="clip">${entry.label}</bdi><bdi class="muted clip">${entry.more}</bdi>${entry.key && html`<${Keys} name=${entry.key} />`}
+            </div>`;
+        })}
+      </div>
+    </div>
+  </dialog>`;
+}

@@ -1,0 +1,100 @@
+// The band that says whether phones are real, and the bar below it.
+import { html, useState, useRef, useEffect } from '../view.js';
+import { texts, clock, duration } from '../i18n.js';
+import { api, goneSince } from '../api.js';
+import { live, staleSince, retryLive } from '../live.js';
+import { route, go } from '../router.js';
+import {
+  channels, channelBy, selected, select, sandboxOnly, realChannels, faults, masked, pinned, useSecond,
+} from '../state.js';
+import { Icon } from '../parts/icon.js';
+import { IconButton, Button } from '../parts/button.js';
+import { Note } from '../parts/card.js';
+import { keyName } from '../keys.js';
+import { paletteOpen } from './palette.js';
+
+const t = texts('core');
+
+export function Band() {
+  const all = channels.value.length;
+  const n = realChannels.value.length;
+  const sandbox = sandboxOnly.value;
+  const meaning = sandbox ? t('sandboxMeans') : n < all && !selected.value ? t('realSome', { n, all }) : t('realMeans');
+  return html`<div class="band ${sandbox ? 'sandbox' : 'live'}" role="region" aria-label=${sandbox ? t('sandbox') : t('real')}>
+    <strong>${sandbox ? t('sandbox') : t('real')}</strong> <span>· ${meaning}</span>
+    ${faults.value > 0 && html`<span class="band-faults">● ${t('faults')}</span>`}
+  </div>`;
+}
+
+export function TopBar() {
+  const known = !selected.value || channelBy(selected.value);
+  return html`<header class="top">
+    <a class="brand" href="/console/">Parley</a>
+    <label class="picker"><span class="sr">${t('channelPicker')}</span>
+      <select value=${selected.value} onChange=${(event) => pick(event.target.value)}>
+        <option value="">${t('allChannels')}</option>
+        ${!known && html`<option value=${selected.value} selected>${selected.value}</option>`}
+        ${channels.value.map(({ code, name }) => html`<option key=${code} value=${code} selected=${code === selected.value}>${code}${name && name !== code ? ` · ${name}` : ''}</option>`)}
+      </select></label>
+    <button type="button" class="search" onClick=${() => { paletteOpen.value = true; }}><${Icon} name="search" /><span>${t('search')}</span><kbd aria-hidden="true">${keyName('mod+k')}</kbd></button>
+    <${LiveDot} />
+    ${masked.value && html`<${IconButton} icon="hidden" label=${t('maskOff')} pressed onClick=${() => { masked.value = false; }} />`}
+    <span class="hide-small"><${IconButton} icon="phone" label=${pinned.value ? t('unpinPhone') : t('pinPhone')} pressed=${pinned.value} onClick=${() => { pinned.value = !pinned.value; }} /></span>
+    <${Account} />
+  </header>`;
+}
+
+// On the page of one channel the picker goes to the other channel's page; elsewhere it filters.
+function pick(code) {
+  if (route.value.name === 'channel') go(code ? `/channels/${code}` : '/channels', { channel: code || null });
+  else select(code);
+}
+
+// A short break is told as a countdown; a longer one as what it means: this page is old.
+function LiveDot() {
+  const time = useSecond();
+  const { state, retryAt } = live.value;
+  const old = staleSince.value && time - staleSince.value > 8000;
+  const words = state === 'live' ? t('live')
+    : state === 'connecting' ? t('connecting')
+      : old ? t('stale', { time: clock(staleSince.value) })
+        : t('reconnecting', { time: duration(Math.max(0, Math.ceil((retryAt - time) / 1000)) * 1000) });
+  return html`<button type="button" class="live ${state === 'live' ? 'on' : old ? 'old' : 'wait'}" data-t="live" onClick=${retryLive}><i aria-hidden="true" /><span>${words}</span></button>`;
+}
+
+/** Says that the server does not answer, for as long as that is so. */
+export function Gone() {
+  const time = useSecond();
+  const since = goneSince.value || (live.value.state === 'reconnecting' && staleSince.value);
+  useEffect(() => {
+    if (live.value.state === 'live' && goneSince.value) api.get('/manage/server').catch(() => {});
+  }, [live.value.state, time - (time % 5000)]);
+  if (!since || time - since < 3000) return null;
+  const left = live.value.retryAt ? Math.ceil((live.value.retryAt - time) / 1000) : 0;
+  return html`<${Note} kind="warn">${left > 0 ? t('gone', { time: clock(since), left: duration(left * 1000) }) : t('goneNow', { time: clock(since) })}
+    ${' '}<${Button} small onClick=${retryLive}>${t('tryNow')}<//><//>`;
+}
+
+function Account() {
+  const [open, setOpen] = useState(false);
+  const box = useRef();
+  useEffect(() => {
+    if (!open) return undefined;
+    const away = (event) => { if (!box.current.contains(event.target)) setOpen(false); };
+    addEventListener('pointerdown', away);
+    return () => removeEventListener('pointerdown', away);
+  }, [open]);
+  const keys = (event) => { if (event.key === 'Escape' && open) { event.stopPropagation(); setOpen(false); box.current.querySelector('button').focus(); } };
+  return html`<div class="menu-box" ref=${box} onKeyDown=${keys}>
+    <${IconButton} icon="user" label=${t('account')} aria-expanded=${String(open)} onClick=${() => setOpen(!open)} />
+    ${open && html`<div class="menu">
+      <button type="button" onClick=${() => { masked.value = !masked.value; setOpen(false); }}><${Icon} name=${masked.value ? 'eye' : 'hidden'} />${masked.value ? t('maskOff') : t('maskOn')}</button>
+      <button type="button" onClick=${signOut}><${Icon} name="out" />${t('signOut')}</button>
+    </div>`}
+  </div>`;
+}
+
+export async function signOut() {
+  await fetch('/console/session', { method: 'DELETE' });
+  location.assign('/console/login');
+}

@@ -1,0 +1,36 @@
+package doctor
+
+import (
+	"fmt"
+
+	"parley"
+)
+
+// Channels looks at how channels stand, as far as a server runs that could start them.
+func Channels(channels []parley.Channel, running bool) []Finding {
+	findings := make([]Finding, len(channels))
+	for i, c := range channels {
+		findings[i] = checkChannel(c, running)
+	}
+	return findings
+}
+
+func checkChannel(c parley.Channel, running bool) Finding {
+	f := Finding{Check: "channel " + string(c.Code), Level: Fine, Found: fmt.Sprintf("%s since %s", c.State.Status, When(c.State.Since))}
+	switch {
+	case c.State.Status == parley.Working || !c.Enabled || !running:
+		return f // what should not run, or cannot without a server, is as it should be
+	case c.State.Status.CanSend():
+		f.Level = Warning // it recovers by itself
+	default:
+		f.Level = Problem
+		f.Remedy = "parley channel show " + string(c.Code)
+	}
+	if c.State.Reason != "" {
+		f.Found += ": " + c.State.Reason
+	}
+	if c.State.Status == parley.LoggedOut || c.State.Status == parley.ScanQRCode {
+		f.Remedy = "parley channel pair " + string(c.Code)
+	}
+	return f
+}

@@ -1,0 +1,63 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"syscall"
+)
+
+// LittleDisk is the free space below which a busy gateway can run full within a day.
+const LittleDisk = 1 << 30
+
+// Directory looks at who may look into a data directory. There is nothing to say where that is its owner
+// alone.
+func Directory(dir string) []Finding {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return []Finding{{"data", Problem, err.Error(), ""}}
+	}
+	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+		return []Finding{{"data", Problem, fmt.Sprintf("%s is open to other users (mode %04o)", dir, mode), fmt.Sprintf("chmod 700 %s", dir)}}
+	}
+	return nil
+}
+
+// Database is a database to look at.
+type Database struct {
+	Path string
+	Size func(context.Context) (int64, error)
+	// Check looks for damage; nil: there is no time for that.
+	Check func(context.Context) error
+}
+
+// Look checks the database and the disk that it lies on.
+func (d Database) Look(ctx context.Context) (Finding, error) {
+	checked := "not checked for damage"
+	if d.Check != nil {
+		if err := d.Check(ctx); err != nil {
+			return Finding{}, err
+		}
+		checked = "checked"
+	}
+	size, err := d.Size(ctx)
+	if err != nil {
+		return Finding{}, err
+	}
+	free := FreeDisk(d.Path)
+	// Opening it made sure of synchronous=FULL.
+	f := Finding{"data", Fine, fmt.Sprintf("sqlite %s %s, synchronous=FULL, free disk %s, %s", d.Path, Size(size), Size(free), checked), ""}
+	if free < LittleDisk {
+		f.Level, f.Remedy = Warning, "make room on the disk"
+	}
+	return f, nil
+}
+
+// FreeDisk is how many bytes may still be written where a path lies.
+func FreeDisk(path string) int64 {
+	var fs syscall.Statfs_t
+	if syscall.Statfs(path, &fs) != nil {
+		return 0
+	}
+	return int64(fs.Bavail) * int64(fs.Bsize)
+}

@@ -1,0 +1,73 @@
+// Package doctor looks for what is wrong with a gateway and says what to do about it, in the same words on
+// the command line and in the management API.
+package doctor
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Finding is the result of one check.
+type Finding struct {
+	Check  string `json:"check"`
+	Level  Level  `json:"level"`
+	Found  string `json:"found"`
+	Remedy string `json:"remedy,omitempty"` // what to do, where something is to be done
+}
+
+// Level says how bad a finding is.
+type Level string
+
+const (
+	Fine    Level = "ok"
+	Warning Level = "warning"
+	Problem Level = "problem"
+)
+
+// Count writes a number of things for people.
+func Count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// Lasted writes a length of time for people, in its largest unit: 40 s, 12 min, 1 h, 3 d.
+func Lasted(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", d/time.Second)
+	case d < time.Hour:
+		return fmt.Sprintf("%d min", d/time.Minute)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h", d/time.Hour)
+	}
+	return fmt.Sprintf("%d d", d/(24*time.Hour))
+}
+
+// When writes a time for people, on the clock of the machine.
+func When(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.Local().Format("2006-01-02 15:04:05")
+}
+
+// Size writes a number of bytes for people.
+func Size(n int64) string {
+	const units = "kMGTP"
+	if n < 1000 {
+		return fmt.Sprintf("%d B", n)
+	}
+	value, unit := float64(n), -1
+	for value >= 1000 && unit < len(units)-1 {
+		value, unit = value/1000, unit+1
+	}
+	return fmt.Sprintf("%.1f %cB", value, units[unit])
+}
+
+// IsUnencrypted reports whether what is sent to an address can be read on the way.
+func IsUnencrypted(address string) bool {
+	return len(address) > 5 && strings.EqualFold(address[:5], "http:")
+}

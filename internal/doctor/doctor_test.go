@@ -1,0 +1,114 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"os"
+	"runtime/debug"
+	"strings"
+	"testing"
+	"time"
+
+	"parley"
+)
+
+func TestChannels(t *testing.T) {
+	since := time.Date(2026, 11, 15, 8, 30, 0, 0, time.Local)
+	for _, c := range []struct {
+		status  parley.ChannelStatus
+		enabled bool
+		running bool
+		want    Finding
+	}{
+		{parley.Working, true, true, Finding{"channel shop", Fine, "WORKING since 2026-11-15 08:30:00", ""}},
+		{parley.Stopped, false, true, Finding{"channel shop", Fine, "STOPPED since 2026-11-15 08:30:00", ""}},
+		{parley.LoggedOut, true, false, Finding{"channel shop", Fine, "LOGGED_OUT since 2026-11-15 08:30:00", ""}},
+		{parley.LoggedOut, true, true, Finding{"channel shop", Problem, "LOGGED_OUT since 2026-11-15 08:30:00: Why.", "parley channel pair shop"}},
+		{parley.Failed, true, true, Finding{"channel shop", Problem, "FAILED since 2026-11-15 08:30:00: Why.", "parley channel show shop"}},
+		{parley.Reconnecting, true, true, Finding{"channel shop", Warning, "RECONNECTING since 2026-11-15 08:30:00: Why.", ""}},
+	} {
+		channel := parley.Channel{Code: "shop", Enabled: c.enabled, State: parley.ChannelState{Status: c.status, Reason: "Why.", Since: since}}
+		if got := Channels([]parley.Channel{channel}, c.running); len(got) != 1 || got[0] != c.want {
+			t.Errorf("%s: %+v, want %+v", c.status, got, c.want)
+		}
+	}
+}
+
+func TestDirectory(t *testing.T) {
+	dir := t.TempDir()
+	for mode, want := range map[os.FileMode]int{0o700: 0, 0o755: 1, 0o710: 1} {
+		if err := os.Chmod(dir, mode); err != nil {
+			t.Fatal(err)
+		}
+		if got := Directory(dir); len(got) != want || want > 0 && (got[0].Level != Problem || got[0].Remedy != "chmod 700 "+dir) {
+			t.Errorf("mode %04o: %+v", mode, got)
+		}
+	}
+	if got := Directory(dir + "/nothing"); len(got) != 1 || got[0].Level != Problem {
+		t.Errorf("of a directory that is not there: %+v", got)
+	}
+}
+
+func TestDatabase(t *testing.T) {
+	damaged := errors.New("damaged")
+	size := func(context.Context) (int64, error) { return 1_234_567, nil }
+	d := Database{Path: t.TempDir(), Size: size, Check: func(context.Context) error { return damaged }}
+	if _, err := d.Look(t.Context()); !errors.Is(err, damaged) {
+		t.Errorf("damage is not told: %v", err)
+	}
+	for check, want := range map[bool]string{true: ", checked", false: ", not checked for damage"} {
+		d.Check = nil
+		if check {
+			d.Check = func(context.Context) error { return nil }
+		}
+		f, err := d.Look(t.Context())
+		if err != nil || !strings.Contains(f.Found, " 1.2 MB, ") || !strings.HasSuffix(f.Found, want) {
+			t.Errorf("%+v, %v", f, err)
+		}
+	}
+}
+
+func TestExposure(t *testing.T) {
+	for _, c := range []struct {
+		tls, proxy bool
+		level      Level
+		says       string
+	}{
+		{false, false, Fine, "this machine alone"}, {true, false, Fine, "with TLS"}, {true, true, Fine, "with TLS"}, {false, true, Warning, "a proxy must be in front"},
+	} {
+		if f := Exposure("127.0.0.1:1", c.tls, c.proxy); f.Level != c.level || !strings.Contains(f.Found, c.says) {
+			t.Errorf("TLS %v, proxy %v: %+v", c.tls, c.proxy, f)
+		}
+	}
+}
+
+func TestClientAge(t *testing.T) {
+	now := time.Date(2026, 11, 15, 0, 0, 0, 0, time.UTC)
+	for version, want := range map[string]Finding{
+		"v0.0.0-20261101000000-0123456789ab": {"whatsapp", Fine, "client of 2026-11-01, 14 d old", ""},
+		"v0.0.0-20260901000000-0123456789ab": {"whatsapp", Warning, "client of 2026-09-01, 75 d old", "upgrade parley: WhatsApp refuses clients that are too old"},
+		"v1.2.3":                             {"whatsapp", Fine, "client of unknown age", ""},
+	} {
+		info := &debug.BuildInfo{Deps: []*debug.Module{{Path: "example.com/other"}, {Path: "go.mau.fi/whatsmeow", Version: version}}}
+		if got := checkClient(info, now); got != want {
+			t.Errorf("%s: %+v, want %+v", version, got, want)
+		}
+	}
+}
+
+func TestWords(t *testing.T) {
+	for got, want := range map[string]string{
+		Count(1, "failure"): "1 failure", Count(2, "failure"): "2 failures",
+		Lasted(40 * time.Second): "40 s", Lasted(12 * time.Minute): "12 min", Lasted(47 * time.Hour): "47 h", Lasted(72 * time.Hour): "3 d",
+		Size(999): "999 B", Size(1000): "1.0 kB", Size(5_300_000_000): "5.3 GB", When(time.Time{}): "-",
+	} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	for address, want := range map[string]bool{"http://a": true, "HTTP://a": true, "https://a": false, "": false} {
+		if IsUnencrypted(address) != want {
+			t.Errorf("%q: %v", address, !want)
+		}
+	}
+}

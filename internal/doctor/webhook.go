@@ -1,0 +1,53 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"parley"
+)
+
+// Webhooks looks at whether events reach those who asked for them.
+func Webhooks(ctx context.Context, store parley.Reader) ([]Finding, error) {
+	webhooks, err := store.Webhooks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var findings []Finding
+	for _, w := range webhooks {
+		f, err := checkWebhook(ctx, store, w)
+		if err != nil {
+			return nil, err
+		}
+		if IsUnencrypted(w.URL) {
+			open := Finding{"webhook", Warning, w.URL + "  is not encrypted: whoever is on the way can read what is sent", "use https"}
+			if f.Level == Fine {
+				f = open
+			} else {
+				findings = append(findings, open)
+			}
+		}
+		findings = append(findings, f)
+	}
+	return findings, nil
+}
+
+func checkWebhook(ctx context.Context, store parley.Reader, w parley.Webhook) (Finding, error) {
+	switch {
+	case !w.IsEnabled():
+		return Finding{"webhook", Warning, fmt.Sprintf("%s  off since %s: %s", w.URL, When(w.DisabledAt), w.Reason), "parley webhook enable " + string(w.ID)}, nil
+	case w.Failures > 0:
+		found := fmt.Sprintf("%s  %s in %s", w.URL, Count(w.Failures, "failure"), Lasted(time.Since(w.FailingSince)))
+		last, err := store.OldestDelivery(ctx, w.ID, false)
+		if err != nil && !errors.Is(err, parley.ErrNotFound) {
+			return Finding{}, err
+		}
+		if last.Problem != "" {
+			found += ", last: " + last.Problem
+		}
+		return Finding{"webhook", Warning, found, "parley deliveries list --webhook " + string(w.ID)}, nil
+	}
+	return Finding{"webhook", Fine, w.URL, ""}, nil
+}

@@ -1,0 +1,53 @@
+package doctor
+
+import (
+	"fmt"
+	"regexp"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"parley"
+)
+
+// oldClient is the age from which on the network may begin to refuse the client that we link.
+const oldClient = 45 * 24 * time.Hour
+
+// WhatsApp tells how old the client for WhatsApp is, where a channel uses it.
+func WhatsApp(channels []parley.Channel, now time.Time) []Finding {
+	if !slices.ContainsFunc(channels, func(c parley.Channel) bool { return c.Network == parley.WhatsApp }) {
+		return nil
+	}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return nil
+	}
+	return []Finding{checkClient(info, now)}
+}
+
+// commitTime finds the time in the version of a module that has no releases.
+var commitTime = regexp.MustCompile(`[-.]([0-9]{14})-[0-9a-f]{12}$`)
+
+// checkClient reads the age of the client from the version of the module that it comes from.
+func checkClient(info *debug.BuildInfo, now time.Time) Finding {
+	for _, m := range info.Deps {
+		if m.Path != "go.mau.fi/whatsmeow" {
+			continue
+		}
+		stamp := commitTime.FindStringSubmatch(m.Version)
+		if stamp == nil {
+			break
+		}
+		made, err := time.Parse("20060102150405", stamp[1])
+		if err != nil {
+			break
+		}
+		age := now.Sub(made)
+		f := Finding{"whatsapp", Fine, fmt.Sprintf("client of %s, %s old", made.Format(time.DateOnly), Lasted(age)), ""}
+		if age > oldClient {
+			f.Level, f.Remedy = Warning, "upgrade parley: WhatsApp refuses clients that are too old"
+		}
+		return f
+	}
+	return Finding{"whatsapp", Fine, "client of unknown age", ""}
+}

@@ -1,0 +1,148 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"parley"
+)
+
+// GoLive moves a channel from the sandbox to WhatsApp, where it waits to be paired. It keeps its code and
+// name, its tokens, webhooks and secrets, and its settings, but for those that only a sandbox has. It may
+// write to those allowed, or to everybody where none are given.
+//
+// What was said in the sandbox must not look as if it had been said to real people: it moves to a channel
+// of its own that can be read and never runs. What still waited to be sent fails. Open codes and login
+// links end, and the simulated phones forget the channel.
+func (g *Gateway) GoLive(ctx context.Context, code parley.ChannelCode, allow []parley.ContactID) (parley.Channel, error) {
+	if g.Drivers[parley.WhatsApp] == nil {
+		return parley.Channel{}, parley.Errorf(parley.BadRequest, "This server has no WhatsApp.")
+	}
+	ctx = context.WithoutCancel(ctx) // half of it would be worse than a slow one
+	if err := g.goLive(ctx, code, allow); err != nil {
+		return parley.Channel{}, err
+	}
+	c, ok := g.Channel(code)
+	if !ok {
+		return parley.Channel{}, parley.Errorf(parley.NotFound, "There is no channel %s.", code)
+	}
+	return c, nil
+}
+
+func (g *Gateway) goLive(ctx context.Context, code parley.ChannelCode, allow []parley.ContactID) error {
+	g.lifecycle.Lock()
+	defer g.lifecycle.Unlock()
+	a, err := g.account(code)
+	if err != nil {
+		return err
+	}
+	switch c := a.snapshot(); {
+	case c.Settings.ArchiveOf != "":
+		return c.Usable()
+	case c.Network != parley.Sandbox:
+		return parley.Errorf(parley.BadRequest, "Channel %s is live already.", code)
+	}
+	a.retired.Store(true)
+	a.close()
+	var failed []parley.Message
+	err = g.Store.Tx(ctx, func(tx parley.Tx) (err error) {
+		failed, err = a.moveToWhatsApp(ctx, tx, allow)
+		return err
+	})
+	g.mu.Lock()
+	delete(g.accounts, code) // its worker has ended; another one begins
+	g.mu.Unlock()
+	if err == nil {
+		for i := range failed {
+			g.settled(&failed[i])
+		}
+		if sandbox := g.Drivers[parley.Sandbox]; sandbox != nil {
+			err = sandbox.Forget(ctx, code)
+		}
+	}
+	return errors.Join(err, g.refresh(ctx))
+}
+
+// moveToWhatsApp stores that the channel is live. It returns what was still to be sent, and failed.
+func (a *account) moveToWhatsApp(ctx context.Context, tx parley.Tx, allow []parley.ContactID) ([]parley.Message, error) {
+	c, err := tx.Channel(ctx, a.snapshot().Code)
+	if err != nil {
+		return nil, err
+	}
+	failed, err := failPending(ctx, tx, c, a.now())
+	if err != nil {
+		return nil, err
+	}
+	if err := archive(ctx, tx, c); err != nil {
+		return nil, err
+	}
+	c.Network, c.Enabled, c.Number, c.PhoneName = parley.WhatsApp, true, "", ""
+	c.State = parley.ChannelState{Status: parley.Starting, Since: time.Now()}
+	c.Settings.AllowOnly, c.Settings.ClockAhead = allow, 0
+	if c.Settings.Pace != nil && *c.Settings.Pace == 0 { // none is what every sandbox has; here it is dangerous
+		c.Settings.Pace = nil
+	}
+	return failed, errors.Join(tx.UpdateChannel(ctx, c), tx.SetChannelState(ctx, c))
+}
+
+// failPending fails what a channel still has to send.
+func failPending(ctx context.Context, tx parley.Tx, c parley.Channel, now time.Time) ([]parley.Message, error) {
+	pending, err := tx.Pending(ctx, c.Code)
+	if err != nil {
+		return nil, err
+	}
+	why := &parley.Failure{Code: parley.NotSent, Message: "Its channel went live before it was sent in the sandbox. Send it again if it is meant for a real phone."}
+	for i := range pending {
+		m := &pending[i]
+		if _, err := tx.AdvanceMessage(ctx, c.Code, m.Ref(), parley.FailedForGood, why, now); err != nil {
+			return nil, err
+		}
+		m.Status, m.Failure, m.UpdatedAt = parley.FailedForGood, why, now
+	}
+	return pending, nil
+}
+
+// archive puts what was said on a channel into a channel of its own, where anything was.
+func archive(ctx context.Context, tx parley.Tx, c parley.Channel) error {
+	_, chats, err := tx.Chats(ctx, c.Code, parley.Page{})
+	if err != nil {
+		return err
+	}
+	if chats == 0 { // there is nothing to keep
+		_, err := tx.ClearChannel(ctx, c.Code)
+		return err
+	}
+	to := c
+	to.Name, to.Enabled, to.CreatedAt = c.Name+" (sandbox)", false, time.Now()
+	to.Settings.ArchiveOf, to.Settings.AllowOnly = c.Code, nil
+	to.State = parley.ChannelState{Status: parley.Stopped, Reason: stoppedReason(to), Since: to.CreatedAt}
+	err = parley.ErrExists
+	for n := 1; errors.Is(err, parley.ErrExists); n++ {
+		to.Code = archiveCode(c.Code, n)
+		err = tx.AddChannel(ctx, to)
+	}
+	if err != nil {
+		return err
+	}
+	return tx.MoveHistory(ctx, c.Code, to.Code)
+}
+
+// maxCode is how long the code of a channel may be.
+const maxCode = 32
+
+// archiveCode names the channel that keeps the sandbox history of another one: the first that is free.
+func archiveCode(code parley.ChannelCode, n int) parley.ChannelCode {
+	suffix := "-sandbox"
+	if n > 1 {
+		suffix = fmt.Sprintf("-sandbox-%d", n)
+	}
+	return code[:min(len(code), maxCode-len(suffix))] + parley.ChannelCode(suffix)
+}
+
+// errGoingLive refuses what would be sent in the sandbox by a channel that is leaving it.
+func errGoingLive(code parley.ChannelCode) error {
+	return &parley.Error{Code: parley.Unavailable, RetryAfter: 2 * time.Second,
+		Message: fmt.Sprintf("Channel %s is going live. Try again in a moment.", code)}
+}

@@ -1,0 +1,195 @@
+package keystore
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"go.mau.fi/whatsmeow/proto/waAdv"
+	"go.mau.fi/whatsmeow/store"
+	"go.mau.fi/whatsmeow/types"
+	"go.mau.fi/whatsmeow/util/keys"
+	"google.golang.org/protobuf/proto"
+
+	"parley/internal/store/sqldb"
+)
+
+// device is what is kept of one device. There is one for each that was asked for, however many clients have
+// it: while one is being ended, the next may have begun.
+type device struct {
+	s      *Store
+	id     int64
+	making chan struct{} // holds one while one-time keys are made
+}
+
+var _ store.AllSessionSpecificStores = (*device)(nil)
+
+// advSecretLength is how long the secret in a QR code is.
+const advSecretLength = 32
+
+// NewDevice makes a device with keys of its own, to be linked to a phone. It is kept once it is saved.
+func (s *Store) NewDevice() *store.Device {
+	var random [4 + advSecretLength]byte
+	rand.Read(random[:]) // it never fails
+	d := &store.Device{
+		Log: s.log, Container: s,
+		NoiseKey: keys.NewKeyPair(), IdentityKey: keys.NewKeyPair(),
+		RegistrationID: binary.BigEndian.Uint32(random[:4]), AdvSecretKey: random[4:],
+	}
+	d.SignedPreKey = d.IdentityKey.CreateSignedPreKey(1)
+	return d
+}
+
+// Device reads a device; nil: there is none.
+func (s *Store) Device(ctx context.Context, jid types.JID) (*store.Device, error) {
+	var (
+		d                                         store.Device
+		id                                        int64
+		lid                                       string
+		noise, identity, signed, signature, given []byte
+		signedID                                  uint32
+	)
+	err := s.db.Read().QueryRow(`SELECT id, lid, registration, noise_key, identity_key, signed_key, signed_key_id, signature, adv_secret, account,
+		platform, business_name, push_name, lid_migration_at, companion_nonce FROM devices WHERE jid = $1`, []any{jid.String()},
+		&id, &lid, &d.RegistrationID, &noise, &identity, &signed, &signedID, &signature, &d.AdvSecretKey, &given,
+		&d.Platform, &d.BusinessName, &d.PushName, &d.LIDMigrationTimestamp, &d.CompanionMetaNonce)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read a device: %w", err)
+	}
+	if len(noise) != 32 || len(identity) != 32 || len(signed) != 32 || len(signature) != 64 {
+		return nil, fmt.Errorf("read a device: %w", errLength)
+	}
+	d.NoiseKey = keys.NewKeyPairFromPrivateKey([32]byte(noise))
+	d.IdentityKey = keys.NewKeyPairFromPrivateKey([32]byte(identity))
+	d.SignedPreKey = &keys.PreKey{KeyPair: *keys.NewKeyPairFromPrivateKey([32]byte(signed)), KeyID: signedID, Signature: (*[64]byte)(signature)}
+	d.Account = &waAdv.ADVSignedDeviceIdentity{}
+	if err := proto.Unmarshal(given, d.Account); err != nil {
+		return nil, fmt.Errorf("read a device's identity: %w", err)
+	}
+	if lid != "" {
+		if d.LID, err = types.ParseJID(lid); err != nil {
+			return nil, fmt.Errorf("read a device's LID: %w", err)
+		}
+	}
+	d.ID, d.Log = &jid, s.log
+	s.equip(&d, id)
+	return &d, nil
+}
+
+// equip gives a device its stores.
+func (s *Store) equip(d *store.Device, id int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	jid := d.ID.String()
+	own := s.devices[jid]
+	if own == nil || own.id != id {
+		own = &device{s: s, id: id, making: make(chan struct{}, 1)}
+		s.devices[jid] = own
+	}
+	d.SetAllStores(own)
+	d.LIDs, d.Container, d.Initialized = s, s, true
+}
+
+// Devices lists the devices that are kept.
+func (s *Store) Devices(context.Context) ([]types.JID, error) {
+	rows, err := s.db.Read().Query(`SELECT jid FROM devices ORDER BY id`)
+	if err != nil {
+		return nil, fmt.Errorf("list devices: %w", err)
+	}
+	defer rows.Close()
+	var all []types.JID
+	for rows.Next() {
+		var text string
+		if err := rows.Scan(&text); err != nil {
+			return nil, fmt.Errorf("list devices: %w", err)
+		}
+		jid, err := types.ParseJID(text)
+		if err != nil {
+			return nil, fmt.Errorf("list devices: %w", err)
+		}
+		all = append(all, jid)
+	}
+	return all, wrapped("list devices", rows.Err())
+}
+
+// PushName is what the account of a device calls itself; empty: it is not known.
+func (s *Store) PushName(_ context.Context, jid types.JID) (string, error) {
+	var name string
+	err := s.db.Read().QueryRow(`SELECT push_name FROM devices WHERE jid = $1`, []any{jid.String()}, &name)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", nil
+	}
+	return name, wrapped("read a device's name", err)
+}
+
+// PutDevice keeps a device.
+func (s *Store) PutDevice(ctx context.Context, d *store.Device) error {
+	if d.ID == nil {
+		return errors.New("keep a device: it has no address yet")
+	}
+	account, err := proto.Marshal(d.Account)
+	if err != nil {
+		return fmt.Errorf("keep a device: %w", err)
+	}
+	lid := ""
+	if !d.LID.IsEmpty() {
+		lid = d.LID.String()
+	}
+	jid := d.ID.String()
+	var id int64
+	err = s.write(ctx, "keep a device", func(tx *sqldb.Tx) error {
+		// Another device that had this address is no more: nothing of it is of use to this one.
+		_, err := tx.Exec(`DELETE FROM devices WHERE jid = $1 AND noise_key <> $2`, jid, d.NoiseKey.Priv[:])
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(`INSERT INTO devices (jid, lid, registration, noise_key, identity_key, signed_key, signed_key_id, signature, adv_secret, account,
+			platform, business_name, push_name, lid_migration_at, companion_nonce)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+			ON CONFLICT (jid) DO UPDATE SET lid = excluded.lid, platform = excluded.platform, business_name = excluded.business_name,
+			push_name = excluded.push_name, lid_migration_at = excluded.lid_migration_at, companion_nonce = excluded.companion_nonce`,
+			jid, lid, int64(d.RegistrationID), d.NoiseKey.Priv[:], d.IdentityKey.Priv[:],
+			d.SignedPreKey.Priv[:], int64(d.SignedPreKey.KeyID), d.SignedPreKey.Signature[:], d.AdvSecretKey, account,
+			d.Platform, d.BusinessName, d.PushName, d.LIDMigrationTimestamp, d.CompanionMetaNonce)
+		if err != nil {
+			return err
+		}
+		return tx.QueryRow(`SELECT id FROM devices WHERE jid = $1`, []any{jid}, &id)
+	})
+	if err != nil {
+		return err
+	}
+	if !d.Initialized {
+		s.equip(d, id)
+	}
+	return nil
+}
+
+// DeleteDevice removes a device with everything that is kept of it.
+func (s *Store) DeleteDevice(ctx context.Context, d *store.Device) error {
+	if d.ID == nil {
+		return errors.New("remove a device: it has no address")
+	}
+	return s.Forget(ctx, *d.ID)
+}
+
+// Forget removes a device with everything that is kept of it. One that is not there is no error.
+func (s *Store) Forget(ctx context.Context, jid types.JID) error {
+	if err := s.exec(ctx, "remove a device", `DELETE FROM devices WHERE jid = $1`, jid.String()); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	own := s.devices[jid.String()]
+	delete(s.devices, jid.String())
+	s.mu.Unlock()
+	if own != nil {
+		s.cache.forget(func(k key) bool { return k.device == own.id })
+	}
+	return nil
+}

@@ -1,0 +1,125 @@
+package keystore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"go.mau.fi/whatsmeow/util/keys"
+
+	"parley/internal/store/sqldb"
+)
+
+// exclusive keeps others from making one-time keys, whose numbers would be the same.
+func (d *device) exclusive() (end func()) {
+	d.making <- struct{}{}
+	return func() { <-d.making }
+}
+
+// GetOrGenPreKeys returns one-time keys that the network does not have yet, and makes those that are missing.
+func (d *device) GetOrGenPreKeys(ctx context.Context, count uint32) ([]*keys.PreKey, error) {
+	defer d.exclusive()()
+	all, err := d.unsent(count)
+	if err != nil || uint32(len(all)) >= count {
+		return all, err
+	}
+	last, err := d.lastPreKey()
+	if err != nil {
+		return nil, err
+	}
+	var made []*keys.PreKey
+	for i := uint32(len(all)); i < count; i++ {
+		last++
+		made = append(made, keys.NewPreKey(last))
+	}
+	return append(all, made...), d.addPreKeys(ctx, made, false)
+}
+
+// unsent reads keys that the network does not have yet.
+func (d *device) unsent(count uint32) ([]*keys.PreKey, error) {
+	rows, err := d.s.db.Read().Query(`SELECT id, key FROM prekeys WHERE device = $1 AND uploaded = 0 ORDER BY id LIMIT $2`, d.id, int64(count))
+	if err != nil {
+		return nil, fmt.Errorf("read one-time keys: %w", err)
+	}
+	defer rows.Close()
+	var all []*keys.PreKey
+	for rows.Next() {
+		var id uint32
+		var private []byte
+		if err := rows.Scan(&id, &private); err != nil {
+			return nil, fmt.Errorf("read one-time keys: %w", err)
+		}
+		k, err := preKey(id, private)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, k)
+	}
+	return all, wrapped("read one-time keys", rows.Err())
+}
+
+func preKey(id uint32, private []byte) (*keys.PreKey, error) {
+	if len(private) != 32 {
+		return nil, fmt.Errorf("read a one-time key: %w", errLength)
+	}
+	return &keys.PreKey{KeyPair: *keys.NewKeyPairFromPrivateKey([32]byte(private)), KeyID: id}, nil
+}
+
+func (d *device) lastPreKey() (uint32, error) {
+	var last uint32
+	err := d.s.db.Read().QueryRow(`SELECT coalesce(max(id), 0) FROM prekeys WHERE device = $1`, []any{d.id}, &last)
+	return last, wrapped("read one-time keys", err)
+}
+
+func (d *device) addPreKeys(ctx context.Context, made []*keys.PreKey, uploaded bool) error {
+	return d.s.write(ctx, "keep one-time keys", func(tx *sqldb.Tx) error {
+		for _, k := range made {
+			if _, err := tx.Exec(`INSERT INTO prekeys (device, id, key, uploaded) VALUES ($1, $2, $3, $4)`, d.id, int64(k.KeyID), k.Priv[:], uploaded); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// GenOnePreKey makes a key that is given away at once.
+func (d *device) GenOnePreKey(ctx context.Context) (*keys.PreKey, error) {
+	defer d.exclusive()()
+	last, err := d.lastPreKey()
+	if err != nil {
+		return nil, err
+	}
+	k := keys.NewPreKey(last + 1)
+	return k, d.addPreKeys(ctx, []*keys.PreKey{k}, true)
+}
+
+// GetPreKey reads a key; nil: there is none, or it was used.
+func (d *device) GetPreKey(_ context.Context, id uint32) (*keys.PreKey, error) {
+	var private []byte
+	err := d.s.db.Read().QueryRow(`SELECT key FROM prekeys WHERE device = $1 AND id = $2`, []any{d.id, int64(id)}, &private)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read a one-time key: %w", err)
+	}
+	return preKey(id, private)
+}
+
+// RemovePreKey removes a key that was used.
+func (d *device) RemovePreKey(ctx context.Context, id uint32) error {
+	return d.exec(ctx, "remove a one-time key", `DELETE FROM prekeys WHERE device = $1 AND id = $2`, d.id, int64(id))
+}
+
+// MarkPreKeysAsUploaded notes that the network has all keys up to one.
+func (d *device) MarkPreKeysAsUploaded(ctx context.Context, upTo uint32) error {
+	return d.exec(ctx, "note one-time keys as sent", `UPDATE prekeys SET uploaded = 1 WHERE device = $1 AND id <= $2 AND uploaded = 0`, d.id, int64(upTo))
+}
+
+// UploadedPreKeyCount counts the keys that the network has and nobody used.
+func (d *device) UploadedPreKeyCount(context.Context) (int, error) {
+	var count int
+	err := d.s.db.Read().QueryRow(`SELECT count(*) FROM prekeys WHERE device = $1 AND uploaded = 1`, []any{d.id}, &count)
+	return count, wrapped("count one-time keys", err)
+}

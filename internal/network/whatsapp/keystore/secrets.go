@@ -1,0 +1,193 @@
+package keystore
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.mau.fi/whatsmeow/store"
+	"go.mau.fi/whatsmeow/types"
+
+	"parley/internal/store/sqldb"
+)
+
+// PutMessageSecret keeps what answers to a message are encrypted under.
+func (d *device) PutMessageSecret(ctx context.Context, chat, sender types.JID, id types.MessageID, secret []byte) error {
+	return d.PutMessageSecrets(ctx, []store.MessageSecretInsert{{Chat: chat, Sender: sender, ID: id, Secret: secret}})
+}
+
+// PutMessageSecrets does so for many. What is there already stays.
+func (d *device) PutMessageSecrets(ctx context.Context, inserts []store.MessageSecretInsert) error {
+	if len(inserts) == 0 {
+		return nil
+	}
+	return d.write(ctx, "keep the secret of a message", func(tx *sqldb.Tx) error {
+		for _, m := range inserts {
+			_, err := tx.Exec(`INSERT INTO message_secrets (device, id, chat, sender, secret) VALUES ($1, $2, $3, $4, $5)
+				ON CONFLICT (device, id, chat, sender) DO NOTHING`, d.id, m.ID, m.Chat.ToNonAD().String(), m.Sender.ToNonAD().String(), filled(m.Secret))
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// GetMessageSecret finds the secret of a message, under whichever address of the chat and of the sender, and
+// the address of the sender under which it is kept; nil: there is none.
+func (d *device) GetMessageSecret(ctx context.Context, chat, sender types.JID, id types.MessageID) ([]byte, types.JID, error) {
+	chat, sender = chat.ToNonAD(), sender.ToNonAD()
+	otherChat, err := d.s.other(ctx, chat)
+	if err != nil {
+		return nil, types.EmptyJID, err
+	}
+	otherSender, err := d.s.other(ctx, sender)
+	if err != nil {
+		return nil, types.EmptyJID, err
+	}
+	var secret []byte
+	var by string
+	err = d.s.db.Read().QueryRow(`SELECT secret, sender FROM message_secrets WHERE device = $1 AND id = $2 AND chat IN ($3, $4) AND sender IN ($5, $6)`,
+		[]any{d.id, id, chat.String(), otherChat.String(), sender.String(), otherSender.String()}, &secret, &by)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, types.EmptyJID, nil
+	}
+	if err != nil {
+		return nil, types.EmptyJID, fmt.Errorf("read the secret of a message: %w", err)
+	}
+	jid, err := types.ParseJID(by)
+	return secret, jid, wrapped("read the secret of a message", err)
+}
+
+// A privacy token is kept as two times, in seconds, and the token.
+const tokenTimes = 16
+
+func packToken(t store.PrivacyToken) []byte {
+	value := make([]byte, tokenTimes, tokenTimes+len(t.Token))
+	binary.BigEndian.PutUint64(value, uint64(t.Timestamp.Unix()))
+	if !t.SenderTimestamp.IsZero() {
+		binary.BigEndian.PutUint64(value[8:], uint64(t.SenderTimestamp.Unix()))
+	}
+	return append(value, t.Token...)
+}
+
+func unpackToken(user types.JID, value []byte) (*store.PrivacyToken, error) {
+	if len(value) < tokenTimes {
+		return nil, fmt.Errorf("read a token: %w", errLength)
+	}
+	t := &store.PrivacyToken{User: user, Token: value[tokenTimes:], Timestamp: time.Unix(int64(binary.BigEndian.Uint64(value)), 0)}
+	if at := binary.BigEndian.Uint64(value[8:]); at != 0 {
+		t.SenderTimestamp = time.Unix(int64(at), 0)
+	}
+	return t, nil
+}
+
+// PutPrivacyTokens keeps what contacts gave us to be written to. An older one does not replace a newer one,
+// and when we gave ours is not forgotten.
+func (d *device) PutPrivacyTokens(ctx context.Context, tokens ...store.PrivacyToken) error {
+	return d.s.write(ctx, "keep a token", func(tx *sqldb.Tx) error {
+		var changes []change
+		for _, t := range tokens {
+			of := key{d.id, tokenKind, t.User.ToNonAD().String()}
+			was, err := read(tx.Conn, of)
+			if err != nil {
+				return err
+			}
+			if was != nil {
+				old, err := unpackToken(t.User, was)
+				if err != nil {
+					return err
+				}
+				if t.Timestamp.Before(old.Timestamp) {
+					continue
+				}
+				if t.SenderTimestamp.IsZero() {
+					t.SenderTimestamp = old.SenderTimestamp
+				}
+			}
+			changes = append(changes, change{of, packToken(t)})
+		}
+		return d.s.apply(tx, changes)
+	})
+}
+
+// GetPrivacyToken finds the newest token of a contact, under either address; nil: there is none. whatsmeow
+// asks for it at every message.
+func (d *device) GetPrivacyToken(ctx context.Context, user types.JID) (*store.PrivacyToken, error) {
+	user = user.ToNonAD()
+	other, err := d.s.other(ctx, user)
+	if err != nil {
+		return nil, err
+	}
+	var newest *store.PrivacyToken
+	for _, jid := range []types.JID{user, other} {
+		if jid.IsEmpty() {
+			continue
+		}
+		value, err := d.get(ctx, tokenKind, jid.String())
+		if err != nil {
+			return nil, err
+		}
+		if value == nil {
+			continue
+		}
+		t, err := unpackToken(user, value)
+		if err != nil {
+			return nil, err
+		}
+		if newest == nil || cmp.Compare(t.Timestamp.Unix(), newest.Timestamp.Unix()) > 0 {
+			newest = t
+		}
+	}
+	return newest, nil
+}
+
+// DeleteExpiredPrivacyTokens removes tokens that are older than a time.
+func (d *device) DeleteExpiredPrivacyTokens(ctx context.Context, before time.Time) (int64, error) {
+	expired, err := d.expiredTokens(before)
+	if err != nil || len(expired) == 0 {
+		return 0, err
+	}
+	return int64(len(expired)), d.s.write(ctx, "remove tokens", func(tx *sqldb.Tx) error { return d.s.apply(tx, expired) })
+}
+
+func (d *device) expiredTokens(before time.Time) ([]change, error) {
+	rows, err := d.s.db.Read().Query(`SELECT name, value FROM states WHERE device = $1 AND kind = $2`, d.id, int64(tokenKind))
+	if err != nil {
+		return nil, fmt.Errorf("read tokens: %w", err)
+	}
+	defer rows.Close()
+	var expired []change
+	for rows.Next() {
+		var name string
+		var value []byte
+		if err := rows.Scan(&name, &value); err != nil {
+			return nil, fmt.Errorf("read tokens: %w", err)
+		}
+		t, err := unpackToken(types.EmptyJID, value)
+		if err != nil {
+			return nil, err
+		}
+		if t.Timestamp.Before(before) {
+			expired = append(expired, change{key{d.id, tokenKind, name}, nil})
+		}
+	}
+	return expired, wrapped("read tokens", rows.Err())
+}
+
+// PutNCTSalt keeps what stands in for a token that we do not have.
+func (d *device) PutNCTSalt(ctx context.Context, salt []byte) error {
+	return d.put(ctx, change{key{d.id, saltKind, ""}, filled(salt)})
+}
+
+// GetNCTSalt reads it; nil: there is none.
+func (d *device) GetNCTSalt(ctx context.Context) ([]byte, error) { return d.get(ctx, saltKind, "") }
+
+// DeleteNCTSalt removes it.
+func (d *device) DeleteNCTSalt(ctx context.Context) error {
+	return d.put(ctx, change{key{d.id, saltKind, ""}, nil})
+}

@@ -1,0 +1,135 @@
+package keystore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"go.mau.fi/whatsmeow/store"
+
+	"parley/internal/store/sqldb"
+)
+
+// The account's settings are shared by its devices as patches, encrypted under keys that the phone gives out.
+
+// PutAppStateSyncKey keeps a key, unless a newer one of its id is there.
+func (d *device) PutAppStateSyncKey(ctx context.Context, id []byte, k store.AppStateSyncKey) error {
+	return d.exec(ctx, "keep a key of settings", `INSERT INTO setting_keys (device, id, data, fingerprint, at) VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT (device, id) DO UPDATE SET data = excluded.data, fingerprint = excluded.fingerprint, at = excluded.at
+		WHERE excluded.at > setting_keys.at`, d.id, id, filled(k.Data), filled(k.Fingerprint), k.Timestamp)
+}
+
+// filled is an empty value where there is none.
+func filled(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
+}
+
+// GetAppStateSyncKey reads a key; nil: there is none.
+func (d *device) GetAppStateSyncKey(_ context.Context, id []byte) (*store.AppStateSyncKey, error) {
+	var k store.AppStateSyncKey
+	err := d.s.db.Read().QueryRow(`SELECT data, at, fingerprint FROM setting_keys WHERE device = $1 AND id = $2`, []any{d.id, id}, &k.Data, &k.Timestamp, &k.Fingerprint)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read a key of settings: %w", err)
+	}
+	return &k, nil
+}
+
+// GetLatestAppStateSyncKeyID returns the id of the newest key; nil: there is none.
+func (d *device) GetLatestAppStateSyncKeyID(context.Context) ([]byte, error) {
+	var id []byte
+	err := d.s.db.Read().QueryRow(`SELECT id FROM setting_keys WHERE device = $1 ORDER BY at DESC LIMIT 1`, []any{d.id}, &id)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	return id, wrapped("read a key of settings", err)
+}
+
+// GetAllAppStateSyncKeys lists the keys, the newest first.
+func (d *device) GetAllAppStateSyncKeys(context.Context) ([]*store.AppStateSyncKey, error) {
+	rows, err := d.s.db.Read().Query(`SELECT data, at, fingerprint FROM setting_keys WHERE device = $1 ORDER BY at DESC`, d.id)
+	if err != nil {
+		return nil, fmt.Errorf("read keys of settings: %w", err)
+	}
+	defer rows.Close()
+	var all []*store.AppStateSyncKey
+	for rows.Next() {
+		var k store.AppStateSyncKey
+		if err := rows.Scan(&k.Data, &k.Timestamp, &k.Fingerprint); err != nil {
+			return nil, fmt.Errorf("read keys of settings: %w", err)
+		}
+		all = append(all, &k)
+	}
+	return all, wrapped("read keys of settings", rows.Err())
+}
+
+// PutAppStateVersion keeps how far a collection of settings was read.
+func (d *device) PutAppStateVersion(ctx context.Context, name string, version uint64, hash [128]byte) error {
+	return d.exec(ctx, "keep a version of settings", `INSERT INTO setting_versions (device, name, version, hash) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (device, name) DO UPDATE SET version = excluded.version, hash = excluded.hash`, d.id, name, int64(version), hash[:])
+}
+
+// GetAppStateVersion reads how far a collection was read; 0: it was not.
+func (d *device) GetAppStateVersion(_ context.Context, name string) (version uint64, hash [128]byte, err error) {
+	var sum []byte
+	err = d.s.db.Read().QueryRow(`SELECT version, hash FROM setting_versions WHERE device = $1 AND name = $2`, []any{d.id, name}, &version, &sum)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return 0, hash, nil
+	case err != nil:
+		return 0, hash, fmt.Errorf("read a version of settings: %w", err)
+	case len(sum) != len(hash):
+		return 0, hash, fmt.Errorf("read a version of settings: %w", errLength)
+	case version == 0:
+		return 0, hash, fmt.Errorf("read a version of settings: %s has version 0", name)
+	}
+	return version, [128]byte(sum), nil
+}
+
+// DeleteAppStateVersion forgets a collection.
+func (d *device) DeleteAppStateVersion(ctx context.Context, name string) error {
+	return d.exec(ctx, "forget settings", `DELETE FROM setting_versions WHERE device = $1 AND name = $2`, d.id, name)
+}
+
+// PutAppStateMutationMACs keeps the sums over what was set.
+func (d *device) PutAppStateMutationMACs(ctx context.Context, name string, version uint64, sums []store.AppStateMutationMAC) error {
+	return d.write(ctx, "keep sums of settings", func(tx *sqldb.Tx) error {
+		for _, sum := range sums {
+			_, err := tx.Exec(`INSERT INTO setting_sums (device, name, index_mac, version, value_mac) VALUES ($1, $2, $3, $4, $5)`,
+				d.id, name, sum.IndexMAC, int64(version), sum.ValueMAC)
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// DeleteAppStateMutationMACs forgets sums.
+func (d *device) DeleteAppStateMutationMACs(ctx context.Context, name string, indexes [][]byte) error {
+	return d.write(ctx, "forget sums of settings", func(tx *sqldb.Tx) error {
+		for _, index := range indexes {
+			if _, err := tx.Exec(`DELETE FROM setting_sums WHERE device = $1 AND name = $2 AND index_mac = $3`, d.id, name, index); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// GetAppStateMutationMAC reads the newest sum of an index; nil: there is none.
+func (d *device) GetAppStateMutationMAC(_ context.Context, name string, index []byte) ([]byte, error) {
+	var value []byte
+	err := d.s.db.Read().QueryRow(`SELECT value_mac FROM setting_sums WHERE device = $1 AND name = $2 AND index_mac = $3
+		ORDER BY version DESC LIMIT 1`, []any{d.id, name, index}, &value)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	return value, wrapped("read a sum of settings", err)
+}

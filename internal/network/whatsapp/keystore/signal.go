@@ -1,0 +1,176 @@
+package keystore
+
+import (
+	"bytes"
+	"context"
+	"strings"
+
+	"go.mau.fi/whatsmeow/types"
+
+	"parley/internal/store/sqldb"
+)
+
+// What the Signal protocol keeps: sessions and identities of other devices, and the keys of senders in groups.
+// An address is a user, "_1" behind a LID, a colon and the number of a device.
+
+// PutIdentity keeps the identity key of a device. whatsmeow does so at every message.
+func (d *device) PutIdentity(ctx context.Context, address string, identity [32]byte) error {
+	is, err := d.get(ctx, identityKind, address)
+	if err != nil || bytes.Equal(is, identity[:]) {
+		return err
+	}
+	return d.put(ctx, change{key{d.id, identityKind, address}, identity[:]})
+}
+
+// IsTrustedIdentity reports whether a device has the identity that we know, or none that we know.
+func (d *device) IsTrustedIdentity(ctx context.Context, address string, identity [32]byte) (bool, error) {
+	is, err := d.get(ctx, identityKind, address)
+	return is == nil || bytes.Equal(is, identity[:]), err
+}
+
+// DeleteIdentity forgets the identity of a device.
+func (d *device) DeleteIdentity(ctx context.Context, address string) error {
+	return d.put(ctx, change{key{d.id, identityKind, address}, nil})
+}
+
+// DeleteAllIdentities forgets the identities of all devices of a user.
+func (d *device) DeleteAllIdentities(ctx context.Context, user string) error {
+	return d.removeUser(ctx, identityKind, user)
+}
+
+// removeUser removes what is kept of all devices of a user.
+func (d *device) removeUser(ctx context.Context, k kind, user string) error {
+	for _, separator := range []byte{':', '_'} {
+		if err := d.removeRange(ctx, k, user+string(separator), user+string(separator+1)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *device) session(address string) key { return key{d.id, sessionKind, address} }
+
+// GetSession reads a session to move it on: the caller holds it until it is written.
+func (d *device) GetSession(ctx context.Context, address string) ([]byte, error) {
+	if err := d.s.leases.hold(ctx, holderOf(ctx), d.session(address)); err != nil {
+		return nil, err
+	}
+	return d.get(ctx, sessionKind, address)
+}
+
+// HasSession reports whether there is a session.
+func (d *device) HasSession(ctx context.Context, address string) (bool, error) {
+	value, err := d.get(ctx, sessionKind, address)
+	return value != nil, err
+}
+
+// GetManySessions reads sessions as GetSession does; nil where there is none.
+func (d *device) GetManySessions(ctx context.Context, addresses []string) (map[string][]byte, error) {
+	keys := make([]key, len(addresses))
+	for i, address := range addresses {
+		keys[i] = d.session(address)
+	}
+	if err := d.s.leases.hold(ctx, holderOf(ctx), keys...); err != nil {
+		return nil, err
+	}
+	all := make(map[string][]byte, len(addresses))
+	for _, address := range addresses {
+		value, err := d.get(ctx, sessionKind, address)
+		if err != nil {
+			return nil, err
+		}
+		all[address] = value
+	}
+	return all, nil
+}
+
+// PutSession writes a session back.
+func (d *device) PutSession(ctx context.Context, address string, value []byte) error {
+	return d.putSessions(ctx, change{d.session(address), value})
+}
+
+// PutManySessions writes sessions back, in one commit.
+func (d *device) PutManySessions(ctx context.Context, sessions map[string][]byte) error {
+	changes := make([]change, 0, len(sessions))
+	for address, value := range sessions {
+		changes = append(changes, change{d.session(address), value})
+	}
+	return d.putSessions(ctx, changes...)
+}
+
+func (d *device) putSessions(ctx context.Context, changes ...change) error {
+	if u := unitOf(ctx); u != nil { // it gives them back when it is committed
+		u.put(changes)
+		return nil
+	}
+	err := d.moveOn(ctx, changes)
+	by := holderOf(ctx)
+	for _, c := range changes {
+		d.s.leases.release(by, c.key)
+	}
+	return err
+}
+
+// DeleteSession removes a session.
+func (d *device) DeleteSession(ctx context.Context, address string) error {
+	err := d.put(ctx, change{d.session(address), nil})
+	d.s.leases.release(nil, d.session(address)) // who removes it does not write it
+	return err
+}
+
+// DeleteAllSessions removes the sessions with all devices of a user.
+func (d *device) DeleteAllSessions(ctx context.Context, user string) error {
+	return d.removeUser(ctx, sessionKind, user)
+}
+
+// PutSenderKey keeps the key of a sender in a group.
+func (d *device) PutSenderKey(ctx context.Context, group, user string, value []byte) error {
+	return d.put(ctx, change{key{d.id, senderKeyKind, senderName(group, user)}, value})
+}
+
+// GetSenderKey reads the key of a sender in a group.
+func (d *device) GetSenderKey(ctx context.Context, group, user string) ([]byte, error) {
+	return d.get(ctx, senderKeyKind, senderName(group, user))
+}
+
+// senderName begins with the address, so that all of a user stand together.
+func senderName(group, user string) string { return user + " " + group }
+
+// MigratePNToLID moves what is kept under a number to the LID of the same person.
+func (d *device) MigratePNToLID(ctx context.Context, number, lid types.JID) error {
+	from, to := number.SignalAddressUser()+":", lid.SignalAddressUser()+":"
+	done := key{d.id, migratedKind, from}
+	if _, known := d.s.cache.get(done); known {
+		return nil
+	}
+	end := strings.TrimSuffix(from, ":") + ";" // behind all that begin with from
+	mark := d.s.cache.mark(done)
+	var found int64
+	err := d.s.db.Read().QueryRow(`SELECT count(*) FROM states WHERE device = $1 AND kind IN ($2, $3, $4) AND name >= $5 AND name < $6`,
+		[]any{d.id, int64(sessionKind), int64(identityKind), int64(senderKeyKind), from, end}, &found)
+	if err != nil || found == 0 {
+		if err == nil {
+			d.s.cache.fill(done, nil, mark)
+		}
+		return wrapped("look for sessions under a number", err)
+	}
+	return d.s.write(ctx, "move sessions to a LID", func(tx *sqldb.Tx) error {
+		_, err := tx.Exec(`INSERT INTO states (device, kind, name, value)
+			SELECT device, kind, $1 || substr(name, $2), value FROM states
+			WHERE device = $3 AND kind IN ($4, $5, $6) AND name >= $7 AND name < $8
+			ON CONFLICT (device, kind, name) DO UPDATE SET value = excluded.value`,
+			to, int64(len(from)+1), d.id, int64(sessionKind), int64(identityKind), int64(senderKeyKind), from, end)
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(`DELETE FROM states WHERE device = $1 AND kind IN ($2, $3, $4) AND name >= $5 AND name < $6`,
+			d.id, int64(sessionKind), int64(identityKind), int64(senderKeyKind), from, end)
+		tx.OnCommit(func() {
+			d.s.cache.forget(func(k key) bool {
+				return k.device == d.id && (strings.HasPrefix(k.name, from) || strings.HasPrefix(k.name, to))
+			})
+			d.s.cache.set(done, entry{})
+		})
+		return err
+	})
+}

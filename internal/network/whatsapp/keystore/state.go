@@ -1,0 +1,123 @@
+package keystore
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"parley/internal/store/sqldb"
+)
+
+// kind says what a state is. The numbers are in the database.
+type kind int64
+
+const (
+	sessionKind   kind = 1 // a Signal session, by address
+	identityKind  kind = 2 // the identity key of a device, by address
+	senderKeyKind kind = 3 // the key of a sender in a group, by address and group
+	tokenKind     kind = 4 // what a contact gave us to be written to, by JID
+	saltKind      kind = 5 // what stands in for such a token; without a name
+
+	// Remembered only; they are kept elsewhere or not at all.
+	lidKind      kind = 101 // the LID of a number
+	numberKind   kind = 102 // the number of a LID
+	migratedKind kind = 103 // what was kept under a number is kept under the LID by now
+)
+
+func compareKeys(a, b key) int {
+	return cmp.Or(cmp.Compare(a.device, b.device), cmp.Compare(a.kind, b.kind), cmp.Compare(a.name, b.name))
+}
+
+// change is a new value of a state; a nil value removes it.
+type change struct {
+	key
+	value []byte
+}
+
+// get reads a state; nil: there is none. Within a unit it sees what the unit changed.
+func (d *device) get(ctx context.Context, k kind, name string) ([]byte, error) {
+	of := key{d.id, k, name}
+	if u := unitOf(ctx); u != nil {
+		if value, ok := u.staged[of]; ok {
+			return value, nil
+		}
+	}
+	return d.s.state(of)
+}
+
+// state reads a state that is committed.
+func (s *Store) state(k key) ([]byte, error) {
+	if e, known := s.cache.get(k); known {
+		return e.value, nil
+	}
+	mark := s.cache.mark(k)
+	value, err := read(s.db.Read(), k)
+	if err != nil {
+		return nil, err
+	}
+	s.cache.fill(k, value, mark)
+	return value, nil
+}
+
+func read(c *sqldb.Conn, k key) ([]byte, error) {
+	var value []byte
+	err := c.QueryRow(`SELECT value FROM states WHERE device = $1 AND kind = $2 AND name = $3`, []any{k.device, int64(k.kind), k.name}, &value)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read a state: %w", err)
+	case value == nil:
+		value = []byte{}
+	}
+	return value, nil
+}
+
+// put changes states, together, and returns when that is durable; within a unit when that ends.
+func (d *device) put(ctx context.Context, changes ...change) error {
+	if u := unitOf(ctx); u != nil {
+		u.put(changes)
+		return nil
+	}
+	return d.s.write(ctx, "keep a state", func(tx *sqldb.Tx) error { return d.s.apply(tx, changes) })
+}
+
+// apply changes states within a transaction, and in memory when it is committed.
+func (s *Store) apply(tx *sqldb.Tx, changes []change) error {
+	tx.OnCommit(func() {
+		for _, c := range changes {
+			s.cache.set(c.key, entry{value: c.value})
+		}
+	})
+	return writeStates(tx, changes)
+}
+
+// writeStates changes states within a transaction.
+func writeStates(tx *sqldb.Tx, changes []change) error {
+	for _, c := range changes {
+		var err error
+		if c.value == nil {
+			_, err = tx.Exec(`DELETE FROM states WHERE device = $1 AND kind = $2 AND name = $3`, c.device, int64(c.kind), c.name)
+		} else {
+			_, err = tx.Exec(`INSERT INTO states (device, kind, name, value) VALUES ($1, $2, $3, $4)
+				ON CONFLICT (device, kind, name) DO UPDATE SET value = excluded.value`, c.device, int64(c.kind), c.name, c.value)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeRange removes the states of a kind whose names are in [from, to).
+func (d *device) removeRange(ctx context.Context, k kind, from, to string) error {
+	return d.s.write(ctx, "remove states", func(tx *sqldb.Tx) error {
+		_, err := tx.Exec(`DELETE FROM states WHERE device = $1 AND kind = $2 AND name >= $3 AND name < $4`, d.id, int64(k), from, to)
+		tx.OnCommit(func() {
+			d.s.cache.forget(func(c key) bool { return c.device == d.id && c.kind == k && c.name >= from && c.name < to })
+		})
+		return err
+	})
+}

@@ -1,0 +1,207 @@
+package keystore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.mau.fi/whatsmeow/store"
+	"go.mau.fi/whatsmeow/types"
+
+	"parley"
+)
+
+// TestForget removes a device with everything of it, and nothing of another one. A new device under the same
+// address has nothing of the old one.
+func TestForget(t *testing.T) {
+	s, ours, _ := fresh(t)
+	other := linked(t, s, friend)
+	ctx := t.Context()
+	for _, d := range []interface {
+		PutIdentity(context.Context, string, [32]byte) error
+	}{ours.Identities, other.Identities} {
+		must(t, d.PutIdentity(ctx, "1:1", [32]byte{1}))
+	}
+	_, err := ours.PreKeys.GetOrGenPreKeys(ctx, 5)
+	must(t, err)
+	must(t, ours.Sessions.PutSession(ctx, "1:1", []byte("session")))
+	must(t, s.Forget(ctx, number))
+	must(t, s.Forget(ctx, number))
+	if d, err := s.Device(ctx, number); d != nil || err != nil {
+		t.Errorf("it is there: %v", err)
+	}
+	for _, table := range []string{"states", "prekeys", "devices"} {
+		var left int
+		must(t, s.db.Read().QueryRow(`SELECT count(*) FROM `+table, nil, &left))
+		if want := map[string]int{"states": 1, "prekeys": 0, "devices": 1}[table]; left != want {
+			t.Errorf("%d rows are left in %s, not %d", left, table, want)
+		}
+	}
+	if err := ours.Sessions.PutSession(ctx, "1:1", []byte("late")); err == nil {
+		t.Error("something was kept of a device that is no more")
+	}
+	anew := linked(t, s, number)
+	if has, err := anew.Sessions.HasSession(ctx, "1:1"); has || err != nil {
+		t.Errorf("the new device has a session of the old one (%v)", err)
+	}
+	if ok, err := other.Identities.IsTrustedIdentity(ctx, "1:1", [32]byte{2}); ok || err != nil {
+		t.Errorf("the other device lost what it knew (%v)", err)
+	}
+}
+
+// TestSameAddress links another device that gets the address of one before it: nothing of that is left.
+func TestSameAddress(t *testing.T) {
+	s, old, _ := fresh(t)
+	must(t, old.Sessions.PutSession(t.Context(), "1:1", []byte("session")))
+	anew := linked(t, s, number)
+	if *anew.NoiseKey.Priv == *old.NoiseKey.Priv {
+		t.Error("it has the old device's keys")
+	}
+	if has, err := anew.Sessions.HasSession(t.Context(), "1:1"); has || err != nil {
+		t.Errorf("it has a session of the old device (%v)", err)
+	}
+	anew.PushName = "Shop"
+	must(t, anew.Sessions.PutSession(t.Context(), "2:2", []byte("session")))
+	must(t, anew.Save(t.Context()))
+	if has, err := again(t, s, number).Sessions.HasSession(t.Context(), "2:2"); !has || err != nil {
+		t.Errorf("saving it again lost a session (%v)", err)
+	}
+}
+
+// TestTwoClientsOfADevice shares what is in memory between the clients of a device: while one is being ended, the
+// next has begun.
+func TestTwoClientsOfADevice(t *testing.T) {
+	s, first, _ := fresh(t)
+	second := again(t, s, number)
+	ctx := t.Context()
+	if has, err := second.Sessions.HasSession(ctx, "1:1"); has || err != nil {
+		t.Fatal(has, err)
+	}
+	must(t, first.Sessions.PutSession(ctx, "1:1", []byte("a")))
+	if has, err := second.Sessions.HasSession(ctx, "1:1"); !has || err != nil {
+		t.Errorf("the second does not see what the first kept (%v)", err)
+	}
+}
+
+// TestChannels keeps which device a channel has.
+func TestChannels(t *testing.T) {
+	s, _, path := fresh(t)
+	ctx := t.Context()
+	if c, err := s.Channel(ctx, "shop"); c != (Channel{}) || err != nil {
+		t.Errorf("of a new channel there is %+v, %v", c, err)
+	}
+	must(t, s.PutChannel(ctx, "shop", Channel{JID: number}))
+	must(t, s.PutChannel(ctx, "gone", Channel{JID: friend}))
+	must(t, s.PutChannel(ctx, "gone", Channel{Status: parley.LoggedOut, Reason: "Bye."}))
+	must(t, s.Close())
+	s = open(t, path)
+	for code, want := range map[parley.ChannelCode]Channel{"shop": {JID: number}, "gone": {Status: parley.LoggedOut, Reason: "Bye."}} {
+		if c, err := s.Channel(ctx, code); c != want || err != nil {
+			t.Errorf("of %s there is %+v, %v", code, c, err)
+		}
+	}
+	must(t, s.ForgetChannel(ctx, "gone"))
+	if c, err := s.Channel(ctx, "gone"); c != (Channel{}) || err != nil {
+		t.Errorf("of a forgotten channel there is %+v, %v", c, err)
+	}
+}
+
+// TestMemoryIsBounded remembers what is used and forgets the rest, and reads from the database what it forgot.
+func TestMemoryIsBounded(t *testing.T) {
+	var c cache
+	large := make([]byte, 100_000)
+	of := func(i int) key { return key{1, sessionKind, fmt.Sprint(i)} }
+	const many = 500 // several times what there is room for
+	for i := range many {
+		c.set(of(i), entry{value: large})
+		c.get(of(0))
+	}
+	held := 0
+	c.each(func(_ key, e entry) { held += len(e.value) })
+	if held > cacheBytes {
+		t.Errorf("%d bytes are held", held)
+	}
+	if _, known := c.get(of(0)); !known {
+		t.Error("what was used all the time is forgotten")
+	}
+	if _, known := c.get(of(1)); known {
+		t.Error("what was not used is remembered")
+	}
+}
+
+// TestFillDoesNotUndo leaves what was written while something older was being read.
+func TestFillDoesNotUndo(t *testing.T) {
+	var c cache
+	k := key{1, sessionKind, "a"}
+	mark := c.mark(k)
+	c.set(k, entry{value: []byte("new")})
+	c.fill(k, []byte("old"), mark)
+	if e, _ := c.get(k); string(e.value) != "new" {
+		t.Errorf("it is %q", e.value)
+	}
+	mark = c.mark(k)
+	c.forget(func(key) bool { return true })
+	c.fill(k, []byte("old"), mark)
+	if _, known := c.get(k); known {
+		t.Error("what was removed is back")
+	}
+}
+
+// TestLeasesEnd gives a session on when nobody says that it is not needed any more, but not before.
+func TestLeasesEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l leases
+		k := key{1, sessionKind, "a"}
+		must(t, l.hold(t.Context(), nil, k))
+		began := time.Now()
+		must(t, l.hold(t.Context(), nil, k))
+		if waited := time.Since(began); waited != ownHold {
+			t.Errorf("it took %v", waited)
+		}
+		by := &holder{}
+		must(t, l.hold(t.Context(), by, k))
+		must(t, l.hold(t.Context(), by, k)) // again by the same
+		began = time.Now()
+		if err := l.hold(t.Context(), nil, k); !errors.Is(err, errHeld) {
+			t.Errorf("what a send holds was given away: %v", err)
+		}
+		if waited := time.Since(began); waited != longestWait {
+			t.Errorf("it took %v", waited)
+		}
+		l.releaseAll(by)
+		must(t, l.hold(t.Context(), &holder{}, k))
+	})
+}
+
+// TestManyDevicesShareCommits writes for many devices at once in few transactions.
+func TestManyDevicesShareCommits(t *testing.T) {
+	const devices, messages = 20, 20
+	s := open(t, filepath.Join(t.TempDir(), "keys.db"))
+	var all []*store.Device
+	for i := range devices {
+		all = append(all, linked(t, s, types.JID{User: fmt.Sprint(62811, i), Server: types.DefaultUserServer, Device: 1}))
+	}
+	began := batches(t, s)
+	done := make(chan error)
+	for _, d := range all {
+		go func() {
+			var err error
+			for n := range messages {
+				if err == nil {
+					err = d.SenderKeys.PutSenderKey(context.Background(), "group", fmt.Sprint(n), []byte("key"))
+				}
+			}
+			done <- err
+		}()
+	}
+	for range devices {
+		must(t, <-done)
+	}
+	if commits := batches(t, s) - began; commits > devices*messages*3/4 {
+		t.Errorf("%d commits for %d writes", commits, devices*messages)
+	}
+}

@@ -1,0 +1,87 @@
+package storetest
+
+import (
+	"errors"
+	"time"
+
+	"parley"
+)
+
+var moveTests = map[string]func(*env){
+	"a moved history is another channel's": func(e *env) {
+		e.channel(main, other, "third")
+		sent, said, elsewhere := outgoing("A1"), outgoing("B1"), outgoing("C1")
+		said.FromMe, said.Status, elsewhere.Channel = false, parley.Received, "third"
+		e.add(&sent, &said, &elsewhere)
+		e.tx(func(tx parley.Tx) error {
+			_, err := tx.AdvanceMessage(e.Context(), main, sent.Ref(), parley.Delivered, nil, start)
+			return errors.Join(err,
+				tx.SetReaction(e.Context(), main, sent.Ref(), ann, "👍"),
+				tx.AddAnswer(e.Context(), parley.Answer{Scope: string(main), Key: "k", Fingerprint: []byte{1}, Channel: main}),
+				tx.AddToken(e.Context(), parley.Token{ID: "tok_1", Kind: parley.ChannelToken, Channel: main}),
+				tx.AddEvent(e.Context(), &parley.Event{Type: parley.MessageReceived, Channel: main, At: start, Message: &said}))
+		})
+		told := e.events(0)
+		e.tx(func(tx parley.Tx) error { return tx.MoveHistory(e.Context(), main, other) })
+
+		page, total, err := e.store.History(e.Context(), other, ann, parley.Page{Limit: 10})
+		e.must(err)
+		e.same("history", []any{ids(page), page[1].Reactions, page[1].Status, total}, []any{[]string{"B1", "A1"}, []string{"👍"}, parley.Delivered, int64(2)})
+		if m, err := e.store.Message(e.Context(), other, sent.Ref()); err != nil || m.Channel != other {
+			e.Errorf("the message is %+v, %v", m, err)
+		}
+		_, chats, err := e.store.Chats(e.Context(), main, parley.Page{Limit: 10})
+		e.must(err)
+		_, err = e.store.Message(e.Context(), main, sent.Ref())
+		_, answer := e.store.Answer(e.Context(), string(main), "k")
+		e.same("what is left", []any{chats, err, answer}, []any{int64(0), parley.ErrNotFound, parley.ErrNotFound})
+		_, err = e.store.Token(e.Context(), "tok_1")
+		e.must(err)
+		e.same("events", len(e.events(0)), len(told))
+
+		// The same person, and the same ids, are new to the channel; others are not touched.
+		again := outgoing("A1")
+		e.add(&again)
+		page, total, err = e.store.History(e.Context(), main, ann, parley.Page{Limit: 10})
+		e.must(err)
+		e.same("new history", []any{ids(page), total}, []any{[]string{"A1"}, int64(1)})
+		page, _, err = e.store.History(e.Context(), "third", ann, parley.Page{Limit: 10})
+		e.must(err)
+		e.same("another channel", ids(page), []string{"C1"})
+	},
+
+	"a history moves to a channel that is there": func(e *env) {
+		e.channel(main)
+		e.wants(parley.ErrNotFound, func(tx parley.Tx) error { return tx.MoveHistory(e.Context(), main, other) })
+	},
+
+	"what may be asked for again is kept for a while": func(e *env) {
+		e.channel(main)
+		m := outgoing("A1")
+		e.add(&m)
+		if _, err := e.store.Resend(e.Context(), m.Seq); !errors.Is(err, parley.ErrNotFound) {
+			e.Errorf("before: %v", err)
+		}
+		for _, sealed := range []string{"first", "second"} {
+			e.tx(func(tx parley.Tx) error { return tx.KeepResend(e.Context(), main, m.Ref(), []byte(sealed), start) })
+			got, err := e.store.Resend(e.Context(), m.Seq)
+			e.must(err)
+			e.same("what is kept", string(got), sealed)
+		}
+		e.tx(func(tx parley.Tx) error { return tx.ForgetResends(e.Context(), start) })
+		_, err := e.store.Resend(e.Context(), m.Seq)
+		e.must(err)
+		e.tx(func(tx parley.Tx) error { return tx.ForgetResends(e.Context(), start.Add(time.Millisecond)) })
+		if _, err := e.store.Resend(e.Context(), m.Seq); !errors.Is(err, parley.ErrNotFound) {
+			e.Errorf("after: %v", err)
+		}
+		e.wants(parley.ErrNotFound, func(tx parley.Tx) error {
+			return tx.KeepResend(e.Context(), main, parley.MessageRef{FromMe: true, Chat: ann, ID: "nobody"}, []byte("x"), start)
+		})
+		e.tx(func(tx parley.Tx) error { return tx.KeepResend(e.Context(), main, m.Ref(), []byte("last"), start) })
+		e.tx(func(tx parley.Tx) error { return second(tx.DeleteChannel(e.Context(), main)) })
+		if _, err := e.store.Resend(e.Context(), m.Seq); !errors.Is(err, parley.ErrNotFound) {
+			e.Errorf("of a deleted channel: %v", err)
+		}
+	},
+}

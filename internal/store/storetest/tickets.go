@@ -1,0 +1,116 @@
+package storetest
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"parley"
+)
+
+func fullTicket(hash string) parley.Ticket {
+	return parley.Ticket{
+		Hash: []byte(hash), Purpose: parley.PairTicket, Channel: main,
+		CreatedAt: start, ExpiresAt: start.Add(time.Hour), UsedAt: start.Add(time.Minute),
+	}
+}
+
+// freshTicket is one that was not used.
+func freshTicket(hash string) parley.Ticket {
+	t := fullTicket(hash)
+	t.UsedAt = time.Time{}
+	return t
+}
+
+var ticketTests = map[string]func(*env){
+	"a ticket comes back as it was stored": func(e *env) {
+		for _, want := range []parley.Ticket{fullTicket("a"), {Hash: []byte("b"), Purpose: parley.SessionTicket, ExpiresAt: start}} {
+			e.tx(func(tx parley.Tx) error { return tx.AddTicket(e.Context(), want) })
+			got, err := e.store.Ticket(e.Context(), want.Hash)
+			e.must(err)
+			e.same("ticket", got, want)
+		}
+		e.wants(parley.ErrExists, func(tx parley.Tx) error { return tx.AddTicket(e.Context(), fullTicket("a")) })
+	},
+
+	"an unknown ticket is not found": func(e *env) {
+		if _, err := e.store.Ticket(e.Context(), []byte("x")); !errors.Is(err, parley.ErrNotFound) {
+			e.Errorf("got %v", err)
+		}
+		e.wants(parley.ErrNotFound, func(tx parley.Tx) error {
+			return second(tx.UseTicket(e.Context(), []byte("x"), start))
+		})
+		e.wants(parley.ErrNotFound, func(tx parley.Tx) error { return tx.TouchTicket(e.Context(), []byte("x"), start) })
+	},
+
+	"of many that use a ticket one succeeds": func(e *env) {
+		e.tx(func(tx parley.Tx) error { return tx.AddTicket(e.Context(), freshTicket("a")) })
+		var won atomic.Int32
+		var all sync.WaitGroup
+		for range 20 {
+			all.Go(func() {
+				err := e.store.Tx(e.Context(), func(tx parley.Tx) error {
+					return second(tx.UseTicket(e.Context(), []byte("a"), start))
+				})
+				switch {
+				case err == nil:
+					won.Add(1)
+				case !errors.Is(err, parley.ErrNotFound):
+					e.Errorf("use: %v", err)
+				}
+			})
+		}
+		all.Wait()
+		e.same("how many used it", won.Load(), int32(1))
+		got, err := e.store.Ticket(e.Context(), []byte("a"))
+		e.must(err)
+		e.same("used at", got.UsedAt, start)
+	},
+
+	"using a ticket tells what it was for": func(e *env) {
+		want := freshTicket("a")
+		e.tx(func(tx parley.Tx) error { return tx.AddTicket(e.Context(), want) })
+		var got parley.Ticket
+		e.tx(func(tx parley.Tx) (err error) {
+			got, err = tx.UseTicket(e.Context(), want.Hash, start.Add(time.Minute))
+			return err
+		})
+		want.UsedAt = start.Add(time.Minute)
+		e.same("ticket", got, want)
+	},
+
+	"an expired ticket cannot be used, until its end is moved": func(e *env) {
+		e.tx(func(tx parley.Tx) error { return tx.AddTicket(e.Context(), freshTicket("a")) })
+		end := start.Add(time.Hour)
+		use := func(tx parley.Tx) error { return second(tx.UseTicket(e.Context(), []byte("a"), end)) }
+		e.wants(parley.ErrNotFound, use)
+		e.tx(func(tx parley.Tx) error { return tx.TouchTicket(e.Context(), []byte("a"), end.Add(time.Hour)) })
+		e.tx(use)
+		e.wants(parley.ErrNotFound, func(tx parley.Tx) error { // what is used up stays so
+			return tx.TouchTicket(e.Context(), []byte("a"), end.Add(2*time.Hour))
+		})
+	},
+
+	"tickets that ended are forgotten": func(e *env) {
+		old, young := freshTicket("old"), freshTicket("young")
+		old.ExpiresAt = start
+		for _, t := range []parley.Ticket{old, young} {
+			e.tx(func(tx parley.Tx) error { return tx.AddTicket(e.Context(), t) })
+		}
+		e.tx(func(tx parley.Tx) error { return tx.ForgetTickets(e.Context(), start.Add(time.Minute)) })
+		if _, err := e.store.Ticket(e.Context(), old.Hash); !errors.Is(err, parley.ErrNotFound) {
+			e.Errorf("the old ticket: %v", err)
+		}
+		e.must(second(e.store.Ticket(e.Context(), young.Hash)))
+	},
+
+	"a channel's tickets go with it": func(e *env) {
+		e.channel(main)
+		e.tx(func(tx parley.Tx) error { return tx.AddTicket(e.Context(), freshTicket("a")) })
+		e.tx(func(tx parley.Tx) error { return second(tx.DeleteChannel(e.Context(), main)) })
+		if _, err := e.store.Ticket(e.Context(), []byte("a")); !errors.Is(err, parley.ErrNotFound) {
+			e.Errorf("got %v", err)
+		}
+	},
+}

@@ -1,0 +1,135 @@
+package storetest
+
+import (
+	"time"
+
+	"parley"
+)
+
+var traceTests = map[string]func(*env){
+	"the log is traced from a place, and from a time": func(e *env) {
+		e.channel(main, other)
+		out, in := outgoing(""), incoming("IN")
+		e.add(&out, &in)
+		later := start.Add(time.Hour)
+		e.tx(func(tx parley.Tx) error {
+			return second(tx.AdvanceMessage(e.Context(), main, out.Ref(), parley.Delivered, nil, start))
+		})
+		e.tx(func(tx parley.Tx) error {
+			return tx.AddEvent(e.Context(), &parley.Event{Type: parley.MessageReceived, Channel: main, At: later, Message: &in})
+		})
+		e.tx(func(tx parley.Tx) error {
+			return tx.AddEvent(e.Context(), parley.NewOTPEvent(parley.OTPApproved, "otc_1", other, ann, "", later))
+		})
+		all := e.traces(0)
+		e.same("traces", withoutSeqs(all), []parley.Trace{
+			{Type: parley.MessageStatus, Channel: main, At: start, Message: out.Seq, Status: parley.Sent},
+			{Type: parley.MessageStatus, Channel: main, At: start, Message: out.Seq, Status: parley.Delivered},
+			{Type: parley.MessageReceived, Channel: main, At: later, Message: in.Seq, Status: parley.Received},
+			{Type: parley.OTPApproved, Channel: other, At: later},
+		})
+		e.same("traces from within a row", e.traces(all[0].Seq), all[1:])
+		for at, want := range map[time.Time]int64{start: 0, start.Add(time.Minute): all[1].Seq, later.Add(time.Minute): all[3].Seq} {
+			place, err := e.store.PlaceBefore(e.Context(), at)
+			e.must(err)
+			e.same("place before "+at.String(), place, want)
+		}
+	},
+
+	"the events of one message are found among others": func(e *env) {
+		e.channel(main)
+		m, noise := outgoing(""), outgoing("")
+		e.add(&m, &noise)
+		advance := func(m parley.Message, to parley.Status, at time.Time) {
+			e.tx(func(tx parley.Tx) error { return second(tx.AdvanceMessage(e.Context(), main, m.Ref(), to, nil, at)) })
+		}
+		advance(m, parley.Sent, start)
+		advance(noise, parley.Sent, start)
+		advance(m, parley.Delivered, start.Add(time.Second))
+		e.noise(noise, 20_500, start.Add(time.Minute)) // more than is looked at in one place
+		advance(m, parley.Read, start.Add(time.Hour))
+		e.noise(noise, 20_500, start.Add(2*time.Hour))
+		m = e.message(m)
+		e.tx(func(tx parley.Tx) error {
+			return tx.AddEvent(e.Context(), parley.NewReactionEvent(&m, ann, "👍", start.Add(3*time.Hour)))
+		})
+		events, err := e.store.EventsAbout(e.Context(), &m)
+		e.must(err)
+		var got []string
+		for _, event := range events {
+			if event.ID == "" || event.Message == nil || event.Message.ID != m.ID {
+				e.Errorf("an event without its id or message: %+v", event)
+			}
+			got = append(got, string(event.Type)+" "+event.Message.Status.String())
+		}
+		e.same("events", got, []string{"message.status SENT", "message.status DELIVERED", "message.status READ", "message.reaction READ"})
+	},
+
+	"what a channel's status was is kept as long as its events": func(e *env) {
+		e.channel(main, other)
+		was := func(code parley.ChannelCode, status parley.ChannelStatus, reason string, at time.Time) {
+			e.tx(func(tx parley.Tx) error {
+				c := parley.Channel{Code: code, State: parley.ChannelState{Status: status, Reason: reason, Since: at}}
+				return tx.AddEvent(e.Context(), parley.NewChannelEvent(c, parley.Stopped))
+			})
+		}
+		was(main, parley.Working, "", start)
+		was(main, parley.Reconnecting, "The socket closed.", start.Add(time.Hour))
+		was(other, parley.Failed, "Broken.", start.Add(time.Hour))
+		was(main, parley.Working, "", start.Add(2*time.Hour))
+		all := []parley.ChannelState{
+			{Status: parley.Working, Since: start.Add(2 * time.Hour)},
+			{Status: parley.Reconnecting, Reason: "The socket closed.", Since: start.Add(time.Hour)},
+			{Status: parley.Working, Since: start},
+		}
+		states := func(since time.Time, limit int) []parley.ChannelState {
+			got, err := e.store.ChannelStates(e.Context(), main, since, limit)
+			e.must(err)
+			return got
+		}
+		e.same("all", states(start, 10), all)
+		e.same("the newest", states(start, 1), all[:1])
+		e.same("with what lasted into the time", states(start.Add(90*time.Minute), 10), all[:2])
+		e.tx(func(tx parley.Tx) error { return second(tx.ForgetEvents(e.Context(), start.Add(3*time.Hour), 100)) })
+		e.same("what it still is", states(start, 10), all[:1])
+		e.tx(func(tx parley.Tx) error { return second(tx.DeleteChannel(e.Context(), main)) })
+		e.same("of a channel that is gone", len(states(start, 10)), 0)
+	},
+}
+
+// noise adds so many events to the log that are about another message.
+func (e *env) noise(m parley.Message, count int, at time.Time) {
+	e.Helper()
+	e.tx(func(tx parley.Tx) error {
+		event := parley.NewReactionEvent(&m, ann, "👍", at)
+		for range count {
+			if err := tx.AddEvent(e.Context(), event); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// traces reads the whole log after a place, as little at a time as there is.
+func (e *env) traces(after int64) []parley.Trace {
+	e.Helper()
+	var all []parley.Trace
+	for {
+		reached, err := e.store.Traces(e.Context(), after, 1, func(t parley.Trace) { all = append(all, t) })
+		e.must(err)
+		if reached == after {
+			return all
+		}
+		after = reached
+	}
+}
+
+func withoutSeqs(traces []parley.Trace) []parley.Trace {
+	all := make([]parley.Trace, len(traces))
+	for i, t := range traces {
+		t.Seq = 0
+		all[i] = t
+	}
+	return all
+}

@@ -1,0 +1,2 @@
+import * as React from 'react';
+declare const html: (strings: TemplateStringsArray, ...values: any[]) => React.ReactElement;

@@ -1,0 +1,64 @@
+package parley
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Pairing is a step of linking a channel to an account: what is asked of a person now, or how it ended.
+// Each is worth knowing only until the next one.
+type Pairing struct {
+	Step PairingStep
+	// Code is what to show (QRStep) or to type on the phone (CodeStep). Whoever has it can link the
+	// account: it belongs before the eyes of its owner and nowhere else.
+	Code      string
+	ExpiresAt time.Time // until when Code can be used; zero: there is none
+	Reason    string    // a sentence on PasskeyStep and FailedStep; empty on the others
+	N, Of     int       // the QR code's place among those that the network gives; zero where it is none
+	At        time.Time
+}
+
+// PairingStep says what a [Pairing] asks for or how it ended.
+type PairingStep string
+
+const (
+	StartingStep PairingStep = "starting" // the network is being asked for a code
+	QRStep       PairingStep = "qr"       // show Code as a QR code
+	CodeStep     PairingStep = "code"     // type Code on the phone
+	PasskeyStep  PairingStep = "passkey"  // the account asks for its passkey; Reason says what to do
+	PairedStep   PairingStep = "paired"   // done
+	TimeoutStep  PairingStep = "timeout"  // nobody linked it in time
+	FailedStep   PairingStep = "failed"   // Reason says why
+)
+
+// IsOver reports whether no further step follows unless somebody begins anew.
+func (s PairingStep) IsOver() bool { return s == PairedStep || s == TimeoutStep || s == FailedStep }
+
+// pairingData is what an event tells of a step.
+type pairingData struct {
+	Step      PairingStep `json:"step"`
+	Code      string      `json:"code,omitempty"`
+	ExpiresAt string      `json:"expires_at,omitempty"`
+	Reason    string      `json:"reason,omitempty"`
+	N         int         `json:"n,omitempty"`
+	Of        int         `json:"of,omitempty"`
+}
+
+// NewPairingEvent tells a step of a channel's pairing.
+func NewPairingEvent(code ChannelCode, p Pairing) *Event {
+	d := pairingData{Step: p.Step, Code: p.Code, Reason: p.Reason, N: p.N, Of: p.Of}
+	if !p.ExpiresAt.IsZero() {
+		d.ExpiresAt = Stamp(p.ExpiresAt)
+	}
+	return &Event{Type: ChannelPairing, Channel: code, At: p.At, Data: eventData(d)}
+}
+
+// PairingEnded reports whether the code that the data of a pairing event is about cannot be used any more.
+func PairingEnded(data json.RawMessage, now time.Time) bool {
+	var d pairingData
+	if err := json.Unmarshal(data, &d); err != nil {
+		return true
+	}
+	until, err := time.Parse(time.RFC3339, d.ExpiresAt)
+	return err != nil || now.After(until)
+}

@@ -1,0 +1,69 @@
+package parley
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"time"
+)
+
+// TicketPurpose says what a ticket lets its holder do.
+type TicketPurpose string
+
+const (
+	SignInTicket  TicketPurpose = "sign-in" // open the console, once: the secret stands in a link
+	SessionTicket TicketPurpose = "session" // use the console: the secret stands in a cookie
+	PairTicket    TicketPurpose = "pair"    // link a phone to one channel, once: the secret stands in a link
+)
+
+// ticketBytes is how long a secret is before it is written down: nobody guesses 256 bits.
+const ticketBytes = 32
+
+// Ticket is what is kept of a secret that somebody was given: never the secret itself.
+type Ticket struct {
+	Hash      []byte // see [HashTicket]
+	Purpose   TicketPurpose
+	Channel   ChannelCode // pair tickets only
+	CreatedAt time.Time
+	ExpiresAt time.Time
+	UsedAt    time.Time // zero: not used; a session is used up when it is signed out
+}
+
+// NewTicket makes a ticket that is good for a while, and its secret, which is told to its holder only.
+func NewTicket(purpose TicketPurpose, channel ChannelCode, now time.Time, life time.Duration) (secret string, t Ticket) {
+	random := make([]byte, ticketBytes)
+	rand.Read(random) // never fails
+	secret = base64.RawURLEncoding.EncodeToString(random)
+	now = now.UTC().Truncate(time.Millisecond) // as it is stored
+	return secret, Ticket{Hash: HashTicket(secret), Purpose: purpose, Channel: channel, CreatedAt: now, ExpiresAt: now.Add(life)}
+}
+
+// HashTicket is what a ticket is found by. The secret is random and long, so a plain hash hides it.
+func HashTicket(secret string) []byte {
+	sum := sha256.Sum256([]byte(secret))
+	return sum[:]
+}
+
+// Active reports whether the ticket is good at the given time.
+func (t Ticket) Active(now time.Time) bool {
+	return t.UsedAt.IsZero() && now.Before(t.ExpiresAt)
+}
+
+// TicketReader is what a store can be asked about tickets.
+type TicketReader interface {
+	// Ticket finds a ticket by the hash of its secret, whether it is still good or not.
+	Ticket(ctx context.Context, hash []byte) (Ticket, error)
+}
+
+// TicketWriter is what a transaction can do with tickets.
+type TicketWriter interface {
+	AddTicket(ctx context.Context, t Ticket) error
+	// UseTicket marks a ticket that is good at the given time as used and returns it. One that is not
+	// there, was used or has expired is [ErrNotFound]: of many that try, one succeeds.
+	UseTicket(ctx context.Context, hash []byte, now time.Time) (Ticket, error)
+	// TouchTicket moves the end of a ticket that was not used.
+	TouchTicket(ctx context.Context, hash []byte, expiresAt time.Time) error
+	// ForgetTickets removes the tickets that expired before the given time.
+	ForgetTickets(ctx context.Context, before time.Time) error
+}
