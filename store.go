@@ -14,6 +14,9 @@ type Store interface {
 	// transaction must be results that it sets anew at each run. Inside, only tx may be used.
 	// If do fails, nothing of it is kept and Tx returns its error.
 	Tx(ctx context.Context, do func(tx Tx) error) error
+	// Begin is Tx for a caller that does something else meanwhile: then is told how it ended, once. All
+	// others may wait for it, so it must be quick.
+	Begin(ctx context.Context, do func(tx Tx) error, then func(error))
 	// EventAdded returns a channel that is closed when this process next adds to the event log.
 	EventAdded() <-chan struct{}
 

@@ -56,12 +56,13 @@ func (s *server) requestCode(ctx context.Context, r *request) (answer, error) {
 		r.key.StatusCode, r.key.ContentType, r.key.Body = a.status, a.contentType[0], a.body
 	}
 	draft := gateway.Draft{To: code.Contact, Content: issue.Content, Request: r.id, Urgent: true, ExpiresAt: code.ExpiresAt}
-	accepted, err := s.Gateway.AcceptWith(ctx, code.Channel, []gateway.Draft{draft}, r.key, func(tx parley.Tx) error { return issue.Store(ctx, tx) })
+	terms := gateway.Terms{Key: r.key, Also: func(tx parley.Tx) error { return issue.Store(ctx, tx) }}
+	sent, err := s.Gateway.Send(ctx, code.Channel, []gateway.Draft{draft}, terms)
 	if err != nil {
 		return answer{}, fullQueue(err)
 	}
 	r.accepted = true
-	s.Tally.Code(accepted.Wait(ctx, 0)[0].Seq)
+	s.Tally.Code(sent[0].Seq)
 	r.within(codeQuota(issue.Quota))
 	return a, nil
 }

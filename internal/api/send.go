@@ -58,18 +58,12 @@ func (s *server) accept(ctx context.Context, r *request, channel parley.ChannelC
 	for i := range drafts {
 		drafts[i].Request = r.id
 	}
-	accepted, err := s.Gateway.Accept(ctx, channel, drafts, r.key)
+	ms, err := s.Gateway.Send(ctx, channel, drafts, gateway.Terms{Wait: r.prefer.wait, Key: r.key})
 	if err != nil {
 		s.discard(drafts)
 		return nil, fullQueue(err)
 	}
 	r.accepted = true
-	ms := accepted.Wait(ctx, r.prefer.wait)
-	if r.prefer.wait == 0 { // the answer is the same, however fast the network was
-		for i := range ms {
-			ms[i].Status, ms[i].Failure, ms[i].UpdatedAt = parley.Pending, nil, ms[i].CreatedAt
-		}
-	}
 	return ms, nil
 }
 

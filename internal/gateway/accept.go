@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"parley"
@@ -24,28 +23,27 @@ type Draft struct {
 	ExpiresAt time.Time // not to be sent after; zero: as the channel says
 }
 
-// Accepted are messages that the gateway took: they are on disk.
-type Accepted struct {
-	g    *Gateway
-	done chan struct{} // closed when all are settled
-
-	mu       sync.Mutex
-	messages []parley.Message
-	open     int  // not settled
-	told     bool // whoever waited has the messages: they must not change any more
+// Terms are what is agreed on the sending of messages. The zero value waits for nothing and keeps nothing
+// beside them.
+type Terms struct {
+	// Wait is how long the network may take to confirm them all. Zero: nobody waits, and they are answered
+	// as they were accepted, however fast the network was: pending.
+	Wait time.Duration
+	// Key, if not nil, is stored in the transaction that accepts them; where it is there already the error
+	// is [parley.ErrExists].
+	Key *parley.Answer
+	// Also, if not nil, stores more in that transaction, before the messages: if it fails, nothing is kept
+	// and its error is returned.
+	Also func(parley.Tx) error
 }
 
-// Accept stores drafts in one transaction, in order, and hands them to the channel's worker. When it
-// returns they are durable, whatever happens to the process. With several drafts, after one fails
-// the later ones are not sent. The key, if not nil, is stored in the same transaction; where it is
-// there already the error is [parley.ErrExists].
-func (g *Gateway) Accept(ctx context.Context, code parley.ChannelCode, drafts []Draft, key *parley.Answer) (*Accepted, error) {
-	return g.AcceptWith(ctx, code, drafts, key, nil)
-}
-
-// AcceptWith is Accept with more to store in the same transaction, before the messages: if that fails,
-// nothing is kept and its error is returned.
-func (g *Gateway) AcceptWith(ctx context.Context, code parley.ChannelCode, drafts []Draft, key *parley.Answer, also func(parley.Tx) error) (*Accepted, error) {
+// Send stores drafts in one transaction, in order, and has the channel's worker send them. When it returns
+// without an error they are durable, whatever happens to the process, and as they stand once all are
+// settled or the wait is over. With several drafts, after one fails the later ones are not sent.
+//
+// It sleeps once, from handing them in to their end, not once more for the disk: that is a switch less for
+// each request, and nothing is asked more often.
+func (g *Gateway) Send(ctx context.Context, code parley.ChannelCode, drafts []Draft, terms Terms) ([]parley.Message, error) {
 	a, err := g.account(code)
 	if err != nil {
 		return nil, err
@@ -60,12 +58,17 @@ func (g *Gateway) AcceptWith(ctx context.Context, code parley.ChannelCode, draft
 		return nil, &parley.Error{Code: parley.TooMany, RetryAfter: 10 * time.Second,
 			Message: fmt.Sprintf("Channel %s has %d messages waiting and takes no more until some are sent.", code, MaxQueue)}
 	}
-	acc := &Accepted{g: g, done: make(chan struct{}), messages: a.messages(channel, drafts), open: len(drafts)}
-	if err := a.store(ctx, acc, key, also); err != nil {
-		return nil, err
+	s := newSending(a.messages(channel, drafts), terms.Wait)
+	g.Store.Begin(ctx, a.storing(ctx, s, terms), s.kept)
+	<-s.done // even if ctx ends: the caller must know whether they are durable
+	if s.err != nil {
+		return nil, s.err
+	}
+	if terms.Wait > 0 {
+		g.waiting.remove(s)
 	}
 	g.measures.accepted.Add(float64(len(drafts)))
-	return acc, nil
+	return s.messages, nil
 }
 
 // messages makes messages of drafts.
@@ -90,28 +93,32 @@ func (a *account) messages(channel parley.Channel, drafts []Draft) []parley.Mess
 	return ms
 }
 
-// store writes messages and key, and has them handed to the worker in the order of their commits.
-func (a *account) store(ctx context.Context, acc *Accepted, key *parley.Answer, also func(parley.Tx) error) error {
-	return a.g.Store.Tx(ctx, func(tx parley.Tx) error {
+// storing is the transaction that accepts messages. It has them handed to the worker in the order of their
+// commits.
+func (a *account) storing(ctx context.Context, s *sending, terms Terms) func(parley.Tx) error {
+	return func(tx parley.Tx) error {
 		if a.retired.Load() {
 			return errGoingLive(a.snapshot().Code)
 		}
-		if also != nil {
-			if err := also(tx); err != nil {
+		if terms.Also != nil {
+			if err := terms.Also(tx); err != nil {
 				return err
 			}
 		}
-		tx.OnCommit(func() { a.g.waiting.add(acc) }) // before the worker has them
-		if err := a.storeAll(ctx, tx, acc.messages); err != nil || key == nil {
+		if terms.Wait > 0 {
+			tx.OnCommit(func() { a.g.waiting.add(s) }) // before the worker has them
+		}
+		key := terms.Key
+		if err := a.storeAll(ctx, tx, s.messages); err != nil || key == nil {
 			return err
 		}
 		key.Channel = a.snapshot().Code
 		key.Messages = key.Messages[:0]
-		for i := range acc.messages {
-			key.Messages = append(key.Messages, acc.messages[i].Ref())
+		for i := range s.messages {
+			key.Messages = append(key.Messages, s.messages[i].Ref())
 		}
 		return tx.AddAnswer(ctx, *key)
-	})
+	}
 }
 
 // storeAll writes messages, which get their ids thereby, and has them handed to the worker once they are
@@ -160,49 +167,6 @@ func (a *account) withdraw(ctx context.Context, tx parley.Tx, target parley.Mess
 	return nil
 }
 
-// Wait returns the messages as they stand once all are settled, or after d, or when ctx ends. Without
-// a wait they are as they were accepted, however fast the network was: pending. It is called once.
-func (acc *Accepted) Wait(ctx context.Context, d time.Duration) []parley.Message {
-	if d > 0 {
-		timer := time.NewTimer(d)
-		defer timer.Stop()
-		select {
-		case <-acc.done:
-		case <-timer.C:
-		case <-ctx.Done():
-		}
-	}
-	acc.g.waiting.remove(acc)
-	acc.mu.Lock()
-	defer acc.mu.Unlock()
-	acc.told = true
-	if d <= 0 {
-		for i := range acc.messages {
-			m := &acc.messages[i]
-			m.Status, m.Failure, m.UpdatedAt = parley.Pending, nil, m.CreatedAt
-		}
-	}
-	return acc.messages
-}
-
-// settle takes over what became of a message. A receipt may be faster than the confirmation that it
-// implies; whoever waits for that is told that it was sent.
-func (acc *Accepted) settle(i int, m *parley.Message) {
-	acc.mu.Lock()
-	defer acc.mu.Unlock()
-	own := &acc.messages[i]
-	if acc.told || own.Status.IsSettled() {
-		return
-	}
-	own.Status, own.Failure, own.UpdatedAt = m.Status, m.Failure, m.UpdatedAt
-	if m.Status == parley.Delivered || m.Status == parley.Read || m.Status == parley.Played {
-		own.Status = parley.Sent
-	}
-	if acc.open--; acc.open == 0 {
-		close(acc.done)
-	}
-}
-
 // Stand returns messages that were accepted earlier as they stand now, for a request that is asked
 // again.
 func (g *Gateway) Stand(ctx context.Context, code parley.ChannelCode, refs []parley.MessageRef) ([]parley.Message, error) {
@@ -235,47 +199,6 @@ func (g *Gateway) flush(ctx context.Context, code parley.ChannelCode) {
 	defer cancel()
 	if err := a.worker.Flush(ctx); err != nil {
 		g.Log.Warn("statuses are behind", "channel", code, "err", err)
-	}
-}
-
-// waiting knows which requests wait for which messages.
-type waiting struct {
-	mu   sync.Mutex
-	byID map[parley.MessageID]waiter
-}
-
-type waiter struct {
-	accepted *Accepted
-	index    int
-}
-
-func (w *waiting) add(acc *Accepted) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for i := range acc.messages {
-		w.byID[acc.messages[i].ID] = waiter{acc, i}
-	}
-}
-
-func (w *waiting) remove(acc *Accepted) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for i := range acc.messages {
-		delete(w.byID, acc.messages[i].ID)
-	}
-}
-
-// settled tells whoever waits for a message what became of it.
-func (g *Gateway) settled(m *parley.Message) {
-	g.waiting.mu.Lock()
-	waiter, ok := g.waiting.byID[m.ID]
-	g.waiting.mu.Unlock()
-	if ok {
-		waiter.accepted.settle(waiter.index, m)
-	}
-	g.measures.settled(m)
-	if g.activity.Watched() {
-		g.activity.Publish(activityOf(m))
 	}
 }
 

@@ -20,7 +20,7 @@ func TestEverythingThatHappensIsInTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		before := b.lastEvent()
-		own := b.accept(ayu, "halo").Wait(t.Context(), time.Second)[0]
+		own := b.await(ayu, "halo", time.Second)
 		give := func(e network.Event) {
 			t.Helper()
 			if err := b.driver.session("demo").sink(t.Context(), e); err != nil {
@@ -175,7 +175,7 @@ func TestOldEventsGo(t *testing.T) {
 		b.eventLife = 2 * time.Hour
 		b.start()
 		before := b.lastEvent()
-		b.accept(ayu, "old").Wait(t.Context(), time.Second)
+		b.await(ayu, "old", time.Second)
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		if len(b.events(before)) != 1 {
@@ -236,9 +236,9 @@ func (b *bench) events(after int64) []parley.Event {
 // send sends something to Ayu and waits for what becomes of it.
 func (b *bench) send(content parley.Content) parley.Message {
 	b.t.Helper()
-	acc, err := b.g.Accept(b.t.Context(), "demo", []gateway.Draft{{To: ayu, Content: content}}, nil)
+	ms, err := b.g.Send(b.t.Context(), "demo", []gateway.Draft{{To: ayu, Content: content}}, gateway.Terms{Wait: time.Second})
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return acc.Wait(b.t.Context(), time.Second)[0]
+	return ms[0]
 }

@@ -42,7 +42,7 @@ type Gateway struct {
 	Config
 	ready    chan struct{}
 	activity bus.Topic[Activity]
-	waiting  waiting
+	waiting  *waiting
 	measures *measures
 
 	// lifecycle serialises the making, starting, stopping and removing of accounts, but for changes that
@@ -57,8 +57,7 @@ type Gateway struct {
 
 // New makes a gateway; Run starts it.
 func New(c Config) *Gateway {
-	g := &Gateway{Config: c, ready: make(chan struct{}), accounts: map[parley.ChannelCode]*account{}}
-	g.waiting.byID = map[parley.MessageID]waiter{}
+	g := &Gateway{Config: c, ready: make(chan struct{}), accounts: map[parley.ChannelCode]*account{}, waiting: newWaiting()}
 	g.measures = newMeasures(c.Metrics, g)
 	return g
 }
@@ -66,6 +65,12 @@ func New(c Config) *Gateway {
 // Run starts all channels and serves them until ctx ends; then it closes their sessions and waits
 // for what is under way. A gateway runs once.
 func (g *Gateway) Run(ctx context.Context) error {
+	var watching sync.WaitGroup
+	waits, stop := context.WithCancel(context.WithoutCancel(ctx))
+	watching.Go(func() { g.waiting.run(waits) })
+	defer watching.Wait()
+	defer stop() // after all accounts were closed
+
 	// Sessions end by being closed, in order, not because ctx ended.
 	if err := g.Refresh(context.WithoutCancel(ctx)); err != nil {
 		return fmt.Errorf("start channels: %w", err)

@@ -28,7 +28,7 @@ const ayu, budi = parley.ContactID("6281234567890@c.us"), parley.ContactID("6281
 func TestAcceptedIsSentAndAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		m := b.accept(ayu, "halo").Wait(t.Context(), time.Second)[0]
+		m := b.await(ayu, "halo", time.Second)
 		if m.Status != parley.Sent {
 			t.Errorf("got %s", m.Status)
 		}
@@ -46,8 +46,7 @@ func TestWaitEndsAfterItsTime(t *testing.T) {
 		b := newBench(t)
 		b.driver.session("demo").tell(network.State{Status: parley.Reconnecting, Reason: "The socket was closed."})
 		begun := time.Now()
-		acc := b.accept(ayu, "later")
-		m := acc.Wait(t.Context(), 10*time.Second)[0]
+		m := b.await(ayu, "later", 10*time.Second)
 		if m.Status != parley.Pending || time.Since(begun) != 10*time.Second {
 			t.Errorf("%s after %s", m.Status, time.Since(begun))
 		}
@@ -66,7 +65,7 @@ func TestRefusalIsAnswered(t *testing.T) {
 		b.driver.answer = func(*parley.Message) error {
 			return network.RefuseUntil(parley.Restricted, "New contacts are restricted.", until)
 		}
-		m := b.accept(ayu, "no").Wait(t.Context(), time.Second)[0]
+		m := b.await(ayu, "no", time.Second)
 		if m.Status != parley.FailedForGood || m.Failure == nil || m.Failure.Code != parley.Restricted {
 			t.Errorf("got %s, %+v", m.Status, m.Failure)
 		}
@@ -81,17 +80,17 @@ func TestUnusableChannelsTakeNothing(t *testing.T) {
 		b := newBench(t)
 		for _, s := range []parley.ChannelStatus{parley.LoggedOut, parley.ScanQRCode, parley.Failed} {
 			b.driver.session("demo").tell(network.State{Status: s})
-			if _, err := b.g.Accept(t.Context(), "demo", text(ayu, "x"), nil); parley.CodeOf(err) != parley.BadRequest {
+			if _, err := b.g.Send(t.Context(), "demo", text(ayu, "x"), gateway.Terms{}); parley.CodeOf(err) != parley.BadRequest {
 				t.Errorf("%s: %v", s, err)
 			}
 		}
 		if _, err := b.g.StopChannel(t.Context(), "demo"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := b.g.Accept(t.Context(), "demo", text(ayu, "x"), nil); parley.CodeOf(err) != parley.BadRequest {
+		if _, err := b.g.Send(t.Context(), "demo", text(ayu, "x"), gateway.Terms{}); parley.CodeOf(err) != parley.BadRequest {
 			t.Errorf("stopped: %v", err)
 		}
-		if _, err := b.g.Accept(t.Context(), "nobody", text(ayu, "x"), nil); parley.CodeOf(err) != parley.NotFound {
+		if _, err := b.g.Send(t.Context(), "nobody", text(ayu, "x"), gateway.Terms{}); parley.CodeOf(err) != parley.NotFound {
 			t.Errorf("unknown: %v", err)
 		}
 		if _, total, err := b.store.History(t.Context(), "demo", ayu, parley.Page{Limit: 1}); total != 0 || err != nil {
@@ -109,11 +108,11 @@ func TestAFullQueueTakesNoMore(t *testing.T) {
 			for i := range drafts {
 				drafts[i] = text(ayu, "x")[0]
 			}
-			if _, err := b.g.Accept(t.Context(), "demo", drafts, nil); err != nil {
+			if _, err := b.g.Send(t.Context(), "demo", drafts, gateway.Terms{}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		_, err := b.g.Accept(t.Context(), "demo", text(ayu, "x"), nil)
+		_, err := b.g.Send(t.Context(), "demo", text(ayu, "x"), gateway.Terms{})
 		var e *parley.Error
 		if !errors.As(err, &e) || e.Code != parley.TooMany || e.RetryAfter <= 0 {
 			t.Errorf("got %v", err)
@@ -128,7 +127,7 @@ func TestTheAllowListIsKept(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := b.g.Accept(t.Context(), "demo", text(budi, "x"), nil); parley.CodeOf(err) != parley.Forbidden {
+		if _, err := b.g.Send(t.Context(), "demo", text(budi, "x"), gateway.Terms{}); parley.CodeOf(err) != parley.Forbidden {
 			t.Errorf("got %v", err)
 		}
 		b.accept(ayu, "x")
@@ -144,7 +143,7 @@ func TestAKeyIsTakenOnce(t *testing.T) {
 		for range 50 {
 			wg.Go(func() {
 				key := &parley.Answer{Scope: "demo", Key: "k", Fingerprint: []byte("f"), CreatedAt: time.Now()}
-				_, err := b.g.Accept(t.Context(), "demo", text(ayu, "once"), key)
+				_, err := b.g.Send(t.Context(), "demo", text(ayu, "once"), gateway.Terms{Key: key})
 				mu.Lock()
 				defer mu.Unlock()
 				switch {
@@ -225,8 +224,8 @@ func TestDeletingAMessageThatWaitsKeepsItFromBeingSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.driver.session("demo").tell(network.State{Status: parley.Reconnecting})
-		m := b.accept(ayu, "oops").Wait(t.Context(), 0)[0]
-		if _, err := b.g.Accept(t.Context(), "demo", []gateway.Draft{{To: ayu, Content: parley.Delete{Target: m.Ref()}}}, nil); err != nil {
+		m := b.accept(ayu, "oops")
+		if _, err := b.g.Send(t.Context(), "demo", []gateway.Draft{{To: ayu, Content: parley.Delete{Target: m.Ref()}}}, gateway.Terms{}); err != nil {
 			t.Fatal(err)
 		}
 		b.driver.session("demo").tell(network.State{Status: parley.Working})
@@ -243,7 +242,7 @@ func TestDeletingAMessageThatWaitsKeepsItFromBeingSent(t *testing.T) {
 func TestReceipts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		m := b.accept(ayu, "halo").Wait(t.Context(), time.Second)[0]
+		m := b.await(ayu, "halo", time.Second)
 		s := b.driver.session("demo")
 		give := func(status parley.Status, ids ...parley.MessageID) error {
 			return s.sink(t.Context(), network.Receipt{From: ayu, IDs: ids, Status: status, At: time.Now()})
@@ -257,7 +256,7 @@ func TestReceipts(t *testing.T) {
 		if got := b.load(m).Status; got != parley.Read {
 			t.Errorf("got %s", got)
 		}
-		other := b.accept(ayu, "two").Wait(t.Context(), time.Second)[0]
+		other := b.await(ayu, "two", time.Second)
 		if err := give(parley.Delivered, "3EB0NOBODY", other.ID); err == nil {
 			t.Error("a receipt for an unknown message was taken")
 		}
@@ -272,13 +271,13 @@ func TestAReceiptSettlesAnUnknownOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.driver.answer = func(*parley.Message) error { return network.OutcomeUnknown(nil) }
-		acc := b.accept(ayu, "did it?")
+		answer := b.begin(ayu, "did it?", time.Second)
 		synctest.Wait()
 		id := b.driver.session("demo").given[0].ID
 		if err := b.driver.session("demo").sink(t.Context(), network.Receipt{From: ayu, IDs: []parley.MessageID{id}, Status: parley.Delivered, At: time.Now()}); err != nil {
 			t.Fatal(err)
 		}
-		m := acc.Wait(t.Context(), time.Second)[0]
+		m := answer()
 		if m.Status != parley.Sent {
 			t.Errorf("answered %s", m.Status)
 		}
@@ -394,11 +393,12 @@ func TestAMovedClockExpiresWhatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.driver.session("demo").tell(network.State{Status: parley.Reconnecting})
-		acc := b.accept(ayu, "old")
+		answer := b.begin(ayu, "old", time.Second)
+		synctest.Wait()
 		if err := b.g.AdvanceClock(t.Context(), "demo", 25*time.Hour); err != nil {
 			t.Fatal(err)
 		}
-		m := acc.Wait(t.Context(), time.Second)[0]
+		m := answer()
 		if m.Status != parley.FailedForGood || m.Failure.Code != parley.Expired {
 			t.Errorf("got %s, %+v", m.Status, m.Failure)
 		}
@@ -466,7 +466,7 @@ func TestOldTextAndAnswersGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		key := &parley.Answer{Scope: "demo", Key: "k", Fingerprint: []byte("f"), CreatedAt: time.Now()}
-		acc, err := b.g.Accept(t.Context(), "demo", text(ayu, "old"), key)
+		sent, err := b.g.Send(t.Context(), "demo", text(ayu, "old"), gateway.Terms{Key: key, Wait: time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -474,7 +474,7 @@ func TestOldTextAndAnswersGo(t *testing.T) {
 		if _, err := b.g.UpdateChannel(t.Context(), "demo", func(c *parley.Channel) { c.Settings.Retention = &day }); err != nil {
 			t.Fatal(err)
 		}
-		m := acc.Wait(t.Context(), time.Second)[0]
+		m := sent[0]
 		time.Sleep(23 * time.Hour)
 		synctest.Wait()
 		if b.load(m).Content.Text() != "old" {
@@ -498,7 +498,7 @@ func TestAfterTheDrainNothingIsTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.stop()
-		if _, err := b.g.Accept(t.Context(), "demo", text(ayu, "x"), nil); parley.CodeOf(err) != parley.Unavailable {
+		if _, err := b.g.Send(t.Context(), "demo", text(ayu, "x"), gateway.Terms{}); parley.CodeOf(err) != parley.Unavailable {
 			t.Errorf("got %v", err)
 		}
 		if c, err := b.store.Channel(t.Context(), "demo"); err != nil || c.State.Status != parley.Stopped {
@@ -512,7 +512,7 @@ func TestActivityTellsTheStory(t *testing.T) {
 		b := newBench(t)
 		happens, cancel := b.g.Activity()
 		defer cancel()
-		m := b.accept(ayu, "halo").Wait(t.Context(), time.Second)[0]
+		m := b.await(ayu, "halo", time.Second)
 		if a := <-happens; a.ID != m.ID || a.Status != parley.Sent || a.Text != "halo" || !a.FromMe {
 			t.Errorf("got %+v", a)
 		}
@@ -616,13 +616,28 @@ func text(to parley.ContactID, body string) []gateway.Draft {
 	return []gateway.Draft{{To: to, Content: parley.Text{Body: body}}}
 }
 
-func (b *bench) accept(to parley.ContactID, body string) *gateway.Accepted {
+// accept sends a text without waiting for the network.
+func (b *bench) accept(to parley.ContactID, body string) parley.Message {
 	b.t.Helper()
-	acc, err := b.g.Accept(b.t.Context(), "demo", text(to, body), nil)
+	return b.await(to, body, 0)
+}
+
+// await sends a text and waits for what becomes of it.
+func (b *bench) await(to parley.ContactID, body string, wait time.Duration) parley.Message {
+	b.t.Helper()
+	ms, err := b.g.Send(b.t.Context(), "demo", text(to, body), gateway.Terms{Wait: wait})
 	if err != nil {
 		b.t.Error(err)
+		return parley.Message{}
 	}
-	return acc
+	return ms[0]
+}
+
+// begin is await for a test that has something to do meanwhile.
+func (b *bench) begin(to parley.ContactID, body string, wait time.Duration) (answer func() parley.Message) {
+	answered := make(chan parley.Message, 1)
+	go func() { answered <- b.await(to, body, wait) }()
+	return func() parley.Message { return <-answered }
 }
 
 func (b *bench) load(m parley.Message) parley.Message {

@@ -10,13 +10,14 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/gateway"
 	"parley/internal/network"
 )
 
 func TestGoLiveKeepsWhatIsTheChannels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		b.accept(ayu, "in the sandbox").Wait(t.Context(), time.Second)
+		b.await(ayu, "in the sandbox", time.Second)
 		_, err := b.g.UpdateChannel(t.Context(), "demo", func(c *parley.Channel) {
 			c.Settings = parley.ChannelSettings{TTL: parley.Duration(time.Hour), Pace: new(parley.Duration), ClockAhead: parley.Duration(time.Hour)}
 		})
@@ -34,7 +35,7 @@ func TestGoLiveKeepsWhatIsTheChannels(t *testing.T) {
 		if !slices.Equal(b.driver.forgotten, []parley.ChannelCode{"demo"}) {
 			t.Errorf("the sandbox forgot %v", b.driver.forgotten)
 		}
-		if _, err := b.g.Accept(t.Context(), "demo", text(budi, "no"), nil); parley.CodeOf(err) != parley.Forbidden {
+		if _, err := b.g.Send(t.Context(), "demo", text(budi, "no"), gateway.Terms{}); parley.CodeOf(err) != parley.Forbidden {
 			t.Errorf("a message to somebody who is not on the list: %v", err)
 		}
 		_, total, err := b.g.History(t.Context(), "demo", ayu, parley.Page{Limit: 10})
@@ -73,11 +74,10 @@ func TestGoLiveWithoutHistory(t *testing.T) {
 			if _, err := b.g.CreateChannel(t.Context(), parley.Channel{Code: code, Network: parley.Sandbox}); err != nil {
 				t.Fatal(err)
 			}
-			acc, err := b.g.Accept(t.Context(), code, text(ayu, "halo"), nil)
+			_, err := b.g.Send(t.Context(), code, text(ayu, "halo"), gateway.Terms{Wait: time.Second})
 			if err != nil {
 				t.Fatal(err)
 			}
-			acc.Wait(t.Context(), time.Second)
 		}
 		if _, err := b.g.GoLive(t.Context(), "demo", nil); err != nil {
 			t.Fatal(err)
@@ -109,13 +109,13 @@ func TestGoLiveUnderFire(t *testing.T) {
 		go func() {
 			var refs []parley.MessageRef
 			for n := 0; ; n++ {
-				acc, err := b.g.Accept(t.Context(), "demo", text(parley.ContactOf(fmt.Sprintf("62812345678%02d", i)), "fire"), nil)
+				sent, err := b.g.Send(t.Context(), "demo", text(parley.ContactOf(fmt.Sprintf("62812345678%02d", i)), "fire"), gateway.Terms{Wait: 10 * time.Second})
 				if err != nil {
 					refused <- err
 					done <- refs
 					return
 				}
-				m := acc.Wait(t.Context(), 10*time.Second)[0]
+				m := sent[0]
 				refs = append(refs, m.Ref())
 			}
 		}()

@@ -108,6 +108,23 @@ func (s *messageRow) message() (parley.Message, error) {
 	return m, nil
 }
 
+// insertMessage writes the row of a message. Most are plain texts to send: what those do not have stands in
+// their statement, because each value given to one costs time.
+func (t *tx) insertMessage(m *parley.Message, chat int64, data []byte) error {
+	kind := m.Content.Kind()
+	if kind == parley.KindText && data == nil && m.FromMe && m.ReplyTo == "" && m.Pool == "" && !m.Urgent {
+		_, err := t.Exec(`INSERT INTO message (seq, channel, chat, id, from_me, kind, reply_to, request, urgent, pool, expires_at, created_at, body)
+			VALUES ($1, $2, $3, $4, 1, 'text', '', $5, 0, '', $6, $7, $8)`,
+			m.Seq, string(m.Channel), chat, string(m.ID), m.Request, millis(m.ExpiresAt), millis(m.CreatedAt), m.Content.Text())
+		return err
+	}
+	_, err := t.Exec(`INSERT INTO message (seq, channel, chat, id, from_me, kind, reply_to, request, urgent, pool, expires_at, created_at, body, data)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
+		m.Seq, string(m.Channel), chat, string(m.ID), flag(m.FromMe), string(kind), string(m.ReplyTo), m.Request, flag(m.Urgent), string(m.Pool),
+		millis(m.ExpiresAt), millis(m.CreatedAt), m.Content.Text(), data)
+	return err
+}
+
 // AddMessage stores a new message: one that was not tried, did not fail and has no star yet. Its id,
 // if this store chooses it, carries its seq; any other gets an entry in the index of names, because
 // it may come again.
@@ -127,11 +144,7 @@ func (t *tx) AddMessage(_ context.Context, m *parley.Message) error {
 	} else if err := t.add(`INSERT INTO name (id, chat, from_me, seq) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`, string(m.ID), chat, flag(m.FromMe), m.Seq); err != nil {
 		return err
 	}
-	_, err = t.Exec(`INSERT INTO message (seq, channel, chat, id, from_me, kind, reply_to, request, urgent, pool, expires_at, created_at, body, data)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
-		m.Seq, string(m.Channel), chat, string(m.ID), flag(m.FromMe), string(m.Content.Kind()), string(m.ReplyTo), m.Request, flag(m.Urgent), string(m.Pool),
-		millis(m.ExpiresAt), millis(m.CreatedAt), m.Content.Text(), data)
-	if err != nil {
+	if err := t.insertMessage(m, chat, data); err != nil {
 		return err
 	}
 	if m.Status != parley.Pending {

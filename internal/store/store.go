@@ -109,14 +109,23 @@ func options(path string) (sqldb.Options, error) {
 
 // Tx runs do in a transaction and returns once it is durable. See [parley.Store].
 func (db *DB) Tx(ctx context.Context, do func(parley.Tx) error) error {
-	return db.sql.Write(ctx, func(t *sqldb.Tx) error {
+	return db.sql.Write(ctx, db.writing(do))
+}
+
+// Begin runs do in a transaction and tells how it ended. See [parley.Store].
+func (db *DB) Begin(ctx context.Context, do func(parley.Tx) error, then func(error)) {
+	db.sql.Begin(ctx, db.writing(do), then)
+}
+
+func (db *DB) writing(do func(parley.Tx) error) func(*sqldb.Tx) error {
+	return func(t *sqldb.Tx) error {
 		own := &tx{reader: reader{conn: t.Conn, ids: db.ids}, Tx: t, db: db}
 		if err := do(own); err != nil {
 			return err
 		}
 		db.log.take(t.Batch, own.logged)
 		return nil
-	})
+	}
 }
 
 // Close waits for transactions under way and closes the database. It may be called twice.

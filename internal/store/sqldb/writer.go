@@ -13,25 +13,31 @@ type write struct {
 	do   func(*Tx) error
 	tx   Tx
 	err  error
-	done chan struct{}
+	then func(error) // told how it ended
 }
 
 // Write runs do in a transaction, alone or with others, and returns when it is committed. If do
 // fails, nothing of it is kept. It may run more than once.
 func (db *DB) Write(ctx context.Context, do func(*Tx) error) error {
+	done := make(chan error, 1)
+	db.Begin(ctx, do, func(err error) { done <- err })
+	return <-done // even if ctx ends: the caller must know whether it was committed
+}
+
+// Begin is Write for a caller that does something else meanwhile: then is told how it ended. Mostly it is
+// called by the writer, for which all others wait: it must be quick.
+func (db *DB) Begin(ctx context.Context, do func(*Tx) error, then func(error)) {
 	if err := ctx.Err(); err != nil {
-		return err
+		then(err)
+		return
 	}
-	w := &write{do: do, done: make(chan struct{})}
 	db.closing.RLock()
+	defer db.closing.RUnlock()
 	if db.closed {
-		db.closing.RUnlock()
-		return unavailable(errClosed)
+		then(unavailable(errClosed))
+		return
 	}
-	db.in <- w
-	db.closing.RUnlock()
-	<-w.done // even if ctx ends: the caller must know whether it was committed
-	return w.err
+	db.in <- &write{do: do, then: then}
 }
 
 // run is the writer: the only goroutine that changes the database.
@@ -51,7 +57,7 @@ func (db *DB) run() {
 					f()
 				}
 			}
-			close(w.done)
+			w.then(w.err)
 		}
 		clear(batch) // what callers hold is theirs again
 	}

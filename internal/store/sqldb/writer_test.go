@@ -31,11 +31,10 @@ func together(t *testing.T, db *DB, do ...func(*Tx) error) []error {
 	results := make([]error, len(do))
 	var wg sync.WaitGroup
 	for i, do := range do {
-		w := &write{do: do, done: make(chan struct{})}
-		db.in <- w // in this order, and there before the writer looks
-		wg.Go(func() {
-			<-w.done
-			results[i] = w.err
+		wg.Add(1)
+		db.Begin(context.Background(), do, func(err error) { // in this order, and there before the writer looks
+			results[i] = err
+			wg.Done()
 		})
 	}
 	close(end)
