@@ -36,10 +36,11 @@ type Env struct {
 // Start runs a gateway on a data directory of its own until the test ends.
 func Start(t testing.TB, change ...func(*app.Config)) *Env {
 	t.Helper()
-	log := &Log{}
+	log, level := &Log{}, new(slog.LevelVar)
+	level.Set(slog.LevelDebug)
 	e := &Env{T: t, Log: log}
 	e.config = app.Config{DataDir: app.Dir(filepath.Join(t.TempDir(), "data")), Listen: "127.0.0.1:0", Dev: true, Version: "test",
-		Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+		Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: level})), LogLevel: level}
 	standIn(t, loopback.Nowhere())(&e.config) // no test reaches the real network, whatever it does
 	for _, f := range change {
 		f(&e.config)

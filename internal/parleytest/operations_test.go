@@ -36,7 +36,7 @@ func TestEveryOperation(t *testing.T) {
 	// Sending.
 	first := send("text", `{"contact_id":"AYU","message":"Hello","linkPreview":"false"}`)
 	send("text", `{"contact_id":"AYU","message":"And this","reply_to":"`+first.Text("data.id")+`","linkPreviewHighQuality":null}`, With("Prefer", "respond-async"))
-	send("image", `{"contact_id":"AYU","caption":"A dot","file":{"url":"FILES/dot.png","mimeType":"image/png","filename":"dot.png"}}`)
+	image := send("image", `{"contact_id":"AYU","caption":"A dot","file":{"url":"FILES/dot.png","mimeType":"image/png","filename":"dot.png"}}`)
 	send("video", `{"contact_id":"AYU","videoUrl":"FILES/film.mp4"}`, With("Prefer", "wait=5"))
 	send("file", `{"contact_id":"AYU","file":{"url":"FILES/notes.txt"}}`, With("Idempotency-Key", "notes"))
 	send("file", `{"contact_id":"AYU","file":{"url":"FILES/notes.txt"}}`, With("Idempotency-Key", "notes"))
@@ -67,6 +67,9 @@ func TestEveryOperation(t *testing.T) {
 	do("POST", phone+"/read", "")
 	do("POST", phone+"/open", `{"link":"https://wa.me/99900000001?text=Login%20K7QM"}`)
 	do("GET", phone+"/messages?limit=100&after=", "")
+	do("GET", phone+"/chats", "")
+	do("GET", phone+"/chat", "")
+	do("GET", phone+"/media/"+image.Text("data.message_id"), "")
 	send("text", `{"contact_id":"AYU","message":"Your code is 481516, see https://example.com"}`, With("Prefer", "wait=0"))
 	if code := do("GET", phone+"/messages?type=text&contains=CODE&wait=10&after="+cursor, "").Text("data.0.codes.0"); code != "481516" {
 		t.Errorf("the code is %q", code)
@@ -131,17 +134,23 @@ func TestEveryOperation(t *testing.T) {
 	do("GET", "/api/channel/health", "")
 	do("GET", "/api/channel/check-phone-number?phone=%2B62+812-3456-7890", "")
 	do("GET", "/api/channel/check-phone-number?phone=99912345670", "")
+	admin := As(e.Admin)
+	do("GET", "/api/manage/messages?channel=demo&type=image", "", admin)
+	do("GET", "/api/manage/messages/"+image.Text("data.message_id")+"?channel=demo", "", admin)
+	do("GET", "/api/manage/messages/"+image.Text("data.message_id")+"/media?channel=demo", "", admin)
+	do("GET", "/api/manage/otp", "", admin)
 
 	// Faults, time, and a fresh start.
 	do("POST", "/api/sandbox/faults", `{"fault":"reachout_limit","times":1}`)
 	send("text", `{"contact_id":"6281290005555@c.us","message":"Hello"}`)
 	do("GET", "/api/channel/health", "")
 	do("POST", "/api/sandbox/faults", `{"fault":"refuse","times":1,"to":"6281234567890","type":"text","reason":"The account is full."}`)
+	do("GET", "/api/sandbox/faults", "")
+	do("DELETE", "/api/sandbox/faults", "")
 	do("POST", "/api/sandbox/clock", `{"advance":3600}`)
 	do("DELETE", "/api/sandbox", "")
 
 	// Management.
-	admin := As(e.Admin)
 	do("POST", "/api/manage/channels", `{"code":"shop","name":"Toko Ayu","network":"sandbox","settings":{"ttl":"1h","allow_only":["6281234567890@s.us"]}}`, admin)
 	do("GET", "/api/manage/channels", "", admin)
 	do("GET", "/api/manage/channels/shop", "", admin)
@@ -173,6 +182,25 @@ func TestEveryOperation(t *testing.T) {
 	do("POST", "/api/manage/channels/shop/stop", "", admin)
 	do("GET", "/api/channel/health", "", As(e.Global), On("shop"))
 	do("POST", "/api/manage/channels/shop/start", "", admin)
+	do("GET", "/api/manage/channels/shop/timeline", "", admin)
+	for _, path := range []string{"server", "overview", "doctor"} {
+		do("GET", "/api/manage/"+path, "", admin)
+	}
+	do("PATCH", "/api/manage/log-level", `{"level":"debug","minutes":1}`, admin)
+	do("POST", "/api/manage/backup", "", admin)
+
+	// To WhatsApp, with nobody there to answer.
+	do("POST", "/api/manage/channels/shop/go-live", `{"everybody":true}`, admin)
+	do("GET", "/api/manage/channels/shop/pairing", "", admin)
+	page, err = url.Parse(do("POST", "/api/manage/channels/shop/pair-link", "", admin).Text("data.url"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/pair", "/pair.js", "/pair.css"} {
+		do("GET", path, "", As(""))
+	}
+	do("GET", "/pair/state", "", As(strings.TrimPrefix(page.Fragment, "ticket=")))
+	do("POST", "/pair/begin", `{}`, As(strings.TrimPrefix(page.Fragment, "ticket=")))
 	do("DELETE", "/api/manage/channels/shop", "", admin)
 
 	// The server itself.
