@@ -27,7 +27,7 @@ func channelAccount(i int) string { return fmt.Sprintf("62814%08d", i) }
 const (
 	manyChannels  = 20
 	callersOfOne  = 16
-	callersOfMany = 3 // of each of many
+	callersOfMany = 8 // of each of many
 	// whatsAppRounds are enough: the ratios are far from their bounds.
 	whatsAppRounds = 5
 )

@@ -3,9 +3,9 @@
 //
 // Sending a message moves the Signal session of every device that is to read it. A session that falls back
 // to an earlier state encrypts with a key that was used before, and the recipient takes the message for a
-// copy and shows nothing. So sessions are durable before anything leaves, in one commit per message that
-// the channels share, and whoever reads one to move it on holds it until it is written back: see lease.go.
+// copy and shows nothing. So before anything leaves the database has sessions that are past what was used,
+// some keys ahead (reserve.go), in commits that all channels share; and whoever reads a session to move it on
+// holds it until it is written back (lease.go).
 //
-// What is read at every message is in memory too, within a bound that all channels share. The memory is
-// written with the database, never before it.
+// What is read at every message is in memory too, within a bound that all channels share.
 package keystore
