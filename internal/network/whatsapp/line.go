@@ -56,6 +56,7 @@ func newLine(s *session, device *store.Device) *line {
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background()) // it outlives the session by the last acknowledgements
 	l.taking, l.leave = context.WithCancel(l.ctx)
+	l.log.ended = l.release
 	c := whatsmeow.NewClient(device, l.log)
 	c.EnableAutoReconnect = false // the session reconnects
 	c.DisableLoginAutoReconnect = true
@@ -117,7 +118,8 @@ func (l *line) post(evt any) {
 }
 
 // release ends the waiting of everybody who waits for an answer on the line. Left to itself whatsmeow would
-// have them wait for a reconnect, which there is not. The code is one after which it does not.
+// have them wait for a reconnect, which there is not, and which several cannot wait for at once without a data
+// race. The code is one after which it does not.
 func (l *line) release() {
 	l.inner().ClearResponseWaiters(&waBinary.Node{Tag: "stream:error", Attrs: waBinary.Attrs{"code": "401"}})
 }

@@ -23,6 +23,9 @@ type logger struct {
 	log    *slog.Logger
 	muted  *atomic.Bool // once a connection is over, what whatsmeow says about it is noise
 	module string
+	// ended is called when the network says that it ends the stream, before whatsmeow acts on it; nil: nobody
+	// wants to know.
+	ended func()
 }
 
 var _ waLog.Logger = (*logger)(nil)
@@ -34,15 +37,24 @@ func newLogger(log *slog.Logger, channel parley.ChannelCode) *logger {
 	return &logger{log: log, muted: new(atomic.Bool)}
 }
 
-func (l *logger) Debugf(string, ...any) {}
-func (l *logger) Infof(string, ...any)  {}
+// Debugf logs nothing, but it is the one place where a stanza is seen before whatsmeow handles it.
+func (l *logger) Debugf(_ string, args ...any) {
+	if l.ended == nil || len(args) != 1 {
+		return
+	}
+	if node, ok := args[0].(*waBinary.Node); ok && node.Tag == "stream:error" {
+		l.ended()
+	}
+}
+
+func (l *logger) Infof(string, ...any) {}
 
 func (l *logger) Warnf(format string, args ...any)  { l.say(slog.LevelWarn, format, args) }
 func (l *logger) Errorf(format string, args ...any) { l.say(slog.LevelError, format, args) }
 
 // Sub names a part of whatsmeow.
 func (l *logger) Sub(module string) waLog.Logger {
-	return &logger{log: l.log, muted: l.muted, module: module}
+	return &logger{log: l.log, muted: l.muted, module: module, ended: l.ended}
 }
 
 func (l *logger) say(level slog.Level, format string, args []any) {
