@@ -26,6 +26,7 @@ build: ## Build bin/parley: one static file
 test: needs ## Run every test
 	go vet ./...
 	$(if $(RACE),CGO_ENABLED=1 )go test $(RACE) -shuffle=on ./...
+	$(if $(RACE),go test -run TestKillLoopWhatsApp ./cmd/parley) # in full, which the race detector makes too slow
 	$(MAKE) browser
 
 browser: needs ## Run the tests of the console in a browser

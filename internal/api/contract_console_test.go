@@ -193,7 +193,7 @@ func TestServer(t *testing.T) {
 
 // TestLogLevelFixed makes sure that a server whose log cannot be changed says so.
 func TestLogLevelFixed(t *testing.T) {
-	e := parleytest.Start(t)
+	e := parleytest.Start(t, func(c *app.Config) { c.LogLevel = nil })
 	e.Call("PATCH", "/api/manage/log-level", `{"level":"debug"}`, parleytest.As(e.Admin)).ExpectError(400, "cannot be changed")
 	wantValue(t, e.Get("/api/manage/server", parleytest.As(e.Admin)), "data.log_level", nil)
 }

@@ -63,9 +63,14 @@ func (g *Gateway) StopChannel(ctx context.Context, code parley.ChannelCode) (par
 	return g.UpdateChannel(ctx, code, func(c *parley.Channel) { c.Enabled = false })
 }
 
-// LogoutChannel ends the pairing of a channel's account.
+// LogoutChannel ends the pairing of a channel's account, and waits a while until that shows.
 func (g *Gateway) LogoutChannel(ctx context.Context, code parley.ChannelCode) (parley.Channel, error) {
-	return g.onSession(ctx, code, network.Session.Logout)
+	c, err := g.onSession(ctx, code, network.Session.Logout)
+	if err != nil {
+		return c, err
+	}
+	g.awaitStatus(ctx, code, func(s parley.ChannelStatus) bool { return !s.CanSend() })
+	return g.standing(code)
 }
 
 // onSession does something with a channel's session, connected or not.
@@ -122,17 +127,23 @@ func (g *Gateway) ClearChannel(ctx context.Context, code parley.ChannelCode, for
 	return err
 }
 
-// startPatience is how long AwaitStart waits. A sandbox channel takes a few milliseconds.
-const startPatience = 2 * time.Second
+// statusPatience is how long somebody waits for a channel to become what it was told to. A sandbox channel
+// takes a few milliseconds.
+const statusPatience = 2 * time.Second
 
 // AwaitStart waits a while for a channel that is starting, so that the next request can use it.
 func (g *Gateway) AwaitStart(ctx context.Context, code parley.ChannelCode) {
-	ctx, cancel := context.WithTimeout(ctx, startPatience)
+	g.awaitStatus(ctx, code, func(s parley.ChannelStatus) bool { return s != parley.Starting })
+}
+
+// awaitStatus waits a while until a channel has a status that will do.
+func (g *Gateway) awaitStatus(ctx context.Context, code parley.ChannelCode, willDo func(parley.ChannelStatus) bool) {
+	ctx, cancel := context.WithTimeout(ctx, statusPatience)
 	defer cancel()
 	happens, unsubscribe := g.Activity()
 	defer unsubscribe()
 	for {
-		if c, ok := g.Channel(code); !ok || c.State.Status != parley.Starting {
+		if c, ok := g.Channel(code); !ok || willDo(c.State.Status) {
 			return
 		}
 		select {
@@ -214,6 +225,11 @@ func (g *Gateway) refreshed(ctx context.Context, code parley.ChannelCode) (parle
 	if err := g.Refresh(context.WithoutCancel(ctx)); err != nil {
 		return parley.Channel{}, err
 	}
+	return g.standing(code)
+}
+
+// standing returns a channel, which was there a moment ago, as it stands now.
+func (g *Gateway) standing(code parley.ChannelCode) (parley.Channel, error) {
 	c, ok := g.Channel(code)
 	if !ok {
 		return parley.Channel{}, parley.Errorf(parley.NotFound, "There is no channel %s.", code)

@@ -13,9 +13,10 @@ import (
 const shownAfter = 5 * time.Minute
 
 // PairChannel begins to pair a channel's account anew: by QR code, or by a code that is typed on the phone
-// with this number. How it goes is told by [Gateway.Pairing] and in the event log.
+// with this number. How it goes is told by [Gateway.Pairing] and in the event log. It waits a while until a
+// channel that was logged out is so no more: the sandbox needs nothing else to be used again.
 func (g *Gateway) PairChannel(ctx context.Context, code parley.ChannelCode, number string) (parley.Channel, error) {
-	return g.onSession(ctx, code, func(s network.Session, ctx context.Context) error {
+	c, err := g.onSession(ctx, code, func(s network.Session, ctx context.Context) error {
 		if number == "" {
 			return s.Pair(ctx)
 		}
@@ -25,6 +26,11 @@ func (g *Gateway) PairChannel(ctx context.Context, code parley.ChannelCode, numb
 		}
 		return byCode.PairWithCode(ctx, number)
 	})
+	if err != nil {
+		return c, err
+	}
+	g.awaitStatus(ctx, code, func(s parley.ChannelStatus) bool { return s != parley.LoggedOut })
+	return g.standing(code)
 }
 
 // Pairing returns the latest step of a channel's pairing; false: it was not paired lately, or does not
