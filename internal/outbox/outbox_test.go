@@ -226,7 +226,7 @@ func TestPace(t *testing.T) {
 func TestCarefulPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		b.network = parley.WhatsApp
+		b.real.Store(true)
 		for i := range 20 {
 			b.send(parley.ContactOf(fmt.Sprintf("62812345678%02d", i)), "x")
 		}
@@ -473,7 +473,7 @@ type bench struct {
 	store    *breakable
 	net      *fakeNetwork
 	worker   *outbox.Worker
-	network  parley.NetworkName
+	real     atomic.Bool // it is on WhatsApp, else in the sandbox
 	settings atomic.Pointer[parley.ChannelSettings]
 	cancel   context.CancelFunc
 	done     chan struct{}
@@ -510,7 +510,11 @@ func (b *bench) start() {
 		Settings: func() parley.ChannelSettings { return *b.settings.Load() },
 		Pack:     func(*parley.Message) []byte { return nil },
 		Pace: func() (time.Duration, time.Duration) {
-			return parley.Channel{Network: b.network, Settings: *b.settings.Load()}.Pace()
+			c := parley.Channel{Network: parley.Sandbox, Settings: *b.settings.Load()}
+			if b.real.Load() {
+				c.Network = parley.WhatsApp
+			}
+			return c.Pace()
 		},
 		Removed: func(parley.Media) {},
 		Settled: func(m *parley.Message) {
