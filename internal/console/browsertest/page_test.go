@@ -23,7 +23,7 @@ import (
 )
 
 // patience is how long something may take to show. Much less is normal; a machine can be busy.
-const patience = 20 * time.Second
+const patience = 60 * time.Second
 
 // console is a gateway and a browser that is signed in to it.
 type console struct {
