@@ -124,29 +124,56 @@ func text(v *accessibility.Value) string {
 	return s
 }
 
-// click presses the mouse in the middle of something.
+// click presses the mouse in the middle of something, once it is at rest and nothing covers it.
 func (p *tab) click(role, name string) {
 	p.t.Helper()
-	p.clickNode(p.find(role, name))
+	for deadline := time.Now().Add(patience); ; {
+		at, err := p.middle(p.find(role, name))
+		if err == nil {
+			p.must(chromedp.Run(p.ctx, chromedp.MouseClickXY(at.X, at.Y)))
+			return
+		}
+		if time.Now().After(deadline) {
+			p.fail("the %s called %q cannot be clicked: %v", role, name, err)
+		}
+		p.breathe()
+	}
 }
 
-func (p *tab) clickNode(node cdp.BackendNodeID) {
-	p.t.Helper()
-	var x, y float64
-	p.must(do(p.ctx, func(ctx context.Context) error {
-		if err := dom.ScrollIntoViewIfNeeded().WithBackendNodeID(node).Do(ctx); err != nil {
+// middle scrolls to something and says where its middle is. It is an error while the page still moves it,
+// as a chat does that shows its newest message, or while something else is in front of it.
+func (p *tab) middle(node cdp.BackendNodeID) (at struct{ X, Y float64 }, err error) {
+	const look = `async function () {
+		const frame = () => new Promise(requestAnimationFrame);
+		const middle = () => {
+			const { x, y, width, height } = [...this.getClientRects()][0] || this.getBoundingClientRect();
+			return { X: x + width / 2, Y: y + height / 2 };
+		};
+		this.scrollIntoViewIfNeeded();
+		const was = middle();
+		await frame();
+		await frame();
+		const is = middle();
+		if (was.X !== is.X || was.Y !== is.Y) throw new Error('it moves');
+		const front = document.elementFromPoint(is.X, is.Y);
+		if (!front || !(this.contains(front) || front.contains(this))) throw new Error('behind ' + front?.outerHTML.slice(0, 100));
+		return is;
+	}`
+	err = do(p.ctx, func(ctx context.Context) error {
+		object, err := dom.ResolveNode().WithBackendNodeID(node).Do(ctx)
+		if err != nil {
 			return err
 		}
-		quads, err := dom.GetContentQuads().WithBackendNodeID(node).Do(ctx)
-		if err != nil || len(quads) == 0 {
-			return fmt.Errorf("it has no place on the page: %w", err)
+		result, exception, err := runtime.CallFunctionOn(look).WithObjectID(object.ObjectID).WithAwaitPromise(true).WithReturnByValue(true).Do(ctx)
+		switch {
+		case err != nil:
+			return err
+		case exception != nil:
+			return exception
 		}
-		for i := 0; i < len(quads[0]); i += 2 {
-			x, y = x+quads[0][i]/4, y+quads[0][i+1]/4
-		}
-		return nil
-	}))
-	p.must(chromedp.Run(p.ctx, chromedp.MouseClickXY(x, y)))
+		return json.Unmarshal(result.Value, &at)
+	})
+	return at, err
 }
 
 // fill replaces what stands in the field with a label.
