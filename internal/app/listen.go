@@ -72,7 +72,7 @@ func urlOf(l net.Listener, secure bool) string {
 
 // bound wraps the listener with what holds for every connection.
 func bound(l net.Listener, certificate *tls.Certificate) net.Listener {
-	l = netutil.LimitListener(l, maxConnections)
+	l = newPatient(netutil.LimitListener(l, maxConnections))
 	if certificate == nil {
 		return l
 	}

@@ -63,4 +63,5 @@ require (
 	modernc.org/memory v1.12.1 // indirect
 	modernc.org/sqlite v1.60.0 // indirect
 	rsc.io/qr v0.2.0 // indirect
+	zombiezen.com/go/sqlite v1.4.2 // indirect
 )

@@ -1,10 +1,7 @@
 package sqldb
 
 import (
-	"context"
 	"database/sql"
-	"errors"
-	"sync"
 
 	"parley"
 )
@@ -13,17 +10,29 @@ import (
 // interrupting one inside a shared transaction would undo what others did.
 type Conn struct {
 	dialect *Dialect
-	prepare func(context.Context, string) (*sql.Stmt, error)
-	direct  *direct // the writer's short cut; nil for readers
-
-	mu     sync.RWMutex
-	stmts  map[string]*sql.Stmt
-	closed bool
+	runner  runner
+	writes  bool
 
 	// broken is the error after which the writer's transaction is lost. The database may have rolled it
 	// back by then, and a further statement would be committed on its own: so there is none until the
 	// next transaction begins. Only the writer's goroutine uses it.
 	broken error
+}
+
+// runner gives statements to the database: the readers' is a pool, the writer's is one connection.
+type runner interface {
+	exec(query string, args []any) (sql.Result, error)
+	query(query string, args []any) (Rows, error)
+	queryRow(query string, args, into []any) error // no row is sql.ErrNoRows
+	close() error
+}
+
+// Rows are the rows of a result, as package sql has them.
+type Rows interface {
+	Next() bool
+	Scan(into ...any) error
+	Err() error
+	Close() error
 }
 
 // Tx is a Conn inside a transaction.
@@ -38,24 +47,12 @@ type Tx struct {
 // OnCommit has f called after the commit, before the next transaction begins.
 func (tx *Tx) OnCommit(f func()) { tx.then = append(tx.then, f) }
 
-func newConn(d *Dialect, prepare func(context.Context, string) (*sql.Stmt, error)) *Conn {
-	return &Conn{dialect: d, prepare: prepare, stmts: map[string]*sql.Stmt{}}
-}
-
 // Exec runs a statement that returns no rows.
 func (c *Conn) Exec(query string, args ...any) (sql.Result, error) {
 	if c.broken != nil {
 		return nil, c.broken
 	}
-	if c.direct != nil {
-		result, err := c.direct.exec(query, args)
-		return result, c.classed(err)
-	}
-	stmt, err := c.stmt(query)
-	if err != nil {
-		return nil, err
-	}
-	result, err := stmt.ExecContext(context.Background(), args...)
+	result, err := c.runner.exec(query, args)
 	return result, c.classed(err)
 }
 
@@ -73,15 +70,11 @@ func (c *Conn) Insert(query string, args ...any) (int64, error) {
 }
 
 // Query runs a statement that returns rows, which the caller closes.
-func (c *Conn) Query(query string, args ...any) (*sql.Rows, error) {
+func (c *Conn) Query(query string, args ...any) (Rows, error) {
 	if c.broken != nil {
 		return nil, c.broken
 	}
-	stmt, err := c.stmt(query)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := stmt.QueryContext(context.Background(), args...)
+	rows, err := c.runner.query(query, args)
 	return rows, c.classed(err)
 }
 
@@ -90,37 +83,7 @@ func (c *Conn) QueryRow(query string, args []any, into ...any) error {
 	if c.broken != nil {
 		return c.broken
 	}
-	if c.direct != nil && canAssign(into) {
-		return c.classed(c.direct.queryRow(query, args, into))
-	}
-	stmt, err := c.stmt(query)
-	if err != nil {
-		return err
-	}
-	return c.classed(stmt.QueryRowContext(context.Background(), args...).Scan(into...))
-}
-
-func (c *Conn) stmt(query string) (*sql.Stmt, error) {
-	c.mu.RLock()
-	stmt, ok := c.stmts[query]
-	c.mu.RUnlock()
-	if ok {
-		return stmt, nil
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if stmt, ok := c.stmts[query]; ok {
-		return stmt, nil
-	}
-	if c.closed {
-		return nil, unavailable(errClosed)
-	}
-	stmt, err := c.prepare(context.Background(), c.dialect.rewrite(query))
-	if err != nil {
-		return nil, c.classed(err)
-	}
-	c.stmts[query] = stmt
-	return stmt, nil
+	return c.classed(c.runner.queryRow(query, args, into))
 }
 
 // classed marks the errors that mean "the database does not work now".
@@ -129,23 +92,8 @@ func (c *Conn) classed(err error) error {
 		return err
 	}
 	err = unavailable(err)
-	if c.direct != nil {
+	if c.writes {
 		c.broken = err
 	}
 	return err
-}
-
-func (c *Conn) close() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.closed = true
-	var errs []error
-	for _, stmt := range c.stmts {
-		errs = append(errs, stmt.Close())
-	}
-	clear(c.stmts)
-	if c.direct != nil {
-		errs = append(errs, c.direct.close())
-	}
-	return errors.Join(errs...)
 }

@@ -5,8 +5,9 @@ import (
 	"strconv"
 	"strings"
 
-	"modernc.org/sqlite"
+	driver "modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
+	"zombiezen.com/go/sqlite"
 )
 
 // Dialect is what differs between the databases that we run on.
@@ -27,15 +28,11 @@ var sqliteDialect = Dialect{
 	savepoint: "SAVEPOINT one", release: "RELEASE one", rollbackPoint: "ROLLBACK TO one",
 	rewrite: questionMarks,
 	isUnique: func(err error) bool {
-		e, ok := errors.AsType[*sqlite.Error](err)
-		return ok && (e.Code() == sqlite3.SQLITE_CONSTRAINT_UNIQUE || e.Code() == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY)
+		code := resultCode(err)
+		return code == sqlite3.SQLITE_CONSTRAINT_UNIQUE || code == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY
 	},
 	isUnavailable: func(err error) bool {
-		e, ok := errors.AsType[*sqlite.Error](err)
-		if !ok {
-			return false
-		}
-		switch e.Code() & 0xff { // the low byte is the class, the rest says more
+		switch resultCode(err) & 0xff { // the low byte is the class, the rest says more
 		case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR,
 			sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOTADB:
 			return true
@@ -44,7 +41,15 @@ var sqliteDialect = Dialect{
 	},
 }
 
-// questionMarks turns placeholders $1, $2 … into ?. To the driver the former are names, which it
+// resultCode is what SQLite says went wrong, be it to the readers' driver or to the writer's.
+func resultCode(err error) int {
+	if e, ok := errors.AsType[*driver.Error](err); ok {
+		return e.Code()
+	}
+	return int(sqlite.ErrCode(err))
+}
+
+// questionMarks turns placeholders $1, $2 … into ?. To the readers' driver the former are names, which it
 // compares with every argument. A statement whose placeholders are not in order keeps them, as does
 // one with a literal, in which a $ might stand.
 func questionMarks(query string) string {
@@ -63,4 +68,14 @@ func questionMarks(query string) string {
 		b.WriteString(rest)
 	}
 	return b.String()
+}
+
+// numbered turns placeholders $1, $2 … into ?1, ?2 …, which are SQLite's for the first argument, the second,
+// in whatever order they stand. What stands in a literal stays.
+func numbered(query string) string {
+	parts := strings.Split(query, "'")
+	for i := 0; i < len(parts); i += 2 { // the others are literals
+		parts[i] = strings.ReplaceAll(parts[i], "$", "?")
+	}
+	return strings.Join(parts, "'")
 }

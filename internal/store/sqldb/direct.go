@@ -1,144 +1,233 @@
 package sqldb
 
 import (
-	"context"
 	"database/sql"
 	"database/sql/driver"
-	"errors"
 	"fmt"
-	"io"
+	"reflect"
+	"time"
+
+	"zombiezen.com/go/sqlite"
 )
 
-// direct gives the writer's statements to the driver itself. What package sql adds on the way (its
-// locks, its pool, its conversions) the writer does not need: it is one goroutine with one connection
-// of its own. Measured, a send costs a tenth less so.
+// direct runs the writer's statements on a connection to SQLite of its own. The writer is one goroutine and
+// needs neither a pool nor locks nor package sql's conversions: measured, a statement costs a quarter less
+// so.
 type direct struct {
-	rewrite func(string) string
-	conn    driver.Conn
-	stmts   map[string]statement
-	args    []driver.NamedValue // used again for every statement
-	row     []driver.Value
+	conn  *sqlite.Conn
+	stmts map[string]*prepared
 }
 
-// statement is what the drivers' prepared statements are.
-type statement interface {
-	driver.Stmt
-	driver.StmtExecContext
-	driver.StmtQueryContext
+// prepared is a statement, which may be in use: its rows are being read.
+type prepared struct {
+	*sqlite.Stmt
+	inUse bool
 }
 
-func newDirect(c *sql.Conn, d *Dialect) (*direct, error) {
-	var own driver.Conn
-	err := c.Raw(func(conn any) error {
-		own = conn.(driver.Conn)
-		return nil
-	})
-	return &direct{rewrite: d.rewrite, conn: own, stmts: map[string]statement{}}, err
-}
-
-func (d *direct) exec(query string, args []any) (sql.Result, error) {
-	stmt, err := d.prepare(query, args)
+// openDirect opens a connection with the settings of the pools.
+func openDirect(address string, pragmas []string) (*direct, error) {
+	conn, err := sqlite.OpenConn(address, sqlite.OpenReadWrite, sqlite.OpenURI)
 	if err != nil {
 		return nil, err
 	}
-	return stmt.ExecContext(context.Background(), d.args)
+	d := &direct{conn: conn, stmts: map[string]*prepared{}}
+	for _, pragma := range pragmas {
+		if _, err := d.exec("PRAGMA "+pragma, nil); err != nil {
+			conn.Close()
+			return nil, fmt.Errorf("set %s: %w", pragma, err)
+		}
+	}
+	return d, nil
 }
 
-// queryRow reads the first row into variables of the types that canAssign allows.
-func (d *direct) queryRow(query string, args, into []any) (err error) {
-	stmt, err := d.prepare(query, args)
+func (d *direct) exec(query string, args []any) (sql.Result, error) {
+	stmt, err := d.bound(query, args)
+	if err != nil {
+		return nil, err
+	}
+	for more := true; more; {
+		if more, err = stmt.Step(); err != nil {
+			return nil, err
+		}
+	}
+	if err := stmt.Reset(); err != nil {
+		return nil, err
+	}
+	return outcome{rows: int64(d.conn.Changes()), key: d.conn.LastInsertRowID()}, nil
+}
+
+func (d *direct) queryRow(query string, args, into []any) error {
+	stmt, err := d.bound(query, args)
 	if err != nil {
 		return err
 	}
-	rows, err := stmt.QueryContext(context.Background(), d.args)
+	there, err := stmt.Step()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	d.row = append(d.row[:0], make([]driver.Value, len(into))...)
-	if err := rows.Next(d.row); err == io.EOF {
+	defer stmt.Reset()
+	if !there {
 		return sql.ErrNoRows
-	} else if err != nil {
-		return err
 	}
-	for i, value := range d.row {
-		if !assign(into[i], value) {
-			return fmt.Errorf("column %d is a %T, not what is wanted: %T", i, value, into[i])
+	return scan(stmt.Stmt, into)
+}
+
+func (d *direct) query(query string, args []any) (Rows, error) {
+	stmt, err := d.bound(query, args)
+	if err != nil {
+		return nil, err
+	}
+	stmt.inUse = true
+	return &directRows{stmt: stmt}, nil
+}
+
+// bound finds a statement and gives it its arguments.
+func (d *direct) bound(query string, args []any) (*prepared, error) {
+	stmt, ok := d.stmts[query]
+	if !ok {
+		compiled, err := d.conn.Prepare(numbered(query))
+		if err != nil {
+			return nil, err
+		}
+		stmt = &prepared{Stmt: compiled}
+		d.stmts[query] = stmt
+	}
+	if stmt.inUse {
+		return nil, fmt.Errorf("the rows of this statement are still being read: %s", query)
+	}
+	if want := stmt.BindParamCount(); want != len(args) {
+		return nil, fmt.Errorf("%d arguments for %d places: %s", len(args), want, query)
+	}
+	for i, arg := range args {
+		if err := bind(stmt.Stmt, i+1, arg); err != nil {
+			return nil, fmt.Errorf("argument %d: %w", i+1, err)
+		}
+	}
+	return stmt, nil
+}
+
+func bind(stmt *sqlite.Stmt, place int, arg any) error {
+	switch arg := arg.(type) {
+	case int64:
+		stmt.BindInt64(place, arg)
+	case string:
+		stmt.BindText(place, arg)
+	case []byte:
+		if arg == nil {
+			stmt.BindNull(place)
+		} else {
+			stmt.BindBytes(place, arg)
+		}
+	case nil:
+		stmt.BindNull(place)
+	case bool:
+		stmt.BindBool(place, arg)
+	case float64:
+		stmt.BindFloat(place, arg)
+	case time.Time:
+		return fmt.Errorf("a time is stored as a number")
+	default: // a type of its own
+		value, err := driver.DefaultParameterConverter.ConvertValue(arg)
+		if err != nil {
+			return err
+		}
+		return bind(stmt, place, value)
+	}
+	return nil
+}
+
+func (d *direct) close() error { return d.conn.Close() } // with its statements
+
+// outcome is what a statement did.
+type outcome struct{ rows, key int64 }
+
+func (o outcome) RowsAffected() (int64, error) { return o.rows, nil }
+func (o outcome) LastInsertId() (int64, error) { return o.key, nil }
+
+// directRows are the rows of a statement of the writer.
+type directRows struct {
+	stmt   *prepared
+	err    error
+	closed bool
+}
+
+func (r *directRows) Next() bool {
+	if r.closed || r.err != nil {
+		return false
+	}
+	more, err := r.stmt.Step()
+	r.err = err
+	if !more {
+		r.Close()
+	}
+	return more
+}
+
+func (r *directRows) Scan(into ...any) error {
+	if r.closed {
+		return fmt.Errorf("there is no row")
+	}
+	return scan(r.stmt.Stmt, into)
+}
+
+func (r *directRows) Err() error { return r.err }
+
+func (r *directRows) Close() error {
+	if r.closed {
+		return nil
+	}
+	r.closed = true
+	r.stmt.inUse = false
+	return r.stmt.Reset()
+}
+
+// scan reads the columns of a row.
+func scan(stmt *sqlite.Stmt, into []any) error {
+	if have := stmt.ColumnCount(); have != len(into) {
+		return fmt.Errorf("%d variables for %d columns", len(into), have)
+	}
+	for column, variable := range into {
+		if err := read(stmt, column, variable); err != nil {
+			return fmt.Errorf("column %d: %w", column+1, err)
 		}
 	}
 	return nil
 }
 
-// prepare finds a statement and converts its arguments.
-func (d *direct) prepare(query string, args []any) (statement, error) {
-	d.args = d.args[:0]
-	for i, arg := range args {
-		switch arg.(type) {
-		case int64, string, []byte, nil: // as the driver wants them
-		default:
-			var err error
-			if arg, err = driver.DefaultParameterConverter.ConvertValue(arg); err != nil {
-				return nil, fmt.Errorf("argument %d: %w", i+1, err)
-			}
+// read reads one column. What is not there is nil to a []byte and an error to everything else.
+func read(stmt *sqlite.Stmt, column int, into any) error {
+	kind := stmt.ColumnType(column)
+	if into, ok := into.(*[]byte); ok {
+		*into = nil
+		if kind != sqlite.TypeNull {
+			*into = make([]byte, stmt.ColumnLen(column))
+			stmt.ColumnBytes(column, *into)
 		}
-		d.args = append(d.args, driver.NamedValue{Ordinal: i + 1, Value: arg})
+		return nil
 	}
-	if stmt, ok := d.stmts[query]; ok {
-		return stmt, nil
+	if kind == sqlite.TypeNull {
+		return fmt.Errorf("nothing is there for a %T", into)
 	}
-	prepared, err := d.conn.Prepare(d.rewrite(query))
-	if err != nil {
-		return nil, err
-	}
-	stmt, ok := prepared.(statement)
-	if !ok {
-		return nil, fmt.Errorf("the driver's %T is too old", prepared)
-	}
-	d.stmts[query] = stmt
-	return stmt, nil
-}
-
-func (d *direct) close() error {
-	var errs []error
-	for _, stmt := range d.stmts {
-		errs = append(errs, stmt.Close())
-	}
-	clear(d.stmts)
-	return errors.Join(errs...)
-}
-
-// canAssign reports whether assign knows all these variables.
-func canAssign(into []any) bool {
-	for _, v := range into {
-		switch v.(type) {
-		case *int64, *int, *string, *[]byte:
-		default:
-			return false
-		}
-	}
-	return true
-}
-
-// assign sets a variable to a value of the driver, if that is of its type.
-func assign(into any, value driver.Value) (ok bool) {
 	switch into := into.(type) {
 	case *int64:
-		*into, ok = value.(int64)
+		*into = stmt.ColumnInt64(column)
 	case *int:
-		var n int64
-		n, ok = value.(int64)
-		*into = int(n)
+		*into = stmt.ColumnInt(column)
 	case *string:
-		*into, ok = value.(string)
-	case *[]byte:
-		switch value := value.(type) {
-		case []byte:
-			*into, ok = value, true
-		case string:
-			*into, ok = []byte(value), true
-		case nil:
-			*into, ok = nil, true
+		*into = stmt.ColumnText(column)
+	case *bool:
+		*into = stmt.ColumnBool(column)
+	default: // a type of its own
+		switch v := reflect.ValueOf(into).Elem(); v.Kind() {
+		case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+			v.SetInt(stmt.ColumnInt64(column))
+		case reflect.String:
+			v.SetString(stmt.ColumnText(column))
+		case reflect.Bool:
+			v.SetBool(stmt.ColumnBool(column))
+		default:
+			return fmt.Errorf("a %T cannot be read", into)
 		}
 	}
-	return ok
+	return nil
 }

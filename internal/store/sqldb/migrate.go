@@ -35,6 +35,16 @@ func listMigrations(d *Dialect, migrations fs.FS) ([]migration, error) {
 	return all, nil
 }
 
+// migrateWith migrates on a connection of a pool.
+func migrateWith(ctx context.Context, pool *sql.DB, d *Dialect, migrations fs.FS) error {
+	c, err := pool.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return migrate(ctx, c, d, migrations)
+}
+
 // migrate applies the migrations that were not applied yet, each in a transaction of its own, so
 // that a crash leaves the database at one version or the next.
 func migrate(ctx context.Context, c *sql.Conn, d *Dialect, migrations fs.FS) error {

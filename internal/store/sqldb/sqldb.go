@@ -29,11 +29,9 @@ type Options struct {
 // DB is an open database.
 type DB struct {
 	dialect *Dialect
-	write   *sql.DB
-	read    *sql.DB
+	read    *sql.DB // the readers' pool, for what needs a connection to itself
 	reader  *Conn
 	writer  *Conn
-	conn    *sql.Conn // the only one of write
 
 	in    chan *write
 	done  chan struct{} // closed when the writer has ended
@@ -47,33 +45,26 @@ type DB struct {
 
 // Open opens a database, checks its settings, brings its tables up to date and starts the writer.
 func Open(ctx context.Context, o Options) (*DB, error) {
-	w, r, err := openSQLite(o)
-	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", o.Path, err)
-	}
-	db := &DB{dialect: &sqliteDialect, write: w, read: r, in: make(chan *write, maxBatch), done: make(chan struct{}), beforeCommit: o.BeforeCommit}
-	if err := db.prepare(ctx, o); err != nil {
-		w.Close()
-		r.Close()
+	db := &DB{dialect: &sqliteDialect, in: make(chan *write, maxBatch), done: make(chan struct{}), beforeCommit: o.BeforeCommit}
+	if err := db.open(ctx, o); err != nil {
 		return nil, fmt.Errorf("open %s: %w", o.Path, err)
 	}
 	go db.run()
 	return db, nil
 }
 
-func (db *DB) prepare(ctx context.Context, o Options) (err error) {
-	if db.conn, err = db.write.Conn(ctx); err != nil {
+func (db *DB) open(ctx context.Context, o Options) (err error) {
+	pool, writer, err := openSQLite(ctx, db.dialect, o)
+	if err != nil {
 		return err
 	}
-	if err := checkSQLite(ctx, db.conn, o); err != nil {
-		return err
+	db.read = pool
+	db.reader = &Conn{dialect: db.dialect, runner: newPooled(pool, db.dialect.rewrite)}
+	db.writer = &Conn{dialect: db.dialect, runner: writer, writes: true}
+	if err := checkSQLite(db.writer, o); err != nil {
+		return errors.Join(err, db.writer.runner.close(), db.reader.runner.close())
 	}
-	db.writer = newConn(db.dialect, db.conn.PrepareContext)
-	if db.writer.direct, err = newDirect(db.conn, db.dialect); err != nil {
-		return err
-	}
-	db.reader = newConn(db.dialect, db.read.PrepareContext)
-	return migrate(ctx, db.conn, db.dialect, o.Migrations)
+	return nil
 }
 
 // Close waits for the writes that were handed in and closes the database. It may be called twice.
@@ -88,7 +79,7 @@ func (db *DB) Close() error {
 	}
 	close(db.in)
 	<-db.done
-	return errors.Join(db.writer.close(), db.reader.close(), db.conn.Close(), db.write.Close(), db.read.Close())
+	return errors.Join(db.writer.runner.close(), db.reader.runner.close())
 }
 
 // Read returns the connection pool for reading. It sees what is committed.

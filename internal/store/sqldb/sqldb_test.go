@@ -102,7 +102,7 @@ func TestSettingsAreInForce(t *testing.T) {
 	db := open(t)
 	for pragma, want := range want {
 		var written, read string
-		if err := db.conn.QueryRowContext(t.Context(), "PRAGMA "+pragma).Scan(&written); err != nil {
+		if err := db.writer.QueryRow("PRAGMA "+pragma, nil, &written); err != nil {
 			t.Fatal(err)
 		}
 		if err := db.read.QueryRowContext(t.Context(), "PRAGMA "+pragma).Scan(&read); err != nil {
@@ -123,26 +123,19 @@ func TestWrongSettingsAreRefused(t *testing.T) {
 		"PRAGMA foreign_keys = OFF":    "foreign keys",
 		"PRAGMA journal_mode = DELETE": "journal mode",
 	} {
-		path := filepath.Join(t.TempDir(), "test.db")
-		o := Options{Path: path, Durable: true}
-		w, r, err := openSQLite(o)
+		o := Options{Path: filepath.Join(t.TempDir(), "test.db"), Durable: true, Migrations: things}
+		db, err := Open(t.Context(), o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer w.Close()
-		defer r.Close()
-		c, err := w.Conn(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
-		if err := checkSQLite(t.Context(), c, o); err != nil {
+		defer db.Close()
+		if err := checkSQLite(db.writer, o); err != nil {
 			t.Errorf("before %s: %v", pragma, err)
 		}
-		if _, err := c.ExecContext(t.Context(), pragma); err != nil {
+		if _, err := db.writer.Exec(pragma); err != nil {
 			t.Fatal(err)
 		}
-		if err := checkSQLite(t.Context(), c, o); err == nil || !strings.Contains(err.Error(), says) {
+		if err := checkSQLite(db.writer, o); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("after %s: got %v", pragma, err)
 		}
 	}
@@ -240,6 +233,19 @@ func TestQuestionMarks(t *testing.T) {
 		`a = $`:               `a = $`,
 	} {
 		if got := questionMarks(query); got != want {
+			t.Errorf("%s became %s", query, got)
+		}
+	}
+}
+
+func TestNumbered(t *testing.T) {
+	for query, want := range map[string]string{
+		`SELECT 1`:                         `SELECT 1`,
+		`a = $2 AND b = $1 AND c = $1`:     `a = ?2 AND b = ?1 AND c = ?1`,
+		`a = $1 AND b = '$2' AND c = $2`:   `a = ?1 AND b = '$2' AND c = ?2`,
+		`a = 'it''s $1' AND b = $1 || '$'`: `a = 'it''s $1' AND b = ?1 || '$'`,
+	} {
+		if got := numbered(query); got != want {
 			t.Errorf("%s became %s", query, got)
 		}
 	}

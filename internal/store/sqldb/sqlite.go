@@ -13,9 +13,9 @@ import (
 // memory, before a name, makes a database that lives in memory: tests with a fake clock need it.
 const memory = "memory:"
 
-// openSQLite opens the pools for writing and for reading. The file is made readable by its owner
-// only; SQLite gives its side files the same mode.
-func openSQLite(o Options) (write, read *sql.DB, err error) {
+// openSQLite brings the tables up to date and opens the pool for reading and the writer. The file is made
+// readable by its owner only; SQLite gives its side files the same mode.
+func openSQLite(ctx context.Context, d *Dialect, o Options) (read *sql.DB, write *direct, err error) {
 	synchronous := "OFF" // survives the end of the process, not of the machine
 	if o.Durable {
 		synchronous = "FULL" // NORMAL would lose the last commits when the power fails
@@ -29,25 +29,33 @@ func openSQLite(o Options) (write, read *sql.DB, err error) {
 		"cache_size(-8192)",            // more was measured to gain nothing
 		"journal_size_limit(67108864)", // give the disk back after a burst
 	}
-	path, query := o.Path, url.Values{"_pragma": pragmas, "_txlock": {"immediate"}}
+	path, query := o.Path, url.Values{}
 	if name, ok := strings.CutPrefix(o.Path, memory); ok {
 		path = "/" + name
 		query.Set("vfs", "memdb")
 	} else if err := create(path); err != nil {
 		return nil, nil, err
 	}
-	if write, err = sql.Open("sqlite", address(path, query)); err != nil {
+	plain := address(path, query)
+	query["_pragma"] = pragmas
+	before, err := sql.Open("sqlite", address(path, query))
+	if err != nil {
 		return nil, nil, err
 	}
-	write.SetMaxOpenConns(1)
+	defer before.Close() // a database in memory lives as long as somebody has it open
+	if err := migrateWith(ctx, before, d, o.Migrations); err != nil {
+		return nil, nil, err
+	}
+	if write, err = openDirect(plain, pragmas); err != nil {
+		return nil, nil, err
+	}
 	query["_pragma"] = append(pragmas, "query_only(1)")
 	if read, err = sql.Open("sqlite", address(path, query)); err != nil {
-		write.Close()
-		return nil, nil, err
+		return nil, nil, errors.Join(err, write.close())
 	}
 	read.SetMaxOpenConns(readers)
 	read.SetMaxIdleConns(readers)
-	return write, read, nil
+	return read, write, nil
 }
 
 // create makes the file if it is not there.
@@ -65,11 +73,11 @@ func address(path string, query url.Values) string {
 }
 
 // checkSQLite makes sure that the settings that our promises rest on are in force.
-func checkSQLite(ctx context.Context, c *sql.Conn, o Options) error {
+func checkSQLite(writer *Conn, o Options) error {
 	var synchronous, foreignKeys int
 	var journal string
 	for pragma, into := range map[string]any{"synchronous": &synchronous, "foreign_keys": &foreignKeys, "journal_mode": &journal} {
-		if err := c.QueryRowContext(ctx, "PRAGMA "+pragma).Scan(into); err != nil {
+		if err := writer.QueryRow("PRAGMA "+pragma, nil, into); err != nil {
 			return fmt.Errorf("read %s: %w", pragma, err)
 		}
 	}

@@ -165,7 +165,7 @@ func TestFullDiskIsUnavailableUntilThereIsRoom(t *testing.T) {
 	limit := func(pages int) {
 		t.Helper()
 		var now int
-		if err := db.conn.QueryRowContext(t.Context(), fmt.Sprint("PRAGMA max_page_count = ", pages)).Scan(&now); err != nil {
+		if err := db.writer.QueryRow(fmt.Sprint("PRAGMA max_page_count = ", pages), nil, &now); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -223,7 +223,7 @@ func TestLockOfAnotherProcessIsUnavailable(t *testing.T) {
 	if err := db.Read().QueryRow(`SELECT file FROM pragma_database_list WHERE name = 'main'`, nil, &path); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.conn.ExecContext(t.Context(), "PRAGMA busy_timeout = 1"); err != nil {
+	if _, err := db.writer.Exec("PRAGMA busy_timeout = 1"); err != nil {
 		t.Fatal(err)
 	}
 	second := openAt(t, path)
