@@ -10,10 +10,11 @@ import (
 )
 
 // The reference page at /docs: our own frame around Swagger UI, which stands whole and unchanged in
-// docs/vendor. Only what the page loads is part of the binary.
+// docs/vendor. Only what the page loads is part of the binary, and of that the large files compressed, as
+// they stand in docs/packed.
 //
-//go:embed docs/index.html docs/init.js docs/style.css docs/icon.svg
-//go:embed docs/vendor/swagger-ui.css docs/vendor/swagger-ui-bundle.js
+//go:generate go test -run TestPackedDocs -update-docs .
+//go:embed docs/index.html docs/init.js docs/style.css docs/icon.svg docs/packed
 var docsFiles embed.FS
 
 // docsAssets maps the files that the page loads, by their names under /docs/, to where they are
@@ -22,8 +23,8 @@ var docsAssets = map[string]struct{ path, contentType string }{
 	"init.js":              {"docs/init.js", "text/javascript; charset=utf-8"},
 	"style.css":            {"docs/style.css", "text/css; charset=utf-8"},
 	"icon.svg":             {"docs/icon.svg", "image/svg+xml"},
-	"swagger-ui.css":       {"docs/vendor/swagger-ui.css", "text/css; charset=utf-8"},
-	"swagger-ui-bundle.js": {"docs/vendor/swagger-ui-bundle.js", "text/javascript; charset=utf-8"},
+	"swagger-ui.css":       {"docs/packed/swagger-ui.css.gz", "text/css; charset=utf-8"},
+	"swagger-ui-bundle.js": {"docs/packed/swagger-ui-bundle.js.gz", "text/javascript; charset=utf-8"},
 }
 
 // docsPolicy lets the page load and call this server alone, and run no inline script or style. The
@@ -38,7 +39,13 @@ func serveDocs() http.Handler {
 		return newAsset("text/html; charset=utf-8", mustReadDocs("docs/index.html"))
 	})}
 	for name, file := range docsAssets {
-		files[name] = sync.OnceValue(func() *asset.File { return newAsset(file.contentType, mustReadDocs(file.path)) })
+		files[name] = sync.OnceValue(func() *asset.File {
+			body := mustReadDocs(file.path)
+			if strings.HasSuffix(file.path, ".gz") {
+				return asset.NewCompressed(file.contentType, asset.Asked, body)
+			}
+			return newAsset(file.contentType, body)
+		})
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name := strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/docs"), "/")

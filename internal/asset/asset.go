@@ -7,6 +7,7 @@ import (
 	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -24,21 +25,36 @@ const (
 type File struct {
 	contentType string
 	cache       string
-	body        []byte
 	tag         string        // of the body; the compressed form has one of its own
-	compressed  func() []byte // made when first asked for: most servers are never asked
+	body        func() []byte // of the two forms one is there, and one made when first asked for:
+	compressed  func() []byte // most servers are never asked
 }
 
 // New makes a file to serve. The cache is Asked or Kept.
 func New(contentType, cache string, body []byte) *File {
-	sum := sha256.Sum256(body)
 	return &File{
 		contentType: contentType,
 		cache:       cache,
-		body:        body,
-		tag:         hex.EncodeToString(sum[:8]),
+		tag:         tagOf(body),
+		body:        func() []byte { return body },
 		compressed:  sync.OnceValue(func() []byte { return gzipped(body) }),
 	}
+}
+
+// NewCompressed is New for a file that is in the program as gzip made it, because it is large.
+func NewCompressed(contentType, cache string, compressed []byte) *File {
+	return &File{
+		contentType: contentType,
+		cache:       cache,
+		tag:         tagOf(compressed),
+		body:        sync.OnceValue(func() []byte { return mustUnzip(compressed) }),
+		compressed:  func() []byte { return compressed },
+	}
+}
+
+func tagOf(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:8])
 }
 
 func (f *File) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -47,13 +63,13 @@ func (f *File) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cache-Control", f.cache)
 	h.Set("Vary", "Accept-Encoding")
 	h.Set("X-Content-Type-Options", "nosniff")
-	body, tag := f.body, f.tag
+	form, tag := f.body, f.tag
 	if acceptsGzip(r) {
 		h.Set("Content-Encoding", "gzip")
-		body, tag = f.compressed(), tag+"-gzip"
+		form, tag = f.compressed, tag+"-gzip"
 	}
 	h.Set("ETag", `"`+tag+`"`)
-	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(body))
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(form()))
 }
 
 func gzipped(body []byte) []byte {
@@ -62,6 +78,20 @@ func gzipped(body []byte) []byte {
 	z.Write(body) // a buffer takes everything
 	z.Close()
 	return b.Bytes()
+}
+
+// mustUnzip unpacks a file that is part of the program: that it is damaged cannot happen in a binary that
+// was tested, so there is nobody to return an error to.
+func mustUnzip(compressed []byte) []byte {
+	z, err := gzip.NewReader(bytes.NewReader(compressed))
+	if err != nil {
+		panic(err)
+	}
+	body, err := io.ReadAll(z)
+	if err != nil {
+		panic(err)
+	}
+	return body
 }
 
 // acceptsGzip reports whether the caller takes gzip. "gzip;q=0" says that it does not.

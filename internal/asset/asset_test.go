@@ -1,6 +1,7 @@
 package asset_test
 
 import (
+	"bytes"
 	"compress/gzip"
 	"io"
 	"net/http"
@@ -13,7 +14,17 @@ import (
 
 func TestFile(t *testing.T) {
 	body := strings.Repeat("all the same ", 100)
-	file := asset.New("text/plain", asset.Kept, []byte(body))
+	t.Run("as it is", func(t *testing.T) { testFile(t, asset.New("text/plain", asset.Kept, []byte(body)), body) })
+	t.Run("compressed", func(t *testing.T) {
+		var packed bytes.Buffer
+		z := gzip.NewWriter(&packed)
+		z.Write([]byte(body))
+		z.Close()
+		testFile(t, asset.NewCompressed("text/plain", asset.Kept, packed.Bytes()), body)
+	})
+}
+
+func testFile(t *testing.T, file *asset.File, body string) {
 	ask := func(headers ...string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(http.MethodGet, "/x", nil)
 		for i := 0; i < len(headers); i += 2 {

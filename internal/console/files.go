@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"strings"
 
 	"parley/internal/asset"
+	"parley/internal/squeeze"
 )
 
 //go:embed ui
@@ -18,14 +20,13 @@ var embedded embed.FS
 
 // contentTypes are those of the files that pages load; others are not served.
 var contentTypes = map[string]string{
-	".js":          "text/javascript; charset=utf-8",
-	".css":         "text/css; charset=utf-8",
-	".json":        "application/json",
-	".svg":         "image/svg+xml",
-	".png":         "image/png",
-	".woff2":       "font/woff2",
-	".txt":         "text/plain; charset=utf-8",
-	".webmanifest": "application/manifest+json",
+	".js":    "text/javascript; charset=utf-8",
+	".css":   "text/css; charset=utf-8",
+	".json":  "application/json",
+	".svg":   "image/svg+xml",
+	".png":   "image/png",
+	".woff2": "font/woff2",
+	".txt":   "text/plain; charset=utf-8",
 }
 
 // files are what pages load. They stand below an address that names this very set of them, so that
@@ -33,6 +34,7 @@ var contentTypes = map[string]string{
 type files struct {
 	build  string
 	byPath map[string]*asset.File // below the build
+	pages  []page
 }
 
 // buildLength is how many letters of the hash name a build.
@@ -41,6 +43,8 @@ const buildLength = 12
 func newFiles(from fs.FS) (*files, error) {
 	f := &files{byPath: map[string]*asset.File{}}
 	all := sha256.New()
+	modules := map[string]module{}
+	var routes []byte
 	err := fs.WalkDir(from, "ui", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
@@ -49,15 +53,55 @@ func newFiles(from fs.FS) (*files, error) {
 		if err != nil {
 			return err
 		}
+		name = strings.TrimPrefix(name, "ui/")
+		extension := path.Ext(name)
+		if name == "routes.js" {
+			routes = body
+		}
+		if extension == ".js" {
+			modules[name] = readModule(name, body)
+		}
+		body = squeezed(name, body)
 		fmt.Fprintf(all, "%s %d\n", name, len(body))
 		all.Write(body)
-		if kind, served := contentTypes[path.Ext(name)]; served {
-			f.byPath[strings.TrimPrefix(name, "ui/")] = asset.New(kind, asset.Kept, body)
+		if kind, served := contentTypes[extension]; served {
+			f.byPath[name] = asset.New(kind, asset.Kept, body)
 		}
 		return nil
 	})
+	if err != nil {
+		return nil, err
+	}
+	if f.pages = readPages(modules, routes); len(f.pages) == 0 {
+		return nil, errors.New("the table of pages in routes.js has none")
+	}
 	f.build = hex.EncodeToString(all.Sum(nil))[:buildLength]
-	return f, err
+	return f, nil
+}
+
+// squeezed makes of a file what is served. What others wrote is squeezed already.
+func squeezed(name string, body []byte) []byte {
+	switch {
+	case strings.HasPrefix(name, "vendor/"):
+		return body
+	case path.Ext(name) == ".js":
+		return squeeze.JS(body)
+	case path.Ext(name) == ".css":
+		return squeeze.CSS(body)
+	}
+	return body
+}
+
+// pageAt finds the page at an address below /console/, and whether there is one.
+func (f *files) pageAt(address string) (p page, found bool) {
+	at := words(address)
+	last := len(f.pages) - 1
+	for _, p := range f.pages[:last] {
+		if p.isAt(at) {
+			return p, true
+		}
+	}
+	return f.pages[last], false
 }
 
 // namesBuild reports whether the first word of a path names a build: this one, or another one whose
@@ -66,11 +110,16 @@ func namesBuild(first string) bool {
 	return len(first) == buildLength && strings.Trim(first, "0123456789abcdef") == ""
 }
 
-// serve serves a file by its path below /console/.
-func (f *files) serve(w http.ResponseWriter, hr *http.Request, path string) {
+// serveFile serves a file by its path below /console/.
+func (c *Console) serveFile(w http.ResponseWriter, hr *http.Request, path string) {
+	f, err := c.files()
+	if err != nil {
+		c.API.Refuse(w, hr, err)
+		return
+	}
 	name, ours := strings.CutPrefix(path, f.build+"/")
 	file := f.byPath[name]
-	if !ours || file == nil || hr.Method != http.MethodGet && hr.Method != http.MethodHead {
+	if !ours || file == nil || !isRead(hr) {
 		w.Header().Set("Cache-Control", "no-store")
 		http.Error(w, "This file is of another version of the console. Load the page again.", http.StatusNotFound)
 		return

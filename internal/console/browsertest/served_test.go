@@ -1,0 +1,191 @@
+package browsertest
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/evanw/esbuild/pkg/api"
+)
+
+// served fetches what the server makes of a file of the front end; encoding is gzip or identity.
+func (c *console) served(build, name, encoding string) []byte {
+	c.t.Helper()
+	status, body := c.fetch("/console/"+build+"/"+name, encoding)
+	if status != http.StatusOK {
+		c.t.Fatalf("%s: answer %d", name, status)
+	}
+	return body
+}
+
+var namesBuild = regexp.MustCompile(`data-build="(\w+)"`)
+
+// build is the name under which the files stand.
+func (c *console) build() string {
+	c.t.Helper()
+	_, frame := c.fetch("/console/login", "identity")
+	found := namesBuild.FindSubmatch(frame)
+	if found == nil {
+		c.t.Fatalf("the frame names no build: %s", frame)
+	}
+	return string(found[1])
+}
+
+func (c *console) fetch(path, encoding string) (status int, body []byte) {
+	c.t.Helper()
+	r, err := http.NewRequestWithContext(c.t.Context(), http.MethodGet, c.URL+path, nil)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	r.Header.Set("Accept-Encoding", encoding)
+	answer, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if body, err = io.ReadAll(answer.Body); err != nil {
+		c.t.Fatal(err)
+	}
+	return answer.StatusCode, body
+}
+
+// list is a list of string literals as the parser writes it.
+const list = `\[(?:,|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')*\]`
+
+// markup finds the templates for htm, once the parser has made calls of them: the pieces between what is
+// inserted and, where there are escapes, how they were written.
+var markup = regexp.MustCompile(`html\((_\w+)\|\|\(_\w+=__template\((` + list + `)(?:,` + list + `)?\)\)`)
+
+// TestSqueezed holds that what is served means what was written. The parser sees the same in both, but
+// for the white space in markup, and of that htm itself makes the same.
+func TestSqueezed(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	build := c.build()
+	var pairs bytes.Buffer // of the pieces of templates, as JavaScript
+	for name, source := range own(t, ".js", ".css") {
+		loader := api.LoaderJS
+		if path.Ext(name) == ".css" {
+			loader = api.LoaderCSS
+		}
+		squeezed := c.served(build, name, "identity")
+		if len(squeezed) >= len(source) {
+			t.Errorf("%s is served as it is", name)
+		}
+		written, sent := parsed(t, source, loader), parsed(t, squeezed, loader)
+		if a, b := markup.ReplaceAllString(written, "html(0"), markup.ReplaceAllString(sent, "html(0"); a != b {
+			t.Errorf("%s is served as something else:\n%s\nwas written\n%s", name, b, a)
+		} else if strings.Contains(a, "(_a||(_a=") {
+			t.Errorf("%s has a template that is for another than htm", name)
+		}
+		before, after := markup.FindAllStringSubmatch(written, -1), markup.FindAllStringSubmatch(sent, -1)
+		if len(before) != len(after) {
+			t.Fatalf("%s has %d templates, served %d", name, len(before), len(after))
+		}
+		for i := range before {
+			fmt.Fprintf(&pairs, "[%q,%s,%s],\n", name, before[i][2], after[i][2])
+		}
+	}
+	p := c.open("/")
+	differ := eval[[]string](p, `import('/console/`+build+`/vendor/htm.js').then(({ default: htm }) => {
+		const h = (...node) => node;
+		const read = (pieces) => JSON.stringify(htm.apply(h, [pieces, ...pieces.slice(1).map((_, i) => 'field ' + i)]) ?? null);
+		return [`+pairs.String()+`].filter(([name, a, b]) => read(a) !== read(b)).map(([name, a]) => name + ': ' + a.join('…'));
+	})`)
+	for _, which := range differ {
+		t.Errorf("htm reads another thing of %s", which)
+	}
+	if n := strings.Count(pairs.String(), "\n"); n < 500 {
+		t.Errorf("there are only %d templates", n)
+	}
+}
+
+// parsed has a file read and written by a parser, which leaves nothing of how it was laid out.
+func parsed(t *testing.T, body []byte, loader api.Loader) string {
+	t.Helper()
+	result := api.Transform(string(body), api.TransformOptions{
+		Loader: loader, MinifyWhitespace: true, MinifySyntax: true, Charset: api.CharsetUTF8,
+		Supported: map[string]bool{"template-literal": loader != api.LoaderJS},
+	})
+	for _, m := range append(result.Errors, result.Warnings...) {
+		t.Errorf("%s: %s", m.Text, body)
+	}
+	if loader == api.LoaderCSS {
+		// The parser does not touch what custom properties hold; these blanks mean nothing there either.
+		return strings.NewReplacer(": ", ":", ", ", ",").Replace(string(result.Code))
+	}
+	return string(result.Code)
+}
+
+var preloads = regexp.MustCompile(`<link rel="(?:module)?preload"[^>]* href="([^"]+)"`)
+
+// TestPreloaded holds that the frame names all that its page loads, so that a browser asks for everything
+// at once: else each file would be known only when the one that needs it is there.
+func TestPreloaded(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	read, base := modules(t), "/console/"+c.build()+"/"
+	later := map[string]bool{} // what pages load when it is wanted
+	for name, m := range read {
+		for _, i := range m.Imports {
+			if i.Kind == "dynamic-import" && name != "routes.js" {
+				needs(read, i.Path, later)
+			}
+		}
+	}
+	var p *tab
+	pages := map[string]bool{}
+	for address, page := range map[string]string{
+		"/": "overview", "/channels": "channels", "/channels/demo": "channel", "/channels/demo/pair": "channel", "/messages": "messages",
+		"/phone": "phone", "/phone/" + ayu: "phone", "/otp": "otp", "/webhooks": "webhooks", "/tokens": "tokens",
+		"/api-recipes": "recipes", "/settings": "settings", "/login": "login", "/nothing": "notfound",
+	} {
+		page = "pages/" + page + ".js"
+		pages[page] = true
+		_, frame := c.fetch("/console"+address, "identity")
+		var named []string
+		for _, found := range preloads.FindAllSubmatch(frame, -1) {
+			named = append(named, strings.TrimPrefix(string(found[1]), base))
+		}
+		want := map[string]bool{}
+		needs(read, "app.js", want)
+		needs(read, page, want)
+		for name := range want {
+			if !slices.Contains(named, name) {
+				t.Errorf("%s does not name %s", address, name)
+			}
+		}
+		for i, name := range named {
+			if path.Ext(name) == ".js" && !want[name] || slices.Contains(named[:i], name) {
+				t.Errorf("%s names %s for nothing", address, name)
+			}
+		}
+		if page == "pages/login.js" {
+			continue // it is nobody's who is signed in
+		}
+		if p == nil {
+			p = c.open("/")
+			p.allow("404") // there is no page at one of these addresses
+		}
+		p.visit(address)
+		p.live()
+		p.rest()
+		for _, name := range eval[[]string](p, `performance.getEntriesByType('resource').map((entry) => new URL(entry.name).pathname)`) {
+			name, ours := strings.CutPrefix(name, base)
+			if ours && path.Ext(name) != ".svg" && name != "style.css" && !later[name] && !slices.Contains(named, name) {
+				t.Errorf("%s loads %s, which it does not name", address, name)
+			}
+		}
+	}
+	for _, i := range read["routes.js"].Imports {
+		if i.Kind == "dynamic-import" && !pages[i.Path] {
+			t.Errorf("%s was not tried", i.Path)
+		}
+	}
+}
