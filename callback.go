@@ -73,6 +73,10 @@ type Delivery struct {
 	Code      int    // the HTTP status of the last attempt; zero: there was no answer
 	Problem   string // why the last attempt failed, in a few words; empty: it did not
 	Answer    string // the beginning of what was answered to a failed attempt
+
+	// Earlier are the attempts before the last one, oldest first. There are at most so many, and a replay
+	// keeps them.
+	Earlier []DeliveryAttempt
 }
 
 // NewDelivery makes the delivery of an event, which is in the log already, to a webhook.
@@ -247,7 +251,7 @@ type CallbackWriter interface {
 	// HurryDeliveries makes everything that waits for a webhook due now.
 	HurryDeliveries(ctx context.Context, webhook WebhookID, now time.Time) error
 	// ReplayDeliveries has up to limit deliveries that are delivered or failed made again, as if they
-	// were new, the oldest first, and returns how many.
+	// were new but for their earlier attempts, the oldest first, and returns how many.
 	ReplayDeliveries(ctx context.Context, q DeliveryQuery, now time.Time, limit int) (int, error)
 	// ForgetDeliveries removes up to limit deliveries that ended before a time and returns how many.
 	ForgetDeliveries(ctx context.Context, before time.Time, limit int) (int, error)

@@ -9,6 +9,7 @@ import (
 type MessageQuery struct {
 	Channel ChannelCode
 	Contact ContactID
+	Number  string // digits that the contact's number begins with; where they are somebody's whole number, that one's alone
 	Status  *Status
 	Kind    Kind
 	FromMe  *bool

@@ -2,6 +2,8 @@ package main
 
 import (
 	"github.com/spf13/cobra"
+
+	"parley/internal/diagnostics"
 )
 
 func (c *cli) config() *cobra.Command {
@@ -29,13 +31,9 @@ the configuration file, the default. Secrets are masked.`,
 			}
 			var rows []row
 			var cells [][]any
-			for _, known := range settingTable {
-				v := c.set.values[known.key]
-				if known.secret && v.text != "" {
-					v.text = "********"
-				}
-				rows = append(rows, row{known.key, v.text, v.origin})
-				cells = append(cells, []any{known.key, v.text, v.origin})
+			for _, s := range c.shownSettings() {
+				rows = append(rows, row{s.Key, s.Value, s.Origin})
+				cells = append(cells, []any{s.Key, s.Value, s.Origin})
 			}
 			if c.json {
 				return c.printJSON(rows)
@@ -46,4 +44,17 @@ the configuration file, the default. Secrets are masked.`,
 	}
 	settingFlags(cmd.Flags(), serverSettings...)
 	return cmd
+}
+
+// shownSettings are the settings in force as they may be shown: secrets are masked.
+func (c *cli) shownSettings() []diagnostics.Setting {
+	shown := make([]diagnostics.Setting, len(settingTable))
+	for i, known := range settingTable {
+		v := c.set.values[known.key]
+		if known.secret && v.text != "" {
+			v.text = "********"
+		}
+		shown[i] = diagnostics.Setting{Key: known.key, Value: v.text, Origin: v.origin}
+	}
+	return shown
 }

@@ -32,7 +32,24 @@ type deliveryView struct {
 	CreatedAt *time.Time         `json:"created_at"`
 	TriedAt   *time.Time         `json:"tried_at"`
 	attemptView
-	Body *string `json:"body,omitempty"` // where one delivery is shown
+	// Where one delivery is shown.
+	History []triedView `json:"history,omitzero"`
+	Body    *string     `json:"body,omitempty"`
+}
+
+// triedView is one of a delivery's attempts as JSON.
+type triedView struct {
+	Number int        `json:"number"`
+	At     *time.Time `json:"at"`
+	attemptView
+}
+
+func viewAttempt(a parley.DeliveryAttempt) attemptView {
+	view := attemptView{TookMS: a.Took.Milliseconds(), Problem: a.Problem, Answer: a.Answer}
+	if a.Code != 0 {
+		view.Code = &a.Code
+	}
+	return view
 }
 
 // viewDelivery shows a delivery. That of a webhook goes to the webhook's address.
@@ -40,16 +57,13 @@ func viewDelivery(d parley.Delivery, addresses map[parley.WebhookID]string) deli
 	view := deliveryView{
 		ID: d.ID, URL: d.URL, EventID: d.EventID, Type: d.Type, Channel: d.Channel, State: d.State.String(),
 		Attempts: d.Attempts, CreatedAt: orNil(d.CreatedAt), TriedAt: orNil(d.TriedAt),
-		attemptView: attemptView{TookMS: d.Took.Milliseconds(), Problem: d.Problem, Answer: d.Answer},
+		attemptView: viewAttempt(parley.DeliveryAttempt{Took: d.Took, Code: d.Code, Problem: d.Problem, Answer: d.Answer}),
 	}
 	if d.Webhook != "" {
 		view.Webhook, view.URL = &d.Webhook, addresses[d.Webhook]
 	}
 	if d.State == parley.DeliveryWaiting {
 		view.NextAt = orNil(d.NextAt)
-	}
-	if d.Code != 0 {
-		view.Code = &d.Code
 	}
 	return view
 }
@@ -172,7 +186,7 @@ func (c *cli) listDeliveries(ctx context.Context, data *app.Data, q parley.Deliv
 func (c *cli) deliveriesShow() *cobra.Command {
 	return &cobra.Command{
 		Use:   "show ID",
-		Short: "Show all that is known of a delivery, with the body that is sent",
+		Short: "Show all that is known of a delivery, with its attempts and the body that is sent",
 		Example: `  parley deliveries show dlv_1a1dde3453748854
   parley deliveries show dlv_1a1dde3453748854 --json`,
 		Args: takes("ID"),
@@ -200,9 +214,18 @@ func (c *cli) showDelivery(ctx context.Context, data *app.Data, id parley.Delive
 	if v.Body, err = callback.BodyOf(ctx, data.Store, d); err != nil {
 		return err
 	}
+	v.History = []triedView{}
+	for _, a := range d.History() {
+		v.History = append(v.History, triedView{a.Number, orNil(a.At), viewAttempt(a)})
+	}
 	if c.json {
 		return c.printJSON(v)
 	}
+	c.printDelivery(d, v)
+	return nil
+}
+
+func (c *cli) printDelivery(d parley.Delivery, v deliveryView) {
 	to := "callback"
 	if v.Webhook != nil {
 		to = "webhook " + string(*v.Webhook)
@@ -211,6 +234,13 @@ func (c *cli) showDelivery(ctx context.Context, data *app.Data, id parley.Delive
 		{"id", string(v.ID)}, {"to", to}, {"url", v.URL}, {"event", string(v.Type) + " " + string(v.EventID)}, {"channel", string(v.Channel)},
 		{"state", v.State}, {"made", when(d.CreatedAt)}, {"attempts", fmt.Sprint(v.Attempts)}, {"tried", when(d.TriedAt)},
 		{"result", v.result()}, {"problem", v.Problem}, {"answer", v.Answer},
+	}
+	if len(v.History) > 1 {
+		term := "history"
+		for _, a := range v.History {
+			lines = append(lines, [2]string{term, fmt.Sprintf("%2d  %s  %s", a.Number, when(*a.At), a)})
+			term = "" // of the first line only
+		}
 	}
 	if v.NextAt != nil {
 		lines = append(lines, [2]string{"next", when(d.NextAt)})
@@ -223,5 +253,4 @@ func (c *cli) showDelivery(ctx context.Context, data *app.Data, id parley.Delive
 			fmt.Fprintf(c.out, "%-9s %s\n", line[0], line[1])
 		}
 	}
-	return nil
 }

@@ -24,9 +24,11 @@ func (c *cli) doctor() *cobra.Command {
 		Args: takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
-			findings := []doctor.Finding{c.checkConfig()}
+			findings := []doctor.Finding{c.settingsFrom().Look()}
 			findings = append(findings, c.checkData(ctx)...)
-			findings = append(findings, c.checkServer(ctx), c.checkExposure(), doctor.FFmpeg(ctx))
+			findings = append(findings, c.checkServer(ctx))
+			findings = append(findings, c.checkExposure()...)
+			findings = append(findings, doctor.FFmpeg(ctx))
 			return c.report(findings)
 		},
 	}
@@ -79,33 +81,22 @@ func count(n int, what string) string { return doctor.Count(n, what) }
 
 func lasted(d time.Duration) string { return doctor.Lasted(d) }
 
-// checkConfig tells where the settings came from; wrong ones never get this far.
-func (c *cli) checkConfig() doctor.Finding {
-	return doctor.Finding{Check: "config", Level: doctor.Fine, Found: c.settingsFrom()}
-}
-
 // settingsFrom says where the settings came from.
-func (c *cli) settingsFrom() string {
-	from := map[string]int{}
-	file := "no configuration file"
+func (c *cli) settingsFrom() *doctor.Settings {
+	from := new(doctor.Settings)
 	for _, v := range c.set.values {
 		switch {
 		case strings.HasSuffix(v.origin, "_FILE"):
-			from["from files that the environment names"]++
+			from.Files++
 		case strings.HasPrefix(v.origin, "PARLEY_"):
-			from["from environment"]++
+			from.Environment++
 		case strings.HasPrefix(v.origin, "--"):
-			from["from flags"]++
+			from.Flags++
 		case v.origin != "default":
-			file = v.origin
+			from.File = v.origin
 		}
 	}
-	for _, where := range []string{"from environment", "from files that the environment names", "from flags"} {
-		if n := from[where]; n > 0 {
-			file += fmt.Sprintf(", %d %s", n, where)
-		}
-	}
-	return file
+	return from
 }
 
 // checkData looks at the data directory, the database, and the channels and webhooks in it.
@@ -147,13 +138,18 @@ func (c *cli) checkServer(ctx context.Context) doctor.Finding {
 	return doctor.Server(ctx, running.URL, running.PID)
 }
 
-func (c *cli) checkExposure() doctor.Finding {
+// checkExposure looks at who can reach the server, and at where links lead.
+func (c *cli) checkExposure() []doctor.Finding {
 	cfg, err := c.appConfig()
 	if err == nil {
 		err = cfg.Check()
 	}
-	if err != nil {
-		return doctor.Finding{Check: "exposure", Level: doctor.Problem, Found: err.Error()}
+	var public string
+	if err == nil {
+		public, err = c.publicURL()
 	}
-	return doctor.Exposure(cfg.Listen, cfg.TLSCert != "", cfg.BehindProxy)
+	if err != nil {
+		return []doctor.Finding{{Check: "exposure", Level: doctor.Problem, Found: err.Error()}}
+	}
+	return append([]doctor.Finding{doctor.Exposure(cfg.Listen, cfg.TLSCert != "", cfg.BehindProxy)}, doctor.Links(public, cfg.BehindProxy)...)
 }

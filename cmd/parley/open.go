@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"os/exec"
@@ -19,7 +20,8 @@ func (c *cli) open() *cobra.Command {
 		Short: "Open the console, signed in",
 		Long: `Make a link that signs in to the console, print it and, at a terminal, open it in a browser.
 
-The link works once, for 15 minutes: whoever has it may do everything. With a LINK, such as the login
+The link works once, for 15 minutes: whoever has it may do everything. It leads to --url, else to the
+server's public address, else to this machine. With a LINK, such as the login
 link of a sandbox channel, that is opened instead.`,
 		Example: `  parley open
   parley open --url https://chat.example.com --print`,
@@ -57,7 +59,7 @@ func (c *cli) linkToOpen(cmd *cobra.Command, args []string) (string, error) {
 		}
 		return args[0], nil
 	}
-	base, err := c.serverURL()
+	base, err := c.linkURL()
 	if err != nil {
 		return "", err
 	}
@@ -74,6 +76,25 @@ func (c *cli) linkToOpen(cmd *cobra.Command, args []string) (string, error) {
 		c.hint("It works once, for %d minutes. Whoever has it may do everything.", int(console.LinkLife.Minutes()))
 	}
 	return link, err
+}
+
+// linkURL is the address that a link leads to: the one that was given, else that at which everybody reaches
+// the server, else that of the server on this machine.
+func (c *cli) linkURL() (string, error) {
+	if c.set.text(keyURL) != "" {
+		return c.serverURL()
+	}
+	if public, err := c.publicURL(); err != nil || public != "" {
+		return public, err
+	}
+	return c.serverURL()
+}
+
+// publicURL is the address at which everybody reaches the server, as it is set here or for the server that
+// runs; empty: it is not set.
+func (c *cli) publicURL() (string, error) {
+	running, _ := c.dir().Running()
+	return app.PublicURL(cmp.Or(c.set.text(keyPublicURL), running.PublicURL))
 }
 
 // openBrowser opens a link in the browser of whoever is at this machine, and reports whether one was

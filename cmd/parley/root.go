@@ -68,7 +68,7 @@ func newRoot(c *cli) *cobra.Command {
 		c.dev(), c.serve(), c.open(),
 		c.channel(), c.token(), c.webhook(), c.deliveries(), c.send(), c.sandbox(),
 		c.listen(), c.trigger(),
-		c.doctor(), c.health(), c.env(), c.config(),
+		c.doctor(), c.diagnostics(), c.health(), c.env(), c.config(),
 		c.backup(), c.restore(), c.migrate(),
 		c.completion(root), c.version(),
 	)

@@ -14,7 +14,7 @@ import (
 )
 
 // serverSettings are the flags of commands that run a server.
-var serverSettings = []string{keyListen, keyAllowPrivate, keyBehindProxy, keyProxies, keyRate, keyTLSCert, keyTLSKey, keyLogLevel, keyLogFormat, keyMetricsOpen,
+var serverSettings = []string{keyListen, keyPublicURL, keyAllowPrivate, keyBehindProxy, keyProxies, keyRate, keyTLSCert, keyTLSKey, keyLogLevel, keyLogFormat, keyMetricsOpen,
 	keyEventLife, keyOTPLife, keyMedia, keyOTPContacts, keyOTPPrefix, keyEndpoint, keyTrust}
 
 func (c *cli) serve() *cobra.Command {
@@ -26,7 +26,7 @@ func (c *cli) serve() *cobra.Command {
 It listens on this machine alone. To listen elsewhere give it a certificate, or put a proxy that does
 TLS in front and say so.`,
 		Example: `  parley serve --data /var/lib/parley
-  parley serve --data /var/lib/parley --listen 0.0.0.0:7275 --behind-proxy`,
+  parley serve --data /var/lib/parley --listen 0.0.0.0:7275 --behind-proxy --public-url https://chat.example.com`,
 		Args: takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := c.appConfig()
@@ -82,6 +82,7 @@ func (c *cli) appConfig() (app.Config, error) {
 	return app.Config{
 		DataDir:      c.dir(),
 		Listen:       c.set.text(keyListen),
+		PublicURL:    c.set.text(keyPublicURL),
 		AllowPrivate: ranges,
 		BehindProxy:  c.set.on(keyBehindProxy),
 
@@ -102,6 +103,7 @@ func (c *cli) appConfig() (app.Config, error) {
 		Version:     version,
 
 		SettingsFrom: c.settingsFrom(),
+		Settings:     c.shownSettings(),
 		Log:          log,
 		LogLevel:     level,
 	}, nil

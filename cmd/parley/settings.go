@@ -39,6 +39,7 @@ const (
 	keyData         = "data"
 	keyConfig       = "config"
 	keyListen       = "listen"
+	keyPublicURL    = "public_url"
 	keyAllowPrivate = "allow_private"
 	keyBehindProxy  = "behind_proxy"
 	keyProxies      = "trusted_proxies"
@@ -66,6 +67,7 @@ var settingTable = []setting{
 	{key: keyData, fallback: "./.parley", about: "the directory that holds everything"},
 	{key: keyConfig, about: "the configuration file (default: parley.toml in the data directory)"},
 	{key: keyListen, fallback: "127.0.0.1:7275", about: "the address to listen on"},
+	{key: keyPublicURL, about: "the address at which everybody reaches the server, for links: https://chat.example.com"},
 	{key: keyAllowPrivate, kind: manyTexts, about: "a range of private addresses that messages may point at; may be repeated"},
 	{key: keyBehindProxy, kind: onOff, fallback: "false", about: "a proxy in front does TLS, so any address may be listened on"},
 	{key: keyProxies, kind: manyTexts, about: "a range of addresses whose X-Forwarded-For is believed; may be repeated (with --behind-proxy: private ones)"},

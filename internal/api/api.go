@@ -46,9 +46,12 @@ type Config struct {
 	Program Program
 	// Tally counts what happens; nil: the API counts for itself, whenever it is asked.
 	Tally *tally.Tally
-	// URL is the address at which this machine reaches the server. The page of a simulated phone is
-	// linked to under it, unless the request itself tells a better one.
+	// URL is the address at which this machine reaches the server. Links lead there, unless the request
+	// itself tells a better one.
 	URL string
+	// PublicURL is the address at which everybody reaches the server: all links lead there; empty: nobody
+	// said it.
+	PublicURL string
 	// Ready says whether the server should get requests; nil: whenever the gateway runs and the
 	// database answers.
 	Ready func(ctx context.Context) error
@@ -82,6 +85,7 @@ type server struct {
 	level        levelFor
 	backup       sync.Mutex   // held while one is made
 	littleDisk   atomic.Int64 // since when, in milliseconds; zero: there is enough
+	clockOff     atomic.Int64 // the same of a clock that is off
 	words        pairWords
 	pairings     *limiters[string] // by the hash of a ticket: how often its holder asks for new codes
 }
@@ -210,6 +214,9 @@ func routes(m *router, s *server) {
 	m.add("GET /api/manage/server", ofAdmin, nothing, handle(s.readServer))
 	m.add("GET /api/manage/doctor", ofAdmin, nothing, handle(s.askDoctor))
 	m.add("POST /api/manage/backup", ofAdmin, nothing, handle(s.makeBackup))
+	m.add("GET /api/manage/backup/file", ofAdmin, nothing, work{do: s.readBackup})
+	m.add("GET /api/manage/diagnostics", ofAdmin, nothing, work{do: s.readDiagnostics})
+	m.add("GET /api/manage/diagnostics/contents", ofAdmin, nothing, handle(s.listDiagnostics))
 	m.add("PATCH /api/manage/log-level", ofAdmin, body, handle(s.changeLogLevel))
 
 	m.stream("GET /api/manage/events", ofAdmin)

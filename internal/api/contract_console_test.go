@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"parley/internal/app"
+	"parley/internal/doctor"
 	"parley/internal/parleytest"
 )
 
@@ -44,7 +45,7 @@ func TestOverview(t *testing.T) {
 	check := func() {
 		t.Helper()
 		wantKeys(t, a, "", "success", "message", "data")
-		wantKeys(t, a, "data", "needs", "channels", "last24h", "to_sent_ms", "to_delivered_ms", "waiting", "webhooks", "otp", "per_minute", "counting", "counted_from")
+		wantKeys(t, a, "data", "needs", "channels", "last24h", "to_sent_ms", "to_sent_from", "to_delivered_ms", "waiting", "webhooks", "otp", "per_minute", "counting", "counted_from")
 		wantKeys(t, a, "data.channels", "STOPPED", "STARTING", "SCAN_QR_CODE", "WORKING", "RECONNECTING", "LOGGED_OUT", "FAILED")
 		wantValue(t, a, "data.channels.WORKING", 2.0)
 		for name, want := range map[string]float64{"sent": 3, "delivered": 3, "read": 2, "failed": 1, "received": 1} {
@@ -73,6 +74,7 @@ func TestOverview(t *testing.T) {
 	e.Eventually("everything is counted again", whole)
 	check()
 	wantValue(t, a, "data.to_sent_ms", nil) // nothing was sent since
+	wantRecent(t, a, "data.to_sent_from")
 
 	channel := e.Get(channels+"/demo", admin).Expect(200)
 	wantValue(t, channel, "data.sent_24h", 3.0)
@@ -102,14 +104,18 @@ func TestNeeds(t *testing.T) {
 	byKind := map[string]string{}
 	for i := range 2 {
 		at := fmt.Sprintf("data.needs.%d", i)
-		wantKeys(t, a, at, "kind", "severity", "channel", "webhook", "sentence", "since", "action")
-		wantKeys(t, a, at+".action", "label", "href")
+		wantKeys(t, a, at, "kind", "severity", "channel", "webhook", "sentence", "case", "values", "since", "action")
+		wantKeys(t, a, at+".action", "name", "label", "href")
 		wantRecent(t, a, at+".since")
 		byKind[a.Text(at+".kind")] = at
 	}
 	wantValue(t, a, byKind["channel"]+".severity", "problem")
 	wantValue(t, a, byKind["channel"]+".channel", "gone")
-	wantObject(t, a, byKind["channel"]+".action", map[string]any{"label": "Pair", "href": "/console/channels/gone/pair"})
+	wantObject(t, a, byKind["channel"]+".action", map[string]any{"name": "pair", "label": "Pair", "href": "/console/channels/gone/pair"})
+	wantValue(t, a, byKind["channel"]+".case", "channel.logged_out")
+	wantValue(t, a, byKind["channel"]+".values.code", "gone")
+	wantValue(t, a, byKind["webhook"]+".case", "webhook.failing")
+	wantKeys(t, a, byKind["webhook"]+".values", "url", "count", "for_ms")
 	wantValue(t, a, byKind["webhook"]+".severity", "warning")
 	wantValue(t, a, byKind["webhook"]+".webhook", hook)
 	if s := a.Text(byKind["channel"] + ".sentence"); !strings.HasPrefix(s, "Channel gone is logged out.") {
@@ -123,14 +129,15 @@ func TestNeeds(t *testing.T) {
 // TestServer holds what is told of the program to the contract.
 func TestServer(t *testing.T) {
 	level := new(slog.LevelVar)
-	e := parleytest.Start(t, func(c *app.Config) { c.LogLevel, c.SettingsFrom = level, "no configuration file" })
+	e := parleytest.Start(t, func(c *app.Config) { c.LogLevel, c.SettingsFrom = level, &doctor.Settings{} })
 	admin := parleytest.As(e.Admin)
 	a := e.Get("/api/manage/server", admin).Expect(200)
 	wantKeys(t, a, "data", "version", "started_at", "up_time", "database_bytes", "data_dir_free_bytes", "go_version", "channels", "mode", "networks", "ffmpeg",
-		"last_backup", "retention", "url", "log_level")
+		"last_backup", "retention", "url", "local_url", "log_level")
 	wantValue(t, a, "data.version", "test")
 	wantValue(t, a, "data.mode", "dev")
 	wantValue(t, a, "data.url", e.URL)
+	wantValue(t, a, "data.local_url", e.URL)
 	wantValue(t, a, "data.channels", 1.0)
 	wantValue(t, a, "data.last_backup", nil)
 	wantObject(t, a, "data.retention", map[string]any{"events": "720h0m0s", "otp": "24h0m0s"})
@@ -157,16 +164,21 @@ func TestServer(t *testing.T) {
 		again := e.Post("/api/manage/backup", "", admin).Expect(200)
 		last := e.Get("/api/manage/server", admin).Expect(200)
 		wantValue(t, last, "data.last_backup.path", again.Text("data.path"))
+		wantValue(t, last, "data.last_backup.bytes", float64(again.Number("data.bytes")))
 		wantRecent(t, last, "data.last_backup.at")
 	})
 
 	t.Run("doctor", func(t *testing.T) {
 		e := within(t, e)
 		a := e.Get("/api/manage/doctor", admin).Expect(200)
-		wantKeys(t, a, "data.findings.0", "name", "level", "sentence", "remedy")
+		wantKeys(t, a, "data.findings.0", "name", "level", "sentence", "remedy", "case", "values")
 		var names []string
 		for i := range a.Count("data.findings") {
-			names = append(names, a.Text(fmt.Sprintf("data.findings.%d.name", i)))
+			at := fmt.Sprintf("data.findings.%d.", i)
+			names = append(names, a.Text(at+"name"))
+			if check, _, _ := strings.Cut(a.Text(at+"name"), " "); !strings.HasPrefix(a.Text(at+"case"), check+".") && a.Text(at+"case") != "disk.little" {
+				t.Errorf("the case of %s is %s", a.Text(at+"name"), a.Text(at+"case"))
+			}
 		}
 		slices.Sort(names)
 		if want := []string{"channel demo", "config", "data", "exposure", "ffmpeg", "server"}; !slices.Equal(names, want) {

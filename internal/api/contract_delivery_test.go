@@ -183,7 +183,7 @@ func deliveryOne(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 	ids, events := past(t, e, id, "shown", longAgo)
 	a := e.Get(deliveries+"/"+ids[0], admin).Expect(http.StatusOK)
 	wantKeys(t, a, "", "success", "message", "data")
-	wantKeys(t, a, "data", append(slices.Clone(deliveryKeys), "answer", "body", "request")...)
+	wantKeys(t, a, "data", append(slices.Clone(deliveryKeys), "answer", "history", "body", "request")...)
 	wantValue(t, a, "data.id", ids[0])
 	wantRequest(t, e, a, id)
 	wantValue(t, a, "data.answer", "out to lunch")
@@ -225,6 +225,75 @@ func deliveryUnknown(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 	wantHeader(t, a, "Allow", "POST")
 	a = e.Post(deliveries+"/dlv_0", `{}`, admin).Expect(http.StatusMethodNotAllowed)
 	wantHeader(t, a, "Allow", "GET, HEAD")
+}
+
+// TestDeliveryHistory has a receiver fail in two ways, take the event, and take it again when it is
+// replayed. It has a gateway of its own, because only that adds to the event log here.
+func TestDeliveryHistory(t *testing.T) {
+	e := parleytest.Start(t)
+	admin, calls := parleytest.As(e.Admin), 0
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch calls++; calls { // one delivery, so never two at a time
+		case 1:
+			w.WriteHeader(http.StatusInternalServerError)
+			io.WriteString(w, strings.Repeat("<b>out</b> ", 100))
+		case 2:
+			panic(http.ErrAbortHandler) // which breaks the connection
+		}
+	}))
+	t.Cleanup(receiver.Close)
+	id, _ := makeWebhook(e, `{"url":"`+receiver.URL+`","events":["message.received"]}`)
+	e.Phone("6281234567890").Types("halo")
+	var shown *parleytest.Answer
+	expect := func(state string, attempts, count int) {
+		t.Helper()
+		e.Eventually(fmt.Sprintf("%d attempts are shown", count), func() bool {
+			one := column(e.Get(deliveries+"?webhook="+id, admin).Expect(http.StatusOK), "id")
+			if len(one) == 0 {
+				return false
+			}
+			shown = e.Get(deliveries+"/"+one[0], admin).Expect(http.StatusOK)
+			return shown.Count("data.history") >= count
+		})
+		wantValue(t, shown, "data.state", state)
+		wantValue(t, shown, "data.attempts", float64(attempts))
+		for i := range shown.Count("data.history") {
+			at := fmt.Sprintf("data.history.%d.", i)
+			wantKeys(t, shown, strings.TrimSuffix(at, "."), "number", "at", "took_ms", "code", "problem", "answer")
+			wantValue(t, shown, at+"number", float64(i+1))
+			wantRecent(t, shown, at+"at")
+		}
+	}
+	hurry := func() {
+		t.Helper()
+		e.Call(http.MethodPatch, webhooks+"/"+id, `{"enabled":true}`, admin).Expect(http.StatusOK)
+	}
+	expect("waiting", 1, 1)
+	if got := shown.Text("data.history.0.answer"); got != shown.Text("data.answer") || len(got) != 1024 {
+		t.Errorf("of the last answer %d bytes are kept", len(got))
+	}
+	hurry()
+	expect("waiting", 2, 2)
+	hurry()
+	expect("delivered", 3, 3)
+	e.Post(deliveries+"/replay", `{"ids":["`+shown.Text("data.id")+`"]}`, admin).Expect(http.StatusOK)
+	expect("delivered", 1, 4)
+	for i, want := range []struct {
+		code    any
+		problem string
+		answer  string
+	}{
+		{500.0, "http_status: The server answered 500 Internal Server Error.", strings.Repeat("<b>out</b> ", 100)[:512]},
+		{nil, "connect: The server could not be reached, or broke the connection.", ""},
+		{200.0, "", ""},
+		{200.0, "", ""},
+	} {
+		at := fmt.Sprintf("data.history.%d.", i)
+		wantValue(t, shown, at+"code", want.code)
+		wantValue(t, shown, at+"problem", want.problem)
+		wantValue(t, shown, at+"answer", want.answer)
+	}
+	wantValue(t, shown, "data.history.3.at", shown.Text("data.tried_at"))
 }
 
 // hook is an address that takes everything, and remembers the ids of the events.

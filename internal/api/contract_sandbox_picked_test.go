@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 
 	"parley/internal/parleytest"
@@ -18,6 +19,7 @@ func TestPhonePicksFile(t *testing.T) {
 	for _, c := range []struct{ body, kind, mime string }{
 		{`{"type":"image","caption":"A dot","file":{"data":"` + inBase64("dot.png") + `","filename":"dot.png"}}`, "image", "image/png"},
 		{`{"type":"voice","file":{"data":"` + inBase64("hello.ogg") + `"}}`, "voice", "audio/ogg; codecs=opus"},
+		{`{"type":"voice","file":{"data":"` + base64.StdEncoding.EncodeToString(recording()) + `","filename":"voice.webm"}}`, "voice", "audio/ogg; codecs=opus"},
 		{`{"type":"video","file":{"data":"` + inBase64("film.mp4") + `"}}`, "video", "video/mp4"},
 		{`{"type":"file","file":{"data":"` + inBase64("notes.txt") + `","filename":"notes.txt"}}`, "file", "text/plain; charset=utf-8"},
 	} {
@@ -27,8 +29,8 @@ func TestPhonePicksFile(t *testing.T) {
 		wantValue(t, shown, "data.0.message_id", said.Text("data.message_id"))
 		wantValue(t, shown, "data.0.type", c.kind)
 		wantValue(t, shown, "data.0.media.mimetype", c.mime)
-		if c.kind == "voice" && shown.Count("data.0.media.waveform") != 64 {
-			t.Errorf("the voice message has no waveform: %s", shown.Body)
+		if c.kind == "voice" && (shown.Count("data.0.media.waveform") != 64 || shown.Number("data.0.media.seconds") != 1) {
+			t.Errorf("the voice message has no waveform or no length: %s", shown.Body)
 		}
 		e.Eventually("the channel has it", func() bool {
 			return e.Get("/api/chat/detail?limit=1&contact_id="+number+"@c.us").Text("data.0.message_id") == said.Text("data.message_id")
@@ -41,11 +43,21 @@ func TestPhonePicksFile(t *testing.T) {
 		{`{"type":"image","file":{"data":""}}`, "file.data"},
 		{`{"type":"image","file":{"data":"` + inBase64("notes.txt") + `"}}`, "file.data"},
 		{`{"type":"voice","file":{"data":"` + inBase64("dot.png") + `"}}`, "file.data"},
+		{`{"type":"voice","file":{"data":"` + base64.StdEncoding.EncodeToString([]byte("OggS and no more")) + `"}}`, "file.data"},
 		{`{"type":"video","file":{"data":"` + inBase64("dot.png") + `"}}`, "file.data"},
 		{`{"type":"image","file":{"data":"` + inBase64("dot.png") + `","url":"` + files + `/dot.png"}}`, "file.url"},
 	} {
 		e.Post(path, c.body).ExpectFields(c.field)
 	}
+}
+
+// recording is a second of silence as browsers record it: webm with opus, and sizes that are left open.
+func recording() []byte {
+	const open = "\x01\xff\xff\xff\xff\xff\xff\xff"
+	head := "OpusHead\x01\x01\x00\x00\x80\x3e\x00\x00\x00\x00\x00" // one voice, 16 kHz
+	file := "\x1a\x45\xdf\xa3\x87\x42\x82\x84webm" + "\x18\x53\x80\x67" + open +
+		"\x16\x54\xae\x6b\xa1\xae\x9f\xd7\x81\x01\x86\x86A_OPUS\x63\xa2\x93" + head + "\x1f\x43\xb6\x75" + open
+	return []byte(file + strings.Repeat("\xa3\x87\x81\x00\x00\x80\xf8\xff\xfe", 50)) // of 20 ms
 }
 
 func fetched(t *testing.T, url string) []byte {

@@ -31,9 +31,20 @@ type deliveryRow struct {
 // deliveryDetail is a delivery with what was sent and what was answered.
 type deliveryDetail struct {
 	deliveryRow `json:",inline"`
-	Answer      string           `json:"answer"`
-	Body        *string          `json:"body"`
-	Request     *deliveryRequest `json:"request"`
+	Answer      string            `json:"answer"`
+	History     []deliveryAttempt `json:"history"`
+	Body        *string           `json:"body"`
+	Request     *deliveryRequest  `json:"request"`
+}
+
+// deliveryAttempt is one of a delivery's attempts.
+type deliveryAttempt struct {
+	Number  int    `json:"number"`
+	At      string `json:"at"`
+	TookMS  int64  `json:"took_ms"`
+	Code    *int   `json:"code"`
+	Problem string `json:"problem"`
+	Answer  string `json:"answer"`
 }
 
 // deliveryRequest is the request of a delivery's last attempt, but for its body.
@@ -160,7 +171,15 @@ func (s *server) readDelivery(ctx context.Context, r *request) (envelope[deliver
 		return envelope[deliveryDetail]{}, err
 	}
 	request, err := s.deliveryRequest(ctx, d, addresses[d.Webhook])
-	return ok("OK", deliveryDetail{deliveryOf(d, addresses), d.Answer, body, request}), err
+	return ok("OK", deliveryDetail{deliveryOf(d, addresses), d.Answer, historyOf(&d), body, request}), err
+}
+
+func historyOf(d *parley.Delivery) []deliveryAttempt {
+	all := []deliveryAttempt{}
+	for _, a := range d.History() {
+		all = append(all, deliveryAttempt{a.Number, stamp(a.At), a.Took.Milliseconds(), codeOrNil(a.Code), a.Problem, a.Answer})
+	}
+	return all
 }
 
 func (s *server) deliveryRequest(ctx context.Context, d parley.Delivery, webhookURL string) (*deliveryRequest, error) {

@@ -72,6 +72,7 @@ const (
 	maxFound    = 200
 	maxSought   = 200 // characters of a text to look for
 	cursorStart = "m" // of a cursor, so that nobody takes it for a number
+	leastDigits = 3   // of the beginning of a number: fewer are the codes of many countries at once
 )
 
 // listMessages looks for messages of all channels, newest first. One call looks through so many and no
@@ -108,7 +109,11 @@ func (f form) messageQuery() parley.MessageQuery {
 		Text:  f.optionalText("text", 1, maxSought),
 		Limit: int(f.whole("limit", 50, 1, maxFound)),
 	}
-	if text := f.optionalText("contact", 1, 60); text != "" {
+	switch text := f.optionalText("contact", 1, 60); {
+	case text == "":
+	case len(text) >= leastDigits && len(text) <= maxNumber && digitsOf(text) == text:
+		q.Number = text // of somebody, or the beginning of it
+	default:
 		q.Contact = parley.ContactOf(f.checkNumber(text, "contact"))
 	}
 	if f.has("status") {

@@ -15,21 +15,30 @@ import (
 
 // need is something that a person should look at.
 type need struct {
-	Kind     string     `json:"kind"`     // channel, webhook, disk, clock or otp
-	Severity string     `json:"severity"` // problem: something does not work; warning: it may soon not
-	Channel  *string    `json:"channel"`
-	Webhook  *string    `json:"webhook"`
-	Sentence string     `json:"sentence"`
-	Since    string     `json:"since"`
-	Action   needAction `json:"action"`
+	Kind     string        `json:"kind"`     // channel, webhook, disk, clock or otp
+	Severity string        `json:"severity"` // problem: something does not work; warning: it may soon not
+	Channel  *string       `json:"channel"`
+	Webhook  *string       `json:"webhook"`
+	Sentence string        `json:"sentence"`
+	Case     doctor.Case   `json:"case"`   // what the sentence says
+	Values   doctor.Values `json:"values"` // with what
+	Since    string        `json:"since"`
+	Action   needAction    `json:"action"`
 
 	since time.Time
 }
 
 // needAction is the one thing to do about it.
 type needAction struct {
+	Name  string `json:"name"` // what the label says
 	Label string `json:"label"`
 	HREF  string `json:"href"`
+}
+
+func pairAt(page string) needAction     { return needAction{"pair", "Pair", page + "/pair"} }
+func seeChannel(page string) needAction { return needAction{"channel", "See channel", page} }
+func channelPage(c parley.Channel) string {
+	return "/console/channels/" + url.PathEscape(string(c.Code))
 }
 
 const (
@@ -69,6 +78,9 @@ func (s *server) needs(ctx context.Context, channels []parley.Channel, report ta
 	if n, there := otpNeed(report); there {
 		all = append(all, n)
 	}
+	if n, there := s.clockNeed(now); there {
+		all = append(all, n)
+	}
 	slices.SortStableFunc(all, func(a, b need) int {
 		return cmp.Or(b.since.Compare(a.since), cmp.Compare(a.Sentence, b.Sentence))
 	})
@@ -83,24 +95,28 @@ func channelNeed(c parley.Channel, now time.Time) (need, bool) {
 	if !c.Enabled || c.State.Status == parley.Working {
 		return need{}, false
 	}
-	page := "/console/channels/" + url.PathEscape(string(c.Code))
-	n := need{Kind: "channel", Severity: isProblem, Channel: textOrNil(c.Code), since: c.State.Since}
+	page := channelPage(c)
+	n := need{Kind: "channel", Severity: isProblem, Channel: textOrNil(c.Code), since: c.State.Since,
+		Action: seeChannel(page), Values: doctor.Values{"code": c.Code}.Because(c.State.Reason)}
 	switch c.State.Status {
 	case parley.LoggedOut:
-		n.Sentence, n.Action = fmt.Sprintf("Channel %s is logged out. It sends nothing until somebody pairs it.", c.Code), needAction{"Pair", page + "/pair"}
+		n.Case, n.Action = doctor.ChannelLoggedOut, pairAt(page)
+		n.Sentence = fmt.Sprintf("Channel %s is logged out. It sends nothing until somebody pairs it.", c.Code)
 	case parley.ScanQRCode:
-		n.Sentence, n.Action = fmt.Sprintf("Channel %s waits for a phone to pair it.", c.Code), needAction{"Pair", page + "/pair"}
-		n.Severity = isWarning
+		n.Case, n.Action, n.Severity = doctor.ChannelUnpaired, pairAt(page), isWarning
+		n.Sentence = fmt.Sprintf("Channel %s waits for a phone to pair it.", c.Code)
 	case parley.Failed:
-		n.Sentence, n.Action = fmt.Sprintf("Channel %s failed.", c.Code), needAction{"See channel", page}
+		n.Case, n.Sentence = doctor.ChannelFailed, fmt.Sprintf("Channel %s failed.", c.Code)
 	case parley.Stopped: // it should run
-		n.Sentence, n.Action = fmt.Sprintf("Channel %s is stopped.", c.Code), needAction{"See channel", page}
+		n.Case, n.Sentence = doctor.ChannelStopped, fmt.Sprintf("Channel %s is stopped.", c.Code)
 	default: // it recovers by itself
-		if now.Sub(c.State.Since) < recovering {
+		lasts := now.Sub(c.State.Since)
+		if lasts < recovering {
 			return need{}, false
 		}
-		n.Severity = isWarning
-		n.Sentence, n.Action = fmt.Sprintf("Channel %s is %s for %s.", c.Code, c.State.Status, doctor.Lasted(now.Sub(c.State.Since))), needAction{"See channel", page}
+		n.Case, n.Severity = doctor.ChannelRecovering, isWarning
+		n.Sentence = fmt.Sprintf("Channel %s is %s for %s.", c.Code, c.State.Status, doctor.Lasted(lasts))
+		n.Values["status"], n.Values["for_ms"] = c.State.Status, lasts.Milliseconds()
 	}
 	if c.State.Reason != "" {
 		n.Sentence += " " + c.State.Reason
@@ -115,11 +131,14 @@ func webhookNeed(w parley.Webhook, now time.Time) (need, bool) {
 	case !w.IsEnabled() && w.Failures > 0: // one that somebody switched off is as it should be
 		n.Severity, n.since = isProblem, w.DisabledAt
 		n.Sentence = fmt.Sprintf("The webhook %s is off. %s", w.URL, w.Reason)
-		n.Action = needAction{"See webhook", "/console/webhooks?webhook=" + url.QueryEscape(string(w.ID))}
+		n.Case, n.Values = doctor.WebhookOff, doctor.Values{"url": w.URL}.Because(w.Reason)
+		n.Action = needAction{"webhook", "See webhook", "/console/webhooks?webhook=" + url.QueryEscape(string(w.ID))}
 	case w.IsEnabled() && w.Failures > 0:
+		lasts := now.Sub(w.FailingSince)
 		n.Severity, n.since = isWarning, w.FailingSince
-		n.Sentence = fmt.Sprintf("The webhook %s only fails since %s: %s.", w.URL, doctor.Lasted(now.Sub(w.FailingSince)), doctor.Count(w.Failures, "attempt"))
-		n.Action = needAction{"See deliveries", "/console/webhooks?state=waiting&webhook=" + url.QueryEscape(string(w.ID))}
+		n.Sentence = fmt.Sprintf("The webhook %s only fails since %s: %s.", w.URL, doctor.Lasted(lasts), doctor.Count(w.Failures, "attempt"))
+		n.Case, n.Values = doctor.WebhookFailing, doctor.Values{"url": w.URL, "count": w.Failures, "for_ms": lasts.Milliseconds()}
+		n.Action = needAction{"deliveries", "See deliveries", "/console/webhooks?state=waiting&webhook=" + url.QueryEscape(string(w.ID))}
 	default:
 		return need{}, false
 	}
@@ -137,7 +156,8 @@ func (s *server) diskNeed(now time.Time) (need, bool) {
 		return need{}, false
 	}
 	s.littleDisk.CompareAndSwap(0, now.UnixMilli())
-	n := need{Kind: "disk", Severity: isWarning, since: time.UnixMilli(s.littleDisk.Load()), Action: needAction{"Settings", "/console/settings"},
+	n := need{Kind: "disk", Severity: isWarning, since: time.UnixMilli(s.littleDisk.Load()), Action: needAction{"settings", "Settings", "/console/settings"},
+		Case: doctor.DiskLittle, Values: doctor.Values{"free_bytes": free},
 		Sentence: fmt.Sprintf("The disk has %s left. When it is full, nothing is accepted any more.", doctor.Size(free))}
 	if free < fullDisk {
 		n.Severity = isProblem
@@ -151,6 +171,24 @@ func otpNeed(r tally.Report) (need, bool) {
 	if r.Counting || codes < enoughCodes || 2*r.Codes.Delivered >= codes {
 		return need{}, false
 	}
-	return need{Kind: "otp", Severity: isWarning, since: r.From, Action: needAction{"See codes", "/console/otp"},
+	return need{Kind: "otp", Severity: isWarning, since: r.From, Action: needAction{"codes", "See codes", "/console/otp"},
+		Case: doctor.CodesUndelivered, Values: doctor.Values{"count": codes, "delivered": r.Codes.Delivered},
 		Sentence: fmt.Sprintf("Of %d one-time codes in the last 24 hours only %d reached a phone.", codes, r.Codes.Delivered)}, true
+}
+
+// clockNeed tells that the clock of this machine is off, since when that was first seen.
+func (s *server) clockNeed(now time.Time) (need, bool) {
+	ahead, known := s.Gateway.ClockAhead()
+	found := doctor.Clock(ahead)
+	if !known || found.Level == doctor.Fine {
+		s.clockOff.Store(0)
+		return need{}, false
+	}
+	s.clockOff.CompareAndSwap(0, now.UnixMilli())
+	n := need{Kind: "clock", Severity: isWarning, since: time.UnixMilli(s.clockOff.Load()), Action: needAction{"channels", "See channels", "/console/channels"},
+		Case: found.Case, Values: found.Values, Sentence: found.Found + " Set it by network time (NTP)."}
+	if found.Level == doctor.Problem {
+		n.Severity = isProblem
+	}
+	return n, true
 }

@@ -75,5 +75,10 @@ func TestBaseURL(t *testing.T) {
 		if got := s.baseURL(hr); got != c.want {
 			t.Errorf("host %q from %s: %q, want %q", c.host, c.from, got, c.want)
 		}
+		said := &server{Config: s.Config}
+		said.PublicURL = "https://chat.example.com"
+		if got := said.baseURL(hr); got != said.PublicURL {
+			t.Errorf("host %q from %s: %q, although the operator said another", c.host, c.from, got)
+		}
 	}
 }

@@ -14,6 +14,7 @@ type overviewData struct {
 	Channels    map[parley.ChannelStatus]int `json:"channels"`
 	Last24h     counts                       `json:"last24h"`
 	ToSent      *times                       `json:"to_sent_ms"`
+	ToSentFrom  string                       `json:"to_sent_from"`
 	ToDelivered *times                       `json:"to_delivered_ms"`
 	Waiting     int                          `json:"waiting"`
 	Webhooks    webhookCounts                `json:"webhooks"`
@@ -68,7 +69,7 @@ func (s *server) readOverview(ctx context.Context, _ *request) (envelope[overvie
 		return envelope[overviewData]{}, err
 	}
 	data := overviewData{
-		Channels: map[parley.ChannelStatus]int{}, Last24h: counts(report.Counts), ToSent: timesOf(report.ToSent), ToDelivered: timesOf(report.ToDelivered),
+		Channels: map[parley.ChannelStatus]int{}, Last24h: counts(report.Counts), ToSent: timesOf(report.ToSent), ToSentFrom: stamp(report.SentFrom), ToDelivered: timesOf(report.ToDelivered),
 		Webhooks: webhookCounts(report.Webhooks), OTP: otpCounts{report.Codes.Requested, report.Codes.Delivered, report.Codes.Approved}, Counting: report.Counting, CountedFrom: stampOrNil(report.From),
 	}
 	for _, m := range report.Minutes {

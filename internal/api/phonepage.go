@@ -172,10 +172,13 @@ func (s *server) awaitAnswer(ctx context.Context, link parley.OTPLink, after san
 	return nil, nil
 }
 
-// baseURL is the address at which the caller reaches this server, for links that lead back to it. What
-// the request says of that counts only where it names this machine, or comes by a proxy that is trusted:
-// a ticket must not lead to wherever a header says.
+// baseURL is the address for links that lead back to this server: the one that the operator said, else
+// that at which the caller reaches it. What the request says of that counts only where it names this
+// machine, or comes by a proxy that is trusted: a ticket must not lead to wherever a header says.
 func (s *server) baseURL(hr *http.Request) string {
+	if s.PublicURL != "" {
+		return s.PublicURL
+	}
 	scheme := "http"
 	if hr.TLS != nil {
 		scheme = "https"

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"os/exec"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/diagnostics"
 	"parley/internal/doctor"
 )
 
@@ -19,6 +21,8 @@ type Program struct {
 	StartedAt time.Time
 	Mode      string // "dev" or "serve"
 	DataDir   string
+	// Settings are those in force, as they may be shown; none: nobody knows them.
+	Settings []diagnostics.Setting
 	// EventLife is how long the event log is kept, OTPLife how long codes and links are after they ended.
 	EventLife, OTPLife time.Duration
 	// DatabaseSize tells how many bytes the database holds.
@@ -55,12 +59,14 @@ type serverData struct {
 	LastBackup       *lastBackup    `json:"last_backup"`
 	Retention        retentionTimes `json:"retention"`
 	URL              string         `json:"url"`
+	LocalURL         string         `json:"local_url"` // at which this machine reaches it
 	LogLevel         *logLevelData  `json:"log_level"`
 }
 
 type lastBackup struct {
-	At   string `json:"at"`
-	Path string `json:"path"`
+	At    string `json:"at"`
+	Path  string `json:"path"`
+	Bytes int64  `json:"bytes"`
 }
 
 type retentionTimes struct {
@@ -77,7 +83,7 @@ func (s *server) readServer(ctx context.Context, _ *request) (envelope[serverDat
 	data := serverData{
 		Version: p.Version, StartedAt: stamp(p.StartedAt), UpTime: time.Since(p.StartedAt).Round(time.Second).String(),
 		DatabaseBytes: size, DataDirFreeBytes: doctor.FreeDisk(p.DataDir), GoVersion: runtime.Version(),
-		Channels: len(s.Gateway.Channels()), Mode: p.Mode, URL: s.URL,
+		Channels: len(s.Gateway.Channels()), Mode: p.Mode, URL: cmp.Or(s.PublicURL, s.URL), LocalURL: s.URL,
 		Retention: retentionTimes{p.EventLife.String(), p.OTPLife.String()}, LogLevel: s.level.data(p.LogLevel),
 	}
 	for name := range s.Gateway.Drivers {
@@ -88,7 +94,7 @@ func (s *server) readServer(ctx context.Context, _ *request) (envelope[serverDat
 		data.FFmpeg = true
 	}
 	if b, made := p.LastBackup(); made {
-		data.LastBackup = &lastBackup{stamp(b.At), b.Path}
+		data.LastBackup = &lastBackup{stamp(b.At), b.Path, b.Bytes}
 	}
 	return ok("OK", data), nil
 }
@@ -98,10 +104,12 @@ type doctorData struct {
 }
 
 type findingRow struct {
-	Name     string       `json:"name"`
-	Level    doctor.Level `json:"level"`
-	Sentence string       `json:"sentence"`
-	Remedy   string       `json:"remedy"`
+	Name     string        `json:"name"`
+	Level    doctor.Level  `json:"level"`
+	Sentence string        `json:"sentence"`
+	Remedy   string        `json:"remedy"`
+	Case     *doctor.Case  `json:"case"` // what the sentence says; null: nothing but the sentence tells
+	Values   doctor.Values `json:"values"`
 }
 
 // maxFindings bounds the answer where there are thousands of channels. The worst come first.
@@ -112,7 +120,14 @@ func (s *server) askDoctor(ctx context.Context, _ *request) (envelope[doctorData
 	slices.SortStableFunc(found, func(a, b doctor.Finding) int { return badness(b.Level) - badness(a.Level) })
 	rows := make([]findingRow, 0, len(found))
 	for _, f := range found[:min(len(found), maxFindings)] {
-		rows = append(rows, findingRow{f.Check, f.Level, f.Found, f.Remedy})
+		row := findingRow{f.Check, f.Level, f.Found, f.Remedy, nil, doctor.Values{}}
+		if f.Case != 0 {
+			row.Case = &f.Case
+		}
+		if f.Values != nil {
+			row.Values = f.Values
+		}
+		rows = append(rows, row)
 	}
 	return ok("OK", doctorData{rows}), nil
 }

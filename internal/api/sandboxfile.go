@@ -3,9 +3,11 @@ package api
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"strings"
 
 	"parley"
+	"parley/internal/media"
 	"parley/internal/network/sandbox"
 )
 
@@ -20,6 +22,9 @@ func (s *server) sendPicked(ctx context.Context, r *request, kind string, file f
 	if err := r.err(); err != nil {
 		return envelope[acted]{}, err
 	}
+	if kind == "voice" {
+		return s.sendRecorded(ctx, r, data, name, replyTo)
+	}
 	m, err := s.Media.Keep(data, name)
 	if err != nil {
 		return envelope[acted]{}, err
@@ -30,6 +35,26 @@ func (s *server) sendPicked(ctx context.Context, r *request, kind string, file f
 		return envelope[acted]{}, err
 	}
 	return s.say(ctx, r, sandbox.Outgoing{Content: content, Media: data, ReplyTo: string(replyTo)})
+}
+
+// sendRecorded has a phone send a voice note. Browsers record in formats of their own; phones send ogg
+// with opus, and so that is what the channel gets.
+func (s *server) sendRecorded(ctx context.Context, r *request, data []byte, name string, replyTo parley.MessageID) (envelope[acted], error) {
+	m, err := s.Media.Recorded(ctx, data, name)
+	if e, ok := errors.AsType[*media.Error](err); ok {
+		r.note("file.data", e.Sentence)
+		return envelope[acted]{}, r.err()
+	}
+	if err != nil {
+		return envelope[acted]{}, err
+	}
+	defer s.Media.Remove(m.Key) // the network has its own copy
+	content := parley.Voice{Media: m}
+	kept, err := s.readMedia(content)
+	if err != nil {
+		return envelope[acted]{}, err
+	}
+	return s.say(ctx, r, sandbox.Outgoing{Content: content, Media: kept, ReplyTo: string(replyTo)})
 }
 
 // picked makes the content of a file by what it is to be sent as. Nothing is converted.
@@ -46,9 +71,6 @@ func (f form) picked(kind string, m parley.Media, caption string) parley.Content
 	case "video":
 		wants("video/", "must be a video.")
 		return parley.Video{Media: m, Caption: caption}
-	case "voice":
-		wants("audio/ogg", "must be ogg with opus. To have a sound converted, give the address of it.")
-		return parley.Voice{Media: m}
 	}
 	return parley.File{Media: m, Caption: caption}
 }

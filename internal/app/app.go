@@ -169,6 +169,7 @@ func (s *server) open(ctx context.Context) (err error) {
 		Program:           s.program(),
 		Tally:             s.tally,
 		URL:               s.url,
+		PublicURL:         s.cfg.PublicURL,
 		Ready:             s.checkReady,
 		OpenMetrics:       s.cfg.MetricsOpen,
 		TrustedProxies:    s.cfg.TrustedProxies,
@@ -176,7 +177,7 @@ func (s *server) open(ctx context.Context) (err error) {
 		MediaPerMinute:    s.cfg.MediaPerMinute,
 	})
 	pages, err := console.New(console.Config{
-		API: routes, Store: s.data.Store, Log: s.log, Version: s.cfg.Version, Mode: s.cfg.mode(), Live: s.isLive,
+		API: routes, Store: s.data.Store, Log: s.log, Version: s.cfg.Version, Mode: s.cfg.mode(), Live: s.isLive, PublicURL: s.cfg.PublicURL,
 	})
 	if err != nil {
 		return fmt.Errorf("open the console: %w", err)
@@ -288,7 +289,7 @@ func (s *server) awaitStart(ctx context.Context) bool {
 
 // becomeReady tells everybody that the server can be used.
 func (s *server) becomeReady(ctx context.Context) {
-	if err := s.lock.Say(Running{PID: os.Getpid(), URL: s.url}); err != nil {
+	if err := s.lock.Say(Running{PID: os.Getpid(), URL: s.url, PublicURL: s.cfg.PublicURL}); err != nil {
 		s.log.Warn("the command line will not find this server by its data directory", "error", err)
 	}
 	s.state.set(ready)
@@ -300,6 +301,9 @@ func (s *server) becomeReady(ctx context.Context) {
 	}
 	attrs := []any{"listen", s.url, "data", string(s.cfg.DataDir), "channels", len(channels), "working", working,
 		"took", time.Since(s.started).Round(time.Millisecond).String()}
+	if s.cfg.PublicURL != "" {
+		attrs = append(attrs, "public_url", s.cfg.PublicURL)
+	}
 	if len(s.cfg.AllowPrivate) > 0 {
 		attrs = append(attrs, "allow_private", s.cfg.AllowPrivate)
 	}

@@ -23,8 +23,8 @@ func (s *server) banner(ctx context.Context) string {
 	line("parley %s · SANDBOX · nothing leaves this machine · data in %s", s.cfg.Version, s.cfg.DataDir)
 	b.WriteString("\n")
 	s.bannerConsole(ctx, line)
-	line("API       %s/api", s.url)
-	line("Docs      %s/docs", s.url)
+	line("API       %s/api", s.address())
+	line("Docs      %s/docs", s.address())
 	b.WriteString("\n")
 	to := s.bannerChannel(ctx, line)
 	line("Token     saved in %s (only you can read it)", s.cfg.DataDir.DevEnv())
@@ -45,13 +45,13 @@ func (s *server) banner(ctx context.Context) string {
 // bannerConsole leads to the console, signed in. The link is a secret: it is shown to the person at the
 // terminal only where no browser was opened.
 func (s *server) bannerConsole(ctx context.Context, line func(string, ...any)) {
-	link, err := s.data.SignInLink(ctx, s.url)
+	link, err := s.data.SignInLink(ctx, s.address())
 	switch {
 	case err != nil:
 		s.log.Warn("no link to the console could be made", "error", err)
-		line("Console   %s   sign in with: parley open", s.url)
+		line("Console   %s   sign in with: parley open", s.address())
 	case s.cfg.Open != nil && s.cfg.Open(link):
-		line("Console   %-30s opened in your browser, signed in", s.url)
+		line("Console   %-30s opened in your browser, signed in", s.address())
 	default:
 		line("Console   %s", link)
 		line("          (the link works once, for %d minutes; a new one: parley open)", int(console.LinkLife.Minutes()))

@@ -7,6 +7,9 @@ import (
 	"net"
 	"net/netip"
 	"time"
+
+	"parley/internal/diagnostics"
+	"parley/internal/doctor"
 )
 
 // DefaultListen is where the server listens unless told: loopback, and a port (PARL on a keypad)
@@ -19,6 +22,9 @@ type Config struct {
 	DataDir Dir
 	// Listen is the address to listen on; empty: DefaultListen. Port 0 takes a free one.
 	Listen string
+	// PublicURL is the address at which everybody reaches the server: links lead there; empty: nobody said
+	// it, and those made on this machine are good on this machine only.
+	PublicURL string
 	// AllowPrivate lists the private addresses that messages may point at; empty: none.
 	AllowPrivate []netip.Prefix
 	// BehindProxy says that something in front does TLS, so that any address may be listened on.
@@ -49,8 +55,10 @@ type Config struct {
 	Dev bool
 	// Version is what the program calls itself.
 	Version string
-	// SettingsFrom says where the settings came from; empty: nobody knows.
-	SettingsFrom string
+	// SettingsFrom says where the settings came from; nil: nobody knows.
+	SettingsFrom *doctor.Settings
+	// Settings are those in force, as they may be shown to whoever helps; none: nobody knows them.
+	Settings []diagnostics.Setting
 	// Log takes what operators should know; nil: nothing is logged. LogLevel is what its level can be
 	// changed by while the server runs; nil: it cannot be.
 	Log      *slog.Logger
@@ -111,6 +119,9 @@ func (c Config) normal() (Config, error) {
 	}
 	if !isLoopback(host) && c.TLSCert == "" && !c.BehindProxy {
 		return c, configErrorf("Everybody who can reach this port could use your WhatsApp. Say --behind-proxy if a proxy does TLS, or give --tls-cert.")
+	}
+	if c.PublicURL, err = PublicURL(c.PublicURL); err != nil {
+		return c, err
 	}
 	c.WhatsAppEndpoint, err = standIn(c.WhatsAppEndpoint, c.WhatsAppTrust)
 	return c, err

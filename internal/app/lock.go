@@ -19,6 +19,8 @@ type Lock struct {
 type Running struct {
 	PID int    `json:"pid"`
 	URL string `json:"url,omitempty"` // empty: not listening yet
+	// PublicURL is where links lead; empty: to URL.
+	PublicURL string `json:"public_url,omitempty"`
 }
 
 // InUseError says that another process has the data directory.

@@ -19,6 +19,7 @@ func (s *server) program() api.Program {
 		StartedAt:    s.started,
 		Mode:         s.cfg.mode(),
 		DataDir:      string(s.cfg.DataDir),
+		Settings:     s.cfg.Settings,
 		EventLife:    cmp.Or(s.cfg.EventLife, gateway.DefaultEventLife),
 		OTPLife:      s.otp.Retention,
 		DatabaseSize: s.data.Store.Size,
@@ -36,21 +37,25 @@ const examineFor = 10 * time.Second
 // examine makes the checks of the doctor on this server.
 func (s *server) examine(ctx context.Context) []doctor.Finding {
 	var findings []doctor.Finding
-	if s.cfg.SettingsFrom != "" {
-		findings = append(findings, doctor.Finding{Check: "config", Level: doctor.Fine, Found: s.cfg.SettingsFrom})
+	if s.cfg.SettingsFrom != nil {
+		findings = append(findings, s.cfg.SettingsFrom.Look())
 	}
 	findings = append(findings, doctor.Directory(string(s.cfg.DataDir))...)
 	findings = append(findings, s.examineDatabase(ctx))
 	channels := s.gateway.Channels()
 	findings = append(findings, doctor.Channels(channels, true)...)
 	findings = append(findings, doctor.WhatsApp(channels, time.Now())...)
+	if ahead, known := s.gateway.ClockAhead(); known {
+		findings = append(findings, doctor.Clock(ahead))
+	}
 	webhooks, err := doctor.Webhooks(ctx, s.data.Store)
 	findings = append(findings, webhooks...)
 	if err != nil {
-		findings = append(findings, doctor.Finding{Check: "data", Level: doctor.Problem, Found: err.Error()})
+		findings = append(findings, doctor.Broken(err))
 	}
-	return append(findings, doctor.Ready(s.url, os.Getpid()),
-		doctor.Exposure(s.cfg.Listen, s.cfg.TLSCert != "", s.cfg.BehindProxy), doctor.FFmpeg(ctx))
+	findings = append(findings, doctor.Ready(s.url, os.Getpid()), doctor.Exposure(s.cfg.Listen, s.cfg.TLSCert != "", s.cfg.BehindProxy))
+	findings = append(findings, doctor.Links(s.cfg.PublicURL, s.cfg.BehindProxy)...)
+	return append(findings, doctor.FFmpeg(ctx))
 }
 
 func (s *server) examineDatabase(ctx context.Context) doctor.Finding {
@@ -66,7 +71,7 @@ func (s *server) examineDatabase(ctx context.Context) doctor.Finding {
 		f, err = database.Look(ctx)
 	}
 	if err != nil {
-		return doctor.Finding{Check: "data", Level: doctor.Problem, Found: err.Error()}
+		return doctor.Broken(err)
 	}
 	return f
 }

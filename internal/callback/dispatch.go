@@ -286,6 +286,7 @@ func (e *Engine) withEvents(ctx context.Context, ep *endpoint, ds []parley.Deliv
 		ep.known[d.ID] = true
 		event, ok := bySeq[d.Event]
 		if !ok || event.ID != d.EventID {
+			d.MakeRoom()
 			d.State, d.EndedAt, d.Problem = parley.DeliveryFailed, now, "gone: The event is gone."
 			e.measures.ended(&d)
 			e.recorder.push(result{endpoint: ep.key, delivery: d})

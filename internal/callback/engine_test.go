@@ -151,6 +151,9 @@ func TestAGoneEventEndsItsDelivery(t *testing.T) {
 				e.Errorf("delivery %d: %+v", i, all[i])
 			}
 		}
+		if tried := all[0].History(); len(tried) != 1 || tried[0].Code != 500 || !strings.HasPrefix(tried[0].Problem, "http_status: ") {
+			e.Errorf("the attempt that was made while there was an event: %+v", tried)
+		}
 	})
 }
 

@@ -114,6 +114,7 @@ func (e *Engine) settle(r result, now time.Time) {
 // settled is a delivery after an attempt.
 func settled(j job, a Attempt, now time.Time) parley.Delivery {
 	d := j.Delivery
+	d.MakeRoom()
 	d.TriedAt, d.Took, d.Code, d.Problem, d.Answer = a.At, a.Took, a.Code, a.Problem, a.Answer
 	if a.Worked() {
 		d.Attempts++

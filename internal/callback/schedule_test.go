@@ -2,6 +2,7 @@ package callback_test
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -86,6 +87,66 @@ func TestCallbackSchedule(t *testing.T) {
 		}
 		if d := e.only(); d.State != parley.DeliveryFailed || d.Attempts != 7 {
 			e.Errorf("in the end: %+v", d)
+		}
+	})
+}
+
+// TestHistory has a receiver fail in different ways before it takes an event, and then once more.
+func TestHistory(t *testing.T) {
+	inBubble(t, func(e *env) {
+		e.webhook("https://crm.example/hook", parley.MessageReceived)
+		turns := []func(*http.Request) (*http.Response, error){
+			func(*http.Request) (*http.Response, error) {
+				resp := answer(500)
+				resp.Body = io.NopCloser(strings.NewReader(strings.Repeat("é", 600)))
+				return resp, nil
+			},
+			tarpit, always(200), always(404), always(204),
+		}
+		e.servers.on("crm.example", func(req *http.Request) (*http.Response, error) {
+			turn := turns[0]
+			turns = turns[1:]
+			return turn(req)
+		})
+		e.start()
+		e.says(ann, "hello")
+		pass(2 * time.Second)
+		if d := e.only(); len(d.Earlier) != 0 || len(d.Answer) < 1000 || len(d.History()) != 1 {
+			e.Errorf("after one attempt: %+v", d)
+		}
+		pass(time.Hour)
+		d := e.only()
+		e.tx(func(tx parley.Tx) error {
+			_, err := tx.ReplayDeliveries(e.Context(), parley.DeliveryQuery{IDs: []parley.DeliveryID{d.ID}}, time.Now(), 1)
+			return err
+		})
+		e.engine.Wake()
+		pass(time.Hour)
+		if d = e.only(); d.State != parley.DeliveryDone || d.Attempts != 2 {
+			e.Errorf("in the end: %+v", d)
+		}
+		hits, history := e.servers.at("crm.example"), d.History()
+		want := []struct {
+			code    int
+			problem string
+			took    time.Duration
+			answer  string
+		}{
+			{500, "http_status", 0, strings.Repeat("é", 256)},
+			{0, "connect", 15 * time.Second, ""},
+			{200, "", 0, ""},
+			{404, "http_status", 0, "answer 404"},
+			{204, "", 0, ""},
+		}
+		if len(history) != len(want) {
+			e.Fatalf("%d attempts: %+v", len(history), history)
+		}
+		for i, w := range want {
+			got := history[i]
+			word, _, _ := strings.Cut(got.Problem, ":")
+			if got.Number != i+1 || !got.At.Equal(hits[i].at.Truncate(time.Millisecond)) || got.Took.Truncate(time.Second) != w.took || got.Code != w.code || word != w.problem || got.Answer != w.answer {
+				e.Errorf("attempt %d: %+v, want %+v", i+1, got, w)
+			}
 		}
 	})
 }

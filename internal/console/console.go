@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 
 	"parley"
 	"parley/internal/api"
@@ -15,7 +16,7 @@ import (
 
 //go:generate go run parley/internal/tools/vendorjs -root ../..
 
-// Config says what the console works with. All fields are required but the last.
+// Config says what the console works with. All fields are required but the last two.
 type Config struct {
 	API     *api.API
 	Store   parley.Store
@@ -23,6 +24,8 @@ type Config struct {
 	Version string
 	// Mode is how the server was started: "dev" or "serve".
 	Mode string
+	// PublicURL is the address at which everybody reaches the server; empty: nobody said it.
+	PublicURL string
 	// Live reports whether a channel is on a real network; nil: none is.
 	Live func() bool
 }
@@ -30,7 +33,7 @@ type Config struct {
 // Console is a handler of all paths: its own, and those of the API.
 type Console struct {
 	Config
-	files   *files
+	files   func() (*files, error) // made when first asked for: most servers of tests are never asked
 	page    *template.Template
 	door    http.Handler // the API, for whoever is signed in
 	foreign *http.CrossOriginProtection
@@ -38,15 +41,17 @@ type Console struct {
 
 // New makes the console.
 func New(c Config) (*Console, error) {
-	files, err := newFiles(embedded)
-	if err != nil {
-		return nil, err
-	}
 	page, err := template.ParseFS(embedded, "ui/index.html")
 	if err != nil {
 		return nil, err
 	}
+	files := sync.OnceValues(func() (*files, error) { return newFiles(embedded) })
 	s := &Console{Config: c, files: files, page: page, foreign: http.NewCrossOriginProtection()}
+	if c.PublicURL != "" {
+		if err := s.foreign.AddTrustedOrigin(c.PublicURL); err != nil {
+			return nil, err
+		}
+	}
 	s.door = c.API.Console(s.check)
 	return s, nil
 }
@@ -71,8 +76,10 @@ func (c *Console) serve(w http.ResponseWriter, hr *http.Request, path string) {
 		c.serveAPI(w, hr)
 	case path == "session":
 		c.serveSession(w, hr)
+	case path == manifestPath && isRead(hr):
+		c.serveManifest(w, hr)
 	case namesBuild(first):
-		c.files.serve(w, hr, path)
+		c.serveFile(w, hr, path)
 	default:
 		c.servePage(w, hr, first)
 	}
@@ -80,7 +87,12 @@ func (c *Console) serve(w http.ResponseWriter, hr *http.Request, path string) {
 
 // wantsPage reports whether a browser asks for something to show. To programs there is nothing at "/".
 func wantsPage(hr *http.Request) bool {
-	return (hr.Method == http.MethodGet || hr.Method == http.MethodHead) && strings.Contains(hr.Header.Get("Accept"), "text/html")
+	return isRead(hr) && strings.Contains(hr.Header.Get("Accept"), "text/html")
+}
+
+// isRead reports whether a request changes nothing.
+func isRead(hr *http.Request) bool {
+	return hr.Method == http.MethodGet || hr.Method == http.MethodHead
 }
 
 // serveAPI passes a request on to the API, which asks check who it is from.
@@ -110,7 +122,8 @@ func (c *Console) refuseForeign(hr *http.Request) error {
 	default:
 		return errForeign
 	}
-	if origin := hr.Header.Get("Origin"); origin != "" {
+	// A proxy need not pass on by what name it was called.
+	if origin := hr.Header.Get("Origin"); origin != "" && origin != c.PublicURL {
 		if u, err := url.Parse(origin); err != nil || u.Host != hr.Host {
 			return errForeign
 		}

@@ -344,6 +344,9 @@ func TestPages(t *testing.T) {
 				t.Errorf("%s: the policy is %q, want %q", path, got, want)
 			}
 		}
+		if got := a.Header.Get("Permissions-Policy"); got != "camera=(), geolocation=(), microphone=(self)" {
+			t.Errorf("%s may use %q", path, got)
+		}
 	}
 	e.ask(http.MethodPost, "/console/channels", "", "Cookie", cookie).Expect(http.StatusMethodNotAllowed)
 
@@ -414,6 +417,9 @@ func TestFrame(t *testing.T) {
 		}
 	}
 	for _, r := range regexp.MustCompile(`(?:src|href)="([^"#]+)"`).FindAllStringSubmatch(page, -1) {
+		if r[1] == "/console/manifest.webmanifest" {
+			continue // of the app, which outlives this version: see TestManifest
+		}
 		a := e.ask(http.MethodGet, r[1], "", "Accept-Encoding", "gzip").Expect(http.StatusOK)
 		if got := a.Header.Get("Cache-Control"); got != "public, max-age=31536000, immutable" {
 			t.Errorf("%s may be kept by %q", r[1], got)
@@ -427,6 +433,33 @@ func TestFrame(t *testing.T) {
 			t.Errorf("that %s is not there may be kept", path)
 		}
 	}
+}
+
+// TestManifest checks what browsers are told when somebody installs the console as an app.
+func TestManifest(t *testing.T) {
+	t.Parallel()
+	e := start(t)
+	for language, phone := range map[string]string{"en": "Phone", "id-ID": "Ponsel", "pt-BR": "Telefone"} {
+		a := e.ask(http.MethodGet, "/console/manifest.webmanifest", "", "Accept-Language", language, "Sec-Fetch-Site", "same-origin").Expect(http.StatusOK)
+		for header, want := range map[string]string{"Content-Type": "application/manifest+json", "Cache-Control": "no-cache", "X-Content-Type-Options": "nosniff"} {
+			if got := a.Header.Get(header); got != want {
+				t.Errorf("%s is %q, want %q", header, got, want)
+			}
+		}
+		for path, want := range map[string]string{
+			"name": "Parley", "id": "/console/", "start_url": "/console/", "scope": "/console/", "display": "standalone",
+			"theme_color": "#f5b83d", "shortcuts.0.name": phone, "shortcuts.0.url": "/console/phone?window=1",
+		} {
+			if got := a.Text(path); got != want {
+				t.Errorf("in %s %s is %q, want %q", language, path, got, want)
+			}
+		}
+		drawn := e.ask(http.MethodGet, a.Text("icons.0.src"), "").Expect(http.StatusOK)
+		if kind := drawn.Header.Get("Content-Type"); kind != a.Text("icons.0.type") {
+			t.Errorf("the icon is %s", kind)
+		}
+	}
+	e.ask(http.MethodPost, "/console/manifest.webmanifest", "").Expect(http.StatusMethodNotAllowed)
 }
 
 // TestGoCookieJar is a program that signs in as a browser does, with the cookies that it is given.

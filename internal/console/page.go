@@ -16,9 +16,6 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 	"font-src 'self'; connect-src 'self'; worker-src 'self'; manifest-src 'self'; form-action 'self'; base-uri 'none'; " +
 	"frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types parley"
 
-// pages are the first words of the addresses that the router in app.js knows.
-var pages = []string{"", "channels", "messages", "phone", "otp", "webhooks", "tokens", "api-recipes", "settings", loginPage}
-
 const loginPage = "login"
 
 // languages are those that the pages speak; the first is for readers of others.
@@ -32,7 +29,11 @@ type view struct {
 	Build, Lang, Theme string
 	Band               string // sandbox or live
 	Word               string // the same, for people
+	Colour             string // of the band
 	Start              string // JSON, for the scripts
+	// Modules, Sheets and Texts are what the page loads.
+	Modules, Sheets, Texts []string
+	Found                  bool // there is a page at this address
 }
 
 // start is what the scripts know before they ask.
@@ -53,8 +54,9 @@ func (c *Console) servePage(w http.ResponseWriter, hr *http.Request, first strin
 	h.Set("Content-Security-Policy", policy)
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	// The simulated phone records voice messages.
 	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=(self)")
-	if hr.Method != http.MethodGet && hr.Method != http.MethodHead {
+	if !isRead(hr) {
 		h.Set("Allow", "GET, HEAD")
 		http.Error(w, "Pages can only be read.", http.StatusMethodNotAllowed)
 		return
@@ -71,7 +73,7 @@ func (c *Console) servePage(w http.ResponseWriter, hr *http.Request, first strin
 		return
 	}
 	h.Set("Content-Type", "text/html; charset=utf-8")
-	if !slices.Contains(pages, first) {
+	if !v.Found {
 		w.WriteHeader(http.StatusNotFound)
 	}
 	c.page.Execute(w, v) // a reader that is gone learns nothing
@@ -85,15 +87,22 @@ func cameByItself(hr *http.Request) bool {
 }
 
 func (c *Console) viewFor(hr *http.Request) (view, error) {
+	files, err := c.files()
+	if err != nil {
+		return view{}, err
+	}
+	p, found := files.pageAt(strings.TrimPrefix(hr.URL.EscapedPath(), "/console/"))
 	v := view{
-		Build: c.files.build, Lang: languageOf(hr), Theme: chosen(hr, "theme", themes),
+		Build: files.build, Lang: languageOf(hr), Theme: chosen(hr, "theme", themes),
 		Band: "sandbox", Word: "SANDBOX",
+		Modules: p.imports, Sheets: p.sheets, Texts: p.texts, Found: found,
 	}
 	live := c.Live != nil && c.Live()
 	if live {
 		v.Band, v.Word = "live", "LIVE"
 	}
-	text, err := json.Marshal(start{Base: "/console/" + c.files.build + "/", Version: c.Version, Mode: c.Mode, Live: live, Lang: v.Lang})
+	v.Colour = colours[v.Band]
+	text, err := json.Marshal(start{Base: "/console/" + v.Build + "/", Version: c.Version, Mode: c.Mode, Live: live, Lang: v.Lang})
 	if err != nil {
 		return v, fmt.Errorf("what a page begins with: %w", err)
 	}

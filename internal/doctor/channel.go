@@ -16,7 +16,8 @@ func Channels(channels []parley.Channel, running bool) []Finding {
 }
 
 func checkChannel(c parley.Channel, running bool) Finding {
-	f := Finding{Check: "channel " + string(c.Code), Level: Fine, Found: fmt.Sprintf("%s since %s", c.State.Status, When(c.State.Since))}
+	f := Finding{Check: "channel " + string(c.Code), Level: Fine, Found: fmt.Sprintf("%s since %s", c.State.Status, When(c.State.Since)),
+		Case: ChannelStatus, Values: Values{"code": c.Code, "status": c.State.Status, "since_at": stamp(c.State.Since)}}
 	switch {
 	case c.State.Status == parley.Working || !c.Enabled || !running:
 		return f // what should not run, or cannot without a server, is as it should be
@@ -28,6 +29,7 @@ func checkChannel(c parley.Channel, running bool) Finding {
 	}
 	if c.State.Reason != "" {
 		f.Found += ": " + c.State.Reason
+		f.Values.Because(c.State.Reason)
 	}
 	if c.State.Status == parley.LoggedOut || c.State.Status == parley.ScanQRCode {
 		f.Remedy = "parley channel pair " + string(c.Code)

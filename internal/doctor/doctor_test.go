@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"reflect"
 	"runtime/debug"
 	"strings"
 	"testing"
@@ -20,15 +21,19 @@ func TestChannels(t *testing.T) {
 		running bool
 		want    Finding
 	}{
-		{parley.Working, true, true, Finding{"channel shop", Fine, "WORKING since 2026-11-15 08:30:00", ""}},
-		{parley.Stopped, false, true, Finding{"channel shop", Fine, "STOPPED since 2026-11-15 08:30:00", ""}},
-		{parley.LoggedOut, true, false, Finding{"channel shop", Fine, "LOGGED_OUT since 2026-11-15 08:30:00", ""}},
-		{parley.LoggedOut, true, true, Finding{"channel shop", Problem, "LOGGED_OUT since 2026-11-15 08:30:00: Why.", "parley channel pair shop"}},
-		{parley.Failed, true, true, Finding{"channel shop", Problem, "FAILED since 2026-11-15 08:30:00: Why.", "parley channel show shop"}},
-		{parley.Reconnecting, true, true, Finding{"channel shop", Warning, "RECONNECTING since 2026-11-15 08:30:00: Why.", ""}},
+		{parley.Working, true, true, Finding{Level: Fine, Found: "WORKING since 2026-11-15 08:30:00"}},
+		{parley.Stopped, false, true, Finding{Level: Fine, Found: "STOPPED since 2026-11-15 08:30:00"}},
+		{parley.LoggedOut, true, false, Finding{Level: Fine, Found: "LOGGED_OUT since 2026-11-15 08:30:00"}},
+		{parley.LoggedOut, true, true, Finding{Level: Problem, Found: "LOGGED_OUT since 2026-11-15 08:30:00: Why.", Remedy: "parley channel pair shop"}},
+		{parley.Failed, true, true, Finding{Level: Problem, Found: "FAILED since 2026-11-15 08:30:00: Why.", Remedy: "parley channel show shop"}},
+		{parley.Reconnecting, true, true, Finding{Level: Warning, Found: "RECONNECTING since 2026-11-15 08:30:00: Why."}},
 	} {
 		channel := parley.Channel{Code: "shop", Enabled: c.enabled, State: parley.ChannelState{Status: c.status, Reason: "Why.", Since: since}}
-		if got := Channels([]parley.Channel{channel}, c.running); len(got) != 1 || got[0] != c.want {
+		c.want.Check, c.want.Case, c.want.Values = "channel shop", ChannelStatus, Values{"code": channel.Code, "status": c.status, "since_at": stamp(since)}
+		if strings.HasSuffix(c.want.Found, "Why.") {
+			c.want.Values["reason"] = "Why."
+		}
+		if got := Channels([]parley.Channel{channel}, c.running); !reflect.DeepEqual(got, []Finding{c.want}) {
 			t.Errorf("%s: %+v, want %+v", c.status, got, c.want)
 		}
 	}
@@ -85,12 +90,13 @@ func TestExposure(t *testing.T) {
 func TestClientAge(t *testing.T) {
 	now := time.Date(2026, 11, 15, 0, 0, 0, 0, time.UTC)
 	for version, want := range map[string]Finding{
-		"v0.0.0-20261101000000-0123456789ab": {"whatsapp", Fine, "client of 2026-11-01, 14 d old", ""},
-		"v0.0.0-20260901000000-0123456789ab": {"whatsapp", Warning, "client of 2026-09-01, 75 d old", "upgrade parley: WhatsApp refuses clients that are too old"},
-		"v1.2.3":                             {"whatsapp", Fine, "client of unknown age", ""},
+		"v0.0.0-20261101000000-0123456789ab": {"whatsapp", Fine, "client of 2026-11-01, 14 d old", "", WhatsAppClient, Values{"made_at": "2026-11-01T00:00:00.000Z", "age_ms": int64(14 * 86400_000)}},
+		"v0.0.0-20260901000000-0123456789ab": {"whatsapp", Warning, "client of 2026-09-01, 75 d old", "upgrade parley: WhatsApp refuses clients that are too old", WhatsAppOld,
+			Values{"made_at": "2026-09-01T00:00:00.000Z", "age_ms": int64(75 * 86400_000)}},
+		"v1.2.3": {"whatsapp", Fine, "client of unknown age", "", WhatsAppUnknown, nil},
 	} {
 		info := &debug.BuildInfo{Deps: []*debug.Module{{Path: "example.com/other"}, {Path: "go.mau.fi/whatsmeow", Version: version}}}
-		if got := checkClient(info, now); got != want {
+		if got := checkClient(info, now); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v, want %+v", version, got, want)
 		}
 	}

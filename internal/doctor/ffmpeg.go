@@ -12,15 +12,16 @@ func FFmpeg(ctx context.Context) Finding {
 	defer cancel()
 	out, err := exec.CommandContext(ctx, "ffmpeg", "-hide_banner", "-version").Output()
 	if err != nil {
-		return Finding{"ffmpeg", Warning, "not found: voice messages must be ogg/opus already", "install ffmpeg"}
+		return Finding{"ffmpeg", Warning, "not found: voice messages must be ogg/opus already", "install ffmpeg", FFmpegMissing, nil}
 	}
 	fields := strings.Fields(string(out)) // ffmpeg version 7.1 …
-	release := "of unknown version"
+	release, version := "of unknown version", "?"
 	if len(fields) > 2 {
-		release = fields[2]
+		release, version = fields[2], fields[2]
 	}
 	if !strings.Contains(string(out), "--enable-libopus") {
-		return Finding{"ffmpeg", Warning, release + " without libopus: voice messages must be ogg/opus already", "install an ffmpeg with libopus"}
+		return Finding{"ffmpeg", Warning, release + " without libopus: voice messages must be ogg/opus already", "install an ffmpeg with libopus",
+			FFmpegNoOpus, Values{"version": version}}
 	}
-	return Finding{"ffmpeg", Fine, release + ", libopus: voice in any format", ""}
+	return Finding{"ffmpeg", Fine, release + ", libopus: voice in any format", "", FFmpegFine, Values{"version": version}}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strconv"
 	"time"
 )
 
@@ -15,31 +16,32 @@ func Server(ctx context.Context, url string, pid int) Finding {
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/readyz", nil)
 	if err != nil {
-		return Finding{"server", Problem, err.Error(), ""}
+		return Finding{Check: "server", Level: Problem, Found: err.Error()}
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return Finding{"server", Problem, fmt.Sprintf("pid %d does not answer at %s", pid, url), "start it again"}
+		return Finding{Check: "server", Level: Problem, Found: fmt.Sprintf("pid %d does not answer at %s", pid, url), Remedy: "start it again"}
 	}
 	resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return Finding{"server", Problem, fmt.Sprintf("%s is not ready (%s)", url, resp.Status), "read its log"}
+		return Finding{Check: "server", Level: Problem, Found: fmt.Sprintf("%s is not ready (%s)", url, resp.Status), Remedy: "read its log"}
 	}
 	return Ready(url, pid)
 }
 
 // Ready is what is found where a server is ready.
 func Ready(url string, pid int) Finding {
-	return Finding{"server", Fine, fmt.Sprintf("%s is ready, pid %d", url, pid), ""}
+	return Finding{"server", Fine, fmt.Sprintf("%s is ready, pid %d", url, pid), "", ServerReady, Values{"url": url, "pid": strconv.Itoa(pid)}}
 }
 
 // Exposure tells who can reach a server that listens on an address.
 func Exposure(listen string, tls, behindProxy bool) Finding {
+	values := Values{"listen": listen}
 	switch {
 	case tls:
-		return Finding{"exposure", Fine, "listens on " + listen + " with TLS", ""}
+		return Finding{"exposure", Fine, "listens on " + listen + " with TLS", "", ExposureTLS, values}
 	case behindProxy:
-		return Finding{"exposure", Warning, "listens on " + listen + " without TLS: a proxy must be in front", ""}
+		return Finding{"exposure", Warning, "listens on " + listen + " without TLS: a proxy must be in front", "", ExposureProxy, values}
 	}
-	return Finding{"exposure", Fine, "listens on " + listen + ", this machine alone", ""}
+	return Finding{"exposure", Fine, "listens on " + listen + ", this machine alone", "", ExposureLocal, values}
 }

@@ -34,20 +34,21 @@ func checkClient(info *debug.BuildInfo, now time.Time) Finding {
 		if m.Path != "go.mau.fi/whatsmeow" {
 			continue
 		}
-		stamp := commitTime.FindStringSubmatch(m.Version)
-		if stamp == nil {
+		digits := commitTime.FindStringSubmatch(m.Version)
+		if digits == nil {
 			break
 		}
-		made, err := time.Parse("20060102150405", stamp[1])
+		made, err := time.Parse("20060102150405", digits[1])
 		if err != nil {
 			break
 		}
 		age := now.Sub(made)
-		f := Finding{"whatsapp", Fine, fmt.Sprintf("client of %s, %s old", made.Format(time.DateOnly), Lasted(age)), ""}
+		f := Finding{"whatsapp", Fine, fmt.Sprintf("client of %s, %s old", made.Format(time.DateOnly), Lasted(age)), "",
+			WhatsAppClient, Values{"made_at": stamp(made), "age_ms": age.Milliseconds()}}
 		if age > oldClient {
-			f.Level, f.Remedy = Warning, "upgrade parley: WhatsApp refuses clients that are too old"
+			f.Level, f.Remedy, f.Case = Warning, "upgrade parley: WhatsApp refuses clients that are too old", WhatsAppOld
 		}
 		return f
 	}
-	return Finding{"whatsapp", Fine, "client of unknown age", ""}
+	return Finding{"whatsapp", Fine, "client of unknown age", "", WhatsAppUnknown, nil}
 }

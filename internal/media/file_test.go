@@ -141,7 +141,7 @@ func TestSniff(t *testing.T) {
 		"image/avif":                "\x00\x00\x00\x20ftypavif",
 		"video/x-matroska":          "\x1aE\xdf\xa3\x01matroska",
 		"video/webm":                "\x1aE\xdf\xa3\x01webm V_VP8 A_OPUS",
-		"audio/webm":                "\x1aE\xdf\xa3\x01webm A_OPUS",
+		"audio/webm":                "\x1aE\xdf\xa3\x01webm A_OPUS \x1fC\xb6u sound that happens to have V_ in it",
 		"image/svg+xml":             "\n<svg>",
 		"text/html; charset=utf-8":  "<html><svg>",
 		"text/plain; charset=utf-8": "\xef\xbb\xbfhello",

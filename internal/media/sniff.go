@@ -65,12 +65,15 @@ func sniffOgg(head []byte) string {
 	return "application/ogg"
 }
 
+// sniffMatroska looks for the codecs, which are named before the first cluster of sound and pictures:
+// behind that, any letters come up by chance.
 func sniffMatroska(head []byte) string {
+	head, _, _ = bytes.Cut(head, []byte("\x1f\x43\xb6\x75"))
 	switch {
 	case !bytes.Contains(head, []byte("webm")):
 		return "video/x-matroska"
 	case bytes.Contains(head, []byte("A_OPUS")) && !bytes.Contains(head, []byte("V_")):
-		return "audio/webm"
+		return mimeWebM
 	}
 	return "video/webm"
 }

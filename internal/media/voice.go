@@ -1,8 +1,11 @@
 package media
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"path"
 	"strings"
@@ -14,7 +17,7 @@ import (
 // guessing one that reads other files, such as a playlist.
 var demuxers = map[string]string{
 	"audio/mpeg": "mp3", "audio/wav": "wav", "audio/aac": "aac", "audio/flac": "flac", "audio/amr": "amr",
-	"audio/ogg": "ogg", mimeOpus: "ogg", "audio/webm": "matroska",
+	"audio/ogg": "ogg", mimeOpus: "ogg", mimeWebM: "matroska",
 	"audio/mp4": "mov", "video/mp4": "mov", "video/3gpp": "mov", "video/quicktime": "mov", // when there is no picture in them
 }
 
@@ -29,15 +32,45 @@ func (l *Library) Voice(ctx context.Context, src Source) (parley.Media, error) {
 		return parley.Media{}, err
 	}
 	defer f.discard()
+	m, err := l.voice(ctx, f, src)
+	if errors.Is(err, errNoSound) {
+		return parley.Media{}, badType(f.kind, wantedAudio)
+	}
+	return m, err
+}
+
+// Recorded keeps a voice note that somebody recorded, as Voice does with one that it fetched.
+func (l *Library) Recorded(ctx context.Context, data []byte, filename string) (parley.Media, error) {
+	d, err := l.newDraft()
+	if err != nil {
+		return parley.Media{}, err
+	}
+	defer d.discard()
+	f := &fetched{draft: d}
+	if err := f.receive(bytes.NewReader(data), "voice note", maxVoice); err != nil {
+		return parley.Media{}, err
+	}
+	m, err := l.voice(ctx, f, Source{Filename: cmp.Or(safeName(filename), "voice.ogg")})
+	if errors.Is(err, errNoSound) {
+		return parley.Media{}, errorf("The file is %s, not audio.", bare(f.kind))
+	}
+	return m, err
+}
+
+// errNoSound says that a file is something else.
+var errNoSound = errors.New("no sound")
+
+// voice keeps a file as a voice note.
+func (l *Library) voice(ctx context.Context, f *fetched, src Source) (parley.Media, error) {
 	demuxer, ok := demuxers[f.kind]
 	if !ok {
-		return parley.Media{}, badType(f.kind, wantedAudio)
+		return parley.Media{}, errNoSound
 	}
 	if strings.HasPrefix(f.kind, "video/") {
 		if video, err := f.hasVideo(); err != nil {
 			return parley.Media{}, err
 		} else if video {
-			return parley.Media{}, badType(f.kind, wantedAudio)
+			return parley.Media{}, errNoSound
 		}
 	}
 	if f.kind == mimeOpus {
@@ -59,7 +92,7 @@ func (l *Library) convertVoice(ctx context.Context, f *fetched, src Source, demu
 		return parley.Media{}, err
 	}
 	defer made.discard()
-	if err := l.work(ctx, func() error { return l.toOpus(ctx, f.Name(), demuxer, made) }); err != nil {
+	if err := l.work(ctx, func() error { return l.convert(ctx, f, demuxer, made) }); err != nil {
 		return parley.Media{}, err
 	}
 	if err := l.measureInto(ctx, made, &f.media); err != nil {
@@ -71,6 +104,23 @@ func (l *Library) convertVoice(ctx context.Context, f *fetched, src Source, demu
 	name := nameOf(src.Filename, f.resp, mimeOpus)
 	src.Filename = strings.TrimSuffix(name, path.Ext(name)) + ".ogg"
 	return l.finish(&fetched{draft: made, resp: f.resp, media: f.media}, src, mimeOpus)
+}
+
+// convert writes the sound of a file as ogg/opus.
+func (l *Library) convert(ctx context.Context, f *fetched, demuxer string, to *draft) error {
+	if f.kind == mimeWebM {
+		data, err := io.ReadAll(io.NewSectionReader(f, 0, f.media.Size))
+		if err != nil {
+			return fmt.Errorf("read media file: %w", err)
+		}
+		if ogg, err := oggOf(data); err == nil {
+			if _, err := to.Write(ogg); err != nil {
+				return fmt.Errorf("write converted voice note: %w", err)
+			}
+			return nil
+		}
+	}
+	return l.toOpus(ctx, f.Name(), demuxer, to)
 }
 
 func (l *Library) measureInto(ctx context.Context, d *draft, m *parley.Media) error {

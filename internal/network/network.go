@@ -33,6 +33,10 @@ type Evidence struct {
 	// RestrictedUntil is until when the network does not let the account write to people who never wrote to
 	// it; zero: it does, or did not say.
 	RestrictedUntil time.Time
+	// ClockAhead is how far the clock of this machine was ahead of the network's at ClockSeen, to a second or
+	// two; negative: behind. Where ClockSeen is zero it is not known, or was set since.
+	ClockAhead time.Duration
+	ClockSeen  time.Time
 }
 
 // Session is a channel's live connection. Its methods may be called from several goroutines and

@@ -188,6 +188,9 @@ func TestEveryOperation(t *testing.T) {
 	}
 	do("PATCH", "/api/manage/log-level", `{"level":"debug","minutes":1}`, admin)
 	do("POST", "/api/manage/backup", "", admin)
+	do("GET", "/api/manage/backup/file", "", admin)
+	do("GET", "/api/manage/diagnostics", "", admin)
+	do("GET", "/api/manage/diagnostics/contents", "", admin)
 
 	// To WhatsApp, with nobody there to answer.
 	do("POST", "/api/manage/channels/shop/go-live", `{"everybody":true}`, admin)

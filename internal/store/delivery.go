@@ -9,19 +9,24 @@ import (
 )
 
 const deliveryColumns = `seq, endpoint, url, event, event_id, type, channel, chat, state, attempts, next_at,
-	tried_at, ended_at, took, code, problem, answer`
+	tried_at, ended_at, took, code, problem, answer, earlier`
 
 func scanDelivery(row scanner) (parley.Delivery, error) {
 	var d parley.Delivery
 	var seq, next, tried, ended, took int64
+	var earlier []byte
 	err := row.Scan(&seq, &d.Webhook, &d.URL, &d.Event, &d.EventID, &d.Type, &d.Channel, &d.Chat, &d.State, &d.Attempts, &next,
-		&tried, &ended, &took, &d.Code, &d.Problem, &d.Answer)
+		&tried, &ended, &took, &d.Code, &d.Problem, &d.Answer, &earlier)
+	if err != nil {
+		return d, err
+	}
 	if d.URL != "" {
 		d.Webhook = "" // the endpoint of a callback is no webhook
 	}
 	d.ID = parley.DeliveryIDOf(seq)
 	d.NextAt, d.CreatedAt, d.TriedAt, d.EndedAt = moment(next), d.ID.Time(), moment(tried), moment(ended)
 	d.Took = time.Duration(took) * time.Microsecond
+	d.Earlier, err = decodeAttempts(earlier)
 	return d, err
 }
 
@@ -90,17 +95,21 @@ const isHeld = `CASE WHEN $%d = 1 AND EXISTS
 	(SELECT 1 FROM delivery WHERE state = 0 AND endpoint = $%d AND channel = $%d AND chat = $%d) THEN 1 ELSE 0 END`
 
 var addDelivery = `INSERT INTO delivery (` + deliveryColumns + `, held)
-	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, ` + fmt.Sprintf(isHeld, 18, 19, 20, 21) + `)`
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, ` + fmt.Sprintf(isHeld, 19, 20, 21, 22) + `)`
 
 // AddDeliveries stores new deliveries.
 func (t *tx) AddDeliveries(_ context.Context, ds []parley.Delivery) error {
 	for i := range ds {
 		d := &ds[i]
 		endpoint := string(d.Endpoint())
+		earlier, err := encodeAttempts(d.Earlier)
+		if err != nil {
+			return err
+		}
 		if _, err := t.Exec(addDelivery,
 			d.ID.Number(), endpoint, d.URL, d.Event, string(d.EventID), string(d.Type), string(d.Channel), string(d.Chat),
 			int64(d.State), int64(d.Attempts), millis(d.NextAt), millis(d.TriedAt), millis(d.EndedAt),
-			d.Took.Microseconds(), int64(d.Code), d.Problem, d.Answer,
+			d.Took.Microseconds(), int64(d.Code), d.Problem, d.Answer, earlier,
 			flag(d.Webhook != ""), endpoint, string(d.Channel), string(d.Chat)); err != nil {
 			return err
 		}
@@ -113,10 +122,14 @@ func (t *tx) AddDeliveries(_ context.Context, ds []parley.Delivery) error {
 func (t *tx) UpdateDeliveries(_ context.Context, ds []parley.Delivery) error {
 	for i := range ds {
 		d := &ds[i]
+		earlier, err := encodeAttempts(d.Earlier)
+		if err != nil {
+			return err
+		}
 		n, err := t.count(`UPDATE delivery SET state = $1, attempts = $2, next_at = $3, tried_at = $4, ended_at = $5,
-			took = $6, code = $7, problem = $8, answer = $9 WHERE seq = $10`,
+			took = $6, code = $7, problem = $8, answer = $9, earlier = $10 WHERE seq = $11`,
 			int64(d.State), int64(d.Attempts), millis(d.NextAt), millis(d.TriedAt), millis(d.EndedAt),
-			d.Took.Microseconds(), int64(d.Code), d.Problem, d.Answer, d.ID.Number())
+			d.Took.Microseconds(), int64(d.Code), d.Problem, d.Answer, earlier, d.ID.Number())
 		if err != nil {
 			return err
 		}

@@ -43,12 +43,6 @@ func (r reader) countDeliveries(q parley.DeliveryQuery) (n int64, err error) {
 	return counts[0] - counts[1] - counts[2], nil
 }
 
-// replayed is a delivery that is to be made again.
-type replayed struct {
-	seq, event                   int64
-	endpoint, url, channel, chat string
-}
-
 // ReplayDeliveries has deliveries that have ended made again.
 func (t *tx) ReplayDeliveries(_ context.Context, q parley.DeliveryQuery, now time.Time, limit int) (int, error) {
 	if q.State != nil && *q.State == parley.DeliveryWaiting {
@@ -61,24 +55,28 @@ func (t *tx) ReplayDeliveries(_ context.Context, q parley.DeliveryQuery, now tim
 	case q.State == nil:
 		where += ` AND state > 0`
 	}
-	some, err := list(t.reader, `SELECT seq, event, endpoint, url, channel, chat FROM delivery`+where+` ORDER BY seq LIMIT `+place(len(args)+1),
-		append(args, int64(limit)), func(row scanner) (d replayed, err error) {
-			return d, row.Scan(&d.seq, &d.event, &d.endpoint, &d.url, &d.channel, &d.chat)
-		})
+	some, err := list(t.reader, `SELECT `+deliveryColumns+` FROM delivery`+where+` ORDER BY seq LIMIT `+place(len(args)+1),
+		append(args, int64(limit)), scanDelivery)
 	if err != nil || len(some) == 0 {
 		return 0, err
 	}
-	slices.SortStableFunc(some, func(a, b replayed) int { return cmp.Compare(a.event, b.event) }) // so that the first is held by none of them
-	for _, d := range some {
-		if err := t.change(replayDelivery, flag(d.url == ""), d.endpoint, d.channel, d.chat, millis(now), d.seq); err != nil {
+	slices.SortStableFunc(some, func(a, b parley.Delivery) int { return cmp.Compare(a.Event, b.Event) }) // so that the first is held by none of them
+	for i := range some {
+		d := &some[i]
+		d.MakeRoom()
+		earlier, err := encodeAttempts(d.Earlier)
+		if err != nil {
+			return 0, err
+		}
+		if err := t.change(replayDelivery, flag(d.Webhook != ""), string(d.Endpoint()), string(d.Channel), string(d.Chat), millis(now), earlier, d.ID.Number()); err != nil {
 			return 0, err
 		}
 	}
 	return len(some), t.revise()
 }
 
-var replayDelivery = `UPDATE delivery SET held = ` + fmt.Sprintf(isHeld, 1, 2, 3, 4) + `,
-	state = 0, attempts = 0, next_at = $5, tried_at = 0, ended_at = 0, took = 0, code = 0, problem = '', answer = '' WHERE seq = $6`
+var replayDelivery = `UPDATE delivery SET held = ` + fmt.Sprintf(isHeld, 1, 2, 3, 4) + `, state = 0, attempts = 0, next_at = $5,
+	tried_at = 0, ended_at = 0, took = 0, code = 0, problem = '', answer = '', earlier = $6 WHERE seq = $7`
 
 // conditions writes a query as SQL. States stand in the text, because only then can an index of some
 // of them be used.

@@ -17,7 +17,7 @@ import (
 // and always before anybody looks. By then most are sent and need no place in the queue. What is not
 // filed when the process dies is filed by the next one: everything after the mark.
 const (
-	fileAtOnce = 512                    // so many in one transaction, so that no caller waits long behind them
+	fileAtOnce = 1024                   // so many in one transaction, so that no caller waits long behind them
 	fileAfter  = 300 * time.Millisecond // most messages are sent and delivered by then
 )
 

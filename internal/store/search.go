@@ -44,15 +44,25 @@ func (r reader) FindMessages(_ context.Context, q parley.MessageQuery) (parley.M
 	if q.Before == 0 {
 		q.Before = math.MaxInt64
 	}
-	if q.Contact != "" {
-		return r.findInChats(q)
+	switch {
+	case q.Contact != "":
+		return r.findWithContact(q)
+	case q.Number != "":
+		return r.findByNumber(q)
 	}
+	return r.findInAll(q, "")
+}
+
+// findInAll looks among all messages, or those that a walk leads to, for those that a condition also holds for.
+// Its arguments begin with $9.
+func (r reader) findInAll(q parley.MessageQuery, also string, args ...any) (parley.MessagePage, error) {
 	w := walkFor(q)
 	lowest, more, err := r.stepOf(w, q.Before)
 	if err != nil || lowest == 0 {
 		return parley.MessagePage{}, err
 	}
-	found, err := r.match(q, w.from, ` AND `+w.table+`.seq >= $7 AND `+w.table+`.seq < $8 ORDER BY `+w.table+`.seq DESC`, lowest, q.Before)
+	found, err := r.match(q, w.from, ` AND `+w.table+`.seq >= $7 AND `+w.table+`.seq < $8`+also+` ORDER BY `+w.table+`.seq DESC`,
+		append([]any{lowest, q.Before}, args...)...)
 	if err != nil {
 		return parley.MessagePage{}, err
 	}
@@ -158,13 +168,23 @@ func (r reader) matchText(q parley.MessageQuery, from, where string, args []any)
 	return found, nil
 }
 
-// findInChats looks in the chats with a contact: one of each channel.
-func (r reader) findInChats(q parley.MessageQuery) (parley.MessagePage, error) {
-	type chat struct{ id, messages int64 }
+// chatPlace is a chat in which records are looked for, and how many it has.
+type chatPlace struct{ id, messages int64 }
+
+// findWithContact looks in the chats with a contact: one of each channel.
+func (r reader) findWithContact(q parley.MessageQuery) (parley.MessagePage, error) {
 	chats, err := list(r, `SELECT id, messages FROM chat WHERE contact = $1 AND ($2 = '' OR channel = $2) AND messages > 0`,
-		[]any{string(q.Contact), string(q.Channel)}, func(row scanner) (c chat, err error) { return c, row.Scan(&c.id, &c.messages) })
-	if err != nil || len(chats) == 0 {
+		[]any{string(q.Contact), string(q.Channel)}, func(row scanner) (c chatPlace, err error) { return c, row.Scan(&c.id, &c.messages) })
+	if err != nil {
 		return parley.MessagePage{}, err
+	}
+	return r.findInChats(q, chats)
+}
+
+// findInChats looks in some chats.
+func (r reader) findInChats(q parley.MessageQuery, chats []chatPlace) (parley.MessagePage, error) {
+	if len(chats) == 0 {
+		return parley.MessagePage{}, nil
 	}
 	each := int64(max(maxLooked/len(chats), q.Limit+1))
 	var all []parley.Message

@@ -16,6 +16,7 @@ type Report struct {
 	// ToSent is from the acceptance of a message to the network's confirmation, of all messages; ToDelivered
 	// to its arrival on the phone, of samples. Nil: there were none.
 	ToSent, ToDelivered *Times
+	SentFrom            time.Time // from when on ToSent is measured: a day ago, or the start
 	Webhooks            Webhooks
 	Minutes             []Minute // the last hour, oldest first
 }
@@ -45,11 +46,11 @@ func (t *Tally) Report(ctx context.Context) (Report, error) {
 		return Report{}, err
 	}
 	t.one.Lock()
-	toSent := t.sent.times(t.Metrics)
+	toSent, sentFrom := t.sent.times(t.Metrics)
 	t.one.Unlock()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	r := Report{Counting: t.counting, From: t.from, ToSent: toSent, ToDelivered: t.delivered.times(), Webhooks: webhooks}
+	r := Report{Counting: t.counting, From: t.from, ToSent: toSent, SentFrom: sentFrom, ToDelivered: t.delivered.times(), Webhooks: webhooks}
 	this := minuteOf(now)
 	t.all.each(this, func(m minute) {
 		c := m.counts()

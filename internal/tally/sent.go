@@ -9,9 +9,12 @@ import (
 // sentHistogram is the metric that has the times to the network's confirmation.
 const sentHistogram = "parley_message_sent_seconds"
 
-// sentTimes knows how that metric stood at times of the last day, so that what came since can be told.
+// sentTimes knows how that metric stood at times of the last day, so that what came since can be told. What
+// was before the start is not known: the log has when a confirmation was recorded, which is many at a time
+// and up to half a second later, and where a receipt came meanwhile it has only that.
 type sentTimes struct {
-	kept []standing // oldest first, a quarter of an hour apart
+	start time.Time
+	kept  []standing // oldest first, a quarter of an hour apart
 }
 
 // standing is how a histogram stood: how many values were at most each bound.
@@ -35,26 +38,28 @@ func (s *sentTimes) note(from prometheus.Gatherer, now time.Time) {
 	}
 }
 
-// times tells how long messages took in the last day, or since the start; nil: there were none.
-func (s *sentTimes) times(from prometheus.Gatherer) *Times {
+// times tells how long messages took since a time: that of the start, or a day ago; nil: there were none.
+func (s *sentTimes) times(from prometheus.Gatherer) (took *Times, since time.Time) {
+	since = s.start
 	if from == nil {
-		return nil
+		return nil, since
 	}
 	stands, there := gather(from, time.Now())
 	if !there {
-		return nil
+		return nil, since
 	}
 	if len(s.kept) > 0 && time.Since(s.kept[0].at) >= Day {
 		old := s.kept[0]
+		since = old.at
 		for i := range stands.counts {
 			stands.counts[i] -= old.counts[i]
 		}
 		stands.total -= old.total
 	}
 	if stands.total == 0 {
-		return nil
+		return nil, since
 	}
-	return &Times{P50: stands.quantile(0.5), P95: stands.quantile(0.95)}
+	return &Times{P50: stands.quantile(0.5), P95: stands.quantile(0.95)}, since
 }
 
 func gather(from prometheus.Gatherer, now time.Time) (standing, bool) {

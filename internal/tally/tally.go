@@ -64,7 +64,7 @@ func New(c Config) *Tally {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Tally{Config: c, counting: true, all: newRing[minute](dayMinutes), webhooks: newRing[uint32](dayMinutes),
+	return &Tally{Config: c, sent: sentTimes{start: time.Now()}, counting: true, all: newRing[minute](dayMinutes), webhooks: newRing[uint32](dayMinutes),
 		channels: map[parley.ChannelCode]*channel{}, codes: map[int64]struct{}{}}
 }
 

@@ -208,6 +208,7 @@ func TestTimesToSent(t *testing.T) {
 			took.Observe(0.05)
 		}
 		w.same("evenly within its bucket", *w.report(one).ToSent, tally.Times{P50: 55, P95: 95})
+		w.same("at first since the start", w.report(one).SentFrom, time.Now())
 		for range 26 * 4 {
 			time.Sleep(15 * time.Minute)
 			w.report(one)
@@ -215,6 +216,7 @@ func TestTimesToSent(t *testing.T) {
 		if got := w.report(one).ToSent; got != nil {
 			t.Errorf("what is over a day ago took %v", got)
 		}
+		w.same("later since a day ago", w.report(one).SentFrom, time.Now().Add(-tally.Day))
 		took.Observe(5)
 		w.same("beyond all buckets", *w.report(one).ToSent, tally.Times{P50: 1000, P95: 1000})
 	})

@@ -232,6 +232,15 @@ func TestMessageFilter(t *testing.T) {
 	p.click("button", "Forget this filter")
 	p.lost("link", `to:`+budi+` type:poll`)
 
+	// By the beginning of a number, also for what comes in meanwhile.
+	p.visit("/messages?q=to:" + budi[:6])
+	p.live()
+	p.hasRows(1)
+	p.away()
+	c.say("text", "6281299999999", `"message":"siapa ini"`)
+	c.say("text", ayu, `"message":"untuk Ayu"`)
+	p.hasRows(2)
+
 	// What comes in belongs to it or does not.
 	p.visit("/messages?q=" + url.QueryEscape(`"promo"`))
 	p.live()
@@ -247,7 +256,7 @@ func TestMessageFilter(t *testing.T) {
 	p.see("That is good news.")
 	p.accessible()
 	p.click("button", "Clear the filter")
-	p.hasRows(5)
+	p.hasRows(7)
 }
 
 // TestMessageDrawer reads the story of a message that failed, and of one that did not.

@@ -1,9 +1,17 @@
 package browsertest
 
 import (
+	"archive/zip"
+	"bytes"
+	"context"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"testing"
+	"time"
+
+	downloading "github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/chromedp"
 
 	"parley/internal/app"
 	"parley/internal/parleytest"
@@ -23,6 +31,25 @@ func TestSettings(t *testing.T) {
 		t.Errorf("the backup %s: %v", path, err)
 	}
 	p.see(path)
+	stored, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := p.downloads(func() { p.click("link", "Download (…") }); !bytes.Equal(got, stored) {
+		t.Errorf("the backup has %d bytes, and was downloaded with %d", len(stored), len(got))
+	}
+
+	p.click("button", "See what is in it")
+	p.find("dialog", "Diagnostics")
+	p.see("Look through them before you hand them to somebody.")
+	p.accessible()
+	p.click("tab", "channels.json…")
+	p.see(`"code": "demo"`)
+	packed := p.downloads(func() { p.click("button", "Download") })
+	if files, err := zip.NewReader(bytes.NewReader(packed), int64(len(packed))); err != nil || len(files.File) < 5 {
+		t.Errorf("the diagnostics are no zip file: %v", err)
+	}
+	p.click("button", "Close")
 
 	p.click("button", "Change for a while")
 	p.see("The log is at level debug until ")
@@ -41,5 +68,35 @@ func TestSettings(t *testing.T) {
 		if text := eval[string](p, `fetch(`+quote(address)+`).then((answer) => answer.ok ? answer.text() : '')`); len(text) < 500 {
 			t.Errorf("the licence at %s is %q", address, text)
 		}
+	}
+}
+
+// downloads has the browser save a file, and returns what is in it.
+func (p *tab) downloads(act func()) []byte {
+	p.t.Helper()
+	dir, saved := p.t.TempDir(), make(chan string, 1)
+	p.must(do(p.ctx, func(ctx context.Context) error {
+		return downloading.SetDownloadBehavior(downloading.SetDownloadBehaviorBehaviorAllowAndName).WithBrowserContextID(chromedp.FromContext(ctx).BrowserContextID).
+			WithDownloadPath(dir).WithEventsEnabled(true).Do(ctx)
+	}))
+	ctx, cancel := context.WithCancel(p.ctx)
+	defer cancel()
+	chromedp.ListenTarget(ctx, func(event any) {
+		if e, ok := event.(*downloading.EventDownloadProgress); ok && e.State != downloading.DownloadProgressStateInProgress {
+			select {
+			case saved <- e.GUID:
+			default:
+			}
+		}
+	})
+	act()
+	select {
+	case name := <-saved:
+		content, err := os.ReadFile(filepath.Join(dir, name))
+		p.must(err)
+		return content
+	case <-time.After(patience):
+		p.fail("nothing was downloaded")
+		return nil
 	}
 }

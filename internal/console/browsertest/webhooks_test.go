@@ -212,10 +212,17 @@ func TestDelivery(t *testing.T) {
 	hook.status.Store(200)
 	c.Call("PATCH", "/api/manage/webhooks/"+webhook, `{"enabled":true}`, parleytest.As(c.Admin)).Expect(http.StatusOK) // tries at once
 	p.see("Taken at attempt")
+	p.until("its attempts are listed, with what was answered", `(() => {
+		const tries = [...document.querySelectorAll('.drawer .tries li')].map((li) => li.innerText);
+		return tries.length > 1 && tries[0].includes('503 in') && tries[0].includes('out to lunch') && tries.at(-1).includes('200 in');
+	})()`)
+	p.accessible()
 	before := hook.got.Load()
 	p.press("r")
 	p.see("It is made again")
 	c.Eventually("it came again", func() bool { return hook.got.Load() > before })
+	p.see("Attempts before a replay are listed too")
+	p.see("Taken at the first attempt")
 	p.click("link", "See the message")
 	p.see("Received from Ayu")
 }

@@ -142,6 +142,7 @@ func (l *line) confirmed(to types.JID, node *waBinary.Node, devices []types.JID)
 		return &whatsmeow.DisconnectedError{Action: "message send", Node: node}
 	}
 	attrs := node.AttrGetter()
+	l.s.clock.heal(attrs.OptionalUnixTime("t"))
 	if hash := attrs.OptionalString("phash"); hash != "" && hash != devicesHash(devices) {
 		l.forgetDevices(to)
 	}

@@ -155,8 +155,9 @@ func (d *Driver) Evidence(code parley.ChannelCode) (network.Evidence, bool) {
 	restricted := s.restricted
 	s.mu.Unlock()
 	e := &s.evidence
+	ahead, seen := s.clock.read()
 	return network.Evidence{Connected: load(&e.connectedAt), Heard: load(&e.heardAt), Confirmed: load(&e.confirmedAt),
-		Received: load(&e.receivedAt), RestrictedUntil: restricted}, true
+		Received: load(&e.receivedAt), RestrictedUntil: restricted, ClockAhead: ahead, ClockSeen: seen}, true
 }
 
 // evidence is kept in nanoseconds, so that noting it costs nothing.

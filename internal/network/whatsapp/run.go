@@ -181,6 +181,7 @@ func (s *session) hold(jid types.JID, phone *network.Phone) (e end, up bool) {
 	if err := l.connect(); err != nil {
 		return dialEnd(err), false
 	}
+	asked := time.Now()
 	login := time.NewTimer(loginTimeout)
 	defer login.Stop()
 	for {
@@ -208,6 +209,7 @@ func (s *session) hold(jid types.JID, phone *network.Phone) (e end, up bool) {
 			if _, connected := evt.(*events.Connected); connected {
 				up = true
 				s.evidence.connected()
+				l.compareClock(time.Since(asked))
 				s.up.Store(l)
 			}
 			phone.Name = s.d.nameOf(s.ctx, jid)

@@ -32,6 +32,7 @@ type session struct {
 	polls    polls
 	foreign  foreign
 	evidence evidence
+	clock    clock
 
 	mu         sync.Mutex
 	status     network.State   // as it was last told, or will be

@@ -15,6 +15,10 @@ var deliveryTests = map[string]func(*env){
 			ID: parley.DeliveryIDOf(parley.FirstDelivery(start) + 5), Webhook: hook, Event: 5, EventID: parley.NewEventID(start, 1, 5), Type: parley.OTPFailed, Channel: main, Chat: ann,
 			State: parley.DeliveryFailed, Attempts: 3, NextAt: start.Add(time.Hour), CreatedAt: start, TriedAt: start.Add(time.Minute),
 			EndedAt: start.Add(2 * time.Minute), Took: 1234 * time.Microsecond, Code: 503, Problem: "http_status: no", Answer: "try later",
+			Earlier: []parley.DeliveryAttempt{
+				{Number: 1, At: start, Took: 15 * time.Second, Problem: "timeout: slow"},
+				{Number: 2, At: start.Add(5 * time.Second), Took: 99 * time.Microsecond, Code: 500, Problem: "http_status: no", Answer: "<b>\"oh\"\n</b> 👋"},
+			},
 		}
 		call := callback("https://App.example:8443/ok?x=1", 6)
 		e.tx(func(tx parley.Tx) error { return tx.AddDeliveries(e.Context(), []parley.Delivery{want, call}) })
@@ -195,7 +199,52 @@ var deliveryTests = map[string]func(*env){
 		found, _, err := e.store.Deliveries(e.Context(), one, parley.Page{Limit: 1})
 		e.must(err)
 		want.NextAt = start
+		want.Earlier = []parley.DeliveryAttempt{{Number: 1, At: start}}
 		e.same("delivery", found[0], want)
+	},
+
+	"a delivery keeps its attempts over retries and replays, and they go with it": func(e *env) {
+		d := delivery(hook, ann, 1)
+		e.tx(func(tx parley.Tx) error { return tx.AddDeliveries(e.Context(), []parley.Delivery{d}) })
+		q := parley.DeliveryQuery{IDs: []parley.DeliveryID{d.ID}}
+		read := func() parley.Delivery {
+			found, _, err := e.store.Deliveries(e.Context(), q, parley.Page{Limit: 1})
+			e.must(err)
+			if len(found) != 1 {
+				e.Fatalf("%d deliveries", len(found))
+			}
+			return found[0]
+		}
+		fails := func(after time.Duration, code int, problem, answer string) {
+			due, err := e.store.DueDeliveries(e.Context(), "whk_1", start.Add(after), 1)
+			e.must(err)
+			tried := due[0]
+			tried.MakeRoom()
+			tried.Attempts++
+			tried.TriedAt, tried.Took, tried.Code, tried.Problem, tried.Answer = start.Add(after), time.Millisecond, code, problem, answer
+			e.becomes(tried)
+		}
+		fails(0, 500, "http_status: no", "oh")
+		e.same("earlier after the first", len(read().Earlier), 0)
+		fails(time.Second, 0, "timeout: slow", "")
+		e.becomes(finished(read(), parley.DeliveryFailed, start.Add(time.Second)))
+		e.tx(func(tx parley.Tx) error { return second(tx.ReplayDeliveries(e.Context(), q, start, 10)) })
+		want := []parley.DeliveryAttempt{
+			{Number: 1, At: start, Took: time.Millisecond, Code: 500, Problem: "http_status: no", Answer: "oh"},
+			{Number: 2, At: start.Add(time.Second), Took: time.Millisecond, Problem: "timeout: slow"},
+		}
+		again := read()
+		e.same("history after a replay", again.History(), want)
+		e.same("state after a replay", []any{again.State, again.Attempts, again.TriedAt}, []any{parley.DeliveryWaiting, 0, time.Time{}})
+		fails(time.Minute, 503, "http_status: busy", "later")
+		again = read()
+		e.same("history at last", again.History(), append(want,
+			parley.DeliveryAttempt{Number: 3, At: start.Add(time.Minute), Took: time.Millisecond, Code: 503, Problem: "http_status: busy", Answer: "later"}))
+		e.becomes(finished(again, parley.DeliveryDone, start))
+		e.tx(func(tx parley.Tx) error { return second(tx.ForgetDeliveries(e.Context(), start.Add(time.Second), 10)) })
+		_, total, err := e.store.Deliveries(e.Context(), q, parley.Page{Limit: 1})
+		e.must(err)
+		e.same("left", total, int64(0))
 	},
 
 	"callbacks are replayed without waiting": func(e *env) {

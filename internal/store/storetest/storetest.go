@@ -34,6 +34,7 @@ func Run(t *testing.T, open func(t *testing.T) parley.Store) {
 		{"transactions", transactionTests},
 		{"events", eventTests},
 		{"search", searchTests},
+		{"search by number", numberTests},
 		{"traces", traceTests},
 		{"moves", moveTests},
 	} {

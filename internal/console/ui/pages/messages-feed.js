@@ -39,7 +39,7 @@ const find = (filter, cursor) => (filter.id ? lookUp(filter) : search(toQuery(fi
 /** Whether a message that is new belongs into the list. */
 function wanted(filter, m) {
   const { channel, contact, direction, status, type, text, before, id } = { ...filter, ...toQuery(filter) };
-  return !id && !before && (!channel || channel === m.channel) && (!contact || number(contact) === number(m.contact_id))
+  return !id && !before && (!channel || channel === m.channel) && (!contact || number(m.contact_id).startsWith(number(contact)))
     && (!direction || (direction === 'out') === m.from_me) && (!status || status === m.status) && (!type || type === m.type)
     && (!text || m.body.toLowerCase().includes(text.toLowerCase()));
 }

@@ -13,6 +13,7 @@ import { Icon } from '../parts/icon.js';
 import { Badge, urgency, channelTone } from '../parts/status.js';
 import { Time } from '../parts/time.js';
 import { Bars } from '../parts/chart.js';
+import { Said, about, label } from './overview-said.js';
 
 const t = texts('overview');
 const core = texts('core');
@@ -44,8 +45,8 @@ function Needs({ needs }) {
   return html`<${Card} title=${t('needsYou')}><ul class="needs">${needs.map((need) => html`
     <li key=${need.kind + (need.channel || need.webhook || '') + need.since} class=${need.severity === 'problem' ? 'bad' : 'warn'}>
       <${Icon} name=${need.severity === 'problem' ? 'bad' : 'warn'} />
-      <span class="grow"><bdi>${need.sentence}</bdi> ${need.since && html`<span class="muted">${t('since', { time: html`<${Time} at=${need.since} ago />` })}</span>`}</span>
-      ${need.action && html`<${Button} small href=${own(need.action.href)}>${need.action.label}<//>`}
+      <span class="grow"><${Said} said=${need} /> ${need.since && html`<span class="muted">${t('since', { time: html`<${Time} at=${need.since} ago />` })}</span>`}</span>
+      ${need.action && html`<${Button} small href=${own(need.action.href)}>${label(need.action)}<//>`}
     </li>`)}</ul><//>`;
 }
 
@@ -53,7 +54,7 @@ function Needs({ needs }) {
 const own = (to) => (to?.startsWith('/console/') ? to : href(to?.startsWith('/') ? to : '/'));
 
 function Tiles({ data }) {
-  const { last24h: day, to_sent_ms: toSent, to_delivered_ms: toDelivered, webhooks, otp } = data;
+  const { last24h: day, to_sent_ms: toSent, to_sent_from: from, to_delivered_ms: toDelivered, webhooks, otp } = data;
   const counts = Object.entries(data.channels).filter(([, n]) => n).sort((a, b) => urgency[a[0]] - urgency[b[0]]);
   const [worst] = counts[0] || [];
   const all = counts.reduce((sum, [, n]) => sum + n, 0);
@@ -67,13 +68,16 @@ function Tiles({ data }) {
     <${Tile} value=${num(day.failed)} label=${t('failed')} tone=${day.failed ? 'bad' : ''} href=${href('/messages', { q: 'status:failed after:24h' })}
       sub=${t('ofSent', { part: percent(day.failed, day.sent + day.failed) })} />
     <${Tile} value=${num(data.waiting)} label=${t('waiting')} href=${href('/messages', { q: 'status:pending' })} sub=${eta(data)} />
-    <${Tile} value=${pair(toSent)} label=${t('toSent')} sub=${`${t('toDelivered')} ${pair(toDelivered)}`} />
+    <${Tile} value=${pair(toSent)} label=${t('toSent')} sub=${html`${isWhole(from) || html`${t('sinceStart', { time: html`<${Time} at=${from} />` })} · `}${t('toDelivered')} ${pair(toDelivered)}`} />
     <${Tile} value=${percent(webhooks.delivered, webhooks.delivered + webhooks.failed)} label=${t('webhooks')} tone=${webhooks.failed ? 'warn' : ''} href=${href('/webhooks')}
       sub=${t('webhooksSub', { delivered: webhooks.delivered, failed: webhooks.failed, waiting: webhooks.waiting })} />
     <${Tile} value=${percent(otp.approved, otp.requested)} label=${t('otp')} href=${href('/otp')}
       sub=${`${num(otp.requested)} → ${num(otp.delivered)} → ${num(otp.approved)}`} />
   </div>`;
 }
+
+// Whether something is measured over the whole last day: what was before a start is not known.
+const isWhole = (from) => now.value - Date.parse(from) >= 86_400_000;
 
 // At the pace of the last minutes. Nothing was sent: nothing can be said.
 function eta({ waiting, per_minute: minutes }) {
@@ -115,8 +119,8 @@ function Findings() {
     <p class="spread"><span>${count('problem') + count('warning') ? `${t('problemCount', { n: count('problem') })}, ${t('warningCount', { n: count('warning') })}` : t('healthy')}</span>
       <span class="row"><${Button} small icon="refresh" onClick=${load.reload}>${core('again')}<//><${Copy} small text=${text} what=${t('findings')}>${core('copy', { what: t('findings') })}<//></span></p>
     <ul class="needs">${findings.map((finding) => html`<li key=${finding.name + finding.sentence} class=${levels[finding.level]}>
-      <${Icon} name=${levels[finding.level]} /><b class="finding">${finding.name}</b>
-      <span class="grow"><span class="sr">${t(`level.${finding.level}`)}: </span><bdi>${finding.sentence}</bdi>${finding.remedy && html` <code>${finding.remedy}</code>`}</span></li>`)}</ul>`;
+      <${Icon} name=${levels[finding.level]} /><b class="finding">${about(finding)}</b>
+      <span class="grow"><span class="sr">${t(`level.${finding.level}`)}: </span><${Said} said=${finding} /></span></li>`)}</ul>`;
 }
 
 function Server() {
@@ -130,7 +134,7 @@ function Server() {
       [t('database'), t('databaseSize', { size: bytes(info.database_bytes), free: bytes(info.data_dir_free_bytes) })],
       [t('backup'), info.last_backup ? html`<${Time} at=${info.last_backup.at} ago /> <span class="muted clip" title=${info.last_backup.path}>${info.last_backup.path}</span>` : t('noBackup')],
       [t('address'), html`<span class="row"><code>${info.url}</code><${Copy} text=${info.url} what=${t('address')} /></span>`],
-      [t('metrics'), html`<code>${info.url}/metrics</code>`],
+      [t('metrics'), html`<code>${info.local_url}/metrics</code>`],
       [core('page.channels'), num(channels.value.length)],
     ]} />
     ${!info.last_backup && info.mode === 'serve' && html`<${Note} kind="warn">${t('backupHint')} <a href=${href('/settings')}>${core('page.settings')}</a><//>`}

@@ -14,8 +14,8 @@ const t = texts('phone');
 const emojis = ['👍', '❤️', '😂', '😮', '😢', '🙏'];
 const carried = { image: Picture, voice: Voice, video: Film, file: Document, location: Place };
 
-/** What stands for a message in one line: its text, or its kind. */
-export const excerpt = (m) => (m.deleted ? t('deleted') : mask(m.body) || t(`kind.${m.type}`));
+/** What stands for a message in one line: its text without marks, or its kind. */
+export const excerpt = (m) => (m.deleted ? t('deleted') : mask(m.body.split(emphasis).filter((_, i) => i % 3 !== 1).join('')) || t(`kind.${m.type}`));
 
 /**
  * m: the message; quoted: what it answers, if that is known. act(body) does something as the phone; open says

@@ -15,6 +15,8 @@ const noLine = (event) => { if (event.key === 'Enter' && !event.shiftKey) event.
 export function Composer({ channel, device, draft, say, lastOwn, reply, onReplyEnd }) {
   const [text, setText] = useState(draft || '');
   const [More, setMore] = useState(null);
+  const [Recorder, setRecorder] = useState(null);
+  const form = useRef();
   const input = useRef();
   const queue = useRef(Promise.resolve());
   const sent = useRef('');
@@ -49,17 +51,27 @@ export function Composer({ channel, device, draft, say, lastOwn, reply, onReplyE
     const { More: dialog } = await import('./phone-more.js'); // seldom wanted
     setMore(() => dialog);
   };
+  const record = async () => {
+    const { Recorder: row } = await import('./phone-record.js'); // likewise
+    setRecorder(() => row);
+  };
+  useEffect(() => {
+    if (Recorder) return () => form.current?.querySelector('[data-t=record]')?.focus();
+    return undefined;
+  }, [Recorder]);
   const cannot = !device.on_network;
-  return html`<form class="composer" onSubmit=${send}>
+  return html`<form class="composer" ref=${form} onSubmit=${send}>
     ${cannot && html`<${Note} kind="warn">${t('notOnNetwork')}<//>`}
     ${draft && text === draft && html`<p class="typed">${t('typedIn')}</p>`}
     ${reply && html`<div class="quoted"><span class="grow"><b>${t('replyTo', { who: reply.who })}</b><bdi class="clip">${reply.text}</bdi></span>
       <${IconButton} small icon="close" label=${core('cancel')} onClick=${onReplyEnd} /></div>`}
-    <div class="row nowrap">
+    ${Recorder && html`<${Recorder} say=${say} close=${() => setRecorder(null)} />`}
+    <div class="row nowrap" hidden=${Boolean(Recorder)}>
       <${IconButton} icon="plus" label=${t('sendOther')} disabled=${cannot} onClick=${other} />
       <label class="sr" for=${id}>${t('message')}</label>
       <textarea id=${id} ref=${input} rows="1" maxlength="4096" placeholder=${t('message')} value=${text} disabled=${cannot}
         onInput=${(event) => setText(event.target.value)} onKeyDown=${keys} onKeyPress=${noLine} />
+      <${IconButton} icon="voice" label=${t('record')} disabled=${cannot} data-t="record" onClick=${record} />
       <button type="submit" class="send" aria-label=${t('send')} title=${t('send')} disabled=${!text.trim() || cannot}><${Icon} name="send" size=${20} /></button>
     </div>
   </form>

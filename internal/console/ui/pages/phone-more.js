@@ -5,6 +5,7 @@ import { Dialog } from '../parts/dialog.js';
 import { AsCode, CodeTabs } from '../parts/code.js';
 import { Tabs, TabPanel } from '../parts/tabs.js';
 import { useForm, Form, Field, Submit } from '../parts/form.js';
+import { base64, largest } from './phone-file.js';
 
 const core = texts('core');
 const t = texts('phone');
@@ -31,7 +32,6 @@ function Place({ say, close, request }) {
 }
 
 const kindOf = (type) => (/^image\/(jpeg|png|gif|webp)$/.test(type) ? 'image' : type.startsWith('video/') ? 'video' : type === 'audio/ogg' ? 'voice' : 'file');
-const largest = 700_000; // bytes; in base64 it must fit into a request of 1 MiB
 
 function File({ say, close, request }) {
   const [picked, setPicked] = useState(null);
@@ -60,10 +60,3 @@ function File({ say, close, request }) {
     <div class="row"><${Submit} form=${form} icon="send" disabled=${!picked && !form.values.url}>${t('send')}<//><${AsCode} request=${request(bodyOf(form.values))} /></div>
   <//>`;
 }
-
-const base64 = (file) => new Promise((done, fail) => {
-  const reader = new FileReader();
-  reader.onload = () => done(reader.result.split(',')[1]);
-  reader.onerror = () => fail(reader.error);
-  reader.readAsDataURL(file);
-});

@@ -1,6 +1,6 @@
 // The simulated phones: hold one, see what reaches it, answer from it. The same screen stands on its own page, in a
 // window beside the program under test, and pinned at the right of the other pages.
-import { html, css, useState, useEffect, signal, classes } from '../view.js';
+import { html, css, useState, useEffect, useLayoutEffect, useRef, signal, classes } from '../view.js';
 import { api, useLoad } from '../api.js';
 import { useEvents } from '../live.js';
 import { go, href, setQuery } from '../router.js';
@@ -44,16 +44,27 @@ export default function Page({ route: { params, query } }) {
   const device = digits && channel && (phones.find(digits, channel) || stranger(digits, channel));
   return html`<${Head} title=${t('phone')} lead=${device && lead(device)} />
     <${Faces} phones=${phones} digits=${digits} />
-    <div class="phone-page">${screen}
+    <${Below}>${screen}
       ${device && html`<div class="stack">
         <${PhoneBehaviour} key=${channel + digits} channel=${channel} device=${device} onChange=${phones.load.reload} />
         <${NetworkBehaviour} key=${channel} channel=${channel} device=${device} />
-      </div>`}</div>`;
+      </div>`}<//>`;
 }
 
 function lead(device) {
-  const state = !device.on_network ? 'off' : device.blocks ? 'blocks' : device.online ? 'online' : 'offline';
-  return t(`lead.${state}`, { name: nameOf(device), number: mask(phone(device.number)) });
+  const state = !device.on_network ? 'off' : device.blocks ? 'blocks' : !device.online ? 'offline' : device.name ? 'online' : 'nameless';
+  return t(`lead.${state}`, { name: device.name ? nameOf(device) : t('thisPhone'), number: mask(phone(device.number)) });
+}
+
+/** Knows how far down the page it begins, so that the phone in it ends with the window. */
+function Below({ children }) {
+  const box = useRef();
+  useLayoutEffect(() => {
+    const watch = new ResizeObserver(() => box.current?.style.setProperty('--above', `${box.current.getBoundingClientRect().top + scrollY}px`));
+    for (let one = box.current.previousElementSibling; one; one = one.previousElementSibling) watch.observe(one);
+    return () => watch.disconnect();
+  }, []);
+  return html`<div class="phone-page" ref=${box}>${children}</div>`;
 }
 
 /** The chat that is open: the one in the address, or the only one. */
@@ -126,6 +137,8 @@ function Face({ device }) {
 function Faces({ phones, digits }) {
   const [wanted, setWanted] = useState('');
   const [making, setMaking] = useState(false);
+  const row = useRef();
+  useEffect(() => row.current.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' }), [digits, phones.faces.length]);
   useKeys([['n', t('newPhone'), () => setMaking(true)]]);
   const text = wanted.trim().toLowerCase();
   const current = phones.faces.find((one) => one.number === digits);
@@ -133,7 +146,7 @@ function Faces({ phones, digits }) {
   const first = matching.slice(0, mostFaces);
   const faces = !text && current && !first.includes(current) ? [current, ...first] : first;
   return html`<div class="faces">
-    <nav aria-label=${t('phones')}>${faces.map((one) => html`<a key=${one.number} href=${href(`/phone/${one.number}`)} aria-current=${one.number === digits ? 'page' : undefined}>
+    <nav aria-label=${t('phones')} ref=${row}>${faces.map((one) => html`<a key=${one.number} href=${href(`/phone/${one.number}`)} aria-current=${one.number === digits ? 'page' : undefined}>
       <${Face} device=${one} /><span class="clip" title=${mask(phone(one.number))}>${one.name ? mask(one.name) : `…${mask(one.number.slice(-6))}`}</span>${fresh.value.has(one.number) && one.number !== digits && html`<i class="news"><span class="sr">${t('unread')}</span></i>`}</a>`)}</nav>
     <button type="button" class="new-face" onClick=${() => setMaking(true)}><span class="face plus" aria-hidden="true"><${Icon} name="plus" /></span><span>${t('newPhone')}</span></button>
     ${phones.faces.length > mostFaces && html`<label class="filter"><${Icon} name="search" /><span class="sr">${t('findPhone')}</span>

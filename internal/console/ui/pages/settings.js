@@ -12,6 +12,7 @@ import { AsCode, Code } from '../parts/code.js';
 import { useForm, Form, Field, Submit } from '../parts/form.js';
 import { Time } from '../parts/time.js';
 import { toast } from '../parts/toast.js';
+import { Diagnostics } from './settings-diagnostics.js';
 
 const t = texts('settings');
 const core = texts('core');
@@ -40,7 +41,7 @@ export default function Page() {
     <${Head} title=${core('page.settings')} lead=${info && t('lead', { version: info.version, mode: info.mode })} />
     <div class="settings">
       <${Reader} />
-      ${info ? html`<${Backup} info=${info} reload=${load.reload} /><${Retention} info=${info} /><${LogLevel} info=${info} reload=${load.reload} /><${Metrics} info=${info} />`
+      ${info ? html`<${Backup} info=${info} reload=${load.reload} /><${Retention} info=${info} /><${LogLevel} info=${info} reload=${load.reload} /><${Diagnostics} /><${Metrics} info=${info} />`
         : load.error ? html`<${Failed} load=${load} />` : html`<${Loading} rows=${5} />`}
       <${Licences} />
     </div>`;
@@ -77,7 +78,8 @@ function Backup({ info, reload }) {
       [t('result'), made && t('madeIn', { size: bytes(made.bytes), time: duration(made.ms) })],
       [t('database'), t('databaseSize', { size: bytes(info.database_bytes), free: bytes(info.data_dir_free_bytes) })],
     ]} />
-    <div class="row"><${Button} kind="primary" icon="download" onClick=${run}>${t('backupNow')}<//></div>
+    <div class="row"><${Button} kind="primary" icon="download" onClick=${run}>${t('backupNow')}<//>
+      ${last && html`<${Button} icon="download" href="/console/api/manage/backup/file" download="">${t('backupDownload', { size: bytes(last.bytes) })}<//>`}</div>
     <p class="hint">${t('backupHint')}</p>
   <//>`;
 }
@@ -113,7 +115,7 @@ function LogLevel({ info, reload }) {
 
 const Metrics = ({ info }) => html`<${Card} title=${t('metrics')} actions=${html`<${Button} small icon="window" href="/metrics" target="_blank">${t('open')}<//>`}>
   <p class="muted">${t('metricsText')}</p>
-  <${Code} text=${`${info.url}/metrics`} what=${t('address')} />
+  <${Code} text=${`${info.local_url}/metrics`} what=${t('address')} />
   <p class="hint">${t('metricsHint', { flag: html`<code>--metrics-open</code>` })}</p>
 <//>`;
 

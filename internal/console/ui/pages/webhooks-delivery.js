@@ -8,6 +8,7 @@ import { texts, duration } from '../i18n.js';
 import { Facts, Loading, Failed } from '../parts/card.js';
 import { Button, Copy } from '../parts/button.js';
 import { AsCode, Code, CodeTabs } from '../parts/code.js';
+import { Badge } from '../parts/status.js';
 import { Time, Left } from '../parts/time.js';
 import { Who, mask } from '../parts/who.js';
 import { toast } from '../parts/toast.js';
@@ -51,11 +52,18 @@ export function Delivery({ id, onChange }) {
       [t('time'), html`<${Time} at=${d.created_at} />`],
       ['ID', html`<span class="mono">${d.id}</span> <${Copy} text=${d.id} what="ID" />`],
     ]} />
+    ${d.history.length > 1 && html`<${Attempts} d=${d} />`}
     <section><h3>${t('request')}</h3>${d.request ? html`<${Code} wrap text=${mask(requestText(d))} what=${t('request')} />` : html`<p class="muted">${t(d.tried_at ? 'notKept' : 'untried')}</p>`}</section>
     ${d.tried_at && html`<section><h3>${t('response')}</h3><${Code} wrap text=${`${outcome(d)}${d.answer ? `\n\n${d.answer}` : ''}`} what=${t('response')} /></section>`}
     ${d.request && html`<details><summary>${t('verify')}</summary><${CodeTabs} shell="Shell" write=${verifier(d)}
       hint=${t(d.webhook ? 'verifyHint' : 'verifyCallback', { name: html`<code>$WEBHOOK_SECRET</code>`, channel: html`<code>parley channel secret ${d.channel}</code>` })} /></details>`}`;
 }
+
+/** Each attempt with its own number: some may be missing, and those before a replay are there. */
+const Attempts = ({ d }) => html`<section><h3>${t('attempts')}</h3>
+  <ol class="tries">${d.history.map((a) => html`<li key=${a.number} value=${a.number}><div class="row"><${Time} at=${a.at} /><${Badge} tone=${a.problem ? 'bad' : 'good'}>${outcome(a)}<//></div>
+    ${a.answer && html`<bdi class="clip muted" title=${a.answer}>${a.answer}</bdi>`}</li>`)}</ol>
+  ${d.history.at(-1).number !== d.attempts && html`<p class="muted">${t('countsOn')}</p>`}</section>`;
 
 function sentence(d) {
   const values = { n: d.attempts, all: attemptsOf(d), took: duration(d.took_ms), problem: d.problem.replace(/^\w+: ?/, '') || outcome(d) };

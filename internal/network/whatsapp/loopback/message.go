@@ -170,7 +170,7 @@ func (s *Server) directTarget(m *node) *device {
 
 // ackAttrs makes the confirmation of a message. Where the client's list of devices is not ours, ours is told.
 func (s *Server) ackAttrs(l *letter, m *node) attrs {
-	a := attrs{"class": "message", "from": l.chat, "id": l.id, "t": unix()}
+	a := attrs{"class": "message", "from": l.chat, "id": l.id, "t": s.unix()}
 	if l.peer {
 		return a
 	}

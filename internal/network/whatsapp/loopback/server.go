@@ -35,6 +35,7 @@ type Server struct {
 	listener  *gate
 	http      *http.Server
 	roundTrip atomic.Int64 // nanoseconds
+	ahead     atomic.Int64 // of the server's clock, in seconds
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -147,6 +148,12 @@ func (s *Server) Trust() Trust { return s.trust }
 
 // SetRoundTrip adds a delay to every stanza that the server sends from now on.
 func (s *Server) SetRoundTrip(d time.Duration) { s.roundTrip.Store(int64(d)) }
+
+// SetClock has the server tell times that are so far ahead of this machine's clock; negative: behind.
+func (s *Server) SetClock(ahead time.Duration) { s.ahead.Store(int64(ahead / time.Second)) }
+
+// unix is the time by the server's own clock, where clients compare theirs with it.
+func (s *Server) unix() int64 { return unix() + s.ahead.Load() }
 
 func (s *Server) delay() time.Duration { return time.Duration(s.roundTrip.Load()) }
 

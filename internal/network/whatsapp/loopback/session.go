@@ -40,7 +40,7 @@ func (s *Server) welcome(c *conn) {
 		d.detach()
 	}
 	c.device, d.conn = d, c
-	c.send(n("success", attrs{"t": unix(), "lid": a.hidden(d.id), "location": "loopback", "display_name": a.name}), s.delay())
+	c.send(n("success", attrs{"t": s.unix(), "lid": a.hidden(d.id), "location": "loopback", "display_name": a.name}), s.delay())
 }
 
 // leave forgets a connection.

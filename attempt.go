@@ -1,0 +1,54 @@
+package parley
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	// maxEarlier is how many attempts are kept of a delivery beside the last: those of a whole schedule and
+	// of its replay. A webhook that is down for days is tried more often, each minute, with the same one.
+	maxEarlier = 20
+	// maxExcerpt is how many bytes are kept of the answer to an attempt that is not the last.
+	maxExcerpt = 512
+)
+
+// DeliveryAttempt is how one attempt to make a delivery ended.
+type DeliveryAttempt struct {
+	Number  int // from 1 on; a replay counts on
+	At      time.Time
+	Took    time.Duration
+	Code    int    // the HTTP status; zero: there was no answer
+	Problem string // why it failed, in a few words; empty: it did not
+	Answer  string // the beginning of what was answered, if it failed
+}
+
+// History lists the attempts that are known, oldest first.
+func (d *Delivery) History() []DeliveryAttempt {
+	if d.TriedAt.IsZero() {
+		return d.Earlier
+	}
+	number := d.Attempts // more than are known, where a delivery is older than its history
+	if n := len(d.Earlier); n > 0 {
+		number = d.Earlier[n-1].Number + 1
+	}
+	last := DeliveryAttempt{max(number, 1), d.TriedAt, d.Took, d.Code, d.Problem, d.Answer}
+	return slices.Concat(d.Earlier, []DeliveryAttempt{last})
+}
+
+// MakeRoom puts the last attempt among the earlier ones, so that another one can take its place. Where
+// there are too many, those go that followed the first: how it began and how it is now tells the most.
+func (d *Delivery) MakeRoom() {
+	d.Earlier = d.History()
+	if n := len(d.Earlier); n > 0 {
+		last := &d.Earlier[n-1]
+		if len(last.Answer) > maxExcerpt {
+			last.Answer = strings.ToValidUTF8(last.Answer[:maxExcerpt], "")
+		}
+	}
+	if over := len(d.Earlier) - maxEarlier; over > 0 {
+		d.Earlier = slices.Delete(d.Earlier, 1, 1+over)
+	}
+	d.TriedAt, d.Took, d.Code, d.Problem, d.Answer = time.Time{}, 0, 0, "", ""
+}

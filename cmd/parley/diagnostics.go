@@ -1,0 +1,129 @@
+package main
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+func (c *cli) diagnostics() *cobra.Command {
+	var to string
+	var force bool
+	cmd := &cobra.Command{
+		Use:   "diagnostics",
+		Short: "Write into one file how the server is, for whoever helps you",
+		Long: `Write into one zip file how the running server is, for whoever helps you: version, settings, what the
+doctor finds, channels, webhooks, figures and where its threads are.
+
+It has no tokens or other secrets, no texts, codes or names, and of phone numbers the last three digits.
+Look through it before you hand it on. FILE may be - for stdout.`,
+		Example: `  parley diagnostics
+  parley diagnostics -o help.zip --force`,
+		Args: takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if to == "" {
+				to = time.Now().UTC().Format("parley-diagnostics-20060102T150405Z.zip")
+			}
+			if to == "-" && c.outTerminal {
+				return fail(exitUsage, "a zip file is not for a terminal: give a file, or a pipe")
+			}
+			if _, err := os.Lstat(to); err == nil && !force && to != "-" {
+				return fail(exitUsage, "%s is there already. Give another name, or say --force", to)
+			}
+			packed, err := c.fetchDiagnostics(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return c.saveDiagnostics(to, packed)
+		},
+	}
+	cmd.Flags().StringVarP(&to, "output", "o", "", "the FILE to write (default: parley-diagnostics-TIME.zip here)")
+	cmd.Flags().BoolVar(&force, "force", false, "write over a file that is there")
+	settingFlags(cmd.Flags(), keyURL, keyAdminToken)
+	return cmd
+}
+
+// fetchDiagnostics has the running server make the file.
+func (c *cli) fetchDiagnostics(ctx context.Context) ([]byte, error) {
+	cl, done, err := c.adminClient(ctx, "diagnostics")
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	resp, err := cl.send(ctx, http.MethodGet, "/api/manage/diagnostics", nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode >= 300 {
+		a, err := cl.read(resp)
+		if err != nil {
+			return nil, err
+		}
+		return nil, refusal(resp.StatusCode, a)
+	}
+	defer resp.Body.Close()
+	packed, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, fail(exitUnreachable, "read the answer of %s: %w", cl.base, err)
+	}
+	return packed, nil
+}
+
+// saveDiagnostics writes the file, and tells a person what is in it.
+func (c *cli) saveDiagnostics(to string, packed []byte) error {
+	archive, err := zip.NewReader(bytes.NewReader(packed), int64(len(packed)))
+	if err != nil {
+		return fail(exitRefused, "the server answered with no zip file: %w", err)
+	}
+	type row struct {
+		Name  string `json:"name"`
+		Bytes uint64 `json:"bytes"`
+	}
+	var files []row
+	for _, f := range archive.File {
+		files = append(files, row{f.Name, f.UncompressedSize64})
+		if !c.quiet && !c.json {
+			fmt.Fprintf(c.err, "%8d  %s\n", f.UncompressedSize64, f.Name)
+		}
+	}
+	if to == "-" {
+		_, err := c.out.Write(packed)
+		return err
+	}
+	if err := writePrivate(to, packed); err != nil {
+		return err
+	}
+	if c.json {
+		return c.printJSON(map[string]any{"file": to, "bytes": len(packed), "files": files})
+	}
+	fmt.Fprintln(c.out, to)
+	c.hint("Look through it before you hand it on.")
+	return nil
+}
+
+// writePrivate writes a file that only its owner can read, whole or not at all.
+func writePrivate(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".parley-*") // mode 0600
+	if errors.Is(err, fs.ErrNotExist) {
+		return fail(exitUsage, "there is no folder %s", filepath.Dir(path))
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	defer os.Remove(f.Name()) // gone already when all went well
+	_, err = f.Write(data)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return os.Rename(f.Name(), path)
+}

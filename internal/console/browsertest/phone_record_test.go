@@ -1,0 +1,111 @@
+package browsertest
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+
+	chromium "github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"parley/internal/parleytest"
+)
+
+// microphone says whether the pages of a console may use the microphone, as its reader does when the
+// browser asks.
+func (p *tab) microphone(setting chromium.PermissionSetting) {
+	p.t.Helper()
+	tab := chromedp.FromContext(p.ctx)
+	p.must(do(p.ctx, func(ctx context.Context) error {
+		return chromium.SetPermission(&chromium.PermissionDescriptor{Name: "microphone"}, setting).
+			WithOrigin(p.url).WithBrowserContextID(tab.BrowserContextID).Do(cdp.WithExecutor(ctx, tab.Browser))
+	}))
+}
+
+// TestPhoneRecords speaks a voice message into the phone; the channel gets it as a phone would send it,
+// and it can be heard on the phone.
+func TestPhoneRecords(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	p := c.open("/phone/" + ayu)
+	p.microphone(chromium.PermissionSettingGranted)
+	p.fill("Type a message", "half a thou")
+
+	p.click("button", "Record a voice message")
+	p.find("group", "Record a voice message")
+	p.see("Recording")
+	p.until("somebody speaks for a second", `document.querySelector('[role=timer]')?.innerText >= '0:01'`)
+	p.accessible()
+	p.press(kb.Escape) // and nothing was said
+	p.lost("group", "Record a voice message")
+	p.until("the focus is where it was", `document.activeElement.ariaLabel === 'Record a voice message'`)
+	if got := p.textOf("textbox", "Type a message"); got != "half a thou" {
+		t.Errorf("what was typed is %q now", got)
+	}
+
+	p.press(kb.Enter) // by the keyboard alone
+	p.until("somebody speaks for two seconds", `document.querySelector('[role=timer]')?.innerText >= '0:02'`)
+	p.press(kb.Enter)
+	p.find("image", "Voice message")
+	p.lost("group", "Record a voice message")
+	var answer *parleytest.Answer
+	c.Eventually("the channel got it", func() bool {
+		answer = c.Get("/api/chat/detail?contact_id=" + ayu + "@c.us").Expect(http.StatusOK)
+		return answer.Count("data") == 1
+	})
+	if answer.Text("data.0.type") != "voice" || answer.Text("data.0.from_me") != "false" {
+		t.Errorf("the channel got %s", answer.Body)
+	}
+	shown := c.Get("/api/sandbox/phones/" + ayu + "/chat").Expect(http.StatusOK)
+	if kind := shown.Text("data.0.media.mimetype"); kind != "audio/ogg; codecs=opus" {
+		t.Errorf("the phone sent %s", kind)
+	}
+	if n := shown.Number("data.0.media.seconds"); n < 2 || n > 30 {
+		t.Errorf("it is %d seconds long", n)
+	}
+	if !strings.Contains(shown.Text("data.0.media.filename"), ".ogg") {
+		t.Errorf("it is called %s", shown.Text("data.0.media.filename"))
+	}
+	p.click("button", "Play")
+	p.until("it is heard", `document.querySelector('.voice path:last-child').getAttribute('d')`)
+}
+
+// TestPhoneRecordsAtMost stops by itself when nobody does, and can still send what was said.
+func TestPhoneRecordsAtMost(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	p := c.open("/phone/" + ayu)
+	p.microphone(chromium.PermissionSettingGranted)
+	// A clock that runs thirty times as fast, for this page alone.
+	eval[any](p, `(() => { const now = performance.now.bind(performance), begin = now(); performance.now = () => begin + (now() - begin) * 30; })()`)
+	p.click("button", "Record a voice message")
+	p.see("Stopped")
+	p.see("1:00 / 1:00")
+	p.click("button", "Send")
+	p.find("image", "Voice message")
+	p.lost("group", "Record a voice message")
+}
+
+// TestPhoneCannotRecord says in a sentence why not.
+func TestPhoneCannotRecord(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	p := c.open("/phone/" + ayu)
+	p.microphone(chromium.PermissionSettingDenied)
+	p.click("button", "Record a voice message")
+	p.see("The browser does not let this page use the microphone.")
+	p.lost("group", "Record a voice message")
+	p.accessible()
+	for name, sentence := range map[string]string{"NotFoundError": "There is no microphone on this computer.", "NotReadableError": "Another program may be using it."} {
+		eval[any](p, `void (navigator.mediaDevices.getUserMedia = async () => { throw new DOMException('', '`+name+`'); })`)
+		p.click("button", "Record a voice message")
+		p.see(sentence)
+	}
+	// As it is on a page over plain http from another computer.
+	eval[any](p, `void Object.defineProperty(navigator, 'mediaDevices', { value: undefined })`)
+	p.click("button", "Record a voice message")
+	p.see("Browsers give the microphone only to pages over https")
+}

@@ -1,0 +1,55 @@
+package diagnostics
+
+import (
+	"net/url"
+	"regexp"
+	"strings"
+)
+
+var (
+	addresses = regexp.MustCompile(`\b[A-Za-z][A-Za-z0-9+.-]*://[^\s"'<>]+`)
+	numbers   = regexp.MustCompile(`\+\d(?:[ .()-]*\d){6,}|\b\d{8,}\b|\d{8,}@`)
+	tokens    = regexp.MustCompile(`\beyJ[\w-]+\.[\w-]*\.[\w-]*|\bwhsec_[\w+/=-]+`)
+)
+
+// scrub takes out of a sentence what it should not hold, even where its writer was careless: of an address
+// all but the host, of a phone number all but the last digits, and whole tokens and secrets.
+func scrub(sentence string) string {
+	sentence = addresses.ReplaceAllStringFunc(sentence, func(found string) string {
+		address := strings.TrimRight(found, ".,;:!?)")
+		scheme, _, _ := strings.Cut(address, "://")
+		return scheme + "://" + hostOf(address) + found[len(address):]
+	})
+	sentence = tokens.ReplaceAllString(sentence, "[secret]")
+	return scrubNumbers(sentence)
+}
+
+func scrubNumbers(text string) string {
+	return numbers.ReplaceAllStringFunc(text, func(found string) string {
+		number, at := strings.CutSuffix(found, "@")
+		if at {
+			return maskNumber(number) + "@"
+		}
+		return maskNumber(number)
+	})
+}
+
+// shownDigits is how much of a number is told: enough to see which of a few it is.
+const shownDigits = 3
+
+// maskNumber keeps the last digits of a phone number.
+func maskNumber(number string) string {
+	if number == "" {
+		return ""
+	}
+	return "…" + number[max(0, len(number)-shownDigits):]
+}
+
+// hostOf is the host of an address, with its port. The rest may hold secrets.
+func hostOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return "unknown"
+	}
+	return u.Host
+}

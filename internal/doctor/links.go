@@ -1,0 +1,33 @@
+package doctor
+
+import (
+	"net/netip"
+	"net/url"
+)
+
+// Links tells where links lead that are given to people, if there is anything to say of it: to the public
+// address of the server or, where nobody said one, to the machine itself.
+func Links(public string, behindProxy bool) []Finding {
+	values := Values{"url": public}
+	switch {
+	case public == "" && behindProxy:
+		return []Finding{{"links", Warning, "those made on this machine lead to its own address, which nobody else can open: the address of the proxy is not set",
+			"set --public-url, for example https://chat.example.com", LinksLocal, nil}}
+	case public == "":
+		return nil
+	case IsUnencrypted(public) && !isLoopback(public):
+		return []Finding{{"links", Warning, "they lead to " + public + ", which is not encrypted: whoever is on the way can sign in with them",
+			"use https in --public-url", LinksOpen, values}}
+	}
+	return []Finding{{"links", Fine, "they lead to " + public, "", LinksFine, values}}
+}
+
+// isLoopback reports whether an address leads to the machine itself.
+func isLoopback(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil {
+		return false
+	}
+	ip, err := netip.ParseAddr(u.Hostname())
+	return u.Hostname() == "localhost" || err == nil && ip.Unmap().IsLoopback()
+}
