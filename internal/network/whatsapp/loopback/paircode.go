@@ -111,13 +111,9 @@ func (p *Phone) EnterCode(ctx context.Context, code string) (*Link, error) {
 			leaf("primary_identity_pub", identity.Pub[:]),
 			leaf("link_code_pairing_ref", []byte(pairing.ref)),
 		)), s.delay())
-	var finish *node
-	select {
-	case finish = <-pairing.finish:
-	case <-pairing.guest.conn.gone.Done():
-		return nil, errors.New("the client hung up while it was linked")
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	finish, err := pairing.guest.conn.lastWord(ctx, pairing.finish)
+	if err != nil {
+		return nil, err
 	}
 	theirIdentity := content(finish.GetChildByTag("companion_identity_public"))
 	secret, err := codeSecret(ephemeral, theirs, identity, theirIdentity, content(finish.GetChildByTag("link_code_pairing_wrapped_key_bundle")))

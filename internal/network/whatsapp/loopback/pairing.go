@@ -121,13 +121,27 @@ func (p *Phone) link(ctx context.Context, g *registration, identity, secret []by
 			n("device", attrs{"jid": p.account.pn(id), "lid": p.account.hidden(id)}),
 			n("platform", attrs{"name": "android"}),
 		)), s.delay())
+	answer, err := g.conn.lastWord(ctx, g.answer)
+	if err != nil {
+		return nil, err
+	}
+	return p.linked(g, id, signed, identity, answer)
+}
+
+// lastWord waits for what a client says while it is linked. It may hang up right after it.
+func (c *conn) lastWord(ctx context.Context, said <-chan *node) (*node, error) {
 	select {
-	case answer := <-g.answer:
-		return p.linked(g, id, signed, identity, answer)
-	case <-g.conn.gone.Done():
-		return nil, errors.New("the client hung up while it was linked")
+	case word := <-said:
+		return word, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
+	case <-c.gone.Done():
+	}
+	select {
+	case word := <-said:
+		return word, nil
+	default:
+		return nil, errors.New("the client hung up while it was linked")
 	}
 }
 
