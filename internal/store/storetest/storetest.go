@@ -5,14 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
 	"parley"
 )
 
-// Run tests a store. open returns a new, empty one, which is closed by Run.
-func Run(t *testing.T, open func(t *testing.T) parley.Store) {
+// Run tests a store. open returns a new, empty one, which is closed by Run. Only some groups of tests are
+// run if they are named.
+func Run(t *testing.T, open func(t *testing.T) parley.Store, only ...string) {
 	for _, group := range []struct {
 		name  string
 		tests map[string]func(*env)
@@ -38,6 +40,9 @@ func Run(t *testing.T, open func(t *testing.T) parley.Store) {
 		{"traces", traceTests},
 		{"moves", moveTests},
 	} {
+		if len(only) > 0 && !slices.Contains(only, group.name) {
+			continue
+		}
 		t.Run(group.name, func(t *testing.T) {
 			for name, test := range group.tests {
 				t.Run(name, func(t *testing.T) {
