@@ -45,8 +45,9 @@ type Tally struct {
 
 	// What is held by one.
 	begun   bool
-	place   int64 // how far the log was read
-	minutes int64 // deliveries are counted up to this minute
+	place   int64          // how far the log was read
+	traces  []parley.Trace // what was read last: its room is used again
+	minutes int64          // deliveries are counted up to this minute
 	sent    sentTimes
 
 	mu        sync.Mutex
@@ -118,8 +119,9 @@ func (t *Tally) step(ctx context.Context) (done bool, err error) {
 		}
 		t.begun = true
 	}
-	var traces []parley.Trace
+	traces := t.traces[:0]
 	reached, err := t.Store.Traces(ctx, t.place, atOnce, func(e parley.Trace) { traces = append(traces, e) })
+	t.traces = traces
 	if err != nil {
 		return false, err
 	}

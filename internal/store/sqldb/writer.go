@@ -12,6 +12,7 @@ const maxBatch = 512 // callers per commit; more gained nothing
 type write struct {
 	do   func(*Tx) error
 	tx   Tx
+	room [3]func() // for what most want to be done after the commit
 	err  error
 	then func(error) // told how it ended
 }
@@ -142,7 +143,7 @@ func (db *DB) call(w *write) (err error) {
 		}
 		w.err = err
 	}()
-	w.tx = Tx{Conn: db.writer, Batch: db.batch}
+	w.tx = Tx{Conn: db.writer, Batch: db.batch, then: w.room[:0]}
 	return db.writer.classed(w.do(&w.tx)) // rows that were being read tell their errors unclassed
 }
 
