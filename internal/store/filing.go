@@ -17,7 +17,7 @@ import (
 // and always before anybody looks. By then most are sent and need no place in the queue. What is not
 // filed when the process dies is filed by the next one: everything after the mark.
 const (
-	fileAtOnce = 1024                   // so many in one transaction, so that no caller waits long behind them
+	fileAtOnce = 512                    // so many in one transaction, so that no caller waits long behind them
 	fileAfter  = 300 * time.Millisecond // most messages are sent and delivered by then
 )
 
@@ -195,21 +195,23 @@ func (t *tx) fileRecords(records []record) (err error) {
 
 // countRecords counts records of one chat and appends their places.
 func (t *tx) countRecords(places []any, records []record) ([]any, error) {
-	var messages, newest int64
-	chat := records[0].chat
-	err := t.row(`SELECT messages, last_at FROM chat WHERE id = $1`, []any{chat}, &messages, &newest)
+	chat, newest := records[0].chat, records[0].createdAt
+	for _, r := range records {
+		newest = max(newest, r.createdAt)
+	}
+	var messages int64
+	err := t.row(`UPDATE chat SET messages = messages + $1, last_at = CASE WHEN last_at > $2 THEN last_at ELSE $2 END WHERE id = $3 RETURNING messages`,
+		[]any{int64(len(records)), newest, chat}, &messages)
 	if err == parley.ErrNotFound { // it was removed meanwhile, and so has no places
 		return places, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	for _, r := range records {
-		messages++
-		newest = max(newest, r.createdAt)
-		places = append(places, chat, messages, r.seq)
+	for i, r := range records {
+		places = append(places, chat, messages-int64(len(records)-1-i), r.seq)
 	}
-	return places, t.change(`UPDATE chat SET messages = $1, last_at = $2 WHERE id = $3`, messages, newest, chat)
+	return places, nil
 }
 
 var placeMany = forMany(`INSERT INTO history (chat, ordinal, seq) VALUES `, 1, 3, triple, "")

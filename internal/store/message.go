@@ -190,6 +190,11 @@ func (t *tx) find(channel parley.ChannelCode, ref parley.MessageRef) (seq int64,
 	if err != nil {
 		return 0, err
 	}
+	return t.findIn(chat, ref)
+}
+
+// findIn returns the seq of a message in a chat.
+func (t *tx) findIn(chat int64, ref parley.MessageRef) (seq int64, err error) {
 	if ref.FromMe {
 		if seq, ok := t.db.memory.own.get(ownMessage{chat, ref.ID}); ok {
 			return seq, nil

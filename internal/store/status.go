@@ -154,10 +154,17 @@ func (t *tx) ConfirmMessages(_ context.Context, channel parley.ChannelCode, seqs
 // AdvanceMessages moves messages that the channel sent to one chat on to a status, where that can
 // follow the one they have. It returns those that moved, and how many are not there.
 func (t *tx) AdvanceMessages(_ context.Context, channel parley.ChannelCode, chat parley.ContactID, ids []parley.MessageID, to parley.Status, at time.Time) (advanced []parley.MessageID, advancedSeqs []int64, unknown int, err error) {
+	within, err := t.chatID(channel, chat)
+	if err == parley.ErrNotFound {
+		return nil, nil, len(ids), nil
+	}
+	if err != nil {
+		return nil, nil, 0, err
+	}
 	for chunk := range slices.Chunk(ids, atOnce) {
-		known, seqs := chunk[:0:0], make([]int64, 0, len(chunk))
+		known, seqs := make([]parley.MessageID, 0, len(chunk)), make([]int64, 0, len(chunk))
 		for _, id := range chunk {
-			seq, err := t.find(channel, parley.MessageRef{FromMe: true, Chat: chat, ID: id})
+			seq, err := t.findIn(within, parley.MessageRef{FromMe: true, Chat: chat, ID: id})
 			if err == parley.ErrNotFound {
 				unknown++
 				continue
