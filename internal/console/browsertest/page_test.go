@@ -250,7 +250,7 @@ func (p *tab) live() {
 func (p *tab) rest() {
 	p.t.Helper()
 	p.until("the page has a heading", `document.querySelector('h1')?.innerText`)
-	p.until("the page has loaded", `!document.querySelector('[aria-busy=true]')`)
+	p.until("the page has loaded", `!document.querySelector('[aria-busy=true], .loading')`)
 	eval[any](p, `document.fonts.ready.then(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))).then(() => null)`)
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
 )
 
 // direct runs the writer's statements on a connection to SQLite of its own. The writer is one goroutine and
@@ -135,6 +136,9 @@ func bind(stmt *sqlite.Stmt, place int, arg any) error {
 	}
 	return nil
 }
+
+// script runs statements that are not run again.
+func (d *direct) script(text string) error { return sqlitex.ExecuteScript(d.conn, text, nil) }
 
 func (d *direct) close() error { return d.conn.Close() } // with its statements
 

@@ -35,28 +35,18 @@ func listMigrations(d *Dialect, migrations fs.FS) ([]migration, error) {
 	return all, nil
 }
 
-// migrateWith migrates on a connection of a pool.
-func migrateWith(ctx context.Context, pool *sql.DB, d *Dialect, migrations fs.FS) error {
-	c, err := pool.Conn(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	return migrate(ctx, c, d, migrations)
-}
-
 // migrate applies the migrations that were not applied yet, each in a transaction of its own, so
-// that a crash leaves the database at one version or the next.
-func migrate(ctx context.Context, c *sql.Conn, d *Dialect, migrations fs.FS) error {
-	all, err := listMigrations(d, migrations)
+// that a crash leaves the database at one version or the next. run carries out a script.
+func migrate(c *Conn, run func(script string) error, migrations fs.FS) error {
+	all, err := listMigrations(c.dialect, migrations)
 	if err != nil {
 		return err
 	}
-	if _, err := c.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS schema_version (version INTEGER PRIMARY KEY)`); err != nil {
+	if _, err := c.Exec(`CREATE TABLE IF NOT EXISTS schema_version (version INTEGER PRIMARY KEY)`); err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
-	at, err := versionOf(ctx, c)
-	if err != nil {
+	var at int
+	if err := c.QueryRow(currentVersion, nil, &at); err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
 	if err := refuseNewer(at, all); err != nil {
@@ -70,18 +60,14 @@ func migrate(ctx context.Context, c *sql.Conn, d *Dialect, migrations fs.FS) err
 		if err != nil {
 			return err
 		}
-		if err := apply(ctx, c, d, m.version, string(text)); err != nil {
+		if err := apply(c, run, m.version, string(text)); err != nil {
 			return fmt.Errorf("migration %s: %w", m.name, err)
 		}
 	}
 	return nil
 }
 
-func versionOf(ctx context.Context, c *sql.Conn) (int, error) {
-	var at int
-	err := c.QueryRowContext(ctx, `SELECT coalesce(max(version), 0) FROM schema_version`).Scan(&at)
-	return at, err
-}
+const currentVersion = `SELECT coalesce(max(version), 0) FROM schema_version`
 
 func refuseNewer(at int, known []migration) error {
 	newest := 0
@@ -100,34 +86,35 @@ func checkVersion(ctx context.Context, c *sql.Conn, d *Dialect, migrations fs.FS
 	if err != nil {
 		return err
 	}
-	at, err := versionOf(ctx, c)
-	if err != nil || at == 0 {
+	var at int
+	if err := c.QueryRowContext(ctx, currentVersion).Scan(&at); err != nil || at == 0 {
 		return errors.New("this is not a database of this program")
 	}
 	return refuseNewer(at, all)
 }
 
-func apply(ctx context.Context, c *sql.Conn, d *Dialect, version int, text string) (err error) {
-	if _, err := c.ExecContext(ctx, d.begin); err != nil {
+func apply(c *Conn, run func(script string) error, version int, text string) (err error) {
+	if _, err := c.Exec(c.dialect.begin); err != nil {
 		return err
 	}
 	defer func() {
 		if err != nil {
-			c.ExecContext(context.WithoutCancel(ctx), d.rollback)
+			c.broken = nil
+			c.Exec(c.dialect.rollback)
 		}
 	}()
 	var there int // another process may have applied it while we waited for the lock
-	if err := c.QueryRowContext(ctx, `SELECT count(*) FROM schema_version WHERE version = $1`, version).Scan(&there); err != nil {
+	if err := c.QueryRow(`SELECT count(*) FROM schema_version WHERE version = $1`, []any{version}, &there); err != nil {
 		return err
 	}
 	if there == 0 {
-		if _, err := c.ExecContext(ctx, text); err != nil {
+		if err := run(text); err != nil {
 			return err
 		}
-		if _, err := c.ExecContext(ctx, `INSERT INTO schema_version (version) VALUES ($1)`, version); err != nil {
+		if _, err := c.Exec(`INSERT INTO schema_version (version) VALUES ($1)`, version); err != nil {
 			return err
 		}
 	}
-	_, err = c.ExecContext(ctx, d.commit)
+	_, err = c.Exec(c.dialect.commit)
 	return err
 }

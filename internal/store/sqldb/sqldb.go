@@ -45,23 +45,29 @@ type DB struct {
 
 // Open opens a database, checks its settings, brings its tables up to date and starts the writer.
 func Open(ctx context.Context, o Options) (*DB, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	db := &DB{dialect: &sqliteDialect, in: make(chan *write, maxBatch), done: make(chan struct{}), beforeCommit: o.BeforeCommit}
-	if err := db.open(ctx, o); err != nil {
+	if err := db.open(o); err != nil {
 		return nil, fmt.Errorf("open %s: %w", o.Path, err)
 	}
 	go db.run()
 	return db, nil
 }
 
-func (db *DB) open(ctx context.Context, o Options) (err error) {
-	pool, writer, err := openSQLite(ctx, db.dialect, o)
+func (db *DB) open(o Options) error {
+	writer, pool, err := openSQLite(o)
 	if err != nil {
 		return err
 	}
 	db.read = pool
 	db.reader = &Conn{dialect: db.dialect, runner: newPooled(pool, db.dialect.rewrite)}
 	db.writer = &Conn{dialect: db.dialect, runner: writer, writes: true}
-	if err := checkSQLite(db.writer, o); err != nil {
+	if err = checkSQLite(db.writer, o); err == nil {
+		err = migrate(db.writer, writer.script, o.Migrations)
+	}
+	if err != nil {
 		return errors.Join(err, db.writer.runner.close(), db.reader.runner.close())
 	}
 	return nil

@@ -13,9 +13,9 @@ import (
 // memory, before a name, makes a database that lives in memory: tests with a fake clock need it.
 const memory = "memory:"
 
-// openSQLite brings the tables up to date and opens the pool for reading and the writer. The file is made
-// readable by its owner only; SQLite gives its side files the same mode.
-func openSQLite(ctx context.Context, d *Dialect, o Options) (read *sql.DB, write *direct, err error) {
+// openSQLite opens the writer and the pool for reading. The file is made readable by its owner only; SQLite
+// gives its side files the same mode.
+func openSQLite(o Options) (write *direct, read *sql.DB, err error) {
 	synchronous := "OFF" // survives the end of the process, not of the machine
 	if o.Durable {
 		synchronous = "FULL" // NORMAL would lose the last commits when the power fails
@@ -36,17 +36,7 @@ func openSQLite(ctx context.Context, d *Dialect, o Options) (read *sql.DB, write
 	} else if err := create(path); err != nil {
 		return nil, nil, err
 	}
-	plain := address(path, query)
-	query["_pragma"] = pragmas
-	before, err := sql.Open("sqlite", address(path, query))
-	if err != nil {
-		return nil, nil, err
-	}
-	defer before.Close() // a database in memory lives as long as somebody has it open
-	if err := migrateWith(ctx, before, d, o.Migrations); err != nil {
-		return nil, nil, err
-	}
-	if write, err = openDirect(plain, pragmas); err != nil {
+	if write, err = openDirect(address(path, query), pragmas); err != nil {
 		return nil, nil, err
 	}
 	query["_pragma"] = append(pragmas, "query_only(1)")
@@ -55,7 +45,7 @@ func openSQLite(ctx context.Context, d *Dialect, o Options) (read *sql.DB, write
 	}
 	read.SetMaxOpenConns(readers)
 	read.SetMaxIdleConns(readers)
-	return read, write, nil
+	return write, read, nil
 }
 
 // create makes the file if it is not there.
