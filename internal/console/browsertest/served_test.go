@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"path"
 	"regexp"
@@ -125,6 +126,9 @@ func parsed(t *testing.T, body []byte, loader api.Loader) string {
 
 var preloads = regexp.MustCompile(`<link rel="(?:module)?preload"[^>]* href="([^"]+)"`)
 
+// asks finds the texts and style sheets that a module asks for.
+var asks = regexp.MustCompile(`texts\('([\w-]+)'\)|css\('([^']+)'\)`)
+
 // TestPreloaded holds that the frame names all that its page loads, so that a browser asks for everything
 // at once: else each file would be known only when the one that needs it is there.
 func TestPreloaded(t *testing.T) {
@@ -136,6 +140,16 @@ func TestPreloaded(t *testing.T) {
 		for _, i := range m.Imports {
 			if i.Kind == "dynamic-import" && name != "routes.js" {
 				needs(read, i.Path, later)
+			}
+		}
+	}
+	files := own(t, ".js")
+	for _, name := range slices.Collect(maps.Keys(later)) { // and what those ask for, once they are there
+		for _, found := range asks.FindAllSubmatch(files[name], -1) {
+			if found[1] != nil {
+				later["i18n/en/"+string(found[1])+".json"] = true
+			} else {
+				later[string(found[2])] = true
 			}
 		}
 	}
