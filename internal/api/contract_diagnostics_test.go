@@ -52,8 +52,9 @@ func TestDiagnosticsKeepSecrets(t *testing.T) {
 		"a contact's number": "6281377001144", "a number that is a code": "6281377009988", "a path": "canary-path-08aa", "a query": "canary-query-ee17",
 		"a webhook's answer": "canary-webhook-3d3d", "a token's name": "canary-token-4b4b", "a contact who may be written to": "6281377005566", "a setting": "canary-setting-a0a0",
 	}
+	refusal := secrets["a webhook's answer"]
 	var down http.HandlerFunc = func(w http.ResponseWriter, _ *http.Request) {
-		http.Error(w, secrets["a webhook's answer"], http.StatusTeapot)
+		http.Error(w, refusal, http.StatusTeapot)
 	}
 	server := httptest.NewServer(down)
 	t.Cleanup(server.Close)
