@@ -13,6 +13,7 @@
 // parley.Unavailable, and ends the transaction for all who share it. Nobody is told that a write was
 // kept which was not, and the next transaction begins afresh.
 //
-// Statements are prepared once and kept. The text of a statement is the same for every database:
+// The writer has a connection of its own (direct.go), beside the readers' pool (pooled.go); a [Conn] is
+// either. Statements are prepared once and kept. The text of a statement is the same for every database:
 // placeholders are $1, $2 …; what differs is in dialect.go.
 package sqldb
