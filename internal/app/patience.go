@@ -83,6 +83,7 @@ type patientConn struct {
 	read     deadline
 	write    deadline
 	watching watching
+	stream   bool      // the handler takes time: it set a deadline for writing after the watch was to begin
 	released sync.Cond // of watching
 }
 
@@ -105,7 +106,7 @@ const (
 
 // Read reads. A read of one byte is net/http's watch for the end of the connection while a handler runs,
 // which is broken off when the handler has answered. Mostly that is in a moment, and nothing was read: so it
-// begins only when the handler has not answered at the next look but one.
+// begins only when the handler has not answered at the next look but one, or says itself that it takes time.
 func (c *patientConn) Read(b []byte) (int, error) {
 	if len(b) == 1 && !c.holdBack() {
 		return 0, os.ErrDeadlineExceeded
@@ -117,8 +118,8 @@ func (c *patientConn) Read(b []byte) (int, error) {
 func (c *patientConn) holdBack() (begin bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.read.set {
-		return true // what it hears is that the time is over
+	if c.read.set || c.stream { // what it hears may be that the time is over
+		return true
 	}
 	for c.watching = heldBack; c.watching == heldBack || c.watching == heldLong; {
 		c.released.Wait()
@@ -166,6 +167,7 @@ func (d *deadline) isOver(now time.Time) bool {
 func (c *patientConn) SetReadDeadline(t time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.stream = false // a watch begins by taking the deadline for reading away
 	if longAgo(t) && c.release(brokenOff) {
 		return nil
 	}
@@ -175,6 +177,8 @@ func (c *patientConn) SetReadDeadline(t time.Time) error {
 func (c *patientConn) SetWriteDeadline(t time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.stream = true
+	c.release(begun)
 	return c.write.change(t, c.Conn.SetWriteDeadline)
 }
 

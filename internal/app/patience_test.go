@@ -182,6 +182,13 @@ func TestServerOnPatientConnections(t *testing.T) {
 		}
 		left <- r.Context().Err()
 	})
+	handler.HandleFunc("GET /stream", func(w http.ResponseWriter, r *http.Request) {
+		control := http.NewResponseController(w)
+		control.SetWriteDeadline(time.Now().Add(time.Minute))
+		control.Flush()
+		<-r.Context().Done() // nobody looks meanwhile
+		left <- r.Context().Err()
+	})
 	server := &http.Server{Handler: handler, ReadTimeout: time.Minute, WriteTimeout: time.Minute, IdleTimeout: time.Minute}
 	go server.Serve(p)
 	defer server.Close()
@@ -214,6 +221,16 @@ func TestServerOnPatientConnections(t *testing.T) {
 	}
 	if err := <-left; !errors.Is(err, context.Canceled) {
 		t.Error(err)
+	}
+	for range 50 {
+		answer, err := http.Get(url + "/stream")
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if err := <-left; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
 	}
 }
 
