@@ -285,7 +285,7 @@ func TestPairThatEndsOtherwise(t *testing.T) {
 		code exitCode
 		says string
 	}{
-		{step("passkey", map[string]any{"reason": "WhatsApp asks this account for its passkey."}), exitNeedsPerson, "passkey. Why: parley channel pair --help"},
+		{step("passkey", map[string]any{"reason": "WhatsApp asks this account for its passkey."}), exitNeedsPerson, "passkey. Why: parley help passkey"},
 		{step("failed", map[string]any{"reason": "The phone has too many devices."}), exitRefused, "too many devices"},
 		{"null", exitNotSo, "is not being paired any more: it is SCAN_QR_CODE"},
 	} {

@@ -138,7 +138,8 @@ func (c *cli) checkServer(ctx context.Context) doctor.Finding {
 	return doctor.Server(ctx, running.URL, running.PID)
 }
 
-// checkExposure looks at who can reach the server, and at where links lead.
+// checkExposure looks at who can reach the server, and at where links lead: the one that runs, or the one that
+// would with these settings.
 func (c *cli) checkExposure() []doctor.Finding {
 	cfg, err := c.appConfig()
 	if err == nil {
@@ -151,5 +152,9 @@ func (c *cli) checkExposure() []doctor.Finding {
 	if err != nil {
 		return []doctor.Finding{{Check: "exposure", Level: doctor.Problem, Found: err.Error()}}
 	}
-	return append([]doctor.Finding{doctor.Exposure(cfg.Listen, cfg.TLSCert != "", cfg.BehindProxy)}, doctor.Links(public, cfg.BehindProxy)...)
+	reach := cfg.Reach()
+	if running, ok := c.dir().Running(); ok && running.URL != "" {
+		reach = running.Reach
+	}
+	return append([]doctor.Finding{reach.Look()}, doctor.Links(public, reach.BehindProxy)...)
 }

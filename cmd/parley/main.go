@@ -26,7 +26,12 @@ func main() {
 func run(ctx context.Context, c *cli, args []string) exitCode {
 	root := newRoot(c)
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	var err error
+	if cmd, asked := described(root, args); asked {
+		err = c.printJSON(describe(cmd))
+	} else {
+		err = root.ExecuteContext(ctx)
+	}
 	code := exitCodeOf(err)
 	switch {
 	case code == exitInterrupted:

@@ -106,7 +106,7 @@ func (p *pairer) news(ctx context.Context, s *pairStep) error {
 	case parley.TimeoutStep:
 		return errNobody
 	case parley.PasskeyStep:
-		return fail(exitNeedsPerson, "%s Why: parley channel pair --help", s.Reason)
+		return fail(exitNeedsPerson, "%s Why: parley help passkey", s.Reason)
 	case parley.FailedStep:
 		return fail(exitRefused, "%s", s.Reason)
 	}

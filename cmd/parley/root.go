@@ -18,11 +18,16 @@ const helpTemplate = `{{if .HasExample}}Examples:
 
 {{end}}{{.UsageString}}`
 
-const usageTemplate = `Usage:
-  {{if .Runnable}}{{.UseLine}}{{else}}{{.CommandPath}} COMMAND{{end}}
-{{if .HasAvailableSubCommands}}
-Commands:{{range .Commands}}{{if .IsAvailableCommand}}
+var usageTemplate = `Usage:
+  {{if .HasAvailableSubCommands}}{{.CommandPath}} COMMAND{{else}}{{.UseLine}}{{end}}
+{{if .HasAvailableSubCommands}}{{$all := .Commands}}{{range $group := .Groups}}
+{{.Title}}:{{range $all}}{{if eq .GroupID $group.ID}}
   {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}
+{{else}}
+Commands:{{range $all}}{{if .IsAvailableCommand}}
+  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}
+{{end}}{{end}}{{if not .HasParent}}
+` + listTopics() + `
 {{end}}{{if .HasAvailableLocalFlags}}
 Flags:
 {{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}
@@ -54,8 +59,7 @@ func newRoot(c *cli) *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fail(exitUsage, "%w. See: %s --help", err, cmd.CommandPath())
 	})
-	root.SetHelpCommand(&cobra.Command{Hidden: true}) // --help is the one way
-	root.CompletionOptions.DisableDefaultCmd = true   // ours has examples
+	root.CompletionOptions.DisableDefaultCmd = true // ours has examples
 
 	global := root.PersistentFlags()
 	settingFlags(global, keyData, keyConfig)
@@ -63,16 +67,25 @@ func newRoot(c *cli) *cobra.Command {
 	global.BoolVarP(&c.quiet, "quiet", "q", false, "no hints and no progress")
 	global.BoolVarP(&c.verbose, "verbose", "v", false, "say more")
 	global.BoolVar(&c.noInput, "no-input", false, "never ask; say which flag is missing")
+	global.Bool(describeFlag, false, "tell programs what the command takes, as JSON, and do nothing")
 
-	root.AddCommand(
-		c.dev(), c.serve(), c.open(),
-		c.channel(), c.token(), c.webhook(), c.deliveries(), c.send(), c.sandbox(),
-		c.listen(), c.trigger(),
-		c.doctor(), c.diagnostics(), c.health(), c.env(), c.config(),
-		c.backup(), c.restore(), c.migrate(),
-		c.completion(root), c.version(),
-	)
+	help := c.help(root)
+	root.SetHelpCommand(help)
+	section(root, "Run", c.dev(), c.serve(), c.open())
+	section(root, "Use", c.channel(), c.token(), c.webhook(), c.deliveries(), c.send())
+	section(root, "Develop", c.sandbox(), c.listen(), c.trigger(), c.env())
+	section(root, "Look after", c.doctor(), c.diagnostics(), c.health(), c.config(), c.backup(), c.restore(), c.migrate())
+	section(root, "More", help, c.completion(root), c.version())
 	return root
+}
+
+// section adds commands under a title of the help.
+func section(root *cobra.Command, title string, commands ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: title, Title: title})
+	for _, cmd := range commands {
+		cmd.GroupID = title
+		root.AddCommand(cmd)
+	}
 }
 
 // group is what a command with subcommands does when it is called without a known one.
@@ -80,13 +93,7 @@ func group(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return cmd.Help()
 	}
-	var names []string
-	for _, sub := range cmd.Commands() {
-		if sub.IsAvailableCommand() {
-			names = append(names, sub.Name())
-		}
-	}
-	return fail(exitUsage, "there is no command %q.%s See: %s --help", cmd.CommandPath()+" "+args[0], didYouMean(args[0], names), cmd.CommandPath())
+	return fail(exitUsage, "there is no command %q.%s See: %s --help", cmd.CommandPath()+" "+args[0], didYouMean(args[0], names(cmd)), cmd.CommandPath())
 }
 
 // newGroup makes a command that only holds others.

@@ -289,7 +289,7 @@ func (s *server) awaitStart(ctx context.Context) bool {
 
 // becomeReady tells everybody that the server can be used.
 func (s *server) becomeReady(ctx context.Context) {
-	if err := s.lock.Say(Running{PID: os.Getpid(), URL: s.url, PublicURL: s.cfg.PublicURL}); err != nil {
+	if err := s.lock.Say(Running{PID: os.Getpid(), URL: s.url, PublicURL: s.cfg.PublicURL, Reach: s.reach()}); err != nil {
 		s.log.Warn("the command line will not find this server by its data directory", "error", err)
 	}
 	s.state.set(ready)

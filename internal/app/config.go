@@ -73,6 +73,11 @@ type Config struct {
 	OnReady func(url string)
 }
 
+// Reach is from where a server with this configuration can be reached.
+func (c Config) Reach() doctor.Reach {
+	return doctor.Reach{Listen: c.Listen, TLS: c.TLSCert != "", BehindProxy: c.BehindProxy}
+}
+
 // mode is how the server was started, in a word.
 func (c Config) mode() string {
 	if c.Dev {

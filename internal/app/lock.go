@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"syscall"
+
+	"parley/internal/doctor"
 )
 
 // Lock keeps a data directory for one process. The system lets go of it when the process ends,
@@ -20,7 +22,8 @@ type Running struct {
 	PID int    `json:"pid"`
 	URL string `json:"url,omitempty"` // empty: not listening yet
 	// PublicURL is where links lead; empty: to URL.
-	PublicURL string `json:"public_url,omitempty"`
+	PublicURL string       `json:"public_url,omitempty"`
+	Reach     doctor.Reach `json:"reach,omitzero"`
 }
 
 // InUseError says that another process has the data directory.

@@ -53,9 +53,16 @@ func (s *server) examine(ctx context.Context) []doctor.Finding {
 	if err != nil {
 		findings = append(findings, doctor.Broken(err))
 	}
-	findings = append(findings, doctor.Ready(s.url, os.Getpid()), doctor.Exposure(s.cfg.Listen, s.cfg.TLSCert != "", s.cfg.BehindProxy))
+	findings = append(findings, doctor.Ready(s.url, os.Getpid()), s.reach().Look())
 	findings = append(findings, doctor.Links(s.cfg.PublicURL, s.cfg.BehindProxy)...)
 	return append(findings, doctor.FFmpeg(ctx))
+}
+
+// reach is who can reach this server.
+func (s *server) reach() doctor.Reach {
+	r := s.cfg.Reach()
+	r.Listen = s.listener.Addr().String() // the port that it got
+	return r
 }
 
 func (s *server) examineDatabase(ctx context.Context) doctor.Finding {

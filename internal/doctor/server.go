@@ -34,13 +34,21 @@ func Ready(url string, pid int) Finding {
 	return Finding{"server", Fine, fmt.Sprintf("%s is ready, pid %d", url, pid), "", ServerReady, Values{"url": url, "pid": strconv.Itoa(pid)}}
 }
 
-// Exposure tells who can reach a server that listens on an address.
-func Exposure(listen string, tls, behindProxy bool) Finding {
+// Reach is from where a server can be reached.
+type Reach struct {
+	Listen      string `json:"listen"`
+	TLS         bool   `json:"tls,omitempty"`
+	BehindProxy bool   `json:"behind_proxy,omitempty"`
+}
+
+// Look tells who can reach the server.
+func (r Reach) Look() Finding {
+	listen := r.Listen
 	values := Values{"listen": listen}
 	switch {
-	case tls:
+	case r.TLS:
 		return Finding{"exposure", Fine, "listens on " + listen + " with TLS", "", ExposureTLS, values}
-	case behindProxy:
+	case r.BehindProxy:
 		return Finding{"exposure", Warning, "listens on " + listen + " without TLS: a proxy must be in front", "", ExposureProxy, values}
 	}
 	return Finding{"exposure", Fine, "listens on " + listen + ", this machine alone", "", ExposureLocal, values}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// topic is something to know that belongs to no command alone.
+type topic struct {
+	name, short, text string
+}
+
+var topics = []topic{
+	{"risks", "What WhatsApp may do to a number, and how to keep it", risksHelp},
+	{"passkey", "Why a channel cannot be paired while its account has a passkey", passkeyHelp},
+	{"tls", "How to let others than this machine reach the server", tlsHelp},
+	{"settings", "Where a setting can be given, and which one counts", settingsHelp},
+	{"exit-codes", "What a command tells the shell", exitCodesHelp},
+}
+
+const tlsHelp = `Tokens and messages must not cross a network in the clear, so the server listens on this machine alone
+unless it is told how it is protected.
+
+A proxy in front that does TLS (it passes Host and X-Forwarded-For on, and does not buffer /api/events):
+
+  parley serve --listen 0.0.0.0:7275 --behind-proxy --public-url https://chat.example.com
+
+Its own certificate; the server must be started again when the files change:
+
+  parley serve --listen 0.0.0.0:443 --tls-cert cert.pem --tls-key key.pem --public-url https://chat.example.com`
+
+const settingsHelp = `A setting is taken from the first place that has it. For --public-url these are:
+
+  1. the flag                    --public-url https://chat.example.com
+  2. the variable                PARLEY_PUBLIC_URL=https://chat.example.com
+  3. the file that it names      PARLEY_PUBLIC_URL_FILE=/run/secrets/public_url
+  4. parley.toml in --data       public_url = "https://chat.example.com"
+  5. the default
+
+parley config show tells the value of each, and where it came from.`
+
+const exitCodesHelp = `    0  done
+    1  the thing asked about is not so: a wait timed out, a check found a problem
+    2  wrong usage or configuration
+    3  the server cannot be reached
+    4  not allowed: no token, or one that may not do this
+    5  the server understood and refused
+    6  somebody must act, at a phone or at a prompt
+  130  interrupted
+
+Data goes to standard output, everything else to standard error. With --json a command answers with one
+document; one that follows something writes a document on each line.`
+
+func (c *cli) help(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND… | TOPIC]",
+		Short: "Explain a command, or something to know",
+		Long:  "Explain a command, or something to know that belongs to no command alone.\n\n" + listTopics(),
+		Example: `  parley help channel pair
+  parley help risks`,
+		Args: cobra.ArbitraryArgs,
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return append(names(root), topicNames()...), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				for _, t := range topics {
+					if t.name == args[0] {
+						fmt.Fprintln(c.out, t.text)
+						return nil
+					}
+				}
+			}
+			cmd, rest, err := root.Find(args)
+			if err != nil || len(rest) > 0 {
+				known := names(cmd)
+				if cmd == root {
+					known = append(known, topicNames()...)
+				}
+				return fail(exitUsage, "there is no command or topic %q.%s See: parley help", strings.Join(args, " "), didYouMean(rest[0], known))
+			}
+			cmd.InitDefaultHelpFlag()
+			return cmd.Help()
+		},
+	}
+}
+
+// names lists the commands under one.
+func names(cmd *cobra.Command) []string {
+	var list []string
+	for _, sub := range cmd.Commands() {
+		if sub.IsAvailableCommand() {
+			list = append(list, sub.Name())
+		}
+	}
+	return list
+}
+
+func topicNames() []string {
+	var list []string
+	for _, t := range topics {
+		list = append(list, t.name)
+	}
+	return list
+}
+
+// listTopics is the part of the help that names them.
+func listTopics() string {
+	var b strings.Builder
+	b.WriteString("Topics, by parley help TOPIC:")
+	for _, t := range topics {
+		fmt.Fprintf(&b, "\n  %-11s %s", t.name, t.short)
+	}
+	return b.String()
+}
