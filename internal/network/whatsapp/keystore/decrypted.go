@@ -46,9 +46,14 @@ func (d *device) ClearBufferedEventPlaintext(_ context.Context, hash [32]byte) e
 	return nil
 }
 
-// DeleteOldBufferedHashes forgets messages that the network does not give again.
+// DeleteOldBufferedHashes forgets messages that the network does not give again, and secrets of messages that
+// nobody answers any more. whatsmeow asks for it twice a day where messages come in, which is what makes them.
 func (d *device) DeleteOldBufferedHashes(ctx context.Context) error {
-	return d.s.exec(ctx, "forget decrypted messages", `DELETE FROM decrypted WHERE at < $1`, time.Now().Add(-keepHashes).UnixMilli())
+	now := time.Now()
+	return errors.Join(
+		d.s.exec(ctx, "forget decrypted messages", `DELETE FROM decrypted WHERE at < $1`, now.Add(-keepHashes).UnixMilli()),
+		d.s.forgetSecrets(ctx, dayOf(now.Add(-keepSecrets))),
+	)
 }
 
 var errNotKept = errors.New("what was sent is kept by the gateway, not here")

@@ -15,6 +15,12 @@ import (
 	"parley/internal/store/sqldb"
 )
 
+// keepSecrets is for how long answers to a message, as votes in a poll, can be read.
+const keepSecrets = 180 * 24 * time.Hour
+
+// dayOf counts days since 1970.
+func dayOf(t time.Time) int64 { return t.Unix() / (24 * 60 * 60) }
+
 // PutMessageSecret keeps what answers to a message are encrypted under.
 func (d *device) PutMessageSecret(ctx context.Context, chat, sender types.JID, id types.MessageID, secret []byte) error {
 	return d.PutMessageSecrets(ctx, []store.MessageSecretInsert{{Chat: chat, Sender: sender, ID: id, Secret: secret}})
@@ -26,15 +32,36 @@ func (d *device) PutMessageSecrets(ctx context.Context, inserts []store.MessageS
 		return nil
 	}
 	return d.write(ctx, "keep the secret of a message", func(tx *sqldb.Tx) error {
+		today := dayOf(time.Now())
 		for _, m := range inserts {
-			_, err := tx.Exec(`INSERT INTO message_secrets (device, id, chat, sender, secret) VALUES ($1, $2, $3, $4, $5)
-				ON CONFLICT (device, id, chat, sender) DO NOTHING`, d.id, m.ID, m.Chat.ToNonAD().String(), m.Sender.ToNonAD().String(), filled(m.Secret))
+			_, err := tx.Exec(`INSERT INTO message_secrets (device, id, chat, sender, secret, day) VALUES ($1, $2, $3, $4, $5, $6)
+				ON CONFLICT (device, id, chat, sender) DO NOTHING`, d.id, m.ID, m.Chat.ToNonAD().String(), m.Sender.ToNonAD().String(), filled(m.Secret), today)
 			if err != nil {
 				return err
 			}
 		}
 		return nil
 	})
+}
+
+// forgetSecrets removes the secrets of messages that are too old to be answered, some at a time so that
+// others who write need not wait for all.
+func (s *Store) forgetSecrets(ctx context.Context, before int64) error {
+	for removed := int64(sweepMost); removed == sweepMost; {
+		err := s.write(ctx, "forget the secrets of messages", func(tx *sqldb.Tx) error {
+			result, err := tx.Exec(`DELETE FROM message_secrets WHERE (device, id, chat, sender) IN
+				(SELECT device, id, chat, sender FROM message_secrets WHERE day < $1 LIMIT $2)`, before, int64(sweepMost))
+			if err != nil {
+				return err
+			}
+			removed, err = result.RowsAffected()
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // GetMessageSecret finds the secret of a message, under whichever address of the chat and of the sender, and

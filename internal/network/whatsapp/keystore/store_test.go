@@ -205,3 +205,26 @@ func TestManyDevicesShareCommits(t *testing.T) {
 		t.Errorf("%d commits for %d writes", commits, devices*messages)
 	}
 }
+
+// TestSecretsAreForgotten removes the secrets of messages after their time, however many, and no others.
+func TestSecretsAreForgotten(t *testing.T) {
+	s, ours, _ := fresh(t)
+	ctx := t.Context()
+	chat := types.NewJID("6281234567890", types.DefaultUserServer)
+	put := func(prefix string, n int, age time.Duration) {
+		secrets := make([]store.MessageSecretInsert, n)
+		for i := range secrets {
+			secrets[i] = store.MessageSecretInsert{Chat: chat, Sender: chat, ID: fmt.Sprint(prefix, i), Secret: []byte("secret")}
+		}
+		must(t, ours.MsgSecrets.PutMessageSecrets(ctx, secrets))
+		must(t, s.exec(ctx, "age", `UPDATE message_secrets SET day = $1 WHERE id LIKE $2`, dayOf(time.Now().Add(-age)), prefix+"%"))
+	}
+	put("old", 2*sweepMost+5, keepSecrets+48*time.Hour)
+	put("young", 3, keepSecrets-48*time.Hour)
+	must(t, ours.EventBuffer.DeleteOldBufferedHashes(ctx))
+	for id, kept := range map[string]bool{"old0": false, fmt.Sprint("old", 2*sweepMost): false, "young0": true, "young2": true} {
+		if secret, _, err := ours.MsgSecrets.GetMessageSecret(ctx, chat, chat, id); err != nil || (secret != nil) != kept {
+			t.Errorf("%s is kept: %v, %v", id, secret != nil, err)
+		}
+	}
+}

@@ -93,15 +93,18 @@ CREATE TABLE chats (
 	PRIMARY KEY (device, jid)
 ) WITHOUT ROWID;
 
--- What answers to a message are encrypted under: votes in a poll, say.
+-- What answers to a message are encrypted under: votes in a poll, say. Nearly every message has one, so they
+-- are forgotten after some months.
 CREATE TABLE message_secrets (
 	device INTEGER NOT NULL REFERENCES devices (id) ON DELETE CASCADE,
 	id     TEXT    NOT NULL,
 	chat   TEXT    NOT NULL,
 	sender TEXT    NOT NULL,
 	secret BLOB    NOT NULL,
+	day    INTEGER NOT NULL, -- when it was kept, in days since 1970
 	PRIMARY KEY (device, id, chat, sender)
 ) WITHOUT ROWID;
+CREATE INDEX message_secrets_day ON message_secrets (day);
 
 -- Messages that were decrypted, which can be done only once. The text goes when somebody took it; the hash
 -- stays for as long as the network may give the message again.
