@@ -108,7 +108,7 @@ type EventReader interface {
 	// and how far it looked, which is where to go on from. Nothing is left when that is the place it
 	// was asked for.
 	Events(ctx context.Context, after int64, filter EventFilter, limit int) (events []Event, reached int64, err error)
-	// EventsAt reads the events at some places. Those that are not there any more are left out.
+	// EventsAt reads the events at some places, in order. Those that are not there any more are left out.
 	EventsAt(ctx context.Context, seqs []int64) ([]Event, error)
 	// LastEvent is the place of the newest event; zero: there was none yet.
 	LastEvent(ctx context.Context) (int64, error)

@@ -208,16 +208,23 @@ func (r reader) Events(_ context.Context, after int64, filter parley.EventFilter
 // unpack appends the events of a row that come after a place and that the filter wants.
 func (r reader) unpack(found []parley.Event, row logRow, after int64, filter parley.EventFilter) ([]parley.Event, error) {
 	err := row.each(func(seq int64, one entry) {
-		e := parley.Event{Seq: seq, Type: one.kind, Channel: row.channel, At: moment(one.at), Chat: one.chat, Data: one.data, Sealed: row.sealed}
-		if seq <= after || !filter.Wants(&e) {
+		if seq <= after {
 			return
 		}
-		if one.message != 0 {
-			e.Message = &parley.Message{Seq: one.message, Status: one.status}
+		if e := row.event(seq, one); filter.Wants(&e) {
+			found = append(found, e)
 		}
-		found = append(found, e)
 	})
 	return found, err
+}
+
+// event is what an entry of a row tells, of the message only its number and its status then.
+func (r *logRow) event(seq int64, one entry) parley.Event {
+	e := parley.Event{Seq: seq, Type: one.kind, Channel: r.channel, At: moment(one.at), Chat: one.chat, Data: one.data, Sealed: r.sealed}
+	if one.message != 0 {
+		e.Message = &parley.Message{Seq: one.message, Status: one.status}
+	}
+	return e
 }
 
 // each visits the entries of a row with their seqs.
@@ -315,22 +322,30 @@ func (r reader) readMessages(seqs []int64, bySeq map[int64]*parley.Message) erro
 
 var reactionsBySeq = forMany(`SELECT seq, emoji FROM reaction WHERE seq IN (`, 1, 1, place, `) ORDER BY seq, contact`)
 
-// EventsAt reads the events at some places. Those that are not there any more are left out.
+// EventsAt reads the events at some places, in order. Those that are not there any more are left out. A row of
+// the log is read once for all that it holds of them.
 func (r reader) EventsAt(_ context.Context, seqs []int64) ([]parley.Event, error) {
 	var found []parley.Event
-	for _, seq := range seqs {
-		row, err := one(r, `SELECT `+logColumns+` FROM event WHERE seq >= $1 ORDER BY seq LIMIT 1`, []any{seq}, scanLog)
-		if err == parley.ErrNotFound || err == nil && row.seq-row.count >= seq {
-			continue
+	for wanted := slices.Compact(slices.Sorted(slices.Values(seqs))); len(wanted) > 0; {
+		row, err := one(r, `SELECT `+logColumns+` FROM event WHERE seq >= $1 ORDER BY seq LIMIT 1`, []any{wanted[0]}, scanLog)
+		if err == parley.ErrNotFound {
+			break
 		}
 		if err != nil {
 			return nil, err
 		}
-		n := len(found)
-		if found, err = r.unpack(found, row, seq-1, parley.EventFilter{}); err != nil {
+		err = row.each(func(seq int64, one entry) {
+			for len(wanted) > 0 && wanted[0] < seq { // it is gone
+				wanted = wanted[1:]
+			}
+			if len(wanted) > 0 && wanted[0] == seq {
+				found = append(found, row.event(seq, one))
+				wanted = wanted[1:]
+			}
+		})
+		if err != nil {
 			return nil, err
 		}
-		found = found[:n+1]
 	}
 	return r.addMessages(found)
 }

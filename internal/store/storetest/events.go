@@ -154,9 +154,9 @@ var eventTests = map[string]func(*env){
 		}
 		e.tx(func(tx parley.Tx) error { return tx.ConfirmMessages(e.Context(), main, seqs, start) })
 		all := e.events(0)
-		got, err := e.store.EventsAt(e.Context(), []int64{all[3].Seq, all[1].Seq, all[4].Seq + 100, 0})
+		got, err := e.store.EventsAt(e.Context(), []int64{all[3].Seq, all[1].Seq, all[4].Seq + 100, 0, all[3].Seq})
 		e.must(err)
-		e.same("events", got, []parley.Event{all[3], all[1]})
+		e.same("events", got, []parley.Event{all[1], all[3]})
 		last, err := e.store.LastEvent(e.Context())
 		e.must(err)
 		e.same("last", last, all[4].Seq)
