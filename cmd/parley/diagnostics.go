@@ -23,7 +23,7 @@ func (c *cli) diagnostics() *cobra.Command {
 		Use:   "diagnostics",
 		Short: "Write into one file how the server is, for whoever helps you",
 		Long: `Write into one zip file how the running server is, for whoever helps you: version, settings, what the
-doctor finds, channels, webhooks, figures and where its threads are.
+doctor finds, channels, webhooks, figures, the last warnings of its log and where its threads are.
 
 It has no tokens or other secrets, no texts, codes or names, and of phone numbers the last three digits.
 Look through it before you hand it on. FILE may be - for stdout.`,

@@ -108,7 +108,7 @@ func TestDiagnosticsKeepSecrets(t *testing.T) {
 		}
 		for name, part := range map[string]string{ // so that it was not looked for in nothing
 			"channels.json": `"code": "demo"`, "channel-changes.json": `"status": "SCAN_QR_CODE"`, "webhooks.json": `"host": "127.0.0.1:`,
-			"deliveries.json": `"problem": "http_status"`, "metrics.txt": "parley_http_request_duration_seconds", "goroutines.txt": "app.(*server).run",
+			"deliveries.json": `"problem": "http_status"`, "metrics.txt": "parley_http_request_duration_seconds", "log.txt": "level=WARN msg=", "goroutines.txt": "app.(*server).run",
 			"doctor.txt": "webhook: http://127.0.0.1:", "version.txt": "test",
 		} {
 			if !strings.Contains(files[name], part) {
@@ -142,7 +142,7 @@ func TestDiagnostics(t *testing.T) {
 		t.Errorf("it is called %q", got)
 	}
 	files, names := unpacked(t, a)
-	if want := []string{"README.txt", "version.txt", "config.txt", "doctor.txt", "channels.json", "channel-changes.json", "webhooks.json", "deliveries.json", "metrics.txt", "goroutines.txt"}; !slices.Equal(names, want) {
+	if want := []string{"README.txt", "version.txt", "config.txt", "doctor.txt", "channels.json", "channel-changes.json", "webhooks.json", "deliveries.json", "metrics.txt", "log.txt", "goroutines.txt"}; !slices.Equal(names, want) {
 		t.Errorf("it has %q", names)
 	}
 	for _, name := range names[1:] {

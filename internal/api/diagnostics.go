@@ -45,7 +45,7 @@ func (s *server) listDiagnostics(ctx context.Context, _ *request) (envelope[[]di
 func (s *server) diagnosed() diagnostics.Source {
 	return diagnostics.Source{
 		Version: s.Program.Version, Mode: s.Program.Mode, StartedAt: s.Program.StartedAt, Settings: s.Program.Settings,
-		Doctor: s.Program.Doctor, Channels: s.diagnosedChannels, Store: s.Store, Metrics: s.metricsText,
+		Doctor: s.Program.Doctor, Channels: s.diagnosedChannels, Store: s.Store, Metrics: s.metricsText, Log: s.Program.RecentLog,
 	}
 }
 

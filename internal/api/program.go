@@ -33,6 +33,8 @@ type Program struct {
 	// there is none.
 	Backup     func(ctx context.Context) (Backup, error)
 	LastBackup func() (Backup, bool)
+	// RecentLog returns the last warnings and errors of the log, oldest first.
+	RecentLog func() []string
 	// LogLevel is what the log's level can be changed by; nil: it cannot be.
 	LogLevel *slog.LevelVar
 }

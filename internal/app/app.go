@@ -24,6 +24,7 @@ import (
 	"parley/internal/api"
 	"parley/internal/callback"
 	"parley/internal/console"
+	"parley/internal/diagnostics"
 	"parley/internal/feed"
 	"parley/internal/gateway"
 	"parley/internal/media"
@@ -54,7 +55,8 @@ func Run(ctx context.Context, cfg Config) error {
 		return err
 	}
 	defer lock.Close()
-	s := &server{cfg: cfg, log: cfg.Log, lock: lock, started: started}
+	s := &server{cfg: cfg, lock: lock, started: started}
+	s.log = slog.New(slog.NewMultiHandler(cfg.Log.Handler(), s.recent.Handler()))
 	if err := s.open(ctx); err != nil {
 		return errors.Join(err, s.close())
 	}
@@ -74,6 +76,7 @@ func collectLess() {
 type server struct {
 	cfg     Config
 	log     *slog.Logger
+	recent  diagnostics.Recent // of log
 	lock    *Lock
 	started time.Time
 	state   readiness

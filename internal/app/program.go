@@ -26,6 +26,7 @@ func (s *server) program() api.Program {
 		Doctor:       s.examine,
 		Backup:       s.backup,
 		LastBackup:   s.cfg.DataDir.lastBackup,
+		RecentLog:    s.recent.Lines,
 		LogLevel:     s.cfg.LogLevel,
 	}
 }

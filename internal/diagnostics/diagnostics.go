@@ -25,6 +25,8 @@ type Source struct {
 	Store     parley.Reader
 	// Metrics writes the figures as they are served.
 	Metrics func() (string, error)
+	// Log returns the last warnings and errors, oldest first.
+	Log func() []string
 }
 
 // Setting is a setting in force, as it may be shown, and where it came from.
@@ -59,6 +61,7 @@ func Collect(ctx context.Context, s Source) []File {
 		{"webhooks.json", "webhooks by their hosts, and what became of their deliveries", s.writeWebhooks},
 		{"deliveries.json", "deliveries counted by state, and the last that failed", s.writeDeliveries},
 		{"metrics.txt", "the figures that /metrics shows, without empty histograms", s.writeMetrics},
+		{"log.txt", "the last warnings and errors of the log, oldest first", s.writeLog},
 		{"goroutines.txt", "where each thread of the program is, without any value", writeGoroutines},
 	}
 	files := []File{{"README.txt", readme(s.Version, now, parts)}}
