@@ -1,0 +1,238 @@
+package gateway_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"parley"
+	"parley/internal/gateway"
+	"parley/internal/media"
+	"parley/internal/network"
+	"parley/internal/safehttp"
+	"parley/internal/seal"
+	"parley/internal/store"
+)
+
+// bench is a gateway on a store in memory and a network that does as it is told.
+type bench struct {
+	t      *testing.T
+	store  *store.DB
+	media  *media.Library
+	driver *driver
+	sealer *seal.Sealer
+	g      *gateway.Gateway
+
+	eventLife time.Duration
+	inbound   func(context.Context, parley.Tx, parley.Channel, *parley.Message) (func() ([]gateway.Draft, error), error)
+	cancel    context.CancelFunc
+	done      chan struct{}
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	db, err := store.Open(t.Context(), "memory:"+t.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := media.Open(t.TempDir(), safehttp.Policy{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealer, err := seal.Open(filepath.Join(t.TempDir(), "secret.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{t: t, store: db, media: files, sealer: sealer, driver: &driver{sessions: map[parley.ChannelCode]*session{}}}
+	b.tx(func(tx parley.Tx) error {
+		return tx.AddChannel(t.Context(), parley.Channel{Code: "demo", Name: "Demo", Network: parley.Sandbox, Enabled: true})
+	})
+	b.start()
+	t.Cleanup(func() {
+		b.stop()
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return b
+}
+
+func (b *bench) start() {
+	b.g = gateway.New(gateway.Config{
+		Store: b.store, Media: b.media, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
+		Drivers: map[parley.NetworkName]network.Driver{parley.Sandbox: b.driver, parley.WhatsApp: b.driver},
+		Sealer:  b.sealer, Inbound: b.inbound, EventLife: b.eventLife,
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	b.cancel, b.done = cancel, make(chan struct{})
+	g, done := b.g, b.done
+	go func() {
+		defer close(done)
+		if err := g.Run(ctx); err != nil {
+			b.t.Error(err)
+		}
+	}()
+	<-b.g.Ready()
+}
+
+func (b *bench) stop() {
+	b.cancel()
+	<-b.done
+}
+
+func (b *bench) restart() {
+	b.stop()
+	b.start()
+}
+
+func (b *bench) refresh() {
+	b.t.Helper()
+	if err := b.g.Refresh(b.t.Context()); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bench) tx(do func(parley.Tx) error) {
+	b.t.Helper()
+	if err := b.store.Tx(b.t.Context(), do); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func text(to parley.ContactID, body string) []gateway.Draft {
+	return []gateway.Draft{{To: to, Content: parley.Text{Body: body}}}
+}
+
+// accept sends a text without waiting for the network.
+func (b *bench) accept(to parley.ContactID, body string) parley.Message {
+	b.t.Helper()
+	return b.await(to, body, 0)
+}
+
+// await sends a text and waits for what becomes of it.
+func (b *bench) await(to parley.ContactID, body string, wait time.Duration) parley.Message {
+	b.t.Helper()
+	ms, err := b.g.Send(b.t.Context(), "demo", text(to, body), gateway.Terms{Wait: wait})
+	if err != nil {
+		b.t.Error(err)
+		return parley.Message{}
+	}
+	return ms[0]
+}
+
+// begin is await for a test that has something to do meanwhile.
+func (b *bench) begin(to parley.ContactID, body string, wait time.Duration) (answer func() parley.Message) {
+	answered := make(chan parley.Message, 1)
+	go func() { answered <- b.await(to, body, wait) }()
+	return func() parley.Message { return <-answered }
+}
+
+func (b *bench) load(m parley.Message) parley.Message {
+	b.t.Helper()
+	now, err := b.g.Stand(b.t.Context(), "demo", []parley.MessageRef{m.Ref()})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return now[0]
+}
+
+// driver opens sessions that keep what they are given.
+type driver struct {
+	answer func(*parley.Message) error // nil: everything is confirmed
+	refuse parley.ChannelCode          // the channel whose session cannot be opened
+	hang   parley.ChannelCode          // the channel whose session does not open until hold is closed
+	hold   chan struct{}
+
+	mu        sync.Mutex
+	sessions  map[parley.ChannelCode]*session
+	forgotten []parley.ChannelCode
+}
+
+func (d *driver) Open(ctx context.Context, c parley.Channel, sink network.Sink) (network.Session, error) {
+	if c.Code == d.refuse {
+		return nil, errors.New("no")
+	}
+	if c.Code == d.hang && d.hold != nil {
+		<-d.hold
+	}
+	d.mu.Lock()
+	s := d.sessions[c.Code]
+	if s == nil || s.closed {
+		s = &session{driver: d, given: given(s)}
+		d.sessions[c.Code] = s
+	}
+	s.sink = sink
+	d.mu.Unlock()
+	s.tell(network.State{Status: parley.Working, Phone: network.Phone{Name: "Toko", Number: "99900000001"}})
+	return s, nil
+}
+
+func given(s *session) []parley.Message {
+	if s == nil {
+		return nil
+	}
+	return s.given
+}
+
+func (d *driver) Forget(ctx context.Context, code parley.ChannelCode) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.forgotten = append(d.forgotten, code)
+	return nil
+}
+
+func (d *driver) session(code parley.ChannelCode) *session {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.sessions[code]
+}
+
+func (d *driver) texts(code parley.ChannelCode, chat parley.ContactID) (texts []string) {
+	s := d.session(code)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range s.given {
+		if m.Chat == chat {
+			texts = append(texts, m.Content.Text())
+		}
+	}
+	return texts
+}
+
+type session struct {
+	network.Session // what these tests do not call
+	driver          *driver
+	sink            network.Sink
+	closed          bool
+
+	mu    sync.Mutex
+	given []parley.Message
+}
+
+func (s *session) tell(state network.State) { s.sink(context.Background(), state) }
+
+func (s *session) Limits() (burst, calls int) { return 16, 2 }
+
+func (s *session) Send(ctx context.Context, ms []*parley.Message) []error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	errs := make([]error, len(ms))
+	for i, m := range ms {
+		s.given = append(s.given, *m)
+		if s.driver.answer != nil {
+			errs[i] = s.driver.answer(m)
+		}
+	}
+	return errs
+}
+
+func (s *session) Close() error {
+	s.closed = true
+	return nil
+}

@@ -1,0 +1,172 @@
+package otp
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"parley"
+	"parley/internal/seal"
+	"parley/internal/store"
+)
+
+// bench is an issuer with a store, and channels whose clocks can be moved.
+type bench struct {
+	*Issuer
+	t     testing.TB
+	path  string // of the store
+	ahead sync.Map
+}
+
+func newBench(t testing.TB, path string, change ...func(*Config)) *bench {
+	t.Helper()
+	b := &bench{t: t, path: path}
+	sealer, err := seal.Open(filepath.Join(t.TempDir(), "key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.open(sealer, change...)
+	t.Cleanup(func() { b.Store.Close() })
+	b.must(b.Store.Tx(t.Context(), func(tx parley.Tx) error {
+		for _, code := range []parley.ChannelCode{main, other} {
+			if err := tx.AddChannel(t.Context(), parley.Channel{Code: code, Name: "Acme", Network: parley.Sandbox}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	return b
+}
+
+// open opens the store and begins anew, as a process does.
+func (b *bench) open(sealer *seal.Sealer, change ...func(*Config)) {
+	b.t.Helper()
+	db, err := store.Open(b.t.Context(), b.path)
+	b.must(err)
+	config := Config{Store: db, Sealer: sealer, Now: b.clock, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()}
+	for _, f := range change {
+		f(&config)
+	}
+	b.Issuer = New(config)
+}
+
+func (b *bench) restart() {
+	b.t.Helper()
+	b.must(b.Store.Close())
+	b.open(b.Sealer)
+}
+
+func (b *bench) must(err error) {
+	b.t.Helper()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bench) clock(channel parley.ChannelCode) time.Time {
+	ahead, _ := b.ahead.Load(channel)
+	d, _ := ahead.(time.Duration)
+	return time.Now().Add(d)
+}
+
+func (b *bench) advance(channel parley.ChannelCode, d time.Duration) {
+	ahead, _ := b.ahead.Load(channel)
+	before, _ := ahead.(time.Duration)
+	b.ahead.Store(channel, before+d)
+}
+
+func order(channel parley.ChannelCode, contact parley.ContactID) Order {
+	return Order{Channel: channel, Contact: contact, Name: "Acme", Length: 6, Digits: true, Life: 5 * time.Minute}
+}
+
+// request asks for a code and stores it, and returns it as its recipient reads it.
+func (b *bench) request(o Order) (string, *Issue, error) {
+	issue, err := b.NewCode(context.Background(), o)
+	if err != nil {
+		return "", nil, err
+	}
+	err = b.Store.Tx(context.Background(), func(tx parley.Tx) error { return issue.Store(context.Background(), tx) })
+	if err != nil {
+		return "", nil, err
+	}
+	text, err := b.Sealer.Open(issue.Code.Sealed, string(issue.Code.ID))
+	if err != nil {
+		return "", nil, err
+	}
+	_, code, _ := strings.Cut(string(text), "*")
+	code, _, _ = strings.Cut(code, "*")
+	return code, issue, nil
+}
+
+func (b *bench) code(channel parley.ChannelCode, contact parley.ContactID) string {
+	b.t.Helper()
+	code, _, err := b.request(order(channel, contact))
+	b.must(err)
+	return code
+}
+
+// try tries a code.
+func (b *bench) try(channel parley.ChannelCode, contact parley.ContactID, code string) parley.OTPTry {
+	b.t.Helper()
+	try, _, err := b.Validate(b.t.Context(), channel, contact, code, nil)
+	b.must(err)
+	return try
+}
+
+func (b *bench) wants(channel parley.ChannelCode, contact parley.ContactID, code string, status parley.OTPStatus, left int) {
+	b.t.Helper()
+	if try := b.try(channel, contact, code); try.Status != status || try.Left != left {
+		b.t.Errorf("got %s with %d left, want %s with %d", try.Status, try.Left, status, left)
+	}
+}
+
+// wrong is a code that is not the one given.
+func wrong(code string) string {
+	if code == "000000" {
+		return "000001"
+	}
+	return "000000"
+}
+
+// events lists what was told, as "type reason".
+func (b *bench) events() []string {
+	b.t.Helper()
+	events, _, err := b.Store.Events(b.t.Context(), 0, parley.EventFilter{}, 1000)
+	b.must(err)
+	var told []string
+	for _, e := range events {
+		told = append(told, string(e.Type)+" "+string(e.Data))
+	}
+	return told
+}
+
+func (b *bench) wantsEvents(want ...string) {
+	b.t.Helper()
+	got := b.events()
+	if len(got) != len(want) {
+		b.t.Errorf("told %q, want %q", got, want)
+		return
+	}
+	for i := range want {
+		kind, reason, _ := strings.Cut(want[i], " ")
+		if !strings.HasPrefix(got[i], kind+" ") || strings.Contains(got[i], `"reason"`) != (reason != "") || !strings.Contains(got[i], reason) {
+			b.t.Errorf("told %q, want %q", got[i], want[i])
+		}
+	}
+}
+
+func (b *bench) limitOf(err error) parley.OTPQuota {
+	b.t.Helper()
+	limited, ok := errors.AsType[*Limited](err)
+	if !ok || parley.CodeOf(err) != parley.TooMany {
+		b.t.Fatalf("not limited: %v", err)
+	}
+	return limited.Quota
+}

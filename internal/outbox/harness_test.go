@@ -1,0 +1,239 @@
+package outbox_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"parley"
+	"parley/internal/network"
+	"parley/internal/outbox"
+	"parley/internal/store"
+)
+
+// bench is a worker on a store in memory and a network that does as it is told.
+type bench struct {
+	t        *testing.T
+	store    *breakable
+	net      *fakeNetwork
+	worker   *outbox.Worker
+	real     atomic.Bool // it is on WhatsApp, else in the sandbox
+	settings atomic.Pointer[parley.ChannelSettings]
+	cancel   context.CancelFunc
+	done     chan struct{}
+
+	mu      sync.Mutex
+	settled []parley.Message
+	sent    []parley.Message // everything that was handed in
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	db, err := store.Open(t.Context(), "memory:"+t.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{t: t, store: &breakable{Store: db}, net: &fakeNetwork{burst: 16, calls: 2, tries: map[parley.MessageID]int{}}}
+	b.settings.Store(&parley.ChannelSettings{})
+	b.tx(func(tx parley.Tx) error {
+		return tx.AddChannel(t.Context(), parley.Channel{Code: "demo", Name: "Demo", Network: parley.Sandbox})
+	})
+	b.start()
+	t.Cleanup(func() {
+		b.stop()
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return b
+}
+
+func (b *bench) start() {
+	b.worker = outbox.New(outbox.Config{
+		Channel: "demo", Store: b.store, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+		Settings: func() parley.ChannelSettings { return *b.settings.Load() },
+		Pack:     func(*parley.Message) []byte { return nil },
+		Pace: func() (time.Duration, time.Duration) {
+			c := parley.Channel{Network: parley.Sandbox, Settings: *b.settings.Load()}
+			if b.real.Load() {
+				c.Network = parley.WhatsApp
+			}
+			return c.Pace()
+		},
+		Removed: func(parley.Media) {},
+		Settled: func(m *parley.Message) {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.settled = append(b.settled, *m)
+		},
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	b.cancel, b.done = cancel, make(chan struct{})
+	worker, done := b.worker, b.done
+	go func() {
+		defer close(done)
+		worker.Run(ctx)
+	}()
+}
+
+func (b *bench) stop() {
+	b.cancel()
+	<-b.done
+}
+
+func (b *bench) restart() {
+	b.stop()
+	b.start()
+}
+
+func (b *bench) connect() { b.worker.Use(b.net) }
+
+// settle waits until nothing moves any more.
+func (b *bench) settle() { synctest.Wait() }
+
+func (b *bench) tx(do func(parley.Tx) error) {
+	b.t.Helper()
+	if err := b.store.Tx(b.t.Context(), do); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bench) send(to parley.ContactID, text string) parley.Message {
+	return b.sendAs(parley.Message{Chat: to, Content: parley.Text{Body: text}})
+}
+
+func (b *bench) sendAs(m parley.Message) parley.Message {
+	b.t.Helper()
+	m.Channel, m.ID, m.FromMe = "demo", parley.NewMessageID(), true
+	m.CreatedAt = time.Now()
+	m.ExpiresAt = m.CreatedAt.Add(24 * time.Hour)
+	b.tx(func(tx parley.Tx) error {
+		if err := tx.AddMessage(b.t.Context(), &m); err != nil {
+			return err
+		}
+		tx.OnCommit(func() {
+			queued := m
+			b.worker.Push(&queued)
+		})
+		return nil
+	})
+	b.sent = append(b.sent, m)
+	return m
+}
+
+func (b *bench) load(m parley.Message) parley.Message {
+	b.t.Helper()
+	if err := b.worker.Flush(b.t.Context()); err != nil {
+		b.t.Fatal(err)
+	}
+	now, err := b.store.Message(b.t.Context(), "demo", m.Ref())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return now
+}
+
+func (b *bench) all() (ms []parley.Message) {
+	for _, m := range b.sent {
+		ms = append(ms, b.load(m))
+	}
+	return ms
+}
+
+func (b *bench) expectAll(want parley.Status) {
+	b.t.Helper()
+	for _, m := range b.all() {
+		if m.Status != want {
+			b.t.Errorf("%s is %s, want %s", m.Content.Text(), m.Status, want)
+		}
+	}
+	if got := b.worker.Depth(); got != 0 {
+		b.t.Errorf("%d still queued", got)
+	}
+	if got := b.settledCount(); got != len(b.sent) {
+		b.t.Errorf("told of %d, want %d", got, len(b.sent))
+	}
+}
+
+func (b *bench) settledCount() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.settled)
+}
+
+// breakable is a store whose transactions fail while it is broken.
+type breakable struct {
+	parley.Store
+	broken atomic.Bool
+}
+
+func (s *breakable) Tx(ctx context.Context, do func(parley.Tx) error) error {
+	if s.broken.Load() {
+		return errors.New("the disk is full")
+	}
+	return s.Store.Tx(ctx, do)
+}
+
+// fakeNetwork keeps what it is given, in order.
+type fakeNetwork struct {
+	burst, calls int
+	takes        time.Duration
+	answer       func(*parley.Message) error
+
+	mu    sync.Mutex
+	got   map[parley.ContactID][]string
+	order []string
+	times []time.Time
+	tries map[parley.MessageID]int
+}
+
+func (n *fakeNetwork) Limits() (burst, calls int) { return n.burst, n.calls }
+
+func (n *fakeNetwork) Send(ctx context.Context, ms []*parley.Message) []error {
+	if n.takes > 0 {
+		time.Sleep(n.takes) // on the fake clock
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	errs := make([]error, len(ms))
+	failed := map[parley.ContactID]bool{}
+	for i, m := range ms {
+		if failed[m.Chat] {
+			errs[i] = network.ErrHeldBack
+			continue
+		}
+		n.tries[m.ID]++
+		if n.answer != nil {
+			errs[i] = n.answer(m)
+		}
+		if errs[i] != nil {
+			failed[m.Chat] = true
+			continue
+		}
+		if n.got == nil {
+			n.got = map[parley.ContactID][]string{}
+		}
+		n.got[m.Chat] = append(n.got[m.Chat], m.Content.Text())
+		n.order = append(n.order, m.Content.Text())
+		n.times = append(n.times, time.Now())
+	}
+	return errs
+}
+
+func (n *fakeNetwork) texts(chat parley.ContactID) []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.got[chat])
+}
+
+func number(s string) (n int) {
+	fmt.Sscan(s[1:], &n)
+	return n
+}
