@@ -81,21 +81,38 @@ type server struct {
 	started time.Time
 	state   readiness
 
-	listener net.Listener
-	url      string
-	data     *Data
-	sandbox  *sandbox.Network
-	whatsapp *realNetwork
-	gateway  *gateway.Gateway
-	otp      *otp.Issuer
-	feed     *feed.Feed
-	callback *callback.Engine
-	tally    *tally.Tally
-	http     *http.Server
+	listener  net.Listener
+	url       string
+	addresses safehttp.Policy // what messages, webhooks and callbacks may point at
+	metrics   *prometheus.Registry
+	data      *Data
+	media     *media.Library
+	sandbox   *sandbox.Network
+	whatsapp  *realNetwork
+	gateway   *gateway.Gateway
+	otp       *otp.Issuer
+	feed      *feed.Feed
+	callback  *callback.Engine
+	tally     *tally.Tally
+	http      *http.Server
 }
 
 // open makes the parts, from the bottom up. What it made is closed by close, also when it fails.
-func (s *server) open(ctx context.Context) (err error) {
+func (s *server) open(ctx context.Context) error {
+	if err := s.openDoor(); err != nil {
+		return err
+	}
+	if err := s.openFiles(ctx); err != nil {
+		return err
+	}
+	s.metrics = prometheus.NewRegistry()
+	s.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	s.makeParts()
+	return s.makeHandlers()
+}
+
+// openDoor listens. Nobody is answered before the parts are there.
+func (s *server) openDoor() error {
 	certificate, err := loadCertificate(s.cfg)
 	if err != nil {
 		return err
@@ -106,29 +123,33 @@ func (s *server) open(ctx context.Context) (err error) {
 	s.url = urlOf(s.listener, certificate != nil)
 	own := s.listener.Addr().(*net.TCPAddr).AddrPort() // no message may point at us, even where loopback is allowed
 	s.listener = bound(s.listener, certificate)
+	s.addresses = safehttp.Policy{AllowPrivate: s.cfg.AllowPrivate, Forbid: []netip.AddrPort{own}}
+	return nil
+}
 
+// openFiles opens what is kept in the data directory.
+func (s *server) openFiles(ctx context.Context) (err error) {
 	if s.data, err = OpenData(ctx, s.cfg.DataDir, s.log); err != nil {
 		return err
 	}
 	if s.sandbox, err = sandbox.Open(ctx, s.cfg.DataDir.Sandbox(), s.log); err != nil {
 		return err
 	}
-	addresses := safehttp.Policy{AllowPrivate: s.cfg.AllowPrivate, Forbid: []netip.AddrPort{own}}
-	files, err := media.Open(s.cfg.DataDir.Media(), addresses)
-	if err != nil {
+	if s.media, err = media.Open(s.cfg.DataDir.Media(), s.addresses); err != nil {
 		return err
 	}
-	if s.whatsapp, err = s.newRealNetwork(files.Open, s.log); err != nil {
-		return err
-	}
-	metrics := prometheus.NewRegistry()
-	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	s.whatsapp, err = s.newRealNetwork(s.media.Open, s.log)
+	return err
+}
+
+// makeParts makes what does the work. None runs yet.
+func (s *server) makeParts() {
 	s.otp = otp.New(otp.Config{
 		Store:     s.data.Store,
 		Sealer:    s.data.Sealer,
 		Now:       func(code parley.ChannelCode) time.Time { return s.gateway.Now(code) },
 		Log:       s.log,
-		Metrics:   metrics,
+		Metrics:   s.metrics,
 		Retention: s.cfg.OTPLife,
 
 		ContactsPerHour: s.cfg.OTPContacts,
@@ -137,37 +158,41 @@ func (s *server) open(ctx context.Context) (err error) {
 	s.gateway = gateway.New(gateway.Config{
 		Store:     s.data.Store,
 		Drivers:   map[parley.NetworkName]network.Driver{parley.Sandbox: s.sandbox, parley.WhatsApp: s.whatsapp},
-		Media:     files,
+		Media:     s.media,
 		Sealer:    s.data.Sealer,
 		Log:       s.log,
-		Metrics:   metrics,
+		Metrics:   s.metrics,
 		EventLife: s.cfg.EventLife,
 		Inbound:   s.verify,
 	})
-	s.feed = feed.New(feed.Config{Store: s.data.Store, Sealer: s.data.Sealer, Log: s.log, Metrics: metrics})
+	s.feed = feed.New(feed.Config{Store: s.data.Store, Sealer: s.data.Sealer, Log: s.log, Metrics: s.metrics})
 	s.callback = callback.New(callback.Config{
 		Store:   s.data.Store,
 		Secrets: callback.NewSecrets(s.data.Store, s.data.Sealer),
-		Client:  addresses.Client(safehttp.Options{MaxBody: callback.MaxAnswer, HeaderTimeout: callback.WebhookTimeout}),
+		Client:  s.addresses.Client(safehttp.Options{MaxBody: callback.MaxAnswer, HeaderTimeout: callback.WebhookTimeout}),
 		Render:  s.feed.Render,
 		Log:     s.log,
-		Metrics: metrics,
+		Metrics: s.metrics,
 		Version: s.cfg.Version,
 		Keep:    s.cfg.EventLife,
 	})
-	s.tally = tally.New(tally.Config{Store: s.data.Store, Log: s.log, Metrics: metrics})
+	s.tally = tally.New(tally.Config{Store: s.data.Store, Log: s.log, Metrics: s.metrics})
+}
+
+// makeHandlers makes what answers requests.
+func (s *server) makeHandlers() error {
 	routes := api.New(api.Config{
 		Gateway:   s.gateway,
 		Store:     s.data.Store,
 		Tokens:    s.data.Tokens,
 		OTP:       s.otp,
 		Sealer:    s.data.Sealer,
-		Media:     files,
+		Media:     s.media,
 		Sandbox:   s.sandbox,
 		Feed:      s.feed,
 		Callbacks: s.callback,
 		Log:       s.log,
-		Metrics:   metrics,
+		Metrics:   s.metrics,
 
 		Program:           s.program(),
 		Tally:             s.tally,
