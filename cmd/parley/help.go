@@ -27,7 +27,7 @@ A proxy in front that does TLS (it passes Host and X-Forwarded-For on, and does 
 
   parley serve --listen 0.0.0.0:7275 --behind-proxy --public-url https://chat.example.com
 
-Its own certificate; the server must be started again when the files change:
+Its own certificate, which is read again when the files change:
 
   parley serve --listen 0.0.0.0:443 --tls-cert cert.pem --tls-key key.pem --public-url https://chat.example.com`
 

@@ -113,16 +113,16 @@ func (s *server) open(ctx context.Context) error {
 
 // openDoor listens. Nobody is answered before the parts are there.
 func (s *server) openDoor() error {
-	certificate, err := loadCertificate(s.cfg)
+	shown, err := loadCertificate(s.cfg, s.log)
 	if err != nil {
 		return err
 	}
 	if s.listener, err = listen(s.cfg); err != nil {
 		return err
 	}
-	s.url = urlOf(s.listener, certificate != nil)
+	s.url = urlOf(s.listener, shown != nil)
 	own := s.listener.Addr().(*net.TCPAddr).AddrPort() // no message may point at us, even where loopback is allowed
-	s.listener = bound(s.listener, certificate)
+	s.listener = bound(s.listener, shown)
 	s.addresses = safehttp.Policy{AllowPrivate: s.cfg.AllowPrivate, Forbid: []netip.AddrPort{own}}
 	return nil
 }

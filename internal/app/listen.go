@@ -71,28 +71,16 @@ func urlOf(l net.Listener, secure bool) string {
 }
 
 // bound wraps the listener with what holds for every connection.
-func bound(l net.Listener, certificate *tls.Certificate) net.Listener {
+func bound(l net.Listener, shown *certificate) net.Listener {
 	l = newPatient(netutil.LimitListener(l, maxConnections))
-	if certificate == nil {
+	if shown == nil {
 		return l
 	}
 	return tls.NewListener(l, &tls.Config{
-		Certificates: []tls.Certificate{*certificate},
-		MinVersion:   tls.VersionTLS12,
-		NextProtos:   []string{"h2", "http/1.1"},
+		GetCertificate: shown.get,
+		MinVersion:     tls.VersionTLS12,
+		NextProtos:     []string{"h2", "http/1.1"},
 	})
-}
-
-// loadCertificate reads the certificate, or returns nil where none is configured.
-func loadCertificate(cfg Config) (*tls.Certificate, error) {
-	if cfg.TLSCert == "" {
-		return nil, nil
-	}
-	certificate, err := tls.LoadX509KeyPair(cfg.TLSCert, cfg.TLSKey)
-	if err != nil {
-		return nil, configErrorf("The TLS certificate cannot be used: %v.", err)
-	}
-	return &certificate, nil
 }
 
 func newHTTPServer(handler http.Handler, log *slog.Logger) *http.Server {

@@ -222,7 +222,7 @@ func TestDatabaseThatIsNone(t *testing.T) {
 
 func TestTLS(t *testing.T) {
 	dir := t.TempDir()
-	cert, key, pool := certificate(t, dir)
+	cert, key, pool := selfSigned(t, dir)
 	r := start(t, Config{DataDir: Dir(filepath.Join(dir, "data")), TLSCert: cert, TLSKey: key})
 	if !strings.HasPrefix(r.url, "https://") {
 		t.Errorf("address %s", r.url)
@@ -246,8 +246,8 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// certificate makes a self-signed certificate for loopback.
-func certificate(t *testing.T, dir string) (cert, key string, pool *x509.CertPool) {
+// selfSigned makes a certificate for loopback.
+func selfSigned(t *testing.T, dir string) (cert, key string, pool *x509.CertPool) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
