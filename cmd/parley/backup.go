@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"io/fs"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -32,6 +33,9 @@ sandbox received is not part of it.`,
 				size, err := app.BackupTo(cmd.Context(), data, args[0], bar.Set)
 				if errors.Is(err, fs.ErrExist) {
 					return fail(exitUsage, "%s is there already. Give another name", args[0])
+				}
+				if errors.Is(err, fs.ErrNotExist) {
+					return fail(exitUsage, "there is no folder %s", filepath.Dir(args[0]))
 				}
 				if err != nil {
 					return err

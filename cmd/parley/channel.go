@@ -204,36 +204,72 @@ func (c *cli) channelSwitch(verb string, enabled bool) *cobra.Command {
 		Example: fmt.Sprintf("  parley channel %s demo\n  parley channel %s demo --data /var/lib/parley", verb, verb),
 		Args:    takes("CODE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.changeChannel(cmd.Context(), args[0], func(ch *parley.Channel) error {
-				ch.Enabled = enabled
-				return nil
+			return c.withData(cmd.Context(), false, func(data *app.Data) error {
+				code := parley.ChannelCode(args[0])
+				err := saveChannel(cmd.Context(), data, code, func(ch *parley.Channel) error {
+					if ch.Settings.ArchiveOf != "" && enabled {
+						return fail(exitRefused, "%s keeps what was said in the sandbox before channel %s went live. It can be read, and never runs", code, ch.Settings.ArchiveOf)
+					}
+					ch.Enabled = enabled
+					return nil
+				})
+				if err != nil {
+					return err
+				}
+				if running, ok := c.dir().Running(); ok && running.URL != "" {
+					awaitChannel(cmd.Context(), data, code, func(ch parley.Channel) bool { return (ch.State.Status != parley.Stopped) == enabled })
+				}
+				return c.printChannel(cmd.Context(), data, code)
 			})
 		},
+	}
+}
+
+// followed is how long a running server gets to do what was saved; it looks once a second.
+const followed = 3 * time.Second
+
+// awaitChannel waits until a channel is as it was told to be, or for as long as a server may take.
+func awaitChannel(ctx context.Context, data *app.Data, code parley.ChannelCode, is func(parley.Channel) bool) {
+	ctx, cancel := context.WithTimeout(ctx, followed)
+	defer cancel()
+	for {
+		if ch, err := data.Store.Channel(ctx, code); err != nil || is(ch) {
+			return // the caller reads it, too
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(healthEvery):
+		}
 	}
 }
 
 // changeChannel changes what is stored of a channel. A running server follows within a second.
 func (c *cli) changeChannel(ctx context.Context, code string, change func(*parley.Channel) error) error {
 	return c.withData(ctx, false, func(data *app.Data) error {
-		err := data.Store.Tx(ctx, func(tx parley.Tx) error {
-			ch, err := tx.Channel(ctx, parley.ChannelCode(code))
-			if err != nil {
-				return err
-			}
-			if err := change(&ch); err != nil {
-				return err
-			}
-			return tx.UpdateChannel(ctx, ch)
-		})
-		if errors.Is(err, parley.ErrNotFound) {
-			return noChannel(parley.ChannelCode(code))
-		}
-		if err != nil {
+		if err := saveChannel(ctx, data, parley.ChannelCode(code), change); err != nil {
 			return err
 		}
 		c.hint("saved; a running server follows within a second")
 		return c.printChannel(ctx, data, parley.ChannelCode(code))
 	})
+}
+
+func saveChannel(ctx context.Context, data *app.Data, code parley.ChannelCode, change func(*parley.Channel) error) error {
+	err := data.Store.Tx(ctx, func(tx parley.Tx) error {
+		ch, err := tx.Channel(ctx, code)
+		if err != nil {
+			return err
+		}
+		if err := change(&ch); err != nil {
+			return err
+		}
+		return tx.UpdateChannel(ctx, ch)
+	})
+	if errors.Is(err, parley.ErrNotFound) {
+		return noChannel(code)
+	}
+	return err
 }
 
 // channelCall makes the commands that need the channel's live connection and so the running server.
@@ -323,8 +359,7 @@ func (c *cli) channelDelete() *cobra.Command {
 				if err := data.DeleteChannel(cmd.Context(), code); err != nil {
 					return err
 				}
-				c.hint("channel %s is gone", code)
-				return nil
+				return c.done("channel %s is gone", code)
 			})
 		},
 	}

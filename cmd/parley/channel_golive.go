@@ -90,7 +90,7 @@ func (c *cli) goLive(ctx context.Context, cl *client, code string, live goLiveFl
 // tellGoLive says what will change and what will not.
 func (c *cli) tellGoLive(code string) {
 	c.hint(`%[1]s moves from the sandbox to WhatsApp.
-  stays      code %[1]s, its tokens, webhooks, OTP settings, every URL you call
+  stays      code %[1]s, its name, tokens, webhooks, secrets and settings, every URL you call
   changes    messages reach real people; the sandbox history is kept apart
   unofficial WhatsApp may restrict numbers that write first to strangers. Read: parley help risks
 `, code)

@@ -60,7 +60,7 @@ func (c *cli) channelSet() *cobra.Command {
 	cmd.Flags().StringVar(&name, "name", "", "what people see")
 	cmd.Flags().StringVar(&pace, "pace", "", "least time between two sends, for example 2s; 0: none; default: as careful as its network asks")
 	cmd.Flags().StringVar(&ttl, "ttl", "", "how long a message may wait to be sent, for example 24h")
-	cmd.Flags().StringVar(&retention, "retention", "", "how long message text is kept, for example 30d; 0: not at all; forever")
+	cmd.Flags().StringVar(&retention, "retention", "", "how long message text is kept, for example 30d; 0: not at all; forever: without end")
 	return cmd
 }
 
@@ -96,6 +96,9 @@ func (c *cli) channelAllow() *cobra.Command {
 		Example: `  parley channel allow toko +6281298765432
   parley channel allow toko --everybody`,
 		Args: func(cmd *cobra.Command, args []string) error {
+			if everybody && len(args) > 1 {
+				return fail(exitUsage, "give numbers, or --everybody: not both")
+			}
 			if everybody {
 				return takes("CODE")(cmd, args)
 			}

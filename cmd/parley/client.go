@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"parley"
 	"slices"
 	"strings"
 	"time"
@@ -39,23 +40,28 @@ type answer struct {
 	Errors  map[string][]string `json:"errors"`
 }
 
-// serverURL finds the server: as told, else the one that runs on the data directory, else where a
-// development server last ran.
+// serverURL finds the server: as told, else the one that runs on the data directory, else where one is set to
+// listen. The default address is not tried: whatever answers there belongs to somebody else.
 func (c *cli) serverURL() (string, error) {
-	if u := c.set.text(keyURL); u != "" {
-		return strings.TrimSuffix(strings.TrimSuffix(u, "/"), "/api"), nil
+	if given := c.set.text(keyURL); given != "" {
+		u, err := url.Parse(given)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			return "", fail(exitUsage, "%s: %q is not the address of a server. Write it like http://127.0.0.1:7275", c.set.values[keyURL].origin, given)
+		}
+		return strings.TrimSuffix(strings.TrimSuffix(given, "/"), "/api"), nil
 	}
 	if running, ok := c.dir().Running(); ok && running.URL != "" {
 		return running.URL, nil
 	}
-	env, err := app.ReadDevEnv(c.dir())
-	if err != nil {
-		return "", err
+	if listen := c.set.values[keyListen]; listen.origin != "default" {
+		return "http://" + listen.text, nil
 	}
-	if u := env[app.EnvURL]; u != "" {
-		return u, nil
-	}
-	return "http://" + c.set.text(keyListen), nil
+	return "", c.noServer()
+}
+
+// noServer says that no server runs on the data directory.
+func (c *cli) noServer() error {
+	return fail(exitUnreachable, "no server runs on %s. Start one with: parley dev, or parley serve. Name another one with --url, or its directory with --data", c.dir())
 }
 
 // client makes a client with the token that is configured, or else the one in dev.env under the
@@ -91,7 +97,7 @@ func (cl *client) call(ctx context.Context, method, path string, query url.Value
 		return nil, err
 	}
 	if resp.StatusCode >= 300 {
-		return a, refusal(resp.StatusCode, a)
+		return a, cl.refusal(resp.StatusCode, a)
 	}
 	if data != nil {
 		if err := json.Unmarshal(a.Data, data); err != nil {
@@ -157,7 +163,10 @@ func unreachable(ctx context.Context, base string, err error) error {
 }
 
 // refusal turns an error answer into an error.
-func refusal(status int, a *answer) error {
+func (cl *client) refusal(status int, a *answer) error {
+	if cl.channel != "" && strings.HasPrefix(a.Message, "The header X-Channel names no channel") { // which people gave by another name
+		return noChannel(parley.ChannelCode(cl.channel))
+	}
 	code := exitRefused
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden:

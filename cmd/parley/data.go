@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -13,9 +14,13 @@ func (c *cli) withData(ctx context.Context, make bool, do func(*app.Data) error)
 	if !make && !c.dir().Exists() {
 		return fail(exitUsage, "there is no gateway's data in %s. Start one with: parley dev, or say where it is with --data", c.dir())
 	}
+	isNew := !c.dir().Exists()
 	data, err := app.OpenData(ctx, c.dir(), c.warnings())
 	if err != nil {
 		return err
+	}
+	if isNew && !c.quiet { // programs hear it too: a forgotten --data is found out by nothing else
+		fmt.Fprintf(c.err, "parley: %s is a new data directory. If there is one already, name it with --data or PARLEY_DATA\n", c.dir())
 	}
 	defer func() {
 		if closing := data.Close(); err == nil {

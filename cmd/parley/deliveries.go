@@ -235,7 +235,7 @@ func (c *cli) printDelivery(d parley.Delivery, v deliveryView) {
 		{"state", v.State}, {"made", when(d.CreatedAt)}, {"attempts", fmt.Sprint(v.Attempts)}, {"tried", when(d.TriedAt)},
 		{"result", v.result()}, {"problem", v.Problem}, {"answer", v.Answer},
 	}
-	if len(v.History) > 1 {
+	if len(v.History) > 1 || len(v.History) == 1 && v.TriedAt == nil {
 		term := "history"
 		for _, a := range v.History {
 			lines = append(lines, [2]string{term, fmt.Sprintf("%2d  %s  %s", a.Number, when(*a.At), a)})

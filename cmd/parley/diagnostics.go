@@ -69,7 +69,7 @@ func (c *cli) fetchDiagnostics(ctx context.Context) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		return nil, refusal(resp.StatusCode, a)
+		return nil, cl.refusal(resp.StatusCode, a)
 	}
 	defer resp.Body.Close()
 	packed, err := io.ReadAll(resp.Body)
@@ -92,9 +92,7 @@ func (c *cli) saveDiagnostics(to string, packed []byte) error {
 	var files []row
 	for _, f := range archive.File {
 		files = append(files, row{f.Name, f.UncompressedSize64})
-		if !c.quiet && !c.json {
-			fmt.Fprintf(c.err, "%8d  %s\n", f.UncompressedSize64, f.Name)
-		}
+		c.hint("%8d  %s", f.UncompressedSize64, f.Name)
 	}
 	if to == "-" {
 		_, err := c.out.Write(packed)

@@ -44,7 +44,7 @@ func (c *cli) health() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&onlyReady, "ready", false, "ask whether it can take requests, not only whether it lives")
 	cmd.Flags().DurationVar(&wait, "wait", 0, "ask again for this long before giving up")
-	settingFlags(cmd.Flags(), keyURL, keyListen)
+	settingFlags(cmd.Flags(), keyURL)
 	return cmd
 }
 

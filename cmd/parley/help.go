@@ -82,6 +82,7 @@ func (c *cli) help(root *cobra.Command) *cobra.Command {
 				return fail(exitUsage, "there is no command or topic %q.%s See: parley help", strings.Join(args, " "), didYouMean(rest[0], known))
 			}
 			cmd.InitDefaultHelpFlag()
+			cmd.InitDefaultVersionFlag()
 			return cmd.Help()
 		},
 	}

@@ -167,5 +167,5 @@ func (cl *client) stream(ctx context.Context, query url.Values, lastID string) (
 	if err != nil {
 		return nil, err
 	}
-	return nil, fmt.Errorf("follow the events: %w", refusal(resp.StatusCode, a))
+	return nil, fmt.Errorf("follow the events: %w", cl.refusal(resp.StatusCode, a))
 }

@@ -16,8 +16,7 @@ func (c *cli) migrate() *cobra.Command {
 		Args: takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.withData(cmd.Context(), false, func(data *app.Data) error { // opening it migrates it
-				c.hint("%s is up to date", data.Dir.Database())
-				return nil
+				return c.done("%s is up to date", data.Dir.Database())
 			})
 		},
 	}

@@ -64,7 +64,7 @@ func (c *cli) linkToOpen(cmd *cobra.Command, args []string) (string, error) {
 		return "", err
 	}
 	if _, running := c.dir().Running(); !running && c.set.text(keyURL) == "" {
-		return "", fail(exitUnreachable, "no server runs on %s. Start one with: parley dev, or parley serve", c.dir())
+		return "", c.noServer()
 	}
 	data, err := app.OpenData(cmd.Context(), c.dir(), c.warnings())
 	if err != nil {

@@ -38,6 +38,15 @@ func (c *cli) printJSON(v any) error {
 	return enc.Encode(v)
 }
 
+// done tells a person that something is done, and a program by an empty document.
+func (c *cli) done(format string, args ...any) error {
+	c.hint(format, args...)
+	if c.json {
+		return c.printJSON(struct{}{})
+	}
+	return nil
+}
+
 // printTable answers rows under a head, aligned for people and cut by nothing.
 func (c *cli) printTable(head []any, rows [][]any) {
 	t := table.NewWriter()
@@ -63,7 +72,7 @@ func orNil(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}
-	utc := t.UTC()
+	utc := t.UTC().Truncate(time.Millisecond)
 	return &utc
 }
 

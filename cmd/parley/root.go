@@ -32,14 +32,15 @@ Commands:{{range $all}}{{if .IsAvailableCommand}}
 Flags:
 {{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}
 {{end}}{{if .HasAvailableInheritedFlags}}
-Flags of every command:
+Common flags:
 {{.InheritedFlags.FlagUsages | trimTrailingWhitespaces}}
 {{end}}`
 
 func newRoot(c *cli) *cobra.Command {
 	root := &cobra.Command{
-		Use:   "parley",
-		Short: "A chat messaging gateway",
+		Use:     "parley",
+		Version: version,
+		Short:   "A chat messaging gateway",
 		Example: `  parley dev                                    a sandbox to try things on
   parley serve --data /var/lib/parley           the gateway itself`,
 		SilenceErrors: true,
@@ -56,6 +57,7 @@ func newRoot(c *cli) *cobra.Command {
 	root.SetErr(c.err)
 	root.SetHelpTemplate(helpTemplate)
 	root.SetUsageTemplate(usageTemplate)
+	root.SetVersionTemplate("parley {{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fail(exitUsage, "%w. See: %s --help", err, cmd.CommandPath())
 	})

@@ -82,6 +82,9 @@ func (c *cli) sandboxPhones(connect connect) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if !add && (number != "" || name != "") {
+				return fail(exitUsage, "--number and --name are for a phone that is added. Say --add, too")
+			}
 			if add {
 				return c.addPhone(cmd, cl, number, name)
 			}

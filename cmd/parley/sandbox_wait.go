@@ -212,7 +212,7 @@ func nothingCame(ctx context.Context, cl *client, number string, f filter, timeo
 	}
 	switch len(came) {
 	case 0:
-		fmt.Fprintf(&b, "\n  nothing did arrive at that phone%s", since)
+		fmt.Fprintf(&b, "\n  nothing arrived at that phone%s", since)
 	case 1:
 		fmt.Fprintf(&b, "\n  1 message did arrive at that phone%s:", since)
 	default:

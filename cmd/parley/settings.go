@@ -73,7 +73,7 @@ var settingTable = []setting{
 	{key: keyProxies, kind: manyTexts, about: "a range of addresses whose X-Forwarded-For is believed; may be repeated (with --behind-proxy: private ones)"},
 	{key: keyRate, kind: oneNumber, fallback: "0", about: "how many requests a token may make in a second; 0 is any number"},
 	{key: keyMedia, kind: oneNumber, fallback: "200", about: "how many MiB of files may be fetched for a token in a minute; 0 is any number"},
-	{key: keyOTPContacts, kind: oneNumber, fallback: "0", about: "to how many people that it never wrote with a channel may send one-time codes in an hour; 0 is any number"},
+	{key: keyOTPContacts, kind: oneNumber, fallback: "0", about: "to how many people with whom it has no chat a channel may send one-time codes in an hour; 0 is any number"},
 	{key: keyOTPPrefix, kind: oneNumber, fallback: "0", about: "to how many numbers that differ in their last 4 digits only a channel may send one-time codes in an hour; 0 is any number"},
 	{key: keyTLSCert, about: "the certificate file, to serve TLS"},
 	{key: keyTLSKey, about: "the certificate's key file"},
@@ -87,7 +87,7 @@ var settingTable = []setting{
 	{key: keyNoOpen, kind: onOff, fallback: "false", about: "open no browser"},
 	{key: keyURL, about: "the server's address without /api (default: the server that runs on the data directory)"},
 	{key: keyToken, about: "the token to call the server with (default: the one in dev.env)", secret: true},
-	{key: keyAdminToken, about: "the admin token to manage the server with (default: the one in dev.env)", secret: true},
+	{key: keyAdminToken, about: "the admin token to manage the server with (default: the one in dev.env, or one that is made for this command where the data directory is at hand)", secret: true},
 }
 
 func (s setting) flag() string     { return strings.ReplaceAll(s.key, "_", "-") }

@@ -71,6 +71,11 @@ func (c *cli) tokenCreate() *cobra.Command {
 				return err
 			}
 			return c.withData(cmd.Context(), true, func(data *app.Data) error {
+				if channel != "" {
+					if _, err := data.Store.Channel(cmd.Context(), parley.ChannelCode(channel)); errors.Is(err, parley.ErrNotFound) {
+						return noChannel(parley.ChannelCode(channel))
+					}
+				}
 				id := parley.NewTokenID()
 				signed, err := data.Tokens.Issue(cmd.Context(), parley.Token{
 					ID: id, Name: name, Kind: k, Channel: parley.ChannelCode(channel), ExpiresAt: until,
@@ -171,8 +176,7 @@ func (c *cli) tokenRevoke() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				c.hint("token %s is revoked; a running server follows within a second", args[0])
-				return nil
+				return c.done("token %s is revoked; a running server follows within a second", args[0])
 			})
 		},
 	}
@@ -190,8 +194,7 @@ func (c *cli) tokenRotateKey() *cobra.Command {
 				if err := data.Tokens.Rotate(cmd.Context()); err != nil {
 					return err
 				}
-				c.hint("new tokens are signed with a new key")
-				return nil
+				return c.done("new tokens are signed with a new key")
 			})
 		},
 	}

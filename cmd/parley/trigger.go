@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,6 +22,7 @@ const triggerTimeout = 20 * time.Second
 
 func (c *cli) trigger() *cobra.Command {
 	t := trigger{cli: c}
+	happen := t.names()
 	var channel, from, to string
 	cmd := &cobra.Command{
 		Use:   "trigger EVENT",
@@ -30,17 +32,17 @@ body, the thing itself is done. A phone writes, reacts, votes or deletes; a mess
 channel loses its connection; a one-time code is asked for and used, mistyped or left to expire (which
 moves the channel's clock).
 
-Events: ` + joinTypes(parley.EventTypes),
+Events: ` + strings.Join(happen, ", "),
 		Example: `  parley trigger message.received --from +6281234567890 --text 'menu'
   parley trigger otp.approved`,
 		Args:      takes("EVENT"),
-		ValidArgs: strings.Split(joinTypes(parley.EventTypes), ","),
+		ValidArgs: happen,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if from != "" && to != "" && from != to {
 				return fail(exitUsage, "--from and --to both mean the phone at the other end. Give one of them")
 			}
-			if t.kind, err = eventType(args[0]); err != nil {
-				return err
+			if t.kind = parley.EventType(args[0]); t.acts()[t.kind] == nil {
+				return t.unknown()
 			}
 			if given := from + to; given != "" {
 				if from != "" {
@@ -68,14 +70,22 @@ Events: ` + joinTypes(parley.EventTypes),
 	return cmd
 }
 
-// eventType checks the name of a type of events.
-func eventType(name string) (parley.EventType, error) {
-	kind, known := parley.ParseEventType(name)
-	if known {
-		return kind, nil
+// names lists the events that can be made to happen.
+func (t *trigger) names() []string {
+	var names []string
+	for kind := range t.acts() {
+		names = append(names, string(kind))
 	}
-	names := strings.Split(joinTypes(parley.EventTypes), ",")
-	return "", fail(exitUsage, "there is no event %q.%s There are:\n  %s", name, didYouMean(name, names), strings.Join(names, "\n  "))
+	slices.Sort(names)
+	return names
+}
+
+// unknown says what can be made to happen instead.
+func (t *trigger) unknown() error {
+	if _, known := parley.ParseEventType(string(t.kind)); known {
+		return fail(exitUsage, "%s does not happen on the sandbox: its channels need no pairing", t.kind)
+	}
+	return fail(exitUsage, "there is no event %q.%s There are:\n  %s", t.kind, didYouMean(string(t.kind), t.names()), strings.Join(t.names(), "\n  "))
 }
 
 // trigger makes one event happen.
@@ -96,10 +106,6 @@ type happened struct {
 }
 
 func (t *trigger) run(ctx context.Context) error {
-	act := t.acts()[t.kind]
-	if act == nil {
-		return fail(exitUsage, "%s does not happen on the sandbox: its channels need no pairing", t.kind)
-	}
 	// Who is told is asked before we listen ourselves.
 	done := happened{Type: t.kind}
 	if _, err := t.api.call(ctx, http.MethodGet, "/api/sandbox/listeners", url.Values{"type": {string(t.kind)}}, nil, &done); err != nil {
@@ -112,7 +118,7 @@ func (t *trigger) run(ctx context.Context) error {
 		return t.explain(ctx, err)
 	}
 	defer resp.Body.Close()
-	about, err := act(ctx)
+	about, err := t.acts()[t.kind](ctx)
 	if err != nil {
 		return t.explain(ctx, err)
 	}

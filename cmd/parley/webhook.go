@@ -370,8 +370,7 @@ func (c *cli) webhookRemove() *cobra.Command {
 				if err := data.Store.Tx(ctx, func(tx parley.Tx) error { return tx.DeleteWebhook(ctx, w.ID) }); err != nil {
 					return noWebhook(err, args[0])
 				}
-				c.hint("webhook %s is gone", w.ID)
-				return nil
+				return c.done("webhook %s is gone", w.ID)
 			})
 		},
 	}

@@ -136,7 +136,7 @@ func webhookNeed(w parley.Webhook, now time.Time) (need, bool) {
 	case w.IsEnabled() && w.Failures > 0:
 		lasts := now.Sub(w.FailingSince)
 		n.Severity, n.since = isWarning, w.FailingSince
-		n.Sentence = fmt.Sprintf("The webhook %s only fails since %s: %s.", w.URL, doctor.Lasted(lasts), doctor.Count(w.Failures, "attempt"))
+		n.Sentence = fmt.Sprintf("Every call of %s has failed for %s: %s.", w.URL, doctor.Lasted(lasts), doctor.Count(w.Failures, "attempt"))
 		n.Case, n.Values = doctor.WebhookFailing, doctor.Values{"url": w.URL, "count": w.Failures, "for_ms": lasts.Milliseconds()}
 		n.Action = needAction{"deliveries", "See deliveries", "/console/webhooks?state=waiting&webhook=" + url.QueryEscape(string(w.ID))}
 	default:

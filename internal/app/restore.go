@@ -43,16 +43,37 @@ func Restore(ctx context.Context, dir Dir, backup io.Reader, log *slog.Logger) (
 	if err := tryOut(ctx, unpacked, log); err != nil {
 		return "", fmt.Errorf("restore: the backup cannot be used: %w. Nothing was changed", err)
 	}
-	before = filepath.Join(string(dir), "before-restore-"+time.Now().UTC().Format("20060102T150405Z"))
-	moved, err := dir.moveAll(before)
+	return dir.replaceBy(unpacked, os.Rename)
+}
+
+// rename moves a file or a folder; tests have it fail.
+type rename func(from, to string) error
+
+// replaceBy puts what another directory holds in the place of what is here, which goes into a folder of its own.
+// If that cannot be done, everything is put back.
+func (d Dir) replaceBy(other Dir, move rename) (before string, err error) {
+	before, err = os.MkdirTemp(string(d), "before-restore-"+time.Now().UTC().Format("20060102T150405Z")+"-*") // no two are the same
+	if err != nil {
+		return "", fmt.Errorf("restore: %w. Nothing was changed", err)
+	}
+	moved, err := d.moveAll(before, move)
+	var back error
 	if err == nil {
-		_, err = unpacked.moveAll(string(dir))
+		if _, err = other.moveAll(string(d), move); err != nil {
+			_, back = d.moveAll(string(other), move)
+		}
 	}
 	if err != nil {
-		return "", fmt.Errorf("restore: %w. What was there before is in %s", err, before)
+		if back == nil {
+			_, back = Dir(before).moveAll(string(d), move)
+		}
+		if back != nil {
+			return "", fmt.Errorf("restore: %w. What was there before is in %s", errors.Join(err, back), before)
+		}
+		return "", errors.Join(fmt.Errorf("restore: %w. Nothing was changed", err), os.Remove(before))
 	}
 	if moved == 0 {
-		before = ""
+		return "", os.Remove(before)
 	}
 	return before, nil
 }
@@ -126,17 +147,14 @@ func tryOut(ctx context.Context, unpacked Dir, log *slog.Logger) error {
 
 // moveAll moves everything that a gateway keeps to another directory and counts the pieces. Settings
 // are of the machine and stay.
-func (d Dir) moveAll(to string) (moved int, err error) {
+func (d Dir) moveAll(to string, move rename) (moved int, err error) {
 	side := func(database string) []string { return []string{database, database + "-wal", database + "-shm"} }
 	pieces := slices.Concat(side(d.Database()), side(d.Sandbox()), side(d.WhatsApp()), []string{d.Media(), d.Key()})
 	for _, piece := range pieces {
 		if _, err := os.Stat(piece); errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		if err := os.MkdirAll(to, 0o700); err != nil {
-			return moved, err
-		}
-		if err := os.Rename(piece, filepath.Join(to, filepath.Base(piece))); err != nil {
+		if err := move(piece, filepath.Join(to, filepath.Base(piece))); err != nil {
 			return moved, err
 		}
 		moved++

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"fmt"
+	"strings"
 
 	"parley"
 )
@@ -33,6 +34,7 @@ func checkChannel(c parley.Channel, running bool) Finding {
 	}
 	if c.State.Status == parley.LoggedOut || c.State.Status == parley.ScanQRCode {
 		f.Remedy = "parley channel pair " + string(c.Code)
+		f.Found = strings.TrimSuffix(f.Found, " Link one with: "+f.Remedy) // which follows it
 	}
 	return f
 }

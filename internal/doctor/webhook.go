@@ -22,7 +22,7 @@ func Webhooks(ctx context.Context, store parley.Reader) ([]Finding, error) {
 			return nil, err
 		}
 		if IsUnencrypted(w.URL) {
-			open := Finding{"webhook", Warning, w.URL + "  is not encrypted: whoever is on the way can read what is sent", "use https",
+			open := Finding{"webhook", Warning, w.URL + " is not encrypted: whoever is on the way can read what is sent", "use https",
 				WebhookOpen, Values{"url": w.URL}}
 			if f.Level == Fine {
 				f = open
@@ -38,11 +38,11 @@ func Webhooks(ctx context.Context, store parley.Reader) ([]Finding, error) {
 func checkWebhook(ctx context.Context, store parley.Reader, w parley.Webhook) (Finding, error) {
 	switch {
 	case !w.IsEnabled():
-		return Finding{"webhook", Warning, fmt.Sprintf("%s  off since %s: %s", w.URL, When(w.DisabledAt), w.Reason), "parley webhook enable " + string(w.ID),
+		return Finding{"webhook", Warning, fmt.Sprintf("%s off since %s: %s", w.URL, When(w.DisabledAt), w.Reason), "parley webhook enable " + string(w.ID),
 			WebhookOff, Values{"url": w.URL}.Because(w.Reason)}, nil
 	case w.Failures > 0:
 		failing := time.Since(w.FailingSince)
-		found := fmt.Sprintf("%s  %s in %s", w.URL, Count(w.Failures, "failure"), Lasted(failing))
+		found := fmt.Sprintf("%s: %s in %s", w.URL, Count(w.Failures, "failure"), Lasted(failing))
 		last, err := store.OldestDelivery(ctx, w.ID, false)
 		if err != nil && !errors.Is(err, parley.ErrNotFound) {
 			return Finding{}, err
