@@ -68,6 +68,8 @@ type Config struct {
 	// AuthFailures is how many authentications may fail from one address before it must wait; zero:
 	// 30.
 	AuthFailures int
+	// StreamsPerToken is how many streams of events a token may have open; zero: 1,000.
+	StreamsPerToken int
 	// Heartbeat is how long a stream of events may be silent; zero: 15 s.
 	Heartbeat time.Duration
 }
@@ -80,6 +82,9 @@ type server struct {
 	fetches  *slots[parley.TokenID]
 	fetched  *meter[parley.TokenID] // bytes; nil: no limit
 	flights  flights
+	streams  *slots[parley.TokenID]
+
+	fingerprints []byte // the key that those of requests are made with
 
 	contactNames names
 	level        levelFor
@@ -95,7 +100,10 @@ type API struct{ *router }
 
 // New makes the HTTP interface.
 func New(c Config) *API {
-	s := &server{Config: c, fetches: newSlots[parley.TokenID](maxFetches), words: readPairWords(), pairings: newLimiters[string](pairEvery, pairBurst)}
+	s := &server{
+		Config: c, fetches: newSlots[parley.TokenID](maxFetches), streams: newSlots[parley.TokenID](cmp.Or(c.StreamsPerToken, streamsPerToken)),
+		fingerprints: c.Sealer.Derive("idempotency")[0], words: readPairWords(), pairings: newLimiters[string](pairEvery, pairBurst),
+	}
 	if s.Tally == nil {
 		s.Tally = tally.New(tally.Config{Store: c.Store, Log: c.Log, Metrics: c.Metrics})
 	}

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"runtime/debug"
 	"slices"
@@ -18,6 +19,9 @@ const (
 	checkToken = time.Second      // how long a stream may go on after its token was revoked
 	// timeToTake is how long a caller may take for what was written before it is cut off.
 	timeToTake = 60 * time.Second
+	// streamsPerToken is how many streams a token may have open without a setting, so that one that opens them
+	// without end does not take all connections.
+	streamsPerToken = 1000
 	// maxWrite is how much is written at once, so that the time to take it is fair.
 	maxWrite = 64 << 10
 )
@@ -56,6 +60,9 @@ func (st *stream) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 		write(w, r.id, a)
 		status = a.status
 	}
+	if err == nil {
+		defer st.streams.give(r.token.ID)
+	}
 	st.measure(status, time.Since(began)) // until it began: how long it goes on is the caller's business
 	if err == nil {
 		if err = st.follow(w, r, asked); err != nil {
@@ -87,7 +94,14 @@ func (st *stream) begin(ctx context.Context, r *request) (asked wanted, err erro
 	if err := st.readFields(r); err != nil {
 		return asked, err
 	}
-	return st.read(ctx, r)
+	if asked, err = st.read(ctx, r); err != nil {
+		return asked, err
+	}
+	if !st.streams.take(r.token.ID, ctx.Done(), 0) {
+		return asked, over(quota{name: limitStreams, unit: unitAtOnce, most: int64(st.streams.most), wait: time.Second},
+			fmt.Sprintf("This token has %d streams open, the most that it may. Close one first.", st.streams.most))
+	}
+	return asked, nil
 }
 
 // read reads the fields of a stream.

@@ -158,6 +158,30 @@ func TestStreamOutlivesDeadlines(t *testing.T) {
 	l.body.Close() // or the server would wait for it
 }
 
+// TestStreamsAreLimited opens as many streams as a token may have, and one more.
+func TestStreamsAreLimited(t *testing.T) {
+	const most = 5
+	e := newStreamEnv(t, 0, func(c *Config) { c.StreamsPerToken = most })
+	client := e.server.Client()
+	first := listen(t, client, e.server.URL, e.main)
+	first.until("events follow")
+	for range most - 1 {
+		listen(t, client, e.server.URL, e.main).until("events follow")
+	}
+	if r := e.call("GET", "/api/events", e.main, nil); r.StatusCode != 429 || r.Header.Get("RateLimit") != `"streams";r=0;t=1` {
+		t.Errorf("one more: %d, %v, %s", r.StatusCode, r.Header, r.text)
+	}
+	listen(t, client, e.server.URL, e.token(parley.Token{ID: "tok_other", Kind: parley.ChannelToken, Channel: "main"})).until("events follow")
+	first.body.Close()
+	for status := 0; status != http.StatusOK; { // until the server has noticed
+		req := must(http.NewRequestWithContext(t.Context(), "GET", e.server.URL+"/api/events", nil))(t)
+		req.Header.Set("Authorization", "Bearer "+e.main)
+		resp := must(client.Do(req))(t)
+		status = resp.StatusCode
+		resp.Body.Close()
+	}
+}
+
 func TestRevokedTokenEndsStream(t *testing.T) {
 	e := newStreamEnv(t, 0)
 	raw := e.token(parley.Token{ID: "tok_short", Kind: parley.ChannelToken, Channel: "main"})

@@ -70,7 +70,7 @@ func newEnv(t testing.TB, change ...func(*Config)) *env {
 	t.Cleanup(tokens.Close)
 
 	e := &env{t: t, logs: logs, config: Config{
-		Gateway: g, Store: db, Tokens: tokens, Media: library, Sandbox: phones, Log: log, Metrics: registry,
+		Gateway: g, Store: db, Tokens: tokens, Sealer: sealer, Media: library, Sandbox: phones, Log: log, Metrics: registry,
 		OTP:          otp.New(otp.Config{Store: db, Sealer: sealer, Now: g.Now, Log: log}),
 		AuthFailures: 100_000,
 	}}

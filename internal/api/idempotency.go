@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"context"
+	"crypto/hmac"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -35,7 +36,7 @@ func (rt *route) once(ctx context.Context, r *request) (answer, error) {
 		return answer{}, parley.InvalidField(keyHeader, "Idempotency-Key must be 1 to 255 printable ASCII characters, given once.")
 	}
 	key := parley.Answer{
-		Scope: rt.scope(r), Key: values[0], Fingerprint: fingerprint(r), Channel: r.channel.Code,
+		Scope: rt.scope(r), Key: values[0], Fingerprint: rt.fingerprint(r), Channel: r.channel.Code,
 		CreatedAt: time.Now().UTC(),
 	}
 	for tries := 1; ; tries++ {
@@ -234,9 +235,10 @@ func (rt *route) scope(r *request) string {
 	return string(r.channel.Code) + "+" + strconv.Itoa(int(days))
 }
 
-// fingerprint tells requests apart: two with the same one ask for the same.
-func fingerprint(r *request) []byte {
-	h := sha256.New()
+// fingerprint tells requests apart: two with the same one ask for the same. It is made with a key that does not
+// lie in the database, from which a short body, like a code, could be guessed otherwise.
+func (s *server) fingerprint(r *request) []byte {
+	h := hmac.New(sha256.New, s.fingerprints)
 	for _, part := range []string{r.http.Method, r.http.URL.EscapedPath(), r.http.URL.RawQuery} {
 		h.Write([]byte(part))
 		h.Write([]byte{0}) // stands in none of them

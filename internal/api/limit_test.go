@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -63,14 +62,12 @@ func TestWaitingAsToldIsEnough(t *testing.T) {
 			func() error { return s.withinLimit(&request{token: parley.Token{ID: token}}) }},
 		"bytes fetched": {
 			func() {
-				s.fetched, s.fetches = newMeter[parley.TokenID](1000, time.Minute), newSlots[parley.TokenID](4)
+				s.fetched = newMeter[parley.TokenID](1000, time.Minute)
 			},
 			func() error {
-				r := &request{token: parley.Token{ID: token}}
-				release, err := s.takeSlot(context.Background(), r, []part{{source: new(media.Source)}})
+				err := s.mayFetch(token, []part{{source: new(media.Source)}})
 				if err == nil {
 					s.fetched.add(token, rand.Int64N(400), time.Now())
-					release()
 				}
 				return err
 			}},

@@ -122,9 +122,45 @@ func TestFetchesAreLimited(t *testing.T) {
 		t.Errorf("one more: %d %s", r.StatusCode, r.text)
 	}
 	e.call("POST", "/api/send-message/text", e.main, m{"contact_id": ayu, "message": "no file"}).want(t, 200)
+	e.call("POST", "/api/send-message/text", e.main, m{"contact_id": ayu, "message": slow.URL + "/page", "linkPreview": true}).want(t, 200)
+	if len(fetching) > 0 {
+		t.Error("a preview was fetched beside the files")
+	}
 	close(release)
 	wg.Wait()
 	e.call("POST", "/api/send-message/file", e.main, body).want(t, 200)
+}
+
+// TestPoolsFetchWithinTheLimit has two pools with many files sent at once: together they fetch no more at once
+// than one.
+func TestPoolsFetchWithinTheLimit(t *testing.T) {
+	e := newEnv(t)
+	var now, most atomic.Int64
+	full := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if n := now.Add(1); n == maxFetches && most.Swap(n) < n {
+			close(full)
+		} else {
+			most.Store(max(most.Load(), n))
+		}
+		<-full // so that there are as many at once as may be
+		now.Add(-1)
+		w.Write([]byte("a file"))
+	}))
+	defer server.Close()
+	var items []m
+	for i := range 8 {
+		items = append(items, m{"type": "text", "data": m{"message": fmt.Sprintf("%s/%d", server.URL, i), "linkPreview": true}})
+	}
+	body := m{"contact_id": ayu, "pools": items}
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() { e.call("POST", "/api/send-message/pool", e.global, body).want(t, 200) })
+	}
+	wg.Wait()
+	if got := most.Load(); got != maxFetches {
+		t.Errorf("%d were fetched at once", got)
+	}
 }
 
 func TestUnsentFilesAreRemoved(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"mime"
 	"regexp"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -171,11 +172,9 @@ func (s *server) checkReply(ctx context.Context, channel parley.ChannelCode, p p
 // drafts fetches the files of the parts and makes drafts of them. Whatever cannot be fetched is noted
 // under the field that names it.
 func (s *server) drafts(ctx context.Context, r *request, to parley.ContactID, parts []part) ([]gateway.Draft, error) {
-	release, err := s.takeSlot(ctx, r, parts)
-	if err != nil {
+	if err := s.mayFetch(r.token.ID, parts); err != nil {
 		return nil, err
 	}
-	defer release()
 	defer func() { r.within(s.mediaLeft(r.token.ID)) }()
 	ctx, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
@@ -217,27 +216,19 @@ func (s *server) drafts(ctx context.Context, r *request, to parley.ContactID, pa
 
 func (p part) needsWork() bool { return p.source != nil || p.preview && mayHoldLink(p.content.Text()) }
 
-// takeSlot waits its turn among the fetches of the token, if there is a file to fetch. It refuses where
-// too much was fetched for the token of late. A preview is fetched beside that, or not at all.
-func (s *server) takeSlot(ctx context.Context, r *request, parts []part) (release func(), err error) {
-	fetches := false
-	for _, p := range parts {
-		fetches = fetches || p.source != nil
-	}
-	if !fetches {
-		return func() {}, nil
-	}
-	token := r.token.ID
-	if !s.fetches.take(token, ctx.Done(), fetchPatience) {
-		q := quota{name: limitFetches, unit: unitAtOnce, most: maxFetches, wait: fetchPatience}
-		return nil, over(q, fmt.Sprintf("This token has %d files fetched at once, the most that it may. Try again when one is done.", maxFetches))
+// mayFetch refuses to fetch files where too much was fetched for the token of late.
+func (s *server) mayFetch(token parley.TokenID, parts []part) error {
+	if !slices.ContainsFunc(parts, func(p part) bool { return p.source != nil }) {
+		return nil
 	}
 	if q := s.mediaLeft(token); q.refuses {
-		s.fetches.give(token)
-		return nil, over(q, fmt.Sprintf("More than %s of files were fetched for this token within a minute. Try again after the time in Retry-After.", safehttp.Size(q.most)))
+		return over(q, fmt.Sprintf("More than %s of files were fetched for this token within a minute. Try again after the time in Retry-After.", safehttp.Size(q.most)))
 	}
-	return func() { s.fetches.give(token) }, nil
+	return nil
 }
+
+var errManyFetches = over(quota{name: limitFetches, unit: unitAtOnce, most: maxFetches, wait: fetchPatience},
+	fmt.Sprintf("This token has %d files fetched at once, the most that it may. Try again when one is done.", maxFetches))
 
 // mediaLeft is how many bytes may be fetched for a token now.
 func (s *server) mediaLeft(token parley.TokenID) quota {
@@ -249,8 +240,20 @@ func (s *server) mediaLeft(token parley.TokenID) quota {
 	return q
 }
 
-// fetch fetches what a part points at, and counts it for the token.
+// fetch fetches what a part points at, in its turn among all that is fetched for the token, and counts it for
+// that. A text goes without a preview rather than wait, or not at all.
 func (s *server) fetch(ctx context.Context, token parley.TokenID, p part) (parley.Content, error) {
+	patience := fetchPatience
+	if p.source == nil {
+		patience = 0
+	}
+	if !s.fetches.take(token, ctx.Done(), patience) {
+		if p.source == nil {
+			return p.content, nil
+		}
+		return p.content, errManyFetches
+	}
+	defer s.fetches.give(token)
 	count := func(n int) {
 		if s.fetched != nil {
 			s.fetched.add(token, int64(n), time.Now())
@@ -261,7 +264,7 @@ func (s *server) fetch(ctx context.Context, token parley.TokenID, p part) (parle
 	}
 	switch c := p.content.(type) {
 	case parley.Text:
-		if !s.mediaLeft(token).refuses { // a text goes without a preview rather than not at all
+		if !s.mediaLeft(token).refuses {
 			c.Preview = s.Media.Preview(ctx, c.Body, p.highQuality, count)
 		}
 		return c, nil

@@ -107,16 +107,22 @@ func (s *server) tap(ctx context.Context, r *request) (envelope[tapped], error) 
 	return ok("Sent by the phone", told), err
 }
 
+// maxUnasked is how large the body of somebody may be who need not be anybody: the longest text fits, each of
+// its characters escaped, and many at once do not fill the memory.
+const maxUnasked = 64 << 10
+
+var errUnaskedTooLarge = parley.Errorf(parley.TooLarge, "The body is larger than 64 KiB, the most that is taken here.")
+
 // readUnasked reads the body of a request that nobody's token came with.
 func (r *request) readUnasked() error {
-	if r.http.ContentLength > maxBody {
-		return errTooLarge
+	if r.http.ContentLength > maxUnasked {
+		return errUnaskedTooLarge
 	}
-	if _, err := r.body.ReadFrom(io.LimitReader(r.http.Body, maxBody+1)); err != nil {
+	if _, err := r.body.ReadFrom(io.LimitReader(r.http.Body, maxUnasked+1)); err != nil {
 		return &parley.Error{Code: parley.BadRequest, Message: "The body could not be read to its end.", Cause: err}
 	}
-	if r.body.Len() > maxBody {
-		return errTooLarge
+	if r.body.Len() > maxUnasked {
+		return errUnaskedTooLarge
 	}
 	if err := checkType(r.http.Header, r.body.Bytes()); err != nil {
 		return err

@@ -15,6 +15,7 @@ const (
 	limitRequests = "api"         // requests of a token
 	limitFetches  = "media-fetch" // files that are fetched for a token: at once, and bytes in a minute
 	limitQueue    = "send"        // messages that a channel has waiting
+	limitStreams  = "streams"     // of events that a token has open
 )
 
 // What is counted, where it is not requests.
