@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"sync"
 
 	"go.mau.fi/whatsmeow/proto/waAdv"
 	"go.mau.fi/whatsmeow/store"
@@ -23,6 +24,9 @@ type device struct {
 	s      *Store
 	id     int64
 	making chan struct{} // holds one while one-time keys are made
+
+	mu     sync.Mutex
+	coming map[settingVersion][128]byte // versions of settings whose sums are about to be kept, with their hashes
 }
 
 var _ store.AllSessionSpecificStores = (*device)(nil)

@@ -175,11 +175,11 @@ func doEverything(t *testing.T, d *store.Device, round int) (answers []string) {
 	if round == 0 {
 		version("regular")
 	}
-	note("put version", as.PutAppStateVersion(ctx, "regular", 4, [128]byte{9}))
-	version("regular")
 	index, value := make([]byte, 32), make([]byte, 32)
 	index[0], value[0] = 1, 2
+	note("put version", as.PutAppStateVersion(ctx, "regular", uint64(4+round), [128]byte{9})) // its sums follow, as whatsmeow does it
 	note("put sums", as.PutAppStateMutationMACs(ctx, "regular", uint64(4+round), []store.AppStateMutationMAC{{IndexMAC: index, ValueMAC: value}}))
+	version("regular")
 	newer := append([]byte{3}, value[1:]...)
 	note("put newer", as.PutAppStateMutationMACs(ctx, "regular", uint64(8+round), []store.AppStateMutationMAC{{IndexMAC: index, ValueMAC: newer}}), as.PutAppStateMutationMACs(ctx, "regular", 9, nil))
 	sum := func() {

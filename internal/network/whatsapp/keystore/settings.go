@@ -69,10 +69,32 @@ func (d *device) GetAllAppStateSyncKeys(context.Context) ([]*store.AppStateSyncK
 	return all, wrapped("read keys of settings", rows.Err())
 }
 
-// PutAppStateVersion keeps how far a collection of settings was read.
-func (d *device) PutAppStateVersion(ctx context.Context, name string, version uint64, hash [128]byte) error {
-	return d.exec(ctx, "keep a version of settings", `INSERT INTO setting_versions (device, name, version, hash) VALUES ($1, $2, $3, $4)
-		ON CONFLICT (device, name) DO UPDATE SET version = excluded.version, hash = excluded.hash`, d.id, name, int64(version), hash[:])
+// settingVersion is a version of a collection of settings.
+type settingVersion struct {
+	name    string
+	version uint64
+}
+
+// PutAppStateVersion says how far a collection of settings was read. It is kept with the sums of that version,
+// which whatsmeow gives next: whoever changes a setting meanwhile would find a version without its sums, and
+// make a patch of it that the network takes and no device of the account can ever verify.
+func (d *device) PutAppStateVersion(_ context.Context, name string, version uint64, hash [128]byte) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.coming == nil {
+		d.coming = map[settingVersion][128]byte{}
+	}
+	d.coming[settingVersion{name, version}] = hash
+	return nil
+}
+
+// arrived takes the hash of a version whose sums have come; false: it was kept before.
+func (d *device) arrived(v settingVersion) (hash [128]byte, isNew bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	hash, isNew = d.coming[v]
+	delete(d.coming, v)
+	return hash, isNew
 }
 
 // GetAppStateVersion reads how far a collection was read; 0: it was not.
@@ -97,9 +119,17 @@ func (d *device) DeleteAppStateVersion(ctx context.Context, name string) error {
 	return d.exec(ctx, "forget settings", `DELETE FROM setting_versions WHERE device = $1 AND name = $2`, d.id, name)
 }
 
-// PutAppStateMutationMACs keeps the sums over what was set.
+// PutAppStateMutationMACs keeps the sums over what was set, and the version that they are of.
 func (d *device) PutAppStateMutationMACs(ctx context.Context, name string, version uint64, sums []store.AppStateMutationMAC) error {
+	hash, isNew := d.arrived(settingVersion{name, version})
 	return d.write(ctx, "keep sums of settings", func(tx *sqldb.Tx) error {
+		if isNew {
+			_, err := tx.Exec(`INSERT INTO setting_versions (device, name, version, hash) VALUES ($1, $2, $3, $4)
+				ON CONFLICT (device, name) DO UPDATE SET version = excluded.version, hash = excluded.hash`, d.id, name, int64(version), hash[:])
+			if err != nil {
+				return err
+			}
+		}
 		for _, sum := range sums {
 			_, err := tx.Exec(`INSERT INTO setting_sums (device, name, index_mac, version, value_mac) VALUES ($1, $2, $3, $4, $5)`,
 				d.id, name, sum.IndexMAC, int64(version), sum.ValueMAC)

@@ -228,3 +228,36 @@ func TestSecretsAreForgotten(t *testing.T) {
 		}
 	}
 }
+
+// TestVersionComesWithItsSums looks at the settings at the moment when whatsmeow has given a version and not yet
+// its sums: it must be the version before, of which the sums are there.
+func TestVersionComesWithItsSums(t *testing.T) {
+	_, ours, _ := fresh(t)
+	ctx, settings := t.Context(), ours.AppState
+	index := make([]byte, 32)
+	sums := func(value byte) []store.AppStateMutationMAC {
+		return []store.AppStateMutationMAC{{IndexMAC: index, ValueMAC: append(make([]byte, 31), value)}}
+	}
+	wants := func(when string, version uint64, value byte) {
+		t.Helper()
+		got, hash, err := settings.GetAppStateVersion(ctx, "regular")
+		must(t, err)
+		sum, err := settings.GetAppStateMutationMAC(ctx, "regular", index)
+		must(t, err)
+		if got != version || hash[0] != value || (version > 0) != (sum != nil) || sum != nil && sum[31] != value {
+			t.Errorf("%s there is version %d with the hash %d and the sum %v", when, got, hash[0], sum)
+		}
+	}
+	must(t, settings.PutAppStateVersion(ctx, "regular", 1, [128]byte{7}))
+	wants("before the first sums", 0, 0)
+	must(t, settings.DeleteAppStateMutationMACs(ctx, "regular", nil))
+	must(t, settings.PutAppStateMutationMACs(ctx, "regular", 1, sums(7)))
+	wants("with the first sums", 1, 7)
+	must(t, settings.PutAppStateVersion(ctx, "regular", 2, [128]byte{8}))
+	wants("before the second sums", 1, 7)
+	must(t, settings.PutAppStateMutationMACs(ctx, "regular", 2, sums(8)))
+	wants("with the second sums", 2, 8)
+	must(t, settings.PutAppStateVersion(ctx, "regular", 3, [128]byte{8})) // which takes nothing back and adds nothing
+	must(t, settings.PutAppStateMutationMACs(ctx, "regular", 3, nil))
+	wants("without new sums", 3, 8)
+}
