@@ -94,10 +94,9 @@ type numberData struct {
 
 // checkNumber asks whether a phone number, in any spelling, is on the network.
 func (s *server) checkNumber(ctx context.Context, r *request) (envelope[numberData], error) {
-	spelling := r.text("phone", 1, 100)
-	digits := digitsOf(spelling)
-	if _, err := parley.ParseContactID(string(parley.ContactOf(digits))); spelling != "" && err != nil {
-		r.fail("phone", "must be a phone number with its country code, for example 6281234567890.")
+	var digits string
+	if spelling := r.text("phone", 1, 100); spelling != "" {
+		digits = r.checkSpelling(spelling, "phone")
 	}
 	if err := r.err(); err != nil {
 		return envelope[numberData]{}, err

@@ -340,7 +340,8 @@ func checkNumbers(t *testing.T, e *parleytest.Env) {
 		wantValue(t, a, "data.contact_id", id)
 	}
 	e.Get("/api/channel/check-phone-number").ExpectFields("phone")
-	for _, bad := range []string{"", "%20", "abc", "+", "1234", strings.Repeat("1", 46), strings.Repeat("-", 96) + "12345", "6281234567890&phone=6281234567890"} {
+	for _, bad := range []string{"", "%20", "abc", "+", "1234", strings.Repeat("1", 46), strings.Repeat("-", 96) + "12345", "6281234567890&phone=6281234567890",
+		"%EF%BC%96%EF%BC%922811555", "62%20815%205500031%20ext%205", "6281100000001@g.us", "628155500031@lid", "62x8155500031"} {
 		e.Get(path + bad).ExpectFields("phone")
 	}
 	if strings.Contains(string(e.Get("/api/sandbox/phones").Body), "6281200000051") {

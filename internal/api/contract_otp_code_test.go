@@ -193,7 +193,7 @@ func codeFields(t *testing.T, e *parleytest.Env) {
 
 // codeNames tries what an application may be called in a message that its recipient trusts.
 func codeNames(t *testing.T, e *parleytest.Env) {
-	for _, name := range []string{"A", strings.Repeat("é", 60), strings.Repeat("😀", 60), "Booking.com", "Studio 54", "7-Eleven", "متجر", "Café “Zur Post”"} {
+	for _, name := range []string{"A", strings.Repeat("é", 60), strings.Repeat("😀", 60), "St. Mary", "A.B.", "A.B.C", "Booking.com", "Ayu...", "v2.0", "Studio 54", "7-Eleven", "متجر", "Café “Zur Post”"} {
 		part(t, e, "good "+name, func(e *parleytest.Env) {
 			number := newBuyer()
 			askCode(e, object{"contact_id": number + "@c.us", "name": name})

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"parley"
 	"parley/internal/parleytest"
@@ -118,7 +119,7 @@ func tryWrong(t *testing.T, e *parleytest.Env) {
 		}
 		wantTry(e, number, wrongCode(code), "LOCKED", 0)
 		a := wantTry(e, number, code, "LOCKED", 0) // the right one comes too late
-		if a.Text("data.id") != asked.Text("data.id") {
+		if a.Text("data.id") != asked.Text("data.id") || !strings.HasSuffix(a.Text("message"), "Ask for a new code.") {
 			e.T.Errorf("got %s", a.Body)
 		}
 		advance(e, 3600)
@@ -208,7 +209,10 @@ func tryBudget(t *testing.T, e *parleytest.Env) {
 		if n == 19 {
 			status = "LOCKED"
 		}
-		wantTry(e, number, "x", status, left, as)
+		a := wantTry(e, number, "x", status, left, as)
+		if n == 19 {
+			wantBarred(a)
+		}
 	}
 	advance(e, 600, as)
 	after := expectLimited(e.Post(codeRequest, body, as), `"otp-check";q=20;w=86400`)
@@ -216,10 +220,21 @@ func tryBudget(t *testing.T, e *parleytest.Env) {
 		t.Errorf("Retry-After is %d", after)
 	}
 	e.Restart()
-	wantTry(e, number, "x", "LOCKED", 0, as)
+	wantBarred(wantTry(e, number, "x", "LOCKED", 0, as))
 	askCode(e, object{"contact_id": number + "@c.us"}) // other channels have their own count
 	advance(e, after, as)
 	e.Post(codeRequest, body, as).Expect(http.StatusOK)
+}
+
+// wantBarred demands that an answer says when a new code helps, if none does now.
+func wantBarred(a *parleytest.Answer) {
+	a.T.Helper()
+	_, until, _ := strings.Cut(strings.TrimSuffix(a.Text("message"), "."), "not before ")
+	end, err := time.Parse(time.RFC3339, until)
+	now, _ := time.Parse(time.RFC3339, a.Text("data.timestamp"))
+	if wait := end.Sub(now); err != nil || wait <= 23*time.Hour || wait >= 24*time.Hour {
+		a.T.Errorf("got %s, want the time a day after the first wrong try", a.Body)
+	}
 }
 
 // tryAtOnce has many try over HTTP: exactly one is let in.

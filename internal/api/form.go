@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -29,6 +30,26 @@ func (f form) err() error {
 		return nil
 	}
 	return parley.InvalidFields(slices.Clone(*f.wrong))
+}
+
+// failed is err with everything that is wrong where anything is: checks find what would otherwise be found out
+// only when the request is carried out.
+func (f form) failed(checks ...func() error) error {
+	if len(*f.wrong) == 0 {
+		return nil
+	}
+	for _, check := range checks {
+		e, ok := errors.AsType[*parley.Error](check())
+		if !ok || e.Code != parley.Invalid {
+			continue
+		}
+		for _, found := range e.Fields {
+			if !slices.ContainsFunc(*f.wrong, func(known parley.FieldError) bool { return known.Field == found.Field }) {
+				f.note(found.Field, found.Sentence)
+			}
+		}
+	}
+	return f.err()
 }
 
 // fail notes that a field is wrong. The sentence begins with the field's path.
@@ -240,16 +261,36 @@ func parseWhole(s string, onlyDigits bool) (int64, bool) {
 	case onlyDigits:
 		return 0, false
 	}
-	x, err := strconv.ParseFloat(s, 64)
-	switch {
-	case err != nil && !errors.Is(err, strconv.ErrRange), x != math.Trunc(x):
+	return parseFraction(s)
+}
+
+// parseFraction reads a number of JSON that is written with a fraction or an exponent. It looks at the digits
+// themselves: as a float 300.0000000000000000000001 would be whole.
+func parseFraction(s string) (int64, bool) {
+	const most = 20 // digits, more than fit
+	mantissa, power, _ := strings.Cut(strings.ToLower(s), "e")
+	exponent, err := strconv.Atoi(cmp.Or(power, "0"))
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
 		return 0, false
-	case x >= math.MaxInt64:
-		return math.MaxInt64, true
-	case x <= math.MinInt64:
-		return math.MinInt64, true
 	}
-	return int64(x), true
+	mantissa, negative := strings.CutPrefix(mantissa, "-")
+	before, after, _ := strings.Cut(mantissa, ".")
+	digits := strings.TrimLeft(before+after, "0")
+	// Where the point stands among the digits. No body has so many that a larger exponent says more.
+	point := min(max(exponent, -2*maxBody), 2*maxBody) + len(digits) - len(after)
+	digits = strings.TrimRight(digits, "0")
+	switch {
+	case digits == "":
+		return 0, true
+	case len(digits) > point:
+		return 0, false // some stand behind the point
+	}
+	whole := digits + strings.Repeat("0", min(point, most)-min(len(digits), most))
+	if negative {
+		whole = "-" + whole
+	}
+	n, err := strconv.ParseInt(whole, 10, 64)
+	return n, err == nil || errors.Is(err, strconv.ErrRange) // ParseInt gives the nearest
 }
 
 // object returns the form of a nested object, and whether it is given and is one.

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"parley/internal/gateway"
 	"time"
 
 	"parley"
@@ -118,7 +119,13 @@ func (s *server) createChannel(ctx context.Context, r *request) (envelope[channe
 		Network:  parley.NetworkName(r.choice("network", false, string(parley.Sandbox), string(parley.WhatsApp))),
 		Settings: r.settings(),
 	}
-	if err := r.err(); err != nil {
+	isTaken := func() error {
+		if _, taken := s.Gateway.Channel(c.Code); taken {
+			return gateway.ErrTaken
+		}
+		return nil
+	}
+	if err := r.failed(isTaken); err != nil {
 		return envelope[channelRow]{}, err
 	}
 	c, err := s.Gateway.CreateChannel(ctx, c)

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"parley"
@@ -60,7 +61,7 @@ func (s *server) createToken(ctx context.Context, r *request) (envelope[newToken
 	case t.Kind != "" && t.Kind != parley.ChannelToken && r.has("channel"):
 		r.fail("channel", "is for channel tokens only.")
 	}
-	if err := r.err(); err != nil {
+	if err := r.failed(func() error { return s.checkTokensChannel(ctx, t) }); err != nil {
 		return envelope[newToken]{}, err
 	}
 	signed, err := s.Tokens.Issue(ctx, t)
@@ -74,6 +75,18 @@ func (s *server) createToken(ctx context.Context, r *request) (envelope[newToken
 	// A token is never stored, so a retry with the same idempotency key learns only which one it was.
 	r.keep, err = encode(ok("The token was made before and is not shown again. Revoke it and make another if it was lost.", newToken{tokenOf(stored), ""}))
 	return ok("Token made. Keep it now: it is not shown again.", newToken{tokenOf(stored), signed}), err
+}
+
+// checkTokensChannel reports a channel that is not there.
+func (s *server) checkTokensChannel(ctx context.Context, t parley.Token) error {
+	if t.Channel == "" {
+		return nil
+	}
+	_, err := s.Store.Channel(ctx, t.Channel)
+	if errors.Is(err, parley.ErrNotFound) {
+		return parley.InvalidField("channel", fmt.Sprintf("There is no channel %s.", t.Channel))
+	}
+	return err
 }
 
 // moment reads an optional time to come.

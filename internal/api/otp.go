@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -126,20 +127,20 @@ func (s *server) validateCode(ctx context.Context, r *request) (answer, error) {
 	if err := r.err(); err != nil {
 		return answer{}, err
 	}
-	var keep func(parley.Tx, parley.OTPTry, time.Time) error
+	var keep func(parley.Tx, otp.Tried) error
 	if r.key != nil {
-		keep = func(tx parley.Tx, try parley.OTPTry, at time.Time) error {
-			a := tried(try, at)
+		keep = func(tx parley.Tx, try otp.Tried) error {
+			a := tried(try)
 			r.key.StatusCode, r.key.ContentType, r.key.Body = a.status, a.contentType[0], a.body
 			return tx.AddAnswer(ctx, *r.key)
 		}
 	}
-	try, at, err := s.OTP.Validate(ctx, r.channel.Code, contact, code, keep)
+	try, err := s.OTP.Validate(ctx, r.channel.Code, contact, code, keep)
 	if err != nil {
 		return answer{}, err
 	}
 	r.accepted = true
-	return tried(try, at), nil
+	return tried(try), nil
 }
 
 var triedSentences = map[parley.OTPStatus]string{
@@ -152,17 +153,30 @@ var triedSentences = map[parley.OTPStatus]string{
 // noCode is said where no code is open. The answer's id is null then.
 const noCode = "No code is open for this contact, or it was used already. Ask for a new one."
 
+// barredSentence is said where not even a new code helps yet.
+const barredSentence = "There were 20 wrong tries in 24 hours. Ask for a new code, but not before %s."
+
+// triedSentence says how a try ended.
+func triedSentence(try otp.Tried) string {
+	switch {
+	case try.ID == "":
+		return noCode
+	case !try.Barred.IsZero():
+		return fmt.Sprintf(barredSentence, stamp(try.Barred))
+	}
+	return triedSentences[try.Status]
+}
+
 // tried writes the answer to a try: by hand, because everybody who logs in waits for it.
-func tried(try parley.OTPTry, at time.Time) answer {
+func tried(try otp.Tried) answer {
 	b := make([]byte, 0, roomForSent)
 	b = append(b, `{"success":`...)
 	b = strconv.AppendBool(b, try.Status == parley.OTPStatusApproved)
 	b = append(b, `,"message":`...)
+	b = appendString(b, triedSentence(try))
 	if try.ID == "" {
-		b = appendString(b, noCode)
 		b = append(b, `,"data":{"id":null`...)
 	} else {
-		b = appendString(b, triedSentences[try.Status])
 		b = append(b, `,"data":{"id":`...)
 		b = appendString(b, string(try.ID))
 	}
@@ -171,7 +185,7 @@ func tried(try parley.OTPTry, at time.Time) answer {
 	b = append(b, `,"attempts_left":`...)
 	b = strconv.AppendInt(b, int64(try.Left), 10)
 	b = append(b, `,"timestamp":"`...)
-	b = appendStamp(b, at)
+	b = appendStamp(b, try.At)
 	b = append(b, `"}}`...)
 	return answer{status: http.StatusOK, contentType: typeJSON, body: b}
 }

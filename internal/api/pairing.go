@@ -106,15 +106,27 @@ func (f form) phoneNumber(name string) string {
 
 // checkNumber takes a phone number in any spelling, or a contact id, down to its digits.
 func (f form) checkNumber(text, name string) string {
-	spelling := strings.TrimSuffix(strings.TrimSuffix(text, "@c.us"), "@s.us")
-	digits := digitsOf(spelling)
-	_, err := parley.ParseContactID(digits + "@c.us")
-	if err != nil || strings.Trim(spelling, "0123456789+-. ()/\u00a0") != "" || len(digits) > maxNumber {
-		f.fail(name, "must be a phone number with its country code, for example +6281234567890.")
+	digits := f.checkSpelling(text, name)
+	if len(digits) > maxNumber {
+		f.fail(name, "%s", noNumber)
 		return ""
 	}
 	return digits
 }
+
+// checkSpelling is checkNumber for whoever may ask for numbers that nobody can have.
+func (f form) checkSpelling(text, name string) string {
+	spelling := strings.TrimSuffix(strings.TrimSuffix(strings.TrimPrefix(text, "tel:"), "@c.us"), "@s.us")
+	digits := digitsOf(spelling)
+	_, err := parley.ParseContactID(digits + "@c.us")
+	if err != nil || strings.Trim(spelling, "0123456789+-. ()/\u00a0") != "" {
+		f.fail(name, "%s", noNumber)
+		return ""
+	}
+	return digits
+}
+
+const noNumber = "must be a phone number with its country code, for example +6281234567890."
 
 // maxNumber is how many digits a phone number has at most (E.164).
 const maxNumber = 15

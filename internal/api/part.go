@@ -84,7 +84,7 @@ var audioPattern = regexp.MustCompile(`^https?://.*\.(opus|mp3|wav|ogg|aac|m4a)$
 func (s *server) readVoice(f form) part {
 	url := f.address("audioUrl")
 	if url != "" && !audioPattern.MatchString(url) {
-		f.fail("audioUrl", "must be the address of an audio file that ends in .opus, .mp3, .wav, .ogg, .aac or .m4a.")
+		f.fail("audioUrl", "must be the address of an audio file: http:// or https:// at its beginning and .opus, .mp3, .wav, .ogg, .aac or .m4a at its end, in lower case.")
 	}
 	p := f.fetched("audioUrl", url)
 	p.content = parley.Voice{}
@@ -104,8 +104,8 @@ func (s *server) readPoolVoice(f form) part {
 func (s *server) readLocation(f form) part {
 	return part{
 		content: parley.Location{
-			Latitude:  f.degrees("latitude", latitudePattern, 90, `degrees as a string, for example "-6.2088"`),
-			Longitude: f.degrees("longitude", longitudePattern, 180, `degrees as a string, for example "106.8456"`),
+			Latitude:  f.degrees("latitude", latitudePattern, 90, `degrees in a string, from "-90" to "90" with at most 10 decimals, for example "-6.2088"`),
+			Longitude: f.degrees("longitude", longitudePattern, 180, `degrees in a string, from "-180" to "180" with at most 10 decimals, for example "106.8456"`),
 			Title:     f.optionalText("title", 1, 100),
 		},
 		replyTo: f.replyTo(),

@@ -29,23 +29,22 @@ func pooling(s *server) work {
 func (s *server) sendPool(ctx context.Context, r *request) (answer, error) {
 	to := r.contact("contact_id")
 	parts := s.readPool(r.form)
-	if err := r.err(); err != nil {
-		return answer{}, err
-	}
-	channel, err := s.pick(ctx, r, to)
-	if errors.Is(err, parley.ErrNotFound) {
-		return unsent(parts)
-	}
-	if err != nil {
-		return answer{}, err
-	}
-	for _, p := range parts {
-		if err := s.checkReply(ctx, channel, p); err != nil {
-			return answer{}, err
+	channel, unpicked := s.pick(ctx, r, to)
+	if unpicked == nil {
+		for _, p := range parts {
+			if err := s.checkReply(ctx, channel, p); err != nil {
+				return answer{}, err
+			}
 		}
 	}
 	if err := r.err(); err != nil {
 		return answer{}, err
+	}
+	if errors.Is(unpicked, parley.ErrNotFound) {
+		return unsent(parts)
+	}
+	if unpicked != nil {
+		return answer{}, unpicked
 	}
 	drafts, err := s.drafts(ctx, r, to, parts)
 	if err != nil {

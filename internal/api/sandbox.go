@@ -23,8 +23,21 @@ func ofSandbox[T any](endpoint func(ctx context.Context, r *request) (T, error))
 			var none T
 			return none, parley.Errorf(parley.BadRequest, "Channel %s is not on the sandbox network.", r.channel.Code)
 		}
-		return endpoint(ctx, r)
+		result, err := endpoint(ctx, r)
+		return result, withNumber(r, err)
 	}
+}
+
+// withNumber adds to what is wrong with a request that the path names no phone number.
+func withNumber(r *request, err error) error {
+	e, wrong := errors.AsType[*parley.Error](err)
+	if !wrong || e.Code != parley.Invalid || r.number() == "" || slices.ContainsFunc(e.Fields, func(f parley.FieldError) bool { return f.Field == "number" }) {
+		return err
+	}
+	if _, bad := sandbox.ParseNumber(r.number()); bad == nil {
+		return err
+	}
+	return parley.InvalidFields(append(e.Fields[:len(e.Fields):len(e.Fields)], parley.FieldError{Field: "number", Sentence: sandbox.NumberSentence}))
 }
 
 // noData is the data of an answer that only says that something is done.
@@ -173,7 +186,7 @@ func (s *server) phoneMessages(ctx context.Context, r *request) (arrivals, error
 	if r.has("type") {
 		q.Kind = parley.Kind(r.choice("type", true, recordKinds...))
 	}
-	if err := r.err(); err != nil {
+	if err := r.failed(q.After.Check); err != nil {
 		return arrivals{}, err
 	}
 	page, err := s.Sandbox.Messages(ctx, r.channel.Code, r.number(), q)

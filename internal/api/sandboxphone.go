@@ -49,7 +49,7 @@ func (s *server) sendAsPhone(ctx context.Context, r *request) (envelope[acted], 
 	case "location":
 		p = s.readLocation(r.form)
 	}
-	if err := r.err(); err != nil {
+	if err := r.failed(s.repliesInChat(ctx, r, p)); err != nil {
 		return envelope[acted]{}, err
 	}
 	drafts, err := s.drafts(ctx, r, parley.ContactOf(r.number()), []part{p})
@@ -63,6 +63,16 @@ func (s *server) sendAsPhone(ctx context.Context, r *request) (envelope[acted], 
 		return envelope[acted]{}, err
 	}
 	return s.say(ctx, r, sandbox.Outgoing{Content: content, Media: file, ReplyTo: string(p.replyTo)})
+}
+
+// repliesInChat checks that what a phone replies to is in its chat.
+func (s *server) repliesInChat(ctx context.Context, r *request, p part) func() error {
+	return func() error {
+		if p.replyTo == "" {
+			return nil
+		}
+		return s.Sandbox.CheckMessage(ctx, r.channel.Code, r.number(), "reply_to", string(p.replyTo))
+	}
 }
 
 func (s *server) say(ctx context.Context, r *request, what sandbox.Outgoing) (envelope[acted], error) {
@@ -93,11 +103,12 @@ func (s *server) actAsPhone(ctx context.Context, r *request, kind string) (envel
 			ref = m.Ref()
 		}
 	}
+	inChat := func() error { return s.Sandbox.CheckMessage(ctx, code, number, "message_id", id) }
 	done := ok("Done by the phone", acted{ref.String(), ref.ID, stamp(time.Now())})
 	switch kind {
 	case "reaction":
 		emoji := r.emoji("reaction")
-		if err := r.err(); err != nil {
+		if err := r.failed(inChat); err != nil {
 			return done, err
 		}
 		return done, s.Sandbox.React(ctx, code, number, id, emoji)
@@ -106,12 +117,12 @@ func (s *server) actAsPhone(ctx context.Context, r *request, kind string) (envel
 		r.list("options", 0, 12, true, func(f form, index string, at int32) {
 			options = append(options, f.checkText(&f.doc.values[at], index, 1, 100))
 		})
-		if err := r.err(); err != nil {
+		if err := r.failed(inChat); err != nil {
 			return done, err
 		}
 		return done, s.Sandbox.Vote(ctx, code, number, id, options)
 	}
-	if err := r.err(); err != nil {
+	if err := r.failed(inChat); err != nil {
 		return done, err
 	}
 	return done, s.Sandbox.Delete(ctx, code, number, id)

@@ -10,6 +10,9 @@ import (
 	"parley/internal/network"
 )
 
+// ErrTaken is the answer to a code that another channel has.
+var ErrTaken = parley.InvalidField("code", "code is taken: there is a channel with it already.")
+
 // CreateChannel stores a new channel and starts it.
 func (g *Gateway) CreateChannel(ctx context.Context, c parley.Channel) (parley.Channel, error) {
 	if _, ok := g.Drivers[c.Network]; !ok {
@@ -18,7 +21,7 @@ func (g *Gateway) CreateChannel(ctx context.Context, c parley.Channel) (parley.C
 	c.Begin(time.Now())
 	err := g.Store.Tx(ctx, func(tx parley.Tx) error { return tx.AddChannel(ctx, c) })
 	if errors.Is(err, parley.ErrExists) {
-		return parley.Channel{}, parley.InvalidField("code", "code is taken: there is a channel with it already.")
+		return parley.Channel{}, ErrTaken
 	}
 	if err != nil {
 		return parley.Channel{}, err

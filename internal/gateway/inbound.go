@@ -73,12 +73,9 @@ func (a *account) receive(ctx context.Context, e network.Message) error {
 // a channel that keeps no text the event has it, encrypted, until everybody was told. From a message of
 // the past nothing follows.
 func (a *account) keep(ctx context.Context, tx parley.Tx, channel parley.Channel, m *parley.Message, past bool) error {
-	var then func() ([]Draft, error)
-	var err error
-	if a.g.Inbound != nil {
-		if then, err = a.g.Inbound(ctx, tx, channel, m); err != nil {
-			return err
-		}
+	then, err := a.show(ctx, tx, channel, m)
+	if err != nil {
+		return err
 	}
 	if err := tx.AddMessage(ctx, m); err != nil {
 		return err
@@ -102,8 +99,22 @@ func (a *account) keep(ctx context.Context, tx parley.Tx, channel parley.Channel
 	return a.storeAll(ctx, tx, a.messages(channel, replies))
 }
 
-// keepHistory stores a message from before the channel was linked. Nobody is told of it.
+// show lets the hook see a message before it is stored, and mask what must not be. It returns what is
+// to follow; nil: nothing.
+func (a *account) show(ctx context.Context, tx parley.Tx, channel parley.Channel, m *parley.Message) (func() ([]Draft, error), error) {
+	if a.g.Inbound == nil {
+		return nil, nil
+	}
+	return a.g.Inbound(ctx, tx, channel, m)
+}
+
+// keepHistory stores a message from before the channel was linked. Nobody is told of it, and nothing
+// follows from it. But it is shown to the hook: a channel that is linked anew gets what was said
+// shortly before, and that may hold the code of a login link that is still open.
 func (a *account) keepHistory(ctx context.Context, tx parley.Tx, channel parley.Channel, m *parley.Message) error {
+	if _, err := a.show(ctx, tx, channel, m); err != nil {
+		return err
+	}
 	if err := tx.AddMessage(ctx, m); err != nil || channel.Settings.KeepsText() {
 		return err
 	}

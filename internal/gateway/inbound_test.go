@@ -1,13 +1,18 @@
 package gateway_test
 
 import (
+	"context"
+	"net/url"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"parley"
+	"parley/internal/gateway"
 	"parley/internal/network"
+	"parley/internal/otp"
 )
 
 func TestReceipts(t *testing.T) {
@@ -103,4 +108,81 @@ func TestInboundIsKeptOnce(t *testing.T) {
 			t.Error("the file of a deleted message is still there")
 		}
 	})
+}
+
+// TestHistoryHoldsNoOpenCode links a channel anew while a login link is open. What was said before comes
+// again, the link's code in it: that is masked, and logs nobody in.
+func TestHistoryHoldsNoOpenCode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		issuer := b.verify()
+		link, prompt := b.link(issuer)
+		before := b.lastEvent()
+		in := network.Message{From: ayu, ID: "A1", Content: parley.Text{Body: prompt}, At: time.Now(), History: true}
+		for range 2 {
+			if err := b.driver.session("demo").sink(t.Context(), in); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		page, total, err := b.store.History(t.Context(), "demo", ayu, parley.Page{Limit: 10})
+		if want := strings.ReplaceAll(prompt, link.Code, "••••••••"); err != nil || total != 1 || page[0].Content.Text() != want {
+			t.Errorf("%d are kept: %+v, %v; want one that says %q", total, page, err, want)
+		}
+		if now, err := b.store.Link(t.Context(), link.ID); err != nil || now.Status != parley.OTPStatusPending || now.Tries != 0 {
+			t.Errorf("after history the link is %+v, %v", now, err)
+		}
+		if n := len(b.events(before)); n != 0 {
+			t.Errorf("%d events tell of history", n)
+		}
+		if got := b.driver.texts("demo", ayu); len(got) != 0 {
+			t.Errorf("history was answered: %q", got)
+		}
+
+		in.ID, in.History = "A2", false // said now, the same counts
+		if err := b.driver.session("demo").sink(t.Context(), in); err != nil {
+			t.Fatal(err)
+		}
+		if now, err := b.store.Link(t.Context(), link.ID); err != nil || now.Status != parley.OTPStatusApproved {
+			t.Errorf("the link is %+v, %v", now, err)
+		}
+	})
+}
+
+// verify has the gateway show what comes in to whoever waits for login links, as the server does.
+func (b *bench) verify() *otp.Issuer {
+	b.t.Helper()
+	issuer := otp.New(otp.Config{Store: b.store, Sealer: b.sealer, Now: func(parley.ChannelCode) time.Time { return time.Now() }})
+	b.stop()
+	b.inbound = func(ctx context.Context, tx parley.Tx, c parley.Channel, m *parley.Message) (func() ([]gateway.Draft, error), error) {
+		then, err := issuer.Inbound(ctx, tx, c, m)
+		if err != nil || then == nil {
+			return nil, err
+		}
+		return func() (drafts []gateway.Draft, err error) {
+			replies, err := then()
+			for _, r := range replies {
+				drafts = append(drafts, gateway.Draft{To: r.To, Content: r.Content})
+			}
+			return drafts, err
+		}, nil
+	}
+	b.start()
+	return issuer
+}
+
+// link makes a login link that is open for a day, and returns what it has typed in.
+func (b *bench) link(issuer *otp.Issuer) (link otp.NewLink, prompt string) {
+	b.t.Helper()
+	channel := parley.Channel{Code: "demo", Name: "Demo", Network: parley.WhatsApp, Number: "6281100000001"}
+	link, err := issuer.NewLink(otp.LinkRequest{Channel: channel, Contact: ayu, Expires: 24 * time.Hour, Now: time.Now()})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.tx(func(tx parley.Tx) error { return tx.AddLink(b.t.Context(), link.OTPLink) })
+	address, err := url.Parse(link.Address)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return link, address.Query().Get("text")
 }

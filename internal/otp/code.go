@@ -199,34 +199,55 @@ func (i *Issuer) within(ctx context.Context, from parley.OTPReader, channel parl
 	return own, elsewhere, nil
 }
 
+// Tried is how a try to use a code ended.
+type Tried struct {
+	parley.OTPTry
+	At time.Time
+	// Barred is until when no new code is sent because of too many wrong tries; zero: one may be asked
+	// for.
+	Barred time.Time
+}
+
 // Validate lets somebody try a code. When it returns, the try is counted and, if it was right, the code
 // used up, whatever happens to the process. With stores what the caller keeps of that in the same
 // transaction; nil: nothing. It may be called more than once.
-func (i *Issuer) Validate(ctx context.Context, channel parley.ChannelCode, contact parley.ContactID, code string, with func(parley.Tx, parley.OTPTry, time.Time) error) (parley.OTPTry, time.Time, error) {
+func (i *Issuer) Validate(ctx context.Context, channel parley.ChannelCode, contact parley.ContactID, code string, with func(parley.Tx, Tried) error) (Tried, error) {
 	now := i.now(channel)
-	var try parley.OTPTry
+	var tried Tried
 	err := i.Store.Tx(ctx, func(tx parley.Tx) error {
 		ledger, err := tx.Ledger(ctx, channel, contact)
 		if err != nil {
 			return err
 		}
 		matches := i.matches(ledger.Code, code) // whatever there is to compare with
-		var changed bool
-		if try, changed = ledger.Try(matches, now); changed {
+		try, changed := ledger.Try(matches, now)
+		if changed {
 			if err := i.settleCode(ctx, tx, ledger, now); err != nil {
 				return err
 			}
 		}
+		tried = Tried{OTPTry: try, At: now, Barred: barred(ledger, try, now)}
 		if with == nil {
 			return nil
 		}
-		return with(tx, try, now)
+		return with(tx, tried)
 	})
 	if err != nil {
-		return parley.OTPTry{}, now, err
+		return Tried{}, err
 	}
-	i.measures.tried(try.Status)
-	return try, now, nil
+	i.measures.tried(tried.Status)
+	return tried, nil
+}
+
+// barred returns until when the wrong tries of a contact forbid a new code; zero: they do not.
+func barred(l parley.OTPLedger, try parley.OTPTry, now time.Time) time.Time {
+	if try.Status != parley.OTPStatusLocked {
+		return time.Time{}
+	}
+	if q := parley.OTPGuesses.Of(parley.Ages(l.Wrong, now)); q.Left == 0 {
+		return now.Add(q.Wait)
+	}
+	return time.Time{}
 }
 
 // settleCode stores what a try changed, and tells how the code ended, if it did.

@@ -8,9 +8,12 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"testing/synctest"
 	"time"
 
 	crand "crypto/rand"
+
+	"parley"
 )
 
 func TestAlphabets(t *testing.T) {
@@ -102,4 +105,40 @@ func TestMessage(t *testing.T) {
 			t.Errorf("%s: %q", life, got)
 		}
 	}
+}
+
+// TestBarred makes twenty wrong tries: from then on it is said until when no new code helps.
+func TestBarred(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, "memory:"+t.Name())
+		tried := func(code string) Tried {
+			t.Helper()
+			got, err := b.Validate(t.Context(), main, ayu, code, nil)
+			b.must(err)
+			return got
+		}
+		var first time.Time
+		for n := range parley.OTPGuesses.Quota {
+			if n%parley.MaxOTPTries == 0 {
+				time.Sleep(5 * time.Minute)
+				b.code(main, ayu)
+			}
+			if n == 0 {
+				first = b.now(main)
+			}
+			got := tried("x")
+			if last := n == parley.OTPGuesses.Quota-1; got.Barred.IsZero() == last {
+				t.Errorf("after %d wrong tries: %s, barred until %s", n+1, got.Status, got.Barred)
+			}
+		}
+		time.Sleep(time.Hour)
+		if got := tried("x"); got.Status != parley.OTPStatusLocked || !got.Barred.Equal(first.Add(24*time.Hour)) {
+			t.Errorf("an hour later: %s, barred until %s, want %s", got.Status, got.Barred, first.Add(24*time.Hour))
+		}
+		time.Sleep(time.Until(first.Add(24 * time.Hour)))
+		if got := tried("x"); !got.Barred.IsZero() {
+			t.Errorf("after a day: %s, barred until %s", got.Status, got.Barred)
+		}
+		b.code(main, ayu)
+	})
 }

@@ -5,7 +5,9 @@ package otp
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"fmt"
+	"hash"
 	"io"
 	"log/slog"
 	"time"
@@ -39,7 +41,8 @@ type Config struct {
 type Issuer struct {
 	Config
 	sealer   *seal.Sealer
-	peppers  [][]byte // for the hashes of codes: the first for new ones, all for checking
+	peppers  [][]byte         // for the hashes of codes: the first for new ones, all for checking
+	digest   func() hash.Hash // what codes are compared by; tests count its work
 	measures measures
 }
 
@@ -49,7 +52,7 @@ func New(c Config) *Issuer {
 		c.Rand = rand.Reader
 	}
 	c.Retention = max(c.Retention, parley.OTPGuesses.Window)
-	return &Issuer{Config: c, sealer: c.Sealer, peppers: c.Sealer.Derive("one-time codes"), measures: newMeasures(c.Metrics)}
+	return &Issuer{Config: c, sealer: c.Sealer, peppers: c.Sealer.Derive("one-time codes"), digest: sha256.New, measures: newMeasures(c.Metrics)}
 }
 
 // now is the time on a channel's clock, in the precision that is stored.

@@ -106,7 +106,7 @@ func TestRace(t *testing.T) {
 		for range many {
 			wg.Go(func() {
 				<-start
-				try, _, err := b.Validate(context.Background(), main, contact, code, nil)
+				try, err := b.Validate(context.Background(), main, contact, code, nil)
 				if err != nil {
 					t.Error(err)
 				}
@@ -401,7 +401,7 @@ func TestValidateWith(t *testing.T) {
 	b := newBench(t, "memory:"+t.Name())
 	code := b.code(main, ayu)
 	broken := errors.New("broken")
-	_, _, err := b.Validate(t.Context(), main, ayu, code, func(parley.Tx, parley.OTPTry, time.Time) error { return broken })
+	_, err := b.Validate(t.Context(), main, ayu, code, func(parley.Tx, Tried) error { return broken })
 	if !errors.Is(err, broken) {
 		t.Fatalf("got %v", err)
 	}
@@ -422,7 +422,7 @@ func BenchmarkValidate(b *testing.B) {
 	b.RunParallel(func(p *testing.PB) {
 		for p.Next() {
 			n := next.Add(1) - 1
-			if try, _, err := bench.Validate(b.Context(), main, contact(n), codes[n], nil); err != nil || try.Status != parley.OTPStatusApproved {
+			if try, err := bench.Validate(b.Context(), main, contact(n), codes[n], nil); err != nil || try.Status != parley.OTPStatusApproved {
 				b.Errorf("%+v, %v", try, err)
 			}
 		}

@@ -3,6 +3,7 @@ package otp
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -123,23 +124,14 @@ func checkFilled(m parley.LinkMessages, code, name string) error {
 				Sentence: fmt.Sprintf("%s must have at most %d characters once %s and %s are filled in; it has %d.", t.field, maxFilled, codePlace, namePlace, n)})
 		}
 	}
-	if !carries(fill(m.Prompt, code, name), code) {
+	if !slices.Contains(candidates(fill(m.Prompt, code, name)), code) { // never so in our own prompt
 		wrong = append(wrong, parley.FieldError{Field: "message.prompt",
-			Sentence: "message.prompt must not hold so many letters and digits in a row that the code cannot be told from them. Put a blank before " + codePlace + "."})
+			Sentence: "message.prompt must not have " + codePlace + " deep inside more than a thousand letters and digits in a row: the code could not be told from them. Put a blank before or after it."})
 	}
 	if err := parley.InvalidFields(wrong); err != nil {
 		return err
 	}
 	return nil
-}
-
-func carries(text, code string) bool {
-	for _, p := range places(text) {
-		if p.code == code {
-			return true
-		}
-	}
-	return false
 }
 
 // IsPlain reports whether a text shows what it says: it has no control characters, but line breaks

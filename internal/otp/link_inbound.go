@@ -1,9 +1,11 @@
 package otp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +17,15 @@ const (
 	// codes gets no flood back.
 	maxAnswers   = 3
 	answerWindow = 10 * time.Minute
+
+	// maxChannelAnswers in channelWindow is how often a channel says that something did not work,
+	// whoever is told: a crowd of senders makes no bot of it either. Who logs in is always told: nobody
+	// can do that without a link, which only the channel's own callers make.
+	maxChannelAnswers = 1000
+	channelWindow     = time.Hour
+
+	// everybody is under whom the answers of a channel are counted together. It is no contact.
+	everybody = parley.ContactID("")
 
 	// maxSkew is how far the network's clock may be behind ours. A message that is older than its link
 	// by more than that is not of now, whatever it carries.
@@ -34,11 +45,7 @@ type Reply struct {
 // shown to Inbound too, for the masking, but nothing may follow from it.
 func (i *Issuer) Inbound(ctx context.Context, tx parley.Tx, channel parley.Channel, m *parley.Message) (then func() ([]Reply, error), err error) {
 	text := m.Content.Text()
-	candidates := places(text)
-	if len(candidates) == 0 {
-		return nil, nil
-	}
-	known, err := i.known(ctx, tx, channel.Code, candidates)
+	known, err := i.known(ctx, tx, channel.Code, text)
 	if err != nil || len(known) == 0 {
 		return nil, err
 	}
@@ -61,22 +68,34 @@ type hit struct {
 	link parley.OTPLink
 }
 
-// known returns the candidates that are codes of the channel's links.
-func (i *Issuer) known(ctx context.Context, tx parley.Tx, channel parley.ChannelCode, candidates []place) ([]hit, error) {
+// known returns where the codes of the channel's links stand in a text.
+func (i *Issuer) known(ctx context.Context, tx parley.Tx, channel parley.ChannelCode, text string) ([]hit, error) {
 	var known []hit
-	for _, c := range candidates {
-		for _, pepper := range i.peppers {
-			link, err := tx.LinkByHash(ctx, channel, linkHash(pepper, channel, c.code))
-			if err == nil {
-				known = append(known, hit{c, link})
-				break
-			}
-			if !errors.Is(err, parley.ErrNotFound) {
-				return nil, fmt.Errorf("look up a login link: %w", err)
-			}
+	for _, code := range candidates(text) {
+		link, err := i.linkWith(ctx, tx, channel, code)
+		if errors.Is(err, parley.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("look up a login link: %w", err)
+		}
+		for _, p := range placesOf(code, text) {
+			known = append(known, hit{p, link})
 		}
 	}
+	slices.SortFunc(known, func(a, b hit) int { return cmp.Compare(a.at, b.at) })
 	return known, nil
+}
+
+// linkWith finds the channel's link that has a code, whichever key it was made with.
+func (i *Issuer) linkWith(ctx context.Context, tx parley.Tx, channel parley.ChannelCode, code string) (link parley.OTPLink, err error) {
+	for _, pepper := range i.peppers {
+		link, err = tx.LinkByHash(ctx, channel, linkHash(pepper, channel, code))
+		if !errors.Is(err, parley.ErrNotFound) {
+			return link, err
+		}
+	}
+	return link, err
 }
 
 // meantBy returns the link that counts where a message carries the codes of several: one that is open
@@ -121,21 +140,14 @@ func tell(ctx context.Context, tx parley.Tx, link parley.OTPLink, o parley.LinkO
 	return tx.AddDeliveries(ctx, []parley.Delivery{parley.NewCallback(event, o.Callback)})
 }
 
-// answer returns what the sender is told; nothing where it was told enough lately, or where the
-// channel may not write to it.
+// answer returns what the sender is told; nothing where enough was told lately, or where the channel
+// may not write to it.
 func (i *Issuer) answer(ctx context.Context, tx parley.Tx, channel parley.Channel, h hit, which parley.LinkAnswer, try parley.LinkTry) ([]Reply, error) {
 	if channel.Accepts(try.From) != nil {
 		return nil, nil
 	}
-	lately, err := tx.LinkReplies(ctx, channel.Code, try.From, try.At.Add(-answerWindow))
-	if err != nil {
-		return nil, fmt.Errorf("count answers: %w", err)
-	}
-	if len(lately) >= maxAnswers {
-		return nil, nil
-	}
-	if err := tx.AddLinkReply(ctx, channel.Code, try.From, try.At); err != nil {
-		return nil, fmt.Errorf("count an answer: %w", err)
+	if may, err := mayAnswer(ctx, tx, channel.Code, which, try); err != nil || !may {
+		return nil, err
 	}
 	template := h.link.Messages.Text(which)
 	text := fill(template, h.code, h.link.Name)
@@ -147,16 +159,44 @@ func (i *Issuer) answer(ctx context.Context, tx parley.Tx, channel parley.Channe
 	}}}, nil
 }
 
+// mayAnswer reports whether the limits let a try be answered, and counts the answer if they do.
+func mayAnswer(ctx context.Context, tx parley.Tx, channel parley.ChannelCode, which parley.LinkAnswer, try parley.LinkTry) (bool, error) {
+	type count struct {
+		of     parley.ContactID
+		most   int
+		window time.Duration
+	}
+	counts := []count{{try.From, maxAnswers, answerWindow}}
+	if which != parley.AnswerSuccess {
+		counts = append(counts, count{everybody, maxChannelAnswers, channelWindow})
+	}
+	for _, c := range counts {
+		lately, err := tx.LinkReplies(ctx, channel, c.of, try.At.Add(-c.window))
+		if err != nil {
+			return false, fmt.Errorf("count answers: %w", err)
+		}
+		if len(lately) >= c.most {
+			return false, nil
+		}
+	}
+	for _, c := range counts {
+		if err := tx.AddLinkReply(ctx, channel, c.of, try.At); err != nil {
+			return false, fmt.Errorf("count an answer: %w", err)
+		}
+	}
+	return true, nil
+}
+
 // Answers lists what a sender of a text may be answered because of a link; nothing where the text does
 // not carry its code.
 func (i *Issuer) Answers(l parley.OTPLink, text string) []string {
-	for _, p := range places(text) {
-		if !i.isCodeOf(l, p.code) {
+	for _, code := range candidates(text) {
+		if !i.isCodeOf(l, code) {
 			continue
 		}
 		var answers []string
 		for _, which := range []parley.LinkAnswer{parley.AnswerSuccess, parley.AnswerFailed, parley.AnswerExpired} {
-			answers = append(answers, fill(l.Messages.Text(which), p.code, l.Name))
+			answers = append(answers, fill(l.Messages.Text(which), code, l.Name))
 		}
 		return answers
 	}

@@ -3,6 +3,7 @@ package otp
 import (
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -24,19 +25,74 @@ func TestLinkIsApprovedOnce(t *testing.T) {
 	e.same("events", e.told(), []string{fmt.Sprintf(`otp.approved{"id":"%s","contact_id":"%s"}`, l.ID, ayu)})
 	e.same("callbacks", e.calls(), []string{l.OnSuccess})
 
-	kept, err := e.store.Message(t.Context(), "main", m.Ref())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if text := kept.Content.Text(); strings.Contains(strings.ToUpper(text), l.Code) || !strings.Contains(text, mask) {
-		t.Errorf("history says %q", text)
-	}
+	e.wantsMasked(m, l)
 
 	// Used again it fails, and nobody but the sender is told.
 	e.answered(e.says(ayu, e.promptOf(l)), ayu, filled(l, parley.AnswerFailed))
 	e.answered(e.says(budi, e.promptOf(l)), budi, filled(l, parley.AnswerFailed))
 	e.same("events", len(e.told()), 1)
 	e.same("callbacks", len(e.calls()), 1)
+}
+
+// TestLinkOfAnyPrompt has words around the code that could hold one themselves. The code is found all
+// the same, and nothing of it is kept.
+func TestLinkOfAnyPrompt(t *testing.T) {
+	t.Parallel()
+	e := newLinkEnv(t)
+	prompts := map[string]string{
+		"a long word":              strings.Repeat("a", 200) + " ##code##",
+		"the longest":              manyLetters(1024-len(" ##code##")) + " ##code##",
+		"the longest, without it":  manyLetters(1024),
+		"many long words":          strings.TrimSpace(strings.Repeat("Donaudampfschaffahrt ", 48)) + " ##code##",
+		"an address":               "https://toko.example/masuk?sesi=" + manyLetters(600) + "&kode=##code##&x=" + manyLetters(300),
+		"right after letters":      manyLetters(500) + "##code##",
+		"right before letters":     "##code##" + manyLetters(500),
+		"between letters":          "abc##code##def",
+		"between many letters":     manyLetters(1016)[:508] + "##code##" + manyLetters(1016)[508:],
+		"amid names, but apart":    amidNames(" ##code##"),
+		"in one letter many times": strings.Repeat("a", 500) + "##code##" + strings.Repeat("b", 500),
+		"right after the name":     "##name####code##",
+		"twice in a row":           "##code####code##",
+	}
+	for name, prompt := range prompts {
+		r := e.request()
+		r.Name = strings.Repeat("n", 60)
+		r.Messages = &parley.LinkMessages{Prompt: prompt, Success: "yes", Failed: "no", Expired: "late"}
+		l := e.make(r)
+		who := parley.ContactID(fmt.Sprintf("62812%08d@c.us", e.said)) // answers to one sender are counted
+		e.answered(e.says(who, e.promptOf(l)), who, "no")
+		m := e.message(ayu, strings.ToLower(e.promptOf(l)))
+		e.receive(m)
+		e.same(name, e.stands(l).Status, parley.OTPStatusApproved)
+		e.wantsMasked(m, l)
+	}
+}
+
+// wantsMasked demands that nothing of a link's code is kept with a message.
+func (e *linkEnv) wantsMasked(m parley.Message, l NewLink) {
+	e.Helper()
+	kept, err := e.store.Message(e.Context(), m.Channel, m.Ref())
+	if err != nil {
+		e.Fatal(err)
+	}
+	if text := kept.Content.Text(); strings.Contains(strings.ToUpper(text), l.Code) || !strings.Contains(text, mask) {
+		e.Errorf("history says %q", text)
+	}
+}
+
+// TestLinkOfTheLongestName has our own prompt name an application that looks like a code itself.
+func TestLinkOfTheLongestName(t *testing.T) {
+	t.Parallel()
+	e := newLinkEnv(t)
+	for name, r := range map[string]LinkRequest{"given": e.request(), "the channel's": e.request()} {
+		if long := manyLetters(60); name == "given" {
+			r.Name = long
+		} else {
+			r.Channel.Name = long
+		}
+		l := e.make(r)
+		e.answered(e.says(ayu, e.promptOf(l)), ayu, filled(l, parley.AnswerSuccess))
+	}
 }
 
 func TestLinkTriesThatFail(t *testing.T) {
@@ -102,16 +158,14 @@ func TestReplacedLink(t *testing.T) {
 	e.same("events", len(e.told()), 0)
 	e.same("callbacks", len(e.calls()), 0)
 
-	// Of several codes in one message the open link counts, and all are masked.
-	m := e.message(ayu, e.promptOf(old)+" "+e.promptOf(next))
-	e.answered(e.receive(m), ayu, filled(next, parley.AnswerFailed))
-	e.same("open one", e.stands(next).Tries, 1)
-	kept, err := e.store.Message(t.Context(), "main", m.Ref())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if text := kept.Content.Text(); strings.Contains(text, old.Code) || strings.Contains(text, next.Code) {
-		t.Errorf("history says %q", text)
+	// Of several codes in one message the open link counts, and all are masked, in whichever order they
+	// are found.
+	for n, said := range []string{e.promptOf(old) + " " + e.promptOf(next), "abc" + old.Code + "def, " + next.Code} {
+		m := e.message(ayu, said)
+		e.answered(e.receive(m), ayu, filled(next, parley.AnswerFailed))
+		e.same("open one", e.stands(next).Tries, n+1)
+		e.wantsMasked(m, old)
+		e.wantsMasked(m, next)
 	}
 }
 
@@ -206,6 +260,55 @@ func TestExpiredLink(t *testing.T) {
 	})
 }
 
+// TestAChannelAnswersACrowdOnlySoOften has everybody send one old code. Who logs in is told all the same.
+func TestAChannelAnswersACrowdOnlySoOften(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newLinkEnv(t)
+		old := e.make(e.request())
+		e.make(e.request()) // which ends the one before
+		crowd := func(senders int) (answers int) {
+			e.tx(func(tx parley.Tx) error {
+				answers = 0
+				for n := range senders {
+					m := e.message(parley.ContactID(fmt.Sprintf("62812%08d@c.us", n)), e.promptOf(old))
+					then, err := e.issuer.Inbound(t.Context(), tx, e.channel, &m)
+					if err != nil {
+						return err
+					}
+					replies, err := then()
+					if err != nil {
+						return err
+					}
+					answers += len(replies)
+				}
+				return nil
+			})
+			return answers
+		}
+		e.tx(func(tx parley.Tx) error { // most of the crowd was here before the test looks
+			for range maxChannelAnswers - 30 {
+				if err := tx.AddLinkReply(t.Context(), e.channel.Code, everybody, time.Now()); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		e.same("answers to some more", crowd(20), 20)
+		time.Sleep(30 * time.Minute)
+		open := e.make(e.request())
+		e.same("answers to a crowd", crowd(20), 10)
+		e.answered(e.says(ayu, e.promptOf(open)), ayu, filled(open, parley.AnswerSuccess))
+		e.same("answers to who used it twice", len(e.says(ayu, e.promptOf(open))), 0)
+		main := e.channel
+		e.channel.Code = "other" // which has its own count
+		e.answered(e.says(ayu, e.promptOf(e.make(e.request()))), ayu, filled(open, parley.AnswerSuccess))
+		e.answered(e.says(budi, e.promptOf(e.make(e.request()))), budi, filled(open, parley.AnswerFailed))
+		e.channel = main
+		time.Sleep(30*time.Minute + time.Second)
+		e.same("answers when the first are an hour ago", crowd(20), 20)
+	})
+}
+
 func TestExpiryFollowsTheChannelsClock(t *testing.T) {
 	t.Parallel()
 	e := newLinkEnv(t)
@@ -247,11 +350,24 @@ func TestNobodyOutsideTheAllowListIsAnswered(t *testing.T) {
 	e.answered(e.says(ayu, e.promptOf(l)), ayu, filled(l, parley.AnswerSuccess))
 }
 
+// BenchmarkInboundOfManyWords is what the worst message costs.
+func BenchmarkInboundOfManyWords(b *testing.B) {
+	bench := newBench(b, filepath.Join(b.TempDir(), "parley.db"))
+	text := manyLetters(65_536)
+	for b.Loop() {
+		bench.must(bench.Store.Tx(b.Context(), func(tx parley.Tx) error {
+			m := parley.Message{Channel: main, Chat: ayu, Content: parley.Text{Body: text}}
+			_, err := bench.Inbound(b.Context(), tx, parley.Channel{Code: main}, &m)
+			return err
+		}))
+	}
+}
+
 // BenchmarkInboundWithoutCode is what nearly every message costs.
 func BenchmarkInboundWithoutCode(b *testing.B) {
 	text := strings.Repeat("Halo kak, pesanan nomor INV-20261115-0042 sudah kami kirim ya. ", 5)
 	for b.Loop() {
-		if places(text) != nil {
+		if candidates(text) != nil {
 			b.Fatal("no code is in it")
 		}
 	}

@@ -15,38 +15,97 @@ const (
 	linkAlphabet   = "23456789ABCDEFGHJKMNPQRSTUVWXYZ"
 	linkCodeLength = 13
 
-	// maxCandidates is how many things that look like a code are looked up of one message. More stand
-	// only in messages that nobody types.
-	maxCandidates = 32
+	// maxCandidates is how many things that look like a code are looked up of one message: it bounds how
+	// long everybody's writes wait for it. No prompt of 1,024 characters with a name in it has more, and
+	// in one that is filled with names over and over there are fewer ends of runs.
+	maxCandidates = 1100
 )
 
-// place is where in a text something stands that may be the code of a link.
+// run is a part of a text, from one byte to before another, that is all characters of the alphabet.
+type run struct{ from, to int }
+
+// runs finds the runs in which a code has room, in either case. A text without any costs no more than
+// reading it.
+func runs(text string) []run {
+	var found []run
+	from := 0
+	for at := 0; at <= len(text); at++ {
+		if at < len(text) && inAlphabet[text[at]] {
+			continue
+		}
+		if at-from >= linkCodeLength {
+			found = append(found, run{from, at})
+		}
+		from = at + 1
+	}
+	return found
+}
+
+// candidates lists what may be the code of a link in a text, in upper case and each once. A prompt may
+// have the code stand right beside other letters, so that it can be any part of a run. But nearly
+// always there is something else at one side of it: so the ends of all runs come first, then what
+// stands one character further in, and so on. However long the words of a prompt are, the code is
+// among what comes first.
+func candidates(text string) []string {
+	left := runs(text)
+	if len(left) == 0 {
+		return nil
+	}
+	text = capitals(text)
+	var codes []string
+	seen := map[string]bool{}
+	for len(left) > 0 {
+		inner := left[:0]
+		for _, r := range left {
+			for _, at := range [...]int{r.from, r.to - linkCodeLength} {
+				code := text[at : at+linkCodeLength]
+				if seen[code] {
+					continue
+				}
+				if len(codes) == maxCandidates {
+					return codes
+				}
+				seen[code] = true
+				codes = append(codes, code)
+			}
+			if r = (run{r.from + 1, r.to - 1}); r.to-r.from >= linkCodeLength {
+				inner = append(inner, r)
+			}
+		}
+		left = inner
+	}
+	return codes
+}
+
+// capitals makes the letters capital that codes are made of. Every byte stays where it is.
+func capitals(text string) string {
+	b := []byte(text)
+	for i, c := range b {
+		if 'a' <= c && c <= 'z' {
+			b[i] = c - 'a' + 'A'
+		}
+	}
+	return string(b)
+}
+
+// place is where in a text a code stands.
 type place struct {
 	at   int // of its first byte
 	code string
 }
 
-// places finds what may be the code of a link, in either case: every 13 characters of the alphabet in
-// a row, because a prompt may have the code stand right beside other letters. A text without any costs
-// no more than reading it.
-func places(text string) []place {
+// placesOf finds a code wherever it stands in a text, in either case.
+func placesOf(code, text string) []place {
 	var found []place
-	run := 0
-	for at := range len(text) {
-		if !inAlphabet[text[at]] {
-			run = 0
-			continue
-		}
-		if run++; run < linkCodeLength {
-			continue
-		}
-		if len(found) == maxCandidates {
+	text = capitals(text)
+	for at := 0; ; {
+		next := strings.Index(text[at:], code)
+		if next < 0 {
 			return found
 		}
-		from := at + 1 - linkCodeLength
-		found = append(found, place{from, strings.ToUpper(text[from : at+1])})
+		found = append(found, place{at + next, code})
+		at += next + len(code)
 	}
-	return found
 }
 
 // inAlphabet tells the bytes that a code is made of, in either case, from all others.
@@ -60,7 +119,7 @@ var inAlphabet = func() (is [256]bool) {
 // mask is what history shows in place of a code.
 const mask = "••••••••"
 
-// hide masks the codes of links in a text.
+// hide masks the codes of links in a text, given in the order in which they stand in it.
 func hide(text string, known []hit) string {
 	var b strings.Builder
 	end := 0

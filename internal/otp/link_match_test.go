@@ -1,7 +1,9 @@
 package otp
 
 import (
+	"math/rand/v2"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -9,7 +11,7 @@ import (
 	"parley"
 )
 
-func TestPlaces(t *testing.T) {
+func TestCandidates(t *testing.T) {
 	t.Parallel()
 	const code = "K7QM3XPBT4W9H"
 	for name, test := range map[string]struct {
@@ -25,30 +27,80 @@ func TestPlaces(t *testing.T) {
 		"broken":                  {"K7QM3XP BT4W9H", nil},
 		"a character that is not": {"K7QM3XPBT4W9O", nil},
 		"beside a letter":         {"x" + code, []string{"XK7QM3XPBT4W9", code}},
+		"between letters":         {"x" + code + "y", []string{"XK7QM3XPBT4W9", "7QM3XPBT4W9HY", code}},
 		"beside others":           {"ö" + code + "0", []string{code}},
-		"twice":                   {code + " " + code, []string{code, code}},
+		"twice":                   {code + " " + code, []string{code}},
+		"the ends come first": {"ABCDEFGHJKMNPQRS " + code,
+			[]string{"ABCDEFGHJKMNP", "DEFGHJKMNPQRS", code, "BCDEFGHJKMNPQ", "CDEFGHJKMNPQR"}},
 	} {
-		var got []string
-		for _, p := range places(test.text) {
-			got = append(got, p.code)
-			if !strings.EqualFold(test.text[p.at:p.at+linkCodeLength], p.code) {
-				t.Errorf("%s: %s does not stand at %d", name, p.code, p.at)
-			}
-		}
-		if strings.Join(got, " ") != strings.Join(test.want, " ") {
+		if got := candidates(test.text); strings.Join(got, " ") != strings.Join(test.want, " ") {
 			t.Errorf("%s: %v, want %v", name, got, test.want)
 		}
 	}
-	if got := len(places(strings.Repeat("A", 100_000))); got != maxCandidates {
+	if got := candidates(strings.Repeat("A", 100_000)); len(got) != 1 {
+		t.Errorf("one letter 100,000 times has %d candidates, want 1: the same is looked up once", len(got))
+	}
+	if got := len(candidates(manyLetters(100_000))); got != maxCandidates {
 		t.Errorf("%d candidates in a text that is all letters, want %d", got, maxCandidates)
+	}
+}
+
+// manyLetters is a text of characters of the alphabet, always the same, in which no part comes twice.
+func manyLetters(n int) string {
+	random := rand.New(rand.NewPCG(1, 2))
+	letters := make([]byte, n)
+	for i := range letters {
+		letters[i] = linkAlphabet[random.IntN(len(linkAlphabet))]
+	}
+	return string(letters)
+}
+
+// TestCandidatesOfTheLongestPrompts fills as many words as there may be with what looks like a code. A
+// code that has nothing of its kind at one side is found, wherever it stands.
+func TestCandidatesOfTheLongestPrompts(t *testing.T) {
+	t.Parallel()
+	const code = "K7QM3XPBT4W9H"
+	for _, size := range []int{13, 14, 15, 60, 1000} {
+		for _, glued := range []string{code, "A" + code, code + "A", strings.Repeat("A", 99) + code, code + strings.Repeat("A", 99)} {
+			letters := manyLetters(maxFilled)
+			var words []string
+			for room := maxFilled - len(glued); room > size; room -= size + 1 {
+				words, letters = append(words, letters[:size]), letters[size:]
+			}
+			for _, text := range []string{strings.Join(append(words, glued), " "), strings.Join(append([]string{glued}, words...), " ")} {
+				if len(text) > maxFilled {
+					t.Fatalf("a prompt of %d characters is too long", len(text))
+				}
+				if !slices.Contains(candidates(text), code) {
+					t.Errorf("%q is not found beside %d words of %d letters", glued, len(words), size)
+				}
+			}
+		}
+	}
+}
+
+func TestPlacesOf(t *testing.T) {
+	t.Parallel()
+	const code = "K7QM3XPBT4W9H"
+	text := "ünd k7qm3xpbt4w9h, x" + code + "y\xff" + code // a byte that is no character moves nothing
+	places := placesOf(code, text)
+	if len(places) != 3 {
+		t.Fatalf("found at %v", places)
+	}
+	for _, p := range places {
+		if !strings.EqualFold(text[p.at:p.at+linkCodeLength], code) {
+			t.Errorf("%s does not stand at %d", code, p.at)
+		}
 	}
 }
 
 func TestHide(t *testing.T) {
 	t.Parallel()
 	known := func(text string) (hits []hit) {
-		for _, p := range places(text) {
-			hits = append(hits, hit{place: p})
+		for _, code := range candidates(text) {
+			for _, p := range placesOf(code, text) {
+				hits = append(hits, hit{place: p})
+			}
 		}
 		return hits
 	}
@@ -66,7 +118,7 @@ func TestHide(t *testing.T) {
 func TestHideInEveryKindOfMessage(t *testing.T) {
 	t.Parallel()
 	const said = "here: K7QM3XPBT4W9H"
-	hits := []hit{{place: places(said)[0]}}
+	hits := []hit{{place: placesOf("K7QM3XPBT4W9H", said)[0]}}
 	media := parley.Media{Key: "k"}
 	for _, c := range []parley.Content{
 		parley.Text{Body: said, Preview: &parley.Preview{URL: "https://a.example/" + said}},

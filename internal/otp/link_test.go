@@ -282,7 +282,7 @@ func TestNewLinkTexts(t *testing.T) {
 		m    parley.LinkMessages
 	}{
 		"message.success": {strings.Repeat("n", 60), parley.LinkMessages{Prompt: "p", Success: strings.Repeat("##name##", 100), Failed: "f", Expired: "e"}},
-		"message.prompt":  {"n", parley.LinkMessages{Prompt: strings.Repeat("A", 100) + "##code##", Success: "s", Failed: "f", Expired: "e"}},
+		"message.prompt":  {manyLetters(60), parley.LinkMessages{Prompt: amidNames("##code##"), Success: "s", Failed: "f", Expired: "e"}},
 	} {
 		_, err := e.issuer.NewLink(with(wrong.name, wrong.m))
 		problem, ok := errors.AsType[*parley.Error](err)
@@ -290,6 +290,18 @@ func TestNewLinkTexts(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// amidNames is a prompt in which a text stands amid more letters than anybody looks through.
+func amidNames(text string) string {
+	letters, prompt := manyLetters(480), ""
+	for at := 0; at < len(letters); at += 8 {
+		if at == len(letters)/2 {
+			prompt += text
+		}
+		prompt += letters[at:at+8] + "##name##"
+	}
+	return prompt
 }
 
 func TestSandboxLink(t *testing.T) {

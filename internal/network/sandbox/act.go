@@ -232,6 +232,15 @@ func (n *Network) actor(ctx context.Context, channel parley.ChannelCode, number 
 	return w, p, nil
 }
 
+// CheckMessage reports a field that names no message of the chat with a phone.
+func (n *Network) CheckMessage(ctx context.Context, channel parley.ChannelCode, number, field, id string) error {
+	_, p, err := n.find(ctx, channel, number)
+	if err == nil {
+		_, err = n.target(ctx, p, field, id)
+	}
+	return err
+}
+
 // target finds a message of the phone's chat by its full or bare id. A bare id that both sides used
 // means the one that the channel sent.
 func (n *Network) target(ctx context.Context, p *phone, field, id string) (Message, error) {

@@ -238,11 +238,14 @@ func ParseNumber(s string) (string, error) {
 	return digits, nil
 }
 
+// NumberSentence is what is said of a number that is none.
+const NumberSentence = "number must be a phone number in digits, for example 6281234567890."
+
 // find returns the world and the phone that a caller names.
 func (n *Network) find(ctx context.Context, channel parley.ChannelCode, number string) (*world, *phone, error) {
 	digits, err := ParseNumber(number)
 	if err != nil {
-		return nil, nil, parley.InvalidField("number", "number must be a phone number in digits, for example 6281234567890.")
+		return nil, nil, parley.InvalidField("number", NumberSentence)
 	}
 	w, err := n.world(ctx, channel)
 	if err != nil {

@@ -35,6 +35,12 @@ type Cursor string
 
 func cursorAt(seq int64) Cursor { return Cursor("c" + strconv.FormatInt(seq, 36)) }
 
+// Check reports a cursor that this server cannot have given.
+func (c Cursor) Check() error {
+	_, err := c.seq()
+	return err
+}
+
 func (c Cursor) seq() (int64, error) {
 	if c == "" {
 		return 0, nil
