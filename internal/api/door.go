@@ -50,6 +50,14 @@ func (a *API) Counted(hr *http.Request, check func() error) error {
 	return err
 }
 
+// Begin writes into an answer what every one carries: that it is nobody else's, and an id to ask about it by.
+func (a *API) Begin(w http.ResponseWriter, hr *http.Request) { setHeaders(w.Header(), requestID(hr)) }
+
+// RefuseMethod answers a request whose method the path does not take.
+func (a *API) RefuseMethod(w http.ResponseWriter, hr *http.Request, allow string) {
+	a.Refuse(w, hr, &notAllowed{allow})
+}
+
 // Refuse answers a request with an error, in the form that all errors have.
 func (a *API) Refuse(w http.ResponseWriter, hr *http.Request, err error) {
 	write(w, requestID(hr), refusal(err))

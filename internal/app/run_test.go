@@ -234,8 +234,8 @@ func TestTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	resp.Body.Close()
-	if resp.StatusCode != http.StatusOK || resp.ProtoMajor != 2 {
-		t.Errorf("answer %s by %s", resp.Status, resp.Proto)
+	if resp.StatusCode != http.StatusOK || resp.ProtoMajor != 2 || resp.Header.Get("Strict-Transport-Security") == "" {
+		t.Errorf("answer %s by %s, %v", resp.Status, resp.Proto, resp.Header)
 	}
 	client.CloseIdleConnections()
 	r.end(t)

@@ -56,12 +56,20 @@ func New(c Config) (*Console, error) {
 	return s, nil
 }
 
+// strictTransport has browsers come by TLS only, for two years from when they last did.
+var strictTransport = []string{"max-age=63072000"}
+
 func (c *Console) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
+	if hr.TLS != nil { // a proxy that does TLS says so itself
+		w.Header()["Strict-Transport-Security"] = strictTransport
+	}
 	path, ours := strings.CutPrefix(hr.URL.Path, "/console/")
 	switch {
 	case ours:
+		c.API.Begin(w, hr)
 		c.serve(w, hr, path)
 	case hr.URL.Path == "/console", hr.URL.Path == "/" && wantsPage(hr):
+		c.API.Begin(w, hr)
 		http.Redirect(w, hr, "/console/", http.StatusSeeOther)
 	default:
 		c.API.ServeHTTP(w, hr)

@@ -435,6 +435,32 @@ func TestFrame(t *testing.T) {
 	}
 }
 
+// TestHeaders looks at what every answer of the console carries, whatever became of the request.
+func TestHeaders(t *testing.T) {
+	t.Parallel()
+	e := start(t)
+	for _, c := range []struct {
+		method, path string
+		status       int
+	}{
+		{"GET", "/console", 303}, {"POST", "/console/", 405}, {"GET", "/console/", 200}, {"GET", "/console/nothing", 404}, {"GET", "/console/login", 200},
+		{"GET", "/console/session", 405}, {"DELETE", "/console/session", 200}, {"POST", "/console/session", 400}, {"GET", "/console/api/manage/server", 401},
+	} {
+		a := e.ask(c.method, c.path, "").Expect(c.status)
+		for header, want := range map[string]string{"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"} {
+			if got := a.Header.Get(header); got != want {
+				t.Errorf("%s %s: %s is %q, want %q", c.method, c.path, header, got, want)
+			}
+		}
+		if !strings.Contains(a.Header.Get("Content-Security-Policy"), "frame-ancestors 'none'") || a.Header.Get("X-Request-Id") == "" {
+			t.Errorf("%s %s: %v", c.method, c.path, a.Header)
+		}
+		if c.status == 405 && (a.Text("message") == "" || a.Header.Get("Allow") == "") {
+			t.Errorf("%s %s: %v, %s", c.method, c.path, a.Header, a.Body)
+		}
+	}
+}
+
 // TestManifest checks what browsers are told when somebody installs the console as an app.
 func TestManifest(t *testing.T) {
 	t.Parallel()

@@ -49,18 +49,14 @@ type start struct {
 // is led to the page that says how: here where it is known, else by the script.
 func (c *Console) servePage(w http.ResponseWriter, hr *http.Request, first string) {
 	h := w.Header()
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Content-Type-Options", "nosniff")
+	if !isRead(hr) {
+		c.API.RefuseMethod(w, hr, "GET, HEAD")
+		return
+	}
 	h.Set("Content-Security-Policy", policy)
-	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	// The simulated phone records voice messages.
 	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=(self)")
-	if !isRead(hr) {
-		h.Set("Allow", "GET, HEAD")
-		http.Error(w, "Pages can only be read.", http.StatusMethodNotAllowed)
-		return
-	}
 	if first == loginPage {
 		setProbe(w)
 	} else if cameByItself(hr) && c.check(hr.Context(), hr) != nil {

@@ -80,8 +80,7 @@ func (c *Console) serveSession(w http.ResponseWriter, hr *http.Request) {
 		case http.MethodDelete:
 			done, err = c.signOut(w, hr)
 		default:
-			w.Header().Set("Allow", "DELETE, POST")
-			http.Error(w, "A session is begun with POST and ended with DELETE.", http.StatusMethodNotAllowed)
+			c.API.RefuseMethod(w, hr, "DELETE, POST")
 			return
 		}
 	}
@@ -89,7 +88,6 @@ func (c *Console) serveSession(w http.ResponseWriter, hr *http.Request) {
 		c.API.Refuse(w, hr, err)
 		return
 	}
-	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Content-Type", "application/json")
 	json.NewEncoder(w).Encode(done) // a reader that is gone learns nothing
 }
