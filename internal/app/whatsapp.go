@@ -105,9 +105,10 @@ func (n *realNetwork) open(ctx context.Context) (*whatsapp.Driver, error) {
 // newRealNetwork makes the network of a server's WhatsApp channels.
 func (s *server) newRealNetwork(files func(key string) (*os.File, error), log *slog.Logger) (*realNetwork, error) {
 	c := whatsapp.Config{
-		Path:  s.cfg.DataDir.WhatsApp(),
-		Log:   log,
-		Media: files,
+		Path:    s.cfg.DataDir.WhatsApp(),
+		Log:     log,
+		Media:   files,
+		TempDir: s.media.TempDir(),
 		MessageForRetry: func(ctx context.Context, code parley.ChannelCode, chat parley.ContactID, id parley.MessageID) (*parley.Message, error) {
 			return s.gateway.MessageForRetry(ctx, code, chat, id)
 		},

@@ -36,15 +36,18 @@ func pathIn(dir, key string) (string, error) {
 
 // prepare makes the library's folders, for its owner alone, and empties the one for temporary files.
 func (l *Library) prepare() error {
-	temp := filepath.Join(l.dir, tempDir)
-	if err := os.RemoveAll(temp); err != nil {
+	if err := os.RemoveAll(l.TempDir()); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(temp, 0o700); err != nil {
+	if err := os.MkdirAll(l.TempDir(), 0o700); err != nil {
 		return err
 	}
 	return os.Chmod(l.dir, 0o700) // it may have been there
 }
+
+// TempDir is the folder for what is not to outlive the process: what a crash leaves there, the next
+// start removes.
+func (l *Library) TempDir() string { return filepath.Join(l.dir, tempDir) }
 
 // draft is a file that is being written. Unless it is kept, discard removes it.
 type draft struct {
@@ -53,7 +56,7 @@ type draft struct {
 }
 
 func (l *Library) newDraft() (*draft, error) {
-	f, err := os.CreateTemp(filepath.Join(l.dir, tempDir), "*") // mode 0600
+	f, err := os.CreateTemp(l.TempDir(), "*") // mode 0600
 	if err != nil {
 		return nil, fmt.Errorf("make temporary file: %w", err)
 	}

@@ -167,7 +167,7 @@ func FuzzSniff(f *testing.F) {
 		if !isPicture(kind) {
 			return
 		}
-		img, size, err := readPicture(bytes.NewReader(data), kind, 1_000_000)
+		img, size, err := readPicture(t.Context(), bytes.NewReader(data), kind, 1_000_000)
 		if err != nil {
 			return
 		}

@@ -201,11 +201,13 @@ func TestTransparencyBecomesWhite(t *testing.T) {
 	}
 }
 
+// A picture of 40,000,000×1 has no more pixels than any other of 40 million, but making one of 1×20,000,000
+// small took two gigabytes, and no phone shows it: a side may be as long as that of a JPEG.
 func TestPixelLimit(t *testing.T) {
 	for _, test := range []struct {
 		width, height int
 		want          bool
-	}{{8000, 5000, true}, {8001, 5000, false}, {40_000_000, 1, true}, {0, 5, false}, {-1, -1, false}, {1 << 31, 1 << 31, false}} {
+	}{{8000, 5000, true}, {8001, 5000, false}, {40_000_000, 1, false}, {1, 20_000_000, false}, {65_535, 610, true}, {610, 65_535, true}, {65_536, 1, false}, {0, 5, false}, {-1, -1, false}, {1 << 31, 1 << 31, false}} {
 		if got := fits(test.width, test.height, maxPixels); got != test.want {
 			t.Errorf("%dx%d: %t", test.width, test.height, got)
 		}

@@ -18,7 +18,7 @@ func (l *Library) Image(ctx context.Context, src Source) (parley.Media, error) {
 	if !isPicture(f.kind) {
 		return parley.Media{}, badType(f.kind, "an image. Send the address of a JPEG, PNG, WebP or GIF file")
 	}
-	if err := l.work(ctx, func() error { return describePicture(f.File, f.kind, &f.media) }); err != nil {
+	if err := l.work(ctx, l.decoding, func() error { return describePicture(ctx, f.File, f.kind, &f.media) }); err != nil {
 		return parley.Media{}, pictureError(err)
 	}
 	return l.finish(f, src, f.kind)
@@ -78,21 +78,35 @@ func (l *Library) Keep(data []byte, filename string) (parley.Media, error) {
 	m := parley.Media{Size: int64(len(data)), SHA256: sum[:], MediaKey: newMediaKey(), Filename: safeName(filename)}
 	kind := sniff(data[:min(len(data), sniffLen)])
 	m.MIME = documentType(kind, "", m.Filename)
-	l.describe(context.Background(), d, kind, &m)
+	l.describeIncoming(d, kind, &m)
 	if m.Key, err = l.keep(d); err != nil {
 		return parley.Media{}, err
 	}
 	return m, nil
 }
 
+// describeIncoming describes a file that a stranger sent.
+func (l *Library) describeIncoming(d *draft, kind string, m *parley.Media) {
+	ctx, cancel := context.WithTimeout(context.Background(), describeTimeout)
+	defer cancel()
+	if !isPicture(kind) {
+		l.describe(ctx, d, kind, m)
+		return
+	}
+	_ = l.work(ctx, l.incoming, func() error { // where there is no place in time, it does without
+		l.describe(ctx, d, kind, m)
+		return nil
+	})
+}
+
 // describe adds what can be told of a file that need not be a picture or a sound. Where it cannot be
-// read, it is a file all the same.
+// read, it is a file all the same. Pictures larger than one that may be sent as such are not looked at.
 func (l *Library) describe(ctx context.Context, d *draft, kind string, m *parley.Media) {
 	described := *m
 	var err error
 	switch {
-	case isPicture(kind):
-		err = l.work(ctx, func() error { return describePicture(d.File, kind, &described) })
+	case isPicture(kind) && m.Size <= maxImage:
+		err = l.work(ctx, l.decoding, func() error { return describePicture(ctx, d.File, kind, &described) })
 	case kind == mimeOpus:
 		err = l.measureInto(ctx, d, &described)
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"parley"
 	"parley/internal/safehttp"
 )
 
@@ -24,6 +25,17 @@ const (
 	fetchTimeout   = 30 * time.Second
 	previewTimeout = 3 * time.Second  // a text waits for its preview
 	convertTimeout = 60 * time.Second // 16 minutes of sound take about 7 seconds of a core
+	decodeTimeout  = 15 * time.Second // 40 million pixels take about a second of a core; the worst that is let in, about four
+
+	// describeTimeout is for a file that came in, its waiting included: its message waits for it.
+	describeTimeout = 30 * time.Second
+
+	// busyFor is how long to wait where there is no place for a picture or a sound.
+	busyFor = 10 * time.Second
+
+	// decodeAtOnce bounds the memory of pictures, each of which may take maxDecode; of those that came in
+	// only one is decoded at a time, so that no stranger can keep our callers from a place.
+	decodeAtOnce, incomingAtOnce = 2, 1
 )
 
 // Library is a folder of files, one for each message that carries one. Its methods may be called
@@ -33,14 +45,18 @@ type Library struct {
 	fetcher *safehttp.Client // for files
 	glancer *safehttp.Client // for previews
 	ffmpeg  string           // empty: what PATH has
-	working chan struct{}    // one place for each picture or sound worked on: they take memory and a core
+
+	// Places for what takes memory and a core.
+	working  chan struct{} // sounds
+	decoding chan struct{} // pictures
+	incoming chan struct{} // pictures that came in, which then need one of decoding too
 
 	mu      sync.Mutex
 	durable map[string]bool // folders known to be on disk
 }
 
 // Error is why a file cannot be sent, in a sentence for the caller. Any other error of this package
-// is the server's own trouble.
+// is the server's own trouble; where that is only being busy, it is a [parley.Error].
 type Error struct {
 	Sentence string
 	Cause    error // for the log; nil: the sentence is all
@@ -59,7 +75,7 @@ func Open(dir string, policy safehttp.Policy) (*Library, error) {
 		dir:     dir,
 		fetcher: policy.Client(safehttp.Options{Timeout: fetchTimeout, MaxRedirects: maxRedirects, MaxBody: maxFile}),
 		glancer: policy.Client(safehttp.Options{Timeout: previewTimeout, MaxRedirects: maxRedirects, MaxBody: maxFile}),
-		working: make(chan struct{}, runtime.GOMAXPROCS(0)),
+		working: make(chan struct{}, runtime.GOMAXPROCS(0)), decoding: make(chan struct{}, decodeAtOnce), incoming: make(chan struct{}, incomingAtOnce),
 		durable: map[string]bool{},
 	}
 	if err := l.prepare(); err != nil {
@@ -103,14 +119,30 @@ func (l *Library) Close() {
 }
 
 // work runs do once there is a place for it.
-func (l *Library) work(ctx context.Context, do func() error) error {
+func (l *Library) work(ctx context.Context, places chan struct{}, do func() error) error {
 	select {
-	case l.working <- struct{}{}:
-		defer func() { <-l.working }()
+	case places <- struct{}{}:
+		defer func() { <-places }()
 		return unpanicked(do)
 	case <-ctx.Done():
-		return &Error{"The server is too busy with other files. Try again.", ctx.Err()}
+		return tooBusy(ctx.Err())
 	}
+}
+
+// tooBusy says that it is not the file's fault: the same request may do well later.
+func tooBusy(cause error) error {
+	return &parley.Error{Code: parley.Unavailable, RetryAfter: busyFor, Message: "The server is too busy with other files. Try again.", Cause: cause}
+}
+
+// isForCaller reports whether an error says already what the caller is to be told.
+func isForCaller(err error) bool {
+	_, ok := errors.AsType[*Error](err)
+	return ok || parley.CodeOf(err) != parley.Internal
+}
+
+// isInterrupted reports whether something was not done because nobody waits for it any more.
+func isInterrupted(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // unpanicked turns a panic into an error: decoders get whatever strangers send, and none of it may

@@ -2,6 +2,7 @@ package media
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"image"
@@ -31,9 +32,15 @@ func isPicture(kind string) bool {
 	return false
 }
 
-// describePicture adds a picture's size as it is stored and a thumbnail as it is to be looked at.
-func describePicture(r io.ReadSeeker, kind string, m *parley.Media) error {
-	img, size, err := readPicture(r, kind, maxPixels)
+// describePicture adds a picture's size as it is stored and a thumbnail as it is to be looked at. A
+// picture that is too costly to decode does without the thumbnail: a chat then shows nothing until the
+// picture itself is loaded.
+func describePicture(ctx context.Context, r io.ReadSeeker, kind string, m *parley.Media) error {
+	img, size, err := readPicture(ctx, r, kind, maxPixels)
+	if errors.Is(err, errCostly) {
+		m.Width, m.Height = size.X, size.Y
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -46,11 +53,23 @@ func describePicture(r io.ReadSeeker, kind string, m *parley.Media) error {
 }
 
 // readPicture decodes a picture if it does not have too many pixels, which is seen before any memory
-// is spent on them.
-func readPicture(r io.ReadSeeker, kind string, limit int) (img image.Image, size image.Point, err error) {
+// is spent on them. The size of one that is too costly is returned with the error.
+func readPicture(ctx context.Context, r io.ReadSeeker, kind string, limit int) (img image.Image, size image.Point, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, decodeTimeout, errCostly)
+	defer cancel()
 	if kind == "image/webp" {
-		return readWebP(r, limit)
+		img, size, err = readWebP(ctx, r, limit)
+	} else {
+		img, size, err = readStill(ctx, r, kind, limit)
 	}
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx) // a decoder that was stopped calls the file damaged
+	}
+	return img, size, err
+}
+
+// readStill reads a picture of a kind that the standard library knows; of an animation, its first frame.
+func readStill(ctx context.Context, r io.ReadSeeker, kind string, limit int) (img image.Image, size image.Point, err error) {
 	var config func(io.Reader) (image.Config, error)
 	var decode func(io.Reader) (image.Image, error)
 	switch kind {
@@ -73,13 +92,21 @@ func readPicture(r io.ReadSeeker, kind string, limit int) (img image.Image, size
 	if !fits(c.Width, c.Height, limit) {
 		return nil, size, errPixels
 	}
+	size = image.Pt(c.Width, c.Height)
+	takes, err := costOf(r, kind, size)
+	if err != nil {
+		return nil, size, err
+	}
+	if takes.isTooHigh() {
+		return nil, size, errCostly
+	}
 	if err := rewind(r); err != nil {
 		return nil, size, err
 	}
-	if img, err = decode(r); err != nil {
+	if img, err = decode(newTimed(ctx, r)); err != nil {
 		return nil, size, fmt.Errorf("decode %s: %w", kind, err)
 	}
-	return img, image.Pt(c.Width, c.Height), nil
+	return img, size, nil
 }
 
 func rewind(r io.Seeker) error {
@@ -87,11 +114,15 @@ func rewind(r io.Seeker) error {
 	return err
 }
 
+// maxSide is how long a side may be: as long as a JPEG's or a GIF's can be. What is made for each row or
+// column of a picture stays small then.
+const maxSide = 65_535
+
 func fits(width, height, limit int) bool {
-	return width > 0 && height > 0 && width <= limit/height
+	return width > 0 && height > 0 && max(width, height) <= maxSide && width <= limit/height
 }
 
-func readWebP(r io.ReadSeeker, limit int) (image.Image, image.Point, error) {
+func readWebP(ctx context.Context, r io.ReadSeeker, limit int) (image.Image, image.Point, error) {
 	if err := rewind(r); err != nil {
 		return nil, image.Point{}, err
 	}
@@ -107,9 +138,12 @@ func readWebP(r io.ReadSeeker, limit int) (image.Image, image.Point, error) {
 	if !fits(w.canvas.X, w.canvas.Y, limit) || !fits(w.frame.X, w.frame.Y, limit) {
 		return nil, image.Point{}, errPixels
 	}
-	img, err := webp.Decode(bytes.NewReader(w.still))
+	if (cost{memory: w.memory()}).isTooHigh() {
+		return nil, w.canvas, errCostly
+	}
+	img, err := webp.Decode(newTimed(ctx, bytes.NewReader(w.still)))
 	if err != nil {
-		return nil, image.Point{}, fmt.Errorf("decode image/webp: %w", err)
+		return nil, w.canvas, fmt.Errorf("decode image/webp: %w", err)
 	}
 	return img, w.canvas, nil
 }
@@ -117,11 +151,13 @@ func readWebP(r io.ReadSeeker, limit int) (image.Image, image.Point, error) {
 // pictureError says in a sentence why a picture cannot be used. Only files that are pictures by their
 // first bytes come here.
 func pictureError(err error) error {
-	if _, ok := errors.AsType[*Error](err); ok {
+	switch {
+	case isForCaller(err):
 		return err
-	}
-	if errors.Is(err, errPixels) {
-		return &Error{"The image has too many pixels. Send at most 40 million.", err}
+	case errors.Is(err, errPixels):
+		return &Error{"The image has too many pixels. Send at most 40 million, and at most 65,535 on a side.", err}
+	case isInterrupted(err):
+		return tooBusy(err)
 	}
 	return &Error{"The image is damaged or not really an image. Send a JPEG, PNG, WebP or GIF file that opens.", err}
 }
@@ -145,9 +181,10 @@ func thumbnail(img image.Image, turn turn, width, height int) (small, error) {
 	if h > height {
 		w, h = max(1, w*height/h), height
 	}
+	img = coarse(img, w, h)
 	scaled := image.NewRGBA(image.Rect(0, 0, w, h))
 	draw.Draw(scaled, scaled.Bounds(), image.NewUniform(color.White), image.Point{}, draw.Src) // JPEG has no transparency
-	draw.CatmullRom.Scale(scaled, scaled.Bounds(), img, b, draw.Over, nil)
+	draw.CatmullRom.Scale(scaled, scaled.Bounds(), img, img.Bounds(), draw.Over, nil)
 	turned := turn.apply(scaled)
 
 	var buf bytes.Buffer
@@ -155,4 +192,20 @@ func thumbnail(img image.Image, turn turn, width, height int) (small, error) {
 		return small{}, fmt.Errorf("encode thumbnail: %w", err)
 	}
 	return small{buf.Bytes(), turned.Bounds().Dx(), turned.Bounds().Dy()}, nil
+}
+
+// coarseness is how many times larger than wanted a picture may be when it is made small with care.
+const coarseness = 4
+
+// coarse leaves pixels out of a picture that is much larger than wanted. The careful way keeps 32 bytes
+// for every row of the picture times the width that is wanted, and more for the longer side.
+func coarse(img image.Image, width, height int) image.Image {
+	b := img.Bounds()
+	w, h := min(b.Dx(), coarseness*width), min(b.Dy(), coarseness*height)
+	if w == b.Dx() && h == b.Dy() {
+		return img
+	}
+	smaller := image.NewRGBA(image.Rect(0, 0, w, h))
+	draw.ApproxBiLinear.Scale(smaller, smaller.Bounds(), img, b, draw.Src, nil)
+	return smaller
 }

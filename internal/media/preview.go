@@ -121,9 +121,9 @@ func (l *Library) previewPicture(ctx context.Context, at *url.URL, address strin
 		return small{}, errors.New("picture too large")
 	}
 	var picture small
-	err = l.work(ctx, func() error {
+	err = l.work(ctx, l.decoding, func() error {
 		r, kind := bytes.NewReader(data), sniff(data[:min(len(data), sniffLen)])
-		img, _, err := readPicture(r, kind, maxPreviewPixels)
+		img, _, err := readPicture(ctx, r, kind, maxPreviewPixels)
 		if err != nil {
 			return err
 		}

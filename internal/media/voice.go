@@ -92,7 +92,7 @@ func (l *Library) convertVoice(ctx context.Context, f *fetched, src Source, demu
 		return parley.Media{}, err
 	}
 	defer made.discard()
-	if err := l.work(ctx, func() error { return l.convert(ctx, f, demuxer, made) }); err != nil {
+	if err := l.work(ctx, l.working, func() error { return l.convert(ctx, f, demuxer, made) }); err != nil {
 		return parley.Media{}, err
 	}
 	if err := l.measureInto(ctx, made, &f.media); err != nil {
@@ -124,7 +124,7 @@ func (l *Library) convert(ctx context.Context, f *fetched, demuxer string, to *d
 }
 
 func (l *Library) measureInto(ctx context.Context, d *draft, m *parley.Media) error {
-	return l.work(ctx, func() error {
+	return l.work(ctx, l.working, func() error {
 		s, err := measure(ctx, d.File)
 		m.Seconds, m.Waveform = s.seconds, s.waveform
 		return err
@@ -132,10 +132,10 @@ func (l *Library) measureInto(ctx context.Context, d *draft, m *parley.Media) er
 }
 
 func soundError(err error) error {
-	if _, ok := errors.AsType[*Error](err); ok {
+	if isForCaller(err) {
 		return err
 	}
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if isInterrupted(err) {
 		return &Error{"The audio took too long to read. Send a shorter file.", err}
 	}
 	return &Error{"The audio file is damaged or cut short. Send one that plays to its end.", err}

@@ -24,7 +24,7 @@ func parseWebP(data []byte) (webpFile, error) {
 	for name, chunk := range riffChunks(data[12:]) {
 		switch name {
 		case "VP8X":
-			if len(chunk) < 10 {
+			if len(chunk) < 10 || w.canvas != (image.Point{}) { // of two sizes, the decoder might believe the other one
 				return w, errWebP
 			}
 			w.canvas = image.Pt(1+uint24(chunk[4:]), 1+uint24(chunk[7:]))
@@ -34,7 +34,9 @@ func parseWebP(data []byte) (webpFile, error) {
 			if len(chunk) < 16 {
 				return w, errWebP
 			}
-			w.frame, w.still = firstFrame(chunk[16:])
+			if size, still := firstFrame(chunk[16:]); still != nil {
+				w.frame, w.still = size, still
+			}
 		}
 		if w.frame != (image.Point{}) {
 			break
@@ -47,6 +49,31 @@ func parseWebP(data []byte) (webpFile, error) {
 		w.canvas = w.frame
 	}
 	return w, nil
+}
+
+// memory is what decoding the still picture takes, in bytes. The decoder reads all of the file first.
+func (w webpFile) memory() int64 {
+	memory := 3 * int64(len(w.still))
+	for name, chunk := range riffChunks(w.still[12:]) {
+		switch name {
+		case "ALPH":
+			memory += area(w.canvas) + losslessMemory(w.canvas, len(chunk))
+		case "VP8L":
+			return memory + losslessMemory(w.frame, len(chunk))
+		case "VP8 ":
+			const block = 16
+			return memory + 2*area(w.frame.Add(image.Pt(block, block))) // one and a half bytes, and notes on each block
+		}
+	}
+	return memory
+}
+
+// losslessMemory is what decoding a picture without loss takes: twice four bytes for each pixel and some
+// for tiles of them, and the tables of its code. Those may be 2,600 of 53 kB, which is known only by
+// decoding them; but 300 bytes of table take at least a byte of the file.
+func losslessMemory(size image.Point, coded int) int64 {
+	const mostTables, perByte = 2_600 * 53_000, 300
+	return 9*area(size) + min(mostTables, perByte*int64(coded))
 }
 
 // firstFrame makes a WebP file of an animation's frame. Its transparency is left out: only

@@ -28,6 +28,10 @@ type Config struct {
 	// What it answers with an error or nil is done without. Nil: nothing is ever found.
 	MessageForRetry func(ctx context.Context, channel parley.ChannelCode, chat parley.ContactID, id parley.MessageID) (*parley.Message, error)
 
+	// TempDir is the folder for the encrypted copies of files while they are uploaded. Empty: the system's,
+	// where a copy stays if the program is killed.
+	TempDir string
+
 	// Endpoint is the address of a server on this machine that stands in for WhatsApp, and Trust what to
 	// know it by. Empty: the real network.
 	Endpoint string
@@ -40,11 +44,12 @@ const connectAtOnce = 8
 // Driver is the real network.
 type Driver struct {
 	Config
-	db     *database
-	dialer *dialer
-	media  *http.Client
-	turns  chan struct{} // holds one for each connection that is being made
-	absent absentees
+	db       *database
+	dialer   *dialer
+	media    *http.Client
+	fetching *bounded      // what media works with
+	turns    chan struct{} // holds one for each connection that is being made
+	absent   absentees
 
 	// What tests make quicker.
 	backOff    func(tries int) time.Duration
@@ -67,8 +72,9 @@ func Open(ctx context.Context, c Config) (*Driver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("whatsapp: open %s: %w", c.Path, err)
 	}
+	fetching := &bounded{dialer.client(nil).Transport, maxDownload}
 	return &Driver{
-		Config: c, db: db, dialer: dialer, media: dialer.client(nil), turns: make(chan struct{}, connectAtOnce),
+		Config: c, db: db, dialer: dialer, media: &http.Client{Transport: fetching}, fetching: fetching, turns: make(chan struct{}, connectAtOnce),
 		backOff: backOff, ackTimeout: ackTimeout, typingFor: typingFor, sessions: map[parley.ChannelCode]*session{},
 	}, nil
 }

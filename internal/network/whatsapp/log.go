@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -67,7 +68,7 @@ func (l *logger) say(level slog.Level, format string, args []any) {
 var longNumber = regexp.MustCompile(`[0-9]{4,}([0-9]{4})`)
 
 // redact writes a line without what must not be in a log: of a stanza only its name is left, of a long
-// number only its end.
+// number only its end, and of a long text, which may be a stranger's, only its beginning.
 func redact(format string, args []any) string {
 	clean := make([]any, len(args))
 	for i, arg := range args {
@@ -76,11 +77,32 @@ func redact(format string, args []any) string {
 			clean[i] = "<" + arg.Tag + ">"
 		case waBinary.Node:
 			clean[i] = "<" + arg.Tag + ">"
+		case error:
+			clean[i] = brief(fmt.Sprint(arg))
+		case string:
+			clean[i] = brief(arg)
 		default:
 			clean[i] = arg
 		}
 	}
-	return longNumber.ReplaceAllString(fmt.Sprintf(format, clean...), "…$1")
+	return shortened(fmt.Sprintf(format, clean...))
+}
+
+// shortened leaves only the ends of long numbers.
+func shortened(text string) string { return longNumber.ReplaceAllString(text, "…$1") }
+
+// maxLogged is how much of a text is logged, in bytes: whatsmeow repeats in its errors what a sender wrote.
+const maxLogged = 200
+
+// brief cuts a text that is too long for a log, between two characters. Its numbers are shortened before
+// that: half of one would not be known as a number.
+func brief(text string) string {
+	text = strings.ToValidUTF8(shortened(text), "")
+	if len(text) <= maxLogged {
+		return text
+	}
+	const more = "…"
+	return strings.ToValidUTF8(text[:maxLogged-len(more)], "") + more
 }
 
 // silent takes what libsignal would print to stdout.

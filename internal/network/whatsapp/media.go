@@ -41,18 +41,18 @@ func (l *line) upload(ctx context.Context, m *parley.Media, kind whatsmeow.Media
 		return up, fmt.Errorf("open a file: %w", err)
 	}
 	defer plain.Close()
-	if len(m.MediaKey) != mediaKeySize {
-		if up, err = l.client.UploadReader(ctx, plain, nil, kind); err != nil {
-			return up, l.asked("upload a file", err)
-		}
-		return up, nil
-	}
-	sealed, err := os.CreateTemp("", "parley-upload-*")
+	sealed, err := os.CreateTemp(l.s.d.TempDir, "parley-upload-*")
 	if err != nil {
 		return up, fmt.Errorf("make a temporary file: %w", err)
 	}
 	defer os.Remove(sealed.Name())
 	defer sealed.Close()
+	if len(m.MediaKey) != mediaKeySize {
+		if up, err = l.client.UploadReader(ctx, plain, sealed, kind); err != nil {
+			return up, l.asked("upload a file", err)
+		}
+		return up, nil
+	}
 	iv, key, macKey := mediaKeys(m.MediaKey, kind)
 	plainSum, sealedSum, size, sealedSize, err := cbcutil.EncryptStream(key, iv, macKey, plain, sealed)
 	if err != nil {
@@ -75,7 +75,7 @@ func mediaKeys(key []byte, kind whatsmeow.MediaType) (iv, cipher, mac []byte) {
 }
 
 const (
-	// maxDownload is more than any file that we would send; a message with a larger one comes without it.
+	// maxDownload is as much as any file that we would send; a message with a larger one comes without it.
 	maxDownload = 100 << 20
 	// downloadTries are beside those that whatsmeow makes itself.
 	downloadTries = 3
@@ -84,7 +84,7 @@ const (
 // download fetches the file of a message; nil where it is not to be had: the message is worth more than its
 // file and comes without it. It reports false when the line ended before it was done.
 func (l *line) download(id string, file whatsmeow.DownloadableMessage) ([]byte, bool) {
-	if x, ok := file.(sized); ok && x.GetFileLength() > maxDownload {
+	if x, ok := file.(sized); ok && x.GetFileLength() > uint64(l.s.d.fetching.most) {
 		l.log.Warnf("the file of message %s is too large to be kept", id)
 		return nil, true
 	}
@@ -113,6 +113,7 @@ func isGone(err error) bool {
 		whatsmeow.ErrMediaDownloadFailedWith403, whatsmeow.ErrMediaDownloadFailedWith404, whatsmeow.ErrMediaDownloadFailedWith410,
 		whatsmeow.ErrNoURLPresent, whatsmeow.ErrInvalidMediaHMAC, whatsmeow.ErrInvalidMediaEncSHA256, whatsmeow.ErrInvalidMediaSHA256,
 		whatsmeow.ErrTooShortFile, whatsmeow.ErrUnknownMediaType,
+		errTooLarge,
 	} {
 		if errors.Is(err, final) {
 			return true

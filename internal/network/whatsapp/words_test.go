@@ -80,3 +80,25 @@ func TestLogsHaveNoSecrets(t *testing.T) {
 		t.Error("a muted log speaks")
 	}
 }
+
+// TestLogsAreBrief cuts what may be a stranger's text, and not in the midst of a character or of a number.
+func TestLogsAreBrief(t *testing.T) {
+	for text, want := range map[string]string{
+		"short": "short", strings.Repeat("a", maxLogged): strings.Repeat("a", maxLogged), "": "", "a\xffb": "ab",
+		strings.Repeat("a", maxLogged+1):           strings.Repeat("a", maxLogged-3) + "…",
+		strings.Repeat("é", maxLogged):             strings.Repeat("é", (maxLogged-3)/2) + "…",
+		strings.Repeat("a", 190) + "6281234567890": strings.Repeat("a", 190) + "…7890",
+		strings.Repeat("a", 195) + "6281234567890": strings.Repeat("a", 195) + "…",
+		strings.Repeat("1", 10_000):                "…1111",
+	} {
+		if got := redact("%s", []any{text}); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+		if got := redact("%v", []any{errors.New(text)}); got != want {
+			t.Errorf("an error of %q: %q, want %q", text, got, want)
+		}
+	}
+	if got := redact("%d of %v", []any{3, nil}); got != "3 of <nil>" {
+		t.Error(got)
+	}
+}

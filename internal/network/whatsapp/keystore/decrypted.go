@@ -20,6 +20,7 @@ const keepHashes = 14 * 24 * time.Hour
 // GetBufferedEvent finds a message that was decrypted before; nil: it was not. Without a text it was taken.
 func (d *device) GetBufferedEvent(_ context.Context, hash [32]byte) (*store.BufferedEvent, error) {
 	var e store.BufferedEvent
+	isTaken := d.s.broom.has(taken{d.id, hash}) // asked first: what the broom has let go of is gone from the database
 	var serverAt, at int64
 	err := d.s.db.Read().QueryRow(`SELECT plaintext, server_at, at FROM decrypted WHERE device = $1 AND hash = $2`, []any{d.id, hash[:]}, &e.Plaintext, &serverAt, &at)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -29,6 +30,9 @@ func (d *device) GetBufferedEvent(_ context.Context, hash [32]byte) (*store.Buff
 		return nil, fmt.Errorf("read a decrypted message: %w", err)
 	}
 	e.ServerTime, e.InsertTime = time.Unix(serverAt, 0), time.UnixMilli(at)
+	if isTaken {
+		e.Plaintext = nil
+	}
 	return &e, nil
 }
 
@@ -92,11 +96,11 @@ type broom struct {
 	done sync.WaitGroup
 
 	mu    sync.Mutex
-	waits []taken
+	waits map[taken]struct{}
 }
 
 func startBroom(db *sqldb.DB) *broom {
-	b := &broom{db: db, dirt: make(chan struct{}, 1), stop: make(chan struct{})}
+	b := &broom{db: db, dirt: make(chan struct{}, 1), stop: make(chan struct{}), waits: map[taken]struct{}{}}
 	b.done.Go(b.run)
 	return b
 }
@@ -109,12 +113,20 @@ func (b *broom) end() {
 
 func (b *broom) add(t taken) {
 	b.mu.Lock()
-	b.waits = append(b.waits, t)
+	b.waits[t] = struct{}{}
 	b.mu.Unlock()
 	select {
 	case b.dirt <- struct{}{}:
 	default:
 	}
+}
+
+// has reports whether a text waits to be removed.
+func (b *broom) has(t taken) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	_, waits := b.waits[t]
+	return waits
 }
 
 func (b *broom) run() {
@@ -139,9 +151,7 @@ func (b *broom) run() {
 // sweep removes what waits. What fails waits on: a database that does not work now may do so later.
 func (b *broom) sweep() {
 	for {
-		b.mu.Lock()
-		some := b.waits[:min(len(b.waits), sweepMost)]
-		b.mu.Unlock()
+		some := b.some()
 		if len(some) == 0 {
 			return
 		}
@@ -157,7 +167,23 @@ func (b *broom) sweep() {
 			return
 		}
 		b.mu.Lock()
-		b.waits = append([]taken(nil), b.waits[len(some):]...)
+		for _, t := range some {
+			delete(b.waits, t)
+		}
 		b.mu.Unlock()
 	}
+}
+
+// some returns some of what waits, which waits on until it is removed.
+func (b *broom) some() []taken {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	some := make([]taken, 0, min(len(b.waits), sweepMost))
+	for t := range b.waits {
+		if len(some) == sweepMost {
+			break
+		}
+		some = append(some, t)
+	}
+	return some
 }

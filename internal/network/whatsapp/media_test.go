@@ -1,0 +1,201 @@
+package whatsapp
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/iotest"
+
+	"go.mau.fi/whatsmeow/proto/waE2E"
+
+	"parley"
+)
+
+// spy is told of the requests that the driver makes for files.
+type spy struct {
+	http.RoundTripper
+	mu   sync.Mutex
+	seen []string // their methods
+	on   func(*http.Request)
+}
+
+func (s *spy) RoundTrip(r *http.Request) (*http.Response, error) {
+	s.mu.Lock()
+	s.seen = append(s.seen, r.Method)
+	s.mu.Unlock()
+	if s.on != nil {
+		s.on(r)
+	}
+	return s.RoundTripper.RoundTrip(r)
+}
+
+// methods are those of the requests so far.
+func (s *spy) methods() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.seen)
+}
+
+// watch puts a spy on the driver, before it has a session.
+func (w *world) watch(on func(*http.Request)) *spy {
+	s := &spy{RoundTripper: w.driver.fetching.RoundTripper, on: on}
+	w.driver.fetching.RoundTripper = s
+	return s
+}
+
+// TestFileLargerThanItSays is not taken, however small the message says it is, nor asked for again.
+func TestFileLargerThanItSays(t *testing.T) {
+	for name, most := range map[string]int64{
+		"announced": 1000,   // so small an answer has its length in its header
+		"streamed":  20_000, // and this one does not
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.driver.fetching.most = most
+			requests := w.watch(nil)
+			_, in := w.paired()
+			before := len(requests.methods())
+			send := func(caption string, size int64) {
+				m := w.raw(t, parley.Image{Caption: caption, Media: parley.Media{MIME: "image/png"}}, bytes.Repeat([]byte("x"), int(size)), "")
+				m.ImageMessage.FileLength = new(uint64(1))
+				_, err := w.friend.SendMessage(within(t), w.owner, m)
+				must(t, err)
+			}
+			send("too large", most+sealOverhead)
+			if m := in.said("too large"); m.Media != nil {
+				t.Errorf("%d bytes were taken", len(m.Media))
+			}
+			if got := requests.methods()[before:]; len(got) != 1 {
+				t.Errorf("it was asked for by %v", got)
+			}
+			send("just so", most)
+			if m := in.said("just so"); int64(len(m.Media)) != most {
+				t.Errorf("%d bytes were taken of %d", len(m.Media), most)
+			}
+		})
+	}
+}
+
+// TestAnswersAreBounded reads no more of an answer than may be, whatever it says of its length.
+func TestAnswersAreBounded(t *testing.T) {
+	const most = 5000
+	for name, test := range map[string]struct {
+		size      int
+		announced bool
+		large     bool
+	}{
+		"small": {10, true, false}, "full": {most + sealOverhead, true, false}, "streamed": {most + sealOverhead, false, false},
+		"large": {most + sealOverhead + 1, true, true}, "large and streamed": {most + sealOverhead + 1, false, true}, "huge": {1 << 20, false, true}, "none": {0, false, false},
+	} {
+		body := bytes.NewReader(make([]byte, test.size))
+		answer := &http.Response{Body: io.NopCloser(iotest.HalfReader(body)), ContentLength: -1}
+		if test.announced {
+			answer.ContentLength = int64(test.size)
+		}
+		resp, err := (&bounded{answering{answer}, most}).RoundTrip(httptest.NewRequest(http.MethodGet, "/", nil))
+		must(t, err)
+		data, err := io.ReadAll(resp.Body)
+		if errors.Is(err, errTooLarge) != test.large || isGone(err) != test.large || !test.large && len(data) != test.size {
+			t.Errorf("%s: %d bytes, %v", name, len(data), err)
+		}
+		if read := test.size - body.Len(); read > most+sealOverhead+1 {
+			t.Errorf("%s: %d bytes were read", name, read)
+		}
+	}
+}
+
+// answering gives the same answer to every request.
+type answering struct{ resp *http.Response }
+
+func (a answering) RoundTrip(*http.Request) (*http.Response, error) { return a.resp, nil }
+
+// TestIdleConnectionsEnd with the driver, which knows them only through what bounds them.
+func TestIdleConnectionsEnd(t *testing.T) {
+	idle := &idleCounter{}
+	(&http.Client{Transport: &bounded{idle, 1}}).CloseIdleConnections()
+	if idle.closed != 1 {
+		t.Errorf("they were closed %d times", idle.closed)
+	}
+}
+
+type idleCounter struct {
+	http.RoundTripper
+	closed int
+}
+
+func (i *idleCounter) CloseIdleConnections() { i.closed++ }
+
+// TestUploadsStayInTheirFolder, which is emptied at a start, and go when they are done. A server may have no
+// other folder that it can write to.
+func TestUploadsStayInTheirFolder(t *testing.T) {
+	w := newWorld(t)
+	folder := t.TempDir()
+	w.driver.TempDir = folder
+	var during []int
+	w.watch(func(r *http.Request) {
+		if r.Method == http.MethodPost {
+			copies, err := os.ReadDir(folder)
+			if err != nil {
+				t.Error(err)
+			}
+			during = append(during, len(copies))
+		}
+	})
+	s, _ := w.paired()
+	t.Setenv("TMPDIR", filepath.Join(folder, "missing"))
+	file := w.keepFile(t, []byte("a file"), parley.Media{MIME: "application/pdf", Filename: "a.pdf"})
+	w.sent(s, w.outgoing(friendID, parley.File{Media: file}))
+	file.MediaKey = nil // as of a message from before there were keys
+	w.sent(s, w.outgoing(friendID, parley.File{Media: file}))
+	if !slices.Equal(during, []int{1, 1}) {
+		t.Errorf("while they were uploaded the folder had %v copies", during)
+	}
+	if left, err := os.ReadDir(folder); err != nil || len(left) != 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// TestStrangersDoNotFillTheLog: whatsmeow's error has all of the path that the sender wrote.
+func TestStrangersDoNotFillTheLog(t *testing.T) {
+	w := newWorld(t)
+	var said safeBuffer
+	w.driver.Log = slog.New(slog.NewTextHandler(&said, nil))
+	_, in := w.paired()
+	path := strings.Repeat("endless ", 2000)
+	_, err := w.friend.SendMessage(within(t), w.owner, &waE2E.Message{ImageMessage: &waE2E.ImageMessage{
+		Caption: new("odd"), Mimetype: new("image/png"), DirectPath: &path, MediaKey: make([]byte, 32), FileSHA256: make([]byte, 32), FileEncSHA256: make([]byte, 32)}})
+	must(t, err)
+	if m := in.said("odd"); m.Media != nil {
+		t.Errorf("there came %d bytes", len(m.Media))
+	}
+	if log := said.String(); !strings.Contains(log, "could not be fetched") || strings.Count(log, "endless") > maxLogged/len("endless ") {
+		t.Errorf("the log has %d bytes: %.1000s", len(log), log)
+	}
+}
+
+// safeBuffer is a buffer that several may write to.
+type safeBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *safeBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *safeBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
