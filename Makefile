@@ -25,7 +25,7 @@ build: ## Build bin/parley: one static file
 
 test: needs ## Run every test
 	go vet ./...
-	$(if $(RACE),CGO_ENABLED=1 )go test $(RACE) -shuffle=on ./...
+	$(if $(RACE),CGO_ENABLED=1 )go test $(RACE) -shuffle=on -timeout 15m ./...
 	$(if $(RACE),go test -run TestKillLoopWhatsApp ./cmd/parley) # in full, which the race detector makes too slow
 	$(MAKE) browser
 
@@ -42,7 +42,7 @@ bench: build ## Measure what users meet, as ratios of one run
 	go run ./internal/bench
 
 torture: needs ## Kill the server again and again under load, for long
-	PARLEY_KILLS=200 PARLEY_MESSAGES=50000 PARLEY_INBOUND=10000 PARLEY_OUTAGE=10s go test -count=1 -v -timeout 4h -run 'TestKillLoop|TestWhatsAppOutage' ./cmd/parley
+	PARLEY_KILLS=120 PARLEY_MESSAGES=30000 PARLEY_INBOUND=10000 PARLEY_OUTAGE=10s go test -count=1 -v -timeout 4h -run 'TestKillLoop|TestWhatsAppOutage' ./cmd/parley
 	$(if $(RACE),PARLEY_KILLS=25 PARLEY_MESSAGES=5000 PARLEY_INBOUND=1000 CGO_ENABLED=1 go test -race -count=1 -v -timeout 1h -run 'TestKillLoopWhatsApp' ./cmd/parley)
 
 cover: needs ## Show how much of the code the tests reach
