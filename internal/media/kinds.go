@@ -31,12 +31,20 @@ func (l *Library) Video(ctx context.Context, src Source) (parley.Media, error) {
 		return parley.Media{}, err
 	}
 	defer f.discard()
-	switch f.kind {
-	case "video/mp4", "video/3gpp", "video/webm", "video/quicktime":
-	default:
+	if !isFilm(f.kind) {
 		return parley.Media{}, badType(f.kind, "a video. Send the address of an MP4, 3GP, WebM or MOV file")
 	}
+	describeFilm(f.File, f.kind, &f.media)
 	return l.finish(f, src, f.kind)
+}
+
+// isFilm reports whether a type is one that can be sent as a video.
+func isFilm(kind string) bool {
+	switch kind {
+	case "video/mp4", "video/3gpp", "video/webm", "video/quicktime":
+		return true
+	}
+	return false
 }
 
 // File fetches a document of any type. A picture among them gets its size and thumbnail too.
@@ -99,7 +107,7 @@ func (l *Library) describeIncoming(d *draft, kind string, m *parley.Media) {
 	})
 }
 
-// describe adds what can be told of a file that need not be a picture or a sound. Where it cannot be
+// describe adds what can be told of a file that need not be a picture, a sound or a film. Where it cannot be
 // read, it is a file all the same. Pictures larger than one that may be sent as such are not looked at.
 func (l *Library) describe(ctx context.Context, d *draft, kind string, m *parley.Media) {
 	described := *m
@@ -109,6 +117,8 @@ func (l *Library) describe(ctx context.Context, d *draft, kind string, m *parley
 		err = l.work(ctx, l.decoding, func() error { return describePicture(ctx, d.File, kind, &described) })
 	case kind == mimeOpus:
 		err = l.measureInto(ctx, d, &described)
+	case isFilm(kind):
+		describeFilm(d.File, kind, &described)
 	}
 	if err == nil {
 		*m = described
