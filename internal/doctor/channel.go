@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"fmt"
-	"strings"
 
 	"parley"
 )
@@ -34,7 +33,6 @@ func checkChannel(c parley.Channel, running bool) Finding {
 	}
 	if c.State.Status == parley.LoggedOut || c.State.Status == parley.ScanQRCode {
 		f.Remedy = "parley channel pair " + string(c.Code)
-		f.Found = strings.TrimSuffix(f.Found, " Link one with: "+f.Remedy) // which follows it
 	}
 	return f
 }

@@ -14,7 +14,7 @@ import (
 // TestManyAccountsAtOnce sends on several accounts and in several chats at once, on one database: everything
 // that is confirmed arrives, once, in order, and nothing left without a ciphertext.
 func TestManyAccountsAtOnce(t *testing.T) {
-	const accounts, chats, messages = 4, 3, 15
+	const accounts, chats, messages = 4, 3, 8
 	w := newWorld(t)
 	var phones []*loopback.Phone
 	for i := range chats {

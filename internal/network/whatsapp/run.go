@@ -2,7 +2,6 @@ package whatsapp
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -56,7 +55,7 @@ func (s *session) trying(worked bool) parley.ChannelStatus {
 // restUnpaired waits until somebody wants to pair the channel.
 func (s *session) restUnpaired(rec record) *pairOptions {
 	if rec.status == "" {
-		s.become(parley.ScanQRCode, fmt.Sprintf("No WhatsApp account is linked. Link one with: parley channel pair %s", s.code), network.Phone{})
+		s.become(parley.ScanQRCode, "No WhatsApp account is linked.", network.Phone{})
 	} else {
 		s.become(rec.status, rec.reason, network.Phone{})
 	}
