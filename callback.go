@@ -173,6 +173,7 @@ type DeliveryQuery struct {
 	Webhook WebhookID
 	Channel ChannelCode
 	State   *DeliveryState
+	Tried   bool      // only those that were tried
 	Since   time.Time // created at this time or later
 	Until   time.Time // created before this time
 	// EndedBefore leaves out what ended at this time or later, so that a replay in several steps does

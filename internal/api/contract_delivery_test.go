@@ -132,6 +132,7 @@ func deliveryList(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 		"webhook=" + id + "&state=failed":                         {ids[2], ids[0]},
 		"webhook=" + id + "&state=delivered":                      {ids[1]},
 		"webhook=" + id + "&state=waiting":                        {},
+		"webhook=" + id + "&state=retrying":                       {},
 		"channel=listed2":                                         otherIDs,
 		"channel=listed&webhook=" + other:                         {},
 		"webhook=whk_nobody":                                      {},

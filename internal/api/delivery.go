@@ -79,7 +79,7 @@ func codeOrNil(code int) *int {
 }
 
 func (s *server) listDeliveries(ctx context.Context, r *request) (envelope[[]deliveryRow], error) {
-	q, page := r.deliveries("waiting", "delivered", "failed"), r.page()
+	q, page := r.deliveries("waiting", retrying, "delivered", "failed"), r.page()
 	if r.has("event_id") {
 		q.Events = append(q.Events, r.eventPlace("event_id", r.find("event_id")))
 	}
@@ -119,12 +119,19 @@ func (f form) deliveries(states ...string) parley.DeliveryQuery {
 		Since:   f.time("since"), Until: f.time("until"),
 	}
 	if f.has("state") {
-		if state, known := parley.ParseDeliveryState(f.choice("state", true, states...)); known {
+		word := f.choice("state", true, states...)
+		if word == retrying {
+			word, q.Tried = parley.DeliveryWaiting.String(), true
+		}
+		if state, known := parley.ParseDeliveryState(word); known {
 			q.State = &state
 		}
 	}
 	return q
 }
+
+// retrying are those among the waiting ones that were tried and failed, in a list.
+const retrying = "retrying"
 
 // time reads an optional time.
 func (f form) time(name string) time.Time {

@@ -138,7 +138,7 @@ func webhookNeed(w parley.Webhook, now time.Time) (need, bool) {
 		n.Severity, n.since = isWarning, w.FailingSince
 		n.Sentence = fmt.Sprintf("Every call of %s has failed for %s: %s.", w.URL, doctor.Lasted(lasts), doctor.Count(w.Failures, "attempt"))
 		n.Case, n.Values = doctor.WebhookFailing, doctor.Values{"url": w.URL, "count": w.Failures, "for_ms": lasts.Milliseconds()}
-		n.Action = needAction{"deliveries", "See deliveries", "/console/webhooks?state=waiting&webhook=" + url.QueryEscape(string(w.ID))}
+		n.Action = needAction{"deliveries", "See deliveries", "/console/webhooks?state=retrying&webhook=" + url.QueryEscape(string(w.ID))}
 	default:
 		return need{}, false
 	}

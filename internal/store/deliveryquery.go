@@ -101,6 +101,9 @@ func conditions(q parley.DeliveryQuery) (where string, args []any) {
 	if q.State != nil {
 		all = append(all, `state = `+strconv.Itoa(int(*q.State)))
 	}
+	if q.Tried {
+		all = append(all, `attempts > 0`)
+	}
 	if !q.Since.IsZero() {
 		and(`seq >= `, parley.FirstDelivery(q.Since))
 	}

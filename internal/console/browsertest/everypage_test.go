@@ -7,11 +7,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/page"
 
+	"parley"
 	"parley/internal/app"
+	"parley/internal/parleytest"
 )
 
 // screenshots is a directory into which pictures of all pages are written.
@@ -22,7 +25,7 @@ var everyPage = []struct{ name, path string }{
 	{"overview", "/"},
 	{"channels", "/channels"},
 	{"channel", "/channels/demo"},
-	{"pair", "/channels/toko/pair"},
+	{"pair", "/channels/toko/pair"}, // of a gateway of its own: a channel that is real would make all others look so
 	{"messages", "/messages"},
 	{"message", "/messages?open={message}"},
 	{"phone", "/phone/" + ayu},
@@ -35,12 +38,15 @@ var everyPage = []struct{ name, path string }{
 	{"login", "/login"},
 }
 
-// screens are those that every page is tried on.
-var screens = []struct {
+// screen is what a page is looked at on.
+type screen struct {
 	name, theme   string
 	width, height int64
 	scale         float64
-}{
+}
+
+// screens are those that every page is tried on.
+var screens = []screen{
 	{"light", "light", 1280, 800, 1},
 	{"dark", "dark", 1280, 800, 1},
 	{"light-phone", "light", 390, 844, 2},
@@ -51,22 +57,20 @@ var screens = []struct {
 // of all: nothing breaks, everybody can use it, nothing is wider than the screen.
 func TestEveryPage(t *testing.T) {
 	t.Parallel()
-	c := start(t, func(c *app.Config) { c.Version = "0.1.0" }) // the pictures show it
+	version := func(c *app.Config) { c.Version = "0.1.0" } // the pictures show it
+	c := start(t, version, past(t))
 	message := c.populate()
 	for _, screen := range screens {
 		t.Run(screen.name, func(t *testing.T) {
 			t.Parallel()
-			own := &console{Env: c.Env, t: t}
-			p := own.blank()
-			own.signIn(p)
-			p.must(do(p.ctx, func(ctx context.Context) error {
-				return emulation.SetDeviceMetricsOverride(screen.width, screen.height, screen.scale, screen.width < 600).Do(ctx)
-			}))
-			p.visit("/login")
-			eval[any](p, `document.cookie = 'theme=`+screen.theme+`; Path=/console', null`)
+			shown := (&console{Env: c.Env, t: t}).on(screen)
+			paired := startPairer(t, version).on(screen)
 			for _, each := range everyPage {
 				t.Run(each.name, func(t *testing.T) {
-					p := p.during(t)
+					p := shown.during(t)
+					if each.name == "pair" {
+						p = paired.during(t)
+					}
 					p.try(each.name, strings.ReplaceAll(each.path, "{message}", message))
 					if *screenshots != "" {
 						p.shoot(filepath.Join(*screenshots, each.name+"-"+screen.name+".png"))
@@ -75,6 +79,53 @@ func TestEveryPage(t *testing.T) {
 			}
 		})
 	}
+}
+
+// on opens a tab that is signed in and has the size and the theme of a screen.
+func (c *console) on(s screen) *tab {
+	c.t.Helper()
+	p := c.blank()
+	c.signIn(p)
+	p.must(do(p.ctx, func(ctx context.Context) error {
+		return emulation.SetDeviceMetricsOverride(s.width, s.height, s.scale, s.width < 600).Do(ctx)
+	}))
+	p.visit("/login")
+	eval[any](p, `document.cookie = 'theme=`+s.theme+`; Path=/console', null`)
+	return p
+}
+
+// past is a change that gives the demo channel a day behind it, as one has that was not made for a test.
+func past(t *testing.T) func(*app.Config) {
+	return func(config *app.Config) {
+		c := &console{Env: &parleytest.Env{Data: config.DataDir}, t: t}
+		c.store(func(ctx context.Context, data *app.Data) error {
+			return data.Store.Tx(ctx, func(tx parley.Tx) error { return addPast(ctx, tx) })
+		})
+	}
+}
+
+func addPast(ctx context.Context, tx parley.Tx) error {
+	now, was := time.Now(), parley.Stopped
+	for _, past := range []struct {
+		before time.Duration
+		status parley.ChannelStatus
+		reason string
+	}{
+		{21 * time.Hour, parley.Working, ""},
+		{9*time.Hour + 12*time.Minute, parley.Reconnecting, "The network closed the connection."},
+		{9*time.Hour + 11*time.Minute, parley.Working, ""},
+		{2 * time.Hour, parley.Stopped, "It was stopped by hand."},
+		{95 * time.Minute, parley.Working, ""},
+		{2 * time.Minute, parley.Stopped, "The server is not running."},
+	} {
+		channel := parley.Channel{Code: app.DemoChannel, Network: parley.Sandbox, Name: "Demo",
+			State: parley.ChannelState{Status: past.status, Reason: past.reason, Since: now.Add(-past.before)}}
+		if err := tx.AddEvent(ctx, parley.NewChannelEvent(channel, was)); err != nil {
+			return err
+		}
+		was = past.status
+	}
+	return nil
 }
 
 // try opens a page and holds it to what is true of all.
@@ -88,6 +139,11 @@ func (p *tab) try(name, path string) {
 		p.live()
 	}
 	p.rest()
+	if name == "pair" {
+		p.click("button", "Show QR code")
+		p.state("qr")
+		eval[any](p, `scrollTo(0, innerWidth < 600 ? document.querySelector('.pair').offsetTop - 150 : 0), null`) // what this page is for
+	}
 	p.accessible()
 	if wide := eval[int](p, `document.documentElement.scrollWidth - innerWidth`); wide > 0 {
 		p.t.Errorf("%s is %d px wider than the screen", name, wide)

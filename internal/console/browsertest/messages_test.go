@@ -11,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -321,10 +323,15 @@ func TestSendFromHere(t *testing.T) {
 	p.find("dialog", "Send a message")
 	p.allow("422")
 	p.fill("Contact", "12")
-	p.fill("Text", `<script>alert(1)</script> "halo"`)
 	p.click("button", "Send")
 	p.until("the number is wrong", `document.querySelector('[name=to][aria-invalid=true]')`)
+	p.see("Write the number with its country code, for example +62 812-3456-7890.")
+	p.until("it is said once, and in no other words", `document.querySelectorAll('dialog .wrong').length === 1 && !document.querySelector('dialog .note.bad') && !document.querySelector('dialog').innerText.includes('@c.us')`)
 	p.fill("Contact", "+62 812-3456-7890")
+	p.until("the number is right", `!document.querySelector('[name=to][aria-invalid=true]')`)
+	p.click("button", "Send")
+	p.until("the text is missing, which is said once", `document.querySelector('[name=message][aria-invalid=true]') && document.querySelectorAll('dialog .wrong').length === 1 && !document.querySelector('dialog .note.bad')`)
+	p.fill("Text", `<script>alert(1)</script> "halo"`)
 	p.click("button", "As code")
 	p.find("dialog", "As code")
 	p.press(kb.Escape)
@@ -355,4 +362,136 @@ func TestSendFromHere(t *testing.T) {
 	p.hasRows(1)
 	p.openRow(1)
 	p.until("it answers the other", `document.querySelector('.drawer .quoted')?.innerText.includes('siapa ini?')`)
+}
+
+// TestFilterHalfTyped types a filter slowly: what is not a whole word yet is not looked for, and nothing moves.
+func TestFilterHalfTyped(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	c.say("text", ayu, `"message":"Promo hari ini"`)
+	p := c.open("/messages")
+	p.hasRows(1)
+	const top = `document.querySelector('[data-search]').getBoundingClientRect().top`
+	const asked = `performance.getEntriesByType('resource').filter((one) => one.name.includes('/manage/messages?')).map((one) => new URL(one.name).search)`
+	const q = `new URLSearchParams(location.search).get('q')`
+	was := eval[float64](p, top)
+	p.focus(p.findAny(inputs, "Filter messages"))
+	for _, letter := range "promo status:del" {
+		p.typed(string(letter))
+	}
+	p.find("option", "status:delivered")
+	p.until("only what is whole is looked for", q+` === 'promo'`)
+	p.hasRows(1)
+	for _, letter := range "ivered" {
+		p.typed(string(letter))
+	}
+	p.until("the whole word is looked for", q+` === 'promo status:delivered'`)
+	p.see("One message found.")
+
+	// What cannot be one is left out, and that is said.
+	for text, out := range map[string]string{"status:lost": "status:lost", "promo after:3": "after:3", "to:6": "to:6"} {
+		p.fill("Filter messages", text)
+		p.press(kb.Enter)
+		p.see(out + " was not understood and is left out.")
+		p.hasRows(1)
+	}
+	p.fill("Filter messages", "to:628")
+	p.until("the beginning of a number is looked for", q+` === 'to:628'`)
+	p.fill("Filter messages", "zzz")
+	p.see("0 messages found.")
+	if now := eval[float64](p, top); now != was {
+		t.Errorf("the filter moved from %v to %v", was, now)
+	}
+	if said := eval[string](p, asked+`.filter((one) => /status=DEL(&|$)|status=LOST|after=3(&|$)|contact=6(&|$)/.test(one)).join()`); said != "" {
+		t.Errorf("the server was asked for %s", said)
+	}
+
+	// A word that is left half typed is what the reader wants.
+	p.fill("Filter messages", "to")
+	p.find("option", "to:")
+	p.click("heading", "Messages")
+	p.until("it is looked for", q+` === 'to'`)
+}
+
+// TestMessageCodes finds the messages that carry codes, as the list calls them, and none of them shows one.
+func TestMessageCodes(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	c.say("text", budi, `"message":"bukan kode"`)
+	c.Post("/api/otp/code/request", `{"contact_id":"`+ayu+`@c.us","name":"Toko Ayu"}`).Expect(http.StatusOK)
+	code := c.Phone(ayu).Expect("Toko Ayu").Codes[0]
+	p := c.open("/messages?q=type:otp")
+	p.hasRows(1)
+	p.see("•••••• is your Toko Ayu verification code")
+	p.gone("*•")
+	p.openRow(1)
+	p.see("As the phone shows it; the code is hidden here")
+	p.gone(code)
+	p.press(kb.Escape)
+	p.away()
+
+	// Also for what comes in meanwhile.
+	c.say("text", budi, `"message":"bukan kode juga"`)
+	c.Post("/api/otp/code/request", `{"contact_id":"`+budi+`@c.us","name":"Toko Budi"}`).Expect(http.StatusOK)
+	p.click("button", "One new") // the row that was open has the focus
+	p.hasRows(2)
+	p.gone("bukan kode")
+	p.press("k", input.ModifierCtrl)
+	p.find("option", "•••••• is your Toko Budi…")
+}
+
+// TestDrawerFromLink opens a message by its address: the ones beside it are reached from there, also when the
+// list comes after the message.
+func TestDrawerFromLink(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	c.say("text", ayu, `"message":"satu"`)
+	second := c.say("text", ayu, `"message":"dua"`)
+	c.say("text", ayu, `"message":"tiga"`)
+	p := c.open("/")
+	p.must(do(p.ctx, func(ctx context.Context) error {
+		_, err := page.AddScriptToEvaluateOnNewDocument(`(() => {
+			const { fetch } = window;
+			const frame = () => new Promise((done) => setTimeout(done, 20));
+			window.fetch = async (address, ...rest) => {
+				if (String(address).includes('/manage/messages?')) while (!document.querySelector('.drawer .as-seen')) await frame();
+				return fetch(address, ...rest);
+			};
+		})()`).Do(ctx)
+		return err
+	}))
+	p.visit("/messages?open=demo." + url.QueryEscape(second))
+	p.live()
+	drawer := func(text string) {
+		t.Helper()
+		p.until(text+" is open", `document.querySelector('.drawer .as-seen')?.innerText.includes(`+quote(text)+`)`)
+	}
+	drawer("dua")
+	p.hasRows(3)
+	p.press("]")
+	drawer("satu")
+	p.press("[")
+	p.press("[")
+	drawer("tiga")
+	p.press("y")
+	p.see("Copied Message id")
+}
+
+// TestBetween holds that neither the channel nor the contact of a message is cut away while there is room.
+func TestBetween(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	shop := parleytest.As(c.CreateChannel("cabang-surabaya-timur"))
+	c.Post("/api/send-message/text", `{"contact_id":"6281377700099@c.us","message":"`+strings.Repeat("Panjang sekali. ", 20)+`"}`, shop).Expect(http.StatusOK)
+	c.Phone("6281377700098").Becomes(`{"name":"Siti Nurhaliza Kusumaningrum Wijayanti Rahayu"}`)
+	c.say("text", "6281377700098", `"message":"Halo"`)
+	p := c.open("/messages")
+	for _, width := range []int64{1440, 1280, 390} {
+		p.must(do(p.ctx, func(ctx context.Context) error {
+			return emulation.SetDeviceMetricsOverride(width, 900, 1, false).Do(ctx)
+		}))
+		p.hasRows(2)
+		p.until(fmt.Sprintf("the number is whole at %d px", width), `[...document.querySelectorAll('.between .mono-num')].every((one) => one.clientWidth > 0 && one.scrollWidth <= one.clientWidth)`)
+		p.until(fmt.Sprintf("all can be told at %d px", width), `[...document.querySelectorAll('.between > span:not(.sr)')].every((one) => one.title && one.clientWidth >= Math.min(one.scrollWidth, 60))`)
+	}
 }

@@ -147,3 +147,20 @@ func TestOTPDemo(t *testing.T) {
 		p.see("Welcome!")
 	}
 }
+
+// TestOTPWrongFields says once, at its field, what is wrong with a request.
+func TestOTPWrongFields(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	p := c.open("/otp?kind=link")
+	p.fill("Number", "abc")
+	p.click("button", "Make a link")
+	p.see("Write the number with its country code")
+	p.until("it is said once", `document.querySelectorAll('main .wrong').length === 1 && !document.querySelector('main form .note.bad')`)
+	p.fill("Number", ayu)
+	p.fill("Callback address", "nowhere")
+	p.allow("422")
+	p.click("button", "Make a link")
+	p.until("the address is wrong, which is said once", `document.querySelector('[name=callback][aria-invalid=true]') && document.querySelectorAll('main .wrong').length === 1 && !document.querySelector('main form .note.bad')`)
+	p.accessible()
+}

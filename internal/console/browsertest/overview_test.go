@@ -33,3 +33,23 @@ func TestOverviewInEveryLanguage(t *testing.T) {
 		p.accessible()
 	}
 }
+
+// TestOverviewOfOneChannel holds that the picked channel decides what needs somebody, and that figures which
+// are of all channels say so.
+func TestOverviewOfOneChannel(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	c.makeChannel(`"code":"toko"`)
+	c.Post("/api/manage/channels/toko/logout", "", parleytest.As(c.Admin)).Expect(http.StatusOK)
+	p := c.open("/")
+	p.see("One problem needs you.")
+	p.gone("These figures are of all channels.")
+	p.choose("Channel", "demo")
+	p.see("Nothing needs you.")
+	p.see("These figures are of all channels.")
+	p.accessible()
+	p.choose("Channel", "toko")
+	p.see("One problem needs you.")
+	p.click("link", "Pair")
+	p.until("its page is open, and it is still picked", `location.pathname === '/console/channels/toko/pair' && new URLSearchParams(location.search).get('channel') === 'toko'`)
+}

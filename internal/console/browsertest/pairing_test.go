@@ -10,6 +10,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"parley"
+	"parley/internal/app"
 	"parley/internal/network/whatsapp/loopback"
 	"parley/internal/parleytest"
 )
@@ -21,9 +22,9 @@ type pairer struct {
 	owner *loopback.Phone
 }
 
-func startPairer(t *testing.T) *pairer {
+func startPairer(t *testing.T, change ...func(*app.Config)) *pairer {
 	t.Helper()
-	w := parleytest.StartOnLoopback(t)
+	w := parleytest.StartOnLoopback(t, change...)
 	w.WhatsAppChannel("toko")
 	return &pairer{&console{Env: w.Env, t: t}, w.Net, w.Net.Phone(ayu, loopback.Named("Toko Ayu"))}
 }

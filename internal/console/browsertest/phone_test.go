@@ -291,3 +291,39 @@ func TestPhoneNew(t *testing.T) {
 		return c.Get("/api/chat/detail?contact_id=628175550099@c.us").Text("data.0.type") == "file"
 	})
 }
+
+// TestPhoneOfSeveralChannels shows a phone by the name that one of them knows, and away where it is.
+func TestPhoneOfSeveralChannels(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	shop := parleytest.As(c.CreateChannel("shop"))
+	c.Phone(budi).Becomes(`{"name":"Budi Santoso","online":false}`)
+	c.say("text", budi, `"message":"From demo"`)
+	c.Post("/api/send-message/text", `{"contact_id":"`+budi+`@c.us","message":"From the shop"}`, shop).Expect(http.StatusOK)
+	p := c.open("/phone/" + budi)
+	p.find("link", "Budi Santoso")
+	p.find("heading", "Budi Santoso")
+	p.see("Budi Santoso is offline.")
+	p.until("the face is away", `document.querySelector('.faces [aria-current] .away')`)
+}
+
+// TestPhoneMasked leaves nothing of whose phone it is on a shared screen.
+func TestPhoneMasked(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	c.Phone(budi).Becomes(`{"name":"Zulfikar"}`)
+	c.Phone("6281377700098").Types("siapa ini?")
+	p := c.open("/phone/" + budi)
+	p.find("link", "Zulfikar")
+	p.press(".")
+	p.lost("link", "Zulfikar")
+	p.until("the faces show nothing", `[...document.querySelectorAll('.face:not(.plus)')].every((face) => face.innerText === '•')`)
+	p.until("neither does the field", `document.querySelector('input[name=name]').value === '••••••••' && document.querySelector('input[name=name]').readOnly`)
+	if left := eval[string](p, `document.querySelector('main').innerText.match(/Zul|4711|0098/)?.[0] || ''`); left != "" {
+		t.Errorf("%s is still shown", left)
+	}
+	p.accessible()
+	p.press(".")
+	p.find("link", "Zulfikar")
+	p.until("the field has it again", `document.querySelector('input[name=name]').value === 'Zulfikar' && !document.querySelector('input[name=name]').readOnly`)
+}

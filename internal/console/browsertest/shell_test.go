@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/chromedp/kb"
+
 	"parley/internal/app"
 	"parley/internal/parleytest"
 )
@@ -60,8 +63,79 @@ func TestRestart(t *testing.T) {
 	p.allow("ERR_")
 	c.Stop()
 	p.until("the page says that it is not live", `document.documentElement.dataset.live === 'off'`)
+	// A request notices it later than the stream did. The dot and the sentence tell of the same moment still.
+	p.until("what is shown is old", `document.querySelector('[data-t=live]').innerText.includes('stale')`)
+	eval[any](p, `import(document.querySelector('script[type=module]').src.replace('app.js', 'api.js')).then(({ api }) => api.get('/manage/server')).catch(() => null)`)
+	p.until("the dot and the page agree", `(() => {
+		const since = document.querySelector('[data-t=live]').innerText.match(/stale since (.*)/)?.[1];
+		return since && document.querySelector('main').innerText.includes('The server does not answer since ' + since + '.');
+	})()`)
 	c.Restart()
 	p.live()
+	p.gone("The server does not answer")
+}
+
+// TestKeys goes to another page from one whose table has a meaning for the second key, and back by Escape.
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	p := c.open("/channels")
+	p.press("j")
+	p.until("the row has the focus", `document.activeElement.matches('main tbody tr[data-key=demo]')`)
+	p.press("y")
+	p.see("Copied id")
+	p.press("g")
+	p.press("k")
+	p.until("the tokens are shown", `location.pathname === '/console/tokens'`)
+
+	p.visit("/channels/demo/settings")
+	p.live()
+	p.rest()
+	p.press("y")
+	p.see("Copied code")
+	p.focus(p.findAny(inputs, "Name"))
+	p.press(kb.Escape) // whoever types does not lose it
+	if at := eval[string](p, `location.pathname`); at != "/console/channels/demo/settings" {
+		t.Errorf("Escape in a field led to %s", at)
+	}
+	eval[any](p, `document.activeElement.blur(), null`)
+	p.press(kb.Escape)
+	p.until("the list is shown", `location.pathname === '/console/channels'`)
+}
+
+// TestPaletteNames finds a channel and a phone whose names are written from right to left: their numbers stay in order.
+func TestPaletteNames(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	c.Post("/api/sandbox/phones", `{"number":"`+budi+`","name":"متجر حيفا"}`)
+	c.say("text", budi, `"message":"`+strings.Repeat("Halo Kak, ", 40)+`"`)
+	p := c.open("/")
+	p.press("k", input.ModifierCtrl)
+	p.find("option", "متجر حيفا +62 812-9000-4711…")
+	p.until("what belongs to a name stands right of it", `[...document.querySelectorAll('.palette [role=option]')].filter((one) => one.innerText.includes('حيفا')).length === 2
+		&& [...document.querySelectorAll('.palette [role=option]')].filter((one) => one.innerText.includes('4711')).every((one) => {
+			const [label, more] = [...one.querySelectorAll('bdi')].map((bdi) => bdi.getBoundingClientRect());
+			return label.left < 140 + document.querySelector('.palette').getBoundingClientRect().left && label.right <= more.left;
+		})`)
+	p.until("a long text leaves room for whose it is", `[...document.querySelectorAll('.palette [role=option]')].filter((one) => one.innerText.includes('Halo Kak')).every((one) => {
+		const more = one.querySelector('.muted');
+		return more.innerText.includes('demo') && more.clientWidth >= 100 && more.scrollWidth <= more.clientWidth;
+	})`)
+	p.accessible()
+}
+
+// TestMaskOfNames hides what channels are called in the picker and the palette too.
+func TestMaskOfNames(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	c.Post("/api/manage/channels", `{"code":"toko","name":"Toko Rahasia","network":"sandbox"}`, parleytest.As(c.Admin)).Expect(http.StatusCreated)
+	p := c.open("/messages")
+	p.until("the picker has the name", `document.querySelector('.picker').textContent.includes('Rahasia')`)
+	p.press(".")
+	p.until("the picker hides it", `!document.querySelector('.picker').textContent.includes('Rahasia')`)
+	p.press("k", input.ModifierCtrl)
+	p.find("option", "toko…")
+	p.gone("Rahasia")
 }
 
 // freePort finds a port for a server that is to come back at the same address.

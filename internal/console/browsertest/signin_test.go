@@ -164,3 +164,48 @@ func TestSignOut(t *testing.T) {
 		t.Errorf("the other tab stands at %s", at)
 	}
 }
+
+// TestSignInAgain signs out and in again while another tab is open, with which it shares the stream.
+func TestSignInAgain(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	p, other := c.open("/"), c.open("/tokens")
+	for _, page := range []*tab{p, other} {
+		page.allow("401")
+	}
+	eval[any](p, `fetch('/console/session', {method: 'DELETE'}).then(() => null)`)
+	p.see("parley open")
+	other.see("parley open")
+	p.visit(c.link())
+	p.live()
+	if at := eval[string](p, `location.pathname`); at != "/console/" {
+		t.Errorf("it led to %s", at)
+	}
+	// The other tab is signed in too, once it is loaded again.
+	other.visit("/tokens")
+	other.live()
+	if at := eval[string](other, `location.pathname`); at != "/console/tokens" {
+		t.Errorf("the other tab stands at %s", at)
+	}
+}
+
+// TestLinkOverTheSignInPage opens links in a tab that shows the sign-in page already: only the fragment of
+// the address changes.
+func TestLinkOverTheSignInPage(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	p := c.blank()
+	p.allow("401")
+	p.visit("/login")
+	p.see("parley open")
+	eval[any](p, `location.assign('#nothing-of-ours'), null`)
+	p.see("This is no sign-in link of this server.")
+	if hash := eval[string](p, `location.hash`); hash != "" {
+		t.Errorf("the address still has %s", hash)
+	}
+	eval[any](p, `location.assign(`+quote(c.link())+`), null`)
+	p.live()
+	if at := eval[string](p, `location.pathname + location.hash`); at != "/console/" {
+		t.Errorf("it led to %s", at)
+	}
+}

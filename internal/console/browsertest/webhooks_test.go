@@ -243,3 +243,36 @@ func TestCallbackInList(t *testing.T) {
 	p.see("&status=success&")
 	p.accessible()
 }
+
+// TestFailingWebhook holds that nothing looks well where nothing is taken: not in the list, where the newest
+// deliveries only wait behind the one that fails, and not on the overview.
+func TestFailingWebhook(t *testing.T) {
+	t.Parallel()
+	c, hook := start(t), newReceiver(t, 200)
+	c.addWebhook(hook.URL)
+	c.Phone(ayu).Types("taken")
+	c.Eventually("it is told", func() bool { return hook.got.Load() > 0 })
+	hook.status.Store(500)
+	for i := range 25 { // more than the list asks for
+		c.Phone(ayu).Types(fmt.Sprint("lost ", i))
+	}
+	c.Eventually("it fails", func() bool {
+		return c.Get("/api/manage/webhooks", parleytest.As(c.Admin)).Expect(http.StatusOK).Number("data.0.failures") > 0
+	})
+	p := c.open("/?channel=demo")
+	p.see("One webhook does not work")
+	p.until("the tile warns", `document.querySelector('.tile.warn')?.innerText.includes('Webhooks taken')`)
+	p.accessible()
+	p.click("link", "See webhook")
+	p.until("the webhook is open, and the channel is still picked", `/webhook=whk_/.test(location.search) && /channel=demo/.test(location.search)`)
+	p.see("failed, since")
+	p.until("the list says what was answered", `(() => {
+		const row = document.querySelector('main tbody tr[data-key]')?.innerText || '';
+		return /failing\s+since/.test(row) && row.includes('failed') && row.includes('retrying') && row.includes('500 in') && !row.includes('%');
+	})()`)
+	p.accessible()
+	eval[any](p, `document.querySelector('.drawer a[href*="open=dlv_"]').click(), null`)
+	p.see("The server answered 500")
+	p.visit("/webhooks/deliveries?state=failed")
+	p.see("What fails now is tried again")
+}

@@ -119,10 +119,3 @@ export const isToday = (at) => date(at).toDateString() === new Date().toDateStri
 /** The whole time, local and in UTC: what a hover shows. */
 export const full = (at) =>
   `${stamp(at, { dateStyle: 'full', timeStyle: 'medium' })} (${date(at).toISOString().replace(/\.\d+/, '')})`;
-
-/** "3 minutes ago" in short words; in the future "in 3 min". */
-export function ago(at, now = Date.now()) {
-  const s = Math.round((date(at) - now) / 1000);
-  const [size, name] = [[86400, 'day'], [3600, 'hour'], [60, 'minute'], [1, 'second']].find(([x]) => Math.abs(s) >= x) || [1, 'second'];
-  return format('RelativeTimeFormat', { numeric: 'auto', style: 'short' }).format(Math.trunc(s / size), name);
-}

@@ -14,17 +14,18 @@ const layers = []; // the newest first: a drawer's Escape comes before the page'
 export function useKeys(list, group = 'page') {
   const latest = useRef(list);
   latest.current = list;
+  // A layer keeps its place when its words change, as they do with the language.
   useEffect(() => {
     const layer = { group, find: (key) => latest.current.find(([name]) => name === key)?.[2], list: () => latest.current };
     layers.unshift(layer);
-    publish();
     return () => { layers.splice(layers.indexOf(layer), 1); publish(); };
-  }, [list.map(([name, what]) => name + what).join()]);
+  }, []);
+  useEffect(publish, [list.map(([name, what]) => name + what).join()]);
 }
 
-const publish = () => {
+function publish() {
   active.value = layers.flatMap((layer) => layer.list().filter(([, what]) => what).map(([name, what]) => [name, what, layer.group]));
-};
+}
 
 const typingIn = (element) =>
   element?.isContentEditable || (/^(INPUT|TEXTAREA|SELECT)$/.test(element?.tagName) && !/^(checkbox|radio|button|range)$/.test(element.type));
@@ -50,10 +51,12 @@ addEventListener('keydown', (event) => {
   const modal = document.querySelector('dialog:modal');
   const sequence = prefix && Date.now() - prefixAt < 1500 ? `${prefix} ${name}` : '';
   prefix = '';
-  for (const layer of layers) {
-    if (modal && layer.group !== 'dialog') continue;
-    const fn = (sequence && layer.find(sequence)) || layer.find(name);
-    if (fn && fn(event) !== false) { event.preventDefault(); return; }
+  // Whoever began with "g" means the whole of it: "k" alone, of a table, comes after "g k".
+  for (const key of [sequence, name].filter(Boolean)) {
+    for (const layer of layers) {
+      const fn = (!modal || layer.group === 'dialog') && layer.find(key);
+      if (fn && fn(event) !== false) { event.preventDefault(); return; }
+    }
   }
   if (name === 'g' && !modal) { prefix = name; prefixAt = Date.now(); }
 });

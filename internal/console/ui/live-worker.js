@@ -32,6 +32,11 @@ onconnect = ({ ports: [port] }) => {
     if (data === 'bye') ports.delete(port);
     if (data === 'retry') stream?.retry();
   };
+  // A tab that comes after the session ended may bring a new one: it is asked for, not told of the old end.
+  if (state?.state.state === 'signed-out') {
+    state = null;
+    stream.retry();
+  }
   if (state) port.postMessage(state);
   stream ??= follow('/console/events', tell);
 };

@@ -67,6 +67,9 @@ export function startState() {
   });
 }
 
+/** What a message says, in one line of a list. The stars around a hidden code are for phones. */
+export const lineOf = (m) => (m.otp ? m.body.replace(/\*(•+)\*/g, '$1') : m.body);
+
 // What the reader likes. The server reads theme and lang from cookies, so that the first paint is right; the
 // rest is this browser's own.
 

@@ -141,6 +141,7 @@ var deliveryTests = map[string]func(*env){
 				d.Webhook, d.Channel = "whk_2", other
 			}
 			d.State = parley.DeliveryState(n % 3)
+			d.Attempts = int(n)
 			e.tx(func(tx parley.Tx) error { return tx.AddDeliveries(e.Context(), []parley.Delivery{d}) })
 		}
 		state := func(s parley.DeliveryState) *parley.DeliveryState { return &s }
@@ -155,6 +156,7 @@ var deliveryTests = map[string]func(*env){
 			{"webhook", parley.DeliveryQuery{Webhook: "whk_2"}, []int64{6, 5, 4}},
 			{"channel", parley.DeliveryQuery{Channel: main}, []int64{3, 2, 1}},
 			{"waiting", parley.DeliveryQuery{State: state(parley.DeliveryWaiting)}, []int64{4, 1}},
+			{"retrying", parley.DeliveryQuery{State: state(parley.DeliveryWaiting), Tried: true}, []int64{4}},
 			{"done", parley.DeliveryQuery{State: state(parley.DeliveryDone)}, []int64{5, 2}},
 			{"failed", parley.DeliveryQuery{State: state(parley.DeliveryFailed)}, []int64{6, 3}},
 			{"since", parley.DeliveryQuery{Since: start.Add(4 * time.Second)}, []int64{6, 5}},

@@ -27,7 +27,7 @@ export function GoLive({ channel, changed }) {
       <section><h3>${t('stays')}</h3><ul class="dots">${[1, 2, 3].map((n) => html`<li key=${n}>${t(`stay.${n}`, { code: name })}</li>`)}</ul></section>
     </div>
     <${Form} form=${form}>
-      <${WhoMay} form=${form} name="allow" />
+      <${WhoMay} form=${form} name="allow" autofocus />
       <div class="row"><${Submit} form=${form}>${t('goLive')}<//><${AsCode} request=${{ method: 'POST', path: `/api/manage/channels/${code}/go-live`, body: wanted(form.values) }} /></div>
     <//>
   <//>`;

@@ -62,10 +62,10 @@ export const numbers = (text) => text.split(/[\n,;]+/).map((line) => line.trim()
 const contact = (text) => (/^[\d\s+().-]+$/.test(text) ? `${text.replace(/\D/g, '')}@c.us` : text);
 
 /** Whom the channel may write to. A list without numbers would mean everybody, so it is refused here. */
-export function WhoMay({ form, name }) {
+export function WhoMay({ form, name, ...rest }) {
   return html`
     <${Field} form=${form} name="who" type="radio" label=${t('who')} options=${[['only', t('who.only')], ['all', t('who.all')]]} />
-    ${form.values.who === 'only' && html`<${Field} form=${form} name=${name} type="textarea" label=${t('numbers')} hint=${t('numbersHint')} placeholder="+62 812-3456-7890" inputmode="tel" class="mono" />`}`;
+    ${form.values.who === 'only' && html`<${Field} form=${form} name=${name} type="textarea" label=${t('numbers')} hint=${t('numbersHint')} placeholder="+62 812-3456-7890" inputmode="tel" class="mono" ...${rest} />`}`;
 }
 
 export function requireNumbers(values, name) {

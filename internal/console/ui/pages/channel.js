@@ -1,9 +1,9 @@
 // One channel: how it stands, why that can be believed, and all that can be done with it.
-import { html, css } from '../view.js';
+import { html, css, useEffect } from '../view.js';
 import { api, useLoad } from '../api.js';
 import { useKeys } from '../keys.js';
 import { useEvents } from '../live.js';
-import { href, query, setQuery } from '../router.js';
+import { go, href, query, setQuery } from '../router.js';
 import { now, reloadChannels, useSecond } from '../state.js';
 import { texts, num, duration, full } from '../i18n.js';
 import { Head } from '../parts/head.js';
@@ -19,17 +19,25 @@ import { History } from './channel-history.js';
 import { PairPanel } from './channel-pair.js';
 import { Settings, Danger } from './channel-settings.js';
 import { GoLive } from './channel-golive.js';
+import NotFound from './notfound.js';
 
 const t = texts('channel');
 const core = texts('core');
 
 css('pages/channels.css');
 
+const others = ['messages', 'webhooks']; // tabs that are pages of their own
+const own = ['', 'pair', 'settings', 'danger'];
+
 export default function Page({ route }) {
-  return html`<${Channel} key=${route.params.code} ...${route.params} />`;
+  const { code, tab = '' } = route.params;
+  const other = others.includes(tab);
+  useEffect(() => { if (other) go(`/${tab}`, { channel: code }, { replace: true }); }, [tab]);
+  if (other) return null;
+  return own.includes(tab) ? html`<${Channel} key=${code} code=${code} tab=${tab} />` : html`<${NotFound} route=${route} />`;
 }
 
-function Channel({ code, tab = '' }) {
+function Channel({ code, tab }) {
   const load = useLoad(async () => (await api.get(`/manage/channels/${encodeURIComponent(code)}`)).data, [now.value]);
   useEvents(['channel.'], (events) => { if (events.some((event) => event.channel === code)) load.reload(); });
   useKeys([['y', core('copy', { what: t('code') }), () => copyText(code, t('code'))]]);
@@ -94,7 +102,7 @@ function Evidence({ of: channel }) {
   ];
   return html`<dl class="evidence" aria-label=${t('evidence')}>
     ${facts.map(([name, at]) => html`<div key=${name} data-t=${`evidence-${name}`}><dt>${t(name)}</dt>
-      <dd title=${at ? full(at) : undefined}>${at ? t(name === 'connected' ? 'openFor' : 'agoFor', { time: since(at) }) : t('never')}</dd></div>`)}
+      <dd title=${at ? full(at) : undefined}>${at ? name === 'connected' ? t('openFor', { time: since(at) }) : core('ago', { time: since(at) }) : t('never')}</dd></div>`)}
     <div><dt>${t('waiting')}</dt><dd>${num(channel.waiting)}</dd></div>
     <div><dt>${t('day')}</dt><dd>${num(channel.sent_24h)} / <span class=${channel.failed_24h ? 'some-failed' : ''}>${num(channel.failed_24h)}</span></dd></div>
   </dl>`;

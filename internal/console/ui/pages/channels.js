@@ -100,15 +100,15 @@ function Filters({ rows, status, q, moved, arrange }) {
 const columns = (results) => [
   { id: 'status', label: t('status'), card: 'status', sort: (row) => row.place, cell: (row) => html`<${ChannelStatus} status=${row.status} reason=${row.reason} /><span class="sr"> ${row.code}</span>` },
   ...(results.value.size ? [{ id: 'result', label: t('result'), card: 'meta', class: 'channel-result', cell: (row) => html`<${Result} of=${results.value.get(row.code)} />` }] : []),
-  { id: 'code', label: t('code'), card: 'title', sort: (row) => row.code, class: 'channel-code', cell: (row) => html`<span class="row nowrap"><span class="mono clip">${row.code}</span><${Copy} text=${row.code} what=${row.code} /></span>` },
+  { id: 'code', label: t('code'), card: 'title', sort: (row) => row.code, class: 'channel-code', cell: (row) => html`<span class="row nowrap"><span class="mono clip" title=${row.code}>${row.code}</span><${Copy} text=${row.code} what=${row.code} /></span>` },
   { id: 'name', label: t('name'), card: 'text', sort: (row) => row.name, class: 'channel-name', cell: (row) => html`<bdi class="clip">${mask(row.name)}</bdi>` },
   { id: 'network', label: t('network'), class: 'channel-network', sort: (row) => row.network, cell: (row) => html`<${Network} of=${row} />` },
   { id: 'number', label: t('number'), card: 'meta', class: 'channel-number', sort: (row) => row.number, cell: (row) => (row.number ? html`<${Who} number=${row.number} />` : html`<span class="hide-small">–</span>`) },
   { id: 'since', label: t('since'), card: 'when', sort: (row) => row.since, cell: (row) => html`<${Short} at=${row.since} />` },
   { id: 'inbound', label: t('inbound'), class: 'channel-inbound', sort: (row) => row.last_inbound_at, cell: (row) => html`<${Short} at=${row.last_inbound_at} />` },
   { id: 'confirmed', label: t('confirmed'), class: 'channel-confirmed', sort: (row) => row.last_confirmed_at, cell: (row) => html`<${Short} at=${row.last_confirmed_at} />` },
-  { id: 'waiting', label: t('waiting'), align: 'end', sort: (row) => row.waiting || 0, cell: (row) => num(row.waiting || 0) },
-  { id: 'day', label: t('day'), align: 'end', sort: (row) => row.failed_24h * 1e9 + row.sent_24h, cell: (row) => html`${num(row.sent_24h)} / <span class=${row.failed_24h ? 'some-failed' : ''}>${num(row.failed_24h)}</span>` },
+  { id: 'waiting', label: t('waiting'), align: 'end', class: 'channel-waiting', sort: (row) => row.waiting || 0, cell: (row) => num(row.waiting || 0) },
+  { id: 'day', label: t('day'), align: 'end', class: 'channel-day', sort: (row) => row.failed_24h * 1e9 + row.sent_24h, cell: (row) => html`${num(row.sent_24h)} / <span class=${row.failed_24h ? 'some-failed' : ''}>${num(row.failed_24h)}</span>` },
 ];
 
 // To the minute or the day, so that ten columns fit; all of it on hover.

@@ -29,11 +29,17 @@ export default function Page({ route }) {
 
   useEffect(() => {
     title.value = t('title');
-    const ticket = location.hash.slice(1);
-    if (!ticket) return;
-    // The secret leaves the address bar and the history before anything else happens.
-    history.replaceState(null, '', location.pathname + location.search);
-    signIn(ticket);
+    const take = () => {
+      const ticket = location.hash.slice(1);
+      if (!ticket) return;
+      // The secret leaves the address bar and the history before anything else happens.
+      history.replaceState(null, '', location.pathname + location.search);
+      signIn(ticket);
+    };
+    take();
+    // A link that is pasted over this very page changes only the fragment: nothing is loaded again.
+    addEventListener('hashchange', take);
+    return () => removeEventListener('hashchange', take);
   }, []);
 
   const submit = (event) => {

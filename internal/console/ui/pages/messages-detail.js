@@ -52,7 +52,7 @@ export function Detail({ id, open }) {
     <p class="answer">${sentence(m)}</p>
     <${Actions} m=${m} path=${path} open=${open} />
     ${m.status === 'FAILED' && html`<${Why} m=${m} />`}
-    <section><h3>${t('seenAs')}</h3><${Seen} m=${m} path=${path} /></section>
+    <section><h3>${t(m.otp ? 'seenHidden' : 'seenAs')}</h3><${Seen} m=${m} path=${path} /></section>
     <section><h3>${t('timeline')}</h3><${Line} m=${m} /></section>
     <section><${Facts} rows=${facts(m)} /></section>
     <section><h3>${t('deliveries')}</h3><${Caused} m=${m} /></section>

@@ -19,11 +19,14 @@ const sayEvery = 5000;
 export const keyOf = (m) => `${m.channel}.${m.message_id}`;
 export const isKey = (id) => /^[a-z0-9_-]+\./.test(id);
 
-async function search(query, cursor) {
+const wantsCodes = (filter) => filter.type === 'otp';
+
+async function search(filter, cursor) {
   for (let step = 1; ; step++) {
-    const { data, meta } = await api.get('/manage/messages', { query: { ...query, limit: perPage, cursor } });
+    const { data, meta } = await api.get('/manage/messages', { query: { ...toQuery(filter), limit: perPage, cursor } });
     cursor = meta.cursor;
-    if (data.length || !cursor || step === steps) return { rows: data, cursor };
+    const rows = wantsCodes(filter) ? data.filter((row) => row.otp) : data;
+    if (rows.length || !cursor || step === steps) return { rows, cursor };
   }
 }
 
@@ -34,12 +37,12 @@ async function lookUp({ id, channel }) {
   return { rows: found.filter((one) => one.value).map((one) => one.value.data), cursor: null };
 }
 
-const find = (filter, cursor) => (filter.id ? lookUp(filter) : search(toQuery(filter), cursor));
+const find = (filter, cursor) => (filter.id ? lookUp(filter) : search(filter, cursor));
 
 /** Whether a message that is new belongs into the list. */
 function wanted(filter, m) {
   const { channel, contact, direction, status, type, text, before, id } = { ...filter, ...toQuery(filter) };
-  return !id && !before && (!channel || channel === m.channel) && (!contact || number(m.contact_id).startsWith(number(contact)))
+  return !id && !before && !wantsCodes(filter) && (!channel || channel === m.channel) && (!contact || number(m.contact_id).startsWith(number(contact)))
     && (!direction || (direction === 'out') === m.from_me) && (!status || status === m.status) && (!type || type === m.type)
     && (!text || m.body.toLowerCase().includes(text.toLowerCase()));
 }
@@ -93,7 +96,8 @@ export function useFeed(filter, held) {
     // An event does not tell everything that the list has.
     const whole = list.map(([key, row]) => (known.has(key) ? { ...fill.get(key), status: row.status, error: row.error, updated_at: row.updated_at, ...(row.status === 'DELETED' && { body: '' }) } : row));
     const added = list.filter(([key]) => !known.has(key)).map(([, row]) => row);
-    if (added.length) { tell(added); refresh(); }
+    if (added.length) tell(added);
+    if (added.length || wantsCodes(now_.current.filter)) refresh(); // an event does not say that it is of a code
     return merged(was, whole, now_.current.held);
   };
   const latest = useRef(state);

@@ -7,7 +7,7 @@ import { texts } from '../i18n.js';
 import { Note } from '../parts/card.js';
 import { Dialog } from '../parts/dialog.js';
 import { AsCode } from '../parts/code.js';
-import { useForm, Form, Field, Submit } from '../parts/form.js';
+import { useForm, Form, Field, Submit, contactOf } from '../parts/form.js';
 import { number } from '../parts/who.js';
 import { toast } from '../parts/toast.js';
 
@@ -25,7 +25,7 @@ export function SendDialog({ onSent }) {
 
 function SendForm({ to = '', from, reply, onSent }) {
   const form = useForm({ channel: channelBy(from) ? from : chosen.value.code, to: to || (chosen.value.network === 'sandbox' ? '6281234567890' : ''), message: '' }, async (values) => {
-    const { data } = await api.post('/send-message/text', wanted(values), { channel: values.channel });
+    const { data } = await api.post('/send-message/text', { ...wanted(values), contact_id: contactOf(values.to) }, { channel: values.channel });
     close();
     onSent();
     toast(t(data.status === 'FAILED' ? 'sentFailed' : 'sent'), { kind: data.status === 'FAILED' ? 'bad' : 'good', action: { label: core('keys.open'), run: () => setQuery({ open: `${values.channel}.${data.message_id}` }) } });

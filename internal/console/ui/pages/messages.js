@@ -1,22 +1,22 @@
 // What was sent and received, as it happens: found by a filter, and each with its whole story.
 import { html, css, stylesReady, useEffect, useMemo, useState } from '../view.js';
 import { href, matched, query, setQuery } from '../router.js';
-import { channels, selected, chosen, kept } from '../state.js';
+import { channels, selected, chosen, kept, lineOf, masked } from '../state.js';
 import { useKeys } from '../keys.js';
 import { texts, textsReady, duration } from '../i18n.js';
 import { Head } from '../parts/head.js';
 import { Table } from '../parts/table.js';
-import { Button, IconButton } from '../parts/button.js';
+import { Button, IconButton, copyText } from '../parts/button.js';
 import { Empty, Failed, Loading } from '../parts/card.js';
 import { Code, AsCode, snippet } from '../parts/code.js';
-import { FilterInput, parse, toQuery } from '../parts/filter.js';
+import { FilterInput, choices, leftOut, parse, toQuery } from '../parts/filter.js';
 import { useDrawer, Drawer } from '../parts/drawer.js';
 import { useHold, NewRows } from '../parts/hold.js';
 import { Icon } from '../parts/icon.js';
 import { Badge, Tick } from '../parts/status.js';
 import { Time } from '../parts/time.js';
 import { toast } from '../parts/toast.js';
-import { Who, Body } from '../parts/who.js';
+import { Who, Body, mask, phone } from '../parts/who.js';
 import { useFeed, keyOf, isKey } from './messages-feed.js';
 import { SendDialog } from './messages-send.js';
 
@@ -25,8 +25,6 @@ const core = texts('core');
 
 css('pages/messages.css');
 
-export const types = ['text', 'image', 'video', 'file', 'voice', 'location', 'poll'];
-const statuses = ['pending', 'sent', 'delivered', 'read', 'played', 'failed', 'deleted', 'received'];
 const saved = kept('filters', ['status:failed', 'status:pending', 'direction:in']);
 
 export default function Page() {
@@ -41,15 +39,16 @@ export default function Page() {
   useKeys([
     ['Space', t(hold.paused ? 'resume' : 'pause'), hold.toggle],
     ['n', t('send'), () => setQuery({ send: '1' })],
+    ['y', t('copyID'), () => copyFocused(rows)],
   ]);
   const asked = { ...toQuery(filter), id: undefined };
   const path = `/api/manage/messages?${new URLSearchParams(Object.entries(asked).filter(([, value]) => value))}`.replace(/\?$/, '');
 
   return html`
-    <${Head} title=${core('page.messages')} lead=${rows && lead(rows, q)} actions=${html`
+    <${Head} title=${core('page.messages')} lead=${lead(rows, q)} actions=${html`
       <${AsCode} request=${{ path }} /><${Button} kind="primary" icon="send" onClick=${() => setQuery({ send: '1' })}>${t('send')}<//>`} />
     <div class="row">
-      <${FilterInput} value=${q} onChange=${(text) => setQuery({ q: text }, { replace: true })} values=${useValues(rows)} label=${t('filter')} placeholder=${t('filterHint')} />
+      <${FilterInput} value=${q} onChange=${find} values=${useValues(rows)} label=${t('filter')} placeholder=${t('filterHint')} />
       <${Save} q=${q} />
       <${IconButton} icon=${hold.paused ? 'play' : 'pause'} label=${t(hold.paused ? 'resume' : 'pause')} pressed=${hold.paused} onClick=${hold.toggle} />
     </div>
@@ -63,6 +62,15 @@ export default function Page() {
     ${feed.more && html`<div class="row end"><${Button} onClick=${feed.older}>${t(rows.length ? 'older' : 'searchOn')}<//></div>`}
     <${Drawer} drawer=${drawer} title=${t('message')}>${!Detail ? html`<${Loading} />` : isKey(drawer.id) && html`<${Detail} key=${drawer.id} id=${drawer.id} open=${drawer.open} />`}<//>
     <${SendDialog} onSent=${feed.refresh} />`;
+}
+
+// The reader may have gone on to another page meanwhile, whose address it is then.
+const find = (text) => { if (matched.value.name === 'messages') setQuery({ q: text }, { replace: true }); };
+
+function copyFocused(rows) {
+  const key = document.activeElement.closest('tr[data-key]')?.dataset.key;
+  const row = key && rows.find((one) => keyOf(one) === key);
+  return row ? copyText(row.message_id, t('id')) : false;
 }
 
 // What the drawer shows brings the drawings of the phone with it: it is fetched when the list is there.
@@ -89,8 +97,12 @@ function useFullKey(id, rows) {
   }, [id, rows, channels.value]);
 }
 
+// There is always a line, so that the filter stays where it is while somebody types in it.
 function lead(rows, q) {
-  if (!rows.length) return '';
+  if (!rows) return '\u00a0';
+  const out = leftOut(q);
+  if (out.length) return t('leftOut', { words: html`<code>${out.join(' ')}</code>` });
+  if (!q && !rows.length) return t('noneYet');
   const failed = rows.filter((row) => row.status === 'FAILED').length;
   if (q) return t('found', { n: rows.length });
   return failed ? t('someFailed', { n: failed, all: rows.length }) : t('noneFailed', { n: rows.length });
@@ -99,9 +111,9 @@ function lead(rows, q) {
 // What the filter can be completed with.
 function useValues(rows) {
   return useMemo(() => {
-    const contacts = [...new Set(rows?.map((row) => row.contact_id.split('@')[0]))].slice(0, 50);
-    return { status: statuses, channel: channels.value.map((channel) => channel.code), to: contacts, from: contacts, type: types, direction: ['in', 'out'], after: ['1h', '24h', '7d'], before: ['1h', '24h', '7d'], id: [] };
-  }, [rows, channels.value]);
+    const contacts = masked.value ? [] : [...new Set(rows?.map((row) => row.contact_id.split('@')[0]))].slice(0, 50);
+    return { status: choices.status, channel: channels.value.map((channel) => channel.code), to: contacts, from: contacts, type: choices.type, direction: choices.direction, after: ['1h', '24h', '7d'], before: ['1h', '24h', '7d'], id: [] };
+  }, [rows, channels.value, masked.value]);
 }
 
 function Save({ q }) {
@@ -116,8 +128,8 @@ const Saved = ({ q }) => html`<nav class="chips" aria-label=${t('saved')}>
   ${saved.value.map((one) => html`<a key=${one} class="chip mono" href=${href('/messages', { q: one })} aria-current=${q === one ? 'true' : undefined}>${one}</a>`)}</nav>`;
 
 const Between = ({ m }) => {
-  const who = html`<${Who} number=${m.contact_id} name=${m.name} />`;
-  const channel = html`<span class="muted">${m.channel}</span>`;
+  const who = m.name ? html`<span title=${masked.value ? undefined : `${m.name} ${phone(m.contact_id)}`}><bdi>${mask(m.name)}</bdi></span>` : html`<${Who} number=${m.contact_id} />`;
+  const channel = html`<span class="muted channel" title=${m.channel}>${m.channel}</span>`;
   return html`<span class="between">${m.from_me ? channel : who}<${Icon} name="right" size=${12} /><span class="sr">${t('to')}</span>${m.from_me ? who : channel}</span>`;
 };
 
@@ -125,7 +137,7 @@ const columns = [
   { id: 'time', get label() { return core('time'); }, cell: (m) => html`<${Time} at=${m.timestamp} />`, card: 'when' },
   { id: 'between', get label() { return t('between'); }, cell: (m) => html`<${Between} m=${m} />`, card: 'title', class: 'between-cell' },
   { id: 'type', get label() { return t('type'); }, cell: (m) => (m.otp ? html`<${Badge} tone="accent">otp<//>` : m.type) },
-  { id: 'body', get label() { return t('text'); }, cell: (m) => (m.body ? html`<${Body} text=${m.body} />` : html`<span class="muted">${t(m.status === 'DELETED' ? 'deleted' : m.type === 'text' ? 'notKept' : 'noText', { type: m.type })}</span>`), card: 'text', class: 'body-cell' },
+  { id: 'body', get label() { return t('text'); }, cell: (m) => (m.body ? html`<${Body} text=${lineOf(m)} />` : html`<span class="muted">${t(m.status === 'DELETED' ? 'deleted' : m.type === 'text' ? 'notKept' : 'noText', { type: m.type })}</span>`), card: 'text', class: 'body-cell' },
   { id: 'status', get label() { return t('status'); }, cell: (m) => html`<${Tick} status=${m.status} at=${m.updated_at} />${m.status === 'FAILED' && html` <span class="why">${t('why')}</span>`}`, card: 'status', class: 'status-cell' },
   { id: 'took', get label() { return t('after'); }, cell: (m) => (m.from_me && m.status !== 'PENDING' ? duration(Math.max(0, Date.parse(m.updated_at) - Date.parse(m.timestamp))) : ''), align: 'end', wide: true },
   { id: 'request', get label() { return t('request'); }, cell: (m) => html`<span class="mono clip request">${m.request_id}</span>`, wide: true },

@@ -6,6 +6,7 @@ import { Card } from '../parts/card.js';
 import { Button } from '../parts/button.js';
 import { Badge } from '../parts/status.js';
 import { Time } from '../parts/time.js';
+import { mask } from '../parts/who.js';
 import { tryCode } from './otp-login.js';
 
 const t = texts('otp');
@@ -41,7 +42,7 @@ export function Trouble({ channel, kind, story, real, codes, phones, digits, req
   };
   const sayAs = async (number, message, docsOf = 'requestLink') => {
     await api.post(`/sandbox/phones/${number}/send`, { type: 'text', message }, on);
-    note({ status: 'SENT', text: t('saidAs', { number }), docs: docsOf });
+    note({ status: 'SENT', text: t('saidAs', { number: mask(number) }), docs: docsOf });
   };
   const other = phones.list?.find((one) => one.channel === channel && one.number !== digits && one.on_network)?.number || '6281290009999';
 

@@ -9,8 +9,8 @@ import { Card, Note, Empty, Loading, Failed } from '../parts/card.js';
 import { Button } from '../parts/button.js';
 import { Tabs } from '../parts/tabs.js';
 import { AsCode, Code } from '../parts/code.js';
-import { useForm, Form, Field, Submit } from '../parts/form.js';
-import { number } from '../parts/who.js';
+import { useForm, Form, Field, Submit, contactOf } from '../parts/form.js';
+import { number, mask } from '../parts/who.js';
 import { usePhones, sandboxes, stranger, nameOf } from './phone-list.js';
 import { Chat } from './phone-chat.js';
 import { useStory, Story } from './otp-story.js';
@@ -95,7 +95,7 @@ function Backend({ channel, kind, story, real, first, request }) {
     ...(!link && letters && { useLetter: true, allCapital: true }),
     ...(link && callback && { callback: { success: callback, failed: callback } }),
   });
-  const form = useForm({ to: first, name: '', expires: 300, length: 6, letters: false, callback: '' }, (values) => request(bodyOf(values)));
+  const form = useForm({ to: first, name: '', expires: 300, length: 6, letters: false, callback: '' }, (values) => request({ ...bodyOf(values), contact_id: contactOf(values.to) }));
   useEffect(() => setQuery({ to: number(form.values.to) === first ? query.value.to : number(form.values.to) }, { replace: true }), [form.values.to]);
   const body = bodyOf(form.values);
   const code = { method: 'POST', path: `/api/otp/${kind}/request`, headers: { 'X-Channel': channel }, body };
@@ -109,7 +109,7 @@ function Backend({ channel, kind, story, real, first, request }) {
         : html`<div class="pair"><${Field} form=${form} name="length" type="number" label=${t('length')} min="4" max="6" /><${Field} form=${form} name="letters" type="checkbox" label=${t('letters')} /></div>`}
       <${Submit} form=${form} icon="send" disabled=${real && !sure}>${t(`ask.${kind}`)}<//>
     <//>
-    ${story.run?.kind === kind && html`<h3>${t('answer')}</h3><${Code} wrap text=${JSON.stringify(real ? hidden(story.run.answer) : story.run.answer, null, 2)} what="JSON" />`}
+    ${story.run?.kind === kind && html`<h3>${t('answer')}</h3><${Code} wrap text=${mask(JSON.stringify(real ? hidden(story.run.answer) : story.run.answer, null, 2))} what="JSON" />`}
   <//>`;
 }
 

@@ -2,7 +2,7 @@
 import { html, useState } from '../view.js';
 import { api, useLoad } from '../api.js';
 import { href } from '../router.js';
-import { server, channels, now } from '../state.js';
+import { server, channels, selected, now } from '../state.js';
 import { steps, hidden, tickFrom } from '../checklist.js';
 import { texts, num, percent, duration, bytes } from '../i18n.js';
 import { Head } from '../parts/head.js';
@@ -25,16 +25,18 @@ export default function Page() {
     return data;
   }, [now.value - (now.value % 30_000)], { on: ['message.', 'channel.status', 'otp.'] });
   const data = load.data;
+  // What is not of one channel alone concerns the picked one too.
+  const needs = data?.needs.filter((need) => !selected.value || !need.channel || need.channel === selected.value);
   return html`
-    <${Head} title=${core('page.overview')} lead=${data && lead(data)} actions=${html`<${Doctor} />`} />
+    <${Head} title=${core('page.overview')} lead=${needs && lead(needs)} actions=${html`<${Doctor} />`} />
     ${load.error && html`<${Failed} load=${load} />`}
     <${FirstRun} />
     ${!data && !load.error && html`<${Loading} rows=${5} />`}
-    ${data && html`<${Needs} needs=${data.needs} /><${Tiles} data=${data} /><${Chart} rows=${data.per_minute} />`}
-    <${Server} waiting=${data?.waiting} />`;
+    ${data && html`<${Needs} needs=${needs} />${selected.value && html`<p class="muted">${t('ofAll')}</p>`}<${Tiles} data=${data} /><${Chart} rows=${data.per_minute} />`}
+    <${Server} />`;
 }
 
-function lead({ needs }) {
+function lead(needs) {
   const problems = needs.filter((need) => need.severity === 'problem').length;
   if (!needs.length) return t('allWell');
   return problems ? t('problems', { n: problems }) : t('warnings', { n: needs.length });
@@ -42,22 +44,26 @@ function lead({ needs }) {
 
 function Needs({ needs }) {
   if (!needs.length) return null;
-  return html`<${Card} title=${t('needsYou')}><ul class="needs">${needs.map((need) => html`
+  return html`<${Card} title=${t('needsYou')}><ul class="needs">${needs.map((need) => [need, actOn(need)]).map(([need, act]) => html`
     <li key=${need.kind + (need.channel || need.webhook || '') + need.since} class=${need.severity === 'problem' ? 'bad' : 'warn'}>
       <${Icon} name=${need.severity === 'problem' ? 'bad' : 'warn'} />
       <span class="grow"><${Said} said=${need} /> ${need.since && html`<span class="muted">${t('since', { time: html`<${Time} at=${need.since} ago />` })}</span>`}</span>
-      ${need.action && html`<${Button} small href=${own(need.action.href)}>${label(need.action)}<//>`}
+      ${act && html`<${Button} small href=${own(act.href)}>${label(act)}<//>`}
     </li>`)}</ul><//>`;
 }
 
+// Of a webhook that fails the newest deliveries were not even tried: its own page says what was answered.
+const actOn = ({ case: name, webhook, action }) => (name === 'webhook.failing' ? { name: 'webhook', href: `/webhooks?webhook=${webhook}` } : action);
+
 // The server names a page of the console, or nothing that we follow.
-const own = (to) => (to?.startsWith('/console/') ? to : href(to?.startsWith('/') ? to : '/'));
+const own = (to) => href(to?.startsWith('/') ? to.replace(/^\/console/, '') : '/');
 
 function Tiles({ data }) {
   const { last24h: day, to_sent_ms: toSent, to_sent_from: from, to_delivered_ms: toDelivered, webhooks, otp } = data;
   const counts = Object.entries(data.channels).filter(([, n]) => n).sort((a, b) => urgency[a[0]] - urgency[b[0]]);
   const [worst] = counts[0] || [];
   const all = counts.reduce((sum, [, n]) => sum + n, 0);
+  const broken = data.needs.filter((need) => need.kind === 'webhook').length;
   const pair = (times) => (times ? `${duration(times.p50)} / ${duration(times.p95)}` : '–');
   return html`<div class="tiles" role="group" aria-label=${t('last24h')}>
     <${Tile} value=${num(all)} label=${core('page.channels')} href=${href('/channels')} tone=${channelTone[worst] === 'bad' ? 'bad' : ''}
@@ -69,8 +75,8 @@ function Tiles({ data }) {
       sub=${t('ofSent', { part: percent(day.failed, day.sent + day.failed) })} />
     <${Tile} value=${num(data.waiting)} label=${t('waiting')} href=${href('/messages', { q: 'status:pending' })} sub=${eta(data)} />
     <${Tile} value=${pair(toSent)} label=${t('toSent')} sub=${html`${isWhole(from) || html`${t('sinceStart', { time: html`<${Time} at=${from} />` })} · `}${t('toDelivered')} ${pair(toDelivered)}`} />
-    <${Tile} value=${percent(webhooks.delivered, webhooks.delivered + webhooks.failed)} label=${t('webhooks')} tone=${webhooks.failed ? 'warn' : ''} href=${href('/webhooks')}
-      sub=${t('webhooksSub', { delivered: webhooks.delivered, failed: webhooks.failed, waiting: webhooks.waiting })} />
+    <${Tile} value=${percent(webhooks.delivered, webhooks.delivered + webhooks.failed)} label=${t('webhooks')} tone=${broken || webhooks.failed ? 'warn' : ''} href=${href('/webhooks')}
+      sub=${(broken ? `${t('broken', { n: broken })} · ` : '') + t('webhooksSub', { delivered: webhooks.delivered, failed: webhooks.failed, waiting: webhooks.waiting })} />
     <${Tile} value=${percent(otp.approved, otp.requested)} label=${t('otp')} href=${href('/otp')}
       sub=${`${num(otp.requested)} → ${num(otp.delivered)} → ${num(otp.approved)}`} />
   </div>`;

@@ -1,7 +1,7 @@
 // How a phone behaves, and what goes wrong on the network when somebody asks for it.
 import { html, useState } from '../view.js';
 import { api, useLoad } from '../api.js';
-import { reloadChannels } from '../state.js';
+import { masked, reloadChannels } from '../state.js';
 import { texts } from '../i18n.js';
 import { Card, Note } from '../parts/card.js';
 import { Button } from '../parts/button.js';
@@ -9,7 +9,7 @@ import { AsCode } from '../parts/code.js';
 import { useForm, Form, Field, Submit } from '../parts/form.js';
 import { toast } from '../parts/toast.js';
 import { confirm } from '../parts/dialog.js';
-import { phone } from '../parts/who.js';
+import { phone, mask } from '../parts/who.js';
 
 const t = texts('phone');
 
@@ -32,7 +32,7 @@ export function PhoneBehaviour({ channel, device, onChange }) {
     await onChange();
     setTyped({});
   };
-  const form = { values: { ...device, ...typed }, errors, set };
+  const form = { values: { ...device, name: mask(device.name), ...typed }, errors, set };
   const text = (name) => ({
     form: { ...form, set: (_, value) => setTyped({ ...typed, [name]: value }) },
     name, label: t(`trait.${name}`), onChange: ({ target }) => set(name, name === 'name' ? target.value : Number(target.value)),
@@ -42,7 +42,7 @@ export function PhoneBehaviour({ channel, device, onChange }) {
       ${flags.map((name) => html`<${Field} key=${name} form=${form} name=${name} type="checkbox" label=${t(`trait.${name}`)} />`)}
       <${Field} form=${form} name="reads" type="select" label=${t('trait.reads')} options=${['at_once', 'when_open', 'never'].map((value) => [value, t(`reads.${value}`)])} />
       <${Field} ...${text('delay_ms')} type="number" min="0" max="60000" step="100" />
-      <${Field} ...${text('name')} maxlength="100" />
+      <${Field} ...${text('name')} maxlength="100" readonly=${masked.value} />
     </div>
   <//>`;
 }
@@ -67,7 +67,7 @@ export function NetworkBehaviour({ channel, device }) {
   };
   return html`<${Card} title=${t('network')} actions=${html`<${AsCode} small request=${{ method: 'POST', path: '/api/sandbox/faults', headers: { 'X-Channel': channel }, body: bodyOf(form.values) }} />`}>
     ${list.length > 0 && html`<${Note} kind="bad" title=${t('faultsOn')}>
-      <ul>${list.map((fault, i) => html`<li key=${i}>${t('faultWaits', { what: t(`fault.${fault.fault}`), n: fault.times })}${fault.to && ` → ${phone(fault.to)}`}</li>`)}</ul>
+      <ul>${list.map((fault, i) => html`<li key=${i}>${t('faultWaits', { what: t(`fault.${fault.fault}`), n: fault.times })}${fault.to && ` → ${mask(phone(fault.to))}`}</li>`)}</ul>
       <${Button} small onClick=${clear}>${t('faultsOff')}<//><//>`}
     <${Form} form=${form}>
       <${Field} form=${form} name="fault" type="select" label=${t('fault')} options=${kinds.map((kind) => [kind, t(`fault.${kind}`)])} />

@@ -83,7 +83,7 @@ export function Chat({ channel, device, draft, onDraftSent, onMessages }) {
     <${Composer} channel=${channel} device=${device} draft=${draft} say=${say} lastOwn=${lastOwn}
       reply=${reply && { who: reply.from_phone ? who.phone : who.channel, text: excerpt(reply) }} onReplyEnd=${() => setReply(null)} />
     <${Dialog} wide open=${Boolean(inspected)} title=${t('inspect')} onClose=${() => setInspected(null)}>
-      ${inspected && html`<${Code} text=${JSON.stringify(byID.get(inspected.id) || inspected, null, 2)} what="JSON" />
+      ${inspected && html`<${Code} text=${mask(JSON.stringify(byID.get(inspected.id) || inspected, null, 2))} what="JSON" />
         <p><a href=${href('/messages', { channel, open: inspected.message_id })}>${t('inMessages')}</a></p>`}<//>
   </div>`;
 }
@@ -92,7 +92,7 @@ const newDay = (m, before) => before?.timestamp.slice(0, 10) !== m.timestamp.sli
 const dayOf = (m) => new Date(m.timestamp).toLocaleDateString(document.documentElement.lang, { dateStyle: 'medium' });
 
 function Nothing({ channel, device }) {
-  const request = { method: 'POST', path: '/api/send-message/text', headers: { 'X-Channel': channel }, body: { contact_id: device.contact_id, message: t('hello') } };
+  const request = { method: 'POST', path: '/api/send-message/text', headers: { 'X-Channel': channel }, body: { contact_id: mask(device.contact_id), message: t('hello') } };
   return html`<${Empty} title=${t('emptyTitle', { name: mask(device.name || phone(device.number)) })} text=${t('emptyText', { number: mask(phone(device.number)) })}>
     ${server.value && html`<${Code} wrap text=${snippet('curl', request)} what="curl" />`}<//>`;
 }

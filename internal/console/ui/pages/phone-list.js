@@ -22,11 +22,18 @@ export function usePhones(to) {
   useEvents(['message.'], (events) => {
     if (events.some((event) => shown.includes(event.channel) && !known.current.has(number(event.data.contact_id)))) load.reload();
   });
+  // Each channel knows a phone by itself: of several entries the one with a name says most, then one that is away.
+  const best = useMemo(() => {
+    const says = (one) => (one.name ? 2 : 0) + (one.online ? 0 : 1);
+    const found = new Map();
+    for (const one of list || []) if (!found.has(one.number) || says(one) > says(found.get(one.number))) found.set(one.number, one);
+    return found;
+  }, [load.data]);
   return {
     shown, load, list,
     /** One entry for each number, named ones first. */
-    faces: useMemo(() => [...new Map((list || []).map((one) => [one.number, one])).values()].sort((a, b) => !a.name - !b.name), [load.data]),
-    find: (digits, channel) => list?.find((one) => one.number === digits && (!channel || one.channel === channel)),
+    faces: useMemo(() => [...best.values()].sort((a, b) => !a.name - !b.name), [best]),
+    find: (digits, channel) => (channel ? list?.find((one) => one.number === digits && one.channel === channel) : best.get(digits)),
     channelsOf: (digits) => (list || []).filter((one) => one.number === digits).map((one) => one.channel),
   };
 }

@@ -4,7 +4,7 @@ import { html, css, useState, useEffect, useLayoutEffect, useRef, signal, classe
 import { api, useLoad } from '../api.js';
 import { useEvents } from '../live.js';
 import { go, href, setQuery } from '../router.js';
-import { channelsLoaded, channelBy, pinned, kept } from '../state.js';
+import { channelsLoaded, channelBy, masked, pinned, kept } from '../state.js';
 import { useKeys } from '../keys.js';
 import { texts } from '../i18n.js';
 import { Head } from '../parts/head.js';
@@ -40,7 +40,7 @@ export default function Page({ route: { params, query } }) {
   const pick = ({ number: next = digits, to: chat }) => go(`/phone/${next}`, { to: chat, window: query.window });
   const screen = html`<${Screen} phones=${phones} digits=${digits} to=${to} alone=${alone} onPick=${pick} draft=${query.text} onDraftSent=${() => setQuery({ text: null }, { replace: true })} />`;
   if (alone) return html`<h1 class="sr">${t('phone')}</h1>${screen}`;
-  const channel = chatOf(phones, digits, to) || phones.shown[0];
+  const channel = chatOf(phones, digits, to) || phones.find(digits)?.channel || phones.shown[0];
   const device = digits && channel && (phones.find(digits, channel) || stranger(digits, channel));
   return html`<${Head} title=${t('phone')} lead=${device && lead(device)} />
     <${Faces} phones=${phones} digits=${digits} />
@@ -98,7 +98,7 @@ function Screen({ phones, digits, to, docked, alone, onPick, draft, onDraftSent 
       <div class="grow">${docked || alone ? html`<label><span class="sr">${t('phone')}</span><select value=${digits} onChange=${(event) => onPick({ number: event.target.value, to })}>
           ${[...phones.faces.slice(0, 200), ...(phones.find(digits) ? [] : [device])].map((one) => html`<option key=${one.number} value=${one.number} selected=${one.number === digits}>${nameOf(one)}</option>`)}</select></label>`
         : html`<h2 class="clip"><bdi>${nameOf(device)}</bdi></h2>`}
-        <p class="muted clip">${t(device.online && device.on_network ? 'online' : 'offline')}${channel && html` · ${t('chatWith', { channel: channelBy(channel)?.name || channel })}`}</p></div>
+        <p class="muted clip">${t(device.online && device.on_network ? 'online' : 'offline')}${channel && html` · ${t('chatWith', { channel: called(channel) })}`}</p></div>
       <${Notify} />
       ${!alone && html`<${IconButton} icon="window" label=${t('ownWindow')} onClick=${popOut} />`}
       ${(docked || alone) && html`<${IconButton} icon="more" label=${t('behaviours')} onClick=${() => setMore(true)} />`}
@@ -112,6 +112,8 @@ function Screen({ phones, digits, to, docked, alone, onPick, draft, onDraftSent 
   </section>`;
 }
 
+const called = (code) => mask(channelBy(code)?.name || code);
+
 /** The chats of a phone with several channels. */
 function Chats({ phones, digits, onPick }) {
   const codes = phones.channelsOf(digits);
@@ -122,15 +124,14 @@ function Chats({ phones, digits, onPick }) {
   const silent = phones.shown.filter((code) => !said.some((chat) => chat.channel === code));
   return html`<ul class="chats" aria-label=${t('chats')}>
     ${said.map((chat) => html`<li key=${chat.channel}><button type="button" onClick=${() => onPick({ to: chat.channel })}>
-      <b class="clip"><bdi>${chat.name || chat.channel}</bdi></b><${Time} at=${chat.timestamp} /><bdi class="clip muted">${chat.typing ? t('typing') : excerpt(chat.last)}</bdi>
+      <b class="clip"><bdi>${called(chat.channel)}</bdi></b><${Time} at=${chat.timestamp} /><bdi class="clip muted">${chat.typing ? t('typing') : excerpt(chat.last)}</bdi>
       ${chat.unread > 0 && html`<span class="unread">${chat.unread}<span class="sr"> ${t('unread')}</span></span>`}</button></li>`)}
-    ${silent.map((code) => html`<li key=${code}><button type="button" onClick=${() => onPick({ to: code })}><b class="clip">${channelBy(code)?.name || code}</b><span /><span class="muted">${t('noneYet')}</span></button></li>`)}
+    ${silent.map((code) => html`<li key=${code}><button type="button" onClick=${() => onPick({ to: code })}><b class="clip"><bdi>${called(code)}</bdi></b><span /><span class="muted">${t('noneYet')}</span></button></li>`)}
   </ul>`;
 }
 
 function Face({ device }) {
-  const name = device.name || device.number.slice(-2);
-  const letters = device.name ? [...device.name.trim()][0].toUpperCase() : name;
+  const letters = masked.value ? '•' : device.name ? [...device.name.trim()][0].toUpperCase() : device.number.slice(-2);
   return html`<span class=${classes('face', !(device.online && device.on_network) && 'away')} data-hue=${[...device.number].reduce((sum, digit) => sum + Number(digit), 0) % 6} aria-hidden="true">${letters}</span>`;
 }
 

@@ -88,12 +88,12 @@ function Ends({ token }) {
 }
 
 const columns = (reload) => [
-  { id: 'name', label: t('name'), cell: (token) => html`<bdi>${token.name || html`<span class="muted mono" title=${token.id}>${token.id.slice(0, 10)}…</span>`}</bdi>`, sort: (token) => token.name || token.id, card: 'title' },
+  { id: 'name', label: t('name'), cell: (token) => html`<bdi class="clip" title=${token.name || undefined}>${token.name || html`<span class="muted mono" title=${token.id}>${token.id.slice(0, 10)}…</span>`}</bdi>`, sort: (token) => token.name || token.id, card: 'title', class: 'name-cell' },
   { id: 'kind', label: t('kind'), cell: (token) => html`<${Kind} kind=${token.kind} />`, sort: (token) => token.kind, card: 'status' },
   { id: 'can', label: t('can'), cell: (token) => html`<span class="muted">${can(token)}</span>`, wide: true, card: 'text' },
-  { id: 'channel', label: core('page.channel'), cell: (token) => token.channel || html`<span class="muted">${t(token.kind === 'global' ? 'every' : 'noChannel')}</span>`, sort: (token) => token.channel },
+  { id: 'channel', label: core('page.channel'), cell: (token) => (token.channel ? html`<span class="clip" title=${token.channel}>${token.channel}</span>` : html`<span class="muted">${t(token.kind === 'global' ? 'every' : 'noChannel')}</span>`), sort: (token) => token.channel, class: 'code-cell' },
   { id: 'made', label: t('made'), cell: (token) => html`<${Time} at=${token.created_at} />`, sort: (token) => token.created_at, wide: true },
-  { id: 'used', label: t('used'), cell: (token) => html`<span title=${[token.last_used_from, token.user_agent].filter(Boolean).join(' · ') || undefined}>${token.last_used_at ? html`<${Time} at=${token.last_used_at} />` : never()}</span>
+  { id: 'used', label: t('used'), cell: (token) => html`<span class="only-small">${t('used')} </span><span title=${[token.last_used_from, token.user_agent].filter(Boolean).join(' · ') || undefined}>${token.last_used_at ? html`<${Time} at=${token.last_used_at} />` : never()}</span>
       ${hintOf(token) === 'unused' && html` <${Badge} tone="warn">${t('unused')}<//>`}`, sort: (token) => token.last_used_at, card: 'when' },
   { id: 'ends', label: t('ends'), cell: (token) => html`<${Ends} token=${token} />${hintOf(token) === 'soon' && html` <${Badge} tone="warn">${t('soon')}<//>`}`, sort: (token) => token.revoked_at || token.expires_at || '9' },
   { id: 'act', label: html`<span class="sr">${t('revoke')}</span>`, align: 'end', cell: (token) => works(token) && html`<${Button} small kind="quiet" aria-label=${`${t('revoke')} ${token.name || token.id}`} onClick=${() => revoke(token, reload)}>${t('revoke')}<//>` },

@@ -20,7 +20,7 @@ const t = texts('deliveries');
 const perPage = 100;
 const mostPages = 10;
 const perStep = 250; // of a replay, so that its progress is seen
-const states = ['all', 'failed', 'waiting', 'delivered'];
+const states = ['all', 'failed', 'retrying', 'waiting', 'delivered'];
 const spans = { '1h': 3600, '24h': 86_400, '7d': 604_800 };
 
 const sinceOf = (span) => (spans[span] ? new Date(Date.now() - spans[span] * 1000).toISOString() : undefined);
@@ -37,10 +37,10 @@ export function Deliveries({ webhooks }) {
     return { rows: [...new Map(found.flatMap((page) => page.data).map((row) => [row.id, row])).values()], total: found[0].meta.total, about };
   }, [about, pages, now.value], { on: ['message.', 'otp.', 'poll.', 'channel.'] });
   const counts = useLoad(async () => {
-    const [failed, waiting] = await Promise.all(['failed', 'waiting'].map((one) => ask({ state: one, limit: 1 })));
+    const [failed, retrying, waiting] = await Promise.all(['failed', 'retrying', 'waiting'].map((one) => ask({ state: one, limit: 1 })));
     // The oldest of those that failed comes last.
     const oldest = failed.meta.total ? (await ask({ state: 'failed', limit: 1, offset: failed.meta.total - 1 })).data[0] : null;
-    return { failed: failed.meta.total, waiting: waiting.meta.total, oldest };
+    return { failed: failed.meta.total, retrying: retrying.meta.total, waiting: waiting.meta.total, oldest };
   }, [about, now.value], { on: ['message.', 'otp.'] });
   const hold = useHold();
   const [rows, fresh, show] = useHeldRows(load.data?.rows, keyOf, hold.held, load.data?.about);
@@ -48,8 +48,9 @@ export function Deliveries({ webhooks }) {
   const lookAgain = useSoon(rows?.some(isDue), load.data, reload);
   const drawer = useDrawer(rows, keyOf);
   const at = (more) => href('/webhooks/deliveries', { webhook, since, state: state === 'all' ? undefined : state, ...more });
-  const count = { failed: counts.data?.failed, waiting: counts.data?.waiting };
+  const count = counts.data || {};
   const filtered = state !== 'all' || webhook || since;
+  const failing = webhooks?.some((one) => one.failing_since && (!webhook || one.id === webhook));
   return html`
     <div class="spread delivery-filters">
       <nav class="chips" aria-label=${t('filter')}>${states.map((one) => html`<a key=${one} class="chip" href=${at({ state: one })} aria-current=${one === state ? 'true' : undefined}>${t(`show.${one}`)}${count[one] != null && html` <span class="count">${num(count[one])}</span>`}</a>`)}</nav>
@@ -64,7 +65,7 @@ export function Deliveries({ webhooks }) {
     ${load.error && rows && html`<${Failed} load=${load} />`}
     <div ...${hold.box} class="deliveries"><${NewRows} n=${fresh} onShow=${show} />
       <${Table} label=${t('title')} load=${load} rows=${rows} rowKey=${keyOf} drawer=${drawer} rowHref=${(row) => at(drawer.at(row.id))} columns=${columns}
-        empty=${filtered ? html`<${Empty} icon="filter" title=${t('noMatch')} text=${state === 'failed' ? t('goodNews') : ''}><${Button} href=${href('/webhooks/deliveries')}>${t('clear')}<//><//>`
+        empty=${filtered ? html`<${Empty} icon="filter" title=${t('noMatch')} text=${state === 'failed' ? t(failing ? 'stillTried' : 'goodNews') : ''}><${Button} href=${href('/webhooks/deliveries')}>${t('clear')}<//><//>`
           : html`<${Empty} icon="webhooks" title=${t('none')} text=${t('noneText')}><${Button} href=${href('/phone')}>${t('toPhone')}<//><//>`} /></div>
     ${load.data?.total > rows?.length && pages < mostPages && html`<div class="row end"><span class="muted">${t('shown', { n: rows.length, all: load.data.total })}</span><${Button} busy=${load.loading && pages > 1 && rows.length <= (pages - 1) * perPage} onClick=${() => setPages(pages + 1)}>${t('older')}<//></div>`}
     <${Drawer} drawer=${drawer} title=${drawer.row?.type || t('delivery')}>${drawer.id.startsWith('dlv_') && html`<${Delivery} key=${drawer.id} id=${drawer.id} onChange=${reload} />`}<//>`;

@@ -45,7 +45,7 @@ export function Endpoint({ webhook: w, figures, onChange, onGone }) {
       ['ID', html`<span class="mono">${w.id}</span> <${Copy} text=${w.id} what="ID" />`],
       [core('page.channel'), w.channel || t('every')],
       [t('events'), w.events.length ? w.events.join(', ') : t('every')],
-      [t('day'), figures?.all > 0 && `${percent(figures.good, figures.all)} (${figures.good} / ${figures.all})`],
+      [t('day'), !w.failing_since && figures?.all > 0 && `${percent(figures.good, figures.all)} (${figures.good} / ${figures.all})`],
       [t('last'), figures?.last && html`<a href=${href('/webhooks/deliveries', { open: figures.last.id })}><${Result} d=${figures.last} /></a>`],
       [t('made'), html`<${Time} at=${w.created_at} ago />`],
     ]} />

@@ -5,7 +5,7 @@ import { Badge } from '../parts/status.js';
 
 const t = texts('deliveries');
 
-const tones = { delivered: 'good', failed: 'bad', waiting: 'warn' };
+const tones = { delivered: 'good', failed: 'bad', retrying: 'warn' };
 
 /** "200 in 84 ms", "timeout after 10 s", "DNS failed"; of one that was not tried yet that it waits. */
 export function outcome({ code, took_ms: took, problem, tried_at: tried }) {
@@ -15,7 +15,10 @@ export function outcome({ code, took_ms: took, problem, tried_at: tried }) {
   return t.has(`problem.${word}`) ? t(`problem.${word}`, { took: duration(took) }) : problem;
 }
 
-export const Result = ({ d }) => html`<span class="result"><${Badge} tone=${tones[d.state]} data-state=${d.state}>${t(`state.${d.state}`)}<//> <span class="mono-num">${outcome(d)}</span></span>`;
+// One that failed and is tried again is not one that only waits for its turn.
+const stateOf = ({ state, attempts }) => (state === 'waiting' && attempts ? 'retrying' : state);
+
+export const Result = ({ d }) => html`<span class="result"><${Badge} tone=${tones[stateOf(d)]} data-state=${d.state}>${t(`state.${stateOf(d)}`)}<//> <span class="mono-num">${outcome(d)}</span></span>`;
 
 /** How many attempts there are at most: those of a callback end sooner. */
 export const attemptsOf = (d) => (d.webhook ? 10 : 7);

@@ -18,6 +18,7 @@ import { Time } from '../parts/time.js';
 import { Endpoint, EndpointForm } from './webhooks-endpoint.js';
 import { Deliveries } from './webhooks-deliveries.js';
 import { Result } from './webhooks-result.js';
+import NotFound from './notfound.js';
 
 const t = texts('webhooks');
 const core = texts('core');
@@ -34,8 +35,9 @@ export default function Page({ route }) {
   const all = load.data?.data;
   const rows = all?.filter((row) => !selected.value || !row.channel || row.channel === selected.value);
   useKeys([['n', t('add'), () => setQuery({ new: '1' })]]);
+  if (route.params.id && route.params.id !== 'deliveries') return html`<${NotFound} route=${route} />`;
   return html`
-    <${Head} title=${core('page.webhooks')} lead=${all && lead(all)} actions=${html`
+    <${Head} title=${core('page.webhooks')} lead=${rows && lead(rows)} actions=${html`
       <${AsCode} request=${{ path: `/api/manage/${onDeliveries ? 'deliveries' : 'webhooks'}` }} /><${Button} kind="primary" icon="plus" onClick=${() => setQuery({ new: '1' })}>${t('add')}<//>`} />
     <${Tabs} label=${core('page.webhooks')} current=${onDeliveries ? 'deliveries' : 'endpoints'} tabs=${[
       { id: 'endpoints', label: t('endpoints'), href: href('/webhooks'), count: rows?.length },
@@ -57,13 +59,16 @@ function Endpoints({ load, rows }) {
   const figures = useLoad(async () => {
     const since = new Date(Date.now() - 86_400_000).toISOString();
     const ask = (webhook, more) => api.get('/manage/deliveries', { query: { webhook, limit: 1, ...more } });
-    const found = await Promise.all((rows || []).slice(0, counted).map(async ({ id }) => {
-      const [last, good, bad] = await Promise.all([ask(id, { limit: 20 }), ask(id, { state: 'delivered', since }), ask(id, { state: 'failed', since })]);
+    const found = await Promise.all((rows || []).slice(0, counted).map(async ({ id, failing_since: failing }) => {
+      const [last, good, bad, waiting] = await Promise.all([ask(id, { limit: 20 }), ask(id, { state: 'delivered', since }), ask(id, { state: 'failed', since }), failing && ask(id, { state: 'waiting' })]);
+      // Where an address fails, the oldest are tried again and again, and the newest wait behind them.
+      const oldest = waiting && await ask(id, { state: 'waiting', limit: 20, offset: Math.max(0, waiting.meta.total - 20) });
       if (good.meta.total) tick('webhook');
-      return [id, { last: last.data.find((one) => one.tried_at) || last.data[0], good: good.meta.total, all: good.meta.total + bad.meta.total }];
+      const tried = [last, good, bad, oldest].flatMap((page) => page?.data || []).filter((one) => one.tried_at).sort((a, b) => Date.parse(b.tried_at) - Date.parse(a.tried_at));
+      return [id, { last: tried[0] || last.data[0], good: good.meta.total, all: good.meta.total + bad.meta.total }];
     }));
     return new Map(found);
-  }, [rows?.map((row) => row.id).join(), now.value - (now.value % every)], { on: ['message.'] }).data || new Map();
+  }, [rows?.map((row) => row.id + row.failures).join(), now.value - (now.value % every)], { on: ['message.'] }).data || new Map();
   return html`
     <div class="endpoints"><${Table} label=${t('endpoints')} load=${load} rows=${rows} rowKey=${(row) => row.id} drawer=${drawer} rowHref=${(row) => href('/webhooks', drawer.at(row.id))} columns=${columns(figures)} sort=${{ id: 'state' }}
       empty=${html`<${Empty} icon="webhooks" title=${t('toldNothing')} text=${t('noneText', { command: html`<code>parley listen</code>` })}><${Button} kind="primary" icon="plus" onClick=${() => setQuery({ new: '1' })}>${t('add')}<//><//>`} /></div>
@@ -77,15 +82,16 @@ export const stateOf = (row) => (!row.enabled ? 'off' : row.failing_since ? 'fai
 
 export function State({ row }) {
   const state = stateOf(row);
-  return html`<span class="state ${states[state]}" title=${row.reason || undefined}><${Icon} name=${state === 'on' ? 'good' : state === 'off' ? 'stop' : 'warn'} size=${16} />${t(`state.${state}`)}</span>`;
+  return html`<span class="state ${states[state]}" title=${row.reason || undefined}><${Icon} name=${state === 'on' ? 'good' : state === 'off' ? 'stop' : 'warn'} size=${16} />${t(`state.${state}`)}
+    ${state === 'failing' && html`<span class="wide">${t('failingSince', { time: html`<${Time} at=${row.failing_since} />` })}</span>`}</span>`;
 }
 
 const columns = (figures) => [
   { id: 'state', label: t('state'), cell: (row) => html`<${State} row=${row} />`, sort: (row) => ['off', 'failing', 'on'].indexOf(stateOf(row)), card: 'status' },
   { id: 'url', label: t('address'), cell: (row) => html`<bdi class="clip">${row.url}</bdi>`, sort: (row) => row.url, card: 'title', class: 'url-cell' },
   { id: 'channel', label: core('page.channel'), cell: (row) => row.channel || html`<span class="muted">${t('every')}</span>`, card: 'meta' },
-  { id: 'events', label: t('events'), cell: (row) => (row.events.length ? html`<span class="clip" title=${row.events.join(', ')}>${row.events.length === 1 ? row.events[0] : t('someEvents', { n: row.events.length })}</span>` : html`<span class="muted">${t('every')}</span>`) },
-  { id: 'day', label: t('day'), align: 'end', cell: (row) => { const f = figures.get(row.id); return f?.all ? html`<span title=${`${num(f.good)} / ${num(f.all)}`}>${percent(f.good, f.all)}</span>` : '–'; } },
+  { id: 'events', label: t('events'), cell: (row) => (row.events.length ? html`<span class="clip" title=${row.events.join(', ')}>${row.events.length === 1 ? row.events[0] : t('someEvents', { n: row.events.length })}</span>` : html`<span class="muted">${t('every')}</span>`), wide: true },
+  { id: 'day', label: t('day'), align: 'end', cell: (row) => { const f = figures.get(row.id); return stateOf(row) === 'failing' ? html`<span class="state warn">${t('failures', { n: row.failures })}</span>` : f?.all ? html`<span title=${`${num(f.good)} / ${num(f.all)}`}>${percent(f.good, f.all)}</span>` : '–'; } },
   { id: 'last', label: t('last'), cell: (row) => { const last = figures.get(row.id)?.last; return last ? html`<${Result} d=${last} />` : '–'; }, card: 'text' },
   { id: 'made', label: t('made'), cell: (row) => html`<${Time} at=${row.created_at} />`, wide: true },
 ];

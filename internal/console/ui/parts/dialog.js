@@ -1,4 +1,5 @@
-// Modal dialogs, on the browser's own <dialog>: it keeps the focus inside and gives it back.
+// Modal dialogs, on the browser's own <dialog>: it keeps the focus inside and gives it back. The focus begins at
+// what has autofocus, else at the button that closes it.
 import { html, useRef, useEffect, useState, useId, signal } from '../view.js';
 import { IconButton, Button } from './button.js';
 import { texts } from '../i18n.js';
@@ -44,11 +45,11 @@ export function Questions() {
   const answer = (yes) => { question.value = null; setWords(''); asked.answer(yes); };
   const ready = !asked.typed || words === asked.typed;
   return html`<${Dialog} open title=${asked.title} onClose=${() => answer(false)} foot=${html`
-      <${Button} onClick=${() => answer(false)}>${t('cancel')}<//>
+      <${Button} autofocus=${!asked.typed} onClick=${() => answer(false)}>${t('cancel')}<//>
       <${Button} kind=${asked.danger ? 'danger' : 'primary'} disabled=${!ready} onClick=${() => answer(true)}>${asked.action}<//>`}>
     ${asked.text && html`<p>${asked.text}</p>`}
     ${asked.typed && html`<label class="field"><span class="label">${t('typeToConfirm', { word: html`<code>${asked.typed}</code>` })}</span>
-      <input value=${words} autocomplete="off" spellcheck=${false} onInput=${(event) => setWords(event.target.value)}
+      <input value=${words} autofocus autocomplete="off" spellcheck=${false} onInput=${(event) => setWords(event.target.value)}
         onKeyDown=${(event) => event.key === 'Enter' && ready && answer(true)} /></label>`}
   <//>`;
 }

@@ -15,12 +15,13 @@ export function useDrawer(rows, key, name = 'open') {
   const id = query.value[name] || '';
   const list = rows || [];
   const order = useRef(null);
-  const step = (by) => {
-    const keys = order.current || list.map(key);
-    const place = keys.findIndex((one) => String(one) === id);
-    const next = place < 0 ? undefined : keys[place + by];
-    return next === undefined ? null : () => setQuery({ [name]: next }, { replace: true });
+  // The table tells its order while it is drawn, which is after this: where that is of before the rows were there,
+  // the list's own will do, and what is pressed looks again.
+  const beside = (by) => {
+    const keys = [order.current || [], list.map(key)].map((all) => all.map(String)).find((all) => all.includes(id));
+    return keys?.[keys.indexOf(id) + by];
   };
+  const step = (by) => (beside(by) === undefined ? null : () => setQuery({ [name]: beside(by) ?? id }, { replace: true }));
   return {
     id,
     order,

@@ -1,11 +1,33 @@
 // The filter language: channel:demo to:62812 status:failed type:image after:1h "promo"
 import { html, useState, useRef, useEffect, useId } from '../view.js';
 import { Icon } from './icon.js';
+import { number } from './who.js';
 import { texts } from '../i18n.js';
 
 const t = texts('core');
 
 const known = ['channel', 'to', 'from', 'status', 'type', 'direction', 'after', 'before', 'id'];
+
+/** What some keys can be, and nothing else. */
+export const choices = {
+  status: ['pending', 'sent', 'delivered', 'read', 'played', 'failed', 'deleted', 'received'],
+  type: ['text', 'otp', 'image', 'video', 'file', 'voice', 'location', 'poll'],
+  direction: ['in', 'out'],
+};
+
+const forms = {
+  number: /^\+?[\d\s().-]*$/, // and at least three digits: fewer are the codes of many countries at once
+  time: /^\d{1,4}[smhdw]$|^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/i,
+};
+
+// Whether the server would take a word. What it would not is left out, and not sent to be refused.
+function fits({ key, value }) {
+  if (choices[key]) return choices[key].includes(value.toLowerCase());
+  if (key === 'after' || key === 'before') return forms.time.test(value);
+  if (key !== 'to' && key !== 'from') return true;
+  const { length } = number(value);
+  return length >= 3 && length <= 15 && forms.number.test(value.split('@')[0]);
+}
 
 /** The words of a filter: [{key, value, start, end}]; a word without a key has key ''. */
 function words(text) {
@@ -25,10 +47,13 @@ function words(text) {
 export function parse(text) {
   const result = {};
   for (const { key, value } of words(text)) {
-    if (!key) { if (value) result.text = result.text ? `${result.text} ${value}` : value; } else if (value) result[key] = value;
+    if (!key) { if (value) result.text = result.text ? `${result.text} ${value}` : value; } else if (value && fits({ key, value })) result[key] = choices[key] ? value.toLowerCase() : value;
   }
   return result;
 }
+
+/** The words of a filter that nothing can be found by, as they were typed. */
+export const leftOut = (text) => words(text).filter((word) => word.key && word.value && !fits(word)).map(({ start, end }) => text.slice(start, end));
 
 /** An object as a filter. */
 export function format({ text, ...rest }) {
@@ -36,9 +61,10 @@ export function format({ text, ...rest }) {
   return [...Object.entries(rest).filter(([, value]) => value).map(([key, value]) => `${key}:${quote(String(value))}`), ...(text ? [quote(text)] : [])].join(' ');
 }
 
-/** What GET /manage/messages takes for a filter. */
-export function toQuery({ to, from, status, direction, ...rest }) {
-  return { ...rest, contact: to || from, direction: direction || (to ? 'out' : from ? 'in' : undefined), status: status?.toUpperCase() };
+/** What GET /manage/messages takes for a filter. It does not tell codes from other texts: who asks for type:otp looks through those. */
+export function toQuery({ to, from, status, type, direction, ...rest }) {
+  const otp = type === 'otp';
+  return { ...rest, type: otp ? 'text' : type, contact: number(to || from), direction: direction || (to || otp ? 'out' : from ? 'in' : undefined), status: status?.toUpperCase() };
 }
 
 /** What could stand at the caret: [{text, start, end}] */
@@ -59,31 +85,51 @@ export function FilterInput({ value, onChange, values, label, placeholder }) {
   const [at, setAt] = useState(-1);
   const input = useRef();
   const timer = useRef(0);
+  const told = useRef(value); // which is not all that stands there: a word may be half typed
   const id = useId();
-  // What the reader types may end with a space that the value has not.
-  useEffect(() => { if (value !== text.trim()) setText(value); }, [value]);
+  const soon = (fn, ms) => { clearTimeout(timer.current); timer.current = setTimeout(fn, ms); };
+  useEffect(() => {
+    if (value === told.current) return;
+    clearTimeout(timer.current);
+    told.current = value;
+    setText(value);
+  }, [value]);
   useEffect(() => () => clearTimeout(timer.current), []);
 
-  const offer = (next) => { setOffers(completions(next, input.current.selectionStart, values)); setAt(-1); };
-  const change = (next) => {
-    setText(next);
+  const tell = (next) => {
     clearTimeout(timer.current);
-    timer.current = setTimeout(() => onChange(next.trim()), 300);
+    if (next.trim() === told.current) return;
+    told.current = next.trim();
+    onChange(told.current);
   };
+  const offer = (next, caret = input.current.selectionStart) => {
+    const list = completions(next, caret, values);
+    setOffers(list);
+    setAt(-1);
+    return list[0];
+  };
+  // A word that can still become one of those offered is not looked for yet, unless the beginning of a number is.
+  const change = (next, caret) => {
+    setText(next);
+    const one = offer(next, caret);
+    const half = one && !/^(to|from):\d{3}/i.test(next.slice(one.start, one.end));
+    soon(() => tell(half ? next.slice(0, one.start) + next.slice(one.end) : next), 300);
+  };
+  const done = () => { setOffers([]); tell(input.current.value); };
   const take = ({ text: words, start, end }) => {
     const next = text.slice(0, start) + words + text.slice(end).trimStart();
-    change(next);
+    const caret = start + words.length;
+    change(next, caret);
     requestAnimationFrame(() => {
       input.current.focus();
-      input.current.setSelectionRange(start + words.length, start + words.length);
-      offer(next);
+      input.current.setSelectionRange(caret, caret);
     });
   };
   const keys = (event) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step && offers.length) setAt((at + step + offers.length) % offers.length);
     else if ((event.key === 'Enter' || event.key === 'Tab') && offers[at]) take(offers[at]);
-    else if (event.key === 'Enter') { setOffers([]); clearTimeout(timer.current); onChange(text.trim()); } else if (event.key === 'Escape' && offers.length) setOffers([]);
+    else if (event.key === 'Enter' || (event.key === 'Escape' && offers.length)) done();
     else if (event.key === 'Escape') input.current.blur();
     else return;
     event.preventDefault();
@@ -93,8 +139,8 @@ export function FilterInput({ value, onChange, values, label, placeholder }) {
     <${Icon} name="filter" />
     <input ref=${input} data-search type="text" role="combobox" aria-label=${label} aria-expanded=${String(offers.length > 0)} aria-controls=${id} aria-autocomplete="list"
       aria-activedescendant=${offers[at] ? `${id}-${at}` : undefined} autocomplete="off" autocapitalize="off" spellcheck=${false} placeholder=${placeholder} value=${text}
-      onInput=${(event) => { change(event.target.value); offer(event.target.value); }} onFocus=${() => offer(text)} onBlur=${() => setTimeout(() => setOffers([]), 150)} onKeyDown=${keys} />
-    ${text && html`<button type="button" class="icon-button small" aria-label=${t('clearFilter')} title=${t('clearFilter')} onClick=${() => { setText(''); onChange(''); }}><${Icon} name="close" size=${14} /></button>`}
+      onInput=${(event) => change(event.target.value)} onFocus=${() => offer(text)} onBlur=${() => soon(done, 150)} onKeyDown=${keys} />
+    ${text && html`<button type="button" class="icon-button small" aria-label=${t('clearFilter')} title=${t('clearFilter')} onClick=${() => { setText(''); tell(''); }}><${Icon} name="close" size=${14} /></button>`}
     <ul id=${id} role="listbox" aria-label=${label} class="offers" hidden=${!offers.length}>${offers.map((one, i) => html`
       <li key=${one.text} id="${id}-${i}" role="option" aria-selected=${String(i === at)} onMouseDown=${(event) => { event.preventDefault(); take(one); }}>${one.text}</li>`)}</ul>
   </div>`;

@@ -2,13 +2,15 @@
 import { html, useState, useRef, useId, useEffect } from '../view.js';
 import { Button } from './button.js';
 import { Note } from './card.js';
+import { number } from './who.js';
 import { texts } from '../i18n.js';
 
 const t = texts('core');
 
 /**
  * useForm keeps the values of a form and sends them. submit(values) throws ApiError: errors by field land at
- * their fields, other failures above the buttons. {values, set(name, value), errors, error, busy, send, reset}
+ * their fields, other failures above the buttons. {values, set(name, value, path), errors, error, busy, send, reset};
+ * paths: what the server calls the fields that are shown now.
  */
 export function useForm(initial, submit) {
   const [values, setValues] = useState(initial);
@@ -16,12 +18,13 @@ export function useForm(initial, submit) {
   const [error, setError] = useState(null);
   const [busy, setBusy] = useState(false);
   const there = useRef(true);
+  const paths = useRef(new Set()).current;
   useEffect(() => () => { there.current = false; }, []);
   return {
-    values, errors, error, busy,
-    set(name, value) {
+    values, errors, error, busy, paths,
+    set(name, value, path = name) {
       setValues((was) => ({ ...was, [name]: value }));
-      setErrors(({ [name]: _, ...others }) => others);
+      setErrors(({ [path]: _, ...others }) => others);
     },
     reset(next = initial) { setValues(next); setErrors({}); setError(null); },
     async send(event) {
@@ -47,10 +50,12 @@ export function Form({ form, children, ...rest }) {
 }
 
 /** What is wrong with the whole, or with a field that the form does not show. */
-export function FormError({ form, fields = Object.keys(form.values) }) {
+export function FormError({ form }) {
   if (!form.error) return null;
-  const hidden = Object.entries(form.errors).filter(([name]) => !fields.includes(name)).flatMap(([, list]) => list);
-  const text = Object.keys(form.errors).length ? hidden.join(' ') : form.error.status === 0 ? t('noAnswer') : form.error.message;
+  const at = (shown) => Object.entries(form.errors).filter(([path]) => form.paths.has(path) === shown).flatMap(([, list]) => list);
+  const said = at(true); // one field may stand for two of the server's
+  const hidden = at(false).filter((sentence) => !said.includes(sentence));
+  const text = Object.keys(form.error.errors || {}).length ? hidden.join(' ') : form.error.status === 0 ? t('noAnswer') : form.error.message;
   const wait = form.error.retryAfter ? ` ${t('tryIn', { s: form.error.retryAfter })}` : '';
   return text ? html`<${Note} kind="bad">${text}${wait}<//>` : null;
 }
@@ -59,29 +64,41 @@ export const Submit = ({ form, kind = 'primary', children, ...rest }) => html`
   <${FormError} form=${form} />
   <${Button} kind=${kind} type="submit" busy=${form.busy} ...${rest}>${children}<//>`;
 
+/** The contact id of a number in whatever spelling. What is none is told at the field contact_id, in words for people. */
+export function contactOf(text) {
+  const digits = number(text).replace(/^00/, '');
+  if (!/^[1-9]\d{4,14}$/.test(digits) || !/^[\d\s+().\/-]+$/.test(text.split('@')[0])) throw { errors: { contact_id: [t('noNumber', { example: '+62 812-3456-7890' })] } };
+  return `${digits}@c.us`;
+}
+
 /**
  * A field with its label, hint and errors. type: text, number, tel, url, password, textarea, checkbox, and with
  * options ([value, label] or plain values) select or radio. path: its name in the server's errors.
  */
 export function Field({ form, name, label, hint, type = 'text', options, path = name, children, ...rest }) {
   const id = useId();
+  useEffect(() => {
+    form.paths?.add(path);
+    return () => form.paths?.delete(path);
+  }, [path]);
   const wrong = form.errors[path];
   const value = form.values[name];
   const said = [hint && `${id}-hint`, wrong && `${id}-wrong`].filter(Boolean).join(' ') || undefined;
   const common = { id, name, 'aria-describedby': said, 'aria-invalid': wrong ? 'true' : undefined, ...rest };
-  const change = (event) => form.set(name, type === 'number' && event.target.value !== '' ? event.target.valueAsNumber : event.target.value);
+  const set = (next) => form.set(name, next, path);
+  const change = (event) => set(type === 'number' && event.target.value !== '' ? event.target.valueAsNumber : event.target.value);
   const notes = html`
     ${hint && html`<span class="hint" id="${id}-hint">${hint}</span>`}
     ${wrong && html`<span class="wrong" id="${id}-wrong">${wrong.join(' ')}</span>`}`;
 
   if (type === 'checkbox') {
-    return html`<div class="field check"><input type="checkbox" ...${common} checked=${Boolean(value)} onChange=${(event) => form.set(name, event.target.checked)} />
+    return html`<div class="field check"><input type="checkbox" ...${common} checked=${Boolean(value)} onChange=${(event) => set(event.target.checked)} />
       <label for=${id}>${label}</label>${notes}</div>`;
   }
   const choices = options?.map((option) => (Array.isArray(option) ? option : [option, option]));
   if (type === 'radio') {
     return html`<fieldset class="field" aria-describedby=${said}><legend class="label">${label}</legend>
-      ${choices.map(([choice, words]) => html`<label key=${choice} class="choice"><input type="radio" name="${id}-${name}" checked=${choice === value} onChange=${() => form.set(name, choice)} /><span>${words}</span></label>`)}
+      ${choices.map(([choice, words]) => html`<label key=${choice} class="choice"><input type="radio" name="${id}-${name}" checked=${choice === value} onChange=${() => set(choice)} /><span>${words}</span></label>`)}
       ${notes}</fieldset>`;
   }
   const input = type === 'textarea' ? html`<textarea rows="3" ...${common} value=${value} onInput=${change} />`

@@ -60,8 +60,8 @@ export function Table({ label, rows, columns, rowKey, rowHref, rowClass, drawer,
     <div class=${classes('table-box', part.long && 'long')}>
       <table class="table" role="table" aria-label=${label} aria-rowcount=${sorted.length + 1}>
         <thead role="rowgroup"><tr role="row" aria-rowindex="1">
-          ${selection && html`<th role="columnheader" class="pick"><input type="checkbox" aria-label=${t('selectAll')}
-            checked=${pick.all} indeterminate=${pick.some && !pick.all} onChange=${pick.toggleAll} /></th>`}
+          ${selection && html`<th role="columnheader" class="pick"><label><input type="checkbox" aria-label=${t('selectAll')}
+            checked=${pick.all} indeterminate=${pick.some && !pick.all} onChange=${pick.toggleAll} /></label></th>`}
           ${columns.map((column) => html`<${HeadCell} key=${column.id} column=${column} order=${order} onOrder=${setOrder} />`)}
         </tr></thead>
         <tbody role="rowgroup" ref=${body}>
@@ -70,8 +70,8 @@ export function Table({ label, rows, columns, rowKey, rowHref, rowClass, drawer,
             const key = rowKey(row);
             return html`<tr key=${key} role="row" data-key=${key} aria-rowindex=${part.from + i + 2} tabindex=${key === (cursor ?? rowKey(sorted[0])) ? 0 : -1}
               aria-current=${key === current ? 'true' : undefined} class=${classes(rowHref && 'opens', rowClass?.(row))} onClick=${click(row)} onFocus=${() => setCursor(key)}>
-              ${selection && html`<td role="cell" class="pick"><input type="checkbox" aria-label=${t('select', { what: key })} checked=${selection.value.has(key)}
-                onClick=${(event) => { event.stopPropagation(); if (event.shiftKey) pick.range(key); else pick.toggle(key); }} /></td>`}
+              ${selection && html`<td role="cell" class="pick" onClick=${keep}><label><input type="checkbox" aria-label=${t('select', { what: key })} checked=${selection.value.has(key)}
+                onClick=${(event) => { if (event.shiftKey) pick.range(key); else pick.toggle(key); }} /></label></td>`}
               ${columns.map((column, c) => html`<td key=${column.id} role="cell" data-card=${column.card} class=${classes(column.align, column.wide && 'wide', column.class)}>${
                 c === 0 && rowHref ? html`<a class="row-link" href=${rowHref(row)} tabindex="-1">${column.cell(row)}</a>` : column.cell(row)}</td>`)}
             </tr>`;
@@ -98,6 +98,8 @@ function arranged(rows, columns, order) {
   const compare = (a, b) => (typeof a === 'string' && typeof b === 'string' ? a.localeCompare(b, undefined, { numeric: true }) : a < b ? -1 : a > b ? 1 : 0);
   return rows.map((row) => [by(row) ?? '', row]).sort((a, b) => way * compare(a[0], b[0])).map(([, row]) => row);
 }
+
+const keep = (event) => event.stopPropagation(); // whoever misses a checkbox by a little does not want to leave
 
 const inTable = (fn) => (event) => (event.target.closest('tbody') ? fn(event) : false);
 

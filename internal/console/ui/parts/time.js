@@ -1,13 +1,24 @@
 // Times: the clock beside how long ago, UTC on hover; and countdowns.
 import { html } from '../view.js';
-import { clock, day, full, ago, isToday, duration } from '../i18n.js';
+import { clock, day, full, isToday, duration, texts } from '../i18n.js';
 import { now, useSecond } from '../state.js';
+
+const t = texts('core');
+
+const units = [86_400_000, 3_600_000, 60_000, 1000];
+
+/** "3 min ago": the same symbols of units as everywhere else, and one is enough. */
+function ago(at) {
+  const ms = Math.max(1000, now.value - Date.parse(at));
+  const unit = units.find((one) => ms >= one);
+  return t('ago', { time: duration(ms - (ms % unit)) });
+}
 
 /** 12:04:33, with the day where it is not today; with ago also "3 min ago" beside it. */
 export function Time({ at, ago: relative }) {
   if (!at) return '–';
   return html`<time datetime=${at} title=${full(at)}>${isToday(at) ? clock(at) : `${day(at)} ${clock(at).slice(0, 5)}`}${
-    relative && html` <span class="muted">· ${ago(at, Math.max(now.value, Date.parse(at)))}</span>`}</time>`;
+    relative && html` <span class="muted">· ${ago(at)}</span>`}</time>`;
 }
 
 /** How long it is until a time, each second; what is past is 0 s. */

@@ -34,7 +34,7 @@ export function Toasts() {
     return () => removeEventListener('unhandledrejection', failed);
   }, []);
   return html`
-    <div class="sr" role="status" data-t="status">${spoken}</div>
+    <div class="sr said" role="status" data-t="status">${spoken}</div>
     ${toasts.value.length > 0 && html`<section class="toasts" aria-label=${t('notices')}>${toasts.value.map(({ id, text, kind, action }) => html`
       <div key=${id} class="toast ${kind || ''}">
         ${kind && html`<${Icon} name=${kind} />`}<span>${text}</span>

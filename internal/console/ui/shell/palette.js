@@ -4,7 +4,7 @@ import { html, signal, useState, useEffect, useRef, useId } from '../view.js';
 import { api } from '../api.js';
 import { go, href } from '../router.js';
 import { routes } from '../routes.js';
-import { channels, chosen, masked, pinned, shortcuts, setTheme, select } from '../state.js';
+import { channels, chosen, lineOf, masked, pinned, shortcuts, setTheme, select } from '../state.js';
 import { active } from '../keys.js';
 import { Icon } from '../parts/icon.js';
 import { phone, mask, number } from '../parts/who.js';
@@ -17,9 +17,12 @@ const t = texts('core');
 
 export const paletteOpen = signal(false);
 
+// A long text leaves room for whose it is.
+const room = { maxWidth: 'min(22rem, 40vw)' };
+
 const flip = (value) => () => { value.value = !value.value; };
 
-/** Everything that can be found: {group, label, more, icon, key, run}. */
+/** Everything that can be found: {group, label, more: [texts], icon, key, run}. */
 function entries(found) {
   const pages = routes.filter((entry) => entry.icon).map((entry) => ({
     group: 'pages', label: t(`page.${entry.name}`), icon: entry.icon, key: `g ${entry.key}`, run: () => go(address(entry)),
@@ -39,7 +42,7 @@ function entries(found) {
     { label: t('signOut'), icon: 'out', run: signOut },
   ].map((entry) => ({ group: 'actions', ...entry }));
   const ofChannels = channels.value.map(({ code, name, number: own }) => ({
-    group: 'channels', label: code, more: `${name} ${phone(own)}`, icon: 'channels', run: () => go(`/channels/${encodeURIComponent(code)}`),
+    group: 'channels', label: code, more: [mask(name), mask(phone(own))], icon: 'channels', run: () => go(`/channels/${encodeURIComponent(code)}`),
   }));
   return [...pages, ...ofChannels, ...found, ...actions, ...general];
 }
@@ -52,16 +55,16 @@ function useFound() {
     const phones = channel ? api.get('/sandbox/phones', { channel: channel.code }) : Promise.resolve({ data: [] });
     const messages = api.get('/manage/messages', { query: { limit: 10 } });
     Promise.allSettled([phones, messages]).then(([a, b]) => setFound([
-      ...(a.value?.data || []).map((one) => ({ group: 'phones', label: mask(one.name || phone(one.number)), more: mask(phone(one.number)), icon: 'phone', run: () => go(`/phone/${number(one.number)}`) })),
-      ...(b.value?.data || []).map((one) => ({ group: 'messages', label: mask(one.body || one.type), more: `${one.channel} ${mask(one.name || phone(one.contact_id))}`, icon: 'messages', run: () => go('/messages', { open: one.message_id, channel: one.channel }) })),
+      ...(a.value?.data || []).map((one) => ({ group: 'phones', label: mask(one.name || phone(one.number)), more: [mask(phone(one.number))], icon: 'phone', run: () => go(`/phone/${number(one.number)}`) })),
+      ...(b.value?.data || []).map((one) => ({ group: 'messages', label: mask(lineOf(one) || one.type), more: [one.channel, mask(one.name || phone(one.contact_id))], icon: 'messages', run: () => go('/messages', { open: one.message_id, channel: one.channel }) })),
     ]));
   }, []);
   return found;
 }
 
 // Each letter in its order, words that begin with the text first.
-function score({ label, more = '' }, text) {
-  const all = `${label} ${more}`.toLowerCase();
+function score({ label, more = [] }, text) {
+  const all = [label, ...more].join(' ').toLowerCase();
   const at = all.indexOf(text);
   if (at >= 0) return at === 0 || /\W/.test(all[at - 1]) ? 3 : 2;
   let i = 0;
@@ -113,7 +116,7 @@ function Open() {
           group = entry.group;
           return html`${heads && html`<p class="palette-group" role="presentation">${t(`palette.${group}`)}</p>`}
             <div key=${i} role="option" id="${id}-${i}" aria-selected=${String(i === current)} onClick=${() => run(entry)} onMouseMove=${() => i !== current && setAt(i)}>
-              <${Icon} name=${entry.icon} /><bdi class="clip">${entry.label}</bdi><bdi class="muted clip">${entry.more}</bdi>${entry.key && html`<${Keys} name=${entry.key} />`}
+              <${Icon} name=${entry.icon} /><span class="clip" style=${room}><bdi>${entry.label}</bdi></span><span class="muted clip">${entry.more?.map((one) => html`<bdi key=${one}>${one}</bdi> `)}</span>${entry.key && html`<${Keys} name=${entry.key} />`}
             </div>`;
         })}
       </div>

@@ -1,5 +1,5 @@
 // The band that says whether phones are real, and the bar below it.
-import { html, useState, useRef, useEffect } from '../view.js';
+import { html, computed, useState, useRef, useEffect } from '../view.js';
 import { texts, clock, duration } from '../i18n.js';
 import { api, goneSince } from '../api.js';
 import { live, staleSince, retryLive } from '../live.js';
@@ -8,9 +8,10 @@ import {
   channels, channelBy, selected, select, sandboxOnly, realChannels, faults, masked, pinned, useSecond,
 } from '../state.js';
 import { Icon } from '../parts/icon.js';
-import { IconButton, Button } from '../parts/button.js';
+import { IconButton, Button, copyText } from '../parts/button.js';
 import { Note } from '../parts/card.js';
-import { keyName } from '../keys.js';
+import { mask } from '../parts/who.js';
+import { keyName, useKeys } from '../keys.js';
 import { paletteOpen } from './palette.js';
 
 const t = texts('core');
@@ -28,13 +29,17 @@ export function Band() {
 
 export function TopBar() {
   const known = !selected.value || channelBy(selected.value);
+  useKeys([
+    ...(route.value.within ? [['Escape', t('back'), back]] : []),
+    ['y', t('copy', { what: 'id' }), copyKey],
+  ], 'general');
   return html`<header class="top">
     <a class="brand" href="/console/">Parley</a>
     <label class="picker"><span class="sr">${t('channelPicker')}</span>
       <select value=${selected.value} onChange=${(event) => pick(event.target.value)}>
         <option value="">${t('allChannels')}</option>
         ${!known && html`<option value=${selected.value} selected>${selected.value}</option>`}
-        ${channels.value.map(({ code, name }) => html`<option key=${code} value=${code} selected=${code === selected.value}>${code}${name && name !== code ? ` · ${name}` : ''}</option>`)}
+        ${channels.value.map(({ code, name }) => html`<option key=${code} value=${code} selected=${code === selected.value}>${code}${name && name !== code ? ` · ${mask(name)}` : ''}</option>`)}
       </select></label>
     <button type="button" class="search" onClick=${() => { paletteOpen.value = true; }}><${Icon} name="search" /><span>${t('search')}</span><kbd aria-hidden="true">${keyName('mod+k')}</kbd></button>
     <${LiveDot} />
@@ -44,20 +49,35 @@ export function TopBar() {
   </header>`;
 }
 
+// Whoever types ends that first; what they wrote must not be lost by a key.
+function back({ target }) {
+  if (target.matches?.('input, textarea, select')) return false;
+  return document.querySelector('main .back')?.click();
+}
+
+// The id of the row that has the focus, or that is open.
+function copyKey() {
+  const row = document.activeElement.closest('tr[data-key]') || document.querySelector('tr[data-key][aria-current=true]');
+  return row ? copyText(row.dataset.key, 'id') : false;
+}
+
 // On the page of one channel the picker goes to the other channel's page; elsewhere it filters.
 function pick(code) {
   if (route.value.name === 'channel') go(code ? `/channels/${code}` : '/channels', { channel: code || null });
   else select(code);
 }
 
+// Since when nothing new was heard, by the stream or by a request, whichever noticed first.
+const since = computed(() => live.value.state !== 'live' && [goneSince.value, staleSince.value].filter(Boolean).sort((a, b) => a - b)[0]);
+
 // A short break is told as a countdown; a longer one as what it means: this page is old.
 function LiveDot() {
   const time = useSecond();
   const { state, retryAt } = live.value;
-  const old = staleSince.value && time - staleSince.value > 8000;
+  const old = since.value && time - since.value > 8000;
   const words = state === 'live' ? t('live')
     : state === 'connecting' ? t('connecting')
-      : old ? t('stale', { time: clock(staleSince.value) })
+      : old ? t('stale', { time: clock(since.value) })
         : t('reconnecting', { time: duration(Math.max(0, Math.ceil((retryAt - time) / 1000)) * 1000) });
   return html`<button type="button" class="live ${state === 'live' ? 'on' : old ? 'old' : 'wait'}" data-t="live" onClick=${retryLive}><i aria-hidden="true" /><span>${words}</span></button>`;
 }
@@ -65,13 +85,12 @@ function LiveDot() {
 /** Says that the server does not answer, for as long as that is so. */
 export function Gone() {
   const time = useSecond();
-  const since = goneSince.value || (live.value.state === 'reconnecting' && staleSince.value);
   useEffect(() => {
     if (live.value.state === 'live' && goneSince.value) api.get('/manage/server').catch(() => {});
   }, [live.value.state, time - (time % 5000)]);
-  if (!since || time - since < 3000) return null;
+  if (!since.value || time - since.value < 3000) return null;
   const left = live.value.retryAt ? Math.ceil((live.value.retryAt - time) / 1000) : 0;
-  return html`<${Note} kind="warn">${left > 0 ? t('gone', { time: clock(since), left: duration(left * 1000) }) : t('goneNow', { time: clock(since) })}
+  return html`<${Note} kind="warn">${left > 0 ? t('gone', { time: clock(since.value), left: duration(left * 1000) }) : t('goneNow', { time: clock(since.value) })}
     ${' '}<${Button} small onClick=${retryLive}>${t('tryNow')}<//><//>`;
 }
 
