@@ -226,6 +226,7 @@ func TestCarefulPace(t *testing.T) {
 			b.send(parley.ContactOf(fmt.Sprintf("62812345678%02d", i)), "x")
 		}
 		b.sendAs(parley.Message{Chat: ayu, Content: parley.Text{Body: "code"}, Urgent: true})
+		b.settle() // so that the worker knows of all of them when it can send
 		b.connect()
 		time.Sleep(2 * time.Minute)
 		b.settle()
@@ -280,6 +281,7 @@ func TestUrgentGoesFirst(t *testing.T) {
 			b.send(budi, fmt.Sprint(i))
 		}
 		b.sendAs(parley.Message{Chat: budi, Content: parley.Text{Body: "code"}, Urgent: true})
+		b.settle() // so that the worker knows of all of them when it can send
 		b.connect()
 		b.settle()
 		if got := b.net.order[0]; got != "code" {
