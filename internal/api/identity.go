@@ -135,10 +135,14 @@ func (rt *route) permit(token parley.Token, hr *http.Request) error {
 // choose finds the channel that a request is for.
 func (rt *route) choose(ctx context.Context, r *request) error {
 	var err error
-	if len(r.http.Header["X-Channel"]) > 1 {
+	var named string
+	switch values := r.http.Header["X-Channel"]; len(values) {
+	case 0:
+	case 1:
+		named = values[0]
+	default:
 		return parley.Errorf(parley.BadRequest, "The header X-Channel is there several times. Send it once.")
 	}
-	named := headerOf(r.http.Header, "X-Channel")
 	switch {
 	case (rt.access == ofChannel || rt.access == ofAny) && r.token.Kind == parley.ChannelToken:
 		r.channel, err = rt.channelNamed(ctx, r.token.Channel)
