@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// describeFlag asks for a command's description instead of running it, whatever else is given or missing.
+// describeFlag asks for a command's description instead of running it, whatever arguments are missing.
 const describeFlag = "describe"
 
 // description tells a program what a command is and takes.
@@ -45,8 +45,11 @@ func described(root *cobra.Command, args []string) (*cobra.Command, bool) {
 		return nil, false
 	}
 	cmd, rest, err := root.Find(slices.Delete(slices.Clone(args), at, at+1))
-	if err != nil || cmd.HasSubCommands() && slices.ContainsFunc(rest, func(arg string) bool { return !strings.HasPrefix(arg, "-") }) {
-		return nil, false // which is answered as an unknown command is
+	if err == nil {
+		err = cmd.ParseFlags(rest)
+	}
+	if err != nil || cmd.HasSubCommands() && cmd.Flags().NArg() > 0 {
+		return nil, false // which is answered as an unknown command or flag is
 	}
 	return cmd, true
 }
