@@ -34,7 +34,7 @@ func TestKillLoopDelivery(t *testing.T) {
 		work.allow()
 		select {
 		case <-lit:
-		case <-time.After(30 * time.Second):
+		case <-time.After(patience):
 			t.Fatalf("nothing happens\n%s", readFile(t, s.data+".log"))
 		}
 		s.kill(t)
@@ -197,7 +197,7 @@ func (r *deliveryRun) readLog() (log []parley.Event) {
 func (r *deliveryRun) awaitTold() []parley.Event {
 	r.t.Helper()
 	before := -1
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(patience)
 	for tick := time.Tick(100 * time.Millisecond); ; {
 		log := r.readLog()
 		hook, links, stream := r.missing(log)

@@ -28,8 +28,6 @@ import (
 //	loopwa expect NUMBER TEXT     waits until the phone shows a text
 //	loopwa send FROM TO TEXT      a phone writes to another number
 //	loopwa unlink NUMBER          the phone's owner removes the device that was linked last
-const loopwaPatience = 20 * time.Second
-
 func loopwa() {
 	err := errors.New("usage: loopwa serve | scan | type | expect | send | unlink")
 	switch {
@@ -88,7 +86,7 @@ func (b *phoneBook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var args []string
 	err := json.NewDecoder(r.Body).Decode(&args)
 	if err == nil {
-		ctx, cancel := context.WithTimeout(r.Context(), loopwaPatience)
+		ctx, cancel := context.WithTimeout(r.Context(), patience)
 		defer cancel()
 		err = b.do(ctx, strings.TrimPrefix(r.URL.Path, "/"), append(args, "", ""))
 	}
@@ -183,7 +181,7 @@ func awaitCode(file string, pattern *regexp.Regexp) (string, error) {
 }
 
 func awaitFile(file string, find func(text string) (string, bool)) (string, error) {
-	deadline := time.After(loopwaPatience)
+	deadline := time.After(patience)
 	for tick := time.Tick(20 * time.Millisecond); ; {
 		text, err := os.ReadFile(file)
 		if found, ok := find(string(text)); err == nil && ok {

@@ -13,6 +13,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
+// patience is the limit of every wait in these tests. Only a program that hangs reaches it.
+const patience = 2 * time.Minute
+
 // noLinger keeps the race detector from waiting a second at the end of each of our many processes.
 const noLinger = "atexit_sleep_ms=0"
 
@@ -61,7 +64,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 
 // request makes an HTTP request and says its status on the first line of stdout, its body after:
 // http [-until TEXT] METHOD URL [TOKEN [BODY]]. With -until it asks again until the answer contains
-// the text, for at most ten seconds.
+// the text.
 func request(ts *testscript.TestScript, neg bool, args []string) {
 	until := ""
 	if len(args) > 2 && args[0] == "-until" {
@@ -96,14 +99,14 @@ func ask(ts *testscript.TestScript, method, url, token, content string) string {
 	return resp.Status + "\n" + string(body) + "\n"
 }
 
-// again tries until it works, for at most ten seconds.
+// again tries until it works.
 func again(ts *testscript.TestScript, wrong string, works func() bool) {
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(patience)
 	for tick := time.Tick(20 * time.Millisecond); !works(); {
 		select {
 		case <-tick:
 		case <-deadline:
-			ts.Fatalf("after 10 s: %s", wrong)
+			ts.Fatalf("after %s: %s", patience, wrong)
 		}
 	}
 }
@@ -133,7 +136,7 @@ func setenv(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// await runs a command until its output contains a text, for at most ten seconds:
+// await runs a command until its output contains a text:
 // await TEXT COMMAND [ARG…]
 func await(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -27,6 +28,9 @@ import (
 	"parley/internal/store"
 	"parley/internal/token"
 )
+
+// patience is the limit of every wait in these tests. Only a program that hangs reaches it.
+const patience = 2 * time.Minute
 
 const ayu = "6281234567890@c.us" // somebody to write to
 

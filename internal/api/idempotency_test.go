@@ -186,7 +186,7 @@ func (e *env) waitMessage(id string) {
 		}
 		select {
 		case <-changes:
-		case <-time.After(10 * time.Second):
+		case <-time.After(patience):
 			e.t.Fatalf("message %s does not come", id)
 		}
 	}

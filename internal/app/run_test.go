@@ -92,7 +92,7 @@ func TestRequestUnderWayIsFinished(t *testing.T) {
 	answers.ReadString('\n') // the empty line after it
 
 	r.stop()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for {
 		another, err := net.Dial("tcp", address)
 		if err != nil {

@@ -18,6 +18,9 @@ import (
 	"parley/internal/network/whatsapp/loopback"
 )
 
+// Patience is the limit of every wait in tests. Only a program that hangs reaches it, however busy the machine is.
+const Patience = 2 * time.Minute
+
 // Env is a running gateway as "parley dev" starts it, and somebody who calls it.
 type Env struct {
 	T      testing.TB
@@ -49,7 +52,7 @@ func Start(t testing.TB, change ...func(*app.Config)) *Env {
 	if !e.config.Dev {
 		e.prepare()
 	}
-	e.client = &http.Client{Transport: NewValidator(t).Wrap(http.DefaultTransport.(*http.Transport).Clone()), Timeout: time.Minute}
+	e.client = &http.Client{Transport: NewValidator(t).Wrap(http.DefaultTransport.(*http.Transport).Clone()), Timeout: Patience}
 	e.run()
 	t.Cleanup(func() {
 		if err := e.stop(); err != nil {
@@ -223,13 +226,12 @@ func (e *Env) Delete(path string, options ...Option) *Answer {
 // receipt; a test that can wait for a signal does that instead.
 func (e *Env) Eventually(what string, holds func() bool) {
 	e.T.Helper()
-	deadline := time.After(10 * time.Second)
-	for tick := time.Tick(5 * time.Millisecond); !holds(); {
-		select {
-		case <-tick:
-		case <-deadline:
-			e.T.Fatalf("not so after 10 s: %s", what)
+	deadline := time.Now().Add(Patience)
+	for pause := 2 * time.Millisecond; !holds(); pause = min(2*pause, 50*time.Millisecond) {
+		if time.Now().After(deadline) {
+			e.T.Fatalf("not so after %s: %s", Patience, what)
 		}
+		time.Sleep(pause)
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
 
@@ -43,7 +42,7 @@ func TestGeneratedRequests(t *testing.T) {
 	for worker := range workers {
 		wg.Go(func() {
 			told := &complaints{TB: t}
-			client := &http.Client{Timeout: 30 * time.Second, Transport: parleytest.NewValidator(told).Wrap(&http.Transport{})}
+			client := &http.Client{Timeout: parleytest.Patience, Transport: parleytest.NewValidator(told).Wrap(&http.Transport{})}
 			defer client.CloseIdleConnections()
 			for i := worker; i < count; i += workers {
 				op := operations[i%len(operations)]

@@ -201,7 +201,7 @@ func (a *attacker) exchange(method, text string, cut bool) (*http.Response, []by
 		return nil, nil, err
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(parleytest.Patience)); err != nil {
 		return nil, nil, err
 	}
 	written := make(chan struct{})

@@ -47,15 +47,27 @@ func (p *Phone) Messages() []Arrived {
 // Expect waits for a message that contains a text, and returns it.
 func (p *Phone) Expect(text string) Arrived {
 	p.env.T.Helper()
-	return p.messages("wait=10&contains=" + url.QueryEscape(text))[0]
+	path := "/api/sandbox/phones/" + p.number + "/messages?wait=30&contains=" + url.QueryEscape(text)
+	var answer *Answer
+	p.env.Eventually(p.number+" has "+text, func() bool {
+		answer = p.env.Get(path, p.as...)
+		return answer.Status != http.StatusNotFound // which says that no such message came in 30 s
+	})
+	return arrivals(answer)[0]
 }
 
 func (p *Phone) messages(query string) []Arrived {
 	p.env.T.Helper()
-	answer := p.env.Get("/api/sandbox/phones/"+p.number+"/messages?"+query, p.as...).Expect(http.StatusOK)
+	return arrivals(p.env.Get("/api/sandbox/phones/"+p.number+"/messages?"+query, p.as...))
+}
+
+// arrivals reads a page of messages of a phone.
+func arrivals(answer *Answer) []Arrived {
+	answer.T.Helper()
+	answer.Expect(http.StatusOK)
 	var page struct{ Data []Arrived }
 	if err := json.Unmarshal(answer.Body, &page); err != nil {
-		p.env.T.Fatal(err)
+		answer.T.Fatal(err)
 	}
 	return page.Data
 }

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,14 +19,11 @@ import (
 const (
 	dribblers = 300 // connections that send a byte now and then, half of them in the header
 	stalled   = 200 // connections that never read what they asked for
-
-	// headerPatience is what the server grants a header, and much for a machine that is busy. It is less
-	// than what a whole request is granted, so another limit cannot pass for this one.
-	headerPatience = 5*time.Second + 20*time.Second
 )
 
-// TestSlowClients holds hundreds of connections that are no use to anybody while others work. Slow
-// headers must be cut off, the others must not notice, and afterwards nothing may be left.
+// TestSlowClients holds hundreds of useless connections while others work. A slow header is cut off after five
+// seconds and a slow body after thirty: good requests and the end of all slow headers must come before the
+// end of the first slow body. Afterwards nothing may be left.
 func TestSlowClients(t *testing.T) {
 	e := parleytest.Start(t)
 	e.Get("/api/chat").Expect(http.StatusOK)
@@ -35,44 +31,39 @@ func TestSlowClients(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	s := &slow{Env: e, t: t, address: strings.TrimPrefix(e.URL, "http://")}
-	s.there.Add(dribblers + stalled)
-	var crowd, headers sync.WaitGroup
+	s.connecting.Add(dribblers + stalled)
+	var others, headers sync.WaitGroup
+	var headersCut, bodiesCut atomic.Int64
+	for range stalled {
+		others.Go(func() { s.askAndStall(ctx) })
+	}
 	for i := range dribblers {
 		if i%2 == 0 {
-			headers.Go(func() { s.dribbleHeader(ctx) })
+			headers.Go(func() { s.dribble(ctx, "POST /api/send-message/text HTTP/1.1\r\nHost: x\r\nX-Slow: ", &headersCut) })
 		} else {
-			crowd.Go(func() { s.dribbleBody(ctx) })
+			others.Go(func() { s.dribble(ctx, s.slowBody(), &bodiesCut) })
 		}
 	}
-	for range stalled {
-		crowd.Go(func() { s.askAndStall(ctx) })
-	}
 
-	// While they hold on, somebody works: once they are all there, because five hundred connections made at
-	// once are another matter. It ends when all slow headers were cut off.
-	s.there.Wait()
-	cutOff := make(chan struct{})
-	go func() { headers.Wait(); close(cutOff) }()
-	took := s.work(cutOff)
-	slices.Sort(took)
-	p99 := took[len(took)*99/100]
-	t.Logf("%d requests beside %d slow connections: median %s, p99 %s; most goroutines %d", len(took), dribblers+stalled, took[len(took)/2], p99, runtime.NumGoroutine())
-	if p99 > time.Second {
-		t.Errorf("p99 is %s beside slow clients, want under a second", p99)
+	s.connecting.Wait()
+	requests := s.work(10)
+	headers.Wait()
+	if cut := bodiesCut.Load(); cut > 0 {
+		t.Errorf("%d slow bodies were cut off before %d good requests were answered and all slow headers were cut off", cut, requests)
 	}
-	if cut := s.cut.Load(); cut != dribblers/2 {
+	if cut := headersCut.Load(); cut != dribblers/2 {
 		t.Errorf("%d of %d slow headers were cut off", cut, dribblers/2)
 	}
 
 	cancel()
-	crowd.Wait()
+	others.Wait()
 	e.Eventually("the goroutines of slow clients are gone", func() bool { return runtime.NumGoroutine() <= before.goroutines+10 })
 	after := measure()
 	if grown := int64(after.heap) - int64(before.heap); grown > 32<<20 {
 		t.Errorf("the heap grew by %d MiB", grown>>20)
 	}
-	if total := e.Get("/api/chat/detail?contact_id=6281234567890@c.us").Number("meta.total"); total != len(took) {
-		t.Errorf("%d messages are there, %d were sent: slow ones were taken", total, len(took))
+	if total := e.Get("/api/chat/detail?contact_id=6281234567890@c.us").Number("meta.total"); total != requests {
+		t.Errorf("%d messages are there, %d were sent: slow ones were accepted", total, requests)
 	}
 }
 
@@ -90,54 +81,48 @@ func measure() usage {
 
 type slow struct {
 	*parleytest.Env
-	t       *testing.T
-	address string
-	cut     atomic.Int64   // slow headers that the server did not wait for
-	there   sync.WaitGroup // those who are not connected yet
+	t          *testing.T
+	address    string
+	connecting sync.WaitGroup // those that are not connected yet
 }
 
-// work sends messages, one after the other on each of a few connections, until done.
-func (s *slow) work(done <-chan struct{}) (took []time.Duration) {
-	var mu sync.Mutex
+// work sends messages on two connections, so many on each, and returns how many it sent.
+func (s *slow) work(each int) (sent int) {
+	var total atomic.Int64
 	var wg sync.WaitGroup
 	for range 2 {
 		wg.Go(func() {
-			for {
-				begun := time.Now()
+			for range each {
 				a, err := s.TryCall("POST", "/api/send-message/text", `{"contact_id":"6281234567890@c.us","message":"quick"}`)
 				if err != nil || a.Status != http.StatusOK {
 					s.t.Errorf("a good request failed: %+v, %v", a, err)
 					return
 				}
-				mu.Lock()
-				took = append(took, time.Since(begun))
-				mu.Unlock()
-				select {
-				case <-done:
-					return
-				default:
-				}
+				total.Add(1)
 			}
 		})
 	}
 	wg.Wait()
-	return took
+	return int(total.Load())
 }
 
-// dribbleHeader sends the bytes of a header one by one until the server hangs up.
-func (s *slow) dribbleHeader(ctx context.Context) {
+// slowBody is a request that announces a body and has the first bytes of it.
+func (s *slow) slowBody() string {
+	return fmt.Sprintf("POST /api/send-message/text HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n"+
+		"Content-Type: application/json\r\nContent-Length: 1000000\r\n\r\n{\"message\":\"", s.Token)
+}
+
+// dribble begins a request and goes on byte by byte until the server hangs up, which it counts, or the test ends.
+func (s *slow) dribble(ctx context.Context, beginning string, cut *atomic.Int64) {
 	conn := s.dial(ctx)
 	if conn == nil {
 		return
 	}
-	defer conn.Close()
-	begun := time.Now()
-	if _, err := io.WriteString(conn, "POST /api/send-message/text HTTP/1.1\r\nHost: x\r\nX-Slow: "); err != nil {
+	if _, err := io.WriteString(conn, beginning); err != nil {
 		s.t.Error(err)
-		return
 	}
 	gone := make(chan struct{})
-	go func() { io.Copy(io.Discard, conn); close(gone) }() // ends when the server hangs up, or we do
+	go func() { io.Copy(io.Discard, conn); close(gone) }() // ends when either side hangs up
 	defer func() { conn.Close(); <-gone }()
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -146,33 +131,8 @@ func (s *slow) dribbleHeader(ctx context.Context) {
 		case <-tick.C:
 			io.WriteString(conn, "x") // fails when the server is gone, which the reader notices
 		case <-gone:
-			if took := time.Since(begun); took > headerPatience {
-				s.t.Errorf("a slow header was cut off after %s", took)
-			}
-			s.cut.Add(1)
+			cut.Add(1)
 			return
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// dribbleBody announces a body and sends it byte by byte until the test has seen enough.
-func (s *slow) dribbleBody(ctx context.Context) {
-	conn := s.dial(ctx)
-	if conn == nil {
-		return
-	}
-	defer conn.Close()
-	fmt.Fprintf(conn, "POST /api/send-message/text HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n{\"message\":\"", s.Token)
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			if _, err := io.WriteString(conn, "x"); err != nil {
-				return
-			}
 		case <-ctx.Done():
 			return
 		}
@@ -195,7 +155,7 @@ func (s *slow) askAndStall(ctx context.Context) {
 }
 
 func (s *slow) dial(ctx context.Context) net.Conn {
-	defer s.there.Done()
+	defer s.connecting.Done()
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", s.address)
 	if err != nil {
 		s.t.Error(err)

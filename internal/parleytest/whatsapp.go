@@ -169,7 +169,7 @@ func (s *EventStream) All() []Event {
 // Expect waits for an event that matches.
 func (s *EventStream) Expect(match func(Event) bool) Event {
 	s.t.Helper()
-	timeout := time.After(30 * time.Second)
+	timeout := time.After(Patience)
 	for seen := 0; ; {
 		s.mu.Lock()
 		rest, added := s.all[seen:], s.added

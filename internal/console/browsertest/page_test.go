@@ -22,8 +22,8 @@ import (
 	"parley/internal/parleytest"
 )
 
-// patience is how long something may take to show. Much less is normal; a machine can be busy.
-const patience = 60 * time.Second
+// patience is how long something may take to show. Only a program that hangs reaches it.
+const patience = 2 * time.Minute
 
 // console is a gateway and a browser that is signed in to it.
 type console struct {

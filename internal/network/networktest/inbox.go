@@ -13,8 +13,8 @@ import (
 	"parley/internal/network"
 )
 
-// patience is how long the suite waits for something to come. It is only used up by a failure.
-const patience = 20 * time.Second
+// patience is how long the suite waits for something to come. Only a program that hangs reaches it.
+const patience = 2 * time.Minute
 
 // inbox is a sink that keeps what it takes.
 type inbox struct {

@@ -148,8 +148,7 @@ func TestVoteAfterRestart(t *testing.T) {
 	w := newWorld(t)
 	s, _ := w.paired()
 	poll := w.outgoing(friendID, parley.Poll{Title: "Kopi?", Options: []string{"ya", "tidak"}, Multiple: true})
-	w.Inject(loopback.LoseAck().To(w.friend))
-	if err := send(s, poll); network.ClassOf(err) != network.Unknown {
+	if err := w.losesAck(s, poll); network.ClassOf(err) != network.Unknown {
 		t.Fatal(err)
 	}
 	w.sent(s, poll) // again, and yet with the secret that the phone knows

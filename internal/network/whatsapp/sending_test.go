@@ -24,10 +24,9 @@ import (
 func TestLostConfirmation(t *testing.T) {
 	w := newWorld(t)
 	s, _ := w.paired()
-	for name, fault := range map[string]*loopback.Fault{"the ack": loopback.LoseAck(), "the socket": loopback.DropAfterTaking()} {
+	for name, send := range map[string]func(network.Session, *parley.Message) error{"the ack": w.losesAck, "the socket": w.losesSocket} {
 		t.Run(name, func(t *testing.T) {
 			m := w.text(friendID, name)
-			w.Inject(fault.To(w.friend))
 			if err := send(s, m); network.ClassOf(err) != network.Unknown {
 				t.Fatalf("without a confirmation: %v, class %d", err, network.ClassOf(err))
 			}
@@ -45,6 +44,12 @@ func TestLostConfirmation(t *testing.T) {
 		})
 	}
 	w.sealedAll()
+}
+
+// losesSocket sends a message after which the network hangs up.
+func (w *world) losesSocket(s network.Session, m *parley.Message) error {
+	w.Inject(loopback.DropAfterTaking().To(w.friend))
+	return send(s, m)
 }
 
 // sentSoon sends a message as the outbox does: again while there is no connection.

@@ -81,13 +81,14 @@ func (s *session) Typing(ctx context.Context, to parley.ContactID, on bool) erro
 	if !on {
 		return l.stopTyping(ctx, to, jid)
 	}
-	l.typing.start(to, s.d.typingFor, func() {
+	over := func() {
 		ctx, cancel := context.WithTimeout(l.ctx, askTimeout)
 		defer cancel()
 		if err := l.stopTyping(ctx, to, jid); err != nil {
 			l.log.Warnf("stop typing: %v", err)
 		}
-	})
+	}
+	l.typing.start(to, s.d.typingFor, over)
 	if name := s.name(); name != "" { // without one nobody can be online
 		if err := l.presence(ctx, types.PresenceAvailable, name); err != nil {
 			return l.asked("come online", err)
@@ -96,6 +97,7 @@ func (s *session) Typing(ctx context.Context, to parley.ContactID, on bool) erro
 	if err := l.client.SendChatPresence(ctx, jid, types.ChatPresenceComposing, types.ChatPresenceMediaText); err != nil {
 		return l.asked("show typing", err)
 	}
+	l.typing.start(to, s.d.typingFor, over) // again: the end must follow what was just sent, however long that took
 	return nil
 }
 

@@ -23,12 +23,12 @@ import (
 func TestMain(m *testing.M) {
 	// Every client's loop reads these without a lock: they are set once, before the first client.
 	whatsmeow.KeepAliveIntervalMin, whatsmeow.KeepAliveIntervalMax = time.Second, 1500*time.Millisecond
-	whatsmeow.KeepAliveResponseDeadline = time.Second
+	whatsmeow.KeepAliveResponseDeadline = 5 * time.Second // a busy machine answers a healthy client sooner
 	os.Exit(m.Run())
 }
 
-// patience is how long a test waits for something; only a failure uses it up.
-const patience = 60 * time.Second
+// patience is how long a test waits for something. Only a program that hangs reaches it.
+const patience = 2 * time.Minute
 
 const (
 	ownerNumber  = "6281234567890"
@@ -91,9 +91,17 @@ func (w *world) open() {
 	})
 	must(w.t, err)
 	d.backOff = func(tries int) time.Duration { return min(backOff(tries), 200*time.Millisecond) }
-	d.ackTimeout = 2 * time.Second
 	w.driver = d
 	w.t.Cleanup(func() { must(w.t, d.Close()) })
+}
+
+// losesAck sends a message whose confirmation the network loses, and waits for it briefly.
+func (w *world) losesAck(s network.Session, m *parley.Message) error {
+	w.Inject(loopback.LoseAck().To(w.friend))
+	before := w.driver.ackTimeout
+	w.driver.ackTimeout = 2 * time.Second
+	defer func() { w.driver.ackTimeout = before }()
+	return send(s, m)
 }
 
 // message is the gateway's store.
