@@ -18,7 +18,7 @@ type Message struct {
 	Status  Status
 	Failure *Failure // why, when Status is FailedForGood
 
-	Urgent      bool      // goes ahead of everything else in the channel's queue
+	Priority    Priority  // what goes ahead of what in the channel's queue
 	Pool        PoolID    // after one of a pool fails, the later ones are not sent
 	Attempts    int       // how often sending was tried and failed
 	NextAttempt time.Time // not to be tried before; zero: at once
@@ -35,6 +35,19 @@ type Message struct {
 func (m *Message) Ref() MessageRef {
 	return MessageRef{FromMe: m.FromMe, Chat: m.Chat, ID: m.ID}
 }
+
+// Priority orders the queue of a channel: what has a higher one leaves first. The numbers are stored and
+// must not change.
+type Priority int
+
+const (
+	PriorityNormal   Priority = 0
+	PriorityStranger Priority = 1 // a one-time code for a contact that the channel does not know
+	PriorityKnown    Priority = 2 // a one-time code for a known contact, or the reply to a login link
+)
+
+// Priorities is how many there are.
+const Priorities = 3
 
 // Failure says why a message was not sent.
 type Failure struct {

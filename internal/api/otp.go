@@ -56,7 +56,7 @@ func (s *server) requestCode(ctx context.Context, r *request) (answer, error) {
 	if r.key != nil { // the answer is known by now, so it can be kept with what it says
 		r.key.StatusCode, r.key.ContentType, r.key.Body = a.status, a.contentType[0], a.body
 	}
-	draft := gateway.Draft{To: code.Contact, Content: issue.Content, Request: r.id, Urgent: true, ExpiresAt: code.ExpiresAt}
+	draft := gateway.Draft{To: code.Contact, Content: issue.Content, Request: r.id, Priority: parley.PriorityKnown, ExpiresAt: code.ExpiresAt}
 	terms := gateway.Terms{Key: r.key, Also: func(tx parley.Tx) error { return issue.Store(ctx, tx) }}
 	sent, err := s.Gateway.Send(ctx, code.Channel, []gateway.Draft{draft}, terms)
 	if err != nil {

@@ -229,7 +229,7 @@ func (s *server) verify(ctx context.Context, tx parley.Tx, c parley.Channel, m *
 		replies, err := then()
 		drafts := make([]gateway.Draft, len(replies))
 		for i, r := range replies {
-			drafts[i] = gateway.Draft{To: r.To, Content: r.Content, Urgent: true}
+			drafts[i] = gateway.Draft{To: r.To, Content: r.Content, Priority: parley.PriorityKnown}
 		}
 		return drafts, err
 	}, nil

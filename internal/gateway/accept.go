@@ -19,8 +19,8 @@ type Draft struct {
 	Content   parley.Content
 	ReplyTo   parley.MessageID
 	Request   string    // the id of the request that sends it
-	Urgent    bool      // goes ahead of everything else in the channel's queue
 	ExpiresAt time.Time // not to be sent after; zero: as the channel says
+	Priority  parley.Priority
 }
 
 // Terms are what is agreed on the sending of messages. The zero value waits for nothing and keeps nothing
@@ -87,7 +87,7 @@ func (a *account) messages(channel parley.Channel, drafts []Draft) []parley.Mess
 		ms[i] = parley.Message{
 			Channel: channel.Code, Chat: d.To, FromMe: true,
 			Content: d.Content, ReplyTo: d.ReplyTo, Request: d.Request, Status: parley.Pending,
-			Urgent: d.Urgent, Pool: pool, ExpiresAt: expires, CreatedAt: now, UpdatedAt: now,
+			Priority: d.Priority, Pool: pool, ExpiresAt: expires, CreatedAt: now, UpdatedAt: now,
 		}
 	}
 	return ms

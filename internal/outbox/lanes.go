@@ -11,18 +11,18 @@ import (
 // is taken until they come back: that keeps the order.
 type lanes struct {
 	byChat map[parley.ContactID]*lane
-	// Lanes that may have something to send, in the order in which they got it. A lane can be listed
-	// and yet have nothing to give; take looks.
-	urgent, ready []*lane
-	resting       map[*lane]bool // lanes that wait for their notBefore
+	// Lanes that may have something to send, by the priority of their first message, in the order in
+	// which they got it. A lane can be listed and yet have nothing to give; take looks.
+	ready   [parley.Priorities][]*lane
+	resting map[*lane]bool // lanes that wait for their notBefore
 }
 
 type lane struct {
 	chat      parley.ContactID
-	queue     []*parley.Message // urgent ones first, then by Seq
+	queue     []*parley.Message // by priority, then by Seq
 	busy      bool
 	notBefore time.Time
-	listed    bool // in ready
+	listed    bool // in ready, with the normal priority
 }
 
 func newLanes() lanes {
@@ -48,8 +48,8 @@ func (ls *lanes) add(m *parley.Message) {
 }
 
 func goesBefore(a, b *parley.Message) bool {
-	if a.Urgent != b.Urgent {
-		return a.Urgent
+	if a.Priority != b.Priority {
+		return a.Priority > b.Priority
 	}
 	return a.Seq < b.Seq
 }
@@ -59,12 +59,14 @@ func (ls *lanes) list(l *lane) {
 	if l.busy || len(l.queue) == 0 {
 		return
 	}
-	if l.queue[0].Urgent {
-		ls.urgent = append(ls.urgent, l)
-	} else if !l.listed {
+	priority := l.queue[0].Priority
+	if priority == parley.PriorityNormal {
+		if l.listed {
+			return
+		}
 		l.listed = true
-		ls.ready = append(ls.ready, l)
 	}
+	ls.ready[priority] = append(ls.ready[priority], l)
 }
 
 // take returns up to size messages that may be sent now and makes their lanes busy. Messages of one
@@ -78,11 +80,15 @@ func (ls *lanes) take(size int, now time.Time) []*parley.Message {
 	}
 	var ms []*parley.Message
 	for len(ms) < size {
-		l := ls.next()
+		l, priority := ls.next()
 		if l == nil {
 			break
 		}
 		if l.busy || len(l.queue) == 0 {
+			continue
+		}
+		if l.queue[0].Priority < priority { // what it was listed for has left
+			ls.list(l)
 			continue
 		}
 		n := min(size-len(ms), l.due(now))
@@ -104,26 +110,26 @@ func (l *lane) due(now time.Time) int {
 		return len(l.queue)
 	}
 	n := 0
-	for n < len(l.queue) && l.queue[n].Urgent && !l.queue[n].NextAttempt.After(now) {
+	for n < len(l.queue) && l.queue[n].Priority > parley.PriorityNormal && !l.queue[n].NextAttempt.After(now) {
 		n++
 	}
 	return n
 }
 
-// next takes the first lane off the lists.
-func (ls *lanes) next() *lane {
-	if len(ls.urgent) > 0 {
-		l := ls.urgent[0]
-		ls.urgent = ls.urgent[1:]
-		return l
+// next removes the first lane of the highest priority from the lists.
+func (ls *lanes) next() (*lane, parley.Priority) {
+	for p := len(ls.ready) - 1; p >= 0; p-- {
+		if len(ls.ready[p]) == 0 {
+			continue
+		}
+		l := ls.ready[p][0]
+		ls.ready[p] = ls.ready[p][1:]
+		if p == int(parley.PriorityNormal) {
+			l.listed = false
+		}
+		return l, parley.Priority(p)
 	}
-	if len(ls.ready) > 0 {
-		l := ls.ready[0]
-		ls.ready = ls.ready[1:]
-		l.listed = false
-		return l
-	}
-	return nil
+	return nil, 0
 }
 
 // release makes the lanes of messages that came back free again.
@@ -179,7 +185,7 @@ func (ls *lanes) nextDue(now time.Time) time.Time {
 	var due time.Time
 	for l := range ls.resting {
 		at := l.notBefore
-		if len(l.queue) > 0 && l.queue[0].Urgent {
+		if len(l.queue) > 0 && l.queue[0].Priority > parley.PriorityNormal {
 			at = l.queue[0].NextAttempt
 		}
 		if at.After(now) && (due.IsZero() || at.Before(due)) {

@@ -59,7 +59,7 @@ type Config struct {
 type Worker struct {
 	Config
 	wake  chan struct{} // holds one: "look again"
-	depth atomic.Int64
+	depth [parley.Priorities]atomic.Int64
 
 	mu       sync.Mutex
 	pushed   []*parley.Message
@@ -94,7 +94,9 @@ func New(c Config) *Worker {
 
 // Push hands over messages that were just committed, in the order of their Seq. It never blocks.
 func (w *Worker) Push(ms ...*parley.Message) {
-	w.depth.Add(int64(len(ms)))
+	for _, m := range ms {
+		w.count(m, 1)
+	}
 	w.mu.Lock()
 	w.pushed = append(w.pushed, ms...)
 	w.mu.Unlock()
@@ -127,7 +129,19 @@ func (w *Worker) Flush(ctx context.Context) error { return w.recorder.flush(ctx)
 func (w *Worker) Moved(seqs []int64) { w.recorder.drop(seqs) }
 
 // Depth is how many messages wait or are under way.
-func (w *Worker) Depth() int { return int(w.depth.Load()) }
+func (w *Worker) Depth() int { return w.Ahead(parley.PriorityNormal) }
+
+// Ahead is how many messages leave before a new one of a priority: those that wait or are under way and
+// have it, or a higher one.
+func (w *Worker) Ahead(priority parley.Priority) int {
+	n := int64(0)
+	for p := priority; p < parley.Priorities; p++ {
+		n += w.depth[p].Load()
+	}
+	return int(n)
+}
+
+func (w *Worker) count(m *parley.Message, n int64) { w.depth[m.Priority].Add(n) }
 
 // Run sends until ctx ends, and then waits for what is under way. What is still queued is in the
 // store and is found again by the next Run.
@@ -176,7 +190,7 @@ func (w *Worker) sweep(ctx context.Context, now time.Time) {
 	w.nextSweep = now.Add(sweepEvery)
 	for i := range pending {
 		if !w.known[pending[i].Seq] {
-			w.depth.Add(1)
+			w.count(&pending[i], 1)
 			w.enqueue(&pending[i])
 		}
 	}
@@ -193,7 +207,7 @@ func (w *Worker) takeIn() {
 	}
 	for _, m := range pushed {
 		if w.known[m.Seq] { // the sweep was faster
-			w.depth.Add(-1)
+			w.count(m, -1)
 			continue
 		}
 		w.enqueue(m)
@@ -218,7 +232,7 @@ func (w *Worker) enqueue(m *parley.Message) {
 
 func (w *Worker) forget(m *parley.Message) {
 	delete(w.known, m.Seq)
-	w.depth.Add(-1)
+	w.count(m, -1)
 }
 
 // start sends as much as the connection and the pace allow.
@@ -269,7 +283,7 @@ func (w *Worker) takeBack(b burst) {
 	w.lanes.release(b.messages)
 	for i, m := range b.messages {
 		if rest := b.rest[i]; rest.IsZero() {
-			w.depth.Add(-1)
+			w.count(m, -1)
 			if b.recorded || m.Status != parley.Sent { // else the recorder has it yet
 				delete(w.known, m.Seq)
 			}

@@ -225,7 +225,7 @@ func TestCarefulPace(t *testing.T) {
 		for i := range 20 {
 			b.send(parley.ContactOf(fmt.Sprintf("62812345678%02d", i)), "x")
 		}
-		b.sendAs(parley.Message{Chat: ayu, Content: parley.Text{Body: "code"}, Urgent: true})
+		b.sendAs(parley.Message{Chat: ayu, Content: parley.Text{Body: "code"}, Priority: parley.PriorityKnown})
 		b.settle() // so that the worker knows of all of them when it can send
 		b.connect()
 		time.Sleep(2 * time.Minute)
@@ -280,12 +280,78 @@ func TestUrgentGoesFirst(t *testing.T) {
 			b.send(ayu, fmt.Sprint(i))
 			b.send(budi, fmt.Sprint(i))
 		}
-		b.sendAs(parley.Message{Chat: budi, Content: parley.Text{Body: "code"}, Urgent: true})
+		b.sendAs(parley.Message{Chat: budi, Content: parley.Text{Body: "code"}, Priority: parley.PriorityKnown})
 		b.settle() // so that the worker knows of all of them when it can send
 		b.connect()
 		b.settle()
 		if got := b.net.order[0]; got != "code" {
 			t.Errorf("first out was %q of %v", got, b.net.order)
+		}
+	})
+}
+
+// TestCodesUnderAttack has strangers' codes and other messages waiting at a pace of a second. A code for a
+// known contact leaves next all the same; strangers' codes leave in order, before the other messages.
+func TestCodesUnderAttack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.settings.Store(&parley.ChannelSettings{Pace: new(parley.Duration(time.Second))})
+		code := func(to parley.ContactID, text string, p parley.Priority) {
+			b.sendAs(parley.Message{Chat: to, Content: parley.Text{Body: text}, Priority: p})
+		}
+		const strangers = 300
+		want := []string{"s0", "s1", "s2", "known", "known too"}
+		for i := range strangers {
+			b.send(parley.ContactOf(fmt.Sprintf("6281234%05d", i)), "other")
+		}
+		for i := range strangers {
+			code(parley.ContactOf(fmt.Sprintf("6281235%05d", i)), fmt.Sprintf("s%d", i), parley.PriorityStranger)
+			if i > 2 {
+				want = append(want, fmt.Sprintf("s%d", i))
+			}
+		}
+		b.settle() // so that the worker knows of all of them when it can send
+		b.connect()
+		time.Sleep(2500 * time.Millisecond)
+		b.settle()
+		if known, all := b.worker.Ahead(parley.PriorityKnown), b.worker.Ahead(parley.PriorityStranger); known != 0 || all != strangers-3 {
+			t.Errorf("%d and %d codes wait, want 0 and %d", known, all, strangers-3)
+		}
+		code(ayu, "known", parley.PriorityKnown)
+		code(budi, "known too", parley.PriorityKnown)
+		b.settle()
+		if known := b.worker.Ahead(parley.PriorityKnown); known != 2 {
+			t.Errorf("%d codes wait for known contacts, want 2", known)
+		}
+		time.Sleep((2*strangers + 3) * time.Second)
+		b.settle()
+		b.expectAll(parley.Sent)
+		for range strangers {
+			want = append(want, "other")
+		}
+		if !slices.Equal(b.net.order, want) {
+			t.Errorf("left in the order %v", b.net.order)
+		}
+	})
+}
+
+// TestPriorityOfWhatIsLeft has a code leave a lane that holds an ordinary message too: that one goes back
+// behind the codes of others.
+func TestPriorityOfWhatIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.net.burst, b.net.calls = 1, 1
+		b.send(ayu, "other")
+		first := b.sendAs(parley.Message{Chat: ayu, Content: parley.Text{Body: "replaced"}, Priority: parley.PriorityKnown})
+		b.sendAs(parley.Message{Chat: ayu, Content: parley.Text{Body: "code"}, Priority: parley.PriorityKnown})
+		b.sendAs(parley.Message{Chat: budi, Content: parley.Text{Body: "stranger"}, Priority: parley.PriorityStranger})
+		b.settle()
+		b.worker.Drop(first.Ref())
+		b.settle()
+		b.connect()
+		b.settle()
+		if want := []string{"code", "stranger", "other"}; !slices.Equal(b.net.order, want) {
+			t.Errorf("left in the order %v, want %v", b.net.order, want)
 		}
 	})
 }
@@ -302,7 +368,7 @@ func TestUrgentDoesNotWaitBehindARestingMessage(t *testing.T) {
 		b.connect()
 		b.send(ayu, "slow")
 		b.settle()
-		b.sendAs(parley.Message{Chat: ayu, Content: parley.Text{Body: "code"}, Urgent: true})
+		b.sendAs(parley.Message{Chat: ayu, Content: parley.Text{Body: "code"}, Priority: parley.PriorityKnown})
 		b.settle()
 		if got := b.net.texts(ayu); !slices.Equal(got, []string{"code"}) {
 			t.Errorf("got %v", got)

@@ -231,7 +231,7 @@ func (db *DB) fileIfPossible(ctx context.Context) error {
 	return err
 }
 
-// Pending lists what a channel still has to send: the urgent first, then as they were taken.
+// Pending lists what a channel still has to send: by priority, then as they were accepted.
 func (db *DB) Pending(ctx context.Context, channel parley.ChannelCode) ([]parley.Message, error) {
 	if err := db.file(ctx); err != nil {
 		return nil, err

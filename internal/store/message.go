@@ -59,7 +59,7 @@ func (r reader) own(channel parley.ChannelCode, ref parley.MessageRef) (parley.M
 	return m, err
 }
 
-// Pending lists what a channel still has to send: the urgent first, then as they were taken.
+// Pending lists what a channel still has to send: by priority, then as they were accepted.
 func (r reader) Pending(_ context.Context, channel parley.ChannelCode) ([]parley.Message, error) {
 	return list(r, `SELECT `+messageColumns+` FROM queue
 		JOIN message ON message.seq = queue.seq
@@ -98,7 +98,7 @@ func (s *messageRow) message() (parley.Message, error) {
 	}
 	m := parley.Message{
 		Seq: s.seq, Channel: parley.ChannelCode(s.channel), Chat: parley.ContactID(s.contact), ID: parley.MessageID(s.id), FromMe: s.fromMe != 0,
-		Content: content, ReplyTo: parley.MessageID(s.replyTo), Request: s.request, Status: parley.Status(s.status), Urgent: s.urgent != 0, Pool: parley.PoolID(s.pool),
+		Content: content, ReplyTo: parley.MessageID(s.replyTo), Request: s.request, Status: parley.Status(s.status), Priority: parley.Priority(s.urgent), Pool: parley.PoolID(s.pool),
 		Attempts: int(s.attempts), NextAttempt: moment(s.next), ExpiresAt: moment(s.expires),
 		CreatedAt: moment(s.created), UpdatedAt: moment(s.updated), Starred: s.starred != 0,
 	}
@@ -112,7 +112,7 @@ func (s *messageRow) message() (parley.Message, error) {
 // their statement, because each value given to one costs time.
 func (t *tx) insertMessage(m *parley.Message, chat int64, data []byte) error {
 	kind := m.Content.Kind()
-	if kind == parley.KindText && data == nil && m.FromMe && m.ReplyTo == "" && m.Pool == "" && !m.Urgent {
+	if kind == parley.KindText && data == nil && m.FromMe && m.ReplyTo == "" && m.Pool == "" && m.Priority == parley.PriorityNormal {
 		_, err := t.Exec(`INSERT INTO message (seq, channel, chat, id, from_me, kind, reply_to, request, urgent, pool, expires_at, created_at, body)
 			VALUES ($1, $2, $3, $4, 1, 'text', '', $5, 0, '', $6, $7, $8)`,
 			m.Seq, string(m.Channel), chat, string(m.ID), m.Request, millis(m.ExpiresAt), millis(m.CreatedAt), m.Content.Text())
@@ -120,7 +120,7 @@ func (t *tx) insertMessage(m *parley.Message, chat int64, data []byte) error {
 	}
 	_, err := t.Exec(`INSERT INTO message (seq, channel, chat, id, from_me, kind, reply_to, request, urgent, pool, expires_at, created_at, body, data)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
-		m.Seq, string(m.Channel), chat, string(m.ID), flag(m.FromMe), string(kind), string(m.ReplyTo), m.Request, flag(m.Urgent), string(m.Pool),
+		m.Seq, string(m.Channel), chat, string(m.ID), flag(m.FromMe), string(kind), string(m.ReplyTo), m.Request, int64(m.Priority), string(m.Pool),
 		millis(m.ExpiresAt), millis(m.CreatedAt), m.Content.Text(), data)
 	return err
 }

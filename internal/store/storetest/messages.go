@@ -14,7 +14,7 @@ import (
 var messageTests = map[string]func(*env){
 	"a message comes back as it was stored": func(e *env) {
 		want := outgoing("A1")
-		want.ReplyTo, want.Request, want.Urgent, want.Pool = "B1", "req_1", true, "pool_1"
+		want.ReplyTo, want.Request, want.Priority, want.Pool = "B1", "req_1", parley.PriorityKnown, "pool_1"
 		e.add(&want)
 		if want.Seq == 0 {
 			e.Error("it has no seq")

@@ -7,20 +7,20 @@ import (
 )
 
 var queueTests = map[string]func(*env){
-	"pending is what waits, urgent first": func(e *env) {
+	"pending is what waits, by priority": func(e *env) {
 		one, urgent, two, sent, in, elsewhere := outgoing("A1"), outgoing("A2"), outgoing("A3"), outgoing("A4"), incoming("A5"), outgoing("A6")
-		op, urgentToo := outgoing("A7"), outgoing("A8")
+		op, urgentToo, first := outgoing("A7"), outgoing("A8"), outgoing("A9")
 		op.Content = parley.Delete{Target: one.Ref()}
-		urgent.Urgent, urgentToo.Urgent = true, true
+		urgent.Priority, urgentToo.Priority, first.Priority = parley.PriorityStranger, parley.PriorityStranger, parley.PriorityKnown
 		elsewhere.Channel = other
-		e.add(&one, &urgent, &two, &sent, &in, &elsewhere, &op, &urgentToo)
+		e.add(&one, &urgent, &two, &sent, &in, &elsewhere, &op, &urgentToo, &first)
 		e.tx(func(tx parley.Tx) error {
 			_, err := tx.AdvanceMessage(e.Context(), main, sent.Ref(), parley.Sent, nil, start)
 			return err
 		})
 		pending, err := e.store.Pending(e.Context(), main)
 		e.must(err)
-		e.same("pending", pending, []parley.Message{urgent, urgentToo, one, two, op})
+		e.same("pending", pending, []parley.Message{first, urgent, urgentToo, one, two, op})
 		none, err := e.store.Pending(e.Context(), "nobody")
 		e.must(err)
 		e.same("of an unknown channel", len(none), 0)
