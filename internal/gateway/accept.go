@@ -163,7 +163,7 @@ func (a *account) withdraw(ctx context.Context, tx parley.Tx, target parley.Mess
 	if _, err := tx.AdvanceMessage(ctx, m.Channel, m.Ref(), parley.Deleted, nil, now); err != nil {
 		return err
 	}
-	tx.OnCommit(func() { a.worker.Drop(m.Ref()) })
+	tx.OnCommit(func() { a.worker.Drop(m.Seq) })
 	return nil
 }
 

@@ -160,7 +160,7 @@ func (a *account) receipt(ctx context.Context, e network.Receipt) error {
 	if err != nil {
 		return fmt.Errorf("keep a receipt: %w", err)
 	}
-	a.worker.Moved(seqs)
+	a.worker.Received(seqs)
 	for _, id := range moved {
 		a.g.settled(&parley.Message{Channel: code, Chat: e.From, ID: id, FromMe: true, Status: e.Status, UpdatedAt: e.At})
 	}

@@ -20,8 +20,14 @@ const (
 	// Disconnected: not sent, because there is no connection; try again once there is one. It does
 	// not count as an attempt.
 	Disconnected
-	// Unknown: the network may have it. A receipt settles it; else it is sent again with the same id.
+	// Unknown: the network may have it. A receipt confirms it; else it is sent again with the same id, the
+	// first time as soon as there is a connection.
 	Unknown
+	// NotReady: it cannot be done yet, and nothing else depends on it: an operation that needs something
+	// which the account does not have so far. It is tried again until it expires, beside the later
+	// messages of its chat, which do not wait for it. A session answers it at once, without waiting for
+	// what is missing.
+	NotReady
 )
 
 // Error is an error of a session with what follows from it.
@@ -39,6 +45,8 @@ func (e *Error) Error() string {
 		return e.Cause.Error()
 	case e.Class == Disconnected:
 		return "not connected"
+	case e.Class == NotReady:
+		return "not possible yet"
 	}
 	return "no answer from the network"
 }
@@ -60,6 +68,9 @@ func NotConnected(cause error) *Error { return &Error{Class: Disconnected, Cause
 
 // OutcomeUnknown makes an Unknown error.
 func OutcomeUnknown(cause error) *Error { return &Error{Class: Unknown, Cause: cause} }
+
+// NotPossibleYet makes a NotReady error.
+func NotPossibleYet(cause error) *Error { return &Error{Class: NotReady, Cause: cause} }
 
 // ErrUnsupported is the answer of a session whose network has no such thing.
 var ErrUnsupported = Refuse(parley.Unsupported, "This network cannot do that.")

@@ -44,8 +44,9 @@ type Evidence struct {
 type Session interface {
 	// Send gives messages and operations to the network, in order, and answers for each one: nil when
 	// the network confirmed it. After one fails, the later ones of the same chat are not sent and
-	// answer [ErrHeldBack], so that order holds. The network knows a message by its ID: given the
-	// same ID again, the recipient sees it once. Calls at the same time never share a chat.
+	// answer [ErrHeldBack], so that order holds; only behind a [NotReady] one they are sent. The network
+	// knows a message by its ID: given the same ID again, the recipient sees it once. Calls at the same
+	// time never share a chat. ctx ends early when receipts have confirmed everything in the call.
 	Send(ctx context.Context, ms []*parley.Message) []error
 	// Limits are how many messages one call of Send should carry at most, and how many calls are
 	// useful at once. Both are at least 1.

@@ -95,6 +95,17 @@ func (b *bench) restart() {
 
 func (b *bench) connect() { b.worker.Use(b.net) }
 
+// receive has a receipt of a message come in, as the gateway takes it.
+func (b *bench) receive(m parley.Message) {
+	b.t.Helper()
+	var seqs []int64
+	b.tx(func(tx parley.Tx) (err error) {
+		_, seqs, _, err = tx.AdvanceMessages(b.t.Context(), "demo", m.Chat, []parley.MessageID{m.ID}, parley.Delivered, time.Now())
+		return err
+	})
+	b.worker.Received(seqs)
+}
+
 // settle waits until nothing moves any more.
 func (b *bench) settle() { synctest.Wait() }
 
@@ -171,11 +182,13 @@ func (b *bench) settledCount() int {
 // breakable is a store whose transactions fail while it is broken.
 type breakable struct {
 	parley.Store
-	broken atomic.Bool
+	broken  atomic.Bool
+	refused atomic.Int32 // transactions
 }
 
 func (s *breakable) Tx(ctx context.Context, do func(parley.Tx) error) error {
 	if s.broken.Load() {
+		s.refused.Add(1)
 		return errors.New("the disk is full")
 	}
 	return s.Store.Tx(ctx, do)
@@ -186,6 +199,7 @@ type fakeNetwork struct {
 	burst, calls int
 	takes        time.Duration
 	answer       func(*parley.Message) error
+	hold         func(ctx context.Context, m *parley.Message) // before it answers
 
 	mu    sync.Mutex
 	got   map[parley.ContactID][]string
@@ -199,6 +213,11 @@ func (n *fakeNetwork) Limits() (burst, calls int) { return n.burst, n.calls }
 func (n *fakeNetwork) Send(ctx context.Context, ms []*parley.Message) []error {
 	if n.takes > 0 {
 		time.Sleep(n.takes) // on the fake clock
+	}
+	if n.hold != nil {
+		for _, m := range ms {
+			n.hold(ctx, m)
+		}
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -214,7 +233,7 @@ func (n *fakeNetwork) Send(ctx context.Context, ms []*parley.Message) []error {
 			errs[i] = n.answer(m)
 		}
 		if errs[i] != nil {
-			failed[m.Chat] = true
+			failed[m.Chat] = network.ClassOf(errs[i]) != network.NotReady
 			continue
 		}
 		if n.got == nil {
@@ -231,6 +250,13 @@ func (n *fakeNetwork) texts(chat parley.ContactID) []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Clone(n.got[chat])
+}
+
+// triesOf is how often it was given a message.
+func (n *fakeNetwork) triesOf(m parley.Message) int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.tries[m.ID]
 }
 
 func number(s string) (n int) {

@@ -7,47 +7,73 @@ import (
 	"parley"
 )
 
+// entry is a message in the queue.
+type entry struct {
+	*parley.Message
+	// waits says that it rests for want of a connection, and is due as soon as there is one.
+	waits bool
+	// beside says that it was not ready: later messages of its chat do not wait for it.
+	beside bool
+	// notReady is how often that was so, and unknown whether an attempt had an unknown outcome.
+	notReady int
+	unknown  bool
+
+	burst     *burst // while it is under way
+	confirmed bool   // by a receipt, while it is under way
+	dropped   bool   // while it is under way
+}
+
 // lanes are the queue, chat by chat. A lane whose messages are under way is busy, and nothing of it
 // is taken until they come back: that keeps the order.
 type lanes struct {
-	byChat map[parley.ContactID]*lane
+	byKey map[laneKey]*lane
 	// Lanes that may have something to send, by the priority of their first message, in the order in
 	// which they got it. A lane can be listed and yet have nothing to give; take looks.
 	ready   [parley.Priorities][]*lane
-	resting map[*lane]bool // lanes that wait for their notBefore
+	resting map[*lane]bool // lanes whose first message is not due yet
+}
+
+// laneKey names a lane: each chat has one, and a second one for operations that are not ready.
+type laneKey struct {
+	chat   parley.ContactID
+	beside bool
 }
 
 type lane struct {
-	chat      parley.ContactID
-	queue     []*parley.Message // by priority, then by Seq
-	busy      bool
-	notBefore time.Time
-	listed    bool // in ready, with the normal priority
+	key    laneKey
+	queue  []*entry // by priority, then by Seq
+	busy   bool
+	listed bool // in ready, with the normal priority
 }
 
 func newLanes() lanes {
-	return lanes{byChat: map[parley.ContactID]*lane{}, resting: map[*lane]bool{}}
+	return lanes{byKey: map[laneKey]*lane{}, resting: map[*lane]bool{}}
 }
 
-// add puts a message at its place in its chat's lane.
-func (ls *lanes) add(m *parley.Message) {
-	l := ls.byChat[m.Chat]
+func (e *entry) key() laneKey { return laneKey{e.Chat, e.beside} }
+
+// add puts a message at its place in its chat's lane. A change of the account's settings stays behind those
+// of its chat that are not ready, so that the last one counts.
+func (ls *lanes) add(e *entry) {
+	if isSetting(e.Content.Kind()) && ls.byKey[laneKey{e.Chat, true}] != nil {
+		e.beside = true
+	}
+	l := ls.byKey[e.key()]
 	if l == nil {
-		l = &lane{chat: m.Chat}
-		ls.byChat[m.Chat] = l
+		l = &lane{key: e.key()}
+		ls.byKey[l.key] = l
 	}
 	at := len(l.queue) // nearly always the end
-	for at > 0 && goesBefore(m, l.queue[at-1]) {
+	for at > 0 && goesBefore(e, l.queue[at-1]) {
 		at--
 	}
-	l.queue = slices.Insert(l.queue, at, m)
-	if at == 0 && m.NextAttempt.After(l.notBefore) {
-		l.notBefore = m.NextAttempt
-	}
+	l.queue = slices.Insert(l.queue, at, e)
 	ls.list(l)
 }
 
-func goesBefore(a, b *parley.Message) bool {
+func isSetting(kind parley.Kind) bool { return kind == parley.KindStar || kind == parley.KindArchive }
+
+func goesBefore(a, b *entry) bool {
 	if a.Priority != b.Priority {
 		return a.Priority > b.Priority
 	}
@@ -71,15 +97,15 @@ func (ls *lanes) list(l *lane) {
 
 // take returns up to size messages that may be sent now and makes their lanes busy. Messages of one
 // chat come in order.
-func (ls *lanes) take(size int, now time.Time) []*parley.Message {
+func (ls *lanes) take(size int, now time.Time) []*entry {
 	for l := range ls.resting {
-		if l.due(now) > 0 {
+		if l.due(1, now) > 0 {
 			delete(ls.resting, l)
 			ls.list(l)
 		}
 	}
-	var ms []*parley.Message
-	for len(ms) < size {
+	var taken []*entry
+	for len(taken) < size {
 		l, priority := ls.next()
 		if l == nil {
 			break
@@ -91,26 +117,23 @@ func (ls *lanes) take(size int, now time.Time) []*parley.Message {
 			ls.list(l)
 			continue
 		}
-		n := min(size-len(ms), l.due(now))
+		n := l.due(size-len(taken), now)
 		if n == 0 {
 			ls.resting[l] = true
 			continue
 		}
-		ms = append(ms, l.queue[:n]...)
+		taken = append(taken, l.queue[:n]...)
 		l.queue = slices.Delete(l.queue, 0, n)
 		l.busy = true
 	}
-	return ms
+	return taken
 }
 
-// due is how many messages at the head of the lane may be sent now. An urgent one does not wait for
-// those that it overtakes, only for its own next attempt.
-func (l *lane) due(now time.Time) int {
-	if !l.notBefore.After(now) {
-		return len(l.queue)
-	}
+// due is how many messages at the head of the lane may be sent now, up to a number: those before the first
+// that is to be tried later.
+func (l *lane) due(most int, now time.Time) int {
 	n := 0
-	for n < len(l.queue) && l.queue[n].Priority > parley.PriorityNormal && !l.queue[n].NextAttempt.After(now) {
+	for n < min(most, len(l.queue)) && !l.queue[n].NextAttempt.After(now) {
 		n++
 	}
 	return n
@@ -133,50 +156,55 @@ func (ls *lanes) next() (*lane, parley.Priority) {
 }
 
 // release makes the lanes of messages that came back free again.
-func (ls *lanes) release(ms []*parley.Message) {
-	for _, m := range ms {
-		l := ls.byChat[m.Chat]
+func (ls *lanes) release(es []*entry) {
+	for _, e := range es {
+		l := ls.byKey[e.key()]
 		if l == nil || !l.busy {
 			continue // released for an earlier message of the same chat
 		}
 		l.busy = false
 		if len(l.queue) == 0 {
-			delete(ls.byChat, l.chat)
-			delete(ls.resting, l)
+			ls.removeLane(l)
 			continue
 		}
 		ls.list(l)
 	}
 }
 
-// putBack returns a message that was not sent; its chat rests until the given time.
-func (ls *lanes) putBack(m *parley.Message, notBefore time.Time) {
-	m.NextAttempt = notBefore
-	ls.add(m)
-	if l := ls.byChat[m.Chat]; notBefore.After(l.notBefore) {
-		l.notBefore = notBefore
-	}
+// wake makes everything due that rests for want of a connection.
+func (ls *lanes) wake() {
+	ls.all(func(e *entry) {
+		if e.waits {
+			e.waits, e.NextAttempt = false, time.Time{}
+		}
+	})
 }
 
-// remove takes the messages that match out of a chat's lane.
-func (ls *lanes) remove(chat parley.ContactID, match func(*parley.Message) bool) []*parley.Message {
-	l := ls.byChat[chat]
-	if l == nil {
-		return nil
-	}
-	var removed []*parley.Message
-	l.queue = slices.DeleteFunc(l.queue, func(m *parley.Message) bool {
-		if match(m) {
-			removed = append(removed, m)
-			return true
+// remove takes the messages of a chat that match out of its lanes.
+func (ls *lanes) remove(chat parley.ContactID, match func(*entry) bool) []*entry {
+	var removed []*entry
+	for _, beside := range []bool{false, true} {
+		l := ls.byKey[laneKey{chat, beside}]
+		if l == nil {
+			continue
 		}
-		return false
-	})
-	if len(l.queue) == 0 && !l.busy {
-		delete(ls.byChat, chat)
-		delete(ls.resting, l)
+		l.queue = slices.DeleteFunc(l.queue, func(e *entry) bool {
+			if match(e) {
+				removed = append(removed, e)
+				return true
+			}
+			return false
+		})
+		if len(l.queue) == 0 && !l.busy {
+			ls.removeLane(l)
+		}
 	}
 	return removed
+}
+
+func (ls *lanes) removeLane(l *lane) {
+	delete(ls.byKey, l.key)
+	delete(ls.resting, l)
 }
 
 // nextDue is when the first resting lane may go on; zero: none rests. What is due already waits for
@@ -184,11 +212,10 @@ func (ls *lanes) remove(chat parley.ContactID, match func(*parley.Message) bool)
 func (ls *lanes) nextDue(now time.Time) time.Time {
 	var due time.Time
 	for l := range ls.resting {
-		at := l.notBefore
-		if len(l.queue) > 0 && l.queue[0].Priority > parley.PriorityNormal {
-			at = l.queue[0].NextAttempt
+		if len(l.queue) == 0 {
+			continue
 		}
-		if at.After(now) && (due.IsZero() || at.Before(due)) {
+		if at := l.queue[0].NextAttempt; at.After(now) && (due.IsZero() || at.Before(due)) {
 			due = at
 		}
 	}
@@ -196,10 +223,10 @@ func (ls *lanes) nextDue(now time.Time) time.Time {
 }
 
 // all calls f with every message that is in a lane.
-func (ls *lanes) all(f func(*parley.Message)) {
-	for _, l := range ls.byChat {
-		for _, m := range l.queue {
-			f(m)
+func (ls *lanes) all(f func(*entry)) {
+	for _, l := range ls.byKey {
+		for _, e := range l.queue {
+			f(e)
 		}
 	}
 }

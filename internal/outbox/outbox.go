@@ -22,7 +22,8 @@ const (
 	drainTimeout = 10 * time.Second
 	// sweepEvery is how often the queue is compared with the store, should a hand-over be lost.
 	sweepEvery = time.Minute
-	// blink is how long a chat rests after a send that could not be tried or recorded.
+	// blink is how long a chat rests after a send that could not be tried, unless a connection comes first,
+	// and the first pause after something could not be stored.
 	blink = time.Second
 )
 
@@ -63,18 +64,21 @@ type Worker struct {
 
 	mu       sync.Mutex
 	pushed   []*parley.Message
-	dropped  []parley.MessageRef
-	done     []burst // bursts that came back
-	recorded []int64 // by Seq: confirmations that are in the store
-	sender   Sender  // nil while there is no connection
+	dropped  []int64  // by Seq
+	received []int64  // by Seq: messages that receipts confirmed
+	done     []*burst // bursts that came back
+	recorded []int64  // by Seq: confirmations that are in the store
+	sender   Sender   // nil while there is no connection
+	online   int      // how often there was one
 
 	// Owned by Run.
 	lanes      lanes
-	known      map[int64]bool // by Seq: what is in a lane, under way, or sent and not yet recorded
-	underWay   int            // bursts
-	lastSend   time.Time      // of a record, for the pace
-	chance     float64        // where between the least and the most the next gap lies
-	nextExpiry time.Time      // not after the first expiry of what is queued; zero: nothing is
+	known      map[int64]*entry // by Seq: what is in a lane, under way, or sent and not yet recorded
+	connection int              // the number of the connection that was last looked at
+	underWay   int              // bursts
+	lastSend   time.Time        // of a record, for the pace
+	chance     float64          // where between the least and the most the next gap lies
+	nextExpiry time.Time        // not after the first expiry of what is queued; zero: nothing is
 	nextSweep  time.Time
 	bursts     sync.WaitGroup
 	recorder   *recorder
@@ -82,7 +86,7 @@ type Worker struct {
 
 // New makes a worker; Run starts it.
 func New(c Config) *Worker {
-	w := &Worker{Config: c, wake: make(chan struct{}, 1), known: map[int64]bool{}, lanes: newLanes()}
+	w := &Worker{Config: c, wake: make(chan struct{}, 1), known: map[int64]*entry{}, lanes: newLanes()}
 	w.recorder = newRecorder(c, func(seqs []int64) {
 		w.mu.Lock()
 		w.recorded = append(w.recorded, seqs...)
@@ -103,18 +107,21 @@ func (w *Worker) Push(ms ...*parley.Message) {
 	w.Wake()
 }
 
-// Drop takes a message out of the queue, unless it is under way already.
-func (w *Worker) Drop(ref parley.MessageRef) {
+// Drop takes a message, named by its Seq, out of the queue. If it is under way, this attempt is the last.
+func (w *Worker) Drop(seq int64) {
 	w.mu.Lock()
-	w.dropped = append(w.dropped, ref)
+	w.dropped = append(w.dropped, seq)
 	w.mu.Unlock()
 	w.Wake()
 }
 
-// Use sets the connection to send on; nil means that there is none now.
+// Use sets the connection to send on; nil means that there is none now. What rests for want of a connection
+// is due at once, also if s is the sender that is used already: it is connected again.
 func (w *Worker) Use(s Sender) {
 	w.mu.Lock()
-	w.sender = s
+	if w.sender = s; s != nil {
+		w.online++
+	}
 	w.mu.Unlock()
 	w.Wake()
 }
@@ -125,8 +132,18 @@ func (w *Worker) Wake() { signal(w.wake) }
 // Flush returns when the store knows of everything that was sent so far, or when ctx ends.
 func (w *Worker) Flush(ctx context.Context) error { return w.recorder.flush(ctx) }
 
-// Moved takes note of messages, by Seq, that the store knows to be further than sent.
-func (w *Worker) Moved(seqs []int64) { w.recorder.drop(seqs) }
+// Received takes note of messages, by Seq, that receipts confirmed. The store knows that already. One that
+// waits or is under way is not sent again, and its chat goes on.
+func (w *Worker) Received(seqs []int64) {
+	rest := w.recorder.drop(seqs)
+	if len(rest) == 0 {
+		return
+	}
+	w.mu.Lock()
+	w.received = append(w.received, rest...)
+	w.mu.Unlock()
+	w.Wake()
+}
 
 // Depth is how many messages wait or are under way.
 func (w *Worker) Depth() int { return w.Ahead(parley.PriorityNormal) }
@@ -189,7 +206,7 @@ func (w *Worker) sweep(ctx context.Context, now time.Time) {
 	}
 	w.nextSweep = now.Add(sweepEvery)
 	for i := range pending {
-		if !w.known[pending[i].Seq] {
+		if w.known[pending[i].Seq] == nil {
 			w.count(&pending[i], 1)
 			w.enqueue(&pending[i])
 		}
@@ -199,14 +216,16 @@ func (w *Worker) sweep(ctx context.Context, now time.Time) {
 // takeIn moves what others handed over into the lanes.
 func (w *Worker) takeIn() {
 	w.mu.Lock()
-	pushed, dropped, done, recorded := w.pushed, w.dropped, w.done, w.recorded
-	w.pushed, w.dropped, w.done, w.recorded = nil, nil, nil, nil
+	pushed, dropped, received, done, recorded, online := w.pushed, w.dropped, w.received, w.done, w.recorded, w.online
+	w.pushed, w.dropped, w.received, w.done, w.recorded = nil, nil, nil, nil, nil
 	w.mu.Unlock()
+	connected := online != w.connection
+	w.connection = online
 	for _, b := range done {
 		w.takeBack(b)
 	}
 	for _, m := range pushed {
-		if w.known[m.Seq] { // the sweep was faster
+		if w.known[m.Seq] != nil { // the sweep was faster
 			w.count(m, -1)
 			continue
 		}
@@ -215,24 +234,55 @@ func (w *Worker) takeIn() {
 	for _, seq := range recorded {
 		delete(w.known, seq)
 	}
-	for _, ref := range dropped {
-		for _, m := range w.lanes.remove(ref.Chat, func(m *parley.Message) bool { return m.Ref() == ref }) {
-			w.forget(m)
+	for _, seq := range dropped {
+		if e := w.known[seq]; e != nil && !w.removeQueued(e) {
+			e.dropped = true
 		}
+	}
+	for _, seq := range received {
+		if e := w.known[seq]; e != nil && !w.removeQueued(e) {
+			w.confirm(e)
+		}
+	}
+	if connected {
+		w.lanes.wake()
+	}
+}
+
+// removeQueued takes a message out of the queue. It reports false where it is not there: it is under way, or
+// done with and not yet recorded.
+func (w *Worker) removeQueued(e *entry) bool {
+	if len(w.lanes.remove(e.Chat, func(other *entry) bool { return other == e })) == 0 {
+		return false
+	}
+	w.forget(e)
+	return true
+}
+
+// confirm notes that a receipt confirmed a message that is under way. When all of its burst are, nobody needs
+// the network's answer any more.
+func (w *Worker) confirm(e *entry) {
+	if e.burst == nil || e.confirmed {
+		return
+	}
+	e.confirmed = true
+	if e.burst.open--; e.burst.open == 0 {
+		e.burst.cancel()
 	}
 }
 
 func (w *Worker) enqueue(m *parley.Message) {
-	w.known[m.Seq] = true
-	w.lanes.add(m)
+	e := &entry{Message: m}
+	w.known[m.Seq] = e
+	w.lanes.add(e)
 	if !m.ExpiresAt.IsZero() && (w.nextExpiry.IsZero() || m.ExpiresAt.Before(w.nextExpiry)) {
 		w.nextExpiry = m.ExpiresAt
 	}
 }
 
-func (w *Worker) forget(m *parley.Message) {
-	delete(w.known, m.Seq)
-	w.count(m, -1)
+func (w *Worker) forget(e *entry) {
+	delete(w.known, e.Seq)
+	w.count(e.Message, -1)
 }
 
 // start sends as much as the connection and the pace allow.
@@ -249,11 +299,11 @@ func (w *Worker) start(ctx context.Context, now time.Time) {
 		size = 1
 	}
 	for w.underWay < calls && !now.Before(w.lastSend.Add(pace)) {
-		ms := w.lanes.take(size, now)
-		if len(ms) == 0 {
+		taken := w.lanes.take(size, now)
+		if len(taken) == 0 {
 			return
 		}
-		if ms[0].Content.Kind().IsRecord() { // marking something as seen keeps no message waiting
+		if taken[0].Content.Kind().IsRecord() { // marking something as seen keeps no message waiting
 			w.lastSend = now
 			if pace > 0 {
 				w.chance = rand.Float64()
@@ -261,8 +311,10 @@ func (w *Worker) start(ctx context.Context, now time.Time) {
 			}
 		}
 		w.underWay++
+		b := newBurst(ctx, taken, w.connection)
 		w.bursts.Go(func() {
-			b := w.send(ctx, sender, ms)
+			w.send(ctx, sender, b)
+			b.cancel()
 			w.mu.Lock()
 			w.done = append(w.done, b)
 			w.mu.Unlock()
@@ -277,25 +329,40 @@ func (w *Worker) pace() time.Duration {
 	return least + time.Duration(w.chance*float64(most-least))
 }
 
-// takeBack puts what a burst left unsettled back into its lanes.
-func (w *Worker) takeBack(b burst) {
+// takeBack puts what a burst left unfinished back into its lanes.
+func (w *Worker) takeBack(b *burst) {
 	w.underWay--
-	w.lanes.release(b.messages)
-	for i, m := range b.messages {
-		if rest := b.rest[i]; rest.IsZero() {
-			w.count(m, -1)
-			if b.recorded || m.Status != parley.Sent { // else the recorder has it yet
-				delete(w.known, m.Seq)
+	w.lanes.release(b.entries)
+	for i, e := range b.entries {
+		e.burst, e.confirmed = nil, false
+		v := b.verdicts[i]
+		if v.rest.IsZero() {
+			w.count(e.Message, -1)
+			if b.recorded || e.Status != parley.Sent { // else the recorder has it yet
+				delete(w.known, e.Seq)
 			}
-		} else {
-			w.lanes.putBack(m, rest)
+			continue
 		}
+		if e.dropped {
+			w.forget(e)
+			continue
+		}
+		e.NextAttempt, e.waits = v.rest, v.waits
+		if v.waits && b.connection != w.connection { // there was another one meanwhile
+			e.NextAttempt, e.waits = time.Time{}, false
+		}
+		e.unknown = e.unknown || v.unknown
+		if v.notReady {
+			e.beside = true
+			e.notReady++
+		}
+		w.lanes.add(e)
 	}
 	for _, pool := range b.failedPools {
-		for _, m := range w.lanes.remove(pool.Chat, func(m *parley.Message) bool { return m.Pool == pool.ID }) {
-			w.forget(m)
-			m.Status, m.Failure, m.UpdatedAt = parley.FailedForGood, notSent(), w.Now()
-			w.Settled(m)
+		for _, e := range w.lanes.remove(pool.Chat, func(e *entry) bool { return e.Pool == pool.ID }) {
+			w.forget(e)
+			e.Status, e.Failure, e.UpdatedAt = parley.FailedForGood, notSent(), w.Now()
+			w.Settled(e.Message)
 		}
 	}
 }

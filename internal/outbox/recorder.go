@@ -59,17 +59,21 @@ func (r *recorder) add(seqs []int64) {
 	signal(r.wake)
 }
 
-// drop takes messages out that the store knows to be further than sent.
-func (r *recorder) drop(seqs []int64) {
+// drop takes messages out that the store knows to be further than sent. It returns those that are not there.
+func (r *recorder) drop(seqs []int64) (rest []int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, seq := range seqs {
-		if i, ok := r.place[seq]; ok {
-			r.waiting[i] = 0
-			delete(r.place, seq)
-			r.dropped = append(r.dropped, seq)
+		i, ok := r.place[seq]
+		if !ok {
+			rest = append(rest, seq)
+			continue
 		}
+		r.waiting[i] = 0
+		delete(r.place, seq)
+		r.dropped = append(r.dropped, seq)
 	}
+	return rest
 }
 
 // flush returns when everything that was added before is recorded, or when ctx ends.

@@ -15,13 +15,19 @@ const (
 	maxAttempts = 20 // then something is wrong that waiting does not cure
 	firstRetry  = time.Second
 	lastRetry   = 5 * time.Minute
+	// lastRecordRetry is the longest pause between attempts to store what became of a burst.
+	lastRecordRetry = 30 * time.Second
 )
 
 // burst is a handful of messages on their way to the network, and what became of them.
 type burst struct {
-	messages    []*parley.Message
-	rest        []time.Time // by message: zero when it is settled, else not to be tried before
-	recorded    bool        // what was sent is in the store; else the recorder has it
+	entries     []*entry
+	connection  int // the number of the connection that it is sent on
+	ctx         context.Context
+	cancel      context.CancelFunc
+	open        int // how many no receipt has confirmed; owned by Run
+	verdicts    []verdict
+	recorded    bool // what was sent is in the store; else the recorder has it
 	failedPools []failedPool
 }
 
@@ -30,16 +36,26 @@ type failedPool struct {
 	Chat parley.ContactID
 }
 
-// send gives messages to the network and records what it answered in one transaction. If that
-// fails, nothing is lost: they stay pending and are sent again under the same ids.
-func (w *Worker) send(ctx context.Context, s Sender, ms []*parley.Message) burst {
-	b := burst{messages: ms, rest: make([]time.Time, len(ms))}
+func newBurst(ctx context.Context, entries []*entry, connection int) *burst {
+	b := &burst{entries: entries, connection: connection, open: len(entries), verdicts: make([]verdict, len(entries))}
+	b.ctx, b.cancel = context.WithTimeout(ctx, sendTimeout)
+	for _, e := range entries {
+		e.burst = b
+	}
+	return b
+}
+
+// send gives messages to the network and records what it answered in one transaction. While that fails it is
+// tried again, for as long as ctx lasts: what the network has confirmed is not sent a second time.
+func (w *Worker) send(ctx context.Context, s Sender, b *burst) {
+	ms := make([]*parley.Message, len(b.entries))
+	for i, e := range b.entries {
+		ms[i] = e.Message
+	}
 	errs := make([]error, len(ms))
-	w.markSettled(ctx, ms, errs)
+	w.markSettled(ctx, ms, errs, func(i int) bool { return ms[i].Attempts > 0 })
 	if live := w.revealed(ms, errs); len(live) > 0 {
-		limited, cancel := context.WithTimeout(ctx, sendTimeout)
-		answers := s.Send(limited, live)
-		cancel()
+		answers := s.Send(b.ctx, live)
 		for i, j := 0, 0; i < len(ms); i++ {
 			if errs[i] == nil {
 				errs[i] = answers[j]
@@ -47,14 +63,31 @@ func (w *Worker) send(ctx context.Context, s Sender, ms []*parley.Message) burst
 			}
 		}
 	}
-	if err := w.record(ctx, &b, errs); err != nil {
-		w.Log.Error("record what was sent", "channel", w.Channel, "err", err)
-		for i := range b.rest {
-			b.rest[i] = w.Now().Add(blink)
+	w.markSettled(ctx, ms, errs, func(i int) bool {
+		return errs[i] != nil && !errors.Is(errs[i], errSettled) && !errors.Is(errs[i], network.ErrHeldBack)
+	})
+	w.recordUntilDone(ctx, b, errs)
+}
+
+// recordUntilDone records what became of a burst, again and again until the store has it.
+func (w *Worker) recordUntilDone(ctx context.Context, b *burst, errs []error) {
+	for tries := 1; ; tries++ {
+		err := w.record(ctx, b, errs)
+		if err == nil {
+			return
 		}
-		b.failedPools = nil
+		w.Log.Error("record what was sent", "channel", w.Channel, "err", err)
+		timer := time.NewTimer(min(backOff(tries), lastRecordRetry))
+		select {
+		case <-timer.C:
+		case <-ctx.Done(): // they are pending in the store, and sent again under the same ids
+			timer.Stop()
+			for i := range b.verdicts {
+				b.verdicts[i] = verdict{rest: w.Now()}
+			}
+			return
+		}
 	}
-	return b
 }
 
 // revealed returns the messages that are to be sent, as the network is to have them: secrets in clear,
@@ -88,11 +121,11 @@ func isError(err error) bool { return err != nil }
 // errSettled marks a message that a receipt or a deletion settled while it waited.
 var errSettled = errors.New("settled meanwhile")
 
-// markSettled marks the messages in errs that need not be sent. One that was tried before may have
-// arrived after all, and a receipt may have said so.
-func (w *Worker) markSettled(ctx context.Context, ms []*parley.Message, errs []error) {
+// markSettled marks those messages in errs, of the ones to look at, that a receipt confirmed or somebody
+// deleted: one whose sending failed may have arrived after all.
+func (w *Worker) markSettled(ctx context.Context, ms []*parley.Message, errs []error, look func(i int) bool) {
 	for i, m := range ms {
-		if m.Attempts == 0 {
+		if !look(i) {
 			continue
 		}
 		if now, err := w.Store.Message(ctx, w.Channel, m.Ref()); err == nil && now.Status.IsSettled() {
@@ -106,43 +139,41 @@ func (w *Worker) markSettled(ctx context.Context, ms []*parley.Message, errs []e
 // operations change are durable first. That a message was sent is told at once: see recorder.
 func (w *Worker) record(ctx context.Context, b *burst, errs []error) error {
 	now := w.Now()
-	verdicts := make([]verdict, len(errs))
 	var confirmed []int64
 	for i, err := range errs {
-		verdicts[i] = judge(b.messages[i], err, now)
-		if verdicts[i].status == parley.Sent && b.messages[i].Content.Kind().IsRecord() {
-			confirmed = append(confirmed, b.messages[i].Seq)
+		b.verdicts[i] = judge(b.entries[i], err, now)
+		if b.verdicts[i].status == parley.Sent && b.entries[i].Content.Kind().IsRecord() {
+			confirmed = append(confirmed, b.entries[i].Seq)
 		}
 	}
-	if len(confirmed) < len(errs) || slices.ContainsFunc(b.messages, w.hasEffect) {
-		if err := w.recordFirst(ctx, b.messages, verdicts, confirmed, now); err != nil {
+	if len(confirmed) < len(errs) || slices.ContainsFunc(b.entries, w.hasEffect) {
+		if err := w.recordFirst(ctx, b, confirmed, now); err != nil {
 			return err
 		}
 		b.recorded = true
 	} else { // before anybody is told, who may look at once
 		w.recorder.add(confirmed)
 	}
-	for i, m := range b.messages {
-		v := verdicts[i]
-		m.Attempts = v.attempts
-		b.rest[i] = v.rest
+	for i, e := range b.entries {
+		v := b.verdicts[i]
+		e.Attempts = v.attempts
 		if !v.rest.IsZero() {
 			continue
 		}
 		if v.status != parley.Pending { // else it was settled by somebody else, with the status it has
-			m.Status, m.Failure, m.UpdatedAt = v.status, v.failure, now
+			e.Status, e.Failure, e.UpdatedAt = v.status, v.failure, now
 		}
-		if v.status == parley.FailedForGood && m.Pool != "" {
-			b.failedPools = append(b.failedPools, failedPool{m.Pool, m.Chat})
+		if v.status == parley.FailedForGood && e.Pool != "" {
+			b.failedPools = append(b.failedPools, failedPool{e.Pool, e.Chat})
 		}
-		w.Settled(m)
+		w.Settled(e.Message)
 	}
 	return nil
 }
 
 // recordFirst stores what must be durable before it is told. When a pool fails, the store must know
 // which of its messages were sent before.
-func (w *Worker) recordFirst(ctx context.Context, ms []*parley.Message, verdicts []verdict, confirmed []int64, now time.Time) error {
+func (w *Worker) recordFirst(ctx context.Context, b *burst, confirmed []int64, now time.Time) error {
 	if err := w.recorder.flush(ctx); err != nil {
 		return err
 	}
@@ -152,8 +183,8 @@ func (w *Worker) recordFirst(ctx context.Context, ms []*parley.Message, verdicts
 		if err := tx.ConfirmMessages(ctx, w.Channel, confirmed, now); err != nil {
 			return err
 		}
-		for i, m := range ms {
-			if err := w.recordOne(ctx, tx, m, verdicts[i], now, &removed); err != nil {
+		for i, e := range b.entries {
+			if err := w.recordOne(ctx, tx, e.Message, b.verdicts[i], now, &removed); err != nil {
 				return err
 			}
 		}
@@ -213,34 +244,43 @@ type verdict struct {
 	status   parley.Status // Pending: it goes on waiting, or somebody else settled it
 	failure  *parley.Failure
 	attempts int
-	rest     time.Time // zero: settled
+	rest     time.Time // not to be tried before; zero: settled
+	waits    bool      // a connection ends the rest
+	notReady bool      // it waits beside its chat
+	unknown  bool      // the network may have it
 }
 
 // judge decides what follows from an answer. It is the whole of the retry rules.
-func judge(m *parley.Message, err error, now time.Time) verdict {
+func judge(e *entry, err error, now time.Time) verdict {
 	if err == nil {
-		return verdict{status: parley.Sent, attempts: m.Attempts}
+		return verdict{status: parley.Sent, attempts: e.Attempts}
 	}
 	if errors.Is(err, errSettled) {
-		return verdict{attempts: m.Attempts}
+		return verdict{attempts: e.Attempts}
 	}
 	if errors.Is(err, network.ErrHeldBack) {
-		return verdict{attempts: m.Attempts, rest: now} // the one before it decides how long the chat rests
+		return verdict{attempts: e.Attempts, rest: now} // the one before it decides how long the chat rests
 	}
-	switch network.ClassOf(err) {
+	class := network.ClassOf(err)
+	switch class {
 	case network.Permanent:
-		e, _ := errors.AsType[*network.Error](err)
-		return verdict{status: parley.FailedForGood, failure: &e.Failure, attempts: m.Attempts + 1}
+		refusal, _ := errors.AsType[*network.Error](err)
+		return verdict{status: parley.FailedForGood, failure: &refusal.Failure, attempts: e.Attempts + 1}
 	case network.Disconnected:
-		return verdict{attempts: m.Attempts, rest: now.Add(blink)}
-	default: // Temporary and Unknown: the same id goes out again
-		attempts := m.Attempts + 1
-		if attempts >= maxAttempts {
-			return verdict{status: parley.FailedForGood, attempts: attempts, failure: &parley.Failure{
-				Code: parley.GaveUp, Message: "Sending was tried 20 times and failed each time."}}
-		}
-		return verdict{attempts: attempts, rest: now.Add(backOff(attempts))}
+		return verdict{attempts: e.Attempts, rest: now.Add(blink), waits: true}
+	case network.NotReady:
+		return verdict{attempts: e.Attempts, rest: now.Add(backOff(e.notReady + 1)), waits: true, notReady: true}
 	}
+	attempts := e.Attempts + 1 // Temporary and Unknown: the same id goes out again
+	if attempts >= maxAttempts {
+		return verdict{status: parley.FailedForGood, attempts: attempts, failure: &parley.Failure{
+			Code: parley.GaveUp, Message: "Sending was tried 20 times and failed each time."}}
+	}
+	v := verdict{attempts: attempts, rest: now.Add(backOff(attempts)), unknown: class == network.Unknown}
+	if v.unknown && !e.unknown {
+		v.rest = now // the answer was lost with its connection; the next one tells
+	}
+	return v
 }
 
 // backOff is how long to wait after so many failed attempts: doubling, with a fifth of chance either
@@ -259,31 +299,29 @@ func (w *Worker) expire(now time.Time) {
 		return
 	}
 	w.nextExpiry = time.Time{}
-	var late []*parley.Message
-	w.lanes.all(func(m *parley.Message) {
+	var late []*entry
+	w.lanes.all(func(e *entry) {
 		switch {
-		case m.ExpiresAt.IsZero():
-		case !m.ExpiresAt.After(now):
-			late = append(late, m)
-		case w.nextExpiry.IsZero() || m.ExpiresAt.Before(w.nextExpiry):
-			w.nextExpiry = m.ExpiresAt
+		case e.ExpiresAt.IsZero():
+		case !e.ExpiresAt.After(now):
+			late = append(late, e)
+		case w.nextExpiry.IsZero() || e.ExpiresAt.Before(w.nextExpiry):
+			w.nextExpiry = e.ExpiresAt
 		}
 	})
 	if len(late) == 0 {
 		return
 	}
 	failure := &parley.Failure{Code: parley.Expired, Message: "It could not be sent in the time that its channel allows."}
-	var mended []*parley.Message // a receipt may have settled some
+	settledElsewhere := map[*entry]bool{} // by a receipt
 	err := w.Store.Tx(context.Background(), func(tx parley.Tx) error {
-		mended = mended[:0]
-		for _, m := range late {
-			moved, err := w.fail(context.Background(), tx, m, failure, now)
+		clear(settledElsewhere)
+		for _, e := range late {
+			moved, err := w.fail(context.Background(), tx, e.Message, failure, now)
 			if err := gone(err); err != nil {
 				return err
 			}
-			if !moved {
-				mended = append(mended, m)
-			}
+			settledElsewhere[e] = !moved
 		}
 		return nil
 	})
@@ -292,17 +330,12 @@ func (w *Worker) expire(now time.Time) {
 		w.nextExpiry = now.Add(blink)
 		return
 	}
-	settledElsewhere := map[*parley.Message]bool{}
-	for _, m := range mended {
-		settledElsewhere[m] = true
-	}
-	for _, m := range late {
-		w.lanes.remove(m.Chat, func(other *parley.Message) bool { return other == m })
-		w.forget(m)
-		if !settledElsewhere[m] {
-			m.Status, m.Failure, m.UpdatedAt = parley.FailedForGood, failure, now
+	for _, e := range late {
+		w.removeQueued(e)
+		if !settledElsewhere[e] {
+			e.Status, e.Failure, e.UpdatedAt = parley.FailedForGood, failure, now
 		}
-		w.Settled(m)
+		w.Settled(e.Message)
 	}
 }
 

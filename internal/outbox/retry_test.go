@@ -1,0 +1,286 @@
+package outbox_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"parley"
+	"parley/internal/network"
+)
+
+// TestChatsThatRestWakeWithTheConnection has every send meet a dead connection.
+func TestChatsThatRestWakeWithTheConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		var up atomic.Bool
+		b.net.answer = func(*parley.Message) error {
+			if !up.Load() {
+				return network.NotConnected(nil)
+			}
+			return nil
+		}
+		start := time.Now()
+		b.connect()
+		for i := range 20 {
+			b.send(parley.ContactOf(fmt.Sprintf("62812345678%02d", i)), "x")
+		}
+		b.settle()
+		b.worker.Use(nil)
+		b.settle()
+		up.Store(true)
+		b.connect()
+		b.settle()
+		b.expectAll(parley.Sent)
+		if took := time.Since(start); took != 0 {
+			t.Errorf("they rested %s after the connection was back", took)
+		}
+	})
+}
+
+// TestAConnectionThatCameBackDuringASend has the old connection fail a message when the new one is there.
+func TestAConnectionThatCameBackDuringASend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		broken := make(chan struct{})
+		b.net.hold = func(context.Context, *parley.Message) { <-broken }
+		b.net.answer = func(m *parley.Message) error {
+			if b.net.tries[m.ID] == 1 {
+				return network.NotConnected(nil)
+			}
+			return nil
+		}
+		b.connect()
+		b.send(ayu, "x")
+		b.settle()
+		b.worker.Use(nil)
+		b.connect()
+		b.settle()
+		start := time.Now()
+		close(broken)
+		b.settle()
+		b.expectAll(parley.Sent)
+		if took := time.Since(start); took != 0 {
+			t.Errorf("it rested %s", took)
+		}
+	})
+}
+
+func TestFirstUnknownOutcomeIsRetriedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		var unknown atomic.Int32
+		unknown.Store(1)
+		b.net.answer = func(*parley.Message) error {
+			if unknown.Add(-1) >= 0 {
+				return network.OutcomeUnknown(nil)
+			}
+			return nil
+		}
+		b.connect()
+		m := b.send(ayu, "one")
+		b.send(ayu, "two")
+		b.settle()
+		b.expectAll(parley.Sent)
+		if tries := b.net.triesOf(m); tries != 2 {
+			t.Errorf("given to the network %d times under its id", tries)
+		}
+
+		unknown.Store(2) // the second time it rests
+		m = b.send(ayu, "three")
+		b.settle()
+		if got := b.load(m); got.Status != parley.Pending || got.Attempts != 2 {
+			t.Errorf("got %s after %d attempts", got.Status, got.Attempts)
+		}
+		time.Sleep(5 * time.Second)
+		b.settle()
+		b.expectAll(parley.Sent)
+	})
+}
+
+// TestWhatIsNotReadyDoesNotHoldUpItsChat has operations that cannot be done for an hour.
+func TestWhatIsNotReadyDoesNotHoldUpItsChat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		var ready atomic.Bool
+		var done []string
+		b.net.answer = func(m *parley.Message) error {
+			star, ok := m.Content.(parley.Star)
+			switch {
+			case !ok:
+				return nil
+			case !ready.Load():
+				return network.NotPossibleYet(nil)
+			}
+			done = append(done, fmt.Sprint(star.Starred))
+			return nil
+		}
+		b.connect()
+		target := b.send(ayu, "one")
+		on := b.sendAs(parley.Message{Chat: ayu, Content: parley.Star{Target: target.Ref(), Starred: true}})
+		b.send(ayu, "two")
+		b.settle()
+		if got := b.net.texts(ayu); !slices.Equal(got, []string{"one", "two"}) {
+			t.Errorf("got %v", got)
+		}
+		time.Sleep(time.Hour)
+		if got := b.load(on); got.Status != parley.Pending || got.Attempts != 0 {
+			t.Errorf("the operation is %s after %d attempts", got.Status, got.Attempts)
+		}
+		ready.Store(true)
+		off := b.sendAs(parley.Message{Chat: ayu, Content: parley.Star{Target: target.Ref()}})
+		b.send(ayu, "three")
+		b.settle()
+		if got := b.net.texts(ayu); !slices.Equal(got, []string{"one", "two", "three"}) {
+			t.Errorf("got %v", got)
+		}
+		if got := b.load(off).Status; got != parley.Pending {
+			t.Errorf("the second change overtook the first: %s", got)
+		}
+		time.Sleep(10 * time.Minute)
+		b.settle()
+		if !slices.Equal(done, []string{"true", "false"}) {
+			t.Errorf("done in this order: %v", done)
+		}
+		if b.load(target).Starred {
+			t.Error("the first change counts, not the last")
+		}
+		if got := b.worker.Depth(); got != 0 {
+			t.Errorf("%d still queued", got)
+		}
+	})
+}
+
+// TestAReceiptIsTheLostConfirmation has the network never answer, and the recipient have the message.
+func TestAReceiptIsTheLostConfirmation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.net.burst = 1
+		b.net.hold = func(ctx context.Context, m *parley.Message) {
+			if m.Content.Text() == "one" {
+				<-ctx.Done()
+			}
+		}
+		b.net.answer = func(m *parley.Message) error {
+			if m.Content.Text() == "one" {
+				return network.OutcomeUnknown(nil)
+			}
+			return nil
+		}
+		b.connect()
+		start := time.Now()
+		one := b.send(ayu, "one")
+		b.send(ayu, "two")
+		b.settle()
+		if got := b.net.texts(ayu); len(got) != 0 {
+			t.Fatalf("sent %v", got)
+		}
+		b.receive(one)
+		b.settle()
+		if got := b.net.texts(ayu); !slices.Equal(got, []string{"two"}) {
+			t.Errorf("after the receipt: %v", got)
+		}
+		if took := time.Since(start); took != 0 {
+			t.Errorf("the next message waited %s", took)
+		}
+		if tries := b.net.triesOf(one); tries != 1 {
+			t.Errorf("given to the network %d times", tries)
+		}
+		if got := b.load(one).Status; got != parley.Delivered {
+			t.Errorf("got %s", got)
+		}
+		if got := b.worker.Depth(); got != 0 {
+			t.Errorf("%d still queued", got)
+		}
+	})
+}
+
+func TestAReceiptEndsTheRestOfItsChat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.net.answer = func(m *parley.Message) error {
+			if m.Content.Text() == "one" {
+				return network.OutcomeUnknown(nil)
+			}
+			return nil
+		}
+		b.connect()
+		start := time.Now()
+		one := b.send(ayu, "one")
+		b.send(ayu, "two")
+		b.settle()
+		b.receive(one)
+		b.settle()
+		if got := b.net.texts(ayu); !slices.Equal(got, []string{"two"}) {
+			t.Errorf("after the receipt: %v", got)
+		}
+		if took := time.Since(start); took != 0 {
+			t.Errorf("the next message waited %s", took)
+		}
+	})
+}
+
+// TestAMessageDroppedUnderWayIsNotSentAgain has it withdrawn while the connection is lost.
+func TestAMessageDroppedUnderWayIsNotSentAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		lost := make(chan struct{})
+		b.net.hold = func(context.Context, *parley.Message) { <-lost }
+		b.net.answer = func(m *parley.Message) error {
+			if b.net.tries[m.ID] == 1 && m.Content.Text() == "regretted" {
+				return network.NotConnected(nil)
+			}
+			return nil
+		}
+		b.connect()
+		m := b.send(ayu, "regretted")
+		b.settle()
+		b.tx(func(tx parley.Tx) error {
+			_, err := tx.AdvanceMessage(t.Context(), "demo", m.Ref(), parley.Deleted, nil, time.Now())
+			tx.OnCommit(func() { b.worker.Drop(m.Seq) })
+			return err
+		})
+		b.send(ayu, "kept")
+		b.settle()
+		close(lost)
+		time.Sleep(time.Minute)
+		b.settle()
+		if got := b.net.texts(ayu); !slices.Equal(got, []string{"kept"}) {
+			t.Errorf("got %v", got)
+		}
+		if got := b.worker.Depth(); got != 0 {
+			t.Errorf("%d still queued", got)
+		}
+	})
+}
+
+// TestWhatWasConfirmedIsNotSentAgain has the store fail for an hour after the network confirmed a message whose
+// text must go with the confirmation.
+func TestWhatWasConfirmedIsNotSentAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		none := parley.Duration(0)
+		b.settings.Store(&parley.ChannelSettings{Retention: &none})
+		m := b.send(ayu, "once")
+		b.store.broken.Store(true)
+		b.connect()
+		time.Sleep(time.Hour)
+		if tries := b.net.triesOf(m); tries != 1 {
+			t.Errorf("given to the network %d times", tries)
+		}
+		if stored := b.store.refused.Load(); stored > 150 {
+			t.Errorf("%d attempts to store it in an hour", stored)
+		}
+		b.store.broken.Store(false)
+		time.Sleep(time.Minute)
+		b.settle()
+		b.expectAll(parley.Sent)
+		if tries := b.net.triesOf(m); tries != 1 {
+			t.Errorf("given to the network %d times", tries)
+		}
+	})
+}
