@@ -21,6 +21,8 @@ run: build ## Build, and start a sandbox to try things on
 	bin/parley dev
 
 build: ## Build bin/parley: one static file
+	@command -v go >/dev/null || { echo "make: Go is not installed. Install Go 1.26 or later: https://go.dev/dl"; exit 1; }
+	@[ -x bin/parley ] || echo "The first build downloads modules and compiles for a few minutes."
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/parley ./cmd/parley
 
 test: needs ## Run every test
@@ -56,6 +58,7 @@ clean: ## Remove what was built
 needs:
 	@missing=""; \
 	command -v ffmpeg >/dev/null || missing="$$missing ffmpeg"; \
+	command -v curl >/dev/null || missing="$$missing curl"; \
 	command -v chromium >/dev/null || command -v google-chrome >/dev/null || missing="$$missing chromium fonts-liberation"; \
 	[ -n "$$(fc-list :lang=und-zsye 2>/dev/null)" ] || missing="$$missing fontconfig fonts-noto-color-emoji"; \
 	[ -n "$(CC_FOUND)" ] || missing="$$missing gcc libc6-dev"; \
@@ -63,7 +66,7 @@ needs:
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null && exit 0; \
 	fi; \
-	echo "make: missing:$$missing (ffmpeg converts audio, Chromium shows the console, a C compiler serves the race detector). Install them with your package manager."
+	echo "make: missing:$$missing (ffmpeg converts audio, curl types the README, Chromium shows the console, a C compiler serves the race detector). Install them with your package manager."
 
 fmt:
 	@wrong=$$(gofmt -l .); [ -z "$$wrong" ] || { echo "not formatted, run gofmt -w on:"; echo "$$wrong"; exit 1; }

@@ -2,7 +2,10 @@ package parley
 
 import (
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -154,12 +157,37 @@ func (c Channel) Usable() error {
 // Duration is a time.Duration that is written as text ("30s", "24h") in JSON.
 type Duration time.Duration
 
-// MarshalText writes the duration as Go does.
-func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+// ParseDuration reads a length of time as people write it: Go's units, or whole or broken days ("30d").
+func ParseDuration(text string) (Duration, error) {
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		n, err := strconv.ParseFloat(days, 64)
+		if err != nil || !(math.Abs(n) <= maxDays) {
+			return 0, fmt.Errorf("%q is not a number of days", text)
+		}
+		return Duration(n * 24 * float64(time.Hour)), nil
+	}
+	d, err := time.ParseDuration(text)
+	return Duration(d), err
+}
+
+const maxDays = 100_000 // a Duration holds a few more
+
+// String writes the duration as Go does, without units that are zero: 720h, 1h30m, 0s.
+func (d Duration) String() string {
+	text := time.Duration(d).String()
+	if trimmed, ok := strings.CutSuffix(text, "m0s"); ok {
+		text = trimmed + "m"
+	}
+	if trimmed, ok := strings.CutSuffix(text, "h0m"); ok {
+		text = trimmed + "h"
+	}
+	return text
+}
+
+func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
 // UnmarshalText reads what MarshalText wrote.
-func (d *Duration) UnmarshalText(text []byte) error {
-	parsed, err := time.ParseDuration(string(text))
-	*d = Duration(parsed)
+func (d *Duration) UnmarshalText(text []byte) (err error) {
+	*d, err = ParseDuration(string(text))
 	return err
 }

@@ -52,7 +52,7 @@ func TestChannelSettings(t *testing.T) {
 		t.Errorf("set: %s, %t", s.MessageTTL(), s.KeepsText())
 	}
 	text, err := json.Marshal(s)
-	if err != nil || string(text) != `{"ttl":"1h0m0s","retention":"0s"}` {
+	if err != nil || string(text) != `{"ttl":"1h","retention":"0s"}` {
 		t.Errorf("got %s, %v", text, err)
 	}
 	var back ChannelSettings

@@ -49,10 +49,11 @@ func (c *cli) channelCreate() *cobra.Command {
 	var name, network string
 	cmd := &cobra.Command{
 		Use:   "create CODE",
-		Short: "Make a channel",
-		Long:  "Make a channel. A running server starts it within a second.",
-		Example: `  parley channel create toko --name 'Toko Ayu'
-  parley channel create toko --network whatsapp`,
+		Short: "Create a channel",
+		Long: `Create a channel. A running server starts it within a second. Without --network it is on the sandbox, whose
+phones are simulated.`,
+		Example: `  parley channel create toko --network whatsapp --name 'Toko Ayu'
+  parley channel create try`,
 		Args: takes("CODE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			code, err := parley.ParseChannelCode(args[0])
@@ -70,16 +71,19 @@ func (c *cli) channelCreate() *cobra.Command {
 				if err := app.AddChannel(cmd.Context(), data.Store, ch); err != nil {
 					return err
 				}
-				c.hint("made channel %s. Make a token for it with: parley token create --kind channel --channel %s", code, code)
-				if ch.Network == parley.WhatsApp {
+				c.hint("Created channel %s. Create a token for it with: parley token create --kind channel --channel %s", code, code)
+				switch {
+				case ch.Network == parley.WhatsApp:
 					c.hint("Link it to a phone with: parley channel pair %s", code)
+				case !cmd.Flags().Changed("network") && !c.quiet: // programs hear it too: nothing else would show the mistake
+					fmt.Fprintf(c.err, "%s is on the sandbox: its phones are simulated. For real phones create it with --network whatsapp\n", code)
 				}
 				return c.printChannel(cmd.Context(), data, code)
 			})
 		},
 	}
 	cmd.Flags().StringVar(&name, "name", "", "what people see (default: the code)")
-	cmd.Flags().StringVar(&network, "network", string(parley.Sandbox), "the chat network that it is on")
+	cmd.Flags().StringVar(&network, "network", string(parley.Sandbox), "the chat network: sandbox or whatsapp")
 	return cmd
 }
 
@@ -155,9 +159,9 @@ func (c *cli) printChannel(ctx context.Context, data *app.Data, code parley.Chan
 
 // printStored shows what is stored of a channel, line by line.
 func (c *cli) printStored(ch parley.Channel) {
-	retention := "for ever"
+	retention := "forever"
 	if r := ch.Settings.Retention; r != nil {
-		retention = time.Duration(*r).String()
+		retention = r.String()
 	}
 	allowed := "everybody"
 	if n := len(ch.Settings.AllowOnly); n > 0 {
@@ -173,7 +177,7 @@ func (c *cli) printStored(ch parley.Channel) {
 		{"code", string(ch.Code)}, {"name", ch.Name}, {"network", string(ch.Network)}, {"number", ch.Number},
 		{"enabled", fmt.Sprint(ch.Enabled)}, {"status", string(ch.State.Status)}, {"reason", ch.State.Reason},
 		{"since", when(ch.State.Since)}, {"created", when(ch.CreatedAt)},
-		{"pace", showPace(ch)}, {"ttl", ch.Settings.MessageTTL().String()},
+		{"pace", showPace(ch)}, {"ttl", parley.Duration(ch.Settings.MessageTTL()).String()},
 		{"retention", retention}, {"writes to", allowed},
 	} {
 		c.printLine(line[0], line[1])
@@ -188,7 +192,7 @@ func showPace(ch parley.Channel) string {
 	if least == most {
 		return least.String()
 	}
-	return fmt.Sprintf("%s to %s, by chance", least, most)
+	return fmt.Sprintf("%s to %s, random", least, most)
 }
 
 func noChannel(code parley.ChannelCode) error {
@@ -314,25 +318,48 @@ func (c *cli) adminClient(ctx context.Context, purpose string) (cl *client, done
 // adminClientFor is adminClient for what may take longer than a minute.
 func (c *cli) adminClientFor(ctx context.Context, purpose string, life time.Duration) (cl *client, done func(), err error) {
 	cl, err = c.client(keyAdminToken, app.EnvAdminToken, "")
+	return c.orTemporary(ctx, cl, err, parley.Token{Name: purpose, Kind: parley.AdminToken, ExpiresAt: time.Now().Add(life)})
+}
+
+// sendingClient makes a client that acts on a channel; without a code, on the token's own. Call done at the end.
+func (c *cli) sendingClient(ctx context.Context, purpose, code string) (cl *client, done func(), err error) {
+	token := app.EnvToken
+	if code != "" && code != app.DemoChannel {
+		token = app.EnvGlobalToken
+	}
+	cl, err = c.client(keyToken, token, code)
+	return c.orTemporary(ctx, cl, err, parley.Token{Name: purpose, Kind: parley.GlobalToken, ExpiresAt: time.Now().Add(time.Minute)})
+}
+
+// mustBeOne asks for the code of a channel where there are several to choose from.
+func mustBeOne(ctx context.Context, data *app.Data) error {
+	channels, err := data.Store.Channels(ctx)
+	if err != nil || len(channels) == 1 {
+		return err
+	}
+	return fail(exitUsage, "there are %s. Name one: give its code, or --channel CODE. See: parley channel list", count(len(channels), "channel"))
+}
+
+// orTemporary returns the client or, if it has no token and the data directory is accessible, one with a temporary
+// token that done revokes.
+func (c *cli) orTemporary(ctx context.Context, cl *client, err error, t parley.Token) (*client, func(), error) {
 	if exitCodeOf(err) != exitNotAllowed || c.set.text(keyURL) != "" || !c.dir().Exists() {
 		return cl, func() {}, err
 	}
-	base, err := c.serverURL()
-	if err != nil {
-		return nil, nil, err
-	}
-	id := parley.NewTokenID()
-	cl = &client{base: base}
+	t.ID = parley.NewTokenID()
 	err = c.withData(ctx, false, func(data *app.Data) error {
-		cl.token, err = data.Tokens.Issue(ctx, parley.Token{
-			ID: id, Name: purpose, Kind: parley.AdminToken, ExpiresAt: time.Now().Add(life),
-		})
+		if t.Kind == parley.GlobalToken && cl.channel == "" {
+			if err := mustBeOne(ctx, data); err != nil {
+				return err
+			}
+		}
+		cl.token, err = data.Tokens.Issue(ctx, t)
 		return err
 	})
 	return cl, func() {
 		ctx := context.WithoutCancel(ctx)
-		if err := c.withData(ctx, false, func(data *app.Data) error { return data.Tokens.Revoke(ctx, id) }); err != nil {
-			c.hint("token %s was not revoked and lasts %s: %v", id, life, err)
+		if err := c.withData(ctx, false, func(data *app.Data) error { return data.Tokens.Revoke(ctx, t.ID) }); err != nil {
+			c.hint("token %s was not revoked. It expires at %s: %v", t.ID, clock(t.ExpiresAt), err)
 		}
 	}, err
 }

@@ -25,7 +25,7 @@ func (c *cli) channelGoLive() *cobra.Command {
 		Use:   "go-live CODE",
 		Short: "Take a sandbox channel to WhatsApp, and pair it",
 		Long: `Take a sandbox channel to WhatsApp: say whom it may write to, then link it to a phone as channel pair
-does. Code, name, tokens, webhooks, secrets and settings stay. The server must be running.
+does. Code, name, tokens, webhooks, secrets and settings stay. This cannot be undone. The server must be running.
 
 ` + risksHelp,
 		Example: `  parley channel go-live demo
@@ -91,7 +91,8 @@ func (c *cli) goLive(ctx context.Context, cl *client, code string, live goLiveFl
 func (c *cli) tellGoLive(code string) {
 	c.hint(`%[1]s moves from the sandbox to WhatsApp.
   stays      code %[1]s, its name, tokens, webhooks, secrets and settings, every URL you call
-  changes    messages reach real people; the sandbox history is kept apart
+  changes    messages reach real people; the simulated phones are gone, and their history is archived
+  for good   it cannot go back to the sandbox
   unofficial WhatsApp may restrict numbers that write first to strangers. Read: parley help risks
 `, code)
 }

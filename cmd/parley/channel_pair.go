@@ -103,12 +103,28 @@ func readChannel(ctx context.Context, cl *client, code string) (ch liveChannel, 
 	return ch, err
 }
 
+// newChannelWait is how long a server may take to start a channel that was just created.
+const newChannelWait = 10 * time.Second
+
+// awaitChannel reads a channel. It waits for one that exists and that the server has not started yet.
+func (c *cli) awaitChannel(ctx context.Context, cl *client, code string) (liveChannel, error) {
+	for limit := time.Now().Add(newChannelWait); ; {
+		ch, err := readChannel(ctx, cl, code)
+		if exitCodeOf(err) != exitUnreachable || time.Now().After(limit) {
+			return ch, err
+		}
+		if err := pause(ctx, pairPoll); err != nil {
+			return ch, err
+		}
+	}
+}
+
 // pair pairs a channel as the flags say.
 func (c *cli) pair(ctx context.Context, cl *client, code string, flags pairFlags) error {
 	if _, err := parley.ParseChannelCode(code); err != nil {
 		return noChannel(parley.ChannelCode(code))
 	}
-	ch, err := readChannel(ctx, cl, code)
+	ch, err := c.awaitChannel(ctx, cl, code)
 	switch {
 	case err != nil:
 		return err
@@ -146,6 +162,9 @@ func (c *cli) pairAtOnce(ctx context.Context, cl *client, code string) error {
 		return c.printJSON(a.Data)
 	}
 	fmt.Fprintln(c.out, ch.Status)
+	if !c.quiet {
+		fmt.Fprintf(c.err, "%s is a sandbox channel: it has simulated phones, so there is nothing to pair\n", code)
+	}
 	return nil
 }
 

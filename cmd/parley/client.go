@@ -65,12 +65,13 @@ func (c *cli) noServer() error {
 }
 
 // client makes a client with the token that is configured, or else the one in dev.env under the
-// given name.
+// given name. Without either it returns the client with an error of exitNotAllowed.
 func (c *cli) client(configured, inDevEnv, channel string) (*client, error) {
 	base, err := c.serverURL()
 	if err != nil {
 		return nil, err
 	}
+	cl := &client{base: base, channel: channel}
 	token := c.set.text(configured)
 	if token == "" {
 		env, err := app.ReadDevEnv(c.dir())
@@ -81,9 +82,10 @@ func (c *cli) client(configured, inDevEnv, channel string) (*client, error) {
 	}
 	if token == "" {
 		known, _ := findSetting(configured)
-		return nil, fail(exitNotAllowed, "no token. Set %s to one made with: parley token create", known.variable())
+		return cl, fail(exitNotAllowed, "no token. Set %s to one made with: parley token create", known.variable())
 	}
-	return &client{base: base, token: token, channel: channel}, nil
+	cl.token = token
+	return cl, nil
 }
 
 // call makes one request. The answer's data is decoded into data, unless that is nil.

@@ -43,6 +43,7 @@ the configuration file, the default. Secrets are masked.`,
 		},
 	}
 	settingFlags(cmd.Flags(), serverSettings...)
+	hideFlags(cmd.Flags(), serverSettings...)
 	return cmd
 }
 

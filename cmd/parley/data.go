@@ -3,16 +3,16 @@ package main
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
+	"parley"
 	"parley/internal/app"
 )
 
 // withData runs do on the open data directory, which must be there unless do may make it.
 func (c *cli) withData(ctx context.Context, make bool, do func(*app.Data) error) (err error) {
 	if !make && !c.dir().Exists() {
-		return fail(exitUsage, "there is no gateway's data in %s. Start one with: parley dev, or say where it is with --data", c.dir())
+		return fail(exitUsage, "%s holds no Parley data. Start a server with: parley dev, or name the directory with --data", c.dir())
 	}
 	isNew := !c.dir().Exists()
 	data, err := app.OpenData(ctx, c.dir(), c.warnings())
@@ -32,9 +32,6 @@ func (c *cli) withData(ctx context.Context, make bool, do func(*app.Data) error)
 
 // span reads a length of time as people write it: Go's units, and days.
 func span(s string) (time.Duration, error) {
-	if days, ok := strings.CutSuffix(s, "d"); ok {
-		d, err := time.ParseDuration(days + "h")
-		return 24 * d, err
-	}
-	return time.ParseDuration(s)
+	d, err := parley.ParseDuration(s)
+	return time.Duration(d), err
 }

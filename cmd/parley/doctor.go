@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,15 +17,25 @@ import (
 )
 
 func (c *cli) doctor() *cobra.Command {
+	var unreadable error
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Look for what is wrong, and say what to do",
 		Example: `  parley doctor
   parley doctor --data /var/lib/parley --json`,
 		Args: takes(),
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if c.set, err = loadSettings(cmd.Flags(), c.getenv); isUnreadable(err) {
+				unreadable, err = err, nil
+			}
+			return err
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
 			findings := []doctor.Finding{c.settingsFrom().Look()}
+			if unreadable != nil {
+				findings[0] = doctor.Finding{Check: "config", Level: doctor.Problem, Found: unreadable.Error(), Remedy: asOwner(c.dir())}
+			}
 			findings = append(findings, c.checkData(ctx)...)
 			findings = append(findings, c.checkServer(ctx))
 			findings = append(findings, c.checkExposure()...)
@@ -33,9 +44,14 @@ func (c *cli) doctor() *cobra.Command {
 		},
 	}
 	settingFlags(cmd.Flags(), serverSettings...)
+	hideFlags(cmd.Flags(), serverSettings...)
 	settingFlags(cmd.Flags(), keyURL)
 	return cmd
 }
+
+// isUnreadable reports whether the configuration file exists and this user may not read it. The doctor goes on
+// without it.
+func isUnreadable(err error) bool { return errors.Is(err, fs.ErrPermission) }
 
 func (c *cli) report(findings []doctor.Finding) error {
 	problems, warnings := 0, 0
@@ -59,8 +75,12 @@ func (c *cli) report(findings []doctor.Finding) error {
 	switch {
 	case problems > 0:
 		return fail(exitNotSo, "%s, %s", count(problems, "problem"), count(warnings, "warning"))
+	case c.json || c.quiet:
+		return nil
 	case warnings > 0:
-		c.hint("%s", count(warnings, "warning"))
+		fmt.Fprintf(c.err, "no problem, %s\n", count(warnings, "warning"))
+	default:
+		fmt.Fprintln(c.err, "no problem found")
 	}
 	return nil
 }
@@ -102,7 +122,7 @@ func (c *cli) settingsFrom() *doctor.Settings {
 // checkData looks at the data directory, the database, and the channels and webhooks in it.
 func (c *cli) checkData(ctx context.Context) []doctor.Finding {
 	if _, err := os.Stat(string(c.dir())); errors.Is(err, fs.ErrNotExist) || err == nil && !c.dir().Exists() {
-		return []doctor.Finding{{Check: "data", Level: doctor.Problem, Found: fmt.Sprintf("there is no gateway's data in %s", c.dir()), Remedy: "parley dev, or parley serve --data DIR"}}
+		return []doctor.Finding{{Check: "data", Level: doctor.Problem, Found: fmt.Sprintf("%s holds no Parley data", c.dir()), Remedy: "parley dev, or parley serve --data DIR"}}
 	}
 	findings := doctor.Directory(string(c.dir()))
 	err := c.withData(ctx, false, func(data *app.Data) error {
@@ -118,15 +138,33 @@ func (c *cli) checkData(ctx context.Context) []doctor.Finding {
 		}
 		_, running := c.dir().Running()
 		findings = append(findings, doctor.Channels(channels, running)...)
-		findings = append(findings, doctor.WhatsApp(channels, time.Now())...)
+		findings = append(findings, doctor.Simulated(channels, c.dir().IsDev())...)
+		findings = append(findings, doctor.WhatsApp(channels, version, time.Now())...)
 		webhooks, err := doctor.Webhooks(ctx, data.Store)
 		findings = append(findings, webhooks...)
 		return err
 	})
 	if err != nil {
-		findings = append(findings, doctor.Finding{Check: "data", Level: doctor.Problem, Found: sentence(err)})
+		findings = append(findings, c.brokenData(err))
 	}
 	return findings
+}
+
+// brokenData says why the data cannot be read, and what to do about it.
+func (c *cli) brokenData(err error) doctor.Finding {
+	f := doctor.Finding{Check: "data", Level: doctor.Problem, Found: sentence(err)}
+	switch {
+	case errors.Is(err, syscall.EROFS) || app.IsReadOnly(string(c.dir())):
+		f.Found, f.Remedy = fmt.Sprintf("%s is on a read-only file system", c.dir()), "mount it writable, or give another directory with --data"
+	case errors.Is(err, fs.ErrPermission):
+		f.Remedy = asOwner(c.dir())
+	}
+	return f
+}
+
+// asOwner is what somebody must do who may not read the data directory.
+func asOwner(dir app.Dir) string {
+	return "run this command as the owner of " + string(dir)
 }
 
 // checkServer asks the server, if one should be running, whether it is ready.
@@ -153,8 +191,10 @@ func (c *cli) checkExposure() []doctor.Finding {
 		return []doctor.Finding{{Check: "exposure", Level: doctor.Problem, Found: err.Error()}}
 	}
 	reach := cfg.Reach()
+	found := reach.WouldReach()
 	if running, ok := c.dir().Running(); ok && running.URL != "" {
 		reach = running.Reach
+		found = reach.Look()
 	}
-	return append([]doctor.Finding{reach.Look()}, doctor.Links(public, reach.BehindProxy)...)
+	return append([]doctor.Finding{found}, doctor.Links(public, reach.BehindProxy)...)
 }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -30,7 +31,7 @@ func run(ctx context.Context, c *cli, args []string) exitCode {
 	if cmd, asked := described(root, args); asked {
 		err = c.printJSON(describe(cmd))
 	} else {
-		err = root.ExecuteContext(ctx)
+		err = errors.Join(root.ExecuteContext(ctx), c.helpErr)
 	}
 	code := exitCodeOf(err)
 	switch {
@@ -57,7 +58,8 @@ type cli struct {
 	verbose bool
 	noInput bool
 
-	set *settings // loaded before a command runs
+	set     *settings // loaded before a command runs
+	helpErr error     // --help was asked of a command that does not exist
 }
 
 // hint tells a person something that is no data. Programs hear it only if they ask with --verbose.

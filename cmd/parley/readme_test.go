@@ -34,6 +34,7 @@ func TestDocumentedCommandsExist(t *testing.T) {
 func checkCommand(t *testing.T, file, text string) {
 	t.Helper()
 	text, _, _ = strings.Cut(text, " #")
+	text = strings.TrimSuffix(text, " &")
 	var args []string
 	for _, word := range regexp.MustCompile(`'[^']*'|"[^"]*"|\S+`).FindAllString(text, -1) {
 		args = append(args, strings.Trim(strings.TrimSuffix(word, ")"), `'"`))

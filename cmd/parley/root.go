@@ -10,17 +10,16 @@ import (
 	"parley"
 )
 
-// helpTemplate puts the examples first: most people look for the line to copy.
-const helpTemplate = `{{if .HasExample}}Examples:
-{{.Example}}
-
-{{end}}{{with or .Long .Short}}{{. | trimTrailingWhitespaces}}
+const helpTemplate = `{{with or .Long .Short}}{{. | trimTrailingWhitespaces}}
 
 {{end}}{{.UsageString}}`
 
 var usageTemplate = `Usage:
   {{if .HasAvailableSubCommands}}{{.CommandPath}} COMMAND{{else}}{{.UseLine}}{{end}}
-{{if .HasAvailableSubCommands}}{{$all := .Commands}}{{range $group := .Groups}}
+{{if .HasExample}}
+Examples:
+{{.Example}}
+{{end}}{{if .HasAvailableSubCommands}}{{$all := .Commands}}{{range $group := .Groups}}
 {{.Title}}:{{range $all}}{{if eq .GroupID $group.ID}}
   {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}
 {{else}}
@@ -62,6 +61,14 @@ func newRoot(c *cli) *cobra.Command {
 		return fail(exitUsage, "%w. See: %s --help", err, cmd.CommandPath())
 	})
 	root.CompletionOptions.DisableDefaultCmd = true // ours has examples
+	printHelp := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 { // NONSENSE --help
+			c.helpErr = group(cmd, words)
+			return
+		}
+		printHelp(cmd, args)
+	})
 
 	global := root.PersistentFlags()
 	settingFlags(global, keyData, keyConfig)

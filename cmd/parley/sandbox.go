@@ -1,23 +1,18 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"time"
 
 	"github.com/spf13/cobra"
-
-	"parley/internal/app"
 )
 
 func (c *cli) sandbox() *cobra.Command {
 	var channel string
-	client := func() (*client, error) {
-		token := app.EnvToken
-		if channel != "" && channel != app.DemoChannel {
-			token = app.EnvGlobalToken
-		}
-		return c.client(keyToken, token, channel)
+	client := func(ctx context.Context) (*client, func(), error) {
+		return c.sendingClient(ctx, "parley sandbox", channel)
 	}
 	cmd := newGroup("sandbox", "Play the simulated phones, and see what they received", `  parley sandbox wait --to 6281234567890 --contains kode --print code
   parley sandbox send --as 6281234567890 'makasih!'`,
@@ -28,21 +23,22 @@ func (c *cli) sandbox() *cobra.Command {
 	return cmd
 }
 
-// connect makes the client of a sandbox command, once its flags are read.
-type connect func() (*client, error)
+// connect makes the client of a sandbox command, once its flags are read. Call done at the end.
+type connect func(context.Context) (cl *client, done func(), err error)
 
 func (c *cli) sandboxCursor(connect connect) *cobra.Command {
 	return &cobra.Command{
 		Use:   "cursor",
-		Short: "Print the position in the record now, to ask later for what came after it",
+		Short: "Print the current position in the message log, for use with --after",
 		Example: `  cursor=$(parley sandbox cursor)
   parley sandbox wait --to 6281234567890 --after "$(parley sandbox cursor)"`,
 		Args: takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cl, err := connect()
+			cl, done, err := connect(cmd.Context())
 			if err != nil {
 				return err
 			}
+			defer done()
 			var data struct {
 				Cursor string `json:"cursor"`
 			}
@@ -78,10 +74,11 @@ func (c *cli) sandboxPhones(connect connect) *cobra.Command {
   parley sandbox phones --add --name Budi`,
 		Args: takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cl, err := connect()
+			cl, done, err := connect(cmd.Context())
 			if err != nil {
 				return err
 			}
+			defer done()
 			if !add && (number != "" || name != "") {
 				return fail(exitUsage, "--number and --name are for a phone that is added. Say --add, too")
 			}
@@ -164,10 +161,11 @@ func (c *cli) actAs(cmd *cobra.Command, connect connect, as, verb string, body a
 	if err != nil {
 		return err
 	}
-	cl, err := connect()
+	cl, done, err := connect(cmd.Context())
 	if err != nil {
 		return err
 	}
+	defer done()
 	var sent struct {
 		MessageID string `json:"message_id"`
 	}
@@ -237,12 +235,15 @@ func (c *cli) sandboxReset(connect connect) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "reset",
-		Short: "Forget the phones, what they received and the faults",
+		Short: "Remove the phones, their messages, the faults, and the channel's own chats and codes",
+		Long: `Reset a sandbox channel: remove its simulated phones with their messages and the faults, and the channel's own
+chat history, one-time codes and login links. Its tokens, webhooks and settings stay. The two demo phones are
+created again.`,
 		Example: `  parley sandbox reset
   parley sandbox reset --yes`,
 		Args: takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := c.confirm(cmd.Context(), yes, "This removes the phones and all that they received", "reset"); err != nil {
+			if err := c.confirm(cmd.Context(), yes, "This removes the phones and their messages, and the chat history and codes of the channel", "reset"); err != nil {
 				return err
 			}
 			return c.tell(cmd, connect, http.MethodDelete, "/api/sandbox", nil)
@@ -254,10 +255,11 @@ func (c *cli) sandboxReset(connect connect) *cobra.Command {
 
 // tell makes a request whose answer is only that it was done.
 func (c *cli) tell(cmd *cobra.Command, connect connect, method, path string, body any) error {
-	cl, err := connect()
+	cl, done, err := connect(cmd.Context())
 	if err != nil {
 		return err
 	}
+	defer done()
 	a, err := cl.call(cmd.Context(), method, path, nil, body, nil)
 	if err != nil {
 		return err

@@ -54,10 +54,11 @@ func (c *cli) tapped(cmd *cobra.Command, connect connect, link string) (string, 
 		}
 		return number, nil
 	}
-	cl, err := connect()
+	cl, done, err := connect(cmd.Context())
 	if err != nil {
 		return "", err
 	}
+	defer done()
 	var state struct {
 		ContactID string `json:"contact_id"`
 	}

@@ -88,10 +88,11 @@ func (c *cli) sandboxMessages(connect connect) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			cl, err := connect()
+			cl, done, err := connect(cmd.Context())
 			if err != nil {
 				return err
 			}
+			defer done()
 			var messages []received
 			a, err := cl.call(cmd.Context(), http.MethodGet, messagesPath(number), f.query(), nil, &messages)
 			if err != nil {
@@ -145,10 +146,11 @@ give --after a cursor to skip those. If none comes in time, say what did arrive 
 			if err := checkPart(part); err != nil {
 				return err
 			}
-			cl, err := connect()
+			cl, done, err := connect(cmd.Context())
 			if err != nil {
 				return err
 			}
+			defer done()
 			m, err := awaitMessage(cmd.Context(), cl, number, f, timeout)
 			if err != nil {
 				return err

@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"parley"
-	"parley/internal/app"
 )
 
 func (c *cli) send() *cobra.Command {
@@ -26,21 +25,19 @@ token's own channel.`,
 			return takes("CODE", "NUMBER", "TEXT")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			code, token := "", app.EnvToken
+			code := ""
 			if len(args) == 3 {
 				code, args = args[0], args[1:]
-				if code != app.DemoChannel {
-					token = app.EnvGlobalToken
-				}
 			}
 			number, err := digits(args[0])
 			if err != nil {
 				return err
 			}
-			cl, err := c.client(keyToken, token, code)
+			cl, done, err := c.sendingClient(cmd.Context(), "parley send", code)
 			if err != nil {
 				return err
 			}
+			defer done()
 			body := map[string]string{"contact_id": string(parley.ContactOf(number)), "message": args[1]}
 			if replyTo != "" {
 				body["reply_to"] = replyTo

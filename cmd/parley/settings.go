@@ -13,6 +13,8 @@ import (
 
 	"github.com/BurntSushi/toml"
 	"github.com/spf13/pflag"
+
+	"parley"
 )
 
 // setting is something that can be configured. Its key "tls_cert" is the flag --tls-cert, the
@@ -24,6 +26,7 @@ type setting struct {
 	fallback string
 	about    string
 	secret   bool
+	hidden   bool // from the help: only tests need it
 }
 
 type settingKind int
@@ -82,12 +85,12 @@ var settingTable = []setting{
 	{key: keyMetricsOpen, kind: onOff, fallback: "false", about: "answer /metrics to every address, not only to loopback"},
 	{key: keyEventLife, fallback: "720h", about: "how long the event log and finished deliveries are kept"},
 	{key: keyOTPLife, fallback: "24h", about: "how long one-time codes and login links are kept after they ended"},
-	{key: keyEndpoint, about: "the address of a server on this machine that stands in for WhatsApp, for tests"},
-	{key: keyTrust, about: "the file that says what to know that server by"},
+	{key: keyEndpoint, about: "the address of a test server for WhatsApp's protocol on this machine", hidden: true},
+	{key: keyTrust, about: "file with the test server's public key", hidden: true},
 	{key: keyNoOpen, kind: onOff, fallback: "false", about: "open no browser"},
 	{key: keyURL, about: "the server's address without /api (default: the server that runs on the data directory)"},
-	{key: keyToken, about: "the token to call the server with (default: the one in dev.env)", secret: true},
-	{key: keyAdminToken, about: "the admin token to manage the server with (default: the one in dev.env, or one that is made for this command where the data directory is at hand)", secret: true},
+	{key: keyToken, about: "the token to call the server with (default: the one in dev.env, or a temporary one, if the data directory is accessible)", secret: true},
+	{key: keyAdminToken, about: "the admin token to manage the server with (default: the one in dev.env, or a temporary one, if the data directory is accessible)", secret: true},
 }
 
 func (s setting) flag() string     { return strings.ReplaceAll(s.key, "_", "-") }
@@ -146,9 +149,9 @@ func (s *settings) number(key string) (int, error) {
 
 // duration reads a length of time that must not be shorter than least.
 func (s *settings) duration(key string, least time.Duration) (time.Duration, error) {
-	d, err := time.ParseDuration(s.text(key))
+	d, err := span(s.text(key))
 	if err != nil || d < least {
-		return 0, fail(exitUsage, "%s: %s must be a time of at least %s, such as 48h", s.values[key].origin, key, least)
+		return 0, fail(exitUsage, "%s: %s must be a time of at least %s, such as 48h or 30d", s.values[key].origin, key, parley.Duration(least))
 	}
 	return d, nil
 }
@@ -168,7 +171,7 @@ func loadSettings(flags *pflag.FlagSet, env func(string) (string, bool)) (*setti
 		s.values[known.key] = *value
 	}
 	if err := s.addFile(); err != nil {
-		return nil, err
+		return s, err // the other places are read: enough for the doctor
 	}
 	for _, known := range settingTable {
 		v := s.values[known.key]
@@ -298,10 +301,30 @@ func settingFlags(flags *pflag.FlagSet, keys ...string) {
 		switch known.kind {
 		case onOff:
 			flags.Bool(known.flag(), false, about)
+		case oneNumber:
+			flags.Var(new(numberFlag), known.flag(), about)
 		case manyTexts:
 			flags.StringSlice(known.flag(), nil, about)
 		default:
 			flags.String(known.flag(), "", about)
 		}
+		if known.hidden {
+			flags.MarkHidden(known.flag())
+		}
 	}
 }
+
+// hideFlags leaves flags out of a command's help. They work all the same.
+func hideFlags(flags *pflag.FlagSet, keys ...string) {
+	for _, key := range keys {
+		known, _ := findSetting(key)
+		flags.MarkHidden(known.flag())
+	}
+}
+
+// numberFlag is a flag whose help says that it is a number. The number is checked with the other settings.
+type numberFlag string
+
+func (n *numberFlag) String() string        { return string(*n) }
+func (n *numberFlag) Set(text string) error { *n = numberFlag(text); return nil }
+func (n *numberFlag) Type() string          { return "number" }

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"parley"
-	"parley/internal/app"
 )
 
 // triggerTimeout is how long an event may take to happen. A socket that was dropped is noticed and an
@@ -26,9 +25,8 @@ func (c *cli) trigger() *cobra.Command {
 	var channel, from, to string
 	cmd := &cobra.Command{
 		Use:   "trigger EVENT",
-		Short: "Make an event happen on a sandbox channel",
-		Long: `Make an event happen on a sandbox channel, for listeners and webhooks to be told of: it is no made-up
-body, the thing itself is done. A phone writes, reacts, votes or deletes; a message is sent to it; the
+		Short: "Cause a real event on a sandbox channel",
+		Long: `Cause a real event on a sandbox channel; listeners and webhooks receive it. Nothing is faked: a phone writes, reacts, votes or deletes; a message is sent to it; the
 channel loses its connection; a one-time code is asked for and used, mistyped or left to expire (which
 moves the channel's clock).
 
@@ -52,13 +50,11 @@ Events: ` + strings.Join(happen, ", "),
 					return err
 				}
 			}
-			token := app.EnvToken
-			if channel != "" && channel != app.DemoChannel {
-				token = app.EnvGlobalToken
-			}
-			if t.api, err = c.client(keyToken, token, channel); err != nil {
+			var done func()
+			if t.api, done, err = c.sendingClient(cmd.Context(), "parley trigger", channel); err != nil {
 				return err
 			}
+			defer done()
 			return t.run(cmd.Context())
 		},
 	}
@@ -148,6 +144,6 @@ func (t *trigger) print(done happened) error {
 	if t.cli.json {
 		return t.cli.printJSON(done)
 	}
-	fmt.Fprintf(t.cli.out, "%s %s sent to %s and %s\n", done.Type, done.ID, count(done.Listeners, "listener"), count(done.Webhooks, "webhook"))
+	fmt.Fprintf(t.cli.out, "%s %s published: %s connected, %s subscribed\n", done.Type, done.ID, count(done.Listeners, "listener"), count(done.Webhooks, "webhook"))
 	return nil
 }

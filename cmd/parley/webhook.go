@@ -100,7 +100,7 @@ func (c *cli) addWebhook(ctx context.Context, data *app.Data, w parley.Webhook) 
 		return err
 	}
 	if unencrypted(w.URL) {
-		c.hint("%s is not encrypted: whoever is on the way can read what is sent", w.URL)
+		c.hint("%s is not encrypted: anyone on the network path can read it", w.URL)
 	}
 	c.hint("a running server sends to it within a second. Try it with: parley webhook test %s", w.ID)
 	if c.json {

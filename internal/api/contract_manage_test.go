@@ -112,16 +112,16 @@ func manageSettings(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 		want     map[string]any
 	}{
 		{`{}`, map[string]any{}},
-		{`{"pace":"1h"}`, map[string]any{"pace": "1h0m0s"}},
+		{`{"pace":"1h"}`, map[string]any{"pace": "1h"}},
 		{`{"pace":"0s"}`, map[string]any{}},
 		{`{"ttl":"1s"}`, map[string]any{"ttl": "1s"}},
-		{`{"ttl":"720h"}`, map[string]any{"ttl": "720h0m0s"}},
+		{`{"ttl":"720h"}`, map[string]any{"ttl": "720h"}},
 		{`{"retention":"0s"}`, map[string]any{"retention": "0s"}},
-		{`{"retention":"876000h"}`, map[string]any{"retention": "876000h0m0s"}}, // a hundred years
+		{`{"retention":"876000h"}`, map[string]any{"retention": "876000h"}}, // a hundred years
 		{`{"pace":null,"ttl":null,"retention":null,"allow_only":null,"colour":1}`, map[string]any{}},
 		{`{"allow_only":[]}`, map[string]any{}},
 		{`{"pace":"1.5s","ttl":"90m","retention":"24h","allow_only":["6282000000001@s.us","6282000000002@c.us"]}`,
-			map[string]any{"pace": "1.5s", "ttl": "1h30m0s", "retention": "24h0m0s"}},
+			map[string]any{"pace": "1.5s", "ttl": "1h30m", "retention": "24h"}},
 	} {
 		code := fmt.Sprintf("settings%d", i)
 		made := e.Post(channels, `{"code":"`+code+`","settings":`+c.settings+`}`, admin).Expect(http.StatusCreated)
@@ -190,11 +190,11 @@ func manageChange(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 		body, name string
 		settings   map[string]any
 	}{
-		{`{}`, "Before", map[string]any{"ttl": "2h0m0s", "pace": "1s"}},
-		{`{"name":"After"}`, "After", map[string]any{"ttl": "2h0m0s", "pace": "1s"}},
-		{`{"name":null,"settings":null}`, "After", map[string]any{"ttl": "2h0m0s", "pace": "1s"}},
-		{`{"settings":{"ttl":"3h"}}`, "After", map[string]any{"ttl": "3h0m0s"}}, // settings are given whole
-		{`{"settings":{"retention":"1h"},"name":"At last"}`, "At last", map[string]any{"retention": "1h0m0s"}},
+		{`{}`, "Before", map[string]any{"ttl": "2h", "pace": "1s"}},
+		{`{"name":"After"}`, "After", map[string]any{"ttl": "2h", "pace": "1s"}},
+		{`{"name":null,"settings":null}`, "After", map[string]any{"ttl": "2h", "pace": "1s"}},
+		{`{"settings":{"ttl":"3h"}}`, "After", map[string]any{"ttl": "3h"}}, // settings are given whole
+		{`{"settings":{"retention":"1h"},"name":"At last"}`, "At last", map[string]any{"retention": "1h"}},
 		{`{"settings":{}}`, "At last", map[string]any{}},
 		{`{"code":"other","network":"whatsapp","enabled":false}`, "At last", map[string]any{}}, // what cannot be changed is ignored
 	} {

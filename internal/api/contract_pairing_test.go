@@ -204,7 +204,7 @@ func TestContractGoLive(t *testing.T) {
 	wantValue(t, a, "data.network", "whatsapp")
 	wantValue(t, a, "data.name", "Shop")
 	wantTexts(t, a, "data.settings.allow_only", "6281298765432@c.us", "6281200000001@c.us")
-	wantValue(t, a, "data.settings.ttl", "2h0m0s")
+	wantValue(t, a, "data.settings.ttl", "2h")
 	wantValue(t, e.Get(channels+"/shop/secret", admin), "data.secret", secret)
 	e.Post(live, `{"everybody":true}`, admin).ExpectError(http.StatusBadRequest, "live already")
 	e.Post(sendText, textTo("6281298765432"), shop).ExpectError(http.StatusBadRequest, "parley channel pair shop")

@@ -50,13 +50,13 @@ func channelOf(c parley.Channel) channelRow {
 		Enabled: c.Enabled, CreatedAt: stamp(c.CreatedAt), ArchiveOf: c.Settings.ArchiveOf,
 	}
 	if d := c.Settings.Pace; d != nil && (*d != 0 || c.Network != parley.Sandbox) { // the sandbox has none anyway
-		row.Settings.Pace = time.Duration(*d).String()
+		row.Settings.Pace = d.String()
 	}
 	if d := c.Settings.TTL; d != 0 {
-		row.Settings.TTL = time.Duration(d).String()
+		row.Settings.TTL = d.String()
 	}
 	if d := c.Settings.Retention; d != nil {
-		text := time.Duration(*d).String()
+		text := d.String()
 		row.Settings.Retention = &text
 	}
 	row.Settings.AllowOnly = c.Settings.AllowOnly
@@ -171,19 +171,18 @@ func (r *request) settings() parley.ChannelSettings {
 	return settings
 }
 
-// duration reads an optional length of time, written as "90s" or "720h".
+// duration reads an optional length of time, written as "90s", "720h" or "30d".
 func (f form) duration(name string, min, max time.Duration) *parley.Duration {
 	v := f.find(name)
 	if v == nil {
 		return nil
 	}
 	if v.kind == '"' {
-		if d, err := time.ParseDuration(v.text()); err == nil && d >= min && d <= max {
-			read := parley.Duration(d)
-			return &read
+		if d, err := parley.ParseDuration(v.text()); err == nil && time.Duration(d) >= min && time.Duration(d) <= max {
+			return &d
 		}
 	}
-	f.fail(name, "must be a length of time from %s to %s, written as 90s, 1h30m or 720h.", min, max)
+	f.fail(name, "must be a length of time from %s to %s, written as 90s, 1h30m, 720h or 30d.", parley.Duration(min), parley.Duration(max))
 	return nil
 }
 

@@ -86,7 +86,7 @@ func (s *server) readServer(ctx context.Context, _ *request) (envelope[serverDat
 		Version: p.Version, StartedAt: stamp(p.StartedAt), UpTime: time.Since(p.StartedAt).Round(time.Second).String(),
 		DatabaseBytes: size, DataDirFreeBytes: doctor.FreeDisk(p.DataDir), GoVersion: runtime.Version(),
 		Channels: len(s.Gateway.Channels()), Mode: p.Mode, URL: cmp.Or(s.PublicURL, s.URL), LocalURL: s.URL,
-		Retention: retentionTimes{p.EventLife.String(), p.OTPLife.String()}, LogLevel: s.level.data(p.LogLevel),
+		Retention: retentionTimes{parley.Duration(p.EventLife).String(), parley.Duration(p.OTPLife).String()}, LogLevel: s.level.data(p.LogLevel),
 	}
 	for name := range s.Gateway.Drivers {
 		data.Networks = append(data.Networks, string(name))

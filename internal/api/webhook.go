@@ -3,10 +3,10 @@ package api
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"parley"
+	"parley/internal/doctor"
 )
 
 // webhookRow is a webhook as the management API shows it: without its secret.
@@ -40,8 +40,8 @@ func webhookOf(w parley.Webhook) webhookRow {
 
 // warningOf says what could be better about an address that is told of events.
 func warningOf(address string) string {
-	if len(address) > 5 && strings.EqualFold(address[:5], "http:") {
-		return "The address is not encrypted: whoever is on the way can read what is sent. Use https."
+	if doctor.IsUnencrypted(address) {
+		return "The address is not encrypted: anyone on the network path can read it. Use https."
 	}
 	return ""
 }

@@ -19,8 +19,13 @@ func (s *server) banner(ctx context.Context) string {
 		env = "./" + env // "." looks for a name without a slash in PATH
 	}
 
+	live := s.liveChannels()
+	where := "SANDBOX · nothing leaves this machine"
+	if len(live) > 0 {
+		where = "LIVE · real phones on " + strings.Join(live, ", ")
+	}
 	b.WriteString("\n")
-	line("parley %s · SANDBOX · nothing leaves this machine · data in %s", s.cfg.Version, s.cfg.DataDir)
+	line("parley %s · %s · data in %s", s.cfg.Version, where, s.cfg.DataDir)
 	b.WriteString("\n")
 	s.bannerConsole(ctx, line)
 	line("API       %s/api", s.address())
@@ -30,12 +35,17 @@ func (s *server) banner(ctx context.Context) string {
 	line("Token     saved in %s (only you can read it)", s.cfg.DataDir.DevEnv())
 	line("Allowed   addresses of this machine (loopback) in what you send: `parley serve` allows none")
 	b.WriteString("\n")
-	line("Now send something. In another terminal:")
-	b.WriteString("\n")
-	line("  . %s", env)
-	line("  curl $PARLEY_URL/api/send-message/text \\")
-	line(`    -H "Authorization: Bearer $PARLEY_TOKEN" -H 'Content-Type: application/json' \`)
-	line(`    -d '{"contact_id":"%s","message":"Halo dari parley 👋"}'`, to)
+	if to == "" { // the demo channel is live: no example that would reach a stranger
+		line("For simulated phones, create another channel: parley channel create try")
+		line("Then load the tokens: . %s", env)
+	} else {
+		line("Now send something. In another terminal:")
+		b.WriteString("\n")
+		line("  . %s", env)
+		line("  curl $PARLEY_URL/api/send-message/text \\")
+		line(`    -H "Authorization: Bearer $PARLEY_TOKEN" -H 'Content-Type: application/json' \`)
+		line(`    -d '{"contact_id":"%s","message":"Halo dari parley 👋"}'`, to)
+	}
 	b.WriteString("\n")
 	line("Ctrl-C stops. `parley --help` shows the rest.")
 	b.WriteString("\n")
@@ -58,21 +68,41 @@ func (s *server) bannerConsole(ctx context.Context, line func(string, ...any)) {
 	}
 }
 
-// bannerChannel shows the demo channel and its phones and returns somebody to write to.
+// liveChannels lists the channels that reach real phones.
+func (s *server) liveChannels() []string {
+	var live []string
+	for _, c := range s.gateway.Channels() {
+		if c.Network != parley.Sandbox {
+			live = append(live, string(c.Code))
+		}
+	}
+	return live
+}
+
+// bannerChannel shows the demo channel and its phones, and returns a simulated phone to write to. It is empty
+// where the demo channel is not on the sandbox any more.
 func (s *server) bannerChannel(ctx context.Context, line func(string, ...any)) parley.ContactID {
-	const anybody parley.ContactID = "6281234567890@c.us" // on the sandbox every number is a phone
+	const anyPhone parley.ContactID = "99912345673@c.us" // on the sandbox every number is a phone; 999 is nobody's code
 	demo, ok := s.gateway.Channel(DemoChannel)
 	if !ok {
-		return anybody
+		return ""
 	}
-	line("Channel   %-8s %-9s %s", demo.Code, demo.State.Status, ShowNumber(demo.Number))
+	number := ""
+	if demo.Number != "" {
+		number = ShowNumber(demo.Number)
+	}
+	if demo.Network != parley.Sandbox {
+		line("Channel   %-8s %-9s %s", demo.Code, demo.State.Status, strings.TrimSpace(number+" on "+string(demo.Network)))
+		return ""
+	}
+	line("Channel   %-8s %-9s %s", demo.Code, demo.State.Status, number)
 	session, err := s.gateway.Session(DemoChannel)
 	if err != nil {
-		return anybody
+		return anyPhone
 	}
 	phones, _, err := session.Contacts(ctx, parley.Page{Limit: 2})
 	if err != nil || len(phones) == 0 {
-		return anybody
+		return anyPhone
 	}
 	for _, phone := range phones {
 		line("Phone     %-8s %-9s %s", phone.Name, "", ShowNumber(phone.ID.Number()))

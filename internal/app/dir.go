@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // Dir is a data directory. Nothing is kept elsewhere.
@@ -27,11 +28,20 @@ func (d Dir) Exists() bool {
 	return err == nil
 }
 
+// IsDev reports whether a development server ran on the directory.
+func (d Dir) IsDev() bool {
+	_, err := os.Stat(d.DevEnv())
+	return err == nil
+}
+
 // Prepare makes the directory, for its owner alone. One that others can look into is closed to them
 // if it is ours; one that holds other things is left as it is and refused.
 func (d Dir) Prepare(log *slog.Logger) error {
 	if err := os.MkdirAll(string(d), 0o700); err != nil {
 		return fmt.Errorf("make the data directory: %w", err)
+	}
+	if IsReadOnly(string(d)) {
+		return configErrorf("%s is on a read-only file system. Mount it writable, or give another directory with --data.", d)
 	}
 	info, err := os.Stat(string(d))
 	if err != nil {
@@ -51,6 +61,12 @@ func (d Dir) Prepare(log *slog.Logger) error {
 		}
 	}
 	return nil
+}
+
+// IsReadOnly reports whether a path is on a file system that cannot be written to.
+func IsReadOnly(path string) bool {
+	const writable = 2 // W_OK
+	return errors.Is(syscall.Access(path, writable), syscall.EROFS)
 }
 
 func (d Dir) tighten(mode fs.FileMode, log *slog.Logger) error {

@@ -45,7 +45,8 @@ func (s *server) examine(ctx context.Context) []doctor.Finding {
 	findings = append(findings, s.examineDatabase(ctx))
 	channels := s.gateway.Channels()
 	findings = append(findings, doctor.Channels(channels, true)...)
-	findings = append(findings, doctor.WhatsApp(channels, time.Now())...)
+	findings = append(findings, doctor.Simulated(channels, s.cfg.Dev)...)
+	findings = append(findings, doctor.WhatsApp(channels, s.cfg.Version, time.Now())...)
 	if ahead, known := s.gateway.ClockAhead(); known {
 		findings = append(findings, doctor.Clock(ahead))
 	}

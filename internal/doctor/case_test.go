@@ -36,7 +36,7 @@ func TestFindingsSayWhatTheCasesHave(t *testing.T) {
 	findings = append(findings, looked, Broken(errors.New("damaged")), Ready("http://127.0.0.1:1", 7), FFmpeg(t.Context()),
 		Settings{}.Look(), Settings{File: "parley.toml", Flags: 2}.Look(), Clock(0), Clock(7*time.Second), Clock(-time.Hour),
 		Reach{"127.0.0.1:1", false, false}.Look(), Reach{"127.0.0.1:1", true, false}.Look(), Reach{"127.0.0.1:1", false, true}.Look(),
-		checkClient(&debug.BuildInfo{}, time.Now()))
+		checkClient(&debug.BuildInfo{}, true, time.Now()))
 	for _, w := range []parley.Webhook{
 		{URL: "http://a"}, {URL: "https://a"}, {URL: "https://a", DisabledAt: time.Now(), Reason: "Why."}, {URL: "http://a", Failures: 3, FailingSince: time.Now()},
 	} {

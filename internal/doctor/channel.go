@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"fmt"
+	"slices"
 
 	"parley"
 )
@@ -13,6 +14,16 @@ func Channels(channels []parley.Channel, running bool) []Finding {
 		findings[i] = checkChannel(c, running)
 	}
 	return findings
+}
+
+// Simulated warns that a server which is meant for production reaches no real phone.
+func Simulated(channels []parley.Channel, dev bool) []Finding {
+	real := func(c parley.Channel) bool { return c.Network != parley.Sandbox }
+	if dev || len(channels) == 0 || slices.ContainsFunc(channels, real) {
+		return nil
+	}
+	return []Finding{{Check: "network", Level: Warning, Found: "every channel is on the sandbox: no message reaches a real phone",
+		Remedy: "parley channel create CODE --network whatsapp"}}
 }
 
 func checkChannel(c parley.Channel, running bool) Finding {

@@ -69,7 +69,7 @@ func Size(n int64) string {
 	return fmt.Sprintf("%.1f %cB", value, units[unit])
 }
 
-// IsUnencrypted reports whether what is sent to an address can be read on the way.
+// IsUnencrypted reports whether others can read what is sent to an address: it is not https, and not on this machine.
 func IsUnencrypted(address string) bool {
-	return len(address) > 5 && strings.EqualFold(address[:5], "http:")
+	return len(address) > 5 && strings.EqualFold(address[:5], "http:") && !isLoopback(address)
 }

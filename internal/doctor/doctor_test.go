@@ -91,13 +91,39 @@ func TestClientAge(t *testing.T) {
 	now := time.Date(2026, 11, 15, 0, 0, 0, 0, time.UTC)
 	for version, want := range map[string]Finding{
 		"v0.0.0-20261101000000-0123456789ab": {"whatsapp", Fine, "client of 2026-11-01, 14 d old", "", WhatsAppClient, Values{"made_at": "2026-11-01T00:00:00.000Z", "age_ms": int64(14 * 86400_000)}},
-		"v0.0.0-20260901000000-0123456789ab": {"whatsapp", Warning, "client of 2026-09-01, 75 d old", "upgrade parley: WhatsApp refuses clients that are too old", WhatsAppOld,
+		"v0.0.0-20260901000000-0123456789ab": {"whatsapp", Warning, "client of 2026-09-01, 75 d old", "upgrade to the latest release: WhatsApp refuses clients that are too old", WhatsAppOld,
 			Values{"made_at": "2026-09-01T00:00:00.000Z", "age_ms": int64(75 * 86400_000)}},
 		"v1.2.3": {"whatsapp", Fine, "client of unknown age", "", WhatsAppUnknown, nil},
 	} {
 		info := &debug.BuildInfo{Deps: []*debug.Module{{Path: "example.com/other"}, {Path: "go.mau.fi/whatsmeow", Version: version}}}
-		if got := checkClient(info, now); !reflect.DeepEqual(got, want) {
+		if got := checkClient(info, true, now); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v, want %+v", version, got, want)
+		}
+		if got := checkClient(info, false, now); got.Level != Fine || got.Remedy != "" {
+			t.Errorf("%s, built from source: %+v", version, got)
+		}
+	}
+}
+
+func TestSimulated(t *testing.T) {
+	sandbox, real := parley.Channel{Network: parley.Sandbox}, parley.Channel{Network: parley.WhatsApp}
+	for _, c := range []struct {
+		channels []parley.Channel
+		dev      bool
+		want     int
+	}{
+		{nil, false, 0}, {[]parley.Channel{sandbox}, false, 1}, {[]parley.Channel{sandbox}, true, 0}, {[]parley.Channel{sandbox, real}, false, 0},
+	} {
+		if got := Simulated(c.channels, c.dev); len(got) != c.want {
+			t.Errorf("%d channels, dev %v: %+v", len(c.channels), c.dev, got)
+		}
+	}
+}
+
+func TestReleaseVersions(t *testing.T) {
+	for version, want := range map[string]bool{"v0.2.0": true, "v1.12.3": true, "devel": false, "f617f67": false, "v0.2.0-3-gf617f67": false, "v0.2.0-dirty": false} {
+		if got := release.MatchString(version); got != want {
+			t.Errorf("%s: release %v, want %v", version, got, want)
 		}
 	}
 }

@@ -15,8 +15,8 @@ func Links(public string, behindProxy bool) []Finding {
 			"set --public-url, for example https://chat.example.com", LinksLocal, nil}}
 	case public == "":
 		return nil
-	case IsUnencrypted(public) && !isLoopback(public):
-		return []Finding{{"links", Warning, "they lead to " + public + ", which is not encrypted: whoever is on the way can sign in with them",
+	case IsUnencrypted(public):
+		return []Finding{{"links", Warning, "they lead to " + public + ", which is not encrypted: anyone on the network path can sign in with them",
 			"use https in --public-url", LinksOpen, values}}
 	}
 	return []Finding{{"links", Fine, "they lead to " + public, "", LinksFine, values}}

@@ -41,15 +41,24 @@ type Reach struct {
 	BehindProxy bool   `json:"behind_proxy,omitempty"`
 }
 
-// Look tells who can reach the server.
-func (r Reach) Look() Finding {
+// Look reports who can reach the server that runs.
+func (r Reach) Look() Finding { return r.look("listens") }
+
+// WouldReach reports who could reach a server with these settings; none runs.
+func (r Reach) WouldReach() Finding {
+	f := r.look("would listen")
+	f.Case, f.Values = unnamed, nil
+	return f
+}
+
+func (r Reach) look(verb string) Finding {
 	listen := r.Listen
 	values := Values{"listen": listen}
 	switch {
 	case r.TLS:
-		return Finding{"exposure", Fine, "listens on " + listen + " with TLS", "", ExposureTLS, values}
+		return Finding{"exposure", Fine, verb + " on " + listen + " with TLS", "", ExposureTLS, values}
 	case r.BehindProxy:
-		return Finding{"exposure", Warning, "listens on " + listen + " without TLS: a proxy must be in front", "", ExposureProxy, values}
+		return Finding{"exposure", Warning, verb + " on " + listen + " without TLS: a proxy must be in front", "", ExposureProxy, values}
 	}
-	return Finding{"exposure", Fine, "listens on " + listen + ", this machine alone", "", ExposureLocal, values}
+	return Finding{"exposure", Fine, verb + " on " + listen + ", this machine alone", "", ExposureLocal, values}
 }

@@ -22,7 +22,7 @@ func Webhooks(ctx context.Context, store parley.Reader) ([]Finding, error) {
 			return nil, err
 		}
 		if IsUnencrypted(w.URL) {
-			open := Finding{"webhook", Warning, w.URL + " is not encrypted: whoever is on the way can read what is sent", "use https",
+			open := Finding{"webhook", Warning, w.URL + " is not encrypted: anyone on the network path can read it", "use https",
 				WebhookOpen, Values{"url": w.URL}}
 			if f.Level == Fine {
 				f = open

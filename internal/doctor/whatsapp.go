@@ -13,8 +13,12 @@ import (
 // oldClient is the age from which on the network may begin to refuse the client that we link.
 const oldClient = 45 * 24 * time.Hour
 
-// WhatsApp tells how old the client for WhatsApp is, where a channel uses it.
-func WhatsApp(channels []parley.Channel, now time.Time) []Finding {
+// release is what the version of a released binary looks like. Others are built from a working tree.
+var release = regexp.MustCompile(`^v[0-9]+\.[0-9]+\.[0-9]+$`)
+
+// WhatsApp reports the age of the client for WhatsApp, if a channel uses it. Only a release can be outdated: it
+// has a newer one to upgrade to. A build from source gets the age alone.
+func WhatsApp(channels []parley.Channel, version string, now time.Time) []Finding {
 	if !slices.ContainsFunc(channels, func(c parley.Channel) bool { return c.Network == parley.WhatsApp }) {
 		return nil
 	}
@@ -22,14 +26,14 @@ func WhatsApp(channels []parley.Channel, now time.Time) []Finding {
 	if !ok {
 		return nil
 	}
-	return []Finding{checkClient(info, now)}
+	return []Finding{checkClient(info, release.MatchString(version), now)}
 }
 
 // commitTime finds the time in the version of a module that has no releases.
 var commitTime = regexp.MustCompile(`[-.]([0-9]{14})-[0-9a-f]{12}$`)
 
 // checkClient reads the age of the client from the version of the module that it comes from.
-func checkClient(info *debug.BuildInfo, now time.Time) Finding {
+func checkClient(info *debug.BuildInfo, released bool, now time.Time) Finding {
 	for _, m := range info.Deps {
 		if m.Path != "go.mau.fi/whatsmeow" {
 			continue
@@ -45,8 +49,8 @@ func checkClient(info *debug.BuildInfo, now time.Time) Finding {
 		age := now.Sub(made)
 		f := Finding{"whatsapp", Fine, fmt.Sprintf("client of %s, %s old", made.Format(time.DateOnly), Lasted(age)), "",
 			WhatsAppClient, Values{"made_at": stamp(made), "age_ms": age.Milliseconds()}}
-		if age > oldClient {
-			f.Level, f.Remedy, f.Case = Warning, "upgrade parley: WhatsApp refuses clients that are too old", WhatsAppOld
+		if released && age > oldClient {
+			f.Level, f.Remedy, f.Case = Warning, "upgrade to the latest release: WhatsApp refuses clients that are too old", WhatsAppOld
 		}
 		return f
 	}

@@ -48,7 +48,7 @@ func TestGoLive(t *testing.T) {
 	if live.Text("data.network") != "whatsapp" || live.Text("data.code") != "demo" || live.Text("data.name") != "Toko Ayu" || live.Text("data.number") != "" {
 		t.Errorf("the live channel is %s", live.Body)
 	}
-	if got := live.Text("data.settings.ttl"); got != "2h0m0s" {
+	if got := live.Text("data.settings.ttl"); got != "2h" {
 		t.Errorf("its messages live for %q", got)
 	}
 	e.Post(demo+"/go-live", `{"everybody":true}`, admin).ExpectError(http.StatusBadRequest, "live already")

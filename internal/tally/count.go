@@ -150,7 +150,7 @@ func (t *Tally) countStatus(in *minute, e parley.Trace, k known) {
 			in.reached++
 			delete(t.codes, e.Message)
 		}
-		if f, there := k.facts[e.Message]; there && !e.At.Before(f.CreatedAt) {
+		if f, found := k.facts[e.Message]; found && !f.CreatedAt.IsZero() && !e.At.Before(f.CreatedAt) { // zero: removed since
 			t.delivered.add(e.At.Sub(f.CreatedAt))
 		}
 	case parley.Read:

@@ -246,7 +246,7 @@ func TestChannelSettings(t *testing.T) {
 	p.find("heading", "Toko Ayu")
 	got := c.Get("/api/manage/channels/demo", parleytest.As(c.Admin)).Expect(http.StatusOK)
 	for path, want := range map[string]string{
-		"data.name": "Toko Ayu", "data.settings.pace": "1.5s", "data.settings.ttl": "2h0m0s", "data.settings.retention": "720h0m0s",
+		"data.name": "Toko Ayu", "data.settings.pace": "1.5s", "data.settings.ttl": "2h", "data.settings.retention": "720h",
 		"data.settings.allow_only.0": "6281234567890@c.us", "data.settings.allow_only.1": "6281290004711@c.us",
 	} {
 		if got.Text(path) != want {

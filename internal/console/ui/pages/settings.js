@@ -27,7 +27,7 @@ const levels = ['debug', 'info', 'warn', 'error'];
 const spans = [5, 15, 60, 240]; // minutes
 
 const units = { h: 3_600_000, m: 60_000, s: 1000, ms: 1 };
-/** Milliseconds of a length of time like 720h0m0s. */
+/** Milliseconds of a length of time like 720h or 1h30m. */
 const length = (text) => [...text.matchAll(/([\d.]+)(ms|[hms])/g)].reduce((sum, [, n, unit]) => sum + n * units[unit], 0);
 
 export default function Page() {
