@@ -42,7 +42,7 @@ type told struct {
 // follow opens a stream, which ends with the test at the latest.
 func follow(t *testing.T, e *parleytest.Env, path string, options ...parleytest.Option) *stream {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), parleytest.Patience)
 	t.Cleanup(cancel)
 	req, err := http.NewRequestWithContext(ctx, "GET", e.URL+path, nil)
 	if err != nil {
@@ -260,14 +260,10 @@ func TestStreamGoesOnAfterRestart(t *testing.T) {
 	got = append(got, s.want("message.received").Data["body"].(string)) // and then it loses the connection
 	s.close()
 
-	began := time.Now()
 	drained := follow(t, e, path)
 	e.Restart()
-	if took := time.Since(began); took > 10*time.Second {
-		t.Errorf("the gateway waited %s for a stream", took)
-	}
 	for {
-		if _, err := drained.read(); err == io.EOF { // the connection was not cut
+		if _, err := drained.read(); err == io.EOF { // it was ended, not cut off when the gateway had waited for it in vain
 			break
 		} else if err != nil {
 			t.Fatalf("the stream ended with %v", err)

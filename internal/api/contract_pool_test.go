@@ -366,17 +366,19 @@ func testPoolWaiting(t *testing.T, e *parleytest.Env) {
 		expectBodies(e, phone, "text one", "text two")
 	})
 	part(t, e, "one wait for the whole pool", func(e *parleytest.Env) {
-		phone, number := newPhone(e)
-		e.Post("/api/sandbox/faults", `{"fault":"late","times":1,"to":"`+number+`","type":"location"}`).Expect(http.StatusOK)
-		submit(e, "location", object{"contact_id": phone.Contact(), "latitude": "1", "longitude": "1"}, parleytest.With("Prefer", "wait=0")).Expect(http.StatusOK)
+		phone := e.PhoneOf(paced(e, "slowpool"), "6281234567891")
 		began := time.Now()
-		a := pool(e, texts(phone.Contact(), "one", "two", "three"), parleytest.With("Prefer", "wait=1")) // behind what is late
-		if took := time.Since(began); took < time.Second || took > 2500*time.Millisecond {
-			e.T.Errorf("the answer took %s", took)
+		a := pool(e, texts(phone.Contact(), "one", "two", "three"), parleytest.On("slowpool"), parleytest.With("Prefer", "wait=1"))
+		if took := time.Since(began); took < time.Second {
+			e.T.Errorf("the answer took only %s", took)
 		}
 		expectOutcomes(a, phone.Contact(), true, "text PENDING", "text PENDING", "text PENDING")
+		setPace(e, "slowpool", "0s")
 		phone.Expect("three")
-		expectBodies(e, phone, "location ", "text one", "text two", "text three")
+		if got, want := bodiesAt(phone), []string{"text one", "text two", "text three"}; !slices.Equal(got, want) {
+			e.T.Errorf("the phone got %q, want %q", got, want)
+		}
+		e.Delete("/api/manage/channels/slowpool", parleytest.As(e.Admin)).Expect(http.StatusOK)
 	})
 }
 

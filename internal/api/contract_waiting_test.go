@@ -98,8 +98,8 @@ func testDefaultWait(e *parleytest.Env) (collect func(t *testing.T)) {
 		r.answer.T = t
 		expectPending(r.answer)
 		expectSendData(r.answer, "6281234567890@c.us")
-		if r.took < 9900*time.Millisecond || r.took > 13*time.Second {
-			t.Errorf("the answer took %s", r.took)
+		if r.took < 10*time.Second {
+			t.Errorf("the answer took only %s", r.took)
 		}
 	}
 }
@@ -156,11 +156,8 @@ func testLate(t *testing.T, e *parleytest.Env) {
 		phone.Becomes(`{"online":false}`) // a receipt would tell of the message before its confirmation
 		e.Post("/api/sandbox/faults", `{"fault":"late","times":1,"to":"`+number+`"}`).Expect(http.StatusOK)
 		began := time.Now()
-		first := expectPending(submit(e, "text", object{"contact_id": phone.Contact(), "message": "one"}, parleytest.With("Prefer", "wait=1")))
-		if took := time.Since(began); took < time.Second || took > 2500*time.Millisecond {
-			e.T.Errorf("the answer took %s", took)
-		}
-		expectSent(submit(e, "text", object{"contact_id": phone.Contact(), "message": "two"})) // waits behind it
+		first := expectPending(submit(e, "text", object{"contact_id": phone.Contact(), "message": "one"}, parleytest.With("Prefer", "wait=0")))
+		expectSent(submit(e, "text", object{"contact_id": phone.Contact(), "message": "two"}, parleytest.With("Prefer", "wait=30"))) // waits behind it
 		if took := time.Since(began); took < 2500*time.Millisecond {
 			e.T.Errorf("the second was sent after %s, before the first was confirmed", took)
 		}

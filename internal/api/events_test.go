@@ -58,7 +58,7 @@ type listening struct {
 // listen opens a stream on a server. It is closed when the test ends.
 func listen(t testing.TB, client *http.Client, url, token string, headers ...string) *listening {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
 	req := must(http.NewRequestWithContext(ctx, "GET", url+"/api/events?types=otp.expired", nil))(t)
 	req.Header.Set("Authorization", "Bearer "+token)
@@ -141,7 +141,8 @@ func TestHeartbeat(t *testing.T) {
 // TestStreamOutlivesDeadlines runs a stream on a server whose deadlines for a request are over long
 // before the stream ends.
 func TestStreamOutlivesDeadlines(t *testing.T) {
-	const deadline = time.Second
+	t.Parallel()
+	const deadline = 2 * time.Second
 	e := newStreamEnv(t, 0, func(c *Config) { c.Heartbeat = deadline / 5 })
 	server := httptest.NewUnstartedServer(e.handler)
 	server.Config.ReadTimeout, server.Config.WriteTimeout = deadline, deadline
@@ -182,21 +183,18 @@ func TestStreamsAreLimited(t *testing.T) {
 	}
 }
 
+// TestRevokedTokenEndsStream ends a stream whose token is revoked, and does not wait for a heartbeat.
 func TestRevokedTokenEndsStream(t *testing.T) {
-	e := newStreamEnv(t, 0)
+	e := newStreamEnv(t, 0, func(c *Config) { c.Heartbeat = time.Hour })
 	raw := e.token(parley.Token{ID: "tok_short", Kind: parley.ChannelToken, Channel: "main"})
 	l := listen(t, e.server.Client(), e.server.URL, raw)
 	l.until("events follow")
-	began := time.Now()
 	if err := e.config.Tokens.Revoke(t.Context(), "tok_short"); err != nil {
 		t.Fatal(err)
 	}
 	l.until("the token is not valid any more")
 	if _, err := l.line(); err != io.EOF {
 		t.Errorf("the stream ended with %v", err)
-	}
-	if took := time.Since(began); took > 3*time.Second {
-		t.Errorf("the stream ended %s after its token was revoked", took)
 	}
 }
 

@@ -49,6 +49,20 @@ func TestWaitEndsAfterItsTime(t *testing.T) {
 	})
 }
 
+// TestOneWaitForAllMessages sends several messages in one request: it waits once, not once for each.
+func TestOneWaitForAllMessages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.driver.session("demo").tell(network.State{Status: parley.Reconnecting, Reason: "The socket was closed."})
+		begun := time.Now()
+		drafts := slices.Concat(text(ayu, "one"), text(ayu, "two"), text(ayu, "three"))
+		ms, err := b.g.Send(t.Context(), "demo", drafts, gateway.Terms{Wait: time.Second})
+		if err != nil || len(ms) != 3 || time.Since(begun) != time.Second {
+			t.Errorf("%d messages after %s, %v", len(ms), time.Since(begun), err)
+		}
+	})
+}
+
 func TestRefusalIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)

@@ -100,8 +100,11 @@ func TestImageRefuses(t *testing.T) {
 }
 
 func TestServerTrouble(t *testing.T) {
-	l := open(t)
-	l.fetcher = loopback.Client(safehttp.Options{Timeout: 5 * time.Second, Grace: 100 * time.Millisecond, MaxBody: maxFile, MaxRedirects: 3})
+	l, hasty := open(t), open(t)
+	options := safehttp.Options{Timeout: 2 * time.Minute, MaxBody: maxFile, MaxRedirects: 3}
+	l.fetcher = loopback.Client(options)
+	options.Grace = 100 * time.Millisecond
+	hasty.fetcher = loopback.Client(options)
 	sent := make(chan int64, 1)
 	picture := pngOf(t, halves(10, 10))
 	base := serveFunc(t, func(w http.ResponseWriter, r *http.Request) {
@@ -141,12 +144,14 @@ func TestServerTrouble(t *testing.T) {
 		}
 	})
 	for path, says := range map[string]string{
-		"/500": "status 500", "/more": "broke the connection", "/large": "too large. Send at most 16 MiB", "/drip": "too slowly",
+		"/500": "status 500", "/more": "broke the connection", "/large": "too large. Send at most 16 MiB",
 		"/stream": "too large. Send at most 16 MiB", "/to": "private or reserved network",
 	} {
 		_, err := l.Image(t.Context(), Source{URL: base + path})
 		mustRefuse(t, l, err, says)
 	}
+	_, err := hasty.Image(t.Context(), Source{URL: base + "/drip"})
+	mustRefuse(t, hasty, err, "too slowly")
 	if n := <-sent; n > 64<<20 {
 		t.Errorf("%d bytes of the stream were taken", n)
 	}

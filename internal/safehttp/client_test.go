@@ -12,7 +12,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -180,8 +179,11 @@ func TestProblems(t *testing.T) {
 	closed.Close()
 
 	policy := loopback(Policy{Resolver: noNames(t)})
-	client := policy.Client(Options{MaxBody: 1000, Timeout: time.Second})
+	client, hasty := policy.Client(Options{MaxBody: 1000}), policy.Client(Options{Timeout: time.Second})
 	t.Cleanup(client.CloseIdle)
+	if got := codeOf(t, hasty, s.URL+"/silent"); got != Timeout {
+		t.Errorf("a silent server: %q, want timeout", got)
+	}
 	for address, want := range map[string]ProblemCode{
 		s.URL + "/limit":                           "",
 		s.URL + "/404":                             HTTPStatus,
@@ -189,7 +191,6 @@ func TestProblems(t *testing.T) {
 		s.URL + "/chunks":                          TooLarge,
 		s.URL + "/short":                           Connect,
 		s.URL + "/break":                           Connect,
-		s.URL + "/silent":                          Timeout,
 		"http://" + closed.Addr().String():         Connect,
 		"http://nowhere.test/":                     DNS,
 		secure.URL:                                 TLS, // its certificate is its own
@@ -228,13 +229,9 @@ func TestStalledBodyEnds(t *testing.T) {
 		w.(http.Flusher).Flush()
 		<-r.Context().Done()
 	})
-	client := loopback(Policy{}).Client(Options{Grace: 50 * time.Millisecond, Timeout: time.Minute})
-	began := time.Now()
+	client := loopback(Policy{}).Client(Options{Grace: 50 * time.Millisecond, Timeout: time.Hour})
 	if got := codeOf(t, client, s.URL); got != Timeout {
 		t.Errorf("%q, want timeout", got)
-	}
-	if took := time.Since(began); took > 10*time.Second {
-		t.Errorf("it took %s", took)
 	}
 }
 
@@ -273,7 +270,7 @@ func TestBigHeadersAreRefused(t *testing.T) {
 }
 
 // Whether a port of our own network is open must not be told by the time that a refusal takes: a
-// blocked address is answered as fast as a port that nobody listens on.
+// blocked address is answered as fast as a port that nobody listens on, and not after a time-out.
 func TestBlockedTakesNoLongerThanRefused(t *testing.T) {
 	canary := newCanary(t)
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
@@ -282,25 +279,24 @@ func TestBlockedTakesNoLongerThanRefused(t *testing.T) {
 	}
 	closed.Close()
 	blocked, allowed := Policy{}.Client(Options{}), loopback(Policy{}).Client(Options{})
-	median := func(c *Client, address string) time.Duration {
-		var took []time.Duration
+	// The quickest of many says what a busy machine adds nothing to.
+	quickest := func(c *Client, address string) time.Duration {
+		best := time.Hour
 		for range 51 {
 			began := time.Now()
 			codeOf(t, c, address)
-			took = append(took, time.Since(began))
+			best = min(best, time.Since(began))
 		}
-		slices.Sort(took)
-		return took[len(took)/2]
+		return best
 	}
-	const class = 50 * time.Millisecond // far below any time-out, far above a slow machine's noise
+	refused := quickest(allowed, "http://"+closed.Addr().String())
 	for name, took := range map[string]time.Duration{
-		"blocked, open":   median(blocked, canary.url("http://127.0.0.1:{p}/")),
-		"blocked, closed": median(blocked, "http://"+closed.Addr().String()),
-		"blocked, absent": median(blocked, "http://10.255.255.1/"),
-		"refused":         median(allowed, "http://"+closed.Addr().String()),
+		"open":   quickest(blocked, canary.url("http://127.0.0.1:{p}/")),
+		"closed": quickest(blocked, "http://"+closed.Addr().String()),
+		"absent": quickest(blocked, "http://10.255.255.1/"),
 	} {
-		if took > class {
-			t.Errorf("%s takes %s", name, took)
+		if took > 20*refused {
+			t.Errorf("a blocked address (%s) takes %s, a refused one %s", name, took, refused)
 		}
 	}
 }
