@@ -49,8 +49,9 @@ var arrows = map[string][]string{
 	"internal/network/whatsapp":          {".", "internal/network", "internal/network/whatsapp/keystore"},
 	"internal/network/whatsapp/keystore": {".", "internal/store/sqldb"},
 
-	// What brings files of others into the tree.
+	// Tools: third-party files in the tree, and running tests.
 	"internal/tools/vendorjs": {},
+	"internal/tools/runtests": {},
 
 	// Suites, networks on this machine and whole gateways for tests.
 	"internal/network/whatsapp/loopback": {},

@@ -19,9 +19,9 @@ import (
 // a webhook, the addresses of login links and a reader of the event stream, must in the end have
 // been told of everything that the event log holds.
 //
-// PARLEY_KILLS makes it longer: see "make torture".
+// PARLEY_KILLS makes it longer: see "make kills" and "make torture".
 func TestKillLoopDelivery(t *testing.T) {
-	kills := number(t, "PARLEY_KILLS", 75)
+	kills := 3 * number(t, "PARLEY_KILLS", 5) // each is quick: little is done between two
 	s := startServer(t)
 	r := &deliveryRun{testServer: s, t: t, links: map[parley.OTPID]linkUse{}}
 	r.listener = newListener(t, &r.fuse)

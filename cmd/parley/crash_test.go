@@ -25,9 +25,9 @@ import (
 // sandbox network, which keeps a record of its own, what reached whom. Clients do as clients should:
 // they repeat a request that got no answer, with the same idempotency key.
 //
-// PARLEY_KILLS and PARLEY_MESSAGES make it longer: see "make torture".
+// PARLEY_KILLS and PARLEY_MESSAGES make it longer: see "make kills" and "make torture".
 func TestKillLoop(t *testing.T) {
-	kills, messages := number(t, "PARLEY_KILLS", 25), number(t, "PARLEY_MESSAGES", 5000)
+	kills, messages := number(t, "PARLEY_KILLS", 6), number(t, "PARLEY_MESSAGES", 1200)
 	const clients, channels = 16, 5
 	each := (messages + clients - 1) / clients
 	s := startServer(t)

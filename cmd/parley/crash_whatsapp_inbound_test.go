@@ -17,9 +17,9 @@ import (
 // it dies while it takes messages in: decrypted, kept, told of, or not yet. The network gives it again what it
 // did not acknowledge; each message must be in the history once, and told of once.
 //
-// PARLEY_KILLS and PARLEY_INBOUND make it longer: see "make torture".
+// PARLEY_KILLS and PARLEY_INBOUND make it longer: see "make kills" and "make torture".
 func TestKillLoopWhatsAppInbound(t *testing.T) {
-	kills, messages := number(t, "PARLEY_KILLS", whatsappKills), number(t, "PARLEY_INBOUND", whatsappInbound)
+	kills, messages := number(t, "PARLEY_KILLS", 6), number(t, "PARLEY_INBOUND", 240)
 	const channels, contacts = 5, 8
 	w := startWhatsApp(t, channels, contacts)
 	each := (messages + len(w.chats) - 1) / len(w.chats)

@@ -14,9 +14,9 @@ import (
 // TestWhatsAppOutage takes the network away for a while under a steady load: everything is accepted meanwhile,
 // and everything arrives once afterwards.
 //
-// PARLEY_OUTAGE makes it longer: see "make torture".
+// PARLEY_OUTAGE makes it longer: see "make kills" and "make torture".
 func TestWhatsAppOutage(t *testing.T) {
-	outage := 2 * time.Second
+	outage := time.Second
 	if text, ok := os.LookupEnv("PARLEY_OUTAGE"); ok {
 		var err error
 		if outage, err = time.ParseDuration(text); err != nil {

@@ -15,9 +15,9 @@ import (
 // protocol, and has the network cut sockets and lose confirmations in between. Afterwards the phones say what
 // they could read, in which order.
 //
-// PARLEY_KILLS and PARLEY_MESSAGES make it longer: see "make torture".
+// PARLEY_KILLS and PARLEY_MESSAGES make it longer: see "make kills" and "make torture".
 func TestKillLoopWhatsApp(t *testing.T) {
-	kills, messages := number(t, "PARLEY_KILLS", whatsappKills), number(t, "PARLEY_MESSAGES", whatsappMessages)
+	kills, messages := number(t, "PARLEY_KILLS", 6), number(t, "PARLEY_MESSAGES", 600)
 	const channels, contacts = 20, 3
 	w := startWhatsApp(t, channels, contacts)
 	each := (messages + len(w.chats) - 1) / len(w.chats)

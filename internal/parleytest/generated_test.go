@@ -24,7 +24,7 @@ import (
 // that are wrong by chance, and holds every answer to the document. PARLEY_SEED repeats a run;
 // PARLEY_REQUESTS makes it longer.
 func TestGeneratedRequests(t *testing.T) {
-	seed, count := fromEnv(t, "PARLEY_SEED", 1), fromEnv(t, "PARLEY_REQUESTS", 2100)
+	seed, count := fromEnv(t, "PARLEY_SEED", 1), fromEnv(t, "PARLEY_REQUESTS", 700)
 	e := parleytest.Start(t)
 	e.CreateChannel("spare")
 	doc, err := openapi3.NewLoader().LoadFromData(api.OpenAPI())

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// event is a line of "go test -json".
+type event struct {
+	Action  string
+	Package string
+	Test    string
+	Output  string
+}
+
+// test is a top-level test, with the output of its subtests. Without a name it is the package's own output.
+type test struct{ pkg, name string }
+
+// progress turns events into lines for people.
+type progress struct {
+	mu             sync.Mutex
+	out            io.Writer
+	begun          time.Time
+	running        map[test]time.Time // since when
+	output         map[test][]string
+	passed, failed int
+}
+
+func newProgress(out io.Writer) *progress {
+	return &progress{out: out, begun: time.Now(), running: map[test]time.Time{}, output: map[test][]string{}}
+}
+
+// read handles events until they end. Lines that are no events, such as those of the compiler, are printed.
+func (p *progress) read(events io.Reader) error {
+	lines := bufio.NewReader(events)
+	for {
+		line, err := lines.ReadString('\n')
+		if line != "" {
+			var e event
+			p.mu.Lock()
+			if json.Unmarshal([]byte(line), &e) != nil {
+				io.WriteString(p.out, line)
+			} else {
+				p.handle(e)
+			}
+			p.mu.Unlock()
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (p *progress) handle(e event) {
+	name, _, isSubtest := strings.Cut(e.Test, "/")
+	t := test{e.Package, name}
+	switch e.Action {
+	case "build-output":
+		io.WriteString(p.out, e.Output)
+	case "output":
+		p.output[t] = append(p.output[t], e.Output)
+	case "run", "cont":
+		if !isSubtest {
+			p.running[t] = time.Now()
+		}
+	case "pause": // until others have ended
+		if !isSubtest {
+			delete(p.running, t)
+		}
+	case "pass", "fail", "skip":
+		switch {
+		case isSubtest:
+		case name == "":
+			p.endPackage(e)
+		default:
+			p.endTest(t, e.Action == "fail")
+		}
+	}
+}
+
+func (p *progress) endTest(t test, failed bool) {
+	if failed {
+		p.failed++
+		p.print(t, func(line string) bool { return !isNoise(line) })
+	} else {
+		p.passed++
+	}
+	delete(p.output, t)
+	delete(p.running, t)
+}
+
+// endPackage prints the closing line of a package that passed. Of one that failed it prints everything, with the
+// output of tests that never ended: one of them may be why.
+func (p *progress) endPackage(e event) {
+	own := test{pkg: e.Package}
+	if e.Action == "fail" {
+		for _, t := range p.sorted() {
+			if t.pkg == e.Package {
+				fmt.Fprintf(p.out, "--- did not end: %s\n", t.name)
+				p.endTest(t, true)
+			}
+		}
+		p.print(own, func(line string) bool { return !isNoise(line) })
+	} else {
+		p.print(own, func(line string) bool { return strings.HasPrefix(line, "ok ") || strings.HasPrefix(line, "?") })
+	}
+	delete(p.output, own)
+}
+
+func (p *progress) print(t test, wanted func(line string) bool) {
+	for line := range strings.Lines(strings.Join(p.output[t], "")) {
+		if wanted(line) {
+			io.WriteString(p.out, line)
+		}
+	}
+}
+
+// isNoise tells the lines that say nothing about a failure.
+func isNoise(line string) bool {
+	line = strings.TrimSpace(line)
+	return slices.ContainsFunc([]string{"=== ", "--- PASS", "--- SKIP", "PASS", "-test.shuffle"}, func(start string) bool {
+		return strings.HasPrefix(line, start)
+	})
+}
+
+// sorted lists the running tests, the oldest first.
+func (p *progress) sorted() []test {
+	all := make([]test, 0, len(p.running))
+	for t := range p.running {
+		all = append(all, t)
+	}
+	slices.SortFunc(all, func(a, b test) int { return p.running[a].Compare(p.running[b]) })
+	return all
+}
+
+// report prints a line now and then.
+func (p *progress) report(stop <-chan struct{}) {
+	for {
+		select {
+		case <-time.After(interval):
+			p.mu.Lock()
+			fmt.Fprintln(p.out, p.status(time.Now()))
+			p.mu.Unlock()
+		case <-stop:
+			return
+		}
+	}
+}
+
+// status says how far it is: "1m20s: 412 tests passed, 0 failed; running internal/api TestTokens 3s".
+func (p *progress) status(now time.Time) string {
+	const most = 6
+	var running []string
+	for i, t := range p.sorted() {
+		if i == most {
+			running = append(running, fmt.Sprintf("%d more", len(p.running)-most))
+			break
+		}
+		running = append(running, fmt.Sprintf("%s %s %s", strings.TrimPrefix(t.pkg, "parley/"), t.name, now.Sub(p.running[t]).Round(time.Second)))
+	}
+	doing := "compiling"
+	if len(running) > 0 {
+		doing = "running " + strings.Join(running, ", ")
+	}
+	return fmt.Sprintf("  %s: %d tests passed, %d failed; %s", now.Sub(p.begun).Round(time.Second), p.passed, p.failed, doing)
+}
