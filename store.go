@@ -64,6 +64,9 @@ type Reader interface {
 	// Revision counts the changes to channels, tokens, keys and webhooks, and replays, by whatever
 	// process, so that another one that remembers some can tell when to read them again.
 	Revision(ctx context.Context) (int64, error)
+
+	// TrustedTime is the newest time at which the clock of the machine was trusted; zero: it never was.
+	TrustedTime(ctx context.Context) (time.Time, error)
 }
 
 // Tx is a transaction: it reads and writes.
@@ -144,6 +147,9 @@ type Tx interface {
 	SetAnswer(ctx context.Context, a Answer) error
 	// ForgetAnswers removes up to limit answers from before the given time and returns how many.
 	ForgetAnswers(ctx context.Context, before time.Time, limit int) (int, error)
+
+	// SetTrustedTime stores that the clock was trusted at a time. It never moves back.
+	SetTrustedTime(ctx context.Context, at time.Time) error
 }
 
 // Answer is what is kept of a request that carried an idempotency key.

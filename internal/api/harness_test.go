@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -41,6 +42,7 @@ type env struct {
 	handler http.Handler
 	server  *httptest.Server
 	logs    *lockedBuffer
+	ahead   *atomic.Int64 // of the machine's clock, in nanoseconds
 
 	main, second, global, admin string // tokens
 }
@@ -57,7 +59,9 @@ func newEnv(t testing.TB, change ...func(*Config)) *env {
 	library := must(media.Open(filepath.Join(dir, "media"), safehttp.Policy{AllowPrivate: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}))(t)
 	registry := prometheus.NewRegistry()
 	sealer := must(seal.Open(filepath.Join(dir, "key")))(t)
+	ahead := &atomic.Int64{}
 	g := gateway.New(gateway.Config{
+		Clock: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) },
 		Store: db, Drivers: map[parley.NetworkName]network.Driver{parley.Sandbox: phones},
 		Media: library, Sealer: sealer, Log: log, Metrics: registry,
 	})
@@ -73,7 +77,7 @@ func newEnv(t testing.TB, change ...func(*Config)) *env {
 	tokens := must(token.Open(t.Context(), db, sealer))(t)
 	t.Cleanup(tokens.Close)
 
-	e := &env{t: t, logs: logs, config: Config{
+	e := &env{t: t, logs: logs, ahead: ahead, config: Config{
 		Gateway: g, Store: db, Tokens: tokens, Sealer: sealer, Media: library, Sandbox: phones, Log: log, Metrics: registry,
 		OTP:          otp.New(otp.Config{Store: db, Sealer: sealer, Now: g.Now, Log: log}),
 		AuthFailures: 100_000,

@@ -222,6 +222,33 @@ func TestTokensAreNotKeptUnderKeys(t *testing.T) {
 	}
 }
 
+// TestKeysCountWhileTheClockIsDoubted looks a key up that is old only by a clock that jumped.
+func TestKeysCountWhileTheClockIsDoubted(t *testing.T) {
+	e := newEnv(t)
+	old := parley.Answer{
+		Scope: "*admin", Key: "k", CreatedAt: time.Now().Add(-2 * keptFor), StatusCode: 200, ContentType: "application/json", Body: []byte("{}"),
+	}
+	rt := &route{server: &server{Config: e.config}, method: http.MethodPost, access: ofAdmin}
+	hr := must(http.NewRequest("POST", "/x", nil))(t)
+	old.Fingerprint = rt.fingerprint(newRequest(hr))
+	if err := e.config.Store.Tx(t.Context(), func(tx parley.Tx) error { return tx.AddAnswer(t.Context(), old) }); err != nil {
+		t.Fatal(err)
+	}
+	hr.Header.Set(keyName, "k")
+	did := 0
+	rt.do = func(context.Context, *request) (answer, error) {
+		did++
+		return jsonAnswer(m{})
+	}
+	e.ahead.Store(int64(2 * keptFor))
+	for want, ahead := range []time.Duration{2 * keptFor, 0} {
+		e.ahead.Store(int64(ahead))
+		if _, err := rt.once(t.Context(), newRequest(hr)); err != nil || did != want {
+			t.Errorf("with a clock that is %s ahead the work was done %d times, %v", ahead, did, err)
+		}
+	}
+}
+
 func TestKeysEndAfterADay(t *testing.T) {
 	e := newEnv(t)
 	rt := &route{server: &server{Config: e.config}, method: http.MethodPost, access: ofAdmin}

@@ -151,6 +151,7 @@ func (s *server) makeParts() {
 		Log:       s.log,
 		Metrics:   s.metrics,
 		Retention: s.cfg.OTPLife,
+		MayErase:  func() bool { return s.gateway.MayErase() },
 
 		ContactsPerHour: s.cfg.OTPContacts,
 		AlikePerHour:    s.cfg.OTPPrefix,
@@ -175,6 +176,8 @@ func (s *server) makeParts() {
 		Metrics: s.metrics,
 		Version: s.cfg.Version,
 		Keep:    s.cfg.EventLife,
+
+		MayErase: s.gateway.MayErase,
 	})
 	s.tally = tally.New(tally.Config{Store: s.data.Store, Log: s.log, Metrics: s.metrics})
 }

@@ -24,7 +24,8 @@ const (
 	drainTimeout = 5 * time.Second
 	// forgetEvery is how often ended deliveries are looked through for old ones.
 	forgetEvery  = time.Hour
-	forgetAtOnce = 1000 // so many in one transaction, so that nobody waits long behind it
+	forgetAgain  = time.Minute // after the clock was not trusted
+	forgetAtOnce = 1000        // so many in one transaction, so that nobody waits long behind it
 
 	// DefaultKeep is how long ended deliveries are kept.
 	DefaultKeep = 30 * 24 * time.Hour
@@ -47,7 +48,9 @@ type Config struct {
 	Metrics prometheus.Registerer // nil: nothing is counted
 	Version string                // of this program, for the User-Agent
 	Keep    time.Duration         // how long ended deliveries are kept; zero: 30 days
-	Poll    time.Duration         // how often the store is looked at without a hint; zero: half a second
+	// MayErase reports whether the clock may be trusted with what is old; nil: always.
+	MayErase func() bool
+	Poll     time.Duration // how often the store is looked at without a hint; zero: half a second
 }
 
 // Engine delivers. Run is the only goroutine that touches the endpoints; what happens elsewhere is
@@ -85,6 +88,9 @@ func New(c Config) *Engine {
 	}
 	if c.Poll == 0 {
 		c.Poll = DefaultPoll
+	}
+	if c.MayErase == nil {
+		c.MayErase = func() bool { return true }
 	}
 	e := &Engine{Config: c, wake: make(chan struct{}, 1), looks: map[parley.Endpoint]bool{},
 		endpoints: map[parley.Endpoint]*endpoint{}, active: map[*endpoint]bool{}, busy: map[*endpoint]bool{}, revision: -1}
@@ -196,6 +202,10 @@ func (e *Engine) takeRecorded(results []result) {
 // forget removes what ended long ago, every hour.
 func (e *Engine) forget(ctx context.Context) {
 	for ctx.Err() == nil {
+		if !e.MayErase() {
+			rest(ctx, forgetAgain)
+			continue
+		}
 		removed := 0
 		err := e.Store.Tx(ctx, func(tx parley.Tx) (err error) {
 			removed, err = tx.ForgetDeliveries(ctx, time.Now().Add(-e.Keep), forgetAtOnce)

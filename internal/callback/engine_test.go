@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"parley"
 	"parley/internal/callback"
@@ -197,6 +200,28 @@ func TestTestEvent(t *testing.T) {
 		}
 		if n := len(e.deliveries(parley.DeliveryQuery{})); n != 0 || e.readWebhook(w.ID).Failures != 0 {
 			e.Errorf("%d deliveries of it, and the webhook is %+v", n, e.readWebhook(w.ID))
+		}
+	})
+}
+
+// TestDeliveriesStayWhileTheClockIsDoubted forgets old deliveries only by a clock that is trusted.
+func TestDeliveriesStayWhileTheClockIsDoubted(t *testing.T) {
+	inBubble(t, func(e *env) {
+		var trusted atomic.Bool
+		config := e.engine.Config
+		config.Metrics, config.MayErase, config.Keep = prometheus.NewRegistry(), trusted.Load, time.Hour
+		e.engine = callback.New(config)
+		e.webhook("https://crm.example/hook")
+		e.start()
+		e.says(ann, "hello")
+		pass(3 * time.Hour)
+		if n := len(e.deliveries(parley.DeliveryQuery{})); n != 1 {
+			e.Errorf("%d deliveries are left", n)
+		}
+		trusted.Store(true)
+		pass(2 * time.Minute)
+		if n := len(e.deliveries(parley.DeliveryQuery{})); n != 0 {
+			e.Errorf("%d deliveries are left after their time", n)
 		}
 	})
 }

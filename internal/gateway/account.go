@@ -44,16 +44,17 @@ func newAccount(g *Gateway, c parley.Channel) *account {
 	ctx, stop := context.WithCancel(context.Background())
 	a := &account{g: g, stop: stop, done: make(chan struct{}), channel: c}
 	a.worker = outbox.New(outbox.Config{
-		Channel:  c.Code,
-		Store:    g.Store,
-		Now:      a.now,
-		Settings: func() parley.ChannelSettings { return a.snapshot().Settings },
-		Pace:     func() (time.Duration, time.Duration) { return a.snapshot().Pace() },
-		Settled:  a.settled,
-		Removed:  g.removeMedia,
-		Reveal:   a.reveal,
-		Pack:     a.pack,
-		Log:      g.Log,
+		Channel:   c.Code,
+		Store:     g.Store,
+		Now:       a.now,
+		MayExpire: g.MayErase,
+		Settings:  func() parley.ChannelSettings { return a.snapshot().Settings },
+		Pace:      func() (time.Duration, time.Duration) { return a.snapshot().Pace() },
+		Settled:   a.settled,
+		Removed:   g.removeMedia,
+		Reveal:    a.reveal,
+		Pack:      a.pack,
+		Log:       g.Log,
 	})
 	go func() {
 		defer close(a.done)
@@ -247,7 +248,7 @@ func (a *account) live() network.Session {
 func (a *account) now() time.Time {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
-	return time.Now().Add(time.Duration(a.channel.Settings.ClockAhead))
+	return a.g.Clock().Add(time.Duration(a.channel.Settings.ClockAhead))
 }
 
 func (a *account) restrictedUntil() time.Time {

@@ -1,6 +1,12 @@
 package gateway
 
-import "time"
+import (
+	"context"
+	"sync"
+	"time"
+
+	"parley"
+)
 
 // ClockAhead tells how far the clock of this machine is ahead of the networks', behind where that is
 // negative, by what a channel saw last; false: none did.
@@ -12,4 +18,143 @@ func (g *Gateway) ClockAhead() (ahead time.Duration, known bool) {
 		}
 	}
 	return ahead, !last.IsZero()
+}
+
+const (
+	// maxLead is how far the clock may be ahead of the newest time at which it was trusted.
+	maxLead = 24 * time.Hour
+	// confirmedAfter is how long the process must run with a clock before it is trusted by that alone.
+	confirmedAfter = time.Hour
+	// A network that tells its clock to within a week can confirm a lead that is shorter than half of it.
+	maxWeeklyLead = 7 * 24 * time.Hour / 2
+	// clockAgrees is how far two clocks that agree may differ.
+	clockAgrees = 5 * time.Minute
+	// trustedEvery is how often the time is stored at which the clock was trusted.
+	trustedEvery = 10 * time.Minute
+)
+
+// clockGuard decides whether the clock of this machine may be used to erase or expire by age. A clock that is
+// weeks ahead for a moment, as after a boot, must not erase everything at once. So a clock that is more than
+// maxLead ahead of the newest trusted time is doubted until a network or an hour of running confirms it.
+type clockGuard struct {
+	wall    func() time.Time     // the clock of the machine
+	running func() time.Duration // how long this process runs, whatever the clock says
+	// confirms reports whether a network confirms the clock, which leads by so much.
+	confirms func(now time.Time, lead time.Duration) bool
+
+	mu       sync.Mutex
+	loaded   bool // until then nothing is trusted
+	trusted  moment
+	stored   time.Time // the trusted time that is in the store
+	doubting bool
+	doubted  moment // when the doubt began
+}
+
+// moment is a time on the clock, and how long the process ran by then.
+type moment struct {
+	at  time.Time
+	ran time.Duration
+}
+
+// until is the time on a clock that went on since the moment as it should.
+func (m moment) until(ran time.Duration) time.Time { return m.at.Add(ran - m.ran) }
+
+// load sets the newest trusted time that an earlier process stored; zero: there is none, and nothing to erase.
+func (c *clockGuard) load(stored time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.loaded, c.stored, c.trusted = true, stored, moment{stored, c.running()}
+	if stored.IsZero() {
+		c.trusted.at = c.wall().Round(0)
+	}
+}
+
+// check decides, and returns how far the clock is ahead of what was expected, and whether the doubt began
+// or ended with this call.
+func (c *clockGuard) check() (trusts bool, lead time.Duration, changed bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.loaded {
+		return false, 0, false
+	}
+	now, ran := c.wall().Round(0), c.running() // without the monotonic reading: what matters is what the clock shows
+	lead = now.Sub(c.trusted.until(ran))
+	was := c.doubting
+	c.doubting = lead > maxLead && !c.confirmed(now, ran, lead)
+	if !c.doubting {
+		if expected := c.trusted.until(ran); now.Before(expected) { // it never moves back
+			now = expected
+		}
+		c.trusted = moment{now, ran}
+	}
+	return !c.doubting, lead, was != c.doubting
+}
+
+// confirmed reports whether a clock that leads is right nevertheless. It is called with the lock held.
+func (c *clockGuard) confirmed(now time.Time, ran, lead time.Duration) bool {
+	if !c.doubting || now.Sub(c.doubted.until(ran)).Abs() > maxLead { // the doubt begins, or the clock was set meanwhile
+		c.doubted = moment{now, ran}
+	}
+	return ran-c.doubted.ran >= confirmedAfter || c.confirms(now, lead)
+}
+
+// toStore returns the trusted time if it is due to be stored.
+func (c *clockGuard) toStore() (time.Time, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	due := c.loaded && !c.doubting && c.trusted.at.Sub(c.stored) >= trustedEvery
+	return c.trusted.at, due
+}
+
+// wasStored takes note of the trusted time that is in the store.
+func (c *clockGuard) wasStored(at time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stored = at
+}
+
+// MayErase reports whether what is old by the clock of this machine may be erased or expired now. Everything
+// that does so asks here first.
+func (g *Gateway) MayErase() bool {
+	trusts, lead, changed := g.clock.check()
+	if changed && !trusts {
+		g.Log.Warn("the clock is more than a day ahead of the newest stored time: nothing is erased or expires by age "+
+			"until the network's clock or one hour of running confirms it", "ahead", lead.Round(time.Second).String())
+	}
+	if changed && trusts {
+		g.Log.Info("the clock is trusted again: erasing by age goes on")
+	}
+	return trusts
+}
+
+// networkConfirms reports whether a network confirms that the clock, which leads by so much, is right.
+func (g *Gateway) networkConfirms(now time.Time, lead time.Duration) bool {
+	for _, c := range g.Channels() {
+		e, ok := g.Evidence(c.Code)
+		if !ok {
+			continue
+		}
+		if !e.NetworkTime.IsZero() && now.Sub(e.NetworkTime) <= maxLead {
+			return true
+		}
+		if !e.ClockSeen.IsZero() && e.ClockAhead.Abs() <= clockAgrees && lead < maxWeeklyLead {
+			return true
+		}
+	}
+	return false
+}
+
+// storeClock stores the time at which the clock was last trusted, so that the next process can tell.
+func (g *Gateway) storeClock(ctx context.Context) {
+	at, due := g.clock.toStore()
+	if !due {
+		return
+	}
+	if err := g.Store.Tx(ctx, func(tx parley.Tx) error { return tx.SetTrustedTime(ctx, at) }); err != nil {
+		if ctx.Err() == nil {
+			g.Log.Error("store the time at which the clock was trusted", "err", err)
+		}
+		return
+	}
+	g.clock.wasStored(at)
 }

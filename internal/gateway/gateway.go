@@ -29,6 +29,8 @@ type Config struct {
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
 
+	// Clock is the clock of this machine; nil: time.Now.
+	Clock func() time.Time
 	// EventLife is how long the event log goes back; zero: [DefaultEventLife].
 	EventLife time.Duration
 	// Inbound is shown every message that somebody sends to a channel, in the transaction that keeps
@@ -44,6 +46,7 @@ type Gateway struct {
 	activity bus.Topic[Activity]
 	waiting  *waiting
 	measures *measures
+	clock    clockGuard
 
 	// lifecycle serialises the making, starting, stopping and removing of accounts, but for changes that
 	// take longer than anybody should wait.
@@ -57,7 +60,12 @@ type Gateway struct {
 
 // New makes a gateway; Run starts it.
 func New(c Config) *Gateway {
+	if c.Clock == nil {
+		c.Clock = time.Now
+	}
 	g := &Gateway{Config: c, ready: make(chan struct{}), accounts: map[parley.ChannelCode]*account{}, waiting: newWaiting()}
+	began := time.Now()
+	g.clock = clockGuard{wall: c.Clock, running: func() time.Duration { return time.Since(began) }, confirms: g.networkConfirms}
 	g.measures = newMeasures(c.Metrics, g)
 	return g
 }
@@ -71,6 +79,11 @@ func (g *Gateway) Run(ctx context.Context) error {
 	defer watching.Wait()
 	defer stop() // after all accounts were closed
 
+	trusted, err := g.Store.TrustedTime(ctx)
+	if err != nil {
+		return fmt.Errorf("read the newest trusted time: %w", err)
+	}
+	g.clock.load(trusted)
 	// Sessions end by being closed, in order, not because ctx ended.
 	if err := g.Refresh(context.WithoutCancel(ctx)); err != nil {
 		return fmt.Errorf("start channels: %w", err)
@@ -267,7 +280,7 @@ func (g *Gateway) RestrictedUntil(code parley.ChannelCode) time.Time {
 func (g *Gateway) Now(code parley.ChannelCode) time.Time {
 	a, err := g.account(code)
 	if err != nil {
-		return time.Now()
+		return g.Clock()
 	}
 	return a.now()
 }

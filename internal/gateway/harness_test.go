@@ -29,6 +29,7 @@ type bench struct {
 	sealer *seal.Sealer
 	g      *gateway.Gateway
 
+	ahead     time.Duration // of the machine's clock
 	eventLife time.Duration
 	inbound   func(context.Context, parley.Tx, parley.Channel, *parley.Message) (func() ([]gateway.Draft, error), error)
 	cancel    context.CancelFunc
@@ -64,7 +65,9 @@ func newBench(t *testing.T) *bench {
 }
 
 func (b *bench) start() {
+	ahead := b.ahead
 	b.g = gateway.New(gateway.Config{
+		Clock: func() time.Time { return time.Now().Add(ahead) },
 		Store: b.store, Media: b.media, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
 		Drivers: map[parley.NetworkName]network.Driver{parley.Sandbox: b.driver, parley.WhatsApp: b.driver},
 		Sealer:  b.sealer, Inbound: b.inbound, EventLife: b.eventLife,
@@ -149,6 +152,8 @@ type driver struct {
 	hang   parley.ChannelCode          // the channel whose session does not open until hold is closed
 	hold   chan struct{}
 
+	evidence func() network.Evidence // nil: it has none
+
 	mu        sync.Mutex
 	sessions  map[parley.ChannelCode]*session
 	forgotten []parley.ChannelCode
@@ -171,6 +176,13 @@ func (d *driver) Open(ctx context.Context, c parley.Channel, sink network.Sink) 
 	d.mu.Unlock()
 	s.tell(network.State{Status: parley.Working, Phone: network.Phone{Name: "Toko", Number: "99900000001"}})
 	return s, nil
+}
+
+func (d *driver) Evidence(parley.ChannelCode) (network.Evidence, bool) {
+	if d.evidence == nil {
+		return network.Evidence{}, false
+	}
+	return d.evidence(), true
 }
 
 func given(s *session) []parley.Message {

@@ -21,15 +21,18 @@ const (
 	AnswerLife = 24 * time.Hour
 )
 
-// keepHouse removes what is kept no longer, every minute until ctx ends.
+// keepHouse removes what is kept no longer, every minute until ctx ends, while the clock is trusted.
 func (g *Gateway) keepHouse(ctx context.Context) {
 	ticker := time.NewTicker(houseEvery)
 	defer ticker.Stop()
 	for {
-		g.forgetAnswers(ctx)
-		g.forgetEvents(ctx)
-		for _, a := range g.all() {
-			g.eraseOld(ctx, a)
+		if g.MayErase() {
+			g.storeClock(ctx)
+			g.forgetAnswers(ctx)
+			g.forgetEvents(ctx)
+			for _, a := range g.all() {
+				g.eraseOld(ctx, a)
+			}
 		}
 		select {
 		case <-ctx.Done():
@@ -42,7 +45,7 @@ func (g *Gateway) keepHouse(ctx context.Context) {
 func (g *Gateway) forgetAnswers(ctx context.Context) {
 	g.inBatches(ctx, "forget answers", func() (n int, err error) {
 		err = g.Store.Tx(ctx, func(tx parley.Tx) (err error) {
-			n, err = tx.ForgetAnswers(ctx, time.Now().Add(-AnswerLife), houseBatch)
+			n, err = tx.ForgetAnswers(ctx, g.Clock().Add(-AnswerLife), houseBatch)
 			return err
 		})
 		return n, err
@@ -56,8 +59,8 @@ func (g *Gateway) forgetEvents(ctx context.Context) {
 	life := cmp.Or(g.EventLife, DefaultEventLife)
 	g.inBatches(ctx, "forget events", func() (n int, err error) {
 		err = g.Store.Tx(ctx, func(tx parley.Tx) (err error) {
-			n, err = tx.ForgetEvents(ctx, time.Now().Add(-life), houseBatch)
-			sealed := time.Now().Add(-sealedLife)
+			n, err = tx.ForgetEvents(ctx, g.Clock().Add(-life), houseBatch)
+			sealed := g.Clock().Add(-sealedLife)
 			return errors.Join(err, tx.ForgetSealed(ctx, sealed), tx.ForgetResends(ctx, sealed))
 		})
 		return n, err

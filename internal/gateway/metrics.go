@@ -50,11 +50,14 @@ type channelsByStatus struct{ g *Gateway }
 var (
 	channelsDesc = prometheus.NewDesc("parley_channels", "Channels by status.", []string{"status"}, nil)
 	waitingDesc  = prometheus.NewDesc("parley_messages_waiting", "Messages that wait to be sent.", nil, nil)
+	trustedDesc  = prometheus.NewDesc("parley_clock_trusted",
+		"1 while the clock of the machine is trusted; 0 while erasing and expiry by age pause because it is far ahead.", nil, nil)
 )
 
 func (channelsByStatus) Describe(ch chan<- *prometheus.Desc) {
 	ch <- channelsDesc
 	ch <- waitingDesc
+	ch <- trustedDesc
 }
 
 func (c channelsByStatus) Collect(ch chan<- prometheus.Metric) {
@@ -68,4 +71,9 @@ func (c channelsByStatus) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(channelsDesc, prometheus.GaugeValue, float64(count[s]), string(s))
 	}
 	ch <- prometheus.MustNewConstMetric(waitingDesc, prometheus.GaugeValue, float64(waiting))
+	trusted := 0.0
+	if c.g.MayErase() {
+		trusted = 1
+	}
+	ch <- prometheus.MustNewConstMetric(trustedDesc, prometheus.GaugeValue, trusted)
 }

@@ -35,8 +35,11 @@ type Evidence struct {
 	RestrictedUntil time.Time
 	// ClockAhead is how far the clock of this machine was ahead of the network's at ClockSeen, to a second or
 	// two; negative: behind. Where ClockSeen is zero it is not known, or was set since.
+	// A network may tell it to within a week only.
 	ClockAhead time.Duration
 	ClockSeen  time.Time
+	// NetworkTime is the newest time, with its date, that the network told; zero: none.
+	NetworkTime time.Time
 }
 
 // Session is a channel's live connection. Its methods may be called from several goroutines and

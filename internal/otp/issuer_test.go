@@ -231,6 +231,22 @@ func TestHouse(t *testing.T) {
 }
 
 // A new code takes the place of one that expired before anybody noticed: that is told all the same.
+// TestHouseWaitsForATrustedClock keeps what is counted while the clock is doubted.
+func TestHouseWaitsForATrustedClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		trusted := false
+		b := newBench(t, "memory:"+t.Name(), func(c *Config) { c.MayErase = func() bool { return trusted } })
+		b.code(main, ayu)
+		time.Sleep(48 * time.Hour)
+		for _, trusted = range []bool{false, true} {
+			b.must(b.keepHouse(t.Context(), map[parley.ChannelCode]time.Time{}, true))
+			if l, err := b.Store.Ledger(t.Context(), main, ayu); err != nil || (l.Code.ID == "") != trusted {
+				t.Errorf("with a clock that is trusted (%t): %+v, %v", trusted, l.Code, err)
+			}
+		}
+	})
+}
+
 func TestReplacedAfterItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, "memory:"+t.Name())

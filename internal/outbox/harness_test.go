@@ -25,6 +25,7 @@ type bench struct {
 	net      *fakeNetwork
 	worker   *outbox.Worker
 	real     atomic.Bool // it is on WhatsApp, else in the sandbox
+	doubt    atomic.Bool // the clock is not trusted
 	settings atomic.Pointer[parley.ChannelSettings]
 	cancel   context.CancelFunc
 	done     chan struct{}
@@ -57,7 +58,7 @@ func newBench(t *testing.T) *bench {
 
 func (b *bench) start() {
 	b.worker = outbox.New(outbox.Config{
-		Channel: "demo", Store: b.store, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+		Channel: "demo", Store: b.store, Now: time.Now, MayExpire: func() bool { return !b.doubt.Load() }, Log: slog.New(slog.DiscardHandler),
 		Settings: func() parley.ChannelSettings { return *b.settings.Load() },
 		Pack:     func(*parley.Message) []byte { return nil },
 		Pace: func() (time.Duration, time.Duration) {

@@ -22,6 +22,8 @@ const (
 	drainTimeout = 10 * time.Second
 	// sweepEvery is how often the queue is compared with the store, should a hand-over be lost.
 	sweepEvery = time.Minute
+	// doubtEvery is how soon a clock that is not trusted is looked at again.
+	doubtEvery = 10 * time.Second
 	// blink is how long a chat rests after a send that could not be tried, unless a connection comes first,
 	// and the first pause after something could not be stored.
 	blink = time.Second
@@ -39,6 +41,9 @@ type Config struct {
 	Store    parley.Store
 	Now      func() time.Time              // the channel's clock
 	Settings func() parley.ChannelSettings // as they are now
+	// MayExpire reports whether the clock may be trusted with the end of messages. While it may not, what
+	// seems to have waited too long neither fails nor is sent.
+	MayExpire func() bool
 	// Pace is the least and the most time to leave between two sends now; zeros: none.
 	Pace    func() (least, most time.Duration)
 	Settled func(m *parley.Message)  // told of every message that the worker is done with
@@ -208,6 +213,9 @@ func (w *Worker) sweep(ctx context.Context, now time.Time) {
 	for i := range pending {
 		if w.known[pending[i].Seq] == nil {
 			w.count(&pending[i], 1)
+			if longest := now.Add(2 * lastRetry); pending[i].NextAttempt.After(longest) { // the clock was ahead
+				pending[i].NextAttempt = longest
+			}
 			w.enqueue(&pending[i])
 		}
 	}

@@ -130,6 +130,60 @@ func TestNothingStaysPendingForEver(t *testing.T) {
 	})
 }
 
+// TestADoubtedClockNeitherFailsNorSends holds what seems too old until the clock is trusted. Other chats go on.
+func TestADoubtedClockNeitherFailsNorSends(t *testing.T) {
+	for what, priority := range map[string]parley.Priority{"a message": parley.PriorityNormal, "an urgent one": parley.PriorityKnown} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t)
+				old := b.sendAs(parley.Message{Chat: ayu, Content: parley.Text{Body: "old"}, Priority: priority})
+				behind := b.send(ayu, "behind it")
+				b.doubt.Store(true)
+				time.Sleep(25 * time.Hour)
+				fresh := b.send(budi, "fresh")
+				b.connect()
+				time.Sleep(5 * time.Minute)
+				b.settle()
+				for m, want := range map[*parley.Message]parley.Status{&old: parley.Pending, &behind: parley.Pending, &fresh: parley.Sent} {
+					if got := b.load(*m).Status; got != want {
+						t.Errorf("%q is %s, want %s", m.Content.Text(), got, want)
+					}
+				}
+				b.doubt.Store(false)
+				time.Sleep(11 * time.Second)
+				b.settle()
+				for _, m := range []parley.Message{old, behind} {
+					if got := b.load(m); got.Status != parley.FailedForGood || got.Failure.Code != parley.Expired {
+						t.Errorf("%q is %s, %+v", m.Content.Text(), got.Status, got.Failure)
+					}
+				}
+				if got := b.net.texts(ayu); len(got) != 0 {
+					t.Errorf("sent too late: %v", got)
+				}
+			})
+		})
+	}
+}
+
+// TestAClockThatWasAheadDelaysNothing finds an attempt that was planned by a clock that was weeks ahead.
+func TestAClockThatWasAheadDelaysNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		m := b.send(ayu, "soon")
+		b.settle()
+		b.tx(func(tx parley.Tx) error {
+			return tx.DelayMessage(t.Context(), "demo", m.Ref(), 1, time.Now().Add(30*24*time.Hour))
+		})
+		b.restart()
+		b.connect()
+		time.Sleep(15 * time.Minute)
+		b.settle()
+		if got := b.load(m).Status; got != parley.Sent {
+			t.Errorf("it is %s", got)
+		}
+	})
+}
+
 func TestGivesUpAfterTwentyAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)

@@ -312,6 +312,10 @@ func (w *Worker) expire(now time.Time) {
 	if len(late) == 0 {
 		return
 	}
+	if !w.MayExpire() {
+		w.hold(late, now.Add(doubtEvery))
+		return
+	}
 	failure := &parley.Failure{Code: parley.Expired, Message: "It could not be sent in the time that its channel allows."}
 	settledElsewhere := map[*entry]bool{} // by a receipt
 	err := w.Store.Tx(context.Background(), func(tx parley.Tx) error {
@@ -336,6 +340,16 @@ func (w *Worker) expire(now time.Time) {
 			e.Status, e.Failure, e.UpdatedAt = parley.FailedForGood, failure, now
 		}
 		w.Settled(e.Message)
+	}
+}
+
+// hold neither sends nor fails messages until a time, when the clock is looked at again. Their chats wait.
+func (w *Worker) hold(late []*entry, until time.Time) {
+	for _, e := range late {
+		e.waits, e.NextAttempt = false, until
+	}
+	if w.nextExpiry.IsZero() || until.Before(w.nextExpiry) {
+		w.nextExpiry = until
 	}
 }
 

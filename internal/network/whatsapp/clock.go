@@ -11,6 +11,7 @@ type clock struct {
 	mu    sync.Mutex
 	ahead time.Duration
 	seen  time.Time // zero: it is not known
+	told  time.Time // the newest time of a confirmation; zero: none
 }
 
 // compareClock takes note of the time that the network told when it let us in. That was on its way for no
@@ -37,6 +38,9 @@ func (c *clock) heal(told time.Time) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if told.After(c.told) {
+		c.told = told
+	}
 	if ahead := time.Since(told); !c.seen.IsZero() && ahead.Abs() < c.ahead.Abs() {
 		c.ahead, c.seen = ahead, time.Now()
 	}
@@ -56,6 +60,13 @@ func (c *clock) read() (ahead time.Duration, seen time.Time) {
 		return 0, time.Time{}
 	}
 	return c.ahead, c.seen
+}
+
+// newest is the newest time that the network told; zero: none.
+func (c *clock) newest() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.told
 }
 
 const (

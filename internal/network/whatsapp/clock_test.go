@@ -28,6 +28,9 @@ func TestClock(t *testing.T) {
 	if e, _ := w.driver.Evidence(code); e.ClockAhead > -47*time.Hour {
 		t.Errorf("a confirmation changed it to %s", e.ClockAhead)
 	}
+	if e, _ := w.driver.Evidence(code); time.Until(e.NetworkTime) < 47*time.Hour {
+		t.Errorf("the network told %s", e.NetworkTime)
+	}
 	w.SetClock(0) // as if somebody put it right, little by little
 	w.sent(s, w.text(friendID, "put right"))
 	if e, _ := w.driver.Evidence(code); e.ClockAhead.Abs() > 10*time.Second {

@@ -163,7 +163,7 @@ func (d *Driver) Evidence(code parley.ChannelCode) (network.Evidence, bool) {
 	e := &s.evidence
 	ahead, seen := s.clock.read()
 	return network.Evidence{Connected: load(&e.connectedAt), Heard: load(&e.heardAt), Confirmed: load(&e.confirmedAt),
-		Received: load(&e.receivedAt), RestrictedUntil: restricted, ClockAhead: ahead, ClockSeen: seen}, true
+		Received: load(&e.receivedAt), RestrictedUntil: restricted, ClockAhead: ahead, ClockSeen: seen, NetworkTime: s.clock.newest()}, true
 }
 
 // evidence is kept in nanoseconds, so that noting it costs nothing.

@@ -28,6 +28,7 @@ func Run(t *testing.T, open func(t *testing.T) parley.Store, only ...string) {
 		{"chats", chatTests},
 		{"retention", retentionTests},
 		{"answers", answerTests},
+		{"clock", clockTests},
 		{"codes", codeTests},
 		{"links", linkTests},
 		{"crowds", crowdTests},

@@ -1,0 +1,108 @@
+package gateway_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"parley"
+	"parley/internal/gateway"
+	"parley/internal/network"
+)
+
+// TestAClockThatIsAheadErasesNothing starts a gateway with a clock that is weeks ahead: texts, events, keys
+// and the queue stay until an hour of running confirms the clock.
+func TestAClockThatIsAheadErasesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		day := parley.Duration(24 * time.Hour)
+		if _, err := b.g.UpdateChannel(t.Context(), "demo", func(c *parley.Channel) { c.Settings.Retention = &day }); err != nil {
+			t.Fatal(err)
+		}
+		before := b.lastEvent()
+		key := &parley.Answer{Scope: "demo", Key: "k", Fingerprint: []byte("f"), CreatedAt: time.Now()}
+		sent, err := b.g.Send(t.Context(), "demo", text(ayu, "old"), gateway.Terms{Key: key, Wait: time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.driver.session("demo").tell(network.State{Status: parley.Reconnecting})
+		waits := b.accept(ayu, "waits")
+		time.Sleep(11 * time.Minute) // until the time is stored at which the clock was trusted
+		b.stop()
+		b.ahead = 40 * 24 * time.Hour
+		b.start() // the driver connects at once
+
+		intact := func(when string) {
+			t.Helper()
+			if got := b.load(sent[0]).Content.Text(); got != "old" {
+				t.Errorf("%s: the text is %q", when, got)
+			}
+			if _, err := b.store.Answer(t.Context(), "demo", "k"); err != nil {
+				t.Errorf("%s: the key: %v", when, err)
+			}
+			if len(b.events(before)) < 1 {
+				t.Errorf("%s: the log is empty", when)
+			}
+			if got := b.load(waits); got.Status != parley.Pending {
+				t.Errorf("%s: the message that waits is %s", when, got.Status)
+			}
+		}
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		intact("after minutes")
+		if b.g.MayErase() {
+			t.Error("the clock is trusted")
+		}
+		b.restart() // a process that did not trust it leaves no trace of its time
+		time.Sleep(59 * time.Minute)
+		synctest.Wait()
+		intact("after a restart and almost an hour")
+
+		time.Sleep(3 * time.Minute)
+		synctest.Wait()
+		if got := b.load(sent[0]).Content.Text(); got != "" {
+			t.Errorf("after an hour the text is still %q", got)
+		}
+		if _, err := b.store.Answer(t.Context(), "demo", "k"); !errors.Is(err, parley.ErrNotFound) {
+			t.Errorf("after an hour the key is still there: %v", err)
+		}
+		if got := b.load(waits); got.Status != parley.FailedForGood || got.Failure.Code != parley.Expired {
+			t.Errorf("after an hour the message that waited is %s", got.Status)
+		}
+		if n := len(b.driver.texts("demo", ayu)); n != 1 {
+			t.Errorf("%d messages were sent", n)
+		}
+	})
+}
+
+// TestTheNetworkConfirmsAClock has a network tell its time to a gateway that was off for long.
+func TestTheNetworkConfirmsAClock(t *testing.T) {
+	hour := time.Hour
+	for what, c := range map[string]struct {
+		off      time.Duration
+		evidence func() network.Evidence
+		trusted  bool
+	}{
+		"it tells nothing":        {60 * hour, func() network.Evidence { return network.Evidence{} }, false},
+		"it agrees":               {60 * hour, func() network.Evidence { return network.Evidence{ClockSeen: time.Now()} }, true},
+		"it does not":             {60 * hour, func() network.Evidence { return network.Evidence{ClockSeen: time.Now(), ClockAhead: 60 * hour} }, false},
+		"it agrees within a week": {7 * 24 * hour, func() network.Evidence { return network.Evidence{ClockSeen: time.Now()} }, false},
+		"it told a date":          {40 * 24 * hour, func() network.Evidence { return network.Evidence{NetworkTime: time.Now()} }, true},
+		"it told a date long ago": {40 * 24 * hour, func() network.Evidence { return network.Evidence{NetworkTime: time.Now().Add(-40 * 24 * hour)} }, false},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t)
+				time.Sleep(11 * time.Minute)
+				b.stop()
+				time.Sleep(c.off)
+				b.driver.evidence = c.evidence
+				b.start()
+				if got := b.g.MayErase(); got != c.trusted {
+					t.Errorf("trusted is %t", got)
+				}
+			})
+		})
+	}
+}
