@@ -66,6 +66,13 @@ func (c ContactID) Number() string {
 	return number
 }
 
+// CanExist reports whether the number could be a phone number with its country code: no country code begins
+// with 0, and numbers have 7 to 15 digits.
+func (c ContactID) CanExist() bool {
+	number := c.Number()
+	return len(number) >= 7 && len(number) <= 15 && number[0] != '0'
+}
+
 func isDigits(s string) bool {
 	if s == "" {
 		return false

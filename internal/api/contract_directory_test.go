@@ -275,8 +275,8 @@ func readContactInfo(t *testing.T, e *parleytest.Env) {
 		{"6281200000031@s.us", "6281200000031@c.us", "Dewi", true},
 		{"6281200000032@c.us", "6281200000032@c.us", "", true}, // no message was exchanged with it, and it is no contact
 		{"99912000030@c.us", "99912000030@c.us", "", false},
-		{shortestContact, shortestContact, "", true},
-		{longestContact, strings.Repeat("1", 45) + "@c.us", "", true},
+		{shortestContact, shortestContact, "", false}, // cannot exist
+		{longestContact, strings.Repeat("1", 45) + "@c.us", "", false},
 	} {
 		a := e.Get("/api/contact/info?contact_id=" + c.asked).Expect(http.StatusOK)
 		wantKeys(t, a, "", "success", "message", "data")
@@ -326,8 +326,13 @@ func checkNumbers(t *testing.T, e *parleytest.Env) {
 		"6281234567890@c.us":            "6281234567890@c.us",
 		"6281234567890@s.us":            "6281234567890@c.us",
 		"tel:%2B6281234567890":          "6281234567890@c.us",
-		"12345":                         "12345@c.us",
-		strings.Repeat("1", 45):         strings.Repeat("1", 45) + "@c.us",
+		"1234567":                       "1234567@c.us",
+		strings.Repeat("1", 15):         strings.Repeat("1", 15) + "@c.us",
+		"12345":                         nil, // cannot exist
+		strings.Repeat("1", 16):         nil,
+		strings.Repeat("1", 45):         nil,
+		"081234567890":                  nil,
+		"0812-3456":                     nil,
 		"99912000040":                   nil, // not on the network
 		"%2B999-1200-0040":              nil,
 		"6281200000051&colour=%23ff000": "6281200000051@c.us",

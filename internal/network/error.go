@@ -75,6 +75,11 @@ func NotPossibleYet(cause error) *Error { return &Error{Class: NotReady, Cause: 
 // ErrUnsupported is the answer of a session whose network has no such thing.
 var ErrUnsupported = Refuse(parley.Unsupported, "This network cannot do that.")
 
+// ErrImpossibleNumber is the answer of every network for a contact whose number cannot exist: see
+// [parley.ContactID.CanExist].
+var ErrImpossibleNumber = Refuse(parley.NotOnNetwork,
+	"This is no phone number. Begin with the country code, without a leading 0, and give 7 to 15 digits: 62812… and not 0812….")
+
 // ErrHeldBack is the answer for a message that was not sent because an earlier one of its chat, in
 // the same call, was not.
 var ErrHeldBack = &Error{Class: Disconnected, Cause: errors.New("held back behind an earlier message")}

@@ -89,6 +89,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"a broken connection comes back", testReconnect},
 		{"nothing comes after close", testClose},
 		{"refusals are permanent", testRefusals},
+		{"impossible numbers are refused", testImpossibleNumbers},
 		{"without a connection nothing is sent", testDisconnected},
 		{"contacts are listed by name", testContacts},
 		{"numbers can be checked", testNumbers},

@@ -8,6 +8,7 @@ import (
 	"image"
 	"image/png"
 	"slices"
+	"strings"
 	"testing"
 
 	"parley"
@@ -176,6 +177,25 @@ func testRefusals(t *testing.T, h Harness) {
 	}
 	if shown := phone.Shows(t); len(shown) != 0 {
 		t.Errorf("the phone that blocks shows %+v", shown)
+	}
+}
+
+// testImpossibleNumbers writes to numbers that nobody can have. The reason says what to do.
+func testImpossibleNumbers(t *testing.T, h Harness) {
+	s, _ := start(t, h)
+	for _, number := range []string{"0812345", "081234567890", "12345", "628123", "6281234567890123"} {
+		err := trySend(t, s, outgoing(parley.ContactOf(number), parley.Text{Body: "hi"}))[0]
+		refusal, ok := errors.AsType[*network.Error](err)
+		if !ok || refusal.Class != network.Permanent || refusal.Failure.Code != parley.NotOnNetwork ||
+			!strings.Contains(refusal.Failure.Message, "country code") {
+			t.Errorf("to %s: %+v, want a permanent refusal that names the country code", number, err)
+		}
+		if _, exists, err := s.CheckNumber(t.Context(), number); err != nil || exists {
+			t.Errorf("%s exists: %t (%v)", number, exists, err)
+		}
+		if c, err := s.Contact(t.Context(), parley.ContactOf(number)); err != nil || c.OnNetwork {
+			t.Errorf("contact %s is %+v (%v)", number, c, err)
+		}
 	}
 }
 

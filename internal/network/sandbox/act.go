@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/network"
 	"parley/internal/store/sqldb"
 )
 
@@ -225,6 +226,9 @@ func (n *Network) actor(ctx context.Context, channel parley.ChannelCode, number 
 	w, p, err := n.find(ctx, channel, number)
 	if err != nil {
 		return nil, nil, err
+	}
+	if !p.contact.CanExist() {
+		return nil, nil, parley.Errorf(parley.BadRequest, "%s", network.ErrImpossibleNumber.Failure.Message)
 	}
 	if !p.behaviour().OnNetwork {
 		return nil, nil, parley.Errorf(parley.BadRequest, "This phone is not on the network and cannot do anything there. Set its on_network to true first.")

@@ -68,7 +68,7 @@ const maxUntold = 100_000
 // traitsOf returns how the phone of a number behaves at first. Numbers that begin with 999, a country
 // code that no country has, are magic: their last digit says what goes wrong with them.
 func traitsOf(number string) traits {
-	t := traits{Online: true, Reads: WhenOpen, OnNetwork: true}
+	t := traits{Online: true, Reads: WhenOpen, OnNetwork: parley.ContactOf(number).CanExist()}
 	if !strings.HasPrefix(number, "999") {
 		return t
 	}
@@ -95,6 +95,7 @@ func scanPhone(row scanner) (*phone, error) {
 	t := &p.traits
 	err := row.Scan(&p.id, &p.number, &t.Name, &t.Online, &t.Reads, &delay, &t.Blocks, &t.OnNetwork, &t.LIDOnly, &t.Answers, &seen, &p.delivered, &p.read)
 	p.contact = parley.ContactOf(p.number)
+	t.OnNetwork = t.OnNetwork && p.contact.CanExist()
 	t.Delay = time.Duration(delay) * time.Millisecond
 	if seen > 0 {
 		t.SeenAt = time.UnixMilli(seen).UTC()

@@ -93,7 +93,7 @@ func (d *dispatch) take(ctx context.Context, i int, twice bool) error {
 		d.phones[i] = p
 	}
 	kind, traits := m.Content.Kind(), p.behaviour()
-	if err := refusal(traits, kind); err != nil {
+	if err := refusal(m.Chat, traits, kind); err != nil {
 		return err
 	}
 	switch {
@@ -124,10 +124,12 @@ func (d *dispatch) pack(m *parley.Message, p *phone, i int, twice bool) error {
 }
 
 // refusal says whether the network refuses to carry something to a phone that behaves so.
-func refusal(t traits, kind parley.Kind) error {
+func refusal(to parley.ContactID, t traits, kind parley.Kind) error {
 	switch {
 	case kind != parley.KindReaction && !kind.IsRecord():
 		return nil // the phone does not have to take it
+	case !to.CanExist():
+		return network.ErrImpossibleNumber
 	case !t.OnNetwork:
 		return network.Refuse(parley.NotOnNetwork, "This number is not on the network.")
 	case t.Blocks:

@@ -95,7 +95,7 @@ func (s *session) Contact(ctx context.Context, id parley.ContactID) (parley.Cont
 	defer cancel()
 	c := parley.Contact{ID: id}
 	lid, err := l.address(ctx, id)
-	if errors.Is(err, errAbsent) {
+	if errors.Is(err, errAbsent) || errors.Is(err, network.ErrImpossibleNumber) {
 		return c, nil
 	}
 	if err != nil {

@@ -123,6 +123,9 @@ var errAbsent = network.Refuse(parley.NotOnNetwork, "This number is not on Whats
 
 // address finds the LID under which we write to a contact. The network is asked once for each.
 func (l *line) address(ctx context.Context, c parley.ContactID) (types.JID, error) {
+	if !c.CanExist() {
+		return types.EmptyJID, network.ErrImpossibleNumber
+	}
 	lid, err := l.s.d.db.keys.GetLIDForPN(ctx, phoneJID(c))
 	if err != nil {
 		return types.EmptyJID, fmt.Errorf("look up a number: %w", err)
@@ -155,6 +158,9 @@ func (l *line) address(ctx context.Context, c parley.ContactID) (types.JID, erro
 
 // look asks whether a contact is on the network, and learns its LID.
 func (l *line) look(ctx context.Context, c parley.ContactID) (bool, error) {
+	if !c.CanExist() {
+		return false, nil
+	}
 	answers, err := l.client.IsOnWhatsApp(ctx, []string{"+" + c.Number()})
 	if err != nil {
 		return false, l.asked("look up a number", err)
