@@ -53,8 +53,7 @@ export default function Page({ route }) {
     ${problem && html`<${Note} kind="bad">${problem}<//>`}
     <p>${t('how')}</p>
     <${Code} text="parley open" />
-    <p class="muted">${t('docker')}</p>
-    <${Code} text="docker exec <container> parley open" />
+    <p class="muted">${t('container')}</p>
     <p class="muted">${t('once')}</p>
     <form class="form" onSubmit=${submit}>
       <div class="field"><label class="label" for=${id}>${t('paste')}</label>
