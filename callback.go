@@ -251,6 +251,8 @@ type CallbackWriter interface {
 	UpdateDeliveries(ctx context.Context, ds []Delivery) error
 	// HurryDeliveries makes everything that waits for a webhook due now.
 	HurryDeliveries(ctx context.Context, webhook WebhookID, now time.Time) error
+	// RetryDelivery makes a waiting delivery due now, or the one of its chat that it waits behind.
+	RetryDelivery(ctx context.Context, d Delivery, now time.Time) error
 	// ReplayDeliveries has up to limit deliveries that are delivered or failed made again, as if they
 	// were new but for their earlier attempts, the oldest first, and returns how many.
 	ReplayDeliveries(ctx context.Context, q DeliveryQuery, now time.Time, limit int) (int, error)

@@ -13,9 +13,9 @@ import (
 )
 
 func (c *cli) deliveries() *cobra.Command {
-	return newGroup("deliveries", "See what became of telling webhooks and callbacks of events, and do it again", `  parley deliveries list --failed
+	return newGroup("deliveries", "List webhook and callback deliveries, and resend them", `  parley deliveries list --failed
   parley deliveries replay --failed --since 24h`,
-		c.deliveriesList(), c.deliveriesShow(), c.deliveriesReplay())
+		c.deliveriesList(), c.deliveriesShow(), c.deliveriesRetry(), c.deliveriesReplay())
 }
 
 // deliveryView is a delivery as JSON.

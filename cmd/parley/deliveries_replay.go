@@ -19,9 +19,9 @@ func (c *cli) deliveriesReplay() *cobra.Command {
 	var flags deliveryFlags
 	cmd := &cobra.Command{
 		Use:   "replay [ID…]",
-		Short: "Have deliveries that have ended made again, and print how many",
-		Long: "Have deliveries that have ended made again, and print how many: some by their ids or by the ids of\n" +
-			"their events, or all that the flags describe. Without --failed also those that were taken.",
+		Short: "Resend finished deliveries",
+		Long: "Resend finished deliveries and print how many: some by their ids or by the ids of their events, or all that\n" +
+			"the flags describe. Without --failed, successful ones are resent too. Those that wait: parley deliveries retry.",
 		Example: `  parley deliveries replay dlv_1a1dde3453748854
   parley deliveries replay --failed --since 24h`,
 		Args: takes("[ID…]"),
@@ -90,7 +90,7 @@ func (c *cli) replay(ctx context.Context, data *app.Data, q parley.DeliveryQuery
 	}
 	bar.Done()
 	if replayed == 0 {
-		return fail(exitNotSo, "there is nothing to replay: no delivery fits that has ended. See: parley deliveries list")
+		return fail(exitNotSo, "nothing to replay: no finished delivery matches. One that waits can be tried now with: parley deliveries retry ID. See: parley deliveries list")
 	}
 	c.hint("a running server makes them again within a second")
 	if c.json {

@@ -204,6 +204,7 @@ func routes(m *router, s *server) {
 	m.add("GET /api/manage/webhooks/{id}", ofAdmin, nothing, handle(s.readWebhook))
 	m.add("PATCH /api/manage/webhooks/{id}", ofAdmin, body, handle(s.changeWebhook))
 	m.add("DELETE /api/manage/webhooks/{id}", ofAdmin, nothing, handle(s.deleteWebhook))
+	m.add("POST /api/manage/webhooks/{id}/retry", ofAdmin, nothing, handle(s.retryWebhook))
 	m.add("POST /api/manage/webhooks/{id}/test", ofAdmin, nothing, handle(s.testWebhook))
 	m.add("GET /api/manage/webhooks/{id}/secret", ofAdmin, nothing, handle(s.readWebhookSecret))
 	m.add("POST /api/manage/webhooks/{id}/rotate", ofAdmin, nothing, handle(s.rotateWebhookSecret))
@@ -211,6 +212,7 @@ func routes(m *router, s *server) {
 	m.add("POST /api/manage/channels/{code}/secret/rotate", ofAdmin, nothing, handle(s.rotateChannelSecret))
 	m.add("GET /api/manage/deliveries", ofAdmin, query, handle(s.listDeliveries))
 	m.add("GET /api/manage/deliveries/{id}", ofAdmin, nothing, handle(s.readDelivery))
+	m.add("POST /api/manage/deliveries/{id}/retry", ofAdmin, nothing, handle(s.retryDelivery))
 	m.add("POST /api/manage/deliveries/replay", ofAdmin, body, handle(s.replayDeliveries))
 
 	m.add("GET /api/manage/channels/{code}/timeline", ofAdmin, query, handle(s.channelTimeline))

@@ -221,6 +221,8 @@ func wantRequest(t *testing.T, e *parleytest.Env, a *parleytest.Answer, webhook 
 func deliveryUnknown(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 	for _, id := range []string{"dlv_0", "%20", "x%2Fy", strings.Repeat("x", 500)} {
 		wantOnlyMessage(t, e.Get(deliveries+"/"+id, admin).Expect(http.StatusNotFound))
+		wantOnlyMessage(t, e.Post(deliveries+"/"+id+"/retry", "", admin).Expect(http.StatusNotFound))
+		wantOnlyMessage(t, e.Post(webhooks+"/"+id+"/retry", "", admin).Expect(http.StatusNotFound))
 	}
 	a := e.Get(deliveries+"/replay", admin).Expect(http.StatusMethodNotAllowed)
 	wantHeader(t, a, "Allow", "POST")
@@ -265,18 +267,20 @@ func TestDeliveryHistory(t *testing.T) {
 			wantRecent(t, shown, at+"at")
 		}
 	}
-	hurry := func() {
-		t.Helper()
-		e.Call(http.MethodPatch, webhooks+"/"+id, `{"enabled":true}`, admin).Expect(http.StatusOK)
-	}
 	expect("waiting", 1, 1)
 	if got := shown.Text("data.history.0.answer"); got != shown.Text("data.answer") || len(got) != 1024 {
 		t.Errorf("of the last answer %d bytes are kept", len(got))
 	}
-	hurry()
+	a := e.Post(deliveries+"/"+shown.Text("data.id")+"/retry", "", admin).Expect(http.StatusOK)
+	wantKeys(t, a, "data", deliveryKeys...)
 	expect("waiting", 2, 2)
-	hurry()
+	a = e.Post(webhooks+"/"+id+"/retry", "", admin).Expect(http.StatusOK)
+	wantValue(t, a, "data.waiting", 1.0)
 	expect("delivered", 3, 3)
+	e.Post(deliveries+"/"+shown.Text("data.id")+"/retry", "", admin).ExpectError(http.StatusBadRequest, "Replay it instead")
+	e.Call(http.MethodPatch, webhooks+"/"+id, `{"enabled":false}`, admin).Expect(http.StatusOK)
+	e.Post(webhooks+"/"+id+"/retry", "", admin).ExpectError(http.StatusBadRequest, "switched off")
+	e.Call(http.MethodPatch, webhooks+"/"+id, `{"enabled":true}`, admin).Expect(http.StatusOK)
 	e.Post(deliveries+"/replay", `{"ids":["`+shown.Text("data.id")+`"]}`, admin).Expect(http.StatusOK)
 	expect("delivered", 1, 4)
 	for i, want := range []struct {

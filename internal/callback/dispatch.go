@@ -105,9 +105,12 @@ func (e *Engine) endpoint(key parley.Endpoint) *endpoint {
 // takeIn takes in what others handed over.
 func (e *Engine) takeIn(now time.Time) {
 	e.mu.Lock()
-	looks, done, recorded := e.looks, e.done, e.recorded
-	e.looks, e.done, e.recorded = map[parley.Endpoint]bool{}, nil, nil
+	looks, retries, done, recorded := e.looks, e.retries, e.done, e.recorded
+	e.looks, e.retries, e.done, e.recorded = map[parley.Endpoint]bool{}, map[parley.Endpoint]bool{}, nil, nil
 	e.mu.Unlock()
+	for key := range retries {
+		e.endpoint(key).forgive()
+	}
 	for _, r := range done {
 		e.settle(r, now)
 	}

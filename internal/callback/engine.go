@@ -65,6 +65,7 @@ type Engine struct {
 
 	mu       sync.Mutex
 	looks    map[parley.Endpoint]bool // something may be due there
+	retries  map[parley.Endpoint]bool // a person asked for an attempt now
 	done     []result                 // attempts that came back
 	recorded []result                 // results that are in the store
 	reload   bool                     // webhooks have changed, or deliveries were replayed
@@ -92,7 +93,7 @@ func New(c Config) *Engine {
 	if c.MayErase == nil {
 		c.MayErase = func() bool { return true }
 	}
-	e := &Engine{Config: c, wake: make(chan struct{}, 1), looks: map[parley.Endpoint]bool{},
+	e := &Engine{Config: c, wake: make(chan struct{}, 1), looks: map[parley.Endpoint]bool{}, retries: map[parley.Endpoint]bool{},
 		endpoints: map[parley.Endpoint]*endpoint{}, active: map[*endpoint]bool{}, busy: map[*endpoint]bool{}, revision: -1}
 	e.measures = newMeasures(c.Metrics, c.Store)
 	e.planner = newPlanner(c, e.look)

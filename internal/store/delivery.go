@@ -152,6 +152,17 @@ func (t *tx) HurryDeliveries(_ context.Context, webhook parley.WebhookID, now ti
 	return err
 }
 
+// RetryDelivery makes a waiting delivery due now. One that is held gets its turn after the first of its chat.
+func (t *tx) RetryDelivery(_ context.Context, d parley.Delivery, now time.Time) error {
+	if d.Webhook == "" { // a callback is held by nothing
+		_, err := t.Exec(`UPDATE delivery SET next_at = $1 WHERE seq = $2 AND state = 0`, millis(now), d.ID.Number())
+		return err
+	}
+	_, err := t.Exec(`UPDATE delivery SET next_at = $1 WHERE `+first+` AND endpoint = $2 AND channel = $3 AND chat = $4 AND next_at > $1`,
+		millis(now), string(d.Endpoint()), string(d.Channel), string(d.Chat))
+	return err
+}
+
 // ForgetDeliveries removes up to limit deliveries that ended before a time, the oldest first. None of
 // them was made after that time, which bounds how many are looked at.
 func (t *tx) ForgetDeliveries(_ context.Context, before time.Time, limit int) (int, error) {

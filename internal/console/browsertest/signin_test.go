@@ -76,7 +76,7 @@ func TestExpiredLink(t *testing.T) {
 	p.allow("401")
 	p.visit("/login#" + secret)
 	p.see("15 minutes")
-	p.see("docker exec")
+	p.see("inside it")
 	p.see("parley open")
 	p.accessible()
 }

@@ -27,7 +27,13 @@ export function Delivery({ id, onChange }) {
     lookAgain();
     await Promise.all([load.reload(), onChange()]);
   };
-  useKeys([['r', t('replay'), () => { if (d && d.state !== 'waiting') replay(); }]], 'drawer');
+  const retry = async () => {
+    await api.post(`/manage/deliveries/${id}/retry`);
+    toast(t('retried'), { kind: 'good' });
+    lookAgain();
+    await Promise.all([load.reload(), onChange()]);
+  };
+  useKeys([['r', t('replay'), () => { if (d) (d.state === 'waiting' ? retry : replay)(); }]], 'drawer');
   const lookAgain = useSoon(isDue(d), load.data, () => { load.reload(); onChange(); });
   if (load.error && !d) return html`<${Failed} load=${load} />`;
   if (!d) return html`<${Loading} rows=${6} />`;
@@ -36,8 +42,9 @@ export function Delivery({ id, onChange }) {
   return html`
     <p class="answer">${sentence(d)}</p>
     <div class="row">
-      ${d.state !== 'waiting' && html`<${Button} small icon="refresh" onClick=${replay}>${t('replay')}<//>`}
-      <${AsCode} small request=${request} />
+      ${d.state === 'waiting' ? html`<${Button} small icon="refresh" onClick=${retry}>${t('retry')}<//>`
+        : html`<${Button} small icon="refresh" onClick=${replay}>${t('replay')}<//>`}
+      <${AsCode} small request=${d.state === 'waiting' ? { method: 'POST', path: `/api/manage/deliveries/${id}/retry` } : request} />
       ${message && html`<${Button} small icon="messages" href=${href('/messages', { open: `${d.channel}.${message}` })}>${t('message')}<//>`}
     </div>
     <${Facts} rows=${[

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/spf13/cobra"
+)
+
+func (c *cli) deliveriesRetry() *cobra.Command {
+	var webhook string
+	cmd := &cobra.Command{
+		Use:   "retry [ID…]",
+		Short: "Try waiting deliveries now, whatever their schedule",
+		Long: `Try deliveries now that wait for their next attempt: some by their ids, or with --webhook everything that waits for
+a webhook. The server must be running.`,
+		Example: `  parley deliveries retry dlv_1a1dde3453748854
+  parley deliveries retry --webhook whk_2f0c6a9be1d84c53a7f0`,
+		Args: takes("[ID…]"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if (len(args) > 0) == (webhook != "") {
+				return fail(exitUsage, "give the ids of deliveries, or --webhook ID")
+			}
+			cl, done, err := c.adminClient(cmd.Context(), "parley deliveries retry")
+			if err != nil {
+				return err
+			}
+			defer done()
+			if webhook != "" {
+				var data struct {
+					Waiting int `json:"waiting"`
+				}
+				if _, err := cl.call(cmd.Context(), http.MethodPost, "/api/manage/webhooks/"+webhook+"/retry", nil, nil, &data); err != nil {
+					return err
+				}
+				return c.printRetried(data.Waiting)
+			}
+			for _, id := range args {
+				if _, err := cl.call(cmd.Context(), http.MethodPost, "/api/manage/deliveries/"+id+"/retry", nil, nil, nil); err != nil {
+					return err
+				}
+			}
+			return c.printRetried(len(args))
+		},
+	}
+	cmd.Flags().StringVar(&webhook, "webhook", "", "everything that waits for this webhook")
+	settingFlags(cmd.Flags(), keyURL, keyAdminToken)
+	return cmd
+}
+
+func (c *cli) printRetried(n int) error {
+	if c.json {
+		return c.printJSON(map[string]int{"retried": n})
+	}
+	fmt.Fprintln(c.out, n)
+	return nil
+}

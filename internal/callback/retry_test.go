@@ -1,0 +1,67 @@
+package callback_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"parley"
+	"parley/internal/callback"
+)
+
+// TestRetryNow: a waiting delivery is tried at once, behind it the next of its chat, also at a webhook that counts as
+// broken; a finished one is not, and neither is anything of a webhook that is off.
+func TestRetryNow(t *testing.T) {
+	inBubble(t, func(e *env) {
+		w := e.webhook("https://crm.example/hook")
+		e.servers.on("crm.example", always(500))
+		e.start()
+		e.says(ann, "first")
+		e.says(ann, "second")
+		pass(time.Minute) // two attempts; the next one is due in five minutes
+		waiting := parley.DeliveryWaiting
+		wait := e.deliveries(parley.DeliveryQuery{State: &waiting})
+		if len(wait) != 2 || len(e.servers.at("crm.example")) != 2 {
+			e.Fatalf("%d wait after %d attempts", len(wait), len(e.servers.at("crm.example")))
+		}
+		e.servers.on("crm.example", always(200))
+		if _, err := e.engine.Retry(e.Context(), wait[0].ID); err != nil { // the newest: it is held by the other
+			e.Fatal(err)
+		}
+		pass(time.Second)
+		for _, d := range e.deliveries(parley.DeliveryQuery{}) {
+			if d.State != parley.DeliveryDone {
+				e.Errorf("left over: %+v", d)
+			}
+		}
+		if _, err := e.engine.Retry(e.Context(), wait[0].ID); !errors.Is(err, callback.ErrFinished) {
+			e.Errorf("a finished delivery: %v", err)
+		}
+		if _, err := e.engine.Retry(e.Context(), "dlv_0"); !errors.Is(err, parley.ErrNotFound) {
+			e.Errorf("an unknown delivery: %v", err)
+		}
+
+		e.servers.on("crm.example", always(500))
+		for i := range 12 { // it counts as broken after ten
+			e.says(parley.ContactOf(fmt.Sprint(6281100000100+i)), "hello")
+		}
+		pass(30 * time.Second)
+		e.servers.on("crm.example", always(200))
+		n, err := e.engine.RetryWebhook(e.Context(), w.ID)
+		if err != nil || n != 12 {
+			e.Fatalf("%d of 12 are retried, %v", n, err)
+		}
+		pass(5 * time.Second)
+		if left := e.deliveries(parley.DeliveryQuery{State: &waiting}); len(left) != 0 {
+			e.Errorf("%d wait on", len(left))
+		}
+
+		w = e.readWebhook(w.ID)
+		w.Disable(time.Now(), "By hand.")
+		e.tx(func(tx parley.Tx) error { return tx.UpdateWebhook(e.Context(), w) })
+		if _, err := e.engine.RetryWebhook(e.Context(), w.ID); !errors.Is(err, callback.ErrDisabled) {
+			e.Errorf("a webhook that is off: %v", err)
+		}
+	})
+}
