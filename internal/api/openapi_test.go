@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/go-json-experiment/json/jsontext"
 	yaml "github.com/oasdiff/yaml3"
 )
 
@@ -44,6 +45,14 @@ func TestOpenAPIIsValid(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := doc.Validate(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestOpenAPIHasNoNameTwice looks for a name that an object has twice, at which strict readers stop.
+func TestOpenAPIHasNoNameTwice(t *testing.T) {
+	d := jsontext.NewDecoder(bytes.NewReader(OpenAPI())) // refuses such names
+	if err := d.SkipValue(); err != nil {
 		t.Error(err)
 	}
 }
