@@ -263,6 +263,10 @@ var (
 	noReferrer = []string{"no-referrer"}
 )
 
+// newline ends every body that is JSON, so that a terminal's prompt does not stick to it. Other plain text has
+// none: the interface says what it is, to the letter.
+var newline = []byte("\n")
+
 // setHeaders writes what every answer carries.
 func setHeaders(h http.Header, id string) {
 	h["Cache-Control"] = noStore
@@ -276,7 +280,12 @@ func write(w http.ResponseWriter, id string, a answer) {
 	h := w.Header()
 	setHeaders(h, id)
 	h["Content-Type"] = a.contentType
-	h["Content-Length"] = []string{strconv.FormatInt(a.size+int64(len(a.body)), 10)}
+	size := a.size + int64(len(a.body))
+	endLine := a.file == nil && bytes.HasPrefix(a.body, []byte("{")) // JSON, of whatever declared type
+	if endLine {
+		size++
+	}
+	h["Content-Length"] = []string{strconv.FormatInt(size, 10)}
 	for _, f := range a.header {
 		h.Set(f.key, f.value)
 	}
@@ -286,6 +295,9 @@ func write(w http.ResponseWriter, id string, a answer) {
 		return
 	}
 	w.Write(a.body) // a caller that is gone learns nothing
+	if endLine {
+		w.Write(newline) // not appended to the body, which may be shared
+	}
 }
 
 // requestID returns the caller's id for the request if it is fit to stand in a log, else a new one.
