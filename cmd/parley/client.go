@@ -27,6 +27,7 @@ var clientSettings = []string{keyURL, keyToken}
 type client struct {
 	base    string // without /api
 	token   string
+	origin  string // where the token was set; empty: this command made it
 	channel string // for X-Channel; empty: the token's own
 	http    http.Client
 }
@@ -72,19 +73,19 @@ func (c *cli) client(configured, inDevEnv, channel string) (*client, error) {
 		return nil, err
 	}
 	cl := &client{base: base, channel: channel}
-	token := c.set.text(configured)
+	token, origin := strings.TrimSpace(c.set.text(configured)), c.set.values[configured].origin
 	if token == "" {
 		env, err := app.ReadDevEnv(c.dir())
 		if err != nil {
 			return nil, err
 		}
-		token = env[inDevEnv]
+		token, origin = env[inDevEnv], c.dir().DevEnv()
 	}
 	if token == "" {
 		known, _ := findSetting(configured)
 		return cl, fail(exitNotAllowed, "no token. Set %s to one made with: parley token create", known.variable())
 	}
-	cl.token = token
+	cl.token, cl.origin = token, origin
 	return cl, nil
 }
 
@@ -179,6 +180,9 @@ func (cl *client) refusal(status int, a *answer) error {
 		code = exitUnreachable
 	}
 	lines := []string{a.Message}
+	if status == http.StatusUnauthorized && cl.origin != "" {
+		lines[0] = cl.origin + ": " + a.Message
+	}
 	for _, field := range slices.Sorted(maps.Keys(a.Errors)) {
 		for _, sentence := range a.Errors[field] {
 			if sentence != a.Message {

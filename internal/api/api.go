@@ -59,14 +59,17 @@ type Config struct {
 	OpenMetrics bool
 	// TrustedProxies are those whose X-Forwarded-For is believed; none: nobody's.
 	TrustedProxies []netip.Prefix
+	// OnUntrustedProxy is called once, with the first request that a proxy on this machine passed on which is
+	// not trusted; nil: nothing is called.
+	OnUntrustedProxy func()
 	// RequestsPerSecond is how many requests a token may send, with twice as many at once; zero: any
 	// number.
 	RequestsPerSecond float64
 	// MediaPerMinute is how many bytes of files may be fetched for a token in a minute; zero: 200 MiB,
 	// below zero: any number.
 	MediaPerMinute int64
-	// AuthFailures is how many authentications may fail from one address before it must wait; zero:
-	// 30.
+	// AuthFailures is how many authentications may fail from one address before further failures are 429;
+	// zero: 30.
 	AuthFailures int
 	// StreamsPerToken is how many streams of events a token may have open; zero: 1,000.
 	StreamsPerToken int
@@ -77,12 +80,13 @@ type Config struct {
 // server is what all routes share.
 type server struct {
 	Config
-	failures *limiters[netip.Addr]
-	perToken *limiters[parley.TokenID] // nil: no limit
-	fetches  *slots[parley.TokenID]
-	fetched  *meter[parley.TokenID] // bytes; nil: no limit
-	flights  flights
-	streams  *slots[parley.TokenID]
+	failures   *limiters[netip.Addr]
+	proxyNoted atomic.Bool               // OnUntrustedProxy was called
+	perToken   *limiters[parley.TokenID] // nil: no limit
+	fetches    *slots[parley.TokenID]
+	fetched    *meter[parley.TokenID] // bytes; nil: no limit
+	flights    flights
+	streams    *slots[parley.TokenID]
 
 	fingerprints []byte // the key that those of requests are made with
 

@@ -182,8 +182,10 @@ type verdict struct {
 }
 
 var (
-	nobody    = verdict{http.StatusUnauthorized, noToken, "A valid token is needed"}
-	stranger  = verdict{http.StatusUnauthorized, badToken, "A valid token is needed"}
+	nobody    = verdict{http.StatusUnauthorized, noToken, "No token was sent"}
+	twice     = verdict{http.StatusUnauthorized, badToken, "No token was sent"}
+	garbage   = verdict{http.StatusUnauthorized, badToken, "This is not a token"}
+	stranger  = verdict{http.StatusUnauthorized, badToken, "not valid on this server"}
 	expired   = verdict{http.StatusUnauthorized, badToken, "expired"}
 	forbidden = verdict{http.StatusForbidden, notPermitted, ""}
 	noLink    = verdict{http.StatusUnauthorized, noToken, "This link is not good"}
@@ -238,11 +240,11 @@ func actors(t *testing.T, e *parleytest.Env) []actor {
 	}
 	list := []actor{
 		with("no header", "", nobody),
-		with("garbage", "garbage", stranger),
+		with("garbage", "garbage", garbage),
 		with("another scheme", "", nobody, parleytest.With("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte("admin:admin")))),
 		with("a token without its scheme", "", nobody, parleytest.With("Authorization", e.Token)),
-		with("two headers", e.Token, stranger, func(r *http.Request) { r.Header.Add("Authorization", "Bearer "+e.Token) }),
-		with("a long header", strings.Repeat("x.", 3000), stranger),
+		with("two headers", e.Token, twice, func(r *http.Request) { r.Header.Add("Authorization", "Bearer "+e.Token) }),
+		with("a long header", strings.Repeat("x.", 3000), garbage),
 		with("no algorithm", own.forged("none", func([]byte) []byte { return nil }), stranger),
 		with("HS256 with the public key", own.forged("HS256", hs256), stranger),
 		with("another key", own.forged("EdDSA", func(text []byte) []byte { return ed25519.Sign(foreign, text) }), stranger),

@@ -186,6 +186,18 @@ func TestServer(t *testing.T) {
 		}
 	})
 
+	t.Run("an untrusted proxy", func(t *testing.T) {
+		e := within(t, e)
+		e.Get("/api/channel/health", parleytest.With("X-Forwarded-For", "203.0.113.9")).Expect(200)
+		a := e.Get("/api/manage/doctor", admin).Expect(200)
+		if body := string(a.Body); !strings.Contains(body, `"case":"exposure.untrusted"`) || !strings.Contains(body, "set --behind-proxy") {
+			t.Errorf("the doctor says %s", body)
+		}
+		if running, _ := e.Data.Running(); !running.Reach.UntrustedProxy || running.URL != e.URL { // for the command line
+			t.Errorf("the lock file says %+v", running)
+		}
+	})
+
 	t.Run("log level", func(t *testing.T) {
 		e := within(t, e)
 		a := e.Call("PATCH", "/api/manage/log-level", `{"level":"debug","minutes":1}`, admin).Expect(200)

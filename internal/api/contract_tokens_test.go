@@ -241,10 +241,13 @@ func badTokens(t *testing.T, e *parleytest.Env) {
 		a := e.Get("/api/channel/health", parleytest.With("Authorization", header), fromAnywhere()).Expect(http.StatusUnauthorized)
 		wantOnlyMessage(t, a)
 		wantHeader(t, a, "WWW-Authenticate", challenge)
+		if none := strings.HasPrefix(a.Text("message"), "No token was sent"); none != (challenge == noToken) {
+			t.Errorf("%.60q: %s", header, a.Text("message"))
+		}
 		sentences[a.Text("message")] = true
 	}
-	if len(sentences) != 1 {
-		t.Errorf("they are told apart: %q", slices.Collect(maps.Keys(sentences)))
+	if len(sentences) != 3 { // no token, not a token, not valid here
+		t.Errorf("the sentences are %q", slices.Collect(maps.Keys(sentences)))
 	}
 	a := e.Get("/api/channel/health", parleytest.As(own.token(map[string]any{"exp": time.Now().Add(-time.Second).Unix()}))).ExpectError(http.StatusUnauthorized, "expired")
 	wantHeader(t, a, "WWW-Authenticate", badToken)

@@ -34,21 +34,9 @@ func (a *API) Console(check func(ctx context.Context, hr *http.Request) error) h
 	})
 }
 
-// Counted has credentials checked that came by another way than a token. What is wrong with them
-// counts as a failed authentication of the caller's address, which is refused when there were too many.
-func (a *API) Counted(hr *http.Request, check func() error) error {
-	if err := a.mayTry(hr); err != nil {
-		return err
-	}
-	err := check()
-	if parley.CodeOf(err) != parley.Unauthenticated {
-		return err
-	}
-	if err := a.noteFailure(hr); err != nil {
-		return err
-	}
-	return err
-}
+// CountFailure counts wrong credentials other than a token as a failed authentication of the caller's
+// address. It returns a 429 error when there were too many.
+func (a *API) CountFailure(hr *http.Request) error { return a.countFailure(hr) }
 
 // Begin writes into an answer what every one carries: that it is nobody else's, and an id to ask about it by.
 func (a *API) Begin(w http.ResponseWriter, hr *http.Request) { setHeaders(w.Header(), requestID(hr)) }
@@ -65,6 +53,7 @@ func (a *API) Refuse(w http.ResponseWriter, hr *http.Request, err error) {
 
 // identify finds out whose request it is.
 func (rt *route) identify(ctx context.Context, hr *http.Request) (parley.Token, error) {
+	rt.noteProxy(hr)
 	if rt.door == nil {
 		return rt.authenticate(ctx, hr)
 	}

@@ -136,26 +136,27 @@ func TestAllowHeader(t *testing.T) {
 func TestUnauthorized(t *testing.T) {
 	e := newEnv(t)
 	const plain, invalid = `Bearer realm="parley"`, `Bearer realm="parley", error="invalid_token"`
-	sentences := map[any]bool{}
-	for header, challenge := range map[string]string{
-		"":                                    plain,
-		"Basic dXNlcjpwYXNz":                  plain,
-		"Bearer":                              plain,
-		e.main:                                plain,
-		"Bearer ":                             plain, // the blank is no part of a header
-		"Bearer x":                            invalid,
-		"Bearer " + e.main + "x":              invalid,
-		"Bearer " + e.main + ", Bearer x":     invalid,
-		"Bearer " + strings.Repeat(".", 9000): invalid,
+	const none, notAToken, notValid = "No token was sent.", "This is not a token.", "This token is not valid on this server:"
+	forged := e.main[:strings.LastIndexByte(e.main, '.')+1] + strings.Repeat("A", 86)
+	for header, want := range map[string]struct{ challenge, says string }{
+		"":                                    {plain, none},
+		"Basic dXNlcjpwYXNz":                  {plain, none},
+		"Bearer":                              {plain, none},
+		e.main:                                {plain, none},
+		"Bearer ":                             {plain, none}, // the blank is no part of a header
+		"Bearer x":                            {invalid, notAToken},
+		"Bearer " + e.main + "x":              {invalid, notAToken},
+		"Bearer " + e.main + ", Bearer x":     {invalid, notAToken},
+		"Bearer " + strings.Repeat(".", 9000): {invalid, notAToken},
+		"Bearer " + forged:                    {invalid, notValid},
 	} {
 		r := e.call("GET", "/api/channel/health", "", nil, "Authorization", header)
-		if r.StatusCode != 401 || r.Header.Get("WWW-Authenticate") != challenge {
-			t.Errorf("%.40q: %d %q", header, r.StatusCode, r.Header.Get("WWW-Authenticate"))
+		if message, _ := r.json["message"].(string); r.StatusCode != 401 || !strings.HasPrefix(message, want.says) {
+			t.Errorf("%.40q: %d %q", header, r.StatusCode, message)
 		}
-		sentences[r.json["message"]] = true
-	}
-	if len(sentences) != 1 {
-		t.Errorf("several sentences: %v", sentences)
+		if got := r.Header.Get("WWW-Authenticate"); got != want.challenge {
+			t.Errorf("%.40q: WWW-Authenticate %q", header, got)
+		}
 	}
 	for _, header := range []string{"bearer " + e.main, "BEARER  " + e.main} {
 		if r := e.call("GET", "/api/channel/health", "", nil, "Authorization", header); r.StatusCode != 200 {
@@ -187,7 +188,7 @@ func TestFailedAuthenticationsAreLimited(t *testing.T) {
 	if seconds, _ := strconv.Atoi(w.Header().Get("Retry-After")); w.Code != 429 || seconds < 1 || seconds > 60 {
 		t.Errorf("31st failure: %d, Retry-After %q", w.Code, w.Header().Get("Retry-After"))
 	}
-	if w := ask("192.0.2.1:3000", e.main); w.Code != 429 {
+	if w := ask("192.0.2.1:3000", e.main); w.Code != 200 {
 		t.Errorf("a good token from the same address: %d", w.Code)
 	}
 	if w := ask("192.0.2.2:1000", e.main); w.Code != 200 {
@@ -217,7 +218,7 @@ func TestTableOfLimitersIsBounded(t *testing.T) {
 	if len(l.by) > maxLimiters {
 		t.Errorf("%d entries", len(l.by))
 	}
-	if left, _ := l.left(-1, now); left {
+	if left, _ := l.take(-1, now); left {
 		t.Error("the emptiest bucket was forgotten for full ones")
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/token"
 )
 
 // access says who may call a route.
@@ -25,8 +26,8 @@ const (
 	ofAdmin                 // an admin token
 )
 
-// How many authentications may fail from one address before it is refused for a while, and how fast
-// that is forgiven.
+// How many authentications may fail from one address before further failures are answered with 429, and
+// after how long one more may fail.
 const (
 	authFailures = 30
 	authForgiven = time.Minute
@@ -35,24 +36,23 @@ const (
 // challenge begins every WWW-Authenticate header (RFC 6750).
 const challenge = `Bearer realm="parley"`
 
-// authenticate finds out whose request it is: 429 for an address with too many failures, else 401
-// unless the token is good.
+// authenticate finds out whose request it is. The token is verified before anything is counted, so that
+// failures of others at the same address never refuse a valid one.
 func (s *server) authenticate(ctx context.Context, hr *http.Request) (parley.Token, error) {
-	if err := s.mayTry(hr); err != nil {
-		return parley.Token{}, err
-	}
 	raw, given := bearer(hr.Header)
-	token, err := s.Tokens.VerifyFrom(ctx, raw, func() (from, userAgent string) {
+	valid, err := s.Tokens.VerifyFrom(ctx, raw, func() (from, userAgent string) {
 		return s.addressOf(hr).String(), clipped(hr.UserAgent(), maxUserAgent)
 	})
 	if err == nil {
-		return token, nil
+		return valid, nil
 	}
 	if parley.CodeOf(err) != parley.Unauthenticated {
 		return parley.Token{}, err
 	}
-	if err := s.noteFailure(hr); err != nil {
-		return parley.Token{}, err
+	if !errors.Is(err, token.ErrSigned) {
+		if err := s.countFailure(hr); err != nil {
+			return parley.Token{}, err
+		}
 	}
 	value := challenge
 	if given {
@@ -72,22 +72,42 @@ func clipped(s string, most int) string {
 	return strings.ToValidUTF8(s[:most], "")
 }
 
-// mayTry refuses an address from which too many credentials came that were wrong.
-func (s *server) mayTry(hr *http.Request) error {
-	if s.failures.used.Load() > 0 {
-		if left, wait := s.failures.left(networkOf(s.addressOf(hr)), time.Now()); !left {
-			return tooManyFailures(wait)
-		}
+// countFailure counts a failed authentication, and returns a 429 error when the address had too many.
+// Callers behind a local proxy that is not trusted share one address, so they are not counted.
+func (s *server) countFailure(hr *http.Request) error {
+	if s.isUntrustedProxy(hr) {
+		return nil
 	}
-	return nil
-}
-
-// noteFailure counts wrong credentials, and refuses when they are too many.
-func (s *server) noteFailure(hr *http.Request) error {
 	if left, wait := s.failures.take(networkOf(s.addressOf(hr)), time.Now()); !left {
 		return tooManyFailures(wait)
 	}
 	return nil
+}
+
+// isUntrustedProxy reports whether a request was passed on by a proxy on this machine that is not trusted.
+func (s *server) isUntrustedProxy(hr *http.Request) bool {
+	if !isForwarded(hr.Header) {
+		return false
+	}
+	remote, err := netip.ParseAddrPort(hr.RemoteAddr)
+	addr := remote.Addr().Unmap()
+	return err == nil && addr.IsLoopback() && !s.trusts(addr)
+}
+
+// isForwarded reports whether a proxy says that it passed a request on.
+func isForwarded(h http.Header) bool {
+	return h["X-Forwarded-For"] != nil || h["Forwarded"] != nil || h["X-Real-Ip"] != nil
+}
+
+// noteProxy reports the first request that an untrusted local proxy passed on.
+func (s *server) noteProxy(hr *http.Request) {
+	if s.proxyNoted.Load() || !s.isUntrustedProxy(hr) || s.proxyNoted.Swap(true) {
+		return
+	}
+	s.Log.Warn("requests come through a proxy on this machine that is not trusted: all its callers share one address", "hint", "set --behind-proxy")
+	if s.OnUntrustedProxy != nil {
+		s.OnUntrustedProxy()
+	}
 }
 
 func tooManyFailures(wait time.Duration) error {

@@ -3,7 +3,6 @@ package api
 import (
 	"net/netip"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -17,28 +16,12 @@ type limiters[K comparable] struct {
 	every time.Duration // in which a token comes back
 	burst int           // how many fit into a bucket
 
-	used atomic.Int64 // how many keys are in the table, so that an empty one costs nothing
-	mu   sync.Mutex
-	by   map[K]time.Time // when the bucket is full again
+	mu sync.Mutex
+	by map[K]time.Time // when the bucket is full again
 }
 
 func newLimiters[K comparable](every time.Duration, burst int) *limiters[K] {
 	return &limiters[K]{every: max(every, 1), burst: burst, by: map[K]time.Time{}}
-}
-
-// left reports whether a key's bucket holds a token, without taking it, and else how long until it
-// does.
-func (l *limiters[K]) left(key K, now time.Time) (bool, time.Duration) {
-	if l.used.Load() == 0 {
-		return true, 0
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	tokens, wait := l.look(key, now)
-	if tokens > 0 {
-		return true, 0
-	}
-	return false, wait
 }
 
 // take takes a token from a key's bucket, or says how long until there is one.
@@ -61,7 +44,6 @@ func (l *limiters[K]) spend(key K, now time.Time) quota {
 		l.makeRoom(now)
 	}
 	l.by[key] = now.Add(l.missing(key, now) + l.every)
-	l.used.Store(int64(len(l.by)))
 	tokens, q.wait = l.look(key, now)
 	q.left = int64(tokens)
 	return q
@@ -73,7 +55,6 @@ func (l *limiters[K]) look(key K, now time.Time) (tokens int, wait time.Duration
 	missing := l.missing(key, now)
 	if missing == 0 {
 		delete(l.by, key)
-		l.used.Store(int64(len(l.by)))
 		return l.burst, 0
 	}
 	gone := int((missing + l.every - 1) / l.every) // one that is on its way is not there yet

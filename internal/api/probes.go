@@ -48,12 +48,7 @@ func (s *server) metrics() http.Handler {
 
 // isLocal reports whether a request comes from this machine and was not passed on by a proxy on it.
 func (s *server) isLocal(hr *http.Request) bool {
-	for _, header := range []string{"Forwarded", "X-Forwarded-For", "X-Real-Ip"} {
-		if hr.Header.Get(header) != "" {
-			return false
-		}
-	}
-	return s.addressOf(hr).IsLoopback()
+	return !isForwarded(hr.Header) && s.addressOf(hr).IsLoopback()
 }
 
 // jwks answers the public keys. They may be kept for a while: a new key is published before others

@@ -15,6 +15,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -80,6 +81,8 @@ type server struct {
 	lock    *Lock
 	started time.Time
 	state   readiness
+
+	untrustedProxy atomic.Bool // one on this machine passes requests on
 
 	listener  net.Listener
 	url       string
@@ -204,6 +207,7 @@ func (s *server) makeHandlers() error {
 		Ready:             s.checkReady,
 		OpenMetrics:       s.cfg.MetricsOpen,
 		TrustedProxies:    s.cfg.TrustedProxies,
+		OnUntrustedProxy:  s.noteUntrustedProxy,
 		RequestsPerSecond: s.cfg.RequestsPerSecond,
 		MediaPerMinute:    s.cfg.MediaPerMinute,
 	})
@@ -318,11 +322,22 @@ func (s *server) awaitStart(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
-// becomeReady tells everybody that the server can be used.
-func (s *server) becomeReady(ctx context.Context) {
+// noteUntrustedProxy lets the doctor find the proxy, also on the command line.
+func (s *server) noteUntrustedProxy() {
+	s.untrustedProxy.Store(true)
+	s.describe()
+}
+
+// describe writes into the lock file how this server is reached.
+func (s *server) describe() {
 	if err := s.lock.Say(Running{PID: os.Getpid(), URL: s.url, PublicURL: s.cfg.PublicURL, Reach: s.reach()}); err != nil {
 		s.log.Warn("the command line will not find this server by its data directory", "error", err)
 	}
+}
+
+// becomeReady tells everybody that the server can be used.
+func (s *server) becomeReady(ctx context.Context) {
+	s.describe()
 	s.state.set(ready)
 	channels, working := s.gateway.Channels(), 0
 	for _, c := range channels {

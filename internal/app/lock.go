@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"syscall"
 
 	"parley/internal/doctor"
@@ -14,6 +15,7 @@ import (
 // Lock keeps a data directory for one process. The system lets go of it when the process ends,
 // however it ends.
 type Lock struct {
+	mu   sync.Mutex // held while the file is written
 	file *os.File
 }
 
@@ -56,7 +58,7 @@ func (d Dir) Lock() (*Lock, error) {
 		}
 		return nil, fmt.Errorf("lock %s: %w", d.LockFile(), err)
 	}
-	l := &Lock{f}
+	l := &Lock{file: f}
 	return l, l.Say(Running{PID: os.Getpid()})
 }
 
@@ -95,6 +97,8 @@ func (l *Lock) Close() error {
 }
 
 func (l *Lock) write(data []byte) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if err := l.file.Truncate(0); err != nil {
 		return fmt.Errorf("write the lock file: %w", err)
 	}

@@ -64,6 +64,7 @@ func (s *server) examine(ctx context.Context) []doctor.Finding {
 func (s *server) reach() doctor.Reach {
 	r := s.cfg.Reach()
 	r.Listen = s.listener.Addr().String() // the port that it got
+	r.UntrustedProxy = s.untrustedProxy.Load()
 	return r
 }
 

@@ -108,23 +108,26 @@ func (c *Console) signIn(w http.ResponseWriter, hr *http.Request) (signedIn, err
 		return signedIn{}, parley.Errorf(parley.BadRequest, "This browser keeps no secure cookie here. Open the console over https, or on the server itself at http://localhost.")
 	}
 	ctx, now := hr.Context(), time.Now()
-	session, ticket := parley.NewTicket(parley.SessionTicket, "", now, sessionLife)
-	err = c.API.Counted(hr, func() error {
-		err := c.Store.Tx(ctx, func(tx parley.Tx) error {
-			used, err := tx.UseTicket(ctx, parley.HashTicket(secret), now)
-			if err != nil {
-				return err
-			}
-			if used.Purpose != parley.SignInTicket {
-				return parley.ErrNotFound // and it is not used
-			}
-			return errors.Join(endSession(ctx, tx, hr, now), tx.AddTicket(ctx, ticket), tx.ForgetTickets(ctx, now.Add(-forgetAfter)))
-		})
-		if errors.Is(err, parley.ErrNotFound) {
-			return c.whyRefused(ctx, secret)
+	link, err := c.Store.Ticket(ctx, parley.HashTicket(secret))
+	if errors.Is(err, parley.ErrNotFound) || err == nil && link.Purpose != parley.SignInTicket {
+		if err := c.API.CountFailure(hr); err != nil {
+			return signedIn{}, err
 		}
-		return err
+		return signedIn{}, parley.Errorf(parley.Unauthenticated, "This is no sign-in link of this server. Make one with: parley open")
+	}
+	if err != nil {
+		return signedIn{}, err
+	}
+	session, ticket := parley.NewTicket(parley.SessionTicket, "", now, sessionLife)
+	err = c.Store.Tx(ctx, func(tx parley.Tx) error {
+		if _, err := tx.UseTicket(ctx, link.Hash, now); err != nil {
+			return err
+		}
+		return errors.Join(endSession(ctx, tx, hr, now), tx.AddTicket(ctx, ticket), tx.ForgetTickets(ctx, now.Add(-forgetAfter)))
 	})
+	if errors.Is(err, parley.ErrNotFound) {
+		return signedIn{}, c.whyRefused(ctx, link.Hash)
+	}
 	if err != nil {
 		return signedIn{}, err
 	}
@@ -133,15 +136,14 @@ func (c *Console) signIn(w http.ResponseWriter, hr *http.Request) (signedIn, err
 	return signedIn{true, "Signed in"}, nil
 }
 
-// whyRefused tells the holder of a link why it is good for nothing. Who does not hold it learns nothing.
-func (c *Console) whyRefused(ctx context.Context, secret string) error {
-	t, err := c.Store.Ticket(ctx, parley.HashTicket(secret))
+// whyRefused says why a link of this server does not sign in any more. Its holder guessed nothing, so this
+// is not counted as a failed authentication.
+func (c *Console) whyRefused(ctx context.Context, hash []byte) error {
+	t, err := c.Store.Ticket(ctx, hash)
 	switch {
 	case err != nil && !errors.Is(err, parley.ErrNotFound):
 		return err
-	case err != nil || t.Purpose != parley.SignInTicket:
-		return parley.Errorf(parley.Unauthenticated, "This is no sign-in link of this server. Make one with: parley open")
-	case !t.UsedAt.IsZero():
+	case err == nil && !t.UsedAt.IsZero():
 		return parley.Errorf(parley.Unauthenticated, "This link was used already: it works once. Make a new one with: parley open")
 	}
 	return parley.Errorf(parley.Unauthenticated, "This link is older than 15 minutes. Make a new one with: parley open")

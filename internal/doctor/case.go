@@ -34,6 +34,7 @@ const (
 	ExposureTLS
 	ExposureProxy
 	ExposureLocal
+	ExposureUntrusted
 	LinksFine
 	LinksOpen
 	LinksLocal
@@ -87,6 +88,7 @@ var cases = [allCases]known{
 	ExposureTLS:       {"exposure.tls", []string{"listen"}, false},
 	ExposureProxy:     {"exposure.proxy", []string{"listen"}, false},
 	ExposureLocal:     {"exposure.local", []string{"listen"}, false},
+	ExposureUntrusted: {"exposure.untrusted", []string{"listen"}, true},
 	LinksFine:         {"links.fine", []string{"url"}, false},
 	LinksOpen:         {"links.open", []string{"url"}, true},
 	LinksLocal:        {"links.local", nil, true},

@@ -35,7 +35,8 @@ func TestFindingsSayWhatTheCasesHave(t *testing.T) {
 	findings := append(Channels([]parley.Channel{shop}, true), Directory(t.TempDir()+"/nothing")...)
 	findings = append(findings, looked, Broken(errors.New("damaged")), Ready("http://127.0.0.1:1", 7), FFmpeg(t.Context()),
 		Settings{}.Look(), Settings{File: "parley.toml", Flags: 2}.Look(), Clock(0), Clock(7*time.Second), Clock(-time.Hour),
-		Reach{"127.0.0.1:1", false, false}.Look(), Reach{"127.0.0.1:1", true, false}.Look(), Reach{"127.0.0.1:1", false, true}.Look(),
+		Reach{Listen: "127.0.0.1:1"}.Look(), Reach{Listen: "127.0.0.1:1", TLS: true}.Look(), Reach{Listen: "127.0.0.1:1", BehindProxy: true}.Look(),
+		Reach{Listen: "127.0.0.1:1", UntrustedProxy: true}.Look(),
 		checkClient(&debug.BuildInfo{}, true, time.Now()))
 	for _, w := range []parley.Webhook{
 		{URL: "http://a"}, {URL: "https://a"}, {URL: "https://a", DisabledAt: time.Now(), Reason: "Why."}, {URL: "http://a", Failures: 3, FailingSince: time.Now()},

@@ -81,9 +81,13 @@ func TestExposure(t *testing.T) {
 	}{
 		{false, false, Fine, "this machine alone"}, {true, false, Fine, "with TLS"}, {true, true, Fine, "with TLS"}, {false, true, Warning, "a proxy must be in front"},
 	} {
-		if f := (Reach{"127.0.0.1:1", c.tls, c.proxy}).Look(); f.Level != c.level || !strings.Contains(f.Found, c.says) {
+		if f := (Reach{Listen: "127.0.0.1:1", TLS: c.tls, BehindProxy: c.proxy}).Look(); f.Level != c.level || !strings.Contains(f.Found, c.says) {
 			t.Errorf("TLS %v, proxy %v: %+v", c.tls, c.proxy, f)
 		}
+	}
+	untrusted := Reach{Listen: "127.0.0.1:1", UntrustedProxy: true}.Look()
+	if untrusted.Level != Warning || !strings.Contains(untrusted.Remedy, "--behind-proxy") {
+		t.Errorf("an untrusted proxy: %+v", untrusted)
 	}
 }
 

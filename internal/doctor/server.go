@@ -39,6 +39,8 @@ type Reach struct {
 	Listen      string `json:"listen"`
 	TLS         bool   `json:"tls,omitempty"`
 	BehindProxy bool   `json:"behind_proxy,omitempty"`
+	// UntrustedProxy says that a proxy on the server's machine passes requests on and is not trusted.
+	UntrustedProxy bool `json:"untrusted_proxy,omitempty"`
 }
 
 // Look reports who can reach the server that runs.
@@ -55,6 +57,9 @@ func (r Reach) look(verb string) Finding {
 	listen := r.Listen
 	values := Values{"listen": listen}
 	switch {
+	case r.UntrustedProxy:
+		return Finding{"exposure", Warning, "listens on " + listen + ", and requests come through a proxy on this machine that is not trusted: all its callers share one address",
+			"set --behind-proxy, or add 127.0.0.1/32 to --trusted-proxies", ExposureUntrusted, values}
 	case r.TLS:
 		return Finding{"exposure", Fine, verb + " on " + listen + " with TLS", "", ExposureTLS, values}
 	case r.BehindProxy:

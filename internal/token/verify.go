@@ -17,14 +17,27 @@ const maxToken = 4 << 10
 // touchEvery is how exactly it is known when a token was last used.
 const touchEvery = time.Minute
 
-// The two answers to a token that is not good. Which of its other faults a token has is nobody's
-// business but ours.
-func errBad() *parley.Error {
-	return parley.Errorf(parley.Unauthenticated, "A valid token is needed: send the header Authorization: Bearer <token>.")
+// ErrSigned is in the chain of every error about a token that one of our own keys signed: it was revoked, it
+// expired, or its channel was deleted. Presenting such a token is not an attempt to guess one.
+var ErrSigned = errors.New("signed by this server")
+
+// The four answers to a token that is not valid. A caller learns no more about the cause than these say.
+func errNone() *parley.Error {
+	return parley.Errorf(parley.Unauthenticated, "No token was sent. Send one header Authorization: Bearer <token>.")
+}
+
+func errNotAToken() *parley.Error {
+	return parley.Errorf(parley.Unauthenticated, "This is not a token. Make one with parley token create, and send it as it was printed.")
+}
+
+func errNotValid(cause error) *parley.Error {
+	return &parley.Error{Code: parley.Unauthenticated, Cause: cause,
+		Message: "This token is not valid on this server: it was revoked, its channel was deleted, or another server made it. " +
+			"Make a new one with parley token create."}
 }
 
 func errExpired() *parley.Error {
-	return parley.Errorf(parley.Unauthenticated, "The token has expired. Make a new one with: parley token create")
+	return &parley.Error{Code: parley.Unauthenticated, Cause: ErrSigned, Message: "The token has expired. Make a new one with: parley token create"}
 }
 
 // Verify says whose token this is, or answers an Unauthenticated [parley.Error]. The first look at
@@ -46,8 +59,11 @@ func (a *Authority) VerifyFrom(ctx context.Context, raw string, who func() (from
 		a.touch(ctx, e, now, who)
 		return e.token, nil
 	}
-	if !wellFormed(raw) {
-		return parley.Token{}, errBad()
+	switch {
+	case raw == "":
+		return parley.Token{}, errNone()
+	case !wellFormed(raw):
+		return parley.Token{}, errNotAToken()
 	}
 	generation := a.seen.generation()
 	t, err := a.check(ctx, raw, now)
@@ -63,7 +79,7 @@ func (a *Authority) VerifyFrom(ctx context.Context, raw string, who func() (from
 // wellFormed refuses what is too long, and every character that base64url does not have: the
 // decoder would skip line breaks, and one token must have one spelling.
 func wellFormed(raw string) bool {
-	if raw == "" || len(raw) > maxToken {
+	if len(raw) > maxToken {
 		return false
 	}
 	for i := range len(raw) {
@@ -79,21 +95,27 @@ func wellFormed(raw string) bool {
 // check verifies the signature and the claims, and that the store lists just this token.
 func (a *Authority) check(ctx context.Context, raw string, now time.Time) (parley.Token, error) {
 	c := &claims{}
-	if _, err := a.parser.ParseWithClaims(raw, c, a.keyOf); errors.Is(err, jwt.ErrTokenExpired) {
+	_, err := a.parser.ParseWithClaims(raw, c, a.keyOf) // looks at the claims only after the signature
+	switch {
+	case errors.Is(err, jwt.ErrTokenExpired):
 		return parley.Token{}, errExpired()
-	} else if err != nil {
-		return parley.Token{}, errBad()
+	case errors.Is(err, jwt.ErrTokenInvalidClaims):
+		return parley.Token{}, errNotValid(ErrSigned)
+	case errors.Is(err, jwt.ErrTokenMalformed):
+		return parley.Token{}, errNotAToken()
+	case err != nil:
+		return parley.Token{}, errNotValid(nil)
 	}
 	t, err := a.store.Token(ctx, c.ID)
 	switch {
 	case errors.Is(err, parley.ErrNotFound):
-		return parley.Token{}, errBad()
+		return parley.Token{}, errNotValid(ErrSigned)
 	case err != nil:
 		return parley.Token{}, &parley.Error{
 			Code: parley.Unavailable, Message: "Tokens cannot be checked just now. Try again soon.", Cause: err,
 		}
 	case t.Kind != c.Kind || t.Channel != c.Channel || t.Subject() != c.Subject || !t.RevokedAt.IsZero():
-		return parley.Token{}, errBad()
+		return parley.Token{}, errNotValid(ErrSigned)
 	case !t.Active(now):
 		return parley.Token{}, errExpired()
 	}
