@@ -153,6 +153,9 @@ func (a *account) open(ctx context.Context) {
 		session.Close()
 		return
 	}
+	if aware, ok := session.(network.QueueAware); ok {
+		aware.WatchQueue(a.worker.Depth)
+	}
 	a.connect()
 }
 

@@ -79,6 +79,12 @@ type Session interface {
 	Close() error
 }
 
+// QueueAware is a session that tries harder to reconnect while messages wait for it.
+type QueueAware interface {
+	// WatchQueue passes how to read the number of messages that wait for the session.
+	WatchQueue(depth func() int)
+}
+
 // PairByCode is a session whose account can also be linked by a code that is typed on its phone, without a
 // second screen to scan.
 type PairByCode interface {

@@ -52,9 +52,10 @@ type Driver struct {
 	absent   absentees
 
 	// What tests make quicker.
-	backOff    func(tries int) time.Duration
-	ackTimeout time.Duration
-	typingFor  time.Duration
+	maxBackoff             time.Duration // between two connections
+	ackTimeout             time.Duration
+	silentFor, pingTimeout time.Duration
+	typingFor              time.Duration
 
 	mu       sync.Mutex
 	sessions map[parley.ChannelCode]*session
@@ -75,7 +76,7 @@ func Open(ctx context.Context, c Config) (*Driver, error) {
 	fetching := &bounded{dialer.client(nil).Transport, maxDownload}
 	return &Driver{
 		Config: c, db: db, dialer: dialer, media: &http.Client{Transport: fetching}, fetching: fetching, turns: make(chan struct{}, connectAtOnce),
-		backOff: backOff, ackTimeout: ackTimeout, typingFor: typingFor, sessions: map[parley.ChannelCode]*session{},
+		maxBackoff: idleBackoff, ackTimeout: ackTimeout, silentFor: silentFor, pingTimeout: pingTimeout, typingFor: typingFor, sessions: map[parley.ChannelCode]*session{},
 	}, nil
 }
 

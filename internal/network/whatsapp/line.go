@@ -33,6 +33,8 @@ type line struct {
 	typing  typing
 	slips   slips
 
+	watchdog watchdog
+
 	mu      sync.Mutex
 	closed  bool
 	taking  context.Context // of the handling of events; ends when the line is being ended, before ctx does
@@ -64,6 +66,7 @@ func newLine(s *session, device *store.Device) *line {
 	c.EnableDecryptedEventBuffer = true
 	c.BackgroundEventCtx = l.ctx
 	c.GetMessageForRetry = l.messageForRetry
+	c.RefreshCAT = refuseCAT
 	c.SetMaxParallelRetryReceiptHandling(retriesAtOnce)
 	c.SetForceActiveDeliveryReceipts(true) // what we keep is delivered, whether or not anybody looks
 	l.client = c
@@ -74,6 +77,9 @@ func newLine(s *session, device *store.Device) *line {
 	c.AddEventHandlerWithSuccessStatus(l.handle)
 	return l
 }
+
+// refuseCAT answers a request for a token of another product. Without it whatsmeow calls a nil function.
+func refuseCAT(context.Context) error { return errors.New("this device has no such token") }
 
 // dialTimeout bounds making a connection, handshake included.
 const dialTimeout = 30 * time.Second

@@ -2,7 +2,6 @@ package whatsapp
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
 
 	"go.mau.fi/whatsmeow"
@@ -15,9 +14,7 @@ import (
 
 const (
 	// loginTimeout is from the handshake to the first sign that the account is let in.
-	loginTimeout = 60 * time.Second
-	// steady is how long a connection must have worked for its loss to count as the first.
-	steady = 10 * time.Second
+	loginTimeout = 30 * time.Second
 	// databasePause is between attempts to read what is kept of a channel.
 	databasePause = 5 * time.Second
 )
@@ -77,14 +74,11 @@ func (s *session) restUnpaired(rec record) *pairOptions {
 func (s *session) keep(rec record) *pairOptions {
 	phone := network.Phone{Name: s.d.nameOf(s.ctx, rec.jid), Number: rec.jid.User}
 	worked := false
-	for tries := 0; s.ctx.Err() == nil; tries++ {
-		began := time.Now()
+	policy := newReconnects()
+	for s.ctx.Err() == nil {
 		e, up := s.hold(rec.jid, &phone)
 		if s.ctx.Err() != nil {
 			return nil
-		}
-		if up && time.Since(began) > steady {
-			tries = 0
 		}
 		worked = worked || up
 		switch {
@@ -97,16 +91,44 @@ func (s *session) keep(rec record) *pairOptions {
 				return r.pair
 			}
 			s.become(s.trying(worked), "", phone)
-		case e.now && up && tries == 0:
-			s.become(s.trying(worked), e.reason, phone)
 		default:
 			s.become(s.trying(worked), e.reason, phone)
-			if r := s.wait(s.d.backOff(tries), rec.jid, false); r.gone {
+			wait := policy.failed
+			if up || e.now {
+				wait = policy.lost
+			}
+			if r := s.backOff(wait(), rec.jid); r.gone {
 				return nil
 			}
 		}
 	}
 	return nil
+}
+
+// queueCheck is how often a session that waits to reconnect checks whether messages wait for it.
+const queueCheck = time.Second
+
+// backOff waits before the next connection, not longer than queuedBackoff while messages wait.
+func (s *session) backOff(wait time.Duration, jid types.JID) waited {
+	wait = min(wait, s.d.maxBackoff)
+	began := time.Now()
+	for {
+		left := backoffLeft(wait, time.Since(began), s.hasQueue())
+		if left <= 0 || s.ctx.Err() != nil {
+			return waited{}
+		}
+		if r := s.wait(min(left, queueCheck), jid, false); r.gone {
+			return r
+		}
+	}
+}
+
+// WatchQueue makes the session reconnect sooner while messages wait for it.
+func (s *session) WatchQueue(depth func() int) { s.queueDepth.Store(&depth) }
+
+func (s *session) hasQueue() bool {
+	depth := s.queueDepth.Load()
+	return depth != nil && (*depth)() > 0
 }
 
 // waited is how a wait ended.
@@ -255,14 +277,4 @@ func (l *line) unlink() error {
 		return l.asked("log out", err)
 	}
 	return nil
-}
-
-// backOff is how long to wait before the next attempt to connect: short at first, up to a minute, and never
-// the same for all channels.
-func backOff(tries int) time.Duration {
-	if tries == 0 {
-		return rand.N(500 * time.Millisecond)
-	}
-	most := min(time.Second<<min(tries, 6), time.Minute)
-	return most/2 + rand.N(most/2)
 }

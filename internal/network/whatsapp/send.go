@@ -60,6 +60,8 @@ func (s *session) sendOne(ctx context.Context, m *parley.Message) error {
 	if err != nil {
 		return err
 	}
+	done := l.awaitNetwork()
+	defer done()
 	switch c := m.Content.(type) {
 	case parley.Seen:
 		return l.seen(ctx, m.Chat, c.Target)

@@ -14,6 +14,7 @@ import (
 var (
 	_ network.Session    = (*session)(nil)
 	_ network.PairByCode = (*session)(nil)
+	_ network.QueueAware = (*session)(nil)
 )
 
 // session is a channel's presence on the network.
@@ -26,7 +27,9 @@ type session struct {
 	cancel context.CancelFunc
 	done   sync.WaitGroup // run and tell
 
-	requests chan request         // for run
+	requests   chan request               // for run
+	queueDepth atomic.Pointer[func() int] // how many messages wait to be sent; nil: not known
+
 	up       atomic.Pointer[line] // the line while it works; else nil
 	giving   sync.Mutex           // one event from the network at a time
 	polls    polls

@@ -2,6 +2,7 @@ package whatsapp
 
 import (
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -51,30 +52,22 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-func TestBackOff(t *testing.T) {
-	for tries, most := range []time.Duration{time.Second / 2, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 32 * time.Second, time.Minute, time.Minute} {
-		least := most / 2
-		if tries == 0 {
-			least = 0
-		}
-		for range 20 {
-			if d := backOff(tries); d < least || d > most {
-				t.Errorf("after %d tries: %s", tries, d)
-			}
-		}
-	}
-}
-
 // TestComesBack ends connections in the ways after which a channel comes back by itself.
 func TestComesBack(t *testing.T) {
 	w := newWorld(t)
+	w.driver.silentFor, w.driver.pingTimeout = 200*time.Millisecond, 5*time.Second
 	s, in := w.paired()
+	var sending sync.WaitGroup
+	defer sending.Wait()
 	for name, end := range map[string]func(){
-		"cut":       func() { w.link.End(loopback.Cut) },
-		"restart":   func() { w.link.End(loopback.Restarted) },
-		"515":       func() { w.link.End(loopback.Reconnect) },
-		"unknown":   func() { w.link.End(loopback.Unknown) },
-		"dead":      func() { w.link.Stall() },
+		"cut":     func() { w.link.End(loopback.Cut) },
+		"restart": func() { w.link.End(loopback.Restarted) },
+		"515":     func() { w.link.End(loopback.Reconnect) },
+		"unknown": func() { w.link.End(loopback.Unknown) },
+		"dead": func() {
+			w.link.Stall()
+			sending.Go(func() { send(s, w.text(otherID, "into the void")) })
+		},
 		"login 503": func() { w.owner.RefuseLogin(loopback.Refusal{Reason: 503, Times: 1}); w.link.End(loopback.Cut) },
 		"HTTP 503":  func() { w.Refuse(503); w.link.End(loopback.Cut) },
 	} {

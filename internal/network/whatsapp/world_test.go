@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"go.mau.fi/whatsmeow"
 	"go.mau.fi/whatsmeow/appstate"
 	"go.mau.fi/whatsmeow/proto/waSyncAction"
 
@@ -19,13 +18,6 @@ import (
 	"parley/internal/network"
 	"parley/internal/network/whatsapp/loopback"
 )
-
-func TestMain(m *testing.M) {
-	// Every client's loop reads these without a lock: they are set once, before the first client.
-	whatsmeow.KeepAliveIntervalMin, whatsmeow.KeepAliveIntervalMax = time.Second, 1500*time.Millisecond
-	whatsmeow.KeepAliveResponseDeadline = 5 * time.Second // a busy machine answers a healthy client sooner
-	os.Exit(m.Run())
-}
 
 // patience is how long a test waits for something. Only a program that hangs reaches it.
 const patience = 2 * time.Minute
@@ -90,7 +82,7 @@ func (w *world) open() {
 		Endpoint:        w.Endpoint(), Trust: &Trust{Root: trust.Root, CA: trust.CA},
 	})
 	must(w.t, err)
-	d.backOff = func(tries int) time.Duration { return min(backOff(tries), 200*time.Millisecond) }
+	d.maxBackoff = 200 * time.Millisecond
 	w.driver = d
 	w.t.Cleanup(func() { must(w.t, d.Close()) })
 }
