@@ -44,12 +44,13 @@ const connectAtOnce = 8
 // Driver is the real network.
 type Driver struct {
 	Config
-	db       *database
-	dialer   *dialer
-	media    *http.Client
-	fetching *bounded      // what media works with
-	turns    chan struct{} // holds one for each connection that is being made
-	absent   absentees
+	db        *database
+	dialer    *dialer
+	media     *http.Client
+	fetching  *bounded      // what media works with
+	turns     chan struct{} // holds one for each connection that is being made
+	absent    absentees
+	contained atomic.Int64 // stanzas whose handling panicked
 
 	// What tests make quicker.
 	maxBackoff             time.Duration // between two connections

@@ -10,6 +10,7 @@ import (
 	waBinary "go.mau.fi/whatsmeow/binary"
 	"go.mau.fi/whatsmeow/store"
 	"go.mau.fi/whatsmeow/types"
+	"go.mau.fi/whatsmeow/types/events"
 )
 
 // line is one connection: a client that connects once, with what is known of its device. whatsmeow writes
@@ -32,6 +33,7 @@ type line struct {
 	sending sync.Mutex    // one message is encrypted at a time
 	typing  typing
 	slips   slips
+	stanzas stanzas
 
 	watchdog watchdog
 
@@ -58,7 +60,7 @@ func newLine(s *session, device *store.Device) *line {
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background()) // it outlives the session by the last acknowledgements
 	l.taking, l.leave = context.WithCancel(l.ctx)
-	l.log.ended = l.release
+	l.log.received = l.received
 	c := whatsmeow.NewClient(device, l.log)
 	c.EnableAutoReconnect = false // the session reconnects
 	c.DisableLoginAutoReconnect = true
@@ -70,7 +72,7 @@ func newLine(s *session, device *store.Device) *line {
 	c.SetMaxParallelRetryReceiptHandling(retriesAtOnce)
 	c.SetForceActiveDeliveryReceipts(true) // what we keep is delivered, whether or not anybody looks
 	l.client = c
-	ws := s.d.dialer.client(&ear{heard: s.heard, lost: l.release})
+	ws := s.d.dialer.client(&ear{heard: s.heard, lost: l.lost})
 	c.SetPreLoginHTTPClient(ws)
 	c.SetWebsocketHTTPClient(ws)
 	c.SetMediaHTTPClient(s.d.media)
@@ -128,6 +130,16 @@ func (l *line) post(evt any) {
 // race. The code is one after which it does not.
 func (l *line) release() {
 	l.inner().ClearResponseWaiters(&waBinary.Node{Tag: "stream:error", Attrs: waBinary.Attrs{"code": "401"}})
+}
+
+// lostGrace is for the reason of the end of a connection to become known: it comes before the end, and is
+// handled on another goroutine.
+const lostGrace = time.Second
+
+// lost takes note that nothing comes any more. whatsmeow tells of most ends itself, and of some it does not.
+func (l *line) lost() {
+	l.release()
+	time.AfterFunc(lostGrace, func() { l.post(&events.Disconnected{}) })
 }
 
 // hangUp ends the line. What the sink is just taking is still acknowledged. It may be called twice.

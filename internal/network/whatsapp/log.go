@@ -24,9 +24,8 @@ type logger struct {
 	log    *slog.Logger
 	muted  *atomic.Bool // once a connection is over, what whatsmeow says about it is noise
 	module string
-	// ended is called when the network says that it ends the stream, before whatsmeow acts on it; nil: nobody
-	// wants to know.
-	ended func()
+	// received is called with every stanza that comes, before whatsmeow handles it; nil: nobody wants to know.
+	received func(*waBinary.Node)
 }
 
 var _ waLog.Logger = (*logger)(nil)
@@ -40,13 +39,16 @@ func newLogger(log *slog.Logger, channel parley.ChannelCode) *logger {
 
 // Debugf logs nothing, but it is the one place where a stanza is seen before whatsmeow handles it.
 func (l *logger) Debugf(_ string, args ...any) {
-	if l.ended == nil || len(args) != 1 {
+	if l.module != receiving || l.received == nil || len(args) != 1 {
 		return
 	}
-	if node, ok := args[0].(*waBinary.Node); ok && node.Tag == "stream:error" {
-		l.ended()
+	if node, ok := args[0].(*waBinary.Node); ok {
+		l.received(node)
 	}
 }
+
+// receiving is the part of whatsmeow that logs the stanzas which come.
+const receiving = "Recv"
 
 func (l *logger) Infof(string, ...any) {}
 
@@ -55,7 +57,7 @@ func (l *logger) Errorf(format string, args ...any) { l.say(slog.LevelError, for
 
 // Sub names a part of whatsmeow.
 func (l *logger) Sub(module string) waLog.Logger {
-	return &logger{log: l.log, muted: l.muted, module: module, ended: l.ended}
+	return &logger{log: l.log, muted: l.muted, module: module, received: l.received}
 }
 
 func (l *logger) say(level slog.Level, format string, args []any) {

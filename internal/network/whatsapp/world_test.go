@@ -48,7 +48,12 @@ type world struct {
 // newWorld starts a network and opens the driver; nothing is paired.
 func newWorld(t testing.TB, friend ...loopback.Option) *world {
 	t.Helper()
-	w := &world{Server: loopback.StartTest(t, loopback.Config{FewKeys: true}), t: t, dir: t.TempDir(), kept: map[parley.MessageID]*parley.Message{}}
+	return newWorldOn(t, loopback.StartTest(t, loopback.Config{FewKeys: true}), friend...)
+}
+
+func newWorldOn(t testing.TB, server *loopback.Server, friend ...loopback.Option) *world {
+	t.Helper()
+	w := &world{Server: server, t: t, dir: t.TempDir(), kept: map[parley.MessageID]*parley.Message{}}
 	w.owner = w.Phone(ownerNumber, loopback.Named("Shop"))
 	w.friend = w.Phone(friendNumber, append([]loopback.Option{loopback.Named("Ayu")}, friend...)...)
 	w.other = w.Phone(otherNumber, loopback.Named("Budi"))

@@ -42,6 +42,8 @@ type conn struct {
 	stalled bool          // the network carries nothing, though the socket is open
 	moved   bell          // rings when stalled ends
 
+	mangle func(waBinary.Node) waBinary.Node // changes what is sent
+
 	gone   context.Context // done when the connection is
 	hangUp context.CancelFunc
 }
@@ -143,6 +145,9 @@ func (c *conn) send(n waBinary.Node, delay time.Duration) { c.queue(n, delay, fa
 func (c *conn) end(n waBinary.Node, delay time.Duration) { c.queue(n, delay, true) }
 
 func (c *conn) queue(n waBinary.Node, delay time.Duration, last bool) {
+	if c.mangle != nil {
+		n = c.mangle(n)
+	}
 	plain, err := waBinary.Marshal(n)
 	if err != nil {
 		c.hangUp() // we wrote a stanza that cannot be: a test that waits for it shall not wait for ever

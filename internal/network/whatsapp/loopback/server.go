@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+	waBinary "go.mau.fi/whatsmeow/binary"
 )
 
 // Config says how a server behaves. The zero value is a good server.
@@ -36,6 +37,7 @@ type Server struct {
 	http      *http.Server
 	roundTrip atomic.Int64 // nanoseconds
 	ahead     atomic.Int64 // of the server's clock, in seconds
+	mangler   atomic.Pointer[func(waBinary.Node) waBinary.Node]
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -209,6 +211,7 @@ func (s *Server) serveChat(w http.ResponseWriter, r *http.Request) {
 	}
 	defer s.wg.Done()
 	c := newConn(s.ctx, ws)
+	c.mangle = s.mangle
 	defer c.hangUp()
 	if c.greet(s.cert) != nil {
 		return

@@ -1,0 +1,168 @@
+package whatsapp
+
+import (
+	"runtime/debug"
+	"sync"
+	"time"
+
+	waBinary "go.mau.fi/whatsmeow/binary"
+)
+
+// whatsmeow handles stanzas on a goroutine of its own: a panic there, on a stanza that the server should not
+// have sent, would end the process with the channels of all accounts. So stanzas are taken from it at the one
+// place where they can be seen before it handles them, its log of what it received, and its handlers are
+// called here, one after the other, where a panic ends nothing but the handling of that stanza. Answers to
+// requests go their usual way, to the goroutine that asked.
+
+// handledTag is the name that a stanza gets which whatsmeow must not handle itself.
+const handledTag = "handled elsewhere"
+
+// stuckAfter is how long the handling of one stanza may take before the next ones stop waiting for it.
+const stuckAfter = 5 * time.Minute
+
+// stanzas are the stanzas of a line that are not handled yet, in order.
+type stanzas struct {
+	mu      sync.Mutex
+	queue   []*waBinary.Node
+	running int // number of the goroutine that handles them; 0: none
+	started int // how many there were
+}
+
+// received sees every stanza that comes, on the goroutine that reads the socket. It must not wait.
+func (l *line) received(node *waBinary.Node) {
+	if node.Tag == "stream:error" {
+		l.release() // before whatsmeow acts on it
+	}
+	if !isHandled(node) {
+		return
+	}
+	own := *node
+	node.Tag = handledTag
+	if !l.accepts(&own) {
+		l.log.Warnf("drop a stanza that no network sends: %s", &own)
+		return
+	}
+	s := &l.stanzas
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queue = append(s.queue, &own)
+	if s.running == 0 {
+		l.startStanzas()
+	}
+}
+
+// isHandled reports whether whatsmeow has a handler for a stanza. An iq that is an answer has none.
+func isHandled(node *waBinary.Node) bool {
+	switch node.Tag {
+	case "message", "status", "appdata", "receipt", "call", "chatstate", "presence", "notification", "success", "failure", "stream:error", "ib":
+		return true
+	case "iq":
+		return node.Attrs["type"] == "set" || node.Attrs["type"] == "get"
+	}
+	return false
+}
+
+// accepts reports whether whatsmeow may see a stanza. A request of the server has to do with pairing. On a
+// device that is paired it would make whatsmeow give up its login, or the connection; and whatsmeow uses its id
+// without a check.
+func (l *line) accepts(node *waBinary.Node) bool {
+	if node.Tag != "iq" {
+		return true
+	}
+	_, hasID := node.Attrs["id"].(string)
+	return hasID && l.jid.IsEmpty()
+}
+
+// startStanzas starts the goroutine that handles stanzas. The caller holds the lock of the stanzas.
+func (l *line) startStanzas() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return
+	}
+	l.stanzas.started++
+	l.stanzas.running = l.stanzas.started
+	number := l.stanzas.running
+	l.errands.Go(func() { l.handleStanzas(number) })
+}
+
+// handleStanzas handles stanzas until none is left, or another goroutine took over.
+func (l *line) handleStanzas(number int) {
+	for {
+		node := l.nextStanza(number)
+		if node == nil {
+			return
+		}
+		stuck := time.AfterFunc(stuckAfter, func() { l.skipStuck(number, node) })
+		l.handleStanza(node)
+		stuck.Stop()
+	}
+}
+
+func (l *line) nextStanza(number int) *waBinary.Node {
+	s := &l.stanzas
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running != number {
+		return nil
+	}
+	if len(s.queue) == 0 || l.taking.Err() != nil {
+		s.queue, s.running = nil, 0
+		return nil
+	}
+	node := s.queue[0]
+	s.queue = s.queue[1:]
+	return node
+}
+
+// skipStuck lets another goroutine handle what comes after a stanza whose handling does not end.
+func (l *line) skipStuck(number int, node *waBinary.Node) {
+	l.log.Warnf("handling %s takes too long: what came after it is handled now", node)
+	s := &l.stanzas
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running == number {
+		s.running = 0
+		if len(s.queue) > 0 {
+			l.startStanzas()
+		}
+	}
+}
+
+// handleStanza has whatsmeow handle one stanza. A panic is logged; the network gives the stanza again with the
+// next connection, if it was one to be confirmed.
+func (l *line) handleStanza(node *waBinary.Node) {
+	defer func() {
+		if why := recover(); why != nil {
+			l.s.d.contained.Add(1)
+			l.s.d.Log.Error("whatsapp: a stanza could not be handled", "channel", l.s.code, "stanza", node.Tag, "panic", why, "stack", string(debug.Stack()))
+		}
+	}()
+	in := l.inner()
+	switch node.Tag {
+	case "message", "appdata":
+		in.HandleEncryptedMessage(l.ctx, node)
+	case "status":
+		in.HandleUnencryptedMessage(l.ctx, node)
+	case "receipt":
+		in.HandleReceipt(l.ctx, node)
+	case "call":
+		in.HandleCallEvent(l.ctx, node)
+	case "chatstate":
+		in.HandleChatState(l.ctx, node)
+	case "presence":
+		in.HandlePresence(l.ctx, node)
+	case "notification":
+		in.HandleNotification(l.ctx, node)
+	case "success":
+		in.HandleConnectSuccess(l.ctx, node)
+	case "failure":
+		in.HandleConnectFailure(l.ctx, node)
+	case "stream:error":
+		in.HandleStreamError(l.ctx, node)
+	case "iq":
+		in.HandleIQ(l.ctx, node)
+	case "ib":
+		in.HandleIB(l.ctx, node)
+	}
+}
