@@ -16,6 +16,7 @@ import (
 //
 // PARLEY_OUTAGE makes it longer: see "make kills" and "make torture".
 func TestWhatsAppOutage(t *testing.T) {
+	t.Parallel()
 	outage := time.Second
 	if text, ok := os.LookupEnv("PARLEY_OUTAGE"); ok {
 		var err error

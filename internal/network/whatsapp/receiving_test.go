@@ -145,6 +145,7 @@ func TestHiddenNumber(t *testing.T) {
 
 // TestVoteAfterRestart opens a vote in a poll of before: its secret is kept, and its options are the gateway's.
 func TestVoteAfterRestart(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	s, _ := w.paired()
 	poll := w.outgoing(friendID, parley.Poll{Title: "Kopi?", Options: []string{"ya", "tidak"}, Multiple: true})

@@ -22,6 +22,7 @@ import (
 // TestLostConfirmation loses what the network says about a message: the outcome is unknown, and sent again
 // under the same id it is shown once.
 func TestLostConfirmation(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	s, _ := w.paired()
 	for name, send := range map[string]func(network.Session, *parley.Message) error{"the ack": w.losesAck, "the socket": w.losesSocket} {

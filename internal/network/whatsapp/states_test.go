@@ -54,6 +54,7 @@ func TestEnds(t *testing.T) {
 
 // TestComesBack ends connections in the ways after which a channel comes back by itself.
 func TestComesBack(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.driver.silentFor, w.driver.pingTimeout = 200*time.Millisecond, 5*time.Second
 	s, in := w.paired()

@@ -72,6 +72,7 @@ func TestWrongKey(t *testing.T) {
 
 // TestDeadSocket carries nothing for a while: the client notices, and notices that it is over.
 func TestDeadSocket(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.link.Stall()
 	expect[*events.KeepAliveTimeout](w.client, nil)
