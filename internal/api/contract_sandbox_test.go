@@ -115,6 +115,8 @@ func sandboxPhones(t *testing.T, e *parleytest.Env) {
 		`{"number":"` + strings.Repeat("2", 45) + `"}`:          {strings.Repeat("2", 45), ""},
 		`{"number":"6281700000004","name":"` + longest + `"}`:   {"6281700000004", longest},
 		`{"number":"6281700000005","name":null,"colour":"red"}`: {"6281700000005", ""},
+		`{"number":"6281700000007","name":" \t "}`:              {"6281700000007", ""}, // blanks are no name
+		`{"number":"6281700000008","name":" Fitri "}`:           {"6281700000008", "Fitri"},
 	} {
 		made := e.Post(phones, body, as).Expect(http.StatusOK)
 		wantValue(t, made, "data.number", want[0])
@@ -126,6 +128,8 @@ func sandboxPhones(t *testing.T, e *parleytest.Env) {
 	again := e.Post(phones, `{"number":"6281700000002","name":"Eka S."}`, as).Expect(http.StatusOK)
 	wantValue(t, again, "data.name", "Eka S.")
 	wantValue(t, again, "data.reads", "never")
+	blank := e.Call("PATCH", phones+"/6281700000002", `{"name":"   "}`, as).Expect(http.StatusOK)
+	wantValue(t, blank, "data.name", "")
 	// Writing to any number makes it a phone.
 	say(e, "6281700000006", "Hello", as)
 	list := e.Get(phones, as).Expect(http.StatusOK)

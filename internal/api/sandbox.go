@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"parley"
@@ -82,7 +83,7 @@ func (s *server) phones(ctx context.Context, r *request) (envelope[[]simulated],
 }
 
 func (s *server) createPhone(ctx context.Context, r *request) (envelope[simulated], error) {
-	phone := sandbox.NewPhone{Number: r.optionalNumber("number"), Name: r.optionalText("name", 1, 100)}
+	phone := sandbox.NewPhone{Number: r.optionalNumber("number"), Name: strings.TrimSpace(r.optionalText("name", 1, 100))}
 	if err := r.err(); err != nil {
 		return envelope[simulated]{}, err
 	}
@@ -95,7 +96,7 @@ func (r *request) number() string { return r.http.PathValue("number") }
 
 func (s *server) changePhone(ctx context.Context, r *request) (envelope[simulated], error) {
 	patch := sandbox.PhonePatch{
-		Name:      given(r, "name", func() string { return r.text("name", 0, 100) }),
+		Name:      given(r, "name", func() string { return strings.TrimSpace(r.text("name", 0, 100)) }),
 		Online:    given(r, "online", func() bool { return r.boolean("online", false) }),
 		Blocks:    given(r, "blocks", func() bool { return r.boolean("blocks", false) }),
 		OnNetwork: given(r, "on_network", func() bool { return r.boolean("on_network", false) }),

@@ -167,6 +167,23 @@ func TestPhoneBehaves(t *testing.T) {
 	})
 }
 
+// TestPhoneNames shows phones whose name is blank, or begins with a character that is made of several.
+func TestPhoneNames(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	const family = "👨\u200d👩\u200d👧"
+	c.Post("/api/sandbox/phones", `{"number":"6281700000001","name":"`+family+` Lestari"}`).Expect(http.StatusOK)
+	c.Post("/api/sandbox/phones", `{"number":"6281700000042"}`).Expect(http.StatusOK)
+	c.Call("PATCH", "/api/sandbox/phones/6281700000042", `{"name":"  "}`).Expect(http.StatusOK)
+	p := c.open("/phone/6281700000042")
+	p.see("…000042")
+	faces := func(letters string) string {
+		return `[...document.querySelectorAll('.face')].some((face) => face.innerText === '` + letters + `')`
+	}
+	p.until("the phone without a name shows its number", faces("42"))
+	p.until("the whole character is shown", faces(family))
+}
+
 // TestPhoneFaults orders a fault, sees it in the band on every page until a send used it up, and
 // switches another one off.
 func TestPhoneFaults(t *testing.T) {

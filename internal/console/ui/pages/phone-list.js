@@ -14,7 +14,7 @@ export const sandboxes = () => channels.value.filter((channel) => channel.networ
 export function usePhones(to) {
   const all = sandboxes().map((channel) => channel.code);
   const shown = all.includes(selected.value) ? [selected.value] : [...new Set([...all.filter((code) => code === to), ...all.slice(0, mostChannels)])].sort((a, b) => all.indexOf(a) - all.indexOf(b));
-  const load = useLoad(() => Promise.all(shown.map(async (channel) => (await api.get('/sandbox/phones', { channel })).data.map((one) => ({ ...one, channel })))), [shown.join()]);
+  const load = useLoad(() => Promise.all(shown.map(async (channel) => (await api.get('/sandbox/phones', { channel })).data.map((one) => ({ ...one, name: one.name.trim(), channel })))), [shown.join()]);
   const list = load.data?.flat();
   const known = useRef();
   known.current = new Set(list?.map((one) => one.number));

@@ -130,8 +130,11 @@ function Chats({ phones, digits, onPick }) {
   </ul>`;
 }
 
+/** The first character as people see it, which may be made of several; undefined for an empty text. */
+const initial = (text) => [...new Intl.Segmenter().segment(text)][0]?.segment.toUpperCase();
+
 function Face({ device }) {
-  const letters = masked.value ? '•' : device.name ? [...device.name.trim()][0].toUpperCase() : device.number.slice(-2);
+  const letters = masked.value ? '•' : initial(device.name) || device.number.slice(-2);
   return html`<span class=${classes('face', !(device.online && device.on_network) && 'away')} data-hue=${[...device.number].reduce((sum, digit) => sum + Number(digit), 0) % 6} aria-hidden="true">${letters}</span>`;
 }
 
