@@ -61,7 +61,8 @@ func ParseEventType(s string) (EventType, bool) {
 }
 
 // EventID names an event to the outside: the same wherever and however often it is told. It is
-// "evt_" and 26 characters that grow with time.
+// "evt_" and 26 characters, which begin with the event's time. Ids are not in the order of the log: an event
+// can be older than the one before it. Order is by Seq.
 type EventID string
 
 // NewEventID makes the id of an event of its time, its place in the log and the log's own number.
