@@ -82,7 +82,7 @@ var settingTable = []setting{
 	{key: keyTLSKey, about: "the certificate's key file"},
 	{key: keyLogLevel, fallback: "info", about: "debug, info, warn or error"},
 	{key: keyLogFormat, fallback: "auto", about: "text, json or auto: text on a terminal"},
-	{key: keyMetricsOpen, kind: onOff, fallback: "false", about: "answer /metrics to every address, not only to loopback"},
+	{key: keyMetricsOpen, kind: onOff, fallback: "false", about: "answer /metrics to everybody, not only to this machine and to admin tokens"},
 	{key: keyEventLife, fallback: "720h", about: "how long the event log and finished deliveries are kept"},
 	{key: keyOTPLife, fallback: "24h", about: "how long one-time codes and login links are kept after they ended"},
 	{key: keyEndpoint, about: "the address of a test server for WhatsApp's protocol on this machine", hidden: true},

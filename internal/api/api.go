@@ -55,7 +55,7 @@ type Config struct {
 	// Ready says whether the server should get requests; nil: whenever the gateway runs and the
 	// database answers.
 	Ready func(ctx context.Context) error
-	// OpenMetrics lets everybody read /metrics, not only this machine.
+	// OpenMetrics lets everybody read /metrics, not only this machine and admin tokens.
 	OpenMetrics bool
 	// TrustedProxies are those whose X-Forwarded-For is believed; none: nobody's.
 	TrustedProxies []netip.Prefix

@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"parley"
 )
@@ -346,14 +347,47 @@ func TestProbes(t *testing.T) {
 	if r := e.call("GET", "/metrics", "", nil); !strings.Contains(r.text, `parley_http_request_duration_seconds_count{route="GET /livez",status="200"}`) {
 		t.Error("the figures have no requests")
 	}
-	hr := httptest.NewRequest("GET", "/metrics", nil) // from 192.0.2.1
-	w := httptest.NewRecorder()
-	e.handler.ServeHTTP(w, hr)
-	if w.Code != http.StatusForbidden {
-		t.Errorf("metrics from elsewhere: %d", w.Code)
+}
+
+// TestWhoReadsMetrics asks for the figures from here and from elsewhere, through proxies and under other names.
+func TestWhoReadsMetrics(t *testing.T) {
+	e := newEnv(t)
+	const here, elsewhere = "127.0.0.1:1000", "192.0.2.1:1000"
+	ask := func(remote, host, token string, headers ...string) int {
+		hr := httptest.NewRequest("GET", "http://"+host+"/metrics", nil)
+		hr.RemoteAddr = remote
+		if token != "" {
+			hr.Header.Set("Authorization", "Bearer "+token)
+		}
+		for i := 0; i < len(headers); i += 2 {
+			hr.Header.Set(headers[i], headers[i+1])
+		}
+		w := httptest.NewRecorder()
+		e.handler.ServeHTTP(w, hr)
+		return w.Code
 	}
-	if r := e.call("GET", "/metrics", "", nil, "X-Forwarded-For", "192.0.2.1"); r.StatusCode != http.StatusForbidden {
-		t.Errorf("metrics through a proxy on this machine: %d", r.StatusCode)
+	for what, c := range map[string]struct{ got, want int }{
+		"here":                          {ask(here, "localhost:7275", ""), 200},
+		"here, by address":              {ask("[::1]:1000", "[::1]:7275", ""), 200},
+		"another name for this machine": {ask(here, "evil.example", ""), 403},
+		"through a proxy":               {ask(here, "localhost:7275", "", "X-Forwarded-For", "192.0.2.1"), 403},
+		"through another proxy":         {ask(here, "localhost:7275", "", "Forwarded", "for=192.0.2.1"), 403},
+		"elsewhere":                     {ask(elsewhere, "localhost:7275", ""), 403},
+		"elsewhere, admin":              {ask(elsewhere, "chat.example.com", e.admin), 200},
+		"elsewhere, channel":            {ask(elsewhere, "chat.example.com", e.main), 403},
+		"elsewhere, garbage":            {ask(elsewhere, "chat.example.com", "garbage"), 401},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: %d, want %d", what, c.got, c.want)
+		}
+	}
+	e.config.TrustedProxies, e.config.Metrics = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, prometheus.NewRegistry()
+	e.handler = New(e.config)
+	if got := ask(here, "localhost:7275", ""); got != 403 { // it may be a proxy's, which adds no header
+		t.Errorf("here, behind a proxy: %d", got)
+	}
+	if got := ask(here, "localhost:7275", e.admin); got != 200 {
+		t.Errorf("here, behind a proxy, admin: %d", got)
 	}
 }
 

@@ -33,22 +33,39 @@ func (s *server) ready(ctx context.Context, _ *request) error {
 	return nil
 }
 
-// metrics serves the figures, to this machine only unless the operator opened them.
+// metrics serves the figures to this machine, to an admin token, and to everybody where the operator opened them.
 func (s *server) metrics() http.Handler {
 	figures := promhttp.HandlerFor(s.Metrics, promhttp.HandlerOpts{})
 	return http.HandlerFunc(func(w http.ResponseWriter, hr *http.Request) {
-		if !s.OpenMetrics && !s.isLocal(hr) {
-			a := errorAnswer(http.StatusForbidden, "Metrics are shown to this machine only.", nil)
-			write(w, w.Header().Get("X-Request-Id"), a)
+		if err := s.mayReadMetrics(hr); err != nil {
+			write(w, w.Header().Get("X-Request-Id"), refusal(err))
 			return
 		}
 		figures.ServeHTTP(w, hr)
 	})
 }
 
-// isLocal reports whether a request comes from this machine and was not passed on by a proxy on it.
+func (s *server) mayReadMetrics(hr *http.Request) error {
+	const sentence = "Metrics are shown to this machine only. From elsewhere, or through a proxy, send an admin token."
+	if s.OpenMetrics || s.isLocal(hr) {
+		return nil
+	}
+	if len(hr.Header["Authorization"]) == 0 {
+		return parley.Errorf(parley.Forbidden, sentence)
+	}
+	token, err := s.authenticate(hr.Context(), hr)
+	if err == nil && token.Kind != parley.AdminToken {
+		return parley.Errorf(parley.Forbidden, sentence)
+	}
+	return err
+}
+
+// isLocal reports whether a request was made on this machine: it comes from loopback, names this machine as its
+// host (a page of another site that a browser here shows does not), and no proxy passed it on. A trusted proxy on
+// this machine may add no header, so behind one no request counts as local.
 func (s *server) isLocal(hr *http.Request) bool {
-	return !isForwarded(hr.Header) && s.addressOf(hr).IsLoopback()
+	addr := s.addressOf(hr)
+	return addr.IsLoopback() && !s.trusts(addr) && !isForwarded(hr.Header) && NamesThisMachine(hr.Host)
 }
 
 // jwks answers the public keys. They may be kept for a while: a new key is published before others

@@ -43,7 +43,7 @@ type Config struct {
 	OTPContacts, OTPPrefix int
 	// TLSCert and TLSKey are files; empty: plain HTTP.
 	TLSCert, TLSKey string
-	// MetricsOpen answers /metrics to every address; false: to loopback only.
+	// MetricsOpen answers /metrics to everybody; false: to this machine and to admin tokens.
 	MetricsOpen bool
 	// EventLife is how long the event log and finished deliveries are kept, OTPLife how long codes and
 	// links are after they ended; zero: the defaults of the packages that keep them.
