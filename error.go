@@ -15,6 +15,7 @@ const (
 	Unauthenticated             // no acceptable credentials
 	Forbidden                   // good credentials that lack the permission
 	NotFound                    // no such thing
+	Conflict                    // it contradicts something that was done or begun before
 	TooLarge                    // the body is over the limit
 	Invalid                     // one or more fields are wrong; see Error.Fields
 	TooMany                     // over a limit; try again after Error.RetryAfter

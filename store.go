@@ -145,6 +145,8 @@ type Tx interface {
 	AddAnswer(ctx context.Context, a Answer) error
 	// SetAnswer stores what the request was answered.
 	SetAnswer(ctx context.Context, a Answer) error
+	// RemoveAnswer removes what is kept of a request; nothing is no error.
+	RemoveAnswer(ctx context.Context, scope, key string) error
 	// ForgetAnswers removes up to limit answers from before the given time and returns how many.
 	ForgetAnswers(ctx context.Context, before time.Time, limit int) (int, error)
 

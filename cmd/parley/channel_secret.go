@@ -42,11 +42,13 @@ func secretsOf(data *app.Data) *callback.Secrets { return callback.NewSecrets(da
 
 // printSecret prints a signing secret alone, or a new one in its place.
 func (c *cli) printSecret(ctx context.Context, data *app.Data, owner parley.SecretOwner, rotate bool) error {
-	do := secretsOf(data).Of
+	var keys callback.Keys
+	var err error
 	if rotate {
-		do = secretsOf(data).Rotate
+		keys, err = secretsOf(data).Rotate(ctx, owner)
+	} else {
+		keys, err = secretsOf(data).Of(ctx, owner)
 	}
-	keys, err := do(ctx, owner)
 	if err != nil {
 		return err
 	}

@@ -96,6 +96,7 @@ var statuses = map[parley.Code]int{
 	parley.Unauthenticated: http.StatusUnauthorized,
 	parley.Forbidden:       http.StatusForbidden,
 	parley.NotFound:        http.StatusNotFound,
+	parley.Conflict:        http.StatusConflict,
 	parley.TooLarge:        http.StatusRequestEntityTooLarge,
 	parley.Invalid:         http.StatusUnprocessableEntity,
 	parley.TooMany:         http.StatusTooManyRequests,

@@ -88,7 +88,7 @@ type server struct {
 	flights    flights
 	streams    *slots[parley.TokenID]
 
-	fingerprints []byte // the key that those of requests are made with
+	fingerprints [][]byte // the keys that those of requests are made with: the first for new ones
 
 	contactNames names
 	level        levelFor
@@ -106,7 +106,7 @@ type API struct{ *router }
 func New(c Config) *API {
 	s := &server{
 		Config: c, fetches: newSlots[parley.TokenID](maxFetches), streams: newSlots[parley.TokenID](cmp.Or(c.StreamsPerToken, streamsPerToken)),
-		fingerprints: c.Sealer.Derive("idempotency")[0], words: readPairWords(), pairings: newLimiters[string](pairEvery, pairBurst),
+		fingerprints: c.Sealer.Derive("idempotency"), words: readPairWords(), pairings: newLimiters[string](pairEvery, pairBurst),
 	}
 	if s.Tally == nil {
 		s.Tally = tally.New(tally.Config{Store: c.Store, Log: c.Log, Metrics: c.Metrics})

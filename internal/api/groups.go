@@ -6,6 +6,7 @@ import (
 	"regexp"
 
 	"parley"
+	"parley/internal/network"
 )
 
 // groupRow is one group.
@@ -77,7 +78,14 @@ func (s *server) createGroup(ctx context.Context, r *request) (envelope[groupRow
 	if err != nil {
 		return envelope[groupRow]{}, err
 	}
-	g, err := session.CreateGroup(ctx, name, participants)
+	if err := s.beginKey(ctx, r); err != nil {
+		return envelope[groupRow]{}, err
+	}
+	// Whether the caller waits or not: with a key it will ask again what became of it.
+	g, err := session.CreateGroup(context.WithoutCancel(ctx), name, participants)
+	if err != nil && network.ClassOf(err) != network.Unknown {
+		err = errors.Join(err, s.removeKey(ctx, r))
+	}
 	return ok("Group created", groupOf(g)), err
 }
 

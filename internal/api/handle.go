@@ -58,7 +58,7 @@ type request struct {
 
 	key      *parley.Answer // stored with the work; nil: no idempotency key was sent
 	accepted bool           // the work was accepted, and with it the key stored
-	keep     []byte         // what is kept under the key instead of the answer; nil: the answer
+	replaces bool           // the response replaces the one that was stored with the work
 
 	doc   *document
 	body  bytes.Buffer

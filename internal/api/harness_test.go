@@ -42,6 +42,7 @@ type env struct {
 	handler http.Handler
 	server  *httptest.Server
 	logs    *lockedBuffer
+	keyFile string
 	ahead   *atomic.Int64 // of the machine's clock, in nanoseconds
 
 	main, second, global, admin string // tokens
@@ -77,7 +78,7 @@ func newEnv(t testing.TB, change ...func(*Config)) *env {
 	tokens := must(token.Open(t.Context(), db, sealer))(t)
 	t.Cleanup(tokens.Close)
 
-	e := &env{t: t, logs: logs, ahead: ahead, config: Config{
+	e := &env{t: t, logs: logs, ahead: ahead, keyFile: filepath.Join(dir, "key"), config: Config{
 		Gateway: g, Store: db, Tokens: tokens, Sealer: sealer, Media: library, Sandbox: phones, Log: log, Metrics: registry,
 		OTP:          otp.New(otp.Config{Store: db, Sealer: sealer, Now: g.Now, Log: log}),
 		AuthFailures: 100_000,

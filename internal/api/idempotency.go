@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bytes"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -9,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -37,7 +37,7 @@ func (rt *route) once(ctx context.Context, r *request) (answer, error) {
 		return answer{}, parley.InvalidField(keyHeader, "Idempotency-Key must be 1 to 255 printable ASCII characters, given once.")
 	}
 	key := parley.Answer{
-		Scope: rt.scope(r), Key: values[0], Fingerprint: rt.fingerprint(r), Channel: r.channel.Code,
+		Scope: rt.scope(r), Key: values[0], Fingerprint: fingerprint(r, rt.fingerprints[0]), Channel: r.channel.Code,
 		CreatedAt: time.Now().UTC(),
 	}
 	for tries := 1; ; tries++ {
@@ -51,7 +51,7 @@ func (rt *route) once(ctx context.Context, r *request) (answer, error) {
 			if f.stored == nil {
 				continue // the first one was refused; now this one may try
 			}
-			return rt.replay(*f.stored, key.Fingerprint)
+			return rt.replay(*f.stored, r)
 		}
 		a, err := rt.lead(ctx, r, key, f)
 		if errors.Is(err, parley.ErrExists) && tries < 3 {
@@ -69,19 +69,19 @@ func (rt *route) lead(ctx context.Context, r *request, key parley.Answer, f *fli
 		return answer{}, err
 	}
 	if earlier != nil {
-		if !earlier.IsComplete() && bytes.Equal(earlier.Fingerprint, key.Fingerprint) {
+		if !earlier.IsComplete() && rt.isOf(*earlier, r) {
 			if err := rt.complete(ctx, r, earlier); err != nil {
 				return answer{}, err
 			}
 		}
 		f.stored = earlier
-		return rt.replay(*earlier, key.Fingerprint)
+		return rt.replay(*earlier, r)
 	}
 	r.key = &key
 	if a, err = rt.do(ctx, r); err != nil {
 		return answer{}, err
 	}
-	if key.IsComplete() { // it was stored with the work
+	if key.IsComplete() && !r.replaces { // it was stored with the work
 		f.stored = &key
 		return a, nil
 	}
@@ -89,9 +89,6 @@ func (rt *route) lead(ctx context.Context, r *request, key parley.Answer, f *fli
 		return a, nil // nothing was accepted, so nothing is kept: the key may be tried again
 	}
 	key.StatusCode, key.ContentType, key.Body = a.status, a.contentType[0], a.body
-	if r.keep != nil {
-		key.Body = r.keep
-	}
 	f.stored = &key
 	rt.keep(ctx, r, key)
 	return a, nil
@@ -131,7 +128,8 @@ func (rt *route) earlier(ctx context.Context, key parley.Answer) (*parley.Answer
 // answering, from the messages as they stand by now.
 func (rt *route) complete(ctx context.Context, r *request, kept *parley.Answer) error {
 	if rt.again == nil {
-		return fmt.Errorf("idempotency key without an answer on %s", rt.name())
+		return parley.Errorf(parley.Conflict, "A request with this Idempotency-Key was begun and its outcome is not known. "+
+			"See whether it was done; if not, send it with a new key.")
 	}
 	ms, err := rt.Gateway.Stand(ctx, kept.Channel, kept.Messages)
 	if err != nil {
@@ -151,7 +149,8 @@ func (rt *route) complete(ctx context.Context, r *request, kept *parley.Answer) 
 // answer; a later request with the key is answered from the messages. So it is where the channel
 // keeps no text for as long as the answer would be kept, because that repeats it.
 func (rt *route) keep(ctx context.Context, r *request, key parley.Answer) {
-	if c, ok := rt.Gateway.Channel(key.Channel); ok && r.accepted && c.Settings.Retention != nil && time.Duration(*c.Settings.Retention) < keptFor {
+	c, ok := rt.Gateway.Channel(key.Channel)
+	if life := c.Settings.Retention; ok && rt.again != nil && r.accepted && life != nil && time.Duration(*life) < keptFor {
 		return
 	}
 	ctx = context.WithoutCancel(ctx) // also for a caller that is gone: it will ask again
@@ -164,6 +163,45 @@ func (rt *route) keep(ctx context.Context, r *request, key parley.Answer) {
 	if err != nil {
 		rt.Log.LogAttrs(ctx, slog.LevelWarn, "keep answer", slog.String("request_id", r.id), slog.String("err", err.Error()))
 	}
+}
+
+// storeKey stores the request's key, if it has one, with its response in the transaction that does the work:
+// if the process dies afterwards, a retry finds that it was done. Nothing in the response may be secret. Of
+// several transactions, each stores what was done so far.
+func (r *request) storeKey(ctx context.Context, tx parley.Tx, status int, response any) error {
+	key := r.key
+	if key == nil {
+		return nil
+	}
+	var err error
+	if key.Body, err = encode(response); err != nil {
+		return err
+	}
+	key.StatusCode, key.ContentType = status, typeJSON[0]
+	if r.accepted {
+		return tx.SetAnswer(ctx, *key)
+	}
+	return tx.AddAnswer(ctx, *key)
+}
+
+// beginKey stores the request's key, if it has one, before work that no transaction covers. If the process dies
+// before the response is stored, a retry is answered that the outcome is not known.
+func (s *server) beginKey(ctx context.Context, r *request) error {
+	if r.key == nil {
+		return nil
+	}
+	err := s.Store.Tx(ctx, func(tx parley.Tx) error { return tx.AddAnswer(ctx, *r.key) })
+	r.accepted = err == nil
+	return err
+}
+
+// removeKey takes back what beginKey stored: the work was certainly not done, so the key may be tried again.
+func (s *server) removeKey(ctx context.Context, r *request) error {
+	if r.key == nil {
+		return nil
+	}
+	ctx = context.WithoutCancel(ctx) // also for a caller that is gone
+	return s.Store.Tx(ctx, func(tx parley.Tx) error { return tx.RemoveAnswer(ctx, r.key.Scope, r.key.Key) })
 }
 
 // keepSealed stores the request's key, if it has one, with its answer in the transaction that does the
@@ -187,8 +225,8 @@ const sealedType = "sealed "
 func sealedAnswer(key *parley.Answer) string { return "answer to " + key.Scope + " " + key.Key }
 
 // replay answers what was answered before, if the request is the same.
-func (s *server) replay(kept parley.Answer, fingerprint []byte) (answer, error) {
-	if !bytes.Equal(kept.Fingerprint, fingerprint) {
+func (s *server) replay(kept parley.Answer, r *request) (answer, error) {
+	if !s.isOf(kept, r) {
 		return answer{}, parley.InvalidField(keyHeader,
 			"Idempotency-Key was used for another request in the last 24 hours. Use a new key, or send the same request.")
 	}
@@ -236,10 +274,16 @@ func (rt *route) scope(r *request) string {
 	return string(r.channel.Code) + "+" + strconv.Itoa(int(days))
 }
 
-// fingerprint tells requests apart: two with the same one ask for the same. It is made with a key that does not
-// lie in the database, from which a short body, like a code, could be guessed otherwise.
-func (s *server) fingerprint(r *request) []byte {
-	h := hmac.New(sha256.New, s.fingerprints)
+// isOf reports whether what is stored under a key is of a request that asked for the same. It may have been
+// stored before the file of keys got another first line.
+func (s *server) isOf(kept parley.Answer, r *request) bool {
+	return slices.ContainsFunc(s.fingerprints, func(key []byte) bool { return hmac.Equal(kept.Fingerprint, fingerprint(r, key)) })
+}
+
+// fingerprint tells requests apart: two with the same one ask for the same. It is made with a key that is not
+// in the database, from which a short body, like a code, could be guessed otherwise.
+func fingerprint(r *request, key []byte) []byte {
+	h := hmac.New(sha256.New, key)
 	for _, part := range []string{r.http.Method, r.http.URL.EscapedPath(), r.http.URL.RawQuery} {
 		h.Write([]byte(part))
 		h.Write([]byte{0}) // stands in none of them

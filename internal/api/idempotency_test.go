@@ -2,17 +2,31 @@ package api
 
 import (
 	"context"
+	"encoding/base64"
+	"errors"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"parley"
+	"parley/internal/callback"
+	"parley/internal/seal"
 )
 
 const keyName = "Idempotency-Key"
+
+// keyRoute is a route whose work the test sets.
+func (e *env) keyRoute() *route {
+	s := &server{Config: e.config, fingerprints: e.config.Sealer.Derive("idempotency")}
+	return &route{server: s, method: http.MethodPost, access: ofAdmin}
+}
 
 func (e *env) count(path string) int {
 	e.t.Helper()
@@ -222,15 +236,165 @@ func TestTokensAreNotKeptUnderKeys(t *testing.T) {
 	}
 }
 
+// TestKeysCountAfterTheKeyFileChanged retries a request after secret.key got a new first line.
+func TestKeysCountAfterTheKeyFileChanged(t *testing.T) {
+	e := newEnv(t)
+	body := m{"contact_id": ayu, "message": "once"}
+	send := func() reply { return e.call("POST", "/api/send-message/text", e.main, body, keyName, "k") }
+	first := send()
+	first.want(t, 200)
+	path := filepath.Join(t.TempDir(), "key")
+	fresh := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("k", 32)))
+	old := must(os.ReadFile(e.keyFile))(t)
+	if err := os.WriteFile(path, append([]byte(fresh+"\n"), old...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e.config.Sealer, e.config.Metrics = must(seal.Open(path))(t), prometheus.NewRegistry()
+	e.server.Config.Handler = New(e.config)
+	if again := send(); again.text != first.text || again.Header.Get("Idempotent-Replayed") != "true" {
+		t.Errorf("%d %s", again.StatusCode, again.text)
+	}
+	body["message"] = "twice"
+	send().want(t, 422)
+}
+
+// dyingStore plays a process that dies before a transaction that stores nothing but a response.
+type dyingStore struct{ parley.Store }
+
+func (s dyingStore) Tx(ctx context.Context, do func(parley.Tx) error) error {
+	return s.Store.Tx(ctx, func(tx parley.Tx) error { return do(&dyingTx{Tx: tx}) })
+}
+
+type dyingTx struct {
+	parley.Tx
+	worked bool
+}
+
+func (tx *dyingTx) AddWebhook(ctx context.Context, w parley.Webhook) error {
+	tx.worked = true
+	return tx.Tx.AddWebhook(ctx, w)
+}
+
+func (tx *dyingTx) UpdateWebhook(ctx context.Context, w parley.Webhook) error {
+	tx.worked = true
+	return tx.Tx.UpdateWebhook(ctx, w)
+}
+
+func (tx *dyingTx) DeleteWebhook(ctx context.Context, id parley.WebhookID) error {
+	tx.worked = true
+	return tx.Tx.DeleteWebhook(ctx, id)
+}
+
+func (tx *dyingTx) ReplayDeliveries(ctx context.Context, q parley.DeliveryQuery, now time.Time, limit int) (int, error) {
+	tx.worked = true
+	return tx.Tx.ReplayDeliveries(ctx, q, now, limit)
+}
+
+func (tx *dyingTx) AddAnswer(ctx context.Context, a parley.Answer) error {
+	if !tx.worked {
+		return errors.New("the process died")
+	}
+	return tx.Tx.AddAnswer(ctx, a)
+}
+
+func (tx *dyingTx) SetAnswer(ctx context.Context, a parley.Answer) error {
+	if !tx.worked {
+		return errors.New("the process died")
+	}
+	return tx.Tx.SetAnswer(ctx, a)
+}
+
+// TestWorkIsDoneOnceByAProcessThatDies retries management calls whose process died after the work.
+func TestWorkIsDoneOnceByAProcessThatDies(t *testing.T) {
+	e := newEnv(t)
+	e.config.Callbacks = callback.New(callback.Config{Store: e.config.Store, Secrets: callback.NewSecrets(e.config.Store, e.config.Sealer)})
+	handler := func(s parley.Store) http.Handler {
+		c := e.config
+		c.Store, c.Metrics = s, prometheus.NewRegistry()
+		return New(c)
+	}
+	dies := handler(dyingStore{e.config.Store})
+	e.server.Config.Handler = handler(e.config.Store)
+	hook := e.call("POST", "/api/manage/webhooks", e.admin, m{"url": "https://crm.example/hook"}).want(t, 201)["id"].(string)
+	for _, c := range []struct {
+		method, path string
+		body         any
+		secret       string // what is shown once
+	}{
+		{"POST", "/api/manage/tokens", m{"kind": "global"}, "token"},
+		{"POST", "/api/manage/channels", m{"code": "third", "network": "sandbox"}, ""},
+		{"POST", "/api/manage/webhooks", m{"url": "https://crm.example/other"}, "secret"},
+		{"PATCH", "/api/manage/webhooks/" + hook, m{"enabled": false}, ""},
+		{"POST", "/api/manage/webhooks/" + hook + "/rotate", nil, "secret"},
+		{"POST", "/api/manage/channels/main/secret/rotate", nil, "secret"},
+		{"POST", "/api/manage/deliveries/replay", m{"state": "failed"}, ""},
+		{"DELETE", "/api/manage/webhooks/" + hook, nil, ""},
+	} {
+		e.server.Config.Handler = dies
+		first := e.call(c.method, c.path, e.admin, c.body, keyName, "k"+c.path+c.method)
+		e.server.Config.Handler = handler(e.config.Store)
+		again := e.call(c.method, c.path, e.admin, c.body, keyName, "k"+c.path+c.method)
+		if first.StatusCode >= 300 || again.StatusCode != first.StatusCode || again.Header.Get("Idempotent-Replayed") != "true" {
+			t.Errorf("%s %s: %d %s, then %d %s", c.method, c.path, first.StatusCode, first.text, again.StatusCode, again.text)
+			continue
+		}
+		one, _ := first.json["data"].(m)
+		two, _ := again.json["data"].(m)
+		if one["id"] != two["id"] || one["code"] != two["code"] {
+			t.Errorf("%s %s: %v, then %v", c.method, c.path, one, two)
+		}
+		if c.secret != "" && (one[c.secret] == "" || two[c.secret] != "") {
+			t.Errorf("%s %s: the %s is %v, then %v", c.method, c.path, c.secret, one[c.secret], two[c.secret])
+		}
+	}
+	if tokens := must(e.config.Store.Tokens(t.Context()))(t); len(tokens) != 5 {
+		t.Errorf("there are %d tokens", len(tokens))
+	}
+	if hooks := must(e.config.Store.Webhooks(t.Context()))(t); len(hooks) != 1 {
+		t.Errorf("there are %d webhooks", len(hooks))
+	}
+}
+
+// TestGroupOfAProcessThatDied retries a request whose process died while the network made a group.
+func TestGroupOfAProcessThatDied(t *testing.T) {
+	e := newEnv(t)
+	create := func(key string, who string) reply {
+		return e.call("POST", "/api/groups/create", e.main, m{"name": "Family", "participants": []m{{"id": who}}}, keyName, key)
+	}
+	create("k", ayu).want(t, 200)
+	before := e.count("/api/groups")
+	err := e.config.Store.Tx(t.Context(), func(tx parley.Tx) error {
+		return tx.SetAnswer(t.Context(), parley.Answer{Scope: "main", Key: "k"})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if r := create("k", ayu); r.StatusCode != 409 || !strings.Contains(r.text, "not known") {
+			t.Errorf("%d %s", r.StatusCode, r.text)
+		}
+	}
+	if n := e.count("/api/groups"); n != before {
+		t.Errorf("there are %d groups, and were %d", n, before)
+	}
+	// What the network refused was certainly not done.
+	const nobody = "6281234567899"
+	e.call("POST", "/api/sandbox/phones", e.main, m{"number": nobody}).want(t, 200)
+	e.call("PATCH", "/api/sandbox/phones/"+nobody, e.main, m{"on_network": false}).want(t, 200)
+	create("refused", nobody+"@c.us").want(t, 400)
+	e.call("PATCH", "/api/sandbox/phones/"+nobody, e.main, m{"on_network": true}).want(t, 200)
+	create("refused", nobody+"@c.us").want(t, 200)
+}
+
 // TestKeysCountWhileTheClockIsDoubted looks a key up that is old only by a clock that jumped.
 func TestKeysCountWhileTheClockIsDoubted(t *testing.T) {
 	e := newEnv(t)
 	old := parley.Answer{
 		Scope: "*admin", Key: "k", CreatedAt: time.Now().Add(-2 * keptFor), StatusCode: 200, ContentType: "application/json", Body: []byte("{}"),
 	}
-	rt := &route{server: &server{Config: e.config}, method: http.MethodPost, access: ofAdmin}
+	rt := e.keyRoute()
 	hr := must(http.NewRequest("POST", "/x", nil))(t)
-	old.Fingerprint = rt.fingerprint(newRequest(hr))
+	old.Fingerprint = fingerprint(newRequest(hr), rt.fingerprints[0])
 	if err := e.config.Store.Tx(t.Context(), func(tx parley.Tx) error { return tx.AddAnswer(t.Context(), old) }); err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +415,7 @@ func TestKeysCountWhileTheClockIsDoubted(t *testing.T) {
 
 func TestKeysEndAfterADay(t *testing.T) {
 	e := newEnv(t)
-	rt := &route{server: &server{Config: e.config}, method: http.MethodPost, access: ofAdmin}
+	rt := e.keyRoute()
 	made := 0
 	rt.do = func(_ context.Context, r *request) (answer, error) {
 		made++

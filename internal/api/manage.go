@@ -3,10 +3,11 @@ package api
 import (
 	"context"
 	"errors"
-	"parley/internal/gateway"
+	"net/http"
 	"time"
 
 	"parley"
+	"parley/internal/gateway"
 )
 
 // channelRow is a channel as the management API shows it.
@@ -128,8 +129,12 @@ func (s *server) createChannel(ctx context.Context, r *request) (envelope[channe
 	if err := r.failed(isTaken); err != nil {
 		return envelope[channelRow]{}, err
 	}
-	c, err := s.Gateway.CreateChannel(ctx, c)
-	return s.channelAnswer("Channel made", c, err)
+	const sentence = "Channel made"
+	c, err := s.Gateway.CreateChannel(ctx, c, func(tx parley.Tx, stored parley.Channel) error {
+		return r.storeKey(ctx, tx, http.StatusCreated, ok(sentence, channelOf(stored)))
+	})
+	r.accepted, r.replaces = err == nil, true // it says more once the channel was started
+	return s.channelAnswer(sentence, c, err)
 }
 
 // newCode reads the code of a channel to make.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"parley"
@@ -64,18 +65,16 @@ func (s *server) createToken(ctx context.Context, r *request) (envelope[newToken
 	if err := r.failed(func() error { return s.checkTokensChannel(ctx, t) }); err != nil {
 		return envelope[newToken]{}, err
 	}
-	signed, err := s.Tokens.Issue(ctx, t)
-	if err != nil {
-		return envelope[newToken]{}, err
-	}
-	stored, err := s.Store.Token(ctx, t.ID)
-	if err != nil {
-		return envelope[newToken]{}, err
-	}
-	// A token is never stored, so a retry with the same idempotency key learns only which one it was.
-	r.keep, err = encode(ok("The token was made before and is not shown again. Revoke it and make another if it was lost.", newToken{tokenOf(stored), ""}))
-	return ok("Token made. Keep it now: it is not shown again.", newToken{tokenOf(stored), signed}), err
+	var row tokenRow
+	signed, err := s.Tokens.Issue(ctx, t, func(tx parley.Tx, stored parley.Token) error {
+		row = tokenOf(stored)
+		// A token is never stored, so a retry with the same idempotency key learns only which one it was.
+		return r.storeKey(ctx, tx, http.StatusCreated, ok(tokenMadeBefore, newToken{row, ""}))
+	})
+	return ok("Token made. Keep it now: it is not shown again.", newToken{row, signed}), err
 }
+
+const tokenMadeBefore = "The token was made before and is not shown again. Revoke it and make another if it was lost."
 
 // checkTokensChannel reports a channel that is not there.
 func (s *server) checkTokensChannel(ctx context.Context, t parley.Token) error {

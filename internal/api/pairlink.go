@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"net/http"
 	"time"
 
 	"parley"
@@ -42,17 +43,17 @@ func (s *server) makePairLink(ctx context.Context, r *request) (envelope[pairLin
 	now := time.Now()
 	secret, ticket := parley.NewTicket(parley.PairTicket, c.Code, now, pairLinkLife)
 	err = s.Store.Tx(ctx, func(tx parley.Tx) error {
-		return errors.Join(tx.AddTicket(ctx, ticket), tx.ForgetTickets(ctx, now.Add(-ticketsKept)))
+		// Only the ticket's hash is kept, so a retry with the same idempotency key does not learn it.
+		before := ok("The link was made before and is not shown again. Make another.",
+			pairLink{ExpiresAt: stamp(ticket.ExpiresAt), QR: []string{}})
+		return errors.Join(tx.AddTicket(ctx, ticket), tx.ForgetTickets(ctx, now.Add(-ticketsKept)),
+			r.storeKey(ctx, tx, http.StatusOK, before))
 	})
 	if err != nil {
 		return envelope[pairLink]{}, err
 	}
 	link := pairLink{URL: s.baseURL(r.http) + "/pair#ticket=" + secret, ExpiresAt: stamp(ticket.ExpiresAt)}
-	if link.QR, err = drawQR(link.URL); err != nil {
-		return envelope[pairLink]{}, err
-	}
-	// Only the ticket's hash is kept, so a retry with the same idempotency key does not learn it.
-	r.keep, err = encode(ok("The link was made before and is not shown again. Make another.", pairLink{ExpiresAt: link.ExpiresAt, QR: []string{}}))
+	link.QR, err = drawQR(link.URL)
 	return ok("Link made. It works once, for this channel alone.", link), err
 }
 

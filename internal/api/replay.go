@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"time"
 
 	"parley"
@@ -28,22 +29,25 @@ func (s *server) replayDeliveries(ctx context.Context, r *request) (envelope[rep
 	if err := r.err(); err != nil {
 		return envelope[replayData]{}, err
 	}
-	data := replayData{More: true, EndedBefore: stamp(q.EndedBefore)}
-	for data.More && data.Replayed < limit {
-		batch := min(replayBatch, limit-data.Replayed)
+	var done envelope[replayData]
+	for replayed, more := 0, true; more && replayed < limit; {
+		batch := min(replayBatch, limit-replayed)
 		var n int
 		err := s.Store.Tx(ctx, func(tx parley.Tx) (err error) {
-			n, err = tx.ReplayDeliveries(ctx, q, time.Now(), batch)
-			return err
+			if n, err = tx.ReplayDeliveries(ctx, q, time.Now(), batch); err != nil {
+				return err
+			}
+			done = ok(fmt.Sprintf("%d made again", replayed+n), replayData{replayed + n, n == batch, stamp(q.EndedBefore)})
+			return r.storeKey(ctx, tx, http.StatusOK, done)
 		})
 		if err != nil {
 			return envelope[replayData]{}, err
 		}
 		s.Callbacks.Wake()
-		data.Replayed += n
-		data.More = n == batch
+		r.accepted, more = true, n == batch
+		replayed += n
 	}
-	return ok(fmt.Sprintf("%d made again", data.Replayed), data), nil
+	return done, nil
 }
 
 // replay reads which deliveries to make again.

@@ -3,6 +3,8 @@ package api
 import (
 	"context"
 	"errors"
+	"net/http"
+	"time"
 
 	"parley"
 )
@@ -66,12 +68,10 @@ func (s *server) showSecret(ctx context.Context, owner parley.SecretOwner) (enve
 }
 
 func (s *server) rotateSecret(ctx context.Context, r *request, owner parley.SecretOwner) (envelope[secretData], error) {
-	keys, err := s.Callbacks.Secrets.Rotate(ctx, owner)
-	if err != nil {
-		return envelope[secretData]{}, err
-	}
-	until := stampOrNil(keys.OldUntil)
-	// Secrets are kept encrypted, so a retry with the same idempotency key does not learn it.
-	r.keep, err = encode(ok("The secret was changed before. Read it where it is shown.", secretData{"", until}))
-	return ok("Secret changed. For 24 hours the old one signs too.", secretData{keys.Secret, until}), err
+	keys, err := s.Callbacks.Secrets.Rotate(ctx, owner, func(tx parley.Tx, oldUntil time.Time) error {
+		// Secrets are kept encrypted, so a retry with the same idempotency key does not learn it.
+		before := ok("The secret was changed before. Read it where it is shown.", secretData{"", stampOrNil(oldUntil)})
+		return r.storeKey(ctx, tx, http.StatusOK, before)
+	})
+	return ok("Secret changed. For 24 hours the old one signs too.", secretData{keys.Secret, stampOrNil(keys.OldUntil)}), err
 }

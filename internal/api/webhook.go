@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"net/http"
 	"time"
 
 	"parley"
@@ -81,17 +82,20 @@ func (s *server) createWebhook(ctx context.Context, r *request) (envelope[newWeb
 	if err := r.err(); err != nil {
 		return envelope[newWebhook]{}, err
 	}
-	if err := s.Store.Tx(ctx, func(tx parley.Tx) error { return tx.AddWebhook(ctx, w) }); err != nil {
-		return envelope[newWebhook]{}, err
-	}
+	var secret string
+	err := s.Store.Tx(ctx, func(tx parley.Tx) (err error) {
+		if err := tx.AddWebhook(ctx, w); err != nil {
+			return err
+		}
+		if secret, err = s.Callbacks.Secrets.Add(ctx, tx, parley.WebhookSecret(w.ID)); err != nil {
+			return err
+		}
+		// Secrets are kept encrypted, so a retry with the same idempotency key learns only which webhook it was.
+		before := "The webhook was made before. Its secret is at " + r.http.URL.Path + "/" + string(w.ID) + "/secret."
+		return r.storeKey(ctx, tx, http.StatusCreated, ok(before, newWebhook{webhookOf(w), ""}))
+	})
 	s.Callbacks.Wake()
-	keys, err := s.Callbacks.Secrets.Of(ctx, parley.WebhookSecret(w.ID))
-	if err != nil {
-		return envelope[newWebhook]{}, err
-	}
-	// Secrets are kept encrypted, so a retry with the same idempotency key learns only which webhook it was.
-	r.keep, err = encode(ok("The webhook was made before. Its secret is at "+r.http.URL.Path+"/"+string(w.ID)+"/secret.", newWebhook{webhookOf(w), ""}))
-	return ok("Webhook made", newWebhook{webhookOf(w), keys.Secret}), err
+	return ok("Webhook made", newWebhook{webhookOf(w), secret}), err
 }
 
 // checkChannel notes that a channel is not there. None is every channel.
@@ -121,9 +125,10 @@ func (s *server) changeWebhook(ctx context.Context, r *request) (envelope[webhoo
 	if err := r.err(); err != nil {
 		return envelope[webhookRow]{}, err
 	}
-	var w parley.Webhook
-	err := s.Store.Tx(ctx, func(tx parley.Tx) (err error) {
-		if w, err = tx.Webhook(ctx, r.webhookID()); err != nil {
+	var changed envelope[webhookRow]
+	err := s.Store.Tx(ctx, func(tx parley.Tx) error {
+		w, err := tx.Webhook(ctx, r.webhookID())
+		if err != nil {
 			return err
 		}
 		if changesTypes {
@@ -142,17 +147,24 @@ func (s *server) changeWebhook(ctx context.Context, r *request) (envelope[webhoo
 		if moved || switches && enabled {
 			err = tx.HurryDeliveries(ctx, w.ID, time.Now())
 		}
-		return errors.Join(err, tx.UpdateWebhook(ctx, w))
+		changed = ok("Webhook changed", webhookOf(w))
+		return errors.Join(err, tx.UpdateWebhook(ctx, w), r.storeKey(ctx, tx, http.StatusOK, changed))
 	})
 	s.Callbacks.Wake()
-	return ok("Webhook changed", webhookOf(w)), noWebhook(err)
+	return changed, noWebhook(err)
 }
 
 // switchedOff is why a webhook is off that somebody switched off.
 const switchedOff = "It was switched off by hand."
 
 func (s *server) deleteWebhook(ctx context.Context, r *request) (envelope[noData], error) {
-	err := s.Store.Tx(ctx, func(tx parley.Tx) error { return tx.DeleteWebhook(ctx, r.webhookID()) })
+	deleted := ok("Webhook deleted", noData{})
+	err := s.Store.Tx(ctx, func(tx parley.Tx) error {
+		if err := tx.DeleteWebhook(ctx, r.webhookID()); err != nil {
+			return err
+		}
+		return r.storeKey(ctx, tx, http.StatusOK, deleted)
+	})
 	s.Callbacks.Wake()
-	return ok("Webhook deleted", noData{}), noWebhook(err)
+	return deleted, noWebhook(err)
 }

@@ -70,6 +70,12 @@ func (s *Secrets) Of(ctx context.Context, owner parley.SecretOwner) (Keys, error
 	return keys, err
 }
 
+// Add stores the secret of a new owner in the transaction that adds the owner, and returns it.
+func (s *Secrets) Add(ctx context.Context, tx parley.Tx, owner parley.SecretOwner) (string, error) {
+	secret := newSecret()
+	return secret, tx.SetSecret(ctx, parley.SigningSecret{Owner: owner, Sealed: s.seal(owner, secret)})
+}
+
 // make stores a first secret, unless somebody else was faster.
 func (s *Secrets) make(ctx context.Context, owner parley.SecretOwner) (stored parley.SigningSecret, err error) {
 	err = s.store.Tx(ctx, func(tx parley.Tx) (err error) {
@@ -84,8 +90,11 @@ func (s *Secrets) make(ctx context.Context, owner parley.SecretOwner) (stored pa
 }
 
 // Rotate gives an owner a new secret. The one before it signs beside it for 24 hours; one from before
-// that ends now.
-func (s *Secrets) Rotate(ctx context.Context, owner parley.SecretOwner) (Keys, error) {
+// that ends now. What is given also stores more in the same transaction; it gets the time at which the old one
+// ends, zero where there was none.
+func (s *Secrets) Rotate(
+	ctx context.Context, owner parley.SecretOwner, also ...func(tx parley.Tx, oldUntil time.Time) error,
+) (Keys, error) {
 	fresh := newSecret()
 	var stored parley.SigningSecret
 	err := s.store.Tx(ctx, func(tx parley.Tx) error {
@@ -97,7 +106,15 @@ func (s *Secrets) Rotate(ctx context.Context, owner parley.SecretOwner) (Keys, e
 		if err == nil {
 			stored.OldSealed, stored.OldUntil = old.Sealed, time.Now().Add(oldValid)
 		}
-		return tx.SetSecret(ctx, stored)
+		if err := tx.SetSecret(ctx, stored); err != nil {
+			return err
+		}
+		for _, store := range also {
+			if err := store(tx, stored.OldUntil); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	if err != nil {
 		return Keys{}, fmt.Errorf("rotate secret of %s: %w", owner, err)

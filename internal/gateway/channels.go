@@ -13,16 +13,26 @@ import (
 // ErrTaken is the answer to a code that another channel has.
 var ErrTaken = parley.InvalidField("code", "code is taken: there is a channel with it already.")
 
-// CreateChannel stores a new channel and starts it.
-func (g *Gateway) CreateChannel(ctx context.Context, c parley.Channel) (parley.Channel, error) {
+// CreateChannel stores a new channel and starts it. What is given also stores more in the same transaction.
+func (g *Gateway) CreateChannel(
+	ctx context.Context, c parley.Channel, also ...func(parley.Tx, parley.Channel) error,
+) (parley.Channel, error) {
 	if _, ok := g.Drivers[c.Network]; !ok {
 		return parley.Channel{}, parley.InvalidField("network", "network must be the name of a network that this server has.")
 	}
 	c.Begin(time.Now())
-	err := g.Store.Tx(ctx, func(tx parley.Tx) error { return tx.AddChannel(ctx, c) })
-	if errors.Is(err, parley.ErrExists) {
-		return parley.Channel{}, ErrTaken
-	}
+	err := g.Store.Tx(ctx, func(tx parley.Tx) error {
+		err := tx.AddChannel(ctx, c)
+		if errors.Is(err, parley.ErrExists) {
+			err = ErrTaken
+		}
+		for _, store := range also {
+			if err == nil {
+				err = store(tx, c)
+			}
+		}
+		return err
+	})
 	if err != nil {
 		return parley.Channel{}, err
 	}

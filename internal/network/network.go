@@ -67,6 +67,7 @@ type Session interface {
 
 	// Groups lists the groups that the account is in, by name, and how many there are.
 	Groups(ctx context.Context, page parley.Page) ([]parley.Group, int64, error)
+	// CreateGroup makes a group. Where the network may have made it nevertheless, the error's class is Unknown.
 	CreateGroup(ctx context.Context, name string, participants []parley.ContactID) (parley.Group, error)
 	// Participants lists a group's members; an unknown group is parley.ErrNotFound.
 	Participants(ctx context.Context, id parley.GroupID) ([]parley.Participant, error)

@@ -46,6 +46,12 @@ func (t *tx) SetAnswer(_ context.Context, a parley.Answer) error {
 		a.StatusCode, a.ContentType, a.Body, a.Scope, a.Key)
 }
 
+// RemoveAnswer removes what is kept of a request.
+func (t *tx) RemoveAnswer(_ context.Context, scope, key string) error {
+	_, err := t.Exec(`DELETE FROM answer WHERE scope = $1 AND key = $2`, scope, key)
+	return err
+}
+
 // ForgetAnswers removes up to limit answers from before the given time, the oldest first.
 func (t *tx) ForgetAnswers(_ context.Context, before time.Time, limit int) (int, error) {
 	n, err := t.count(`DELETE FROM answer WHERE (scope, key) IN

@@ -79,8 +79,9 @@ func (c *claims) GetExpirationTime() (*jwt.NumericDate, error) {
 }
 
 // Issue stores a new token's metadata and returns the token, which is kept nowhere: what is not
-// written down now is lost. An id is chosen unless t has one.
-func (a *Authority) Issue(ctx context.Context, t parley.Token) (signed string, err error) {
+// written down now is lost. An id is chosen unless t has one. What is given also stores more in the same
+// transaction.
+func (a *Authority) Issue(ctx context.Context, t parley.Token, also ...func(parley.Tx, parley.Token) error) (signed string, err error) {
 	if err := check(t); err != nil {
 		return "", err
 	}
@@ -102,7 +103,15 @@ func (a *Authority) Issue(ctx context.Context, t parley.Token) (signed string, e
 				return err
 			}
 		}
-		return tx.AddToken(ctx, t)
+		if err := tx.AddToken(ctx, t); err != nil {
+			return err
+		}
+		for _, store := range also {
+			if err := store(tx, t); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	if err != nil {
 		return "", fmt.Errorf("store token: %w", err)

@@ -226,9 +226,16 @@ func (s *session) CreateGroup(ctx context.Context, name string, participants []p
 	}
 	made, err := l.client.CreateGroup(ctx, request)
 	if err != nil {
-		return parley.Group{}, l.asked("make a group", err)
+		if err = l.asked("make a group", err); network.ClassOf(err) == network.Disconnected {
+			err = network.OutcomeUnknown(err) // it was asked for: the network may have made it
+		}
+		return parley.Group{}, err
 	}
-	return l.group(ctx, made)
+	g, err := l.group(ctx, made)
+	if err != nil {
+		err = network.OutcomeUnknown(err) // it is there
+	}
+	return g, err
 }
 
 // Participants lists a group's members.

@@ -41,6 +41,15 @@ var answerTests = map[string]func(*env){
 		e.wants(parley.ErrExists, func(tx parley.Tx) error { return tx.AddAnswer(e.Context(), taken("main", "k")) })
 	},
 
+	"a request is taken back": func(e *env) {
+		for range 2 {
+			e.tx(func(tx parley.Tx) error { return tx.AddAnswer(e.Context(), taken("main", "k")) })
+			e.tx(func(tx parley.Tx) error {
+				return errors.Join(tx.RemoveAnswer(e.Context(), "main", "k"), tx.RemoveAnswer(e.Context(), "main", "other"))
+			})
+		}
+	},
+
 	"an unknown key is not found": func(e *env) {
 		if _, err := e.store.Answer(e.Context(), "main", "k"); !errors.Is(err, parley.ErrNotFound) {
 			e.Errorf("got %v", err)
