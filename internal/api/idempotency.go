@@ -158,6 +158,15 @@ func (rt *route) keep(ctx context.Context, r *request, key parley.Answer) {
 		if r.accepted {
 			return tx.SetAnswer(ctx, key)
 		}
+		if key.Channel != "" {
+			c := parley.Channel{Code: key.Channel}
+			if r.channel.Code == c.Code {
+				c = r.channel
+			}
+			if err := checkChannel(ctx, tx, c); err != nil {
+				return err
+			}
+		}
 		return tx.AddAnswer(ctx, key)
 	})
 	if err != nil {

@@ -60,7 +60,7 @@ func (s *server) requestCode(ctx context.Context, r *request) (answer, error) {
 	terms := gateway.Terms{Key: r.key, Also: func(tx parley.Tx) error { return issue.Store(ctx, tx) }}
 	sent, err := s.Gateway.Send(ctx, code.Channel, []gateway.Draft{draft}, terms)
 	if err != nil {
-		return answer{}, fullQueue(err)
+		return answer{}, fullQueue(wasDeleted(code.Channel, err))
 	}
 	r.accepted = true
 	s.Tally.Code(sent[0].Seq)
