@@ -132,7 +132,11 @@ func (l *line) introduce(to types.JID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.closed {
-		l.errands.Go(func() { l.inner().IssuePrivacyTokenAndSave(to, now) })
+		l.errands.Go(func() {
+			var panicked error
+			defer l.s.contain(&panicked)
+			l.inner().IssuePrivacyTokenAndSave(to, now)
+		})
 	}
 }
 

@@ -55,7 +55,8 @@ func (s *session) Send(ctx context.Context, ms []*parley.Message) []error {
 	return errs
 }
 
-func (s *session) sendOne(ctx context.Context, m *parley.Message) error {
+func (s *session) sendOne(ctx context.Context, m *parley.Message) (err error) {
+	defer s.contain(&err)
 	l, err := s.live()
 	if err != nil {
 		return err

@@ -1,6 +1,8 @@
 package whatsapp
 
 import (
+	"errors"
+	"fmt"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -129,15 +131,11 @@ func (l *line) skipStuck(number int, node *waBinary.Node) {
 	}
 }
 
-// handleStanza has whatsmeow handle one stanza. A panic is logged; the network gives the stanza again with the
-// next connection, if it was one to be confirmed.
+// handleStanza has whatsmeow handle one stanza. After a panic the network gives it again with the next
+// connection, if it was one to be confirmed.
 func (l *line) handleStanza(node *waBinary.Node) {
-	defer func() {
-		if why := recover(); why != nil {
-			l.s.d.contained.Add(1)
-			l.s.d.Log.Error("whatsapp: a stanza could not be handled", "channel", l.s.code, "stanza", node.Tag, "panic", why, "stack", string(debug.Stack()))
-		}
-	}()
+	var panicked error
+	defer l.s.contain(&panicked)
 	in := l.inner()
 	switch node.Tag {
 	case "message", "appdata":
@@ -164,5 +162,17 @@ func (l *line) handleStanza(node *waBinary.Node) {
 		in.HandleIQ(l.ctx, node)
 	case "ib":
 		in.HandleIB(l.ctx, node)
+	}
+}
+
+// errPanicked is what a call of whatsmeow gives that panicked, on an answer that the network should not give.
+var errPanicked = errors.New("WhatsApp's answer could not be read")
+
+// contain makes an error of a panic. Every call of whatsmeow on a goroutine of ours is under one.
+func (s *session) contain(err *error) {
+	if why := recover(); why != nil {
+		s.d.contained.Add(1)
+		s.d.Log.Error("whatsapp: panic", "channel", s.code, "panic", fmt.Sprint(why), "stack", string(debug.Stack()))
+		*err = errPanicked
 	}
 }
