@@ -59,9 +59,21 @@ func isHandled(node *waBinary.Node) bool {
 	case "message", "status", "appdata", "receipt", "call", "chatstate", "presence", "notification", "success", "failure", "stream:error", "ib":
 		return true
 	case "iq":
-		return node.Attrs["type"] == "set" || node.Attrs["type"] == "get"
+		return !isAnswer(node)
 	}
 	return false
+}
+
+// isAnswer reports whether an iq can only be an answer to a request of ours.
+func isAnswer(iq *waBinary.Node) bool {
+	kind := iq.Attrs["type"]
+	_, hasID := iq.Attrs["id"].(string)
+	for _, child := range iq.GetChildren() {
+		if child.Tag == "pair-device" || child.Tag == "pair-success" {
+			return false
+		}
+	}
+	return hasID && (kind == "result" || kind == "error")
 }
 
 // accepts reports whether whatsmeow may see a stanza. A request of the server has to do with pairing. On a
@@ -136,32 +148,32 @@ func (l *line) skipStuck(number int, node *waBinary.Node) {
 func (l *line) handleStanza(node *waBinary.Node) {
 	var panicked error
 	defer l.s.contain(&panicked)
-	in := l.inner()
+	ctx, in := l.s.d.db.keys.Handling(l.ctx), l.inner()
 	switch node.Tag {
 	case "message", "appdata":
-		in.HandleEncryptedMessage(l.ctx, node)
+		in.HandleEncryptedMessage(ctx, node)
 	case "status":
-		in.HandleUnencryptedMessage(l.ctx, node)
+		in.HandleUnencryptedMessage(ctx, node)
 	case "receipt":
-		in.HandleReceipt(l.ctx, node)
+		in.HandleReceipt(ctx, node)
 	case "call":
-		in.HandleCallEvent(l.ctx, node)
+		in.HandleCallEvent(ctx, node)
 	case "chatstate":
-		in.HandleChatState(l.ctx, node)
+		in.HandleChatState(ctx, node)
 	case "presence":
-		in.HandlePresence(l.ctx, node)
+		in.HandlePresence(ctx, node)
 	case "notification":
-		in.HandleNotification(l.ctx, node)
+		in.HandleNotification(ctx, node)
 	case "success":
-		in.HandleConnectSuccess(l.ctx, node)
+		in.HandleConnectSuccess(ctx, node)
 	case "failure":
-		in.HandleConnectFailure(l.ctx, node)
+		in.HandleConnectFailure(ctx, node)
 	case "stream:error":
-		in.HandleStreamError(l.ctx, node)
+		in.HandleStreamError(ctx, node)
 	case "iq":
-		in.HandleIQ(l.ctx, node)
+		in.HandleIQ(ctx, node)
 	case "ib":
-		in.HandleIB(l.ctx, node)
+		in.HandleIB(ctx, node)
 	}
 }
 
