@@ -35,6 +35,9 @@ func (l *line) received(node *waBinary.Node) {
 	if node.Tag == "stream:error" {
 		l.release() // before whatsmeow acts on it
 	}
+	if node.Tag == "ack" {
+		l.acks.arrived(node)
+	}
 	if !isHandled(node) {
 		return
 	}
@@ -163,6 +166,7 @@ func (l *line) handleStanza(node *waBinary.Node) {
 	case "presence":
 		in.HandlePresence(ctx, node)
 	case "notification":
+		l.noticeDevices(ctx, node)
 		in.HandleNotification(ctx, node)
 	case "success":
 		in.HandleConnectSuccess(ctx, node)

@@ -237,6 +237,19 @@ func (p *Phone) AddDevice() (uint16, error) {
 	return id, nil
 }
 
+// AddDeviceByNumber is an AddDevice that is told of under the person's number, with the LID beside it.
+func (p *Phone) AddDeviceByNumber() (uint16, error) {
+	id, err := p.AddDeviceQuietly()
+	if err != nil {
+		return 0, err
+	}
+	s := p.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.announceDevicesFrom(p.account, p.account.pn(0), attrs{"lid": p.account.hidden(0)}, "add", id)
+	return id, nil
+}
+
 // AddDeviceQuietly is an AddDevice that nobody is told of: senders learn it from the ack of their next
 // message.
 func (p *Phone) AddDeviceQuietly() (uint16, error) {
