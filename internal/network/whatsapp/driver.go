@@ -50,6 +50,7 @@ type Driver struct {
 	fetching  *bounded      // what media works with
 	turns     chan struct{} // holds one for each connection that is being made
 	absent    absentees
+	hidden    atomic.Int64 // messages that the lines keep until the numbers of their senders are known
 	contained atomic.Int64 // stanzas whose handling panicked
 
 	// What tests make quicker.

@@ -35,6 +35,7 @@ type line struct {
 	slips    slips
 	stanzas  stanzas
 	acks     acks
+	hidden   hidden
 	ownMu    sync.Mutex
 	own      *resolving // of the account's own devices, while it is under way
 
@@ -58,7 +59,7 @@ func newLine(s *session, device *store.Device) *line {
 	l := &line{s: s, log: newLogger(s.d.Log, s.code), news: make(chan any, newsRoom), synced: make(chan struct{}, 1)}
 	l.settings.turn = make(chan struct{}, 1)
 	if device.ID != nil {
-		guard(device)
+		guard(device, s.d.learned)
 		l.jid, l.lid = *device.ID, device.LID
 		l.contacts, l.secrets, l.keys = device.Contacts, device.MsgSecrets, device.AppStateKeys
 	}
@@ -160,6 +161,7 @@ func (l *line) hangUp() {
 	l.release()
 	l.cancel()
 	l.errands.Wait()
+	l.s.d.hidden.Add(-int64(l.hidden.all())) // they come again
 }
 
 // errand runs something whose end nobody waits for but hangUp. It reports false when the line is being ended.

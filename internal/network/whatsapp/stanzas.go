@@ -8,6 +8,7 @@ import (
 	"time"
 
 	waBinary "go.mau.fi/whatsmeow/binary"
+	"go.mau.fi/whatsmeow/types"
 )
 
 // whatsmeow handles stanzas on a goroutine of its own: a panic there, on a stanza that the server should not
@@ -26,8 +27,9 @@ const stuckAfter = 5 * time.Minute
 type stanzas struct {
 	mu      sync.Mutex
 	queue   []*waBinary.Node
-	running int // number of the goroutine that handles them; 0: none
-	started int // how many there were
+	known   []types.JID // senders whose messages were kept, and whose numbers are known now
+	running int         // number of the goroutine that handles them; 0: none
+	started int         // how many there were
 }
 
 // received sees every stanza that comes, on the goroutine that reads the socket. It must not wait.
@@ -106,9 +108,15 @@ func (l *line) startStanzas() {
 // handleStanzas handles stanzas until none is left, or another goroutine took over.
 func (l *line) handleStanzas(number int) {
 	for {
-		node := l.nextStanza(number)
-		if node == nil {
+		node, known := l.nextStanza(number)
+		for _, sender := range known {
+			l.reveal(sender)
+		}
+		switch {
+		case node == nil && known == nil:
 			return
+		case node == nil:
+			continue
 		}
 		stuck := time.AfterFunc(stuckAfter, func() { l.skipStuck(number, node) })
 		l.handleStanza(node)
@@ -116,20 +124,27 @@ func (l *line) handleStanzas(number int) {
 	}
 }
 
-func (l *line) nextStanza(number int) *waBinary.Node {
+// nextStanza returns the next stanza, and whose messages are to be handled again before it; nil: there is nothing
+// to do.
+func (l *line) nextStanza(number int) (*waBinary.Node, []types.JID) {
 	s := &l.stanzas
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.running != number {
-		return nil
+		return nil, nil
 	}
-	if len(s.queue) == 0 || l.taking.Err() != nil {
-		s.queue, s.running = nil, 0
-		return nil
+	if len(s.queue) == 0 && len(s.known) == 0 || l.taking.Err() != nil {
+		s.queue, s.known, s.running = nil, nil, 0
+		return nil, nil
+	}
+	known := s.known
+	s.known = nil
+	if len(s.queue) == 0 {
+		return nil, known
 	}
 	node := s.queue[0]
 	s.queue = s.queue[1:]
-	return node
+	return node, known
 }
 
 // skipStuck lets another goroutine handle what comes after a stanza whose handling does not end.
@@ -155,6 +170,7 @@ func (l *line) handleStanza(node *waBinary.Node) {
 	switch node.Tag {
 	case "message", "appdata":
 		in.HandleEncryptedMessage(ctx, node)
+		l.hide(node)
 	case "status":
 		in.HandleUnencryptedMessage(ctx, node)
 	case "receipt":

@@ -51,6 +51,13 @@ func Picture(url string) Option { return func(p *Phone) { p.account.pictureURL =
 // Shown says how the person is addressed; without it by Both.
 func Shown(as Addressing) Option { return func(p *Phone) { p.account.shown = as } }
 
+// Show changes how the person is addressed from now on.
+func (p *Phone) Show(as Addressing) {
+	p.server.mu.Lock()
+	defer p.server.mu.Unlock()
+	p.account.shown = as
+}
+
 // ReadsAtOnce makes the phone read every message as soon as it arrives.
 func ReadsAtOnce() Option { return func(p *Phone) { p.readsAll = true } }
 
