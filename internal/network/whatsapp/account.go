@@ -15,7 +15,8 @@ import (
 )
 
 // Contacts lists those whom the account knows by name.
-func (s *session) Contacts(ctx context.Context, page parley.Page) ([]parley.Contact, int64, error) {
+func (s *session) Contacts(ctx context.Context, page parley.Page) (_ []parley.Contact, _ int64, err error) {
+	defer s.contain(&err)
 	l, err := s.live()
 	if err != nil {
 		return nil, 0, err
@@ -86,7 +87,8 @@ func (l *line) blocked(ctx context.Context) (map[parley.ContactID]bool, error) {
 }
 
 // Contact tells all that is known of one contact.
-func (s *session) Contact(ctx context.Context, id parley.ContactID) (parley.Contact, error) {
+func (s *session) Contact(ctx context.Context, id parley.ContactID) (_ parley.Contact, err error) {
+	defer s.contain(&err)
 	l, err := s.live()
 	if err != nil {
 		return parley.Contact{}, err
@@ -148,7 +150,8 @@ func (l *line) picture(ctx context.Context, lid types.JID) (string, error) {
 }
 
 // CheckNumber asks whether a phone number is on the network.
-func (s *session) CheckNumber(ctx context.Context, number string) (parley.ContactID, bool, error) {
+func (s *session) CheckNumber(ctx context.Context, number string) (_ parley.ContactID, _ bool, err error) {
+	defer s.contain(&err)
 	l, err := s.live()
 	if err != nil {
 		return "", false, err
@@ -165,7 +168,8 @@ func (s *session) CheckNumber(ctx context.Context, number string) (parley.Contac
 }
 
 // Groups lists the groups that the account is in.
-func (s *session) Groups(ctx context.Context, page parley.Page) ([]parley.Group, int64, error) {
+func (s *session) Groups(ctx context.Context, page parley.Page) (_ []parley.Group, _ int64, err error) {
+	defer s.contain(&err)
 	l, err := s.live()
 	if err != nil {
 		return nil, 0, err
@@ -209,7 +213,8 @@ func (l *line) isOwn(jid types.JID) bool {
 }
 
 // CreateGroup makes a group of contacts who are all on the network.
-func (s *session) CreateGroup(ctx context.Context, name string, participants []parley.ContactID) (parley.Group, error) {
+func (s *session) CreateGroup(ctx context.Context, name string, participants []parley.ContactID) (_ parley.Group, err error) {
+	defer s.contain(&err)
 	l, err := s.live()
 	if err != nil {
 		return parley.Group{}, err
@@ -239,7 +244,8 @@ func (s *session) CreateGroup(ctx context.Context, name string, participants []p
 }
 
 // Participants lists a group's members.
-func (s *session) Participants(ctx context.Context, id parley.GroupID) ([]parley.Participant, error) {
+func (s *session) Participants(ctx context.Context, id parley.GroupID) (_ []parley.Participant, err error) {
+	defer s.contain(&err)
 	l, err := s.live()
 	if err != nil {
 		return nil, err

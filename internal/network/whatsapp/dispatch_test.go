@@ -20,24 +20,146 @@ import (
 	"parley/internal/network/whatsapp/loopback"
 )
 
-// TestNewDevices reaches a device that a contact linked, whether the network told of it or not: then from the
-// second message on.
+// TestNewDevices reaches a device that a contact linked with the next message, whether the network told of it,
+// by LID or by number, or not: then the confirmation of the message does.
 func TestNewDevices(t *testing.T) {
-	for name, add := range map[string]func(*loopback.Phone) (uint16, error){
-		"announced": (*loopback.Phone).AddDevice, "quiet": (*loopback.Phone).AddDeviceQuietly,
+	for name, test := range map[string]struct {
+		add    func(*loopback.Phone) (uint16, error)
+		resent int
+	}{
+		"by LID": {(*loopback.Phone).AddDevice, 0}, "by number": {(*loopback.Phone).AddDeviceByNumber, 0}, "quiet": {(*loopback.Phone).AddDeviceQuietly, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			s, _ := w.paired()
 			w.sent(s, w.text(friendID, "before"))
-			device, err := add(w.friend)
+			device, err := test.add(w.friend)
 			must(t, err)
 			must(t, w.link.Idle(within(t)))
-			w.sent(s, w.text(friendID, "in between"))
-			m := w.sent(s, w.text(friendID, "after"))
+			m := w.sent(s, w.text(friendID, "next"))
 			w.friend.Expect(t, loopback.ID(string(m.ID)), loopback.On(device))
+			if e, _ := w.Entry(string(m.ID)); e.Resent != test.resent {
+				t.Errorf("it was sent again %d times, want %d", e.Resent, test.resent)
+			}
+			for _, shown := range w.friend.Inbox() {
+				if shown.ID == string(m.ID) && shown.Copies != 1 {
+					t.Errorf("device %d shows it %d times", shown.Device, shown.Copies)
+				}
+			}
 			w.sealedAll()
 		})
+	}
+}
+
+// TestLostKeysDelayOneContact never answers the request for the keys of a new contact: the others do not notice.
+func TestLostKeysDelayOneContact(t *testing.T) {
+	for _, namespace := range []string{"encrypt", "usync"} {
+		t.Run(namespace, func(t *testing.T) {
+			w := newWorld(t)
+			w.driver.askAgain = time.Hour
+			s, _ := w.paired()
+			w.sent(s, w.text(otherID, "so that this one is known"))
+			w.Inject(loopback.LoseIQ(namespace))
+			ctx, cancel := context.WithCancel(t.Context())
+			stranger := make(chan error, 1)
+			go func() { stranger <- s.Send(ctx, []*parley.Message{w.text(friendID, "to a stranger")})[0] }()
+			must(t, w.AwaitFaults(within(t)))
+			w.sent(s, w.text(otherID, "meanwhile"))
+			select {
+			case err := <-stranger:
+				t.Errorf("the stranger's message is done: %v", err)
+			default:
+			}
+			cancel()
+			<-stranger
+		})
+	}
+}
+
+// TestLostAnswerIsAskedForAgain does not leave a contact without its message for long.
+func TestLostAnswerIsAskedForAgain(t *testing.T) {
+	for _, namespace := range []string{"encrypt", "usync"} {
+		w := newWorld(t)
+		s, _ := w.paired()
+		w.sent(s, w.text(otherID, "so that our own devices are known"))
+		found, err := s.(*session).up.Load().look(t.Context(), friendID) // which is not asked for again
+		if err != nil || !found {
+			t.Fatal(found, err)
+		}
+		w.driver.askAgain = 10 * time.Millisecond
+		w.Inject(loopback.LoseIQ(namespace))
+		m := w.sent(s, w.text(friendID, "to a stranger"))
+		w.friend.Expect(t, loopback.ID(string(m.ID)))
+	}
+}
+
+// TestStrangersDoNotWaitForEachOther writes to many new contacts at once: their devices, and their keys, are
+// asked for at the same time.
+func TestStrangersDoNotWaitForEachOther(t *testing.T) {
+	const people = calls
+	w := newWorld(t)
+	s, _ := w.paired()
+	w.sent(s, w.text(otherID, "so that our own devices are known"))
+	var phones []*loopback.Phone
+	for i := range people {
+		p := w.Phone(fmt.Sprintf("62899000000%02d", i))
+		phones = append(phones, p)
+		_, err := s.(*session).up.Load().look(t.Context(), parley.ContactOf(p.Number()))
+		must(t, err)
+	}
+	w.Inject(loopback.HoldIQ("usync", people), loopback.HoldIQ("encrypt", people))
+	var sending sync.WaitGroup
+	for _, p := range phones {
+		sending.Go(func() {
+			if err := s.Send(within(t), []*parley.Message{w.text(parley.ContactOf(p.Number()), "hello")})[0]; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	sending.Wait()
+	for _, p := range phones {
+		p.Expect(t, loopback.Text("hello"))
+	}
+	w.sealedAll()
+}
+
+// TestOwnDevicesAreNotWaitedFor sends a message though the network does not say which devices the account has.
+// Those get it when it does.
+func TestOwnDevicesAreNotWaitedFor(t *testing.T) {
+	w := newWorld(t)
+	w.driver.askAgain = 3 * time.Second
+	s, _ := w.paired()
+	l := s.(*session).up.Load()
+	l.s.devices.forget(l.lid)
+	_, err := l.look(t.Context(), friendID)
+	must(t, err)
+	w.Inject(loopback.LoseIQ("usync"))
+	pending := l.resolveOwn()
+	must(t, w.AwaitFaults(within(t)))
+	m := w.sent(s, w.text(friendID, "hello"))
+	select {
+	case <-pending.ready:
+		t.Log("the machine is too slow to see anything")
+	default:
+	}
+	w.friend.Expect(t, loopback.ID(string(m.ID)))
+	w.owner.Expect(t, loopback.ID(string(m.ID)))
+}
+
+// TestTimedOutSendsLeaveNothing forgets a message that was never confirmed.
+func TestTimedOutSendsLeaveNothing(t *testing.T) {
+	w := newWorld(t)
+	s, _ := w.paired()
+	w.driver.ackTimeout = time.Millisecond
+	w.Inject(loopback.LoseAck())
+	if err := send(s, w.text(friendID, "hello")); network.ClassOf(err) != network.Unknown {
+		t.Errorf("it is %v", err)
+	}
+	l := s.(*session).up.Load()
+	l.acks.mu.Lock()
+	defer l.acks.mu.Unlock()
+	if n := len(l.acks.waiting); n != 0 {
+		t.Errorf("%d are still waited for", n)
 	}
 }
 
@@ -88,6 +210,18 @@ func TestSameAsWhatsmeow(t *testing.T) {
 	to := w.friend.LID()
 	for name, raw := range map[string]*waE2E.Message{
 		"text":     {Conversation: new("hello")},
+		"preview":  {ExtendedTextMessage: &waE2E.ExtendedTextMessage{Text: new("hello"), Title: new("a page")}},
+		"edit":     l.client.BuildEdit(to, "3EB0", &waE2E.Message{Conversation: new("hello")}),
+		"image":    {ImageMessage: &waE2E.ImageMessage{}},
+		"sticker":  {StickerMessage: &waE2E.StickerMessage{}},
+		"video":    {VideoMessage: &waE2E.VideoMessage{}},
+		"voice":    {AudioMessage: &waE2E.AudioMessage{PTT: new(true)}},
+		"audio":    {AudioMessage: &waE2E.AudioMessage{}},
+		"file":     {DocumentMessage: &waE2E.DocumentMessage{}},
+		"place":    {LocationMessage: &waE2E.LocationMessage{}},
+		"contact":  {ContactMessage: &waE2E.ContactMessage{}},
+		"contacts": {ContactsArrayMessage: &waE2E.ContactsArrayMessage{}},
+		"no more":  l.client.BuildReaction(to, types.EmptyJID, "3EB0", ""),
 		"reaction": l.client.BuildReaction(to, types.EmptyJID, "3EB0", "👍"),
 		"deletion": l.client.BuildRevoke(to, types.EmptyJID, "3EB0"),
 		"poll":     composePoll(parley.Poll{Title: "Tea?", Options: []string{"yes", "no"}}, make([]byte, 32), nil),
@@ -127,8 +261,14 @@ func (w *world) tapped(s *session) (*line, *tap) {
 	must(w.t, err)
 	device, err := w.driver.db.keys.Device(w.t.Context(), devices[0])
 	must(w.t, err)
-	stanzas := &tap{Logger: waLog.Noop}
+	l := &line{s: s, jid: *device.ID, lid: device.LID, secrets: device.MsgSecrets, log: newLogger(w.driver.Log, code), ctx: w.t.Context()}
+	stanzas := &tap{Logger: waLog.Noop, received: func(n *waBinary.Node) {
+		if n.Tag == "ack" {
+			l.acks.arrived(n)
+		}
+	}}
 	c := whatsmeow.NewClient(device, stanzas)
+	l.client = c
 	must(w.t, w.Trust().Apply(c))
 	up := make(chan struct{}, 1)
 	c.AddEventHandler(func(e any) {
@@ -139,14 +279,16 @@ func (w *world) tapped(s *session) (*line, *tap) {
 	must(w.t, c.ConnectContext(w.t.Context()))
 	w.t.Cleanup(c.Disconnect)
 	<-up
-	return &line{s: s, client: c, lid: device.LID, secrets: device.MsgSecrets, log: newLogger(w.driver.Log, code), ctx: w.t.Context()}, stanzas
+	w.t.Cleanup(l.errands.Wait)
+	return l, stanzas
 }
 
 // tap is a logger that keeps the stanzas which whatsmeow logs before it sends them.
 type tap struct {
 	waLog.Logger
-	mu   sync.Mutex
-	sent []waBinary.Node
+	received func(*waBinary.Node)
+	mu       sync.Mutex
+	sent     []waBinary.Node
 }
 
 func (p *tap) Sub(string) waLog.Logger { return p }
@@ -159,6 +301,7 @@ func (p *tap) Debugf(_ string, args ...any) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.sent = append(p.sent, *n)
+		p.received(n)
 	}
 }
 

@@ -50,13 +50,14 @@ type Driver struct {
 	fetching  *bounded      // what media works with
 	turns     chan struct{} // holds one for each connection that is being made
 	absent    absentees
+	hidden    atomic.Int64 // messages that the lines keep until the numbers of their senders are known
 	contained atomic.Int64 // stanzas whose handling panicked
 
 	// What tests make quicker.
-	maxBackoff             time.Duration // between two connections
-	ackTimeout             time.Duration
-	silentFor, pingTimeout time.Duration
-	typingFor              time.Duration
+	maxBackoff                       time.Duration // between two connections
+	ackTimeout                       time.Duration
+	silentFor, pingTimeout, askAgain time.Duration
+	typingFor                        time.Duration
 
 	mu       sync.Mutex
 	sessions map[parley.ChannelCode]*session
@@ -77,7 +78,7 @@ func Open(ctx context.Context, c Config) (*Driver, error) {
 	fetching := &bounded{dialer.client(nil).Transport, maxDownload}
 	return &Driver{
 		Config: c, db: db, dialer: dialer, media: &http.Client{Transport: fetching}, fetching: fetching, turns: make(chan struct{}, connectAtOnce),
-		maxBackoff: idleBackoff, ackTimeout: ackTimeout, silentFor: silentFor, pingTimeout: pingTimeout, typingFor: typingFor, sessions: map[parley.ChannelCode]*session{},
+		maxBackoff: idleBackoff, ackTimeout: ackTimeout, silentFor: silentFor, pingTimeout: pingTimeout, askAgain: askAgainAfter, typingFor: typingFor, sessions: map[parley.ChannelCode]*session{},
 	}, nil
 }
 

@@ -146,7 +146,9 @@ func (l *line) address(ctx context.Context, c parley.ContactID) (types.JID, erro
 	if lid, err = l.s.d.db.keys.GetLIDForPN(ctx, phoneJID(c)); err != nil || !lid.IsEmpty() {
 		return lid, err
 	}
-	info, err := l.client.GetUserInfo(ctx, []types.JID{phoneJID(c)})
+	info, err := askTwice(ctx, l, func(ctx context.Context) (map[types.JID]types.UserInfo, error) {
+		return l.client.GetUserInfo(ctx, []types.JID{phoneJID(c)})
+	})
 	if err != nil {
 		return types.EmptyJID, l.asked("find an address", err)
 	}
@@ -161,7 +163,9 @@ func (l *line) look(ctx context.Context, c parley.ContactID) (bool, error) {
 	if !c.CanExist() {
 		return false, nil
 	}
-	answers, err := l.client.IsOnWhatsApp(ctx, []string{"+" + c.Number()})
+	answers, err := askTwice(ctx, l, func(ctx context.Context) ([]types.IsOnWhatsAppResponse, error) {
+		return l.client.IsOnWhatsApp(ctx, []string{"+" + c.Number()})
+	})
 	if err != nil {
 		return false, l.asked("look up a number", err)
 	}

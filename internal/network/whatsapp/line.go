@@ -28,12 +28,16 @@ type line struct {
 	cancel context.CancelFunc
 	news   chan any // events that concern the connection, for run
 
-	synced  chan struct{} // holds one: the account's settings were just fetched
-	setting sync.Mutex    // one change of the settings at a time
-	sending sync.Mutex    // one message is encrypted at a time
-	typing  typing
-	slips   slips
-	stanzas stanzas
+	synced   chan struct{} // holds one: the account's settings were just fetched
+	settings settings
+	sending  sync.Mutex // one message is encrypted at a time
+	typing   typing
+	slips    slips
+	stanzas  stanzas
+	acks     acks
+	hidden   hidden
+	ownMu    sync.Mutex
+	own      *resolving // of the account's own devices, while it is under way
 
 	watchdog watchdog
 
@@ -53,8 +57,9 @@ const retriesAtOnce = 4
 
 func newLine(s *session, device *store.Device) *line {
 	l := &line{s: s, log: newLogger(s.d.Log, s.code), news: make(chan any, newsRoom), synced: make(chan struct{}, 1)}
+	l.settings.turn = make(chan struct{}, 1)
 	if device.ID != nil {
-		guard(device)
+		guard(device, s.d.learned)
 		l.jid, l.lid = *device.ID, device.LID
 		l.contacts, l.secrets, l.keys = device.Contacts, device.MsgSecrets, device.AppStateKeys
 	}
@@ -129,6 +134,7 @@ func (l *line) post(evt any) {
 // have them wait for a reconnect, which there is not, and which several cannot wait for at once without a data
 // race. The code is one after which it does not.
 func (l *line) release() {
+	l.acks.end()
 	l.inner().ClearResponseWaiters(&waBinary.Node{Tag: "stream:error", Attrs: waBinary.Attrs{"code": "401"}})
 }
 
@@ -155,6 +161,17 @@ func (l *line) hangUp() {
 	l.release()
 	l.cancel()
 	l.errands.Wait()
+	l.s.d.hidden.Add(-int64(l.hidden.all())) // they come again
+}
+
+// errand runs something whose end nobody waits for but hangUp. It reports false when the line is being ended.
+func (l *line) errand(f func()) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.closed {
+		l.errands.Go(f)
+	}
+	return !l.closed
 }
 
 // inner gives what whatsmeow has no public name for: sending a stanza and asking a question of our own,

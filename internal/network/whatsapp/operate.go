@@ -2,9 +2,12 @@ package whatsapp
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
+	"go.mau.fi/whatsmeow"
 	"go.mau.fi/whatsmeow/appstate"
 	waBinary "go.mau.fi/whatsmeow/binary"
 	"go.mau.fi/whatsmeow/types"
@@ -16,6 +19,8 @@ import (
 // seen tells the sender of a message that it was seen. The network does not confirm receipts, but it takes
 // what comes on a connection in order: an answer to what was sent after it confirms it too.
 func (l *line) seen(ctx context.Context, chat parley.ContactID, target parley.MessageRef) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
 	to, err := l.address(ctx, chat)
 	if err != nil {
 		return l.before(err)
@@ -23,8 +28,6 @@ func (l *line) seen(ctx context.Context, chat parley.ContactID, target parley.Me
 	if err := l.client.MarkRead(ctx, []types.MessageID{types.MessageID(target.ID)}, time.Now(), to, to); err != nil {
 		return l.asked("mark as seen", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
 	if ok, _ := l.inner().SendKeepAlive(ctx); !ok {
 		return network.OutcomeUnknown(fmt.Errorf("mark as seen: no answer"))
 	}
@@ -84,25 +87,37 @@ func (l *line) beforeAny(err error) error {
 
 const (
 	settingTries = 4
-	// keysPatience is how long we wait for the phone to share the keys of the settings, which it does in the
-	// first seconds after pairing.
-	keysPatience = 10 * time.Second
+	// settingsAtOnce is how many changes of settings may be under way, of which one at a time is made: the
+	// others wait. More than that would take the calls away that messages need.
+	settingsAtOnce = 4
 )
+
+// errNoKeys is why a setting cannot be changed before the phone has shared the keys of the settings, which it
+// does in the first seconds after pairing.
+var errNoKeys = errors.New("the phone has not shared the keys of the account's settings yet")
 
 // set changes a setting of the account. Another device may change the same at the same time, and whatsmeow
 // fetches changes in the background without a lock: then the state is fetched anew and it is tried again.
 func (l *line) set(ctx context.Context, patch appstate.PatchInfo) error {
-	l.setting.Lock()
-	defer l.setting.Unlock()
-	if err := l.awaitKeys(ctx); err != nil {
-		return l.before(err)
+	id, err := l.keys.GetLatestAppStateSyncKeyID(ctx)
+	if err != nil {
+		return fmt.Errorf("look up the keys of the settings: %w", err)
 	}
-	var err error
+	if id == nil {
+		return network.NotPossibleYet(errNoKeys)
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	done, err := l.settings.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
 	for tries := 1; tries <= settingTries; tries++ {
 		if err = l.client.SendAppState(ctx, patch); err == nil {
 			return nil
 		}
-		if l.isBroken(err) || ctx.Err() != nil {
+		if l.isBroken(err) || ctx.Err() != nil || errors.Is(err, whatsmeow.ErrIQTimedOut) {
 			break
 		}
 		full := tries >= settingTries-1 // what we have may be beyond repair
@@ -113,23 +128,24 @@ func (l *line) set(ctx context.Context, patch appstate.PatchInfo) error {
 	return l.asked("change a setting", err)
 }
 
-// awaitKeys waits until there are keys for the settings.
-func (l *line) awaitKeys(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, keysPatience)
-	defer cancel()
-	for {
-		id, err := l.keys.GetLatestAppStateSyncKeyID(ctx)
-		if err != nil {
-			return fmt.Errorf("look up the keys of the settings: %w", err)
-		}
-		if id != nil {
-			return nil
-		}
-		select {
-		case <-l.synced:
-		case <-ctx.Done():
-			return fmt.Errorf("the phone has not shared the keys of the settings yet")
-		}
+// settings lets one change of the settings through at a time: each is made on top of the one before it.
+type settings struct {
+	waiting atomic.Int32
+	turn    chan struct{} // holds one while a change is made
+}
+
+// enter waits for the turn. Where too many wait already it answers that the change is not possible yet.
+func (s *settings) enter(ctx context.Context) (done func(), err error) {
+	if s.waiting.Add(1) > settingsAtOnce {
+		s.waiting.Add(-1)
+		return nil, network.NotPossibleYet(errors.New("other settings of the account are being changed"))
+	}
+	select {
+	case s.turn <- struct{}{}:
+		return func() { <-s.turn; s.waiting.Add(-1) }, nil
+	case <-ctx.Done():
+		s.waiting.Add(-1)
+		return nil, ctx.Err()
 	}
 }
 

@@ -168,7 +168,7 @@ func (p *pairing) showCode() bool {
 	defer cancel()
 	unhook := context.AfterFunc(p.s.ctx, cancel)
 	defer unhook()
-	code, err := p.l.client.PairPhone(ctx, p.o.number, true, whatsmeow.PairClientChrome, "Chrome (Linux)")
+	code, err := p.code(ctx)
 	switch {
 	case err == nil:
 		p.s.step(network.Pairing{Step: parley.CodeStep, Code: code, ExpiresAt: time.Now().Add(typedCode)})
@@ -183,6 +183,11 @@ func (p *pairing) showCode() bool {
 		p.fail("WhatsApp gave no code. Try again, or pair by QR code.")
 	}
 	return false
+}
+
+func (p *pairing) code(ctx context.Context) (_ string, err error) {
+	defer p.s.contain(&err)
+	return p.l.client.PairPhone(ctx, p.o.number, true, whatsmeow.PairClientChrome, "Chrome (Linux)")
 }
 
 // paired keeps which device the channel has, and waits for the network to take it.

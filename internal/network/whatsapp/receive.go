@@ -79,9 +79,11 @@ func (l *line) receive(e *events.Message) bool {
 		return false
 	}
 	if !known {
-		l.log.Warnf("the number of the sender of %s is hidden: it cannot be kept yet", e.Info.ID)
+		l.log.Warnf("the number of the sender of %s is hidden: it cannot be published yet", e.Info.ID)
+		l.hidden.note(e.Info.ID, e.Info.Sender.User)
 		return time.Since(e.Info.Timestamp) > hiddenFor
 	}
+	l.reveal(e.Info.Sender)
 	event, ok := l.event(e, from)
 	return ok && (event == nil || l.give(from, event))
 }

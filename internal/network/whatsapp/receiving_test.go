@@ -123,23 +123,50 @@ func TestSenders(t *testing.T) {
 	}
 }
 
-// TestHiddenNumber gets a message of somebody whose number nobody tells: it is not acknowledged, and comes
-// once the number is known.
+// TestHiddenNumber gets a message of somebody whose number nobody tells: it is not acknowledged, and comes as
+// soon as the number is known, before what they write then.
 func TestHiddenNumber(t *testing.T) {
-	w := newWorld(t, loopback.Shown(loopback.OnlyLID))
-	_, in := w.paired()
-	id, err := w.friend.Send(within(t), w.owner, "who am I?")
-	must(t, err)
-	_, err = w.other.Send(within(t), w.owner, "after it")
-	must(t, err)
-	in.said("after it")
-	if slices.ContainsFunc(in.all(), func(e network.Event) bool { m, ok := e.(network.Message); return ok && string(m.ID) == id }) {
-		t.Error("a message of nobody came")
-	}
-	must(t, w.driver.db.keys.PutLIDMapping(t.Context(), w.friend.LID(), w.friend.JID()))
-	w.link.End(loopback.Cut)
-	if m := in.said("who am I?"); m.From != friendID {
-		t.Errorf("it is from %s", m.From)
+	for name, learn := range map[string]func(*world, network.Session){
+		"by the next message": func(w *world, _ network.Session) {
+			w.friend.Show(loopback.Both)
+			_, err := w.friend.Send(within(w.t), w.owner, "it is me")
+			must(w.t, err)
+		},
+		"by an answer of the network": func(w *world, s network.Session) {
+			must(w.t, s.(*session).up.Load().client.Store.LIDs.PutLIDMapping(w.t.Context(), w.friend.LID(), w.friend.JID()))
+		},
+		"by a new connection": func(w *world, _ network.Session) {
+			must(w.t, w.driver.db.keys.PutLIDMapping(w.t.Context(), w.friend.LID(), w.friend.JID()))
+			w.link.End(loopback.Cut)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, loopback.Shown(loopback.OnlyLID))
+			s, in := w.paired()
+			id, err := w.friend.Send(within(t), w.owner, "who am I?")
+			must(t, err)
+			_, err = w.other.Send(within(t), w.owner, "after it")
+			must(t, err)
+			in.said("after it")
+			isFirst := func(e network.Event) bool { m, ok := e.(network.Message); return ok && string(m.ID) == id }
+			if slices.ContainsFunc(in.all(), isFirst) {
+				t.Error("a message of nobody came")
+			}
+			learn(w, s)
+			if m := in.said("who am I?"); m.From != friendID {
+				t.Errorf("it is from %s", m.From)
+			}
+			must(t, w.link.Idle(within(t))) // it is acknowledged
+			all := in.all()
+			for i, e := range all {
+				if m, ok := e.(network.Message); ok && m.Content.Text() == "it is me" && i < slices.IndexFunc(all, isFirst) {
+					t.Error("the second message came before the first")
+				}
+			}
+			if n := w.driver.hidden.Load(); n != 0 {
+				t.Errorf("%d messages are still kept", n)
+			}
+		})
 	}
 }
 

@@ -269,8 +269,9 @@ func (s *session) logOut(l *line, up bool) (end, error) {
 }
 
 // unlink asks the network to remove this device from the account.
-func (l *line) unlink() error {
-	_, err := l.inner().SendIQ(l.ctx, whatsmeow.DangerousInfoQuery{
+func (l *line) unlink() (err error) {
+	defer l.s.contain(&err)
+	_, err = l.inner().SendIQ(l.ctx, whatsmeow.DangerousInfoQuery{
 		Namespace: "md", Type: "set", To: types.ServerJID, Content: unlinkNode(l.jid), Timeout: askTimeout,
 	})
 	if err != nil {

@@ -92,8 +92,10 @@ func (s *seal) why() error {
 	return s.failed
 }
 
-// guard wraps the stores of a device that a send uses, and leaves its removal to the session.
-func guard(d *store.Device) {
+// guard wraps the stores of a device that a send uses, leaves its removal to the session, and has the driver
+// told of numbers that become known.
+func guard(d *store.Device, learned func([]types.JID)) {
+	d.LIDs = people{d.LIDs, learned}
 	d.Container = keeper{d.Container}
 	d.Sessions = sessions{d.Sessions}
 	d.Identities = identities{d.Identities}

@@ -156,16 +156,10 @@ func TestRestricted(t *testing.T) {
 	w.sent(s, w.text(otherID, "the channel works on"))
 }
 
-// TestTemporaryRefusals are tried again.
-func TestTemporaryRefusals(t *testing.T) {
+// TestFailedUpload is tried again, unless there is nothing to upload.
+func TestFailedUpload(t *testing.T) {
 	w := newWorld(t)
 	s, _ := w.paired()
-	for _, code := range []int{429, 500, 503, 479} {
-		w.Inject(loopback.RefuseMessage(code).To(w.friend))
-		if err := send(s, w.text(friendID, "hello")); err == nil || network.ClassOf(err) != network.Temporary {
-			t.Errorf("%d: %v, class %d", code, err, network.ClassOf(err))
-		}
-	}
 	w.Inject(loopback.FailUpload(500))
 	picture := w.keepFile(t, []byte("a picture"), parley.Media{MIME: "image/png"})
 	m := w.outgoing(friendID, parley.Image{Media: picture})

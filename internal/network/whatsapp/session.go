@@ -32,6 +32,7 @@ type session struct {
 
 	up       atomic.Pointer[line] // the line while it works; else nil
 	giving   sync.Mutex           // one event from the network at a time
+	devices  deviceLists
 	polls    polls
 	foreign  foreign
 	evidence evidence

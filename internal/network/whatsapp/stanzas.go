@@ -1,11 +1,14 @@
 package whatsapp
 
 import (
+	"errors"
+	"fmt"
 	"runtime/debug"
 	"sync"
 	"time"
 
 	waBinary "go.mau.fi/whatsmeow/binary"
+	"go.mau.fi/whatsmeow/types"
 )
 
 // whatsmeow handles stanzas on a goroutine of its own: a panic there, on a stanza that the server should not
@@ -24,14 +27,18 @@ const stuckAfter = 5 * time.Minute
 type stanzas struct {
 	mu      sync.Mutex
 	queue   []*waBinary.Node
-	running int // number of the goroutine that handles them; 0: none
-	started int // how many there were
+	known   []types.JID // senders whose messages were kept, and whose numbers are known now
+	running int         // number of the goroutine that handles them; 0: none
+	started int         // how many there were
 }
 
 // received sees every stanza that comes, on the goroutine that reads the socket. It must not wait.
 func (l *line) received(node *waBinary.Node) {
 	if node.Tag == "stream:error" {
 		l.release() // before whatsmeow acts on it
+	}
+	if node.Tag == "ack" {
+		l.acks.arrived(node)
 	}
 	if !isHandled(node) {
 		return
@@ -57,9 +64,21 @@ func isHandled(node *waBinary.Node) bool {
 	case "message", "status", "appdata", "receipt", "call", "chatstate", "presence", "notification", "success", "failure", "stream:error", "ib":
 		return true
 	case "iq":
-		return node.Attrs["type"] == "set" || node.Attrs["type"] == "get"
+		return !isAnswer(node)
 	}
 	return false
+}
+
+// isAnswer reports whether an iq can only be an answer to a request of ours.
+func isAnswer(iq *waBinary.Node) bool {
+	kind := iq.Attrs["type"]
+	_, hasID := iq.Attrs["id"].(string)
+	for _, child := range iq.GetChildren() {
+		if child.Tag == "pair-device" || child.Tag == "pair-success" {
+			return false
+		}
+	}
+	return hasID && (kind == "result" || kind == "error")
 }
 
 // accepts reports whether whatsmeow may see a stanza. A request of the server has to do with pairing. On a
@@ -89,9 +108,15 @@ func (l *line) startStanzas() {
 // handleStanzas handles stanzas until none is left, or another goroutine took over.
 func (l *line) handleStanzas(number int) {
 	for {
-		node := l.nextStanza(number)
-		if node == nil {
+		node, known := l.nextStanza(number)
+		for _, sender := range known {
+			l.reveal(sender)
+		}
+		switch {
+		case node == nil && known == nil:
 			return
+		case node == nil:
+			continue
 		}
 		stuck := time.AfterFunc(stuckAfter, func() { l.skipStuck(number, node) })
 		l.handleStanza(node)
@@ -99,20 +124,27 @@ func (l *line) handleStanzas(number int) {
 	}
 }
 
-func (l *line) nextStanza(number int) *waBinary.Node {
+// nextStanza returns the next stanza, and whose messages are to be handled again before it; nil: there is nothing
+// to do.
+func (l *line) nextStanza(number int) (*waBinary.Node, []types.JID) {
 	s := &l.stanzas
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.running != number {
-		return nil
+		return nil, nil
 	}
-	if len(s.queue) == 0 || l.taking.Err() != nil {
-		s.queue, s.running = nil, 0
-		return nil
+	if len(s.queue) == 0 && len(s.known) == 0 || l.taking.Err() != nil {
+		s.queue, s.known, s.running = nil, nil, 0
+		return nil, nil
+	}
+	known := s.known
+	s.known = nil
+	if len(s.queue) == 0 {
+		return nil, known
 	}
 	node := s.queue[0]
 	s.queue = s.queue[1:]
-	return node
+	return node, known
 }
 
 // skipStuck lets another goroutine handle what comes after a stanza whose handling does not end.
@@ -129,40 +161,50 @@ func (l *line) skipStuck(number int, node *waBinary.Node) {
 	}
 }
 
-// handleStanza has whatsmeow handle one stanza. A panic is logged; the network gives the stanza again with the
-// next connection, if it was one to be confirmed.
+// handleStanza has whatsmeow handle one stanza. After a panic the network gives it again with the next
+// connection, if it was one to be confirmed.
 func (l *line) handleStanza(node *waBinary.Node) {
-	defer func() {
-		if why := recover(); why != nil {
-			l.s.d.contained.Add(1)
-			l.s.d.Log.Error("whatsapp: a stanza could not be handled", "channel", l.s.code, "stanza", node.Tag, "panic", why, "stack", string(debug.Stack()))
-		}
-	}()
-	in := l.inner()
+	var panicked error
+	defer l.s.contain(&panicked)
+	ctx, in := l.s.d.db.keys.Handling(l.ctx), l.inner()
 	switch node.Tag {
 	case "message", "appdata":
-		in.HandleEncryptedMessage(l.ctx, node)
+		in.HandleEncryptedMessage(ctx, node)
+		l.hide(node)
 	case "status":
-		in.HandleUnencryptedMessage(l.ctx, node)
+		in.HandleUnencryptedMessage(ctx, node)
 	case "receipt":
-		in.HandleReceipt(l.ctx, node)
+		in.HandleReceipt(ctx, node)
 	case "call":
-		in.HandleCallEvent(l.ctx, node)
+		in.HandleCallEvent(ctx, node)
 	case "chatstate":
-		in.HandleChatState(l.ctx, node)
+		in.HandleChatState(ctx, node)
 	case "presence":
-		in.HandlePresence(l.ctx, node)
+		in.HandlePresence(ctx, node)
 	case "notification":
-		in.HandleNotification(l.ctx, node)
+		l.noticeDevices(ctx, node)
+		in.HandleNotification(ctx, node)
 	case "success":
-		in.HandleConnectSuccess(l.ctx, node)
+		in.HandleConnectSuccess(ctx, node)
 	case "failure":
-		in.HandleConnectFailure(l.ctx, node)
+		in.HandleConnectFailure(ctx, node)
 	case "stream:error":
-		in.HandleStreamError(l.ctx, node)
+		in.HandleStreamError(ctx, node)
 	case "iq":
-		in.HandleIQ(l.ctx, node)
+		in.HandleIQ(ctx, node)
 	case "ib":
-		in.HandleIB(l.ctx, node)
+		in.HandleIB(ctx, node)
+	}
+}
+
+// errPanicked is what a call of whatsmeow gives that panicked, on an answer that the network should not give.
+var errPanicked = errors.New("WhatsApp's answer could not be read")
+
+// contain makes an error of a panic. Every call of whatsmeow on a goroutine of ours is under one.
+func (s *session) contain(err *error) {
+	if why := recover(); why != nil {
+		s.d.contained.Add(1)
+		s.d.Log.Error("whatsapp: panic", "channel", s.code, "panic", fmt.Sprint(why), "stack", string(debug.Stack()))
+		*err = errPanicked
 	}
 }

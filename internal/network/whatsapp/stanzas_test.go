@@ -12,7 +12,7 @@ import (
 
 // pairSuccess is the server's last word in a pairing; whatsmeow panics where it has no id.
 func pairSuccess(attrs waBinary.Attrs) waBinary.Node {
-	attrs["from"], attrs["type"] = types.ServerJID, "set"
+	attrs["from"] = types.ServerJID
 	return el("iq", attrs, el("pair-success", nil))
 }
 
@@ -35,7 +35,8 @@ func TestNoPairingOnAPairedDevice(t *testing.T) {
 	s, _ := w.paired()
 	l := s.(*session).up.Load()
 	for _, stanza := range []waBinary.Node{
-		pairSuccess(waBinary.Attrs{}), pairSuccess(waBinary.Attrs{"id": "1"}),
+		pairSuccess(waBinary.Attrs{"type": "set"}), pairSuccess(waBinary.Attrs{"type": "set", "id": "1"}),
+		pairSuccess(waBinary.Attrs{"type": "result"}), pairSuccess(waBinary.Attrs{"type": "odd"}), pairSuccess(waBinary.Attrs{"type": "result", "id": "1"}),
 		el("iq", waBinary.Attrs{"from": types.ServerJID, "type": "set", "id": "2"}, el("pair-device", nil, el("ref", nil, []byte("x")))),
 	} {
 		if !w.link.Inject(stanza) {

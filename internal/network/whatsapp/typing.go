@@ -67,7 +67,8 @@ func (t *typing) end() {
 }
 
 // Typing shows or hides "typing…" to a contact.
-func (s *session) Typing(ctx context.Context, to parley.ContactID, on bool) error {
+func (s *session) Typing(ctx context.Context, to parley.ContactID, on bool) (err error) {
+	defer s.contain(&err)
 	l, err := s.live()
 	if err != nil {
 		return err
@@ -101,7 +102,8 @@ func (s *session) Typing(ctx context.Context, to parley.ContactID, on bool) erro
 	return nil
 }
 
-func (l *line) stopTyping(ctx context.Context, to parley.ContactID, jid types.JID) error {
+func (l *line) stopTyping(ctx context.Context, to parley.ContactID, jid types.JID) (err error) {
+	defer l.s.contain(&err)
 	last := l.typing.stop(to)
 	if err := l.client.SendChatPresence(ctx, jid, types.ChatPresencePaused, types.ChatPresenceMediaText); err != nil {
 		return l.asked("stop typing", err)

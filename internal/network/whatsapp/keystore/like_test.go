@@ -100,6 +100,8 @@ func doEverything(t *testing.T, d *store.Device, round int) (answers []string) {
 		}
 	}
 	session("628111:0")
+	_, err := ss.GetManySessions(ctx, []string{"628111:0", "628111:5", "6281119:0", "628222:0"}) // ours wants sessions read before they are written
+	note("read sessions", err)
 	note("put sessions", ss.PutManySessions(ctx, map[string][]byte{"628111:0": []byte("a"), "628111:5": []byte("b"), "6281119:0": []byte("c"), "628222:0": []byte("d")}))
 	many, err := ss.GetManySessions(ctx, []string{"628111:0", "628111:5", "1:1"})
 	note("sessions", len(many), string(many["628111:0"]), string(many["628111:5"]), many["1:1"] == nil, err)

@@ -50,9 +50,9 @@ func (d *device) removeUser(ctx context.Context, k kind, user string) error {
 
 func (d *device) session(address string) key { return key{d.id, sessionKind, address} }
 
-// GetSession reads a session to move it on: the caller holds it until it is written.
+// GetSession reads a session to move it on: it is locked for the caller until it is written.
 func (d *device) GetSession(ctx context.Context, address string) ([]byte, error) {
-	if err := d.s.leases.hold(ctx, holderOf(ctx), d.session(address)); err != nil {
+	if err := d.s.locks.take(ctx, d.s.holderOf(ctx), d.session(address)); err != nil {
 		return nil, err
 	}
 	return d.get(ctx, sessionKind, address)
@@ -70,7 +70,7 @@ func (d *device) GetManySessions(ctx context.Context, addresses []string) (map[s
 	for i, address := range addresses {
 		keys[i] = d.session(address)
 	}
-	if err := d.s.leases.hold(ctx, holderOf(ctx), keys...); err != nil {
+	if err := d.s.locks.take(ctx, d.s.holderOf(ctx), keys...); err != nil {
 		return nil, err
 	}
 	all := make(map[string][]byte, len(addresses))
@@ -98,23 +98,28 @@ func (d *device) PutManySessions(ctx context.Context, sessions map[string][]byte
 	return d.putSessions(ctx, changes...)
 }
 
+// putSessions writes sessions back whose locks the caller still has, and releases them.
 func (d *device) putSessions(ctx context.Context, changes ...change) error {
-	if u := unitOf(ctx); u != nil { // it gives them back when it is committed
+	by := d.s.holderOf(ctx)
+	keys := make([]key, len(changes))
+	for i, c := range changes {
+		keys[i] = c.key
+	}
+	if err := d.s.locks.prove(by, keys...); err != nil {
+		return err
+	}
+	if u := unitOf(ctx); u != nil { // it releases them when it is committed
 		u.put(changes)
 		return nil
 	}
-	err := d.moveOn(ctx, changes)
-	by := holderOf(ctx)
-	for _, c := range changes {
-		d.s.leases.release(by, c.key)
-	}
-	return err
+	defer d.s.locks.release(by, keys...)
+	return d.moveOn(ctx, changes)
 }
 
 // DeleteSession removes a session.
 func (d *device) DeleteSession(ctx context.Context, address string) error {
 	err := d.put(ctx, change{d.session(address), nil})
-	d.s.leases.release(nil, d.session(address)) // who removes it does not write it
+	d.s.locks.removed(d.s.holderOf(ctx), d.session(address))
 	return err
 }
 

@@ -19,11 +19,11 @@ var embedded embed.FS
 
 // Store is the database of all devices. Nothing else may write its file.
 type Store struct {
-	db     *sqldb.DB
-	log    waLog.Logger
-	cache  cache
-	leases leases
-	broom  *broom
+	db    *sqldb.DB
+	log   waLog.Logger
+	cache cache
+	locks locks
+	broom *broom
 
 	closing sync.Once
 

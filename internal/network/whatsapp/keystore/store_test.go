@@ -28,7 +28,7 @@ func TestForget(t *testing.T) {
 	}
 	_, err := ours.PreKeys.GetOrGenPreKeys(ctx, 5)
 	must(t, err)
-	must(t, ours.Sessions.PutSession(ctx, "1:1", []byte("session")))
+	putSession(t, ours, "1:1", "session")
 	must(t, s.Forget(ctx, number))
 	must(t, s.Forget(ctx, number))
 	if d, err := s.Device(ctx, number); d != nil || err != nil {
@@ -41,7 +41,9 @@ func TestForget(t *testing.T) {
 			t.Errorf("%d rows are left in %s, not %d", left, table, want)
 		}
 	}
-	if err := ours.Sessions.PutSession(ctx, "1:1", []byte("late")); err == nil {
+	_, err = ours.Sessions.GetSession(ctx, "1:1")
+	must(t, err)
+	if err := ours.Sessions.PutSession(ctx, "1:1", []byte("late")); err == nil || errors.Is(err, errLost) {
 		t.Error("something was kept of a device that is no more")
 	}
 	anew := linked(t, s, number)
@@ -56,7 +58,7 @@ func TestForget(t *testing.T) {
 // TestSameAddress links another device that gets the address of one before it: nothing of that is left.
 func TestSameAddress(t *testing.T) {
 	s, old, _ := fresh(t)
-	must(t, old.Sessions.PutSession(t.Context(), "1:1", []byte("session")))
+	putSession(t, old, "1:1", "session")
 	anew := linked(t, s, number)
 	if *anew.NoiseKey.Priv == *old.NoiseKey.Priv {
 		t.Error("it has the old device's keys")
@@ -65,7 +67,7 @@ func TestSameAddress(t *testing.T) {
 		t.Errorf("it has a session of the old device (%v)", err)
 	}
 	anew.PushName = "Shop"
-	must(t, anew.Sessions.PutSession(t.Context(), "2:2", []byte("session")))
+	putSession(t, anew, "2:2", "session")
 	must(t, anew.Save(t.Context()))
 	if has, err := again(t, s, number).Sessions.HasSession(t.Context(), "2:2"); !has || err != nil {
 		t.Errorf("saving it again lost a session (%v)", err)
@@ -81,7 +83,7 @@ func TestTwoClientsOfADevice(t *testing.T) {
 	if has, err := second.Sessions.HasSession(ctx, "1:1"); has || err != nil {
 		t.Fatal(has, err)
 	}
-	must(t, first.Sessions.PutSession(ctx, "1:1", []byte("a")))
+	putSession(t, first, "1:1", "a")
 	if has, err := second.Sessions.HasSession(ctx, "1:1"); !has || err != nil {
 		t.Errorf("the second does not see what the first kept (%v)", err)
 	}
@@ -151,30 +153,63 @@ func TestFillDoesNotUndo(t *testing.T) {
 	}
 }
 
-// TestLeasesEnd gives a session on when nobody says that it is not needed any more, but not before.
-func TestLeasesEnd(t *testing.T) {
+// TestLocksEnd gives a session on when nobody says that it is not needed any more, but not before.
+func TestLocksEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var l leases
+		var l locks
 		k := key{1, sessionKind, "a"}
-		must(t, l.hold(t.Context(), nil, k))
+		first, second := &holder{timed: true}, &holder{timed: true}
+		must(t, l.take(t.Context(), first, k))
 		began := time.Now()
-		must(t, l.hold(t.Context(), nil, k))
-		if waited := time.Since(began); waited != ownHold {
+		must(t, l.take(t.Context(), second, k))
+		if waited := time.Since(began); waited != lockFor {
 			t.Errorf("it took %v", waited)
 		}
+		if err := l.prove(first, k); !errors.Is(err, errLost) {
+			t.Errorf("the first one may write: %v", err)
+		}
+		l.release(first, k)
+		must(t, l.prove(second, k)) // what the first one gives back is not the second one's
+		l.release(second, k)
 		by := &holder{}
-		must(t, l.hold(t.Context(), by, k))
-		must(t, l.hold(t.Context(), by, k)) // again by the same
+		must(t, l.take(t.Context(), by, k))
+		must(t, l.take(t.Context(), by, k)) // again by the same
 		began = time.Now()
-		if err := l.hold(t.Context(), nil, k); !errors.Is(err, errHeld) {
+		if err := l.take(t.Context(), first, k); !errors.Is(err, errLocked) {
 			t.Errorf("what a send holds was given away: %v", err)
 		}
 		if waited := time.Since(began); waited != longestWait {
 			t.Errorf("it took %v", waited)
 		}
-		l.releaseAll(by)
-		must(t, l.hold(t.Context(), &holder{}, k))
+		l.end(by)
+		must(t, l.take(t.Context(), &holder{}, k))
 	})
+}
+
+// TestWriteUnderALostLock refuses what was computed from a session that somebody else has moved on since.
+func TestWriteUnderALostLock(t *testing.T) {
+	s, ours, _ := fresh(t)
+	const address = "1_1:0"
+	slow, quick := s.Handling(t.Context()), s.Handling(t.Context())
+	_, err := ours.Sessions.GetSession(slow, address)
+	must(t, err)
+	s.locks.mu.Lock()
+	for _, is := range s.locks.held {
+		is.until = time.Now() // it stalled for longer than its lock lasts
+	}
+	s.locks.mu.Unlock()
+	_, err = ours.Sessions.GetSession(quick, address)
+	must(t, err)
+	if err := ours.Sessions.PutSession(slow, address, []byte("slow")); !errors.Is(err, errLost) {
+		t.Errorf("a write while another one has the lock: %v", err)
+	}
+	must(t, ours.Sessions.PutSession(quick, address, []byte("quick")))
+	if err := ours.Sessions.PutSession(slow, address, []byte("slow")); !errors.Is(err, errLost) {
+		t.Errorf("a write after another one: %v", err)
+	}
+	if value, err := ours.Sessions.GetSession(quick, address); err != nil || string(value) != "quick" {
+		t.Errorf("the session is %q, %v", value, err)
+	}
 }
 
 // TestManyDevicesShareCommits writes for many devices at once in few transactions.

@@ -30,7 +30,7 @@ func (u *unit) put(changes []change) {
 // DoDecryptionTxn runs do and commits what it changed, or nothing where it fails.
 func (d *device) DoDecryptionTxn(ctx context.Context, do func(context.Context) error) error {
 	u := &unit{staged: map[key][]byte{}}
-	defer func() { d.s.leases.releaseAll(&u.holder) }()
+	defer d.s.locks.end(&u.holder)
 	inside := context.WithValue(context.WithValue(ctx, unitKey{}, u), holderKey{}, &u.holder)
 	if err := do(inside); err != nil {
 		return err

@@ -152,3 +152,11 @@ func decrypt(ctx context.Context, to, from *store.Device, m sealed, hash [32]byt
 	})
 	return text, err
 }
+
+// putSession writes a session as it has to be: after reading it.
+func putSession(t testing.TB, d *store.Device, address, value string) {
+	t.Helper()
+	_, err := d.Sessions.GetSession(t.Context(), address)
+	must(t, err)
+	must(t, d.Sessions.PutSession(t.Context(), address, []byte(value)))
+}

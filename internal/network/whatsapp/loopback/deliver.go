@@ -108,13 +108,16 @@ func (s *Server) notify(d *device, from types.JID, kind string, extra attrs, chi
 
 // announceDevices tells everybody who knows an account that its devices changed. The caller holds the lock.
 func (s *Server) announceDevices(a *account, change string, id uint16) {
+	s.announceDevicesFrom(a, a.public(0), nil, change, id)
+}
+
+func (s *Server) announceDevicesFrom(a *account, from types.JID, extra attrs, change string, id uint16) {
 	for peer := range a.peers {
 		for _, d := range peer.devices {
 			if d.sim != nil || peer == a {
 				continue
 			}
-			from := a.public(0)
-			s.notify(d, from, "devices", nil, n(change, attrs{"device_hash": devicesHash(a.addresses(from))},
+			s.notify(d, from, "devices", extra, n(change, attrs{"device_hash": devicesHash(a.addresses(from))},
 				n("device", attrs{"jid": a.form(from, id)})))
 		}
 	}

@@ -26,6 +26,8 @@ const (
 	deliverTwice
 	loseReceipt
 	failIQ
+	loseIQ
+	holdIQ
 	failHTTP
 )
 
@@ -37,6 +39,13 @@ type Fault struct {
 	namespace string
 	left      int
 	from, to  *Phone
+	waiting   *waiting
+}
+
+// waiting are requests whose answers are held.
+type waiting struct {
+	until   int
+	answers []func()
 }
 
 // LoseAck takes the next message and passes it on, but never confirms it.
@@ -66,6 +75,16 @@ func LoseReceipt() *Fault { return &Fault{place: faultReceipt, kind: loseReceipt
 // FailIQ answers the next request in a namespace ("usync", "encrypt", "w:m", …) with an error such as 429.
 func FailIQ(namespace string, code int) *Fault {
 	return &Fault{place: faultIQ, kind: failIQ, namespace: namespace, code: code, left: 1}
+}
+
+// LoseIQ never answers the next request in a namespace.
+func LoseIQ(namespace string) *Fault {
+	return &Fault{place: faultIQ, kind: loseIQ, namespace: namespace, left: 1}
+}
+
+// HoldIQ answers the next requests in a namespace only when so many have come.
+func HoldIQ(namespace string, until int) *Fault {
+	return &Fault{place: faultIQ, kind: holdIQ, namespace: namespace, left: until, waiting: &waiting{until: until}}
 }
 
 // FailUpload answers the next upload of media with an HTTP status.

@@ -10,16 +10,34 @@ import (
 // iq answers a request of a linked client. What is not in this table is a violation: a client whose request
 // nobody answers would hang for more than a minute, so it is told at once.
 func (s *Server) iq(c *conn, d *device, q *node) {
-	space, kind, child := str(q, "xmlns"), str(q, "type"), first(q)
-	if f := s.takeFault(faultIQ, d.owner, nil, space); f != nil {
+	f := s.takeFault(faultIQ, d.owner, nil, str(q, "xmlns"))
+	switch {
+	case f.is(failIQ):
 		s.replyError(c, q, f.code, iqErrorText(f.code))
+		return
+	case f.is(loseIQ):
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !f.is(holdIQ) {
+		s.answer(c, d, q)
+		return
+	}
+	f.waiting.answers = append(f.waiting.answers, func() { s.answer(c, d, q) })
+	if len(f.waiting.answers) == f.waiting.until {
+		for _, answer := range f.waiting.answers {
+			answer()
+		}
+	}
+}
+
+// answer answers a request. The caller holds the lock.
+func (s *Server) answer(c *conn, d *device, q *node) {
 	if c.device != d {
 		return // unlinked or replaced while it asked
 	}
+	space, kind, child := str(q, "xmlns"), str(q, "type"), first(q)
 	switch space + " " + kind + " " + child.Tag {
 	case "w:p get ":
 		s.reply(c, q)

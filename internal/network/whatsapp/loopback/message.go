@@ -49,6 +49,12 @@ func (s *Server) message(c *conn, d *device, m *node) {
 		s.post(l)
 		return // nobody waits for an ack of this
 	}
+	if str(m, "device_fanout") == "false" { // for devices that the message has not reached
+		l.entry.Resent++
+		c.send(n("ack", attrs{"class": "message", "from": l.chat, "id": l.id, "t": s.unix()}), s.delay())
+		s.post(l)
+		return
+	}
 	l.entry.Stanzas++
 	if f.is(refuseMessage) {
 		s.refuseMessage(c, m, l.entry, f.code)

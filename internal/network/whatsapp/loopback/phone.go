@@ -51,6 +51,13 @@ func Picture(url string) Option { return func(p *Phone) { p.account.pictureURL =
 // Shown says how the person is addressed; without it by Both.
 func Shown(as Addressing) Option { return func(p *Phone) { p.account.shown = as } }
 
+// Show changes how the person is addressed from now on.
+func (p *Phone) Show(as Addressing) {
+	p.server.mu.Lock()
+	defer p.server.mu.Unlock()
+	p.account.shown = as
+}
+
 // ReadsAtOnce makes the phone read every message as soon as it arrives.
 func ReadsAtOnce() Option { return func(p *Phone) { p.readsAll = true } }
 
@@ -234,6 +241,19 @@ func (p *Phone) AddDevice() (uint16, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.announceDevices(p.account, "add", id)
+	return id, nil
+}
+
+// AddDeviceByNumber is an AddDevice that is told of under the person's number, with the LID beside it.
+func (p *Phone) AddDeviceByNumber() (uint16, error) {
+	id, err := p.AddDeviceQuietly()
+	if err != nil {
+		return 0, err
+	}
+	s := p.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.announceDevicesFrom(p.account, p.account.pn(0), attrs{"lid": p.account.hidden(0)}, "add", id)
 	return id, nil
 }
 

@@ -1,0 +1,89 @@
+package whatsapp
+
+import (
+	"go.mau.fi/whatsmeow"
+	waBinary "go.mau.fi/whatsmeow/binary"
+	"go.mau.fi/whatsmeow/proto/waE2E"
+	"go.mau.fi/whatsmeow/types"
+	"go.mau.fi/whatsmeow/types/events"
+)
+
+// What the network is told of a message beside its ciphertext is read off its kind, as whatsmeow does it for
+// its own sends. A test compares the two.
+
+// stanzaType is the type of a message's stanza.
+func stanzaType(m *waE2E.Message) string {
+	switch {
+	case m.ReactionMessage != nil:
+		return "reaction"
+	case m.PollCreationMessage != nil:
+		return "poll"
+	case mediaTypeOf(m) != "":
+		return "media"
+	}
+	return "text"
+}
+
+// mediaTypeOf is the kind of file, card or preview that a message carries; empty: none.
+func mediaTypeOf(m *waE2E.Message) string {
+	switch {
+	case m.ExtendedTextMessage != nil && m.ExtendedTextMessage.Title != nil:
+		return "url"
+	case m.ImageMessage != nil:
+		return "image"
+	case m.StickerMessage != nil:
+		return "sticker"
+	case m.DocumentMessage != nil:
+		return "document"
+	case m.AudioMessage.GetPTT():
+		return "ptt"
+	case m.AudioMessage != nil:
+		return "audio"
+	case m.VideoMessage.GetGifPlayback():
+		return "gif"
+	case m.VideoMessage != nil:
+		return "video"
+	case m.ContactMessage != nil:
+		return "vcard"
+	case m.ContactsArrayMessage != nil:
+		return "contact_array"
+	}
+	return ""
+}
+
+// editAttribute says how a message changes an earlier one; empty: it does not.
+func editAttribute(m *waE2E.Message) types.EditAttribute {
+	if edited := m.GetEditedMessage().GetMessage(); edited != nil {
+		return editAttribute(edited)
+	}
+	p := m.GetProtocolMessage()
+	switch {
+	case m.ReactionMessage != nil && m.ReactionMessage.GetText() == whatsmeow.RemoveReactionText:
+		return types.EditAttributeSenderRevoke
+	case p.GetKey() == nil:
+		return types.EditAttributeEmpty
+	case p.GetType() == waE2E.ProtocolMessage_REVOKE && p.GetKey().GetFromMe():
+		return types.EditAttributeSenderRevoke
+	case p.GetType() == waE2E.ProtocolMessage_REVOKE:
+		return types.EditAttributeAdminRevoke
+	case p.GetType() == waE2E.ProtocolMessage_MESSAGE_EDIT && p.EditedMessage != nil:
+		return types.EditAttributeMessageEdit
+	}
+	return types.EditAttributeEmpty
+}
+
+// stanzaAttrs returns the attributes of a message's stanza and of its ciphertexts.
+func stanzaAttrs(m *waE2E.Message) (stanza, ciphertext waBinary.Attrs) {
+	stanza, ciphertext = waBinary.Attrs{"type": stanzaType(m)}, waBinary.Attrs{}
+	if kind := mediaTypeOf(m); kind != "" {
+		ciphertext["mediatype"] = kind
+	}
+	edit := editAttribute(m)
+	if edit != types.EditAttributeEmpty {
+		stanza["edit"] = string(edit)
+	}
+	if edit != types.EditAttributeEmpty || m.ReactionMessage != nil {
+		ciphertext["decrypt-fail"] = string(events.DecryptFailHide)
+	}
+	return stanza, ciphertext
+}
