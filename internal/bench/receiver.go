@@ -157,6 +157,13 @@ func (r *receiver) await(ctx context.Context, count int) error {
 	}
 }
 
+// count is how many events have come.
+func (r *receiver) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.known)
+}
+
 func (r *receiver) stop() {
 	r.ln.Close()
 	r.mu.Lock()

@@ -64,10 +64,12 @@ func newEnv(t *testing.T) *env {
 }
 
 // renew gives the environment a new engine, as a new process would have.
-func (e *env) renew(client callback.Doer) {
+func (e *env) renew(client callback.Doer) { e.renewOn(e.store, client) }
+
+func (e *env) renewOn(db parley.Store, client callback.Doer) {
 	e.metrics = prometheus.NewRegistry()
 	e.engine = callback.New(callback.Config{
-		Store: e.store, Secrets: e.secrets, Client: client, Render: func(ev *parley.Event) ([]byte, error) { return ev.Body() },
+		Store: db, Secrets: e.secrets, Client: client, Render: func(ev *parley.Event) ([]byte, error) { return ev.Body() },
 		Log: slog.New(slog.NewTextHandler(e.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Metrics: e.metrics, Version: "1.2.3",
 		Poll: 6 * time.Hour, // days pass in these tests; whoever changes a webhook in them wakes the engine
 	})

@@ -3,6 +3,8 @@ package callback
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"parley"
@@ -29,6 +31,7 @@ type planner struct {
 	hooks    map[parley.WebhookID]*hook
 	revision int64
 	broken   bool
+	turn     int // counts the rounds with webhooks that are behind
 }
 
 // hook is how far the log was read for a webhook.
@@ -37,7 +40,6 @@ type hook struct {
 	stored    int64 // the cursor that the store knows
 	waiting   int64 // not less than what waits
 	countedAt time.Time
-	done      bool // there is nothing more in this round
 }
 
 func newPlanner(c Config, look func([]parley.Endpoint)) *planner {
@@ -52,13 +54,16 @@ func (p *planner) run(ctx context.Context) {
 	defer tick.Stop()
 	for ctx.Err() == nil {
 		added := p.Store.EventAdded() // before reading: what comes after is a reason to read again
-		err := p.round(ctx)
+		more, err := p.round(ctx)
 		if ctx.Err() == nil && (err != nil) != p.broken {
 			if p.broken = err != nil; p.broken {
 				p.Log.Error("the event log cannot be read: webhooks are told nothing new", "error", err)
 			} else {
 				p.Log.Info("the event log can be read again")
 			}
+		}
+		if more && err == nil {
+			continue
 		}
 		select {
 		case <-added:
@@ -71,28 +76,38 @@ func (p *planner) run(ctx context.Context) {
 	p.keepCursors()
 }
 
-// round reads the log to its end for every webhook.
-func (p *planner) round(ctx context.Context) error {
+// round plans a batch for the webhooks that are the furthest in the log, which are those that are up to date, and
+// one for those that are behind, in turn. So a backlog delays what happens now by one batch. It reports whether
+// there may be more.
+func (p *planner) round(ctx context.Context) (more bool, err error) {
 	if err := p.follow(ctx); err != nil {
-		return err
+		return false, err
 	}
+	groups := map[int64][]*hook{} // by cursor
 	for _, h := range p.hooks {
 		full, err := p.isFull(ctx, h)
 		if err != nil {
-			return err
+			return false, err
 		}
-		h.done = full || !h.IsEnabled()
-	}
-	for ctx.Err() == nil {
-		group := p.behind()
-		if len(group) == 0 {
-			return nil
-		}
-		if err := p.plan(ctx, group); err != nil {
-			return err
+		if h.IsEnabled() && !full {
+			groups[h.Cursor] = append(groups[h.Cursor], h)
 		}
 	}
-	return nil
+	cursors := slices.Sorted(maps.Keys(groups))
+	if len(cursors) == 0 {
+		return false, nil
+	}
+	last := len(cursors) - 1
+	if more, err = p.plan(ctx, groups[cursors[last]]); err != nil || last == 0 {
+		return more, err
+	}
+	for range last { // until one has something: what it missed may have been erased
+		p.turn++
+		if found, err := p.plan(ctx, groups[cursors[p.turn%last]]); found || err != nil {
+			return true, err
+		}
+	}
+	return more, nil
 }
 
 // follow reads the webhooks again if any may have changed.
@@ -132,38 +147,17 @@ func (p *planner) isFull(ctx context.Context, h *hook) (bool, error) {
 	return h.waiting >= maxWaiting, nil
 }
 
-// behind returns the webhooks that are the furthest behind, at the same place. In the end all are.
-func (p *planner) behind() []*hook {
-	var group []*hook
-	for _, h := range p.hooks {
-		switch {
-		case h.done:
-		case len(group) == 0 || h.Cursor < group[0].Cursor:
-			group = append(group[:0], h)
-		case h.Cursor == group[0].Cursor:
-			group = append(group, h)
-		}
-	}
-	return group
-}
-
-// plan reads the next events for webhooks that are at the same place, and stores who is to be told of
-// which together with how far that goes.
-func (p *planner) plan(ctx context.Context, group []*hook) error {
+// plan reads the next events for webhooks that have the same cursor, and stores their deliveries together with
+// the new cursor. It reports whether there were events.
+func (p *planner) plan(ctx context.Context, group []*hook) (found bool, err error) {
 	var filter parley.EventFilter
 	if len(group) == 1 {
 		filter = group[0].Filter()
 	}
 	from := group[0].Cursor
 	events, reached, err := p.Store.Events(ctx, from, filter, planAtOnce)
-	if err != nil {
-		return err
-	}
-	if reached == from {
-		for _, h := range group {
-			h.done = true
-		}
-		return nil
+	if err != nil || reached == from {
+		return false, err
 	}
 	planned := map[parley.WebhookID][]parley.Delivery{}
 	for _, h := range group {
@@ -172,7 +166,7 @@ func (p *planner) plan(ctx context.Context, group []*hook) error {
 		}
 	}
 	if err := p.keep(ctx, planned, reached); err != nil {
-		return err
+		return false, err
 	}
 	var looks []parley.Endpoint
 	for _, h := range group {
@@ -180,14 +174,13 @@ func (p *planner) plan(ctx context.Context, group []*hook) error {
 		if ds, stored := planned[h.ID]; stored {
 			h.stored = reached
 			h.waiting += int64(len(ds))
-			h.done = h.waiting >= maxWaiting
 			if len(ds) > 0 {
 				looks = append(looks, parley.Endpoint(h.ID))
 			}
 		}
 	}
 	p.look(looks)
-	return nil
+	return true, nil
 }
 
 // deliveries are what a webhook is to be told of some events.
