@@ -157,7 +157,8 @@ func (s *server) makeParts() {
 		MayErase:  func() bool { return s.gateway.MayErase() },
 
 		ContactsPerHour: s.cfg.OTPContacts,
-		AlikePerHour:    s.cfg.OTPPrefix,
+		PrefixPerHour:   s.cfg.OTPPrefix,
+		Ahead:           func(code parley.ChannelCode, priority parley.Priority) int { return s.gateway.Ahead(code, priority) },
 	})
 	s.gateway = gateway.New(gateway.Config{
 		Store:     s.data.Store,

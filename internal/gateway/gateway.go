@@ -262,6 +262,15 @@ func (g *Gateway) Waiting(code parley.ChannelCode) int {
 	return a.worker.Depth()
 }
 
+// Ahead is how many messages of a channel leave before a new one of a priority.
+func (g *Gateway) Ahead(code parley.ChannelCode, priority parley.Priority) int {
+	a, err := g.account(code)
+	if err != nil {
+		return 0
+	}
+	return a.worker.Ahead(priority)
+}
+
 // RestrictedUntil is until when the network does not let the channel write to new contacts; zero
 // when it does.
 func (g *Gateway) RestrictedUntil(code parley.ChannelCode) time.Time {
