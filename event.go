@@ -49,11 +49,13 @@ const (
 	OTPApproved          EventType = "otp.approved"
 	OTPFailed            EventType = "otp.failed"
 	OTPExpired           EventType = "otp.expired"
+	OTPPaused            EventType = "otp.paused"   // codes to strangers pause
+	OTPGuessing          EventType = "otp.guessing" // many wrong tries, over all contacts
 )
 
 // EventTypes lists every type. Their places are stored and must not change.
 var EventTypes = []EventType{MessageReceived, MessageStatus, MessageReaction, MessageDeleted, PollVoted,
-	ChannelStatusChanged, ChannelPairing, OTPApproved, OTPFailed, OTPExpired}
+	ChannelStatusChanged, ChannelPairing, OTPApproved, OTPFailed, OTPExpired, OTPPaused, OTPGuessing}
 
 // ParseEventType checks the name of a type.
 func ParseEventType(s string) (EventType, bool) {

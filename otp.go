@@ -111,8 +111,8 @@ type OTPReader interface {
 	Code(ctx context.Context, id OTPID) (OTPCode, error)
 
 	Link(ctx context.Context, id OTPID) (OTPLink, error)
-	// LinkByHash finds a channel's link by the keyed hash of its code.
-	LinkByHash(ctx context.Context, channel ChannelCode, hash []byte) (OTPLink, error)
+	// LinksByHash finds those of a channel's links that have one of these keyed hashes of their code.
+	LinksByHash(ctx context.Context, channel ChannelCode, hashes [][]byte) ([]OTPLink, error)
 	// RecentCodes and RecentLinks list a channel's codes and links, newest first: as many as asked for of
 	// those that end last. A code is listed while it is its contact's newest.
 	RecentCodes(ctx context.Context, channel ChannelCode, limit int) ([]OTPCode, error)

@@ -33,8 +33,8 @@ type OTPQuota struct {
 	Wait time.Duration
 }
 
-// Of returns what is left of the limit after things that happened so long ago. What seems to be still
-// to come happened now: clocks are set back at times.
+// Of returns what is left of the limit after things that happened so long ago. What lies in the future
+// happened now: see [OTPLedger.Correct].
 func (l OTPLimit) Of(ages []time.Duration) OTPQuota {
 	var counted []time.Duration
 	for _, age := range ages {
@@ -68,6 +68,34 @@ func Ages(times []time.Time, now time.Time) []time.Duration {
 		ages[i] = now.Sub(at)
 	}
 	return ages
+}
+
+// Correct replaces times that lie in the future by the current one, and reports whether there were any. A
+// clock that was ahead for a moment would lock the contact out until then. The ledger must be stored: only
+// then the waits end when they are said to.
+func (l *OTPLedger) Correct(now time.Time) bool {
+	isAhead := func(at time.Time) bool { return at.After(now) }
+	changed := false
+	for _, times := range []*[]time.Time{&l.Wrong, &l.Requests} {
+		if !slices.ContainsFunc(*times, isAhead) {
+			continue
+		}
+		*times, changed = slices.Clone(*times), true // others may hold the ledger too
+		for i, at := range *times {
+			if isAhead(at) {
+				(*times)[i] = now
+			}
+		}
+	}
+	c := &l.Code
+	if isAhead(c.CreatedAt) {
+		c.ExpiresAt = now.Add(c.ExpiresAt.Sub(c.CreatedAt))
+		c.CreatedAt, changed = now, true
+	}
+	if isAhead(c.EndedAt) {
+		c.EndedAt, changed = now, true
+	}
+	return changed
 }
 
 // Request returns what is left of the limits for a code to be asked for now; with nothing left it must

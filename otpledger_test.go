@@ -2,6 +2,7 @@ package parley
 
 import (
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -302,5 +303,28 @@ func TestOTPLedgerIsTheModel(t *testing.T) {
 		if seen[status] < 100 {
 			t.Errorf("%s was seen %d times: too few to tell", status, seen[status])
 		}
+	}
+}
+
+// TestLedgerOfAClockThatWasAhead has times in the future become now, once.
+func TestLedgerOfAClockThatWasAhead(t *testing.T) {
+	now := time.Date(2026, 11, 15, 8, 30, 0, 0, time.UTC)
+	ahead, before := now.Add(24*time.Hour), now.Add(-time.Minute)
+	old := OTPLedger{Code: OTPCode{ID: "otc_1", CreatedAt: before, ExpiresAt: now}, Wrong: []time.Time{before, now}, Requests: []time.Time{before}}
+	if was := old; old.Correct(now) || !reflect.DeepEqual(old, was) {
+		t.Errorf("nothing lies in the future, and yet: %+v", old)
+	}
+	shared := []time.Time{before, ahead, ahead.Add(time.Second)}
+	l := OTPLedger{Code: OTPCode{ID: "otc_2", CreatedAt: ahead, ExpiresAt: ahead.Add(5 * time.Minute)}, Wrong: shared, Requests: shared}
+	if !l.Correct(now) || l.Correct(now) {
+		t.Error("not corrected once")
+	}
+	want := OTPLedger{Code: OTPCode{ID: "otc_2", CreatedAt: now, ExpiresAt: now.Add(5 * time.Minute)},
+		Wrong: []time.Time{before, now, now}, Requests: []time.Time{before, now, now}}
+	if !reflect.DeepEqual(l, want) || !shared[1].Equal(ahead) {
+		t.Errorf("corrected to %+v, and what others hold to %v", l, shared)
+	}
+	if q := l.Request(now.Add(20*time.Second), nil); q.Left == 0 {
+		t.Errorf("after the pause: %+v", q)
 	}
 }

@@ -32,6 +32,10 @@ const (
 	EditedPrompt = "edited_prompt" // the right contact sent something else with it
 )
 
+// maxReportedOthers is how many tries by others are reported for a link. Later ones are only counted: who
+// has a link's code and another phone could cause any number of events and callbacks.
+const maxReportedOthers = 5
+
 // StatusAt is where the link stands at a time, whether or not anybody noticed that it expired.
 func (l OTPLink) StatusAt(now time.Time) OTPStatus {
 	if l.Status == OTPStatusPending && !now.Before(l.ExpiresAt) {
@@ -61,7 +65,9 @@ func (l OTPLink) Try(t LinkTry) (OTPLink, LinkOutcome) {
 	failed := LinkOutcome{Answer: AnswerFailed, Event: OTPFailed, Callback: l.OnFailure}
 	switch {
 	case t.From != l.Contact:
-		l.Others++
+		if l.Others++; l.Others > maxReportedOthers {
+			return l, LinkOutcome{Answer: AnswerFailed}
+		}
 		failed.Reason = WrongSender
 		return l, failed
 	case t.Edited:

@@ -70,9 +70,13 @@ func TestLinkTruthTable(t *testing.T) {
 func TestLinkIsLockedByTheRightContactAlone(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	l := OTPLink{Contact: "6281234567890@c.us", ExpiresAt: now.Add(time.Minute)}
-	for range 100 {
-		l, _ = l.Try(LinkTry{From: "6289876543210@c.us", Edited: true, At: now})
+	l := OTPLink{Contact: "6281234567890@c.us", ExpiresAt: now.Add(time.Minute), OnFailure: "https://a.example/no"}
+	for i := range 100 {
+		var o LinkOutcome
+		l, o = l.Try(LinkTry{From: "6289876543210@c.us", Edited: true, At: now})
+		if reported := o.Event == OTPFailed && o.Callback != ""; reported != (i < 5) || o.Answer != AnswerFailed {
+			t.Errorf("try %d by another: %+v", i, o)
+		}
 	}
 	if l.Status != OTPStatusPending || l.Others != 100 || l.Tries != 0 {
 		t.Fatalf("after 100 tries by another: %s, %d and %d", l.Status, l.Others, l.Tries)

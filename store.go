@@ -29,7 +29,7 @@ type Reader interface {
 	EventTracer
 	MessageSearcher
 	OTPReader
-	OTPCrowdReader
+	OTPGuardReader
 	CallbackReader
 	TicketReader
 
@@ -74,7 +74,7 @@ type Tx interface {
 	Reader
 	EventWriter
 	OTPWriter
-	OTPCrowdWriter
+	OTPGuardWriter
 	CallbackWriter
 	TicketWriter
 

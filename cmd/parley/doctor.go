@@ -140,6 +140,13 @@ func (c *cli) checkData(ctx context.Context) []doctor.Finding {
 		findings = append(findings, doctor.Channels(channels, running)...)
 		findings = append(findings, doctor.Simulated(channels, c.dir().IsDev())...)
 		findings = append(findings, doctor.WhatsApp(channels, version, time.Now())...)
+		attacks, err := doctor.Attacks(ctx, data.Store, channels, time.Now())
+		if err != nil {
+			return err
+		}
+		for _, a := range attacks {
+			findings = append(findings, a.Finding)
+		}
 		webhooks, err := doctor.Webhooks(ctx, data.Store)
 		findings = append(findings, webhooks...)
 		return err

@@ -65,15 +65,17 @@ func (c *cli) appConfig() (app.Config, error) {
 	if err != nil {
 		return app.Config{}, err
 	}
-	var limits [3]int
+	var limits [3]int // zero: as the server does by default; below zero: none
 	for i, key := range []string{keyMedia, keyOTPContacts, keyOTPPrefix} {
 		if limits[i], err = c.set.number(key); err != nil {
 			return app.Config{}, err
 		}
-	}
-	mediaPerMinute := int64(limits[0]) << 20
-	if mediaPerMinute == 0 {
-		mediaPerMinute = -1
+		switch {
+		case limits[i] == 0:
+			limits[i] = -1
+		case c.set.values[key].origin == "default":
+			limits[i] = 0
+		}
 	}
 	log, level, err := c.logger()
 	if err != nil {
@@ -90,7 +92,7 @@ func (c *cli) appConfig() (app.Config, error) {
 		EventLife:         events,
 		OTPLife:           otps,
 		RequestsPerSecond: rate,
-		MediaPerMinute:    mediaPerMinute,
+		MediaPerMinute:    int64(limits[0]) << 20,
 		OTPContacts:       limits[1],
 		OTPPrefix:         limits[2],
 

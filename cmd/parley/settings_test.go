@@ -116,12 +116,15 @@ func TestSettingsLimits(t *testing.T) {
 		return c.appConfig()
 	}
 	byDefault, err := config(map[string]string{})
-	if err != nil || byDefault.MediaPerMinute != 200<<20 || byDefault.OTPContacts != 0 || byDefault.OTPPrefix != 0 || byDefault.RequestsPerSecond != 0 {
+	if err != nil || byDefault.MediaPerMinute != 0 || byDefault.OTPContacts != 0 || byDefault.OTPPrefix != 0 || byDefault.RequestsPerSecond != 0 {
 		t.Errorf("by default: %+v, %v", byDefault, err)
 	}
 	set, err := config(map[string]string{"PARLEY_MEDIA_MIB_PER_MINUTE": "0", "PARLEY_OTP_CONTACTS_PER_HOUR": "300", "PARLEY_OTP_PREFIX_PER_HOUR": "20"})
 	if err != nil || set.MediaPerMinute >= 0 || set.OTPContacts != 300 || set.OTPPrefix != 20 {
 		t.Errorf("set: %+v, %v", set, err)
+	}
+	if set, err = config(map[string]string{"PARLEY_OTP_CONTACTS_PER_HOUR": "0"}); err != nil || set.OTPContacts >= 0 || set.OTPPrefix != 0 {
+		t.Errorf("unlimited: %+v, %v", set, err)
 	}
 	for _, bad := range []string{"-1", "1.5", "many", "99999999999"} {
 		if _, err := config(map[string]string{"PARLEY_OTP_PREFIX_PER_HOUR": bad}); err == nil || exitCodeOf(err) != exitUsage {

@@ -79,6 +79,9 @@ func (t *trigger) names() []string {
 // unknown says what can be made to happen instead.
 func (t *trigger) unknown() error {
 	if _, known := parley.ParseEventType(string(t.kind)); known {
+		if t.kind != parley.ChannelPairing {
+			return fail(exitUsage, "%s cannot be triggered: it takes too many codes", t.kind)
+		}
 		return fail(exitUsage, "%s does not happen on the sandbox: its channels need no pairing", t.kind)
 	}
 	return fail(exitUsage, "there is no event %q.%s There are:\n  %s", t.kind, didYouMean(string(t.kind), t.names()), strings.Join(t.names(), "\n  "))

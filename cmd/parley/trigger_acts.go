@@ -12,7 +12,7 @@ import (
 // about; empty: of none.
 type act func(ctx context.Context) (about string, err error)
 
-// acts says how every event is made to happen. The sandbox has no pairing.
+// acts says how every event is made to happen. The sandbox has no pairing, and an attack takes too long.
 func (t *trigger) acts() map[parley.EventType]act {
 	return map[parley.EventType]act{
 		parley.MessageReceived:      t.write,

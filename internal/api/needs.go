@@ -78,6 +78,13 @@ func (s *server) needs(ctx context.Context, channels []parley.Channel, report ta
 	if n, there := otpNeed(report); there {
 		all = append(all, n)
 	}
+	attacks, err := doctor.Attacks(ctx, s.Store, channels, now)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range attacks {
+		all = append(all, attackNeed(a))
+	}
 	if n, there := s.clockNeed(now); there {
 		all = append(all, n)
 	}
@@ -174,6 +181,12 @@ func otpNeed(r tally.Report) (need, bool) {
 	return need{Kind: "otp", Severity: isWarning, since: r.From, Action: needAction{"codes", "See codes", "/console/otp"},
 		Case: doctor.CodesUndelivered, Values: doctor.Values{"count": codes, "delivered": r.Codes.Delivered},
 		Sentence: fmt.Sprintf("Of %d one-time codes in the last 24 hours only %d reached a phone.", codes, r.Codes.Delivered)}, true
+}
+
+// attackNeed reports an attack on one-time codes.
+func attackNeed(a doctor.Attack) need {
+	return need{Kind: "otp", Severity: isWarning, Channel: textOrNil(a.Channel), since: a.At, Action: needAction{"codes", "See codes", "/console/otp"},
+		Case: a.Finding.Case, Values: a.Finding.Values, Sentence: a.Finding.Found}
 }
 
 // clockNeed tells that the clock of this machine is off, since when that was first seen.

@@ -46,6 +46,7 @@ func (s *server) requestCode(ctx context.Context, r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
+	defer issue.Close(ctx)
 	code := issue.Code
 	a, err := jsonAnswer(ok("Code accepted; it will be sent", codeData{
 		ID: code.ID, ContactID: code.Contact, Status: code.Status, ExpiredAt: stamp(code.ExpiresAt), Timestamp: stamp(code.CreatedAt),
@@ -56,7 +57,7 @@ func (s *server) requestCode(ctx context.Context, r *request) (answer, error) {
 	if r.key != nil { // the answer is known by now, so it can be kept with what it says
 		r.key.StatusCode, r.key.ContentType, r.key.Body = a.status, a.contentType[0], a.body
 	}
-	draft := gateway.Draft{To: code.Contact, Content: issue.Content, Request: r.id, Priority: parley.PriorityKnown, ExpiresAt: code.ExpiresAt}
+	draft := gateway.Draft{To: code.Contact, Content: issue.Content, Request: r.id, Priority: issue.Priority, ExpiresAt: code.ExpiresAt}
 	terms := gateway.Terms{Key: r.key, Also: func(tx parley.Tx) error { return issue.Store(ctx, tx) }}
 	sent, err := s.Gateway.Send(ctx, code.Channel, []gateway.Draft{draft}, terms)
 	if err != nil {
@@ -74,7 +75,7 @@ func readOrder(r *request) (otp.Order, error) {
 		return otp.Order{}, err
 	}
 	o := otp.Order{
-		Channel:  r.channel.Code,
+		Channel:  r.channel,
 		Contact:  r.contact("contact_id"),
 		Name:     r.appName(r.channel.Name),
 		Length:   int(r.whole("length", maxCodeLength, minCodeLength, maxCodeLength)),

@@ -157,7 +157,8 @@ func (s *server) makeParts() {
 		MayErase:  func() bool { return s.gateway.MayErase() },
 
 		ContactsPerHour: s.cfg.OTPContacts,
-		AlikePerHour:    s.cfg.OTPPrefix,
+		PrefixPerHour:   s.cfg.OTPPrefix,
+		Ahead:           func(code parley.ChannelCode, priority parley.Priority) int { return s.gateway.Ahead(code, priority) },
 	})
 	s.gateway = gateway.New(gateway.Config{
 		Store:     s.data.Store,
@@ -227,13 +228,13 @@ func (s *server) isLive() bool {
 }
 
 // verify shows an inbound message to whoever waits for a login link to be used.
-func (s *server) verify(ctx context.Context, tx parley.Tx, c parley.Channel, m *parley.Message) (func() ([]gateway.Draft, error), error) {
-	then, err := s.otp.Inbound(ctx, tx, c, m)
+func (s *server) verify(ctx context.Context, c parley.Channel, m *parley.Message) (func(parley.Tx) ([]gateway.Draft, error), error) {
+	then, err := s.otp.Inbound(ctx, c, m)
 	if err != nil || then == nil {
 		return nil, err
 	}
-	return func() ([]gateway.Draft, error) {
-		replies, err := then()
+	return func(tx parley.Tx) ([]gateway.Draft, error) {
+		replies, err := then(tx)
 		drafts := make([]gateway.Draft, len(replies))
 		for i, r := range replies {
 			drafts[i] = gateway.Draft{To: r.To, Content: r.Content, Priority: parley.PriorityKnown}

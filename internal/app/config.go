@@ -37,9 +37,9 @@ type Config struct {
 	// MediaPerMinute is how many bytes of files may be fetched for a token in a minute; zero: 200 MiB,
 	// below zero: any number.
 	MediaPerMinute int64
-	// OTPContacts is to how many people that it never wrote with a channel may send one-time codes in an
-	// hour, OTPPrefix to how many numbers that differ in their last four digits only; zero: to any
-	// number. They are for whoever knows how many new people come: on the first day all are new.
+	// OTPContacts is to how many new contacts a channel may send one-time codes in an hour, OTPPrefix to how
+	// many whose numbers share all but their last 4 digits; zero: 60 and 10, and any number on the sandbox;
+	// below zero: any number.
 	OTPContacts, OTPPrefix int
 	// TLSCert and TLSKey are files; empty: plain HTTP.
 	TLSCert, TLSKey string

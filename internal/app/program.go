@@ -50,6 +50,13 @@ func (s *server) examine(ctx context.Context) []doctor.Finding {
 	if ahead, known := s.gateway.ClockAhead(); known {
 		findings = append(findings, doctor.Clock(ahead))
 	}
+	attacks, err := doctor.Attacks(ctx, s.data.Store, channels, time.Now())
+	for _, a := range attacks {
+		findings = append(findings, a.Finding)
+	}
+	if err != nil {
+		findings = append(findings, doctor.Broken(err))
+	}
 	webhooks, err := doctor.Webhooks(ctx, s.data.Store)
 	findings = append(findings, webhooks...)
 	if err != nil {

@@ -42,6 +42,8 @@ const (
 	FFmpegNoOpus
 	FFmpegMissing
 	CodesUndelivered
+	CodesPaused
+	CodesGuessed
 	ClockFine
 	ClockAhead
 	ClockBehind
@@ -96,6 +98,8 @@ var cases = [allCases]known{
 	FFmpegNoOpus:      {"ffmpeg.no_opus", []string{"version"}, true},
 	FFmpegMissing:     {"ffmpeg.missing", nil, true},
 	CodesUndelivered:  {"otp.undelivered", []string{"count", "delivered"}, false},
+	CodesPaused:       {"otp.paused", []string{"code", "count", "until_at"}, true},
+	CodesGuessed:      {"otp.guessed", []string{"code", "count", "seen_at"}, true},
 	ClockFine:         {"clock.fine", nil, false},
 	ClockAhead:        {"clock.ahead", []string{"by_ms"}, true},
 	ClockBehind:       {"clock.behind", []string{"by_ms"}, true},

@@ -47,6 +47,14 @@ func TestFindingsSayWhatTheCasesHave(t *testing.T) {
 		}
 		findings = append(findings, of...)
 	}
+	for _, kind := range []parley.EventType{parley.OTPPaused, parley.OTPGuessing} {
+		of, err := Attacks(t.Context(), oneAlarm{alarm: parley.OTPAlarm{Channel: "shop", Type: kind, At: time.Now(), Until: time.Now().Add(time.Minute), Count: 501}},
+			[]parley.Channel{shop}, time.Now())
+		if err != nil || len(of) != 1 {
+			t.Fatalf("%s: %+v, %v", kind, of, err)
+		}
+		findings = append(findings, of[0].Finding)
+	}
 	for _, f := range findings {
 		for _, name := range slices.Sorted(maps.Keys(f.Values)) {
 			if !slices.Contains(f.Case.Values(), name) {
@@ -81,6 +89,36 @@ func (o oneWebhook) Webhooks(context.Context) ([]parley.Webhook, error) {
 
 func (oneWebhook) OldestDelivery(context.Context, parley.WebhookID, bool) (parley.Delivery, error) {
 	return parley.Delivery{Problem: "timeout"}, nil
+}
+
+// oneAlarm is a store in which there is one alarm of one-time codes.
+type oneAlarm struct {
+	parley.Reader
+	alarm parley.OTPAlarm
+}
+
+func (o oneAlarm) OTPAlarms(context.Context) ([]parley.OTPAlarm, error) {
+	return []parley.OTPAlarm{o.alarm}, nil
+}
+
+// TestAttacksThatAreOver has an alarm end, by the channel's own clock.
+func TestAttacksThatAreOver(t *testing.T) {
+	now := time.Now()
+	store := oneAlarm{alarm: parley.OTPAlarm{Channel: "shop", Type: parley.OTPPaused, At: now, Until: now.Add(time.Minute)}}
+	for _, test := range []struct {
+		code  parley.ChannelCode
+		ahead time.Duration
+		later time.Duration
+		want  int
+	}{
+		{"shop", 0, 0, 1}, {"shop", 0, time.Minute, 0}, {"shop", time.Minute, 0, 0}, {"other", 0, 0, 0},
+	} {
+		channel := parley.Channel{Code: test.code, Settings: parley.ChannelSettings{ClockAhead: parley.Duration(test.ahead)}}
+		got, err := Attacks(t.Context(), store, []parley.Channel{channel}, now.Add(test.later))
+		if err != nil || len(got) != test.want {
+			t.Errorf("%+v: %+v, %v", test, got, err)
+		}
+	}
 }
 
 func TestClock(t *testing.T) {

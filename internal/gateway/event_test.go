@@ -115,10 +115,10 @@ func TestInboundHook(t *testing.T) {
 		b.stop()
 		calls := 0
 		var refuse error
-		b.inbound = func(ctx context.Context, tx parley.Tx, c parley.Channel, m *parley.Message) (func() ([]gateway.Draft, error), error) {
+		b.inbound = func(ctx context.Context, c parley.Channel, m *parley.Message) (func(parley.Tx) ([]gateway.Draft, error), error) {
 			calls++
 			m.Content = parley.Text{Body: "•••"}
-			return func() ([]gateway.Draft, error) {
+			return func(tx parley.Tx) ([]gateway.Draft, error) {
 				err := tx.AddEvent(ctx, parley.NewOTPEvent(parley.OTPApproved, "otl_1", c.Code, m.Chat, "", m.CreatedAt))
 				return text(m.Chat, "welcome"), errors.Join(err, refuse)
 			}, nil

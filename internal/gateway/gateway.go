@@ -33,10 +33,10 @@ type Config struct {
 	Clock func() time.Time
 	// EventLife is how long the event log goes back; zero: [DefaultEventLife].
 	EventLife time.Duration
-	// Inbound is shown every message that somebody sends to a channel, in the transaction that keeps
-	// it and before it is stored. It may change what is kept of the text. What it returns, if not nil,
-	// is called after the message was stored, for what follows from it; its drafts are sent.
-	Inbound func(ctx context.Context, tx parley.Tx, c parley.Channel, m *parley.Message) (then func() ([]Draft, error), err error)
+	// Inbound is shown every message that somebody sends to a channel, before it is stored. It may change
+	// what is stored of the text. What it returns, if not nil, is called in the transaction that stores the
+	// message, for what follows from it; its drafts are sent.
+	Inbound func(ctx context.Context, c parley.Channel, m *parley.Message) (then func(parley.Tx) ([]Draft, error), err error)
 }
 
 // Gateway runs channels. Its methods may be called from several goroutines.
@@ -285,6 +285,15 @@ func (g *Gateway) Waiting(code parley.ChannelCode) int {
 		return 0
 	}
 	return a.worker.Depth()
+}
+
+// Ahead is how many messages of a channel leave before a new one of a priority.
+func (g *Gateway) Ahead(code parley.ChannelCode, priority parley.Priority) int {
+	a, err := g.account(code)
+	if err != nil {
+		return 0
+	}
+	return a.worker.Ahead(priority)
 }
 
 // RestrictedUntil is until when the network does not let the channel write to new contacts; zero

@@ -31,7 +31,7 @@ type bench struct {
 
 	ahead     time.Duration // of the machine's clock
 	eventLife time.Duration
-	inbound   func(context.Context, parley.Tx, parley.Channel, *parley.Message) (func() ([]gateway.Draft, error), error)
+	inbound   func(context.Context, parley.Channel, *parley.Message) (func(parley.Tx) ([]gateway.Draft, error), error)
 	cancel    context.CancelFunc
 	done      chan struct{}
 }

@@ -43,13 +43,18 @@ func (a *account) receive(ctx context.Context, e network.Message) error {
 		Channel: channel.Code, Chat: e.From, ID: e.ID, Content: content, ReplyTo: e.ReplyTo,
 		Status: parley.Received, CreatedAt: e.At, UpdatedAt: e.At,
 	}
-	err = a.tx(ctx, func(tx parley.Tx) error {
-		m.Content = content // it may run again
-		if e.History {
-			return a.keepHistory(ctx, tx, channel, &m)
-		}
-		return a.keep(ctx, tx, channel, &m, e.Past)
-	})
+	then, err := a.show(ctx, channel, &m)
+	if err == nil {
+		err = a.tx(ctx, func(tx parley.Tx) error {
+			if e.History {
+				return a.keepHistory(ctx, tx, channel, &m)
+			}
+			if e.Past { // nothing follows from it
+				return a.keep(ctx, tx, channel, &m, nil)
+			}
+			return a.keep(ctx, tx, channel, &m, then)
+		})
+	}
 	if err != nil || !channel.Settings.KeepsText() {
 		if media := parley.MediaOf(content); media != nil {
 			a.g.removeMedia(*media)
@@ -69,14 +74,9 @@ func (a *account) receive(ctx context.Context, e network.Message) error {
 	return nil
 }
 
-// keep stores an inbound message, tells of it, and does what follows from it: all of it or nothing. Of
-// a channel that keeps no text the event has it, encrypted, until everybody was told. From a message of
-// the past nothing follows.
-func (a *account) keep(ctx context.Context, tx parley.Tx, channel parley.Channel, m *parley.Message, past bool) error {
-	then, err := a.show(ctx, tx, channel, m)
-	if err != nil {
-		return err
-	}
+// keep stores an inbound message, publishes it, and does what follows from it, where then is not nil: all of
+// it or nothing. Of a channel that keeps no text the event has it, encrypted, until everybody was told.
+func (a *account) keep(ctx context.Context, tx parley.Tx, channel parley.Channel, m *parley.Message, then func(parley.Tx) ([]Draft, error)) error {
 	if err := tx.AddMessage(ctx, m); err != nil {
 		return err
 	}
@@ -89,10 +89,10 @@ func (a *account) keep(ctx context.Context, tx parley.Tx, channel parley.Channel
 			return err
 		}
 	}
-	if err := tx.AddEvent(ctx, &event); err != nil || then == nil || past {
+	if err := tx.AddEvent(ctx, &event); err != nil || then == nil {
 		return err
 	}
-	replies, err := then()
+	replies, err := then(tx)
 	if err != nil || len(replies) == 0 {
 		return err
 	}
@@ -100,21 +100,18 @@ func (a *account) keep(ctx context.Context, tx parley.Tx, channel parley.Channel
 }
 
 // show lets the hook see a message before it is stored, and mask what must not be. It returns what is
-// to follow; nil: nothing.
-func (a *account) show(ctx context.Context, tx parley.Tx, channel parley.Channel, m *parley.Message) (func() ([]Draft, error), error) {
+// to follow; nil: nothing. History is shown to it too: a channel that is linked again gets what was said
+// shortly before, and that may hold the code of a login link that is still open.
+func (a *account) show(ctx context.Context, channel parley.Channel, m *parley.Message) (func(parley.Tx) ([]Draft, error), error) {
 	if a.g.Inbound == nil {
 		return nil, nil
 	}
-	return a.g.Inbound(ctx, tx, channel, m)
+	return a.g.Inbound(ctx, channel, m)
 }
 
-// keepHistory stores a message from before the channel was linked. Nobody is told of it, and nothing
-// follows from it. But it is shown to the hook: a channel that is linked anew gets what was said
-// shortly before, and that may hold the code of a login link that is still open.
+// keepHistory stores a message from before the channel was linked. It is not published, and nothing follows
+// from it.
 func (a *account) keepHistory(ctx context.Context, tx parley.Tx, channel parley.Channel, m *parley.Message) error {
-	if _, err := a.show(ctx, tx, channel, m); err != nil {
-		return err
-	}
 	if err := tx.AddMessage(ctx, m); err != nil || channel.Settings.KeepsText() {
 		return err
 	}

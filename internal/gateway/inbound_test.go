@@ -154,13 +154,13 @@ func (b *bench) verify() *otp.Issuer {
 	b.t.Helper()
 	issuer := otp.New(otp.Config{Store: b.store, Sealer: b.sealer, Now: func(parley.ChannelCode) time.Time { return time.Now() }})
 	b.stop()
-	b.inbound = func(ctx context.Context, tx parley.Tx, c parley.Channel, m *parley.Message) (func() ([]gateway.Draft, error), error) {
-		then, err := issuer.Inbound(ctx, tx, c, m)
+	b.inbound = func(ctx context.Context, c parley.Channel, m *parley.Message) (func(parley.Tx) ([]gateway.Draft, error), error) {
+		then, err := issuer.Inbound(ctx, c, m)
 		if err != nil || then == nil {
 			return nil, err
 		}
-		return func() (drafts []gateway.Draft, err error) {
-			replies, err := then()
+		return func(tx parley.Tx) (drafts []gateway.Draft, err error) {
+			replies, err := then(tx)
 			for _, r := range replies {
 				drafts = append(drafts, gateway.Draft{To: r.To, Content: r.Content})
 			}

@@ -20,7 +20,7 @@ const (
 
 // Order says what code to make, and for whom.
 type Order struct {
-	Channel  parley.ChannelCode
+	Channel  parley.Channel
 	Contact  parley.ContactID
 	Name     string // of the application
 	Length   int
@@ -108,6 +108,10 @@ func limited(q parley.OTPQuota) *Limited {
 	case parley.OTPGuesses:
 		sentence = "There were 20 wrong tries for this contact in 24 hours, so no code is sent to it for now."
 	}
+	return tooMany(q, sentence)
+}
+
+func tooMany(q parley.OTPQuota, sentence string) *Limited {
 	return &Limited{q, &parley.Error{Code: parley.TooMany, RetryAfter: q.Wait, Message: sentence + " Try again after the time in Retry-After."}}
 }
 
@@ -116,34 +120,81 @@ type Issue struct {
 	Code    parley.OTPCode
 	Content parley.Secret   // of the message that carries it; its text is kept with the code
 	Quota   parley.OTPQuota // what is left of the limits once it is stored
+	// Priority is that of the message: codes to known contacts leave first.
+	Priority parley.Priority
 
-	issuer *Issuer
+	issuer    *Issuer
+	order     Order
+	release   func()               // its reservation
+	mustPause *parley.OTPStrangers // when it was to be stored, codes to strangers had to pause
 }
 
-// NewCode makes a code. Where a limit forbids that the error is [Limited]: then there is no code.
+// NewCode makes a code, which must be closed in the end. Where a limit forbids it the error is [Limited]:
+// then there is no code.
 func (i *Issuer) NewCode(ctx context.Context, o Order) (*Issue, error) {
-	now := i.now(o.Channel)
-	// The limits count when the code is stored. To look before that keeps those who come too soon off
-	// the transactions of others.
-	if _, _, err := i.within(ctx, i.Store, o.Channel, o.Contact, now); err != nil {
+	now := i.now(o.Channel.Code)
+	priority, err := i.allow(ctx, o, now)
+	var release func()
+	if err == nil {
+		release, err = i.reserve(o, priority)
+	}
+	if err != nil {
 		i.measures.requested("limited")
 		return nil, err
 	}
-	if i.limitsCrowd() {
-		if _, err := i.withinCrowd(ctx, i.Store, o.Channel, o.Contact, now); err != nil {
-			i.measures.requested("limited")
-			return nil, err
-		}
-	}
 	code, err := draw(i.Rand, o.alphabet(), o.Length)
 	if err != nil {
+		release()
 		return nil, err
 	}
-	c := parley.OTPCode{ID: parley.NewCodeID(), Channel: o.Channel, Contact: o.Contact, CreatedAt: now, ExpiresAt: now.Add(o.Life)}
+	c := parley.OTPCode{ID: parley.NewCodeID(), Channel: o.Channel.Code, Contact: o.Contact, CreatedAt: now, ExpiresAt: now.Add(o.Life)}
 	c.Hash = hashCode(i.peppers[0], c, code)
 	c.Sealed = i.sealer.Seal([]byte(message(code, o.Name, o.Life)), string(c.ID))
 	shown := message(strings.Repeat(hidden, o.Length), o.Name, o.Life)
-	return &Issue{Code: c, Content: parley.Secret{Shown: shown, OTP: c.ID}, issuer: i}, nil
+	return &Issue{Code: c, Content: parley.Secret{Shown: shown, OTP: c.ID}, Priority: priority, issuer: i, order: o, release: release}, nil
+}
+
+// allow checks the limits before a code is made, and returns the priority of its message. They are checked
+// again when the code is stored; to look before that keeps those who come too soon off the transactions of
+// others.
+func (i *Issuer) allow(ctx context.Context, o Order, now time.Time) (parley.Priority, error) {
+	if _, _, err := i.within(ctx, i.Store, o.Channel.Code, o.Contact, now); err != nil {
+		return 0, err
+	}
+	limits := i.limitsStrangers(o)
+	if _, pace := o.Channel.Pace(); pace == 0 && !limits {
+		return parley.PriorityKnown, nil // everybody is alike where nobody waits
+	}
+	known, err := i.Store.KnowsContact(ctx, o.Channel.Code, o.Contact)
+	if err != nil {
+		return 0, err
+	}
+	if known {
+		return parley.PriorityKnown, nil
+	}
+	if limits {
+		s, err := i.withinStrangers(ctx, i.Store, o, now)
+		if err == errMustPause {
+			if err = i.pause(ctx, o.Channel.Code, s, now); err == nil {
+				err = paused(now)
+			}
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	return parley.PriorityStranger, nil
+}
+
+// Close ends what the issue holds, after it was stored or could not be.
+func (is *Issue) Close(ctx context.Context) {
+	is.release()
+	if is.mustPause == nil {
+		return
+	}
+	if err := is.issuer.pause(ctx, is.Code.Channel, *is.mustPause, is.Code.CreatedAt); err != nil {
+		is.issuer.Log.Error("pause codes to strangers", "channel", is.Code.Channel, "err", err)
+	}
 }
 
 // Store stores the code in the place of the one before, in the transaction that accepts its message.
@@ -159,12 +210,8 @@ func (is *Issue) Store(ctx context.Context, tx parley.Tx) error {
 			return err
 		}
 	}
-	if is.issuer.limitsCrowd() {
-		fresh, err := is.issuer.withinCrowd(ctx, tx, c.Channel, c.Contact, c.CreatedAt)
-		if err != nil {
-			return err
-		}
-		if err := tx.JoinCrowd(ctx, c.Channel, c.Contact, fresh, c.CreatedAt, c.CreatedAt.Add(-parley.OTPCrowdWindow)); err != nil {
+	if is.Priority == parley.PriorityStranger && is.issuer.limitsStrangers(is.order) {
+		if err := is.storeStranger(ctx, tx); err != nil {
 			return err
 		}
 	}
@@ -173,8 +220,24 @@ func (is *Issue) Store(ctx context.Context, tx parley.Tx) error {
 	if err := tx.PutLedger(ctx, ledger); err != nil {
 		return err
 	}
-	tx.OnCommit(func() { is.issuer.measures.requested("sent") })
+	tx.OnCommit(func() {
+		is.issuer.measures.requested("sent")
+		is.release() // the queue has it next
+	})
 	return nil
+}
+
+// storeStranger counts a code to a stranger.
+func (is *Issue) storeStranger(ctx context.Context, tx parley.Tx) error {
+	s, err := is.issuer.withinStrangers(ctx, tx, is.order, is.Code.CreatedAt)
+	is.mustPause = nil
+	if err == errMustPause { // Close does it: this transaction is not kept
+		is.mustPause, err = &s, paused(is.Code.CreatedAt)
+	}
+	if err != nil {
+		return err
+	}
+	return tx.AddStranger(ctx, is.Code, !s.Counted)
 }
 
 // within returns what is known of a contact's codes on a channel, and how long ago some were asked for
@@ -187,16 +250,36 @@ func (i *Issuer) within(ctx context.Context, from parley.OTPReader, channel parl
 	own := parley.OTPLedger{Code: parley.OTPCode{Channel: channel, Contact: contact}}
 	var elsewhere []time.Duration
 	for _, l := range ledgers {
+		its := i.now(l.Code.Channel) // each has its own clock
+		if l.Code.Channel == channel {
+			its = now
+		}
+		if _, inside := from.(parley.Tx); l.Correct(its) && !inside { // inside a transaction the caller stores it
+			if err := i.correct(ctx, l.Code, its); err != nil {
+				return parley.OTPLedger{}, nil, err
+			}
+		}
 		if l.Code.Channel == channel {
 			own = l
-		} else { // by its own clock
-			elsewhere = append(elsewhere, parley.Ages(l.Requests, i.now(l.Code.Channel))...)
+		} else {
+			elsewhere = append(elsewhere, parley.Ages(l.Requests, its)...)
 		}
 	}
 	if q := own.Request(now, elsewhere); q.Left == 0 {
 		return own, nil, limited(q)
 	}
 	return own, elsewhere, nil
+}
+
+// correct stores a ledger without times that lie in the future.
+func (i *Issuer) correct(ctx context.Context, of parley.OTPCode, now time.Time) error {
+	return i.Store.Tx(ctx, func(tx parley.Tx) error {
+		l, err := tx.Ledger(ctx, of.Channel, of.Contact)
+		if err != nil || l.Code.ID == "" || !l.Correct(now) {
+			return err
+		}
+		return tx.PutLedger(ctx, l)
+	})
 }
 
 // Tried is how a try to use a code ended.
@@ -220,9 +303,20 @@ func (i *Issuer) Validate(ctx context.Context, channel parley.ChannelCode, conta
 			return err
 		}
 		matches := i.matches(ledger.Code, code) // whatever there is to compare with
+		corrected := ledger.Correct(now) && ledger.Code.ID != ""
 		try, changed := ledger.Try(matches, now)
+		if corrected {
+			if err := tx.PutLedger(ctx, ledger); err != nil {
+				return err
+			}
+		}
 		if changed {
 			if err := i.settleCode(ctx, tx, ledger, now); err != nil {
+				return err
+			}
+		}
+		if changed && (try.Status == parley.OTPStatusInvalid || try.Status == parley.OTPStatusLocked) {
+			if err := i.countWrongTry(ctx, tx, channel, now); err != nil {
 				return err
 			}
 		}
@@ -259,6 +353,9 @@ func (i *Issuer) settleCode(ctx context.Context, tx parley.Tx, l parley.OTPLedge
 	var event *parley.Event
 	switch c.Status {
 	case parley.OTPStatusApproved:
+		if err := tx.ApproveContact(ctx, c); err != nil {
+			return err
+		}
 		event = parley.NewOTPEvent(parley.OTPApproved, c.ID, c.Channel, c.Contact, "", now)
 	case parley.OTPStatusLocked:
 		event = parley.NewOTPEvent(parley.OTPFailed, c.ID, c.Channel, c.Contact, "locked", now)
@@ -269,4 +366,19 @@ func (i *Issuer) settleCode(ctx context.Context, tx parley.Tx, l parley.OTPLedge
 	}
 	tx.OnCommit(func() { i.measures.ended(c.Status, 1) })
 	return tx.AddEvent(ctx, event)
+}
+
+// countWrongTry counts a wrong try, and raises the alarm where there were many over all contacts.
+func (i *Issuer) countWrongTry(ctx context.Context, tx parley.Tx, channel parley.ChannelCode, now time.Time) error {
+	tries, err := tx.CountWrongTry(ctx, channel, now)
+	if err != nil || tries <= parley.OTPGuessLimit {
+		return err
+	}
+	alarm := parley.OTPAlarm{Channel: channel, Type: parley.OTPGuessing, At: now, Until: now.Add(parley.OTPGuessWindow), Count: tries}
+	raised, err := tx.RaiseOTPAlarm(ctx, alarm)
+	if err != nil || !raised {
+		return err
+	}
+	tx.OnCommit(func() { i.measures.alarm(alarm.Type) })
+	return tx.AddEvent(ctx, parley.NewGuessingEvent(alarm))
 }

@@ -57,10 +57,10 @@ func (b *bench) open(sealer *seal.Sealer, change ...func(*Config)) {
 	b.Issuer = New(config)
 }
 
-func (b *bench) restart() {
+func (b *bench) restart(change ...func(*Config)) {
 	b.t.Helper()
 	b.must(b.Store.Close())
-	b.open(b.Sealer)
+	b.open(b.Sealer, change...)
 }
 
 func (b *bench) must(err error) {
@@ -83,7 +83,7 @@ func (b *bench) advance(channel parley.ChannelCode, d time.Duration) {
 }
 
 func order(channel parley.ChannelCode, contact parley.ContactID) Order {
-	return Order{Channel: channel, Contact: contact, Name: "Acme", Length: 6, Digits: true, Life: 5 * time.Minute}
+	return Order{Channel: parley.Channel{Code: channel, Network: parley.Sandbox}, Contact: contact, Name: "Acme", Length: 6, Digits: true, Life: 5 * time.Minute}
 }
 
 // request asks for a code and stores it, and returns it as its recipient reads it.
@@ -92,6 +92,7 @@ func (b *bench) request(o Order) (string, *Issue, error) {
 	if err != nil {
 		return "", nil, err
 	}
+	defer issue.Close(context.Background())
 	err = b.Store.Tx(context.Background(), func(tx parley.Tx) error { return issue.Store(context.Background(), tx) })
 	if err != nil {
 		return "", nil, err

@@ -10,6 +10,7 @@ import (
 	"hash"
 	"io"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -34,9 +35,12 @@ type Config struct {
 	// Retention is how long codes and links are kept after their time. Zero: a day. Less makes no sense:
 	// the wrong tries of a day count.
 	Retention time.Duration
-	// ContactsPerHour is to how many people with whom it has no chat a channel may send codes in an hour,
-	// AlikePerHour to how many numbers that differ in their last 4 digits only. Zero: to any number.
-	ContactsPerHour, AlikePerHour int
+	// ContactsPerHour is to how many strangers a channel may send codes in an hour, PrefixPerHour to how many
+	// strangers whose numbers share all but their last 4 digits. Zero: 60 and 10, and on the sandbox any
+	// number; below zero: any number.
+	ContactsPerHour, PrefixPerHour int
+	// Ahead returns how many messages of a channel leave before a new one of a priority; nil: none.
+	Ahead func(parley.ChannelCode, parley.Priority) int
 }
 
 // Issuer makes codes and links and checks them. Its methods may be called from several goroutines.
@@ -46,6 +50,9 @@ type Issuer struct {
 	peppers  [][]byte         // for the hashes of codes: the first for new ones, all for checking
 	digest   func() hash.Hash // what codes are compared by; tests count its work
 	measures measures
+
+	mu       sync.Mutex
+	reserved map[reservation]int
 }
 
 // New returns an issuer.
@@ -57,7 +64,8 @@ func New(c Config) *Issuer {
 		c.MayErase = func() bool { return true }
 	}
 	c.Retention = max(c.Retention, parley.OTPGuesses.Window)
-	return &Issuer{Config: c, sealer: c.Sealer, peppers: c.Sealer.Derive("one-time codes"), digest: sha256.New, measures: newMeasures(c.Metrics)}
+	return &Issuer{Config: c, sealer: c.Sealer, peppers: c.Sealer.Derive("one-time codes"), digest: sha256.New, measures: newMeasures(c.Metrics),
+		reserved: map[reservation]int{}}
 }
 
 // now is the time on a channel's clock, in the precision that is stored.
@@ -101,6 +109,11 @@ func (i *Issuer) keepHouse(ctx context.Context, expired map[parley.ChannelCode]t
 	}
 	for _, c := range channels {
 		now := i.now(c.Code)
+		if last, seen := expired[c.Code]; !seen || now.Before(last) { // the clock may have been ahead before
+			if err := i.Store.Tx(ctx, func(tx parley.Tx) error { return tx.CorrectOTPTimes(ctx, c.Code, now) }); err != nil {
+				return fmt.Errorf("correct times of %s: %w", c.Code, err)
+			}
+		}
 		if err := i.expire(ctx, c.Code, expired[c.Code], now); err != nil {
 			return fmt.Errorf("expire codes of %s: %w", c.Code, err)
 		}

@@ -5,13 +5,19 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
+	"hash"
 
 	"parley"
 )
 
 // keyed makes a keyed hash of parts, for the purpose that it names.
 func keyed(pepper []byte, purpose string, parts ...string) []byte {
-	h := hmac.New(sha256.New, pepper)
+	return keyedWith(hmac.New(sha256.New, pepper), purpose, parts...)
+}
+
+// keyedWith is keyed with a hash that has the key already. It may be used again.
+func keyedWith(h hash.Hash, purpose string, parts ...string) []byte {
+	h.Reset()
 	h.Write([]byte(purpose))
 	for _, part := range parts {
 		var size [4]byte
@@ -24,7 +30,17 @@ func keyed(pepper []byte, purpose string, parts ...string) []byte {
 
 // linkHash makes what is kept of a link's code, which is also what the link is found by.
 func linkHash(pepper []byte, channel parley.ChannelCode, code string) []byte {
-	return keyed(pepper, "link1", string(channel), code)
+	return linkHashes(pepper, channel, []string{code})[0]
+}
+
+// linkHashes does so for many codes.
+func linkHashes(pepper []byte, channel parley.ChannelCode, codes []string) [][]byte {
+	h := hmac.New(sha256.New, pepper)
+	hashes := make([][]byte, len(codes))
+	for i, code := range codes {
+		hashes[i] = keyedWith(h, "link1", string(channel), code)
+	}
+	return hashes
 }
 
 // isCodeOf reports whether a code is that of a link.

@@ -38,14 +38,16 @@ type Reply struct {
 	Content parley.Content
 }
 
-// Inbound looks for the code of a login link in a message that somebody sent to a channel, in the
-// transaction that keeps the message and before it is stored. Where there is one it is masked, so that
-// neither history nor events hold it, and what Inbound returns does what follows, once the message is
-// stored: it is nil where nothing does. A message that is not of now (an edit, or history) is to be
-// shown to Inbound too, for the masking, but nothing may follow from it.
-func (i *Issuer) Inbound(ctx context.Context, tx parley.Tx, channel parley.Channel, m *parley.Message) (then func() ([]Reply, error), err error) {
+// Inbound looks for the code of a login link in a message that somebody sent to a channel, before it is
+// stored. Where there is one it is masked, so that neither history nor events hold it, and what Inbound
+// returns does what follows, in the transaction that stores the message: it is nil where nothing does. A
+// message that is not of now (an edit, or history) is to be shown to Inbound too, for the masking, but
+// nothing may follow from it.
+//
+// The codes are looked up outside the transaction: a message may hold a thousand parts that look like one.
+func (i *Issuer) Inbound(ctx context.Context, channel parley.Channel, m *parley.Message) (then func(parley.Tx) ([]Reply, error), err error) {
 	text := m.Content.Text()
-	known, err := i.known(ctx, tx, channel.Code, text)
+	known, err := i.known(ctx, channel.Code, text)
 	if err != nil || len(known) == 0 {
 		return nil, err
 	}
@@ -59,7 +61,7 @@ func (i *Issuer) Inbound(ctx context.Context, tx parley.Tx, channel parley.Chann
 	if m.CreatedAt.Add(ahead + maxSkew).Before(meant.link.CreatedAt) {
 		return nil, nil
 	}
-	return func() ([]Reply, error) { return i.settle(ctx, tx, channel, meant, try) }, nil
+	return func(tx parley.Tx) ([]Reply, error) { return i.settle(ctx, tx, channel, meant, try) }, nil
 }
 
 // hit is the code of a link, where it stands in a text.
@@ -69,33 +71,31 @@ type hit struct {
 }
 
 // known returns where the codes of the channel's links stand in a text.
-func (i *Issuer) known(ctx context.Context, tx parley.Tx, channel parley.ChannelCode, text string) ([]hit, error) {
+func (i *Issuer) known(ctx context.Context, channel parley.ChannelCode, text string) ([]hit, error) {
+	codes := candidates(text)
+	if len(codes) == 0 {
+		return nil, nil
+	}
+	codeOf := make(map[string]string, len(codes)) // by hash
+	var hashes [][]byte
+	for _, pepper := range i.peppers { // whichever key the link was made with
+		for n, hash := range linkHashes(pepper, channel, codes) {
+			codeOf[string(hash)] = codes[n]
+			hashes = append(hashes, hash)
+		}
+	}
+	links, err := i.Store.LinksByHash(ctx, channel, hashes)
+	if err != nil {
+		return nil, fmt.Errorf("look up login links: %w", err)
+	}
 	var known []hit
-	for _, code := range candidates(text) {
-		link, err := i.linkWith(ctx, tx, channel, code)
-		if errors.Is(err, parley.ErrNotFound) {
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("look up a login link: %w", err)
-		}
-		for _, p := range placesOf(code, text) {
+	for _, link := range links {
+		for _, p := range placesOf(codeOf[string(link.Hash)], text) {
 			known = append(known, hit{p, link})
 		}
 	}
 	slices.SortFunc(known, func(a, b hit) int { return cmp.Compare(a.at, b.at) })
 	return known, nil
-}
-
-// linkWith finds the channel's link that has a code, whichever key it was made with.
-func (i *Issuer) linkWith(ctx context.Context, tx parley.Tx, channel parley.ChannelCode, code string) (link parley.OTPLink, err error) {
-	for _, pepper := range i.peppers {
-		link, err = tx.LinkByHash(ctx, channel, linkHash(pepper, channel, code))
-		if !errors.Is(err, parley.ErrNotFound) {
-			return link, err
-		}
-	}
-	return link, err
 }
 
 // meantBy returns the link that counts where a message carries the codes of several: one that is open
@@ -119,11 +119,20 @@ func meantBy(known []hit, sender parley.ContactID) hit {
 // settle does what follows from a try: it stores how the link stands now, tells of it, has the
 // caller's address called and answers the sender.
 func (i *Issuer) settle(ctx context.Context, tx parley.Tx, channel parley.Channel, h hit, try parley.LinkTry) ([]Reply, error) {
-	link, outcome := h.link.Try(try)
-	if outcome.Event != "" { // else nothing changed
+	was, err := tx.Link(ctx, h.link.ID) // as it is by now
+	if errors.Is(err, parley.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read login link %s: %w", h.link.ID, err)
+	}
+	link, outcome := was.Try(try)
+	if outcome.Event != "" || link.Others != was.Others { // else nothing changed
 		if err := tx.UpdateLink(ctx, link); err != nil {
-			return nil, fmt.Errorf("keep how login link %s stands: %w", link.ID, err)
+			return nil, fmt.Errorf("store login link %s: %w", link.ID, err)
 		}
+	}
+	if outcome.Event != "" {
 		if err := tell(ctx, tx, link, outcome, try.At); err != nil {
 			return nil, fmt.Errorf("tell of login link %s: %w", link.ID, err)
 		}

@@ -98,17 +98,16 @@ func (e *linkEnv) message(from parley.ContactID, text string) parley.Message {
 // kept once.
 func (e *linkEnv) receive(m parley.Message) (answers []Reply) {
 	e.Helper()
-	content := m.Content
-	err := e.store.Tx(e.Context(), func(tx parley.Tx) error {
-		m.Content, answers = content, nil
-		then, err := e.issuer.Inbound(e.Context(), tx, e.channel, &m)
-		if err != nil {
-			return err
-		}
+	then, err := e.issuer.Inbound(e.Context(), e.channel, &m)
+	if err != nil {
+		e.Fatal(err)
+	}
+	err = e.store.Tx(e.Context(), func(tx parley.Tx) (err error) {
+		answers = nil
 		if err := tx.AddMessage(e.Context(), &m); err != nil || then == nil {
 			return err
 		}
-		answers, err = then()
+		answers, err = then(tx)
 		return err
 	})
 	if errors.Is(err, parley.ErrExists) {

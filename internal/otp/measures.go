@@ -11,6 +11,7 @@ type measures struct {
 	requests *prometheus.CounterVec
 	tries    []prometheus.Counter // by status, found beforehand because every try counts
 	ends     []prometheus.Counter
+	alarms   *prometheus.CounterVec
 }
 
 func newMeasures(to prometheus.Registerer) measures {
@@ -23,17 +24,25 @@ func newMeasures(to prometheus.Registerer) measures {
 	ends := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "parley_otp_ended_total", Help: "One-time codes that came to an end, by how.",
 	}, []string{"status"})
+	m.alarms = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "parley_otp_alarms_total", Help: "Attacks on one-time codes that were noticed, by event: otp.paused or otp.guessing.",
+	}, []string{"event"})
+	for _, t := range []parley.EventType{parley.OTPPaused, parley.OTPGuessing} {
+		m.alarms.WithLabelValues(string(t))
+	}
 	for _, s := range parley.OTPStatuses {
 		m.tries = append(m.tries, tries.WithLabelValues(s.String()))
 		m.ends = append(m.ends, ends.WithLabelValues(s.String()))
 	}
 	if to != nil {
-		to.MustRegister(m.requests, tries, ends)
+		to.MustRegister(m.requests, tries, ends, m.alarms)
 	}
 	return m
 }
 
 func (m measures) requested(outcome string) { m.requests.WithLabelValues(outcome).Inc() }
+
+func (m measures) alarm(t parley.EventType) { m.alarms.WithLabelValues(string(t)).Inc() }
 
 func (m measures) tried(s parley.OTPStatus) { m.tries[s].Inc() }
 

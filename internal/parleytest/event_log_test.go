@@ -21,13 +21,14 @@ import (
 // TestEventsAreAsDescribed has everything happen on a whole gateway that its log tells of, and holds
 // each body to the schema of its type and to the OpenAPI document.
 func TestEventsAreAsDescribed(t *testing.T) {
-	e := parleytest.Start(t)
+	e := parleytest.Start(t, func(c *app.Config) { c.OTPContacts, c.OTPPrefix = 1000, -1 })
 	l := openLog(t, e)
 	converse(l)
 	gather(l)
 	lose(l)
 	useCodes(l)
 	useLinks(l)
+	attackCodes(l)
 	e.Stop()
 
 	schemas := map[parley.EventType]*jsonschema.Schema{}
@@ -253,6 +254,39 @@ func useCodes(l *eventLog) {
 			l.T.Errorf("the log tells the code: %s", body)
 		}
 	}
+}
+
+// attackCodes has codes guessed, and requested for made-up numbers.
+func attackCodes(l *eventLog) {
+	l.T.Helper()
+	request := func(number string) *parleytest.Answer {
+		l.T.Helper()
+		return l.Post("/api/otp/code/request", `{"contact_id":"`+number+`@c.us"}`)
+	}
+	const contacts = 26 // each has twenty tries
+	for i := range contacts {
+		l.Phone(fmt.Sprintf("62813000000%02d", i)).Types("hello") // who is known is not limited
+	}
+	for i := range contacts {
+		l.Phone(fmt.Sprintf("62813000000%02d", i)).Received("hello")
+	}
+	for range 4 {
+		for i := range contacts {
+			number := fmt.Sprintf("62813000000%02d", i)
+			request(number).Expect(http.StatusOK)
+			for range parley.MaxOTPTries {
+				l.Post("/api/otp/code/validate", `{"contact_id":"`+number+`@c.us","code":"no code"}`).Expect(http.StatusOK)
+			}
+		}
+		l.Post("/api/sandbox/clock", `{"advance":20}`).Expect(http.StatusOK)
+	}
+	l.expect(parley.OTPGuessing, `"tries":501`)
+	for i := 0; request(fmt.Sprintf("6281400%06d", i)).Status == http.StatusOK; i++ {
+		if i == parley.OTPApprovalCodes {
+			l.T.Fatal("codes to strangers do not pause")
+		}
+	}
+	l.expect(parley.OTPPaused, `"approved":`)
 }
 
 // useLinks has login links approved, failed and expired.

@@ -294,6 +294,14 @@ func (db *DB) Chat(ctx context.Context, channel parley.ChannelCode, chat parley.
 	return db.reader.Chat(ctx, channel, chat)
 }
 
+// KnowsContact reports whether a contact is known to a channel.
+func (db *DB) KnowsContact(ctx context.Context, channel parley.ChannelCode, contact parley.ContactID) (bool, error) {
+	if err := db.fileIfPossible(ctx); err != nil {
+		return false, err
+	}
+	return db.reader.KnowsContact(ctx, channel, contact)
+}
+
 // LastChannelWith returns the channel among those given that last exchanged a message with the contact.
 func (db *DB) LastChannelWith(ctx context.Context, contact parley.ContactID, among []parley.ChannelCode) (parley.ChannelCode, error) {
 	if err := db.fileIfPossible(ctx); err != nil {
@@ -328,6 +336,13 @@ func (t *tx) Chat(ctx context.Context, channel parley.ChannelCode, chat parley.C
 		return parley.Chat{}, err
 	}
 	return t.reader.Chat(ctx, channel, chat)
+}
+
+func (t *tx) KnowsContact(ctx context.Context, channel parley.ChannelCode, contact parley.ContactID) (bool, error) {
+	if err := t.fileAll(); err != nil {
+		return false, err
+	}
+	return t.reader.KnowsContact(ctx, channel, contact)
 }
 
 func (t *tx) LastChannelWith(ctx context.Context, contact parley.ContactID, among []parley.ChannelCode) (parley.ChannelCode, error) {

@@ -172,7 +172,9 @@ func (t *tx) clearOTPs(code parley.ChannelCode) error {
 		`DELETE FROM otp_code WHERE channel = $1`,
 		`DELETE FROM otp_link WHERE channel = $1`,
 		`DELETE FROM otp_reply WHERE channel = $1`,
-		`DELETE FROM otp_crowd WHERE channel = $1`,
+		`DELETE FROM otp_stranger WHERE channel = $1`,
+		`DELETE FROM otp_wrong WHERE channel = $1`,
+		`DELETE FROM otp_alarm WHERE channel = $1`,
 	} {
 		if _, err := t.Exec(own, string(code)); err != nil {
 			return err

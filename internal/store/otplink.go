@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"parley"
@@ -33,10 +34,24 @@ func (r reader) Link(ctx context.Context, id parley.OTPID) (parley.OTPLink, erro
 	return one(r, `SELECT `+linkColumns+` FROM otp_link WHERE id = $1`, []any{string(id)}, scanLink)
 }
 
-// LinkByHash finds a channel's link by the keyed hash of its code.
-func (r reader) LinkByHash(ctx context.Context, channel parley.ChannelCode, hash []byte) (parley.OTPLink, error) {
+var linksByHash = inMany(`SELECT `+linkColumns+` FROM otp_link WHERE channel = $1 AND hash IN `, 2)
+
+// LinksByHash finds those of a channel's links that have one of these keyed hashes of their code.
+func (r reader) LinksByHash(ctx context.Context, channel parley.ChannelCode, hashes [][]byte) ([]parley.OTPLink, error) {
 	r = r.with(ctx)
-	return one(r, `SELECT `+linkColumns+` FROM otp_link WHERE channel = $1 AND hash = $2`, []any{string(channel), hash}, scanLink)
+	var links []parley.OTPLink
+	for chunk := range slices.Chunk(hashes, atOnce) {
+		args := []any{string(channel)}
+		for _, hash := range chunk {
+			args = append(args, hash)
+		}
+		found, err := list(r, linksByHash[len(chunk)], args, scanLink)
+		if err != nil {
+			return nil, err
+		}
+		links = append(links, found...)
+	}
+	return links, nil
 }
 
 // LinkReplies lists when a sender was answered, oldest first.

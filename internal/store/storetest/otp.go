@@ -249,14 +249,11 @@ var codeTests = map[string]func(*env){
 			return err
 		})
 		e.same("codes", e.ledger(main, ann).Code.ID+e.ledger(main, bob).Code.ID, parley.OTPID(""))
-		_, err := e.store.LinkByHash(e.Context(), main, []byte{1})
-		if !errors.Is(err, parley.ErrNotFound) {
-			e.Errorf("link: %v", err)
-		}
+		e.same("links", e.linksByHash(main, []byte{1}), 0)
 		replies, err := e.store.LinkReplies(e.Context(), main, ann, start)
 		e.must(err)
 		e.same("replies", len(replies), 0)
-		e.must(second(e.store.LinkByHash(e.Context(), other, []byte{2})))
+		e.same("links of another channel", e.linksByHash(other, []byte{2}), 1)
 		if e.ledger(other, ann).Code.ID == "" {
 			e.Error("another channel's code is gone")
 		}

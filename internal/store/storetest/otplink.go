@@ -35,22 +35,33 @@ func (e *env) link(id parley.OTPID) parley.OTPLink {
 	return l
 }
 
+// linksByHash counts the links that are found.
+func (e *env) linksByHash(channel parley.ChannelCode, hashes ...[]byte) int {
+	e.Helper()
+	links, err := e.store.LinksByHash(e.Context(), channel, hashes)
+	e.must(err)
+	return len(links)
+}
+
 var linkTests = map[string]func(*env){
 	"a link is found by its id and by the hash of its code": func(e *env) {
 		want := newLink(main, ann, 1)
 		e.addLinks(want)
 		e.same("by id", e.link(want.ID), want)
-		got, err := e.store.LinkByHash(e.Context(), main, want.Hash)
+		too := newLink(main, bob, 2)
+		e.addLinks(too)
+		hashes := [][]byte{too.Hash}
+		for i := range 100 {
+			hashes = append(hashes, []byte{9, byte(i)})
+		}
+		got, err := e.store.LinksByHash(e.Context(), main, append(hashes, want.Hash))
 		e.must(err)
-		e.same("by hash", got, want)
-		for _, err := range []error{
-			second(e.store.Link(e.Context(), "otl_0")),
-			second(e.store.LinkByHash(e.Context(), main, []byte{9})),
-			second(e.store.LinkByHash(e.Context(), other, want.Hash)),
-		} {
-			if !errors.Is(err, parley.ErrNotFound) {
-				e.Errorf("got %v", err)
-			}
+		e.same("by hash", got, []parley.OTPLink{too, want})
+		e.same("by an unknown hash", e.linksByHash(main, []byte{9}), 0)
+		e.same("on another channel", e.linksByHash(other, want.Hash), 0)
+		e.same("by none", e.linksByHash(main), 0)
+		if err := second(e.store.Link(e.Context(), "otl_0")); !errors.Is(err, parley.ErrNotFound) {
+			e.Errorf("got %v", err)
 		}
 	},
 

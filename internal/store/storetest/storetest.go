@@ -31,7 +31,7 @@ func Run(t *testing.T, open func(t *testing.T) parley.Store, only ...string) {
 		{"clock", clockTests},
 		{"codes", codeTests},
 		{"links", linkTests},
-		{"crowds", crowdTests},
+		{"strangers", strangerTests},
 		{"webhooks", webhookTests},
 		{"deliveries", deliveryTests},
 		{"transactions", transactionTests},

@@ -1,0 +1,45 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"parley"
+)
+
+// Attack is an alarm of one-time codes that holds, and what it says.
+type Attack struct {
+	parley.OTPAlarm
+	Finding Finding
+}
+
+// Attacks looks for attacks on one-time codes that were noticed lately.
+func Attacks(ctx context.Context, store parley.Reader, channels []parley.Channel, now time.Time) ([]Attack, error) {
+	alarms, err := store.OTPAlarms(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var attacks []Attack
+	for _, a := range alarms {
+		for _, c := range channels {
+			if c.Code == a.Channel && now.Add(time.Duration(c.Settings.ClockAhead)).Before(a.Until) {
+				attacks = append(attacks, Attack{a, attackFinding(a)})
+			}
+		}
+	}
+	return attacks, nil
+}
+
+func attackFinding(a parley.OTPAlarm) Finding {
+	if a.Type == parley.OTPPaused {
+		return Finding{"codes", Warning,
+			fmt.Sprintf("Channel %s sends no codes to new contacts until %s: of the last %d fewer than 10 %% were approved.", a.Channel, When(a.Until), a.Count),
+			"find out who requests codes for made-up numbers, and limit requests on your login page", CodesPaused,
+			Values{"code": a.Channel, "count": a.Count, "until_at": stamp(a.Until)}}
+	}
+	return Finding{"codes", Warning,
+		fmt.Sprintf("On channel %s more than %d wrong codes were tried within an hour, at %s.", a.Channel, parley.OTPGuessLimit, When(a.At)),
+		"find out who tries codes of many contacts, and limit tries on your login page", CodesGuessed,
+		Values{"code": a.Channel, "count": parley.OTPGuessLimit, "seen_at": stamp(a.At)}}
+}
