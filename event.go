@@ -49,11 +49,12 @@ const (
 	OTPApproved          EventType = "otp.approved"
 	OTPFailed            EventType = "otp.failed"
 	OTPExpired           EventType = "otp.expired"
+	MessageMedia         EventType = "message.media" // the file of an inbound message is there, or will never be
 )
 
 // EventTypes lists every type. Their places are stored and must not change.
 var EventTypes = []EventType{MessageReceived, MessageStatus, MessageReaction, MessageDeleted, PollVoted,
-	ChannelStatusChanged, ChannelPairing, OTPApproved, OTPFailed, OTPExpired}
+	ChannelStatusChanged, ChannelPairing, OTPApproved, OTPFailed, OTPExpired, MessageMedia}
 
 // ParseEventType checks the name of a type.
 func ParseEventType(s string) (EventType, bool) {

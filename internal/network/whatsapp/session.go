@@ -34,6 +34,7 @@ type session struct {
 	giving   sync.Mutex           // one event from the network at a time
 	polls    polls
 	foreign  foreign
+	uploads  uploads
 	evidence evidence
 	clock    clock
 
