@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"time"
 )
 
 // Kind says what a message is.
@@ -75,12 +76,13 @@ type Preview struct {
 	Height      int    `json:"height,omitempty"`
 }
 
-// Media is a file that a message carries. The bytes are kept beside the database before the message
-// is accepted.
+// Media is a file that a message carries. The bytes of one that is sent are stored beside the database
+// before the message is accepted; those of one that came in are fetched after its message was stored.
 type Media struct {
-	Key       string `json:"key"`    // the name it is kept under
-	Source    string `json:"source"` // the address it was fetched from
-	MIME      string `json:"mime"`   // by content, not by what the server said
+	ID        string `json:"id,omitempty"` // the key that an inbound file gets once it is there
+	Key       string `json:"key"`          // the name it is stored under; empty: it is not there
+	Source    string `json:"source"`       // the address it was fetched from
+	MIME      string `json:"mime"`         // by content, not by what the server said
 	Filename  string `json:"filename,omitempty"`
 	Size      int64  `json:"size"`
 	SHA256    []byte `json:"sha256"`    // of the file as fetched
@@ -90,6 +92,35 @@ type Media struct {
 	Seconds   int    `json:"seconds,omitempty"`
 	Waveform  []byte `json:"waveform,omitempty"`  // 64 values, 0 to 100
 	Thumbnail []byte `json:"thumbnail,omitempty"` // JPEG
+
+	// FetchAt is when an inbound file is tried next; zero: it is not waiting to be fetched. It is read from
+	// the store, which has it beside the message.
+	FetchAt time.Time `json:"-"`
+}
+
+// MediaStatus says whether the bytes of a file are there.
+type MediaStatus string
+
+const (
+	MediaPending MediaStatus = "pending" // it is being fetched
+	MediaReady   MediaStatus = "ready"
+	MediaFailed  MediaStatus = "failed" // it could not be fetched, and is not tried again
+)
+
+// Status says whether the bytes of the file are there.
+func (m *Media) Status() MediaStatus {
+	switch {
+	case m.Key != "":
+		return MediaReady
+	case !m.FetchAt.IsZero():
+		return MediaPending
+	}
+	return MediaFailed
+}
+
+// IsZero reports whether nothing is known of the file, as after the message was erased.
+func (m *Media) IsZero() bool {
+	return m.ID == "" && m.Key == "" && m.MIME == "" && m.Filename == "" && m.Size == 0
 }
 
 // Image is a picture.
@@ -197,6 +228,25 @@ func MediaOf(c Content) *Media {
 		return &c.Media
 	}
 	return nil
+}
+
+// WithMedia returns a content that carries another file. One that carries none stays as it is.
+func WithMedia(c Content, m Media) Content {
+	switch c := c.(type) {
+	case Image:
+		c.Media = m
+		return c
+	case Video:
+		c.Media = m
+		return c
+	case File:
+		c.Media = m
+		return c
+	case Voice:
+		c.Media = m
+		return c
+	}
+	return c
 }
 
 // EncodeContent returns what is kept of a content besides its kind and text: nil where that is all,

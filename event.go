@@ -49,13 +49,14 @@ const (
 	OTPApproved          EventType = "otp.approved"
 	OTPFailed            EventType = "otp.failed"
 	OTPExpired           EventType = "otp.expired"
-	OTPPaused            EventType = "otp.paused"   // codes to strangers pause
-	OTPGuessing          EventType = "otp.guessing" // many wrong tries, over all contacts
+	OTPPaused            EventType = "otp.paused"    // codes to strangers pause
+	OTPGuessing          EventType = "otp.guessing"  // many wrong tries, over all contacts
+	MessageMedia         EventType = "message.media" // the file of an inbound message is there, or will never be
 )
 
 // EventTypes lists every type. Their places are stored and must not change.
 var EventTypes = []EventType{MessageReceived, MessageStatus, MessageReaction, MessageDeleted, PollVoted,
-	ChannelStatusChanged, ChannelPairing, OTPApproved, OTPFailed, OTPExpired, OTPPaused, OTPGuessing}
+	ChannelStatusChanged, ChannelPairing, OTPApproved, OTPFailed, OTPExpired, OTPPaused, OTPGuessing, MessageMedia}
 
 // ParseEventType checks the name of a type.
 func ParseEventType(s string) (EventType, bool) {

@@ -1,6 +1,8 @@
 package parley
 
 import (
+	"cmp"
+	"encoding/hex"
 	"strconv"
 	"time"
 )
@@ -18,7 +20,38 @@ type Record struct {
 	Reactions []string     `json:"reactions"`
 	Timestamp string       `json:"timestamp"`
 	ReplyTo   MessageID    `json:"reply_to,omitempty"`
+	Media     *RecordMedia `json:"media,omitempty"`
 	Error     *RecordError `json:"error,omitempty"`
+}
+
+// RecordMedia is the file that a message carries, as callers see it. While it is pending, all but the id is
+// what its sender says of it.
+type RecordMedia struct {
+	ID       string      `json:"id"`
+	MIMEType string      `json:"mimetype"`
+	Size     int64       `json:"size"` // in bytes
+	Filename string      `json:"filename,omitempty"`
+	Width    int         `json:"width,omitzero"`
+	Height   int         `json:"height,omitzero"`
+	Duration int         `json:"duration,omitzero"` // in seconds
+	SHA256   string      `json:"sha256,omitempty"`  // in hex
+	Status   MediaStatus `json:"status"`
+}
+
+// recordMediaOf describes the file of a content; nil: it carries none, or nothing is known of it any more.
+func recordMediaOf(c Content) *RecordMedia {
+	m := MediaOf(c)
+	if m == nil || m.IsZero() {
+		return nil
+	}
+	rec := &RecordMedia{
+		ID: "med_" + cmp.Or(m.ID, m.Key), MIMEType: m.MIME, Size: m.Size, Filename: m.Filename, Width: m.Width, Height: m.Height,
+		Duration: m.Seconds, SHA256: hex.EncodeToString(m.SHA256), Status: m.Status(),
+	}
+	if c.Kind() == KindVoice && m.Source != "" { // its hash is of the file before it was converted
+		rec.SHA256 = ""
+	}
+	return rec
 }
 
 // RecordError says why a message was not sent.
@@ -41,12 +74,13 @@ func RecordOf(m *Message) Record {
 		Reactions: m.Reactions,
 		Timestamp: Stamp(m.CreatedAt),
 		ReplyTo:   m.ReplyTo,
+		Media:     recordMediaOf(m.Content),
 	}
 	if rec.Reactions == nil {
 		rec.Reactions = []string{}
 	}
 	if m.Status == Deleted {
-		rec.Body = ""
+		rec.Body, rec.Media = "", nil
 	}
 	if f := m.Failure; f != nil {
 		rec.Error = &RecordError{Code: f.Code, Message: f.Message}

@@ -31,6 +31,7 @@ type Reader interface {
 	OTPReader
 	OTPGuardReader
 	CallbackReader
+	MediaFetchReader
 	TicketReader
 
 	// Channels lists all channels by code.
@@ -76,6 +77,7 @@ type Tx interface {
 	OTPWriter
 	OTPGuardWriter
 	CallbackWriter
+	MediaFetchWriter
 	TicketWriter
 
 	// OnCommit has f called after the commit, before the next transaction begins and in the order of
@@ -118,8 +120,8 @@ type Tx interface {
 	// whether it moved. A message that is not there is [ErrNotFound].
 	AdvanceMessage(ctx context.Context, channel ChannelCode, ref MessageRef, to Status, why *Failure, at time.Time) (bool, error)
 	// AdvanceMessages does so for several messages that the channel sent to one chat. It returns those
-	// that moved, by their ids and their Seqs, and how many are not there.
-	AdvanceMessages(ctx context.Context, channel ChannelCode, chat ContactID, ids []MessageID, to Status, at time.Time) (moved []MessageID, seqs []int64, unknown int, err error)
+	// that moved, by their ids and their Seqs, and the ids that are not there.
+	AdvanceMessages(ctx context.Context, channel ChannelCode, chat ContactID, ids []MessageID, to Status, at time.Time) (moved []MessageID, seqs []int64, unknown []MessageID, err error)
 	// ConfirmMessages moves records of a channel on from Pending to Sent, named by their Seq. What is
 	// not pending any more, or not there, stays as it is.
 	ConfirmMessages(ctx context.Context, channel ChannelCode, seqs []int64, at time.Time) error

@@ -26,7 +26,7 @@ func (c *cli) trigger() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "trigger EVENT",
 		Short: "Cause a real event on a sandbox channel",
-		Long: `Cause a real event on a sandbox channel; listeners and webhooks receive it. Nothing is faked: a phone writes, reacts, votes or deletes; a message is sent to it; the
+		Long: `Cause a real event on a sandbox channel; listeners and webhooks receive it. Nothing is faked: a phone writes, sends a file, reacts, votes or deletes; a message is sent to it; the
 channel loses its connection; a one-time code is asked for and used, mistyped or left to expire (which
 moves the channel's clock).
 

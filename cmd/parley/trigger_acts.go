@@ -19,6 +19,7 @@ func (t *trigger) acts() map[parley.EventType]act {
 		parley.MessageStatus:        t.send,
 		parley.MessageReaction:      t.react,
 		parley.MessageDeleted:       t.takeBack,
+		parley.MessageMedia:         t.attach,
 		parley.PollVoted:            t.vote,
 		parley.ChannelStatusChanged: t.drop,
 		parley.OTPApproved:          t.approve,
@@ -45,6 +46,12 @@ func (t *trigger) react(ctx context.Context) (string, error) {
 	}
 	_, err = t.asPhone(ctx, map[string]any{"type": "reaction", "message_id": id, "reaction": "👍"})
 	return id, err
+}
+
+// attach has the phone send a file.
+func (t *trigger) attach(ctx context.Context) (string, error) {
+	file := map[string]any{"data": []byte(t.text), "filename": "parley.txt"} // in base64
+	return t.asPhone(ctx, map[string]any{"type": "file", "caption": t.text, "file": file})
 }
 
 // takeBack has the phone write, and delete what it wrote.

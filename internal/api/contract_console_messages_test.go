@@ -235,7 +235,8 @@ func findFiles(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 	sent := e.Post("/api/send-message/image", `{"contact_id":"`+phone.Contact()+`","file":{"url":"`+files+`/dot.png","filename":"dot é\".png"},"caption":"dot"}`).Expect(200)
 	path := foundMessages + "/" + sent.Text("data.message_id")
 	detail := e.Get(path+"?channel=demo", admin).Expect(200)
-	wantKeys(t, detail, "data.media", "mimetype", "filename", "bytes")
+	wantKeys(t, detail, "data.media", "mimetype", "filename", "bytes", "status")
+	wantValue(t, detail, "data.media.status", "ready")
 	wantValue(t, detail, "data.media.mimetype", "image/png")
 	wantValue(t, detail, "data.media.bytes", float64(len(picture)))
 	file := e.Get(path+"/media?channel=demo", admin).Expect(200)
@@ -263,7 +264,13 @@ func findFiles(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 		in = found.Text("data.0.message_id")
 		return in != ""
 	})
-	file = e.Get(foundMessages+"/"+in+"/media?channel=demo", admin).Expect(200)
+	e.Eventually("its file was fetched", func() bool {
+		file = e.Get(foundMessages+"/"+in+"/media?channel=demo", admin)
+		if file.Status == http.StatusServiceUnavailable {
+			wantHeader(t, file, "Retry-After", "1")
+		}
+		return file.Status == http.StatusOK
+	})
 	if !bytes.Equal(file.Body, picture) {
 		t.Errorf("of an inbound message: %d bytes", len(file.Body))
 	}

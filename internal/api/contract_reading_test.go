@@ -2,16 +2,19 @@ package api_test
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
 
+	"parley"
 	"parley/internal/parleytest"
 )
 
-// recordKeys are the members of every record of a chat; reply_to and error come where there are any.
+// recordKeys are the members of every record of a chat; reply_to, media and error come where there are any.
 var recordKeys = []string{"message_id", "id", "type", "from_me", "is_media", "body", "status", "reactions", "timestamp"}
 
 // TestReadingHistory holds the history of a chat to the contract.
@@ -151,6 +154,9 @@ func readNobody(t *testing.T, e *parleytest.Env) {
 	wantPage(t, a, page{3, 10, 0, 1, false, true})
 }
 
+// isMedia reports whether messages of a kind carry a file.
+func isMedia(kind string) bool { return parley.Kind(kind).IsMedia() }
+
 // readRecords checks the record of every kind of message, out and in.
 func readRecords(t *testing.T, e *parleytest.Env) {
 	const contact, number = "6281100000003@c.us", "6281100000003"
@@ -174,13 +180,17 @@ func readRecords(t *testing.T, e *parleytest.Env) {
 			keys = append(slices.Clone(keys), "reply_to")
 			wantValue(t, a, "data.0.reply_to", first.Text("data.id"))
 		}
+		if isMedia(c.kind) {
+			keys = append(slices.Clone(keys), "media")
+			wantValue(t, a, "data.0.media.status", "ready")
+		}
 		wantKeys(t, a, "data.0", keys...)
 		wantValue(t, a, "data.0.message_id", sent.Text("data.message_id"))
 		wantValue(t, a, "data.0.id", sent.Text("data.id"))
 		wantValue(t, a, "data.0.from_me", "true")
 		wantValue(t, a, "data.0.type", c.kind)
 		wantValue(t, a, "data.0.body", c.body)
-		wantValue(t, a, "data.0.is_media", c.kind != "text" && c.kind != "location" && c.kind != "poll")
+		wantValue(t, a, "data.0.is_media", isMedia(c.kind))
 		wantTexts(t, a, "data.0.reactions")
 		wantRecent(t, a, "data.0.timestamp")
 	}
@@ -195,6 +205,18 @@ func readRecords(t *testing.T, e *parleytest.Env) {
 		keys := recordKeys
 		if strings.Contains(c.sends, "reply_to") {
 			keys = append(slices.Clone(keys), "reply_to")
+		}
+		if isMedia(c.kind) {
+			keys = append(slices.Clone(keys), "media")
+			e.Eventually("its file was fetched", func() bool {
+				a = e.Get("/api/chat/detail?limit=1&contact_id=" + contact).Expect(http.StatusOK)
+				return a.Text("data.0.media.status") == "ready"
+			})
+			wantKeys(t, a, "data.0.media", "id", "mimetype", "size", "filename", "width", "height", "sha256", "status")
+			sum := sha256.Sum256(served(t, files+"/dot.png"))
+			wantValue(t, a, "data.0.media.sha256", hex.EncodeToString(sum[:]))
+			wantValue(t, a, "data.0.media.mimetype", "image/png")
+			wantValue(t, a, "data.0.media.width", 4.0)
 		}
 		wantKeys(t, a, "data.0", keys...)
 		wantValue(t, a, "data.0.message_id", said.Text("data.message_id"))

@@ -69,8 +69,8 @@ func webhookMake(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 		{`{"url":"https://169.254.169.254/"}`, "https://169.254.169.254/", nil, []string{}, false},
 		{`{"url":"` + longest + `","channel":"hooked"}`, longest, "hooked", []string{}, false},
 		{`{"url":"https://example.com/","channel":"hooked","events":["message.received","otp.approved","message.received"]}`, "https://example.com/", "hooked", []string{"message.received", "otp.approved"}, false},
-		{`{"url":"https://example.com/","events":["message.received","message.status","message.reaction","message.deleted","poll.vote","channel.status","channel.pairing","otp.approved","otp.failed","otp.expired"]}`,
-			"https://example.com/", nil, []string{"message.received", "message.status", "message.reaction", "message.deleted", "poll.vote", "channel.status", "channel.pairing", "otp.approved", "otp.failed", "otp.expired"}, false},
+		{`{"url":"https://example.com/","events":["message.received","message.status","message.reaction","message.deleted","poll.vote","channel.status","channel.pairing","otp.approved","otp.failed","otp.expired","message.media"]}`,
+			"https://example.com/", nil, []string{"message.received", "message.status", "message.reaction", "message.deleted", "poll.vote", "channel.status", "channel.pairing", "otp.approved", "otp.failed", "otp.expired", "message.media"}, false},
 	} {
 		made := e.Post(webhooks, c.body, admin).Expect(http.StatusCreated)
 		wantKeys(t, made, "", "success", "message", "data")

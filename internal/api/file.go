@@ -23,11 +23,22 @@ var typeBytes = []string{"application/octet-stream"}
 const sandboxed = "default-src 'none'; frame-ancestors 'none'; sandbox"
 
 // errNoFile is the answer where a message carries no file, or it is kept no longer.
-var errNoFile = parley.Errorf(parley.NotFound, "This message has no file, or its file is not kept any more.")
+var errNoFile = parley.Errorf(parley.NotFound, "This message has no file, or its file could not be fetched or is not kept any more.")
+
+// errFilePending is the response while the file of an inbound message is being fetched.
+func errFilePending(next time.Time) error {
+	return &parley.Error{Code: parley.Unavailable, RetryAfter: max(time.Second, time.Until(next)),
+		Message: "The file of this message is being fetched from the network. Try again later, or wait for the event message.media."}
+}
 
 // openFile answers with a file of the library.
 func (s *server) openFile(m *parley.Media) (answer, error) {
-	if m == nil || m.Key == "" {
+	switch {
+	case m == nil:
+		return answer{}, errNoFile
+	case m.Status() == parley.MediaPending:
+		return answer{}, errFilePending(m.FetchAt)
+	case m.Key == "":
 		return answer{}, errNoFile
 	}
 	f, err := s.Media.Open(m.Key)

@@ -29,9 +29,10 @@ type statusAt struct {
 }
 
 type messageFile struct {
-	MIMEType string `json:"mimetype"`
-	Filename string `json:"filename"`
-	Bytes    int64  `json:"bytes"`
+	MIMEType string             `json:"mimetype"`
+	Filename string             `json:"filename"`
+	Bytes    int64              `json:"bytes"`
+	Status   parley.MediaStatus `json:"status"`
 }
 
 type messageLocation struct {
@@ -99,8 +100,8 @@ func (s *server) addContent(d *messageDetail, m *parley.Message, events []parley
 	if !there || !channel.Settings.KeepsText() || m.Status == parley.Deleted {
 		return
 	}
-	if f := parley.MediaOf(m.Content); f != nil && f.Key != "" {
-		d.Media = &messageFile{f.MIME, f.Filename, f.Size}
+	if f := parley.MediaOf(m.Content); f != nil && !f.IsZero() {
+		d.Media = &messageFile{f.MIME, f.Filename, f.Size, f.Status()}
 	}
 	switch c := m.Content.(type) {
 	case parley.Location:

@@ -135,7 +135,7 @@ func (s *server) phoneChat(ctx context.Context, r *request) (bubblesAnswer, erro
 }
 
 // phoneFile answers with a file that is on a phone. One that the channel sent is in the library under its
-// own key; one that the phone sent waits for the channel, and is then the channel's.
+// own key; one that the phone sent is on the network for a while, and then only the channel has it.
 func (s *server) phoneFile(ctx context.Context, r *request) (answer, error) {
 	code, number := r.channel.Code, r.number()
 	m, err := s.Sandbox.Message(ctx, code, number, r.http.PathValue("message_id"))
@@ -151,9 +151,9 @@ func (s *server) phoneFile(ctx context.Context, r *request) (answer, error) {
 	if m.ID.FromMe {
 		return s.openFile(m.Media)
 	}
-	unsent, err := s.Sandbox.Unsent(ctx, code, number, m.ID.ID)
+	sent, err := s.Sandbox.SentFile(ctx, code, number, m.ID.ID)
 	if err == nil {
-		return bytesAnswer(unsent, m.Media), nil
+		return bytesAnswer(sent, m.Media), nil
 	}
 	if !errors.Is(err, parley.ErrNotFound) {
 		return answer{}, err

@@ -67,6 +67,13 @@ func serveStandIn() error {
 	}))
 	mux.HandleFunc("POST /down", answer(func(struct{}) (any, error) { s.Down(); return nil, nil }))
 	mux.HandleFunc("POST /up", answer(func(struct{}) (any, error) { s.Up(); return nil, nil }))
+	mux.HandleFunc("POST /hold-files", answer(func(struct{}) (any, error) { s.HoldDownloads(true); return nil, nil }))
+	mux.HandleFunc("POST /say", answer(func(what saying) (any, error) {
+		return s.Phone(what.From).Send(context.Background(), s.Phone(what.To), what.Text)
+	}))
+	mux.HandleFunc("POST /picture", answer(func(what saying) (any, error) {
+		return s.Phone(what.From).SendImage(context.Background(), s.Phone(what.To), make([]byte, 200<<10), "image/png", what.Text)
+	}))
 	mux.HandleFunc("GET /tally", answer(func(struct{}) (any, error) { return count(s), nil }))
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -207,6 +207,7 @@ func (a *account) connect() {
 	defer a.mu.RUnlock()
 	if a.session != nil && a.channel.State.Status == parley.Working {
 		a.worker.Use(a.session)
+		a.g.fetcher.wake()
 	} else {
 		a.worker.Use(nil)
 	}

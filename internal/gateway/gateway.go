@@ -45,6 +45,7 @@ type Gateway struct {
 	ready    chan struct{}
 	activity bus.Topic[Activity]
 	waiting  *waiting
+	fetcher  *fetcher
 	measures *measures
 	clock    clockGuard
 
@@ -66,6 +67,7 @@ func New(c Config) *Gateway {
 	g := &Gateway{Config: c, ready: make(chan struct{}), accounts: map[parley.ChannelCode]*account{}, waiting: newWaiting()}
 	began := time.Now()
 	g.clock = clockGuard{wall: c.Clock, running: func() time.Duration { return time.Since(began) }, confirms: g.networkConfirms}
+	g.fetcher = newFetcher(g)
 	g.measures = newMeasures(c.Metrics, g)
 	return g
 }
@@ -89,7 +91,10 @@ func (g *Gateway) Run(ctx context.Context) error {
 		return fmt.Errorf("start channels: %w", err)
 	}
 	close(g.ready)
+	var fetching sync.WaitGroup
+	fetching.Go(func() { g.fetcher.run(ctx) })
 	g.keepHouse(ctx)
+	fetching.Wait() // before the sessions are closed
 	g.drain(context.WithoutCancel(ctx))
 	return nil
 }

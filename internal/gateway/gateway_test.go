@@ -318,13 +318,19 @@ func TestAMovedClockExpiresWhatWaits(t *testing.T) {
 func TestDeletingAChannelRemovesItsFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		in := network.Message{From: ayu, ID: "A1", Content: parley.File{Media: parley.Media{Filename: "a.txt"}}, Media: []byte("hello"), At: time.Now()}
+		in := network.Message{From: ayu, ID: "A1", Content: parley.File{Media: parley.Media{Filename: "a.txt"}}, File: []byte("hello"), At: time.Now()}
 		if err := b.driver.session("demo").sink(t.Context(), in); err != nil {
 			t.Fatal(err)
 		}
+		synctest.Wait()
 		page, _, err := b.store.History(t.Context(), "demo", ayu, parley.Page{Limit: 1})
 		if err != nil {
 			t.Fatal(err)
+		}
+		if f, err := b.media.Open(parley.MediaOf(page[0].Content).Key); err != nil {
+			t.Error(err)
+		} else {
+			f.Close()
 		}
 		if err := b.g.DeleteChannel(t.Context(), "demo"); err != nil {
 			t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -156,6 +157,8 @@ type driver struct {
 	refuse parley.ChannelCode          // the channel whose session cannot be opened
 	hang   parley.ChannelCode          // the channel whose session does not open until hold is closed
 	hold   chan struct{}
+	// fetch gets the file that a reference is of; nil: the reference is the file.
+	fetch func(ctx context.Context, code parley.ChannelCode, reference string) (file string, err error)
 
 	evidence func() network.Evidence // nil: it has none
 
@@ -174,7 +177,7 @@ func (d *driver) Open(ctx context.Context, c parley.Channel, sink network.Sink) 
 	d.mu.Lock()
 	s := d.sessions[c.Code]
 	if s == nil || s.closed {
-		s = &session{driver: d, given: given(s)}
+		s = &session{driver: d, code: c.Code, given: given(s)}
 		d.sessions[c.Code] = s
 	}
 	s.sink = sink
@@ -232,6 +235,7 @@ func (d *driver) texts(code parley.ChannelCode, chat parley.ContactID) (texts []
 type session struct {
 	network.Session // what these tests do not call
 	driver          *driver
+	code            parley.ChannelCode
 	sink            network.Sink
 	closed          bool
 
@@ -254,6 +258,17 @@ func (s *session) Send(ctx context.Context, ms []*parley.Message) []error {
 		}
 	}
 	return errs
+}
+
+func (s *session) Fetch(ctx context.Context, reference []byte, to *os.File) (err error) {
+	file := string(reference)
+	if s.driver.fetch != nil {
+		if file, err = s.driver.fetch(ctx, s.code, file); err != nil {
+			return err
+		}
+	}
+	_, err = to.WriteString(file)
+	return err
 }
 
 func (s *session) Close() error {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"parley"
+	"parley/internal/media"
 	"parley/internal/network"
 )
 
@@ -32,12 +33,13 @@ func (a *account) sink(ctx context.Context, e network.Event) error {
 	return fmt.Errorf("unknown event %T", e)
 }
 
-// receive stores a message that somebody sent to the channel, once.
+// receive stores a message that somebody sent to the channel, once. Its file is fetched afterwards: nobody
+// waits for it.
 func (a *account) receive(ctx context.Context, e network.Message) error {
 	channel := a.snapshot()
-	content, err := a.keepMedia(e)
-	if err != nil {
-		return err
+	content := e.Content
+	if file := parley.MediaOf(content); file != nil {
+		content = parley.WithMedia(content, media.Claimed(*file))
 	}
 	m := parley.Message{
 		Channel: channel.Code, Chat: e.From, ID: e.ID, Content: content, ReplyTo: e.ReplyTo,
@@ -49,16 +51,15 @@ func (a *account) receive(ctx context.Context, e network.Message) error {
 			if e.History {
 				return a.keepHistory(ctx, tx, channel, &m)
 			}
+			follows := then
 			if e.Past { // nothing follows from it
-				return a.keep(ctx, tx, channel, &m, nil)
+				follows = nil
 			}
-			return a.keep(ctx, tx, channel, &m, then)
+			if err := a.keep(ctx, tx, channel, &m, follows); err != nil {
+				return err
+			}
+			return a.enqueueFile(ctx, tx, channel, &m, e.File)
 		})
-	}
-	if err != nil || !channel.Settings.KeepsText() {
-		if media := parley.MediaOf(content); media != nil {
-			a.g.removeMedia(*media)
-		}
 	}
 	if errors.Is(err, parley.ErrExists) {
 		return nil // the network gave it again
@@ -72,6 +73,19 @@ func (a *account) receive(ctx context.Context, e network.Message) error {
 	a.g.measures.received.Inc()
 	a.g.activity.Publish(activityOf(&m))
 	return nil
+}
+
+// enqueueFile stores that the file of a message is to be fetched. A channel that keeps no text keeps no files.
+func (a *account) enqueueFile(ctx context.Context, tx parley.Tx, channel parley.Channel, m *parley.Message, reference []byte) error {
+	if reference == nil || !m.Content.Kind().IsMedia() || !channel.Settings.KeepsText() {
+		return nil
+	}
+	now := a.g.Clock()
+	tx.OnCommit(a.g.fetcher.wake)
+	return tx.AddMediaFetch(ctx, parley.MediaFetch{
+		Seq: m.Seq, Channel: channel.Code, Chat: m.Chat, NextAt: now, CreatedAt: now,
+		Reference: a.g.Sealer.Seal(reference, parley.SealedMediaReference(channel.Code)),
+	})
 }
 
 // keep stores an inbound message, publishes it, and does what follows from it, where then is not nil: all of
@@ -118,38 +132,12 @@ func (a *account) keepHistory(ctx context.Context, tx parley.Tx, channel parley.
 	return tx.EraseMessage(ctx, channel.Code, m.Ref())
 }
 
-// keepMedia puts the file that came with a message beside the database and returns the content that
-// names it.
-func (a *account) keepMedia(e network.Message) (parley.Content, error) {
-	old := parley.MediaOf(e.Content)
-	if old == nil || e.Media == nil {
-		return e.Content, nil
-	}
-	kept, err := a.g.Media.Keep(e.Media, old.Filename)
-	if err != nil {
-		return nil, fmt.Errorf("keep an inbound file: %w", err)
-	}
-	switch c := e.Content.(type) {
-	case parley.Image:
-		return parley.Image{Caption: c.Caption, Media: kept}, nil
-	case parley.Video:
-		return parley.Video{Caption: c.Caption, Media: kept}, nil
-	case parley.File:
-		return parley.File{Caption: c.Caption, Media: kept}, nil
-	case parley.Voice:
-		kept.Seconds, kept.Waveform = c.Media.Seconds, c.Media.Waveform
-		return parley.Voice{Media: kept}, nil
-	}
-	return e.Content, nil
-}
-
-// receipt moves messages on. One that the store does not know is refused, after the others were
-// moved, so that the network gives it again: a receipt can overtake its own send.
+// receipt moves messages on. Those that the store does not know are refused, after the others were
+// moved, so that the network gives them again: a receipt can overtake its own send.
 func (a *account) receipt(ctx context.Context, e network.Receipt) error {
 	code := a.snapshot().Code
-	var moved []parley.MessageID
+	var moved, unknown []parley.MessageID
 	var seqs []int64
-	var unknown int
 	err := a.tx(ctx, func(tx parley.Tx) (err error) {
 		moved, seqs, unknown, err = tx.AdvanceMessages(ctx, code, e.From, e.IDs, e.Status, e.At)
 		return err
@@ -161,8 +149,8 @@ func (a *account) receipt(ctx context.Context, e network.Receipt) error {
 	for _, id := range moved {
 		a.g.settled(&parley.Message{Channel: code, Chat: e.From, ID: id, FromMe: true, Status: e.Status, UpdatedAt: e.At})
 	}
-	if unknown > 0 {
-		return fmt.Errorf("%d of %d messages of a receipt are not known: %w", unknown, len(e.IDs), parley.ErrNotFound)
+	if len(unknown) > 0 {
+		return &network.UnknownMessages{IDs: unknown}
 	}
 	return nil
 }
@@ -208,13 +196,13 @@ func (a *account) vote(ctx context.Context, e network.Vote) error {
 func (a *account) deletion(ctx context.Context, e network.Deletion) error {
 	code := a.snapshot().Code
 	ref := parley.MessageRef{Chat: e.From, ID: e.Target}
-	var media *parley.Media
+	var file *parley.Media
 	err := a.tx(ctx, func(tx parley.Tx) error {
 		m, err := tx.Message(ctx, code, ref)
 		if err != nil {
 			return gone(err)
 		}
-		media = parley.MediaOf(m.Content)
+		file = parley.MediaOf(m.Content)
 		if _, err := tx.AdvanceMessage(ctx, code, ref, parley.Deleted, nil, e.At); err != nil {
 			return err
 		}
@@ -223,8 +211,8 @@ func (a *account) deletion(ctx context.Context, e network.Deletion) error {
 	if err != nil {
 		return fmt.Errorf("keep a deletion: %w", err)
 	}
-	if media != nil {
-		a.g.removeMedia(*media)
+	if file != nil {
+		a.g.removeMedia(*file)
 	}
 	return nil
 }

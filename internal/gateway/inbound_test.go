@@ -67,7 +67,7 @@ func TestInboundIsKeptOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		s := b.driver.session("demo")
-		in := network.Message{From: ayu, ID: "A1", Content: parley.File{Caption: "doc", Media: parley.Media{Filename: "a.txt"}}, Media: []byte("hello"), At: time.Now()}
+		in := network.Message{From: ayu, ID: "A1", Content: parley.File{Caption: "doc", Media: parley.Media{Filename: "a.txt"}}, File: []byte("hello"), At: time.Now()}
 		for range 3 {
 			if err := s.sink(t.Context(), in); err != nil {
 				t.Fatal(err)
@@ -78,6 +78,7 @@ func TestInboundIsKeptOnce(t *testing.T) {
 		if err := s.sink(t.Context(), fromBudi); err != nil {
 			t.Fatal(err)
 		}
+		synctest.Wait()
 		for _, chat := range []parley.ContactID{ayu, budi} {
 			page, total, err := b.store.History(t.Context(), "demo", chat, parley.Page{Limit: 10})
 			if err != nil || total != 1 || page[0].Status != parley.Received || page[0].FromMe {

@@ -12,6 +12,7 @@ type measures struct {
 	received prometheus.Counter
 	byStatus map[parley.Status]prometheus.Counter
 	toSent   prometheus.Histogram
+	files    *prometheus.CounterVec
 }
 
 func newMeasures(r prometheus.Registerer, g *Gateway) *measures {
@@ -25,12 +26,17 @@ func newMeasures(r prometheus.Registerer, g *Gateway) *measures {
 			Name: "parley_message_sent_seconds", Help: "Time from acceptance to the network's confirmation.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}}),
 	}
+	m.files = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "parley_inbound_files_total", Help: "Files of inbound messages that were fetched, or could not be."}, []string{"result"})
+	for _, result := range []parley.MediaStatus{parley.MediaReady, parley.MediaFailed} {
+		m.files.WithLabelValues(string(result))
+	}
 	status := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "parley_messages_status_total", Help: "Outgoing messages that reached a status."}, []string{"status"})
 	for _, s := range parley.Statuses {
 		m.byStatus[s] = status.WithLabelValues(s.String())
 	}
-	r.MustRegister(m.accepted, m.received, status, m.toSent, channelsByStatus{g})
+	r.MustRegister(m.accepted, m.received, status, m.toSent, m.files, channelsByStatus{g})
 	return m
 }
 
@@ -43,6 +49,9 @@ func (m *measures) settled(msg *parley.Message) {
 		m.toSent.Observe(msg.UpdatedAt.Sub(msg.CreatedAt).Seconds())
 	}
 }
+
+// fetched counts a file of an inbound message that is there, or has failed.
+func (m *measures) fetched(result parley.MediaStatus) { m.files.WithLabelValues(string(result)).Inc() }
 
 // channelsByStatus tells, when asked, how many channels are in which status and how much waits.
 type channelsByStatus struct{ g *Gateway }

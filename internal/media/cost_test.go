@@ -8,7 +8,9 @@ import (
 	"image"
 	"image/color"
 	"io"
+	"os"
 	"runtime"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -90,7 +92,7 @@ func TestLargePhotos(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { // time stands still while a busy machine decodes
 			l := open(t)
 			took := allocated(func() {
-				m, err := l.Keep(test.data, name)
+				m, err := described(t, l, test.data)
 				if err != nil || m.Width != test.size.X || m.Height != test.size.Y || (m.Thumbnail != nil) != test.thumbnail {
 					t.Errorf("%s: %dx%d, a thumbnail of %d bytes, %v", name, m.Width, m.Height, len(m.Thumbnail), err)
 				}
@@ -281,35 +283,38 @@ func TestTooBusy(t *testing.T) {
 	}
 }
 
-// TestStrangersWait for each other, not our callers for them: while a picture that came in is decoded there
-// is a place for others, and another one that came in is kept as it is when it has waited long enough.
-func TestStrangersWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := open(t)
-		for range cap(l.incoming) {
-			l.incoming <- struct{}{}
-			l.decoding <- struct{}{}
+// TestStrangersTakeNoPlace: what came in is described while others have all places, and by its header alone.
+func TestStrangersTakeNoPlace(t *testing.T) {
+	l := open(t)
+	for range cap(l.decoding) {
+		l.decoding <- struct{}{}
+	}
+	for range cap(l.working) {
+		l.working <- struct{}{}
+	}
+	for name, data := range map[string][]byte{
+		"a.png": pngOf(t, halves(30, 20)), "a.jpg": jpegOf(t, halves(30, 20)),
+		"a.webp": ffmpeg(t, "a.webp", "-f", "lavfi", "-i", "testsrc=size=30x20", "-frames:v", "1"),
+	} {
+		m, err := l.Keep(data, name)
+		if err != nil || m.Key == "" || m.Width != 30 || m.Height != 20 || m.Thumbnail != nil {
+			t.Errorf("%s: %+v, %v", name, m, err)
 		}
-		picture := pngOf(t, halves(30, 20))
-		if err := l.work(t.Context(), l.decoding, func() error { return nil }); err != nil {
-			t.Error(err)
-		}
-		start := time.Now()
-		m, err := l.Keep(picture, "a.png")
-		if err != nil || m.Key == "" || m.MIME != "image/png" || m.Thumbnail != nil || time.Since(start) != describeTimeout {
-			t.Errorf("after %s: %+v, %v", time.Since(start), m, err)
-		}
-		<-l.incoming
-		if m, err := l.Keep(picture, "b.png"); err != nil || m.Width != 30 || m.Thumbnail == nil {
-			t.Errorf("%+v, %v", m, err)
-		}
+	}
+	note := parley.Media{Seconds: 7, Waveform: []byte{1, 2, 3}}
+	m, err := l.Receive(Claimed(note), func(f *os.File) error {
+		_, err := f.Write([]byte("OggS\x00\x02" + strings.Repeat("\x00", 20) + "\x01\x13OpusHead"))
+		return err
 	})
+	if err != nil || m.MIME != mimeOpus || m.Seconds != 7 || len(m.Waveform) != 3 {
+		t.Errorf("a voice note: %+v, %v", m, err)
+	}
 }
 
 // TestLargeFilesAreNotLookedAt: a picture that is larger than one that may be sent as such is just a file.
 func TestLargeFilesAreNotLookedAt(t *testing.T) {
 	data := append(pngOf(t, halves(30, 20)), make([]byte, maxImage)...)
-	if m, err := open(t).Keep(data, "a.png"); err != nil || m.Size != int64(len(data)) || m.MIME != "image/png" || m.Width != 0 || m.Thumbnail != nil {
+	if m, err := described(t, open(t), data); err != nil || m.Size != int64(len(data)) || m.MIME != "image/png" || m.Width != 0 || m.Thumbnail != nil {
 		t.Errorf("%+v, %v", m, err)
 	}
 }

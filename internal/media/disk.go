@@ -18,7 +18,8 @@ const tempDir = "tmp"
 
 var keyForm = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
-func newKey() string {
+// NewKey makes a key for a file.
+func NewKey() string {
 	b := make([]byte, 16)
 	rand.Read(b) // never fails
 	return hex.EncodeToString(b)
@@ -73,27 +74,32 @@ func (d *draft) discard() {
 
 // keep puts a draft into its place under a new key. When it returns, the file survives power loss.
 func (l *Library) keep(d *draft) (key string, err error) {
+	key = NewKey()
+	return key, l.persist(d, key)
+}
+
+// persist puts a draft into its place under a key. When it returns, the file survives power loss.
+func (l *Library) persist(d *draft, key string) error {
 	if err := d.Sync(); err != nil {
-		return "", fmt.Errorf("sync media file: %w", err)
+		return fmt.Errorf("sync media file: %w", err)
 	}
-	key = newKey()
 	path, err := l.path(key)
 	if err != nil {
-		return "", err
+		return err
 	}
 	folder := filepath.Dir(path)
 	if err := l.makeFolder(folder); err != nil {
-		return "", fmt.Errorf("make media folder: %w", err)
+		return fmt.Errorf("make media folder: %w", err)
 	}
 	if err := os.Rename(d.Name(), path); err != nil {
-		return "", fmt.Errorf("rename media file: %w", err)
+		return fmt.Errorf("rename media file: %w", err)
 	}
 	d.kept = true
 	if err := syncFolder(folder); err != nil {
 		os.Remove(path)
-		return "", fmt.Errorf("sync media folder: %w", err)
+		return fmt.Errorf("sync media folder: %w", err)
 	}
-	return key, nil
+	return nil
 }
 
 // makeFolder makes a folder of the second level and sees to it that it and its parent are on disk. A

@@ -171,7 +171,7 @@ func TestOrientation(t *testing.T) {
 	stored := jpegOf(t, halves(200, 100))
 	for turn, want := range want {
 		for _, order := range []binary.AppendByteOrder{binary.LittleEndian, binary.BigEndian} {
-			m, err := l.Keep(withOrientation(stored, turn, order), "a.jpg")
+			m, err := described(t, l, withOrientation(stored, turn, order))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -193,7 +193,7 @@ func TestOrientation(t *testing.T) {
 }
 
 func TestTransparencyBecomesWhite(t *testing.T) {
-	m, err := open(t).Keep(pngOf(t, image.NewNRGBA(image.Rect(0, 0, 20, 20))), "")
+	m, err := described(t, open(t), pngOf(t, image.NewNRGBA(image.Rect(0, 0, 20, 20))))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,8 +2,6 @@ package media
 
 import (
 	"context"
-	"crypto/sha256"
-	"fmt"
 
 	"parley"
 )
@@ -70,41 +68,6 @@ func (l *Library) finish(f *fetched, src Source, kind string) (parley.Media, err
 	}
 	m.Key = key
 	return m, nil
-}
-
-// Keep keeps a file that came in. It takes any: what cannot be read is kept without a description.
-func (l *Library) Keep(data []byte, filename string) (parley.Media, error) {
-	d, err := l.newDraft()
-	if err != nil {
-		return parley.Media{}, err
-	}
-	defer d.discard()
-	if _, err := d.Write(data); err != nil {
-		return parley.Media{}, fmt.Errorf("write media file: %w", err)
-	}
-	sum := sha256.Sum256(data)
-	m := parley.Media{Size: int64(len(data)), SHA256: sum[:], MediaKey: newMediaKey(), Filename: safeName(filename)}
-	kind := sniff(data[:min(len(data), sniffLen)])
-	m.MIME = documentType(kind, "", m.Filename)
-	l.describeIncoming(d, kind, &m)
-	if m.Key, err = l.keep(d); err != nil {
-		return parley.Media{}, err
-	}
-	return m, nil
-}
-
-// describeIncoming describes a file that a stranger sent.
-func (l *Library) describeIncoming(d *draft, kind string, m *parley.Media) {
-	ctx, cancel := context.WithTimeout(context.Background(), describeTimeout)
-	defer cancel()
-	if !isPicture(kind) {
-		l.describe(ctx, d, kind, m)
-		return
-	}
-	_ = l.work(ctx, l.incoming, func() error { // where there is no place in time, it does without
-		l.describe(ctx, d, kind, m)
-		return nil
-	})
 }
 
 // describe adds what can be told of a file that need not be a picture, a sound or a film. Where it cannot be

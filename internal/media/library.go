@@ -27,15 +27,12 @@ const (
 	convertTimeout = 60 * time.Second // 16 minutes of sound take about 7 seconds of a core
 	decodeTimeout  = 15 * time.Second // 40 million pixels take about a second of a core; the worst that is let in, about four
 
-	// describeTimeout is for a file that came in, its waiting included: its message waits for it.
-	describeTimeout = 30 * time.Second
-
 	// busyFor is how long to wait where there is no place for a picture or a sound.
 	busyFor = 10 * time.Second
 
-	// decodeAtOnce bounds the memory of pictures, each of which may take maxDecode; of those that came in
-	// only one is decoded at a time, so that no stranger can keep our callers from a place.
-	decodeAtOnce, incomingAtOnce = 2, 1
+	// decodeAtOnce bounds the memory of pictures, each of which may take maxDecode. Pictures that strangers
+	// send are not decoded.
+	decodeAtOnce = 2
 )
 
 // Library is a folder of files, one for each message that carries one. Its methods may be called
@@ -49,7 +46,6 @@ type Library struct {
 	// Places for what takes memory and a core.
 	working  chan struct{} // sounds
 	decoding chan struct{} // pictures
-	incoming chan struct{} // pictures that came in, which then need one of decoding too
 
 	mu      sync.Mutex
 	durable map[string]bool // folders known to be on disk
@@ -75,7 +71,7 @@ func Open(dir string, policy safehttp.Policy) (*Library, error) {
 		dir:     dir,
 		fetcher: policy.Client(safehttp.Options{Timeout: fetchTimeout, MaxRedirects: maxRedirects, MaxBody: maxFile}),
 		glancer: policy.Client(safehttp.Options{Timeout: previewTimeout, MaxRedirects: maxRedirects, MaxBody: maxFile}),
-		working: make(chan struct{}, runtime.GOMAXPROCS(0)), decoding: make(chan struct{}, decodeAtOnce), incoming: make(chan struct{}, incomingAtOnce),
+		working: make(chan struct{}, runtime.GOMAXPROCS(0)), decoding: make(chan struct{}, decodeAtOnce),
 		durable: map[string]bool{},
 	}
 	if err := l.prepare(); err != nil {

@@ -185,7 +185,7 @@ func TestWaveform(t *testing.T) {
 	l := open(t)
 	wave := func(data []byte) []byte {
 		t.Helper()
-		m, err := l.Keep(data, "")
+		m, err := described(t, l, data)
 		if err != nil || len(m.Waveform) != 64 {
 			t.Fatalf("%+v, %v", m, err)
 		}
@@ -213,7 +213,7 @@ func TestWaveform(t *testing.T) {
 // Of a long note not every packet is decoded, and still its shape is right.
 func TestLongVoice(t *testing.T) {
 	data := tone(t, "a.ogg", 300, "-af", "volume=enable='gte(t,150)':volume=0", "-ar", "8000", "-c:a", "libopus", "-b:a", "6k", "-compression_level", "0")
-	m, err := open(t).Keep(data, "")
+	m, err := described(t, open(t), data)
 	if err != nil || m.Seconds != 300 || slices.Min(m.Waveform[1:31]) < 80 || slices.Max(m.Waveform[33:]) > 5 {
 		t.Errorf("%d seconds, %v, %v", m.Seconds, m.Waveform, err)
 	}

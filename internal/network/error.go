@@ -91,3 +91,14 @@ func ClassOf(err error) Class {
 	}
 	return Temporary
 }
+
+// UnknownMessages is the answer of a sink to a receipt for messages that it does not know. It has taken the
+// rest of the receipt.
+type UnknownMessages struct{ IDs []parley.MessageID }
+
+func (e *UnknownMessages) Error() string {
+	return fmt.Sprintf("%d messages of a receipt are not known", len(e.IDs))
+}
+
+// Is says that it is a kind of [parley.ErrNotFound].
+func (e *UnknownMessages) Is(target error) bool { return target == parley.ErrNotFound }

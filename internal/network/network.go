@@ -2,6 +2,7 @@ package network
 
 import (
 	"context"
+	"os"
 	"time"
 
 	"parley"
@@ -54,6 +55,11 @@ type Session interface {
 	// Limits are how many messages one call of Send should carry at most, and how many calls are
 	// useful at once. Both are at least 1.
 	Limits() (burst, calls int)
+
+	// Fetch writes the file that a [Message] refers to into an empty file, as it comes: it is never whole in
+	// memory. It is not called by the sink, and must not hold up what arrives. After a Permanent error it is
+	// not tried again; after any other it is, with what was written removed.
+	Fetch(ctx context.Context, reference []byte, to *os.File) error
 
 	// Typing shows or hides "typing…" to a contact.
 	Typing(ctx context.Context, to parley.ContactID, on bool) error
@@ -123,8 +129,9 @@ type Message struct {
 	Content parley.Content
 	ReplyTo parley.MessageID
 	At      time.Time // by the network's clock, not the sender's
-	// Media holds the bytes of the file that Content carries; nil where it carries none.
-	Media []byte
+	// File is what [Session.Fetch] needs to get the file that Content carries, also after a restart; nil
+	// where it carries none, or none that can be fetched. It may hold keys: it is stored encrypted.
+	File []byte
 	// Past says that it is not said now: it is an edit of something said before, or history that the
 	// network gives again. It is kept, but nothing follows from it: no login, no answer.
 	Past bool
@@ -134,7 +141,8 @@ type Message struct {
 }
 
 // Receipt tells that messages which the channel sent were delivered, read or played. A sink that
-// does not know one of the ids (the receipt overtook the send) refuses it, to get it again.
+// does not know some of the ids (the receipt overtook the send) takes the others and refuses those with
+// [UnknownMessages], to get them again.
 type Receipt struct {
 	From   parley.ContactID
 	IDs    []parley.MessageID

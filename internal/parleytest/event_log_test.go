@@ -160,6 +160,7 @@ func converse(l *eventLog) {
 	l.expect(parley.MessageStatus, `"status":"PLAYED"`, `"type":"voice"`)
 	l.expect(parley.MessageReceived, `"reply_to":"`+first.Text("data.id"))
 	l.expect(parley.MessageReceived, `"type":"image"`)
+	l.expect(parley.MessageMedia, `"status":"ready"`)
 
 	order(l.Env, "reachout_limit", "")
 	l.send("text", `{"contact_id":"AYU","message":"Restricted"}`)

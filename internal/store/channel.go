@@ -136,6 +136,7 @@ func (t *tx) ClearChannel(_ context.Context, code parley.ChannelCode) ([]parley.
 	}
 	const chats, messages = `(SELECT id FROM chat WHERE channel = $1)`, `(SELECT seq FROM message JOIN chat ON chat.id = message.chat WHERE chat.channel = $1)`
 	for _, own := range []string{
+		`DELETE FROM media_fetch WHERE channel = $1`,
 		`DELETE FROM resend WHERE seq IN ` + messages,
 		`DELETE FROM status WHERE seq IN ` + messages,
 		`DELETE FROM failure WHERE seq IN ` + messages,

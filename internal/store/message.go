@@ -10,7 +10,8 @@ import (
 const (
 	messageColumns = `message.seq, message.channel, contact, message.id, message.from_me, kind, reply_to, request, urgent, pool, expires_at, created_at, starred, body, data,
 		coalesce(status.status, 0), coalesce(updated_at, created_at), coalesce(attempts, 0), coalesce(next_attempt, 0),
-		coalesce(failure.code, ''), coalesce(failure.message, ''), coalesce(failure.until, 0)`
+		coalesce(failure.code, ''), coalesce(failure.message, ''), coalesce(failure.until, 0),
+		coalesce((SELECT next_at FROM media_fetch WHERE media_fetch.seq = message.seq), 0)`
 
 	// besides is what stands beside a message in other tables.
 	besides = `JOIN chat ON chat.id = message.chat
@@ -82,7 +83,7 @@ func scanMessage(row scanner) (parley.Message, error) {
 // messageRow is a message as it is stored, in the types that are quick to scan.
 type messageRow struct {
 	seq, fromMe, urgent, expires, created, starred                      int64
-	status, updated, attempts, next, until                              int64
+	status, updated, attempts, next, until, fetch                       int64
 	channel, contact, id, kind, replyTo, request, pool, code, why, body string
 	data                                                                []byte
 }
@@ -90,13 +91,19 @@ type messageRow struct {
 // fields lists where messageColumns go.
 func (s *messageRow) fields() []any {
 	return []any{&s.seq, &s.channel, &s.contact, &s.id, &s.fromMe, &s.kind, &s.replyTo, &s.request, &s.urgent, &s.pool, &s.expires, &s.created, &s.starred, &s.body, &s.data,
-		&s.status, &s.updated, &s.attempts, &s.next, &s.code, &s.why, &s.until}
+		&s.status, &s.updated, &s.attempts, &s.next, &s.code, &s.why, &s.until, &s.fetch}
 }
 
 func (s *messageRow) message() (parley.Message, error) {
 	content, err := parley.DecodeContent(parley.Kind(s.kind), s.body, s.data)
 	if err != nil {
 		return parley.Message{}, fmt.Errorf("message %d: %w", s.seq, err)
+	}
+	if s.fetch != 0 {
+		if media := parley.MediaOf(content); media != nil {
+			media.FetchAt = moment(s.fetch)
+			content = parley.WithMedia(content, *media)
+		}
 	}
 	m := parley.Message{
 		Seq: s.seq, Channel: parley.ChannelCode(s.channel), Chat: parley.ContactID(s.contact), ID: parley.MessageID(s.id), FromMe: s.fromMe != 0,
@@ -223,7 +230,19 @@ func (t *tx) set(channel parley.ChannelCode, ref parley.MessageRef, statement st
 
 // EraseMessage empties a message's text and data, keeping the record.
 func (t *tx) EraseMessage(_ context.Context, channel parley.ChannelCode, ref parley.MessageRef) error {
-	return t.set(channel, ref, `UPDATE message SET body = '', data = NULL WHERE seq = $1`)
+	seq, err := t.find(channel, ref)
+	if err != nil {
+		return err
+	}
+	return t.erase(seq)
+}
+
+// erase empties a message and ends the fetch of its file.
+func (t *tx) erase(seq int64) error {
+	if _, err := t.Exec(`DELETE FROM media_fetch WHERE seq = $1`, seq); err != nil {
+		return err
+	}
+	return t.change(`UPDATE message SET body = '', data = NULL WHERE seq = $1`, seq)
 }
 
 // SetStarred marks a message, or takes the mark back.

@@ -67,7 +67,7 @@ func TestKnownContactsOfAnOlderStore(t *testing.T) {
 	for _, id := range []string{"1", "2", "3", "4", "5", "6", "7"} {
 		statements = append(statements, `INSERT INTO chat (id, contact, channel, messages, last_at) VALUES (`+id+`, '`+id+`@c.us', 'main', 1, 0)`)
 	}
-	openAt(t, path, "0011_otp_attack.sql", statements...)
+	openAt(t, path, "0013_otp_attack.sql", statements...)
 	db, err := Open(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)

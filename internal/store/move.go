@@ -19,6 +19,10 @@ func (t *tx) MoveHistory(_ context.Context, from, to parley.ChannelCode) error {
 	if _, err := t.Exec(`DELETE FROM answer WHERE channel = $1`, string(from)); err != nil {
 		return err
 	}
+	// Nobody can fetch a file for a channel that never runs.
+	if _, err := t.Exec(`DELETE FROM media_fetch WHERE channel = $1`, string(from)); err != nil {
+		return err
+	}
 	for _, moves := range []string{
 		`UPDATE message SET channel = $1 WHERE chat IN (SELECT id FROM chat WHERE channel = $2)`,
 		`UPDATE chat SET channel = $1 WHERE channel = $2`,

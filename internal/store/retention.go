@@ -30,7 +30,7 @@ func (t *tx) EraseOlder(_ context.Context, channel parley.ChannelCode, before ti
 		if m.file != nil {
 			files = append(files, *m.file)
 		}
-		if err := t.change(`UPDATE message SET body = '', data = NULL WHERE seq = $1`, m.seq); err != nil {
+		if err := t.erase(m.seq); err != nil {
 			return 0, nil, err
 		}
 	}

@@ -152,31 +152,31 @@ func (t *tx) ConfirmMessages(_ context.Context, channel parley.ChannelCode, seqs
 }
 
 // AdvanceMessages moves messages that the channel sent to one chat on to a status, where that can
-// follow the one they have. It returns those that moved, and how many are not there.
-func (t *tx) AdvanceMessages(_ context.Context, channel parley.ChannelCode, chat parley.ContactID, ids []parley.MessageID, to parley.Status, at time.Time) (advanced []parley.MessageID, advancedSeqs []int64, unknown int, err error) {
+// follow the one they have. It returns those that moved, and the ids that are not there.
+func (t *tx) AdvanceMessages(_ context.Context, channel parley.ChannelCode, chat parley.ContactID, ids []parley.MessageID, to parley.Status, at time.Time) (advanced []parley.MessageID, advancedSeqs []int64, unknown []parley.MessageID, err error) {
 	within, err := t.chatID(channel, chat)
 	if err == parley.ErrNotFound {
-		return nil, nil, len(ids), nil
+		return nil, nil, ids, nil
 	}
 	if err != nil {
-		return nil, nil, 0, err
+		return nil, nil, nil, err
 	}
 	for chunk := range slices.Chunk(ids, atOnce) {
 		known, seqs := make([]parley.MessageID, 0, len(chunk)), make([]int64, 0, len(chunk))
 		for _, id := range chunk {
 			seq, err := t.findIn(within, parley.MessageRef{FromMe: true, Chat: chat, ID: id})
 			if err == parley.ErrNotFound {
-				unknown++
+				unknown = append(unknown, id)
 				continue
 			}
 			if err != nil {
-				return nil, nil, 0, err
+				return nil, nil, nil, err
 			}
 			known, seqs = append(known, id), append(seqs, seq)
 		}
 		some, theirs, err := t.advanceSome(channel, known, seqs, to, at)
 		if err != nil {
-			return nil, nil, 0, err
+			return nil, nil, nil, err
 		}
 		advanced, advancedSeqs = append(advanced, some...), append(advancedSeqs, theirs...)
 	}

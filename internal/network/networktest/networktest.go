@@ -76,6 +76,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"a phone that was offline gets what waited", testOffline},
 		{"a refused receipt comes again", testReceiptAgain},
 		{"inbound messages come intact", testInbound},
+		{"a file can be fetched later", testFetchLater},
 		{"inbound messages come in order, and again when refused", testInboundAgain},
 		{"what came while the session was closed comes later", testInboundLater},
 		{"reactions go both ways", testReactions},

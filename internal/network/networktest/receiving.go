@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -90,13 +92,63 @@ func testInbound(t *testing.T, h Harness) {
 	}
 	got := awaitCount[network.Message](t, in, len(want))
 	for i, m := range got {
-		if m.From != phone.Contact() || m.ID != ids[i] || m.ReplyTo != question.ID || m.At.IsZero() || !bytes.Equal(m.Media, files[i]) {
+		if m.From != phone.Contact() || m.ID != ids[i] || m.ReplyTo != question.ID || m.At.IsZero() {
 			t.Errorf("message %d is %+v, want %s", i, m, ids[i])
+		}
+		if got := fetch(t, s, m.File); !bytes.Equal(got, files[i]) {
+			t.Errorf("the file of message %d is %q, want %q", i, got, files[i])
 		}
 		if err := sameContent(m.Content, want[i]); err != nil {
 			t.Error(err)
 		}
 	}
+}
+
+// testFetchLater fetches a file with another session than the one that its message came on.
+func testFetchLater(t *testing.T, h Harness) {
+	s, in := start(t, h)
+	paper := []byte("%PDF-1.7 and so on")
+	h.Phone(t, 0).Send(t, parley.File{Media: parley.Media{MIME: "application/pdf", Filename: "a.pdf"}}, paper, "")
+	reference := awaitCount[network.Message](t, in, 1)[0].File
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Create(filepath.Join(t.TempDir(), "file"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if err := s.Fetch(t.Context(), reference, file); network.ClassOf(err) != network.Disconnected {
+		t.Errorf("a closed session fetches: %v", err)
+	}
+	s, _ = start(t, h)
+	if got := fetch(t, s, reference); !bytes.Equal(got, paper) {
+		t.Errorf("the file is %q, want %q", got, paper)
+	}
+	if err := s.Fetch(t.Context(), []byte("nonsense"), file); network.ClassOf(err) != network.Permanent {
+		t.Errorf("nonsense is fetched: %v", err)
+	}
+}
+
+// fetch gets the file of a message; nil: it has none.
+func fetch(t *testing.T, s network.Session, reference []byte) []byte {
+	t.Helper()
+	if reference == nil {
+		return nil
+	}
+	file, err := os.Create(filepath.Join(t.TempDir(), "file"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if err := s.Fetch(t.Context(), reference, file); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(file.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
 }
 
 func testInboundAgain(t *testing.T, h Harness) {

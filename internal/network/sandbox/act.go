@@ -169,11 +169,11 @@ func (n *Network) readAll(ctx context.Context, w *world, p *phone) (int, error) 
 			return err
 		}
 		for chunk := range slices.Chunk(unread, maxReceipt) {
-			if err := w.post(tx, p, parcel{Type: parcelReceipt, IDs: ids(chunk), Status: int(parley.Read)}, nil); err != nil {
+			if err := w.post(tx, p, parcel{Type: parcelReceipt, IDs: ids(chunk), Status: int(parley.Read)}); err != nil {
 				return err
 			}
 			if played := voices(chunk); len(played) > 0 {
-				if err := w.post(tx, p, parcel{Type: parcelReceipt, IDs: played, Status: int(parley.Played)}, nil); err != nil {
+				if err := w.post(tx, p, parcel{Type: parcelReceipt, IDs: played, Status: int(parley.Played)}); err != nil {
 					return err
 				}
 			}
@@ -213,7 +213,7 @@ func (n *Network) act(ctx context.Context, w *world, p *phone, what parcel, chan
 		if _, err := tx.Exec(change, args...); err != nil {
 			return err
 		}
-		return w.post(tx, p, what, nil)
+		return w.post(tx, p, what)
 	})
 	if err != nil {
 		return fmt.Errorf("act as phone: %w", err)

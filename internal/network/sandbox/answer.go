@@ -69,7 +69,7 @@ func (w *world) insert(tx *sqldb.Tx, args []any) (int64, error) {
 
 // confirmAgain has the channel told a second time that a message was delivered.
 func (w *world) confirmAgain(tx *sqldb.Tx, p *phone, m *parley.Message) error {
-	return w.post(tx, p, parcel{Type: parcelReceipt, IDs: []parley.MessageID{m.ID}, Status: int(parley.Delivered)}, nil)
+	return w.post(tx, p, parcel{Type: parcelReceipt, IDs: []parley.MessageID{m.ID}, Status: int(parley.Delivered)})
 }
 
 // answerTo is what a phone that answers every message says to one.

@@ -2,9 +2,6 @@ package sandbox
 
 import (
 	"context"
-	"database/sql"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -107,30 +104,4 @@ func (n *Network) Message(ctx context.Context, channel parley.ChannelCode, numbe
 		return Message{}, parley.ErrNotFound
 	}
 	return m, err
-}
-
-// Unsent returns the file of a message that a phone sent and the channel has not taken yet; later the
-// channel has it. There being none is [parley.ErrNotFound].
-func (n *Network) Unsent(ctx context.Context, channel parley.ChannelCode, number string, id parley.MessageID) ([]byte, error) {
-	_, p, err := n.find(ctx, channel, number)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := n.db.Read(ctx).Query(`SELECT body, media FROM events WHERE phone = $1 AND media IS NOT NULL ORDER BY seq`, p.id)
-	if err != nil {
-		return nil, fmt.Errorf("read what a phone sent: %w", err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var body string
-		var media sql.RawBytes // copied only where it is the one
-		var what parcel
-		if err := errors.Join(rows.Scan(&body, &media), json.Unmarshal([]byte(body), &what)); err != nil {
-			return nil, fmt.Errorf("read what a phone sent: %w", err)
-		}
-		if what.Type == parcelMessage && what.Target == id {
-			return append([]byte(nil), media...), nil
-		}
-	}
-	return nil, errors.Join(rows.Err(), parley.ErrNotFound)
 }

@@ -162,6 +162,7 @@ func (n *Network) empty(tx *sqldb.Tx, w *world) error {
 	for _, query := range []string{
 		`DELETE FROM messages WHERE phone IN (SELECT id FROM phones WHERE world = $1)`,
 		`DELETE FROM events WHERE phone IN (SELECT id FROM phones WHERE world = $1)`,
+		`DELETE FROM files WHERE phone IN (SELECT id FROM phones WHERE world = $1)`,
 		`DELETE FROM faults WHERE world = $1`,
 		`DELETE FROM groups WHERE world = $1`,
 		`DELETE FROM phones WHERE world = $1`,

@@ -42,13 +42,13 @@ const (
 )
 
 // post leaves a parcel for the channel.
-func (w *world) post(tx *sqldb.Tx, p *phone, what parcel, media []byte) error {
+func (w *world) post(tx *sqldb.Tx, p *phone, what parcel) error {
 	body, err := json.Marshal(what)
 	if err != nil {
 		return err
 	}
-	_, err = tx.Exec(`INSERT INTO events (seq, phone, sender, body, media, at) VALUES ($1, $2, $3, $4, $5, $6)`,
-		w.net.nextSeq(), p.id, p.sender(), string(body), media, time.Now().UnixMilli())
+	_, err = tx.Exec(`INSERT INTO events (seq, phone, sender, body, at) VALUES ($1, $2, $3, $4, $5)`,
+		w.net.nextSeq(), p.id, p.sender(), string(body), time.Now().UnixMilli())
 	tx.OnCommit(func() {
 		p.setPosted()
 		w.mark(true, p)
@@ -99,13 +99,12 @@ type letter struct {
 	seq    int64
 	sender string
 	parcel parcel
-	media  []byte
 	at     time.Time
 }
 
 // letters reads the next things that a phone did, oldest first.
 func (w *world) letters(ctx context.Context, p *phone, limit int) ([]letter, error) {
-	rows, err := w.net.db.Read(ctx).Query(`SELECT seq, sender, body, media, at FROM events WHERE phone = $1 ORDER BY seq LIMIT $2`, p.id, limit)
+	rows, err := w.net.db.Read(ctx).Query(`SELECT seq, sender, body, at FROM events WHERE phone = $1 ORDER BY seq LIMIT $2`, p.id, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +114,7 @@ func (w *world) letters(ctx context.Context, p *phone, limit int) ([]letter, err
 		var l letter
 		var body string
 		var at int64
-		if err := rows.Scan(&l.seq, &l.sender, &body, &l.media, &at); err != nil {
+		if err := rows.Scan(&l.seq, &l.sender, &body, &at); err != nil {
 			return nil, err
 		}
 		if err := json.Unmarshal([]byte(body), &l.parcel); err != nil {
@@ -128,12 +127,19 @@ func (w *world) letters(ctx context.Context, p *phone, limit int) ([]letter, err
 }
 
 // event makes the event that the sink is given.
-func (l letter) event(from parley.ContactID) (network.Event, error) {
+func (l letter) event(phone int64, from parley.ContactID) (network.Event, error) {
 	what := l.parcel
 	switch what.Type {
 	case parcelMessage:
 		content, err := parley.DecodeContent(what.Kind, what.Text, what.Data)
-		return network.Message{From: from, ID: what.Target, Content: content, ReplyTo: what.ReplyTo, At: l.at, Media: l.media}, err
+		if err != nil {
+			return nil, err
+		}
+		m := network.Message{From: from, ID: what.Target, Content: content, ReplyTo: what.ReplyTo, At: l.at}
+		if parley.MediaOf(content) != nil {
+			m.File, err = json.Marshal(fileReference{phone, what.Target})
+		}
+		return m, err
 	case parcelReceipt:
 		return network.Receipt{From: from, IDs: what.IDs, Status: parley.Status(what.Status), At: l.at}, nil
 	case parcelReaction:

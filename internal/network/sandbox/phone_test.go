@@ -348,7 +348,7 @@ func TestSampleIsDescribed(t *testing.T) {
 			}
 		}
 		waitFor(t, time.Second)
-		if got := came[network.Message](d); len(got) != 4 || got[0].Media == nil {
+		if got := came[network.Message](d); len(got) != 4 || got[0].File == nil {
 			t.Errorf("there came %d", len(got))
 		}
 	})

@@ -59,8 +59,15 @@ func TestRestartKeepsEverything(t *testing.T) {
 			message = &e
 		}
 	}
-	if !slices.Equal(receipt.IDs, []parley.MessageID{m.ID}) || message.ID != said.ID.ID || string(message.Media) != "not really a picture" {
+	if !slices.Equal(receipt.IDs, []parley.MessageID{m.ID}) || message.ID != said.ID.ID {
 		t.Errorf("there came %+v and %+v", receipt, message)
+	}
+	file, err := os.Create(filepath.Join(t.TempDir(), "file"))
+	must(t, err)
+	defer file.Close()
+	must(t, s.Fetch(ctx, message.File, file))
+	if data, err := os.ReadFile(file.Name()); err != nil || string(data) != "not really a picture" {
+		t.Errorf("its file is %q (%v)", data, err)
 	}
 	page, err := n.Messages(ctx, "test", ayu, Query{})
 	if err != nil || len(page.Messages) != 1 || page.Messages[0].Copies != 2 {

@@ -37,7 +37,12 @@ func (w *world) say(tx *sqldb.Tx, p *phone, s saying) (seq int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	return seq, w.post(tx, p, parcel{Type: parcelMessage, Target: s.id, Kind: kind, Text: text, Data: data, ReplyTo: s.replyTo}, s.media)
+	if s.content.Kind().IsMedia() {
+		if err := w.upload(tx, p, s.id, s.media); err != nil {
+			return 0, err
+		}
+	}
+	return seq, w.post(tx, p, parcel{Type: parcelMessage, Target: s.id, Kind: kind, Text: text, Data: data, ReplyTo: s.replyTo})
 }
 
 // message is what the record has of it.

@@ -16,7 +16,7 @@ import (
 
 const (
 	maxReceipt = 500 // ids in one receipt
-	maxLetters = 16  // things that a phone did, read at once: each may carry a file
+	maxLetters = 16  // things that a phone did, read at once
 
 	// A receipt for a message that the gateway does not know may have overtaken the message, so it is
 	// given again. After a few refusals each id is given alone, so that one does not hold up the rest;
@@ -144,7 +144,7 @@ func (s *session) tellParcel(ctx context.Context, p *phone, l letter) error {
 	if err != nil {
 		return err
 	}
-	event, err := l.event(from)
+	event, err := l.event(p.id, from)
 	if err != nil {
 		return err
 	}

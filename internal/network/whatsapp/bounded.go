@@ -1,37 +1,94 @@
 package whatsapp
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"time"
 )
 
 // sealOverhead is by how much the ciphertext of a file can be larger than the file: padding and a code.
 const sealOverhead = 16 + 10
 
+// stallLimit is how long a server of files may send nothing.
+const stallLimit = 30 * time.Second
+
 // errTooLarge says that a file is larger than one may be. It stays so: nobody needs to ask again.
 var errTooLarge = errors.New("the file is too large to be kept")
 
-// bounded keeps answers from being larger than a file may be. What a message says of its file's size is a
-// stranger's word, and whatsmeow reads an answer to its end, into memory.
+var errStalled = errors.New("the server of files sends nothing")
+
+// onlyOnce marks the context of a download that whatsmeow must not try again by itself: its pauses, which the
+// server may choose, would hold a place that other files need.
+type onlyOnce struct{}
+
+// bounded keeps responses from being larger than a file may be, and downloads from hanging. What a message
+// says of its file's size is a stranger's word, and whatsmeow reads a response to its end.
 type bounded struct {
 	http.RoundTripper
-	most int64 // the size of the largest file, before it is encrypted
+	most  int64         // the size of the largest file, before it is encrypted
+	stall time.Duration // without a byte, after which a download is given up
 }
 
-// RoundTrip refuses an answer where its body is read: whatsmeow takes an error of the request itself for
+// RoundTrip refuses a response where its body is read: whatsmeow takes an error of the request itself for
 // trouble of the network, and tries for a quarter of a minute.
 func (b *bounded) RoundTrip(r *http.Request) (*http.Response, error) {
-	resp, err := b.RoundTripper.RoundTrip(r)
-	if err != nil {
-		return nil, err
+	if r.Method != http.MethodGet { // an upload may take its time to be answered
+		resp, err := b.RoundTripper.RoundTrip(r)
+		if err != nil {
+			return nil, err
+		}
+		return b.limit(resp), nil
 	}
+	resp, err := b.get(r)
+	if r.Context().Value(onlyOnce{}) == nil {
+		return resp, err
+	}
+	if err == nil && isForRetry(resp.StatusCode) {
+		resp.Body.Close()
+		err = fmt.Errorf("the server of files answers %d", resp.StatusCode)
+	}
+	if err != nil {
+		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(failing{err}), ContentLength: -1, Request: r}, nil
+	}
+	return resp, nil
+}
+
+// isForRetry reports whether another attempt may succeed after a status.
+func isForRetry(status int) bool { return status == http.StatusTooManyRequests || status >= 500 }
+
+// get makes a request that is given up when nothing comes for a while.
+func (b *bounded) get(r *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancelCause(r.Context())
+	timer := time.AfterFunc(b.stall, func() { cancel(errStalled) })
+	resp, err := b.RoundTripper.RoundTrip(r.WithContext(ctx))
+	if err != nil {
+		timer.Stop()
+		cancel(nil)
+		return nil, causeOf(ctx, err)
+	}
+	resp.Body = &watchedBody{resp.Body, ctx, cancel, timer, b.stall}
+	return b.limit(resp), nil
+}
+
+// limit bounds the body of a response.
+func (b *bounded) limit(resp *http.Response) *http.Response {
 	body := &boundedBody{resp.Body, b.most + sealOverhead}
 	if resp.ContentLength > body.left {
-		body.left = -1
+		body.left, resp.ContentLength = -1, -1 // whatsmeow would make room for it on the disk
 	}
 	resp.Body = body
-	return resp, nil
+	return resp
+}
+
+// causeOf says that a request was given up, where it was.
+func causeOf(ctx context.Context, err error) error {
+	if errors.Is(context.Cause(ctx), errStalled) {
+		return errStalled
+	}
+	return err
 }
 
 // CloseIdleConnections has to be passed on by name: an http.Client looks for it on what it was given.
@@ -39,7 +96,33 @@ func (b *bounded) CloseIdleConnections() {
 	(&http.Client{Transport: b.RoundTripper}).CloseIdleConnections()
 }
 
-// boundedBody gives so much of an answer and then fails, unless the answer has ended.
+// watchedBody ends when nothing comes for a while.
+type watchedBody struct {
+	io.ReadCloser
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	timer  *time.Timer
+	stall  time.Duration
+}
+
+func (w *watchedBody) Read(p []byte) (int, error) {
+	n, err := w.ReadCloser.Read(p)
+	if n > 0 {
+		w.timer.Reset(w.stall)
+	}
+	if err != nil && err != io.EOF {
+		err = causeOf(w.ctx, err)
+	}
+	return n, err
+}
+
+func (w *watchedBody) Close() error {
+	w.timer.Stop()
+	defer w.cancel(nil)
+	return w.ReadCloser.Close()
+}
+
+// boundedBody gives so much of a response and then fails, unless the response has ended.
 type boundedBody struct {
 	io.ReadCloser
 	left int64 // negative: there is more than may be
@@ -55,3 +138,8 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	}
 	return n, err
 }
+
+// failing is a body that cannot be read.
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }

@@ -58,6 +58,8 @@ type Driver struct {
 	ackTimeout                       time.Duration
 	silentFor, pingTimeout, askAgain time.Duration
 	typingFor                        time.Duration
+	uploadPatience                   time.Duration
+	receiptPause                     func(tries int) time.Duration // before a receipt for an unknown message is given again
 
 	mu       sync.Mutex
 	sessions map[parley.ChannelCode]*session
@@ -75,10 +77,11 @@ func Open(ctx context.Context, c Config) (*Driver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("whatsapp: open %s: %w", c.Path, err)
 	}
-	fetching := &bounded{dialer.client(nil).Transport, maxDownload}
+	fetching := &bounded{dialer.client(nil).Transport, maxDownload, stallLimit}
 	return &Driver{
 		Config: c, db: db, dialer: dialer, media: &http.Client{Transport: fetching}, fetching: fetching, turns: make(chan struct{}, connectAtOnce),
-		maxBackoff: idleBackoff, ackTimeout: ackTimeout, silentFor: silentFor, pingTimeout: pingTimeout, askAgain: askAgainAfter, typingFor: typingFor, sessions: map[parley.ChannelCode]*session{},
+		maxBackoff: idleBackoff, ackTimeout: ackTimeout, silentFor: silentFor, pingTimeout: pingTimeout, askAgain: askAgainAfter, typingFor: typingFor,
+		uploadPatience: uploadPatience, receiptPause: retryPause, sessions: map[parley.ChannelCode]*session{},
 	}, nil
 }
 

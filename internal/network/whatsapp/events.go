@@ -46,7 +46,8 @@ func (l *line) take(evt any) bool {
 		l.restrict(e)
 
 	case *events.UndecryptableMessage: // whatsmeow asks the sender and our phone for it again
-	case *events.MediaRetry: // we do not ask phones to upload old files again
+	case *events.MediaRetry:
+		l.s.uploads.answered(e)
 	case *events.FBMessage: // of another product
 	case *events.OfflineSyncPreview, *events.OfflineSyncCompleted: // what we missed comes as events of its own
 	case *events.IdentityChange: // a contact has a new phone; whatsmeow makes new keys

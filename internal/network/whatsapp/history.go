@@ -52,8 +52,9 @@ func (l *line) past(chat *waHistorySync.Conversation, jid, other types.JID) bool
 			continue
 		}
 		if p := parse(e.Message); p.content != nil {
-			said := message(e, p, from, true)
-			said.History = true
+			p.file = nil
+			said := l.message(e, p, from)
+			said.Past, said.History = true, true
 			all = append(all, said)
 		}
 	}

@@ -14,8 +14,8 @@ import (
 type parsed struct {
 	content parley.Content // nil: nothing that a person would see
 	replyTo parley.MessageID
-	file    whatsmeow.DownloadableMessage // what Content carries, to be fetched; nil: nothing
-	data    []byte                        // or its bytes, where the message itself has them
+	file    sized  // what Content carries, to be fetched; nil: nothing
+	data    []byte // or its bytes, where the message itself has them
 }
 
 // parse reads a message that came. What is no content of ours is told in words, so that somebody sees that
@@ -94,7 +94,7 @@ func answer(text string, c *waE2E.ContextInfo) parsed {
 func parseText(x *waE2E.ExtendedTextMessage) parsed {
 	text := parley.Text{Body: clean(x.GetText())}
 	if url := x.GetMatchedText(); url != "" && x.GetTitle() != "" {
-		text.Preview = &parley.Preview{URL: clean(url), Title: clean(x.GetTitle()), Description: clean(x.GetDescription()), Thumbnail: x.GetJPEGThumbnail()}
+		text.Preview = &parley.Preview{URL: clean(url), Title: clean(x.GetTitle()), Description: clean(x.GetDescription()), Thumbnail: bounds(x.GetJPEGThumbnail())}
 	}
 	return parsed{content: text, replyTo: quoted(x.GetContextInfo())}
 }
@@ -146,7 +146,18 @@ type sized interface {
 }
 
 func describe(x sized, mime string, thumbnail []byte) parley.Media {
-	return parley.Media{MIME: mime, Size: int64(x.GetFileLength()), SHA256: x.GetFileSHA256(), MediaKey: x.GetMediaKey(), Thumbnail: thumbnail}
+	return parley.Media{MIME: mime, Size: int64(x.GetFileLength()), SHA256: x.GetFileSHA256(), Thumbnail: bounds(thumbnail)}
+}
+
+// maxThumbnail is larger than any thumbnail that a phone makes.
+const maxThumbnail = 64 << 10
+
+// bounds drops a thumbnail that is too large.
+func bounds(thumbnail []byte) []byte {
+	if len(thumbnail) > maxThumbnail {
+		return nil
+	}
+	return thumbnail
 }
 
 func place(title string, latitude, longitude float64) parley.Location {

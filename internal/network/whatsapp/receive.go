@@ -1,7 +1,6 @@
 package whatsapp
 
 import (
-	"errors"
 	"sync"
 	"time"
 
@@ -16,9 +15,6 @@ import (
 const (
 	firstRetry = 10 * time.Millisecond
 	lastRetry  = 5 * time.Second
-	// receiptTries is how often a receipt is given to a sink that does not know what it is for. Ids are
-	// stored before messages are sent: what is unknown after more than a second is another device's.
-	receiptTries = 8
 	// hiddenFor is how long a message waits for the number of its sender to become known. It comes again
 	// with every connection until then.
 	hiddenFor = 7 * 24 * time.Hour
@@ -38,11 +34,7 @@ func (l *line) give(chat parley.ContactID, e network.Event) bool {
 // offer hands an event to the sink until that has it.
 func (l *line) offer(e network.Event) bool {
 	for tries := 1; l.s.ctx.Err() == nil; tries++ {
-		err := l.s.sink(l.s.ctx, e)
-		if err == nil {
-			return true
-		}
-		if _, ok := e.(network.Receipt); ok && tries >= receiptTries && errors.Is(err, parley.ErrNotFound) {
+		if err := l.s.sink(l.s.ctx, e); err == nil {
 			return true
 		}
 		if !l.pause(retryPause(tries)) {
@@ -116,13 +108,7 @@ func (l *line) event(e *events.Message, from parley.ContactID) (network.Event, b
 	if p.content == nil {
 		return nil, true
 	}
-	if p.file != nil {
-		var ok bool
-		if p.data, ok = l.download(e.Info.ID, p.file); !ok {
-			return nil, false
-		}
-	}
-	return message(e, p, from, false), true
+	return l.message(e, p, from), true
 }
 
 // change makes an event of what alters an earlier message.
@@ -137,15 +123,18 @@ func (l *line) change(m *waE2E.ProtocolMessage, e *events.Message, from parley.C
 			return nil, true
 		}
 		p.replyTo = target // an edit is kept as what it is: something said later about an earlier message
-		return message(e, p, from, true), true
+		said := l.message(e, p, from)
+		said.Past = true
+		return said, true
 	}
 	return nil, true // timers and keys between devices
 }
 
-// message makes the event of something that was said.
-func message(e *events.Message, p parsed, from parley.ContactID, past bool) network.Message {
+// message makes the event of something that was said. Its file is not here yet: the gateway fetches it after
+// it stored the message.
+func (l *line) message(e *events.Message, p parsed, from parley.ContactID) network.Message {
 	return network.Message{From: from, ID: parley.MessageID(e.Info.ID), Content: p.content, ReplyTo: p.replyTo,
-		At: e.Info.Timestamp, Media: p.data, Past: past}
+		At: e.Info.Timestamp, File: l.reference(&e.Info, p)}
 }
 
 // vote makes the event of a choice in a poll.
@@ -189,9 +178,9 @@ func (l *line) receipt(e *events.Receipt) bool {
 	}
 	r := network.Receipt{From: from, IDs: ids, Status: status, At: e.Timestamp}
 	if e.Sender.Device == hostedDevice {
-		return l.give(from, r)
+		return l.giveReceipt(r)
 	}
-	l.later(e, r)
+	l.later(slip{Receipt: r, ack: ackOf(e)})
 	return false // we acknowledge it
 }
 

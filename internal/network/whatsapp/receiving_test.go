@@ -3,6 +3,7 @@ package whatsapp
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -30,7 +31,7 @@ func (w *world) arrives(in *inbox, raw *waE2E.Message) network.Message {
 // TestKindsOfMessages receives every kind of content.
 func TestKindsOfMessages(t *testing.T) {
 	w := newWorld(t)
-	_, in := w.paired()
+	s, in := w.paired()
 	data := []byte("some bytes of a file")
 	file := func(kind whatsmeow.MediaType) whatsmeow.UploadResponse { return w.put(t, data, kind) }
 	image, video, audio, paper := file(whatsmeow.MediaImage), file(whatsmeow.MediaVideo), file(whatsmeow.MediaAudio), file(whatsmeow.MediaDocument)
@@ -76,8 +77,13 @@ func TestKindsOfMessages(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := w.arrives(in, test.raw)
-			if m.From != friendID || m.Past || m.At.IsZero() || m.ReplyTo != test.reply || !bytes.Equal(m.Media, test.media) {
+			if m.From != friendID || m.Past || m.At.IsZero() || m.ReplyTo != test.reply || (m.File != nil) != (test.media != nil) {
 				t.Errorf("there came %+v", m)
+			}
+			if m.File != nil {
+				if got := w.fetched(s, m); !bytes.Equal(got, test.media) {
+					t.Errorf("its file is %q", got)
+				}
 			}
 			if m.Content.Kind() != test.want.Kind() || m.Content.Text() != test.want.Text() {
 				t.Errorf("it says %+v, want %+v", m.Content, test.want)
@@ -338,29 +344,60 @@ func TestUnknownReceiptEnds(t *testing.T) {
 		return nil
 	})
 	w.friend.Expect(t, loopback.ID(string(w.sent(s, w.text(friendID, "of another program")).ID)))
-	_, err := w.friend.Send(within(t), w.owner, "go on")
-	must(t, err)
-	in.said("go on")
+	must(t, w.link.Idle(within(t))) // it is acknowledged
 	if got := tries.Load(); got != receiptTries {
 		t.Errorf("the receipt was given %d times", got)
 	}
 }
 
-// TestFileIsGone receives a message whose file the network does not have.
-func TestFileIsGone(t *testing.T) {
+// TestUnknownReceiptHoldsNobodyUp: while a receipt for a message that nobody knows waits to be given again, what
+// its sender says comes, and the receipts of others.
+func TestUnknownReceiptHoldsNobodyUp(t *testing.T) {
 	w := newWorld(t)
-	_, in := w.paired()
-	w.Inject(loopback.FailDownload(404))
-	id, err := w.friend.SendImage(within(t), w.owner, []byte("x"), "image/png", "a picture")
+	w.driver.receiptPause = func(int) time.Duration { return time.Hour }
+	s, in := w.paired()
+	unknown := w.text(friendID, "of another program")
+	refused := make(chan struct{}, 1)
+	in.refuseWith(func(e network.Event) error {
+		if r, ok := e.(network.Receipt); ok && slices.Contains(r.IDs, unknown.ID) {
+			signal(refused)
+			return &network.UnknownMessages{IDs: []parley.MessageID{unknown.ID}}
+		}
+		return nil
+	})
+	w.sent(s, unknown)
+	<-refused
+	known, others := w.sent(s, w.text(friendID, "known")), w.sent(s, w.text(otherID, "to another"))
+	in.got(parley.Delivered, others.ID)
+	in.got(parley.Delivered, known.ID)
+	_, err := w.friend.Send(within(t), w.owner, "go on")
 	must(t, err)
-	if m := in.said("a picture"); string(m.ID) != id || m.Media != nil || m.Content.Kind() != parley.KindImage {
-		t.Errorf("there came %+v", m)
+	in.said("go on")
+}
+
+// TestUnknownReceiptsAreBounded: contacts can invent any number of them.
+func TestUnknownReceiptsAreBounded(t *testing.T) {
+	l := &line{s: &session{d: &Driver{receiptPause: func(int) time.Duration { return time.Hour }}}}
+	wait := func(from parley.ContactID, receipts int) (waiting int) {
+		for range receipts {
+			if l.again(slip{Receipt: network.Receipt{From: from}}, []parley.MessageID{"3EB0NONE"}) {
+				waiting++
+			}
+		}
+		return waiting
 	}
-	w.Inject(loopback.FailDownload(500))
-	_, err = w.friend.SendImage(within(t), w.owner, []byte("y"), "image/png", "another")
-	must(t, err)
-	if m := in.said("another"); string(m.Media) != "y" {
-		t.Errorf("there came %+v", m)
+	if got := wait(friendID, 100); got != maxUnknownEach {
+		t.Errorf("%d of one contact wait", got)
+	}
+	all := maxUnknownEach
+	for i := range 100 {
+		all += wait(parley.ContactOf(fmt.Sprint(62811000000+i)), 10)
+	}
+	if all != maxUnknown {
+		t.Errorf("%d wait", all)
+	}
+	if l := (&line{s: l.s}); l.again(slip{tries: receiptTries - 1}, nil) {
+		t.Error("it is given more often than it should be")
 	}
 }
 

@@ -35,6 +35,7 @@ type session struct {
 	devices  deviceLists
 	polls    polls
 	foreign  foreign
+	uploads  uploads
 	evidence evidence
 	clock    clock
 

@@ -195,6 +195,28 @@ func (w *world) text(to parley.ContactID, body string) *parley.Message {
 	return w.outgoing(to, parley.Text{Body: body})
 }
 
+// fetch gets the file of a message that came.
+func (w *world) fetch(s network.Session, m network.Message) ([]byte, error) {
+	w.t.Helper()
+	file, err := os.CreateTemp(w.t.TempDir(), "file")
+	must(w.t, err)
+	defer file.Close()
+	if err := s.Fetch(within(w.t), m.File, file); err != nil {
+		return nil, err
+	}
+	data, err := os.ReadFile(file.Name())
+	must(w.t, err)
+	return data, nil
+}
+
+// fetched gets a file that is there.
+func (w *world) fetched(s network.Session, m network.Message) []byte {
+	w.t.Helper()
+	data, err := w.fetch(s, m)
+	must(w.t, err)
+	return data
+}
+
 // sent sends a message and fails the test unless it is confirmed.
 func (w *world) sent(s network.Session, m *parley.Message) *parley.Message {
 	w.t.Helper()

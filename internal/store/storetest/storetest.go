@@ -40,6 +40,7 @@ func Run(t *testing.T, open func(t *testing.T) parley.Store, only ...string) {
 		{"search by number", numberTests},
 		{"traces", traceTests},
 		{"moves", moveTests},
+		{"files to fetch", mediaFetchTests},
 	} {
 		if len(only) > 0 && !slices.Contains(only, group.name) {
 			continue

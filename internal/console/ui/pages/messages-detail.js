@@ -101,10 +101,12 @@ function Seen({ m, path }) {
   const quoted = useLoad(async () => m.reply_to && (await api.get(`/manage/messages/${encodeURIComponent(m.reply_to)}`, { query: { channel: m.channel } }).catch(() => null))?.data, [m.reply_to]).data;
   const asPhone = (one) => ({ ...one, from_phone: !one.from_me, deleted: one.status === 'DELETED', links: [], codes: [], votes: one.poll?.options.filter((option) => option.votes).map((option) => option.name) || [], media: one.media && { ...one.media, waveform: [] } });
   const shown = asPhone(m);
-  if (m.type !== 'poll' && !m.media && !m.location) shown.type = 'text'; // what it carried is not kept
+  const absent = m.media && m.media.status !== 'ready';
+  if (m.type !== 'poll' && (!m.media || absent) && !m.location) shown.type = 'text'; // what it carried is not kept, or not there yet
   if (!m.body && shown.type === 'text' && !shown.deleted) shown.body = t(m.type === 'text' ? 'notKept' : 'noText', { type: m.type });
   const file = () => api.blob(`${path}/media`, { query: { channel: m.channel } });
-  return html`<div class="as-seen"><${Bubble} m=${shown} quoted=${quoted && asPhone(quoted)} who=${{ phone: mask(m.name || phone(m.contact_id)), channel: m.channel }} where=${{ file }} /></div>`;
+  return html`<div class="as-seen"><${Bubble} m=${shown} quoted=${quoted && asPhone(quoted)} who=${{ phone: mask(m.name || phone(m.contact_id)), channel: m.channel }} where=${{ file }} />
+    ${absent && html`<p class="muted">${t(`media.${m.media.status}`)}</p>`}</div>`;
 }
 
 function Line({ m }) {

@@ -21,6 +21,7 @@ export const acts = {
     const { message_id: id } = await asPhone(channel, { type: 'text', message });
     await asPhone(channel, { type: 'delete', message_id: id });
   },
+  'message.media': (channel, caption) => asPhone(channel, { type: 'file', caption, file: { data: btoa('Parley'), filename: 'parley.txt' } }),
   'poll.vote': async (channel, title) => {
     const { message_id: id } = await toPhone(channel, 'poll', { title, options: ['1', '2'] });
     await asPhone(channel, { type: 'vote', message_id: id, options: ['1'] });

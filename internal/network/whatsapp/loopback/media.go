@@ -63,6 +63,9 @@ func (s *Server) serveDownload(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, http.StatusText(f.code), f.code)
 		return
 	}
+	if !s.holdDownload(r.Context()) {
+		panic(http.ErrAbortHandler) // without a response
+	}
 	s.mu.Lock()
 	body, ok := s.blobs[r.PathValue("token")]
 	s.mu.Unlock()
@@ -71,6 +74,54 @@ func (s *Server) serveDownload(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	_, _ = w.Write(body)
+}
+
+// HoldDownloads makes the media server take requests for files and not answer them, until they are let go again.
+func (s *Server) HoldDownloads(hold bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case hold && s.downloads == nil:
+		s.downloads = make(chan struct{})
+	case !hold && s.downloads != nil:
+		close(s.downloads)
+		s.downloads = nil
+	}
+}
+
+// AwaitHeld waits until so many requests for files are not answered.
+func (s *Server) AwaitHeld(ctx context.Context, downloads int) error {
+	_, err := await(ctx, &s.changed, func() (struct{}, bool) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return struct{}{}, s.held == downloads
+	})
+	return err
+}
+
+// holdDownload waits while downloads are held. It reports false when the client gave up.
+func (s *Server) holdDownload(ctx context.Context) bool {
+	s.mu.Lock()
+	released := s.downloads
+	s.mu.Unlock()
+	if released == nil {
+		return true
+	}
+	s.countHeld(1)
+	defer s.countHeld(-1)
+	select {
+	case <-released:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (s *Server) countHeld(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held += n
+	s.changed.ring()
 }
 
 func (s *Server) serveDelete(w http.ResponseWriter, r *http.Request) {

@@ -51,6 +51,8 @@ type Server struct {
 	byLID      map[string]*account
 	groups     map[string]*group
 	blobs      map[string][]byte        // encrypted media by the hash in their path
+	downloads  chan struct{}            // closed when requests for files are answered again; nil: they are
+	held       int                      // requests for files that are not answered
 	attic      map[string][]byte        // media that the server forgot and phones still have
 	guests     map[string]*registration // by the reference in their QR code
 	codes      map[string]*codePairing  // by number

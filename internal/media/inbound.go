@@ -1,0 +1,150 @@
+package media
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"image"
+	"image/gif"
+	"image/jpeg"
+	"image/png"
+	"io"
+	"mime"
+	"os"
+
+	"golang.org/x/image/webp"
+
+	"parley"
+)
+
+// MaxInbound is how large a file may be that comes in.
+const MaxInbound = maxFile
+
+// ErrTooLarge says that a file is larger than [MaxInbound].
+var ErrTooLarge = errors.New("the file is too large")
+
+const (
+	maxThumbnail = 64 << 10
+	maxClaim     = 255 // characters of a name or a type that a stranger chose
+)
+
+// Claimed returns what is stored of a file before it is there: what its sender says of it, within bounds,
+// under the id that the file will have.
+func Claimed(m parley.Media) parley.Media {
+	claimed := parley.Media{
+		ID: NewKey(), MIME: claimedType(m.MIME), Filename: safeName(m.Filename), Size: max(0, m.Size),
+		Width: claimedSide(m.Width), Height: claimedSide(m.Height), Seconds: max(0, m.Seconds),
+	}
+	if len(m.SHA256) == sha256.Size {
+		claimed.SHA256 = m.SHA256
+	}
+	if len(m.Waveform) <= waveformPoints {
+		claimed.Waveform = m.Waveform
+	}
+	if len(m.Thumbnail) <= maxThumbnail && sniff(m.Thumbnail[:min(len(m.Thumbnail), sniffLen)]) == "image/jpeg" {
+		claimed.Thumbnail = m.Thumbnail
+	}
+	return claimed
+}
+
+func claimedType(kind string) string {
+	plain, params, err := mime.ParseMediaType(kind)
+	if err != nil || len(kind) > maxClaim {
+		return mimeAny
+	}
+	return cmp.Or(mime.FormatMediaType(plain, params), mimeAny)
+}
+
+func claimedSide(pixels int) int {
+	if pixels < 0 || pixels > maxSide {
+		return 0
+	}
+	return pixels
+}
+
+// Receive stores a file that came in. fill writes it; what it returns is returned as it is. The file gets
+// the id that [Claimed] chose, so that a second try replaces the first. It is described by its first bytes: a
+// stranger's picture is never decoded. What those do not tell is as the sender says.
+func (l *Library) Receive(claimed parley.Media, fill func(*os.File) error) (parley.Media, error) {
+	d, err := l.newDraft()
+	if err != nil {
+		return parley.Media{}, err
+	}
+	defer d.discard()
+	if err := fill(d.File); err != nil {
+		return parley.Media{}, err
+	}
+	m, err := d.described(claimed)
+	if err != nil {
+		return parley.Media{}, err
+	}
+	if err := l.persist(d, m.ID); err != nil {
+		return parley.Media{}, err
+	}
+	m.Key = m.ID
+	return m, nil
+}
+
+// Keep stores a file that somebody picked in a simulated phone.
+func (l *Library) Keep(data []byte, filename string) (parley.Media, error) {
+	return l.Receive(Claimed(parley.Media{Filename: filename}), func(f *os.File) error {
+		if _, err := f.Write(data); err != nil {
+			return fmt.Errorf("write media file: %w", err)
+		}
+		return nil
+	})
+}
+
+// described returns what the file itself tells, and where it does not, what its sender says.
+func (d *draft) described(claimed parley.Media) (parley.Media, error) {
+	m := claimed
+	hash := sha256.New()
+	if err := rewind(d); err != nil {
+		return m, fmt.Errorf("read media file: %w", err)
+	}
+	size, err := io.Copy(hash, d.File)
+	if err != nil {
+		return m, fmt.Errorf("read media file: %w", err)
+	}
+	if size > MaxInbound {
+		return m, ErrTooLarge
+	}
+	head, err := d.head()
+	if err != nil {
+		return m, err
+	}
+	kind := sniff(head)
+	m.Size, m.SHA256 = size, hash.Sum(nil)
+	m.MIME = documentType(kind, "", m.Filename)
+	told := parley.Media{Size: size}
+	_ = unpanicked(func() error { // what cannot be read is stored without
+		switch {
+		case isPicture(kind):
+			told.Width, told.Height = pictureSize(d, kind)
+		case isFilm(kind):
+			describeFilm(d.File, kind, &told)
+		}
+		return nil
+	})
+	if told.Width > 0 {
+		m.Width, m.Height = told.Width, told.Height
+	}
+	m.Seconds = cmp.Or(told.Seconds, m.Seconds)
+	return m, nil
+}
+
+// pictureSize reads a picture's size from its header; zero: it does not say.
+func pictureSize(r io.ReadSeeker, kind string) (width, height int) {
+	config := map[string]func(io.Reader) (image.Config, error){
+		"image/jpeg": jpeg.DecodeConfig, "image/png": png.DecodeConfig, "image/gif": gif.DecodeConfig, "image/webp": webp.DecodeConfig,
+	}[kind]
+	if err := rewind(r); err != nil {
+		return 0, 0
+	}
+	c, err := config(io.LimitReader(r, maxImage))
+	if err != nil || !fits(c.Width, c.Height, maxPixels) {
+		return 0, 0
+	}
+	return c.Width, c.Height
+}

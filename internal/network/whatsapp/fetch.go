@@ -1,0 +1,221 @@
+package whatsapp
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"go.mau.fi/whatsmeow"
+	"go.mau.fi/whatsmeow/proto/waMmsRetry"
+	"go.mau.fi/whatsmeow/types"
+	"go.mau.fi/whatsmeow/types/events"
+
+	"parley"
+	"parley/internal/network"
+)
+
+const (
+	// maxDownload is as much as any file that we would send; a message with a larger one comes without it.
+	maxDownload = 100 << 20
+	// maxPath bounds the address of a file, which its sender wrote.
+	maxPath = 2048
+	// uploadPatience is how long the account's phone may take to upload a file again. One that is off is asked
+	// again at the next try.
+	uploadPatience = 15 * time.Second
+)
+
+// fileReference is what is needed to fetch the file of a message, also by a later process.
+type fileReference struct {
+	Kind      whatsmeow.MediaType `json:"kind,omitempty"`
+	Path      string              `json:"path,omitempty"`
+	Key       []byte              `json:"key,omitempty"`
+	SHA256    []byte              `json:"sha256,omitempty"`
+	EncSHA256 []byte              `json:"enc_sha256,omitempty"` // of what is on the server
+	Chat      string              `json:"chat,omitempty"`       // with the id, what the account's phone knows the message by
+	ID        types.MessageID     `json:"id,omitempty"`
+	Content   []byte              `json:"content,omitempty"` // the file itself, where the message has it
+}
+
+// These make it a file that whatsmeow can download.
+func (r *fileReference) GetDirectPath() string             { return r.Path }
+func (r *fileReference) GetMediaKey() []byte               { return r.Key }
+func (r *fileReference) GetFileSHA256() []byte             { return r.SHA256 }
+func (r *fileReference) GetFileEncSHA256() []byte          { return r.EncSHA256 }
+func (r *fileReference) GetMediaType() whatsmeow.MediaType { return r.Kind }
+
+// isValid reports whether whatsmeow can try to download the file.
+func (r *fileReference) isValid() bool {
+	return strings.HasPrefix(r.Path, "/") && len(r.Path) <= maxPath &&
+		len(r.Key) == mediaKeySize && len(r.SHA256) == sha256.Size && len(r.EncSHA256) == sha256.Size
+}
+
+// reference makes the reference of the file that a message carries; nil where it carries none, or one that
+// cannot be fetched: the message comes without it.
+func (l *line) reference(info *types.MessageInfo, p parsed) []byte {
+	r := fileReference{Content: p.data}
+	if f := p.file; f != nil {
+		r = fileReference{
+			Kind: whatsmeow.GetMediaType(f), Path: f.GetDirectPath(), Key: f.GetMediaKey(), Chat: info.Chat.String(), ID: info.ID,
+			SHA256: f.GetFileSHA256(), EncSHA256: f.GetFileEncSHA256(),
+		}
+		switch {
+		case f.GetFileLength() > uint64(l.s.d.fetching.most):
+			l.log.Warnf("the file of message %s is too large to be fetched", info.ID)
+			return nil
+		case !r.isValid():
+			l.log.Warnf("the file of message %s has no address or no key, and cannot be fetched", info.ID)
+			return nil
+		}
+	} else if p.data == nil {
+		return nil
+	}
+	raw, err := json.Marshal(r)
+	if err != nil {
+		l.log.Warnf("refer to the file of message %s: %v", info.ID, err)
+		return nil
+	}
+	return raw
+}
+
+var (
+	errNoReference = network.Refuse(parley.Refused, "The file has no address.")
+	errFileGone    = network.Refuse(parley.Refused, "The network does not have the file any more.")
+)
+
+// Fetch downloads the file of a message, verifies and decrypts it. One that the network has lost is uploaded
+// again by the account's phone, if that still has it.
+func (s *session) Fetch(ctx context.Context, reference []byte, to *os.File) error {
+	var r fileReference
+	if err := json.Unmarshal(reference, &r); err != nil {
+		return errNoReference
+	}
+	l, err := s.live()
+	if err != nil {
+		return err
+	}
+	if r.Path == "" {
+		_, err := to.Write(r.Content)
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(l.taking, cancel)()
+	err = l.download(ctx, &r, to)
+	if isLost(err) {
+		if r.Path, err = l.uploadAgain(ctx, &r); err == nil {
+			err = l.download(ctx, &r, to)
+		}
+	}
+	switch {
+	case err == nil:
+		return nil
+	case l.taking.Err() != nil:
+		return network.NotConnected(err)
+	case isUseless(err):
+		l.log.Warnf("the file of message %s cannot be fetched: %v", r.ID, err)
+		return errFileGone
+	}
+	return fmt.Errorf("fetch a file: %w", err)
+}
+
+// download makes one attempt: the gateway decides when there is another.
+func (l *line) download(ctx context.Context, r *fileReference, to *os.File) error {
+	if err := errors.Join(to.Truncate(0), second(to.Seek(0, 0))); err != nil {
+		return err
+	}
+	return l.client.DownloadToFile(context.WithValue(ctx, onlyOnce{}, true), r, to)
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// isLost reports whether the network does not have a file any more.
+func isLost(err error) bool {
+	return errors.Is(err, whatsmeow.ErrMediaDownloadFailedWith403) || errors.Is(err, whatsmeow.ErrMediaDownloadFailedWith404) ||
+		errors.Is(err, whatsmeow.ErrMediaDownloadFailedWith410)
+}
+
+// isUseless reports whether trying again would give the same.
+func isUseless(err error) bool {
+	for _, final := range []error{
+		whatsmeow.ErrInvalidMediaHMAC, whatsmeow.ErrInvalidMediaEncSHA256, whatsmeow.ErrInvalidMediaSHA256,
+		whatsmeow.ErrUnknownMediaType, whatsmeow.ErrMediaNotAvailableOnPhone, errTooLarge,
+	} {
+		if errors.Is(err, final) {
+			return true
+		}
+	}
+	return false
+}
+
+// uploads are the requests to the account's phone to upload files again.
+type uploads struct {
+	mu      sync.Mutex
+	waiting map[types.MessageID]chan *events.MediaRetry
+}
+
+func (u *uploads) wait(id types.MessageID) (answer <-chan *events.MediaRetry, end func()) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.waiting == nil {
+		u.waiting = map[types.MessageID]chan *events.MediaRetry{}
+	}
+	c := make(chan *events.MediaRetry, 1)
+	u.waiting[id] = c
+	return c, func() {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		delete(u.waiting, id)
+	}
+}
+
+// answered passes the phone's answer on. Without anybody who waits it is dropped: the next try asks again.
+func (u *uploads) answered(e *events.MediaRetry) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if c := u.waiting[e.MessageID]; c != nil {
+		select {
+		case c <- e:
+		default:
+		}
+	}
+}
+
+// uploadAgain asks the account's phone to upload a file again, and returns its new address.
+func (l *line) uploadAgain(ctx context.Context, r *fileReference) (path string, err error) {
+	chat, err := types.ParseJID(r.Chat)
+	if err != nil {
+		return "", err
+	}
+	answer, end := l.s.uploads.wait(r.ID)
+	defer end()
+	info := &types.MessageInfo{MessageSource: types.MessageSource{Chat: chat}, ID: r.ID}
+	if err := l.client.SendMediaRetryReceipt(ctx, info, r.Key); err != nil {
+		return "", l.asked("ask the phone for a file", err)
+	}
+	timer := time.NewTimer(l.s.d.uploadPatience)
+	defer timer.Stop()
+	select {
+	case e := <-answer:
+		told, err := whatsmeow.DecryptMediaRetryNotification(e, r.Key)
+		if err != nil {
+			return "", err
+		}
+		switch result := told.GetResult(); {
+		case result == waMmsRetry.MediaRetryNotification_NOT_FOUND:
+			return "", whatsmeow.ErrMediaNotAvailableOnPhone
+		case result != waMmsRetry.MediaRetryNotification_SUCCESS || !strings.HasPrefix(told.GetDirectPath(), "/"):
+			return "", fmt.Errorf("the phone did not upload the file: %s", result)
+		}
+		return told.GetDirectPath(), nil
+	case <-timer.C:
+		return "", errors.New("the phone did not upload the file again in time")
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}

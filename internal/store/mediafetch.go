@@ -1,0 +1,97 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"parley"
+)
+
+const mediaFetchColumns = `media_fetch.seq, media_fetch.channel, contact, attempts, next_at, media_fetch.created_at`
+
+func scanMediaFetch(row scanner) (f parley.MediaFetch, err error) {
+	var next, created int64
+	err = row.Scan(&f.Seq, &f.Channel, &f.Chat, &f.Attempts, &next, &created)
+	f.NextAt, f.CreatedAt = moment(next), moment(created)
+	return f, err
+}
+
+// AddMediaFetch stores that the file of a message is to be fetched.
+func (t *tx) AddMediaFetch(_ context.Context, f parley.MediaFetch) error {
+	chat, err := t.chatID(f.Channel, f.Chat)
+	if err != nil {
+		return err
+	}
+	_, err = t.Exec(`INSERT INTO media_fetch (seq, channel, chat, reference, attempts, next_at, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+		f.Seq, string(f.Channel), chat, f.Reference, int64(f.Attempts), millis(f.NextAt), millis(f.CreatedAt))
+	return err
+}
+
+// DueMediaFetches returns the oldest file of each chat that is due and not being fetched.
+func (r reader) DueMediaFetches(ctx context.Context, now, latest time.Time, running []int64) ([]parley.MediaFetch, error) {
+	r = r.with(ctx)
+	args, except := []any{millis(now), millis(latest)}, ""
+	for _, seq := range running {
+		args = append(args, seq)
+		except += " AND seq <> " + place(len(args))
+	}
+	return list(r, `SELECT `+mediaFetchColumns+` FROM media_fetch JOIN chat ON chat.id = media_fetch.chat
+		WHERE seq IN (SELECT min(seq) FROM media_fetch WHERE (next_at <= $1 OR next_at > $2)`+except+` GROUP BY chat)
+		ORDER BY seq`, args, scanMediaFetch)
+}
+
+// NextMediaFetch is when the next file is due that is not due now.
+func (r reader) NextMediaFetch(ctx context.Context, now time.Time) (time.Time, error) {
+	r = r.with(ctx)
+	var next int64
+	err := r.row(`SELECT coalesce(min(next_at), 0) FROM media_fetch WHERE next_at > $1`, []any{millis(now)}, &next)
+	return moment(next), err
+}
+
+// MediaFetch reads a file that is to be fetched.
+func (r reader) MediaFetch(ctx context.Context, seq int64) (parley.MediaFetch, error) {
+	r = r.with(ctx)
+	f, err := one(r, `SELECT `+mediaFetchColumns+` FROM media_fetch JOIN chat ON chat.id = media_fetch.chat WHERE seq = $1`,
+		[]any{seq}, scanMediaFetch)
+	if err != nil {
+		return f, err
+	}
+	var kind string
+	var data []byte
+	if err := r.row(`SELECT reference, kind, data FROM media_fetch JOIN message ON message.seq = media_fetch.seq WHERE media_fetch.seq = $1`,
+		[]any{seq}, &f.Reference, &kind, &data); err != nil {
+		return f, err
+	}
+	content, err := parley.DecodeContent(parley.Kind(kind), "", data)
+	if err != nil {
+		return f, fmt.Errorf("message %d: %w", seq, err)
+	}
+	if media := parley.MediaOf(content); media != nil {
+		f.Media = *media
+	}
+	return f, nil
+}
+
+// DelayMediaFetch stores that an attempt failed and when to try again.
+func (t *tx) DelayMediaFetch(_ context.Context, seq int64, attempts int, next time.Time) error {
+	return t.change(`UPDATE media_fetch SET attempts = $1, next_at = $2 WHERE seq = $3`, int64(attempts), millis(next), seq)
+}
+
+// FinishMediaFetch stores what was fetched, or that nothing will be.
+func (t *tx) FinishMediaFetch(_ context.Context, seq int64, media *parley.Media) (parley.Message, error) {
+	if err := t.change(`DELETE FROM media_fetch WHERE seq = $1`, seq); err != nil {
+		return parley.Message{}, err
+	}
+	m, err := one(t.reader, messagesBySeq[1], []any{seq}, scanMessage)
+	if err != nil || media == nil {
+		return m, err
+	}
+	m.Content = parley.WithMedia(m.Content, *media)
+	data, err := parley.EncodeContent(m.Content)
+	if err != nil {
+		return m, fmt.Errorf("encode message: %w", err)
+	}
+	return m, t.change(`UPDATE message SET data = $1 WHERE seq = $2`, data, seq)
+}

@@ -1,0 +1,125 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"parley"
+)
+
+// pictureFrom stores a picture from a contact whose file is to be fetched.
+func (e *env) pictureFrom(channel parley.ChannelCode, chat parley.ContactID, id string, next time.Time) parley.Message {
+	e.Helper()
+	m := incoming(id)
+	m.Channel, m.Chat = channel, chat
+	m.Content = parley.Image{Caption: "caption", Media: parley.Media{ID: "k" + id, MIME: "image/png", Size: 3}}
+	e.tx(func(tx parley.Tx) error {
+		return errors.Join(tx.AddMessage(e.Context(), &m), tx.AddMediaFetch(e.Context(), parley.MediaFetch{
+			Seq: m.Seq, Channel: channel, Chat: chat, Reference: []byte("ref " + id), NextAt: next, CreatedAt: start}))
+	})
+	return m
+}
+
+// dueFiles lists the files that are due, by their messages.
+func (e *env) dueFiles(now time.Time, running ...int64) (seqs []int64) {
+	e.Helper()
+	due, err := e.store.DueMediaFetches(e.Context(), now, start.Add(24*time.Hour), running)
+	e.must(err)
+	for _, f := range due {
+		seqs = append(seqs, f.Seq)
+	}
+	return seqs
+}
+
+func (e *env) mediaStatus(m parley.Message) parley.MediaStatus {
+	e.Helper()
+	now := e.message(m)
+	return parley.MediaOf(now.Content).Status()
+}
+
+var mediaFetchTests = map[string]func(*env){
+	"the oldest due file of each chat is first": func(e *env) {
+		e.channel(main, other)
+		later := start.Add(time.Minute)
+		first := e.pictureFrom(main, ann, "A1", start)
+		second := e.pictureFrom(main, ann, "A2", start)
+		bobs := e.pictureFrom(main, bob, "B1", start)
+		waits := e.pictureFrom(other, ann, "C1", later)
+
+		e.same("due", e.dueFiles(start), []int64{first.Seq, bobs.Seq})
+		e.same("due beside one that runs", e.dueFiles(start, first.Seq, bobs.Seq), []int64{second.Seq})
+		wrong := e.pictureFrom(other, bob, "D1", start.Add(7*24*time.Hour)) // by a clock that was ahead
+		e.same("due whatever the clock says", e.dueFiles(start), []int64{first.Seq, bobs.Seq, wrong.Seq})
+		e.tx(func(tx parley.Tx) error { return tx.EraseMessage(e.Context(), other, wrong.Ref()) })
+		e.same("due later", e.dueFiles(later), []int64{first.Seq, bobs.Seq, waits.Seq})
+		next, err := e.store.NextMediaFetch(e.Context(), start)
+		e.must(err)
+		e.same("next", next, later)
+		next, err = e.store.NextMediaFetch(e.Context(), later)
+		e.must(err)
+		e.same("no next", next, time.Time{})
+
+		got, err := e.store.MediaFetch(e.Context(), bobs.Seq)
+		e.must(err)
+		e.same("file", got, parley.MediaFetch{Seq: bobs.Seq, Channel: main, Chat: bob, Reference: []byte("ref B1"),
+			NextAt: start, CreatedAt: start, Media: *parley.MediaOf(bobs.Content)})
+		_, err = e.store.MediaFetch(e.Context(), 1000)
+		e.same("unknown file", err, parley.ErrNotFound)
+	},
+
+	"a file is pending until it is there or has failed": func(e *env) {
+		e.channel(main)
+		arrives, fails := e.pictureFrom(main, ann, "A1", start), e.pictureFrom(main, ann, "A2", start)
+		e.same("pending", e.mediaStatus(arrives), parley.MediaPending)
+		next := start.Add(time.Hour)
+		e.tx(func(tx parley.Tx) error { return tx.DelayMediaFetch(e.Context(), arrives.Seq, 3, next) })
+		delayed, err := e.store.MediaFetch(e.Context(), arrives.Seq)
+		e.must(err)
+		e.same("delayed", []any{delayed.Attempts, delayed.NextAt}, []any{3, next})
+		m := e.message(arrives)
+		e.same("delayed message", parley.MediaOf(m.Content).FetchAt, next)
+
+		file := parley.Media{ID: "kA1", Key: "kA1", MIME: "image/jpeg", Size: 7, Width: 2, Height: 1}
+		var finished parley.Message
+		e.tx(func(tx parley.Tx) (err error) {
+			if finished, err = tx.FinishMediaFetch(e.Context(), arrives.Seq, &file); err != nil {
+				return err
+			}
+			_, err = tx.FinishMediaFetch(e.Context(), fails.Seq, nil)
+			return err
+		})
+		want := arrives
+		want.Content = parley.Image{Caption: "caption", Media: file}
+		e.same("finished", finished, want)
+		e.same("stored", e.message(arrives), want)
+		e.same("failed", e.mediaStatus(fails), parley.MediaFailed)
+		e.same("due", e.dueFiles(next), []int64(nil))
+		for _, change := range []func(parley.Tx) error{
+			func(tx parley.Tx) error { return tx.DelayMediaFetch(e.Context(), fails.Seq, 1, start) },
+			func(tx parley.Tx) error { return second(tx.FinishMediaFetch(e.Context(), fails.Seq, &file)) },
+		} {
+			e.wants(parley.ErrNotFound, change)
+		}
+	},
+
+	"whatever erases a message ends the fetch of its file": func(e *env) {
+		e.channel(main, other)
+		for i, erase := range []func(parley.Tx, parley.Message) error{
+			func(tx parley.Tx, m parley.Message) error { return tx.EraseMessage(e.Context(), main, m.Ref()) },
+			func(tx parley.Tx, m parley.Message) error {
+				_, _, err := tx.EraseOlder(e.Context(), main, start.Add(time.Minute), 10)
+				return err
+			},
+			func(tx parley.Tx, m parley.Message) error { return tx.MoveHistory(e.Context(), main, other) },
+			func(tx parley.Tx, m parley.Message) error { return second(tx.ClearChannel(e.Context(), main)) },
+			func(tx parley.Tx, m parley.Message) error { return second(tx.DeleteChannel(e.Context(), main)) },
+		} {
+			m := e.pictureFrom(main, ann, fmt.Sprint("A", i), start)
+			e.same("before", e.dueFiles(start), []int64{m.Seq})
+			e.tx(func(tx parley.Tx) error { return erase(tx, m) })
+			e.same(fmt.Sprint("after ", i), e.dueFiles(start), []int64(nil))
+			e.wants(parley.ErrNotFound, func(tx parley.Tx) error { return second(tx.FinishMediaFetch(e.Context(), m.Seq, nil)) })
+		}
+	},
+}
