@@ -40,6 +40,9 @@ func openSQLite(o Options) (write *direct, read *sql.DB, err error) {
 		return nil, nil, err
 	}
 	query["_pragma"] = append(pragmas, "query_only(1)")
+	if o.ReaderCache > 0 {
+		query["_pragma"] = append(query["_pragma"], fmt.Sprintf("cache_size(-%d)", o.ReaderCache))
+	}
 	if read, err = sql.Open("sqlite", address(path, query)); err != nil {
 		return nil, nil, errors.Join(err, write.close())
 	}

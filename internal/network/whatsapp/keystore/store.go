@@ -33,13 +33,16 @@ type Store struct {
 
 var _ store.DeviceContainer = (*Store)(nil)
 
+// readerCache is small because every login reads the account's keys once, and they are not read again.
+const readerCache = 256 // KiB
+
 // Open opens the file, or makes it. Every commit survives a power cut.
 func Open(ctx context.Context, path string, log waLog.Logger) (*Store, error) {
 	migrations, err := fs.Sub(embedded, "migrations")
 	if err != nil {
 		return nil, err
 	}
-	db, err := sqldb.Open(ctx, sqldb.Options{Path: path, Durable: true, Migrations: migrations})
+	db, err := sqldb.Open(ctx, sqldb.Options{Path: path, Durable: true, ReaderCache: readerCache, Migrations: migrations})
 	if err != nil {
 		return nil, err
 	}
