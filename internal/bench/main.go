@@ -33,7 +33,7 @@ func main() {
 	flag.DurationVar(&o.slice, "slice", time.Second, "how long each server is loaded at a time")
 	flag.IntVar(&o.connections, "connections", 64, "connections at once")
 	flag.IntVar(&o.messages, "messages", 1_000_000, "messages in the large chat history")
-	flag.StringVar(&o.only, "only", "", "take only the measurements whose name contains this: footprint, sends, codes, webhooks, stream, history, whatsapp")
+	flag.StringVar(&o.only, "only", "", "take only the measurements whose name contains this: footprint, sends, codes, webhooks, stream, history, whatsapp, whatsapp-idle, memory")
 	echo := flag.Bool("echo", false, "be the empty JSON server (used by the program itself)")
 	follow := flag.String("follow", "", "be readers of the event stream of this server (used by the program itself)")
 	readers := flag.Int("readers", 1, "with -follow: how many")
@@ -93,6 +93,7 @@ func run(ctx context.Context, o options) error {
 		{"history", measureHistory},
 		{"whatsapp", measureWhatsApp},
 		{"whatsapp-idle", measureIdle},
+		{"memory", measureMemory},
 	} {
 		if !strings.Contains(m.name, o.only) {
 			continue
