@@ -96,6 +96,7 @@ func run(ctx context.Context, o options) error {
 		{"whatsapp", measureWhatsApp},
 		{"whatsapp-idle", measureIdle},
 		{"login-links", measureLinks},
+		{"memory", measureMemory},
 	} {
 		if !strings.Contains(m.name, o.only) {
 			continue

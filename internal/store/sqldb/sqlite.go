@@ -39,7 +39,11 @@ func openSQLite(o Options) (write *direct, read *sql.DB, err error) {
 	if write, err = openDirect(location(o.Path, url.Values{}), pragmas); err != nil {
 		return nil, nil, err
 	}
-	if read, err = sql.Open("sqlite", location(o.Path, url.Values{"_pragma": append(pragmas, "query_only(1)")})); err != nil {
+	reading := append(pragmas, "query_only(1)")
+	if o.ReaderCache > 0 {
+		reading = append(reading, fmt.Sprintf("cache_size(-%d)", o.ReaderCache))
+	}
+	if read, err = sql.Open("sqlite", location(o.Path, url.Values{"_pragma": reading})); err != nil {
 		return nil, nil, errors.Join(err, write.close())
 	}
 	read.SetMaxOpenConns(o.Readers)

@@ -33,6 +33,9 @@ type Store struct {
 
 var _ store.DeviceContainer = (*Store)(nil)
 
+// readerCache is small because every login reads the account's keys once, and they are not read again.
+const readerCache = 256 // KiB
+
 // Open opens the file, or makes it. Every commit survives a power cut.
 func Open(ctx context.Context, path string, log waLog.Logger) (*Store, error) {
 	return openWith(ctx, path, log, 0)
@@ -45,7 +48,7 @@ func openWith(ctx context.Context, path string, log waLog.Logger, readers int) (
 	if err != nil {
 		return nil, err
 	}
-	db, err := sqldb.Open(ctx, sqldb.Options{Path: path, Durable: true, Migrations: migrations, Readers: readers})
+	db, err := sqldb.Open(ctx, sqldb.Options{Path: path, Durable: true, Migrations: migrations, Readers: readers, ReaderCache: readerCache})
 	if err != nil {
 		return nil, err
 	}
