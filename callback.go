@@ -202,6 +202,22 @@ func WebhookSecret(id WebhookID) SecretOwner { return SecretOwner("webhook:" + i
 // ChannelSecret is the owner of the secret that signs a channel's callbacks.
 func ChannelSecret(code ChannelCode) SecretOwner { return SecretOwner("channel:" + code) }
 
+// Channel returns the channel whose secret it is; empty: it is no channel's.
+func (o SecretOwner) Channel() ChannelCode {
+	if code, ok := strings.CutPrefix(string(o), "channel:"); ok {
+		return ChannelCode(code)
+	}
+	return ""
+}
+
+// Webhook returns the webhook whose secret it is; empty: it is no webhook's.
+func (o SecretOwner) Webhook() WebhookID {
+	if id, ok := strings.CutPrefix(string(o), "webhook:"); ok {
+		return WebhookID(id)
+	}
+	return ""
+}
+
 // CallbackReader reads webhooks and deliveries.
 type CallbackReader interface {
 	// Webhooks lists all webhooks, oldest first.

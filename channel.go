@@ -20,6 +20,7 @@ const (
 // Channel is an account on a chat network.
 type Channel struct {
 	Code      ChannelCode
+	ID        int64  // given by the store, and to no other channel: not to a later one with the same code
 	Name      string // shown to people
 	Network   NetworkName
 	Number    string // the account's own phone number in digits; empty before it is known
@@ -28,8 +29,12 @@ type Channel struct {
 	Settings  ChannelSettings
 	CreatedAt time.Time
 
-	// What was last seen of it, kept by whoever runs it.
+	// What was last seen of it, stored by the gateway.
 	State ChannelState
+	// AccountFrom is the Seq of the last message that was accepted before the account changed: those up to
+	// it belong to another account than the one that is paired now, and are not sent any more. The store
+	// sets it when Number changes.
+	AccountFrom int64
 }
 
 // Begin fills in what every new channel has: it is to run, and is called by its code unless it has a

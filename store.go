@@ -82,13 +82,16 @@ type Tx interface {
 	// the transactions. It must not block and must not use the store.
 	OnCommit(f func())
 
-	// AddChannel stores a new channel; one with this code makes it [ErrExists].
+	// AddChannel stores a new channel and gives it its ID; one with this code makes it [ErrExists].
 	AddChannel(ctx context.Context, c Channel) error
 	// UpdateChannel stores name, network, enabled and settings of a channel that is there.
 	UpdateChannel(ctx context.Context, c Channel) error
 	// SetChannelState stores what was seen of a channel's connection and account. It does not count
 	// as a revision.
 	SetChannelState(ctx context.Context, c Channel) error
+	// CheckChannel makes sure that a channel is there: the one with this code and, unless it is zero, this
+	// ID. Whoever adds something that belongs to a channel calls it in the same transaction.
+	CheckChannel(ctx context.Context, code ChannelCode, id int64) error
 	// ClearChannel removes all messages of a channel, and its codes and links. It returns the files that
 	// no message needs any more.
 	ClearChannel(ctx context.Context, code ChannelCode) ([]Media, error)

@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"parley"
+	"parley/internal/callback"
 	"parley/internal/gateway"
 	"parley/internal/media"
 	"parley/internal/network"
@@ -81,6 +82,7 @@ func newEnv(t testing.TB, change ...func(*Config)) *env {
 	e := &env{t: t, logs: logs, ahead: ahead, keyFile: filepath.Join(dir, "key"), config: Config{
 		Gateway: g, Store: db, Tokens: tokens, Sealer: sealer, Media: library, Sandbox: phones, Log: log, Metrics: registry,
 		OTP:          otp.New(otp.Config{Store: db, Sealer: sealer, Now: g.Now, Log: log}),
+		Callbacks:    callback.New(callback.Config{Store: db, Secrets: callback.NewSecrets(db, sealer), Log: log}),
 		AuthFailures: 100_000,
 	}}
 	for _, f := range change {

@@ -212,10 +212,21 @@ func (s *server) changeChannel(ctx context.Context, r *request) (envelope[channe
 	return s.channelAnswer("Channel changed", c, err)
 }
 
+// checkChannel makes sure that the channel of a request is still there, in the transaction that adds
+// something to it.
+func checkChannel(ctx context.Context, tx parley.Tx, c parley.Channel) error {
+	err := tx.CheckChannel(ctx, c.Code, c.ID)
+	if errors.Is(err, parley.ErrNotFound) {
+		return parley.Errorf(parley.BadRequest, "Channel %s was deleted.", c.Code)
+	}
+	return err
+}
+
 func (s *server) deleteChannel(ctx context.Context, r *request) (envelope[noData], error) {
 	err := s.Gateway.DeleteChannel(ctx, r.code())
 	if err == nil {
 		s.Tally.Forget(r.code())
+		s.Callbacks.Secrets.Forget(parley.ChannelSecret(r.code()))
 	}
 	return ok("Channel deleted", noData{}), err
 }

@@ -19,7 +19,13 @@ const (
 // names knows what channels call their contacts. It is a copy, read again now and then.
 type names struct {
 	mu sync.Mutex
-	by map[parley.ChannelCode]nameList
+	by map[nameKey]nameList
+}
+
+// nameKey is whose contacts they are: a channel with the account that it has.
+type nameKey struct {
+	channel int64
+	number  string
 }
 
 type nameList struct {
@@ -28,23 +34,23 @@ type nameList struct {
 }
 
 // fresh returns a channel's names, and whether they are good.
-func (n *names) fresh(code parley.ChannelCode) (map[parley.ContactID]string, bool) {
+func (n *names) fresh(key nameKey) (map[parley.ContactID]string, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	list, there := n.by[code]
+	list, there := n.by[key]
 	return list.of, there && time.Now().Before(list.until)
 }
 
-func (n *names) keep(code parley.ChannelCode, list nameList) {
+func (n *names) keep(key nameKey, list nameList) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.by == nil {
-		n.by = map[parley.ChannelCode]nameList{}
+		n.by = map[nameKey]nameList{}
 	}
 	if list.of == nil {
-		list.of = n.by[code].of // better than none
+		list.of = n.by[key].of // better than none
 	}
-	n.by[code] = list
+	n.by[key] = list
 }
 
 // caller finds the names of contacts for one request.
@@ -69,7 +75,9 @@ func (c *caller) name(ctx context.Context, code parley.ChannelCode, id parley.Co
 }
 
 func (c *caller) read(ctx context.Context, code parley.ChannelCode) map[parley.ContactID]string {
-	list, good := c.contactNames.fresh(code)
+	channel, _ := c.Gateway.Channel(code)
+	key := nameKey{channel.ID, channel.Number}
+	list, good := c.contactNames.fresh(key)
 	if good || c.asked >= maxAsked {
 		return list
 	}
@@ -82,7 +90,7 @@ func (c *caller) read(ctx context.Context, code parley.ChannelCode) map[parley.C
 	}
 	contacts, _, err := session.Contacts(ctx, parley.Page{Limit: maxNames})
 	if err != nil {
-		c.contactNames.keep(code, nameList{until: time.Now().Add(namesAgain)})
+		c.contactNames.keep(key, nameList{until: time.Now().Add(namesAgain)})
 		return list
 	}
 	list = make(map[parley.ContactID]string, len(contacts))
@@ -90,9 +98,9 @@ func (c *caller) read(ctx context.Context, code parley.ChannelCode) map[parley.C
 		list[one.ID] = one.Name
 	}
 	until := time.Now().Add(namesFor)
-	if channel, ok := c.Gateway.Channel(code); ok && channel.Network == parley.Sandbox {
+	if channel.Network == parley.Sandbox {
 		until = time.Now() // they are at hand, and change while somebody watches
 	}
-	c.contactNames.keep(code, nameList{until, list})
+	c.contactNames.keep(key, nameList{until, list})
 	return list
 }

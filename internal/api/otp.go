@@ -60,7 +60,7 @@ func (s *server) requestCode(ctx context.Context, r *request) (answer, error) {
 	terms := gateway.Terms{Key: r.key, Also: func(tx parley.Tx) error { return issue.Store(ctx, tx) }}
 	sent, err := s.Gateway.Send(ctx, code.Channel, []gateway.Draft{draft}, terms)
 	if err != nil {
-		return answer{}, fullQueue(err)
+		return answer{}, fullQueue(wasDeleted(code.Channel, err))
 	}
 	r.accepted = true
 	s.Tally.Code(sent[0].Seq)
@@ -132,7 +132,7 @@ func (s *server) validateCode(ctx context.Context, r *request) (answer, error) {
 		keep = func(tx parley.Tx, try otp.Tried) error {
 			a := tried(try)
 			r.key.StatusCode, r.key.ContentType, r.key.Body = a.status, a.contentType[0], a.body
-			return tx.AddAnswer(ctx, *r.key)
+			return r.addKey(ctx, tx, *r.key)
 		}
 	}
 	try, err := s.OTP.Validate(ctx, r.channel.Code, contact, code, keep)

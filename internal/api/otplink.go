@@ -63,6 +63,9 @@ func (s *server) makeLink(ctx context.Context, r *request, wanted otp.LinkReques
 	}
 	r.channel = wanted.Channel // for the log, where it was not named
 	err = s.Store.Tx(ctx, func(tx parley.Tx) error {
+		if err := checkChannel(ctx, tx, wanted.Channel); err != nil {
+			return err
+		}
 		if err := tx.AddLink(ctx, l.OTPLink); err != nil {
 			return err
 		}

@@ -46,6 +46,9 @@ func (s *server) makePairLink(ctx context.Context, r *request) (envelope[pairLin
 		// Only the ticket's hash is kept, so a retry with the same idempotency key does not learn it.
 		before := ok("The link was made before and is not shown again. Make another.",
 			pairLink{ExpiresAt: stamp(ticket.ExpiresAt), QR: []string{}})
+		if err := checkChannel(ctx, tx, c); err != nil {
+			return err
+		}
 		return errors.Join(tx.AddTicket(ctx, ticket), tx.ForgetTickets(ctx, now.Add(-ticketsKept)),
 			r.storeKey(ctx, tx, http.StatusOK, before))
 	})

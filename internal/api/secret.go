@@ -62,9 +62,17 @@ func (s *server) channelSecret(ctx context.Context, r *request) (parley.SecretOw
 	return parley.ChannelSecret(c.Code), err
 }
 
+// noOwner makes the error of a secret whose owner was deleted after it was looked for.
+func noOwner(err error) error {
+	if errors.Is(err, parley.ErrNotFound) {
+		return parley.Errorf(parley.NotFound, "It was just deleted.")
+	}
+	return err
+}
+
 func (s *server) showSecret(ctx context.Context, owner parley.SecretOwner) (envelope[secretData], error) {
 	keys, err := s.Callbacks.Secrets.Of(ctx, owner)
-	return ok("OK", secretData{keys.Secret, stampOrNil(keys.OldUntil)}), err
+	return ok("OK", secretData{keys.Secret, stampOrNil(keys.OldUntil)}), noOwner(err)
 }
 
 func (s *server) rotateSecret(ctx context.Context, r *request, owner parley.SecretOwner) (envelope[secretData], error) {
@@ -73,5 +81,5 @@ func (s *server) rotateSecret(ctx context.Context, r *request, owner parley.Secr
 		before := ok("The secret was changed before. Read it where it is shown.", secretData{"", stampOrNil(oldUntil)})
 		return r.storeKey(ctx, tx, http.StatusOK, before)
 	})
-	return ok("Secret changed. For 24 hours the old one signs too.", secretData{keys.Secret, stampOrNil(keys.OldUntil)}), err
+	return ok("Secret changed. For 24 hours the old one signs too.", secretData{keys.Secret, stampOrNil(keys.OldUntil)}), noOwner(err)
 }

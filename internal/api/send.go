@@ -61,10 +61,18 @@ func (s *server) accept(ctx context.Context, r *request, channel parley.ChannelC
 	ms, err := s.Gateway.Send(ctx, channel, drafts, gateway.Terms{Wait: r.prefer.wait, Key: r.key})
 	if err != nil {
 		s.discard(drafts)
-		return nil, fullQueue(err)
+		return nil, fullQueue(wasDeleted(channel, err))
 	}
 	r.accepted = true
 	return ms, nil
+}
+
+// wasDeleted makes the error of a request whose channel is gone since it was looked for.
+func wasDeleted(code parley.ChannelCode, err error) error {
+	if parley.CodeOf(err) == parley.NotFound {
+		return parley.Errorf(parley.BadRequest, "Channel %s was deleted.", code)
+	}
+	return err
 }
 
 // on adds the header that says which preference was followed.

@@ -76,7 +76,7 @@ func (s *server) createWebhook(ctx context.Context, r *request) (envelope[newWeb
 		ID: parley.NewWebhookID(), URL: r.address("url"), Channel: parley.ChannelCode(r.optionalText("channel", 1, 32)),
 		Types: r.eventTypes("events"), CreatedAt: time.Now(),
 	}
-	if err := s.checkChannel(ctx, r, w.Channel); err != nil {
+	if err := s.channelField(ctx, r, w.Channel); err != nil {
 		return envelope[newWebhook]{}, err
 	}
 	if err := r.err(); err != nil {
@@ -84,6 +84,11 @@ func (s *server) createWebhook(ctx context.Context, r *request) (envelope[newWeb
 	}
 	var secret string
 	err := s.Store.Tx(ctx, func(tx parley.Tx) (err error) {
+		if w.Channel != "" {
+			if err := tx.CheckChannel(ctx, w.Channel, 0); err != nil {
+				return noChannelField(err)
+			}
+		}
 		if err := tx.AddWebhook(ctx, w); err != nil {
 			return err
 		}
@@ -98,15 +103,25 @@ func (s *server) createWebhook(ctx context.Context, r *request) (envelope[newWeb
 	return ok("Webhook made", newWebhook{webhookOf(w), secret}), err
 }
 
-// checkChannel notes that a channel is not there. None is every channel.
-func (s *server) checkChannel(ctx context.Context, r *request, code parley.ChannelCode) error {
+// channelField notes that a channel is not there. None is every channel.
+func (s *server) channelField(ctx context.Context, r *request, code parley.ChannelCode) error {
 	if code == "" {
 		return nil
 	}
 	_, err := s.Store.Channel(ctx, code)
 	if errors.Is(err, parley.ErrNotFound) {
-		r.fail("channel", "names no channel of this server.")
+		r.fail("channel", namesNoChannel)
 		return nil
+	}
+	return err
+}
+
+const namesNoChannel = "names no channel of this server."
+
+// noChannelField makes the error of a channel that was deleted after it was looked for.
+func noChannelField(err error) error {
+	if errors.Is(err, parley.ErrNotFound) {
+		return parley.InvalidField("channel", "channel "+namesNoChannel)
 	}
 	return err
 }

@@ -34,7 +34,12 @@ func onNetwork(t *testing.T, policy safehttp.Policy) *env {
 // try sends a test event to an address.
 func (e *env) try(url string) callback.Attempt {
 	e.Helper()
-	a, err := e.engine.Test(e.Context(), parley.Webhook{ID: "whk_1", URL: url})
+	w := parley.Webhook{ID: parley.NewWebhookID(), URL: url, CreatedAt: time.Now()}
+	err := e.store.Tx(e.Context(), func(tx parley.Tx) error { return tx.AddWebhook(e.Context(), w) })
+	if err != nil {
+		e.Fatal(err)
+	}
+	a, err := e.engine.Test(e.Context(), w)
 	if err != nil {
 		e.Fatal(err)
 	}

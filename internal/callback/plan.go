@@ -202,7 +202,8 @@ func deliveries(h *hook, events []parley.Event) []parley.Delivery {
 	return ds
 }
 
-// keep stores deliveries and cursors. A webhook that was removed meanwhile gets none.
+// keep stores deliveries and cursors. A webhook that was removed meanwhile gets none, and what happened on a
+// channel that was removed is not delivered.
 func (p *planner) keep(ctx context.Context, planned map[parley.WebhookID][]parley.Delivery, cursor int64) error {
 	if len(planned) == 0 {
 		return nil
@@ -213,12 +214,30 @@ func (p *planner) keep(ctx context.Context, planned map[parley.WebhookID][]parle
 			if errors.Is(err, parley.ErrNotFound) {
 				continue
 			}
-			if err = errors.Join(err, tx.AddDeliveries(ctx, ds), tx.SetWebhookCursor(ctx, id, cursor)); err != nil {
+			there, gone := onChannels(ctx, tx, ds)
+			if err = errors.Join(err, gone, tx.AddDeliveries(ctx, there), tx.SetWebhookCursor(ctx, id, cursor)); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
+}
+
+// onChannels returns the deliveries whose channels are there.
+func onChannels(ctx context.Context, tx parley.Tx, ds []parley.Delivery) (there []parley.Delivery, err error) {
+	for _, d := range ds {
+		if d.Channel != "" {
+			err := tx.CheckChannel(ctx, d.Channel, 0)
+			if errors.Is(err, parley.ErrNotFound) {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		there = append(there, d)
+	}
+	return there, nil
 }
 
 // keepCursors stores how far the log was read, when the planner ends. Where that fails, the log is read

@@ -83,10 +83,32 @@ func (s *Secrets) make(ctx context.Context, owner parley.SecretOwner) (stored pa
 		if !errors.Is(err, parley.ErrNotFound) {
 			return err
 		}
+		if err := checkOwner(ctx, tx, owner); err != nil {
+			return err
+		}
 		stored = parley.SigningSecret{Owner: owner, Sealed: s.seal(owner, newSecret())}
 		return tx.SetSecret(ctx, stored)
 	})
 	return stored, err
+}
+
+// checkOwner makes sure that the owner of a secret is still there.
+func checkOwner(ctx context.Context, tx parley.Tx, owner parley.SecretOwner) error {
+	if code := owner.Channel(); code != "" {
+		return tx.CheckChannel(ctx, code, 0)
+	}
+	if id := owner.Webhook(); id != "" {
+		_, err := tx.Webhook(ctx, id)
+		return err
+	}
+	return nil
+}
+
+// Forget drops the cached secret of an owner that was deleted.
+func (s *Secrets) Forget(owner parley.SecretOwner) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.recent, owner)
 }
 
 // Rotate gives an owner a new secret. The one before it signs beside it for 24 hours; one from before
@@ -98,6 +120,9 @@ func (s *Secrets) Rotate(
 	fresh := newSecret()
 	var stored parley.SigningSecret
 	err := s.store.Tx(ctx, func(tx parley.Tx) error {
+		if err := checkOwner(ctx, tx, owner); err != nil {
+			return err
+		}
 		old, err := tx.Secret(ctx, owner)
 		if err != nil && !errors.Is(err, parley.ErrNotFound) {
 			return err

@@ -96,10 +96,7 @@ func (a *account) messages(channel parley.Channel, drafts []Draft) []parley.Mess
 // storing is the transaction that accepts messages. It has them handed to the worker in the order of their
 // commits.
 func (a *account) storing(ctx context.Context, s *sending, terms Terms) func(parley.Tx) error {
-	return func(tx parley.Tx) error {
-		if a.retired.Load() {
-			return errGoingLive(a.snapshot().Code)
-		}
+	return a.checked(ctx, func(tx parley.Tx) error {
 		if terms.Also != nil {
 			if err := terms.Also(tx); err != nil {
 				return err
@@ -118,7 +115,7 @@ func (a *account) storing(ctx context.Context, s *sending, terms Terms) func(par
 			key.Messages = append(key.Messages, s.messages[i].Ref())
 		}
 		return tx.AddAnswer(ctx, *key)
-	}
+	})
 }
 
 // storeAll writes messages, which get their ids thereby, and has them handed to the worker once they are
@@ -136,9 +133,25 @@ func (a *account) storeAll(ctx context.Context, tx parley.Tx, ms []parley.Messag
 			m := ms[i]
 			queued[i] = &m
 		}
-		a.worker.Push(queued...)
+		a.current().worker.Push(queued...)
 	})
 	return nil
+}
+
+// current is the account that runs the channel now: another one where this one ended meanwhile.
+func (a *account) current() *account {
+	a.mu.RLock()
+	closed := a.closed
+	a.mu.RUnlock()
+	if !closed {
+		return a
+	}
+	a.g.mu.RLock()
+	defer a.g.mu.RUnlock()
+	if now := a.g.accounts[a.code]; now != nil && now.id == a.id {
+		return now
+	}
+	return a // the next one reads the queue from the store
 }
 
 func (a *account) storeOne(ctx context.Context, tx parley.Tx, m *parley.Message) error {

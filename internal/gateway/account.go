@@ -17,13 +17,15 @@ import (
 // and its outbox worker, which runs as long as the channel exists, so that what waits can expire.
 type account struct {
 	g      *Gateway
+	code   parley.ChannelCode
+	id     int64
 	worker *outbox.Worker
 	stop   context.CancelFunc
 	done   chan struct{} // closed when the worker ended
 
-	// retired says that the channel goes on under another account: what is accepted by this one, in a
-	// transaction that comes later, would be lost.
-	retired atomic.Bool
+	// retired is set when the channel is being deleted, or goes on under another account: it is why nothing
+	// is accepted any more, in no transaction that begins later.
+	retired atomic.Pointer[retirement]
 
 	mu         sync.RWMutex
 	channel    parley.Channel
@@ -36,13 +38,53 @@ type account struct {
 	pairing    parley.Pairing // the latest step; zero: none lately
 }
 
+// retirement is how an account ends before its process does.
+type retirement struct {
+	deleted bool          // its channel is being deleted
+	refusal *parley.Error // what those get whose request came too late
+}
+
+// deletion is the retirement of an account whose channel is deleted. Requests that named the channel while it
+// was there learn it from the refusal.
+func deletion(code parley.ChannelCode) *retirement {
+	return &retirement{deleted: true, refusal: parley.Errorf(parley.BadRequest, "Channel %s was deleted.", code)}
+}
+
+// tx runs a transaction that stores something of the channel. It is refused where the channel is gone.
+func (a *account) tx(ctx context.Context, do func(parley.Tx) error) error {
+	return a.g.Store.Tx(ctx, a.checked(ctx, do))
+}
+
+// checked is a transaction that makes sure that the channel is still there: this one, not a later one with
+// its code.
+func (a *account) checked(ctx context.Context, do func(parley.Tx) error) func(parley.Tx) error {
+	return func(tx parley.Tx) error {
+		if r := a.retired.Load(); r != nil {
+			return r.refusal
+		}
+		err := tx.CheckChannel(ctx, a.code, a.id)
+		if errors.Is(err, parley.ErrNotFound) {
+			return deletion(a.code).refusal
+		}
+		if err != nil {
+			return err
+		}
+		return do(tx)
+	}
+}
+
+// errNoChannel is the error of what names a channel that is not there.
+func errNoChannel(code parley.ChannelCode) *parley.Error {
+	return parley.Errorf(parley.NotFound, "There is no channel %s.", code)
+}
+
 // newAccount starts the worker of a channel. Its session is opened separately.
 func newAccount(g *Gateway, c parley.Channel) *account {
 	if c.Runs() { // what was last seen of it is of an earlier run
 		c.State = parley.ChannelState{Status: parley.Starting, Since: time.Now(), WorkingAt: c.State.WorkingAt}
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	a := &account{g: g, stop: stop, done: make(chan struct{}), channel: c}
+	a := &account{g: g, code: c.Code, id: c.ID, stop: stop, done: make(chan struct{}), channel: c}
 	a.worker = outbox.New(outbox.Config{
 		Channel:   c.Code,
 		Store:     g.Store,
@@ -218,16 +260,16 @@ func (a *account) setState(ctx context.Context, s network.State) {
 		a.g.Log.Info("channel", "channel", c.Code, "status", c.State.Status, "reason", c.State.Reason)
 		a.g.activity.Publish(Activity{At: now, Channel: c.Code, State: c.State.Status, Reason: c.State.Reason})
 	}
-	err := a.g.Store.Tx(ctx, func(tx parley.Tx) error {
+	err := a.tx(ctx, func(tx parley.Tx) error {
 		if err := tx.SetChannelState(ctx, c); err != nil {
-			return gone(err)
+			return err
 		}
 		if c.State.Status == was.State.Status {
 			return nil
 		}
 		return tx.AddEvent(ctx, parley.NewChannelEvent(c, was.State.Status))
 	})
-	if err != nil {
+	if err != nil && a.retired.Load() == nil {
 		a.g.Log.Error("store a channel's state", "channel", c.Code, "err", err)
 	}
 }

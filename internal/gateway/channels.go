@@ -105,23 +105,53 @@ func (g *Gateway) onSession(ctx context.Context, code parley.ChannelCode, do fun
 	return a.snapshot(), nil
 }
 
-// DeleteChannel removes a channel and everything that is its own.
+// DeleteChannel removes a channel and everything that is its own. The channel ends first: what is accepted or
+// arrives later is refused, so that nothing of it is stored after it was removed.
 func (g *Gateway) DeleteChannel(ctx context.Context, code parley.ChannelCode) error {
-	var files []parley.Media
-	err := g.Store.Tx(ctx, func(tx parley.Tx) (err error) {
-		files, err = tx.DeleteChannel(ctx, code)
-		return err
-	})
-	if errors.Is(err, parley.ErrNotFound) {
-		return parley.Errorf(parley.NotFound, "There is no channel %s.", code)
+	ctx = context.WithoutCancel(ctx) // half of it would be worse than a slow one
+	a, err := g.account(code)
+	if parley.CodeOf(err) == parley.NotFound { // another process may have made it just now
+		if err := g.Refresh(ctx); err != nil {
+			return err
+		}
+		a, err = g.account(code)
 	}
 	if err != nil {
 		return err
 	}
+	if !a.retired.CompareAndSwap(nil, deletion(code)) {
+		return a.retired.Load().refusal
+	}
+	a.close()
+	g.lifecycle.Lock()
+	defer g.lifecycle.Unlock()
+	var files []parley.Media
+	err = g.Store.Tx(ctx, func(tx parley.Tx) (err error) {
+		if err := tx.CheckChannel(ctx, code, a.id); err != nil {
+			return err
+		}
+		files, err = tx.DeleteChannel(ctx, code)
+		return err
+	})
+	if errors.Is(err, parley.ErrNotFound) { // another process was faster
+		err = errNoChannel(code)
+	}
 	for _, f := range files {
 		g.removeMedia(f)
 	}
-	return g.Refresh(context.WithoutCancel(ctx))
+	if err == nil {
+		err = g.forget(ctx, a)
+	}
+	g.drop(a)
+	return errors.Join(err, g.refresh(ctx))
+}
+
+// forget has the network forget a channel that is gone.
+func (g *Gateway) forget(ctx context.Context, a *account) error {
+	if driver := g.Drivers[a.snapshot().Network]; driver != nil {
+		return driver.Forget(ctx, a.code)
+	}
+	return nil
 }
 
 // ClearChannel forgets all messages of a sandbox channel, what waits included, and has its network

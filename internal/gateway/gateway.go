@@ -106,24 +106,33 @@ func (g *Gateway) Refresh(ctx context.Context) error {
 }
 
 func (g *Gateway) refresh(ctx context.Context) error {
+	g.mu.RLock()
+	draining := g.draining
+	g.mu.RUnlock()
+	if draining {
+		return nil
+	}
 	channels, err := g.Store.Channels(ctx)
 	if err != nil {
 		return err
 	}
-	there := map[parley.ChannelCode]bool{}
-	var changes []func() error
+	there := map[parley.ChannelCode]int64{}
 	for _, c := range channels {
-		there[c.Code] = true
-		if a := g.adopt(c); !a.complies() {
+		there[c.Code] = c.ID
+	}
+	var removals, changes []func() error
+	for _, a := range g.all() {
+		if a.retired.Load() == nil && there[a.code] != a.id {
+			removals = append(removals, func() error { return g.remove(ctx, a) })
+		}
+	}
+	err = g.atOnce(removals) // first: another one may have the code of one of them
+	for _, c := range channels {
+		if a := g.adopt(c); a != nil && !a.complies() {
 			changes = append(changes, func() error { a.comply(ctx); return nil })
 		}
 	}
-	for _, c := range g.Channels() {
-		if !there[c.Code] {
-			changes = append(changes, func() error { return g.remove(ctx, c.Code) })
-		}
-	}
-	return g.atOnce(changes)
+	return errors.Join(err, g.atOnce(changes))
 }
 
 // patience is how long a change to a channel may take before the others are served without it.
@@ -148,13 +157,22 @@ func (g *Gateway) atOnce(changes []func() error) error {
 			errs = append(errs, err)
 		case <-timeout.C:
 			g.Log.Warn("some channels take long to start or stop; the others go on", "channels", len(changes)-n)
+			g.changes.Go(func() {
+				for range len(changes) - n {
+					<-results
+				}
+				if err := g.Refresh(context.Background()); err != nil { // a code that was not free may be now
+					g.Log.Error("bring channels up to date", "err", err)
+				}
+			})
 			return errors.Join(errs...)
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// adopt takes over what is stored of a channel, and returns its account.
+// adopt takes over what is stored of a channel, and returns its account; nil: one with its code is just being
+// removed, after which somebody looks again.
 func (g *Gateway) adopt(c parley.Channel) *account {
 	g.mu.Lock()
 	a := g.accounts[c.Code]
@@ -163,24 +181,31 @@ func (g *Gateway) adopt(c parley.Channel) *account {
 		g.accounts[c.Code] = a
 	}
 	g.mu.Unlock()
+	if a.id != c.ID || a.retired.Load() != nil {
+		return nil
+	}
 	a.adjust(c)
 	return a
 }
 
 // remove ends an account whose channel is gone.
-func (g *Gateway) remove(ctx context.Context, code parley.ChannelCode) error {
-	g.mu.Lock()
-	a := g.accounts[code]
-	delete(g.accounts, code)
-	g.mu.Unlock()
-	if a == nil {
-		return nil
+func (g *Gateway) remove(ctx context.Context, a *account) error {
+	if !a.retired.CompareAndSwap(nil, deletion(a.code)) {
+		return nil // somebody else is at it
 	}
 	a.close()
-	if driver := g.Drivers[a.snapshot().Network]; driver != nil {
-		return driver.Forget(ctx, code)
+	err := g.forget(ctx, a)
+	g.drop(a)
+	return err
+}
+
+// drop takes an account that has ended out of those that run.
+func (g *Gateway) drop(a *account) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.accounts[a.code] == a {
+		delete(g.accounts, a.code)
 	}
-	return nil
 }
 
 // drain closes all accounts.
@@ -291,10 +316,14 @@ func (g *Gateway) account(code parley.ChannelCode) (*account, error) {
 	if g.draining {
 		return nil, &parley.Error{Code: parley.Unavailable, RetryAfter: 5 * time.Second, Message: "The server is stopping. Try again soon."}
 	}
-	if a, ok := g.accounts[code]; ok {
-		return a, nil
+	a, ok := g.accounts[code]
+	if !ok {
+		return nil, errNoChannel(code)
 	}
-	return nil, parley.Errorf(parley.NotFound, "There is no channel %s.", code)
+	if r := a.retired.Load(); r != nil && r.deleted {
+		return nil, errNoChannel(code)
+	}
+	return a, nil
 }
 
 func (g *Gateway) all() []*account {

@@ -44,7 +44,9 @@ func (g *Gateway) goLive(ctx context.Context, code parley.ChannelCode, allow []p
 	case c.Network != parley.Sandbox:
 		return parley.Errorf(parley.BadRequest, "Channel %s is live already.", code)
 	}
-	a.retired.Store(true)
+	if !a.retired.CompareAndSwap(nil, &retirement{refusal: errGoingLive(code)}) {
+		return errNoChannel(code)
+	}
 	a.close()
 	var failed []parley.Message
 	err = g.Store.Tx(ctx, func(tx parley.Tx) (err error) {
@@ -142,7 +144,7 @@ func archiveCode(code parley.ChannelCode, n int) parley.ChannelCode {
 }
 
 // errGoingLive refuses what would be sent in the sandbox by a channel that is leaving it.
-func errGoingLive(code parley.ChannelCode) error {
+func errGoingLive(code parley.ChannelCode) *parley.Error {
 	return &parley.Error{Code: parley.Unavailable, RetryAfter: 2 * time.Second,
 		Message: fmt.Sprintf("Channel %s is going live. Try again in a moment.", code)}
 }

@@ -42,6 +42,11 @@ func newBench(t *testing.T) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return newBenchOn(t, db)
+}
+
+func newBenchOn(t *testing.T, db *store.DB) *bench {
+	t.Helper()
 	files, err := media.Open(t.TempDir(), safehttp.Policy{})
 	if err != nil {
 		t.Fatal(err)
@@ -203,6 +208,13 @@ func (d *driver) session(code parley.ChannelCode) *session {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.sessions[code]
+}
+
+// sink is where what arrives on a channel's session goes.
+func (d *driver) sink(code parley.ChannelCode) network.Sink {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.sessions[code].sink
 }
 
 func (d *driver) texts(code parley.ChannelCode, chat parley.ContactID) (texts []string) {

@@ -43,7 +43,7 @@ func (a *account) receive(ctx context.Context, e network.Message) error {
 		Channel: channel.Code, Chat: e.From, ID: e.ID, Content: content, ReplyTo: e.ReplyTo,
 		Status: parley.Received, CreatedAt: e.At, UpdatedAt: e.At,
 	}
-	err = a.g.Store.Tx(ctx, func(tx parley.Tx) error {
+	err = a.tx(ctx, func(tx parley.Tx) error {
 		m.Content = content // it may run again
 		if e.History {
 			return a.keepHistory(ctx, tx, channel, &m)
@@ -153,7 +153,7 @@ func (a *account) receipt(ctx context.Context, e network.Receipt) error {
 	var moved []parley.MessageID
 	var seqs []int64
 	var unknown int
-	err := a.g.Store.Tx(ctx, func(tx parley.Tx) (err error) {
+	err := a.tx(ctx, func(tx parley.Tx) (err error) {
 		moved, seqs, unknown, err = tx.AdvanceMessages(ctx, code, e.From, e.IDs, e.Status, e.At)
 		return err
 	})
@@ -175,7 +175,7 @@ func (a *account) receipt(ctx context.Context, e network.Receipt) error {
 func (a *account) reaction(ctx context.Context, e network.Reaction) error {
 	code := a.snapshot().Code
 	a.g.flush(ctx, code) // its event must not come before the one that the message was sent
-	return a.g.Store.Tx(ctx, func(tx parley.Tx) error {
+	return a.tx(ctx, func(tx parley.Tx) error {
 		target, err := tx.Message(ctx, code, e.Target)
 		if err != nil {
 			return gone(err)
@@ -193,7 +193,7 @@ func (a *account) vote(ctx context.Context, e network.Vote) error {
 	channel := a.snapshot()
 	code := channel.Code
 	a.g.flush(ctx, code)
-	return a.g.Store.Tx(ctx, func(tx parley.Tx) error {
+	return a.tx(ctx, func(tx parley.Tx) error {
 		poll, err := tx.Message(ctx, code, parley.MessageRef{FromMe: true, Chat: e.From, ID: e.Poll})
 		if err != nil {
 			return gone(err)
@@ -212,7 +212,7 @@ func (a *account) deletion(ctx context.Context, e network.Deletion) error {
 	code := a.snapshot().Code
 	ref := parley.MessageRef{Chat: e.From, ID: e.Target}
 	var media *parley.Media
-	err := a.g.Store.Tx(ctx, func(tx parley.Tx) error {
+	err := a.tx(ctx, func(tx parley.Tx) error {
 		m, err := tx.Message(ctx, code, ref)
 		if err != nil {
 			return gone(err)

@@ -70,7 +70,7 @@ func (a *account) paired(ctx context.Context, p parley.Pairing) error {
 		p.Code = ""
 		event.Data = parley.NewPairingEvent(c.Code, p).Data
 	}
-	if err := a.g.Store.Tx(ctx, func(tx parley.Tx) error { return tx.AddEvent(ctx, event) }); err != nil {
+	if err := a.tx(ctx, func(tx parley.Tx) error { return tx.AddEvent(ctx, event) }); err != nil {
 		return fmt.Errorf("keep a step of a pairing: %w", err)
 	}
 	return nil

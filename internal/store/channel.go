@@ -8,7 +8,7 @@ import (
 	"parley"
 )
 
-const channelColumns = `code, name, network, number, phone_name, enabled, settings, created_at, status, reason, since, working_at`
+const channelColumns = `code, id, name, network, number, phone_name, enabled, settings, created_at, status, reason, since, working_at, account_from`
 
 // Channels lists all channels by code.
 func (r reader) Channels(context.Context) ([]parley.Channel, error) {
@@ -24,8 +24,8 @@ func scanChannel(row scanner) (parley.Channel, error) {
 	var c parley.Channel
 	var settings []byte
 	var created, since, working int64
-	if err := row.Scan(&c.Code, &c.Name, &c.Network, &c.Number, &c.PhoneName, &c.Enabled, &settings, &created,
-		&c.State.Status, &c.State.Reason, &since, &working); err != nil {
+	if err := row.Scan(&c.Code, &c.ID, &c.Name, &c.Network, &c.Number, &c.PhoneName, &c.Enabled, &settings, &created,
+		&c.State.Status, &c.State.Reason, &since, &working, &c.AccountFrom); err != nil {
 		return c, err
 	}
 	if err := json.Unmarshal(settings, &c.Settings); err != nil {
@@ -42,13 +42,32 @@ func (t *tx) AddChannel(_ context.Context, c parley.Channel) error {
 		return fmt.Errorf("settings of channel %s: %w", c.Code, err)
 	}
 	err = t.add(`INSERT INTO channel (`+channelColumns+`)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT DO NOTHING`,
+		VALUES ($1, (SELECT counter + 1 FROM revision), $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 0) ON CONFLICT DO NOTHING`,
 		string(c.Code), c.Name, string(c.Network), c.Number, c.PhoneName, flag(c.Enabled), string(settings), millis(c.CreatedAt),
 		string(c.State.Status), c.State.Reason, millis(c.State.Since), millis(c.State.WorkingAt))
 	if err != nil {
 		return err
 	}
 	return t.revise()
+}
+
+// CheckChannel makes sure that a channel is there. It is asked for every message, so ids are cached.
+func (t *tx) CheckChannel(_ context.Context, code parley.ChannelCode, id int64) error {
+	cache, err := t.remember()
+	if err != nil {
+		return err
+	}
+	known, ok := cache.channels[code]
+	if !ok {
+		if err := t.row(`SELECT id FROM channel WHERE code = $1`, []any{string(code)}, &known); err != nil {
+			return err
+		}
+		t.OnCommit(func() { cache.channels[code] = known })
+	}
+	if id != 0 && id != known {
+		return parley.ErrNotFound
+	}
+	return nil
 }
 
 // UpdateChannel stores what an operator can change of a channel.
@@ -66,7 +85,8 @@ func (t *tx) UpdateChannel(_ context.Context, c parley.Channel) error {
 
 // SetChannelState stores what was seen of a channel's connection and account.
 func (t *tx) SetChannelState(_ context.Context, c parley.Channel) error {
-	return t.change(`UPDATE channel SET number = $1, phone_name = $2, status = $3, reason = $4, since = $5, working_at = $6 WHERE code = $7`,
+	return t.change(`UPDATE channel SET number = $1, phone_name = $2, status = $3, reason = $4, since = $5, working_at = $6,
+		account_from = CASE WHEN number IN ('', $1) THEN account_from ELSE (SELECT coalesce(max(seq), 0) FROM message) END WHERE code = $7`,
 		c.Number, c.PhoneName, string(c.State.Status), c.State.Reason, millis(c.State.Since), millis(c.State.WorkingAt), string(c.Code))
 }
 
@@ -78,6 +98,7 @@ func (t *tx) DeleteChannel(ctx context.Context, code parley.ChannelCode) ([]parl
 	if err := t.keepPlace(); err != nil {
 		return nil, err
 	}
+	t.deleted = append(t.deleted, code)
 	for _, own := range []string{
 		`DELETE FROM token WHERE channel = $1`,
 		`DELETE FROM ticket WHERE channel = $1`,

@@ -101,6 +101,13 @@ func (l *eventLog) take(batch int64, events []logged) {
 	l.fresh = append(l.fresh, events...)
 }
 
+// discard drops the events of a deleted channel that others added in the same transaction.
+func (l *eventLog) discard(batch int64, channel parley.ChannelCode) {
+	if l.batch == batch {
+		l.fresh = slices.DeleteFunc(l.fresh, func(e logged) bool { return e.channel == channel })
+	}
+}
+
 // writeLog writes the events of all callers of a transaction. Those of one channel that follow each
 // other become one row.
 func (db *DB) writeLog(t *sqldb.Tx) error {

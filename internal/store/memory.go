@@ -14,6 +14,8 @@ type memory struct {
 
 	ledgers *recent[chatName, keptLedger]
 
+	channels map[parley.ChannelCode]int64 // the ids of channels
+
 	batch    int64 // the last transaction in which it was seen to be true
 	revision int64 // of the store at that time
 }
@@ -36,14 +38,14 @@ const remembered = 20_000
 func newMemory() memory {
 	return memory{
 		chats: newRecent[chatName, int64](remembered), own: newRecent[ownMessage, int64](remembered),
-		ledgers: newRecent[chatName, keptLedger](rememberedLedgers),
+		ledgers: newRecent[chatName, keptLedger](rememberedLedgers), channels: map[parley.ChannelCode]int64{},
 	}
 }
 
 // forget drops everything, when rows were removed.
 func (m *memory) forget() {
 	empty := newMemory()
-	m.chats, m.own, m.ledgers = empty.chats, empty.own, empty.ledgers
+	m.chats, m.own, m.ledgers, m.channels = empty.chats, empty.own, empty.ledgers, empty.channels
 }
 
 // remember returns what is remembered. Another process may have removed channels, with their chats,

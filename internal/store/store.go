@@ -123,6 +123,9 @@ func (db *DB) writing(do func(parley.Tx) error) func(*sqldb.Tx) error {
 		if err := do(own); err != nil {
 			return err
 		}
+		for _, code := range own.deleted {
+			db.log.discard(t.Batch, code)
+		}
 		db.log.take(t.Batch, own.logged)
 		return nil
 	}
@@ -147,9 +150,10 @@ type reader struct {
 type tx struct {
 	reader
 	*sqldb.Tx
-	db     *DB
-	added  []added  // messages, for when they are committed
-	logged []logged // events, to be written when all callers of the transaction are done
+	db      *DB
+	added   []added              // messages, for when they are committed
+	logged  []logged             // events, to be written when all callers of the transaction are done
+	deleted []parley.ChannelCode // channels
 }
 
 var _ parley.Tx = (*tx)(nil)

@@ -21,29 +21,35 @@ func fullChannel(code parley.ChannelCode) parley.Channel {
 	}
 }
 
+// stored reads a channel that is there, without the ID that the store gave it.
+func (e *env) stored(code parley.ChannelCode) parley.Channel {
+	e.Helper()
+	c, err := e.store.Channel(e.Context(), code)
+	e.must(err)
+	if c.ID == 0 {
+		e.Error("it has no ID")
+	}
+	c.ID = 0
+	return c
+}
+
 var channelTests = map[string]func(*env){
 	"a channel comes back as it was stored": func(e *env) {
 		want := fullChannel(main)
 		e.tx(func(tx parley.Tx) error { return tx.AddChannel(e.Context(), want) })
-		got, err := e.store.Channel(e.Context(), main)
-		e.must(err)
-		e.same("channel", got, want)
+		e.same("channel", e.stored(main), want)
 	},
 
 	"a channel of zero values comes back as such": func(e *env) {
 		want := parley.Channel{Code: main}
 		e.tx(func(tx parley.Tx) error { return tx.AddChannel(e.Context(), want) })
-		got, err := e.store.Channel(e.Context(), main)
-		e.must(err)
-		e.same("channel", got, want)
+		e.same("channel", e.stored(main), want)
 	},
 
 	"retention of zero is not the same as none": func(e *env) {
 		want := parley.Channel{Code: main, Settings: parley.ChannelSettings{Retention: new(parley.Duration)}}
 		e.tx(func(tx parley.Tx) error { return tx.AddChannel(e.Context(), want) })
-		got, err := e.store.Channel(e.Context(), main)
-		e.must(err)
-		e.same("channel", got, want)
+		e.same("channel", e.stored(main), want)
 	},
 
 	"channels are listed by code": func(e *env) {
@@ -69,9 +75,7 @@ var channelTests = map[string]func(*env){
 	"a code is used once": func(e *env) {
 		e.tx(func(tx parley.Tx) error { return tx.AddChannel(e.Context(), fullChannel(main)) })
 		e.wants(parley.ErrExists, func(tx parley.Tx) error { return tx.AddChannel(e.Context(), parley.Channel{Code: main}) })
-		got, err := e.store.Channel(e.Context(), main)
-		e.must(err)
-		e.same("channel", got, fullChannel(main))
+		e.same("channel", e.stored(main), fullChannel(main))
 	},
 
 	"an update stores what an operator sets": func(e *env) {
@@ -82,9 +86,7 @@ var channelTests = map[string]func(*env){
 		})
 		want := before
 		want.Name, want.Network, want.Enabled, want.Settings = "New", parley.Sandbox, false, parley.ChannelSettings{}
-		got, err := e.store.Channel(e.Context(), main)
-		e.must(err)
-		e.same("channel", got, want)
+		e.same("channel", e.stored(main), want)
 	},
 
 	"a state stores what was seen": func(e *env) {
@@ -96,9 +98,46 @@ var channelTests = map[string]func(*env){
 			return tx.SetChannelState(e.Context(), parley.Channel{Code: main, Name: "ignored",
 				Number: want.Number, PhoneName: want.PhoneName, State: want.State})
 		})
-		got, err := e.store.Channel(e.Context(), main)
+		e.same("channel", e.stored(main), want)
+	},
+
+	"a code that is used again is another channel": func(e *env) {
+		e.channel(main)
+		first, err := e.store.Channel(e.Context(), main)
 		e.must(err)
-		e.same("channel", got, want)
+		e.tx(func(tx parley.Tx) error { return tx.CheckChannel(e.Context(), main, first.ID) })
+		e.tx(func(tx parley.Tx) error { return second(tx.DeleteChannel(e.Context(), main)) })
+		e.wants(parley.ErrNotFound, func(tx parley.Tx) error { return tx.CheckChannel(e.Context(), main, 0) })
+		e.tx(func(tx parley.Tx) error { // at once, and looked for in the same transaction
+			if err := tx.AddChannel(e.Context(), parley.Channel{Code: main}); err != nil {
+				return err
+			}
+			return tx.CheckChannel(e.Context(), main, 0)
+		})
+		e.wants(parley.ErrNotFound, func(tx parley.Tx) error { return tx.CheckChannel(e.Context(), main, first.ID) })
+		again, err := e.store.Channel(e.Context(), main)
+		e.must(err)
+		e.tx(func(tx parley.Tx) error { return tx.CheckChannel(e.Context(), main, again.ID) })
+	},
+
+	"another number leaves earlier messages to the account before": func(e *env) {
+		e.channel(main)
+		number := func(n string) parley.Channel {
+			e.tx(func(tx parley.Tx) error {
+				return tx.SetChannelState(e.Context(), parley.Channel{Code: main, Number: n})
+			})
+			c, err := e.store.Channel(e.Context(), main)
+			e.must(err)
+			return c
+		}
+		first, later := outgoing("A1"), outgoing("A2")
+		e.add(&first)
+		e.same("with the first number", number("1").AccountFrom, int64(0))
+		e.same("with the same number", number("1").AccountFrom, int64(0))
+		e.same("with another number", number("2").AccountFrom, first.Seq)
+		e.add(&later)
+		e.same("with the same number again", number("2").AccountFrom, first.Seq)
+		e.same("with the first number again", number("1").AccountFrom, later.Seq)
 	},
 
 	"a deleted channel leaves nothing": func(e *env) {

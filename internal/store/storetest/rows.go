@@ -1,0 +1,71 @@
+package storetest
+
+import (
+	"database/sql"
+	"fmt"
+	"testing"
+
+	_ "modernc.org/sqlite" // as the store has it
+)
+
+// leftovers find rows of a channel that is gone: what names it is found in every table by itself; these are
+// what hangs on messages, chats and webhooks that are gone.
+var leftovers = map[string]string{
+	"message without a chat":    `SELECT count(*) FROM message WHERE id <> '' AND chat NOT IN (SELECT id FROM chat)`,
+	"name without a message":    `SELECT count(*) FROM name WHERE seq NOT IN (SELECT seq FROM message)`,
+	"history without a chat":    `SELECT count(*) FROM history WHERE chat NOT IN (SELECT id FROM chat)`,
+	"history without a message": `SELECT count(*) FROM history WHERE seq NOT IN (SELECT seq FROM message)`,
+	"status without a message":  `SELECT count(*) FROM status WHERE seq NOT IN (SELECT seq FROM message)`,
+	"failure without a message": `SELECT count(*) FROM failure WHERE seq NOT IN (SELECT seq FROM message)`,
+	"reaction of no message":    `SELECT count(*) FROM reaction WHERE seq NOT IN (SELECT seq FROM message)`,
+	"resend of no message":      `SELECT count(*) FROM resend WHERE seq NOT IN (SELECT seq FROM message)`,
+	"secret of no webhook": `SELECT count(*) FROM secret WHERE owner LIKE 'webhook:%'
+		AND substr(owner, 9) NOT IN (SELECT id FROM webhook)`,
+}
+
+// ChannelRows counts, table by table, what a database holds of a channel, and what is left of channels that
+// are gone. Tables without any are left out.
+func ChannelRows(t testing.TB, path, code string) map[string]int {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+path+"?mode=ro&_pragma=busy_timeout(10000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	found := map[string]int{}
+	count := func(what, query string, args ...any) {
+		t.Helper()
+		var n int
+		if err := db.QueryRow(query, args...).Scan(&n); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if n > 0 {
+			found[what] = n
+		}
+	}
+	rows, err := db.Query(`SELECT m.name FROM sqlite_master m JOIN pragma_table_info(m.name) c WHERE m.type = 'table' AND c.name = 'channel'`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tables []string
+	for rows.Next() {
+		var table string
+		if err := rows.Scan(&table); err != nil {
+			t.Fatal(err)
+		}
+		tables = append(tables, table)
+	}
+	if err := rows.Err(); err != nil || len(tables) < 10 {
+		t.Fatalf("tables with a channel: %v, %v", tables, err)
+	}
+	for _, table := range tables {
+		count(table, fmt.Sprintf(`SELECT count(*) FROM %q WHERE channel = $1`, table), code)
+	}
+	count("channel", `SELECT count(*) FROM channel WHERE code = $1`, code)
+	count("answer by scope", `SELECT count(*) FROM answer WHERE scope = $1 OR scope LIKE $1 || '+%'`, code)
+	count("secret", `SELECT count(*) FROM secret WHERE owner = 'channel:' || $1`, code)
+	for what, query := range leftovers {
+		count(what, query)
+	}
+	return found
+}
