@@ -158,20 +158,25 @@ func (rt *route) keep(ctx context.Context, r *request, key parley.Answer) {
 		if r.accepted {
 			return tx.SetAnswer(ctx, key)
 		}
-		if key.Channel != "" {
-			c := parley.Channel{Code: key.Channel}
-			if r.channel.Code == c.Code {
-				c = r.channel
-			}
-			if err := checkChannel(ctx, tx, c); err != nil {
-				return err
-			}
-		}
-		return tx.AddAnswer(ctx, key)
+		return r.addKey(ctx, tx, key)
 	})
 	if err != nil {
 		rt.Log.LogAttrs(ctx, slog.LevelWarn, "keep answer", slog.String("request_id", r.id), slog.String("err", err.Error()))
 	}
+}
+
+// addKey stores a key of the request. That of a channel goes with the channel.
+func (r *request) addKey(ctx context.Context, tx parley.Tx, key parley.Answer) error {
+	if key.Channel != "" {
+		c := parley.Channel{Code: key.Channel}
+		if r.channel.Code == c.Code {
+			c = r.channel
+		}
+		if err := checkChannel(ctx, tx, c); err != nil {
+			return err
+		}
+	}
+	return tx.AddAnswer(ctx, key)
 }
 
 // storeKey stores the request's key, if it has one, with its response in the transaction that does the work:
@@ -190,7 +195,7 @@ func (r *request) storeKey(ctx context.Context, tx parley.Tx, status int, respon
 	if r.accepted {
 		return tx.SetAnswer(ctx, *key)
 	}
-	return tx.AddAnswer(ctx, *key)
+	return r.addKey(ctx, tx, *key)
 }
 
 // beginKey stores the request's key, if it has one, before work that no transaction covers. If the process dies
@@ -199,7 +204,7 @@ func (s *server) beginKey(ctx context.Context, r *request) error {
 	if r.key == nil {
 		return nil
 	}
-	err := s.Store.Tx(ctx, func(tx parley.Tx) error { return tx.AddAnswer(ctx, *r.key) })
+	err := s.Store.Tx(ctx, func(tx parley.Tx) error { return r.addKey(ctx, tx, *r.key) })
 	r.accepted = err == nil
 	return err
 }
@@ -224,7 +229,7 @@ func (s *server) keepSealed(ctx context.Context, tx parley.Tx, r *request, a ans
 	key.Channel = r.channel.Code
 	key.StatusCode, key.ContentType = a.status, sealedType+a.contentType[0]
 	key.Body = s.Sealer.Seal(a.body, sealedAnswer(key))
-	return tx.AddAnswer(ctx, *key)
+	return r.addKey(ctx, tx, *key)
 }
 
 // sealedType begins the stored content type of an answer that is encrypted.

@@ -133,7 +133,7 @@ func (s *server) validateCode(ctx context.Context, r *request) (answer, error) {
 		keep = func(tx parley.Tx, try otp.Tried) error {
 			a := tried(try)
 			r.key.StatusCode, r.key.ContentType, r.key.Body = a.status, a.contentType[0], a.body
-			return tx.AddAnswer(ctx, *r.key)
+			return r.addKey(ctx, tx, *r.key)
 		}
 	}
 	try, err := s.OTP.Validate(ctx, r.channel.Code, contact, code, keep)
