@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"parley"
 	"parley/internal/app"
 )
 
@@ -16,7 +18,11 @@ func (c *cli) restore() *cobra.Command {
 		Use:   "restore FILE",
 		Short: "Put a backup in the place of what is there",
 		Long: `Put a backup in the place of what is there. The server must not be running. The backup is checked
-first, and what was there before is kept in a folder of the data directory. FILE may be - for stdin.`,
+first, and what was there before is kept in a folder of the data directory. FILE may be - for stdin.
+
+What was open when the backup was made ends: console sessions, links to sign in and to pair, one-time codes
+and login links, and requests with an Idempotency-Key that had no response yet. Tokens that were revoked
+since and signing secrets that were rotated since stay so, as far as the present database can be read.`,
 		Example: `  parley restore parley-2026-11-15.tar
   age -d parley.tar.age | parley restore - --yes`,
 		Args: takes("FILE"),
@@ -33,7 +39,7 @@ first, and what was there before is kept in a folder of the data directory. FILE
 			}
 			bar := c.newProgress("restore")
 			read := int64(0)
-			kept, err := app.Restore(cmd.Context(), c.dir(), reader(func(p []byte) (int, error) {
+			done, err := app.Restore(cmd.Context(), c.dir(), reader(func(p []byte) (int, error) {
 				n, err := from.Read(p)
 				read += int64(n)
 				bar.Set(read, max(size, read))
@@ -43,18 +49,67 @@ first, and what was there before is kept in a folder of the data directory. FILE
 			if err != nil {
 				return err
 			}
-			if kept != "" {
-				c.hint("what was there before is in %s; remove it when you do not need it", kept)
-			}
 			if c.json {
-				return c.printJSON(map[string]string{"data": string(c.dir()), "before": kept})
+				return c.printJSON(restoredJSON(c.dir(), done))
 			}
-			c.hint("restored %s", c.dir())
+			c.printRestored(done)
 			return nil
 		},
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	return cmd
+}
+
+// printRestored says what a restore ended and what it left as it is now.
+func (c *cli) printRestored(r app.Restored) {
+	say := func(format string, args ...any) { fmt.Fprintf(c.out, format+"\n", args...) }
+	say("Restored %s.", c.dir())
+	if r.Before != "" {
+		say("What was there before is in %s. Remove it when you do not need it.", r.Before)
+	}
+	e := r.Ended
+	say("Ended: console sessions %d, links to sign in or to pair %d, one-time codes %d, login links %d, requests without a response %d.",
+		e.Sessions, e.Tickets, e.Codes, e.LoginLinks, e.Keys)
+	for _, t := range e.Revoked {
+		say("Token %s (%s) stays revoked.", t.ID, ownerOf(t))
+	}
+	for _, owner := range e.Rotated {
+		say("The signing secret of %s stays the present one.", owner)
+	}
+	for _, t := range r.Back {
+		say("Token %s (%s) works again: the present database did not have it. If it must not: parley token revoke %s", t.ID, ownerOf(t), t.ID)
+	}
+	if !r.Compared {
+		say("There was no database to compare with: tokens revoked and secrets rotated since the backup are as in the backup. " +
+			"See them with: parley token list")
+	}
+}
+
+// ownerOf says whose a token is.
+func ownerOf(t parley.Token) string {
+	return strings.TrimSpace(strings.Join([]string{string(t.Kind), string(t.Channel), t.Name}, " "))
+}
+
+// restoredJSON says the same for programs.
+func restoredJSON(dir app.Dir, r app.Restored) any {
+	ids := func(tokens []parley.Token) []string {
+		list := []string{}
+		for _, t := range tokens {
+			list = append(list, string(t.ID))
+		}
+		return list
+	}
+	rotated := []string{}
+	for _, owner := range r.Ended.Rotated {
+		rotated = append(rotated, string(owner))
+	}
+	e := r.Ended
+	return map[string]any{
+		"data": string(dir), "before": r.Before, "compared": r.Compared,
+		"ended": map[string]int64{"console_sessions": e.Sessions, "links": e.Tickets, "codes": e.Codes,
+			"login_links": e.LoginLinks, "requests": e.Keys},
+		"tokens_revoked": ids(e.Revoked), "tokens_back": ids(r.Back), "secrets_rotated": rotated,
+	}
 }
 
 // openBackup opens a backup file, or stdin, and tells its size where that is known.

@@ -55,6 +55,12 @@ func Run(ctx context.Context, cfg Config) error {
 		return err
 	}
 	defer lock.Close()
+	if err := cfg.DataDir.recoverRestore(cfg.Log); err != nil {
+		return err
+	}
+	if err := cfg.DataDir.removeLeftovers(); err != nil {
+		cfg.Log.Warn("what an earlier backup or restore left behind cannot be removed", "error", err)
+	}
 	s := &server{cfg: cfg, lock: lock, started: started}
 	s.log = slog.New(slog.NewMultiHandler(cfg.Log.Handler(), s.recent.Handler()))
 	if err := s.open(ctx); err != nil {

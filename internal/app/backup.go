@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"parley/internal/media"
 	"parley/internal/store"
 )
 
@@ -25,14 +26,16 @@ const (
 // as it is at one moment, the key and all files. Settings are of the machine and not part of it, nor is
 // what simulated phones received. It calls progress, which must not be nil, with the bytes done and to do.
 func Backup(ctx context.Context, data *Data, w io.Writer, progress func(done, total int64)) error {
-	scratch, err := os.MkdirTemp(string(data.Dir), ".backup-*")
+	_ = data.Dir.removeLeftovers() // what cannot be removed keeps nobody from a backup
+	scratch, owner, err := newScratch(string(data.Dir), backupScratch)
 	if err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
+	defer owner.Close()
 	defer os.RemoveAll(scratch)
 	snapshot, devices := filepath.Join(scratch, backupDatabase), filepath.Join(scratch, backupWhatsApp)
 
-	files, rest := data.Dir.mediaFiles()
+	_, rest := data.Dir.mediaFiles() // how large they are about
 	database, err := data.Store.Size(ctx)
 	if err != nil {
 		return fmt.Errorf("backup: %w", err)
@@ -53,7 +56,9 @@ func Backup(ctx context.Context, data *Data, w io.Writer, progress func(done, to
 		}
 	}
 
-	b := &backup{tar: tar.NewWriter(w), done: database + keys, total: total, progress: progress}
+	// After the snapshot: a file is on disk before its message is stored, so all that the snapshot names are there.
+	files, rest := data.Dir.mediaFiles()
+	b := &backup{tar: tar.NewWriter(w), done: database + keys, total: 2*(database+keys) + rest, progress: progress}
 	b.add(ctx, snapshot, backupDatabase)
 	b.add(ctx, devices, backupWhatsApp)
 	b.add(ctx, data.Dir.Key(), backupKey)
@@ -78,8 +83,11 @@ func sizeOf(path string) int64 {
 // mediaFiles lists the files that messages carry and how large they are together.
 func (d Dir) mediaFiles() (names []string, size int64) {
 	filepath.WalkDir(d.Media(), func(path string, entry fs.DirEntry, err error) error {
+		if entry != nil && entry.IsDir() && path == media.TempDir(d.Media()) {
+			return fs.SkipDir // what is not complete is not needed
+		}
 		if err != nil || !entry.Type().IsRegular() {
-			return nil // what vanishes meanwhile is not needed
+			return nil // nor is what vanishes meanwhile
 		}
 		if info, err := entry.Info(); err == nil {
 			name, _ := filepath.Rel(d.Media(), path) // it lies in there

@@ -18,7 +18,9 @@ func BackupTo(ctx context.Context, data *Data, path string, progress func(done, 
 	if _, err := os.Stat(path); err == nil {
 		return 0, &os.PathError{Op: "write the backup", Path: path, Err: os.ErrExist}
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".parley-backup-*") // mode 0600
+	folder := filepath.Dir(path)
+	_ = removeLeftovers(folder, backupPart) // some may be another user's
+	f, err := newPart(folder, backupPart)
 	if err != nil {
 		return 0, fmt.Errorf("write the backup: %w", err)
 	}
@@ -31,7 +33,10 @@ func BackupTo(ctx context.Context, data *Data, path string, progress func(done, 
 	if err := errors.Join(err, f.Close()); err != nil {
 		return 0, fmt.Errorf("write the backup: %w", err)
 	}
-	return size, os.Rename(f.Name(), path)
+	if err := errors.Join(os.Rename(f.Name(), path), syncFolders(folder)); err != nil {
+		return 0, fmt.Errorf("write the backup: %w", err)
+	}
+	return size, nil
 }
 
 // Backups is where a server puts the backups that it is told to make.
@@ -48,11 +53,6 @@ func (s *server) backup(ctx context.Context) (api.Backup, error) {
 	folder := s.cfg.DataDir.Backups()
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return api.Backup{}, fmt.Errorf("make the folder of backups: %w", err)
-	}
-	if left, err := filepath.Glob(filepath.Join(folder, ".parley-backup-*")); err == nil { // by a process that died
-		for _, path := range left {
-			os.Remove(path)
-		}
 	}
 	now := time.Now().UTC()
 	b := api.Backup{Path: filepath.Join(folder, fmt.Sprintf(backupName, now.Format(backupStamp))), At: now}

@@ -24,7 +24,7 @@ type Data struct {
 
 // OpenData opens a data directory, making what is missing.
 func OpenData(ctx context.Context, dir Dir, log *slog.Logger) (*Data, error) {
-	if err := dir.Prepare(log); err != nil {
+	if err := errors.Join(dir.checkRestored(), dir.Prepare(log)); err != nil {
 		return nil, err
 	}
 	sealer, err := seal.Open(dir.Key())

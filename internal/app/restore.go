@@ -8,80 +8,85 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"net/http"
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
+	"parley"
+	"parley/internal/callback"
 	"parley/internal/network/whatsapp"
+	"parley/internal/seal"
+	"parley/internal/store"
 )
+
+// Restored is what a restore did.
+type Restored struct {
+	// Before is the folder with what was there before: "" where there was nothing.
+	Before string
+	// Ended is what was open when the backup was made and is not any more, and what stays revoked or rotated.
+	Ended store.Ended
+	// Compared says that the database that was there could be read: what it knew as revoked or rotated stays so.
+	Compared bool
+	// Back are the tokens that work again although the database that was there did not know them: their
+	// channels were deleted since.
+	Back []parley.Token
+}
 
 // Restore puts a backup in the place of what a data directory holds. The backup is unpacked and
 // checked first; if it is not good, nothing changes. What was there before is moved into a folder of
-// the data directory, whose path is returned: "" where there was nothing.
-func Restore(ctx context.Context, dir Dir, backup io.Reader, log *slog.Logger) (before string, err error) {
+// the data directory.
+func Restore(ctx context.Context, dir Dir, backup io.Reader, log *slog.Logger) (Restored, error) {
 	if err := dir.Prepare(log); err != nil {
-		return "", err
+		return Restored{}, err
 	}
 	lock, err := dir.Lock() // no server may use what is replaced
 	if err != nil {
-		return "", err
+		return Restored{}, err
 	}
 	defer lock.Close()
-	scratch, err := os.MkdirTemp(string(dir), ".restore-*")
-	if err != nil {
-		return "", fmt.Errorf("restore: %w", err)
+	if err := dir.recoverRestore(log); err != nil {
+		return Restored{}, err
 	}
+	_ = dir.removeLeftovers() // what cannot be removed keeps nobody from restoring
+	scratch, owner, err := newScratch(string(dir), restoreScratch)
+	if err != nil {
+		return Restored{}, fmt.Errorf("restore: %w", err)
+	}
+	defer owner.Close()
 	defer os.RemoveAll(scratch)
 
-	unpacked := Dir(scratch)
+	unpacked := Dir(filepath.Join(scratch, comes))
 	if err := unpack(ctx, backup, unpacked); err != nil {
-		return "", fmt.Errorf("restore: %w. Nothing was changed", err)
+		return Restored{}, fmt.Errorf("restore: %w. Nothing was changed", err)
 	}
-	if err := tryOut(ctx, unpacked, log); err != nil {
-		return "", fmt.Errorf("restore: the backup cannot be used: %w. Nothing was changed", err)
+	r, err := tryOut(ctx, unpacked, dir, log)
+	if err != nil {
+		return Restored{}, fmt.Errorf("restore: the backup cannot be used: %w. Nothing was changed", err)
 	}
-	return dir.replaceBy(unpacked, os.Rename)
+	if err := syncTree(string(unpacked)); err != nil {
+		return Restored{}, fmt.Errorf("restore: %w. Nothing was changed", err)
+	}
+	r.Before, err = dir.replaceBy(scratch, os.Rename)
+	return r, err
 }
 
-// rename moves a file or a folder; tests have it fail.
-type rename func(from, to string) error
-
-// replaceBy puts what another directory holds in the place of what is here, which goes into a folder of its own.
-// If that cannot be done, everything is put back.
-func (d Dir) replaceBy(other Dir, move rename) (before string, err error) {
-	before, err = os.MkdirTemp(string(d), "before-restore-"+time.Now().UTC().Format("20060102T150405Z")+"-*") // no two are the same
-	if err != nil {
-		return "", fmt.Errorf("restore: %w. Nothing was changed", err)
-	}
-	moved, err := d.moveAll(before, move)
-	var back error
-	if err == nil {
-		if _, err = other.moveAll(string(d), move); err != nil {
-			_, back = d.moveAll(string(other), move)
+// syncTree makes durable which names are in a folder and the folders below it.
+func syncTree(root string) error {
+	return filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.IsDir() {
+			return err
 		}
-	}
-	if err != nil {
-		if back == nil {
-			_, back = Dir(before).moveAll(string(d), move)
-		}
-		if back != nil {
-			return "", fmt.Errorf("restore: %w. What was there before is in %s", errors.Join(err, back), before)
-		}
-		return "", errors.Join(fmt.Errorf("restore: %w. Nothing was changed", err), os.Remove(before))
-	}
-	if moved == 0 {
-		return "", os.Remove(before)
-	}
-	return before, nil
+		return syncFolders(path)
+	})
 }
 
 // unpack writes the files of a backup into a directory. Names that a backup does not have are
 // refused: a tar file can name any place.
 func unpack(ctx context.Context, backup io.Reader, into Dir) error {
-	if err := os.Mkdir(into.Media(), 0o700); err != nil {
+	if err := os.MkdirAll(into.Media(), 0o700); err != nil {
 		return err
 	}
 	archive := tar.NewReader(backup)
@@ -125,39 +130,79 @@ func unpackFile(from io.Reader, to string) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// tryOut opens what was unpacked as a server would: the databases are whole, and the key is its own.
-func tryOut(ctx context.Context, unpacked Dir, log *slog.Logger) error {
+// tryOut opens what was unpacked as a server would: the databases are whole, and the key is its own. It ends what
+// must not come to life again.
+func tryOut(ctx context.Context, unpacked, present Dir, log *slog.Logger) (Restored, error) {
 	for _, needed := range []string{unpacked.Database(), unpacked.Key()} {
 		if _, err := os.Stat(needed); err != nil {
-			return fmt.Errorf("it holds no %s", filepath.Base(needed))
+			return Restored{}, fmt.Errorf("it holds no %s", filepath.Base(needed))
 		}
 	}
 	data, err := OpenData(ctx, unpacked, log)
 	if err != nil {
-		return err
+		return Restored{}, err
 	}
-	if err := errors.Join(data.Store.Check(ctx), data.Close()); err != nil {
-		return err
+	if err := data.Store.Check(ctx); err != nil {
+		return Restored{}, errors.Join(err, data.Close())
+	}
+	r, err := data.endRestored(ctx, present, log)
+	if err := errors.Join(err, data.Close()); err != nil {
+		return Restored{}, err
 	}
 	if _, err := os.Stat(unpacked.WhatsApp()); errors.Is(err, fs.ErrNotExist) {
-		return nil // it had no WhatsApp channel
+		return r, nil // it had no WhatsApp channel
 	}
-	return whatsapp.Restored(ctx, unpacked.WhatsApp(), log)
+	return r, whatsapp.Restored(ctx, unpacked.WhatsApp(), log)
 }
 
-// moveAll moves everything that a gateway keeps to another directory and counts the pieces. Settings
-// are of the machine and stay.
-func (d Dir) moveAll(to string, move rename) (moved int, err error) {
-	side := func(database string) []string { return []string{database, database + "-wal", database + "-shm"} }
-	pieces := slices.Concat(side(d.Database()), side(d.Sandbox()), side(d.WhatsApp()), []string{d.Media(), d.Key()})
-	for _, piece := range pieces {
-		if _, err := os.Stat(piece); errors.Is(err, fs.ErrNotExist) {
-			continue
+// interrupted is what a request is answered whose idempotency key had no response yet when the backup was made.
+const interrupted = `{"message":"The data were restored from a backup of a moment at which this request was under way. ` +
+	`See whether it was done; if not, send it with a new Idempotency-Key."}`
+
+// endRestored ends what was open in a backup, and keeps revoked and rotated what the present database knows as
+// such. One that cannot be read does not keep anybody from restoring: that may be why it is done.
+func (d *Data) endRestored(ctx context.Context, present Dir, log *slog.Logger) (Restored, error) {
+	r := Restored{}
+	var known store.Credentials
+	if present.Exists() {
+		var err error
+		if known, err = d.credentialsOf(ctx, present); err != nil {
+			log.Warn("the present database cannot be read: what was revoked or rotated since the backup is as it was", "error", err)
 		}
-		if err := move(piece, filepath.Join(to, filepath.Base(piece))); err != nil {
-			return moved, err
-		}
-		moved++
+		r.Compared = err == nil
 	}
-	return moved, nil
+	response := parley.Answer{StatusCode: http.StatusConflict, ContentType: "application/json", Body: []byte(interrupted)}
+	var err error
+	if r.Ended, err = d.Store.EndRestored(ctx, known, response, time.Now()); err != nil || !r.Compared {
+		return r, err
+	}
+	tokens, err := d.Store.Tokens(ctx)
+	for _, t := range tokens {
+		if _, was := known.Tokens[t.ID]; !was && t.RevokedAt.IsZero() && (t.ExpiresAt.IsZero() || t.ExpiresAt.After(time.Now())) {
+			r.Back = append(r.Back, t)
+		}
+	}
+	return r, err
+}
+
+// credentialsOf reads the tokens and secrets of another data directory, which nobody uses. The secrets are
+// encrypted for this one.
+func (d *Data) credentialsOf(ctx context.Context, other Dir) (store.Credentials, error) {
+	known, err := store.ReadCredentials(ctx, other.Database())
+	if err != nil || len(known.Secrets) == 0 {
+		return known, err
+	}
+	if _, err := os.Stat(other.Key()); err != nil { // it would be made
+		return store.Credentials{}, err
+	}
+	sealer, err := seal.Open(other.Key())
+	if err != nil {
+		return store.Credentials{}, err
+	}
+	for i, s := range known.Secrets {
+		if known.Secrets[i], err = callback.Reseal(s, sealer, d.Sealer); err != nil {
+			return store.Credentials{}, err
+		}
+	}
+	return known, nil
 }

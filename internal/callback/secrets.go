@@ -180,6 +180,21 @@ func (s *Secrets) seal(owner parley.SecretOwner, secret string) []byte {
 	return s.sealer.Seal([]byte(secret), sealedFor(owner))
 }
 
+// Reseal encrypts a stored secret anew: for another file of keys than the one that it was made with.
+func Reseal(stored parley.SigningSecret, from, to *seal.Sealer) (parley.SigningSecret, error) {
+	for _, sealed := range []*[]byte{&stored.Sealed, &stored.OldSealed} {
+		if *sealed == nil {
+			continue
+		}
+		secret, err := from.Open(*sealed, sealedFor(stored.Owner))
+		if err != nil {
+			return parley.SigningSecret{}, fmt.Errorf("secret of %s: %w", stored.Owner, err)
+		}
+		*sealed = to.Seal(secret, sealedFor(stored.Owner))
+	}
+	return stored, nil
+}
+
 // sealedFor is what an encrypted secret is bound to.
 func sealedFor(owner parley.SecretOwner) string { return "signing secret of " + string(owner) }
 

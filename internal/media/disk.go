@@ -48,7 +48,10 @@ func (l *Library) prepare() error {
 
 // TempDir is the folder for what is not to outlive the process: what a crash leaves there, the next
 // start removes.
-func (l *Library) TempDir() string { return filepath.Join(l.dir, tempDir) }
+func (l *Library) TempDir() string { return TempDir(l.dir) }
+
+// TempDir is that folder of the library in a folder.
+func TempDir(dir string) string { return filepath.Join(dir, tempDir) }
 
 // draft is a file that is being written. Unless it is kept, discard removes it.
 type draft struct {

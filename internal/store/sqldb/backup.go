@@ -228,3 +228,14 @@ func put(part, name string) error {
 	}
 	return errors.Join(folder.Sync(), folder.Close())
 }
+
+// ReadFile reads from the database in a file, of whatever version, without changing it. Nobody else may have it
+// open.
+func ReadFile(ctx context.Context, path string, read func(*sql.Conn) error) error {
+	c, close, err := openFile(ctx, path)
+	if err != nil {
+		return err
+	}
+	defer close()
+	return read(c)
+}

@@ -1,0 +1,114 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// The names of what a backup or a restore needs while it runs. A lock on it shows that a process owns it; what
+// a process that died left behind is removed by the next start, backup or restore.
+const (
+	backupScratch  = ".backup-*"        // a folder with copies of the databases
+	restoreScratch = ".restore-*"       // a folder with what a backup holds
+	backupPart     = ".parley-backup-*" // a backup that is not complete
+)
+
+// newScratch makes a folder and owns it. The caller closes the file it returns once the folder is removed.
+func newScratch(in, pattern string) (path string, owner *os.File, err error) {
+	for {
+		if path, err = os.MkdirTemp(in, pattern); err != nil {
+			return "", nil, err
+		}
+		if owner, err = os.Open(path); errors.Is(err, fs.ErrNotExist) {
+			continue // another process took it for a leftover
+		}
+		if err != nil {
+			return "", nil, err
+		}
+		if own(owner, path) {
+			return path, owner, nil
+		}
+		owner.Close()
+	}
+}
+
+// newPart makes a file and owns it until it is closed.
+func newPart(in, pattern string) (*os.File, error) {
+	for {
+		f, err := os.CreateTemp(in, pattern) // mode 0600
+		if err != nil || own(f, f.Name()) {
+			return f, err
+		}
+		f.Close()
+	}
+}
+
+// own locks an open file or folder; false: another process took it for a leftover. Where the file system has no
+// such locks, nothing is ever taken for a leftover.
+func own(f *os.File, path string) bool {
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); errors.Is(err, syscall.EWOULDBLOCK) {
+		return false
+	}
+	opened, err := f.Stat()
+	named, gone := os.Stat(path)
+	return err == nil && gone == nil && os.SameFile(opened, named)
+}
+
+// removeLeftovers removes what processes that died left in a folder, by its names.
+func removeLeftovers(in string, patterns ...string) error {
+	entries, err := os.ReadDir(in)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look for leftovers: %w", err)
+	}
+	var errs []error
+	for _, entry := range entries {
+		for _, pattern := range patterns {
+			if match, _ := filepath.Match(pattern, entry.Name()); match { // the patterns are good
+				errs = append(errs, removeLeftover(filepath.Join(in, entry.Name())))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// removeLeftover removes a file or a folder unless a running process owns it.
+func removeLeftover(path string) error {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
+		return nil
+	}
+	return os.RemoveAll(path)
+}
+
+// removeLeftovers removes what backups and restores that died left in the data directory.
+func (d Dir) removeLeftovers() error {
+	return errors.Join(removeLeftovers(string(d), backupScratch, restoreScratch), removeLeftovers(d.Backups(), backupPart))
+}
+
+// syncFolders makes durable which names are in folders.
+func syncFolders(paths ...string) error {
+	for _, path := range paths {
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(f.Sync(), f.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
