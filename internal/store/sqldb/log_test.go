@@ -60,7 +60,7 @@ func TestLogStaysSmall(t *testing.T) {
 	close(stop)
 	reading.Wait()
 	var timeout string
-	if err := db.writer.QueryRow("PRAGMA busy_timeout", nil, &timeout); err != nil || timeout != "5000" {
+	if err := db.Write(t.Context(), func(tx *Tx) error { return tx.QueryRow("PRAGMA busy_timeout", nil, &timeout) }); err != nil || timeout != "5000" {
 		t.Errorf("the writer's patience is %s: %v", timeout, err)
 	}
 }

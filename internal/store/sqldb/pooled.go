@@ -48,12 +48,15 @@ type turn struct {
 	ctx    context.Context // of the statement: the caller's, with the limit
 	caller context.Context
 	cancel context.CancelFunc
-	stop   func() bool // has the limit end nothing any more
+	stop   func() bool // has the end of ctx release nothing any more
 	once   sync.Once
 }
 
 // begin waits for a connection to be free.
 func (p *pooled) begin(ctx context.Context) (*turn, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	select {
 	case p.slots <- struct{}{}:
 	default:
@@ -63,7 +66,7 @@ func (p *pooled) begin(ctx context.Context) (*turn, error) {
 	}
 	t := &turn{pool: p, caller: ctx}
 	t.ctx, t.cancel = context.WithTimeout(ctx, p.limit)
-	t.stop = context.AfterFunc(t.ctx, t.end) // package sql closes the rows then, also those that the caller forgot
+	t.stop = context.AfterFunc(t.ctx, t.release) // package sql closes the rows then, also those that the caller forgot
 	return t, nil
 }
 
@@ -80,14 +83,14 @@ func (p *pooled) queue(ctx context.Context) error {
 	}
 }
 
-// end gives the connection back. It may be called twice.
+// end gives the connection back. It may be called twice, by the caller alone.
 func (t *turn) end() {
-	t.once.Do(func() {
-		t.stop()
-		t.cancel()
-		<-t.pool.slots
-	})
+	t.stop()
+	t.cancel()
+	t.release()
 }
+
+func (t *turn) release() { t.once.Do(func() { <-t.pool.slots }) }
 
 // classed tells an error by our own limit from one by the caller's, and marks what means that the database does
 // not work now.
