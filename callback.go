@@ -28,7 +28,10 @@ type Webhook struct {
 	// FailingSince is when the first of the attempts failed that have all failed since; zero: the last
 	// one worked.
 	FailingSince time.Time
-	Failures     int // how many attempts in a row have failed
+	// FailingFor is how much of the time since then counts towards switching it off: the time in which the server
+	// ran and made attempts.
+	FailingFor time.Duration
+	Failures   int // how many attempts in a row have failed
 }
 
 // Filter says which events the webhook is told of.
@@ -39,8 +42,12 @@ func (w *Webhook) IsEnabled() bool { return w.DisabledAt.IsZero() }
 
 // Enable switches the webhook on, with a clean slate: what waited goes on.
 func (w *Webhook) Enable() {
-	w.DisabledAt, w.Reason, w.FailingSince, w.Failures = time.Time{}, "", time.Time{}, 0
+	w.DisabledAt, w.Reason = time.Time{}, ""
+	w.Forgive()
 }
+
+// Forgive forgets that the webhook failed.
+func (w *Webhook) Forgive() { w.FailingSince, w.FailingFor, w.Failures = time.Time{}, 0, 0 }
 
 // Disable switches the webhook off. What waits for it, and what happens meanwhile, waits until it is
 // switched on again.
@@ -253,9 +260,8 @@ type CallbackWriter interface {
 	UpdateWebhook(ctx context.Context, w Webhook) error
 	// SetWebhookCursor stores how far deliveries were planned. A webhook that is not there is left out.
 	SetWebhookCursor(ctx context.Context, id WebhookID, cursor int64) error
-	// SetWebhookHealth stores since when and how often the webhook only failed. One that is not there is
-	// left out.
-	SetWebhookHealth(ctx context.Context, id WebhookID, failingSince time.Time, failures int) error
+	// SetWebhookHealth stores FailingSince, FailingFor and Failures of a webhook. One that is not there is left out.
+	SetWebhookHealth(ctx context.Context, w Webhook) error
 	// DeleteWebhook removes a webhook with its secret and its deliveries.
 	DeleteWebhook(ctx context.Context, id WebhookID) error
 	// SetSecret stores a signing secret, in place of the one that its owner has.

@@ -44,13 +44,13 @@ func TestDeliveryEndpoint(t *testing.T) {
 }
 
 func TestEnableBeginsAnew(t *testing.T) {
-	w := parley.Webhook{Failures: 12, FailingSince: time.Now()}
+	w := parley.Webhook{Failures: 12, FailingSince: time.Now(), FailingFor: time.Hour}
 	w.Disable(time.Now(), "it only failed")
 	if w.IsEnabled() || w.Reason != "it only failed" {
 		t.Errorf("disabled: %+v", w)
 	}
 	w.Enable()
-	if !w.IsEnabled() || w.Failures != 0 || !w.FailingSince.IsZero() || w.Reason != "" {
+	if !w.IsEnabled() || w.Failures != 0 || !w.FailingSince.IsZero() || w.FailingFor != 0 || w.Reason != "" {
 		t.Errorf("enabled: %+v", w)
 	}
 }

@@ -151,7 +151,8 @@ func (s *server) changeWebhook(ctx context.Context, r *request) (envelope[webhoo
 		}
 		moved := url != "" && url != w.URL
 		if moved {
-			w.URL, w.FailingSince, w.Failures = url, time.Time{}, 0 // it was the other address that failed
+			w.URL = url
+			w.Forgive() // it was the other address that failed
 		}
 		switch {
 		case switches && enabled:

@@ -97,6 +97,8 @@ func run(ctx context.Context, o options) error {
 		{"whatsapp-idle", measureIdle},
 		{"login-links", measureLinks},
 		{"memory", measureMemory},
+		{"whatsapp-drops", measureDrops},
+		{"whatsapp-strangers", measureStrangers},
 	} {
 		if !strings.Contains(m.name, o.only) {
 			continue

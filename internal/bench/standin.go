@@ -65,6 +65,8 @@ func serveStandIn() error {
 		_, err := s.Phone(scan.Number).Scan(ctx, scan.Code)
 		return nil, err
 	}))
+	mux.HandleFunc("POST /drop", answer(func(struct{}) (any, error) { s.Inject(loopback.DropAfterTaking()); return nil, nil }))
+	mux.HandleFunc("POST /roundtrip", answer(func(d time.Duration) (any, error) { s.SetRoundTrip(d); return nil, nil }))
 	mux.HandleFunc("POST /down", answer(func(struct{}) (any, error) { s.Down(); return nil, nil }))
 	mux.HandleFunc("POST /up", answer(func(struct{}) (any, error) { s.Up(); return nil, nil }))
 	mux.HandleFunc("POST /hold-files", answer(func(struct{}) (any, error) { s.HoldDownloads(true); return nil, nil }))

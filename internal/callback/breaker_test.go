@@ -117,7 +117,7 @@ func TestBreaker(t *testing.T) {
 func TestGivesUpAfterFiveDays(t *testing.T) {
 	inBubble(t, func(e *env) {
 		w := e.webhook("https://crm.example/hook?key=very-secret")
-		w.Failures, w.FailingSince = 7000, time.Now().Add(-118*time.Hour) // as earlier processes left it
+		w.Failures, w.FailingSince, w.FailingFor = 7000, time.Now().Add(-200*time.Hour), 118*time.Hour // as earlier processes left it
 		e.tx(func(tx parley.Tx) error { return tx.UpdateWebhook(e.Context(), w) })
 		e.servers.on("crm.example", always(500))
 		e.start()
@@ -155,6 +155,38 @@ func TestGivesUpAfterFiveDays(t *testing.T) {
 		hits := e.servers.at("crm.example")
 		if _, text := told(e.T, hits[len(hits)-1]); !slices.ContainsFunc(hits[before:], func(h hit) bool { _, said := told(e.T, h); return said == "while it is off" }) {
 			e.Errorf("what happened while it was off was not told; the last was %q", text)
+		}
+	})
+}
+
+// TestTimeOffDoesNotCount has the gateway be off for days between two failures, and nothing happen for days after
+// another. Neither is time in which the webhook failed.
+func TestTimeOffDoesNotCount(t *testing.T) {
+	inBubble(t, func(e *env) {
+		w := e.webhook("https://crm.example/hook")
+		e.servers.on("crm.example", always(500))
+		e.start()
+		e.says(ann, "one")
+		pass(time.Second)
+		e.stop()
+		pass(150 * time.Hour)
+		e.renew(e.servers)
+		e.start()
+		pass(time.Minute)
+		got := e.readWebhook(w.ID)
+		if !got.IsEnabled() || got.Failures < 2 || got.FailingFor > time.Minute {
+			e.Fatalf("after days off: %+v", got)
+		}
+		pass(100 * time.Hour) // the delivery has failed for good by then, after its retries in some 76 hours
+		tried := e.readWebhook(w.ID).FailingFor
+		if tried < 60*time.Hour || tried > 95*time.Hour {
+			e.Errorf("retries count as %v", tried)
+		}
+		pass(100 * time.Hour)
+		e.says(ann, "two")
+		pass(time.Second)
+		if got := e.readWebhook(w.ID); !got.IsEnabled() || got.FailingFor != tried {
+			e.Errorf("after days without an attempt: %+v, before %v", got, tried)
 		}
 	})
 }

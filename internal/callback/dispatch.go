@@ -81,7 +81,7 @@ func (e *Engine) readWebhook(key parley.Endpoint, w parley.Webhook) {
 	ep, known := e.endpoints[key]
 	if !known {
 		ep = e.endpoint(key)
-		ep.failures, ep.failingSince = w.Failures, w.FailingSince // as the last process left it; the first probe is due
+		ep.failures, ep.failingSince, ep.failingFor = w.Failures, w.FailingSince, w.FailingFor // as the last process left it; the first probe is due
 	} else if w.IsEnabled() && (ep.off || ep.webhook.URL != w.URL || ep.isOpen() && w.Failures == 0) {
 		ep.forgive()
 		e.recorder.push(result{endpoint: key, webhook: w.ID, healthy: true, hurry: true})

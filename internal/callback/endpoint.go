@@ -19,8 +19,10 @@ const (
 	// in probeEvery, until one works.
 	openAfter  = 10
 	probeEvery = time.Minute
-	// giveUpAfter is how long a webhook may only fail before it is switched off.
+	// giveUpAfter is how long a webhook may only fail before it is switched off. Between two failures of one process
+	// time counts up to longestGap, which no retry waits for longer: after that, nothing was tried.
 	giveUpAfter = 120 * time.Hour
+	longestGap  = 30 * time.Hour
 	// maxPause is how long a whole webhook is left alone because it asked for that. The delivery that
 	// it answered so waits as long as it was asked to.
 	maxPause = time.Minute
@@ -46,6 +48,8 @@ type endpoint struct {
 
 	failures     int // in a row
 	failingSince time.Time
+	failingFor   time.Duration // of the time since then, what counts towards switching it off
+	failedAt     time.Time     // the last failure in this process; zero: none since the last success
 	probes       int
 	probeAt      time.Time // when the next probe is due, while the webhook counts as broken
 }
@@ -107,13 +111,11 @@ func (ep *endpoint) judge(a *Attempt, now time.Time) (recovered bool, disable st
 	ep.slow = a.Took > isSlow
 	if a.Worked() {
 		recovered = ep.isOpen()
-		ep.failures, ep.failingSince, ep.pause = 0, time.Time{}, time.Time{}
+		ep.pause = time.Time{}
+		ep.noFailures()
 		return recovered, ""
 	}
-	ep.failures++
-	if ep.failingSince.IsZero() {
-		ep.failingSince = a.At
-	}
+	ep.fail(a.At)
 	ep.probeAt = now.Add(probeEvery)
 	if !ep.isWebhook() {
 		return false, ""
@@ -124,15 +126,33 @@ func (ep *endpoint) judge(a *Attempt, now time.Time) (recovered bool, disable st
 	switch {
 	case a.Code == 410:
 		disable = "The endpoint answered 410 Gone: it wants to be told no more."
-	case now.Sub(ep.failingSince) >= giveUpAfter:
-		disable = "Every attempt of the last 120 hours failed. The last one: " + a.Problem
+	case ep.failingFor >= giveUpAfter:
+		disable = "Every attempt failed for 120 hours. The last one: " + a.Problem
 	}
 	return false, disable
 }
 
-// forgive forgets all failures: the webhook was switched on anew, or leads elsewhere now.
+// fail counts a failed attempt. The time since the one before counts towards switching the webhook off if this
+// process made both: while no process ran, nothing was tried.
+func (ep *endpoint) fail(at time.Time) {
+	ep.failures++
+	if ep.failingSince.IsZero() {
+		ep.failingSince = at
+	}
+	if gap := at.Sub(ep.failedAt); !ep.failedAt.IsZero() && gap > 0 && gap <= longestGap {
+		ep.failingFor += gap
+	}
+	ep.failedAt = at
+}
+
+func (ep *endpoint) noFailures() {
+	ep.failures, ep.failingSince, ep.failingFor, ep.failedAt = 0, time.Time{}, 0, time.Time{}
+}
+
+// forgive forgets all failures: the webhook was enabled again, or its URL changed.
 func (ep *endpoint) forgive() {
-	ep.failures, ep.failingSince, ep.slow, ep.pause, ep.look = 0, time.Time{}, false, time.Time{}, true
+	ep.noFailures()
+	ep.slow, ep.pause, ep.look = false, time.Time{}, true
 }
 
 // putBack drops what was read ahead; it is still in the store.

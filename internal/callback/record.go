@@ -95,7 +95,8 @@ func (r *recorder) store(results []result) error {
 			return err
 		}
 		for id, one := range health {
-			if err := tx.SetWebhookHealth(ctx, id, one.failingSince, one.failures); err != nil {
+			w := parley.Webhook{ID: id, FailingSince: one.failingSince, FailingFor: one.failingFor, Failures: one.failures}
+			if err := tx.SetWebhookHealth(ctx, w); err != nil {
 				return err
 			}
 			if hurry[id] {

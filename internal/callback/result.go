@@ -25,6 +25,7 @@ type result struct {
 	webhook      parley.WebhookID // whose health is to be stored; empty: none
 	healthy      bool             // it works, or begins anew
 	failingSince time.Time
+	failingFor   time.Duration
 	failures     int
 	hurry        bool   // everything that waits becomes due
 	disable      string // why it is switched off; empty: it is not
@@ -99,7 +100,8 @@ func (e *Engine) settle(r result, now time.Time) {
 	}
 	r.delivery = settled(r.job, r.attempt, now)
 	if ep.isWebhook() {
-		r.webhook, r.healthy, r.failingSince, r.failures = ep.webhook.ID, ep.failures == 0, ep.failingSince, ep.failures
+		r.webhook, r.healthy = ep.webhook.ID, ep.failures == 0
+		r.failingSince, r.failingFor, r.failures = ep.failingSince, ep.failingFor, ep.failures
 		r.hurry, r.disable = recovered, disable
 	}
 	if disable != "" {

@@ -9,7 +9,7 @@ import (
 	"parley"
 )
 
-const webhookColumns = `id, url, channel, types, created_at, cursor, disabled_at, reason, failing_since, failures`
+const webhookColumns = `id, url, channel, types, created_at, cursor, disabled_at, reason, failing_since, failing_ms, failures`
 
 // Webhooks lists all webhooks, oldest first.
 func (r reader) Webhooks(ctx context.Context) ([]parley.Webhook, error) {
@@ -26,8 +26,8 @@ func (r reader) Webhook(ctx context.Context, id parley.WebhookID) (parley.Webhoo
 func scanWebhook(row scanner) (parley.Webhook, error) {
 	var w parley.Webhook
 	var types []byte
-	var created, disabled, failing int64
-	if err := row.Scan(&w.ID, &w.URL, &w.Channel, &types, &created, &w.Cursor, &disabled, &w.Reason, &failing, &w.Failures); err != nil {
+	var created, disabled, failing, failingFor int64
+	if err := row.Scan(&w.ID, &w.URL, &w.Channel, &types, &created, &w.Cursor, &disabled, &w.Reason, &failing, &failingFor, &w.Failures); err != nil {
 		return w, err
 	}
 	if err := json.Unmarshal(types, &w.Types); err != nil {
@@ -37,6 +37,7 @@ func scanWebhook(row scanner) (parley.Webhook, error) {
 		w.Types = nil
 	}
 	w.CreatedAt, w.DisabledAt, w.FailingSince = moment(created), moment(disabled), moment(failing)
+	w.FailingFor = time.Duration(failingFor) * time.Millisecond
 	return w, nil
 }
 
@@ -60,9 +61,9 @@ func (t *tx) AddWebhook(ctx context.Context, w parley.Webhook) error {
 			return err
 		}
 	}
-	if err := t.add(`INSERT INTO webhook (`+webhookColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING`,
+	if err := t.add(`INSERT INTO webhook (`+webhookColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT DO NOTHING`,
 		string(w.ID), w.URL, string(w.Channel), types, millis(w.CreatedAt), w.Cursor,
-		millis(w.DisabledAt), w.Reason, millis(w.FailingSince), int64(w.Failures)); err != nil {
+		millis(w.DisabledAt), w.Reason, millis(w.FailingSince), w.FailingFor.Milliseconds(), int64(w.Failures)); err != nil {
 		return err
 	}
 	return t.revise()
@@ -75,9 +76,9 @@ func (t *tx) UpdateWebhook(_ context.Context, w parley.Webhook) error {
 		return err
 	}
 	if err := t.change(`UPDATE webhook SET url = $1, channel = $2, types = $3, created_at = $4, disabled_at = $5, reason = $6,
-		failing_since = $7, failures = $8 WHERE id = $9`,
+		failing_since = $7, failing_ms = $8, failures = $9 WHERE id = $10`,
 		w.URL, string(w.Channel), types, millis(w.CreatedAt), millis(w.DisabledAt), w.Reason,
-		millis(w.FailingSince), int64(w.Failures), string(w.ID)); err != nil {
+		millis(w.FailingSince), w.FailingFor.Milliseconds(), int64(w.Failures), string(w.ID)); err != nil {
 		return err
 	}
 	return t.revise()
@@ -89,9 +90,10 @@ func (t *tx) SetWebhookCursor(_ context.Context, id parley.WebhookID, cursor int
 	return err
 }
 
-// SetWebhookHealth stores since when and how often a webhook only failed.
-func (t *tx) SetWebhookHealth(_ context.Context, id parley.WebhookID, failingSince time.Time, failures int) error {
-	_, err := t.Exec(`UPDATE webhook SET failing_since = $1, failures = $2 WHERE id = $3`, millis(failingSince), int64(failures), string(id))
+// SetWebhookHealth stores since when, for how long and how often a webhook only failed.
+func (t *tx) SetWebhookHealth(_ context.Context, w parley.Webhook) error {
+	_, err := t.Exec(`UPDATE webhook SET failing_since = $1, failing_ms = $2, failures = $3 WHERE id = $4`,
+		millis(w.FailingSince), w.FailingFor.Milliseconds(), int64(w.Failures), string(w.ID))
 	return err
 }
 

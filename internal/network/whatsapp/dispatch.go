@@ -136,10 +136,25 @@ func (l *line) dispatch(ctx context.Context, p *parcel, all recipients, isRest b
 		content = append(content, *token)
 	}
 	if err := in.SendNode(ctx, waBinary.Node{Tag: "message", Attrs: attrs, Content: content}); err != nil {
-		return nil, err
+		return nil, l.unwritten(ctx, err)
 	}
 	l.introduce(p.to)
 	return reached, nil
+}
+
+// unwritten takes note that a message could not be written to the socket. The network has nothing of it then:
+// it does not read half a frame. Only where the writing was given up it may go on.
+func (l *line) unwritten(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return err
+	}
+	if watch := sealOf(ctx); watch != nil {
+		watch.broken(err)
+	}
+	if l.isBroken(err) {
+		l.lost()
+	}
+	return err
 }
 
 // encrypt encrypts a message for devices, and stores the sessions as they are after that. It asks the network

@@ -146,6 +146,23 @@ func TestOwnDevicesAreNotWaitedFor(t *testing.T) {
 	w.owner.Expect(t, loopback.ID(string(m.ID)))
 }
 
+// TestUnwrittenIsNotUnknown sends on a socket that is closed: the network has nothing of the message, and the line
+// is not used any more.
+func TestUnwrittenIsNotUnknown(t *testing.T) {
+	w := newWorld(t)
+	s, _ := w.paired()
+	w.sent(s, w.text(friendID, "so that keys are known"))
+	l := s.(*session).up.Load()
+	l.client.Disconnect()
+	err := l.send(t.Context(), w.friend.LID(), parley.NewMessageID(), &waE2E.Message{Conversation: new("hello")})
+	if network.ClassOf(err) != network.Disconnected {
+		t.Errorf("it is %v", err)
+	}
+	if s.(*session).up.Load() == l {
+		t.Error("the line is still used")
+	}
+}
+
 // TestTimedOutSendsLeaveNothing forgets a message that was never confirmed.
 func TestTimedOutSendsLeaveNothing(t *testing.T) {
 	w := newWorld(t)

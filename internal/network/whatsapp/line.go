@@ -134,6 +134,7 @@ func (l *line) post(evt any) {
 // have them wait for a reconnect, which there is not, and which several cannot wait for at once without a data
 // race. The code is one after which it does not.
 func (l *line) release() {
+	l.s.up.CompareAndSwap(l, nil) // first: who is told that it is over may send again at once
 	l.acks.end()
 	l.inner().ClearResponseWaiters(&waBinary.Node{Tag: "stream:error", Attrs: waBinary.Attrs{"code": "401"}})
 }

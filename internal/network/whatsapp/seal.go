@@ -71,7 +71,7 @@ func (s *seal) encrypted(sessions map[string][]byte) error {
 	return errUnsealed
 }
 
-// broken takes back what encrypted found: the sessions could not be kept, so that the send ends.
+// broken takes back what encrypted found: the sessions could not be stored, or nothing could be written.
 func (s *seal) broken(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -20,10 +20,10 @@ import (
 
 // The messages of a burst would go out one after the other, each when the one before it was confirmed. Several
 // calls at once, which are for different chats, go out together. A message to a new contact takes four round
-// trips: at 100 ms each, 32 calls are 80 messages a second.
+// trips: at 100 ms each, 64 calls are 160 messages a second.
 const (
 	burst = 1
-	calls = 32
+	calls = 64
 )
 
 const (

@@ -12,7 +12,7 @@ func fullWebhook(id parley.WebhookID) parley.Webhook {
 	return parley.Webhook{
 		ID: id, URL: "https://crm.example.com/hook?a=1", Channel: main,
 		Types: []parley.EventType{parley.MessageReceived, parley.OTPFailed}, CreatedAt: start, Cursor: 7,
-		DisabledAt: start.Add(time.Hour), Reason: "a reason", FailingSince: start.Add(time.Minute), Failures: 12,
+		DisabledAt: start.Add(time.Hour), Reason: "a reason", FailingSince: start.Add(time.Minute), FailingFor: time.Second, Failures: 12,
 	}
 }
 
@@ -66,10 +66,10 @@ var webhookTests = map[string]func(*env){
 	"cursor and health are stored by themselves": func(e *env) {
 		want := fullWebhook("whk_1")
 		e.webhook(want)
-		want.Cursor, want.FailingSince, want.Failures = 8, start.Add(time.Second), 13
+		want.Cursor, want.FailingSince, want.FailingFor, want.Failures = 8, start.Add(time.Second), time.Minute, 13
 		e.tx(func(tx parley.Tx) error {
-			return errors.Join(tx.SetWebhookCursor(e.Context(), want.ID, 8), tx.SetWebhookHealth(e.Context(), want.ID, want.FailingSince, 13),
-				tx.SetWebhookCursor(e.Context(), "whk_gone", 8), tx.SetWebhookHealth(e.Context(), "whk_gone", start, 1))
+			return errors.Join(tx.SetWebhookCursor(e.Context(), want.ID, 8), tx.SetWebhookHealth(e.Context(), want),
+				tx.SetWebhookCursor(e.Context(), "whk_gone", 8), tx.SetWebhookHealth(e.Context(), parley.Webhook{ID: "whk_gone", FailingSince: start, Failures: 1}))
 		})
 		got, err := e.store.Webhook(e.Context(), want.ID)
 		e.must(err)
@@ -164,7 +164,9 @@ var webhookTests = map[string]func(*env){
 			{"add", true, func(tx parley.Tx) error { return tx.AddWebhook(e.Context(), w) }},
 			{"update", true, func(tx parley.Tx) error { return tx.UpdateWebhook(e.Context(), w) }},
 			{"cursor", false, func(tx parley.Tx) error { return tx.SetWebhookCursor(e.Context(), w.ID, 9) }},
-			{"health", false, func(tx parley.Tx) error { return tx.SetWebhookHealth(e.Context(), w.ID, start, 9) }},
+			{"health", false, func(tx parley.Tx) error {
+				return tx.SetWebhookHealth(e.Context(), parley.Webhook{ID: w.ID, FailingSince: start, Failures: 9})
+			}},
 			{"add deliveries", false, func(tx parley.Tx) error { return tx.AddDeliveries(e.Context(), []parley.Delivery{done}) }},
 			{"replay", true, func(tx parley.Tx) error {
 				return second(tx.ReplayDeliveries(e.Context(), parley.DeliveryQuery{}, start, 10))
