@@ -4,9 +4,6 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 VERSION     := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS     := -s -w -X main.version=$(VERSION)
 
-# As the program is shipped. Always the same, or everything is compiled again; only the race detector needs cgo.
-export CGO_ENABLED := 0
-
 # The race detector needs a C compiler; without one its tests are skipped, which is said.
 CC_FOUND = $(shell command -v gcc || command -v clang || command -v cc)
 
@@ -21,7 +18,7 @@ PACKAGES := ./cmd/parley ./internal/parleytest ./internal/api ./internal/media .
 
 .DEFAULT_GOAL := help
 .PHONY: help run build test check extra race kills browser screenshots bench torture cover clean \
-	needs race-needs browser-needs fmt static tidy generated
+	needs browser-needs fmt static tidy generated
 
 help: ## List what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,7 +29,7 @@ run: build ## Build, and start a sandbox to try things on
 build: ## Build bin/parley: one static file
 	@command -v go >/dev/null || { echo "make: Go is not installed. Install Go 1.26 or later: https://go.dev/dl"; exit 1; }
 	@[ -x bin/parley ] || echo "The first build downloads modules and compiles for a few minutes."
-	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/parley ./cmd/parley
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/parley ./cmd/parley
 
 test: needs ## Run the tests of every package
 	go vet ./...
@@ -42,8 +39,8 @@ check: test extra ## Run everything that a change must pass
 
 extra: fmt static tidy generated kills race browser ## Run what check does beyond test
 
-race: needs race-needs ## Run the tests of every package under the race detector
-	$(if $(CC_FOUND),CGO_ENABLED=1 $(RUNTESTS) $(LIMIT) -shuffle=on -race $(PACKAGES),@echo "make: no C compiler: no tests under the race detector")
+race: needs ## Run the tests of every package under the race detector
+	$(if $(CC_FOUND),$(RUNTESTS) $(LIMIT) -shuffle=on -race $(PACKAGES),@echo "make: no C compiler: no tests under the race detector")
 
 kills: needs ## Run the tests that kill the server and those by chance, each in full
 	PARLEY_KILLS=25 PARLEY_MESSAGES=5000 PARLEY_INBOUND=1000 PARLEY_OUTAGE=2s PARLEY_REQUESTS=2100 \
@@ -70,7 +67,8 @@ cover: needs ## Show how much of the code the tests reach
 clean: ## Remove what was built
 	rm -rf bin cover.out
 
-# What the tests need beside Go. On Debian as root it is installed; elsewhere it is named.
+# What the tests need beside Go. On Debian as root it is installed; elsewhere it is named. A C compiler comes
+# first: once there is one Go compiles everything anew, with cgo.
 define install
 	{ [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
 		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(1) >/dev/null; } || \
@@ -78,11 +76,9 @@ define install
 endef
 
 needs:
+	@[ -n "$(CC_FOUND)" ] || $(call install,gcc libc6-dev,for the race detector)
 	@command -v ffmpeg >/dev/null || $(call install,ffmpeg,it converts audio)
 	@command -v curl >/dev/null || $(call install,curl,it sends the requests of the README)
-
-race-needs:
-	@[ -n "$(CC_FOUND)" ] || $(call install,gcc libc6-dev,for the race detector)
 
 browser-needs:
 	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || $(call install,chromium fonts-liberation,it shows the console)
