@@ -33,7 +33,7 @@ func main() {
 	flag.DurationVar(&o.slice, "slice", time.Second, "how long each server is loaded at a time")
 	flag.IntVar(&o.connections, "connections", 64, "connections at once")
 	flag.IntVar(&o.messages, "messages", 1_000_000, "messages in the large chat history")
-	flag.StringVar(&o.only, "only", "", "take only the measurements whose name contains this: footprint, sends, codes, webhooks, stream, history, whatsapp")
+	flag.StringVar(&o.only, "only", "", "take only the measurements whose name contains this: footprint, sends, slow, codes, webhooks, stream, history, whatsapp")
 	echo := flag.Bool("echo", false, "be the empty JSON server (used by the program itself)")
 	follow := flag.String("follow", "", "be readers of the event stream of this server (used by the program itself)")
 	readers := flag.Int("readers", 1, "with -follow: how many")
@@ -87,6 +87,7 @@ func run(ctx context.Context, o options) error {
 	}{
 		{"footprint", measureFootprint},
 		{"sends", measureSends},
+		{"slow", measureSlow},
 		{"codes", measureCodes},
 		{"webhooks", measureWebhooks},
 		{"stream", measureStream},
