@@ -12,7 +12,8 @@ import (
 const answerColumns = `scope, key, fingerprint, channel, messages, created_at, status_code, content_type, body`
 
 // Answer finds what was answered to a request with an idempotency key.
-func (r reader) Answer(_ context.Context, scope, key string) (parley.Answer, error) {
+func (r reader) Answer(ctx context.Context, scope, key string) (parley.Answer, error) {
+	r = r.with(ctx)
 	return one(r, `SELECT `+answerColumns+` FROM answer WHERE scope = $1 AND key = $2`, []any{scope, key}, scanAnswer)
 }
 

@@ -11,12 +11,14 @@ import (
 const channelColumns = `code, id, name, network, number, phone_name, enabled, settings, created_at, status, reason, since, working_at, account_from`
 
 // Channels lists all channels by code.
-func (r reader) Channels(context.Context) ([]parley.Channel, error) {
+func (r reader) Channels(ctx context.Context) ([]parley.Channel, error) {
+	r = r.with(ctx)
 	return list(r, `SELECT `+channelColumns+` FROM channel ORDER BY code`, nil, scanChannel)
 }
 
 // Channel finds a channel.
-func (r reader) Channel(_ context.Context, code parley.ChannelCode) (parley.Channel, error) {
+func (r reader) Channel(ctx context.Context, code parley.ChannelCode) (parley.Channel, error) {
+	r = r.with(ctx)
 	return one(r, `SELECT `+channelColumns+` FROM channel WHERE code = $1`, []any{string(code)}, scanChannel)
 }
 
@@ -189,7 +191,8 @@ func (t *tx) filesOf(code parley.ChannelCode) ([]parley.Media, error) {
 }
 
 // Revision counts the changes to channels, tokens and keys.
-func (r reader) Revision(context.Context) (int64, error) {
+func (r reader) Revision(ctx context.Context) (int64, error) {
+	r = r.with(ctx)
 	var n int64
 	err := r.row(`SELECT counter FROM revision`, nil, &n)
 	return n, err

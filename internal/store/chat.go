@@ -10,7 +10,8 @@ import (
 const chatColumns = `contact, messages, last_at, archived`
 
 // Chats lists a channel's chats, newest first, and how many there are.
-func (r reader) Chats(_ context.Context, channel parley.ChannelCode, page parley.Page) ([]parley.Chat, int64, error) {
+func (r reader) Chats(ctx context.Context, channel parley.ChannelCode, page parley.Page) ([]parley.Chat, int64, error) {
+	r = r.with(ctx)
 	var total int64
 	if err := r.row(`SELECT count(*) FROM chat WHERE channel = $1 AND messages > 0`, []any{string(channel)}, &total); err != nil {
 		return nil, 0, err
@@ -24,7 +25,8 @@ func (r reader) Chats(_ context.Context, channel parley.ChannelCode, page parley
 }
 
 // Chat finds a chat.
-func (r reader) Chat(_ context.Context, channel parley.ChannelCode, chat parley.ContactID) (parley.Chat, error) {
+func (r reader) Chat(ctx context.Context, channel parley.ChannelCode, chat parley.ContactID) (parley.Chat, error) {
+	r = r.with(ctx)
 	return one(r, `SELECT `+chatColumns+` FROM chat WHERE contact = $1 AND channel = $2 AND messages > 0`, []any{string(chat), string(channel)}, scanChat)
 }
 
@@ -37,7 +39,8 @@ func scanChat(row scanner) (parley.Chat, error) {
 }
 
 // LastChannelWith returns the channel among those given that last exchanged a message with the contact.
-func (r reader) LastChannelWith(_ context.Context, contact parley.ContactID, among []parley.ChannelCode) (parley.ChannelCode, error) {
+func (r reader) LastChannelWith(ctx context.Context, contact parley.ContactID, among []parley.ChannelCode) (parley.ChannelCode, error) {
+	r = r.with(ctx)
 	rows, err := r.conn.Query(`SELECT channel FROM chat WHERE contact = $1 AND messages > 0 ORDER BY last_at DESC, channel`, string(contact))
 	if err != nil {
 		return "", err

@@ -6,7 +6,8 @@ import (
 )
 
 // TrustedTime reads the newest time at which the clock was trusted.
-func (r reader) TrustedTime(context.Context) (time.Time, error) {
+func (r reader) TrustedTime(ctx context.Context) (time.Time, error) {
+	r = r.with(ctx)
 	var at int64
 	err := r.row(`SELECT at FROM clock`, nil, &at)
 	return moment(at), err

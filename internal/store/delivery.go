@@ -34,13 +34,15 @@ func scanDelivery(row scanner) (parley.Delivery, error) {
 const first = `state = 0 AND held = 0`
 
 // DueDeliveries lists what may be tried now at an endpoint, in the order of events.
-func (r reader) DueDeliveries(_ context.Context, endpoint parley.Endpoint, now time.Time, limit int) ([]parley.Delivery, error) {
+func (r reader) DueDeliveries(ctx context.Context, endpoint parley.Endpoint, now time.Time, limit int) ([]parley.Delivery, error) {
+	r = r.with(ctx)
 	return list(r, `SELECT `+deliveryColumns+` FROM delivery WHERE `+first+` AND endpoint = $1 AND next_at <= $2 ORDER BY event LIMIT $3`,
 		[]any{string(endpoint), millis(now), int64(limit)}, scanDelivery)
 }
 
 // NextDelivery is when the next delivery at an endpoint falls due after a time.
-func (r reader) NextDelivery(_ context.Context, endpoint parley.Endpoint, after time.Time) (time.Time, error) {
+func (r reader) NextDelivery(ctx context.Context, endpoint parley.Endpoint, after time.Time) (time.Time, error) {
+	r = r.with(ctx)
 	var next int64
 	err := r.row(`SELECT coalesce(min(next_at), 0) FROM delivery WHERE `+first+` AND endpoint = $1 AND next_at > $2`,
 		[]any{string(endpoint), millis(after)}, &next)
@@ -49,7 +51,8 @@ func (r reader) NextDelivery(_ context.Context, endpoint parley.Endpoint, after 
 
 // OldestDelivery finds the delivery to a webhook that waits with the oldest event. The oldest of all
 // waits behind none, because it is the oldest of its chat.
-func (r reader) OldestDelivery(_ context.Context, webhook parley.WebhookID, untried bool) (parley.Delivery, error) {
+func (r reader) OldestDelivery(ctx context.Context, webhook parley.WebhookID, untried bool) (parley.Delivery, error) {
+	r = r.with(ctx)
 	query := `SELECT ` + deliveryColumns + ` FROM delivery WHERE ` + first + ` AND endpoint = $1`
 	if untried {
 		query += ` AND tried_at = 0`
@@ -59,7 +62,8 @@ func (r reader) OldestDelivery(_ context.Context, webhook parley.WebhookID, untr
 
 // CallbackEndpoints lists the endpoints that callbacks wait for. It goes from each endpoint to the next
 // one along the index: there are few of them, and perhaps very many deliveries.
-func (r reader) CallbackEndpoints(context.Context) ([]parley.Endpoint, error) {
+func (r reader) CallbackEndpoints(ctx context.Context) ([]parley.Endpoint, error) {
+	r = r.with(ctx)
 	var all []parley.Endpoint
 	last := "http" // what every callback begins with and no webhook
 	for {
@@ -76,7 +80,8 @@ func (r reader) CallbackEndpoints(context.Context) ([]parley.Endpoint, error) {
 }
 
 // CountWaiting counts the deliveries that wait for a webhook, or in all.
-func (r reader) CountWaiting(_ context.Context, webhook parley.WebhookID) (n int64, err error) {
+func (r reader) CountWaiting(ctx context.Context, webhook parley.WebhookID) (n int64, err error) {
+	r = r.with(ctx)
 	if webhook == "" {
 		return n, r.row(`SELECT count(*) FROM delivery WHERE state = 0`, nil, &n)
 	}
@@ -85,7 +90,8 @@ func (r reader) CountWaiting(_ context.Context, webhook parley.WebhookID) (n int
 
 // CountWaitingSince counts the deliveries that were made since a time and wait. The plus sign has the
 // database walk over what waits, which is little, and not over everything since then.
-func (r reader) CountWaitingSince(_ context.Context, since time.Time) (n int64, err error) {
+func (r reader) CountWaitingSince(ctx context.Context, since time.Time) (n int64, err error) {
+	r = r.with(ctx)
 	return n, r.row(`SELECT count(*) FROM delivery WHERE state = 0 AND +seq >= $1`, []any{parley.FirstDelivery(since)}, &n)
 }
 

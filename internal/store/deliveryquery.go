@@ -13,7 +13,8 @@ import (
 )
 
 // Deliveries lists deliveries, newest first, and how many there are.
-func (r reader) Deliveries(_ context.Context, q parley.DeliveryQuery, page parley.Page) ([]parley.Delivery, int64, error) {
+func (r reader) Deliveries(ctx context.Context, q parley.DeliveryQuery, page parley.Page) ([]parley.Delivery, int64, error) {
+	r = r.with(ctx)
 	total, err := r.countDeliveries(q)
 	if err != nil || page.Limit < 1 || page.Offset >= total {
 		return nil, total, err

@@ -188,7 +188,8 @@ func scanLog(row scanner) (r logRow, err error) {
 }
 
 // Events reads the log after a place, in order.
-func (r reader) Events(_ context.Context, after int64, filter parley.EventFilter, limit int) ([]parley.Event, int64, error) {
+func (r reader) Events(ctx context.Context, after int64, filter parley.EventFilter, limit int) ([]parley.Event, int64, error) {
+	r = r.with(ctx)
 	var found []parley.Event
 	reached := after
 	for len(found) < limit {
@@ -331,7 +332,8 @@ var reactionsBySeq = forMany(`SELECT seq, emoji FROM reaction WHERE seq IN (`, 1
 
 // EventsAt reads the events at some places, in order. Those that are not there any more are left out. A row of
 // the log is read once for all that it holds of them.
-func (r reader) EventsAt(_ context.Context, seqs []int64) ([]parley.Event, error) {
+func (r reader) EventsAt(ctx context.Context, seqs []int64) ([]parley.Event, error) {
+	r = r.with(ctx)
 	var found []parley.Event
 	for wanted := slices.Compact(slices.Sorted(slices.Values(seqs))); len(wanted) > 0; {
 		row, err := one(r, `SELECT `+logColumns+` FROM event WHERE seq >= $1 ORDER BY seq LIMIT 1`, []any{wanted[0]}, scanLog)
@@ -358,7 +360,8 @@ func (r reader) EventsAt(_ context.Context, seqs []int64) ([]parley.Event, error
 }
 
 // LastEvent is the place of the newest event.
-func (r reader) LastEvent(context.Context) (int64, error) {
+func (r reader) LastEvent(ctx context.Context) (int64, error) {
+	r = r.with(ctx)
 	var removed, last int64
 	err := r.row(`SELECT seq, coalesce((SELECT max(seq) FROM event), 0) FROM log`, nil, &removed, &last)
 	return max(removed, last), err

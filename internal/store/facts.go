@@ -12,7 +12,8 @@ import (
 var factsMany = inMany(`SELECT seq, from_me, created_at FROM message WHERE seq IN `, 1)[atOnce]
 
 // Facts looks up messages by their seqs.
-func (r reader) Facts(_ context.Context, seqs []int64) ([]parley.MessageFacts, error) {
+func (r reader) Facts(ctx context.Context, seqs []int64) ([]parley.MessageFacts, error) {
+	r = r.with(ctx)
 	all := make([]parley.MessageFacts, 0, len(seqs))
 	for some := range slices.Chunk(seqs, atOnce) {
 		args := withSeqs(some)
@@ -36,13 +37,15 @@ func scanFacts(row scanner) (f parley.MessageFacts, err error) {
 }
 
 // Secrets finds messages that carry one-time codes: by what only their data begins with.
-func (r reader) Secrets(_ context.Context, from, to int64) ([]parley.MessageFacts, error) {
+func (r reader) Secrets(ctx context.Context, from, to int64) ([]parley.MessageFacts, error) {
+	r = r.with(ctx)
 	return list(r, `SELECT seq, from_me, created_at FROM message WHERE seq BETWEEN $1 AND $2 AND kind = 'text' AND substr(data, 1, 7) = CAST('{"otp":' AS BLOB)`,
 		[]any{from, to}, scanFacts)
 }
 
 // Reactions lists the emojis now standing on a message.
-func (r reader) Reactions(_ context.Context, seq int64) ([]string, error) {
+func (r reader) Reactions(ctx context.Context, seq int64) ([]string, error) {
+	r = r.with(ctx)
 	return list(r, `SELECT emoji FROM reaction WHERE seq = $1 ORDER BY contact`, []any{seq},
 		func(row scanner) (emoji string, err error) { return emoji, row.Scan(&emoji) })
 }
@@ -56,7 +59,8 @@ const (
 )
 
 // KeyOf finds the idempotency key of the request that sent a message.
-func (r reader) KeyOf(_ context.Context, m *parley.Message) (key string, err error) {
+func (r reader) KeyOf(ctx context.Context, m *parley.Message) (key string, err error) {
+	r = r.with(ctx)
 	err = r.row(`SELECT key FROM (SELECT key, messages, channel FROM answer WHERE created_at BETWEEN $1 AND $2 ORDER BY created_at DESC LIMIT $3) AS near
 		WHERE channel = $4 AND messages LIKE $5 LIMIT 1`,
 		[]any{millis(m.CreatedAt.Add(-keyBefore)), millis(m.CreatedAt.Add(keyAfter)), int64(maxKeys), string(m.Channel), "%" + string(m.ID) + "%"}, &key)

@@ -23,7 +23,7 @@ const (
 
 // filing knows what is filed.
 type filing struct {
-	one     sync.Mutex    // held while messages are filed
+	one     chan struct{} // holds one while messages are filed
 	newest  atomic.Int64  // the newest message
 	mark    atomic.Int64  // the newest that is filed
 	enough  chan struct{} // holds one: many wait
@@ -74,18 +74,40 @@ func (db *DB) fileUpTo(ctx context.Context, upTo int64) error {
 	if db.filing.mark.Load() >= upTo {
 		return nil
 	}
-	db.filing.one.Lock()
-	defer db.filing.one.Unlock()
+	select {
+	case db.filing.one <- struct{}{}:
+		defer func() { <-db.filing.one }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	for more := true; more; {
-		err := db.Tx(ctx, func(t parley.Tx) (err error) {
-			more, err = t.(*tx).file(upTo)
-			return err
-		})
-		if err != nil {
+		var err error
+		if more, err = db.fileSome(ctx, upTo); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// fileSome files the next messages in one transaction. It does not wait for that longer than ctx allows: the
+// transaction then ends by itself, and the next caller finds out how far it got.
+func (db *DB) fileSome(ctx context.Context, upTo int64) (more bool, err error) {
+	type outcome struct {
+		more bool
+		err  error
+	}
+	done := make(chan outcome, 1)
+	var left bool // of the writer until done
+	db.Begin(ctx, func(t parley.Tx) (err error) {
+		left, err = t.(*tx).file(upTo)
+		return err
+	}, func(err error) { done <- outcome{left, err} })
+	select {
+	case o := <-done:
+		return o.more, o.err
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
 }
 
 // fileAll files everything, inside a transaction.
@@ -221,11 +243,20 @@ const isRecord = `kind IN ('text', 'image', 'video', 'file', 'voice', 'location'
 
 // What must be found is looked for after filing: by anybody, and inside a transaction.
 
-// fileIfPossible files before somebody reads. If the database cannot be written to now, what is filed
-// can be read all the same.
+// fileWait is how long a reader waits for messages to be filed: as long as a write may take before the writer counts as
+// stuck.
+const fileWait = 10 * time.Second
+
+// fileIfPossible files before somebody reads. If the database cannot be written to now, or not in time, what
+// is filed can be read all the same.
 func (db *DB) fileIfPossible(ctx context.Context) error {
-	err := db.file(ctx)
-	if parley.CodeOf(err) == parley.Unavailable {
+	if db.filing.mark.Load() >= db.filing.newest.Load() {
+		return nil
+	}
+	limited, cancel := context.WithTimeout(ctx, fileWait)
+	defer cancel()
+	err := db.file(limited)
+	if parley.CodeOf(err) == parley.Unavailable || err != nil && limited.Err() != nil && ctx.Err() == nil {
 		return nil
 	}
 	return err

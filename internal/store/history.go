@@ -10,7 +10,8 @@ import (
 //
 // A chat's ordinals have no holes and never change, so a page is a range of them that follows from
 // the counter: it costs the same wherever it is, and fits the counter whatever arrives meanwhile.
-func (r reader) History(_ context.Context, channel parley.ChannelCode, chat parley.ContactID, page parley.Page) ([]parley.Message, int64, error) {
+func (r reader) History(ctx context.Context, channel parley.ChannelCode, chat parley.ContactID, page parley.Page) ([]parley.Message, int64, error) {
+	r = r.with(ctx)
 	var id, total int64
 	err := r.row(`SELECT id, messages FROM chat WHERE contact = $1 AND channel = $2`, []any{string(chat), string(channel)}, &id, &total)
 	if err == parley.ErrNotFound {

@@ -20,7 +20,8 @@ const (
 )
 
 // Message finds a message of a channel by its full or its bare id.
-func (r reader) Message(_ context.Context, channel parley.ChannelCode, ref parley.MessageRef) (parley.Message, error) {
+func (r reader) Message(ctx context.Context, channel parley.ChannelCode, ref parley.MessageRef) (parley.Message, error) {
+	r = r.with(ctx)
 	if ref.IsBare() || ref.FromMe {
 		m, err := r.own(channel, ref)
 		if err != parley.ErrNotFound {
@@ -60,7 +61,8 @@ func (r reader) own(channel parley.ChannelCode, ref parley.MessageRef) (parley.M
 }
 
 // Pending lists what a channel still has to send: by priority, then as they were accepted.
-func (r reader) Pending(_ context.Context, channel parley.ChannelCode) ([]parley.Message, error) {
+func (r reader) Pending(ctx context.Context, channel parley.ChannelCode) ([]parley.Message, error) {
+	r = r.with(ctx)
 	return list(r, `SELECT `+messageColumns+` FROM queue
 		JOIN message ON message.seq = queue.seq
 		JOIN chat ON chat.id = message.chat

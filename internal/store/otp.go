@@ -43,7 +43,8 @@ func scanLedger(row scanner) (parley.OTPLedger, error) {
 }
 
 // Ledger reads what is known of the codes of a contact on a channel.
-func (r reader) Ledger(_ context.Context, channel parley.ChannelCode, contact parley.ContactID) (parley.OTPLedger, error) {
+func (r reader) Ledger(ctx context.Context, channel parley.ChannelCode, contact parley.ContactID) (parley.OTPLedger, error) {
+	r = r.with(ctx)
 	_, l, err := r.readLedger(channel, contact)
 	return l, err
 }
@@ -63,18 +64,21 @@ func (r reader) readLedger(channel parley.ChannelCode, contact parley.ContactID)
 }
 
 // Ledgers reads what every channel knows of a contact's codes.
-func (r reader) Ledgers(_ context.Context, contact parley.ContactID) ([]parley.OTPLedger, error) {
+func (r reader) Ledgers(ctx context.Context, contact parley.ContactID) ([]parley.OTPLedger, error) {
+	r = r.with(ctx)
 	return list(r, `SELECT `+ledgerColumns+` FROM otp_code WHERE contact = $1 ORDER BY channel`, []any{string(contact)}, scanLedger)
 }
 
 // Code finds a code that is still a contact's newest.
-func (r reader) Code(_ context.Context, id parley.OTPID) (parley.OTPCode, error) {
+func (r reader) Code(ctx context.Context, id parley.OTPID) (parley.OTPCode, error) {
+	r = r.with(ctx)
 	l, err := one(r, `SELECT `+ledgerColumns+` FROM otp_code WHERE id = $1`, []any{string(id)}, scanLedger)
 	return l.Code, err
 }
 
 // OTPsDue reports whether a channel has codes or links to expire.
-func (r reader) OTPsDue(_ context.Context, channel parley.ChannelCode, after, now time.Time) (bool, error) {
+func (r reader) OTPsDue(ctx context.Context, channel parley.ChannelCode, after, now time.Time) (bool, error) {
+	r = r.with(ctx)
 	var due int64
 	err := r.row(`SELECT CASE WHEN EXISTS (SELECT 1 FROM otp_code WHERE channel = $1 AND expires_at > $2 AND expires_at <= $3 AND status = 0)
 		OR EXISTS (SELECT 1 FROM otp_link WHERE channel = $1 AND expires_at <= $3 AND status = 0) THEN 1 ELSE 0 END`,

@@ -13,7 +13,8 @@ import (
 const alikeDigits = 4
 
 // Crowd reads to whom a channel sent codes since a time.
-func (r reader) Crowd(_ context.Context, channel parley.ChannelCode, contact parley.ContactID, since time.Time, limit int) (parley.OTPCrowd, error) {
+func (r reader) Crowd(ctx context.Context, channel parley.ChannelCode, contact parley.ContactID, since time.Time, limit int) (parley.OTPCrowd, error) {
+	r = r.with(ctx)
 	var c parley.OTPCrowd
 	var among int64
 	err := r.row(`SELECT CASE WHEN EXISTS (SELECT 1 FROM otp_crowd WHERE channel = $1 AND contact = $2 AND at > $3) THEN 1 ELSE 0 END`,

@@ -28,17 +28,20 @@ func scanLink(row scanner) (parley.OTPLink, error) {
 }
 
 // Link finds a link.
-func (r reader) Link(_ context.Context, id parley.OTPID) (parley.OTPLink, error) {
+func (r reader) Link(ctx context.Context, id parley.OTPID) (parley.OTPLink, error) {
+	r = r.with(ctx)
 	return one(r, `SELECT `+linkColumns+` FROM otp_link WHERE id = $1`, []any{string(id)}, scanLink)
 }
 
 // LinkByHash finds a channel's link by the keyed hash of its code.
-func (r reader) LinkByHash(_ context.Context, channel parley.ChannelCode, hash []byte) (parley.OTPLink, error) {
+func (r reader) LinkByHash(ctx context.Context, channel parley.ChannelCode, hash []byte) (parley.OTPLink, error) {
+	r = r.with(ctx)
 	return one(r, `SELECT `+linkColumns+` FROM otp_link WHERE channel = $1 AND hash = $2`, []any{string(channel), hash}, scanLink)
 }
 
 // LinkReplies lists when a sender was answered, oldest first.
-func (r reader) LinkReplies(_ context.Context, channel parley.ChannelCode, to parley.ContactID, since time.Time) ([]time.Time, error) {
+func (r reader) LinkReplies(ctx context.Context, channel parley.ChannelCode, to parley.ContactID, since time.Time) ([]time.Time, error) {
+	r = r.with(ctx)
 	return list(r, `SELECT at FROM otp_reply WHERE channel = $1 AND contact = $2 AND at >= $3 ORDER BY at`,
 		[]any{string(channel), string(to), millis(since)}, func(row scanner) (time.Time, error) {
 			var at int64

@@ -19,7 +19,8 @@ func (t *tx) KeepResend(_ context.Context, channel parley.ChannelCode, ref parle
 }
 
 // Resend reads what KeepResend kept of a message.
-func (r reader) Resend(_ context.Context, seq int64) (sealed []byte, err error) {
+func (r reader) Resend(ctx context.Context, seq int64) (sealed []byte, err error) {
+	r = r.with(ctx)
 	err = r.row(`SELECT sealed FROM resend WHERE seq = $1`, []any{seq}, &sealed)
 	return sealed, err
 }

@@ -40,7 +40,8 @@ func walkFor(q parley.MessageQuery) walk {
 }
 
 // FindMessages looks for records, newest first.
-func (r reader) FindMessages(_ context.Context, q parley.MessageQuery) (parley.MessagePage, error) {
+func (r reader) FindMessages(ctx context.Context, q parley.MessageQuery) (parley.MessagePage, error) {
+	r = r.with(ctx)
 	if q.Before == 0 {
 		q.Before = math.MaxInt64
 	}
@@ -136,6 +137,26 @@ func (r reader) match(q parley.MessageQuery, from, where string, args ...any) ([
 // matchText is match for a query that wants a text. What that contains is decided here: the database does
 // not know the letters of every language. Only what does is read whole.
 func (r reader) matchText(q parley.MessageQuery, from, where string, args []any) ([]parley.Message, error) {
+	seqs, err := r.findText(q, from, where, args)
+	if err != nil {
+		return nil, err
+	}
+	var found []parley.Message
+	for some := range slices.Chunk(seqs, atOnce) {
+		messages, err := list(r, messagesBySeq[len(some)], withSeqs(some), scanMessage)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, messages...)
+	}
+	slices.SortFunc(found, func(a, b parley.Message) int { return cmp.Compare(b.Seq, a.Seq) })
+	return found, nil
+}
+
+// findText lists the messages that contain the text of a query, one more than its limit. Its rows are closed when it
+// returns, before the messages are read: a search that held one connection while it waits for another would block
+// all readers once there are as many searches as connections.
+func (r reader) findText(q parley.MessageQuery, from, where string, args []any) ([]int64, error) {
 	rows, err := r.conn.Query(`SELECT message.seq, body FROM `+from+` WHERE `+matching+where, args...)
 	if err != nil {
 		return nil, err
@@ -153,19 +174,7 @@ func (r reader) matchText(q parley.MessageQuery, from, where string, args []any)
 			seqs = append(seqs, seq)
 		}
 	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	var found []parley.Message
-	for some := range slices.Chunk(seqs, atOnce) {
-		messages, err := list(r, messagesBySeq[len(some)], withSeqs(some), scanMessage)
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, messages...)
-	}
-	slices.SortFunc(found, func(a, b parley.Message) int { return cmp.Compare(b.Seq, a.Seq) })
-	return found, nil
+	return seqs, rows.Err()
 }
 
 // chatPlace is a chat in which records are looked for, and how many it has.

@@ -42,13 +42,17 @@ func Open(ctx context.Context, path string) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
+	return open(ctx, o)
+}
+
+func open(ctx context.Context, o sqldb.Options) (*DB, error) {
 	s := &DB{memory: newMemory()}
 	o.BeforeCommit = s.writeLog
 	db, err := sqldb.Open(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	s.reader, s.sql = reader{conn: db.Read()}, db
+	s.reader, s.sql = reader{conn: db.Read(context.Background())}, db
 	if err := errors.Join(s.startIDs(), s.startLog(), s.startFiling()); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -90,7 +94,7 @@ func (db *DB) startFiling() error {
 	db.lastSeq = newest
 	f.mark.Store(mark)
 	f.reached, f.began = mark, newest
-	f.enough = make(chan struct{}, 1)
+	f.enough, f.one = make(chan struct{}, 1), make(chan struct{}, 1)
 	closing, stop := context.WithCancel(context.Background())
 	f.closing = closing
 	f.done.Go(db.fileInTime)
@@ -134,8 +138,35 @@ func (db *DB) writing(do func(parley.Tx) error) func(*sqldb.Tx) error {
 // Close waits for transactions under way and closes the database. It may be called twice.
 func (db *DB) Close() error { return db.close() }
 
-// Check looks for damage in the database.
-func (db *DB) Check(ctx context.Context) error { return db.sql.Check(ctx) }
+// CheckStart looks for damage in the schema and at both ends of every table.
+func (db *DB) CheckStart(ctx context.Context) error { return db.sql.CheckStart(ctx) }
+
+// Check looks for damage in the whole database, CheckSlowly too, but leaves time to others.
+func (db *DB) Check(ctx context.Context) error       { return db.sql.Check(ctx) }
+func (db *DB) CheckSlowly(ctx context.Context) error { return db.sql.CheckSlowly(ctx) }
+
+// Damaged returns a channel that is closed when damage is found. From then on nothing is written.
+func (db *DB) Damaged() <-chan struct{} { return db.sql.Damaged() }
+
+// Damage returns the damage that was found, or nil.
+func (db *DB) Damage() error { return db.sql.Damage() }
+
+// IsDamage reports whether an error says that a database file is damaged, or none.
+func IsDamage(err error) bool { return sqldb.IsDamage(err) }
+
+// FoundDamage is what a check found, or empty where a statement met the damage.
+func FoundDamage(err error) string {
+	if e, ok := errors.AsType[*sqldb.DamageError](err); ok {
+		return e.Found
+	}
+	return ""
+}
+
+// IsFull reports whether an error says that the disk of a database is full.
+func IsFull(err error) bool { return sqldb.IsFull(err) }
+
+// Writable returns nil if a write would succeed now, else why not, at the latest when ctx ends.
+func (db *DB) Writable(ctx context.Context) error { return db.sql.Writable(ctx) }
 
 // Size returns how many bytes the database holds.
 func (db *DB) Size(ctx context.Context) (int64, error) { return db.sql.Size(ctx) }
@@ -184,6 +215,12 @@ func (t *tx) add(query string, args ...any) error {
 		return parley.ErrExists
 	}
 	return err
+}
+
+// with returns a reader whose statements end with ctx. Inside a transaction they do not: it is shared.
+func (r reader) with(ctx context.Context) reader {
+	r.conn = r.conn.With(ctx)
+	return r
 }
 
 // row reads one row into variables.

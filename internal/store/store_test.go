@@ -10,8 +10,16 @@ import (
 	"parley/internal/store/storetest"
 )
 
+// TestSQLite runs everything with a single connection for reading: no call may need two at a time. With several, as
+// many such calls as there are connections would wait for each other.
 func TestSQLite(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) parley.Store { return open(t, filepath.Join(t.TempDir(), "parley.db")) })
+	storetest.Run(t, func(t *testing.T) parley.Store {
+		db, err := store.OpenNarrow(t.Context(), filepath.Join(t.TempDir(), "parley.db"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return db
+	})
 }
 
 // TestSQLiteInMemory runs what a database in memory could do otherwise: the statements are the same, and so

@@ -10,7 +10,8 @@ import (
 const ticketColumns = `hash, purpose, channel, created_at, expires_at, used_at`
 
 // Ticket finds a ticket by the hash of its secret.
-func (r reader) Ticket(_ context.Context, hash []byte) (parley.Ticket, error) {
+func (r reader) Ticket(ctx context.Context, hash []byte) (parley.Ticket, error) {
+	r = r.with(ctx)
 	return one(r, `SELECT `+ticketColumns+` FROM ticket WHERE hash = $1`, []any{hash}, scanTicket)
 }
 

@@ -10,12 +10,14 @@ import (
 const tokenColumns = `id, name, kind, channel, created_at, expires_at, last_used_at, revoked_at, last_used_from, user_agent`
 
 // Tokens lists all tokens, oldest first.
-func (r reader) Tokens(context.Context) ([]parley.Token, error) {
+func (r reader) Tokens(ctx context.Context) ([]parley.Token, error) {
+	r = r.with(ctx)
 	return list(r, `SELECT `+tokenColumns+` FROM token ORDER BY created_at, seq`, nil, scanToken)
 }
 
 // Token finds a token.
-func (r reader) Token(_ context.Context, id parley.TokenID) (parley.Token, error) {
+func (r reader) Token(ctx context.Context, id parley.TokenID) (parley.Token, error) {
+	r = r.with(ctx)
 	return one(r, `SELECT `+tokenColumns+` FROM token WHERE id = $1`, []any{string(id)}, scanToken)
 }
 
@@ -55,7 +57,8 @@ func (t *tx) TouchToken(_ context.Context, id parley.TokenID, use parley.TokenUs
 const keyColumns = `id, public, sealed, created_at`
 
 // SigningKeys lists all signing keys, newest first.
-func (r reader) SigningKeys(context.Context) ([]parley.SigningKey, error) {
+func (r reader) SigningKeys(ctx context.Context) ([]parley.SigningKey, error) {
+	r = r.with(ctx)
 	return list(r, `SELECT `+keyColumns+` FROM signing_key ORDER BY created_at DESC, seq DESC`, nil, scanKey)
 }
 

@@ -13,7 +13,8 @@ import (
 )
 
 // Traces visits the log after a place, in order.
-func (r reader) Traces(_ context.Context, after int64, limit int, visit func(parley.Trace)) (int64, error) {
+func (r reader) Traces(ctx context.Context, after int64, limit int, visit func(parley.Trace)) (int64, error) {
+	r = r.with(ctx)
 	reached, visited := after, 0
 	err := r.walkLog(`WHERE seq > $1 ORDER BY seq LIMIT $2`, []any{after, int64(limit)}, func(row logRow) (bool, error) {
 		err := row.each(func(seq int64, e entry) {
@@ -50,6 +51,7 @@ func (r reader) walkLog(which string, args []any, visit func(logRow) (more bool,
 // PlaceBefore is a place in the log that everything since a time comes after. Rows are nearly in the
 // order of time; where the first of that time comes late, what lies before it is older but for a moment.
 func (r reader) PlaceBefore(ctx context.Context, at time.Time) (place int64, err error) {
+	r = r.with(ctx)
 	err = r.row(`SELECT seq - count FROM event WHERE at >= $1 ORDER BY at, seq LIMIT 1`, []any{millis(at)}, &place)
 	if err == parley.ErrNotFound {
 		return r.LastEvent(ctx)
@@ -62,7 +64,8 @@ func (r reader) PlaceBefore(ctx context.Context, at time.Time) (place int64, err
 const maxEntries = 20_000
 
 // EventsAbout lists events of a message, in order.
-func (r reader) EventsAbout(_ context.Context, m *parley.Message) ([]parley.Event, error) {
+func (r reader) EventsAbout(ctx context.Context, m *parley.Message) ([]parley.Event, error) {
+	r = r.with(ctx)
 	first := m.CreatedAt
 	if m.UpdatedAt.Before(first) { // the clock of a sandbox channel was moved
 		first = m.UpdatedAt
@@ -124,7 +127,8 @@ func (t *tx) forgetStates(before time.Time) error {
 }
 
 // ChannelStates lists what a channel's status was, newest first.
-func (r reader) ChannelStates(_ context.Context, code parley.ChannelCode, since time.Time, limit int) ([]parley.ChannelState, error) {
+func (r reader) ChannelStates(ctx context.Context, code parley.ChannelCode, since time.Time, limit int) ([]parley.ChannelState, error) {
+	r = r.with(ctx)
 	states, err := list(r, `SELECT status, reason, at FROM channel_state WHERE channel = $1 ORDER BY seq DESC LIMIT $2`,
 		[]any{string(code), int64(limit)}, func(row scanner) (s parley.ChannelState, err error) {
 			var at int64

@@ -12,12 +12,14 @@ import (
 const webhookColumns = `id, url, channel, types, created_at, cursor, disabled_at, reason, failing_since, failures`
 
 // Webhooks lists all webhooks, oldest first.
-func (r reader) Webhooks(context.Context) ([]parley.Webhook, error) {
+func (r reader) Webhooks(ctx context.Context) ([]parley.Webhook, error) {
+	r = r.with(ctx)
 	return list(r, `SELECT `+webhookColumns+` FROM webhook ORDER BY created_at, seq`, nil, scanWebhook)
 }
 
 // Webhook finds a webhook.
-func (r reader) Webhook(_ context.Context, id parley.WebhookID) (parley.Webhook, error) {
+func (r reader) Webhook(ctx context.Context, id parley.WebhookID) (parley.Webhook, error) {
+	r = r.with(ctx)
 	return one(r, `SELECT `+webhookColumns+` FROM webhook WHERE id = $1`, []any{string(id)}, scanWebhook)
 }
 
@@ -126,7 +128,8 @@ func (t *tx) deleteCallbacks(ctx context.Context, code parley.ChannelCode) error
 }
 
 // Secret finds the signing secret of an owner.
-func (r reader) Secret(_ context.Context, owner parley.SecretOwner) (parley.SigningSecret, error) {
+func (r reader) Secret(ctx context.Context, owner parley.SecretOwner) (parley.SigningSecret, error) {
+	r = r.with(ctx)
 	s := parley.SigningSecret{Owner: owner}
 	var until int64
 	err := r.row(`SELECT sealed, old_sealed, old_until FROM secret WHERE owner = $1`, []any{string(owner)}, &s.Sealed, &s.OldSealed, &until)

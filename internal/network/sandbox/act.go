@@ -270,7 +270,7 @@ func (n *Network) message(ctx context.Context, p *phone, from int64, id parley.M
 	if err := n.unpack(ctx); err != nil {
 		return Message{}, err
 	}
-	rows, err := n.db.Read().Query(`SELECT `+messageColumns+` FROM messages WHERE phone = $1 AND from_phone = $2 AND id = $3`,
+	rows, err := n.db.Read(ctx).Query(`SELECT `+messageColumns+` FROM messages WHERE phone = $1 AND from_phone = $2 AND id = $3`,
 		p.id, from, string(id))
 	if err != nil {
 		return Message{}, fmt.Errorf("read message: %w", err)

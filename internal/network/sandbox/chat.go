@@ -41,7 +41,7 @@ func (n *Network) Chats(ctx context.Context, channel parley.ChannelCode, number 
 	}
 	chat := Chat{Number: w.number, Last: &page.Messages[0], TypingUntil: p.view().TypingUntil}
 	_, read := p.marks()
-	err = n.db.Read().QueryRow(`SELECT count(*) FROM (SELECT 1 FROM messages
+	err = n.db.Read(ctx).QueryRow(`SELECT count(*) FROM (SELECT 1 FROM messages
 		WHERE phone = $1 AND seq > $2 AND seq <= $3 AND from_phone = 0 AND status = 0 LIMIT $4)`,
 		[]any{p.id, read, p.shown(), maxUnread}, &chat.Unread)
 	if err != nil {
@@ -73,7 +73,7 @@ func (n *Network) chat(ctx context.Context, p *phone, before int64, limit int) (
 		return ChatPage{}, err
 	}
 	delivered, read := p.marks()
-	rows, err := n.db.Read().Query(`SELECT `+messageColumns+` FROM messages
+	rows, err := n.db.Read(ctx).Query(`SELECT `+messageColumns+` FROM messages
 		WHERE phone = $1 AND seq < $2 AND (from_phone = 1 OR seq <= $3) ORDER BY seq DESC LIMIT $4`, p.id, before, p.shown(), limit+1)
 	if err != nil {
 		return ChatPage{}, fmt.Errorf("read chat: %w", err)
@@ -116,7 +116,7 @@ func (n *Network) Unsent(ctx context.Context, channel parley.ChannelCode, number
 	if err != nil {
 		return nil, err
 	}
-	rows, err := n.db.Read().Query(`SELECT body, media FROM events WHERE phone = $1 AND media IS NOT NULL ORDER BY seq`, p.id)
+	rows, err := n.db.Read(ctx).Query(`SELECT body, media FROM events WHERE phone = $1 AND media IS NOT NULL ORDER BY seq`, p.id)
 	if err != nil {
 		return nil, fmt.Errorf("read what a phone sent: %w", err)
 	}

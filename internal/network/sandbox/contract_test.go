@@ -47,7 +47,7 @@ func TestContract(t *testing.T) {
 
 func openNetwork(t *testing.T, path string) *Network {
 	t.Helper()
-	n, err := Open(t.Context(), path, slog.New(slog.DiscardHandler))
+	n, err := openWith(t.Context(), path, slog.New(slog.DiscardHandler), 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -75,7 +75,7 @@ func (w *world) behind(ctx context.Context) ([]string, error) {
 	if err := w.net.unpack(ctx); err != nil {
 		return nil, err
 	}
-	rows, err := w.net.db.Read().Query(`SELECT number FROM phones p WHERE world = $1 AND (
+	rows, err := w.net.db.Read(ctx).Query(`SELECT number FROM phones p WHERE world = $1 AND (
 		EXISTS (SELECT 1 FROM events e WHERE e.phone = p.id) OR
 		EXISTS (SELECT 1 FROM messages m WHERE m.phone = p.id AND m.seq > p.delivered AND m.from_phone = 0))`, w.id)
 	if err != nil {

@@ -41,7 +41,7 @@ func (s *session) Contacts(ctx context.Context, page parley.Page) ([]parley.Cont
 	if err := s.connected(); err != nil {
 		return nil, 0, err
 	}
-	db := s.world.net.db.Read()
+	db := s.world.net.db.Read(ctx)
 	var total int64
 	if err := db.QueryRow(`SELECT count(*) FROM phones WHERE world = $1 AND name <> ''`, []any{s.world.id}, &total); err != nil {
 		return nil, 0, fmt.Errorf("list contacts: %w", err)
@@ -70,7 +70,7 @@ func (s *session) Contact(ctx context.Context, id parley.ContactID) (parley.Cont
 	if err := s.connected(); err != nil {
 		return parley.Contact{}, err
 	}
-	p, err := s.world.lookUp(id)
+	p, err := s.world.lookUp(ctx, id)
 	if err != nil {
 		return parley.Contact{}, err
 	}
@@ -87,16 +87,16 @@ func (s *session) CheckNumber(ctx context.Context, number string) (parley.Contac
 		return "", false, nil // what is no number is nobody's
 	}
 	id := parley.ContactOf(digits)
-	p, err := s.world.lookUp(id)
+	p, err := s.world.lookUp(ctx, id)
 	return id, p.OnNetwork, err
 }
 
 // lookUp tells how a number stands without making a phone of it: asking leaves no trace.
-func (w *world) lookUp(id parley.ContactID) (Phone, error) {
+func (w *world) lookUp(ctx context.Context, id parley.ContactID) (Phone, error) {
 	if p := w.cached(id); p != nil {
 		return p.view(), nil
 	}
-	p, err := queryPhone(w.net.db.Read(), `SELECT `+phoneColumns+` FROM phones WHERE world = $1 AND number = $2`, w.id, id.Number())
+	p, err := queryPhone(w.net.db.Read(ctx), `SELECT `+phoneColumns+` FROM phones WHERE world = $1 AND number = $2`, w.id, id.Number())
 	if errors.Is(err, sql.ErrNoRows) {
 		p, err = &phone{number: id.Number(), traits: traitsOf(id.Number())}, nil
 	}
@@ -119,7 +119,7 @@ func (s *session) Groups(ctx context.Context, page parley.Page) ([]parley.Group,
 	if err := s.connected(); err != nil {
 		return nil, 0, err
 	}
-	db := s.world.net.db.Read()
+	db := s.world.net.db.Read(ctx)
 	var total int64
 	if err := db.QueryRow(`SELECT count(*) FROM groups WHERE world = $1`, []any{s.world.id}, &total); err != nil {
 		return nil, 0, fmt.Errorf("list groups: %w", err)
@@ -179,7 +179,7 @@ func (s *session) Participants(ctx context.Context, id parley.GroupID) ([]parley
 	if !ok {
 		return nil, parley.ErrNotFound
 	}
-	db := s.world.net.db.Read()
+	db := s.world.net.db.Read(ctx)
 	var there int
 	if err := db.QueryRow(`SELECT count(*) FROM groups WHERE id = $1 AND world = $2`, []any{row, s.world.id}, &there); err != nil {
 		return nil, fmt.Errorf("list participants: %w", err)

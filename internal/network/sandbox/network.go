@@ -37,18 +37,24 @@ type Network struct {
 
 // Open opens the network whose record is in the file at path; "memory:NAME" keeps it in memory.
 func Open(ctx context.Context, path string, log *slog.Logger) (*Network, error) {
+	return openWith(ctx, path, log, 0)
+}
+
+// openWith opens it with a number of connections for reading; zero: as many as usual. One is enough for the tests, which
+// shows that nothing needs two at a time.
+func openWith(ctx context.Context, path string, log *slog.Logger, readers int) (*Network, error) {
 	tables, err := fs.Sub(migrations, "migrations")
 	if err != nil {
 		return nil, err
 	}
 	// The record is to survive the end of the process at any moment, and that is enough: it proves what
 	// the gateway did, and holds nothing that anybody owns.
-	db, err := sqldb.Open(ctx, sqldb.Options{Path: path, Durable: false, Migrations: tables})
+	db, err := sqldb.Open(ctx, sqldb.Options{Path: path, Durable: false, Migrations: tables, Readers: readers})
 	if err != nil {
 		return nil, fmt.Errorf("sandbox network: %w", err)
 	}
 	n := &Network{db: db, log: log, worlds: map[parley.ChannelCode]*world{}}
-	if err := n.load(); err != nil {
+	if err := n.load(ctx); err != nil {
 		db.Close()
 		return nil, fmt.Errorf("sandbox network: %w", err)
 	}
@@ -58,17 +64,17 @@ func Open(ctx context.Context, path string, log *slog.Logger) (*Network, error) 
 }
 
 // load finds out where the record ends and what of it is packed.
-func (n *Network) load() error {
-	last, err := lastSeq(n.db.Read())
+func (n *Network) load(ctx context.Context) error {
+	last, err := lastSeq(n.db.Read(ctx))
 	if err != nil {
 		return err
 	}
 	var lastEvent int64
-	if err := n.db.Read().QueryRow(`SELECT coalesce(max(seq), 0) FROM events`, nil, &lastEvent); err != nil {
+	if err := n.db.Read(ctx).QueryRow(`SELECT coalesce(max(seq), 0) FROM events`, nil, &lastEvent); err != nil {
 		return err
 	}
 	n.seq.Store(max(last, lastEvent))
-	return n.packing.load(n.db.Read())
+	return n.packing.load(n.db.Read(ctx))
 }
 
 // Close closes the sessions that are still open, and the record. It may be called twice.

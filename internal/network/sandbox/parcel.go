@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -76,7 +77,7 @@ func (p *phone) sender() string {
 }
 
 // contactOf maps the network's name of a sender to the contact that the gateway knows.
-func (w *world) contactOf(sender string) (parley.ContactID, error) {
+func (w *world) contactOf(ctx context.Context, sender string) (parley.ContactID, error) {
 	lid, ok := strings.CutSuffix(sender, lidServer)
 	if !ok {
 		return parley.ContactID(sender), nil
@@ -86,7 +87,7 @@ func (w *world) contactOf(sender string) (parley.ContactID, error) {
 		return "", fmt.Errorf("bad LID: %w", err)
 	}
 	var number string
-	err = w.net.db.Read().QueryRow(`SELECT number FROM phones WHERE id = $1 AND world = $2`, []any{id - lidBase, w.id}, &number)
+	err = w.net.db.Read(ctx).QueryRow(`SELECT number FROM phones WHERE id = $1 AND world = $2`, []any{id - lidBase, w.id}, &number)
 	if err != nil {
 		return "", fmt.Errorf("map LID: %w", err)
 	}
@@ -103,8 +104,8 @@ type letter struct {
 }
 
 // letters reads the next things that a phone did, oldest first.
-func (w *world) letters(p *phone, limit int) ([]letter, error) {
-	rows, err := w.net.db.Read().Query(`SELECT seq, sender, body, media, at FROM events WHERE phone = $1 ORDER BY seq LIMIT $2`, p.id, limit)
+func (w *world) letters(ctx context.Context, p *phone, limit int) ([]letter, error) {
+	rows, err := w.net.db.Read(ctx).Query(`SELECT seq, sender, body, media, at FROM events WHERE phone = $1 ORDER BY seq LIMIT $2`, p.id, limit)
 	if err != nil {
 		return nil, err
 	}

@@ -78,7 +78,7 @@ func (n *Network) Phones(ctx context.Context, channel parley.ChannelCode) ([]Pho
 	if err != nil {
 		return nil, err
 	}
-	rows, err := n.db.Read().Query(`SELECT `+phoneColumns+` FROM phones WHERE world = $1 ORDER BY id`, w.id)
+	rows, err := n.db.Read(ctx).Query(`SELECT `+phoneColumns+` FROM phones WHERE world = $1 ORDER BY id`, w.id)
 	if err != nil {
 		return nil, fmt.Errorf("list phones: %w", err)
 	}

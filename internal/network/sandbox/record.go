@@ -78,7 +78,7 @@ func (n *Network) Cursor(ctx context.Context, channel parley.ChannelCode) (Curso
 	if _, err := n.world(ctx, channel); err != nil {
 		return "", err
 	}
-	seq, err := lastSeq(n.db.Read())
+	seq, err := lastSeq(n.db.Read(ctx))
 	if err != nil {
 		return "", err
 	}
@@ -152,7 +152,7 @@ func (n *Network) scan(ctx context.Context, p *phone, columns string, after int6
 	if err := n.unpack(ctx); err != nil {
 		return err
 	}
-	rows, err := n.db.Read().Query(`SELECT `+columns+` FROM messages
+	rows, err := n.db.Read(ctx).Query(`SELECT `+columns+` FROM messages
 		WHERE phone = $1 AND seq > $2 AND from_phone <= $3 ORDER BY seq`, p.id, after, flag(both))
 	if err != nil {
 		return err

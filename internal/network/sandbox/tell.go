@@ -120,7 +120,7 @@ func (s *session) givesUp(p *phone, err error) bool {
 // tellParcels gives the sink what the phone did, in order, unless the phone is offline.
 func (s *session) tellParcels(ctx context.Context, p *phone) error {
 	for p.takePosted() {
-		list, err := s.world.letters(p, maxLetters)
+		list, err := s.world.letters(ctx, p, maxLetters)
 		if err != nil {
 			p.setPosted()
 			return fmt.Errorf("read what a phone did: %w", err)
@@ -140,7 +140,7 @@ func (s *session) tellParcels(ctx context.Context, p *phone) error {
 
 // tellParcel gives the sink one thing that a phone did, and forgets it once it is taken.
 func (s *session) tellParcel(ctx context.Context, p *phone, l letter) error {
-	from, err := s.world.contactOf(l.sender)
+	from, err := s.world.contactOf(ctx, l.sender)
 	if err != nil {
 		return err
 	}

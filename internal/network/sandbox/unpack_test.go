@@ -18,7 +18,7 @@ import (
 // bundles counts the bundles that wait.
 func bundles(t *testing.T, n *Network) (count int) {
 	t.Helper()
-	must(t, n.db.Read().QueryRow(`SELECT count(*) FROM bundles`, nil, &count))
+	must(t, n.db.Read(t.Context()).QueryRow(`SELECT count(*) FROM bundles`, nil, &count))
 	return count
 }
 
@@ -260,7 +260,7 @@ func TestResetWithBundlesWaiting(t *testing.T) {
 		must(t, n.Forget(ctx, "test"))
 		var orphans int
 		must(t, n.unpack(ctx))
-		must(t, n.db.Read().QueryRow(`SELECT count(*) FROM messages WHERE phone NOT IN (SELECT id FROM phones)`, nil, &orphans))
+		must(t, n.db.Read(t.Context()).QueryRow(`SELECT count(*) FROM messages WHERE phone NOT IN (SELECT id FROM phones)`, nil, &orphans))
 		if orphans != 0 {
 			t.Errorf("%d messages belong to nobody", orphans)
 		}

@@ -26,11 +26,11 @@ func (db *DB) CopyTo(ctx context.Context, to string, progress func(done, total i
 	if _, err := os.Lstat(to); err == nil {
 		return fmt.Errorf("%s is there already", to)
 	}
-	from, err := db.read.Conn(ctx)
+	from, close, err := db.ownConn(ctx)
 	if err != nil {
 		return err
 	}
-	defer from.Close()
+	defer close()
 	part := to + ".part"
 	defer os.Remove(part) // it is gone if all went well
 	if err := copyFile(ctx, from, part, progress); err != nil {
@@ -112,8 +112,11 @@ func copyFile(ctx context.Context, from *sql.Conn, to string, progress func(done
 		return err
 	}
 	defer from.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
-	_, pageSize, err := sizes(ctx, from)
-	if err != nil {
+	var pages, pageSize int64
+	if err := from.QueryRowContext(ctx, "PRAGMA page_count").Scan(&pages); err != nil { // the moment: the first look at the file
+		return err
+	}
+	if err := from.QueryRowContext(ctx, "PRAGMA page_size").Scan(&pageSize); err != nil {
 		return err
 	}
 	return from.Raw(func(driver any) error {
@@ -161,7 +164,7 @@ func inspect(ctx context.Context, path, pragma string, further func(*sql.Conn) e
 		return err
 	}
 	defer close()
-	if err := check(ctx, c, pragma); err != nil || further == nil {
+	if err := check(ctx, c, pragma+"(1)"); err != nil || further == nil {
 		return err
 	}
 	return further(c)

@@ -1,17 +1,18 @@
 package sqldb
 
 import (
+	"context"
 	"database/sql"
-
-	"parley"
 )
 
-// Conn runs statements that it prepares once. There is no context: statements are short, and
-// interrupting one inside a shared transaction would undo what others did.
+// Conn runs statements that it prepares once. The readers' honours the context that it is bound to. The
+// writer's has none: interrupting a statement inside a shared transaction would undo what others did.
 type Conn struct {
 	dialect *Dialect
 	runner  runner
 	writes  bool
+	ctx     context.Context // of the readers' Conn
+	observe func(error)     // sees the errors that mean that the database does not work now
 
 	// broken is the error after which the writer's transaction is lost. The database may have rolled it
 	// back by then, and a further statement would be committed on its own: so there is none until the
@@ -21,13 +22,22 @@ type Conn struct {
 
 // runner gives statements to the database: the readers' is a pool, the writer's is one connection.
 type runner interface {
-	exec(query string, args []any) (sql.Result, error)
-	query(query string, args []any) (Rows, error)
-	queryRow(query string, args, into []any) error // no row is sql.ErrNoRows
+	exec(ctx context.Context, query string, args []any) (sql.Result, error)
+	query(ctx context.Context, query string, args []any) (Rows, error)
+	queryRow(ctx context.Context, query string, args, into []any) error // no row is sql.ErrNoRows
 	close() error
 }
 
-// Rows are the rows of a result, as package sql has them.
+// With returns a Conn whose statements wait and run no longer than ctx allows. The writer's Conn stays as it is.
+func (c *Conn) With(ctx context.Context) *Conn {
+	if c.writes {
+		return c
+	}
+	return &Conn{dialect: c.dialect, runner: c.runner, ctx: ctx, observe: c.observe}
+}
+
+// Rows are the rows of a result, as package sql has them. A reader's rows hold a connection until they are
+// closed: close them before the next query.
 type Rows interface {
 	Next() bool
 	Scan(into ...any) error
@@ -52,7 +62,7 @@ func (c *Conn) Exec(query string, args ...any) (sql.Result, error) {
 	if c.broken != nil {
 		return nil, c.broken
 	}
-	result, err := c.runner.exec(query, args)
+	result, err := c.runner.exec(c.ctx, query, args)
 	return result, c.classed(err)
 }
 
@@ -74,7 +84,7 @@ func (c *Conn) Query(query string, args ...any) (Rows, error) {
 	if c.broken != nil {
 		return nil, c.broken
 	}
-	rows, err := c.runner.query(query, args)
+	rows, err := c.runner.query(c.ctx, query, args)
 	return rows, c.classed(err)
 }
 
@@ -83,17 +93,18 @@ func (c *Conn) QueryRow(query string, args []any, into ...any) error {
 	if c.broken != nil {
 		return c.broken
 	}
-	return c.classed(c.runner.queryRow(query, args, into))
+	return c.classed(c.runner.queryRow(c.ctx, query, args, into))
 }
 
-// classed marks the errors that mean "the database does not work now".
+// classed marks the errors that mean "the database does not work now". They end the writer's transaction.
 func (c *Conn) classed(err error) error {
-	if err == nil || parley.CodeOf(err) == parley.Unavailable || !c.dialect.isUnavailable(err) {
+	class := c.dialect.classed(err)
+	if class == err {
 		return err
 	}
-	err = unavailable(err)
+	c.observe(class)
 	if c.writes {
-		c.broken = err
+		c.broken = class
 	}
-	return err
+	return class
 }

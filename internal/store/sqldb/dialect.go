@@ -4,6 +4,9 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"time"
+
+	"parley"
 
 	driver "modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -40,6 +43,36 @@ var sqliteDialect = Dialect{
 		return false
 	},
 }
+
+// classed gives an error that means "the database does not work now" the code parley.Unavailable.
+func (d *Dialect) classed(err error) error {
+	if err == nil || parley.CodeOf(err) == parley.Unavailable || !d.isUnavailable(err) {
+		return err
+	}
+	return unavailable(err)
+}
+
+// unavailable is the error of a database that does not work now, with a sentence that says why where that is known.
+func unavailable(cause error) *parley.Error {
+	e := &parley.Error{Code: parley.Unavailable, Message: "The database does not work now. Try again soon.", RetryAfter: retryAfter, Cause: cause}
+	switch resultCode(cause) & 0xff {
+	case sqlite3.SQLITE_FULL:
+		e.Message = "The server cannot write to its database: the disk is full. Try again later."
+	case sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN:
+		e.Message = "The server cannot use its database files (disk full?). Try again later."
+	case sqlite3.SQLITE_READONLY:
+		e.Message = "The server cannot write to its database: it is read-only. Try again later."
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
+		e.Message = "Another program has locked the database. Try again soon."
+	}
+	if isDamage(cause) {
+		e.Message = "The database is damaged. The server accepts nothing until a backup is restored."
+	}
+	return e
+}
+
+// retryAfter is when a caller may try again. How long the trouble lasts is not known.
+const retryAfter = 5 * time.Second
 
 // resultCode is what SQLite says went wrong, be it to the readers' driver or to the writer's.
 func resultCode(err error) int {

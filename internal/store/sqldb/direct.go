@@ -1,6 +1,7 @@
 package sqldb
 
 import (
+	"context"
 	"database/sql"
 	"database/sql/driver"
 	"fmt"
@@ -33,7 +34,7 @@ func openDirect(address string, pragmas []string) (*direct, error) {
 	}
 	d := &direct{conn: conn, stmts: map[string]*prepared{}}
 	for _, pragma := range pragmas {
-		if _, err := d.exec("PRAGMA "+pragma, nil); err != nil {
+		if _, err := d.exec(nil, "PRAGMA "+pragma, nil); err != nil {
 			conn.Close()
 			return nil, fmt.Errorf("set %s: %w", pragma, err)
 		}
@@ -41,7 +42,7 @@ func openDirect(address string, pragmas []string) (*direct, error) {
 	return d, nil
 }
 
-func (d *direct) exec(query string, args []any) (sql.Result, error) {
+func (d *direct) exec(_ context.Context, query string, args []any) (sql.Result, error) {
 	stmt, err := d.bound(query, args)
 	if err != nil {
 		return nil, err
@@ -57,7 +58,7 @@ func (d *direct) exec(query string, args []any) (sql.Result, error) {
 	return outcome{rows: int64(d.conn.Changes()), key: d.conn.LastInsertRowID()}, nil
 }
 
-func (d *direct) queryRow(query string, args, into []any) error {
+func (d *direct) queryRow(_ context.Context, query string, args, into []any) error {
 	stmt, err := d.bound(query, args)
 	if err != nil {
 		return err
@@ -73,7 +74,7 @@ func (d *direct) queryRow(query string, args, into []any) error {
 	return scan(stmt.Stmt, into)
 }
 
-func (d *direct) query(query string, args []any) (Rows, error) {
+func (d *direct) query(_ context.Context, query string, args []any) (Rows, error) {
 	stmt, err := d.bound(query, args)
 	if err != nil {
 		return nil, err

@@ -70,7 +70,7 @@ func TestFailedMigrationLeavesTheVersionBefore(t *testing.T) {
 	}
 	defer db.Close()
 	var half int
-	if err := db.Read().QueryRow(`SELECT count(*) FROM sqlite_schema WHERE name = 'half'`, nil, &half); err != nil || half != 0 {
+	if err := db.Read(t.Context()).QueryRow(`SELECT count(*) FROM sqlite_schema WHERE name = 'half'`, nil, &half); err != nil || half != 0 {
 		t.Errorf("there are %d halves: %v", half, err)
 	}
 }

@@ -1,17 +1,17 @@
 package sqldb
 
 import (
+	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
 	"sync"
-
-	"parley"
+	"sync/atomic"
+	"time"
 )
 
-const readers = 4 // connections for reading
+const defaultReaders = 4 // connections for reading
 
 // Options say which database to open and how.
 type Options struct {
@@ -21,15 +21,21 @@ type Options struct {
 	Durable bool
 	// Migrations holds a folder per dialect with files NNNN_name.sql, applied in order.
 	Migrations fs.FS
+	// Readers is how many connections for reading there are; zero: 4.
+	Readers int
 	// BeforeCommit is called in every transaction when the functions of all its callers have run, for what
 	// is better written once for all of them; nil: there is no such thing. If it fails, nothing is kept.
 	BeforeCommit func(tx *Tx) error
+
+	// For tests; zero: the constants.
+	stuckAfter, watchEvery, sliceLimit, rangeLimit, emptyEvery time.Duration
+	maxLog                                                     int64
 }
 
 // DB is an open database.
 type DB struct {
 	dialect *Dialect
-	read    *sql.DB // the readers' pool, for what needs a connection to itself
+	path    string
 	reader  *Conn
 	writer  *Conn
 
@@ -38,6 +44,22 @@ type DB struct {
 	batch int64         // the writer's own: how many transactions it began
 
 	beforeCommit func(*Tx) error
+	lost         error // the writer's own: why the transaction under way is lost; nil: it is not
+
+	health     *health
+	stuckAfter time.Duration
+	watchEvery time.Duration
+	sliceLimit time.Duration
+	rangeLimit time.Duration
+	maxLog     int64
+	emptyEvery time.Duration
+
+	// watching are the goroutines beside the writer, which end when ending is over.
+	watching sync.WaitGroup
+	ending   context.Context
+	end      context.CancelFunc
+	emptying atomic.Bool
+	chores   chan func() // what the writer does between transactions
 
 	closing sync.RWMutex // held for reading while a write is handed in
 	closed  bool
@@ -48,11 +70,19 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	db := &DB{dialect: &sqliteDialect, in: make(chan *write, maxBatch), done: make(chan struct{}), beforeCommit: o.BeforeCommit}
+	db := &DB{
+		dialect: &sqliteDialect, in: make(chan *write, maxBatch), done: make(chan struct{}), beforeCommit: o.BeforeCommit,
+		health: newHealth(), stuckAfter: cmp.Or(o.stuckAfter, stuckAfter), watchEvery: cmp.Or(o.watchEvery, watchEvery),
+		sliceLimit: cmp.Or(o.sliceLimit, sliceLimit), rangeLimit: cmp.Or(o.rangeLimit, rangeLimit),
+		maxLog: cmp.Or(o.maxLog, maxLog), emptyEvery: cmp.Or(o.emptyEvery, emptyEvery), chores: make(chan func(), 1),
+	}
+	o.Readers = cmp.Or(o.Readers, defaultReaders)
 	if err := db.open(o); err != nil {
 		return nil, fmt.Errorf("open %s: %w", o.Path, err)
 	}
+	db.ending, db.end = context.WithCancel(context.Background())
 	go db.run()
+	db.watching.Go(db.watch)
 	return db, nil
 }
 
@@ -61,9 +91,9 @@ func (db *DB) open(o Options) error {
 	if err != nil {
 		return err
 	}
-	db.read = pool
-	db.reader = &Conn{dialect: db.dialect, runner: newPooled(pool, db.dialect.rewrite)}
-	db.writer = &Conn{dialect: db.dialect, runner: writer, writes: true}
+	db.path = o.Path
+	db.reader = &Conn{dialect: db.dialect, runner: newPooled(pool, db.dialect, o.Readers, db.health.observe), observe: db.health.observe, ctx: context.Background()}
+	db.writer = &Conn{dialect: db.dialect, runner: writer, writes: true, observe: db.health.observe}
 	if err = checkSQLite(db.writer, o); err == nil {
 		err = migrate(db.writer, writer.script, o.Migrations)
 	}
@@ -85,17 +115,15 @@ func (db *DB) Close() error {
 	}
 	close(db.in)
 	<-db.done
+	db.end()
+	db.watching.Wait()
 	return errors.Join(db.writer.runner.close(), db.reader.runner.close())
 }
 
-// Read returns the connection pool for reading. It sees what is committed.
-func (db *DB) Read() *Conn { return db.reader }
+// Read returns the connection pool for reading, whose statements end with ctx. It sees what is committed.
+func (db *DB) Read(ctx context.Context) *Conn { return db.reader.With(ctx) }
 
 // IsUnique reports whether err says that a unique key is there already.
 func (db *DB) IsUnique(err error) bool { return db.dialect.isUnique(err) }
 
 var errClosed = errors.New("database is closed")
-
-func unavailable(cause error) error {
-	return &parley.Error{Code: parley.Unavailable, Message: "The database does not work now. Try again soon.", Cause: cause}
-}

@@ -26,7 +26,12 @@ func open(t *testing.T) *DB {
 
 func openAt(t *testing.T, path string) *DB {
 	t.Helper()
-	db, err := Open(t.Context(), Options{Path: path, Durable: true, Migrations: things})
+	return openWith(t, Options{Path: path, Durable: true, Migrations: things})
+}
+
+func openWith(t *testing.T, o Options) *DB {
+	t.Helper()
+	db, err := Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +53,7 @@ func add(t *testing.T, db *DB, name string) {
 // names lists the things that are committed, in order.
 func names(t *testing.T, db *DB) []string {
 	t.Helper()
-	rows, err := db.Read().Query(`SELECT name FROM thing ORDER BY seq`)
+	rows, err := db.Read(t.Context()).Query(`SELECT name FROM thing ORDER BY seq`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +76,7 @@ func TestFilesAreTheirOwnersOnly(t *testing.T) {
 	db := open(t)
 	add(t, db, "a")
 	var path string
-	if err := db.Read().QueryRow(`SELECT file FROM pragma_database_list WHERE name = 'main'`, nil, &path); err != nil {
+	if err := db.Read(t.Context()).QueryRow(`SELECT file FROM pragma_database_list WHERE name = 'main'`, nil, &path); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{path, path + "-wal", path + "-shm"} {
@@ -105,14 +110,14 @@ func TestSettingsAreInForce(t *testing.T) {
 		if err := db.writer.QueryRow("PRAGMA "+pragma, nil, &written); err != nil {
 			t.Fatal(err)
 		}
-		if err := db.read.QueryRowContext(t.Context(), "PRAGMA "+pragma).Scan(&read); err != nil {
+		if err := db.Read(t.Context()).QueryRow("PRAGMA "+pragma, nil, &read); err != nil {
 			t.Fatal(err)
 		}
 		if written != want || read != want {
 			t.Errorf("%s is %s for writing and %s for reading, want %s", pragma, written, read, want)
 		}
 	}
-	if _, err := db.Read().Exec(insert, "a"); err == nil {
+	if _, err := db.Read(t.Context()).Exec(insert, "a"); err == nil {
 		t.Error("a reader can write")
 	}
 }
@@ -159,7 +164,7 @@ func TestOpenTellsWhatIsWrong(t *testing.T) {
 func TestClosedDatabaseIsUnavailable(t *testing.T) {
 	db := open(t)
 	add(t, db, "a")
-	reader := db.Read()
+	reader := db.Read(t.Context())
 	for range 2 {
 		if err := db.Close(); err != nil {
 			t.Fatal(err)

@@ -13,6 +13,8 @@ import (
 // memory, before a name, makes a database that lives in memory: tests with a fake clock need it.
 const memory = "memory:"
 
+const busyTimeout = "busy_timeout(5000)"
+
 // openSQLite opens the writer and the pool for reading. The file is made readable by its owner only; SQLite
 // gives its side files the same mode.
 func openSQLite(o Options) (write *direct, read *sql.DB, err error) {
@@ -21,7 +23,7 @@ func openSQLite(o Options) (write *direct, read *sql.DB, err error) {
 		synchronous = "FULL" // NORMAL would lose the last commits when the power fails
 	}
 	pragmas := []string{
-		"busy_timeout(5000)", // another process may hold the lock for a moment
+		busyTimeout, // another process may hold the lock for a moment
 		"journal_mode(WAL)",
 		"synchronous(" + synchronous + ")",
 		"foreign_keys(1)",
@@ -29,23 +31,43 @@ func openSQLite(o Options) (write *direct, read *sql.DB, err error) {
 		"cache_size(-8192)",            // more was measured to gain nothing
 		"journal_size_limit(67108864)", // give the disk back after a burst
 	}
-	path, query := o.Path, url.Values{}
-	if name, ok := strings.CutPrefix(o.Path, memory); ok {
-		path = "/" + name
-		query.Set("vfs", "memdb")
-	} else if err := create(path); err != nil {
+	if !strings.HasPrefix(o.Path, memory) {
+		if err := create(o.Path); err != nil {
+			return nil, nil, err
+		}
+	}
+	if write, err = openDirect(location(o.Path, url.Values{}), pragmas); err != nil {
 		return nil, nil, err
 	}
-	if write, err = openDirect(address(path, query), pragmas); err != nil {
-		return nil, nil, err
-	}
-	query["_pragma"] = append(pragmas, "query_only(1)")
-	if read, err = sql.Open("sqlite", address(path, query)); err != nil {
+	if read, err = sql.Open("sqlite", location(o.Path, url.Values{"_pragma": append(pragmas, "query_only(1)")})); err != nil {
 		return nil, nil, errors.Join(err, write.close())
 	}
-	read.SetMaxOpenConns(readers)
-	read.SetMaxIdleConns(readers)
+	read.SetMaxOpenConns(o.Readers)
+	read.SetMaxIdleConns(o.Readers)
 	return write, read, nil
+}
+
+// location is the address of a database, be it a file or in memory.
+func location(path string, query url.Values) string {
+	if name, ok := strings.CutPrefix(path, memory); ok {
+		path = "/" + name
+		query.Set("vfs", "memdb")
+	}
+	return address(path, query)
+}
+
+// ownConn opens a connection for something that takes long, so that it holds none of the readers'.
+func (db *DB) ownConn(ctx context.Context) (*sql.Conn, func(), error) {
+	pool, err := sql.Open("sqlite", location(db.path, url.Values{"_pragma": {busyTimeout, "query_only(1)"}}))
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := pool.Conn(ctx)
+	if err != nil {
+		pool.Close()
+		return nil, nil, db.dialect.classed(err)
+	}
+	return c, func() { c.Close(); pool.Close() }, nil
 }
 
 // create makes the file if it is not there.
@@ -84,43 +106,10 @@ func checkSQLite(writer *Conn, o Options) error {
 	return nil
 }
 
-// Check looks for damage and tells of the first that it finds.
-func (db *DB) Check(ctx context.Context) error {
-	c, err := db.read.Conn(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	return check(ctx, c, "quick_check")
-}
-
-// check runs one of SQLite's checks, which answer "ok" or what is wrong.
-func check(ctx context.Context, c *sql.Conn, pragma string) error {
-	var found string
-	if err := c.QueryRowContext(ctx, "PRAGMA "+pragma+"(1)").Scan(&found); err != nil {
-		return fmt.Errorf("the database is damaged or unreadable: %w", err)
-	}
-	if found != "ok" {
-		return fmt.Errorf("the database is damaged: %s", strings.Join(strings.Fields(found), " "))
-	}
-	return nil
-}
-
 // Size returns how many bytes the database holds, without what waits to be written back to it.
 func (db *DB) Size(ctx context.Context) (int64, error) {
-	c, err := db.read.Conn(ctx)
-	if err != nil {
-		return 0, err
-	}
-	defer c.Close()
-	pages, pageSize, err := sizes(ctx, c)
+	var pages, pageSize int64
+	c := db.Read(ctx)
+	err := errors.Join(c.QueryRow("PRAGMA page_count", nil, &pages), c.QueryRow("PRAGMA page_size", nil, &pageSize))
 	return pages * pageSize, err
-}
-
-func sizes(ctx context.Context, c *sql.Conn) (pages, pageSize int64, err error) {
-	if err := c.QueryRowContext(ctx, "PRAGMA page_count").Scan(&pages); err != nil {
-		return 0, 0, err
-	}
-	err = c.QueryRowContext(ctx, "PRAGMA page_size").Scan(&pageSize)
-	return pages, pageSize, err
 }

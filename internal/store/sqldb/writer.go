@@ -32,26 +32,57 @@ func (db *DB) Begin(ctx context.Context, do func(*Tx) error, then func(error)) {
 		then(err)
 		return
 	}
+	if err := db.handIn(ctx, &write{do: do, then: then}); err != nil {
+		then(err)
+	}
+}
+
+// handIn gives a write to the writer.
+func (db *DB) handIn(ctx context.Context, w *write) error {
 	db.closing.RLock()
 	defer db.closing.RUnlock()
 	if db.closed {
-		then(unavailable(errClosed))
-		return
+		return unavailable(errClosed)
 	}
-	db.in <- &write{do: do, then: then}
+	select {
+	case db.in <- w:
+		return nil
+	default:
+	}
+	select { // so many wait that it must wait to be let in
+	case db.in <- w:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // run is the writer: the only goroutine that changes the database.
 func (db *DB) run() {
 	defer close(db.done)
 	batch := make([]*write, 0, maxBatch)
-	for w := range db.in {
-		runtime.Gosched() // let callers that are ready hand in theirs first: fewer, larger commits
-		batch = append(batch[:0], w)
-		for len(batch) < maxBatch && len(db.in) > 0 {
-			batch = append(batch, <-db.in)
+	for {
+		var w *write
+		select {
+		case chore := <-db.chores:
+			db.health.begin()
+			chore()
+			db.health.pause()
+			continue
+		case w = <-db.in:
 		}
-		db.commit(batch)
+		if w == nil { // closed
+			return
+		}
+		runtime.Gosched() // let callers that are ready hand in theirs first: fewer, larger commits
+		batch = db.gather(append(batch[:0], w))
+		db.health.begin()
+		db.lost = db.health.damaged()
+		if db.lost == nil {
+			db.commit(batch)
+		} else {
+			refuse(batch, db.lost)
+		}
 		for _, w := range batch {
 			if w.err == nil {
 				for _, f := range w.tx.then {
@@ -61,7 +92,24 @@ func (db *DB) run() {
 			w.then(w.err)
 		}
 		clear(batch) // what callers hold is theirs again
+		db.health.end(db.lost)
 	}
+}
+
+// gather adds to a batch those that wait.
+func (db *DB) gather(batch []*write) []*write {
+	for len(batch) < maxBatch {
+		select {
+		case w, open := <-db.in:
+			if !open {
+				return batch
+			}
+			batch = append(batch, w)
+		default:
+			return batch
+		}
+	}
+	return batch
 }
 
 // commit runs the batch in one transaction and sets each write's error. If one of several fails, it
@@ -71,9 +119,13 @@ func (db *DB) commit(batch []*write) {
 	if failed && len(batch) > 1 {
 		_, err = db.transact(batch, true)
 	}
-	if err == nil {
-		return
+	if err != nil {
+		refuse(batch, err)
 	}
+}
+
+// refuse sets the error of those that have none.
+func refuse(batch []*write, err error) {
 	for _, w := range batch {
 		if w.err == nil {
 			w.err = err
@@ -88,12 +140,13 @@ func (db *DB) transact(batch []*write, savepoints bool) (failed bool, err error)
 	for _, w := range batch {
 		w.err = nil
 	}
-	if err := db.control(db.dialect.begin); err != nil {
-		return false, err
+	if db.lost = db.control(db.dialect.begin); db.lost != nil {
+		return false, db.lost
 	}
 	db.batch++
 	defer func() {
 		if err != nil {
+			db.lost = db.writer.broken      // nil: a caller's own error
 			db.control(db.dialect.rollback) // the database may have done so already
 		}
 	}()
@@ -112,7 +165,10 @@ func (db *DB) transact(batch []*write, savepoints bool) (failed bool, err error)
 			return false, err
 		}
 	}
-	return false, db.control(db.dialect.commit)
+	if err = db.control(db.dialect.commit); err != nil && db.writer.broken == nil {
+		db.writer.broken = err
+	}
+	return false, err
 }
 
 // alone runs one write so that it can be undone by itself. Its error is the database's own.

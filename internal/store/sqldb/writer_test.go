@@ -48,7 +48,7 @@ func together(t *testing.T, db *DB, do ...func(*Tx) error) []error {
 func counted(db *DB, seen map[int]bool, do func(*Tx) error) func(*Tx) error {
 	return func(tx *Tx) error {
 		var committed int
-		if err := db.read.QueryRow(`SELECT count(*) FROM thing`).Scan(&committed); err != nil {
+		if err := db.Read(context.Background()).QueryRow(`SELECT count(*) FROM thing`, nil, &committed); err != nil {
 			return err
 		}
 		seen[committed] = true
@@ -170,7 +170,7 @@ func TestFullDiskIsUnavailableUntilThereIsRoom(t *testing.T) {
 		}
 	}
 	var used int
-	if err := db.Read().QueryRow("PRAGMA page_count", nil, &used); err != nil {
+	if err := db.Read(t.Context()).QueryRow("PRAGMA page_count", nil, &used); err != nil {
 		t.Fatal(err)
 	}
 	limit(used + 1)
@@ -220,7 +220,7 @@ func TestLockOfAnotherProcessIsUnavailable(t *testing.T) {
 	db := open(t)
 	add(t, db, "a")
 	var path string
-	if err := db.Read().QueryRow(`SELECT file FROM pragma_database_list WHERE name = 'main'`, nil, &path); err != nil {
+	if err := db.Read(t.Context()).QueryRow(`SELECT file FROM pragma_database_list WHERE name = 'main'`, nil, &path); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := db.writer.Exec("PRAGMA busy_timeout = 1"); err != nil {
@@ -270,7 +270,7 @@ func TestStatementsInAndOutOfTransactions(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if err := check1(db.Read()); err != nil {
+	if err := check1(db.Read(t.Context())); err != nil {
 		t.Error(err)
 	}
 }

@@ -20,10 +20,10 @@ type Channel struct {
 }
 
 // Channel reads what is kept of a channel; nothing is kept of a new one.
-func (s *Store) Channel(_ context.Context, code parley.ChannelCode) (Channel, error) {
+func (s *Store) Channel(ctx context.Context, code parley.ChannelCode) (Channel, error) {
 	var jid string
 	var c Channel
-	err := s.db.Read().QueryRow(`SELECT jid, status, reason FROM channels WHERE code = $1`, []any{string(code)}, &jid, &c.Status, &c.Reason)
+	err := s.db.Read(ctx).QueryRow(`SELECT jid, status, reason FROM channels WHERE code = $1`, []any{string(code)}, &jid, &c.Status, &c.Reason)
 	if errors.Is(err, sql.ErrNoRows) {
 		return Channel{}, nil
 	}

@@ -71,9 +71,9 @@ func (d *device) PutManyRedactedPhones(ctx context.Context, entries []store.Reda
 }
 
 // GetContact reads a contact.
-func (d *device) GetContact(_ context.Context, user types.JID) (types.ContactInfo, error) {
+func (d *device) GetContact(ctx context.Context, user types.JID) (types.ContactInfo, error) {
 	var c types.ContactInfo
-	err := d.s.db.Read().QueryRow(`SELECT first_name, full_name, push_name, business_name, redacted_phone FROM contacts WHERE device = $1 AND jid = $2`, []any{d.id, user.String()},
+	err := d.s.db.Read(ctx).QueryRow(`SELECT first_name, full_name, push_name, business_name, redacted_phone FROM contacts WHERE device = $1 AND jid = $2`, []any{d.id, user.String()},
 		&c.FirstName, &c.FullName, &c.PushName, &c.BusinessName, &c.RedactedPhone)
 	if errors.Is(err, sql.ErrNoRows) {
 		return types.ContactInfo{}, nil
@@ -83,8 +83,8 @@ func (d *device) GetContact(_ context.Context, user types.JID) (types.ContactInf
 }
 
 // GetAllContacts lists the contacts.
-func (d *device) GetAllContacts(context.Context) (map[types.JID]types.ContactInfo, error) {
-	rows, err := d.s.db.Read().Query(`SELECT jid, first_name, full_name, push_name, business_name, redacted_phone FROM contacts WHERE device = $1`, d.id)
+func (d *device) GetAllContacts(ctx context.Context) (map[types.JID]types.ContactInfo, error) {
+	rows, err := d.s.db.Read(ctx).Query(`SELECT jid, first_name, full_name, push_name, business_name, redacted_phone FROM contacts WHERE device = $1`, d.id)
 	if err != nil {
 		return nil, fmt.Errorf("read contacts: %w", err)
 	}
@@ -133,10 +133,10 @@ func (d *device) PutArchived(ctx context.Context, chat types.JID, archived bool)
 }
 
 // GetChatSettings reads a chat's settings.
-func (d *device) GetChatSettings(_ context.Context, chat types.JID) (types.LocalChatSettings, error) {
+func (d *device) GetChatSettings(ctx context.Context, chat types.JID) (types.LocalChatSettings, error) {
 	var c types.LocalChatSettings
 	var until int64
-	err := d.s.db.Read().QueryRow(`SELECT muted_until, pinned, archived FROM chats WHERE device = $1 AND jid = $2`, []any{d.id, chat.String()},
+	err := d.s.db.Read(ctx).QueryRow(`SELECT muted_until, pinned, archived FROM chats WHERE device = $1 AND jid = $2`, []any{d.id, chat.String()},
 		&until, &c.Pinned, &c.Archived)
 	if errors.Is(err, sql.ErrNoRows) {
 		return c, nil

@@ -18,11 +18,11 @@ import (
 const keepHashes = 14 * 24 * time.Hour
 
 // GetBufferedEvent finds a message that was decrypted before; nil: it was not. Without a text it was taken.
-func (d *device) GetBufferedEvent(_ context.Context, hash [32]byte) (*store.BufferedEvent, error) {
+func (d *device) GetBufferedEvent(ctx context.Context, hash [32]byte) (*store.BufferedEvent, error) {
 	var e store.BufferedEvent
 	isTaken := d.s.broom.has(taken{d.id, hash}) // asked first: what the broom has let go of is gone from the database
 	var serverAt, at int64
-	err := d.s.db.Read().QueryRow(`SELECT plaintext, server_at, at FROM decrypted WHERE device = $1 AND hash = $2`, []any{d.id, hash[:]}, &e.Plaintext, &serverAt, &at)
+	err := d.s.db.Read(ctx).QueryRow(`SELECT plaintext, server_at, at FROM decrypted WHERE device = $1 AND hash = $2`, []any{d.id, hash[:]}, &e.Plaintext, &serverAt, &at)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}

@@ -56,7 +56,7 @@ func (s *Store) Device(ctx context.Context, jid types.JID) (*store.Device, error
 		noise, identity, signed, signature, given []byte
 		signedID                                  uint32
 	)
-	err := s.db.Read().QueryRow(`SELECT id, lid, registration, noise_key, identity_key, signed_key, signed_key_id, signature, adv_secret, account,
+	err := s.db.Read(ctx).QueryRow(`SELECT id, lid, registration, noise_key, identity_key, signed_key, signed_key_id, signature, adv_secret, account,
 		platform, business_name, push_name, lid_migration_at, companion_nonce FROM devices WHERE jid = $1`, []any{jid.String()},
 		&id, &lid, &d.RegistrationID, &noise, &identity, &signed, &signedID, &signature, &d.AdvSecretKey, &given,
 		&d.Platform, &d.BusinessName, &d.PushName, &d.LIDMigrationTimestamp, &d.CompanionMetaNonce)
@@ -101,8 +101,8 @@ func (s *Store) equip(d *store.Device, id int64) {
 }
 
 // Devices lists the devices that are kept.
-func (s *Store) Devices(context.Context) ([]types.JID, error) {
-	rows, err := s.db.Read().Query(`SELECT jid FROM devices ORDER BY id`)
+func (s *Store) Devices(ctx context.Context) ([]types.JID, error) {
+	rows, err := s.db.Read(ctx).Query(`SELECT jid FROM devices ORDER BY id`)
 	if err != nil {
 		return nil, fmt.Errorf("list devices: %w", err)
 	}
@@ -123,9 +123,9 @@ func (s *Store) Devices(context.Context) ([]types.JID, error) {
 }
 
 // PushName is what the account of a device calls itself; empty: it is not known.
-func (s *Store) PushName(_ context.Context, jid types.JID) (string, error) {
+func (s *Store) PushName(ctx context.Context, jid types.JID) (string, error) {
 	var name string
-	err := s.db.Read().QueryRow(`SELECT push_name FROM devices WHERE jid = $1`, []any{jid.String()}, &name)
+	err := s.db.Read(ctx).QueryRow(`SELECT push_name FROM devices WHERE jid = $1`, []any{jid.String()}, &name)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", nil
 	}

@@ -15,23 +15,23 @@ import (
 var _ store.LIDStore = (*Store)(nil)
 
 // GetLIDForPN finds the LID of a number, with the same device; empty: it is not known.
-func (s *Store) GetLIDForPN(_ context.Context, number types.JID) (types.JID, error) {
+func (s *Store) GetLIDForPN(ctx context.Context, number types.JID) (types.JID, error) {
 	if number.Server != types.DefaultUserServer {
 		return types.EmptyJID, fmt.Errorf("find a LID: %s is no number", number.Server)
 	}
-	return s.counterpart(number, lidKind, types.HiddenUserServer)
+	return s.counterpart(ctx, number, lidKind, types.HiddenUserServer)
 }
 
 // GetPNForLID finds the number of a LID, with the same device; empty: it is not known.
-func (s *Store) GetPNForLID(_ context.Context, lid types.JID) (types.JID, error) {
+func (s *Store) GetPNForLID(ctx context.Context, lid types.JID) (types.JID, error) {
 	if lid.Server != types.HiddenUserServer {
 		return types.EmptyJID, fmt.Errorf("find a number: %s is no LID", lid.Server)
 	}
-	return s.counterpart(lid, numberKind, types.DefaultUserServer)
+	return s.counterpart(ctx, lid, numberKind, types.DefaultUserServer)
 }
 
 // counterpart finds the other address of a person.
-func (s *Store) counterpart(of types.JID, k kind, server string) (types.JID, error) {
+func (s *Store) counterpart(ctx context.Context, of types.JID, k kind, server string) (types.JID, error) {
 	at := key{0, k, of.User}
 	is, known := s.cache.get(at)
 	user := is.value
@@ -41,7 +41,7 @@ func (s *Store) counterpart(of types.JID, k kind, server string) (types.JID, err
 		if k == numberKind {
 			query = `SELECT number FROM people WHERE lid = $1`
 		}
-		err := s.db.Read().QueryRow(query, []any{of.User}, &user)
+		err := s.db.Read(ctx).QueryRow(query, []any{of.User}, &user)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return types.EmptyJID, fmt.Errorf("find a person's other address: %w", err)
 		}

@@ -20,11 +20,11 @@ func (d *device) exclusive() (end func()) {
 // GetOrGenPreKeys returns one-time keys that the network does not have yet, and makes those that are missing.
 func (d *device) GetOrGenPreKeys(ctx context.Context, count uint32) ([]*keys.PreKey, error) {
 	defer d.exclusive()()
-	all, err := d.unsent(count)
+	all, err := d.unsent(ctx, count)
 	if err != nil || uint32(len(all)) >= count {
 		return all, err
 	}
-	last, err := d.lastPreKey()
+	last, err := d.lastPreKey(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -37,8 +37,8 @@ func (d *device) GetOrGenPreKeys(ctx context.Context, count uint32) ([]*keys.Pre
 }
 
 // unsent reads keys that the network does not have yet.
-func (d *device) unsent(count uint32) ([]*keys.PreKey, error) {
-	rows, err := d.s.db.Read().Query(`SELECT id, key FROM prekeys WHERE device = $1 AND uploaded = 0 ORDER BY id LIMIT $2`, d.id, int64(count))
+func (d *device) unsent(ctx context.Context, count uint32) ([]*keys.PreKey, error) {
+	rows, err := d.s.db.Read(ctx).Query(`SELECT id, key FROM prekeys WHERE device = $1 AND uploaded = 0 ORDER BY id LIMIT $2`, d.id, int64(count))
 	if err != nil {
 		return nil, fmt.Errorf("read one-time keys: %w", err)
 	}
@@ -66,9 +66,9 @@ func preKey(id uint32, private []byte) (*keys.PreKey, error) {
 	return &keys.PreKey{KeyPair: *keys.NewKeyPairFromPrivateKey([32]byte(private)), KeyID: id}, nil
 }
 
-func (d *device) lastPreKey() (uint32, error) {
+func (d *device) lastPreKey(ctx context.Context) (uint32, error) {
 	var last uint32
-	err := d.s.db.Read().QueryRow(`SELECT coalesce(max(id), 0) FROM prekeys WHERE device = $1`, []any{d.id}, &last)
+	err := d.s.db.Read(ctx).QueryRow(`SELECT coalesce(max(id), 0) FROM prekeys WHERE device = $1`, []any{d.id}, &last)
 	return last, wrapped("read one-time keys", err)
 }
 
@@ -86,7 +86,7 @@ func (d *device) addPreKeys(ctx context.Context, made []*keys.PreKey, uploaded b
 // GenOnePreKey makes a key that is given away at once.
 func (d *device) GenOnePreKey(ctx context.Context) (*keys.PreKey, error) {
 	defer d.exclusive()()
-	last, err := d.lastPreKey()
+	last, err := d.lastPreKey(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -95,9 +95,9 @@ func (d *device) GenOnePreKey(ctx context.Context) (*keys.PreKey, error) {
 }
 
 // GetPreKey reads a key; nil: there is none, or it was used.
-func (d *device) GetPreKey(_ context.Context, id uint32) (*keys.PreKey, error) {
+func (d *device) GetPreKey(ctx context.Context, id uint32) (*keys.PreKey, error) {
 	var private []byte
-	err := d.s.db.Read().QueryRow(`SELECT key FROM prekeys WHERE device = $1 AND id = $2`, []any{d.id, int64(id)}, &private)
+	err := d.s.db.Read(ctx).QueryRow(`SELECT key FROM prekeys WHERE device = $1 AND id = $2`, []any{d.id, int64(id)}, &private)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
@@ -118,8 +118,8 @@ func (d *device) MarkPreKeysAsUploaded(ctx context.Context, upTo uint32) error {
 }
 
 // UploadedPreKeyCount counts the keys that the network has and nobody used.
-func (d *device) UploadedPreKeyCount(context.Context) (int, error) {
+func (d *device) UploadedPreKeyCount(ctx context.Context) (int, error) {
 	var count int
-	err := d.s.db.Read().QueryRow(`SELECT count(*) FROM prekeys WHERE device = $1 AND uploaded = 1`, []any{d.id}, &count)
+	err := d.s.db.Read(ctx).QueryRow(`SELECT count(*) FROM prekeys WHERE device = $1 AND uploaded = 1`, []any{d.id}, &count)
 	return count, wrapped("count one-time keys", err)
 }

@@ -78,7 +78,7 @@ func (d *device) GetMessageSecret(ctx context.Context, chat, sender types.JID, i
 	}
 	var secret []byte
 	var by string
-	err = d.s.db.Read().QueryRow(`SELECT secret, sender FROM message_secrets WHERE device = $1 AND id = $2 AND chat IN ($3, $4) AND sender IN ($5, $6)`,
+	err = d.s.db.Read(ctx).QueryRow(`SELECT secret, sender FROM message_secrets WHERE device = $1 AND id = $2 AND chat IN ($3, $4) AND sender IN ($5, $6)`,
 		[]any{d.id, id, chat.String(), otherChat.String(), sender.String(), otherSender.String()}, &secret, &by)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, types.EmptyJID, nil
@@ -175,15 +175,15 @@ func (d *device) GetPrivacyToken(ctx context.Context, user types.JID) (*store.Pr
 
 // DeleteExpiredPrivacyTokens removes tokens that are older than a time.
 func (d *device) DeleteExpiredPrivacyTokens(ctx context.Context, before time.Time) (int64, error) {
-	expired, err := d.expiredTokens(before)
+	expired, err := d.expiredTokens(ctx, before)
 	if err != nil || len(expired) == 0 {
 		return 0, err
 	}
 	return int64(len(expired)), d.s.write(ctx, "remove tokens", func(tx *sqldb.Tx) error { return d.s.apply(tx, expired) })
 }
 
-func (d *device) expiredTokens(before time.Time) ([]change, error) {
-	rows, err := d.s.db.Read().Query(`SELECT name, value FROM states WHERE device = $1 AND kind = $2`, d.id, int64(tokenKind))
+func (d *device) expiredTokens(ctx context.Context, before time.Time) ([]change, error) {
+	rows, err := d.s.db.Read(ctx).Query(`SELECT name, value FROM states WHERE device = $1 AND kind = $2`, d.id, int64(tokenKind))
 	if err != nil {
 		return nil, fmt.Errorf("read tokens: %w", err)
 	}

@@ -29,9 +29,9 @@ func filled(b []byte) []byte {
 }
 
 // GetAppStateSyncKey reads a key; nil: there is none.
-func (d *device) GetAppStateSyncKey(_ context.Context, id []byte) (*store.AppStateSyncKey, error) {
+func (d *device) GetAppStateSyncKey(ctx context.Context, id []byte) (*store.AppStateSyncKey, error) {
 	var k store.AppStateSyncKey
-	err := d.s.db.Read().QueryRow(`SELECT data, at, fingerprint FROM setting_keys WHERE device = $1 AND id = $2`, []any{d.id, id}, &k.Data, &k.Timestamp, &k.Fingerprint)
+	err := d.s.db.Read(ctx).QueryRow(`SELECT data, at, fingerprint FROM setting_keys WHERE device = $1 AND id = $2`, []any{d.id, id}, &k.Data, &k.Timestamp, &k.Fingerprint)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
@@ -42,9 +42,9 @@ func (d *device) GetAppStateSyncKey(_ context.Context, id []byte) (*store.AppSta
 }
 
 // GetLatestAppStateSyncKeyID returns the id of the newest key; nil: there is none.
-func (d *device) GetLatestAppStateSyncKeyID(context.Context) ([]byte, error) {
+func (d *device) GetLatestAppStateSyncKeyID(ctx context.Context) ([]byte, error) {
 	var id []byte
-	err := d.s.db.Read().QueryRow(`SELECT id FROM setting_keys WHERE device = $1 ORDER BY at DESC LIMIT 1`, []any{d.id}, &id)
+	err := d.s.db.Read(ctx).QueryRow(`SELECT id FROM setting_keys WHERE device = $1 ORDER BY at DESC LIMIT 1`, []any{d.id}, &id)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
@@ -52,8 +52,8 @@ func (d *device) GetLatestAppStateSyncKeyID(context.Context) ([]byte, error) {
 }
 
 // GetAllAppStateSyncKeys lists the keys, the newest first.
-func (d *device) GetAllAppStateSyncKeys(context.Context) ([]*store.AppStateSyncKey, error) {
-	rows, err := d.s.db.Read().Query(`SELECT data, at, fingerprint FROM setting_keys WHERE device = $1 ORDER BY at DESC`, d.id)
+func (d *device) GetAllAppStateSyncKeys(ctx context.Context) ([]*store.AppStateSyncKey, error) {
+	rows, err := d.s.db.Read(ctx).Query(`SELECT data, at, fingerprint FROM setting_keys WHERE device = $1 ORDER BY at DESC`, d.id)
 	if err != nil {
 		return nil, fmt.Errorf("read keys of settings: %w", err)
 	}
@@ -98,9 +98,9 @@ func (d *device) arrived(v settingVersion) (hash [128]byte, isNew bool) {
 }
 
 // GetAppStateVersion reads how far a collection was read; 0: it was not.
-func (d *device) GetAppStateVersion(_ context.Context, name string) (version uint64, hash [128]byte, err error) {
+func (d *device) GetAppStateVersion(ctx context.Context, name string) (version uint64, hash [128]byte, err error) {
 	var sum []byte
-	err = d.s.db.Read().QueryRow(`SELECT version, hash FROM setting_versions WHERE device = $1 AND name = $2`, []any{d.id, name}, &version, &sum)
+	err = d.s.db.Read(ctx).QueryRow(`SELECT version, hash FROM setting_versions WHERE device = $1 AND name = $2`, []any{d.id, name}, &version, &sum)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return 0, hash, nil
@@ -154,9 +154,9 @@ func (d *device) DeleteAppStateMutationMACs(ctx context.Context, name string, in
 }
 
 // GetAppStateMutationMAC reads the newest sum of an index; nil: there is none.
-func (d *device) GetAppStateMutationMAC(_ context.Context, name string, index []byte) ([]byte, error) {
+func (d *device) GetAppStateMutationMAC(ctx context.Context, name string, index []byte) ([]byte, error) {
 	var value []byte
-	err := d.s.db.Read().QueryRow(`SELECT value_mac FROM setting_sums WHERE device = $1 AND name = $2 AND index_mac = $3
+	err := d.s.db.Read(ctx).QueryRow(`SELECT value_mac FROM setting_sums WHERE device = $1 AND name = $2 AND index_mac = $3
 		ORDER BY version DESC LIMIT 1`, []any{d.id, name, index}, &value)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil

@@ -146,7 +146,7 @@ func (d *device) MigratePNToLID(ctx context.Context, number, lid types.JID) erro
 	end := strings.TrimSuffix(from, ":") + ";" // behind all that begin with from
 	mark := d.s.cache.mark(done)
 	var found int64
-	err := d.s.db.Read().QueryRow(`SELECT count(*) FROM states WHERE device = $1 AND kind IN ($2, $3, $4) AND name >= $5 AND name < $6`,
+	err := d.s.db.Read(ctx).QueryRow(`SELECT count(*) FROM states WHERE device = $1 AND kind IN ($2, $3, $4) AND name >= $5 AND name < $6`,
 		[]any{d.id, int64(sessionKind), int64(identityKind), int64(senderKeyKind), from, end}, &found)
 	if err != nil || found == 0 {
 		if err == nil {

@@ -44,16 +44,16 @@ func (d *device) get(ctx context.Context, k kind, name string) ([]byte, error) {
 			return value, nil
 		}
 	}
-	return d.s.state(of)
+	return d.s.state(ctx, of)
 }
 
 // state reads a state that is committed.
-func (s *Store) state(k key) ([]byte, error) {
+func (s *Store) state(ctx context.Context, k key) ([]byte, error) {
 	if e, known := s.cache.get(k); known {
 		return e.value, nil
 	}
 	mark := s.cache.mark(k)
-	value, err := read(s.db.Read(), k)
+	value, err := read(s.db.Read(ctx), k)
 	if err != nil {
 		return nil, err
 	}

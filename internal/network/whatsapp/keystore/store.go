@@ -35,11 +35,17 @@ var _ store.DeviceContainer = (*Store)(nil)
 
 // Open opens the file, or makes it. Every commit survives a power cut.
 func Open(ctx context.Context, path string, log waLog.Logger) (*Store, error) {
+	return openWith(ctx, path, log, 0)
+}
+
+// openWith opens it with a number of connections for reading; zero: as many as usual. One is enough for the tests, which
+// shows that nothing needs two at a time.
+func openWith(ctx context.Context, path string, log waLog.Logger, readers int) (*Store, error) {
 	migrations, err := fs.Sub(embedded, "migrations")
 	if err != nil {
 		return nil, err
 	}
-	db, err := sqldb.Open(ctx, sqldb.Options{Path: path, Durable: true, Migrations: migrations})
+	db, err := sqldb.Open(ctx, sqldb.Options{Path: path, Durable: true, Migrations: migrations, Readers: readers})
 	if err != nil {
 		return nil, err
 	}

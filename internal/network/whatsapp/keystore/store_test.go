@@ -36,7 +36,7 @@ func TestForget(t *testing.T) {
 	}
 	for _, table := range []string{"states", "prekeys", "devices"} {
 		var left int
-		must(t, s.db.Read().QueryRow(`SELECT count(*) FROM `+table, nil, &left))
+		must(t, s.db.Read(t.Context()).QueryRow(`SELECT count(*) FROM `+table, nil, &left))
 		if want := map[string]int{"states": 1, "prekeys": 0, "devices": 1}[table]; left != want {
 			t.Errorf("%d rows are left in %s, not %d", left, table, want)
 		}

@@ -33,7 +33,7 @@ func must(t testing.TB, err error) {
 // open opens a store on a file, which is closed with the test unless that did so.
 func open(t testing.TB, path string) *Store {
 	t.Helper()
-	s, err := Open(t.Context(), path, waLog.Noop)
+	s, err := openWith(t.Context(), path, waLog.Noop, 1)
 	must(t, err)
 	t.Cleanup(func() { must(t, s.Close()) })
 	return s

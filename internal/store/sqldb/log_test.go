@@ -1,0 +1,88 @@
+package sqldb
+
+import (
+	"fmt"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+)
+
+// TestLogStaysSmall has readers overlap all the time, so that SQLite itself never empties the log.
+func TestLogStaysSmall(t *testing.T) {
+	const limit, most = 1 << 20, 3000
+	db := openWith(t, Options{Path: filepath.Join(t.TempDir(), "test.db"), Migrations: things,
+		watchEvery: time.Millisecond, emptyEvery: time.Millisecond, maxLog: limit})
+	add(t, db, "first")
+	stop := make(chan struct{})
+	var reading sync.WaitGroup
+	handOver := make(chan Rows, 1) // there is always one open: the next begins before the last ends
+	handOver <- holdReader(t, db)
+	reading.Go(func() {
+		for last := range handOver {
+			rows, err := db.Read(t.Context()).Query(`SELECT name FROM thing`)
+			if err != nil || !rows.Next() {
+				t.Error("no rows: ", err)
+				last.Close()
+				return
+			}
+			last.Close()
+			select {
+			case <-stop:
+				rows.Close()
+				return
+			case handOver <- rows:
+			}
+		}
+	})
+	var largest, written int64
+	data := make([]byte, 64<<10)
+	for i, shrunk := 0, 0; shrunk < 3 && i < most; i++ {
+		for at := 0; at < len(data); at += 1000 {
+			data[at]++ // what stays the same is not written
+		}
+		if err := db.Write(t.Context(), func(tx *Tx) error {
+			_, err := tx.Exec(`INSERT INTO thing (name, data) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET data = excluded.data`, fmt.Sprint(i%10), data)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		written += int64(len(data))
+		if size := logSize(t, db); size < largest && size < limit {
+			shrunk, largest = shrunk+1, 0
+		} else {
+			largest = max(largest, size)
+		}
+		if i == most-1 {
+			t.Errorf("after %d MB the log has %d bytes", written>>20, largest)
+		}
+	}
+	close(stop)
+	reading.Wait()
+	var timeout string
+	if err := db.Write(t.Context(), func(tx *Tx) error { return tx.QueryRow("PRAGMA busy_timeout", nil, &timeout) }); err != nil || timeout != "5000" {
+		t.Errorf("the writer's patience is %s: %v", timeout, err)
+	}
+}
+
+// TestLogOfALongReaderIsLeft: as long as one reader needs the log nothing is tried, so that no writer waits for it.
+func TestLogOfALongReaderIsLeft(t *testing.T) {
+	db := openWith(t, Options{Path: filepath.Join(t.TempDir(), "test.db"), Migrations: things, watchEvery: time.Hour})
+	add(t, db, "first")
+	rows := holdReader(t, db)
+	for i := range 100 {
+		if err := db.Write(t.Context(), func(tx *Tx) error {
+			_, err := tx.Exec(`INSERT INTO thing (name, data) VALUES ($1, $2)`, fmt.Sprint(i), make([]byte, 10_000))
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if db.writeBack() {
+		t.Error("the log counts as written back while a reader needs it")
+	}
+	rows.Close()
+	if !db.writeBack() {
+		t.Error("the log is not written back")
+	}
+}
