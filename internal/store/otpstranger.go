@@ -113,7 +113,8 @@ func (t *tx) CountWrongTry(_ context.Context, channel parley.ChannelCode, at tim
 }
 
 // OTPAlarms lists the alarms of all channels.
-func (r reader) OTPAlarms(context.Context) ([]parley.OTPAlarm, error) {
+func (r reader) OTPAlarms(ctx context.Context) ([]parley.OTPAlarm, error) {
+	r = r.with(ctx)
 	return list(r, `SELECT channel, type, at, until, count FROM otp_alarm ORDER BY channel, type`, nil, func(row scanner) (a parley.OTPAlarm, err error) {
 		var at, until int64
 		err = row.Scan(&a.Channel, &a.Type, &at, &until, &a.Count)
