@@ -310,7 +310,8 @@ func TestOTPLedgerIsTheModel(t *testing.T) {
 func TestLedgerOfAClockThatWasAhead(t *testing.T) {
 	now := time.Date(2026, 11, 15, 8, 30, 0, 0, time.UTC)
 	ahead, before := now.Add(24*time.Hour), now.Add(-time.Minute)
-	old := OTPLedger{Code: OTPCode{ID: "otc_1", CreatedAt: before, ExpiresAt: now}, Wrong: []time.Time{before, now}, Requests: []time.Time{before}}
+	old := OTPLedger{Code: OTPCode{ID: "otc_1", CreatedAt: before, ExpiresAt: now},
+		Wrong: []time.Time{before, now}, Requests: []time.Time{before}}
 	if was := old; old.Correct(now) || !reflect.DeepEqual(old, was) {
 		t.Errorf("nothing lies in the future, and yet: %+v", old)
 	}

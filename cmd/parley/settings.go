@@ -76,8 +76,10 @@ var settingTable = []setting{
 	{key: keyProxies, kind: manyTexts, about: "a range of addresses whose X-Forwarded-For is believed; may be repeated (with --behind-proxy: private ones)"},
 	{key: keyRate, kind: oneNumber, fallback: "0", about: "how many requests a token may make in a second; 0 is any number"},
 	{key: keyMedia, kind: oneNumber, fallback: "200", about: "how many MiB of files may be fetched for a token in a minute; 0 is any number"},
-	{key: keyOTPContacts, kind: oneNumber, fallback: "60", about: "maximum new contacts per hour to whom a channel may send codes (0: unlimited; a sandbox channel is unlimited unless this is set)"},
-	{key: keyOTPPrefix, kind: oneNumber, fallback: "10", about: "maximum new contacts per hour with numbers that share all but their last 4 digits to whom a channel may send codes (0: unlimited; a sandbox channel is unlimited unless this is set)"},
+	{key: keyOTPContacts, kind: oneNumber, fallback: "60", about: "maximum new contacts per hour to whom a channel may send codes " +
+		"(0: unlimited; a sandbox channel is unlimited unless this is set)"},
+	{key: keyOTPPrefix, kind: oneNumber, fallback: "10", about: "maximum new contacts per hour, with numbers that share all but their last 4 digits, " +
+		"to whom a channel may send codes (0: unlimited; a sandbox channel is unlimited unless this is set)"},
 	{key: keyTLSCert, about: "the certificate file, to serve TLS"},
 	{key: keyTLSKey, about: "the certificate's key file"},
 	{key: keyLogLevel, fallback: "info", about: "debug, info, warn or error"},

@@ -77,7 +77,8 @@ func TestContractCodesUnderAttack(t *testing.T) {
 	others := of("status=DELIVERED")
 	for i := range others.Count("data") {
 		at := fmt.Sprintf("data.%d.", i)
-		if moved := others.Text(at + "updated_at"); !strings.HasPrefix(others.Text(at+"contact_id"), known) && moved > asked.Text("data.timestamp") && moved < left {
+		moved, isKnown := others.Text(at+"updated_at"), strings.HasPrefix(others.Text(at+"contact_id"), known)
+		if !isKnown && moved > asked.Text("data.timestamp") && moved < left {
 			before++
 		}
 	}

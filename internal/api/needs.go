@@ -185,8 +185,9 @@ func otpNeed(r tally.Report) (need, bool) {
 
 // attackNeed reports an attack on one-time codes.
 func attackNeed(a doctor.Attack) need {
-	return need{Kind: "otp", Severity: isWarning, Channel: textOrNil(a.Channel), since: a.At, Action: needAction{"codes", "See codes", "/console/otp"},
-		Case: a.Finding.Case, Values: a.Finding.Values, Sentence: a.Finding.Found}
+	return need{Kind: "otp", Severity: isWarning, Channel: textOrNil(a.Channel), since: a.At,
+		Action: needAction{"codes", "See codes", "/console/otp"},
+		Case:   a.Finding.Case, Values: a.Finding.Values, Sentence: a.Finding.Found}
 }
 
 // clockNeed tells that the clock of this machine is off, since when that was first seen.

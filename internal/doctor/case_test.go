@@ -48,8 +48,8 @@ func TestFindingsSayWhatTheCasesHave(t *testing.T) {
 		findings = append(findings, of...)
 	}
 	for _, kind := range []parley.EventType{parley.OTPPaused, parley.OTPGuessing} {
-		of, err := Attacks(t.Context(), oneAlarm{alarm: parley.OTPAlarm{Channel: "shop", Type: kind, At: time.Now(), Until: time.Now().Add(time.Minute), Count: 501}},
-			[]parley.Channel{shop}, time.Now())
+		alarm := parley.OTPAlarm{Channel: "shop", Type: kind, At: time.Now(), Until: time.Now().Add(time.Minute), Count: 501}
+		of, err := Attacks(t.Context(), oneAlarm{alarm: alarm}, []parley.Channel{shop}, time.Now())
 		if err != nil || len(of) != 1 {
 			t.Fatalf("%s: %+v, %v", kind, of, err)
 		}

@@ -34,7 +34,8 @@ func Attacks(ctx context.Context, store parley.Reader, channels []parley.Channel
 func attackFinding(a parley.OTPAlarm) Finding {
 	if a.Type == parley.OTPPaused {
 		return Finding{"codes", Warning,
-			fmt.Sprintf("Channel %s sends no codes to new contacts until %s: of the last %d fewer than 10 %% were approved.", a.Channel, When(a.Until), a.Count),
+			fmt.Sprintf("Channel %s sends no codes to new contacts until %s: of the last %d fewer than 10 %% were approved.",
+				a.Channel, When(a.Until), a.Count),
 			"find out who requests codes for made-up numbers, and limit requests on your login page", CodesPaused,
 			Values{"code": a.Channel, "count": a.Count, "until_at": stamp(a.Until)}}
 	}

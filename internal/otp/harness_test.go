@@ -83,7 +83,8 @@ func (b *bench) advance(channel parley.ChannelCode, d time.Duration) {
 }
 
 func order(channel parley.ChannelCode, contact parley.ContactID) Order {
-	return Order{Channel: parley.Channel{Code: channel, Network: parley.Sandbox}, Contact: contact, Name: "Acme", Length: 6, Digits: true, Life: 5 * time.Minute}
+	return Order{Channel: parley.Channel{Code: channel, Network: parley.Sandbox}, Contact: contact,
+		Name: "Acme", Length: 6, Digits: true, Life: 5 * time.Minute}
 }
 
 // request asks for a code and stores it, and returns it as its recipient reads it.

@@ -64,8 +64,8 @@ func New(c Config) *Issuer {
 		c.MayErase = func() bool { return true }
 	}
 	c.Retention = max(c.Retention, parley.OTPGuesses.Window)
-	return &Issuer{Config: c, sealer: c.Sealer, peppers: c.Sealer.Derive("one-time codes"), digest: sha256.New, measures: newMeasures(c.Metrics),
-		reserved: map[reservation]int{}}
+	return &Issuer{Config: c, sealer: c.Sealer, peppers: c.Sealer.Derive("one-time codes"), digest: sha256.New,
+		measures: newMeasures(c.Metrics), reserved: map[reservation]int{}}
 }
 
 // now is the time on a channel's clock, in the precision that is stored.

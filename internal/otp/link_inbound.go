@@ -45,7 +45,8 @@ type Reply struct {
 // nothing may follow from it.
 //
 // The codes are looked up outside the transaction: a message may hold a thousand parts that look like one.
-func (i *Issuer) Inbound(ctx context.Context, channel parley.Channel, m *parley.Message) (then func(parley.Tx) ([]Reply, error), err error) {
+func (i *Issuer) Inbound(ctx context.Context, channel parley.Channel, m *parley.Message) (
+	then func(parley.Tx) ([]Reply, error), err error) {
 	text := m.Content.Text()
 	known, err := i.known(ctx, channel.Code, text)
 	if err != nil || len(known) == 0 {

@@ -356,6 +356,23 @@ func TestNobodyOutsideTheAllowListIsAnswered(t *testing.T) {
 	e.answered(e.says(ayu, e.promptOf(l)), ayu, filled(l, parley.AnswerSuccess))
 }
 
+// TestLinkOfAClockThatWasAhead makes a link on a clock that is a day ahead for a moment. Once that is noticed it
+// works, for as long as it was to.
+func TestLinkOfAClockThatWasAhead(t *testing.T) {
+	t.Parallel()
+	e := newLinkEnv(t)
+	r := e.request()
+	r.Now = time.Now().Add(24 * time.Hour)
+	l := e.make(r)
+	if err := e.issuer.keepHouse(t.Context(), map[parley.ChannelCode]time.Time{}, false); err != nil {
+		t.Fatal(err)
+	}
+	if now := e.stands(l); now.CreatedAt.After(time.Now()) || now.ExpiresAt.Sub(now.CreatedAt) != r.Expires {
+		t.Errorf("the link is of %s, until %s", now.CreatedAt, now.ExpiresAt)
+	}
+	e.answered(e.says(ayu, e.promptOf(l)), ayu, filled(l, parley.AnswerSuccess))
+}
+
 // TestInboundNeedsNoWriter shows a text that is all candidates while a transaction is under way: looking the
 // codes up keeps nobody's writes waiting.
 func TestInboundNeedsNoWriter(t *testing.T) {

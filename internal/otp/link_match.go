@@ -15,8 +15,9 @@ const (
 	linkAlphabet   = "23456789ABCDEFGHJKMNPQRSTUVWXYZ"
 	linkCodeLength = 13
 
-	// maxCandidates is how many things that look like a code are looked up of one message. No prompt of 1,024 characters with a name in it has more, and
-	// in one that is filled with names over and over there are fewer ends of runs.
+	// maxCandidates is how many things that look like a code are looked up of one message. No prompt of 1,024
+	// characters with a name in it has more, and in one that is filled with names over and over there are
+	// fewer ends of runs.
 	maxCandidates = 1100
 )
 

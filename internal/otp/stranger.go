@@ -91,7 +91,8 @@ func limitedStranger(q parley.OTPQuota, now time.Time) *Limited {
 		sentence = fmt.Sprintf("Codes were sent to %d numbers within an hour that share all but their last 4 digits with this one, "+
 			"the most that this channel may.", q.Quota)
 	default:
-		sentence = fmt.Sprintf("Codes to new contacts pause until %s, because too few of the last ones were approved.", parley.Stamp(now.Add(q.Wait)))
+		sentence = fmt.Sprintf("Codes to new contacts pause until %s, because too few of the last ones were approved.",
+			parley.Stamp(now.Add(q.Wait)))
 	}
 	return tooMany(q, sentence)
 }
@@ -132,6 +133,6 @@ type reservation struct {
 // limitedQueue is the error of a request whose code would expire before it left.
 func limitedQueue(o Order, ahead int, pace, wait time.Duration) *Limited {
 	q := parley.OTPQuota{OTPLimit: parley.OTPLimit{Name: "otp-queue", Quota: int(o.Life / pace), Window: o.Life}, Wait: wait}
-	return tooMany(q, fmt.Sprintf("%d codes leave before this one, which would take up to %s at the channel's pace: longer than the code is valid.",
+	return tooMany(q, fmt.Sprintf("%d codes leave before this one, which takes up to %s at the channel's pace: longer than the code is valid.",
 		ahead, time.Duration(ahead)*pace))
 }

@@ -53,7 +53,8 @@ func TestStrangersAreLimited(t *testing.T) {
 				next++
 			}
 			q := b.limitOf(ask(c.who(next)))
-			if want := time.Hour - time.Duration(c.most)*time.Minute; q.Name != c.policy || q.Quota != c.most || q.Left != 0 || q.Wait > want || q.Wait < want-time.Minute {
+			want := time.Hour - time.Duration(c.most)*time.Minute
+			if q.Name != c.policy || q.Quota != c.most || q.Left != 0 || q.Wait > want || q.Wait < want-time.Minute {
 				t.Errorf("the limit is %+v, want it for about %s", q, want)
 			}
 			b.must(ask(c.who(c.most - 1))) // who is counted already may ask again
@@ -94,7 +95,7 @@ func TestKnownContactsAreNotLimited(t *testing.T) {
 
 // TestTheSandboxLimitsNoStrangers asks for codes to more people than any limit would let.
 func TestTheSandboxLimitsNoStrangers(t *testing.T) {
-	b := newBench(t, filepath.Join(t.TempDir(), "parley.db"))
+	b := newBench(t, "memory:"+t.Name())
 	for i := range 400 {
 		if _, _, err := b.request(order(main, parley.ContactID(fmt.Sprintf("62811000%04d@c.us", i)))); err != nil {
 			t.Fatalf("person %d: %v", i, err)
@@ -115,7 +116,7 @@ func real(contact parley.ContactID) Order {
 // TestStrangersAreLimitedByDefault asks for codes on the real network with no limit set. A tenth of the codes
 // is approved, so that nothing pauses.
 func TestStrangersAreLimitedByDefault(t *testing.T) {
-	b := newBench(t, filepath.Join(t.TempDir(), "parley.db"))
+	b := newBench(t, "memory:"+t.Name())
 	sent := 0
 	for i := range 100 {
 		code, _, err := b.request(real(person(i)))
@@ -198,7 +199,7 @@ func TestCodesToStrangersPause(t *testing.T) {
 
 // TestApprovedCodesDoNotPause has a tenth of the codes approved, and half an hour pass.
 func TestApprovedCodesDoNotPause(t *testing.T) {
-	b := newBench(t, filepath.Join(t.TempDir(), "parley.db"), strangerLimits(1000, -1))
+	b := newBench(t, "memory:"+t.Name(), strangerLimits(1000, -1))
 	for i := range 200 {
 		code := b.code(main, person(i))
 		if i%10 == 0 {
@@ -216,7 +217,7 @@ func TestApprovedCodesDoNotPause(t *testing.T) {
 
 // TestPauseUnderConcurrency has many ask at once. They cause one pause.
 func TestPauseUnderConcurrency(t *testing.T) {
-	b := newBench(t, filepath.Join(t.TempDir(), "parley.db"), strangerLimits(1000, -1))
+	b := newBench(t, "memory:"+t.Name(), strangerLimits(1000, -1))
 	var sent atomic.Int64
 	var wg sync.WaitGroup
 	for i := range 200 {
@@ -239,7 +240,7 @@ func TestPauseUnderConcurrency(t *testing.T) {
 // take longer than its code lives, and its wait is exact. Known contacts do not wait for strangers.
 func TestCodesThatWouldExpireAreRefused(t *testing.T) {
 	var waiting [parley.Priorities]atomic.Int64
-	b := newBench(t, filepath.Join(t.TempDir(), "parley.db"), func(c *Config) {
+	b := newBench(t, "memory:"+t.Name(), func(c *Config) {
 		c.Ahead = func(_ parley.ChannelCode, priority parley.Priority) int {
 			n := int64(0)
 			for p := priority; p < parley.Priorities; p++ {
@@ -326,7 +327,7 @@ func (b *bench) writes(contact parley.ContactID) {
 
 // TestGuessingIsNoticed has somebody try codes of many contacts. Nobody is locked out.
 func TestGuessingIsNoticed(t *testing.T) {
-	b := newBench(t, filepath.Join(t.TempDir(), "parley.db"))
+	b := newBench(t, "memory:"+t.Name())
 	guess := func(contact int) {
 		code := b.code(main, person(contact))
 		for range 4 {
@@ -362,7 +363,8 @@ func TestGuessingIsNoticed(t *testing.T) {
 		t.Errorf("the metric says %v", got)
 	}
 	held, err := b.Store.OTPAlarms(t.Context())
-	if b.must(err); len(held) != 1 || held[0].Type != parley.OTPGuessing || held[0].Count != 501 || held[0].Until.Sub(held[0].At) != time.Hour {
+	b.must(err)
+	if len(held) != 1 || held[0].Type != parley.OTPGuessing || held[0].Count != 501 || held[0].Until.Sub(held[0].At) != time.Hour {
 		t.Errorf("alarms %+v", held)
 	}
 	b.advance(main, time.Hour)

@@ -20,7 +20,8 @@ func (r reader) KnowsContact(ctx context.Context, channel parley.ChannelCode, co
 	if err != nil || known != 0 {
 		return known != 0, err
 	}
-	err = r.row(`SELECT CASE WHEN EXISTS (SELECT 1 FROM history JOIN message ON message.seq = history.seq LEFT JOIN status ON status.seq = message.seq
+	err = r.row(`SELECT CASE WHEN EXISTS (SELECT 1 FROM history
+		JOIN message ON message.seq = history.seq LEFT JOIN status ON status.seq = message.seq
 		WHERE history.chat = $1 AND (from_me = 0 OR urgent = 0 AND status BETWEEN 1 AND 4)) THEN 1 ELSE 0 END`, []any{chat}, &known)
 	return known != 0, err
 }
@@ -30,11 +31,12 @@ func (r reader) KnowsContact(ctx context.Context, channel parley.ChannelCode, co
 const alikeDigits = 4
 
 // Strangers reads to which strangers a channel sent codes.
-func (r reader) Strangers(ctx context.Context, channel parley.ChannelCode, contact parley.ContactID, now time.Time, limit int) (parley.OTPStrangers, error) {
+func (r reader) Strangers(ctx context.Context, channel parley.ChannelCode, contact parley.ContactID, now time.Time, limit int) (
+	s parley.OTPStrangers, err error) {
 	r = r.with(ctx)
-	var s parley.OTPStrangers
 	var pausedUntil int64
-	err := r.row(`SELECT until FROM otp_alarm WHERE channel = $1 AND type = $2`, []any{string(channel), string(parley.OTPPaused)}, &pausedUntil)
+	err = r.row(`SELECT until FROM otp_alarm WHERE channel = $1 AND type = $2`,
+		[]any{string(channel), string(parley.OTPPaused)}, &pausedUntil)
 	if err != nil && err != parley.ErrNotFound {
 		return s, err
 	}
@@ -47,7 +49,8 @@ func (r reader) Strangers(ctx context.Context, channel parley.ChannelCode, conta
 	}
 	s.Codes, s.Approved = int(codes), int(approved)
 	since := millis(now.Add(-parley.OTPStrangerWindow))
-	err = r.row(`SELECT CASE WHEN EXISTS (SELECT 1 FROM otp_stranger WHERE channel = $1 AND contact = $2 AND at > $3 AND counted = 1) THEN 1 ELSE 0 END`,
+	err = r.row(`SELECT CASE WHEN EXISTS (SELECT 1 FROM otp_stranger WHERE channel = $1 AND contact = $2 AND at > $3 AND counted = 1)
+		THEN 1 ELSE 0 END`,
 		[]any{string(channel), string(contact), since}, &counted)
 	if err != nil || counted != 0 {
 		s.Counted = counted != 0
@@ -63,7 +66,8 @@ func (r reader) Strangers(ctx context.Context, channel parley.ChannelCode, conta
 	// Digits come right before the colon, so this range is all that begins with the block.
 	s.Alike, err = list(r, `SELECT at FROM otp_stranger WHERE channel = $1 AND contact >= $2 AND contact < $3 AND length(contact) = $4
 		AND at > $5 AND counted = 1 ORDER BY at DESC LIMIT $6`,
-		[]any{string(channel), block + strings.Repeat("0", alikeDigits), block + ":", int64(len(number) + len("@") + len(rest)), since, int64(limit)}, scanMoment)
+		[]any{string(channel), block + strings.Repeat("0", alikeDigits), block + ":", int64(len(number) + len("@") + len(rest)),
+			since, int64(limit)}, scanMoment)
 	return s, err
 }
 
@@ -115,18 +119,21 @@ func (t *tx) CountWrongTry(_ context.Context, channel parley.ChannelCode, at tim
 // OTPAlarms lists the alarms of all channels.
 func (r reader) OTPAlarms(ctx context.Context) ([]parley.OTPAlarm, error) {
 	r = r.with(ctx)
-	return list(r, `SELECT channel, type, at, until, count FROM otp_alarm ORDER BY channel, type`, nil, func(row scanner) (a parley.OTPAlarm, err error) {
-		var at, until int64
-		err = row.Scan(&a.Channel, &a.Type, &at, &until, &a.Count)
-		a.At, a.Until = moment(at), moment(until)
-		return a, err
-	})
+	return list(r, `SELECT channel, type, at, until, count FROM otp_alarm ORDER BY channel, type`, nil, scanAlarm)
+}
+
+func scanAlarm(row scanner) (a parley.OTPAlarm, err error) {
+	var at, until int64
+	err = row.Scan(&a.Channel, &a.Type, &at, &until, &a.Count)
+	a.At, a.Until = moment(at), moment(until)
+	return a, err
 }
 
 // RaiseOTPAlarm stores an alarm, unless an earlier one still holds.
 func (t *tx) RaiseOTPAlarm(_ context.Context, a parley.OTPAlarm) (bool, error) {
 	n, err := t.count(`INSERT INTO otp_alarm (channel, type, at, until, count) VALUES ($1, $2, $3, $4, $5)
-		ON CONFLICT (channel, type) DO UPDATE SET at = excluded.at, until = excluded.until, count = excluded.count WHERE otp_alarm.until <= excluded.at`,
+		ON CONFLICT (channel, type) DO UPDATE SET at = excluded.at, until = excluded.until, count = excluded.count
+		WHERE otp_alarm.until <= excluded.at`,
 		string(a.Channel), string(a.Type), millis(a.At), millis(a.Until), int64(a.Count))
 	return n > 0, err
 }
@@ -135,7 +142,8 @@ func (t *tx) RaiseOTPAlarm(_ context.Context, a parley.OTPAlarm) (bool, error) {
 func (t *tx) CorrectOTPTimes(_ context.Context, channel parley.ChannelCode, now time.Time) error {
 	t.forgetLedgers()
 	for _, correct := range []string{
-		`UPDATE otp_code SET expires_at = expires_at - created_at + $2, created_at = $2 WHERE channel = $1 AND expires_at > $2 AND created_at > $2`,
+		`UPDATE otp_code SET expires_at = expires_at - created_at + $2, created_at = $2
+			WHERE channel = $1 AND expires_at > $2 AND created_at > $2`,
 		`UPDATE otp_link SET expires_at = expires_at - created_at + $2, created_at = $2 WHERE channel = $1 AND status = 0 AND created_at > $2`,
 		`UPDATE otp_link SET ended_at = $2 WHERE channel = $1 AND status <> 0 AND ended_at > $2`,
 		`UPDATE otp_reply SET at = $2 WHERE channel = $1 AND at > $2`,
