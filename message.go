@@ -36,6 +36,28 @@ func (m *Message) Ref() MessageRef {
 	return MessageRef{FromMe: m.FromMe, Chat: m.Chat, ID: m.ID}
 }
 
+// Queued is a message that waits to be sent, without what it says.
+type Queued struct {
+	Seq         int64
+	Chat        ContactID
+	ID          MessageID
+	Kind        Kind
+	Priority    Priority
+	Pool        PoolID
+	Attempts    int
+	NextAttempt time.Time
+	ExpiresAt   time.Time
+}
+
+// Queued returns what the queue holds of the message.
+func (m *Message) Queued() Queued {
+	return Queued{Seq: m.Seq, Chat: m.Chat, ID: m.ID, Kind: m.Content.Kind(), Priority: m.Priority, Pool: m.Pool,
+		Attempts: m.Attempts, NextAttempt: m.NextAttempt, ExpiresAt: m.ExpiresAt}
+}
+
+// Ref returns the reference by which callers know the message.
+func (q *Queued) Ref() MessageRef { return MessageRef{FromMe: true, Chat: q.Chat, ID: q.ID} }
+
 // Priority orders the queue of a channel: what has a higher one leaves first. The numbers are stored and
 // must not change.
 type Priority int
@@ -67,5 +89,7 @@ const (
 	Expired      FailureCode = "expired"        // it waited longer than the channel allows
 	NotSent      FailureCode = "not_sent"       // an earlier message of its pool failed, or its channel went live first
 	GaveUp       FailureCode = "gave_up"        // too many attempts failed
-	Unsupported  FailureCode = "unsupported"    // the network has no such thing
+	// AccountChanged: the channel was paired with another account than the one it was accepted for.
+	AccountChanged FailureCode = "account_changed"
+	Unsupported    FailureCode = "unsupported" // the network has no such thing
 )

@@ -48,8 +48,10 @@ type Reader interface {
 	Message(ctx context.Context, channel ChannelCode, ref MessageRef) (Message, error)
 	// Resend reads what [Tx.KeepResend] kept of a message, by its Seq.
 	Resend(ctx context.Context, seq int64) ([]byte, error)
-	// Pending lists what a channel still has to send, in order.
-	Pending(ctx context.Context, channel ChannelCode) ([]Message, error)
+	// Messages reads messages of a channel by their Seqs. Those that are not there are left out.
+	Messages(ctx context.Context, channel ChannelCode, seqs []int64) ([]Message, error)
+	// Queue lists what a channel still has to send, in order, without what it says.
+	Queue(ctx context.Context, channel ChannelCode) ([]Queued, error)
 	// History reads a chat's records, newest first, with their reactions, and how many there are.
 	History(ctx context.Context, channel ChannelCode, chat ContactID, page Page) ([]Message, int64, error)
 	// Chats lists a channel's chats, newest first, and how many there are.

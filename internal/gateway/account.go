@@ -86,17 +86,18 @@ func newAccount(g *Gateway, c parley.Channel) *account {
 	ctx, stop := context.WithCancel(context.Background())
 	a := &account{g: g, code: c.Code, id: c.ID, stop: stop, done: make(chan struct{}), channel: c}
 	a.worker = outbox.New(outbox.Config{
-		Channel:   c.Code,
-		Store:     g.Store,
-		Now:       a.now,
-		MayExpire: g.MayErase,
-		Settings:  func() parley.ChannelSettings { return a.snapshot().Settings },
-		Pace:      func() (time.Duration, time.Duration) { return a.snapshot().Pace() },
-		Settled:   a.settled,
-		Removed:   g.removeMedia,
-		Reveal:    a.reveal,
-		Pack:      a.pack,
-		Log:       g.Log,
+		Channel:     c.Code,
+		Store:       g.Store,
+		Now:         a.now,
+		MayExpire:   g.MayErase,
+		Settings:    func() parley.ChannelSettings { return a.snapshot().Settings },
+		AccountFrom: func() int64 { return a.snapshot().AccountFrom },
+		Pace:        func() (time.Duration, time.Duration) { return a.snapshot().Pace() },
+		Settled:     a.settled,
+		Removed:     g.removeMedia,
+		Reveal:      a.reveal,
+		Pack:        a.pack,
+		Log:         g.Log,
 	})
 	go func() {
 		defer close(a.done)
@@ -232,6 +233,37 @@ func (a *account) close() {
 	a.stop()
 	<-a.done
 	a.closeSession()
+}
+
+// changeAccount stores that the channel has another account than before, if so. What was accepted for the one
+// before must not leave from this one, so nothing is sent until that is stored.
+func (a *account) changeAccount(ctx context.Context, phone network.Phone) error {
+	was := a.snapshot().Number
+	if phone.Number == "" || was == "" || phone.Number == was {
+		return nil
+	}
+	a.worker.Use(nil)
+	var c parley.Channel
+	err := a.tx(ctx, func(tx parley.Tx) (err error) {
+		if c, err = tx.Channel(ctx, a.code); err != nil {
+			return err
+		}
+		c.Number, c.PhoneName = phone.Number, phone.Name
+		if err := tx.SetChannelState(ctx, c); err != nil {
+			return err
+		}
+		c, err = tx.Channel(ctx, a.code)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("store another account: %w", err)
+	}
+	a.mu.Lock()
+	a.channel.Number, a.channel.PhoneName, a.channel.AccountFrom = c.Number, c.PhoneName, c.AccountFrom
+	a.mu.Unlock()
+	a.g.Log.Info("the channel has another account; what waited for the one before fails", "channel", a.code)
+	a.worker.Wake()
+	return nil
 }
 
 // setState notes how the connection stands. Memory has it at once; the store is told so that other

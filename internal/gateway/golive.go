@@ -73,7 +73,7 @@ func (a *account) moveToWhatsApp(ctx context.Context, tx parley.Tx, allow []parl
 	if err != nil {
 		return nil, err
 	}
-	failed, err := failPending(ctx, tx, c, a.now())
+	failed, err := failQueue(ctx, tx, c, a.now())
 	if err != nil {
 		return nil, err
 	}
@@ -89,21 +89,23 @@ func (a *account) moveToWhatsApp(ctx context.Context, tx parley.Tx, allow []parl
 	return failed, errors.Join(tx.UpdateChannel(ctx, c), tx.SetChannelState(ctx, c))
 }
 
-// failPending fails what a channel still has to send.
-func failPending(ctx context.Context, tx parley.Tx, c parley.Channel, now time.Time) ([]parley.Message, error) {
-	pending, err := tx.Pending(ctx, c.Code)
+// failQueue fails what a channel still has to send.
+func failQueue(ctx context.Context, tx parley.Tx, c parley.Channel, now time.Time) ([]parley.Message, error) {
+	queue, err := tx.Queue(ctx, c.Code)
 	if err != nil {
 		return nil, err
 	}
-	why := &parley.Failure{Code: parley.NotSent, Message: "Its channel went live before it was sent in the sandbox. Send it again if it is meant for a real phone."}
-	for i := range pending {
-		m := &pending[i]
-		if _, err := tx.AdvanceMessage(ctx, c.Code, m.Ref(), parley.FailedForGood, why, now); err != nil {
+	why := &parley.Failure{Code: parley.NotSent,
+		Message: "Its channel went live before it was sent in the sandbox. Send it again if it is meant for a real phone."}
+	failed := make([]parley.Message, len(queue))
+	for i, q := range queue {
+		if _, err := tx.AdvanceMessage(ctx, c.Code, q.Ref(), parley.FailedForGood, why, now); err != nil {
 			return nil, err
 		}
-		m.Status, m.Failure, m.UpdatedAt = parley.FailedForGood, why, now
+		failed[i] = parley.Message{Channel: c.Code, Seq: q.Seq, Chat: q.Chat, ID: q.ID, FromMe: true,
+			Status: parley.FailedForGood, Failure: why, UpdatedAt: now}
 	}
-	return pending, nil
+	return failed, nil
 }
 
 // archive puts what was said on a channel into a channel of its own, where anything was.

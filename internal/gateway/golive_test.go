@@ -139,7 +139,7 @@ func TestGoLiveUnderFire(t *testing.T) {
 	if live := b.driver.session("demo"); live == sandbox {
 		t.Error("it is the same session")
 	}
-	pending, err := b.store.Pending(t.Context(), "demo")
+	pending, err := b.store.Queue(t.Context(), "demo")
 	if err != nil || len(pending) != 0 {
 		t.Errorf("%d messages wait to be sent live, %v", len(pending), err)
 	}

@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -157,6 +158,7 @@ type driver struct {
 	refuse parley.ChannelCode          // the channel whose session cannot be opened
 	hang   parley.ChannelCode          // the channel whose session does not open until hold is closed
 	hold   chan struct{}
+	number string // of the accounts; empty: 99900000001
 	// fetch gets the file that a reference is of; nil: the reference is the file.
 	fetch func(ctx context.Context, code parley.ChannelCode, reference string) (file string, err error)
 
@@ -182,7 +184,7 @@ func (d *driver) Open(ctx context.Context, c parley.Channel, sink network.Sink) 
 	}
 	s.sink = sink
 	d.mu.Unlock()
-	s.tell(network.State{Status: parley.Working, Phone: network.Phone{Name: "Toko", Number: "99900000001"}})
+	s.tell(network.State{Status: parley.Working, Phone: network.Phone{Name: "Toko", Number: cmp.Or(d.number, "99900000001")}})
 	return s, nil
 }
 

@@ -15,6 +15,9 @@ import (
 func (a *account) sink(ctx context.Context, e network.Event) error {
 	switch e := e.(type) {
 	case network.State:
+		if err := a.changeAccount(ctx, e.Phone); err != nil {
+			return err
+		}
 		a.setState(ctx, e)
 		return nil
 	case network.Message:

@@ -10,7 +10,7 @@ import (
 
 // hasEffect reports whether a message changes more than its own status when it is confirmed.
 func (w *Worker) hasEffect(e *entry) bool {
-	return !e.Content.Kind().IsRecord() || !w.Settings().KeepsText()
+	return !e.Kind.IsRecord() || !w.Settings().KeepsText()
 }
 
 // apply stores what a confirmed message changes besides its own status: what an operation was about,

@@ -27,8 +27,10 @@ type bench struct {
 	real     atomic.Bool // it is on WhatsApp, else in the sandbox
 	doubt    atomic.Bool // the clock is not trusted
 	settings atomic.Pointer[parley.ChannelSettings]
-	cancel   context.CancelFunc
-	done     chan struct{}
+
+	accountFrom atomic.Int64
+	cancel      context.CancelFunc
+	done        chan struct{}
 
 	mu      sync.Mutex
 	settled []parley.Message
@@ -59,8 +61,9 @@ func newBench(t *testing.T) *bench {
 func (b *bench) start() {
 	b.worker = outbox.New(outbox.Config{
 		Channel: "demo", Store: b.store, Now: time.Now, MayExpire: func() bool { return !b.doubt.Load() }, Log: slog.New(slog.DiscardHandler),
-		Settings: func() parley.ChannelSettings { return *b.settings.Load() },
-		Pack:     func(*parley.Message) []byte { return nil },
+		Settings:    func() parley.ChannelSettings { return *b.settings.Load() },
+		AccountFrom: b.accountFrom.Load,
+		Pack:        func(*parley.Message) []byte { return nil },
 		Pace: func() (time.Duration, time.Duration) {
 			c := parley.Channel{Network: parley.Sandbox, Settings: *b.settings.Load()}
 			if b.real.Load() {

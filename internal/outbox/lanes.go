@@ -9,7 +9,9 @@ import (
 
 // entry is a message in the queue.
 type entry struct {
-	*parley.Message
+	parley.Queued
+	message *parley.Message // what it says, where there was room to keep that; nil: it is read when it is sent
+	held    int             // how much room that takes, in bytes
 	// waits says that it rests for want of a connection, and is due as soon as there is one.
 	waits bool
 	// beside says that it was not ready: later messages of its chat do not wait for it.
@@ -55,7 +57,7 @@ func (e *entry) key() laneKey { return laneKey{e.Chat, e.beside} }
 // add puts a message at its place in its chat's lane. A change of the account's settings stays behind those
 // of its chat that are not ready, so that the last one counts.
 func (ls *lanes) add(e *entry) {
-	if isSetting(e.Content.Kind()) && ls.byKey[laneKey{e.Chat, true}] != nil {
+	if isSetting(e.Kind) && ls.byKey[laneKey{e.Chat, true}] != nil {
 		e.beside = true
 	}
 	l := ls.byKey[e.key()]

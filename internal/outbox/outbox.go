@@ -24,6 +24,8 @@ const (
 	sweepEvery = time.Minute
 	// doubtEvery is how soon a clock that is not trusted is looked at again.
 	doubtEvery = 10 * time.Second
+	// maxHeld is how many bytes of content a worker holds in memory for messages that wait.
+	maxHeld = 512 << 10
 	// blink is how long a chat rests after a send that could not be tried, unless a connection comes first,
 	// and the first pause after something could not be stored.
 	blink = time.Second
@@ -41,6 +43,9 @@ type Config struct {
 	Store    parley.Store
 	Now      func() time.Time              // the channel's clock
 	Settings func() parley.ChannelSettings // as they are now
+	// AccountFrom is the Seq up to which messages were accepted for an account that the channel had before:
+	// they fail.
+	AccountFrom func() int64
 	// MayExpire reports whether the clock may be trusted with the end of messages. While it may not, what
 	// seems to have waited too long neither fails nor is sent.
 	MayExpire func() bool
@@ -57,8 +62,9 @@ type Config struct {
 	Log  *slog.Logger
 }
 
-// Worker owns the queue of one channel. Messages come in by Push after they were committed, leave
-// when they are settled, and are all in memory meanwhile: the gateway bounds how many there may be.
+// Worker owns the queue of one channel. Messages come in by Push after they were committed and leave when
+// they are settled. What they say is in memory only of the first few, up to maxHeld: of the others it is read
+// from the store when they are sent.
 //
 // Run is the only goroutine that touches the lanes; everything that happens elsewhere is handed to
 // it through the fields under mu.
@@ -83,6 +89,8 @@ type Worker struct {
 	underWay   int              // bursts
 	lastSend   time.Time        // of a record, for the pace
 	chance     float64          // where between the least and the most the next gap lies
+	held       int              // bytes of content
+	account    int64            // what AccountFrom was when the queue was last looked through for it
 	nextExpiry time.Time        // not after the first expiry of what is queued; zero: nothing is
 	nextSweep  time.Time
 	bursts     sync.WaitGroup
@@ -104,7 +112,7 @@ func New(c Config) *Worker {
 // Push hands over messages that were just committed, in the order of their Seq. It never blocks.
 func (w *Worker) Push(ms ...*parley.Message) {
 	for _, m := range ms {
-		w.count(m, 1)
+		w.count(m.Priority, 1)
 	}
 	w.mu.Lock()
 	w.pushed = append(w.pushed, ms...)
@@ -163,7 +171,7 @@ func (w *Worker) Ahead(priority parley.Priority) int {
 	return int(n)
 }
 
-func (w *Worker) count(m *parley.Message, n int64) { w.depth[m.Priority].Add(n) }
+func (w *Worker) count(p parley.Priority, n int64) { w.depth[p].Add(n) }
 
 // Run sends until ctx ends, and then waits for what is under way. What is still queued is in the
 // store and is found again by the next Run.
@@ -181,9 +189,13 @@ func (w *Worker) Run(ctx context.Context) error {
 		now := w.Now()
 		w.sweep(ctx, now)
 		w.takeIn()
-		w.expire(now)
-		w.start(sending, now)
-		timer.Reset(max(0, w.nextLook(now).Sub(now)))
+		next := now.Add(blink)
+		if w.failOld(now) {
+			w.expire(now)
+			w.start(sending, now)
+			next = w.nextLook(now)
+		}
+		timer.Reset(max(0, next.Sub(now)))
 		select {
 		case <-ctx.Done():
 		case <-w.wake:
@@ -203,20 +215,20 @@ func (w *Worker) sweep(ctx context.Context, now time.Time) {
 		return
 	}
 	w.takeIn() // what was handed over is known; only the rest is news
-	pending, err := w.Store.Pending(ctx, w.Channel)
+	queue, err := w.Store.Queue(ctx, w.Channel)
 	if err != nil {
 		w.Log.Error("read the queue", "channel", w.Channel, "err", err)
 		w.nextSweep = now.Add(blink)
 		return
 	}
 	w.nextSweep = now.Add(sweepEvery)
-	for i := range pending {
-		if w.known[pending[i].Seq] == nil {
-			w.count(&pending[i], 1)
-			if longest := now.Add(2 * lastRetry); pending[i].NextAttempt.After(longest) { // the clock was ahead
-				pending[i].NextAttempt = longest
+	for _, q := range queue {
+		if w.known[q.Seq] == nil {
+			w.count(q.Priority, 1)
+			if longest := now.Add(2 * lastRetry); q.NextAttempt.After(longest) { // the clock was ahead
+				q.NextAttempt = longest
 			}
-			w.enqueue(&pending[i])
+			w.enqueue(&entry{Queued: q})
 		}
 	}
 }
@@ -234,10 +246,10 @@ func (w *Worker) takeIn() {
 	}
 	for _, m := range pushed {
 		if w.known[m.Seq] != nil { // the sweep was faster
-			w.count(m, -1)
+			w.count(m.Priority, -1)
 			continue
 		}
-		w.enqueue(m)
+		w.enqueue(w.newEntry(m))
 	}
 	for _, seq := range recorded {
 		delete(w.known, seq)
@@ -279,24 +291,44 @@ func (w *Worker) confirm(e *entry) {
 	}
 }
 
-func (w *Worker) enqueue(m *parley.Message) {
-	e := &entry{Message: m}
-	w.known[m.Seq] = e
+// newEntry makes the entry of a message that was just accepted. It holds what the message says if there is
+// room: most are sent at once.
+func (w *Worker) newEntry(m *parley.Message) *entry {
+	e := &entry{Queued: m.Queued()}
+	if size := sizeOf(m.Content); w.held+size <= maxHeld {
+		e.message, e.held = m, size
+		w.held += size
+	}
+	return e
+}
+
+// release drops what an entry holds.
+func (w *Worker) release(e *entry) {
+	w.held -= e.held
+	e.message, e.held = nil, 0
+}
+
+func (w *Worker) enqueue(e *entry) {
+	w.known[e.Seq] = e
 	w.lanes.add(e)
-	if !m.ExpiresAt.IsZero() && (w.nextExpiry.IsZero() || m.ExpiresAt.Before(w.nextExpiry)) {
-		w.nextExpiry = m.ExpiresAt
+	if e.Seq <= w.account {
+		w.account = 0 // look through the queue again
+	}
+	if !e.ExpiresAt.IsZero() && (w.nextExpiry.IsZero() || e.ExpiresAt.Before(w.nextExpiry)) {
+		w.nextExpiry = e.ExpiresAt
 	}
 }
 
 func (w *Worker) forget(e *entry) {
 	delete(w.known, e.Seq)
-	w.count(e.Message, -1)
+	w.count(e.Priority, -1)
+	w.release(e)
 }
 
 // start sends as much as the connection and the pace allow.
 func (w *Worker) start(ctx context.Context, now time.Time) {
 	w.mu.Lock()
-	sender := w.sender
+	sender, online := w.sender, w.online
 	w.mu.Unlock()
 	if sender == nil {
 		return
@@ -311,7 +343,7 @@ func (w *Worker) start(ctx context.Context, now time.Time) {
 		if len(taken) == 0 {
 			return
 		}
-		if taken[0].Content.Kind().IsRecord() { // marking something as seen keeps no message waiting
+		if taken[0].Kind.IsRecord() { // marking something as seen keeps no message waiting
 			w.lastSend = now
 			if pace > 0 {
 				w.chance = rand.Float64()
@@ -319,7 +351,7 @@ func (w *Worker) start(ctx context.Context, now time.Time) {
 			}
 		}
 		w.underWay++
-		b := newBurst(ctx, taken, w.connection)
+		b := newBurst(ctx, taken, online)
 		w.bursts.Go(func() {
 			w.send(ctx, sender, b)
 			b.cancel()
@@ -345,12 +377,14 @@ func (w *Worker) takeBack(b *burst) {
 		e.burst, e.confirmed = nil, false
 		v := b.verdicts[i]
 		if v.rest.IsZero() {
-			w.count(e.Message, -1)
-			if b.recorded || e.Status != parley.Sent { // else the recorder has it yet
+			if b.recorded || v.status != parley.Sent {
 				delete(w.known, e.Seq)
-			}
+			} // else the recorder has it yet
+			w.count(e.Priority, -1)
+			w.release(e)
 			continue
 		}
+		w.release(e)
 		if e.dropped {
 			w.forget(e)
 			continue
@@ -364,13 +398,13 @@ func (w *Worker) takeBack(b *burst) {
 			e.beside = true
 			e.notReady++
 		}
-		w.lanes.add(e)
+		w.enqueue(e)
 	}
 	for _, pool := range b.failedPools {
 		for _, e := range w.lanes.remove(pool.Chat, func(e *entry) bool { return e.Pool == pool.ID }) {
 			w.forget(e)
-			e.Status, e.Failure, e.UpdatedAt = parley.FailedForGood, notSent(), w.Now()
-			w.Settled(e.Message)
+			w.Settled(&parley.Message{Seq: e.Seq, Channel: w.Channel, Chat: e.Chat, ID: e.ID, FromMe: true, Pool: e.Pool,
+				Status: parley.FailedForGood, Failure: notSent(), UpdatedAt: w.Now()})
 		}
 	}
 }

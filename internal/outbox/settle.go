@@ -22,7 +22,8 @@ const (
 // burst is a handful of messages on their way to the network, and what became of them.
 type burst struct {
 	entries     []*entry
-	connection  int // the number of the connection that it is sent on
+	messages    []*parley.Message // what they say
+	connection  int               // the number of the connection that it is sent on
 	ctx         context.Context
 	cancel      context.CancelFunc
 	open        int // how many no receipt has confirmed; owned by Run
@@ -48,22 +49,24 @@ func newBurst(ctx context.Context, entries []*entry, connection int) *burst {
 // send gives messages to the network and records what it answered in one transaction. While that fails it is
 // tried again, for as long as ctx lasts: what the network has confirmed is not sent a second time.
 func (w *Worker) send(ctx context.Context, s Sender, b *burst) {
-	ms := make([]*parley.Message, len(b.entries))
-	for i, e := range b.entries {
-		ms[i] = e.Message
+	errs := make([]error, len(b.entries))
+	if err := w.load(ctx, b, errs); err != nil {
+		w.Log.Error("read messages to send", "channel", w.Channel, "err", err)
+		for i, e := range b.entries {
+			b.verdicts[i] = verdict{attempts: e.Attempts, rest: w.Now().Add(blink)}
+		}
+		return
 	}
-	errs := make([]error, len(ms))
-	w.markSettled(ctx, ms, errs, func(i int) bool { return ms[i].Attempts > 0 })
-	if live := w.revealed(ms, errs); len(live) > 0 {
-		answers := s.Send(b.ctx, live)
-		for i, j := 0, 0; i < len(ms); i++ {
+	if live := w.revealed(b.messages, errs); len(live) > 0 {
+		answers := w.give(s, b, live)
+		for i, j := 0, 0; i < len(errs); i++ {
 			if errs[i] == nil {
 				errs[i] = answers[j]
 				j++
 			}
 		}
 	}
-	w.markSettled(ctx, ms, errs, func(i int) bool {
+	w.markSettled(ctx, b, errs, func(i int) bool {
 		return errs[i] != nil && !errors.Is(errs[i], errSettled) && !errors.Is(errs[i], network.ErrHeldBack)
 	})
 	w.recordUntilDone(ctx, b, errs)
@@ -123,8 +126,8 @@ var errSettled = errors.New("settled meanwhile")
 
 // markSettled marks those messages in errs, of the ones to look at, that a receipt confirmed or somebody
 // deleted: one whose sending failed may have arrived after all.
-func (w *Worker) markSettled(ctx context.Context, ms []*parley.Message, errs []error, look func(i int) bool) {
-	for i, m := range ms {
+func (w *Worker) markSettled(ctx context.Context, b *burst, errs []error, look func(i int) bool) {
+	for i, m := range b.messages {
 		if !look(i) {
 			continue
 		}
@@ -142,7 +145,7 @@ func (w *Worker) record(ctx context.Context, b *burst, errs []error) error {
 	var confirmed []int64
 	for i, err := range errs {
 		b.verdicts[i] = judge(b.entries[i], err, now)
-		if b.verdicts[i].status == parley.Sent && b.entries[i].Content.Kind().IsRecord() {
+		if b.verdicts[i].status == parley.Sent && b.entries[i].Kind.IsRecord() {
 			confirmed = append(confirmed, b.entries[i].Seq)
 		}
 	}
@@ -155,18 +158,18 @@ func (w *Worker) record(ctx context.Context, b *burst, errs []error) error {
 		w.recorder.add(confirmed)
 	}
 	for i, e := range b.entries {
-		v := b.verdicts[i]
-		e.Attempts = v.attempts
+		v, m := b.verdicts[i], b.messages[i]
+		e.Attempts, m.Attempts = v.attempts, v.attempts
 		if !v.rest.IsZero() {
 			continue
 		}
 		if v.status != parley.Pending { // else it was settled by somebody else, with the status it has
-			e.Status, e.Failure, e.UpdatedAt = v.status, v.failure, now
+			m.Status, m.Failure, m.UpdatedAt = v.status, v.failure, now
 		}
 		if v.status == parley.FailedForGood && e.Pool != "" {
 			b.failedPools = append(b.failedPools, failedPool{e.Pool, e.Chat})
 		}
-		w.Settled(e.Message)
+		w.Settled(m)
 	}
 	return nil
 }
@@ -183,8 +186,8 @@ func (w *Worker) recordFirst(ctx context.Context, b *burst, confirmed []int64, n
 		if err := tx.ConfirmMessages(ctx, w.Channel, confirmed, now); err != nil {
 			return err
 		}
-		for i, e := range b.entries {
-			if err := w.recordOne(ctx, tx, e.Message, b.verdicts[i], now, &removed); err != nil {
+		for i, m := range b.messages {
+			if err := w.recordOne(ctx, tx, m, b.entries[i], b.verdicts[i], now, &removed); err != nil {
 				return err
 			}
 		}
@@ -199,7 +202,9 @@ func (w *Worker) recordFirst(ctx context.Context, b *burst, confirmed []int64, n
 	return nil
 }
 
-func (w *Worker) recordOne(ctx context.Context, tx parley.Tx, m *parley.Message, v verdict, now time.Time, removed *[]parley.Media) error {
+func (w *Worker) recordOne(
+	ctx context.Context, tx parley.Tx, m *parley.Message, e *entry, v verdict, now time.Time, removed *[]parley.Media,
+) error {
 	switch {
 	case v.status == parley.Sent:
 		if !m.Content.Kind().IsRecord() { // records are confirmed all at once
@@ -216,7 +221,7 @@ func (w *Worker) recordOne(ctx context.Context, tx parley.Tx, m *parley.Message,
 			_, err := tx.FailPool(ctx, w.Channel, m.Pool, *notSent(), now)
 			return err
 		}
-	case v.attempts != m.Attempts:
+	case v.attempts != e.Attempts:
 		return gone(tx.DelayMessage(ctx, w.Channel, m.Ref(), v.attempts, v.rest))
 	}
 	return nil
@@ -291,66 +296,6 @@ func backOff(attempts int) time.Duration {
 		d = min(lastRetry, firstRetry<<shift)
 	}
 	return time.Duration(float64(d) * (0.8 + 0.4*rand.Float64()))
-}
-
-// expire fails everything that waited too long, wherever in the queue it stands.
-func (w *Worker) expire(now time.Time) {
-	if w.nextExpiry.IsZero() || now.Before(w.nextExpiry) {
-		return
-	}
-	w.nextExpiry = time.Time{}
-	var late []*entry
-	w.lanes.all(func(e *entry) {
-		switch {
-		case e.ExpiresAt.IsZero():
-		case !e.ExpiresAt.After(now):
-			late = append(late, e)
-		case w.nextExpiry.IsZero() || e.ExpiresAt.Before(w.nextExpiry):
-			w.nextExpiry = e.ExpiresAt
-		}
-	})
-	if len(late) == 0 {
-		return
-	}
-	if !w.MayExpire() {
-		w.hold(late, now.Add(doubtEvery))
-		return
-	}
-	failure := &parley.Failure{Code: parley.Expired, Message: "It could not be sent in the time that its channel allows."}
-	settledElsewhere := map[*entry]bool{} // by a receipt
-	err := w.Store.Tx(context.Background(), func(tx parley.Tx) error {
-		clear(settledElsewhere)
-		for _, e := range late {
-			moved, err := w.fail(context.Background(), tx, e.Message, failure, now)
-			if err := gone(err); err != nil {
-				return err
-			}
-			settledElsewhere[e] = !moved
-		}
-		return nil
-	})
-	if err != nil {
-		w.Log.Error("expire messages", "channel", w.Channel, "err", err)
-		w.nextExpiry = now.Add(blink)
-		return
-	}
-	for _, e := range late {
-		w.removeQueued(e)
-		if !settledElsewhere[e] {
-			e.Status, e.Failure, e.UpdatedAt = parley.FailedForGood, failure, now
-		}
-		w.Settled(e.Message)
-	}
-}
-
-// hold neither sends nor fails messages until a time, when the clock is looked at again. Their chats wait.
-func (w *Worker) hold(late []*entry, until time.Time) {
-	for _, e := range late {
-		e.waits, e.NextAttempt = false, until
-	}
-	if w.nextExpiry.IsZero() || until.Before(w.nextExpiry) {
-		w.nextExpiry = until
-	}
 }
 
 func notSent() *parley.Failure {

@@ -262,12 +262,12 @@ func (db *DB) fileIfPossible(ctx context.Context) error {
 	return err
 }
 
-// Pending lists what a channel still has to send: by priority, then as they were accepted.
-func (db *DB) Pending(ctx context.Context, channel parley.ChannelCode) ([]parley.Message, error) {
+// Queue lists what a channel still has to send: by priority, then as they were accepted.
+func (db *DB) Queue(ctx context.Context, channel parley.ChannelCode) ([]parley.Queued, error) {
 	if err := db.file(ctx); err != nil {
 		return nil, err
 	}
-	return db.reader.Pending(ctx, channel)
+	return db.reader.Queue(ctx, channel)
 }
 
 // History reads a chat's records, newest first, with their reactions, and how many there are.
@@ -310,11 +310,11 @@ func (db *DB) LastChannelWith(ctx context.Context, contact parley.ContactID, amo
 	return db.reader.LastChannelWith(ctx, contact, among)
 }
 
-func (t *tx) Pending(ctx context.Context, channel parley.ChannelCode) ([]parley.Message, error) {
+func (t *tx) Queue(ctx context.Context, channel parley.ChannelCode) ([]parley.Queued, error) {
 	if err := t.fileAll(); err != nil {
 		return nil, err
 	}
-	return t.reader.Pending(ctx, channel)
+	return t.reader.Queue(ctx, channel)
 }
 
 func (t *tx) History(ctx context.Context, channel parley.ChannelCode, chat parley.ContactID, page parley.Page) ([]parley.Message, int64, error) {

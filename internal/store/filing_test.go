@@ -60,7 +60,7 @@ func TestAnotherProcessRemovesAChannel(t *testing.T) {
 	if page, total, err := server.History(t.Context(), "demo", "6281234567890@c.us", parley.Page{Limit: 10}); err != nil || total != 2 || len(page) != 2 || page[0].ID != "A3" {
 		t.Errorf("history: %d, %+v, %v", total, page, err)
 	}
-	if pending, err := server.Pending(t.Context(), "demo"); err != nil || len(pending) != 2 {
+	if pending, err := server.Queue(t.Context(), "demo"); err != nil || len(pending) != 2 {
 		t.Errorf("pending: %d, %v", len(pending), err)
 	}
 }

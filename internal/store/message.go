@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"parley"
 )
@@ -61,15 +62,42 @@ func (r reader) own(channel parley.ChannelCode, ref parley.MessageRef) (parley.M
 	return m, err
 }
 
-// Pending lists what a channel still has to send: by priority, then as they were accepted.
-func (r reader) Pending(ctx context.Context, channel parley.ChannelCode) ([]parley.Message, error) {
+// A list of seqs is filled up to atOnce with its last one, so that there is one statement.
+var messagesMany = inMany(`SELECT `+messageColumns+` FROM message `+besides+` WHERE message.channel = $1 AND message.seq IN `, 2)[atOnce]
+
+// Messages reads messages of a channel by their seqs.
+func (r reader) Messages(ctx context.Context, channel parley.ChannelCode, seqs []int64) ([]parley.Message, error) {
 	r = r.with(ctx)
-	return list(r, `SELECT `+messageColumns+` FROM queue
+	all := make([]parley.Message, 0, len(seqs))
+	for some := range slices.Chunk(seqs, atOnce) {
+		args := append([]any{string(channel)}, withSeqs(some)...)
+		for len(args) <= atOnce {
+			args = append(args, some[len(some)-1])
+		}
+		found, err := list(r, messagesMany, args, scanMessage)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
+// Queue lists what a channel still has to send: by priority, then as they were accepted.
+func (r reader) Queue(ctx context.Context, channel parley.ChannelCode) ([]parley.Queued, error) {
+	r = r.with(ctx)
+	return list(r, `SELECT message.seq, contact, message.id, kind, urgent, pool, attempts, next_attempt, expires_at FROM queue
 		JOIN message ON message.seq = queue.seq
 		JOIN chat ON chat.id = message.chat
 		LEFT JOIN status ON status.seq = message.seq
-		LEFT JOIN failure ON failure.seq = message.seq
-		WHERE queue.channel = $1 AND status.seq IS NULL ORDER BY urgent DESC, queue.seq`, []any{string(channel)}, scanMessage)
+		WHERE queue.channel = $1 AND status.seq IS NULL ORDER BY urgent DESC, queue.seq`, []any{string(channel)}, scanQueued)
+}
+
+func scanQueued(row scanner) (q parley.Queued, err error) {
+	var next, expires int64
+	err = row.Scan(&q.Seq, &q.Chat, &q.ID, &q.Kind, &q.Priority, &q.Pool, &q.Attempts, &next, &expires)
+	q.NextAttempt, q.ExpiresAt = moment(next), moment(expires)
+	return q, err
 }
 
 func scanMessage(row scanner) (parley.Message, error) {

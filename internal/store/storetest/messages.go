@@ -359,7 +359,7 @@ var messageTests = map[string]func(*env){
 			}
 			e.same(fmt.Sprint("status of ", i), e.message(outgoing(fmt.Sprint("A", i))).Status, want)
 		}
-		pending, err := e.store.Pending(e.Context(), main)
+		pending, err := e.store.Queue(e.Context(), main)
 		e.must(err)
 		e.same("pending", len(pending), 0)
 	},

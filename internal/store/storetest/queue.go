@@ -7,7 +7,7 @@ import (
 )
 
 var queueTests = map[string]func(*env){
-	"pending is what waits, by priority": func(e *env) {
+	"the queue is what waits, by priority": func(e *env) {
 		one, urgent, two, sent, in, elsewhere := outgoing("A1"), outgoing("A2"), outgoing("A3"), outgoing("A4"), incoming("A5"), outgoing("A6")
 		op, urgentToo, first := outgoing("A7"), outgoing("A8"), outgoing("A9")
 		op.Content = parley.Delete{Target: one.Ref()}
@@ -18,12 +18,24 @@ var queueTests = map[string]func(*env){
 			_, err := tx.AdvanceMessage(e.Context(), main, sent.Ref(), parley.Sent, nil, start)
 			return err
 		})
-		pending, err := e.store.Pending(e.Context(), main)
+		queue, err := e.store.Queue(e.Context(), main)
 		e.must(err)
-		e.same("pending", pending, []parley.Message{first, urgent, urgentToo, one, two, op})
-		none, err := e.store.Pending(e.Context(), "nobody")
+		e.same("queue", queue, []parley.Queued{first.Queued(), urgent.Queued(), urgentToo.Queued(), one.Queued(), two.Queued(), op.Queued()})
+		none, err := e.store.Queue(e.Context(), "nobody")
 		e.must(err)
 		e.same("of an unknown channel", len(none), 0)
+	},
+
+	"messages are read by their seqs": func(e *env) {
+		one, two, in, elsewhere := outgoing("A1"), outgoing("A2"), incoming("A3"), outgoing("A4")
+		elsewhere.Channel = other
+		e.add(&one, &two, &in, &elsewhere)
+		found, err := e.store.Messages(e.Context(), main, []int64{one.Seq, in.Seq, elsewhere.Seq, 1 << 40})
+		e.must(err)
+		e.same("messages", found, []parley.Message{one, in})
+		none, err := e.store.Messages(e.Context(), main, nil)
+		e.must(err)
+		e.same("of no seqs", len(none), 0)
 	},
 
 	"a delay is kept": func(e *env) {

@@ -1,0 +1,84 @@
+package gateway_test
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"parley"
+	"parley/internal/network"
+)
+
+// states has the session of channel demo go through statuses, with an account.
+func (b *bench) states(number string, statuses ...parley.ChannelStatus) {
+	b.t.Helper()
+	for _, status := range statuses {
+		state := network.State{Status: status}
+		if status.CanSend() {
+			state.Phone = network.Phone{Name: "Toko", Number: number}
+		}
+		if err := b.driver.sink("demo")(b.t.Context(), state); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+}
+
+// TestAWaitingMessageLeavesFromItsOwnAccount pairs a channel with another number, and with the same one.
+func TestAWaitingMessageLeavesFromItsOwnAccount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		first, second := "99900000001", "99900000002"
+		b.states(first, parley.Reconnecting)
+		old := b.accept(ayu, "from the first")
+		b.states("", parley.LoggedOut, parley.ScanQRCode)
+		b.states(second, parley.Starting)
+		b.accept(ayu, "from the second, early")
+		b.states(second, parley.Working)
+		b.accept(ayu, "from the second")
+		synctest.Wait()
+		if got := b.driver.texts("demo", ayu); !slices.Equal(got, []string{"from the second, early", "from the second"}) {
+			t.Errorf("the second account sent %v", got)
+		}
+		if got := b.load(old); got.Status != parley.FailedForGood || got.Failure.Code != parley.AccountChanged {
+			t.Errorf("the message of the first account is %s, %+v", got.Status, got.Failure)
+		}
+		if c, _ := b.g.Channel("demo"); c.Number != second {
+			t.Errorf("the channel has number %s", c.Number)
+		}
+
+		b.states(second, parley.Reconnecting)
+		same := b.accept(ayu, "waits")
+		b.states("", parley.LoggedOut, parley.ScanQRCode)
+		b.states(second, parley.Starting, parley.Working)
+		synctest.Wait()
+		if got := b.load(same); got.Status != parley.Sent {
+			t.Errorf("paired with the same number it is %s", got.Status)
+		}
+	})
+}
+
+// TestAnAccountThatChangedIsRememberedOverARestart ends the process after another account was stored and before
+// the old messages failed.
+func TestAnAccountThatChangedIsRememberedOverARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.states("99900000001", parley.Reconnecting)
+		old := b.accept(ayu, "old")
+		b.stop()
+		b.tx(func(tx parley.Tx) error {
+			return tx.SetChannelState(t.Context(), parley.Channel{Code: "demo", Number: "99900000002"})
+		})
+		b.driver.number = "99900000002"
+		b.start()
+		b.accept(ayu, "new")
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if got := b.driver.texts("demo", ayu); !slices.Equal(got, []string{"new"}) {
+			t.Errorf("sent %v", got)
+		}
+		if got := b.load(old); got.Failure == nil || got.Failure.Code != parley.AccountChanged {
+			t.Errorf("the old message is %s, %+v", got.Status, got.Failure)
+		}
+	})
+}

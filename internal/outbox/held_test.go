@@ -1,0 +1,129 @@
+package outbox_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"parley"
+	"parley/internal/network"
+)
+
+// TestContentsAreReadWhenTheyAreSent has more wait than may be in memory.
+func TestContentsAreReadWhenTheyAreSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		thumbnail := bytes.Repeat([]byte{0xff}, 64<<10)
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		const count = 100
+		for i := range count {
+			b.tx(func(tx parley.Tx) error {
+				m := parley.Message{Channel: "demo", Chat: ayu, ID: parley.NewMessageID(), FromMe: true, CreatedAt: time.Now(),
+					Content: parley.Text{Body: fmt.Sprint("a", i), Preview: &parley.Preview{URL: "https://example.com", Thumbnail: slices.Clone(thumbnail)}}}
+				if err := tx.AddMessage(t.Context(), &m); err != nil {
+					return err
+				}
+				tx.OnCommit(func() { b.worker.Push(&m) })
+				return nil
+			})
+		}
+		b.settle()
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > count*int64(len(thumbnail))/3 {
+			t.Errorf("%d messages that wait take %d KiB", count, grown>>10)
+		}
+		sizes := map[int]int{}
+		b.net.answer = func(m *parley.Message) error {
+			sizes[len(m.Content.(parley.Text).Preview.Thumbnail)]++
+			return nil
+		}
+		b.connect()
+		b.settle()
+		got := b.net.texts(ayu)
+		if len(got) != count || !slices.IsSortedFunc(got, func(x, y string) int { return number(x) - number(y) }) {
+			t.Errorf("sent %d: %v", len(got), got)
+		}
+		if sizes[len(thumbnail)] != count {
+			t.Errorf("thumbnails by size: %v", sizes)
+		}
+	})
+}
+
+// TestWhatWasAcceptedForAnotherAccountFails has the account change while messages wait, rest and are under way.
+func TestWhatWasAcceptedForAnotherAccountFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.net.burst = 1
+		lost := make(chan struct{})
+		b.net.hold = func(_ context.Context, m *parley.Message) {
+			if m.Content.Text() == "under way" {
+				<-lost
+			}
+		}
+		b.net.answer = func(m *parley.Message) error {
+			if m.Content.Text() == "under way" {
+				return network.OutcomeUnknown(nil)
+			}
+			return nil
+		}
+		b.connect()
+		old := []parley.Message{b.send(ayu, "under way"), b.send(ayu, "behind it")}
+		b.settle()
+		b.worker.Use(nil) // the account is logged out
+		old = append(old, b.send(budi, "waits"))
+		b.settle()
+		b.accountFrom.Store(old[2].Seq) // another one is paired
+		b.connect()
+		b.settle()
+		close(lost)
+		b.send(budi, "for the new one")
+		b.settle()
+		time.Sleep(time.Minute)
+		b.settle()
+		if got := append(b.net.texts(ayu), b.net.texts(budi)...); !slices.Equal(got, []string{"for the new one"}) {
+			t.Errorf("the new account sent %v", got)
+		}
+		for _, m := range old {
+			if got := b.load(m); got.Status != parley.FailedForGood || got.Failure.Code != parley.AccountChanged {
+				t.Errorf("%s is %s, %+v", m.Content.Text(), got.Status, got.Failure)
+			}
+		}
+		if got := b.worker.Depth(); got != 0 {
+			t.Errorf("%d still queued", got)
+		}
+		if got := b.settledCount(); got != 4 {
+			t.Errorf("told of %d", got)
+		}
+	})
+}
+
+// TestAnotherAccountSendsNothingWhileTheStoreFails has the old messages stay until they can be failed.
+func TestAnotherAccountSendsNothingWhileTheStoreFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		old := b.send(ayu, "old")
+		b.settle()
+		b.accountFrom.Store(old.Seq)
+		b.store.broken.Store(true)
+		b.connect()
+		time.Sleep(time.Minute)
+		if got := b.net.texts(ayu); len(got) != 0 {
+			t.Errorf("sent %v", got)
+		}
+		b.store.broken.Store(false)
+		b.send(ayu, "new")
+		time.Sleep(time.Minute)
+		b.settle()
+		if got := b.net.texts(ayu); !slices.Equal(got, []string{"new"}) {
+			t.Errorf("sent %v", got)
+		}
+	})
+}
