@@ -398,7 +398,7 @@ func TestGoLive(t *testing.T) {
 		if code != exitDone || len(s.bodies) != 2 || s.bodies[0] != c.body || s.bodies[1] != "pair " {
 			t.Errorf("%q %q: exit %d, %q, %s", c.types, c.args, code, s.bodies, said)
 		}
-		for _, part := range []string{"demo moves from the sandbox to WhatsApp.", "stays      code demo, its name, tokens, webhooks", "the sandbox history is kept apart", "✓ saved. Change later: parley channel allow demo", "code 1 of 6"} {
+		for _, part := range []string{"demo moves from the sandbox to WhatsApp.", "stays      code demo, its name, tokens, webhooks", "their history is archived", "✓ saved. Change later: parley channel allow demo", "code 1 of 6"} {
 			if !strings.Contains(said, part) {
 				t.Errorf("no %q in %s", part, said)
 			}

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// TestEveryHelpBeginsWithTwoExamples walks the whole tree of commands.
-func TestEveryHelpBeginsWithTwoExamples(t *testing.T) {
+// TestEveryHelp walks the whole tree of commands: each says what it does, then how it is called, with two examples.
+func TestEveryHelp(t *testing.T) {
 	var walk func(cmd *cobra.Command)
 	walk = func(cmd *cobra.Command) {
 		if examples := strings.Split(cmd.Example, "\n"); len(examples) != 2 {
@@ -17,8 +17,14 @@ func TestEveryHelpBeginsWithTwoExamples(t *testing.T) {
 		}
 		var out bytes.Buffer
 		cmd.SetOut(&out)
-		if err := cmd.Help(); err != nil || !strings.HasPrefix(out.String(), "Examples:\n") {
-			t.Errorf("help of %s: error %v, begins with %.20q", cmd.CommandPath(), err, out.String())
+		about := cmd.Long
+		if about == "" {
+			about = cmd.Short
+		}
+		err := cmd.Help()
+		usage, examples := strings.Index(out.String(), "\nUsage:\n"), strings.Index(out.String(), "\nExamples:\n")
+		if err != nil || !strings.HasPrefix(out.String(), about[:10]) || usage < 0 || examples < usage {
+			t.Errorf("help of %s: error %v:\n%s", cmd.CommandPath(), err, out.String())
 		}
 		for _, sub := range cmd.Commands() {
 			if sub.IsAvailableCommand() {
