@@ -34,7 +34,7 @@ func openDirect(address string, pragmas []string) (*direct, error) {
 	}
 	d := &direct{conn: conn, stmts: map[string]*prepared{}}
 	for _, pragma := range pragmas {
-		if _, err := d.exec(nil, "PRAGMA "+pragma, nil); err != nil {
+		if _, err := d.exec(context.Background(), "PRAGMA "+pragma, nil); err != nil {
 			conn.Close()
 			return nil, fmt.Errorf("set %s: %w", pragma, err)
 		}
