@@ -126,7 +126,8 @@ func (c *cli) checkData(ctx context.Context) []doctor.Finding {
 	}
 	findings := doctor.Directory(string(c.dir()))
 	err := c.withData(ctx, false, func(data *app.Data) error {
-		database := doctor.Database{Path: c.dir().Database(), Size: data.Store.Size, Check: func(ctx context.Context) error { return app.CheckDatabase(ctx, data) }}
+		database := doctor.Database{Path: c.dir().Database(), Size: data.Store.Size, Writable: data.Store.Writable,
+			Check: func(ctx context.Context) error { return app.CheckDatabase(ctx, data) }}
 		f, err := database.Look(ctx)
 		if err != nil {
 			return err

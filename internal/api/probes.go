@@ -13,20 +13,32 @@ import (
 // live answers as long as the process can answer at all.
 func (s *server) live(context.Context, *request) error { return nil }
 
+// readyLimit is when ready answers at the latest, whatever happens: whoever asks waits two seconds.
+const readyLimit = 1800 * time.Millisecond
+
 // ready says whether the server should get requests.
 func (s *server) ready(ctx context.Context, _ *request) error {
-	if s.Ready != nil {
-		if err := s.Ready(ctx); err != nil {
-			return &parley.Error{Code: parley.Unavailable, Message: "The server is not ready.", Cause: err}
-		}
+	ctx, cancel := context.WithTimeout(ctx, readyLimit)
+	defer cancel()
+	result := make(chan error, 1)
+	go func() { result <- s.checkReady(ctx) }() // a disk that hangs honours no context
+	select {
+	case err := <-result:
+		return err
+	case <-ctx.Done():
+		return parley.Errorf(parley.Unavailable, "The database does not answer.")
 	}
+}
+
+func (s *server) checkReady(ctx context.Context) error {
 	select {
 	case <-s.Gateway.Ready():
 	default:
 		return parley.Errorf(parley.Unavailable, "The channels are being started.")
 	}
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
+	if s.Ready != nil {
+		return s.Ready(ctx)
+	}
 	if _, err := s.Store.Revision(ctx); err != nil {
 		return &parley.Error{Code: parley.Unavailable, Message: "The database does not answer.", Cause: err}
 	}

@@ -35,12 +35,11 @@ import (
 	"parley/internal/tally"
 )
 
-// drainTimeout is how long requests under way may go on after the server was told to stop.
-const drainTimeout = 20 * time.Second
-
 // Run runs the gateway until ctx ends, then stops it: no new requests, those under way are finished,
 // what is left to send stays in the database.
-func Run(ctx context.Context, cfg Config) error {
+func Run(ctx context.Context, cfg Config) error { return cfg.DataDir.explain(run(ctx, cfg)) }
+
+func run(ctx context.Context, cfg Config) error {
 	started := time.Now()
 	limitMemory()
 	cfg, err := cfg.normal()
@@ -61,13 +60,18 @@ func Run(ctx context.Context, cfg Config) error {
 	if err := cfg.DataDir.removeLeftovers(); err != nil {
 		cfg.Log.Warn("what an earlier backup or restore left behind cannot be removed", "error", err)
 	}
-	s := &server{cfg: cfg, lock: lock, started: started}
+	s := &server{cfg: cfg, lock: lock, started: started, limits: usualLimits}
+	if cfg.limits != nil {
+		s.limits = *cfg.limits
+	}
+	s.requests, s.endRequests = context.WithCancel(context.WithoutCancel(ctx))
+	defer s.endRequests()
 	s.log = slog.New(slog.NewMultiHandler(cfg.Log.Handler(), s.recent.Handler()))
 	if err := s.open(ctx); err != nil {
-		return errors.Join(err, s.close())
+		return errors.Join(err, s.closeInTime())
 	}
 	err = s.run(ctx)
-	return errors.Join(err, s.close())
+	return errors.Join(err, s.closeInTime())
 }
 
 // server is one running gateway with all its parts.
@@ -78,6 +82,7 @@ type server struct {
 	lock    *Lock
 	started time.Time
 	state   readiness
+	limits  stopLimits
 
 	untrustedProxy atomic.Bool // one on this machine passes requests on
 
@@ -95,6 +100,10 @@ type server struct {
 	callback  *callback.Engine
 	tally     *tally.Tally
 	http      *http.Server
+	handlers  *handlers
+
+	requests    context.Context // all requests are under it
+	endRequests context.CancelFunc
 }
 
 // open makes the parts, from the bottom up. What it made is closed by close, also when it fails.
@@ -107,6 +116,7 @@ func (s *server) open(ctx context.Context) error {
 	}
 	s.metrics = prometheus.NewRegistry()
 	s.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	s.measureWritable()
 	s.makeParts()
 	return s.makeHandlers()
 }
@@ -215,7 +225,8 @@ func (s *server) makeHandlers() error {
 	if err != nil {
 		return fmt.Errorf("open the console: %w", err)
 	}
-	s.http = newHTTPServer(pages, s.log)
+	s.handlers = &handlers{Handler: pages}
+	s.http = newHTTPServer(s.requests, s.handlers, s.log)
 	return nil
 }
 
@@ -242,14 +253,12 @@ func (s *server) verify(ctx context.Context, c parley.Channel, m *parley.Message
 
 // run serves until ctx ends or a part fails.
 func (s *server) run(ctx context.Context) error {
-	small, err := s.isSmall(ctx)
+	if s.cfg.opened != nil {
+		s.cfg.opened(s)
+	}
+	checked, err := s.checkBefore(ctx)
 	if err != nil {
 		return err
-	}
-	if small {
-		if err := CheckDatabase(ctx, s.data); err != nil {
-			return err
-		}
 	}
 	if s.cfg.Dev {
 		if err := prepareDev(ctx, s.data, s.url); err != nil {
@@ -283,13 +292,10 @@ func (s *server) run(ctx context.Context) error {
 			}
 		})
 	}
-	if !small {
-		running.Go(func() {
-			if err := CheckDatabase(ctx, s.data); err != nil && ctx.Err() == nil {
-				fail(err)
-			}
-		})
+	if !checked {
+		running.Go(func() { s.checkRest(ctx) })
 	}
+	running.Go(func() { s.reportDamage(parts) })
 	if s.awaitStart(ctx) {
 		s.becomeReady(ctx)
 		if s.cfg.Dev && s.cfg.Screen != nil {
@@ -300,9 +306,12 @@ func (s *server) run(ctx context.Context) error {
 	err = context.Cause(ctx)
 	s.drain()
 	stopParts()
-	running.Wait()
 	if errors.Is(err, context.Canceled) {
-		return nil // it was asked for
+		err = nil // it was asked for
+	}
+	if !within(s.limits.parts, func() { s.handlers.stop(); running.Wait() }) {
+		s.log.Error("some parts did not stop in time: they are left")
+		err = errors.Join(err, errStuck)
 	}
 	return err
 }
@@ -365,13 +374,24 @@ func (s *server) becomeReady(ctx context.Context) {
 func (s *server) drain() {
 	s.state.set(draining)
 	s.feed.Close() // streams never end by themselves
-	s.log.Info("stopping: finishing what is under way", "at_most", drainTimeout.String())
-	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
+	s.log.Info("stopping: finishing what is under way", "at_most", s.limits.requests.String())
+	ctx, cancel := context.WithTimeout(context.Background(), s.limits.requests)
 	defer cancel()
 	if err := s.http.Shutdown(ctx); err != nil {
+		s.endRequests()
 		s.http.Close()
 		s.log.Warn("some requests were not finished in time; what they sent is kept", "error", err)
 	}
+}
+
+// closeInTime closes what was opened, unless something hangs.
+func (s *server) closeInTime() error {
+	var err error
+	if !within(s.limits.files, func() { err = s.close() }) {
+		s.log.Error("the databases could not be closed in time: they are left as after a crash, which loses nothing")
+		return errStuck
+	}
+	return err
 }
 
 // close closes what was opened, from the top down.

@@ -23,6 +23,12 @@ func (s *screen) Write(p []byte) (int, error) {
 	return s.text.Write(p)
 }
 
+func (s *screen) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
 // banner waits until all of it was printed.
 func (s *screen) banner(t *testing.T) string {
 	t.Helper()

@@ -69,6 +69,10 @@ type Config struct {
 	// Open shows a link to the person who watches in Dev, in a browser, and reports whether it could; nil:
 	// no browser is to be opened.
 	Open func(link string) bool
+	// limits bounds the steps of stopping; nil: the usual ones. For tests.
+	limits *stopLimits
+	// opened is called with the server before it answers requests; nil: nobody is. For tests.
+	opened func(*server)
 	// OnReady is called with the server's address once it is ready; nil: nobody is told.
 	OnReady func(url string)
 }

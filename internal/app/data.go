@@ -24,7 +24,15 @@ type Data struct {
 
 // OpenData opens a data directory, making what is missing.
 func OpenData(ctx context.Context, dir Dir, log *slog.Logger) (*Data, error) {
+	data, err := openData(ctx, dir, log)
+	return data, dir.explain(err)
+}
+
+func openData(ctx context.Context, dir Dir, log *slog.Logger) (*Data, error) {
 	if err := errors.Join(dir.checkRestored(), dir.Prepare(log)); err != nil {
+		return nil, err
+	}
+	if err := dir.checkKey(); err != nil {
 		return nil, err
 	}
 	sealer, err := seal.Open(dir.Key())

@@ -34,6 +34,17 @@ func (d Dir) IsDev() bool {
 	return err == nil
 }
 
+// checkKey refuses a database without its key. The key is made before the database, so it was lost; a new one would
+// open nothing, and hide what is missing.
+func (d Dir) checkKey() error {
+	if _, err := os.Stat(d.Key()); !errors.Is(err, fs.ErrNotExist) || !d.Exists() {
+		return nil
+	}
+	return &DataError{fmt.Sprintf("%s is missing: without it the secrets in %s cannot be read. Nothing was changed. "+
+		"Put it back from your backup (tar -xf FILE -C %s secret.key), or restore the whole backup with: parley restore FILE --data %s",
+		d.Key(), d.Database(), d, d)}
+}
+
 // Prepare makes the directory, for its owner alone. One that others can look into is closed to them
 // if it is ours; one that holds other things is left as it is and refused.
 func (d Dir) Prepare(log *slog.Logger) error {

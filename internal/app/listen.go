@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -83,12 +84,13 @@ func bound(l net.Listener, shown *certificate) net.Listener {
 	})
 }
 
-func newHTTPServer(handler http.Handler, log *slog.Logger) *http.Server {
+func newHTTPServer(ctx context.Context, handler http.Handler, log *slog.Logger) *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true) // over TLS only
 	return &http.Server{
 		Handler:           handler,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ReadHeaderTimeout: readHeaderTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,

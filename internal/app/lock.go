@@ -59,7 +59,11 @@ func (d Dir) Lock() (*Lock, error) {
 		return nil, fmt.Errorf("lock %s: %w", d.LockFile(), err)
 	}
 	l := &Lock{file: f}
-	return l, l.Say(Running{PID: os.Getpid()})
+	if err := l.Say(Running{PID: os.Getpid()}); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return l, nil
 }
 
 // Running returns what the server on this directory last said of itself. After a crash it may be

@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"parley"
 	"parley/internal/api"
 	"parley/internal/doctor"
 	"parley/internal/gateway"
@@ -62,7 +63,7 @@ func (s *server) examine(ctx context.Context) []doctor.Finding {
 	if err != nil {
 		findings = append(findings, doctor.Broken(err))
 	}
-	findings = append(findings, doctor.Ready(s.url, os.Getpid()), s.reach().Look())
+	findings = append(findings, s.examineReady(ctx), s.reach().Look())
 	findings = append(findings, doctor.Links(s.cfg.PublicURL, s.cfg.BehindProxy)...)
 	return append(findings, doctor.FFmpeg(ctx))
 }
@@ -75,13 +76,39 @@ func (s *server) reach() doctor.Reach {
 	return r
 }
 
+// examineReady says whether requests may come.
+func (s *server) examineReady(ctx context.Context) doctor.Finding {
+	ctx, cancel := context.WithTimeout(ctx, writableFor)
+	defer cancel()
+	err := s.checkReady(ctx)
+	if err == nil {
+		return doctor.Ready(s.url, os.Getpid())
+	}
+	reason := err.Error()
+	if e, ok := errors.AsType[*parley.Error](err); ok {
+		reason = e.Message
+	}
+	return doctor.NotReady(s.url, reason)
+}
+
+// writableFor is how long a write may take while somebody waits to hear whether it works.
+const writableFor = 2 * time.Second
+
+// writable says why nothing can be written to the database; nil: it can.
+func (s *server) writable(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, writableFor)
+	defer cancel()
+	return s.data.Store.Writable(ctx)
+}
+
 func (s *server) examineDatabase(ctx context.Context) doctor.Finding {
-	database := doctor.Database{Path: s.cfg.DataDir.Database(), Size: s.data.Store.Size, Check: func(ctx context.Context) error {
+	database := doctor.Database{Path: s.cfg.DataDir.Database(), Size: s.data.Store.Size, Writable: s.writable}
+	database.Check = func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, examineFor)
 		defer cancel()
 		err := CheckDatabase(ctx, s.data)
 		return errors.Join(ctx.Err(), err)
-	}}
+	}
 	f, err := database.Look(ctx)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		database.Check = nil

@@ -147,31 +147,93 @@ func TestDevTokensAreKept(t *testing.T) {
 	second.end(t)
 }
 
-// TestDamageIsFound breaks a page of the database: a small one does not become ready, a large one
-// ends when the check in the background found it.
+// TestDamageIsFound breaks a page of the database. A small one is checked before the server is ready, a large one
+// while it works: then it accepts nothing any more, and says why.
 func TestDamageIsFound(t *testing.T) {
-	for _, c := range []struct {
-		name    string
-		size    int
-		isReady bool
-	}{{"small", 100 << 10, false}, {"large", smallDatabase + 1<<20, true}} {
-		t.Run(c.name, func(t *testing.T) {
-			dir := Dir(t.TempDir())
-			fill(t, dir, c.size)
-			breakPage(t, dir.Database())
-			r := launch(t, Config{DataDir: dir})
-			err := <-r.ended
-			if err == nil || !strings.Contains(err.Error(), "is damaged") || !strings.Contains(err.Error(), "parley restore") {
-				t.Errorf("it ended with: %v", err)
-			}
-			if !c.isReady && len(r.ready) != 0 {
-				t.Error("it was ready")
-			}
+	t.Run("small", func(t *testing.T) {
+		dir := Dir(t.TempDir())
+		fill(t, dir, 100<<10)
+		breakPage(t, dir.Database())
+		r := launch(t, Config{DataDir: dir})
+		if err := <-r.ended; err == nil || !strings.Contains(err.Error(), "is damaged") || !strings.Contains(err.Error(), "parley restore FILE --data "+string(dir)) {
+			t.Errorf("it ended with: %v", err)
+		}
+		if len(r.ready) != 0 {
+			t.Error("it was ready")
+		}
+	})
+	t.Run("large", func(t *testing.T) {
+		dir := Dir(t.TempDir())
+		fill(t, dir, smallDatabase+1<<20)
+		breakPage(t, dir.Database())
+		log := new(screen)
+		r := start(t, Config{DataDir: dir, Dev: true, Log: slog.New(slog.NewTextHandler(log, nil))})
+		eventually(t, "the damage is found", func() bool {
+			status, body := get(t, r.url+"/readyz")
+			return status == http.StatusServiceUnavailable && strings.Contains(body, "damaged")
 		})
+		if status, body := r.send(t); status != http.StatusServiceUnavailable || !strings.Contains(body, "damaged") {
+			t.Errorf("a send is answered %d %s", status, body)
+		}
+		eventually(t, "the log says what to do", func() bool {
+			return strings.Contains(log.String(), "parley restore FILE --data "+string(dir))
+		})
+		r.end(t)
+	})
+}
+
+// eventually waits for a condition, with a limit that only a hang reaches.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for limit := time.Now().Add(2 * time.Minute); !is(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(limit) {
+			t.Fatalf("it never came that %s", what)
+		}
 	}
 }
 
-// fill makes a database of at least a size, in a row that nothing reads at start.
+// TestFirstPageIsDamaged: what the database says is put into a sentence that says what to do.
+func TestFirstPageIsDamaged(t *testing.T) {
+	dir := Dir(t.TempDir())
+	fill(t, dir, 100<<10)
+	f, err := os.OpenFile(dir.Database(), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteAt(bytes.Repeat([]byte{0xff}, 4096), 0); err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	r := launch(t, Config{DataDir: dir})
+	if err := <-r.ended; err == nil || !strings.Contains(err.Error(), "is damaged") || !strings.Contains(err.Error(), "parley restore FILE --data "+string(dir)) {
+		t.Errorf("it ended with: %v", err)
+	}
+}
+
+// TestKeyIsMissing: a database without its key is refused, and no new key is written.
+func TestKeyIsMissing(t *testing.T) {
+	dir := Dir(t.TempDir())
+	fill(t, dir, 100)
+	if err := os.Rename(dir.Key(), string(dir)+"/kept"); err != nil {
+		t.Fatal(err)
+	}
+	r := launch(t, Config{DataDir: dir})
+	if err := <-r.ended; err == nil || !strings.Contains(err.Error(), "secret.key is missing") || !strings.Contains(err.Error(), "backup") {
+		t.Errorf("it ended with: %v", err)
+	}
+	if _, err := OpenData(t.Context(), dir, quiet); err == nil {
+		t.Error("the command line opened it")
+	}
+	if _, err := os.Stat(dir.Key()); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a key was written: %v", err)
+	}
+	if err := os.Rename(string(dir)+"/kept", dir.Key()); err != nil {
+		t.Fatal(err)
+	}
+	start(t, Config{DataDir: dir}).end(t)
+}
+
+// fill makes a database of at least a size, in a row that is neither the first nor the last.
 func fill(t *testing.T, dir Dir, size int) {
 	t.Helper()
 	data, err := OpenData(t.Context(), dir, quiet)
@@ -179,7 +241,12 @@ func fill(t *testing.T, dir Dir, size int) {
 		t.Fatal(err)
 	}
 	err = data.Store.Tx(t.Context(), func(tx parley.Tx) error {
-		return tx.AddToken(t.Context(), parley.Token{ID: "tok_0", Kind: parley.AdminToken, Name: strings.Repeat("A", size)})
+		for i, name := range []string{"first", strings.Repeat("A", size), "last"} {
+			if err := tx.AddToken(t.Context(), parley.Token{ID: parley.TokenID(fmt.Sprint("tok_", i)), Kind: parley.AdminToken, Name: name}); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	if err := errors.Join(err, data.Close()); err != nil {
 		t.Fatal(err)
@@ -302,7 +369,7 @@ func TestNotReadyWhileDraining(t *testing.T) {
 	}
 	defer data.Close()
 	s := &server{data: data}
-	for state, want := range map[int32]string{starting: "starting", ready: "", draining: "draining"} {
+	for state, want := range map[int32]string{starting: "The server is starting.", ready: "", draining: "The server is stopping."} {
 		s.state.set(state)
 		err := s.checkReady(t.Context())
 		if want == "" && err != nil || want != "" && (parley.CodeOf(err) != parley.Unavailable || err.Error() != want) {

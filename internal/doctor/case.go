@@ -16,7 +16,9 @@ const (
 	DataBroken
 	DataChecked
 	DataUnchecked
+	DataUnwritable
 	DiskLittle
+	DiskFull
 	ChannelStatus
 	ChannelLoggedOut
 	ChannelUnpaired
@@ -31,6 +33,7 @@ const (
 	WebhookOff
 	WebhookFailing
 	ServerReady
+	ServerNotReady
 	ExposureTLS
 	ExposureProxy
 	ExposureLocal
@@ -72,7 +75,9 @@ var cases = [allCases]known{
 	DataBroken:        {"data.broken", []string{"reason"}, false},
 	DataChecked:       {"data.checked", []string{"path", "size_bytes", "free_bytes"}, false},
 	DataUnchecked:     {"data.unchecked", []string{"path", "size_bytes", "free_bytes"}, false},
+	DataUnwritable:    {"data.unwritable", []string{"reason"}, false},
 	DiskLittle:        {"disk.little", []string{"free_bytes"}, true},
+	DiskFull:          {"disk.full", []string{"free_bytes"}, true},
 	ChannelStatus:     {"channel.status", []string{"code", "status", "since_at", "reason"}, false},
 	ChannelLoggedOut:  {"channel.logged_out", []string{"code", "reason"}, false},
 	ChannelUnpaired:   {"channel.unpaired", []string{"code", "reason"}, false},
@@ -87,6 +92,7 @@ var cases = [allCases]known{
 	WebhookOff:        {"webhook.off", []string{"url", "reason"}, false},
 	WebhookFailing:    {"webhook.failing", []string{"url", "count", "for_ms", "reason"}, false},
 	ServerReady:       {"server.ready", []string{"url", "pid"}, false},
+	ServerNotReady:    {"server.not_ready", []string{"url", "reason"}, true},
 	ExposureTLS:       {"exposure.tls", []string{"listen"}, false},
 	ExposureProxy:     {"exposure.proxy", []string{"listen"}, false},
 	ExposureLocal:     {"exposure.local", []string{"listen"}, false},

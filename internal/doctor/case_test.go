@@ -33,7 +33,8 @@ func TestFindingsSayWhatTheCasesHave(t *testing.T) {
 	}
 	shop := parley.Channel{Code: "shop", Enabled: true, State: parley.ChannelState{Status: parley.Failed, Reason: "Why."}}
 	findings := append(Channels([]parley.Channel{shop}, true), Directory(t.TempDir()+"/nothing")...)
-	findings = append(findings, looked, Broken(errors.New("damaged")), Ready("http://127.0.0.1:1", 7), FFmpeg(t.Context()),
+	findings = append(findings, looked, Broken(errors.New("damaged")), Ready("http://127.0.0.1:1", 7), NotReady("http://127.0.0.1:1", "Why."),
+		unwritable(errors.New("full")), FFmpeg(t.Context()),
 		Settings{}.Look(), Settings{File: "parley.toml", Flags: 2}.Look(), Clock(0), Clock(7*time.Second), Clock(-time.Hour),
 		Reach{Listen: "127.0.0.1:1"}.Look(), Reach{Listen: "127.0.0.1:1", TLS: true}.Look(), Reach{Listen: "127.0.0.1:1", BehindProxy: true}.Look(),
 		Reach{Listen: "127.0.0.1:1", UntrustedProxy: true}.Look(),

@@ -2,13 +2,19 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"syscall"
+
+	"parley"
 )
 
 // LittleDisk is the free space below which a busy gateway can run full within a day.
 const LittleDisk = 1 << 30
+
+// NoDisk is how much free disk is none: less than a database needs to work.
+const NoDisk = 1 << 20
 
 // Directory looks at who may look into a data directory. There is nothing to say where that is its owner
 // alone.
@@ -32,7 +38,9 @@ func Broken(err error) Finding {
 // Database is a database to look at.
 type Database struct {
 	Path string
-	Size func(context.Context) (int64, error)
+	// Writable says why nothing can be written to it; nil: nobody tried.
+	Writable func(context.Context) error
+	Size     func(context.Context) (int64, error)
 	// Check looks for damage; nil: there is no time for that.
 	Check func(context.Context) error
 }
@@ -51,6 +59,15 @@ func (d Database) Look(ctx context.Context) (Finding, error) {
 		return Finding{}, err
 	}
 	free := FreeDisk(d.Path)
+	if free < NoDisk {
+		return Finding{"data", Problem, fmt.Sprintf("the disk is full (%s free): nothing is accepted", Size(free)), "make room on the disk",
+			DiskFull, Values{"free_bytes": free}}, nil
+	}
+	if d.Writable != nil {
+		if err := d.Writable(ctx); err != nil {
+			return unwritable(err), nil
+		}
+	}
 	// Opening it made sure of synchronous=FULL.
 	f := Finding{"data", Fine, fmt.Sprintf("sqlite %s %s, synchronous=FULL, free disk %s, %s", d.Path, Size(size), Size(free), checked), "",
 		said, Values{"path": d.Path, "size_bytes": size, "free_bytes": free}}
@@ -59,6 +76,15 @@ func (d Database) Look(ctx context.Context) (Finding, error) {
 		f.Case, f.Values = DiskLittle, Values{"free_bytes": free}
 	}
 	return f, nil
+}
+
+// unwritable says that nothing can be accepted, and why.
+func unwritable(err error) Finding {
+	reason := err.Error()
+	if e, ok := errors.AsType[*parley.Error](err); ok {
+		reason = e.Message
+	}
+	return Finding{"data", Problem, "the database cannot be written to: " + reason, "", DataUnwritable, Values{"reason": reason}}
 }
 
 // FreeDisk is how many bytes may still be written where a path lies.

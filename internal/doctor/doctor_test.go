@@ -61,6 +61,12 @@ func TestDatabase(t *testing.T) {
 	if _, err := d.Look(t.Context()); !errors.Is(err, damaged) {
 		t.Errorf("damage is not told: %v", err)
 	}
+	unwritable := Database{Path: t.TempDir(), Size: size, Writable: func(context.Context) error {
+		return &parley.Error{Code: parley.Unavailable, Message: "Another program has locked the database.", Cause: errors.New("busy")}
+	}}
+	if f, err := unwritable.Look(t.Context()); err != nil || f.Level != Problem || f.Case != DataUnwritable || !strings.HasSuffix(f.Found, ": Another program has locked the database.") {
+		t.Errorf("a database that cannot be written to: %+v, %v", f, err)
+	}
 	for check, want := range map[bool]string{true: ", checked", false: ", not checked for damage"} {
 		d.Check = nil
 		if check {

@@ -2,7 +2,9 @@ package doctor
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 	"time"
@@ -22,11 +24,21 @@ func Server(ctx context.Context, url string, pid int) Finding {
 	if err != nil {
 		return Finding{Check: "server", Level: Problem, Found: fmt.Sprintf("pid %d does not answer at %s", pid, url), Remedy: "start it again"}
 	}
-	resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return Finding{Check: "server", Level: Problem, Found: fmt.Sprintf("%s is not ready (%s)", url, resp.Status), Remedy: "read its log"}
+	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusOK {
+		return Ready(url, pid)
 	}
-	return Ready(url, pid)
+	var said struct{ Message string }
+	if json.NewDecoder(io.LimitReader(resp.Body, 64<<10)).Decode(&said) != nil || said.Message == "" {
+		said.Message = resp.Status
+	}
+	return NotReady(url, said.Message)
+}
+
+// NotReady is what is found where a server should get no requests.
+func NotReady(url, reason string) Finding {
+	return Finding{Check: "server", Level: Problem, Found: fmt.Sprintf("%s is not ready: %s", url, reason), Remedy: "read its log",
+		Case: ServerNotReady, Values: Values{"url": url}.Because(reason)}
 }
 
 // Ready is what is found where a server is ready.

@@ -201,6 +201,9 @@ func (g *Gateway) History(ctx context.Context, code parley.ChannelCode, chat par
 	return g.Store.History(ctx, code, chat, page)
 }
 
+// flushLimit is how long a reader waits for statuses to be stored.
+const flushLimit = 2 * time.Second
+
 // flush has the store know what became of a channel's messages. If that takes long, something is
 // wrong with the store, and reading will tell.
 func (g *Gateway) flush(ctx context.Context, code parley.ChannelCode) {
@@ -208,7 +211,7 @@ func (g *Gateway) flush(ctx context.Context, code parley.ChannelCode) {
 	if err != nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, flushLimit)
 	defer cancel()
 	if err := a.worker.Flush(ctx); err != nil {
 		g.Log.Warn("statuses are behind", "channel", code, "err", err)

@@ -11,8 +11,10 @@ func (g *Gateway) FindMessages(ctx context.Context, q parley.MessageQuery) (parl
 	if q.Channel != "" {
 		g.flush(ctx, q.Channel)
 	} else {
+		limited, cancel := context.WithTimeout(ctx, flushLimit) // for all of them: the store that one waits for is the others' too
+		defer cancel()
 		for _, c := range g.Channels() {
-			g.flush(ctx, c.Code)
+			g.flush(limited, c.Code)
 		}
 	}
 	return g.Store.FindMessages(ctx, q)

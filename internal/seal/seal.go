@@ -84,7 +84,11 @@ func create(path string) error {
 	if err := os.Link(draft.Name(), path); err != nil && !errors.Is(err, os.ErrExist) {
 		return err
 	}
-	return nil
+	folder, err := os.Open(filepath.Dir(path)) // without it the name may be lost when the power fails, and all that was sealed
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
 }
 
 func parse(text string) (*Sealer, error) {

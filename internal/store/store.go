@@ -165,6 +165,9 @@ func FoundDamage(err error) string {
 // IsFull reports whether an error says that the disk of a database is full.
 func IsFull(err error) bool { return sqldb.IsFull(err) }
 
+// IsDiskError reports whether an error says that the files of a database cannot be read or written.
+func IsDiskError(err error) bool { return sqldb.IsDiskError(err) }
+
 // Writable returns nil if a write would succeed now, else why not, at the latest when ctx ends.
 func (db *DB) Writable(ctx context.Context) error { return db.sql.Writable(ctx) }
 

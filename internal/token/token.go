@@ -28,7 +28,9 @@ type Authority struct {
 	keys   atomic.Pointer[keyring]
 	seen   cache
 
-	touches sync.WaitGroup // writes of "last used" under way
+	touching sync.Mutex
+	closed   bool
+	touches  sync.WaitGroup // writes of "last used" under way; none is begun once it is closed
 }
 
 // Open reads the signing keys from the store and makes the first one where there is none.
@@ -51,8 +53,13 @@ func Open(ctx context.Context, store parley.Store, sealer *seal.Sealer) (*Author
 	return a, a.Rotate(ctx)
 }
 
-// Close waits for what is being written. Verify must not be called after it.
-func (a *Authority) Close() { a.touches.Wait() }
+// Close waits for what is being written. A request that is still being answered may call Verify meanwhile.
+func (a *Authority) Close() {
+	a.touching.Lock()
+	a.closed = true
+	a.touching.Unlock()
+	a.touches.Wait()
+}
 
 // claims are what a token says.
 type claims struct {

@@ -151,6 +151,11 @@ func (a *Authority) touch(ctx context.Context, e *entry, now time.Time, who func
 	ctx = context.WithoutCancel(ctx)
 	id, use := e.token.ID, parley.TokenUse{At: now.UTC()}
 	use.From, use.UserAgent = who()
+	a.touching.Lock()
+	defer a.touching.Unlock()
+	if a.closed {
+		return
+	}
 	a.touches.Go(func() {
 		_ = a.store.Tx(ctx, func(tx parley.Tx) error { return tx.TouchToken(ctx, id, use) })
 	})

@@ -124,6 +124,18 @@ func IsDamage(err error) bool { return isDamage(err) }
 // IsFull reports whether an error says that the disk of a database is full.
 func IsFull(err error) bool { return err != nil && resultCode(err)&0xff == sqlite3.SQLITE_FULL }
 
+// IsDiskError reports whether an error says that the files of a database cannot be read or written.
+func IsDiskError(err error) bool {
+	if err == nil {
+		return false
+	}
+	switch resultCode(err) & 0xff {
+	case sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY:
+		return true
+	}
+	return false
+}
+
 // Damaged returns a channel that is closed when damage is found, by a check or by any statement. From then on every
 // write is refused: what is acknowledged must not go into a damaged file.
 func (db *DB) Damaged() <-chan struct{} { return db.health.found }
