@@ -20,6 +20,7 @@ var arrows = map[string][]string{
 	// What stands on the vocabulary alone.
 	"internal/asset":       {},
 	"internal/bus":         {},
+	"internal/confine":     {},
 	"internal/seal":        {},
 	"internal/safehttp":    {},
 	"internal/squeeze":     {},
@@ -31,11 +32,11 @@ var arrows = map[string][]string{
 	"internal/feed":            {".", "internal/bus", "internal/seal"},
 	"internal/otp":             {".", "internal/seal"},
 	"internal/callback":        {".", "internal/safehttp", "internal/seal"},
-	"internal/media":           {".", "internal/safehttp"},
+	"internal/media":           {".", "internal/confine", "internal/safehttp"},
 	"internal/outbox":          {".", "internal/network"},
 	"internal/network/sandbox": {".", "internal/network", "internal/store/sqldb"},
 
-	"internal/doctor":      {"."},
+	"internal/doctor":      {".", "internal/confine"},
 	"internal/diagnostics": {".", "internal/doctor", "internal/network"},
 	"internal/tally":       {"."},
 	"internal/gateway":     {".", "internal/bus", "internal/media", "internal/network", "internal/outbox", "internal/seal"},

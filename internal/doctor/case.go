@@ -44,6 +44,8 @@ const (
 	FFmpegFine
 	FFmpegNoOpus
 	FFmpegMissing
+	FFmpegUnconfined
+	FFmpegUnlimited
 	CodesUndelivered
 	CodesPaused
 	CodesGuessed
@@ -103,6 +105,8 @@ var cases = [allCases]known{
 	FFmpegFine:        {"ffmpeg.fine", []string{"version"}, false},
 	FFmpegNoOpus:      {"ffmpeg.no_opus", []string{"version"}, true},
 	FFmpegMissing:     {"ffmpeg.missing", nil, true},
+	FFmpegUnconfined:  {"ffmpeg.unconfined", []string{"reason"}, true},
+	FFmpegUnlimited:   {"ffmpeg.unlimited", []string{"version"}, true},
 	CodesUndelivered:  {"otp.undelivered", []string{"count", "delivered"}, false},
 	CodesPaused:       {"otp.paused", []string{"code", "count", "until_at"}, true},
 	CodesGuessed:      {"otp.guessed", []string{"code", "count", "seen_at"}, true},

@@ -2,15 +2,24 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"os/exec"
 	"strings"
+
+	"parley/internal/confine"
 )
 
 // FFmpeg looks for the program that converts audio.
 func FFmpeg(ctx context.Context) Finding {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, "ffmpeg", "-hide_banner", "-version").Output()
+	cmd := confine.Command(ctx, confine.Limits{}, "ffmpeg", "-hide_banner", "-version")
+	out, err := cmd.Output()
+	if ended, ok := errors.AsType[*exec.ExitError](err); ok && ended.ExitCode() == confine.Failed {
+		reason := strings.TrimSpace(string(ended.Stderr))
+		return Finding{"ffmpeg", Warning, "cannot be run with limits, so voice messages must be ogg/opus already: " + reason,
+			"allow seccomp filters to this process", FFmpegUnconfined, Values{"reason": reason}}
+	}
 	if err != nil {
 		return Finding{"ffmpeg", Warning, "not found: voice messages must be ogg/opus already", "install ffmpeg", FFmpegMissing, nil}
 	}
@@ -22,6 +31,10 @@ func FFmpeg(ctx context.Context) Finding {
 	if !strings.Contains(string(out), "--enable-libopus") {
 		return Finding{"ffmpeg", Warning, release + " without libopus: voice messages must be ogg/opus already", "install an ffmpeg with libopus",
 			FFmpegNoOpus, Values{"version": version}}
+	}
+	if !confine.Available {
+		return Finding{"ffmpeg", Warning, release + ", libopus: voice in any format. On this system it reads the files of callers without limits on memory, CPU, files and network",
+			"run parley on Linux, or without ffmpeg", FFmpegUnlimited, Values{"version": version}}
 	}
 	return Finding{"ffmpeg", Fine, release + ", libopus: voice in any format", "", FFmpegFine, Values{"version": version}}
 }

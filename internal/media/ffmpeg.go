@@ -12,11 +12,15 @@ import (
 	"strings"
 	"time"
 
+	"parley/internal/confine"
 	"parley/internal/safehttp"
 )
 
 // ffmpegMemory is the largest piece of memory that ffmpeg may ask for at once, in bytes.
 const ffmpegMemory = "268435456"
+
+// ffmpegLimits are what it may use in all. Most of the address space is of its libraries.
+var ffmpegLimits = confine.Limits{Memory: 1 << 30, CPU: convertTimeout}
 
 var ffmpegVersion = regexp.MustCompile(`ffmpeg version (\S+)`)
 
@@ -37,15 +41,15 @@ func FFmpeg(path string) (version string, ok bool) {
 }
 
 func ffmpegCommand(ctx context.Context, path string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, cmp.Or(path, "ffmpeg"), args...)
-	cmd.Env = []string{"LC_ALL=C"} // it needs nothing of ours
+	cmd := confine.Command(ctx, ffmpegLimits, cmp.Or(path, "ffmpeg"), args...)
+	cmd.Env = []string{"LC_ALL=C", "MALLOC_ARENA_MAX=2"} // it needs nothing of ours, and little address space for each thread
 	cmd.WaitDelay = time.Second
 	return cmd
 }
 
 // toOpus has ffmpeg convert the file at a path to ogg/opus, 16 kHz mono. ffmpeg is a program of a
-// million lines that reads a stranger's file: it is told the format, may open nothing but that file
-// and may use bounded time, memory and output.
+// million lines that reads a stranger's file: it is told the format, and it is confined, so that it can use
+// bounded time, memory and output, write no file and reach no network.
 func (l *Library) toOpus(ctx context.Context, path, demuxer string, to io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, convertTimeout)
 	defer cancel()
@@ -70,6 +74,9 @@ func (l *Library) toOpus(ctx context.Context, path, demuxer string, to io.Writer
 		return fmt.Errorf("write converted voice note: %w", out.err)
 	case out.left < 0:
 		return errorf("The voice note is too long. Converted to ogg/opus it must have at most %s.", safehttp.Size(maxVoice))
+	case cmd.ProcessState.ExitCode() == confine.Failed:
+		return &Error{"This server can send only ogg/opus voice notes, because it cannot run ffmpeg with limits. Send an .ogg/.opus file, or run: parley doctor",
+			fmt.Errorf("ffmpeg: %s", strings.TrimSpace(string(said.last)))}
 	}
 	cause := fmt.Errorf("ffmpeg: %w: %s", err, strings.TrimSpace(string(said.last)))
 	if bytes.Contains(said.last, []byte("Unknown encoder")) {

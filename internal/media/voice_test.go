@@ -147,7 +147,8 @@ func TestFFmpegIsBounded(t *testing.T) {
 		"exec /bin/cat /dev/zero":                          "too long",
 		"echo \"Unknown encoder 'libopus'\" >&2; exit 1":   "cannot make opus",
 		"/usr/bin/head -c 100000000 /dev/zero >&2; exit 1": "could not be converted",
-		"exit 0": "damaged",
+		"exit 0":                      "damaged",
+		"echo anything > \"$0.made\"": "could not be converted", // it may write no file
 		"/usr/bin/env | /bin/grep -q HOME && exit 0; kill -9 $$": "could not be converted",
 	} {
 		l := open(t)
@@ -160,23 +161,21 @@ func TestFFmpegIsBounded(t *testing.T) {
 func TestFFmpegEndsWithItsContext(t *testing.T) {
 	base := serve(t, map[string][]byte{"/a.mp3": tone(t, "a.mp3", 1)})
 	l := open(t)
-	started := filepath.Join(t.TempDir(), "pipe")
-	if err := os.WriteFile(started, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	l.UseFFmpeg(fakeFFmpeg(t, "echo $$ > "+started+"; exec /bin/sleep 600"))
-	var pid []byte
-	for limit := time.Second; len(pid) == 0 && limit < 2*time.Minute; limit *= 2 { // until it is enough to start ffmpeg
+	started := t.TempDir()
+	l.UseFFmpeg(fakeFFmpeg(t, "/bin/mkdir "+started+"/$$; exec /bin/sleep 600")) // it can write no file, but make a folder
+	var pid string
+	for limit := time.Second; pid == "" && limit < 2*time.Minute; limit *= 2 { // until it is enough to start ffmpeg
 		ctx, cancel := context.WithTimeout(t.Context(), limit)
 		_, err := l.Voice(ctx, Source{URL: base + "/a.mp3"})
 		cancel()
-		if pid, _ = os.ReadFile(started); len(pid) > 0 { // without it ffmpeg has not come so far
+		if made, _ := os.ReadDir(started); len(made) > 0 { // without it ffmpeg has not come so far
+			pid = made[0].Name()
 			mustRefuse(t, l, err, "too long to convert")
 		}
 	}
-	if len(pid) == 0 {
+	if pid == "" {
 		t.Error("ffmpeg was not started")
-	} else if _, err := os.Stat("/proc/" + strings.TrimSpace(string(pid))); err == nil {
+	} else if _, err := os.Stat("/proc/" + pid); err == nil {
 		t.Error("ffmpeg still runs")
 	}
 }

@@ -268,33 +268,9 @@ func (l *line) withoutSession(ctx context.Context, devices []types.JID) ([]types
 // get it later otherwise.
 const ownGrace = time.Second
 
-// resolving is the resolving of the account's own devices, which is done for all sends together.
-type resolving struct {
-	ready chan struct{}
-	recipients
-	err error
-}
-
-// resolveOwn begins to resolve the account's own devices.
-func (l *line) resolveOwn() *resolving {
-	l.ownMu.Lock()
-	defer l.ownMu.Unlock()
-	if l.own == nil {
-		own := &resolving{ready: make(chan struct{})}
-		if !l.errand(func() {
-			own.recipients, own.err = l.resolve(l.ctx, l.lid, l.jid)
-			l.ownMu.Lock()
-			l.own = nil
-			l.ownMu.Unlock()
-			close(own.ready)
-		}) {
-			own.err = errLineEnded
-			close(own.ready)
-			return own
-		}
-		l.own = own
-	}
-	return l.own
+// resolveOwn begins to resolve the account's own devices, for all sends together.
+func (l *line) resolveOwn() *flight[recipients] {
+	return l.own.join(l, func() (recipients, error) { return l.resolve(l.ctx, l.lid, l.jid) })
 }
 
 // ownNow returns the account's own devices where nothing has to be asked for.
@@ -307,17 +283,12 @@ func (l *line) ownNow(ctx context.Context) (recipients, bool) {
 	return recipients{devices: list.devices}, err == nil && len(missing) == 0
 }
 
-// await waits for a while. It returns false where the devices are not resolved by then.
-func (r *resolving) await(ctx context.Context) (recipients, bool) {
-	timer := time.NewTimer(ownGrace)
-	defer timer.Stop()
-	select {
-	case <-r.ready:
-		return r.recipients, r.err == nil
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-	return recipients{}, false
+// awaitOwn waits for a while. It returns false where the devices are not resolved by then.
+func awaitOwn(ctx context.Context, own *flight[recipients]) (recipients, bool) {
+	ctx, cancel := context.WithTimeout(ctx, ownGrace)
+	defer cancel()
+	r, err := own.await(ctx)
+	return r, err == nil
 }
 
 // isThis reports whether a device is the one that we are.

@@ -96,7 +96,7 @@ func (l *line) transmit(ctx context.Context, to types.JID, id types.MessageID, r
 // our own devices are not among them because that could not be found out in time.
 func (l *line) resolveAll(ctx context.Context, p *parcel) (all recipients, complete bool, err error) {
 	own, known := l.ownNow(ctx)
-	var pending *resolving
+	var pending *flight[recipients]
 	if !known {
 		pending = l.resolveOwn()
 	}
@@ -105,7 +105,7 @@ func (l *line) resolveAll(ctx context.Context, p *parcel) (all recipients, compl
 		return all, true, err
 	}
 	if pending != nil {
-		if own, known = pending.await(ctx); !known {
+		if own, known = awaitOwn(ctx, pending); !known {
 			return all, false, ctx.Err()
 		}
 	}

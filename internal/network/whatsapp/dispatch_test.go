@@ -146,6 +146,45 @@ func TestOwnDevicesAreNotWaitedFor(t *testing.T) {
 	w.owner.Expect(t, loopback.ID(string(m.ID)))
 }
 
+// TestLostMediaHosts asks for the media servers again when the answer is lost: files wait no longer than that.
+func TestLostMediaHosts(t *testing.T) {
+	w := newWorld(t)
+	w.driver.askAgain = time.Second
+	s, _ := w.paired()
+	w.Inject(loopback.LoseIQ("w:m"))
+	var sending sync.WaitGroup
+	for _, to := range []parley.ContactID{friendID, otherID} {
+		file := w.keepFile(t, []byte("a file for "+to), parley.Media{MIME: "text/plain"})
+		sending.Go(func() { must(t, send(s, w.outgoing(to, parley.File{Media: file}))) })
+	}
+	sending.Wait()
+	must(t, w.AwaitFaults(within(t)))
+}
+
+// TestReceiptWithoutConfirmation gives the sink the receipt of a message whose confirmation is lost. The gateway
+// ends the send then.
+func TestReceiptWithoutConfirmation(t *testing.T) {
+	w := newWorld(t)
+	w.driver.ackTimeout = time.Hour
+	s, in := w.paired()
+	w.Inject(loopback.LoseAck())
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	m := w.text(friendID, "hello")
+	sent := make(chan error, 1)
+	go func() { sent <- s.Send(ctx, []*parley.Message{m})[0] }()
+	in.got(parley.Delivered, m.ID)
+	cancel()
+	select {
+	case err := <-sent:
+		if network.ClassOf(err) != network.Unknown {
+			t.Errorf("it is %v", err)
+		}
+	case <-within(t).Done():
+		t.Error("the send goes on")
+	}
+}
+
 // TestUnwrittenIsNotUnknown sends on a socket that is closed: the network has nothing of the message, and the line
 // is not used any more.
 func TestUnwrittenIsNotUnknown(t *testing.T) {

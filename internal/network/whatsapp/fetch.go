@@ -90,7 +90,8 @@ var (
 
 // Fetch downloads the file of a message, verifies and decrypts it. One that the network has lost is uploaded
 // again by the account's phone, if that still has it.
-func (s *session) Fetch(ctx context.Context, reference []byte, to *os.File) error {
+func (s *session) Fetch(ctx context.Context, reference []byte, to *os.File) (err error) {
+	defer s.contain(&err)
 	var r fileReference
 	if err := json.Unmarshal(reference, &r); err != nil {
 		return errNoReference
@@ -127,6 +128,9 @@ func (s *session) Fetch(ctx context.Context, reference []byte, to *os.File) erro
 // download makes one attempt: the gateway decides when there is another.
 func (l *line) download(ctx context.Context, r *fileReference, to *os.File) error {
 	if err := errors.Join(to.Truncate(0), second(to.Seek(0, 0))); err != nil {
+		return err
+	}
+	if err := l.knowMediaHosts(ctx); err != nil {
 		return err
 	}
 	return l.client.DownloadToFile(context.WithValue(ctx, onlyOnce{}, true), r, to)

@@ -28,6 +28,7 @@ func FuzzNodes(f *testing.F) {
 	f.Add(uint64(1))
 	f.Add(uint64(2))
 	f.Fuzz(func(t *testing.T, seed uint64) {
+		t.Parallel()
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		defer cancel()
 		child := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestBrokenStanzas$", "-test.v")
@@ -54,10 +55,10 @@ func TestBrokenStanzas(t *testing.T) {
 	w := newWorldOn(t, server)
 	f := &stanzaFuzz{t: t, w: w, breaker: newBreaker(seed, w)}
 	f.connect()
-	f.handlers(2000)
-	f.answers(10 * atOnce)
-	f.logins(12)
-	f.pairings(8)
+	f.handlers(1500)
+	f.answers(6 * atOnce)
+	f.logins(8)
+	f.pairings(6)
 	w.Mangle(nil)
 	f.connect()
 	for end := w.text(friendID, "the end"); send(f.s, end) != nil; { // the last broken stanza may still end a connection

@@ -28,16 +28,16 @@ type line struct {
 	cancel context.CancelFunc
 	news   chan any // events that concern the connection, for run
 
-	synced   chan struct{} // holds one: the account's settings were just fetched
-	settings settings
-	sending  sync.Mutex // one message is encrypted at a time
-	typing   typing
-	slips    slips
-	stanzas  stanzas
-	acks     acks
-	hidden   hidden
-	ownMu    sync.Mutex
-	own      *resolving // of the account's own devices, while it is under way
+	synced     chan struct{} // holds one: the account's settings were just fetched
+	settings   settings
+	sending    sync.Mutex // one message is encrypted at a time
+	typing     typing
+	slips      slips
+	stanzas    stanzas
+	acks       acks
+	hidden     hidden
+	own        shared[recipients] // the account's own devices
+	mediaHosts shared[struct{}]
 
 	watchdog watchdog
 

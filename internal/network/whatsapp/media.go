@@ -47,6 +47,9 @@ func (l *line) upload(ctx context.Context, m *parley.Media, kind whatsmeow.Media
 	}
 	defer os.Remove(sealed.Name())
 	defer sealed.Close()
+	if err := l.knowMediaHosts(ctx); err != nil {
+		return up, l.asked("upload a file", err)
+	}
 	if len(m.MediaKey) != mediaKeySize {
 		if up, err = l.client.UploadReader(ctx, plain, sealed, kind); err != nil {
 			return up, l.asked("upload a file", err)
@@ -66,6 +69,26 @@ func (l *line) upload(ctx context.Context, m *parley.Media, kind whatsmeow.Media
 		return up, l.asked("upload a file", err)
 	}
 	return up, nil
+}
+
+// hostTries is how often the network is asked for its media servers before a file waits for its next attempt.
+const hostTries = 3
+
+// knowMediaHosts has whatsmeow know the network's media servers. It would ask for them under a lock on which
+// every file of the account waits.
+func (l *line) knowMediaHosts(ctx context.Context) error {
+	_, err := l.mediaHosts.join(l, func() (_ struct{}, err error) {
+		for range hostTries {
+			ctx, cancel := context.WithTimeout(l.ctx, l.s.d.askAgain)
+			_, err = l.inner().RefreshMediaConn(ctx, false)
+			cancel()
+			if err == nil || l.ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+				break
+			}
+		}
+		return struct{}{}, err
+	}).await(ctx)
+	return err
 }
 
 // mediaKeys derives what a file is encrypted with from its key.

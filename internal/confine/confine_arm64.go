@@ -1,0 +1,10 @@
+//go:build linux
+
+package confine
+
+// Of linux/audit.h and asm/unistd.h.
+const (
+	auditArch          = 0xc00000b7
+	sysProcessVMReadv  = 270
+	sysProcessVMWritev = 271
+)

@@ -1,0 +1,135 @@
+//go:build linux && (amd64 || arm64)
+
+package confine
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+// Available reports whether programs are confined on this system.
+const Available = true
+
+// ourName is what this binary is called when it is to confine itself and become another program.
+const ourName = "parley-confine"
+
+// Command is exec.CommandContext for a program that is to be confined.
+func Command(ctx context.Context, l Limits, program string, args ...string) *exec.Cmd {
+	path, err := exec.LookPath(program)
+	if err != nil {
+		return exec.CommandContext(ctx, program, args...) // says that it is not there
+	}
+	cmd := exec.CommandContext(ctx, "/proc/self/exe")
+	cmd.Args = append([]string{ourName, strconv.FormatUint(l.Memory, 10), strconv.Itoa(int(l.CPU / time.Second)), path}, args...)
+	return cmd
+}
+
+func init() {
+	if os.Args[0] != ourName || len(os.Args) < 4 {
+		return
+	}
+	err := become(os.Args[1], os.Args[2], os.Args[3:])
+	fmt.Fprintf(os.Stderr, "the program cannot be run with limits: %v\n", err)
+	os.Exit(Failed)
+}
+
+// become sets the limits and executes a program in place of this one. It returns only where that fails.
+func become(memory, cpu string, program []string) error {
+	runtime.LockOSThread() // the filter is this thread's, and goes with it into the program
+	bytes, err := strconv.ParseUint(memory, 10, 64)
+	if err != nil {
+		return err
+	}
+	seconds, err := strconv.ParseUint(cpu, 10, 64)
+	if err != nil {
+		return err
+	}
+	if err := denyNetwork(); err != nil {
+		return fmt.Errorf("deny the network: %w", err)
+	}
+	env := os.Environ()
+	for _, limit := range []struct {
+		resource int
+		most     uint64
+		set      bool
+	}{
+		{syscall.RLIMIT_CORE, 0, true},
+		{syscall.RLIMIT_FSIZE, 0, true}, // what it makes goes through a pipe
+		{syscall.RLIMIT_NOFILE, maxFiles, true},
+		{syscall.RLIMIT_CPU, seconds, seconds > 0},
+		{syscall.RLIMIT_AS, bytes, bytes > 0}, // last: this process has more already and gets no more from here on
+	} {
+		if !limit.set {
+			continue
+		}
+		if err := syscall.Setrlimit(limit.resource, &syscall.Rlimit{Cur: limit.most, Max: limit.most}); err != nil {
+			return fmt.Errorf("limit %d: %w", limit.resource, err)
+		}
+	}
+	return syscall.Exec(program[0], program, env)
+}
+
+// Of linux/prctl.h, linux/seccomp.h and linux/audit.h.
+const (
+	prSetNoNewPrivs   = 38
+	prSetSeccomp      = 22
+	seccompModeFilter = 2
+	seccompAllow      = 0x7fff0000
+	seccompErrno      = 0x00050000
+	seccompKill       = 0x80000000
+	ioURingSetup      = 425 // on every architecture
+	x32Calls          = 0x40000000
+)
+
+// denied are the system calls by which a program reaches a network or other processes. Through a ring of io_uring
+// it could do so without a call.
+var denied = []uint32{syscall.SYS_SOCKET, ioURingSetup, syscall.SYS_PTRACE, sysProcessVMReadv, sysProcessVMWritev}
+
+// denyNetwork has the kernel refuse those calls to this thread and to everything that it becomes.
+func denyNetwork() error {
+	if _, _, errno := syscall.RawSyscall6(syscall.SYS_PRCTL, prSetNoNewPrivs, 1, 0, 0, 0, 0); errno != 0 {
+		return errno
+	}
+	filter := filterOf(denied)
+	program := syscall.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	_, _, errno := syscall.RawSyscall6(syscall.SYS_PRCTL, prSetSeccomp, seccompModeFilter, uintptr(unsafe.Pointer(&program)), 0, 0, 0)
+	runtime.KeepAlive(filter)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// filterOf makes a seccomp filter that refuses some system calls with EPERM and kills what calls the kernel in the
+// way of another architecture, where calls have other numbers.
+func filterOf(denied []uint32) []syscall.SockFilter {
+	const (
+		load  = syscall.BPF_LD | syscall.BPF_W | syscall.BPF_ABS
+		equal = syscall.BPF_JMP | syscall.BPF_JEQ | syscall.BPF_K
+		least = syscall.BPF_JMP | syscall.BPF_JGE | syscall.BPF_K
+		end   = syscall.BPF_RET | syscall.BPF_K
+
+		number, architecture = 0, 4 // where they are in struct seccomp_data
+	)
+	filter := []syscall.SockFilter{
+		{Code: load, K: architecture},
+		{Code: equal, K: auditArch, Jt: 1},
+		{Code: end, K: seccompKill},
+		{Code: load, K: number},
+		{Code: least, K: x32Calls, Jf: 1},
+		{Code: end, K: seccompKill},
+	}
+	for _, call := range denied {
+		filter = append(filter,
+			syscall.SockFilter{Code: equal, K: call, Jf: 1},
+			syscall.SockFilter{Code: end, K: seccompErrno | uint32(syscall.EPERM)})
+	}
+	return append(filter, syscall.SockFilter{Code: end, K: seccompAllow})
+}
