@@ -19,6 +19,7 @@ var leftovers = map[string]string{
 	"failure without a message": `SELECT count(*) FROM failure WHERE seq NOT IN (SELECT seq FROM message)`,
 	"reaction of no message":    `SELECT count(*) FROM reaction WHERE seq NOT IN (SELECT seq FROM message)`,
 	"resend of no message":      `SELECT count(*) FROM resend WHERE seq NOT IN (SELECT seq FROM message)`,
+	"file of no message":        `SELECT count(*) FROM media_fetch WHERE seq NOT IN (SELECT seq FROM message)`,
 	"secret of no webhook": `SELECT count(*) FROM secret WHERE owner LIKE 'webhook:%'
 		AND substr(owner, 9) NOT IN (SELECT id FROM webhook)`,
 }
