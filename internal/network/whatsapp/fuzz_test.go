@@ -29,7 +29,7 @@ func FuzzNodes(f *testing.F) {
 	f.Add(uint64(2))
 	f.Fuzz(func(t *testing.T, seed uint64) {
 		t.Parallel()
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 		defer cancel()
 		child := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestBrokenStanzas$", "-test.v")
 		child.Env = append(os.Environ(), seedVariable+"="+strconv.FormatUint(seed, 10))
@@ -55,7 +55,7 @@ func TestBrokenStanzas(t *testing.T) {
 	w := newWorldOn(t, server)
 	f := &stanzaFuzz{t: t, w: w, breaker: newBreaker(seed, w)}
 	f.connect()
-	f.handlers(1500)
+	f.handlers(1200)
 	f.answers(6 * atOnce)
 	f.logins(8)
 	f.pairings(6)
@@ -278,7 +278,7 @@ func (b *breaker) stanza() waBinary.Node {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	sample := b.samples[b.random.IntN(len(b.samples))]
-	for isFinal(sample) && b.random.IntN(20) > 0 { // it costs a new connection
+	for isFinal(sample) && b.random.IntN(50) > 0 { // it costs a new connection
 		sample = b.samples[b.random.IntN(len(b.samples))]
 	}
 	broken := b.broken(sample)
