@@ -219,7 +219,7 @@ func TestDelivery(t *testing.T) {
 	p.accessible()
 	before := hook.got.Load()
 	p.press("r")
-	p.see("It is made again")
+	p.see("Resent")
 	c.Eventually("it came again", func() bool { return hook.got.Load() > before })
 	p.see("Attempts before a replay are listed too")
 	p.see("Taken at the first attempt")
