@@ -31,6 +31,10 @@ type Channel struct {
 
 	// What was last seen of it, stored by the gateway.
 	State ChannelState
+	// LastingStatus is the last status that a restart of the server does not pass through by itself, and
+	// LastingSince when it began: a channel that comes back to it has had it all along.
+	LastingStatus ChannelStatus
+	LastingSince  time.Time
 	// AccountFrom is the Seq of the last message that was accepted before the account changed: those up to
 	// it belong to another account than the one that is paired now, and are not sent any more. The store
 	// sets it when Number changes.
@@ -46,6 +50,18 @@ func (c *Channel) Begin(now time.Time) {
 		c.Name = string(c.Code)
 	}
 }
+
+// Offline returns the channel as it is while no server runs. What is stored of its connection is of an earlier
+// time; that it was logged out or failed is still so.
+func (c Channel) Offline() Channel {
+	if c.Runs() && c.State.Status != LoggedOut && c.State.Status != Failed {
+		c.State = ChannelState{Status: Stopped, Reason: ServerStopped, WorkingAt: c.State.WorkingAt}
+	}
+	return c
+}
+
+// ServerStopped is why a channel is stopped that should run.
+const ServerStopped = "The server is not running."
 
 // Runs reports whether the channel is to be connected to its network.
 func (c Channel) Runs() bool { return c.Enabled && c.Settings.ArchiveOf == "" }

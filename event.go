@@ -158,7 +158,7 @@ func NewVoteEvent(poll *Message, by ContactID, options []string, at time.Time) *
 }
 
 // NewChannelEvent tells that a channel has another status.
-func NewChannelEvent(c Channel, was ChannelStatus) *Event {
+func NewChannelEvent(c Channel, was ChannelStatus, at time.Time) *Event {
 	type data struct {
 		Status ChannelStatus `json:"status"`
 		Was    ChannelStatus `json:"was"`
@@ -167,7 +167,7 @@ func NewChannelEvent(c Channel, was ChannelStatus) *Event {
 		Name   string        `json:"name"`
 		Number string        `json:"number"`
 	}
-	return &Event{Type: ChannelStatusChanged, Channel: c.Code, At: c.State.Since,
+	return &Event{Type: ChannelStatusChanged, Channel: c.Code, At: at,
 		Data: eventData(data{c.State.Status, was, c.State.Reason, Stamp(c.State.Since), c.Name, c.Number})}
 }
 

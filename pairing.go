@@ -13,9 +13,11 @@ type Pairing struct {
 	// account: it belongs before the eyes of its owner and nowhere else.
 	Code      string
 	ExpiresAt time.Time // until when Code can be used; zero: there is none
-	Reason    string    // a sentence on PasskeyStep and FailedStep; empty on the others
-	N, Of     int       // the QR code's place among those that the network gives; zero where it is none
-	At        time.Time
+	// Reason is a sentence on WrongCodeStep, PasskeyStep and FailedStep, and on StartingStep where the
+	// connection was lost before; empty on the others.
+	Reason string
+	N, Of  int // the QR code's place among those that the network gives; zero where it is none
+	At     time.Time
 }
 
 // PairingStep says what a [Pairing] asks for or how it ended.
@@ -29,6 +31,8 @@ const (
 	PairedStep   PairingStep = "paired"   // done
 	TimeoutStep  PairingStep = "timeout"  // nobody linked it in time
 	FailedStep   PairingStep = "failed"   // Reason says why
+
+	WrongCodeStep PairingStep = "wrong_code" // the phone did not accept what was typed; Code can still be typed
 )
 
 // IsOver reports whether no further step follows unless somebody begins anew.

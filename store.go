@@ -52,6 +52,9 @@ type Reader interface {
 	Messages(ctx context.Context, channel ChannelCode, seqs []int64) ([]Message, error)
 	// Queue lists what a channel still has to send, in order, without what it says.
 	Queue(ctx context.Context, channel ChannelCode) ([]Queued, error)
+	// MessageFiles lists the keys of files that messages name whose Seq is above after, and the last Seq that it
+	// looked at: one call looks at some thousands. Without further messages that is after.
+	MessageFiles(ctx context.Context, after int64) (keys []string, last int64, err error)
 	// History reads a chat's records, newest first, with their reactions, and how many there are.
 	History(ctx context.Context, channel ChannelCode, chat ContactID, page Page) ([]Message, int64, error)
 	// Chats lists a channel's chats, newest first, and how many there are.

@@ -113,6 +113,7 @@ func (c *cli) channelList() *cobra.Command {
 				views := make([]channelView, len(channels))
 				rows := make([][]any, len(channels))
 				for i, ch := range channels {
+					ch = c.asItIs(ch)
 					views[i] = viewChannel(ch)
 					rows[i] = []any{ch.Code, ch.Name, ch.Network, ch.State.Status, ch.Number, when(ch.State.Since)}
 				}
@@ -150,11 +151,20 @@ func (c *cli) printChannel(ctx context.Context, data *app.Data, code parley.Chan
 	if err != nil {
 		return err
 	}
+	ch = c.asItIs(ch)
 	if c.json {
 		return c.printJSON(viewChannel(ch))
 	}
 	c.printStored(ch)
 	return nil
+}
+
+// asItIs returns a channel as it is now. What is stored of its connection counts only while a server runs.
+func (c *cli) asItIs(ch parley.Channel) parley.Channel {
+	if _, running := c.dir().Running(); running {
+		return ch
+	}
+	return ch.Offline()
 }
 
 // printStored shows what is stored of a channel, line by line.

@@ -44,6 +44,7 @@ func (c *cli) showChannel(ctx context.Context, data *app.Data, code parley.Chann
 	if err != nil {
 		return err
 	}
+	ch = c.asItIs(ch)
 	var live running
 	if _, serving := c.dir().Running(); serving && ch.Network != parley.Sandbox && ch.Enabled {
 		if live, err = c.askServer(ctx, code); err != nil {

@@ -141,6 +141,11 @@ func (c *cli) checkData(ctx context.Context) []doctor.Finding {
 		findings = append(findings, doctor.Channels(channels, running)...)
 		findings = append(findings, doctor.Simulated(channels, c.dir().IsDev())...)
 		findings = append(findings, doctor.WhatsApp(channels, version, time.Now())...)
+		cfg, err := c.appConfig()
+		if err != nil {
+			return err
+		}
+		findings = append(findings, doctor.WhatsAppReach(ctx, channels, cfg.ReachWhatsApp)...)
 		attacks, err := doctor.Attacks(ctx, data.Store, channels, time.Now())
 		if err != nil {
 			return err

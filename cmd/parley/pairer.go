@@ -73,7 +73,7 @@ func (p *pairer) attempt(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if s.is(last) || s.Step == parley.StartingStep {
+		if s.is(last) || s.Step == parley.StartingStep && s.Reason == "" {
 			p.view.tick(s)
 		} else if err := p.news(ctx, s); err != nil || s.Step == parley.PairedStep {
 			return err
@@ -94,7 +94,7 @@ func (p *pairer) news(ctx context.Context, s *pairStep) error {
 		}
 		return fail(exitNotSo, "channel %s is not being paired any more: it is %s. %s", p.code, ch.Status, ch.Reason)
 	}
-	if s.Code == "" && (s.Step == parley.QRStep || s.Step == parley.CodeStep) {
+	if s.Code == "" && (s.Step == parley.QRStep || s.Step == parley.CodeStep || s.Step == parley.WrongCodeStep) {
 		return nil // it has just expired
 	}
 	if err := p.view.show(ctx, s); err != nil {

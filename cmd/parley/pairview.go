@@ -71,7 +71,10 @@ type codeView struct {
 }
 
 func (v *codeView) show(_ context.Context, s *pairStep) error {
-	if s.Step == parley.CodeStep {
+	if s.Step == parley.WrongCodeStep {
+		v.hint("✗ %s", s.Reason)
+	}
+	if s.Step == parley.CodeStep || s.Step == parley.WrongCodeStep {
 		fmt.Fprintln(v.out, s.Code)
 		v.hint("enter it on the phone: Linked devices → Link with phone number · %s", clockText(s.left()))
 		return nil
@@ -86,6 +89,10 @@ func (v *codeView) close()         {}
 func (c *cli) showEnd(code string, s *pairStep) error {
 	switch s.Step {
 	case parley.StartingStep:
+		if s.Reason != "" {
+			c.hint("✗ %s", s.Reason)
+			return nil
+		}
 		c.hint("Asking WhatsApp for a code…")
 	case parley.PairedStep:
 		c.hint("✓ linked; finishing on WhatsApp's side…")

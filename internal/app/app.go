@@ -304,12 +304,13 @@ func (s *server) run(ctx context.Context) error {
 	}
 	<-ctx.Done()
 	err = context.Cause(ctx)
+	began := time.Now()
 	s.drain()
 	stopParts()
 	if errors.Is(err, context.Canceled) {
 		err = nil // it was asked for
 	}
-	if !within(s.limits.parts, func() { s.handlers.stop(); running.Wait() }) {
+	if !within(s.limits.parts-time.Since(began), func() { s.handlers.stop(); running.Wait() }) {
 		s.log.Error("some parts did not stop in time: they are left")
 		err = errors.Join(err, errStuck)
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"sync"
 	"syscall"
+	"time"
 
 	"parley/internal/doctor"
 )
@@ -51,7 +52,7 @@ func (d Dir) Lock() (*Lock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock the data directory: %w", err)
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if err := lockFile(f); err != nil {
 		defer f.Close()
 		if errors.Is(err, syscall.EWOULDBLOCK) {
 			return nil, &InUseError{Dir: d, By: readRunning(f)}
@@ -66,14 +67,29 @@ func (d Dir) Lock() (*Lock, error) {
 	return l, nil
 }
 
-// Running returns what the server on this directory last said of itself. After a crash it may be
-// gone.
+// lockPatience is how long a server waits for somebody who only looks whether one runs.
+const lockPatience = time.Second
+
+func lockFile(f *os.File) error {
+	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EWOULDBLOCK) || time.Since(began) > lockPatience {
+			return err
+		}
+	}
+}
+
+// Running returns what the server on this directory says of itself; false: none runs. What a server said that
+// was killed counts no more, because the lock ended with it.
 func (d Dir) Running() (Running, bool) {
 	f, err := os.Open(d.LockFile())
 	if err != nil {
 		return Running{}, false
 	}
-	defer f.Close()
+	defer f.Close() // and with it the lock
+	if syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) == nil {
+		return Running{}, false
+	}
 	r := readRunning(f)
 	return r, r.PID != 0
 }

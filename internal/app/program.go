@@ -48,6 +48,7 @@ func (s *server) examine(ctx context.Context) []doctor.Finding {
 	findings = append(findings, doctor.Channels(channels, true)...)
 	findings = append(findings, doctor.Simulated(channels, s.cfg.Dev)...)
 	findings = append(findings, doctor.WhatsApp(channels, s.cfg.Version, time.Now())...)
+	findings = append(findings, doctor.WhatsAppReach(ctx, channels, s.cfg.ReachWhatsApp)...)
 	if ahead, known := s.gateway.ClockAhead(); known {
 		findings = append(findings, doctor.Clock(ahead))
 	}

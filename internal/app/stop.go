@@ -11,11 +11,11 @@ import (
 // supervisors kill what is still there after 30 s. Nothing is lost by that, because what was acknowledged is on disk.
 type stopLimits struct {
 	requests time.Duration // to answer those under way
-	parts    time.Duration // to end what sends, receives and delivers
-	files    time.Duration // to close the databases
+	parts    time.Duration // to do that and to end what sends, receives and delivers
+	files    time.Duration // after that, to close the databases
 }
 
-var usualLimits = stopLimits{requests: 20 * time.Second, parts: 5 * time.Second, files: 3 * time.Second}
+var usualLimits = stopLimits{requests: 20 * time.Second, parts: 25 * time.Second, files: 3 * time.Second}
 
 var errStuck = errors.New("stopped without waiting any longer for what hangs; what was acknowledged is stored")
 

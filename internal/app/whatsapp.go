@@ -151,3 +151,12 @@ func standIn(address, trust string) (string, error) {
 	}
 	return net.JoinHostPort(host, port), nil
 }
+
+// ReachWhatsApp looks whether WhatsApp can be reached from this machine. The error says why not.
+func (c Config) ReachWhatsApp(ctx context.Context) error {
+	endpoint, err := standIn(c.WhatsAppEndpoint, c.WhatsAppTrust)
+	if err != nil {
+		return err
+	}
+	return whatsapp.Reach(ctx, endpoint)
+}

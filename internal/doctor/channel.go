@@ -27,8 +27,14 @@ func Simulated(channels []parley.Channel, dev bool) []Finding {
 }
 
 func checkChannel(c parley.Channel, running bool) Finding {
+	if !running {
+		c = c.Offline()
+	}
 	f := Finding{Check: "channel " + string(c.Code), Level: Fine, Found: fmt.Sprintf("%s since %s", c.State.Status, When(c.State.Since)),
 		Case: ChannelStatus, Values: Values{"code": c.Code, "status": c.State.Status, "since_at": stamp(c.State.Since)}}
+	if c.State.Since.IsZero() {
+		f.Found = fmt.Sprintf("%s: %s", c.State.Status, c.State.Reason)
+	}
 	switch {
 	case c.State.Status == parley.Working || !c.Enabled || !running:
 		return f // what should not run, or cannot without a server, is as it should be

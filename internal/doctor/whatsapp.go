@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"context"
 	"fmt"
 	"regexp"
 	"runtime/debug"
@@ -19,7 +20,7 @@ var release = regexp.MustCompile(`^v[0-9]+\.[0-9]+\.[0-9]+$`)
 // WhatsApp reports the age of the client for WhatsApp, if a channel uses it. Only a release can be outdated: it
 // has a newer one to upgrade to. A build from source gets the age alone.
 func WhatsApp(channels []parley.Channel, version string, now time.Time) []Finding {
-	if !slices.ContainsFunc(channels, func(c parley.Channel) bool { return c.Network == parley.WhatsApp }) {
+	if !usesWhatsApp(channels) {
 		return nil
 	}
 	info, ok := debug.ReadBuildInfo()
@@ -27,6 +28,21 @@ func WhatsApp(channels []parley.Channel, version string, now time.Time) []Findin
 		return nil
 	}
 	return []Finding{checkClient(info, release.MatchString(version), now)}
+}
+
+// WhatsAppReach reports whether WhatsApp can be reached, if a channel uses it.
+func WhatsAppReach(ctx context.Context, channels []parley.Channel, reach func(context.Context) error) []Finding {
+	if !usesWhatsApp(channels) {
+		return nil
+	}
+	if err := reach(ctx); err != nil {
+		return []Finding{{Check: "whatsapp", Level: Problem, Found: err.Error(), Remedy: "once it can be reached, channels connect by themselves"}}
+	}
+	return []Finding{{Check: "whatsapp", Level: Fine, Found: "can be reached"}}
+}
+
+func usesWhatsApp(channels []parley.Channel) bool {
+	return slices.ContainsFunc(channels, func(c parley.Channel) bool { return c.Network == parley.WhatsApp })
 }
 
 // commitTime finds the time in the version of a module that has no releases.

@@ -34,6 +34,7 @@ type account struct {
 	closed     bool               // no session is opened any more
 	changing   bool               // somebody is making it comply
 	again      bool               // whoever that is must look again
+	lasting    bool               // it had a lasting status since the start
 	restricted time.Time
 	pairing    parley.Pairing // the latest step; zero: none lately
 }
@@ -279,6 +280,7 @@ func (a *account) setState(ctx context.Context, s network.State) {
 		if s.Status == parley.Working {
 			st.WorkingAt = now
 		}
+		a.lasts(st)
 	}
 	if s.Phone.Number != "" {
 		a.channel.Number, a.channel.PhoneName = s.Phone.Number, s.Phone.Name
@@ -300,11 +302,25 @@ func (a *account) setState(ctx context.Context, s network.State) {
 		if c.State.Status == was.State.Status {
 			return nil
 		}
-		return tx.AddEvent(ctx, parley.NewChannelEvent(c, was.State.Status))
+		return tx.AddEvent(ctx, parley.NewChannelEvent(c, was.State.Status, now))
 	})
 	if err != nil && a.retired.Load() == nil {
 		a.g.Log.Error("store a channel's state", "channel", c.Code, "err", err)
 	}
+}
+
+// lasts notes a status that is not only passed through when the server starts and stops. The first one since the
+// start, if it is what the channel had before, began when that did. It is called with the lock held.
+func (a *account) lasts(st *parley.ChannelState) {
+	c := &a.channel
+	if st.Status == parley.Starting || st.Status == parley.Stopped && c.Runs() {
+		return
+	}
+	if !a.lasting && st.Status == c.LastingStatus && c.LastingSince.Before(st.Since) {
+		st.Since = c.LastingSince
+	}
+	a.lasting = true
+	c.LastingStatus, c.LastingSince = st.Status, st.Since
 }
 
 func (a *account) snapshot() parley.Channel {

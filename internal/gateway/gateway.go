@@ -93,6 +93,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 	close(g.ready)
 	var fetching sync.WaitGroup
 	fetching.Go(func() { g.fetcher.run(ctx) })
+	fetching.Go(func() { g.watchFiles(ctx) })
 	g.keepHouse(ctx)
 	fetching.Wait() // before the sessions are closed
 	g.drain(context.WithoutCancel(ctx))
@@ -225,7 +226,7 @@ func (g *Gateway) drain(ctx context.Context) {
 		wg.Go(func() {
 			a.close()
 			if a.snapshot().Runs() { // the others know better why they are stopped
-				a.setState(ctx, network.State{Status: parley.Stopped, Reason: "The server is not running."})
+				a.setState(ctx, network.State{Status: parley.Stopped, Reason: parley.ServerStopped})
 			}
 		})
 	}

@@ -7,9 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
+	"time"
 )
 
 // tempDir holds files until they are complete. It is in the library's folder, so that a file can be
@@ -159,4 +162,43 @@ func (d *draft) contains(sequence []byte) (bool, error) {
 			return false, fmt.Errorf("read media file: %w", err)
 		}
 	}
+}
+
+// Older lists the keys of up to limit complete files that were last changed before a time, in order, behind a
+// key.
+func (l *Library) Older(before time.Time, after string, limit int) (keys []string, err error) {
+	err = filepath.WalkDir(l.dir, func(path string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // it went meanwhile
+		}
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			if path == l.TempDir() || !l.mayHold(path, after) {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if key := entry.Name(); keyForm.MatchString(key) && key > after {
+			if info, err := entry.Info(); err == nil && info.ModTime().Before(before) {
+				keys = append(keys, key)
+			}
+		}
+		if len(keys) == limit {
+			return fs.SkipAll
+		}
+		return nil
+	})
+	return keys, err
+}
+
+// mayHold reports whether a folder may hold keys behind one: its name and that of the folder it is in begin them.
+func (l *Library) mayHold(folder, after string) bool {
+	path, err := filepath.Rel(l.dir, folder)
+	if err != nil || path == "." {
+		return true
+	}
+	begin := strings.ReplaceAll(filepath.ToSlash(path), "/", "")
+	return begin >= after[:min(len(begin), len(after))]
 }

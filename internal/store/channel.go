@@ -8,7 +8,7 @@ import (
 	"parley"
 )
 
-const channelColumns = `code, id, name, network, number, phone_name, enabled, settings, created_at, status, reason, since, working_at, account_from`
+const channelColumns = `code, id, name, network, number, phone_name, enabled, settings, created_at, status, reason, since, working_at, account_from, lasting_status, lasting_since`
 
 // Channels lists all channels by code.
 func (r reader) Channels(ctx context.Context) ([]parley.Channel, error) {
@@ -25,15 +25,15 @@ func (r reader) Channel(ctx context.Context, code parley.ChannelCode) (parley.Ch
 func scanChannel(row scanner) (parley.Channel, error) {
 	var c parley.Channel
 	var settings []byte
-	var created, since, working int64
+	var created, since, working, lasting int64
 	if err := row.Scan(&c.Code, &c.ID, &c.Name, &c.Network, &c.Number, &c.PhoneName, &c.Enabled, &settings, &created,
-		&c.State.Status, &c.State.Reason, &since, &working, &c.AccountFrom); err != nil {
+		&c.State.Status, &c.State.Reason, &since, &working, &c.AccountFrom, &c.LastingStatus, &lasting); err != nil {
 		return c, err
 	}
 	if err := json.Unmarshal(settings, &c.Settings); err != nil {
 		return c, fmt.Errorf("settings of channel %s: %w", c.Code, err)
 	}
-	c.CreatedAt, c.State.Since, c.State.WorkingAt = moment(created), moment(since), moment(working)
+	c.CreatedAt, c.State.Since, c.State.WorkingAt, c.LastingSince = moment(created), moment(since), moment(working), moment(lasting)
 	return c, nil
 }
 
@@ -44,9 +44,10 @@ func (t *tx) AddChannel(_ context.Context, c parley.Channel) error {
 		return fmt.Errorf("settings of channel %s: %w", c.Code, err)
 	}
 	err = t.add(`INSERT INTO channel (`+channelColumns+`)
-		VALUES ($1, (SELECT counter + 1 FROM revision), $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 0) ON CONFLICT DO NOTHING`,
+		VALUES ($1, (SELECT counter + 1 FROM revision), $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 0, $13, $14) ON CONFLICT DO NOTHING`,
 		string(c.Code), c.Name, string(c.Network), c.Number, c.PhoneName, flag(c.Enabled), string(settings), millis(c.CreatedAt),
-		string(c.State.Status), c.State.Reason, millis(c.State.Since), millis(c.State.WorkingAt))
+		string(c.State.Status), c.State.Reason, millis(c.State.Since), millis(c.State.WorkingAt),
+		string(c.LastingStatus), millis(c.LastingSince))
 	if err != nil {
 		return err
 	}
@@ -88,8 +89,9 @@ func (t *tx) UpdateChannel(_ context.Context, c parley.Channel) error {
 // SetChannelState stores what was seen of a channel's connection and account.
 func (t *tx) SetChannelState(_ context.Context, c parley.Channel) error {
 	return t.change(`UPDATE channel SET number = $1, phone_name = $2, status = $3, reason = $4, since = $5, working_at = $6,
-		account_from = CASE WHEN number IN ('', $1) THEN account_from ELSE (SELECT coalesce(max(seq), 0) FROM message) END WHERE code = $7`,
-		c.Number, c.PhoneName, string(c.State.Status), c.State.Reason, millis(c.State.Since), millis(c.State.WorkingAt), string(c.Code))
+		lasting_status = $8, lasting_since = $9, account_from = CASE WHEN number IN ('', $1) THEN account_from ELSE (SELECT coalesce(max(seq), 0) FROM message) END WHERE code = $7`,
+		c.Number, c.PhoneName, string(c.State.Status), c.State.Reason, millis(c.State.Since), millis(c.State.WorkingAt), string(c.Code),
+		string(c.LastingStatus), millis(c.LastingSince))
 }
 
 // DeleteChannel removes a channel with all that is its own.

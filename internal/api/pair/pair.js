@@ -128,6 +128,7 @@ function render(data) {
   if (data.status === "STOPPED") return show("stopped", words.stopped);
   switch (pairing?.step) {
     case "starting": {
+      if (pairing.reason) return show("lost", words.lost, { hint: words.lost_hint });
       const waited = (Date.parse(data.timestamp) - Date.parse(pairing.at)) / 1000;
       const slow = waited < slowAfter ? "" : waited < stuckAfter ? words.starting_slow : words.starting_stuck;
       return show("starting", words.starting, { hint: slow });
@@ -140,12 +141,16 @@ function render(data) {
       tick();
       return show("qr", words.qr, { picture: true, left: true, steps: words.qr_steps, ways: "code" });
     case "code":
+    case "wrong_code": {
       if (!pairing.code) return show("starting", words.starting);
       count(pairing, data.timestamp);
       code.textContent = pairing.code;
       tell = (seconds) => fill("code_left", { time: minutes(seconds) });
       tick();
-      return show("code", words.code, { code: true, left: true, steps: words.code_steps, ways: "qr" });
+      const wrongCode = pairing.step === "wrong_code";
+      return show("code", wrongCode ? words.wrong_code : words.code,
+        { hint: wrongCode ? words.wrong_code_hint : "", code: true, left: true, steps: words.code_steps, ways: "qr" });
+    }
     case "paired":
       return show("scanned", words.scanned, { hint: words.scanned_hint });
     case "passkey":

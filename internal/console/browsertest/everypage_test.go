@@ -120,7 +120,7 @@ func addPast(ctx context.Context, tx parley.Tx) error {
 	} {
 		channel := parley.Channel{Code: app.DemoChannel, Network: parley.Sandbox, Name: "Demo",
 			State: parley.ChannelState{Status: past.status, Reason: past.reason, Since: now.Add(-past.before)}}
-		if err := tx.AddEvent(ctx, parley.NewChannelEvent(channel, was)); err != nil {
+		if err := tx.AddEvent(ctx, parley.NewChannelEvent(channel, was, channel.State.Since)); err != nil {
 			return err
 		}
 		was = past.status

@@ -33,7 +33,7 @@ func (s *session) Contacts(ctx context.Context, page parley.Page) (_ []parley.Co
 	}
 	people := map[parley.ContactID]parley.Contact{}
 	for jid, info := range known {
-		id, ok, err := s.d.person(ctx, jid, types.EmptyJID)
+		id, ok, err := l.person(ctx, jid, types.EmptyJID)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -77,7 +77,7 @@ func (l *line) blocked(ctx context.Context) (map[parley.ContactID]bool, error) {
 	}
 	all := map[parley.ContactID]bool{}
 	for _, jid := range list.JIDs {
-		id, ok, err := l.s.d.person(ctx, jid, types.EmptyJID)
+		id, ok, err := l.person(ctx, jid, types.EmptyJID)
 		if err != nil {
 			return nil, err
 		}
@@ -194,7 +194,7 @@ func (s *session) Groups(ctx context.Context, page parley.Page) (_ []parley.Grou
 
 // group describes a group in our words.
 func (l *line) group(ctx context.Context, g *types.GroupInfo) (parley.Group, error) {
-	owner, _, err := l.s.d.person(ctx, g.OwnerJID, g.OwnerPN)
+	owner, _, err := l.person(ctx, g.OwnerJID, g.OwnerPN)
 	if err != nil {
 		return parley.Group{}, err
 	}
@@ -265,7 +265,7 @@ func (s *session) Participants(ctx context.Context, id parley.GroupID) (_ []parl
 	}
 	var all []parley.Participant
 	for _, p := range g.Participants {
-		contact, _, err := s.d.person(ctx, p.PhoneNumber, p.LID)
+		contact, _, err := l.person(ctx, p.PhoneNumber, p.LID)
 		if err != nil {
 			return nil, err
 		}

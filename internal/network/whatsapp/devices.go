@@ -321,9 +321,9 @@ func (l *line) noticeDevices(ctx context.Context, node *waBinary.Node) {
 func (l *line) otherAddress(ctx context.Context, jid types.JID) (types.JID, error) {
 	switch jid.Server {
 	case types.DefaultUserServer:
-		return l.s.d.db.keys.GetLIDForPN(ctx, jid)
+		return l.client.Store.LIDs.GetLIDForPN(ctx, jid)
 	case types.HiddenUserServer:
-		return l.s.d.db.keys.GetPNForLID(ctx, jid)
+		return l.client.Store.LIDs.GetPNForLID(ctx, jid)
 	}
 	return types.EmptyJID, nil
 }

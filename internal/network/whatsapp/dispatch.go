@@ -37,7 +37,7 @@ type parcel struct {
 func (l *line) pack(ctx context.Context, to types.JID, id types.MessageID, raw *waE2E.Message) (*parcel, error) {
 	p := &parcel{to: to, id: id, raw: raw}
 	var err error
-	if p.number, err = l.s.d.db.keys.GetPNForLID(ctx, to); err != nil {
+	if p.number, err = l.client.Store.LIDs.GetPNForLID(ctx, to); err != nil {
 		return nil, err
 	}
 	if p.plain, err = proto.Marshal(raw); err != nil {

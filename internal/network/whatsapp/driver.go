@@ -50,7 +50,6 @@ type Driver struct {
 	fetching  *bounded      // what media works with
 	turns     chan struct{} // holds one for each connection that is being made
 	absent    absentees
-	hidden    atomic.Int64 // messages that the lines keep until the numbers of their senders are known
 	contained atomic.Int64 // stanzas whose handling panicked
 
 	// What tests make quicker.
@@ -58,6 +57,7 @@ type Driver struct {
 	ackTimeout                       time.Duration
 	silentFor, pingTimeout, askAgain time.Duration
 	typingFor                        time.Duration
+	codePatience                     time.Duration // of a pairing
 	uploadPatience                   time.Duration
 	receiptPause                     func(tries int) time.Duration // before a receipt for an unknown message is given again
 
@@ -80,7 +80,7 @@ func Open(ctx context.Context, c Config) (*Driver, error) {
 	fetching := &bounded{dialer.client(nil).Transport, maxDownload, stallLimit}
 	return &Driver{
 		Config: c, db: db, dialer: dialer, media: &http.Client{Transport: fetching}, fetching: fetching, turns: make(chan struct{}, connectAtOnce),
-		maxBackoff: idleBackoff, ackTimeout: ackTimeout, silentFor: silentFor, pingTimeout: pingTimeout, askAgain: askAgainAfter, typingFor: typingFor,
+		maxBackoff: idleBackoff, ackTimeout: ackTimeout, silentFor: silentFor, pingTimeout: pingTimeout, askAgain: askAgainAfter, typingFor: typingFor, codePatience: codePatience,
 		uploadPatience: uploadPatience, receiptPause: retryPause, sessions: map[parley.ChannelCode]*session{},
 	}, nil
 }

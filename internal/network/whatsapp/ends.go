@@ -89,12 +89,17 @@ func banEnd(e *events.TemporaryBan) end {
 		reason: fmt.Sprintf("WhatsApp banned the account until %s: %s. The channel comes back then.", until.UTC().Format("2006-01-02 15:04 UTC"), why)}
 }
 
-// dialEnd says why a connection could not be made.
+// dialEnd is the end of a connection that could not be made.
 func dialEnd(err error) end {
+	return end{status: parley.Reconnecting, reason: dialProblem(err) + " It is tried again."}
+}
+
+// dialProblem says why a connection could not be made.
+func dialProblem(err error) string {
 	if status, ok := errors.AsType[socket.ErrWithStatusCode](err); ok {
-		return end{status: parley.Reconnecting, reason: fmt.Sprintf("WhatsApp answered with HTTP status %d. It is tried again.", status.StatusCode)}
+		return fmt.Sprintf("WhatsApp answered with HTTP status %d.", status.StatusCode)
 	}
-	return end{status: parley.Reconnecting, reason: "WhatsApp cannot be reached. It is tried again."}
+	return unreachable(err)
 }
 
 var (

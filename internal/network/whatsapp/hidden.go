@@ -34,19 +34,18 @@ func (h *hidden) note(id types.MessageID, lid string) {
 	h.found[id] = lid
 }
 
-// keep keeps a stanza that was just handled, if its sender was not known. It reports whether it did.
-func (h *hidden) keep(stanza *waBinary.Node) bool {
+// keep keeps a stanza that was just handled, if its sender was not known.
+func (h *hidden) keep(stanza *waBinary.Node) {
 	id, _ := stanza.Attrs["id"].(string)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	lid, ok := h.found[id]
 	delete(h.found, id)
 	if !ok || h.count >= mostHidden {
-		return false
+		return
 	}
 	h.stanzas[lid] = append(h.stanzas[lid], stanza)
 	h.count++
-	return true
 }
 
 // take returns the stanzas of a sender, in order, and forgets them.
@@ -59,18 +58,11 @@ func (h *hidden) take(lid string) []*waBinary.Node {
 	return stanzas
 }
 
-// all is how many messages are kept.
-func (h *hidden) all() int {
+// isEmpty reports whether no message is kept, or about to be.
+func (h *hidden) isEmpty() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.count
-}
-
-// hide keeps a stanza that was just handled, if its sender was not known.
-func (l *line) hide(stanza *waBinary.Node) {
-	if l.hidden.keep(stanza) {
-		l.s.d.hidden.Add(1)
-	}
+	return h.count == 0 && len(h.found) == 0
 }
 
 // reveal handles the messages of a sender again whose number is known by now.
@@ -78,9 +70,7 @@ func (l *line) reveal(sender types.JID) {
 	if sender.Server != types.HiddenUserServer {
 		return
 	}
-	stanzas := l.hidden.take(sender.User)
-	l.s.d.hidden.Add(-int64(len(stanzas)))
-	for _, stanza := range stanzas {
+	for _, stanza := range l.hidden.take(sender.User) {
 		l.handleStanza(stanza)
 	}
 }
@@ -88,6 +78,9 @@ func (l *line) reveal(sender types.JID) {
 // revealSoon has what is kept of senders handled after the stanza that is being handled: if that is from one
 // of them, it comes first there.
 func (l *line) revealSoon(senders []types.JID) {
+	if l.hidden.isEmpty() { // as nearly always
+		return
+	}
 	s := &l.stanzas
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,7 +90,7 @@ func (l *line) revealSoon(senders []types.JID) {
 	}
 }
 
-// people tells the driver when the number of a LID becomes known.
+// people tells the line when the number of a LID becomes known.
 type people struct {
 	store.LIDStore
 	learned func(lids []types.JID)
@@ -121,18 +114,4 @@ func (p people) PutManyLIDMappings(ctx context.Context, mappings []store.LIDMapp
 		p.learned(lids)
 	}
 	return err
-}
-
-// learned has the lines of all channels handle what they keep of people whose numbers are known by now.
-func (d *Driver) learned(lids []types.JID) {
-	if d.hidden.Load() == 0 { // as nearly always
-		return
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, s := range d.sessions {
-		if l := s.up.Load(); l != nil {
-			l.revealSoon(lids)
-		}
-	}
 }

@@ -41,7 +41,7 @@ func (l *line) history(e *events.HistorySync) bool {
 
 // past gives the messages of one chat of before, the oldest first.
 func (l *line) past(chat *waHistorySync.Conversation, jid, other types.JID) bool {
-	from, known, err := l.s.d.person(l.ctx, jid, other)
+	from, known, err := l.person(l.ctx, jid, other)
 	if err != nil || !known {
 		return true
 	}

@@ -64,7 +64,7 @@ func digits(number string) string {
 
 // person maps an address, and the other one of the same person where that was said too, to the contact. It
 // reports false for a LID whose number nobody told us.
-func (d *Driver) person(ctx context.Context, jid, other types.JID) (parley.ContactID, bool, error) {
+func (l *line) person(ctx context.Context, jid, other types.JID) (parley.ContactID, bool, error) {
 	for _, j := range []types.JID{jid, other} {
 		if c, ok := contactOf(j); ok {
 			return c, true, nil
@@ -74,7 +74,7 @@ func (d *Driver) person(ctx context.Context, jid, other types.JID) (parley.Conta
 		if j.Server != types.HiddenUserServer {
 			continue
 		}
-		number, err := d.db.keys.GetPNForLID(ctx, j.ToNonAD())
+		number, err := l.client.Store.LIDs.GetPNForLID(ctx, j.ToNonAD())
 		if err != nil {
 			return "", false, fmt.Errorf("look up a LID: %w", err)
 		}
@@ -126,7 +126,7 @@ func (l *line) address(ctx context.Context, c parley.ContactID) (types.JID, erro
 	if !c.CanExist() {
 		return types.EmptyJID, network.ErrImpossibleNumber
 	}
-	lid, err := l.s.d.db.keys.GetLIDForPN(ctx, phoneJID(c))
+	lid, err := l.client.Store.LIDs.GetLIDForPN(ctx, phoneJID(c))
 	if err != nil {
 		return types.EmptyJID, fmt.Errorf("look up a number: %w", err)
 	}
@@ -143,7 +143,7 @@ func (l *line) address(ctx context.Context, c parley.ContactID) (types.JID, erro
 	if !found {
 		return types.EmptyJID, errAbsent
 	}
-	if lid, err = l.s.d.db.keys.GetLIDForPN(ctx, phoneJID(c)); err != nil || !lid.IsEmpty() {
+	if lid, err = l.client.Store.LIDs.GetLIDForPN(ctx, phoneJID(c)); err != nil || !lid.IsEmpty() {
 		return lid, err
 	}
 	info, err := askTwice(ctx, l, func(ctx context.Context) (map[types.JID]types.UserInfo, error) {

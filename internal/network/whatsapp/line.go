@@ -3,6 +3,7 @@ package whatsapp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -59,7 +60,7 @@ func newLine(s *session, device *store.Device) *line {
 	l := &line{s: s, log: newLogger(s.d.Log, s.code), news: make(chan any, newsRoom), synced: make(chan struct{}, 1)}
 	l.settings.turn = make(chan struct{}, 1)
 	if device.ID != nil {
-		guard(device, s.d.learned)
+		guard(device, l.revealSoon)
 		l.jid, l.lid = *device.ID, device.LID
 		l.contacts, l.secrets, l.keys = device.Contacts, device.MsgSecrets, device.AppStateKeys
 	}
@@ -104,7 +105,7 @@ func (l *line) connect() error {
 	err := l.client.ConnectContext(l.ctx)
 	timely, open := timer.Stop(), unhook()
 	if err == nil && (!timely || !open) {
-		return errors.New("no connection in time")
+		return fmt.Errorf("no connection in time: %w", context.DeadlineExceeded)
 	}
 	return err
 }
@@ -162,7 +163,6 @@ func (l *line) hangUp() {
 	l.release()
 	l.cancel()
 	l.errands.Wait()
-	l.s.d.hidden.Add(-int64(l.hidden.all())) // they come again
 }
 
 // errand runs something whose end nobody waits for but hangUp. It reports false when the line is being ended.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"go.mau.fi/whatsmeow"
+	waBinary "go.mau.fi/whatsmeow/binary"
 	"go.mau.fi/whatsmeow/types/events"
 
 	"parley"
@@ -25,13 +26,23 @@ const (
 	pairWait = 30 * time.Second
 	// settleWait is how long the network may take to say that the new device may connect.
 	settleWait = 5 * time.Second
+	// codePatience is how long the phone may take to link the device after a code was typed. After a wrong one
+	// it never does.
+	codePatience = 10 * time.Second
+	// pairLosses is how often the connection of a pairing is made again.
+	pairLosses = 5
+	// codesEnd is how much earlier than the last code the network may close the connection.
+	codesEnd = 5 * time.Second
 )
 
 const (
 	passkeySentence = "WhatsApp asks this account for its passkey, which this program cannot give. " +
 		"Take the passkey off on the phone (Settings, Account, Passkeys), or link from a computer that has it, and pair again."
-	unreachable = "WhatsApp cannot be reached. Try again."
-	unkept      = "The new device could not be kept. Remove it on the phone, under Linked devices, and pair again."
+	noCode       = "WhatsApp gave no code. Try again, or pair by QR code."
+	wrongCode    = "The phone did not accept the code that was typed. Type this one."
+	lostSentence = "The connection to WhatsApp was lost. It is being made again, with a new code."
+	lostForGood  = "The connection to WhatsApp was lost and could not be made again. Pair again."
+	unkept       = "The new device could not be kept. Remove it on the phone, under Linked devices, and pair again."
 )
 
 // Pair begins to link the account anew, by QR code.
@@ -48,44 +59,105 @@ func (s *session) PairWithCode(ctx context.Context, number string) error {
 
 // pairing is one attempt to link the channel.
 type pairing struct {
-	s     *session
-	l     *line
-	o     pairOptions
-	codes []string // QR codes that were not shown yet
-	of    int      // how many the network gave
-	timer *time.Timer
-	taken bool // the network asked the new device to connect
+	s      *session
+	l      *line
+	o      pairOptions
+	codes  []string        // QR codes that were not shown yet
+	of     int             // how many the network gave
+	typing network.Pairing // the code to type that is shown
+	until  time.Time       // when the network's codes end; zero: it gave none yet
+	timer  *time.Timer     // of the code that is shown
+	typed  *time.Timer     // since a code was typed on the phone
+	taken  bool            // the network asked the new device to connect
 }
 
+// pairingOutcome is what follows from something that happened during a pairing.
+type pairingOutcome int
+
+const (
+	pairingGoesOn pairingOutcome = iota
+	pairingOver                  // with the step that was told last
+	pairingLost                  // the connection is gone, and the attempt needs another one
+)
+
 // pair links the channel to an account, or does not. It returns the next attempt, if somebody wants one
-// before this one is over.
+// before this one is over. A connection that is lost meanwhile is made again, with new codes.
 func (s *session) pair(o pairOptions) *pairOptions {
 	s.become(parley.ScanQRCode, "It waits for somebody to link it on the phone.", network.Phone{})
 	s.step(network.Pairing{Step: parley.StartingStep})
-	p := &pairing{s: s, l: newLine(s, s.d.db.keys.NewDevice()), o: o, timer: time.NewTimer(pairWait)}
+	for losses := 0; ; {
+		end, next := s.tryPairing(o, losses > 0)
+		if end == pairingOver || s.ctx.Err() != nil {
+			return next
+		}
+		if losses++; losses > pairLosses {
+			s.step(network.Pairing{Step: parley.FailedStep, Reason: lostForGood})
+			return nil
+		}
+		s.step(network.Pairing{Step: parley.StartingStep, Reason: lostSentence})
+		if !s.pause(min(time.Second<<(losses-1), s.d.maxBackoff)) {
+			return nil
+		}
+	}
+}
+
+// tryPairing links the channel on one connection.
+func (s *session) tryPairing(o pairOptions, again bool) (pairingOutcome, *pairOptions) {
+	p := &pairing{s: s, l: newLine(s, s.d.db.keys.NewDevice()), o: o, timer: time.NewTimer(pairWait), typed: time.NewTimer(time.Hour)}
+	p.typed.Stop()
 	defer p.timer.Stop()
+	defer p.typed.Stop()
 	defer p.l.hangUp()
 	if err := p.l.connect(); err != nil {
-		p.fail(unreachable)
-		return nil
+		if again {
+			return pairingLost, nil
+		}
+		p.fail(dialProblem(err) + " Then pair again.")
+		return pairingOver, nil
 	}
 	for {
+		end := pairingGoesOn
 		select {
 		case <-s.ctx.Done():
-			return nil
+			return pairingOver, nil
 		case r := <-s.requests:
 			r.answer <- nil
-			return r.pair // nil: a logout, which gives this up
+			return pairingOver, r.pair // nil: a logout, which gives this up
 		case <-p.timer.C:
-			if !p.showNext() {
-				s.step(network.Pairing{Step: parley.TimeoutStep})
-				return nil
-			}
+			end = p.expired()
+		case <-p.typed.C:
+			p.typing.Step, p.typing.Reason = parley.WrongCodeStep, wrongCode
+			s.step(p.typing)
 		case evt := <-p.l.news:
-			if p.happened(evt) {
-				return nil
-			}
+			end = p.happened(evt)
 		}
+		if end != pairingGoesOn {
+			return end, nil
+		}
+	}
+}
+
+// expired shows the next code, if there is one, in place of one that cannot be used any more.
+func (p *pairing) expired() pairingOutcome {
+	if p.showNext() {
+		return pairingGoesOn
+	}
+	if p.until.IsZero() {
+		p.fail(noCode)
+	} else {
+		p.s.step(network.Pairing{Step: parley.TimeoutStep})
+	}
+	return pairingOver
+}
+
+// codeTyped is news of a line: somebody typed a code on the phone, perhaps another one than is shown. The phone
+// finds out which, and does not say.
+type codeTyped struct{}
+
+// noticeCode tells the pairing that a code was typed on the phone.
+func (l *line) noticeCode(node *waBinary.Node) {
+	if l.jid.IsEmpty() && node.Attrs["type"] == "link_code_companion_reg" {
+		l.post(codeTyped{})
 	}
 }
 
@@ -99,52 +171,67 @@ func (p *pairing) fail(reason string) {
 	p.s.step(network.Pairing{Step: parley.FailedStep, Reason: reason})
 }
 
-// happened takes an event. It reports whether the attempt is over.
-func (p *pairing) happened(evt any) bool {
+// happened takes an event.
+func (p *pairing) happened(evt any) pairingOutcome {
 	switch e := evt.(type) {
 	case *events.QR:
-		if p.o.number != "" {
-			return !p.showCode()
-		}
-		p.codes, p.of = e.Codes, len(e.Codes)
-		p.showNext()
-		return false
+		return p.begin(e.Codes)
+	case codeTyped:
+		p.typed.Reset(p.s.d.codePatience)
+		return pairingGoesOn
 	case *events.PairSuccess:
 		p.paired(e)
-		return true
+		return pairingOver
 	case *events.PairError:
 		p.s.d.Log.Warn("whatsapp: pairing failed", "channel", p.s.code, "err", e.Error)
 		p.fail(pairErrorSentence(e.Error))
-		return true
+		return pairingOver
 	case *events.QRScannedWithoutMultidevice:
 		p.fail("The phone's WhatsApp is too old to link devices. Update it and pair again.")
-		return true
+		return pairingOver
 	case *events.PairPasskeyRequest:
 		p.s.step(network.Pairing{Step: parley.PasskeyStep, Reason: passkeySentence})
 		p.timer.Reset(typedCode)
 		p.codes = nil
-		return false
+		return pairingGoesOn
 	case *events.PairPasskeyConfirmation: // only after a passkey was given
-		return false
+		return pairingGoesOn
 	case *events.ManualLoginReconnect: // the network can be quicker than whatsmeow's own news of the pairing
 		p.taken = true
 		p.timer.Reset(pairWait)
+		p.typed.Stop()
 		p.codes = nil
-		return false
+		return pairingGoesOn
 	case *events.PairPasskeyError:
 		p.fail(passkeySentence)
-		return true
+		return pairingOver
 	}
 	e, ended := endOf(evt)
-	if !ended {
-		return false
+	switch {
+	case !ended, p.taken: // the new device connects next
+		return pairingGoesOn
+	case e.status != parley.Reconnecting:
+		p.fail(e.reason)
+		return pairingOver
+	case !p.until.IsZero() && time.Now().After(p.until.Add(-codesEnd)): // the network closes when its codes are used up
+		p.s.step(network.Pairing{Step: parley.TimeoutStep})
+		return pairingOver
 	}
-	if _, closed := evt.(*events.Disconnected); closed && len(p.codes) == 0 {
-		p.s.step(network.Pairing{Step: parley.TimeoutStep}) // the network closes when its codes are used up
-		return true
+	return pairingLost
+}
+
+// begin shows the first code.
+func (p *pairing) begin(codes []string) pairingOutcome {
+	if p.o.number != "" {
+		if !p.showCode() {
+			return pairingOver
+		}
+		return pairingGoesOn
 	}
-	p.fail(e.reason)
-	return true
+	p.codes, p.of = codes, len(codes)
+	p.until = time.Now().Add(firstCode + time.Duration(p.of-1)*otherCode)
+	p.showNext()
+	return pairingGoesOn
 }
 
 // showNext shows the next QR code. It reports false when there is none.
@@ -171,7 +258,9 @@ func (p *pairing) showCode() bool {
 	code, err := p.code(ctx)
 	switch {
 	case err == nil:
-		p.s.step(network.Pairing{Step: parley.CodeStep, Code: code, ExpiresAt: time.Now().Add(typedCode)})
+		p.until = time.Now().Add(typedCode)
+		p.typing = network.Pairing{Step: parley.CodeStep, Code: code, ExpiresAt: p.until}
+		p.s.step(p.typing)
 		p.timer.Reset(typedCode)
 		return true
 	case errors.Is(err, whatsmeow.ErrIQNotFound), errors.Is(err, whatsmeow.ErrPhoneNumberTooShort), errors.Is(err, whatsmeow.ErrPhoneNumberIsNotInternational):
@@ -180,7 +269,7 @@ func (p *pairing) showCode() bool {
 		p.fail("WhatsApp gives no more codes for this number now. Wait some minutes, or pair by QR code.")
 	default:
 		p.s.d.Log.Warn("whatsapp: ask for a pairing code", "channel", p.s.code, "err", redact("%v", []any{err}))
-		p.fail("WhatsApp gave no code. Try again, or pair by QR code.")
+		p.fail(noCode)
 	}
 	return false
 }

@@ -47,6 +47,65 @@ func TestPairingByCode(t *testing.T) {
 	}
 }
 
+// TestPairingByAWrongCode types another code than the one that is shown, and then the right one.
+func TestPairingByAWrongCode(t *testing.T) {
+	w := newWorld(t)
+	w.driver.codePatience = 100 * time.Millisecond
+	s, in := w.start()
+	must(t, s.(network.PairByCode).PairWithCode(t.Context(), ownerNumber))
+	shown := in.step(parley.CodeStep)
+	wrong := "1" + shown.Code[1:]
+	if wrong == shown.Code {
+		wrong = "2" + shown.Code[1:]
+	}
+	if _, err := w.owner.EnterCode(within(t), wrong); err == nil {
+		t.Fatal("the phone accepted another code")
+	}
+	told := in.step(parley.WrongCodeStep)
+	if told.Code != shown.Code || !told.ExpiresAt.Equal(shown.ExpiresAt) || told.Reason == "" {
+		t.Errorf("the step is %+v, want the code that was shown, %+v", told, shown)
+	}
+	_, err := w.owner.EnterCode(within(t), shown.Code)
+	must(t, err)
+	in.step(parley.PairedStep)
+	in.status(parley.Working)
+}
+
+// TestPairingSurvivesALostConnection loses the connection while a code is shown: the next one has new codes.
+func TestPairingSurvivesALostConnection(t *testing.T) {
+	for name, number := range map[string]string{"QR code": "", "code to type": ownerNumber} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			s, in := w.start()
+			step := parley.QRStep
+			if number == "" {
+				must(t, s.Pair(t.Context()))
+			} else {
+				step = parley.CodeStep
+				must(t, s.(network.PairByCode).PairWithCode(t.Context(), number))
+			}
+			first := in.step(step)
+			skip := in.count()
+			w.Down()
+			w.Up()
+			expect(in, skip, func(p network.Pairing) bool {
+				return p.Step == parley.StartingStep && strings.Contains(p.Reason, "lost")
+			})
+			second := expect(in, skip, func(p network.Pairing) bool { return p.Step == step })
+			if second.Code == first.Code {
+				t.Error("the code of the connection that was lost is shown again")
+			}
+			if number == "" {
+				w.scan(in, skip)
+			} else {
+				_, err := w.owner.EnterCode(within(t), second.Code)
+				must(t, err)
+			}
+			in.status(parley.Working)
+		})
+	}
+}
+
 func TestPairingRefusals(t *testing.T) {
 	w := newWorld(t)
 	s, in := w.paired()
@@ -103,10 +162,11 @@ func TestPairingFails(t *testing.T) {
 func TestPairingSteps(t *testing.T) {
 	w := newWorld(t)
 	s, in := w.start()
-	p := &pairing{s: s.(*session), timer: time.NewTimer(time.Hour)}
+	p := &pairing{s: s.(*session), timer: time.NewTimer(time.Hour), typed: time.NewTimer(time.Hour)}
 	defer p.timer.Stop()
+	defer p.typed.Stop()
 	codes := []string{"1", "2", "3", "4", "5", "6"}
-	if p.happened(&events.QR{Codes: codes}) {
+	if p.happened(&events.QR{Codes: codes}) != pairingGoesOn {
 		t.Error("the codes ended the pairing")
 	}
 	for p.showNext() {
@@ -126,18 +186,24 @@ func TestPairingSteps(t *testing.T) {
 	if !slices.Equal(shown, codes) || lives[0] != time.Minute || lives[1] != 20*time.Second {
 		t.Errorf("%v were shown for %v", shown, lives)
 	}
-	if !p.happened(&events.Disconnected{}) {
+	if p.happened(&events.Disconnected{}) != pairingLost {
+		t.Error("a connection that ends before its codes is not lost")
+	}
+	p.until = time.Now() // the last code ends
+	if p.happened(&events.Disconnected{}) != pairingOver {
 		t.Error("the end of the codes did not end the pairing")
 	}
 	in.step(parley.TimeoutStep)
-	if p.happened(&events.PairPasskeyRequest{}) || p.happened(&events.PairPasskeyConfirmation{}) {
+	if p.happened(&events.PairPasskeyRequest{}) != pairingGoesOn || p.happened(&events.PairPasskeyConfirmation{}) != pairingGoesOn {
 		t.Error("a passkey ended the pairing")
 	}
 	if got := in.step(parley.PasskeyStep); !strings.Contains(got.Reason, "passkey") {
 		t.Errorf("the step is %+v", got)
 	}
-	if !p.happened(&events.QRScannedWithoutMultidevice{}) || !p.happened(&events.PairPasskeyError{}) || !p.happened(&events.ClientOutdated{}) {
-		t.Error("a failure did not end the pairing")
+	for _, failure := range []any{&events.QRScannedWithoutMultidevice{}, &events.PairPasskeyError{}, &events.ClientOutdated{}} {
+		if p.happened(failure) != pairingOver {
+			t.Errorf("%T did not end the pairing", failure)
+		}
 	}
 	expect(in, 0, func(p network.Pairing) bool { return strings.Contains(p.Reason, "too old to link") })
 	expect(in, 0, func(p network.Pairing) bool { return strings.Contains(p.Reason, "Upgrade") })

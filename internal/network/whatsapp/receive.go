@@ -65,7 +65,7 @@ func (l *line) receive(e *events.Message) bool {
 	if e.Info.IsGroup || !isDirect(e.Info.Chat) {
 		return true
 	}
-	from, known, err := l.s.d.person(l.ctx, e.Info.Sender, e.Info.SenderAlt)
+	from, known, err := l.person(l.ctx, e.Info.Sender, e.Info.SenderAlt)
 	if err != nil {
 		l.log.Warnf("find out who sent %s: %v", e.Info.ID, err)
 		return false
@@ -168,7 +168,7 @@ func (l *line) receipt(e *events.Receipt) bool {
 	if !ok || e.IsFromMe || e.IsGroup || !isDirect(e.Chat) {
 		return true
 	}
-	from, known, err := l.s.d.person(l.ctx, e.Sender, e.SenderAlt)
+	from, known, err := l.person(l.ctx, e.Sender, e.SenderAlt)
 	if err != nil {
 		return false
 	}

@@ -22,7 +22,7 @@ const resendTimeout = 2 * time.Minute
 func (l *line) messageForRetry(_, to types.JID, id types.MessageID) *waE2E.Message {
 	ctx, cancel := context.WithTimeout(l.ctx, resendTimeout)
 	defer cancel()
-	chat, known, err := l.s.d.person(ctx, to, types.EmptyJID)
+	chat, known, err := l.person(ctx, to, types.EmptyJID)
 	if err != nil || !known {
 		return nil
 	}

@@ -92,7 +92,7 @@ func (s *seal) why() error {
 	return s.failed
 }
 
-// guard wraps the stores of a device that a send uses, leaves its removal to the session, and has the driver
+// guard wraps the stores of a device that a send uses, leaves its removal to the session, and has the line
 // told of numbers that become known.
 func guard(d *store.Device, learned func([]types.JID)) {
 	d.LIDs = people{d.LIDs, learned}

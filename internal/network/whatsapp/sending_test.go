@@ -197,7 +197,7 @@ func TestLeftTheNetwork(t *testing.T) {
 	w := newWorld(t)
 	s, _ := w.paired()
 	absent := parley.ContactOf(absentNumber)
-	must(t, w.driver.db.keys.PutLIDMapping(t.Context(), types.NewJID("123456789012345", types.HiddenUserServer), phoneJID(absent)))
+	must(t, s.(*session).up.Load().client.Store.LIDs.PutLIDMapping(t.Context(), types.NewJID("123456789012345", types.HiddenUserServer), phoneJID(absent)))
 	if err := send(s, w.text(absent, "hello")); !errors.Is(err, errAbsent) {
 		t.Errorf("to somebody who left: %v", err)
 	}

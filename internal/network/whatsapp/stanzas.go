@@ -170,7 +170,7 @@ func (l *line) handleStanza(node *waBinary.Node) {
 	switch node.Tag {
 	case "message", "appdata":
 		in.HandleEncryptedMessage(ctx, node)
-		l.hide(node)
+		l.hidden.keep(node)
 	case "status":
 		in.HandleUnencryptedMessage(ctx, node)
 	case "receipt":
@@ -183,6 +183,7 @@ func (l *line) handleStanza(node *waBinary.Node) {
 		in.HandlePresence(ctx, node)
 	case "notification":
 		l.noticeDevices(ctx, node)
+		l.noticeCode(node)
 		in.HandleNotification(ctx, node)
 	case "success":
 		in.HandleConnectSuccess(ctx, node)

@@ -19,7 +19,7 @@ const (
 	stuckAfter = 10 * time.Second
 	// slowAfter is how long one transaction may take before [DB.Writable] says that the database cannot be written to.
 	slowAfter = 2 * time.Second
-	// probeEvery is how long the outcome of a transaction answers [DB.Writable].
+	// probeEvery is how long a failed transaction or a probe answers [DB.Writable].
 	probeEvery = time.Second
 	// watchEvery is how often the writer and the size of the log are looked at.
 	watchEvery = time.Second
@@ -30,6 +30,7 @@ type health struct {
 	opened time.Time     // times are counted from here, so that a changed clock does not matter
 	began  atomic.Int64  // when the transaction under way began; zero: there is none
 	ended  atomic.Int64  // when the last one ended; zero: there was none
+	proven atomic.Int64  // when a probe last succeeded; zero: none did since a write failed
 	lost   atomic.Value  // of failure: why the last one was lost
 	damage atomic.Value  // of failure: the damage that was found
 	found  chan struct{} // closed when damage is found
@@ -53,6 +54,9 @@ func (h *health) begin() { h.began.Store(h.now()) }
 
 func (h *health) end(lost error) {
 	h.lost.Store(failure{lost})
+	if lost != nil {
+		h.proven.Store(0)
+	}
 	h.ended.Store(h.now())
 	h.began.Store(0)
 }
@@ -68,13 +72,19 @@ func (h *health) busyFor() time.Duration {
 	return 0
 }
 
-// last is how the last transaction ended, if that was a moment ago.
-func (h *health) last() (err error, recent bool) {
+// isProven reports whether a probe succeeded a moment ago, and no write failed since.
+func (h *health) isProven() bool {
+	proven := h.proven.Load()
+	return proven != 0 && time.Duration(h.now()-proven) <= h.fresh
+}
+
+// lastFailure returns why the last transaction failed, if it did so a moment ago.
+func (h *health) lastFailure() error {
 	ended := h.ended.Load()
 	if ended == 0 || time.Duration(h.now()-ended) > h.fresh {
-		return nil, false
+		return nil
 	}
-	return h.lost.Load().(failure).err, true
+	return h.lost.Load().(failure).err
 }
 
 // observe notes damage that a statement or a check met. From then on nothing is written.
@@ -149,8 +159,9 @@ type probe struct {
 	err  error
 }
 
-// Writable returns nil if a write would succeed now, else why not, at the latest when ctx ends. If nothing was written
-// for a moment it tries, with a write that changes nothing but needs the lock, the log and the disk.
+// Writable returns nil if a write would succeed now, else why not, at the latest when ctx ends. Unless it did so
+// a moment ago it tries, with a write that changes nothing but needs the lock, the log and the disk. That others succeeded is
+// no proof: a transaction that happened to change nothing does not write.
 func (db *DB) Writable(ctx context.Context) error {
 	if err := db.health.damaged(); err != nil {
 		return err
@@ -158,8 +169,11 @@ func (db *DB) Writable(ctx context.Context) error {
 	if busy := db.health.busyFor(); busy > slowAfter {
 		return stuck(busy)
 	}
-	if err, recent := db.health.last(); recent {
+	if err := db.health.lastFailure(); err != nil {
 		return err
+	}
+	if db.health.isProven() {
+		return nil
 	}
 	p := db.startProbe(ctx)
 	select {
@@ -188,6 +202,9 @@ func (db *DB) startProbe(ctx context.Context) *probe {
 		h.mu.Lock()
 		h.probe = nil
 		h.mu.Unlock()
+		if err == nil {
+			h.proven.Store(h.now())
+		}
 		p.err = err
 		close(p.done)
 	})

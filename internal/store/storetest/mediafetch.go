@@ -39,6 +39,39 @@ func (e *env) mediaStatus(m parley.Message) parley.MediaStatus {
 }
 
 var mediaFetchTests = map[string]func(*env){
+	"files that messages name are listed": func(e *env) {
+		e.channel(main)
+		if keys, last, err := e.store.MessageFiles(e.Context(), 0); len(keys) != 0 || last != 0 || err != nil {
+			e.Errorf("without messages: %v, %d, %v", keys, last, err)
+		}
+		pending := e.pictureFrom(main, ann, "A1", start)
+		sent := outgoing("A2")
+		sent.Content = parley.Voice{Media: parley.Media{Key: "kA2", MIME: "audio/ogg"}}
+		text := outgoing("A3")
+		for _, m := range []*parley.Message{&sent, &text} {
+			e.tx(func(tx parley.Tx) error { return tx.AddMessage(e.Context(), m) })
+		}
+		list := func(after int64) (keys []string) {
+			for {
+				some, last, err := e.store.MessageFiles(e.Context(), after)
+				e.must(err)
+				for _, key := range some {
+					if key != "" {
+						keys = append(keys, key)
+					}
+				}
+				if last == after {
+					return keys
+				}
+				after = last
+			}
+		}
+		e.same("all", list(0), []string{"kA1", "kA2"})
+		e.same("behind the first", list(pending.Seq), []string{"kA2"})
+		e.tx(func(tx parley.Tx) error { return tx.EraseMessage(e.Context(), main, sent.Ref()) })
+		e.same("after one was erased", list(0), []string{"kA1"})
+	},
+
 	"the oldest due file of each chat is first": func(e *env) {
 		e.channel(main, other)
 		later := start.Add(time.Minute)

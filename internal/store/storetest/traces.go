@@ -70,7 +70,7 @@ var traceTests = map[string]func(*env){
 		was := func(code parley.ChannelCode, status parley.ChannelStatus, reason string, at time.Time) {
 			e.tx(func(tx parley.Tx) error {
 				c := parley.Channel{Code: code, State: parley.ChannelState{Status: status, Reason: reason, Since: at}}
-				return tx.AddEvent(e.Context(), parley.NewChannelEvent(c, parley.Stopped))
+				return tx.AddEvent(e.Context(), parley.NewChannelEvent(c, parley.Stopped, c.State.Since))
 			})
 		}
 		was(main, parley.Working, "", start)

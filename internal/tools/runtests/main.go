@@ -48,6 +48,7 @@ func run(args []string, out io.Writer) (int, error) {
 	go p.report(stop) // only prints, and ends with the process
 	readErr := p.read(events)
 	close(stop)
+	fmt.Fprintln(out, p.slowest(20))
 	err = cmd.Wait()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {

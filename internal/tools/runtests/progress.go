@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -17,6 +18,7 @@ type event struct {
 	Package string
 	Test    string
 	Output  string
+	Elapsed float64 // seconds
 }
 
 // test is a top-level test, with the output of its subtests. Without a name it is the package's own output.
@@ -30,10 +32,11 @@ type progress struct {
 	running        map[test]time.Time // since when
 	output         map[test][]string
 	passed, failed int
+	took           map[test]float64 // seconds
 }
 
 func newProgress(out io.Writer) *progress {
-	return &progress{out: out, begun: time.Now(), running: map[test]time.Time{}, output: map[test][]string{}}
+	return &progress{out: out, begun: time.Now(), running: map[test]time.Time{}, output: map[test][]string{}, took: map[test]float64{}}
 }
 
 // read handles events until they end. Lines that are no events, such as those of the compiler, are printed.
@@ -82,6 +85,7 @@ func (p *progress) handle(e event) {
 		case name == "":
 			p.endPackage(e)
 		default:
+			p.took[t] = e.Elapsed
 			p.endTest(t, e.Action == "fail")
 		}
 	}
@@ -172,4 +176,18 @@ func (p *progress) status(now time.Time) string {
 		doing = "running " + strings.Join(running, ", ")
 	}
 	return fmt.Sprintf("  %s: %d tests passed, %d failed; %s", now.Sub(p.begun).Round(time.Second), p.passed, p.failed, doing)
+}
+
+// slowest lists the tests that took longest, to know where the time goes.
+func (p *progress) slowest(most int) string {
+	var all []test
+	for t := range p.took {
+		all = append(all, t)
+	}
+	slices.SortFunc(all, func(a, b test) int { return cmp.Or(cmp.Compare(p.took[b], p.took[a]), cmp.Compare(a.name, b.name)) })
+	var lines []string
+	for _, t := range all[:min(most, len(all))] {
+		lines = append(lines, fmt.Sprintf("%s %s %.0fs", strings.TrimPrefix(t.pkg, "parley/"), t.name, p.took[t]))
+	}
+	return "slowest: " + strings.Join(lines, ", ")
 }

@@ -9,7 +9,7 @@ import (
 const stream = `{"Action":"start","Package":"parley/a"}
 {"Action":"run","Package":"parley/a","Test":"TestGood"}
 {"Action":"output","Package":"parley/a","Test":"TestGood","Output":"    a.go:1: a word of a good test\n"}
-{"Action":"pass","Package":"parley/a","Test":"TestGood"}
+{"Action":"pass","Package":"parley/a","Test":"TestGood","Elapsed":1.4}
 {"Action":"run","Package":"parley/a","Test":"TestBad"}
 {"Action":"run","Package":"parley/a","Test":"TestBad/part"}
 {"Action":"output","Package":"parley/a","Test":"TestBad/part","Output":"=== RUN   TestBad/part\n"}
@@ -44,6 +44,9 @@ ok  	parley/b	0.02s
 `
 	if out.String() != want {
 		t.Errorf("printed\n%s\nwant\n%s", &out, want)
+	}
+	if got, want := p.slowest(1), "slowest: a TestGood 1s"; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 	p.running[test{"parley/c", "TestLong"}] = p.begun
 	if got, want := p.status(p.begun.Add(80*time.Second)), "  1m20s: 1 tests passed, 2 failed; running c TestLong 1m20s"; got != want {

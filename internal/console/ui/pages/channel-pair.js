@@ -20,7 +20,7 @@ const t = texts('pairing');
 const slowAfter = 5; // seconds until it is said that this takes longer than usual
 const stuckAfter = 15; // and until the doctor is asked
 
-const states = { starting: 'starting', qr: 'qr', code: 'code', passkey: 'passkey', timeout: 'timeout', failed: 'refused' };
+const states = { starting: 'starting', qr: 'qr', code: 'code', wrong_code: 'wrongCode', passkey: 'passkey', timeout: 'timeout', failed: 'refused' };
 
 /** The one state of a channel and its latest step of pairing. */
 function stateOf({ network, status, number: linked }, pairing) {
@@ -30,7 +30,8 @@ function stateOf({ network, status, number: linked }, pairing) {
   const step = pairing?.step;
   const underWay = status === 'STARTING' || status === 'RECONNECTING';
   if (step === 'paired' && underWay) return linked ? 'syncing' : 'scanned';
-  if ((step === 'qr' || step === 'code') && !pairing.code) return 'starting'; // it has just expired; the next one is on its way
+  if (['qr', 'code', 'wrong_code'].includes(step) && !pairing.code) return 'starting'; // it has just expired; the next one is on its way
+  if (step === 'starting' && pairing.reason) return 'lost';
   if (states[step]) return states[step];
   return underWay ? 'connecting' : status === 'LOGGED_OUT' ? 'loggedOut' : status === 'FAILED' ? 'refused' : 'ready';
 }
@@ -54,6 +55,7 @@ export function PairPanel({ channel, goLive }) {
   const anew = html`<${Button} kind="primary" icon="refresh" onClick=${() => begin(asked)}>${t(state === 'refused' ? 'again' : 'newCodes')}<//>`;
   const typed = html`<${ByCode} channel=${channel} begin=${begin} last=${asked.number} />`;
   const both = html`<${Ways} channel=${channel} begin=${begin} last=${asked.number} />`;
+  const toType = () => ({ body: html`<p class="row"><output class="pair-typed" data-t="pairing-code">${pairing.code}</output><${Copy} text=${pairing.code} what=${t('codeWhat')} /></p><${Countdown} of=${pairing} /><${Steps} last="3code" />`, ways: html`<${ByQR} begin=${begin} />` });
   const shown = {
     sandbox: () => ({ hint: t('sandboxHint'), action: html`<${Button} kind="primary" icon="bolt" onClick=${goLive}>${t('goLive')}<//>` }),
     sandboxOut: () => ({ hint: t('sandboxOutHint'), action: html`<${Button} kind="primary" icon="link" onClick=${() => begin({})}>${t('pairAgain')}<//>` }),
@@ -61,9 +63,11 @@ export function PairPanel({ channel, goLive }) {
     ready: () => ({ hint: t('readyHint'), ways: both }),
     loggedOut: () => ({ hint: channel.reason, ways: both }),
     connecting: () => ({ hint: [channel.reason, t('connectingHint')].filter(Boolean).join(' ') }),
+    lost: () => ({ hint: t('lostHint') }),
     starting: () => ({ body: html`<${Starting} since=${pairing.at} />` }),
     qr: () => ({ body: html`<div class="pair-code"><${QR} rows=${pairing.qr} label=${t('qrImage')} /><div class="stack"><${Countdown} of=${pairing} /><${Steps} last="3" /></div></div>`, ways: typed }),
-    code: () => ({ body: html`<p class="row"><output class="pair-typed" data-t="pairing-code">${pairing.code}</output><${Copy} text=${pairing.code} what=${t('codeWhat')} /></p><${Countdown} of=${pairing} /><${Steps} last="3code" />`, ways: html`<${ByQR} begin=${begin} />` }),
+    code: toType,
+    wrongCode: () => ({ hint: t('wrongCodeHint'), ...toType() }),
     scanned: () => ({ hint: t('syncingHint') }),
     syncing: () => ({ hint: t('syncingHint') }),
     passkey: () => ({ hint: `${t('passkeyWhy')} ${t('passkeyDo')}`, action: anew, ways: typed }),
@@ -71,7 +75,7 @@ export function PairPanel({ channel, goLive }) {
     refused: () => ({ hint: html`<bdi>${pairing?.reason || channel.reason}</bdi>`, body: html`<${Note}>${t('refusedHint', { version: server.value?.version })}<//>`, action: anew, ways: both }),
     working: () => ({ hint: t('workingHint'), body: html`<${TestMessage} channel=${channel} />` }),
   }[state]();
-  const icons = { working: 'good', refused: 'bad', loggedOut: 'bad', sandboxOut: 'bad', passkey: 'warn', timeout: 'clock', qr: 'qr', code: 'otp' };
+  const icons = { working: 'good', refused: 'bad', loggedOut: 'bad', sandboxOut: 'bad', passkey: 'warn', wrongCode: 'warn', lost: 'warn', timeout: 'clock', qr: 'qr', code: 'otp' };
   return html`<div class="grid2 pair" data-state=${state}>
     <${Card}>
       <div role="status" class="pair-state"><h2><${Icon} name=${icons[state] || 'phone'} size=${20} /><span>${t(state, { who })}</span></h2></div>

@@ -97,7 +97,7 @@ func (s *Store) equip(d *store.Device, id int64) {
 		s.devices[jid] = own
 	}
 	d.SetAllStores(own)
-	d.LIDs, d.Container, d.Initialized = s, s, true
+	d.LIDs, d.Container, d.Initialized = own, s, true
 }
 
 // Devices lists the devices that are kept.

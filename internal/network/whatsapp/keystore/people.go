@@ -12,40 +12,42 @@ import (
 	"parley/internal/store/sqldb"
 )
 
-var _ store.LIDStore = (*Store)(nil)
+// Each device has the addresses that it learned itself. Its phone can tell it anything: what one account was told must
+// not decide where another one writes to, nor whom it takes a sender for.
+var _ store.LIDStore = (*device)(nil)
 
 // GetLIDForPN finds the LID of a number, with the same device; empty: it is not known.
-func (s *Store) GetLIDForPN(ctx context.Context, number types.JID) (types.JID, error) {
+func (d *device) GetLIDForPN(ctx context.Context, number types.JID) (types.JID, error) {
 	if number.Server != types.DefaultUserServer {
 		return types.EmptyJID, fmt.Errorf("find a LID: %s is no number", number.Server)
 	}
-	return s.counterpart(ctx, number, lidKind, types.HiddenUserServer)
+	return d.counterpart(ctx, number, lidKind, types.HiddenUserServer)
 }
 
 // GetPNForLID finds the number of a LID, with the same device; empty: it is not known.
-func (s *Store) GetPNForLID(ctx context.Context, lid types.JID) (types.JID, error) {
+func (d *device) GetPNForLID(ctx context.Context, lid types.JID) (types.JID, error) {
 	if lid.Server != types.HiddenUserServer {
 		return types.EmptyJID, fmt.Errorf("find a number: %s is no LID", lid.Server)
 	}
-	return s.counterpart(ctx, lid, numberKind, types.DefaultUserServer)
+	return d.counterpart(ctx, lid, numberKind, types.DefaultUserServer)
 }
 
 // counterpart finds the other address of a person.
-func (s *Store) counterpart(ctx context.Context, of types.JID, k kind, server string) (types.JID, error) {
-	at := key{0, k, of.User}
-	is, known := s.cache.get(at)
+func (d *device) counterpart(ctx context.Context, of types.JID, k kind, server string) (types.JID, error) {
+	at := key{d.id, k, of.User}
+	is, known := d.s.cache.get(at)
 	user := is.value
 	if !known {
-		mark := s.cache.mark(at)
-		query := `SELECT lid FROM people WHERE number = $1`
+		mark := d.s.cache.mark(at)
+		query := `SELECT lid FROM people WHERE device = $1 AND number = $2`
 		if k == numberKind {
-			query = `SELECT number FROM people WHERE lid = $1`
+			query = `SELECT number FROM people WHERE device = $1 AND lid = $2`
 		}
-		err := s.db.Read(ctx).QueryRow(query, []any{of.User}, &user)
+		err := d.s.db.Read(ctx).QueryRow(query, []any{d.id, of.User}, &user)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return types.EmptyJID, fmt.Errorf("find a person's other address: %w", err)
 		}
-		s.cache.fill(at, user, mark)
+		d.s.cache.fill(at, user, mark)
 	}
 	if len(user) == 0 {
 		return types.EmptyJID, nil
@@ -54,24 +56,24 @@ func (s *Store) counterpart(ctx context.Context, of types.JID, k kind, server st
 }
 
 // other is the other address of somebody; empty: it is not known, or there is none.
-func (s *Store) other(ctx context.Context, jid types.JID) (types.JID, error) {
+func (d *device) other(ctx context.Context, jid types.JID) (types.JID, error) {
 	switch jid.Server {
 	case types.DefaultUserServer:
-		return s.GetLIDForPN(ctx, jid)
+		return d.GetLIDForPN(ctx, jid)
 	case types.HiddenUserServer:
-		return s.GetPNForLID(ctx, jid)
+		return d.GetPNForLID(ctx, jid)
 	}
 	return types.EmptyJID, nil
 }
 
 // GetManyLIDsForPNs finds the LIDs of numbers. Those that are not known are left out.
-func (s *Store) GetManyLIDsForPNs(ctx context.Context, numbers []types.JID) (map[types.JID]types.JID, error) {
+func (d *device) GetManyLIDsForPNs(ctx context.Context, numbers []types.JID) (map[types.JID]types.JID, error) {
 	all := make(map[types.JID]types.JID, len(numbers))
 	for _, number := range numbers {
 		if number.Server != types.DefaultUserServer {
 			continue
 		}
-		lid, err := s.GetLIDForPN(ctx, number)
+		lid, err := d.GetLIDForPN(ctx, number)
 		if err != nil {
 			return nil, err
 		}
@@ -83,21 +85,21 @@ func (s *Store) GetManyLIDsForPNs(ctx context.Context, numbers []types.JID) (map
 }
 
 // PutLIDMapping keeps the two addresses of a person.
-func (s *Store) PutLIDMapping(ctx context.Context, lid, number types.JID) error {
+func (d *device) PutLIDMapping(ctx context.Context, lid, number types.JID) error {
 	if lid.Server != types.HiddenUserServer || number.Server != types.DefaultUserServer {
 		return fmt.Errorf("keep a person's addresses: %s and %s are not a LID and a number", lid.Server, number.Server)
 	}
-	return s.PutManyLIDMappings(ctx, []store.LIDMapping{{LID: lid, PN: number}})
+	return d.PutManyLIDMappings(ctx, []store.LIDMapping{{LID: lid, PN: number}})
 }
 
 // PutManyLIDMappings does so for many. What is no LID and a number is left out.
-func (s *Store) PutManyLIDMappings(ctx context.Context, mappings []store.LIDMapping) error {
+func (d *device) PutManyLIDMappings(ctx context.Context, mappings []store.LIDMapping) error {
 	var fresh []store.LIDMapping
 	for _, m := range mappings {
 		if m.LID.Server != types.HiddenUserServer || m.PN.Server != types.DefaultUserServer {
 			continue
 		}
-		is, err := s.GetLIDForPN(ctx, m.PN)
+		is, err := d.GetLIDForPN(ctx, m.PN)
 		if err != nil {
 			return err
 		}
@@ -108,9 +110,9 @@ func (s *Store) PutManyLIDMappings(ctx context.Context, mappings []store.LIDMapp
 	if len(fresh) == 0 {
 		return nil
 	}
-	return s.write(ctx, "keep people's addresses", func(tx *sqldb.Tx) error {
+	return d.s.write(ctx, "keep people's addresses", func(tx *sqldb.Tx) error {
 		for _, m := range fresh {
-			if err := s.putPerson(tx, m.LID.User, m.PN.User); err != nil {
+			if err := d.putPerson(tx, m.LID.User, m.PN.User); err != nil {
 				return err
 			}
 		}
@@ -119,32 +121,32 @@ func (s *Store) PutManyLIDMappings(ctx context.Context, mappings []store.LIDMapp
 }
 
 // putPerson keeps one pair. A number has one LID and a LID one number: what they were before is forgotten.
-func (s *Store) putPerson(tx *sqldb.Tx, lid, number string) error {
+func (d *device) putPerson(tx *sqldb.Tx, lid, number string) error {
 	var oldNumber, oldLID string
 	for query, args := range map[string]struct {
 		of   string
 		into *string
 	}{
-		`SELECT number FROM people WHERE lid = $1`: {lid, &oldNumber},
-		`SELECT lid FROM people WHERE number = $1`: {number, &oldLID},
+		`SELECT number FROM people WHERE device = $1 AND lid = $2`: {lid, &oldNumber},
+		`SELECT lid FROM people WHERE device = $1 AND number = $2`: {number, &oldLID},
 	} {
-		if err := tx.QueryRow(query, []any{args.of}, args.into); err != nil && !errors.Is(err, sql.ErrNoRows) {
+		if err := tx.QueryRow(query, []any{d.id, args.of}, args.into); err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
 	}
-	if _, err := tx.Exec(`DELETE FROM people WHERE number = $1 AND lid <> $2`, number, lid); err != nil {
+	if _, err := tx.Exec(`DELETE FROM people WHERE device = $1 AND number = $2 AND lid <> $3`, d.id, number, lid); err != nil {
 		return err
 	}
-	_, err := tx.Exec(`INSERT INTO people (lid, number) VALUES ($1, $2) ON CONFLICT (lid) DO UPDATE SET number = excluded.number`, lid, number)
+	_, err := tx.Exec(`INSERT INTO people (device, lid, number) VALUES ($1, $2, $3) ON CONFLICT (device, lid) DO UPDATE SET number = excluded.number`, d.id, lid, number)
 	tx.OnCommit(func() {
 		if oldNumber != "" && oldNumber != number {
-			s.cache.set(key{0, lidKind, oldNumber}, entry{})
+			d.s.cache.set(key{d.id, lidKind, oldNumber}, entry{})
 		}
 		if oldLID != "" && oldLID != lid {
-			s.cache.set(key{0, numberKind, oldLID}, entry{})
+			d.s.cache.set(key{d.id, numberKind, oldLID}, entry{})
 		}
-		s.cache.set(key{0, lidKind, number}, entry{value: []byte(lid)})
-		s.cache.set(key{0, numberKind, lid}, entry{value: []byte(number)})
+		d.s.cache.set(key{d.id, lidKind, number}, entry{value: []byte(lid)})
+		d.s.cache.set(key{d.id, numberKind, lid}, entry{value: []byte(number)})
 	})
 	return err
 }

@@ -68,11 +68,11 @@ func (s *Store) forgetSecrets(ctx context.Context, before int64) error {
 // the address of the sender under which it is kept; nil: there is none.
 func (d *device) GetMessageSecret(ctx context.Context, chat, sender types.JID, id types.MessageID) ([]byte, types.JID, error) {
 	chat, sender = chat.ToNonAD(), sender.ToNonAD()
-	otherChat, err := d.s.other(ctx, chat)
+	otherChat, err := d.other(ctx, chat)
 	if err != nil {
 		return nil, types.EmptyJID, err
 	}
-	otherSender, err := d.s.other(ctx, sender)
+	otherSender, err := d.other(ctx, sender)
 	if err != nil {
 		return nil, types.EmptyJID, err
 	}
@@ -146,7 +146,7 @@ func (d *device) PutPrivacyTokens(ctx context.Context, tokens ...store.PrivacyTo
 // asks for it at every message.
 func (d *device) GetPrivacyToken(ctx context.Context, user types.JID) (*store.PrivacyToken, error) {
 	user = user.ToNonAD()
-	other, err := d.s.other(ctx, user)
+	other, err := d.other(ctx, user)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,66 @@
+package gateway_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"parley"
+	"parley/internal/network"
+)
+
+// TestFilesThatNoMessageNamesGo leaves files behind as a process does that dies before it stores their message.
+func TestFilesThatNoMessageNamesGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		in := network.Message{From: ayu, ID: "A1", Content: parley.File{Media: parley.Media{Filename: "a.txt"}}, File: []byte("hello"), At: time.Now()}
+		if err := b.driver.session("demo").sink(t.Context(), in); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		page, _, err := b.store.History(t.Context(), "demo", ayu, parley.Page{Limit: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		named := parley.MediaOf(page[0].Content).Key
+		keep := func() string {
+			m, err := b.media.Keep([]byte("hello"), "a.txt")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return m.Key
+		}
+		orphan, young := keep(), keep()
+		now := time.Now() // of the bubble, unlike the file system's
+		for key, age := range map[string]time.Duration{named: 30 * time.Hour, orphan: 24 * time.Hour, young: 23 * time.Hour} {
+			f, err := b.media.Open(key)
+			if err == nil {
+				err = errors.Join(f.Close(), os.Chtimes(f.Name(), now.Add(-age), now.Add(-age)))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		wants := func(when string, left map[string]bool) {
+			t.Helper()
+			for key, want := range left {
+				f, err := b.media.Open(key)
+				if err == nil {
+					f.Close()
+				}
+				if (err == nil) != want || err != nil && !errors.Is(err, fs.ErrNotExist) {
+					t.Errorf("%s: %v, want it there: %t", when, err, want)
+				}
+			}
+		}
+		time.Sleep(11 * time.Minute)
+		synctest.Wait()
+		wants("after the start", map[string]bool{named: true, orphan: false, young: true})
+		time.Sleep(24 * time.Hour)
+		synctest.Wait()
+		wants("a day later", map[string]bool{named: true, orphan: false, young: false})
+	})
+}
