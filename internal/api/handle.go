@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"parley"
+	"parley/internal/gateway"
 )
 
 // route is one method of one path: who may call it, what it reads and what it does. It brings every
@@ -218,7 +219,11 @@ func (rt *route) answer(ctx context.Context, r *request, w http.ResponseWriter) 
 		return a, err
 	}
 	r.prefer = preferenceOf(r.http.Header)
-	return rt.once(ctx, r)
+	a, err = rt.once(ctx, r)
+	if r.channel.Code != "" && errors.Is(err, gateway.ErrNoChannel) { // it was deleted meanwhile
+		err = parley.Errorf(parley.BadRequest, "Channel %s does not exist any more.", r.channel.Code)
+	}
+	return a, err
 }
 
 // withinLimit counts the request towards the token's general limit, if one is set.

@@ -74,9 +74,11 @@ func (a *account) checked(ctx context.Context, do func(parley.Tx) error) func(pa
 	}
 }
 
-// errNoChannel is the error of what names a channel that is not there.
+// ErrNoChannel is the cause of the error of what names a channel that is not there.
+var ErrNoChannel = errors.New("no such channel")
+
 func errNoChannel(code parley.ChannelCode) *parley.Error {
-	return parley.Errorf(parley.NotFound, "There is no channel %s.", code)
+	return &parley.Error{Code: parley.NotFound, Message: fmt.Sprintf("There is no channel %s.", code), Cause: ErrNoChannel}
 }
 
 // newAccount starts the worker of a channel. Its session is opened separately.

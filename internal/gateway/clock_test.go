@@ -81,23 +81,23 @@ func TestTheNetworkConfirmsAClock(t *testing.T) {
 	hour := time.Hour
 	for what, c := range map[string]struct {
 		off      time.Duration
-		evidence func() network.Evidence
+		evidence func(now time.Time) network.Evidence
 		trusted  bool
 	}{
-		"it tells nothing":        {60 * hour, func() network.Evidence { return network.Evidence{} }, false},
-		"it agrees":               {60 * hour, func() network.Evidence { return network.Evidence{ClockSeen: time.Now()} }, true},
-		"it does not":             {60 * hour, func() network.Evidence { return network.Evidence{ClockSeen: time.Now(), ClockAhead: 60 * hour} }, false},
-		"it agrees within a week": {7 * 24 * hour, func() network.Evidence { return network.Evidence{ClockSeen: time.Now()} }, false},
-		"it told a date":          {40 * 24 * hour, func() network.Evidence { return network.Evidence{NetworkTime: time.Now()} }, true},
-		"it told a date long ago": {40 * 24 * hour, func() network.Evidence { return network.Evidence{NetworkTime: time.Now().Add(-40 * 24 * hour)} }, false},
+		"it tells nothing":        {60 * hour, func(time.Time) network.Evidence { return network.Evidence{} }, false},
+		"it agrees":               {60 * hour, func(now time.Time) network.Evidence { return network.Evidence{ClockSeen: now} }, true},
+		"it does not":             {60 * hour, func(now time.Time) network.Evidence { return network.Evidence{ClockSeen: now, ClockAhead: 60 * hour} }, false},
+		"it agrees within a week": {7 * 24 * hour, func(now time.Time) network.Evidence { return network.Evidence{ClockSeen: now} }, false},
+		"it told a date":          {40 * 24 * hour, func(now time.Time) network.Evidence { return network.Evidence{NetworkTime: now} }, true},
+		"it told a date long ago": {40 * 24 * hour, func(now time.Time) network.Evidence { return network.Evidence{NetworkTime: now.Add(-40 * 24 * hour)} }, false},
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(t)
 				time.Sleep(11 * time.Minute)
 				b.stop()
-				time.Sleep(c.off)
-				b.driver.evidence = c.evidence
+				b.ahead = c.off // which is quicker than sleeping for as long
+				b.driver.evidence = func() network.Evidence { return c.evidence(time.Now().Add(c.off)) }
 				b.start()
 				if got := b.g.MayErase(); got != c.trusted {
 					t.Errorf("trusted is %t", got)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -84,7 +85,9 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	}
 	db.ending, db.end = context.WithCancel(context.Background())
 	go db.run()
-	db.watching.Go(db.watch)
+	if !strings.HasPrefix(o.Path, memory) || o.watchEvery != 0 { // memory has no log, and a tick costs a fake clock much
+		db.watching.Go(db.watch)
+	}
 	return db, nil
 }
 
