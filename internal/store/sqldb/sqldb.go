@@ -20,7 +20,7 @@ type Options struct {
 	Path string
 	// Durable makes every commit survive a power cut; else it survives only the end of the process.
 	Durable bool
-	// ReaderCache is how many KiB of pages each connection for reading caches; 0: as many as the writer.
+	// ReaderCache is how many KiB of pages each connection for reading caches; 0: 512.
 	ReaderCache int
 	// Migrations holds a folder per dialect with files NNNN_name.sql, applied in order.
 	Migrations fs.FS
