@@ -138,7 +138,7 @@ func (db *DB) writing(do func(parley.Tx) error) func(*sqldb.Tx) error {
 // Close waits for transactions under way and closes the database. It may be called twice.
 func (db *DB) Close() error { return db.close() }
 
-// CheckStart looks for damage in the schema and at both ends of every table.
+// CheckStart looks for damage in the schema and at the beginning of every table.
 func (db *DB) CheckStart(ctx context.Context) error { return db.sql.CheckStart(ctx) }
 
 // Check looks for damage in the whole database, CheckSlowly too, but leaves time to others.

@@ -273,7 +273,7 @@ func TestCheckWalksThroughEverything(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &checker{conn: c, tables: tables}
+	k := &checker{conn: c}
 	var walked []string
 	for _, table := range tables {
 		for _, tree := range append([]tree{table.rows()}, table.indexes...) {
