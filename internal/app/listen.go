@@ -73,7 +73,7 @@ func urlOf(l net.Listener, secure bool) string {
 
 // bound wraps the listener with what holds for every connection.
 func bound(l net.Listener, shown *certificate) net.Listener {
-	l = newPatient(netutil.LimitListener(l, maxConnections))
+	l = netutil.LimitListener(l, maxConnections)
 	if shown == nil {
 		return l
 	}
