@@ -9,9 +9,8 @@ import (
 	"parley/internal/asset"
 )
 
-// The reference page at /docs: our own frame around Swagger UI, which stands whole and unchanged in
-// docs/vendor. Only what the page loads is part of the binary, and of that the large files compressed, as
-// they stand in docs/packed.
+// The reference page at /docs: our own frame around Swagger UI. docs/vendor holds its two files unchanged; the binary embeds
+// their compressed copies in docs/packed.
 //
 //go:generate go test -run TestPackedDocs -update-docs .
 //go:embed docs/index.html docs/init.js docs/style.css docs/icon.svg docs/packed

@@ -19,7 +19,7 @@ import (
 // sumsName is the file that lists what stands beside it, as sha256sum writes it.
 const sumsName = "SUMS"
 
-// unpack puts a whole package where it belongs, after it was seen to be the one that was published.
+// unpack copies the files of a package that are used, after checking that it is the one that was published.
 func (p pack) unpack(tarball, dir string) error {
 	data, err := os.ReadFile(tarball)
 	if err != nil {
@@ -28,11 +28,18 @@ func (p pack) unpack(tarball, dir string) error {
 	if sum := sumOf(data); sum != p.sum {
 		return fmt.Errorf("%s has the sum %s, not %s", tarball, sum, p.sum)
 	}
-	files, err := untar(data)
+	all, err := untar(data)
 	if err != nil {
 		return fmt.Errorf("read %s: %w", tarball, err)
 	}
-	head := fmt.Sprintf("# %s, %s, whole and unchanged as published on npm.\n# sha256 of %s: %s\n", p.name, p.licence, p.tarball, p.sum)
+	files := map[string][]byte{}
+	for _, name := range p.files {
+		if all[name] == nil {
+			return fmt.Errorf("%s has no file %s", tarball, name)
+		}
+		files[name] = all[name]
+	}
+	head := fmt.Sprintf("# %s, %s, the files that are used, unchanged as published on npm.\n# sha256 of %s: %s\n", p.name, p.licence, p.tarball, p.sum)
 	return write(dir, head, files)
 }
 

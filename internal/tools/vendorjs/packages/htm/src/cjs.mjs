@@ -1,3 +1,0 @@
-import htm from './index.mjs';
-if (typeof module != 'undefined') module.exports = htm;
-else self.htm = htm;
