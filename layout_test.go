@@ -51,8 +51,10 @@ var arrows = map[string][]string{
 	"internal/network/whatsapp/keystore": {".", "internal/store/sqldb"},
 
 	// Tools: third-party files in the tree, and running tests.
-	"internal/tools/vendorjs": {},
-	"internal/tools/runtests": {},
+	"internal/tools/vendorjs":   {},
+	"internal/tools/runtests":   {},
+	"internal/tools/compareapi": {},
+	"internal/tools/fixture":    {},
 
 	// Suites, networks on this machine and whole gateways for tests.
 	"internal/network/whatsapp/loopback": {},

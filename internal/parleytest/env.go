@@ -198,6 +198,9 @@ func (e *Env) TryCall(method, path, body string, options ...Option) (*Answer, er
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
+	if err == nil {
+		err = record(recording{e.T.Name(), method, path, body, resp.StatusCode, string(text)})
+	}
 	return &Answer{T: e.T, Request: method + " " + path, Status: resp.StatusCode, Header: resp.Header, Body: text}, err
 }
 
