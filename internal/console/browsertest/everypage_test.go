@@ -17,7 +17,7 @@ import (
 	"parley/internal/parleytest"
 )
 
-// screenshots is a directory into which pictures of all pages are written.
+// screenshots is a directory into which a picture of every page is written, in one size and theme.
 var screenshots = flag.String("screenshots", "", "write a picture of every page into this directory")
 
 // everyPage lists the pages by what their pictures are called. {message} is the id of a message.
@@ -72,8 +72,8 @@ func TestEveryPage(t *testing.T) {
 						p = paired.during(t)
 					}
 					p.try(each.name, strings.ReplaceAll(each.path, "{message}", message))
-					if *screenshots != "" {
-						p.shoot(filepath.Join(*screenshots, each.name+"-"+screen.name+".png"))
+					if *screenshots != "" && screen.name == "light" {
+						p.shoot(filepath.Join(*screenshots, each.name+".png"))
 					}
 				})
 			}
