@@ -23,7 +23,6 @@ var arrows = map[string][]string{
 	"internal/confine":     {},
 	"internal/seal":        {},
 	"internal/safehttp":    {},
-	"internal/squeeze":     {},
 	"internal/network":     {"."},
 	"internal/store/sqldb": {"."},
 
@@ -42,7 +41,7 @@ var arrows = map[string][]string{
 	"internal/gateway":     {".", "internal/bus", "internal/media", "internal/network", "internal/outbox", "internal/seal"},
 	"internal/api": {".", "internal/asset", "internal/callback", "internal/diagnostics", "internal/doctor", "internal/feed", "internal/gateway", "internal/media", "internal/network",
 		"internal/network/sandbox", "internal/otp", "internal/safehttp", "internal/seal", "internal/tally", "internal/token"},
-	"internal/console": {".", "internal/api", "internal/asset", "internal/squeeze"},
+	"internal/console": {".", "internal/api", "internal/asset"},
 	"internal/app": {".", "internal/api", "internal/callback", "internal/console", "internal/diagnostics", "internal/doctor", "internal/feed", "internal/gateway", "internal/media", "internal/network",
 		"internal/network/sandbox", "internal/network/whatsapp", "internal/otp", "internal/safehttp", "internal/seal", "internal/store", "internal/tally", "internal/token"},
 	"cmd/parley": {".", "internal/app", "internal/callback", "internal/console", "internal/diagnostics", "internal/doctor", "internal/media", "internal/safehttp", "internal/seal", "internal/store", "internal/token"},

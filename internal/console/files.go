@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"parley/internal/asset"
-	"parley/internal/squeeze"
 )
 
 //go:embed ui
@@ -61,7 +60,6 @@ func newFiles(from fs.FS) (*files, error) {
 		if extension == ".js" {
 			modules[name] = readModule(name, body)
 		}
-		body = squeezed(name, body)
 		fmt.Fprintf(all, "%s %d\n", name, len(body))
 		all.Write(body)
 		if kind, served := contentTypes[extension]; served {
@@ -77,19 +75,6 @@ func newFiles(from fs.FS) (*files, error) {
 	}
 	f.build = hex.EncodeToString(all.Sum(nil))[:buildLength]
 	return f, nil
-}
-
-// squeezed makes of a file what is served. What others wrote is squeezed already.
-func squeezed(name string, body []byte) []byte {
-	switch {
-	case strings.HasPrefix(name, "vendor/"):
-		return body
-	case path.Ext(name) == ".js":
-		return squeeze.JS(body)
-	case path.Ext(name) == ".css":
-		return squeeze.CSS(body)
-	}
-	return body
 }
 
 // pageAt finds the page at an address below /console/, and whether there is one.

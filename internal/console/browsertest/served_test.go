@@ -1,8 +1,6 @@
 package browsertest
 
 import (
-	"bytes"
-	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -11,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/evanw/esbuild/pkg/api"
 )
 
 // served fetches what the server makes of a file of the front end; encoding is gzip or identity.
@@ -54,74 +50,6 @@ func (c *console) fetch(path, encoding string) (status int, body []byte) {
 		c.t.Fatal(err)
 	}
 	return answer.StatusCode, body
-}
-
-// list is a list of string literals as the parser writes it.
-const list = `\[(?:,|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')*\]`
-
-// markup finds the templates for htm, once the parser has made calls of them: the pieces between what is
-// inserted and, where there are escapes, how they were written.
-var markup = regexp.MustCompile(`html\((_\w+)\|\|\(_\w+=__template\((` + list + `)(?:,` + list + `)?\)\)`)
-
-// TestSqueezed holds that what is served means what was written. The parser sees the same in both, but
-// for the white space in markup, and of that htm itself makes the same.
-func TestSqueezed(t *testing.T) {
-	t.Parallel()
-	c := start(t)
-	build := c.build()
-	var pairs bytes.Buffer // of the pieces of templates, as JavaScript
-	for name, source := range own(t, ".js", ".css") {
-		loader := api.LoaderJS
-		if path.Ext(name) == ".css" {
-			loader = api.LoaderCSS
-		}
-		squeezed := c.served(build, name, "identity")
-		if len(squeezed) >= len(source) {
-			t.Errorf("%s is served as it is", name)
-		}
-		written, sent := parsed(t, source, loader), parsed(t, squeezed, loader)
-		if a, b := markup.ReplaceAllString(written, "html(0"), markup.ReplaceAllString(sent, "html(0"); a != b {
-			t.Errorf("%s is served as something else:\n%s\nwas written\n%s", name, b, a)
-		} else if strings.Contains(a, "(_a||(_a=") {
-			t.Errorf("%s has a template that is for another than htm", name)
-		}
-		before, after := markup.FindAllStringSubmatch(written, -1), markup.FindAllStringSubmatch(sent, -1)
-		if len(before) != len(after) {
-			t.Fatalf("%s has %d templates, served %d", name, len(before), len(after))
-		}
-		for i := range before {
-			fmt.Fprintf(&pairs, "[%q,%s,%s],\n", name, before[i][2], after[i][2])
-		}
-	}
-	p := c.open("/")
-	differ := eval[[]string](p, `import('/console/`+build+`/vendor/htm.js').then(({ default: htm }) => {
-		const h = (...node) => node;
-		const read = (pieces) => JSON.stringify(htm.apply(h, [pieces, ...pieces.slice(1).map((_, i) => 'field ' + i)]) ?? null);
-		return [`+pairs.String()+`].filter(([name, a, b]) => read(a) !== read(b)).map(([name, a]) => name + ': ' + a.join('…'));
-	})`)
-	for _, which := range differ {
-		t.Errorf("htm reads another thing of %s", which)
-	}
-	if n := strings.Count(pairs.String(), "\n"); n < 500 {
-		t.Errorf("there are only %d templates", n)
-	}
-}
-
-// parsed has a file read and written by a parser, which leaves nothing of how it was laid out.
-func parsed(t *testing.T, body []byte, loader api.Loader) string {
-	t.Helper()
-	result := api.Transform(string(body), api.TransformOptions{
-		Loader: loader, MinifyWhitespace: true, MinifySyntax: true, Charset: api.CharsetUTF8,
-		Supported: map[string]bool{"template-literal": loader != api.LoaderJS},
-	})
-	for _, m := range append(result.Errors, result.Warnings...) {
-		t.Errorf("%s: %s", m.Text, body)
-	}
-	if loader == api.LoaderCSS {
-		// The parser does not touch what custom properties hold; these blanks mean nothing there either.
-		return strings.NewReplacer(": ", ":", ", ", ",").Replace(string(result.Code))
-	}
-	return string(result.Code)
 }
 
 var preloads = regexp.MustCompile(`<link rel="(?:module)?preload"[^>]* href="([^"]+)"`)

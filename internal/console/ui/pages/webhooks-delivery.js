@@ -1,5 +1,5 @@
 // One delivery: how its attempts went, what was sent byte for byte, what came back, and how to check the signature.
-import { html } from '../view.js';
+import { html, useState, useEffect } from '../view.js';
 import { api, useLoad } from '../api.js';
 import { href } from '../router.js';
 import { now } from '../state.js';
@@ -13,13 +13,13 @@ import { Time, Left } from '../parts/time.js';
 import { Who, mask } from '../parts/who.js';
 import { toast } from '../parts/toast.js';
 import { Result, attemptsOf, isDue, outcome, useSoon } from './webhooks-result.js';
-import { verifier } from './webhooks-verify.js';
 
 const t = texts('deliveries');
 
 export function Delivery({ id, onChange }) {
   const load = useLoad(() => api.get(`/manage/deliveries/${id}`), [now.value]);
   const d = load.data?.data;
+  const verifier = useVerifier();
   const request = { method: 'POST', path: '/api/manage/deliveries/replay', body: { ids: [id] } };
   const replay = async () => {
     await api.post('/manage/deliveries/replay', request.body);
@@ -62,8 +62,15 @@ export function Delivery({ id, onChange }) {
     ${d.history.length > 1 && html`<${Attempts} d=${d} />`}
     <section><h3>${t('request')}</h3>${d.request ? html`<${Code} wrap text=${mask(requestText(d))} what=${t('request')} />` : html`<p class="muted">${t(d.tried_at ? 'notKept' : 'untried')}</p>`}</section>
     ${d.tried_at && html`<section><h3>${t('response')}</h3><${Code} wrap text=${`${outcome(d)}${d.answer ? `\n\n${d.answer}` : ''}`} what=${t('response')} /></section>`}
-    ${d.request && html`<details><summary>${t('verify')}</summary><${CodeTabs} shell="Shell" write=${verifier(d)}
-      hint=${t(d.webhook ? 'verifyHint' : 'verifyCallback', { name: html`<code>$WEBHOOK_SECRET</code>`, channel: html`<code>parley channel secret ${d.channel}</code>` })} /></details>`}`;
+    ${d.request && html`<details><summary>${t('verify')}</summary>${verifier && html`<${CodeTabs} shell="Shell" write=${verifier(d)}
+      hint=${t(d.webhook ? 'verifyHint' : 'verifyCallback', { name: html`<code>$WEBHOOK_SECRET</code>`, channel: html`<code>parley channel secret ${d.channel}</code>` })} />`}</details>`}`;
+}
+
+// The programs that check a signature are seldom wanted: they are fetched when a delivery is shown.
+function useVerifier() {
+  const [verifier, setVerifier] = useState(null);
+  useEffect(() => { import('./webhooks-verify.js').then((module) => setVerifier(() => module.verifier), () => {}); }, []);
+  return verifier;
 }
 
 /** Each attempt with its own number: some may be missing, and those before a replay are there. */
