@@ -69,16 +69,8 @@ func New(c Config) *Tally {
 		channels: map[parley.ChannelCode]*channel{}, codes: map[int64]struct{}{}}
 }
 
-// startAfter is how long counting waits at the start.
-const startAfter = time.Second
-
 // Run counts until ctx ends.
 func (t *Tally) Run(ctx context.Context) error {
-	select { // a server that starts has more urgent work
-	case <-time.After(startAfter):
-	case <-ctx.Done():
-		return nil
-	}
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
 	broken := false
