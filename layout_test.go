@@ -38,7 +38,7 @@ var arrows = map[string][]string{
 	"internal/doctor":      {".", "internal/confine"},
 	"internal/diagnostics": {".", "internal/doctor", "internal/network"},
 	"internal/tally":       {"."},
-	"internal/gateway":     {".", "internal/bus", "internal/media", "internal/network", "internal/outbox", "internal/seal"},
+	"internal/gateway":     {".", "internal/bus", "internal/media", "internal/network", "internal/otp", "internal/outbox", "internal/seal"},
 	"internal/api": {".", "internal/asset", "internal/callback", "internal/diagnostics", "internal/doctor", "internal/feed", "internal/gateway", "internal/media", "internal/network",
 		"internal/network/sandbox", "internal/otp", "internal/safehttp", "internal/seal", "internal/tally", "internal/token"},
 	"internal/console": {".", "internal/api", "internal/asset"},

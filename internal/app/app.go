@@ -168,14 +168,14 @@ func (s *server) makeParts() {
 		Ahead:           func(code parley.ChannelCode, priority parley.Priority) int { return s.gateway.Ahead(code, priority) },
 	})
 	s.gateway = gateway.New(gateway.Config{
-		Store:     s.data.Store,
-		Drivers:   map[parley.NetworkName]network.Driver{parley.Sandbox: s.sandbox, parley.WhatsApp: s.whatsapp},
-		Media:     s.media,
-		Sealer:    s.data.Sealer,
-		Log:       s.log,
-		Metrics:   s.metrics,
-		EventLife: s.cfg.EventLife,
-		Inbound:   s.verify,
+		Store:      s.data.Store,
+		Drivers:    map[parley.NetworkName]network.Driver{parley.Sandbox: s.sandbox, parley.WhatsApp: s.whatsapp},
+		Media:      s.media,
+		Sealer:     s.data.Sealer,
+		Log:        s.log,
+		Metrics:    s.metrics,
+		EventLife:  s.cfg.EventLife,
+		LoginLinks: s.otp,
 	})
 	s.feed = feed.New(feed.Config{Store: s.data.Store, Sealer: s.data.Sealer, Log: s.log, Metrics: s.metrics})
 	s.callback = callback.New(callback.Config{
@@ -233,22 +233,6 @@ func (s *server) makeHandlers() error {
 // isLive reports whether a channel reaches real people.
 func (s *server) isLive() bool {
 	return slices.ContainsFunc(s.gateway.Channels(), func(c parley.Channel) bool { return c.Network != parley.Sandbox })
-}
-
-// verify shows an inbound message to whoever waits for a login link to be used.
-func (s *server) verify(ctx context.Context, c parley.Channel, m *parley.Message) (func(parley.Tx) ([]gateway.Draft, error), error) {
-	then, err := s.otp.Inbound(ctx, c, m)
-	if err != nil || then == nil {
-		return nil, err
-	}
-	return func(tx parley.Tx) ([]gateway.Draft, error) {
-		replies, err := then(tx)
-		drafts := make([]gateway.Draft, len(replies))
-		for i, r := range replies {
-			drafts[i] = gateway.Draft{To: r.To, Content: r.Content, Priority: parley.PriorityKnown}
-		}
-		return drafts, err
-	}, nil
 }
 
 // run serves until ctx ends or a part fails.

@@ -13,6 +13,7 @@ import (
 	"parley"
 	"parley/internal/gateway"
 	"parley/internal/network"
+	"parley/internal/otp"
 )
 
 // TestEverythingThatHappensIsInTheLog walks through a message's life.
@@ -108,21 +109,28 @@ func TestTheTextOfAChannelThatKeepsNoneIsSealed(t *testing.T) {
 	})
 }
 
-// TestInboundHook has a hook change what is kept, answer, and fail.
-func TestInboundHook(t *testing.T) {
+// linksFunc is a function in the place of login links.
+type linksFunc func(context.Context, parley.Channel, *parley.Message) (func(parley.Tx) ([]otp.Reply, error), error)
+
+func (f linksFunc) Inbound(ctx context.Context, c parley.Channel, m *parley.Message) (func(parley.Tx) ([]otp.Reply, error), error) {
+	return f(ctx, c, m)
+}
+
+// TestInboundLoginLinks has login links change what is stored, reply, and fail.
+func TestInboundLoginLinks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.stop()
 		calls := 0
 		var refuse error
-		b.inbound = func(ctx context.Context, c parley.Channel, m *parley.Message) (func(parley.Tx) ([]gateway.Draft, error), error) {
+		b.links = linksFunc(func(ctx context.Context, c parley.Channel, m *parley.Message) (func(parley.Tx) ([]otp.Reply, error), error) {
 			calls++
 			m.Content = parley.Text{Body: "•••"}
-			return func(tx parley.Tx) ([]gateway.Draft, error) {
+			return func(tx parley.Tx) ([]otp.Reply, error) {
 				err := tx.AddEvent(ctx, parley.NewOTPEvent(parley.OTPApproved, "otl_1", c.Code, m.Chat, "", m.CreatedAt))
-				return text(m.Chat, "welcome"), errors.Join(err, refuse)
+				return []otp.Reply{{To: m.Chat, Content: parley.Text{Body: "welcome"}}}, errors.Join(err, refuse)
 			}, nil
-		}
+		})
 		b.start()
 		before := b.lastEvent()
 		in := network.Message{From: ayu, ID: "A1", Content: parley.Text{Body: "code"}, At: time.Now()}

@@ -17,6 +17,7 @@ import (
 	"parley/internal/bus"
 	"parley/internal/media"
 	"parley/internal/network"
+	"parley/internal/otp"
 	"parley/internal/seal"
 )
 
@@ -33,10 +34,14 @@ type Config struct {
 	Clock func() time.Time
 	// EventLife is how long the event log goes back; zero: [DefaultEventLife].
 	EventLife time.Duration
-	// Inbound is shown every message that somebody sends to a channel, before it is stored. It may change
-	// what is stored of the text. What it returns, if not nil, is called in the transaction that stores the
-	// message, for what follows from it; its drafts are sent.
-	Inbound func(ctx context.Context, c parley.Channel, m *parley.Message) (then func(parley.Tx) ([]Draft, error), err error)
+	// LoginLinks sees every inbound message before it is stored; nil: nobody does.
+	LoginLinks LoginLinks
+}
+
+// LoginLinks looks for the code of a login link in an inbound message. It masks the code in the message, and returns what
+// follows, in the transaction that stores the message; nil: nothing. It is an [otp.Issuer].
+type LoginLinks interface {
+	Inbound(ctx context.Context, c parley.Channel, m *parley.Message) (then func(parley.Tx) ([]otp.Reply, error), err error)
 }
 
 // Gateway runs channels. Its methods may be called from several goroutines.

@@ -33,7 +33,7 @@ type bench struct {
 
 	ahead     time.Duration // of the machine's clock
 	eventLife time.Duration
-	inbound   func(context.Context, parley.Channel, *parley.Message) (func(parley.Tx) ([]gateway.Draft, error), error)
+	links     gateway.LoginLinks
 	cancel    context.CancelFunc
 	done      chan struct{}
 }
@@ -77,7 +77,7 @@ func (b *bench) start() {
 		Clock: func() time.Time { return time.Now().Add(ahead) },
 		Store: b.store, Media: b.media, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
 		Drivers: map[parley.NetworkName]network.Driver{parley.Sandbox: b.driver, parley.WhatsApp: b.driver},
-		Sealer:  b.sealer, Inbound: b.inbound, EventLife: b.eventLife,
+		Sealer:  b.sealer, LoginLinks: b.links, EventLife: b.eventLife,
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	b.cancel, b.done = cancel, make(chan struct{})

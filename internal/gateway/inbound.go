@@ -8,6 +8,7 @@ import (
 	"parley"
 	"parley/internal/media"
 	"parley/internal/network"
+	"parley/internal/otp"
 )
 
 // sink takes what arrives on the channel's session. It returns nil only when what arrived is safely
@@ -48,7 +49,7 @@ func (a *account) receive(ctx context.Context, e network.Message) error {
 		Channel: channel.Code, Chat: e.From, ID: e.ID, Content: content, ReplyTo: e.ReplyTo,
 		Status: parley.Received, CreatedAt: e.At, UpdatedAt: e.At,
 	}
-	then, err := a.show(ctx, channel, &m)
+	then, err := a.findLoginCode(ctx, channel, &m)
 	if err == nil {
 		err = a.tx(ctx, func(tx parley.Tx) error {
 			if e.History {
@@ -93,7 +94,7 @@ func (a *account) enqueueFile(ctx context.Context, tx parley.Tx, channel parley.
 
 // keep stores an inbound message, publishes it, and does what follows from it, where then is not nil: all of
 // it or nothing. Of a channel that keeps no text the event has it, encrypted, until everybody was told.
-func (a *account) keep(ctx context.Context, tx parley.Tx, channel parley.Channel, m *parley.Message, then func(parley.Tx) ([]Draft, error)) error {
+func (a *account) keep(ctx context.Context, tx parley.Tx, channel parley.Channel, m *parley.Message, then func(parley.Tx) ([]otp.Reply, error)) error {
 	if err := tx.AddMessage(ctx, m); err != nil {
 		return err
 	}
@@ -113,17 +114,21 @@ func (a *account) keep(ctx context.Context, tx parley.Tx, channel parley.Channel
 	if err != nil || len(replies) == 0 {
 		return err
 	}
-	return a.storeAll(ctx, tx, a.messages(channel, replies))
+	drafts := make([]Draft, len(replies))
+	for i, r := range replies {
+		drafts[i] = Draft{To: r.To, Content: r.Content, Priority: parley.PriorityKnown}
+	}
+	return a.storeAll(ctx, tx, a.messages(channel, drafts))
 }
 
-// show lets the hook see a message before it is stored, and mask what must not be. It returns what is
-// to follow; nil: nothing. History is shown to it too: a channel that is linked again gets what was said
-// shortly before, and that may hold the code of a login link that is still open.
-func (a *account) show(ctx context.Context, channel parley.Channel, m *parley.Message) (func(parley.Tx) ([]Draft, error), error) {
-	if a.g.Inbound == nil {
+// findLoginCode masks the code of a login link in a message before it is stored, and returns what follows; nil: nothing.
+// History is searched too: a channel that is linked again gets what was said shortly before, and that may hold the code of
+// a login link that is still open.
+func (a *account) findLoginCode(ctx context.Context, channel parley.Channel, m *parley.Message) (func(parley.Tx) ([]otp.Reply, error), error) {
+	if a.g.LoginLinks == nil {
 		return nil, nil
 	}
-	return a.g.Inbound(ctx, channel, m)
+	return a.g.LoginLinks.Inbound(ctx, channel, m)
 }
 
 // keepHistory stores a message from before the channel was linked. It is not published, and nothing follows

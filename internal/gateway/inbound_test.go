@@ -1,7 +1,6 @@
 package gateway_test
 
 import (
-	"context"
 	"net/url"
 	"slices"
 	"strings"
@@ -10,7 +9,6 @@ import (
 	"time"
 
 	"parley"
-	"parley/internal/gateway"
 	"parley/internal/network"
 	"parley/internal/otp"
 )
@@ -155,19 +153,7 @@ func (b *bench) verify() *otp.Issuer {
 	b.t.Helper()
 	issuer := otp.New(otp.Config{Store: b.store, Sealer: b.sealer, Now: func(parley.ChannelCode) time.Time { return time.Now() }})
 	b.stop()
-	b.inbound = func(ctx context.Context, c parley.Channel, m *parley.Message) (func(parley.Tx) ([]gateway.Draft, error), error) {
-		then, err := issuer.Inbound(ctx, c, m)
-		if err != nil || then == nil {
-			return nil, err
-		}
-		return func(tx parley.Tx) (drafts []gateway.Draft, err error) {
-			replies, err := then(tx)
-			for _, r := range replies {
-				drafts = append(drafts, gateway.Draft{To: r.To, Content: r.Content})
-			}
-			return drafts, err
-		}, nil
-	}
+	b.links = issuer
 	b.start()
 	return issuer
 }
