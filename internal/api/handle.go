@@ -373,7 +373,7 @@ func (rt *route) logRequest(ctx context.Context, r *request, status int, took ti
 		attrs = append(attrs, slog.String("channel", string(r.channel.Code)))
 	}
 	if level >= slog.LevelWarn && err != nil {
-		attrs = append(attrs, slog.String("err", err.Error()))
+		attrs = append(attrs, slog.String("error", err.Error()))
 		if p, ok := err.(*panicError); ok {
 			attrs = append(attrs, slog.String("panic", p.said()), slog.String("stack", string(p.stack)))
 		}

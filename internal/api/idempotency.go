@@ -161,7 +161,7 @@ func (rt *route) keep(ctx context.Context, r *request, key parley.Answer) {
 		return r.addKey(ctx, tx, key)
 	})
 	if err != nil {
-		rt.Log.LogAttrs(ctx, slog.LevelWarn, "keep answer", slog.String("request_id", r.id), slog.String("err", err.Error()))
+		rt.Log.LogAttrs(ctx, slog.LevelWarn, "keep answer", slog.String("request_id", r.id), slog.String("error", err.Error()))
 	}
 }
 

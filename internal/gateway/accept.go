@@ -214,7 +214,7 @@ func (g *Gateway) flush(ctx context.Context, code parley.ChannelCode) {
 	ctx, cancel := context.WithTimeout(ctx, flushLimit)
 	defer cancel()
 	if err := a.worker.Flush(ctx); err != nil {
-		g.Log.Warn("statuses are behind", "channel", code, "err", err)
+		g.Log.Warn("statuses are behind", "channel", code, "error", err)
 	}
 }
 

@@ -185,7 +185,7 @@ func (a *account) open(ctx context.Context) {
 	a.setState(ctx, network.State{Status: parley.Starting})
 	session, err := driver.Open(ctx, c, a.sink)
 	if err != nil { // one channel's trouble is no other's
-		a.g.Log.Error("open session", "channel", c.Code, "err", err)
+		a.g.Log.Error("open session", "channel", c.Code, "error", err)
 		a.setState(ctx, network.State{Status: parley.Failed, Reason: "Its session could not be opened; the log says why."})
 		return
 	}
@@ -307,7 +307,7 @@ func (a *account) setState(ctx context.Context, s network.State) {
 		return tx.AddEvent(ctx, parley.NewChannelEvent(c, was.State.Status, now))
 	})
 	if err != nil && a.retired.Load() == nil {
-		a.g.Log.Error("store a channel's state", "channel", c.Code, "err", err)
+		a.g.Log.Error("store a channel's state", "channel", c.Code, "error", err)
 	}
 }
 

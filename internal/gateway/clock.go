@@ -152,7 +152,7 @@ func (g *Gateway) storeClock(ctx context.Context) {
 	}
 	if err := g.Store.Tx(ctx, func(tx parley.Tx) error { return tx.SetTrustedTime(ctx, at) }); err != nil {
 		if ctx.Err() == nil {
-			g.Log.Error("store the time at which the clock was trusted", "err", err)
+			g.Log.Error("store the time at which the clock was trusted", "error", err)
 		}
 		return
 	}

@@ -107,7 +107,7 @@ func (f *fetcher) start(ctx context.Context) time.Duration {
 	for len(f.running) < fetchesAtOnce && ctx.Err() == nil {
 		due, err := f.g.Store.DueMediaFetches(ctx, now, now.Add(2*lastFetchPause), slices.Collect(maps.Keys(f.running)))
 		if err != nil {
-			f.g.Log.Error("look for files to fetch", "err", err)
+			f.g.Log.Error("look for files to fetch", "error", err)
 			return fetchRest
 		}
 		if len(due) == 0 && len(f.running) == 0 || len(f.chatTurns) > maxTurns { // nobody waits for a turn, or they take too much room
@@ -177,7 +177,7 @@ func (f *fetcher) try(ctx context.Context, seq int64) {
 		f.finish(ctx, one, &file)
 	case ctx.Err() != nil: // the next process tries again
 	case network.ClassOf(err) == network.Permanent, errors.Is(err, media.ErrTooLarge):
-		f.g.Log.Warn("a file cannot be fetched", "channel", one.Channel, "message", seq, "err", err)
+		f.g.Log.Warn("a file cannot be fetched", "channel", one.Channel, "message", seq, "error", err)
 		f.finish(ctx, one, nil)
 	default:
 		f.delay(ctx, one, err)
@@ -226,7 +226,7 @@ func (f *fetcher) delay(ctx context.Context, one parley.MediaFetch, why error) {
 	if network.ClassOf(why) != network.Disconnected {
 		attempts++
 		f.g.Log.Warn("a file could not be fetched; it is tried again",
-			"channel", one.Channel, "message", one.Seq, "attempts", attempts, "err", why)
+			"channel", one.Channel, "message", one.Seq, "attempts", attempts, "error", why)
 	}
 	err := f.g.Store.Tx(ctx, func(tx parley.Tx) error {
 		return tx.DelayMediaFetch(ctx, one.Seq, attempts, f.g.Clock().Add(fetchPause(attempts)))
@@ -247,7 +247,7 @@ func (f *fetcher) rest(ctx context.Context, what string, err error) {
 	if ctx.Err() != nil {
 		return
 	}
-	f.g.Log.Error(what, "err", err)
+	f.g.Log.Error(what, "error", err)
 	select {
 	case <-ctx.Done():
 	case <-time.After(fetchRest):

@@ -173,7 +173,7 @@ func (g *Gateway) atOnce(changes []func() error) error {
 					<-results
 				}
 				if err := g.Refresh(context.Background()); err != nil { // a code that was not free may be now
-					g.Log.Error("bring channels up to date", "err", err)
+					g.Log.Error("bring channels up to date", "error", err)
 				}
 			})
 			return errors.Join(errs...)

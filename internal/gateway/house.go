@@ -95,7 +95,7 @@ func (g *Gateway) inBatches(ctx context.Context, what string, step func() (int, 
 		var err error
 		if n, err = step(); err != nil {
 			if ctx.Err() == nil {
-				g.Log.Error(what, "err", err)
+				g.Log.Error(what, "error", err)
 			}
 			return
 		}

@@ -230,6 +230,6 @@ func (g *Gateway) removeMedia(m parley.Media) {
 		return
 	}
 	if err := g.Media.Remove(m.Key); err != nil {
-		g.Log.Warn("remove a file", "key", m.Key, "err", err)
+		g.Log.Warn("remove a file", "key", m.Key, "error", err)
 	}
 }

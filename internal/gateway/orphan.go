@@ -35,7 +35,7 @@ func (g *Gateway) watchFiles(ctx context.Context) {
 		}
 		var err error
 		if after, err = g.removeOrphans(ctx, after); err != nil && ctx.Err() == nil {
-			g.Log.Error("look for files that no message names", "err", err)
+			g.Log.Error("look for files that no message names", "error", err)
 		}
 	}
 }

@@ -193,7 +193,7 @@ func (is *Issue) Close(ctx context.Context) {
 		return
 	}
 	if err := is.issuer.pause(ctx, is.Code.Channel, *is.mustPause, is.Code.CreatedAt); err != nil {
-		is.issuer.Log.Error("pause codes to strangers", "channel", is.Code.Channel, "err", err)
+		is.issuer.Log.Error("pause codes to strangers", "channel", is.Code.Channel, "error", err)
 	}
 }
 

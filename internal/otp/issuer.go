@@ -91,7 +91,7 @@ func (i *Issuer) Run(ctx context.Context) error {
 	expired := map[parley.ChannelCode]time.Time{}
 	for ticks := 0; ; ticks++ {
 		if err := i.keepHouse(ctx, expired, ticks%int(forgetEvery/watchEvery) == 1); err != nil && ctx.Err() == nil {
-			i.Log.Error("keep house of one-time codes", "err", err)
+			i.Log.Error("keep house of one-time codes", "error", err)
 		}
 		select {
 		case <-ticker.C:

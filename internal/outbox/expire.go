@@ -86,7 +86,7 @@ func (w *Worker) failAll(es []*entry, why *parley.Failure, now time.Time) bool {
 			return nil
 		})
 		if err != nil {
-			w.Log.Error("fail messages", "channel", w.Channel, "code", why.Code, "err", err)
+			w.Log.Error("fail messages", "channel", w.Channel, "code", why.Code, "error", err)
 			return false
 		}
 		for i, e := range some {

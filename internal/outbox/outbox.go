@@ -217,7 +217,7 @@ func (w *Worker) sweep(ctx context.Context, now time.Time) {
 	w.takeIn() // what was handed over is known; only the rest is news
 	queue, err := w.Store.Queue(ctx, w.Channel)
 	if err != nil {
-		w.Log.Error("read the queue", "channel", w.Channel, "err", err)
+		w.Log.Error("read the queue", "channel", w.Channel, "error", err)
 		w.nextSweep = now.Add(blink)
 		return
 	}

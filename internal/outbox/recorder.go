@@ -163,7 +163,7 @@ func (r *recorder) write(ctx context.Context) bool {
 	if err == nil {
 		r.done(done)
 	} else if ctx.Err() == nil {
-		r.log.Error("record what was sent", "err", err)
+		r.log.Error("record what was sent", "error", err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -51,7 +51,7 @@ func newBurst(ctx context.Context, entries []*entry, connection int) *burst {
 func (w *Worker) send(ctx context.Context, s Sender, b *burst) {
 	errs := make([]error, len(b.entries))
 	if err := w.load(ctx, b, errs); err != nil {
-		w.Log.Error("read messages to send", "channel", w.Channel, "err", err)
+		w.Log.Error("read messages to send", "channel", w.Channel, "error", err)
 		for i, e := range b.entries {
 			b.verdicts[i] = verdict{attempts: e.Attempts, rest: w.Now().Add(blink)}
 		}
@@ -79,7 +79,7 @@ func (w *Worker) recordUntilDone(ctx context.Context, b *burst, errs []error) {
 		if err == nil {
 			return
 		}
-		w.Log.Error("record what was sent", "channel", w.Channel, "err", err)
+		w.Log.Error("record what was sent", "channel", w.Channel, "error", err)
 		timer := time.NewTimer(min(backOff(tries), lastRecordRetry))
 		select {
 		case <-timer.C:

@@ -183,7 +183,7 @@ func (p *pairing) happened(evt any) pairingOutcome {
 		p.paired(e)
 		return pairingOver
 	case *events.PairError:
-		p.s.d.Log.Warn("whatsapp: pairing failed", "channel", p.s.code, "err", e.Error)
+		p.s.d.Log.Warn("whatsapp: pairing failed", "channel", p.s.code, "error", e.Error)
 		p.fail(pairErrorSentence(e.Error))
 		return pairingOver
 	case *events.QRScannedWithoutMultidevice:
@@ -268,7 +268,7 @@ func (p *pairing) showCode() bool {
 	case errors.Is(err, whatsmeow.ErrIQRateOverLimit):
 		p.fail("WhatsApp gives no more codes for this number now. Wait some minutes, or pair by QR code.")
 	default:
-		p.s.d.Log.Warn("whatsapp: ask for a pairing code", "channel", p.s.code, "err", redact("%v", []any{err}))
+		p.s.d.Log.Warn("whatsapp: ask for a pairing code", "channel", p.s.code, "error", redact("%v", []any{err}))
 		p.fail(noCode)
 	}
 	return false
@@ -288,12 +288,12 @@ func (p *pairing) paired(e *events.PairSuccess) {
 		err = p.s.d.db.setRecord(ctx, p.s.code, record{jid: e.ID})
 	}
 	if err != nil {
-		p.s.d.Log.Error("keep a paired device", "channel", p.s.code, "err", err)
+		p.s.d.Log.Error("keep a paired device", "channel", p.s.code, "error", err)
 		p.fail(unkept)
 		return
 	}
 	if err := p.s.d.db.deleteDevice(ctx, old.jid); err != nil {
-		p.s.d.Log.Error("remove the device of before", "channel", p.s.code, "err", err)
+		p.s.d.Log.Error("remove the device of before", "channel", p.s.code, "error", err)
 	}
 	p.s.become(parley.Starting, "", network.Phone{Number: e.ID.User})
 	p.s.step(network.Pairing{Step: parley.PairedStep})

@@ -25,7 +25,7 @@ func (s *session) run() {
 	for s.ctx.Err() == nil {
 		rec, err := s.d.db.record(s.ctx, s.code)
 		if err != nil {
-			s.d.Log.Error("read what is kept of a channel", "channel", s.code, "err", err)
+			s.d.Log.Error("read what is kept of a channel", "channel", s.code, "error", err)
 			s.become(s.trying(false), "The database of devices does not work now. It is tried again.", network.Phone{})
 			s.pause(databasePause)
 			continue
@@ -177,11 +177,11 @@ func (s *session) unpair(jid types.JID, e end) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), keepTimeout)
 	defer cancel()
 	if err := s.d.db.setRecord(ctx, s.code, record{status: e.status, reason: e.reason}); err != nil {
-		s.d.Log.Error("keep that a channel is not paired", "channel", s.code, "err", err)
+		s.d.Log.Error("keep that a channel is not paired", "channel", s.code, "error", err)
 		s.pause(databasePause) // it will be noticed again
 	}
 	if err := s.d.db.deleteDevice(ctx, jid); err != nil {
-		s.d.Log.Error("remove a device", "channel", s.code, "err", err)
+		s.d.Log.Error("remove a device", "channel", s.code, "error", err)
 	}
 	s.become(e.status, e.reason, network.Phone{})
 }
@@ -190,7 +190,7 @@ func (s *session) unpair(jid types.JID, e end) {
 func (s *session) hold(jid types.JID, phone *network.Phone) (e end, up bool) {
 	device, err := s.d.db.keys.Device(s.ctx, jid)
 	if err != nil {
-		s.d.Log.Error("read a device", "channel", s.code, "err", err)
+		s.d.Log.Error("read a device", "channel", s.code, "error", err)
 		return end{status: parley.Reconnecting, reason: "The database of devices does not work now. It is tried again."}, false
 	}
 	if device == nil {
