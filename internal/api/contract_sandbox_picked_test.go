@@ -4,7 +4,9 @@ import (
 	"encoding/base64"
 	"io"
 	"net/http"
-	"strings"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"testing"
 
 	"parley/internal/parleytest"
@@ -19,7 +21,7 @@ func TestPhonePicksFile(t *testing.T) {
 	for _, c := range []struct{ body, kind, mime string }{
 		{`{"type":"image","caption":"A dot","file":{"data":"` + inBase64("dot.png") + `","filename":"dot.png"}}`, "image", "image/png"},
 		{`{"type":"voice","file":{"data":"` + inBase64("hello.ogg") + `"}}`, "voice", "audio/ogg; codecs=opus"},
-		{`{"type":"voice","file":{"data":"` + base64.StdEncoding.EncodeToString(recording()) + `","filename":"voice.webm"}}`, "voice", "audio/ogg; codecs=opus"},
+		{`{"type":"voice","file":{"data":"` + base64.StdEncoding.EncodeToString(recording(t)) + `","filename":"voice.webm"}}`, "voice", "audio/ogg; codecs=opus"},
 		{`{"type":"video","file":{"data":"` + inBase64("film.mp4") + `"}}`, "video", "video/mp4"},
 		{`{"type":"file","file":{"data":"` + inBase64("notes.txt") + `","filename":"notes.txt"}}`, "file", "text/plain; charset=utf-8"},
 	} {
@@ -51,13 +53,19 @@ func TestPhonePicksFile(t *testing.T) {
 	}
 }
 
-// recording is a second of silence as browsers record it: webm with opus, and sizes that are left open.
-func recording() []byte {
-	const open = "\x01\xff\xff\xff\xff\xff\xff\xff"
-	head := "OpusHead\x01\x01\x00\x00\x80\x3e\x00\x00\x00\x00\x00" // one voice, 16 kHz
-	file := "\x1a\x45\xdf\xa3\x87\x42\x82\x84webm" + "\x18\x53\x80\x67" + open +
-		"\x16\x54\xae\x6b\xa1\xae\x9f\xd7\x81\x01\x86\x86A_OPUS\x63\xa2\x93" + head + "\x1f\x43\xb6\x75" + open
-	return []byte(file + strings.Repeat("\xa3\x87\x81\x00\x00\x80\xf8\xff\xfe", 50)) // of 20 ms
+// recording is a second of sound as browsers record it: webm with opus, with sizes left open.
+func recording(t *testing.T) []byte {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "voice.webm")
+	out, err := exec.CommandContext(t.Context(), "ffmpeg", "-v", "error", "-f", "lavfi", "-i", "sine=duration=1", "-c:a", "libopus", "-live", "1", path).CombinedOutput()
+	if err != nil {
+		t.Fatalf("record: %v: %s", err, out)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
 }
 
 func fetched(t *testing.T, url string) []byte {

@@ -136,6 +136,10 @@ func (r *boxReader) shown(b box) (width, height int) {
 
 // Elements of WebM that describe a film.
 const (
+	webmSegment  = 0x18538067
+	webmTracks   = 0x1654ae6b
+	webmTrack    = 0xae
+	webmCluster  = 0x1f43b675 // the first one ends what describes it
 	webmInfo     = 0x1549a966
 	webmScale    = 0x2ad7b1 // nanoseconds that a unit of time has
 	webmDuration = 0x4489
@@ -200,4 +204,27 @@ func wholeSeconds(seconds float64) int {
 		return 0
 	}
 	return int(math.Ceil(seconds))
+}
+
+// webmNumber reads a number and how many bytes it takes, which its leading zero bits say; 0: there is
+// none. An id is written with the bit that ends them, a size without.
+func webmNumber(data []byte, marked bool) (value uint64, n int) {
+	if len(data) == 0 || data[0] == 0 {
+		return 0, 0
+	}
+	n = 1
+	for mark := byte(0x80); data[0]&mark == 0; mark >>= 1 {
+		n++
+	}
+	if n > len(data) {
+		return 0, 0
+	}
+	value = uint64(data[0])
+	if !marked {
+		value &= 0xff >> n
+	}
+	for _, b := range data[1:n] {
+		value = value<<8 | uint64(b)
+	}
+	return value, n
 }

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"path"
 	"strings"
@@ -20,6 +19,8 @@ var demuxers = map[string]string{
 	"audio/ogg": "ogg", mimeOpus: "ogg", mimeWebM: "matroska",
 	"audio/mp4": "mov", "video/mp4": "mov", "video/3gpp": "mov", "video/quicktime": "mov", // when there is no picture in them
 }
+
+const mimeWebM = "audio/webm"
 
 const wantedAudio = "audio. Send the address of an OGG, OPUS, MP3, WAV, AAC or M4A file"
 
@@ -92,7 +93,7 @@ func (l *Library) convertVoice(ctx context.Context, f *fetched, src Source, demu
 		return parley.Media{}, err
 	}
 	defer made.discard()
-	if err := l.work(ctx, l.working, func() error { return l.convert(ctx, f, demuxer, made) }); err != nil {
+	if err := l.work(ctx, l.working, func() error { return l.toOpus(ctx, f.Name(), demuxer, made) }); err != nil {
 		return parley.Media{}, err
 	}
 	if err := l.measureInto(ctx, made, &f.media); err != nil {
@@ -104,23 +105,6 @@ func (l *Library) convertVoice(ctx context.Context, f *fetched, src Source, demu
 	name := nameOf(src.Filename, f.resp, mimeOpus)
 	src.Filename = strings.TrimSuffix(name, path.Ext(name)) + ".ogg"
 	return l.finish(&fetched{draft: made, resp: f.resp, media: f.media}, src, mimeOpus)
-}
-
-// convert writes the sound of a file as ogg/opus.
-func (l *Library) convert(ctx context.Context, f *fetched, demuxer string, to *draft) error {
-	if f.kind == mimeWebM {
-		data, err := io.ReadAll(io.NewSectionReader(f, 0, f.media.Size))
-		if err != nil {
-			return fmt.Errorf("read media file: %w", err)
-		}
-		if ogg, err := oggOf(data); err == nil {
-			if _, err := to.Write(ogg); err != nil {
-				return fmt.Errorf("write converted voice note: %w", err)
-			}
-			return nil
-		}
-	}
-	return l.toOpus(ctx, f.Name(), demuxer, to)
 }
 
 func (l *Library) measureInto(ctx context.Context, d *draft, m *parley.Media) error {

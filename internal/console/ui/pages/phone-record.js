@@ -11,7 +11,7 @@ const t = texts('phone');
 
 const longest = 60; // seconds
 const every = 250; // milliseconds; the recorder's pieces are also its clock
-// Phones send the first. The server makes that of the others, of the second without loss.
+// Phones send the first. The server converts the others to it, with ffmpeg.
 const kinds = ['audio/ogg;codecs=opus', 'audio/webm;codecs=opus', 'audio/mp4'];
 
 const why = { NotAllowedError: 'refused', SecurityError: 'refused', NotFoundError: 'none' };
