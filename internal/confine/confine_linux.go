@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"syscall"
 	"time"
@@ -54,7 +55,6 @@ func become(memory, cpu string, program []string) error {
 	if err := denyNetwork(); err != nil {
 		return fmt.Errorf("deny the network: %w", err)
 	}
-	env := os.Environ()
 	for _, limit := range []struct {
 		resource int
 		most     uint64
@@ -64,7 +64,6 @@ func become(memory, cpu string, program []string) error {
 		{syscall.RLIMIT_FSIZE, 0, true}, // what it makes goes through a pipe
 		{syscall.RLIMIT_NOFILE, maxFiles, true},
 		{syscall.RLIMIT_CPU, seconds, seconds > 0},
-		{syscall.RLIMIT_AS, bytes, bytes > 0}, // last: this process has more already and gets no more from here on
 	} {
 		if !limit.set {
 			continue
@@ -73,7 +72,35 @@ func become(memory, cpu string, program []string) error {
 			return fmt.Errorf("limit %d: %w", limit.resource, err)
 		}
 	}
-	return syscall.Exec(program[0], program, env)
+	return limitMemoryAndExec(bytes, program)
+}
+
+// limitMemoryAndExec executes a program that may use so much address space; zero: as much as it likes. This process has
+// more than that already, so that it can allocate nothing in between: everything is prepared, and the calls are made as they
+// are.
+func limitMemoryAndExec(bytes uint64, program []string) error {
+	path, err := syscall.BytePtrFromString(program[0])
+	if err != nil {
+		return err
+	}
+	argv, err := syscall.SlicePtrFromStrings(program)
+	if err != nil {
+		return err
+	}
+	env, err := syscall.SlicePtrFromStrings(os.Environ())
+	if err != nil {
+		return err
+	}
+	debug.SetGCPercent(-1)
+	limit := &syscall.Rlimit{Cur: bytes, Max: bytes}
+	if bytes > 0 {
+		_, _, errno := syscall.RawSyscall6(syscall.SYS_PRLIMIT64, 0, syscall.RLIMIT_AS, uintptr(unsafe.Pointer(limit)), 0, 0, 0)
+		if errno != 0 {
+			return fmt.Errorf("limit the memory: %w", errno)
+		}
+	}
+	_, _, errno := syscall.RawSyscall(syscall.SYS_EXECVE, uintptr(unsafe.Pointer(path)), uintptr(unsafe.Pointer(&argv[0])), uintptr(unsafe.Pointer(&env[0])))
+	return errno
 }
 
 // Of linux/prctl.h, linux/seccomp.h and linux/audit.h.

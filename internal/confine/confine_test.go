@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -97,4 +98,22 @@ func TestThereIsNoNetwork(t *testing.T) {
 	if out, err := run(t, Limits{}, self); err != nil || !strings.Contains(out, "operation not permitted") {
 		t.Errorf("confined: %s, %v", out, err)
 	}
+}
+
+// TestProgramsStart runs a program often, several at a time, with a limit that this process is above already: nothing may
+// be allocated between the limit and the program.
+func TestProgramsStart(t *testing.T) {
+	var running sync.WaitGroup
+	for range 4 {
+		running.Go(func() {
+			for range 100 {
+				out, err := Command(t.Context(), Limits{Memory: 1 << 30, CPU: time.Minute}, "true").CombinedOutput()
+				if err != nil {
+					t.Errorf("%v: %.500s", err, out)
+					return
+				}
+			}
+		})
+	}
+	running.Wait()
 }
