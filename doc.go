@@ -8,7 +8,7 @@
 //
 //	api      the HTTP interface                 gateway  accepts, owns sessions, receives
 //	outbox   one channel's queue                network  the contract of a chat network
-//	store    SQLite and PostgreSQL              media    files that messages point at
+//	store    messages and the rest, in SQLite   media    files that messages point at
 //
 // docs/architecture.md draws the picture.
 package parley

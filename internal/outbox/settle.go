@@ -3,6 +3,7 @@ package outbox
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -279,7 +280,7 @@ func judge(e *entry, err error, now time.Time) verdict {
 	attempts := e.Attempts + 1 // Temporary and Unknown: the same id goes out again
 	if attempts >= maxAttempts {
 		return verdict{status: parley.FailedForGood, attempts: attempts, failure: &parley.Failure{
-			Code: parley.GaveUp, Message: "Sending was tried 20 times and failed each time."}}
+			Code: parley.GaveUp, Message: fmt.Sprintf("Sending was tried %d times and failed each time.", maxAttempts)}}
 	}
 	v := verdict{attempts: attempts, rest: now.Add(backOff(attempts)), unknown: class == network.Unknown}
 	if v.unknown && !e.unknown {
