@@ -117,7 +117,12 @@ func readBadQueries(t *testing.T, e *parleytest.Env) {
 }
 
 func readSpellings(t *testing.T, e *parleytest.Env, contact string) {
-	want := e.Get("/api/chat/detail?contact_id=" + contact + "&limit=3&offset=2").Expect(http.StatusOK).Body
+	var want []byte
+	e.Eventually("the phone has received the messages", func() bool { // their status changes no more
+		a := e.Get("/api/chat/detail?contact_id=" + contact + "&limit=3&offset=2").Expect(http.StatusOK)
+		want = a.Body
+		return slices.Equal(column(a, "status"), []string{"DELIVERED", "DELIVERED", "DELIVERED"})
+	})
 	number := strings.TrimSuffix(contact, "@c.us")
 	for _, path := range []string{
 		"/api/chat/details?contact_id=" + contact + "&limit=3&offset=2",

@@ -34,12 +34,25 @@ func openDirect(address string, pragmas []string) (*direct, error) {
 	}
 	d := &direct{conn: conn, stmts: map[string]*prepared{}}
 	for _, pragma := range pragmas {
-		if _, err := d.exec(context.Background(), "PRAGMA "+pragma, nil); err != nil {
+		if err := d.set(pragma); err != nil {
 			conn.Close()
 			return nil, fmt.Errorf("set %s: %w", pragma, err)
 		}
 	}
 	return d, nil
+}
+
+// set runs a pragma. SQLite ignores its busy timeout when two processes change a new file to WAL at once: one of
+// them gets SQLITE_BUSY immediately, so the pragma is retried here.
+func (d *direct) set(pragma string) error {
+	const retries, pause = 500, 10 * time.Millisecond
+	for i := 0; ; i++ {
+		_, err := d.exec(context.Background(), "PRAGMA "+pragma, nil)
+		if sqlite.ErrCode(err).ToPrimary() != sqlite.ResultBusy || i == retries {
+			return err
+		}
+		time.Sleep(pause)
+	}
 }
 
 func (d *direct) exec(_ context.Context, query string, args []any) (sql.Result, error) {
