@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"parley"
+	"parley/internal/api/limit"
 	"parley/internal/network"
 )
 
@@ -128,10 +129,10 @@ func refusal(err error) answer {
 	e := callersError(err)
 	a := errorAnswer(statuses[e.Code], e.Message, e.Fields)
 	if e.Code == parley.TooMany || e.Code == parley.Unavailable {
-		a.header = append(a.header, field{"Retry-After", strconv.FormatInt(max(1, wholeSeconds(e.RetryAfter)), 10)})
+		a.header = append(a.header, field{"Retry-After", strconv.FormatInt(max(1, limit.WholeSeconds(e.RetryAfter)), 10)})
 	}
 	if q, ok := exceeded(err); ok {
-		a.header = append(a.header, q.fields()...)
+		a.header = append(a.header, quotaFields(q)...)
 	}
 	for h, ok := errors.AsType[*withHeader](err); ok; h, ok = errors.AsType[*withHeader](h.error) {
 		a.header = append(a.header, h.field)

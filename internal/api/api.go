@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"parley"
+	"parley/internal/api/limit"
 	"parley/internal/callback"
 	"parley/internal/feed"
 	"parley/internal/gateway"
@@ -80,13 +81,13 @@ type Config struct {
 // server is what all routes share.
 type server struct {
 	Config
-	failures   *limiters[netip.Addr]
-	proxyNoted atomic.Bool               // OnUntrustedProxy was called
-	perToken   *limiters[parley.TokenID] // nil: no limit
-	fetches    *slots[parley.TokenID]
-	fetched    *meter[parley.TokenID] // bytes; nil: no limit
+	failures   *limit.Buckets[netip.Addr]
+	proxyNoted atomic.Bool                    // OnUntrustedProxy was called
+	perToken   *limit.Buckets[parley.TokenID] // nil: no limit
+	fetches    *limit.Slots[parley.TokenID]
+	fetched    *limit.Meter[parley.TokenID] // bytes; nil: no limit
 	flights    flights
-	streams    *slots[parley.TokenID]
+	streams    *limit.Slots[parley.TokenID]
 
 	fingerprints [][]byte // the keys that those of requests are made with: the first for new ones
 
@@ -96,7 +97,7 @@ type server struct {
 	littleDisk   atomic.Int64 // since when, in milliseconds; zero: there is enough
 	clockOff     atomic.Int64 // the same of a clock that is off
 	words        pairWords
-	pairings     *limiters[string] // by the hash of a ticket: how often its holder asks for new codes
+	pairings     *limit.Buckets[string] // by the hash of a ticket: how often its holder asks for new codes
 }
 
 // API is the handler of the whole HTTP interface.
@@ -105,8 +106,8 @@ type API struct{ *router }
 // New makes the HTTP interface.
 func New(c Config) *API {
 	s := &server{
-		Config: c, fetches: newSlots[parley.TokenID](maxFetches), streams: newSlots[parley.TokenID](cmp.Or(c.StreamsPerToken, streamsPerToken)),
-		fingerprints: c.Sealer.Derive("idempotency"), words: readPairWords(), pairings: newLimiters[string](pairEvery, pairBurst),
+		Config: c, fetches: limit.NewSlots[parley.TokenID](maxFetches), streams: limit.NewSlots[parley.TokenID](cmp.Or(c.StreamsPerToken, streamsPerToken)),
+		fingerprints: c.Sealer.Derive("idempotency"), words: readPairWords(), pairings: limit.NewBuckets[string](pairEvery, pairBurst),
 	}
 	if s.Tally == nil {
 		s.Tally = tally.New(tally.Config{Store: c.Store, Log: c.Log, Metrics: c.Metrics})
@@ -115,12 +116,12 @@ func New(c Config) *API {
 	if c.AuthFailures > 0 {
 		burst = c.AuthFailures
 	}
-	s.failures = newLimiters[netip.Addr](authForgiven, burst)
+	s.failures = limit.NewBuckets[netip.Addr](authForgiven, burst)
 	if c.RequestsPerSecond > 0 {
-		s.perToken = newLimiters[parley.TokenID](time.Duration(float64(time.Second)/c.RequestsPerSecond), max(1, int(2*c.RequestsPerSecond)))
+		s.perToken = limit.NewBuckets[parley.TokenID](time.Duration(float64(time.Second)/c.RequestsPerSecond), max(1, int(2*c.RequestsPerSecond)))
 	}
 	if c.MediaPerMinute >= 0 {
-		s.fetched = newMeter[parley.TokenID](cmp.Or(c.MediaPerMinute, mediaPerMinute), time.Minute)
+		s.fetched = limit.NewMeter[parley.TokenID](cmp.Or(c.MediaPerMinute, mediaPerMinute), time.Minute)
 	}
 	mux := newRouter(s, c.Metrics)
 	routes(mux, s)

@@ -49,7 +49,7 @@ func (rt *route) readBody(r *request, w http.ResponseWriter) error {
 const minRead = 512
 
 // readFields reads the fields that the route takes.
-func (rt *route) readFields(r *request) error {
+func (rt *route) readFields(r *request) (err error) {
 	from := rt.input
 	sent := r.body.Bytes()
 	if from == queryOrBody {
@@ -65,19 +65,14 @@ func (rt *route) readFields(r *request) error {
 	case nothing:
 		return nil
 	case query:
-		if err := r.doc.readQuery(r.http.URL.RawQuery); err != nil {
-			return err
-		}
-	default:
-		if err := checkType(r.http.Header, sent); err != nil {
-			return err
-		}
-		if err := r.doc.readJSON(sent); err != nil {
-			return err
-		}
+		r.Form, err = r.reader.Query(r.http.URL.RawQuery)
+		return err
 	}
-	r.form.at = 0
-	return nil
+	if err := checkType(r.http.Header, sent); err != nil {
+		return err
+	}
+	r.Form, err = r.reader.JSON(sent)
+	return err
 }
 
 // checkType refuses a body that does not say that it is JSON.

@@ -23,8 +23,8 @@ const (
 // channelTimeline lists what a channel's status was in the last days, newest first. The oldest lasted
 // into them.
 func (s *server) channelTimeline(ctx context.Context, r *request) (envelope[[]channelStateRow], error) {
-	days := r.whole("days", 1, 1, maxStateDays)
-	if err := r.err(); err != nil {
+	days := r.Whole("days", 1, 1, maxStateDays)
+	if err := r.Err(); err != nil {
 		return envelope[[]channelStateRow]{}, err
 	}
 	c, err := s.channelNamed(ctx, r.code())

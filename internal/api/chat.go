@@ -10,8 +10,8 @@ import (
 
 // history answers the messages exchanged with a contact, newest first.
 func (s *server) history(ctx context.Context, r *request) (envelope[[]parley.Record], error) {
-	contact, page := r.contact("contact_id"), r.page()
-	if err := r.err(); err != nil {
+	contact, page := r.Contact("contact_id"), r.Page()
+	if err := r.Err(); err != nil {
 		return envelope[[]parley.Record]{}, err
 	}
 	return s.readHistory(ctx, r.channel, contact, page, "OK")
@@ -41,8 +41,8 @@ type chatRow struct {
 }
 
 func (s *server) chats(ctx context.Context, r *request) (envelope[[]chatRow], error) {
-	page := r.page()
-	if err := r.err(); err != nil {
+	page := r.Page()
+	if err := r.Err(); err != nil {
 		return envelope[[]chatRow]{}, err
 	}
 	chats, total, err := s.Store.Chats(ctx, r.channel.Code, page)
@@ -58,8 +58,8 @@ func (s *server) chats(ctx context.Context, r *request) (envelope[[]chatRow], er
 
 // chat reads the contact of a chat that must be there.
 func (s *server) chat(ctx context.Context, r *request) (parley.ContactID, error) {
-	contact := r.contact("contact_id")
-	if err := r.err(); err != nil {
+	contact := r.Contact("contact_id")
+	if err := r.Err(); err != nil {
 		return "", err
 	}
 	_, err := s.Store.Chat(ctx, r.channel.Code, contact)

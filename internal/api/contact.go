@@ -32,8 +32,8 @@ func rowOf(c parley.Contact) contactRow {
 }
 
 func (s *server) contacts(ctx context.Context, r *request) (envelope[[]contactRow], error) {
-	page := r.page()
-	if err := r.err(); err != nil {
+	page := r.Page()
+	if err := r.Err(); err != nil {
 		return envelope[[]contactRow]{}, err
 	}
 	session, err := s.Gateway.Session(r.channel.Code)
@@ -53,8 +53,8 @@ func (s *server) contacts(ctx context.Context, r *request) (envelope[[]contactRo
 
 // askContact asks the network about the contact that the request names.
 func (s *server) askContact(ctx context.Context, r *request) (parley.Contact, error) {
-	id := r.contact("contact_id")
-	if err := r.err(); err != nil {
+	id := r.Contact("contact_id")
+	if err := r.Err(); err != nil {
 		return parley.Contact{}, err
 	}
 	session, err := s.Gateway.Session(r.channel.Code)
@@ -95,10 +95,10 @@ type numberData struct {
 // checkNumber asks whether a phone number, in any spelling, is on the network.
 func (s *server) checkNumber(ctx context.Context, r *request) (envelope[numberData], error) {
 	var digits string
-	if spelling := r.text("phone", 1, 100); spelling != "" {
-		digits = r.checkSpelling(spelling, "phone")
+	if spelling := r.Text("phone", 1, 100); spelling != "" {
+		digits = r.CheckSpelling("phone", spelling)
 	}
-	if err := r.err(); err != nil {
+	if err := r.Err(); err != nil {
 		return envelope[numberData]{}, err
 	}
 	session, err := s.Gateway.Session(r.channel.Code)

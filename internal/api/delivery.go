@@ -3,9 +3,9 @@ package api
 import (
 	"context"
 	"strings"
-	"time"
 
 	"parley"
+	"parley/internal/api/form"
 	"parley/internal/callback"
 )
 
@@ -79,11 +79,11 @@ func codeOrNil(code int) *int {
 }
 
 func (s *server) listDeliveries(ctx context.Context, r *request) (envelope[[]deliveryRow], error) {
-	q, page := r.deliveries("waiting", retrying, "delivered", "failed"), r.page()
-	if r.has("event_id") {
-		q.Events = append(q.Events, r.eventPlace("event_id", r.find("event_id")))
+	q, page := deliveryQuery(r.Form, "waiting", retrying, "delivered", "failed"), r.Page()
+	if r.Has("event_id") {
+		q.Events = append(q.Events, eventPlace(r.Form, "event_id"))
 	}
-	if err := r.err(); err != nil {
+	if err := r.Err(); err != nil {
 		return envelope[[]deliveryRow]{}, err
 	}
 	found, total, err := s.Store.Deliveries(ctx, q, page)
@@ -111,15 +111,15 @@ func (s *server) addresses(ctx context.Context) (map[parley.WebhookID]string, er
 	return by, err
 }
 
-// deliveries reads the fields that describe deliveries.
-func (f form) deliveries(states ...string) parley.DeliveryQuery {
+// deliveryQuery reads the fields that describe deliveries.
+func deliveryQuery(f form.Form, states ...string) parley.DeliveryQuery {
 	q := parley.DeliveryQuery{
-		Webhook: parley.WebhookID(f.optionalText("webhook", 1, 100)),
-		Channel: parley.ChannelCode(f.optionalText("channel", 1, 100)),
-		Since:   f.time("since"), Until: f.time("until"),
+		Webhook: parley.WebhookID(f.OptionalText("webhook", 1, 100)),
+		Channel: parley.ChannelCode(f.OptionalText("channel", 1, 100)),
+		Since:   f.Time("since"), Until: f.Time("until"),
 	}
-	if f.has("state") {
-		word := f.choice("state", true, states...)
+	if f.Has("state") {
+		word := f.Choice("state", true, states...)
 		if word == retrying {
 			word, q.Tried = parley.DeliveryWaiting.String(), true
 		}
@@ -133,30 +133,10 @@ func (f form) deliveries(states ...string) parley.DeliveryQuery {
 // retrying are those among the waiting ones that were tried and failed, in a list.
 const retrying = "retrying"
 
-// time reads an optional time.
-func (f form) time(name string) time.Time {
-	v := f.find(name)
-	if v == nil {
-		return time.Time{}
-	}
-	if v.kind == '"' || v.kind == parameter {
-		if t, err := time.Parse(time.RFC3339, v.text()); err == nil {
-			return t
-		}
-	}
-	f.fail(name, "must be a time, for example %s.", time.Now().UTC().Format(time.RFC3339))
-	return time.Time{}
-}
-
 // eventPlace reads the id of an event and returns its place in the log.
-func (f form) eventPlace(name string, v *value) int64 {
-	if v.kind == '"' || v.kind == parameter {
-		if seq, err := parley.EventID(v.text()).Seq(); err == nil {
-			return seq
-		}
-	}
-	f.fail(name, "must be the id of an event: evt_ and 26 letters and digits.")
-	return 0
+func eventPlace(f form.Form, name string) int64 {
+	seq, _ := form.Parse(f, name, func(id string) (int64, error) { return parley.EventID(id).Seq() }, "the id of an event: evt_ and 26 letters and digits")
+	return seq
 }
 
 func (s *server) readDelivery(ctx context.Context, r *request) (envelope[deliveryDetail], error) {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/api/form"
+	"parley/internal/api/limit"
 	"parley/internal/feed"
 )
 
@@ -61,7 +63,7 @@ func (st *stream) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 		status = a.status
 	}
 	if err == nil {
-		defer st.streams.give(r.token.ID)
+		defer st.streams.Give(r.token.ID)
 	}
 	st.measure(status, time.Since(began)) // until it began: how long it goes on is the caller's business
 	if err == nil {
@@ -97,9 +99,9 @@ func (st *stream) begin(ctx context.Context, r *request) (asked wanted, err erro
 	if asked, err = st.read(ctx, r); err != nil {
 		return asked, err
 	}
-	if !st.streams.take(r.token.ID, ctx.Done(), 0) {
-		return asked, over(quota{name: limitStreams, unit: unitAtOnce, most: int64(st.streams.most), wait: time.Second},
-			fmt.Sprintf("This token has %d streams open, the most that it may. Close one first.", st.streams.most))
+	if !st.streams.Take(r.token.ID, ctx.Done(), 0) {
+		return asked, limit.Exceeded(limit.Quota{Name: limitStreams, Unit: limit.UnitAtOnce, Most: int64(st.streams.Most()), Wait: time.Second},
+			fmt.Sprintf("This token has %d streams open, the most that it may. Close one first.", st.streams.Most()))
 	}
 	return asked, nil
 }
@@ -109,8 +111,8 @@ func (st *stream) read(ctx context.Context, r *request) (asked wanted, err error
 	if asked.filter.Channel, err = st.channelOf(ctx, r); err != nil {
 		return asked, err
 	}
-	asked.filter.Types = r.typesListed("types")
-	after := parley.EventID(r.optionalText("after", 1, 100))
+	asked.filter.Types = typesListed(r.Form, "types")
+	after := parley.EventID(r.OptionalText("after", 1, 100))
 	// A browser that comes back sends the header, with the address it first had.
 	name := "after"
 	if last := r.http.Header.Get("Last-Event-ID"); last != "" {
@@ -118,10 +120,10 @@ func (st *stream) read(ctx context.Context, r *request) (asked wanted, err error
 	}
 	if after != "" {
 		if _, err := after.Seq(); err != nil {
-			r.fail(name, "must be the id of an event, as the stream gave it: evt_ and 26 letters and digits.")
+			r.Fail(name, "must be the id of an event, as the stream gave it: evt_ and 26 letters and digits.")
 		}
 	}
-	if err := r.err(); err != nil {
+	if err := r.Err(); err != nil {
 		return asked, err
 	}
 	asked.place, err = st.placeOf(ctx, after)
@@ -131,7 +133,7 @@ func (st *stream) read(ctx context.Context, r *request) (asked wanted, err error
 // channelOf returns the only channel that a stream tells of; empty: it tells of all.
 func (st *stream) channelOf(ctx context.Context, r *request) (parley.ChannelCode, error) {
 	only := r.channel.Code
-	named := parley.ChannelCode(r.optionalText("channel", 1, 100))
+	named := parley.ChannelCode(r.OptionalText("channel", 1, 100))
 	if named == "" || named == only {
 		return only, nil
 	}
@@ -140,11 +142,11 @@ func (st *stream) channelOf(ctx context.Context, r *request) (parley.ChannelCode
 			field{"WWW-Authenticate", challenge + `, error="insufficient_scope"`}}
 	}
 	if only != "" {
-		r.fail("channel", "and the header X-Channel name two channels. Send one of them.")
+		r.Fail("channel", "and the header X-Channel name two channels. Send one of them.")
 		return only, nil
 	}
 	if _, err := st.Store.Channel(ctx, named); errors.Is(err, parley.ErrNotFound) {
-		r.fail("channel", "names no channel of this server.")
+		r.Fail("channel", "names no channel of this server.")
 	} else if err != nil {
 		return "", err
 	}
@@ -152,8 +154,8 @@ func (st *stream) channelOf(ctx context.Context, r *request) (parley.ChannelCode
 }
 
 // typesListed returns the types in a list separated by commas; none: it is not given.
-func (f form) typesListed(name string) []parley.EventType {
-	list := f.optionalText(name, 1, 1000)
+func typesListed(f form.Form, name string) []parley.EventType {
+	list := f.OptionalText(name, 1, 1000)
 	if list == "" {
 		return nil
 	}
@@ -161,7 +163,7 @@ func (f form) typesListed(name string) []parley.EventType {
 	for word := range strings.SplitSeq(list, ",") {
 		kind, known := parley.ParseEventType(strings.TrimSpace(word))
 		if !known {
-			f.fail(name, "must be types of events, separated by commas. There are: %s.", typeNames())
+			f.Fail(name, "must be types of events, separated by commas. There are: %s.", strings.Join(typeNames(), ", "))
 			return nil
 		}
 		if !slices.Contains(types, kind) {
@@ -273,12 +275,12 @@ type listenersData struct {
 
 // listeners counts who is told of an event of a type on a sandbox channel.
 func (s *server) listeners(ctx context.Context, r *request) (envelope[listenersData], error) {
-	kind, known := parley.ParseEventType(r.optionalText("type", 1, 100))
+	kind, known := parley.ParseEventType(r.OptionalText("type", 1, 100))
 	if !known {
-		r.fail("type", "must be a type of events, one of %s.", typeNames())
+		r.Fail("type", "must be a type of events, one of %s.", typeNames())
 	}
 	event := parley.Event{Channel: r.channel.Code, Type: kind}
-	if err := r.err(); err != nil {
+	if err := r.Err(); err != nil {
 		return envelope[listenersData]{}, err
 	}
 	webhooks, err := s.Store.Webhooks(ctx)

@@ -6,6 +6,7 @@ import (
 	"regexp"
 
 	"parley"
+	"parley/internal/api/form"
 	"parley/internal/network"
 )
 
@@ -36,8 +37,8 @@ func groupOf(g parley.Group) groupRow {
 }
 
 func (s *server) groups(ctx context.Context, r *request) (envelope[[]groupRow], error) {
-	page := r.page()
-	if err := r.err(); err != nil {
+	page := r.Page()
+	if err := r.Err(); err != nil {
 		return envelope[[]groupRow]{}, err
 	}
 	session, err := s.Gateway.Session(r.channel.Code)
@@ -59,14 +60,14 @@ func (s *server) groups(ctx context.Context, r *request) (envelope[[]groupRow], 
 const maxParticipants = 1024
 
 func (s *server) createGroup(ctx context.Context, r *request) (envelope[groupRow], error) {
-	name := r.text("name", 1, 100)
+	name := r.Text("name", 1, 100)
 	var participants []parley.ContactID
-	r.list("participants", 1, maxParticipants, true, func(f form, index string, at int32) {
-		if member, isObject := f.element(index, at); isObject {
-			participants = append(participants, member.contact("id"))
+	r.List("participants", 1, maxParticipants, true, func(f form.Form, index string) {
+		if member, isObject := f.Object(index, true); isObject {
+			participants = append(participants, member.Contact("id"))
 		}
 	})
-	if err := r.err(); err != nil {
+	if err := r.Err(); err != nil {
 		return envelope[groupRow]{}, err
 	}
 	for _, p := range participants {
@@ -100,8 +101,8 @@ type participantRow struct {
 var groupPattern = regexp.MustCompile(`^[0-9-]{1,64}@g\.us$`)
 
 func (s *server) participants(ctx context.Context, r *request) (envelope[[]participantRow], error) {
-	id := r.matching("group_id", groupPattern, "the id of a group, for example 120363020000000001@g.us")
-	if err := r.err(); err != nil {
+	id := r.Matching("group_id", groupPattern, "the id of a group, for example 120363020000000001@g.us")
+	if err := r.Err(); err != nil {
 		return envelope[[]participantRow]{}, err
 	}
 	session, err := s.Gateway.Session(r.channel.Code)

@@ -19,6 +19,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"parley"
+	"parley/internal/api/form"
+	"parley/internal/api/limit"
 	"parley/internal/gateway"
 )
 
@@ -49,21 +51,20 @@ type work struct {
 
 // request is one request on its way through a route.
 type request struct {
-	http    *http.Request
-	id      string
-	token   parley.Token
-	channel parley.Channel // zero where the endpoint is not about one
-	form                   // the fields of the body, or of the query
-	prefer  preference
-	quota   quota // the limit that the request came closest to; without a name: to none
+	http      *http.Request
+	id        string
+	token     parley.Token
+	channel   parley.Channel // zero where the endpoint is not about one
+	form.Form                // the fields of the body, or of the query
+	prefer    preference
+	quota     limit.Quota // the limit that the request came closest to; without a name: to none
 
 	key      *parley.Answer // stored with the work; nil: no idempotency key was sent
 	accepted bool           // the work was accepted, and with it the key stored
 	replaces bool           // the response replaces the one that was stored with the work
 
-	doc   *document
-	body  bytes.Buffer
-	wrong []parley.FieldError
+	reader *form.Reader
+	body   bytes.Buffer
 }
 
 var requests = sync.Pool{New: func() any { return &request{} }}
@@ -72,8 +73,8 @@ func newRequest(hr *http.Request) *request {
 	r := requests.Get().(*request)
 	body := r.body
 	body.Reset()
-	*r = request{http: hr, id: requestID(hr), doc: documents.Get().(*document), body: body, wrong: r.wrong[:0]}
-	r.form = form{doc: r.doc, at: none, wrong: &r.wrong}
+	*r = request{http: hr, id: requestID(hr), reader: form.NewReader(), body: body}
+	r.Form = r.reader.Empty()
 	return r
 }
 
@@ -81,12 +82,11 @@ func newRequest(hr *http.Request) *request {
 const maxPooled = 64 << 10
 
 func (r *request) release() {
-	documents.Put(r.doc)
+	r.reader.Release()
 	if r.body.Cap() > maxPooled {
 		r.body = bytes.Buffer{}
 	}
-	clear(r.wrong) // the sentences
-	r.http, r.doc, r.key = nil, nil, nil
+	r.http, r.reader, r.key = nil, nil, nil
 	requests.Put(r)
 }
 
@@ -173,8 +173,8 @@ func (rt *route) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 	if err != nil {
 		a = refusal(err)
 	}
-	if r.quota.name != "" && a.status != http.StatusTooManyRequests { // which tells of its own
-		a.header = append(a.header, r.quota.fields()...)
+	if r.quota.Name != "" && a.status != http.StatusTooManyRequests { // which tells of its own
+		a.header = append(a.header, quotaFields(r.quota)...)
 	}
 	if time.Since(began) > longRequest {
 		// The server's deadline for writing runs since the request came in, and a file to fetch and a
@@ -231,10 +231,10 @@ func (s *server) withinLimit(r *request) error {
 	if s.perToken == nil || r.token.Kind == console {
 		return nil
 	}
-	q := s.perToken.spend(r.token.ID, time.Now())
-	q.name = limitRequests
-	if q.refuses {
-		return over(q, "This token sends more requests than it may. Slow down.")
+	q := s.perToken.Spend(r.token.ID, time.Now())
+	q.Name = limitRequests
+	if q.Refused {
+		return limit.Exceeded(q, "This token sends more requests than it may. Slow down.")
 	}
 	r.within(q)
 	return nil

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"parley"
+	"parley/internal/api/limit"
 )
 
 // TestOrderOfChecks walks down the order: each request would fail all later checks too.
@@ -206,24 +207,6 @@ func TestFailedAuthenticationsAreLimited(t *testing.T) {
 	}
 }
 
-func TestTableOfLimitersIsBounded(t *testing.T) {
-	l := newLimiters[int](time.Second, 30)
-	now := time.Now()
-	l.take(-1, now)
-	for range 29 {
-		l.take(-1, now)
-	}
-	for i := range maxLimiters + 1000 {
-		l.take(i, now)
-	}
-	if len(l.by) > maxLimiters {
-		t.Errorf("%d entries", len(l.by))
-	}
-	if left, _ := l.take(-1, now); left {
-		t.Error("the emptiest bucket was forgotten for full ones")
-	}
-}
-
 func TestForwardedAddress(t *testing.T) {
 	s := &server{Config: Config{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}}
 	for _, c := range []struct{ remote, forwarded, want string }{
@@ -283,7 +266,7 @@ func TestRequestID(t *testing.T) {
 // TestPanicAndInternalErrors checks that an error of ours shows nothing of itself but in the log.
 func TestPanicAndInternalErrors(t *testing.T) {
 	e := newEnv(t)
-	s := &server{Config: e.config, failures: newLimiters[netip.Addr](time.Second, 30)}
+	s := &server{Config: e.config, failures: limit.NewBuckets[netip.Addr](time.Second, 30)}
 	router := newRouter(s, noMetrics{})
 	fail := func(err error) work {
 		return work{do: func(context.Context, *request) (answer, error) {
@@ -395,14 +378,14 @@ func TestWhoReadsMetrics(t *testing.T) {
 // request itself as what it panics with.
 func TestPanicTellsNothingOfTheRequest(t *testing.T) {
 	e := newEnv(t)
-	s := &server{Config: e.config, failures: newLimiters[netip.Addr](time.Second, 30)}
+	s := &server{Config: e.config, failures: limit.NewBuckets[netip.Addr](time.Second, 30)}
 	router := newRouter(s, noMetrics{})
 	for path, trouble := range map[string]func(r *request){
-		"index":   func(r *request) { _ = r.text("message", 1, 100)[len(r.text("message", 1, 100)):][0] },
-		"nil":     func(r *request) { var none *request; none.id = r.text("message", 1, 100) },
+		"index":   func(r *request) { _ = r.Text("message", 1, 100)[len(r.Text("message", 1, 100)):][0] },
+		"nil":     func(r *request) { var none *request; none.id = r.Text("message", 1, 100) },
 		"request": func(r *request) { panic(r) },
 		"http":    func(r *request) { panic(*r.http) },
-		"form":    func(r *request) { panic(struct{ Contact string }{r.text("contact_id", 1, 100)}) },
+		"form":    func(r *request) { panic(struct{ Contact string }{r.Text("contact_id", 1, 100)}) },
 	} {
 		router.add("POST /api/"+path, ofChannel, body, work{do: func(_ context.Context, r *request) (answer, error) {
 			trouble(r)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/api/limit"
 	"parley/internal/token"
 )
 
@@ -78,7 +79,7 @@ func (s *server) countFailure(hr *http.Request) error {
 	if s.isUntrustedProxy(hr) {
 		return nil
 	}
-	if left, wait := s.failures.take(networkOf(s.addressOf(hr)), time.Now()); !left {
+	if left, wait := s.failures.Take(limit.NetworkOf(s.addressOf(hr)), time.Now()); !left {
 		return tooManyFailures(wait)
 	}
 	return nil

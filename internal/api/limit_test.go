@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/api/limit"
 	"parley/internal/media"
 )
 
@@ -44,27 +45,27 @@ func TestWaitingAsToldIsEnough(t *testing.T) {
 		use     func() error
 	}{
 		"failed authentications": {
-			func() { s.failures = newLimiters[netip.Addr](authForgiven, authFailures) },
+			func() { s.failures = limit.NewBuckets[netip.Addr](authForgiven, authFailures) },
 			func() error {
-				if left, wait := s.failures.take(address, time.Now()); !left {
+				if left, wait := s.failures.Take(address, time.Now()); !left {
 					return tooManyFailures(wait)
 				}
 				return nil
 			}},
 		"three requests a second": {
-			func() { s.perToken = newLimiters[parley.TokenID](time.Second/3, 6) },
+			func() { s.perToken = limit.NewBuckets[parley.TokenID](time.Second/3, 6) },
 			func() error { return s.withinLimit(&request{token: parley.Token{ID: token}}) }},
 		"one request in a while": {
-			func() { s.perToken = newLimiters[parley.TokenID](14_285_714_285, 1) },
+			func() { s.perToken = limit.NewBuckets[parley.TokenID](14_285_714_285, 1) },
 			func() error { return s.withinLimit(&request{token: parley.Token{ID: token}}) }},
 		"bytes fetched": {
 			func() {
-				s.fetched = newMeter[parley.TokenID](1000, time.Minute)
+				s.fetched = limit.NewMeter[parley.TokenID](1000, time.Minute)
 			},
 			func() error {
 				err := s.mayFetch(token, []part{{source: new(media.Source)}})
 				if err == nil {
-					s.fetched.add(token, rand.Int64N(400), time.Now())
+					s.fetched.Add(token, rand.Int64N(400), time.Now())
 				}
 				return err
 			}},
@@ -89,52 +90,6 @@ func TestWaitingAsToldIsEnough(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestNoBurstAtABoundary looks for a moment at which more is let in than the limit says: with windows
-// that begin anew it would be twice as much around each beginning.
-func TestNoBurstAtABoundary(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const most, window = 100, time.Minute
-		m := newMeter[int](most, window)
-		var let []time.Time
-		for range 2000 {
-			time.Sleep(time.Duration(rand.Int64N(int64(time.Second))))
-			now := time.Now()
-			if m.look(1, now).refuses {
-				continue
-			}
-			m.add(1, 1, now)
-			let = append(let, now)
-			recent := 0
-			for _, at := range let {
-				if now.Sub(at) < window {
-					recent++
-				}
-			}
-			if recent > most {
-				t.Fatalf("%d within a minute", recent)
-			}
-		}
-		if len(let) < 1000 {
-			t.Errorf("only %d were let in: the limit is tighter than it says", len(let))
-		}
-
-		l := newLimiters[int](time.Second, 30) // thirty at once, and then one a second
-		began, n := time.Now(), 0
-		for time.Since(began) < 5*time.Minute {
-			if ok, _ := l.take(1, time.Now()); ok {
-				n++
-			}
-			if most := 30 + int(time.Since(began)/time.Second); n > most {
-				t.Fatalf("%d after %s", n, time.Since(began))
-			}
-			time.Sleep(77 * time.Millisecond)
-		}
-		if n < 320 {
-			t.Errorf("only %d in five minutes", n)
-		}
-	})
 }
 
 // TestBucketsAreIndependent has one address fail with many tokens and many addresses fail with one.
@@ -175,27 +130,6 @@ func TestBucketsAreIndependent(t *testing.T) {
 	}
 }
 
-// TestMeterForgetsKeys holds what is remembered of tokens that fetch nothing any more to a bound.
-func TestMeterForgetsKeys(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := newMeter[int](1000, time.Minute)
-		for i := range 10_000 {
-			m.add(i, 1, time.Now())
-			time.Sleep(time.Second)
-		}
-		if len(m.by) > 200 {
-			t.Errorf("%d keys are remembered", len(m.by))
-		}
-		for range 10_000 {
-			m.add(-1, 1, time.Now())
-			time.Sleep(time.Millisecond)
-		}
-		if n := len(m.by[-1]); n > meterGrain+1 {
-			t.Errorf("%d entries for one key", n)
-		}
-	})
-}
-
 // TestTokenLimitIsTold reads the header fields of a token's general limit, down to nothing.
 func TestTokenLimitIsTold(t *testing.T) {
 	e := newEnv(t, func(c *Config) { c.RequestsPerSecond = 2 })
@@ -226,34 +160,34 @@ func TestTokenLimitIsTold(t *testing.T) {
 
 // TestOnlyTheTightestIsTold compares limits.
 func TestOnlyTheTightestIsTold(t *testing.T) {
-	general := quota{name: "general", most: 100, left: 50, wait: time.Second}
+	general := limit.Quota{Name: "general", Most: 100, Left: 50, Wait: time.Second}
 	for _, c := range []struct {
-		other quota
+		other limit.Quota
 		want  string
 	}{
-		{quota{name: "other", most: 5, left: 4}, "general"},
-		{quota{name: "other", most: 5, left: 2}, "other"},
-		{quota{name: "other", most: 5}, "other"},
-		{quota{name: "other", most: 200 << 20, left: 199 << 20}, "general"},
+		{limit.Quota{Name: "other", Most: 5, Left: 4}, "general"},
+		{limit.Quota{Name: "other", Most: 5, Left: 2}, "other"},
+		{limit.Quota{Name: "other", Most: 5}, "other"},
+		{limit.Quota{Name: "other", Most: 200 << 20, Left: 199 << 20}, "general"},
 	} {
-		for _, order := range [][]quota{{general, c.other}, {c.other, general}} {
+		for _, order := range [][]limit.Quota{{general, c.other}, {c.other, general}} {
 			r := &request{}
 			r.within(order[0])
 			r.within(order[1])
-			if r.quota.name != c.want {
-				t.Errorf("%+v: %s is told", order, r.quota.name)
+			if r.quota.Name != c.want {
+				t.Errorf("%+v: %s is told", order, r.quota.Name)
 			}
 		}
 	}
 	r := &request{}
-	r.within(quota{name: "short", most: 1, wait: time.Second})
-	r.within(quota{name: "long", most: 1, wait: time.Minute})
-	r.within(quota{name: "middle", most: 1, wait: time.Second})
-	if r.quota.name != "long" {
-		t.Errorf("%s is told, though another forbids for longer", r.quota.name)
+	r.within(limit.Quota{Name: "short", Most: 1, Wait: time.Second})
+	r.within(limit.Quota{Name: "long", Most: 1, Wait: time.Minute})
+	r.within(limit.Quota{Name: "middle", Most: 1, Wait: time.Second})
+	if r.quota.Name != "long" {
+		t.Errorf("%s is told, though another forbids for longer", r.quota.Name)
 	}
 	// The limit that refused is told, however little is left of others.
-	err := fmt.Errorf("wrapped: %w", over(quota{name: "refused", most: 5, wait: 90 * time.Second}, "No."))
+	err := fmt.Errorf("wrapped: %w", limit.Exceeded(limit.Quota{Name: "refused", Most: 5, Wait: 90 * time.Second}, "No."))
 	if a := refusal(err); fmt.Sprint(a.header) != `[{Retry-After 90} {RateLimit-Policy "refused";q=5} {RateLimit "refused";r=0;t=90}]` {
 		t.Errorf("the header is %v", a.header)
 	}
@@ -303,26 +237,26 @@ func listOf(t testing.TB, text string) (items []item) {
 
 // TestFieldsAreStructured holds the fields of all kinds of limits to RFC 9651.
 func TestFieldsAreStructured(t *testing.T) {
-	for _, q := range []quota{
-		{name: limitRequests, most: 100, window: 2 * time.Second, left: 3, wait: 10 * time.Millisecond},
-		{name: limitFetches, unit: unitBytes, most: 200 << 20, window: time.Minute, left: 12, wait: 59*time.Second + 1},
-		{name: limitFetches, unit: unitAtOnce, most: 4, wait: fetchPatience},
-		{name: limitQueue, most: 10_000, wait: 10 * time.Second},
+	for _, q := range []limit.Quota{
+		{Name: limitRequests, Most: 100, Window: 2 * time.Second, Left: 3, Wait: 10 * time.Millisecond},
+		{Name: limitFetches, Unit: limit.UnitBytes, Most: 200 << 20, Window: time.Minute, Left: 12, Wait: 59*time.Second + 1},
+		{Name: limitFetches, Unit: limit.UnitAtOnce, Most: 4, Wait: fetchPatience},
+		{Name: limitQueue, Most: 10_000, Wait: 10 * time.Second},
 		codeQuota(parley.OTPRequests.Of([]time.Duration{time.Second})),
 		codeQuota(parley.OTPGuesses.Of(nil)),
 	} {
-		fields := q.fields()
+		fields := quotaFields(q)
 		policy, limit := listOf(t, fields[0].value), listOf(t, fields[1].value)
-		if len(policy) != 1 || len(limit) != 1 || policy[0].name != q.name || limit[0].name != q.name {
+		if len(policy) != 1 || len(limit) != 1 || policy[0].name != q.Name || limit[0].name != q.Name {
 			t.Fatalf("%v", fields)
 		}
-		if policy[0].params["q"] != fmt.Sprint(q.most) || policy[0].params["qu"] != q.unit || limit[0].params["r"] != fmt.Sprint(q.left) {
+		if policy[0].params["q"] != fmt.Sprint(q.Most) || policy[0].params["qu"] != q.Unit || limit[0].params["r"] != fmt.Sprint(q.Left) {
 			t.Errorf("%+v became %v", q, fields)
 		}
-		if seconds, _ := strconv.ParseFloat(limit[0].params["t"], 64); seconds < q.wait.Seconds() || seconds >= q.wait.Seconds()+1 {
-			t.Errorf("%s became %v seconds", q.wait, seconds)
+		if seconds, _ := strconv.ParseFloat(limit[0].params["t"], 64); seconds < q.Wait.Seconds() || seconds >= q.Wait.Seconds()+1 {
+			t.Errorf("%s became %v seconds", q.Wait, seconds)
 		}
-		if _, timed := policy[0].params["w"]; timed != (q.window > 0) {
+		if _, timed := policy[0].params["w"]; timed != (q.Window > 0) {
 			t.Errorf("%+v became %v", q, fields)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/api/form"
 	"parley/internal/gateway"
 )
 
@@ -116,8 +117,8 @@ func (s *server) channelAnswer(sentence string, c parley.Channel, err error) (en
 func (s *server) createChannel(ctx context.Context, r *request) (envelope[channelRow], error) {
 	c := parley.Channel{
 		Code:     r.newCode(),
-		Name:     r.optionalText("name", 1, 60),
-		Network:  parley.NetworkName(r.choice("network", false, string(parley.Sandbox), string(parley.WhatsApp))),
+		Name:     r.OptionalText("name", 1, 60),
+		Network:  parley.NetworkName(r.Choice("network", false, string(parley.Sandbox), string(parley.WhatsApp))),
 		Settings: r.settings(),
 	}
 	isTaken := func() error {
@@ -126,7 +127,7 @@ func (s *server) createChannel(ctx context.Context, r *request) (envelope[channe
 		}
 		return nil
 	}
-	if err := r.failed(isTaken); err != nil {
+	if err := r.Failed(isTaken); err != nil {
 		return envelope[channelRow]{}, err
 	}
 	const sentence = "Channel made"
@@ -139,10 +140,10 @@ func (s *server) createChannel(ctx context.Context, r *request) (envelope[channe
 
 // newCode reads the code of a channel to make.
 func (r *request) newCode() parley.ChannelCode {
-	text := r.text("code", 1, 1000)
+	text := r.Text("code", 1, 1000)
 	code, err := parley.ParseChannelCode(text)
 	if text != "" && err != nil {
-		r.fail("code", "must be 1 to 32 lower-case letters, digits, - and _, beginning with a letter or digit.")
+		r.Fail("code", "must be 1 to 32 lower-case letters, digits, - and _, beginning with a letter or digit.")
 	}
 	return code
 }
@@ -156,49 +157,29 @@ const (
 // settings reads the settings of a channel. What is left out has its default.
 func (r *request) settings() parley.ChannelSettings {
 	var settings parley.ChannelSettings
-	f, isObject := r.object("settings", false)
+	f, isObject := r.Object("settings", false)
 	if !isObject {
 		return settings
 	}
-	settings.Pace = f.duration("pace", 0, maxPace)
-	if d := f.duration("ttl", time.Second, maxTTL); d != nil {
+	settings.Pace = f.Duration("pace", 0, maxPace)
+	if d := f.Duration("ttl", time.Second, maxTTL); d != nil {
 		settings.TTL = *d
 	}
-	settings.Retention = f.duration("retention", 0, 100*365*24*time.Hour)
-	f.list("allow_only", 0, maxAllowed, false, func(f form, index string, at int32) {
-		v := &f.doc.values[at]
-		if v.kind != '"' {
-			f.fail(index, "must be a string, for example \"%s\".", exampleContact)
-			return
-		}
-		settings.AllowOnly = append(settings.AllowOnly, f.checkContact(v, index))
+	settings.Retention = f.Duration("retention", 0, 100*365*24*time.Hour)
+	f.List("allow_only", 0, maxAllowed, false, func(f form.Form, index string) {
+		settings.AllowOnly = append(settings.AllowOnly, f.Contact(index))
 	})
 	return settings
-}
-
-// duration reads an optional length of time, written as "90s", "720h" or "30d".
-func (f form) duration(name string, min, max time.Duration) *parley.Duration {
-	v := f.find(name)
-	if v == nil {
-		return nil
-	}
-	if v.kind == '"' {
-		if d, err := parley.ParseDuration(v.text()); err == nil && time.Duration(d) >= min && time.Duration(d) <= max {
-			return &d
-		}
-	}
-	f.fail(name, "must be a length of time from %s to %s, written as 90s, 1h30m, 720h or 30d.", parley.Duration(min), parley.Duration(max))
-	return nil
 }
 
 // changeChannel changes what is given. Settings are given whole: what they leave out goes back to its
 // default.
 func (s *server) changeChannel(ctx context.Context, r *request) (envelope[channelRow], error) {
-	name, settings := r.optionalText("name", 1, 60), r.settings()
-	if err := r.err(); err != nil {
+	name, settings := r.OptionalText("name", 1, 60), r.settings()
+	if err := r.Err(); err != nil {
 		return envelope[channelRow]{}, err
 	}
-	changesSettings := r.has("settings")
+	changesSettings := r.Has("settings")
 	c, err := s.Gateway.UpdateChannel(ctx, r.code(), func(c *parley.Channel) {
 		if name != "" {
 			c.Name = name

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/api/form"
 )
 
 // messageRow is a message as the management API shows it.
@@ -78,8 +79,8 @@ const (
 // listMessages looks for messages of all channels, newest first. One call looks through so many and no
 // more, so that it takes no longer with a million of them.
 func (s *server) listMessages(ctx context.Context, r *request) (messagesAnswer, error) {
-	q := r.messageQuery()
-	if err := r.err(); err != nil {
+	q := messageQuery(r.Form)
+	if err := r.Err(); err != nil {
 		return messagesAnswer{}, err
 	}
 	page, err := s.Gateway.FindMessages(ctx, q)
@@ -102,47 +103,47 @@ func (s *server) listMessages(ctx context.Context, r *request) (messagesAnswer, 
 }
 
 // messageQuery reads the fields that describe messages.
-func (f form) messageQuery() parley.MessageQuery {
+func messageQuery(f form.Form) parley.MessageQuery {
 	q := parley.MessageQuery{
-		Channel: parley.ChannelCode(f.optionalText("channel", 1, 100)),
-		Since:   f.pastTime("after"), Until: f.pastTime("before"),
-		Text:  f.optionalText("text", 1, maxSought),
-		Limit: int(f.whole("limit", 50, 1, maxFound)),
+		Channel: parley.ChannelCode(f.OptionalText("channel", 1, 100)),
+		Since:   pastTime(f, "after"), Until: pastTime(f, "before"),
+		Text:  f.OptionalText("text", 1, maxSought),
+		Limit: int(f.Whole("limit", 50, 1, maxFound)),
 	}
-	switch text := f.optionalText("contact", 1, 60); {
+	switch text := f.OptionalText("contact", 1, 60); {
 	case text == "":
-	case len(text) >= leastDigits && len(text) <= maxNumber && digitsOf(text) == text:
+	case len(text) >= leastDigits && len(text) <= form.MaxNumber && strings.Trim(text, "0123456789") == "" && !strings.HasPrefix(text, "00"):
 		q.Number = text // of somebody, or the beginning of it
 	default:
-		q.Contact = parley.ContactOf(f.checkNumber(text, "contact"))
+		q.Contact = parley.ContactOf(f.CheckNumber("contact", text))
 	}
-	if f.has("status") {
-		q.Status = f.status("status")
+	if f.Has("status") {
+		q.Status = status(f, "status")
 	}
-	if f.has("type") {
-		q.Kind = parley.Kind(f.choice("type", true, recordKinds...))
+	if f.Has("type") {
+		q.Kind = parley.Kind(f.Choice("type", true, recordKinds...))
 	}
-	if f.has("direction") {
-		fromMe := f.choice("direction", true, "in", "out") == "out"
+	if f.Has("direction") {
+		fromMe := f.Choice("direction", true, "in", "out") == "out"
 		q.FromMe = &fromMe
 	}
-	if text := f.optionalText("cursor", 1, 20); text != "" {
+	if text := f.OptionalText("cursor", 1, 20); text != "" {
 		digits, ok := strings.CutPrefix(text, cursorStart)
 		seq, err := strconv.ParseInt(digits, 36, 64)
 		if !ok || err != nil || seq < 1 {
-			f.fail("cursor", "must be a cursor as this server gave it.")
+			f.Fail("cursor", "must be a cursor as this server gave it.")
 		}
 		q.Before = seq
 	}
 	return q
 }
 
-func (f form) status(name string) *parley.Status {
+func status(f form.Form, name string) *parley.Status {
 	words := make([]string, len(parley.Statuses))
 	for i, s := range parley.Statuses {
 		words[i] = s.String()
 	}
-	word := f.choice(name, true, words...)
+	word := f.Choice(name, true, words...)
 	for _, s := range parley.Statuses {
 		if s.String() == word {
 			return &s
@@ -152,8 +153,8 @@ func (f form) status(name string) *parley.Status {
 }
 
 // pastTime reads an optional time: as such, or as how long ago it is.
-func (f form) pastTime(name string) time.Time {
-	text := f.optionalText(name, 1, 40)
+func pastTime(f form.Form, name string) time.Time {
+	text := f.OptionalText(name, 1, 40)
 	if text == "" {
 		return time.Time{}
 	}
@@ -163,7 +164,7 @@ func (f form) pastTime(name string) time.Time {
 	if ago, ok := parseAgo(text); ok {
 		return time.Now().Add(-ago)
 	}
-	f.fail(name, "must be a time, for example %s, or how long ago it is: 30s, 15m, 1h, 2d or 1w.", time.Now().UTC().Format(time.RFC3339))
+	f.Fail(name, "must be a time, for example %s, or how long ago it is: 30s, 15m, 1h, 2d or 1w.", time.Now().UTC().Format(time.RFC3339))
 	return time.Time{}
 }
 
@@ -179,8 +180,8 @@ func parseAgo(text string) (time.Duration, bool) {
 
 // messageNamed finds the message that the path names, on the channel that the query does.
 func (s *server) messageNamed(ctx context.Context, r *request) (parley.Message, error) {
-	code := parley.ChannelCode(r.text("channel", 1, 100))
-	if err := r.err(); err != nil {
+	code := parley.ChannelCode(r.Text("channel", 1, 100))
+	if err := r.Err(); err != nil {
 		return parley.Message{}, err
 	}
 	none := parley.Errorf(parley.NotFound, "Channel %s has no such message.", code)
@@ -193,7 +194,7 @@ func (s *server) messageNamed(ctx context.Context, r *request) (parley.Message, 
 	case errors.Is(err, parley.ErrNotFound), err == nil && !m.Content.Kind().IsRecord():
 		return parley.Message{}, none
 	case errors.Is(err, parley.ErrAmbiguous):
-		return parley.Message{}, parley.Errorf(parley.BadRequest, "Several messages of channel %s have this id. Give the full one, for example true_%s_3EB0C4312F6A1D2E9B8870.", code, exampleContact)
+		return parley.Message{}, parley.Errorf(parley.BadRequest, "Several messages of channel %s have this id. Give the full one, for example true_%s_3EB0C4312F6A1D2E9B8870.", code, form.ExampleContact)
 	}
 	return m, err
 }

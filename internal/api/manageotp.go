@@ -26,8 +26,8 @@ type otpRow struct {
 
 // listOTPs lists codes and links of all channels, newest first.
 func (s *server) listOTPs(ctx context.Context, r *request) (envelope[[]otpRow], error) {
-	limit, only := int(r.whole("limit", 50, 1, maxFound)), parley.ChannelCode(r.optionalText("channel", 1, 100))
-	if err := r.err(); err != nil {
+	limit, only := int(r.Whole("limit", 50, 1, maxFound)), parley.ChannelCode(r.OptionalText("channel", 1, 100))
+	if err := r.Err(); err != nil {
 		return envelope[[]otpRow]{}, err
 	}
 	rows := []otpRow{}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/api/form"
 )
 
 // tokenRow is what is known of a token.
@@ -51,18 +52,18 @@ func (s *server) listTokens(ctx context.Context, _ *request) (envelope[[]tokenRo
 func (s *server) createToken(ctx context.Context, r *request) (envelope[newToken], error) {
 	t := parley.Token{
 		ID:      parley.NewTokenID(),
-		Kind:    parley.TokenKind(r.choice("kind", true, string(parley.ChannelToken), string(parley.GlobalToken), string(parley.AdminToken))),
-		Channel: parley.ChannelCode(r.optionalText("channel", 1, 32)),
-		Name:    r.optionalText("name", 1, 100),
+		Kind:    parley.TokenKind(r.Choice("kind", true, string(parley.ChannelToken), string(parley.GlobalToken), string(parley.AdminToken))),
+		Channel: parley.ChannelCode(r.OptionalText("channel", 1, 32)),
+		Name:    r.OptionalText("name", 1, 100),
 	}
-	t.ExpiresAt = r.moment("expires_at")
+	t.ExpiresAt = moment(r.Form, "expires_at")
 	switch {
-	case t.Kind == parley.ChannelToken && !r.has("channel"):
-		r.fail("channel", "is required for a channel token: the channel's code.")
-	case t.Kind != "" && t.Kind != parley.ChannelToken && r.has("channel"):
-		r.fail("channel", "is for channel tokens only.")
+	case t.Kind == parley.ChannelToken && !r.Has("channel"):
+		r.Fail("channel", "is required for a channel token: the channel's code.")
+	case t.Kind != "" && t.Kind != parley.ChannelToken && r.Has("channel"):
+		r.Fail("channel", "is for channel tokens only.")
 	}
-	if err := r.failed(func() error { return s.checkTokensChannel(ctx, t) }); err != nil {
+	if err := r.Failed(func() error { return s.checkTokensChannel(ctx, t) }); err != nil {
 		return envelope[newToken]{}, err
 	}
 	var row tokenRow
@@ -89,18 +90,15 @@ func (s *server) checkTokensChannel(ctx context.Context, t parley.Token) error {
 }
 
 // moment reads an optional time to come.
-func (f form) moment(name string) time.Time {
-	v := f.find(name)
-	if v == nil {
-		return time.Time{}
-	}
-	if v.kind == '"' {
-		if t, err := time.Parse(time.RFC3339, v.text()); err == nil && t.After(time.Now()) {
-			return t
+func moment(f form.Form, name string) time.Time {
+	t, _ := form.Parse(f, name, func(text string) (time.Time, error) {
+		t, err := time.Parse(time.RFC3339, text)
+		if err == nil && !t.After(time.Now()) {
+			err = errors.New("in the past")
 		}
-	}
-	f.fail(name, "must be a time to come, for example %s.", time.Now().AddDate(1, 0, 0).UTC().Format(time.RFC3339))
-	return time.Time{}
+		return t, err
+	}, "a time to come, for example "+time.Now().AddDate(1, 0, 0).UTC().Format(time.RFC3339))
+	return t
 }
 
 func (s *server) revokeToken(ctx context.Context, r *request) (envelope[tokenRow], error) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"parley"
+	"parley/internal/api/form"
 	"parley/internal/gateway"
 )
 
@@ -34,17 +35,16 @@ func operating(s *server, read func(ctx context.Context, r *request) (gateway.Dr
 // target finds the message that the field message_id names. Whatever is wrong with it is noted.
 func (s *server) target(ctx context.Context, r *request) (parley.Message, error) {
 	const name = "message_id"
-	before := len(*r.form.wrong)
-	ref := r.message(name)
-	if len(*r.form.wrong) > before {
+	ref := r.Message(name)
+	if ref.ID == "" {
 		return parley.Message{}, nil
 	}
 	m, err := s.Store.Message(ctx, r.channel.Code, ref)
 	switch {
 	case errors.Is(err, parley.ErrAmbiguous):
-		r.fail(name, "fits several messages of this channel. Send the full id.")
+		r.Fail(name, "fits several messages of this channel. Send the full id.")
 	case errors.Is(err, parley.ErrNotFound), err == nil && !m.Content.Kind().IsRecord():
-		r.fail(name, "names no message of this channel.")
+		r.Fail(name, "names no message of this channel.")
 	default:
 		return m, err
 	}
@@ -56,25 +56,16 @@ func (s *server) react(ctx context.Context, r *request) (gateway.Draft, error) {
 	if err != nil {
 		return gateway.Draft{}, err
 	}
-	emoji := r.emoji("reaction")
-	return gateway.Draft{To: m.Chat, Content: parley.Reaction{Emoji: emoji, Target: m.Ref()}}, r.err()
+	reaction := emoji(r.Form, "reaction")
+	return gateway.Draft{To: m.Chat, Content: parley.Reaction{Emoji: reaction, Target: m.Ref()}}, r.Err()
 }
 
 // emoji returns one emoji, or "" to take a reaction back.
-func (f form) emoji(name string) string {
+func emoji(f form.Form, name string) string {
 	const what = `one emoji, or "" to take the reaction back`
-	v := f.find(name)
-	switch {
-	case v == nil:
-		f.fail(name, "is required: %s.", what)
-		return ""
-	case v.kind != '"':
-		f.fail(name, "must be a string: %s.", what)
-		return ""
-	}
-	s := v.text()
+	s, _ := f.String(name, what)
 	if s != "" && !isEmoji(s) {
-		f.fail(name, "must be %s.", what)
+		f.Fail(name, "must be %s.", what)
 		return ""
 	}
 	return s
@@ -83,10 +74,10 @@ func (f form) emoji(name string) string {
 func (s *server) see(ctx context.Context, r *request) (gateway.Draft, error) {
 	m, err := s.target(ctx, r)
 	if err == nil && m.FromMe {
-		r.fail("message_id", "is an own message. Only what others sent can be marked as seen.")
+		r.Fail("message_id", "is an own message. Only what others sent can be marked as seen.")
 	}
 	if err == nil {
-		err = r.err()
+		err = r.Err()
 	}
 	return gateway.Draft{To: m.Chat, Content: parley.Seen{Target: m.Ref()}}, err
 }
@@ -94,10 +85,10 @@ func (s *server) see(ctx context.Context, r *request) (gateway.Draft, error) {
 func (s *server) delete(ctx context.Context, r *request) (gateway.Draft, error) {
 	m, err := s.target(ctx, r)
 	if err == nil && m.ID != "" && !m.FromMe {
-		r.fail("message_id", "is a message that the contact sent. Only own messages can be deleted.")
+		r.Fail("message_id", "is a message that the contact sent. Only own messages can be deleted.")
 	}
 	if err == nil {
-		err = r.err()
+		err = r.Err()
 	}
 	return gateway.Draft{To: m.Chat, Content: parley.Delete{Target: m.Ref()}}, err
 }
@@ -107,11 +98,11 @@ func (s *server) star(ctx context.Context, r *request) (gateway.Draft, error) {
 	if err != nil {
 		return gateway.Draft{}, err
 	}
-	if !r.has("starred") {
-		r.fail("starred", "is required: true or false.")
+	if !r.Has("starred") {
+		r.Fail("starred", "is required: true or false.")
 	}
-	starred := r.boolean("starred", false)
-	return gateway.Draft{To: m.Chat, Content: parley.Star{Target: m.Ref(), Starred: starred}}, r.err()
+	starred := r.Bool("starred", false)
+	return gateway.Draft{To: m.Chat, Content: parley.Star{Target: m.Ref(), Starred: starred}}, r.Err()
 }
 
 func (s *server) unarchive(ctx context.Context, r *request) (gateway.Draft, error) {
@@ -186,8 +177,8 @@ func (s *server) showTyping(ctx context.Context, r *request, on bool) error {
 	if err := r.channel.Usable(); err != nil {
 		return err
 	}
-	to := r.contact("contact_id")
-	if err := r.err(); err != nil {
+	to := r.Contact("contact_id")
+	if err := r.Err(); err != nil {
 		return err
 	}
 	if err := r.channel.Accepts(to); err != nil {

@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"parley"
+	"parley/internal/api/form"
 	"parley/internal/gateway"
 	"parley/internal/otp"
 )
@@ -76,19 +77,19 @@ func readOrder(r *request) (otp.Order, error) {
 	}
 	o := otp.Order{
 		Channel:  r.channel,
-		Contact:  r.contact("contact_id"),
-		Name:     r.appName(r.channel.Name),
-		Length:   int(r.whole("length", maxCodeLength, minCodeLength, maxCodeLength)),
-		Digits:   r.boolean("useNumber", true),
-		Letters:  r.boolean("useLetter", false),
-		Capitals: r.boolean("allCapital", false),
-		Life:     time.Duration(r.whole("expires", defaultCodeLife, minCodeLife, maxCodeLife)) * time.Second,
+		Contact:  r.Contact("contact_id"),
+		Name:     appName(r.Form, r.channel.Name),
+		Length:   int(r.Whole("length", maxCodeLength, minCodeLength, maxCodeLength)),
+		Digits:   r.Bool("useNumber", true),
+		Letters:  r.Bool("useLetter", false),
+		Capitals: r.Bool("allCapital", false),
+		Life:     time.Duration(r.Whole("expires", defaultCodeLife, minCodeLife, maxCodeLife)) * time.Second,
 	}
 	if !o.Digits && !o.Letters {
-		r.fail("useNumber", "must not be false where useLetter is too: a code needs digits or letters.")
-		r.fail("useLetter", "must not be false where useNumber is too: a code needs digits or letters.")
+		r.Fail("useNumber", "must not be false where useLetter is too: a code needs digits or letters.")
+		r.Fail("useLetter", "must not be false where useNumber is too: a code needs digits or letters.")
 	}
-	return o, r.err()
+	return o, r.Err()
 }
 
 // maxNameDigits is how many digits an application's name may have: with more it could be taken for
@@ -99,8 +100,8 @@ var namesAddress = regexp.MustCompile(`(?i)https?:|://|www\.`)
 
 // appName returns the optional name of the application that a code or a link is for. It is shown to
 // people in a message that they trust, so it must be what it seems.
-func (f form) appName(byDefault string) string {
-	name := f.optionalText("name", 1, maxAppName)
+func appName(f form.Form, byDefault string) string {
+	name := f.OptionalText("name", 1, maxAppName)
 	if name == "" {
 		return byDefault
 	}
@@ -112,11 +113,11 @@ func (f form) appName(byDefault string) string {
 	}
 	switch {
 	case !otp.IsPlain(name, false):
-		f.fail("name", "must not hold line breaks, other control characters or characters that turn the direction of writing.")
+		f.Fail("name", "must not hold line breaks, other control characters or characters that turn the direction of writing.")
 	case namesAddress.MatchString(name):
-		f.fail("name", "must be the name of an application, not a web address.")
+		f.Fail("name", "must be the name of an application, not a web address.")
 	case digits > maxNameDigits:
-		f.fail("name", "must not have more than %d digits, which could be taken for the code.", maxNameDigits)
+		f.Fail("name", "must not have more than %d digits, which could be taken for the code.", maxNameDigits)
 	}
 	return name
 }
@@ -124,8 +125,8 @@ func (f form) appName(byDefault string) string {
 // validateCode lets a caller try a code. What is answered under an idempotency key is kept in the
 // transaction that counts the try, so that asking again never counts twice.
 func (s *server) validateCode(ctx context.Context, r *request) (answer, error) {
-	contact, code := r.contact("contact_id"), r.text("code", 1, maxTriedCode)
-	if err := r.err(); err != nil {
+	contact, code := r.Contact("contact_id"), r.Text("code", 1, maxTriedCode)
+	if err := r.Err(); err != nil {
 		return answer{}, err
 	}
 	var keep func(parley.Tx, otp.Tried) error

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/api/form"
 	"parley/internal/otp"
 )
 
@@ -36,8 +37,8 @@ func linking(s *server, on func(r *request) ([]parley.Channel, error)) work {
 		if err != nil {
 			return answer{}, err
 		}
-		wanted := readLink(r.form)
-		if err := r.err(); err != nil {
+		wanted := readLink(r.Form)
+		if err := r.Err(); err != nil {
 			return answer{}, err
 		}
 		if wanted.Channel, err = linkChannel(channels, wanted.Contact); err != nil {
@@ -78,29 +79,29 @@ func (s *server) makeLink(ctx context.Context, r *request, wanted otp.LinkReques
 }
 
 // readLink reads the fields of a login link.
-func readLink(f form) otp.LinkRequest {
+func readLink(f form.Form) otp.LinkRequest {
 	wanted := otp.LinkRequest{
-		Contact: f.contact("contact_id"),
-		Expires: time.Duration(f.requiredWhole("expires", minLinkExpires, maxLinkExpires)) * time.Second,
-		Name:    f.appName(""),
+		Contact: f.Contact("contact_id"),
+		Expires: time.Duration(f.RequiredWhole("expires", minLinkExpires, maxLinkExpires)) * time.Second,
+		Name:    appName(f, ""),
 	}
-	if texts, given := f.object("message", false); given {
+	if texts, given := f.Object("message", false); given {
 		wanted.Messages = &parley.LinkMessages{
-			Prompt: texts.plain("prompt", maxLinkText), Success: texts.plain("success", maxLinkText),
-			Failed: texts.plain("failed", maxLinkText), Expired: texts.plain("expired", maxLinkText),
+			Prompt: plain(texts, "prompt", maxLinkText), Success: plain(texts, "success", maxLinkText),
+			Failed: plain(texts, "failed", maxLinkText), Expired: plain(texts, "expired", maxLinkText),
 		}
 	}
-	if addresses, given := f.object("callback", false); given {
-		wanted.OnSuccess, wanted.OnFailure = addresses.address("success"), addresses.address("failed")
+	if addresses, given := f.Object("callback", false); given {
+		wanted.OnSuccess, wanted.OnFailure = addresses.Address("success"), addresses.Address("failed")
 	}
 	return wanted
 }
 
 // plain returns a required text that shows what it says.
-func (f form) plain(name string, max int) string {
-	s := f.text(name, 1, max)
+func plain(f form.Form, name string, max int) string {
+	s := f.Text(name, 1, max)
 	if !otp.IsPlain(s, true) {
-		f.fail(name, "must not hold control characters, nor characters that turn the direction of writing.")
+		f.Fail(name, "must not hold control characters, nor characters that turn the direction of writing.")
 	}
 	return s
 }

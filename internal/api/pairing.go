@@ -8,6 +8,7 @@ import (
 	"rsc.io/qr"
 
 	"parley"
+	"parley/internal/api/form"
 	"parley/internal/network"
 )
 
@@ -87,49 +88,13 @@ func drawQR(text string) ([]string, error) {
 }
 
 func (s *server) pairChannel(ctx context.Context, r *request) (envelope[channelRow], error) {
-	number := r.phoneNumber("number")
-	if err := r.err(); err != nil {
+	number := r.Number("number")
+	if err := r.Err(); err != nil {
 		return envelope[channelRow]{}, err
 	}
 	c, err := s.Gateway.PairChannel(ctx, r.code(), number)
 	return s.channelAnswer("Pairing begun", c, err)
 }
-
-// phoneNumber reads an optional phone number in any spelling and returns its digits.
-func (f form) phoneNumber(name string) string {
-	text := f.optionalText(name, 1, 60)
-	if text == "" {
-		return ""
-	}
-	return f.checkNumber(text, name)
-}
-
-// checkNumber takes a phone number in any spelling, or a contact id, down to its digits.
-func (f form) checkNumber(text, name string) string {
-	digits := f.checkSpelling(text, name)
-	if len(digits) > maxNumber {
-		f.fail(name, "%s", noNumber)
-		return ""
-	}
-	return digits
-}
-
-// checkSpelling is checkNumber for whoever may ask for numbers that nobody can have.
-func (f form) checkSpelling(text, name string) string {
-	spelling := strings.TrimSuffix(strings.TrimSuffix(strings.TrimPrefix(text, "tel:"), "@c.us"), "@s.us")
-	digits := digitsOf(spelling)
-	_, err := parley.ParseContactID(digits + "@c.us")
-	if err != nil || strings.Trim(spelling, "0123456789+-. ()/\u00a0") != "" {
-		f.fail(name, "%s", noNumber)
-		return ""
-	}
-	return digits
-}
-
-const noNumber = "must be a phone number with its country code, for example +6281234567890."
-
-// maxNumber is how many digits a phone number has at most (E.164).
-const maxNumber = 15
 
 func (s *server) readPairing(ctx context.Context, r *request) (envelope[*pairingData], error) {
 	c, err := s.channelNamed(ctx, r.code())
@@ -146,25 +111,24 @@ func (s *server) readPairing(ctx context.Context, r *request) (envelope[*pairing
 // goLive moves a sandbox channel to WhatsApp. Whom it may write to must be said: that everybody is meant
 // must not follow from something that was left out.
 func (s *server) goLive(ctx context.Context, r *request) (envelope[channelRow], error) {
-	everybody := r.boolean("everybody", false)
+	everybody := r.Bool("everybody", false)
 	var allow []parley.ContactID
-	r.list("allow", 1, maxAllowed, false, func(f form, index string, at int32) {
-		v := &f.doc.values[at]
-		if v.kind != '"' {
-			f.fail(index, "must be a string: a phone number or a contact id.")
+	r.List("allow", 1, maxAllowed, false, func(f form.Form, index string) {
+		text, isText := f.String(index, "a phone number or a contact id")
+		if !isText {
 			return
 		}
-		if digits := f.checkNumber(v.text(), index); digits != "" {
+		if digits := f.CheckNumber(index, text); digits != "" {
 			allow = append(allow, parley.ContactOf(digits))
 		}
 	})
 	switch {
-	case everybody && r.has("allow"):
-		r.fail("everybody", "must not be true where allow lists numbers: it is one or the other.")
-	case !everybody && !r.has("allow"):
-		r.fail("allow", "is required: the numbers that the channel may write to. If it may write to everybody, say {\"everybody\":true}.")
+	case everybody && r.Has("allow"):
+		r.Fail("everybody", "must not be true where allow lists numbers: it is one or the other.")
+	case !everybody && !r.Has("allow"):
+		r.Fail("allow", "is required: the numbers that the channel may write to. If it may write to everybody, say {\"everybody\":true}.")
 	}
-	if err := r.err(); err != nil {
+	if err := r.Err(); err != nil {
 		return envelope[channelRow]{}, err
 	}
 	c, err := s.Gateway.GoLive(ctx, r.code(), allow)

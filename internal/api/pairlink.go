@@ -91,8 +91,8 @@ func (s *server) beginPairLink(ctx context.Context, r *request) (envelope[pairSt
 			return envelope[pairState]{}, err
 		}
 	}
-	number := r.phoneNumber("number")
-	if r.err() != nil {
+	number := r.Number("number")
+	if r.Err() != nil {
 		return envelope[pairState]{}, parley.InvalidField("number", words["bad_number"])
 	}
 	if paired(c, ticket) {
@@ -104,7 +104,7 @@ func (s *server) beginPairLink(ctx context.Context, r *request) (envelope[pairSt
 	if !c.Enabled {
 		return envelope[pairState]{}, parley.Errorf(parley.BadRequest, "%s", words["stopped"])
 	}
-	if left, wait := s.pairings.take(string(ticket.Hash), time.Now()); !left {
+	if left, wait := s.pairings.Take(string(ticket.Hash), time.Now()); !left {
 		return envelope[pairState]{}, &parley.Error{Code: parley.TooMany, RetryAfter: wait, Message: words["too_often"]}
 	}
 	before, _ := s.Gateway.Pairing(c.Code)

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/api/form"
+	"parley/internal/api/limit"
 	"parley/internal/gateway"
 	"parley/internal/media"
 	"parley/internal/safehttp"
@@ -34,7 +36,7 @@ const (
 type part struct {
 	content parley.Content
 	replyTo parley.MessageID
-	form    form // that it was read from, to note what turns out to be wrong later
+	form    form.Form // that it was read from, to note what turns out to be wrong later
 
 	source *media.Source // the file to fetch; nil: there is none
 	field  string        // the full path of the field that names the file
@@ -43,114 +45,114 @@ type part struct {
 }
 
 // readText reads the fields of a text.
-func (s *server) readText(f form) part {
+func (s *server) readText(f form.Form) part {
 	return part{
-		content:     parley.Text{Body: f.text("message", 1, 4096)},
-		preview:     f.flag("linkPreview", true),
-		highQuality: f.flag("linkPreviewHighQuality", true),
-		replyTo:     f.replyTo(),
+		content:     parley.Text{Body: f.Text("message", 1, 4096)},
+		preview:     f.Flag("linkPreview", true),
+		highQuality: f.Flag("linkPreviewHighQuality", true),
+		replyTo:     f.ReplyTo(),
 		form:        f,
 	}
 }
 
 // caption reads the optional text under a file.
-func (f form) caption() string { return f.optionalText("caption", 1, 1024) }
+func caption(f form.Form) string { return f.OptionalText("caption", 1, 1024) }
 
-func (s *server) readImage(f form) part {
-	p := f.file()
-	p.content = parley.Image{Caption: f.caption()}
+func (s *server) readImage(f form.Form) part {
+	p := filePart(f)
+	p.content = parley.Image{Caption: caption(f)}
 	return p
 }
 
-func (s *server) readFile(f form) part {
-	p := f.file()
-	p.content = parley.File{Caption: f.caption()}
+func (s *server) readFile(f form.Form) part {
+	p := filePart(f)
+	p.content = parley.File{Caption: caption(f)}
 	return p
 }
 
-func (s *server) readVideo(f form) part {
+func (s *server) readVideo(f form.Form) part {
 	var p part
-	if f.has("videoUrl") && !f.has("file") {
-		p = f.fetched("videoUrl", f.address("videoUrl"))
+	if f.Has("videoUrl") && !f.Has("file") {
+		p = fetchedPart(f, "videoUrl", f.Address("videoUrl"))
 	} else {
-		p = f.file()
+		p = filePart(f)
 	}
-	p.content = parley.Video{Caption: f.caption()}
+	p.content = parley.Video{Caption: caption(f)}
 	return p
 }
 
 var audioPattern = regexp.MustCompile(`^https?://.*\.(opus|mp3|wav|ogg|aac|m4a)$`)
 
-func (s *server) readVoice(f form) part {
-	url := f.address("audioUrl")
+func (s *server) readVoice(f form.Form) part {
+	url := f.Address("audioUrl")
 	if url != "" && !audioPattern.MatchString(url) {
-		f.fail("audioUrl", "must be the address of an audio file: http:// or https:// at its beginning and .opus, .mp3, .wav, .ogg, .aac or .m4a at its end, in lower case.")
+		f.Fail("audioUrl", "must be the address of an audio file: http:// or https:// at its beginning and .opus, .mp3, .wav, .ogg, .aac or .m4a at its end, in lower case.")
 	}
-	p := f.fetched("audioUrl", url)
+	p := fetchedPart(f, "audioUrl", url)
 	p.content = parley.Voice{}
 	return p
 }
 
 // readPoolVoice is readVoice for a pool's item, which may also name its file as the others do.
-func (s *server) readPoolVoice(f form) part {
-	if f.has("audioUrl") || !f.has("file") {
+func (s *server) readPoolVoice(f form.Form) part {
+	if f.Has("audioUrl") || !f.Has("file") {
 		return s.readVoice(f)
 	}
-	p := f.file()
+	p := filePart(f)
 	p.content = parley.Voice{}
 	return p
 }
 
-func (s *server) readLocation(f form) part {
+func (s *server) readLocation(f form.Form) part {
 	return part{
 		content: parley.Location{
-			Latitude:  f.degrees("latitude", latitudePattern, 90, `degrees in a string, from "-90" to "90" with at most 10 decimals, for example "-6.2088"`),
-			Longitude: f.degrees("longitude", longitudePattern, 180, `degrees in a string, from "-180" to "180" with at most 10 decimals, for example "106.8456"`),
-			Title:     f.optionalText("title", 1, 100),
+			Latitude:  f.Latitude("latitude"),
+			Longitude: f.Longitude("longitude"),
+			Title:     f.OptionalText("title", 1, 100),
 		},
-		replyTo: f.replyTo(),
+		replyTo: f.ReplyTo(),
 		form:    f,
 	}
 }
 
-func (s *server) readPoll(f form) part {
+func (s *server) readPoll(f form.Form) part {
 	poll := parley.Poll{
-		Title:    f.text("title", 1, 255),
-		Options:  f.texts("options", 2, 12, 1, 100),
-		Multiple: f.boolean("is_multiple_answer", false),
+		Title:    f.Text("title", 1, 255),
+		Options:  f.Texts("options", 2, 12, 1, 100),
+		Multiple: f.Bool("is_multiple_answer", false),
 	}
 	seen := map[string]bool{}
 	for i, option := range poll.Options {
 		if option != "" && seen[option] {
-			f.fail(fmt.Sprintf("options.%d", i), "must differ from the other options.")
+			f.Fail(fmt.Sprintf("options.%d", i), "must differ from the other options.")
 		}
 		seen[option] = true
 	}
-	return part{content: poll, replyTo: f.replyTo(), form: f}
+	return part{content: poll, replyTo: f.ReplyTo(), form: f}
 }
 
-// file reads the object that names a file to send.
-func (f form) file() part {
-	inside, given := f.object("file", false)
+// filePart reads the object that names a file to send.
+func filePart(f form.Form) part {
+	inside, given := f.Object("file", false)
 	if !given {
-		if !f.has("file") {
-			inside.fail("url", "is required: the http or https address of the file to send.")
+		if !f.Has("file") {
+			inside.Fail("url", "is required: the http or https address of the file to send.")
 		}
-		return part{replyTo: f.replyTo(), form: f}
+		return part{replyTo: f.ReplyTo(), form: f}
 	}
-	p := f.fetched("file.url", inside.address("url"))
-	p.source.Filename = inside.optionalText("filename", 0, 255)
-	p.source.MIME = inside.optionalText("mimeType", 0, 255)
+	p := fetchedPart(f, "file.url", inside.Address("url"))
+	p.source.Filename = inside.OptionalText("filename", 0, 255)
+	p.source.MIME = inside.OptionalText("mimeType", 0, 255)
 	if kind := p.source.MIME; kind != "" {
 		if name, _, err := mime.ParseMediaType(kind); err != nil || !strings.Contains(name, "/") {
-			inside.fail("mimeType", "must be a media type, for example image/jpeg.")
+			inside.Fail("mimeType", "must be a media type, for example image/jpeg.")
 		}
 	}
 	return p
 }
 
-func (f form) fetched(name, url string) part {
-	return part{source: &media.Source{URL: url}, field: f.path + name, replyTo: f.replyTo(), form: f}
+func fetchedPart(f form.Form, name, url string) part {
+	return part{source: &media.Source{URL: url}, field: f.Path(name), replyTo: f.ReplyTo(), form: f}
 }
 
 // checkReply notes a reply to a message that the channel does not have.
@@ -163,7 +165,7 @@ func (s *server) checkReply(ctx context.Context, channel parley.ChannelCode, p p
 	case errors.Is(err, parley.ErrAmbiguous): // there are even several
 		return nil
 	case errors.Is(err, parley.ErrNotFound), err == nil && !m.Content.Kind().IsRecord():
-		p.form.fail("reply_to", "names no message of this channel.")
+		p.form.Fail("reply_to", "names no message of this channel.")
 		return nil
 	}
 	return err
@@ -201,13 +203,13 @@ func (s *server) drafts(ctx context.Context, r *request, to parley.ContactID, pa
 	wg.Wait()
 	for i, err := range errs {
 		if e, ok := errors.AsType[*media.Error](err); ok {
-			r.note(parts[i].field, e.Sentence)
+			r.Note(parts[i].field, e.Sentence)
 		} else if err != nil {
 			s.discard(drafts)
 			return nil, err
 		}
 	}
-	if err := r.err(); err != nil {
+	if err := r.Err(); err != nil {
 		s.discard(drafts)
 		return nil, err
 	}
@@ -221,22 +223,22 @@ func (s *server) mayFetch(token parley.TokenID, parts []part) error {
 	if !slices.ContainsFunc(parts, func(p part) bool { return p.source != nil }) {
 		return nil
 	}
-	if q := s.mediaLeft(token); q.refuses {
-		return over(q, fmt.Sprintf("More than %s of files were fetched for this token within a minute. Try again after the time in Retry-After.", safehttp.Size(q.most)))
+	if q := s.mediaLeft(token); q.Refused {
+		return limit.Exceeded(q, fmt.Sprintf("More than %s of files were fetched for this token within a minute. Try again after the time in Retry-After.", safehttp.Size(q.Most)))
 	}
 	return nil
 }
 
-var errManyFetches = over(quota{name: limitFetches, unit: unitAtOnce, most: maxFetches, wait: fetchPatience},
+var errManyFetches = limit.Exceeded(limit.Quota{Name: limitFetches, Unit: limit.UnitAtOnce, Most: maxFetches, Wait: fetchPatience},
 	fmt.Sprintf("This token has %d files fetched at once, the most that it may. Try again when one is done.", maxFetches))
 
 // mediaLeft is how many bytes may be fetched for a token now.
-func (s *server) mediaLeft(token parley.TokenID) quota {
+func (s *server) mediaLeft(token parley.TokenID) limit.Quota {
 	if s.fetched == nil {
-		return quota{}
+		return limit.Quota{}
 	}
-	q := s.fetched.look(token, time.Now())
-	q.name, q.unit = limitFetches, unitBytes
+	q := s.fetched.Look(token, time.Now())
+	q.Name, q.Unit = limitFetches, limit.UnitBytes
 	return q
 }
 
@@ -247,16 +249,16 @@ func (s *server) fetch(ctx context.Context, token parley.TokenID, p part) (parle
 	if p.source == nil {
 		patience = 0
 	}
-	if !s.fetches.take(token, ctx.Done(), patience) {
+	if !s.fetches.Take(token, ctx.Done(), patience) {
 		if p.source == nil {
 			return p.content, nil
 		}
 		return p.content, errManyFetches
 	}
-	defer s.fetches.give(token)
+	defer s.fetches.Give(token)
 	count := func(n int) {
 		if s.fetched != nil {
-			s.fetched.add(token, int64(n), time.Now())
+			s.fetched.Add(token, int64(n), time.Now())
 		}
 	}
 	if p.source != nil {
@@ -264,7 +266,7 @@ func (s *server) fetch(ctx context.Context, token parley.TokenID, p part) (parle
 	}
 	switch c := p.content.(type) {
 	case parley.Text:
-		if !s.mediaLeft(token).refuses {
+		if !s.mediaLeft(token).Refused {
 			c.Preview = s.Media.Preview(ctx, c.Body, p.highQuality, count)
 		}
 		return c, nil

@@ -88,8 +88,8 @@ func (s *server) tap(ctx context.Context, r *request) (envelope[tapped], error) 
 	if err := r.readUnasked(); err != nil {
 		return envelope[tapped]{}, err
 	}
-	ticket, text := r.text("ticket", 1, 200), r.text("text", 1, maxTapped)
-	if err := r.err(); err != nil {
+	ticket, text := r.Text("ticket", 1, 200), r.Text("text", 1, maxTapped)
+	if err := r.Err(); err != nil {
 		return envelope[tapped]{}, err
 	}
 	link, err := s.linkOf(ctx, r.http, ticket)
@@ -127,11 +127,9 @@ func (r *request) readUnasked() error {
 	if err := checkType(r.http.Header, r.body.Bytes()); err != nil {
 		return err
 	}
-	if err := r.doc.readJSON(r.body.Bytes()); err != nil {
-		return err
-	}
-	r.form.at = 0
-	return nil
+	var err error
+	r.Form, err = r.reader.JSON(r.body.Bytes())
+	return err
 }
 
 // linkOf returns the link that a ticket is for, while it is good: until the link expires, for the phone

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"parley"
+	"parley/internal/api/form"
 	"parley/internal/media"
 )
 
@@ -27,8 +28,8 @@ func pooling(s *server) work {
 }
 
 func (s *server) sendPool(ctx context.Context, r *request) (answer, error) {
-	to := r.contact("contact_id")
-	parts := s.readPool(r.form)
+	to := r.Contact("contact_id")
+	parts := s.readPool(r.Form)
 	channel, unpicked := s.pick(ctx, r, to)
 	if unpicked == nil {
 		for _, p := range parts {
@@ -37,7 +38,7 @@ func (s *server) sendPool(ctx context.Context, r *request) (answer, error) {
 			}
 		}
 	}
-	if err := r.err(); err != nil {
+	if err := r.Err(); err != nil {
 		return answer{}, err
 	}
 	if errors.Is(unpicked, parley.ErrNotFound) {
@@ -85,34 +86,33 @@ func (s *server) notAllowed(to parley.ContactID) error {
 
 // readPool reads the items: each has a type, and data that is an object with that type's fields or
 // an array of strings, which are that many messages.
-func (s *server) readPool(f form) []part {
+func (s *server) readPool(f form.Form) []part {
 	var parts []part
-	f.list("pools", 1, maxPoolItems, true, func(f form, index string, at int32) {
-		item, isObject := f.element(index, at)
+	f.List("pools", 1, maxPoolItems, true, func(f form.Form, index string) {
+		item, isObject := f.Object(index, true)
 		if !isObject {
 			return
 		}
-		kind := parley.Kind(item.choice("type", true, "image", "text", "video", "file", "voice"))
-		data := item.find("data")
+		kind := parley.Kind(item.Choice("type", true, "image", "text", "video", "file", "voice"))
 		switch {
-		case data == nil:
-			item.fail("data", "is required: an object, or an array of strings.")
-		case data.kind == '[':
+		case !item.Has("data"):
+			item.Fail("data", "is required: an object, or an array of strings.")
+		case item.IsArray("data"):
 			parts = append(parts, s.readStrings(item, kind)...)
-		case data.kind != '{':
-			item.fail("data", "must be an object, or an array of strings.")
+		case !item.IsObject("data"):
+			item.Fail("data", "must be an object, or an array of strings.")
 		case kind != "":
-			inside, _ := item.object("data", true)
+			inside, _ := item.Object("data", true)
 			parts = append(parts, s.poolReader(kind)(inside))
 		}
 	})
 	if len(parts) > maxPoolMessages {
-		f.fail("pools", "must be at most %d messages in all; it has %d.", maxPoolMessages, len(parts))
+		f.Fail("pools", "must be at most %d messages in all; it has %d.", maxPoolMessages, len(parts))
 	}
 	return parts
 }
 
-func (s *server) poolReader(kind parley.Kind) func(form) part {
+func (s *server) poolReader(kind parley.Kind) func(form.Form) part {
 	switch kind {
 	case parley.KindImage:
 		return s.readImage
@@ -127,21 +127,20 @@ func (s *server) poolReader(kind parley.Kind) func(form) part {
 }
 
 // readStrings reads data that is an array of strings: texts, or addresses of files.
-func (s *server) readStrings(item form, kind parley.Kind) []part {
+func (s *server) readStrings(item form.Form, kind parley.Kind) []part {
 	var parts []part
-	item.list("data", 1, maxItemStrings, true, func(f form, index string, at int32) {
-		v := &f.doc.values[at]
+	item.List("data", 1, maxItemStrings, true, func(f form.Form, index string) {
 		p := part{form: f}
 		if kind == parley.KindText || kind == "" {
-			p.content = parley.Text{Body: f.checkText(v, index, 1, 4096)}
+			p.content = parley.Text{Body: f.Text(index, 1, 4096)}
 			p.preview, p.highQuality = true, true
 		} else {
-			url := f.checkText(v, index, 1, maxURL)
+			url := f.Text(index, 1, form.MaxURL)
 			if url != "" {
-				url = f.checkAddress(url, index)
+				url = f.CheckAddress(index, url)
 			}
 			p.content = emptyFile(kind)
-			p.source, p.field = &media.Source{URL: url}, f.path+index
+			p.source, p.field = &media.Source{URL: url}, f.Path(index)
 		}
 		parts = append(parts, p)
 	})

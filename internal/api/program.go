@@ -163,9 +163,9 @@ const maxLogMinutes = 24 * 60
 
 // changeLogLevel has the log say more, or less, for a while.
 func (s *server) changeLogLevel(_ context.Context, r *request) (envelope[*logLevelData], error) {
-	word := r.choice("level", true, "debug", "info", "warn", "error")
-	minutes := r.whole("minutes", 15, 1, maxLogMinutes)
-	if err := r.err(); err != nil {
+	word := r.Choice("level", true, "debug", "info", "warn", "error")
+	minutes := r.Whole("minutes", 15, 1, maxLogMinutes)
+	if err := r.Err(); err != nil {
 		return envelope[*logLevelData]{}, err
 	}
 	if s.Program.LogLevel == nil {

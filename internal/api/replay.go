@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/api/form"
 )
 
 const (
@@ -25,8 +26,8 @@ type replayData struct {
 
 // replayDeliveries has deliveries made again.
 func (s *server) replayDeliveries(ctx context.Context, r *request) (envelope[replayData], error) {
-	q, limit := r.replay(), int(r.whole("limit", 1000, 1, maxReplayed))
-	if err := r.err(); err != nil {
+	q, limit := r.replay(), int(r.Whole("limit", 1000, 1, maxReplayed))
+	if err := r.Err(); err != nil {
 		return envelope[replayData]{}, err
 	}
 	var done envelope[replayData]
@@ -52,21 +53,21 @@ func (s *server) replayDeliveries(ctx context.Context, r *request) (envelope[rep
 
 // replay reads which deliveries to make again.
 func (r *request) replay() parley.DeliveryQuery {
-	q := r.deliveries("failed", "delivered")
-	r.list("ids", 1, maxNamed, false, func(f form, index string, at int32) {
-		q.IDs = append(q.IDs, parley.DeliveryID(f.checkText(&f.doc.values[at], index, 1, 100)))
+	q := deliveryQuery(r.Form, "failed", "delivered")
+	r.List("ids", 1, maxNamed, false, func(f form.Form, index string) {
+		q.IDs = append(q.IDs, parley.DeliveryID(f.Text(index, 1, 100)))
 	})
-	r.list("event_ids", 1, maxNamed, false, func(f form, index string, at int32) {
-		q.Events = append(q.Events, f.eventPlace(index, &f.doc.values[at]))
+	r.List("event_ids", 1, maxNamed, false, func(f form.Form, index string) {
+		q.Events = append(q.Events, eventPlace(f, index))
 	})
 	described := false
 	for _, name := range []string{"ids", "event_ids", "webhook", "channel", "state", "since", "until"} {
-		described = described || r.has(name)
+		described = described || r.Has(name)
 	}
 	if !described {
-		r.note("ids", "Say which deliveries to replay: by ids, event_ids, webhook, channel, state, since or until.")
+		r.Note("ids", "Say which deliveries to replay: by ids, event_ids, webhook, channel, state, since or until.")
 	}
-	if q.EndedBefore = r.time("ended_before"); q.EndedBefore.IsZero() {
+	if q.EndedBefore = r.Time("ended_before"); q.EndedBefore.IsZero() {
 		q.EndedBefore = time.Now().Add(time.Millisecond) // with what ended just now: it is compared in milliseconds
 	}
 	return q

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/api/form"
 	"parley/internal/network/sandbox"
 )
 
@@ -83,8 +84,8 @@ func (s *server) phones(ctx context.Context, r *request) (envelope[[]simulated],
 }
 
 func (s *server) createPhone(ctx context.Context, r *request) (envelope[simulated], error) {
-	phone := sandbox.NewPhone{Number: r.optionalNumber("number"), Name: strings.TrimSpace(r.optionalText("name", 1, 100))}
-	if err := r.err(); err != nil {
+	phone := sandbox.NewPhone{Number: optionalNumber(r.Form, "number"), Name: strings.TrimSpace(r.OptionalText("name", 1, 100))}
+	if err := r.Err(); err != nil {
 		return envelope[simulated]{}, err
 	}
 	made, err := s.Sandbox.CreatePhone(ctx, r.channel.Code, phone)
@@ -96,19 +97,19 @@ func (r *request) number() string { return r.http.PathValue("number") }
 
 func (s *server) changePhone(ctx context.Context, r *request) (envelope[simulated], error) {
 	patch := sandbox.PhonePatch{
-		Name:      given(r, "name", func() string { return strings.TrimSpace(r.text("name", 0, 100)) }),
-		Online:    given(r, "online", func() bool { return r.boolean("online", false) }),
-		Blocks:    given(r, "blocks", func() bool { return r.boolean("blocks", false) }),
-		OnNetwork: given(r, "on_network", func() bool { return r.boolean("on_network", false) }),
-		LIDOnly:   given(r, "lid_only", func() bool { return r.boolean("lid_only", false) }),
+		Name:      given(r, "name", func() string { return strings.TrimSpace(r.Text("name", 0, 100)) }),
+		Online:    given(r, "online", func() bool { return r.Bool("online", false) }),
+		Blocks:    given(r, "blocks", func() bool { return r.Bool("blocks", false) }),
+		OnNetwork: given(r, "on_network", func() bool { return r.Bool("on_network", false) }),
+		LIDOnly:   given(r, "lid_only", func() bool { return r.Bool("lid_only", false) }),
 		Reads: given(r, "reads", func() sandbox.Reads {
-			return sandbox.Reads(r.choice("reads", true, string(sandbox.AtOnce), string(sandbox.WhenOpen), string(sandbox.Never)))
+			return sandbox.Reads(r.Choice("reads", true, string(sandbox.AtOnce), string(sandbox.WhenOpen), string(sandbox.Never)))
 		}),
 		Delay: given(r, "delay_ms", func() time.Duration {
-			return time.Duration(r.whole("delay_ms", 0, 0, maxPhoneDelay)) * time.Millisecond
+			return time.Duration(r.Whole("delay_ms", 0, 0, maxPhoneDelay)) * time.Millisecond
 		}),
 	}
-	if err := r.err(); err != nil {
+	if err := r.Err(); err != nil {
 		return envelope[simulated]{}, err
 	}
 	phone, err := s.Sandbox.UpdatePhone(ctx, r.channel.Code, r.number(), patch)
@@ -120,7 +121,7 @@ const maxPhoneDelay = 60_000
 
 // given reads a field only where it is there; nil: it is not.
 func given[T any](r *request, name string, read func() T) *T {
-	if !r.has(name) {
+	if !r.Has(name) {
 		return nil
 	}
 	v := read()
@@ -179,15 +180,15 @@ var recordKinds = []string{"text", "image", "video", "file", "voice", "location"
 
 func (s *server) phoneMessages(ctx context.Context, r *request) (arrivals, error) {
 	q := sandbox.Query{
-		After:    sandbox.Cursor(r.optionalText("after", 0, 100)),
-		Contains: r.optionalText("contains", 0, 4096),
-		Limit:    int(r.whole("limit", 50, 1, 100)),
-		Wait:     time.Duration(r.whole("wait", 0, 0, 30)) * time.Second,
+		After:    sandbox.Cursor(r.OptionalText("after", 0, 100)),
+		Contains: r.OptionalText("contains", 0, 4096),
+		Limit:    int(r.Whole("limit", 50, 1, 100)),
+		Wait:     time.Duration(r.Whole("wait", 0, 0, 30)) * time.Second,
 	}
-	if r.has("type") {
-		q.Kind = parley.Kind(r.choice("type", true, recordKinds...))
+	if r.Has("type") {
+		q.Kind = parley.Kind(r.Choice("type", true, recordKinds...))
 	}
-	if err := r.failed(q.After.Check); err != nil {
+	if err := r.Failed(q.After.Check); err != nil {
 		return arrivals{}, err
 	}
 	page, err := s.Sandbox.Messages(ctx, r.channel.Code, r.number(), q)
@@ -225,15 +226,15 @@ func wordsOf[S ~string](list []S) []string {
 
 func (s *server) addFault(ctx context.Context, r *request) (envelope[noData], error) {
 	fault := sandbox.Fault{
-		Fault:  sandbox.FaultKind(r.choice("fault", true, faultKinds...)),
-		Times:  int(r.whole("times", 1, 1, 1000)),
-		To:     r.optionalNumber("to"),
-		Reason: r.optionalText("reason", 1, 200),
+		Fault:  sandbox.FaultKind(r.Choice("fault", true, faultKinds...)),
+		Times:  int(r.Whole("times", 1, 1, 1000)),
+		To:     optionalNumber(r.Form, "to"),
+		Reason: r.OptionalText("reason", 1, 200),
 	}
-	if r.has("type") {
-		fault.Kind = parley.Kind(r.choice("type", true, faultyKinds...))
+	if r.Has("type") {
+		fault.Kind = parley.Kind(r.Choice("type", true, faultyKinds...))
 	}
-	if err := r.err(); err != nil {
+	if err := r.Err(); err != nil {
 		return envelope[noData]{}, err
 	}
 	return ok("Fault ordered", noData{}), s.Sandbox.AddFault(ctx, r.channel.Code, fault)
@@ -262,13 +263,13 @@ func (s *server) clearFaults(ctx context.Context, r *request) (envelope[noData],
 }
 
 // optionalNumber returns a phone number in any spelling, or "" where it is not given.
-func (f form) optionalNumber(name string) string {
-	s := f.optionalText(name, 1, 50)
+func optionalNumber(f form.Form, name string) string {
+	s := f.OptionalText(name, 1, 50)
 	if s == "" {
 		return ""
 	}
 	if _, err := sandbox.ParseNumber(s); err != nil {
-		f.fail(name, "must be a phone number in digits, for example 6281234567890.")
+		f.Fail(name, "must be a phone number in digits, for example 6281234567890.")
 	}
 	return s
 }
@@ -281,8 +282,8 @@ type clockData struct {
 }
 
 func (s *server) moveClock(ctx context.Context, r *request) (envelope[clockData], error) {
-	seconds := r.requiredWhole("advance", 1, maxAdvance)
-	if err := r.err(); err != nil {
+	seconds := r.RequiredWhole("advance", 1, maxAdvance)
+	if err := r.Err(); err != nil {
 		return envelope[clockData]{}, err
 	}
 	err := s.Gateway.AdvanceClock(ctx, r.channel.Code, time.Duration(seconds)*time.Second)

@@ -118,8 +118,8 @@ type bubblesAnswer struct {
 
 // phoneChat answers what a phone shows of its chat with the channel, newest first.
 func (s *server) phoneChat(ctx context.Context, r *request) (bubblesAnswer, error) {
-	before, limit := sandbox.Cursor(r.optionalText("before", 1, 100)), int(r.whole("limit", 50, 1, maxFound))
-	if err := r.err(); err != nil {
+	before, limit := sandbox.Cursor(r.OptionalText("before", 1, 100)), int(r.Whole("limit", 50, 1, maxFound))
+	if err := r.Err(); err != nil {
 		return bubblesAnswer{}, err
 	}
 	page, err := s.Sandbox.Chat(ctx, r.channel.Code, r.number(), before, limit)

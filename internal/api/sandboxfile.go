@@ -7,19 +7,20 @@ import (
 	"strings"
 
 	"parley"
+	"parley/internal/api/form"
 	"parley/internal/media"
 	"parley/internal/network/sandbox"
 )
 
 // sendPicked has a phone send a file that the request itself holds, as somebody who picks one on a phone:
 // there is no server that it could be fetched from.
-func (s *server) sendPicked(ctx context.Context, r *request, kind string, file form) (envelope[acted], error) {
-	replyTo, caption := r.replyTo(), r.caption()
-	data, name := file.base64("data"), file.optionalText("filename", 0, 255)
-	if file.has("url") {
-		file.fail("url", "must not be given beside data: one of them says what the file is.")
+func (s *server) sendPicked(ctx context.Context, r *request, kind string, file form.Form) (envelope[acted], error) {
+	replyTo, caption := r.ReplyTo(), caption(r.Form)
+	data, name := base64Of(file, "data"), file.OptionalText("filename", 0, 255)
+	if file.Has("url") {
+		file.Fail("url", "must not be given beside data: one of them says what the file is.")
 	}
-	if err := r.err(); err != nil {
+	if err := r.Err(); err != nil {
 		return envelope[acted]{}, err
 	}
 	if kind == "voice" {
@@ -30,8 +31,8 @@ func (s *server) sendPicked(ctx context.Context, r *request, kind string, file f
 		return envelope[acted]{}, err
 	}
 	defer s.Media.Remove(m.Key) // the network has its own copy
-	content := file.picked(kind, m, caption)
-	if err := r.err(); err != nil {
+	content := picked(file, kind, m, caption)
+	if err := r.Err(); err != nil {
 		return envelope[acted]{}, err
 	}
 	return s.say(ctx, r, sandbox.Outgoing{Content: content, Media: data, ReplyTo: string(replyTo)})
@@ -42,8 +43,8 @@ func (s *server) sendPicked(ctx context.Context, r *request, kind string, file f
 func (s *server) sendRecorded(ctx context.Context, r *request, data []byte, name string, replyTo parley.MessageID) (envelope[acted], error) {
 	m, err := s.Media.Recorded(ctx, data, name)
 	if e, ok := errors.AsType[*media.Error](err); ok {
-		r.note("file.data", e.Sentence)
-		return envelope[acted]{}, r.err()
+		r.Note("file.data", e.Sentence)
+		return envelope[acted]{}, r.Err()
 	}
 	if err != nil {
 		return envelope[acted]{}, err
@@ -58,10 +59,10 @@ func (s *server) sendRecorded(ctx context.Context, r *request, data []byte, name
 }
 
 // picked makes the content of a file by what it is to be sent as. Nothing is converted.
-func (f form) picked(kind string, m parley.Media, caption string) parley.Content {
+func picked(f form.Form, kind string, m parley.Media, caption string) parley.Content {
 	wants := func(begin, sentence string) {
 		if !strings.HasPrefix(m.MIME, begin) {
-			f.fail("data", "%s", sentence)
+			f.Fail("data", "%s", sentence)
 		}
 	}
 	switch kind {
@@ -75,11 +76,11 @@ func (f form) picked(kind string, m parley.Media, caption string) parley.Content
 	return parley.File{Media: m, Caption: caption}
 }
 
-// base64 reads required bytes in base64; how many is bounded by the request.
-func (f form) base64(name string) []byte {
-	data, err := base64.StdEncoding.DecodeString(f.text(name, 1, maxBody))
+// base64Of reads required bytes in base64; how many is bounded by the request.
+func base64Of(f form.Form, name string) []byte {
+	data, err := base64.StdEncoding.DecodeString(f.Text(name, 1, maxBody))
 	if err != nil {
-		f.fail(name, "must be the bytes of the file in base64.")
+		f.Fail(name, "must be the bytes of the file in base64.")
 	}
 	return data
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/api/form"
 	"parley/internal/network/sandbox"
 )
 
@@ -22,34 +23,34 @@ type acted struct {
 
 // sendAsPhone has a phone send something, or do something to a message.
 func (s *server) sendAsPhone(ctx context.Context, r *request) (envelope[acted], error) {
-	kind := r.choice("type", true, "text", "image", "voice", "video", "file", "location", "reaction", "vote", "delete")
+	kind := r.Choice("type", true, "text", "image", "voice", "video", "file", "location", "reaction", "vote", "delete")
 	var p part
 	switch kind {
 	case "reaction", "vote", "delete":
 		return s.actAsPhone(ctx, r, kind)
 	case "image", "video", "file", "voice":
-		if v := r.find("file"); v != nil && v.kind == '{' {
-			if file, _ := r.object("file", false); file.has("data") {
+		if r.IsObject("file") {
+			if file, _ := r.Object("file", false); file.Has("data") {
 				return s.sendPicked(ctx, r, kind, file)
 			}
 		}
 	}
 	switch kind {
 	case "text":
-		p = s.readText(r.form)
+		p = s.readText(r.Form)
 		p.preview = false // phones send none
 	case "image":
-		p = s.readImage(r.form)
+		p = s.readImage(r.Form)
 	case "video":
-		p = s.readVideo(r.form)
+		p = s.readVideo(r.Form)
 	case "file":
-		p = s.readFile(r.form)
+		p = s.readFile(r.Form)
 	case "voice":
-		p = s.readPoolVoice(r.form)
+		p = s.readPoolVoice(r.Form)
 	case "location":
-		p = s.readLocation(r.form)
+		p = s.readLocation(r.Form)
 	}
-	if err := r.failed(s.repliesInChat(ctx, r, p)); err != nil {
+	if err := r.Failed(s.repliesInChat(ctx, r, p)); err != nil {
 		return envelope[acted]{}, err
 	}
 	drafts, err := s.drafts(ctx, r, parley.ContactOf(r.number()), []part{p})
@@ -96,7 +97,7 @@ func (s *server) readMedia(c parley.Content) ([]byte, error) {
 
 // actAsPhone has a phone do something to a message of its chat.
 func (s *server) actAsPhone(ctx context.Context, r *request, kind string) (envelope[acted], error) {
-	ref := r.message("message_id")
+	ref := r.Message("message_id")
 	id, code, number := ref.String(), r.channel.Code, r.number()
 	if ref.IsBare() { // the answer has the full one
 		if m, err := s.Store.Message(ctx, code, ref); err == nil {
@@ -107,22 +108,22 @@ func (s *server) actAsPhone(ctx context.Context, r *request, kind string) (envel
 	done := ok("Done by the phone", acted{ref.String(), ref.ID, stamp(time.Now())})
 	switch kind {
 	case "reaction":
-		emoji := r.emoji("reaction")
-		if err := r.failed(inChat); err != nil {
+		emoji := emoji(r.Form, "reaction")
+		if err := r.Failed(inChat); err != nil {
 			return done, err
 		}
 		return done, s.Sandbox.React(ctx, code, number, id, emoji)
 	case "vote":
 		options := []string{}
-		r.list("options", 0, 12, true, func(f form, index string, at int32) {
-			options = append(options, f.checkText(&f.doc.values[at], index, 1, 100))
+		r.List("options", 0, 12, true, func(f form.Form, index string) {
+			options = append(options, f.Text(index, 1, 100))
 		})
-		if err := r.failed(inChat); err != nil {
+		if err := r.Failed(inChat); err != nil {
 			return done, err
 		}
 		return done, s.Sandbox.Vote(ctx, code, number, id, options)
 	}
-	if err := r.failed(inChat); err != nil {
+	if err := r.Failed(inChat); err != nil {
 		return done, err
 	}
 	return done, s.Sandbox.Delete(ctx, code, number, id)
@@ -135,10 +136,10 @@ type readData struct {
 // readAsPhone has a phone read one message, or all that it has.
 func (s *server) readAsPhone(ctx context.Context, r *request) (envelope[readData], error) {
 	var id string
-	if r.has("message_id") {
-		id = r.message("message_id").String()
+	if r.Has("message_id") {
+		id = r.Message("message_id").String()
 	}
-	if err := r.err(); err != nil {
+	if err := r.Err(); err != nil {
 		return envelope[readData]{}, err
 	}
 	n, err := s.Sandbox.Read(ctx, r.channel.Code, r.number(), id)
@@ -150,20 +151,20 @@ func (s *server) readAsPhone(ctx context.Context, r *request) (envelope[readData
 func (s *server) openAsPhone(ctx context.Context, r *request) (envelope[acted], error) {
 	var text string
 	switch {
-	case r.has("id") && r.has("link"):
-		r.fail("id", "must not be given beside link: one of them says what to open.")
-	case r.has("id"):
-		prompt, err := s.promptOf(ctx, r, parley.OTPID(r.text("id", 1, 100)))
+	case r.Has("id") && r.Has("link"):
+		r.Fail("id", "must not be given beside link: one of them says what to open.")
+	case r.Has("id"):
+		prompt, err := s.promptOf(ctx, r, parley.OTPID(r.Text("id", 1, 100)))
 		if err != nil {
 			return envelope[acted]{}, err
 		}
 		text = prompt
-	case r.has("link"):
+	case r.Has("link"):
 		text = r.linkText("link")
 	default:
-		r.fail("link", "is required, or else id: a link that opens a chat with a text to send, or the id of a login link.")
+		r.Fail("link", "is required, or else id: a link that opens a chat with a text to send, or the id of a login link.")
 	}
-	if err := r.err(); err != nil {
+	if err := r.Err(); err != nil {
 		return envelope[acted]{}, err
 	}
 	return s.say(ctx, r, sandbox.Outgoing{Content: parley.Text{Body: text}})
@@ -174,14 +175,14 @@ func (s *server) promptOf(ctx context.Context, r *request, id parley.OTPID) (str
 	link, err := s.Store.Link(ctx, id)
 	switch {
 	case errors.Is(err, parley.ErrNotFound), err == nil && link.Channel != r.channel.Code:
-		r.fail("id", "must be the id of a login link of this channel.")
+		r.Fail("id", "must be the id of a login link of this channel.")
 		return "", nil
 	case err != nil:
 		return "", err
 	}
 	prompt, err := s.OTP.Prompt(link)
 	if errors.Is(err, parley.ErrNotFound) {
-		r.fail("id", "names a login link that is %s, whose text is not kept any more. Open it by its link instead.", link.StatusAt(s.Gateway.Now(link.Channel)))
+		r.Fail("id", "names a login link that is %s, whose text is not kept any more. Open it by its link instead.", link.StatusAt(s.Gateway.Now(link.Channel)))
 		return "", nil
 	}
 	return prompt, err
@@ -190,14 +191,14 @@ func (s *server) promptOf(ctx context.Context, r *request, id parley.OTPID) (str
 // linkText returns the text of a link that opens a chat. The page of a simulated phone says with which
 // channel.
 func (r *request) linkText(name string) string {
-	link := r.text(name, 1, 8192)
+	link := r.Text(name, 1, 8192)
 	text, to := textIn(link)
 	switch {
 	case link == "":
 	case text == "":
-		r.fail(name, "must be a link that opens a chat with a text to send.")
+		r.Fail(name, "must be a link that opens a chat with a text to send.")
 	case to != "" && to != string(r.channel.Code):
-		r.fail(name, "opens a chat with channel %s, and this request is for channel %s.", to, r.channel.Code)
+		r.Fail(name, "opens a chat with channel %s, and this request is for channel %s.", to, r.channel.Code)
 	}
 	return text
 }

@@ -8,11 +8,12 @@ import (
 	"strings"
 
 	"parley"
+	"parley/internal/api/form"
 	"parley/internal/gateway"
 )
 
 // sending makes work of an endpoint that sends one message: read says what its fields are.
-func sending(s *server, read func(form) part) work {
+func sending(s *server, read func(form.Form) part) work {
 	return work{
 		do: func(ctx context.Context, r *request) (answer, error) {
 			drafts, err := s.one(ctx, r, read)
@@ -31,16 +32,16 @@ func sending(s *server, read func(form) part) work {
 }
 
 // one reads the fields of a single message and makes a draft of them.
-func (s *server) one(ctx context.Context, r *request, read func(form) part) ([]gateway.Draft, error) {
+func (s *server) one(ctx context.Context, r *request, read func(form.Form) part) ([]gateway.Draft, error) {
 	if err := r.channel.Usable(); err != nil {
 		return nil, err
 	}
-	to := r.contact("contact_id")
-	p := read(r.form)
+	to := r.Contact("contact_id")
+	p := read(r.Form)
 	if err := s.checkReply(ctx, r.channel.Code, p); err != nil {
 		return nil, err
 	}
-	if err := r.err(); err != nil {
+	if err := r.Err(); err != nil {
 		return nil, err
 	}
 	if err := r.channel.Accepts(to); err != nil {

@@ -73,13 +73,13 @@ func noWebhook(err error) error {
 
 func (s *server) createWebhook(ctx context.Context, r *request) (envelope[newWebhook], error) {
 	w := parley.Webhook{
-		ID: parley.NewWebhookID(), URL: r.address("url"), Channel: parley.ChannelCode(r.optionalText("channel", 1, 32)),
-		Types: r.eventTypes("events"), CreatedAt: time.Now(),
+		ID: parley.NewWebhookID(), URL: r.Address("url"), Channel: parley.ChannelCode(r.OptionalText("channel", 1, 32)),
+		Types: eventTypes(r.Form, "events"), CreatedAt: time.Now(),
 	}
 	if err := s.channelField(ctx, r, w.Channel); err != nil {
 		return envelope[newWebhook]{}, err
 	}
-	if err := r.err(); err != nil {
+	if err := r.Err(); err != nil {
 		return envelope[newWebhook]{}, err
 	}
 	var secret string
@@ -110,7 +110,7 @@ func (s *server) channelField(ctx context.Context, r *request, code parley.Chann
 	}
 	_, err := s.Store.Channel(ctx, code)
 	if errors.Is(err, parley.ErrNotFound) {
-		r.fail("channel", namesNoChannel)
+		r.Fail("channel", namesNoChannel)
 		return nil
 	}
 	return err
@@ -129,15 +129,15 @@ func noChannelField(err error) error {
 // changeWebhook changes what is given.
 func (s *server) changeWebhook(ctx context.Context, r *request) (envelope[webhookRow], error) {
 	url := ""
-	if r.has("url") {
-		url = r.address("url")
+	if r.Has("url") {
+		url = r.Address("url")
 	}
-	types, changesTypes := r.eventTypes("events"), r.has("events")
-	enabled, switches := r.boolean("enabled", true), r.has("enabled")
-	if r.has("channel") {
-		r.fail("channel", "cannot be changed. Make another webhook for another channel.")
+	types, changesTypes := eventTypes(r.Form, "events"), r.Has("events")
+	enabled, switches := r.Bool("enabled", true), r.Has("enabled")
+	if r.Has("channel") {
+		r.Fail("channel", "cannot be changed. Make another webhook for another channel.")
 	}
-	if err := r.err(); err != nil {
+	if err := r.Err(); err != nil {
 		return envelope[webhookRow]{}, err
 	}
 	var changed envelope[webhookRow]

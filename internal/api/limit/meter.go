@@ -1,4 +1,4 @@
-package api
+package limit
 
 import (
 	"slices"
@@ -10,10 +10,10 @@ import (
 // key. What was used in one part is forgotten together, with the last of it.
 const meterGrain = 60
 
-// meter counts how much each key used within a window that moves along with time, so that there is no
+// Meter counts how much each key used within a window that moves along with time, so that there is no
 // moment at which all is forgotten at once. How much something takes shows only when it is done, so a
-// meter lets begin whoever has anything left, and what goes beyond is counted too.
-type meter[K comparable] struct {
+// meter lets a key begin that has anything left, and what goes beyond is counted too.
+type Meter[K comparable] struct {
 	most   int64
 	window time.Duration
 
@@ -26,12 +26,13 @@ type usage struct {
 	amount   int64
 }
 
-func newMeter[K comparable](most int64, window time.Duration) *meter[K] {
-	return &meter[K]{most: most, window: window, by: map[K][]usage{}}
+// NewMeter returns a meter that allows most within any window.
+func NewMeter[K comparable](most int64, window time.Duration) *Meter[K] {
+	return &Meter[K]{most: most, window: window, by: map[K][]usage{}}
 }
 
-// add counts what a key used.
-func (m *meter[K]) add(key K, amount int64, now time.Time) {
+// Add counts what a key used.
+func (m *Meter[K]) Add(key K, amount int64, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	used, known := m.by[key]
@@ -46,8 +47,8 @@ func (m *meter[K]) add(key K, amount int64, now time.Time) {
 	m.by[key] = append(m.recent(used, now), usage{now, now, amount})
 }
 
-// look says what is left for a key.
-func (m *meter[K]) look(key K, now time.Time) quota {
+// Look says what is left for a key.
+func (m *Meter[K]) Look(key K, now time.Time) Quota {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	used := m.recent(m.by[key], now)
@@ -60,9 +61,9 @@ func (m *meter[K]) look(key K, now time.Time) quota {
 	for _, u := range used {
 		sum += u.amount
 	}
-	q := quota{most: m.most, window: m.window, left: max(0, m.most-sum), refuses: sum >= m.most}
+	q := Quota{Most: m.most, Window: m.window, Left: max(0, m.most-sum), Refused: sum >= m.most}
 	for _, u := range used {
-		q.wait = u.to.Add(m.window).Sub(now)
+		q.Wait = u.to.Add(m.window).Sub(now)
 		if sum -= u.amount; sum < m.most {
 			break
 		}
@@ -71,12 +72,12 @@ func (m *meter[K]) look(key K, now time.Time) quota {
 }
 
 // recent drops what counts no longer.
-func (m *meter[K]) recent(used []usage, now time.Time) []usage {
+func (m *Meter[K]) recent(used []usage, now time.Time) []usage {
 	return slices.DeleteFunc(used, func(u usage) bool { return now.Sub(u.to) >= m.window })
 }
 
 // forgetOthers looks at a few other keys and forgets those that used nothing of late.
-func (m *meter[K]) forgetOthers(now time.Time) {
+func (m *Meter[K]) forgetOthers(now time.Time) {
 	n := 0
 	for key, used := range m.by { // begins anywhere
 		if now.Sub(used[len(used)-1].to) >= m.window {

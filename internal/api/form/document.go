@@ -1,4 +1,4 @@
-package api
+package form
 
 import (
 	"bytes"
@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/url"
 	"strings"
-	"sync"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -19,7 +18,7 @@ const (
 	// maxDepth is how deep a body may nest. The deepest that any endpoint reads is five: a body, its
 	// pools, an item, its data, its file.
 	maxDepth = 16
-	// maxValues bounds the memory that a body of maxBody bytes can take: the largest pool has some
+	// maxValues bounds the memory that a body of 1 MiB can take: the largest pool has some
 	// hundreds of values.
 	maxValues = 10_000
 )
@@ -28,7 +27,7 @@ const (
 type value struct {
 	kind  jsontext.Kind // '{' '[' '"' '0' 't' 'f' 'n', or parameter
 	name  []byte        // of a member or parameter, unquoted; empty in an array
-	raw   []byte        // as it stands in the body; of a parameter, unescaped
+	raw   []byte        // as it is in the body; of a parameter, unescaped
 	first int32         // the first member or element; none: there is none
 	next  int32         // the next one of the same object or array; none: this is the last
 	count int32         // how many members or elements it has
@@ -36,22 +35,16 @@ type value struct {
 
 const (
 	none      int32         = -1
-	parameter jsontext.Kind = 'q' // a value from a query: text that may stand for a number or a flag
+	parameter jsontext.Kind = 'q' // a value from a query: text that may mean a number or a flag
 )
 
 // document holds the values of one request in the order in which they were read; the object that
-// all others are part of is the first. It is filled anew for each request and aliases its body.
+// all others are part of is the first. It aliases the body.
 type document struct {
 	values []value
 	input  bytes.Buffer
 	decode *jsontext.Decoder
 }
-
-var documents = sync.Pool{New: func() any {
-	d := &document{values: make([]value, 0, 16)}
-	d.decode = jsontext.NewDecoder(&d.input)
-	return d
-}}
 
 // readJSON reads a body that must be one JSON object. Every error is a BadRequest that says what to
 // fix.
@@ -156,8 +149,8 @@ func unquote(quoted []byte) ([]byte, error) {
 	return text, refuseNUL(text)
 }
 
-// checkNUL refuses a string that holds a NUL, which can only stand there as an escape: databases do
-// not take it in text.
+// checkNUL refuses a string that holds a NUL, which can only be there as an escape: databases do not
+// accept it in text.
 func checkNUL(raw []byte) error {
 	if raw[0] != '"' || !bytes.Contains(raw, []byte(`\u0000`)) {
 		return nil
@@ -198,7 +191,7 @@ func explain(err error, body []byte) error {
 	return parley.Errorf(parley.BadRequest, "The body is not valid JSON.")
 }
 
-// shortened is what is told of a name that may be as long as the body.
+// shortened is the beginning of a name that may be as long as the body.
 func shortened(name string) string {
 	const shown = 40
 	if utf8.RuneCountInString(name) <= shown {

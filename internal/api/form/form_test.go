@@ -1,4 +1,4 @@
-package api
+package form
 
 import (
 	"bytes"
@@ -10,29 +10,26 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"parley"
 )
 
 // formOf reads a body that must be readable.
-func formOf(t testing.TB, body string) form {
+func formOf(t testing.TB, body string) Form {
 	t.Helper()
-	doc := &document{}
-	doc.decode = jsontext.NewDecoder(&doc.input)
-	if err := doc.readJSON([]byte(body)); err != nil {
+	f, err := NewReader().JSON([]byte(body))
+	if err != nil {
 		t.Fatalf("%s: %v", body, err)
 	}
-	return form{doc: doc, wrong: &[]parley.FieldError{}}
+	return f
 }
 
-func queryOf(t testing.TB, query string) form {
+func queryOf(t testing.TB, query string) Form {
 	t.Helper()
-	doc := &document{}
-	if err := doc.readQuery(query); err != nil {
+	f, err := NewReader().Query(query)
+	if err != nil {
 		t.Fatalf("%s: %v", query, err)
 	}
-	return form{doc: doc, wrong: &[]parley.FieldError{}}
+	return f
 }
 
 func TestBodiesThatAreRefused(t *testing.T) {
@@ -74,9 +71,9 @@ func TestBodiesThatAreRefused(t *testing.T) {
 		`{"a":[` + zeros(10_000) + `]}`:  "more than 10000 values",
 		`{"a":` + strings.Repeat("[", 9): "ends before",
 	} {
-		doc := documents.Get().(*document)
-		err := doc.readJSON([]byte(body))
-		documents.Put(doc)
+		r := NewReader()
+		_, err := r.JSON([]byte(body))
+		r.Release()
 		if len(body) > 60 {
 			body = body[:60] + "…"
 		}
@@ -122,7 +119,7 @@ func TestTexts(t *testing.T) {
 		{`{"f":"` + long + `x"}`, "", "1 to 10 characters long; it has 11"},
 	} {
 		f := formOf(t, c.body)
-		if got := f.text("f", 1, 10); got != c.want {
+		if got := f.Text("f", 1, 10); got != c.want {
 			t.Errorf("%s: %q, want %q", c.body, got, c.want)
 		}
 		checkWrong(t, c.body, f, c.wrong)
@@ -130,7 +127,7 @@ func TestTexts(t *testing.T) {
 }
 
 // checkWrong checks that f has noted one sentence, on the field f, that contains want; or none.
-func checkWrong(t *testing.T, input string, f form, want string) {
+func checkWrong(t *testing.T, input string, f Form, want string) {
 	t.Helper()
 	wrong := *f.wrong
 	switch {
@@ -156,7 +153,7 @@ func TestWholeNumbers(t *testing.T) {
 		{"1e999999999999999999999", 0, false}, {"300.0000000000000000000000", 300, true}, {"0.00003e7", 300, true},
 	} {
 		f := formOf(t, `{"f":`+c.value+`}`)
-		got := f.whole("f", 7, 30, 3600)
+		got := f.Whole("f", 7, 30, 3600)
 		if ok := len(*f.wrong) == 0; ok != c.ok || ok && got != c.want {
 			t.Errorf("%s: %d, %v; want %d, %v", c.value, got, ok, c.want, c.ok)
 		}
@@ -165,13 +162,13 @@ func TestWholeNumbers(t *testing.T) {
 		"": 7, "f=0": 0, "f=5": 5, "f=%35": 5, "f=99999999999999999999": math.MaxInt64,
 	} {
 		f := queryOf(t, query)
-		if got := f.whole("f", 7, 0, math.MaxInt64); got != want || len(*f.wrong) > 0 {
+		if got := f.Whole("f", 7, 0, math.MaxInt64); got != want || len(*f.wrong) > 0 {
 			t.Errorf("%s: %d, want %d: %v", query, got, want, *f.wrong)
 		}
 	}
 	for _, query := range []string{"f=", "f=x", "f=1.0", "f=-1", "f=+1", "f=1e2", "f=%201", "f=0x1", "f=1&f=2"} {
 		f := queryOf(t, query)
-		if got := f.whole("f", 7, 0, math.MaxInt64); len(*f.wrong) == 0 {
+		if got := f.Whole("f", 7, 0, math.MaxInt64); len(*f.wrong) == 0 {
 			t.Errorf("%s: taken as %d", query, got)
 		}
 	}
@@ -183,21 +180,21 @@ func TestFlags(t *testing.T) {
 		`false`: false, `"false"`: false, `0`: false, `"0"`: false,
 	} {
 		f := formOf(t, `{"f":`+value+`}`)
-		if got := f.flag("f", !want); got != want || len(*f.wrong) > 0 {
+		if got := f.Flag("f", !want); got != want || len(*f.wrong) > 0 {
 			t.Errorf("%s: %v: %v", value, got, *f.wrong)
 		}
 	}
 	for _, value := range []string{`2`, `"yes"`, `"TRUE"`, `""`, `1.0`, `[]`, `{}`, `"01"`} {
 		f := formOf(t, `{"f":`+value+`}`)
-		f.flag("f", true)
+		f.Flag("f", true)
 		checkWrong(t, value, f, "must be true or false")
 	}
 	for _, value := range []string{`"true"`, `1`, `"1"`, `[]`} {
 		f := formOf(t, `{"f":`+value+`}`)
-		f.boolean("f", true)
+		f.Bool("f", true)
 		checkWrong(t, value, f, "must be true or false")
 	}
-	if f := formOf(t, `{"f":null}`); !f.flag("f", true) || !f.boolean("f", true) || len(*f.wrong) > 0 {
+	if f := formOf(t, `{"f":null}`); !f.Flag("f", true) || !f.Bool("f", true) || len(*f.wrong) > 0 {
 		t.Error("null is not the default")
 	}
 }
@@ -208,7 +205,7 @@ func TestContacts(t *testing.T) {
 		"12345@c.us": "12345@c.us", strings.Repeat("1", 45) + "@c.us": parley.ContactID(strings.Repeat("1", 45) + "@c.us"),
 	} {
 		f := formOf(t, `{"f":"`+value+`"}`)
-		if got := f.contact("f"); got != want {
+		if got := f.Contact("f"); got != want {
 			t.Errorf("%s: %q: %v", value, got, *f.wrong)
 		}
 	}
@@ -231,28 +228,28 @@ func TestContacts(t *testing.T) {
 		`"` + strings.Repeat("9", 100) + `"`: "for example 6281234567890@c.us.",
 	} {
 		f := formOf(t, `{"f":`+value+`}`)
-		f.contact("f")
+		f.Contact("f")
 		checkWrong(t, value, f, want)
 	}
 }
 
 func TestNestedFields(t *testing.T) {
 	f := formOf(t, `{"a":{"b":{"c":1}},"list":["x","",3],"items":[{"n":1},7]}`)
-	a, ok := f.object("a", true)
+	a, ok := f.Object("a", true)
 	if !ok {
 		t.Fatal("a is no object")
 	}
-	b, _ := a.object("b", true)
-	b.text("c", 1, 5)
-	b.text("d", 1, 5)
-	f.texts("list", 1, 5, 1, 5)
-	f.list("items", 1, 5, true, func(f form, index string, at int32) {
-		if item, ok := f.element(index, at); ok {
-			item.boolean("n", false)
+	b, _ := a.Object("b", true)
+	b.Text("c", 1, 5)
+	b.Text("d", 1, 5)
+	f.Texts("list", 1, 5, 1, 5)
+	f.List("items", 1, 5, true, func(f Form, index string) {
+		if item, ok := f.Object(index, true); ok {
+			item.Bool("n", false)
 		}
 	})
-	f.object("missing", true)
-	f.list("items", 3, 4, true, func(form, string, int32) { t.Error("a list of the wrong length was visited") })
+	f.Object("missing", true)
+	f.List("items", 3, 4, true, func(Form, string) { t.Error("a list of the wrong length was visited") })
 	var got []string
 	for _, w := range *f.wrong {
 		got = append(got, w.Field)
@@ -264,20 +261,19 @@ func TestNestedFields(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("fields %v, want %v", got, want)
 	}
-	if err := f.err(); parley.CodeOf(err) != parley.Invalid || !strings.HasSuffix(err.Error(), "(and 7 more errors)") {
+	if err := f.Err(); parley.CodeOf(err) != parley.Invalid || !strings.HasSuffix(err.Error(), "(and 7 more errors)") {
 		t.Errorf("err = %v", err)
 	}
 }
 
 func TestQueriesThatAreRefused(t *testing.T) {
 	for _, query := range []string{"a=%", "a=%zz", "%zz=1", "a=%ff", "a=%00", strings.Repeat("a=1&", 101)} {
-		doc := &document{}
-		if err := doc.readQuery(query); parley.CodeOf(err) != parley.BadRequest {
+		if _, err := NewReader().Query(query); parley.CodeOf(err) != parley.BadRequest {
 			t.Errorf("%.20s: %v", query, err)
 		}
 	}
 	f := queryOf(t, "contact_id=6281234567890%40c.us&x=a+b&empty&&y=1=2")
-	if f.contact("contact_id") != ayu || f.text("x", 1, 9) != "a b" || f.text("y", 1, 9) != "1=2" || !f.has("empty") {
+	if f.Contact("contact_id") != ExampleContact || f.Text("x", 1, 9) != "a b" || f.Text("y", 1, 9) != "1=2" || !f.Has("empty") {
 		t.Errorf("%+v", f.doc.values)
 	}
 }
@@ -292,9 +288,9 @@ func FuzzDocument(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		doc := documents.Get().(*document)
-		defer documents.Put(doc)
-		err := doc.readJSON(body)
+		r := NewReader()
+		defer r.Release()
+		_, err := r.JSON(body)
 		var object map[string]any
 		decoder := json.NewDecoder(bytes.NewReader(body))
 		decoder.UseNumber()
@@ -317,7 +313,7 @@ func FuzzDocument(f *testing.F) {
 			}
 			return
 		}
-		if got := doc.tree(0); !reflect.DeepEqual(got, any(object)) {
+		if got := r.doc.tree(0); !reflect.DeepEqual(got, any(object)) {
 			t.Fatalf("%q: %#v, want %#v", body, got, object)
 		}
 	})
@@ -353,7 +349,6 @@ func (d *document) tree(at int32) any {
 func BenchmarkForm(b *testing.B) {
 	body := []byte(`{"contact_id":"6281234567890@c.us","message":"` + strings.Repeat("Your order is on its way. ", 5) +
 		`","reply_to":"3EB0A1C4F29D77E01B5C42","linkPreview":false}`)
-	s := &server{}
 	for _, c := range []struct {
 		name string
 		body []byte
@@ -368,17 +363,18 @@ func BenchmarkForm(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				doc := documents.Get().(*document)
-				var wrong []parley.FieldError
-				if err := doc.readJSON(c.body); err != nil {
+				r := NewReader()
+				f, err := r.JSON(c.body)
+				if err != nil {
 					b.Fatal(err)
 				}
-				f := form{doc: doc, wrong: &wrong}
-				to, p := f.contact("contact_id"), s.readText(f)
-				if c.ok != (f.err() == nil) || c.ok && (to == "" || p.replyTo == "") {
-					b.Fatal(f.err())
+				to, replyTo := f.Contact("contact_id"), f.ReplyTo()
+				f.Text("message", 1, 4096)
+				f.Flag("linkPreview", true)
+				if c.ok != (f.Err() == nil) || c.ok && (to == "" || replyTo == "") {
+					b.Fatal(f.Err())
 				}
-				documents.Put(doc)
+				r.Release()
 			}
 		})
 	}

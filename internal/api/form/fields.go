@@ -1,0 +1,212 @@
+package form
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"parley"
+	"parley/internal/safehttp"
+)
+
+// ExampleContact is the example in a sentence where what was sent has no digits to make one of.
+const ExampleContact = "6281234567890@c.us"
+
+// Contact returns a required contact id.
+func (f Form) Contact(name string) parley.ContactID {
+	v := f.find(name)
+	switch {
+	case v == nil:
+		f.Fail(name, "is required: digits followed by @c.us, for example %s.", ExampleContact)
+		return ""
+	case !v.isText():
+		f.Fail(name, "must be a string, for example \"%s\".", ExampleContact)
+		return ""
+	}
+	s := v.text()
+	id, err := parley.ParseContactID(s)
+	switch {
+	case err == nil:
+		return id
+	case err == parley.ErrGroupID:
+		f.Fail(name, "names a group, and groups can be read, not written to. Send a person's id: digits followed by @c.us, for example %s.", ExampleContact)
+	case contactPattern.MatchString(s):
+		f.Fail(name, "must be %d to %d characters long.", parley.MinContactID, parley.MaxContactID)
+	default:
+		f.Fail(name, "must be digits followed by @c.us, for example %s.", exampleOf(s))
+	}
+	return ""
+}
+
+var contactPattern = regexp.MustCompile(`^[0-9]+@[cs]\.us$`)
+
+// exampleOf makes a contact id of the digits in what was sent, where they can be one.
+func exampleOf(sent string) string {
+	digits := strings.Map(func(r rune) rune {
+		if '0' <= r && r <= '9' {
+			return r
+		}
+		return -1
+	}, sent)
+	number, err := parley.ParseNumber(digits)
+	if err != nil {
+		return ExampleContact
+	}
+	return number + "@c.us"
+}
+
+// Number returns an optional phone number in any spelling, or a contact id, as its digits.
+func (f Form) Number(name string) string {
+	text := f.OptionalText(name, 1, 60)
+	if text == "" {
+		return ""
+	}
+	return f.CheckNumber(name, text)
+}
+
+// CheckNumber is Number for a text that was read already.
+func (f Form) CheckNumber(name, text string) string {
+	digits := f.CheckSpelling(name, text)
+	if len(digits) > MaxNumber {
+		f.Fail(name, "%s", noNumber)
+		return ""
+	}
+	return digits
+}
+
+// CheckSpelling is CheckNumber for numbers of any length, also such as cannot exist.
+func (f Form) CheckSpelling(name, text string) string {
+	digits, err := parley.ParseNumber(text)
+	if err != nil {
+		f.Fail(name, "%s", noNumber)
+	}
+	return digits
+}
+
+const noNumber = "must be a phone number with its country code, for example +6281234567890."
+
+// MaxNumber is how many digits a phone number has at most (E.164).
+const MaxNumber = 15
+
+// Message returns a required reference to a message: a full or a bare id.
+func (f Form) Message(name string) parley.MessageRef {
+	v := f.find(name)
+	switch {
+	case v == nil:
+		f.Fail(name, "is required: the id of a message, for example true_%s_3EB0C4312F6A1D2E9B8870.", ExampleContact)
+		return parley.MessageRef{}
+	case !v.isText():
+		f.Fail(name, "must be a string.")
+		return parley.MessageRef{}
+	}
+	ref, err := parley.ParseMessageRef(v.text())
+	if err != nil {
+		f.Fail(name, "must be the id of a message as an answer gave it, for example true_%s_3EB0C4312F6A1D2E9B8870.", ExampleContact)
+		return parley.MessageRef{}
+	}
+	return ref
+}
+
+var replyPattern = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+
+// ReplyTo returns the optional bare id of the message that is replied to.
+func (f Form) ReplyTo() parley.MessageID {
+	s := f.OptionalText("reply_to", 1, 100)
+	if s == "" || replyPattern.MatchString(s) {
+		return parley.MessageID(s)
+	}
+	if ref, err := parley.ParseMessageRef(s); err == nil && !ref.IsBare() {
+		f.Fail("reply_to", "takes the bare id of a message: send %s.", ref.ID)
+	} else {
+		f.Fail("reply_to", "must be letters, digits, - and _ only: the bare id of a message.")
+	}
+	return ""
+}
+
+// MaxURL is how long an address may be.
+const MaxURL = 2048
+
+// Address returns a required http or https address. Whether it may be reached is decided when it is
+// dialled.
+func (f Form) Address(name string) string {
+	s, given := f.String(name, "an http or https address")
+	if !given {
+		return ""
+	}
+	return f.CheckAddress(name, s)
+}
+
+// CheckAddress is Address for a text that was read already.
+func (f Form) CheckAddress(name, s string) string {
+	if _, err := safehttp.CheckURL(s); err != nil {
+		f.Note(f.path+name, err.Error()) // a sentence for the caller
+		return ""
+	}
+	return s
+}
+
+// Page returns limit and offset of a list.
+func (f Form) Page() parley.Page {
+	return parley.Page{
+		Limit:  int(f.Whole("limit", 50, 1, 100)),
+		Offset: f.Whole("offset", 0, 0, math.MaxInt64),
+	}
+}
+
+var (
+	latitudePattern  = regexp.MustCompile(`^-?([0-8]?[0-9]|90)(\.[0-9]{1,10})?$`)
+	longitudePattern = regexp.MustCompile(`^-?(1[0-7][0-9]|[0-9]?[0-9]|180)(\.[0-9]{1,10})?$`)
+)
+
+// Latitude returns a required latitude as the caller wrote it.
+func (f Form) Latitude(name string) string {
+	const what = `degrees in a string, from "-90" to "90" with at most 10 decimals, for example "-6.2088"`
+	return f.degrees(name, latitudePattern, 90, what)
+}
+
+// Longitude returns a required longitude as the caller wrote it.
+func (f Form) Longitude(name string) string {
+	const what = `degrees in a string, from "-180" to "180" with at most 10 decimals, for example "106.8456"`
+	return f.degrees(name, longitudePattern, 180, what)
+}
+
+func (f Form) degrees(name string, pattern *regexp.Regexp, bound float64, what string) string {
+	s := f.Matching(name, pattern, what)
+	if s == "" {
+		return ""
+	}
+	if x, err := strconv.ParseFloat(s, 64); err != nil || math.Abs(x) > bound {
+		f.Fail(name, "must lie between -%v and %v.", bound, bound)
+		return ""
+	}
+	return s
+}
+
+// Time returns an optional time; zero where it is not given.
+func (f Form) Time(name string) time.Time {
+	t, _ := Parse(f, name, parseTime, "a time, for example "+time.Now().UTC().Format(time.RFC3339))
+	return t
+}
+
+func parseTime(text string) (time.Time, error) { return time.Parse(time.RFC3339, text) }
+
+// Duration returns an optional length of time from min to max, written as "90s", "720h" or "30d"; nil where it is not given.
+func (f Form) Duration(name string, min, max time.Duration) *parley.Duration {
+	d, ok := Parse(f, name, func(text string) (parley.Duration, error) {
+		d, err := parley.ParseDuration(text)
+		if time.Duration(d) < min || time.Duration(d) > max {
+			err = errBounds
+		}
+		return d, err
+	}, fmt.Sprintf("a length of time from %s to %s, written as 90s, 1h30m, 720h or 30d", parley.Duration(min), parley.Duration(max)))
+	if !ok {
+		return nil
+	}
+	return &d
+}
+
+var errBounds = errors.New("out of bounds")

@@ -1,0 +1,406 @@
+package form
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"parley"
+)
+
+// Form hands out the fields of a request, checked: each method reads one field, and what is wrong
+// with it is noted under its dotted path, so that a caller learns of everything at once. After a
+// failure the methods return zero values; [Form.Err] says whether any was noted.
+type Form struct {
+	doc     *document
+	at      int32  // the object whose members are the fields; none: it is missing or no object
+	element bool   // at is an element of an array instead, and every name means it
+	path    string // of that object or array, with a dot at the end; empty at the top
+	wrong   *[]parley.FieldError
+}
+
+// Err returns everything that is wrong so far as one error, or nil.
+func (f Form) Err() error {
+	if len(*f.wrong) == 0 {
+		return nil
+	}
+	return parley.InvalidFields(slices.Clone(*f.wrong))
+}
+
+// Failed is Err with everything that is wrong where anything is: checks find what would otherwise be found out
+// only when the request is carried out.
+func (f Form) Failed(checks ...func() error) error {
+	if len(*f.wrong) == 0 {
+		return nil
+	}
+	for _, check := range checks {
+		e, ok := errors.AsType[*parley.Error](check())
+		if !ok || e.Code != parley.Invalid {
+			continue
+		}
+		for _, found := range e.Fields {
+			if !slices.ContainsFunc(*f.wrong, func(known parley.FieldError) bool { return known.Field == found.Field }) {
+				f.Note(found.Field, found.Sentence)
+			}
+		}
+	}
+	return f.Err()
+}
+
+// Fail notes that a field is wrong. The sentence begins with the field's path.
+func (f Form) Fail(name, format string, args ...any) {
+	path := f.path + name
+	f.Note(path, path+" "+fmt.Sprintf(format, args...))
+}
+
+// Note notes a sentence of its own wording.
+func (f Form) Note(path, sentence string) {
+	*f.wrong = append(*f.wrong, parley.FieldError{Field: path, Sentence: sentence})
+}
+
+// Path returns the full dotted path of a field.
+func (f Form) Path(name string) string { return f.path + name }
+
+// find looks a field up; nil: it is not given.
+func (f Form) find(name string) *value {
+	switch {
+	case f.at == none:
+		return nil
+	case f.element:
+		return &f.doc.values[f.at]
+	}
+	at, twice := f.doc.member(f.at, name)
+	if twice {
+		f.Fail(name, "must be given once.")
+	}
+	if at == none {
+		return nil
+	}
+	return &f.doc.values[at]
+}
+
+// Has reports whether a field is given and not null.
+func (f Form) Has(name string) bool {
+	if f.at == none {
+		return false
+	}
+	at, _ := f.doc.member(f.at, name)
+	return at != none
+}
+
+// IsObject reports whether a field is given and is an object.
+func (f Form) IsObject(name string) bool { return f.is(name, '{') }
+
+// IsArray reports whether a field is given and is an array.
+func (f Form) IsArray(name string) bool { return f.is(name, '[') }
+
+func (f Form) is(name string, kind jsontext.Kind) bool {
+	if f.at == none {
+		return false
+	}
+	at, _ := f.doc.member(f.at, name)
+	return at != none && f.doc.values[at].kind == kind
+}
+
+// isText reports whether a value is a string, or a parameter of a query, which may be one.
+func (v *value) isText() bool { return v.kind == '"' || v.kind == parameter }
+
+// String returns a required string of any length; what says what it must be. It reports false where there
+// is none.
+func (f Form) String(name, what string) (string, bool) {
+	v := f.find(name)
+	switch {
+	case v == nil:
+		f.Fail(name, "is required: %s.", what)
+	case !v.isText():
+		f.Fail(name, "must be a string: %s.", what)
+	default:
+		return v.text(), true
+	}
+	return "", false
+}
+
+// Parse returns an optional string as parse reads it, and reports false where it is not given or cannot be read;
+// what says what it must be.
+func Parse[T any](f Form, name string, parse func(text string) (T, error), what string) (T, bool) {
+	v := f.find(name)
+	if v != nil && v.isText() {
+		if t, err := parse(v.text()); err == nil {
+			return t, true
+		}
+	}
+	if v != nil {
+		f.Fail(name, "must be %s.", what)
+	}
+	var zero T
+	return zero, false
+}
+
+// Text returns a required string of min to max characters.
+func (f Form) Text(name string, min, max int) string {
+	v := f.find(name)
+	if v == nil {
+		f.Fail(name, "is required.")
+		return ""
+	}
+	return f.checkText(v, name, min, max)
+}
+
+// OptionalText returns a string of min to max characters, or "" where it is not given.
+func (f Form) OptionalText(name string, min, max int) string {
+	v := f.find(name)
+	if v == nil {
+		return ""
+	}
+	return f.checkText(v, name, min, max)
+}
+
+func (f Form) checkText(v *value, name string, min, max int) string {
+	if !v.isText() {
+		f.Fail(name, "must be a string.")
+		return ""
+	}
+	s := v.text()
+	// A character has 1 to 4 bytes, so most lengths need no counting.
+	if len(s) >= min*utf8.UTFMax && len(s) <= max {
+		return s
+	}
+	switch n := utf8.RuneCountInString(s); {
+	case n < min && n == 0:
+		f.Fail(name, "must not be empty.")
+		return ""
+	case n < min || n > max:
+		f.Fail(name, "must be %s long; it has %d.", amount(min, max, "character"), n)
+		return ""
+	}
+	return s
+}
+
+// amount says "1 to 100 characters" or "at most 64 characters".
+func amount(min, max int, unit string) string {
+	if min == 0 {
+		return fmt.Sprintf("at most %d %ss", max, unit)
+	}
+	return fmt.Sprintf("%d to %d %ss", min, max, unit)
+}
+
+// Matching returns a required string that fits a pattern; what says what it must be.
+func (f Form) Matching(name string, pattern *regexp.Regexp, what string) string {
+	v := f.find(name)
+	switch {
+	case v == nil:
+		f.Fail(name, "is required: it must be %s.", what)
+	case !v.isText():
+		f.Fail(name, "must be a string: %s.", what)
+	default:
+		if s := v.text(); pattern.MatchString(s) {
+			return s
+		}
+		f.Fail(name, "must be %s.", what)
+	}
+	return ""
+}
+
+// Choice returns one of a few words; without the field, the first where it is optional.
+func (f Form) Choice(name string, required bool, words ...string) string {
+	v := f.find(name)
+	switch {
+	case v == nil && !required:
+		return words[0]
+	case v == nil:
+		f.Fail(name, "is required: one of %s.", strings.Join(words, ", "))
+		return ""
+	case v.isText():
+		if s := v.text(); slices.Contains(words, s) {
+			return s
+		}
+	}
+	f.Fail(name, "must be one of %s.", strings.Join(words, ", "))
+	return ""
+}
+
+// Bool returns true or false; byDefault where the field is not given.
+func (f Form) Bool(name string, byDefault bool) bool {
+	v := f.find(name)
+	if v == nil {
+		return byDefault
+	}
+	switch {
+	case v.kind == 't', v.kind == parameter && string(v.raw) == "true":
+		return true
+	case v.kind == 'f', v.kind == parameter && string(v.raw) == "false":
+		return false
+	}
+	f.Fail(name, "must be true or false.")
+	return byDefault
+}
+
+// Flag returns a boolean that callers may also write as a string or a number.
+func (f Form) Flag(name string, byDefault bool) bool {
+	v := f.find(name)
+	if v == nil {
+		return byDefault
+	}
+	switch string(v.raw) {
+	case `true`, `"true"`, `1`, `"1"`:
+		return true
+	case `false`, `"false"`, `0`, `"0"`:
+		return false
+	}
+	if v.kind == '"' { // perhaps written with escapes
+		switch v.text() {
+		case "true", "1":
+			return true
+		case "false", "0":
+			return false
+		}
+	}
+	f.Fail(name, `must be true or false (also taken: "true", "false", 1, 0, "1", "0").`)
+	return byDefault
+}
+
+// Whole returns a whole number from min to max; byDefault where the field is not given.
+func (f Form) Whole(name string, byDefault, min, max int64) int64 {
+	v := f.find(name)
+	if v == nil {
+		return byDefault
+	}
+	return f.checkWhole(v, name, byDefault, min, max)
+}
+
+// RequiredWhole returns a whole number from min to max.
+func (f Form) RequiredWhole(name string, min, max int64) int64 {
+	v := f.find(name)
+	if v == nil {
+		f.Fail(name, "is required: %s.", bounds(min, max))
+		return min
+	}
+	return f.checkWhole(v, name, min, min, max)
+}
+
+func (f Form) checkWhole(v *value, name string, byDefault, min, max int64) int64 {
+	if v.kind != '0' && v.kind != parameter {
+		f.Fail(name, "must be a number: %s.", bounds(min, max))
+		return byDefault
+	}
+	n, ok := parseWhole(string(v.raw), v.kind == parameter)
+	if !ok || n < min || n > max {
+		f.Fail(name, "must be %s.", bounds(min, max))
+		return byDefault
+	}
+	return n
+}
+
+func bounds(min, max int64) string {
+	if max == math.MaxInt64 {
+		return fmt.Sprintf("a whole number of at least %d", min)
+	}
+	return fmt.Sprintf("a whole number from %d to %d", min, max)
+}
+
+// parseWhole reads a whole number: 300, 300.0 and 3e2 are one, 300.5 is none. What is too large to
+// hold becomes the largest that can be held. In a query only digits count.
+func parseWhole(s string, onlyDigits bool) (int64, bool) {
+	n, err := strconv.ParseInt(s, 10, 64)
+	switch {
+	case err == nil:
+		return n, !onlyDigits || s[0] != '+'
+	case errors.Is(err, strconv.ErrRange):
+		return n, true // ParseInt gives the nearest
+	case onlyDigits:
+		return 0, false
+	}
+	return parseFraction(s)
+}
+
+// parseFraction reads a number of JSON that is written with a fraction or an exponent. It looks at the digits
+// themselves: as a float 300.0000000000000000000001 would be whole.
+func parseFraction(s string) (int64, bool) {
+	const (
+		most = 20      // digits, more than fit
+		far  = 1 << 30 // no body has so many digits that a larger exponent says more
+	)
+	mantissa, power, _ := strings.Cut(strings.ToLower(s), "e")
+	exponent, err := strconv.Atoi(cmp.Or(power, "0"))
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
+		return 0, false
+	}
+	mantissa, negative := strings.CutPrefix(mantissa, "-")
+	before, after, _ := strings.Cut(mantissa, ".")
+	digits := strings.TrimLeft(before+after, "0")
+	// Where the point is among the digits.
+	point := min(max(exponent, -far), far) + len(digits) - len(after)
+	digits = strings.TrimRight(digits, "0")
+	switch {
+	case digits == "":
+		return 0, true
+	case len(digits) > point:
+		return 0, false // some stand behind the point
+	}
+	whole := digits + strings.Repeat("0", min(point, most)-min(len(digits), most))
+	if negative {
+		whole = "-" + whole
+	}
+	n, err := strconv.ParseInt(whole, 10, 64)
+	return n, err == nil || errors.Is(err, strconv.ErrRange) // ParseInt gives the nearest
+}
+
+// Object returns the form of a nested object, and whether it is given and is one.
+func (f Form) Object(name string, required bool) (Form, bool) {
+	inside := Form{doc: f.doc, at: none, path: f.path + name + ".", wrong: f.wrong}
+	at := f.at
+	if at != none && !f.element {
+		at, _ = f.doc.member(f.at, name)
+	}
+	switch {
+	case at == none && required && f.at != none:
+		f.Fail(name, "is required: it must be an object.")
+	case at == none:
+	case f.doc.values[at].kind != '{':
+		f.Fail(name, "must be an object.")
+	default:
+		inside.at = at
+		return inside, true
+	}
+	return inside, false
+}
+
+// List calls visit for each element of an array of min to max elements, with its index, which is the name by
+// which the form reads it.
+func (f Form) List(name string, min, max int, required bool, visit func(f Form, index string)) {
+	v := f.find(name)
+	switch {
+	case v == nil && required:
+		f.Fail(name, "is required: it must be an array of %s.", amount(min, max, "element"))
+	case v == nil:
+	case v.kind != '[':
+		f.Fail(name, "must be an array of %s.", amount(min, max, "element"))
+	case int(v.count) < min || int(v.count) > max:
+		f.Fail(name, "must have %s; it has %d.", amount(min, max, "element"), v.count)
+	default:
+		inside := Form{doc: f.doc, element: true, path: f.path + name + ".", wrong: f.wrong}
+		n := 0
+		for i := v.first; i != none; i = f.doc.values[i].next {
+			inside.at = i
+			visit(inside, strconv.Itoa(n))
+			n++
+		}
+	}
+}
+
+// Texts returns an array of min to max strings of shortest to longest characters.
+func (f Form) Texts(name string, min, max, shortest, longest int) []string {
+	var texts []string
+	f.List(name, min, max, true, func(f Form, index string) {
+		texts = append(texts, f.Text(index, shortest, longest))
+	})
+	return texts
+}
