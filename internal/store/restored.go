@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"slices"
 	"time"
@@ -21,15 +20,15 @@ type Credentials struct {
 // have it open.
 func ReadCredentials(ctx context.Context, path string) (Credentials, error) {
 	c := Credentials{Tokens: map[parley.TokenID]time.Time{}}
-	err := sqldb.ReadFile(ctx, path, func(conn *sql.Conn) error {
-		tokens := each(ctx, conn, `SELECT id, revoked_at FROM token`, func(row scanner) error {
+	err := sqldb.ReadFile(ctx, path, func(conn *sqldb.Conn) error {
+		tokens := each(conn, `SELECT id, revoked_at FROM token`, func(row scanner) error {
 			var id parley.TokenID
 			var revoked int64
 			err := row.Scan(&id, &revoked)
 			c.Tokens[id] = moment(revoked)
 			return err
 		})
-		secrets := each(ctx, conn, `SELECT owner, sealed, old_sealed, old_until FROM secret`, func(row scanner) error {
+		secrets := each(conn, `SELECT owner, sealed, old_sealed, old_until FROM secret`, func(row scanner) error {
 			var s parley.SigningSecret
 			var until int64
 			err := row.Scan(&s.Owner, &s.Sealed, &s.OldSealed, &until)
@@ -43,8 +42,8 @@ func ReadCredentials(ctx context.Context, path string) (Credentials, error) {
 }
 
 // each reads all rows of a query, each with scan.
-func each(ctx context.Context, conn *sql.Conn, query string, scan func(scanner) error) error {
-	rows, err := conn.QueryContext(ctx, query)
+func each(conn *sqldb.Conn, query string, scan func(scanner) error) error {
+	rows, err := conn.Query(query)
 	if err != nil {
 		return err
 	}

@@ -107,7 +107,7 @@ func (db *DB) startFiling() error {
 }
 
 func options(path string) (sqldb.Options, error) {
-	migrations, err := fs.Sub(embedded, "migrations") // a folder per dialect
+	migrations, err := fs.Sub(embedded, "migrations")
 	return sqldb.Options{Path: path, Durable: true, Migrations: migrations}, err
 }
 
@@ -203,11 +203,7 @@ func (t *tx) change(query string, args ...any) error {
 
 // count runs a statement and returns how many rows it changed.
 func (t *tx) count(query string, args ...any) (int64, error) {
-	result, err := t.Exec(query, args...)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected()
+	return t.Exec(query, args...)
 }
 
 // add runs an INSERT … ON CONFLICT DO NOTHING of a row that must be new. It does not let the

@@ -54,13 +54,9 @@ func (d *dispatch) converse(m *parley.Message, p *phone, twice bool) error {
 func (w *world) insert(tx *sqldb.Tx, args []any) (int64, error) {
 	seq := w.net.nextSeq()
 	args[0] = seq
-	result, err := tx.Exec(insertCopy, args...)
-	if err != nil {
-		return 0, err
-	}
 	// Asking the database to return what it did would double the cost. But the row that it inserted
 	// last is this one only if it is new.
-	last, err := result.LastInsertId()
+	last, err := tx.Insert(insertCopy, args...)
 	if last != seq {
 		return 0, err
 	}

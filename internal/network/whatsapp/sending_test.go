@@ -13,6 +13,7 @@ import (
 	"go.mau.fi/whatsmeow/appstate"
 	"go.mau.fi/whatsmeow/types"
 	"go.mau.fi/whatsmeow/types/events"
+	_ "modernc.org/sqlite" // the driver "sqlite"
 
 	"parley"
 	"parley/internal/network"

@@ -2,7 +2,6 @@ package sqldb
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"net/url"
@@ -10,8 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"modernc.org/sqlite"
-	sqlite3 "modernc.org/sqlite/lib"
+	"zombiezen.com/go/sqlite"
 )
 
 const (
@@ -26,11 +24,11 @@ func (db *DB) CopyTo(ctx context.Context, to string, progress func(done, total i
 	if _, err := os.Lstat(to); err == nil {
 		return fmt.Errorf("%s is there already", to)
 	}
-	from, close, err := db.ownConn(ctx)
+	from, err := db.ownConnection(ctx)
 	if err != nil {
 		return err
 	}
-	defer close()
+	defer from.close()
 	part := to + ".part"
 	defer os.Remove(part) // it is gone if all went well
 	if err := copyFile(ctx, from, part, progress); err != nil {
@@ -48,19 +46,15 @@ func CopyFile(ctx context.Context, from, to string, progress func(done, total in
 	if _, err := os.Stat(from); err != nil {
 		return err
 	}
-	source, err := sql.Open("sqlite", address(from, url.Values{"mode": {"rw"}, "_pragma": {fmt.Sprintf("busy_timeout(%d)", copyPatience.Milliseconds())}}))
-	if err != nil {
-		return err
-	}
-	defer source.Close()
-	c, err := source.Conn(ctx)
+	source, err := openConnection(address(from, nil), sqlite.OpenReadWrite, fmt.Sprintf("busy_timeout(%d)", copyPatience.Milliseconds()))
 	if err != nil {
 		return fmt.Errorf("open %s: %w", from, err)
 	}
-	defer c.Close()
+	defer source.close()
+	source.interruptWith(ctx)
 	part := to + ".part"
 	defer os.Remove(part) // it is gone if all went well
-	if err := copyFile(ctx, c, part, progress); err != nil {
+	if err := copyFile(ctx, source, part, progress); err != nil {
 		return err
 	}
 	if err := inspect(ctx, part, "quick_check", nil); err != nil {
@@ -72,17 +66,17 @@ func CopyFile(ctx context.Context, from, to string, progress func(done, total in
 // Replace puts a copy of the database in the file from in the place of another, which nobody may have
 // open. It does so only once the copy is complete, undamaged and of a version that o.Migrations knows.
 func Replace(ctx context.Context, from string, o Options, progress func(done, total int64)) error {
-	source, close, err := openFile(ctx, from)
+	source, err := openFile(ctx, from)
 	if err != nil {
 		return err
 	}
-	defer close()
+	defer source.close()
 	part := o.Path + ".part"
 	defer os.Remove(part) // it is gone if all went well
 	if err := copyFile(ctx, source, part, progress); err != nil {
 		return fmt.Errorf("copy %s: %w", from, err)
 	}
-	known := func(c *sql.Conn) error { return checkVersion(ctx, c, &sqliteDialect, o.Migrations) }
+	known := func(c *connection) error { return checkVersion(c, o.Migrations) }
 	if err := inspect(ctx, part, "integrity_check", known); err != nil {
 		return fmt.Errorf("%s: %w", from, err)
 	}
@@ -99,7 +93,7 @@ func Replace(ctx context.Context, from string, o Options, progress func(done, to
 }
 
 // copyFile copies the database behind a connection to a file, which it replaces.
-func copyFile(ctx context.Context, from *sql.Conn, to string, progress func(done, total int64)) error {
+func copyFile(ctx context.Context, from *connection, to string, progress func(done, total int64)) error {
 	if err := os.Remove(to); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
@@ -108,36 +102,31 @@ func copyFile(ctx context.Context, from *sql.Conn, to string, progress func(done
 	}
 	// Inside a transaction the copy is of one moment. Without it, every commit of others would make it
 	// begin anew.
-	if _, err := from.ExecContext(ctx, "BEGIN"); err != nil {
+	if _, err := from.exec("BEGIN", nil); err != nil {
 		return err
 	}
-	defer from.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
+	defer func() {
+		from.conn.SetInterrupt(nil) // it must be undone also when ctx is over
+		from.exec("ROLLBACK", nil)
+	}()
 	var pages, pageSize int64
-	if err := from.QueryRowContext(ctx, "PRAGMA page_count").Scan(&pages); err != nil { // the moment: the first look at the file
+	if err := from.queryRow("PRAGMA page_count", nil, []any{&pages}); err != nil { // the moment: the first look at the file
 		return err
 	}
-	if err := from.QueryRowContext(ctx, "PRAGMA page_size").Scan(&pageSize); err != nil {
+	if err := from.queryRow("PRAGMA page_size", nil, []any{&pageSize}); err != nil {
 		return err
 	}
-	return from.Raw(func(driver any) error {
-		source, ok := driver.(interface {
-			NewBackup(to string) (*sqlite.Backup, error)
-		})
-		if !ok {
-			return fmt.Errorf("the driver's %T cannot copy", driver)
-		}
-		// No journal and no waiting for the disk: the copy counts only when it is complete, and put
-		// waits once.
-		b, err := source.NewBackup(address(to, url.Values{"_pragma": {"journal_mode(OFF)", "synchronous(OFF)"}}))
-		if err != nil {
-			return err
-		}
-		if err := copyPages(ctx, b, pageSize, progress); err != nil {
-			b.Finish()
-			return err
-		}
-		return b.Finish()
-	})
+	// No journal and no waiting for the disk: the copy counts only when it is complete, and put
+	// waits once.
+	target, err := openConnection(address(to, nil), sqlite.OpenReadWrite, "journal_mode(OFF)", "synchronous(OFF)")
+	if err != nil {
+		return err
+	}
+	b, err := sqlite.NewBackup(target.conn, "main", from.conn, "main")
+	if err != nil {
+		return errors.Join(err, target.close())
+	}
+	return errors.Join(copyPages(ctx, b, pageSize, progress), b.Close(), target.close())
 }
 
 func copyPages(ctx context.Context, b *sqlite.Backup, pageSize int64, progress func(done, total int64)) error {
@@ -158,37 +147,33 @@ func copyPages(ctx context.Context, b *sqlite.Backup, pageSize int64, progress f
 }
 
 // inspect checks a file that nobody else uses, with one of SQLite's checks and a further one.
-func inspect(ctx context.Context, path, pragma string, further func(*sql.Conn) error) error {
-	c, close, err := openFile(ctx, path)
+func inspect(ctx context.Context, path, pragma string, further func(*connection) error) error {
+	c, err := openFile(ctx, path)
 	if err != nil {
 		return err
 	}
-	defer close()
-	if err := check(ctx, c, pragma+"(1)"); err != nil || further == nil {
+	defer c.close()
+	if err := check(c, pragma+"(1)"); err != nil || further == nil {
 		return err
 	}
 	return further(c)
 }
 
 // openFile opens a database for reading only, so that no side files come to lie beside a backup.
-func openFile(ctx context.Context, path string) (*sql.Conn, func(), error) {
+func openFile(ctx context.Context, path string) (*connection, error) {
 	if _, err := os.Stat(path); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	query := url.Values{"mode": {"ro"}}
 	if log, err := os.Stat(path + "-wal"); err != nil || log.Size() == 0 {
 		query.Set("immutable", "1")
 	}
-	db, err := sql.Open("sqlite", address(path, query))
+	c, err := openConnection(address(path, query), sqlite.OpenReadOnly)
 	if err != nil {
-		return nil, nil, err
+		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
-	c, err := db.Conn(ctx)
-	if err != nil {
-		db.Close()
-		return nil, nil, fmt.Errorf("open %s: %w", path, err)
-	}
-	return c, func() { c.Close(); db.Close() }, nil
+	c.interruptWith(ctx)
+	return c, nil
 }
 
 // claim makes sure that nobody has the database open: only then its log can be taken away. A file
@@ -197,14 +182,14 @@ func claim(ctx context.Context, path string) error {
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	db, err := sql.Open("sqlite", address(path, nil))
+	c, err := openConnection(address(path, nil), sqlite.OpenReadWrite)
 	if err != nil {
-		return err
+		return nil // it is no database
 	}
-	defer db.Close()
+	defer c.close()
+	c.conn.SetBusyTimeout(0)
 	var mode string
-	err = db.QueryRowContext(ctx, "PRAGMA journal_mode = DELETE").Scan(&mode)
-	if e, ok := errors.AsType[*sqlite.Error](err); ok && e.Code()&0xff == sqlite3.SQLITE_BUSY {
+	if err := c.queryRow("PRAGMA journal_mode = DELETE", nil, []any{&mode}); resultCode(err) == sqlite.ResultBusy {
 		return fmt.Errorf("%s is in use: stop the server first", path)
 	}
 	return nil
@@ -231,11 +216,11 @@ func put(part, name string) error {
 
 // ReadFile reads from the database in a file, of whatever version, without changing it. Nobody else may have it
 // open.
-func ReadFile(ctx context.Context, path string, read func(*sql.Conn) error) error {
-	c, close, err := openFile(ctx, path)
+func ReadFile(ctx context.Context, path string, read func(*Conn) error) error {
+	c, err := openFile(ctx, path)
 	if err != nil {
 		return err
 	}
-	defer close()
-	return read(c)
+	defer c.close()
+	return read(&Conn{own: c, observe: func(error) {}})
 }

@@ -2,7 +2,7 @@ package sqldb
 
 import (
 	"context"
-	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,11 +21,11 @@ const (
 // milliseconds, however large the database is.
 func (db *DB) CheckStart(ctx context.Context) error {
 	return db.checkWith(ctx, func(k *checker) error {
-		if err := k.quickCheck(ctx, "sqlite_schema"); err != nil {
+		if err := k.quickCheck("sqlite_schema"); err != nil {
 			return err
 		}
 		var names []string
-		err := each(ctx, k.conn, `SELECT name FROM sqlite_schema WHERE type = 'table'`, nil, func(scan func(...any) error) error {
+		err := k.conn.each(`SELECT name FROM sqlite_schema WHERE type = 'table'`, nil, func(scan func(...any) error) error {
 			names = append(names, "")
 			return scan(&names[len(names)-1])
 		})
@@ -33,7 +33,7 @@ func (db *DB) CheckStart(ctx context.Context) error {
 			return err
 		}
 		for _, name := range names {
-			if err := each(ctx, k.conn, `SELECT 1 FROM `+quoted(name)+` NOT INDEXED LIMIT 1`, nil, func(func(...any) error) error { return nil }); err != nil {
+			if err := k.conn.each(`SELECT 1 FROM `+quoted(name)+` NOT INDEXED LIMIT 1`, nil, func(func(...any) error) error { return nil }); err != nil {
 				return fmt.Errorf("check %s: %w", name, err)
 			}
 		}
@@ -55,24 +55,24 @@ func (db *DB) CheckSlowly(ctx context.Context) error {
 }
 
 func (db *DB) checkWith(ctx context.Context, do func(*checker) error) error {
-	c, close, err := db.ownConn(ctx)
+	c, err := db.ownConnection(ctx)
 	if err != nil {
 		return db.checked(err)
 	}
-	defer close()
+	defer c.close()
 	return db.checked(do(&checker{conn: c, limit: db.sliceLimit, rangeLimit: db.rangeLimit}))
 }
 
 // checked notes damage.
 func (db *DB) checked(err error) error {
-	err = db.dialect.classed(err)
+	err = classed(err)
 	db.health.observe(err)
 	return err
 }
 
 // checker looks for damage on a connection of its own.
 type checker struct {
-	conn       *sql.Conn
+	conn       *connection
 	limit      time.Duration
 	rangeLimit time.Duration
 	pauses     bool
@@ -80,16 +80,16 @@ type checker struct {
 
 // all checks everything.
 func (k *checker) all(ctx context.Context) error {
-	done, err := k.slice(ctx, func(ctx context.Context) error { return k.quickCheck(ctx, "1") })
+	done, err := k.slice(ctx, func() error { return k.quickCheck("1") })
 	if done || err != nil {
 		return err
 	}
-	tables, err := tablesOf(ctx, k.conn)
+	tables, err := tablesOf(k.conn)
 	if err != nil {
 		return err
 	}
 	for _, t := range tables {
-		done, err := k.slice(ctx, func(ctx context.Context) error { return k.quickCheck(ctx, quoted(t.name)) })
+		done, err := k.slice(ctx, func() error { return k.quickCheck(quoted(t.name)) })
 		if err != nil {
 			return err
 		}
@@ -106,12 +106,14 @@ func (k *checker) all(ctx context.Context) error {
 }
 
 // slice runs one of SQLite's checks, and reports whether it was done within the limit.
-func (k *checker) slice(ctx context.Context, check func(context.Context) error) (done bool, err error) {
+func (k *checker) slice(ctx context.Context, check func() error) (done bool, err error) {
 	defer k.pause(ctx, time.Now())
 	limited, cancel := context.WithTimeout(ctx, k.limit)
 	defer cancel()
-	err = check(limited)
-	if err != nil && limited.Err() != nil && ctx.Err() == nil && !isDamage(err) {
+	k.conn.interruptWith(limited)
+	defer k.conn.interruptWith(ctx)
+	err = check()
+	if err != nil && limited.Err() != nil && ctx.Err() == nil && !IsDamage(err) {
 		return false, nil
 	}
 	return true, err
@@ -131,14 +133,14 @@ func (k *checker) pause(ctx context.Context, since time.Time) {
 }
 
 // quickCheck runs SQLite's own check, of a table or of everything.
-func (k *checker) quickCheck(ctx context.Context, what string) error {
-	return check(ctx, k.conn, "quick_check("+what+")")
+func (k *checker) quickCheck(what string) error {
+	return check(k.conn, "quick_check("+what+")")
 }
 
 // check runs one of SQLite's checks, which answer "ok" or what is wrong.
-func check(ctx context.Context, c *sql.Conn, pragma string) error {
+func check(c *connection, pragma string) error {
 	var found string
-	if err := c.QueryRowContext(ctx, "PRAGMA "+pragma).Scan(&found); err != nil {
+	if err := c.queryRow("PRAGMA "+pragma, nil, []any{&found}); err != nil {
 		return fmt.Errorf("check the database: %w", err)
 	}
 	if found != "ok" {
@@ -199,37 +201,38 @@ func (k *checker) readRange(ctx context.Context, t tree, after []any) (last []an
 	if after != nil {
 		where = ` WHERE (` + keys + `) > (` + strings.Repeat("?, ", len(t.key)-1) + `?)`
 	}
-	rows, err := k.conn.QueryContext(ctx, `SELECT `+keys+`, `+t.weight()+` FROM `+t.from+where+` ORDER BY `+keys, after...)
-	if err != nil {
-		return nil, fmt.Errorf("check %s: %w", t.from, err)
-	}
-	defer rows.Close()
 	row := make([]any, len(t.key)+1)
 	into := make([]any, len(row))
 	for i := range row {
 		into[i] = &row[i]
 	}
-	for rows.Next() {
-		if err := rows.Scan(into...); err != nil {
-			return nil, fmt.Errorf("check %s: %w", t.from, err)
+	err = k.conn.each(`SELECT `+keys+`, `+t.weight()+` FROM `+t.from+where+` ORDER BY `+keys, after, func(scan func(...any) error) error {
+		if err := scan(into...); err != nil {
+			return err
 		}
 		if t.byNumber && last != nil && last[0].(int64) >= row[0].(int64) {
-			return nil, &DamageError{fmt.Sprintf("rows of %s are out of order", t.from)}
+			return &DamageError{fmt.Sprintf("rows of %s are out of order", t.from)}
 		}
 		if last = slices.Clone(row[:len(t.key)]); time.Since(began) > k.rangeLimit && !slices.Contains(last, nil) {
-			return last, nil // a range cannot begin after NULL, which is neither less nor more than anything
+			return errRangeEnds // a range cannot begin after NULL, which is neither less nor more than anything
 		}
-	}
-	if err := rows.Err(); err != nil {
+		return nil
+	})
+	switch {
+	case err == errRangeEnds:
+		return last, nil
+	case err != nil:
 		return nil, fmt.Errorf("check %s: %w", t.from, err)
 	}
 	return nil, nil
 }
 
+var errRangeEnds = errors.New("the range ends here")
+
 // tablesOf lists the tables and those of their indexes that can be walked through: with all rows, by plain columns.
-func tablesOf(ctx context.Context, c *sql.Conn) ([]table, error) {
+func tablesOf(c *connection) ([]table, error) {
 	var tables []table
-	err := each(ctx, c, `SELECT name, wr FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite\_schema' ESCAPE '\' ORDER BY name`,
+	err := c.each(`SELECT name, wr FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite\_schema' ESCAPE '\' ORDER BY name`,
 		nil, func(scan func(...any) error) error {
 			var t table
 			var withoutRowid bool
@@ -242,7 +245,7 @@ func tablesOf(ctx context.Context, c *sql.Conn) ([]table, error) {
 		return nil, err
 	}
 	for i := range tables {
-		if err := tables[i].read(ctx, c); err != nil {
+		if err := tables[i].read(c); err != nil {
 			return nil, err
 		}
 	}
@@ -250,11 +253,11 @@ func tablesOf(ctx context.Context, c *sql.Conn) ([]table, error) {
 }
 
 // read finds out the columns and indexes of a table.
-func (t *table) read(ctx context.Context, c *sql.Conn) error {
+func (t *table) read(c *connection) error {
 	if t.byNumber {
 		t.key = []string{"rowid"}
 	}
-	err := each(ctx, c, `SELECT name, pk FROM pragma_table_info(?) ORDER BY pk, cid`, []any{t.name}, func(scan func(...any) error) error {
+	err := c.each(`SELECT name, pk FROM pragma_table_info(?) ORDER BY pk, cid`, []any{t.name}, func(scan func(...any) error) error {
 		var name string
 		var place int
 		err := scan(&name, &place)
@@ -269,7 +272,7 @@ func (t *table) read(ctx context.Context, c *sql.Conn) error {
 		return err
 	}
 	var names []string
-	err = each(ctx, c, `SELECT name FROM pragma_index_list(?) AS list WHERE partial = 0 AND NOT (origin = 'pk' AND ?) AND NOT EXISTS
+	err = c.each(`SELECT name FROM pragma_index_list(?) AS list WHERE partial = 0 AND NOT (origin = 'pk' AND ?) AND NOT EXISTS
 		(SELECT 1 FROM pragma_index_xinfo(list.name) WHERE cid = -2 OR "desc" = 1 OR coll <> 'BINARY')`, []any{t.name, !t.byNumber},
 		func(scan func(...any) error) error {
 			var name string
@@ -282,7 +285,7 @@ func (t *table) read(ctx context.Context, c *sql.Conn) error {
 	}
 	for _, name := range names {
 		index := tree{from: quoted(t.name) + " INDEXED BY " + quoted(name)}
-		err := each(ctx, c, `SELECT coalesce(name, '') FROM pragma_index_xinfo(?) ORDER BY seqno`, []any{name}, func(scan func(...any) error) error {
+		err := c.each(`SELECT coalesce(name, '') FROM pragma_index_xinfo(?) ORDER BY seqno`, []any{name}, func(scan func(...any) error) error {
 			var column string
 			err := scan(&column)
 			if column = quoted(column); column == `""` {
@@ -297,19 +300,4 @@ func (t *table) read(ctx context.Context, c *sql.Conn) error {
 		t.indexes = append(t.indexes, index)
 	}
 	return nil
-}
-
-// each calls do for every row of a result.
-func each(ctx context.Context, c *sql.Conn, query string, args []any, do func(scan func(...any) error) error) error {
-	rows, err := c.QueryContext(ctx, query, args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := do(rows.Scan); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
 }

@@ -15,13 +15,11 @@
 //
 // # Nothing hangs
 //
-// Reads end with their context, wait a limited time for a connection and hold it a limited time (pooled.go). Rows must be
+// Reads end with their context, wait a limited time for a connection and hold it a limited time (pool.go). Rows must be
 // closed before the next query: a caller that holds one connection and waits for another blocks all readers, if there are enough
 // of them. Writes behind a transaction that takes too long are refused, [DB.Writable] tries a write that changes nothing, and
-// damage that any statement meets ends writing (health.go). Checks for damage (check.go) and copies (backup.go) have
-// connections of their own; a log that overlapping readers keep from being emptied is emptied by the writer (log.go).
+// damage that any statement meets ends writing (health.go). Checks for damage (check.go), copies (backup.go) and checkpoints
+// (log.go) have connections of their own.
 //
-// The writer has a connection of its own (direct.go), beside the readers' pool (pooled.go); a [Conn] is
-// either. Statements are prepared once and kept. The text of a statement is the same for every database:
-// placeholders are $1, $2 …; what differs is in dialect.go.
+// Statements are prepared once per connection. Parameters are written $1, $2 ….
 package sqldb

@@ -2,13 +2,10 @@ package sqldb
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	sqlite3 "modernc.org/sqlite/lib"
 
 	"parley"
 )
@@ -89,7 +86,7 @@ func (h *health) lastFailure() error {
 
 // observe notes damage that a statement or a check met. From then on nothing is written.
 func (h *health) observe(err error) {
-	if !isDamage(err) {
+	if !IsDamage(err) {
 		return
 	}
 	h.mu.Lock()
@@ -106,44 +103,6 @@ func (h *health) damaged() error {
 		return f.err
 	}
 	return nil
-}
-
-// DamageError is what a check for damage found.
-type DamageError struct{ Found string }
-
-func (e *DamageError) Error() string { return "the database is damaged: " + e.Found }
-
-// isDamage reports whether an error says that the file is damaged.
-func isDamage(err error) bool {
-	if err == nil {
-		return false
-	}
-	if _, ok := errors.AsType[*DamageError](err); ok {
-		return true
-	}
-	switch resultCode(err) & 0xff {
-	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
-		return true
-	}
-	return false
-}
-
-// IsDamage reports whether an error says that a database file is damaged, or none.
-func IsDamage(err error) bool { return isDamage(err) }
-
-// IsFull reports whether an error says that the disk of a database is full.
-func IsFull(err error) bool { return err != nil && resultCode(err)&0xff == sqlite3.SQLITE_FULL }
-
-// IsDiskError reports whether an error says that the files of a database cannot be read or written.
-func IsDiskError(err error) bool {
-	if err == nil {
-		return false
-	}
-	switch resultCode(err) & 0xff {
-	case sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY:
-		return true
-	}
-	return false
 }
 
 // Damaged returns a channel that is closed when damage is found, by a check or by any statement. From then on every

@@ -264,12 +264,12 @@ func TestCheckWalksThroughEverything(t *testing.T) {
 			INSERT INTO plain (a, "b c") SELECT iif(i % 3 = 0, NULL, 'a' || i), zeroblob(i * 1000) FROM n;
 		INSERT INTO keyed SELECT coalesce(a, ''), seq, 'c' FROM plain;`)}}
 	db := openWith(t, Options{Path: filepath.Join(t.TempDir(), "test.db"), Migrations: all})
-	c, close, err := db.ownConn(t.Context())
+	c, err := db.ownConnection(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer close()
-	tables, err := tablesOf(t.Context(), c)
+	defer c.close()
+	tables, err := tablesOf(c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ func TestLogStaysSmall(t *testing.T) {
 	add(t, db, "first")
 	stop := make(chan struct{})
 	var reading sync.WaitGroup
-	handOver := make(chan Rows, 1) // there is always one open: the next begins before the last ends
+	handOver := make(chan *Rows, 1) // there is always one open: the next begins before the last ends
 	handOver <- holdReader(t, db)
 	reading.Go(func() {
 		for last := range handOver {
@@ -78,11 +78,11 @@ func TestLogOfALongReaderIsLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if db.writeBack() {
+	if db.checkpoint() {
 		t.Error("the log counts as written back while a reader needs it")
 	}
 	rows.Close()
-	if !db.writeBack() {
+	if !db.checkpoint() {
 		t.Error("the log is not written back")
 	}
 }

@@ -1,8 +1,6 @@
 package sqldb
 
 import (
-	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,9 +15,9 @@ type migration struct {
 	name    string
 }
 
-// listMigrations returns a dialect's migrations in order.
-func listMigrations(d *Dialect, migrations fs.FS) ([]migration, error) {
-	names, err := fs.Glob(migrations, path.Join(d.Name, "*.sql")) // sorted
+// listMigrations returns the migrations in order.
+func listMigrations(migrations fs.FS) ([]migration, error) {
+	names, err := fs.Glob(migrations, "sqlite/*.sql") // sorted
 	if err != nil {
 		return nil, err
 	}
@@ -36,9 +34,9 @@ func listMigrations(d *Dialect, migrations fs.FS) ([]migration, error) {
 }
 
 // migrate applies the migrations that were not applied yet, each in a transaction of its own, so
-// that a crash leaves the database at one version or the next. run carries out a script.
-func migrate(c *Conn, run func(script string) error, migrations fs.FS) error {
-	all, err := listMigrations(c.dialect, migrations)
+// that a crash leaves the database at one version or the next.
+func migrate(c *Conn, migrations fs.FS) error {
+	all, err := listMigrations(migrations)
 	if err != nil {
 		return err
 	}
@@ -60,7 +58,7 @@ func migrate(c *Conn, run func(script string) error, migrations fs.FS) error {
 		if err != nil {
 			return err
 		}
-		if err := apply(c, run, m.version, string(text)); err != nil {
+		if err := apply(c, m.version, string(text)); err != nil {
 			return fmt.Errorf("migration %s: %w", m.name, err)
 		}
 	}
@@ -81,26 +79,26 @@ func refuseNewer(at int, known []migration) error {
 }
 
 // checkVersion makes sure that a database is one of ours and not newer than we are.
-func checkVersion(ctx context.Context, c *sql.Conn, d *Dialect, migrations fs.FS) error {
-	all, err := listMigrations(d, migrations)
+func checkVersion(c *connection, migrations fs.FS) error {
+	all, err := listMigrations(migrations)
 	if err != nil {
 		return err
 	}
 	var at int
-	if err := c.QueryRowContext(ctx, currentVersion).Scan(&at); err != nil || at == 0 {
+	if err := c.queryRow(currentVersion, nil, []any{&at}); err != nil || at == 0 {
 		return errors.New("this is not a database of this program")
 	}
 	return refuseNewer(at, all)
 }
 
-func apply(c *Conn, run func(script string) error, version int, text string) (err error) {
-	if _, err := c.Exec(c.dialect.begin); err != nil {
+func apply(c *Conn, version int, text string) (err error) {
+	if _, err := c.Exec("BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
 	defer func() {
 		if err != nil {
 			c.broken = nil
-			c.Exec(c.dialect.rollback)
+			c.Exec("ROLLBACK")
 		}
 	}()
 	var there int // another process may have applied it while we waited for the lock
@@ -108,13 +106,13 @@ func apply(c *Conn, run func(script string) error, version int, text string) (er
 		return err
 	}
 	if there == 0 {
-		if err := run(text); err != nil {
+		if err := c.own.script(text); err != nil {
 			return err
 		}
 		if _, err := c.Exec(`INSERT INTO schema_version (version) VALUES ($1)`, version); err != nil {
 			return err
 		}
 	}
-	_, err = c.Exec(c.dialect.commit)
+	_, err = c.Exec("COMMIT")
 	return err
 }

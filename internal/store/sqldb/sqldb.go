@@ -22,14 +22,12 @@ type Options struct {
 	Durable bool
 	// ReaderCache is how many KiB of pages each connection for reading caches; 0: 512.
 	ReaderCache int
-	// Migrations holds a folder per dialect with files NNNN_name.sql, applied in order.
+	// Migrations holds files sqlite/NNNN_name.sql, applied in order.
 	Migrations fs.FS
 	// Readers is how many connections for reading there are; zero: 4.
 	Readers int
-	// BeforeCommit is called in every transaction when the functions of all its callers have run, for what
-	// is better written once for all of them; nil: there is no such thing. If it fails, nothing is kept.
+	// BeforeCommit is called in every transaction when the functions of all its callers have run; nil: nothing is.
 	BeforeCommit func(tx *Tx) error
-
 	// For tests; zero: the constants.
 	stuckAfter, watchEvery, sliceLimit, rangeLimit, emptyEvery time.Duration
 	maxLog                                                     int64
@@ -37,10 +35,9 @@ type Options struct {
 
 // DB is an open database.
 type DB struct {
-	dialect *Dialect
-	path    string
-	reader  *Conn
-	writer  *Conn
+	path   string
+	reader *Conn
+	writer *Conn
 
 	in    chan *write
 	done  chan struct{} // closed when the writer has ended
@@ -58,11 +55,12 @@ type DB struct {
 	emptyEvery time.Duration
 
 	// watching are the goroutines beside the writer, which end when ending is over.
-	watching sync.WaitGroup
-	ending   context.Context
-	end      context.CancelFunc
-	emptying atomic.Bool
-	chores   chan func() // what the writer does between transactions
+	watching  sync.WaitGroup
+	ending    context.Context
+	end       context.CancelFunc
+	emptying  atomic.Bool
+	logSizeAt time.Time   // of the writer: when it last looked at the size of the log
+	chores    chan func() // what the writer does between transactions
 
 	closing sync.RWMutex // held for reading while a write is handed in
 	closed  bool
@@ -74,10 +72,10 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		return nil, err
 	}
 	db := &DB{
-		dialect: &sqliteDialect, in: make(chan *write, maxBatch), done: make(chan struct{}), beforeCommit: o.BeforeCommit,
+		in: make(chan *write, maxBatch), done: make(chan struct{}), beforeCommit: o.BeforeCommit,
 		health: newHealth(), stuckAfter: cmp.Or(o.stuckAfter, stuckAfter), watchEvery: cmp.Or(o.watchEvery, watchEvery),
 		sliceLimit: cmp.Or(o.sliceLimit, sliceLimit), rangeLimit: cmp.Or(o.rangeLimit, rangeLimit),
-		maxLog: cmp.Or(o.maxLog, maxLog), emptyEvery: cmp.Or(o.emptyEvery, emptyEvery), chores: make(chan func(), 1),
+		maxLog: cmp.Or(o.maxLog, maxLog), emptyEvery: cmp.Or(o.emptyEvery, restartEvery), chores: make(chan func(), 1),
 	}
 	o.Readers = cmp.Or(o.Readers, defaultReaders)
 	if err := db.open(o); err != nil {
@@ -92,18 +90,18 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 }
 
 func (db *DB) open(o Options) error {
-	writer, pool, err := openSQLite(o)
+	writer, pool, err := openSQLite(o, db.health.observe)
 	if err != nil {
 		return err
 	}
 	db.path = o.Path
-	db.reader = &Conn{dialect: db.dialect, runner: newPooled(pool, db.dialect, o.Readers, db.health.observe), observe: db.health.observe, ctx: context.Background()}
-	db.writer = &Conn{dialect: db.dialect, runner: writer, writes: true, observe: db.health.observe}
+	db.reader = &Conn{pool: pool, ctx: context.Background(), observe: db.health.observe}
+	db.writer = &Conn{own: writer, observe: db.health.observe}
 	if err = checkSQLite(db.writer, o); err == nil {
-		err = migrate(db.writer, writer.script, o.Migrations)
+		err = migrate(db.writer, o.Migrations)
 	}
 	if err != nil {
-		return errors.Join(err, db.writer.runner.close(), db.reader.runner.close())
+		return errors.Join(err, pool.close(), writer.close())
 	}
 	return nil
 }
@@ -122,13 +120,8 @@ func (db *DB) Close() error {
 	<-db.done
 	db.end()
 	db.watching.Wait()
-	return errors.Join(db.writer.runner.close(), db.reader.runner.close())
+	return errors.Join(db.reader.pool.close(), db.writer.own.close())
 }
 
 // Read returns the connection pool for reading, whose statements end with ctx. It sees what is committed.
 func (db *DB) Read(ctx context.Context) *Conn { return db.reader.With(ctx) }
-
-// IsUnique reports whether err says that a unique key is there already.
-func (db *DB) IsUnique(err error) bool { return db.dialect.isUnique(err) }
-
-var errClosed = errors.New("database is closed")

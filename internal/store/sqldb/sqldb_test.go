@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"zombiezen.com/go/sqlite"
+
 	"parley"
 )
 
@@ -113,7 +115,8 @@ func TestSettingsAreInForce(t *testing.T) {
 		if err := db.Read(t.Context()).QueryRow("PRAGMA "+pragma, nil, &read); err != nil {
 			t.Fatal(err)
 		}
-		if written != want || read != want {
+		matters := pragma == "journal_mode" || pragma == "busy_timeout" // a reader cannot write: the others do not
+		if written != want || matters && read != want {
 			t.Errorf("%s is %s for writing and %s for reading, want %s", pragma, written, read, want)
 		}
 	}
@@ -206,42 +209,7 @@ func TestCloseWaitsForWrites(t *testing.T) {
 	}
 }
 
-func TestUniqueKeysAreTold(t *testing.T) {
-	db := open(t)
-	add(t, db, "a")
-	err := db.Write(t.Context(), func(tx *Tx) error {
-		_, err := tx.Exec(insert, "a")
-		return err
-	})
-	if !db.IsUnique(err) {
-		t.Errorf("got %v", err)
-	}
-	err = db.Write(t.Context(), func(tx *Tx) error {
-		_, err := tx.Exec(`INSERT INTO thing (name) VALUES (NULL)`)
-		return err
-	})
-	if err == nil || db.IsUnique(err) {
-		t.Errorf("got %v", err)
-	}
-}
-
-func TestQuestionMarks(t *testing.T) {
-	for query, want := range map[string]string{
-		`SELECT 1`:          `SELECT 1`,
-		`a = $1 AND b = $2`: `a = ? AND b = ?`,
-		`($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`: `(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		`a = $2 AND b = $1`:   `a = $2 AND b = $1`,
-		`a = $1 AND b = $1`:   `a = $1 AND b = $1`,
-		`a = $1 AND b = $22`:  `a = $1 AND b = $22`,
-		`a = $1 AND b = '$2'`: `a = $1 AND b = '$2'`,
-		`a = $10`:             `a = $10`,
-		`a = $`:               `a = $`,
-	} {
-		if got := questionMarks(query); got != want {
-			t.Errorf("%s became %s", query, got)
-		}
-	}
-}
+func isUnique(err error) bool { return sqlite.ErrCode(err) == sqlite.ResultConstraintUnique }
 
 func TestNumbered(t *testing.T) {
 	for query, want := range map[string]string{

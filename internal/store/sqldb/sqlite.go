@@ -3,54 +3,53 @@ package sqldb
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"net/url"
 	"os"
 	"strings"
+
+	"zombiezen.com/go/sqlite"
 )
 
 // memory, before a name, makes a database that lives in memory: tests with a fake clock need it.
 const memory = "memory:"
 
-// readerCache is how many KiB of pages a connection for reading caches. There are several, each with a cache of its own,
-// the system caches the same pages once more, and a page of
-// 4 KiB takes 8.
+// readerCache is how many KiB of pages a connection for reading caches. There are several, each with its own cache, the
+// system caches the same pages once more, and a page of 4 KiB takes 8.
 const readerCache = 512
 
-const busyTimeout = "busy_timeout(5000)"
+const busyTimeout = "busy_timeout(5000)" // another process may hold the lock for a moment
 
-// openSQLite opens the writer and the pool for reading. The file is made readable by its owner only; SQLite
+// openSQLite opens the writer's connection and the pool for reading. The file is readable by its owner only; SQLite
 // gives its side files the same mode.
-func openSQLite(o Options) (write *direct, read *sql.DB, err error) {
+func openSQLite(o Options, observe func(error)) (write *connection, read *pool, err error) {
 	synchronous := "OFF" // survives the end of the process, not of the machine
 	if o.Durable {
 		synchronous = "FULL" // NORMAL would lose the last commits when the power fails
 	}
 	pragmas := []string{
-		busyTimeout, // another process may hold the lock for a moment
+		busyTimeout,
 		"journal_mode(WAL)",
 		"synchronous(" + synchronous + ")",
 		"foreign_keys(1)",
-		"secure_delete(1)",             // what is erased is overwritten, not only forgotten
+		"secure_delete(1)",             // what is erased is overwritten
 		"cache_size(-4096)",            // KiB; more was measured to gain nothing
 		"journal_size_limit(67108864)", // give the disk back after a burst
+		fmt.Sprintf("wal_autocheckpoint(%d)", autoCheckpoint),
 	}
 	if !strings.HasPrefix(o.Path, memory) {
 		if err := create(o.Path); err != nil {
 			return nil, nil, err
 		}
 	}
-	if write, err = openDirect(location(o.Path, url.Values{}), pragmas); err != nil {
+	if write, err = openConnection(location(o.Path, url.Values{}), sqlite.OpenReadWrite, pragmas...); err != nil {
 		return nil, nil, err
 	}
-	reading := append(pragmas, "query_only(1)", fmt.Sprintf("cache_size(-%d)", cmp.Or(o.ReaderCache, readerCache)))
-	if read, err = sql.Open("sqlite", location(o.Path, url.Values{"_pragma": reading})); err != nil {
-		return nil, nil, errors.Join(err, write.close())
-	}
-	read.SetMaxOpenConns(o.Readers)
-	read.SetMaxIdleConns(o.Readers)
+	cache := fmt.Sprintf("cache_size(-%d)", cmp.Or(o.ReaderCache, readerCache))
+	read = newPool(o.Readers, func() (*connection, error) {
+		return openConnection(location(o.Path, url.Values{}), sqlite.OpenReadWrite, busyTimeout, "query_only(1)", cache)
+	}, observe)
 	return write, read, nil
 }
 
@@ -63,18 +62,15 @@ func location(path string, query url.Values) string {
 	return address(path, query)
 }
 
-// ownConn opens a connection for something that takes long, so that it holds none of the readers'.
-func (db *DB) ownConn(ctx context.Context) (*sql.Conn, func(), error) {
-	pool, err := sql.Open("sqlite", location(db.path, url.Values{"_pragma": {busyTimeout, "query_only(1)"}}))
+// ownConnection opens a connection for work that takes long, so that it does not use one of the readers'. Its statements
+// end with ctx.
+func (db *DB) ownConnection(ctx context.Context) (*connection, error) {
+	c, err := openConnection(location(db.path, url.Values{}), sqlite.OpenReadWrite, busyTimeout, "query_only(1)")
 	if err != nil {
-		return nil, nil, err
+		return nil, classed(err)
 	}
-	c, err := pool.Conn(ctx)
-	if err != nil {
-		pool.Close()
-		return nil, nil, db.dialect.classed(err)
-	}
-	return c, func() { c.Close(); pool.Close() }, nil
+	c.interruptWith(ctx)
+	return c, nil
 }
 
 // create makes the file if it is not there.

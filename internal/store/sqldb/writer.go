@@ -92,6 +92,7 @@ func (db *DB) run() {
 			w.then(w.err)
 		}
 		clear(batch) // what callers hold is theirs again
+		db.checkLogSize()
 		db.health.end(db.lost)
 	}
 }
@@ -140,14 +141,14 @@ func (db *DB) transact(batch []*write, savepoints bool) (failed bool, err error)
 	for _, w := range batch {
 		w.err = nil
 	}
-	if db.lost = db.control(db.dialect.begin); db.lost != nil {
+	if db.lost = db.control("BEGIN IMMEDIATE"); db.lost != nil {
 		return false, db.lost
 	}
 	db.batch++
 	defer func() {
 		if err != nil {
-			db.lost = db.writer.broken      // nil: a caller's own error
-			db.control(db.dialect.rollback) // the database may have done so already
+			db.lost = db.writer.broken // nil: a caller's own error
+			db.control("ROLLBACK")     // the database may have done so already
 		}
 	}()
 	for _, w := range batch {
@@ -165,7 +166,7 @@ func (db *DB) transact(batch []*write, savepoints bool) (failed bool, err error)
 			return false, err
 		}
 	}
-	if err = db.control(db.dialect.commit); err != nil && db.writer.broken == nil {
+	if err = db.control("COMMIT"); err != nil && db.writer.broken == nil {
 		db.writer.broken = err
 	}
 	return false, err
@@ -173,18 +174,18 @@ func (db *DB) transact(batch []*write, savepoints bool) (failed bool, err error)
 
 // alone runs one write so that it can be undone by itself. Its error is the database's own.
 func (db *DB) alone(w *write) error {
-	if err := db.control(db.dialect.savepoint); err != nil {
+	if err := db.control("SAVEPOINT one"); err != nil {
 		return err
 	}
 	if db.call(w) != nil {
 		if lost := db.writer.broken; lost != nil {
 			return lost
 		}
-		if err := db.control(db.dialect.rollbackPoint); err != nil {
+		if err := db.control("ROLLBACK TO one"); err != nil {
 			return err
 		}
 	}
-	return db.control(db.dialect.release)
+	return db.control("RELEASE one")
 }
 
 // call runs a write's function. A panic becomes an error, so that one caller cannot end the writer of

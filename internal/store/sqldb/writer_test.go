@@ -119,7 +119,7 @@ func TestOneFailureIsAlone(t *testing.T) {
 	if results[0] != nil || results[4] != nil {
 		t.Errorf("good ones failed: %v", results)
 	}
-	if !errors.Is(results[1], refused) || !db.IsUnique(results[2]) {
+	if !errors.Is(results[1], refused) || !isUnique(results[2]) {
 		t.Errorf("got %v", results)
 	}
 	if err := results[3]; err == nil || !strings.Contains(err.Error(), "oh") || parley.CodeOf(err) != parley.Internal {

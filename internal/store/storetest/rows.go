@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	_ "modernc.org/sqlite" // as the store has it
+
+	_ "modernc.org/sqlite" // the driver "sqlite"
 )
 
 // leftovers find rows of a channel that is gone: what names it is found in every table by itself; these are

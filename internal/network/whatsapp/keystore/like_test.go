@@ -13,6 +13,7 @@ import (
 	"go.mau.fi/whatsmeow/store/sqlstore"
 	"go.mau.fi/whatsmeow/types"
 	waLog "go.mau.fi/whatsmeow/util/log"
+	_ "modernc.org/sqlite" // the driver "sqlite"
 )
 
 // TestLikeTheirs does the same things to this store and to whatsmeow's own, and compares every answer. It does

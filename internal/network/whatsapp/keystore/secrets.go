@@ -49,12 +49,9 @@ func (d *device) PutMessageSecrets(ctx context.Context, inserts []store.MessageS
 func (s *Store) forgetSecrets(ctx context.Context, before int64) error {
 	for removed := int64(sweepMost); removed == sweepMost; {
 		err := s.write(ctx, "forget the secrets of messages", func(tx *sqldb.Tx) error {
-			result, err := tx.Exec(`DELETE FROM message_secrets WHERE (device, id, chat, sender) IN
+			var err error
+			removed, err = tx.Exec(`DELETE FROM message_secrets WHERE (device, id, chat, sender) IN
 				(SELECT device, id, chat, sender FROM message_secrets WHERE day < $1 LIMIT $2)`, before, int64(sweepMost))
-			if err != nil {
-				return err
-			}
-			removed, err = result.RowsAffected()
 			return err
 		})
 		if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 
@@ -12,10 +11,10 @@ import (
 )
 
 // narrow opens a database with one connection for reading, for which nobody waits longer than a moment.
-func narrow(t *testing.T) (*DB, *pooled) {
+func narrow(t *testing.T) (*DB, *pool) {
 	t.Helper()
 	db := openWith(t, Options{Path: filepath.Join(t.TempDir(), "test.db"), Migrations: things, Readers: 1})
-	pool := db.reader.runner.(*pooled)
+	pool := db.reader.pool
 	pool.wait = 10 * time.Millisecond
 	add(t, db, "a")
 	add(t, db, "b")
@@ -23,7 +22,7 @@ func narrow(t *testing.T) (*DB, *pooled) {
 }
 
 // holdReader opens rows, which hold a connection until they are closed.
-func holdReader(t *testing.T, db *DB) Rows {
+func holdReader(t *testing.T, db *DB) *Rows {
 	t.Helper()
 	rows, err := db.Read(t.Context()).Query(`SELECT name FROM thing`)
 	if err != nil || !rows.Next() {
@@ -57,23 +56,6 @@ func TestWaitingForAReaderEndsWithTheContext(t *testing.T) {
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-}
-
-// TestNobodyWaitsForAStatementToBeCompiled: while one caller waits for a connection to compile its statement, others
-// find theirs.
-func TestNobodyWaitsForAStatementToBeCompiled(t *testing.T) {
-	db, pool := narrow(t)
-	pool.wait = time.Hour
-	rows := holdReader(t, db)
-	ctx, cancel := context.WithCancel(t.Context())
-	var waiting sync.WaitGroup
-	waiting.Go(func() { db.Read(ctx).QueryRow(`SELECT 'never compiled'`, nil, new(string)) })
-	if _, err := pool.prepare(t.Context(), `SELECT name FROM thing`); err != nil {
-		t.Error(err)
-	}
-	cancel()
-	waiting.Wait()
-	rows.Close()
 }
 
 // TestForgottenRowsAreClosed: rows that nobody closes give their connection back in the end.

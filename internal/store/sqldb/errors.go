@@ -1,0 +1,79 @@
+package sqldb
+
+import (
+	"errors"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+
+	"parley"
+)
+
+var errClosed = errors.New("database is closed")
+
+// retryAfter is when a caller may try again. How long the trouble lasts is not known.
+const retryAfter = 5 * time.Second
+
+// classed gives an error that means "the database does not work now" the code parley.Unavailable.
+func classed(err error) error {
+	if err == nil || parley.CodeOf(err) == parley.Unavailable {
+		return err
+	}
+	switch resultCode(err) {
+	case sqlite.ResultBusy, sqlite.ResultLocked, sqlite.ResultReadOnly, sqlite.ResultIOErr,
+		sqlite.ResultCorrupt, sqlite.ResultFull, sqlite.ResultCantOpen, sqlite.ResultNotADB:
+		return unavailable(err)
+	}
+	return err
+}
+
+// unavailable is the error of a database that does not work now, with a sentence that says why where that is known.
+func unavailable(cause error) *parley.Error {
+	e := &parley.Error{Code: parley.Unavailable, Message: "The database does not work now. Try again soon.", RetryAfter: retryAfter, Cause: cause}
+	switch resultCode(cause) {
+	case sqlite.ResultFull:
+		e.Message = "The server cannot write to its database: the disk is full. Try again later."
+	case sqlite.ResultIOErr, sqlite.ResultCantOpen:
+		e.Message = "The server cannot use its database files (disk full?). Try again later."
+	case sqlite.ResultReadOnly:
+		e.Message = "The server cannot write to its database: it is read-only. Try again later."
+	case sqlite.ResultBusy, sqlite.ResultLocked:
+		e.Message = "Another program has locked the database. Try again soon."
+	}
+	if IsDamage(cause) {
+		e.Message = "The database is damaged. The server accepts nothing until a backup is restored."
+	}
+	return e
+}
+
+// DamageError is what a check for damage found.
+type DamageError struct{ Found string }
+
+func (e *DamageError) Error() string { return "the database is damaged: " + e.Found }
+
+// IsDamage reports whether an error says that a database file is damaged, or none.
+func IsDamage(err error) bool {
+	if err == nil {
+		return false
+	}
+	if _, ok := errors.AsType[*DamageError](err); ok {
+		return true
+	}
+	code := resultCode(err)
+	return code == sqlite.ResultCorrupt || code == sqlite.ResultNotADB
+}
+
+// IsFull reports whether an error says that the disk of a database is full.
+func IsFull(err error) bool { return err != nil && resultCode(err) == sqlite.ResultFull }
+
+// IsDiskError reports whether an error says that the files of a database cannot be read or written.
+func IsDiskError(err error) bool {
+	if err == nil {
+		return false
+	}
+	switch resultCode(err) {
+	case sqlite.ResultFull, sqlite.ResultIOErr, sqlite.ResultCantOpen, sqlite.ResultReadOnly:
+		return true
+	}
+	return false
+}
