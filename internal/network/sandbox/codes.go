@@ -185,9 +185,10 @@ func joined(text string, start, end int) bool {
 }
 
 var (
-	introduced = regexp.MustCompile(`(?i)\b(?:code|kode|otp|pin|passcode|password|sandi|token)\b[^.!?:=\n]{0,40}(?:\bis|\badalah|\byaitu|:|=)\s*$`)
-	explained  = regexp.MustCompile(`(?i)^\s(?:is your|is the|adalah kode|merupakan kode)\b`)
-	pointing   = regexp.MustCompile(`(?i)^(?:here|this|that|below|ini|itu|berikut)$`)
+	introduced = regexp.MustCompile(`(?i)\b(?:code|kode|otp|pin|passcode|password|sandi|token)\b` +
+		`[^.!?:=\n]{0,40}(?:\bis|\badalah|\byaitu|:|=)\s*$`)
+	explained = regexp.MustCompile(`(?i)^\s(?:is your|is the|adalah kode|merupakan kode)\b`)
+	pointing  = regexp.MustCompile(`(?i)^(?:here|this|that|below|ini|itu|berikut)$`)
 )
 
 const (
