@@ -2,47 +2,26 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	"parley"
 	"parley/internal/app"
+	"parley/internal/client"
 )
 
 func (c *cli) channel() *cobra.Command {
 	return newGroup("channel", "Make channels and change them", `  parley channel create toko --name 'Toko Ayu'
   parley channel list`,
 		c.channelCreate(), c.channelList(), c.channelShow(),
-		c.channelSwitch("start", true), c.channelSwitch("stop", false),
-		c.channelPair(), c.channelGoLive(), c.channelCall("logout", "End a channel's pairing with its account"),
+		c.channelSwitch("start", "Have a channel run"),
+		c.channelSwitch("stop", "Have a channel rest; what waits to be sent waits on"),
+		c.channelPair(), c.channelGoLive(), c.channelLogout(),
 		c.channelSet(), c.channelAllow(), c.channelSecret(), c.channelDelete())
-}
-
-// channelView is a channel as JSON.
-type channelView struct {
-	Code      parley.ChannelCode     `json:"code"`
-	Name      string                 `json:"name"`
-	Network   parley.NetworkName     `json:"network"`
-	Number    string                 `json:"number"`
-	Enabled   bool                   `json:"enabled"`
-	Status    parley.ChannelStatus   `json:"status"`
-	Reason    string                 `json:"reason"`
-	Since     *time.Time             `json:"since"`
-	CreatedAt *time.Time             `json:"created_at"`
-	Settings  parley.ChannelSettings `json:"settings"`
-}
-
-func viewChannel(ch parley.Channel) channelView {
-	return channelView{
-		Code: ch.Code, Name: ch.Name, Network: ch.Network, Number: ch.Number, Enabled: ch.Enabled,
-		Status: ch.State.Status, Reason: ch.State.Reason, Since: orNil(ch.State.Since),
-		CreatedAt: orNil(ch.CreatedAt), Settings: ch.Settings,
-	}
 }
 
 func (c *cli) channelCreate() *cobra.Command {
@@ -50,35 +29,28 @@ func (c *cli) channelCreate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create CODE",
 		Short: "Create a channel",
-		Long: `Create a channel. A running server starts it within a second. Without --network it is on the sandbox, whose
+		Long: `Create a channel. A running server starts it at once. Without --network it is on the sandbox, whose
 phones are simulated.`,
 		Example: `  parley channel create toko --network whatsapp --name 'Toko Ayu'
   parley channel create try`,
 		Args: takes("CODE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			code, err := parley.ParseChannelCode(args[0])
-			if err != nil {
-				return fail(exitUsage, "%w", err)
+			body := map[string]any{"code": args[0], "network": network}
+			if name != "" {
+				body["name"] = name
 			}
-			if n := parley.NetworkName(network); n != parley.Sandbox && n != parley.WhatsApp {
-				return fail(exitUsage, "there is no network %q. This program has: %s, %s", network, parley.Sandbox, parley.WhatsApp)
-			}
-			if err := checkName(name); err != nil {
-				return err
-			}
-			return c.withData(cmd.Context(), true, func(data *app.Data) error {
-				ch := parley.Channel{Code: code, Name: name, Network: parley.NetworkName(network)}
-				if err := app.AddChannel(cmd.Context(), data.Store, ch); err != nil {
+			return c.manageNew(cmd, func(ctx context.Context, api *client.Client) error {
+				r, err := api.Post(ctx, client.Path("channels"), body, nil)
+				if isInvalid(err) {
+					if _, other := api.Get(ctx, client.Path("channels", args[0]), nil, nil); other == nil {
+						return fail(exitRefused, "%w", err) // the code is taken
+					}
+				}
+				if err != nil {
 					return err
 				}
-				c.hint("Created channel %s. Create a token for it with: parley token create --kind channel --channel %s", code, code)
-				switch {
-				case ch.Network == parley.WhatsApp:
-					c.hint("Link it to a phone with: parley channel pair %s", code)
-				case !cmd.Flags().Changed("network") && !c.quiet: // programs hear it too: nothing else would show the mistake
-					fmt.Fprintf(c.err, "%s is on the sandbox: its phones are simulated. For real phones create it with --network whatsapp\n", code)
-				}
-				return c.printChannel(cmd.Context(), data, code)
+				c.hintCreated(args[0], network, cmd.Flags().Changed("network"))
+				return printData(c, r, c.printChannel)
 			})
 		},
 	}
@@ -87,44 +59,21 @@ phones are simulated.`,
 	return cmd
 }
 
-// maxName is the longest name of a channel, as in the management API.
-const maxName = 60
-
-func checkName(name string) error {
-	if n := utf8.RuneCountInString(name); n > maxName || !utf8.ValidString(name) {
-		return fail(exitUsage, "--name must be at most %d characters, not %d", maxName, n)
+func (c *cli) hintCreated(code, network string, chosen bool) {
+	c.hint("Created channel %s. Create a token for it with: parley token create --kind channel --channel %s", code, code)
+	switch {
+	case network == string(parley.WhatsApp):
+		c.hint("Link it to a phone with: parley channel pair %s", code)
+	case !chosen && !c.quiet: // programs hear it too: nothing else would show the mistake
+		fmt.Fprintf(c.err, "%s is on the sandbox: its phones are simulated. For real phones create it with --network whatsapp\n", code)
 	}
-	return nil
 }
 
 func (c *cli) channelList() *cobra.Command {
-	return &cobra.Command{
-		Use:   "list",
-		Short: "List the channels",
-		Example: `  parley channel list
-  parley channel list --json`,
-		Args: takes(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.withData(cmd.Context(), false, func(data *app.Data) error {
-				channels, err := data.Store.Channels(cmd.Context())
-				if err != nil {
-					return err
-				}
-				views := make([]channelView, len(channels))
-				rows := make([][]any, len(channels))
-				for i, ch := range channels {
-					ch = c.asItIs(ch)
-					views[i] = viewChannel(ch)
-					rows[i] = []any{ch.Code, ch.Name, ch.Network, ch.State.Status, ch.Number, when(ch.State.Since)}
-				}
-				if c.json {
-					return c.printJSON(views)
-				}
-				c.printTable([]any{"code", "name", "network", "status", "number", "since"}, rows)
-				return nil
-			})
-		},
-	}
+	return newList(c, "List the channels", "channel", []any{"code", "name", "network", "status", "number", "since"},
+		func(ch *client.Channel) []any {
+			return []any{ch.Code, ch.Name, ch.Network, ch.Status, ch.Number, when(ch.Since)}
+		})
 }
 
 func (c *cli) channelShow() *cobra.Command {
@@ -135,58 +84,38 @@ func (c *cli) channelShow() *cobra.Command {
   parley channel show demo --json`,
 		Args: takes("CODE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withData(cmd.Context(), false, func(data *app.Data) error {
-				return c.showChannel(cmd.Context(), data, parley.ChannelCode(args[0]))
+			return c.manage(cmd, func(ctx context.Context, api *client.Client) error {
+				r, err := api.Get(ctx, client.Path("channels", args[0]), nil, nil)
+				if err != nil {
+					return orMissing(err, "channel", args[0])
+				}
+				return printData(c, r, func(ch *client.Channel) {
+					c.printChannel(ch)
+					c.printRunning(ch, time.Now())
+				})
 			})
 		},
 	}
 }
 
-// printChannel shows a channel as it is stored.
-func (c *cli) printChannel(ctx context.Context, data *app.Data, code parley.ChannelCode) error {
-	ch, err := data.Store.Channel(ctx, code)
-	if errors.Is(err, parley.ErrNotFound) {
-		return noChannel(code)
-	}
-	if err != nil {
-		return err
-	}
-	ch = c.asItIs(ch)
-	if c.json {
-		return c.printJSON(viewChannel(ch))
-	}
-	c.printStored(ch)
-	return nil
-}
-
-// asItIs returns a channel as it is now. What is stored of its connection counts only while a server runs.
-func (c *cli) asItIs(ch parley.Channel) parley.Channel {
-	if _, running := c.dir().Running(); running {
-		return ch
-	}
-	return ch.Offline()
-}
-
-// printStored shows what is stored of a channel, line by line.
-func (c *cli) printStored(ch parley.Channel) {
+// printChannel shows what is stored of a channel, line by line.
+func (c *cli) printChannel(ch *client.Channel) {
 	retention := "forever"
 	if r := ch.Settings.Retention; r != nil {
 		retention = r.String()
 	}
 	allowed := "everybody"
-	if n := len(ch.Settings.AllowOnly); n > 0 {
-		allowed = ""
-		for i, id := range ch.Settings.AllowOnly {
-			if i > 0 {
-				allowed += ", "
-			}
-			allowed += app.ShowNumber(id.Number())
+	if len(ch.Settings.AllowOnly) > 0 {
+		var numbers []string
+		for _, id := range ch.Settings.AllowOnly {
+			numbers = append(numbers, app.ShowNumber(id.Number()))
 		}
+		allowed = strings.Join(numbers, ", ")
 	}
 	for _, line := range [][2]string{
 		{"code", string(ch.Code)}, {"name", ch.Name}, {"network", string(ch.Network)}, {"number", ch.Number},
-		{"enabled", fmt.Sprint(ch.Enabled)}, {"status", string(ch.State.Status)}, {"reason", ch.State.Reason},
-		{"since", when(ch.State.Since)}, {"created", when(ch.CreatedAt)},
+		{"enabled", fmt.Sprint(ch.Enabled)}, {"status", string(ch.Status)}, {"reason", ch.Reason},
+		{"since", when(ch.Since)}, {"created", when(ch.CreatedAt)},
 		{"pace", showPace(ch)}, {"ttl", parley.Duration(ch.Settings.MessageTTL()).String()},
 		{"retention", retention}, {"writes to", allowed},
 	} {
@@ -197,181 +126,132 @@ func (c *cli) printStored(ch parley.Channel) {
 func (c *cli) printLine(name, text string) { fmt.Fprintf(c.out, "%-10s %s\n", name, text) }
 
 // showPace writes how long a channel waits between two sends.
-func showPace(ch parley.Channel) string {
-	least, most := ch.Pace()
+func showPace(ch *client.Channel) string {
+	least, most := parley.Channel{Network: ch.Network, Settings: ch.Settings}.Pace()
 	if least == most {
 		return least.String()
 	}
 	return fmt.Sprintf("%s to %s, random", least, most)
 }
 
-func noChannel(code parley.ChannelCode) error {
-	return fail(exitNotSo, "there is no channel %s. See: parley channel list", code)
+// printRunning shows what only the server that runs a channel knows of it.
+func (c *cli) printRunning(ch *client.Channel, now time.Time) {
+	if e := ch.Evidence; e != nil {
+		var seen []string
+		for _, one := range []struct {
+			what string
+			at   *time.Time
+		}{{"connected", e.Connected}, {"heard", e.Heard}, {"confirmed", e.Confirmed}, {"received", e.Received}} {
+			if one.at != nil {
+				seen = append(seen, fmt.Sprintf("%s %s ago", one.what, lasted(max(0, now.Sub(*one.at)))))
+			}
+		}
+		if len(seen) == 0 {
+			seen = []string{"none yet"}
+		}
+		c.printLine("evidence", strings.Join(seen, ", "))
+	}
+	if p := ch.Pairing; p != nil {
+		text := string(p.Step)
+		if p.Of > 0 {
+			text += fmt.Sprintf(", code %d of %d", p.N, p.Of)
+		}
+		if !p.ExpiresAt.IsZero() {
+			text += ", " + clockText(max(0, p.ExpiresAt.Sub(now))) + " left"
+		}
+		if p.Reason != "" {
+			text += ": " + p.Reason
+		}
+		c.printLine("pairing", text)
+	}
+	if ch.RestrictedUntil != nil {
+		c.printLine("restricted", "writes to nobody new until "+when(*ch.RestrictedUntil))
+	}
 }
 
 // channelSwitch makes the commands that say whether a channel is to run.
-func (c *cli) channelSwitch(verb string, enabled bool) *cobra.Command {
-	short := map[bool]string{true: "Have a channel run", false: "Have a channel rest; what waits to be sent waits on"}[enabled]
+func (c *cli) channelSwitch(verb, short string) *cobra.Command {
 	return &cobra.Command{
 		Use:     verb + " CODE",
 		Short:   short,
 		Example: fmt.Sprintf("  parley channel %s demo\n  parley channel %s demo --data /var/lib/parley", verb, verb),
 		Args:    takes("CODE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withData(cmd.Context(), false, func(data *app.Data) error {
-				code := parley.ChannelCode(args[0])
-				err := saveChannel(cmd.Context(), data, code, func(ch *parley.Channel) error {
-					if ch.Settings.ArchiveOf != "" && enabled {
-						return fail(exitRefused, "%s keeps what was said in the sandbox before channel %s went live. It can be read, and never runs", code, ch.Settings.ArchiveOf)
-					}
-					ch.Enabled = enabled
-					return nil
-				})
+			return c.manage(cmd, func(ctx context.Context, api *client.Client) error {
+				r, err := api.Post(ctx, client.Path("channels", args[0], verb), nil, nil)
 				if err != nil {
-					return err
+					return orMissing(err, "channel", args[0])
 				}
-				if running, ok := c.dir().Running(); ok && running.URL != "" {
-					awaitChannel(cmd.Context(), data, code, func(ch parley.Channel) bool { return (ch.State.Status != parley.Stopped) == enabled })
-				}
-				return c.printChannel(cmd.Context(), data, code)
+				return printData(c, r, c.printChannel)
 			})
 		},
 	}
 }
 
-// followed is how long a running server gets to do what was saved; it looks once a second.
-const followed = 3 * time.Second
-
-// awaitChannel waits until a channel is as it was told to be, or for as long as a server may take.
-func awaitChannel(ctx context.Context, data *app.Data, code parley.ChannelCode, is func(parley.Channel) bool) {
-	ctx, cancel := context.WithTimeout(ctx, followed)
-	defer cancel()
-	for {
-		if ch, err := data.Store.Channel(ctx, code); err != nil || is(ch) {
-			return // the caller reads it, too
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(healthEvery):
-		}
-	}
-}
-
-// changeChannel changes what is stored of a channel. A running server follows within a second.
-func (c *cli) changeChannel(ctx context.Context, code string, change func(*parley.Channel) error) error {
-	return c.withData(ctx, false, func(data *app.Data) error {
-		if err := saveChannel(ctx, data, parley.ChannelCode(code), change); err != nil {
-			return err
-		}
-		c.hint("saved; a running server follows within a second")
-		return c.printChannel(ctx, data, parley.ChannelCode(code))
-	})
-}
-
-func saveChannel(ctx context.Context, data *app.Data, code parley.ChannelCode, change func(*parley.Channel) error) error {
-	err := data.Store.Tx(ctx, func(tx parley.Tx) error {
-		ch, err := tx.Channel(ctx, code)
-		if err != nil {
-			return err
-		}
-		if err := change(&ch); err != nil {
-			return err
-		}
-		return tx.UpdateChannel(ctx, ch)
-	})
-	if errors.Is(err, parley.ErrNotFound) {
-		return noChannel(code)
-	}
-	return err
-}
-
-// channelCall makes the commands that need the channel's live connection and so the running server.
-func (c *cli) channelCall(verb, short string) *cobra.Command {
+func (c *cli) channelLogout() *cobra.Command {
+	const short = "End a channel's pairing with its account"
 	cmd := &cobra.Command{
-		Use:     verb + " CODE",
+		Use:     "logout CODE",
 		Short:   short,
 		Long:    short + ". The server must be running.",
-		Example: fmt.Sprintf("  parley channel %s demo\n  parley channel %s demo --json", verb, verb),
+		Example: "  parley channel logout demo\n  parley channel logout demo --json",
 		Args:    takes("CODE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cl, done, err := c.adminClient(cmd.Context(), "parley channel "+verb)
-			if err != nil {
-				return err
-			}
-			defer done()
-			var ch struct {
-				Status parley.ChannelStatus `json:"status"`
-				Reason string               `json:"reason"`
-			}
-			a, err := cl.call(cmd.Context(), http.MethodPost, "/api/manage/channels/"+args[0]+"/"+verb, nil, nil, &ch)
-			if err != nil {
-				return err
-			}
-			if c.json {
-				return c.printJSON(a.Data)
-			}
-			fmt.Fprintln(c.out, ch.Status)
-			return nil
+			return c.onServer(cmd, func(ctx context.Context, api *client.Client) error {
+				r, err := api.Post(ctx, client.Path("channels", args[0], "logout"), nil, nil)
+				if err != nil {
+					return err
+				}
+				return printData(c, r, func(ch *client.Channel) { fmt.Fprintln(c.out, ch.Status) })
+			})
 		},
 	}
 	settingFlags(cmd.Flags(), keyURL, keyAdminToken)
 	return cmd
 }
 
-// adminClient makes a client for the management API. Whoever can write to the data directory of the
-// server is its administrator: without a token one is made for the purpose, which done revokes.
-func (c *cli) adminClient(ctx context.Context, purpose string) (cl *client, done func(), err error) {
-	return c.adminClientFor(ctx, purpose, time.Minute)
-}
-
-// adminClientFor is adminClient for what may take longer than a minute.
-func (c *cli) adminClientFor(ctx context.Context, purpose string, life time.Duration) (cl *client, done func(), err error) {
-	cl, err = c.client(keyAdminToken, app.EnvAdminToken, "")
-	return c.orTemporary(ctx, cl, err, parley.Token{Name: purpose, Kind: parley.AdminToken, ExpiresAt: time.Now().Add(life)})
-}
-
-// sendingClient makes a client that acts on a channel; without a code, on the token's own. Call done at the end.
-func (c *cli) sendingClient(ctx context.Context, purpose, code string) (cl *client, done func(), err error) {
-	token := app.EnvToken
-	if code != "" && code != app.DemoChannel {
-		token = app.EnvGlobalToken
+func (c *cli) channelSecret() *cobra.Command {
+	var rotate bool
+	cmd := &cobra.Command{
+		Use:   "secret CODE",
+		Short: "Print the secret that the callbacks of a channel's login links are signed with",
+		Example: `  parley channel secret toko
+  parley channel secret toko --rotate`,
+		Args: takes("CODE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.manage(cmd, func(ctx context.Context, api *client.Client) error {
+				if rotate {
+					return orMissing(c.rotateSecret(ctx, api, client.Path("channels", args[0], "secret", "rotate")), "channel", args[0])
+				}
+				var s client.Secret
+				if _, err := api.Get(ctx, client.Path("channels", args[0], "secret"), nil, &s); err != nil {
+					return orMissing(err, "channel", args[0])
+				}
+				return c.printSecret(s)
+			})
+		},
 	}
-	cl, err = c.client(keyToken, token, code)
-	return c.orTemporary(ctx, cl, err, parley.Token{Name: purpose, Kind: parley.GlobalToken, ExpiresAt: time.Now().Add(time.Minute)})
+	cmd.Flags().BoolVar(&rotate, "rotate", false, "make a new one first; for 24 hours the old one signs too")
+	return cmd
 }
 
-// mustBeOne asks for the code of a channel where there are several to choose from.
-func mustBeOne(ctx context.Context, data *app.Data) error {
-	channels, err := data.Store.Channels(ctx)
-	if err != nil || len(channels) == 1 {
+// rotateSecret makes a new signing secret at a path and prints it.
+func (c *cli) rotateSecret(ctx context.Context, api *client.Client, path string) error {
+	var s client.Secret
+	if _, err := api.Post(ctx, path, nil, &s); err != nil {
 		return err
 	}
-	return fail(exitUsage, "there are %s. Name one: give its code, or --channel CODE. See: parley channel list", count(len(channels), "channel"))
+	c.hint("for 24 hours the old secret signs too")
+	return c.printSecret(s)
 }
 
-// orTemporary returns the client or, if it has no token and the data directory is accessible, one with a temporary
-// token that done revokes.
-func (c *cli) orTemporary(ctx context.Context, cl *client, err error, t parley.Token) (*client, func(), error) {
-	if exitCodeOf(err) != exitNotAllowed || c.set.text(keyURL) != "" || !c.dir().Exists() {
-		return cl, func() {}, err
+// printSecret prints a signing secret alone.
+func (c *cli) printSecret(s client.Secret) error {
+	if c.json {
+		return c.printJSON(s)
 	}
-	t.ID = parley.NewTokenID()
-	err = c.withData(ctx, false, func(data *app.Data) error {
-		if t.Kind == parley.GlobalToken && cl.channel == "" {
-			if err := mustBeOne(ctx, data); err != nil {
-				return err
-			}
-		}
-		cl.token, err = data.Tokens.Issue(ctx, t)
-		return err
-	})
-	return cl, func() {
-		ctx := context.WithoutCancel(ctx)
-		if err := c.withData(ctx, false, func(data *app.Data) error { return data.Tokens.Revoke(ctx, t.ID) }); err != nil {
-			c.hint("token %s was not revoked. It expires at %s: %v", t.ID, clock(t.ExpiresAt), err)
-		}
-	}, err
+	fmt.Fprintln(c.out, s.Secret)
+	return nil
 }
 
 func (c *cli) channelDelete() *cobra.Command {
@@ -383,23 +263,34 @@ func (c *cli) channelDelete() *cobra.Command {
   parley channel delete toko --yes`,
 		Args: takes("CODE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withData(cmd.Context(), false, func(data *app.Data) error {
-				code := parley.ChannelCode(args[0])
-				if _, err := data.Store.Channel(cmd.Context(), code); errors.Is(err, parley.ErrNotFound) {
-					return noChannel(code)
-				} else if err != nil {
-					return err
-				}
-				if err := c.confirm(cmd.Context(), yes, fmt.Sprintf("This removes channel %s with all its messages and tokens for good", code), args[0]); err != nil {
-					return err
-				}
-				if err := data.DeleteChannel(cmd.Context(), code); err != nil {
-					return err
-				}
-				return c.done("channel %s is gone", code)
-			})
+			what := fmt.Sprintf("This removes channel %s with all its messages and tokens for good", args[0])
+			return c.remove(cmd, "channel", args[0], yes, func(*client.Response) (string, error) { return what, nil })
 		},
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	return cmd
+}
+
+// remove removes a channel or a webhook, after a person said so. The question is made of what is known of it.
+func (c *cli) remove(cmd *cobra.Command, kind, id string, yes bool, question func(*client.Response) (string, error)) error {
+	var what string
+	err := c.manage(cmd, func(ctx context.Context, api *client.Client) error {
+		r, err := api.Get(ctx, client.Path(kind+"s", id), nil, nil)
+		if err == nil {
+			what, err = question(r)
+		}
+		return orMissing(err, kind, id)
+	})
+	if err != nil {
+		return err
+	}
+	if err := c.confirm(cmd.Context(), yes, what, id); err != nil { // while nobody is kept from the data directory
+		return err
+	}
+	return c.manage(cmd, func(ctx context.Context, api *client.Client) error {
+		if _, err := api.Call(ctx, http.MethodDelete, client.Path(kind+"s", id), nil, nil, nil); err != nil {
+			return orMissing(err, kind, id)
+		}
+		return c.done("%s %s is gone", kind, id)
+	})
 }

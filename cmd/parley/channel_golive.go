@@ -3,12 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"parley"
+	"parley/internal/client"
 )
 
 // risksHelp is what a person should know before a number is used.
@@ -35,9 +35,7 @@ does. Code, name, tokens, webhooks, secrets and settings stay. This cannot be un
 			if err := flags.check(); err != nil {
 				return err
 			}
-			return c.withAdmin(cmd.Context(), "parley channel go-live", func(cl *client) error {
-				return c.goLive(cmd.Context(), cl, args[0], live, flags)
-			})
+			return c.onServer(cmd, func(ctx context.Context, cl *client.Client) error { return c.goLive(ctx, cl, args[0], live, flags) })
 		},
 	}
 	cmd.Flags().StringSliceVar(&live.allow, "allow", nil, "the only numbers that it may write to, separated by commas")
@@ -58,10 +56,7 @@ type goLiveFlags struct {
 
 func (f goLiveFlags) decided() bool { return f.everybody || len(f.allow) > 0 }
 
-func (c *cli) goLive(ctx context.Context, cl *client, code string, live goLiveFlags, flags pairFlags) error {
-	if _, err := parley.ParseChannelCode(code); err != nil {
-		return noChannel(parley.ChannelCode(code))
-	}
+func (c *cli) goLive(ctx context.Context, cl *client.Client, code string, live goLiveFlags, flags pairFlags) error {
 	ch, err := readChannel(ctx, cl, code)
 	if err != nil {
 		return err
@@ -77,7 +72,7 @@ func (c *cli) goLive(ctx context.Context, cl *client, code string, live goLiveFl
 	if !live.everybody {
 		body = map[string]any{"allow": live.allow}
 	}
-	if _, err := cl.call(ctx, http.MethodPost, channelPath(code)+"/go-live", nil, body, nil); err != nil {
+	if _, err := cl.Post(ctx, client.Path("channels", code, "go-live"), body, nil); err != nil {
 		return err
 	}
 	c.hint("✓ saved. Change later: parley channel allow %s …\n", code)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"strings"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 
 	"parley"
 	"parley/internal/app"
+	"parley/internal/client"
 )
 
 // passkeyHelp is what a person needs to know of passkeys.
@@ -63,9 +63,7 @@ that is typed on it. With --json every step is one line of JSON. The server must
 			if err := flags.check(); err != nil {
 				return err
 			}
-			return c.withAdmin(cmd.Context(), "parley channel pair", func(cl *client) error {
-				return c.pair(cmd.Context(), cl, args[0], flags)
-			})
+			return c.onServer(cmd, func(ctx context.Context, cl *client.Client) error { return c.pair(ctx, cl, args[0], flags) })
 		},
 	}
 	flags.add(cmd.Flags())
@@ -73,58 +71,14 @@ that is typed on it. With --json every step is one line of JSON. The server must
 	return cmd
 }
 
-// pairTokenLife is how long the token that is made for a pairing lasts: somebody may ask for new codes
-// again and again. It is revoked at the end.
-const pairTokenLife = time.Hour
-
-// withAdmin calls do with a client for the management API that lasts as long as a person may take.
-func (c *cli) withAdmin(ctx context.Context, purpose string, do func(*client) error) error {
-	cl, done, err := c.adminClientFor(ctx, purpose, pairTokenLife)
-	if err != nil {
-		return err
-	}
-	defer done()
-	return do(cl)
-}
-
-// liveChannel is what the management API tells of a channel.
-type liveChannel struct {
-	Network parley.NetworkName   `json:"network"`
-	Number  string               `json:"number"`
-	Name    string               `json:"name"`
-	Status  parley.ChannelStatus `json:"status"`
-	Reason  string               `json:"reason"`
-}
-
-func channelPath(code string) string { return "/api/manage/channels/" + code }
-
-func readChannel(ctx context.Context, cl *client, code string) (ch liveChannel, err error) {
-	_, err = cl.call(ctx, http.MethodGet, channelPath(code), nil, nil, &ch)
-	return ch, err
-}
-
-// newChannelWait is how long a server may take to start a channel that was just created.
-const newChannelWait = 10 * time.Second
-
-// awaitChannel reads a channel. It waits for one that exists and that the server has not started yet.
-func (c *cli) awaitChannel(ctx context.Context, cl *client, code string) (liveChannel, error) {
-	for limit := time.Now().Add(newChannelWait); ; {
-		ch, err := readChannel(ctx, cl, code)
-		if exitCodeOf(err) != exitUnreachable || time.Now().After(limit) {
-			return ch, err
-		}
-		if err := pause(ctx, pairPoll); err != nil {
-			return ch, err
-		}
-	}
+func readChannel(ctx context.Context, cl *client.Client, code string) (ch client.Channel, err error) {
+	_, err = cl.Get(ctx, client.Path("channels", code), nil, &ch)
+	return ch, orMissing(err, "channel", code)
 }
 
 // pair pairs a channel as the flags say.
-func (c *cli) pair(ctx context.Context, cl *client, code string, flags pairFlags) error {
-	if _, err := parley.ParseChannelCode(code); err != nil {
-		return noChannel(parley.ChannelCode(code))
-	}
-	ch, err := c.awaitChannel(ctx, cl, code)
+func (c *cli) pair(ctx context.Context, cl *client.Client, code string, flags pairFlags) error {
+	ch, err := readChannel(ctx, cl, code)
 	switch {
 	case err != nil:
 		return err
@@ -152,17 +106,15 @@ func (c *cli) pair(ctx context.Context, cl *client, code string, flags pairFlags
 }
 
 // pairAtOnce pairs a channel whose network asks nobody.
-func (c *cli) pairAtOnce(ctx context.Context, cl *client, code string) error {
-	var ch liveChannel
-	a, err := cl.call(ctx, http.MethodPost, channelPath(code)+"/pair", nil, nil, &ch)
+func (c *cli) pairAtOnce(ctx context.Context, cl *client.Client, code string) error {
+	r, err := cl.Post(ctx, client.Path("channels", code, "pair"), nil, nil)
 	if err != nil {
 		return err
 	}
-	if c.json {
-		return c.printJSON(a.Data)
+	if err := printData(c, r, func(ch *client.Channel) { fmt.Fprintln(c.out, ch.Status) }); err != nil {
+		return err
 	}
-	fmt.Fprintln(c.out, ch.Status)
-	if !c.quiet {
+	if !c.quiet && !c.json {
 		fmt.Fprintf(c.err, "%s is a sandbox channel: it has simulated phones, so there is nothing to pair\n", code)
 	}
 	return nil
@@ -174,12 +126,12 @@ type madeLink struct {
 	ExpiresAt time.Time `json:"expires_at"`
 }
 
-func makeLink(ctx context.Context, cl *client, code string) (link madeLink, err error) {
-	_, err = cl.call(ctx, http.MethodPost, channelPath(code)+"/pair-link", nil, nil, &link)
+func makeLink(ctx context.Context, cl *client.Client, code string) (link madeLink, err error) {
+	_, err = cl.Post(ctx, client.Path("channels", code, "pair-link"), nil, &link)
 	return link, err
 }
 
-func (c *cli) pairLink(ctx context.Context, cl *client, code string) error {
+func (c *cli) pairLink(ctx context.Context, cl *client.Client, code string) error {
 	link, err := makeLink(ctx, cl, code)
 	if err != nil {
 		return err
@@ -190,7 +142,7 @@ func (c *cli) pairLink(ctx context.Context, cl *client, code string) error {
 	fmt.Fprintln(c.out, link.URL)
 	c.hint("works once, until %s, for %s only", link.ExpiresAt.Local().Format("15:04"), code)
 	if strings.HasPrefix(link.URL, "http://127.") || strings.HasPrefix(link.URL, "http://localhost") || strings.HasPrefix(link.URL, "http://[::1]") {
-		c.hint("This address is for this machine alone. Where a proxy is in front, put its address there in place of %s", cl.base)
+		c.hint("This address is for this machine alone. Where a proxy is in front, put its address there in place of %s", cl.Base)
 	}
 	return nil
 }
@@ -261,7 +213,7 @@ func typedLine(r io.Reader) (string, error) {
 }
 
 // showAccount writes whose account a channel is linked to.
-func showAccount(ch liveChannel) string {
+func showAccount(ch client.Channel) string {
 	if ch.Number == "" {
 		return ch.Name
 	}

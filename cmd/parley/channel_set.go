@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
+	"net/http"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"parley"
+	"parley/internal/client"
 )
 
 func (c *cli) channelSet() *cobra.Command {
@@ -18,42 +20,35 @@ func (c *cli) channelSet() *cobra.Command {
   parley channel set toko --retention 30d --pace 2s`,
 		Args: takes("CODE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			flags := cmd.Flags()
-			if !flags.Changed("name") && !flags.Changed("pace") && !flags.Changed("ttl") && !flags.Changed("retention") {
+			changed := cmd.Flags().Changed
+			settings := map[string]string{} // by their names; "": as by default
+			for flag, value := range map[string]struct{ text, usual string }{
+				"pace": {pace, "default"}, "ttl": {ttl, "0"}, "retention": {retention, "forever"},
+			} {
+				if changed(flag) && value.text == value.usual {
+					settings[flag] = ""
+				} else if changed(flag) {
+					settings[flag] = value.text
+				}
+			}
+			if !changed("name") && len(settings) == 0 {
 				return fail(exitUsage, "nothing to change. Give --name, --pace, --ttl or --retention")
 			}
-			return c.changeChannel(cmd.Context(), args[0], func(ch *parley.Channel) error {
-				if flags.Changed("name") {
-					if name == "" {
-						return fail(exitUsage, "--name must not be empty")
+			body := map[string]any{}
+			if changed("name") {
+				body["name"] = name
+			}
+			if len(settings) == 0 {
+				return c.changeChannel(cmd, args[0], body, nil)
+			}
+			return c.changeChannel(cmd, args[0], body, func(all map[string]any) error {
+				for setting, text := range settings {
+					delete(all, setting)
+					if text != "" {
+						all[setting] = text
 					}
-					if err := checkName(name); err != nil {
-						return err
-					}
-					ch.Name = name
 				}
-				if flags.Changed("pace") {
-					if err := setPace(ch, pace); err != nil {
-						return err
-					}
-				}
-				if flags.Changed("ttl") {
-					d, err := settingSpan("ttl", ttl)
-					if err != nil {
-						return err
-					}
-					ch.Settings.TTL = d
-				}
-				if !flags.Changed("retention") {
-					return nil
-				}
-				if retention == "forever" {
-					ch.Settings.Retention = nil
-					return nil
-				}
-				d, err := settingSpan("retention", retention)
-				ch.Settings.Retention = &d
-				return err
+				return nil
 			})
 		},
 	}
@@ -64,26 +59,30 @@ func (c *cli) channelSet() *cobra.Command {
 	return cmd
 }
 
-// setPace sets the pace of a channel, or takes its own away.
-func setPace(ch *parley.Channel, text string) error {
-	if text == "default" {
-		ch.Settings.Pace = nil
-		return nil
-	}
-	d, err := settingSpan("pace", text)
-	ch.Settings.Pace = &d
-	return err
-}
-
-func settingSpan(flag, text string) (parley.Duration, error) {
-	if text == "0" {
-		return 0, nil
-	}
-	d, err := span(text)
-	if err != nil || d < 0 || d > 100*365*24*time.Hour {
-		return 0, fail(exitUsage, "--%s: %q is not a length of time such as 2s, 24h or 30d", flag, text)
-	}
-	return parley.Duration(d), nil
+// changeChannel changes a channel: what is in the body, and its settings as change does, which are sent whole; nil: they
+// stay as they are.
+func (c *cli) changeChannel(cmd *cobra.Command, code string, body map[string]any, change func(settings map[string]any) error) error {
+	path := client.Path("channels", code)
+	return c.manage(cmd, func(ctx context.Context, api *client.Client) error {
+		if change != nil {
+			var now struct {
+				Settings map[string]any `json:"settings"`
+			}
+			if _, err := api.Get(ctx, path, nil, &now); err != nil {
+				return orMissing(err, "channel", code)
+			}
+			if err := change(now.Settings); err != nil {
+				return err
+			}
+			body["settings"] = now.Settings
+		}
+		r, err := api.Call(ctx, http.MethodPatch, path, nil, body, nil)
+		if err != nil {
+			return orMissing(err, "channel", code)
+		}
+		c.hint("saved")
+		return printData(c, r, c.printChannel)
+	})
 }
 
 func (c *cli) channelAllow() *cobra.Command {
@@ -105,26 +104,26 @@ func (c *cli) channelAllow() *cobra.Command {
 			return takes("CODE", "NUMBER…")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var contacts []parley.ContactID
+			var contacts []any
 			for _, number := range args[1:] {
 				n, err := digits(number)
 				if err != nil {
 					return err
 				}
-				contacts = append(contacts, parley.ContactOf(n))
+				contacts = append(contacts, string(parley.ContactOf(n)))
 			}
-			return c.changeChannel(cmd.Context(), args[0], func(ch *parley.Channel) error {
-				listed := func(id parley.ContactID) bool { return slices.Contains(contacts, id) }
-				kept := slices.DeleteFunc(slices.Clone(ch.Settings.AllowOnly), listed)
+			return c.changeChannel(cmd, args[0], map[string]any{}, func(settings map[string]any) error {
+				allowed, _ := settings["allow_only"].([]any)
+				kept := slices.DeleteFunc(slices.Clone(allowed), func(id any) bool { return slices.Contains(contacts, id) })
 				switch {
 				case everybody:
 					kept = nil
 				case !remove:
 					kept = append(kept, contacts...)
-				case len(kept) == 0 && len(ch.Settings.AllowOnly) > 0:
+				case len(kept) == 0 && len(allowed) > 0:
 					return fail(exitUsage, "that was the last allowed number, and an empty list would allow everybody. If you mean that, say --everybody")
 				}
-				ch.Settings.AllowOnly = kept
+				settings["allow_only"] = append([]any{}, kept...)
 				return nil
 			})
 		},

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"parley/internal/network/whatsapp/whatsapptest"
+	"parley/internal/network/whatsapp/loopback"
 )
 
 // TestKillLoopWhatsApp ends the program with SIGKILL again and again while clients send over WhatsApp's
@@ -92,16 +92,16 @@ func (w *whatsappWorld) drop(i int) {
 	link := w.channels[rand.N(len(w.channels))].link
 	switch i % 4 {
 	case 0:
-		link.End(whatsapptest.Cut)
+		link.End(loopback.Cut)
 	case 1:
-		w.wa.Inject(whatsapptest.DropBeforeTaking())
+		w.wa.Inject(loopback.DropBeforeTaking())
 	case 2:
-		w.wa.Inject(whatsapptest.DropAfterTaking())
+		w.wa.Inject(loopback.DropAfterTaking())
 	case 3:
-		link.End(whatsapptest.Restarted)
+		link.End(loopback.Restarted)
 	}
 	if i%8 == 3 {
-		w.wa.Inject(whatsapptest.LoseAck())
+		w.wa.Inject(loopback.LoseAck())
 	}
 }
 

@@ -2,87 +2,22 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"net/url"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"parley"
-	"parley/internal/app"
-	"parley/internal/callback"
+	"parley/internal/client"
 )
 
 func (c *cli) deliveries() *cobra.Command {
 	return newGroup("deliveries", "List webhook and callback deliveries, and resend them", `  parley deliveries list --failed
   parley deliveries replay --failed --since 24h`,
 		c.deliveriesList(), c.deliveriesShow(), c.deliveriesRetry(), c.deliveriesReplay())
-}
-
-// deliveryView is a delivery as JSON.
-type deliveryView struct {
-	ID        parley.DeliveryID  `json:"id"`
-	Webhook   *parley.WebhookID  `json:"webhook"` // null: a callback
-	URL       string             `json:"url"`
-	EventID   parley.EventID     `json:"event_id"`
-	Type      parley.EventType   `json:"type"`
-	Channel   parley.ChannelCode `json:"channel"`
-	State     string             `json:"state"`
-	Attempts  int                `json:"attempts"`
-	NextAt    *time.Time         `json:"next_at"`
-	CreatedAt *time.Time         `json:"created_at"`
-	TriedAt   *time.Time         `json:"tried_at"`
-	attemptView
-	// Where one delivery is shown.
-	History []triedView `json:"history,omitzero"`
-	Body    *string     `json:"body,omitempty"`
-}
-
-// triedView is one of a delivery's attempts as JSON.
-type triedView struct {
-	Number int        `json:"number"`
-	At     *time.Time `json:"at"`
-	attemptView
-}
-
-func viewAttempt(a parley.DeliveryAttempt) attemptView {
-	view := attemptView{TookMS: a.Took.Milliseconds(), Problem: a.Problem, Answer: a.Answer}
-	if a.Code != 0 {
-		view.Code = &a.Code
-	}
-	return view
-}
-
-// viewDelivery shows a delivery. That of a webhook goes to the webhook's address.
-func viewDelivery(d parley.Delivery, addresses map[parley.WebhookID]string) deliveryView {
-	view := deliveryView{
-		ID: d.ID, URL: d.URL, EventID: d.EventID, Type: d.Type, Channel: d.Channel, State: d.State.String(),
-		Attempts: d.Attempts, CreatedAt: orNil(d.CreatedAt), TriedAt: orNil(d.TriedAt),
-		attemptView: viewAttempt(parley.DeliveryAttempt{Took: d.Took, Code: d.Code, Problem: d.Problem, Answer: d.Answer}),
-	}
-	if d.Webhook != "" {
-		view.Webhook, view.URL = &d.Webhook, addresses[d.Webhook]
-	}
-	if d.State == parley.DeliveryWaiting {
-		view.NextAt = orNil(d.NextAt)
-	}
-	return view
-}
-
-// result says in a few words how the last attempt went.
-func (v deliveryView) result() string {
-	if v.TriedAt == nil {
-		return "-"
-	}
-	return v.String()
-}
-
-func addressesOf(ctx context.Context, data *app.Data) (map[parley.WebhookID]string, error) {
-	webhooks, err := data.Store.Webhooks(ctx)
-	by := make(map[parley.WebhookID]string, len(webhooks))
-	for _, w := range webhooks {
-		by[w.ID] = w.URL
-	}
-	return by, err
 }
 
 // deliveryFlags are the flags that describe deliveries.
@@ -100,26 +35,34 @@ func (f *deliveryFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.until, "until", "", "only those made before: so long ago or before a time")
 }
 
-func (f *deliveryFlags) query() (q parley.DeliveryQuery, err error) {
-	q = parley.DeliveryQuery{Webhook: parley.WebhookID(f.webhook), Channel: parley.ChannelCode(f.channel)}
+// fields are the flags as the API names them.
+func (f *deliveryFlags) fields() (map[string]any, error) {
+	fields := map[string]any{}
 	if f.failed {
-		state := parley.DeliveryFailed
-		q.State = &state
+		fields["state"] = "failed"
 	}
-	if q.Since, err = past("--since", f.since); err != nil {
-		return q, err
+	for name, text := range map[string]string{"webhook": f.webhook, "channel": f.channel} {
+		if text != "" {
+			fields[name] = text
+		}
 	}
-	q.Until, err = past("--until", f.until)
-	return q, err
+	for name, text := range map[string]string{"since": f.since, "until": f.until} {
+		if text == "" {
+			continue
+		}
+		t, err := past("--"+name, text)
+		if err != nil {
+			return nil, err
+		}
+		fields[name] = t.UTC().Format(time.RFC3339Nano)
+	}
+	return fields, nil
 }
 
-// past reads a time that has been: how long ago, or itself; "" is none.
+// past reads a time that has been: how long ago, or itself.
 func past(flag, text string) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, nil
-	}
-	if d, err := span(text); err == nil && d >= 0 {
-		return time.Now().Add(-d), nil
+	if d, err := parley.ParseDuration(text); err == nil && d >= 0 {
+		return time.Now().Add(-time.Duration(d)), nil
 	}
 	if t, err := time.Parse(time.RFC3339, text); err == nil {
 		return t, nil
@@ -140,15 +83,19 @@ func (c *cli) deliveriesList() *cobra.Command {
   parley deliveries list --webhook whk_2f0c6a9be1d84c53a7f0 --limit 10 --json`,
 		Args: takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			q, err := flags.query()
+			fields, err := flags.fields()
 			if err != nil {
 				return err
 			}
 			if limit < 1 {
 				return fail(exitUsage, "--limit must be at least 1")
 			}
-			return c.withData(cmd.Context(), false, func(data *app.Data) error {
-				return c.listDeliveries(cmd.Context(), data, q, limit)
+			query := url.Values{}
+			for name, value := range fields {
+				query.Set(name, value.(string))
+			}
+			return c.manage(cmd, func(ctx context.Context, api *client.Client) error {
+				return c.listDeliveries(ctx, api, query, limit)
 			})
 		},
 	}
@@ -157,30 +104,34 @@ func (c *cli) deliveriesList() *cobra.Command {
 	return cmd
 }
 
-func (c *cli) listDeliveries(ctx context.Context, data *app.Data, q parley.DeliveryQuery, limit int) error {
-	found, total, err := data.Store.Deliveries(ctx, q, parley.Page{Limit: limit})
+// pageSize is how many deliveries the API lists at once, at most.
+const pageSize = 100
+
+func (c *cli) listDeliveries(ctx context.Context, api *client.Client, query url.Values, limit int) error {
+	all, total := []json.RawMessage{}, int64(0)
+	for more := true; more && len(all) < limit; {
+		query.Set("limit", strconv.Itoa(min(pageSize, limit-len(all))))
+		query.Set("offset", strconv.Itoa(len(all)))
+		var page []json.RawMessage
+		r, err := api.Get(ctx, client.Path("deliveries"), query, &page)
+		if err != nil {
+			return err
+		}
+		all, total = append(all, page...), r.Meta.Total
+		more = len(page) > 0 && int64(len(all)) < total
+	}
+	data, err := json.Marshal(all)
 	if err != nil {
 		return err
 	}
-	addresses, err := addressesOf(ctx, data)
-	if err != nil {
-		return err
+	err = printRows(c, data, []any{"id", "made", "channel", "event", "to", "state", "last attempt", "attempts"},
+		func(d *client.Delivery) []any {
+			return []any{d.ID, when(d.CreatedAt), d.Channel, d.Type, d.URL, d.State, d.Result(), d.Attempts}
+		})
+	if int64(len(all)) < total {
+		c.hint("%d of %d; --limit shows more", len(all), total)
 	}
-	views := make([]deliveryView, len(found))
-	rows := make([][]any, len(found))
-	for i, d := range found {
-		v := viewDelivery(d, addresses)
-		views[i] = v
-		rows[i] = []any{v.ID, when(d.CreatedAt), v.Channel, v.Type, v.URL, v.State, v.result(), v.Attempts}
-	}
-	if c.json {
-		return c.printJSON(views)
-	}
-	c.printTable([]any{"id", "made", "channel", "event", "to", "state", "last attempt", "attempts"}, rows)
-	if int64(len(found)) < total {
-		c.hint("%d of %d; --limit shows more", len(found), total)
-	}
-	return nil
+	return err
 }
 
 func (c *cli) deliveriesShow() *cobra.Command {
@@ -191,62 +142,39 @@ func (c *cli) deliveriesShow() *cobra.Command {
   parley deliveries show dlv_1a1dde3453748854 --json`,
 		Args: takes("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withData(cmd.Context(), false, func(data *app.Data) error {
-				return c.showDelivery(cmd.Context(), data, parley.DeliveryID(args[0]))
+			return c.manage(cmd, func(ctx context.Context, api *client.Client) error {
+				r, err := api.Get(ctx, client.Path("deliveries", args[0]), nil, nil)
+				if err != nil {
+					return orMissing(err, "delivery", args[0])
+				}
+				return printData(c, r, c.printDelivery)
 			})
 		},
 	}
 }
 
-func (c *cli) showDelivery(ctx context.Context, data *app.Data, id parley.DeliveryID) error {
-	found, _, err := data.Store.Deliveries(ctx, parley.DeliveryQuery{IDs: []parley.DeliveryID{id}}, parley.Page{Limit: 1})
-	if err != nil {
-		return err
-	}
-	if len(found) == 0 {
-		return fail(exitNotSo, "there is no delivery %s. See: parley deliveries list", id)
-	}
-	addresses, err := addressesOf(ctx, data)
-	if err != nil {
-		return err
-	}
-	d, v := found[0], viewDelivery(found[0], addresses)
-	if v.Body, err = callback.BodyOf(ctx, data.Store, d); err != nil {
-		return err
-	}
-	v.History = []triedView{}
-	for _, a := range d.History() {
-		v.History = append(v.History, triedView{a.Number, orNil(a.At), viewAttempt(a)})
-	}
-	if c.json {
-		return c.printJSON(v)
-	}
-	c.printDelivery(d, v)
-	return nil
-}
-
-func (c *cli) printDelivery(d parley.Delivery, v deliveryView) {
+func (c *cli) printDelivery(d *client.Delivery) {
 	to := "callback"
-	if v.Webhook != nil {
-		to = "webhook " + string(*v.Webhook)
+	if d.Webhook != "" {
+		to = "webhook " + string(d.Webhook)
 	}
 	lines := [][2]string{
-		{"id", string(v.ID)}, {"to", to}, {"url", v.URL}, {"event", string(v.Type) + " " + string(v.EventID)}, {"channel", string(v.Channel)},
-		{"state", v.State}, {"made", when(d.CreatedAt)}, {"attempts", fmt.Sprint(v.Attempts)}, {"tried", when(d.TriedAt)},
-		{"result", v.result()}, {"problem", v.Problem}, {"answer", v.Answer},
+		{"id", string(d.ID)}, {"to", to}, {"url", d.URL}, {"event", string(d.Type) + " " + string(d.EventID)}, {"channel", string(d.Channel)},
+		{"state", d.State}, {"made", when(d.CreatedAt)}, {"attempts", fmt.Sprint(d.Attempts)}, {"tried", when(d.TriedAt)},
+		{"result", d.Result()}, {"problem", d.Problem}, {"answer", d.Answer},
 	}
-	if len(v.History) > 1 || len(v.History) == 1 && v.TriedAt == nil {
+	if len(d.History) > 1 || len(d.History) == 1 && d.TriedAt.IsZero() {
 		term := "history"
-		for _, a := range v.History {
-			lines = append(lines, [2]string{term, fmt.Sprintf("%2d  %s  %s", a.Number, when(*a.At), a)})
+		for _, a := range d.History {
+			lines = append(lines, [2]string{term, fmt.Sprintf("%2d  %s  %s", a.Number, when(a.At), a.Attempt)})
 			term = "" // of the first line only
 		}
 	}
-	if v.NextAt != nil {
+	if !d.NextAt.IsZero() {
 		lines = append(lines, [2]string{"next", when(d.NextAt)})
 	}
-	if v.Body != nil {
-		lines = append(lines, [2]string{"body", *v.Body})
+	if d.Body != nil {
+		lines = append(lines, [2]string{"body", *d.Body})
 	}
 	for _, line := range lines {
 		if line[1] != "" {

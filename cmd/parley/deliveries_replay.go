@@ -4,16 +4,14 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"parley"
-	"parley/internal/app"
+	"parley/internal/client"
 )
 
-// replayBatch is how many deliveries are replayed in one transaction, for which a running server waits.
-const replayBatch = 250
+// replayAtOnce is how many deliveries are replayed in one request.
+const replayAtOnce = 1000
 
 func (c *cli) deliveriesReplay() *cobra.Command {
 	var flags deliveryFlags
@@ -26,73 +24,69 @@ func (c *cli) deliveriesReplay() *cobra.Command {
   parley deliveries replay --failed --since 24h`,
 		Args: takes("[ID…]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			q, err := flags.query()
+			body, err := flags.fields()
 			if err != nil {
 				return err
 			}
-			described := flags != deliveryFlags{}
 			switch {
-			case len(args) > 0 && described:
+			case len(args) > 0 && len(body) > 0:
 				return fail(exitUsage, "give ids or flags that describe deliveries, not both")
-			case len(args) == 0 && !described:
+			case len(args) == 0 && len(body) == 0:
 				return fail(exitUsage, "ID is missing, or a flag that describes deliveries: --failed, --since, --until, --webhook, --channel")
 			}
-			if err := named(&q, args); err != nil {
+			if err := named(body, args); err != nil {
 				return err
 			}
-			return c.withData(cmd.Context(), false, func(data *app.Data) error {
-				return c.replay(cmd.Context(), data, q)
-			})
+			return c.manage(cmd, func(ctx context.Context, api *client.Client) error { return c.replay(ctx, api, body) })
 		},
 	}
 	flags.add(cmd)
 	return cmd
 }
 
-// named adds to a query the deliveries and the events that are named.
-func named(q *parley.DeliveryQuery, ids []string) error {
+// named adds to a request the deliveries or the events that are named.
+func named(body map[string]any, ids []string) error {
+	events := 0
 	for _, id := range ids {
-		if !strings.HasPrefix(id, "evt_") {
-			q.IDs = append(q.IDs, parley.DeliveryID(id))
-			continue
+		if strings.HasPrefix(id, "evt_") {
+			events++
 		}
-		seq, err := parley.EventID(id).Seq()
-		if err != nil {
-			return fail(exitUsage, "%s is %w", id, err)
-		}
-		q.Events = append(q.Events, seq)
 	}
-	if len(q.IDs) > 0 && len(q.Events) > 0 {
+	switch {
+	case len(ids) == 0:
+	case events == 0:
+		body["ids"] = ids
+	case events == len(ids):
+		body["event_ids"] = ids
+	default:
 		return fail(exitUsage, "give ids of deliveries or ids of events, not both")
 	}
 	return nil
 }
 
-func (c *cli) replay(ctx context.Context, data *app.Data, q parley.DeliveryQuery) error {
-	q.EndedBefore = time.Now().Add(time.Millisecond) // with what ended just now: it is compared in milliseconds
-	_, total, err := data.Store.Deliveries(ctx, q, parley.Page{})
-	if err != nil {
-		return err
-	}
+// replay replays what is described, in several requests where it is much.
+func (c *cli) replay(ctx context.Context, api *client.Client, body map[string]any) error {
 	bar := c.newCount("replay")
 	defer bar.Done()
+	body["limit"] = replayAtOnce
 	replayed := 0
-	for n := replayBatch; n == replayBatch; {
-		err := data.Store.Tx(ctx, func(tx parley.Tx) (err error) {
-			n, err = tx.ReplayDeliveries(ctx, q, time.Now(), replayBatch)
-			return err
-		})
-		if err != nil {
+	for more := true; more; {
+		var done struct {
+			Replayed    int    `json:"replayed"`
+			More        bool   `json:"more"`
+			EndedBefore string `json:"ended_before"`
+		}
+		if _, err := api.Post(ctx, client.Path("deliveries", "replay"), body, &done); err != nil {
 			return err
 		}
-		replayed += n
-		bar.Set(int64(replayed), total)
+		replayed += done.Replayed
+		more, body["ended_before"] = done.More, done.EndedBefore // what is made again meanwhile is not meant
+		bar.Set(int64(replayed), -1)
 	}
 	bar.Done()
 	if replayed == 0 {
 		return fail(exitNotSo, "nothing to replay: no finished delivery matches. One that waits can be tried now with: parley deliveries retry ID. See: parley deliveries list")
 	}
-	c.hint("a running server makes them again within a second")
 	if c.json {
 		return c.printJSON(map[string]int{"replayed": replayed})
 	}

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
 	"fmt"
-	"net/http"
 
 	"github.com/spf13/cobra"
+
+	"parley/internal/client"
 )
 
 func (c *cli) deliveriesRetry() *cobra.Command {
@@ -21,26 +23,23 @@ a webhook. The server must be running.`,
 			if (len(args) > 0) == (webhook != "") {
 				return fail(exitUsage, "give the ids of deliveries, or --webhook ID")
 			}
-			cl, done, err := c.adminClient(cmd.Context(), "parley deliveries retry")
-			if err != nil {
-				return err
-			}
-			defer done()
-			if webhook != "" {
-				var data struct {
-					Waiting int `json:"waiting"`
+			return c.onServer(cmd, func(ctx context.Context, api *client.Client) error {
+				if webhook != "" {
+					var data struct {
+						Waiting int `json:"waiting"`
+					}
+					if _, err := api.Post(ctx, client.Path("webhooks", webhook, "retry"), nil, &data); err != nil {
+						return err
+					}
+					return c.printRetried(data.Waiting)
 				}
-				if _, err := cl.call(cmd.Context(), http.MethodPost, "/api/manage/webhooks/"+webhook+"/retry", nil, nil, &data); err != nil {
-					return err
+				for _, id := range args {
+					if _, err := api.Post(ctx, client.Path("deliveries", id, "retry"), nil, nil); err != nil {
+						return err
+					}
 				}
-				return c.printRetried(data.Waiting)
-			}
-			for _, id := range args {
-				if _, err := cl.call(cmd.Context(), http.MethodPost, "/api/manage/deliveries/"+id+"/retry", nil, nil, nil); err != nil {
-					return err
-				}
-			}
-			return c.printRetried(len(args))
+				return c.printRetried(len(args))
+			})
 		},
 	}
 	cmd.Flags().StringVar(&webhook, "webhook", "", "everything that waits for this webhook")

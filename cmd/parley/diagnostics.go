@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"parley/internal/client"
 )
 
 func (c *cli) diagnostics() *cobra.Command {
@@ -40,43 +42,24 @@ Look through it before you hand it on. FILE may be - for stdout.`,
 			if _, err := os.Lstat(to); err == nil && !force && to != "-" {
 				return fail(exitUsage, "%s is there already. Give another name, or say --force", to)
 			}
-			packed, err := c.fetchDiagnostics(cmd.Context())
-			if err != nil {
-				return err
-			}
-			return c.saveDiagnostics(to, packed)
+			return c.onServer(cmd, func(ctx context.Context, api *client.Client) error {
+				resp, err := api.Open(ctx, http.MethodGet, client.Path("diagnostics"), nil, nil, nil)
+				if err != nil {
+					return err
+				}
+				defer resp.Body.Close()
+				packed, err := io.ReadAll(resp.Body)
+				if err != nil {
+					return &client.UnreachableError{Base: api.Base, Err: err}
+				}
+				return c.saveDiagnostics(to, packed)
+			})
 		},
 	}
 	cmd.Flags().StringVarP(&to, "output", "o", "", "the FILE to write (default: parley-diagnostics-TIME.zip here)")
 	cmd.Flags().BoolVar(&force, "force", false, "write over a file that is there")
 	settingFlags(cmd.Flags(), keyURL, keyAdminToken)
 	return cmd
-}
-
-// fetchDiagnostics has the running server make the file.
-func (c *cli) fetchDiagnostics(ctx context.Context) ([]byte, error) {
-	cl, done, err := c.adminClient(ctx, "diagnostics")
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	resp, err := cl.send(ctx, http.MethodGet, "/api/manage/diagnostics", nil, nil)
-	if err != nil {
-		return nil, err
-	}
-	if resp.StatusCode >= 300 {
-		a, err := cl.read(resp)
-		if err != nil {
-			return nil, err
-		}
-		return nil, cl.refusal(resp.StatusCode, a)
-	}
-	defer resp.Body.Close()
-	packed, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return nil, fail(exitUnreachable, "read the answer of %s: %w", cl.base, err)
-	}
-	return packed, nil
 }
 
 // saveDiagnostics writes the file, and tells a person what is in it.

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"parley/internal/app"
+	"parley/internal/client"
 	"parley/internal/doctor"
 )
 
@@ -36,11 +37,13 @@ func (c *cli) doctor() *cobra.Command {
 			if unreadable != nil {
 				findings[0] = doctor.Finding{Check: "config", Level: doctor.Problem, Found: unreadable.Error(), Remedy: asOwner(c.dir())}
 			}
+			if running, ok := c.dir().Running(); ok && running.URL != "" {
+				return c.report(append(findings, c.askDoctor(ctx, running)...))
+			}
 			findings = append(findings, c.checkData(ctx)...)
-			findings = append(findings, c.checkServer(ctx))
+			findings = append(findings, doctor.Finding{Check: "server", Level: doctor.Warning, Found: "no server runs on " + string(c.dir()), Remedy: "parley serve"})
 			findings = append(findings, c.checkExposure()...)
-			findings = append(findings, doctor.FFmpeg(ctx))
-			return c.report(findings)
+			return c.report(append(findings, doctor.FFmpeg(ctx)))
 		},
 	}
 	settingFlags(cmd.Flags(), serverSettings...)
@@ -119,44 +122,51 @@ func (c *cli) settingsFrom() *doctor.Settings {
 	return from
 }
 
+// askDoctor has the running server look for what is wrong. One that does not answer is the first thing that is.
+func (c *cli) askDoctor(ctx context.Context, running app.Running) []doctor.Finding {
+	var found struct {
+		Findings []struct {
+			Name     string       `json:"name"`
+			Level    doctor.Level `json:"level"`
+			Sentence string       `json:"sentence"`
+			Remedy   string       `json:"remedy"`
+		} `json:"findings"`
+	}
+	err := c.onRunning(ctx, running, func(ctx context.Context, api *client.Client) error {
+		ctx, cancel := context.WithTimeout(ctx, doctorPatience)
+		defer cancel()
+		_, err := api.Get(ctx, client.Path("doctor"), nil, &found)
+		return err
+	})
+	if err != nil {
+		findings := append(doctor.Directory(string(c.dir())), doctor.Server(ctx, running.URL, running.PID))
+		return append(findings, doctor.Finding{Check: "doctor", Level: doctor.Problem, Found: sentence(err)})
+	}
+	var findings []doctor.Finding
+	for _, f := range found.Findings {
+		if f.Name != "config" { // where the settings of this command came from is known already
+			findings = append(findings, doctor.Finding{Check: f.Name, Level: f.Level, Found: f.Sentence, Remedy: f.Remedy})
+		}
+	}
+	return findings
+}
+
+// doctorPatience is how long the server may look: a large database takes its time.
+const doctorPatience = time.Minute
+
 // checkData looks at the data directory, the database, and the channels and webhooks in it.
 func (c *cli) checkData(ctx context.Context) []doctor.Finding {
 	if _, err := os.Stat(string(c.dir())); errors.Is(err, fs.ErrNotExist) || err == nil && !c.dir().Exists() {
 		return []doctor.Finding{{Check: "data", Level: doctor.Problem, Found: fmt.Sprintf("%s holds no Parley data", c.dir()), Remedy: "parley dev, or parley serve --data DIR"}}
 	}
 	findings := doctor.Directory(string(c.dir()))
-	err := c.withData(ctx, false, func(data *app.Data) error {
-		database := doctor.Database{Path: c.dir().Database(), Size: data.Store.Size, Writable: data.Store.Writable,
-			Check: func(ctx context.Context) error { return app.CheckDatabase(ctx, data) }}
-		f, err := database.Look(ctx)
-		if err != nil {
-			return err
-		}
-		findings = append(findings, f)
-		channels, err := data.Store.Channels(ctx)
-		if err != nil {
-			return err
-		}
-		_, running := c.dir().Running()
-		findings = append(findings, doctor.Channels(channels, running)...)
-		findings = append(findings, doctor.Simulated(channels, c.dir().IsDev())...)
-		findings = append(findings, doctor.WhatsApp(channels, version, time.Now())...)
-		cfg, err := c.appConfig()
-		if err != nil {
-			return err
-		}
-		findings = append(findings, doctor.WhatsAppReach(ctx, channels, cfg.ReachWhatsApp)...)
-		attacks, err := doctor.Attacks(ctx, data.Store, channels, time.Now())
-		if err != nil {
-			return err
-		}
-		for _, a := range attacks {
-			findings = append(findings, a.Finding)
-		}
-		webhooks, err := doctor.Webhooks(ctx, data.Store)
-		findings = append(findings, webhooks...)
-		return err
-	})
+	cfg, err := c.appConfig()
+	if err == nil {
+		var found []doctor.Finding
+		cfg.Log = c.warnings()
+		found, err = app.ExamineOffline(ctx, cfg)
+		findings = append(findings, found...)
+	}
 	if err != nil {
 		findings = append(findings, c.brokenData(err))
 	}
@@ -180,17 +190,7 @@ func asOwner(dir app.Dir) string {
 	return "run this command as the owner of " + string(dir)
 }
 
-// checkServer asks the server, if one should be running, whether it is ready.
-func (c *cli) checkServer(ctx context.Context) doctor.Finding {
-	running, ok := c.dir().Running()
-	if !ok || running.URL == "" {
-		return doctor.Finding{Check: "server", Level: doctor.Warning, Found: "no server runs on " + string(c.dir()), Remedy: "parley serve"}
-	}
-	return doctor.Server(ctx, running.URL, running.PID)
-}
-
-// checkExposure looks at who can reach the server, and at where links lead: the one that runs, or the one that
-// would with these settings.
+// checkExposure looks at who could reach a server with these settings, and at where links would lead.
 func (c *cli) checkExposure() []doctor.Finding {
 	cfg, err := c.appConfig()
 	if err == nil {
@@ -204,10 +204,5 @@ func (c *cli) checkExposure() []doctor.Finding {
 		return []doctor.Finding{{Check: "exposure", Level: doctor.Problem, Found: err.Error()}}
 	}
 	reach := cfg.Reach()
-	found := reach.WouldReach()
-	if running, ok := c.dir().Running(); ok && running.URL != "" {
-		reach = running.Reach
-		found = reach.Look()
-	}
-	return append([]doctor.Finding{found}, doctor.Links(public, reach.BehindProxy)...)
+	return append([]doctor.Finding{reach.WouldReach()}, doctor.Links(public, reach.BehindProxy)...)
 }

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 
 	"parley"
 	"parley/internal/app"
+	"parley/internal/client"
 )
 
 // exitCode is what the shell learns of how a command went.
@@ -50,7 +52,7 @@ var codes = map[parley.Code]exitCode{
 	parley.Unavailable:     exitUnreachable,
 }
 
-// exitCodeOf tells the exit code of what a command returned.
+// exitCodeOf returns the exit code of what a command returned.
 func exitCodeOf(err error) exitCode {
 	if err == nil {
 		return exitDone
@@ -64,5 +66,46 @@ func exitCodeOf(err error) exitCode {
 	if errors.Is(err, context.Canceled) {
 		return exitInterrupted
 	}
+	if _, ok := errors.AsType[*client.UnreachableError](err); ok {
+		return exitUnreachable
+	}
+	if refused, ok := errors.AsType[*client.Error](err); ok {
+		return exitOfStatus(refused.Status)
+	}
 	return codes[parley.CodeOf(err)]
+}
+
+// exitOfStatus is the exit code of a request that the API refused.
+func exitOfStatus(status int) exitCode {
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return exitNotAllowed
+	case http.StatusNotFound:
+		return exitNotSo
+	case http.StatusServiceUnavailable:
+		return exitUnreachable
+	}
+	return exitRefused
+}
+
+// words are the codes of errors that are not of the API, for programs.
+var words = map[exitCode]string{
+	exitNotSo: "not_so", exitUsage: "usage", exitUnreachable: "unreachable", exitNotAllowed: "unauthenticated",
+	exitRefused: "refused", exitNeedsPerson: "needs_person", exitInterrupted: "interrupted",
+}
+
+// errorDocument is an error as --json shows it, in the form of the API's.
+type errorDocument struct {
+	Success bool                `json:"success"`
+	Code    string              `json:"code"`
+	Message string              `json:"message"`
+	Errors  map[string][]string `json:"errors,omitempty"`
+}
+
+func documentOf(err error) errorDocument {
+	d := errorDocument{Code: words[exitCodeOf(err)], Message: sentence(err)}
+	if refused, ok := errors.AsType[*client.Error](err); ok {
+		d.Code, d.Message, d.Errors = refused.Code, refused.Message, refused.Errors
+	}
+	return d
 }

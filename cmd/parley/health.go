@@ -2,13 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"parley/internal/client"
 )
 
 // healthEvery is how often a server is asked while it is waited for.
@@ -50,26 +51,24 @@ func (c *cli) health() *cobra.Command {
 
 // askHealth asks once. The address is looked up each time: a server that is starting writes it down.
 func (c *cli) askHealth(ctx context.Context, path string) error {
-	base, err := c.serverURL()
+	base, running, err := c.server()
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+path, nil)
+	cl := &client.Client{Base: base}
+	if running.URL != "" {
+		cl.HTTP = client.OfThisMachine()
+	}
+	resp, err := cl.Open(ctx, http.MethodGet, path, nil, nil, nil)
+	if refused, ok := errors.AsType[*client.Error](err); ok {
+		return fail(exitNotSo, "%s is not ready: %s", base, refused.Message)
+	}
 	if err != nil {
-		return fail(exitUsage, "the server's address: %w", err)
+		return err
 	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return unreachable(ctx, base, err)
-	}
-	defer resp.Body.Close()
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10)) // for the message only
-	said := strings.TrimSpace(string(body))
-	if resp.StatusCode != http.StatusOK {
-		return fail(exitNotSo, "%s is not ready: %s", base, said)
-	}
+	resp.Body.Close()
 	if c.json {
 		return c.printJSON(map[string]any{"url": base, "ok": true})
 	}

@@ -51,7 +51,10 @@ const exitCodesHelp = `    0  done
   130  interrupted
 
 Data goes to standard output, everything else to standard error. With --json a command answers with one
-document; one that follows something writes a document on each line.`
+document; one that follows something writes a document on each line. With --json an error is one line of
+JSON too, the last one of standard error: {"success":false,"code":"not_found","message":"…"}, with what is
+wrong with each field in "errors". The code is that of the API, or usage, unreachable, unauthenticated,
+refused, not_so, needs_person or interrupted.`
 
 func (c *cli) help(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{

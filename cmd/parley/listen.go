@@ -15,6 +15,7 @@ import (
 	"parley"
 	"parley/internal/app"
 	"parley/internal/callback"
+	"parley/internal/client"
 )
 
 func (c *cli) listen() *cobra.Command {
@@ -39,13 +40,13 @@ connection to the server is lost, listen goes on where it stopped.`,
 				return err
 			}
 			if printSecret {
-				keys, err := c.listenKeys(cmd.Context())
-				if err == nil {
-					fmt.Fprintln(c.out, keys.Secret)
+				keys, err := c.listenKeys(cmd)
+				if err != nil {
+					return err
 				}
-				return err
+				return c.printSecret(client.Secret{Secret: keys.Secret})
 			}
-			return c.follow(cmd.Context(), types, channel, forwardTo)
+			return c.follow(cmd, types, channel, forwardTo)
 		},
 	}
 	cmd.Flags().StringVar(&forwardTo, "forward-to", "", "the address to send each event to, for example localhost:3000/hook")
@@ -57,20 +58,23 @@ connection to the server is lost, listen goes on where it stopped.`,
 }
 
 // listenKeys returns what forwarded events are signed with.
-func (c *cli) listenKeys(ctx context.Context) (keys callback.Keys, err error) {
-	err = c.withData(ctx, false, func(data *app.Data) error {
-		keys, err = secretsOf(data).Of(ctx, parley.ListenSecret)
+func (c *cli) listenKeys(cmd *cobra.Command) (callback.Keys, error) {
+	var s client.Secret
+	err := c.manage(cmd, func(ctx context.Context, api *client.Client) error {
+		_, err := api.Get(ctx, client.Path("listen-secret"), nil, &s)
 		return err
 	})
-	return keys, err
+	return callback.Keys{Secret: s.Secret}, err
 }
 
-// follow tells of events, and forwards them if it is told where to, until ctx ends.
-func (c *cli) follow(ctx context.Context, types []parley.EventType, channel, forwardTo string) error {
-	cl, err := c.client(keyToken, app.EnvGlobalToken, channel)
+// follow prints events, and forwards them where an address is given, until the command ends.
+func (c *cli) follow(cmd *cobra.Command, types []parley.EventType, channel, forwardTo string) error {
+	ctx := cmd.Context()
+	cl, err := c.client(keyToken, app.EnvGlobalToken, func(r app.Running) string { return r.GlobalToken })
 	if err != nil {
 		return err
 	}
+	cl.Channel = channel
 	ear := &ear{cli: c, client: cl, query: url.Values{}}
 	if len(types) > 0 {
 		ear.query.Set("types", joinTypes(types))
@@ -83,7 +87,7 @@ func (c *cli) follow(ctx context.Context, types []parley.EventType, channel, for
 		if err != nil {
 			return err
 		}
-		keys, err := c.listenKeys(ctx)
+		keys, err := c.listenKeys(cmd)
 		if err != nil {
 			return err
 		}
@@ -100,7 +104,7 @@ func (c *cli) follow(ctx context.Context, types []parley.EventType, channel, for
 		on = func(e heard) error { teller.event(e); return f.forward(ctx, e) }
 	}
 	ear.connected = func() { c.hint("%s", ready) }
-	return ear.listen(ctx, on)
+	return c.explain(ctx, cl, ear.listen(ctx, on))
 }
 
 // forwardAddress completes and checks the address to forward to. It is the developer's own choice, so

@@ -5,11 +5,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"net/http"
 	"net/url"
 	"time"
+
+	"parley/internal/client"
 )
 
 const (
@@ -21,7 +21,7 @@ const (
 // ear follows the event stream of a server and comes back when it breaks.
 type ear struct {
 	cli       *cli
-	client    *client
+	client    *client.Client
 	query     url.Values
 	connected func() // called once, when events are followed; nil: nobody asks
 	lastID    string
@@ -46,9 +46,18 @@ func (e *ear) listen(ctx context.Context, on func(heard) error) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		if base, err := e.cli.serverURL(); err == nil {
-			e.client.base = base // after a restart it may listen elsewhere
-		}
+		e.find()
+	}
+}
+
+// find looks where the server is: after a restart it may listen elsewhere, and its own token is another.
+func (e *ear) find() {
+	base, running, err := e.cli.server()
+	if err != nil {
+		return
+	}
+	if e.client.Base = base; e.client.Origin == "" && running.GlobalToken != "" {
+		e.client.Token = running.GlobalToken
 	}
 }
 
@@ -56,7 +65,7 @@ func (e *ear) listen(ctx context.Context, on func(heard) error) error {
 func (e *ear) hear(ctx context.Context, on func(heard) error) (begun bool, err error) {
 	ctx, hangUp := context.WithCancelCause(ctx)
 	defer hangUp(nil)
-	resp, err := e.client.stream(ctx, e.query, e.lastID)
+	resp, err := e.client.Events(ctx, e.query, e.lastID)
 	if err != nil {
 		return false, err
 	}
@@ -75,7 +84,7 @@ func (e *ear) hear(ctx context.Context, on func(heard) error) (begun bool, err e
 			e.lastID = events.lastID
 		}
 		if err != nil {
-			return true, fail(exitUnreachable, "the stream of %s ended: %w", e.client.base, err)
+			return true, fail(exitUnreachable, "the stream of %s ended: %w", e.client.Base, err)
 		}
 		if err := on(event); err != nil {
 			return true, err
@@ -136,36 +145,4 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 			return nil, errors.New("a line is too long")
 		}
 	}
-}
-
-// stream opens the event stream.
-func (cl *client) stream(ctx context.Context, query url.Values, lastID string) (*http.Response, error) {
-	address := cl.base + "/api/events"
-	if len(query) > 0 {
-		address += "?" + query.Encode()
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
-	if err != nil {
-		return nil, fail(exitUsage, "the server's address: %w", err)
-	}
-	req.Header.Set("Authorization", "Bearer "+cl.token)
-	req.Header.Set("Accept", "text/event-stream")
-	if cl.channel != "" {
-		req.Header.Set("X-Channel", cl.channel)
-	}
-	if lastID != "" {
-		req.Header.Set("Last-Event-ID", lastID)
-	}
-	resp, err := cl.http.Do(req)
-	if err != nil {
-		return nil, unreachable(ctx, cl.base, err)
-	}
-	if resp.StatusCode == http.StatusOK {
-		return resp, nil
-	}
-	a, err := cl.read(resp)
-	if err != nil {
-		return nil, err
-	}
-	return nil, fmt.Errorf("follow the events: %w", cl.refusal(resp.StatusCode, a))
 }

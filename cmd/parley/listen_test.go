@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"parley/internal/callback"
+	"parley/internal/client"
 )
 
 const listenSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -206,8 +207,8 @@ func TestEarComesBack(t *testing.T) {
 			{StatusCode: 200, Body: io.NopCloser(strings.NewReader(stream(3)))},
 			{StatusCode: 401, Body: io.NopCloser(strings.NewReader(`{"message":"A valid token is needed"}`))},
 		}
-		cl := &client{base: "http://parley", token: "t"}
-		cl.http.Transport = pretend(func(r *http.Request) (*http.Response, error) {
+		cl := &client.Client{Base: "http://parley", Token: "t", HTTP: &http.Client{}}
+		cl.HTTP.Transport = pretend(func(r *http.Request) (*http.Response, error) {
 			asked = append(asked, r.Header.Get("Last-Event-ID"))
 			next := answers[0]
 			answers = answers[1:]
@@ -233,8 +234,8 @@ func TestEarComesBack(t *testing.T) {
 func TestEarHangsUpOnSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := 0
-		cl := &client{base: "http://parley", token: "t"}
-		cl.http.Transport = pretend(func(r *http.Request) (*http.Response, error) {
+		cl := &client.Client{Base: "http://parley", Token: "t", HTTP: &http.Client{}}
+		cl.HTTP.Transport = pretend(func(r *http.Request) (*http.Response, error) {
 			if calls++; calls > 1 {
 				return &http.Response{StatusCode: 401, Body: io.NopCloser(strings.NewReader(`{"message":"no"}`))}, nil
 			}

@@ -4,11 +4,13 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 )
 
@@ -23,7 +25,7 @@ func main() {
 	os.Exit(int(run(ctx, c, os.Args[1:])))
 }
 
-// run runs one command line and says on stderr what went wrong.
+// run runs one command line and writes on stderr what went wrong: a sentence, or with --json one line of JSON.
 func run(ctx context.Context, c *cli, args []string) exitCode {
 	root := newRoot(c)
 	root.SetArgs(args)
@@ -35,9 +37,13 @@ func run(ctx context.Context, c *cli, args []string) exitCode {
 	}
 	code := exitCodeOf(err)
 	switch {
+	case err == nil:
+	case c.json || slices.Contains(args, "--json"): // flags may have been wrong before it was read
+		line, _ := json.Marshal(documentOf(err)) // of texts only
+		fmt.Fprintf(c.err, "%s\n", line)
 	case code == exitInterrupted:
 		fmt.Fprintln(c.err, "parley: interrupted")
-	case err != nil:
+	default:
 		fmt.Fprintln(c.err, "parley:", sentence(err))
 	}
 	return code

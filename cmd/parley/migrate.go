@@ -10,14 +10,23 @@ func (c *cli) migrate() *cobra.Command {
 	return &cobra.Command{
 		Use:   "migrate",
 		Short: "Bring the database up to date with this program",
-		Long:  "Bring the database up to date with this program. Servers do this by themselves when they start.",
+		Long: `Bring the database up to date with this program, after copying it to parley.db.before-vN. The server must not be
+running. Servers do this by themselves when they start.`,
 		Example: `  parley migrate
   parley backup before.tar && parley migrate`,
 		Args: takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.withData(cmd.Context(), false, func(data *app.Data) error { // opening it migrates it
-				return c.done("%s is up to date", data.Dir.Database())
-			})
+			if !c.dir().Exists() {
+				return c.noData()
+			}
+			from, to, kept, err := app.Migrate(cmd.Context(), c.dir(), c.warnings())
+			if err != nil {
+				return err
+			}
+			if kept != "" {
+				c.hint("migrated from version %d to %d. The database as it was is %s: remove it when you do not need it", from, to, kept)
+			}
+			return c.done("%s is up to date", c.dir().Database())
 		},
 	}
 }

@@ -2,14 +2,17 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"net/url"
 	"os/exec"
 	"runtime"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"parley/internal/app"
+	"parley/internal/client"
 	"parley/internal/console"
 )
 
@@ -63,31 +66,34 @@ func (c *cli) linkToOpen(cmd *cobra.Command, args []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if _, running := c.dir().Running(); !running && c.set.text(keyURL) == "" {
+	if running, _ := c.dir().Running(); running.URL == "" && c.set.text(keyURL) == "" {
 		return "", c.noServer()
 	}
-	data, err := app.OpenData(cmd.Context(), c.dir(), c.warnings())
+	var made struct {
+		URL string `json:"url"`
+	}
+	err = c.manage(cmd, func(ctx context.Context, api *client.Client) error {
+		_, err := api.Post(ctx, client.Path("sign-in-link"), nil, &made)
+		return err
+	})
 	if err != nil {
 		return "", err
 	}
-	defer data.Close()
-	link, err := data.SignInLink(cmd.Context(), base)
-	if err == nil {
-		c.hint("It works once, for %d minutes. Whoever has it may do everything.", int(console.LinkLife.Minutes()))
-	}
-	return link, err
+	c.hint("It works once, for %d minutes. Whoever has it may do everything.", int(console.LinkLife.Minutes()))
+	_, path, _ := strings.Cut(made.URL, "/console/")
+	return base + "/console/" + path, nil
 }
 
 // linkURL is the address that a link leads to: the one that was given, else that at which everybody reaches
 // the server, else that of the server on this machine.
 func (c *cli) linkURL() (string, error) {
-	if c.set.text(keyURL) != "" {
-		return c.serverURL()
+	if c.set.text(keyURL) == "" {
+		if public, err := c.publicURL(); err != nil || public != "" {
+			return public, err
+		}
 	}
-	if public, err := c.publicURL(); err != nil || public != "" {
-		return public, err
-	}
-	return c.serverURL()
+	base, _, err := c.server()
+	return base, err
 }
 
 // publicURL is the address at which everybody reaches the server, as it is set here or for the server that

@@ -67,15 +67,6 @@ func (c *cli) printTable(head []any, rows [][]any) {
 // when writes a time for people; the zero time is a dash.
 func when(t time.Time) string { return doctor.When(t) }
 
-// orNil is a time for JSON: null where there is none.
-func orNil(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	utc := t.UTC().Truncate(time.Millisecond)
-	return &utc
-}
-
 // progress shows how far a long task is, to a person at a terminal.
 type progress struct {
 	bar *progressbar.ProgressBar // nil: nobody watches, or it is done
@@ -102,12 +93,12 @@ func (c *cli) progress(what string, unit progressbar.Option) *progress {
 	)}
 }
 
-// Set tells how much of how much is done.
+// Set shows how much of how much is done; below zero: nobody knows of how much.
 func (p *progress) Set(done, total int64) {
 	if p.bar == nil {
 		return
 	}
-	if total != p.bar.GetMax64() {
+	if total > 0 && total != p.bar.GetMax64() {
 		p.bar.ChangeMax64(total)
 	}
 	p.bar.Set64(done) // only the terminal can fail

@@ -2,10 +2,10 @@ package main
 
 import (
 	"context"
-	"net/http"
 	"time"
 
 	"parley"
+	"parley/internal/client"
 )
 
 const (
@@ -16,18 +16,14 @@ const (
 // workingStep is the last step that a view is shown: the channel works.
 const workingStep parley.PairingStep = "working"
 
-// pairStep is a step of a pairing as the management API tells it.
+// pairStep is a step of a pairing.
 type pairStep struct {
-	Step      parley.PairingStep `json:"step"`
-	Code      string             `json:"code"`
-	QR        []string           `json:"qr"`
-	ExpiresAt time.Time          `json:"expires_at"`
-	Reason    string             `json:"reason"`
-	N         int                `json:"n"`
-	Of        int                `json:"of"`
-	At        time.Time          `json:"at"`
+	client.Pairing
+	channel client.Channel // with the last step
+}
 
-	channel liveChannel // with the last step
+func newStep(step parley.PairingStep, ch client.Channel) *pairStep {
+	return &pairStep{client.Pairing{Step: step}, ch}
 }
 
 // left is for how long its code can be used.
@@ -46,7 +42,7 @@ type pairView interface {
 
 // pairer pairs one channel on a running server.
 type pairer struct {
-	cl     *client
+	cl     *client.Client
 	code   string
 	number string
 	view   pairView
@@ -62,10 +58,10 @@ func (p *pairer) attempt(ctx context.Context) error {
 	if p.number != "" {
 		body = map[string]string{"number": p.number}
 	}
-	if _, err := p.cl.call(ctx, http.MethodPost, channelPath(p.code)+"/pair", nil, body, nil); err != nil {
+	if _, err := p.cl.Post(ctx, client.Path("channels", p.code, "pair"), body, nil); err != nil {
 		return err
 	}
-	if err := p.view.show(ctx, &pairStep{Step: parley.StartingStep}); err != nil { // which may be over before we ask
+	if err := p.view.show(ctx, newStep(parley.StartingStep, client.Channel{})); err != nil { // which may be over before we ask
 		return err
 	}
 	for {
@@ -127,7 +123,7 @@ func (p *pairer) awaitWorking(ctx context.Context) error {
 		}
 		switch ch.Status {
 		case parley.Working:
-			return p.view.show(ctx, &pairStep{Step: workingStep, channel: ch})
+			return p.view.show(ctx, newStep(workingStep, ch))
 		case parley.LoggedOut, parley.Failed, parley.Stopped:
 			return fail(exitNotSo, "channel %s is %s. %s", p.code, ch.Status, ch.Reason)
 		}
@@ -140,7 +136,7 @@ func (p *pairer) awaitWorking(ctx context.Context) error {
 // read asks for the latest step; one without a name: there is none.
 func (p *pairer) read(ctx context.Context) (*pairStep, error) {
 	s := &pairStep{}
-	_, err := p.cl.call(ctx, http.MethodGet, channelPath(p.code)+"/pairing", nil, nil, s)
+	_, err := p.cl.Get(ctx, client.Path("channels", p.code, "pairing"), nil, &s.Pairing)
 	return s, err
 }
 

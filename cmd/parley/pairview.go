@@ -14,10 +14,11 @@ import (
 	"unicode/utf8"
 
 	"parley"
+	"parley/internal/client"
 )
 
 // pairView chooses how the steps of a pairing are shown.
-func (c *cli) pairView(ctx context.Context, cl *client, code string, flags pairFlags) (pairView, error) {
+func (c *cli) pairView(ctx context.Context, cl *client.Client, code string, flags pairFlags) (pairView, error) {
 	switch {
 	case flags.png != "":
 		return newPNGView(c, code, flags.png)
@@ -165,7 +166,7 @@ func (v *pngView) close()         { os.Remove(v.path) } // gone is what it shoul
 // screenView draws QR codes on a terminal, each in the place of the one before.
 type screenView struct {
 	*cli
-	client *client
+	client *client.Client
 	code   string
 
 	lines  int    // drawn below the first one; zero: nothing is drawn

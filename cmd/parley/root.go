@@ -72,7 +72,7 @@ func newRoot(c *cli) *cobra.Command {
 
 	global := root.PersistentFlags()
 	settingFlags(global, keyData, keyConfig)
-	global.BoolVar(&c.json, "json", false, "answer with one JSON document")
+	global.BoolVar(&c.json, "json", false, "answer with one JSON document; errors are JSON on stderr")
 	global.BoolVarP(&c.quiet, "quiet", "q", false, "no hints and no progress")
 	global.BoolVarP(&c.verbose, "verbose", "v", false, "say more")
 	global.BoolVar(&c.noInput, "no-input", false, "never ask; say which flag is missing")

@@ -7,24 +7,34 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"parley"
+	"parley/internal/client"
 )
 
 func (c *cli) sandbox() *cobra.Command {
 	var channel string
-	client := func(ctx context.Context) (*client, func(), error) {
-		return c.sendingClient(ctx, "parley sandbox", channel)
-	}
+	connect := func(ctx context.Context) (*client.Client, error) { return c.onChannel(ctx, channel) }
 	cmd := newGroup("sandbox", "Play the simulated phones, and see what they received", `  parley sandbox wait --to 6281234567890 --contains kode --print code
   parley sandbox send --as 6281234567890 'makasih!'`,
-		c.sandboxCursor(client), c.sandboxPhones(client), c.sandboxMessages(client), c.sandboxWait(client),
-		c.sandboxSend(client), c.sandboxTap(client), c.sandboxFault(client), c.sandboxClock(client), c.sandboxReset(client))
+		c.sandboxCursor(connect), c.sandboxPhones(connect), c.sandboxMessages(connect), c.sandboxWait(connect),
+		c.sandboxSend(connect), c.sandboxTap(connect), c.sandboxFault(connect), c.sandboxClock(connect), c.sandboxReset(connect))
 	cmd.PersistentFlags().StringVar(&channel, "channel", "", "the channel to act on (default: the token's own)")
 	clientFlags(cmd)
 	return cmd
 }
 
-// connect makes the client of a sandbox command, once its flags are read. Call done at the end.
-type connect func(context.Context) (cl *client, done func(), err error)
+// connect makes the client of a sandbox command, once its flags are read.
+type connect func(context.Context) (*client.Client, error)
+
+// onPhones calls do with the client of a sandbox command.
+func (c *cli) onPhones(cmd *cobra.Command, connect connect, do func(context.Context, *client.Client) error) error {
+	cl, err := connect(cmd.Context())
+	if err != nil {
+		return err
+	}
+	return c.explain(cmd.Context(), cl, do(cmd.Context(), cl))
+}
 
 func (c *cli) sandboxCursor(connect connect) *cobra.Command {
 	return &cobra.Command{
@@ -34,24 +44,20 @@ func (c *cli) sandboxCursor(connect connect) *cobra.Command {
   parley sandbox wait --to 6281234567890 --after "$(parley sandbox cursor)"`,
 		Args: takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cl, done, err := connect(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer done()
-			var data struct {
-				Cursor string `json:"cursor"`
-			}
-			if _, err := cl.call(cmd.Context(), http.MethodGet, "/api/sandbox/cursor", nil, nil, &data); err != nil {
-				return err
-			}
-			if c.json {
-				return c.printJSON(data)
-			}
-			fmt.Fprintln(c.out, data.Cursor)
-			return nil
+			return c.onPhones(cmd, connect, func(ctx context.Context, cl *client.Client) error {
+				r, err := cl.Get(ctx, "/api/sandbox/cursor", nil, nil)
+				if err != nil {
+					return err
+				}
+				return printData(c, r, func(at *position) { fmt.Fprintln(c.out, at.Cursor) })
+			})
 		},
 	}
+}
+
+// position is a place in the log of what reached the phones.
+type position struct {
+	Cursor string `json:"cursor"`
 }
 
 // phone is a simulated phone as the API shows it.
@@ -74,31 +80,20 @@ func (c *cli) sandboxPhones(connect connect) *cobra.Command {
   parley sandbox phones --add --name Budi`,
 		Args: takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cl, done, err := connect(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer done()
 			if !add && (number != "" || name != "") {
 				return fail(exitUsage, "--number and --name are for a phone that is added. Say --add, too")
 			}
-			if add {
-				return c.addPhone(cmd, cl, number, name)
-			}
-			var phones []phone
-			a, err := cl.call(cmd.Context(), http.MethodGet, "/api/sandbox/phones", nil, nil, &phones)
-			if err != nil {
-				return err
-			}
-			if c.json {
-				return c.printJSON(a.Data)
-			}
-			rows := make([][]any, len(phones))
-			for i, p := range phones {
-				rows[i] = []any{p.Number, p.Name, p.Online, p.Reads, p.Blocks, p.OnNetwork}
-			}
-			c.printTable([]any{"number", "name", "online", "reads", "blocks us", "on network"}, rows)
-			return nil
+			return c.onPhones(cmd, connect, func(ctx context.Context, cl *client.Client) error {
+				if add {
+					return c.addPhone(ctx, cl, number, name)
+				}
+				r, err := cl.Get(ctx, "/api/sandbox/phones", nil, nil)
+				if err != nil {
+					return err
+				}
+				return printRows(c, r.Data, []any{"number", "name", "online", "reads", "blocks us", "on network"},
+					func(p *phone) []any { return []any{p.Number, p.Name, p.Online, p.Reads, p.Blocks, p.OnNetwork} })
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&add, "add", false, "add a phone and print its number")
@@ -107,7 +102,7 @@ func (c *cli) sandboxPhones(connect connect) *cobra.Command {
 	return cmd
 }
 
-func (c *cli) addPhone(cmd *cobra.Command, cl *client, number, name string) error {
+func (c *cli) addPhone(ctx context.Context, cl *client.Client, number, name string) error {
 	body := map[string]string{}
 	if number != "" {
 		n, err := digits(number)
@@ -119,16 +114,11 @@ func (c *cli) addPhone(cmd *cobra.Command, cl *client, number, name string) erro
 	if name != "" {
 		body["name"] = name
 	}
-	var p phone
-	a, err := cl.call(cmd.Context(), http.MethodPost, "/api/sandbox/phones", nil, body, &p)
+	r, err := cl.Post(ctx, "/api/sandbox/phones", body, nil)
 	if err != nil {
 		return err
 	}
-	if c.json {
-		return c.printJSON(a.Data)
-	}
-	fmt.Fprintln(c.out, p.Number)
-	return nil
+	return printData(c, r, func(p *phone) { fmt.Fprintln(c.out, p.Number) })
 }
 
 func (c *cli) sandboxSend(connect connect) *cobra.Command {
@@ -161,23 +151,17 @@ func (c *cli) actAs(cmd *cobra.Command, connect connect, as, verb string, body a
 	if err != nil {
 		return err
 	}
-	cl, done, err := connect(cmd.Context())
-	if err != nil {
-		return err
-	}
-	defer done()
-	var sent struct {
-		MessageID string `json:"message_id"`
-	}
-	a, err := cl.call(cmd.Context(), http.MethodPost, "/api/sandbox/phones/"+number+"/"+verb, nil, body, &sent)
-	if err != nil {
-		return err
-	}
-	if c.json {
-		return c.printJSON(a.Data)
-	}
-	fmt.Fprintln(c.out, sent.MessageID)
-	return nil
+	return c.onPhones(cmd, connect, func(ctx context.Context, cl *client.Client) error {
+		r, err := cl.Post(ctx, "/api/sandbox/phones/"+number+"/"+verb, body, nil)
+		if err != nil {
+			return err
+		}
+		return printData(c, r, func(sent *struct {
+			MessageID string `json:"message_id"`
+		}) {
+			fmt.Fprintln(c.out, sent.MessageID)
+		})
+	})
 }
 
 func (c *cli) sandboxFault(connect connect) *cobra.Command {
@@ -222,11 +206,11 @@ func (c *cli) sandboxClock(connect connect) *cobra.Command {
   parley sandbox clock 1d`,
 		Args: takes("TIME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			d, err := span(args[0])
-			if err != nil || d < time.Second {
+			d, err := parley.ParseDuration(args[0])
+			if err != nil || time.Duration(d) < time.Second {
 				return fail(exitUsage, "%q is not a length of time such as 30s, 5m or 1d", args[0])
 			}
-			return c.tell(cmd, connect, http.MethodPost, "/api/sandbox/clock", map[string]any{"advance": int64(d / time.Second)})
+			return c.tell(cmd, connect, http.MethodPost, "/api/sandbox/clock", map[string]any{"advance": int64(time.Duration(d) / time.Second)})
 		},
 	}
 }
@@ -253,20 +237,17 @@ created again.`,
 	return cmd
 }
 
-// tell makes a request whose answer is only that it was done.
+// tell makes a request whose response is only that it was done.
 func (c *cli) tell(cmd *cobra.Command, connect connect, method, path string, body any) error {
-	cl, done, err := connect(cmd.Context())
-	if err != nil {
-		return err
-	}
-	defer done()
-	a, err := cl.call(cmd.Context(), method, path, nil, body, nil)
-	if err != nil {
-		return err
-	}
-	if c.json {
-		return c.printJSON(a.Data)
-	}
-	c.hint("%s", a.Message)
-	return nil
+	return c.onPhones(cmd, connect, func(ctx context.Context, cl *client.Client) error {
+		r, err := cl.Call(ctx, method, path, nil, body, nil)
+		if err != nil {
+			return err
+		}
+		if c.json {
+			return c.printJSON(r.Data)
+		}
+		c.hint("%s", r.Message)
+		return nil
+	})
 }

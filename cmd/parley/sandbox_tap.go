@@ -1,11 +1,13 @@
 package main
 
 import (
-	"net/http"
+	"context"
 	"net/url"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"parley/internal/client"
 )
 
 func (c *cli) sandboxTap(connect connect) *cobra.Command {
@@ -54,14 +56,12 @@ func (c *cli) tapped(cmd *cobra.Command, connect connect, link string) (string, 
 		}
 		return number, nil
 	}
-	cl, done, err := connect(cmd.Context())
-	if err != nil {
-		return "", err
-	}
-	defer done()
 	var state struct {
 		ContactID string `json:"contact_id"`
 	}
-	_, err = cl.call(cmd.Context(), http.MethodGet, "/api/otp/link/"+url.PathEscape(link), nil, nil, &state)
+	err := c.onPhones(cmd, connect, func(ctx context.Context, cl *client.Client) error {
+		_, err := cl.Get(ctx, "/api/otp/link/"+url.PathEscape(link), nil, &state)
+		return err
+	})
 	return state.ContactID, err
 }

@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -14,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"parley/internal/app"
+	"parley/internal/client"
 )
 
 // received is a message that reached a phone, as the API shows it.
@@ -88,33 +87,17 @@ func (c *cli) sandboxMessages(connect connect) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			cl, done, err := connect(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer done()
-			var messages []received
-			a, err := cl.call(cmd.Context(), http.MethodGet, messagesPath(number), f.query(), nil, &messages)
-			if err != nil {
-				return err
-			}
-			if c.json {
-				return c.printJSON(a.Data)
-			}
-			if part != "" {
-				for _, m := range messages {
-					if err := c.printPart(m, part); err != nil {
-						return err
-					}
+			return c.onPhones(cmd, connect, func(ctx context.Context, cl *client.Client) error {
+				r, err := cl.Get(ctx, messagesPath(number), f.query(), nil)
+				if err != nil {
+					return err
 				}
-				return nil
-			}
-			rows := make([][]any, len(messages))
-			for i, m := range messages {
-				rows[i] = []any{clock(m.Timestamp), m.Type, m.Status, m.summary(), m.MessageID}
-			}
-			c.printTable([]any{"at", "type", "status", "text", "id"}, rows)
-			return nil
+				if part != "" && !c.json {
+					return c.printParts(r.Data, part)
+				}
+				return printRows(c, r.Data, []any{"at", "type", "status", "text", "id"},
+					func(m *received) []any { return []any{clock(m.Timestamp), m.Type, m.Status, m.summary(), m.MessageID} })
+			})
 		},
 	}
 	f.flags(cmd)
@@ -146,19 +129,16 @@ give --after a cursor to skip those. If none comes in time, say what did arrive 
 			if err := checkPart(part); err != nil {
 				return err
 			}
-			cl, done, err := connect(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer done()
-			m, err := awaitMessage(cmd.Context(), cl, number, f, timeout)
-			if err != nil {
-				return err
-			}
-			if m == nil {
-				return nothingCame(cmd.Context(), cl, number, f, timeout)
-			}
-			return c.printPart(*m, part)
+			return c.onPhones(cmd, connect, func(ctx context.Context, cl *client.Client) error {
+				m, err := awaitMessage(ctx, cl, number, f, timeout)
+				if err != nil {
+					return err
+				}
+				if m == nil {
+					return nothingCame(ctx, cl, number, f, timeout)
+				}
+				return c.printPart(*m, part)
+			})
 		},
 	}
 	f.flags(cmd)
@@ -171,7 +151,7 @@ give --after a cursor to skip those. If none comes in time, say what did arrive 
 const longestWait = 30 * time.Second
 
 // awaitMessage waits on the server, again and again until the time is over; nil: none came.
-func awaitMessage(ctx context.Context, cl *client, number string, f filter, timeout time.Duration) (*received, error) {
+func awaitMessage(ctx context.Context, cl *client.Client, number string, f filter, timeout time.Duration) (*received, error) {
 	f.limit = 1
 	deadline := time.Now().Add(timeout)
 	for {
@@ -179,11 +159,11 @@ func awaitMessage(ctx context.Context, cl *client, number string, f filter, time
 		left := max(0, min(time.Until(deadline), longestWait))
 		query.Set("wait", strconv.Itoa(int((left+time.Second-1)/time.Second))) // the server waits in seconds
 		var messages []received
-		_, err := cl.call(ctx, http.MethodGet, messagesPath(number), query, nil, &messages)
+		_, err := cl.Get(ctx, messagesPath(number), query, &messages)
 		if err == nil && len(messages) > 0 {
 			return &messages[0], nil
 		}
-		if refused, ok := errors.AsType[*failure](err); err != nil && (!ok || refused.code != exitNotSo) {
+		if err != nil && !isNotFound(err) { // the phone may be added yet
 			return nil, err
 		}
 		if !time.Now().Before(deadline) {
@@ -193,7 +173,7 @@ func awaitMessage(ctx context.Context, cl *client, number string, f filter, time
 }
 
 // nothingCame explains itself: what was waited for, and what did arrive.
-func nothingCame(ctx context.Context, cl *client, number string, f filter, timeout time.Duration) error {
+func nothingCame(ctx context.Context, cl *client.Client, number string, f filter, timeout time.Duration) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "no message to %s", app.ShowNumber(number))
 	if f.kind != "" {
@@ -205,7 +185,7 @@ func nothingCame(ctx context.Context, cl *client, number string, f filter, timeo
 	fmt.Fprintf(&b, " within %s", timeout)
 	var came []received
 	all := filter{after: f.after, limit: 20}
-	if _, err := cl.call(ctx, http.MethodGet, messagesPath(number), all.query(), nil, &came); err != nil {
+	if _, err := cl.Get(ctx, messagesPath(number), all.query(), &came); err != nil {
 		return fail(exitNotSo, "%s", b.String())
 	}
 	since := ""
@@ -247,6 +227,19 @@ func checkPart(part string) error {
 		return nil
 	}
 	return fail(exitUsage, "--print: %q is none of code, link, body, id, json", part)
+}
+
+func (c *cli) printParts(data json.RawMessage, part string) error {
+	var messages []received
+	if err := json.Unmarshal(data, &messages); err != nil {
+		return err
+	}
+	for _, m := range messages {
+		if err := c.printPart(m, part); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // printPart prints what was asked for of a message.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"net/http"
 
 	"github.com/spf13/cobra"
 
@@ -33,11 +32,10 @@ token's own channel.`,
 			if err != nil {
 				return err
 			}
-			cl, done, err := c.sendingClient(cmd.Context(), "parley send", code)
+			cl, err := c.onChannel(cmd.Context(), code)
 			if err != nil {
 				return err
 			}
-			defer done()
 			body := map[string]string{"contact_id": string(parley.ContactOf(number)), "message": args[1]}
 			if replyTo != "" {
 				body["reply_to"] = replyTo
@@ -50,12 +48,12 @@ token's own channel.`,
 					Message string `json:"message"`
 				} `json:"error"`
 			}
-			a, err := cl.call(cmd.Context(), http.MethodPost, "/api/send-message/text", nil, body, &sent)
+			r, err := cl.Post(cmd.Context(), "/api/send-message/text", body, &sent)
 			if err != nil {
-				return err
+				return c.explain(cmd.Context(), cl, err)
 			}
 			if c.json {
-				err = c.printJSON(a.Data)
+				err = c.printJSON(r.Data)
 			} else {
 				fmt.Fprintln(c.out, sent.MessageID)
 			}

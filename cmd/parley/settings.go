@@ -151,11 +151,11 @@ func (s *settings) number(key string) (int, error) {
 
 // duration reads a length of time that must not be shorter than least.
 func (s *settings) duration(key string, least time.Duration) (time.Duration, error) {
-	d, err := span(s.text(key))
-	if err != nil || d < least {
+	d, err := parley.ParseDuration(s.text(key))
+	if err != nil || time.Duration(d) < least {
 		return 0, fail(exitUsage, "%s: %s must be a time of at least %s, such as 48h or 30d", s.values[key].origin, key, parley.Duration(least))
 	}
-	return d, nil
+	return time.Duration(d), nil
 }
 
 // loadSettings decides every setting: flag, environment, file named by the environment,

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"parley"
+	"parley/internal/client"
 )
 
 // triggerTimeout is how long an event may take to happen. A socket that was dropped is noticed and an
@@ -50,12 +50,10 @@ Events: ` + strings.Join(happen, ", "),
 					return err
 				}
 			}
-			var done func()
-			if t.api, done, err = c.sendingClient(cmd.Context(), "parley trigger", channel); err != nil {
+			if t.api, err = c.onChannel(cmd.Context(), channel); err != nil {
 				return err
 			}
-			defer done()
-			return t.run(cmd.Context())
+			return c.explain(cmd.Context(), t.api, t.run(cmd.Context()))
 		},
 	}
 	cmd.Flags().StringVar(&channel, "channel", "", "the channel that it happens on (default: the token's own)")
@@ -90,7 +88,7 @@ func (t *trigger) unknown() error {
 // trigger makes one event happen.
 type trigger struct {
 	cli    *cli
-	api    *client
+	api    *client.Client
 	kind   parley.EventType
 	number string // of the phone; empty: any
 	text   string
@@ -107,12 +105,12 @@ type happened struct {
 func (t *trigger) run(ctx context.Context) error {
 	// Who is told is asked before we listen ourselves.
 	done := happened{Type: t.kind}
-	if _, err := t.api.call(ctx, http.MethodGet, "/api/sandbox/listeners", url.Values{"type": {string(t.kind)}}, nil, &done); err != nil {
+	if _, err := t.api.Get(ctx, "/api/sandbox/listeners", url.Values{"type": {string(t.kind)}}, &done); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, triggerTimeout, errTooLong)
 	defer cancel()
-	resp, err := t.api.stream(ctx, url.Values{"types": {string(t.kind)}}, "")
+	resp, err := t.api.Events(ctx, url.Values{"types": {string(t.kind)}}, "")
 	if err != nil {
 		return t.explain(ctx, err)
 	}
@@ -124,7 +122,7 @@ func (t *trigger) run(ctx context.Context) error {
 	for events := newEventReader(resp.Body); ; {
 		e, err := events.next()
 		if err != nil {
-			return t.explain(ctx, fail(exitUnreachable, "the stream of %s ended: %w", t.api.base, err))
+			return t.explain(ctx, fail(exitUnreachable, "the stream of %s ended: %w", t.api.Base, err))
 		}
 		if about == "" || about == e.Data.MessageID || about == e.Data.ID {
 			done.ID = e.ID

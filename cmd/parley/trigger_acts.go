@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"net/http"
 	"net/url"
 
 	"parley"
@@ -76,7 +75,7 @@ func (t *trigger) vote(ctx context.Context) (string, error) {
 
 // drop has the channel lose its connection while it sends.
 func (t *trigger) drop(ctx context.Context) (string, error) {
-	if _, err := t.api.call(ctx, http.MethodPost, "/api/sandbox/faults", nil, map[string]any{"fault": "drop_socket", "times": 1}, nil); err != nil {
+	if _, err := t.api.Post(ctx, "/api/sandbox/faults", map[string]any{"fault": "drop_socket", "times": 1}, nil); err != nil {
 		return "", err
 	}
 	_, err := t.send(ctx)
@@ -85,10 +84,8 @@ func (t *trigger) drop(ctx context.Context) (string, error) {
 
 // approve has a code asked for, read on the phone and used.
 func (t *trigger) approve(ctx context.Context) (string, error) {
-	var at struct {
-		Cursor string `json:"cursor"`
-	}
-	if _, err := t.api.call(ctx, http.MethodGet, "/api/sandbox/cursor", nil, nil, &at); err != nil {
+	var at position
+	if _, err := t.api.Get(ctx, "/api/sandbox/cursor", nil, &at); err != nil {
 		return "", err
 	}
 	id, err := t.requestCode(ctx)
@@ -97,7 +94,7 @@ func (t *trigger) approve(ctx context.Context) (string, error) {
 	}
 	var came []received
 	query := url.Values{"after": {at.Cursor}, "wait": {"10"}}
-	if _, err := t.api.call(ctx, http.MethodGet, messagesPath(t.number), query, nil, &came); err != nil {
+	if _, err := t.api.Get(ctx, messagesPath(t.number), query, &came); err != nil {
 		return "", err
 	}
 	for _, m := range came {
@@ -131,7 +128,7 @@ func (t *trigger) expire(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	_, err = t.api.call(ctx, http.MethodPost, "/api/sandbox/clock", nil, map[string]any{"advance": codeLife + 1}, nil)
+	_, err = t.api.Post(ctx, "/api/sandbox/clock", map[string]any{"advance": codeLife + 1}, nil)
 	return id, err
 }
 
@@ -142,7 +139,7 @@ const codeLife = 30
 func (t *trigger) requestCode(ctx context.Context) (string, error) {
 	if t.number == "" {
 		var p phone
-		if _, err := t.api.call(ctx, http.MethodPost, "/api/sandbox/phones", nil, map[string]string{}, &p); err != nil {
+		if _, err := t.api.Post(ctx, "/api/sandbox/phones", map[string]string{}, &p); err != nil {
 			return "", err
 		}
 		t.number = p.Number
@@ -150,13 +147,13 @@ func (t *trigger) requestCode(ctx context.Context) (string, error) {
 	var made struct {
 		ID string `json:"id"`
 	}
-	_, err := t.api.call(ctx, http.MethodPost, "/api/otp/code/request", nil, map[string]any{"contact_id": t.contact(), "expires": codeLife}, &made)
+	_, err := t.api.Post(ctx, "/api/otp/code/request", map[string]any{"contact_id": t.contact(), "expires": codeLife}, &made)
 	return made.ID, err
 }
 
 func (t *trigger) validate(ctx context.Context, code string) (approved bool, err error) {
-	a, err := t.api.call(ctx, http.MethodPost, "/api/otp/code/validate", nil, map[string]any{"contact_id": t.contact(), "code": code}, nil)
-	return err == nil && a.Success != nil && *a.Success, err
+	a, err := t.api.Post(ctx, "/api/otp/code/validate", map[string]any{"contact_id": t.contact(), "code": code}, nil)
+	return err == nil && a.Success, err
 }
 
 // asPhone acts as the phone.
@@ -167,7 +164,7 @@ func (t *trigger) asPhone(ctx context.Context, body map[string]any) (messageID s
 	var done struct {
 		MessageID string `json:"message_id"`
 	}
-	_, err = t.api.call(ctx, http.MethodPost, "/api/sandbox/phones/"+t.number+"/send", nil, body, &done)
+	_, err = t.api.Post(ctx, "/api/sandbox/phones/"+t.number+"/send", body, &done)
 	return done.MessageID, err
 }
 
@@ -180,7 +177,7 @@ func (t *trigger) toPhone(ctx context.Context, kind string, body map[string]any)
 	var done struct {
 		MessageID string `json:"message_id"`
 	}
-	_, err = t.api.call(ctx, http.MethodPost, "/api/send-message/"+kind, nil, body, &done)
+	_, err = t.api.Post(ctx, "/api/send-message/"+kind, body, &done)
 	return done.MessageID, err
 }
 
@@ -190,7 +187,7 @@ func (t *trigger) choosePhone(ctx context.Context) error {
 		return nil
 	}
 	var phones []phone
-	if _, err := t.api.call(ctx, http.MethodGet, "/api/sandbox/phones", nil, nil, &phones); err != nil {
+	if _, err := t.api.Get(ctx, "/api/sandbox/phones", nil, &phones); err != nil {
 		return err
 	}
 	if len(phones) > 0 {
@@ -198,7 +195,7 @@ func (t *trigger) choosePhone(ctx context.Context) error {
 		return nil
 	}
 	var p phone
-	_, err := t.api.call(ctx, http.MethodPost, "/api/sandbox/phones", nil, map[string]string{}, &p)
+	_, err := t.api.Post(ctx, "/api/sandbox/phones", map[string]string{}, &p)
 	t.number = p.Number
 	return err
 }

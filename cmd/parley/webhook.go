@@ -2,54 +2,24 @@ package main
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"parley"
-	"parley/internal/app"
-	"parley/internal/doctor"
-	"parley/internal/safehttp"
+	"parley/internal/client"
 )
 
 func (c *cli) webhook() *cobra.Command {
-	return newGroup("webhook", "Have addresses told of events", `  parley webhook add https://example.com/hook
+	return newGroup("webhook", "Manage webhooks", `  parley webhook add https://example.com/hook
   parley webhook list`,
 		c.webhookAdd(), c.webhookList(), c.webhookShow(), c.webhookTest(), c.webhookRotate(),
-		c.webhookSwitch("enable", true), c.webhookSwitch("disable", false), c.webhookRemove())
-}
-
-// webhookView is a webhook as JSON.
-type webhookView struct {
-	ID           parley.WebhookID    `json:"id"`
-	URL          string              `json:"url"`
-	Channel      *parley.ChannelCode `json:"channel"`
-	Events       []parley.EventType  `json:"events"`
-	Enabled      bool                `json:"enabled"`
-	Reason       string              `json:"reason"`
-	DisabledAt   *time.Time          `json:"disabled_at"`
-	FailingSince *time.Time          `json:"failing_since"`
-	Failures     int                 `json:"failures"`
-	CreatedAt    *time.Time          `json:"created_at"`
-	Secret       string              `json:"secret,omitempty"` // when it was asked for
-}
-
-func viewWebhook(w parley.Webhook, secret string) webhookView {
-	view := webhookView{
-		ID: w.ID, URL: w.URL, Events: append([]parley.EventType{}, w.Types...), Enabled: w.IsEnabled(), Reason: w.Reason,
-		DisabledAt: orNil(w.DisabledAt), FailingSince: orNil(w.FailingSince), Failures: w.Failures,
-		CreatedAt: orNil(w.CreatedAt), Secret: secret,
-	}
-	if w.Channel != "" {
-		view.Channel = &w.Channel
-	}
-	return view
+		c.webhookSwitch("enable", "Switch a webhook on: what waited is sent at once", true),
+		c.webhookSwitch("disable", "Switch a webhook off; what happens meanwhile waits", false), c.webhookRemove())
 }
 
 func (c *cli) webhookAdd() *cobra.Command {
@@ -57,22 +27,31 @@ func (c *cli) webhookAdd() *cobra.Command {
 	var events []string
 	cmd := &cobra.Command{
 		Use:   "add URL",
-		Short: "Have an address told of what happens from now on; prints its id and its secret",
-		Long: "Have an address told of what happens from now on: on every channel and of every event, unless told\n" +
+		Short: "Send events to an address from now on; prints its id and its secret",
+		Long: "Send events to an address from now on: those of every channel and of every type, unless flags say\n" +
 			"otherwise. Prints its id and the secret that its deliveries are signed with.",
 		Example: `  parley webhook add https://example.com/hook
   parley webhook add https://example.com/hook --channel toko --events message.received,message.status`,
 		Args: takes("URL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if _, err := safehttp.CheckURL(args[0]); err != nil {
-				return fail(exitUsage, "%w", err)
-			}
 			types, err := eventTypes(events)
 			if err != nil {
 				return err
 			}
-			w := parley.Webhook{ID: parley.NewWebhookID(), URL: args[0], Channel: parley.ChannelCode(channel), Types: types, CreatedAt: time.Now()}
-			return c.withData(cmd.Context(), true, func(data *app.Data) error { return c.addWebhook(cmd.Context(), data, w) })
+			body := map[string]any{"url": args[0]}
+			if channel != "" {
+				body["channel"] = channel
+			}
+			if len(types) > 0 {
+				body["events"] = types
+			}
+			return c.manageNew(cmd, func(ctx context.Context, api *client.Client) error {
+				r, err := api.Post(ctx, client.Path("webhooks"), body, nil)
+				if err != nil {
+					return orNoChannel(ctx, api, err, channel)
+				}
+				return c.printAdded(r)
+			})
 		},
 	}
 	cmd.Flags().StringVar(&channel, "channel", "", "only events of this channel (default: of every channel)")
@@ -80,38 +59,19 @@ func (c *cli) webhookAdd() *cobra.Command {
 	return cmd
 }
 
-func (c *cli) addWebhook(ctx context.Context, data *app.Data, w parley.Webhook) error {
-	err := data.Store.Tx(ctx, func(tx parley.Tx) error {
-		if w.Channel != "" {
-			if _, err := tx.Channel(ctx, w.Channel); err != nil {
-				return err
-			}
-		}
-		return tx.AddWebhook(ctx, w)
+func (c *cli) printAdded(r *client.Response) error {
+	var w client.Webhook
+	if err := json.Unmarshal(r.Data, &w); err != nil {
+		return err
+	}
+	if w.Warning != "" {
+		c.hint("%s", w.Warning)
+	}
+	c.hint("Try it with: parley webhook test %s", w.ID)
+	return printData(c, r, func(w *client.Webhook) {
+		fmt.Fprintf(c.out, "%-7s %s\n%-7s %s\n", "id", w.ID, "secret", w.Secret)
 	})
-	if errors.Is(err, parley.ErrNotFound) {
-		return noChannel(w.Channel)
-	}
-	if err != nil {
-		return err
-	}
-	keys, err := secretsOf(data).Of(ctx, parley.WebhookSecret(w.ID))
-	if err != nil {
-		return err
-	}
-	if unencrypted(w.URL) {
-		c.hint("%s is not encrypted: anyone on the network path can read it", w.URL)
-	}
-	c.hint("a running server sends to it within a second. Try it with: parley webhook test %s", w.ID)
-	if c.json {
-		return c.printJSON(viewWebhook(w, keys.Secret))
-	}
-	fmt.Fprintf(c.out, "%-7s %s\n%-7s %s\n", "id", w.ID, "secret", keys.Secret)
-	return nil
 }
-
-// unencrypted reports whether what is sent to an address can be read on the way.
-func unencrypted(address string) bool { return doctor.IsUnencrypted(address) }
 
 // eventTypes reads the names of types, each once.
 func eventTypes(names []string) ([]parley.EventType, error) {
@@ -119,10 +79,7 @@ func eventTypes(names []string) ([]parley.EventType, error) {
 	for _, name := range names {
 		t, known := parley.ParseEventType(strings.TrimSpace(name))
 		if !known {
-			all := make([]string, len(parley.EventTypes))
-			for i, t := range parley.EventTypes {
-				all[i] = string(t)
-			}
+			all := strings.Split(joinTypes(parley.EventTypes), ",")
 			return nil, fail(exitUsage, "--events: there is no type %q.%s There are: %s", name, didYouMean(name, all), strings.Join(all, ", "))
 		}
 		if !slices.Contains(types, t) {
@@ -133,32 +90,10 @@ func eventTypes(names []string) ([]parley.EventType, error) {
 }
 
 func (c *cli) webhookList() *cobra.Command {
-	return &cobra.Command{
-		Use:   "list",
-		Short: "List the webhooks",
-		Example: `  parley webhook list
-  parley webhook list --json`,
-		Args: takes(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.withData(cmd.Context(), false, func(data *app.Data) error {
-				webhooks, err := data.Store.Webhooks(cmd.Context())
-				if err != nil {
-					return err
-				}
-				views := make([]webhookView, len(webhooks))
-				rows := make([][]any, len(webhooks))
-				for i, w := range webhooks {
-					views[i] = viewWebhook(w, "")
-					rows[i] = []any{w.ID, w.URL, orAll(string(w.Channel)), orAll(joinTypes(w.Types)), webhookState(w), when(w.CreatedAt)}
-				}
-				if c.json {
-					return c.printJSON(views)
-				}
-				c.printTable([]any{"id", "url", "channel", "events", "state", "created"}, rows)
-				return nil
-			})
-		},
-	}
+	return newList(c, "List the webhooks", "webhook", []any{"id", "url", "channel", "events", "state", "created"},
+		func(w *client.Webhook) []any {
+			return []any{w.ID, w.URL, orAll(string(w.Channel)), orAll(joinTypes(w.Events)), w.State(), when(w.CreatedAt)}
+		})
 }
 
 func orAll(text string) string {
@@ -176,16 +111,6 @@ func joinTypes(types []parley.EventType) string {
 	return strings.Join(names, ",")
 }
 
-func webhookState(w parley.Webhook) string {
-	switch {
-	case !w.IsEnabled():
-		return "off"
-	case w.Failures > 0:
-		return "failing"
-	}
-	return "on"
-}
-
 func (c *cli) webhookShow() *cobra.Command {
 	var withSecret bool
 	cmd := &cobra.Command{
@@ -195,19 +120,16 @@ func (c *cli) webhookShow() *cobra.Command {
   parley webhook show whk_2f0c6a9be1d84c53a7f0 --secret`,
 		Args: takes("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withData(cmd.Context(), false, func(data *app.Data) error {
-				w, err := data.Store.Webhook(cmd.Context(), parley.WebhookID(args[0]))
+			path := client.Path("webhooks", args[0])
+			return c.manage(cmd, func(ctx context.Context, api *client.Client) error {
+				r, err := api.Get(ctx, path, nil, nil)
+				if err == nil && withSecret {
+					err = addSecret(ctx, api, path+"/secret", r)
+				}
 				if err != nil {
-					return noWebhook(err, args[0])
+					return orMissing(err, "webhook", args[0])
 				}
-				if !withSecret {
-					return c.printWebhook(w, "")
-				}
-				keys, err := secretsOf(data).Of(cmd.Context(), parley.WebhookSecret(w.ID))
-				if err != nil {
-					return err
-				}
-				return c.printWebhook(w, keys.Secret)
+				return printData(c, r, c.printWebhook)
 			})
 		},
 	}
@@ -215,34 +137,34 @@ func (c *cli) webhookShow() *cobra.Command {
 	return cmd
 }
 
-func (c *cli) printWebhook(w parley.Webhook, secret string) error {
-	if c.json {
-		return c.printJSON(viewWebhook(w, secret))
+// addSecret reads a secret and adds it to the data of a response.
+func addSecret(ctx context.Context, api *client.Client, path string, r *client.Response) error {
+	var s client.Secret
+	if _, err := api.Get(ctx, path, nil, &s); err != nil {
+		return err
 	}
+	all := strings.TrimSuffix(strings.TrimSpace(string(r.Data)), "}")
+	r.Data = json.RawMessage(fmt.Sprintf("%s,%q:%q}", all, "secret", s.Secret))
+	return nil
+}
+
+func (c *cli) printWebhook(w *client.Webhook) {
 	lines := [][2]string{
-		{"id", string(w.ID)}, {"url", w.URL}, {"channel", orAll(string(w.Channel))}, {"events", orAll(joinTypes(w.Types))},
-		{"state", webhookState(w)}, {"created", when(w.CreatedAt)},
+		{"id", string(w.ID)}, {"url", w.URL}, {"channel", orAll(string(w.Channel))}, {"events", orAll(joinTypes(w.Events))},
+		{"state", w.State()}, {"created", when(w.CreatedAt)},
 	}
-	if !w.IsEnabled() {
+	if !w.Enabled {
 		lines = append(lines, [2]string{"off since", when(w.DisabledAt)}, [2]string{"reason", w.Reason})
 	}
 	if w.Failures > 0 {
 		lines = append(lines, [2]string{"failing", fmt.Sprintf("%s since %s", count(w.Failures, "attempt"), when(w.FailingSince))})
 	}
-	if secret != "" {
-		lines = append(lines, [2]string{"secret", secret})
+	if w.Secret != "" {
+		lines = append(lines, [2]string{"secret", w.Secret})
 	}
 	for _, line := range lines {
-		fmt.Fprintf(c.out, "%-10s %s\n", line[0], line[1])
+		c.printLine(line[0], line[1])
 	}
-	return nil
-}
-
-func noWebhook(err error, id string) error {
-	if errors.Is(err, parley.ErrNotFound) {
-		return fail(exitNotSo, "there is no webhook %s. See: parley webhook list", id)
-	}
-	return err
 }
 
 func (c *cli) webhookTest() *cobra.Command {
@@ -254,46 +176,21 @@ func (c *cli) webhookTest() *cobra.Command {
   parley webhook test whk_2f0c6a9be1d84c53a7f0 --json`,
 		Args: takes("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cl, done, err := c.adminClient(cmd.Context(), "parley webhook test")
-			if err != nil {
+			return c.onServer(cmd, func(ctx context.Context, api *client.Client) error {
+				r, err := api.Post(ctx, client.Path("webhooks", args[0], "test"), nil, nil)
+				if err != nil {
+					return err
+				}
+				err = printData(c, r, func(a *client.Attempt) { fmt.Fprintln(c.out, a) })
+				if err == nil && !r.Success {
+					return fail(exitNotSo, "%s", r.Message)
+				}
 				return err
-			}
-			defer done()
-			var tried attemptView
-			a, err := cl.call(cmd.Context(), http.MethodPost, "/api/manage/webhooks/"+url.PathEscape(args[0])+"/test", nil, nil, &tried)
-			if err != nil {
-				return err
-			}
-			if c.json {
-				err = c.printJSON(a.Data)
-			} else {
-				fmt.Fprintln(c.out, tried)
-			}
-			if err == nil && (a.Success == nil || !*a.Success) {
-				return fail(exitNotSo, "%s", a.Message)
-			}
-			return err
+			})
 		},
 	}
 	settingFlags(cmd.Flags(), keyURL, keyAdminToken)
 	return cmd
-}
-
-// attemptView is how an attempt to deliver went.
-type attemptView struct {
-	Code    *int   `json:"code"`
-	TookMS  int64  `json:"took_ms"`
-	Problem string `json:"problem"`
-	Answer  string `json:"answer"`
-}
-
-// String says it in a few words: "200 in 84 ms", "timeout in 10000 ms".
-func (a attemptView) String() string {
-	what, _, _ := strings.Cut(a.Problem, ":")
-	if a.Code != nil {
-		what = fmt.Sprint(*a.Code)
-	}
-	return fmt.Sprintf("%s in %d ms", what, a.TookMS)
 }
 
 func (c *cli) webhookRotate() *cobra.Command {
@@ -304,46 +201,29 @@ func (c *cli) webhookRotate() *cobra.Command {
   SECRET=$(parley webhook rotate whk_2f0c6a9be1d84c53a7f0)`,
 		Args: takes("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withData(cmd.Context(), false, func(data *app.Data) error {
-				w, err := data.Store.Webhook(cmd.Context(), parley.WebhookID(args[0]))
-				if err != nil {
-					return noWebhook(err, args[0])
-				}
-				return c.printSecret(cmd.Context(), data, parley.WebhookSecret(w.ID), true)
+			return c.manage(cmd, func(ctx context.Context, api *client.Client) error {
+				return orMissing(c.rotateSecret(ctx, api, client.Path("webhooks", args[0], "rotate")), "webhook", args[0])
 			})
 		},
 	}
 }
 
-// webhookSwitch makes the commands that say whether a webhook is told of events.
-func (c *cli) webhookSwitch(verb string, enabled bool) *cobra.Command {
-	short := map[bool]string{true: "Switch a webhook on: what waited is sent at once", false: "Switch a webhook off; what happens meanwhile waits"}[enabled]
+// webhookSwitch makes the commands that switch a webhook on and off.
+func (c *cli) webhookSwitch(verb, short string, enabled bool) *cobra.Command {
 	return &cobra.Command{
 		Use:     verb + " ID",
 		Short:   short,
 		Example: fmt.Sprintf("  parley webhook %s whk_2f0c6a9be1d84c53a7f0\n  parley webhook %s whk_2f0c6a9be1d84c53a7f0 --json", verb, verb),
 		Args:    takes("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx := cmd.Context()
-			return c.withData(ctx, false, func(data *app.Data) error {
-				var w parley.Webhook
-				err := data.Store.Tx(ctx, func(tx parley.Tx) (err error) {
-					if w, err = tx.Webhook(ctx, parley.WebhookID(args[0])); err != nil {
-						return err
-					}
-					if enabled {
-						w.Enable()
-						err = tx.HurryDeliveries(ctx, w.ID, time.Now())
-					} else if w.IsEnabled() {
-						w.Disable(time.Now(), "It was switched off by hand.")
-					}
-					return errors.Join(err, tx.UpdateWebhook(ctx, w))
-				})
+			return c.manage(cmd, func(ctx context.Context, api *client.Client) error {
+				body := map[string]bool{"enabled": enabled}
+				r, err := api.Call(ctx, http.MethodPatch, client.Path("webhooks", args[0]), nil, body, nil)
 				if err != nil {
-					return noWebhook(err, args[0])
+					return orMissing(err, "webhook", args[0])
 				}
-				c.hint("saved; a running server follows within a second")
-				return c.printWebhook(w, "")
+				c.hint("saved")
+				return printData(c, r, c.printWebhook)
 			})
 		},
 	}
@@ -358,19 +238,10 @@ func (c *cli) webhookRemove() *cobra.Command {
   parley webhook remove whk_2f0c6a9be1d84c53a7f0 --yes`,
 		Args: takes("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx := cmd.Context()
-			return c.withData(ctx, false, func(data *app.Data) error {
-				w, err := data.Store.Webhook(ctx, parley.WebhookID(args[0]))
-				if err != nil {
-					return noWebhook(err, args[0])
-				}
-				if err := c.confirm(ctx, yes, fmt.Sprintf("This removes the webhook to %s with its secret and its deliveries for good", w.URL), args[0]); err != nil {
-					return err
-				}
-				if err := data.Store.Tx(ctx, func(tx parley.Tx) error { return tx.DeleteWebhook(ctx, w.ID) }); err != nil {
-					return noWebhook(err, args[0])
-				}
-				return c.done("webhook %s is gone", w.ID)
+			return c.remove(cmd, "webhook", args[0], yes, func(r *client.Response) (string, error) {
+				var w client.Webhook
+				err := json.Unmarshal(r.Data, &w)
+				return fmt.Sprintf("This removes the webhook to %s with its secret and its deliveries for good", w.URL), err
 			})
 		},
 	}

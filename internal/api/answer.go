@@ -26,8 +26,10 @@ type answer struct {
 	header      []field
 
 	file io.ReadCloser // what is written in place of the body; nil: the body is
-	size int64         // of the file
+	size int64         // of the file; sizeUnknown: it is sent until its end
 }
+
+const sizeUnknown = -1
 
 type field struct{ key, value string }
 

@@ -32,8 +32,23 @@ func TestBackupFile(t *testing.T) {
 	if err != nil || !bytes.Equal(stored, a.Body) {
 		t.Errorf("fetched were %d bytes, on disk are %d (%v)", len(a.Body), len(stored), err)
 	}
+	expectBackup(t, a.Body)
+	head := e.Call(http.MethodHead, file, "", admin).Expect(http.StatusOK)
+	if head.Header.Get("Content-Length") != a.Header.Get("Content-Length") || len(head.Body) > 0 {
+		t.Errorf("HEAD answers %v with %d bytes", head.Header, len(head.Body))
+	}
+	e.Get(file, parleytest.As(e.Global)).Expect(http.StatusForbidden)
+
+	if err := os.RemoveAll(filepath.Dir(made)); err != nil {
+		t.Fatal(err)
+	}
+	e.Get(file, admin).ExpectError(http.StatusNotFound, "Make one first.")
+}
+
+func expectBackup(t *testing.T, body []byte) {
+	t.Helper()
 	var names []string
-	for files := tar.NewReader(bytes.NewReader(a.Body)); ; {
+	for files := tar.NewReader(bytes.NewReader(body)); ; {
 		head, err := files.Next()
 		if errors.Is(err, io.EOF) {
 			break
@@ -46,14 +61,19 @@ func TestBackupFile(t *testing.T) {
 	if !slices.Contains(names, "parley.db") || !slices.Contains(names, "secret.key") {
 		t.Errorf("it has %q", names)
 	}
-	head := e.Call(http.MethodHead, file, "", admin).Expect(http.StatusOK)
-	if head.Header.Get("Content-Length") != a.Header.Get("Content-Length") || len(head.Body) > 0 {
-		t.Errorf("HEAD answers %v with %d bytes", head.Header, len(head.Body))
-	}
-	e.Get(file, parleytest.As(e.Global)).Expect(http.StatusForbidden)
+}
 
-	if err := os.RemoveAll(filepath.Dir(made)); err != nil {
-		t.Fatal(err)
-	}
-	e.Get(file, admin).ExpectError(http.StatusNotFound, "Make one first.")
+// TestBackupOfThisMoment fetches a backup that is kept nowhere.
+func TestBackupOfThisMoment(t *testing.T) {
+	t.Parallel()
+	e := parleytest.Start(t)
+	admin := parleytest.As(e.Admin)
+	const now = "/api/manage/backup/now"
+	a := e.Get(now, admin).Expect(http.StatusOK)
+	wantHeader(t, a, "Content-Type", "application/x-tar")
+	wantHeader(t, a, "Content-Length", "")
+	expectBackup(t, a.Body)
+	e.Get("/api/manage/backup/file", admin).Expect(http.StatusNotFound)
+	e.Get(now, admin).Expect(http.StatusOK) // the one before has ended
+	e.Get(now, parleytest.As(e.Global)).Expect(http.StatusForbidden)
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"parley"
-	"parley/internal/app"
 	"parley/internal/parleytest"
 )
 
@@ -109,7 +108,7 @@ func healthStopped(t *testing.T, e *parleytest.Env) {
 	}
 }
 
-// healthBefore looks at channels that never worked: another process stored them, and nobody linked an
+// healthBefore looks at channels that never worked: one that was stored as stopped, and one to which nobody linked an
 // account.
 func healthBefore(t *testing.T, e *parleytest.Env) {
 	data := besides(t, e)
@@ -121,9 +120,7 @@ func healthBefore(t *testing.T, e *parleytest.Env) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := app.AddChannel(t.Context(), data.Store, parley.Channel{Code: "foreign", Network: parley.WhatsApp}); err != nil {
-		t.Fatal(err)
-	}
+	e.Post("/api/manage/channels", `{"code":"foreign","network":"whatsapp"}`, parleytest.As(e.Admin)).Expect(http.StatusCreated) // reads the other too
 	for code, status := range map[string]string{"asleep": "STOPPED", "foreign": "SCAN_QR_CODE"} {
 		var a *parleytest.Answer
 		e.Eventually(code+" is known", func() bool {

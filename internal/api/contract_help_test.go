@@ -21,7 +21,7 @@ func within(t *testing.T, e *parleytest.Env) *parleytest.Env {
 	return &own
 }
 
-// besides opens the data of a running gateway as another process does, until the test ends.
+// besides opens the database of a running gateway until the test ends, to put into it what the API does not.
 func besides(t *testing.T, e *parleytest.Env) *app.Data {
 	t.Helper()
 	data, err := app.OpenData(t.Context(), e.Data, slog.New(slog.DiscardHandler))

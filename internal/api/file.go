@@ -78,14 +78,18 @@ func bytesAnswer(b []byte, m *parley.Media) answer {
 }
 
 // sendFile writes a file a piece at a time, and gives the caller time to take each.
-func sendFile(w http.ResponseWriter, f io.ReadCloser) {
+func sendFile(w http.ResponseWriter, f io.ReadCloser) error {
 	defer f.Close()
 	const piece = 1 << 20
 	control := http.NewResponseController(w)
 	for {
 		_ = control.SetWriteDeadline(time.Now().Add(timeToWrite)) // not every writer can, and then it has none
-		if _, err := io.CopyN(w, f, piece); err != nil {
-			return // the end, or a caller that is gone
+		_, err := io.CopyN(w, f, piece)
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil { // the file cannot be read, or the caller is gone
+			return err
 		}
 	}
 }

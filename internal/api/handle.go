@@ -203,13 +203,7 @@ func (rt *route) answer(ctx context.Context, r *request, w http.ResponseWriter) 
 			return a, err
 		}
 	}
-	if rt.input == noRoute {
-		return rt.do(ctx, r)
-	}
-	if rt.access == everybody {
-		if err := rt.readOpen(r, w); err != nil {
-			return a, err
-		}
+	if rt.access == anyToken || rt.access == everybody || rt.input == noRoute {
 		return rt.do(ctx, r)
 	}
 	if err := rt.withinLimit(r); err != nil {
@@ -296,13 +290,17 @@ func write(w http.ResponseWriter, id string, a answer) {
 	if endLine {
 		size++
 	}
-	h["Content-Length"] = []string{strconv.FormatInt(size, 10)}
+	if a.size != sizeUnknown {
+		h["Content-Length"] = []string{strconv.FormatInt(size, 10)}
+	}
 	for _, f := range a.header {
 		h.Set(f.key, f.value)
 	}
 	w.WriteHeader(a.status)
 	if a.file != nil {
-		sendFile(w, a.file)
+		if err := sendFile(w, a.file); err != nil && a.size == sizeUnknown && !errors.Is(err, http.ErrBodyNotAllowed) {
+			panic(http.ErrAbortHandler) // else the caller would take it for complete
+		}
 		return
 	}
 	w.Write(a.body) // a caller that is gone learns nothing

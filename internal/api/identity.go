@@ -193,8 +193,8 @@ func (s *server) onlyChannel() (parley.Channel, error) {
 	return parley.Channel{}, parley.Errorf(parley.BadRequest, "There are several channels. Send the header X-Channel with the code of the one that is meant.")
 }
 
-// channelNamed finds a channel as it is now. One that another process has just made is known to the
-// store first and to the gateway a moment later.
+// channelNamed finds a channel as it is now. While the server starts, and when one was just created, the store has it
+// a moment before the gateway.
 func (s *server) channelNamed(ctx context.Context, code parley.ChannelCode) (parley.Channel, error) {
 	if c, ok := s.Gateway.Channel(code); ok {
 		return c, nil

@@ -19,7 +19,7 @@ type channelRow struct {
 	Number    string               `json:"number"`
 	Status    parley.ChannelStatus `json:"status"`
 	Reason    string               `json:"reason"`
-	Since     string               `json:"since"`
+	Since     *string              `json:"since"` // null: not known, because no server runs
 	Enabled   bool                 `json:"enabled"`
 	Settings  channelSettings      `json:"settings"`
 	CreatedAt string               `json:"created_at"`
@@ -48,7 +48,7 @@ type channelSettings struct {
 func channelOf(c parley.Channel) channelRow {
 	row := channelRow{
 		Code: c.Code, Name: c.Name, Network: c.Network, Number: c.Number,
-		Status: c.State.Status, Reason: c.State.Reason, Since: stamp(c.State.Since),
+		Status: c.State.Status, Reason: c.State.Reason, Since: stampOrNil(c.State.Since),
 		Enabled: c.Enabled, CreatedAt: stamp(c.CreatedAt), ArchiveOf: c.Settings.ArchiveOf,
 	}
 	if d := c.Settings.Pace; d != nil && (*d != 0 || c.Network != parley.Sandbox) { // the sandbox has none anyway
@@ -204,10 +204,15 @@ func checkChannel(ctx context.Context, tx parley.Tx, c parley.Channel) error {
 }
 
 func (s *server) deleteChannel(ctx context.Context, r *request) (envelope[noData], error) {
+	if _, err := s.channelNamed(ctx, r.code()); err != nil && !errors.Is(err, parley.ErrNotFound) {
+		return envelope[noData]{}, err
+	}
 	err := s.Gateway.DeleteChannel(ctx, r.code())
 	if err == nil {
 		s.Tally.Forget(r.code())
 		s.Callbacks.Secrets.Forget(parley.ChannelSecret(r.code()))
+		s.Callbacks.Wake() // its webhooks went with it
+		err = s.Tokens.Refresh(ctx)
 	}
 	return ok("Channel deleted", noData{}), err
 }

@@ -113,3 +113,29 @@ func (s *server) revokeToken(ctx context.Context, r *request) (envelope[tokenRow
 	t, err := s.Store.Token(ctx, id)
 	return ok("Token revoked", tokenOf(t)), err
 }
+
+// rotateSigningKey signs new tokens with a new key. Those of older keys stay valid.
+func (s *server) rotateSigningKey(ctx context.Context, _ *request) (envelope[noData], error) {
+	return ok("New tokens are signed with a new key.", noData{}), s.Tokens.Rotate(ctx)
+}
+
+// SignInLife is how long a link to the console can be used.
+const SignInLife = 15 * time.Minute
+
+type signInLink struct {
+	URL       string `json:"url"`
+	ExpiresAt string `json:"expires_at"`
+}
+
+// makeSignInLink makes a link that signs in to the console, once.
+func (s *server) makeSignInLink(ctx context.Context, r *request) (envelope[signInLink], error) {
+	secret, ticket := parley.NewTicket(parley.SignInTicket, "", time.Now(), SignInLife)
+	link := signInLink{ExpiresAt: stamp(ticket.ExpiresAt)}
+	err := s.Store.Tx(ctx, func(tx parley.Tx) error {
+		// Only the ticket's hash is kept, so a retry with the same idempotency key does not learn it.
+		before := ok("The link was made before and is not shown again. Make another.", link)
+		return errors.Join(tx.AddTicket(ctx, ticket), r.storeKey(ctx, tx, http.StatusOK, before))
+	})
+	link.URL = s.baseURL(r.http) + "/console/login#" + secret
+	return ok("Link made. It works once, and whoever has it may do everything.", link), err
+}

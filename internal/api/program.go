@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"context"
+	"io"
 	"log/slog"
 	"os/exec"
 	"runtime"
@@ -33,6 +34,8 @@ type Program struct {
 	// there is none.
 	Backup     func(ctx context.Context) (Backup, error)
 	LastBackup func() (Backup, bool)
+	// WriteBackup writes a backup and keeps none.
+	WriteBackup func(ctx context.Context, w io.Writer) error
 	// RecentLog returns the last warnings and errors of the log, oldest first.
 	RecentLog func() []string
 	// LogLevel is what the log's level can be changed by; nil: it cannot be.
@@ -106,10 +109,12 @@ type doctorData struct {
 }
 
 type findingRow struct {
-	Name     string       `json:"name"`
-	Level    doctor.Level `json:"level"`
-	Sentence string       `json:"sentence"`
-	Remedy   string       `json:"remedy"`
+	Name     string        `json:"name"`
+	Level    doctor.Level  `json:"level"`
+	Sentence string        `json:"sentence"`
+	Remedy   string        `json:"remedy"`
+	Case     *doctor.Case  `json:"case"` // what the sentence says; null: nothing but the sentence tells
+	Values   doctor.Values `json:"values"`
 }
 
 // maxFindings bounds the answer where there are thousands of channels. The worst come first.
@@ -120,7 +125,14 @@ func (s *server) askDoctor(ctx context.Context, _ *request) (envelope[doctorData
 	slices.SortStableFunc(found, func(a, b doctor.Finding) int { return badness(b.Level) - badness(a.Level) })
 	rows := make([]findingRow, 0, len(found))
 	for _, f := range found[:min(len(found), maxFindings)] {
-		rows = append(rows, findingRow{f.Check, f.Level, f.Found, f.Remedy})
+		row := findingRow{f.Check, f.Level, f.Found, f.Remedy, nil, doctor.Values{}}
+		if f.Case != 0 {
+			row.Case = &f.Case
+		}
+		if f.Values != nil {
+			row.Values = f.Values
+		}
+		rows = append(rows, row)
 	}
 	return ok("OK", doctorData{rows}), nil
 }
@@ -138,11 +150,15 @@ type backupData struct {
 // everything.
 func (s *server) makeBackup(ctx context.Context, _ *request) (envelope[backupData], error) {
 	if !s.backup.TryLock() {
-		return envelope[backupData]{}, &parley.Error{Code: parley.TooMany, RetryAfter: 10 * time.Second, Message: "A backup is being made already. Wait for its end."}
+		return envelope[backupData]{}, errBackupRuns()
 	}
 	defer s.backup.Unlock()
 	b, err := s.Program.Backup(context.WithoutCancel(ctx))
 	return ok("Backup made. Whoever has the file has your accounts.", backupData{b.Path, b.Bytes}), err
+}
+
+func errBackupRuns() error {
+	return &parley.Error{Code: parley.TooMany, RetryAfter: 10 * time.Second, Message: "A backup is being made already. Wait for its end."}
 }
 
 type logLevelData struct {

@@ -62,6 +62,11 @@ func (s *server) channelSecret(ctx context.Context, r *request) (parley.SecretOw
 	return parley.ChannelSecret(c.Code), err
 }
 
+// readListenSecret shows what parley listen signs with the events that it forwards.
+func (s *server) readListenSecret(ctx context.Context, _ *request) (envelope[secretData], error) {
+	return s.showSecret(ctx, parley.ListenSecret)
+}
+
 // noOwner makes the error of a secret whose owner was deleted after it was looked for.
 func noOwner(err error) error {
 	if errors.Is(err, parley.ErrNotFound) {

@@ -49,7 +49,7 @@ func run(ctx context.Context, cfg Config) error {
 	if err := cfg.DataDir.Prepare(cfg.Log); err != nil {
 		return err
 	}
-	lock, err := cfg.DataDir.Lock()
+	lock, err := cfg.DataDir.Lock("parley " + cfg.mode())
 	if err != nil {
 		return err
 	}
@@ -81,6 +81,7 @@ type server struct {
 	recent  diagnostics.Recent // of log
 	lock    *Lock
 	started time.Time
+	offline bool // in the process of a command: there is no listener, and no part runs
 	state   readiness
 	limits  stopLimits
 
@@ -91,6 +92,8 @@ type server struct {
 	addresses safehttp.Policy // what messages, webhooks and callbacks may point at
 	metrics   *prometheus.Registry
 	data      *Data
+	admin     string // tokens for the command line
+	global    string
 	media     *media.Library
 	sandbox   *sandbox.Network
 	whatsapp  *realNetwork
@@ -139,9 +142,13 @@ func (s *server) openDoor() error {
 
 // openFiles opens what is kept in the data directory.
 func (s *server) openFiles(ctx context.Context) (err error) {
+	if _, err := s.cfg.DataDir.keepBefore(ctx, s.log); err != nil {
+		return err
+	}
 	if s.data, err = OpenData(ctx, s.cfg.DataDir, s.log); err != nil {
 		return err
 	}
+	s.admin, s.global = s.data.Tokens.Local(parley.AdminToken), s.data.Tokens.Local(parley.GlobalToken)
 	if s.sandbox, err = sandbox.Open(ctx, s.cfg.DataDir.Sandbox(), s.log); err != nil {
 		return err
 	}
@@ -175,6 +182,7 @@ func (s *server) makeParts() {
 		Log:        s.log,
 		Metrics:    s.metrics,
 		EventLife:  s.cfg.EventLife,
+		Offline:    s.offline,
 		LoginLinks: s.otp,
 	})
 	s.feed = feed.New(feed.Config{Store: s.data.Store, Sealer: s.data.Sealer, Log: s.log, Metrics: s.metrics})
@@ -195,7 +203,20 @@ func (s *server) makeParts() {
 
 // makeHandlers makes what answers requests.
 func (s *server) makeHandlers() error {
-	routes := api.New(api.Config{
+	routes := s.newAPI()
+	pages, err := console.New(console.Config{
+		API: routes, Store: s.data.Store, Log: s.log, Version: s.cfg.Version, Mode: s.cfg.mode(), Live: s.isLive, PublicURL: s.cfg.PublicURL,
+	})
+	if err != nil {
+		return fmt.Errorf("open the console: %w", err)
+	}
+	s.handlers = &handlers{Handler: pages}
+	s.http = newHTTPServer(s.requests, s.handlers, s.log)
+	return nil
+}
+
+func (s *server) newAPI() *api.API {
+	return api.New(api.Config{
 		Gateway:   s.gateway,
 		Store:     s.data.Store,
 		Tokens:    s.data.Tokens,
@@ -219,15 +240,6 @@ func (s *server) makeHandlers() error {
 		RequestsPerSecond: s.cfg.RequestsPerSecond,
 		MediaPerMinute:    s.cfg.MediaPerMinute,
 	})
-	pages, err := console.New(console.Config{
-		API: routes, Store: s.data.Store, Log: s.log, Version: s.cfg.Version, Mode: s.cfg.mode(), Live: s.isLive, PublicURL: s.cfg.PublicURL,
-	})
-	if err != nil {
-		return fmt.Errorf("open the console: %w", err)
-	}
-	s.handlers = &handlers{Handler: pages}
-	s.http = newHTTPServer(s.requests, s.handlers, s.log)
-	return nil
 }
 
 // isLive reports whether a channel reaches real people.
@@ -266,7 +278,6 @@ func (s *server) run(ctx context.Context) error {
 			fail(fmt.Errorf("serve: %w", err))
 		}
 	})
-	running.Go(func() { s.follow(parts) })
 	running.Go(func() { s.feed.Run(parts) })
 	running.Go(func() { keepMemorySmall(parts) })
 	for name, part := range map[string]func(context.Context) error{"one-time passwords": s.otp.Run, "callbacks": s.callback.Run, "tally": s.tally.Run} {
@@ -323,7 +334,11 @@ func (s *server) noteUntrustedProxy() {
 
 // describe writes into the lock file how this server is reached.
 func (s *server) describe() {
-	if err := s.lock.Say(Running{PID: os.Getpid(), URL: s.url, PublicURL: s.cfg.PublicURL, Reach: s.reach()}); err != nil {
+	err := s.lock.Say(Running{
+		PID: os.Getpid(), Command: "parley " + s.cfg.mode(), URL: s.url, PublicURL: s.cfg.PublicURL, Reach: s.reach(),
+		AdminToken: s.admin, GlobalToken: s.global,
+	})
+	if err != nil {
 		s.log.Warn("the command line will not find this server by its data directory", "error", err)
 	}
 }

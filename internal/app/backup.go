@@ -22,12 +22,34 @@ const (
 	backupMedia    = "media"
 )
 
+// snapshot is the main database of a data directory, to be backed up.
+type snapshot struct {
+	size int64
+	copy func(ctx context.Context, to string, progress func(done, total int64)) error
+}
+
+// snapshot copies the open database, while others go on using it.
+func (d *Data) snapshot(ctx context.Context) (snapshot, error) {
+	size, err := d.Store.Size(ctx)
+	return snapshot{size, func(ctx context.Context, to string, progress func(done, total int64)) error {
+		return store.Backup(ctx, d.Store, to, progress)
+	}}, err
+}
+
 // Backup writes the whole of a data directory as a tar file, while others go on using it: each database
 // as it is at one moment, the key and all files. Settings are of the machine and not part of it, nor is
 // what simulated phones received. It calls progress, which must not be nil, with the bytes done and to do.
 func Backup(ctx context.Context, data *Data, w io.Writer, progress func(done, total int64)) error {
-	_ = data.Dir.removeLeftovers() // what cannot be removed keeps nobody from a backup
-	scratch, owner, err := newScratch(string(data.Dir), backupScratch)
+	from, err := data.snapshot(ctx)
+	if err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	return data.Dir.backup(ctx, from, w, progress)
+}
+
+func (d Dir) backup(ctx context.Context, from snapshot, w io.Writer, progress func(done, total int64)) error {
+	_ = d.removeLeftovers() // what cannot be removed keeps nobody from a backup
+	scratch, owner, err := newScratch(string(d), backupScratch)
 	if err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
@@ -35,21 +57,17 @@ func Backup(ctx context.Context, data *Data, w io.Writer, progress func(done, to
 	defer os.RemoveAll(scratch)
 	snapshot, devices := filepath.Join(scratch, backupDatabase), filepath.Join(scratch, backupWhatsApp)
 
-	_, rest := data.Dir.mediaFiles() // how large they are about
-	database, err := data.Store.Size(ctx)
-	if err != nil {
-		return fmt.Errorf("backup: %w", err)
-	}
-	keys := sizeOf(data.Dir.WhatsApp())
+	_, rest := d.mediaFiles() // how large they are about
+	database, keys := from.size, sizeOf(d.WhatsApp())
 	// The databases are written twice: into the snapshots and into the file.
 	total := 2*(database+keys) + rest
-	if err := store.Backup(ctx, data.Store, snapshot, func(done, of int64) {
+	if err := from.copy(ctx, snapshot, func(done, of int64) {
 		progress(min(done, database), total)
 	}); err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
 	if keys > 0 { // after the other: a channel that the backup knows as paired has its keys in it
-		if err := store.CopyFile(ctx, data.Dir.WhatsApp(), devices, func(done, of int64) {
+		if err := store.CopyFile(ctx, d.WhatsApp(), devices, func(done, of int64) {
 			progress(database+min(done, keys), total)
 		}); err != nil {
 			return fmt.Errorf("backup: the keys of linked devices: %w", err)
@@ -57,13 +75,13 @@ func Backup(ctx context.Context, data *Data, w io.Writer, progress func(done, to
 	}
 
 	// After the snapshot: a file is on disk before its message is stored, so all that the snapshot names are there.
-	files, rest := data.Dir.mediaFiles()
+	files, rest := d.mediaFiles()
 	b := &backup{tar: tar.NewWriter(w), done: database + keys, total: 2*(database+keys) + rest, progress: progress}
 	b.add(ctx, snapshot, backupDatabase)
 	b.add(ctx, devices, backupWhatsApp)
-	b.add(ctx, data.Dir.Key(), backupKey)
+	b.add(ctx, d.Key(), backupKey)
 	for _, name := range files {
-		b.add(ctx, filepath.Join(data.Dir.Media(), name), backupMedia+"/"+filepath.ToSlash(name))
+		b.add(ctx, filepath.Join(d.Media(), name), backupMedia+"/"+filepath.ToSlash(name))
 	}
 	if err := errors.Join(b.err, b.tar.Close()); err != nil {
 		return fmt.Errorf("backup: %w", err)

@@ -12,9 +12,9 @@ import (
 	"parley/internal/api"
 )
 
-// BackupTo writes a backup beside its name and gives it the name when it is complete and on disk. It
+// SaveBackup has write write a backup beside its name and gives it the name when it is complete and on disk. It
 // returns its size. A file of that name makes it fs.ErrExist.
-func BackupTo(ctx context.Context, data *Data, path string, progress func(done, total int64)) (int64, error) {
+func SaveBackup(path string, write func(io.Writer) error) (int64, error) {
 	if _, err := os.Stat(path); err == nil {
 		return 0, &os.PathError{Op: "write the backup", Path: path, Err: os.ErrExist}
 	}
@@ -25,7 +25,7 @@ func BackupTo(ctx context.Context, data *Data, path string, progress func(done, 
 		return 0, fmt.Errorf("write the backup: %w", err)
 	}
 	defer os.Remove(f.Name()) // gone already when all went well
-	if err := errors.Join(Backup(ctx, data, f, progress), f.Sync()); err != nil {
+	if err := errors.Join(write(f), f.Sync()); err != nil {
 		f.Close()
 		return 0, err
 	}
@@ -57,8 +57,12 @@ func (s *server) backup(ctx context.Context) (api.Backup, error) {
 	now := time.Now().UTC()
 	b := api.Backup{Path: filepath.Join(folder, fmt.Sprintf(backupName, now.Format(backupStamp))), At: now}
 	var err error
-	b.Bytes, err = BackupTo(ctx, s.data, b.Path, func(int64, int64) {})
+	b.Bytes, err = SaveBackup(b.Path, func(w io.Writer) error { return s.writeBackup(ctx, w) })
 	return b, err
+}
+
+func (s *server) writeBackup(ctx context.Context, w io.Writer) error {
+	return Backup(ctx, s.data, w, func(int64, int64) {})
 }
 
 // lastBackup finds the newest backup in the data directory.

@@ -5,16 +5,14 @@ import (
 	"errors"
 	"log/slog"
 
-	"parley"
 	"parley/internal/console"
-	"parley/internal/media"
 	"parley/internal/seal"
 	"parley/internal/store"
 	"parley/internal/token"
 )
 
-// Data is an open data directory: what the gateway remembers and what signs tokens. Several
-// processes may have it open, so that the command line works beside a running server.
+// Data is an open data directory: what the gateway stores and what signs tokens. Only the process that holds the
+// lock of the directory opens it.
 type Data struct {
 	Dir    Dir
 	Store  *store.DB
@@ -22,7 +20,7 @@ type Data struct {
 	Tokens *token.Authority
 }
 
-// OpenData opens a data directory, making what is missing.
+// OpenData opens a data directory, making what is missing and migrating what is older.
 func OpenData(ctx context.Context, dir Dir, log *slog.Logger) (*Data, error) {
 	data, err := openData(ctx, dir, log)
 	return data, dir.explain(err)
@@ -59,21 +57,4 @@ func (d *Data) Close() error {
 // SignInLink makes a link that signs in to the console of the server at an address, once.
 func (d *Data) SignInLink(ctx context.Context, url string) (string, error) {
 	return console.NewLink(ctx, d.Store, url)
-}
-
-// DeleteChannel removes a channel with all that is its own, files too.
-func (d *Data) DeleteChannel(ctx context.Context, code parley.ChannelCode) error {
-	var files []parley.Media
-	err := d.Store.Tx(ctx, func(tx parley.Tx) (err error) {
-		files, err = tx.DeleteChannel(ctx, code)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for _, f := range files {
-		errs = append(errs, media.Remove(string(d.Dir.Media()), f.Key))
-	}
-	return errors.Join(errs...)
 }

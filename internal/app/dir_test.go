@@ -69,14 +69,14 @@ func TestPrepareLeavesOthersAlone(t *testing.T) {
 
 func TestLockKeepsOthersOut(t *testing.T) {
 	dir := Dir(t.TempDir())
-	lock, err := dir.Lock()
+	lock, err := dir.Lock("parley test")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := lock.Say(Running{PID: 4121, URL: "http://127.0.0.1:7275"}); err != nil {
 		t.Fatal(err)
 	}
-	_, err = dir.Lock()
+	_, err = dir.Lock("parley test")
 	if inUse, ok := errors.AsType[*InUseError](err); !ok || inUse.By.PID != 4121 || !strings.Contains(err.Error(), "pid 4121") {
 		t.Errorf("the second lock: %v, want an InUseError that names pid 4121", err)
 	}
@@ -89,7 +89,7 @@ func TestLockKeepsOthersOut(t *testing.T) {
 	if running, ok := dir.Running(); ok {
 		t.Errorf("after the end still running: %v", running)
 	}
-	again, err := dir.Lock()
+	again, err := dir.Lock("parley test")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,17 +14,22 @@ import (
 	"parley/internal/doctor"
 )
 
-// Lock keeps a data directory for one process. The system lets go of it when the process ends,
-// however it ends.
+// Lock keeps a data directory for one process: only who holds it opens the databases. The system releases it when
+// the process ends, however it ends.
 type Lock struct {
 	mu   sync.Mutex // held while the file is written
 	file *os.File
 }
 
-// Running is what a server says of itself in the lock file.
+// Running is what the process that holds the lock says of itself in the lock file, which only the owner of the
+// directory can read.
 type Running struct {
-	PID int    `json:"pid"`
-	URL string `json:"url,omitempty"` // empty: not listening yet
+	PID     int    `json:"pid"`
+	Command string `json:"command,omitempty"`
+	URL     string `json:"url,omitempty"` // empty: it is no server, or not ready yet
+	// AdminToken and GlobalToken are for the command line. They are valid while this server runs.
+	AdminToken  string `json:"admin_token,omitempty"`
+	GlobalToken string `json:"global_token,omitempty"`
 	// PublicURL is where links lead; empty: to URL.
 	PublicURL string       `json:"public_url,omitempty"`
 	Reach     doctor.Reach `json:"reach,omitzero"`
@@ -38,7 +44,7 @@ type InUseError struct {
 func (e *InUseError) Error() string {
 	who := "another parley"
 	if e.By.PID != 0 {
-		who = fmt.Sprintf("parley with pid %d", e.By.PID)
+		who = fmt.Sprintf("%s with pid %d", cmp.Or(e.By.Command, "parley"), e.By.PID)
 	}
 	if e.By.URL != "" {
 		who += " (" + e.By.URL + ")"
@@ -46,8 +52,8 @@ func (e *InUseError) Error() string {
 	return fmt.Sprintf("%s is in use by %s. Stop it, or give another directory with --data.", e.Dir, who)
 }
 
-// Lock takes the directory, or tells who has it.
-func (d Dir) Lock() (*Lock, error) {
+// Lock takes the directory for a command. It waits a while for others, then returns an [InUseError].
+func (d Dir) Lock(command string) (*Lock, error) {
 	f, err := os.OpenFile(d.LockFile(), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("lock the data directory: %w", err)
@@ -60,27 +66,33 @@ func (d Dir) Lock() (*Lock, error) {
 		return nil, fmt.Errorf("lock %s: %w", d.LockFile(), err)
 	}
 	l := &Lock{file: f}
-	if err := l.Say(Running{PID: os.Getpid()}); err != nil {
+	if err := l.Say(Running{PID: os.Getpid(), Command: command}); err != nil {
 		f.Close()
 		return nil, err
 	}
 	return l, nil
 }
 
-// lockPatience is how long a server waits for somebody who only looks whether one runs.
-const lockPatience = time.Second
+const (
+	// lockPatience is how long a process waits for a command that has the directory.
+	lockPatience = 5 * time.Second
+	// serverPatience is how long it waits where that is a server, which does not end soon. Somebody who looks whether
+	// a server runs has the lock for a moment.
+	serverPatience = time.Second
+)
 
 func lockFile(f *os.File) error {
 	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if !errors.Is(err, syscall.EWOULDBLOCK) || time.Since(began) > lockPatience {
+		waited := time.Since(began)
+		if !errors.Is(err, syscall.EWOULDBLOCK) || waited > lockPatience || waited > serverPatience && readRunning(f).URL != "" {
 			return err
 		}
 	}
 }
 
-// Running returns what the server on this directory says of itself; false: none runs. What a server said that
-// was killed counts no more, because the lock ended with it.
+// Running returns what the process says of itself that holds the directory; false: none does. What a process said
+// that was killed does not count, because the lock ended with it.
 func (d Dir) Running() (Running, bool) {
 	f, err := os.Open(d.LockFile())
 	if err != nil {
@@ -95,14 +107,14 @@ func (d Dir) Running() (Running, bool) {
 }
 
 func readRunning(f *os.File) (r Running) {
-	data, err := io.ReadAll(f)
+	data, err := io.ReadAll(io.NewSectionReader(f, 0, 1<<20))
 	if err != nil || json.Unmarshal(data, &r) != nil {
 		return Running{}
 	}
 	return r
 }
 
-// Say tells others about this process.
+// Say writes what others should know of this process.
 func (l *Lock) Say(r Running) error {
 	data, err := json.Marshal(r)
 	if err != nil {

@@ -27,6 +27,7 @@ func (s *server) program() api.Program {
 		Doctor:       s.examine,
 		Backup:       s.backup,
 		LastBackup:   s.cfg.DataDir.lastBackup,
+		WriteBackup:  s.writeBackup,
 		RecentLog:    s.recent.Lines,
 		LogLevel:     s.cfg.LogLevel,
 	}
@@ -43,30 +44,63 @@ func (s *server) examine(ctx context.Context) []doctor.Finding {
 		findings = append(findings, s.cfg.SettingsFrom.Look())
 	}
 	findings = append(findings, doctor.Directory(string(s.cfg.DataDir))...)
-	findings = append(findings, s.examineDatabase(ctx))
-	channels := s.gateway.Channels()
-	findings = append(findings, doctor.Channels(channels, true)...)
-	findings = append(findings, doctor.Simulated(channels, s.cfg.Dev)...)
-	findings = append(findings, doctor.WhatsApp(channels, s.cfg.Version, time.Now())...)
-	findings = append(findings, doctor.WhatsAppReach(ctx, channels, s.cfg.ReachWhatsApp)...)
+	findings = append(findings, s.cfg.examineData(ctx, s.data, s.gateway.Channels(), true)...)
 	if ahead, known := s.gateway.ClockAhead(); known {
 		findings = append(findings, doctor.Clock(ahead))
 	}
-	attacks, err := doctor.Attacks(ctx, s.data.Store, channels, time.Now())
+	findings = append(findings, s.examineReady(ctx), s.reach().Look())
+	findings = append(findings, doctor.Links(s.cfg.PublicURL, s.cfg.BehindProxy)...)
+	return append(findings, doctor.FFmpeg(ctx))
+}
+
+// examineData looks at the database, and at the channels and webhooks in it.
+func (c Config) examineData(ctx context.Context, data *Data, channels []parley.Channel, running bool) []doctor.Finding {
+	findings := []doctor.Finding{examineDatabase(ctx, data)}
+	findings = append(findings, doctor.Channels(channels, running)...)
+	findings = append(findings, doctor.Simulated(channels, c.Dev)...)
+	findings = append(findings, doctor.WhatsApp(channels, c.Version, time.Now())...)
+	findings = append(findings, doctor.WhatsAppReach(ctx, channels, c.ReachWhatsApp)...)
+	attacks, err := doctor.Attacks(ctx, data.Store, channels, time.Now())
 	for _, a := range attacks {
 		findings = append(findings, a.Finding)
 	}
 	if err != nil {
 		findings = append(findings, doctor.Broken(err))
 	}
-	webhooks, err := doctor.Webhooks(ctx, s.data.Store)
+	webhooks, err := doctor.Webhooks(ctx, data.Store)
 	findings = append(findings, webhooks...)
 	if err != nil {
 		findings = append(findings, doctor.Broken(err))
 	}
-	findings = append(findings, s.examineReady(ctx), s.reach().Look())
-	findings = append(findings, doctor.Links(s.cfg.PublicURL, s.cfg.BehindProxy)...)
-	return append(findings, doctor.FFmpeg(ctx))
+	return findings
+}
+
+// ExamineOffline looks at a data directory that no server runs on. Nothing in it is changed: a database of another
+// version is only named.
+func ExamineOffline(ctx context.Context, cfg Config) ([]doctor.Finding, error) {
+	dir := cfg.DataDir
+	if err := errors.Join(dir.checkRestored(), dir.Prepare(cfg.Log)); err != nil {
+		return nil, err
+	}
+	lock, err := dir.Lock("parley doctor")
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Close()
+	if err := dir.checkVersion(ctx); err != nil {
+		return nil, err
+	}
+	data, err := OpenData(ctx, dir, cfg.Log)
+	if err != nil {
+		return nil, err
+	}
+	defer data.Close()
+	channels, err := data.Store.Channels(ctx)
+	if err != nil {
+		return nil, dir.explain(err)
+	}
+	cfg.Dev = dir.IsDev()
+	return cfg.examineData(ctx, data, channels, false), nil
 }
 
 // reach is who can reach this server.
@@ -95,19 +129,17 @@ func (s *server) examineReady(ctx context.Context) doctor.Finding {
 // writableFor is how long a write may take while somebody waits to hear whether it works.
 const writableFor = 2 * time.Second
 
-// writable says why nothing can be written to the database; nil: it can.
-func (s *server) writable(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, writableFor)
-	defer cancel()
-	return s.data.Store.Writable(ctx)
-}
-
-func (s *server) examineDatabase(ctx context.Context) doctor.Finding {
-	database := doctor.Database{Path: s.cfg.DataDir.Database(), Size: s.data.Store.Size, Writable: s.writable}
+func examineDatabase(ctx context.Context, data *Data) doctor.Finding {
+	database := doctor.Database{Path: data.Dir.Database(), Size: data.Store.Size}
+	database.Writable = func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, writableFor)
+		defer cancel()
+		return data.Store.Writable(ctx)
+	}
 	database.Check = func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, examineFor)
 		defer cancel()
-		err := CheckDatabase(ctx, s.data)
+		err := CheckDatabase(ctx, data)
 		return errors.Join(ctx.Err(), err)
 	}
 	f, err := database.Look(ctx)

@@ -42,7 +42,7 @@ func Restore(ctx context.Context, dir Dir, backup io.Reader, log *slog.Logger) (
 	if err := dir.Prepare(log); err != nil {
 		return Restored{}, err
 	}
-	lock, err := dir.Lock() // no server may use what is replaced
+	lock, err := dir.Lock("parley restore") // nobody may use what is replaced
 	if err != nil {
 		return Restored{}, err
 	}

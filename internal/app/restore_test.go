@@ -217,7 +217,9 @@ func TestLeftoversAreRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer data.Close()
-	if _, err := BackupTo(t.Context(), data, filepath.Join(dir.Backups(), "b.tar"), func(int64, int64) {}); err != nil {
+	if _, err := SaveBackup(filepath.Join(dir.Backups(), "b.tar"), func(w io.Writer) error {
+		return Backup(t.Context(), data, w, func(int64, int64) {})
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if left, err := filepath.Glob(filepath.Join(dir.Backups(), ".parley-backup-*")); len(left) != 0 || err != nil {

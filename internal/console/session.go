@@ -10,11 +10,12 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/api"
 )
 
 const (
 	// LinkLife is how long a sign-in link is good.
-	LinkLife = 15 * time.Minute
+	LinkLife = api.SignInLife
 
 	sessionLife = 12 * time.Hour // without a request
 	touchEvery  = time.Minute    // how exactly that is kept: each time costs a write

@@ -21,17 +21,18 @@ const NoDisk = 1 << 20
 func Directory(dir string) []Finding {
 	info, err := os.Stat(dir)
 	if err != nil {
-		return []Finding{{"data", Problem, err.Error(), ""}}
+		return []Finding{{"data", Problem, err.Error(), "", DataUnreadable, Values{"reason": err.Error()}}}
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		return []Finding{{"data", Problem, fmt.Sprintf("%s is open to other users (mode %04o)", dir, mode), fmt.Sprintf("chmod 700 %s", dir)}}
+		return []Finding{{"data", Problem, fmt.Sprintf("%s is open to other users (mode %04o)", dir, mode), fmt.Sprintf("chmod 700 %s", dir),
+			DataOpen, Values{"path": dir, "mode": fmt.Sprintf("%04o", mode)}}}
 	}
 	return nil
 }
 
 // Broken is what is found where the database does not work.
 func Broken(err error) Finding {
-	return Finding{"data", Problem, err.Error(), ""}
+	return Finding{"data", Problem, err.Error(), "", DataBroken, Values{"reason": err.Error()}}
 }
 
 // Database is a database to look at.
@@ -46,12 +47,12 @@ type Database struct {
 
 // Look checks the database and the disk that it lies on.
 func (d Database) Look(ctx context.Context) (Finding, error) {
-	checked := "not checked for damage"
+	checked, said := "not checked for damage", DataUnchecked
 	if d.Check != nil {
 		if err := d.Check(ctx); err != nil {
 			return Finding{}, err
 		}
-		checked = "checked"
+		checked, said = "checked", DataChecked
 	}
 	size, err := d.Size(ctx)
 	if err != nil {
@@ -59,7 +60,8 @@ func (d Database) Look(ctx context.Context) (Finding, error) {
 	}
 	free := FreeDisk(d.Path)
 	if free < NoDisk {
-		return Finding{"data", Problem, fmt.Sprintf("the disk is full (%s free): nothing is accepted", Size(free)), "make room on the disk"}, nil
+		return Finding{"data", Problem, fmt.Sprintf("the disk is full (%s free): nothing is accepted", Size(free)), "make room on the disk",
+			DiskFull, Values{"free_bytes": free}}, nil
 	}
 	if d.Writable != nil {
 		if err := d.Writable(ctx); err != nil {
@@ -67,9 +69,11 @@ func (d Database) Look(ctx context.Context) (Finding, error) {
 		}
 	}
 	// Opening it made sure of synchronous=FULL.
-	f := Finding{"data", Fine, fmt.Sprintf("sqlite %s %s, synchronous=FULL, free disk %s, %s", d.Path, Size(size), Size(free), checked), ""}
+	f := Finding{"data", Fine, fmt.Sprintf("sqlite %s %s, synchronous=FULL, free disk %s, %s", d.Path, Size(size), Size(free), checked), "",
+		said, Values{"path": d.Path, "size_bytes": size, "free_bytes": free}}
 	if free < LittleDisk {
 		f.Level, f.Remedy = Warning, "make room on the disk"
+		f.Case, f.Values = DiskLittle, Values{"free_bytes": free}
 	}
 	return f, nil
 }
@@ -80,7 +84,7 @@ func unwritable(err error) Finding {
 	if e, ok := errors.AsType[*parley.Error](err); ok {
 		reason = e.Message
 	}
-	return Finding{"data", Problem, "the database cannot be written to: " + reason, ""}
+	return Finding{"data", Problem, "the database cannot be written to: " + reason, "", DataUnwritable, Values{"reason": reason}}
 }
 
 // FreeDisk is how many bytes may still be written where a path lies.

@@ -63,11 +63,12 @@ func checkClient(info *debug.BuildInfo, released bool, now time.Time) Finding {
 			break
 		}
 		age := now.Sub(made)
-		f := Finding{"whatsapp", Fine, fmt.Sprintf("client of %s, %s old", made.Format(time.DateOnly), Lasted(age)), ""}
+		f := Finding{"whatsapp", Fine, fmt.Sprintf("client of %s, %s old", made.Format(time.DateOnly), Lasted(age)), "",
+			WhatsAppClient, Values{"made_at": stamp(made), "age_ms": age.Milliseconds()}}
 		if released && age > oldClient {
-			f.Level, f.Remedy = Warning, "upgrade to the latest release: WhatsApp refuses clients that are too old"
+			f.Level, f.Remedy, f.Case = Warning, "upgrade to the latest release: WhatsApp refuses clients that are too old", WhatsAppOld
 		}
 		return f
 	}
-	return Finding{"whatsapp", Fine, "client of unknown age", ""}
+	return Finding{"whatsapp", Fine, "client of unknown age", "", WhatsAppUnknown, nil}
 }

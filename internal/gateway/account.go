@@ -83,7 +83,7 @@ func errNoChannel(code parley.ChannelCode) *parley.Error {
 
 // newAccount starts the worker of a channel. Its session is opened separately.
 func newAccount(g *Gateway, c parley.Channel) *account {
-	if c.Runs() { // what was last seen of it is of an earlier run
+	if c.Runs() && !g.Offline { // what was last seen of it is of an earlier run
 		c.State = parley.ChannelState{Status: parley.Starting, Since: time.Now(), WorkingAt: c.State.WorkingAt}
 	}
 	ctx, stop := context.WithCancel(context.Background())
@@ -102,6 +102,10 @@ func newAccount(g *Gateway, c parley.Channel) *account {
 		Pack:        a.pack,
 		Log:         g.Log,
 	})
+	if g.Offline {
+		close(a.done)
+		return a
+	}
 	go func() {
 		defer close(a.done)
 		a.worker.Run(ctx)
@@ -109,11 +113,22 @@ func newAccount(g *Gateway, c parley.Channel) *account {
 	return a
 }
 
+// asOffline is a channel as it is while no server runs.
+func asOffline(c parley.Channel) parley.Channel {
+	if c = c.Offline(); !c.Runs() && c.State.Status != parley.Stopped {
+		c.State = parley.ChannelState{Status: parley.Stopped, Reason: stoppedReason(c), WorkingAt: c.State.WorkingAt}
+	}
+	return c
+}
+
 // adjust takes over what was stored of the channel, but not its state.
 func (a *account) adjust(c parley.Channel) {
 	a.mu.Lock()
 	changed := a.channel.Network != c.Network || !sameSettings(a.channel.Settings, c.Settings)
 	a.channel.Name, a.channel.Network, a.channel.Enabled, a.channel.Settings = c.Name, c.Network, c.Enabled, c.Settings
+	if a.g.Offline {
+		a.channel.State = c.State
+	}
 	a.mu.Unlock()
 	if changed {
 		a.worker.Wake()
@@ -269,8 +284,8 @@ func (a *account) changeAccount(ctx context.Context, phone network.Phone) error 
 	return nil
 }
 
-// setState notes how the connection stands. Memory has it at once; the store is told so that other
-// processes can see it, and a failure there changes nothing here.
+// setState notes the state of the connection. Memory has it at once; the store gets it for the next start, and a
+// failure there changes nothing here.
 func (a *account) setState(ctx context.Context, s network.State) {
 	a.mu.Lock()
 	was := a.channel

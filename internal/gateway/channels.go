@@ -110,12 +110,6 @@ func (g *Gateway) onSession(ctx context.Context, code parley.ChannelCode, do fun
 func (g *Gateway) DeleteChannel(ctx context.Context, code parley.ChannelCode) error {
 	ctx = context.WithoutCancel(ctx) // half of it would be worse than a slow one
 	a, err := g.account(code)
-	if parley.CodeOf(err) == parley.NotFound { // another process may have made it just now
-		if err := g.Refresh(ctx); err != nil {
-			return err
-		}
-		a, err = g.account(code)
-	}
 	if err != nil {
 		return err
 	}
@@ -133,7 +127,7 @@ func (g *Gateway) DeleteChannel(ctx context.Context, code parley.ChannelCode) er
 		files, err = tx.DeleteChannel(ctx, code)
 		return err
 	})
-	if errors.Is(err, parley.ErrNotFound) { // another process was faster
+	if errors.Is(err, parley.ErrNotFound) {
 		err = errNoChannel(code)
 	}
 	for _, f := range files {

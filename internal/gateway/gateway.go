@@ -34,6 +34,9 @@ type Config struct {
 	Clock func() time.Time
 	// EventLife is how long the event log goes back; zero: [DefaultEventLife].
 	EventLife time.Duration
+	// Offline keeps channels from being connected: no session is opened and nothing is sent. Channels can be listed,
+	// changed and deleted. Call Refresh in place of Run.
+	Offline bool
 	// LoginLinks sees every inbound message before it is stored; nil: nobody does.
 	LoginLinks LoginLinks
 }
@@ -108,8 +111,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 // Ready is closed when every channel that should run was started.
 func (g *Gateway) Ready() <-chan struct{} { return g.ready }
 
-// Refresh makes what runs match what the store says: somebody else may have made, changed or
-// removed channels.
+// Refresh makes what runs match what the store says, after channels were created, changed or removed there.
 func (g *Gateway) Refresh(ctx context.Context) error {
 	g.lifecycle.Lock()
 	defer g.lifecycle.Unlock()
@@ -139,7 +141,7 @@ func (g *Gateway) refresh(ctx context.Context) error {
 	}
 	err = g.atOnce(removals) // first: another one may have the code of one of them
 	for _, c := range channels {
-		if a := g.adopt(c); a != nil && !a.complies() {
+		if a := g.adopt(c); a != nil && !g.Offline && !a.complies() {
 			changes = append(changes, func() error { a.comply(ctx); return nil })
 		}
 	}
@@ -185,6 +187,9 @@ func (g *Gateway) atOnce(changes []func() error) error {
 // adopt takes over what is stored of a channel, and returns its account; nil: one with its code is just being
 // removed, after which somebody looks again.
 func (g *Gateway) adopt(c parley.Channel) *account {
+	if g.Offline {
+		c = asOffline(c)
+	}
 	g.mu.Lock()
 	a := g.accounts[c.Code]
 	if a == nil {

@@ -192,6 +192,10 @@ func TestEveryOperation(t *testing.T) {
 	do("PATCH", "/api/manage/log-level", `{"level":"debug","minutes":1}`, admin)
 	do("POST", "/api/manage/backup", "", admin)
 	do("GET", "/api/manage/backup/file", "", admin)
+	do("GET", "/api/manage/backup/now", "", admin)
+	do("GET", "/api/manage/listen-secret", "", admin)
+	do("POST", "/api/manage/sign-in-link", "", admin)
+	do("POST", "/api/manage/signing-key/rotate", "", admin)
 	do("GET", "/api/manage/diagnostics", "", admin)
 	do("GET", "/api/manage/diagnostics/contents", "", admin)
 

@@ -27,6 +27,7 @@ type Authority struct {
 	parser *jwt.Parser
 	keys   atomic.Pointer[keyring]
 	seen   cache
+	local  map[string]parley.Token // those of Local; not changed once requests are served
 
 	touching sync.Mutex
 	closed   bool
@@ -158,8 +159,7 @@ func (a *Authority) sign(t parley.Token) (string, error) {
 	return signed, nil
 }
 
-// Revoke ends a token at once here, and on other nodes when they read the store again. Revoking
-// twice is no error; an unknown id is [parley.ErrNotFound].
+// Revoke ends a token at once. Revoking twice is no error; an unknown id is [parley.ErrNotFound].
 func (a *Authority) Revoke(ctx context.Context, id parley.TokenID) error {
 	err := a.store.Tx(ctx, func(tx parley.Tx) error {
 		if _, err := tx.Token(ctx, id); err != nil {
@@ -174,8 +174,8 @@ func (a *Authority) Revoke(ctx context.Context, id parley.TokenID) error {
 	return nil
 }
 
-// Refresh forgets which tokens were good and reads the keys again. It is to be called when the
-// store's revision changed: another process may have revoked a token or made a key.
+// Refresh forgets which tokens were valid and reads the keys again. It is to be called when tokens were removed
+// from the store other than by Revoke: with their channel.
 func (a *Authority) Refresh(ctx context.Context) error {
 	a.seen.clear()
 	return a.readKeys(ctx)

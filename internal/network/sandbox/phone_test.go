@@ -190,7 +190,7 @@ func TestLIDIsMappedToTheNumber(t *testing.T) {
 		d.patch(ayu, PhonePatch{LIDOnly: new(true)})
 		_, p, err := d.network.find(t.Context(), "test", ayu)
 		must(t, err)
-		if sender := p.sender(); sender == string(p.contactID()) {
+		if sender := p.sender(); sender == string(p.contact) {
 			t.Errorf("the network names it %s", sender)
 		}
 		_, err = d.network.SendAs(t.Context(), "test", ayu, Outgoing{Content: parley.Text{Body: "hi"}})

@@ -1,0 +1,94 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+
+	"parley/internal/doctor"
+	"parley/internal/store"
+)
+
+// Version reads at which version the database of the directory is, and which one this program needs. Both are the
+// same where there is no database yet. The caller holds the lock of the directory.
+func (d Dir) Version(ctx context.Context) (at, needed int, err error) {
+	if !d.Exists() {
+		return 0, 0, nil
+	}
+	at, needed, err = store.Version(ctx, d.Database())
+	if err != nil {
+		return 0, 0, d.explain(fmt.Errorf("read the version of %s: %w", d.Database(), err))
+	}
+	return at, needed, nil
+}
+
+// checkVersion refuses a database of another version than this program needs, and says what to do.
+func (d Dir) checkVersion(ctx context.Context) error {
+	at, needed, err := d.Version(ctx)
+	switch {
+	case err != nil:
+		return err
+	case at > needed:
+		return &DataError{fmt.Sprintf("The database %s is at version %d and this program knows only %d. Nothing was changed. "+
+			"Run a newer parley.", d.Database(), at, needed)}
+	case at < needed && at > 0:
+		return &DataError{fmt.Sprintf("The database %s is at version %d and this program needs %d. Nothing was changed. "+
+			"Bring it up to date with: parley migrate --data %s, or start the server, which does the same. Both keep a copy of it first.",
+			d.Database(), at, needed, d)}
+	}
+	return nil
+}
+
+// Migrate brings the database up to date with this program, after it was copied. It returns the versions before and
+// after, and the copy: "" where nothing had to be done.
+func Migrate(ctx context.Context, dir Dir, log *slog.Logger) (from, to int, kept string, err error) {
+	if err := errors.Join(dir.checkRestored(), dir.Prepare(log)); err != nil {
+		return 0, 0, "", err
+	}
+	lock, err := dir.Lock("parley migrate")
+	if err != nil {
+		return 0, 0, "", err
+	}
+	defer lock.Close()
+	if from, to, err = dir.Version(ctx); err != nil {
+		return from, to, "", err
+	}
+	if kept, err = dir.keepBefore(ctx, log); err != nil {
+		return from, to, "", err
+	}
+	data, err := OpenData(ctx, dir, log) // which migrates
+	if err != nil {
+		return from, to, kept, err
+	}
+	return from, to, kept, data.Close()
+}
+
+// keepBefore copies a database that is about to be migrated, and returns the copy: "" where there is nothing to
+// migrate. The caller holds the lock of the directory.
+func (d Dir) keepBefore(ctx context.Context, log *slog.Logger) (string, error) {
+	at, needed, err := d.Version(ctx)
+	if err != nil || at == 0 || at >= needed {
+		return "", err
+	}
+	copied := fmt.Sprintf("%s.before-v%d", d.Database(), needed)
+	if before, _, err := store.Version(ctx, copied); err == nil && before < at {
+		return copied, nil // a migration was interrupted: this is how it began
+	}
+	size := sizeOf(d.Database()) + sizeOf(d.Database()+"-wal")
+	if free := doctor.FreeDisk(string(d)); free < size {
+		return "", &DataError{fmt.Sprintf("The database %s must be migrated from version %d to %d, and there is no room for a copy of it: "+
+			"it takes %d MiB, %d MiB are free. Nothing was changed. Free some space, then start again.",
+			d.Database(), at, needed, size>>20+1, free>>20)}
+	}
+	if err := os.Remove(copied); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("replace %s: %w", copied, err)
+	}
+	if err := store.CopyFile(ctx, d.Database(), copied, nil); err != nil {
+		return "", d.explain(fmt.Errorf("copy the database before it is migrated: %w", err))
+	}
+	log.Info("the database is migrated; a copy of it is kept", "from", at, "to", needed, "copy", copied)
+	return copied, nil
+}

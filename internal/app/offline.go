@@ -1,0 +1,63 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"parley/internal/safehttp"
+)
+
+// Offline is the API on a data directory that no server runs on, in the process of a command. It opens no session,
+// sends nothing and delivers nothing, and no channel is WORKING. It holds the lock of the directory until it is closed.
+type Offline struct {
+	http.Handler
+	// AdminToken is valid here, and nowhere else.
+	AdminToken string
+
+	server *server
+}
+
+// OpenOffline opens the API on a data directory, making what is missing, for a command. A database of another
+// version is refused.
+func OpenOffline(ctx context.Context, cfg Config, command string) (*Offline, error) {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	dir := cfg.DataDir
+	if err := errors.Join(dir.checkRestored(), dir.Prepare(cfg.Log)); err != nil {
+		return nil, dir.explain(err)
+	}
+	lock, err := dir.Lock(command)
+	if err != nil {
+		return nil, err
+	}
+	s := &server{cfg: cfg, lock: lock, log: cfg.Log, started: time.Now(), offline: true}
+	o := &Offline{server: s}
+	err = dir.checkVersion(ctx)
+	if err == nil {
+		err = s.openOffline(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(dir.explain(err), o.Close())
+	}
+	o.Handler, o.AdminToken = s.newAPI(), s.admin
+	return o, nil
+}
+
+func (s *server) openOffline(ctx context.Context) error {
+	s.addresses = safehttp.Policy{AllowPrivate: s.cfg.AllowPrivate}
+	if err := s.openFiles(ctx); err != nil {
+		return err
+	}
+	s.metrics = prometheus.NewRegistry()
+	s.makeParts()
+	return s.gateway.Refresh(ctx)
+}
+
+// Close closes the databases and releases the directory.
+func (o *Offline) Close() error { return errors.Join(o.server.close(), o.server.lock.Close()) }

@@ -1,0 +1,289 @@
+package app
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"parley"
+	"parley/internal/client"
+	"parley/internal/store"
+	"parley/internal/store/sqldb"
+)
+
+func openOffline(t *testing.T, dir Dir) (*client.Client, *Offline) {
+	t.Helper()
+	o, err := OpenOffline(t.Context(), Config{DataDir: dir, Log: quiet}, "parley test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &client.Client{Base: "http://parley", Token: o.AdminToken, HTTP: &http.Client{Transport: client.Direct(o)}}, o
+}
+
+// TestOffline changes a channel while no server runs: it never works, and nothing is sent.
+func TestOffline(t *testing.T) {
+	dir := Dir(t.TempDir())
+	api, o := openOffline(t, dir)
+	ctx := t.Context()
+	channels := client.Path("channels")
+	for _, network := range []string{"sandbox", "whatsapp"} {
+		if _, err := api.Post(ctx, channels, map[string]string{"code": network, "network": network}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, verb := range []string{"stop", "start"} {
+		var ch client.Channel
+		if _, err := api.Post(ctx, client.Path("channels", "sandbox", verb), nil, &ch); err != nil {
+			t.Fatal(err)
+		}
+		if ch.Status != parley.Stopped || ch.Enabled != (verb == "start") {
+			t.Errorf("after %s it is %s, enabled %v", verb, ch.Status, ch.Enabled)
+		}
+	}
+	var all []client.Channel
+	if _, err := api.Get(ctx, channels, nil, &all); err != nil || len(all) != 2 {
+		t.Fatalf("%d channels, %v", len(all), err)
+	}
+	for _, ch := range all {
+		if ch.Status != parley.Stopped || ch.Reason != parley.ServerStopped {
+			t.Errorf("%s is %s: %s", ch.Code, ch.Status, ch.Reason)
+		}
+	}
+	if _, err := api.Call(ctx, http.MethodDelete, client.Path("channels", "whatsapp"), nil, nil, nil); err != nil {
+		t.Error(err)
+	}
+	if err := o.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, running := dir.Running(); running {
+		t.Error("the lock is still held")
+	}
+	r := start(t, Config{DataDir: dir, Log: quiet}) // which has what was made
+	running, ok := dir.Running()
+	if !ok || running.URL != r.url || running.AdminToken == "" {
+		t.Fatalf("the lock file says %+v", running)
+	}
+	live := &client.Client{Base: r.url, Token: running.AdminToken}
+	var ch client.Channel
+	if _, err := live.Get(ctx, client.Path("channels", "sandbox"), nil, &ch); err != nil {
+		t.Error(err)
+	}
+	if _, err := live.Get(ctx, "/api/chat", nil, nil); err == nil {
+		t.Error("the local admin token reads chats")
+	}
+	_, err := OpenOffline(ctx, Config{DataDir: dir, Log: quiet}, "parley test")
+	if used, ok := errors.AsType[*InUseError](err); !ok || used.By.URL != r.url || !strings.Contains(err.Error(), "parley serve with pid") {
+		t.Errorf("beside a server: %v", err)
+	}
+	r.end(t)
+	if _, err := (&client.Client{Base: r.url, Token: running.AdminToken}).Get(ctx, channels, nil, nil); err == nil {
+		t.Error("it still answers")
+	}
+	// The tokens of the server ended with it.
+	api, o = openOffline(t, dir)
+	defer o.Close()
+	api.Token = running.AdminToken
+	if _, err := api.Get(ctx, channels, nil, nil); err == nil {
+		t.Error("the token of an earlier process is valid")
+	}
+}
+
+// firstVersion unpacks a data directory that the first version made and that was killed.
+func firstVersion(t *testing.T) Dir {
+	t.Helper()
+	f, err := os.Open(filepath.Join("..", "parleytest", "testdata", "first-version.tar.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for r := tar.NewReader(z); ; {
+		head, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return Dir(filepath.Join(dir, "data"))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		to := filepath.Join(dir, filepath.FromSlash(head.Name))
+		content, err := io.ReadAll(r)
+		if err := errors.Join(err, os.MkdirAll(filepath.Dir(to), 0o700), os.WriteFile(to, content, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// newerVersion makes a data directory whose database a newer program migrated.
+func newerVersion(t *testing.T) Dir {
+	t.Helper()
+	dir := Dir(t.TempDir())
+	_, o := openOffline(t, dir)
+	if err := o.Close(); err != nil {
+		t.Fatal(err)
+	}
+	next := fstest.MapFS{"sqlite/9999_next.sql": {Data: []byte("CREATE TABLE next (n INTEGER)")}}
+	db, err := sqldb.Open(t.Context(), sqldb.Options{Path: dir.Database(), Durable: true, Migrations: next})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// TestAnotherVersion refuses a database of another version and leaves it as it is; a backup of it is made all the same.
+func TestAnotherVersion(t *testing.T) {
+	for what, dir := range map[string]Dir{"older": firstVersion(t), "newer": newerVersion(t)} {
+		version, _, err := dir.Version(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := databaseBytes(t, dir)
+		if _, err := OpenOffline(t.Context(), Config{DataDir: dir, Log: quiet}, "parley test"); err == nil || !strings.Contains(err.Error(), "Nothing was changed") {
+			t.Errorf("opened an %s one: %v", what, err)
+		}
+		if _, err := ExamineOffline(t.Context(), Config{DataDir: dir, Log: quiet}); err == nil || !strings.Contains(err.Error(), "version") {
+			t.Errorf("examined an %s one: %v", what, err)
+		}
+		var backup bytes.Buffer
+		if err := BackupOffline(t.Context(), dir, quiet, &backup, func(int64, int64) {}); err != nil {
+			t.Errorf("backup of an %s one: %v", what, err)
+			continue
+		}
+		copied := filepath.Join(t.TempDir(), "parley.db")
+		if err := os.WriteFile(copied, fileOf(t, &backup, "parley.db"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if at, _, err := store.Version(t.Context(), copied); err != nil || at != version {
+			t.Errorf("the backup of an %s one is at version %d, want %d: %v", what, at, version, err)
+		}
+		if after := databaseBytes(t, dir); after != before {
+			t.Errorf("the %s database was changed", what)
+		}
+	}
+}
+
+// databaseBytes is what the database of a directory holds, byte by byte.
+func databaseBytes(t *testing.T, dir Dir) string {
+	t.Helper()
+	file, err := os.ReadFile(dir.Database())
+	if err != nil {
+		t.Fatal(err)
+	}
+	wal, err := os.ReadFile(dir.Database() + "-wal")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return string(file) + string(wal)
+}
+
+// TestMigrate brings what an older program left up to date, after copying it.
+func TestMigrate(t *testing.T) {
+	dir := firstVersion(t)
+	from, to, kept, err := Migrate(t.Context(), dir, quiet)
+	if err != nil || from >= to || kept != fmt.Sprintf("%s.before-v%d", dir.Database(), to) {
+		t.Fatalf("migrated from %d to %d, the copy is %q, %v", from, to, kept, err)
+	}
+	if at, _, err := store.Version(t.Context(), kept); err != nil || at != from {
+		t.Errorf("the copy is at version %d, want %d: %v", at, from, err)
+	}
+	api, o := openOffline(t, dir)
+	if _, err := api.Get(t.Context(), client.Path("channels", DemoChannel), nil, nil); err != nil {
+		t.Error(err)
+	}
+	if err := o.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if from, to, kept, err := Migrate(t.Context(), dir, quiet); err != nil || from != to || kept != "" {
+		t.Errorf("once more: from %d to %d, the copy is %q, %v", from, to, kept, err)
+	}
+	// A server does the same.
+	dir = firstVersion(t)
+	start(t, Config{DataDir: dir, Log: quiet}).end(t)
+	if at, _, err := store.Version(t.Context(), fmt.Sprintf("%s.before-v%d", dir.Database(), to)); err != nil || at >= to {
+		t.Errorf("the server's copy is at version %d: %v", at, err)
+	}
+}
+
+func fileOf(t *testing.T, backup io.Reader, name string) []byte {
+	t.Helper()
+	for files := tar.NewReader(backup); ; {
+		head, err := files.Next()
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if head.Name == name {
+			content, err := io.ReadAll(files)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return content
+		}
+	}
+}
+
+// TestBackupOfADamagedDatabase has it as it is.
+func TestBackupOfADamagedDatabase(t *testing.T) {
+	dir := Dir(t.TempDir())
+	_, o := openOffline(t, dir)
+	if err := o.Close(); err != nil {
+		t.Fatal(err)
+	}
+	damaged := bytes.Repeat([]byte("not a database "), 1000)
+	if err := os.WriteFile(dir.Database(), damaged, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenOffline(t.Context(), Config{DataDir: dir, Log: quiet}, "parley test"); err == nil || !strings.Contains(err.Error(), "damaged") {
+		t.Errorf("opened: %v", err)
+	}
+	var backup bytes.Buffer
+	if err := BackupOffline(t.Context(), dir, quiet, &backup, func(int64, int64) {}); err != nil {
+		t.Fatal(err)
+	}
+	if in := fileOf(t, &backup, "parley.db"); !bytes.Equal(in, damaged) {
+		t.Errorf("the backup has %d bytes", len(in))
+	}
+}
+
+// TestTheLockIsWaitedFor opens a directory while a command has it for a moment.
+func TestTheLockIsWaitedFor(t *testing.T) {
+	dir := Dir(t.TempDir())
+	_, first := openOffline(t, dir)
+	opened := make(chan error, 1)
+	go func() {
+		second, err := OpenOffline(t.Context(), Config{DataDir: dir, Log: quiet}, "parley other")
+		if err == nil {
+			err = second.Close()
+		}
+		opened <- err
+	}()
+	select {
+	case err := <-opened:
+		t.Fatalf("the second one did not wait: %v", err)
+	default:
+	}
+	if running, ok := dir.Running(); !ok || running.Command != "parley test" || running.URL != "" {
+		t.Errorf("the lock file says %+v", running)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-opened; err != nil {
+		t.Errorf("the second one: %v", err)
+	}
+}

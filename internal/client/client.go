@@ -1,0 +1,154 @@
+// Package client calls the HTTP API of a server, or that of a handler in the same process. It knows the envelope of
+// responses and errors; which endpoint does what is up to its callers. It never retries.
+package client
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+)
+
+// Client calls one server with one token.
+type Client struct {
+	Base    string // without /api
+	Token   string
+	Origin  string // where the token was set, for errors about it; empty: nobody set it
+	Channel string // for X-Channel; empty: the token's own
+	HTTP    *http.Client
+}
+
+// Response is the envelope of the API.
+type Response struct {
+	Success bool            `json:"success"`
+	Message string          `json:"message"`
+	Data    json.RawMessage `json:"data"`
+	Meta    struct {
+		Total       int64 `json:"total"`
+		HasNextPage bool  `json:"has_next_page"`
+	} `json:"meta"`
+}
+
+// OfThisMachine returns an HTTP client for a server on this machine whose address a file says that only its owner can
+// write. The certificate is for the name that others use, so it is not checked.
+func OfThisMachine() *http.Client {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.Proxy = nil
+	t.TLSClientConfig = &tls.Config{InsecureSkipVerify: true}
+	return &http.Client{Transport: t}
+}
+
+// Path joins the parts of a path, each escaped, below /api/manage.
+func Path(parts ...string) string {
+	path := "/api/manage"
+	for _, part := range parts {
+		path += "/" + url.PathEscape(part)
+	}
+	return path
+}
+
+// Get reads data from a path.
+func (c *Client) Get(ctx context.Context, path string, query url.Values, data any) (*Response, error) {
+	return c.Call(ctx, http.MethodGet, path, query, nil, data)
+}
+
+// Post sends a body, which may be nil, and reads data.
+func (c *Client) Post(ctx context.Context, path string, body, data any) (*Response, error) {
+	return c.Call(ctx, http.MethodPost, path, nil, body, data)
+}
+
+// Call makes one request. The data of the response is decoded into data, unless that is nil. A response that is not of
+// the 200s is an [Error], no response an [UnreachableError].
+func (c *Client) Call(ctx context.Context, method, path string, query url.Values, body, data any) (*Response, error) {
+	resp, err := c.Open(ctx, method, path, query, nil, body)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	r := &Response{}
+	if err := json.NewDecoder(resp.Body).Decode(r); err != nil {
+		if _, syntax := errors.AsType[*json.SyntaxError](err); syntax {
+			return nil, c.notOurs(resp)
+		}
+		return nil, &UnreachableError{Base: c.Base, Err: fmt.Errorf("read the response: %w", err)}
+	}
+	if data != nil {
+		if err := json.Unmarshal(r.Data, data); err != nil {
+			return r, fmt.Errorf("read the response to %s: %w", path, err)
+		}
+	}
+	return r, nil
+}
+
+// Open makes a request and returns the response to be read by the caller, who closes its body.
+func (c *Client) Open(ctx context.Context, method, path string, query url.Values, header http.Header, body any) (*http.Response, error) {
+	req, err := c.request(ctx, method, path, query, body)
+	if err != nil {
+		return nil, err
+	}
+	for name, values := range header {
+		req.Header[name] = values
+	}
+	client := c.HTTP
+	if client == nil {
+		client = http.DefaultClient
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		if errors.Is(ctx.Err(), context.Canceled) {
+			return nil, ctx.Err()
+		}
+		if inner, ok := errors.AsType[*url.Error](err); ok {
+			err = inner.Err
+		}
+		return nil, &UnreachableError{Base: c.Base, Err: err}
+	}
+	if resp.StatusCode >= 300 {
+		defer resp.Body.Close()
+		return nil, c.refusal(resp)
+	}
+	return resp, nil
+}
+
+func (c *Client) request(ctx context.Context, method, path string, query url.Values, body any) (*http.Request, error) {
+	var content io.Reader
+	if body != nil {
+		encoded, err := json.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
+		content = bytes.NewReader(encoded)
+	}
+	address := c.Base + path
+	if len(query) > 0 {
+		address += "?" + query.Encode()
+	}
+	req, err := http.NewRequestWithContext(ctx, method, address, content)
+	if err != nil {
+		return nil, fmt.Errorf("the server's address: %w", err)
+	}
+	if c.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.Token)
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if c.Channel != "" {
+		req.Header.Set("X-Channel", c.Channel)
+	}
+	return req, nil
+}
+
+// Events opens the event stream, after the event lastID where that is not empty.
+func (c *Client) Events(ctx context.Context, query url.Values, lastID string) (*http.Response, error) {
+	header := http.Header{"Accept": {"text/event-stream"}}
+	if lastID != "" {
+		header.Set("Last-Event-ID", lastID)
+	}
+	return c.Open(ctx, http.MethodGet, "/api/events", query, header, nil)
+}

@@ -1,0 +1,92 @@
+package client
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// Error is what the API answers to a request that it refuses.
+type Error struct {
+	Status  int
+	Code    string // a stable word for programs
+	Message string
+	Errors  map[string][]string // what is wrong, by field
+
+	Origin string // where the token was set, of an error about it
+}
+
+// Error is the message, and on lines of their own what is wrong with each field.
+func (e *Error) Error() string {
+	lines := []string{e.Message}
+	if e.Origin != "" {
+		lines[0] = e.Origin + ": " + e.Message
+	}
+	for _, field := range slices.Sorted(maps.Keys(e.Errors)) {
+		for _, sentence := range e.Errors[field] {
+			if sentence != e.Message {
+				lines = append(lines, "  "+field+": "+sentence)
+			}
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// UnreachableError says that there was no response, or only half of one.
+type UnreachableError struct {
+	Base string
+	Err  error
+}
+
+func (e *UnreachableError) Error() string {
+	return fmt.Sprintf("cannot reach %s: %v. Is it running? Start it with: parley dev, or parley serve", e.Base, e.Err)
+}
+
+func (e *UnreachableError) Unwrap() error { return e.Err }
+
+// codes are the words for errors whose body has none.
+var codes = map[int]string{
+	http.StatusBadRequest:            "bad_request",
+	http.StatusUnauthorized:          "unauthenticated",
+	http.StatusForbidden:             "forbidden",
+	http.StatusNotFound:              "not_found",
+	http.StatusMethodNotAllowed:      "method_not_allowed",
+	http.StatusConflict:              "conflict",
+	http.StatusRequestEntityTooLarge: "too_large",
+	http.StatusUnprocessableEntity:   "invalid",
+	http.StatusTooManyRequests:       "rate_limited",
+	http.StatusInternalServerError:   "internal",
+	http.StatusServiceUnavailable:    "unavailable",
+}
+
+// refusal reads an error.
+func (c *Client) refusal(resp *http.Response) error {
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	if err != nil {
+		return &UnreachableError{Base: c.Base, Err: fmt.Errorf("read the response: %w", err)}
+	}
+	var body struct {
+		Code    string              `json:"code"`
+		Message string              `json:"message"`
+		Errors  map[string][]string `json:"errors"`
+	}
+	if json.Unmarshal(raw, &body) != nil || body.Message == "" {
+		return c.notOurs(resp)
+	}
+	e := &Error{Status: resp.StatusCode, Code: cmp.Or(body.Code, codes[resp.StatusCode], "internal"), Message: body.Message, Errors: body.Errors}
+	if e.Status == http.StatusUnauthorized {
+		e.Origin = c.Origin
+	}
+	return e
+}
+
+// notOurs is the error of a response that this API never gives.
+func (c *Client) notOurs(resp *http.Response) error {
+	return &Error{Status: resp.StatusCode, Code: "internal",
+		Message: fmt.Sprintf("%s answered %s with something that is not of this API. Is it a parley server?", c.Base, resp.Status)}
+}

@@ -1,0 +1,155 @@
+package client
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"parley"
+)
+
+// What follows are the parts of the API's data that people are shown.
+
+// Channel is a channel.
+type Channel struct {
+	Code      parley.ChannelCode     `json:"code"`
+	Name      string                 `json:"name"`
+	Network   parley.NetworkName     `json:"network"`
+	Number    string                 `json:"number"`
+	Enabled   bool                   `json:"enabled"`
+	Status    parley.ChannelStatus   `json:"status"`
+	Reason    string                 `json:"reason"`
+	Since     time.Time              `json:"since"`
+	CreatedAt time.Time              `json:"created_at"`
+	Settings  parley.ChannelSettings `json:"settings"`
+
+	// What only a server knows.
+	Evidence        *Evidence  `json:"evidence"`
+	Pairing         *Pairing   `json:"pairing"`
+	RestrictedUntil *time.Time `json:"restricted_until"`
+}
+
+// Evidence is when a channel last showed that it works; nil: not since it was started.
+type Evidence struct {
+	Connected *time.Time `json:"connected_at"`
+	Heard     *time.Time `json:"heard_at"`
+	Confirmed *time.Time `json:"confirmed_at"`
+	Received  *time.Time `json:"received_at"`
+}
+
+// Pairing is a step of a pairing.
+type Pairing struct {
+	Step      parley.PairingStep `json:"step"`
+	Code      string             `json:"code"`
+	QR        []string           `json:"qr"`
+	ExpiresAt time.Time          `json:"expires_at"`
+	Reason    string             `json:"reason"`
+	N         int                `json:"n"`
+	Of        int                `json:"of"`
+	At        time.Time          `json:"at"`
+}
+
+// Token is what is stored of a token.
+type Token struct {
+	ID         parley.TokenID     `json:"id"`
+	Name       string             `json:"name"`
+	Kind       parley.TokenKind   `json:"kind"`
+	Channel    parley.ChannelCode `json:"channel"`
+	CreatedAt  time.Time          `json:"created_at"`
+	ExpiresAt  time.Time          `json:"expires_at"`
+	LastUsedAt time.Time          `json:"last_used_at"`
+	RevokedAt  time.Time          `json:"revoked_at"`
+	Token      string             `json:"token"` // of one that was just created
+}
+
+// State is active, expired or revoked.
+func (t *Token) State(now time.Time) string {
+	switch {
+	case !t.RevokedAt.IsZero():
+		return "revoked"
+	case !t.ExpiresAt.IsZero() && !now.Before(t.ExpiresAt):
+		return "expired"
+	}
+	return "active"
+}
+
+// Webhook is a webhook.
+type Webhook struct {
+	ID           parley.WebhookID   `json:"id"`
+	URL          string             `json:"url"`
+	Channel      parley.ChannelCode `json:"channel"` // empty: all
+	Events       []parley.EventType `json:"events"`  // none: all
+	Enabled      bool               `json:"enabled"`
+	Reason       string             `json:"reason"`
+	DisabledAt   time.Time          `json:"disabled_at"`
+	FailingSince time.Time          `json:"failing_since"`
+	Failures     int                `json:"failures"`
+	Warning      string             `json:"warning"`
+	CreatedAt    time.Time          `json:"created_at"`
+	Secret       string             `json:"secret"` // of one that was just created
+}
+
+// State is on, off or failing.
+func (w *Webhook) State() string {
+	switch {
+	case !w.Enabled:
+		return "off"
+	case w.Failures > 0:
+		return "failing"
+	}
+	return "on"
+}
+
+// Delivery is a delivery to a webhook or a callback.
+type Delivery struct {
+	ID        parley.DeliveryID  `json:"id"`
+	Webhook   parley.WebhookID   `json:"webhook"` // empty: a callback
+	URL       string             `json:"url"`
+	EventID   parley.EventID     `json:"event_id"`
+	Type      parley.EventType   `json:"type"`
+	Channel   parley.ChannelCode `json:"channel"`
+	State     string             `json:"state"`
+	Attempts  int                `json:"attempts"`
+	NextAt    time.Time          `json:"next_at"`
+	CreatedAt time.Time          `json:"created_at"`
+	TriedAt   time.Time          `json:"tried_at"`
+	Attempt
+
+	// Where one delivery is read.
+	History []struct {
+		Number int       `json:"number"`
+		At     time.Time `json:"at"`
+		Attempt
+	} `json:"history"`
+	Body *string `json:"body"`
+}
+
+// Result says in a few words how the last attempt went.
+func (d *Delivery) Result() string {
+	if d.TriedAt.IsZero() {
+		return "-"
+	}
+	return d.Attempt.String()
+}
+
+// Attempt is how an attempt to deliver went.
+type Attempt struct {
+	Code    *int   `json:"code"`
+	TookMS  int64  `json:"took_ms"`
+	Problem string `json:"problem"`
+	Answer  string `json:"answer"`
+}
+
+// String says it in a few words: "200 in 84 ms", "timeout in 10000 ms".
+func (a Attempt) String() string {
+	what, _, _ := strings.Cut(a.Problem, ":")
+	if a.Code != nil {
+		what = fmt.Sprint(*a.Code)
+	}
+	return fmt.Sprintf("%s in %d ms", what, a.TookMS)
+}
+
+// Secret is a signing secret.
+type Secret struct {
+	Secret string `json:"secret"`
+}

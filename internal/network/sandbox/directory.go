@@ -1,0 +1,242 @@
+package sandbox
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"parley"
+	"parley/internal/network"
+	"parley/internal/store/sqldb"
+)
+
+const (
+	typingFor = 10 * time.Second // then it fades, as on the real network
+	about     = "Lives in the sandbox."
+)
+
+// Typing shows or hides "typing…" on a contact's phone.
+func (s *session) Typing(ctx context.Context, to parley.ContactID, on bool) error {
+	if err := s.connected(); err != nil {
+		return err
+	}
+	p, err := s.world.phone(ctx, to)
+	if err != nil {
+		return err
+	}
+	if on {
+		p.setTyping(time.Now().Add(typingFor))
+	} else {
+		p.setTyping(time.Time{})
+	}
+	return nil
+}
+
+// Contacts lists the phones that have a name.
+func (s *session) Contacts(ctx context.Context, page parley.Page) ([]parley.Contact, int64, error) {
+	if err := s.connected(); err != nil {
+		return nil, 0, err
+	}
+	db := s.world.net.db.Read(ctx)
+	var total int64
+	if err := db.QueryRow(`SELECT count(*) FROM phones WHERE world = $1 AND name <> ''`, []any{s.world.id}, &total); err != nil {
+		return nil, 0, fmt.Errorf("list contacts: %w", err)
+	}
+	rows, err := db.Query(`SELECT `+phoneColumns+` FROM phones WHERE world = $1 AND name <> '' ORDER BY name, number LIMIT $2 OFFSET $3`,
+		s.world.id, page.Limit, page.Offset)
+	if err != nil {
+		return nil, 0, fmt.Errorf("list contacts: %w", err)
+	}
+	defer rows.Close()
+	list := []parley.Contact{}
+	for rows.Next() {
+		p, err := scanPhone(rows)
+		if err != nil {
+			return nil, 0, fmt.Errorf("list contacts: %w", err)
+		}
+		c := p.view().contact()
+		c.About, c.OnNetwork = "", false // told of one contact only
+		list = append(list, c)
+	}
+	return list, total, rows.Err()
+}
+
+// Contact tells what is known of one number.
+func (s *session) Contact(ctx context.Context, id parley.ContactID) (parley.Contact, error) {
+	if err := s.connected(); err != nil {
+		return parley.Contact{}, err
+	}
+	p, err := s.world.lookUp(ctx, id)
+	if err != nil {
+		return parley.Contact{}, err
+	}
+	return p.contact(), nil
+}
+
+// CheckNumber tells whether a number in any spelling is on the network.
+func (s *session) CheckNumber(ctx context.Context, number string) (parley.ContactID, bool, error) {
+	if err := s.connected(); err != nil {
+		return "", false, err
+	}
+	digits, err := ParseNumber(number)
+	if err != nil {
+		return "", false, nil // what is no number is nobody's
+	}
+	id := parley.ContactOf(digits)
+	p, err := s.world.lookUp(ctx, id)
+	return id, p.OnNetwork, err
+}
+
+// lookUp tells how a number stands without making a phone of it: asking leaves no trace.
+func (w *world) lookUp(ctx context.Context, id parley.ContactID) (Phone, error) {
+	if p := w.cached(id); p != nil {
+		return p.view(), nil
+	}
+	p, err := queryPhone(w.net.db.Read(ctx), `SELECT `+phoneColumns+` FROM phones WHERE world = $1 AND number = $2`, w.id, id.Number())
+	if errors.Is(err, sql.ErrNoRows) {
+		p, err = &phone{number: id.Number(), traits: traitsOf(id.Number())}, nil
+	}
+	if err != nil {
+		return Phone{}, fmt.Errorf("look up phone: %w", err)
+	}
+	return p.view(), nil
+}
+
+func (p Phone) contact() parley.Contact {
+	c := parley.Contact{ID: parley.ContactOf(p.Number), Name: p.Name, IsBlocked: p.Blocks, OnNetwork: p.OnNetwork, LastSeenAt: p.LastSeenAt}
+	if p.OnNetwork {
+		c.About = about
+	}
+	return c
+}
+
+// Groups lists the groups of the channel's world, all of which it owns.
+func (s *session) Groups(ctx context.Context, page parley.Page) ([]parley.Group, int64, error) {
+	if err := s.connected(); err != nil {
+		return nil, 0, err
+	}
+	db := s.world.net.db.Read(ctx)
+	var total int64
+	if err := db.QueryRow(`SELECT count(*) FROM groups WHERE world = $1`, []any{s.world.id}, &total); err != nil {
+		return nil, 0, fmt.Errorf("list groups: %w", err)
+	}
+	rows, err := db.Query(`SELECT id, name, created_at, (SELECT count(*) FROM members WHERE grp = groups.id) FROM groups
+		WHERE world = $1 ORDER BY name, id LIMIT $2 OFFSET $3`, s.world.id, page.Limit, page.Offset)
+	if err != nil {
+		return nil, 0, fmt.Errorf("list groups: %w", err)
+	}
+	defer rows.Close()
+	list := []parley.Group{}
+	for rows.Next() {
+		var id, created, members int64
+		var name string
+		if err := rows.Scan(&id, &name, &created, &members); err != nil {
+			return nil, 0, fmt.Errorf("list groups: %w", err)
+		}
+		list = append(list, s.world.group(id, name, created, members))
+	}
+	return list, total, rows.Err()
+}
+
+// CreateGroup makes a group that the channel owns.
+func (s *session) CreateGroup(ctx context.Context, name string, participants []parley.ContactID) (parley.Group, error) {
+	if err := s.connected(); err != nil {
+		return parley.Group{}, err
+	}
+	for _, id := range participants {
+		p, err := s.world.phone(ctx, id)
+		if err != nil {
+			return parley.Group{}, err
+		}
+		if !p.behaviour().OnNetwork {
+			return parley.Group{}, network.Refuse(parley.NotOnNetwork, fmt.Sprintf("%s is not on the network.", id))
+		}
+	}
+	now := time.Now()
+	var id, members int64
+	err := s.world.net.db.Write(ctx, func(tx *sqldb.Tx) (err error) {
+		if id, err = makeGroup(tx, s.world.id, name, participants, now); err != nil {
+			return err
+		}
+		return tx.QueryRow(`SELECT count(*) FROM members WHERE grp = $1`, []any{id}, &members)
+	})
+	if err != nil {
+		return parley.Group{}, fmt.Errorf("create group: %w", err)
+	}
+	return s.world.group(id, name, now.UnixMilli(), members), nil
+}
+
+// Participants lists the members of a group: the channel first, then the others by number.
+func (s *session) Participants(ctx context.Context, id parley.GroupID) ([]parley.Participant, error) {
+	if err := s.connected(); err != nil {
+		return nil, err
+	}
+	row, ok := groupRow(id)
+	if !ok {
+		return nil, parley.ErrNotFound
+	}
+	db := s.world.net.db.Read(ctx)
+	var there int
+	if err := db.QueryRow(`SELECT count(*) FROM groups WHERE id = $1 AND world = $2`, []any{row, s.world.id}, &there); err != nil {
+		return nil, fmt.Errorf("list participants: %w", err)
+	}
+	if there == 0 {
+		return nil, parley.ErrNotFound
+	}
+	rows, err := db.Query(`SELECT m.number, coalesce(p.name, '') FROM members m LEFT JOIN phones p ON p.world = $2 AND p.number = m.number
+		WHERE m.grp = $1 ORDER BY m.number`, row, s.world.id)
+	if err != nil {
+		return nil, fmt.Errorf("list participants: %w", err)
+	}
+	defer rows.Close()
+	list := []parley.Participant{{ID: parley.ContactOf(s.world.number), Name: s.name, IsAdmin: true, IsOwner: true}}
+	for rows.Next() {
+		var number, name string
+		if err := rows.Scan(&number, &name); err != nil {
+			return nil, fmt.Errorf("list participants: %w", err)
+		}
+		list = append(list, parley.Participant{ID: parley.ContactOf(number), Name: name})
+	}
+	return list, rows.Err()
+}
+
+// makeGroup stores a group with its members besides the channel itself.
+func makeGroup(tx *sqldb.Tx, world int64, name string, members []parley.ContactID, at time.Time) (id int64, err error) {
+	err = tx.QueryRow(`INSERT INTO groups (world, name, created_at) VALUES ($1, $2, $3) RETURNING id`, []any{world, name, at.UnixMilli()}, &id)
+	if err != nil {
+		return 0, err
+	}
+	for _, member := range members {
+		if _, err := tx.Exec(`INSERT INTO members (grp, number) VALUES ($1, $2) ON CONFLICT DO NOTHING`, id, member.Number()); err != nil {
+			return 0, err
+		}
+	}
+	return id, nil
+}
+
+func (w *world) group(id int64, name string, created, members int64) parley.Group {
+	return parley.Group{
+		ID: groupID(id), Name: name, CreatedAt: time.UnixMilli(created).UTC(), Owner: parley.ContactOf(w.number), IsOwner: true,
+		CanAddMember: true, ParticipantCount: int(members) + 1, // and the channel
+	}
+}
+
+// The ids of groups look as on the real network.
+const (
+	groupPrefix = "120363"
+	groupServer = "@g.us"
+)
+
+func groupID(row int64) parley.GroupID {
+	return parley.GroupID(fmt.Sprintf("%s%012d%s", groupPrefix, row, groupServer))
+}
+
+func groupRow(id parley.GroupID) (int64, bool) {
+	digits, ok := strings.CutPrefix(strings.TrimSuffix(string(id), groupServer), groupPrefix)
+	row, err := strconv.ParseInt(digits, 10, 64)
+	return row, ok && err == nil && groupID(row) == id
+}

@@ -1,0 +1,226 @@
+package sandbox
+
+import (
+	"bytes"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Links returns the http and https addresses in a text, in order.
+func Links(text string) []string {
+	var links []string
+	for _, link := range linkPattern.FindAllString(text, -1) {
+		link = trimLink(link)
+		if u, err := url.Parse(link); err == nil && u.Host != "" && !slices.Contains(links, link) {
+			links = append(links, link)
+		}
+	}
+	return links
+}
+
+var linkPattern = regexp.MustCompile(`(?i)\bhttps?://[^\s<>"“”«»` + "`" + `]+`)
+
+// trimLink takes off what ends the sentence around a link and not the link: punctuation, marks of
+// emphasis, and a bracket that was opened before it.
+func trimLink(link string) string {
+	for link != "" {
+		last := link[len(link)-1]
+		switch {
+		case strings.IndexByte(".,;:!?'*_~", last) >= 0:
+		case last == ')' && strings.Count(link, "(") < strings.Count(link, ")"):
+		case last == ']' && strings.Count(link, "[") < strings.Count(link, "]"):
+		default:
+			return link
+		}
+		link = link[:len(link)-1]
+	}
+	return link
+}
+
+// Codes returns what looks like a one-time code in a text: 4 to 8 digits, or 4 to 13 letters and
+// digits. A code without digits, or in lower case, looks like a word, so it must also stand where
+// codes stand: emphasised, alone on a line, or after "code:". Those that a sentence about codes names
+// come first. Phone numbers, prices, dates and the like are none.
+func Codes(text string) []string {
+	if len(text) < minCode {
+		return nil
+	}
+	masked, about := text, codeWord.MatchString(text)
+	if strings.ContainsAny(text, "0123456789") {
+		masked = mask(text)
+	} else if !about {
+		return nil // most texts are about something else
+	}
+	var near, far []string
+	for start, end := range tokens(masked) {
+		token := masked[start:end]
+		if !isCode(masked, start, end, about) || slices.Contains(near, token) || slices.Contains(far, token) {
+			continue
+		}
+		if about && codeWord.MatchString(sentence(masked, start)) {
+			near = append(near, token)
+		} else {
+			far = append(far, token)
+		}
+	}
+	return append(near, far...)
+}
+
+const (
+	minCode   = 4
+	maxDigits = 8  // longer ones are numbers of orders, accounts and phones
+	maxCode   = 13 // the code of a login link
+)
+
+var (
+	codeWord = regexp.MustCompile(`(?i)\b(?:code|kode|otp|pin|passcode|password|sandi|token|verif[a-z]*)\b`)
+
+	// What holds digits and is no code, with what it is.
+	noise = []*regexp.Regexp{
+		regexp.MustCompile(`(?i)\b(?:https?://|www\.)\S+`),                                                  // links
+		regexp.MustCompile(`\S+@\S+`),                                                                       // addresses of mail
+		regexp.MustCompile(`\+\d{1,15}(?:[ .()-]{1,2}\d{1,5}\b){0,5}`),                                      // phone numbers: +62 812-…
+		regexp.MustCompile(`\b(?:0|62)\d{1,4}(?:[ .-]\d{3,5}){2,4}\b`),                                      // 0812 3456 7890
+		regexp.MustCompile(`\b\d{2,5}(?:-\d{2,5}){2,4}\b`),                                                  // 812-3456-7890
+		regexp.MustCompile(`(?i)(?:\b(?:rp|idr|usd|eur|sgd|myr|rm)\.?|[$€£¥₹])\s?\d[\d.,]*`),                // prices: Rp 150.000
+		regexp.MustCompile(`(?i)\b\d[\d.,]*(?:k\b|,-|\s?(?:rupiah|ribu|juta|rb|jt|idr|usd|eur|sgd|myr)\b)`), // 150000 rupiah
+		regexp.MustCompile(`\b\d[\d.,]*\s?%`),                                                               // shares
+		regexp.MustCompile(`\b\d{1,4}[/-]\d{1,2}[/-]\d{1,4}\b`),                                             // dates: 2026-11-15
+		regexp.MustCompile(`(?i)\b(?:jan|feb|mar|apr|may|mei|jun|jul|aug|agu|sep|o[ck]t|nov|de[cs])[a-z]*\.?\s(?:\d{1,2},?\s)?(?:19|20)\d\d\b`),
+		regexp.MustCompile(`\b\d{1,2}:\d{2}(?::\d{2})?\b`), // times
+		regexp.MustCompile(`\b\d+(?:[.,]\d+)+\b`),          // 12,500 and 3.14
+		regexp.MustCompile(`(?i)\b\d+(?:kb|mb|gb|tb|kg|ml|km|cm|mm|am|pm|wib|wita|wit)\b`),
+	}
+)
+
+// mask blanks out what is no code, keeping every position.
+func mask(text string) string {
+	masked := []byte(text)
+	for _, pattern := range noise {
+		for _, at := range pattern.FindAllIndex(masked, -1) {
+			copy(masked[at[0]:at[1]], bytes.Repeat([]byte{0}, at[1]-at[0]))
+		}
+	}
+	return string(masked)
+}
+
+// tokens yields where the runs of letters and digits begin and end.
+func tokens(text string) func(yield func(start, end int) bool) {
+	return func(yield func(start, end int) bool) {
+		start := -1
+		for i, r := range text {
+			if inWord(r) {
+				if start < 0 {
+					start = i
+				}
+				continue
+			}
+			if start >= 0 && !yield(start, i) {
+				return
+			}
+			start = -1
+		}
+		if start >= 0 {
+			yield(start, len(text))
+		}
+	}
+}
+
+func inWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) }
+
+// isCode decides about one run of letters and digits. about says whether the text speaks of codes.
+func isCode(text string, start, end int, about bool) bool {
+	token := text[start:end]
+	digits, upper, lower, plain := count(token)
+	if !plain || len(token) < minCode || len(token) > maxCode || joined(text, start, end) {
+		return false
+	}
+	switch {
+	case upper+lower == 0:
+		return digits <= maxDigits
+	case digits > 0 && lower == 0:
+		return true
+	case digits == 0 && upper > 0 && lower > 0:
+		return false // a word at the beginning of a sentence, or a name
+	}
+	return about && !codeWord.MatchString(token) && standsOut(text, start, end)
+}
+
+func count(token string) (digits, upper, lower int, plain bool) {
+	for i := range len(token) {
+		switch c := token[i]; {
+		case c >= '0' && c <= '9':
+			digits++
+		case c >= 'A' && c <= 'Z':
+			upper++
+		case c >= 'a' && c <= 'z':
+			lower++
+		default:
+			return 0, 0, 0, false
+		}
+	}
+	return digits, upper, lower, true
+}
+
+// joined reports whether a token is part of something longer: a file's name, an order's number.
+func joined(text string, start, end int) bool {
+	const joints = "-_./\\@&'’#+%\x00"
+	before, size := utf8.DecodeLastRuneInString(text[:start])
+	if start > 0 && strings.ContainsRune(joints, before) {
+		further, _ := utf8.DecodeLastRuneInString(text[:start-size])
+		if before == '#' || before == '+' || before == '\x00' || start > size && inWord(further) {
+			return true
+		}
+	}
+	after, size := utf8.DecodeRuneInString(text[end:])
+	if end < len(text) && strings.ContainsRune(joints, after) {
+		further, _ := utf8.DecodeRuneInString(text[end+size:])
+		return after == '%' || after == '\x00' || end+size < len(text) && inWord(further)
+	}
+	return false
+}
+
+var (
+	introduced = regexp.MustCompile(`(?i)\b(?:code|kode|otp|pin|passcode|password|sandi|token)\b[^.!?:=\n]{0,40}(?:\bis|\badalah|\byaitu|:|=)\s*$`)
+	explained  = regexp.MustCompile(`(?i)^\s(?:is your|is the|adalah kode|merupakan kode)\b`)
+	pointing   = regexp.MustCompile(`(?i)^(?:here|this|that|below|ini|itu|berikut)$`)
+)
+
+const (
+	openers = "*_`\"“'‘«([<"
+	closers = "*_`\"”'’»)]>"
+)
+
+// standsOut reports whether a token stands where a code stands and a word does not.
+func standsOut(text string, start, end int) bool {
+	before, after := text[:start], text[end:]
+	opened, _ := utf8.DecodeLastRuneInString(before)
+	closed, _ := utf8.DecodeRuneInString(after)
+	if before != "" && after != "" && strings.ContainsRune(openers, opened) && strings.ContainsRune(closers, closed) {
+		return true
+	}
+	line := before[strings.LastIndexByte(before, '\n')+1:]
+	beginsLine := strings.TrimSpace(line) == ""
+	rest, _, _ := strings.Cut(after, "\n")
+	if beginsLine && strings.TrimSpace(rest) == "" && (before != "" || after != "") {
+		return true
+	}
+	if beginsLine && explained.MatchString(after) && !pointing.MatchString(text[start:end]) {
+		return true
+	}
+	ends := after == "" || strings.ContainsRune(".,;!?)\n", closed) || strings.HasPrefix(after, " (")
+	return ends && introduced.MatchString(before)
+}
+
+// sentence returns the sentence around a position.
+func sentence(text string, at int) string {
+	begin := strings.LastIndexAny(text[:at], ".!?\n") + 1
+	if end := strings.IndexAny(text[at:], ".!?\n"); end >= 0 {
+		return text[begin : at+end]
+	}
+	return text[begin:]
+}
