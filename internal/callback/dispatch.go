@@ -8,23 +8,21 @@ import (
 	"parley"
 )
 
-// follow looks whether webhooks have changed or deliveries were replayed, by whatever process.
-func (e *Engine) follow(ctx context.Context, now time.Time) {
+// read reads the endpoints if webhooks have changed or deliveries were replayed, and again after it failed.
+func (e *Engine) read(ctx context.Context, now time.Time) {
 	e.mu.Lock()
 	reload := e.reload
 	e.reload = false
 	e.mu.Unlock()
-	if !reload && now.Before(e.lookedAt.Add(e.Poll)) {
+	if !reload && (!e.broken || now.Before(e.readAt.Add(blink))) {
 		return
 	}
-	e.lookedAt = now
-	revision, err := e.Store.Revision(ctx)
-	if err == nil && revision != e.revision {
-		if err = e.readEndpoints(ctx); err == nil {
-			e.revision = revision
-		}
-	}
-	e.works(ctx, err)
+	e.readAt = now
+	e.works(ctx, e.readEndpoints(ctx))
+}
+
+// measure counts the webhooks that count as broken.
+func (e *Engine) measure() {
 	open := 0
 	for _, ep := range e.endpoints {
 		if ep.isOpen() && !ep.off {
@@ -123,7 +121,10 @@ func (e *Engine) takeIn(now time.Time) {
 	}
 	for key := range looks {
 		if e.endpoints[key] == nil && isWebhook(key) {
-			e.lookedAt = time.Time{} // a new webhook: read it at once
+			e.mu.Lock()
+			e.reload = true // a new webhook: read it at once
+			e.mu.Unlock()
+			signal(e.wake)
 			continue
 		}
 		e.endpoint(key).look = true

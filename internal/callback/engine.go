@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,9 +14,6 @@ import (
 )
 
 const (
-	// DefaultPoll is how often the store is looked at without a hint. What another process wrote must
-	// count within a second.
-	DefaultPoll = 500 * time.Millisecond
 	// callbackPace is the least time between two looks for callbacks.
 	callbackPace = 50 * time.Millisecond
 	// blink is how long to rest after the store did not work.
@@ -50,7 +48,6 @@ type Config struct {
 	Keep    time.Duration         // how long ended deliveries are kept; zero: 30 days
 	// MayErase reports whether the clock may be trusted with what is old; nil: always.
 	MayErase func() bool
-	Poll     time.Duration // how often the store is looked at without a hint; zero: half a second
 }
 
 // Engine delivers. Run is the only goroutine that touches the endpoints; what happens elsewhere is
@@ -77,9 +74,8 @@ type Engine struct {
 	busy      map[*endpoint]bool // those that have attempts under way
 	inFlight  int
 	nextLook  time.Time // not after the first time that an endpoint waits for; zero: none does
-	revision  int64
-	lookedAt  time.Time // when the revision was looked at
-	broken    bool      // the store did not work at the last look
+	readAt    time.Time // when the endpoints were read
+	broken    bool      // the store did not work then
 }
 
 // New makes an engine; Run starts it.
@@ -87,14 +83,11 @@ func New(c Config) *Engine {
 	if c.Keep == 0 {
 		c.Keep = DefaultKeep
 	}
-	if c.Poll == 0 {
-		c.Poll = DefaultPoll
-	}
 	if c.MayErase == nil {
 		c.MayErase = func() bool { return true }
 	}
 	e := &Engine{Config: c, wake: make(chan struct{}, 1), looks: map[parley.Endpoint]bool{}, retries: map[parley.Endpoint]bool{},
-		endpoints: map[parley.Endpoint]*endpoint{}, active: map[*endpoint]bool{}, busy: map[*endpoint]bool{}, revision: -1}
+		endpoints: map[parley.Endpoint]*endpoint{}, active: map[*endpoint]bool{}, busy: map[*endpoint]bool{}, reload: true}
 	e.measures = newMeasures(c.Metrics, c.Store)
 	e.planner = newPlanner(c, e.look)
 	e.recorder = newRecorder(c, e.takeRecorded)
@@ -129,9 +122,10 @@ func (e *Engine) Run(ctx context.Context) error {
 	defer timer.Stop()
 	for ctx.Err() == nil {
 		now := time.Now()
-		e.follow(ctx, now)
+		e.read(ctx, now)
 		e.takeIn(now)
 		e.dispatch(ctx, sending, now)
+		e.measure()
 		timer.Reset(max(0, e.nextTurn(now)))
 		select {
 		case <-ctx.Done():
@@ -148,7 +142,10 @@ func (e *Engine) Run(ctx context.Context) error {
 
 // nextTurn is how long to wait if nothing happens before.
 func (e *Engine) nextTurn(now time.Time) time.Duration {
-	wait := e.lookedAt.Add(e.Poll).Sub(now)
+	wait := time.Hour // what is added or changed wakes it
+	if e.broken {
+		wait = e.readAt.Add(blink).Sub(now)
+	}
 	if !e.nextLook.IsZero() {
 		wait = min(wait, e.nextLook.Sub(now))
 	}
@@ -187,16 +184,16 @@ func (e *Engine) findCallbacks(ctx context.Context) {
 func (e *Engine) takeRecorded(results []result) {
 	e.mu.Lock()
 	e.recorded = append(e.recorded, results...)
-	for _, r := range results {
-		if r.disable != "" {
-			e.reload = true
-		}
-	}
+	disabled := slices.ContainsFunc(results, func(r result) bool { return r.disable != "" })
+	e.reload = e.reload || disabled
 	if e.changed != nil {
 		close(e.changed)
 		e.changed = nil
 	}
 	e.mu.Unlock()
+	if disabled {
+		e.planner.Wake()
+	}
 	signal(e.wake)
 }
 

@@ -226,13 +226,14 @@ func TestDeliveriesStayWhileTheClockIsDoubted(t *testing.T) {
 	})
 }
 
-func TestWhatAnotherProcessWritesCounts(t *testing.T) {
+// TestWakeCounts adds a webhook and replays a delivery while the engine runs: it reads the store when it is woken, and
+// not by itself.
+func TestWakeCounts(t *testing.T) {
 	inBubble(t, func(e *env) {
-		e.engine = callback.New(callback.Config{Store: e.store, Secrets: e.secrets, Client: e.servers,
-			Render: func(ev *parley.Event) ([]byte, error) { return ev.Body() }, Log: e.engine.Log})
 		e.start()
 		pass(10 * time.Second)
-		e.webhook("https://crm.example/hook") // nobody tells the engine
+		e.webhook("https://crm.example/hook")
+		e.engine.Wake()
 		pass(time.Second)
 		e.says(ann, "hello")
 		pass(time.Second)
@@ -243,6 +244,7 @@ func TestWhatAnotherProcessWritesCounts(t *testing.T) {
 			_, err := tx.ReplayDeliveries(context.Background(), parley.DeliveryQuery{}, time.Now(), 10)
 			return err
 		})
+		e.engine.Wake()
 		pass(time.Second)
 		if n := len(e.servers.at("crm.example")); n != 2 {
 			e.Errorf("told %d times after a replay", n)

@@ -71,7 +71,6 @@ func (e *env) renewOn(db parley.Store, client callback.Doer) {
 	e.engine = callback.New(callback.Config{
 		Store: db, Secrets: e.secrets, Client: client, Render: func(ev *parley.Event) ([]byte, error) { return ev.Body() },
 		Log: slog.New(slog.NewTextHandler(e.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Metrics: e.metrics, Version: "1.2.3",
-		Poll: 6 * time.Hour, // days pass in these tests; whoever changes a webhook in them wakes the engine
 	})
 }
 

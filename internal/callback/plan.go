@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"parley"
@@ -28,10 +29,11 @@ type planner struct {
 	look func([]parley.Endpoint) // tells the dispatcher
 	wake chan struct{}
 
-	hooks    map[parley.WebhookID]*hook
-	revision int64
-	broken   bool
-	turn     int // counts the rounds with webhooks that are behind
+	stale  atomic.Bool // the webhooks may have changed
+	hooks  map[parley.WebhookID]*hook
+	broken bool
+	full   bool // for some webhook as much waits as may
+	turn   int  // counts the rounds with webhooks that are behind
 }
 
 // hook is how far the log was read for a webhook.
@@ -43,15 +45,19 @@ type hook struct {
 }
 
 func newPlanner(c Config, look func([]parley.Endpoint)) *planner {
-	return &planner{Config: c, look: look, wake: make(chan struct{}, 1), hooks: map[parley.WebhookID]*hook{}, revision: -1}
+	p := &planner{Config: c, look: look, wake: make(chan struct{}, 1), hooks: map[parley.WebhookID]*hook{}}
+	p.stale.Store(true)
+	return p
 }
 
-func (p *planner) Wake() { signal(p.wake) }
+// Wake has the webhooks read again.
+func (p *planner) Wake() {
+	p.stale.Store(true)
+	signal(p.wake)
+}
 
 // run plans until ctx ends.
 func (p *planner) run(ctx context.Context) {
-	tick := time.NewTicker(p.Poll)
-	defer tick.Stop()
 	for ctx.Err() == nil {
 		added := p.Store.EventAdded() // before reading: what comes after is a reason to read again
 		more, err := p.round(ctx)
@@ -65,11 +71,15 @@ func (p *planner) run(ctx context.Context) {
 		if more && err == nil {
 			continue
 		}
+		var again <-chan time.Time // nil: what is added or changed wakes it
+		if err != nil || p.full {
+			again = time.After(blink)
+		}
 		select {
 		case <-added:
 			rest(ctx, pace)
 		case <-p.wake:
-		case <-tick.C:
+		case <-again:
 		case <-ctx.Done():
 		}
 	}
@@ -80,15 +90,17 @@ func (p *planner) run(ctx context.Context) {
 // one for those that are behind, in turn. So a backlog delays what happens now by one batch. It reports whether
 // there may be more.
 func (p *planner) round(ctx context.Context) (more bool, err error) {
-	if err := p.follow(ctx); err != nil {
+	if err := p.read(ctx); err != nil {
 		return false, err
 	}
+	p.full = false
 	groups := map[int64][]*hook{} // by cursor
 	for _, h := range p.hooks {
 		full, err := p.isFull(ctx, h)
 		if err != nil {
 			return false, err
 		}
+		p.full = p.full || full && h.IsEnabled()
 		if h.IsEnabled() && !full {
 			groups[h.Cursor] = append(groups[h.Cursor], h)
 		}
@@ -110,14 +122,14 @@ func (p *planner) round(ctx context.Context) (more bool, err error) {
 	return more, nil
 }
 
-// follow reads the webhooks again if any may have changed.
-func (p *planner) follow(ctx context.Context) error {
-	revision, err := p.Store.Revision(ctx)
-	if err != nil || revision == p.revision {
-		return err
+// read reads the webhooks again if any may have changed.
+func (p *planner) read(ctx context.Context) error {
+	if !p.stale.Swap(false) {
+		return nil
 	}
 	webhooks, err := p.Store.Webhooks(ctx)
 	if err != nil {
+		p.stale.Store(true)
 		return err
 	}
 	hooks := make(map[parley.WebhookID]*hook, len(webhooks))
@@ -128,7 +140,7 @@ func (p *planner) follow(ctx context.Context) error {
 		}
 		hooks[w.ID] = h
 	}
-	p.hooks, p.revision = hooks, revision
+	p.hooks = hooks
 	return nil
 }
 

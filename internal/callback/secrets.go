@@ -39,7 +39,7 @@ type remembered struct {
 }
 
 const (
-	rememberFor   = 500 * time.Millisecond // a rotation by another process must count within a second
+	rememberFor   = time.Second // so that an old secret ends in time
 	maxRemembered = 1000
 )
 

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// poll is how often the log is looked at without a hint: another process may have written to it.
-	poll = time.Second
+	// again is how long to wait after the log could not be read.
+	again = time.Second
 	// pace is the least time between two looks at the log. What happens within it is told together,
 	// so that many events in a second cost every reader few wake-ups.
 	pace = 50 * time.Millisecond
@@ -142,8 +142,6 @@ func (f *Feed) Render(e *parley.Event) ([]byte, error) {
 
 // Run publishes what is added to the log until ctx ends, while somebody subscribes.
 func (f *Feed) Run(ctx context.Context) {
-	tick := time.NewTicker(poll)
-	defer tick.Stop()
 	broken := false
 	for ctx.Err() == nil {
 		if !f.stillFollowed() {
@@ -162,10 +160,13 @@ func (f *Feed) Run(ctx context.Context) {
 				f.Log.Info("the event log can be read again")
 			}
 		}
+		if err != nil {
+			rest(ctx, again)
+			continue
+		}
 		select {
 		case <-added:
 			rest(ctx, pace)
-		case <-tick.C:
 		case <-ctx.Done():
 		}
 	}
