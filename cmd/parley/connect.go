@@ -217,11 +217,11 @@ func orMissing(err error, kind, id string) error {
 	if kind == "delivery" {
 		list = "deliveries"
 	}
-	return fail(exitNotSo, "there is no %s %s. See: parley %s list", kind, id, list)
+	return &client.Error{Status: http.StatusNotFound, Code: "not_found", Message: fmt.Sprintf("there is no %s %s. See: parley %s list", kind, id, list)}
 }
 
 func noChannel(code string) error {
-	return fail(exitNotSo, "there is no channel %s. See: parley channel list", code)
+	return orMissing(&client.Error{Status: http.StatusNotFound}, "channel", code)
 }
 
 // digits takes a phone number in any spelling people use down to its digits.

@@ -85,6 +85,7 @@ func newRoot(c *cli) *cobra.Command {
 	section(root, "Develop", c.sandbox(), c.listen(), c.trigger(), c.env())
 	section(root, "Look after", c.doctor(), c.diagnostics(), c.health(), c.config(), c.backup(), c.restore(), c.migrate())
 	section(root, "More", help, c.completion(root), c.version())
+	c.completeAll(root)
 	return root
 }
 
