@@ -61,7 +61,34 @@ func TestDataOfTheFirstVersion(t *testing.T) {
 			t.Errorf("event %d: %s", i, difference)
 		}
 	}
+	for _, number := range []string{"6281234567890", "99900000007"} {
+		expectOnPhone(t, e, number, answers["/api/chat/detail?contact_id="+number+"@c.us&limit=100"])
+	}
 	e.Post("/api/send-message/text", `{"contact_id":"6281234567890@c.us","message":"and on it goes"}`).Expect(http.StatusOK)
+}
+
+// expectOnPhone compares what a simulated phone received with what the channel sent to it, as its chat was answered then.
+func expectOnPhone(t *testing.T, e *parleytest.Env, number string, chat any) {
+	t.Helper()
+	received := map[string]string{}
+	for _, m := range e.Phone(number).Messages() {
+		received[m.MessageID] = m.Body
+	}
+	sent := 0
+	for _, element := range chat.(map[string]any)["data"].([]any) {
+		m := element.(map[string]any)
+		if m["from_me"] != "true" {
+			continue
+		}
+		sent++
+		body, ok := received[m["message_id"].(string)]
+		if shown := m["body"].(string); !ok || body != shown && !strings.Contains(shown, "•") { // a chat hides one-time codes
+			t.Errorf("the phone %s has %q (%t), the channel sent %q", number, body, ok, shown)
+		}
+	}
+	if sent == 0 || sent != len(received) {
+		t.Errorf("the phone %s has %d messages, the channel sent %d", number, len(received), sent)
+	}
 }
 
 // firstEvents reads so many events from the beginning of the log.

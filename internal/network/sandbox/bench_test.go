@@ -13,17 +13,19 @@ import (
 	"parley/internal/network"
 )
 
-// BenchmarkSend measures what a message costs when it comes alone or in bursts to 64 phones, from as
-// many callers at once as the session finds useful. The receipts that follow are part of it.
+// BenchmarkSend measures what a message costs when it comes alone or in bursts to a number of phones, from as many callers
+// at once as the session finds useful. The receipts that follow are part of it.
 func BenchmarkSend(b *testing.B) {
-	for _, burst := range []int{1, 32, 128, 256} {
-		b.Run(fmt.Sprintf("burst=%d", burst), func(b *testing.B) {
-			_, s := benchNetwork(b)
-			b.ReportAllocs()
-			before := cpu()
-			sendBursts(b, s, b.N, burst)
-			b.ReportMetric(float64(cpu()-before)/float64(b.N), "cpu-ns/op")
-		})
+	for _, phones := range []int{64, 5000} {
+		for _, burst := range []int{1, 32, 256} {
+			b.Run(fmt.Sprintf("phones=%d/burst=%d", phones, burst), func(b *testing.B) {
+				_, s := benchNetwork(b)
+				b.ReportAllocs()
+				before := cpu()
+				sendBursts(b, s, b.N, phones, burst)
+				b.ReportMetric(float64(cpu()-before)/float64(b.N), "cpu-ns/op")
+			})
+		}
 	}
 }
 
@@ -40,18 +42,17 @@ func benchNetwork(b *testing.B) (*Network, network.Session) {
 	return n, s
 }
 
-// sendBursts sends a number of messages to 64 phones, of which each caller has its own.
-func sendBursts(b *testing.B, s network.Session, count, burst int) {
-	const phones = 64
+// sendBursts sends a number of messages to phones, of which each caller has its own.
+func sendBursts(b *testing.B, s network.Session, count, phones, burst int) {
 	var group sync.WaitGroup
-	for caller := range calls {
+	for caller := range maxCalls {
 		group.Go(func() {
 			var chats []parley.ContactID
-			for i := caller; i < phones; i += calls {
+			for i := caller; i < phones; i += maxCalls {
 				chats = append(chats, parley.ContactOf(fmt.Sprintf("62812%08d", i)))
 			}
 			sent := 0
-			for left := count / calls; left > 0; left -= burst {
+			for left := count / maxCalls; left > 0; left -= burst {
 				ms := make([]*parley.Message, min(burst, left))
 				for i := range ms {
 					ms[i] = &parley.Message{Chat: chats[sent%len(chats)], ID: parley.NewMessageID(), FromMe: true, Content: parley.Text{Body: "Halo, kode Anda 482913"}}
@@ -75,17 +76,4 @@ func cpu() int64 {
 		return 0
 	}
 	return used.Utime.Nano() + used.Stime.Nano()
-}
-
-// BenchmarkUnpack measures what is left to do for each message until somebody looks.
-func BenchmarkUnpack(b *testing.B) {
-	n, s := benchNetwork(b)
-	sendBursts(b, s, b.N, 128)
-	b.ReportAllocs()
-	b.ResetTimer()
-	before := cpu()
-	if err := n.unpack(b.Context()); err != nil {
-		b.Fatal(err)
-	}
-	b.ReportMetric(float64(cpu()-before)/float64(b.N), "cpu-ns/op")
 }

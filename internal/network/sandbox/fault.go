@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/network"
 	"parley/internal/store/sqldb"
 )
 
@@ -18,7 +20,7 @@ type FaultKind string
 const (
 	FaultRefuse   FaultKind = "refuse"         // the network refuses it for good, with a reason
 	FaultLate     FaultKind = "late"           // it arrives, and its confirmation comes seconds later
-	FaultTwice    FaultKind = "twice"          // the network is given it twice, and tells everything twice
+	FaultTwice    FaultKind = "twice"          // the network gets it twice, and confirms it twice
 	FaultDrop     FaultKind = "drop_socket"    // it arrives, and the connection breaks before the confirmation
 	FaultLogOut   FaultKind = "log_out"        // the account is logged out instead
 	FaultReachout FaultKind = "reachout_limit" // refused: no new contacts for now, as the real network's error 463
@@ -34,7 +36,7 @@ type Fault struct {
 	Times  int         // how many sends; zero: one
 	To     string      // a number; empty: any
 	Kind   parley.Kind // empty: every message
-	Reason string      // what a refusal says; empty: a sentence of the network's own
+	Reason string      // what a refusal says; empty: a default sentence
 
 	id      int64
 	contact parley.ContactID
@@ -50,7 +52,7 @@ const (
 	refusedReason = "The network refused the message."
 )
 
-// AddFault orders a fault behind those that wait already.
+// AddFault orders a fault after those that wait already.
 func (n *Network) AddFault(ctx context.Context, channel parley.ChannelCode, f Fault) error {
 	if err := f.check(); err != nil {
 		return err
@@ -63,10 +65,11 @@ func (n *Network) AddFault(ctx context.Context, channel parley.ChannelCode, f Fa
 		return parley.InvalidField("fault", fmt.Sprintf("fault must wait: %d faults are ordered already.", maxFaults))
 	}
 	err = n.db.Write(ctx, func(tx *sqldb.Tx) error {
-		made := f
-		err := tx.QueryRow(`INSERT INTO faults (world, fault, times, contact, kind, reason) VALUES ($1, $2, $3, $4, $5, $6) RETURNING id`,
-			[]any{w.id, string(f.Fault), f.Times, string(f.contact), string(f.Kind), f.Reason}, &made.id)
-		tx.OnCommit(func() { w.faults.add(made) })
+		added := f
+		var err error
+		added.id, err = tx.Insert(`INSERT INTO faults (world, fault, times, contact, kind, reason) VALUES ($1, $2, $3, $4, $5, $6)`,
+			w.id.Load(), string(f.Fault), f.Times, string(f.contact), string(f.Kind), f.Reason)
+		tx.OnCommit(func() { w.faults.add(added) })
 		return err
 	})
 	if err != nil {
@@ -79,7 +82,8 @@ func (n *Network) AddFault(ctx context.Context, channel parley.ChannelCode, f Fa
 func (f *Fault) check() error {
 	var wrong []parley.FieldError
 	if !slices.Contains(FaultKinds, f.Fault) {
-		wrong = append(wrong, parley.FieldError{Field: "fault", Sentence: "fault must be refuse, late, twice, drop_socket, log_out or reachout_limit."})
+		wrong = append(wrong, parley.FieldError{Field: "fault",
+			Sentence: "fault must be refuse, late, twice, drop_socket, log_out or reachout_limit."})
 	}
 	if f.Times == 0 {
 		f.Times = 1
@@ -117,8 +121,7 @@ func (n *Network) Faults(ctx context.Context, channel parley.ChannelCode) ([]Fau
 	return w.faults.list(), nil
 }
 
-// WaitingFaults counts the faults that wait on a channel. One that was not asked for yet has none in memory,
-// and counts none.
+// WaitingFaults counts the faults that wait on a channel. A channel that was not used since the start counts as none.
 func (n *Network) WaitingFaults(channel parley.ChannelCode) int {
 	n.mu.Lock()
 	w := n.worlds[channel]
@@ -136,8 +139,8 @@ func (n *Network) ClearFaults(ctx context.Context, channel parley.ChannelCode) e
 		return err
 	}
 	err = n.db.Write(ctx, func(tx *sqldb.Tx) error {
-		_, err := tx.Exec(`DELETE FROM faults WHERE world = $1`, w.id)
-		tx.OnCommit(w.faults.clear)
+		_, err := tx.Exec(`DELETE FROM faults WHERE world = $1`, w.id.Load())
+		tx.OnCommit(func() { w.faults.set(nil) })
 		return err
 	})
 	if err != nil {
@@ -146,40 +149,37 @@ func (n *Network) ClearFaults(ctx context.Context, channel parley.ChannelCode) e
 	return nil
 }
 
-// faults is a channel's queue of faults. The queue in memory decides; the database follows it.
-type faults struct {
-	waiting atomic.Int32 // so that a send without faults costs nothing
-	mu      sync.Mutex
-	queue   []Fault
+// faultQueue is a channel's queue of faults. The queue in memory decides; the database follows it.
+type faultQueue struct {
+	size  atomic.Int32 // so that a send without faults costs nothing
+	mu    sync.Mutex
+	queue []Fault
 }
 
-func (q *faults) len() int { return int(q.waiting.Load()) }
+func (q *faultQueue) len() int { return int(q.size.Load()) }
 
-func (q *faults) list() []Fault {
+func (q *faultQueue) list() []Fault {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return slices.Clone(q.queue)
 }
 
-func (q *faults) add(f Fault) {
+func (q *faultQueue) add(f Fault) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.queue = append(q.queue, f)
-	q.waiting.Store(int32(len(q.queue)))
+	q.size.Store(int32(len(q.queue)))
 }
 
-func (q *faults) clear() {
+func (q *faultQueue) set(list []Fault) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.queue = nil
-	q.waiting.Store(0)
+	q.queue = list
+	q.size.Store(int32(len(list)))
 }
 
-// take uses up one send of the first fault that matches.
-func (q *faults) take(to parley.ContactID, kind parley.Kind) (Fault, bool) {
-	if q.waiting.Load() == 0 {
-		return Fault{}, false
-	}
+// next uses up one send of the first fault that matches.
+func (q *faultQueue) next(to parley.ContactID, kind parley.Kind) (Fault, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for i := range q.queue {
@@ -188,12 +188,12 @@ func (q *faults) take(to parley.ContactID, kind parley.Kind) (Fault, bool) {
 			continue
 		}
 		f.Times--
-		taken := *f
+		used := *f
 		if f.Times == 0 {
 			q.queue = slices.Delete(q.queue, i, i+1)
-			q.waiting.Store(int32(len(q.queue)))
+			q.size.Store(int32(len(q.queue)))
 		}
-		return taken, true
+		return used, true
 	}
 	return Fault{}, false
 }
@@ -212,19 +212,89 @@ func (n *Network) saveFault(ctx context.Context, f Fault) error {
 
 // loadFaults fills a world's queue from the database.
 func (w *world) loadFaults(c *sqldb.Conn) error {
-	rows, err := c.Query(`SELECT id, fault, times, contact, kind, reason FROM faults WHERE world = $1 ORDER BY id`, w.id)
-	if err != nil {
-		return err
+	list, err := collect(c, func(row scanner) (f Fault, err error) {
+		err = row.Scan(&f.id, &f.Fault, &f.Times, &f.contact, &f.Kind, &f.Reason)
+		f.To = f.contact.Number()
+		return f, err
+	}, `SELECT id, fault, times, contact, kind, reason FROM faults WHERE world = $1 ORDER BY id`, w.id.Load())
+	w.faults.set(list)
+	return err
+}
+
+var (
+	errSocket    = errors.New("the connection broke during the send")
+	errLate      = errors.New("no confirmation yet")
+	errLoggedOut = errors.New("logged out")
+)
+
+// sendWithFault sends one message of a burst with the first fault that matches it, if any.
+func (b *burst) sendWithFault(ctx context.Context, i int) {
+	s, m := b.session, b.ms[i]
+	if err := s.connected(); err != nil || b.failed[m.Chat] {
+		b.fail(i, err)
+		return
 	}
-	defer rows.Close()
-	w.faults.clear()
-	for rows.Next() {
-		var f Fault
-		if err := rows.Scan(&f.id, &f.Fault, &f.Times, &f.contact, &f.Kind, &f.Reason); err != nil {
+	f, ok := s.world.faults.next(m.Chat, m.Content.Kind())
+	if !ok {
+		b.write(ctx, []int{i}, 1)
+		return
+	}
+	err := s.world.net.saveFault(ctx, f)
+	if err != nil {
+		err = fmt.Errorf("use fault: %w", err)
+	} else if f.Fault.arrives() {
+		copies := 1
+		if f.Fault == FaultTwice {
+			copies = 2
+		}
+		if b.write(ctx, []int{i}, copies); b.errs[i] != nil {
+			return
+		}
+	}
+	if err == nil {
+		err = s.apply(ctx, f)
+	}
+	if err != nil {
+		b.fail(i, err)
+	}
+}
+
+// arrives says whether the message reaches the phone nevertheless.
+func (k FaultKind) arrives() bool { return k == FaultLate || k == FaultTwice || k == FaultDrop }
+
+// apply does what a fault does to the connection and returns the error of the send.
+func (s *session) apply(ctx context.Context, f Fault) error {
+	switch f.Fault {
+	case FaultRefuse:
+		return network.Refuse(parley.Refused, f.Reason)
+	case FaultReachout:
+		until := time.Now().Add(reachoutFor).UTC().Truncate(time.Second)
+		return network.RefuseUntil(parley.Restricted, fmt.Sprintf(
+			"The network does not let this account write to new contacts until %s (error 463).", until.Format(time.RFC3339)), until)
+	case FaultLogOut:
+		if err := s.Logout(ctx); err != nil {
 			return err
 		}
-		f.To = f.contact.Number()
-		w.faults.add(f)
+		return network.NotConnected(errLoggedOut)
+	case FaultDrop:
+		s.setStatus(parley.Reconnecting, "The connection broke; it is being made again.")
+		return network.OutcomeUnknown(errSocket)
+	case FaultLate:
+		return s.waitLate(ctx)
 	}
-	return rows.Err()
+	return nil
+}
+
+// waitLate waits as long as a late confirmation takes.
+func (s *session) waitLate(ctx context.Context) error {
+	timer := time.NewTimer(lateBy)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return network.OutcomeUnknown(errors.Join(errLate, ctx.Err()))
+	case <-s.ctx.Done():
+		return network.OutcomeUnknown(errLate)
+	}
 }

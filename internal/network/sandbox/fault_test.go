@@ -87,8 +87,8 @@ func TestFaultTwice(t *testing.T) {
 		if got := d.messages(ayu, Query{}); len(got) != 1 || got[0].Copies != 2 {
 			t.Errorf("the phone shows %+v", got)
 		}
-		if got := d.told(parley.Delivered); !slices.Equal(got, []parley.MessageID{m.ID, m.ID}) {
-			t.Errorf("told of %s, want twice the same", got)
+		if got := d.receipts(parley.Delivered); !slices.Equal(got, []parley.MessageID{m.ID, m.ID}) {
+			t.Errorf("receipts for %s, want twice the same", got)
 		}
 	})
 }

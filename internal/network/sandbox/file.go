@@ -23,19 +23,17 @@ type fileReference struct {
 	Message parley.MessageID `json:"message"`
 }
 
-// upload stores the file of a message that a phone sends.
-func (w *world) upload(tx *sqldb.Tx, p *phone, id parley.MessageID, content []byte) error {
-	now := time.Now()
-	if _, err := tx.Exec(`DELETE FROM files WHERE at < $1`, now.Add(-fileLife).UnixMilli()); err != nil {
-		return err
-	}
-	_, err := tx.Exec(`INSERT INTO files (phone, message, content, at) VALUES ($1, $2, $3, $4)`, p.id, string(id), content, now.UnixMilli())
+// addFile stores the file of a message that a phone sends.
+func addFile(tx *sqldb.Tx, phone int64, id parley.MessageID, content []byte) error {
+	_, err := tx.Exec(`INSERT INTO files (phone, message, content, at) VALUES ($1, $2, $3, $4)`,
+		phone, string(id), content, time.Now().UnixMilli())
 	return err
 }
 
 // file reads a file; there being none is sql.ErrNoRows.
 func (n *Network) file(ctx context.Context, r fileReference) (content []byte, err error) {
-	err = n.db.Read(ctx).QueryRow(`SELECT content FROM files WHERE phone = $1 AND message = $2`, []any{r.Phone, string(r.Message)}, &content)
+	err = n.db.Read(ctx).QueryRow(`SELECT content FROM files WHERE phone = $1 AND message = $2`,
+		[]any{r.Phone, string(r.Message)}, &content)
 	return content, err
 }
 

@@ -20,51 +20,44 @@ var _ network.Driver = (*Network)(nil)
 //go:embed migrations
 var migrations embed.FS
 
-// Network is the sandbox network with its record.
+// Network is the sandbox network with its database.
 type Network struct {
 	db  *sqldb.DB
 	log *slog.Logger
-	seq atomic.Int64 // the last one given out
+	seq atomic.Int64 // the last position that was assigned
 
-	packing  packing
-	closing  context.Context // ends when the network is closed
-	close    context.CancelFunc
-	unpacker sync.WaitGroup
-
+	purger purger
 	mu     sync.Mutex
 	worlds map[parley.ChannelCode]*world
 }
 
-// Open opens the network whose record is in the file at path; "memory:NAME" keeps it in memory.
+// Open opens the network whose database is the file at path; "memory:NAME" is a database in memory.
 func Open(ctx context.Context, path string, log *slog.Logger) (*Network, error) {
 	return openWith(ctx, path, log, 0)
 }
 
-// openWith opens it with a number of connections for reading; zero: as many as usual. One is enough for the tests, which
-// shows that nothing needs two at a time.
+// openWith opens it with a number of connections for reading; zero: the default. Tests use one, which shows that nothing
+// needs two at a time.
 func openWith(ctx context.Context, path string, log *slog.Logger, readers int) (*Network, error) {
 	tables, err := fs.Sub(migrations, "migrations")
 	if err != nil {
 		return nil, err
 	}
-	// The record is to survive the end of the process at any moment, and that is enough: it proves what
-	// the gateway did, and holds nothing that anybody owns.
+	// Commits survive the end of the process. A power cut may lose the last ones: nobody owns simulated messages.
 	db, err := sqldb.Open(ctx, sqldb.Options{Path: path, Durable: false, Migrations: tables, Readers: readers})
 	if err != nil {
 		return nil, fmt.Errorf("sandbox network: %w", err)
 	}
 	n := &Network{db: db, log: log, worlds: map[parley.ChannelCode]*world{}}
-	if err := n.load(ctx); err != nil {
-		db.Close()
-		return nil, fmt.Errorf("sandbox network: %w", err)
+	if err := errors.Join(n.unpackFirstVersion(ctx), n.loadSeq(ctx)); err != nil {
+		return nil, errors.Join(fmt.Errorf("sandbox network: %w", err), db.Close())
 	}
-	n.closing, n.close = context.WithCancel(context.Background())
-	n.unpacker.Go(n.unpackInTime)
+	n.startPurger()
 	return n, nil
 }
 
-// load finds out where the record ends and what of it is packed.
-func (n *Network) load(ctx context.Context) error {
+// loadSeq finds the last position that was assigned.
+func (n *Network) loadSeq(ctx context.Context) error {
 	last, err := lastSeq(n.db.Read(ctx))
 	if err != nil {
 		return err
@@ -74,10 +67,10 @@ func (n *Network) load(ctx context.Context) error {
 		return err
 	}
 	n.seq.Store(max(last, lastEvent))
-	return n.packing.load(n.db.Read(ctx))
+	return nil
 }
 
-// Close closes the sessions that are still open, and the record. It may be called twice.
+// Close closes the sessions that are still open, and the database. It may be called twice.
 func (n *Network) Close() error {
 	n.mu.Lock()
 	var open []*session
@@ -91,8 +84,7 @@ func (n *Network) Close() error {
 	for _, s := range open {
 		errs = append(errs, s.Close())
 	}
-	n.close()
-	n.unpacker.Wait()
+	n.purger.stop()
 	return errors.Join(append(errs, n.db.Close())...)
 }
 
@@ -105,7 +97,7 @@ func (n *Network) Open(ctx context.Context, channel parley.Channel, sink network
 	return newSession(w, channel, sink)
 }
 
-// Forget removes a channel's world.
+// Forget removes a channel's world: at once for callers, its rows in batches.
 func (n *Network) Forget(ctx context.Context, code parley.ChannelCode) error {
 	w, err := n.world(ctx, code)
 	if err != nil {
@@ -114,77 +106,62 @@ func (n *Network) Forget(ctx context.Context, code parley.ChannelCode) error {
 	if w.session.Load() != nil {
 		return fmt.Errorf("forget sandbox channel %s: its session is open", code)
 	}
-	err = n.writeUnpacked(ctx, func(tx *sqldb.Tx) error {
-		if err := n.empty(tx, w); err != nil {
-			return err
-		}
-		_, err := tx.Exec(`DELETE FROM worlds WHERE id = $1`, w.id)
-		tx.OnCommit(w.dropPhones)
-		return err
+	err = n.db.Write(ctx, func(tx *sqldb.Tx) error {
+		tx.OnCommit(func() {
+			n.mu.Lock()
+			delete(n.worlds, code)
+			n.mu.Unlock()
+			w.clear()
+		})
+		return markRemoved(tx, w.id.Load())
 	})
 	if err != nil {
 		return fmt.Errorf("forget sandbox channel %s: %w", code, err)
 	}
-	n.mu.Lock()
-	delete(n.worlds, code)
-	n.mu.Unlock()
+	n.purger.wake()
 	return nil
 }
 
-// Reset forgets everything of a channel's world but its number and makes it new: paired, with its two
-// phones, their group and no faults.
+// Reset gives a channel a new world with the same number: paired, with its two phones, their group and no faults.
+// The rows of the old world are removed in batches.
 func (n *Network) Reset(ctx context.Context, channel parley.ChannelCode) error {
 	w, err := n.world(ctx, channel)
 	if err != nil {
 		return err
 	}
-	err = n.writeUnpacked(ctx, func(tx *sqldb.Tx) error {
-		if err := n.empty(tx, w); err != nil {
+	err = n.db.Write(ctx, func(tx *sqldb.Tx) error {
+		if err := markRemoved(tx, w.id.Load()); err != nil {
 			return err
 		}
-		tx.OnCommit(w.dropPhones)
-		return furnish(tx, w.id)
+		id, err := createWorld(tx, channel, w.number)
+		tx.OnCommit(func() {
+			w.id.Store(id)
+			w.loggedOut.Store(false)
+			w.clear()
+		})
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("reset sandbox channel %s: %w", channel, err)
 	}
+	n.purger.wake()
 	if s := w.session.Load(); s != nil {
 		return s.Pair(ctx)
-	}
-	return w.setLoggedOut(ctx, false)
-}
-
-// empty deletes all rows of a world, of which nothing is packed, but the world itself.
-func (n *Network) empty(tx *sqldb.Tx, w *world) error {
-	if _, err := tx.Exec(`UPDATE counter SET seq = $1`, n.seq.Load()); err != nil { // cursors stay good
-		return err
-	}
-	for _, query := range []string{
-		`DELETE FROM messages WHERE phone IN (SELECT id FROM phones WHERE world = $1)`,
-		`DELETE FROM events WHERE phone IN (SELECT id FROM phones WHERE world = $1)`,
-		`DELETE FROM files WHERE phone IN (SELECT id FROM phones WHERE world = $1)`,
-		`DELETE FROM faults WHERE world = $1`,
-		`DELETE FROM groups WHERE world = $1`,
-		`DELETE FROM phones WHERE world = $1`,
-	} {
-		if _, err := tx.Exec(query, w.id); err != nil {
-			return err
-		}
 	}
 	return nil
 }
 
-// nextSeq gives out the next position in the record. It is called by the writer of the database
-// only, so that positions are in the order of the commits.
+// nextSeq assigns the next position. Only the database's writer calls it, so positions are in the order of the commits.
 func (n *Network) nextSeq() int64 { return n.seq.Add(1) }
 
-// lastSeq returns the position of the newest message that is in the record, or where that was when
-// some were forgotten.
-func lastSeq(c *sqldb.Conn) (int64, error) {
-	var seq int64
-	err := c.QueryRow(`SELECT max(seq, (SELECT coalesce(max(seq), 0) FROM messages), (SELECT coalesce(max(seq), 0) FROM bundles)) FROM counter`, nil, &seq)
+// lastSeq returns the position of the newest message that is committed, or where that was if it was removed.
+func lastSeq(c *sqldb.Conn) (seq int64, err error) {
+	var removed int64
+	if err = c.QueryRow(`SELECT seq FROM counter`, nil, &removed); err == nil {
+		err = c.QueryRow(`SELECT coalesce(max(seq), 0) FROM messages`, nil, &seq)
+	}
 	if err != nil {
 		return 0, fmt.Errorf("read the last position: %w", err)
 	}
-	return seq, nil
+	return max(seq, removed), nil
 }

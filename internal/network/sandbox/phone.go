@@ -1,262 +1,370 @@
 package sandbox
 
 import (
+	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"math"
+	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"parley"
 	"parley/internal/store/sqldb"
 )
 
-// phone is a phone as the running network knows it. No lock of it is held while the database writes,
-// because the writer takes them too.
-type phone struct {
-	id      int64
-	number  string
-	contact parley.ContactID
-	untold  *atomic.Int64 // how much all phones of the world keep to tell
-	marked  bool          // in the world's list of work; guarded by its lock
-	retryAt time.Time     // not to be served before; used by the session's goroutine only
-	tries   int           // how often the channel refused in a row; used by whoever serves the phone only
-
-	mu        sync.Mutex
-	traits    traits
-	delivered int64     // the channel was told that messages up to this seq were delivered
-	read      int64     // messages up to this seq are read
-	fresh     []arrival // what to tell the channel of, oldest first; changed by keepFresh only
-	behind    bool      // there is more than that in the record
-	posted    bool      // there may be something that the phone did
-	gone      bool      // its world was forgotten
-	typing    time.Time // until when the channel is seen typing
-	arrival   chan struct{}
-}
-
-// traits are how a phone behaves.
-type traits struct {
-	Name      string
+// Phone is a simulated phone.
+type Phone struct {
+	Number    string // digits
+	Name      string // a phone with a name is a contact of the channel
 	Online    bool
 	Reads     Reads
-	Delay     time.Duration
-	Blocks    bool
+	Delay     time.Duration // before it confirms that something was delivered
+	Blocks    bool          // refuses the channel's messages
 	OnNetwork bool
-	LIDOnly   bool
-	Answers   bool
-	SeenAt    time.Time
+	LIDOnly   bool // the network names it by a LID instead of its number
+	Answers   bool // replies to every message
+
+	TypingUntil time.Time // until when it shows that the channel is typing; zero: it does not
+	LastSeenAt  time.Time // zero: not known
 }
 
-// arrival is a message to the phone of which the channel is to be told.
-type arrival struct {
-	seq   int64
-	id    parley.MessageID
-	voice bool
-	at    time.Time
+// Reads says when a phone reads what it gets.
+type Reads string
+
+const (
+	AtOnce   Reads = "at_once"   // as soon as it is delivered
+	WhenOpen Reads = "when_open" // when somebody opens the chat: [Network.Read]
+	Never    Reads = "never"     // not even then: its owner switched read receipts off
+)
+
+// NewPhone says what phone to create.
+type NewPhone struct {
+	Number string // empty: a free one is chosen
+	Name   string
 }
 
-func arrivalOf(m *parley.Message, seq int64, at time.Time) arrival {
-	return arrival{seq: seq, id: m.ID, voice: m.Content.Kind() == parley.KindVoice, at: at}
+// PhonePatch says what to change about a phone; nil leaves it.
+type PhonePatch struct {
+	Name      *string
+	Online    *bool
+	Reads     *Reads
+	Delay     *time.Duration
+	Blocks    *bool
+	OnNetwork *bool
+	LIDOnly   *bool
 }
 
-// maxUntold bounds what the phones of a world keep in memory for the session, about 10 MB; what is
-// beyond is read from the record.
-const maxUntold = 100_000
+const (
+	maxName  = 100
+	maxDelay = time.Minute
 
-// traitsOf returns how the phone of a number behaves at first. Numbers that begin with 999, a country
-// code that no country has, are magic: their last digit says what goes wrong with them.
-func traitsOf(number string) traits {
-	t := traits{Online: true, Reads: WhenOpen, OnNetwork: parley.ContactOf(number).CanExist()}
-	if !strings.HasPrefix(number, "999") {
-		return t
-	}
-	switch number[len(number)-1] {
-	case '0':
-		t.OnNetwork = false
-	case '1':
-		t.Online = false
-	case '2':
-		t.Blocks = true
-	case '3':
-		t.Answers, t.Reads = true, AtOnce
-	case '4':
-		t.Reads = Never
-	}
-	return t
+	// Free numbers are chosen from here upwards: 62812-9000-0001 and so on.
+	freeFrom = 6281290000000
+	freeTo   = 6281290999999
+)
+
+// phone is a row of the table phones, with the newest cursors.
+type phone struct {
+	Phone
+	id, world int64
+	cursors
 }
 
-const phoneColumns = `id, number, name, online, reads, delay_ms, blocks, on_network, lid_only, answers, seen_at, delivered, read`
+func (p *phone) contactID() parley.ContactID { return parley.ContactOf(p.Number) }
 
-func scanPhone(row scanner) (*phone, error) {
-	p := &phone{behind: true, posted: true} // until somebody looked, there may be something
-	var delay, seen int64
-	t := &p.traits
-	err := row.Scan(&p.id, &p.number, &t.Name, &t.Online, &t.Reads, &delay, &t.Blocks, &t.OnNetwork, &t.LIDOnly, &t.Answers, &seen, &p.delivered, &p.read)
-	p.contact = parley.ContactOf(p.number)
-	t.OnNetwork = t.OnNetwork && p.contact.CanExist()
-	t.Delay = time.Duration(delay) * time.Millisecond
-	if seen > 0 {
-		t.SeenAt = time.UnixMilli(seen).UTC()
-	}
-	return p, err
-}
-
-// findOrMake returns the phone with a number, made if it was not there.
-func findOrMake(tx *sqldb.Tx, world int64, number string) (*phone, error) {
-	p, err := queryPhone(tx.Conn, `SELECT `+phoneColumns+` FROM phones WHERE world = $1 AND number = $2`, world, number)
-	if err == nil || !errors.Is(err, sql.ErrNoRows) {
-		return p, err
-	}
-	t := traitsOf(number)
-	p, err = queryPhone(tx.Conn, `INSERT INTO phones (world, number, online, reads, blocks, on_network, answers)
-		VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING `+phoneColumns,
-		world, number, flag(t.Online), string(t.Reads), flag(t.Blocks), flag(t.OnNetwork), flag(t.Answers))
-	if err != nil {
-		return nil, err
-	}
-	p.behind, p.posted = false, false // it is new
-	return p, nil
-}
-
-func queryPhone(c *sqldb.Conn, query string, args ...any) (*phone, error) {
-	rows, err := c.Query(query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	if !rows.Next() {
-		if err := rows.Err(); err != nil {
-			return nil, err
-		}
-		return nil, sql.ErrNoRows
-	}
-	return scanPhone(rows)
-}
-
-// view returns the phone as callers see it.
-func (p *phone) view() Phone {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	t := p.traits
-	v := Phone{Number: p.number, Name: t.Name, Online: t.Online, Reads: t.Reads, Delay: t.Delay, Blocks: t.Blocks,
-		OnNetwork: t.OnNetwork, LIDOnly: t.LIDOnly, Answers: t.Answers, LastSeenAt: t.SeenAt}
-	now := time.Now()
-	if p.typing.After(now) {
-		v.TypingUntil = p.typing.UTC()
-	}
-	if t.Online && t.OnNetwork {
-		v.LastSeenAt = now.UTC().Truncate(time.Millisecond)
-	}
-	return v
-}
-
-func (p *phone) behaviour() traits {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.traits
-}
-
-func (p *phone) isGone() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.gone
-}
-
-// behave makes the phone behave otherwise.
-func (p *phone) behave(t traits) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.traits = t
-	if !t.Online {
-		p.keepFresh(nil)
-		p.behind = true // it is told once the phone is back
-	}
-}
-
-func (p *phone) marks() (delivered, read int64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.delivered, p.read
-}
-
-// shown returns up to where somebody who holds the phone can see messages.
-func (p *phone) shown() int64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.traits.Online {
+// shownUpTo returns up to which position somebody who holds the phone can see messages.
+func (p *phone) shownUpTo() int64 {
+	if p.Online {
 		return math.MaxInt64
 	}
 	return p.delivered
 }
 
-func (p *phone) markRead(seq int64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.read = max(p.read, seq)
-}
-
-// arrived takes note of a message that was recorded for the phone and wakes those who wait for one.
-// It reports whether the channel is to be told of it.
-func (p *phone) arrived(a arrival) (tell bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.typing = time.Time{}
-	p.wake()
-	switch {
-	case p.gone:
-		return false
-	case !p.traits.Online:
-		p.behind = true
-		return false
-	case p.behind || p.untold.Load() >= maxUntold:
-		p.behind = true
-		return true
+// newPhone returns how the phone of a number behaves at first. Numbers that begin with 999, a country code that no country
+// has, are magic: their last digit says what goes wrong with them.
+func newPhone(number string) Phone {
+	p := Phone{Number: number, Online: true, Reads: WhenOpen, OnNetwork: parley.ContactOf(number).CanExist()}
+	if !strings.HasPrefix(number, "999") {
+		return p
 	}
-	p.keepFresh(append(p.fresh, a))
-	return true
-}
-
-// keepFresh sets what the phone keeps to tell the channel of.
-func (p *phone) keepFresh(list []arrival) {
-	p.untold.Add(int64(len(list) - len(p.fresh)))
-	p.fresh = list
-}
-
-// nextArrival returns a channel that is closed when the next message is there.
-func (p *phone) nextArrival() <-chan struct{} {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.gone {
-		looked := make(chan struct{})
-		close(looked) // look again: the number is another phone now
-		return looked
+	switch number[len(number)-1] {
+	case '0':
+		p.OnNetwork = false
+	case '1':
+		p.Online = false
+	case '2':
+		p.Blocks = true
+	case '3':
+		p.Answers, p.Reads = true, AtOnce
+	case '4':
+		p.Reads = Never
 	}
-	if p.arrival == nil {
-		p.arrival = make(chan struct{})
+	return p
+}
+
+const phoneColumns = `id, world, number, name, online, reads, delay_ms, blocks, on_network, lid_only, answers, seen_at, delivered, read`
+
+func scanPhone(row scanner) (*phone, error) {
+	var p phone
+	var delay, seen int64
+	err := row.Scan(&p.id, &p.world, &p.Number, &p.Name, &p.Online, &p.Reads, &delay, &p.Blocks, &p.OnNetwork, &p.LIDOnly, &p.Answers, &seen,
+		&p.delivered, &p.read)
+	p.OnNetwork = p.OnNetwork && p.contactID().CanExist()
+	p.Delay = time.Duration(delay) * time.Millisecond
+	if seen > 0 {
+		p.LastSeenAt = time.UnixMilli(seen).UTC()
 	}
-	return p.arrival
+	return &p, err
 }
 
-func (p *phone) wake() {
-	if p.arrival != nil {
-		close(p.arrival)
-		p.arrival = nil
+// queryPhone reads one phone; there being none is sql.ErrNoRows.
+func queryPhone(c *sqldb.Conn, where string, args ...any) (*phone, error) {
+	list, err := collect(c, scanPhone, `SELECT `+phoneColumns+` FROM phones WHERE `+where, args...)
+	if err == nil && len(list) == 0 {
+		err = sql.ErrNoRows
 	}
+	if err != nil {
+		return nil, err
+	}
+	return list[0], nil
 }
 
-// drop takes note that the phone's world was forgotten.
-func (p *phone) drop() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.keepFresh(nil)
-	p.gone, p.behind, p.posted = true, false, false
-	p.wake()
+// createPhone creates the phone of a number that has none yet.
+func createPhone(tx *sqldb.Tx, world int64, number string) (*phone, error) {
+	p := phone{Phone: newPhone(number), world: world}
+	var err error
+	p.id, err = tx.Insert(`INSERT INTO phones (world, number, online, reads, blocks, on_network, answers, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+		world, number, p.Online, string(p.Reads), p.Blocks, p.OnNetwork, p.Answers, time.Now().UnixMilli())
+	return &p, err
 }
 
-func (p *phone) setTyping(until time.Time) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.typing = until
+// phone is find inside a transaction.
+func (w *world) phone(tx *sqldb.Tx, number string) (*phone, error) {
+	p, err := queryPhone(tx.Conn, `world = $1 AND number = $2`, w.id.Load(), number)
+	if errors.Is(err, sql.ErrNoRows) {
+		var world int64 // which a reset in the same commit may have replaced
+		if err := tx.QueryRow(`SELECT id FROM worlds WHERE channel = $1`, []any{string(w.code)}, &world); err != nil {
+			return nil, err
+		}
+		if p, err = queryPhone(tx.Conn, `world = $1 AND number = $2`, world, number); errors.Is(err, sql.ErrNoRows) {
+			return createPhone(tx, world, number)
+		}
+	}
+	return w.current(p), err
 }
+
+// lookUp returns the phone of a number; there being none is sql.ErrNoRows.
+func (w *world) lookUp(ctx context.Context, number string) (*phone, error) {
+	p, err := queryPhone(w.net.db.Read(ctx), `world = $1 AND number = $2`, w.id.Load(), number)
+	return w.current(p), err
+}
+
+// current brings a phone's cursors up to date: memory may have newer ones than the row.
+func (w *world) current(p *phone) *phone {
+	if p != nil {
+		w.mu.Lock()
+		p.cursors = p.cursors.max(w.cursors[p.id])
+		w.mu.Unlock()
+	}
+	return p
+}
+
+// view returns a phone as callers see it.
+func (w *world) view(p *phone) Phone {
+	v, now := p.Phone, time.Now()
+	w.mu.Lock()
+	if until := w.typing[p.id]; until.After(now) {
+		v.TypingUntil = until.UTC()
+	}
+	w.mu.Unlock()
+	if v.Online && v.OnNetwork {
+		v.LastSeenAt = now.UTC().Truncate(time.Millisecond)
+	}
+	return v
+}
+
+// find returns the world and the phone that a caller names. The phone is created if it does not exist.
+func (n *Network) find(ctx context.Context, channel parley.ChannelCode, number string) (*world, *phone, error) {
+	digits, err := ParseNumber(number)
+	if err != nil {
+		return nil, nil, parley.InvalidField("number", NumberSentence)
+	}
+	w, err := n.world(ctx, channel)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := w.find(ctx, digits)
+	return w, p, err
+}
+
+// find returns the phone of a number, created if it does not exist.
+func (w *world) find(ctx context.Context, number string) (*phone, error) {
+	p, err := w.lookUp(ctx, number)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = w.net.db.Write(ctx, func(tx *sqldb.Tx) (err error) {
+			p, err = w.phone(tx, number)
+			return err
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find phone: %w", err)
+	}
+	return p, nil
+}
+
+// Phones lists the phones of a channel's world in the order in which they were created.
+func (n *Network) Phones(ctx context.Context, channel parley.ChannelCode) ([]Phone, error) {
+	w, err := n.world(ctx, channel)
+	if err != nil {
+		return nil, err
+	}
+	list, err := collect(n.db.Read(ctx), w.scanView, `SELECT `+phoneColumns+` FROM phones WHERE world = $1 ORDER BY id`, w.id.Load())
+	if err != nil {
+		return nil, fmt.Errorf("list phones: %w", err)
+	}
+	return list, nil
+}
+
+func (w *world) scanView(row scanner) (Phone, error) {
+	p, err := scanPhone(row)
+	return w.view(p), err
+}
+
+// Phone returns one phone, created if it does not exist.
+func (n *Network) Phone(ctx context.Context, channel parley.ChannelCode, number string) (Phone, error) {
+	w, p, err := n.find(ctx, channel, number)
+	if err != nil {
+		return Phone{}, err
+	}
+	return w.view(p), nil
+}
+
+// CreatePhone creates a phone. One that exists is renamed if a name is given.
+func (n *Network) CreatePhone(ctx context.Context, channel parley.ChannelCode, p NewPhone) (Phone, error) {
+	if p.Number == "" {
+		free, err := n.createFreeNumber(ctx, channel)
+		if err != nil {
+			return Phone{}, err
+		}
+		p.Number = free
+	}
+	if p.Name == "" {
+		return n.Phone(ctx, channel, p.Number)
+	}
+	return n.UpdatePhone(ctx, channel, p.Number, PhonePatch{Name: &p.Name})
+}
+
+// createFreeNumber creates a phone with the lowest number above all that were chosen before.
+func (n *Network) createFreeNumber(ctx context.Context, channel parley.ChannelCode) (number string, err error) {
+	w, err := n.world(ctx, channel)
+	if err != nil {
+		return "", err
+	}
+	err = n.db.Write(ctx, func(tx *sqldb.Tx) error {
+		var highest int64
+		err := tx.QueryRow(`SELECT coalesce(max(CAST(number AS INTEGER)), $2) FROM phones
+			WHERE world = $1 AND length(number) = 13 AND number BETWEEN $3 AND $4`,
+			[]any{w.id.Load(), int64(freeFrom), strconv.Itoa(freeFrom), strconv.Itoa(freeTo)}, &highest)
+		if err != nil {
+			return err
+		}
+		number = strconv.FormatInt(highest+1, 10)
+		_, err = w.phone(tx, number)
+		return err
+	})
+	if err != nil {
+		return "", fmt.Errorf("choose a number: %w", err)
+	}
+	return number, nil
+}
+
+// UpdatePhone changes how a phone behaves. One that comes online gets what waited for it; one that begins to read at once
+// reads what it has.
+func (n *Network) UpdatePhone(ctx context.Context, channel parley.ChannelCode, number string, patch PhonePatch) (Phone, error) {
+	if err := patch.check(); err != nil {
+		return Phone{}, err
+	}
+	w, p, err := n.find(ctx, channel, number)
+	if err != nil {
+		return Phone{}, err
+	}
+	err = n.db.Write(ctx, func(tx *sqldb.Tx) error {
+		if p, err = w.phone(tx, p.Number); err != nil { // again, in case that the world was reset
+			return err
+		}
+		tx.OnCommit(func() { w.schedule(p.id, receiptWork|eventWork) })
+		return patch.apply(tx, p.id)
+	})
+	if err != nil {
+		return Phone{}, fmt.Errorf("update phone: %w", err)
+	}
+	if patch.Reads != nil && *patch.Reads == AtOnce {
+		if _, err := n.Read(ctx, channel, number, ""); err != nil {
+			return Phone{}, err
+		}
+	}
+	return n.Phone(ctx, channel, number)
+}
+
+func (patch PhonePatch) apply(tx *sqldb.Tx, id int64) error {
+	_, err := tx.Exec(`UPDATE phones SET name = coalesce($2, name), online = coalesce($3, online), reads = coalesce($4, reads),
+		delay_ms = coalesce($5, delay_ms), blocks = coalesce($6, blocks), on_network = coalesce($7, on_network),
+		lid_only = coalesce($8, lid_only), changed = 1, seen_at = CASE WHEN $3 IS NULL OR $3 = online THEN seen_at ELSE $9 END
+		WHERE id = $1`,
+		id, optional(patch.Name), optional(patch.Online), optional(patch.Reads), optionalMilliseconds(patch.Delay),
+		optional(patch.Blocks), optional(patch.OnNetwork), optional(patch.LIDOnly), time.Now().UnixMilli())
+	return err
+}
+
+// optional returns a value for the database, or nil to leave what is there.
+func optional[T any](value *T) any {
+	if value == nil {
+		return nil
+	}
+	return *value
+}
+
+func optionalMilliseconds(d *time.Duration) any {
+	if d == nil {
+		return nil
+	}
+	return d.Milliseconds()
+}
+
+func (patch PhonePatch) check() error {
+	var wrong []parley.FieldError
+	if patch.Name != nil && len([]rune(*patch.Name)) > maxName {
+		wrong = append(wrong, parley.FieldError{Field: "name", Sentence: fmt.Sprintf("name must have at most %d characters.", maxName)})
+	}
+	if patch.Reads != nil && *patch.Reads != AtOnce && *patch.Reads != WhenOpen && *patch.Reads != Never {
+		wrong = append(wrong, parley.FieldError{Field: "reads", Sentence: "reads must be at_once, when_open or never."})
+	}
+	if patch.Delay != nil && (*patch.Delay < 0 || *patch.Delay > maxDelay) {
+		wrong = append(wrong, parley.FieldError{Field: "delay_ms",
+			Sentence: fmt.Sprintf("delay_ms must be between 0 and %d.", maxDelay.Milliseconds())})
+	}
+	if len(wrong) > 0 {
+		return parley.InvalidFields(wrong)
+	}
+	return nil
+}
+
+// ParseNumber reads a phone number in any spelling and returns its digits.
+func ParseNumber(s string) (string, error) {
+	digits := strings.Map(func(r rune) rune {
+		if strings.ContainsRune("+-. ()\u00a0", r) {
+			return -1
+		}
+		return r
+	}, s)
+	if _, err := parley.ParseContactID(string(parley.ContactOf(digits))); err != nil {
+		return "", errors.New("not a phone number")
+	}
+	return digits, nil
+}
+
+// NumberSentence says what is wrong with a number that cannot be parsed.
+const NumberSentence = "number must be a phone number in digits, for example 6281234567890."

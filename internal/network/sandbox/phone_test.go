@@ -1,7 +1,10 @@
 package sandbox
 
 import (
+	"bytes"
 	"fmt"
+	"image"
+	"image/png"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -69,7 +72,7 @@ func TestNeverReadsEvenWhenOpened(t *testing.T) {
 		d.send(text("99900000004", "hi"))
 		read, err := d.network.Read(t.Context(), "test", "99900000004", "")
 		waitFor(t, time.Second)
-		if err != nil || read != 0 || len(d.told(parley.Read)) != 0 {
+		if err != nil || read != 0 || len(d.receipts(parley.Read)) != 0 {
 			t.Errorf("it read %d (%v)", read, err)
 		}
 	})
@@ -81,11 +84,11 @@ func TestDelayedDelivery(t *testing.T) {
 		m := text(ayu, "hi")
 		d.send(m)
 		waitFor(t, 4900*time.Millisecond)
-		if got := d.told(parley.Delivered); len(got) != 0 {
+		if got := d.receipts(parley.Delivered); len(got) != 0 {
 			t.Errorf("%s was delivered early", got)
 		}
 		waitFor(t, 200*time.Millisecond)
-		if got := d.told(parley.Delivered); !slices.Equal(got, []parley.MessageID{m.ID}) {
+		if got := d.receipts(parley.Delivered); !slices.Equal(got, []parley.MessageID{m.ID}) {
 			t.Errorf("delivered are %s, want %s", got, m.ID)
 		}
 	})
@@ -100,7 +103,7 @@ func TestReadsAtOnce(t *testing.T) {
 		waitFor(t, time.Second)
 		d.send(after)
 		waitFor(t, time.Second)
-		if got := d.told(parley.Read); !slices.Equal(got, []parley.MessageID{before.ID, after.ID}) {
+		if got := d.receipts(parley.Read); !slices.Equal(got, []parley.MessageID{before.ID, after.ID}) {
 			t.Errorf("read are %s", got)
 		}
 	})
@@ -116,7 +119,7 @@ func TestReadOne(t *testing.T) {
 			}
 		}
 		waitFor(t, time.Second)
-		if got := d.told(parley.Read); !slices.Equal(got, []parley.MessageID{second.ID}) {
+		if got := d.receipts(parley.Read); !slices.Equal(got, []parley.MessageID{second.ID}) {
 			t.Errorf("read are %s", got)
 		}
 		if read, err := d.network.Read(t.Context(), "test", ayu, ""); err != nil || read != 1 {
@@ -134,8 +137,8 @@ func TestReceiptsAreCollected(t *testing.T) {
 		}
 		d.send(ms...)
 		waitFor(t, time.Second)
-		if got := len(d.told(parley.Delivered)); got != count {
-			t.Errorf("%d were told of, want %d", got, count)
+		if got := len(d.receipts(parley.Delivered)); got != count {
+			t.Errorf("%d receipts came, want %d", got, count)
 		}
 		if got := len(came[network.Receipt](d)); got > 4 {
 			t.Errorf("it took %d receipts for %d messages", got, count)
@@ -162,8 +165,8 @@ func TestBacklogOfAnOfflinePhone(t *testing.T) {
 		}
 		d.patch(ayu, PhonePatch{Online: new(true)})
 		waitFor(t, time.Second)
-		if got := d.told(parley.Delivered); !slices.Equal(got, want) {
-			t.Errorf("%d were told of, want %d in order", len(got), count)
+		if got := d.receipts(parley.Delivered); !slices.Equal(got, want) {
+			t.Errorf("%d receipts came, want %d in order", len(got), count)
 		}
 	})
 }
@@ -190,7 +193,7 @@ func TestLIDIsMappedToTheNumber(t *testing.T) {
 		d.patch(ayu, PhonePatch{LIDOnly: new(true)})
 		_, p, err := d.network.find(t.Context(), "test", ayu)
 		must(t, err)
-		if sender := p.sender(); sender == string(p.contact) {
+		if sender := p.sender(); sender == string(p.contactID()) {
 			t.Errorf("the network names it %s", sender)
 		}
 		_, err = d.network.SendAs(t.Context(), "test", ayu, Outgoing{Content: parley.Text{Body: "hi"}})
@@ -213,12 +216,12 @@ func TestUnknownReceiptIsGivenUp(t *testing.T) {
 		})
 		d.send(unknown, known)
 		waitFor(t, 10*time.Second)
-		if got := d.told(parley.Delivered); len(got) != 0 {
-			t.Errorf("%s was told of out of turn", got)
+		if got := d.receipts(parley.Delivered); len(got) != 0 {
+			t.Errorf("%s was reported out of turn", got)
 		}
 		waitFor(t, time.Minute)
-		if got := d.told(parley.Delivered); !slices.Equal(got, []parley.MessageID{known.ID}) {
-			t.Errorf("told of %s, want only the known one", got)
+		if got := d.receipts(parley.Delivered); !slices.Equal(got, []parley.MessageID{known.ID}) {
+			t.Errorf("receipts for %s, want only the known one", got)
 		}
 	})
 }
@@ -333,17 +336,18 @@ func TestActsThatMakeNoSense(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-func TestSampleIsDescribed(t *testing.T) {
+func TestFilesAreDescribed(t *testing.T) {
 	withDesk(t, func(t *testing.T, d *desk) {
-		for _, kind := range []parley.Kind{parley.KindImage, parley.KindVoice, parley.KindVideo, parley.KindFile} {
-			sample, err := Sample(kind)
+		var picture bytes.Buffer
+		must(t, png.Encode(&picture, image.NewGray(image.Rect(0, 0, 64, 48))))
+		for _, content := range []parley.Content{parley.Image{}, parley.Voice{}, parley.Video{}, parley.File{}} {
+			m, err := d.network.SendAs(t.Context(), "test", ayu, Outgoing{Content: content, Media: picture.Bytes()})
 			must(t, err)
-			m, err := d.network.SendAs(t.Context(), "test", ayu, sample)
-			must(t, err)
-			if m.Kind != kind || m.Media == nil || m.Media.Size != int64(len(sample.Media)) || len(m.Media.SHA256) != 32 || m.Status != parley.Received {
-				t.Errorf("the %s is %+v", kind, m)
+			if m.Kind != content.Kind() || m.Media == nil || m.Media.Size != int64(picture.Len()) || len(m.Media.SHA256) != 32 ||
+				m.Media.MIME != "image/png" || m.Status != parley.Received {
+				t.Errorf("the %s is %+v", content.Kind(), m)
 			}
-			if kind == parley.KindImage && (m.Media.Width != sampleWidth || m.Media.Height != sampleHeight) {
+			if m.Kind == parley.KindImage && (m.Media.Width != 64 || m.Media.Height != 48) {
 				t.Errorf("the picture is %+v", m.Media)
 			}
 		}

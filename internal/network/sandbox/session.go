@@ -2,7 +2,9 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,13 +27,15 @@ type session struct {
 
 	up atomic.Bool // connected
 
-	mu     sync.Mutex
-	status parley.ChannelStatus
-	untold []network.State // changes that the sink does not know yet, in order
-	backAt time.Time       // when a broken connection is made again
+	mu          sync.Mutex
+	status      parley.ChannelStatus
+	states      []network.State // changes that are not reported yet, in order
+	reconnectAt time.Time       // when a broken connection is restored; zero: it is not broken
 }
 
-// newSession connects a channel and starts the goroutine that tells it everything.
+const loggedOutReason = "The account was logged out of this channel."
+
+// newSession connects a channel and starts the goroutine that reports to its sink.
 func newSession(w *world, channel parley.Channel, sink network.Sink) (*session, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &session{world: w, name: channel.Name, sink: sink, ctx: ctx, cancel: cancel, done: make(chan struct{})}
@@ -42,40 +46,39 @@ func newSession(w *world, channel parley.Channel, sink network.Sink) (*session, 
 		cancel()
 		return nil, fmt.Errorf("open sandbox channel %s: it has an open session", channel.Code)
 	}
-	s.become(parley.Starting, "")
+	w.takePending() // the session finds it in the database
+	s.setStatus(parley.Starting, "")
 	if w.loggedOut.Load() {
-		s.become(parley.LoggedOut, loggedOutReason)
+		s.setStatus(parley.LoggedOut, loggedOutReason)
 	} else {
-		s.become(parley.Working, "")
+		s.setStatus(parley.Working, "")
 	}
 	go s.run()
 	return s, nil
 }
 
-const loggedOutReason = "The account was logged out of this channel."
-
-// become takes note of a change of the connection; the sink is told in its turn.
-func (s *session) become(status parley.ChannelStatus, reason string) {
+// setStatus changes the status of the connection; the change is reported by run.
+func (s *session) setStatus(status parley.ChannelStatus, reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.status == status || s.ctx.Err() != nil {
 		return
 	}
 	s.status = status
-	s.backAt = time.Time{}
+	s.reconnectAt = time.Time{}
 	state := network.State{Status: status, Reason: reason}
 	if status == parley.Working || status == parley.Reconnecting {
 		state.Phone = network.Phone{Name: s.name, Number: s.world.number}
 	}
 	if status == parley.Reconnecting {
-		s.backAt = time.Now().Add(reconnectIn)
+		s.reconnectAt = time.Now().Add(reconnectIn)
 	}
-	s.untold = append(s.untold, state)
+	s.states = append(s.states, state)
 	s.up.Store(status == parley.Working)
-	signal(s.world.work.now)
+	notify(s.world.now)
 }
 
-// connected says whether something can be sent now.
+// connected returns an error unless something can be sent now.
 func (s *session) connected() error {
 	if s.up.Load() {
 		return nil
@@ -86,7 +89,7 @@ func (s *session) connected() error {
 	return network.NotConnected(nil)
 }
 
-// Pair logs the account in again. There is nobody to scan anything here: it works at once.
+// Pair logs the account in again. There is no code to scan: it works at once.
 func (s *session) Pair(ctx context.Context) error {
 	if s.ctx.Err() != nil {
 		return network.NotConnected(nil)
@@ -94,7 +97,7 @@ func (s *session) Pair(ctx context.Context) error {
 	if err := s.world.setLoggedOut(ctx, false); err != nil {
 		return err
 	}
-	s.become(parley.Working, "")
+	s.setStatus(parley.Working, "")
 	return nil
 }
 
@@ -106,7 +109,7 @@ func (s *session) Logout(ctx context.Context) error {
 	if err := s.world.setLoggedOut(ctx, true); err != nil {
 		return err
 	}
-	s.become(parley.LoggedOut, loggedOutReason)
+	s.setStatus(parley.LoggedOut, loggedOutReason)
 	return nil
 }
 
@@ -119,4 +122,126 @@ func (s *session) Close() error {
 	<-s.done
 	s.world.session.CompareAndSwap(s, nil)
 	return nil
+}
+
+const (
+	collectFor = 60 * time.Millisecond // receipts are collected, to report many in one event; a real network takes longer
+	saveEvery  = time.Second           // how often the phones' cursors are saved
+
+	firstRetry = 10 * time.Millisecond
+	lastRetry  = 2 * time.Second
+)
+
+// run reports everything to the sink until the session is closed.
+func (s *session) run() {
+	defer close(s.done)
+	backlog := true // what happened before the session is still to be found
+	jobs := map[int64]*job{}
+	saveAt := time.Now().Add(saveEvery)
+	for s.reportStates() {
+		var next time.Time
+		switch {
+		case !s.up.Load():
+		case backlog && !s.scheduleBacklog(): // without it, new receipts could overtake older ones
+			next = time.Now().Add(lastRetry)
+		default:
+			backlog = false
+			next = s.runJobs(jobs)
+		}
+		if unsaved := s.world.hasUnsavedCursors(); unsaved && !time.Now().Before(saveAt) {
+			s.saveCursors()
+			saveAt = time.Now().Add(saveEvery)
+		} else if unsaved {
+			next = earlier(next, saveAt)
+		}
+		s.wait(earlier(next, s.reconnectTime()))
+	}
+	s.saveCursors()
+}
+
+// reportStates reports the changes of the connection, in order, until the sink accepted all. It returns whether the
+// session is still open.
+func (s *session) reportStates() bool {
+	for failures := 0; s.ctx.Err() == nil; {
+		s.mu.Lock()
+		if !s.reconnectAt.IsZero() && !time.Now().Before(s.reconnectAt) {
+			s.mu.Unlock()
+			s.setStatus(parley.Working, "")
+			continue
+		}
+		if len(s.states) == 0 {
+			s.mu.Unlock()
+			return true
+		}
+		state := s.states[0]
+		s.mu.Unlock()
+		if err := s.sink(s.ctx, state); err != nil {
+			failures++
+			s.pause(backoff(failures))
+			continue
+		}
+		failures = 0
+		s.mu.Lock()
+		s.states = s.states[1:]
+		s.mu.Unlock()
+	}
+	return false
+}
+
+// wait returns when there is something to do, at the latest at a time; zero: none.
+func (s *session) wait(until time.Time) {
+	var due <-chan time.Time
+	if !until.IsZero() {
+		timer := time.NewTimer(time.Until(until))
+		defer timer.Stop()
+		due = timer.C
+	}
+	select {
+	case <-s.ctx.Done():
+	case <-due:
+	case <-s.world.now:
+	case <-s.world.soon:
+		s.pause(collectFor)
+	}
+}
+
+// pause waits for a while, or until something should be reported at once.
+func (s *session) pause(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-s.ctx.Done():
+	case <-timer.C:
+	case <-s.world.now:
+	}
+}
+
+func (s *session) reconnectTime() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reconnectAt
+}
+
+func (s *session) logError(what string, err error) {
+	if errors.Is(err, context.Canceled) {
+		return // the session is being closed
+	}
+	s.world.net.log.LogAttrs(context.Background(), slog.LevelError, "sandbox: "+what,
+		slog.String("channel", string(s.world.code)), slog.Any("error", err))
+}
+
+// earlier returns the earlier of two times; a zero one is never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// backoff is how long to wait after a number of failures in a row.
+func backoff(failures int) time.Duration {
+	if failures > 8 {
+		return lastRetry
+	}
+	return min(firstRetry<<(failures-1), lastRetry)
 }

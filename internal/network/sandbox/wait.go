@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"parley"
 )
 
 // WaitTimeout is the error of a wait in which nothing matched. Its text says nothing of what the
@@ -71,21 +73,23 @@ func (m *Message) brief() string {
 	return strconv.Quote(text)
 }
 
-// timedOut makes the error of a wait that ended, with what arrived instead.
-func (n *Network) timedOut(ctx context.Context, p *phone, after int64, q Query) error {
-	e := &WaitTimeout{Number: p.number, Query: q}
-	delivered, read := p.marks()
-	err := n.scan(ctx, p, messageColumns, after, false, func(row scanner) (bool, error) {
-		m, err := scanMessage(row, p, delivered, read)
+// timedOut returns the error of a wait that ended, with what arrived instead.
+func (n *Network) timedOut(ctx context.Context, channel parley.ChannelCode, number string, after int64, q Query) error {
+	_, p, err := n.find(ctx, channel, number) // its cursors may have moved
+	if err != nil {
+		return err
+	}
+	e := &WaitTimeout{Number: p.Number, Query: q}
+	err = n.scan(ctx, p, after, false, func(m Message) bool {
 		e.Arrived = append(e.Arrived, m)
 		if len(e.Arrived) > maxArrived {
 			e.Arrived = e.Arrived[1:]
 		}
 		e.Total++
-		return true, err
+		return true
 	})
 	if err != nil {
-		return fmt.Errorf("read record: %w", err)
+		return err
 	}
 	return e
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,31 +25,39 @@ const firstGroup = "Ayu & Budi"
 // world is what one channel sees of the network. It outlives the channel's sessions.
 type world struct {
 	net    *Network
-	id     int64
+	id     atomic.Int64 // the row; a reset replaces it
 	code   parley.ChannelCode
 	number string // the channel's own
-	faults faults
+	faults faultQueue
 
 	session   atomic.Pointer[session] // the open one, or nil
 	loggedOut atomic.Bool
-	searched  atomic.Bool // all phones of which the channel did not know everything are known
 
-	mu     sync.RWMutex
-	phones map[parley.ContactID]*phone // those that were named since the start
+	soon chan struct{} // notified when receipts are pending: they are collected for a moment
+	now  chan struct{} // notified when something should be reported at once
 
-	work   work
-	untold atomic.Int64 // arrivals that the phones keep for the session
+	// By the id of a phone. An entry is removed when its purpose ends, so idle phones have none.
+	mu      sync.Mutex
+	typing  map[int64]time.Time // until when the channel is typing
+	waiters map[int64]*waiter   // requests that wait for the next message
+	pending map[int64]*job      // what the session has to report
+	cursors map[int64]cursors   // of phones whose row is not up to date
 }
 
-// work is what waits for the session to tell the channel.
-type work struct {
-	mu     sync.Mutex
-	phones []*phone
-	soon   chan struct{} // something waits
-	now    chan struct{} // something waits that should not be kept waiting for more
+// waiter is shared by the requests that wait for the next message to one phone.
+type waiter struct {
+	arrived  chan struct{} // closed by the next message
+	requests int
 }
 
-// world returns a channel's world, made on first use.
+// cursors are how far a phone was delivered and read, as positions of messages.
+type cursors struct{ delivered, read int64 }
+
+func (c cursors) max(d cursors) cursors {
+	return cursors{delivered: max(c.delivered, d.delivered), read: max(c.read, d.read)}
+}
+
+// world returns a channel's world, created on first use.
 func (n *Network) world(ctx context.Context, code parley.ChannelCode) (*world, error) {
 	n.mu.Lock()
 	w, ok := n.worlds[code]
@@ -56,55 +65,89 @@ func (n *Network) world(ctx context.Context, code parley.ChannelCode) (*world, e
 	if ok {
 		return w, nil
 	}
-	w = &world{net: n, code: code, phones: map[parley.ContactID]*phone{}}
-	w.work.soon, w.work.now = make(chan struct{}, 1), make(chan struct{}, 1)
-	err := n.db.Write(ctx, func(tx *sqldb.Tx) error { return w.load(tx) })
+	w = &world{net: n, code: code, soon: make(chan struct{}, 1), now: make(chan struct{}, 1)}
+	w.clear()
+	err := n.db.Write(ctx, func(tx *sqldb.Tx) error {
+		if err := w.load(tx); err != nil {
+			return err
+		}
+		tx.OnCommit(func() { // before another transaction can remove it
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			if other, ok := n.worlds[code]; ok {
+				w = other
+			}
+			n.worlds[code] = w
+		})
+		return nil
+	})
 	if err != nil {
 		return nil, fmt.Errorf("sandbox channel %s: %w", code, err)
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if other, ok := n.worlds[code]; ok {
-		return other, nil // somebody else was faster
-	}
-	n.worlds[code] = w
 	return w, nil
 }
 
-// load reads a world, or makes it with its first phones and group.
+// load reads a world, or creates it.
 func (w *world) load(tx *sqldb.Tx) error {
-	var loggedOut int64
-	err := tx.QueryRow(`SELECT id, logged_out FROM worlds WHERE channel = $1`, []any{string(w.code)}, &w.id, &loggedOut)
+	var id int64
+	var loggedOut bool
+	query := `SELECT id, number, logged_out FROM worlds WHERE channel = $1`
+	err := tx.QueryRow(query, []any{string(w.code)}, &id, &w.number, &loggedOut)
 	if errors.Is(err, sql.ErrNoRows) {
-		err = tx.QueryRow(`INSERT INTO worlds (channel) VALUES ($1) RETURNING id`, []any{string(w.code)}, &w.id)
-		if err == nil {
-			err = furnish(tx, w.id)
+		if _, err = createWorld(tx, w.code, ""); err == nil {
+			err = tx.QueryRow(query, []any{string(w.code)}, &id, &w.number, &loggedOut)
 		}
 	}
 	if err != nil {
 		return err
 	}
-	w.loggedOut.Store(loggedOut != 0)
-	// 999 is a country code that no country has: the number reaches nobody, whoever dials it.
-	w.number = fmt.Sprintf("999%08d", w.id)
+	w.id.Store(id)
+	w.loggedOut.Store(loggedOut)
 	return w.loadFaults(tx.Conn)
 }
 
-// furnish puts the first phones and their group into an empty world.
-func furnish(tx *sqldb.Tx, world int64) error {
+// createWorld creates a world with its first phones and their group; an empty number: one of its own.
+func createWorld(tx *sqldb.Tx, channel parley.ChannelCode, number string) (id int64, err error) {
+	if id, err = tx.Insert(`INSERT INTO worlds (channel, number) VALUES ($1, $2)`, string(channel), number); err != nil {
+		return 0, err
+	}
+	if number == "" {
+		// 999 is a country code that no country has: dialling the number reaches nobody.
+		if _, err := tx.Exec(`UPDATE worlds SET number = $1 WHERE id = $2`, fmt.Sprintf("999%08d", id), id); err != nil {
+			return 0, err
+		}
+	}
 	var members []parley.ContactID
 	for _, first := range firstPhones {
-		p, err := findOrMake(tx, world, first.Number)
+		p, err := createPhone(tx, id, first.Number)
 		if err != nil {
-			return err
+			return 0, err
 		}
-		if _, err := tx.Exec(`UPDATE phones SET name = $1 WHERE id = $2`, first.Name, p.id); err != nil {
-			return err
+		if _, err := tx.Exec(`UPDATE phones SET name = $1, changed = 1 WHERE id = $2`, first.Name, p.id); err != nil {
+			return 0, err
 		}
-		members = append(members, p.contact)
+		members = append(members, p.contactID())
 	}
-	_, err := makeGroup(tx, world, firstGroup, members, time.Now())
+	_, err = createGroup(tx, id, firstGroup, members, time.Now())
+	return id, err
+}
+
+// markRemoved takes a world from its channel. The purger removes its rows.
+func markRemoved(tx *sqldb.Tx, id int64) error {
+	_, err := tx.Exec(`UPDATE worlds SET removed = 1, channel = $1 WHERE id = $2`, fmt.Sprintf("removed:%d", id), id) // no channel's code
 	return err
+}
+
+// clear empties what is in memory and wakes the requests that wait for a message.
+func (w *world) clear() {
+	w.faults.set(nil)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, waiter := range w.waiters {
+		close(waiter.arrived)
+	}
+	w.typing, w.waiters = map[int64]time.Time{}, map[int64]*waiter{}
+	w.pending, w.cursors = map[int64]*job{}, map[int64]cursors{}
 }
 
 // setLoggedOut stores whether the channel's account is logged out.
@@ -113,7 +156,7 @@ func (w *world) setLoggedOut(ctx context.Context, out bool) error {
 		return nil
 	}
 	err := w.net.db.Write(ctx, func(tx *sqldb.Tx) error {
-		_, err := tx.Exec(`UPDATE worlds SET logged_out = $1 WHERE id = $2`, flag(out), w.id)
+		_, err := tx.Exec(`UPDATE worlds SET logged_out = $1 WHERE id = $2`, out, w.id.Load())
 		tx.OnCommit(func() { w.loggedOut.Store(out) })
 		return err
 	})
@@ -123,135 +166,88 @@ func (w *world) setLoggedOut(ctx context.Context, out bool) error {
 	return nil
 }
 
-// cached returns a phone that was named before, or nil.
-func (w *world) cached(contact parley.ContactID) *phone {
-	w.mu.RLock()
-	defer w.mu.RUnlock()
-	return w.phones[contact]
-}
-
-// phone returns a contact's phone, made if it was not there.
-func (w *world) phone(ctx context.Context, contact parley.ContactID) (*phone, error) {
-	if p := w.cached(contact); p != nil {
-		return p, nil
-	}
-	var found *phone
-	err := w.net.db.Write(ctx, func(tx *sqldb.Tx) error {
-		p, err := findOrMake(tx, w.id, contact.Number())
-		if err != nil {
-			return err
+// arrived is called by the database's writer after new messages to phones are committed: it ends "typing…", wakes the
+// requests that wait and schedules the receipts.
+func (w *world) arrived(list []delivery) {
+	w.mu.Lock()
+	for _, d := range list {
+		delete(w.typing, d.phone.id)
+		if waiter := w.waiters[d.phone.id]; waiter != nil {
+			close(waiter.arrived)
+			delete(w.waiters, d.phone.id)
 		}
-		tx.OnCommit(func() { found = w.keep(p) })
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("find phone: %w", err)
-	}
-	return found, nil
-}
-
-// phonesOf returns the phones that messages go to. Those that are not known are found in one
-// transaction.
-func (w *world) phonesOf(ctx context.Context, ms []*parley.Message) ([]*phone, error) {
-	list := make([]*phone, len(ms))
-	missing := false
-	w.mu.RLock()
-	for i, m := range ms {
-		list[i] = w.phones[m.Chat]
-		missing = missing || list[i] == nil
-	}
-	w.mu.RUnlock()
-	if !missing {
-		return list, nil
-	}
-	err := w.net.db.Write(ctx, func(tx *sqldb.Tx) error {
-		for i, m := range ms {
-			if list[i] != nil {
-				continue
-			}
-			p, err := findOrMake(tx, w.id, m.Chat.Number())
-			if err != nil {
-				return err
-			}
-			tx.OnCommit(func() { list[i] = w.keep(p) })
+		if d.phone.Online { // else it gets the message when it is online again
+			w.job(d.phone.id).add(d)
 		}
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("find phones: %w", err)
 	}
-	return list, nil
+	w.mu.Unlock()
+	w.net.purger.grew(list)
+	notify(w.soon)
 }
 
-// keep remembers a phone unless it is remembered already, and returns the one that is.
-func (w *world) keep(p *phone) *phone {
+// schedule has the session read from the database what there is to report about a phone, at once.
+func (w *world) schedule(phone int64, what work) {
+	if w.session.Load() == nil {
+		return // the next session finds it in the database
+	}
+	w.mu.Lock()
+	w.job(phone).work |= what
+	w.mu.Unlock()
+	notify(w.now)
+}
+
+// job returns what is pending for a phone. The caller holds the lock.
+func (w *world) job(phone int64) *job {
+	j := w.pending[phone]
+	if j == nil {
+		j = &job{}
+		w.pending[phone] = j
+	}
+	return j
+}
+
+// takePending returns what was scheduled since the last call.
+func (w *world) takePending() map[int64]*job {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if there, ok := w.phones[p.contact]; ok {
-		return there
-	}
-	p.untold = &w.untold
-	if w.searched.Load() {
-		p.behind, p.posted = false, false // it would be known already
-	}
-	w.phones[p.contact] = p
-	return p
-}
-
-// dropPhones forgets all phones and faults, and wakes those who wait for a message to one of them.
-func (w *world) dropPhones() {
-	w.faults.clear()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, p := range w.phones {
-		p.drop()
-	}
-	clear(w.phones)
-}
-
-// mark has the session serve phones: soon, after collecting more of the same, or now.
-func (w *world) mark(now bool, phones ...*phone) {
-	w.work.mu.Lock()
-	first := len(w.work.phones) == 0
-	for _, p := range phones {
-		if !p.marked {
-			p.marked = true
-			w.work.phones = append(w.work.phones, p)
-		}
-	}
-	first = first && len(w.work.phones) > 0
-	w.work.mu.Unlock()
-	if now {
-		signal(w.work.now)
-	} else if first {
-		signal(w.work.soon)
-	}
-}
-
-// takeMarked returns the phones that were marked since the last call.
-func (w *world) takeMarked() []*phone {
-	w.work.mu.Lock()
-	defer w.work.mu.Unlock()
-	taken := w.work.phones
-	w.work.phones = nil
-	for _, p := range taken {
-		p.marked = false
-	}
+	taken := w.pending
+	w.pending = map[int64]*job{}
 	return taken
 }
 
-// signal wakes whoever listens; one signal that nobody took yet is enough.
-func signal(c chan struct{}) {
+// awaitMessage returns a channel that is closed when the next message to a phone is committed or the world is reset. The
+// caller releases it.
+func (w *world) awaitMessage(phone int64) (arrived <-chan struct{}, release func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	shared := w.waiters[phone]
+	if shared == nil {
+		shared = &waiter{arrived: make(chan struct{})}
+		w.waiters[phone] = shared
+	}
+	shared.requests++
+	return shared.arrived, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if shared.requests--; shared.requests == 0 && w.waiters[phone] == shared {
+			delete(w.waiters, phone)
+		}
+	}
+}
+
+// setTyping stores until when a phone shows that the channel is typing; a time in the past: it does not.
+func (w *world) setTyping(phone int64, until time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.typing[phone] = until
+	now := time.Now()
+	maps.DeleteFunc(w.typing, func(_ int64, until time.Time) bool { return !until.After(now) })
+}
+
+// notify wakes the reader of a channel that holds one notification.
+func notify(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:
 	}
-}
-
-// flag is how the database is told of a truth.
-func flag(b bool) int64 {
-	if b {
-		return 1
-	}
-	return 0
 }

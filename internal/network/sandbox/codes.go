@@ -41,10 +41,9 @@ func trimLink(link string) string {
 	return link
 }
 
-// Codes returns what looks like a one-time code in a text: 4 to 8 digits, or 4 to 13 letters and
-// digits. A code without digits, or in lower case, looks like a word, so it must also stand where
-// codes stand: emphasised, alone on a line, or after "code:". Those that a sentence about codes names
-// come first. Phone numbers, prices, dates and the like are none.
+// Codes returns what looks like a one-time code in a text: 4 to 8 digits, or 4 to 13 letters and digits. A code without
+// digits, or in lower case, looks like a word, so it must also be set apart: emphasised, alone on a line, or after
+// "code:". Codes in a sentence about codes come first. Phone numbers, prices, dates and the like are not codes.
 func Codes(text string) []string {
 	if len(text) < minCode {
 		return nil
@@ -79,7 +78,7 @@ const (
 var (
 	codeWord = regexp.MustCompile(`(?i)\b(?:code|kode|otp|pin|passcode|password|sandi|token|verif[a-z]*)\b`)
 
-	// What holds digits and is no code, with what it is.
+	// What contains digits and is not a code.
 	noise = []*regexp.Regexp{
 		regexp.MustCompile(`(?i)\b(?:https?://|www\.)\S+`),                                                  // links
 		regexp.MustCompile(`\S+@\S+`),                                                                       // addresses of mail
@@ -97,7 +96,7 @@ var (
 	}
 )
 
-// mask blanks out what is no code, keeping every position.
+// mask blanks out what is not a code, without moving anything.
 func mask(text string) string {
 	masked := []byte(text)
 	for _, pattern := range noise {
@@ -147,7 +146,7 @@ func isCode(text string, start, end int, about bool) bool {
 	case digits == 0 && upper > 0 && lower > 0:
 		return false // a word at the beginning of a sentence, or a name
 	}
-	return about && !codeWord.MatchString(token) && standsOut(text, start, end)
+	return about && !codeWord.MatchString(token) && isSetApart(text, start, end)
 }
 
 func count(token string) (digits, upper, lower int, plain bool) {
@@ -185,9 +184,10 @@ func joined(text string, start, end int) bool {
 }
 
 var (
-	introduced = regexp.MustCompile(`(?i)\b(?:code|kode|otp|pin|passcode|password|sandi|token)\b[^.!?:=\n]{0,40}(?:\bis|\badalah|\byaitu|:|=)\s*$`)
-	explained  = regexp.MustCompile(`(?i)^\s(?:is your|is the|adalah kode|merupakan kode)\b`)
-	pointing   = regexp.MustCompile(`(?i)^(?:here|this|that|below|ini|itu|berikut)$`)
+	introduced = regexp.MustCompile(`(?i)\b(?:code|kode|otp|pin|passcode|password|sandi|token)\b` +
+		`[^.!?:=\n]{0,40}(?:\bis|\badalah|\byaitu|:|=)\s*$`)
+	explained = regexp.MustCompile(`(?i)^\s(?:is your|is the|adalah kode|merupakan kode)\b`)
+	pointing  = regexp.MustCompile(`(?i)^(?:here|this|that|below|ini|itu|berikut)$`)
 )
 
 const (
@@ -195,8 +195,8 @@ const (
 	closers = "*_`\"”'’»)]>"
 )
 
-// standsOut reports whether a token stands where a code stands and a word does not.
-func standsOut(text string, start, end int) bool {
+// isSetApart reports whether a token is where texts put a code and not a word.
+func isSetApart(text string, start, end int) bool {
 	before, after := text[:start], text[end:]
 	opened, _ := utf8.DecodeLastRuneInString(before)
 	closed, _ := utf8.DecodeRuneInString(after)

@@ -1,11 +1,19 @@
 package sandbox
 
 import (
+	"bytes"
 	"context"
+	"crypto/rand"
+	"crypto/sha256"
 	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"image"
+	_ "image/gif"  // described when a phone sends one
+	_ "image/jpeg" // likewise
+	_ "image/png"  // likewise
+	"net/http"
 	"slices"
 	"time"
 
@@ -42,16 +50,105 @@ func (n *Network) SendAs(ctx context.Context, channel parley.ChannelCode, number
 		}
 		replyTo = target.ID.ID
 	}
-	said := saying{id: newPhoneMessageID(), content: content, replyTo: replyTo, media: o.Media, at: time.Now()}
+	m := phoneMessage{id: newPhoneMessageID(), content: content, replyTo: replyTo, media: o.Media, at: time.Now()}
 	var seq int64
 	err = n.db.Write(ctx, func(tx *sqldb.Tx) (err error) {
-		seq, err = w.say(tx, p, said)
+		if p, err = w.phone(tx, p.Number); err != nil { // again, in case that the world was reset
+			return err
+		}
+		seq, err = w.addPhoneMessage(tx, p, m)
 		return err
 	})
 	if err != nil {
 		return Message{}, fmt.Errorf("send as phone: %w", err)
 	}
-	return said.message(p, seq), nil
+	return m.message(p, seq), nil
+}
+
+// phoneMessage is a message that a phone sends.
+type phoneMessage struct {
+	id      parley.MessageID
+	content parley.Content
+	replyTo parley.MessageID
+	media   []byte
+	at      time.Time
+}
+
+// addPhoneMessage writes a message from a phone, schedules its report to the channel and returns its position.
+func (w *world) addPhoneMessage(tx *sqldb.Tx, p *phone, m phoneMessage) (seq int64, err error) {
+	kind, text := m.content.Kind(), m.content.Text()
+	data, err := parley.EncodeContent(m.content)
+	if err != nil {
+		return 0, err
+	}
+	seq = w.net.nextSeq()
+	_, err = tx.Exec(insertMessage, seq, p.id, fromPhone, string(m.id), string(kind), text, data, string(m.replyTo), m.at.UnixMilli())
+	if err != nil {
+		return 0, err
+	}
+	if kind.IsMedia() {
+		if err := addFile(tx, p.id, m.id, m.media); err != nil {
+			return 0, err
+		}
+	}
+	tx.OnCommit(func() { w.net.purger.grew([]delivery{{phone: p}}) })
+	return seq, w.addEvent(tx, p, event{Type: messageEvent, Target: m.id, Kind: kind, Text: text, Data: data, ReplyTo: m.replyTo})
+}
+
+// message returns it as callers see it.
+func (m phoneMessage) message(p *phone, seq int64) Message {
+	text := m.content.Text()
+	return Message{
+		ID: parley.MessageRef{Chat: p.contactID(), ID: m.id}, Kind: m.content.Kind(), Body: text, Content: m.content,
+		Media: parley.MediaOf(m.content), ReplyTo: m.replyTo, Status: parley.Received, At: m.at.UTC().Truncate(time.Millisecond),
+		Copies: 1, Cursor: cursorAt(seq), Codes: Codes(text), Links: Links(text),
+	}
+}
+
+// describe checks what a phone sends and fills in the properties of its file.
+func describe(o Outgoing) (parley.Content, error) {
+	if o.Content != nil && o.Content.Kind().IsMedia() && len(o.Media) == 0 {
+		return nil, parley.InvalidField("file", "file must have content.")
+	}
+	switch c := o.Content.(type) {
+	case parley.Text:
+		return c, nil
+	case parley.Location:
+		return c, nil
+	case parley.Image:
+		c.Media = described(c.Media, o.Media)
+		if config, _, err := image.DecodeConfig(bytes.NewReader(o.Media)); err == nil {
+			c.Media.Width, c.Media.Height = config.Width, config.Height
+		}
+		return c, nil
+	case parley.Video:
+		c.Media = described(c.Media, o.Media)
+		return c, nil
+	case parley.File:
+		c.Media = described(c.Media, o.Media)
+		return c, nil
+	case parley.Voice:
+		c.Media = described(c.Media, o.Media)
+		return c, nil
+	}
+	return nil, parley.InvalidField("type", "type must be text, image, voice, video, file or location.")
+}
+
+func described(m parley.Media, data []byte) parley.Media {
+	m.Size = int64(len(data))
+	sum := sha256.Sum256(data)
+	m.SHA256 = sum[:]
+	if m.MIME == "" {
+		m.MIME = http.DetectContentType(data)
+	}
+	return m
+}
+
+// newPhoneMessageID chooses an id as phones of the real network do: other than the gateway's own.
+func newPhoneMessageID() parley.MessageID {
+	random := make([]byte, 9)
+	rand.Read(random) // never fails
+	return parley.MessageID(fmt.Sprintf("3A%X", random))
 }
 
 // React has a phone react to a message of the chat; an empty emoji takes the reaction back.
@@ -64,9 +161,8 @@ func (n *Network) React(ctx context.Context, channel parley.ChannelCode, number,
 	if err != nil {
 		return err
 	}
-	return n.act(ctx, w, p, parcel{Type: parcelReaction, Target: target.ID.ID, FromMe: target.ID.FromMe, Emoji: emoji},
-		`UPDATE messages SET phone_reaction = $1 WHERE phone = $2 AND from_phone = $3 AND id = $4`,
-		emoji, p.id, direction(target.ID.FromMe), string(target.ID.ID))
+	return n.change(ctx, w, p, target, event{Type: reactionEvent, Target: target.ID.ID, FromMe: target.ID.FromMe, Emoji: emoji},
+		`UPDATE messages SET phone_reaction = $4`+oneMessage, emoji)
 }
 
 // Vote has a phone choose among the options of a poll that the channel sent; no options take the
@@ -96,8 +192,8 @@ func (n *Network) Vote(ctx context.Context, channel parley.ChannelCode, number, 
 	if err != nil {
 		return err
 	}
-	return n.act(ctx, w, p, parcel{Type: parcelVote, Target: target.ID.ID, Options: options},
-		`UPDATE messages SET votes = $1 WHERE phone = $2 AND from_phone = $3 AND id = $4`, string(votes), p.id, fromChannel, string(target.ID.ID))
+	return n.change(ctx, w, p, target, event{Type: voteEvent, Target: target.ID.ID, Options: options},
+		`UPDATE messages SET votes = $4`+oneMessage, string(votes))
 }
 
 // Delete has a phone take back a message that it sent. Doing so twice is no error.
@@ -111,13 +207,13 @@ func (n *Network) Delete(ctx context.Context, channel parley.ChannelCode, number
 		return err
 	}
 	if target.ID.FromMe {
-		return parley.InvalidField("message_id", "message_id must be that of a message which the phone sent: it cannot take back others.")
+		return parley.InvalidField("message_id",
+			"message_id must be that of a message which the phone sent: it cannot take back others.")
 	}
 	if target.Status == parley.Deleted {
 		return nil
 	}
-	return n.act(ctx, w, p, parcel{Type: parcelDeletion, Target: target.ID.ID},
-		deleteMessage, int64(parley.Deleted), "", nil, p.id, fromPhone, string(target.ID.ID))
+	return n.change(ctx, w, p, target, event{Type: deletionEvent, Target: target.ID.ID}, deleteMessage, int64(parley.Deleted))
 }
 
 // Read has a phone read one message, or everything that it shows if messageID is empty, and returns
@@ -127,7 +223,7 @@ func (n *Network) Read(ctx context.Context, channel parley.ChannelCode, number, 
 	if err != nil {
 		return 0, err
 	}
-	if p.behaviour().Reads == Never {
+	if p.Reads == Never {
 		return 0, nil
 	}
 	if messageID != "" {
@@ -143,6 +239,7 @@ func (n *Network) Read(ctx context.Context, channel parley.ChannelCode, number, 
 	return n.readAll(ctx, w, p)
 }
 
+// readOne sets the status of one message and stores its receipt.
 func (n *Network) readOne(ctx context.Context, w *world, p *phone, m Message) (int, error) {
 	status := parley.Read
 	if m.Kind == parley.KindVoice {
@@ -151,34 +248,35 @@ func (n *Network) readOne(ctx context.Context, w *world, p *phone, m Message) (i
 	if m.Status == parley.Deleted || m.Status == parley.Read || m.Status == parley.Played {
 		return 0, nil
 	}
-	return 1, n.act(ctx, w, p, parcel{Type: parcelReceipt, IDs: []parley.MessageID{m.ID.ID}, Status: int(status)},
-		`UPDATE messages SET status = $1 WHERE phone = $2 AND from_phone = $3 AND id = $4`, int64(status), p.id, fromChannel, string(m.ID.ID))
+	return 1, n.change(ctx, w, p, m, event{Type: receiptEvent, IDs: []parley.MessageID{m.ID.ID}, Status: int(status)},
+		`UPDATE messages SET status = $4`+oneMessage, int64(status))
 }
 
-// readAll moves the phone's mark and leaves the receipts for the channel, in one transaction.
-func (n *Network) readAll(ctx context.Context, w *world, p *phone) (int, error) {
-	var count int
-	err := n.writeUnpacked(ctx, func(tx *sqldb.Tx) error {
-		unread, err := unread(tx, p)
+// readAll moves the phone's cursor and stores the receipts for the channel, in one transaction.
+func (n *Network) readAll(ctx context.Context, w *world, p *phone) (count int, err error) {
+	err = n.db.Write(ctx, func(tx *sqldb.Tx) error {
+		if p, err = w.phone(tx, p.Number); err != nil { // its cursors may have moved
+			return err
+		}
+		unread, err := collect(tx.Conn, scanArrival, `SELECT seq, id, kind, at FROM messages
+			WHERE phone = $1 AND seq > $2 AND seq <= $3 AND from_phone = 0 AND status = 0 ORDER BY seq`, p.id, p.read, p.shownUpTo())
 		count = len(unread)
 		if err != nil || count == 0 {
 			return err
 		}
-		last := unread[count-1].seq
-		if _, err := tx.Exec(`UPDATE phones SET read = $1 WHERE id = $2`, last, p.id); err != nil {
+		if _, err := tx.Exec(`UPDATE phones SET read = $1 WHERE id = $2`, unread[count-1].seq, p.id); err != nil {
 			return err
 		}
 		for chunk := range slices.Chunk(unread, maxReceipt) {
-			if err := w.post(tx, p, parcel{Type: parcelReceipt, IDs: ids(chunk), Status: int(parley.Read)}); err != nil {
+			if err := w.addEvent(tx, p, event{Type: receiptEvent, IDs: idsOf(chunk), Status: int(parley.Read)}); err != nil {
 				return err
 			}
-			if played := voices(chunk); len(played) > 0 {
-				if err := w.post(tx, p, parcel{Type: parcelReceipt, IDs: played, Status: int(parley.Played)}); err != nil {
+			if played := voicesOf(chunk); len(played) > 0 {
+				if err := w.addEvent(tx, p, event{Type: receiptEvent, IDs: played, Status: int(parley.Played)}); err != nil {
 					return err
 				}
 			}
 		}
-		tx.OnCommit(func() { p.markRead(last) })
 		return nil
 	})
 	if err != nil {
@@ -187,33 +285,13 @@ func (n *Network) readAll(ctx context.Context, w *world, p *phone) (int, error) 
 	return count, nil
 }
 
-// unread lists what the phone shows and has not read: if it is offline, only what it got before.
-func unread(tx *sqldb.Tx, p *phone) ([]arrival, error) {
-	_, read := p.marks()
-	rows, err := tx.Query(`SELECT `+arrivalColumns+` FROM messages
-		WHERE phone = $1 AND seq > $2 AND seq <= $3 AND from_phone = 0 AND status = 0 ORDER BY seq`, p.id, read, p.shown())
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var list []arrival
-	for rows.Next() {
-		a, err := scanArrival(rows)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, a)
-	}
-	return list, rows.Err()
-}
-
-// act changes the record and leaves what the phone did for the channel, in one transaction.
-func (n *Network) act(ctx context.Context, w *world, p *phone, what parcel, change string, args ...any) error {
+// change changes a message of a phone's chat and stores what the phone did for the channel, in one transaction.
+func (n *Network) change(ctx context.Context, w *world, p *phone, m Message, e event, update string, value any) error {
 	err := n.db.Write(ctx, func(tx *sqldb.Tx) error {
-		if _, err := tx.Exec(change, args...); err != nil {
+		if _, err := tx.Exec(update, p.id, string(m.ID.ID), direction(m.ID.FromMe), value); err != nil {
 			return err
 		}
-		return w.post(tx, p, what)
+		return w.addEvent(tx, p, e)
 	})
 	if err != nil {
 		return fmt.Errorf("act as phone: %w", err)
@@ -221,17 +299,18 @@ func (n *Network) act(ctx context.Context, w *world, p *phone, what parcel, chan
 	return nil
 }
 
-// actor finds the phone that somebody acts as.
+// actor finds the phone that a caller acts as.
 func (n *Network) actor(ctx context.Context, channel parley.ChannelCode, number string) (*world, *phone, error) {
 	w, p, err := n.find(ctx, channel, number)
 	if err != nil {
 		return nil, nil, err
 	}
-	if !p.contact.CanExist() {
+	if !p.contactID().CanExist() {
 		return nil, nil, parley.Errorf(parley.BadRequest, "%s", network.ErrImpossibleNumber.Failure.Message)
 	}
-	if !p.behaviour().OnNetwork {
-		return nil, nil, parley.Errorf(parley.BadRequest, "This phone is not on the network and cannot do anything there. Set its on_network to true first.")
+	if !p.OnNetwork {
+		return nil, nil, parley.Errorf(parley.BadRequest,
+			"This phone is not on the network and cannot do anything there. Set its on_network to true first.")
 	}
 	return w, p, nil
 }
@@ -250,7 +329,7 @@ func (n *Network) CheckMessage(ctx context.Context, channel parley.ChannelCode, 
 func (n *Network) target(ctx context.Context, p *phone, field, id string) (Message, error) {
 	unknown := parley.InvalidField(field, field+" must be the id of a message in the chat with this phone.")
 	ref, err := parley.ParseMessageRef(id)
-	if err != nil || !ref.IsBare() && ref.Chat != p.contact {
+	if err != nil || !ref.IsBare() && ref.Chat != p.contactID() {
 		return Message{}, unknown
 	}
 	for _, from := range []int64{fromChannel, fromPhone} {
@@ -267,18 +346,12 @@ func (n *Network) target(ctx context.Context, p *phone, field, id string) (Messa
 
 // message reads one message of a phone's chat; there being none is sql.ErrNoRows.
 func (n *Network) message(ctx context.Context, p *phone, from int64, id parley.MessageID) (Message, error) {
-	if err := n.unpack(ctx); err != nil {
-		return Message{}, err
-	}
-	rows, err := n.db.Read(ctx).Query(`SELECT `+messageColumns+` FROM messages WHERE phone = $1 AND from_phone = $2 AND id = $3`,
-		p.id, from, string(id))
+	list, err := collect(n.db.Read(ctx), p.scanMessage, `SELECT `+messageColumns+` FROM messages`+oneMessage, p.id, string(id), from)
 	if err != nil {
 		return Message{}, fmt.Errorf("read message: %w", err)
 	}
-	defer rows.Close()
-	if !rows.Next() {
-		return Message{}, errors.Join(sql.ErrNoRows, rows.Err())
+	if len(list) == 0 {
+		return Message{}, sql.ErrNoRows
 	}
-	delivered, read := p.marks()
-	return scanMessage(rows, p, delivered, read)
+	return list[0], nil
 }

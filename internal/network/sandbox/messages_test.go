@@ -70,7 +70,7 @@ func TestMessagesFarApartAreFound(t *testing.T) {
 	withDesk(t, func(t *testing.T, d *desk) {
 		d.send(text(ayu, "first"))
 		var others []*parley.Message
-		for i := range 2*unpackAtOnce + 10 {
+		for i := range 1010 {
 			others = append(others, text(budi, fmt.Sprint(i)))
 		}
 		d.send(others...)

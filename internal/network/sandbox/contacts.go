@@ -24,15 +24,15 @@ func (s *session) Typing(ctx context.Context, to parley.ContactID, on bool) erro
 	if err := s.connected(); err != nil {
 		return err
 	}
-	p, err := s.world.phone(ctx, to)
+	p, err := s.world.find(ctx, to.Number())
 	if err != nil {
 		return err
 	}
+	var until time.Time
 	if on {
-		p.setTyping(time.Now().Add(typingFor))
-	} else {
-		p.setTyping(time.Time{})
+		until = time.Now().Add(typingFor)
 	}
+	s.world.setTyping(p.id, until)
 	return nil
 }
 
@@ -43,26 +43,23 @@ func (s *session) Contacts(ctx context.Context, page parley.Page) ([]parley.Cont
 	}
 	db := s.world.net.db.Read(ctx)
 	var total int64
-	if err := db.QueryRow(`SELECT count(*) FROM phones WHERE world = $1 AND name <> ''`, []any{s.world.id}, &total); err != nil {
+	if err := db.QueryRow(`SELECT count(*) FROM phones WHERE world = $1 AND name <> ''`, []any{s.world.id.Load()}, &total); err != nil {
 		return nil, 0, fmt.Errorf("list contacts: %w", err)
 	}
-	rows, err := db.Query(`SELECT `+phoneColumns+` FROM phones WHERE world = $1 AND name <> '' ORDER BY name, number LIMIT $2 OFFSET $3`,
-		s.world.id, page.Limit, page.Offset)
+	list, err := collect(db, s.scanContact,
+		`SELECT `+phoneColumns+` FROM phones WHERE world = $1 AND name <> '' ORDER BY name, number LIMIT $2 OFFSET $3`,
+		s.world.id.Load(), page.Limit, page.Offset)
 	if err != nil {
 		return nil, 0, fmt.Errorf("list contacts: %w", err)
 	}
-	defer rows.Close()
-	list := []parley.Contact{}
-	for rows.Next() {
-		p, err := scanPhone(rows)
-		if err != nil {
-			return nil, 0, fmt.Errorf("list contacts: %w", err)
-		}
-		c := p.view().contact()
-		c.About, c.OnNetwork = "", false // told of one contact only
-		list = append(list, c)
-	}
-	return list, total, rows.Err()
+	return list, total, nil
+}
+
+func (s *session) scanContact(row scanner) (parley.Contact, error) {
+	p, err := s.world.scanView(row)
+	c := p.contact()
+	c.About, c.OnNetwork = "", false // only in the details of one contact
+	return c, err
 }
 
 // Contact tells what is known of one number.
@@ -70,7 +67,7 @@ func (s *session) Contact(ctx context.Context, id parley.ContactID) (parley.Cont
 	if err := s.connected(); err != nil {
 		return parley.Contact{}, err
 	}
-	p, err := s.world.lookUp(ctx, id)
+	p, err := s.world.lookUpAny(ctx, id)
 	if err != nil {
 		return parley.Contact{}, err
 	}
@@ -87,23 +84,20 @@ func (s *session) CheckNumber(ctx context.Context, number string) (parley.Contac
 		return "", false, nil // what is no number is nobody's
 	}
 	id := parley.ContactOf(digits)
-	p, err := s.world.lookUp(ctx, id)
+	p, err := s.world.lookUpAny(ctx, id)
 	return id, p.OnNetwork, err
 }
 
-// lookUp tells how a number stands without making a phone of it: asking leaves no trace.
-func (w *world) lookUp(ctx context.Context, id parley.ContactID) (Phone, error) {
-	if p := w.cached(id); p != nil {
-		return p.view(), nil
-	}
-	p, err := queryPhone(w.net.db.Read(ctx), `SELECT `+phoneColumns+` FROM phones WHERE world = $1 AND number = $2`, w.id, id.Number())
+// lookUpAny returns the phone of a number without creating it: asking leaves no trace.
+func (w *world) lookUpAny(ctx context.Context, id parley.ContactID) (Phone, error) {
+	p, err := w.lookUp(ctx, id.Number())
 	if errors.Is(err, sql.ErrNoRows) {
-		p, err = &phone{number: id.Number(), traits: traitsOf(id.Number())}, nil
+		p, err = &phone{Phone: newPhone(id.Number())}, nil
 	}
 	if err != nil {
 		return Phone{}, fmt.Errorf("look up phone: %w", err)
 	}
-	return p.view(), nil
+	return w.view(p), nil
 }
 
 func (p Phone) contact() parley.Contact {
@@ -121,25 +115,20 @@ func (s *session) Groups(ctx context.Context, page parley.Page) ([]parley.Group,
 	}
 	db := s.world.net.db.Read(ctx)
 	var total int64
-	if err := db.QueryRow(`SELECT count(*) FROM groups WHERE world = $1`, []any{s.world.id}, &total); err != nil {
+	if err := db.QueryRow(`SELECT count(*) FROM groups WHERE world = $1`, []any{s.world.id.Load()}, &total); err != nil {
 		return nil, 0, fmt.Errorf("list groups: %w", err)
 	}
-	rows, err := db.Query(`SELECT id, name, created_at, (SELECT count(*) FROM members WHERE grp = groups.id) FROM groups
-		WHERE world = $1 ORDER BY name, id LIMIT $2 OFFSET $3`, s.world.id, page.Limit, page.Offset)
+	list, err := collect(db, func(row scanner) (parley.Group, error) {
+		var id, created, members int64
+		var name string
+		err := row.Scan(&id, &name, &created, &members)
+		return s.world.group(id, name, created, members), err
+	}, `SELECT id, name, created_at, (SELECT count(*) FROM members WHERE grp = groups.id) FROM groups
+		WHERE world = $1 ORDER BY name, id LIMIT $2 OFFSET $3`, s.world.id.Load(), page.Limit, page.Offset)
 	if err != nil {
 		return nil, 0, fmt.Errorf("list groups: %w", err)
 	}
-	defer rows.Close()
-	list := []parley.Group{}
-	for rows.Next() {
-		var id, created, members int64
-		var name string
-		if err := rows.Scan(&id, &name, &created, &members); err != nil {
-			return nil, 0, fmt.Errorf("list groups: %w", err)
-		}
-		list = append(list, s.world.group(id, name, created, members))
-	}
-	return list, total, rows.Err()
+	return list, total, nil
 }
 
 // CreateGroup makes a group that the channel owns.
@@ -147,23 +136,28 @@ func (s *session) CreateGroup(ctx context.Context, name string, participants []p
 	if err := s.connected(); err != nil {
 		return parley.Group{}, err
 	}
-	for _, id := range participants {
-		p, err := s.world.phone(ctx, id)
-		if err != nil {
-			return parley.Group{}, err
-		}
-		if !p.behaviour().OnNetwork {
-			return parley.Group{}, network.Refuse(parley.NotOnNetwork, fmt.Sprintf("%s is not on the network.", id))
-		}
-	}
 	now := time.Now()
 	var id, members int64
+	var refused error
 	err := s.world.net.db.Write(ctx, func(tx *sqldb.Tx) (err error) {
-		if id, err = makeGroup(tx, s.world.id, name, participants, now); err != nil {
+		for _, participant := range participants {
+			p, err := s.world.phone(tx, participant.Number())
+			if err != nil {
+				return err
+			}
+			if !p.OnNetwork {
+				refused = network.Refuse(parley.NotOnNetwork, fmt.Sprintf("%s is not on the network.", participant))
+				return refused
+			}
+		}
+		if id, err = createGroup(tx, s.world.id.Load(), name, participants, now); err != nil {
 			return err
 		}
 		return tx.QueryRow(`SELECT count(*) FROM members WHERE grp = $1`, []any{id}, &members)
 	})
+	if refused != nil {
+		return parley.Group{}, refused
+	}
 	if err != nil {
 		return parley.Group{}, fmt.Errorf("create group: %w", err)
 	}
@@ -181,32 +175,28 @@ func (s *session) Participants(ctx context.Context, id parley.GroupID) ([]parley
 	}
 	db := s.world.net.db.Read(ctx)
 	var there int
-	if err := db.QueryRow(`SELECT count(*) FROM groups WHERE id = $1 AND world = $2`, []any{row, s.world.id}, &there); err != nil {
+	if err := db.QueryRow(`SELECT count(*) FROM groups WHERE id = $1 AND world = $2`, []any{row, s.world.id.Load()}, &there); err != nil {
 		return nil, fmt.Errorf("list participants: %w", err)
 	}
 	if there == 0 {
 		return nil, parley.ErrNotFound
 	}
-	rows, err := db.Query(`SELECT m.number, coalesce(p.name, '') FROM members m LEFT JOIN phones p ON p.world = $2 AND p.number = m.number
-		WHERE m.grp = $1 ORDER BY m.number`, row, s.world.id)
+	list, err := collect(db, func(row scanner) (parley.Participant, error) {
+		var number, name string
+		err := row.Scan(&number, &name)
+		return parley.Participant{ID: parley.ContactOf(number), Name: name}, err
+	}, `SELECT m.number, coalesce(p.name, '') FROM members m LEFT JOIN phones p ON p.world = $2 AND p.number = m.number
+		WHERE m.grp = $1 ORDER BY m.number`, row, s.world.id.Load())
 	if err != nil {
 		return nil, fmt.Errorf("list participants: %w", err)
 	}
-	defer rows.Close()
-	list := []parley.Participant{{ID: parley.ContactOf(s.world.number), Name: s.name, IsAdmin: true, IsOwner: true}}
-	for rows.Next() {
-		var number, name string
-		if err := rows.Scan(&number, &name); err != nil {
-			return nil, fmt.Errorf("list participants: %w", err)
-		}
-		list = append(list, parley.Participant{ID: parley.ContactOf(number), Name: name})
-	}
-	return list, rows.Err()
+	channel := parley.Participant{ID: parley.ContactOf(s.world.number), Name: s.name, IsAdmin: true, IsOwner: true}
+	return append([]parley.Participant{channel}, list...), nil
 }
 
-// makeGroup stores a group with its members besides the channel itself.
-func makeGroup(tx *sqldb.Tx, world int64, name string, members []parley.ContactID, at time.Time) (id int64, err error) {
-	err = tx.QueryRow(`INSERT INTO groups (world, name, created_at) VALUES ($1, $2, $3) RETURNING id`, []any{world, name, at.UnixMilli()}, &id)
+// createGroup stores a group with its members besides the channel itself.
+func createGroup(tx *sqldb.Tx, world int64, name string, members []parley.ContactID, at time.Time) (id int64, err error) {
+	id, err = tx.Insert(`INSERT INTO groups (world, name, created_at) VALUES ($1, $2, $3)`, world, name, at.UnixMilli())
 	if err != nil {
 		return 0, err
 	}

@@ -1,0 +1,171 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"parley"
+	"parley/internal/network"
+	"parley/internal/store/sqldb"
+)
+
+const maxEvents = 16 // read at once
+
+// event is something that a phone did, stored until the sink accepted it.
+type event struct {
+	Type eventType `json:"type"`
+
+	Target parley.MessageID `json:"target,omitempty"` // the message it is about; of a message, its own id
+	FromMe bool             `json:"from_me,omitempty"`
+
+	Kind    parley.Kind      `json:"kind,omitempty"` // the rest of a message
+	Text    string           `json:"text,omitempty"`
+	Data    []byte           `json:"data,omitempty"`
+	ReplyTo parley.MessageID `json:"reply_to,omitempty"`
+
+	Emoji   string             `json:"emoji,omitempty"`
+	Options []string           `json:"options,omitempty"`
+	IDs     []parley.MessageID `json:"ids,omitempty"`
+	Status  int                `json:"status,omitempty"`
+
+	seq    int64
+	sender string // as the network names it: a contact or a LID
+	at     time.Time
+}
+
+type eventType string
+
+const (
+	messageEvent  eventType = "message"
+	receiptEvent  eventType = "receipt"
+	reactionEvent eventType = "reaction"
+	deletionEvent eventType = "deletion"
+	voteEvent     eventType = "vote"
+)
+
+// addEvent stores what a phone did and schedules its report.
+func (w *world) addEvent(tx *sqldb.Tx, p *phone, e event) error {
+	body, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(`INSERT INTO events (seq, phone, sender, body, at) VALUES ($1, $2, $3, $4, $5)`,
+		w.net.nextSeq(), p.id, p.sender(), string(body), time.Now().UnixMilli())
+	tx.OnCommit(func() { w.schedule(p.id, eventWork) })
+	return err
+}
+
+// reportEvents reports what the phone did, in order.
+func (s *session) reportEvents(ctx context.Context, j *job) error {
+	for {
+		list, err := s.world.events(ctx, j.phone.id)
+		if err != nil {
+			return fmt.Errorf("read what a phone did: %w", err)
+		}
+		for _, e := range list {
+			if err := s.reportEvent(ctx, e, j); err != nil {
+				return err
+			}
+		}
+		if len(list) < maxEvents {
+			j.work &^= eventWork
+			return nil
+		}
+	}
+}
+
+// reportEvent reports one event and deletes it once the sink accepted it.
+func (s *session) reportEvent(ctx context.Context, e event, j *job) error {
+	from, err := s.world.contactOf(ctx, e.sender)
+	if err != nil {
+		return err
+	}
+	reported, err := e.networkEvent(j.phone.id, from)
+	if err != nil {
+		return err
+	}
+	if err := s.report(ctx, reported); err != nil && (e.Type == messageEvent || !s.givesUp(j, err)) {
+		return err
+	}
+	return s.world.net.db.Write(context.WithoutCancel(ctx), func(tx *sqldb.Tx) error {
+		_, err := tx.Exec(`DELETE FROM events WHERE seq = $1`, e.seq)
+		return err
+	})
+}
+
+// events reads the next things that a phone did, oldest first.
+func (w *world) events(ctx context.Context, phone int64) ([]event, error) {
+	return collect(w.net.db.Read(ctx), scanEvent,
+		`SELECT seq, sender, body, at FROM events WHERE phone = $1 ORDER BY seq LIMIT `+strconv.Itoa(maxEvents), phone)
+}
+
+func scanEvent(row scanner) (e event, err error) {
+	var body string
+	var at int64
+	if err := row.Scan(&e.seq, &e.sender, &body, &at); err != nil {
+		return event{}, err
+	}
+	e.at = time.UnixMilli(at).UTC()
+	return e, json.Unmarshal([]byte(body), &e)
+}
+
+// networkEvent converts an event for the sink.
+func (e event) networkEvent(phone int64, from parley.ContactID) (network.Event, error) {
+	switch e.Type {
+	case messageEvent:
+		content, err := parley.DecodeContent(e.Kind, e.Text, e.Data)
+		if err != nil {
+			return nil, err
+		}
+		m := network.Message{From: from, ID: e.Target, Content: content, ReplyTo: e.ReplyTo, At: e.at}
+		if parley.MediaOf(content) != nil {
+			m.File, err = json.Marshal(fileReference{phone, e.Target})
+		}
+		return m, err
+	case receiptEvent:
+		return network.Receipt{From: from, IDs: e.IDs, Status: parley.Status(e.Status), At: e.at}, nil
+	case reactionEvent:
+		target := parley.MessageRef{FromMe: e.FromMe, Chat: from, ID: e.Target}
+		return network.Reaction{From: from, Target: target, Emoji: e.Emoji, At: e.at}, nil
+	case deletionEvent:
+		return network.Deletion{From: from, Target: e.Target, At: e.at}, nil
+	case voteEvent:
+		return network.Vote{From: from, Poll: e.Target, Options: e.Options, At: e.at}, nil
+	}
+	return nil, fmt.Errorf("unknown event %q", e.Type)
+}
+
+// The network gives every phone a LID too: a name that does not contain the number.
+const (
+	lidServer = "@lid"
+	lidBase   = 200_000_000_000_000
+)
+
+// sender is how the network names the phone to the channel.
+func (p *phone) sender() string {
+	if p.LIDOnly {
+		return strconv.FormatInt(lidBase+p.id, 10) + lidServer
+	}
+	return string(p.contactID())
+}
+
+// contactOf maps the network's name of a sender to the contact that the gateway knows.
+func (w *world) contactOf(ctx context.Context, sender string) (parley.ContactID, error) {
+	lid, ok := strings.CutSuffix(sender, lidServer)
+	if !ok {
+		return parley.ContactID(sender), nil
+	}
+	id, err := strconv.ParseInt(lid, 10, 64)
+	if err != nil {
+		return "", fmt.Errorf("bad LID: %w", err)
+	}
+	p, err := queryPhone(w.net.db.Read(ctx), `id = $1`, id-lidBase)
+	if err != nil {
+		return "", fmt.Errorf("map LID: %w", err)
+	}
+	return p.contactID(), nil
+}

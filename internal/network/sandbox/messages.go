@@ -1,0 +1,349 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"parley"
+	"parley/internal/store/sqldb"
+)
+
+// Message is a message in the chat of a phone and the channel.
+type Message struct {
+	ID        parley.MessageRef // its full id, as the gateway knows it
+	Kind      parley.Kind
+	Body      string // the text, caption or title; empty once it is deleted
+	Content   parley.Content
+	Codes     []string // one-time codes found in the body, the likeliest first
+	Links     []string // http and https addresses found in the body
+	Media     *parley.Media
+	ReplyTo   parley.MessageID
+	Status    parley.Status
+	At        time.Time
+	Copies    int      // how often the channel sent it
+	Reaction  string   // the channel's reaction to it
+	Reactions []string // of both sides, the channel's first
+	Votes     []string // what the phone chose, if it is a poll
+	Cursor    Cursor   // the position just after it
+}
+
+// Cursor is a position in the network's messages: URL-safe, opaque to callers. The empty one is the beginning.
+type Cursor string
+
+func cursorAt(seq int64) Cursor { return Cursor("c" + strconv.FormatInt(seq, 36)) }
+
+// Check reports a cursor that this server cannot have given.
+func (c Cursor) Check() error {
+	_, err := c.seq()
+	return err
+}
+
+func (c Cursor) seq() (int64, error) {
+	if c == "" {
+		return 0, nil
+	}
+	digits, ok := strings.CutPrefix(string(c), "c")
+	seq, err := strconv.ParseInt(digits, 36, 64)
+	if !ok || err != nil || seq < 0 || cursorAt(seq) != c {
+		return 0, parley.InvalidField("after", "after must be a cursor as this server gave it.")
+	}
+	return seq, nil
+}
+
+// Query says which messages are wanted. The zero value is all that reached the phone, up to
+// [DefaultLimit].
+type Query struct {
+	After    Cursor
+	Kind     parley.Kind   // empty: every kind
+	Contains string        // in the body or the file's name, in any case; empty: everything
+	Limit    int           // zero: DefaultLimit
+	Wait     time.Duration // how long to wait until one matches; zero: not at all
+	Both     bool          // also what the phone itself sent
+}
+
+// DefaultLimit is how many messages one call returns unless it says otherwise.
+const DefaultLimit = 50
+
+// Page is what [Network.Messages] returns.
+type Page struct {
+	Messages []Message // oldest first
+	Cursor   Cursor    // the position after the last of them, or the one asked for
+}
+
+// Cursor returns the position that everything later comes after.
+func (n *Network) Cursor(ctx context.Context, channel parley.ChannelCode) (Cursor, error) {
+	if _, err := n.world(ctx, channel); err != nil {
+		return "", err
+	}
+	seq, err := lastSeq(n.db.Read(ctx))
+	if err != nil {
+		return "", err
+	}
+	return cursorAt(seq), nil
+}
+
+// Messages returns what reached a phone, oldest first: also what waits for it while it is offline,
+// which its status tells. With a wait it returns as soon as one matches; if none does in time the
+// error is a [*WaitTimeout].
+func (n *Network) Messages(ctx context.Context, channel parley.ChannelCode, number string, q Query) (Page, error) {
+	after, err := q.After.seq()
+	if err != nil {
+		return Page{}, err
+	}
+	if q.Limit <= 0 {
+		q.Limit = DefaultLimit
+	}
+	timeout := time.NewTimer(q.Wait)
+	defer timeout.Stop()
+	for {
+		page, done, err := n.messages(ctx, channel, number, after, q, timeout.C)
+		if done || err != nil {
+			return page, err
+		}
+	}
+}
+
+// messages reads the messages that match once. If there are none it waits for the next one, and done is false.
+func (n *Network) messages(
+	ctx context.Context, channel parley.ChannelCode, number string, after int64, q Query, timeout <-chan time.Time,
+) (page Page, done bool, err error) {
+	w, p, err := n.find(ctx, channel, number)
+	if err != nil {
+		return Page{}, false, err
+	}
+	arrived, release := w.awaitMessage(p.id) // before reading, so that none is missed in between
+	defer release()
+	found, err := n.read(ctx, p, after, q)
+	if err != nil {
+		return Page{}, false, err
+	}
+	if len(found) > 0 {
+		return Page{Messages: found, Cursor: found[len(found)-1].Cursor}, true, nil
+	}
+	if q.Wait <= 0 {
+		return Page{Cursor: cursorAt(after)}, true, nil
+	}
+	select {
+	case <-arrived:
+		return Page{}, false, nil
+	case <-timeout:
+		return Page{}, false, n.timedOut(ctx, channel, number, after, q)
+	case <-ctx.Done():
+		return Page{}, false, ctx.Err()
+	}
+}
+
+const messageColumns = `seq, from_phone, id, kind, body, data, reply_to, at, copies, status, reaction, phone_reaction, votes`
+
+// read returns the messages of a phone after a position that match the query. What a text contains
+// is decided here and not in the database, which does not know the letters of every language.
+func (n *Network) read(ctx context.Context, p *phone, after int64, q Query) ([]Message, error) {
+	var list []Message
+	err := n.scan(ctx, p, after, q.Both, func(m Message) bool {
+		if (q.Kind == "" || q.Kind == m.Kind) && m.contains(q.Contains) {
+			list = append(list, m)
+		}
+		return len(list) < q.Limit
+	})
+	return list, err
+}
+
+// scan calls do for a phone's messages after a position, in order, until it returns false.
+func (n *Network) scan(ctx context.Context, p *phone, after int64, both bool, do func(Message) (more bool)) error {
+	from := fromChannel
+	if both {
+		from = fromPhone
+	}
+	rows, err := n.db.Read(ctx).Query(`SELECT `+messageColumns+` FROM messages
+		WHERE phone = $1 AND seq > $2 AND from_phone <= $3 ORDER BY seq`, p.id, after, from)
+	if err != nil {
+		return fmt.Errorf("read messages: %w", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		m, err := p.scanMessage(rows)
+		if err != nil {
+			return fmt.Errorf("read messages: %w", err)
+		}
+		if !do(m) {
+			return nil
+		}
+	}
+	return rows.Err()
+}
+
+// scanner is a row of a result.
+type scanner interface{ Scan(into ...any) error }
+
+// collect runs a query and scans its rows.
+func collect[T any](c *sqldb.Conn, scan func(scanner) (T, error), query string, args ...any) ([]T, error) {
+	rows, err := c.Query(query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	list := []T{}
+	for rows.Next() {
+		v, err := scan(rows)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, v)
+	}
+	return list, rows.Err()
+}
+
+// scanOne scans a row of one column.
+func scanOne[T any](row scanner) (v T, err error) {
+	err = row.Scan(&v)
+	return v, err
+}
+
+func (p *phone) scanMessage(row scanner) (Message, error) {
+	var m Message
+	var seq, at int64
+	var fromPhone bool
+	var data []byte
+	var phoneReaction, votes string
+	err := row.Scan(&seq, &fromPhone, &m.ID.ID, &m.Kind, &m.Body, &data, &m.ReplyTo, &at, &m.Copies, &m.Status, &m.Reaction,
+		&phoneReaction, &votes)
+	if err != nil {
+		return Message{}, err
+	}
+	m.ID.Chat, m.ID.FromMe = p.contactID(), !fromPhone
+	m.At = time.UnixMilli(at).UTC()
+	m.Cursor = cursorAt(seq)
+	if m.Status == 0 { // it follows from the phone's cursors, so that receipts need not change every row
+		m.Status = p.statusOf(seq, fromPhone, m.Kind)
+	}
+	if m.Content, err = parley.DecodeContent(m.Kind, m.Body, data); err != nil {
+		return Message{}, err
+	}
+	if m.Status != parley.Deleted {
+		m.Media = parley.MediaOf(m.Content)
+	}
+	if votes != "" {
+		if err := json.Unmarshal([]byte(votes), &m.Votes); err != nil {
+			return Message{}, err
+		}
+	}
+	for _, emoji := range []string{m.Reaction, phoneReaction} {
+		if emoji != "" {
+			m.Reactions = append(m.Reactions, emoji)
+		}
+	}
+	m.Links = Links(m.Body)
+	m.Codes = Codes(m.Body)
+	return m, nil
+}
+
+func (p *phone) statusOf(seq int64, fromPhone bool, kind parley.Kind) parley.Status {
+	switch {
+	case fromPhone:
+		return parley.Received
+	case seq <= p.read && kind == parley.KindVoice:
+		return parley.Played
+	case seq <= p.read:
+		return parley.Read
+	case seq <= p.delivered:
+		return parley.Delivered
+	}
+	return parley.Sent
+}
+
+func (m *Message) contains(text string) bool {
+	if text == "" {
+		return true
+	}
+	text = strings.ToLower(text)
+	return strings.Contains(strings.ToLower(m.Body), text) ||
+		m.Media != nil && strings.Contains(strings.ToLower(m.Media.Filename), text)
+}
+
+// Chat is what a phone's list of chats shows of the one with the channel: the only one there is, because
+// every channel has a world of its own.
+type Chat struct {
+	Number      string   // the channel's
+	Last        *Message // nil: the chat is empty
+	Unread      int      // at most maxUnread
+	TypingUntil time.Time
+}
+
+// ChatPage is a part of a chat as the phone shows it.
+type ChatPage struct {
+	Messages []Message // of both sides, newest first
+	Next     Cursor    // the position that older ones are before; empty: there are none
+}
+
+const maxUnread = 999 // no screen shows more
+
+// Chats lists the chats of a phone.
+func (n *Network) Chats(ctx context.Context, channel parley.ChannelCode, number string) ([]Chat, error) {
+	w, p, err := n.find(ctx, channel, number)
+	if err != nil {
+		return nil, err
+	}
+	page, err := n.chat(ctx, p, math.MaxInt64, 1)
+	if err != nil || len(page.Messages) == 0 {
+		return nil, err
+	}
+	chat := Chat{Number: w.number, Last: &page.Messages[0], TypingUntil: w.view(p).TypingUntil}
+	err = n.db.Read(ctx).QueryRow(`SELECT count(*) FROM (SELECT 1 FROM messages
+		WHERE phone = $1 AND seq > $2 AND seq <= $3 AND from_phone = 0 AND status = 0 LIMIT $4)`,
+		[]any{p.id, p.read, p.shownUpTo(), maxUnread}, &chat.Unread)
+	if err != nil {
+		return nil, fmt.Errorf("count what is unread: %w", err)
+	}
+	return []Chat{chat}, nil
+}
+
+// Chat reads what a phone shows of its chat with the channel: what reached it and what it sent, newest
+// first, before a position. What waits for a phone that is offline is not on its screen.
+func (n *Network) Chat(ctx context.Context, channel parley.ChannelCode, number string, before Cursor, limit int) (ChatPage, error) {
+	last := int64(math.MaxInt64)
+	if before != "" {
+		seq, err := before.seq()
+		if err != nil {
+			return ChatPage{}, parley.InvalidField("before", "before must be a cursor as this server gave it.")
+		}
+		last = seq
+	}
+	_, p, err := n.find(ctx, channel, number)
+	if err != nil {
+		return ChatPage{}, err
+	}
+	return n.chat(ctx, p, last, limit)
+}
+
+func (n *Network) chat(ctx context.Context, p *phone, before int64, limit int) (page ChatPage, err error) {
+	page.Messages, err = collect(n.db.Read(ctx), p.scanMessage, `SELECT `+messageColumns+` FROM messages
+		WHERE phone = $1 AND seq < $2 AND (from_phone = 1 OR seq <= $3) ORDER BY seq DESC LIMIT $4`,
+		p.id, before, p.shownUpTo(), limit+1)
+	if err != nil {
+		return ChatPage{}, fmt.Errorf("read chat: %w", err)
+	}
+	if len(page.Messages) > limit { // one more was read: there are older ones
+		page.Messages = page.Messages[:limit]
+		page.Next = page.Messages[limit-1].Cursor
+	}
+	return page, nil
+}
+
+// Message finds one message of a phone's chat by its full or bare id; there being none is
+// [parley.ErrNotFound].
+func (n *Network) Message(ctx context.Context, channel parley.ChannelCode, number, id string) (Message, error) {
+	_, p, err := n.find(ctx, channel, number)
+	if err != nil {
+		return Message{}, err
+	}
+	m, err := n.target(ctx, p, "message_id", id)
+	if parley.CodeOf(err) == parley.Invalid {
+		return Message{}, parley.ErrNotFound
+	}
+	return m, err
+}

@@ -1,0 +1,258 @@
+package sandbox
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"parley/internal/store/sqldb"
+)
+
+const (
+	keepMessages = 10_000              // the newest per phone
+	keepFor      = 30 * 24 * time.Hour // messages, events that no session reported, and phones without messages
+	keepFilesFor = 48 * time.Hour      // files that phones sent: longer than the channel tries to fetch them
+
+	purgeEvery = 5 * time.Minute
+	sweepEvery = 24 * time.Hour // how often all phones are checked, not only those with new messages
+	purgeBatch = 200            // rows in one transaction, so that no send waits long
+	fileBatch  = 5              // likewise: files are large
+)
+
+// purger removes what is over the retention, and the worlds of removed channels.
+type purger struct {
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+	now    chan struct{} // holds one notification
+
+	mu    sync.Mutex
+	grown map[int64]struct{} // phones with new messages since the last purge
+}
+
+func (n *Network) startPurger() {
+	ctx, cancel := context.WithCancel(context.Background())
+	n.purger.cancel, n.purger.now = cancel, make(chan struct{}, 1)
+	n.purger.grown = map[int64]struct{}{}
+	n.purger.done.Go(func() { n.runPurger(ctx) })
+}
+
+func (p *purger) stop() {
+	p.cancel()
+	p.done.Wait()
+}
+
+// wake has the purger run at once.
+func (p *purger) wake() { notify(p.now) }
+
+// grew notes phones that have new messages.
+func (p *purger) grew(list []delivery) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, d := range list {
+		p.grown[d.phone.id] = struct{}{}
+	}
+}
+
+func (p *purger) takeGrown() []int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	ids := slices.Collect(maps.Keys(p.grown))
+	clear(p.grown)
+	return ids
+}
+
+// runPurger purges at intervals until the network is closed.
+func (n *Network) runPurger(ctx context.Context) {
+	tick := time.NewTicker(purgeEvery)
+	defer tick.Stop()
+	var sweepAt time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-n.purger.now:
+			n.logPurge(ctx, n.purgeRemovedWorlds(ctx))
+			continue
+		case <-tick.C:
+		}
+		n.logPurge(ctx, n.purge(ctx, time.Now()))
+		if !time.Now().Before(sweepAt) {
+			n.logPurge(ctx, n.sweepPhones(ctx, time.Now()))
+			sweepAt = time.Now().Add(sweepEvery)
+		}
+	}
+}
+
+func (n *Network) logPurge(ctx context.Context, err error) {
+	if err != nil && ctx.Err() == nil {
+		n.log.LogAttrs(ctx, slog.LevelError, "sandbox: purge", slog.Any("error", err))
+	}
+}
+
+// purge removes what is over the retention, except what only a sweep finds.
+func (n *Network) purge(ctx context.Context, now time.Time) error {
+	errs := []error{n.purgeRemovedWorlds(ctx)}
+	before := now.Add(-keepFor).UnixMilli()
+	// Positions grow with time: the oldest rows are the first ones of their table.
+	errs = append(errs,
+		n.deleteBatches(ctx, purgeBatch,
+			`DELETE FROM messages WHERE seq IN (SELECT seq FROM messages ORDER BY seq LIMIT $1) AND at < $2`, before),
+		n.deleteBatches(ctx, purgeBatch,
+			`DELETE FROM events WHERE seq IN (SELECT seq FROM events ORDER BY seq LIMIT $1) AND at < $2`, before),
+		n.deleteBatches(ctx, fileBatch,
+			`DELETE FROM files WHERE (phone, message) IN (SELECT phone, message FROM files WHERE at < $2 LIMIT $1)`,
+			now.Add(-keepFilesFor).UnixMilli()))
+	for _, id := range n.purger.takeGrown() {
+		errs = append(errs, n.trimChat(ctx, id))
+	}
+	return errors.Join(errs...)
+}
+
+// deleteBatches runs a statement that deletes up to $1 rows until it finds fewer.
+func (n *Network) deleteBatches(ctx context.Context, batch int64, query string, args ...any) error {
+	args = append([]any{batch}, args...)
+	for deleted := batch; deleted == batch; {
+		err := n.db.Write(ctx, func(tx *sqldb.Tx) (err error) {
+			deleted, err = n.deleteRows(tx, query, args...)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("purge: %w", err)
+		}
+	}
+	return nil
+}
+
+// deleteRows runs a DELETE and returns how many rows it removed. Their positions are not assigned again after a restart.
+func (n *Network) deleteRows(tx *sqldb.Tx, query string, args ...any) (deleted int64, err error) {
+	deleted, err = tx.Exec(query, args...)
+	if err == nil && deleted > 0 {
+		_, err = tx.Exec(`UPDATE counter SET seq = $1`, n.seq.Load())
+	}
+	return deleted, err
+}
+
+// trimChat removes the oldest messages of a phone that has more than keepMessages.
+func (n *Network) trimChat(ctx context.Context, phone int64) error {
+	var last int64
+	err := n.db.Read(ctx).QueryRow(`SELECT seq FROM messages WHERE phone = $1 ORDER BY seq DESC LIMIT 1 OFFSET $2`,
+		[]any{phone, keepMessages}, &last)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("purge: %w", err)
+	}
+	return n.deleteBatches(ctx, purgeBatch,
+		`DELETE FROM messages WHERE seq IN (SELECT seq FROM messages WHERE phone = $2 AND seq <= $3 ORDER BY seq LIMIT $1)`, phone, last)
+}
+
+// sweepPhones trims the chats of all phones and removes the phones that nothing distinguishes from one that does not
+// exist: no messages, no name or setting of its own, no group, and older than the retention.
+func (n *Network) sweepPhones(ctx context.Context, now time.Time) error {
+	for after := int64(0); ; {
+		ids, err := collect(n.db.Read(ctx), scanOne[int64], `SELECT id FROM phones WHERE id > $1 ORDER BY id LIMIT $2`, after, purgeBatch)
+		if err != nil || len(ids) == 0 {
+			return err
+		}
+		for _, id := range ids {
+			if err := n.trimChat(ctx, id); err != nil {
+				return err
+			}
+		}
+		err = n.db.Write(ctx, func(tx *sqldb.Tx) error {
+			_, err := tx.Exec(`DELETE FROM phones WHERE id > $1 AND id <= $2 AND created_at < $3 AND changed = 0 AND
+				NOT EXISTS (SELECT 1 FROM messages WHERE phone = phones.id) AND NOT EXISTS (SELECT 1 FROM events WHERE phone = phones.id) AND
+				number NOT IN (SELECT m.number FROM groups g JOIN members m ON m.grp = g.id WHERE g.world = phones.world)`,
+				after, ids[len(ids)-1], now.Add(-keepFor).UnixMilli())
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("purge phones: %w", err)
+		}
+		after = ids[len(ids)-1]
+	}
+}
+
+// purgeRemovedWorlds removes the worlds of deleted and reset channels.
+func (n *Network) purgeRemovedWorlds(ctx context.Context) error {
+	for {
+		var world int64
+		err := n.db.Read(ctx).QueryRow(`SELECT id FROM worlds WHERE removed = 1 LIMIT 1`, nil, &world)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		if err == nil {
+			err = n.purgeWorld(ctx, world)
+		}
+		if err != nil {
+			return fmt.Errorf("purge a removed channel: %w", err)
+		}
+	}
+}
+
+func (n *Network) purgeWorld(ctx context.Context, world int64) error {
+	for {
+		ids, err := collect(n.db.Read(ctx), scanOne[int64], `SELECT id FROM phones WHERE world = $1 LIMIT $2`, world, purgeBatch)
+		if err != nil {
+			return err
+		}
+		for _, id := range ids {
+			if err := n.purgePhone(ctx, id); err != nil {
+				return err
+			}
+		}
+		if len(ids) == 0 {
+			break
+		}
+	}
+	err := n.deleteBatches(ctx, purgeBatch, `DELETE FROM groups WHERE id IN (SELECT id FROM groups WHERE world = $2 LIMIT $1)`, world)
+	if err != nil {
+		return err
+	}
+	return n.db.Write(ctx, func(tx *sqldb.Tx) error {
+		if _, err := tx.Exec(`DELETE FROM faults WHERE world = $1`, world); err != nil {
+			return err
+		}
+		_, err := tx.Exec(`DELETE FROM worlds WHERE id = $1`, world)
+		return err
+	})
+}
+
+// purgePhone deletes a phone with its rows, some of each table in one transaction.
+func (n *Network) purgePhone(ctx context.Context, id int64) error {
+	for more := true; more; {
+		err := n.db.Write(ctx, func(tx *sqldb.Tx) error {
+			more = false
+			for _, purge := range []struct {
+				batch int64
+				query string
+			}{
+				{purgeBatch, `DELETE FROM messages WHERE seq IN (SELECT seq FROM messages WHERE phone = $2 LIMIT $1)`},
+				{purgeBatch, `DELETE FROM events WHERE seq IN (SELECT seq FROM events WHERE phone = $2 LIMIT $1)`},
+				{fileBatch, `DELETE FROM files WHERE (phone, message) IN (SELECT phone, message FROM files WHERE phone = $2 LIMIT $1)`},
+			} {
+				deleted, err := n.deleteRows(tx, purge.query, purge.batch, id)
+				if err != nil {
+					return err
+				}
+				more = more || deleted == purge.batch
+			}
+			if more {
+				return nil
+			}
+			_, err := tx.Exec(`DELETE FROM phones WHERE id = $1`, id)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
