@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -257,7 +258,7 @@ func openRoutes(m *router, s *server) {
 	m.serve("GET /pair.js", servePairFile("pair.js", "text/javascript; charset=utf-8"))
 	m.serve("GET /pair.css", servePairFile("pair.css", "text/css; charset=utf-8"))
 	m.serve("GET /openapi.json", serveOpenAPI())
-	m.serve("GET /docs", serveDocs(), "GET /docs/{$}")
+	m.serve("GET /docs", serveDocs(), "/docs/{$}")
 	m.serve("GET /docs/{file}", serveDocs())
 }
 
@@ -269,18 +270,46 @@ func Routes() []string {
 	return m.names
 }
 
-// router is a ServeMux that answers unknown paths and methods as everything else is answered.
+// router is a ServeMux whose patterns are paths: each path dispatches by method, so that every path answers 405 to the
+// methods that it does not have, also where another path with a wildcard would match.
 type router struct {
 	*server
 	door     door // nil: that of tokens
 	mux      *http.ServeMux
 	duration *prometheus.HistogramVec
 	names    []string
-	methods  map[string][]*route // by path
-	beside   map[string]*route   // answers to other methods of paths that the mux would take for those of others
-	exact    map[string]*route   // by path: POST to a path without wildcards, found without matching
-	notFound http.Handler        // under /api, where a token is asked for first
-	noPath   http.Handler        // elsewhere
+	paths    map[string]*methods
+	notFound http.Handler // under /api, where a token is asked for first
+	noPath   http.Handler // elsewhere
+}
+
+// methods serves one path.
+type methods struct {
+	access access // the methods of a path are for the same tokens
+	by     map[string]http.Handler
+	other  http.Handler
+}
+
+func (p *methods) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
+	method := hr.Method
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	h := p.by[method]
+	if h == nil {
+		h = p.other
+	}
+	h.ServeHTTP(w, hr)
+}
+
+// allow lists the methods of a path for the header Allow. Where GET is, HEAD is too.
+func (p *methods) allow() string {
+	names := slices.Collect(maps.Keys(p.by))
+	if p.by[http.MethodGet] != nil {
+		names = append(names, http.MethodHead)
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
 }
 
 func newRouter(s *server, metrics prometheus.Registerer) *router {
@@ -294,52 +323,49 @@ func newRouter(s *server, metrics prometheus.Registerer) *router {
 }
 
 func emptyRouter(s *server, duration *prometheus.HistogramVec) *router {
-	return &router{server: s, duration: duration, mux: http.NewServeMux(),
-		methods: map[string][]*route{}, beside: map[string]*route{}, exact: map[string]*route{}}
+	return &router{server: s, duration: duration, mux: http.NewServeMux(), paths: map[string]*methods{}}
 }
 
 // add adds a route, given as "METHOD /path".
 func (m *router) add(pattern string, who access, in input, w work) {
 	rt := m.route(pattern, who, in, w)
-	m.mux.Handle(pattern, rt)
-	if rt.method == http.MethodPost && !strings.Contains(rt.path, "{") {
-		m.exact[rt.path] = rt
+	m.handle(rt, rt)
+}
+
+// serve adds a handler that writes its own answers, under other spellings of its path too.
+func (m *router) serve(pattern string, h http.Handler, spellings ...string) {
+	rt := m.route(pattern, everybody, nothing, work{})
+	m.handle(rt, &foreign{rt, h})
+	for _, spelling := range spellings {
+		m.mux.Handle(spelling, m.paths[rt.path])
 	}
 }
 
+// route makes a route that is not served yet.
 func (m *router) route(pattern string, who access, in input, w work) *route {
 	method, path, _ := strings.Cut(pattern, " ")
-	rt := &route{
+	return &route{
 		server: m.server, door: m.door, method: method, path: path, access: who, input: in, work: w,
 		duration: m.duration, ok: m.duration.WithLabelValues(pattern, "200"),
 	}
-	if in != noRoute {
-		m.names = append(m.names, pattern)
-		m.methods[path] = append(m.methods[path], rt)
-	}
-	return rt
 }
 
-// serve adds a handler that writes its own answers, under other spellings too.
-func (m *router) serve(pattern string, h http.Handler, spellings ...string) {
-	f := &foreign{m.route(pattern, everybody, nothing, work{}), h}
-	m.mux.Handle(pattern, f)
-	for _, spelling := range spellings {
-		m.mux.Handle(spelling, f)
+// handle has a handler serve a route's method and path.
+func (m *router) handle(rt *route, h http.Handler) {
+	m.names = append(m.names, rt.name())
+	p := m.paths[rt.path]
+	if p == nil {
+		p = &methods{access: rt.access, by: map[string]http.Handler{}}
+		m.paths[rt.path] = p
+		m.mux.Handle(rt.path, p)
 	}
+	p.by[rt.method] = h
 }
 
 // finish adds the answers to other methods on known paths, and to unknown paths.
 func (m *router) finish() {
-	for path, known := range m.methods {
-		allow := &notAllowed{allow: allowed(known)}
-		who := known[0].access // the methods of a path are for the same tokens
-		other := m.route("OTHER "+path, who, noRoute, refusing(allow))
-		if m.overlaps(path) {
-			m.beside[path] = other
-		} else {
-			m.mux.Handle(path, other)
-		}
+	for path, p := range m.paths {
+		p.other = m.route("OTHER "+path, p.access, noRoute, refusing(&notAllowed{allow: p.allow()}))
 	}
 	nothingThere := parley.Errorf(parley.NotFound, "There is nothing at this path. The reference is at /docs.")
 	m.notFound = m.route("ANY /api/", anyToken, noRoute, refusing(nothingThere))
@@ -349,42 +375,6 @@ func (m *router) finish() {
 	m.mux.Handle("/", m.noPath)
 }
 
-// overlaps reports whether a path of plain words is also what another path stands for, with a name in
-// braces: /link/request and /link/{id}.
-func (m *router) overlaps(path string) bool {
-	words := strings.Split(path, "/")
-	for other := range m.methods {
-		fits := slices.EqualFunc(strings.Split(other, "/"), words, func(place, word string) bool {
-			return place == word || strings.HasPrefix(place, "{")
-		})
-		if fits && other != path {
-			return true
-		}
-	}
-	return false
-}
-
-// lacks reports whether a path does not have a method.
-func (m *router) lacks(path, method string) bool {
-	if method == http.MethodHead {
-		method = http.MethodGet
-	}
-	return !slices.ContainsFunc(m.methods[path], func(rt *route) bool { return rt.method == method })
-}
-
-// allowed lists the methods of a path for the header Allow. Where GET is, HEAD is too.
-func allowed(known []*route) string {
-	var methods []string
-	for _, rt := range known {
-		methods = append(methods, rt.method)
-		if rt.method == http.MethodGet {
-			methods = append(methods, http.MethodHead)
-		}
-	}
-	slices.Sort(methods)
-	return strings.Join(methods, ", ")
-}
-
 func refusing(err error) work {
 	return work{do: func(context.Context, *request) (answer, error) { return answer{}, err }}
 }
@@ -392,12 +382,6 @@ func refusing(err error) work {
 // ServeHTTP keeps the mux from redirecting to a cleaned path: a path that is not clean is no path.
 func (m *router) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 	path := hr.URL.Path
-	if hr.Method == http.MethodPost {
-		if rt := m.exact[path]; rt != nil && hr.URL.RawPath == "" {
-			rt.ServeHTTP(w, hr)
-			return
-		}
-	}
 	if !strings.HasPrefix(path, "/") || strings.Contains(path, "//") || strings.Contains(path, "/./") || strings.Contains(path, "/../") ||
 		strings.HasSuffix(path, "/.") || strings.HasSuffix(path, "/..") {
 		if strings.HasPrefix(path, "/api/") {
@@ -405,10 +389,6 @@ func (m *router) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 		} else {
 			m.noPath.ServeHTTP(w, hr)
 		}
-		return
-	}
-	if other := m.beside[path]; other != nil && m.lacks(path, hr.Method) {
-		other.ServeHTTP(w, hr)
 		return
 	}
 	m.mux.ServeHTTP(w, hr)

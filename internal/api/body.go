@@ -8,8 +8,13 @@ import (
 	"parley"
 )
 
-// maxBody is how large a body may be.
-const maxBody = 1 << 20
+const (
+	// maxBody is how large a body may be.
+	maxBody = 1 << 20
+	// maxOpenBody is how large it may be where no token is asked for: the longest text fits, each of its characters
+	// escaped, and many at once do not fill the memory.
+	maxOpenBody = 64 << 10
+)
 
 // input says where a route's fields come from.
 type input int
@@ -25,19 +30,36 @@ const (
 
 var errTooLarge = parley.Errorf(parley.TooLarge, "The body is larger than 1 MiB, the most that is taken.")
 
+var errOpenTooLarge = parley.Errorf(parley.TooLarge, "The body is larger than 64 KiB, the most that is taken here.")
+
+// readOpen reads the body of a route that is open to everybody, and its fields.
+func (rt *route) readOpen(r *request, w http.ResponseWriter) error {
+	if rt.input == nothing {
+		return nil
+	}
+	if err := rt.readBodyOf(r, w, maxOpenBody, errOpenTooLarge); err != nil {
+		return err
+	}
+	return rt.readFields(r)
+}
+
 // readBody reads the whole body, whether or not the route needs it: an idempotency key covers it.
 func (rt *route) readBody(r *request, w http.ResponseWriter) error {
+	return rt.readBodyOf(r, w, maxBody, errTooLarge)
+}
+
+func (rt *route) readBodyOf(r *request, w http.ResponseWriter, most int64, errLarger error) error {
 	hr := r.http
-	if hr.ContentLength > maxBody {
-		return errTooLarge
+	if hr.ContentLength > most {
+		return errLarger
 	}
 	if hr.ContentLength == 0 || hr.Body == nil || hr.Body == http.NoBody || hr.Method == http.MethodGet || hr.Method == http.MethodHead {
 		return nil
 	}
 	r.body.Grow(int(max(hr.ContentLength, 0)) + minRead)
-	_, err := r.body.ReadFrom(http.MaxBytesReader(w, hr.Body, maxBody))
+	_, err := r.body.ReadFrom(http.MaxBytesReader(w, hr.Body, most))
 	if _, over := errors.AsType[*http.MaxBytesError](err); over {
-		return errTooLarge
+		return errLarger
 	}
 	if err != nil {
 		return &parley.Error{Code: parley.BadRequest, Message: "The body could not be read to its end.", Cause: err}

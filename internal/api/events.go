@@ -35,7 +35,8 @@ type stream struct{ *route }
 
 // stream adds a route that streams events.
 func (m *router) stream(pattern string, who access) {
-	m.mux.Handle(pattern, &stream{m.route(pattern, who, query, work{})})
+	rt := m.route(pattern, who, query, work{})
+	m.handle(rt, &stream{rt})
 }
 
 // wanted is what a stream was asked for.
@@ -277,7 +278,7 @@ type listenersData struct {
 func (s *server) listeners(ctx context.Context, r *request) (envelope[listenersData], error) {
 	kind, known := parley.ParseEventType(r.OptionalText("type", 1, 100))
 	if !known {
-		r.Fail("type", "must be a type of events, one of %s.", typeNames())
+		r.Fail("type", "must be a type of events, one of %s.", strings.Join(typeNames(), ", "))
 	}
 	event := parley.Event{Channel: r.channel.Code, Type: kind}
 	if err := r.Err(); err != nil {

@@ -203,7 +203,13 @@ func (rt *route) answer(ctx context.Context, r *request, w http.ResponseWriter) 
 			return a, err
 		}
 	}
-	if rt.access == anyToken || rt.access == everybody || rt.input == noRoute {
+	if rt.input == noRoute {
+		return rt.do(ctx, r)
+	}
+	if rt.access == everybody {
+		if err := rt.readOpen(r, w); err != nil {
+			return a, err
+		}
 		return rt.do(ctx, r)
 	}
 	if err := rt.withinLimit(r); err != nil {

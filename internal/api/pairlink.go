@@ -86,11 +86,6 @@ func (s *server) beginPairLink(ctx context.Context, r *request) (envelope[pairSt
 		return envelope[pairState]{}, err
 	}
 	words := s.words.of(r.http)
-	if r.http.ContentLength != 0 {
-		if err := r.readUnasked(); err != nil {
-			return envelope[pairState]{}, err
-		}
-	}
 	number := r.Number("number")
 	if r.Err() != nil {
 		return envelope[pairState]{}, parley.InvalidField("number", words["bad_number"])

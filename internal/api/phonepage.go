@@ -5,7 +5,6 @@ import (
 	"embed"
 	"errors"
 	"html/template"
-	"io"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -85,9 +84,6 @@ type tapped struct {
 // tap sends a text as the phone that a ticket is for, and returns what the link's own answer to it was:
 // nothing else that reached the phone.
 func (s *server) tap(ctx context.Context, r *request) (envelope[tapped], error) {
-	if err := r.readUnasked(); err != nil {
-		return envelope[tapped]{}, err
-	}
 	ticket, text := r.Text("ticket", 1, 200), r.Text("text", 1, maxTapped)
 	if err := r.Err(); err != nil {
 		return envelope[tapped]{}, err
@@ -105,31 +101,6 @@ func (s *server) tap(ctx context.Context, r *request) (envelope[tapped], error) 
 		told.Answer, err = s.awaitAnswer(ctx, link, sent.Cursor, answers)
 	}
 	return ok("Sent by the phone", told), err
-}
-
-// maxUnasked is how large the body of somebody may be who need not be anybody: the longest text fits, each of
-// its characters escaped, and many at once do not fill the memory.
-const maxUnasked = 64 << 10
-
-var errUnaskedTooLarge = parley.Errorf(parley.TooLarge, "The body is larger than 64 KiB, the most that is taken here.")
-
-// readUnasked reads the body of a request that nobody's token came with.
-func (r *request) readUnasked() error {
-	if r.http.ContentLength > maxUnasked {
-		return errUnaskedTooLarge
-	}
-	if _, err := r.body.ReadFrom(io.LimitReader(r.http.Body, maxUnasked+1)); err != nil {
-		return &parley.Error{Code: parley.BadRequest, Message: "The body could not be read to its end.", Cause: err}
-	}
-	if r.body.Len() > maxUnasked {
-		return errUnaskedTooLarge
-	}
-	if err := checkType(r.http.Header, r.body.Bytes()); err != nil {
-		return err
-	}
-	var err error
-	r.Form, err = r.reader.JSON(r.body.Bytes())
-	return err
 }
 
 // linkOf returns the link that a ticket is for, while it is good: until the link expires, for the phone
