@@ -15,15 +15,13 @@ import (
 
 // need is something that a person should look at.
 type need struct {
-	Kind     string        `json:"kind"`     // channel, webhook, disk, clock or otp
-	Severity string        `json:"severity"` // problem: something does not work; warning: it may soon not
-	Channel  *string       `json:"channel"`
-	Webhook  *string       `json:"webhook"`
-	Sentence string        `json:"sentence"`
-	Case     doctor.Case   `json:"case"`   // what the sentence says
-	Values   doctor.Values `json:"values"` // with what
-	Since    string        `json:"since"`
-	Action   needAction    `json:"action"`
+	Kind     string     `json:"kind"`     // channel, webhook, disk, clock or otp
+	Severity string     `json:"severity"` // problem: something does not work; warning: it may soon not
+	Channel  *string    `json:"channel"`
+	Webhook  *string    `json:"webhook"`
+	Sentence string     `json:"sentence"`
+	Since    string     `json:"since"`
+	Action   needAction `json:"action"`
 
 	since time.Time
 }
@@ -104,26 +102,25 @@ func channelNeed(c parley.Channel, now time.Time) (need, bool) {
 	}
 	page := channelPage(c)
 	n := need{Kind: "channel", Severity: isProblem, Channel: textOrNil(c.Code), since: c.State.Since,
-		Action: seeChannel(page), Values: doctor.Values{"code": c.Code}.Because(c.State.Reason)}
+		Action: seeChannel(page)}
 	switch c.State.Status {
 	case parley.LoggedOut:
-		n.Case, n.Action = doctor.ChannelLoggedOut, pairAt(page)
+		n.Action = pairAt(page)
 		n.Sentence = fmt.Sprintf("Channel %s is logged out. It sends nothing until somebody pairs it.", c.Code)
 	case parley.ScanQRCode:
-		n.Case, n.Action, n.Severity = doctor.ChannelUnpaired, pairAt(page), isWarning
+		n.Action, n.Severity = pairAt(page), isWarning
 		n.Sentence = fmt.Sprintf("Channel %s waits for a phone to pair it.", c.Code)
 	case parley.Failed:
-		n.Case, n.Sentence = doctor.ChannelFailed, fmt.Sprintf("Channel %s failed.", c.Code)
+		n.Sentence = fmt.Sprintf("Channel %s failed.", c.Code)
 	case parley.Stopped: // it should run
-		n.Case, n.Sentence = doctor.ChannelStopped, fmt.Sprintf("Channel %s is stopped.", c.Code)
+		n.Sentence = fmt.Sprintf("Channel %s is stopped.", c.Code)
 	default: // it recovers by itself
 		lasts := now.Sub(c.State.Since)
 		if lasts < recovering {
 			return need{}, false
 		}
-		n.Case, n.Severity = doctor.ChannelRecovering, isWarning
+		n.Severity = isWarning
 		n.Sentence = fmt.Sprintf("Channel %s is %s for %s.", c.Code, c.State.Status, doctor.Lasted(lasts))
-		n.Values["status"], n.Values["for_ms"] = c.State.Status, lasts.Milliseconds()
 	}
 	if c.State.Reason != "" {
 		n.Sentence += " " + c.State.Reason
@@ -138,13 +135,11 @@ func webhookNeed(w parley.Webhook, now time.Time) (need, bool) {
 	case !w.IsEnabled() && w.Failures > 0: // one that somebody switched off is as it should be
 		n.Severity, n.since = isProblem, w.DisabledAt
 		n.Sentence = fmt.Sprintf("The webhook %s is off. %s", w.URL, w.Reason)
-		n.Case, n.Values = doctor.WebhookOff, doctor.Values{"url": w.URL}.Because(w.Reason)
 		n.Action = needAction{"webhook", "See webhook", "/console/webhooks?webhook=" + url.QueryEscape(string(w.ID))}
 	case w.IsEnabled() && w.Failures > 0:
 		lasts := now.Sub(w.FailingSince)
 		n.Severity, n.since = isWarning, w.FailingSince
 		n.Sentence = fmt.Sprintf("Every call of %s has failed for %s: %s.", w.URL, doctor.Lasted(lasts), doctor.Count(w.Failures, "attempt"))
-		n.Case, n.Values = doctor.WebhookFailing, doctor.Values{"url": w.URL, "count": w.Failures, "for_ms": lasts.Milliseconds()}
 		n.Action = needAction{"deliveries", "See deliveries", "/console/webhooks?state=retrying&webhook=" + url.QueryEscape(string(w.ID))}
 	default:
 		return need{}, false
@@ -164,7 +159,6 @@ func (s *server) diskNeed(now time.Time) (need, bool) {
 	}
 	s.littleDisk.CompareAndSwap(0, now.UnixMilli())
 	n := need{Kind: "disk", Severity: isWarning, since: time.UnixMilli(s.littleDisk.Load()), Action: needAction{"settings", "Settings", "/console/settings"},
-		Case: doctor.DiskLittle, Values: doctor.Values{"free_bytes": free},
 		Sentence: fmt.Sprintf("The disk has %s left. When it is full, nothing is accepted any more.", doctor.Size(free))}
 	if free < fullDisk {
 		n.Severity = isProblem
@@ -179,15 +173,14 @@ func otpNeed(r tally.Report) (need, bool) {
 		return need{}, false
 	}
 	return need{Kind: "otp", Severity: isWarning, since: r.From, Action: needAction{"codes", "See codes", "/console/otp"},
-		Case: doctor.CodesUndelivered, Values: doctor.Values{"count": codes, "delivered": r.Codes.Delivered},
 		Sentence: fmt.Sprintf("Of %d one-time codes in the last 24 hours only %d reached a phone.", codes, r.Codes.Delivered)}, true
 }
 
 // attackNeed reports an attack on one-time codes.
 func attackNeed(a doctor.Attack) need {
 	return need{Kind: "otp", Severity: isWarning, Channel: textOrNil(a.Channel), since: a.At,
-		Action: needAction{"codes", "See codes", "/console/otp"},
-		Case:   a.Finding.Case, Values: a.Finding.Values, Sentence: a.Finding.Found}
+		Action:   needAction{"codes", "See codes", "/console/otp"},
+		Sentence: a.Finding.Found}
 }
 
 // clockNeed tells that the clock of this machine is off, since when that was first seen.
@@ -200,7 +193,7 @@ func (s *server) clockNeed(now time.Time) (need, bool) {
 	}
 	s.clockOff.CompareAndSwap(0, now.UnixMilli())
 	n := need{Kind: "clock", Severity: isWarning, since: time.UnixMilli(s.clockOff.Load()), Action: needAction{"channels", "See channels", "/console/channels"},
-		Case: found.Case, Values: found.Values, Sentence: found.Found + " Set it by network time (NTP)."}
+		Sentence: found.Found + " Set it by network time (NTP)."}
 	if found.Level == doctor.Problem {
 		n.Severity = isProblem
 	}

@@ -109,12 +109,10 @@ type doctorData struct {
 }
 
 type findingRow struct {
-	Name     string        `json:"name"`
-	Level    doctor.Level  `json:"level"`
-	Sentence string        `json:"sentence"`
-	Remedy   string        `json:"remedy"`
-	Case     *doctor.Case  `json:"case"` // what the sentence says; null: nothing but the sentence tells
-	Values   doctor.Values `json:"values"`
+	Name     string       `json:"name"`
+	Level    doctor.Level `json:"level"`
+	Sentence string       `json:"sentence"`
+	Remedy   string       `json:"remedy"`
 }
 
 // maxFindings bounds the answer where there are thousands of channels. The worst come first.
@@ -125,14 +123,7 @@ func (s *server) askDoctor(ctx context.Context, _ *request) (envelope[doctorData
 	slices.SortStableFunc(found, func(a, b doctor.Finding) int { return badness(b.Level) - badness(a.Level) })
 	rows := make([]findingRow, 0, len(found))
 	for _, f := range found[:min(len(found), maxFindings)] {
-		row := findingRow{f.Check, f.Level, f.Found, f.Remedy, nil, doctor.Values{}}
-		if f.Case != 0 {
-			row.Case = &f.Case
-		}
-		if f.Values != nil {
-			row.Values = f.Values
-		}
-		rows = append(rows, row)
+		rows = append(rows, findingRow{f.Check, f.Level, f.Found, f.Remedy})
 	}
 	return ok("OK", doctorData{rows}), nil
 }

@@ -30,8 +30,7 @@ func checkChannel(c parley.Channel, running bool) Finding {
 	if !running {
 		c = c.Offline()
 	}
-	f := Finding{Check: "channel " + string(c.Code), Level: Fine, Found: fmt.Sprintf("%s since %s", c.State.Status, When(c.State.Since)),
-		Case: ChannelStatus, Values: Values{"code": c.Code, "status": c.State.Status, "since_at": stamp(c.State.Since)}}
+	f := Finding{Check: "channel " + string(c.Code), Level: Fine, Found: fmt.Sprintf("%s since %s", c.State.Status, When(c.State.Since))}
 	if c.State.Since.IsZero() {
 		f.Found = fmt.Sprintf("%s: %s", c.State.Status, c.State.Reason)
 	}
@@ -46,7 +45,6 @@ func checkChannel(c parley.Channel, running bool) Finding {
 	}
 	if c.State.Reason != "" {
 		f.Found += ": " + c.State.Reason
-		f.Values.Because(c.State.Reason)
 	}
 	if c.State.Status == parley.LoggedOut || c.State.Status == parley.ScanQRCode {
 		f.Remedy = "parley channel pair " + string(c.Code)

@@ -16,16 +16,16 @@ const (
 
 // Clock tells how far the clock of this machine is ahead of WhatsApp's; behind it, where that is negative.
 func Clock(ahead time.Duration) Finding {
-	f := Finding{Check: "clock", Level: Fine, Found: "agrees with WhatsApp's", Case: ClockFine}
+	f := Finding{Check: "clock", Level: Fine, Found: "agrees with WhatsApp's"}
 	off := ahead.Abs()
 	if off <= clockOff {
 		return f
 	}
 	word := "ahead of"
-	if f.Case = ClockAhead; ahead < 0 {
-		word, f.Case = "behind", ClockBehind
+	if ahead < 0 {
+		word = "behind"
 	}
-	f.Level, f.Remedy, f.Values = Warning, "set it by network time (NTP)", Values{"by_ms": off.Milliseconds()}
+	f.Level, f.Remedy = Warning, "set it by network time (NTP)"
 	f.Found = fmt.Sprintf("The clock of this machine is %s %s WhatsApp's.", Lasted(off), word)
 	if off > clockWrong {
 		f.Level = Problem

@@ -36,11 +36,9 @@ func attackFinding(a parley.OTPAlarm) Finding {
 		return Finding{"codes", Warning,
 			fmt.Sprintf("Channel %s sends no codes to new contacts until %s: of the last %d fewer than 10 %% were approved.",
 				a.Channel, When(a.Until), a.Count),
-			"find out who requests codes for made-up numbers, and limit requests on your login page", CodesPaused,
-			Values{"code": a.Channel, "count": a.Count, "until_at": stamp(a.Until)}}
+			"find out who requests codes for made-up numbers, and limit requests on your login page"}
 	}
 	return Finding{"codes", Warning,
 		fmt.Sprintf("On channel %s more than %d wrong codes were tried within an hour, at %s.", a.Channel, parley.OTPGuessLimit, When(a.At)),
-		"find out who tries codes of many contacts, and limit tries on your login page", CodesGuessed,
-		Values{"code": a.Channel, "count": parley.OTPGuessLimit, "seen_at": stamp(a.At)}}
+		"find out who tries codes of many contacts, and limit tries on your login page"}
 }

@@ -13,11 +13,7 @@ type Settings struct {
 
 // Look tells where they came from: wrong ones never get this far.
 func (s Settings) Look() Finding {
-	f := Finding{"config", Fine, cmp.Or(s.File, "no configuration file"), "",
-		ConfigNone, Values{"environment": s.Environment, "files": s.Files, "flags": s.Flags}}
-	if s.File != "" {
-		f.Case, f.Values["file"] = ConfigFile, s.File
-	}
+	f := Finding{"config", Fine, cmp.Or(s.File, "no configuration file"), ""}
 	for _, from := range []struct {
 		count int
 		where string

@@ -21,18 +21,17 @@ const NoDisk = 1 << 20
 func Directory(dir string) []Finding {
 	info, err := os.Stat(dir)
 	if err != nil {
-		return []Finding{{"data", Problem, err.Error(), "", DataUnreadable, Values{"reason": err.Error()}}}
+		return []Finding{{"data", Problem, err.Error(), ""}}
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		return []Finding{{"data", Problem, fmt.Sprintf("%s is open to other users (mode %04o)", dir, mode), fmt.Sprintf("chmod 700 %s", dir),
-			DataOpen, Values{"path": dir, "mode": fmt.Sprintf("%04o", mode)}}}
+		return []Finding{{"data", Problem, fmt.Sprintf("%s is open to other users (mode %04o)", dir, mode), fmt.Sprintf("chmod 700 %s", dir)}}
 	}
 	return nil
 }
 
 // Broken is what is found where the database does not work.
 func Broken(err error) Finding {
-	return Finding{"data", Problem, err.Error(), "", DataBroken, Values{"reason": err.Error()}}
+	return Finding{"data", Problem, err.Error(), ""}
 }
 
 // Database is a database to look at.
@@ -47,12 +46,12 @@ type Database struct {
 
 // Look checks the database and the disk that it lies on.
 func (d Database) Look(ctx context.Context) (Finding, error) {
-	checked, said := "not checked for damage", DataUnchecked
+	checked := "not checked for damage"
 	if d.Check != nil {
 		if err := d.Check(ctx); err != nil {
 			return Finding{}, err
 		}
-		checked, said = "checked", DataChecked
+		checked = "checked"
 	}
 	size, err := d.Size(ctx)
 	if err != nil {
@@ -60,8 +59,7 @@ func (d Database) Look(ctx context.Context) (Finding, error) {
 	}
 	free := FreeDisk(d.Path)
 	if free < NoDisk {
-		return Finding{"data", Problem, fmt.Sprintf("the disk is full (%s free): nothing is accepted", Size(free)), "make room on the disk",
-			DiskFull, Values{"free_bytes": free}}, nil
+		return Finding{"data", Problem, fmt.Sprintf("the disk is full (%s free): nothing is accepted", Size(free)), "make room on the disk"}, nil
 	}
 	if d.Writable != nil {
 		if err := d.Writable(ctx); err != nil {
@@ -69,11 +67,9 @@ func (d Database) Look(ctx context.Context) (Finding, error) {
 		}
 	}
 	// Opening it made sure of synchronous=FULL.
-	f := Finding{"data", Fine, fmt.Sprintf("sqlite %s %s, synchronous=FULL, free disk %s, %s", d.Path, Size(size), Size(free), checked), "",
-		said, Values{"path": d.Path, "size_bytes": size, "free_bytes": free}}
+	f := Finding{"data", Fine, fmt.Sprintf("sqlite %s %s, synchronous=FULL, free disk %s, %s", d.Path, Size(size), Size(free), checked), ""}
 	if free < LittleDisk {
 		f.Level, f.Remedy = Warning, "make room on the disk"
-		f.Case, f.Values = DiskLittle, Values{"free_bytes": free}
 	}
 	return f, nil
 }
@@ -84,7 +80,7 @@ func unwritable(err error) Finding {
 	if e, ok := errors.AsType[*parley.Error](err); ok {
 		reason = e.Message
 	}
-	return Finding{"data", Problem, "the database cannot be written to: " + reason, "", DataUnwritable, Values{"reason": reason}}
+	return Finding{"data", Problem, "the database cannot be written to: " + reason, ""}
 }
 
 // FreeDisk is how many bytes may still be written where a path lies.

@@ -14,8 +14,6 @@ type Finding struct {
 	Level  Level  `json:"level"`
 	Found  string `json:"found"`
 	Remedy string `json:"remedy,omitempty"` // what to do, where something is to be done
-	Case   Case   `json:"case,omitempty"`   // what Found says
-	Values Values `json:"values,omitempty"` // with what
 }
 
 // Level says how bad a finding is.

@@ -29,10 +29,7 @@ func TestChannels(t *testing.T) {
 		{parley.Reconnecting, true, true, Finding{Level: Warning, Found: "RECONNECTING since 2026-11-15 08:30:00: Why."}},
 	} {
 		channel := parley.Channel{Code: "shop", Enabled: c.enabled, State: parley.ChannelState{Status: c.status, Reason: "Why.", Since: since}}
-		c.want.Check, c.want.Case, c.want.Values = "channel shop", ChannelStatus, Values{"code": channel.Code, "status": c.status, "since_at": stamp(since)}
-		if strings.HasSuffix(c.want.Found, "Why.") {
-			c.want.Values["reason"] = "Why."
-		}
+		c.want.Check = "channel shop"
 		if got := Channels([]parley.Channel{channel}, c.running); !reflect.DeepEqual(got, []Finding{c.want}) {
 			t.Errorf("%s: %+v, want %+v", c.status, got, c.want)
 		}
@@ -64,7 +61,7 @@ func TestDatabase(t *testing.T) {
 	unwritable := Database{Path: t.TempDir(), Size: size, Writable: func(context.Context) error {
 		return &parley.Error{Code: parley.Unavailable, Message: "Another program has locked the database.", Cause: errors.New("busy")}
 	}}
-	if f, err := unwritable.Look(t.Context()); err != nil || f.Level != Problem || f.Case != DataUnwritable || !strings.HasSuffix(f.Found, ": Another program has locked the database.") {
+	if f, err := unwritable.Look(t.Context()); err != nil || f.Level != Problem || !strings.HasSuffix(f.Found, ": Another program has locked the database.") {
 		t.Errorf("a database that cannot be written to: %+v, %v", f, err)
 	}
 	for check, want := range map[bool]string{true: ", checked", false: ", not checked for damage"} {
@@ -100,10 +97,9 @@ func TestExposure(t *testing.T) {
 func TestClientAge(t *testing.T) {
 	now := time.Date(2026, 11, 15, 0, 0, 0, 0, time.UTC)
 	for version, want := range map[string]Finding{
-		"v0.0.0-20261101000000-0123456789ab": {"whatsapp", Fine, "client of 2026-11-01, 14 d old", "", WhatsAppClient, Values{"made_at": "2026-11-01T00:00:00.000Z", "age_ms": int64(14 * 86400_000)}},
-		"v0.0.0-20260901000000-0123456789ab": {"whatsapp", Warning, "client of 2026-09-01, 75 d old", "upgrade to the latest release: WhatsApp refuses clients that are too old", WhatsAppOld,
-			Values{"made_at": "2026-09-01T00:00:00.000Z", "age_ms": int64(75 * 86400_000)}},
-		"v1.2.3": {"whatsapp", Fine, "client of unknown age", "", WhatsAppUnknown, nil},
+		"v0.0.0-20261101000000-0123456789ab": {"whatsapp", Fine, "client of 2026-11-01, 14 d old", ""},
+		"v0.0.0-20260901000000-0123456789ab": {"whatsapp", Warning, "client of 2026-09-01, 75 d old", "upgrade to the latest release: WhatsApp refuses clients that are too old"},
+		"v1.2.3":                             {"whatsapp", Fine, "client of unknown age", ""},
 	} {
 		info := &debug.BuildInfo{Deps: []*debug.Module{{Path: "example.com/other"}, {Path: "go.mau.fi/whatsmeow", Version: version}}}
 		if got := checkClient(info, true, now); !reflect.DeepEqual(got, want) {

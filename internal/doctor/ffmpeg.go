@@ -18,23 +18,22 @@ func FFmpeg(ctx context.Context) Finding {
 	if ended, ok := errors.AsType[*exec.ExitError](err); ok && ended.ExitCode() == confine.Failed {
 		reason := strings.TrimSpace(string(ended.Stderr))
 		return Finding{"ffmpeg", Warning, "cannot be run with limits, so voice messages must be ogg/opus already: " + reason,
-			"allow seccomp filters to this process", FFmpegUnconfined, Values{"reason": reason}}
+			"allow seccomp filters to this process"}
 	}
 	if err != nil {
-		return Finding{"ffmpeg", Warning, "not found: voice messages must be ogg/opus already", "install ffmpeg", FFmpegMissing, nil}
+		return Finding{"ffmpeg", Warning, "not found: voice messages must be ogg/opus already", "install ffmpeg"}
 	}
 	fields := strings.Fields(string(out)) // ffmpeg version 7.1 …
-	release, version := "of unknown version", "?"
+	release := "of unknown version"
 	if len(fields) > 2 {
-		release, version = fields[2], fields[2]
+		release = fields[2]
 	}
 	if !strings.Contains(string(out), "--enable-libopus") {
-		return Finding{"ffmpeg", Warning, release + " without libopus: voice messages must be ogg/opus already", "install an ffmpeg with libopus",
-			FFmpegNoOpus, Values{"version": version}}
+		return Finding{"ffmpeg", Warning, release + " without libopus: voice messages must be ogg/opus already", "install an ffmpeg with libopus"}
 	}
 	if !confine.Available {
 		return Finding{"ffmpeg", Warning, release + ", libopus: voice in any format. On this system it reads the files of callers without limits on memory, CPU, files and network",
-			"run parley on Linux, or without ffmpeg", FFmpegUnlimited, Values{"version": version}}
+			"run parley on Linux, or without ffmpeg"}
 	}
-	return Finding{"ffmpeg", Fine, release + ", libopus: voice in any format", "", FFmpegFine, Values{"version": version}}
+	return Finding{"ffmpeg", Fine, release + ", libopus: voice in any format", ""}
 }

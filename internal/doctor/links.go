@@ -8,18 +8,17 @@ import (
 // Links tells where links lead that are given to people, if there is anything to say of it: to the public
 // address of the server or, where nobody said one, to the machine itself.
 func Links(public string, behindProxy bool) []Finding {
-	values := Values{"url": public}
 	switch {
 	case public == "" && behindProxy:
 		return []Finding{{"links", Warning, "those made on this machine lead to its own address, which nobody else can open: the address of the proxy is not set",
-			"set --public-url, for example https://chat.example.com", LinksLocal, nil}}
+			"set --public-url, for example https://chat.example.com"}}
 	case public == "":
 		return nil
 	case IsUnencrypted(public):
 		return []Finding{{"links", Warning, "they lead to " + public + ", which is not encrypted: anyone on the network path can sign in with them",
-			"use https in --public-url", LinksOpen, values}}
+			"use https in --public-url"}}
 	}
-	return []Finding{{"links", Fine, "they lead to " + public, "", LinksFine, values}}
+	return []Finding{{"links", Fine, "they lead to " + public, ""}}
 }
 
 // isLoopback reports whether an address leads to the machine itself.

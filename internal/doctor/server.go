@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"time"
 )
 
@@ -37,13 +36,12 @@ func Server(ctx context.Context, url string, pid int) Finding {
 
 // NotReady is what is found where a server should get no requests.
 func NotReady(url, reason string) Finding {
-	return Finding{Check: "server", Level: Problem, Found: fmt.Sprintf("%s is not ready: %s", url, reason), Remedy: "read its log",
-		Case: ServerNotReady, Values: Values{"url": url}.Because(reason)}
+	return Finding{Check: "server", Level: Problem, Found: fmt.Sprintf("%s is not ready: %s", url, reason), Remedy: "read its log"}
 }
 
 // Ready is what is found where a server is ready.
 func Ready(url string, pid int) Finding {
-	return Finding{"server", Fine, fmt.Sprintf("%s is ready, pid %d", url, pid), "", ServerReady, Values{"url": url, "pid": strconv.Itoa(pid)}}
+	return Finding{"server", Fine, fmt.Sprintf("%s is ready, pid %d", url, pid), ""}
 }
 
 // Reach is from where a server can be reached.
@@ -59,23 +57,18 @@ type Reach struct {
 func (r Reach) Look() Finding { return r.look("listens") }
 
 // WouldReach reports who could reach a server with these settings; none runs.
-func (r Reach) WouldReach() Finding {
-	f := r.look("would listen")
-	f.Case, f.Values = unnamed, nil
-	return f
-}
+func (r Reach) WouldReach() Finding { return r.look("would listen") }
 
 func (r Reach) look(verb string) Finding {
 	listen := r.Listen
-	values := Values{"listen": listen}
 	switch {
 	case r.UntrustedProxy:
 		return Finding{"exposure", Warning, "listens on " + listen + ", and requests come through a proxy on this machine that is not trusted: all its callers share one address",
-			"set --behind-proxy, or add 127.0.0.1/32 to --trusted-proxies", ExposureUntrusted, values}
+			"set --behind-proxy, or add 127.0.0.1/32 to --trusted-proxies"}
 	case r.TLS:
-		return Finding{"exposure", Fine, verb + " on " + listen + " with TLS", "", ExposureTLS, values}
+		return Finding{"exposure", Fine, verb + " on " + listen + " with TLS", ""}
 	case r.BehindProxy:
-		return Finding{"exposure", Warning, verb + " on " + listen + " without TLS: a proxy must be in front", "", ExposureProxy, values}
+		return Finding{"exposure", Warning, verb + " on " + listen + " without TLS: a proxy must be in front", ""}
 	}
-	return Finding{"exposure", Fine, verb + " on " + listen + ", this machine alone", "", ExposureLocal, values}
+	return Finding{"exposure", Fine, verb + " on " + listen + ", this machine alone", ""}
 }

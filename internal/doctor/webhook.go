@@ -22,8 +22,7 @@ func Webhooks(ctx context.Context, store parley.Reader) ([]Finding, error) {
 			return nil, err
 		}
 		if IsUnencrypted(w.URL) {
-			open := Finding{"webhook", Warning, w.URL + " is not encrypted: anyone on the network path can read it", "use https",
-				WebhookOpen, Values{"url": w.URL}}
+			open := Finding{"webhook", Warning, w.URL + " is not encrypted: anyone on the network path can read it", "use https"}
 			if f.Level == Fine {
 				f = open
 			} else {
@@ -38,8 +37,7 @@ func Webhooks(ctx context.Context, store parley.Reader) ([]Finding, error) {
 func checkWebhook(ctx context.Context, store parley.Reader, w parley.Webhook) (Finding, error) {
 	switch {
 	case !w.IsEnabled():
-		return Finding{"webhook", Warning, fmt.Sprintf("%s off since %s: %s", w.URL, When(w.DisabledAt), w.Reason), "parley webhook enable " + string(w.ID),
-			WebhookOff, Values{"url": w.URL}.Because(w.Reason)}, nil
+		return Finding{"webhook", Warning, fmt.Sprintf("%s off since %s: %s", w.URL, When(w.DisabledAt), w.Reason), "parley webhook enable " + string(w.ID)}, nil
 	case w.Failures > 0:
 		failing := time.Since(w.FailingSince)
 		found := fmt.Sprintf("%s: %s in %s", w.URL, Count(w.Failures, "failure"), Lasted(failing))
@@ -50,8 +48,7 @@ func checkWebhook(ctx context.Context, store parley.Reader, w parley.Webhook) (F
 		if last.Problem != "" {
 			found += ", last: " + last.Problem
 		}
-		return Finding{"webhook", Warning, found, "parley deliveries list --webhook " + string(w.ID),
-			WebhookFailing, Values{"url": w.URL, "count": w.Failures, "for_ms": failing.Milliseconds()}.Because(last.Problem)}, nil
+		return Finding{"webhook", Warning, found, "parley deliveries list --webhook " + string(w.ID)}, nil
 	}
-	return Finding{"webhook", Fine, w.URL, "", WebhookFine, Values{"url": w.URL}}, nil
+	return Finding{"webhook", Fine, w.URL, ""}, nil
 }

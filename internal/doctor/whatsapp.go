@@ -63,12 +63,11 @@ func checkClient(info *debug.BuildInfo, released bool, now time.Time) Finding {
 			break
 		}
 		age := now.Sub(made)
-		f := Finding{"whatsapp", Fine, fmt.Sprintf("client of %s, %s old", made.Format(time.DateOnly), Lasted(age)), "",
-			WhatsAppClient, Values{"made_at": stamp(made), "age_ms": age.Milliseconds()}}
+		f := Finding{"whatsapp", Fine, fmt.Sprintf("client of %s, %s old", made.Format(time.DateOnly), Lasted(age)), ""}
 		if released && age > oldClient {
-			f.Level, f.Remedy, f.Case = Warning, "upgrade to the latest release: WhatsApp refuses clients that are too old", WhatsAppOld
+			f.Level, f.Remedy = Warning, "upgrade to the latest release: WhatsApp refuses clients that are too old"
 		}
 		return f
 	}
-	return Finding{"whatsapp", Fine, "client of unknown age", "", WhatsAppUnknown, nil}
+	return Finding{"whatsapp", Fine, "client of unknown age", ""}
 }
