@@ -2,14 +2,12 @@ package api
 
 import (
 	"bytes"
-	"cmp"
 	"embed"
 	"encoding/json"
 	"html/template"
 	"net/http"
-	"slices"
-	"strconv"
-	"strings"
+
+	"parley/internal/asset"
 )
 
 // The page at /pair, by which the owner of a number links it to one channel. It is the same for
@@ -72,28 +70,7 @@ func readPairWords() pairWords {
 // of returns the sentences in the caller's language.
 func (w pairWords) of(hr *http.Request) map[string]string { return w[w.language(hr)] }
 
-// language is the one of ours that a caller likes best; English where it likes none.
-func (w pairWords) language(hr *http.Request) string {
-	type liked struct {
-		language string
-		weight   float64
-	}
-	var all []liked
-	for wish := range strings.SplitSeq(strings.Join(hr.Header["Accept-Language"], ","), ",") {
-		tag, parameters, _ := strings.Cut(wish, ";")
-		tag = strings.ToLower(strings.TrimSpace(tag))
-		weight := 1.0
-		if q, given := strings.CutPrefix(strings.ReplaceAll(parameters, " ", ""), "q="); given {
-			weight, _ = strconv.ParseFloat(q, 64) // what is no number is no wish
-		}
-		primary, _, _ := strings.Cut(tag, "-")
-		if language := map[string]string{"en": "en", "id": "id", "in": "id", "pt": "pt-BR"}[primary]; language != "" && weight > 0 {
-			all = append(all, liked{language, weight})
-		}
-	}
-	if len(all) == 0 {
-		return "en"
-	}
-	slices.SortStableFunc(all, func(a, b liked) int { return cmp.Compare(b.weight, a.weight) })
-	return all[0].language
-}
+// pairLanguages are those of the page; the first is for readers of others.
+var pairLanguages = []string{"en", "id", "pt-BR"}
+
+func (w pairWords) language(hr *http.Request) string { return asset.Language(hr, pairLanguages) }

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io/fs"
 	"net/http"
@@ -33,7 +32,6 @@ var contentTypes = map[string]string{
 type files struct {
 	build  string
 	byPath map[string]*asset.File // below the build
-	pages  []page
 }
 
 // buildLength is how many letters of the hash name a build.
@@ -42,8 +40,6 @@ const buildLength = 12
 func newFiles(from fs.FS) (*files, error) {
 	f := &files{byPath: map[string]*asset.File{}}
 	all := sha256.New()
-	modules := map[string]module{}
-	var routes []byte
 	err := fs.WalkDir(from, "ui", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
@@ -53,16 +49,9 @@ func newFiles(from fs.FS) (*files, error) {
 			return err
 		}
 		name = strings.TrimPrefix(name, "ui/")
-		extension := path.Ext(name)
-		if name == "routes.js" {
-			routes = body
-		}
-		if extension == ".js" {
-			modules[name] = readModule(name, body)
-		}
 		fmt.Fprintf(all, "%s %d\n", name, len(body))
 		all.Write(body)
-		if kind, served := contentTypes[extension]; served {
+		if kind, served := contentTypes[path.Ext(name)]; served {
 			f.byPath[name] = asset.New(kind, asset.Kept, body)
 		}
 		return nil
@@ -70,23 +59,8 @@ func newFiles(from fs.FS) (*files, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f.pages = readPages(modules, routes); len(f.pages) == 0 {
-		return nil, errors.New("the table of pages in routes.js has none")
-	}
 	f.build = hex.EncodeToString(all.Sum(nil))[:buildLength]
 	return f, nil
-}
-
-// pageAt finds the page at an address below /console/, and whether there is one.
-func (f *files) pageAt(address string) (p page, found bool) {
-	at := words(address)
-	last := len(f.pages) - 1
-	for _, p := range f.pages[:last] {
-		if p.isAt(at) {
-			return p, true
-		}
-	}
-	return f.pages[last], false
 }
 
 // namesBuild reports whether the first word of a path names a build: this one, or another one whose

@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"parley/internal/asset"
 )
 
 // policy lets pages load and call this server alone, run no inline script or style, and make code of
@@ -31,9 +33,6 @@ type view struct {
 	Word               string // the same, for people
 	Colour             string // of the band
 	Start              string // JSON, for the scripts
-	// Modules, Sheets and Texts are what the page loads.
-	Modules, Sheets, Texts []string
-	Found                  bool // there is a page at this address
 }
 
 // start is what the scripts know before they ask.
@@ -43,6 +42,18 @@ type start struct {
 	Mode    string `json:"mode"`
 	Live    bool   `json:"live"`
 	Lang    string `json:"lang"`
+}
+
+// pages are the first words of the addresses that routes.js lists, and how many words may follow each.
+var pages = map[string]int{
+	"": 0, "channels": 2, "messages": 0, "phone": 1, "otp": 0, "webhooks": 1, "tokens": 0, "api-recipes": 1, "settings": 0, "login": 0,
+}
+
+// isPage reports whether there is a page at an address below /console/.
+func isPage(address string) bool {
+	first, rest, _ := strings.Cut(strings.Trim(address, "/"), "/")
+	most, known := pages[first]
+	return known && len(strings.FieldsFunc(rest, func(r rune) bool { return r == '/' })) <= most
 }
 
 // servePage serves the frame; which page is in it is decided by its script. Whoever is not signed in
@@ -69,7 +80,7 @@ func (c *Console) servePage(w http.ResponseWriter, hr *http.Request, first strin
 		return
 	}
 	h.Set("Content-Type", "text/html; charset=utf-8")
-	if !v.Found {
+	if !isPage(strings.TrimPrefix(hr.URL.EscapedPath(), "/console/")) {
 		w.WriteHeader(http.StatusNotFound)
 	}
 	c.page.Execute(w, v) // a reader that is gone learns nothing
@@ -87,11 +98,9 @@ func (c *Console) viewFor(hr *http.Request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	p, found := files.pageAt(strings.TrimPrefix(hr.URL.EscapedPath(), "/console/"))
 	v := view{
 		Build: files.build, Lang: languageOf(hr), Theme: chosen(hr, "theme", themes),
 		Band: "sandbox", Word: "SANDBOX",
-		Modules: p.imports, Sheets: p.sheets, Texts: p.texts, Found: found,
 	}
 	live := c.Live != nil && c.Live()
 	if live {
@@ -114,20 +123,10 @@ func chosen(hr *http.Request, cookie string, of []string) string {
 	return of[0]
 }
 
-// languageOf finds the language of a reader: the one chosen here, else the first of those that the
-// browser asks for and that the pages speak.
+// languageOf finds the language of a reader: the one chosen here, else the one that the browser asks for.
 func languageOf(hr *http.Request) string {
 	if c, err := hr.Cookie("lang"); err == nil && slices.Contains(languages, c.Value) {
 		return c.Value
 	}
-	for part := range strings.SplitSeq(hr.Header.Get("Accept-Language"), ",") {
-		asked, _, _ := strings.Cut(strings.TrimSpace(part), ";") // browsers write them in order
-		asked, _, _ = strings.Cut(strings.ToLower(asked), "-")
-		for _, known := range languages {
-			if name, _, _ := strings.Cut(known, "-"); name == asked {
-				return known
-			}
-		}
-	}
-	return languages[0]
+	return asset.Language(hr, languages)
 }

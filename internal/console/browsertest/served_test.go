@@ -4,7 +4,6 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -54,80 +53,19 @@ func (c *console) fetch(path, encoding string) (status int, body []byte) {
 
 var preloads = regexp.MustCompile(`<link rel="(?:module)?preload"[^>]* href="([^"]+)"`)
 
-// asks finds the texts and style sheets that a module asks for.
-var asks = regexp.MustCompile(`texts\('([\w-]+)'\)|css\('([^']+)'\)`)
-
-// TestPreloaded holds that the frame names all that its page loads, so that a browser asks for everything
-// at once: else each file would be known only when the one that needs it is there.
+// TestPreloaded holds that the frame names exactly the modules that every page loads, so that a browser asks for them at
+// once: else each would be known only when the one that imports it is there.
 func TestPreloaded(t *testing.T) {
 	t.Parallel()
 	c := start(t)
-	read, base := modules(t), "/console/"+c.build()+"/"
-	later := map[string]bool{} // what pages load when it is wanted
-	for name, m := range read {
-		for _, i := range m.Imports {
-			if i.Kind == "dynamic-import" && name != "routes.js" {
-				needs(read, i.Path, later)
-			}
-		}
+	_, frame := c.fetch("/console/login", "identity")
+	named := map[string]bool{}
+	for _, found := range preloads.FindAllSubmatch(frame, -1) {
+		named[strings.TrimPrefix(string(found[1]), "/console/"+c.build()+"/")] = true
 	}
-	files := own(t, ".js")
-	for _, name := range slices.Collect(maps.Keys(later)) { // and what those ask for, once they are there
-		for _, found := range asks.FindAllSubmatch(files[name], -1) {
-			if found[1] != nil {
-				later["i18n/en/"+string(found[1])+".json"] = true
-			} else {
-				later[string(found[2])] = true
-			}
-		}
-	}
-	var p *tab
-	pages := map[string]bool{}
-	for address, page := range map[string]string{
-		"/": "overview", "/channels": "channels", "/channels/demo": "channel", "/channels/demo/pair": "channel", "/messages": "messages",
-		"/phone": "phone", "/phone/" + ayu: "phone", "/otp": "otp", "/webhooks": "webhooks", "/tokens": "tokens",
-		"/api-recipes": "recipes", "/settings": "settings", "/login": "login", "/nothing": "notfound",
-	} {
-		page = "pages/" + page + ".js"
-		pages[page] = true
-		_, frame := c.fetch("/console"+address, "identity")
-		var named []string
-		for _, found := range preloads.FindAllSubmatch(frame, -1) {
-			named = append(named, strings.TrimPrefix(string(found[1]), base))
-		}
-		want := map[string]bool{}
-		needs(read, "app.js", want)
-		needs(read, page, want)
-		for name := range want {
-			if !slices.Contains(named, name) {
-				t.Errorf("%s does not name %s", address, name)
-			}
-		}
-		for i, name := range named {
-			if path.Ext(name) == ".js" && !want[name] || slices.Contains(named[:i], name) {
-				t.Errorf("%s names %s for nothing", address, name)
-			}
-		}
-		if page == "pages/login.js" {
-			continue // it is nobody's who is signed in
-		}
-		if p == nil {
-			p = c.open("/")
-			p.allow("404") // there is no page at one of these addresses
-		}
-		p.visit(address)
-		p.live()
-		p.rest()
-		for _, name := range eval[[]string](p, `performance.getEntriesByType('resource').map((entry) => new URL(entry.name).pathname)`) {
-			name, ours := strings.CutPrefix(name, base)
-			if ours && path.Ext(name) != ".svg" && name != "style.css" && !later[name] && !slices.Contains(named, name) {
-				t.Errorf("%s loads %s, which it does not name", address, name)
-			}
-		}
-	}
-	for _, i := range read["routes.js"].Imports {
-		if i.Kind == "dynamic-import" && !pages[i.Path] {
-			t.Errorf("%s was not tried", i.Path)
-		}
+	want := map[string]bool{"i18n/en/core.json": true}
+	needs(modules(t), "app.js", want)
+	if !maps.Equal(named, want) {
+		t.Errorf("the frame names %q, and every page loads %q", slices.Sorted(maps.Keys(named)), slices.Sorted(maps.Keys(want)))
 	}
 }

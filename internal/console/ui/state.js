@@ -111,6 +111,9 @@ export const shortcuts = kept('shortcuts', true);
 /** The phone stands at the right of every page. */
 export const pinned = kept('pinned', false);
 
+/** Whether the palette, which finds anything, is open. */
+export const paletteOpen = signal(false);
+
 // Time that components follow: one timer for all of them, and the fast one only while somebody needs it.
 
 export const now = signal(Date.now());

@@ -1,10 +1,10 @@
 // Find anything: pages, channels, phones, the last messages and actions, by a few letters. It shows each key,
 // so that it teaches them.
-import { html, signal, useState, useEffect, useRef, useId } from '../view.js';
+import { html, useState, useEffect, useRef, useId } from '../view.js';
 import { api } from '../api.js';
 import { go, href } from '../router.js';
 import { routes } from '../routes.js';
-import { channels, chosen, lineOf, masked, pinned, shortcuts, setTheme, select } from '../state.js';
+import { channels, chosen, lineOf, masked, pinned, paletteOpen, shortcuts, setTheme, select } from '../state.js';
 import { active } from '../keys.js';
 import { Icon } from '../parts/icon.js';
 import { phone, mask, number } from '../parts/who.js';
@@ -14,8 +14,6 @@ import { signOut } from './topbar.js';
 import { texts } from '../i18n.js';
 
 const t = texts('core');
-
-export const paletteOpen = signal(false);
 
 // A long text leaves room for whose it is.
 const room = { maxWidth: 'min(22rem, 40vw)' };

@@ -2,7 +2,7 @@
 import { html, useState, useEffect, classes } from '../view.js';
 import { route } from '../router.js';
 import { pinned, sandboxOnly, channels } from '../state.js';
-import { Toasts } from '../parts/toast.js';
+import { Toasts } from '../parts/toasts.js';
 import { Questions } from '../parts/dialog.js';
 import { Band, TopBar, Gone } from './topbar.js';
 import { Rail, BottomBar } from './rail.js';

@@ -5,14 +5,13 @@ import { api, goneSince } from '../api.js';
 import { live, staleSince, retryLive } from '../live.js';
 import { route, go } from '../router.js';
 import {
-  channels, channelBy, selected, select, sandboxOnly, realChannels, faults, masked, pinned, useSecond,
+  channels, channelBy, selected, select, sandboxOnly, realChannels, faults, masked, paletteOpen, pinned, useSecond,
 } from '../state.js';
 import { Icon } from '../parts/icon.js';
 import { IconButton, Button, copyText } from '../parts/button.js';
 import { Note } from '../parts/card.js';
 import { mask } from '../parts/who.js';
 import { keyName, useKeys } from '../keys.js';
-import { paletteOpen } from './palette.js';
 
 const t = texts('core');
 
