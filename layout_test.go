@@ -59,12 +59,12 @@ var arrows = map[string][]string{
 	"internal/tools/fixture":    {},
 
 	// Suites, networks on this machine and whole gateways for tests.
-	"internal/network/whatsapp/loopback": {},
-	"internal/store/storetest":           {"."},
-	"internal/network/networktest":       {".", "internal/network"},
+	"internal/network/whatsapp/whatsapptest": {},
+	"internal/store/storetest":               {"."},
+	"internal/network/networktest":           {".", "internal/network"},
 	"internal/parleytest": {".", "internal/api", "internal/app", "internal/gateway", "internal/media", "internal/network",
-		"internal/network/sandbox", "internal/network/whatsapp/loopback", "internal/safehttp", "internal/seal", "internal/store", "internal/token"},
-	"internal/bench": {".", "internal/app", "internal/network/sandbox", "internal/network/whatsapp/keystore", "internal/network/whatsapp/loopback", "internal/store", "internal/parleytest"},
+		"internal/network/sandbox", "internal/network/whatsapp/whatsapptest", "internal/safehttp", "internal/seal", "internal/store", "internal/token"},
+	"internal/bench": {".", "internal/app", "internal/network/sandbox", "internal/network/whatsapp/keystore", "internal/network/whatsapp/whatsapptest", "internal/store", "internal/parleytest"},
 }
 
 // onlyIn says which packages alone may import a module, so that what it brings stays in one place.
@@ -75,7 +75,7 @@ var onlyIn = map[string][]string{
 	"github.com/spf13/cobra":       {"cmd/parley"},
 	"database/sql":                 {"internal/store/sqldb", "internal/store", "internal/store/storetest", "internal/network/sandbox", "internal/network/whatsapp/keystore", "internal/bench"},
 	"code.dny.dev/ssrf":            {"internal/safehttp"},
-	"go.mau.fi/whatsmeow":          {"internal/network/whatsapp", "internal/network/whatsapp/keystore", "internal/network/whatsapp/loopback", "internal/bench"}, // bench: a bare client, to compare with
+	"go.mau.fi/whatsmeow":          {"internal/network/whatsapp", "internal/network/whatsapp/keystore", "internal/network/whatsapp/whatsapptest", "internal/bench"}, // bench: a bare client, to compare with
 }
 
 // TestImportsPointDown fails on an arrow between our packages that the table does not list.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"parley"
-	"parley/internal/network/whatsapp/loopback"
+	"parley/internal/network/whatsapp/whatsapptest"
 	"parley/internal/store"
 )
 
@@ -43,7 +43,7 @@ func TestKillLoopWhatsAppInbound(t *testing.T) {
 			<-time.After(50*time.Millisecond + rand.N(200*time.Millisecond))
 			w.crash(letGo)
 		case 2: // between keeping something and acknowledging it
-			w.wa.Inject(loopback.LoseReceipt())
+			w.wa.Inject(whatsapptest.LoseReceipt())
 			allow(allowed, share)
 			w.awaitFaults()
 			w.crash()

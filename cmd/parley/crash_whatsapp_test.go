@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"parley/internal/network/whatsapp/loopback"
+	"parley/internal/network/whatsapp/whatsapptest"
 )
 
 // TestKillLoopWhatsApp ends the program with SIGKILL again and again while clients send over WhatsApp's
@@ -92,16 +92,16 @@ func (w *whatsappWorld) drop(i int) {
 	link := w.channels[rand.N(len(w.channels))].link
 	switch i % 4 {
 	case 0:
-		link.End(loopback.Cut)
+		link.End(whatsapptest.Cut)
 	case 1:
-		w.wa.Inject(loopback.DropBeforeTaking())
+		w.wa.Inject(whatsapptest.DropBeforeTaking())
 	case 2:
-		w.wa.Inject(loopback.DropAfterTaking())
+		w.wa.Inject(whatsapptest.DropAfterTaking())
 	case 3:
-		link.End(loopback.Restarted)
+		link.End(whatsapptest.Restarted)
 	}
 	if i%8 == 3 {
-		w.wa.Inject(loopback.LoseAck())
+		w.wa.Inject(whatsapptest.LoseAck())
 	}
 }
 

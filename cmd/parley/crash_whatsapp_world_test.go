@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"parley"
-	"parley/internal/network/whatsapp/loopback"
+	"parley/internal/network/whatsapp/whatsapptest"
 	"parley/internal/store"
 )
 
@@ -30,7 +30,7 @@ const whatsappOwners, whatsappContacts = "62812", "62813"
 type whatsappWorld struct {
 	*testServer
 	t        *testing.T
-	wa       *loopback.Server
+	wa       *whatsapptest.Server
 	channels []whatsappChannel
 	chats    []whatsappChat
 	watchers sync.WaitGroup
@@ -39,20 +39,20 @@ type whatsappWorld struct {
 
 type whatsappChannel struct {
 	code  string
-	owner *loopback.Phone
-	link  *loopback.Link
+	owner *whatsapptest.Phone
+	link  *whatsapptest.Link
 }
 
 // whatsappChat is a contact of a channel.
 type whatsappChat struct {
 	channel whatsappChannel
-	contact *loopback.Phone
+	contact *whatsapptest.Phone
 }
 
 // startWhatsApp starts network and program, and links channels, each with a number of contacts.
 func startWhatsApp(t *testing.T, channels, contacts int) *whatsappWorld {
 	t.Helper()
-	w := &whatsappWorld{t: t, wa: loopback.StartTest(t, loopback.Config{FewKeys: true})}
+	w := &whatsappWorld{t: t, wa: whatsapptest.StartTest(t, whatsapptest.Config{FewKeys: true})}
 	trust, err := json.Marshal(w.wa.Trust())
 	if err != nil {
 		t.Fatal(err)
@@ -90,7 +90,7 @@ func startWhatsApp(t *testing.T, channels, contacts int) *whatsappWorld {
 // pair makes a channel without a pace, and has its owner's phone scan the code.
 func (w *whatsappWorld) pair(i int) error {
 	code := fmt.Sprintf("wa%d", i)
-	owner := w.wa.Phone(fmt.Sprintf("%s%07d", whatsappOwners, i), loopback.Named(code))
+	owner := w.wa.Phone(fmt.Sprintf("%s%07d", whatsappOwners, i), whatsapptest.Named(code))
 	w.channels[i] = whatsappChannel{code: code, owner: owner}
 	body := `{"code":"` + code + `","network":"whatsapp","settings":{"pace":"0s"}}`
 	if status, answer, err := w.manage("POST", "/api/manage/channels", body); err != nil || status != http.StatusCreated {

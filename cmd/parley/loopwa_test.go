@@ -16,7 +16,7 @@ import (
 	"sync"
 	"time"
 
-	"parley/internal/network/whatsapp/loopback"
+	"parley/internal/network/whatsapp/whatsapptest"
 )
 
 // The command loopwa is for scripts: a network on this machine that speaks WhatsApp's protocol, as a
@@ -44,15 +44,15 @@ func loopwa() {
 
 // phoneBook is the network with the links that were made.
 type phoneBook struct {
-	*loopback.Server
+	*whatsapptest.Server
 	mu    sync.Mutex
-	links map[string]*loopback.Link
+	links map[string]*whatsapptest.Link
 }
 
 func serveLoopwa() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	s, err := loopback.Start(loopback.Config{FewKeys: true})
+	s, err := whatsapptest.Start(whatsapptest.Config{FewKeys: true})
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func serveLoopwa() error {
 			return err
 		}
 	}
-	book := &phoneBook{Server: s, links: map[string]*loopback.Link{}}
+	book := &phoneBook{Server: s, links: map[string]*whatsapptest.Link{}}
 	go http.Serve(control, book) // ends with the process
 	<-ctx.Done()
 	if wrong := s.Violations(); len(wrong) > 0 {
@@ -96,14 +96,14 @@ func (b *phoneBook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (b *phoneBook) do(ctx context.Context, verb string, args []string) error {
-	phone := b.Phone(args[0], loopback.Named("Toko Ayu"))
+	phone := b.Phone(args[0], whatsapptest.Named("Toko Ayu"))
 	switch verb {
 	case "scan":
 		return b.link(args[0])(phone.Scan(ctx, args[1]))
 	case "type":
 		return b.link(args[0])(phone.EnterCode(ctx, args[1]))
 	case "expect":
-		_, err := phone.Await(ctx, loopback.Text(args[1]))
+		_, err := phone.Await(ctx, whatsapptest.Text(args[1]))
 		return err
 	case "send":
 		_, err := phone.Send(ctx, b.Phone(args[1]), args[2])
@@ -120,8 +120,8 @@ func (b *phoneBook) do(ctx context.Context, verb string, args []string) error {
 }
 
 // link keeps a link that was made.
-func (b *phoneBook) link(number string) func(*loopback.Link, error) error {
-	return func(l *loopback.Link, err error) error {
+func (b *phoneBook) link(number string) func(*whatsapptest.Link, error) error {
+	return func(l *whatsapptest.Link, err error) error {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		if err == nil {

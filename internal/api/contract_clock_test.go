@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"parley/internal/network/whatsapp/loopback"
+	"parley/internal/network/whatsapp/whatsapptest"
 	"parley/internal/parleytest"
 )
 
@@ -17,7 +17,7 @@ func TestClockIsOff(t *testing.T) {
 	admin := parleytest.As(e.Admin)
 	e.Net.SetClock(20 * time.Second)
 	e.WhatsAppChannel("shop")
-	link := e.Pair("shop", e.Net.Phone(ownNumber, loopback.Named("Shop")))
+	link := e.Pair("shop", e.Net.Phone(ownNumber, whatsapptest.Named("Shop")))
 	of := func(path, list, field string) (sentence string) {
 		a := e.Get(path, admin).Expect(200)
 		for i := range a.Count(list) {
@@ -35,7 +35,7 @@ func TestClockIsOff(t *testing.T) {
 		t.Errorf("the doctor found %q", found)
 	}
 	e.Net.SetClock(0)
-	link.End(loopback.Cut)
+	link.End(whatsapptest.Cut)
 	e.Eventually("it is all right", func() bool { return of("/api/manage/overview", "data.needs", "kind") == "" })
 	if found := of("/api/manage/doctor", "data.findings", "name"); found != "agrees with WhatsApp's" {
 		t.Errorf("the doctor found %q", found)

@@ -17,7 +17,7 @@ import (
 	"parley"
 	"parley/internal/app"
 	"parley/internal/network/whatsapp"
-	"parley/internal/network/whatsapp/loopback"
+	"parley/internal/network/whatsapp/whatsapptest"
 	"parley/internal/parleytest"
 )
 
@@ -40,10 +40,10 @@ var settled = sync.OnceFunc(func() {
 
 // startWhatsApp starts a gateway whose WhatsApp is a server on this machine, with a channel that nobody
 // paired yet.
-func startWhatsApp(t *testing.T, code string) (*parleytest.Env, *loopback.Phone) {
+func startWhatsApp(t *testing.T, code string) (*parleytest.Env, *whatsapptest.Phone) {
 	t.Helper()
 	settled()
-	network := loopback.StartTest(t, loopback.Config{FewKeys: true})
+	network := whatsapptest.StartTest(t, whatsapptest.Config{FewKeys: true})
 	trust, err := json.Marshal(network.Trust())
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +56,7 @@ func startWhatsApp(t *testing.T, code string) (*parleytest.Env, *loopback.Phone)
 	made := e.Post(channels, `{"code":"`+code+`","name":"<b>Toko</b> Ayu","network":"whatsapp"}`, parleytest.As(e.Admin)).Expect(http.StatusCreated)
 	wantValue(t, made, "data.network", "whatsapp")
 	awaitStatus(e, code, "SCAN_QR_CODE")
-	return e, network.Phone(ownNumber, loopback.Named("Toko Ayu"))
+	return e, network.Phone(ownNumber, whatsapptest.Named("Toko Ayu"))
 }
 
 // awaitStep waits until a pairing is at a step.

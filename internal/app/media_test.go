@@ -14,7 +14,7 @@ import (
 	"go.mau.fi/whatsmeow/proto/waE2E"
 
 	"parley"
-	"parley/internal/network/whatsapp/loopback"
+	"parley/internal/network/whatsapp/whatsapptest"
 	"parley/internal/parleytest"
 )
 
@@ -102,7 +102,7 @@ func TestFilesHoldNobodyUp(t *testing.T) {
 
 	e.Restart() // with files under way
 	events = e.Events(parley.MessageMedia)
-	e.Net.Inject(loopback.FailDownload(507).Times(3))
+	e.Net.Inject(whatsapptest.FailDownload(507).Times(3))
 	e.Net.HoldDownloads(false)
 	for i := range pictures {
 		event := events.Expect(func(event parleytest.Event) bool { return event.Data["body"] == fmt.Sprint("picture ", i) })

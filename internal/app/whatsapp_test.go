@@ -11,7 +11,7 @@ import (
 
 	"parley"
 	"parley/internal/app"
-	"parley/internal/network/whatsapp/loopback"
+	"parley/internal/network/whatsapp/whatsapptest"
 	"parley/internal/parleytest"
 )
 
@@ -49,7 +49,7 @@ func TestBackupBringsPairingsBack(t *testing.T) {
 		if a.Text("data.status") != "SENT" {
 			t.Fatalf("%s was answered %s", text, a.Body)
 		}
-		ayu.Expect(t, loopback.Text(text))
+		ayu.Expect(t, whatsapptest.Text(text))
 	}
 	send("before")
 

@@ -19,7 +19,7 @@ import (
 	"go.mau.fi/whatsmeow/types/events"
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
-	"parley/internal/network/whatsapp/loopback"
+	"parley/internal/network/whatsapp/whatsapptest"
 )
 
 // The yardstick is whatsmeow alone, with its own store as its users set it up (synchronous NORMAL, which may
@@ -59,7 +59,7 @@ func serveBare(network string, accounts int) error {
 		return err
 	}
 	wire := &server{addr: network}
-	var trust loopback.Trust
+	var trust whatsapptest.Trust
 	if err := wire.call("GET", "/trust", nil, &trust); err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func serveBare(network string, accounts int) error {
 const bareConnections = 1
 
 // bareClient links an account and waits until it is connected.
-func bareClient(ctx context.Context, container *sqlstore.Container, wire *server, trust loopback.Trust, number string) (*whatsmeow.Client, error) {
+func bareClient(ctx context.Context, container *sqlstore.Container, wire *server, trust whatsapptest.Trust, number string) (*whatsmeow.Client, error) {
 	c := whatsmeow.NewClient(container.NewDevice(), nil)
 	if err := trust.Apply(c); err != nil {
 		return nil, err

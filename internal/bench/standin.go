@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"parley/internal/network/whatsapp/keystore"
-	"parley/internal/network/whatsapp/loopback"
+	"parley/internal/network/whatsapp/whatsapptest"
 )
 
 // The server that stands in for WhatsApp, with the phones of all who are written to, is a process of its own,
@@ -46,7 +46,7 @@ func serveStandIn() error {
 	debug.SetGCPercent(400)
 	keystore.UseCompactSessions()
 	quietSignal()
-	s, err := loopback.Start(loopback.Config{FewKeys: true})
+	s, err := whatsapptest.Start(whatsapptest.Config{FewKeys: true})
 	if err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func serveStandIn() error {
 	mux.HandleFunc("GET /trust", answer(func(struct{}) (any, error) { return s.Trust(), nil }))
 	mux.HandleFunc("POST /phones", answer(func(numbers []string) (any, error) {
 		for _, number := range numbers {
-			s.Phone(number, loopback.Named("Someone"))
+			s.Phone(number, whatsapptest.Named("Someone"))
 		}
 		return nil, nil
 	}))
@@ -65,7 +65,7 @@ func serveStandIn() error {
 		_, err := s.Phone(scan.Number).Scan(ctx, scan.Code)
 		return nil, err
 	}))
-	mux.HandleFunc("POST /drop", answer(func(struct{}) (any, error) { s.Inject(loopback.DropAfterTaking()); return nil, nil }))
+	mux.HandleFunc("POST /drop", answer(func(struct{}) (any, error) { s.Inject(whatsapptest.DropAfterTaking()); return nil, nil }))
 	mux.HandleFunc("POST /roundtrip", answer(func(d time.Duration) (any, error) { s.SetRoundTrip(d); return nil, nil }))
 	mux.HandleFunc("POST /down", answer(func(struct{}) (any, error) { s.Down(); return nil, nil }))
 	mux.HandleFunc("POST /up", answer(func(struct{}) (any, error) { s.Up(); return nil, nil }))
@@ -85,7 +85,7 @@ func serveStandIn() error {
 	return http.Serve(ln, mux)
 }
 
-func count(s *loopback.Server) tally {
+func count(s *whatsapptest.Server) tally {
 	t := tally{Unsealed: len(s.Unsealed()), Unreadable: len(s.Unreadable())}
 	for _, e := range s.Ledger() {
 		if e.Peer {
@@ -131,7 +131,7 @@ func startStandIn(ctx context.Context) (*standIn, error) {
 		return nil, err
 	}
 	s := &standIn{server: child}
-	var trust loopback.Trust
+	var trust whatsapptest.Trust
 	if err := s.call("GET", "/trust", nil, &trust); err != nil {
 		child.stop()
 		return nil, err

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"parley"
-	"parley/internal/network/whatsapp/loopback"
+	"parley/internal/network/whatsapp/whatsapptest"
 	"parley/internal/parleytest"
 )
 
@@ -70,13 +70,13 @@ func TestGoLive(t *testing.T) {
 		t.Error("the secret is another one")
 	}
 
-	owner := e.Net.Phone(shopNumber, loopback.Named("Shop"))
-	ayu := e.Net.Phone(ayuNumber, loopback.Shown(loopback.Both))
+	owner := e.Net.Phone(shopNumber, whatsapptest.Named("Shop"))
+	ayu := e.Net.Phone(ayuNumber, whatsapptest.Shown(whatsapptest.Both))
 	budi := e.Net.Phone(budiNumber)
 	e.Call("PATCH", demo, `{"settings":{"ttl":"2h","pace":"0s","allow_only":["6289876543210@c.us"]}}`, admin).Expect(http.StatusOK)
 	e.Pair("demo", owner)
 	sends(e, e.Token, ayuNumber, "the real thing")
-	ayu.Expect(t, loopback.Text("the real thing"))
+	ayu.Expect(t, whatsapptest.Text("the real thing"))
 	e.Post(sendText, `{"contact_id":"6289876543211@c.us","message":"no"}`).ExpectError(http.StatusForbidden, "parley channel allow demo "+budiNumber)
 	if _, err := budi.Send(t.Context(), owner, "for the webhook"); err != nil {
 		t.Fatal(err)
@@ -88,7 +88,7 @@ func TestGoLive(t *testing.T) {
 }
 
 // useLiveLink logs somebody in who writes from a phone that the network names by its LID.
-func useLiveLink(t *testing.T, e *parleytest.OnLoopback, customer *hearer, owner, ayu *loopback.Phone) {
+func useLiveLink(t *testing.T, e *parleytest.OnLoopback, customer *hearer, owner, ayu *whatsapptest.Phone) {
 	t.Helper()
 	made := e.Post("/api/otp/link/request", fmt.Sprintf(`{"contact_id":"6289876543210@c.us","expires":300,"callback":{"success":"%s/in","failed":"%s/out"}}`,
 		customer.url, customer.url)).Expect(http.StatusOK)
@@ -111,7 +111,9 @@ func useLiveLink(t *testing.T, e *parleytest.OnLoopback, customer *hearer, owner
 	if a := e.Get("/api/otp/link/" + made.Text("data.id")).Expect(http.StatusOK); a.Text("data.status") != "APPROVED" {
 		t.Errorf("the link is %s", a.Body)
 	}
-	ayu.Expect(t, func(m loopback.Message) bool { return m.Kind == loopback.KindText && m.Text != "the real thing" })
+	ayu.Expect(t, func(m whatsapptest.Message) bool {
+		return m.Kind == whatsapptest.KindText && m.Text != "the real thing"
+	})
 }
 
 // TestGoLiveFailsWhatWaits goes live while messages wait in the sandbox: none of them reaches a real phone.
@@ -147,7 +149,7 @@ func TestGoLiveFailsWhatWaits(t *testing.T) {
 	if a.Text("data.status") != "SENT" || a.Header.Get("Idempotent-Replayed") != "" {
 		t.Errorf("the answer is %s, %v", a.Body, a.Header)
 	}
-	ayu.Expect(t, loopback.Text("waits 0"))
+	ayu.Expect(t, whatsapptest.Text("waits 0"))
 	if got := len(ayu.Inbox()); got != 1 {
 		t.Errorf("the real phone shows %d messages", got)
 	}

@@ -14,31 +14,31 @@ import (
 
 	"parley"
 	"parley/internal/app"
-	"parley/internal/network/whatsapp/loopback"
+	"parley/internal/network/whatsapp/whatsapptest"
 )
 
 // OnLoopback is a gateway whose WhatsApp channels are on a network on this machine that speaks the real
 // protocol, with phones that encrypt and decrypt.
 type OnLoopback struct {
 	*Env
-	Net *loopback.Server
+	Net *whatsapptest.Server
 }
 
 // StartOnLoopback runs a gateway and the network, until the test ends.
 func StartOnLoopback(t testing.TB, change ...func(*app.Config)) *OnLoopback {
 	t.Helper()
-	net := loopback.StartTest(t, loopback.Config{FewKeys: true})
+	net := whatsapptest.StartTest(t, whatsapptest.Config{FewKeys: true})
 	return &OnLoopback{Env: Start(t, append(change, UseLoopback(t, net))...), Net: net}
 }
 
 // UseLoopback is a change that has a gateway take a server on this machine for WhatsApp.
-func UseLoopback(t testing.TB, net *loopback.Server) func(*app.Config) {
+func UseLoopback(t testing.TB, net *whatsapptest.Server) func(*app.Config) {
 	t.Helper()
 	return standIn(t, net.Trust())
 }
 
 // standIn is a change that has a gateway take whoever is trusted for WhatsApp.
-func standIn(t testing.TB, trust loopback.Trust) func(*app.Config) {
+func standIn(t testing.TB, trust whatsapptest.Trust) func(*app.Config) {
 	t.Helper()
 	raw, err := json.Marshal(trust)
 	if err != nil {
@@ -72,7 +72,7 @@ func (e *Env) Becomes(code string, status parley.ChannelStatus) (reason string) 
 }
 
 // Pair links a channel to the account of a phone, which scans the QR code that the event log tells.
-func (e *OnLoopback) Pair(code string, owner *loopback.Phone) *loopback.Link {
+func (e *OnLoopback) Pair(code string, owner *whatsapptest.Phone) *whatsapptest.Link {
 	e.T.Helper()
 	events := e.Events(parley.ChannelPairing)
 	e.Post("/api/manage/channels/"+code+"/pair", `{}`, As(e.Admin)).Expect(http.StatusOK)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"parley"
-	"parley/internal/network/whatsapp/loopback"
+	"parley/internal/network/whatsapp/whatsapptest"
 	"parley/internal/parleytest"
 )
 
@@ -49,8 +49,8 @@ func stands(e *parleytest.OnLoopback, token, number, text, status string) {
 // is read, receives, and goes on after a restart without a person.
 func TestWhatsAppChannel(t *testing.T) {
 	e := parleytest.StartOnLoopback(t)
-	owner := e.Net.Phone(shopNumber, loopback.Named("Shop"))
-	ayu := e.Net.Phone(ayuNumber, loopback.Named("Ayu"))
+	owner := e.Net.Phone(shopNumber, whatsapptest.Named("Shop"))
+	ayu := e.Net.Phone(ayuNumber, whatsapptest.Named("Ayu"))
 	token := e.WhatsAppChannel("shop")
 	e.Post(sendText, `{"contact_id":"6289876543210@c.us","message":"early"}`, parleytest.As(token)).
 		ExpectError(http.StatusBadRequest, "parley channel pair shop")
@@ -58,7 +58,7 @@ func TestWhatsAppChannel(t *testing.T) {
 	e.Pair("shop", owner)
 
 	id := sends(e, token, ayuNumber, "Hello Ayu")
-	if got := ayu.Expect(t, loopback.Text("Hello Ayu")); got.ID != id {
+	if got := ayu.Expect(t, whatsapptest.Text("Hello Ayu")); got.ID != id {
 		t.Errorf("it came under the id %s, not %s", got.ID, id)
 	}
 	stands(e, token, ayuNumber, "Hello Ayu", "DELIVERED")
@@ -87,7 +87,7 @@ func TestWhatsAppChannel(t *testing.T) {
 	e.Restart()
 	e.Becomes("shop", parley.Working)
 	sends(e, token, ayuNumber, "Hello again")
-	ayu.Expect(t, loopback.Text("Hello again"))
+	ayu.Expect(t, whatsapptest.Text("Hello again"))
 	if n := len(e.Net.Unsealed()) + len(e.Net.Unreadable()); n != 0 {
 		t.Errorf("%d messages could not be read by their recipient", n)
 	}
@@ -107,7 +107,7 @@ func TestWhatsAppChannel(t *testing.T) {
 // where it must not be.
 func TestPairingIsTold(t *testing.T) {
 	e := parleytest.StartOnLoopback(t)
-	owner := e.Net.Phone(shopNumber, loopback.Named("Shop"))
+	owner := e.Net.Phone(shopNumber, whatsapptest.Named("Shop"))
 	e.WhatsAppChannel("shop")
 	events := e.Events(parley.ChannelPairing)
 	const pair, pairing = "/api/manage/channels/shop/pair", "/api/manage/channels/shop/pairing"
@@ -167,7 +167,7 @@ func TestWhatsAppIsDownAtTheStart(t *testing.T) {
 	}
 	e.Net.Up()
 	e.Becomes("shop", parley.Working)
-	ayu.Expect(t, loopback.Text("waits"))
+	ayu.Expect(t, whatsapptest.Text("waits"))
 	stands(e, token, ayuNumber, "waits", "DELIVERED")
 }
 
@@ -176,8 +176,8 @@ func TestWhatsAppIsDownAtTheStart(t *testing.T) {
 func TestOneAccountsTroubleIsNoOthers(t *testing.T) {
 	e := parleytest.StartOnLoopback(t)
 	ayu := e.Net.Phone(ayuNumber)
-	tokens, links := map[string]string{}, map[string]*loopback.Link{}
-	phones := map[string]*loopback.Phone{}
+	tokens, links := map[string]string{}, map[string]*whatsapptest.Link{}
+	phones := map[string]*whatsapptest.Phone{}
 	for i, code := range []string{"removed", "banned", "fine"} {
 		phones[code] = e.Net.Phone(fmt.Sprintf("628123456780%d", i))
 		tokens[code] = e.WhatsAppChannel(code)
@@ -185,8 +185,8 @@ func TestOneAccountsTroubleIsNoOthers(t *testing.T) {
 	}
 	since := e.Get("/api/manage/channels/fine", parleytest.As(e.Admin)).Text("data.since")
 	links["removed"].Remove()
-	phones["banned"].RefuseLogin(loopback.Refusal{Reason: 402, Code: 101, Expire: 3600})
-	links["banned"].End(loopback.Cut)
+	phones["banned"].RefuseLogin(whatsapptest.Refusal{Reason: 402, Code: 101, Expire: 3600})
+	links["banned"].End(whatsapptest.Cut)
 	if reason := e.Becomes("removed", parley.LoggedOut); !strings.Contains(reason, "removed this device") {
 		t.Errorf("the removed one says %q", reason)
 	}
@@ -197,7 +197,7 @@ func TestOneAccountsTroubleIsNoOthers(t *testing.T) {
 		e.Post(sendText, `{"contact_id":"6289876543210@c.us","message":"no"}`, parleytest.As(tokens[code])).ExpectError(http.StatusBadRequest, remedy)
 	}
 	sends(e, tokens["fine"], ayuNumber, "still here")
-	ayu.Expect(t, loopback.Text("still here"))
+	ayu.Expect(t, whatsapptest.Text("still here"))
 	if now := e.Get("/api/manage/channels/fine", parleytest.As(e.Admin)).Text("data.since"); now != since {
 		t.Errorf("the other channel was touched: it is so since %s, before since %s", now, since)
 	}
@@ -210,7 +210,7 @@ func TestOneAccountsTroubleIsNoOthers(t *testing.T) {
 func TestStrangersAreRefused(t *testing.T) {
 	e := parleytest.StartOnLoopback(t)
 	owner, ayu := e.Net.Phone(shopNumber), e.Net.Phone(ayuNumber)
-	e.Net.Phone(budiNumber, loopback.RefusesStrangers(463))
+	e.Net.Phone(budiNumber, whatsapptest.RefusesStrangers(463))
 	token := e.WhatsAppChannel("shop")
 	e.Pair("shop", owner)
 	a := e.Post(sendText, `{"contact_id":"6289876543211@c.us","message":"hello stranger"}`, parleytest.As(token)).Expect(http.StatusOK)
@@ -218,7 +218,7 @@ func TestStrangersAreRefused(t *testing.T) {
 		t.Errorf("it was answered %s", a.Body)
 	}
 	sends(e, token, ayuNumber, "somebody else")
-	ayu.Expect(t, loopback.Text("somebody else"))
+	ayu.Expect(t, whatsapptest.Text("somebody else"))
 	absent := e.Post(sendText, `{"contact_id":"6289999999999@c.us","message":"nobody"}`, parleytest.As(token)).Expect(http.StatusOK)
 	if absent.Text("data.error.code") != "not_on_network" {
 		t.Errorf("nobody was answered %s", absent.Body)
@@ -232,11 +232,11 @@ func TestHistoryFloodsNobody(t *testing.T) {
 	e := parleytest.StartOnLoopback(t)
 	ayu := e.Net.Phone(ayuNumber)
 	const many = 60
-	past := loopback.Conversation{With: ayu}
+	past := whatsapptest.Conversation{With: ayu}
 	for i := range many {
-		past.Messages = append(past.Messages, loopback.Past{ID: fmt.Sprintf("3A%06X", i), Text: fmt.Sprintf("long ago %d", i), At: time.Now().Add(-time.Hour + time.Duration(i)*time.Second)})
+		past.Messages = append(past.Messages, whatsapptest.Past{ID: fmt.Sprintf("3A%06X", i), Text: fmt.Sprintf("long ago %d", i), At: time.Now().Add(-time.Hour + time.Duration(i)*time.Second)})
 	}
-	owner := e.Net.Phone(shopNumber, loopback.WithHistory(past))
+	owner := e.Net.Phone(shopNumber, whatsapptest.WithHistory(past))
 	token := e.WhatsAppChannel("shop")
 	events := e.Events()
 	e.Pair("shop", owner)
@@ -267,14 +267,14 @@ func TestRetryAfterRestart(t *testing.T) {
 			e.Call("PATCH", "/api/manage/channels/shop", `{"settings":`+settings+`}`, parleytest.As(e.Admin)).Expect(http.StatusOK)
 			e.Pair("shop", owner)
 			sends(e, token, ayuNumber, "first")
-			ayu.Expect(t, loopback.Text("first"))
+			ayu.Expect(t, whatsapptest.Text("first"))
 			ayu.SwitchOff()
 			id := sends(e, token, ayuNumber, "cannot be read yet")
 			e.Restart()
 			e.Becomes("shop", parley.Working)
 			ayu.ReinstallQuietly()
 			ayu.SwitchOn()
-			if got := ayu.Expect(t, loopback.Text("cannot be read yet")); got.ID != id || got.Retries == 0 {
+			if got := ayu.Expect(t, whatsapptest.Text("cannot be read yet")); got.ID != id || got.Retries == 0 {
 				t.Errorf("it came as %s, not %s, after %d retries", got.ID, id, got.Retries)
 			}
 		})

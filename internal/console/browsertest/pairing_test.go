@@ -11,22 +11,22 @@ import (
 
 	"parley"
 	"parley/internal/app"
-	"parley/internal/network/whatsapp/loopback"
+	"parley/internal/network/whatsapp/whatsapptest"
 	"parley/internal/parleytest"
 )
 
 // pairer is a console whose channel toko is on a network of this machine that speaks WhatsApp's protocol.
 type pairer struct {
 	*console
-	net   *loopback.Server
-	owner *loopback.Phone
+	net   *whatsapptest.Server
+	owner *whatsapptest.Phone
 }
 
 func startPairer(t *testing.T, change ...func(*app.Config)) *pairer {
 	t.Helper()
 	w := parleytest.StartOnLoopback(t, change...)
 	w.WhatsAppChannel("toko")
-	return &pairer{&console{Env: w.Env, t: t}, w.Net, w.Net.Phone(ayu, loopback.Named("Toko Ayu"))}
+	return &pairer{&console{Env: w.Env, t: t}, w.Net, w.Net.Phone(ayu, whatsapptest.Named("Toko Ayu"))}
 }
 
 // shown is what the panel shows to scan or to type, as the server has it.
@@ -69,7 +69,7 @@ func TestPairByQR(t *testing.T) {
 	p.fill("Send a test message to", "+62 812-9000-4711")
 	p.click("button", "Send")
 	p.see("Sent")
-	friend.Expect(t, loopback.Text("Hello from Parley. This channel works."))
+	friend.Expect(t, whatsapptest.Text("Hello from Parley. This channel works."))
 
 	link.Remove()
 	p.state("loggedOut")

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"parley"
-	"parley/internal/network/whatsapp/loopback"
+	"parley/internal/network/whatsapp/whatsapptest"
 )
 
 // TestTextBothWays pairs a channel and lets it talk.
@@ -12,7 +12,7 @@ func TestTextBothWays(t *testing.T) {
 	w := newWorld(t)
 	s, in := w.paired()
 	m := w.sent(s, w.text(friendID, "hello"))
-	if got := w.friend.Expect(t, loopback.ID(string(m.ID))); got.Text != "hello" || got.Copies != 1 {
+	if got := w.friend.Expect(t, whatsapptest.ID(string(m.ID))); got.Text != "hello" || got.Copies != 1 {
 		t.Errorf("the phone shows %+v", got)
 	}
 	in.got(parley.Delivered, m.ID)

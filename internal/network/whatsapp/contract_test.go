@@ -12,7 +12,7 @@ import (
 	"parley"
 	"parley/internal/network"
 	"parley/internal/network/networktest"
-	"parley/internal/network/whatsapp/loopback"
+	"parley/internal/network/whatsapp/whatsapptest"
 )
 
 func TestContract(t *testing.T) {
@@ -30,7 +30,7 @@ func TestContract(t *testing.T) {
 			Keep:         w.keepFile,
 			Pair:         d.pair,
 			SilentBlocks: true,
-			Disconnect:   func(*testing.T, network.Session) { w.link.End(loopback.Cut) },
+			Disconnect:   func(*testing.T, network.Session) { w.link.End(whatsapptest.Cut) },
 		}
 	})
 }

@@ -17,17 +17,17 @@ import (
 
 	"parley"
 	"parley/internal/network"
-	"parley/internal/network/whatsapp/loopback"
+	"parley/internal/network/whatsapp/whatsapptest"
 )
 
 // TestNewDevices reaches a device that a contact linked with the next message, whether the network told of it,
 // by LID or by number, or not: then the confirmation of the message does.
 func TestNewDevices(t *testing.T) {
 	for name, test := range map[string]struct {
-		add    func(*loopback.Phone) (uint16, error)
+		add    func(*whatsapptest.Phone) (uint16, error)
 		resent int
 	}{
-		"by LID": {(*loopback.Phone).AddDevice, 0}, "by number": {(*loopback.Phone).AddDeviceByNumber, 0}, "quiet": {(*loopback.Phone).AddDeviceQuietly, 1},
+		"by LID": {(*whatsapptest.Phone).AddDevice, 0}, "by number": {(*whatsapptest.Phone).AddDeviceByNumber, 0}, "quiet": {(*whatsapptest.Phone).AddDeviceQuietly, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -37,7 +37,7 @@ func TestNewDevices(t *testing.T) {
 			must(t, err)
 			must(t, w.link.Idle(within(t)))
 			m := w.sent(s, w.text(friendID, "next"))
-			w.friend.Expect(t, loopback.ID(string(m.ID)), loopback.On(device))
+			w.friend.Expect(t, whatsapptest.ID(string(m.ID)), whatsapptest.On(device))
 			if e, _ := w.Entry(string(m.ID)); e.Resent != test.resent {
 				t.Errorf("it was sent again %d times, want %d", e.Resent, test.resent)
 			}
@@ -59,7 +59,7 @@ func TestLostKeysDelayOneContact(t *testing.T) {
 			w.driver.askAgain = time.Hour
 			s, _ := w.paired()
 			w.sent(s, w.text(otherID, "so that this one is known"))
-			w.Inject(loopback.LoseIQ(namespace))
+			w.Inject(whatsapptest.LoseIQ(namespace))
 			ctx, cancel := context.WithCancel(t.Context())
 			stranger := make(chan error, 1)
 			go func() { stranger <- s.Send(ctx, []*parley.Message{w.text(friendID, "to a stranger")})[0] }()
@@ -87,9 +87,9 @@ func TestLostAnswerIsAskedForAgain(t *testing.T) {
 			t.Fatal(found, err)
 		}
 		w.driver.askAgain = 10 * time.Millisecond
-		w.Inject(loopback.LoseIQ(namespace))
+		w.Inject(whatsapptest.LoseIQ(namespace))
 		m := w.sent(s, w.text(friendID, "to a stranger"))
-		w.friend.Expect(t, loopback.ID(string(m.ID)))
+		w.friend.Expect(t, whatsapptest.ID(string(m.ID)))
 	}
 }
 
@@ -100,14 +100,14 @@ func TestStrangersDoNotWaitForEachOther(t *testing.T) {
 	w := newWorld(t)
 	s, _ := w.paired()
 	w.sent(s, w.text(otherID, "so that our own devices are known"))
-	var phones []*loopback.Phone
+	var phones []*whatsapptest.Phone
 	for i := range people {
 		p := w.Phone(fmt.Sprintf("62899000000%02d", i))
 		phones = append(phones, p)
 		_, err := s.(*session).up.Load().look(t.Context(), parley.ContactOf(p.Number()))
 		must(t, err)
 	}
-	w.Inject(loopback.HoldIQ("usync", people), loopback.HoldIQ("encrypt", people))
+	w.Inject(whatsapptest.HoldIQ("usync", people), whatsapptest.HoldIQ("encrypt", people))
 	var sending sync.WaitGroup
 	for _, p := range phones {
 		sending.Go(func() {
@@ -118,7 +118,7 @@ func TestStrangersDoNotWaitForEachOther(t *testing.T) {
 	}
 	sending.Wait()
 	for _, p := range phones {
-		p.Expect(t, loopback.Text("hello"))
+		p.Expect(t, whatsapptest.Text("hello"))
 	}
 	w.sealedAll()
 }
@@ -133,7 +133,7 @@ func TestOwnDevicesAreNotWaitedFor(t *testing.T) {
 	l.s.devices.forget(l.lid)
 	_, err := l.look(t.Context(), friendID)
 	must(t, err)
-	w.Inject(loopback.LoseIQ("usync"))
+	w.Inject(whatsapptest.LoseIQ("usync"))
 	pending := l.resolveOwn()
 	must(t, w.AwaitFaults(within(t)))
 	m := w.sent(s, w.text(friendID, "hello"))
@@ -142,8 +142,8 @@ func TestOwnDevicesAreNotWaitedFor(t *testing.T) {
 		t.Log("the machine is too slow to see anything")
 	default:
 	}
-	w.friend.Expect(t, loopback.ID(string(m.ID)))
-	w.owner.Expect(t, loopback.ID(string(m.ID)))
+	w.friend.Expect(t, whatsapptest.ID(string(m.ID)))
+	w.owner.Expect(t, whatsapptest.ID(string(m.ID)))
 }
 
 // TestLostMediaHosts asks for the media servers again when the answer is lost: files wait no longer than that.
@@ -151,7 +151,7 @@ func TestLostMediaHosts(t *testing.T) {
 	w := newWorld(t)
 	w.driver.askAgain = time.Second
 	s, _ := w.paired()
-	w.Inject(loopback.LoseIQ("w:m"))
+	w.Inject(whatsapptest.LoseIQ("w:m"))
 	var sending sync.WaitGroup
 	for _, to := range []parley.ContactID{friendID, otherID} {
 		file := w.keepFile(t, []byte("a file for "+to), parley.Media{MIME: "text/plain"})
@@ -167,7 +167,7 @@ func TestReceiptWithoutConfirmation(t *testing.T) {
 	w := newWorld(t)
 	w.driver.ackTimeout = time.Hour
 	s, in := w.paired()
-	w.Inject(loopback.LoseAck())
+	w.Inject(whatsapptest.LoseAck())
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	m := w.text(friendID, "hello")
@@ -207,7 +207,7 @@ func TestTimedOutSendsLeaveNothing(t *testing.T) {
 	w := newWorld(t)
 	s, _ := w.paired()
 	w.driver.ackTimeout = time.Millisecond
-	w.Inject(loopback.LoseAck())
+	w.Inject(whatsapptest.LoseAck())
 	if err := send(s, w.text(friendID, "hello")); network.ClassOf(err) != network.Unknown {
 		t.Errorf("it is %v", err)
 	}
@@ -224,7 +224,7 @@ func TestChatsDoNotWait(t *testing.T) {
 	const people = 8
 	w := newWorld(t)
 	s, _ := w.paired()
-	var phones []*loopback.Phone
+	var phones []*whatsapptest.Phone
 	for i := range people {
 		p := w.Phone(fmt.Sprintf("62899000000%02d", i))
 		phones = append(phones, p)
@@ -235,7 +235,7 @@ func TestChatsDoNotWait(t *testing.T) {
 	defer cancel()
 	var sending sync.WaitGroup
 	for _, p := range phones {
-		w.Inject(loopback.LoseAck().To(p)) // a chat that waited for another's confirmation would wait for ever
+		w.Inject(whatsapptest.LoseAck().To(p)) // a chat that waited for another's confirmation would wait for ever
 		sending.Go(func() {
 			m := w.text(parley.ContactOf(p.Number()), "all at once")
 			if err := s.Send(ctx, []*parley.Message{m})[0]; network.ClassOf(err) != network.Unknown {
@@ -247,7 +247,7 @@ func TestChatsDoNotWait(t *testing.T) {
 	cancel()
 	sending.Wait()
 	for _, p := range phones {
-		p.Expect(t, loopback.Text("all at once"))
+		p.Expect(t, whatsapptest.Text("all at once"))
 	}
 	w.sealedAll()
 	if all := w.Unreadable(); len(all) != 0 {

@@ -9,7 +9,7 @@ import (
 
 	"parley"
 	"parley/internal/network"
-	"parley/internal/network/whatsapp/loopback"
+	"parley/internal/network/whatsapp/whatsapptest"
 )
 
 // TestFilesHoldNothingUp: while the media server takes the request for a file and never answers, another chat's
@@ -79,7 +79,7 @@ func TestOneTryIsOneRequest(t *testing.T) {
 	picture := in.said("a picture")
 	for _, status := range []int{429, 500, 503, 507} {
 		before := len(requests.methods())
-		w.Inject(loopback.FailDownload(status))
+		w.Inject(whatsapptest.FailDownload(status))
 		if _, err := w.fetch(s, picture); err == nil || network.ClassOf(err) != network.Temporary {
 			t.Errorf("%d: it ended with %v", status, err)
 		}
@@ -99,7 +99,7 @@ func TestLostFiles(t *testing.T) {
 	id, err := w.friend.SendImage(within(t), w.owner, []byte("x"), "image/png", "a picture")
 	must(t, err)
 	picture := in.said("a picture")
-	w.owner.Expect(t, loopback.ID(id))
+	w.owner.Expect(t, whatsapptest.ID(id))
 	w.ForgetMedia()
 	if got := w.fetched(s, picture); string(got) != "x" {
 		t.Errorf("there came %q", got)
@@ -111,7 +111,7 @@ func TestLostFiles(t *testing.T) {
 	id, err = w.friend.SendMessage(within(t), w.owner, unknown)
 	must(t, err)
 	picture = in.said("never uploaded")
-	w.owner.Expect(t, loopback.ID(id))
+	w.owner.Expect(t, whatsapptest.ID(id))
 	if _, err := w.fetch(s, picture); network.ClassOf(err) != network.Permanent {
 		t.Errorf("a file that neither the network nor the phone has: %v", err)
 	}

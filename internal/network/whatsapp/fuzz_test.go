@@ -16,7 +16,7 @@ import (
 
 	"parley"
 	"parley/internal/network"
-	"parley/internal/network/whatsapp/loopback"
+	"parley/internal/network/whatsapp/whatsapptest"
 )
 
 // seedVariable carries the seed to the process that is fed with broken stanzas.
@@ -49,7 +49,7 @@ func TestBrokenStanzas(t *testing.T) {
 	if err != nil {
 		t.Skip("it is part of FuzzNodes")
 	}
-	server, err := loopback.Start(loopback.Config{FewKeys: true}) // which is no witness: what we break is no fault of the client
+	server, err := whatsapptest.Start(whatsapptest.Config{FewKeys: true}) // which is no witness: what we break is no fault of the client
 	must(t, err)
 	t.Cleanup(server.Close)
 	w := newWorldOn(t, server)
@@ -64,7 +64,7 @@ func TestBrokenStanzas(t *testing.T) {
 	for end := w.text(friendID, "the end"); send(f.s, end) != nil; { // the last broken stanza may still end a connection
 		f.connect()
 	}
-	w.friend.Expect(t, loopback.Text("the end"))
+	w.friend.Expect(t, whatsapptest.Text("the end"))
 	fmt.Printf("survived %d stanzas; %d were too broken for their handler\n", f.breaker.count, w.driver.contained.Load())
 }
 
@@ -160,7 +160,7 @@ func (f *stanzaFuzz) answers(calls int) {
 }
 
 // use calls the session in one of the ways in which it can be called.
-func (f *stanzaFuzz) use(ctx context.Context, i int, group *loopback.Group) {
+func (f *stanzaFuzz) use(ctx context.Context, i int, group *whatsapptest.Group) {
 	ref := parley.MessageRef{FromMe: i%2 == 0, Chat: friendID, ID: "3EB0AA"}
 	send := func(to parley.ContactID, c parley.Content) { f.s.Send(ctx, []*parley.Message{f.w.outgoing(to, c)}) }
 	switch i % atOnce {
@@ -197,7 +197,7 @@ func (f *stanzaFuzz) logins(logins int) {
 	f.w.Mangle(f.breaker.mangle(func(n waBinary.Node) bool { return n.Tag != "iq" && n.Tag != "message" }))
 	for range logins {
 		skip := f.in.count()
-		f.w.link.End(loopback.Cut)
+		f.w.link.End(whatsapptest.Cut)
 		for deadline := time.Now().Add(shortly); f.in.count() < skip+2 && time.Now().Before(deadline); {
 			time.Sleep(time.Millisecond)
 		}

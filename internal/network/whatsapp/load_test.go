@@ -8,7 +8,7 @@ import (
 
 	"parley"
 	"parley/internal/network"
-	"parley/internal/network/whatsapp/loopback"
+	"parley/internal/network/whatsapp/whatsapptest"
 )
 
 // TestManyAccountsAtOnce sends on several accounts and in several chats at once, on one database: everything
@@ -16,7 +16,7 @@ import (
 func TestManyAccountsAtOnce(t *testing.T) {
 	const accounts, chats, messages = 4, 3, 8
 	w := newWorld(t)
-	var phones []*loopback.Phone
+	var phones []*whatsapptest.Phone
 	for i := range chats {
 		phones = append(phones, w.Phone(fmt.Sprintf("62899000000%02d", i)))
 	}
@@ -49,7 +49,7 @@ func TestManyAccountsAtOnce(t *testing.T) {
 	for _, phone := range phones {
 		next := map[string]int{}
 		for i := range accounts {
-			phone.Expect(t, loopback.Text(fmt.Sprintf("%d %d", i, messages-1)))
+			phone.Expect(t, whatsapptest.Text(fmt.Sprintf("%d %d", i, messages-1)))
 		}
 		for _, m := range phone.Inbox() {
 			if want := fmt.Sprintf("%s %d", m.Text[:1], next[m.From]); m.Text != want || m.Copies != 1 {

@@ -10,7 +10,7 @@ import (
 
 	"parley"
 	"parley/internal/network"
-	"parley/internal/network/whatsapp/loopback"
+	"parley/internal/network/whatsapp/whatsapptest"
 )
 
 // steps lists the steps of pairing so far.
@@ -255,7 +255,7 @@ func TestPairingAFailedChannel(t *testing.T) {
 	w := newWorld(t)
 	s, in := w.paired()
 	skip := in.count()
-	w.link.End(loopback.Replaced)
+	w.link.End(whatsapptest.Replaced)
 	in.statusAfter(skip, parley.Failed)
 	must(t, s.Pair(t.Context()))
 	w.scan(in, skip)

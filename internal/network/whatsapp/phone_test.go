@@ -17,12 +17,12 @@ import (
 
 	"parley"
 	"parley/internal/network/networktest"
-	"parley/internal/network/whatsapp/loopback"
+	"parley/internal/network/whatsapp/whatsapptest"
 )
 
 // contractPhone lends a phone of the loopback network to the suite.
 type contractPhone struct {
-	*loopback.Phone
+	*whatsapptest.Phone
 	w       *world
 	d       *watched
 	offline bool
@@ -32,15 +32,15 @@ type contractPhone struct {
 func (p *contractPhone) Contact() parley.ContactID { return parley.ContactOf(p.Number()) }
 
 // arrived waits until the phone has shown everything that the network took for it, and returns it.
-func (p *contractPhone) arrived(t *testing.T) []loopback.Message {
+func (p *contractPhone) arrived(t *testing.T) []whatsapptest.Message {
 	t.Helper()
 	p.d.sync(t)
 	for _, e := range p.w.Ledger() {
 		if e.From == ownerNumber && e.To == p.Number() && e.Acked > 0 && !p.offline && !p.blocks {
-			p.Expect(t, loopback.ID(e.ID))
+			p.Expect(t, whatsapptest.ID(e.ID))
 		}
 	}
-	return slices.DeleteFunc(p.Inbox(), func(m loopback.Message) bool { return m.From != ownerNumber })
+	return slices.DeleteFunc(p.Inbox(), func(m whatsapptest.Message) bool { return m.From != ownerNumber })
 }
 
 func (p *contractPhone) Shows(t *testing.T) []networktest.Shown {
@@ -55,9 +55,9 @@ func (p *contractPhone) Shows(t *testing.T) []networktest.Shown {
 	}
 	for _, m := range p.arrived(t) {
 		switch m.Kind {
-		case loopback.KindReaction:
+		case whatsapptest.KindReaction:
 			find(m.Target).Reaction = m.Text
-		case loopback.KindDelete:
+		case whatsapptest.KindDelete:
 			find(m.Target).Deleted, find(m.Target).Content = true, parley.Text{}
 		default:
 			read := parse(m.Raw)
@@ -165,7 +165,7 @@ func (p *contractPhone) WasSeen(t *testing.T, id parley.MessageID) bool {
 func (p *contractPhone) ReactionTo(t *testing.T, id parley.MessageID) (emoji string) {
 	t.Helper()
 	for _, m := range p.arrived(t) {
-		if m.Kind == loopback.KindReaction && m.Target == string(id) {
+		if m.Kind == whatsapptest.KindReaction && m.Target == string(id) {
 			emoji = m.Text
 		}
 	}
@@ -176,7 +176,7 @@ func (p *contractPhone) ReactionTo(t *testing.T, id parley.MessageID) (emoji str
 func (p *contractPhone) knows(t *testing.T, fromMe bool, id parley.MessageID) {
 	t.Helper()
 	if fromMe {
-		p.Expect(t, loopback.ID(string(id)))
+		p.Expect(t, whatsapptest.ID(string(id)))
 	}
 }
 
@@ -205,7 +205,7 @@ func (p *contractPhone) Read(t *testing.T) {
 	var all, notes []string
 	for _, m := range p.arrived(t) {
 		all = append(all, m.ID)
-		if m.Kind == loopback.KindAudio {
+		if m.Kind == whatsapptest.KindAudio {
 			notes = append(notes, m.ID)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 
 	"parley"
 	"parley/internal/network"
-	"parley/internal/network/whatsapp/loopback"
+	"parley/internal/network/whatsapp/whatsapptest"
 )
 
 // TestReceiptsAreGathered gives receipts that came while others were being kept together, each once.
@@ -29,7 +29,7 @@ func TestReceiptsAreGathered(t *testing.T) {
 	for i := range messages {
 		last = w.sent(s, w.text(friendID, fmt.Sprint("message ", i)))
 	}
-	w.friend.Expect(t, loopback.ID(string(last.ID)))
+	w.friend.Expect(t, whatsapptest.ID(string(last.ID)))
 	close(release)
 	in.got(parley.Delivered, last.ID)
 	must(t, w.link.Idle(within(t))) // all are acknowledged

@@ -17,7 +17,7 @@ import (
 
 	"parley"
 	"parley/internal/network"
-	"parley/internal/network/whatsapp/loopback"
+	"parley/internal/network/whatsapp/whatsapptest"
 )
 
 // arrives lets the friend send any message and returns what the gateway is told.
@@ -100,9 +100,9 @@ func TestKindsOfMessages(t *testing.T) {
 
 // TestSenders names people by number however the network names them.
 func TestSenders(t *testing.T) {
-	for name, shown := range map[string]loopback.Addressing{"by LID": loopback.Both, "by number": loopback.ByNumber} {
+	for name, shown := range map[string]whatsapptest.Addressing{"by LID": whatsapptest.Both, "by number": whatsapptest.ByNumber} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, loopback.Shown(shown))
+			w := newWorld(t, whatsapptest.Shown(shown))
 			s, in := w.paired()
 			_, err := w.friend.Send(within(t), w.owner, "hello")
 			must(t, err)
@@ -119,7 +119,7 @@ func TestSenders(t *testing.T) {
 				t.Errorf("the reaction is %+v", r)
 			}
 			poll := w.sent(s, w.outgoing(friendID, parley.Poll{Title: "?", Options: []string{"a", "b"}}))
-			w.friend.Expect(t, loopback.ID(string(poll.ID)))
+			w.friend.Expect(t, whatsapptest.ID(string(poll.ID)))
 			_, err = w.friend.Vote(within(t), string(poll.ID), "b")
 			must(t, err)
 			if v := expect(in, 0, func(network.Vote) bool { return true }); v.From != friendID || !slices.Equal(v.Options, []string{"b"}) {
@@ -134,7 +134,7 @@ func TestSenders(t *testing.T) {
 func TestHiddenNumber(t *testing.T) {
 	for name, learn := range map[string]func(*world, network.Session){
 		"by the next message": func(w *world, _ network.Session) {
-			w.friend.Show(loopback.Both)
+			w.friend.Show(whatsapptest.Both)
 			_, err := w.friend.Send(within(w.t), w.owner, "it is me")
 			must(w.t, err)
 		},
@@ -145,11 +145,11 @@ func TestHiddenNumber(t *testing.T) {
 			device, err := w.driver.db.keys.Device(w.t.Context(), s.(*session).up.Load().jid)
 			must(w.t, err)
 			must(w.t, device.LIDs.PutLIDMapping(w.t.Context(), w.friend.LID(), w.friend.JID()))
-			w.link.End(loopback.Cut)
+			w.link.End(whatsapptest.Cut)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, loopback.Shown(loopback.OnlyLID))
+			w := newWorld(t, whatsapptest.Shown(whatsapptest.OnlyLID))
 			s, in := w.paired()
 			id, err := w.friend.Send(within(t), w.owner, "who am I?")
 			must(t, err)
@@ -188,7 +188,7 @@ func TestVoteAfterRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.sent(s, poll) // again, and yet with the secret that the phone knows
-	w.friend.Expect(t, loopback.ID(string(poll.ID)))
+	w.friend.Expect(t, whatsapptest.ID(string(poll.ID)))
 	must(t, w.driver.Close())
 	_, err := w.friend.Vote(within(t), string(poll.ID), "tidak")
 	must(t, err)
@@ -229,7 +229,7 @@ func TestRefusedMessageComesAgain(t *testing.T) {
 				_, in = w.start()
 			} else {
 				skip := in.count()
-				w.link.End(loopback.Cut)
+				w.link.End(whatsapptest.Cut)
 				in.statusAfter(skip, parley.Reconnecting)
 				in.refuseWith(nil)
 			}
@@ -244,12 +244,12 @@ func TestRefusedMessageComesAgain(t *testing.T) {
 func TestLostReceipt(t *testing.T) {
 	w := newWorld(t)
 	_, in := w.paired()
-	w.Inject(loopback.LoseReceipt().To(w.friend))
+	w.Inject(whatsapptest.LoseReceipt().To(w.friend))
 	id, err := w.friend.Send(within(t), w.owner, "once")
 	must(t, err)
 	in.said("once")
 	must(t, w.AwaitFaults(within(t)))
-	w.link.End(loopback.Cut)
+	w.link.End(whatsapptest.Cut)
 	w.friend.ExpectReceipt(t, id, types.ReceiptTypeDelivered)
 	count := 0
 	for _, e := range in.all() {
@@ -286,7 +286,7 @@ func TestPast(t *testing.T) {
 	w := newWorld(t)
 	_, in := w.paired()
 	at := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
-	must(t, w.link.SendHistory(within(t), loopback.Conversation{With: w.friend, Messages: []loopback.Past{
+	must(t, w.link.SendHistory(within(t), whatsapptest.Conversation{With: w.friend, Messages: []whatsapptest.Past{
 		{ID: "OLD1", Text: "then", At: at}, {ID: "OLD2", Text: "mine", FromMe: true, At: at.Add(time.Minute)}, {ID: "OLD3", Text: "later", At: at.Add(time.Hour)},
 	}}))
 	if m := in.said("later"); !m.Past || m.From != friendID || m.ID != "OLD3" || !m.At.Equal(at.Add(time.Hour)) {
@@ -312,7 +312,7 @@ func TestNotForTheGateway(t *testing.T) {
 	must(t, err)
 	own, err := w.owner.Send(within(t), w.friend, "typed on the phone")
 	must(t, err)
-	w.friend.Expect(t, loopback.ID(own))
+	w.friend.Expect(t, whatsapptest.ID(own))
 	must(t, w.friend.Read(own))
 	_, err = w.owner.SendMessage(within(t), w.friend, &waE2E.Message{ReactionMessage: &waE2E.ReactionMessage{
 		Key: &waCommon.MessageKey{ID: new(own), FromMe: new(true), RemoteJID: new(w.friend.LID().String())}, Text: new("x")}})
@@ -345,7 +345,7 @@ func TestUnknownReceiptEnds(t *testing.T) {
 		}
 		return nil
 	})
-	w.friend.Expect(t, loopback.ID(string(w.sent(s, w.text(friendID, "of another program")).ID)))
+	w.friend.Expect(t, whatsapptest.ID(string(w.sent(s, w.text(friendID, "of another program")).ID)))
 	must(t, w.link.Idle(within(t))) // it is acknowledged
 	if got := tries.Load(); got != receiptTries {
 		t.Errorf("the receipt was given %d times", got)
@@ -409,14 +409,14 @@ func TestPreviewAndQuote(t *testing.T) {
 	s, _ := w.paired()
 	m := w.sent(s, w.outgoing(friendID, parley.Text{Body: "see https://example.com", Preview: &parley.Preview{
 		URL: "https://example.com", Title: "Example", Description: "of a page", Thumbnail: []byte("jpeg"), Width: 600, Height: 300}}))
-	x := w.friend.Expect(t, loopback.ID(string(m.ID))).Raw.GetExtendedTextMessage()
+	x := w.friend.Expect(t, whatsapptest.ID(string(m.ID))).Raw.GetExtendedTextMessage()
 	if x.GetTitle() != "Example" || x.GetMatchedText() != "https://example.com" || x.GetDescription() != "of a page" || string(x.GetJPEGThumbnail()) != "jpeg" || x.GetThumbnailDirectPath() == "" || x.GetThumbnailWidth() != 600 {
 		t.Errorf("the preview is %v", x)
 	}
 	answer := w.outgoing(friendID, parley.Text{Body: "did you?"})
 	answer.ReplyTo = m.ID
 	w.sent(s, answer)
-	quote := w.friend.Expect(t, loopback.ID(string(answer.ID))).Raw.GetExtendedTextMessage().GetContextInfo()
+	quote := w.friend.Expect(t, whatsapptest.ID(string(answer.ID))).Raw.GetExtendedTextMessage().GetContextInfo()
 	if quote.GetStanzaID() != string(m.ID) || quote.GetQuotedMessage().GetConversation() != m.Content.Text() || quote.GetParticipant() != w.owner.LID().String() {
 		t.Errorf("the quotation is %v", quote)
 	}
@@ -425,7 +425,7 @@ func TestPreviewAndQuote(t *testing.T) {
 	answer = w.outgoing(friendID, parley.Text{Body: "good"})
 	answer.ReplyTo = parley.MessageID(id)
 	w.sent(s, answer)
-	quote = w.friend.Expect(t, loopback.ID(string(answer.ID))).Raw.GetExtendedTextMessage().GetContextInfo()
+	quote = w.friend.Expect(t, whatsapptest.ID(string(answer.ID))).Raw.GetExtendedTextMessage().GetContextInfo()
 	if quote.GetParticipant() != w.friend.LID().String() {
 		t.Errorf("the quotation is %v", quote)
 	}
@@ -433,7 +433,7 @@ func TestPreviewAndQuote(t *testing.T) {
 
 // TestPeople asks what is known of contacts.
 func TestPeople(t *testing.T) {
-	w := newWorld(t, loopback.About("at work"), loopback.Picture("https://example.com/ayu.jpg"))
+	w := newWorld(t, whatsapptest.About("at work"), whatsapptest.Picture("https://example.com/ayu.jpg"))
 	s, _ := w.paired()
 	c, err := s.Contact(t.Context(), friendID)
 	must(t, err)

@@ -9,7 +9,7 @@ import (
 
 	"parley"
 	"parley/internal/network"
-	"parley/internal/network/whatsapp/loopback"
+	"parley/internal/network/whatsapp/whatsapptest"
 )
 
 // fakeReconnects is a policy on a clock that the test moves, with the longest jitter.
@@ -115,7 +115,7 @@ func TestComesBackAgainAndAgain(t *testing.T) {
 	s, in := w.paired()
 	for range 10 {
 		skip := in.count()
-		w.link.End(loopback.Cut)
+		w.link.End(whatsapptest.Cut)
 		in.statusAfter(skip, parley.Reconnecting)
 		in.statusAfter(skip, parley.Working)
 	}
@@ -157,8 +157,8 @@ func TestCATRefusal(t *testing.T) {
 		w := newWorld(t)
 		_, in := w.paired()
 		skip := in.count()
-		w.owner.RefuseLogin(loopback.Refusal{Reason: reason})
-		w.link.End(loopback.Cut)
+		w.owner.RefuseLogin(whatsapptest.Refusal{Reason: reason})
+		w.link.End(whatsapptest.Cut)
 		in.statusAfter(skip, parley.Failed)
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 	"parley"
 	"parley/internal/network"
-	"parley/internal/network/whatsapp/loopback"
+	"parley/internal/network/whatsapp/whatsapptest"
 )
 
 // TestRefusals sends messages that the network refuses: each code has one consequence, after the first answer,
@@ -32,7 +32,7 @@ func TestRefusals(t *testing.T) {
 		429: {temporary, ""}, 463: {permanent, parley.Restricted}, 475: {permanent, parley.Restricted}, 479: {permanent, parley.Refused},
 		480: {temporary, ""}, 488: {permanent, parley.Refused}, 500: {temporary, ""}, 503: {temporary, ""}, 552: {temporary, ""},
 	} {
-		w.Inject(loopback.RefuseMessage(code))
+		w.Inject(whatsapptest.RefuseMessage(code))
 		err := send(s, w.text(friendID, "again"))
 		if network.ClassOf(err) != want.class || err == nil {
 			t.Errorf("%d is %v", code, err)
@@ -58,7 +58,7 @@ func TestRefusals(t *testing.T) {
 // yet, and hold nothing up.
 func TestSettingsWithoutKeys(t *testing.T) {
 	w := newWorld(t)
-	w.owner = w.Phone("6281234567891", loopback.Silent())
+	w.owner = w.Phone("6281234567891", whatsapptest.Silent())
 	s, in := w.start()
 	must(t, s.Pair(t.Context()))
 	w.scan(in, 0)
@@ -73,7 +73,7 @@ func TestSettingsWithoutKeys(t *testing.T) {
 		}
 	}
 	must(t, errs[2])
-	w.friend.Expect(t, loopback.ID(string(text.ID)))
+	w.friend.Expect(t, whatsapptest.ID(string(text.ID)))
 }
 
 // TestSettingsDoNotCrowd lets only a few changes of settings wait for one that gets no answer.

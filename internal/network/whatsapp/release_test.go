@@ -3,13 +3,13 @@ package whatsapp
 import (
 	"testing"
 
-	"parley/internal/network/whatsapp/loopback"
+	"parley/internal/network/whatsapp/whatsapptest"
 )
 
 // TestNobodyWaitsForAReconnect ends the stream while somebody waits for an answer on it: they are told by
 // us, and not by whatsmeow, that there is nothing to wait for any more.
 func TestNobodyWaitsForAReconnect(t *testing.T) {
-	for name, end := range map[string]loopback.End{"cut": loopback.Cut, "restarted": loopback.Restarted, "reconnect": loopback.Reconnect, "unknown": loopback.Unknown} {
+	for name, end := range map[string]whatsapptest.End{"cut": whatsapptest.Cut, "restarted": whatsapptest.Restarted, "reconnect": whatsapptest.Reconnect, "unknown": whatsapptest.Unknown} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			s, _ := w.paired()

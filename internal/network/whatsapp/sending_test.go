@@ -17,7 +17,7 @@ import (
 
 	"parley"
 	"parley/internal/network"
-	"parley/internal/network/whatsapp/loopback"
+	"parley/internal/network/whatsapp/whatsapptest"
 )
 
 // TestLostConfirmation loses what the network says about a message: the outcome is unknown, and sent again
@@ -32,11 +32,11 @@ func TestLostConfirmation(t *testing.T) {
 			if err := send(s, m); network.ClassOf(err) != network.Unknown {
 				t.Fatalf("without a confirmation: %v, class %d", err, network.ClassOf(err))
 			}
-			w.friend.Expect(t, loopback.ID(string(m.ID)))
+			w.friend.Expect(t, whatsapptest.ID(string(m.ID)))
 			w.sentSoon(s, m)
 			after := w.sentSoon(s, w.text(friendID, "after "+name))
-			w.friend.Expect(t, loopback.ID(string(after.ID)))
-			shown := slices.DeleteFunc(w.friend.Inbox(), func(x loopback.Message) bool { return x.ID != string(m.ID) })
+			w.friend.Expect(t, whatsapptest.ID(string(after.ID)))
+			shown := slices.DeleteFunc(w.friend.Inbox(), func(x whatsapptest.Message) bool { return x.ID != string(m.ID) })
 			if len(shown) != 1 || shown[0].Text != name {
 				t.Errorf("the phone shows %+v", shown)
 			}
@@ -50,7 +50,7 @@ func TestLostConfirmation(t *testing.T) {
 
 // losesSocket sends a message after which the network hangs up.
 func (w *world) losesSocket(s network.Session, m *parley.Message) error {
-	w.Inject(loopback.DropAfterTaking().To(w.friend))
+	w.Inject(whatsapptest.DropAfterTaking().To(w.friend))
 	return send(s, m)
 }
 
@@ -74,13 +74,13 @@ func (w *world) sentSoon(s network.Session, m *parley.Message) *parley.Message {
 func TestLostBeforeTaking(t *testing.T) {
 	w := newWorld(t)
 	s, _ := w.paired()
-	w.Inject(loopback.DropBeforeTaking().To(w.friend))
+	w.Inject(whatsapptest.DropBeforeTaking().To(w.friend))
 	m := w.text(friendID, "once")
 	if err := send(s, m); err != nil && network.ClassOf(err) != network.Unknown {
 		t.Fatalf("a broken socket: %v", err)
 	}
 	w.sentSoon(s, m)
-	if got := w.friend.Expect(t, loopback.ID(string(m.ID))); got.Copies != 1 {
+	if got := w.friend.Expect(t, whatsapptest.ID(string(m.ID))); got.Copies != 1 {
 		t.Errorf("the phone shows %+v", got)
 	}
 }
@@ -102,10 +102,10 @@ func TestNothingUnsealedIsSent(t *testing.T) {
 	}
 	w.sent(s, w.text(friendID, "the devices are known"))
 	for name, test := range map[string]struct {
-		to          *loopback.Phone
+		to          *whatsapptest.Phone
 		break_, fix func()
 	}{
-		"the server gives no keys": {w.other, func() { w.Inject(loopback.FailIQ("encrypt", 500)) }, w.ClearFaults},
+		"the server gives no keys": {w.other, func() { w.Inject(whatsapptest.FailIQ("encrypt", 500)) }, w.ClearFaults},
 		"sessions cannot be read": {w.Phone("6289876543220"),
 			run(`ALTER TABLE states RENAME TO gone`), run(`ALTER TABLE gone RENAME TO states`)},
 		"sessions cannot be kept": {w.Phone("6289876543221"),
@@ -122,7 +122,7 @@ func TestNothingUnsealedIsSent(t *testing.T) {
 			}
 			test.fix()
 			w.sent(s, m)
-			test.to.Expect(t, loopback.ID(string(m.ID)))
+			test.to.Expect(t, whatsapptest.ID(string(m.ID)))
 		})
 	}
 	w.sealedAll()
@@ -130,7 +130,7 @@ func TestNothingUnsealedIsSent(t *testing.T) {
 
 // TestRestricted is told that the account may not write to strangers, and until when.
 func TestRestricted(t *testing.T) {
-	w := newWorld(t, loopback.RefusesStrangers(463))
+	w := newWorld(t, whatsapptest.RefusesStrangers(463))
 	s, _ := w.paired()
 	refused := func() *network.Error {
 		t.Helper()
@@ -150,7 +150,7 @@ func TestRestricted(t *testing.T) {
 	if e := refused(); !e.Failure.Until.Equal(until) {
 		t.Errorf("it holds until %s, want %s", e.Failure.Until, until)
 	}
-	w.Inject(loopback.RefuseMessage(475).To(w.other))
+	w.Inject(whatsapptest.RefuseMessage(475).To(w.other))
 	if e, ok := errors.AsType[*network.Error](send(s, w.text(otherID, "hello"))); !ok || e.Failure.Code != parley.Restricted {
 		t.Errorf("475 is answered %+v", e)
 	}
@@ -161,7 +161,7 @@ func TestRestricted(t *testing.T) {
 func TestFailedUpload(t *testing.T) {
 	w := newWorld(t)
 	s, _ := w.paired()
-	w.Inject(loopback.FailUpload(500))
+	w.Inject(whatsapptest.FailUpload(500))
 	picture := w.keepFile(t, []byte("a picture"), parley.Media{MIME: "image/png"})
 	m := w.outgoing(friendID, parley.Image{Media: picture})
 	if err := send(s, m); err == nil || network.ClassOf(err) != network.Temporary {
@@ -183,7 +183,7 @@ func TestAbsentNumberIsAskedForOnce(t *testing.T) {
 		if err := send(s, w.text(absent, "hello")); !errors.Is(err, errAbsent) {
 			t.Errorf("to nobody: %v", err)
 		}
-		w.Inject(loopback.FailIQ("usync", 500)) // another question would fail
+		w.Inject(whatsapptest.FailIQ("usync", 500)) // another question would fail
 	}
 	w.ClearFaults()
 	w.Phone(absentNumber)
@@ -207,7 +207,7 @@ func TestLeftTheNetwork(t *testing.T) {
 
 // TestNoAddress writes to somebody whom the network knows and gives no address for: that may change.
 func TestNoAddress(t *testing.T) {
-	w := newWorld(t, loopback.Shown(loopback.OnlyNumber))
+	w := newWorld(t, whatsapptest.Shown(whatsapptest.OnlyNumber))
 	s, _ := w.paired()
 	if err := send(s, w.text(friendID, "hello")); err == nil || network.ClassOf(err) != network.Temporary {
 		t.Errorf("without an address: %v", err)
@@ -275,7 +275,7 @@ func TestReadableAgainAfterRestart(t *testing.T) {
 	in.status(parley.Working)
 	w.friend.SwitchOn()
 	for _, m := range []*parley.Message{text, paper} {
-		got := w.friend.Expect(t, loopback.ID(string(m.ID)))
+		got := w.friend.Expect(t, whatsapptest.ID(string(m.ID)))
 		if got.Retries == 0 || got.Text != m.Content.Text() {
 			t.Errorf("the phone shows %+v", got)
 		}
@@ -309,7 +309,7 @@ func TestGoesOnAfterACrash(t *testing.T) {
 	in.status(parley.Working)
 	for i := range 20 {
 		m := w.sent(s, w.text(friendID, fmt.Sprint("after ", i)))
-		if got := w.friend.Expect(t, loopback.ID(string(m.ID))); got.Retries != 0 {
+		if got := w.friend.Expect(t, whatsapptest.ID(string(m.ID))); got.Retries != 0 {
 			t.Errorf("the phone had to ask for message %d again", i)
 		}
 	}

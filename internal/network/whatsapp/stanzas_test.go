@@ -7,7 +7,7 @@ import (
 	"go.mau.fi/whatsmeow/types"
 
 	"parley"
-	"parley/internal/network/whatsapp/loopback"
+	"parley/internal/network/whatsapp/whatsapptest"
 )
 
 // pairSuccess is the server's last word in a pairing; whatsmeow panics where it has no id.
@@ -55,7 +55,7 @@ func TestQuietEnd(t *testing.T) {
 	s, in := w.paired()
 	skip := in.count()
 	s.(*session).up.Load().inner().ExpectDisconnect()
-	w.link.End(loopback.Cut)
+	w.link.End(whatsapptest.Cut)
 	in.statusAfter(skip, parley.Reconnecting)
 	in.statusAfter(skip, parley.Working)
 }

@@ -10,7 +10,7 @@ import (
 
 	"parley"
 	"parley/internal/network"
-	"parley/internal/network/whatsapp/loopback"
+	"parley/internal/network/whatsapp/whatsapptest"
 )
 
 // TestEnds says for every end of a connection what the channel's status is, and why.
@@ -61,16 +61,16 @@ func TestComesBack(t *testing.T) {
 	var sending sync.WaitGroup
 	defer sending.Wait()
 	for name, end := range map[string]func(){
-		"cut":     func() { w.link.End(loopback.Cut) },
-		"restart": func() { w.link.End(loopback.Restarted) },
-		"515":     func() { w.link.End(loopback.Reconnect) },
-		"unknown": func() { w.link.End(loopback.Unknown) },
+		"cut":     func() { w.link.End(whatsapptest.Cut) },
+		"restart": func() { w.link.End(whatsapptest.Restarted) },
+		"515":     func() { w.link.End(whatsapptest.Reconnect) },
+		"unknown": func() { w.link.End(whatsapptest.Unknown) },
 		"dead": func() {
 			w.link.Stall()
 			sending.Go(func() { send(s, w.text(otherID, "into the void")) })
 		},
-		"login 503": func() { w.owner.RefuseLogin(loopback.Refusal{Reason: 503, Times: 1}); w.link.End(loopback.Cut) },
-		"HTTP 503":  func() { w.Refuse(503); w.link.End(loopback.Cut) },
+		"login 503": func() { w.owner.RefuseLogin(whatsapptest.Refusal{Reason: 503, Times: 1}); w.link.End(whatsapptest.Cut) },
+		"HTTP 503":  func() { w.Refuse(503); w.link.End(whatsapptest.Cut) },
 	} {
 		skip := in.count()
 		end()
@@ -82,7 +82,7 @@ func TestComesBack(t *testing.T) {
 			t.Errorf("%s: %+v", name, e)
 		}
 		w.sent(s, w.text(friendID, name))
-		w.friend.Expect(t, loopback.Text(name))
+		w.friend.Expect(t, whatsapptest.Text(name))
 	}
 }
 
@@ -114,12 +114,12 @@ func TestGone(t *testing.T) {
 		paired bool // afterwards still
 	}{
 		"removed on the phone": {func(w *world) { w.link.Remove() }, parley.LoggedOut, "removed this device", false},
-		"locked":               {refuse(loopback.Refusal{Reason: 403}), parley.LoggedOut, "locked", false},
-		"banned":               {refuse(loopback.Refusal{Reason: 406}), parley.Failed, "banned", false},
-		"banned for a time":    {refuse(loopback.Refusal{Reason: 402, Code: 101, Expire: 3600}), parley.Failed, "until", true},
-		"outdated":             {refuse(loopback.Refusal{Reason: 405}), parley.Failed, "Upgrade", true},
-		"refused":              {refuse(loopback.Refusal{Reason: 418}), parley.Failed, "418", true},
-		"replaced":             {func(w *world) { w.link.End(loopback.Replaced) }, parley.Failed, "Another program", true},
+		"locked":               {refuse(whatsapptest.Refusal{Reason: 403}), parley.LoggedOut, "locked", false},
+		"banned":               {refuse(whatsapptest.Refusal{Reason: 406}), parley.Failed, "banned", false},
+		"banned for a time":    {refuse(whatsapptest.Refusal{Reason: 402, Code: 101, Expire: 3600}), parley.Failed, "until", true},
+		"outdated":             {refuse(whatsapptest.Refusal{Reason: 405}), parley.Failed, "Upgrade", true},
+		"refused":              {refuse(whatsapptest.Refusal{Reason: 418}), parley.Failed, "418", true},
+		"replaced":             {func(w *world) { w.link.End(whatsapptest.Replaced) }, parley.Failed, "Another program", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -146,10 +146,10 @@ func TestGone(t *testing.T) {
 	}
 }
 
-func refuse(r loopback.Refusal) func(*world) {
+func refuse(r whatsapptest.Refusal) func(*world) {
 	return func(w *world) {
 		w.owner.RefuseLogin(r)
-		w.link.End(loopback.Cut)
+		w.link.End(whatsapptest.Cut)
 	}
 }
 
@@ -158,8 +158,8 @@ func TestBanEnds(t *testing.T) {
 	w := newWorld(t)
 	_, in := w.paired()
 	skip := in.count()
-	w.owner.RefuseLogin(loopback.Refusal{Reason: 402, Code: 104, Expire: 1, Times: 1})
-	w.link.End(loopback.Cut)
+	w.owner.RefuseLogin(whatsapptest.Refusal{Reason: 402, Code: 104, Expire: 1, Times: 1})
+	w.link.End(whatsapptest.Cut)
 	in.statusAfter(skip, parley.Failed)
 	in.statusAfter(skip, parley.Working)
 }

@@ -16,7 +16,7 @@ import (
 
 	"parley"
 	"parley/internal/network"
-	"parley/internal/network/whatsapp/loopback"
+	"parley/internal/network/whatsapp/whatsapptest"
 )
 
 // patience is how long a test waits for something. Only a program that hangs reaches it.
@@ -34,30 +34,30 @@ var friendID, otherID = parley.ContactOf(friendNumber), parley.ContactOf(otherNu
 
 // world is a network on this machine with an owner, two contacts and a driver.
 type world struct {
-	*loopback.Server
+	*whatsapptest.Server
 	t                    testing.TB
-	owner, friend, other *loopback.Phone
+	owner, friend, other *whatsapptest.Phone
 	dir                  string
 	driver               *Driver
-	link                 *loopback.Link
+	link                 *whatsapptest.Link
 
 	mu   sync.Mutex
 	kept map[parley.MessageID]*parley.Message // what the gateway would keep
 }
 
 // newWorld starts a network and opens the driver; nothing is paired.
-func newWorld(t testing.TB, friend ...loopback.Option) *world {
+func newWorld(t testing.TB, friend ...whatsapptest.Option) *world {
 	t.Helper()
-	return newWorldOn(t, loopback.StartTest(t, loopback.Config{FewKeys: true}), friend...)
+	return newWorldOn(t, whatsapptest.StartTest(t, whatsapptest.Config{FewKeys: true}), friend...)
 }
 
-func newWorldOn(t testing.TB, server *loopback.Server, friend ...loopback.Option) *world {
+func newWorldOn(t testing.TB, server *whatsapptest.Server, friend ...whatsapptest.Option) *world {
 	t.Helper()
 	w := &world{Server: server, t: t, dir: t.TempDir(), kept: map[parley.MessageID]*parley.Message{}}
-	w.owner = w.Phone(ownerNumber, loopback.Named("Shop"))
-	w.friend = w.Phone(friendNumber, append([]loopback.Option{loopback.Named("Ayu")}, friend...)...)
-	w.other = w.Phone(otherNumber, loopback.Named("Budi"))
-	for phone, name := range map[*loopback.Phone]string{w.friend: "Ayu A.", w.other: "Budi B."} {
+	w.owner = w.Phone(ownerNumber, whatsapptest.Named("Shop"))
+	w.friend = w.Phone(friendNumber, append([]whatsapptest.Option{whatsapptest.Named("Ayu")}, friend...)...)
+	w.other = w.Phone(otherNumber, whatsapptest.Named("Budi"))
+	for phone, name := range map[*whatsapptest.Phone]string{w.friend: "Ayu A.", w.other: "Budi B."} {
 		must(t, w.owner.Change(t.Context(), contactPatch(phone, name)))
 	}
 	w.open()
@@ -65,7 +65,7 @@ func newWorldOn(t testing.TB, server *loopback.Server, friend ...loopback.Option
 }
 
 // contactPatch puts somebody into the owner's address book.
-func contactPatch(p *loopback.Phone, name string) appstate.PatchInfo {
+func contactPatch(p *whatsapptest.Phone, name string) appstate.PatchInfo {
 	return appstate.PatchInfo{Type: appstate.WAPatchCriticalUnblockLow, Mutations: []appstate.MutationInfo{{
 		Index: []string{appstate.IndexContact, p.JID().String()}, Version: 2,
 		Value: &waSyncAction.SyncActionValue{ContactAction: &waSyncAction.ContactAction{FullName: new(name), FirstName: new(name)}},
@@ -94,7 +94,7 @@ func (w *world) open() {
 
 // losesAck sends a message whose confirmation the network loses, and waits for it briefly.
 func (w *world) losesAck(s network.Session, m *parley.Message) error {
-	w.Inject(loopback.LoseAck().To(w.friend))
+	w.Inject(whatsapptest.LoseAck().To(w.friend))
 	before := w.driver.ackTimeout
 	w.driver.ackTimeout = 2 * time.Second
 	defer func() { w.driver.ackTimeout = before }()

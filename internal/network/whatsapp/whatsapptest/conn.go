@@ -1,0 +1,246 @@
+package whatsapptest
+
+import (
+	"bytes"
+	"context"
+	"crypto/cipher"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+	waBinary "go.mau.fi/whatsmeow/binary"
+)
+
+const (
+	frameHeader = 3       // bytes of big-endian length before each frame
+	maxFrame    = 1 << 24 // what three bytes can say; the first upload of keys is beyond websocket's default
+)
+
+// lastWordGrace is how long a connection stays open after a final stanza. A client that sees the end of
+// the socket drops what it has queued but not handled, the final stanza included.
+const lastWordGrace = 300 * time.Millisecond
+
+// prologue opens the first message of a client: "WA", the protocol's version and its dictionary's.
+var prologue = []byte{'W', 'A', 6, 3}
+
+// conn is one encrypted connection. Its reader is the goroutine that serves it; anybody may send.
+type conn struct {
+	ws    *websocket.Conn
+	left  []byte // received bytes that no frame has claimed yet
+	keys  *greeted
+	count uint32 // frames read
+
+	device *device       // after login; guarded by Server.mu
+	guest  *registration // before it
+
+	mu      sync.Mutex
+	out     []outgoing
+	pending chan struct{} // has a token while out may hold something
+	ended   bool          // a final stanza was queued: nothing may follow it
+	stalled bool          // the network carries nothing, though the socket is open
+	moved   bell          // rings when stalled ends
+
+	mangle func(waBinary.Node) waBinary.Node // changes what is sent
+
+	gone   context.Context // done when the connection is
+	hangUp context.CancelFunc
+}
+
+// outgoing is a plaintext with the moment at which it may leave.
+type outgoing struct {
+	plain []byte
+	due   time.Time
+	last  bool
+}
+
+func newConn(ctx context.Context, ws *websocket.Conn) *conn {
+	ws.SetReadLimit(maxFrame)
+	c := &conn{ws: ws, pending: make(chan struct{}, 1)}
+	c.gone, c.hangUp = context.WithCancel(ctx)
+	return c
+}
+
+// greet does the handshake.
+func (c *conn) greet(cert *certificate) error {
+	head, err := c.bytes(len(prologue))
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(head, prologue) {
+		return errors.New("this is no client")
+	}
+	r, err := newResponder(head)
+	if err != nil {
+		return err
+	}
+	hello, err := c.frame()
+	if err != nil {
+		return err
+	}
+	answer, ephemeral, err := r.answer(hello, cert)
+	if err != nil {
+		return err
+	}
+	if err := c.writeFrame(answer); err != nil {
+		return err
+	}
+	finish, err := c.frame()
+	if err != nil {
+		return err
+	}
+	c.keys, err = r.finish(finish, ephemeral)
+	return err
+}
+
+// receive reads the next stanza.
+func (c *conn) receive() (*waBinary.Node, error) {
+	sealed, err := c.frame()
+	if err != nil {
+		return nil, err
+	}
+	plain, err := c.keys.read.Open(nil, nonce(c.count), sealed, nil)
+	if err != nil {
+		return nil, fmt.Errorf("open frame %d: %w", c.count, err)
+	}
+	c.count++
+	data, err := waBinary.Unpack(plain)
+	if err != nil {
+		return nil, fmt.Errorf("unpack stanza: %w", err)
+	}
+	node, err := waBinary.Unmarshal(data)
+	if err != nil {
+		return nil, fmt.Errorf("read stanza: %w", err)
+	}
+	return node, nil
+}
+
+func (c *conn) frame() ([]byte, error) {
+	head, err := c.bytes(frameHeader)
+	if err != nil {
+		return nil, err
+	}
+	return c.bytes(int(head[0])<<16 | int(head[1])<<8 | int(head[2]))
+}
+
+// bytes returns the next n bytes whatever websocket messages they came in.
+func (c *conn) bytes(n int) ([]byte, error) {
+	for len(c.left) < n {
+		_, data, err := c.ws.Read(c.gone)
+		if err != nil {
+			return nil, err
+		}
+		c.left = append(c.left, data...)
+	}
+	taken := c.left[:n:n]
+	c.left = c.left[n:]
+	return taken, nil
+}
+
+// send queues a stanza, to leave after a delay.
+func (c *conn) send(n waBinary.Node, delay time.Duration) { c.queue(n, delay, false) }
+
+// end queues a final stanza; the connection closes some time after it has left, unless the client was quicker.
+func (c *conn) end(n waBinary.Node, delay time.Duration) { c.queue(n, delay, true) }
+
+func (c *conn) queue(n waBinary.Node, delay time.Duration, last bool) {
+	if c.mangle != nil {
+		n = c.mangle(n)
+	}
+	plain, err := waBinary.Marshal(n)
+	if err != nil {
+		c.hangUp() // we wrote a stanza that cannot be: a test that waits for it shall not wait for ever
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		return
+	}
+	c.ended = last
+	c.out = append(c.out, outgoing{plain, time.Now().Add(delay), last})
+	select {
+	case c.pending <- struct{}{}:
+	default:
+	}
+}
+
+// write sends what is queued, in order, until the connection ends.
+func (c *conn) write(seal cipher.AEAD) {
+	defer c.hangUp()
+	for count := uint32(0); ; count++ {
+		next, ok := c.take()
+		if !ok || !c.wait(time.Until(next.due)) || !c.flowing() {
+			return
+		}
+		if c.writeFrame(seal.Seal(nil, nonce(count), next.plain, nil)) != nil {
+			return
+		}
+		if next.last {
+			c.wait(lastWordGrace)
+			return
+		}
+	}
+}
+
+func (c *conn) take() (outgoing, bool) {
+	for {
+		c.mu.Lock()
+		if len(c.out) > 0 {
+			next := c.out[0]
+			c.out = c.out[1:]
+			c.mu.Unlock()
+			return next, true
+		}
+		c.mu.Unlock()
+		select {
+		case <-c.pending:
+		case <-c.gone.Done():
+			return outgoing{}, false
+		}
+	}
+}
+
+// stall stops the connection from carrying anything, without closing it, or lets it go on.
+func (c *conn) stall(stop bool) {
+	c.mu.Lock()
+	c.stalled = stop
+	c.mu.Unlock()
+	c.moved.ring()
+}
+
+// flowing waits while the connection is stalled. It reports false when it ended meanwhile.
+func (c *conn) flowing() bool {
+	_, err := await(c.gone, &c.moved, func() (struct{}, bool) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return struct{}{}, !c.stalled
+	})
+	return err == nil
+}
+
+// wait reports whether the connection is still there after d.
+func (c *conn) wait(d time.Duration) bool {
+	if d <= 0 {
+		return c.gone.Err() == nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-c.gone.Done():
+		return false
+	}
+}
+
+// writeFrame sends one whole frame in one websocket message: the client miscounts a frame that is split.
+func (c *conn) writeFrame(body []byte) error {
+	if len(body) >= maxFrame {
+		return errors.New("frame is too long")
+	}
+	frame := make([]byte, 0, frameHeader+len(body))
+	frame = append(frame, byte(len(body)>>16), byte(len(body)>>8), byte(len(body)))
+	return c.ws.Write(c.gone, websocket.MessageBinary, append(frame, body...))
+}

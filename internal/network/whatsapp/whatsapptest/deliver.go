@@ -1,0 +1,156 @@
+package whatsapptest
+
+import (
+	"maps"
+	"slices"
+
+	"go.mau.fi/whatsmeow/types"
+)
+
+// queued is a stanza that a device has not acknowledged.
+type queued struct {
+	class, id string // class is the tag of the stanza
+	stanza    node
+	entry     *Entry // of the ledger; nil for what is no message
+}
+
+// deliver gives a stanza to a device now or as soon as it is there. The caller holds the lock.
+func (s *Server) deliver(d *device, stanza node, e *Entry) {
+	if d.removed {
+		return
+	}
+	q := &queued{class: stanza.Tag, id: str(&stanza, "id"), stanza: stanza, entry: e}
+	d.queue = append(d.queue, q)
+	switch {
+	case d.sim != nil:
+		d.sim.phone.wake()
+	case d.active && d.hold && q.class == "notification":
+		d.held = append(d.held, q)
+	case d.active:
+		s.hand(d, q, stanza)
+	}
+}
+
+// hand sends a queued stanza to a connected client.
+func (s *Server) hand(d *device, q *queued, stanza node) {
+	if q.entry != nil {
+		q.entry.delivery(d).Given++
+	}
+	d.conn.send(stanza, s.delay())
+}
+
+// tell sends a stanza that is not worth keeping. The caller holds the lock.
+func (s *Server) tell(d *device, stanza node) {
+	if d.sim == nil && d.active {
+		d.conn.send(stanza, s.delay())
+	}
+}
+
+// flush gives a device that became active what it has missed. The caller holds the lock.
+func (s *Server) flush(d *device) {
+	d.active = true
+	count := map[string]int{}
+	for _, q := range d.queue {
+		count[q.class]++
+	}
+	total := len(d.queue)
+	if total > 0 {
+		d.conn.send(n("ib", attrs{"from": types.ServerJID}, n("offline_preview", attrs{
+			"count": total, "message": count["message"], "receipt": count["receipt"],
+			"notification": count["notification"], "appdata": 0,
+		})), s.delay())
+	}
+	for i, q := range d.queue {
+		again := q.stanza
+		again.Attrs = maps.Clone(again.Attrs)
+		again.Attrs["offline"] = i
+		s.hand(d, q, again)
+	}
+	d.conn.send(n("ib", attrs{"from": types.ServerJID}, n("offline", attrs{"count": total})), s.delay())
+	s.changed.ring()
+}
+
+// dequeue forgets the first queued stanza of a class and id, and returns it. The caller holds the lock.
+func (s *Server) dequeue(d *device, class, id string) *queued {
+	for i, q := range d.queue {
+		if q.class == class && q.id == id {
+			d.queue = slices.Delete(d.queue, i, i+1)
+			s.changed.ring()
+			return q
+		}
+	}
+	return nil
+}
+
+// acknowledged takes an ack of a client.
+func (s *Server) acknowledged(d *device, stanza *node) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	class, id := str(stanza, "class"), str(stanza, "id")
+	switch class {
+	case "message":
+		if q := s.dequeue(d, class, id); q != nil && q.entry != nil {
+			q.entry.delivery(d).Acks++
+		}
+	case "receipt", "notification":
+		s.dequeue(d, class, id)
+	default:
+		s.violateLocked("ack of an unknown class %s", shape(stanza))
+	}
+}
+
+// notify makes a notification and gives it to a device. The caller holds the lock.
+func (s *Server) notify(d *device, from types.JID, kind string, extra attrs, children ...node) {
+	a := attrs{"from": from, "type": kind, "id": s.nextID(""), "t": unix()}
+	maps.Copy(a, extra)
+	s.deliver(d, n("notification", a, children...), nil)
+}
+
+// announceDevices tells everybody who knows an account that its devices changed. The caller holds the lock.
+func (s *Server) announceDevices(a *account, change string, id uint16) {
+	s.announceDevicesFrom(a, a.public(0), nil, change, id)
+}
+
+func (s *Server) announceDevicesFrom(a *account, from types.JID, extra attrs, change string, id uint16) {
+	for peer := range a.peers {
+		for _, d := range peer.devices {
+			if d.sim != nil || peer == a {
+				continue
+			}
+			s.notify(d, from, "devices", extra, n(change, attrs{"device_hash": devicesHash(a.addresses(from))},
+				n("device", attrs{"jid": a.form(from, id)})))
+		}
+	}
+	s.announceOwn(a, id)
+}
+
+// announceOwn tells the other linked clients of an account which devices it has. The caller holds the lock.
+func (s *Server) announceOwn(a *account, changed uint16) {
+	all := a.addresses(a.pn(0))
+	var list []node
+	for _, address := range all {
+		list = append(list, n("device", attrs{"jid": address}))
+	}
+	for id, d := range a.devices {
+		if d.sim == nil && id != changed {
+			s.notify(d, a.pn(0), "account_sync", nil, n("devices", attrs{"dhash": devicesHash(all)}, list...))
+		}
+	}
+}
+
+// HoldNotifications keeps notifications from the linked client, as a slow network does, until they are let
+// go again.
+func (l *Link) HoldNotifications(hold bool) {
+	s := l.phone.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := l.device
+	d.hold = hold
+	if hold || !d.active {
+		return
+	}
+	for _, q := range d.held {
+		s.hand(d, q, q.stanza)
+	}
+	d.held = nil
+}

@@ -1,0 +1,168 @@
+package whatsapptest
+
+import (
+	"context"
+	"slices"
+)
+
+type faultPlace int
+
+const (
+	faultMessage faultPlace = iota
+	faultPhone              // a message of a simulated phone
+	faultReceipt
+	faultIQ
+	faultUpload
+	faultDownload
+)
+
+type faultKind int
+
+const (
+	loseAck faultKind = iota + 1
+	refuseMessage
+	dropBefore
+	dropAfter
+	deliverTwice
+	loseReceipt
+	failIQ
+	loseIQ
+	holdIQ
+	failHTTP
+)
+
+// Fault is something that goes wrong once, or as often as Times says, at the next opportunity that matches.
+type Fault struct {
+	place     faultPlace
+	kind      faultKind
+	code      int
+	namespace string
+	left      int
+	from, to  *Phone
+	waiting   *waiting
+}
+
+// waiting are requests whose answers are held.
+type waiting struct {
+	until   int
+	answers []func()
+}
+
+// LoseAck takes the next message and passes it on, but never confirms it.
+func LoseAck() *Fault { return &Fault{place: faultMessage, kind: loseAck, left: 1} }
+
+// RefuseMessage answers the next message with an error and passes nothing on. 463 and 475 are the network's
+// limits on writing to strangers.
+func RefuseMessage(code int) *Fault {
+	return &Fault{place: faultMessage, kind: refuseMessage, code: code, left: 1}
+}
+
+// DropBeforeTaking cuts the socket when the next message arrives: the network never saw it.
+func DropBeforeTaking() *Fault { return &Fault{place: faultMessage, kind: dropBefore, left: 1} }
+
+// DropAfterTaking passes the next message on, but cuts the socket instead of confirming it.
+func DropAfterTaking() *Fault { return &Fault{place: faultMessage, kind: dropAfter, left: 1} }
+
+// DeliverTwice delivers the next message of a client twice.
+func DeliverTwice() *Fault { return &Fault{place: faultMessage, kind: deliverTwice, left: 1} }
+
+// RepeatPhone delivers the next message that a phone sends twice.
+func RepeatPhone() *Fault { return &Fault{place: faultPhone, kind: deliverTwice, left: 1} }
+
+// LoseReceipt forgets the next receipt of a client, so that its message will be delivered again.
+func LoseReceipt() *Fault { return &Fault{place: faultReceipt, kind: loseReceipt, left: 1} }
+
+// FailIQ answers the next request in a namespace ("usync", "encrypt", "w:m", …) with an error such as 429.
+func FailIQ(namespace string, code int) *Fault {
+	return &Fault{place: faultIQ, kind: failIQ, namespace: namespace, code: code, left: 1}
+}
+
+// LoseIQ never answers the next request in a namespace.
+func LoseIQ(namespace string) *Fault {
+	return &Fault{place: faultIQ, kind: loseIQ, namespace: namespace, left: 1}
+}
+
+// HoldIQ answers the next requests in a namespace only when so many have come.
+func HoldIQ(namespace string, until int) *Fault {
+	return &Fault{place: faultIQ, kind: holdIQ, namespace: namespace, left: until, waiting: &waiting{until: until}}
+}
+
+// FailUpload answers the next upload of media with an HTTP status.
+func FailUpload(status int) *Fault {
+	return &Fault{place: faultUpload, kind: failHTTP, code: status, left: 1}
+}
+
+// FailDownload answers the next download of media with an HTTP status.
+func FailDownload(status int) *Fault {
+	return &Fault{place: faultDownload, kind: failHTTP, code: status, left: 1}
+}
+
+// Times makes it happen more than once.
+func (f *Fault) Times(times int) *Fault {
+	f.left = times
+	return f
+}
+
+// From limits it to what one phone, or the clients linked to it, send.
+func (f *Fault) From(p *Phone) *Fault {
+	f.from = p
+	return f
+}
+
+// To limits it to what is sent to one phone.
+func (f *Fault) To(p *Phone) *Fault {
+	f.to = p
+	return f
+}
+
+// is allows to ask a fault that did not happen.
+func (f *Fault) is(k faultKind) bool { return f != nil && f.kind == k }
+
+// Inject makes faults happen.
+func (s *Server) Inject(faults ...*Fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range faults {
+		own := *f
+		s.faults = append(s.faults, &own)
+	}
+}
+
+// ClearFaults forgets the faults that have not happened yet.
+func (s *Server) ClearFaults() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults = nil
+}
+
+// AwaitFaults waits until every injected fault has happened.
+func (s *Server) AwaitFaults(ctx context.Context) error {
+	_, err := await(ctx, &s.changed, func() (struct{}, bool) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return struct{}{}, len(s.faults) == 0
+	})
+	return err
+}
+
+func (s *Server) takeFault(place faultPlace, from, to *account, namespace string) *Fault {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.takeFaultLocked(place, from, to, namespace)
+}
+
+// takeFaultLocked finds the first fault that matches and counts it. The caller holds the lock.
+func (s *Server) takeFaultLocked(place faultPlace, from, to *account, namespace string) *Fault {
+	for i, f := range s.faults {
+		if f.place != place || f.namespace != namespace ||
+			(f.from != nil && f.from.account != from) || (f.to != nil && f.to.account != to) {
+			continue
+		}
+		if f.left--; f.left <= 0 {
+			s.faults = slices.Delete(s.faults, i, i+1)
+			s.changed.ring()
+		}
+		return f
+	}
+	return nil
+}

@@ -1,0 +1,233 @@
+package whatsapptest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.mau.fi/whatsmeow/proto/waE2E"
+	"go.mau.fi/whatsmeow/types"
+)
+
+// Kind is what a message is.
+type Kind string
+
+const (
+	KindText     Kind = "text"
+	KindImage    Kind = "image"
+	KindVideo    Kind = "video"
+	KindAudio    Kind = "audio"
+	KindDocument Kind = "document"
+	KindSticker  Kind = "sticker"
+	KindLocation Kind = "location"
+	KindContact  Kind = "contact"
+	KindPoll     Kind = "poll"
+	KindVote     Kind = "vote"
+	KindReaction Kind = "reaction"
+	KindEdit     Kind = "edit"
+	KindDelete   Kind = "delete"
+	KindOther    Kind = "other"
+)
+
+// Message is something that a phone could read and showed to its owner.
+type Message struct {
+	ID       string
+	Chat     types.JID // the other person's LID, or the group
+	From     string    // number of the author
+	FromMe   bool      // a copy of what another device of the same person sent
+	Device   uint16    // the device that it was shown on
+	Kind     Kind
+	Text     string // text, caption, title of a poll, or emoji
+	Target   string // the message that a reaction, a vote, an edit or a deletion is about
+	Quoted   string // the message that this one answers
+	Copies   int    // how often it arrived; it is shown once
+	Retries  int    // how often the phone had to ask for it again
+	At       time.Time
+	Raw      *waE2E.Message
+	author   types.JID
+	fromSelf bool // written on this very phone
+}
+
+type seenKey struct {
+	device uint16
+	id     string
+}
+
+// Receipt is what clients told about a message of this phone.
+type Receipt struct {
+	ID     string
+	Type   types.ReceiptType
+	From   string // number
+	Device uint16 // 0 is the reader's phone
+}
+
+// Typing is a sign that somebody is typing.
+type Typing struct {
+	From  string
+	State string
+	Media string
+}
+
+// PeerRequest is what a linked client asked of its own phone.
+type PeerRequest struct {
+	Device uint16
+	Raw    *waE2E.ProtocolMessage
+}
+
+// Match picks messages.
+type Match func(Message) bool
+
+// Text matches a message with exactly this text.
+func Text(text string) Match { return func(m Message) bool { return m.Text == text } }
+
+// ID matches the message with this id.
+func ID(id string) Match { return func(m Message) bool { return m.ID == id } }
+
+// Is matches messages of a kind.
+func Is(k Kind) Match { return func(m Message) bool { return m.Kind == k } }
+
+// On matches what was shown on one device; without it any device will do.
+func On(device uint16) Match { return func(m Message) bool { return m.Device == device } }
+
+// Of matches what refers to a message.
+func Of(target string) Match { return func(m Message) bool { return m.Target == target } }
+
+// Inbox lists what the phone showed, oldest first.
+func (p *Phone) Inbox() []Message {
+	p.view.Lock()
+	defer p.view.Unlock()
+	var all []Message
+	for _, m := range p.inbox {
+		if !m.fromSelf {
+			all = append(all, *m)
+		}
+	}
+	return all
+}
+
+// Await waits for a message that matches everything.
+func (p *Phone) Await(ctx context.Context, matches ...Match) (Message, error) {
+	m, err := await(ctx, &p.news, func() (Message, bool) {
+		p.view.Lock()
+		defer p.view.Unlock()
+		for _, m := range p.inbox {
+			if !m.fromSelf && !slices.ContainsFunc(matches, func(f Match) bool { return !f(*m) }) {
+				return *m, true
+			}
+		}
+		return Message{}, false
+	})
+	if err != nil {
+		return m, fmt.Errorf("no such message on phone …%s, which shows %s: %w", tail(p.number), p.summary(), err)
+	}
+	return m, nil
+}
+
+// AwaitCount waits until the phone itself has shown so many messages of others.
+func (p *Phone) AwaitCount(ctx context.Context, least int) error {
+	_, err := await(ctx, &p.news, func() (struct{}, bool) {
+		p.view.Lock()
+		defer p.view.Unlock()
+		return struct{}{}, p.shown >= least
+	})
+	return err
+}
+
+// AwaitReceipt waits until a linked client gave a receipt of one of the types for a message of this phone.
+func (p *Phone) AwaitReceipt(ctx context.Context, id string, kinds ...types.ReceiptType) (Receipt, error) {
+	return await(ctx, &p.news, func() (Receipt, bool) {
+		for _, r := range p.Receipts() {
+			if r.ID == id && r.Device != 0 && (len(kinds) == 0 || slices.Contains(kinds, r.Type)) {
+				return r, true
+			}
+		}
+		return Receipt{}, false
+	})
+}
+
+// Receipts lists the receipts for what this phone sent.
+func (p *Phone) Receipts() []Receipt {
+	p.view.Lock()
+	defer p.view.Unlock()
+	return slices.Clone(p.receipts)
+}
+
+// AwaitTyping waits until somebody types to this phone.
+func (p *Phone) AwaitTyping(ctx context.Context) (Typing, error) {
+	return await(ctx, &p.news, func() (Typing, bool) {
+		p.view.Lock()
+		defer p.view.Unlock()
+		if len(p.typing) == 0 {
+			return Typing{}, false
+		}
+		return p.typing[len(p.typing)-1], true
+	})
+}
+
+// AwaitPeerRequest waits until a linked client asked something of its phone.
+func (p *Phone) AwaitPeerRequest(ctx context.Context, kind waE2E.ProtocolMessage_Type) (PeerRequest, error) {
+	return await(ctx, &p.news, func() (PeerRequest, bool) {
+		p.view.Lock()
+		defer p.view.Unlock()
+		for _, r := range p.peer {
+			if r.Raw.GetType() == kind {
+				return r, true
+			}
+		}
+		return PeerRequest{}, false
+	})
+}
+
+// hears notes that somebody is typing. The server's lock may be held.
+func (p *Phone) hears(t Typing) {
+	p.view.Lock()
+	p.typing = append(p.typing, t)
+	p.view.Unlock()
+	p.news.ring()
+}
+
+// show adds a message to the inbox, or counts another copy of it. It reports whether it is new.
+func (p *Phone) show(m *Message) bool {
+	p.view.Lock()
+	defer p.news.ring()
+	defer p.view.Unlock()
+	key := seenKey{m.Device, m.ID}
+	if known := p.seen[key]; known != nil {
+		known.Copies++
+		return false
+	}
+	m.Copies = 1
+	if m.Device == 0 && !m.FromMe {
+		p.shown++
+	}
+	p.seen[key] = m
+	p.inbox = append(p.inbox, m)
+	return true
+}
+
+// known finds a message that the phone showed or sent.
+func (p *Phone) known(id string) (Message, error) {
+	p.view.Lock()
+	defer p.view.Unlock()
+	if m := p.seen[seenKey{0, id}]; m != nil {
+		return *m, nil
+	}
+	return Message{}, fmt.Errorf("the phone does not know message %s", id)
+}
+
+// summary lists kinds and ids, no text.
+func (p *Phone) summary() string {
+	var all []string
+	for _, m := range p.Inbox() {
+		all = append(all, fmt.Sprintf("%s %s", m.Kind, m.ID))
+	}
+	if len(all) == 0 {
+		return "nothing"
+	}
+	return strings.Join(all, ", ")
+}
+
+// tail is enough of a number to tell phones of a test apart.
+func tail(number string) string { return number[max(0, len(number)-4):] }

@@ -1,0 +1,151 @@
+package whatsapptest
+
+import (
+	"slices"
+	"strconv"
+
+	"go.mau.fi/whatsmeow/types"
+)
+
+// iq answers a request of a linked client. What is not in this table is a violation: a client whose request
+// nobody answers would hang for more than a minute, so it is told at once.
+func (s *Server) iq(c *conn, d *device, q *node) {
+	f := s.takeFault(faultIQ, d.owner, nil, str(q, "xmlns"))
+	switch {
+	case f.is(failIQ):
+		s.replyError(c, q, f.code, iqErrorText(f.code))
+		return
+	case f.is(loseIQ):
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !f.is(holdIQ) {
+		s.answer(c, d, q)
+		return
+	}
+	f.waiting.answers = append(f.waiting.answers, func() { s.answer(c, d, q) })
+	if len(f.waiting.answers) == f.waiting.until {
+		for _, answer := range f.waiting.answers {
+			answer()
+		}
+	}
+}
+
+// answer answers a request. The caller holds the lock.
+func (s *Server) answer(c *conn, d *device, q *node) {
+	if c.device != d {
+		return // unlinked or replaced while it asked
+	}
+	space, kind, child := str(q, "xmlns"), str(q, "type"), first(q)
+	switch space + " " + kind + " " + child.Tag {
+	case "w:p get ":
+		s.reply(c, q)
+	case "encrypt get count":
+		s.reply(c, q, n("count", attrs{"value": s.keyCount(d)}))
+	case "encrypt set registration":
+		s.uploadKeys(c, d, q)
+	case "encrypt get key":
+		s.reply(c, q, s.bundles(&child))
+	case "passive set active":
+		s.reply(c, q)
+		s.flush(d)
+		if d.fresh {
+			d.fresh = false
+			s.spawn(func() { d.owner.phone.introduce(d) })
+		}
+	case "passive set passive":
+		d.active = false
+		s.reply(c, q)
+	case "usync get usync":
+		s.reply(c, q, s.usync(&child))
+	case "privacy get privacy":
+		s.reply(c, q, privacySettings())
+	case "privacy set tokens":
+		s.reply(c, q)
+	case "w:m set media_conn":
+		s.reply(c, q, n("media_conn", attrs{"auth": "loopback", "ttl": 300, "auth_ttl": 21600, "max_buckets": 12},
+			n("host", attrs{"hostname": mediaHost})))
+	case "w:sync:app:state set sync":
+		s.appState(c, d, q)
+	case "w:profile:picture get picture":
+		s.picture(c, q, &child)
+	case "blocklist get ":
+		s.reply(c, q, blocklist(d.owner))
+	case "blocklist set item":
+		s.block(d.owner, &child)
+		s.reply(c, q, blocklist(d.owner))
+	case "md set remove-companion-device":
+		// The client deletes its store by itself: telling it again would make two deletions race.
+		d.detach()
+		s.unlink(d)
+		s.reply(c, q)
+	default:
+		if space == "w:g2" && s.groupIQ(c, d, q, &child) {
+			return
+		}
+		s.violateLocked("unknown request %s", shape(q))
+		s.replyError(c, q, 501, "feature-not-implemented")
+	}
+}
+
+// iqErrorText is the text that clients match beside the code.
+func iqErrorText(code int) string {
+	switch code {
+	case 400:
+		return "bad-request"
+	case 401:
+		return "not-authorized"
+	case 403:
+		return "forbidden"
+	case 404:
+		return "item-not-found"
+	case 406:
+		return "not-acceptable"
+	case 410:
+		return "gone"
+	case 419:
+		return "resource-limit"
+	case 423:
+		return "locked"
+	case 429:
+		return "rate-overlimit"
+	case 503:
+		return "service-unavailable"
+	default:
+		return "internal-server-error"
+	}
+}
+
+func privacySettings() node {
+	var all []node
+	for _, name := range []string{"readreceipts", "last", "status", "profile", "online", "groupadd", "calladd"} {
+		all = append(all, n("category", attrs{"name": name, "value": "all"}))
+	}
+	return n("privacy", nil, all...)
+}
+
+func (s *Server) picture(c *conn, q, asked *node) {
+	a := s.find(jid(q, "target"))
+	if a == nil || a.pictureURL == "" {
+		s.replyError(c, q, 404, "item-not-found")
+		return
+	}
+	s.reply(c, q, n("picture", attrs{"id": "1", "url": a.pictureURL, "type": str(asked, "type"), "direct_path": "/picture/" + a.lid + "?v=1"}))
+}
+
+func blocklist(a *account) node {
+	var items []node
+	for _, j := range a.blocked {
+		items = append(items, n("item", attrs{"jid": j}))
+	}
+	return n("list", attrs{"dhash": strconv.Itoa(len(items))}, items...)
+}
+
+func (s *Server) block(a *account, item *node) {
+	who := jid(item, "jid")
+	a.blocked = slices.DeleteFunc(a.blocked, func(j types.JID) bool { return j == who })
+	if str(item, "action") == "block" {
+		a.blocked = append(a.blocked, who)
+	}
+}

@@ -1,0 +1,269 @@
+package whatsapptest
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+
+	"go.mau.fi/whatsmeow"
+	"go.mau.fi/whatsmeow/proto/waE2E"
+	"go.mau.fi/whatsmeow/util/cbcutil"
+	"go.mau.fi/whatsmeow/util/hkdfutil"
+	"google.golang.org/protobuf/proto"
+)
+
+const (
+	maxMedia = 128 << 20 // more than any kind of message may carry
+	macSize  = 10        // of the authentication code behind a ciphertext
+)
+
+// serveUpload keeps a ciphertext under its hash.
+func (s *Server) serveUpload(w http.ResponseWriter, r *http.Request) {
+	if f := s.takeFault(faultUpload, nil, nil, ""); f != nil {
+		http.Error(w, http.StatusText(f.code), f.code)
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMedia))
+	if err != nil {
+		http.Error(w, "too large", http.StatusRequestEntityTooLarge)
+		return
+	}
+	sum := sha256.Sum256(body)
+	token := r.PathValue("token")
+	if base64.URLEncoding.EncodeToString(sum[:]) != token {
+		s.violate("upload whose name is not its hash")
+		http.Error(w, "hash mismatch", http.StatusBadRequest)
+		return
+	}
+	path := s.store(r.PathValue("type"), token, body)
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(map[string]string{
+		"url": "https://" + mediaHost + path, "direct_path": path, "handle": token, "object_id": token,
+	})
+}
+
+// store keeps a ciphertext and returns its path, which clients extend with more parameters.
+func (s *Server) store(kind, token string, body []byte) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.blobs[token] = body
+	return "/mms/" + kind + "/" + token + "?v=1"
+}
+
+func (s *Server) serveDownload(w http.ResponseWriter, r *http.Request) {
+	if f := s.takeFault(faultDownload, nil, nil, ""); f != nil {
+		http.Error(w, http.StatusText(f.code), f.code)
+		return
+	}
+	if !s.holdDownload(r.Context()) {
+		panic(http.ErrAbortHandler) // without a response
+	}
+	s.mu.Lock()
+	body, ok := s.blobs[r.PathValue("token")]
+	s.mu.Unlock()
+	if !ok {
+		http.NotFound(w, r)
+		return
+	}
+	_, _ = w.Write(body)
+}
+
+// HoldDownloads makes the media server take requests for files and not answer them, until they are let go again.
+func (s *Server) HoldDownloads(hold bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case hold && s.downloads == nil:
+		s.downloads = make(chan struct{})
+	case !hold && s.downloads != nil:
+		close(s.downloads)
+		s.downloads = nil
+	}
+}
+
+// AwaitHeld waits until so many requests for files are not answered.
+func (s *Server) AwaitHeld(ctx context.Context, downloads int) error {
+	_, err := await(ctx, &s.changed, func() (struct{}, bool) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return struct{}{}, s.held == downloads
+	})
+	return err
+}
+
+// holdDownload waits while downloads are held. It reports false when the client gave up.
+func (s *Server) holdDownload(ctx context.Context) bool {
+	s.mu.Lock()
+	released := s.downloads
+	s.mu.Unlock()
+	if released == nil {
+		return true
+	}
+	s.countHeld(1)
+	defer s.countHeld(-1)
+	select {
+	case <-released:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (s *Server) countHeld(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held += n
+	s.changed.ring()
+}
+
+func (s *Server) serveDelete(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.blobs, r.PathValue("token"))
+	s.changed.ring()
+	w.WriteHeader(http.StatusOK)
+}
+
+// ForgetMedia throws all media away, as the real network does after some weeks. Phones still have them.
+func (s *Server) ForgetMedia() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.Copy(s.attic, s.blobs)
+	clear(s.blobs)
+}
+
+// NoFiles waits until the media server has no file any more.
+func (s *Server) NoFiles(ctx context.Context) error {
+	_, err := await(ctx, &s.changed, func() (struct{}, bool) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return struct{}{}, len(s.blobs) == 0
+	})
+	return err
+}
+
+// Media is a part of a message that points at a file.
+type Media interface {
+	whatsmeow.DownloadableMessage
+}
+
+// Download fetches a file that a message points at, verifies and decrypts it.
+func (p *Phone) Download(m Media) ([]byte, error) {
+	p.server.mu.Lock()
+	body, ok := p.server.blobs[base64.URLEncoding.EncodeToString(m.GetFileEncSHA256())]
+	p.server.mu.Unlock()
+	if !ok || len(body) <= macSize {
+		return nil, errors.New("no such file")
+	}
+	keys := mediaKeys(m.GetMediaKey(), whatsmeow.GetMediaType(m))
+	sealed, mac := body[:len(body)-macSize], body[len(body)-macSize:]
+	if !hmac.Equal(keys.mac(sealed), mac) {
+		return nil, errors.New("the file's code is wrong")
+	}
+	plain, err := cbcutil.Decrypt(keys.cipher, keys.iv, slices.Clone(sealed))
+	if err != nil {
+		return nil, fmt.Errorf("decrypt file: %w", err)
+	}
+	if sum := sha256.Sum256(plain); !slices.Equal(sum[:], m.GetFileSHA256()) {
+		return nil, errors.New("the file's hash is wrong")
+	}
+	return plain, nil
+}
+
+type mediaKey struct{ iv, cipher, macKey []byte }
+
+func mediaKeys(key []byte, kind whatsmeow.MediaType) mediaKey {
+	all := hkdfutil.SHA256(key, nil, []byte(kind), 112)
+	return mediaKey{all[:16], all[16:48], all[48:80]}
+}
+
+func (k mediaKey) mac(sealed []byte) []byte {
+	h := hmac.New(sha256.New, k.macKey)
+	h.Write(k.iv)
+	h.Write(sealed)
+	return h.Sum(nil)[:macSize]
+}
+
+// file is an encrypted file on the media server.
+type file struct {
+	path                  string
+	key, plainSum, encSum []byte
+	size                  uint64
+}
+
+// upload encrypts a file and puts it on the media server.
+func (p *Phone) upload(kind whatsmeow.MediaType, data []byte) (file, error) {
+	key := random(32)
+	keys := mediaKeys(key, kind)
+	sealed, err := cbcutil.Encrypt(keys.cipher, keys.iv, slices.Clone(data))
+	if err != nil {
+		return file{}, fmt.Errorf("encrypt file: %w", err)
+	}
+	body := append(sealed, keys.mac(sealed)...)
+	plain, enc := sha256.Sum256(data), sha256.Sum256(body)
+	path := p.server.store("phone", base64.URLEncoding.EncodeToString(enc[:]), body)
+	return file{path, key, plain[:], enc[:], uint64(len(data))}, nil
+}
+
+// SendImage sends a picture.
+func (p *Phone) SendImage(ctx context.Context, to Chat, data []byte, mime, caption string) (string, error) {
+	f, err := p.upload(whatsmeow.MediaImage, data)
+	if err != nil {
+		return "", err
+	}
+	return p.SendMessage(ctx, to, &waE2E.Message{ImageMessage: &waE2E.ImageMessage{
+		Mimetype: &mime, Caption: proto.String(caption), DirectPath: &f.path, MediaKey: f.key,
+		FileSHA256: f.plainSum, FileEncSHA256: f.encSum, FileLength: &f.size,
+	}})
+}
+
+// SendVideo sends a film.
+func (p *Phone) SendVideo(ctx context.Context, to Chat, data []byte, mime, caption string) (string, error) {
+	f, err := p.upload(whatsmeow.MediaVideo, data)
+	if err != nil {
+		return "", err
+	}
+	return p.SendMessage(ctx, to, &waE2E.Message{VideoMessage: &waE2E.VideoMessage{
+		Mimetype: &mime, Caption: proto.String(caption), DirectPath: &f.path, MediaKey: f.key,
+		FileSHA256: f.plainSum, FileEncSHA256: f.encSum, FileLength: &f.size,
+	}})
+}
+
+// SendVoice sends a voice message.
+func (p *Phone) SendVoice(ctx context.Context, to Chat, data []byte, mime string, seconds uint32) (string, error) {
+	f, err := p.upload(whatsmeow.MediaAudio, data)
+	if err != nil {
+		return "", err
+	}
+	return p.SendMessage(ctx, to, &waE2E.Message{AudioMessage: &waE2E.AudioMessage{
+		Mimetype: &mime, PTT: proto.Bool(true), Seconds: &seconds, DirectPath: &f.path, MediaKey: f.key,
+		FileSHA256: f.plainSum, FileEncSHA256: f.encSum, FileLength: &f.size,
+	}})
+}
+
+// SendDocument sends a file.
+func (p *Phone) SendDocument(ctx context.Context, to Chat, data []byte, mime, name string) (string, error) {
+	f, err := p.upload(whatsmeow.MediaDocument, data)
+	if err != nil {
+		return "", err
+	}
+	return p.SendMessage(ctx, to, &waE2E.Message{DocumentMessage: &waE2E.DocumentMessage{
+		Mimetype: &mime, FileName: &name, DirectPath: &f.path, MediaKey: f.key,
+		FileSHA256: f.plainSum, FileEncSHA256: f.encSum, FileLength: &f.size,
+	}})
+}
+
+// SendLocation sends a place.
+func (p *Phone) SendLocation(ctx context.Context, to Chat, latitude, longitude float64, name string) (string, error) {
+	return p.SendMessage(ctx, to, &waE2E.Message{LocationMessage: &waE2E.LocationMessage{
+		DegreesLatitude: &latitude, DegreesLongitude: &longitude, Name: &name,
+	}})
+}

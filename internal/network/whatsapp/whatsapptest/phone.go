@@ -1,0 +1,288 @@
+package whatsapptest
+
+import (
+	"math/rand/v2"
+	"sync"
+
+	"go.mau.fi/whatsmeow/types"
+)
+
+// Phone is the simulated phone of one person. Its methods may be called from any goroutine.
+type Phone struct {
+	server  *Server
+	account *account
+	number  string
+	main    *simulated
+
+	pending chan struct{} // has a token while a queue may hold something
+
+	mu    sync.Mutex // guards the keys and what was sent with them
+	sent  map[string]*sentMessage
+	order []string // ids of sent, oldest first
+	state *phoneState
+
+	news     bell
+	view     sync.Mutex // guards what a person can see on the phone; nothing is locked while it is held
+	inbox    []*Message
+	seen     map[seenKey]*Message
+	shown    int // messages of others on the phone itself
+	receipts []Receipt
+	typing   []Typing
+	peer     []PeerRequest
+	readsAll bool
+	offline  bool
+	plainNew bool // does not introduce itself to new devices
+	history  []Conversation
+	badSign  bool
+}
+
+// Option is a property of a new phone.
+type Option func(*Phone)
+
+// Named gives the person a name that others see.
+func Named(name string) Option { return func(p *Phone) { p.account.name = name } }
+
+// About gives the person a line about themselves.
+func About(text string) Option { return func(p *Phone) { p.account.about = text } }
+
+// Picture gives the person a profile picture.
+func Picture(url string) Option { return func(p *Phone) { p.account.pictureURL = url } }
+
+// Shown says how the person is addressed; without it by Both.
+func Shown(as Addressing) Option { return func(p *Phone) { p.account.shown = as } }
+
+// Show changes how the person is addressed from now on.
+func (p *Phone) Show(as Addressing) {
+	p.server.mu.Lock()
+	defer p.server.mu.Unlock()
+	p.account.shown = as
+}
+
+// ReadsAtOnce makes the phone read every message as soon as it arrives.
+func ReadsAtOnce() Option { return func(p *Phone) { p.readsAll = true } }
+
+// RefusesStrangers makes the network answer messages of people to whom this person never wrote with an error,
+// as it does with 463 and 475 to accounts that write to too many strangers.
+func RefusesStrangers(code int) Option { return func(p *Phone) { p.account.strangers = code } }
+
+// SwitchedOff makes a phone that receives nothing before SwitchOn.
+func SwitchedOff() Option { return func(p *Phone) { p.offline = true } }
+
+// Silent makes a phone that tells newly linked clients nothing: no name, no settings, no history.
+func Silent() Option { return func(p *Phone) { p.plainNew = true } }
+
+// Phone returns the phone of a number, given in digits. The first call puts the number on the network, with
+// the options; later ones return the same phone and take no options.
+func (s *Server) Phone(number string, options ...Option) *Phone {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if a := s.byNumber[number]; a != nil {
+		return a.phone
+	}
+	a := &account{
+		number: number, lid: lidOf(number), name: number,
+		devices: map[uint16]*device{}, collections: map[string]*collection{},
+		peers: map[*account]bool{}, wroteTo: map[*account]bool{}, watchers: map[*device]types.JID{},
+	}
+	p := &Phone{
+		server: s, account: a, number: number, pending: make(chan struct{}, 1),
+		sent: map[string]*sentMessage{}, seen: map[seenKey]*Message{},
+	}
+	a.phone = p
+	for _, o := range options {
+		o(p)
+	}
+	p.main = p.newDevice(0)
+	s.byNumber[number], s.byLID[a.lid] = a, a
+	s.spawn(p.live)
+	return p
+}
+
+// newDevice makes a simulated device of the account. The caller holds the server's lock.
+func (p *Phone) newDevice(id uint16) *simulated {
+	d := &device{owner: p.account, id: id}
+	d.sim = &simulated{phone: p, device: d, store: newKeyring(newRegistration())}
+	p.account.devices[id] = d
+	return d.sim
+}
+
+// newRegistration is the number that tells installations apart.
+func newRegistration() uint32 { return 1 + rand.Uint32N(16380) }
+
+// Number is the phone's number in digits.
+func (p *Phone) Number() string { return p.number }
+
+// JID is the phone's address by number.
+func (p *Phone) JID() types.JID { return p.account.pn(0) }
+
+// LID is the phone's other address.
+func (p *Phone) LID() types.JID { return p.account.hidden(0) }
+
+// SwitchOff stops the phone from receiving; what is sent to it waits.
+func (p *Phone) SwitchOff() {
+	p.view.Lock()
+	defer p.view.Unlock()
+	p.offline = true
+}
+
+// SwitchOn lets the phone receive again.
+func (p *Phone) SwitchOn() {
+	p.view.Lock()
+	p.offline = false
+	p.view.Unlock()
+	p.wake()
+}
+
+func (p *Phone) wake() {
+	select {
+	case p.pending <- struct{}{}:
+	default:
+	}
+}
+
+// live handles what arrives at the phone's simulated devices until the server closes.
+func (p *Phone) live() {
+	ctx := p.server.ctx
+	for ctx.Err() == nil {
+		m, q := p.next()
+		if q == nil {
+			select {
+			case <-p.pending:
+			case <-ctx.Done():
+			}
+			continue
+		}
+		p.mu.Lock()
+		switch q.class {
+		case "message":
+			p.receive(ctx, m, q)
+		case "receipt":
+			p.receipted(ctx, m, &q.stanza)
+		}
+		p.mu.Unlock()
+	}
+}
+
+// next takes the oldest stanza of a simulated device.
+func (p *Phone) next() (*simulated, *queued) {
+	p.view.Lock()
+	offline := p.offline
+	p.view.Unlock()
+	if offline {
+		return nil, nil
+	}
+	s := p.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, d := range p.account.devices {
+		if d.sim == nil || len(d.queue) == 0 {
+			continue
+		}
+		q := d.queue[0]
+		d.queue = d.queue[1:]
+		if q.entry != nil {
+			q.entry.delivery(d).Given++
+		}
+		return d.sim, q
+	}
+	return nil, nil
+}
+
+// record changes the ledger's line of a device.
+func (p *Phone) record(d *device, e *Entry, change func(*Delivery)) {
+	if e == nil {
+		return
+	}
+	p.server.mu.Lock()
+	defer p.server.mu.Unlock()
+	change(e.delivery(d))
+	p.server.changed.ring()
+}
+
+// Reinstall gives the phone a new identity, as a new installation of the app has, and tells everybody who
+// knew the old one. Devices that were linked are logged out.
+func (p *Phone) Reinstall() {
+	p.ReinstallQuietly()
+	s := p.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for peer := range p.account.peers {
+		for _, d := range peer.devices {
+			if d.sim == nil && peer != p.account {
+				s.notify(d, p.account.public(0), "encrypt", nil, n("identity", nil))
+			}
+		}
+	}
+}
+
+// ReinstallQuietly is a Reinstall that nobody is told of: senders learn it when the phone cannot read them.
+func (p *Phone) ReinstallQuietly() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.main.store = newKeyring(newRegistration())
+	for id, d := range p.account.devices {
+		if id != 0 {
+			s.unlink(d)
+		}
+	}
+}
+
+// AddDevice links a simulated companion to the phone and tells everybody who knows the person. What arrives
+// at it is in the inbox with its device id.
+func (p *Phone) AddDevice() (uint16, error) {
+	id, err := p.AddDeviceQuietly()
+	if err != nil {
+		return 0, err
+	}
+	s := p.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.announceDevices(p.account, "add", id)
+	return id, nil
+}
+
+// AddDeviceByNumber is an AddDevice that is told of under the person's number, with the LID beside it.
+func (p *Phone) AddDeviceByNumber() (uint16, error) {
+	id, err := p.AddDeviceQuietly()
+	if err != nil {
+		return 0, err
+	}
+	s := p.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.announceDevicesFrom(p.account, p.account.pn(0), attrs{"lid": p.account.hidden(0)}, "add", id)
+	return id, nil
+}
+
+// AddDeviceQuietly is an AddDevice that nobody is told of: senders learn it from the ack of their next
+// message.
+func (p *Phone) AddDeviceQuietly() (uint16, error) {
+	s := p.server
+	s.mu.Lock()
+	p.account.lastDevice++
+	m := p.newDevice(p.account.lastDevice)
+	s.mu.Unlock()
+	signed, err := p.adv(m.device.id, m.store.own().identity.Pub[:])
+	if err != nil {
+		return 0, err
+	}
+	return m.device.id, s.certify(m, signed)
+}
+
+// RefuseNextPairing makes the phone sign the next client's identity wrongly, so that the client refuses.
+func (p *Phone) RefuseNextPairing() {
+	p.view.Lock()
+	defer p.view.Unlock()
+	p.badSign = true
+}
+
+func (p *Phone) takeBadSignature() bool {
+	p.view.Lock()
+	defer p.view.Unlock()
+	bad := p.badSign
+	p.badSign = false
+	return bad
+}

@@ -1,0 +1,97 @@
+package whatsapptest
+
+import (
+	"context"
+
+	"go.mau.fi/whatsmeow/types"
+)
+
+// presence takes what a client says about itself, and its wish to hear about others.
+func (s *Server) presence(c *conn, d *device, p *node) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch str(p, "type") {
+	case "available", "unavailable":
+		d.owner.online = str(p, "type") == "available"
+		s.changed.ring()
+	case "subscribe":
+		who := jid(p, "to")
+		a := s.find(who)
+		if a == nil {
+			return
+		}
+		a.watchers[d] = who
+		c.send(a.presence(who), s.delay())
+	default:
+		s.violateLocked("presence of an unknown type %s", shape(p))
+	}
+}
+
+func (a *account) presence(as types.JID) node {
+	if a.online {
+		return n("presence", attrs{"from": as})
+	}
+	return n("presence", attrs{"from": as, "type": "unavailable", "last": unix()})
+}
+
+// chatState passes on that a client is typing.
+func (s *Server) chatState(d *device, stanza *node) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := s.find(jid(stanza, "to"))
+	if a == nil {
+		return
+	}
+	child := first(stanza)
+	for _, other := range a.devices {
+		if other.sim != nil {
+			other.sim.phone.hears(Typing{From: d.owner.number, State: child.Tag, Media: str(&child, "media")})
+			continue
+		}
+		s.tell(other, n("chatstate", attrs{"from": d.owner.public(0)}, child))
+	}
+}
+
+// Block makes the phone ignore a person: their messages are confirmed but never arrive.
+func (p *Phone) Block(other *Phone) {
+	s := p.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.account.blocked = append(p.account.blocked, other.account.hidden(0))
+}
+
+// ComeOnline and GoAway change what those who watch the person's presence see.
+func (p *Phone) ComeOnline() { p.setPresence(true) }
+
+// GoAway is the opposite of ComeOnline.
+func (p *Phone) GoAway() { p.setPresence(false) }
+
+func (p *Phone) setPresence(online bool) {
+	s := p.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.account.online = online
+	for d, as := range p.account.watchers {
+		s.tell(d, p.account.presence(as))
+	}
+}
+
+// Type shows the clients of another phone that this one's owner is typing, or has paused.
+func (p *Phone) Type(to *Phone, state types.ChatPresence) {
+	s := p.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, d := range to.account.devices {
+		s.tell(d, n("chatstate", attrs{"from": p.account.public(0)}, n(string(state), nil)))
+	}
+}
+
+// ClientOnline waits until a client of this account has said that it is available.
+func (p *Phone) ClientOnline(ctx context.Context) error {
+	_, err := await(ctx, &p.server.changed, func() (struct{}, bool) {
+		p.server.mu.Lock()
+		defer p.server.mu.Unlock()
+		return struct{}{}, p.account.online
+	})
+	return err
+}

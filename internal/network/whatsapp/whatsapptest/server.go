@@ -1,0 +1,285 @@
+package whatsapptest
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coder/websocket"
+	waBinary "go.mau.fi/whatsmeow/binary"
+)
+
+// Config says how a server behaves. The zero value is a good server.
+type Config struct {
+	Address   string        // where to listen; empty: a free port of 127.0.0.1
+	Plain     bool          // speak plain TCP instead of TLS, which saves memory with many clients
+	RoundTrip time.Duration // added to every answer
+
+	// FewKeys tells a new device that it has a key on the server already, so that it uploads 50 keys
+	// instead of 812: pairing then costs a tenth, which matters with many accounts.
+	FewKeys bool
+}
+
+// Server is one network: accounts, their phones and linked devices, groups and media, all in memory.
+type Server struct {
+	few       bool
+	cert      *certificate
+	trust     Trust
+	listener  *gate
+	http      *http.Server
+	roundTrip atomic.Int64 // nanoseconds
+	ahead     atomic.Int64 // of the server's clock, in seconds
+	mangler   atomic.Pointer[func(waBinary.Node) waBinary.Node]
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	once   sync.Once
+
+	changed bell // rings when anything that can be waited for may have changed
+
+	mu         sync.Mutex
+	byNumber   map[string]*account
+	byLID      map[string]*account
+	groups     map[string]*group
+	blobs      map[string][]byte        // encrypted media by the hash in their path
+	downloads  chan struct{}            // closed when requests for files are answered again; nil: they are
+	held       int                      // requests for files that are not answered
+	attic      map[string][]byte        // media that the server forgot and phones still have
+	guests     map[string]*registration // by the reference in their QR code
+	codes      map[string]*codePairing  // by number
+	faults     []*Fault
+	ledger     ledger
+	violations []string
+	closed     bool
+	refuse     int // HTTP status for new connections; 0: welcome
+	serial     uint64
+}
+
+// Start starts a server. Its owner closes it.
+func Start(cfg Config) (*Server, error) {
+	now := time.Now()
+	cert, err := newCertificate(processRoot(), now)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Address == "" {
+		cfg.Address = "127.0.0.1:0"
+	}
+	tcp, err := net.Listen("tcp", cfg.Address)
+	if err != nil {
+		return nil, fmt.Errorf("listen: %w", err)
+	}
+	s := &Server{
+		few: cfg.FewKeys, cert: cert,
+		listener: &gate{Listener: tcp},
+		trust:    Trust{Address: tcp.Addr().String(), Root: *processRoot().Pub},
+		byNumber: map[string]*account{}, byLID: map[string]*account{}, groups: map[string]*group{},
+		blobs: map[string][]byte{}, attic: map[string][]byte{}, guests: map[string]*registration{}, codes: map[string]*codePairing{},
+		ledger: newLedger(),
+	}
+	s.roundTrip.Store(int64(cfg.RoundTrip))
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /ws/chat", s.serveChat)
+	mux.HandleFunc("POST /mms/{type}/{token}", s.serveUpload)
+	mux.HandleFunc("GET /mms/{type}/{token}", s.serveDownload)
+	mux.HandleFunc("DELETE /mms/{type}/{token}", s.serveDelete)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		s.violate("request %s %s", r.Method, r.URL.Path)
+		http.NotFound(w, r)
+	})
+	// A client that goes away in the middle of a TLS handshake is an everyday event here.
+	s.http = &http.Server{Handler: mux, ErrorLog: log.New(io.Discard, "", 0), ReadHeaderTimeout: time.Minute}
+	var l net.Listener = s.listener
+	if !cfg.Plain {
+		pair, ca, err := newTLS(now)
+		if err != nil {
+			return nil, errors.Join(err, tcp.Close())
+		}
+		s.trust.CA = ca
+		l = tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13})
+	}
+	s.wg.Go(func() { _ = s.http.Serve(l) }) // ends with Close, with the error that says so
+	return s, nil
+}
+
+// Close ends every connection and goroutine. It may be called twice.
+func (s *Server) Close() {
+	s.once.Do(func() {
+		s.mu.Lock()
+		s.closed = true
+		s.mu.Unlock()
+		s.cancel()
+		_ = s.http.Close()
+		s.listener.dropAll()
+	})
+	s.wg.Wait()
+}
+
+// enter counts a goroutine that Close has to wait for: http.Server forgets hijacked connections. It reports
+// false once the server is closing.
+func (s *Server) enter() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.wg.Add(1)
+	return true
+}
+
+// spawn starts a goroutine that Close waits for. The caller holds the lock.
+func (s *Server) spawn(f func()) {
+	if !s.closed {
+		s.wg.Go(f)
+	}
+}
+
+// Endpoint is the address that the server listens on.
+func (s *Server) Endpoint() string { return s.trust.Address }
+
+// Trust is what a client needs to take this server for its network.
+func (s *Server) Trust() Trust { return s.trust }
+
+// SetRoundTrip adds a delay to every stanza that the server sends from now on.
+func (s *Server) SetRoundTrip(d time.Duration) { s.roundTrip.Store(int64(d)) }
+
+// SetClock has the server tell times that are so far ahead of this machine's clock; negative: behind.
+func (s *Server) SetClock(ahead time.Duration) { s.ahead.Store(int64(ahead / time.Second)) }
+
+// unix is the time by the server's own clock, where clients compare theirs with it.
+func (s *Server) unix() int64 { return unix() + s.ahead.Load() }
+
+func (s *Server) delay() time.Duration { return time.Duration(s.roundTrip.Load()) }
+
+// Down cuts every connection, media included, and lets nobody in until Up.
+func (s *Server) Down() {
+	s.listener.shut.Store(true)
+	s.listener.dropAll()
+}
+
+// Up ends what Down began.
+func (s *Server) Up() { s.listener.shut.Store(false) }
+
+// Refuse answers new websocket connections with an HTTP status; 0 welcomes them again.
+func (s *Server) Refuse(status int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refuse = status
+}
+
+// Violations lists what clients sent that this network does not know.
+func (s *Server) Violations() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string(nil), s.violations...)
+}
+
+func (s *Server) violate(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.violateLocked(format, args...)
+}
+
+func (s *Server) violateLocked(format string, args ...any) {
+	s.violations = append(s.violations, fmt.Sprintf(format, args...))
+}
+
+// serveChat is one connection from its handshake to its end.
+func (s *Server) serveChat(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	refuse := s.refuse
+	s.mu.Unlock()
+	if refuse != 0 {
+		http.Error(w, http.StatusText(refuse), refuse)
+		return
+	}
+	ws, err := websocket.Accept(w, r, nil)
+	if err != nil {
+		return // Accept has answered
+	}
+	defer func() { _ = ws.CloseNow() }()
+	if !s.enter() {
+		return
+	}
+	defer s.wg.Done()
+	c := newConn(s.ctx, ws)
+	c.mangle = s.mangle
+	defer c.hangUp()
+	if c.greet(s.cert) != nil {
+		return
+	}
+	var writer sync.WaitGroup
+	writer.Go(func() { c.write(c.keys.write) })
+	defer writer.Wait()
+	defer c.hangUp()
+	defer s.leave(c)
+	s.welcome(c)
+	for {
+		node, err := c.receive()
+		if err != nil || !c.flowing() {
+			return
+		}
+		s.handle(c, node)
+	}
+}
+
+// gate is a listener that can be shut without giving up its port.
+type gate struct {
+	net.Listener
+	shut atomic.Bool
+
+	mu   sync.Mutex
+	open map[net.Conn]struct{}
+}
+
+func (g *gate) Accept() (net.Conn, error) {
+	for {
+		c, err := g.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if g.shut.Load() {
+			_ = c.Close()
+			continue
+		}
+		g.mu.Lock()
+		if g.open == nil {
+			g.open = map[net.Conn]struct{}{}
+		}
+		g.open[c] = struct{}{}
+		g.mu.Unlock()
+		return &gated{Conn: c, gate: g}, nil
+	}
+}
+
+// dropAll closes every connection that came through the gate.
+func (g *gate) dropAll() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for c := range g.open {
+		_ = c.Close()
+	}
+}
+
+// gated forgets itself at its gate when it is closed.
+type gated struct {
+	net.Conn
+	gate *gate
+}
+
+func (c *gated) Close() error {
+	c.gate.mu.Lock()
+	delete(c.gate.open, c.Conn)
+	c.gate.mu.Unlock()
+	return c.Conn.Close()
+}

@@ -1,0 +1,202 @@
+package whatsapptest
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+
+	"go.mau.fi/whatsmeow/appstate"
+	"go.mau.fi/whatsmeow/proto/waServerSync"
+	"go.mau.fi/whatsmeow/proto/waSyncAction"
+	"go.mau.fi/whatsmeow/store"
+	waLog "go.mau.fi/whatsmeow/util/log"
+	"google.golang.org/protobuf/proto"
+)
+
+// phoneState is what a phone needs to read and write its account's settings: the keys, and how far it has
+// read. Guarded by Phone.mu.
+type phoneState struct {
+	keyID []byte
+	key   store.AppStateSyncKey
+	proc  *appstate.Processor
+	known *knownState
+	seen  []appstate.Mutation
+}
+
+// settings returns the state of the phone's settings, made at first use. The caller holds the phone's lock.
+func (p *Phone) settings() *phoneState {
+	if p.state == nil {
+		st := &phoneState{
+			keyID: random(6), key: store.AppStateSyncKey{Data: random(32), Timestamp: unix() * 1000},
+			known: &knownState{versions: map[string]knownVersion{}, macs: map[string][]byte{}},
+		}
+		st.proc = appstate.NewProcessor(&store.Device{AppStateKeys: st, AppState: st.known}, waLog.Noop)
+		p.state = st
+	}
+	return p.state
+}
+
+// Change changes a setting on the phone, such as appstate.BuildArchive makes, and tells the linked clients.
+func (p *Phone) Change(ctx context.Context, patch appstate.PatchInfo) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.change(ctx, patch, true)
+}
+
+func (p *Phone) change(ctx context.Context, patch appstate.PatchInfo, tell bool) error {
+	if err := p.catchUp(ctx, string(patch.Type)); err != nil {
+		return err
+	}
+	st := p.settings()
+	v := st.known.versions[string(patch.Type)]
+	raw, err := st.proc.EncodePatch(ctx, st.keyID, appstate.HashState{Version: v.version, Hash: v.hash}, patch)
+	if err != nil {
+		return fmt.Errorf("encode a change of settings: %w", err)
+	}
+	s := p.server
+	s.mu.Lock()
+	col := p.account.collection(string(patch.Type))
+	if col.version() != v.version {
+		s.mu.Unlock()
+		return errors.New("a client changed the settings at the same moment")
+	}
+	err = s.addPatch(p.main.device, col, raw, tell)
+	s.mu.Unlock()
+	if err != nil {
+		return fmt.Errorf("keep a change of settings: %w", err)
+	}
+	return p.catchUp(ctx, string(patch.Type))
+}
+
+// SaveContact puts a person into the phone's address book, which linked clients share.
+func (p *Phone) SaveContact(ctx context.Context, other *Phone, name string) error {
+	return p.Change(ctx, appstate.PatchInfo{Type: appstate.WAPatchCriticalUnblockLow, Mutations: []appstate.MutationInfo{{
+		Index: []string{appstate.IndexContact, other.JID().String()}, Version: 2,
+		Value: &waSyncAction.SyncActionValue{ContactAction: &waSyncAction.ContactAction{
+			FullName: &name, FirstName: &name, LidJID: proto.String(other.LID().String()),
+		}},
+	}}})
+}
+
+// AwaitSetting waits until a client has changed a setting that matches.
+func (p *Phone) AwaitSetting(ctx context.Context, match func(appstate.Mutation) bool) (appstate.Mutation, error) {
+	var failed error
+	m, err := await(ctx, &p.news, func() (appstate.Mutation, bool) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for _, name := range appstate.AllPatchNames {
+			if failed = p.catchUp(ctx, string(name)); failed != nil {
+				return appstate.Mutation{}, true
+			}
+		}
+		if i := slices.IndexFunc(p.settings().seen, match); i >= 0 {
+			return p.settings().seen[i], true
+		}
+		return appstate.Mutation{}, false
+	})
+	return m, errors.Join(err, failed)
+}
+
+// catchUp reads and verifies the patches that the phone has not seen. The caller holds the phone's lock.
+func (p *Phone) catchUp(ctx context.Context, name string) error {
+	st := p.settings()
+	v := st.known.versions[name]
+	s := p.server
+	s.mu.Lock()
+	var raw [][]byte
+	if c := p.account.collection(name); v.version < c.version() {
+		raw = slices.Clone(c.patches[v.version:])
+	}
+	s.mu.Unlock()
+	if len(raw) == 0 {
+		return nil
+	}
+	list := &appstate.PatchList{Name: appstate.WAPatchName(name)}
+	for _, r := range raw {
+		patch := new(waServerSync.SyncdPatch)
+		if err := proto.Unmarshal(r, patch); err != nil {
+			return fmt.Errorf("read a change of settings: %w", err)
+		}
+		list.Patches = append(list.Patches, patch)
+	}
+	mutations, _, err := st.proc.DecodePatches(ctx, list, appstate.HashState{Version: v.version, Hash: v.hash}, true)
+	if err != nil {
+		return fmt.Errorf("verify a change of settings: %w", err)
+	}
+	st.seen = append(st.seen, mutations...)
+	return nil
+}
+
+// knownState keeps how far a phone has read each collection, for the processor.
+type knownState struct {
+	versions map[string]knownVersion
+	macs     map[string][]byte
+}
+
+type knownVersion struct {
+	version uint64
+	hash    [128]byte
+}
+
+var _ store.AppStateStore = (*knownState)(nil)
+
+func (k *knownState) PutAppStateVersion(_ context.Context, name string, version uint64, hash [128]byte) error {
+	k.versions[name] = knownVersion{version, hash}
+	return nil
+}
+
+func (k *knownState) GetAppStateVersion(_ context.Context, name string) (uint64, [128]byte, error) {
+	v := k.versions[name]
+	return v.version, v.hash, nil
+}
+
+func (k *knownState) DeleteAppStateVersion(_ context.Context, name string) error {
+	delete(k.versions, name)
+	return nil
+}
+
+func macKey(name string, index []byte) string {
+	return name + " " + base64.RawStdEncoding.EncodeToString(index)
+}
+
+func (k *knownState) PutAppStateMutationMACs(_ context.Context, name string, _ uint64, macs []store.AppStateMutationMAC) error {
+	for _, m := range macs {
+		k.macs[macKey(name, m.IndexMAC)] = m.ValueMAC
+	}
+	return nil
+}
+
+func (k *knownState) DeleteAppStateMutationMACs(_ context.Context, name string, indexes [][]byte) error {
+	for _, i := range indexes {
+		delete(k.macs, macKey(name, i))
+	}
+	return nil
+}
+
+func (k *knownState) GetAppStateMutationMAC(_ context.Context, name string, index []byte) ([]byte, error) {
+	return k.macs[macKey(name, index)], nil
+}
+
+var _ store.AppStateSyncKeyStore = (*phoneState)(nil)
+
+// PutAppStateSyncKey is never called: the phone makes the keys.
+func (st *phoneState) PutAppStateSyncKey(context.Context, []byte, store.AppStateSyncKey) error {
+	return errUncalled
+}
+
+func (st *phoneState) GetAppStateSyncKey(_ context.Context, id []byte) (*store.AppStateSyncKey, error) {
+	if !slices.Equal(id, st.keyID) {
+		return nil, nil
+	}
+	return &st.key, nil
+}
+
+func (st *phoneState) GetLatestAppStateSyncKeyID(context.Context) ([]byte, error) {
+	return st.keyID, nil
+}
+
+func (st *phoneState) GetAllAppStateSyncKeys(context.Context) ([]*store.AppStateSyncKey, error) {
+	return []*store.AppStateSyncKey{&st.key}, nil
+}
