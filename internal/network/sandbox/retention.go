@@ -21,8 +21,9 @@ const (
 
 	purgeEvery = 5 * time.Minute
 	sweepEvery = 24 * time.Hour // how often all phones are checked, not only those with new messages
-	purgeBatch = 200            // rows in one transaction, so that no send waits long
+	purgeBatch = 100            // rows in one transaction, so that no send waits long
 	fileBatch  = 5              // likewise: files are large
+	purgeShare = 4              // a purge uses one part in so many of the writer's time
 )
 
 // purger removes what is over the retention, and the worlds of removed channels.
@@ -114,11 +115,25 @@ func (n *Network) purge(ctx context.Context, now time.Time) error {
 	return errors.Join(errs...)
 }
 
+// writeBatch runs one transaction of a purge and then leaves the writer to others for a while.
+func (n *Network) writeBatch(ctx context.Context, do func(*sqldb.Tx) error) error {
+	began := time.Now()
+	if err := n.db.Write(ctx, do); err != nil {
+		return err
+	}
+	select {
+	case <-time.After((purgeShare - 1) * time.Since(began)):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // deleteBatches runs a statement that deletes up to $1 rows until it finds fewer.
 func (n *Network) deleteBatches(ctx context.Context, batch int64, query string, args ...any) error {
 	args = append([]any{batch}, args...)
 	for deleted := batch; deleted == batch; {
-		err := n.db.Write(ctx, func(tx *sqldb.Tx) (err error) {
+		err := n.writeBatch(ctx, func(tx *sqldb.Tx) (err error) {
 			deleted, err = n.deleteRows(tx, query, args...)
 			return err
 		})
@@ -166,7 +181,7 @@ func (n *Network) sweepPhones(ctx context.Context, now time.Time) error {
 				return err
 			}
 		}
-		err = n.db.Write(ctx, func(tx *sqldb.Tx) error {
+		err = n.writeBatch(ctx, func(tx *sqldb.Tx) error {
 			_, err := tx.Exec(`DELETE FROM phones WHERE id > $1 AND id <= $2 AND created_at < $3 AND changed = 0 AND
 				NOT EXISTS (SELECT 1 FROM messages WHERE phone = phones.id) AND NOT EXISTS (SELECT 1 FROM events WHERE phone = phones.id) AND
 				number NOT IN (SELECT m.number FROM groups g JOIN members m ON m.grp = g.id WHERE g.world = phones.world)`,
@@ -228,7 +243,7 @@ func (n *Network) purgeWorld(ctx context.Context, world int64) error {
 // purgePhone deletes a phone with its rows, some of each table in one transaction.
 func (n *Network) purgePhone(ctx context.Context, id int64) error {
 	for more := true; more; {
-		err := n.db.Write(ctx, func(tx *sqldb.Tx) error {
+		err := n.writeBatch(ctx, func(tx *sqldb.Tx) error {
 			more = false
 			for _, purge := range []struct {
 				batch int64
