@@ -179,12 +179,29 @@ func (c *cli) channelSwitch(verb, short string) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.manage(cmd, func(ctx context.Context, api *client.Client) error {
 				r, err := api.Post(ctx, client.Path("channels", args[0], verb), nil, nil)
+				if err == nil && verb == "start" {
+					r, err = started(ctx, api, args[0])
+				}
 				if err != nil {
 					return orMissing(err, "channel", args[0])
 				}
 				return printData(c, r, c.printChannel)
 			})
 		},
+	}
+}
+
+// started waits a moment for a channel that connects, and returns it as it is then.
+func started(ctx context.Context, api *client.Client, code string) (*client.Response, error) {
+	for limit := time.Now().Add(3 * time.Second); ; {
+		var ch client.Channel
+		r, err := api.Get(ctx, client.Path("channels", code), nil, &ch)
+		if err != nil || ch.Status != parley.Starting || time.Now().After(limit) {
+			return r, err
+		}
+		if err := pause(ctx, healthEvery); err != nil {
+			return nil, err
+		}
 	}
 }
 

@@ -66,7 +66,7 @@ func (d Dir) Prepare(log *slog.Logger) error {
 			return err
 		}
 	}
-	for _, path := range []string{d.Database(), d.Sandbox(), d.WhatsApp(), d.DevEnv()} {
+	for _, path := range []string{d.Database(), d.Sandbox(), d.WhatsApp(), d.DevEnv(), d.LockFile()} {
 		if err := tightenFile(path, log); err != nil {
 			return err
 		}
