@@ -23,7 +23,6 @@ your accounts: keep it as you keep them. FILE may be - for stdout. What the simu
 sandbox received is not part of it.`,
 		Example: `  parley backup parley-$(date +%F).tar
   parley backup - | age -r age1… > parley.tar.age`,
-		Args: takes("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !c.dir().Exists() {
 				return c.noData()

@@ -33,7 +33,6 @@ func (c *cli) channelCreate() *cobra.Command {
 phones are simulated.`,
 		Example: `  parley channel create toko --network whatsapp --name 'Toko Ayu'
   parley channel create try`,
-		Args: takes("CODE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			body := map[string]any{"code": args[0], "network": network}
 			if name != "" {
@@ -82,19 +81,16 @@ func (c *cli) channelShow() *cobra.Command {
 		Short: "Show all that is known of a channel",
 		Example: `  parley channel show demo
   parley channel show demo --json`,
-		Args: takes("CODE"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.manage(cmd, func(ctx context.Context, api *client.Client) error {
-				r, err := api.Get(ctx, client.Path("channels", args[0]), nil, nil)
-				if err != nil {
-					return orMissing(err, "channel", args[0])
-				}
-				return printData(c, r, func(ch *client.Channel) {
-					c.printChannel(ch)
-					c.printRunning(ch, time.Now())
-				})
+		RunE: c.managing(func(ctx context.Context, api *client.Client, args []string) error {
+			r, err := api.Get(ctx, client.Path("channels", args[0]), nil, nil)
+			if err != nil {
+				return orMissing(err, "channel", args[0])
+			}
+			return printData(c, r, func(ch *client.Channel) {
+				c.printChannel(ch)
+				c.printRunning(ch, time.Now())
 			})
-		},
+		}),
 	}
 }
 
@@ -175,19 +171,16 @@ func (c *cli) channelSwitch(verb, short string) *cobra.Command {
 		Use:     verb + " CODE",
 		Short:   short,
 		Example: fmt.Sprintf("  parley channel %s demo\n  parley channel %s demo --data /var/lib/parley", verb, verb),
-		Args:    takes("CODE"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.manage(cmd, func(ctx context.Context, api *client.Client) error {
-				r, err := api.Post(ctx, client.Path("channels", args[0], verb), nil, nil)
-				if err == nil && verb == "start" {
-					r, err = started(ctx, api, args[0])
-				}
-				if err != nil {
-					return orMissing(err, "channel", args[0])
-				}
-				return printData(c, r, c.printChannel)
-			})
-		},
+		RunE: c.managing(func(ctx context.Context, api *client.Client, args []string) error {
+			r, err := api.Post(ctx, client.Path("channels", args[0], verb), nil, nil)
+			if err == nil && verb == "start" {
+				r, err = started(ctx, api, args[0])
+			}
+			if err != nil {
+				return orMissing(err, "channel", args[0])
+			}
+			return printData(c, r, c.printChannel)
+		}),
 	}
 }
 
@@ -212,7 +205,6 @@ func (c *cli) channelLogout() *cobra.Command {
 		Short:   short,
 		Long:    short + ". The server must be running.",
 		Example: "  parley channel logout demo\n  parley channel logout demo --json",
-		Args:    takes("CODE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.onServer(cmd, func(ctx context.Context, api *client.Client) error {
 				r, err := api.Post(ctx, client.Path("channels", args[0], "logout"), nil, nil)
@@ -234,19 +226,16 @@ func (c *cli) channelSecret() *cobra.Command {
 		Short: "Print the secret that the callbacks of a channel's login links are signed with",
 		Example: `  parley channel secret toko
   parley channel secret toko --rotate`,
-		Args: takes("CODE"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.manage(cmd, func(ctx context.Context, api *client.Client) error {
-				if rotate {
-					return orMissing(c.rotateSecret(ctx, api, client.Path("channels", args[0], "secret", "rotate")), "channel", args[0])
-				}
-				var s client.Secret
-				if _, err := api.Get(ctx, client.Path("channels", args[0], "secret"), nil, &s); err != nil {
-					return orMissing(err, "channel", args[0])
-				}
-				return c.printSecret(s)
-			})
-		},
+		RunE: c.managing(func(ctx context.Context, api *client.Client, args []string) error {
+			if rotate {
+				return orMissing(c.rotateSecret(ctx, api, client.Path("channels", args[0], "secret", "rotate")), "channel", args[0])
+			}
+			var s client.Secret
+			if _, err := api.Get(ctx, client.Path("channels", args[0], "secret"), nil, &s); err != nil {
+				return orMissing(err, "channel", args[0])
+			}
+			return c.printSecret(s)
+		}),
 	}
 	cmd.Flags().BoolVar(&rotate, "rotate", false, "make a new one first; for 24 hours the old one signs too")
 	return cmd
@@ -278,7 +267,6 @@ func (c *cli) channelDelete() *cobra.Command {
 		Short: "Remove a channel with its messages and its tokens",
 		Example: `  parley channel delete toko
   parley channel delete toko --yes`,
-		Args: takes("CODE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			what := fmt.Sprintf("This removes channel %s with all its messages and tokens for good", args[0])
 			return c.remove(cmd, "channel", args[0], yes, func(*client.Response) (string, error) { return what, nil })

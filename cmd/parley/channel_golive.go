@@ -30,7 +30,6 @@ does. Code, name, tokens, webhooks, secrets and settings stay. This cannot be un
 ` + risksHelp,
 		Example: `  parley channel go-live demo
   parley channel go-live demo --allow +6281298765432 --yes --code +6281211112222`,
-		Args: takes("CODE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := flags.check(); err != nil {
 				return err
@@ -77,7 +76,8 @@ func (c *cli) goLive(ctx context.Context, cl *client.Client, code string, live g
 	}
 	c.hint("✓ saved. Change later: parley channel allow %s …\n", code)
 	if flags == (pairFlags{}) && !c.json && !c.errTerminal {
-		return fail(exitNeedsPerson, "%s is on WhatsApp and waits for a person to pair it: parley channel pair %s with --code NUMBER, --png FILE, --link or --json", code, code)
+		return fail(exitNeedsPerson, "%s is on WhatsApp and waits for a person to pair it: "+
+			"parley channel pair %s with --code NUMBER, --png FILE, --link or --json", code, code)
 	}
 	return c.pair(ctx, cl, code, flags)
 }

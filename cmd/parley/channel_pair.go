@@ -58,7 +58,6 @@ that is typed on it. With --json every step is one line of JSON. The server must
 ` + passkeyHelp,
 		Example: `  parley channel pair toko
   parley channel pair toko --code +6281211112222`,
-		Args: takes("CODE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := flags.check(); err != nil {
 				return err

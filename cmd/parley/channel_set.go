@@ -18,7 +18,6 @@ func (c *cli) channelSet() *cobra.Command {
 		Short: "Change a channel's name and settings",
 		Example: `  parley channel set toko --name 'Toko Ayu'
   parley channel set toko --retention 30d --pace 2s`,
-		Args: takes("CODE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			changed := cmd.Flags().Changed
 			settings := map[string]string{} // by their names; "": as by default

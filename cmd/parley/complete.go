@@ -75,10 +75,14 @@ func (c *cli) entries(cmd *cobra.Command, kind string) (all []entry) {
 	return all
 }
 
-// completeAll says what may stand where in every command, by the words of its usage line and by its flags.
-func (c *cli) completeAll(root *cobra.Command) {
+// finish gives every command what follows from its usage line and its flags: which arguments it takes, and what may
+// stand where.
+func (c *cli) finish(root *cobra.Command) {
 	for _, cmd := range root.Commands() {
-		c.completeAll(cmd)
+		c.finish(cmd)
+	}
+	if root.Args == nil {
+		root.Args = takes(strings.Fields(root.Use)[1:]...)
 	}
 	for flag, complete := range map[string]completer{
 		"channel": c.listed("channels"), "webhook": c.listed("webhooks"),

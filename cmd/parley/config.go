@@ -22,7 +22,6 @@ A setting is taken from the first of: the flag, PARLEY_NAME, the file that PARLE
 the configuration file, the default. Secrets are masked.`,
 		Example: `  parley config show
   PARLEY_LISTEN=127.0.0.1:8000 parley config show --json`,
-		Args: takes(),
 		RunE: func(*cobra.Command, []string) error {
 			type row struct {
 				Setting string `json:"setting"`

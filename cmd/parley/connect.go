@@ -44,7 +44,8 @@ func (c *cli) server() (string, app.Running, error) {
 
 // noServer says that no server runs on the data directory.
 func (c *cli) noServer() error {
-	return fail(exitUnreachable, "no server runs on %s. Start one with: parley dev, or parley serve. Name another one with --url, or its directory with --data", c.dir())
+	return fail(exitUnreachable, "no server runs on %s. Start one with: parley dev, or parley serve. "+
+		"Name another one with --url, or its directory with --data", c.dir())
 }
 
 // client makes a client with the first token of: the one that is set, the one in dev.env under the given name, that of
@@ -112,7 +113,8 @@ func mustBeOne(ctx context.Context, api *client.Client) error {
 	if _, err := api.Get(ctx, client.Path("channels"), nil, &channels); err != nil || len(channels) == 1 {
 		return err
 	}
-	return fail(exitUsage, "there are %s. Name one: give its code, or --channel CODE. See: parley channel list", count(len(channels), "channel"))
+	return fail(exitUsage, "there are %s. Name one: give its code, or --channel CODE. See: parley channel list",
+		count(len(channels), "channel"))
 }
 
 // explain names a channel that is not there as it was given, not as the header of the request.
@@ -143,6 +145,13 @@ func (c *cli) manage(cmd *cobra.Command, do func(context.Context, *client.Client
 		return c.noData()
 	}
 	return c.manageNew(cmd, do)
+}
+
+// managing makes the body of a command of one that manages: see manage.
+func (c *cli) managing(do func(ctx context.Context, api *client.Client, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		return c.manage(cmd, func(ctx context.Context, api *client.Client) error { return do(ctx, api, args) })
+	}
 }
 
 func (c *cli) noData() error {
@@ -217,7 +226,8 @@ func orMissing(err error, kind, id string) error {
 	if kind == "delivery" {
 		list = "deliveries"
 	}
-	return &client.Error{Status: http.StatusNotFound, Code: "not_found", Message: fmt.Sprintf("there is no %s %s. See: parley %s list", kind, id, list)}
+	return &client.Error{Status: http.StatusNotFound, Code: "not_found",
+		Message: fmt.Sprintf("there is no %s %s. See: parley %s list", kind, id, list)}
 }
 
 func noChannel(code string) error {

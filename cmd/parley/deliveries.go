@@ -81,7 +81,6 @@ func (c *cli) deliveriesList() *cobra.Command {
 		Short: "List deliveries, newest first",
 		Example: `  parley deliveries list --failed --since 24h
   parley deliveries list --webhook whk_2f0c6a9be1d84c53a7f0 --limit 10 --json`,
-		Args: takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			fields, err := flags.fields()
 			if err != nil {
@@ -140,16 +139,13 @@ func (c *cli) deliveriesShow() *cobra.Command {
 		Short: "Show all that is known of a delivery, with its attempts and the body that is sent",
 		Example: `  parley deliveries show dlv_1a1dde3453748854
   parley deliveries show dlv_1a1dde3453748854 --json`,
-		Args: takes("ID"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.manage(cmd, func(ctx context.Context, api *client.Client) error {
-				r, err := api.Get(ctx, client.Path("deliveries", args[0]), nil, nil)
-				if err != nil {
-					return orMissing(err, "delivery", args[0])
-				}
-				return printData(c, r, c.printDelivery)
-			})
-		},
+		RunE: c.managing(func(ctx context.Context, api *client.Client, args []string) error {
+			r, err := api.Get(ctx, client.Path("deliveries", args[0]), nil, nil)
+			if err != nil {
+				return orMissing(err, "delivery", args[0])
+			}
+			return printData(c, r, c.printDelivery)
+		}),
 	}
 }
 

@@ -22,7 +22,6 @@ func (c *cli) deliveriesReplay() *cobra.Command {
 			"the flags describe. Without --failed, successful ones are resent too. Those that wait: parley deliveries retry.",
 		Example: `  parley deliveries replay dlv_1a1dde3453748854
   parley deliveries replay --failed --since 24h`,
-		Args: takes("[ID…]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			body, err := flags.fields()
 			if err != nil {
@@ -85,7 +84,8 @@ func (c *cli) replay(ctx context.Context, api *client.Client, body map[string]an
 	}
 	bar.Done()
 	if replayed == 0 {
-		return fail(exitNotSo, "nothing to replay: no finished delivery matches. One that waits can be tried now with: parley deliveries retry ID. See: parley deliveries list")
+		return fail(exitNotSo, "nothing to replay: no finished delivery matches. "+
+			"One that waits can be tried now with: parley deliveries retry ID. See: parley deliveries list")
 	}
 	if c.json {
 		return c.printJSON(map[string]int{"replayed": replayed})

@@ -18,7 +18,6 @@ func (c *cli) deliveriesRetry() *cobra.Command {
 a webhook. The server must be running.`,
 		Example: `  parley deliveries retry dlv_1a1dde3453748854
   parley deliveries retry --webhook whk_2f0c6a9be1d84c53a7f0`,
-		Args: takes("[ID…]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if (len(args) > 0) == (webhook != "") {
 				return fail(exitUsage, "give the ids of deliveries, or --webhook ID")

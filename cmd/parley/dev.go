@@ -17,7 +17,6 @@ are kept, so a restart goes on where it stopped. Addresses of this machine are a
 send. At a terminal it shows one line per message, and opens the console in a browser.`,
 		Example: `  parley dev
   parley dev --data /tmp/try --listen 127.0.0.1:7300`,
-		Args: takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			// At a terminal people read the banner and the messages; the log shows what went wrong.
 			if c.errTerminal && c.set.values[keyLogLevel].origin == "default" {

@@ -31,7 +31,6 @@ It has no tokens or other secrets, no texts, codes or names, and of phone number
 Look through it before you hand it on. FILE may be - for stdout.`,
 		Example: `  parley diagnostics
   parley diagnostics -o help.zip --force`,
-		Args: takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if to == "" {
 				to = time.Now().UTC().Format("parley-diagnostics-20060102T150405Z.zip")

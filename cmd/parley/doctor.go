@@ -24,7 +24,6 @@ func (c *cli) doctor() *cobra.Command {
 		Short: "Look for what is wrong, and say what to do",
 		Example: `  parley doctor
   parley doctor --data /var/lib/parley --json`,
-		Args: takes(),
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if c.set, err = loadSettings(cmd.Flags(), c.getenv); isUnreadable(err) {
 				unreadable, err = err, nil
@@ -41,7 +40,8 @@ func (c *cli) doctor() *cobra.Command {
 				return c.report(append(findings, c.askDoctor(ctx, running)...))
 			}
 			findings = append(findings, c.checkData(ctx)...)
-			findings = append(findings, doctor.Finding{Check: "server", Level: doctor.Warning, Found: "no server runs on " + string(c.dir()), Remedy: "parley serve"})
+			findings = append(findings, doctor.Finding{
+				Check: "server", Level: doctor.Warning, Found: "no server runs on " + string(c.dir()), Remedy: "parley serve"})
 			findings = append(findings, c.checkExposure()...)
 			return c.report(append(findings, doctor.FFmpeg(ctx)))
 		},
@@ -157,7 +157,8 @@ const doctorPatience = time.Minute
 // checkData looks at the data directory, the database, and the channels and webhooks in it.
 func (c *cli) checkData(ctx context.Context) []doctor.Finding {
 	if _, err := os.Stat(string(c.dir())); errors.Is(err, fs.ErrNotExist) || err == nil && !c.dir().Exists() {
-		return []doctor.Finding{{Check: "data", Level: doctor.Problem, Found: fmt.Sprintf("%s holds no Parley data", c.dir()), Remedy: "parley dev, or parley serve --data DIR"}}
+		return []doctor.Finding{{Check: "data", Level: doctor.Problem,
+			Found: fmt.Sprintf("%s holds no Parley data", c.dir()), Remedy: "parley dev, or parley serve --data DIR"}}
 	}
 	findings := doctor.Directory(string(c.dir()))
 	cfg, err := c.appConfig()

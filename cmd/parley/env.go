@@ -15,7 +15,6 @@ func (c *cli) env() *cobra.Command {
 		Short: "Print the address and the tokens of a development server",
 		Example: `  eval "$(parley env --export)"
   parley env >> "$GITHUB_ENV"`,
-		Args: takes(),
 		RunE: func(*cobra.Command, []string) error {
 			env, err := app.ReadDevEnv(c.dir())
 			if err != nil {

@@ -23,7 +23,6 @@ func (c *cli) health() *cobra.Command {
 		Short: "Ask a server whether it lives, or is ready",
 		Example: `  parley health --ready
   parley health --ready --wait 10s`,
-		Args: takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			path := "/livez"
 			if onlyReady {

@@ -15,7 +15,6 @@ func newList[T any](c *cli, short, kind string, head []any, row func(*T) []any) 
 		Use:     "list",
 		Short:   short,
 		Example: "  parley " + kind + " list\n  parley " + kind + " list --json",
-		Args:    takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.manage(cmd, func(ctx context.Context, api *client.Client) error {
 				r, err := api.Get(ctx, client.Path(kind+"s"), nil, nil)

@@ -33,7 +33,6 @@ seconds, 5 minutes and 30 minutes, and later events of the same chat wait behind
 connection to the server is lost, listen goes on where it stopped.`,
 		Example: `  parley listen --forward-to localhost:3000/hook
   export WEBHOOK_SECRET=$(parley listen --print-secret)`,
-		Args: takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			types, err := eventTypes(events)
 			if err != nil {

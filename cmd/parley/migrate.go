@@ -14,7 +14,6 @@ func (c *cli) migrate() *cobra.Command {
 running. Servers do this by themselves when they start.`,
 		Example: `  parley migrate
   parley backup before.tar && parley migrate`,
-		Args: takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !c.dir().Exists() {
 				return c.noData()

@@ -28,7 +28,6 @@ server's public address, else to this machine. With a LINK, such as the login
 link of a sandbox channel, that is opened instead.`,
 		Example: `  parley open
   parley open --url https://chat.example.com --print`,
-		Args: takes("[LINK]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			link, err := c.linkToOpen(cmd, args)
 			if err != nil {

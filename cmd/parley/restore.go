@@ -25,7 +25,6 @@ and login links, and requests with an Idempotency-Key that had no response yet. 
 since and signing secrets that were rotated since stay so, as far as the present database can be read.`,
 		Example: `  parley restore parley-2026-11-15.tar
   age -d parley.tar.age | parley restore - --yes`,
-		Args: takes("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			from, size, err := c.openBackup(args[0])
 			if err != nil {

@@ -85,7 +85,7 @@ func newRoot(c *cli) *cobra.Command {
 	section(root, "Develop", c.sandbox(), c.listen(), c.trigger(), c.env())
 	section(root, "Look after", c.doctor(), c.diagnostics(), c.health(), c.config(), c.backup(), c.restore(), c.migrate())
 	section(root, "More", help, c.completion(root), c.version())
-	c.completeAll(root)
+	c.finish(root)
 	return root
 }
 
@@ -103,7 +103,8 @@ func group(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return cmd.Help()
 	}
-	return fail(exitUsage, "there is no command %q.%s See: %s --help", cmd.CommandPath()+" "+args[0], didYouMean(args[0], names(cmd)), cmd.CommandPath())
+	return fail(exitUsage, "there is no command %q.%s See: %s --help",
+		cmd.CommandPath()+" "+args[0], didYouMean(args[0], names(cmd)), cmd.CommandPath())
 }
 
 // newGroup makes a command that only holds others.

@@ -42,7 +42,6 @@ func (c *cli) sandboxCursor(connect connect) *cobra.Command {
 		Short: "Print the current position in the message log, for use with --after",
 		Example: `  cursor=$(parley sandbox cursor)
   parley sandbox wait --to 6281234567890 --after "$(parley sandbox cursor)"`,
-		Args: takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.onPhones(cmd, connect, func(ctx context.Context, cl *client.Client) error {
 				r, err := cl.Get(ctx, "/api/sandbox/cursor", nil, nil)
@@ -78,7 +77,6 @@ func (c *cli) sandboxPhones(connect connect) *cobra.Command {
 		Short: "List the phones, or add one",
 		Example: `  parley sandbox phones
   parley sandbox phones --add --name Budi`,
-		Args: takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !add && (number != "" || name != "") {
 				return fail(exitUsage, "--number and --name are for a phone that is added. Say --add, too")
@@ -128,7 +126,6 @@ func (c *cli) sandboxSend(connect connect) *cobra.Command {
 		Short: "Send a text to the channel as a phone",
 		Example: `  parley sandbox send --as 6281234567890 'makasih!'
   parley sandbox send --as +6281234567890 'ya' --reply-to 3EB0A1C4F29D77E01B5C42`,
-		Args: takes("TEXT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			body := map[string]string{"type": "text", "message": args[0]}
 			if replyTo != "" {
@@ -204,7 +201,6 @@ func (c *cli) sandboxClock(connect connect) *cobra.Command {
 		Short: "Move the channel's clock ahead, to see things expire without waiting",
 		Example: `  parley sandbox clock 5m
   parley sandbox clock 1d`,
-		Args: takes("TIME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d, err := parley.ParseDuration(args[0])
 			if err != nil || time.Duration(d) < time.Second {
@@ -225,7 +221,6 @@ chat history, one-time codes and login links. Its tokens, webhooks and settings 
 created again.`,
 		Example: `  parley sandbox reset
   parley sandbox reset --yes`,
-		Args: takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := c.confirm(cmd.Context(), yes, "This removes the phones and their messages, and the chat history and codes of the channel", "reset"); err != nil {
 				return err

@@ -21,7 +21,6 @@ A login link is named by its address or, while it is open, by its id. The phone 
 link was made for, unless --as names another.`,
 		Example: `  parley sandbox tap otl_0a1b2c3d4e5f60718293a4b5
   parley sandbox tap otl_0a1b2c3d4e5f60718293a4b5 --as +6289876543210`,
-		Args: takes("LINK|ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			what := "link"
 			if isLinkID(args[0]) {

@@ -81,7 +81,6 @@ func (c *cli) sandboxMessages(connect connect) *cobra.Command {
 		Short: "List what reached a phone, oldest first",
 		Example: `  parley sandbox messages --to 6281234567890
   parley sandbox messages --to 6281234567890 --contains kode --print code`,
-		Args: takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			number, err := f.number()
 			if err != nil {
@@ -117,7 +116,6 @@ func (c *cli) sandboxWait(connect connect) *cobra.Command {
 give --after a cursor to skip those. If none comes in time, say what did arrive and exit with 1.`,
 		Example: `  code=$(parley sandbox wait --to 6281234567890 --contains kode --print code)
   parley sandbox wait --to 6281234567890 --after "$cursor" --timeout 10s --print json`,
-		Args: takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			number, err := f.number()
 			if err != nil {

@@ -27,7 +27,6 @@ It listens on this machine alone. To listen elsewhere give it a certificate, or 
 TLS in front and say so.`,
 		Example: `  parley serve --data /var/lib/parley
   parley serve --data /var/lib/parley --listen 0.0.0.0:7275 --behind-proxy --public-url https://chat.example.com`,
-		Args: takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := c.appConfig()
 			if err != nil {

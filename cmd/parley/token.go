@@ -25,7 +25,6 @@ func (c *cli) tokenCreate() *cobra.Command {
 		Short: "Make a token and print it, this once",
 		Example: `  TOKEN=$(parley token create --kind channel --channel demo)
   parley token create --kind admin --name 'Terraform' --expires 90d`,
-		Args: takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if kind == "" && channel != "" {
 				kind = string(parley.ChannelToken)
@@ -91,15 +90,12 @@ func (c *cli) tokenRevoke() *cobra.Command {
 		Short: "Revoke a token: it stops working at once",
 		Example: `  parley token revoke tok_9f86d081884c7d659a2feaa0c55ad015
   parley token list --json | jq -r '.[] | select(.name == "old") | .id' | xargs -n1 parley token revoke`,
-		Args: takes("ID"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.manage(cmd, func(ctx context.Context, api *client.Client) error {
-				if _, err := api.Call(ctx, http.MethodDelete, client.Path("tokens", args[0]), nil, nil, nil); err != nil {
-					return orMissing(err, "token", args[0])
-				}
-				return c.done("token %s is revoked", args[0])
-			})
-		},
+		RunE: c.managing(func(ctx context.Context, api *client.Client, args []string) error {
+			if _, err := api.Call(ctx, http.MethodDelete, client.Path("tokens", args[0]), nil, nil, nil); err != nil {
+				return orMissing(err, "token", args[0])
+			}
+			return c.done("token %s is revoked", args[0])
+		}),
 	}
 }
 
@@ -109,7 +105,6 @@ func (c *cli) tokenRotateKey() *cobra.Command {
 		Short: "Sign new tokens with a new key; those made before go on working",
 		Example: `  parley token rotate-key
   parley token rotate-key --data /var/lib/parley`,
-		Args: takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.manage(cmd, func(ctx context.Context, api *client.Client) error {
 				if _, err := api.Post(ctx, client.Path("signing-key", "rotate"), nil, nil); err != nil {

@@ -33,7 +33,6 @@ moves the channel's clock).
 Events: ` + strings.Join(happen, ", "),
 		Example: `  parley trigger message.received --from +6281234567890 --text 'menu'
   parley trigger otp.approved`,
-		Args:      takes("EVENT"),
 		ValidArgs: happen,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if from != "" && to != "" && from != to {

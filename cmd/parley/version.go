@@ -17,7 +17,6 @@ func (c *cli) version() *cobra.Command {
 		Short: "Tell which parley this is",
 		Example: `  parley version
   parley version --json`,
-		Args: takes(),
 		RunE: func(*cobra.Command, []string) error {
 			commit := buildCommit()
 			if c.json {

@@ -32,7 +32,6 @@ func (c *cli) webhookAdd() *cobra.Command {
 			"otherwise. Prints its id and the secret that its deliveries are signed with.",
 		Example: `  parley webhook add https://example.com/hook
   parley webhook add https://example.com/hook --channel toko --events message.received,message.status`,
-		Args: takes("URL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			types, err := eventTypes(events)
 			if err != nil {
@@ -118,7 +117,6 @@ func (c *cli) webhookShow() *cobra.Command {
 		Short: "Show all that is known of a webhook",
 		Example: `  parley webhook show whk_2f0c6a9be1d84c53a7f0
   parley webhook show whk_2f0c6a9be1d84c53a7f0 --secret`,
-		Args: takes("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path := client.Path("webhooks", args[0])
 			return c.manage(cmd, func(ctx context.Context, api *client.Client) error {
@@ -174,7 +172,6 @@ func (c *cli) webhookTest() *cobra.Command {
 		Long:  "Send a test event to a webhook and show what it answered. The server must be running.",
 		Example: `  parley webhook test whk_2f0c6a9be1d84c53a7f0
   parley webhook test whk_2f0c6a9be1d84c53a7f0 --json`,
-		Args: takes("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.onServer(cmd, func(ctx context.Context, api *client.Client) error {
 				r, err := api.Post(ctx, client.Path("webhooks", args[0], "test"), nil, nil)
@@ -199,12 +196,9 @@ func (c *cli) webhookRotate() *cobra.Command {
 		Short: "Make a new secret for a webhook and print it; for 24 hours the old one signs too",
 		Example: `  parley webhook rotate whk_2f0c6a9be1d84c53a7f0
   SECRET=$(parley webhook rotate whk_2f0c6a9be1d84c53a7f0)`,
-		Args: takes("ID"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.manage(cmd, func(ctx context.Context, api *client.Client) error {
-				return orMissing(c.rotateSecret(ctx, api, client.Path("webhooks", args[0], "rotate")), "webhook", args[0])
-			})
-		},
+		RunE: c.managing(func(ctx context.Context, api *client.Client, args []string) error {
+			return orMissing(c.rotateSecret(ctx, api, client.Path("webhooks", args[0], "rotate")), "webhook", args[0])
+		}),
 	}
 }
 
@@ -214,18 +208,15 @@ func (c *cli) webhookSwitch(verb, short string, enabled bool) *cobra.Command {
 		Use:     verb + " ID",
 		Short:   short,
 		Example: fmt.Sprintf("  parley webhook %s whk_2f0c6a9be1d84c53a7f0\n  parley webhook %s whk_2f0c6a9be1d84c53a7f0 --json", verb, verb),
-		Args:    takes("ID"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.manage(cmd, func(ctx context.Context, api *client.Client) error {
-				body := map[string]bool{"enabled": enabled}
-				r, err := api.Call(ctx, http.MethodPatch, client.Path("webhooks", args[0]), nil, body, nil)
-				if err != nil {
-					return orMissing(err, "webhook", args[0])
-				}
-				c.hint("saved")
-				return printData(c, r, c.printWebhook)
-			})
-		},
+		RunE: c.managing(func(ctx context.Context, api *client.Client, args []string) error {
+			body := map[string]bool{"enabled": enabled}
+			r, err := api.Call(ctx, http.MethodPatch, client.Path("webhooks", args[0]), nil, body, nil)
+			if err != nil {
+				return orMissing(err, "webhook", args[0])
+			}
+			c.hint("saved")
+			return printData(c, r, c.printWebhook)
+		}),
 	}
 }
 
@@ -236,7 +227,6 @@ func (c *cli) webhookRemove() *cobra.Command {
 		Short: "Remove a webhook with its deliveries, those that wait too",
 		Example: `  parley webhook remove whk_2f0c6a9be1d84c53a7f0
   parley webhook remove whk_2f0c6a9be1d84c53a7f0 --yes`,
-		Args: takes("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.remove(cmd, "webhook", args[0], yes, func(r *client.Response) (string, error) {
 				var w client.Webhook

@@ -78,7 +78,8 @@ func (c *Client) refusal(resp *http.Response) error {
 	if json.Unmarshal(raw, &body) != nil || body.Message == "" {
 		return c.notOurs(resp)
 	}
-	e := &Error{Status: resp.StatusCode, Code: cmp.Or(body.Code, codes[resp.StatusCode], "internal"), Message: body.Message, Errors: body.Errors}
+	e := &Error{Status: resp.StatusCode, Message: body.Message, Errors: body.Errors,
+		Code: cmp.Or(body.Code, codes[resp.StatusCode], "internal")}
 	if e.Status == http.StatusUnauthorized {
 		e.Origin = c.Origin
 	}
