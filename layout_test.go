@@ -24,22 +24,23 @@ var arrows = map[string][]string{
 	"internal/confine":     {},
 	"internal/seal":        {},
 	"internal/safehttp":    {},
+	"internal/wait":        {},
 	"internal/network":     {"."},
 	"internal/store/sqldb": {"."},
 
 	"internal/store":           {".", "internal/store/sqldb"},
 	"internal/token":           {".", "internal/seal"},
-	"internal/feed":            {".", "internal/bus", "internal/seal"},
+	"internal/feed":            {".", "internal/bus", "internal/seal", "internal/wait"},
 	"internal/otp":             {".", "internal/seal"},
-	"internal/callback":        {".", "internal/safehttp", "internal/seal"},
+	"internal/callback":        {".", "internal/safehttp", "internal/seal", "internal/wait"},
 	"internal/media":           {".", "internal/confine", "internal/safehttp"},
-	"internal/outbox":          {".", "internal/network"},
+	"internal/outbox":          {".", "internal/network", "internal/wait"},
 	"internal/network/sandbox": {".", "internal/network", "internal/store/sqldb"},
 
 	"internal/doctor":      {".", "internal/confine"},
 	"internal/diagnostics": {".", "internal/doctor", "internal/network"},
 	"internal/tally":       {"."},
-	"internal/gateway":     {".", "internal/bus", "internal/media", "internal/network", "internal/otp", "internal/outbox", "internal/seal"},
+	"internal/gateway":     {".", "internal/bus", "internal/media", "internal/network", "internal/otp", "internal/outbox", "internal/seal", "internal/wait"},
 	"internal/api/form":    {".", "internal/safehttp"},
 	"internal/api/limit":   {"."},
 	"internal/api": {".", "internal/api/form", "internal/api/limit", "internal/asset", "internal/callback", "internal/diagnostics", "internal/doctor", "internal/feed", "internal/gateway", "internal/media",
@@ -49,8 +50,8 @@ var arrows = map[string][]string{
 		"internal/network/sandbox", "internal/network/whatsapp", "internal/otp", "internal/safehttp", "internal/seal", "internal/store", "internal/tally", "internal/token"},
 	"cmd/parley": {".", "internal/app", "internal/callback", "internal/client", "internal/console", "internal/diagnostics", "internal/doctor", "internal/media"},
 
-	"internal/network/whatsapp":          {".", "internal/network", "internal/network/whatsapp/keystore"},
-	"internal/network/whatsapp/keystore": {".", "internal/store/sqldb"},
+	"internal/network/whatsapp":          {".", "internal/network", "internal/network/whatsapp/keystore", "internal/wait"},
+	"internal/network/whatsapp/keystore": {".", "internal/store/sqldb", "internal/wait"},
 
 	// Tools: third-party files in the tree, and running tests.
 	"internal/tools/vendorjs":   {},

@@ -69,26 +69,12 @@ func jsonAnswer(v any) (answer, error) {
 	return answer{status: http.StatusOK, contentType: typeJSON, body: body}, err
 }
 
-// stamp writes a time as callers see it.
-func stamp(t time.Time) string {
-	var b [len("2026-11-15T08:30:00.000Z")]byte
-	return string(appendStamp(b[:0], t))
-}
-
-// appendStamp appends what stamp writes. The library is fast at its own layouts only, so the
-// milliseconds are put into one of those.
-func appendStamp(b []byte, t time.Time) []byte {
-	b = t.UTC().AppendFormat(b, time.RFC3339)
-	ms := t.Nanosecond() / int(time.Millisecond)
-	return append(b[:len(b)-len("Z")], '.', byte('0'+ms/100), byte('0'+ms/10%10), byte('0'+ms%10), 'Z')
-}
-
 // stampOrNil writes a time that may be missing.
 func stampOrNil(t time.Time) *string {
 	if t.IsZero() {
 		return nil
 	}
-	s := stamp(t)
+	s := parley.Stamp(t)
 	return &s
 }
 

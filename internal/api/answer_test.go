@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"parley"
 )
 
 // FuzzStamp holds what is put together to what the library writes.
@@ -16,7 +18,7 @@ func FuzzStamp(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, seconds, nanoseconds int64, east int) {
 		at := time.Unix(seconds, nanoseconds).In(time.FixedZone("", east))
-		if got, want := stamp(at), at.UTC().Format("2006-01-02T15:04:05.000Z"); got != want {
+		if got, want := parley.Stamp(at), at.UTC().Format("2006-01-02T15:04:05.000Z"); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	})

@@ -40,7 +40,7 @@ func (s *server) channelTimeline(ctx context.Context, r *request) (envelope[[]ch
 	}
 	rows := make([]channelStateRow, len(states))
 	for i, state := range states {
-		rows[i] = channelStateRow{state.Status, state.Reason, stamp(state.Since)}
+		rows[i] = channelStateRow{state.Status, state.Reason, parley.Stamp(state.Since)}
 	}
 	return ok("OK", rows), err
 }

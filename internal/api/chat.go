@@ -51,7 +51,7 @@ func (s *server) chats(ctx context.Context, r *request) (envelope[[]chatRow], er
 	}
 	rows := make([]chatRow, len(chats))
 	for i, c := range chats {
-		rows[i] = chatRow{ContactID: c.Contact, Messages: c.Messages, Archived: c.Archived, Timestamp: stamp(c.LastAt)}
+		rows[i] = chatRow{ContactID: c.Contact, Messages: c.Messages, Archived: c.Archived, Timestamp: parley.Stamp(c.LastAt)}
 	}
 	return okList("OK", rows, page, total), nil
 }

@@ -58,7 +58,7 @@ type deliveryRequest struct {
 func deliveryOf(d parley.Delivery, webhooks map[parley.WebhookID]string) deliveryRow {
 	row := deliveryRow{
 		ID: d.ID, Webhook: textOrNil(d.Webhook), URL: d.URL, EventID: d.EventID, Type: d.Type, Channel: d.Channel,
-		ContactID: textOrNil(d.Chat), State: d.State.String(), Attempts: d.Attempts, CreatedAt: stamp(d.CreatedAt),
+		ContactID: textOrNil(d.Chat), State: d.State.String(), Attempts: d.Attempts, CreatedAt: parley.Stamp(d.CreatedAt),
 		TriedAt: stampOrNil(d.TriedAt), Code: codeOrNil(d.Code), TookMS: d.Took.Milliseconds(), Problem: d.Problem,
 	}
 	if d.Webhook != "" {
@@ -164,7 +164,7 @@ func (s *server) readDelivery(ctx context.Context, r *request) (envelope[deliver
 func historyOf(d *parley.Delivery) []deliveryAttempt {
 	all := []deliveryAttempt{}
 	for _, a := range d.History() {
-		all = append(all, deliveryAttempt{a.Number, stamp(a.At), a.Took.Milliseconds(), codeOrNil(a.Code), a.Problem, a.Answer})
+		all = append(all, deliveryAttempt{a.Number, parley.Stamp(a.At), a.Took.Milliseconds(), codeOrNil(a.Code), a.Problem, a.Answer})
 	}
 	return all
 }

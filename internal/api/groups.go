@@ -30,7 +30,7 @@ type groupActions struct {
 
 func groupOf(g parley.Group) groupRow {
 	return groupRow{
-		ID: g.ID, Name: g.Name, CreatedAt: stamp(g.CreatedAt), Owner: g.Owner, Restricted: g.Restricted,
+		ID: g.ID, Name: g.Name, CreatedAt: parley.Stamp(g.CreatedAt), Owner: g.Owner, Restricted: g.Restricted,
 		IsCommunity: g.IsCommunity, IsOwner: g.IsOwner, ParticipantCount: g.ParticipantCount,
 		Actions: groupActions{JoinApproval: g.JoinApproval, CanAddMember: g.CanAddMember},
 	}

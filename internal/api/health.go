@@ -35,14 +35,14 @@ func (s *server) health(_ context.Context, r *request) (envelope[healthData], er
 	number, _ := strconv.ParseInt(c.Number, 10, 64) // not known yet: 0
 	data := healthData{
 		Name: c.Name, Code: c.Code, Network: c.Network,
-		Status: c.State.Status, Reason: c.State.Reason, Since: stamp(c.State.Since),
-		UpTime: "0s", Timestamp: stamp(s.Gateway.Now(c.Code)),
+		Status: c.State.Status, Reason: c.State.Reason, Since: parley.Stamp(c.State.Since),
+		UpTime: "0s", Timestamp: parley.Stamp(s.Gateway.Now(c.Code)),
 		Phone:           phoneData{Name: c.PhoneName, Number: number},
 		Waiting:         s.Gateway.Waiting(c.Code),
 		RestrictedUntil: stampOrNil(s.Gateway.RestrictedUntil(c.Code)),
 	}
 	if !c.State.WorkingAt.IsZero() {
-		data.StartAt = stamp(c.State.WorkingAt)
+		data.StartAt = parley.Stamp(c.State.WorkingAt)
 		if c.State.Status == parley.Working {
 			data.UpTime = max(0, now.Sub(c.State.WorkingAt)).Truncate(time.Second).String()
 		}

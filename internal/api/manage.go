@@ -49,7 +49,7 @@ func channelOf(c parley.Channel) channelRow {
 	row := channelRow{
 		Code: c.Code, Name: c.Name, Network: c.Network, Number: c.Number,
 		Status: c.State.Status, Reason: c.State.Reason, Since: stampOrNil(c.State.Since),
-		Enabled: c.Enabled, CreatedAt: stamp(c.CreatedAt), ArchiveOf: c.Settings.ArchiveOf,
+		Enabled: c.Enabled, CreatedAt: parley.Stamp(c.CreatedAt), ArchiveOf: c.Settings.ArchiveOf,
 	}
 	if d := c.Settings.Pace; d != nil && (*d != 0 || c.Network != parley.Sandbox) { // the sandbox has none anyway
 		row.Settings.Pace = d.String()

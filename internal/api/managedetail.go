@@ -82,14 +82,14 @@ func timelineOf(m *parley.Message, events []parley.Event) []statusAt {
 	if !m.FromMe {
 		first = parley.Received
 	}
-	line := []statusAt{{first, stamp(m.CreatedAt)}}
+	line := []statusAt{{first, parley.Stamp(m.CreatedAt)}}
 	for _, e := range events {
 		if e.Type == parley.MessageStatus || e.Type == parley.MessageDeleted {
-			line = append(line, statusAt{e.Message.Status, stamp(e.At)})
+			line = append(line, statusAt{e.Message.Status, parley.Stamp(e.At)})
 		}
 	}
 	if line[len(line)-1].Status != m.Status {
-		line = append(line, statusAt{m.Status, stamp(m.UpdatedAt)})
+		line = append(line, statusAt{m.Status, parley.Stamp(m.UpdatedAt)})
 	}
 	return line
 }

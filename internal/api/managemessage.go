@@ -37,7 +37,7 @@ func (s *server) messageRow(m *parley.Message, name string) messageRow {
 	_, isSecret := m.Content.(parley.Secret)
 	return messageRow{
 		Channel: m.Channel, MessageID: rec.MessageID, ID: m.ID, ContactID: m.Chat, Name: name, FromMe: m.FromMe, Type: rec.Type,
-		Body: s.shownText(m), Status: m.Status, Error: rec.Error, Timestamp: rec.Timestamp, UpdatedAt: stamp(m.UpdatedAt),
+		Body: s.shownText(m), Status: m.Status, Error: rec.Error, Timestamp: rec.Timestamp, UpdatedAt: parley.Stamp(m.UpdatedAt),
 		RequestID: textOrNil(m.Request), OTP: isSecret,
 	}
 }

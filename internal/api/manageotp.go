@@ -59,11 +59,11 @@ func codeRow(c parley.OTPCode, now time.Time) otpRow {
 	if c.Status == parley.OTPStatusPending && !now.Before(c.ExpiresAt) {
 		c.Status = parley.OTPStatusExpired // nobody has noticed yet
 	}
-	return otpRow{ID: c.ID, Kind: "code", Channel: c.Channel, ContactID: c.Contact, Status: c.Status, CreatedAt: stamp(c.CreatedAt),
-		ExpiresAt: stamp(c.ExpiresAt), EndedAt: stampOrNil(c.EndedAt), Attempts: c.Tries, made: c.CreatedAt}
+	return otpRow{ID: c.ID, Kind: "code", Channel: c.Channel, ContactID: c.Contact, Status: c.Status, CreatedAt: parley.Stamp(c.CreatedAt),
+		ExpiresAt: parley.Stamp(c.ExpiresAt), EndedAt: stampOrNil(c.EndedAt), Attempts: c.Tries, made: c.CreatedAt}
 }
 
 func linkRow(l parley.OTPLink, now time.Time) otpRow {
-	return otpRow{ID: l.ID, Kind: "link", Channel: l.Channel, ContactID: l.Contact, Status: l.StatusAt(now), CreatedAt: stamp(l.CreatedAt),
-		ExpiresAt: stamp(l.ExpiresAt), EndedAt: stampOrNil(l.EndedAt), Attempts: l.Tries, made: l.CreatedAt}
+	return otpRow{ID: l.ID, Kind: "link", Channel: l.Channel, ContactID: l.Contact, Status: l.StatusAt(now), CreatedAt: parley.Stamp(l.CreatedAt),
+		ExpiresAt: parley.Stamp(l.ExpiresAt), EndedAt: stampOrNil(l.EndedAt), Attempts: l.Tries, made: l.CreatedAt}
 }

@@ -34,7 +34,7 @@ type newToken struct {
 
 func tokenOf(t parley.Token) tokenRow {
 	return tokenRow{
-		ID: t.ID, Name: t.Name, Kind: t.Kind, Channel: textOrNil(t.Channel), CreatedAt: stamp(t.CreatedAt),
+		ID: t.ID, Name: t.Name, Kind: t.Kind, Channel: textOrNil(t.Channel), CreatedAt: parley.Stamp(t.CreatedAt),
 		ExpiresAt: stampOrNil(t.ExpiresAt), LastUsedAt: stampOrNil(t.LastUsedAt), RevokedAt: stampOrNil(t.RevokedAt),
 		LastUsedFrom: textOrNil(t.LastUsedFrom), UserAgent: textOrNil(t.UserAgent),
 	}
@@ -130,7 +130,7 @@ type signInLink struct {
 // makeSignInLink makes a link that signs in to the console, once.
 func (s *server) makeSignInLink(ctx context.Context, r *request) (envelope[signInLink], error) {
 	secret, ticket := parley.NewTicket(parley.SignInTicket, "", time.Now(), SignInLife)
-	link := signInLink{ExpiresAt: stamp(ticket.ExpiresAt)}
+	link := signInLink{ExpiresAt: parley.Stamp(ticket.ExpiresAt)}
 	err := s.Store.Tx(ctx, func(tx parley.Tx) error {
 		// Only the ticket's hash is kept, so a retry with the same idempotency key does not learn it.
 		before := ok("The link was made before and is not shown again. Make another.", link)

@@ -90,7 +90,7 @@ func (s *server) needs(ctx context.Context, channels []parley.Channel, report ta
 		return cmp.Or(b.since.Compare(a.since), cmp.Compare(a.Sentence, b.Sentence))
 	})
 	for i := range all {
-		all[i].Since = stamp(all[i].since)
+		all[i].Since = parley.Stamp(all[i].since)
 	}
 	return all[:min(len(all), maxNeeds)], nil
 }

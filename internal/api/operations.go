@@ -134,7 +134,7 @@ func done(_ context.Context, _ *request, ms []parley.Message) (answer, error) {
 	sentence := outcome(m, "Done", "Accepted; the network will be told")
 	if c, ok := m.Content.(parley.Reaction); ok {
 		return jsonAnswer(envelope[reactionData]{Success: success, Message: sentence, Data: reactionData{
-			ID: string(m.ID), Status: m.Status.String(), Message: c.Emoji, Timestamp: stamp(m.UpdatedAt), Error: failureOf(m),
+			ID: string(m.ID), Status: m.Status.String(), Message: c.Emoji, Timestamp: parley.Stamp(m.UpdatedAt), Error: failureOf(m),
 		}})
 	}
 	status, kind := holds(m.Content)
@@ -142,7 +142,7 @@ func done(_ context.Context, _ *request, ms []parley.Message) (answer, error) {
 		status = m.Status.String()
 	}
 	return jsonAnswer(envelope[operationData]{Success: success, Message: sentence, Data: operationData{
-		Status: status, Type: kind, Timestamp: stamp(m.UpdatedAt), Error: failureOf(m),
+		Status: status, Type: kind, Timestamp: parley.Stamp(m.UpdatedAt), Error: failureOf(m),
 	}})
 }
 

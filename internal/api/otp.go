@@ -50,7 +50,7 @@ func (s *server) requestCode(ctx context.Context, r *request) (answer, error) {
 	defer issue.Close(ctx)
 	code := issue.Code
 	a, err := jsonAnswer(ok("Code accepted; it will be sent", codeData{
-		ID: code.ID, ContactID: code.Contact, Status: code.Status, ExpiredAt: stamp(code.ExpiresAt), Timestamp: stamp(code.CreatedAt),
+		ID: code.ID, ContactID: code.Contact, Status: code.Status, ExpiredAt: parley.Stamp(code.ExpiresAt), Timestamp: parley.Stamp(code.CreatedAt),
 	}))
 	if err != nil {
 		return answer{}, err
@@ -164,7 +164,7 @@ func triedSentence(try otp.Tried) string {
 	case try.ID == "":
 		return noCode
 	case !try.Barred.IsZero():
-		return fmt.Sprintf(barredSentence, stamp(try.Barred))
+		return fmt.Sprintf(barredSentence, parley.Stamp(try.Barred))
 	}
 	return triedSentences[try.Status]
 }
@@ -187,7 +187,7 @@ func tried(try otp.Tried) answer {
 	b = append(b, `,"attempts_left":`...)
 	b = strconv.AppendInt(b, int64(try.Left), 10)
 	b = append(b, `,"timestamp":"`...)
-	b = appendStamp(b, try.At)
+	b = parley.AppendStamp(b, try.At)
 	b = append(b, `"}}`...)
 	return answer{status: http.StatusOK, contentType: typeJSON, body: b}
 }

@@ -57,7 +57,7 @@ func (s *server) makeLink(ctx context.Context, r *request, wanted otp.LinkReques
 	}
 	a, err := jsonAnswer(ok("Link created", linkData{
 		ID: l.ID, Code: l.Code, ContactID: l.Contact, Link: l.Address, AppURI: l.AppURI,
-		ExpiredAt: stamp(l.ExpiresAt), Timestamp: stamp(l.CreatedAt),
+		ExpiredAt: parley.Stamp(l.ExpiresAt), Timestamp: parley.Stamp(l.CreatedAt),
 	}))
 	if err != nil {
 		return answer{}, err
@@ -177,7 +177,7 @@ func (s *server) link(ctx context.Context, r *request) (envelope[linkState], err
 	}
 	state := linkState{
 		ID: l.ID, Channel: l.Channel, ContactID: l.Contact, Name: l.Name, Status: l.StatusAt(s.Gateway.Now(l.Channel)),
-		Tries: l.Tries, TriesByOthers: l.Others, ExpiredAt: stamp(l.ExpiresAt), EndedAt: stampOrNil(l.EndedAt), Timestamp: stamp(l.CreatedAt),
+		Tries: l.Tries, TriesByOthers: l.Others, ExpiredAt: parley.Stamp(l.ExpiresAt), EndedAt: stampOrNil(l.EndedAt), Timestamp: parley.Stamp(l.CreatedAt),
 	}
 	if state.Status == parley.OTPStatusExpired && l.EndedAt.IsZero() {
 		state.EndedAt = &state.ExpiredAt

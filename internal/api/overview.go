@@ -69,11 +69,11 @@ func (s *server) readOverview(ctx context.Context, _ *request) (envelope[overvie
 		return envelope[overviewData]{}, err
 	}
 	data := overviewData{
-		Channels: map[parley.ChannelStatus]int{}, Last24h: counts(report.Counts), ToSent: timesOf(report.ToSent), ToSentFrom: stamp(report.SentFrom), ToDelivered: timesOf(report.ToDelivered),
+		Channels: map[parley.ChannelStatus]int{}, Last24h: counts(report.Counts), ToSent: timesOf(report.ToSent), ToSentFrom: parley.Stamp(report.SentFrom), ToDelivered: timesOf(report.ToDelivered),
 		Webhooks: webhookCounts(report.Webhooks), OTP: otpCounts{report.Codes.Requested, report.Codes.Delivered, report.Codes.Approved}, Counting: report.Counting, CountedFrom: stampOrNil(report.From),
 	}
 	for _, m := range report.Minutes {
-		data.PerMinute = append(data.PerMinute, minuteCounts{stamp(m.At), counts(m.Counts)})
+		data.PerMinute = append(data.PerMinute, minuteCounts{parley.Stamp(m.At), counts(m.Counts)})
 	}
 	channels := s.Gateway.Channels()
 	for _, status := range parley.ChannelStatuses {

@@ -35,7 +35,7 @@ type pairingRow struct {
 }
 
 func pairingOf(p parley.Pairing) *pairingRow {
-	return &pairingRow{p.Step, stampOrNil(p.ExpiresAt), p.Reason, p.N, p.Of, stamp(p.At)}
+	return &pairingRow{p.Step, stampOrNil(p.ExpiresAt), p.Reason, p.N, p.Of, parley.Stamp(p.At)}
 }
 
 // pairingData is a step with its code, to be shown to the account's owner and to nobody else.

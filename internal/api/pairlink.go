@@ -45,7 +45,7 @@ func (s *server) makePairLink(ctx context.Context, r *request) (envelope[pairLin
 	err = s.Store.Tx(ctx, func(tx parley.Tx) error {
 		// Only the ticket's hash is kept, so a retry with the same idempotency key does not learn it.
 		before := ok("The link was made before and is not shown again. Make another.",
-			pairLink{ExpiresAt: stamp(ticket.ExpiresAt), QR: []string{}})
+			pairLink{ExpiresAt: parley.Stamp(ticket.ExpiresAt), QR: []string{}})
 		if err := checkChannel(ctx, tx, c); err != nil {
 			return err
 		}
@@ -55,7 +55,7 @@ func (s *server) makePairLink(ctx context.Context, r *request) (envelope[pairLin
 	if err != nil {
 		return envelope[pairLink]{}, err
 	}
-	link := pairLink{URL: s.baseURL(r.http) + "/pair#ticket=" + secret, ExpiresAt: stamp(ticket.ExpiresAt)}
+	link := pairLink{URL: s.baseURL(r.http) + "/pair#ticket=" + secret, ExpiresAt: parley.Stamp(ticket.ExpiresAt)}
 	link.QR, err = drawQR(link.URL)
 	return ok("Link made. It works once, for this channel alone.", link), err
 }
@@ -122,7 +122,7 @@ func (s *server) beginPairLink(ctx context.Context, r *request) (envelope[pairSt
 
 func (s *server) pairStateOf(c parley.Channel) (envelope[pairState], error) {
 	pairing, err := s.pairing(c.Code)
-	return ok("OK", pairState{c.Name, c.State.Status, c.State.Reason, pairing, stamp(time.Now())}), err
+	return ok("OK", pairState{c.Name, c.State.Status, c.State.Reason, pairing, parley.Stamp(time.Now())}), err
 }
 
 // pairTicket finds the ticket that a request carries, and its channel. Tickets are too long to be guessed,

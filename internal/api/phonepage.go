@@ -39,7 +39,7 @@ type phoneView struct {
 func servePhone() http.Handler {
 	page := template.Must(template.ParseFS(phoneFiles, "phone/page.html"))
 	return http.HandlerFunc(func(w http.ResponseWriter, hr *http.Request) {
-		number, err := sandbox.ParseNumber(hr.PathValue("number"))
+		number, err := parley.ParseNumber(hr.PathValue("number"))
 		if err != nil || number != hr.PathValue("number") {
 			w.Header().Set("Content-Type", typeJSON[0])
 			w.WriteHeader(http.StatusNotFound)
@@ -96,7 +96,7 @@ func (s *server) tap(ctx context.Context, r *request) (envelope[tapped], error) 
 	if err != nil {
 		return envelope[tapped]{}, err
 	}
-	told := tapped{Timestamp: stamp(sent.At)}
+	told := tapped{Timestamp: parley.Stamp(sent.At)}
 	if answers := s.OTP.Answers(link, text); len(answers) > 0 {
 		told.Answer, err = s.awaitAnswer(ctx, link, sent.Cursor, answers)
 	}

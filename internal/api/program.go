@@ -86,7 +86,7 @@ func (s *server) readServer(ctx context.Context, _ *request) (envelope[serverDat
 		return envelope[serverData]{}, err
 	}
 	data := serverData{
-		Version: p.Version, StartedAt: stamp(p.StartedAt), UpTime: time.Since(p.StartedAt).Round(time.Second).String(),
+		Version: p.Version, StartedAt: parley.Stamp(p.StartedAt), UpTime: time.Since(p.StartedAt).Round(time.Second).String(),
 		DatabaseBytes: size, DataDirFreeBytes: doctor.FreeDisk(p.DataDir), GoVersion: runtime.Version(),
 		Channels: len(s.Gateway.Channels()), Mode: p.Mode, URL: cmp.Or(s.PublicURL, s.URL), LocalURL: s.URL,
 		Retention: retentionTimes{parley.Duration(p.EventLife).String(), parley.Duration(p.OTPLife).String()}, LogLevel: s.level.data(p.LogLevel),
@@ -99,7 +99,7 @@ func (s *server) readServer(ctx context.Context, _ *request) (envelope[serverDat
 		data.FFmpeg = true
 	}
 	if b, made := p.LastBackup(); made {
-		data.LastBackup = &lastBackup{stamp(b.At), b.Path, b.Bytes}
+		data.LastBackup = &lastBackup{parley.Stamp(b.At), b.Path, b.Bytes}
 	}
 	return ok("OK", data), nil
 }

@@ -38,7 +38,7 @@ func (s *server) replayDeliveries(ctx context.Context, r *request) (envelope[rep
 			if n, err = tx.ReplayDeliveries(ctx, q, time.Now(), batch); err != nil {
 				return err
 			}
-			done = ok(fmt.Sprintf("%d made again", replayed+n), replayData{replayed + n, n == batch, stamp(q.EndedBefore)})
+			done = ok(fmt.Sprintf("%d made again", replayed+n), replayData{replayed + n, n == batch, parley.Stamp(q.EndedBefore)})
 			return r.storeKey(ctx, tx, http.StatusOK, done)
 		})
 		if err != nil {

@@ -36,7 +36,7 @@ func withNumber(r *request, err error) error {
 	if !wrong || e.Code != parley.Invalid || r.number() == "" || slices.ContainsFunc(e.Fields, func(f parley.FieldError) bool { return f.Field == "number" }) {
 		return err
 	}
-	if _, bad := sandbox.ParseNumber(r.number()); bad == nil {
+	if _, bad := parley.ParseNumber(r.number()); bad == nil {
 		return err
 	}
 	return parley.InvalidFields(append(e.Fields[:len(e.Fields):len(e.Fields)], parley.FieldError{Field: "number", Sentence: sandbox.NumberSentence}))
@@ -157,7 +157,7 @@ type arrivedFile struct {
 func arrivedOf(m sandbox.Message) arrived {
 	a := arrived{
 		MessageID: m.ID.String(), Type: m.Kind, Body: m.Body, Codes: m.Codes, Links: m.Links, ReplyTo: textOrNil(m.ReplyTo),
-		Status: m.Status.String(), Timestamp: stamp(m.At), Copies: m.Copies, Cursor: m.Cursor,
+		Status: m.Status.String(), Timestamp: parley.Stamp(m.At), Copies: m.Copies, Cursor: m.Cursor,
 	}
 	if f := m.Media; f != nil {
 		a.Media = &arrivedFile{
@@ -268,7 +268,7 @@ func optionalNumber(f form.Form, name string) string {
 	if s == "" {
 		return ""
 	}
-	if _, err := sandbox.ParseNumber(s); err != nil {
+	if _, err := parley.ParseNumber(s); err != nil {
 		f.Fail(name, "must be a phone number in digits, for example 6281234567890.")
 	}
 	return s
@@ -287,7 +287,7 @@ func (s *server) moveClock(ctx context.Context, r *request) (envelope[clockData]
 		return envelope[clockData]{}, err
 	}
 	err := s.Gateway.AdvanceClock(ctx, r.channel.Code, time.Duration(seconds)*time.Second)
-	return ok("Clock moved", clockData{stamp(s.Gateway.Now(r.channel.Code))}), err
+	return ok("Clock moved", clockData{parley.Stamp(s.Gateway.Now(r.channel.Code))}), err
 }
 
 // resetSandbox forgets all of a channel's world, the chats that the channel had in it, and that its

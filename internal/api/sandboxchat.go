@@ -64,7 +64,7 @@ func bubbleOf(m sandbox.Message) bubble {
 	b := bubble{
 		FromPhone: !m.ID.FromMe, MessageID: m.ID.String(), ID: m.ID.ID, Type: m.Kind, Body: m.Body, Codes: listed(m.Codes), Links: listed(m.Links),
 		Votes: listed(m.Votes), Reactions: listed(m.Reactions), ReplyTo: textOrNil(m.ReplyTo), Deleted: m.Status == parley.Deleted, Status: m.Status,
-		Timestamp: stamp(m.At), Copies: m.Copies,
+		Timestamp: parley.Stamp(m.At), Copies: m.Copies,
 	}
 	if b.Deleted {
 		return b
@@ -103,7 +103,7 @@ func (s *server) phoneChats(ctx context.Context, r *request) (envelope[[]phoneCh
 	for _, c := range chats {
 		rows = append(rows, phoneChat{
 			Channel: r.channel.Code, Name: r.channel.Name, Number: c.Number, ContactID: parley.ContactOf(c.Number),
-			Last: bubbleOf(*c.Last), Unread: c.Unread, Typing: c.TypingUntil.After(time.Now()), Timestamp: stamp(c.Last.At),
+			Last: bubbleOf(*c.Last), Unread: c.Unread, Typing: c.TypingUntil.After(time.Now()), Timestamp: parley.Stamp(c.Last.At),
 		})
 	}
 	return ok("OK", rows), err

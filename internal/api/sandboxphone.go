@@ -78,7 +78,7 @@ func (s *server) repliesInChat(ctx context.Context, r *request, p part) func() e
 
 func (s *server) say(ctx context.Context, r *request, what sandbox.Outgoing) (envelope[acted], error) {
 	m, err := s.Sandbox.SendAs(ctx, r.channel.Code, r.number(), what)
-	return ok("Sent by the phone", acted{m.ID.String(), m.ID.ID, stamp(m.At)}), err
+	return ok("Sent by the phone", acted{m.ID.String(), m.ID.ID, parley.Stamp(m.At)}), err
 }
 
 // readMedia returns the bytes of the file that a content carries; nil: it carries none.
@@ -105,7 +105,7 @@ func (s *server) actAsPhone(ctx context.Context, r *request, kind string) (envel
 		}
 	}
 	inChat := func() error { return s.Sandbox.CheckMessage(ctx, code, number, "message_id", id) }
-	done := ok("Done by the phone", acted{ref.String(), ref.ID, stamp(time.Now())})
+	done := ok("Done by the phone", acted{ref.String(), ref.ID, parley.Stamp(time.Now())})
 	switch kind {
 	case "reaction":
 		emoji := emoji(r.Form, "reaction")

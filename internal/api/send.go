@@ -130,7 +130,7 @@ func sent(_ context.Context, _ *request, ms []parley.Message) (answer, error) {
 		return answer{}, err
 	}
 	b = append(b, `,"timestamp":"`...)
-	b = appendStamp(b, m.CreatedAt)
+	b = parley.AppendStamp(b, m.CreatedAt)
 	b = append(b, `","message_id":`...)
 	b = appendString(b, m.Ref().String())
 	b = append(b, `,"id":`...)
@@ -205,6 +205,6 @@ func details(m *parley.Message, f parley.Media) fileDetails {
 		Width:      strconv.Itoa(f.Width),
 		MediaKey:   base64.StdEncoding.EncodeToString(f.MediaKey),
 		FileSHA256: base64.StdEncoding.EncodeToString(f.SHA256),
-		Timestamp:  stamp(m.CreatedAt),
+		Timestamp:  parley.Stamp(m.CreatedAt),
 	}
 }

@@ -108,7 +108,7 @@ func FuzzSent(f *testing.F) {
 			Success: message.Status != parley.FailedForGood,
 			Message: outcome(&message, "Message sent", "Message accepted; it will be sent"),
 			Data: sentForm{
-				Status: message.Status.String(), Message: said, Timestamp: stamp(message.CreatedAt),
+				Status: message.Status.String(), Message: said, Timestamp: parley.Stamp(message.CreatedAt),
 				MessageID: message.Ref().String(), ID: id, Error: failureOf(&message),
 			},
 		}))(t)

@@ -35,7 +35,7 @@ func webhookOf(w parley.Webhook) webhookRow {
 	return webhookRow{
 		ID: w.ID, URL: w.URL, Channel: textOrNil(w.Channel), Events: append([]parley.EventType{}, w.Types...),
 		Enabled: w.IsEnabled(), Reason: w.Reason, DisabledAt: stampOrNil(w.DisabledAt),
-		FailingSince: stampOrNil(w.FailingSince), Failures: w.Failures, Warning: warningOf(w.URL), CreatedAt: stamp(w.CreatedAt),
+		FailingSince: stampOrNil(w.FailingSince), Failures: w.Failures, Warning: warningOf(w.URL), CreatedAt: parley.Stamp(w.CreatedAt),
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/wait"
 )
 
 // read reads the endpoints if webhooks have changed or deliveries were replayed, and again after it failed.
@@ -124,7 +125,7 @@ func (e *Engine) takeIn(now time.Time) {
 			e.mu.Lock()
 			e.reload = true // a new webhook: read it at once
 			e.mu.Unlock()
-			signal(e.wake)
+			wait.Notify(e.wake)
 			continue
 		}
 		e.endpoint(key).look = true

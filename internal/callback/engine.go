@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"parley"
+	"parley/internal/wait"
 )
 
 const (
@@ -100,7 +101,7 @@ func (e *Engine) Wake() {
 	e.reload = true
 	e.mu.Unlock()
 	e.planner.Wake()
-	signal(e.wake)
+	wait.Notify(e.wake)
 }
 
 // Run delivers until ctx ends, and then waits a little for what is under way. What is left is in the
@@ -162,7 +163,7 @@ func (e *Engine) look(endpoints []parley.Endpoint) {
 		e.looks[key] = true
 	}
 	e.mu.Unlock()
-	signal(e.wake)
+	wait.Notify(e.wake)
 }
 
 // findCallbacks has the dispatcher look where callbacks wait. Each is stored together with its event.
@@ -172,7 +173,7 @@ func (e *Engine) findCallbacks(ctx context.Context) {
 		if endpoints, err := e.Store.CallbackEndpoints(ctx); err == nil { // the dispatcher tells of a store that does not work
 			e.look(endpoints)
 		}
-		rest(ctx, callbackPace)
+		wait.Sleep(ctx, callbackPace)
 		select {
 		case <-added:
 		case <-ctx.Done():
@@ -194,14 +195,14 @@ func (e *Engine) takeRecorded(results []result) {
 	if disabled {
 		e.planner.Wake()
 	}
-	signal(e.wake)
+	wait.Notify(e.wake)
 }
 
 // forget removes what ended long ago, every hour.
 func (e *Engine) forget(ctx context.Context) {
 	for ctx.Err() == nil {
 		if !e.MayErase() {
-			rest(ctx, forgetAgain)
+			wait.Sleep(ctx, forgetAgain)
 			continue
 		}
 		removed := 0
@@ -213,25 +214,7 @@ func (e *Engine) forget(ctx context.Context) {
 			e.Log.Error("forget old deliveries", "error", err)
 		}
 		if removed < forgetAtOnce {
-			rest(ctx, forgetEvery)
+			wait.Sleep(ctx, forgetEvery)
 		}
-	}
-}
-
-// signal puts a token into a channel that holds one.
-func signal(wake chan struct{}) {
-	select {
-	case wake <- struct{}{}:
-	default:
-	}
-}
-
-// rest waits, or until ctx ends.
-func rest(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
 	}
 }

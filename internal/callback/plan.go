@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/wait"
 )
 
 const (
@@ -53,7 +54,7 @@ func newPlanner(c Config, look func([]parley.Endpoint)) *planner {
 // Wake has the webhooks read again.
 func (p *planner) Wake() {
 	p.stale.Store(true)
-	signal(p.wake)
+	wait.Notify(p.wake)
 }
 
 // run plans until ctx ends.
@@ -77,7 +78,7 @@ func (p *planner) run(ctx context.Context) {
 		}
 		select {
 		case <-added:
-			rest(ctx, pace)
+			wait.Sleep(ctx, pace)
 		case <-p.wake:
 		case <-again:
 		case <-ctx.Done():

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/wait"
 )
 
 // recorder stores results, as many at a time as have come.
@@ -28,7 +29,7 @@ func (r *recorder) push(one result) {
 	r.mu.Lock()
 	r.queue = append(r.queue, one)
 	r.mu.Unlock()
-	signal(r.wake)
+	wait.Notify(r.wake)
 }
 
 // run records until ctx ends, and then what is left.
@@ -47,7 +48,7 @@ func (r *recorder) run(ctx context.Context) {
 			return
 		}
 		if err != nil {
-			rest(ctx, blink)
+			wait.Sleep(ctx, blink)
 			continue
 		}
 		select {

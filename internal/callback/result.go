@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/wait"
 )
 
 // result is what an attempt comes to, and what is to be stored because of it.
@@ -44,7 +45,7 @@ func (e *Engine) start(ctx context.Context, ep *endpoint, j job, now time.Time) 
 		e.mu.Lock()
 		e.done = append(e.done, r)
 		e.mu.Unlock()
-		signal(e.wake)
+		wait.Notify(e.wake)
 	})
 }
 

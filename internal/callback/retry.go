@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/wait"
 )
 
 // ErrFinished says that a delivery does not wait: it can be replayed, not retried.
@@ -70,5 +71,5 @@ func (e *Engine) retry(key parley.Endpoint) {
 	e.mu.Lock()
 	e.retries[key] = true
 	e.mu.Unlock()
-	signal(e.wake)
+	wait.Notify(e.wake)
 }

@@ -15,6 +15,7 @@ import (
 	"parley"
 	"parley/internal/bus"
 	"parley/internal/seal"
+	"parley/internal/wait"
 )
 
 const (
@@ -161,12 +162,12 @@ func (f *Feed) Run(ctx context.Context) {
 			}
 		}
 		if err != nil {
-			rest(ctx, again)
+			wait.Sleep(ctx, again)
 			continue
 		}
 		select {
 		case <-added:
-			rest(ctx, pace)
+			wait.Sleep(ctx, pace)
 		case <-ctx.Done():
 		}
 	}
@@ -199,7 +200,7 @@ func (f *Feed) publish(ctx context.Context) error {
 		f.at = reached // before publishing: who joins now reads up to here by itself
 		f.mu.Unlock()
 		if len(items) > 0 {
-			f.live.PublishInGroups(items, group, func() { rest(ctx, between) })
+			f.live.PublishInGroups(items, group, func() { wait.Sleep(ctx, between) })
 		}
 	}
 	return nil
@@ -227,20 +228,7 @@ func (f *Feed) join(at int64) (live <-chan []Item, leave func(), from int64) {
 	live, leave = f.live.Subscribe(f.Buffer)
 	if !f.following {
 		f.following, f.at = true, at
-		select {
-		case f.joined <- struct{}{}:
-		default:
-		}
+		wait.Notify(f.joined)
 	}
 	return live, leave, f.at
-}
-
-// rest waits a moment.
-func rest(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }

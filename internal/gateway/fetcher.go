@@ -13,6 +13,7 @@ import (
 	"parley"
 	"parley/internal/media"
 	"parley/internal/network"
+	"parley/internal/wait"
 )
 
 const (
@@ -64,12 +65,7 @@ func newFetcher(g *Gateway) *fetcher {
 }
 
 // wake has the fetcher look for files.
-func (f *fetcher) wake() {
-	select {
-	case f.changed <- struct{}{}:
-	default:
-	}
-}
+func (f *fetcher) wake() { wait.Notify(f.changed) }
 
 // run fetches files until ctx ends, and waits for its workers.
 func (f *fetcher) run(ctx context.Context) {
@@ -248,10 +244,7 @@ func (f *fetcher) rest(ctx context.Context, what string, err error) {
 		return
 	}
 	f.g.Log.Error(what, "error", err)
-	select {
-	case <-ctx.Done():
-	case <-time.After(fetchRest):
-	}
+	wait.Sleep(ctx, fetchRest)
 }
 
 // liveSession is the session of a channel while it is connected; nil: it is not.

@@ -76,10 +76,12 @@ func (a *account) pack(m *parley.Message) []byte {
 	}
 	data, err := parley.EncodeContent(m.Content)
 	if err != nil {
+		a.g.Log.Error("encode a message to keep it for a retry", "channel", c.Code, "error", err)
 		return nil
 	}
 	whole, err := json.Marshal(packed{m.Content.Kind(), m.Content.Text(), data})
 	if err != nil {
+		a.g.Log.Error("encode a message to keep it for a retry", "channel", c.Code, "error", err)
 		return nil
 	}
 	return a.g.Sealer.Seal(whole, sealedResend(c.Code))

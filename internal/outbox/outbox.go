@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/wait"
 )
 
 const (
@@ -140,7 +141,7 @@ func (w *Worker) Use(s Sender) {
 }
 
 // Wake makes the worker look again: at new settings, or at a clock that was moved.
-func (w *Worker) Wake() { signal(w.wake) }
+func (w *Worker) Wake() { wait.Notify(w.wake) }
 
 // Flush returns when the store knows of everything that was sent so far, or when ctx ends.
 func (w *Worker) Flush(ctx context.Context) error { return w.recorder.flush(ctx) }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/wait"
 )
 
 // How long the recorder gathers before it writes. A receipt that comes meanwhile moves the message
@@ -56,7 +57,7 @@ func (r *recorder) add(seqs []int64) {
 	}
 	r.added += len(seqs)
 	r.mu.Unlock()
-	signal(r.wake)
+	wait.Notify(r.wake)
 }
 
 // drop takes messages out that the store knows to be further than sent. It returns those that are not there.
@@ -83,7 +84,7 @@ func (r *recorder) flush(ctx context.Context) error {
 	for target := r.added; r.recorded < target; {
 		round := r.round
 		r.mu.Unlock()
-		signal(r.hurry)
+		wait.Notify(r.hurry)
 		var err error
 		select {
 		case <-round:
@@ -132,7 +133,7 @@ func (r *recorder) rest(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-timer.C:
 	case <-r.hurry:
-		signal(r.hurry) // for the next rest before the same round
+		wait.Notify(r.hurry) // for the next rest before the same round
 	case <-ctx.Done():
 	}
 	return ctx.Err() == nil
@@ -180,12 +181,4 @@ func (r *recorder) write(ctx context.Context) bool {
 	close(r.round)
 	r.round = make(chan struct{})
 	return true
-}
-
-// signal makes a channel that holds one hold one.
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"parley"
 	"parley/internal/network"
+	"parley/internal/wait"
 )
 
 const (
@@ -81,11 +82,7 @@ func (w *Worker) recordUntilDone(ctx context.Context, b *burst, errs []error) {
 			return
 		}
 		w.Log.Error("record what was sent", "channel", w.Channel, "error", err)
-		timer := time.NewTimer(min(backOff(tries), lastRecordRetry))
-		select {
-		case <-timer.C:
-		case <-ctx.Done(): // they are pending in the store, and sent again under the same ids
-			timer.Stop()
+		if !wait.Sleep(ctx, min(backOff(tries), lastRecordRetry)) { // they are pending in the store, and sent again under the same ids
 			for i := range b.verdicts {
 				b.verdicts[i] = verdict{rest: w.Now()}
 			}

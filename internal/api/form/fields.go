@@ -80,7 +80,7 @@ func (f Form) CheckNumber(name, text string) string {
 
 // CheckSpelling is CheckNumber for numbers of any length, also such as cannot exist.
 func (f Form) CheckSpelling(name, text string) string {
-	digits, err := parley.ParseNumber(text)
+	digits, err := parley.ParseNumber(strings.TrimSuffix(strings.TrimSuffix(text, "@c.us"), "@s.us"))
 	if err != nil {
 		f.Fail(name, "%s", noNumber)
 	}

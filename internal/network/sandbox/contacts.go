@@ -79,7 +79,7 @@ func (s *session) CheckNumber(ctx context.Context, number string) (parley.Contac
 	if err := s.connected(); err != nil {
 		return "", false, err
 	}
-	digits, err := ParseNumber(number)
+	digits, err := parley.ParseNumber(number)
 	if err != nil {
 		return "", false, nil // what is no number is nobody's
 	}

@@ -95,7 +95,7 @@ func (f *Fault) check() error {
 		wrong = append(wrong, parley.FieldError{Field: "times", Sentence: fmt.Sprintf("times must be between 1 and %d.", maxFaultTimes)})
 	}
 	if f.To != "" {
-		number, err := ParseNumber(f.To)
+		number, err := parley.ParseNumber(f.To)
 		if err != nil {
 			wrong = append(wrong, parley.FieldError{Field: "to", Sentence: "to must be a phone number in digits, for example 6281234567890."})
 		}

@@ -188,7 +188,7 @@ func (w *world) view(p *phone) Phone {
 
 // find returns the world and the phone that a caller names. The phone is created if it does not exist.
 func (n *Network) find(ctx context.Context, channel parley.ChannelCode, number string) (*world, *phone, error) {
-	digits, err := ParseNumber(number)
+	digits, err := parley.ParseNumber(number)
 	if err != nil {
 		return nil, nil, parley.InvalidField("number", NumberSentence)
 	}
@@ -350,20 +350,6 @@ func (patch PhonePatch) check() error {
 		return parley.InvalidFields(wrong)
 	}
 	return nil
-}
-
-// ParseNumber reads a phone number in any spelling and returns its digits.
-func ParseNumber(s string) (string, error) {
-	digits := strings.Map(func(r rune) rune {
-		if strings.ContainsRune("+-. ()\u00a0", r) {
-			return -1
-		}
-		return r
-	}, s)
-	if _, err := parley.ParseContactID(string(parley.ContactOf(digits))); err != nil {
-		return "", errors.New("not a phone number")
-	}
-	return digits, nil
 }
 
 // NumberSentence says what is wrong with a number that cannot be parsed.

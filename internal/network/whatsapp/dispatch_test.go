@@ -18,6 +18,7 @@ import (
 	"parley"
 	"parley/internal/network"
 	"parley/internal/network/whatsapp/whatsapptest"
+	"parley/internal/wait"
 )
 
 // TestNewDevices reaches a device that a contact linked with the next message, whether the network told of it,
@@ -329,7 +330,7 @@ func (w *world) tapped(s *session) (*line, *tap) {
 	up := make(chan struct{}, 1)
 	c.AddEventHandler(func(e any) {
 		if _, ok := e.(*events.Connected); ok {
-			signal(up)
+			wait.Notify(up)
 		}
 	})
 	must(w.t, c.ConnectContext(w.t.Context()))

@@ -5,6 +5,8 @@ import (
 
 	"go.mau.fi/whatsmeow/appstate"
 	"go.mau.fi/whatsmeow/types/events"
+
+	"parley/internal/wait"
 )
 
 // take handles one event of whatsmeow. Every kind is named, also those that nothing follows from. It
@@ -35,7 +37,7 @@ func (l *line) take(evt any) bool {
 
 	// The account's own settings.
 	case *events.AppStateSyncComplete:
-		signal(l.synced)
+		wait.Notify(l.synced)
 		if e.Name == appstate.WAPatchCriticalBlock { // it has the account's name
 			l.post(e)
 		}

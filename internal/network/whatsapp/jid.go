@@ -44,22 +44,13 @@ func isDirect(chat types.JID) bool {
 	return (chat.Server == types.DefaultUserServer || chat.Server == types.HiddenUserServer) && !chat.IsBot() && chat != types.PSAJID
 }
 
-// digits leaves only the digits of a phone number in whatever spelling. What cannot be one is "".
+// digits reads a phone number in any spelling. What cannot be one is "".
 func digits(number string) string {
-	var b strings.Builder
-	for _, r := range number {
-		switch {
-		case r >= '0' && r <= '9':
-			b.WriteRune(r)
-		case strings.ContainsRune("+-(). ", r):
-		default:
-			return ""
-		}
-	}
-	if n := b.Len(); n < 7 || n > 15 { // no number in the world is shorter or longer
+	digits, err := parley.ParseNumber(number)
+	if err != nil || !parley.ContactOf(digits).CanExist() {
 		return ""
 	}
-	return b.String()
+	return digits
 }
 
 // person maps an address, and the other one of the same person where that was said too, to the contact. It

@@ -9,6 +9,7 @@ import (
 	"parley"
 	"parley/internal/network"
 	"parley/internal/network/whatsapp/whatsapptest"
+	"parley/internal/wait"
 )
 
 // TestReceiptsAreGathered gives receipts that came while others were being kept together, each once.
@@ -60,7 +61,7 @@ func TestReceiptsComeAgain(t *testing.T) {
 	refused := make(chan struct{}, 1)
 	in.refuseWith(func(e network.Event) error {
 		if _, ok := e.(network.Receipt); ok {
-			signal(refused)
+			wait.Notify(refused)
 			return errors.New("the disk is full")
 		}
 		return nil

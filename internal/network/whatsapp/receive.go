@@ -10,6 +10,7 @@ import (
 
 	"parley"
 	"parley/internal/network"
+	"parley/internal/wait"
 )
 
 const (
@@ -45,16 +46,7 @@ func (l *line) offer(e network.Event) bool {
 }
 
 // pause waits for a while. It reports false when the line is being ended.
-func (l *line) pause(d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-l.taking.Done():
-		return false
-	}
-}
+func (l *line) pause(d time.Duration) bool { return wait.Sleep(l.taking, d) }
 
 // receive takes a message.
 func (l *line) receive(e *events.Message) bool {

@@ -18,6 +18,7 @@ import (
 	"parley"
 	"parley/internal/network"
 	"parley/internal/network/whatsapp/whatsapptest"
+	"parley/internal/wait"
 )
 
 // arrives lets the friend send any message and returns what the gateway is told.
@@ -362,7 +363,7 @@ func TestUnknownReceiptHoldsNobodyUp(t *testing.T) {
 	refused := make(chan struct{}, 1)
 	in.refuseWith(func(e network.Event) error {
 		if r, ok := e.(network.Receipt); ok && slices.Contains(r.IDs, unknown.ID) {
-			signal(refused)
+			wait.Notify(refused)
 			return &network.UnknownMessages{IDs: []parley.MessageID{unknown.ID}}
 		}
 		return nil

@@ -9,6 +9,7 @@ import (
 
 	"parley"
 	"parley/internal/network"
+	"parley/internal/wait"
 )
 
 var (
@@ -79,14 +80,7 @@ func (s *session) queue(e network.Event) {
 	s.mu.Lock()
 	s.untold = append(s.untold, e)
 	s.mu.Unlock()
-	signal(s.changed)
-}
-
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
+	wait.Notify(s.changed)
 }
 
 // stepTries is how often a step of pairing is offered to a sink that refuses it. Soon it is worth nothing.
@@ -122,16 +116,7 @@ func (s *session) tell() {
 }
 
 // pause waits for a while, or until the session is closed. It reports whether it is still open.
-func (s *session) pause(d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-s.ctx.Done():
-		return false
-	}
-}
+func (s *session) pause(d time.Duration) bool { return wait.Sleep(s.ctx, d) }
 
 // live returns the line to work with, or says that there is none.
 func (s *session) live() (*line, error) {

@@ -12,6 +12,7 @@ import (
 	"go.mau.fi/whatsmeow/types"
 
 	"parley/internal/store/sqldb"
+	"parley/internal/wait"
 )
 
 // keepHashes is how long the network may give a message again.
@@ -115,10 +116,7 @@ func (b *broom) add(t taken) {
 	b.mu.Lock()
 	b.waits[t] = struct{}{}
 	b.mu.Unlock()
-	select {
-	case b.dirt <- struct{}{}:
-	default:
-	}
+	wait.Notify(b.dirt)
 }
 
 // has reports whether a text waits to be removed.
