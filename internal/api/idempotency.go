@@ -55,7 +55,7 @@ func (rt *route) once(ctx context.Context, r *request) (answer, error) {
 		}
 		a, err := rt.lead(ctx, r, key, f)
 		if errors.Is(err, parley.ErrExists) && tries < 3 {
-			continue // another process was faster: answer what it answered
+			continue // its response was stored meanwhile: answer with that
 		}
 		return a, err
 	}

@@ -49,7 +49,7 @@ func ensureDemo(ctx context.Context, store parley.Store) error {
 	return AddChannel(ctx, store, parley.Channel{Code: DemoChannel, Name: "Demo", Network: parley.Sandbox})
 }
 
-// AddChannel stores a new channel that is to run. A gateway on the same data starts it by itself.
+// AddChannel stores a new channel that is to run. A gateway starts it when it reads the store.
 func AddChannel(ctx context.Context, store parley.Store, c parley.Channel) error {
 	c.Begin(time.Now())
 	err := store.Tx(ctx, func(tx parley.Tx) error { return tx.AddChannel(ctx, c) })

@@ -94,11 +94,8 @@ func (l *Library) Open(key string) (*os.File, error) {
 }
 
 // Remove removes a file. Removing one that is not there is no error.
-func (l *Library) Remove(key string) error { return Remove(l.dir, key) }
-
-// Remove removes a file of the library in a folder that another process may have open.
-func Remove(dir, key string) error {
-	path, err := pathIn(dir, key)
+func (l *Library) Remove(key string) error {
+	path, err := pathIn(l.dir, key)
 	if err != nil {
 		return err
 	}
