@@ -3,12 +3,10 @@ package parley
 import (
 	"context"
 	"fmt"
-	"math"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 )
 
@@ -73,7 +71,7 @@ type Delivery struct {
 	State     DeliveryState
 	Attempts  int       // how many of the schedule's attempts were made
 	NextAt    time.Time // when to try it, while it waits; zero: at once
-	CreatedAt time.Time // as the id says
+	CreatedAt time.Time
 	TriedAt   time.Time // the last attempt; zero: none was made
 	EndedAt   time.Time // when it was delivered or failed for good; zero: it waits
 	Took      time.Duration
@@ -88,9 +86,7 @@ type Delivery struct {
 
 // NewDelivery makes the delivery of an event, which is in the log already, to a webhook.
 func NewDelivery(e *Event, to WebhookID) Delivery {
-	id := NewDeliveryID()
-	return Delivery{ID: id, Webhook: to, Event: e.Seq, EventID: e.ID, Type: e.Type,
-		Channel: e.Channel, Chat: e.Chat, CreatedAt: id.Time()}
+	return Delivery{Webhook: to, Event: e.Seq, EventID: e.ID, Type: e.Type, Channel: e.Channel, Chat: e.Chat, CreatedAt: time.Now()}
 }
 
 // NewCallback makes the delivery of an event, which is in the log already, to the address that the
@@ -117,30 +113,11 @@ func (d *Delivery) Endpoint() Endpoint {
 // to by scheme, host and port.
 type Endpoint string
 
-// DeliveryID names a delivery: "dlv_" and 16 hexadecimal digits of a number that grows with time.
+// DeliveryID names a delivery: "dlv_" and 16 hexadecimal digits of a number that the store chooses.
 type DeliveryID string
-
-// deliveryTicks is how many bits of a delivery's number are below its milliseconds.
-const deliveryTicks = 20
-
-// NewDeliveryID chooses a delivery's id: the time, and below a millisecond how many were chosen before.
-// So deliveries lie in the store in the order in which they were made, and need no index to be found by
-// id or by time.
-func NewDeliveryID() DeliveryID {
-	count := int64(deliveryCount.Add(1)) & (1<<deliveryTicks - 1)
-	return DeliveryIDOf(FirstDelivery(time.Now()) + count)
-}
-
-// deliveryCount counts the ids that this process chose.
-var deliveryCount atomic.Uint32
 
 // DeliveryIDOf makes the id of a number.
 func DeliveryIDOf(n int64) DeliveryID { return DeliveryID(fmt.Sprintf("dlv_%016x", n)) }
-
-// FirstDelivery is the number that no delivery made before a time reaches.
-func FirstDelivery(at time.Time) int64 {
-	return min(max(at.UnixMilli(), 0), math.MaxInt64>>deliveryTicks) << deliveryTicks // any time can be asked for
-}
 
 // Number is what the id was made of, or -1 if it is none.
 func (id DeliveryID) Number() int64 {
@@ -150,9 +127,6 @@ func (id DeliveryID) Number() int64 {
 	}
 	return -1
 }
-
-// Time is when the delivery was made.
-func (id DeliveryID) Time() time.Time { return time.UnixMilli(id.Number() >> deliveryTicks).UTC() }
 
 // DeliveryState is where a delivery stands. The numbers are stored and must not change.
 type DeliveryState int
@@ -278,6 +252,6 @@ type CallbackWriter interface {
 	// ReplayDeliveries has up to limit deliveries that are delivered or failed made again, as if they
 	// were new but for their earlier attempts, the oldest first, and returns how many.
 	ReplayDeliveries(ctx context.Context, q DeliveryQuery, now time.Time, limit int) (int, error)
-	// ForgetDeliveries removes up to limit deliveries that ended before a time and returns how many.
-	ForgetDeliveries(ctx context.Context, before time.Time, limit int) (int, error)
+	// ForgetDeliveries removes up to limit deliveries that ended in a state before a time and returns how many.
+	ForgetDeliveries(ctx context.Context, state DeliveryState, before time.Time, limit int) (int, error)
 }

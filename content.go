@@ -1,7 +1,6 @@
 package parley
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -258,14 +257,19 @@ func EncodeContent(c Content) ([]byte, error) {
 	return json.Marshal(c)
 }
 
+// DecodeSecret is [DecodeContent] for a [Secret]. What retention emptied is a text.
+func DecodeSecret(text string, data []byte) (Content, error) {
+	if len(data) == 0 {
+		return Text{Body: text}, nil
+	}
+	return decode(data, Secret{Shown: text})
+}
+
 // DecodeContent makes a content again of its kind, its text and what EncodeContent returned. Data
 // that retention emptied gives a content that is empty but for its kind.
 func DecodeContent(kind Kind, text string, data []byte) (Content, error) {
 	switch kind {
 	case KindText:
-		if bytes.HasPrefix(data, secretPrefix) {
-			return decode(data, Secret{Shown: text})
-		}
 		return decode(data, Text{Body: text})
 	case KindImage:
 		return decode(data, Image{Caption: text})
@@ -292,9 +296,6 @@ func DecodeContent(kind Kind, text string, data []byte) (Content, error) {
 	}
 	return nil, fmt.Errorf("unknown kind of message %q", kind)
 }
-
-// secretPrefix is what the data of a [Secret] begins with, and that of no other text.
-var secretPrefix = []byte(`{"otp":`)
 
 func decode[C Content](data []byte, c C) (Content, error) {
 	if len(data) == 0 {

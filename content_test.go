@@ -23,6 +23,9 @@ func TestContentSurvivesEncoding(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := DecodeContent(c.Kind(), c.Text(), data)
+		if _, secret := c.(Secret); secret {
+			got, err = DecodeSecret(c.Text(), data)
+		}
 		if err != nil || !reflect.DeepEqual(got, c) {
 			t.Errorf("%s came back as %+v, %v", c.Kind(), got, err)
 		}

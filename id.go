@@ -1,13 +1,9 @@
 package parley
 
 import (
-	"crypto/aes"
-	"crypto/cipher"
 	"crypto/rand"
-	"encoding/binary"
 	"encoding/hex"
 	"errors"
-	mathrand "math/rand/v2"
 	"regexp"
 	"strings"
 )
@@ -99,10 +95,6 @@ const (
 func NewMessageID() MessageID {
 	var number [messageBytes]byte
 	rand.Read(number[:]) // never fails
-	return messageID(number)
-}
-
-func messageID(number [messageBytes]byte) MessageID {
 	const hexits = "0123456789ABCDEF"
 	id := make([]byte, 0, len(messagePrefix)+2*messageBytes)
 	id = append(id, messagePrefix...)
@@ -110,60 +102,6 @@ func messageID(number [messageBytes]byte) MessageID {
 		id = append(id, hexits[b>>4], hexits[b&15])
 	}
 	return MessageID(id)
-}
-
-// MessageIDs chooses the ids of the messages of one store. An id carries the message's Seq, so that the
-// message is found without an index of ids, and looks random to everybody else: the Seq is hidden
-// under a number that follows from the id's random part and a key.
-type MessageIDs struct{ block cipher.Block }
-
-// MessageIDKey is how many bytes the key of message ids has.
-const MessageIDKey = 16
-
-// NewMessageIDs makes ids under a key. The same key must be used as long as there are messages.
-func NewMessageIDs(key []byte) (MessageIDs, error) {
-	block, err := aes.NewCipher(key)
-	return MessageIDs{block}, err
-}
-
-const randomBytes = 4 // of an id; the other 5 hold more messages than anybody sends
-
-// For chooses the id of the message with a Seq.
-func (ids MessageIDs) For(seq int64) MessageID {
-	var number [messageBytes]byte
-	binary.BigEndian.PutUint32(number[:], mathrand.Uint32()) // it hides nothing that must stay hidden
-	hidden := uint64(seq) ^ ids.mask([randomBytes]byte(number[:]))
-	for i := messageBytes - 1; i >= randomBytes; i-- {
-		number[i] = byte(hidden)
-		hidden >>= 8
-	}
-	return messageID(number)
-}
-
-// Seq returns the Seq that an id carries if this store chose it. Another's id gives any number, so
-// whoever asks must compare the id of the message that is there.
-func (ids MessageIDs) Seq(id MessageID) (int64, bool) {
-	digits, ok := strings.CutPrefix(string(id), messagePrefix)
-	if !ok || len(digits) != 2*messageBytes {
-		return 0, false
-	}
-	var number [messageBytes]byte
-	if _, err := hex.Decode(number[:], []byte(digits)); err != nil {
-		return 0, false
-	}
-	var hidden uint64
-	for _, b := range number[randomBytes:] {
-		hidden = hidden<<8 | uint64(b)
-	}
-	return int64(hidden ^ ids.mask([randomBytes]byte(number[:]))), true
-}
-
-// mask is the number that a Seq is hidden under: 40 bits.
-func (ids MessageIDs) mask(random [randomBytes]byte) uint64 {
-	var b [aes.BlockSize]byte
-	copy(b[:], random[:])
-	ids.block.Encrypt(b[:], b[:])
-	return binary.BigEndian.Uint64(b[:]) >> 24
 }
 
 // MessageRef is how a request names a message: by its full id "true_62811…@c.us_3EB0…" or by the

@@ -39,15 +39,15 @@ var arrows = map[string][]string{
 
 	"internal/doctor":      {".", "internal/confine"},
 	"internal/diagnostics": {".", "internal/doctor", "internal/network"},
-	"internal/tally":       {"."},
+	"internal/stats":       {"."},
 	"internal/gateway":     {".", "internal/bus", "internal/media", "internal/network", "internal/otp", "internal/outbox", "internal/seal", "internal/wait"},
 	"internal/api/form":    {".", "internal/safehttp"},
 	"internal/api/limit":   {"."},
 	"internal/api": {".", "internal/api/form", "internal/api/limit", "internal/asset", "internal/callback", "internal/diagnostics", "internal/doctor", "internal/feed", "internal/gateway", "internal/media",
-		"internal/network", "internal/network/sandbox", "internal/otp", "internal/safehttp", "internal/seal", "internal/tally", "internal/token"},
+		"internal/network", "internal/network/sandbox", "internal/otp", "internal/safehttp", "internal/seal", "internal/stats", "internal/token"},
 	"internal/console": {".", "internal/api", "internal/asset"},
 	"internal/app": {".", "internal/api", "internal/callback", "internal/console", "internal/diagnostics", "internal/doctor", "internal/feed", "internal/gateway", "internal/media", "internal/network",
-		"internal/network/sandbox", "internal/network/whatsapp", "internal/otp", "internal/safehttp", "internal/seal", "internal/store", "internal/tally", "internal/token"},
+		"internal/network/sandbox", "internal/network/whatsapp", "internal/otp", "internal/safehttp", "internal/seal", "internal/store", "internal/token"},
 	"cmd/parley": {".", "internal/app", "internal/callback", "internal/client", "internal/console", "internal/diagnostics", "internal/doctor", "internal/media"},
 
 	"internal/network/whatsapp":          {".", "internal/network", "internal/network/whatsapp/keystore", "internal/wait"},

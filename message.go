@@ -14,6 +14,8 @@ type Message struct {
 	Content Content
 	ReplyTo MessageID // empty: no reply
 	Request string    // the id of the request that sent it; empty: none did
+	// IdempotencyKey is the one that the request had; empty: none.
+	IdempotencyKey string
 
 	Status  Status
 	Failure *Failure // why, when Status is FailedForGood
@@ -24,8 +26,9 @@ type Message struct {
 	NextAttempt time.Time // not to be tried before; zero: at once
 	ExpiresAt   time.Time // not to be sent after
 
-	CreatedAt time.Time
-	UpdatedAt time.Time // when Status last changed
+	CreatedAt  time.Time // by the network's clock
+	ReceivedAt time.Time // when the gateway accepted or received it, which retention counts from; zero: at CreatedAt
+	UpdatedAt  time.Time // when Status last changed
 
 	Starred   bool
 	Reactions []string // the emojis now standing; filled where history is read

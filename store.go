@@ -33,6 +33,7 @@ type Reader interface {
 	CallbackReader
 	MediaFetchReader
 	TicketReader
+	CounterReader
 
 	// Channels lists all channels by code.
 	Channels(ctx context.Context) ([]Channel, error)
@@ -99,16 +100,19 @@ type Tx interface {
 	// CheckChannel makes sure that a channel is there: the one with this code and, unless it is zero, this
 	// ID. Whoever adds something that belongs to a channel calls it in the same transaction.
 	CheckChannel(ctx context.Context, code ChannelCode, id int64) error
-	// ClearChannel removes all messages of a channel, and its codes and links. It returns the files that
-	// no message needs any more.
-	ClearChannel(ctx context.Context, code ChannelCode) ([]Media, error)
+	// ClearChannel forgets all messages of a channel, its codes and links, and the responses to its requests. They are out of
+	// sight at once; PurgeChannels removes them.
+	ClearChannel(ctx context.Context, code ChannelCode) error
 	// MoveHistory moves the chats and messages of a channel, and the answers to its requests, to another one
 	// that is stored, and ends its codes and links. Events stay where they happened. Nothing of the channel
 	// may be pending.
 	MoveHistory(ctx context.Context, from, to ChannelCode) error
-	// DeleteChannel removes a channel with its messages, its tokens and all else that is its own. It
-	// returns the files that no message needs any more.
-	DeleteChannel(ctx context.Context, code ChannelCode) ([]Media, error)
+	// DeleteChannel removes a channel with its messages, its tokens and all else that is its own. It is out of sight at once;
+	// PurgeChannels removes what is left.
+	DeleteChannel(ctx context.Context, code ChannelCode) error
+	// PurgeChannels removes some rows of channels that were deleted or cleared. It returns the files of the messages among
+	// them, and whether there is more to do.
+	PurgeChannels(ctx context.Context) (files []Media, more bool, err error)
 
 	AddToken(ctx context.Context, t Token) error
 	// RevokeToken marks a token as revoked; revoking twice keeps the first time.
@@ -159,6 +163,11 @@ type Tx interface {
 	RemoveAnswer(ctx context.Context, scope, key string) error
 	// ForgetAnswers removes up to limit answers from before the given time and returns how many.
 	ForgetAnswers(ctx context.Context, before time.Time, limit int) (int, error)
+
+	// CountSendTimes counts how long messages of a channel took from their acceptance to the network's confirmation.
+	CountSendTimes(ctx context.Context, channel ChannelCode, took []time.Duration) error
+	// ForgetCounters removes counters that are too old.
+	ForgetCounters(ctx context.Context, now time.Time) error
 
 	// SetTrustedTime stores that the clock was trusted at a time. It never moves back.
 	SetTrustedTime(ctx context.Context, at time.Time) error

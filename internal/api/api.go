@@ -26,7 +26,6 @@ import (
 	"parley/internal/network/sandbox"
 	"parley/internal/otp"
 	"parley/internal/seal"
-	"parley/internal/tally"
 	"parley/internal/token"
 )
 
@@ -46,8 +45,6 @@ type Config struct {
 
 	// Program is what the management API tells of the program and has it do.
 	Program Program
-	// Tally counts what happens; nil: the API counts for itself, whenever it is asked.
-	Tally *tally.Tally
 	// URL is the address at which this machine reaches the server. Links lead there, unless the request
 	// itself tells a better one.
 	URL string
@@ -109,9 +106,6 @@ func New(c Config) *API {
 	s := &server{
 		Config: c, fetches: limit.NewSlots[parley.TokenID](maxFetches), streams: limit.NewSlots[parley.TokenID](cmp.Or(c.StreamsPerToken, streamsPerToken)),
 		fingerprints: c.Sealer.Derive("idempotency"), words: readPairWords(), pairings: limit.NewBuckets[string](pairEvery, pairBurst),
-	}
-	if s.Tally == nil {
-		s.Tally = tally.New(tally.Config{Store: c.Store, Log: c.Log, Metrics: c.Metrics})
 	}
 	burst := authFailures
 	if c.AuthFailures > 0 {

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -69,16 +68,17 @@ func past(t *testing.T, e *parleytest.Env, webhook, channel string, times ...tim
 				return err
 			}
 			d := parley.NewDelivery(event, parley.WebhookID(webhook))
-			d.ID = parley.DeliveryIDOf(parley.FirstDelivery(at) + rand.Int64N(1<<19) + int64(i)) // the time is in the id
+			d.CreatedAt = at
 			d.TriedAt, d.EndedAt, d.Took, d.Attempts = at, at, 84*time.Millisecond, 3
 			d.State, d.Code = parley.DeliveryDone, 200
 			if i%2 == 0 {
 				d.State, d.Code, d.Problem, d.Answer = parley.DeliveryFailed, 503, "http_status", "out to lunch"
 			}
-			if err := tx.AddDeliveries(t.Context(), []parley.Delivery{d}); err != nil {
+			added := []parley.Delivery{d}
+			if err := tx.AddDeliveries(t.Context(), added); err != nil {
 				return err
 			}
-			ids, events = append(ids, string(d.ID)), append(events, string(event.ID))
+			ids, events = append(ids, string(added[0].ID)), append(events, string(event.ID))
 		}
 		return nil
 	})

@@ -9,6 +9,7 @@ import (
 	"parley"
 	"parley/internal/api/form"
 	"parley/internal/gateway"
+	"parley/internal/stats"
 )
 
 // channelRow is a channel as the management API shows it.
@@ -66,7 +67,7 @@ func channelOf(c parley.Channel) channelRow {
 }
 
 // channelRow is a channel with what is known of it while it runs.
-func (s *server) channelRow(c parley.Channel) channelRow {
+func (s *server) channelRow(c parley.Channel, lately parley.ChannelActivity) channelRow {
 	row := channelOf(c)
 	if c.Network == parley.Sandbox {
 		row.Faults = s.Sandbox.WaitingFaults(c.Code)
@@ -75,43 +76,51 @@ func (s *server) channelRow(c parley.Channel) channelRow {
 	if e, known := s.Gateway.Evidence(c.Code); known {
 		row.Evidence = evidenceOf(e)
 	}
-	if p, lately := s.Gateway.Pairing(c.Code); lately {
+	if p, known := s.Gateway.Pairing(c.Code); known {
 		row.Pairing = pairingOf(p)
 	}
-	counted := s.Tally.Channel(c.Code)
-	row.LastInboundAt, row.LastConfirmedAt = stampOrNil(counted.Inbound), stampOrNil(counted.Confirmed)
-	row.Waiting, row.Sent24h, row.Failed24h = s.Gateway.Waiting(c.Code), counted.Sent, counted.Failed
+	row.Waiting = s.Gateway.Waiting(c.Code)
+	row.LastInboundAt, row.LastConfirmedAt = stampOrNil(lately.ReceivedAt), stampOrNil(lately.ConfirmedAt)
+	row.Sent24h, row.Failed24h = lately.Sent, lately.Failed
 	return row
 }
 
 func (s *server) listChannels(ctx context.Context, _ *request) (envelope[[]channelRow], error) {
-	_ = s.Tally.Freshen(ctx) // if the log cannot be read, the channels can be shown all the same
+	activity := s.channelActivity(ctx)
 	channels := s.Gateway.Channels()
 	rows := make([]channelRow, len(channels))
 	for i, c := range channels {
-		rows[i] = s.channelRow(c)
+		rows[i] = s.channelRow(c, activity[c.Code])
 	}
 	return ok("OK", rows), nil
+}
+
+// channelActivity is what happened on each channel in the last day. Without it the channels can be shown all the same.
+func (s *server) channelActivity(ctx context.Context) map[parley.ChannelCode]parley.ChannelActivity {
+	activity, err := s.Store.ChannelActivity(ctx, time.Now().Add(-stats.Day))
+	if err != nil {
+		s.Log.Warn("counters cannot be read", "error", err)
+	}
+	return activity
 }
 
 // code is the channel that the path names.
 func (r *request) code() parley.ChannelCode { return parley.ChannelCode(r.http.PathValue("code")) }
 
 func (s *server) readChannel(ctx context.Context, r *request) (envelope[channelRow], error) {
-	_ = s.Tally.Freshen(ctx) // likewise
 	c, err := s.channelNamed(ctx, r.code())
-	return s.channelAnswer("OK", c, err)
+	return s.channelAnswer(ctx, "OK", c, err)
 }
 
 // channelAnswer is the answer with a channel as it is after something was done to it.
-func (s *server) channelAnswer(sentence string, c parley.Channel, err error) (envelope[channelRow], error) {
+func (s *server) channelAnswer(ctx context.Context, sentence string, c parley.Channel, err error) (envelope[channelRow], error) {
 	if errors.Is(err, parley.ErrNotFound) {
 		err = parley.Errorf(parley.NotFound, "There is no such channel.")
 	}
 	if err != nil {
 		return envelope[channelRow]{}, err
 	}
-	return ok(sentence, s.channelRow(c)), nil
+	return ok(sentence, s.channelRow(c, s.channelActivity(ctx)[c.Code])), nil
 }
 
 func (s *server) createChannel(ctx context.Context, r *request) (envelope[channelRow], error) {
@@ -135,7 +144,7 @@ func (s *server) createChannel(ctx context.Context, r *request) (envelope[channe
 		return r.storeKey(ctx, tx, http.StatusCreated, ok(sentence, channelOf(stored)))
 	})
 	r.accepted, r.replaces = err == nil, true // it says more once the channel was started
-	return s.channelAnswer(sentence, c, err)
+	return s.channelAnswer(ctx, sentence, c, err)
 }
 
 // newCode reads the code of a channel to make.
@@ -190,7 +199,7 @@ func (s *server) changeChannel(ctx context.Context, r *request) (envelope[channe
 			c.Settings.ClockAhead, c.Settings.ArchiveOf = ahead, of
 		}
 	})
-	return s.channelAnswer("Channel changed", c, err)
+	return s.channelAnswer(ctx, "Channel changed", c, err)
 }
 
 // checkChannel makes sure that the channel of a request is still there, in the transaction that adds
@@ -209,7 +218,6 @@ func (s *server) deleteChannel(ctx context.Context, r *request) (envelope[noData
 	}
 	err := s.Gateway.DeleteChannel(ctx, r.code())
 	if err == nil {
-		s.Tally.Forget(r.code())
 		s.Callbacks.Secrets.Forget(parley.ChannelSecret(r.code()))
 		s.Callbacks.Wake() // its webhooks went with it
 		err = s.Tokens.Refresh(ctx)
@@ -219,15 +227,15 @@ func (s *server) deleteChannel(ctx context.Context, r *request) (envelope[noData
 
 func (s *server) startChannel(ctx context.Context, r *request) (envelope[channelRow], error) {
 	c, err := s.Gateway.StartChannel(ctx, r.code())
-	return s.channelAnswer("Channel started", c, err)
+	return s.channelAnswer(ctx, "Channel started", c, err)
 }
 
 func (s *server) stopChannel(ctx context.Context, r *request) (envelope[channelRow], error) {
 	c, err := s.Gateway.StopChannel(ctx, r.code())
-	return s.channelAnswer("Channel stopped", c, err)
+	return s.channelAnswer(ctx, "Channel stopped", c, err)
 }
 
 func (s *server) logoutChannel(ctx context.Context, r *request) (envelope[channelRow], error) {
 	c, err := s.Gateway.LogoutChannel(ctx, r.code())
-	return s.channelAnswer("Channel logged out", c, err)
+	return s.channelAnswer(ctx, "Channel logged out", c, err)
 }

@@ -69,7 +69,8 @@ func (s *server) readMessage(ctx context.Context, r *request) (envelope[messageD
 		Timeline:   timelineOf(&m, events), ReplyTo: textOrNil(m.ReplyTo), Deliveries: []deliveryRow{}, Reactions: []string{},
 	}
 	s.addContent(&d, &m, events)
-	if err := errors.Join(s.addReactions(ctx, &d, &m), s.addDeliveries(ctx, &d, events), s.addKey(ctx, &d, &m)); err != nil {
+	d.IdempotencyKey = textOrNil(m.IdempotencyKey)
+	if err := errors.Join(s.addReactions(ctx, &d, &m), s.addDeliveries(ctx, &d, events)); err != nil {
 		return envelope[messageDetail]{}, err
 	}
 	return ok("OK", d), nil
@@ -167,17 +168,5 @@ func (s *server) addDeliveries(ctx context.Context, d *messageDetail, events []p
 	for _, one := range found {
 		d.Deliveries = append(d.Deliveries, deliveryOf(one, addresses))
 	}
-	return err
-}
-
-func (s *server) addKey(ctx context.Context, d *messageDetail, m *parley.Message) error {
-	if m.Request == "" {
-		return nil
-	}
-	key, err := s.Store.KeyOf(ctx, m)
-	if errors.Is(err, parley.ErrNotFound) {
-		return nil
-	}
-	d.IdempotencyKey = textOrNil(key)
 	return err
 }

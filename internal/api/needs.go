@@ -10,7 +10,7 @@ import (
 
 	"parley"
 	"parley/internal/doctor"
-	"parley/internal/tally"
+	"parley/internal/stats"
 )
 
 // need is something that a person should look at.
@@ -54,7 +54,7 @@ const (
 )
 
 // needs lists what a person should look at, newest first.
-func (s *server) needs(ctx context.Context, channels []parley.Channel, report tally.Report, now time.Time) ([]need, error) {
+func (s *server) needs(ctx context.Context, channels []parley.Channel, report stats.Report, now time.Time) ([]need, error) {
 	all := []need{}
 	for _, c := range channels {
 		if n, there := channelNeed(c, now); there {
@@ -167,9 +167,9 @@ func (s *server) diskNeed(now time.Time) (need, bool) {
 }
 
 // otpNeed tells that one-time codes do not reach people.
-func otpNeed(r tally.Report) (need, bool) {
+func otpNeed(r stats.Report) (need, bool) {
 	codes := r.Codes.Requested - r.Codes.Links
-	if r.Counting || codes < enoughCodes || 2*r.Codes.Delivered >= codes {
+	if codes < enoughCodes || 2*r.Codes.Delivered >= codes {
 		return need{}, false
 	}
 	return need{Kind: "otp", Severity: isWarning, since: r.From, Action: needAction{"codes", "See codes", "/console/otp"},

@@ -60,12 +60,10 @@ func (s *server) requestCode(ctx context.Context, r *request) (answer, error) {
 	}
 	draft := gateway.Draft{To: code.Contact, Content: issue.Content, Request: r.id, Priority: issue.Priority, ExpiresAt: code.ExpiresAt}
 	terms := gateway.Terms{Key: r.key, Also: func(tx parley.Tx) error { return issue.Store(ctx, tx) }}
-	sent, err := s.Gateway.Send(ctx, code.Channel, []gateway.Draft{draft}, terms)
-	if err != nil {
+	if _, err := s.Gateway.Send(ctx, code.Channel, []gateway.Draft{draft}, terms); err != nil {
 		return answer{}, fullQueue(wasDeleted(code.Channel, err))
 	}
 	r.accepted = true
-	s.Tally.Code(sent[0].Seq)
 	r.within(codeQuota(issue.Quota))
 	return a, nil
 }

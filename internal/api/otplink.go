@@ -72,9 +72,6 @@ func (s *server) makeLink(ctx context.Context, r *request, wanted otp.LinkReques
 		}
 		return s.keepSealed(ctx, tx, r, a)
 	})
-	if err == nil {
-		s.Tally.Link()
-	}
 	return a, err
 }
 

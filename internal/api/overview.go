@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"parley"
-	"parley/internal/tally"
+	"parley/internal/stats"
 )
 
 // overviewData is how the whole gateway is.
@@ -20,8 +20,6 @@ type overviewData struct {
 	Webhooks    webhookCounts                `json:"webhooks"`
 	OTP         otpCounts                    `json:"otp"`
 	PerMinute   []minuteCounts               `json:"per_minute"`
-	Counting    bool                         `json:"counting"`
-	CountedFrom *string                      `json:"counted_from"`
 }
 
 type counts struct {
@@ -54,23 +52,24 @@ type otpCounts struct {
 	Approved  int64 `json:"approved"`
 }
 
-func timesOf(t *tally.Times) *times {
+func timesOf(t *stats.Times) *times {
 	if t == nil {
 		return nil
 	}
 	return &times{t.P50, t.P95}
 }
 
-// readOverview tells how the gateway is from what is in memory, so that it costs the same with a million
-// messages.
+// readOverview reports how the gateway is. It reads counters, so it costs the same with a million messages.
 func (s *server) readOverview(ctx context.Context, _ *request) (envelope[overviewData], error) {
-	report, err := s.Tally.Report(ctx)
+	now := time.Now()
+	report, err := stats.Read(ctx, s.Store, now)
 	if err != nil {
 		return envelope[overviewData]{}, err
 	}
 	data := overviewData{
-		Channels: map[parley.ChannelStatus]int{}, Last24h: counts(report.Counts), ToSent: timesOf(report.ToSent), ToSentFrom: parley.Stamp(report.SentFrom), ToDelivered: timesOf(report.ToDelivered),
-		Webhooks: webhookCounts(report.Webhooks), OTP: otpCounts{report.Codes.Requested, report.Codes.Delivered, report.Codes.Approved}, Counting: report.Counting, CountedFrom: stampOrNil(report.From),
+		Channels: map[parley.ChannelStatus]int{}, Last24h: counts(report.Counts),
+		ToSent: timesOf(report.ToSent), ToSentFrom: parley.Stamp(report.From), ToDelivered: timesOf(report.ToDelivered),
+		Webhooks: webhookCounts(report.Webhooks), OTP: otpCounts{report.Codes.Requested, report.Codes.Delivered, report.Codes.Approved},
 	}
 	for _, m := range report.Minutes {
 		data.PerMinute = append(data.PerMinute, minuteCounts{parley.Stamp(m.At), counts(m.Counts)})
@@ -83,6 +82,6 @@ func (s *server) readOverview(ctx context.Context, _ *request) (envelope[overvie
 		data.Channels[c.State.Status]++
 		data.Waiting += s.Gateway.Waiting(c.Code)
 	}
-	data.Needs, err = s.needs(ctx, channels, report, time.Now())
+	data.Needs, err = s.needs(ctx, channels, report, now)
 	return ok("OK", data), err
 }

@@ -93,7 +93,7 @@ func (s *server) pairChannel(ctx context.Context, r *request) (envelope[channelR
 		return envelope[channelRow]{}, err
 	}
 	c, err := s.Gateway.PairChannel(ctx, r.code(), number)
-	return s.channelAnswer("Pairing begun", c, err)
+	return s.channelAnswer(ctx, "Pairing begun", c, err)
 }
 
 func (s *server) readPairing(ctx context.Context, r *request) (envelope[*pairingData], error) {
@@ -132,5 +132,5 @@ func (s *server) goLive(ctx context.Context, r *request) (envelope[channelRow], 
 		return envelope[channelRow]{}, err
 	}
 	c, err := s.Gateway.GoLive(ctx, r.code(), allow)
-	return s.channelAnswer("Channel is live", c, err)
+	return s.channelAnswer(ctx, "Channel is live", c, err)
 }

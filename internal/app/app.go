@@ -32,7 +32,6 @@ import (
 	"parley/internal/network/sandbox"
 	"parley/internal/otp"
 	"parley/internal/safehttp"
-	"parley/internal/tally"
 )
 
 // Run runs the gateway until ctx ends, then stops it: no new requests, those under way are finished,
@@ -101,7 +100,6 @@ type server struct {
 	otp       *otp.Issuer
 	feed      *feed.Feed
 	callback  *callback.Engine
-	tally     *tally.Tally
 	http      *http.Server
 	handlers  *handlers
 
@@ -198,7 +196,6 @@ func (s *server) makeParts() {
 
 		MayErase: s.gateway.MayErase,
 	})
-	s.tally = tally.New(tally.Config{Store: s.data.Store, Log: s.log, Metrics: s.metrics})
 }
 
 // makeHandlers makes what answers requests.
@@ -230,7 +227,6 @@ func (s *server) newAPI() *api.API {
 		Metrics:   s.metrics,
 
 		Program:           s.program(),
-		Tally:             s.tally,
 		URL:               s.url,
 		PublicURL:         s.cfg.PublicURL,
 		Ready:             s.checkReady,
@@ -280,7 +276,7 @@ func (s *server) run(ctx context.Context) error {
 	})
 	running.Go(func() { s.feed.Run(parts) })
 	running.Go(func() { keepMemorySmall(parts) })
-	for name, part := range map[string]func(context.Context) error{"one-time passwords": s.otp.Run, "callbacks": s.callback.Run, "tally": s.tally.Run} {
+	for name, part := range map[string]func(context.Context) error{"one-time passwords": s.otp.Run, "callbacks": s.callback.Run} {
 		running.Go(func() {
 			if err := part(parts); err != nil {
 				fail(fmt.Errorf("%s: %w", name, err))

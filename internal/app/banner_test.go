@@ -66,7 +66,7 @@ func TestBannerIsTrueAfterGoLive(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = data.Store.Tx(t.Context(), func(tx parley.Tx) error {
-		if _, err := tx.DeleteChannel(context.Background(), DemoChannel); err != nil {
+		if err := tx.DeleteChannel(context.Background(), DemoChannel); err != nil {
 			return err
 		}
 		live := parley.Channel{Code: DemoChannel, Name: "Demo", Network: parley.WhatsApp}

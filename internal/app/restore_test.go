@@ -278,8 +278,7 @@ func TestRestoreRevivesNothing(t *testing.T) {
 		hook, err := secrets.Rotate(ctx, was.hook)
 		channel, err2 := secrets.Of(ctx, parley.ChannelSecret("demo")) // the first of its kind
 		gone := data.Store.Tx(ctx, func(tx parley.Tx) error {
-			_, err := tx.DeleteChannel(ctx, "gone")
-			return err
+			return tx.DeleteChannel(ctx, "gone")
 		})
 		if err := errors.Join(err, err2, gone, data.Tokens.Revoke(ctx, revoked.ID), data.Close()); err != nil {
 			t.Fatal(err)

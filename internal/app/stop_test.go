@@ -112,6 +112,20 @@ func TestLockedDatabase(t *testing.T) {
 }
 
 // TestHangingReaders has all connections for reading be in use for ever.
+// stuckContext blocks whoever asks for its deadline, as a read does once it has a connection.
+type stuckContext struct {
+	context.Context
+	once    sync.Once
+	began   func()
+	release chan struct{}
+}
+
+func (c *stuckContext) Deadline() (time.Time, bool) {
+	c.once.Do(c.began)
+	<-c.release
+	return time.Time{}, false
+}
+
 func TestHangingReaders(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
@@ -124,10 +138,7 @@ func TestHangingReaders(t *testing.T) {
 	var holding sync.WaitGroup
 	for range 4 {
 		holding.Add(1)
-		go held.data.Store.Traces(context.Background(), 0, 10, func(parley.Trace) {
-			holding.Done()
-			<-release
-		})
+		go held.data.Store.Channels(&stuckContext{Context: context.Background(), began: holding.Done, release: release})
 	}
 	holding.Wait()
 	eventually(t, "/readyz is 503", func() bool {

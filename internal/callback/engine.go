@@ -26,8 +26,9 @@ const (
 	forgetAgain  = time.Minute // after the clock was not trusted
 	forgetAtOnce = 1000        // so many in one transaction, so that nobody waits long behind it
 
-	// DefaultKeep is how long ended deliveries are kept.
-	DefaultKeep = 30 * 24 * time.Hour
+	// DefaultKeep is how long failed deliveries are kept, and keepDelivered delivered ones, of which there are many more.
+	DefaultKeep   = 30 * 24 * time.Hour
+	keepDelivered = 24 * time.Hour
 )
 
 // Doer sends requests; a *safehttp.Client is one.
@@ -46,7 +47,7 @@ type Config struct {
 	Log     *slog.Logger
 	Metrics prometheus.Registerer // nil: nothing is counted
 	Version string                // of this program, for the User-Agent
-	Keep    time.Duration         // how long ended deliveries are kept; zero: 30 days
+	Keep    time.Duration         // how long failed deliveries are kept; zero: 30 days
 	// MayErase reports whether the clock may be trusted with what is old; nil: always.
 	MayErase func() bool
 }
@@ -207,7 +208,12 @@ func (e *Engine) forget(ctx context.Context) {
 		}
 		removed := 0
 		err := e.Store.Tx(ctx, func(tx parley.Tx) (err error) {
-			removed, err = tx.ForgetDeliveries(ctx, time.Now().Add(-e.Keep), forgetAtOnce)
+			now := time.Now()
+			if removed, err = tx.ForgetDeliveries(ctx, parley.DeliveryDone, now.Add(-min(e.Keep, keepDelivered)), forgetAtOnce); err != nil {
+				return err
+			}
+			failed, err := tx.ForgetDeliveries(ctx, parley.DeliveryFailed, now.Add(-e.Keep), forgetAtOnce)
+			removed = max(removed, failed)
 			return err
 		})
 		if err != nil && ctx.Err() == nil {

@@ -98,7 +98,7 @@ func TestReplayKeepsTheID(t *testing.T) {
 		if err != nil || d.State != parley.DeliveryDone || d.Code != 200 {
 			e.Errorf("deliver: %+v, %v", d, err)
 		}
-		if _, err := e.engine.Deliver(e.Context(), parley.DeliveryIDOf(1)); !errors.Is(err, parley.ErrNotFound) {
+		if _, err := e.engine.Deliver(e.Context(), parley.DeliveryIDOf(1<<40)); !errors.Is(err, parley.ErrNotFound) {
 			e.Errorf("deliver an unknown one: %v", err)
 		}
 	})
@@ -165,11 +165,21 @@ func TestOldDeliveriesAreForgotten(t *testing.T) {
 		e.webhook("https://crm.example/hook")
 		e.start()
 		e.says(ann, "one")
-		pass(29 * 24 * time.Hour)
+		pass(22 * time.Hour)
 		e.says(ann, "two")
-		pass(25 * time.Hour)
-		if d := e.only(); d.CreatedAt.Before(time.Now().Add(-26 * time.Hour)) {
+		pass(3 * time.Hour) // those that were delivered go after a day
+		if d := e.only(); d.CreatedAt.Before(time.Now().Add(-4 * time.Hour)) {
 			e.Errorf("kept is %+v", d)
+		}
+		e.servers.on("crm.example", always(500))
+		e.says(ann, "three")
+		pass(29 * 24 * time.Hour) // those that failed after 30 days
+		if d := e.only(); d.State != parley.DeliveryFailed {
+			e.Errorf("kept is %+v", d)
+		}
+		pass(5 * 24 * time.Hour)
+		if left := e.deliveries(parley.DeliveryQuery{}); len(left) != 0 {
+			e.Errorf("kept are %+v", left)
 		}
 	})
 }

@@ -162,8 +162,10 @@ func (e *env) calls(url string, kind parley.EventType, reason string) parley.Del
 		if err := tx.AddEvent(context.Background(), event); err != nil {
 			return err
 		}
-		d = parley.NewCallback(event, url)
-		return tx.AddDeliveries(context.Background(), []parley.Delivery{d})
+		all := []parley.Delivery{parley.NewCallback(event, url)}
+		err := tx.AddDeliveries(context.Background(), all)
+		d = all[0]
+		return err
 	})
 	return d
 }

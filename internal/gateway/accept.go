@@ -106,6 +106,11 @@ func (a *account) storing(ctx context.Context, s *sending, terms Terms) func(par
 			tx.OnCommit(func() { a.g.waiting.add(s) }) // before the worker has them
 		}
 		key := terms.Key
+		if key != nil {
+			for i := range s.messages {
+				s.messages[i].IdempotencyKey = key.Key
+			}
+		}
 		if err := a.storeAll(ctx, tx, s.messages); err != nil || key == nil {
 			return err
 		}

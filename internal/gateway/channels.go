@@ -117,21 +117,25 @@ func (g *Gateway) DeleteChannel(ctx context.Context, code parley.ChannelCode) er
 		return a.retired.Load().refusal
 	}
 	a.close()
+	if err := g.delete(ctx, a); err != nil {
+		return err
+	}
+	return g.purge(ctx)
+}
+
+// delete removes a channel whose account has ended.
+func (g *Gateway) delete(ctx context.Context, a *account) error {
 	g.lifecycle.Lock()
 	defer g.lifecycle.Unlock()
-	var files []parley.Media
-	err = g.Store.Tx(ctx, func(tx parley.Tx) (err error) {
+	code := a.code
+	err := g.Store.Tx(ctx, func(tx parley.Tx) error {
 		if err := tx.CheckChannel(ctx, code, a.id); err != nil {
 			return err
 		}
-		files, err = tx.DeleteChannel(ctx, code)
-		return err
+		return tx.DeleteChannel(ctx, code)
 	})
 	if errors.Is(err, parley.ErrNotFound) {
 		err = errNoChannel(code)
-	}
-	for _, f := range files {
-		g.removeMedia(f)
 	}
 	if err == nil {
 		err = g.forget(ctx, a)
@@ -157,6 +161,9 @@ func (g *Gateway) ClearChannel(ctx context.Context, code parley.ChannelCode, for
 	}
 	ctx = context.WithoutCancel(ctx) // half a reset would be worse than a slow one
 	if err := g.clear(ctx, code, forget); err != nil {
+		return err
+	}
+	if err := g.purge(ctx); err != nil {
 		return err
 	}
 	_, err := g.UpdateChannel(ctx, code, func(c *parley.Channel) { c.Settings.ClockAhead = 0 })
@@ -204,15 +211,8 @@ func (g *Gateway) clear(ctx context.Context, code parley.ChannelCode, forget fun
 	}
 	a.setState(ctx, network.State{Status: parley.Starting}) // what is sent meanwhile waits
 	a.close()
-	var files []parley.Media
-	err = g.Store.Tx(ctx, func(tx parley.Tx) (err error) {
-		files, err = tx.ClearChannel(ctx, code)
-		return err
-	})
+	err = g.Store.Tx(ctx, func(tx parley.Tx) error { return tx.ClearChannel(ctx, code) })
 	if err == nil {
-		for _, f := range files {
-			g.removeMedia(f)
-		}
 		err = forget(ctx)
 	}
 	g.mu.Lock()

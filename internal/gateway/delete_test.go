@@ -126,7 +126,7 @@ func TestAChannelMadeAnewByAnotherProcess(t *testing.T) {
 	b := newBench(t)
 	sink := b.driver.sink("demo")
 	b.tx(func(tx parley.Tx) error {
-		if _, err := tx.DeleteChannel(t.Context(), "demo"); err != nil {
+		if err := tx.DeleteChannel(t.Context(), "demo"); err != nil {
 			return err
 		}
 		return tx.AddChannel(t.Context(), parley.Channel{Code: "demo", Network: parley.Sandbox, Enabled: true})

@@ -267,8 +267,7 @@ func TestRefreshFollowsTheStore(t *testing.T) {
 			t.Errorf("a stopped channel: %+v", c.State)
 		}
 		b.tx(func(tx parley.Tx) error {
-			_, err := tx.DeleteChannel(t.Context(), "toko")
-			return err
+			return tx.DeleteChannel(t.Context(), "toko")
 		})
 		b.refresh()
 		if _, ok := b.g.Channel("toko"); ok || !slices.Contains(b.driver.forgotten, "toko") {

@@ -125,8 +125,7 @@ func archive(ctx context.Context, tx parley.Tx, c parley.Channel) error {
 		return err
 	}
 	if chats == 0 { // there is nothing to keep
-		_, err := tx.ClearChannel(ctx, c.Code)
-		return err
+		return tx.ClearChannel(ctx, c.Code)
 	}
 	to := c
 	to.Name, to.Enabled, to.CreatedAt = c.Name+" (sandbox)", false, time.Now()

@@ -29,7 +29,13 @@ func (g *Gateway) keepHouse(ctx context.Context) {
 		if g.MayErase() {
 			g.storeClock(ctx)
 			g.forgetAnswers(ctx)
+			if err := g.Store.Tx(ctx, func(tx parley.Tx) error { return tx.ForgetCounters(ctx, g.Clock()) }); err != nil && ctx.Err() == nil {
+				g.Log.Error("remove old counters", "error", err)
+			}
 			g.forgetEvents(ctx)
+			if err := g.purge(ctx); err != nil && ctx.Err() == nil { // what a process that died left
+				g.Log.Error("purge deleted channels", "error", err)
+			}
 			for _, a := range g.all() {
 				g.eraseOld(ctx, a)
 			}
@@ -65,6 +71,24 @@ func (g *Gateway) forgetEvents(ctx context.Context) {
 		})
 		return n, err
 	})
+}
+
+// purge removes what is left of channels that were deleted or cleared, in small transactions between which others write.
+func (g *Gateway) purge(ctx context.Context) error {
+	for more := true; more; {
+		var files []parley.Media
+		err := g.Store.Tx(ctx, func(tx parley.Tx) (err error) {
+			files, more, err = tx.PurgeChannels(ctx)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		for _, f := range files {
+			g.removeMedia(f)
+		}
+	}
+	return nil
 }
 
 // eraseOld empties the messages of a channel that are older than its retention.

@@ -47,7 +47,7 @@ func (a *account) receive(ctx context.Context, e network.Message) error {
 	}
 	m := parley.Message{
 		Channel: channel.Code, Chat: e.From, ID: e.ID, Content: content, ReplyTo: e.ReplyTo,
-		Status: parley.Received, CreatedAt: e.At, UpdatedAt: e.At,
+		Status: parley.Received, CreatedAt: e.At, UpdatedAt: e.At, ReceivedAt: a.now(),
 	}
 	then, err := a.findLoginCode(ctx, channel, &m)
 	if err == nil {

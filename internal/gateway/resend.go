@@ -62,6 +62,8 @@ type packed struct {
 	Kind parley.Kind     `json:"kind"`
 	Text string          `json:"text,omitempty"`
 	Data json.RawMessage `json:"data,omitempty"`
+	// Secret says that it is a one-time code.
+	Secret bool `json:"secret,omitempty"`
 }
 
 // sealedResend is what the encrypted content of a message is bound to.
@@ -79,7 +81,8 @@ func (a *account) pack(m *parley.Message) []byte {
 		a.g.Log.Error("encode a message to keep it for a retry", "channel", c.Code, "error", err)
 		return nil
 	}
-	whole, err := json.Marshal(packed{m.Content.Kind(), m.Content.Text(), data})
+	_, secret := m.Content.(parley.Secret)
+	whole, err := json.Marshal(packed{m.Content.Kind(), m.Content.Text(), data, secret})
 	if err != nil {
 		a.g.Log.Error("encode a message to keep it for a retry", "channel", c.Code, "error", err)
 		return nil
@@ -96,6 +99,9 @@ func (a *account) unpack(sealed []byte) (parley.Content, error) {
 	var p packed
 	if err := json.Unmarshal(whole, &p); err != nil {
 		return nil, fmt.Errorf("read what is kept of a message: %w", err)
+	}
+	if p.Secret {
+		return parley.DecodeSecret(p.Text, p.Data)
 	}
 	return parley.DecodeContent(p.Kind, p.Text, p.Data)
 }

@@ -307,6 +307,9 @@ func TestLimitOverAllChannels(t *testing.T) {
 		var channels []parley.ChannelCode
 		for i := range 5 {
 			channels = append(channels, parley.ChannelCode(fmt.Sprintf("c%d", i)))
+			b.must(b.Store.Tx(t.Context(), func(tx parley.Tx) error {
+				return tx.AddChannel(t.Context(), parley.Channel{Code: channels[i], Name: "Acme", Network: parley.Sandbox})
+			}))
 		}
 		for range 4 {
 			for _, c := range channels {

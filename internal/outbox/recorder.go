@@ -33,11 +33,12 @@ type recorder struct {
 	hurry chan struct{} // holds one: somebody waits for it
 
 	mu              sync.Mutex
-	waiting         []int64       // by Seq, in order; zero: nothing is left to write
-	place           map[int64]int // in waiting
-	added, recorded int           // how many in all
-	round           chan struct{} // closed when the next round ends
-	dropped         []int64       // what was taken out, and nobody was told yet
+	waiting         []int64         // by Seq, in order; zero: nothing is left to write
+	place           map[int64]int   // in waiting
+	added, recorded int             // how many in all
+	round           chan struct{}   // closed when the next round ends
+	dropped         []int64         // what was taken out, and nobody was told yet
+	took            []time.Duration // how long messages took until they were confirmed, to be counted
 }
 
 func newRecorder(c Config, done func([]int64)) *recorder {
@@ -45,8 +46,8 @@ func newRecorder(c Config, done func([]int64)) *recorder {
 		wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1), round: make(chan struct{}), place: map[int64]int{}}
 }
 
-// add takes messages that were confirmed, by their Seq.
-func (r *recorder) add(seqs []int64) {
+// add takes messages that were confirmed, by their Seq, and how long they took.
+func (r *recorder) add(seqs []int64, took []time.Duration) {
 	if len(seqs) == 0 {
 		return
 	}
@@ -56,6 +57,7 @@ func (r *recorder) add(seqs []int64) {
 		r.waiting = append(r.waiting, seq)
 	}
 	r.added += len(seqs)
+	r.took = append(r.took, took...)
 	r.mu.Unlock()
 	wait.Notify(r.wake)
 }
@@ -154,12 +156,18 @@ func (r *recorder) write(ctx context.Context) bool {
 	gathered := len(r.waiting)
 	seqs := slices.DeleteFunc(r.waiting, func(seq int64) bool { return seq == 0 })
 	done := append(r.dropped, seqs...)
-	r.waiting, r.dropped = nil, nil
+	took := r.took
+	r.waiting, r.dropped, r.took = nil, nil, nil
 	clear(r.place)
 	r.mu.Unlock()
 	var err error
-	if len(seqs) > 0 {
-		err = r.store.Tx(ctx, func(tx parley.Tx) error { return tx.ConfirmMessages(ctx, r.channel, seqs, r.now()) })
+	if len(took) > 0 {
+		err = r.store.Tx(ctx, func(tx parley.Tx) error {
+			if err := tx.ConfirmMessages(ctx, r.channel, seqs, r.now()); err != nil {
+				return err
+			}
+			return gone(tx.CountSendTimes(ctx, r.channel, took))
+		})
 	}
 	if err == nil {
 		r.done(done)
@@ -171,6 +179,7 @@ func (r *recorder) write(ctx context.Context) bool {
 	if err != nil {
 		r.waiting = append(seqs, r.waiting...)
 		r.dropped = append(done[:len(done)-len(seqs)], r.dropped...)
+		r.took = append(took, r.took...)
 		for i, seq := range r.waiting {
 			r.place[seq] = i
 		}

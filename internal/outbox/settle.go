@@ -141,19 +141,21 @@ func (w *Worker) markSettled(ctx context.Context, b *burst, errs []error, look f
 func (w *Worker) record(ctx context.Context, b *burst, errs []error) error {
 	now := w.Now()
 	var confirmed []int64
+	var took []time.Duration
 	for i, err := range errs {
 		b.verdicts[i] = judge(b.entries[i], err, now)
 		if b.verdicts[i].status == parley.Sent && b.entries[i].Kind.IsRecord() {
 			confirmed = append(confirmed, b.entries[i].Seq)
+			took = append(took, now.Sub(b.messages[i].CreatedAt))
 		}
 	}
 	if len(confirmed) < len(errs) || slices.ContainsFunc(b.entries, w.hasEffect) {
-		if err := w.recordFirst(ctx, b, confirmed, now); err != nil {
+		if err := w.recordFirst(ctx, b, confirmed, took, now); err != nil {
 			return err
 		}
 		b.recorded = true
 	} else { // before anybody is told, who may look at once
-		w.recorder.add(confirmed)
+		w.recorder.add(confirmed, took)
 	}
 	for i, e := range b.entries {
 		v, m := b.verdicts[i], b.messages[i]
@@ -174,7 +176,7 @@ func (w *Worker) record(ctx context.Context, b *burst, errs []error) error {
 
 // recordFirst stores what must be durable before it is told. When a pool fails, the store must know
 // which of its messages were sent before.
-func (w *Worker) recordFirst(ctx context.Context, b *burst, confirmed []int64, now time.Time) error {
+func (w *Worker) recordFirst(ctx context.Context, b *burst, confirmed []int64, took []time.Duration, now time.Time) error {
 	if err := w.recorder.flush(ctx); err != nil {
 		return err
 	}
@@ -182,6 +184,9 @@ func (w *Worker) recordFirst(ctx context.Context, b *burst, confirmed []int64, n
 	err := w.Store.Tx(ctx, func(tx parley.Tx) error {
 		removed = removed[:0]
 		if err := tx.ConfirmMessages(ctx, w.Channel, confirmed, now); err != nil {
+			return err
+		}
+		if err := tx.CountSendTimes(ctx, w.Channel, took); gone(err) != nil {
 			return err
 		}
 		for i, m := range b.messages {

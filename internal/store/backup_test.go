@@ -13,6 +13,7 @@ func TestBackupAndRestore(t *testing.T) {
 	dir := t.TempDir()
 	path, backup := filepath.Join(dir, "parley.db"), filepath.Join(dir, "backup.db")
 	db := open(t, path)
+	addMain(t, db)
 	first, second := outgoing(1), outgoing(2)
 	first.CreatedAt = time.Date(2026, 11, 15, 8, 30, 0, 0, time.UTC)
 	add := func(m *parley.Message) {

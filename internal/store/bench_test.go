@@ -25,6 +25,11 @@ func benchStore(b *testing.B) *store.DB {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { db.Close() })
+	if err := db.Tx(b.Context(), func(tx parley.Tx) error {
+		return tx.AddChannel(b.Context(), parley.Channel{Code: "main", Network: parley.Sandbox})
+	}); err != nil {
+		b.Fatal(err)
+	}
 	return db
 }
 

@@ -12,22 +12,24 @@ const chatColumns = `contact, messages, last_at, archived`
 // Chats lists a channel's chats, newest first, and how many there are.
 func (r reader) Chats(ctx context.Context, channel parley.ChannelCode, page parley.Page) ([]parley.Chat, int64, error) {
 	r = r.with(ctx)
-	var total int64
-	if err := r.row(`SELECT count(*) FROM chat WHERE channel = $1 AND messages > 0`, []any{string(channel)}, &total); err != nil {
-		return nil, 0, err
-	}
-	if page.Offset >= total || page.Limit < 1 {
+	var id, total int64
+	err := r.row(`SELECT id, chats FROM channel WHERE code = $1`, []any{string(channel)}, &id, &total)
+	if err == parley.ErrNotFound || err == nil && (page.Offset >= total || page.Limit < 1) {
 		return nil, total, nil
 	}
+	if err != nil {
+		return nil, 0, err
+	}
 	chats, err := list(r, `SELECT `+chatColumns+` FROM chat WHERE channel = $1 AND messages > 0 ORDER BY last_at DESC, contact DESC LIMIT $2 OFFSET $3`,
-		[]any{string(channel), int64(page.Limit), page.Offset}, scanChat)
+		[]any{id, int64(page.Limit), page.Offset}, scanChat)
 	return chats, total, err
 }
 
 // Chat finds a chat.
 func (r reader) Chat(ctx context.Context, channel parley.ChannelCode, chat parley.ContactID) (parley.Chat, error) {
 	r = r.with(ctx)
-	return one(r, `SELECT `+chatColumns+` FROM chat WHERE contact = $1 AND channel = $2 AND messages > 0`, []any{string(chat), string(channel)}, scanChat)
+	return one(r, `SELECT `+chatColumns+` FROM chat WHERE contact = $1 AND channel = (SELECT id FROM channel WHERE code = $2) AND messages > 0`,
+		[]any{string(chat), string(channel)}, scanChat)
 }
 
 func scanChat(row scanner) (parley.Chat, error) {
@@ -41,66 +43,49 @@ func scanChat(row scanner) (parley.Chat, error) {
 // LastChannelWith returns the channel among those given that last exchanged a message with the contact.
 func (r reader) LastChannelWith(ctx context.Context, contact parley.ContactID, among []parley.ChannelCode) (parley.ChannelCode, error) {
 	r = r.with(ctx)
-	rows, err := r.conn.Query(`SELECT channel FROM chat WHERE contact = $1 AND messages > 0 ORDER BY last_at DESC, channel`, string(contact))
+	channels, err := list(r, `SELECT code FROM chat JOIN channel ON channel.id = chat.channel WHERE contact = $1 AND messages > 0 ORDER BY last_at DESC, code`,
+		[]any{string(contact)}, func(row scanner) (code parley.ChannelCode, err error) { return code, row.Scan(&code) })
 	if err != nil {
 		return "", err
 	}
-	defer rows.Close()
-	for rows.Next() {
-		var channel parley.ChannelCode
-		if err := rows.Scan(&channel); err != nil {
-			return "", err
+	for _, code := range channels {
+		if slices.Contains(among, code) {
+			return code, nil
 		}
-		if slices.Contains(among, channel) {
-			return channel, nil
-		}
-	}
-	if err := rows.Err(); err != nil {
-		return "", err
 	}
 	return "", parley.ErrNotFound
 }
 
-// SetArchived puts a chat away, or brings it back. It stays away when a message arrives.
+// SetArchived archives a chat, or brings it back. It stays archived when a message arrives.
 func (t *tx) SetArchived(_ context.Context, channel parley.ChannelCode, chat parley.ContactID, archived bool) error {
-	if err := t.fileAll(); err != nil {
-		return err
-	}
-	return t.change(`UPDATE chat SET archived = $1 WHERE contact = $2 AND channel = $3 AND messages > 0`, flag(archived), string(chat), string(channel))
+	return t.change(`UPDATE chat SET archived = $1 WHERE contact = $2 AND channel = (SELECT id FROM channel WHERE code = $3) AND messages > 0`,
+		flag(archived), string(chat), string(channel))
 }
 
-// chatID finds the id of a chat.
-func (r reader) chatID(channel parley.ChannelCode, contact parley.ContactID) (id int64, err error) {
-	err = r.row(`SELECT id FROM chat WHERE contact = $1 AND channel = $2`, []any{string(contact), string(channel)}, &id)
-	return id, err
+// appendToChat makes room for a message in a chat, which it creates where there is none. It returns the chat's id and the
+// message's position, which is 0 if it is not part of the history.
+func (t *tx) appendToChat(channel int64, contact parley.ContactID, at int64, inHistory bool) (id, position int64, err error) {
+	if !inHistory {
+		id, err = t.openChat(channel, contact)
+		return id, 0, err
+	}
+	err = t.row(`UPDATE chat SET messages = messages + 1, last_at = max(last_at, $1) WHERE contact = $2 AND channel = $3 RETURNING id, messages`,
+		[]any{at, string(contact), channel}, &id, &position)
+	if err == parley.ErrNotFound {
+		position = 1
+		id, err = t.Insert(`INSERT INTO chat (channel, contact, messages, last_at) VALUES ($1, $2, 1, $3)`, channel, string(contact), at)
+	}
+	if err == nil && position == 1 {
+		_, err = t.Exec(`UPDATE channel SET chats = chats + 1 WHERE id = $1`, channel)
+	}
+	return id, position, err
 }
 
-// chatID finds the id of a chat, in memory where it was asked for before.
-func (t *tx) chatID(channel parley.ChannelCode, contact parley.ContactID) (int64, error) {
-	memory, err := t.remember()
-	if err != nil {
-		return 0, err
-	}
-	name := chatName{channel, contact}
-	if id, ok := memory.chats.get(name); ok {
-		return id, nil
-	}
-	id, err := t.reader.chatID(channel, contact)
-	if err == nil {
-		t.OnCommit(func() { memory.chats.put(name, id) })
-	}
-	return id, err
-}
-
-// openChat finds the id of a chat, which it makes where there is none.
-func (t *tx) openChat(channel parley.ChannelCode, contact parley.ContactID) (int64, error) {
-	id, err := t.chatID(channel, contact)
-	if err != parley.ErrNotFound {
-		return id, err
-	}
-	id, err = t.Insert(`INSERT INTO chat (contact, channel, messages, last_at) VALUES ($1, $2, 0, 0)`, string(contact), string(channel))
-	if err == nil {
-		t.OnCommit(func() { t.db.memory.chats.put(chatName{channel, contact}, id) })
+// openChat finds the id of a chat, which it creates where there is none.
+func (t *tx) openChat(channel int64, contact parley.ContactID) (id int64, err error) {
+	err = t.row(`SELECT id FROM chat WHERE contact = $1 AND channel = $2`, []any{string(contact), channel}, &id)
+	if err == parley.ErrNotFound {
+		id, err = t.Insert(`INSERT INTO chat (channel, contact, messages, last_at) VALUES ($1, $2, 0, 0)`, channel, string(contact))
 	}
 	return id, err
 }

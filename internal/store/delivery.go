@@ -8,14 +8,17 @@ import (
 	"parley"
 )
 
-const deliveryColumns = `seq, endpoint, url, event, event_id, type, channel, chat, state, attempts, next_at,
-	tried_at, ended_at, took, code, problem, answer, earlier`
+const (
+	deliveryColumns = `delivery.seq, endpoint, url, event, event_id, type, channel.code, chat, state, attempts, delivery.created_at, next_at,
+		tried_at, ended_at, took, delivery.code, problem, response, earlier`
+	readDeliveries = `SELECT ` + deliveryColumns + ` FROM delivery JOIN channel ON channel.id = delivery.channel `
+)
 
 func scanDelivery(row scanner) (parley.Delivery, error) {
 	var d parley.Delivery
-	var seq, next, tried, ended, took int64
+	var seq, created, next, tried, ended, took int64
 	var earlier []byte
-	err := row.Scan(&seq, &d.Webhook, &d.URL, &d.Event, &d.EventID, &d.Type, &d.Channel, &d.Chat, &d.State, &d.Attempts, &next,
+	err := row.Scan(&seq, &d.Webhook, &d.URL, &d.Event, &d.EventID, &d.Type, &d.Channel, &d.Chat, &d.State, &d.Attempts, &created, &next,
 		&tried, &ended, &took, &d.Code, &d.Problem, &d.Answer, &earlier)
 	if err != nil {
 		return d, err
@@ -24,7 +27,7 @@ func scanDelivery(row scanner) (parley.Delivery, error) {
 		d.Webhook = "" // the endpoint of a callback is no webhook
 	}
 	d.ID = parley.DeliveryIDOf(seq)
-	d.NextAt, d.CreatedAt, d.TriedAt, d.EndedAt = moment(next), d.ID.Time(), moment(tried), moment(ended)
+	d.NextAt, d.CreatedAt, d.TriedAt, d.EndedAt = moment(next), moment(created), moment(tried), moment(ended)
 	d.Took = time.Duration(took) * time.Microsecond
 	d.Earlier, err = decodeAttempts(earlier)
 	return d, err
@@ -36,7 +39,7 @@ const first = `state = 0 AND held = 0`
 // DueDeliveries lists what may be tried now at an endpoint, in the order of events.
 func (r reader) DueDeliveries(ctx context.Context, endpoint parley.Endpoint, now time.Time, limit int) ([]parley.Delivery, error) {
 	r = r.with(ctx)
-	return list(r, `SELECT `+deliveryColumns+` FROM delivery WHERE `+first+` AND endpoint = $1 AND next_at <= $2 ORDER BY event LIMIT $3`,
+	return list(r, readDeliveries+`WHERE `+first+` AND endpoint = $1 AND next_at <= $2 ORDER BY event LIMIT $3`,
 		[]any{string(endpoint), millis(now), int64(limit)}, scanDelivery)
 }
 
@@ -53,7 +56,7 @@ func (r reader) NextDelivery(ctx context.Context, endpoint parley.Endpoint, afte
 // waits behind none, because it is the oldest of its chat.
 func (r reader) OldestDelivery(ctx context.Context, webhook parley.WebhookID, untried bool) (parley.Delivery, error) {
 	r = r.with(ctx)
-	query := `SELECT ` + deliveryColumns + ` FROM delivery WHERE ` + first + ` AND endpoint = $1`
+	query := readDeliveries + `WHERE ` + first + ` AND endpoint = $1`
 	if untried {
 		query += ` AND tried_at = 0`
 	}
@@ -92,7 +95,7 @@ func (r reader) CountWaiting(ctx context.Context, webhook parley.WebhookID) (n i
 // database walk over what waits, which is little, and not over everything since then.
 func (r reader) CountWaitingSince(ctx context.Context, since time.Time) (n int64, err error) {
 	r = r.with(ctx)
-	return n, r.row(`SELECT count(*) FROM delivery WHERE state = 0 AND +seq >= $1`, []any{parley.FirstDelivery(since)}, &n)
+	return n, r.row(`SELECT count(*) FROM delivery WHERE state = 0 AND +created_at >= $1`, []any{millis(since)}, &n)
 }
 
 // isHeld tells, of its four arguments, whether something of the same chat waits already. The first one
@@ -100,25 +103,35 @@ func (r reader) CountWaitingSince(ctx context.Context, since time.Time) (n int64
 const isHeld = `CASE WHEN $%d = 1 AND EXISTS
 	(SELECT 1 FROM delivery WHERE state = 0 AND endpoint = $%d AND channel = $%d AND chat = $%d) THEN 1 ELSE 0 END`
 
-var addDelivery = `INSERT INTO delivery (` + deliveryColumns + `, held)
-	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, ` + fmt.Sprintf(isHeld, 19, 20, 21, 22) + `)`
+var addDelivery = `INSERT INTO delivery (endpoint, url, event, event_id, type, channel, chat, state, attempts, created_at, next_at,
+	tried_at, ended_at, took, code, problem, response, earlier, held)
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, ` + fmt.Sprintf(isHeld, 19, 1, 6, 7) + `)
+	ON CONFLICT DO NOTHING`
 
-// AddDeliveries stores new deliveries.
+// AddDeliveries stores new deliveries, which get their ids. An event goes to an endpoint once: a second delivery of it is
+// left out.
 func (t *tx) AddDeliveries(_ context.Context, ds []parley.Delivery) error {
 	for i := range ds {
 		d := &ds[i]
-		endpoint := string(d.Endpoint())
 		earlier, err := encodeAttempts(d.Earlier)
 		if err != nil {
 			return err
 		}
-		if _, err := t.Exec(addDelivery,
-			d.ID.Number(), endpoint, d.URL, d.Event, string(d.EventID), string(d.Type), string(d.Channel), string(d.Chat),
-			int64(d.State), int64(d.Attempts), millis(d.NextAt), millis(d.TriedAt), millis(d.EndedAt),
-			d.Took.Microseconds(), int64(d.Code), d.Problem, d.Answer, earlier,
-			flag(d.Webhook != ""), endpoint, string(d.Channel), string(d.Chat)); err != nil {
+		channel, err := t.channelID(d.Channel)
+		if err != nil {
 			return err
 		}
+		if d.CreatedAt.IsZero() {
+			d.CreatedAt = time.Now()
+		}
+		seq, err := t.Insert(addDelivery,
+			string(d.Endpoint()), d.URL, d.Event, string(d.EventID), string(d.Type), channel, string(d.Chat),
+			int64(d.State), int64(d.Attempts), millis(d.CreatedAt), millis(d.NextAt), millis(d.TriedAt), millis(d.EndedAt),
+			d.Took.Microseconds(), int64(d.Code), d.Problem, d.Answer, earlier, flag(d.Webhook != ""))
+		if err != nil {
+			return err
+		}
+		d.ID = parley.DeliveryIDOf(seq)
 	}
 	return nil
 }
@@ -133,7 +146,7 @@ func (t *tx) UpdateDeliveries(_ context.Context, ds []parley.Delivery) error {
 			return err
 		}
 		n, err := t.count(`UPDATE delivery SET state = $1, attempts = $2, next_at = $3, tried_at = $4, ended_at = $5,
-			took = $6, code = $7, problem = $8, answer = $9, earlier = $10 WHERE seq = $11`,
+			took = $6, code = $7, problem = $8, response = $9, earlier = $10 WHERE seq = $11`,
 			int64(d.State), int64(d.Attempts), millis(d.NextAt), millis(d.TriedAt), millis(d.EndedAt),
 			d.Took.Microseconds(), int64(d.Code), d.Problem, d.Answer, earlier, d.ID.Number())
 		if err != nil {
@@ -142,8 +155,17 @@ func (t *tx) UpdateDeliveries(_ context.Context, ds []parley.Delivery) error {
 		if n == 0 || d.State == parley.DeliveryWaiting || d.Webhook == "" {
 			continue
 		}
+		what := parley.CountWebhookDone
+		if d.State == parley.DeliveryFailed {
+			what = parley.CountWebhookFailed
+		}
+		channel, err := t.channelID(d.Channel)
+		if err != nil && err != parley.ErrNotFound {
+			return err
+		}
+		t.counting.add(channel, what, d.Webhook, 1)
 		if _, err := t.Exec(`UPDATE delivery SET held = 0 WHERE seq = (SELECT seq FROM delivery
-			WHERE state = 0 AND endpoint = $1 AND channel = $2 AND chat = $3 ORDER BY event LIMIT 1)`,
+			WHERE state = 0 AND endpoint = $1 AND channel = (SELECT id FROM channel WHERE code = $2) AND chat = $3 ORDER BY event LIMIT 1)`,
 			string(d.Webhook), string(d.Channel), string(d.Chat)); err != nil {
 			return err
 		}
@@ -164,16 +186,16 @@ func (t *tx) RetryDelivery(_ context.Context, d parley.Delivery, now time.Time) 
 		_, err := t.Exec(`UPDATE delivery SET next_at = $1 WHERE seq = $2 AND state = 0`, millis(now), d.ID.Number())
 		return err
 	}
-	_, err := t.Exec(`UPDATE delivery SET next_at = $1 WHERE `+first+` AND endpoint = $2 AND channel = $3 AND chat = $4 AND next_at > $1`,
+	_, err := t.Exec(`UPDATE delivery SET next_at = $1 WHERE `+first+` AND endpoint = $2 AND channel = (SELECT id FROM channel WHERE code = $3)
+		AND chat = $4 AND next_at > $1`,
 		millis(now), string(d.Endpoint()), string(d.Channel), string(d.Chat))
 	return err
 }
 
-// ForgetDeliveries removes up to limit deliveries that ended before a time, the oldest first. None of
-// them was made after that time, which bounds how many are looked at.
-func (t *tx) ForgetDeliveries(_ context.Context, before time.Time, limit int) (int, error) {
+// ForgetDeliveries removes up to limit deliveries of a state that ended before a time, the oldest first.
+func (t *tx) ForgetDeliveries(_ context.Context, state parley.DeliveryState, before time.Time, limit int) (int, error) {
 	n, err := t.count(`DELETE FROM delivery WHERE seq IN
-		(SELECT seq FROM delivery WHERE seq < $1 AND state > 0 AND ended_at < $2 ORDER BY seq LIMIT $3)`,
-		parley.FirstDelivery(before), millis(before), int64(limit))
+		(SELECT seq FROM delivery WHERE state = $1 AND state > 0 AND ended_at < $2 ORDER BY ended_at LIMIT $3)`,
+		int64(state), millis(before), int64(limit))
 	return int(n), err
 }

@@ -21,7 +21,7 @@ func (r reader) Deliveries(ctx context.Context, q parley.DeliveryQuery, page par
 	}
 	where, args := conditions(q)
 	n := len(args)
-	found, err := list(r, `SELECT `+deliveryColumns+` FROM delivery`+where+` ORDER BY seq DESC LIMIT `+place(n+1)+` OFFSET `+place(n+2),
+	found, err := list(r, readDeliveries+where+` ORDER BY delivery.seq DESC LIMIT `+param(n+1)+` OFFSET `+param(n+2),
 		append(args, int64(page.Limit), page.Offset), scanDelivery)
 	return found, total, err
 }
@@ -56,7 +56,7 @@ func (t *tx) ReplayDeliveries(_ context.Context, q parley.DeliveryQuery, now tim
 	case q.State == nil:
 		where += ` AND state > 0`
 	}
-	some, err := list(t.reader, `SELECT `+deliveryColumns+` FROM delivery`+where+` ORDER BY seq LIMIT `+place(len(args)+1),
+	some, err := list(t.reader, readDeliveries+where+` ORDER BY delivery.seq LIMIT `+param(len(args)+1),
 		append(args, int64(limit)), scanDelivery)
 	if err != nil || len(some) == 0 {
 		return 0, err
@@ -69,7 +69,11 @@ func (t *tx) ReplayDeliveries(_ context.Context, q parley.DeliveryQuery, now tim
 		if err != nil {
 			return 0, err
 		}
-		if err := t.change(replayDelivery, flag(d.Webhook != ""), string(d.Endpoint()), string(d.Channel), string(d.Chat), millis(now), earlier, d.ID.Number()); err != nil {
+		channel, err := t.channelID(d.Channel)
+		if err != nil {
+			return 0, err
+		}
+		if err := t.change(replayDelivery, flag(d.Webhook != ""), string(d.Endpoint()), channel, string(d.Chat), millis(now), earlier, d.ID.Number()); err != nil {
 			return 0, err
 		}
 	}
@@ -77,7 +81,7 @@ func (t *tx) ReplayDeliveries(_ context.Context, q parley.DeliveryQuery, now tim
 }
 
 var replayDelivery = `UPDATE delivery SET held = ` + fmt.Sprintf(isHeld, 1, 2, 3, 4) + `, state = 0, attempts = 0, next_at = $5,
-	tried_at = 0, ended_at = 0, took = 0, code = 0, problem = '', answer = '', earlier = $6 WHERE seq = $7`
+	tried_at = 0, ended_at = 0, took = 0, code = 0, problem = '', response = '', earlier = $6 WHERE seq = $7`
 
 // conditions writes a query as SQL. States stand in the text, because only then can an index of some
 // of them be used.
@@ -85,19 +89,26 @@ func conditions(q parley.DeliveryQuery) (where string, args []any) {
 	var all []string
 	and := func(condition string, arg any) {
 		args = append(args, arg)
-		all = append(all, condition+place(len(args)))
+		all = append(all, condition+param(len(args)))
 	}
 	if len(q.IDs) > 0 {
-		all = append(all, `seq IN (`+places(&args, q.IDs, func(id parley.DeliveryID) any { return id.Number() })+`)`)
+		numbers := make([]int64, len(q.IDs))
+		for i, id := range q.IDs {
+			numbers[i] = id.Number()
+		}
+		in, more := inList(len(args)+1, numbers)
+		all, args = append(all, `delivery.seq IN `+in), append(args, more...)
 	}
 	if len(q.Events) > 0 {
-		all = append(all, `event IN (`+places(&args, q.Events, func(seq int64) any { return seq })+`)`)
+		in, more := inList(len(args)+1, q.Events)
+		all, args = append(all, `event IN `+in), append(args, more...)
 	}
 	if q.Webhook != "" {
 		and(`endpoint = `, string(q.Webhook))
 	}
 	if q.Channel != "" {
-		and(`channel = `, string(q.Channel))
+		args = append(args, string(q.Channel))
+		all = append(all, `channel = (SELECT id FROM channel WHERE code = `+param(len(args))+`)`)
 	}
 	if q.State != nil {
 		all = append(all, `state = `+strconv.Itoa(int(*q.State)))
@@ -106,10 +117,10 @@ func conditions(q parley.DeliveryQuery) (where string, args []any) {
 		all = append(all, `attempts > 0`)
 	}
 	if !q.Since.IsZero() {
-		and(`seq >= `, parley.FirstDelivery(q.Since))
+		and(`delivery.created_at >= `, millis(q.Since))
 	}
 	if !q.Until.IsZero() {
-		and(`seq < `, parley.FirstDelivery(q.Until))
+		and(`delivery.created_at < `, millis(q.Until))
 	}
 	if !q.EndedBefore.IsZero() {
 		and(`ended_at < `, millis(q.EndedBefore))
@@ -118,19 +129,4 @@ func conditions(q parley.DeliveryQuery) (where string, args []any) {
 		return "", nil
 	}
 	return ` WHERE ` + strings.Join(all, ` AND `), args
-}
-
-// places appends a list's values to the arguments and returns their places. A list is filled up to a
-// power of two with its last value, because every length is a statement that is kept prepared.
-func places[T any](args *[]any, values []T, value func(T) any) string {
-	size := 1
-	for size < len(values) {
-		size *= 2
-	}
-	all := make([]string, size)
-	for i := range all {
-		*args = append(*args, value(values[min(i, len(values)-1)]))
-		all[i] = place(len(*args))
-	}
-	return strings.Join(all, ", ")
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,395 +10,349 @@ import (
 	"time"
 
 	"parley"
-	"parley/internal/store/sqldb"
 )
 
-// eventLog is what the writer knows of the event log, and who waits for it to grow.
-type eventLog struct {
-	number uint32
+// eventNumbers are how types are stored. A type's number is its index plus one; it must not change.
+var eventNumbers = []parley.EventType{parley.MessageReceived, parley.MessageStatus, parley.MessageReaction, parley.MessageDeleted, parley.PollVoted,
+	parley.ChannelStatusChanged, parley.ChannelPairing, parley.OTPApproved, parley.OTPFailed, parley.OTPExpired, parley.OTPPaused, parley.OTPGuessing,
+	parley.MessageMedia}
 
-	// The writer's own.
-	last  int64    // the newest seq that was ever given, committed or not
-	batch int64    // the transaction that fresh belongs to
-	fresh []logged // events that are to be written before it is committed
-	row   []entry  // used again for every row
+func eventNumber(t parley.EventType) (int64, error) {
+	i := slices.Index(eventNumbers, t)
+	if i < 0 {
+		return 0, fmt.Errorf("the event type %q has no number", t)
+	}
+	return int64(i) + 1, nil
+}
 
+func eventType(number int64) (parley.EventType, error) {
+	if number < 1 || number > int64(len(eventNumbers)) {
+		return "", fmt.Errorf("there is no event type %d", number)
+	}
+	return eventNumbers[number-1], nil
+}
+
+// eventWaiters are notified when events are committed.
+type eventWaiters struct {
 	mu    sync.Mutex
 	added chan struct{} // closed when events were committed; nil: nobody waits
 }
 
-// startLog finds out how far the log is.
-func (db *DB) startLog() error {
-	var err error
-	db.log.last, err = db.LastEvent(context.Background())
-	return errors.Join(err, db.row(`SELECT number FROM log`, nil, &db.log.number))
-}
-
-// EventAdded returns a channel that is closed when this process next adds to the event log.
+// EventAdded returns a channel that is closed when an event is next added to the log.
 func (db *DB) EventAdded() <-chan struct{} {
-	db.log.mu.Lock()
-	defer db.log.mu.Unlock()
-	if db.log.added == nil {
-		db.log.added = make(chan struct{})
+	w := &db.waiters
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.added == nil {
+		w.added = make(chan struct{})
 	}
-	return db.log.added
+	return w.added
 }
 
-func (l *eventLog) tell() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.added != nil {
-		close(l.added)
-		l.added = nil
+func (w *eventWaiters) notify() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.added != nil {
+		close(w.added)
+		w.added = nil
+	}
+}
+
+// published has waiters notified after the commit.
+func (t *tx) published() {
+	if !t.notifies {
+		t.notifies = true
+		t.OnCommit(t.db.waiters.notify)
 	}
 }
 
 // AddEvent adds an event to the log.
 func (t *tx) AddEvent(_ context.Context, e *parley.Event) error {
-	one := entry{kind: e.Type, at: millis(e.At), chat: e.Chat, data: e.Data}
-	if e.Message != nil {
-		one.message, one.status, one.chat = e.Message.Seq, e.Message.Status, ""
-	}
-	if err := t.log(e.Channel, []entry{one}, e.Sealed); err != nil {
+	number, err := eventNumber(e.Type)
+	if err != nil {
 		return err
 	}
-	e.Seq = t.db.log.last
-	e.ID = parley.NewEventID(e.At, t.db.log.number, e.Seq)
-	if e.Type == parley.ChannelStatusChanged {
-		return t.keepState(e)
+	channel, err := t.channelID(e.Channel)
+	if err != nil {
+		return err
+	}
+	var message any // NULL
+	var status parley.Status
+	contact := e.Chat
+	if e.Message != nil {
+		message, status, contact = e.Message.Seq, e.Message.Status, ""
+	}
+	switch e.Type {
+	case parley.MessageReceived:
+		t.counting.add(channel, parley.CountReceived, "", 1)
+		later(&t.counting.received, channel, millis(e.At))
+	case parley.OTPApproved:
+		t.counting.add(channel, parley.CountApproved, "", 1)
+	}
+	t.published()
+	e.Seq, err = t.Insert(`INSERT INTO event (channel, type, at, received_at, message, status, contact, data, encrypted) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+		channel, number, millis(e.At), t.db.now(), message, int64(status), string(contact), nullableText(e.Data), nullable(e.Sealed))
+	if err != nil {
+		return err
+	}
+	e.ID = parley.NewEventID(e.At, t.db.logNumber, e.Seq)
+	if e.Type == parley.ChannelStatusChanged && len(e.Data) > 0 {
+		return t.addChannelState(channel, e)
 	}
 	return nil
 }
 
-// logged are events of one channel that were added together and have seqs without a gap.
-type logged struct {
-	first   int64
-	channel parley.ChannelCode
-	entries []entry
-	sealed  []byte
-}
-
-// log adds events of one channel, in order.
-func (t *tx) log(channel parley.ChannelCode, entries []entry, sealed []byte) error {
-	if len(entries) == 0 {
+// publishStatus adds an event for each of up to maxList messages that got a status.
+func (t *tx) publishStatus(seqs []int64, status parley.Status, at time.Time) error {
+	if len(seqs) == 0 {
 		return nil
 	}
-	if len(t.logged) == 0 {
-		t.OnCommit(t.db.log.tell)
+	kind := parley.MessageStatus
+	if status == parley.Deleted {
+		kind = parley.MessageDeleted
 	}
-	t.logged = append(t.logged, logged{t.db.log.last + 1, channel, entries, sealed})
-	t.db.log.last += int64(len(entries))
-	return nil
-}
-
-// take takes the events of one caller, whose part of the transaction is done.
-func (l *eventLog) take(batch int64, events []logged) {
-	if len(events) == 0 {
-		return
+	number, err := eventNumber(kind)
+	if err != nil {
+		return err
 	}
-	if l.batch != batch { // what is there is of a transaction that was not committed
-		l.batch, l.fresh = batch, l.fresh[:0]
-	}
-	l.fresh = append(l.fresh, events...)
-}
-
-// discard drops the events of a deleted channel that others added in the same transaction.
-func (l *eventLog) discard(batch int64, channel parley.ChannelCode) {
-	if l.batch == batch {
-		l.fresh = slices.DeleteFunc(l.fresh, func(e logged) bool { return e.channel == channel })
-	}
-}
-
-// writeLog writes the events of all callers of a transaction. Those of one channel that follow each
-// other become one row.
-func (db *DB) writeLog(t *sqldb.Tx) error {
-	l := &db.log
-	if l.batch != t.Batch {
-		return nil
-	}
-	for rest := l.fresh; len(rest) > 0; {
-		row := rest[0]
-		l.row = append(l.row[:0], row.entries...)
-		row.entries = l.row
-		n := 1
-		for ; n < len(rest) && rest[n].follows(row); n++ {
-			l.row = append(l.row, rest[n].entries...)
-			row.entries = l.row
-		}
-		if err := row.write(t); err != nil {
-			return err
-		}
-		rest = rest[n:]
-	}
-	clear(l.fresh)
-	l.fresh = l.fresh[:0]
-	return nil
-}
-
-// follows reports whether the events can stand in one row with those before them.
-func (e logged) follows(before logged) bool {
-	return e.channel == before.channel && e.sealed == nil && before.sealed == nil && e.first == before.first+int64(len(before.entries))
-}
-
-func (e logged) write(t *sqldb.Tx) error {
-	since := e.entries[0].at
-	for _, one := range e.entries[1:] {
-		since = min(since, one.at)
-	}
-	packed := make([]byte, 0, 8*len(e.entries))
-	for _, one := range e.entries {
-		packed = appendEntry(packed, one, since)
-	}
-	var sealed any // NULL
-	if e.sealed != nil {
-		sealed = e.sealed
-	}
-	_, err := t.Exec(`INSERT INTO event (seq, count, channel, at, entries, sealed) VALUES ($1, $2, $3, $4, $5, $6)`,
-		e.first+int64(len(e.entries))-1, int64(len(e.entries)), string(e.channel), since, packed, sealed)
+	t.published()
+	in, args := inList(5, seqs)
+	_, err = t.Exec(`INSERT INTO event (channel, type, at, received_at, message, status, contact)
+		SELECT channel, $1, $2, $3, seq, $4, '' FROM message WHERE seq IN `+in+` ORDER BY seq`,
+		append([]any{number, millis(at), t.db.now(), int64(status)}, args...)...)
 	return err
 }
 
-// moved makes the entries of messages that got another status. One that jumps over Sent was sent too.
-func moved(entries []entry, seq int64, from, to parley.Status, at time.Time) []entry {
-	e := entry{kind: parley.MessageStatus, at: millis(at), message: seq, status: to}
-	switch to {
-	case parley.Deleted:
-		e.kind = parley.MessageDeleted
-	case parley.Delivered, parley.Read, parley.Played:
-		if from == parley.Pending {
-			sent := e
-			sent.status = parley.Sent
-			entries = append(entries, sent)
-		}
+const readEvents = `SELECT event.seq, channel.code, type, at, message, event.status, contact, data, encrypted
+	FROM event JOIN channel ON channel.id = event.channel `
+
+// storedEvent is an event whose message is not read yet.
+type storedEvent struct {
+	parley.Event
+	message int64 // 0: it is about none
+	status  parley.Status
+}
+
+func scanEvent(row scanner) (e storedEvent, err error) {
+	var number, at int64
+	var message any
+	var data []byte
+	if err := row.Scan(&e.Seq, &e.Channel, &number, &at, &message, &e.status, &e.Chat, &data, &e.Sealed); err != nil {
+		return e, err
 	}
-	return append(entries, e)
+	e.message, _ = message.(int64)
+	e.At, e.Data = moment(at), data
+	e.Type, err = eventType(number)
+	return e, err
 }
 
-// logRow is a row of the log.
-type logRow struct {
-	seq, count, at  int64
-	channel         parley.ChannelCode
-	entries, sealed []byte
-}
+// maxScanned bounds how many rows of the log one call of Events looks at, whatever the filter wants.
+const maxScanned = 5000
 
-const logColumns = `seq, count, at, channel, entries, sealed`
-
-func scanLog(row scanner) (r logRow, err error) {
-	err = row.Scan(&r.seq, &r.count, &r.at, &r.channel, &r.entries, &r.sealed)
-	return r, err
-}
-
-// Events reads the log after a place, in order.
+// Events reads the log after a seq, in order. It returns how far it looked, which is the given seq if nothing is left.
 func (r reader) Events(ctx context.Context, after int64, filter parley.EventFilter, limit int) ([]parley.Event, int64, error) {
 	r = r.with(ctx)
-	var found []parley.Event
-	reached := after
-	for len(found) < limit {
-		rows, err := list(r, `SELECT `+logColumns+` FROM event WHERE seq > $1 ORDER BY seq LIMIT $2`, []any{reached, int64(limit)}, scanLog)
-		if err != nil {
-			return nil, 0, err
-		}
-		for _, row := range rows {
-			if found, err = r.unpack(found, row, max(after, reached), filter); err != nil {
-				return nil, 0, err
+	where, args := `event.seq > $1`, []any{after}
+	if filter.Channel != "" {
+		where += ` AND event.channel = (SELECT id FROM channel WHERE code = $2)`
+		args = append(args, string(filter.Channel))
+	}
+	upTo, err := r.scanTo(after, where, args)
+	if err != nil || upTo == after {
+		return nil, upTo, err
+	}
+	args = append(args, upTo)
+	where += ` AND event.seq <= ` + param(len(args))
+	if len(filter.Types) > 0 {
+		var numbers []int64
+		for _, t := range filter.Types {
+			if n, err := eventNumber(t); err == nil {
+				numbers = append(numbers, n)
 			}
-			if reached = row.seq; len(found) >= limit {
-				break
-			}
 		}
-		if len(rows) < limit {
-			break
+		if len(numbers) == 0 {
+			return nil, upTo, nil
 		}
+		in, types := inList(len(args)+1, numbers)
+		where, args = where+` AND type IN `+in, append(args, types...)
 	}
-	found, err := r.addMessages(found)
-	return found, reached, err
-}
-
-// unpack appends the events of a row that come after a place and that the filter wants.
-func (r reader) unpack(found []parley.Event, row logRow, after int64, filter parley.EventFilter) ([]parley.Event, error) {
-	err := row.each(func(seq int64, one entry) {
-		if seq <= after {
-			return
-		}
-		if e := row.event(seq, one); filter.Wants(&e) {
-			found = append(found, e)
-		}
-	})
-	return found, err
-}
-
-// event is what an entry of a row tells, of the message only its number and its status then.
-func (r *logRow) event(seq int64, one entry) parley.Event {
-	e := parley.Event{Seq: seq, Type: one.kind, Channel: r.channel, At: moment(one.at), Chat: one.chat, Data: one.data, Sealed: r.sealed}
-	if one.message != 0 {
-		e.Message = &parley.Message{Seq: one.message, Status: one.status}
+	found, err := list(r, readEvents+`WHERE `+where+` ORDER BY event.seq LIMIT `+param(len(args)+1), append(args, int64(limit)), scanEvent)
+	if err != nil {
+		return nil, 0, err
 	}
-	return e
-}
-
-// each visits the entries of a row with their seqs.
-func (r *logRow) each(visit func(seq int64, e entry)) error {
-	rest := r.entries
-	for seq := r.seq - r.count + 1; seq <= r.seq; seq++ {
-		var one entry
-		var err error
-		if one, rest, err = nextEntry(rest, r.at); err != nil {
-			return fmt.Errorf("event %d: %w", seq, err)
-		}
-		visit(seq, one)
+	if len(found) == limit {
+		upTo = found[limit-1].Seq
 	}
-	return nil
+	events, err := r.withMessages(found)
+	return events, upTo, err
 }
 
-var messagesBySeq = inMany(`SELECT `+messageColumns+` FROM message `+besides+` WHERE message.seq IN `, 1)
+// scanTo returns up to which seq one call looks: at most maxScanned rows further. Where a filter leaves nothing, that is the
+// end of the log.
+func (r reader) scanTo(after int64, where string, args []any) (upTo int64, err error) {
+	var count int64
+	err = r.row(`SELECT coalesce(max(seq), 0), count(*) FROM (SELECT event.seq FROM event WHERE `+where+` ORDER BY event.seq LIMIT `+param(len(args)+1)+`) AS next`,
+		append(args, int64(maxScanned)), &upTo, &count)
+	if err != nil || count == maxScanned {
+		return upTo, err
+	}
+	last, err := r.LastEvent(context.Background())
+	return max(after, upTo, last), err
+}
 
-// addMessages fills in the ids of events, and the messages that they are about. Events of messages
-// that are gone, or that are no records, are left out.
-func (r reader) addMessages(events []parley.Event) ([]parley.Event, error) {
-	if len(events) == 0 {
+// withMessages fills in the ids of events, and the messages that they are about. Events of messages
+// that are gone, or that are not part of a history, are left out.
+func (r reader) withMessages(found []storedEvent) ([]parley.Event, error) {
+	if len(found) == 0 {
 		return nil, nil
 	}
 	var number uint32
 	if err := r.row(`SELECT number FROM log`, nil, &number); err != nil {
 		return nil, err
 	}
-	bySeq := map[int64]*parley.Message{}
-	for i := range events {
-		if m := events[i].Message; m != nil {
-			bySeq[m.Seq] = nil
+	var seqs []int64
+	for _, e := range found {
+		if e.message != 0 {
+			seqs = append(seqs, e.message)
 		}
 	}
-	seqs := make([]int64, 0, len(bySeq))
-	for seq := range bySeq {
-		seqs = append(seqs, seq)
-	}
 	slices.Sort(seqs)
-	if err := r.readMessages(seqs, bySeq); err != nil {
+	messages, err := r.messagesBySeq(slices.Compact(seqs))
+	if err != nil {
 		return nil, err
 	}
-	kept := events[:0]
-	for _, e := range events {
+	events := make([]parley.Event, 0, len(found))
+	for _, e := range found {
 		e.ID = parley.NewEventID(e.At, number, e.Seq)
-		if e.Message != nil {
-			m := bySeq[e.Message.Seq]
+		if e.message != 0 {
+			m := messages[e.message]
 			if m == nil || !m.Content.Kind().IsRecord() {
 				continue
 			}
 			then := *m
-			then.Status = e.Message.Status
+			then.Status = e.status
 			if then.Status != parley.FailedForGood {
 				then.Failure = nil
 			}
 			e.Message, e.Chat = &then, m.Chat
 		}
-		kept = append(kept, e)
+		events = append(events, e.Event)
 	}
-	return kept, nil
+	return events, nil
 }
 
-func (r reader) readMessages(seqs []int64, bySeq map[int64]*parley.Message) error {
-	for some := range slices.Chunk(seqs, atOnce) {
-		messages, err := list(r, messagesBySeq[len(some)], withSeqs(some), scanMessage)
+// messagesBySeq reads messages with their reactions.
+func (r reader) messagesBySeq(seqs []int64) (map[int64]*parley.Message, error) {
+	all := make(map[int64]*parley.Message, len(seqs))
+	for some := range slices.Chunk(seqs, maxList) {
+		in, args := inList(1, some)
+		messages, err := list(r, readMessages+`WHERE message.seq IN `+in, args, scanMessage)
+		if err == nil {
+			err = r.addReactions(messages)
+		}
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for i := range messages {
-			bySeq[messages[i].Seq] = &messages[i]
-		}
-		reactions, err := r.conn.Query(reactionsBySeq[len(some)], withSeqs(some)...)
-		if err != nil {
-			return err
-		}
-		for reactions.Next() {
-			var seq int64
-			var emoji string
-			if err := reactions.Scan(&seq, &emoji); err != nil {
-				reactions.Close()
-				return err
-			}
-			if m := bySeq[seq]; m != nil {
-				m.Reactions = append(m.Reactions, emoji)
-			}
-		}
-		err = reactions.Err()
-		reactions.Close()
-		if err != nil {
-			return err
+			all[messages[i].Seq] = &messages[i]
 		}
 	}
-	return nil
+	return all, nil
 }
 
-var reactionsBySeq = forMany(`SELECT seq, emoji FROM reaction WHERE seq IN (`, 1, 1, place, `) ORDER BY seq, contact`)
-
-// EventsAt reads the events at some places, in order. Those that are not there any more are left out. A row of
-// the log is read once for all that it holds of them.
+// EventsAt reads events by their seqs, in order. Those that are not there any more are left out.
 func (r reader) EventsAt(ctx context.Context, seqs []int64) ([]parley.Event, error) {
 	r = r.with(ctx)
-	var found []parley.Event
-	for wanted := slices.Compact(slices.Sorted(slices.Values(seqs))); len(wanted) > 0; {
-		row, err := one(r, `SELECT `+logColumns+` FROM event WHERE seq >= $1 ORDER BY seq LIMIT 1`, []any{wanted[0]}, scanLog)
-		if err == parley.ErrNotFound {
-			break
-		}
+	var all []storedEvent
+	for some := range slices.Chunk(slices.Compact(slices.Sorted(slices.Values(seqs))), maxList) {
+		in, args := inList(1, some)
+		found, err := list(r, readEvents+`WHERE event.seq IN `+in+` ORDER BY event.seq`, args, scanEvent)
 		if err != nil {
 			return nil, err
 		}
-		err = row.each(func(seq int64, one entry) {
-			for len(wanted) > 0 && wanted[0] < seq { // it is gone
-				wanted = wanted[1:]
-			}
-			if len(wanted) > 0 && wanted[0] == seq {
-				found = append(found, row.event(seq, one))
-				wanted = wanted[1:]
-			}
-		})
-		if err != nil {
-			return nil, err
-		}
+		all = append(all, found...)
 	}
-	return r.addMessages(found)
+	return r.withMessages(all)
 }
 
-// LastEvent is the place of the newest event.
-func (r reader) LastEvent(ctx context.Context) (int64, error) {
+// EventsAbout lists the events of a message, in order.
+func (r reader) EventsAbout(ctx context.Context, m *parley.Message) ([]parley.Event, error) {
 	r = r.with(ctx)
-	var removed, last int64
-	err := r.row(`SELECT seq, coalesce((SELECT max(seq) FROM event), 0) FROM log`, nil, &removed, &last)
-	return max(removed, last), err
+	found, err := list(r, readEvents+`WHERE message = $1 ORDER BY event.seq`, []any{m.Seq}, scanEvent)
+	if err != nil {
+		return nil, err
+	}
+	return r.withMessages(found)
 }
 
-// LastEvent is the place of the newest event, of this transaction too.
-func (t *tx) LastEvent(ctx context.Context) (int64, error) {
-	last, err := t.reader.LastEvent(ctx)
-	return max(last, t.db.log.last), err
+// LastEvent is the seq of the newest event, also of one that was removed since.
+func (r reader) LastEvent(ctx context.Context) (last int64, err error) {
+	r = r.with(ctx)
+	err = r.row(`SELECT seq FROM sqlite_sequence WHERE name = 'event'`, nil, &last)
+	if err == parley.ErrNotFound {
+		return 0, nil
+	}
+	return last, err
 }
 
-// ForgetEvents removes rows of the log from before a time.
+// ForgetEvents removes up to limit events that were stored before a time, the oldest first.
 func (t *tx) ForgetEvents(_ context.Context, before time.Time, limit int) (int, error) {
-	if err := t.keepPlace(); err != nil {
-		return 0, err
-	}
-	n, err := t.count(`DELETE FROM event WHERE seq IN (SELECT seq FROM event WHERE at < $1 ORDER BY at LIMIT $2)`, millis(before), int64(limit))
+	n, err := t.Exec(`DELETE FROM event WHERE seq IN (SELECT seq FROM event ORDER BY seq LIMIT $1) AND received_at < $2`, int64(limit), millis(before))
 	if err != nil {
 		return 0, err
 	}
-	return int(n), t.forgetStates(before)
-}
-
-// keepPlace keeps the newest place from being given again when the events at the end are removed. Another
-// process may know of a newer one.
-func (t *tx) keepPlace() error {
-	last, err := t.LastEvent(context.Background())
-	if err != nil {
-		return err
-	}
-	_, err = t.Exec(`UPDATE log SET seq = $1 WHERE seq < $1`, last)
-	return err
+	// What channels were before then, but not what they are since.
+	_, err = t.Exec(`DELETE FROM channel_state WHERE at < $1 AND EXISTS
+		(SELECT 1 FROM channel_state AS later WHERE later.channel = channel_state.channel AND later.seq > channel_state.seq)`, millis(before))
+	return int(n), err
 }
 
 // ForgetSealed removes the encrypted texts from before a time.
 func (t *tx) ForgetSealed(_ context.Context, before time.Time) error {
-	_, err := t.Exec(`UPDATE event SET sealed = NULL WHERE sealed IS NOT NULL AND at < $1`, millis(before))
+	_, err := t.Exec(`UPDATE event SET encrypted = NULL WHERE encrypted IS NOT NULL AND received_at < $1`, millis(before))
+	return err
+}
+
+// addChannelState stores what a channel's status became beside the log, so that it is found without reading all that
+// happened meanwhile.
+func (t *tx) addChannelState(channel int64, e *parley.Event) error {
+	var state struct {
+		Status string `json:"status"`
+		Reason string `json:"reason"`
+	}
+	if err := json.Unmarshal(e.Data, &state); err != nil {
+		return fmt.Errorf("event of a channel's status: %w", err)
+	}
+	_, err := t.Exec(`INSERT INTO channel_state (channel, seq, at, status, reason) VALUES ($1, $2, $3, $4, $5)`,
+		channel, e.Seq, millis(e.At), state.Status, state.Reason)
+	return err
+}
+
+// ChannelStates lists what a channel's status was, newest first.
+func (r reader) ChannelStates(ctx context.Context, code parley.ChannelCode, since time.Time, limit int) ([]parley.ChannelState, error) {
+	r = r.with(ctx)
+	states, err := list(r, `SELECT status, reason, at FROM channel_state WHERE channel = (SELECT id FROM channel WHERE code = $1) ORDER BY seq DESC LIMIT $2`,
+		[]any{string(code), int64(limit)}, func(row scanner) (s parley.ChannelState, err error) {
+			var at int64
+			err = row.Scan(&s.Status, &s.Reason, &at)
+			s.Since = moment(at)
+			return s, err
+		})
+	for i, s := range states {
+		if s.Since.Before(since) { // it lasted into that time; those before it did not
+			return states[:i+1], err
+		}
+	}
+	return states, err
+}
+
+var errNoLog = errors.New("the event log has no number")
+
+// startLog reads the number of the log.
+func (db *DB) startLog() error {
+	err := db.row(`SELECT number FROM log`, nil, &db.logNumber)
+	if err == parley.ErrNotFound {
+		return errNoLog
+	}
 	return err
 }

@@ -8,7 +8,10 @@ import (
 	"parley"
 )
 
-const mediaFetchColumns = `media_fetch.seq, media_fetch.channel, contact, attempts, next_at, media_fetch.created_at`
+const (
+	mediaFetchColumns = `media_fetch.seq, code, contact, media_fetch.attempts, next_at, media_fetch.created_at`
+	fromMediaFetches  = ` FROM media_fetch JOIN chat ON chat.id = media_fetch.chat JOIN channel ON channel.id = media_fetch.channel `
+)
 
 func scanMediaFetch(row scanner) (f parley.MediaFetch, err error) {
 	var next, created int64
@@ -19,13 +22,9 @@ func scanMediaFetch(row scanner) (f parley.MediaFetch, err error) {
 
 // AddMediaFetch stores that the file of a message is to be fetched.
 func (t *tx) AddMediaFetch(_ context.Context, f parley.MediaFetch) error {
-	chat, err := t.chatID(f.Channel, f.Chat)
-	if err != nil {
-		return err
-	}
-	_, err = t.Exec(`INSERT INTO media_fetch (seq, channel, chat, reference, attempts, next_at, created_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-		f.Seq, string(f.Channel), chat, f.Reference, int64(f.Attempts), millis(f.NextAt), millis(f.CreatedAt))
+	_, err := t.Exec(`INSERT INTO media_fetch (seq, channel, chat, reference, attempts, next_at, created_at)
+		SELECT seq, channel, chat, $2, $3, $4, $5 FROM message WHERE seq = $1`,
+		f.Seq, f.Reference, int64(f.Attempts), millis(f.NextAt), millis(f.CreatedAt))
 	return err
 }
 
@@ -35,11 +34,11 @@ func (r reader) DueMediaFetches(ctx context.Context, now, latest time.Time, runn
 	args, except := []any{millis(now), millis(latest)}, ""
 	for _, seq := range running {
 		args = append(args, seq)
-		except += " AND seq <> " + place(len(args))
+		except += " AND seq <> " + param(len(args))
 	}
-	return list(r, `SELECT `+mediaFetchColumns+` FROM media_fetch JOIN chat ON chat.id = media_fetch.chat
-		WHERE seq IN (SELECT min(seq) FROM media_fetch WHERE (next_at <= $1 OR next_at > $2)`+except+` GROUP BY chat)
-		ORDER BY seq`, args, scanMediaFetch)
+	return list(r, `SELECT `+mediaFetchColumns+fromMediaFetches+`
+		WHERE media_fetch.seq IN (SELECT min(seq) FROM media_fetch WHERE (next_at <= $1 OR next_at > $2)`+except+` GROUP BY chat)
+		ORDER BY media_fetch.seq`, args, scanMediaFetch)
 }
 
 // NextMediaFetch is when the next file is due that is not due now.
@@ -53,7 +52,7 @@ func (r reader) NextMediaFetch(ctx context.Context, now time.Time) (time.Time, e
 // MediaFetch reads a file that is to be fetched.
 func (r reader) MediaFetch(ctx context.Context, seq int64) (parley.MediaFetch, error) {
 	r = r.with(ctx)
-	f, err := one(r, `SELECT `+mediaFetchColumns+` FROM media_fetch JOIN chat ON chat.id = media_fetch.chat WHERE seq = $1`,
+	f, err := one(r, `SELECT `+mediaFetchColumns+fromMediaFetches+`WHERE media_fetch.seq = $1`,
 		[]any{seq}, scanMediaFetch)
 	if err != nil {
 		return f, err
@@ -84,7 +83,7 @@ func (t *tx) FinishMediaFetch(_ context.Context, seq int64, media *parley.Media)
 	if err := t.change(`DELETE FROM media_fetch WHERE seq = $1`, seq); err != nil {
 		return parley.Message{}, err
 	}
-	m, err := one(t.reader, messagesBySeq[1], []any{seq}, scanMessage)
+	m, err := one(t.reader, readMessages+`WHERE message.seq = $1`, []any{seq}, scanMessage)
 	if err != nil || media == nil {
 		return m, err
 	}
@@ -93,5 +92,5 @@ func (t *tx) FinishMediaFetch(_ context.Context, seq int64, media *parley.Media)
 	if err != nil {
 		return m, fmt.Errorf("encode message: %w", err)
 	}
-	return m, t.change(`UPDATE message SET data = $1 WHERE seq = $2`, data, seq)
+	return m, t.change(`UPDATE message SET data = $1 WHERE seq = $2`, nullableText(data), seq)
 }

@@ -9,34 +9,25 @@ import (
 )
 
 const (
-	messageColumns = `message.seq, message.channel, contact, message.id, message.from_me, kind, reply_to, request, urgent, pool, expires_at, created_at, starred, body, data,
-		coalesce(status.status, 0), coalesce(updated_at, created_at), coalesce(attempts, 0), coalesce(next_attempt, 0),
-		coalesce(failure.code, ''), coalesce(failure.message, ''), coalesce(failure.until, 0),
+	messageColumns = `message.seq, channel.code, chat.contact, message.id, from_me, kind, secret, message.status, updated_at, message.created_at,
+		received_at, priority, attempts, next_attempt, expires_at, starred, reply_to, pool, request, idempotency_key,
+		failure_code, failure, failure_until, body, data,
 		coalesce((SELECT next_at FROM media_fetch WHERE media_fetch.seq = message.seq), 0)`
 
-	// besides is what stands beside a message in other tables.
-	besides = `JOIN chat ON chat.id = message.chat
-		LEFT JOIN status ON status.seq = message.seq
-		LEFT JOIN queue ON queue.channel = message.channel AND queue.seq = message.seq
-		LEFT JOIN failure ON failure.seq = message.seq`
+	// fromMessages is where messageColumns come from. A message of a channel that was deleted or reset is not there.
+	fromMessages = ` FROM message JOIN chat ON chat.id = message.chat JOIN channel ON channel.id = message.channel `
+
+	readMessages = `SELECT ` + messageColumns + fromMessages
 )
 
 // Message finds a message of a channel by its full or its bare id.
 func (r reader) Message(ctx context.Context, channel parley.ChannelCode, ref parley.MessageRef) (parley.Message, error) {
 	r = r.with(ctx)
-	if ref.IsBare() || ref.FromMe {
-		m, err := r.own(channel, ref)
-		if err != parley.ErrNotFound {
-			return m, err
-		}
-	}
 	if !ref.IsBare() {
-		return one(r, `SELECT `+messageColumns+` FROM name JOIN message ON message.seq = name.seq `+besides+`
-			WHERE name.id = $1 AND contact = $2 AND chat.channel = $3 AND name.from_me = $4`,
+		return one(r, readMessages+`WHERE message.id = $1 AND chat.contact = $2 AND channel.code = $3 AND from_me = $4`,
 			[]any{string(ref.ID), string(ref.Chat), string(channel), flag(ref.FromMe)}, scanMessage)
 	}
-	found, err := list(r, `SELECT `+messageColumns+` FROM name JOIN message ON message.seq = name.seq `+besides+`
-		WHERE name.id = $1 AND message.channel = $2 LIMIT 2`, []any{string(ref.ID), string(channel)}, scanMessage)
+	found, err := list(r, readMessages+`WHERE message.id = $1 AND channel.code = $2 LIMIT 2`, []any{string(ref.ID), string(channel)}, scanMessage)
 	switch {
 	case err != nil:
 		return parley.Message{}, err
@@ -48,33 +39,13 @@ func (r reader) Message(ctx context.Context, channel parley.ChannelCode, ref par
 	return found[0], nil
 }
 
-// own finds a message whose id this store chose.
-func (r reader) own(channel parley.ChannelCode, ref parley.MessageRef) (parley.Message, error) {
-	seq, ok := r.ids.Seq(ref.ID)
-	if !ok {
-		return parley.Message{}, parley.ErrNotFound
-	}
-	m, err := one(r, `SELECT `+messageColumns+` FROM message `+besides+` WHERE message.seq = $1 AND message.id = $2 AND message.channel = $3 AND from_me = 1`,
-		[]any{seq, string(ref.ID), string(channel)}, scanMessage)
-	if err == nil && !ref.IsBare() && m.Chat != ref.Chat {
-		return parley.Message{}, parley.ErrNotFound
-	}
-	return m, err
-}
-
-// A list of seqs is filled up to atOnce with its last one, so that there is one statement.
-var messagesMany = inMany(`SELECT `+messageColumns+` FROM message `+besides+` WHERE message.channel = $1 AND message.seq IN `, 2)[atOnce]
-
 // Messages reads messages of a channel by their seqs.
 func (r reader) Messages(ctx context.Context, channel parley.ChannelCode, seqs []int64) ([]parley.Message, error) {
 	r = r.with(ctx)
 	all := make([]parley.Message, 0, len(seqs))
-	for some := range slices.Chunk(seqs, atOnce) {
-		args := append([]any{string(channel)}, withSeqs(some)...)
-		for len(args) <= atOnce {
-			args = append(args, some[len(some)-1])
-		}
-		found, err := list(r, messagesMany, args, scanMessage)
+	for some := range slices.Chunk(seqs, maxList) {
+		in, args := inList(2, some)
+		found, err := list(r, readMessages+`WHERE channel.code = $1 AND message.seq IN `+in, append([]any{string(channel)}, args...), scanMessage)
 		if err != nil {
 			return nil, err
 		}
@@ -86,11 +57,10 @@ func (r reader) Messages(ctx context.Context, channel parley.ChannelCode, seqs [
 // Queue lists what a channel still has to send: by priority, then as they were accepted.
 func (r reader) Queue(ctx context.Context, channel parley.ChannelCode) ([]parley.Queued, error) {
 	r = r.with(ctx)
-	return list(r, `SELECT message.seq, contact, message.id, kind, urgent, pool, attempts, next_attempt, expires_at FROM queue
-		JOIN message ON message.seq = queue.seq
-		JOIN chat ON chat.id = message.chat
-		LEFT JOIN status ON status.seq = message.seq
-		WHERE queue.channel = $1 AND status.seq IS NULL ORDER BY urgent DESC, queue.seq`, []any{string(channel)}, scanQueued)
+	return list(r, `SELECT message.seq, contact, message.id, kind, priority, pool, attempts, next_attempt, expires_at
+		FROM message JOIN chat ON chat.id = message.chat
+		WHERE message.channel = (SELECT id FROM channel WHERE code = $1) AND status = 0 ORDER BY priority DESC, message.seq`,
+		[]any{string(channel)}, scanQueued)
 }
 
 func scanQueued(row scanner) (q parley.Queued, err error) {
@@ -101,150 +71,91 @@ func scanQueued(row scanner) (q parley.Queued, err error) {
 }
 
 func scanMessage(row scanner) (parley.Message, error) {
-	var s messageRow
-	if err := row.Scan(s.fields()...); err != nil {
-		return parley.Message{}, err
+	var m parley.Message
+	var kind, body, code, failure string
+	var secret bool
+	var updated, created, received, next, expires, until, fetch int64
+	var data []byte
+	if err := row.Scan(&m.Seq, &m.Channel, &m.Chat, &m.ID, &m.FromMe, &kind, &secret, &m.Status, &updated, &created,
+		&received, &m.Priority, &m.Attempts, &next, &expires, &m.Starred, &m.ReplyTo, &m.Pool, &m.Request, &m.IdempotencyKey,
+		&code, &failure, &until, &body, &data, &fetch); err != nil {
+		return m, err
 	}
-	return s.message()
-}
-
-// messageRow is a message as it is stored, in the types that are quick to scan.
-type messageRow struct {
-	seq, fromMe, urgent, expires, created, starred                      int64
-	status, updated, attempts, next, until, fetch                       int64
-	channel, contact, id, kind, replyTo, request, pool, code, why, body string
-	data                                                                []byte
-}
-
-// fields lists where messageColumns go.
-func (s *messageRow) fields() []any {
-	return []any{&s.seq, &s.channel, &s.contact, &s.id, &s.fromMe, &s.kind, &s.replyTo, &s.request, &s.urgent, &s.pool, &s.expires, &s.created, &s.starred, &s.body, &s.data,
-		&s.status, &s.updated, &s.attempts, &s.next, &s.code, &s.why, &s.until, &s.fetch}
-}
-
-func (s *messageRow) message() (parley.Message, error) {
-	content, err := parley.DecodeContent(parley.Kind(s.kind), s.body, s.data)
+	m.UpdatedAt, m.CreatedAt, m.ReceivedAt, m.NextAttempt, m.ExpiresAt = moment(updated), moment(created), moment(received), moment(next), moment(expires)
+	if code != "" {
+		m.Failure = &parley.Failure{Code: parley.FailureCode(code), Message: failure, Until: moment(until)}
+	}
+	var err error
+	if secret {
+		m.Content, err = parley.DecodeSecret(body, data)
+	} else {
+		m.Content, err = parley.DecodeContent(parley.Kind(kind), body, data)
+	}
 	if err != nil {
-		return parley.Message{}, fmt.Errorf("message %d: %w", s.seq, err)
+		return m, fmt.Errorf("message %d: %w", m.Seq, err)
 	}
-	if s.fetch != 0 {
-		if media := parley.MediaOf(content); media != nil {
-			media.FetchAt = moment(s.fetch)
-			content = parley.WithMedia(content, *media)
-		}
-	}
-	m := parley.Message{
-		Seq: s.seq, Channel: parley.ChannelCode(s.channel), Chat: parley.ContactID(s.contact), ID: parley.MessageID(s.id), FromMe: s.fromMe != 0,
-		Content: content, ReplyTo: parley.MessageID(s.replyTo), Request: s.request, Status: parley.Status(s.status), Priority: parley.Priority(s.urgent), Pool: parley.PoolID(s.pool),
-		Attempts: int(s.attempts), NextAttempt: moment(s.next), ExpiresAt: moment(s.expires),
-		CreatedAt: moment(s.created), UpdatedAt: moment(s.updated), Starred: s.starred != 0,
-	}
-	if s.code != "" {
-		m.Failure = &parley.Failure{Code: parley.FailureCode(s.code), Message: s.why, Until: moment(s.until)}
+	if media := parley.MediaOf(m.Content); media != nil && fetch != 0 {
+		media.FetchAt = moment(fetch)
+		m.Content = parley.WithMedia(m.Content, *media)
 	}
 	return m, nil
 }
 
-// insertMessage writes the row of a message. Most are plain texts to send: what those do not have stands in
-// their statement, because each value given to one costs time.
-func (t *tx) insertMessage(m *parley.Message, chat int64, data []byte) error {
-	kind := m.Content.Kind()
-	if kind == parley.KindText && data == nil && m.FromMe && m.ReplyTo == "" && m.Pool == "" && m.Priority == parley.PriorityNormal {
-		_, err := t.Exec(`INSERT INTO message (seq, channel, chat, id, from_me, kind, reply_to, request, urgent, pool, expires_at, created_at, body)
-			VALUES ($1, $2, $3, $4, 1, 'text', '', $5, 0, '', $6, $7, $8)`,
-			m.Seq, string(m.Channel), chat, string(m.ID), m.Request, millis(m.ExpiresAt), millis(m.CreatedAt), m.Content.Text())
-		return err
-	}
-	_, err := t.Exec(`INSERT INTO message (seq, channel, chat, id, from_me, kind, reply_to, request, urgent, pool, expires_at, created_at, body, data)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
-		m.Seq, string(m.Channel), chat, string(m.ID), flag(m.FromMe), string(kind), string(m.ReplyTo), m.Request, int64(m.Priority), string(m.Pool),
-		millis(m.ExpiresAt), millis(m.CreatedAt), m.Content.Text(), data)
-	return err
-}
-
-// AddMessage stores a new message: one that was not tried, did not fail and has no star yet. Its id,
-// if this store chooses it, carries its seq; any other gets an entry in the index of names, because
-// it may come again.
+// AddMessage stores a new message: one that was not tried, did not fail and has no star yet. It gets an id if it has none,
+// and a position in its chat if it is part of the history.
 func (t *tx) AddMessage(_ context.Context, m *parley.Message) error {
 	data, err := parley.EncodeContent(m.Content)
 	if err != nil {
 		return fmt.Errorf("encode message: %w", err)
 	}
-	chat, err := t.openChat(m.Channel, m.Chat)
+	channel, err := t.channelID(m.Channel)
 	if err != nil {
 		return err
 	}
-	t.db.lastSeq++ // a number that was not kept is left free
-	m.Seq = t.db.lastSeq
 	if m.ID == "" {
-		m.ID = t.ids.For(m.Seq)
-	} else if err := t.add(`INSERT INTO name (id, chat, from_me, seq) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`, string(m.ID), chat, flag(m.FromMe), m.Seq); err != nil {
+		m.ID = parley.NewMessageID()
+	} else if _, err := t.findMessage(channel, m.Ref()); err == nil {
+		return parley.ErrExists
+	} else if err != parley.ErrNotFound {
 		return err
 	}
-	if err := t.insertMessage(m, chat, data); err != nil {
+	if m.ReceivedAt.IsZero() {
+		m.ReceivedAt = m.CreatedAt
+	}
+	created, received, updated := millis(m.CreatedAt), millis(m.ReceivedAt), millis(m.UpdatedAt)
+	if updated == 0 {
+		updated = created
+	}
+	chat, position, err := t.appendToChat(channel, m.Chat, created, m.Content.Kind().IsRecord())
+	if err != nil {
 		return err
 	}
-	if m.Status != parley.Pending {
-		updated := m.UpdatedAt
-		if updated.IsZero() {
-			updated = m.CreatedAt
-		}
-		if _, err := t.Exec(`INSERT INTO status (seq, status, updated_at) VALUES ($1, $2, $3)`, m.Seq, int64(m.Status), millis(updated)); err != nil {
-			return err
-		}
+	_, secret := m.Content.(parley.Secret)
+	if secret {
+		t.counting.add(channel, parley.CountCodes, "", 1)
 	}
-	if len(t.added) == 0 {
-		t.OnCommit(t.rememberAdded)
-	}
-	t.added = append(t.added, added{record{m.Seq, chat, millis(m.CreatedAt)}, m.ID, m.FromMe, m.Content.Kind().IsRecord()})
-	return nil
+	m.Seq, err = t.Insert(`INSERT INTO message (channel, chat, position, id, from_me, kind, secret, status, updated_at, created_at, received_at, priority,
+		expires_at, reply_to, pool, request, idempotency_key, body, data)
+		VALUES ($1, $2, nullif($3, 0), $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`,
+		channel, chat, position, string(m.ID), flag(m.FromMe), string(m.Content.Kind()), flag(secret), int64(m.Status), updated, created, received,
+		int64(m.Priority), millis(m.ExpiresAt), string(m.ReplyTo), string(m.Pool), m.Request, m.IdempotencyKey, m.Content.Text(), nullableText(data))
+	return err
 }
 
-// added is a message that this transaction stores.
-type added struct {
-	record
-	id            parley.MessageID
-	own, isRecord bool
+// findMessage returns the seq of a message.
+func (t *tx) findMessage(channel int64, ref parley.MessageRef) (seq int64, err error) {
+	err = t.row(`SELECT seq FROM message WHERE id = $1 AND chat = (SELECT id FROM chat WHERE contact = $2 AND channel = $3) AND from_me = $4`,
+		[]any{string(ref.ID), string(ref.Chat), channel, flag(ref.FromMe)}, &seq)
+	return seq, err
 }
 
-// rememberAdded takes note of messages that are committed.
-func (t *tx) rememberAdded() {
-	f := &t.db.filing
-	for _, a := range t.added {
-		if a.own {
-			t.db.memory.own.put(ownMessage{a.chat, a.id}, a.seq)
-		}
-		if a.isRecord {
-			f.recent = append(f.recent, a.record)
-		}
-	}
-	f.add(t.added[len(t.added)-1].seq)
-}
-
-// find returns the seq of a message.
-func (t *tx) find(channel parley.ChannelCode, ref parley.MessageRef) (seq int64, err error) {
-	chat, err := t.chatID(channel, ref.Chat)
+// find returns the seq of a message of a channel.
+func (t *tx) find(code parley.ChannelCode, ref parley.MessageRef) (int64, error) {
+	channel, err := t.channelID(code)
 	if err != nil {
 		return 0, err
 	}
-	return t.findIn(chat, ref)
-}
-
-// findIn returns the seq of a message in a chat.
-func (t *tx) findIn(chat int64, ref parley.MessageRef) (seq int64, err error) {
-	if ref.FromMe {
-		if seq, ok := t.db.memory.own.get(ownMessage{chat, ref.ID}); ok {
-			return seq, nil
-		}
-		if seq, ok := t.ids.Seq(ref.ID); ok {
-			err := t.row(`SELECT seq FROM message WHERE seq = $1 AND id = $2 AND chat = $3 AND from_me = 1`, []any{seq, string(ref.ID), chat}, &seq)
-			if err != parley.ErrNotFound {
-				return seq, err
-			}
-		}
-	}
-	err = t.row(`SELECT seq FROM name WHERE id = $1 AND chat = $2 AND from_me = $3`, []any{string(ref.ID), chat, flag(ref.FromMe)}, &seq)
-	return seq, err
+	return t.findMessage(channel, ref)
 }
 
 // set runs a statement that must change the row of a message, whose seq is its last argument.
@@ -256,7 +167,7 @@ func (t *tx) set(channel parley.ChannelCode, ref parley.MessageRef, statement st
 	return t.change(statement, append(args, seq)...)
 }
 
-// EraseMessage empties a message's text and data, keeping the record.
+// EraseMessage empties a message's text and data; the row stays.
 func (t *tx) EraseMessage(_ context.Context, channel parley.ChannelCode, ref parley.MessageRef) error {
 	seq, err := t.find(channel, ref)
 	if err != nil {
@@ -278,17 +189,17 @@ func (t *tx) SetStarred(_ context.Context, channel parley.ChannelCode, target pa
 	return t.set(channel, target, `UPDATE message SET starred = $1 WHERE seq = $2`, flag(starred))
 }
 
-// SetReaction stores who reacted to a record with what; an empty emoji takes it back.
+// SetReaction stores who reacted to a message with what; an empty emoji takes it back.
 func (t *tx) SetReaction(_ context.Context, channel parley.ChannelCode, target parley.MessageRef, by parley.ContactID, emoji string) error {
 	seq, err := t.find(channel, target)
 	if err != nil {
 		return err
 	}
-	var kind string
-	if err := t.row(`SELECT kind FROM message WHERE seq = $1`, []any{seq}, &kind); err != nil {
+	var inHistory bool
+	if err := t.row(`SELECT position IS NOT NULL FROM message WHERE seq = $1`, []any{seq}, &inHistory); err != nil {
 		return err
 	}
-	if !parley.Kind(kind).IsRecord() {
+	if !inHistory {
 		return parley.ErrNotFound
 	}
 	if emoji == "" {
@@ -298,4 +209,66 @@ func (t *tx) SetReaction(_ context.Context, channel parley.ChannelCode, target p
 	_, err = t.Exec(`INSERT INTO reaction (seq, contact, emoji) VALUES ($1, $2, $3)
 		ON CONFLICT (seq, contact) DO UPDATE SET emoji = excluded.emoji`, seq, string(by), emoji)
 	return err
+}
+
+// Reactions lists the emojis on a message.
+func (r reader) Reactions(ctx context.Context, seq int64) ([]string, error) {
+	r = r.with(ctx)
+	return list(r, `SELECT emoji FROM reaction WHERE seq = $1 ORDER BY contact`, []any{seq},
+		func(row scanner) (emoji string, err error) { return emoji, row.Scan(&emoji) })
+}
+
+// addReactions fills in the reactions of messages.
+func (r reader) addReactions(messages []parley.Message) error {
+	bySeq := make(map[int64]*parley.Message, len(messages))
+	seqs := make([]int64, len(messages))
+	for i := range messages {
+		bySeq[messages[i].Seq], seqs[i] = &messages[i], messages[i].Seq
+	}
+	for some := range slices.Chunk(seqs, maxList) {
+		in, args := inList(1, some)
+		rows, err := r.conn.Query(`SELECT seq, emoji FROM reaction WHERE seq IN `+in+` ORDER BY seq, contact`, args...)
+		if err != nil {
+			return err
+		}
+		for rows.Next() {
+			var seq int64
+			var emoji string
+			if err := rows.Scan(&seq, &emoji); err != nil {
+				rows.Close()
+				return err
+			}
+			m := bySeq[seq]
+			m.Reactions = append(m.Reactions, emoji)
+		}
+		rows.Close()
+		if err := rows.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// History reads a chat's messages, newest first, with their reactions, and how many there are.
+//
+// Positions have no gaps and never change, so a page is a range of them: it costs the same wherever it is.
+func (r reader) History(ctx context.Context, channel parley.ChannelCode, chat parley.ContactID, page parley.Page) ([]parley.Message, int64, error) {
+	r = r.with(ctx)
+	var id, total int64
+	err := r.row(`SELECT id, messages FROM chat WHERE contact = $1 AND channel = (SELECT id FROM channel WHERE code = $2)`,
+		[]any{string(chat), string(channel)}, &id, &total)
+	if err == parley.ErrNotFound {
+		return nil, 0, nil
+	}
+	newest := total - page.Offset
+	if err != nil || newest < 1 || page.Limit < 1 {
+		return nil, total, err
+	}
+	oldest := max(newest-int64(page.Limit)+1, 1)
+	messages, err := list(r, readMessages+`WHERE message.chat = $1 AND position BETWEEN $2 AND $3 ORDER BY position DESC`,
+		[]any{id, oldest, newest}, scanMessage)
+	if err != nil {
+		return nil, 0, err
+	}
+	return messages, total, r.addReactions(messages)
 }

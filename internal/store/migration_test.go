@@ -56,6 +56,8 @@ func TestKnownContactsOfAnOlderStore(t *testing.T) {
 			VALUES (` + seq + `, 'main', ` + seq + `, 'A` + seq + `', ` + fromMe + `, 'text', '', '', ` + urgent + `, '', 0, 0, '')`
 	}
 	statements := []string{
+		`INSERT INTO channel (code, name, network, number, phone_name, enabled, settings, created_at, status, reason, since, working_at)
+			VALUES ('main', '', 'sandbox', '', '', 1, '{}', 0, '', '', 0, 0)`,
 		message("1", "0", "0"), message("2", "1", "0"), message("3", "1", "1"), message("4", "1", "0"), message("5", "1", "1"),
 		`INSERT INTO history (chat, ordinal, seq) VALUES (1, 1, 1), (2, 1, 2), (3, 1, 3), (4, 1, 4), (5, 1, 5)`,
 		`UPDATE filed SET seq = 5`,

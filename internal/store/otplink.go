@@ -10,8 +10,8 @@ import (
 	"parley"
 )
 
-const linkColumns = `id, channel, contact, hash, name, messages, on_success, on_failure, status, tries, others,
-	created_at, expires_at, ended_at, sealed`
+const linkColumns = `id, (SELECT code FROM channel WHERE channel.id = otp_link.channel), contact, hash, name, messages, on_success, on_failure, status,
+	tries, others, created_at, expires_at, ended_at, encrypted`
 
 func scanLink(row scanner) (parley.OTPLink, error) {
 	var l parley.OTPLink
@@ -34,18 +34,14 @@ func (r reader) Link(ctx context.Context, id parley.OTPID) (parley.OTPLink, erro
 	return one(r, `SELECT `+linkColumns+` FROM otp_link WHERE id = $1`, []any{string(id)}, scanLink)
 }
 
-var linksByHash = inMany(`SELECT `+linkColumns+` FROM otp_link WHERE channel = $1 AND hash IN `, 2)
-
 // LinksByHash finds those of a channel's links that have one of these keyed hashes of their code.
 func (r reader) LinksByHash(ctx context.Context, channel parley.ChannelCode, hashes [][]byte) ([]parley.OTPLink, error) {
 	r = r.with(ctx)
 	var links []parley.OTPLink
-	for chunk := range slices.Chunk(hashes, atOnce) {
-		args := []any{string(channel)}
-		for _, hash := range chunk {
-			args = append(args, hash)
-		}
-		found, err := list(r, linksByHash[len(chunk)], args, scanLink)
+	for some := range slices.Chunk(hashes, maxList) {
+		in, args := inList(2, some)
+		found, err := list(r, `SELECT `+linkColumns+` FROM otp_link WHERE channel = (SELECT id FROM channel WHERE code = $1) AND hash IN `+in,
+			append([]any{string(channel)}, args...), scanLink)
 		if err != nil {
 			return nil, err
 		}
@@ -57,7 +53,7 @@ func (r reader) LinksByHash(ctx context.Context, channel parley.ChannelCode, has
 // LinkReplies lists when a sender was answered, oldest first.
 func (r reader) LinkReplies(ctx context.Context, channel parley.ChannelCode, to parley.ContactID, since time.Time) ([]time.Time, error) {
 	r = r.with(ctx)
-	return list(r, `SELECT at FROM otp_reply WHERE channel = $1 AND contact = $2 AND at >= $3 ORDER BY at`,
+	return list(r, `SELECT at FROM otp_reply WHERE channel = (SELECT id FROM channel WHERE code = $1) AND contact = $2 AND at >= $3 ORDER BY at`,
 		[]any{string(channel), string(to), millis(since)}, func(row scanner) (time.Time, error) {
 			var at int64
 			err := row.Scan(&at)
@@ -71,12 +67,19 @@ func (t *tx) AddLink(_ context.Context, l parley.OTPLink) error {
 	if err != nil {
 		return fmt.Errorf("messages of link %s: %w", l.ID, err)
 	}
-	if _, err := t.Exec(`UPDATE otp_link SET status = $1, ended_at = $2, sealed = NULL WHERE channel = $3 AND contact = $4 AND status = 0`,
+	if _, err := t.Exec(`UPDATE otp_link SET status = $1, ended_at = $2, encrypted = NULL WHERE channel = (SELECT id FROM channel WHERE code = $3) AND contact = $4 AND status = 0`,
 		int64(parley.OTPStatusInvalid), millis(l.CreatedAt), string(l.Channel), string(l.Contact)); err != nil {
 		return err
 	}
-	return t.add(`INSERT INTO otp_link (`+linkColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) ON CONFLICT DO NOTHING`,
-		string(l.ID), string(l.Channel), string(l.Contact), l.Hash, l.Name, string(messages), l.OnSuccess, l.OnFailure,
+	channel, err := t.channelID(l.Channel)
+	if err != nil {
+		return err
+	}
+	t.counting.add(channel, parley.CountLinks, "", 1)
+	return t.add(`INSERT INTO otp_link (id, channel, contact, hash, name, messages, on_success, on_failure, status, tries, others,
+		created_at, expires_at, ended_at, encrypted)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) ON CONFLICT DO NOTHING`,
+		string(l.ID), channel, string(l.Contact), l.Hash, l.Name, string(messages), l.OnSuccess, l.OnFailure,
 		int64(l.Status), int64(l.Tries), int64(l.Others), millis(l.CreatedAt), millis(l.ExpiresAt), millis(l.EndedAt), nullable(l.Sealed))
 }
 
@@ -89,19 +92,22 @@ func (t *tx) UpdateLink(_ context.Context, l parley.OTPLink) error {
 	if l.Status != parley.OTPStatusPending {
 		l.Sealed = nil
 	}
-	return t.change(`UPDATE otp_link SET status = $1, tries = $2, others = $3, ended_at = $4, sealed = $5 WHERE id = $6`,
+	return t.change(`UPDATE otp_link SET status = $1, tries = $2, others = $3, ended_at = $4, encrypted = $5 WHERE id = $6`,
 		int64(l.Status), int64(l.Tries), int64(l.Others), millis(l.EndedAt), nullable(l.Sealed), string(l.ID))
 }
 
 // AddLinkReply notes that a sender is answered.
 func (t *tx) AddLinkReply(_ context.Context, channel parley.ChannelCode, to parley.ContactID, at time.Time) error {
-	_, err := t.Exec(`INSERT INTO otp_reply (channel, contact, at) VALUES ($1, $2, $3)`, string(channel), string(to), millis(at))
+	id, err := t.channelID(channel)
+	if err == nil {
+		_, err = t.Exec(`INSERT INTO otp_reply (channel, contact, at) VALUES ($1, $2, $3)`, id, string(to), millis(at))
+	}
 	return err
 }
 
 // ExpireLinks ends open links of a channel that are past their time.
 func (t *tx) ExpireLinks(ctx context.Context, channel parley.ChannelCode, now time.Time, limit int) ([]parley.OTPLink, error) {
-	due, err := list(t.reader, `SELECT `+linkColumns+` FROM otp_link WHERE channel = $1 AND status = 0 AND expires_at <= $2 ORDER BY expires_at LIMIT $3`,
+	due, err := list(t.reader, `SELECT `+linkColumns+` FROM otp_link WHERE channel = (SELECT id FROM channel WHERE code = $1) AND status = 0 AND expires_at <= $2 ORDER BY expires_at LIMIT $3`,
 		[]any{string(channel), millis(now), int64(limit)}, scanLink)
 	if err != nil {
 		return nil, err

@@ -11,7 +11,7 @@ import (
 // RecentCodes lists a channel's codes, newest first.
 func (r reader) RecentCodes(ctx context.Context, channel parley.ChannelCode, limit int) ([]parley.OTPCode, error) {
 	r = r.with(ctx)
-	ledgers, err := list(r, `SELECT `+ledgerColumns+` FROM otp_code WHERE channel = $1 ORDER BY expires_at DESC LIMIT $2`,
+	ledgers, err := list(r, `SELECT `+ledgerColumns+` FROM otp_code WHERE channel = (SELECT id FROM channel WHERE code = $1) ORDER BY expires_at DESC LIMIT $2`,
 		[]any{string(channel), int64(limit)}, scanLedger)
 	codes := make([]parley.OTPCode, len(ledgers))
 	for i, l := range ledgers {
@@ -27,7 +27,7 @@ func (r reader) RecentLinks(ctx context.Context, channel parley.ChannelCode, lim
 	r = r.with(ctx)
 	var links []parley.OTPLink
 	for _, some := range []string{`status = 0 ORDER BY expires_at`, `status <> 0 ORDER BY ended_at`} {
-		found, err := list(r, `SELECT `+linkColumns+` FROM otp_link WHERE channel = $1 AND `+some+` DESC LIMIT $2`,
+		found, err := list(r, `SELECT `+linkColumns+` FROM otp_link WHERE channel = (SELECT id FROM channel WHERE code = $1) AND `+some+` DESC LIMIT $2`,
 			[]any{string(channel), int64(limit)}, scanLink)
 		if err != nil {
 			return nil, err

@@ -13,16 +13,15 @@ import (
 func (r reader) KnowsContact(ctx context.Context, channel parley.ChannelCode, contact parley.ContactID) (bool, error) {
 	r = r.with(ctx)
 	var chat, known int64
-	err := r.row(`SELECT id, known FROM chat WHERE contact = $1 AND channel = $2`, []any{string(contact), string(channel)}, &chat, &known)
+	err := r.row(`SELECT id, known FROM chat WHERE contact = $1 AND channel = (SELECT id FROM channel WHERE code = $2)`, []any{string(contact), string(channel)}, &chat, &known)
 	if err == parley.ErrNotFound {
 		return false, nil
 	}
 	if err != nil || known != 0 {
 		return known != 0, err
 	}
-	err = r.row(`SELECT CASE WHEN EXISTS (SELECT 1 FROM history
-		JOIN message ON message.seq = history.seq LEFT JOIN status ON status.seq = message.seq
-		WHERE history.chat = $1 AND (from_me = 0 OR urgent = 0 AND status BETWEEN 1 AND 4)) THEN 1 ELSE 0 END`, []any{chat}, &known)
+	err = r.row(`SELECT CASE WHEN EXISTS (SELECT 1 FROM message
+		WHERE chat = $1 AND position > 0 AND (from_me = 0 OR priority = 0 AND status BETWEEN 1 AND 4)) THEN 1 ELSE 0 END`, []any{chat}, &known)
 	return known != 0, err
 }
 
@@ -35,28 +34,28 @@ func (r reader) Strangers(ctx context.Context, channel parley.ChannelCode, conta
 	s parley.OTPStrangers, err error) {
 	r = r.with(ctx)
 	var pausedUntil int64
-	err = r.row(`SELECT until FROM otp_alarm WHERE channel = $1 AND type = $2`,
+	err = r.row(`SELECT until FROM otp_alarm WHERE channel = (SELECT id FROM channel WHERE code = $1) AND type = $2`,
 		[]any{string(channel), string(parley.OTPPaused)}, &pausedUntil)
 	if err != nil && err != parley.ErrNotFound {
 		return s, err
 	}
 	s.PausedUntil = moment(pausedUntil)
 	var codes, approved, counted int64
-	err = r.row(`SELECT count(*), coalesce(sum(approved), 0) FROM otp_stranger WHERE channel = $1 AND at > $2`,
+	err = r.row(`SELECT count(*), coalesce(sum(approved), 0) FROM otp_stranger WHERE channel = (SELECT id FROM channel WHERE code = $1) AND at > $2`,
 		[]any{string(channel), max(millis(now.Add(-parley.OTPApprovalWindow)), pausedUntil-1)}, &codes, &approved)
 	if err != nil {
 		return s, err
 	}
 	s.Codes, s.Approved = int(codes), int(approved)
 	since := millis(now.Add(-parley.OTPStrangerWindow))
-	err = r.row(`SELECT CASE WHEN EXISTS (SELECT 1 FROM otp_stranger WHERE channel = $1 AND contact = $2 AND at > $3 AND counted = 1)
+	err = r.row(`SELECT CASE WHEN EXISTS (SELECT 1 FROM otp_stranger WHERE channel = (SELECT id FROM channel WHERE code = $1) AND contact = $2 AND at > $3 AND counted = 1)
 		THEN 1 ELSE 0 END`,
 		[]any{string(channel), string(contact), since}, &counted)
 	if err != nil || counted != 0 {
 		s.Counted = counted != 0
 		return s, err
 	}
-	s.Since, err = list(r, `SELECT at FROM otp_stranger WHERE channel = $1 AND at > $2 AND counted = 1 ORDER BY at DESC LIMIT $3`,
+	s.Since, err = list(r, `SELECT at FROM otp_stranger WHERE channel = (SELECT id FROM channel WHERE code = $1) AND at > $2 AND counted = 1 ORDER BY at DESC LIMIT $3`,
 		[]any{string(channel), since, int64(limit)}, scanMoment)
 	if err != nil {
 		return s, err
@@ -64,7 +63,7 @@ func (r reader) Strangers(ctx context.Context, channel parley.ChannelCode, conta
 	number, rest, _ := strings.Cut(string(contact), "@")
 	block := number[:max(0, len(number)-alikeDigits)]
 	// Digits come right before the colon, so this range is all that begins with the block.
-	s.Alike, err = list(r, `SELECT at FROM otp_stranger WHERE channel = $1 AND contact >= $2 AND contact < $3 AND length(contact) = $4
+	s.Alike, err = list(r, `SELECT at FROM otp_stranger WHERE channel = (SELECT id FROM channel WHERE code = $1) AND contact >= $2 AND contact < $3 AND length(contact) = $4
 		AND at > $5 AND counted = 1 ORDER BY at DESC LIMIT $6`,
 		[]any{string(channel), block + strings.Repeat("0", alikeDigits), block + ":", int64(len(number) + len("@") + len(rest)),
 			since, int64(limit)}, scanMoment)
@@ -79,12 +78,16 @@ func scanMoment(row scanner) (time.Time, error) {
 
 // AddStranger notes that a code is sent to a stranger.
 func (t *tx) AddStranger(_ context.Context, c parley.OTPCode, count bool) error {
+	channel, err := t.channelID(c.Channel)
+	if err != nil {
+		return err
+	}
 	if _, err := t.Exec(`DELETE FROM otp_stranger WHERE channel = $1 AND at <= $2`,
-		string(c.Channel), millis(c.CreatedAt.Add(-parley.OTPStrangerWindow))); err != nil {
+		channel, millis(c.CreatedAt.Add(-parley.OTPStrangerWindow))); err != nil {
 		return err
 	}
 	return t.add(`INSERT INTO otp_stranger (code, channel, contact, at, counted) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`,
-		string(c.ID), string(c.Channel), string(c.Contact), millis(c.CreatedAt), flag(count))
+		string(c.ID), channel, string(c.Contact), millis(c.CreatedAt), flag(count))
 }
 
 // ApproveContact notes that a contact approved a code.
@@ -92,7 +95,11 @@ func (t *tx) ApproveContact(_ context.Context, c parley.OTPCode) error {
 	if _, err := t.Exec(`UPDATE otp_stranger SET approved = 1 WHERE code = $1`, string(c.ID)); err != nil {
 		return err
 	}
-	chat, err := t.openChat(c.Channel, c.Contact)
+	channel, err := t.channelID(c.Channel)
+	if err != nil {
+		return err
+	}
+	chat, err := t.openChat(channel, c.Contact)
 	if err != nil {
 		return err
 	}
@@ -101,25 +108,29 @@ func (t *tx) ApproveContact(_ context.Context, c parley.OTPCode) error {
 }
 
 // CountWrongTry counts a wrong try.
-func (t *tx) CountWrongTry(_ context.Context, channel parley.ChannelCode, at time.Time) (int, error) {
+func (t *tx) CountWrongTry(_ context.Context, code parley.ChannelCode, at time.Time) (int, error) {
+	channel, err := t.channelID(code)
+	if err != nil {
+		return 0, err
+	}
 	minute := at.Unix() / 60
 	oldest := minute - int64(parley.OTPGuessWindow/time.Minute)
-	if _, err := t.Exec(`DELETE FROM otp_wrong WHERE channel = $1 AND minute <= $2`, string(channel), oldest); err != nil {
+	if _, err := t.Exec(`DELETE FROM otp_wrong WHERE channel = $1 AND minute <= $2`, channel, oldest); err != nil {
 		return 0, err
 	}
 	if _, err := t.Exec(`INSERT INTO otp_wrong (channel, minute, tries) VALUES ($1, $2, 1)
-		ON CONFLICT (channel, minute) DO UPDATE SET tries = otp_wrong.tries + 1`, string(channel), minute); err != nil {
+		ON CONFLICT (channel, minute) DO UPDATE SET tries = otp_wrong.tries + 1`, channel, minute); err != nil {
 		return 0, err
 	}
 	var tries int64
-	err := t.row(`SELECT sum(tries) FROM otp_wrong WHERE channel = $1`, []any{string(channel)}, &tries)
+	err = t.row(`SELECT sum(tries) FROM otp_wrong WHERE channel = $1`, []any{channel}, &tries)
 	return int(tries), err
 }
 
 // OTPAlarms lists the alarms of all channels.
 func (r reader) OTPAlarms(ctx context.Context) ([]parley.OTPAlarm, error) {
 	r = r.with(ctx)
-	return list(r, `SELECT channel, type, at, until, count FROM otp_alarm ORDER BY channel, type`, nil, scanAlarm)
+	return list(r, `SELECT code, type, at, until, count FROM otp_alarm JOIN channel ON channel.id = otp_alarm.channel ORDER BY code, type`, nil, scanAlarm)
 }
 
 func scanAlarm(row scanner) (a parley.OTPAlarm, err error) {
@@ -131,24 +142,27 @@ func scanAlarm(row scanner) (a parley.OTPAlarm, err error) {
 
 // RaiseOTPAlarm stores an alarm, unless an earlier one still holds.
 func (t *tx) RaiseOTPAlarm(_ context.Context, a parley.OTPAlarm) (bool, error) {
+	channel, err := t.channelID(a.Channel)
+	if err != nil {
+		return false, err
+	}
 	n, err := t.count(`INSERT INTO otp_alarm (channel, type, at, until, count) VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (channel, type) DO UPDATE SET at = excluded.at, until = excluded.until, count = excluded.count
 		WHERE otp_alarm.until <= excluded.at`,
-		string(a.Channel), string(a.Type), millis(a.At), millis(a.Until), int64(a.Count))
+		channel, string(a.Type), millis(a.At), millis(a.Until), int64(a.Count))
 	return n > 0, err
 }
 
 // CorrectOTPTimes replaces times that lie in the future by the current one.
 func (t *tx) CorrectOTPTimes(_ context.Context, channel parley.ChannelCode, now time.Time) error {
-	t.forgetLedgers()
 	for _, correct := range []string{
 		`UPDATE otp_code SET expires_at = expires_at - created_at + $2, created_at = $2
-			WHERE channel = $1 AND expires_at > $2 AND created_at > $2`,
-		`UPDATE otp_link SET expires_at = expires_at - created_at + $2, created_at = $2 WHERE channel = $1 AND status = 0 AND created_at > $2`,
-		`UPDATE otp_link SET ended_at = $2 WHERE channel = $1 AND status <> 0 AND ended_at > $2`,
-		`UPDATE otp_reply SET at = $2 WHERE channel = $1 AND at > $2`,
-		`UPDATE otp_stranger SET at = $2 WHERE channel = $1 AND at > $2`,
-		`UPDATE otp_alarm SET until = until - at + $2, at = $2 WHERE channel = $1 AND at > $2`,
+			WHERE channel = (SELECT id FROM channel WHERE code = $1) AND expires_at > $2 AND created_at > $2`,
+		`UPDATE otp_link SET expires_at = expires_at - created_at + $2, created_at = $2 WHERE channel = (SELECT id FROM channel WHERE code = $1) AND status = 0 AND created_at > $2`,
+		`UPDATE otp_link SET ended_at = $2 WHERE channel = (SELECT id FROM channel WHERE code = $1) AND status <> 0 AND ended_at > $2`,
+		`UPDATE otp_reply SET at = $2 WHERE channel = (SELECT id FROM channel WHERE code = $1) AND at > $2`,
+		`UPDATE otp_stranger SET at = $2 WHERE channel = (SELECT id FROM channel WHERE code = $1) AND at > $2`,
+		`UPDATE otp_alarm SET until = until - at + $2, at = $2 WHERE channel = (SELECT id FROM channel WHERE code = $1) AND at > $2`,
 	} {
 		if _, err := t.Exec(correct, string(channel), millis(now)); err != nil {
 			return err
@@ -156,14 +170,14 @@ func (t *tx) CorrectOTPTimes(_ context.Context, channel parley.ChannelCode, now 
 	}
 	var tries int64
 	minute := now.Unix() / 60
-	err := t.row(`SELECT coalesce(sum(tries), 0) FROM otp_wrong WHERE channel = $1 AND minute > $2`, []any{string(channel), minute}, &tries)
+	err := t.row(`SELECT coalesce(sum(tries), 0) FROM otp_wrong WHERE channel = (SELECT id FROM channel WHERE code = $1) AND minute > $2`, []any{string(channel), minute}, &tries)
 	if err != nil || tries == 0 {
 		return err
 	}
-	if _, err := t.Exec(`DELETE FROM otp_wrong WHERE channel = $1 AND minute > $2`, string(channel), minute); err != nil {
+	if _, err := t.Exec(`DELETE FROM otp_wrong WHERE channel = (SELECT id FROM channel WHERE code = $1) AND minute > $2`, string(channel), minute); err != nil {
 		return err
 	}
-	_, err = t.Exec(`INSERT INTO otp_wrong (channel, minute, tries) VALUES ($1, $2, $3)
+	_, err = t.Exec(`INSERT INTO otp_wrong (channel, minute, tries) VALUES ((SELECT id FROM channel WHERE code = $1), $2, $3)
 		ON CONFLICT (channel, minute) DO UPDATE SET tries = otp_wrong.tries + excluded.tries`, string(channel), minute, tries)
 	return err
 }

@@ -16,6 +16,7 @@ import (
 // TestSearchesAtOnce has more searches than there are connections, each of which finds more than it may return.
 func TestSearchesAtOnce(t *testing.T) {
 	db := open(t, filepath.Join(t.TempDir(), "parley.db"))
+	addMain(t, db)
 	for i := range 20 {
 		m := outgoing(int64(i))
 		if err := db.Tx(t.Context(), func(tx parley.Tx) error { return tx.AddMessage(t.Context(), &m) }); err != nil {

@@ -104,9 +104,9 @@ func (t *tx) endOpen(e *Ended, response parley.Answer, now time.Time) error {
 	}{
 		{&e.Sessions, `DELETE FROM ticket WHERE purpose = $1 AND used_at = 0 AND expires_at > $2`, []any{string(parley.SessionTicket), at}},
 		{&e.Tickets, `DELETE FROM ticket WHERE used_at = 0 AND expires_at > $1`, []any{at}},
-		{&e.Codes, `UPDATE otp_code SET status = $1, ended_at = $2, sealed = NULL WHERE status = 0`, []any{expired, at}},
-		{&e.LoginLinks, `UPDATE otp_link SET status = $1, ended_at = $2, sealed = NULL WHERE status = 0`, []any{expired, at}},
-		{&e.Keys, `UPDATE answer SET status_code = $1, content_type = $2, body = $3 WHERE status_code = 0`,
+		{&e.Codes, `UPDATE otp_code SET status = $1, ended_at = $2, encrypted = NULL WHERE status = 0`, []any{expired, at}},
+		{&e.LoginLinks, `UPDATE otp_link SET status = $1, ended_at = $2, encrypted = NULL WHERE status = 0`, []any{expired, at}},
+		{&e.Keys, `UPDATE idempotency SET status_code = $1, content_type = $2, body = $3 WHERE status_code = 0`,
 			[]any{int64(response.StatusCode), response.ContentType, response.Body}},
 	} {
 		var err error
@@ -114,7 +114,6 @@ func (t *tx) endOpen(e *Ended, response parley.Answer, now time.Time) error {
 			return err
 		}
 	}
-	t.forgetLedgers()
 	return nil
 }
 

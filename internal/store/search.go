@@ -10,36 +10,16 @@ import (
 	"parley"
 )
 
-// maxLooked is how many messages one step of a search looks at: some milliseconds' work, however many
-// there are.
-const maxLooked = 5000
-
-// walk is a table that leads to messages by their seqs, and how to read them from there.
-type walk struct{ table, from string }
-
-// Most searches walk over all messages. Those that wait and those that failed are few among many, and
-// have tables of their own.
-var (
-	walkAll     = walk{"message", `message ` + besides}
-	walkPending = walk{"queue", `queue JOIN message ON message.seq = queue.seq
-		JOIN chat ON chat.id = message.chat LEFT JOIN status ON status.seq = message.seq LEFT JOIN failure ON failure.seq = message.seq`}
-	walkFailed = walk{"failure", `failure JOIN message ON message.seq = failure.seq
-		JOIN chat ON chat.id = message.chat LEFT JOIN status ON status.seq = message.seq
-		LEFT JOIN queue ON queue.channel = message.channel AND queue.seq = message.seq`}
+const (
+	// maxLooked is how many messages one step of a search looks at: some milliseconds' work, however many there are.
+	maxLooked = 5000
+	// maxChats is how many chats with numbers that begin with some digits are told apart.
+	maxChats = 2000
+	// maxSorted is how many messages of such chats are sorted to find the newest.
+	maxSorted = 6 * maxLooked
 )
 
-func walkFor(q parley.MessageQuery) walk {
-	switch {
-	case q.Status == nil:
-	case *q.Status == parley.Pending:
-		return walkPending
-	case *q.Status == parley.FailedForGood:
-		return walkFailed
-	}
-	return walkAll
-}
-
-// FindMessages looks for records, newest first.
+// FindMessages looks for messages of histories, newest first.
 func (r reader) FindMessages(ctx context.Context, q parley.MessageQuery) (parley.MessagePage, error) {
 	r = r.with(ctx)
 	if q.Before == 0 {
@@ -51,49 +31,65 @@ func (r reader) FindMessages(ctx context.Context, q parley.MessageQuery) (parley
 	case q.Number != "":
 		return r.findByNumber(q)
 	}
-	return r.findInAll(q, "")
+	return r.findInAll(q)
 }
 
-// findInAll looks among all messages, or those that a walk leads to, for those that a condition also holds for.
-// Its arguments begin with $9.
-func (r reader) findInAll(q parley.MessageQuery, also string, args ...any) (parley.MessagePage, error) {
-	w := walkFor(q)
-	lowest, more, err := r.stepOf(w, q.Before)
-	if err != nil || lowest == 0 {
+// search is the part of a statement that says which messages are looked at.
+type search struct {
+	where string
+	args  []any
+}
+
+func (s *search) and(condition string, args ...any) {
+	for _, arg := range args {
+		s.args = append(s.args, arg)
+		condition = strings.Replace(condition, "?", param(len(s.args)), 1)
+	}
+	if s.where != "" {
+		s.where += ` AND `
+	}
+	s.where += condition
+}
+
+// walk returns the messages to look through: all before the cursor, of a channel or of all, pending or failed ones alone where
+// the query wants those. Each has an index.
+func walk(q parley.MessageQuery) search {
+	var s search
+	s.and(`message.seq < ?`, q.Before)
+	if q.Channel != "" {
+		s.and(`message.channel = (SELECT id FROM channel WHERE code = ?)`, string(q.Channel))
+	}
+	if q.Status != nil && *q.Status == parley.Pending {
+		s.and(`message.status = 0`)
+	}
+	if q.Status != nil && *q.Status == parley.FailedForGood {
+		s.and(`message.status = 5`)
+	}
+	return s
+}
+
+// findInAll looks through the next messages.
+func (r reader) findInAll(q parley.MessageQuery) (parley.MessagePage, error) {
+	s := walk(q)
+	var lowest, count, newest int64
+	err := r.row(`SELECT coalesce(min(seq), 0), count(*), coalesce(max(created_at), 0) FROM (SELECT seq, created_at FROM message WHERE `+s.where+
+		` ORDER BY seq DESC LIMIT `+param(len(s.args)+1)+`) AS next`, append(s.args, int64(maxLooked)), &lowest, &count, &newest)
+	if err != nil || count == 0 {
 		return parley.MessagePage{}, err
 	}
-	found, err := r.match(q, w.from, ` AND `+w.table+`.seq >= $7 AND `+w.table+`.seq < $8`+also+` ORDER BY `+w.table+`.seq DESC`,
-		append([]any{lowest, q.Before}, args...)...)
+	s.and(`message.seq >= ?`, lowest)
+	if q.Number != "" {
+		s.and(`contact LIKE ?`, q.Number+"%")
+	}
+	found, err := r.match(q, s, ` ORDER BY message.seq DESC`)
 	if err != nil {
 		return parley.MessagePage{}, err
 	}
-	if more && len(found) == 0 && w == walkAll && !q.Since.IsZero() {
-		var newest int64
-		if err := r.row(`SELECT coalesce(max(created_at), 0) FROM message WHERE seq >= $1 AND seq < $2`, []any{lowest, q.Before}, &newest); err != nil {
-			return parley.MessagePage{}, err
-		}
-		more = newest >= millis(q.Since) // if so many in a row are too old, so is what was taken before them
-	}
-	if !more {
+	// If so many in a row are too old, so is what was accepted before them.
+	if count < maxLooked || len(found) == 0 && newest < millis(q.Since) {
 		lowest = 0
 	}
 	return page(found, lowest, q.Limit), nil
-}
-
-// stepOf returns how far down one step of a search looks; zero: there is nothing to look at.
-func (r reader) stepOf(w walk, before int64) (lowest int64, more bool, err error) {
-	if w != walkAll { // their seqs have gaps
-		var count int64
-		err = r.row(`SELECT coalesce(min(seq), 0), count(*) FROM (SELECT seq FROM `+w.table+` WHERE seq < $1 ORDER BY seq DESC LIMIT $2) AS next`,
-			[]any{before, int64(maxLooked)}, &lowest, &count)
-		return lowest, count == maxLooked, err
-	}
-	var newest int64
-	if err = r.row(`SELECT coalesce(max(seq), 0) FROM message WHERE seq < $1`, []any{before}, &newest); err != nil || newest == 0 {
-		return 0, false, err
-	}
-	lowest = max(newest-maxLooked+1, 1)
-	return lowest, lowest > 1, nil
 }
 
 // page cuts what was found in everything down to a seq, or in all where that is zero.
@@ -105,59 +101,60 @@ func page(found []parley.Message, lowest int64, limit int) parley.MessagePage {
 	return parley.MessagePage{Messages: found, Next: lowest}
 }
 
-// matching is what a query asks of a message, with the arguments that wanted makes.
-const matching = isRecord + ` AND ($1 = '' OR message.channel = $1) AND ($2 = '' OR kind = $2) AND ($3 < 0 OR message.from_me = $3)
-	AND created_at >= $4 AND created_at < $5 AND ($6 < 0 OR coalesce(status.status, 0) = $6)`
-
-func wanted(q parley.MessageQuery) []any {
-	fromMe, status, until := int64(-1), int64(-1), int64(math.MaxInt64)
+// match reads those of some messages that a query wants, and one more than its limit, to tell whether there are more.
+func (r reader) match(q parley.MessageQuery, s search, order string) ([]parley.Message, error) {
+	s.and(`position > 0`)
+	if q.Channel != "" {
+		s.and(`message.channel = (SELECT id FROM channel WHERE code = ?)`, string(q.Channel))
+	}
+	if q.Kind != "" {
+		s.and(`kind = ?`, string(q.Kind))
+	}
 	if q.FromMe != nil {
-		fromMe = flag(*q.FromMe)
+		s.and(`from_me = ?`, flag(*q.FromMe))
 	}
 	if q.Status != nil {
-		status = int64(*q.Status)
+		s.and(`message.status = ?`, int64(*q.Status))
+	}
+	if !q.Since.IsZero() {
+		s.and(`message.created_at >= ?`, millis(q.Since))
 	}
 	if !q.Until.IsZero() {
-		until = millis(q.Until)
+		s.and(`message.created_at < ?`, millis(q.Until))
 	}
-	return []any{string(q.Channel), string(q.Kind), fromMe, millis(q.Since), until, status}
-}
-
-// match reads the messages that a query wants, and one more than its limit, to tell whether there are
-// more.
-func (r reader) match(q parley.MessageQuery, from, where string, args ...any) ([]parley.Message, error) {
-	args = append(wanted(q), args...)
 	if q.Text != "" {
-		return r.matchText(q, from, where, args)
+		return r.matchText(q, s, order)
 	}
-	query := `SELECT ` + messageColumns + ` FROM ` + from + ` WHERE ` + matching + where + ` LIMIT ` + place(len(args)+1)
-	return list(r, query, append(args, int64(q.Limit)+1), scanMessage)
+	return list(r, readMessages+`WHERE `+s.where+order+` LIMIT `+param(len(s.args)+1), append(s.args, int64(q.Limit)+1), scanMessage)
 }
 
 // matchText is match for a query that wants a text. What that contains is decided here: the database does
 // not know the letters of every language. Only what does is read whole.
-func (r reader) matchText(q parley.MessageQuery, from, where string, args []any) ([]parley.Message, error) {
-	seqs, err := r.findText(q, from, where, args)
+func (r reader) matchText(q parley.MessageQuery, s search, order string) ([]parley.Message, error) {
+	seqs, err := r.findText(q, s, order)
 	if err != nil {
 		return nil, err
 	}
 	var found []parley.Message
-	for some := range slices.Chunk(seqs, atOnce) {
-		messages, err := list(r, messagesBySeq[len(some)], withSeqs(some), scanMessage)
+	for some := range slices.Chunk(seqs, maxList) {
+		in, args := inList(1, some)
+		messages, err := list(r, readMessages+`WHERE message.seq IN `+in, args, scanMessage)
 		if err != nil {
 			return nil, err
 		}
 		found = append(found, messages...)
 	}
-	slices.SortFunc(found, func(a, b parley.Message) int { return cmp.Compare(b.Seq, a.Seq) })
+	slices.SortFunc(found, newestFirst)
 	return found, nil
 }
+
+func newestFirst(a, b parley.Message) int { return cmp.Compare(b.Seq, a.Seq) }
 
 // findText lists the messages that contain the text of a query, one more than its limit. Its rows are closed when it
 // returns, before the messages are read: a search that held one connection while it waits for another would block
 // all readers once there are as many searches as connections.
-func (r reader) findText(q parley.MessageQuery, from, where string, args []any) ([]int64, error) {
-	rows, err := r.conn.Query(`SELECT message.seq, body FROM `+from+` WHERE `+matching+where, args...)
+func (r reader) findText(q parley.MessageQuery, s search, order string) ([]int64, error) {
+	rows, err := r.conn.Query(`SELECT message.seq, body`+fromMessages+`WHERE `+s.where+order, s.args...)
 	if err != nil {
 		return nil, err
 	}
@@ -177,48 +174,52 @@ func (r reader) findText(q parley.MessageQuery, from, where string, args []any) 
 	return seqs, rows.Err()
 }
 
-// chatPlace is a chat in which records are looked for, and how many it has.
-type chatPlace struct{ id, messages int64 }
+// chatRange is a chat to look through.
+type chatRange struct{ id, messages int64 }
+
+func scanChatRange(row scanner) (c chatRange, err error) { return c, row.Scan(&c.id, &c.messages) }
 
 // findWithContact looks in the chats with a contact: one of each channel.
 func (r reader) findWithContact(q parley.MessageQuery) (parley.MessagePage, error) {
-	chats, err := list(r, `SELECT id, messages FROM chat WHERE contact = $1 AND ($2 = '' OR channel = $2) AND messages > 0`,
-		[]any{string(q.Contact), string(q.Channel)}, func(row scanner) (c chatPlace, err error) { return c, row.Scan(&c.id, &c.messages) })
-	if err != nil {
+	chats, err := r.chatsOf(q.Channel, `contact = $1`, string(q.Contact))
+	if err != nil || len(chats) == 0 {
 		return parley.MessagePage{}, err
-	}
-	return r.findInChats(q, chats)
-}
-
-// findInChats looks in some chats.
-func (r reader) findInChats(q parley.MessageQuery, chats []chatPlace) (parley.MessagePage, error) {
-	if len(chats) == 0 {
-		return parley.MessagePage{}, nil
 	}
 	each := int64(max(maxLooked/len(chats), q.Limit+1))
 	var all []parley.Message
 	var lowest int64 // of every chat everything is looked through down to here
 	for _, c := range chats {
-		found, reached, err := r.findInChat(q, c.id, c.messages, each)
+		found, reached, err := r.findInChat(q, c, each)
 		if err != nil {
 			return parley.MessagePage{}, err
 		}
 		all, lowest = append(all, found...), max(lowest, reached)
 	}
-	slices.SortFunc(all, func(a, b parley.Message) int { return cmp.Compare(b.Seq, a.Seq) })
+	slices.SortFunc(all, newestFirst)
 	all = slices.DeleteFunc(all, func(m parley.Message) bool { return m.Seq < lowest })
 	return page(all, lowest, q.Limit), nil
 }
 
-// findInChat looks through so many records of a chat and returns how far down it got; zero: to its end.
-func (r reader) findInChat(q parley.MessageQuery, chat, messages, most int64) (found []parley.Message, reached int64, err error) {
-	newest, err := r.lastBelow(chat, messages, q.Before)
-	if err != nil || newest == 0 {
-		return nil, 0, err
+// chatsOf lists chats of a channel, or of all, up to one more than maxChats.
+func (r reader) chatsOf(channel parley.ChannelCode, condition string, args ...any) ([]chatRange, error) {
+	n := len(args)
+	return list(r, `SELECT chat.id, messages FROM chat JOIN channel ON channel.id = chat.channel WHERE `+condition+
+		` AND (`+param(n+1)+` = '' OR code = `+param(n+1)+`) AND messages > 0 LIMIT `+param(n+2),
+		append(args, string(channel), int64(maxChats)+1), scanChatRange)
+}
+
+// findInChat looks through so many messages of a chat and returns how far down it got; zero: to its end.
+func (r reader) findInChat(q parley.MessageQuery, c chatRange, most int64) (found []parley.Message, reached int64, err error) {
+	newest := c.messages
+	if q.Before != math.MaxInt64 {
+		if newest, err = r.lastBelow(c, q.Before); err != nil || newest == 0 {
+			return nil, 0, err
+		}
 	}
 	oldest := max(newest-most+1, 1)
-	found, err = r.match(q, `history JOIN message ON message.seq = history.seq `+besides,
-		` AND history.chat = $7 AND ordinal BETWEEN $8 AND $9 ORDER BY ordinal DESC`, chat, oldest, newest)
+	var s search
+	s.and(`message.chat = ? AND position BETWEEN ? AND ?`, c.id, oldest, newest)
+	found, err = r.match(q, s, ` ORDER BY position DESC`)
 	switch {
 	case err != nil:
 		return nil, 0, err
@@ -227,24 +228,21 @@ func (r reader) findInChat(q parley.MessageQuery, chat, messages, most int64) (f
 	case oldest == 1:
 		return found, 0, nil
 	}
-	reached, err = r.seqAt(chat, oldest)
+	reached, err = r.seqAt(c.id, oldest)
 	return found, reached, err
 }
 
-// lastBelow returns the place in a chat of its last record below a seq; zero: there is none. Places and
-// seqs grow together, so it is found by halving.
-func (r reader) lastBelow(chat, messages, seq int64) (int64, error) {
-	if seq == math.MaxInt64 {
-		return messages, nil
-	}
-	low, high := int64(0), messages // the record at low is below, that after high is not
+// lastBelow returns the position in a chat of its last message below a seq; zero: there is none. Positions and
+// seqs grow together, so it is found by bisection.
+func (r reader) lastBelow(c chatRange, seq int64) (int64, error) {
+	low, high := int64(0), c.messages // the message at low is below, that after high is not
 	for low < high {
 		middle := (low + high + 1) / 2
-		there, err := r.seqAt(chat, middle)
+		at, err := r.seqAt(c.id, middle)
 		if err != nil {
 			return 0, err
 		}
-		if there < seq {
+		if at < seq {
 			low = middle
 		} else {
 			high = middle - 1
@@ -253,22 +251,48 @@ func (r reader) lastBelow(chat, messages, seq int64) (int64, error) {
 	return low, nil
 }
 
-func (r reader) seqAt(chat, ordinal int64) (seq int64, err error) {
-	err = r.row(`SELECT seq FROM history WHERE chat = $1 AND ordinal = $2`, []any{chat, ordinal}, &seq)
+func (r reader) seqAt(chat, position int64) (seq int64, err error) {
+	err = r.row(`SELECT seq FROM message WHERE chat = $1 AND position = $2`, []any{chat, position}, &seq)
 	return seq, err
 }
 
-// FindMessages looks for records, newest first.
-func (db *DB) FindMessages(ctx context.Context, q parley.MessageQuery) (parley.MessagePage, error) {
-	if err := db.fileIfPossible(ctx); err != nil {
+// findByNumber looks in the chats with everybody whose number begins with some digits. There may be one or most of all, so it
+// goes the way that is bounded: through all messages of those chats where there are not many, else through the newest messages
+// of all, among which theirs are not rare.
+func (r reader) findByNumber(q parley.MessageQuery) (parley.MessagePage, error) {
+	whole := parley.ContactOf(q.Number)
+	known, err := r.chatsOf("", `contact = $1`, string(whole))
+	if err != nil {
 		return parley.MessagePage{}, err
 	}
-	return db.reader.FindMessages(ctx, q)
+	if len(known) > 0 {
+		q.Contact = whole
+		return r.findWithContact(q)
+	}
+	from, to := q.Number, afterNumber(q.Number)
+	chats, err := r.chatsOf(q.Channel, `contact >= $1 AND contact < $2`, from, to)
+	if err != nil {
+		return parley.MessagePage{}, err
+	}
+	var total int64
+	for _, c := range chats {
+		total += c.messages
+	}
+	if len(chats) > maxChats || total > maxSorted {
+		return r.findInAll(q)
+	}
+	var s search
+	s.and(`message.chat IN (SELECT id FROM chat WHERE contact >= ? AND contact < ?) AND message.seq < ?`, from, to, q.Before)
+	found, err := r.match(q, s, ` ORDER BY message.seq DESC`)
+	return page(found, 0, q.Limit), err
 }
 
-func (t *tx) FindMessages(ctx context.Context, q parley.MessageQuery) (parley.MessagePage, error) {
-	if err := t.fileAll(); err != nil {
-		return parley.MessagePage{}, err
+// afterNumber is what all numbers that begin with some digits come before.
+func afterNumber(digits string) string {
+	digits = strings.TrimRight(digits, "9")
+	if digits == "" {
+		return "a" // after everything that is a number
 	}
-	return t.reader.FindMessages(ctx, q)
+	last := len(digits) - 1
+	return digits[:last] + string(digits[last]+1)
 }

@@ -4,13 +4,11 @@ package store
 
 import (
 	"context"
-	"crypto/rand"
 	"database/sql"
 	"embed"
 	"errors"
 	"fmt"
 	"io/fs"
-	"sync"
 	"time"
 
 	"parley"
@@ -23,14 +21,10 @@ var embedded embed.FS
 // DB is an open store.
 type DB struct {
 	reader
-	sql    *sqldb.DB
-	filing filing
-	memory memory // for the writer
-	// lastSeq is the writer's own: the newest seq that was ever given to a message, kept or not. Only one
-	// process adds messages to a database.
-	lastSeq int64
-	log     eventLog
-	close   func() error
+	sql       *sqldb.DB
+	logNumber uint32 // of the event log
+	waiters   eventWaiters
+	counting  batchCounting
 }
 
 var _ parley.Store = (*DB)(nil)
@@ -46,69 +40,25 @@ func Open(ctx context.Context, path string) (*DB, error) {
 }
 
 func open(ctx context.Context, o sqldb.Options) (*DB, error) {
-	s := &DB{memory: newMemory()}
-	o.BeforeCommit = s.writeLog
+	s := &DB{}
+	o.BeforeCommit = s.writeCounters
 	db, err := sqldb.Open(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	s.reader, s.sql = reader{conn: db.Read(context.Background())}, db
-	if err := errors.Join(s.startIDs(), s.startLog(), s.startFiling()); err != nil {
+	if err := s.startLog(); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	return s, nil
 }
 
-// startIDs reads the key of message ids, which the first process makes.
-func (db *DB) startIDs() error {
-	var key []byte
-	const read = `SELECT key FROM message_ids`
-	err := db.row(read, nil, &key)
-	if err == parley.ErrNotFound {
-		key = make([]byte, parley.MessageIDKey)
-		rand.Read(key) // never fails
-		err = db.sql.Write(context.Background(), func(t *sqldb.Tx) error {
-			if _, err := t.Exec(`INSERT INTO message_ids (one, key) VALUES (1, $1) ON CONFLICT DO NOTHING`, key); err != nil {
-				return err
-			}
-			return t.QueryRow(read, nil, &key) // another process may have been faster
-		})
-	}
-	if err == nil {
-		db.ids, err = parley.NewMessageIDs(key)
-	}
-	return err
-}
-
-// startFiling finds out what an earlier process left, and files from then on.
-func (db *DB) startFiling() error {
-	var newest, mark int64
-	if err := db.row(`SELECT coalesce(max(seq), 0) FROM message`, nil, &newest); err != nil {
-		return err
-	}
-	if err := db.row(`SELECT seq FROM filed`, nil, &mark); err != nil {
-		return err
-	}
-	f := &db.filing
-	f.newest.Store(newest)
-	db.lastSeq = newest
-	f.mark.Store(mark)
-	f.reached, f.began = mark, newest
-	f.enough, f.one = make(chan struct{}, 1), make(chan struct{}, 1)
-	closing, stop := context.WithCancel(context.Background())
-	f.closing = closing
-	f.done.Go(db.fileInTime)
-	db.close = sync.OnceValue(func() error {
-		stop()
-		f.done.Wait()
-		return db.sql.Close()
-	})
-	return nil
-}
+// now is the time at which rows are stored.
+func (db *DB) now() int64 { return time.Now().UnixMilli() }
 
 func options(path string) (sqldb.Options, error) {
 	migrations, err := fs.Sub(embedded, "migrations")
-	return sqldb.Options{Path: path, Durable: true, Migrations: migrations}, err
+	return sqldb.Options{Path: path, Durable: true, Migrations: migrations, Upgrade: upgrade}, err
 }
 
 // Tx runs do in a transaction and returns once it is durable. See [parley.Store].
@@ -123,20 +73,17 @@ func (db *DB) Begin(ctx context.Context, do func(parley.Tx) error, then func(err
 
 func (db *DB) writing(do func(parley.Tx) error) func(*sqldb.Tx) error {
 	return func(t *sqldb.Tx) error {
-		own := &tx{reader: reader{conn: t.Conn, ids: db.ids}, Tx: t, db: db}
+		own := &tx{reader: reader{conn: t.Conn}, Tx: t, db: db}
 		if err := do(own); err != nil {
 			return err
 		}
-		for _, code := range own.deleted {
-			db.log.discard(t.Batch, code)
-		}
-		db.log.take(t.Batch, own.logged)
+		db.counting.of(t.Batch).merge(&own.counting)
 		return nil
 	}
 }
 
 // Close waits for transactions under way and closes the database. It may be called twice.
-func (db *DB) Close() error { return db.close() }
+func (db *DB) Close() error { return db.sql.Close() }
 
 // CheckStart looks for damage in the schema and at the beginning of every table.
 func (db *DB) CheckStart(ctx context.Context) error { return db.sql.CheckStart(ctx) }
@@ -177,17 +124,15 @@ func (db *DB) Size(ctx context.Context) (int64, error) { return db.sql.Size(ctx)
 // reader asks, through the pool or inside a transaction.
 type reader struct {
 	conn *sqldb.Conn
-	ids  parley.MessageIDs
 }
 
 // tx writes.
 type tx struct {
 	reader
 	*sqldb.Tx
-	db      *DB
-	added   []added              // messages, for when they are committed
-	logged  []logged             // events, to be written when all callers of the transaction are done
-	deleted []parley.ChannelCode // channels
+	db       *DB
+	counting counting
+	notifies bool // readers of the event log are notified after the commit
 }
 
 var _ parley.Tx = (*tx)(nil)
@@ -287,4 +232,20 @@ func flag(b bool) int64 {
 		return 1
 	}
 	return 0
+}
+
+// nullable is a blob whose absence is NULL.
+func nullable(b []byte) any {
+	if len(b) == 0 {
+		return nil
+	}
+	return b
+}
+
+// nullableText is a text whose absence is NULL.
+func nullableText(b []byte) any {
+	if len(b) == 0 {
+		return nil
+	}
+	return string(b)
 }

@@ -38,3 +38,13 @@ func open(t *testing.T, path string) *store.DB {
 	t.Cleanup(func() { db.Close() })
 	return db
 }
+
+// addMain adds the channel that the messages of tests are on.
+func addMain(t *testing.T, db *store.DB) {
+	t.Helper()
+	if err := db.Tx(t.Context(), func(tx parley.Tx) error {
+		return tx.AddChannel(t.Context(), parley.Channel{Code: "main", Network: parley.Sandbox})
+	}); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -122,9 +122,6 @@ func (t *tx) deleteCallbacks(ctx context.Context, code parley.ChannelCode) error
 			return err
 		}
 	}
-	if _, err := t.Exec(`DELETE FROM delivery WHERE channel = $1`, string(code)); err != nil {
-		return err
-	}
 	_, err = t.Exec(`DELETE FROM secret WHERE owner = $1`, string(parley.ChannelSecret(code)))
 	return err
 }

@@ -361,8 +361,7 @@ func TestRefusalsSayWhich(t *testing.T) {
 	}
 	orphan := issue(t, a, parley.Token{Kind: parley.ChannelToken, Channel: "main"})
 	err := db.Tx(t.Context(), func(tx parley.Tx) error {
-		_, err := tx.DeleteChannel(t.Context(), "main")
-		return err
+		return tx.DeleteChannel(t.Context(), "main")
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -102,9 +102,11 @@ func (c *Conn) Query(query string, args ...any) (*Rows, error) {
 	if err != nil {
 		return nil, err
 	}
+	rows := &Rows{conn: c, loan: l}
 	err = l.run(func(conn *connection) (err error) {
-		if l.stmt, err = conn.bound(query, args); err == nil {
-			l.stmt.inUse = true
+		if rows.stmt, err = conn.bound(query, args); err == nil {
+			rows.stmt.inUse = true
+			l.stmt = rows.stmt
 		}
 		return err
 	})
@@ -112,7 +114,7 @@ func (c *Conn) Query(query string, args ...any) (*Rows, error) {
 		l.end()
 		return nil, err
 	}
-	return &Rows{conn: c, stmt: l.stmt, loan: l}, nil
+	return rows, nil
 }
 
 // classed marks the errors that mean "the database does not work now". They end the writer's transaction.

@@ -35,7 +35,8 @@ func listMigrations(migrations fs.FS) ([]migration, error) {
 
 // migrate applies the migrations that were not applied yet, each in a transaction of its own, so
 // that a crash leaves the database at one version or the next.
-func migrate(c *Conn, migrations fs.FS) error {
+func migrate(c *Conn, o Options) error {
+	migrations := o.Migrations
 	all, err := listMigrations(migrations)
 	if err != nil {
 		return err
@@ -58,7 +59,7 @@ func migrate(c *Conn, migrations fs.FS) error {
 		if err != nil {
 			return err
 		}
-		if err := apply(c, m.version, string(text)); err != nil {
+		if err := apply(c, m.version, string(text), o.Upgrade); err != nil {
 			return fmt.Errorf("migration %s: %w", m.name, err)
 		}
 	}
@@ -91,7 +92,7 @@ func checkVersion(c *connection, migrations fs.FS) error {
 	return refuseNewer(at, all)
 }
 
-func apply(c *Conn, version int, text string) (err error) {
+func apply(c *Conn, version int, text string, upgrade func(*Conn, int) error) (err error) {
 	if _, err := c.Exec("BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
@@ -108,6 +109,11 @@ func apply(c *Conn, version int, text string) (err error) {
 	if there == 0 {
 		if err := c.own.script(text); err != nil {
 			return err
+		}
+		if upgrade != nil {
+			if err := upgrade(c, version); err != nil {
+				return err
+			}
 		}
 		if _, err := c.Exec(`INSERT INTO schema_version (version) VALUES ($1)`, version); err != nil {
 			return err

@@ -24,9 +24,12 @@ type Options struct {
 	ReaderCache int
 	// Migrations holds files sqlite/NNNN_name.sql, applied in order.
 	Migrations fs.FS
+	// Upgrade does what SQL alone cannot do for a migration, after its script and in the same transaction; nil: nothing.
+	Upgrade func(c *Conn, version int) error
 	// Readers is how many connections for reading there are; zero: 4.
 	Readers int
-	// BeforeCommit is called in every transaction when the functions of all its callers have run; nil: nothing is.
+	// BeforeCommit is called in every transaction when the functions of all its callers have run; nil: nothing is. If it
+	// fails, nothing is committed.
 	BeforeCommit func(tx *Tx) error
 	// For tests; zero: the constants.
 	stuckAfter, watchEvery, sliceLimit, rangeLimit, emptyEvery time.Duration
@@ -98,7 +101,7 @@ func (db *DB) open(o Options) error {
 	db.reader = &Conn{pool: pool, ctx: context.Background(), observe: db.health.observe}
 	db.writer = &Conn{own: writer, observe: db.health.observe}
 	if err = checkSQLite(db.writer, o); err == nil {
-		err = migrate(db.writer, o.Migrations)
+		err = migrate(db.writer, o)
 	}
 	if err != nil {
 		return errors.Join(err, pool.close(), writer.close())

@@ -36,7 +36,7 @@ var answerTests = map[string]func(*env){
 	"a key is used once in its scope": func(e *env) {
 		e.tx(func(tx parley.Tx) error {
 			return errors.Join(tx.AddAnswer(e.Context(), taken("main", "k")), tx.AddAnswer(e.Context(), taken("main", "K")),
-				tx.AddAnswer(e.Context(), taken("global", "k")))
+				tx.AddAnswer(e.Context(), taken("*global", "k")))
 		})
 		e.wants(parley.ErrExists, func(tx parley.Tx) error { return tx.AddAnswer(e.Context(), taken("main", "k")) })
 	},

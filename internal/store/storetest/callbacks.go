@@ -125,18 +125,20 @@ var webhookTests = map[string]func(*env){
 		all.Channel = ""
 		e.webhook(own)
 		e.webhook(all)
-		for _, code := range []parley.ChannelCode{main, other} {
+		for i, code := range []parley.ChannelCode{main, other} {
+			event := int64(10 * i)
 			e.tx(func(tx parley.Tx) error {
 				d := delivery(all.ID, ann, 1)
-				d.ID, d.Channel = parley.NewDeliveryID(), code
-				c := callback("https://app.example/ok", 2)
+				d.Channel = code
+				d.Event, d.EventID = event, parley.NewEventID(start, 1, event)
+				c := callback("https://app.example/ok", event+2)
 				c.Channel = code
 				return errors.Join(tx.AddDeliveries(e.Context(), []parley.Delivery{d, c}),
 					tx.SetSecret(e.Context(), parley.SigningSecret{Owner: parley.ChannelSecret(code), Sealed: []byte{1}}))
 			})
 		}
 		e.deliver(own.ID, ann, 1)
-		e.tx(func(tx parley.Tx) error { return second(tx.DeleteChannel(e.Context(), main)) })
+		e.tx(func(tx parley.Tx) error { return tx.DeleteChannel(e.Context(), main) })
 		webhooks, err := e.store.Webhooks(e.Context())
 		e.must(err)
 		e.same("webhooks", webhooks, []parley.Webhook{all})
@@ -188,15 +190,10 @@ var webhookTests = map[string]func(*env){
 	},
 }
 
-// delivery makes the delivery of an event to a webhook, due now. Its id follows from both and from when
-// it is made.
+// delivery makes the delivery of an event to a webhook, due now. It gets its id when it is stored.
 func delivery(webhook parley.WebhookID, chat parley.ContactID, event int64) parley.Delivery {
-	n := parley.FirstDelivery(start) + event
-	if webhook != hook {
-		n += 1000
-	}
 	return parley.Delivery{
-		ID: parley.DeliveryIDOf(n), Webhook: webhook, Event: event, EventID: parley.NewEventID(start, 1, event),
+		Webhook: webhook, Event: event, EventID: parley.NewEventID(start, 1, event),
 		Type: parley.MessageReceived, Channel: main, Chat: chat, CreatedAt: start,
 	}
 }
@@ -204,8 +201,7 @@ func delivery(webhook parley.WebhookID, chat parley.ContactID, event int64) parl
 // callback makes the delivery of an event to an address.
 func callback(url string, event int64) parley.Delivery {
 	d := delivery("", ann, event)
-	d.ID, d.URL, d.Type = parley.NewDeliveryID(), url, parley.OTPApproved
-	d.CreatedAt = d.ID.Time()
+	d.URL, d.Type = url, parley.OTPApproved
 	return d
 }
 
@@ -238,7 +234,23 @@ func places(ds []parley.Delivery) []int64 {
 // becomes stores what became of deliveries.
 func (e *env) becomes(ds ...parley.Delivery) {
 	e.Helper()
+	for i := range ds {
+		ds[i] = e.storedDelivery(ds[i])
+	}
 	e.tx(func(tx parley.Tx) error { return tx.UpdateDeliveries(e.Context(), ds) })
+}
+
+// storedDelivery gives a delivery the id that it got when it was stored.
+func (e *env) storedDelivery(d parley.Delivery) parley.Delivery {
+	e.Helper()
+	found, _, err := e.store.Deliveries(e.Context(), parley.DeliveryQuery{Events: []int64{d.Event}}, parley.Page{Limit: 10})
+	e.must(err)
+	for _, f := range found {
+		if f.Endpoint() == d.Endpoint() {
+			d.ID = f.ID
+		}
+	}
+	return d
 }
 
 // finished is a delivery that is done or failed.

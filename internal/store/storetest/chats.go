@@ -58,6 +58,7 @@ var chatTests = map[string]func(*env){
 	},
 
 	"the channel that last talked with a contact": func(e *env) {
+		e.channel("first", "second", "third")
 		for i, code := range []parley.ChannelCode{"first", "second", "third"} {
 			m := outgoing("A1")
 			m.Channel, m.CreatedAt = code, start.Add(time.Duration(i)*time.Minute)

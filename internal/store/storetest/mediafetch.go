@@ -145,8 +145,8 @@ var mediaFetchTests = map[string]func(*env){
 				return err
 			},
 			func(tx parley.Tx, m parley.Message) error { return tx.MoveHistory(e.Context(), main, other) },
-			func(tx parley.Tx, m parley.Message) error { return second(tx.ClearChannel(e.Context(), main)) },
-			func(tx parley.Tx, m parley.Message) error { return second(tx.DeleteChannel(e.Context(), main)) },
+			func(tx parley.Tx, m parley.Message) error { return tx.ClearChannel(e.Context(), main) },
+			func(tx parley.Tx, m parley.Message) error { return tx.DeleteChannel(e.Context(), main) },
 		} {
 			m := e.pictureFrom(main, ann, fmt.Sprint("A", i), start)
 			e.same("before", e.dueFiles(start), []int64{m.Seq})

@@ -178,7 +178,7 @@ var codeTests = map[string]func(*env){
 		e.channel(main)
 		e.putLedgers(newLedger(main, ann))
 		status(ann)
-		e.tx(func(tx parley.Tx) error { return second(tx.ClearChannel(e.Context(), main)) })
+		e.tx(func(tx parley.Tx) error { return tx.ClearChannel(e.Context(), main) })
 		if _, id := status(ann); id != "" {
 			e.Errorf("%s is there, though the channel was cleared", id)
 		}
@@ -245,7 +245,7 @@ var codeTests = map[string]func(*env){
 			if err := tx.AddLinkReply(e.Context(), main, ann, start); err != nil {
 				return err
 			}
-			_, err := tx.DeleteChannel(e.Context(), main)
+			err := tx.DeleteChannel(e.Context(), main)
 			return err
 		})
 		e.same("codes", e.ledger(main, ann).Code.ID+e.ledger(main, bob).Code.ID, parley.OTPID(""))

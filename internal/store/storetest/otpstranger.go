@@ -102,12 +102,12 @@ var strangerTests = map[string]func(e *env){
 			e.raise(parley.OTPAlarm{Channel: c, Type: parley.OTPGuessing, At: start, Until: start, Count: 1}, true)
 		}
 		e.tx(func(tx parley.Tx) error {
-			_, err := tx.DeleteChannel(e.Context(), main)
-			return err
+			return tx.DeleteChannel(e.Context(), main)
 		})
 		if s := e.strangers(ann, 10); s.Counted || s.Codes != 0 {
 			e.Errorf("still there: %+v", s)
 		}
+		e.channel(main)
 		e.same("wrong tries", []int{e.wrong(main, start), e.wrong(other, start)}, []int{1, 2})
 		alarms, err := e.store.OTPAlarms(e.Context())
 		e.must(err)

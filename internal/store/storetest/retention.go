@@ -123,7 +123,7 @@ var retentionTests = map[string]func(*env){
 			return n
 		}
 		e.same("erased", erase(), 1)
-		e.tx(func(tx parley.Tx) error { return second(tx.DeleteChannel(e.Context(), other)) })
+		e.tx(func(tx parley.Tx) error { return tx.DeleteChannel(e.Context(), other) })
 		next := incoming("A3")
 		e.add(&next)
 		e.same("erased after", erase(), 1)
@@ -131,7 +131,7 @@ var retentionTests = map[string]func(*env){
 
 	"retention of an unknown channel is not found": func(e *env) {
 		e.wants(parley.ErrNotFound, func(tx parley.Tx) error {
-			_, _, err := tx.EraseOlder(e.Context(), main, start, 10)
+			_, _, err := tx.EraseOlder(e.Context(), "none", start, 10)
 			return err
 		})
 	},

@@ -5,23 +5,16 @@ import (
 	"fmt"
 	"testing"
 
-	_ "modernc.org/sqlite" // as the store has it
-
 	_ "modernc.org/sqlite" // the driver "sqlite"
 )
 
 // leftovers find rows of a channel that is gone: what names it is found in every table by itself; these are
 // what hangs on messages, chats and webhooks that are gone.
 var leftovers = map[string]string{
-	"message without a chat":    `SELECT count(*) FROM message WHERE id <> '' AND chat NOT IN (SELECT id FROM chat)`,
-	"name without a message":    `SELECT count(*) FROM name WHERE seq NOT IN (SELECT seq FROM message)`,
-	"history without a chat":    `SELECT count(*) FROM history WHERE chat NOT IN (SELECT id FROM chat)`,
-	"history without a message": `SELECT count(*) FROM history WHERE seq NOT IN (SELECT seq FROM message)`,
-	"status without a message":  `SELECT count(*) FROM status WHERE seq NOT IN (SELECT seq FROM message)`,
-	"failure without a message": `SELECT count(*) FROM failure WHERE seq NOT IN (SELECT seq FROM message)`,
-	"reaction of no message":    `SELECT count(*) FROM reaction WHERE seq NOT IN (SELECT seq FROM message)`,
-	"resend of no message":      `SELECT count(*) FROM resend WHERE seq NOT IN (SELECT seq FROM message)`,
-	"file of no message":        `SELECT count(*) FROM media_fetch WHERE seq NOT IN (SELECT seq FROM message)`,
+	"message without a chat": `SELECT count(*) FROM message WHERE chat NOT IN (SELECT id FROM chat)`,
+	"reaction of no message": `SELECT count(*) FROM reaction WHERE seq NOT IN (SELECT seq FROM message)`,
+	"resend of no message":   `SELECT count(*) FROM resend WHERE seq NOT IN (SELECT seq FROM message)`,
+	"file of no message":     `SELECT count(*) FROM media_fetch WHERE seq NOT IN (SELECT seq FROM message)`,
 	"secret of no webhook": `SELECT count(*) FROM secret WHERE owner LIKE 'webhook:%'
 		AND substr(owner, 9) NOT IN (SELECT id FROM webhook)`,
 }
@@ -62,10 +55,11 @@ func ChannelRows(t testing.TB, path, code string) map[string]int {
 		t.Fatalf("tables with a channel: %v, %v", tables, err)
 	}
 	for _, table := range tables {
-		count(table, fmt.Sprintf(`SELECT count(*) FROM %q WHERE channel = $1`, table), code)
+		count(table, fmt.Sprintf(`SELECT count(*) FROM %q WHERE channel = $1 OR channel = (SELECT id FROM channel WHERE code = $1)
+			OR typeof(channel) = 'integer' AND channel <> 0 AND channel NOT IN (SELECT id FROM channel)`, table), code)
 	}
 	count("channel", `SELECT count(*) FROM channel WHERE code = $1`, code)
-	count("answer by scope", `SELECT count(*) FROM answer WHERE scope = $1 OR scope LIKE $1 || '+%'`, code)
+	count("idempotency by scope", `SELECT count(*) FROM idempotency WHERE scope LIKE 'channel %' AND CAST(substr(scope, 9) AS INTEGER) NOT IN (SELECT id FROM channel)`)
 	count("secret", `SELECT count(*) FROM secret WHERE owner = 'channel:' || $1`, code)
 	for what, query := range leftovers {
 		count(what, query)

@@ -129,43 +129,14 @@ var searchTests = map[string]func(*env){
 		e.same("a chat in steps", len(e.findAll(parley.MessageQuery{Limit: 700, Contact: ann})), 6000)
 	},
 
-	"facts, reactions and keys are looked up": func(e *env) {
+	"reactions are looked up": func(e *env) {
 		e.channel(main)
-		in, out, secret := incoming("IN"), outgoing(""), outgoing("")
-		secret.Content = parley.Secret{Shown: "••••••", OTP: "otc_1"}
-		e.add(&in, &out, &secret)
-		facts, err := e.store.Facts(e.Context(), []int64{secret.Seq, in.Seq, 99, out.Seq})
-		e.must(err)
-		slices.SortFunc(facts, func(a, b parley.MessageFacts) int { return int(a.Seq - b.Seq) })
-		e.same("facts", facts, []parley.MessageFacts{
-			{Seq: in.Seq, CreatedAt: start}, {Seq: out.Seq, FromMe: true, CreatedAt: start}, {Seq: secret.Seq, FromMe: true, CreatedAt: start}})
-		secrets, err := e.store.Secrets(e.Context(), in.Seq, secret.Seq)
-		e.must(err)
-		e.same("secrets", secrets, facts[2:])
-		secrets, err = e.store.Secrets(e.Context(), in.Seq, out.Seq)
-		e.must(err)
-		e.same("secrets among others", len(secrets), 0)
-
+		in := incoming("IN")
+		e.add(&in)
 		e.tx(func(tx parley.Tx) error { return tx.SetReaction(e.Context(), main, in.Ref(), ann, "👍") })
 		reactions, err := e.store.Reactions(e.Context(), in.Seq)
 		e.must(err)
 		e.same("reactions", reactions, []string{"👍"})
-
-		e.tx(func(tx parley.Tx) error {
-			for i, m := range []parley.Message{in, out} {
-				err := tx.AddAnswer(e.Context(), parley.Answer{Scope: "main", Fingerprint: []byte{1}, Key: fmt.Sprintf("key %d", i), Channel: main, CreatedAt: start.Add(-time.Second), Messages: []parley.MessageRef{m.Ref()}})
-				if err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		key, err := e.store.KeyOf(e.Context(), &out)
-		e.must(err)
-		e.same("key", key, "key 1")
-		if _, err := e.store.KeyOf(e.Context(), &secret); err != parley.ErrNotFound {
-			e.Errorf("the key of a request without one: %v", err)
-		}
 	},
 
 	"codes and links are listed newest first": func(e *env) {

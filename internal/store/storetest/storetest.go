@@ -54,7 +54,11 @@ func Run(t *testing.T, open func(t *testing.T) parley.Store, only ...string) {
 							t.Errorf("close: %v", err)
 						}
 					})
-					test(&env{T: t, store: store})
+					e := &env{T: t, store: store}
+					if group.name != "channels" {
+						e.channel(main, other)
+					}
+					test(e)
 				})
 			}
 		})
@@ -107,17 +111,32 @@ func (e *env) same(what string, got, want any) {
 	}
 }
 
-// channel adds a channel, as most tests need one.
+// channel adds channels that are not there.
 func (e *env) channel(codes ...parley.ChannelCode) {
 	e.Helper()
 	e.tx(func(tx parley.Tx) error {
 		for _, code := range codes {
-			if err := tx.AddChannel(e.Context(), parley.Channel{Code: code, Network: parley.Sandbox, CreatedAt: start}); err != nil {
+			err := tx.AddChannel(e.Context(), parley.Channel{Code: code, Network: parley.Sandbox, CreatedAt: start})
+			if err != nil && err != parley.ErrExists {
 				return err
 			}
 		}
 		return nil
 	})
+}
+
+// purge removes what is left of deleted channels, and returns the files of their messages.
+func (e *env) purge() (files []parley.Media) {
+	e.Helper()
+	for more := true; more; {
+		e.tx(func(tx parley.Tx) (err error) {
+			var some []parley.Media
+			some, more, err = tx.PurgeChannels(e.Context())
+			files = append(files, some...)
+			return err
+		})
+	}
+	return files
 }
 
 // outgoing makes a text that the main channel sends to Ann.

@@ -7,35 +7,6 @@ import (
 )
 
 var traceTests = map[string]func(*env){
-	"the log is traced from a place, and from a time": func(e *env) {
-		e.channel(main, other)
-		out, in := outgoing(""), incoming("IN")
-		e.add(&out, &in)
-		later := start.Add(time.Hour)
-		e.tx(func(tx parley.Tx) error {
-			return second(tx.AdvanceMessage(e.Context(), main, out.Ref(), parley.Delivered, nil, start))
-		})
-		e.tx(func(tx parley.Tx) error {
-			return tx.AddEvent(e.Context(), &parley.Event{Type: parley.MessageReceived, Channel: main, At: later, Message: &in})
-		})
-		e.tx(func(tx parley.Tx) error {
-			return tx.AddEvent(e.Context(), parley.NewOTPEvent(parley.OTPApproved, "otc_1", other, ann, "", later))
-		})
-		all := e.traces(0)
-		e.same("traces", withoutSeqs(all), []parley.Trace{
-			{Type: parley.MessageStatus, Channel: main, At: start, Message: out.Seq, Status: parley.Sent},
-			{Type: parley.MessageStatus, Channel: main, At: start, Message: out.Seq, Status: parley.Delivered},
-			{Type: parley.MessageReceived, Channel: main, At: later, Message: in.Seq, Status: parley.Received},
-			{Type: parley.OTPApproved, Channel: other, At: later},
-		})
-		e.same("traces from within a row", e.traces(all[0].Seq), all[1:])
-		for at, want := range map[time.Time]int64{start: 0, start.Add(time.Minute): all[1].Seq, later.Add(time.Minute): all[3].Seq} {
-			place, err := e.store.PlaceBefore(e.Context(), at)
-			e.must(err)
-			e.same("place before "+at.String(), place, want)
-		}
-	},
-
 	"the events of one message are found among others": func(e *env) {
 		e.channel(main)
 		m, noise := outgoing(""), outgoing("")
@@ -92,7 +63,7 @@ var traceTests = map[string]func(*env){
 		e.same("with what lasted into the time", states(start.Add(90*time.Minute), 10), all[:2])
 		e.tx(func(tx parley.Tx) error { return second(tx.ForgetEvents(e.Context(), start.Add(3*time.Hour), 100)) })
 		e.same("what it still is", states(start, 10), all[:1])
-		e.tx(func(tx parley.Tx) error { return second(tx.DeleteChannel(e.Context(), main)) })
+		e.tx(func(tx parley.Tx) error { return tx.DeleteChannel(e.Context(), main) })
 		e.same("of a channel that is gone", len(states(start, 10)), 0)
 	},
 }
@@ -109,27 +80,4 @@ func (e *env) noise(m parley.Message, count int, at time.Time) {
 		}
 		return nil
 	})
-}
-
-// traces reads the whole log after a place, as little at a time as there is.
-func (e *env) traces(after int64) []parley.Trace {
-	e.Helper()
-	var all []parley.Trace
-	for {
-		reached, err := e.store.Traces(e.Context(), after, 1, func(t parley.Trace) { all = append(all, t) })
-		e.must(err)
-		if reached == after {
-			return all
-		}
-		after = reached
-	}
-}
-
-func withoutSeqs(traces []parley.Trace) []parley.Trace {
-	all := make([]parley.Trace, len(traces))
-	for i, t := range traces {
-		t.Seq = 0
-		all[i] = t
-	}
-	return all
 }

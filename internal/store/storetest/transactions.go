@@ -20,7 +20,7 @@ var transactionTests = map[string]func(*env){
 			return errors.Join(
 				tx.AddMessage(e.Context(), &m),
 				tx.AddToken(e.Context(), parley.Token{ID: "tok_1"}),
-				second(tx.DeleteChannel(e.Context(), main)),
+				tx.DeleteChannel(e.Context(), main),
 				errRefused)
 		})
 		if called {

@@ -1,0 +1,116 @@
+// Package stats reports what happened of late, from the counters in the store. It holds no state.
+package stats
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"parley"
+)
+
+// Day is how far back a report goes.
+const Day = 24 * time.Hour
+
+const hour = 60 // minutes
+
+// Counts are how many messages reached a status, and how many were received.
+type Counts struct {
+	Sent, Delivered, Read, Failed, Received int64
+}
+
+// Codes are how many one-time codes and login links were requested, how many of the codes reached a phone, and how many of
+// both were approved.
+type Codes struct {
+	Requested, Links, Delivered, Approved int64
+}
+
+// Times are how long something took, in milliseconds.
+type Times struct{ P50, P95 int64 }
+
+// Webhooks is what became of deliveries. Those that wait may be older than a day.
+type Webhooks struct{ Delivered, Failed, Waiting int64 }
+
+// Minute is what happened in one.
+type Minute struct {
+	At time.Time
+	Counts
+}
+
+// Report is what happened in the last day.
+type Report struct {
+	From   time.Time
+	Counts Counts
+	Codes  Codes
+	// ToSent is from the acceptance of a message to the network's confirmation, ToDelivered to its arrival on the phone.
+	// Nil: there were none.
+	ToSent, ToDelivered *Times
+	Webhooks            Webhooks
+	Minutes             []Minute // the last hour, oldest first
+}
+
+// Store is what a report is made of.
+type Store interface {
+	Counters(ctx context.Context, since time.Time) (map[parley.Counter]int64, error)
+	CountersByMinute(ctx context.Context, since time.Time) (map[int64]map[parley.Counter]int64, error)
+	CountWaiting(ctx context.Context, webhook parley.WebhookID) (int64, error)
+}
+
+// Read makes a report.
+func Read(ctx context.Context, store Store, now time.Time) (Report, error) {
+	r := Report{From: now.Add(-Day)}
+	day, err := store.Counters(ctx, r.From)
+	if err != nil {
+		return r, err
+	}
+	r.Counts = countsOf(day)
+	r.Codes = Codes{
+		Requested: day[parley.CountCodes] + day[parley.CountLinks], Links: day[parley.CountLinks],
+		Delivered: day[parley.CountCodesDelivered], Approved: day[parley.CountApproved],
+	}
+	r.ToSent, r.ToDelivered = timesOf(day, parley.CountToSent), timesOf(day, parley.CountToDelivered)
+	r.Webhooks.Delivered, r.Webhooks.Failed = day[parley.CountWebhookDone], day[parley.CountWebhookFailed]
+	if r.Webhooks.Waiting, err = store.CountWaiting(ctx, ""); err != nil {
+		return r, err
+	}
+	this := now.Unix() / 60
+	minutes, err := store.CountersByMinute(ctx, time.Unix(60*(this-hour+1), 0))
+	for n := this - hour + 1; n <= this; n++ {
+		r.Minutes = append(r.Minutes, Minute{time.Unix(60*n, 0).UTC(), countsOf(minutes[n])})
+	}
+	return r, err
+}
+
+func countsOf(n map[parley.Counter]int64) Counts {
+	return Counts{n[parley.CountSent], n[parley.CountDelivered], n[parley.CountRead], n[parley.CountFailed], n[parley.CountReceived]}
+}
+
+// timesOf reads the buckets of a time; nil: nothing was counted.
+func timesOf(n map[parley.Counter]int64, what parley.Counter) *Times {
+	counts := make([]int64, len(parley.TimeBounds)+1)
+	var total int64
+	for i, bound := range parley.TimeBounds {
+		counts[i] = n[what+"_"+parley.Counter(strconv.FormatInt(bound.Milliseconds(), 10))]
+		total += counts[i]
+	}
+	counts[len(parley.TimeBounds)] = n[what+"_more"]
+	if total += counts[len(parley.TimeBounds)]; total == 0 {
+		return nil
+	}
+	return &Times{P50: quantile(counts, total, 0.5), P95: quantile(counts, total, 0.95)}
+}
+
+// quantile returns the time that a part of all is below, in milliseconds. Within a bucket the times are taken to be even;
+// beyond the last bound it is that bound.
+func quantile(counts []int64, total int64, part float64) int64 {
+	rank := part * float64(total)
+	var low, below float64
+	for i, bound := range parley.TimeBounds {
+		high, upTo := float64(bound.Milliseconds()), below+float64(counts[i])
+		if upTo >= rank && upTo > below {
+			return int64(low + (high-low)*(rank-below)/(upTo-below))
+		}
+		low, below = high, upTo
+	}
+	return int64(low)
+}

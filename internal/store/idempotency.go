@@ -1,0 +1,96 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"parley"
+)
+
+const idempotencyColumns = `scope, key, fingerprint, channel, messages, created_at, status_code, content_type, body`
+
+// scope is how the scope of an idempotency key is stored: a channel by its number, so that the keys of a channel that was
+// deleted or reset do not count for the next one with its code.
+func (r reader) scope(scope string) (string, error) {
+	if strings.HasPrefix(scope, "*") { // the kind of a token
+		return scope, nil
+	}
+	code, rest, days := strings.Cut(scope, "+") // behind the plus are the days that a sandbox's clock is ahead
+	id, err := r.channelID(parley.ChannelCode(code))
+	stored := "channel " + strconv.FormatInt(id, 10)
+	if days {
+		stored += "+" + rest
+	}
+	return stored, err
+}
+
+// Answer finds the stored response to a request with an idempotency key.
+func (r reader) Answer(ctx context.Context, scope, key string) (parley.Answer, error) {
+	r = r.with(ctx)
+	stored, err := r.scope(scope)
+	if err != nil {
+		return parley.Answer{}, err
+	}
+	a := parley.Answer{Scope: scope, Key: key}
+	var messages []byte
+	var created int64
+	err = r.row(`SELECT fingerprint, coalesce((SELECT code FROM channel WHERE channel.id = idempotency.channel), ''), messages, created_at, status_code, content_type, body
+		FROM idempotency WHERE scope = $1 AND key = $2`, []any{stored, key},
+		&a.Fingerprint, &a.Channel, &messages, &created, &a.StatusCode, &a.ContentType, &a.Body)
+	if err != nil {
+		return parley.Answer{}, err
+	}
+	if err := json.Unmarshal(messages, &a.Messages); err != nil {
+		return a, fmt.Errorf("messages of an idempotency key: %w", err)
+	}
+	a.CreatedAt = moment(created)
+	return a, nil
+}
+
+// AddAnswer stores that a request with an idempotency key was accepted.
+func (t *tx) AddAnswer(_ context.Context, a parley.Answer) error {
+	messages, err := json.Marshal(a.Messages)
+	if err != nil {
+		return fmt.Errorf("messages of an idempotency key: %w", err)
+	}
+	scope, err := t.scope(a.Scope)
+	if err != nil {
+		return err
+	}
+	return t.add(`INSERT INTO idempotency (`+idempotencyColumns+`)
+		VALUES ($1, $2, $3, coalesce((SELECT id FROM channel WHERE code = $4), 0), $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING`,
+		scope, a.Key, a.Fingerprint, string(a.Channel), string(messages), millis(a.CreatedAt), int64(a.StatusCode), a.ContentType, a.Body)
+}
+
+// SetAnswer stores the response.
+func (t *tx) SetAnswer(_ context.Context, a parley.Answer) error {
+	scope, err := t.scope(a.Scope)
+	if err != nil {
+		return err
+	}
+	return t.change(`UPDATE idempotency SET status_code = $1, content_type = $2, body = $3 WHERE scope = $4 AND key = $5`,
+		int64(a.StatusCode), a.ContentType, a.Body, scope, a.Key)
+}
+
+// RemoveAnswer removes an idempotency key.
+func (t *tx) RemoveAnswer(_ context.Context, scope, key string) error {
+	stored, err := t.scope(scope)
+	if err == parley.ErrNotFound {
+		return nil
+	}
+	if err == nil {
+		_, err = t.Exec(`DELETE FROM idempotency WHERE scope = $1 AND key = $2`, stored, key)
+	}
+	return err
+}
+
+// ForgetAnswers removes up to limit idempotency keys from before a time, the oldest first.
+func (t *tx) ForgetAnswers(_ context.Context, before time.Time, limit int) (int, error) {
+	n, err := t.count(`DELETE FROM idempotency WHERE (scope, key) IN
+		(SELECT scope, key FROM idempotency WHERE created_at < $1 ORDER BY created_at LIMIT $2)`, millis(before), int64(limit))
+	return int(n), err
+}
