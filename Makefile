@@ -14,7 +14,7 @@ BROWSER := internal/console/browsertest
 RUNTESTS := go run ./internal/tools/runtests
 LIMIT    := -timeout 40m
 # What takes longest comes first, so that it does not run alone at the end.
-PACKAGES := ./cmd/parley ./internal/parleytest ./internal/api ./internal/media ./internal/network/whatsapp ./...
+PACKAGES := ./cmd/parley ./internal/e2e/... ./internal/api ./internal/media ./internal/network/whatsapp ./...
 
 .DEFAULT_GOAL := help
 .PHONY: help run build test check extra race kills browser screenshots bench torture cover clean \
@@ -53,7 +53,7 @@ race: needs ## Run the tests of every package under the race detector
 
 kills: needs ## Run the tests that kill the server and those by chance, each in full
 	PARLEY_KILLS=25 PARLEY_MESSAGES=5000 PARLEY_INBOUND=1000 PARLEY_OUTAGE=2s PARLEY_REQUESTS=2100 \
-		$(RUNTESTS) $(LIMIT) -count=1 -run 'TestKillLoop|TestWhatsAppOutage|TestGeneratedRequests' ./cmd/parley ./internal/parleytest
+		$(RUNTESTS) $(LIMIT) -count=1 -run 'TestKillLoop|TestWhatsAppOutage|TestGeneratedRequests' ./cmd/parley ./internal/e2e/hostile
 
 browser: needs browser-needs ## Run the tests of the console in a browser
 	cd $(BROWSER) && go vet ./...

@@ -1,7 +1,7 @@
 // Command compareapi compares what two versions of the API answered to the same requests of the same tests.
 //
-//	PARLEY_RECORD=/tmp/old go test ./internal/api ./internal/parleytest   # in the one version
-//	PARLEY_RECORD=/tmp/new go test ./internal/api ./internal/parleytest   # in the other
+//	PARLEY_RECORD=/tmp/old go test ./internal/e2e/... ./internal/parleytest   # in the one version
+//	PARLEY_RECORD=/tmp/new go test ./internal/e2e/... ./internal/parleytest   # in the other
 //	go run ./internal/tools/compareapi /tmp/old /tmp/new
 //
 // Values that differ between any two runs, such as ids and times, are replaced by what they are. The exit code is 1 where

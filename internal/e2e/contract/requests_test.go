@@ -1,0 +1,144 @@
+package contract_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"parley/internal/parleytest"
+)
+
+// TestContractRequests holds every endpoint that sends to the rules of all requests: who may call
+// it, and what a body must be.
+func TestContractRequests(t *testing.T) {
+	t.Parallel()
+	e := parleytest.Start(t)
+	shop := e.CreateChannel("shop")
+	files := parleytest.Files(t)
+	c := converse(e, shop)
+	for _, ep := range sendings(e, files, c.phone.Contact(), c.own, c.theirs) {
+		t.Run(ep.path, func(t *testing.T) {
+			testCallers(t, e, ep)
+			testChannelOf(t, e, ep)
+			testBodies(t, e, ep)
+			testMethods(t, e, ep)
+		})
+	}
+	t.Run("pool", func(t *testing.T) {
+		ep := endpoint{method: "POST", path: "pool", body: texts(c.phone.Contact(), "Hello"), options: []parleytest.Option{parleytest.As(e.Global)}}
+		testCallers(t, e, ep)
+		testBodies(t, e, ep)
+		testMethods(t, e, ep)
+	})
+	for name, option := range map[string]parleytest.Option{
+		"no such token": parleytest.As("x.y.z"), "another scheme": parleytest.With("Authorization", "Basic eDp5"),
+		"a token that was changed": parleytest.As(e.Token[:len(e.Token)-4] + "AAAA"),
+	} {
+		part(t, e, name, func(e *parleytest.Env) {
+			expectUnauthorized(submit(e, "text", object{"contact_id": c.phone.Contact(), "message": "Hello"}, option))
+		})
+	}
+	part(t, e, "as large as it may be", func(e *parleytest.Env) {
+		phone, _ := newPhone(e)
+		body := jsonOf(e.T, object{"contact_id": phone.Contact(), "message": "Hello", "filler": ""})
+		fill := func(size int) string {
+			return strings.Replace(body, `"filler":""`, `"filler":"`+strings.Repeat("x", size-len(body))+`"`, 1)
+		}
+		expectSent(e.Post("/api/send-message/text", fill(1<<20)))
+		e.Post("/api/send-message/text", fill(1<<20+1)).ExpectError(http.StatusRequestEntityTooLarge, "1 MiB")
+		expectBodies(e, phone, "text Hello")
+	})
+}
+
+func testCallers(t *testing.T, e *parleytest.Env, ep endpoint) {
+	// One kind each: after some thirty failures the address has to wait.
+	part(t, e, "no token", func(e *parleytest.Env) { expectUnauthorized(ep.call(e, ep.body, parleytest.As(""))) })
+	part(t, e, "an admin token", func(e *parleytest.Env) {
+		ep.call(e, ep.body, parleytest.As(e.Admin)).ExpectError(http.StatusForbidden, " ")
+	})
+	part(t, e, "request ids", func(e *parleytest.Env) {
+		if got := ep.call(e, object{}, parleytest.With("X-Request-Id", "order-17")).Header.Get("X-Request-Id"); got != "order-17" {
+			e.T.Errorf("the request's id came back as %q", got)
+		}
+		first, second := ep.call(e, object{}).Header.Get("X-Request-Id"), ep.call(e, object{}, parleytest.With("X-Request-Id", "not sane!")).Header.Get("X-Request-Id")
+		if first == "" || second == "" || first == second || second == "not sane!" {
+			e.T.Errorf("ids of requests are %q and %q", first, second)
+		}
+	})
+}
+
+func expectUnauthorized(a *parleytest.Answer) {
+	a.T.Helper()
+	a.ExpectError(http.StatusUnauthorized, " ")
+	if !strings.HasPrefix(a.Header.Get("WWW-Authenticate"), "Bearer") {
+		a.T.Errorf("WWW-Authenticate is %q", a.Header.Get("WWW-Authenticate"))
+	}
+	if got := keysOf(a, ""); len(got) != 1 || got[0] != "message" {
+		a.T.Errorf("the body has %v", got)
+	}
+}
+
+// testChannelOf: a channel's token is for its channel, a Global one for the channel that is named.
+func testChannelOf(t *testing.T, e *parleytest.Env, ep endpoint) {
+	global := parleytest.As(e.Global)
+	part(t, e, "X-Channel", func(e *parleytest.Env) {
+		ep.call(e, ep.body, parleytest.On("demo")).Expect(http.StatusOK)
+		ep.call(e, ep.body, parleytest.On("shop")).ExpectError(http.StatusForbidden, "channel demo only")
+		ep.call(e, ep.body, parleytest.On("nowhere")).Expect(http.StatusForbidden)
+		ep.call(e, ep.body, global).ExpectError(http.StatusBadRequest, "X-Channel")
+		ep.call(e, ep.body, global, parleytest.On("nowhere")).ExpectError(http.StatusBadRequest, "X-Channel")
+		ep.call(e, ep.body, global, parleytest.On("demo")).Expect(http.StatusOK)
+		onShop := ep.call(e, ep.body, global, parleytest.On("shop"))
+		if _, ok := ep.body["message_id"]; ok { // which is no message of that channel
+			expectInvalid(onShop, "message_id")
+		} else {
+			onShop.Expect(http.StatusOK)
+		}
+	})
+}
+
+func testBodies(t *testing.T, e *parleytest.Env, ep endpoint) {
+	good := jsonOf(t, ep.body)
+	raw := func(e *parleytest.Env, body string, options ...parleytest.Option) *parleytest.Answer {
+		e.T.Helper()
+		return e.Call(ep.method, "/api/send-message/"+ep.path, body, append(ep.options, options...)...)
+	}
+	for name, body := range map[string]string{
+		"an array": "[" + good + "]", "null": "null", "a string": `"x"`, "a number": "7", "blank": "  ", "cut off": good[:len(good)-1], "no JSON": "contact_id=1",
+		"something after it": good + "{}", "a field given twice": good[:len(good)-1] + `,"twice":1,"twice":2}`, "a NUL": good[:len(good)-1] + `,"x":"\u0000"}`,
+		"no UTF-8": good[:len(good)-1] + `,"x":"` + "\xff" + `"}`, "half a pair": good[:len(good)-1] + `,"x":"\ud800"}`, "a comma at the end": good[:len(good)-1] + ",}", "single quotes": strings.ReplaceAll(good, `"`, `'`),
+	} {
+		part(t, e, "body: "+name, func(e *parleytest.Env) {
+			a := raw(e, body).ExpectError(http.StatusBadRequest, " ")
+			if got := keysOf(a, ""); len(got) != 1 || got[0] != "message" {
+				e.T.Errorf("the answer has %v", got)
+			}
+		})
+	}
+	for _, kind := range []string{"", "text/plain", "application/x-www-form-urlencoded", "application/jsonp", "multipart/form-data; boundary=x"} {
+		part(t, e, "type: "+kind, func(e *parleytest.Env) {
+			raw(e, good, parleytest.With("Content-Type", kind)).ExpectError(http.StatusBadRequest, "application/json")
+		})
+	}
+	for _, kind := range []string{"application/json; charset=utf-8", "Application/JSON"} {
+		part(t, e, "type: "+kind, func(e *parleytest.Env) { raw(e, good, parleytest.With("Content-Type", kind)).Expect(http.StatusOK) })
+	}
+	part(t, e, "body: too large", func(e *parleytest.Env) {
+		raw(e, `{"x":"`+strings.Repeat("x", 1<<20)+`"}`).Expect(http.StatusRequestEntityTooLarge)
+	})
+}
+
+func testMethods(t *testing.T, e *parleytest.Env, ep endpoint) {
+	part(t, e, "methods", func(e *parleytest.Env) {
+		for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE"} {
+			if method == ep.method {
+				continue
+			}
+			a := e.Call(method, "/api/send-message/"+ep.path, "", ep.options...).ExpectError(http.StatusMethodNotAllowed, ep.method)
+			if a.Header.Get("Allow") != ep.method {
+				e.T.Errorf("%s: Allow is %q", method, a.Header.Get("Allow"))
+			}
+		}
+		e.Call(ep.method, "/api/send-message/"+ep.path+"/x", "", ep.options...).ExpectError(http.StatusNotFound, " ")
+	})
+}
