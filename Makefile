@@ -53,7 +53,7 @@ race: needs ## Run the tests of every package under the race detector
 
 kills: needs ## Run the tests that kill the server and those by chance, each in full
 	PARLEY_KILLS=25 PARLEY_MESSAGES=5000 PARLEY_INBOUND=1000 PARLEY_OUTAGE=2s PARLEY_REQUESTS=2100 \
-		$(RUNTESTS) $(LIMIT) -count=1 -run 'TestKillLoop|TestWhatsAppOutage|TestGeneratedRequests' ./cmd/parley ./internal/e2e/hostile
+		$(RUNTESTS) $(LIMIT) -count=1 -run 'TestKillLoop|TestWhatsAppOutage|TestGeneratedRequests' ./internal/e2e/crash ./internal/e2e/hostile
 
 browser: needs browser-needs ## Run the tests of the console in a browser
 	cd $(BROWSER) && go vet ./...
@@ -66,8 +66,8 @@ bench: build ## Measure what users meet, as ratios of one run
 	go run ./internal/bench
 
 torture: needs ## Kill the server again and again under load, for long
-	PARLEY_KILLS=120 PARLEY_MESSAGES=30000 PARLEY_INBOUND=10000 PARLEY_OUTAGE=10s go test -count=1 -v -timeout 4h -run 'TestKillLoop|TestWhatsAppOutage' ./cmd/parley
-	$(if $(CC_FOUND),PARLEY_KILLS=25 PARLEY_MESSAGES=5000 PARLEY_INBOUND=1000 CGO_ENABLED=1 go test -race -count=1 -v -timeout 1h -run 'TestKillLoopWhatsApp' ./cmd/parley)
+	PARLEY_KILLS=120 PARLEY_MESSAGES=30000 PARLEY_INBOUND=10000 PARLEY_OUTAGE=10s go test -count=1 -v -timeout 4h -run 'TestKillLoop|TestWhatsAppOutage' ./internal/e2e/crash
+	$(if $(CC_FOUND),PARLEY_KILLS=25 PARLEY_MESSAGES=5000 PARLEY_INBOUND=1000 CGO_ENABLED=1 go test -race -count=1 -v -timeout 1h -run 'TestKillLoopWhatsApp' ./internal/e2e/crash)
 
 cover: needs ## Show how much of the code the tests reach
 	go test -coverprofile=cover.out -coverpkg=./... ./...

@@ -1,4 +1,4 @@
-package main
+package crash_test
 
 import (
 	"bytes"
@@ -126,11 +126,11 @@ func (r *killRun) judge(clients, channels, messages int) {
 
 // testServer is the program as a process of its own.
 type testServer struct {
-	program, data, addr string
-	args                []string // more than every server gets
-	token, admin        string   // the first is global
-	cmd                 *exec.Cmd
-	slowest             time.Duration
+	data, addr   string
+	args         []string // more than every server gets
+	token, admin string   // the first is global
+	cmd          *exec.Cmd
+	slowest      time.Duration
 
 	mu sync.Mutex
 	up chan struct{} // closed while it is ready
@@ -139,15 +139,8 @@ type testServer struct {
 // startServer starts "parley dev" on an empty data directory and ends it with the test.
 func startServer(t *testing.T, args ...string) *testServer {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := t.TempDir()
-	s := &testServer{program: filepath.Join(dir, "parley"), data: filepath.Join(dir, "data"), addr: freeAddress(t), args: args, up: make(chan struct{})}
-	if err := os.Symlink(self, s.program); err != nil { // the test binary is the program when it is called so
-		t.Fatal(err)
-	}
+	s := &testServer{data: filepath.Join(dir, "data"), addr: freeAddress(t), args: args, up: make(chan struct{})}
 	s.start(t)
 	t.Cleanup(func() { s.kill(t) })
 	for line := range strings.Lines(string(readFile(t, filepath.Join(s.data, "dev.env")))) {
@@ -183,7 +176,7 @@ func readFile(t *testing.T, name string) []byte {
 func (s *testServer) start(t *testing.T) {
 	t.Helper()
 	begun := time.Now()
-	s.cmd = exec.Command(s.program, append([]string{"dev", "--data", s.data, "--listen", s.addr, "--no-open"}, s.args...)...)
+	s.cmd = exec.Command(program, append([]string{"dev", "--data", s.data, "--listen", s.addr, "--no-open"}, s.args...)...)
 	log, err := os.OpenFile(s.data+".log", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		t.Fatal(err)
@@ -239,7 +232,7 @@ func (s *testServer) whenUp() <-chan struct{} {
 // command runs another command of the program on the same data.
 func (s *testServer) command(t *testing.T, args ...string) []byte {
 	t.Helper()
-	out, err := exec.Command(s.program, append(args, "--data", s.data)...).CombinedOutput()
+	out, err := exec.Command(program, append(args, "--data", s.data)...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("parley %s: %v\n%s\n%s", strings.Join(args, " "), err, out, readFile(t, s.data+".log"))
 	}
