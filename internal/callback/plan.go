@@ -1,6 +1,7 @@
 package callback
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -34,7 +35,7 @@ type planner struct {
 	hooks  map[parley.WebhookID]*hook
 	broken bool
 	full   bool // for some webhook as much waits as may
-	turn   int  // counts the rounds with webhooks that are behind
+	turn   int  // counts the pages that were planned for webhooks that are behind
 }
 
 // hook is how far the log was read for a webhook.
@@ -43,6 +44,7 @@ type hook struct {
 	stored    int64 // the cursor that the store knows
 	waiting   int64 // not less than what waits
 	countedAt time.Time
+	turn      int // the planner's turn in which it got a page; zero: none yet
 }
 
 func newPlanner(c Config, look func([]parley.Endpoint)) *planner {
@@ -87,9 +89,9 @@ func (p *planner) run(ctx context.Context) {
 	p.keepCursors()
 }
 
-// round plans a batch for the webhooks that are the furthest in the log, which are those that are up to date, and
-// one for those that are behind, in turn. So a backlog delays what happens now by one batch. It reports whether
-// there may be more.
+// round plans one page for the webhooks that are furthest in the log, which are those that are up to date, and one page
+// for those that are behind, in turn. So a backlog of any length delays new events by one page. It reports whether there may
+// be more.
 func (p *planner) round(ctx context.Context) (more bool, err error) {
 	if err := p.read(ctx); err != nil {
 		return false, err
@@ -106,21 +108,30 @@ func (p *planner) round(ctx context.Context) (more bool, err error) {
 			groups[h.Cursor] = append(groups[h.Cursor], h)
 		}
 	}
-	cursors := slices.Sorted(maps.Keys(groups))
-	if len(cursors) == 0 {
+	if len(groups) == 0 {
 		return false, nil
 	}
-	last := len(cursors) - 1
-	if more, err = p.plan(ctx, groups[cursors[last]]); err != nil || last == 0 {
-		return more, err
+	furthest := slices.Max(slices.Collect(maps.Keys(groups)))
+	if more, err = p.plan(ctx, groups[furthest]); err != nil {
+		return false, err
 	}
-	for range last { // until one has something: what it missed may have been erased
+	delete(groups, furthest)
+	behind := slices.SortedFunc(maps.Values(groups), func(a, b []*hook) int { return cmp.Compare(lastTurn(a), lastTurn(b)) })
+	for _, group := range behind { // until one has something: what it missed may have been erased
 		p.turn++
-		if found, err := p.plan(ctx, groups[cursors[p.turn%last]]); found || err != nil {
+		for _, h := range group {
+			h.turn = p.turn
+		}
+		if found, err := p.plan(ctx, group); found || err != nil {
 			return true, err
 		}
 	}
 	return more, nil
+}
+
+// lastTurn is the turn of the webhook of a group that waits the longest.
+func lastTurn(group []*hook) int {
+	return slices.MinFunc(group, func(a, b *hook) int { return cmp.Compare(a.turn, b.turn) }).turn
 }
 
 // read reads the webhooks again if any may have changed.
@@ -136,8 +147,8 @@ func (p *planner) read(ctx context.Context) error {
 	hooks := make(map[parley.WebhookID]*hook, len(webhooks))
 	for _, w := range webhooks {
 		h := &hook{Webhook: w, stored: w.Cursor, waiting: maxWaiting} // to be counted
-		if old := p.hooks[w.ID]; old != nil && old.Cursor > w.Cursor {
-			h.Cursor = old.Cursor
+		if old := p.hooks[w.ID]; old != nil {
+			h.Cursor, h.turn = max(w.Cursor, old.Cursor), old.turn
 		}
 		hooks[w.ID] = h
 	}

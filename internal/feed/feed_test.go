@@ -283,6 +283,39 @@ func TestPlaceThatWasRemoved(t *testing.T) {
 	e.expect(first, 11, 12)
 }
 
+// TestFilterThatFindsNothing has a reader far behind whose filter finds nothing for pages. It reads on by itself and joins
+// the others at the end: what is read for it is not published to anybody.
+func TestFilterThatFindsNothing(t *testing.T) {
+	e := start(t, func(c *Config) { c.Buffer = 4 })
+	const backlog = 12_000 // more than two calls of the store look at
+	e.add("main", backlog)
+	r := e.feed.Subscribe(0, parley.EventFilter{Types: []parley.EventType{parley.OTPFailed, parley.PollVoted}, Channel: "other"})
+	defer r.Close()
+	types := e.feed.Subscribe(0, parley.EventFilter{Types: []parley.EventType{parley.OTPExpired}})
+	defer types.Close()
+	patience, cancel := context.WithCancel(t.Context())
+	for range 2 { // the pages that are full of what it does not want
+		if err := types.catchUp(patience); err != nil {
+			t.Fatal(err)
+		}
+		if types.live != nil {
+			t.Fatalf("the reader joined at %d of %d", types.place, backlog)
+		}
+	}
+	cancel()
+	if _, err := types.Next(patience); !errors.Is(err, context.Canceled) {
+		t.Errorf("a reader whose owner has gone ended with %v", err)
+	}
+	if types.place != 10_000 {
+		t.Errorf("two pages went to %d", types.place)
+	}
+	if err := types.catchUp(t.Context()); err != nil || types.live == nil {
+		t.Errorf("at the end of the log the reader did not join: %v", err)
+	}
+	e.add("other", 1)
+	e.expect(r, backlog, backlog+1)
+}
+
 // TestSealedText opens the text of a channel that keeps none; what cannot be opened stays empty.
 func TestSealedText(t *testing.T) {
 	e := start(t)

@@ -120,18 +120,29 @@ func (r *Reader) take(items []Item, open bool) {
 	r.place = max(r.place, items[len(items)-1].Event.Seq)
 }
 
-// catchUp reads a page from the store. It joins the others only when it is near the end: before,
-// what is published would only fill its buffer.
+// catchUp reads a page from the store; a page in which the filter finds nothing counts as read. It joins the others only
+// when it is near the end: before, what is published would only fill its buffer.
 func (r *Reader) catchUp(ctx context.Context) error {
 	events, reached, err := r.feed.Store.Events(ctx, r.place, r.filter, page)
+	if ctx.Err() != nil { // however the driver reports that
+		return ctx.Err()
+	}
 	if err != nil {
 		return fmt.Errorf("read the event log: %w", err)
 	}
 	nothingLeft := reached == r.place
+	near := false
+	if r.live == nil && len(events) < page/2 {
+		last, err := r.feed.Store.LastEvent(ctx)
+		if err != nil {
+			return fmt.Errorf("read the event log: %w", err)
+		}
+		near = last-reached < page
+	}
 	r.items, r.next, r.floor = r.feed.render(events), 0, r.place
 	r.place = reached
 	switch {
-	case r.live == nil && len(events) < page/2:
+	case near:
 		r.live, r.leave, r.from = r.feed.join(reached)
 	case r.live != nil && nothingLeft: // what was up to there has been removed from the log
 		r.place = max(r.place, r.from)

@@ -196,7 +196,7 @@ func (r reader) scanTo(after int64, where string, args []any) (upTo int64, err e
 	if err != nil || count == maxScanned {
 		return upTo, err
 	}
-	last, err := r.LastEvent(context.Background())
+	last, err := r.lastEvent()
 	return max(after, upTo, last), err
 }
 
@@ -286,8 +286,11 @@ func (r reader) EventsAbout(ctx context.Context, m *parley.Message) ([]parley.Ev
 }
 
 // LastEvent is the seq of the newest event, also of one that was removed since.
-func (r reader) LastEvent(ctx context.Context) (last int64, err error) {
-	r = r.with(ctx)
+func (r reader) LastEvent(ctx context.Context) (int64, error) {
+	return r.with(ctx).lastEvent()
+}
+
+func (r reader) lastEvent() (last int64, err error) {
 	err = r.row(`SELECT seq FROM sqlite_sequence WHERE name = 'event'`, nil, &last)
 	if err == parley.ErrNotFound {
 		return 0, nil
