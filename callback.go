@@ -1,7 +1,6 @@
 package parley
 
 import (
-	"context"
 	"fmt"
 	"net/url"
 	"slices"
@@ -197,61 +196,4 @@ func (o SecretOwner) Webhook() WebhookID {
 		return WebhookID(id)
 	}
 	return ""
-}
-
-// CallbackReader reads webhooks and deliveries.
-type CallbackReader interface {
-	// Webhooks lists all webhooks, oldest first.
-	Webhooks(ctx context.Context) ([]Webhook, error)
-	Webhook(ctx context.Context, id WebhookID) (Webhook, error)
-	// Secret finds the signing secret of an owner.
-	Secret(ctx context.Context, owner SecretOwner) (SigningSecret, error)
-
-	// Deliveries lists deliveries, newest first, and how many there are.
-	Deliveries(ctx context.Context, q DeliveryQuery, page Page) ([]Delivery, int64, error)
-	// DueDeliveries lists what may be tried now at an endpoint, in the order of events: of each chat of a
-	// webhook the first that waits, unless that is not due yet; of callbacks all that are due.
-	DueDeliveries(ctx context.Context, endpoint Endpoint, now time.Time, limit int) ([]Delivery, error)
-	// NextDelivery is when the next delivery at an endpoint falls due after a time; zero: none will.
-	NextDelivery(ctx context.Context, endpoint Endpoint, after time.Time) (time.Time, error)
-	// OldestDelivery finds the delivery to a webhook that waits with the oldest event, due or not. With
-	// untried it is the oldest that was never tried and waits behind no other.
-	OldestDelivery(ctx context.Context, webhook WebhookID, untried bool) (Delivery, error)
-	// CallbackEndpoints lists the endpoints that callbacks wait for.
-	CallbackEndpoints(ctx context.Context) ([]Endpoint, error)
-	// CountWaiting counts the deliveries that wait for a webhook or, with an empty id, in all.
-	CountWaiting(ctx context.Context, webhook WebhookID) (int64, error)
-	// CountWaitingSince counts the deliveries that were made since a time and wait.
-	CountWaitingSince(ctx context.Context, since time.Time) (int64, error)
-}
-
-// CallbackWriter writes webhooks and deliveries. What is done to webhooks, but for their cursor and
-// their health, counts as a revision, and so does a replay.
-type CallbackWriter interface {
-	// AddWebhook stores a new webhook. Without a cursor it is told of what happens from now on.
-	AddWebhook(ctx context.Context, w Webhook) error
-	// UpdateWebhook stores everything of a webhook but its cursor.
-	UpdateWebhook(ctx context.Context, w Webhook) error
-	// SetWebhookCursor stores how far deliveries were planned. A webhook that is not there is left out.
-	SetWebhookCursor(ctx context.Context, id WebhookID, cursor int64) error
-	// SetWebhookHealth stores FailingSince, FailingFor and Failures of a webhook. One that is not there is left out.
-	SetWebhookHealth(ctx context.Context, w Webhook) error
-	// DeleteWebhook removes a webhook with its secret and its deliveries.
-	DeleteWebhook(ctx context.Context, id WebhookID) error
-	// SetSecret stores a signing secret, in place of the one that its owner has.
-	SetSecret(ctx context.Context, s SigningSecret) error
-
-	// AddDeliveries stores new deliveries, each with the other ones of its chat in the order of events.
-	AddDeliveries(ctx context.Context, ds []Delivery) error
-	// UpdateDeliveries stores what became of deliveries. Those that are not there any more are left out.
-	UpdateDeliveries(ctx context.Context, ds []Delivery) error
-	// HurryDeliveries makes everything that waits for a webhook due now.
-	HurryDeliveries(ctx context.Context, webhook WebhookID, now time.Time) error
-	// RetryDelivery makes a waiting delivery due now, or the one of its chat that it waits behind.
-	RetryDelivery(ctx context.Context, d Delivery, now time.Time) error
-	// ReplayDeliveries has up to limit deliveries that are delivered or failed made again, as if they
-	// were new but for their earlier attempts, the oldest first, and returns how many.
-	ReplayDeliveries(ctx context.Context, q DeliveryQuery, now time.Time, limit int) (int, error)
-	// ForgetDeliveries removes up to limit deliveries that ended in a state before a time and returns how many.
-	ForgetDeliveries(ctx context.Context, state DeliveryState, before time.Time, limit int) (int, error)
 }

@@ -1,6 +1,5 @@
 // Package parley is the vocabulary of a chat messaging gateway: channels, contacts, messages,
-// tokens, the rules that hold between them, and the one interface through which they
-// are remembered.
+// tokens, and the rules that hold between them.
 //
 // It knows no transport, no database and no chat network, and imports only the standard library.
 // Rules are plain methods on values ([Status.CanFollow], [Channel.Accepts], [ParseContactID]), so

@@ -1,7 +1,6 @@
 package parley
 
 import (
-	"context"
 	"encoding/base32"
 	"encoding/binary"
 	"encoding/json"
@@ -104,32 +103,6 @@ type EventFilter struct {
 // Wants reports whether an event passes the filter.
 func (f EventFilter) Wants(e *Event) bool {
 	return (f.Channel == "" || f.Channel == e.Channel) && (len(f.Types) == 0 || slices.Contains(f.Types, e.Type))
-}
-
-// EventReader reads the event log.
-type EventReader interface {
-	// Events reads the log after a place, in order: about limit events of those that the filter wants,
-	// and how far it looked, which is where to go on from. Nothing is left when that is the place it
-	// was asked for.
-	Events(ctx context.Context, after int64, filter EventFilter, limit int) (events []Event, reached int64, err error)
-	// EventsAt reads the events at some places, in order. Those that are not there any more are left out.
-	EventsAt(ctx context.Context, seqs []int64) ([]Event, error)
-	// LastEvent is the place of the newest event; zero: there was none yet.
-	LastEvent(ctx context.Context) (int64, error)
-}
-
-// EventWriter adds to the event log.
-//
-// That a record moved to another status, or was deleted, is added by whatever moves it:
-// [Tx.AdvanceMessage], [Tx.AdvanceMessages], [Tx.ConfirmMessages], [Tx.FailPool].
-type EventWriter interface {
-	// AddEvent adds an event and returns its place. Its message, if any, must be stored. Seq and ID
-	// are set on it.
-	AddEvent(ctx context.Context, e *Event) error
-	// ForgetEvents removes up to limit entries of the log from before a time and returns how many.
-	ForgetEvents(ctx context.Context, before time.Time, limit int) (int, error)
-	// ForgetSealed removes the encrypted texts from before a time.
-	ForgetSealed(ctx context.Context, before time.Time) error
 }
 
 // NewReactionEvent tells that somebody reacted to a message, or with an empty emoji took it back. The

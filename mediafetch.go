@@ -1,7 +1,6 @@
 package parley
 
 import (
-	"context"
 	"time"
 )
 
@@ -20,25 +19,3 @@ type MediaFetch struct {
 
 // SealedMediaReference is what the encrypted reference of a file is bound to.
 func SealedMediaReference(channel ChannelCode) string { return "file of " + string(channel) }
-
-// MediaFetchReader reads which files are to be fetched.
-type MediaFetchReader interface {
-	// DueMediaFetches returns, for each chat, the oldest file that is due, apart from those that are being
-	// fetched. One that is to be tried after latest is due too: the clock was wrong when it was delayed. The
-	// references are left out.
-	DueMediaFetches(ctx context.Context, now, latest time.Time, running []int64) ([]MediaFetch, error)
-	// NextMediaFetch is when the next file is due that is not due now; zero: there is none.
-	NextMediaFetch(ctx context.Context, now time.Time) (time.Time, error)
-	MediaFetch(ctx context.Context, seq int64) (MediaFetch, error)
-}
-
-// MediaFetchWriter changes which files are to be fetched. Whatever erases a message or removes its channel
-// also removes its row: then the others are [ErrNotFound].
-type MediaFetchWriter interface {
-	// AddMediaFetch stores that the file of a message, which must be stored, is to be fetched.
-	AddMediaFetch(ctx context.Context, f MediaFetch) error
-	// DelayMediaFetch stores that an attempt failed and when to try again.
-	DelayMediaFetch(ctx context.Context, seq int64, attempts int, next time.Time) error
-	// FinishMediaFetch stores what was fetched, or with nil that nothing will be, and returns the message.
-	FinishMediaFetch(ctx context.Context, seq int64, m *Media) (Message, error)
-}

@@ -1,7 +1,6 @@
 package parley
 
 import (
-	"context"
 	"strings"
 	"time"
 )
@@ -95,57 +94,4 @@ type LinkMessages struct {
 	Success string `json:"success"` // what is answered
 	Failed  string `json:"failed"`
 	Expired string `json:"expired"`
-}
-
-// OTPReader reads codes and links.
-type OTPReader interface {
-	// Ledger reads what is known of the codes of a contact on a channel. If that is nothing, it is a
-	// ledger without a code, and no error.
-	Ledger(ctx context.Context, channel ChannelCode, contact ContactID) (OTPLedger, error)
-	// Ledgers reads what every channel knows of a contact's codes.
-	Ledgers(ctx context.Context, contact ContactID) ([]OTPLedger, error)
-	// OTPsDue reports whether a channel has open links that are past their time, or open codes whose
-	// time came after one and not after the other.
-	OTPsDue(ctx context.Context, channel ChannelCode, after, now time.Time) (bool, error)
-	// Code finds a code that is still a contact's newest.
-	Code(ctx context.Context, id OTPID) (OTPCode, error)
-
-	Link(ctx context.Context, id OTPID) (OTPLink, error)
-	// LinksByHash finds those of a channel's links that have one of these keyed hashes of their code.
-	LinksByHash(ctx context.Context, channel ChannelCode, hashes [][]byte) ([]OTPLink, error)
-	// RecentCodes and RecentLinks list a channel's codes and links, newest first: as many as asked for of
-	// those that end last. A code is listed while it is its contact's newest.
-	RecentCodes(ctx context.Context, channel ChannelCode, limit int) ([]OTPCode, error)
-	RecentLinks(ctx context.Context, channel ChannelCode, limit int) ([]OTPLink, error)
-	// LinkReplies lists when a sender was answered, since a time, oldest first.
-	LinkReplies(ctx context.Context, channel ChannelCode, to ContactID, since time.Time) ([]time.Time, error)
-}
-
-// OTPWriter writes codes and links.
-type OTPWriter interface {
-	// PutLedger stores all of a ledger, with a new code in it.
-	PutLedger(ctx context.Context, l OTPLedger) error
-	// UpdateLedger stores what a try changes: the code's status, tries and end, and the wrong tries. The
-	// text of a code that ended is removed.
-	UpdateLedger(ctx context.Context, l OTPLedger) error
-	// ExpireCodes ends up to limit open codes of a channel whose time came after one and not after the
-	// other, and returns them, the earliest first. Where it ended all up to some time, that is where to
-	// go on from: to look through those that ended long ago would take longer each time.
-	ExpireCodes(ctx context.Context, channel ChannelCode, after, now time.Time, limit int) ([]OTPCode, error)
-
-	// AddLink stores a new link and ends the one that the contact had open on the channel: it becomes
-	// invalid, and loses what was sealed.
-	AddLink(ctx context.Context, l OTPLink) error
-	// UpdateLink stores status, tries, others' tries and end of a link. One that ended loses what was
-	// sealed.
-	UpdateLink(ctx context.Context, l OTPLink) error
-	// AddLinkReply notes that a sender is answered.
-	AddLinkReply(ctx context.Context, channel ChannelCode, to ContactID, at time.Time) error
-	// ExpireLinks ends up to limit open links of a channel that are past their time, and returns them.
-	// They lose what was sealed.
-	ExpireLinks(ctx context.Context, channel ChannelCode, now time.Time, limit int) ([]OTPLink, error)
-
-	// ForgetOTPs removes up to limit rows of each kind of a channel from before a time: codes that were
-	// to end before it, links that did. It returns how many.
-	ForgetOTPs(ctx context.Context, channel ChannelCode, before time.Time, limit int) (int, error)
 }

@@ -1,7 +1,6 @@
 package parley
 
 import (
-	"context"
 	"time"
 )
 
@@ -40,34 +39,6 @@ type OTPAlarm struct {
 	At      time.Time
 	Until   time.Time // it holds until then
 	Count   int       // codes to strangers, or wrong tries
-}
-
-// OTPGuardReader reads what protects one-time codes from an attack.
-type OTPGuardReader interface {
-	// KnowsContact reports whether a contact is known to a channel.
-	KnowsContact(ctx context.Context, channel ChannelCode, contact ContactID) (bool, error)
-	// Strangers reads to which strangers a channel sent codes: of both lists the newest, up to limit.
-	Strangers(ctx context.Context, channel ChannelCode, contact ContactID, now time.Time, limit int) (OTPStrangers, error)
-	// OTPAlarms lists the alarms of all channels, also those that hold no longer.
-	OTPAlarms(ctx context.Context) ([]OTPAlarm, error)
-}
-
-// OTPGuardWriter writes it.
-type OTPGuardWriter interface {
-	// AddStranger notes that a code is sent to a stranger. Count says that the contact is counted from now
-	// on. What is out of all windows is removed.
-	AddStranger(ctx context.Context, code OTPCode, count bool) error
-	// ApproveContact notes that a contact approved a code, and is known by that.
-	ApproveContact(ctx context.Context, code OTPCode) error
-	// CountWrongTry counts a wrong try and returns how many there were within the window.
-	CountWrongTry(ctx context.Context, channel ChannelCode, at time.Time) (int, error)
-	// RaiseOTPAlarm stores an alarm in place of the earlier one of its type, unless that still holds. It
-	// reports whether it did.
-	RaiseOTPAlarm(ctx context.Context, a OTPAlarm) (bool, error)
-	// CorrectOTPTimes replaces the times of a channel's codes, links and alarms that lie in the future by
-	// the current time, and moves the ends that depend on them. A clock that was ahead for a moment would
-	// lock people out otherwise. The lists of times in a ledger are corrected by [OTPLedger.Correct].
-	CorrectOTPTimes(ctx context.Context, channel ChannelCode, now time.Time) error
 }
 
 // Limits returns the limits on strangers as they are now. Zero is no limit, and not among them.

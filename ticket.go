@@ -1,7 +1,6 @@
 package parley
 
 import (
-	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
@@ -48,22 +47,4 @@ func HashTicket(secret string) []byte {
 // Active reports whether the ticket is good at the given time.
 func (t Ticket) Active(now time.Time) bool {
 	return t.UsedAt.IsZero() && now.Before(t.ExpiresAt)
-}
-
-// TicketReader is what a store can be asked about tickets.
-type TicketReader interface {
-	// Ticket finds a ticket by the hash of its secret, whether it is still good or not.
-	Ticket(ctx context.Context, hash []byte) (Ticket, error)
-}
-
-// TicketWriter is what a transaction can do with tickets.
-type TicketWriter interface {
-	AddTicket(ctx context.Context, t Ticket) error
-	// UseTicket marks a ticket that is good at the given time as used and returns it. One that is not
-	// there, was used or has expired is [ErrNotFound]: of many that try, one succeeds.
-	UseTicket(ctx context.Context, hash []byte, now time.Time) (Ticket, error)
-	// TouchTicket moves the end of a ticket that was not used.
-	TouchTicket(ctx context.Context, hash []byte, expiresAt time.Time) error
-	// ForgetTickets removes the tickets that expired before the given time.
-	ForgetTickets(ctx context.Context, before time.Time) error
 }

@@ -26,13 +26,15 @@ import (
 	"parley/internal/network/sandbox"
 	"parley/internal/otp"
 	"parley/internal/seal"
+	"parley/internal/store"
 	"parley/internal/token"
 )
 
 // Config says what the API works with. The fields of the first block are required.
 type Config struct {
 	Gateway   *gateway.Gateway
-	Store     parley.Store
+	Store     *store.DB
+	tx        func(ctx context.Context, do func(*store.Tx) error) error // Store.Tx, but in tests
 	Tokens    *token.Authority
 	OTP       *otp.Issuer
 	Sealer    *seal.Sealer
@@ -106,6 +108,9 @@ func New(c Config) *API {
 	s := &server{
 		Config: c, fetches: limit.NewSlots[parley.TokenID](maxFetches), streams: limit.NewSlots[parley.TokenID](cmp.Or(c.StreamsPerToken, streamsPerToken)),
 		fingerprints: c.Sealer.Derive("idempotency"), words: readPairWords(), pairings: limit.NewBuckets[string](pairEvery, pairBurst),
+	}
+	if s.tx == nil {
+		s.tx = c.Store.Tx
 	}
 	burst := authFailures
 	if c.AuthFailures > 0 {

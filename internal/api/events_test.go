@@ -15,6 +15,7 @@ import (
 
 	"parley"
 	"parley/internal/feed"
+	"parley/internal/store"
 )
 
 // newStreamEnv is a gateway with a feed that runs.
@@ -32,7 +33,7 @@ func newStreamEnv(t *testing.T, buffer int, change ...func(*Config)) *env {
 // tell adds events to the log, each with its number and some text.
 func (e *env) tell(from, to int, text string) {
 	e.t.Helper()
-	err := e.config.Store.Tx(e.t.Context(), func(tx parley.Tx) error {
+	err := e.config.Store.Tx(e.t.Context(), func(tx *store.Tx) error {
 		for n := from; n < to; n++ {
 			event := parley.Event{Type: parley.OTPExpired, Channel: "main", At: time.Now(), Chat: ayu,
 				Data: fmt.Appendf(nil, `{"n":%d,"text":%q}`, n, text)}
@@ -308,7 +309,7 @@ func TestPlaces(t *testing.T) {
 		return events, last
 	}()
 	now := time.Now()
-	err := e.config.Store.Tx(t.Context(), func(tx parley.Tx) error {
+	err := e.config.Store.Tx(t.Context(), func(tx *store.Tx) error {
 		_, err := tx.ForgetEvents(t.Context(), now.Add(time.Hour), int(events[4].Seq)) // all have one row
 		return err
 	})

@@ -16,6 +16,7 @@ import (
 
 	"parley"
 	"parley/internal/gateway"
+	"parley/internal/store"
 )
 
 // keptFor is how long an idempotency key is remembered.
@@ -111,7 +112,7 @@ func (rt *route) earlier(ctx context.Context, key parley.Answer) (*parley.Answer
 	for {
 		const batch = 1000
 		var gone int
-		err := rt.Store.Tx(ctx, func(tx parley.Tx) (err error) {
+		err := rt.tx(ctx, func(tx *store.Tx) (err error) {
 			gone, err = tx.ForgetAnswers(ctx, oldest.Add(time.Millisecond), batch)
 			return err
 		})
@@ -154,7 +155,7 @@ func (rt *route) keep(ctx context.Context, r *request, key parley.Answer) {
 		return
 	}
 	ctx = context.WithoutCancel(ctx) // also for a caller that is gone: it will ask again
-	err := rt.Store.Tx(ctx, func(tx parley.Tx) error {
+	err := rt.tx(ctx, func(tx *store.Tx) error {
 		if r.accepted {
 			return tx.SetAnswer(ctx, key)
 		}
@@ -166,7 +167,7 @@ func (rt *route) keep(ctx context.Context, r *request, key parley.Answer) {
 }
 
 // addKey stores a key of the request. That of a channel goes with the channel.
-func (r *request) addKey(ctx context.Context, tx parley.Tx, key parley.Answer) error {
+func (r *request) addKey(ctx context.Context, tx *store.Tx, key parley.Answer) error {
 	if key.Channel != "" {
 		c := parley.Channel{Code: key.Channel}
 		if r.channel.Code == c.Code {
@@ -182,7 +183,7 @@ func (r *request) addKey(ctx context.Context, tx parley.Tx, key parley.Answer) e
 // storeKey stores the request's key, if it has one, with its response in the transaction that does the work:
 // if the process dies afterwards, a retry finds that it was done. Nothing in the response may be secret. Of
 // several transactions, each stores what was done so far.
-func (r *request) storeKey(ctx context.Context, tx parley.Tx, status int, response any) error {
+func (r *request) storeKey(ctx context.Context, tx *store.Tx, status int, response any) error {
 	key := r.key
 	if key == nil {
 		return nil
@@ -204,7 +205,7 @@ func (s *server) beginKey(ctx context.Context, r *request) error {
 	if r.key == nil {
 		return nil
 	}
-	err := s.Store.Tx(ctx, func(tx parley.Tx) error { return r.addKey(ctx, tx, *r.key) })
+	err := s.tx(ctx, func(tx *store.Tx) error { return r.addKey(ctx, tx, *r.key) })
 	r.accepted = err == nil
 	return err
 }
@@ -215,13 +216,13 @@ func (s *server) removeKey(ctx context.Context, r *request) error {
 		return nil
 	}
 	ctx = context.WithoutCancel(ctx) // also for a caller that is gone
-	return s.Store.Tx(ctx, func(tx parley.Tx) error { return tx.RemoveAnswer(ctx, r.key.Scope, r.key.Key) })
+	return s.tx(ctx, func(tx *store.Tx) error { return tx.RemoveAnswer(ctx, r.key.Scope, r.key.Key) })
 }
 
 // keepSealed stores the request's key, if it has one, with its answer in the transaction that does the
 // work: for work whose answer could not be made again. The answer is encrypted, because it holds what
 // must not lie in the database.
-func (s *server) keepSealed(ctx context.Context, tx parley.Tx, r *request, a answer) error {
+func (s *server) keepSealed(ctx context.Context, tx *store.Tx, r *request, a answer) error {
 	key := r.key
 	if key == nil {
 		return nil

@@ -10,6 +10,7 @@ import (
 	"parley/internal/api/form"
 	"parley/internal/gateway"
 	"parley/internal/stats"
+	"parley/internal/store"
 )
 
 // channelRow is a channel as the management API shows it.
@@ -140,7 +141,7 @@ func (s *server) createChannel(ctx context.Context, r *request) (envelope[channe
 		return envelope[channelRow]{}, err
 	}
 	const sentence = "Channel made"
-	c, err := s.Gateway.CreateChannel(ctx, c, func(tx parley.Tx, stored parley.Channel) error {
+	c, err := s.Gateway.CreateChannel(ctx, c, func(tx *store.Tx, stored parley.Channel) error {
 		return r.storeKey(ctx, tx, http.StatusCreated, ok(sentence, channelOf(stored)))
 	})
 	r.accepted, r.replaces = err == nil, true // it says more once the channel was started
@@ -204,7 +205,7 @@ func (s *server) changeChannel(ctx context.Context, r *request) (envelope[channe
 
 // checkChannel makes sure that the channel of a request is still there, in the transaction that adds
 // something to it.
-func checkChannel(ctx context.Context, tx parley.Tx, c parley.Channel) error {
+func checkChannel(ctx context.Context, tx *store.Tx, c parley.Channel) error {
 	err := tx.CheckChannel(ctx, c.Code, c.ID)
 	if errors.Is(err, parley.ErrNotFound) {
 		return parley.Errorf(parley.BadRequest, "Channel %s was deleted.", c.Code)

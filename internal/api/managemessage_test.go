@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/store"
 )
 
 // TestRealCodesAreHidden makes sure that of a one-time code to a real phone nothing is shown, not even what
@@ -14,7 +15,7 @@ import (
 func TestRealCodesAreHidden(t *testing.T) {
 	e := newEnv(t)
 	now := time.Now()
-	err := e.config.Store.Tx(t.Context(), func(tx parley.Tx) error {
+	err := e.config.Store.Tx(t.Context(), func(tx *store.Tx) error {
 		if err := tx.AddChannel(t.Context(), parley.Channel{Code: "real", Network: parley.WhatsApp, CreatedAt: now}); err != nil {
 			return err
 		}

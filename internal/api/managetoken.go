@@ -9,6 +9,7 @@ import (
 
 	"parley"
 	"parley/internal/api/form"
+	"parley/internal/store"
 )
 
 // tokenRow is what is known of a token.
@@ -67,7 +68,7 @@ func (s *server) createToken(ctx context.Context, r *request) (envelope[newToken
 		return envelope[newToken]{}, err
 	}
 	var row tokenRow
-	signed, err := s.Tokens.Issue(ctx, t, func(tx parley.Tx, stored parley.Token) error {
+	signed, err := s.Tokens.Issue(ctx, t, func(tx *store.Tx, stored parley.Token) error {
 		row = tokenOf(stored)
 		// A token is never stored, so a retry with the same idempotency key learns only which one it was.
 		return r.storeKey(ctx, tx, http.StatusCreated, ok(tokenMadeBefore, newToken{row, ""}))
@@ -131,7 +132,7 @@ type signInLink struct {
 func (s *server) makeSignInLink(ctx context.Context, r *request) (envelope[signInLink], error) {
 	secret, ticket := parley.NewTicket(parley.SignInTicket, "", time.Now(), SignInLife)
 	link := signInLink{ExpiresAt: parley.Stamp(ticket.ExpiresAt)}
-	err := s.Store.Tx(ctx, func(tx parley.Tx) error {
+	err := s.tx(ctx, func(tx *store.Tx) error {
 		// Only the ticket's hash is kept, so a retry with the same idempotency key does not learn it.
 		before := ok("The link was made before and is not shown again. Make another.", link)
 		return errors.Join(tx.AddTicket(ctx, ticket), r.storeKey(ctx, tx, http.StatusOK, before))

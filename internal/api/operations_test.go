@@ -13,6 +13,7 @@ import (
 
 	"parley"
 	"parley/internal/network/sandbox"
+	"parley/internal/store"
 )
 
 func TestOperations(t *testing.T) {
@@ -161,7 +162,7 @@ func TestPhonesSeeOperations(t *testing.T) {
 func TestAmbiguousBareID(t *testing.T) {
 	e := newEnv(t)
 	now := time.Now()
-	err := e.config.Store.Tx(t.Context(), func(tx parley.Tx) error {
+	err := e.config.Store.Tx(t.Context(), func(tx *store.Tx) error {
 		for _, chat := range []parley.ContactID{"6281100000001@c.us", "6281100000002@c.us"} {
 			if err := tx.AddMessage(t.Context(), &parley.Message{Channel: "main", Chat: chat, ID: "ABCDEF012345", Content: parley.Text{Body: "Hi"},
 				Status: parley.Received, CreatedAt: now, UpdatedAt: now}); err != nil {

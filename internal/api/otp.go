@@ -13,6 +13,7 @@ import (
 	"parley/internal/api/form"
 	"parley/internal/gateway"
 	"parley/internal/otp"
+	"parley/internal/store"
 )
 
 // What a code is like, unless the caller says otherwise, and within which bounds.
@@ -59,7 +60,7 @@ func (s *server) requestCode(ctx context.Context, r *request) (answer, error) {
 		r.key.StatusCode, r.key.ContentType, r.key.Body = a.status, a.contentType[0], a.body
 	}
 	draft := gateway.Draft{To: code.Contact, Content: issue.Content, Request: r.id, Priority: issue.Priority, ExpiresAt: code.ExpiresAt}
-	terms := gateway.Terms{Key: r.key, Also: func(tx parley.Tx) error { return issue.Store(ctx, tx) }}
+	terms := gateway.Terms{Key: r.key, Also: func(tx *store.Tx) error { return issue.Store(ctx, tx) }}
 	if _, err := s.Gateway.Send(ctx, code.Channel, []gateway.Draft{draft}, terms); err != nil {
 		return answer{}, fullQueue(wasDeleted(code.Channel, err))
 	}
@@ -127,9 +128,9 @@ func (s *server) validateCode(ctx context.Context, r *request) (answer, error) {
 	if err := r.Err(); err != nil {
 		return answer{}, err
 	}
-	var keep func(parley.Tx, otp.Tried) error
+	var keep func(*store.Tx, otp.Tried) error
 	if r.key != nil {
-		keep = func(tx parley.Tx, try otp.Tried) error {
+		keep = func(tx *store.Tx, try otp.Tried) error {
 			a := tried(try)
 			r.key.StatusCode, r.key.ContentType, r.key.Body = a.status, a.contentType[0], a.body
 			return r.addKey(ctx, tx, *r.key)

@@ -11,6 +11,7 @@ import (
 	"parley"
 	"parley/internal/api/form"
 	"parley/internal/otp"
+	"parley/internal/store"
 )
 
 const (
@@ -63,7 +64,7 @@ func (s *server) makeLink(ctx context.Context, r *request, wanted otp.LinkReques
 		return answer{}, err
 	}
 	r.channel = wanted.Channel // for the log, where it was not named
-	err = s.Store.Tx(ctx, func(tx parley.Tx) error {
+	err = s.tx(ctx, func(tx *store.Tx) error {
 		if err := checkChannel(ctx, tx, wanted.Channel); err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/store"
 )
 
 const (
@@ -42,7 +43,7 @@ func (s *server) makePairLink(ctx context.Context, r *request) (envelope[pairLin
 	}
 	now := time.Now()
 	secret, ticket := parley.NewTicket(parley.PairTicket, c.Code, now, pairLinkLife)
-	err = s.Store.Tx(ctx, func(tx parley.Tx) error {
+	err = s.tx(ctx, func(tx *store.Tx) error {
 		// Only the ticket's hash is kept, so a retry with the same idempotency key does not learn it.
 		before := ok("The link was made before and is not shown again. Make another.",
 			pairLink{ExpiresAt: parley.Stamp(ticket.ExpiresAt), QR: []string{}})
@@ -168,7 +169,7 @@ func (s *server) spendIfPaired(ctx context.Context, r *request, t parley.Ticket,
 	if !paired(c, t) {
 		return nil
 	}
-	err := s.Store.Tx(ctx, func(tx parley.Tx) error {
+	err := s.tx(ctx, func(tx *store.Tx) error {
 		_, err := tx.UseTicket(ctx, t.Hash, time.Now())
 		return err
 	})

@@ -8,6 +8,7 @@ import (
 
 	"parley"
 	"parley/internal/api/form"
+	"parley/internal/store"
 )
 
 const (
@@ -34,7 +35,7 @@ func (s *server) replayDeliveries(ctx context.Context, r *request) (envelope[rep
 	for replayed, more := 0, true; more && replayed < limit; {
 		batch := min(replayBatch, limit-replayed)
 		var n int
-		err := s.Store.Tx(ctx, func(tx parley.Tx) (err error) {
+		err := s.tx(ctx, func(tx *store.Tx) (err error) {
 			if n, err = tx.ReplayDeliveries(ctx, q, time.Now(), batch); err != nil {
 				return err
 			}

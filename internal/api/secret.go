@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/store"
 )
 
 // secretData is what signatures are made with.
@@ -81,7 +82,7 @@ func (s *server) showSecret(ctx context.Context, owner parley.SecretOwner) (enve
 }
 
 func (s *server) rotateSecret(ctx context.Context, r *request, owner parley.SecretOwner) (envelope[secretData], error) {
-	keys, err := s.Callbacks.Secrets.Rotate(ctx, owner, func(tx parley.Tx, oldUntil time.Time) error {
+	keys, err := s.Callbacks.Secrets.Rotate(ctx, owner, func(tx *store.Tx, oldUntil time.Time) error {
 		// Secrets are kept encrypted, so a retry with the same idempotency key does not learn it.
 		before := ok("The secret was changed before. Read it where it is shown.", secretData{"", stampOrNil(oldUntil)})
 		return r.storeKey(ctx, tx, http.StatusOK, before)

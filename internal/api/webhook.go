@@ -8,6 +8,7 @@ import (
 
 	"parley"
 	"parley/internal/doctor"
+	"parley/internal/store"
 )
 
 // webhookRow is a webhook as the management API shows it: without its secret.
@@ -83,7 +84,7 @@ func (s *server) createWebhook(ctx context.Context, r *request) (envelope[newWeb
 		return envelope[newWebhook]{}, err
 	}
 	var secret string
-	err := s.Store.Tx(ctx, func(tx parley.Tx) (err error) {
+	err := s.tx(ctx, func(tx *store.Tx) (err error) {
 		if w.Channel != "" {
 			if err := tx.CheckChannel(ctx, w.Channel, 0); err != nil {
 				return noChannelField(err)
@@ -141,7 +142,7 @@ func (s *server) changeWebhook(ctx context.Context, r *request) (envelope[webhoo
 		return envelope[webhookRow]{}, err
 	}
 	var changed envelope[webhookRow]
-	err := s.Store.Tx(ctx, func(tx parley.Tx) error {
+	err := s.tx(ctx, func(tx *store.Tx) error {
 		w, err := tx.Webhook(ctx, r.webhookID())
 		if err != nil {
 			return err
@@ -175,7 +176,7 @@ const switchedOff = "It was switched off by hand."
 
 func (s *server) deleteWebhook(ctx context.Context, r *request) (envelope[noData], error) {
 	deleted := ok("Webhook deleted", noData{})
-	err := s.Store.Tx(ctx, func(tx parley.Tx) error {
+	err := s.tx(ctx, func(tx *store.Tx) error {
 		if err := tx.DeleteWebhook(ctx, r.webhookID()); err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/store"
 )
 
 // screen is a terminal that a test can read.
@@ -65,7 +66,7 @@ func TestBannerIsTrueAfterGoLive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = data.Store.Tx(t.Context(), func(tx parley.Tx) error {
+	err = data.Store.Tx(t.Context(), func(tx *store.Tx) error {
 		if err := tx.DeleteChannel(context.Background(), DemoChannel); err != nil {
 			return err
 		}

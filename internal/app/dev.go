@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/store"
 )
 
 // DemoChannel is the channel that a development server makes.
@@ -41,18 +42,18 @@ func prepareDev(ctx context.Context, data *Data, url string) error {
 	return env.write(data.Dir)
 }
 
-func ensureDemo(ctx context.Context, store parley.Store) error {
-	_, err := store.Channel(ctx, DemoChannel)
+func ensureDemo(ctx context.Context, db *store.DB) error {
+	_, err := db.Channel(ctx, DemoChannel)
 	if !errors.Is(err, parley.ErrNotFound) {
 		return err
 	}
-	return AddChannel(ctx, store, parley.Channel{Code: DemoChannel, Name: "Demo", Network: parley.Sandbox})
+	return AddChannel(ctx, db, parley.Channel{Code: DemoChannel, Name: "Demo", Network: parley.Sandbox})
 }
 
 // AddChannel stores a new channel that is to run. A gateway starts it when it reads the store.
-func AddChannel(ctx context.Context, store parley.Store, c parley.Channel) error {
+func AddChannel(ctx context.Context, db *store.DB, c parley.Channel) error {
 	c.Begin(time.Now())
-	err := store.Tx(ctx, func(tx parley.Tx) error { return tx.AddChannel(ctx, c) })
+	err := db.Tx(ctx, func(tx *store.Tx) error { return tx.AddChannel(ctx, c) })
 	if errors.Is(err, parley.ErrExists) {
 		return parley.Errorf(parley.Invalid, "There is a channel %s already.", c.Code)
 	}

@@ -19,6 +19,7 @@ import (
 
 	"parley"
 	"parley/internal/callback"
+	"parley/internal/store"
 )
 
 // filled makes a data directory whose files all say the same.
@@ -277,7 +278,7 @@ func TestRestoreRevivesNothing(t *testing.T) {
 		secrets := callback.NewSecrets(data.Store, data.Sealer)
 		hook, err := secrets.Rotate(ctx, was.hook)
 		channel, err2 := secrets.Of(ctx, parley.ChannelSecret("demo")) // the first of its kind
-		gone := data.Store.Tx(ctx, func(tx parley.Tx) error {
+		gone := data.Store.Tx(ctx, func(tx *store.Tx) error {
 			return tx.DeleteChannel(ctx, "gone")
 		})
 		if err := errors.Join(err, err2, gone, data.Tokens.Revoke(ctx, revoked.ID), data.Close()); err != nil {
@@ -378,8 +379,8 @@ func backedUp(t *testing.T, dir Dir) (*Data, *bytes.Buffer, lastKnown) {
 	err = errors.Join(
 		AddChannel(ctx, data.Store, parley.Channel{Code: "demo", Network: parley.Sandbox}),
 		AddChannel(ctx, data.Store, parley.Channel{Code: "gone", Network: parley.Sandbox}),
-		data.Store.Tx(ctx, func(tx parley.Tx) error { return tx.AddWebhook(ctx, hook) }),
-		data.Store.Tx(ctx, func(tx parley.Tx) error { return addOpen(ctx, tx, &was, now) }),
+		data.Store.Tx(ctx, func(tx *store.Tx) error { return tx.AddWebhook(ctx, hook) }),
+		data.Store.Tx(ctx, func(tx *store.Tx) error { return addOpen(ctx, tx, &was, now) }),
 	)
 	for token, of := range map[*string]parley.Token{
 		&was.revoked: {Kind: parley.GlobalToken, Name: "lost"}, &was.good: {Kind: parley.AdminToken},
@@ -399,7 +400,7 @@ func backedUp(t *testing.T, dir Dir) (*Data, *bytes.Buffer, lastKnown) {
 }
 
 // addOpen stores tickets, a code, a link and a key that are all open.
-func addOpen(ctx context.Context, tx parley.Tx, was *lastKnown, now time.Time) error {
+func addOpen(ctx context.Context, tx *store.Tx, was *lastKnown, now time.Time) error {
 	var errs []error
 	was.tickets = nil
 	for _, purpose := range []parley.TicketPurpose{parley.SessionTicket, parley.SignInTicket, parley.PairTicket} {

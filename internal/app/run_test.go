@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/store"
 )
 
 // running is a gateway under test.
@@ -240,7 +241,7 @@ func fill(t *testing.T, dir Dir, size int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = data.Store.Tx(t.Context(), func(tx parley.Tx) error {
+	err = data.Store.Tx(t.Context(), func(tx *store.Tx) error {
 		for i, name := range []string{"first", strings.Repeat("A", size), "last"} {
 			if err := tx.AddToken(t.Context(), parley.Token{ID: parley.TokenID(fmt.Sprint("tok_", i)), Kind: parley.AdminToken, Name: name}); err != nil {
 				return err

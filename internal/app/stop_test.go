@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"parley"
 	"parley/internal/store"
 )
 
@@ -73,7 +72,7 @@ func lockDatabase(t *testing.T, dir Dir) (release func()) {
 	go func() {
 		defer close(ended)
 		for locked := false; !locked; { // the server may be writing
-			other.Tx(context.Background(), func(tx parley.Tx) error {
+			other.Tx(context.Background(), func(tx *store.Tx) error {
 				if _, err := tx.Revision(context.Background()); err != nil {
 					return err
 				}

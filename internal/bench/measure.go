@@ -190,7 +190,7 @@ func seed(ctx context.Context, data string, chats map[string]int) error {
 	const batch = 10_000
 	for number, count := range chats {
 		for done := 0; done < count; done += batch {
-			err := db.Tx(ctx, func(tx parley.Tx) error {
+			err := db.Tx(ctx, func(tx *store.Tx) error {
 				for i := done; i < min(count, done+batch); i++ {
 					m := parley.Message{Channel: "demo", Chat: parley.ContactOf(number), FromMe: i%2 == 0,
 						Content: parley.Text{Body: fmt.Sprintf("Message number %d of a long conversation.", i)},

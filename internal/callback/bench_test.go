@@ -60,7 +60,7 @@ func BenchmarkDeliver(b *testing.B) {
 // seed stores b.N events in a hundred chats, and a webhook that is to be told of them.
 func seed(b *testing.B, db *store.DB, url string) {
 	ctx := b.Context()
-	err := db.Tx(ctx, func(tx parley.Tx) error {
+	err := db.Tx(ctx, func(tx *store.Tx) error {
 		if err := tx.AddChannel(ctx, parley.Channel{Code: shop}); err != nil {
 			return err
 		}

@@ -11,7 +11,9 @@ import (
 
 // BodyOf is what a delivery sends, for people who look at it; nil: it sends no body, or nobody knows it
 // any more. A text that is not kept is not shown.
-func BodyOf(ctx context.Context, store parley.EventReader, d parley.Delivery) (*string, error) {
+func BodyOf(ctx context.Context, store interface {
+	EventsAt(ctx context.Context, seqs []int64) ([]parley.Event, error)
+}, d parley.Delivery) (*string, error) {
 	if d.Webhook == "" {
 		return nil, nil
 	}

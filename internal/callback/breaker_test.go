@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/store"
 )
 
 func TestDownForADay(t *testing.T) {
@@ -118,7 +119,7 @@ func TestGivesUpAfterFiveDays(t *testing.T) {
 	inBubble(t, func(e *env) {
 		w := e.webhook("https://crm.example/hook?key=very-secret")
 		w.Failures, w.FailingSince, w.FailingFor = 7000, time.Now().Add(-200*time.Hour), 118*time.Hour // as earlier processes left it
-		e.tx(func(tx parley.Tx) error { return tx.UpdateWebhook(e.Context(), w) })
+		e.tx(func(tx *store.Tx) error { return tx.UpdateWebhook(e.Context(), w) })
 		e.servers.on("crm.example", always(500))
 		e.start()
 		for i := range 10 {
@@ -145,7 +146,7 @@ func TestGivesUpAfterFiveDays(t *testing.T) {
 		// Switched on again, it gets what waited and what happened meanwhile.
 		e.servers.on("crm.example", always(200))
 		got.Enable()
-		e.tx(func(tx parley.Tx) error { return tx.UpdateWebhook(e.Context(), got) })
+		e.tx(func(tx *store.Tx) error { return tx.UpdateWebhook(e.Context(), got) })
 		e.engine.Wake()
 		pass(time.Second)
 		waiting, err := e.store.CountWaiting(e.Context(), "")
@@ -209,7 +210,7 @@ func TestGoneSwitchesOff(t *testing.T) {
 		}
 		e.servers.on("crm.example", always(200))
 		got.Enable()
-		e.tx(func(tx parley.Tx) error { return tx.UpdateWebhook(e.Context(), got) })
+		e.tx(func(tx *store.Tx) error { return tx.UpdateWebhook(e.Context(), got) })
 		e.engine.Wake()
 		pass(time.Second)
 		if n := len(e.servers.at("crm.example")); n != 3 {
@@ -353,13 +354,13 @@ func TestChangedAddressBeginsAnew(t *testing.T) {
 		pass(5 * time.Minute)
 		w = e.readWebhook(w.ID)
 		w.URL = "https://new.example/hook"
-		e.tx(func(tx parley.Tx) error { return tx.UpdateWebhook(e.Context(), w) })
+		e.tx(func(tx *store.Tx) error { return tx.UpdateWebhook(e.Context(), w) })
 		e.engine.Wake()
 		pass(time.Second)
 		if n := len(e.servers.at("new.example")); n != 12 {
 			e.Errorf("the new address got %d of 12", n)
 		}
-		e.tx(func(tx parley.Tx) error { return tx.DeleteWebhook(e.Context(), w.ID) })
+		e.tx(func(tx *store.Tx) error { return tx.DeleteWebhook(e.Context(), w.ID) })
 		e.engine.Wake()
 		e.says(ann, "after it was removed")
 		pass(time.Minute)

@@ -8,17 +8,19 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/callback"
+	"parley/internal/store"
 )
 
 // meddlingStore runs a function once, after some transactions of the engine.
 type meddlingStore struct {
-	parley.Store
+	callback.Store
 	after  int64
 	so     atomic.Int64
 	meddle func()
 }
 
-func (s *meddlingStore) Tx(ctx context.Context, do func(tx parley.Tx) error) error {
+func (s *meddlingStore) Tx(ctx context.Context, do func(tx *store.Tx) error) error {
 	err := s.Store.Tx(ctx, do)
 	if s.so.Add(1) == s.after {
 		s.meddle()
@@ -35,7 +37,7 @@ func TestHealthyWebhookBesideADrainingOne(t *testing.T) {
 			e.says(parley.ContactOf(fmt.Sprint(6281100000000+i%500)), "old")
 		}
 		behind := parley.Webhook{ID: parley.NewWebhookID(), URL: "https://behind.example/hook", CreatedAt: time.Now(), Cursor: 1}
-		e.tx(func(tx parley.Tx) error { return tx.AddWebhook(e.Context(), behind) })
+		e.tx(func(tx *store.Tx) error { return tx.AddWebhook(e.Context(), behind) })
 		healthy := e.webhook("https://healthy.example/hook")
 		e.servers.on("behind.example", always(200))
 		e.servers.on("healthy.example", always(200))
@@ -70,7 +72,7 @@ func TestManyWebhooksBehind(t *testing.T) {
 		hooks := map[parley.WebhookID]int{}
 		for i := range 5 {
 			w := parley.Webhook{ID: parley.NewWebhookID(), URL: fmt.Sprintf("https://crm%d.example/hook", i), CreatedAt: time.Now(), Cursor: seqs[i*300]}
-			e.tx(func(tx parley.Tx) error { return tx.AddWebhook(e.Context(), w) })
+			e.tx(func(tx *store.Tx) error { return tx.AddWebhook(e.Context(), w) })
 			e.servers.on(fmt.Sprintf("crm%d.example", i), always(500)) // planning does not wait for them
 			hooks[w.ID] = len(seqs) - i*300 - 1
 		}

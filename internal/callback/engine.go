@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"parley"
+	"parley/internal/store"
 	"parley/internal/wait"
 )
 
@@ -36,9 +37,24 @@ type Doer interface {
 	Do(req *http.Request) (*http.Response, error)
 }
 
+// Store is what the engine needs of the store.
+type Store interface {
+	Tx(ctx context.Context, do func(*store.Tx) error) error
+	EventAdded() <-chan struct{}
+	Events(ctx context.Context, after int64, filter parley.EventFilter, limit int) ([]parley.Event, int64, error)
+	EventsAt(ctx context.Context, seqs []int64) ([]parley.Event, error)
+	Webhooks(ctx context.Context) ([]parley.Webhook, error)
+	Deliveries(ctx context.Context, q parley.DeliveryQuery, page parley.Page) ([]parley.Delivery, int64, error)
+	DueDeliveries(ctx context.Context, endpoint parley.Endpoint, now time.Time, limit int) ([]parley.Delivery, error)
+	NextDelivery(ctx context.Context, endpoint parley.Endpoint, after time.Time) (time.Time, error)
+	OldestDelivery(ctx context.Context, webhook parley.WebhookID, untried bool) (parley.Delivery, error)
+	CallbackEndpoints(ctx context.Context) ([]parley.Endpoint, error)
+	CountWaiting(ctx context.Context, webhook parley.WebhookID) (int64, error)
+}
+
 // Config says what an engine works with.
 type Config struct {
-	Store   parley.Store
+	Store   Store
 	Secrets *Secrets
 	// Client sends the requests. It must follow no redirects; the engine sets the time-outs.
 	Client Doer
@@ -207,7 +223,7 @@ func (e *Engine) forget(ctx context.Context) {
 			continue
 		}
 		removed := 0
-		err := e.Store.Tx(ctx, func(tx parley.Tx) (err error) {
+		err := e.Store.Tx(ctx, func(tx *store.Tx) (err error) {
 			now := time.Now()
 			if removed, err = tx.ForgetDeliveries(ctx, parley.DeliveryDone, now.Add(-min(e.Keep, keepDelivered)), forgetAtOnce); err != nil {
 				return err

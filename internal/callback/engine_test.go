@@ -15,6 +15,7 @@ import (
 
 	"parley"
 	"parley/internal/callback"
+	"parley/internal/store"
 )
 
 // told is what a request told: whose chat it was and what was said.
@@ -38,7 +39,7 @@ func TestEventsGoToWhoWantsThem(t *testing.T) {
 		e.webhook("https://all.example/")
 		e.webhook("https://some.example/", parley.MessageReceived)
 		e.webhook("https://none.example/", parley.PollVoted)
-		e.tx(func(tx parley.Tx) error {
+		e.tx(func(tx *store.Tx) error {
 			w := parley.Webhook{ID: parley.NewWebhookID(), URL: "https://other.example/", Channel: "other"}
 			off := parley.Webhook{ID: parley.NewWebhookID(), URL: "https://off.example/"}
 			off.Disable(time.Now(), "by hand")
@@ -46,7 +47,7 @@ func TestEventsGoToWhoWantsThem(t *testing.T) {
 		})
 		e.start()
 		e.says(ann, "hello")
-		e.tx(func(tx parley.Tx) error {
+		e.tx(func(tx *store.Tx) error {
 			return tx.AddEvent(e.Context(), parley.NewOTPEvent(parley.OTPExpired, "otl_1", shop, ann, "", time.Now()))
 		})
 		pass(time.Second)
@@ -72,7 +73,7 @@ func TestReplayKeepsTheID(t *testing.T) {
 		replay := func(q parley.DeliveryQuery, want ...string) {
 			e.Helper()
 			before := len(e.servers.at("crm.example"))
-			e.tx(func(tx parley.Tx) error {
+			e.tx(func(tx *store.Tx) error {
 				n, err := tx.ReplayDeliveries(e.Context(), q, time.Now(), 1000)
 				if n != len(want) {
 					e.Errorf("replayed %d, want %d", n, len(want))
@@ -141,7 +142,7 @@ func TestAGoneEventEndsItsDelivery(t *testing.T) {
 		e.says(ann, "one")
 		e.says(ann, "two")
 		pass(time.Second)
-		e.tx(func(tx parley.Tx) error {
+		e.tx(func(tx *store.Tx) error {
 			_, err := tx.ForgetEvents(e.Context(), time.Now().Add(time.Second), 1000)
 			return err
 		})
@@ -250,7 +251,7 @@ func TestWakeCounts(t *testing.T) {
 		if n := len(e.servers.at("crm.example")); n != 1 {
 			e.Fatalf("told %d times", n)
 		}
-		e.tx(func(tx parley.Tx) error {
+		e.tx(func(tx *store.Tx) error {
 			_, err := tx.ReplayDeliveries(context.Background(), parley.DeliveryQuery{}, time.Now(), 10)
 			return err
 		})

@@ -56,7 +56,7 @@ func newEnv(t *testing.T) *env {
 		t.Fatal(err)
 	}
 	e := &env{T: t, store: db, secrets: callback.NewSecrets(db, sealer), servers: newServers(), log: &lockedBuffer{}, stop: func() {}}
-	e.tx(func(tx parley.Tx) error {
+	e.tx(func(tx *store.Tx) error {
 		return tx.AddChannel(t.Context(), parley.Channel{Code: shop, Network: parley.Sandbox})
 	})
 	e.renew(e.servers)
@@ -66,7 +66,7 @@ func newEnv(t *testing.T) *env {
 // renew gives the environment a new engine, as a new process would have.
 func (e *env) renew(client callback.Doer) { e.renewOn(e.store, client) }
 
-func (e *env) renewOn(db parley.Store, client callback.Doer) {
+func (e *env) renewOn(db callback.Store, client callback.Doer) {
 	e.metrics = prometheus.NewRegistry()
 	e.engine = callback.New(callback.Config{
 		Store: db, Secrets: e.secrets, Client: client, Render: func(ev *parley.Event) ([]byte, error) { return ev.Body() },
@@ -111,7 +111,7 @@ func inBubble(t *testing.T, test func(e *env)) {
 	})
 }
 
-func (e *env) tx(do func(tx parley.Tx) error) {
+func (e *env) tx(do func(tx *store.Tx) error) {
 	e.Helper()
 	if err := e.store.Tx(context.Background(), do); err != nil {
 		e.Fatal(err)
@@ -122,7 +122,7 @@ func (e *env) tx(do func(tx parley.Tx) error) {
 func (e *env) webhook(url string, types ...parley.EventType) parley.Webhook {
 	e.Helper()
 	w := parley.Webhook{ID: parley.NewWebhookID(), URL: url, Types: types, CreatedAt: time.Now()}
-	e.tx(func(tx parley.Tx) error { return tx.AddWebhook(context.Background(), w) })
+	e.tx(func(tx *store.Tx) error { return tx.AddWebhook(context.Background(), w) })
 	return w
 }
 
@@ -143,7 +143,7 @@ func (e *env) says(who parley.ContactID, text string) parley.Event {
 	m := parley.Message{Channel: shop, Chat: who, ID: parley.MessageID(fmt.Sprintf("3EB0%08X", e.seq)), Content: parley.Text{Body: text},
 		Status: parley.Received, CreatedAt: now, UpdatedAt: now}
 	var event parley.Event
-	e.tx(func(tx parley.Tx) error {
+	e.tx(func(tx *store.Tx) error {
 		if err := tx.AddMessage(context.Background(), &m); err != nil {
 			return err
 		}
@@ -157,7 +157,7 @@ func (e *env) says(who parley.ContactID, text string) parley.Event {
 func (e *env) calls(url string, kind parley.EventType, reason string) parley.Delivery {
 	e.Helper()
 	var d parley.Delivery
-	e.tx(func(tx parley.Tx) error {
+	e.tx(func(tx *store.Tx) error {
 		event := parley.NewOTPEvent(kind, "otl_1", shop, ann, reason, time.Now())
 		if err := tx.AddEvent(context.Background(), event); err != nil {
 			return err

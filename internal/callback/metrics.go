@@ -16,7 +16,7 @@ type measures struct {
 	open     prometheus.Gauge
 }
 
-func newMeasures(r prometheus.Registerer, store parley.Store) *measures {
+func newMeasures(r prometheus.Registerer, store Store) *measures {
 	m := &measures{
 		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "parley_delivery_attempts_total", Help: "Attempts to deliver an event, by kind and outcome."}, []string{"kind", "outcome"}),

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"parley"
 	"parley/internal/callback"
 	"parley/internal/safehttp"
+	"parley/internal/store"
 )
 
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
@@ -35,7 +37,7 @@ func onNetwork(t *testing.T, policy safehttp.Policy) *env {
 func (e *env) try(url string) callback.Attempt {
 	e.Helper()
 	w := parley.Webhook{ID: parley.NewWebhookID(), URL: url, CreatedAt: time.Now()}
-	err := e.store.Tx(e.Context(), func(tx parley.Tx) error { return tx.AddWebhook(e.Context(), w) })
+	err := e.store.Tx(e.Context(), func(tx *store.Tx) error { return tx.AddWebhook(e.Context(), w) })
 	if err != nil {
 		e.Fatal(err)
 	}
@@ -225,17 +227,25 @@ func TestWholeWay(t *testing.T) {
 }
 
 // unrecorded is a store in which deliveries cannot be updated.
-type unrecorded struct{ parley.Store }
-
-type unrecordedTx struct{ parley.Tx }
+type unrecorded struct{ callback.Store }
 
 var errDisk = errors.New("disk full")
 
-func (s unrecorded) Tx(ctx context.Context, do func(tx parley.Tx) error) error {
-	return s.Store.Tx(ctx, func(tx parley.Tx) error { return do(unrecordedTx{tx}) })
+func (s unrecorded) Tx(ctx context.Context, do func(tx *store.Tx) error) error {
+	return s.Store.Tx(ctx, func(tx *store.Tx) error {
+		before, _, err := tx.Deliveries(ctx, parley.DeliveryQuery{}, parley.Page{Limit: 100})
+		if err == nil {
+			err = do(tx)
+		}
+		for _, d := range before {
+			now, _, err2 := tx.Deliveries(ctx, parley.DeliveryQuery{IDs: []parley.DeliveryID{d.ID}}, parley.Page{Limit: 1})
+			if err = errors.Join(err, err2); err == nil && !reflect.DeepEqual(now[0], d) {
+				err = errDisk
+			}
+		}
+		return err
+	})
 }
-
-func (unrecordedTx) UpdateDeliveries(context.Context, []parley.Delivery) error { return errDisk }
 
 func TestWhatWasNotRecordedIsToldAgain(t *testing.T) {
 	inBubble(t, func(e *env) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/store"
 	"parley/internal/wait"
 )
 
@@ -225,7 +226,7 @@ func (p *planner) keep(ctx context.Context, planned map[parley.WebhookID][]parle
 	if len(planned) == 0 {
 		return nil
 	}
-	return p.Store.Tx(ctx, func(tx parley.Tx) error {
+	return p.Store.Tx(ctx, func(tx *store.Tx) error {
 		for id, ds := range planned {
 			_, err := tx.Webhook(ctx, id)
 			if errors.Is(err, parley.ErrNotFound) {
@@ -241,7 +242,7 @@ func (p *planner) keep(ctx context.Context, planned map[parley.WebhookID][]parle
 }
 
 // onChannels returns the deliveries whose channels are there.
-func onChannels(ctx context.Context, tx parley.Tx, ds []parley.Delivery) (there []parley.Delivery, err error) {
+func onChannels(ctx context.Context, tx *store.Tx, ds []parley.Delivery) (there []parley.Delivery, err error) {
 	for _, d := range ds {
 		if d.Channel != "" {
 			err := tx.CheckChannel(ctx, d.Channel, 0)
@@ -261,7 +262,7 @@ func onChannels(ctx context.Context, tx parley.Tx, ds []parley.Delivery) (there 
 // again from an earlier place and nothing else is lost.
 func (p *planner) keepCursors() {
 	ctx := context.Background()
-	err := p.Store.Tx(ctx, func(tx parley.Tx) error {
+	err := p.Store.Tx(ctx, func(tx *store.Tx) error {
 		for _, h := range p.hooks {
 			if h.stored == h.Cursor {
 				continue

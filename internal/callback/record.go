@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/store"
 	"parley/internal/wait"
 )
 
@@ -91,7 +92,7 @@ func (r *recorder) store(results []result) error {
 			hurry[one.webhook] = hurry[one.webhook] || one.hurry
 		}
 	}
-	return r.Store.Tx(ctx, func(tx parley.Tx) error {
+	return r.Store.Tx(ctx, func(tx *store.Tx) error {
 		if err := tx.UpdateDeliveries(ctx, ds); err != nil {
 			return err
 		}
@@ -116,7 +117,7 @@ func (r *recorder) store(results []result) error {
 }
 
 // disable switches a webhook off, unless it is gone or leads elsewhere by now.
-func disable(ctx context.Context, tx parley.Tx, r result) error {
+func disable(ctx context.Context, tx *store.Tx, r result) error {
 	if r.disable == "" {
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/store"
 	"parley/internal/wait"
 )
 
@@ -16,7 +17,7 @@ var ErrDisabled = parley.Errorf(parley.BadRequest, "The webhook is switched off.
 
 // Retry tries a waiting delivery now, whatever its schedule, and returns it as it is before that.
 func (e *Engine) Retry(ctx context.Context, id parley.DeliveryID) (d parley.Delivery, err error) {
-	err = e.Store.Tx(ctx, func(tx parley.Tx) error {
+	err = e.Store.Tx(ctx, func(tx *store.Tx) error {
 		found, _, err := tx.Deliveries(ctx, parley.DeliveryQuery{IDs: []parley.DeliveryID{id}}, parley.Page{Limit: 1})
 		switch {
 		case err != nil:
@@ -43,7 +44,7 @@ func (e *Engine) Retry(ctx context.Context, id parley.DeliveryID) (d parley.Deli
 
 // RetryWebhook tries everything that waits for a webhook now, and returns how much that is.
 func (e *Engine) RetryWebhook(ctx context.Context, id parley.WebhookID) (waiting int64, err error) {
-	err = e.Store.Tx(ctx, func(tx parley.Tx) (err error) {
+	err = e.Store.Tx(ctx, func(tx *store.Tx) (err error) {
 		if err := mustBeOn(ctx, tx, id); err != nil {
 			return err
 		}
@@ -58,7 +59,7 @@ func (e *Engine) RetryWebhook(ctx context.Context, id parley.WebhookID) (waiting
 	return waiting, err
 }
 
-func mustBeOn(ctx context.Context, tx parley.Tx, id parley.WebhookID) error {
+func mustBeOn(ctx context.Context, tx *store.Tx, id parley.WebhookID) error {
 	w, err := tx.Webhook(ctx, id)
 	if err == nil && !w.IsEnabled() {
 		err = ErrDisabled

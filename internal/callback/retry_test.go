@@ -8,6 +8,7 @@ import (
 
 	"parley"
 	"parley/internal/callback"
+	"parley/internal/store"
 )
 
 // TestRetryNow: a waiting delivery is tried at once, behind it the next of its chat, also at a webhook that counts as
@@ -59,7 +60,7 @@ func TestRetryNow(t *testing.T) {
 
 		w = e.readWebhook(w.ID)
 		w.Disable(time.Now(), "By hand.")
-		e.tx(func(tx parley.Tx) error { return tx.UpdateWebhook(e.Context(), w) })
+		e.tx(func(tx *store.Tx) error { return tx.UpdateWebhook(e.Context(), w) })
 		if _, err := e.engine.RetryWebhook(e.Context(), w.ID); !errors.Is(err, callback.ErrDisabled) {
 			e.Errorf("a webhook that is off: %v", err)
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/store"
 )
 
 // gaps are the times between requests.
@@ -116,7 +117,7 @@ func TestHistory(t *testing.T) {
 		}
 		pass(time.Hour)
 		d := e.only()
-		e.tx(func(tx parley.Tx) error {
+		e.tx(func(tx *store.Tx) error {
 			_, err := tx.ReplayDeliveries(e.Context(), parley.DeliveryQuery{IDs: []parley.DeliveryID{d.ID}}, time.Now(), 1)
 			return err
 		})

@@ -12,6 +12,7 @@ import (
 
 	"parley"
 	"parley/internal/seal"
+	"parley/internal/store"
 )
 
 const (
@@ -25,7 +26,7 @@ const (
 // Secrets keeps the signing secrets, one for each owner, encrypted. What it read it remembers for a
 // moment, because every attempt signs.
 type Secrets struct {
-	store  parley.Store
+	store  *store.DB
 	sealer *seal.Sealer
 
 	mu     sync.Mutex
@@ -44,7 +45,7 @@ const (
 )
 
 // NewSecrets makes a keeper of secrets.
-func NewSecrets(store parley.Store, sealer *seal.Sealer) *Secrets {
+func NewSecrets(store *store.DB, sealer *seal.Sealer) *Secrets {
 	return &Secrets{store: store, sealer: sealer, recent: map[parley.SecretOwner]remembered{}}
 }
 
@@ -71,14 +72,14 @@ func (s *Secrets) Of(ctx context.Context, owner parley.SecretOwner) (Keys, error
 }
 
 // Add stores the secret of a new owner in the transaction that adds the owner, and returns it.
-func (s *Secrets) Add(ctx context.Context, tx parley.Tx, owner parley.SecretOwner) (string, error) {
+func (s *Secrets) Add(ctx context.Context, tx *store.Tx, owner parley.SecretOwner) (string, error) {
 	secret := newSecret()
 	return secret, tx.SetSecret(ctx, parley.SigningSecret{Owner: owner, Sealed: s.seal(owner, secret)})
 }
 
 // make stores a first secret, unless somebody else was faster.
 func (s *Secrets) make(ctx context.Context, owner parley.SecretOwner) (stored parley.SigningSecret, err error) {
-	err = s.store.Tx(ctx, func(tx parley.Tx) (err error) {
+	err = s.store.Tx(ctx, func(tx *store.Tx) (err error) {
 		stored, err = tx.Secret(ctx, owner)
 		if !errors.Is(err, parley.ErrNotFound) {
 			return err
@@ -93,7 +94,7 @@ func (s *Secrets) make(ctx context.Context, owner parley.SecretOwner) (stored pa
 }
 
 // checkOwner makes sure that the owner of a secret is still there.
-func checkOwner(ctx context.Context, tx parley.Tx, owner parley.SecretOwner) error {
+func checkOwner(ctx context.Context, tx *store.Tx, owner parley.SecretOwner) error {
 	if code := owner.Channel(); code != "" {
 		return tx.CheckChannel(ctx, code, 0)
 	}
@@ -115,11 +116,11 @@ func (s *Secrets) Forget(owner parley.SecretOwner) {
 // that ends now. What is given also stores more in the same transaction; it gets the time at which the old one
 // ends, zero where there was none.
 func (s *Secrets) Rotate(
-	ctx context.Context, owner parley.SecretOwner, also ...func(tx parley.Tx, oldUntil time.Time) error,
+	ctx context.Context, owner parley.SecretOwner, also ...func(tx *store.Tx, oldUntil time.Time) error,
 ) (Keys, error) {
 	fresh := newSecret()
 	var stored parley.SigningSecret
-	err := s.store.Tx(ctx, func(tx parley.Tx) error {
+	err := s.store.Tx(ctx, func(tx *store.Tx) error {
 		if err := checkOwner(ctx, tx, owner); err != nil {
 			return err
 		}

@@ -15,6 +15,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"parley"
+	"parley/internal/store"
 )
 
 // verify checks a request with another's implementation of the standard.
@@ -150,7 +151,7 @@ func TestSecretsAreMadeOnceAndSealed(t *testing.T) {
 		t.Error("the secret is stored in clear")
 	}
 	// One that was moved to another owner opens nothing.
-	e.tx(func(tx parley.Tx) error {
+	e.tx(func(tx *store.Tx) error {
 		stored.Owner = parley.ChannelSecret(shop)
 		return tx.SetSecret(ctx, stored)
 	})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/store"
 )
 
 // TestEvent is the type of what Test sends. It is in no log and on no list: whoever asks for a test
@@ -42,7 +43,7 @@ func (e *Engine) Test(ctx context.Context, w parley.Webhook) (Attempt, error) {
 func (e *Engine) Deliver(ctx context.Context, id parley.DeliveryID) (parley.Delivery, error) {
 	started := time.Now().Truncate(time.Millisecond)
 	query := parley.DeliveryQuery{IDs: []parley.DeliveryID{id}}
-	err := e.Store.Tx(ctx, func(tx parley.Tx) error {
+	err := e.Store.Tx(ctx, func(tx *store.Tx) error {
 		found, _, err := tx.Deliveries(ctx, query, parley.Page{Limit: 1})
 		if err != nil {
 			return err

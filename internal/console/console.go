@@ -12,6 +12,7 @@ import (
 
 	"parley"
 	"parley/internal/api"
+	"parley/internal/store"
 )
 
 //go:generate go run parley/internal/tools/vendorjs -root ../..
@@ -19,7 +20,7 @@ import (
 // Config says what the console works with. All fields are required but the last two.
 type Config struct {
 	API     *api.API
-	Store   parley.Store
+	Store   *store.DB
 	Log     *slog.Logger
 	Version string
 	// Mode is how the server was started: "dev" or "serve".

@@ -14,6 +14,7 @@ import (
 	"parley"
 	"parley/internal/app"
 	"parley/internal/parleytest"
+	"parley/internal/store"
 )
 
 // env is a gateway, and a browser that is not quite one: it sends what it is told to.
@@ -44,7 +45,7 @@ func (e *env) ticket(purpose parley.TicketPurpose, at time.Time, life time.Durat
 	e.t.Helper()
 	secret, ticket := parley.NewTicket(purpose, "", at, life)
 	e.data(func(ctx context.Context, d *app.Data) error {
-		return d.Store.Tx(ctx, func(tx parley.Tx) error { return tx.AddTicket(ctx, ticket) })
+		return d.Store.Tx(ctx, func(tx *store.Tx) error { return tx.AddTicket(ctx, ticket) })
 	})
 	return secret
 }

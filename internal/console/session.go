@@ -11,6 +11,7 @@ import (
 
 	"parley"
 	"parley/internal/api"
+	"parley/internal/store"
 )
 
 const (
@@ -25,9 +26,9 @@ const (
 
 // NewLink makes a link that signs in whoever opens it first, on the server with the given address. Its
 // secret stands in the fragment, which browsers do not send and servers do not log.
-func NewLink(ctx context.Context, store parley.Store, url string) (string, error) {
+func NewLink(ctx context.Context, db *store.DB, url string) (string, error) {
 	secret, ticket := parley.NewTicket(parley.SignInTicket, "", time.Now(), LinkLife)
-	if err := store.Tx(ctx, func(tx parley.Tx) error { return tx.AddTicket(ctx, ticket) }); err != nil {
+	if err := db.Tx(ctx, func(tx *store.Tx) error { return tx.AddTicket(ctx, ticket) }); err != nil {
 		return "", err
 	}
 	return url + "/console/login#" + secret, nil
@@ -61,7 +62,7 @@ func (c *Console) prolong(w http.ResponseWriter, hr *http.Request) {
 	if err != nil || now.Add(sessionLife-touchEvery).Before(t.ExpiresAt) {
 		return // whoever is not signed in is told so by the API
 	}
-	err = c.Store.Tx(ctx, func(tx parley.Tx) error { return tx.TouchTicket(ctx, t.Hash, now.Add(sessionLife)) })
+	err = c.Store.Tx(ctx, func(tx *store.Tx) error { return tx.TouchTicket(ctx, t.Hash, now.Add(sessionLife)) })
 	switch {
 	case err == nil:
 		setSession(w, hr, secretOf(hr))
@@ -120,7 +121,7 @@ func (c *Console) signIn(w http.ResponseWriter, hr *http.Request) (signedIn, err
 		return signedIn{}, err
 	}
 	session, ticket := parley.NewTicket(parley.SessionTicket, "", now, sessionLife)
-	err = c.Store.Tx(ctx, func(tx parley.Tx) error {
+	err = c.Store.Tx(ctx, func(tx *store.Tx) error {
 		if _, err := tx.UseTicket(ctx, link.Hash, now); err != nil {
 			return err
 		}
@@ -152,7 +153,7 @@ func (c *Console) whyRefused(ctx context.Context, hash []byte) error {
 
 // signOut ends the session of a request, if it has one.
 func (c *Console) signOut(w http.ResponseWriter, hr *http.Request) (signedIn, error) {
-	err := c.Store.Tx(hr.Context(), func(tx parley.Tx) error { return endSession(hr.Context(), tx, hr, time.Now()) })
+	err := c.Store.Tx(hr.Context(), func(tx *store.Tx) error { return endSession(hr.Context(), tx, hr, time.Now()) })
 	if err != nil {
 		return signedIn{}, err
 	}
@@ -162,7 +163,7 @@ func (c *Console) signOut(w http.ResponseWriter, hr *http.Request) (signedIn, er
 	return signedIn{true, "Signed out"}, nil
 }
 
-func endSession(ctx context.Context, tx parley.Tx, hr *http.Request, now time.Time) error {
+func endSession(ctx context.Context, tx *store.Tx, hr *http.Request, now time.Time) error {
 	secret := secretOf(hr)
 	if secret == "" {
 		return nil

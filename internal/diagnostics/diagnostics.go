@@ -14,6 +14,15 @@ import (
 	"parley/internal/network"
 )
 
+// Store is what the files tell of the store.
+type Store interface {
+	Webhooks(ctx context.Context) ([]parley.Webhook, error)
+	Deliveries(ctx context.Context, q parley.DeliveryQuery, page parley.Page) ([]parley.Delivery, int64, error)
+	OldestDelivery(ctx context.Context, webhook parley.WebhookID, untried bool) (parley.Delivery, error)
+	CountWaiting(ctx context.Context, webhook parley.WebhookID) (int64, error)
+	ChannelStates(ctx context.Context, code parley.ChannelCode, since time.Time, limit int) ([]parley.ChannelState, error)
+}
+
 // Source is where what is told comes from. All fields are required.
 type Source struct {
 	Version   string
@@ -22,7 +31,7 @@ type Source struct {
 	Settings  []Setting // those in force, secrets masked; none: nobody knows them
 	Doctor    func(ctx context.Context) []doctor.Finding
 	Channels  func() []Channel
-	Store     parley.Reader
+	Store     Store
 	// Metrics writes the figures as they are served.
 	Metrics func() (string, error)
 	// Log returns the last warnings and errors, oldest first.

@@ -12,7 +12,7 @@ import (
 )
 
 // broken is a store that does not answer.
-type broken struct{ parley.Reader }
+type broken struct{ Store }
 
 var errBroken = errors.New("read /var/lib/parley/parley.db: disk I/O error of +62 812-3456-7890")
 

@@ -10,7 +10,6 @@ import (
 
 // oneAlarm is a store in which there is one alarm of one-time codes.
 type oneAlarm struct {
-	parley.Reader
 	alarm parley.OTPAlarm
 }
 

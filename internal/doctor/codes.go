@@ -15,7 +15,9 @@ type Attack struct {
 }
 
 // Attacks looks for attacks on one-time codes that were noticed lately.
-func Attacks(ctx context.Context, store parley.Reader, channels []parley.Channel, now time.Time) ([]Attack, error) {
+func Attacks(ctx context.Context, store interface {
+	OTPAlarms(ctx context.Context) ([]parley.OTPAlarm, error)
+}, channels []parley.Channel, now time.Time) ([]Attack, error) {
 	alarms, err := store.OTPAlarms(ctx)
 	if err != nil {
 		return nil, err

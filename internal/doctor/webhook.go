@@ -9,8 +9,14 @@ import (
 	"parley"
 )
 
+// WebhookReader reads webhooks and what waits for them.
+type WebhookReader interface {
+	Webhooks(ctx context.Context) ([]parley.Webhook, error)
+	OldestDelivery(ctx context.Context, webhook parley.WebhookID, untried bool) (parley.Delivery, error)
+}
+
 // Webhooks looks at whether events reach those who asked for them.
-func Webhooks(ctx context.Context, store parley.Reader) ([]Finding, error) {
+func Webhooks(ctx context.Context, store WebhookReader) ([]Finding, error) {
 	webhooks, err := store.Webhooks(ctx)
 	if err != nil {
 		return nil, err
@@ -34,7 +40,7 @@ func Webhooks(ctx context.Context, store parley.Reader) ([]Finding, error) {
 	return findings, nil
 }
 
-func checkWebhook(ctx context.Context, store parley.Reader, w parley.Webhook) (Finding, error) {
+func checkWebhook(ctx context.Context, store WebhookReader, w parley.Webhook) (Finding, error) {
 	switch {
 	case !w.IsEnabled():
 		return Finding{"webhook", Warning, fmt.Sprintf("%s off since %s: %s", w.URL, When(w.DisabledAt), w.Reason), "parley webhook enable " + string(w.ID)}, nil

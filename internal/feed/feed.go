@@ -42,9 +42,16 @@ var (
 	ErrClosed = errors.New("the feed is closed")
 )
 
+// Store is what a feed needs of the store.
+type Store interface {
+	Events(ctx context.Context, after int64, filter parley.EventFilter, limit int) ([]parley.Event, int64, error)
+	EventAdded() <-chan struct{}
+	LastEvent(ctx context.Context) (int64, error)
+}
+
 // Config says what a feed works with.
 type Config struct {
-	Store   parley.Store
+	Store   Store
 	Sealer  *seal.Sealer
 	Log     *slog.Logger
 	Metrics prometheus.Registerer // nil: nothing is counted

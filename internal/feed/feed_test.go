@@ -29,13 +29,13 @@ type env struct {
 
 // counting is a store that counts how often the log is read.
 type counting struct {
-	parley.Store
+	*store.DB
 	reads atomic.Int64
 }
 
 func (c *counting) Events(ctx context.Context, after int64, filter parley.EventFilter, limit int) ([]parley.Event, int64, error) {
 	c.reads.Add(1)
-	return c.Store.Events(ctx, after, filter, limit)
+	return c.DB.Events(ctx, after, filter, limit)
 }
 
 func start(t *testing.T, change ...func(*Config)) *env {
@@ -50,7 +50,7 @@ func start(t *testing.T, change ...func(*Config)) *env {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &env{T: t, store: &counting{Store: db}, sealer: sealer}
+	e := &env{T: t, store: &counting{DB: db}, sealer: sealer}
 	config := Config{Store: e.store, Sealer: sealer, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
 	for _, f := range change {
 		f(&config)
@@ -60,7 +60,7 @@ func start(t *testing.T, change ...func(*Config)) *env {
 	var wg sync.WaitGroup
 	wg.Go(func() { e.feed.Run(running) })
 	t.Cleanup(func() { stop(); wg.Wait() })
-	err = db.Tx(t.Context(), func(tx parley.Tx) error {
+	err = db.Tx(t.Context(), func(tx *store.Tx) error {
 		for _, code := range []parley.ChannelCode{"main", "other"} {
 			if err := tx.AddChannel(t.Context(), parley.Channel{Code: code, Network: parley.Sandbox, CreatedAt: time.Now()}); err != nil {
 				return err
@@ -77,7 +77,7 @@ func start(t *testing.T, change ...func(*Config)) *env {
 // add adds events of a channel, in one transaction. Each carries its number.
 func (e *env) add(channel parley.ChannelCode, count int) {
 	e.Helper()
-	err := e.store.Tx(context.Background(), func(tx parley.Tx) error {
+	err := e.store.Tx(context.Background(), func(tx *store.Tx) error {
 		for i := range count {
 			data := fmt.Appendf(nil, `{"n":%d}`, e.n+i)
 			event := parley.Event{Type: parley.OTPFailed, Channel: channel, At: time.Now(), Chat: "6281100000001@c.us", Data: data}
@@ -269,7 +269,7 @@ func TestPlaceThatWasRemoved(t *testing.T) {
 	e.expect(first, 0, 10)
 	e.add("main", 1)
 	e.expect(first, 10, 11)
-	err := e.store.Tx(t.Context(), func(tx parley.Tx) error {
+	err := e.store.Tx(t.Context(), func(tx *store.Tx) error {
 		_, err := tx.ForgetEvents(t.Context(), time.Now().Add(time.Hour), 100)
 		return err
 	})
@@ -323,7 +323,7 @@ func TestSealedText(t *testing.T) {
 		m := parley.Message{Channel: channel, Chat: "6281100000001@c.us", ID: id, Content: parley.Text{Body: "the text"},
 			Status: parley.Received, CreatedAt: time.Now(), UpdatedAt: time.Now()}
 		sealed := e.sealer.Seal([]byte("the text"), parley.SealedEventText(sealedFor))
-		err := e.store.Tx(t.Context(), func(tx parley.Tx) error {
+		err := e.store.Tx(t.Context(), func(tx *store.Tx) error {
 			if err := tx.AddMessage(t.Context(), &m); err != nil {
 				return err
 			}
@@ -377,7 +377,7 @@ func BenchmarkManyReaders(b *testing.B) {
 		})
 	}
 	for range b.N {
-		err := db.Tx(b.Context(), func(tx parley.Tx) error {
+		err := db.Tx(b.Context(), func(tx *store.Tx) error {
 			return tx.AddEvent(b.Context(), &parley.Event{Type: parley.OTPFailed, Channel: "main", At: time.Now(), Data: []byte(`{"n":1}`)})
 		})
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/store"
 )
 
 // MaxQueue is how many messages a channel may have waiting. They are all in memory, and a longer
@@ -34,7 +35,7 @@ type Terms struct {
 	Key *parley.Answer
 	// Also, if not nil, stores more in that transaction, before the messages: if it fails, nothing is kept
 	// and its error is returned.
-	Also func(parley.Tx) error
+	Also func(*store.Tx) error
 }
 
 // Send stores drafts in one transaction, in order, and has the channel's worker send them. When it returns
@@ -95,8 +96,8 @@ func (a *account) messages(channel parley.Channel, drafts []Draft) []parley.Mess
 
 // storing is the transaction that accepts messages. It has them handed to the worker in the order of their
 // commits.
-func (a *account) storing(ctx context.Context, s *sending, terms Terms) func(parley.Tx) error {
-	return a.checked(ctx, func(tx parley.Tx) error {
+func (a *account) storing(ctx context.Context, s *sending, terms Terms) func(*store.Tx) error {
+	return a.checked(ctx, func(tx *store.Tx) error {
 		if terms.Also != nil {
 			if err := terms.Also(tx); err != nil {
 				return err
@@ -125,7 +126,7 @@ func (a *account) storing(ctx context.Context, s *sending, terms Terms) func(par
 
 // storeAll writes messages, which get their ids thereby, and has them handed to the worker once they are
 // committed.
-func (a *account) storeAll(ctx context.Context, tx parley.Tx, ms []parley.Message) error {
+func (a *account) storeAll(ctx context.Context, tx *store.Tx, ms []parley.Message) error {
 	for i := range ms {
 		ms[i].ID = "" // one of an earlier run was not kept
 		if err := a.storeOne(ctx, tx, &ms[i]); err != nil {
@@ -159,7 +160,7 @@ func (a *account) current() *account {
 	return a // the next one reads the queue from the store
 }
 
-func (a *account) storeOne(ctx context.Context, tx parley.Tx, m *parley.Message) error {
+func (a *account) storeOne(ctx context.Context, tx *store.Tx, m *parley.Message) error {
 	if d, ok := m.Content.(parley.Delete); ok {
 		if err := a.withdraw(ctx, tx, d.Target, m.CreatedAt); err != nil {
 			return err
@@ -170,7 +171,7 @@ func (a *account) storeOne(ctx context.Context, tx parley.Tx, m *parley.Message)
 
 // withdraw keeps a message that is deleted before it was sent from being sent at all. The deletion
 // goes to the network nevertheless: the send may be under way at this moment.
-func (a *account) withdraw(ctx context.Context, tx parley.Tx, target parley.MessageRef, now time.Time) error {
+func (a *account) withdraw(ctx context.Context, tx *store.Tx, target parley.MessageRef, now time.Time) error {
 	m, err := tx.Message(ctx, a.snapshot().Code, target)
 	if err != nil {
 		return err

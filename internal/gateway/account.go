@@ -11,6 +11,7 @@ import (
 	"parley"
 	"parley/internal/network"
 	"parley/internal/outbox"
+	"parley/internal/store"
 )
 
 // account is one channel as this process runs it: what is known of it, its session while it has one,
@@ -52,14 +53,14 @@ func deletion(code parley.ChannelCode) *retirement {
 }
 
 // tx runs a transaction that stores something of the channel. It is refused where the channel is gone.
-func (a *account) tx(ctx context.Context, do func(parley.Tx) error) error {
+func (a *account) tx(ctx context.Context, do func(*store.Tx) error) error {
 	return a.g.Store.Tx(ctx, a.checked(ctx, do))
 }
 
 // checked is a transaction that makes sure that the channel is still there: this one, not a later one with
 // its code.
-func (a *account) checked(ctx context.Context, do func(parley.Tx) error) func(parley.Tx) error {
-	return func(tx parley.Tx) error {
+func (a *account) checked(ctx context.Context, do func(*store.Tx) error) func(*store.Tx) error {
+	return func(tx *store.Tx) error {
 		if r := a.retired.Load(); r != nil {
 			return r.refusal
 		}
@@ -262,7 +263,7 @@ func (a *account) changeAccount(ctx context.Context, phone network.Phone) error 
 	}
 	a.worker.Use(nil)
 	var c parley.Channel
-	err := a.tx(ctx, func(tx parley.Tx) (err error) {
+	err := a.tx(ctx, func(tx *store.Tx) (err error) {
 		if c, err = tx.Channel(ctx, a.code); err != nil {
 			return err
 		}
@@ -312,7 +313,7 @@ func (a *account) setState(ctx context.Context, s network.State) {
 		a.g.Log.Info("channel", "channel", c.Code, "status", c.State.Status, "reason", c.State.Reason)
 		a.g.activity.Publish(Activity{At: now, Channel: c.Code, State: c.State.Status, Reason: c.State.Reason})
 	}
-	err := a.tx(ctx, func(tx parley.Tx) error {
+	err := a.tx(ctx, func(tx *store.Tx) error {
 		if err := tx.SetChannelState(ctx, c); err != nil {
 			return err
 		}

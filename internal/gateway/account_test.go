@@ -8,6 +8,7 @@ import (
 
 	"parley"
 	"parley/internal/network"
+	"parley/internal/store"
 )
 
 // states has the session of channel demo go through statuses, with an account.
@@ -66,7 +67,7 @@ func TestAnAccountThatChangedIsRememberedOverARestart(t *testing.T) {
 		b.states("99900000001", parley.Reconnecting)
 		old := b.accept(ayu, "old")
 		b.stop()
-		b.tx(func(tx parley.Tx) error {
+		b.tx(func(tx *store.Tx) error {
 			return tx.SetChannelState(t.Context(), parley.Channel{Code: "demo", Number: "99900000002"})
 		})
 		b.driver.number = "99900000002"

@@ -8,6 +8,7 @@ import (
 
 	"parley"
 	"parley/internal/network"
+	"parley/internal/store"
 )
 
 // ErrTaken is the answer to a code that another channel has.
@@ -15,13 +16,13 @@ var ErrTaken = parley.InvalidField("code", "code is taken: there is a channel wi
 
 // CreateChannel stores a new channel and starts it. What is given also stores more in the same transaction.
 func (g *Gateway) CreateChannel(
-	ctx context.Context, c parley.Channel, also ...func(parley.Tx, parley.Channel) error,
+	ctx context.Context, c parley.Channel, also ...func(*store.Tx, parley.Channel) error,
 ) (parley.Channel, error) {
 	if _, ok := g.Drivers[c.Network]; !ok {
 		return parley.Channel{}, parley.InvalidField("network", "network must be the name of a network that this server has.")
 	}
 	c.Begin(time.Now())
-	err := g.Store.Tx(ctx, func(tx parley.Tx) error {
+	err := g.Store.Tx(ctx, func(tx *store.Tx) error {
 		err := tx.AddChannel(ctx, c)
 		if errors.Is(err, parley.ErrExists) {
 			err = ErrTaken
@@ -41,7 +42,7 @@ func (g *Gateway) CreateChannel(
 
 // UpdateChannel changes what is stored of a channel: its name, network, settings, or whether it runs.
 func (g *Gateway) UpdateChannel(ctx context.Context, code parley.ChannelCode, change func(*parley.Channel)) (parley.Channel, error) {
-	err := g.Store.Tx(ctx, func(tx parley.Tx) error {
+	err := g.Store.Tx(ctx, func(tx *store.Tx) error {
 		c, err := tx.Channel(ctx, code)
 		if err != nil {
 			return err
@@ -128,7 +129,7 @@ func (g *Gateway) delete(ctx context.Context, a *account) error {
 	g.lifecycle.Lock()
 	defer g.lifecycle.Unlock()
 	code := a.code
-	err := g.Store.Tx(ctx, func(tx parley.Tx) error {
+	err := g.Store.Tx(ctx, func(tx *store.Tx) error {
 		if err := tx.CheckChannel(ctx, code, a.id); err != nil {
 			return err
 		}
@@ -211,7 +212,7 @@ func (g *Gateway) clear(ctx context.Context, code parley.ChannelCode, forget fun
 	}
 	a.setState(ctx, network.State{Status: parley.Starting}) // what is sent meanwhile waits
 	a.close()
-	err = g.Store.Tx(ctx, func(tx parley.Tx) error { return tx.ClearChannel(ctx, code) })
+	err = g.Store.Tx(ctx, func(tx *store.Tx) error { return tx.ClearChannel(ctx, code) })
 	if err == nil {
 		err = forget(ctx)
 	}

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"parley"
+	"parley/internal/store"
 )
 
 // ClockAhead tells how far the clock of this machine is ahead of the networks', behind where that is
@@ -150,7 +150,7 @@ func (g *Gateway) storeClock(ctx context.Context) {
 	if !due {
 		return
 	}
-	if err := g.Store.Tx(ctx, func(tx parley.Tx) error { return tx.SetTrustedTime(ctx, at) }); err != nil {
+	if err := g.Store.Tx(ctx, func(tx *store.Tx) error { return tx.SetTrustedTime(ctx, at) }); err != nil {
 		if ctx.Err() == nil {
 			g.Log.Error("store the time at which the clock was trusted", "error", err)
 		}

@@ -125,7 +125,7 @@ func expectNew(t *testing.T, path string, round int) {
 func TestAChannelMadeAnewByAnotherProcess(t *testing.T) {
 	b := newBench(t)
 	sink := b.driver.sink("demo")
-	b.tx(func(tx parley.Tx) error {
+	b.tx(func(tx *store.Tx) error {
 		if err := tx.DeleteChannel(t.Context(), "demo"); err != nil {
 			return err
 		}

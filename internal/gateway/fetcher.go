@@ -13,6 +13,7 @@ import (
 	"parley"
 	"parley/internal/media"
 	"parley/internal/network"
+	"parley/internal/store"
 	"parley/internal/wait"
 )
 
@@ -199,7 +200,7 @@ func (f *fetcher) fetch(ctx context.Context, one parley.MediaFetch) (parley.Medi
 func (f *fetcher) finish(ctx context.Context, one parley.MediaFetch, file *parley.Media) {
 	var m parley.Message
 	until := context.WithoutCancel(ctx) // what was fetched is not fetched twice
-	err := f.g.Store.Tx(until, func(tx parley.Tx) (err error) {
+	err := f.g.Store.Tx(until, func(tx *store.Tx) (err error) {
 		if m, err = tx.FinishMediaFetch(until, one.Seq, file); err != nil {
 			return err
 		}
@@ -224,7 +225,7 @@ func (f *fetcher) delay(ctx context.Context, one parley.MediaFetch, why error) {
 		f.g.Log.Warn("a file could not be fetched; it is tried again",
 			"channel", one.Channel, "message", one.Seq, "attempts", attempts, "error", why)
 	}
-	err := f.g.Store.Tx(ctx, func(tx parley.Tx) error {
+	err := f.g.Store.Tx(ctx, func(tx *store.Tx) error {
 		return tx.DelayMediaFetch(ctx, one.Seq, attempts, f.g.Clock().Add(fetchPause(attempts)))
 	})
 	if err != nil && !errors.Is(err, parley.ErrNotFound) {

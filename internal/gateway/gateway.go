@@ -19,11 +19,12 @@ import (
 	"parley/internal/network"
 	"parley/internal/otp"
 	"parley/internal/seal"
+	"parley/internal/store"
 )
 
 // Config says what a gateway works with. The fields of the first block are required.
 type Config struct {
-	Store   parley.Store
+	Store   *store.DB
 	Drivers map[parley.NetworkName]network.Driver
 	Media   *media.Library
 	Sealer  *seal.Sealer
@@ -44,7 +45,7 @@ type Config struct {
 // LoginLinks looks for the code of a login link in an inbound message. It masks the code in the message, and returns what
 // follows, in the transaction that stores the message; nil: nothing. It is an [otp.Issuer].
 type LoginLinks interface {
-	Inbound(ctx context.Context, c parley.Channel, m *parley.Message) (then func(parley.Tx) ([]otp.Reply, error), err error)
+	Inbound(ctx context.Context, c parley.Channel, m *parley.Message) (then func(*store.Tx) ([]otp.Reply, error), err error)
 }
 
 // Gateway runs channels. Its methods may be called from several goroutines.

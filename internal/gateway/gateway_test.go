@@ -12,6 +12,7 @@ import (
 	"parley"
 	"parley/internal/gateway"
 	"parley/internal/network"
+	"parley/internal/store"
 )
 
 const ayu, budi = parley.ContactID("6281234567890@c.us"), parley.ContactID("6281234567891@c.us")
@@ -247,14 +248,14 @@ func TestDeletingAMessageThatWaitsKeepsItFromBeingSent(t *testing.T) {
 func TestRefreshFollowsTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		b.tx(func(tx parley.Tx) error {
+		b.tx(func(tx *store.Tx) error {
 			return tx.AddChannel(t.Context(), parley.Channel{Code: "toko", Name: "Toko", Network: parley.Sandbox, Enabled: true})
 		})
 		b.refresh()
 		if c, ok := b.g.Channel("toko"); !ok || c.State.Status != parley.Working || c.Number != "99900000001" {
 			t.Errorf("a new channel: %+v", c)
 		}
-		b.tx(func(tx parley.Tx) error {
+		b.tx(func(tx *store.Tx) error {
 			c, err := tx.Channel(t.Context(), "toko")
 			if err != nil {
 				return err
@@ -266,7 +267,7 @@ func TestRefreshFollowsTheStore(t *testing.T) {
 		if c, _ := b.g.Channel("toko"); c.State.Status != parley.Stopped || !b.driver.session("toko").closed {
 			t.Errorf("a stopped channel: %+v", c.State)
 		}
-		b.tx(func(tx parley.Tx) error {
+		b.tx(func(tx *store.Tx) error {
 			return tx.DeleteChannel(t.Context(), "toko")
 		})
 		b.refresh()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/store"
 )
 
 // GoLive moves a channel from the sandbox to WhatsApp, where it waits to be paired. It keeps its code and
@@ -49,7 +50,7 @@ func (g *Gateway) goLive(ctx context.Context, code parley.ChannelCode, allow []p
 	}
 	a.close()
 	var failed []parley.Message
-	err = g.Store.Tx(ctx, func(tx parley.Tx) (err error) {
+	err = g.Store.Tx(ctx, func(tx *store.Tx) (err error) {
 		failed, err = a.moveToWhatsApp(ctx, tx, allow)
 		return err
 	})
@@ -78,7 +79,7 @@ func (g *Gateway) replace(ctx context.Context, a *account) error {
 }
 
 // moveToWhatsApp stores that the channel is live. It returns what was still to be sent, and failed.
-func (a *account) moveToWhatsApp(ctx context.Context, tx parley.Tx, allow []parley.ContactID) ([]parley.Message, error) {
+func (a *account) moveToWhatsApp(ctx context.Context, tx *store.Tx, allow []parley.ContactID) ([]parley.Message, error) {
 	c, err := tx.Channel(ctx, a.snapshot().Code)
 	if err != nil {
 		return nil, err
@@ -100,7 +101,7 @@ func (a *account) moveToWhatsApp(ctx context.Context, tx parley.Tx, allow []parl
 }
 
 // failQueue fails what a channel still has to send.
-func failQueue(ctx context.Context, tx parley.Tx, c parley.Channel, now time.Time) ([]parley.Message, error) {
+func failQueue(ctx context.Context, tx *store.Tx, c parley.Channel, now time.Time) ([]parley.Message, error) {
 	queue, err := tx.Queue(ctx, c.Code)
 	if err != nil {
 		return nil, err
@@ -119,7 +120,7 @@ func failQueue(ctx context.Context, tx parley.Tx, c parley.Channel, now time.Tim
 }
 
 // archive puts what was said on a channel into a channel of its own, where anything was.
-func archive(ctx context.Context, tx parley.Tx, c parley.Channel) error {
+func archive(ctx context.Context, tx *store.Tx, c parley.Channel) error {
 	_, chats, err := tx.Chats(ctx, c.Code, parley.Page{})
 	if err != nil {
 		return err

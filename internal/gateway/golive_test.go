@@ -12,6 +12,7 @@ import (
 	"parley"
 	"parley/internal/gateway"
 	"parley/internal/network"
+	"parley/internal/store"
 )
 
 func TestGoLiveKeepsWhatIsTheChannels(t *testing.T) {
@@ -199,7 +200,7 @@ func TestMessageForRetry(t *testing.T) {
 		synctest.Wait()
 		same("when the store was cleaned", find(kept.ID), "parley.Text kept for a while")
 		same("and the one of before, which retention took", find(sent.ID), "not found")
-		b.tx(func(tx parley.Tx) error { return tx.ForgetResends(t.Context(), time.Now()) })
+		b.tx(func(tx *store.Tx) error { return tx.ForgetResends(t.Context(), time.Now()) })
 		same("after its time", find(kept.ID), "not found")
 	})
 }

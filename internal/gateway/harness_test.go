@@ -58,7 +58,7 @@ func newBenchOn(t *testing.T, db *store.DB) *bench {
 		t.Fatal(err)
 	}
 	b := &bench{t: t, store: db, media: files, sealer: sealer, driver: &driver{sessions: map[parley.ChannelCode]*session{}}}
-	b.tx(func(tx parley.Tx) error {
+	b.tx(func(tx *store.Tx) error {
 		return tx.AddChannel(t.Context(), parley.Channel{Code: "demo", Name: "Demo", Network: parley.Sandbox, Enabled: true})
 	})
 	b.start()
@@ -108,7 +108,7 @@ func (b *bench) refresh() {
 	}
 }
 
-func (b *bench) tx(do func(parley.Tx) error) {
+func (b *bench) tx(do func(*store.Tx) error) {
 	b.t.Helper()
 	if err := b.store.Tx(b.t.Context(), do); err != nil {
 		b.t.Fatal(err)

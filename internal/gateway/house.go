@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/store"
 )
 
 const (
@@ -29,7 +30,7 @@ func (g *Gateway) keepHouse(ctx context.Context) {
 		if g.MayErase() {
 			g.storeClock(ctx)
 			g.forgetAnswers(ctx)
-			if err := g.Store.Tx(ctx, func(tx parley.Tx) error { return tx.ForgetCounters(ctx, g.Clock()) }); err != nil && ctx.Err() == nil {
+			if err := g.Store.Tx(ctx, func(tx *store.Tx) error { return tx.ForgetCounters(ctx, g.Clock()) }); err != nil && ctx.Err() == nil {
 				g.Log.Error("remove old counters", "error", err)
 			}
 			g.forgetEvents(ctx)
@@ -50,7 +51,7 @@ func (g *Gateway) keepHouse(ctx context.Context) {
 
 func (g *Gateway) forgetAnswers(ctx context.Context) {
 	g.inBatches(ctx, "forget answers", func() (n int, err error) {
-		err = g.Store.Tx(ctx, func(tx parley.Tx) (err error) {
+		err = g.Store.Tx(ctx, func(tx *store.Tx) (err error) {
 			n, err = tx.ForgetAnswers(ctx, g.Clock().Add(-AnswerLife), houseBatch)
 			return err
 		})
@@ -64,7 +65,7 @@ const DefaultEventLife = 30 * 24 * time.Hour
 func (g *Gateway) forgetEvents(ctx context.Context) {
 	life := cmp.Or(g.EventLife, DefaultEventLife)
 	g.inBatches(ctx, "forget events", func() (n int, err error) {
-		err = g.Store.Tx(ctx, func(tx parley.Tx) (err error) {
+		err = g.Store.Tx(ctx, func(tx *store.Tx) (err error) {
 			n, err = tx.ForgetEvents(ctx, g.Clock().Add(-life), houseBatch)
 			sealed := g.Clock().Add(-sealedLife)
 			return errors.Join(err, tx.ForgetSealed(ctx, sealed), tx.ForgetResends(ctx, sealed))
@@ -77,7 +78,7 @@ func (g *Gateway) forgetEvents(ctx context.Context) {
 func (g *Gateway) purge(ctx context.Context) error {
 	for more := true; more; {
 		var files []parley.Media
-		err := g.Store.Tx(ctx, func(tx parley.Tx) (err error) {
+		err := g.Store.Tx(ctx, func(tx *store.Tx) (err error) {
 			files, more, err = tx.PurgeChannels(ctx)
 			return err
 		})
@@ -100,7 +101,7 @@ func (g *Gateway) eraseOld(ctx context.Context, a *account) {
 	before := a.now().Add(-time.Duration(*c.Settings.Retention))
 	g.inBatches(ctx, "erase old messages", func() (n int, err error) {
 		var files []parley.Media
-		err = g.Store.Tx(ctx, func(tx parley.Tx) (err error) {
+		err = g.Store.Tx(ctx, func(tx *store.Tx) (err error) {
 			n, files, err = tx.EraseOlder(ctx, c.Code, before, houseBatch)
 			return gone(err)
 		})

@@ -9,6 +9,7 @@ import (
 	"parley/internal/media"
 	"parley/internal/network"
 	"parley/internal/otp"
+	"parley/internal/store"
 )
 
 // sink takes what arrives on the channel's session. It returns nil only when what arrived is safely
@@ -51,7 +52,7 @@ func (a *account) receive(ctx context.Context, e network.Message) error {
 	}
 	then, err := a.findLoginCode(ctx, channel, &m)
 	if err == nil {
-		err = a.tx(ctx, func(tx parley.Tx) error {
+		err = a.tx(ctx, func(tx *store.Tx) error {
 			if e.History {
 				return a.keepHistory(ctx, tx, channel, &m)
 			}
@@ -80,7 +81,7 @@ func (a *account) receive(ctx context.Context, e network.Message) error {
 }
 
 // enqueueFile stores that the file of a message is to be fetched. A channel that keeps no text keeps no files.
-func (a *account) enqueueFile(ctx context.Context, tx parley.Tx, channel parley.Channel, m *parley.Message, reference []byte) error {
+func (a *account) enqueueFile(ctx context.Context, tx *store.Tx, channel parley.Channel, m *parley.Message, reference []byte) error {
 	if reference == nil || !m.Content.Kind().IsMedia() || !channel.Settings.KeepsText() {
 		return nil
 	}
@@ -94,7 +95,7 @@ func (a *account) enqueueFile(ctx context.Context, tx parley.Tx, channel parley.
 
 // keep stores an inbound message, publishes it, and does what follows from it, where then is not nil: all of
 // it or nothing. Of a channel that keeps no text the event has it, encrypted, until everybody was told.
-func (a *account) keep(ctx context.Context, tx parley.Tx, channel parley.Channel, m *parley.Message, then func(parley.Tx) ([]otp.Reply, error)) error {
+func (a *account) keep(ctx context.Context, tx *store.Tx, channel parley.Channel, m *parley.Message, then func(*store.Tx) ([]otp.Reply, error)) error {
 	if err := tx.AddMessage(ctx, m); err != nil {
 		return err
 	}
@@ -124,7 +125,7 @@ func (a *account) keep(ctx context.Context, tx parley.Tx, channel parley.Channel
 // findLoginCode masks the code of a login link in a message before it is stored, and returns what follows; nil: nothing.
 // History is searched too: a channel that is linked again gets what was said shortly before, and that may hold the code of
 // a login link that is still open.
-func (a *account) findLoginCode(ctx context.Context, channel parley.Channel, m *parley.Message) (func(parley.Tx) ([]otp.Reply, error), error) {
+func (a *account) findLoginCode(ctx context.Context, channel parley.Channel, m *parley.Message) (func(*store.Tx) ([]otp.Reply, error), error) {
 	if a.g.LoginLinks == nil {
 		return nil, nil
 	}
@@ -133,7 +134,7 @@ func (a *account) findLoginCode(ctx context.Context, channel parley.Channel, m *
 
 // keepHistory stores a message from before the channel was linked. It is not published, and nothing follows
 // from it.
-func (a *account) keepHistory(ctx context.Context, tx parley.Tx, channel parley.Channel, m *parley.Message) error {
+func (a *account) keepHistory(ctx context.Context, tx *store.Tx, channel parley.Channel, m *parley.Message) error {
 	if err := tx.AddMessage(ctx, m); err != nil || channel.Settings.KeepsText() {
 		return err
 	}
@@ -146,7 +147,7 @@ func (a *account) receipt(ctx context.Context, e network.Receipt) error {
 	code := a.snapshot().Code
 	var moved, unknown []parley.MessageID
 	var seqs []int64
-	err := a.tx(ctx, func(tx parley.Tx) (err error) {
+	err := a.tx(ctx, func(tx *store.Tx) (err error) {
 		moved, seqs, unknown, err = tx.AdvanceMessages(ctx, code, e.From, e.IDs, e.Status, e.At)
 		return err
 	})
@@ -168,7 +169,7 @@ func (a *account) receipt(ctx context.Context, e network.Receipt) error {
 func (a *account) reaction(ctx context.Context, e network.Reaction) error {
 	code := a.snapshot().Code
 	a.g.flush(ctx, code) // its event must not come before the one that the message was sent
-	return a.tx(ctx, func(tx parley.Tx) error {
+	return a.tx(ctx, func(tx *store.Tx) error {
 		target, err := tx.Message(ctx, code, e.Target)
 		if err != nil {
 			return gone(err)
@@ -186,7 +187,7 @@ func (a *account) vote(ctx context.Context, e network.Vote) error {
 	channel := a.snapshot()
 	code := channel.Code
 	a.g.flush(ctx, code)
-	return a.tx(ctx, func(tx parley.Tx) error {
+	return a.tx(ctx, func(tx *store.Tx) error {
 		poll, err := tx.Message(ctx, code, parley.MessageRef{FromMe: true, Chat: e.From, ID: e.Poll})
 		if err != nil {
 			return gone(err)
@@ -205,7 +206,7 @@ func (a *account) deletion(ctx context.Context, e network.Deletion) error {
 	code := a.snapshot().Code
 	ref := parley.MessageRef{Chat: e.From, ID: e.Target}
 	var file *parley.Media
-	err := a.tx(ctx, func(tx parley.Tx) error {
+	err := a.tx(ctx, func(tx *store.Tx) error {
 		m, err := tx.Message(ctx, code, ref)
 		if err != nil {
 			return gone(err)

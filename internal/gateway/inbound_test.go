@@ -11,6 +11,7 @@ import (
 	"parley"
 	"parley/internal/network"
 	"parley/internal/otp"
+	"parley/internal/store"
 )
 
 func TestReceipts(t *testing.T) {
@@ -166,7 +167,7 @@ func (b *bench) link(issuer *otp.Issuer) (link otp.NewLink, prompt string) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	b.tx(func(tx parley.Tx) error { return tx.AddLink(b.t.Context(), link.OTPLink) })
+	b.tx(func(tx *store.Tx) error { return tx.AddLink(b.t.Context(), link.OTPLink) })
 	address, err := url.Parse(link.Address)
 	if err != nil {
 		b.t.Fatal(err)

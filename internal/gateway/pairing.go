@@ -7,6 +7,7 @@ import (
 
 	"parley"
 	"parley/internal/network"
+	"parley/internal/store"
 )
 
 // shownAfter is how long the last step of a pairing is shown after it ended.
@@ -70,7 +71,7 @@ func (a *account) paired(ctx context.Context, p parley.Pairing) error {
 		p.Code = ""
 		event.Data = parley.NewPairingEvent(c.Code, p).Data
 	}
-	if err := a.tx(ctx, func(tx parley.Tx) error { return tx.AddEvent(ctx, event) }); err != nil {
+	if err := a.tx(ctx, func(tx *store.Tx) error { return tx.AddEvent(ctx, event) }); err != nil {
 		return fmt.Errorf("keep a step of a pairing: %w", err)
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"parley"
 	"parley/internal/feed"
 	"parley/internal/network"
+	"parley/internal/store"
 )
 
 // TestPairingSteps tells the steps of a pairing: in memory, as activity, and in the log, which has the code
@@ -99,7 +100,7 @@ func TestAHangingChannelStopsNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.stop()
-		b.tx(func(tx parley.Tx) error {
+		b.tx(func(tx *store.Tx) error {
 			for i := range 300 {
 				c := parley.Channel{Code: parley.ChannelCode(fmt.Sprintf("c%d", i)), Network: parley.WhatsApp}
 				c.Begin(time.Now())

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/store"
 )
 
 // The characters of codes. Where there are letters, those characters are left out that are taken for
@@ -199,7 +200,7 @@ func (is *Issue) Close(ctx context.Context) {
 
 // Store stores the code in the place of the one before, in the transaction that accepts its message.
 // Where a limit forbids that meanwhile the error is [Limited].
-func (is *Issue) Store(ctx context.Context, tx parley.Tx) error {
+func (is *Issue) Store(ctx context.Context, tx *store.Tx) error {
 	c := is.Code
 	ledger, elsewhere, err := is.issuer.within(ctx, tx, c.Channel, c.Contact, c.CreatedAt)
 	if err != nil {
@@ -228,7 +229,7 @@ func (is *Issue) Store(ctx context.Context, tx parley.Tx) error {
 }
 
 // storeStranger counts a code to a stranger.
-func (is *Issue) storeStranger(ctx context.Context, tx parley.Tx) error {
+func (is *Issue) storeStranger(ctx context.Context, tx *store.Tx) error {
 	s, err := is.issuer.withinStrangers(ctx, tx, is.order, is.Code.CreatedAt)
 	is.mustPause = nil
 	if err == errMustPause { // Close does it: this transaction is not kept
@@ -240,21 +241,27 @@ func (is *Issue) storeStranger(ctx context.Context, tx parley.Tx) error {
 	return tx.AddStranger(ctx, is.Code, !s.Counted)
 }
 
+// ledgers is where what is known of codes is read: the store, or a transaction.
+type ledgers interface {
+	Ledgers(ctx context.Context, contact parley.ContactID) ([]parley.OTPLedger, error)
+	Strangers(ctx context.Context, channel parley.ChannelCode, contact parley.ContactID, now time.Time, limit int) (parley.OTPStrangers, error)
+}
+
 // within returns what is known of a contact's codes on a channel, and how long ago some were asked for
 // on others, if the limits let another one be sent now.
-func (i *Issuer) within(ctx context.Context, from parley.OTPReader, channel parley.ChannelCode, contact parley.ContactID, now time.Time) (parley.OTPLedger, []time.Duration, error) {
-	ledgers, err := from.Ledgers(ctx, contact)
+func (i *Issuer) within(ctx context.Context, from ledgers, channel parley.ChannelCode, contact parley.ContactID, now time.Time) (parley.OTPLedger, []time.Duration, error) {
+	all, err := from.Ledgers(ctx, contact)
 	if err != nil {
 		return parley.OTPLedger{}, nil, err
 	}
 	own := parley.OTPLedger{Code: parley.OTPCode{Channel: channel, Contact: contact}}
 	var elsewhere []time.Duration
-	for _, l := range ledgers {
+	for _, l := range all {
 		its := i.now(l.Code.Channel) // each has its own clock
 		if l.Code.Channel == channel {
 			its = now
 		}
-		if _, inside := from.(parley.Tx); l.Correct(its) && !inside { // inside a transaction the caller stores it
+		if _, inside := from.(*store.Tx); l.Correct(its) && !inside { // inside a transaction the caller stores it
 			if err := i.correct(ctx, l.Code, its); err != nil {
 				return parley.OTPLedger{}, nil, err
 			}
@@ -273,7 +280,7 @@ func (i *Issuer) within(ctx context.Context, from parley.OTPReader, channel parl
 
 // correct stores a ledger without times that lie in the future.
 func (i *Issuer) correct(ctx context.Context, of parley.OTPCode, now time.Time) error {
-	return i.Store.Tx(ctx, func(tx parley.Tx) error {
+	return i.Store.Tx(ctx, func(tx *store.Tx) error {
 		l, err := tx.Ledger(ctx, of.Channel, of.Contact)
 		if err != nil || l.Code.ID == "" || !l.Correct(now) {
 			return err
@@ -294,10 +301,10 @@ type Tried struct {
 // Validate lets somebody try a code. When it returns, the try is counted and, if it was right, the code
 // used up, whatever happens to the process. With stores what the caller keeps of that in the same
 // transaction; nil: nothing. It may be called more than once.
-func (i *Issuer) Validate(ctx context.Context, channel parley.ChannelCode, contact parley.ContactID, code string, with func(parley.Tx, Tried) error) (Tried, error) {
+func (i *Issuer) Validate(ctx context.Context, channel parley.ChannelCode, contact parley.ContactID, code string, with func(*store.Tx, Tried) error) (Tried, error) {
 	now := i.now(channel)
 	var tried Tried
-	err := i.Store.Tx(ctx, func(tx parley.Tx) error {
+	err := i.Store.Tx(ctx, func(tx *store.Tx) error {
 		ledger, err := tx.Ledger(ctx, channel, contact)
 		if err != nil {
 			return err
@@ -345,7 +352,7 @@ func barred(l parley.OTPLedger, try parley.OTPTry, now time.Time) time.Time {
 }
 
 // settleCode stores what a try changed, and tells how the code ended, if it did.
-func (i *Issuer) settleCode(ctx context.Context, tx parley.Tx, l parley.OTPLedger, now time.Time) error {
+func (i *Issuer) settleCode(ctx context.Context, tx *store.Tx, l parley.OTPLedger, now time.Time) error {
 	if err := tx.UpdateLedger(ctx, l); err != nil {
 		return err
 	}
@@ -369,7 +376,7 @@ func (i *Issuer) settleCode(ctx context.Context, tx parley.Tx, l parley.OTPLedge
 }
 
 // countWrongTry counts a wrong try, and raises the alarm where there were many over all contacts.
-func (i *Issuer) countWrongTry(ctx context.Context, tx parley.Tx, channel parley.ChannelCode, now time.Time) error {
+func (i *Issuer) countWrongTry(ctx context.Context, tx *store.Tx, channel parley.ChannelCode, now time.Time) error {
 	tries, err := tx.CountWrongTry(ctx, channel, now)
 	if err != nil || tries <= parley.OTPGuessLimit {
 		return err

@@ -34,7 +34,7 @@ func newBench(t testing.TB, path string, change ...func(*Config)) *bench {
 	}
 	b.open(sealer, change...)
 	t.Cleanup(func() { b.Store.Close() })
-	b.must(b.Store.Tx(t.Context(), func(tx parley.Tx) error {
+	b.must(b.Store.Tx(t.Context(), func(tx *store.Tx) error {
 		for _, code := range []parley.ChannelCode{main, other} {
 			if err := tx.AddChannel(t.Context(), parley.Channel{Code: code, Name: "Acme", Network: parley.Sandbox}); err != nil {
 				return err
@@ -94,7 +94,7 @@ func (b *bench) request(o Order) (string, *Issue, error) {
 		return "", nil, err
 	}
 	defer issue.Close(context.Background())
-	err = b.Store.Tx(context.Background(), func(tx parley.Tx) error { return issue.Store(context.Background(), tx) })
+	err = b.Store.Tx(context.Background(), func(tx *store.Tx) error { return issue.Store(context.Background(), tx) })
 	if err != nil {
 		return "", nil, err
 	}

@@ -17,11 +17,12 @@ import (
 
 	"parley"
 	"parley/internal/seal"
+	"parley/internal/store"
 )
 
 // Config says what an issuer works with. The fields of the first block are required.
 type Config struct {
-	Store  parley.Store
+	Store  *store.DB
 	Sealer *seal.Sealer
 	Now    func(parley.ChannelCode) time.Time // the channel's clock
 	Log    *slog.Logger
@@ -110,7 +111,7 @@ func (i *Issuer) keepHouse(ctx context.Context, expired map[parley.ChannelCode]t
 	for _, c := range channels {
 		now := i.now(c.Code)
 		if last, seen := expired[c.Code]; !seen || now.Before(last) { // the clock may have been ahead before
-			if err := i.Store.Tx(ctx, func(tx parley.Tx) error { return tx.CorrectOTPTimes(ctx, c.Code, now) }); err != nil {
+			if err := i.Store.Tx(ctx, func(tx *store.Tx) error { return tx.CorrectOTPTimes(ctx, c.Code, now) }); err != nil {
 				return fmt.Errorf("correct times of %s: %w", c.Code, err)
 			}
 		}
@@ -136,7 +137,7 @@ func (i *Issuer) expire(ctx context.Context, channel parley.ChannelCode, after, 
 			return err
 		}
 		var ended int
-		err := i.Store.Tx(ctx, func(tx parley.Tx) error {
+		err := i.Store.Tx(ctx, func(tx *store.Tx) error {
 			codes, err := tx.ExpireCodes(ctx, channel, after, now, houseBatch)
 			if err != nil {
 				return err
@@ -172,7 +173,7 @@ func expiry(id parley.OTPID, channel parley.ChannelCode, contact parley.ContactI
 func (i *Issuer) forget(ctx context.Context, channel parley.ChannelCode, before time.Time) error {
 	for {
 		var n int
-		err := i.Store.Tx(ctx, func(tx parley.Tx) (err error) {
+		err := i.Store.Tx(ctx, func(tx *store.Tx) (err error) {
 			n, err = tx.ForgetOTPs(ctx, channel, before, houseBatch)
 			return err
 		})

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/store"
 )
 
 const (
@@ -70,7 +71,7 @@ func TestHashOfAnotherRow(t *testing.T) {
 	code := b.code(main, ayu)
 	b.code(main, budi)
 	b.code(other, ayu)
-	b.must(b.Store.Tx(t.Context(), func(tx parley.Tx) error {
+	b.must(b.Store.Tx(t.Context(), func(tx *store.Tx) error {
 		from, err := tx.Ledger(t.Context(), main, ayu)
 		if err != nil {
 			return err
@@ -192,7 +193,7 @@ func TestHouse(t *testing.T) {
 		code := b.code(main, ayu)
 		b.code(other, budi)
 		link := parley.OTPLink{ID: parley.NewLinkID(), Channel: main, Contact: budi, Hash: []byte{1}, CreatedAt: b.now(main), ExpiresAt: b.now(main).Add(time.Hour)}
-		b.must(b.Store.Tx(ctx, func(tx parley.Tx) error { return tx.AddLink(ctx, link) }))
+		b.must(b.Store.Tx(ctx, func(tx *store.Tx) error { return tx.AddLink(ctx, link) }))
 
 		b.advance(main, 5*time.Minute) // of one channel only
 		time.Sleep(2 * time.Second)
@@ -307,7 +308,7 @@ func TestLimitOverAllChannels(t *testing.T) {
 		var channels []parley.ChannelCode
 		for i := range 5 {
 			channels = append(channels, parley.ChannelCode(fmt.Sprintf("c%d", i)))
-			b.must(b.Store.Tx(t.Context(), func(tx parley.Tx) error {
+			b.must(b.Store.Tx(t.Context(), func(tx *store.Tx) error {
 				return tx.AddChannel(t.Context(), parley.Channel{Code: channels[i], Name: "Acme", Network: parley.Sandbox})
 			}))
 		}
@@ -420,7 +421,7 @@ func TestValidateWith(t *testing.T) {
 	b := newBench(t, "memory:"+t.Name())
 	code := b.code(main, ayu)
 	broken := errors.New("broken")
-	_, err := b.Validate(t.Context(), main, ayu, code, func(parley.Tx, Tried) error { return broken })
+	_, err := b.Validate(t.Context(), main, ayu, code, func(*store.Tx, Tried) error { return broken })
 	if !errors.Is(err, broken) {
 		t.Fatalf("got %v", err)
 	}

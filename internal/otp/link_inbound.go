@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/store"
 )
 
 const (
@@ -46,7 +47,7 @@ type Reply struct {
 //
 // The codes are looked up outside the transaction: a message may hold a thousand parts that look like one.
 func (i *Issuer) Inbound(ctx context.Context, channel parley.Channel, m *parley.Message) (
-	then func(parley.Tx) ([]Reply, error), err error) {
+	then func(*store.Tx) ([]Reply, error), err error) {
 	text := m.Content.Text()
 	known, err := i.known(ctx, channel.Code, text)
 	if err != nil || len(known) == 0 {
@@ -62,7 +63,7 @@ func (i *Issuer) Inbound(ctx context.Context, channel parley.Channel, m *parley.
 	if m.CreatedAt.Add(ahead + maxSkew).Before(meant.link.CreatedAt) {
 		return nil, nil
 	}
-	return func(tx parley.Tx) ([]Reply, error) { return i.settle(ctx, tx, channel, meant, try) }, nil
+	return func(tx *store.Tx) ([]Reply, error) { return i.settle(ctx, tx, channel, meant, try) }, nil
 }
 
 // hit is the code of a link, where it stands in a text.
@@ -119,7 +120,7 @@ func meantBy(known []hit, sender parley.ContactID) hit {
 
 // settle does what follows from a try: it stores how the link stands now, tells of it, has the
 // caller's address called and answers the sender.
-func (i *Issuer) settle(ctx context.Context, tx parley.Tx, channel parley.Channel, h hit, try parley.LinkTry) ([]Reply, error) {
+func (i *Issuer) settle(ctx context.Context, tx *store.Tx, channel parley.Channel, h hit, try parley.LinkTry) ([]Reply, error) {
 	was, err := tx.Link(ctx, h.link.ID) // as it is by now
 	if errors.Is(err, parley.ErrNotFound) {
 		return nil, nil
@@ -142,7 +143,7 @@ func (i *Issuer) settle(ctx context.Context, tx parley.Tx, channel parley.Channe
 }
 
 // tell adds the event, and the call of the caller's address where there is one.
-func tell(ctx context.Context, tx parley.Tx, link parley.OTPLink, o parley.LinkOutcome, at time.Time) error {
+func tell(ctx context.Context, tx *store.Tx, link parley.OTPLink, o parley.LinkOutcome, at time.Time) error {
 	event := parley.NewOTPEvent(o.Event, link.ID, link.Channel, link.Contact, o.Reason, at)
 	if err := tx.AddEvent(ctx, event); err != nil || o.Callback == "" {
 		return err
@@ -152,7 +153,7 @@ func tell(ctx context.Context, tx parley.Tx, link parley.OTPLink, o parley.LinkO
 
 // answer returns what the sender is told; nothing where enough was told lately, or where the channel
 // may not write to it.
-func (i *Issuer) answer(ctx context.Context, tx parley.Tx, channel parley.Channel, h hit, which parley.LinkAnswer, try parley.LinkTry) ([]Reply, error) {
+func (i *Issuer) answer(ctx context.Context, tx *store.Tx, channel parley.Channel, h hit, which parley.LinkAnswer, try parley.LinkTry) ([]Reply, error) {
 	if channel.Accepts(try.From) != nil {
 		return nil, nil
 	}
@@ -170,7 +171,7 @@ func (i *Issuer) answer(ctx context.Context, tx parley.Tx, channel parley.Channe
 }
 
 // mayAnswer reports whether the limits let a try be answered, and counts the answer if they do.
-func mayAnswer(ctx context.Context, tx parley.Tx, channel parley.ChannelCode, which parley.LinkAnswer, try parley.LinkTry) (bool, error) {
+func mayAnswer(ctx context.Context, tx *store.Tx, channel parley.ChannelCode, which parley.LinkAnswer, try parley.LinkTry) (bool, error) {
 	type count struct {
 		of     parley.ContactID
 		most   int

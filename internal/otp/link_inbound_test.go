@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/store"
 )
 
 func TestLinkIsApprovedOnce(t *testing.T) {
@@ -269,7 +270,7 @@ func TestAChannelAnswersACrowdOnlySoOften(t *testing.T) {
 		old := e.make(e.request())
 		e.make(e.request()) // which ends the one before
 		crowd := func(senders int) (answers int) {
-			var thens []func(parley.Tx) ([]Reply, error)
+			var thens []func(*store.Tx) ([]Reply, error)
 			for n := range senders {
 				m := e.message(parley.ContactID(fmt.Sprintf("62812%08d@c.us", n)), e.promptOf(old))
 				then, err := e.issuer.Inbound(t.Context(), e.channel, &m)
@@ -278,7 +279,7 @@ func TestAChannelAnswersACrowdOnlySoOften(t *testing.T) {
 				}
 				thens = append(thens, then)
 			}
-			e.tx(func(tx parley.Tx) error {
+			e.tx(func(tx *store.Tx) error {
 				answers = 0
 				for _, then := range thens {
 					replies, err := then(tx)
@@ -291,7 +292,7 @@ func TestAChannelAnswersACrowdOnlySoOften(t *testing.T) {
 			})
 			return answers
 		}
-		e.tx(func(tx parley.Tx) error { // most of the crowd was here before the test looks
+		e.tx(func(tx *store.Tx) error { // most of the crowd was here before the test looks
 			for range maxChannelAnswers - 30 {
 				if err := tx.AddLinkReply(t.Context(), e.channel.Code, everybody, time.Now()); err != nil {
 					return err
@@ -382,7 +383,7 @@ func TestInboundNeedsNoWriter(t *testing.T) {
 	begun, end := make(chan struct{}), make(chan struct{})
 	var writing sync.WaitGroup
 	writing.Go(func() {
-		e.store.Tx(context.Background(), func(parley.Tx) error {
+		e.store.Tx(context.Background(), func(*store.Tx) error {
 			close(begun)
 			<-end
 			return errors.New("only to hold the writer")

@@ -46,12 +46,12 @@ func newLinkEnv(t *testing.T) *linkEnv {
 	for _, code := range []parley.ChannelCode{"other", "main"} {
 		e.channel = parley.Channel{Code: code, Name: "Toko Ayu", Network: parley.WhatsApp, Number: "6281100000001"}
 		e.channel.Begin(time.Now())
-		e.tx(func(tx parley.Tx) error { return tx.AddChannel(t.Context(), e.channel) })
+		e.tx(func(tx *store.Tx) error { return tx.AddChannel(t.Context(), e.channel) })
 	}
 	return e
 }
 
-func (e *linkEnv) tx(do func(tx parley.Tx) error) {
+func (e *linkEnv) tx(do func(tx *store.Tx) error) {
 	e.Helper()
 	if err := e.store.Tx(e.Context(), do); err != nil {
 		e.Fatal(err)
@@ -73,7 +73,7 @@ func (e *linkEnv) make(r LinkRequest) NewLink {
 	if err != nil {
 		e.Fatal(err)
 	}
-	e.tx(func(tx parley.Tx) error { return tx.AddLink(e.Context(), l.OTPLink) })
+	e.tx(func(tx *store.Tx) error { return tx.AddLink(e.Context(), l.OTPLink) })
 	return l
 }
 
@@ -102,7 +102,7 @@ func (e *linkEnv) receive(m parley.Message) (answers []Reply) {
 	if err != nil {
 		e.Fatal(err)
 	}
-	err = e.store.Tx(e.Context(), func(tx parley.Tx) (err error) {
+	err = e.store.Tx(e.Context(), func(tx *store.Tx) (err error) {
 		answers = nil
 		if err := tx.AddMessage(e.Context(), &m); err != nil || then == nil {
 			return err

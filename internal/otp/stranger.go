@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/store"
 )
 
 // The default limits of a channel on codes to strangers, in an hour. The sandbox has none unless they are set.
@@ -42,7 +43,7 @@ var errMustPause = errors.New("codes to strangers must pause")
 
 // withinStrangers refuses a code to a stranger that is one too many, and while such codes pause. Where they
 // must begin to, the error is errMustPause.
-func (i *Issuer) withinStrangers(ctx context.Context, from parley.Reader, o Order, now time.Time) (parley.OTPStrangers, error) {
+func (i *Issuer) withinStrangers(ctx context.Context, from ledgers, o Order, now time.Time) (parley.OTPStrangers, error) {
 	strangers, alike := i.strangerLimits(o.Channel.Network)
 	s, err := from.Strangers(ctx, o.Channel.Code, o.Contact, now, max(strangers, alike))
 	if err == nil && s.MustPause() {
@@ -71,7 +72,7 @@ func paused(now time.Time) *Limited {
 // pause has codes to strangers pause.
 func (i *Issuer) pause(ctx context.Context, channel parley.ChannelCode, s parley.OTPStrangers, now time.Time) error {
 	alarm := parley.OTPAlarm{Channel: channel, Type: parley.OTPPaused, At: now, Until: now.Add(parley.OTPPauseLength), Count: s.Codes}
-	return i.Store.Tx(ctx, func(tx parley.Tx) error {
+	return i.Store.Tx(ctx, func(tx *store.Tx) error {
 		raised, err := tx.RaiseOTPAlarm(ctx, alarm)
 		if err != nil || !raised { // others were refused at the same time
 			return err

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"parley"
+	"parley/internal/store"
 )
 
 // strangerLimits sets the limits; below zero: none.
@@ -75,7 +76,7 @@ func TestStrangersAreLimited(t *testing.T) {
 func TestKnownContactsAreNotLimited(t *testing.T) {
 	b := newBench(t, filepath.Join(t.TempDir(), "parley.db"), strangerLimits(2, -1))
 	for i := range 10 {
-		b.must(b.Store.Tx(t.Context(), func(tx parley.Tx) error {
+		b.must(b.Store.Tx(t.Context(), func(tx *store.Tx) error {
 			return tx.AddMessage(t.Context(), &parley.Message{
 				ID: parley.MessageID(fmt.Sprintf("3EB0%04d", i)), Channel: main, Chat: person(i), Content: parley.Text{Body: "Hi"},
 				Status: parley.Received, CreatedAt: time.Now(), UpdatedAt: time.Now(),
@@ -178,7 +179,7 @@ func TestCodesToStrangersPause(t *testing.T) {
 	if q := b.limitOf(ask(0)); q.Name != "otp-paused" { // who was sent a code is a stranger too
 		t.Errorf("the limit is %+v", q)
 	}
-	b.must(b.Store.Tx(t.Context(), func(tx parley.Tx) error { return tx.ApproveContact(t.Context(), code.Code) }))
+	b.must(b.Store.Tx(t.Context(), func(tx *store.Tx) error { return tx.ApproveContact(t.Context(), code.Code) }))
 	b.must(ask(0)) // is known by now
 	b.restart(strangerLimits(1000, -1))
 	b.advance(main, b.limitOf(ask(next)).Wait)
@@ -257,7 +258,7 @@ func TestCodesThatWouldExpireAreRefused(t *testing.T) {
 			return err
 		}
 		defer issue.Close(t.Context())
-		return b.Store.Tx(t.Context(), func(tx parley.Tx) error {
+		return b.Store.Tx(t.Context(), func(tx *store.Tx) error {
 			if err := issue.Store(t.Context(), tx); err != nil {
 				return err
 			}
@@ -317,7 +318,7 @@ func (b *bench) alarms(event string) float64 {
 // writes has a contact write to the main channel.
 func (b *bench) writes(contact parley.ContactID) {
 	b.t.Helper()
-	b.must(b.Store.Tx(b.t.Context(), func(tx parley.Tx) error {
+	b.must(b.Store.Tx(b.t.Context(), func(tx *store.Tx) error {
 		return tx.AddMessage(b.t.Context(), &parley.Message{
 			ID: parley.NewMessageID(), Channel: main, Chat: contact, Content: parley.Text{Body: "Hi"},
 			Status: parley.Received, CreatedAt: time.Now(), UpdatedAt: time.Now(),

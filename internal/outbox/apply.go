@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/store"
 )
 
 // hasEffect reports whether a message changes more than its own status when it is confirmed.
@@ -15,7 +16,7 @@ func (w *Worker) hasEffect(e *entry) bool {
 
 // apply stores what a confirmed message changes besides its own status: what an operation was about,
 // and the text where the channel keeps none. Doing it twice does nothing more.
-func (w *Worker) apply(ctx context.Context, tx parley.Tx, m *parley.Message, now time.Time, removed *[]parley.Media) error {
+func (w *Worker) apply(ctx context.Context, tx *store.Tx, m *parley.Message, now time.Time, removed *[]parley.Media) error {
 	var err error
 	switch c := m.Content.(type) {
 	case parley.Reaction:
@@ -36,7 +37,7 @@ func (w *Worker) apply(ctx context.Context, tx parley.Tx, m *parley.Message, now
 	return gone(err)
 }
 
-func (w *Worker) react(ctx context.Context, tx parley.Tx, c parley.Reaction, now time.Time) error {
+func (w *Worker) react(ctx context.Context, tx *store.Tx, c parley.Reaction, now time.Time) error {
 	target, err := tx.Message(ctx, w.Channel, c.Target)
 	if err != nil {
 		return err
@@ -47,7 +48,7 @@ func (w *Worker) react(ctx context.Context, tx parley.Tx, c parley.Reaction, now
 	return tx.AddEvent(ctx, parley.NewReactionEvent(&target, "", c.Emoji, now))
 }
 
-func (w *Worker) deleteTarget(ctx context.Context, tx parley.Tx, target parley.MessageRef, now time.Time, removed *[]parley.Media) error {
+func (w *Worker) deleteTarget(ctx context.Context, tx *store.Tx, target parley.MessageRef, now time.Time, removed *[]parley.Media) error {
 	m, err := tx.Message(ctx, w.Channel, target)
 	if err != nil {
 		return err
@@ -59,7 +60,7 @@ func (w *Worker) deleteTarget(ctx context.Context, tx parley.Tx, target parley.M
 }
 
 // pack erases a message whose text is not kept, but for what a device of its recipient may ask for again.
-func (w *Worker) pack(ctx context.Context, tx parley.Tx, m *parley.Message, now time.Time, removed *[]parley.Media) error {
+func (w *Worker) pack(ctx context.Context, tx *store.Tx, m *parley.Message, now time.Time, removed *[]parley.Media) error {
 	if sealed := w.Pack(m); sealed != nil {
 		if err := tx.KeepResend(ctx, w.Channel, m.Ref(), sealed, now); err != nil {
 			return err
@@ -68,7 +69,7 @@ func (w *Worker) pack(ctx context.Context, tx parley.Tx, m *parley.Message, now 
 	return w.erase(ctx, tx, m, removed)
 }
 
-func (w *Worker) erase(ctx context.Context, tx parley.Tx, m *parley.Message, removed *[]parley.Media) error {
+func (w *Worker) erase(ctx context.Context, tx *store.Tx, m *parley.Message, removed *[]parley.Media) error {
 	if media := parley.MediaOf(m.Content); media != nil && media.Key != "" {
 		*removed = append(*removed, *media)
 	}

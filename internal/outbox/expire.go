@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/store"
 )
 
 // failAtOnce is how many messages are failed in one transaction, so that no caller waits long behind it.
@@ -76,7 +77,7 @@ func (w *Worker) failAll(es []*entry, why *parley.Failure, now time.Time) bool {
 	for len(es) > 0 {
 		some := es[:min(failAtOnce, len(es))]
 		failed := make([]parley.Message, len(some))
-		err := w.Store.Tx(context.Background(), func(tx parley.Tx) error {
+		err := w.Store.Tx(context.Background(), func(tx *store.Tx) error {
 			for i, e := range some {
 				var err error
 				if failed[i], err = w.failQueued(context.Background(), tx, e, why, now); err != nil {
@@ -99,7 +100,7 @@ func (w *Worker) failAll(es []*entry, why *parley.Failure, now time.Time) bool {
 }
 
 // failQueued fails a message and returns it as it is then: a receipt may have been faster.
-func (w *Worker) failQueued(ctx context.Context, tx parley.Tx, e *entry, why *parley.Failure, now time.Time) (parley.Message, error) {
+func (w *Worker) failQueued(ctx context.Context, tx *store.Tx, e *entry, why *parley.Failure, now time.Time) (parley.Message, error) {
 	m, err := tx.Message(ctx, w.Channel, e.Ref())
 	if err != nil { // its channel was deleted
 		return parley.Message{Seq: e.Seq, Channel: w.Channel, Chat: e.Chat, ID: e.ID, FromMe: true, Status: parley.Deleted}, gone(err)

@@ -43,9 +43,9 @@ func newBench(t *testing.T) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{t: t, store: &breakable{Store: db}, net: &fakeNetwork{burst: 16, calls: 2, tries: map[parley.MessageID]int{}}}
+	b := &bench{t: t, store: &breakable{DB: db}, net: &fakeNetwork{burst: 16, calls: 2, tries: map[parley.MessageID]int{}}}
 	b.settings.Store(&parley.ChannelSettings{})
-	b.tx(func(tx parley.Tx) error {
+	b.tx(func(tx *store.Tx) error {
 		return tx.AddChannel(t.Context(), parley.Channel{Code: "demo", Name: "Demo", Network: parley.Sandbox})
 	})
 	b.start()
@@ -103,7 +103,7 @@ func (b *bench) connect() { b.worker.Use(b.net) }
 func (b *bench) receive(m parley.Message) {
 	b.t.Helper()
 	var seqs []int64
-	b.tx(func(tx parley.Tx) (err error) {
+	b.tx(func(tx *store.Tx) (err error) {
 		_, seqs, _, err = tx.AdvanceMessages(b.t.Context(), "demo", m.Chat, []parley.MessageID{m.ID}, parley.Delivered, time.Now())
 		return err
 	})
@@ -113,7 +113,7 @@ func (b *bench) receive(m parley.Message) {
 // settle waits until nothing moves any more.
 func (b *bench) settle() { synctest.Wait() }
 
-func (b *bench) tx(do func(parley.Tx) error) {
+func (b *bench) tx(do func(*store.Tx) error) {
 	b.t.Helper()
 	if err := b.store.Tx(b.t.Context(), do); err != nil {
 		b.t.Fatal(err)
@@ -129,7 +129,7 @@ func (b *bench) sendAs(m parley.Message) parley.Message {
 	m.Channel, m.ID, m.FromMe = "demo", parley.NewMessageID(), true
 	m.CreatedAt = time.Now()
 	m.ExpiresAt = m.CreatedAt.Add(24 * time.Hour)
-	b.tx(func(tx parley.Tx) error {
+	b.tx(func(tx *store.Tx) error {
 		if err := tx.AddMessage(b.t.Context(), &m); err != nil {
 			return err
 		}
@@ -185,17 +185,17 @@ func (b *bench) settledCount() int {
 
 // breakable is a store whose transactions fail while it is broken.
 type breakable struct {
-	parley.Store
+	*store.DB
 	broken  atomic.Bool
 	refused atomic.Int32 // transactions
 }
 
-func (s *breakable) Tx(ctx context.Context, do func(parley.Tx) error) error {
+func (s *breakable) Tx(ctx context.Context, do func(*store.Tx) error) error {
 	if s.broken.Load() {
 		s.refused.Add(1)
 		return errors.New("the disk is full")
 	}
-	return s.Store.Tx(ctx, do)
+	return s.DB.Tx(ctx, do)
 }
 
 // fakeNetwork keeps what it is given, in order.

@@ -12,6 +12,7 @@ import (
 
 	"parley"
 	"parley/internal/network"
+	"parley/internal/store"
 )
 
 // TestContentsAreReadWhenTheyAreSent has more wait than may be in memory.
@@ -24,7 +25,7 @@ func TestContentsAreReadWhenTheyAreSent(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		const count = 100
 		for i := range count {
-			b.tx(func(tx parley.Tx) error {
+			b.tx(func(tx *store.Tx) error {
 				m := parley.Message{Channel: "demo", Chat: ayu, ID: parley.NewMessageID(), FromMe: true, CreatedAt: time.Now(),
 					Content: parley.Text{Body: fmt.Sprint("a", i), Preview: &parley.Preview{URL: "https://example.com", Thumbnail: slices.Clone(thumbnail)}}}
 				if err := tx.AddMessage(t.Context(), &m); err != nil {

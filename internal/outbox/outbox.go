@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/store"
 	"parley/internal/wait"
 )
 
@@ -38,10 +39,18 @@ type Sender interface {
 	Limits() (burst, calls int)
 }
 
+// Store is what a worker needs of the store.
+type Store interface {
+	Tx(ctx context.Context, do func(*store.Tx) error) error
+	Queue(ctx context.Context, channel parley.ChannelCode) ([]parley.Queued, error)
+	Messages(ctx context.Context, channel parley.ChannelCode, seqs []int64) ([]parley.Message, error)
+	Message(ctx context.Context, channel parley.ChannelCode, ref parley.MessageRef) (parley.Message, error)
+}
+
 // Config says what a worker works on. All fields are required.
 type Config struct {
 	Channel  parley.ChannelCode
-	Store    parley.Store
+	Store    Store
 	Now      func() time.Time              // the channel's clock
 	Settings func() parley.ChannelSettings // as they are now
 	// AccountFrom is the Seq up to which messages were accepted for an account that the channel had before:

@@ -11,6 +11,7 @@ import (
 
 	"parley"
 	"parley/internal/network"
+	"parley/internal/store"
 )
 
 const ayu, budi = parley.ContactID("6281234567890@c.us"), parley.ContactID("6281234567891@c.us")
@@ -171,7 +172,7 @@ func TestAClockThatWasAheadDelaysNothing(t *testing.T) {
 		b := newBench(t)
 		m := b.send(ayu, "soon")
 		b.settle()
-		b.tx(func(tx parley.Tx) error {
+		b.tx(func(tx *store.Tx) error {
 			return tx.DelayMessage(t.Context(), "demo", m.Ref(), 1, time.Now().Add(30*24*time.Hour))
 		})
 		b.restart()
@@ -230,7 +231,7 @@ func TestUnknownOutcomeSettledByAReceiptIsNotSentAgain(t *testing.T) {
 		b.connect()
 		m := b.send(ayu, "did it arrive?")
 		b.settle() // it was tried twice: the second time at once
-		b.tx(func(tx parley.Tx) error {
+		b.tx(func(tx *store.Tx) error {
 			_, err := tx.AdvanceMessage(t.Context(), "demo", m.Ref(), parley.Delivered, nil, time.Now())
 			return err
 		})
@@ -541,7 +542,7 @@ func TestConfirmedOperationsTakeEffect(t *testing.T) {
 		own := b.send(ayu, "hello")
 		b.settle()
 		theirs := parley.Message{Channel: "demo", Chat: ayu, ID: "THEIRS", Content: parley.Text{Body: "hi"}, Status: parley.Received, CreatedAt: time.Now()}
-		b.tx(func(tx parley.Tx) error { return tx.AddMessage(t.Context(), &theirs) })
+		b.tx(func(tx *store.Tx) error { return tx.AddMessage(t.Context(), &theirs) })
 		for _, c := range []parley.Content{
 			parley.Reaction{Emoji: "👍", Target: theirs.Ref()},
 			parley.Seen{Target: theirs.Ref()},

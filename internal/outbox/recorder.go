@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/store"
 	"parley/internal/wait"
 )
 
@@ -24,7 +25,7 @@ const (
 // the id that the network knows. Whoever is about to read the status calls flush first.
 type recorder struct {
 	channel parley.ChannelCode
-	store   parley.Store
+	store   Store
 	log     *slog.Logger
 	now     func() time.Time
 	done    func(seqs []int64) // told what was recorded
@@ -162,7 +163,7 @@ func (r *recorder) write(ctx context.Context) bool {
 	r.mu.Unlock()
 	var err error
 	if len(took) > 0 {
-		err = r.store.Tx(ctx, func(tx parley.Tx) error {
+		err = r.store.Tx(ctx, func(tx *store.Tx) error {
 			if err := tx.ConfirmMessages(ctx, r.channel, seqs, r.now()); err != nil {
 				return err
 			}

@@ -11,6 +11,7 @@ import (
 
 	"parley"
 	"parley/internal/network"
+	"parley/internal/store"
 )
 
 // TestChatsThatRestWakeWithTheConnection has every send meet a dead connection.
@@ -239,7 +240,7 @@ func TestAMessageDroppedUnderWayIsNotSentAgain(t *testing.T) {
 		b.connect()
 		m := b.send(ayu, "regretted")
 		b.settle()
-		b.tx(func(tx parley.Tx) error {
+		b.tx(func(tx *store.Tx) error {
 			_, err := tx.AdvanceMessage(t.Context(), "demo", m.Ref(), parley.Deleted, nil, time.Now())
 			tx.OnCommit(func() { b.worker.Drop(m.Seq) })
 			return err

@@ -10,6 +10,7 @@ import (
 
 	"parley"
 	"parley/internal/network"
+	"parley/internal/store"
 	"parley/internal/wait"
 )
 
@@ -181,7 +182,7 @@ func (w *Worker) recordFirst(ctx context.Context, b *burst, confirmed []int64, t
 		return err
 	}
 	var removed []parley.Media
-	err := w.Store.Tx(ctx, func(tx parley.Tx) error {
+	err := w.Store.Tx(ctx, func(tx *store.Tx) error {
 		removed = removed[:0]
 		if err := tx.ConfirmMessages(ctx, w.Channel, confirmed, now); err != nil {
 			return err
@@ -206,7 +207,7 @@ func (w *Worker) recordFirst(ctx context.Context, b *burst, confirmed []int64, t
 }
 
 func (w *Worker) recordOne(
-	ctx context.Context, tx parley.Tx, m *parley.Message, e *entry, v verdict, now time.Time, removed *[]parley.Media,
+	ctx context.Context, tx *store.Tx, m *parley.Message, e *entry, v verdict, now time.Time, removed *[]parley.Media,
 ) error {
 	switch {
 	case v.status == parley.Sent:
@@ -231,7 +232,7 @@ func (w *Worker) recordOne(
 }
 
 // fail stores that a message will not be sent, and tells of the one-time code that it carried.
-func (w *Worker) fail(ctx context.Context, tx parley.Tx, m *parley.Message, why *parley.Failure, now time.Time) (bool, error) {
+func (w *Worker) fail(ctx context.Context, tx *store.Tx, m *parley.Message, why *parley.Failure, now time.Time) (bool, error) {
 	moved, err := tx.AdvanceMessage(ctx, w.Channel, m.Ref(), parley.FailedForGood, why, now)
 	if secret, ok := m.Content.(parley.Secret); ok && secret.OTP.IsCode() && moved && err == nil {
 		err = tx.AddEvent(ctx, parley.NewOTPEvent(parley.OTPFailed, secret.OTP, w.Channel, m.Chat, string(why.Code), now))

@@ -14,11 +14,11 @@ func TestBackupAndRestore(t *testing.T) {
 	path, backup := filepath.Join(dir, "parley.db"), filepath.Join(dir, "backup.db")
 	db := open(t, path)
 	addMain(t, db)
-	first, second := outgoing(1), outgoing(2)
+	first, second := benchText(1), benchText(2)
 	first.CreatedAt = time.Date(2026, 11, 15, 8, 30, 0, 0, time.UTC)
 	add := func(m *parley.Message) {
 		t.Helper()
-		if err := db.Tx(t.Context(), func(tx parley.Tx) error { return tx.AddMessage(t.Context(), m) }); err != nil {
+		if err := db.Tx(t.Context(), func(tx *store.Tx) error { return tx.AddMessage(t.Context(), m) }); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -25,7 +25,7 @@ func benchStore(b *testing.B) *store.DB {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { db.Close() })
-	if err := db.Tx(b.Context(), func(tx parley.Tx) error {
+	if err := db.Tx(b.Context(), func(tx *store.Tx) error {
 		return tx.AddChannel(b.Context(), parley.Channel{Code: "main", Network: parley.Sandbox})
 	}); err != nil {
 		b.Fatal(err)
@@ -33,8 +33,8 @@ func benchStore(b *testing.B) *store.DB {
 	return db
 }
 
-// outgoing makes a plain text on its way to one of a thousand chats.
-func outgoing(n int64) parley.Message {
+// benchText makes a plain text on its way to one of a thousand chats.
+func benchText(n int64) parley.Message {
 	now := time.Now()
 	return parley.Message{
 		Channel: "main", Chat: parley.ContactOf(strconv.FormatInt(6281100000000+n%1000, 10)), ID: parley.NewMessageID(), FromMe: true,
@@ -51,8 +51,8 @@ func BenchmarkAccept(b *testing.B) {
 	parallel(b, 64)
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			m := outgoing(n.Add(1))
-			if err := db.Tx(context.Background(), func(tx parley.Tx) error { return tx.AddMessage(context.Background(), &m) }); err != nil {
+			m := benchText(n.Add(1))
+			if err := db.Tx(context.Background(), func(tx *store.Tx) error { return tx.AddMessage(context.Background(), &m) }); err != nil {
 				b.Error(err)
 			}
 		}
@@ -67,11 +67,11 @@ func BenchmarkAcceptAndAdvance(b *testing.B) {
 	parallel(b, 64)
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			m := outgoing(n.Add(1))
-			if err := db.Tx(context.Background(), func(tx parley.Tx) error { return tx.AddMessage(context.Background(), &m) }); err != nil {
+			m := benchText(n.Add(1))
+			if err := db.Tx(context.Background(), func(tx *store.Tx) error { return tx.AddMessage(context.Background(), &m) }); err != nil {
 				b.Error(err)
 			}
-			if err := db.Tx(context.Background(), func(tx parley.Tx) error {
+			if err := db.Tx(context.Background(), func(tx *store.Tx) error {
 				_, err := tx.AdvanceMessage(context.Background(), m.Channel, m.Ref(), parley.Sent, nil, time.Now())
 				return err
 			}); err != nil {
@@ -89,9 +89,9 @@ func BenchmarkHistory(b *testing.B) {
 			continue // the seed takes half a minute
 		}
 		db := benchStore(b)
-		if err := db.Tx(b.Context(), func(tx parley.Tx) error {
+		if err := db.Tx(b.Context(), func(tx *store.Tx) error {
 			for n := range size {
-				m := outgoing(n)
+				m := benchText(n)
 				m.Chat, m.Status = chat, parley.Sent
 				if err := tx.AddMessage(b.Context(), &m); err != nil {
 					return err

@@ -11,13 +11,13 @@ import (
 const channelColumns = `code, id, name, network, number, phone_name, enabled, settings, created_at, status, reason, since, working_at, account_from, lasting_status, lasting_since`
 
 // Channels lists all channels by code.
-func (r reader) Channels(ctx context.Context) ([]parley.Channel, error) {
+func (r Reader) Channels(ctx context.Context) ([]parley.Channel, error) {
 	r = r.with(ctx)
 	return list(r, `SELECT `+channelColumns+` FROM channel ORDER BY code`, nil, scanChannel)
 }
 
 // Channel finds a channel.
-func (r reader) Channel(ctx context.Context, code parley.ChannelCode) (parley.Channel, error) {
+func (r Reader) Channel(ctx context.Context, code parley.ChannelCode) (parley.Channel, error) {
 	r = r.with(ctx)
 	return one(r, `SELECT `+channelColumns+` FROM channel WHERE code = $1`, []any{string(code)}, scanChannel)
 }
@@ -38,7 +38,7 @@ func scanChannel(row scanner) (parley.Channel, error) {
 }
 
 // AddChannel stores a new channel.
-func (t *tx) AddChannel(_ context.Context, c parley.Channel) error {
+func (t *Tx) AddChannel(_ context.Context, c parley.Channel) error {
 	settings, err := json.Marshal(c.Settings)
 	if err != nil {
 		return fmt.Errorf("settings of channel %s: %w", c.Code, err)
@@ -55,19 +55,19 @@ func (t *tx) AddChannel(_ context.Context, c parley.Channel) error {
 }
 
 // nextNumber returns a number that no channel had. Numbers follow the revision, which only grows.
-func (t *tx) nextNumber() (id int64, err error) {
+func (t *Tx) nextNumber() (id int64, err error) {
 	err = t.row(`UPDATE revision SET counter = counter + 1 RETURNING counter`, nil, &id)
 	return id, err
 }
 
 // channelID returns the number of a channel.
-func (r reader) channelID(code parley.ChannelCode) (id int64, err error) {
+func (r Reader) channelID(code parley.ChannelCode) (id int64, err error) {
 	err = r.row(`SELECT id FROM channel WHERE code = $1`, []any{string(code)}, &id)
 	return id, err
 }
 
 // CheckChannel makes sure that a channel is there.
-func (t *tx) CheckChannel(_ context.Context, code parley.ChannelCode, id int64) error {
+func (t *Tx) CheckChannel(_ context.Context, code parley.ChannelCode, id int64) error {
 	known, err := t.channelID(code)
 	if err == nil && id != 0 && id != known {
 		err = parley.ErrNotFound
@@ -76,7 +76,7 @@ func (t *tx) CheckChannel(_ context.Context, code parley.ChannelCode, id int64) 
 }
 
 // UpdateChannel stores what an operator can change of a channel.
-func (t *tx) UpdateChannel(_ context.Context, c parley.Channel) error {
+func (t *Tx) UpdateChannel(_ context.Context, c parley.Channel) error {
 	settings, err := json.Marshal(c.Settings)
 	if err != nil {
 		return fmt.Errorf("settings of channel %s: %w", c.Code, err)
@@ -89,7 +89,7 @@ func (t *tx) UpdateChannel(_ context.Context, c parley.Channel) error {
 }
 
 // SetChannelState stores what was seen of a channel's connection and account.
-func (t *tx) SetChannelState(_ context.Context, c parley.Channel) error {
+func (t *Tx) SetChannelState(_ context.Context, c parley.Channel) error {
 	return t.change(`UPDATE channel SET number = $1, phone_name = $2, status = $3, reason = $4, since = $5, working_at = $6,
 		lasting_status = $8, lasting_since = $9, account_from = CASE WHEN number IN ('', $1) THEN account_from ELSE (SELECT coalesce(max(seq), 0) FROM message) END WHERE code = $7`,
 		c.Number, c.PhoneName, string(c.State.Status), c.State.Reason, millis(c.State.Since), millis(c.State.WorkingAt), string(c.Code),
@@ -97,13 +97,13 @@ func (t *tx) SetChannelState(_ context.Context, c parley.Channel) error {
 }
 
 // Revision counts the changes to channels, tokens and keys.
-func (r reader) Revision(ctx context.Context) (int64, error) {
+func (r Reader) Revision(ctx context.Context) (int64, error) {
 	r = r.with(ctx)
 	var n int64
 	err := r.row(`SELECT counter FROM revision`, nil, &n)
 	return n, err
 }
 
-func (t *tx) revise() error {
+func (t *Tx) revise() error {
 	return t.change(`UPDATE revision SET counter = counter + 1`)
 }

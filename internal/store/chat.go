@@ -10,7 +10,7 @@ import (
 const chatColumns = `contact, messages, last_at, archived`
 
 // Chats lists a channel's chats, newest first, and how many there are.
-func (r reader) Chats(ctx context.Context, channel parley.ChannelCode, page parley.Page) ([]parley.Chat, int64, error) {
+func (r Reader) Chats(ctx context.Context, channel parley.ChannelCode, page parley.Page) ([]parley.Chat, int64, error) {
 	r = r.with(ctx)
 	var id, total int64
 	err := r.row(`SELECT id, chats FROM channel WHERE code = $1`, []any{string(channel)}, &id, &total)
@@ -26,7 +26,7 @@ func (r reader) Chats(ctx context.Context, channel parley.ChannelCode, page parl
 }
 
 // Chat finds a chat.
-func (r reader) Chat(ctx context.Context, channel parley.ChannelCode, chat parley.ContactID) (parley.Chat, error) {
+func (r Reader) Chat(ctx context.Context, channel parley.ChannelCode, chat parley.ContactID) (parley.Chat, error) {
 	r = r.with(ctx)
 	return one(r, `SELECT `+chatColumns+` FROM chat WHERE contact = $1 AND channel = (SELECT id FROM channel WHERE code = $2) AND messages > 0`,
 		[]any{string(chat), string(channel)}, scanChat)
@@ -41,7 +41,7 @@ func scanChat(row scanner) (parley.Chat, error) {
 }
 
 // LastChannelWith returns the channel among those given that last exchanged a message with the contact.
-func (r reader) LastChannelWith(ctx context.Context, contact parley.ContactID, among []parley.ChannelCode) (parley.ChannelCode, error) {
+func (r Reader) LastChannelWith(ctx context.Context, contact parley.ContactID, among []parley.ChannelCode) (parley.ChannelCode, error) {
 	r = r.with(ctx)
 	channels, err := list(r, `SELECT code FROM chat JOIN channel ON channel.id = chat.channel WHERE contact = $1 AND messages > 0 ORDER BY last_at DESC, code`,
 		[]any{string(contact)}, func(row scanner) (code parley.ChannelCode, err error) { return code, row.Scan(&code) })
@@ -57,14 +57,14 @@ func (r reader) LastChannelWith(ctx context.Context, contact parley.ContactID, a
 }
 
 // SetArchived archives a chat, or brings it back. It stays archived when a message arrives.
-func (t *tx) SetArchived(_ context.Context, channel parley.ChannelCode, chat parley.ContactID, archived bool) error {
+func (t *Tx) SetArchived(_ context.Context, channel parley.ChannelCode, chat parley.ContactID, archived bool) error {
 	return t.change(`UPDATE chat SET archived = $1 WHERE contact = $2 AND channel = (SELECT id FROM channel WHERE code = $3) AND messages > 0`,
 		flag(archived), string(chat), string(channel))
 }
 
 // appendToChat makes room for a message in a chat, which it creates where there is none. It returns the chat's id and the
 // message's position, which is 0 if it is not part of the history.
-func (t *tx) appendToChat(channel int64, contact parley.ContactID, at int64, inHistory bool) (id, position int64, err error) {
+func (t *Tx) appendToChat(channel int64, contact parley.ContactID, at int64, inHistory bool) (id, position int64, err error) {
 	if !inHistory {
 		id, err = t.openChat(channel, contact)
 		return id, 0, err
@@ -73,19 +73,19 @@ func (t *tx) appendToChat(channel int64, contact parley.ContactID, at int64, inH
 		[]any{at, string(contact), channel}, &id, &position)
 	if err == parley.ErrNotFound {
 		position = 1
-		id, err = t.Insert(`INSERT INTO chat (channel, contact, messages, last_at) VALUES ($1, $2, 1, $3)`, channel, string(contact), at)
+		id, err = t.sql.Insert(`INSERT INTO chat (channel, contact, messages, last_at) VALUES ($1, $2, 1, $3)`, channel, string(contact), at)
 	}
 	if err == nil && position == 1 {
-		_, err = t.Exec(`UPDATE channel SET chats = chats + 1 WHERE id = $1`, channel)
+		_, err = t.sql.Exec(`UPDATE channel SET chats = chats + 1 WHERE id = $1`, channel)
 	}
 	return id, position, err
 }
 
 // openChat finds the id of a chat, which it creates where there is none.
-func (t *tx) openChat(channel int64, contact parley.ContactID) (id int64, err error) {
+func (t *Tx) openChat(channel int64, contact parley.ContactID) (id int64, err error) {
 	err = t.row(`SELECT id FROM chat WHERE contact = $1 AND channel = $2`, []any{string(contact), channel}, &id)
 	if err == parley.ErrNotFound {
-		id, err = t.Insert(`INSERT INTO chat (channel, contact, messages, last_at) VALUES ($1, $2, 0, 0)`, channel, string(contact))
+		id, err = t.sql.Insert(`INSERT INTO chat (channel, contact, messages, last_at) VALUES ($1, $2, 0, 0)`, channel, string(contact))
 	}
 	return id, err
 }

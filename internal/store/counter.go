@@ -113,14 +113,14 @@ const (
 )
 
 // countTime counts how long something took.
-func (t *tx) countTime(channel int64, what parley.Counter, took time.Duration) {
+func (t *Tx) countTime(channel int64, what parley.Counter, took time.Duration) {
 	if took >= 0 {
 		t.counting.add(channel, what.Bucket(took), "", 1)
 	}
 }
 
 // CountSendTimes counts how long messages of a channel took from their acceptance to the network's confirmation.
-func (t *tx) CountSendTimes(_ context.Context, code parley.ChannelCode, took []time.Duration) error {
+func (t *Tx) CountSendTimes(_ context.Context, code parley.ChannelCode, took []time.Duration) error {
 	channel, err := t.channelID(code)
 	if err != nil {
 		return err
@@ -132,7 +132,7 @@ func (t *tx) CountSendTimes(_ context.Context, code parley.ChannelCode, took []t
 }
 
 // countStatus counts messages of histories that got a status.
-func (t *tx) countStatus(all []statusRow, to parley.Status, at time.Time) {
+func (t *Tx) countStatus(all []statusRow, to parley.Status, at time.Time) {
 	for _, s := range all {
 		if !s.inHistory {
 			continue
@@ -164,7 +164,7 @@ func (t *tx) countStatus(all []statusRow, to parley.Status, at time.Time) {
 }
 
 // Counters sums what happened since a time, over all channels.
-func (r reader) Counters(ctx context.Context, since time.Time) (map[parley.Counter]int64, error) {
+func (r Reader) Counters(ctx context.Context, since time.Time) (map[parley.Counter]int64, error) {
 	r = r.with(ctx)
 	// Whole hours, and before the first of them the minutes.
 	hour := (since.Unix() + 3599) / 3600
@@ -183,7 +183,7 @@ func (r reader) Counters(ctx context.Context, since time.Time) (map[parley.Count
 }
 
 // CountersByMinute lists what happened in each minute since a time, over all channels. A minute is numbered since 1970.
-func (r reader) CountersByMinute(ctx context.Context, since time.Time) (map[int64]map[parley.Counter]int64, error) {
+func (r Reader) CountersByMinute(ctx context.Context, since time.Time) (map[int64]map[parley.Counter]int64, error) {
 	r = r.with(ctx)
 	minutes := map[int64]map[parley.Counter]int64{}
 	_, err := list(r, `SELECT minute, what, sum(n) FROM counter_minute WHERE channel = 0 AND minute >= $1 GROUP BY minute, what`,
@@ -201,7 +201,7 @@ func (r reader) CountersByMinute(ctx context.Context, since time.Time) (map[int6
 }
 
 // ChannelActivity is what happened on a channel of late.
-func (r reader) ChannelActivity(ctx context.Context, since time.Time) (map[parley.ChannelCode]parley.ChannelActivity, error) {
+func (r Reader) ChannelActivity(ctx context.Context, since time.Time) (map[parley.ChannelCode]parley.ChannelActivity, error) {
 	r = r.with(ctx)
 	all := map[parley.ChannelCode]parley.ChannelActivity{}
 	_, err := list(r, `SELECT code, last_received_at, last_confirmed_at,
@@ -220,11 +220,11 @@ func (r reader) ChannelActivity(ctx context.Context, since time.Time) (map[parle
 }
 
 // ForgetCounters removes counters that are too old.
-func (t *tx) ForgetCounters(_ context.Context, now time.Time) error {
-	if _, err := t.Exec(`DELETE FROM counter_minute WHERE minute < $1`, now.Add(-minuteLife).Unix()/60); err != nil {
+func (t *Tx) ForgetCounters(_ context.Context, now time.Time) error {
+	if _, err := t.sql.Exec(`DELETE FROM counter_minute WHERE minute < $1`, now.Add(-minuteLife).Unix()/60); err != nil {
 		return err
 	}
-	_, err := t.Exec(`DELETE FROM counter_hour WHERE hour < $1`, now.Add(-hourLife).Unix()/3600)
+	_, err := t.sql.Exec(`DELETE FROM counter_hour WHERE hour < $1`, now.Add(-hourLife).Unix()/3600)
 	return err
 }
 

@@ -37,14 +37,14 @@ func scanDelivery(row scanner) (parley.Delivery, error) {
 const first = `state = 0 AND held = 0`
 
 // DueDeliveries lists what may be tried now at an endpoint, in the order of events.
-func (r reader) DueDeliveries(ctx context.Context, endpoint parley.Endpoint, now time.Time, limit int) ([]parley.Delivery, error) {
+func (r Reader) DueDeliveries(ctx context.Context, endpoint parley.Endpoint, now time.Time, limit int) ([]parley.Delivery, error) {
 	r = r.with(ctx)
 	return list(r, readDeliveries+`WHERE `+first+` AND endpoint = $1 AND next_at <= $2 ORDER BY event LIMIT $3`,
 		[]any{string(endpoint), millis(now), int64(limit)}, scanDelivery)
 }
 
 // NextDelivery is when the next delivery at an endpoint falls due after a time.
-func (r reader) NextDelivery(ctx context.Context, endpoint parley.Endpoint, after time.Time) (time.Time, error) {
+func (r Reader) NextDelivery(ctx context.Context, endpoint parley.Endpoint, after time.Time) (time.Time, error) {
 	r = r.with(ctx)
 	var next int64
 	err := r.row(`SELECT coalesce(min(next_at), 0) FROM delivery WHERE `+first+` AND endpoint = $1 AND next_at > $2`,
@@ -54,7 +54,7 @@ func (r reader) NextDelivery(ctx context.Context, endpoint parley.Endpoint, afte
 
 // OldestDelivery finds the delivery to a webhook that waits with the oldest event. The oldest of all
 // waits behind none, because it is the oldest of its chat.
-func (r reader) OldestDelivery(ctx context.Context, webhook parley.WebhookID, untried bool) (parley.Delivery, error) {
+func (r Reader) OldestDelivery(ctx context.Context, webhook parley.WebhookID, untried bool) (parley.Delivery, error) {
 	r = r.with(ctx)
 	query := readDeliveries + `WHERE ` + first + ` AND endpoint = $1`
 	if untried {
@@ -65,7 +65,7 @@ func (r reader) OldestDelivery(ctx context.Context, webhook parley.WebhookID, un
 
 // CallbackEndpoints lists the endpoints that callbacks wait for. It goes from each endpoint to the next
 // one along the index: there are few of them, and perhaps very many deliveries.
-func (r reader) CallbackEndpoints(ctx context.Context) ([]parley.Endpoint, error) {
+func (r Reader) CallbackEndpoints(ctx context.Context) ([]parley.Endpoint, error) {
 	r = r.with(ctx)
 	var all []parley.Endpoint
 	last := "http" // what every callback begins with and no webhook
@@ -83,7 +83,7 @@ func (r reader) CallbackEndpoints(ctx context.Context) ([]parley.Endpoint, error
 }
 
 // CountWaiting counts the deliveries that wait for a webhook, or in all.
-func (r reader) CountWaiting(ctx context.Context, webhook parley.WebhookID) (n int64, err error) {
+func (r Reader) CountWaiting(ctx context.Context, webhook parley.WebhookID) (n int64, err error) {
 	r = r.with(ctx)
 	if webhook == "" {
 		return n, r.row(`SELECT count(*) FROM delivery WHERE state = 0`, nil, &n)
@@ -93,7 +93,7 @@ func (r reader) CountWaiting(ctx context.Context, webhook parley.WebhookID) (n i
 
 // CountWaitingSince counts the deliveries that were made since a time and wait. The plus sign has the
 // database walk over what waits, which is little, and not over everything since then.
-func (r reader) CountWaitingSince(ctx context.Context, since time.Time) (n int64, err error) {
+func (r Reader) CountWaitingSince(ctx context.Context, since time.Time) (n int64, err error) {
 	r = r.with(ctx)
 	return n, r.row(`SELECT count(*) FROM delivery WHERE state = 0 AND +created_at >= $1`, []any{millis(since)}, &n)
 }
@@ -110,7 +110,7 @@ var addDelivery = `INSERT INTO delivery (endpoint, url, event, event_id, type, c
 
 // AddDeliveries stores new deliveries, which get their ids. An event goes to an endpoint once: a second delivery of it is
 // left out.
-func (t *tx) AddDeliveries(_ context.Context, ds []parley.Delivery) error {
+func (t *Tx) AddDeliveries(_ context.Context, ds []parley.Delivery) error {
 	for i := range ds {
 		d := &ds[i]
 		earlier, err := encodeAttempts(d.Earlier)
@@ -124,7 +124,7 @@ func (t *tx) AddDeliveries(_ context.Context, ds []parley.Delivery) error {
 		if d.CreatedAt.IsZero() {
 			d.CreatedAt = time.Now()
 		}
-		seq, err := t.Insert(addDelivery,
+		seq, err := t.sql.Insert(addDelivery,
 			string(d.Endpoint()), d.URL, d.Event, string(d.EventID), string(d.Type), channel, string(d.Chat),
 			int64(d.State), int64(d.Attempts), millis(d.CreatedAt), millis(d.NextAt), millis(d.TriedAt), millis(d.EndedAt),
 			d.Took.Microseconds(), int64(d.Code), d.Problem, d.Answer, earlier, flag(d.Webhook != ""))
@@ -138,7 +138,7 @@ func (t *tx) AddDeliveries(_ context.Context, ds []parley.Delivery) error {
 
 // UpdateDeliveries stores what became of deliveries. Where one has ended, the next one of its chat has
 // its turn.
-func (t *tx) UpdateDeliveries(_ context.Context, ds []parley.Delivery) error {
+func (t *Tx) UpdateDeliveries(_ context.Context, ds []parley.Delivery) error {
 	for i := range ds {
 		d := &ds[i]
 		earlier, err := encodeAttempts(d.Earlier)
@@ -164,7 +164,7 @@ func (t *tx) UpdateDeliveries(_ context.Context, ds []parley.Delivery) error {
 			return err
 		}
 		t.counting.add(channel, what, d.Webhook, 1)
-		if _, err := t.Exec(`UPDATE delivery SET held = 0 WHERE seq = (SELECT seq FROM delivery
+		if _, err := t.sql.Exec(`UPDATE delivery SET held = 0 WHERE seq = (SELECT seq FROM delivery
 			WHERE state = 0 AND endpoint = $1 AND channel = (SELECT id FROM channel WHERE code = $2) AND chat = $3 ORDER BY event LIMIT 1)`,
 			string(d.Webhook), string(d.Channel), string(d.Chat)); err != nil {
 			return err
@@ -175,25 +175,25 @@ func (t *tx) UpdateDeliveries(_ context.Context, ds []parley.Delivery) error {
 
 // HurryDeliveries makes everything that waits for a webhook due now. What is held has no time of its
 // own to wait for.
-func (t *tx) HurryDeliveries(_ context.Context, webhook parley.WebhookID, now time.Time) error {
-	_, err := t.Exec(`UPDATE delivery SET next_at = $1 WHERE `+first+` AND endpoint = $2 AND next_at > $1`, millis(now), string(webhook))
+func (t *Tx) HurryDeliveries(_ context.Context, webhook parley.WebhookID, now time.Time) error {
+	_, err := t.sql.Exec(`UPDATE delivery SET next_at = $1 WHERE `+first+` AND endpoint = $2 AND next_at > $1`, millis(now), string(webhook))
 	return err
 }
 
 // RetryDelivery makes a waiting delivery due now. One that is held gets its turn after the first of its chat.
-func (t *tx) RetryDelivery(_ context.Context, d parley.Delivery, now time.Time) error {
+func (t *Tx) RetryDelivery(_ context.Context, d parley.Delivery, now time.Time) error {
 	if d.Webhook == "" { // a callback is held by nothing
-		_, err := t.Exec(`UPDATE delivery SET next_at = $1 WHERE seq = $2 AND state = 0`, millis(now), d.ID.Number())
+		_, err := t.sql.Exec(`UPDATE delivery SET next_at = $1 WHERE seq = $2 AND state = 0`, millis(now), d.ID.Number())
 		return err
 	}
-	_, err := t.Exec(`UPDATE delivery SET next_at = $1 WHERE `+first+` AND endpoint = $2 AND channel = (SELECT id FROM channel WHERE code = $3)
+	_, err := t.sql.Exec(`UPDATE delivery SET next_at = $1 WHERE `+first+` AND endpoint = $2 AND channel = (SELECT id FROM channel WHERE code = $3)
 		AND chat = $4 AND next_at > $1`,
 		millis(now), string(d.Endpoint()), string(d.Channel), string(d.Chat))
 	return err
 }
 
 // ForgetDeliveries removes up to limit deliveries of a state that ended before a time, the oldest first.
-func (t *tx) ForgetDeliveries(_ context.Context, state parley.DeliveryState, before time.Time, limit int) (int, error) {
+func (t *Tx) ForgetDeliveries(_ context.Context, state parley.DeliveryState, before time.Time, limit int) (int, error) {
 	n, err := t.count(`DELETE FROM delivery WHERE seq IN
 		(SELECT seq FROM delivery WHERE state = $1 AND state > 0 AND ended_at < $2 ORDER BY ended_at LIMIT $3)`,
 		int64(state), millis(before), int64(limit))

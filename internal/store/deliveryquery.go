@@ -13,7 +13,7 @@ import (
 )
 
 // Deliveries lists deliveries, newest first, and how many there are.
-func (r reader) Deliveries(ctx context.Context, q parley.DeliveryQuery, page parley.Page) ([]parley.Delivery, int64, error) {
+func (r Reader) Deliveries(ctx context.Context, q parley.DeliveryQuery, page parley.Page) ([]parley.Delivery, int64, error) {
 	r = r.with(ctx)
 	total, err := r.countDeliveries(q)
 	if err != nil || page.Limit < 1 || page.Offset >= total {
@@ -28,7 +28,7 @@ func (r reader) Deliveries(ctx context.Context, q parley.DeliveryQuery, page par
 
 // countDeliveries counts deliveries. Most are delivered, and no index knows those: they are what is
 // left of all without the few that wait or failed.
-func (r reader) countDeliveries(q parley.DeliveryQuery) (n int64, err error) {
+func (r Reader) countDeliveries(q parley.DeliveryQuery) (n int64, err error) {
 	if q.State == nil || *q.State != parley.DeliveryDone {
 		where, args := conditions(q)
 		return n, r.row(`SELECT count(*) FROM delivery`+where, args, &n)
@@ -45,7 +45,7 @@ func (r reader) countDeliveries(q parley.DeliveryQuery) (n int64, err error) {
 }
 
 // ReplayDeliveries has deliveries that have ended made again.
-func (t *tx) ReplayDeliveries(_ context.Context, q parley.DeliveryQuery, now time.Time, limit int) (int, error) {
+func (t *Tx) ReplayDeliveries(_ context.Context, q parley.DeliveryQuery, now time.Time, limit int) (int, error) {
 	if q.State != nil && *q.State == parley.DeliveryWaiting {
 		return 0, nil
 	}
@@ -56,7 +56,7 @@ func (t *tx) ReplayDeliveries(_ context.Context, q parley.DeliveryQuery, now tim
 	case q.State == nil:
 		where += ` AND state > 0`
 	}
-	some, err := list(t.reader, readDeliveries+where+` ORDER BY delivery.seq LIMIT `+param(len(args)+1),
+	some, err := list(t.Reader, readDeliveries+where+` ORDER BY delivery.seq LIMIT `+param(len(args)+1),
 		append(args, int64(limit)), scanDelivery)
 	if err != nil || len(some) == 0 {
 		return 0, err

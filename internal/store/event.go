@@ -59,7 +59,7 @@ func (w *eventWaiters) notify() {
 }
 
 // published has waiters notified after the commit.
-func (t *tx) published() {
+func (t *Tx) published() {
 	if !t.notifies {
 		t.notifies = true
 		t.OnCommit(t.db.waiters.notify)
@@ -67,7 +67,7 @@ func (t *tx) published() {
 }
 
 // AddEvent adds an event to the log.
-func (t *tx) AddEvent(_ context.Context, e *parley.Event) error {
+func (t *Tx) AddEvent(_ context.Context, e *parley.Event) error {
 	number, err := eventNumber(e.Type)
 	if err != nil {
 		return err
@@ -90,7 +90,7 @@ func (t *tx) AddEvent(_ context.Context, e *parley.Event) error {
 		t.counting.add(channel, parley.CountApproved, "", 1)
 	}
 	t.published()
-	e.Seq, err = t.Insert(`INSERT INTO event (channel, type, at, received_at, message, status, contact, data, encrypted) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+	e.Seq, err = t.sql.Insert(`INSERT INTO event (channel, type, at, received_at, message, status, contact, data, encrypted) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
 		channel, number, millis(e.At), t.db.now(), message, int64(status), string(contact), nullableText(e.Data), nullable(e.Sealed))
 	if err != nil {
 		return err
@@ -103,7 +103,7 @@ func (t *tx) AddEvent(_ context.Context, e *parley.Event) error {
 }
 
 // publishStatus adds an event for each of up to maxList messages that got a status.
-func (t *tx) publishStatus(seqs []int64, status parley.Status, at time.Time) error {
+func (t *Tx) publishStatus(seqs []int64, status parley.Status, at time.Time) error {
 	if len(seqs) == 0 {
 		return nil
 	}
@@ -117,7 +117,7 @@ func (t *tx) publishStatus(seqs []int64, status parley.Status, at time.Time) err
 	}
 	t.published()
 	in, args := inList(5, seqs)
-	_, err = t.Exec(`INSERT INTO event (channel, type, at, received_at, message, status, contact)
+	_, err = t.sql.Exec(`INSERT INTO event (channel, type, at, received_at, message, status, contact)
 		SELECT channel, $1, $2, $3, seq, $4, '' FROM message WHERE seq IN `+in+` ORDER BY seq`,
 		append([]any{number, millis(at), t.db.now(), int64(status)}, args...)...)
 	return err
@@ -150,7 +150,7 @@ func scanEvent(row scanner) (e storedEvent, err error) {
 const maxScanned = 5000
 
 // Events reads the log after a seq, in order. It returns how far it looked, which is the given seq if nothing is left.
-func (r reader) Events(ctx context.Context, after int64, filter parley.EventFilter, limit int) ([]parley.Event, int64, error) {
+func (r Reader) Events(ctx context.Context, after int64, filter parley.EventFilter, limit int) ([]parley.Event, int64, error) {
 	r = r.with(ctx)
 	where, args := `event.seq > $1`, []any{after}
 	if filter.Channel != "" {
@@ -189,7 +189,7 @@ func (r reader) Events(ctx context.Context, after int64, filter parley.EventFilt
 
 // scanTo returns up to which seq one call looks: at most maxScanned rows further. Where a filter leaves nothing, that is the
 // end of the log.
-func (r reader) scanTo(after int64, where string, args []any) (upTo int64, err error) {
+func (r Reader) scanTo(after int64, where string, args []any) (upTo int64, err error) {
 	var count int64
 	err = r.row(`SELECT coalesce(max(seq), 0), count(*) FROM (SELECT event.seq FROM event WHERE `+where+` ORDER BY event.seq LIMIT `+param(len(args)+1)+`) AS next`,
 		append(args, int64(maxScanned)), &upTo, &count)
@@ -202,7 +202,7 @@ func (r reader) scanTo(after int64, where string, args []any) (upTo int64, err e
 
 // withMessages fills in the ids of events, and the messages that they are about. Events of messages
 // that are gone, or that are not part of a history, are left out.
-func (r reader) withMessages(found []storedEvent) ([]parley.Event, error) {
+func (r Reader) withMessages(found []storedEvent) ([]parley.Event, error) {
 	if len(found) == 0 {
 		return nil, nil
 	}
@@ -242,7 +242,7 @@ func (r reader) withMessages(found []storedEvent) ([]parley.Event, error) {
 }
 
 // messagesBySeq reads messages with their reactions.
-func (r reader) messagesBySeq(seqs []int64) (map[int64]*parley.Message, error) {
+func (r Reader) messagesBySeq(seqs []int64) (map[int64]*parley.Message, error) {
 	all := make(map[int64]*parley.Message, len(seqs))
 	for some := range slices.Chunk(seqs, maxList) {
 		in, args := inList(1, some)
@@ -261,7 +261,7 @@ func (r reader) messagesBySeq(seqs []int64) (map[int64]*parley.Message, error) {
 }
 
 // EventsAt reads events by their seqs, in order. Those that are not there any more are left out.
-func (r reader) EventsAt(ctx context.Context, seqs []int64) ([]parley.Event, error) {
+func (r Reader) EventsAt(ctx context.Context, seqs []int64) ([]parley.Event, error) {
 	r = r.with(ctx)
 	var all []storedEvent
 	for some := range slices.Chunk(slices.Compact(slices.Sorted(slices.Values(seqs))), maxList) {
@@ -276,7 +276,7 @@ func (r reader) EventsAt(ctx context.Context, seqs []int64) ([]parley.Event, err
 }
 
 // EventsAbout lists the events of a message, in order.
-func (r reader) EventsAbout(ctx context.Context, m *parley.Message) ([]parley.Event, error) {
+func (r Reader) EventsAbout(ctx context.Context, m *parley.Message) ([]parley.Event, error) {
 	r = r.with(ctx)
 	found, err := list(r, readEvents+`WHERE message = $1 ORDER BY event.seq`, []any{m.Seq}, scanEvent)
 	if err != nil {
@@ -286,11 +286,11 @@ func (r reader) EventsAbout(ctx context.Context, m *parley.Message) ([]parley.Ev
 }
 
 // LastEvent is the seq of the newest event, also of one that was removed since.
-func (r reader) LastEvent(ctx context.Context) (int64, error) {
+func (r Reader) LastEvent(ctx context.Context) (int64, error) {
 	return r.with(ctx).lastEvent()
 }
 
-func (r reader) lastEvent() (last int64, err error) {
+func (r Reader) lastEvent() (last int64, err error) {
 	err = r.row(`SELECT seq FROM sqlite_sequence WHERE name = 'event'`, nil, &last)
 	if err == parley.ErrNotFound {
 		return 0, nil
@@ -299,26 +299,26 @@ func (r reader) lastEvent() (last int64, err error) {
 }
 
 // ForgetEvents removes up to limit events that were stored before a time, the oldest first.
-func (t *tx) ForgetEvents(_ context.Context, before time.Time, limit int) (int, error) {
-	n, err := t.Exec(`DELETE FROM event WHERE seq IN (SELECT seq FROM event ORDER BY seq LIMIT $1) AND received_at < $2`, int64(limit), millis(before))
+func (t *Tx) ForgetEvents(_ context.Context, before time.Time, limit int) (int, error) {
+	n, err := t.sql.Exec(`DELETE FROM event WHERE seq IN (SELECT seq FROM event ORDER BY seq LIMIT $1) AND received_at < $2`, int64(limit), millis(before))
 	if err != nil {
 		return 0, err
 	}
 	// What channels were before then, but not what they are since.
-	_, err = t.Exec(`DELETE FROM channel_state WHERE at < $1 AND EXISTS
+	_, err = t.sql.Exec(`DELETE FROM channel_state WHERE at < $1 AND EXISTS
 		(SELECT 1 FROM channel_state AS later WHERE later.channel = channel_state.channel AND later.seq > channel_state.seq)`, millis(before))
 	return int(n), err
 }
 
 // ForgetSealed removes the encrypted texts from before a time.
-func (t *tx) ForgetSealed(_ context.Context, before time.Time) error {
-	_, err := t.Exec(`UPDATE event SET encrypted = NULL WHERE encrypted IS NOT NULL AND received_at < $1`, millis(before))
+func (t *Tx) ForgetSealed(_ context.Context, before time.Time) error {
+	_, err := t.sql.Exec(`UPDATE event SET encrypted = NULL WHERE encrypted IS NOT NULL AND received_at < $1`, millis(before))
 	return err
 }
 
 // addChannelState stores what a channel's status became beside the log, so that it is found without reading all that
 // happened meanwhile.
-func (t *tx) addChannelState(channel int64, e *parley.Event) error {
+func (t *Tx) addChannelState(channel int64, e *parley.Event) error {
 	var state struct {
 		Status string `json:"status"`
 		Reason string `json:"reason"`
@@ -326,13 +326,13 @@ func (t *tx) addChannelState(channel int64, e *parley.Event) error {
 	if err := json.Unmarshal(e.Data, &state); err != nil {
 		return fmt.Errorf("event of a channel's status: %w", err)
 	}
-	_, err := t.Exec(`INSERT INTO channel_state (channel, seq, at, status, reason) VALUES ($1, $2, $3, $4, $5)`,
+	_, err := t.sql.Exec(`INSERT INTO channel_state (channel, seq, at, status, reason) VALUES ($1, $2, $3, $4, $5)`,
 		channel, e.Seq, millis(e.At), state.Status, state.Reason)
 	return err
 }
 
 // ChannelStates lists what a channel's status was, newest first.
-func (r reader) ChannelStates(ctx context.Context, code parley.ChannelCode, since time.Time, limit int) ([]parley.ChannelState, error) {
+func (r Reader) ChannelStates(ctx context.Context, code parley.ChannelCode, since time.Time, limit int) ([]parley.ChannelState, error) {
 	r = r.with(ctx)
 	states, err := list(r, `SELECT status, reason, at FROM channel_state WHERE channel = (SELECT id FROM channel WHERE code = $1) ORDER BY seq DESC LIMIT $2`,
 		[]any{string(code), int64(limit)}, func(row scanner) (s parley.ChannelState, err error) {

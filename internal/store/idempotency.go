@@ -15,7 +15,7 @@ const idempotencyColumns = `scope, key, fingerprint, channel, messages, created_
 
 // scope is how the scope of an idempotency key is stored: a channel by its number, so that the keys of a channel that was
 // deleted or reset do not count for the next one with its code.
-func (r reader) scope(scope string) (string, error) {
+func (r Reader) scope(scope string) (string, error) {
 	if strings.HasPrefix(scope, "*") { // the kind of a token
 		return scope, nil
 	}
@@ -29,7 +29,7 @@ func (r reader) scope(scope string) (string, error) {
 }
 
 // Answer finds the stored response to a request with an idempotency key.
-func (r reader) Answer(ctx context.Context, scope, key string) (parley.Answer, error) {
+func (r Reader) Answer(ctx context.Context, scope, key string) (parley.Answer, error) {
 	r = r.with(ctx)
 	stored, err := r.scope(scope)
 	if err != nil {
@@ -52,7 +52,7 @@ func (r reader) Answer(ctx context.Context, scope, key string) (parley.Answer, e
 }
 
 // AddAnswer stores that a request with an idempotency key was accepted.
-func (t *tx) AddAnswer(_ context.Context, a parley.Answer) error {
+func (t *Tx) AddAnswer(_ context.Context, a parley.Answer) error {
 	messages, err := json.Marshal(a.Messages)
 	if err != nil {
 		return fmt.Errorf("messages of an idempotency key: %w", err)
@@ -67,7 +67,7 @@ func (t *tx) AddAnswer(_ context.Context, a parley.Answer) error {
 }
 
 // SetAnswer stores the response.
-func (t *tx) SetAnswer(_ context.Context, a parley.Answer) error {
+func (t *Tx) SetAnswer(_ context.Context, a parley.Answer) error {
 	scope, err := t.scope(a.Scope)
 	if err != nil {
 		return err
@@ -77,19 +77,19 @@ func (t *tx) SetAnswer(_ context.Context, a parley.Answer) error {
 }
 
 // RemoveAnswer removes an idempotency key.
-func (t *tx) RemoveAnswer(_ context.Context, scope, key string) error {
+func (t *Tx) RemoveAnswer(_ context.Context, scope, key string) error {
 	stored, err := t.scope(scope)
 	if err == parley.ErrNotFound {
 		return nil
 	}
 	if err == nil {
-		_, err = t.Exec(`DELETE FROM idempotency WHERE scope = $1 AND key = $2`, stored, key)
+		_, err = t.sql.Exec(`DELETE FROM idempotency WHERE scope = $1 AND key = $2`, stored, key)
 	}
 	return err
 }
 
 // ForgetAnswers removes up to limit idempotency keys from before a time, the oldest first.
-func (t *tx) ForgetAnswers(_ context.Context, before time.Time, limit int) (int, error) {
+func (t *Tx) ForgetAnswers(_ context.Context, before time.Time, limit int) (int, error) {
 	n, err := t.count(`DELETE FROM idempotency WHERE (scope, key) IN
 		(SELECT scope, key FROM idempotency WHERE created_at < $1 ORDER BY created_at LIMIT $2)`, millis(before), int64(limit))
 	return int(n), err

@@ -21,15 +21,15 @@ func scanMediaFetch(row scanner) (f parley.MediaFetch, err error) {
 }
 
 // AddMediaFetch stores that the file of a message is to be fetched.
-func (t *tx) AddMediaFetch(_ context.Context, f parley.MediaFetch) error {
-	_, err := t.Exec(`INSERT INTO media_fetch (seq, channel, chat, reference, attempts, next_at, created_at)
+func (t *Tx) AddMediaFetch(_ context.Context, f parley.MediaFetch) error {
+	_, err := t.sql.Exec(`INSERT INTO media_fetch (seq, channel, chat, reference, attempts, next_at, created_at)
 		SELECT seq, channel, chat, $2, $3, $4, $5 FROM message WHERE seq = $1`,
 		f.Seq, f.Reference, int64(f.Attempts), millis(f.NextAt), millis(f.CreatedAt))
 	return err
 }
 
 // DueMediaFetches returns the oldest file of each chat that is due and not being fetched.
-func (r reader) DueMediaFetches(ctx context.Context, now, latest time.Time, running []int64) ([]parley.MediaFetch, error) {
+func (r Reader) DueMediaFetches(ctx context.Context, now, latest time.Time, running []int64) ([]parley.MediaFetch, error) {
 	r = r.with(ctx)
 	args, except := []any{millis(now), millis(latest)}, ""
 	for _, seq := range running {
@@ -42,7 +42,7 @@ func (r reader) DueMediaFetches(ctx context.Context, now, latest time.Time, runn
 }
 
 // NextMediaFetch is when the next file is due that is not due now.
-func (r reader) NextMediaFetch(ctx context.Context, now time.Time) (time.Time, error) {
+func (r Reader) NextMediaFetch(ctx context.Context, now time.Time) (time.Time, error) {
 	r = r.with(ctx)
 	var next int64
 	err := r.row(`SELECT coalesce(min(next_at), 0) FROM media_fetch WHERE next_at > $1`, []any{millis(now)}, &next)
@@ -50,7 +50,7 @@ func (r reader) NextMediaFetch(ctx context.Context, now time.Time) (time.Time, e
 }
 
 // MediaFetch reads a file that is to be fetched.
-func (r reader) MediaFetch(ctx context.Context, seq int64) (parley.MediaFetch, error) {
+func (r Reader) MediaFetch(ctx context.Context, seq int64) (parley.MediaFetch, error) {
 	r = r.with(ctx)
 	f, err := one(r, `SELECT `+mediaFetchColumns+fromMediaFetches+`WHERE media_fetch.seq = $1`,
 		[]any{seq}, scanMediaFetch)
@@ -74,16 +74,16 @@ func (r reader) MediaFetch(ctx context.Context, seq int64) (parley.MediaFetch, e
 }
 
 // DelayMediaFetch stores that an attempt failed and when to try again.
-func (t *tx) DelayMediaFetch(_ context.Context, seq int64, attempts int, next time.Time) error {
+func (t *Tx) DelayMediaFetch(_ context.Context, seq int64, attempts int, next time.Time) error {
 	return t.change(`UPDATE media_fetch SET attempts = $1, next_at = $2 WHERE seq = $3`, int64(attempts), millis(next), seq)
 }
 
 // FinishMediaFetch stores what was fetched, or that nothing will be.
-func (t *tx) FinishMediaFetch(_ context.Context, seq int64, media *parley.Media) (parley.Message, error) {
+func (t *Tx) FinishMediaFetch(_ context.Context, seq int64, media *parley.Media) (parley.Message, error) {
 	if err := t.change(`DELETE FROM media_fetch WHERE seq = $1`, seq); err != nil {
 		return parley.Message{}, err
 	}
-	m, err := one(t.reader, readMessages+`WHERE message.seq = $1`, []any{seq}, scanMessage)
+	m, err := one(t.Reader, readMessages+`WHERE message.seq = $1`, []any{seq}, scanMessage)
 	if err != nil || media == nil {
 		return m, err
 	}

@@ -21,7 +21,7 @@ const (
 )
 
 // Message finds a message of a channel by its full or its bare id.
-func (r reader) Message(ctx context.Context, channel parley.ChannelCode, ref parley.MessageRef) (parley.Message, error) {
+func (r Reader) Message(ctx context.Context, channel parley.ChannelCode, ref parley.MessageRef) (parley.Message, error) {
 	r = r.with(ctx)
 	if !ref.IsBare() {
 		return one(r, readMessages+`WHERE message.id = $1 AND chat.contact = $2 AND channel.code = $3 AND from_me = $4`,
@@ -40,7 +40,7 @@ func (r reader) Message(ctx context.Context, channel parley.ChannelCode, ref par
 }
 
 // Messages reads messages of a channel by their seqs.
-func (r reader) Messages(ctx context.Context, channel parley.ChannelCode, seqs []int64) ([]parley.Message, error) {
+func (r Reader) Messages(ctx context.Context, channel parley.ChannelCode, seqs []int64) ([]parley.Message, error) {
 	r = r.with(ctx)
 	all := make([]parley.Message, 0, len(seqs))
 	for some := range slices.Chunk(seqs, maxList) {
@@ -55,7 +55,7 @@ func (r reader) Messages(ctx context.Context, channel parley.ChannelCode, seqs [
 }
 
 // Queue lists what a channel still has to send: by priority, then as they were accepted.
-func (r reader) Queue(ctx context.Context, channel parley.ChannelCode) ([]parley.Queued, error) {
+func (r Reader) Queue(ctx context.Context, channel parley.ChannelCode) ([]parley.Queued, error) {
 	r = r.with(ctx)
 	return list(r, `SELECT message.seq, contact, message.id, kind, priority, pool, attempts, next_attempt, expires_at
 		FROM message JOIN chat ON chat.id = message.chat
@@ -103,7 +103,7 @@ func scanMessage(row scanner) (parley.Message, error) {
 
 // AddMessage stores a new message: one that was not tried, did not fail and has no star yet. It gets an id if it has none,
 // and a position in its chat if it is part of the history.
-func (t *tx) AddMessage(_ context.Context, m *parley.Message) error {
+func (t *Tx) AddMessage(_ context.Context, m *parley.Message) error {
 	data, err := parley.EncodeContent(m.Content)
 	if err != nil {
 		return fmt.Errorf("encode message: %w", err)
@@ -134,7 +134,7 @@ func (t *tx) AddMessage(_ context.Context, m *parley.Message) error {
 	if secret {
 		t.counting.add(channel, parley.CountCodes, "", 1)
 	}
-	m.Seq, err = t.Insert(`INSERT INTO message (channel, chat, position, id, from_me, kind, secret, status, updated_at, created_at, received_at, priority,
+	m.Seq, err = t.sql.Insert(`INSERT INTO message (channel, chat, position, id, from_me, kind, secret, status, updated_at, created_at, received_at, priority,
 		expires_at, reply_to, pool, request, idempotency_key, body, data)
 		VALUES ($1, $2, nullif($3, 0), $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`,
 		channel, chat, position, string(m.ID), flag(m.FromMe), string(m.Content.Kind()), flag(secret), int64(m.Status), updated, created, received,
@@ -143,14 +143,14 @@ func (t *tx) AddMessage(_ context.Context, m *parley.Message) error {
 }
 
 // findMessage returns the seq of a message.
-func (t *tx) findMessage(channel int64, ref parley.MessageRef) (seq int64, err error) {
+func (t *Tx) findMessage(channel int64, ref parley.MessageRef) (seq int64, err error) {
 	err = t.row(`SELECT seq FROM message WHERE id = $1 AND chat = (SELECT id FROM chat WHERE contact = $2 AND channel = $3) AND from_me = $4`,
 		[]any{string(ref.ID), string(ref.Chat), channel, flag(ref.FromMe)}, &seq)
 	return seq, err
 }
 
 // find returns the seq of a message of a channel.
-func (t *tx) find(code parley.ChannelCode, ref parley.MessageRef) (int64, error) {
+func (t *Tx) find(code parley.ChannelCode, ref parley.MessageRef) (int64, error) {
 	channel, err := t.channelID(code)
 	if err != nil {
 		return 0, err
@@ -159,7 +159,7 @@ func (t *tx) find(code parley.ChannelCode, ref parley.MessageRef) (int64, error)
 }
 
 // set runs a statement that must change the row of a message, whose seq is its last argument.
-func (t *tx) set(channel parley.ChannelCode, ref parley.MessageRef, statement string, args ...any) error {
+func (t *Tx) set(channel parley.ChannelCode, ref parley.MessageRef, statement string, args ...any) error {
 	seq, err := t.find(channel, ref)
 	if err != nil {
 		return err
@@ -168,7 +168,7 @@ func (t *tx) set(channel parley.ChannelCode, ref parley.MessageRef, statement st
 }
 
 // EraseMessage empties a message's text and data; the row stays.
-func (t *tx) EraseMessage(_ context.Context, channel parley.ChannelCode, ref parley.MessageRef) error {
+func (t *Tx) EraseMessage(_ context.Context, channel parley.ChannelCode, ref parley.MessageRef) error {
 	seq, err := t.find(channel, ref)
 	if err != nil {
 		return err
@@ -177,20 +177,20 @@ func (t *tx) EraseMessage(_ context.Context, channel parley.ChannelCode, ref par
 }
 
 // erase empties a message and ends the fetch of its file.
-func (t *tx) erase(seq int64) error {
-	if _, err := t.Exec(`DELETE FROM media_fetch WHERE seq = $1`, seq); err != nil {
+func (t *Tx) erase(seq int64) error {
+	if _, err := t.sql.Exec(`DELETE FROM media_fetch WHERE seq = $1`, seq); err != nil {
 		return err
 	}
 	return t.change(`UPDATE message SET body = '', data = NULL WHERE seq = $1`, seq)
 }
 
 // SetStarred marks a message, or takes the mark back.
-func (t *tx) SetStarred(_ context.Context, channel parley.ChannelCode, target parley.MessageRef, starred bool) error {
+func (t *Tx) SetStarred(_ context.Context, channel parley.ChannelCode, target parley.MessageRef, starred bool) error {
 	return t.set(channel, target, `UPDATE message SET starred = $1 WHERE seq = $2`, flag(starred))
 }
 
 // SetReaction stores who reacted to a message with what; an empty emoji takes it back.
-func (t *tx) SetReaction(_ context.Context, channel parley.ChannelCode, target parley.MessageRef, by parley.ContactID, emoji string) error {
+func (t *Tx) SetReaction(_ context.Context, channel parley.ChannelCode, target parley.MessageRef, by parley.ContactID, emoji string) error {
 	seq, err := t.find(channel, target)
 	if err != nil {
 		return err
@@ -203,23 +203,23 @@ func (t *tx) SetReaction(_ context.Context, channel parley.ChannelCode, target p
 		return parley.ErrNotFound
 	}
 	if emoji == "" {
-		_, err := t.Exec(`DELETE FROM reaction WHERE seq = $1 AND contact = $2`, seq, string(by))
+		_, err := t.sql.Exec(`DELETE FROM reaction WHERE seq = $1 AND contact = $2`, seq, string(by))
 		return err
 	}
-	_, err = t.Exec(`INSERT INTO reaction (seq, contact, emoji) VALUES ($1, $2, $3)
+	_, err = t.sql.Exec(`INSERT INTO reaction (seq, contact, emoji) VALUES ($1, $2, $3)
 		ON CONFLICT (seq, contact) DO UPDATE SET emoji = excluded.emoji`, seq, string(by), emoji)
 	return err
 }
 
 // Reactions lists the emojis on a message.
-func (r reader) Reactions(ctx context.Context, seq int64) ([]string, error) {
+func (r Reader) Reactions(ctx context.Context, seq int64) ([]string, error) {
 	r = r.with(ctx)
 	return list(r, `SELECT emoji FROM reaction WHERE seq = $1 ORDER BY contact`, []any{seq},
 		func(row scanner) (emoji string, err error) { return emoji, row.Scan(&emoji) })
 }
 
 // addReactions fills in the reactions of messages.
-func (r reader) addReactions(messages []parley.Message) error {
+func (r Reader) addReactions(messages []parley.Message) error {
 	bySeq := make(map[int64]*parley.Message, len(messages))
 	seqs := make([]int64, len(messages))
 	for i := range messages {
@@ -252,7 +252,7 @@ func (r reader) addReactions(messages []parley.Message) error {
 // History reads a chat's messages, newest first, with their reactions, and how many there are.
 //
 // Positions have no gaps and never change, so a page is a range of them: it costs the same wherever it is.
-func (r reader) History(ctx context.Context, channel parley.ChannelCode, chat parley.ContactID, page parley.Page) ([]parley.Message, int64, error) {
+func (r Reader) History(ctx context.Context, channel parley.ChannelCode, chat parley.ContactID, page parley.Page) ([]parley.Message, int64, error) {
 	r = r.with(ctx)
 	var id, total int64
 	err := r.row(`SELECT id, messages FROM chat WHERE contact = $1 AND channel = (SELECT id FROM channel WHERE code = $2)`,

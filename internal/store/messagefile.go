@@ -11,7 +11,7 @@ import (
 const filesAtOnce = 5000
 
 // MessageFiles lists the files that messages name which come after one, and the last message that it looked at.
-func (r reader) MessageFiles(ctx context.Context, after int64) (keys []string, last int64, err error) {
+func (r Reader) MessageFiles(ctx context.Context, after int64) (keys []string, last int64, err error) {
 	r = r.with(ctx)
 	var newest int64
 	if err := r.row(`SELECT coalesce(max(seq), 0) FROM message`, nil, &newest); err != nil {

@@ -7,7 +7,7 @@ import (
 )
 
 // MoveHistory moves the chats and messages of a channel to another one. Chats keep their ids. Events stay where they happened.
-func (t *tx) MoveHistory(_ context.Context, fromCode, toCode parley.ChannelCode) error {
+func (t *Tx) MoveHistory(_ context.Context, fromCode, toCode parley.ChannelCode) error {
 	from, err := t.channelID(fromCode)
 	if err != nil {
 		return err
@@ -25,7 +25,7 @@ func (t *tx) MoveHistory(_ context.Context, fromCode, toCode parley.ChannelCode)
 		// Nobody can fetch a file for a channel that never runs.
 		`DELETE FROM media_fetch WHERE channel = $1`,
 	} {
-		if _, err := t.Exec(statement, from); err != nil {
+		if _, err := t.sql.Exec(statement, from); err != nil {
 			return err
 		}
 	}
@@ -35,7 +35,7 @@ func (t *tx) MoveHistory(_ context.Context, fromCode, toCode parley.ChannelCode)
 		`UPDATE channel SET chats = (SELECT chats FROM channel WHERE id = $2) WHERE id = $1`,
 		`UPDATE channel SET chats = 0 WHERE $1 = $1 AND id = $2`,
 	} {
-		if _, err := t.Exec(statement, to, from); err != nil {
+		if _, err := t.sql.Exec(statement, to, from); err != nil {
 			return err
 		}
 	}

@@ -29,7 +29,7 @@ func scanLedger(row scanner) (parley.OTPLedger, error) {
 }
 
 // Ledger reads what is known of the codes of a contact on a channel.
-func (r reader) Ledger(ctx context.Context, channel parley.ChannelCode, contact parley.ContactID) (parley.OTPLedger, error) {
+func (r Reader) Ledger(ctx context.Context, channel parley.ChannelCode, contact parley.ContactID) (parley.OTPLedger, error) {
 	r = r.with(ctx)
 	l, err := one(r, `SELECT `+ledgerColumns+` FROM otp_code WHERE contact = $1 AND channel = (SELECT id FROM channel WHERE code = $2)`,
 		[]any{string(contact), string(channel)}, scanLedger)
@@ -40,20 +40,20 @@ func (r reader) Ledger(ctx context.Context, channel parley.ChannelCode, contact 
 }
 
 // Ledgers reads what every channel knows of a contact's codes.
-func (r reader) Ledgers(ctx context.Context, contact parley.ContactID) ([]parley.OTPLedger, error) {
+func (r Reader) Ledgers(ctx context.Context, contact parley.ContactID) ([]parley.OTPLedger, error) {
 	r = r.with(ctx)
 	return list(r, `SELECT `+ledgerColumns+` FROM otp_code WHERE contact = $1 ORDER BY 3`, []any{string(contact)}, scanLedger)
 }
 
 // Code finds a code that is still a contact's newest.
-func (r reader) Code(ctx context.Context, id parley.OTPID) (parley.OTPCode, error) {
+func (r Reader) Code(ctx context.Context, id parley.OTPID) (parley.OTPCode, error) {
 	r = r.with(ctx)
 	l, err := one(r, `SELECT `+ledgerColumns+` FROM otp_code WHERE id = $1`, []any{string(id)}, scanLedger)
 	return l.Code, err
 }
 
 // OTPsDue reports whether a channel has codes or links to expire.
-func (r reader) OTPsDue(ctx context.Context, channel parley.ChannelCode, after, now time.Time) (bool, error) {
+func (r Reader) OTPsDue(ctx context.Context, channel parley.ChannelCode, after, now time.Time) (bool, error) {
 	r = r.with(ctx)
 	var due int64
 	err := r.row(`SELECT CASE WHEN EXISTS (SELECT 1 FROM otp_code WHERE channel = (SELECT id FROM channel WHERE code = $1) AND expires_at > $2 AND expires_at <= $3 AND status = 0)
@@ -63,13 +63,13 @@ func (r reader) OTPsDue(ctx context.Context, channel parley.ChannelCode, after, 
 }
 
 // PutLedger stores all of a ledger.
-func (t *tx) PutLedger(_ context.Context, l parley.OTPLedger) error {
+func (t *Tx) PutLedger(_ context.Context, l parley.OTPLedger) error {
 	c := l.Code
 	channel, err := t.channelID(c.Channel)
 	if err != nil {
 		return err
 	}
-	_, err = t.Exec(`INSERT INTO otp_code (contact, channel, id, hash, encrypted, status, tries, created_at, expires_at, ended_at, wrong, requests)
+	_, err = t.sql.Exec(`INSERT INTO otp_code (contact, channel, id, hash, encrypted, status, tries, created_at, expires_at, ended_at, wrong, requests)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 		ON CONFLICT (contact, channel) DO UPDATE SET id = excluded.id, hash = excluded.hash, encrypted = excluded.encrypted,
 		status = excluded.status, tries = excluded.tries, created_at = excluded.created_at, expires_at = excluded.expires_at,
@@ -80,7 +80,7 @@ func (t *tx) PutLedger(_ context.Context, l parley.OTPLedger) error {
 }
 
 // UpdateLedger stores what a try changes.
-func (t *tx) UpdateLedger(_ context.Context, l parley.OTPLedger) error {
+func (t *Tx) UpdateLedger(_ context.Context, l parley.OTPLedger) error {
 	c := l.Code
 	if c.Status != parley.OTPStatusPending {
 		c.Sealed = nil
@@ -90,8 +90,8 @@ func (t *tx) UpdateLedger(_ context.Context, l parley.OTPLedger) error {
 }
 
 // ExpireCodes ends open codes of a channel that are past their time.
-func (t *tx) ExpireCodes(_ context.Context, channel parley.ChannelCode, after, now time.Time, limit int) ([]parley.OTPCode, error) {
-	due, err := list(t.reader, `SELECT `+ledgerColumns+` FROM otp_code WHERE channel = (SELECT id FROM channel WHERE code = $1) AND expires_at > $2 AND expires_at <= $3 AND status = 0
+func (t *Tx) ExpireCodes(_ context.Context, channel parley.ChannelCode, after, now time.Time, limit int) ([]parley.OTPCode, error) {
+	due, err := list(t.Reader, `SELECT `+ledgerColumns+` FROM otp_code WHERE channel = (SELECT id FROM channel WHERE code = $1) AND expires_at > $2 AND expires_at <= $3 AND status = 0
 		ORDER BY expires_at LIMIT $4`, []any{string(channel), millis(after), millis(now), int64(limit)}, scanLedger)
 	if err != nil {
 		return nil, err
@@ -110,7 +110,7 @@ func (t *tx) ExpireCodes(_ context.Context, channel parley.ChannelCode, after, n
 }
 
 // ForgetOTPs removes codes, links and replies of a channel from before a time.
-func (t *tx) ForgetOTPs(_ context.Context, channel parley.ChannelCode, before time.Time, limit int) (int, error) {
+func (t *Tx) ForgetOTPs(_ context.Context, channel parley.ChannelCode, before time.Time, limit int) (int, error) {
 	var removed int64
 	for _, old := range []string{
 		`DELETE FROM otp_code WHERE seq IN
@@ -130,7 +130,7 @@ func (t *tx) ForgetOTPs(_ context.Context, channel parley.ChannelCode, before ti
 }
 
 // clearOTPs removes all that is kept of a channel's codes and links.
-func (t *tx) clearOTPs(channel int64) error {
+func (t *Tx) clearOTPs(channel int64) error {
 	for _, own := range []string{
 		`DELETE FROM otp_code WHERE channel = $1`,
 		`DELETE FROM otp_link WHERE channel = $1`,
@@ -139,7 +139,7 @@ func (t *tx) clearOTPs(channel int64) error {
 		`DELETE FROM otp_wrong WHERE channel = $1`,
 		`DELETE FROM otp_alarm WHERE channel = $1`,
 	} {
-		if _, err := t.Exec(own, channel); err != nil {
+		if _, err := t.sql.Exec(own, channel); err != nil {
 			return err
 		}
 	}

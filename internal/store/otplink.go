@@ -29,13 +29,13 @@ func scanLink(row scanner) (parley.OTPLink, error) {
 }
 
 // Link finds a link.
-func (r reader) Link(ctx context.Context, id parley.OTPID) (parley.OTPLink, error) {
+func (r Reader) Link(ctx context.Context, id parley.OTPID) (parley.OTPLink, error) {
 	r = r.with(ctx)
 	return one(r, `SELECT `+linkColumns+` FROM otp_link WHERE id = $1`, []any{string(id)}, scanLink)
 }
 
 // LinksByHash finds those of a channel's links that have one of these keyed hashes of their code.
-func (r reader) LinksByHash(ctx context.Context, channel parley.ChannelCode, hashes [][]byte) ([]parley.OTPLink, error) {
+func (r Reader) LinksByHash(ctx context.Context, channel parley.ChannelCode, hashes [][]byte) ([]parley.OTPLink, error) {
 	r = r.with(ctx)
 	var links []parley.OTPLink
 	for some := range slices.Chunk(hashes, maxList) {
@@ -51,7 +51,7 @@ func (r reader) LinksByHash(ctx context.Context, channel parley.ChannelCode, has
 }
 
 // LinkReplies lists when a sender was answered, oldest first.
-func (r reader) LinkReplies(ctx context.Context, channel parley.ChannelCode, to parley.ContactID, since time.Time) ([]time.Time, error) {
+func (r Reader) LinkReplies(ctx context.Context, channel parley.ChannelCode, to parley.ContactID, since time.Time) ([]time.Time, error) {
 	r = r.with(ctx)
 	return list(r, `SELECT at FROM otp_reply WHERE channel = (SELECT id FROM channel WHERE code = $1) AND contact = $2 AND at >= $3 ORDER BY at`,
 		[]any{string(channel), string(to), millis(since)}, func(row scanner) (time.Time, error) {
@@ -62,12 +62,12 @@ func (r reader) LinkReplies(ctx context.Context, channel parley.ChannelCode, to 
 }
 
 // AddLink stores a new link and ends the one that was open.
-func (t *tx) AddLink(_ context.Context, l parley.OTPLink) error {
+func (t *Tx) AddLink(_ context.Context, l parley.OTPLink) error {
 	messages, err := json.Marshal(l.Messages)
 	if err != nil {
 		return fmt.Errorf("messages of link %s: %w", l.ID, err)
 	}
-	if _, err := t.Exec(`UPDATE otp_link SET status = $1, ended_at = $2, encrypted = NULL WHERE channel = (SELECT id FROM channel WHERE code = $3) AND contact = $4 AND status = 0`,
+	if _, err := t.sql.Exec(`UPDATE otp_link SET status = $1, ended_at = $2, encrypted = NULL WHERE channel = (SELECT id FROM channel WHERE code = $3) AND contact = $4 AND status = 0`,
 		int64(parley.OTPStatusInvalid), millis(l.CreatedAt), string(l.Channel), string(l.Contact)); err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (t *tx) AddLink(_ context.Context, l parley.OTPLink) error {
 
 // UpdateLink stores status, tries and end of a link. One that ended at no known time ended by its own,
 // and one that ended loses what was sealed.
-func (t *tx) UpdateLink(_ context.Context, l parley.OTPLink) error {
+func (t *Tx) UpdateLink(_ context.Context, l parley.OTPLink) error {
 	if l.Status != parley.OTPStatusPending && l.EndedAt.IsZero() {
 		l.EndedAt = l.ExpiresAt
 	}
@@ -97,17 +97,17 @@ func (t *tx) UpdateLink(_ context.Context, l parley.OTPLink) error {
 }
 
 // AddLinkReply notes that a sender is answered.
-func (t *tx) AddLinkReply(_ context.Context, channel parley.ChannelCode, to parley.ContactID, at time.Time) error {
+func (t *Tx) AddLinkReply(_ context.Context, channel parley.ChannelCode, to parley.ContactID, at time.Time) error {
 	id, err := t.channelID(channel)
 	if err == nil {
-		_, err = t.Exec(`INSERT INTO otp_reply (channel, contact, at) VALUES ($1, $2, $3)`, id, string(to), millis(at))
+		_, err = t.sql.Exec(`INSERT INTO otp_reply (channel, contact, at) VALUES ($1, $2, $3)`, id, string(to), millis(at))
 	}
 	return err
 }
 
 // ExpireLinks ends open links of a channel that are past their time.
-func (t *tx) ExpireLinks(ctx context.Context, channel parley.ChannelCode, now time.Time, limit int) ([]parley.OTPLink, error) {
-	due, err := list(t.reader, `SELECT `+linkColumns+` FROM otp_link WHERE channel = (SELECT id FROM channel WHERE code = $1) AND status = 0 AND expires_at <= $2 ORDER BY expires_at LIMIT $3`,
+func (t *Tx) ExpireLinks(ctx context.Context, channel parley.ChannelCode, now time.Time, limit int) ([]parley.OTPLink, error) {
+	due, err := list(t.Reader, `SELECT `+linkColumns+` FROM otp_link WHERE channel = (SELECT id FROM channel WHERE code = $1) AND status = 0 AND expires_at <= $2 ORDER BY expires_at LIMIT $3`,
 		[]any{string(channel), millis(now), int64(limit)}, scanLink)
 	if err != nil {
 		return nil, err

@@ -9,7 +9,7 @@ import (
 )
 
 // RecentCodes lists a channel's codes, newest first.
-func (r reader) RecentCodes(ctx context.Context, channel parley.ChannelCode, limit int) ([]parley.OTPCode, error) {
+func (r Reader) RecentCodes(ctx context.Context, channel parley.ChannelCode, limit int) ([]parley.OTPCode, error) {
 	r = r.with(ctx)
 	ledgers, err := list(r, `SELECT `+ledgerColumns+` FROM otp_code WHERE channel = (SELECT id FROM channel WHERE code = $1) ORDER BY expires_at DESC LIMIT $2`,
 		[]any{string(channel), int64(limit)}, scanLedger)
@@ -23,7 +23,7 @@ func (r reader) RecentCodes(ctx context.Context, channel parley.ChannelCode, lim
 
 // RecentLinks lists a channel's links, newest first: of those that are open the last to end, and of
 // those that ended the last that did.
-func (r reader) RecentLinks(ctx context.Context, channel parley.ChannelCode, limit int) ([]parley.OTPLink, error) {
+func (r Reader) RecentLinks(ctx context.Context, channel parley.ChannelCode, limit int) ([]parley.OTPLink, error) {
 	r = r.with(ctx)
 	var links []parley.OTPLink
 	for _, some := range []string{`status = 0 ORDER BY expires_at`, `status <> 0 ORDER BY ended_at`} {

@@ -10,7 +10,7 @@ import (
 
 // KnowsContact reports whether a contact is known to a channel. What has a priority is a code, or the reply to
 // somebody who has written. Statuses 1 to 4 say that a message was sent.
-func (r reader) KnowsContact(ctx context.Context, channel parley.ChannelCode, contact parley.ContactID) (bool, error) {
+func (r Reader) KnowsContact(ctx context.Context, channel parley.ChannelCode, contact parley.ContactID) (bool, error) {
 	r = r.with(ctx)
 	var chat, known int64
 	err := r.row(`SELECT id, known FROM chat WHERE contact = $1 AND channel = (SELECT id FROM channel WHERE code = $2)`, []any{string(contact), string(channel)}, &chat, &known)
@@ -30,7 +30,7 @@ func (r reader) KnowsContact(ctx context.Context, channel parley.ChannelCode, co
 const alikeDigits = 4
 
 // Strangers reads to which strangers a channel sent codes.
-func (r reader) Strangers(ctx context.Context, channel parley.ChannelCode, contact parley.ContactID, now time.Time, limit int) (
+func (r Reader) Strangers(ctx context.Context, channel parley.ChannelCode, contact parley.ContactID, now time.Time, limit int) (
 	s parley.OTPStrangers, err error) {
 	r = r.with(ctx)
 	var pausedUntil int64
@@ -77,12 +77,12 @@ func scanMoment(row scanner) (time.Time, error) {
 }
 
 // AddStranger notes that a code is sent to a stranger.
-func (t *tx) AddStranger(_ context.Context, c parley.OTPCode, count bool) error {
+func (t *Tx) AddStranger(_ context.Context, c parley.OTPCode, count bool) error {
 	channel, err := t.channelID(c.Channel)
 	if err != nil {
 		return err
 	}
-	if _, err := t.Exec(`DELETE FROM otp_stranger WHERE channel = $1 AND at <= $2`,
+	if _, err := t.sql.Exec(`DELETE FROM otp_stranger WHERE channel = $1 AND at <= $2`,
 		channel, millis(c.CreatedAt.Add(-parley.OTPStrangerWindow))); err != nil {
 		return err
 	}
@@ -91,8 +91,8 @@ func (t *tx) AddStranger(_ context.Context, c parley.OTPCode, count bool) error 
 }
 
 // ApproveContact notes that a contact approved a code.
-func (t *tx) ApproveContact(_ context.Context, c parley.OTPCode) error {
-	if _, err := t.Exec(`UPDATE otp_stranger SET approved = 1 WHERE code = $1`, string(c.ID)); err != nil {
+func (t *Tx) ApproveContact(_ context.Context, c parley.OTPCode) error {
+	if _, err := t.sql.Exec(`UPDATE otp_stranger SET approved = 1 WHERE code = $1`, string(c.ID)); err != nil {
 		return err
 	}
 	channel, err := t.channelID(c.Channel)
@@ -103,22 +103,22 @@ func (t *tx) ApproveContact(_ context.Context, c parley.OTPCode) error {
 	if err != nil {
 		return err
 	}
-	_, err = t.Exec(`UPDATE chat SET known = 1 WHERE id = $1 AND known = 0`, chat)
+	_, err = t.sql.Exec(`UPDATE chat SET known = 1 WHERE id = $1 AND known = 0`, chat)
 	return err
 }
 
 // CountWrongTry counts a wrong try.
-func (t *tx) CountWrongTry(_ context.Context, code parley.ChannelCode, at time.Time) (int, error) {
+func (t *Tx) CountWrongTry(_ context.Context, code parley.ChannelCode, at time.Time) (int, error) {
 	channel, err := t.channelID(code)
 	if err != nil {
 		return 0, err
 	}
 	minute := at.Unix() / 60
 	oldest := minute - int64(parley.OTPGuessWindow/time.Minute)
-	if _, err := t.Exec(`DELETE FROM otp_wrong WHERE channel = $1 AND minute <= $2`, channel, oldest); err != nil {
+	if _, err := t.sql.Exec(`DELETE FROM otp_wrong WHERE channel = $1 AND minute <= $2`, channel, oldest); err != nil {
 		return 0, err
 	}
-	if _, err := t.Exec(`INSERT INTO otp_wrong (channel, minute, tries) VALUES ($1, $2, 1)
+	if _, err := t.sql.Exec(`INSERT INTO otp_wrong (channel, minute, tries) VALUES ($1, $2, 1)
 		ON CONFLICT (channel, minute) DO UPDATE SET tries = otp_wrong.tries + 1`, channel, minute); err != nil {
 		return 0, err
 	}
@@ -128,7 +128,7 @@ func (t *tx) CountWrongTry(_ context.Context, code parley.ChannelCode, at time.T
 }
 
 // OTPAlarms lists the alarms of all channels.
-func (r reader) OTPAlarms(ctx context.Context) ([]parley.OTPAlarm, error) {
+func (r Reader) OTPAlarms(ctx context.Context) ([]parley.OTPAlarm, error) {
 	r = r.with(ctx)
 	return list(r, `SELECT code, type, at, until, count FROM otp_alarm JOIN channel ON channel.id = otp_alarm.channel ORDER BY code, type`, nil, scanAlarm)
 }
@@ -141,7 +141,7 @@ func scanAlarm(row scanner) (a parley.OTPAlarm, err error) {
 }
 
 // RaiseOTPAlarm stores an alarm, unless an earlier one still holds.
-func (t *tx) RaiseOTPAlarm(_ context.Context, a parley.OTPAlarm) (bool, error) {
+func (t *Tx) RaiseOTPAlarm(_ context.Context, a parley.OTPAlarm) (bool, error) {
 	channel, err := t.channelID(a.Channel)
 	if err != nil {
 		return false, err
@@ -154,7 +154,7 @@ func (t *tx) RaiseOTPAlarm(_ context.Context, a parley.OTPAlarm) (bool, error) {
 }
 
 // CorrectOTPTimes replaces times that lie in the future by the current one.
-func (t *tx) CorrectOTPTimes(_ context.Context, channel parley.ChannelCode, now time.Time) error {
+func (t *Tx) CorrectOTPTimes(_ context.Context, channel parley.ChannelCode, now time.Time) error {
 	for _, correct := range []string{
 		`UPDATE otp_code SET expires_at = expires_at - created_at + $2, created_at = $2
 			WHERE channel = (SELECT id FROM channel WHERE code = $1) AND expires_at > $2 AND created_at > $2`,
@@ -164,7 +164,7 @@ func (t *tx) CorrectOTPTimes(_ context.Context, channel parley.ChannelCode, now 
 		`UPDATE otp_stranger SET at = $2 WHERE channel = (SELECT id FROM channel WHERE code = $1) AND at > $2`,
 		`UPDATE otp_alarm SET until = until - at + $2, at = $2 WHERE channel = (SELECT id FROM channel WHERE code = $1) AND at > $2`,
 	} {
-		if _, err := t.Exec(correct, string(channel), millis(now)); err != nil {
+		if _, err := t.sql.Exec(correct, string(channel), millis(now)); err != nil {
 			return err
 		}
 	}
@@ -174,10 +174,10 @@ func (t *tx) CorrectOTPTimes(_ context.Context, channel parley.ChannelCode, now 
 	if err != nil || tries == 0 {
 		return err
 	}
-	if _, err := t.Exec(`DELETE FROM otp_wrong WHERE channel = (SELECT id FROM channel WHERE code = $1) AND minute > $2`, string(channel), minute); err != nil {
+	if _, err := t.sql.Exec(`DELETE FROM otp_wrong WHERE channel = (SELECT id FROM channel WHERE code = $1) AND minute > $2`, string(channel), minute); err != nil {
 		return err
 	}
-	_, err = t.Exec(`INSERT INTO otp_wrong (channel, minute, tries) VALUES ((SELECT id FROM channel WHERE code = $1), $2, $3)
+	_, err = t.sql.Exec(`INSERT INTO otp_wrong (channel, minute, tries) VALUES ((SELECT id FROM channel WHERE code = $1), $2, $3)
 		ON CONFLICT (channel, minute) DO UPDATE SET tries = otp_wrong.tries + excluded.tries`, string(channel), minute, tries)
 	return err
 }

@@ -11,8 +11,8 @@ import (
 // in both cases all that names the old number is out of sight at once. The rows themselves are purged later, some hundred in a
 // transaction, so that nobody waits long behind them.
 
-// DeleteChannel removes a channel. What is its own is out of sight at once; [tx.PurgeChannels] removes it.
-func (t *tx) DeleteChannel(ctx context.Context, code parley.ChannelCode) error {
+// DeleteChannel removes a channel. What is its own is out of sight at once; [Tx.PurgeChannels] removes it.
+func (t *Tx) DeleteChannel(ctx context.Context, code parley.ChannelCode) error {
 	id, err := t.channelID(code)
 	if err != nil {
 		return err
@@ -22,7 +22,7 @@ func (t *tx) DeleteChannel(ctx context.Context, code parley.ChannelCode) error {
 		`DELETE FROM token WHERE channel = $1`,
 		`DELETE FROM ticket WHERE channel = $1`,
 	} {
-		if _, err := t.Exec(own, string(code)); err != nil {
+		if _, err := t.sql.Exec(own, string(code)); err != nil {
 			return err
 		}
 	}
@@ -36,8 +36,8 @@ func (t *tx) DeleteChannel(ctx context.Context, code parley.ChannelCode) error {
 }
 
 // ClearChannel forgets all messages of a channel, its codes and links, and the responses to its requests. They are out of
-// sight at once; [tx.PurgeChannels] removes them.
-func (t *tx) ClearChannel(_ context.Context, code parley.ChannelCode) error {
+// sight at once; [Tx.PurgeChannels] removes them.
+func (t *Tx) ClearChannel(_ context.Context, code parley.ChannelCode) error {
 	id, err := t.channelID(code)
 	if err != nil {
 		return err
@@ -49,18 +49,18 @@ func (t *tx) ClearChannel(_ context.Context, code parley.ChannelCode) error {
 	if err := t.change(`UPDATE channel SET id = $1, chats = 0 WHERE id = $2`, next, id); err != nil {
 		return err
 	}
-	if _, err := t.Exec(`UPDATE channel_state SET channel = $1 WHERE channel = $2`, next, id); err != nil {
+	if _, err := t.sql.Exec(`UPDATE channel_state SET channel = $1 WHERE channel = $2`, next, id); err != nil {
 		return err
 	}
 	return t.retire(id, next)
 }
 
 // retire notes that the rows of a number are to be purged.
-func (t *tx) retire(id, successor int64) error {
-	if _, err := t.Exec(`UPDATE retired SET successor = $1 WHERE successor = $2`, successor, id); err != nil {
+func (t *Tx) retire(id, successor int64) error {
+	if _, err := t.sql.Exec(`UPDATE retired SET successor = $1 WHERE successor = $2`, successor, id); err != nil {
 		return err
 	}
-	_, err := t.Exec(`INSERT INTO retired (channel, successor) VALUES ($1, $2)`, id, successor)
+	_, err := t.sql.Exec(`INSERT INTO retired (channel, successor) VALUES ($1, $2)`, id, successor)
 	return err
 }
 
@@ -69,7 +69,7 @@ const purgeBatch = 200
 
 // PurgeChannels removes some rows of channels that were deleted or reset, and returns the files of their messages. It
 // reports whether there is more to do.
-func (t *tx) PurgeChannels(_ context.Context) (files []parley.Media, more bool, err error) {
+func (t *Tx) PurgeChannels(_ context.Context) (files []parley.Media, more bool, err error) {
 	var id, successor int64
 	err = t.row(`SELECT channel, successor FROM retired ORDER BY channel LIMIT 1`, nil, &id, &successor)
 	if err == parley.ErrNotFound {
@@ -87,7 +87,7 @@ func (t *tx) PurgeChannels(_ context.Context) (files []parley.Media, more bool, 
 		if p.moves {
 			args = append(args, successor)
 		}
-		n, err := t.Exec(p.statement, args...)
+		n, err := t.sql.Exec(p.statement, args...)
 		if err != nil {
 			return files, false, fmt.Errorf("purge a channel: %w", err)
 		}
@@ -95,17 +95,17 @@ func (t *tx) PurgeChannels(_ context.Context) (files []parley.Media, more bool, 
 			return files, true, nil
 		}
 	}
-	_, err = t.Exec(`DELETE FROM retired WHERE channel = $1`, id)
+	_, err = t.sql.Exec(`DELETE FROM retired WHERE channel = $1`, id)
 	return files, true, err
 }
 
 // purgeMessages removes some messages of a number with what hangs on them.
-func (t *tx) purgeMessages(id int64) (files []parley.Media, done bool, err error) {
+func (t *Tx) purgeMessages(id int64) (files []parley.Media, done bool, err error) {
 	type row struct {
 		seq  int64
 		file *parley.Media
 	}
-	found, err := list(t.reader, `SELECT seq, kind, data FROM message WHERE channel = $1 ORDER BY seq LIMIT $2`, []any{id, int64(purgeBatch)},
+	found, err := list(t.Reader, `SELECT seq, kind, data FROM message WHERE channel = $1 ORDER BY seq LIMIT $2`, []any{id, int64(purgeBatch)},
 		func(r scanner) (m row, err error) {
 			m.file, err = scanFile(r, &m.seq)
 			return m, err
@@ -127,7 +127,7 @@ func (t *tx) purgeMessages(id int64) (files []parley.Media, done bool, err error
 		`DELETE FROM event WHERE message` + those,
 		`DELETE FROM message WHERE channel = $1 AND seq BETWEEN $2 AND $3`,
 	} {
-		if _, err := t.Exec(statement, id, first, last); err != nil {
+		if _, err := t.sql.Exec(statement, id, first, last); err != nil {
 			return nil, false, err
 		}
 	}

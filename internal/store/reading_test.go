@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/store"
 )
 
 // TestSearchesAtOnce has more searches than there are connections, each of which finds more than it may return.
@@ -18,8 +19,8 @@ func TestSearchesAtOnce(t *testing.T) {
 	db := open(t, filepath.Join(t.TempDir(), "parley.db"))
 	addMain(t, db)
 	for i := range 20 {
-		m := outgoing(int64(i))
-		if err := db.Tx(t.Context(), func(tx parley.Tx) error { return tx.AddMessage(t.Context(), &m) }); err != nil {
+		m := benchText(int64(i))
+		if err := db.Tx(t.Context(), func(tx *store.Tx) error { return tx.AddMessage(t.Context(), &m) }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -43,12 +44,12 @@ func TestReadersHonourTheContext(t *testing.T) {
 	db := open(t, filepath.Join(t.TempDir(), "parley.db"))
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	reader := reflect.TypeFor[parley.Reader]()
+	reader := reflect.TypeFor[store.Reader]()
 	for i := range reader.NumMethod() {
 		method := reader.Method(i)
 		t.Run(method.Name, func(t *testing.T) {
 			args := []reflect.Value{reflect.ValueOf(ended)}
-			for n := 1; n < method.Type.NumIn(); n++ {
+			for n := 2; n < method.Type.NumIn(); n++ { // behind the receiver and the context
 				args = append(args, anything(method.Type.In(n)))
 			}
 			results := reflect.ValueOf(db).MethodByName(method.Name).Call(args)

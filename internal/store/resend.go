@@ -8,25 +8,25 @@ import (
 )
 
 // KeepResend keeps, encrypted, what a message said whose channel keeps no text.
-func (t *tx) KeepResend(_ context.Context, channel parley.ChannelCode, ref parley.MessageRef, sealed []byte, at time.Time) error {
+func (t *Tx) KeepResend(_ context.Context, channel parley.ChannelCode, ref parley.MessageRef, sealed []byte, at time.Time) error {
 	seq, err := t.find(channel, ref)
 	if err != nil {
 		return err
 	}
-	_, err = t.Exec(`INSERT INTO resend (seq, sealed, at) VALUES ($1, $2, $3) ON CONFLICT (seq) DO UPDATE SET sealed = excluded.sealed, at = excluded.at`,
+	_, err = t.sql.Exec(`INSERT INTO resend (seq, sealed, at) VALUES ($1, $2, $3) ON CONFLICT (seq) DO UPDATE SET sealed = excluded.sealed, at = excluded.at`,
 		seq, sealed, millis(at))
 	return err
 }
 
 // Resend reads what KeepResend kept of a message.
-func (r reader) Resend(ctx context.Context, seq int64) (sealed []byte, err error) {
+func (r Reader) Resend(ctx context.Context, seq int64) (sealed []byte, err error) {
 	r = r.with(ctx)
 	err = r.row(`SELECT sealed FROM resend WHERE seq = $1`, []any{seq}, &sealed)
 	return sealed, err
 }
 
 // ForgetResends removes what was kept before a time.
-func (t *tx) ForgetResends(_ context.Context, before time.Time) error {
-	_, err := t.Exec(`DELETE FROM resend WHERE at < $1`, millis(before))
+func (t *Tx) ForgetResends(_ context.Context, before time.Time) error {
+	_, err := t.sql.Exec(`DELETE FROM resend WHERE at < $1`, millis(before))
 	return err
 }

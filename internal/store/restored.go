@@ -72,9 +72,8 @@ type Ended struct {
 // rotated. The secrets in present must be encrypted for this store. Keys without a response get this one.
 func (db *DB) EndRestored(ctx context.Context, present Credentials, response parley.Answer, now time.Time) (Ended, error) {
 	var e Ended
-	err := db.Tx(ctx, func(ptx parley.Tx) error {
+	err := db.Tx(ctx, func(t *Tx) error {
 		e = Ended{}
-		t := ptx.(*tx)
 		if err := t.endOpen(&e, response, now); err != nil {
 			return err
 		}
@@ -95,7 +94,7 @@ func (db *DB) EndRestored(ctx context.Context, present Credentials, response par
 }
 
 // endOpen ends everything that is open.
-func (t *tx) endOpen(e *Ended, response parley.Answer, now time.Time) error {
+func (t *Tx) endOpen(e *Ended, response parley.Answer, now time.Time) error {
 	expired, at := int64(parley.OTPStatusExpired), millis(now)
 	for _, step := range []struct {
 		count *int64
@@ -118,7 +117,7 @@ func (t *tx) endOpen(e *Ended, response parley.Answer, now time.Time) error {
 }
 
 // revokeRestored revokes a token that was revoked since the backup.
-func (t *tx) revokeRestored(ctx context.Context, e *Ended, id parley.TokenID, at time.Time) error {
+func (t *Tx) revokeRestored(ctx context.Context, e *Ended, id parley.TokenID, at time.Time) error {
 	k, err := t.Token(ctx, id)
 	if errors.Is(err, parley.ErrNotFound) || err == nil && (at.IsZero() || !k.RevokedAt.IsZero()) {
 		return nil
@@ -132,7 +131,7 @@ func (t *tx) revokeRestored(ctx context.Context, e *Ended, id parley.TokenID, at
 
 // rotateRestored stores a secret that was made or rotated since the backup, if its owner is in the backup. Rotating
 // sets until when the old secret signs, so the later of the two is the newer secret.
-func (t *tx) rotateRestored(ctx context.Context, e *Ended, s parley.SigningSecret) error {
+func (t *Tx) rotateRestored(ctx context.Context, e *Ended, s parley.SigningSecret) error {
 	var owned int64
 	if err := t.row(`SELECT CASE WHEN EXISTS (SELECT 1 FROM channel WHERE 'channel:' || code = $1)
 		OR EXISTS (SELECT 1 FROM webhook WHERE 'webhook:' || id = $1) THEN 1 ELSE 0 END`, []any{string(s.Owner)}, &owned); err != nil || owned == 0 {

@@ -9,13 +9,13 @@ import (
 
 // EraseOlder erases up to limit messages of a channel that are not pending and were received before a time, the oldest first.
 // It returns how many, and the files that no message needs any more.
-func (t *tx) EraseOlder(_ context.Context, channel parley.ChannelCode, before time.Time, limit int) (int, []parley.Media, error) {
+func (t *Tx) EraseOlder(_ context.Context, channel parley.ChannelCode, before time.Time, limit int) (int, []parley.Media, error) {
 	id, err := t.channelID(channel)
 	if err != nil {
 		return 0, nil, err
 	}
 	var files []parley.Media
-	due, err := list(t.reader, `SELECT seq, kind, data FROM message WHERE channel = $1 AND received_at < $2 AND (body <> '' OR data IS NOT NULL)
+	due, err := list(t.Reader, `SELECT seq, kind, data FROM message WHERE channel = $1 AND received_at < $2 AND (body <> '' OR data IS NOT NULL)
 		AND status <> 0 ORDER BY received_at LIMIT $3`, []any{id, millis(before), int64(limit)}, func(row scanner) (seq int64, err error) {
 		file, err := scanFile(row, &seq)
 		if file != nil {

@@ -20,7 +20,7 @@ const (
 )
 
 // FindMessages looks for messages of histories, newest first.
-func (r reader) FindMessages(ctx context.Context, q parley.MessageQuery) (parley.MessagePage, error) {
+func (r Reader) FindMessages(ctx context.Context, q parley.MessageQuery) (parley.MessagePage, error) {
 	r = r.with(ctx)
 	if q.Before == 0 {
 		q.Before = math.MaxInt64
@@ -69,7 +69,7 @@ func walk(q parley.MessageQuery) search {
 }
 
 // findInAll looks through the next messages.
-func (r reader) findInAll(q parley.MessageQuery) (parley.MessagePage, error) {
+func (r Reader) findInAll(q parley.MessageQuery) (parley.MessagePage, error) {
 	s := walk(q)
 	var lowest, count, newest int64
 	err := r.row(`SELECT coalesce(min(seq), 0), count(*), coalesce(max(created_at), 0) FROM (SELECT seq, created_at FROM message WHERE `+s.where+
@@ -102,7 +102,7 @@ func page(found []parley.Message, lowest int64, limit int) parley.MessagePage {
 }
 
 // match reads those of some messages that a query wants, and one more than its limit, to tell whether there are more.
-func (r reader) match(q parley.MessageQuery, s search, order string) ([]parley.Message, error) {
+func (r Reader) match(q parley.MessageQuery, s search, order string) ([]parley.Message, error) {
 	s.and(`position > 0`)
 	if q.Channel != "" {
 		s.and(`message.channel = (SELECT id FROM channel WHERE code = ?)`, string(q.Channel))
@@ -130,7 +130,7 @@ func (r reader) match(q parley.MessageQuery, s search, order string) ([]parley.M
 
 // matchText is match for a query that wants a text. What that contains is decided here: the database does
 // not know the letters of every language. Only what does is read whole.
-func (r reader) matchText(q parley.MessageQuery, s search, order string) ([]parley.Message, error) {
+func (r Reader) matchText(q parley.MessageQuery, s search, order string) ([]parley.Message, error) {
 	seqs, err := r.findText(q, s, order)
 	if err != nil {
 		return nil, err
@@ -153,7 +153,7 @@ func newestFirst(a, b parley.Message) int { return cmp.Compare(b.Seq, a.Seq) }
 // findText lists the messages that contain the text of a query, one more than its limit. Its rows are closed when it
 // returns, before the messages are read: a search that held one connection while it waits for another would block
 // all readers once there are as many searches as connections.
-func (r reader) findText(q parley.MessageQuery, s search, order string) ([]int64, error) {
+func (r Reader) findText(q parley.MessageQuery, s search, order string) ([]int64, error) {
 	rows, err := r.conn.Query(`SELECT message.seq, body`+fromMessages+`WHERE `+s.where+order, s.args...)
 	if err != nil {
 		return nil, err
@@ -180,7 +180,7 @@ type chatRange struct{ id, messages int64 }
 func scanChatRange(row scanner) (c chatRange, err error) { return c, row.Scan(&c.id, &c.messages) }
 
 // findWithContact looks in the chats with a contact: one of each channel.
-func (r reader) findWithContact(q parley.MessageQuery) (parley.MessagePage, error) {
+func (r Reader) findWithContact(q parley.MessageQuery) (parley.MessagePage, error) {
 	chats, err := r.chatsOf(q.Channel, `contact = $1`, string(q.Contact))
 	if err != nil || len(chats) == 0 {
 		return parley.MessagePage{}, err
@@ -201,7 +201,7 @@ func (r reader) findWithContact(q parley.MessageQuery) (parley.MessagePage, erro
 }
 
 // chatsOf lists chats of a channel, or of all, up to one more than maxChats.
-func (r reader) chatsOf(channel parley.ChannelCode, condition string, args ...any) ([]chatRange, error) {
+func (r Reader) chatsOf(channel parley.ChannelCode, condition string, args ...any) ([]chatRange, error) {
 	n := len(args)
 	return list(r, `SELECT chat.id, messages FROM chat JOIN channel ON channel.id = chat.channel WHERE `+condition+
 		` AND (`+param(n+1)+` = '' OR code = `+param(n+1)+`) AND messages > 0 LIMIT `+param(n+2),
@@ -209,7 +209,7 @@ func (r reader) chatsOf(channel parley.ChannelCode, condition string, args ...an
 }
 
 // findInChat looks through so many messages of a chat and returns how far down it got; zero: to its end.
-func (r reader) findInChat(q parley.MessageQuery, c chatRange, most int64) (found []parley.Message, reached int64, err error) {
+func (r Reader) findInChat(q parley.MessageQuery, c chatRange, most int64) (found []parley.Message, reached int64, err error) {
 	newest := c.messages
 	if q.Before != math.MaxInt64 {
 		if newest, err = r.lastBelow(c, q.Before); err != nil || newest == 0 {
@@ -234,7 +234,7 @@ func (r reader) findInChat(q parley.MessageQuery, c chatRange, most int64) (foun
 
 // lastBelow returns the position in a chat of its last message below a seq; zero: there is none. Positions and
 // seqs grow together, so it is found by bisection.
-func (r reader) lastBelow(c chatRange, seq int64) (int64, error) {
+func (r Reader) lastBelow(c chatRange, seq int64) (int64, error) {
 	low, high := int64(0), c.messages // the message at low is below, that after high is not
 	for low < high {
 		middle := (low + high + 1) / 2
@@ -251,7 +251,7 @@ func (r reader) lastBelow(c chatRange, seq int64) (int64, error) {
 	return low, nil
 }
 
-func (r reader) seqAt(chat, position int64) (seq int64, err error) {
+func (r Reader) seqAt(chat, position int64) (seq int64, err error) {
 	err = r.row(`SELECT seq FROM message WHERE chat = $1 AND position = $2`, []any{chat, position}, &seq)
 	return seq, err
 }
@@ -259,7 +259,7 @@ func (r reader) seqAt(chat, position int64) (seq int64, err error) {
 // findByNumber looks in the chats with everybody whose number begins with some digits. There may be one or most of all, so it
 // goes the way that is bounded: through all messages of those chats where there are not many, else through the newest messages
 // of all, among which theirs are not rare.
-func (r reader) findByNumber(q parley.MessageQuery) (parley.MessagePage, error) {
+func (r Reader) findByNumber(q parley.MessageQuery) (parley.MessagePage, error) {
 	whole := parley.ContactOf(q.Number)
 	known, err := r.chatsOf("", `contact = $1`, string(whole))
 	if err != nil {

@@ -23,7 +23,7 @@ func scanStatus(row scanner) (s statusRow, err error) {
 const statusColumns = `seq, channel, created_at, id, status, position IS NOT NULL, from_me, secret`
 
 // AdvanceMessage moves a message on to a status, if that can follow the one it has.
-func (t *tx) AdvanceMessage(_ context.Context, channel parley.ChannelCode, ref parley.MessageRef, to parley.Status, why *parley.Failure, at time.Time) (bool, error) {
+func (t *Tx) AdvanceMessage(_ context.Context, channel parley.ChannelCode, ref parley.MessageRef, to parley.Status, why *parley.Failure, at time.Time) (bool, error) {
 	seq, err := t.find(channel, ref)
 	if err != nil {
 		return false, err
@@ -34,7 +34,7 @@ func (t *tx) AdvanceMessage(_ context.Context, channel parley.ChannelCode, ref p
 
 // AdvanceMessages moves messages that the channel sent to one chat on to a status, where that can
 // follow the one they have. It returns those that moved, and the ids that are not there.
-func (t *tx) AdvanceMessages(_ context.Context, code parley.ChannelCode, contact parley.ContactID, ids []parley.MessageID, to parley.Status, at time.Time) (
+func (t *Tx) AdvanceMessages(_ context.Context, code parley.ChannelCode, contact parley.ContactID, ids []parley.MessageID, to parley.Status, at time.Time) (
 	moved []parley.MessageID, seqs []int64, unknown []parley.MessageID, err error) {
 	channel, err := t.channelID(code)
 	if err == parley.ErrNotFound {
@@ -45,7 +45,7 @@ func (t *tx) AdvanceMessages(_ context.Context, code parley.ChannelCode, contact
 	}
 	for some := range slices.Chunk(ids, maxList) {
 		in, args := inList(3, texts(some))
-		found, err := list(t.reader, `SELECT `+statusColumns+` FROM message
+		found, err := list(t.Reader, `SELECT `+statusColumns+` FROM message
 			WHERE chat = (SELECT id FROM chat WHERE contact = $1 AND channel = $2) AND from_me = 1 AND id IN `+in+` ORDER BY seq`,
 			append([]any{string(contact), channel}, args...), scanStatus)
 		if err != nil {
@@ -68,16 +68,16 @@ func (t *tx) AdvanceMessages(_ context.Context, code parley.ChannelCode, contact
 }
 
 // ConfirmMessages moves messages on from pending to sent. Those that are further already, or gone, stay as they are.
-func (t *tx) ConfirmMessages(_ context.Context, _ parley.ChannelCode, seqs []int64, at time.Time) error {
+func (t *Tx) ConfirmMessages(_ context.Context, _ parley.ChannelCode, seqs []int64, at time.Time) error {
 	_, err := t.advanceSeqs(seqs, parley.Sent, nil, at)
 	return err
 }
 
 // advanceSeqs moves messages on and returns those that moved.
-func (t *tx) advanceSeqs(seqs []int64, to parley.Status, why *parley.Failure, at time.Time) (moved []statusRow, err error) {
+func (t *Tx) advanceSeqs(seqs []int64, to parley.Status, why *parley.Failure, at time.Time) (moved []statusRow, err error) {
 	for some := range slices.Chunk(seqs, maxList) {
 		in, args := inList(1, some)
-		found, err := list(t.reader, `SELECT `+statusColumns+` FROM message WHERE seq IN `+in+` ORDER BY seq`, args, scanStatus)
+		found, err := list(t.Reader, `SELECT `+statusColumns+` FROM message WHERE seq IN `+in+` ORDER BY seq`, args, scanStatus)
 		if err != nil {
 			return nil, err
 		}
@@ -92,7 +92,7 @@ func (t *tx) advanceSeqs(seqs []int64, to parley.Status, why *parley.Failure, at
 
 // advance moves up to maxList messages on to a status, where that can follow the one they have, and publishes it. It returns
 // those that moved.
-func (t *tx) advance(all []statusRow, to parley.Status, why *parley.Failure, at time.Time) ([]statusRow, error) {
+func (t *Tx) advance(all []statusRow, to parley.Status, why *parley.Failure, at time.Time) ([]statusRow, error) {
 	moved := slices.DeleteFunc(all, func(s statusRow) bool { return !to.CanFollow(s.status) })
 	if len(moved) == 0 {
 		return nil, nil
@@ -114,7 +114,7 @@ func (t *tx) advance(all []statusRow, to parley.Status, why *parley.Failure, at 
 		}
 	}
 	in, args := inList(6, seqs)
-	if _, err := t.Exec(`UPDATE message SET status = $1, updated_at = $2, failure_code = $3, failure = $4, failure_until = $5 WHERE seq IN `+in,
+	if _, err := t.sql.Exec(`UPDATE message SET status = $1, updated_at = $2, failure_code = $3, failure = $4, failure_until = $5 WHERE seq IN `+in,
 		append([]any{int64(to), millis(at), string(code), text, until}, args...)...); err != nil {
 		return nil, err
 	}
@@ -131,17 +131,17 @@ func (t *tx) advance(all []statusRow, to parley.Status, why *parley.Failure, at 
 }
 
 // DelayMessage stores that sending failed for now and when to try again.
-func (t *tx) DelayMessage(_ context.Context, channel parley.ChannelCode, ref parley.MessageRef, attempts int, next time.Time) error {
+func (t *Tx) DelayMessage(_ context.Context, channel parley.ChannelCode, ref parley.MessageRef, attempts int, next time.Time) error {
 	return t.set(channel, ref, `UPDATE message SET attempts = $1, next_attempt = $2 WHERE status = 0 AND seq = $3`, int64(attempts), millis(next))
 }
 
 // FailPool fails what is still pending of a pool and returns the messages' references in order.
-func (t *tx) FailPool(_ context.Context, channel parley.ChannelCode, pool parley.PoolID, why parley.Failure, at time.Time) ([]parley.MessageRef, error) {
+func (t *Tx) FailPool(_ context.Context, channel parley.ChannelCode, pool parley.PoolID, why parley.Failure, at time.Time) ([]parley.MessageRef, error) {
 	type waiting struct {
 		seq int64
 		ref parley.MessageRef
 	}
-	pending, err := list(t.reader, `SELECT message.seq, from_me, contact, message.id FROM message JOIN chat ON chat.id = message.chat
+	pending, err := list(t.Reader, `SELECT message.seq, from_me, contact, message.id FROM message JOIN chat ON chat.id = message.chat
 		WHERE message.channel = (SELECT id FROM channel WHERE code = $1) AND status = 0 AND pool = $2 AND pool <> '' ORDER BY message.seq`,
 		[]any{string(channel), string(pool)}, func(row scanner) (w waiting, err error) {
 			return w, row.Scan(&w.seq, &w.ref.FromMe, &w.ref.Chat, &w.ref.ID)

@@ -18,16 +18,14 @@ import (
 //go:embed migrations
 var embedded embed.FS
 
-// DB is an open store.
+// DB is an open store. Its methods read; what changes it happens in [DB.Tx].
 type DB struct {
-	reader
+	Reader
 	sql       *sqldb.DB
 	logNumber uint32 // of the event log
 	waiters   eventWaiters
 	counting  batchCounting
 }
-
-var _ parley.Store = (*DB)(nil)
 
 // Open opens the store in a file, which it makes where there is none. The path "memory:NAME" is a
 // store in memory, for tests.
@@ -46,7 +44,7 @@ func open(ctx context.Context, o sqldb.Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.reader, s.sql = reader{conn: db.Read(context.Background())}, db
+	s.Reader, s.sql = Reader{conn: db.Read(context.Background())}, db
 	if err := s.startLog(); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -61,19 +59,22 @@ func options(path string) (sqldb.Options, error) {
 	return sqldb.Options{Path: path, Durable: true, Migrations: migrations, Upgrade: upgrade}, err
 }
 
-// Tx runs do in a transaction and returns once it is durable. See [parley.Store].
-func (db *DB) Tx(ctx context.Context, do func(parley.Tx) error) error {
+// Tx runs do in a transaction and returns once it is durable on disk. Many callers' transactions may be committed
+// together, so do may run more than once: its only effects outside the transaction must be results that it sets again at each
+// run. Inside, only the Tx may be used. If do fails, nothing of it is stored and Tx returns its error.
+func (db *DB) Tx(ctx context.Context, do func(*Tx) error) error {
 	return db.sql.Write(ctx, db.writing(do))
 }
 
-// Begin runs do in a transaction and tells how it ended. See [parley.Store].
-func (db *DB) Begin(ctx context.Context, do func(parley.Tx) error, then func(error)) {
+// Begin is [DB.Tx] for a caller that does something else meanwhile: then is called once with how it ended. All others may
+// wait for it, so it must be quick.
+func (db *DB) Begin(ctx context.Context, do func(*Tx) error, then func(error)) {
 	db.sql.Begin(ctx, db.writing(do), then)
 }
 
-func (db *DB) writing(do func(parley.Tx) error) func(*sqldb.Tx) error {
+func (db *DB) writing(do func(*Tx) error) func(*sqldb.Tx) error {
 	return func(t *sqldb.Tx) error {
-		own := &tx{reader: reader{conn: t.Conn}, Tx: t, db: db}
+		own := &Tx{Reader: Reader{conn: t.Conn}, sql: t, db: db}
 		if err := do(own); err != nil {
 			return err
 		}
@@ -121,24 +122,27 @@ func (db *DB) Writable(ctx context.Context) error { return db.sql.Writable(ctx) 
 // Size returns how many bytes the database holds.
 func (db *DB) Size(ctx context.Context) (int64, error) { return db.sql.Size(ctx) }
 
-// reader asks, through the pool or inside a transaction.
-type reader struct {
+// Reader reads: through the pool, where every method ends with its context, or inside a transaction, which is shared and
+// ignores contexts. A row that is not there is [parley.ErrNotFound].
+type Reader struct {
 	conn *sqldb.Conn
 }
 
-// tx writes.
-type tx struct {
-	reader
-	*sqldb.Tx
+// Tx is a transaction: it reads and writes.
+type Tx struct {
+	Reader
+	sql      *sqldb.Tx
 	db       *DB
 	counting counting
 	notifies bool // readers of the event log are notified after the commit
 }
 
-var _ parley.Tx = (*tx)(nil)
+// OnCommit has f called after the commit, before the next transaction begins and in the order of the transactions. It must
+// not block and must not use the store.
+func (t *Tx) OnCommit(f func()) { t.sql.OnCommit(f) }
 
 // change runs a statement that must change a row.
-func (t *tx) change(query string, args ...any) error {
+func (t *Tx) change(query string, args ...any) error {
 	n, err := t.count(query, args...)
 	if err == nil && n == 0 {
 		return parley.ErrNotFound
@@ -147,13 +151,13 @@ func (t *tx) change(query string, args ...any) error {
 }
 
 // count runs a statement and returns how many rows it changed.
-func (t *tx) count(query string, args ...any) (int64, error) {
-	return t.Exec(query, args...)
+func (t *Tx) count(query string, args ...any) (int64, error) {
+	return t.sql.Exec(query, args...)
 }
 
 // add runs an INSERT … ON CONFLICT DO NOTHING of a row that must be new. It does not let the
 // statement fail, because on some databases that would end the whole transaction.
-func (t *tx) add(query string, args ...any) error {
+func (t *Tx) add(query string, args ...any) error {
 	n, err := t.count(query, args...)
 	if err == nil && n == 0 {
 		return parley.ErrExists
@@ -162,13 +166,13 @@ func (t *tx) add(query string, args ...any) error {
 }
 
 // with returns a reader whose statements end with ctx. Inside a transaction they do not: it is shared.
-func (r reader) with(ctx context.Context) reader {
+func (r Reader) with(ctx context.Context) Reader {
 	r.conn = r.conn.With(ctx)
 	return r
 }
 
 // row reads one row into variables.
-func (r reader) row(query string, args []any, into ...any) error {
+func (r Reader) row(query string, args []any, into ...any) error {
 	err := r.conn.QueryRow(query, args, into...)
 	if errors.Is(err, sql.ErrNoRows) {
 		return parley.ErrNotFound
@@ -180,7 +184,7 @@ func (r reader) row(query string, args []any, into ...any) error {
 type scanner interface{ Scan(into ...any) error }
 
 // one reads the first row with scan.
-func one[T any](r reader, query string, args []any, scan func(scanner) (T, error)) (T, error) {
+func one[T any](r Reader, query string, args []any, scan func(scanner) (T, error)) (T, error) {
 	all, err := list(r, query, args, scan)
 	if err == nil && len(all) == 0 {
 		err = parley.ErrNotFound
@@ -193,7 +197,7 @@ func one[T any](r reader, query string, args []any, scan func(scanner) (T, error
 }
 
 // list reads all rows, each with scan.
-func list[T any](r reader, query string, args []any, scan func(scanner) (T, error)) ([]T, error) {
+func list[T any](r Reader, query string, args []any, scan func(scanner) (T, error)) ([]T, error) {
 	rows, err := r.conn.Query(query, args...)
 	if err != nil {
 		return nil, err

@@ -7,13 +7,12 @@ import (
 
 	"parley"
 	"parley/internal/store"
-	"parley/internal/store/storetest"
 )
 
 // TestSQLite runs everything with a single connection for reading: no call may need two at a time. With several, as
 // many such calls as there are connections would wait for each other.
 func TestSQLite(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) parley.Store {
+	runSuite(t, func(t *testing.T) *store.DB {
 		db, err := store.OpenNarrow(t.Context(), filepath.Join(t.TempDir(), "parley.db"))
 		if err != nil {
 			t.Fatal(err)
@@ -25,8 +24,8 @@ func TestSQLite(t *testing.T) {
 // TestSQLiteInMemory runs what a database in memory could do otherwise: the statements are the same, and so
 // are those who carry them out.
 func TestSQLiteInMemory(t *testing.T) {
-	in := func(t *testing.T) parley.Store { return open(t, "memory:"+strings.ReplaceAll(t.Name(), "/", "_")) }
-	storetest.Run(t, in, "messages", "transactions", "events")
+	in := func(t *testing.T) *store.DB { return open(t, "memory:"+strings.ReplaceAll(t.Name(), "/", "_")) }
+	runSuite(t, in, "messages", "transactions", "events")
 }
 
 func open(t *testing.T, path string) *store.DB {
@@ -42,7 +41,7 @@ func open(t *testing.T, path string) *store.DB {
 // addMain adds the channel that the messages of tests are on.
 func addMain(t *testing.T, db *store.DB) {
 	t.Helper()
-	if err := db.Tx(t.Context(), func(tx parley.Tx) error {
+	if err := db.Tx(t.Context(), func(tx *store.Tx) error {
 		return tx.AddChannel(t.Context(), parley.Channel{Code: "main", Network: parley.Sandbox})
 	}); err != nil {
 		t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 const ticketColumns = `hash, purpose, channel, created_at, expires_at, used_at`
 
 // Ticket finds a ticket by the hash of its secret.
-func (r reader) Ticket(ctx context.Context, hash []byte) (parley.Ticket, error) {
+func (r Reader) Ticket(ctx context.Context, hash []byte) (parley.Ticket, error) {
 	r = r.with(ctx)
 	return one(r, `SELECT `+ticketColumns+` FROM ticket WHERE hash = $1`, []any{hash}, scanTicket)
 }
@@ -24,13 +24,13 @@ func scanTicket(row scanner) (parley.Ticket, error) {
 }
 
 // AddTicket stores what is kept of a new ticket.
-func (t *tx) AddTicket(_ context.Context, k parley.Ticket) error {
+func (t *Tx) AddTicket(_ context.Context, k parley.Ticket) error {
 	return t.add(`INSERT INTO ticket (`+ticketColumns+`) VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING`,
 		k.Hash, string(k.Purpose), string(k.Channel), millis(k.CreatedAt), millis(k.ExpiresAt), millis(k.UsedAt))
 }
 
 // UseTicket marks a ticket that is still good as used: of many that try, one succeeds.
-func (t *tx) UseTicket(ctx context.Context, hash []byte, now time.Time) (parley.Ticket, error) {
+func (t *Tx) UseTicket(ctx context.Context, hash []byte, now time.Time) (parley.Ticket, error) {
 	if err := t.change(`UPDATE ticket SET used_at = $1 WHERE hash = $2 AND used_at = 0 AND expires_at > $1`, millis(now), hash); err != nil {
 		return parley.Ticket{}, err
 	}
@@ -38,12 +38,12 @@ func (t *tx) UseTicket(ctx context.Context, hash []byte, now time.Time) (parley.
 }
 
 // TouchTicket moves the end of a ticket that was not used up.
-func (t *tx) TouchTicket(_ context.Context, hash []byte, expiresAt time.Time) error {
+func (t *Tx) TouchTicket(_ context.Context, hash []byte, expiresAt time.Time) error {
 	return t.change(`UPDATE ticket SET expires_at = $1 WHERE hash = $2 AND used_at = 0`, millis(expiresAt), hash)
 }
 
 // ForgetTickets removes the tickets that ended before the given time.
-func (t *tx) ForgetTickets(_ context.Context, before time.Time) error {
-	_, err := t.Exec(`DELETE FROM ticket WHERE expires_at < $1`, millis(before))
+func (t *Tx) ForgetTickets(_ context.Context, before time.Time) error {
+	_, err := t.sql.Exec(`DELETE FROM ticket WHERE expires_at < $1`, millis(before))
 	return err
 }

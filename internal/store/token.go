@@ -10,13 +10,13 @@ import (
 const tokenColumns = `id, name, kind, channel, created_at, expires_at, last_used_at, revoked_at, last_used_from, user_agent`
 
 // Tokens lists all tokens, oldest first.
-func (r reader) Tokens(ctx context.Context) ([]parley.Token, error) {
+func (r Reader) Tokens(ctx context.Context) ([]parley.Token, error) {
 	r = r.with(ctx)
 	return list(r, `SELECT `+tokenColumns+` FROM token ORDER BY created_at, seq`, nil, scanToken)
 }
 
 // Token finds a token.
-func (r reader) Token(ctx context.Context, id parley.TokenID) (parley.Token, error) {
+func (r Reader) Token(ctx context.Context, id parley.TokenID) (parley.Token, error) {
 	r = r.with(ctx)
 	return one(r, `SELECT `+tokenColumns+` FROM token WHERE id = $1`, []any{string(id)}, scanToken)
 }
@@ -30,7 +30,7 @@ func scanToken(row scanner) (parley.Token, error) {
 }
 
 // AddToken stores what is kept of a new token.
-func (t *tx) AddToken(_ context.Context, k parley.Token) error {
+func (t *Tx) AddToken(_ context.Context, k parley.Token) error {
 	if err := t.add(`INSERT INTO token (`+tokenColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING`,
 		string(k.ID), k.Name, string(k.Kind), string(k.Channel),
 		millis(k.CreatedAt), millis(k.ExpiresAt), millis(k.LastUsedAt), millis(k.RevokedAt), k.LastUsedFrom, k.UserAgent); err != nil {
@@ -40,7 +40,7 @@ func (t *tx) AddToken(_ context.Context, k parley.Token) error {
 }
 
 // RevokeToken marks a token as revoked, unless it is already.
-func (t *tx) RevokeToken(_ context.Context, id parley.TokenID, at time.Time) error {
+func (t *Tx) RevokeToken(_ context.Context, id parley.TokenID, at time.Time) error {
 	if err := t.change(`UPDATE token SET revoked_at = CASE WHEN revoked_at = 0 THEN $1 ELSE revoked_at END WHERE id = $2`,
 		millis(at), string(id)); err != nil {
 		return err
@@ -49,7 +49,7 @@ func (t *tx) RevokeToken(_ context.Context, id parley.TokenID, at time.Time) err
 }
 
 // TouchToken stores how a token was last used. What is not known of that stays as it was.
-func (t *tx) TouchToken(_ context.Context, id parley.TokenID, use parley.TokenUse) error {
+func (t *Tx) TouchToken(_ context.Context, id parley.TokenID, use parley.TokenUse) error {
 	return t.change(`UPDATE token SET last_used_at = $1, last_used_from = CASE WHEN $2 = '' THEN last_used_from ELSE $2 END,
 		user_agent = CASE WHEN $2 = '' THEN user_agent ELSE $3 END WHERE id = $4`, millis(use.At), use.From, use.UserAgent, string(id))
 }
@@ -57,7 +57,7 @@ func (t *tx) TouchToken(_ context.Context, id parley.TokenID, use parley.TokenUs
 const keyColumns = `id, public, sealed, created_at`
 
 // SigningKeys lists all signing keys, newest first.
-func (r reader) SigningKeys(ctx context.Context) ([]parley.SigningKey, error) {
+func (r Reader) SigningKeys(ctx context.Context) ([]parley.SigningKey, error) {
 	r = r.with(ctx)
 	return list(r, `SELECT `+keyColumns+` FROM signing_key ORDER BY created_at DESC, seq DESC`, nil, scanKey)
 }
@@ -71,7 +71,7 @@ func scanKey(row scanner) (parley.SigningKey, error) {
 }
 
 // AddSigningKey stores a new signing key.
-func (t *tx) AddSigningKey(_ context.Context, k parley.SigningKey) error {
+func (t *Tx) AddSigningKey(_ context.Context, k parley.SigningKey) error {
 	if err := t.add(`INSERT INTO signing_key (`+keyColumns+`) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`,
 		k.ID, k.Public, k.Sealed, millis(k.CreatedAt)); err != nil {
 		return err

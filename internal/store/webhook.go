@@ -12,13 +12,13 @@ import (
 const webhookColumns = `id, url, channel, types, created_at, cursor, disabled_at, reason, failing_since, failing_ms, failures`
 
 // Webhooks lists all webhooks, oldest first.
-func (r reader) Webhooks(ctx context.Context) ([]parley.Webhook, error) {
+func (r Reader) Webhooks(ctx context.Context) ([]parley.Webhook, error) {
 	r = r.with(ctx)
 	return list(r, `SELECT `+webhookColumns+` FROM webhook ORDER BY created_at, seq`, nil, scanWebhook)
 }
 
 // Webhook finds a webhook.
-func (r reader) Webhook(ctx context.Context, id parley.WebhookID) (parley.Webhook, error) {
+func (r Reader) Webhook(ctx context.Context, id parley.WebhookID) (parley.Webhook, error) {
 	r = r.with(ctx)
 	return one(r, `SELECT `+webhookColumns+` FROM webhook WHERE id = $1`, []any{string(id)}, scanWebhook)
 }
@@ -51,7 +51,7 @@ func encodeTypes(types []parley.EventType) (string, error) {
 }
 
 // AddWebhook stores a new webhook.
-func (t *tx) AddWebhook(ctx context.Context, w parley.Webhook) error {
+func (t *Tx) AddWebhook(ctx context.Context, w parley.Webhook) error {
 	types, err := encodeTypes(w.Types)
 	if err != nil {
 		return err
@@ -70,7 +70,7 @@ func (t *tx) AddWebhook(ctx context.Context, w parley.Webhook) error {
 }
 
 // UpdateWebhook stores everything of a webhook but its cursor.
-func (t *tx) UpdateWebhook(_ context.Context, w parley.Webhook) error {
+func (t *Tx) UpdateWebhook(_ context.Context, w parley.Webhook) error {
 	types, err := encodeTypes(w.Types)
 	if err != nil {
 		return err
@@ -85,35 +85,35 @@ func (t *tx) UpdateWebhook(_ context.Context, w parley.Webhook) error {
 }
 
 // SetWebhookCursor stores how far deliveries were planned.
-func (t *tx) SetWebhookCursor(_ context.Context, id parley.WebhookID, cursor int64) error {
-	_, err := t.Exec(`UPDATE webhook SET cursor = $1 WHERE id = $2`, cursor, string(id))
+func (t *Tx) SetWebhookCursor(_ context.Context, id parley.WebhookID, cursor int64) error {
+	_, err := t.sql.Exec(`UPDATE webhook SET cursor = $1 WHERE id = $2`, cursor, string(id))
 	return err
 }
 
 // SetWebhookHealth stores since when, for how long and how often a webhook only failed.
-func (t *tx) SetWebhookHealth(_ context.Context, w parley.Webhook) error {
-	_, err := t.Exec(`UPDATE webhook SET failing_since = $1, failing_ms = $2, failures = $3 WHERE id = $4`,
+func (t *Tx) SetWebhookHealth(_ context.Context, w parley.Webhook) error {
+	_, err := t.sql.Exec(`UPDATE webhook SET failing_since = $1, failing_ms = $2, failures = $3 WHERE id = $4`,
 		millis(w.FailingSince), w.FailingFor.Milliseconds(), int64(w.Failures), string(w.ID))
 	return err
 }
 
 // DeleteWebhook removes a webhook with its secret and its deliveries.
-func (t *tx) DeleteWebhook(_ context.Context, id parley.WebhookID) error {
+func (t *Tx) DeleteWebhook(_ context.Context, id parley.WebhookID) error {
 	if err := t.change(`DELETE FROM webhook WHERE id = $1`, string(id)); err != nil {
 		return err
 	}
-	if _, err := t.Exec(`DELETE FROM delivery WHERE endpoint = $1`, string(id)); err != nil {
+	if _, err := t.sql.Exec(`DELETE FROM delivery WHERE endpoint = $1`, string(id)); err != nil {
 		return err
 	}
-	if _, err := t.Exec(`DELETE FROM secret WHERE owner = $1`, string(parley.WebhookSecret(id))); err != nil {
+	if _, err := t.sql.Exec(`DELETE FROM secret WHERE owner = $1`, string(parley.WebhookSecret(id))); err != nil {
 		return err
 	}
 	return t.revise()
 }
 
 // deleteCallbacks removes what a channel has of webhooks, secrets and deliveries.
-func (t *tx) deleteCallbacks(ctx context.Context, code parley.ChannelCode) error {
-	own, err := list(t.reader, `SELECT `+webhookColumns+` FROM webhook WHERE channel = $1`, []any{string(code)}, scanWebhook)
+func (t *Tx) deleteCallbacks(ctx context.Context, code parley.ChannelCode) error {
+	own, err := list(t.Reader, `SELECT `+webhookColumns+` FROM webhook WHERE channel = $1`, []any{string(code)}, scanWebhook)
 	if err != nil {
 		return err
 	}
@@ -122,12 +122,12 @@ func (t *tx) deleteCallbacks(ctx context.Context, code parley.ChannelCode) error
 			return err
 		}
 	}
-	_, err = t.Exec(`DELETE FROM secret WHERE owner = $1`, string(parley.ChannelSecret(code)))
+	_, err = t.sql.Exec(`DELETE FROM secret WHERE owner = $1`, string(parley.ChannelSecret(code)))
 	return err
 }
 
 // Secret finds the signing secret of an owner.
-func (r reader) Secret(ctx context.Context, owner parley.SecretOwner) (parley.SigningSecret, error) {
+func (r Reader) Secret(ctx context.Context, owner parley.SecretOwner) (parley.SigningSecret, error) {
 	r = r.with(ctx)
 	s := parley.SigningSecret{Owner: owner}
 	var until int64
@@ -140,8 +140,8 @@ func (r reader) Secret(ctx context.Context, owner parley.SecretOwner) (parley.Si
 }
 
 // SetSecret stores a signing secret, in place of the one that its owner has.
-func (t *tx) SetSecret(_ context.Context, s parley.SigningSecret) error {
-	_, err := t.Exec(`INSERT INTO secret (owner, sealed, old_sealed, old_until) VALUES ($1, $2, $3, $4)
+func (t *Tx) SetSecret(_ context.Context, s parley.SigningSecret) error {
+	_, err := t.sql.Exec(`INSERT INTO secret (owner, sealed, old_sealed, old_until) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (owner) DO UPDATE SET sealed = excluded.sealed, old_sealed = excluded.old_sealed, old_until = excluded.old_until`,
 		string(s.Owner), s.Sealed, nullable(s.OldSealed), millis(s.OldUntil))
 	return err

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/store"
 )
 
 // keyring holds the keys as they were read from the store. It is never changed, only replaced.
@@ -31,7 +32,7 @@ func (a *Authority) Rotate(ctx context.Context) error {
 	rand.Read(id) // never fails
 	k := parley.SigningKey{ID: "key_" + hex.EncodeToString(id), Public: public, CreatedAt: time.Now().UTC()}
 	k.Sealed = a.sealer.Seal(private.Seed(), k.ID)
-	err = a.store.Tx(ctx, func(tx parley.Tx) error { return tx.AddSigningKey(ctx, k) })
+	err = a.store.Tx(ctx, func(tx *store.Tx) error { return tx.AddSigningKey(ctx, k) })
 	if err != nil {
 		return fmt.Errorf("store signing key: %w", err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"parley"
 	"parley/internal/seal"
+	"parley/internal/store"
 )
 
 // issuer is the "iss" claim of every token.
@@ -22,7 +23,7 @@ const issuer = "parley"
 // Authority issues tokens and says which ones are good. Its methods may be called from several
 // goroutines.
 type Authority struct {
-	store  parley.Store
+	store  *store.DB
 	sealer *seal.Sealer
 	parser *jwt.Parser
 	keys   atomic.Pointer[keyring]
@@ -35,7 +36,7 @@ type Authority struct {
 }
 
 // Open reads the signing keys from the store and makes the first one where there is none.
-func Open(ctx context.Context, store parley.Store, sealer *seal.Sealer) (*Authority, error) {
+func Open(ctx context.Context, store *store.DB, sealer *seal.Sealer) (*Authority, error) {
 	a := &Authority{
 		store:  store,
 		sealer: sealer,
@@ -89,7 +90,7 @@ func (c *claims) GetExpirationTime() (*jwt.NumericDate, error) {
 // Issue stores a new token's metadata and returns the token, which is kept nowhere: what is not
 // written down now is lost. An id is chosen unless t has one. What is given also stores more in the same
 // transaction.
-func (a *Authority) Issue(ctx context.Context, t parley.Token, also ...func(parley.Tx, parley.Token) error) (signed string, err error) {
+func (a *Authority) Issue(ctx context.Context, t parley.Token, also ...func(*store.Tx, parley.Token) error) (signed string, err error) {
 	if err := check(t); err != nil {
 		return "", err
 	}
@@ -103,7 +104,7 @@ func (a *Authority) Issue(ctx context.Context, t parley.Token, also ...func(parl
 	if signed, err = a.sign(t); err != nil {
 		return "", err
 	}
-	err = a.store.Tx(ctx, func(tx parley.Tx) error {
+	err = a.store.Tx(ctx, func(tx *store.Tx) error {
 		if t.Kind == parley.ChannelToken {
 			if _, err := tx.Channel(ctx, t.Channel); errors.Is(err, parley.ErrNotFound) {
 				return parley.InvalidField("channel", fmt.Sprintf("There is no channel %s.", t.Channel))
@@ -161,7 +162,7 @@ func (a *Authority) sign(t parley.Token) (string, error) {
 
 // Revoke ends a token at once. Revoking twice is no error; an unknown id is [parley.ErrNotFound].
 func (a *Authority) Revoke(ctx context.Context, id parley.TokenID) error {
-	err := a.store.Tx(ctx, func(tx parley.Tx) error {
+	err := a.store.Tx(ctx, func(tx *store.Tx) error {
 		if _, err := tx.Token(ctx, id); err != nil {
 			return err
 		}

@@ -260,7 +260,7 @@ func TestLastUsedIsKeptToTheMinute(t *testing.T) {
 	})
 }
 
-func lastUsed(t *testing.T, a *Authority, db parley.Store, id parley.TokenID) time.Time {
+func lastUsed(t *testing.T, a *Authority, db *store.DB, id parley.TokenID) time.Time {
 	t.Helper()
 	a.touches.Wait()
 	token, err := db.Token(t.Context(), id)
@@ -289,9 +289,9 @@ func BenchmarkVerifyCached(b *testing.B) {
 	}
 }
 
-func newAuthority(t testing.TB) (*Authority, parley.Store) { return newAuthorityNamed(t, t.Name()) }
+func newAuthority(t testing.TB) (*Authority, *store.DB) { return newAuthorityNamed(t, t.Name()) }
 
-func newAuthorityNamed(t testing.TB, name string) (*Authority, parley.Store) {
+func newAuthorityNamed(t testing.TB, name string) (*Authority, *store.DB) {
 	t.Helper()
 	db, err := store.Open(t.Context(), "memory:"+name)
 	if err != nil {
@@ -302,7 +302,7 @@ func newAuthorityNamed(t testing.TB, name string) (*Authority, parley.Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = db.Tx(t.Context(), func(tx parley.Tx) error {
+	err = db.Tx(t.Context(), func(tx *store.Tx) error {
 		return tx.AddChannel(t.Context(), parley.Channel{Code: "main", Name: "Main", Network: parley.Sandbox, CreatedAt: time.Now()})
 	})
 	if err != nil {
@@ -360,7 +360,7 @@ func TestRefusalsSayWhich(t *testing.T) {
 		t.Fatal(err)
 	}
 	orphan := issue(t, a, parley.Token{Kind: parley.ChannelToken, Channel: "main"})
-	err := db.Tx(t.Context(), func(tx parley.Tx) error {
+	err := db.Tx(t.Context(), func(tx *store.Tx) error {
 		return tx.DeleteChannel(t.Context(), "main")
 	})
 	if err != nil {

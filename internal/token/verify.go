@@ -8,6 +8,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"parley"
+	"parley/internal/store"
 )
 
 // maxToken is how long a token may be. Ours have about 350 characters; what is longer is refused
@@ -160,6 +161,6 @@ func (a *Authority) touch(ctx context.Context, e *entry, now time.Time, who func
 		return
 	}
 	a.touches.Go(func() {
-		_ = a.store.Tx(ctx, func(tx parley.Tx) error { return tx.TouchToken(ctx, id, use) })
+		_ = a.store.Tx(ctx, func(tx *store.Tx) error { return tx.TouchToken(ctx, id, use) })
 	})
 }

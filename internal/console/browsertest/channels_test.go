@@ -15,6 +15,7 @@ import (
 	"parley"
 	"parley/internal/app"
 	"parley/internal/parleytest"
+	"parley/internal/store"
 )
 
 // rows are the keys of the rows that a table shows, from the top.
@@ -33,7 +34,7 @@ func (p *tab) choose(label, value string) {
 func (c *console) addChannels(codes ...string) {
 	c.t.Helper()
 	c.store(func(ctx context.Context, data *app.Data) error {
-		return data.Store.Tx(ctx, func(tx parley.Tx) error {
+		return data.Store.Tx(ctx, func(tx *store.Tx) error {
 			for _, code := range codes {
 				channel := parley.Channel{Code: parley.ChannelCode(code), Network: parley.Sandbox}
 				channel.Begin(time.Now())

@@ -15,6 +15,7 @@ import (
 	"parley"
 	"parley/internal/app"
 	"parley/internal/parleytest"
+	"parley/internal/store"
 )
 
 // screenshots is a directory into which a picture of every page is written, in one size and theme.
@@ -99,12 +100,12 @@ func past(t *testing.T) func(*app.Config) {
 	return func(config *app.Config) {
 		c := &console{Env: &parleytest.Env{Data: config.DataDir}, t: t}
 		c.store(func(ctx context.Context, data *app.Data) error {
-			return data.Store.Tx(ctx, func(tx parley.Tx) error { return addPast(ctx, tx) })
+			return data.Store.Tx(ctx, func(tx *store.Tx) error { return addPast(ctx, tx) })
 		})
 	}
 }
 
-func addPast(ctx context.Context, tx parley.Tx) error {
+func addPast(ctx context.Context, tx *store.Tx) error {
 	now, was := time.Now(), parley.Stopped
 	for _, past := range []struct {
 		before time.Duration

@@ -15,6 +15,7 @@ import (
 	"parley"
 	"parley/internal/app"
 	"parley/internal/parleytest"
+	"parley/internal/store"
 )
 
 // size gives the page another size.
@@ -193,7 +194,7 @@ func TestLastUseInHand(t *testing.T) {
 	t.Parallel()
 	c := start(t)
 	c.store(func(ctx context.Context, data *app.Data) error {
-		return data.Store.Tx(ctx, func(tx parley.Tx) error {
+		return data.Store.Tx(ctx, func(tx *store.Tx) error {
 			return tx.AddToken(ctx, parley.Token{ID: parley.NewTokenID(), Name: "CI", Kind: parley.GlobalToken, CreatedAt: time.Now()})
 		})
 	})

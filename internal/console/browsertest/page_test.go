@@ -20,6 +20,7 @@ import (
 	"parley"
 	"parley/internal/app"
 	"parley/internal/parleytest"
+	"parley/internal/store"
 )
 
 // patience is how long something may take to show. Only a program that hangs reaches it.
@@ -68,7 +69,7 @@ func (c *console) signIn(p *tab) {
 	c.t.Helper()
 	secret, ticket := parley.NewTicket(parley.SessionTicket, "", time.Now(), time.Hour)
 	c.store(func(ctx context.Context, data *app.Data) error {
-		return data.Store.Tx(ctx, func(tx parley.Tx) error { return tx.AddTicket(ctx, ticket) })
+		return data.Store.Tx(ctx, func(tx *store.Tx) error { return tx.AddTicket(ctx, ticket) })
 	})
 	p.must(do(p.ctx, func(ctx context.Context) error {
 		return network.SetCookie("__Host-parley", secret).WithURL(c.URL).WithPath("/").WithSecure(true).WithHTTPOnly(true).

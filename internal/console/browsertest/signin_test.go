@@ -12,6 +12,7 @@ import (
 
 	"parley"
 	"parley/internal/app"
+	"parley/internal/store"
 )
 
 // cookies lists the cookies that the browser keeps for a page, by name.
@@ -70,7 +71,7 @@ func TestExpiredLink(t *testing.T) {
 	c := start(t)
 	secret, ticket := parley.NewTicket(parley.SignInTicket, "", time.Now().Add(-time.Hour), 15*time.Minute)
 	c.store(func(ctx context.Context, data *app.Data) error {
-		return data.Store.Tx(ctx, func(tx parley.Tx) error { return tx.AddTicket(ctx, ticket) })
+		return data.Store.Tx(ctx, func(tx *store.Tx) error { return tx.AddTicket(ctx, ticket) })
 	})
 	p := c.blank()
 	p.allow("401")

@@ -10,6 +10,7 @@ import (
 	"parley"
 	"parley/internal/app"
 	"parley/internal/parleytest"
+	"parley/internal/store"
 )
 
 // TestTokenLife makes a token, uses it as a program would, and revokes it.
@@ -58,7 +59,7 @@ func TestTokenHints(t *testing.T) {
 	c := start(t)
 	now := time.Now()
 	c.store(func(ctx context.Context, data *app.Data) error {
-		return data.Store.Tx(ctx, func(tx parley.Tx) error {
+		return data.Store.Tx(ctx, func(tx *store.Tx) error {
 			for i := range 1000 {
 				token := parley.Token{ID: parley.NewTokenID(), Name: "old", Kind: parley.GlobalToken, CreatedAt: now.AddDate(0, -2, 0)}
 				if i == 0 {

@@ -17,6 +17,7 @@ import (
 	"parley"
 	"parley/internal/app"
 	"parley/internal/parleytest"
+	"parley/internal/store"
 )
 
 // receiver is an address that takes events, or answers with whatever status it is told to.
@@ -46,7 +47,7 @@ func (c *console) addWebhook(url string) (id string) {
 func (c *console) lostDeliveries(webhook string, n int) {
 	c.t.Helper()
 	c.store(func(ctx context.Context, data *app.Data) error {
-		return data.Store.Tx(ctx, func(tx parley.Tx) error {
+		return data.Store.Tx(ctx, func(tx *store.Tx) error {
 			var all []parley.Delivery
 			for i := range n {
 				at := time.Now().Add(-time.Duration(n-i) * time.Second).Truncate(time.Millisecond)

@@ -19,6 +19,7 @@ import (
 	"parley"
 	"parley/internal/app"
 	"parley/internal/parleytest"
+	"parley/internal/store"
 )
 
 const deliveries = "/api/manage/deliveries"
@@ -29,7 +30,7 @@ func webhookID(id string) parley.WebhookID { return parley.WebhookID(id) }
 
 func update(t *testing.T, data *app.Data, w parley.Webhook) {
 	t.Helper()
-	if err := data.Store.Tx(t.Context(), func(tx parley.Tx) error { return tx.UpdateWebhook(t.Context(), w) }); err != nil {
+	if err := data.Store.Tx(t.Context(), func(tx *store.Tx) error { return tx.UpdateWebhook(t.Context(), w) }); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -60,7 +61,7 @@ func TestDeliveries(t *testing.T) {
 func past(t *testing.T, e *parleytest.Env, webhook, channel string, times ...time.Time) (ids, events []string) {
 	t.Helper()
 	data := besides(t, e)
-	err := data.Store.Tx(t.Context(), func(tx parley.Tx) error {
+	err := data.Store.Tx(t.Context(), func(tx *store.Tx) error {
 		ids, events = nil, nil
 		for i, at := range times {
 			event := parley.NewOTPEvent(parley.OTPFailed, parley.OTPID("otp_x"), parley.ChannelCode(channel), "6281234567890@c.us", "wrong_sender", at)

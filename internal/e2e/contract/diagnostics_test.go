@@ -16,6 +16,7 @@ import (
 	"parley/internal/app"
 	"parley/internal/diagnostics"
 	"parley/internal/parleytest"
+	"parley/internal/store"
 )
 
 // unpacked reads the files of a bundle, and their names in order.
@@ -79,7 +80,7 @@ func TestDiagnosticsKeepSecrets(t *testing.T) {
 	e.Post(channels+"/toko/pair", "", admin).Expect(http.StatusOK)
 	secrets["a pairing code"] = awaitStep(e, "toko", "qr").Text("data.code")
 	signIn, ticket := parley.NewTicket(parley.SignInTicket, "", time.Now(), time.Hour)
-	if err := besides(t, e).Store.Tx(t.Context(), func(tx parley.Tx) error { return tx.AddTicket(t.Context(), ticket) }); err != nil {
+	if err := besides(t, e).Store.Tx(t.Context(), func(tx *store.Tx) error { return tx.AddTicket(t.Context(), ticket) }); err != nil {
 		t.Fatal(err)
 	}
 	secrets["a link that signs in"] = signIn

@@ -14,10 +14,10 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
-	"parley"
 	"parley/internal/api"
 	"parley/internal/app"
 	"parley/internal/parleytest"
+	"parley/internal/store"
 )
 
 // stream is the events that a caller follows.
@@ -301,7 +301,7 @@ func TestStreamAfterRetention(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer data.Close()
-	err = data.Store.Tx(t.Context(), func(tx parley.Tx) error {
+	err = data.Store.Tx(t.Context(), func(tx *store.Tx) error {
 		_, err := tx.ForgetEvents(t.Context(), time.Now().Add(time.Hour), 1000)
 		return err
 	})

@@ -9,6 +9,7 @@ import (
 
 	"parley"
 	"parley/internal/parleytest"
+	"parley/internal/store"
 )
 
 var (
@@ -113,7 +114,7 @@ func healthStopped(t *testing.T, e *parleytest.Env) {
 func healthBefore(t *testing.T, e *parleytest.Env) {
 	data := besides(t, e)
 	now := time.Now().UTC()
-	err := data.Store.Tx(t.Context(), func(tx parley.Tx) error {
+	err := data.Store.Tx(t.Context(), func(tx *store.Tx) error {
 		return tx.AddChannel(t.Context(), parley.Channel{Code: "asleep", Name: "Asleep", Network: parley.Sandbox, CreatedAt: now,
 			State: parley.ChannelState{Status: parley.Stopped, Since: now}})
 	})

@@ -19,6 +19,7 @@ import (
 	"parley/internal/network/whatsapp"
 	"parley/internal/network/whatsapp/whatsapptest"
 	"parley/internal/parleytest"
+	"parley/internal/store"
 )
 
 const ownNumber = "6281211112222" // of the phone that is linked
@@ -223,10 +224,10 @@ func pairTicketFor(t *testing.T, e *parleytest.Env, channel parley.ChannelCode, 
 	return addTicket(t, besides(t, e).Store, parley.PairTicket, channel, life)
 }
 
-func addTicket(t *testing.T, store parley.Store, purpose parley.TicketPurpose, channel parley.ChannelCode, life time.Duration) string {
+func addTicket(t *testing.T, db *store.DB, purpose parley.TicketPurpose, channel parley.ChannelCode, life time.Duration) string {
 	t.Helper()
 	secret, ticket := parley.NewTicket(purpose, channel, time.Now(), life)
-	if err := store.Tx(t.Context(), func(tx parley.Tx) error { return tx.AddTicket(t.Context(), ticket) }); err != nil {
+	if err := db.Tx(t.Context(), func(tx *store.Tx) error { return tx.AddTicket(t.Context(), ticket) }); err != nil {
 		t.Fatal(err)
 	}
 	return secret

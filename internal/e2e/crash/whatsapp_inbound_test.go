@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"parley"
 	"parley/internal/network/whatsapp/whatsapptest"
 	"parley/internal/store"
 )
@@ -80,7 +79,7 @@ func (w *whatsappWorld) holdDatabase() (letGo func()) {
 	held, over := make(chan struct{}), make(chan struct{})
 	var holding sync.WaitGroup
 	holding.Go(func() {
-		err := db.Tx(w.t.Context(), func(parley.Tx) error {
+		err := db.Tx(w.t.Context(), func(*store.Tx) error {
 			close(held)
 			<-over
 			return nil

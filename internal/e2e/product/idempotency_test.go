@@ -6,7 +6,6 @@ import (
 	"sync"
 	"testing"
 
-	"parley"
 	"parley/internal/parleytest"
 	"parley/internal/store"
 )
@@ -304,7 +303,7 @@ func forgetAnswer(t *testing.T, e *parleytest.Env, scope, k string) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	err = db.Tx(t.Context(), func(tx parley.Tx) error {
+	err = db.Tx(t.Context(), func(tx *store.Tx) error {
 		a, err := tx.Answer(t.Context(), scope, k)
 		if err != nil {
 			return err

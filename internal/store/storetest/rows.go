@@ -1,3 +1,4 @@
+// Package storetest looks into the tables of a store, for tests: what is left of a channel that is gone.
 package storetest
 
 import (

@@ -1,4 +1,4 @@
-package storetest
+package store_test
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/store"
 )
 
 // newLedger makes a ledger with an open code, as a request for one leaves it.
@@ -22,7 +23,7 @@ func newLedger(channel parley.ChannelCode, contact parley.ContactID) parley.OTPL
 
 func (e *env) putLedgers(ledgers ...parley.OTPLedger) {
 	e.Helper()
-	e.tx(func(tx parley.Tx) error {
+	e.tx(func(tx *store.Tx) error {
 		for _, l := range ledgers {
 			if err := tx.PutLedger(e.Context(), l); err != nil {
 				return err
@@ -62,7 +63,7 @@ var codeTests = map[string]func(*env){
 		want.Wrong = []time.Time{start.Add(-23 * time.Hour), start.Add(time.Second), start.Add(time.Second)}
 		e.putLedgers(want)
 		e.same("ledger", e.ledger(main, ann), want)
-		e.tx(func(tx parley.Tx) error {
+		e.tx(func(tx *store.Tx) error {
 			got, err := tx.Ledger(e.Context(), main, ann)
 			if err == nil && got.Code.ID != want.Code.ID {
 				err = fmt.Errorf("inside a transaction: %+v", got)
@@ -84,7 +85,7 @@ var codeTests = map[string]func(*env){
 			e.Errorf("the old code: %v", err)
 		}
 		// A try that was made of the old code must not change the new one.
-		e.wants(parley.ErrNotFound, func(tx parley.Tx) error { return tx.UpdateLedger(e.Context(), first) })
+		e.wants(parley.ErrNotFound, func(tx *store.Tx) error { return tx.UpdateLedger(e.Context(), first) })
 	},
 
 	"contacts and channels are apart": func(e *env) {
@@ -104,11 +105,11 @@ var codeTests = map[string]func(*env){
 		for i := range 3 {
 			l.Code.Tries++
 			l.Wrong = append(l.Wrong, start.Add(time.Duration(i)*time.Second))
-			e.tx(func(tx parley.Tx) error { return tx.UpdateLedger(e.Context(), l) })
+			e.tx(func(tx *store.Tx) error { return tx.UpdateLedger(e.Context(), l) })
 			e.same("after a wrong try", e.ledger(main, ann), l)
 		}
 		l.Code.Status, l.Code.EndedAt = parley.OTPStatusLocked, start.Add(time.Minute)
-		e.tx(func(tx parley.Tx) error { return tx.UpdateLedger(e.Context(), l) })
+		e.tx(func(tx *store.Tx) error { return tx.UpdateLedger(e.Context(), l) })
 		e.same("locked, without its text", e.ledger(main, ann), ended(l, parley.OTPStatusLocked, start.Add(time.Minute)))
 	},
 
@@ -119,7 +120,7 @@ var codeTests = map[string]func(*env){
 		var wg sync.WaitGroup
 		for i := range many {
 			wg.Go(func() {
-				err := e.store.Tx(e.Context(), func(tx parley.Tx) error {
+				err := e.store.Tx(e.Context(), func(tx *store.Tx) error {
 					l, err := tx.Ledger(e.Context(), main, ann)
 					if err != nil {
 						return err
@@ -143,7 +144,7 @@ var codeTests = map[string]func(*env){
 		}
 		wg.Wait()
 		e.same("tries", e.ledger(main, ann).Code.Tries, many*2/3)
-		e.tx(func(tx parley.Tx) error {
+		e.tx(func(tx *store.Tx) error {
 			l, err := tx.Ledger(e.Context(), main, ann)
 			if err == nil && l.Code.Tries != many*2/3 {
 				err = fmt.Errorf("%d tries inside a transaction", l.Code.Tries)
@@ -155,7 +156,7 @@ var codeTests = map[string]func(*env){
 	"what expires or is removed is so inside transactions too": func(e *env) {
 		e.putLedgers(newLedger(main, ann), newLedger(main, bob))
 		status := func(contact parley.ContactID) (status parley.OTPStatus, id parley.OTPID) {
-			e.tx(func(tx parley.Tx) error {
+			e.tx(func(tx *store.Tx) error {
 				l, err := tx.Ledger(e.Context(), main, contact)
 				status, id = l.Code.Status, l.Code.ID
 				return err
@@ -163,7 +164,7 @@ var codeTests = map[string]func(*env){
 			return status, id
 		}
 		status(ann) // so that whoever remembers it does
-		e.tx(func(tx parley.Tx) error {
+		e.tx(func(tx *store.Tx) error {
 			return second(tx.ExpireCodes(e.Context(), main, start, start.Add(time.Hour), 10))
 		})
 		for _, contact := range []parley.ContactID{ann, bob} {
@@ -171,14 +172,14 @@ var codeTests = map[string]func(*env){
 				e.Errorf("%s is %s", contact, got)
 			}
 		}
-		e.tx(func(tx parley.Tx) error { return second(tx.ForgetOTPs(e.Context(), main, start.Add(time.Hour), 10)) })
+		e.tx(func(tx *store.Tx) error { return second(tx.ForgetOTPs(e.Context(), main, start.Add(time.Hour), 10)) })
 		if _, id := status(ann); id != "" {
 			e.Errorf("%s is there, though it was forgotten", id)
 		}
 		e.channel(main)
 		e.putLedgers(newLedger(main, ann))
 		status(ann)
-		e.tx(func(tx parley.Tx) error { return tx.ClearChannel(e.Context(), main) })
+		e.tx(func(tx *store.Tx) error { return tx.ClearChannel(e.Context(), main) })
 		if _, id := status(ann); id != "" {
 			e.Errorf("%s is there, though the channel was cleared", id)
 		}
@@ -200,7 +201,7 @@ var codeTests = map[string]func(*env){
 			want  []parley.ContactID
 		}{{2, contacts[:2]}, {2, contacts[2:3]}, {2, nil}} {
 			var got []parley.ContactID
-			e.tx(func(tx parley.Tx) error {
+			e.tx(func(tx *store.Tx) error {
 				codes, err := tx.ExpireCodes(e.Context(), main, start.Add(-time.Second), start.Add(2*time.Minute), step.limit)
 				got = nil
 				for _, c := range codes {
@@ -223,7 +224,7 @@ var codeTests = map[string]func(*env){
 	"what ended long ago is forgotten": func(e *env) {
 		e.putLedgers(newLedger(main, ann), ended(newLedger(main, bob), parley.OTPStatusApproved, start), ended(newLedger(other, bob), parley.OTPStatusLocked, start))
 		forget := func(before time.Time) (n int) {
-			e.tx(func(tx parley.Tx) (err error) {
+			e.tx(func(tx *store.Tx) (err error) {
 				n, err = tx.ForgetOTPs(e.Context(), main, before, 10)
 				return err
 			})
@@ -241,7 +242,7 @@ var codeTests = map[string]func(*env){
 		e.channel(main, other)
 		e.putLedgers(newLedger(main, ann), ended(newLedger(main, bob), parley.OTPStatusExpired, start), newLedger(other, ann))
 		e.addLinks(newLink(main, ann, 1), newLink(other, ann, 2))
-		e.tx(func(tx parley.Tx) error {
+		e.tx(func(tx *store.Tx) error {
 			if err := tx.AddLinkReply(e.Context(), main, ann, start); err != nil {
 				return err
 			}

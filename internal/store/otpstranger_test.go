@@ -1,10 +1,11 @@
-package storetest
+package store_test
 
 import (
 	"fmt"
 	"time"
 
 	"parley"
+	"parley/internal/store"
 )
 
 var strangerTests = map[string]func(e *env){
@@ -40,7 +41,7 @@ var strangerTests = map[string]func(e *env){
 		e.stranger(main, ann, start.Add(-29*time.Minute), false)
 		approved := e.stranger(main, bob, start.Add(-10*time.Minute), true)
 		e.stranger(main, bob, start, false)
-		e.tx(func(tx parley.Tx) error { return tx.ApproveContact(e.Context(), approved) })
+		e.tx(func(tx *store.Tx) error { return tx.ApproveContact(e.Context(), approved) })
 		s := e.strangers(ann, 10)
 		e.same("codes and approvals", []any{s.Codes, s.Approved, s.PausedUntil.IsZero()}, []any{3, 1, true})
 		pause := parley.OTPAlarm{Channel: main, Type: parley.OTPPaused, At: start.Add(-9 * time.Minute), Until: start.Add(-time.Minute), Count: 3}
@@ -66,7 +67,7 @@ var strangerTests = map[string]func(e *env){
 		archived := outgoing("")
 		archived.Content = parley.Archive{Archived: true}
 		archived = to(7, archived)
-		e.tx(func(tx parley.Tx) error {
+		e.tx(func(tx *store.Tx) error {
 			if err := tx.ConfirmMessages(e.Context(), main, []int64{sent.Seq, code.Seq}, start); err != nil {
 				return err
 			}
@@ -101,7 +102,7 @@ var strangerTests = map[string]func(e *env){
 			e.wrong(c, start)
 			e.raise(parley.OTPAlarm{Channel: c, Type: parley.OTPGuessing, At: start, Until: start, Count: 1}, true)
 		}
-		e.tx(func(tx parley.Tx) error {
+		e.tx(func(tx *store.Tx) error {
 			return tx.DeleteChannel(e.Context(), main)
 		})
 		if s := e.strangers(ann, 10); s.Counted || s.Codes != 0 {
@@ -150,7 +151,7 @@ var strangerTests = map[string]func(e *env){
 		e.stranger(main, bob, start.Add(-time.Minute), true)
 		e.wrong(main, ahead)
 		e.raise(parley.OTPAlarm{Channel: main, Type: parley.OTPPaused, At: ahead, Until: ahead.Add(time.Minute)}, true)
-		e.tx(func(tx parley.Tx) error {
+		e.tx(func(tx *store.Tx) error {
 			if err := tx.AddLinkReply(e.Context(), main, ann, ahead); err != nil {
 				return err
 			}
@@ -174,7 +175,7 @@ var strangerTests = map[string]func(e *env){
 func (e *env) stranger(channel parley.ChannelCode, contact parley.ContactID, at time.Time, count bool) parley.OTPCode {
 	e.Helper()
 	code := parley.OTPCode{ID: parley.NewCodeID(), Channel: channel, Contact: contact, CreatedAt: at}
-	e.tx(func(tx parley.Tx) error { return tx.AddStranger(e.Context(), code, count) })
+	e.tx(func(tx *store.Tx) error { return tx.AddStranger(e.Context(), code, count) })
 	return code
 }
 
@@ -199,7 +200,7 @@ func (e *env) wantStrangers(contact parley.ContactID, limit int, since, alike []
 // wrong counts a wrong try and returns how many there were.
 func (e *env) wrong(channel parley.ChannelCode, at time.Time) (n int) {
 	e.Helper()
-	e.tx(func(tx parley.Tx) (err error) {
+	e.tx(func(tx *store.Tx) (err error) {
 		n, err = tx.CountWrongTry(e.Context(), channel, at)
 		return err
 	})
@@ -209,7 +210,7 @@ func (e *env) wrong(channel parley.ChannelCode, at time.Time) (n int) {
 func (e *env) raise(a parley.OTPAlarm, want bool) {
 	e.Helper()
 	var raised bool
-	e.tx(func(tx parley.Tx) (err error) {
+	e.tx(func(tx *store.Tx) (err error) {
 		raised, err = tx.RaiseOTPAlarm(e.Context(), a)
 		return err
 	})

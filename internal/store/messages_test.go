@@ -1,4 +1,4 @@
-package storetest
+package store_test
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/store"
 )
 
 var messageTests = map[string]func(*env){
@@ -45,7 +46,7 @@ var messageTests = map[string]func(*env){
 		if _, err := e.store.Message(e.Context(), other, parley.MessageRef{ID: own.ID}); !errors.Is(err, parley.ErrNotFound) {
 			e.Errorf("on another channel: %v", err)
 		}
-		e.tx(func(tx parley.Tx) error { // long ago
+		e.tx(func(tx *store.Tx) error { // long ago
 			_, err := tx.AdvanceMessage(e.Context(), main, own.Ref(), parley.Sent, nil, start)
 			return err
 		})
@@ -102,7 +103,7 @@ var messageTests = map[string]func(*env){
 		again.CreatedAt = start.Add(time.Hour)
 		e.add(&first)
 		// A caller may go on after this error: nothing of the copy may be left.
-		e.tx(func(tx parley.Tx) error {
+		e.tx(func(tx *store.Tx) error {
 			if err := tx.AddMessage(e.Context(), &again); !errors.Is(err, parley.ErrExists) {
 				return fmt.Errorf("got %w, want it to be there already", err)
 			}
@@ -116,7 +117,7 @@ var messageTests = map[string]func(*env){
 		e.must(err)
 		e.same("history", page, []parley.Message{next, first})
 		e.same("total", total, int64(2))
-		e.wants(parley.ErrExists, func(tx parley.Tx) error { return tx.AddMessage(e.Context(), &again) })
+		e.wants(parley.ErrExists, func(tx *store.Tx) error { return tx.AddMessage(e.Context(), &again) })
 	},
 
 	"a copy of an operation is refused and makes no chat": func(e *env) {
@@ -125,7 +126,7 @@ var messageTests = map[string]func(*env){
 		e.add(&op)
 		record := outgoing("A1")
 		for _, m := range []parley.Message{op, record} {
-			e.tx(func(tx parley.Tx) error {
+			e.tx(func(tx *store.Tx) error {
 				if err := tx.AddMessage(e.Context(), &m); !errors.Is(err, parley.ErrExists) {
 					return fmt.Errorf("got %w", err)
 				}
@@ -167,16 +168,16 @@ var messageTests = map[string]func(*env){
 			e.Errorf("of another channel: got %v", err)
 		}
 		none := parley.MessageRef{FromMe: true, Chat: ann, ID: "A2"}
-		for name, write := range map[string]func(parley.Tx) error{
-			"advance": func(tx parley.Tx) error {
+		for name, write := range map[string]func(*store.Tx) error{
+			"advance": func(tx *store.Tx) error {
 				_, err := tx.AdvanceMessage(e.Context(), main, none, parley.Sent, nil, start)
 				return err
 			},
-			"delay":  func(tx parley.Tx) error { return tx.DelayMessage(e.Context(), main, none, 1, start) },
-			"erase":  func(tx parley.Tx) error { return tx.EraseMessage(e.Context(), main, none) },
-			"react":  func(tx parley.Tx) error { return tx.SetReaction(e.Context(), main, none, ann, "👍") },
-			"redact": func(tx parley.Tx) error { return tx.SetReaction(e.Context(), main, none, ann, "") },
-			"star":   func(tx parley.Tx) error { return tx.SetStarred(e.Context(), main, none, true) },
+			"delay":  func(tx *store.Tx) error { return tx.DelayMessage(e.Context(), main, none, 1, start) },
+			"erase":  func(tx *store.Tx) error { return tx.EraseMessage(e.Context(), main, none) },
+			"react":  func(tx *store.Tx) error { return tx.SetReaction(e.Context(), main, none, ann, "👍") },
+			"redact": func(tx *store.Tx) error { return tx.SetReaction(e.Context(), main, none, ann, "") },
+			"star":   func(tx *store.Tx) error { return tx.SetStarred(e.Context(), main, none, true) },
 		} {
 			if err := e.store.Tx(e.Context(), write); !errors.Is(err, parley.ErrNotFound) {
 				e.Errorf("%s: got %v", name, err)
@@ -192,7 +193,7 @@ var messageTests = map[string]func(*env){
 				m.FromMe, m.Status = from != parley.Received, from
 				e.add(&m)
 				var moved bool
-				e.tx(func(tx parley.Tx) (err error) {
+				e.tx(func(tx *store.Tx) (err error) {
 					moved, err = tx.AdvanceMessage(e.Context(), main, m.Ref(), to, why, start.Add(time.Minute))
 					return err
 				})
@@ -208,12 +209,12 @@ var messageTests = map[string]func(*env){
 	"what arrived after all has no failure": func(e *env) {
 		m := outgoing("A1")
 		e.add(&m)
-		e.tx(func(tx parley.Tx) error {
+		e.tx(func(tx *store.Tx) error {
 			_, err := tx.AdvanceMessage(e.Context(), main, m.Ref(), parley.FailedForGood, &parley.Failure{Code: parley.GaveUp}, start)
 			return err
 		})
 		e.same("failure", e.message(m).Failure, &parley.Failure{Code: parley.GaveUp})
-		e.tx(func(tx parley.Tx) error {
+		e.tx(func(tx *store.Tx) error {
 			_, err := tx.AdvanceMessage(e.Context(), main, m.Ref(), parley.Delivered, nil, start)
 			return err
 		})
@@ -226,7 +227,7 @@ var messageTests = map[string]func(*env){
 		m := incoming("A1")
 		e.add(&m)
 		for _, starred := range []bool{true, true, false} {
-			e.tx(func(tx parley.Tx) error { return tx.SetStarred(e.Context(), main, m.Ref(), starred) })
+			e.tx(func(tx *store.Tx) error { return tx.SetStarred(e.Context(), main, m.Ref(), starred) })
 			e.same("starred", e.message(m).Starred, starred)
 		}
 	},
@@ -239,7 +240,7 @@ var messageTests = map[string]func(*env){
 			wg.Go(func() {
 				for i := range each {
 					m := outgoing(fmt.Sprintf("A%d-%d", w, i))
-					err := e.store.Tx(e.Context(), func(tx parley.Tx) error {
+					err := e.store.Tx(e.Context(), func(tx *store.Tx) error {
 						if err := tx.AddMessage(e.Context(), &m); err != nil {
 							return err
 						}
@@ -291,7 +292,7 @@ var messageTests = map[string]func(*env){
 			ids = append(ids, m.ID)
 		}
 		advance := func(to parley.Status, ids ...parley.MessageID) (moved, unknown []parley.MessageID) {
-			e.tx(func(tx parley.Tx) (err error) {
+			e.tx(func(tx *store.Tx) (err error) {
 				moved, _, unknown, err = tx.AdvanceMessages(e.Context(), main, ann, ids, to, start.Add(time.Minute))
 				return err
 			})
@@ -302,7 +303,7 @@ var messageTests = map[string]func(*env){
 		e.same("unknown", len(unknown), 0)
 		moved, _ = advance(parley.Delivered, ids[:3]...)
 		e.same("moved twice", len(moved), 0)
-		e.tx(func(tx parley.Tx) error {
+		e.tx(func(tx *store.Tx) error {
 			_, err := tx.AdvanceMessage(e.Context(), main, parley.MessageRef{FromMe: true, Chat: ann, ID: ids[1]}, parley.Read, nil, start)
 			return err
 		})
@@ -313,7 +314,7 @@ var messageTests = map[string]func(*env){
 			e.same("status", e.message(outgoing(string(ids[i]))).Status, want)
 		}
 		var elsewhere []parley.MessageID
-		e.tx(func(tx parley.Tx) (err error) { // a receipt by somebody else moves nothing
+		e.tx(func(tx *store.Tx) (err error) { // a receipt by somebody else moves nothing
 			elsewhere, _, unknown, err = tx.AdvanceMessages(e.Context(), main, bob, ids[3:4], parley.Read, start)
 			return err
 		})
@@ -324,11 +325,11 @@ var messageTests = map[string]func(*env){
 	"what failed and arrived all the same is not failed": func(e *env) {
 		m := outgoing("A1")
 		e.add(&m)
-		e.tx(func(tx parley.Tx) error {
+		e.tx(func(tx *store.Tx) error {
 			_, err := tx.AdvanceMessage(e.Context(), main, m.Ref(), parley.FailedForGood, &parley.Failure{Code: parley.GaveUp, Message: "No."}, start)
 			return err
 		})
-		e.tx(func(tx parley.Tx) error {
+		e.tx(func(tx *store.Tx) error {
 			moved, seqs, unknown, err := tx.AdvanceMessages(e.Context(), main, ann, []parley.MessageID{m.ID}, parley.Delivered, start)
 			if len(moved) != 1 || !slices.Equal(seqs, []int64{m.Seq}) || len(unknown) != 0 {
 				e.Errorf("moved %v, %v, unknown %v", moved, seqs, unknown)
@@ -347,11 +348,11 @@ var messageTests = map[string]func(*env){
 			e.add(&m)
 			seqs = append(seqs, m.Seq)
 		}
-		e.tx(func(tx parley.Tx) error {
+		e.tx(func(tx *store.Tx) error {
 			_, err := tx.AdvanceMessage(e.Context(), main, parley.MessageRef{FromMe: true, Chat: ann, ID: "A7"}, parley.Read, nil, start)
 			return err
 		})
-		e.tx(func(tx parley.Tx) error { return tx.ConfirmMessages(e.Context(), main, append(seqs, 1<<40), start) })
+		e.tx(func(tx *store.Tx) error { return tx.ConfirmMessages(e.Context(), main, append(seqs, 1<<40), start) })
 		for i := range 40 {
 			want := parley.Sent
 			if i == 7 {

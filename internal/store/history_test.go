@@ -1,4 +1,4 @@
-package storetest
+package store_test
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"parley"
+	"parley/internal/store"
 )
 
 var historyTests = map[string]func(*env){
@@ -78,7 +79,7 @@ var historyTests = map[string]func(*env){
 			{two, "", "", [][]string{{"👍"}, {"😂"}}}, // twice is no error
 			{elsewhere, bob, "🎉", [][]string{{"👍"}, {"😂"}}},
 		} {
-			e.tx(func(tx parley.Tx) error {
+			e.tx(func(tx *store.Tx) error {
 				return tx.SetReaction(e.Context(), main, step.target.Ref(), step.by, step.emoji)
 			})
 			page, _, err := e.store.History(e.Context(), main, ann, parley.Page{Limit: 10})
@@ -95,7 +96,7 @@ var historyTests = map[string]func(*env){
 		op := outgoing("A1")
 		op.Content = parley.Archive{}
 		e.add(&op)
-		e.wants(parley.ErrNotFound, func(tx parley.Tx) error { return tx.SetReaction(e.Context(), main, op.Ref(), ann, "👍") })
+		e.wants(parley.ErrNotFound, func(tx *store.Tx) error { return tx.SetReaction(e.Context(), main, op.Ref(), ann, "👍") })
 	},
 
 	"a page fits its total while messages arrive": func(e *env) {
@@ -107,7 +108,7 @@ var historyTests = map[string]func(*env){
 			defer close(done)
 			for i := range 200 {
 				m := outgoing(fmt.Sprint("A", i+1))
-				if err := e.store.Tx(e.Context(), func(tx parley.Tx) error { return tx.AddMessage(e.Context(), &m) }); err != nil {
+				if err := e.store.Tx(e.Context(), func(tx *store.Tx) error { return tx.AddMessage(e.Context(), &m) }); err != nil {
 					e.Error(err)
 					return
 				}
@@ -130,7 +131,7 @@ var historyTests = map[string]func(*env){
 
 	"inside a transaction its own writes are seen": func(e *env) {
 		m := outgoing("A1")
-		e.tx(func(tx parley.Tx) error {
+		e.tx(func(tx *store.Tx) error {
 			if err := tx.AddMessage(e.Context(), &m); err != nil {
 				return err
 			}

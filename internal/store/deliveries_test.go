@@ -1,10 +1,11 @@
-package storetest
+package store_test
 
 import (
 	"errors"
 	"time"
 
 	"parley"
+	"parley/internal/store"
 )
 
 const hook = parley.WebhookID("whk_1")
@@ -22,7 +23,7 @@ var deliveryTests = map[string]func(*env){
 		}
 		call := callback("https://App.example:8443/ok?x=1", 6)
 		added := []parley.Delivery{want, call}
-		e.tx(func(tx parley.Tx) error { return tx.AddDeliveries(e.Context(), added) })
+		e.tx(func(tx *store.Tx) error { return tx.AddDeliveries(e.Context(), added) })
 		want.ID, call.ID = added[0].ID, added[1].ID
 		got, total, err := e.store.Deliveries(e.Context(), parley.DeliveryQuery{}, parley.Page{Limit: 10})
 		e.must(err)
@@ -61,7 +62,7 @@ var deliveryTests = map[string]func(*env){
 		next, err = e.store.NextDelivery(e.Context(), "whk_1", start.Add(5*time.Second))
 		e.must(err)
 		e.same("next after that", next, time.Time{})
-		e.tx(func(tx parley.Tx) error { return tx.HurryDeliveries(e.Context(), hook, start) })
+		e.tx(func(tx *store.Tx) error { return tx.HurryDeliveries(e.Context(), hook, start) })
 		e.same("due when hurried", e.due("whk_1", start, 10), []int64{1, 3})
 	},
 
@@ -70,14 +71,14 @@ var deliveryTests = map[string]func(*env){
 		e.deliver("whk_2", ann, 2)
 		d := delivery(hook, ann, 3)
 		d.Channel = other
-		e.tx(func(tx parley.Tx) error { return tx.AddDeliveries(e.Context(), []parley.Delivery{d}) })
+		e.tx(func(tx *store.Tx) error { return tx.AddDeliveries(e.Context(), []parley.Delivery{d}) })
 		e.same("due at the first", e.due("whk_1", start, 10), []int64{1, 3})
 		e.same("due at the second", e.due("whk_2", start, 10), []int64{2})
 	},
 
 	"callbacks wait for nothing": func(e *env) {
 		a, b, c := callback("https://app.example/ok", 1), callback("https://APP.example/no?x=1", 2), callback("http://app.example/ok", 3)
-		e.tx(func(tx parley.Tx) error { return tx.AddDeliveries(e.Context(), []parley.Delivery{a, b, c}) })
+		e.tx(func(tx *store.Tx) error { return tx.AddDeliveries(e.Context(), []parley.Delivery{a, b, c}) })
 		e.deliver(hook, ann, 4)
 		endpoints, err := e.store.CallbackEndpoints(e.Context())
 		e.must(err)
@@ -140,7 +141,7 @@ var deliveryTests = map[string]func(*env){
 			d.State = parley.DeliveryState(n % 3)
 			d.Attempts = int(n)
 			added := []parley.Delivery{d}
-			e.tx(func(tx parley.Tx) error { return tx.AddDeliveries(e.Context(), added) })
+			e.tx(func(tx *store.Tx) error { return tx.AddDeliveries(e.Context(), added) })
 			made = append(made, added[0].ID)
 		}
 		state := func(s parley.DeliveryState) *parley.DeliveryState { return &s }
@@ -180,7 +181,7 @@ var deliveryTests = map[string]func(*env){
 		}
 		e.same("due before", e.due("whk_1", start, 10), []int64{3})
 		replay := func(q parley.DeliveryQuery, limit int) (n int) {
-			e.tx(func(tx parley.Tx) (err error) {
+			e.tx(func(tx *store.Tx) (err error) {
 				n, err = tx.ReplayDeliveries(e.Context(), q, start, limit)
 				return err
 			})
@@ -206,7 +207,7 @@ var deliveryTests = map[string]func(*env){
 
 	"a delivery keeps its attempts over retries and replays, and they go with it": func(e *env) {
 		d := delivery(hook, ann, 1)
-		e.tx(func(tx parley.Tx) error { return tx.AddDeliveries(e.Context(), []parley.Delivery{d}) })
+		e.tx(func(tx *store.Tx) error { return tx.AddDeliveries(e.Context(), []parley.Delivery{d}) })
 		q := parley.DeliveryQuery{Webhook: hook}
 		read := func() parley.Delivery {
 			found, _, err := e.store.Deliveries(e.Context(), q, parley.Page{Limit: 1})
@@ -229,7 +230,7 @@ var deliveryTests = map[string]func(*env){
 		e.same("earlier after the first", len(read().Earlier), 0)
 		fails(time.Second, 0, "timeout: slow", "")
 		e.becomes(finished(read(), parley.DeliveryFailed, start.Add(time.Second)))
-		e.tx(func(tx parley.Tx) error { return second(tx.ReplayDeliveries(e.Context(), q, start, 10)) })
+		e.tx(func(tx *store.Tx) error { return second(tx.ReplayDeliveries(e.Context(), q, start, 10)) })
 		want := []parley.DeliveryAttempt{
 			{Number: 1, At: start, Took: time.Millisecond, Code: 500, Problem: "http_status: no", Answer: "oh"},
 			{Number: 2, At: start.Add(time.Second), Took: time.Millisecond, Problem: "timeout: slow"},
@@ -242,7 +243,7 @@ var deliveryTests = map[string]func(*env){
 		e.same("history at last", again.History(), append(want,
 			parley.DeliveryAttempt{Number: 3, At: start.Add(time.Minute), Took: time.Millisecond, Code: 503, Problem: "http_status: busy", Answer: "later"}))
 		e.becomes(finished(again, parley.DeliveryDone, start))
-		e.tx(func(tx parley.Tx) error {
+		e.tx(func(tx *store.Tx) error {
 			return second(tx.ForgetDeliveries(e.Context(), parley.DeliveryDone, start.Add(time.Second), 10))
 		})
 		_, total, err := e.store.Deliveries(e.Context(), q, parley.Page{Limit: 1})
@@ -252,11 +253,11 @@ var deliveryTests = map[string]func(*env){
 
 	"callbacks are replayed without waiting": func(e *env) {
 		for n := range int64(2) {
-			e.tx(func(tx parley.Tx) error {
+			e.tx(func(tx *store.Tx) error {
 				return tx.AddDeliveries(e.Context(), []parley.Delivery{finished(callback("https://app.example/ok", n+1), parley.DeliveryFailed, start)})
 			})
 		}
-		e.tx(func(tx parley.Tx) error {
+		e.tx(func(tx *store.Tx) error {
 			return second(tx.ReplayDeliveries(e.Context(), parley.DeliveryQuery{Events: []int64{1, 2}}, start, 10))
 		})
 		e.same("due", e.due("https://app.example", start, 10), []int64{1, 2})
@@ -269,7 +270,7 @@ var deliveryTests = map[string]func(*env){
 		}
 
 		forget := func(before time.Time, limit int) (n int) {
-			e.tx(func(tx parley.Tx) (err error) {
+			e.tx(func(tx *store.Tx) (err error) {
 				n, err = tx.ForgetDeliveries(e.Context(), parley.DeliveryDone, before, limit)
 				return err
 			})

@@ -1,10 +1,11 @@
-package storetest
+package store_test
 
 import (
 	"errors"
 	"time"
 
 	"parley"
+	"parley/internal/store"
 )
 
 // fullChannel has a value in every field.
@@ -36,19 +37,19 @@ func (e *env) stored(code parley.ChannelCode) parley.Channel {
 var channelTests = map[string]func(*env){
 	"a channel comes back as it was stored": func(e *env) {
 		want := fullChannel(main)
-		e.tx(func(tx parley.Tx) error { return tx.AddChannel(e.Context(), want) })
+		e.tx(func(tx *store.Tx) error { return tx.AddChannel(e.Context(), want) })
 		e.same("channel", e.stored(main), want)
 	},
 
 	"a channel of zero values comes back as such": func(e *env) {
 		want := parley.Channel{Code: main}
-		e.tx(func(tx parley.Tx) error { return tx.AddChannel(e.Context(), want) })
+		e.tx(func(tx *store.Tx) error { return tx.AddChannel(e.Context(), want) })
 		e.same("channel", e.stored(main), want)
 	},
 
 	"retention of zero is not the same as none": func(e *env) {
 		want := parley.Channel{Code: main, Settings: parley.ChannelSettings{Retention: new(parley.Duration)}}
-		e.tx(func(tx parley.Tx) error { return tx.AddChannel(e.Context(), want) })
+		e.tx(func(tx *store.Tx) error { return tx.AddChannel(e.Context(), want) })
 		e.same("channel", e.stored(main), want)
 	},
 
@@ -67,21 +68,21 @@ var channelTests = map[string]func(*env){
 		if _, err := e.store.Channel(e.Context(), main); !errors.Is(err, parley.ErrNotFound) {
 			e.Errorf("got %v", err)
 		}
-		e.wants(parley.ErrNotFound, func(tx parley.Tx) error { return tx.UpdateChannel(e.Context(), parley.Channel{Code: main}) })
-		e.wants(parley.ErrNotFound, func(tx parley.Tx) error { return tx.SetChannelState(e.Context(), parley.Channel{Code: main}) })
-		e.wants(parley.ErrNotFound, func(tx parley.Tx) error { return tx.DeleteChannel(e.Context(), main) })
+		e.wants(parley.ErrNotFound, func(tx *store.Tx) error { return tx.UpdateChannel(e.Context(), parley.Channel{Code: main}) })
+		e.wants(parley.ErrNotFound, func(tx *store.Tx) error { return tx.SetChannelState(e.Context(), parley.Channel{Code: main}) })
+		e.wants(parley.ErrNotFound, func(tx *store.Tx) error { return tx.DeleteChannel(e.Context(), main) })
 	},
 
 	"a code is used once": func(e *env) {
-		e.tx(func(tx parley.Tx) error { return tx.AddChannel(e.Context(), fullChannel(main)) })
-		e.wants(parley.ErrExists, func(tx parley.Tx) error { return tx.AddChannel(e.Context(), parley.Channel{Code: main}) })
+		e.tx(func(tx *store.Tx) error { return tx.AddChannel(e.Context(), fullChannel(main)) })
+		e.wants(parley.ErrExists, func(tx *store.Tx) error { return tx.AddChannel(e.Context(), parley.Channel{Code: main}) })
 		e.same("channel", e.stored(main), fullChannel(main))
 	},
 
 	"an update stores what an operator sets": func(e *env) {
 		before := fullChannel(main)
-		e.tx(func(tx parley.Tx) error { return tx.AddChannel(e.Context(), before) })
-		e.tx(func(tx parley.Tx) error {
+		e.tx(func(tx *store.Tx) error { return tx.AddChannel(e.Context(), before) })
+		e.tx(func(tx *store.Tx) error {
 			return tx.UpdateChannel(e.Context(), parley.Channel{Code: main, Name: "New", Network: parley.Sandbox})
 		})
 		want := before
@@ -91,10 +92,10 @@ var channelTests = map[string]func(*env){
 
 	"a state stores what was seen": func(e *env) {
 		want := fullChannel(main)
-		e.tx(func(tx parley.Tx) error { return tx.AddChannel(e.Context(), want) })
+		e.tx(func(tx *store.Tx) error { return tx.AddChannel(e.Context(), want) })
 		want.Number, want.PhoneName = "999", "Other phone"
 		want.State = parley.ChannelState{Status: parley.LoggedOut, Reason: "removed", Since: start.Add(time.Hour)}
-		e.tx(func(tx parley.Tx) error {
+		e.tx(func(tx *store.Tx) error {
 			return tx.SetChannelState(e.Context(), parley.Channel{Code: main, Name: "ignored",
 				Number: want.Number, PhoneName: want.PhoneName, State: want.State})
 		})
@@ -105,25 +106,25 @@ var channelTests = map[string]func(*env){
 		e.channel(main)
 		first, err := e.store.Channel(e.Context(), main)
 		e.must(err)
-		e.tx(func(tx parley.Tx) error { return tx.CheckChannel(e.Context(), main, first.ID) })
-		e.tx(func(tx parley.Tx) error { return tx.DeleteChannel(e.Context(), main) })
-		e.wants(parley.ErrNotFound, func(tx parley.Tx) error { return tx.CheckChannel(e.Context(), main, 0) })
-		e.tx(func(tx parley.Tx) error { // at once, and looked for in the same transaction
+		e.tx(func(tx *store.Tx) error { return tx.CheckChannel(e.Context(), main, first.ID) })
+		e.tx(func(tx *store.Tx) error { return tx.DeleteChannel(e.Context(), main) })
+		e.wants(parley.ErrNotFound, func(tx *store.Tx) error { return tx.CheckChannel(e.Context(), main, 0) })
+		e.tx(func(tx *store.Tx) error { // at once, and looked for in the same transaction
 			if err := tx.AddChannel(e.Context(), parley.Channel{Code: main}); err != nil {
 				return err
 			}
 			return tx.CheckChannel(e.Context(), main, 0)
 		})
-		e.wants(parley.ErrNotFound, func(tx parley.Tx) error { return tx.CheckChannel(e.Context(), main, first.ID) })
+		e.wants(parley.ErrNotFound, func(tx *store.Tx) error { return tx.CheckChannel(e.Context(), main, first.ID) })
 		again, err := e.store.Channel(e.Context(), main)
 		e.must(err)
-		e.tx(func(tx parley.Tx) error { return tx.CheckChannel(e.Context(), main, again.ID) })
+		e.tx(func(tx *store.Tx) error { return tx.CheckChannel(e.Context(), main, again.ID) })
 	},
 
 	"another number leaves earlier messages to the account before": func(e *env) {
 		e.channel(main)
 		number := func(n string) parley.Channel {
-			e.tx(func(tx parley.Tx) error {
+			e.tx(func(tx *store.Tx) error {
 				return tx.SetChannelState(e.Context(), parley.Channel{Code: main, Number: n})
 			})
 			c, err := e.store.Channel(e.Context(), main)
@@ -146,14 +147,14 @@ var channelTests = map[string]func(*env){
 			m := outgoing("A1")
 			m.Channel = code
 			e.add(&m)
-			e.tx(func(tx parley.Tx) error {
+			e.tx(func(tx *store.Tx) error {
 				return errors.Join(
 					tx.AddToken(e.Context(), parley.Token{ID: parley.TokenID("tok_" + code), Kind: parley.ChannelToken, Channel: code}),
 					tx.SetReaction(e.Context(), code, m.Ref(), ann, "👍"),
 					tx.AddAnswer(e.Context(), parley.Answer{Scope: string(code), Key: "k", Fingerprint: []byte{1}, Channel: code}))
 			})
 		}
-		e.tx(func(tx parley.Tx) error { return tx.DeleteChannel(e.Context(), main) })
+		e.tx(func(tx *store.Tx) error { return tx.DeleteChannel(e.Context(), main) })
 
 		gone := func(what string, err error) {
 			if !errors.Is(err, parley.ErrNotFound) {
@@ -189,19 +190,19 @@ var channelTests = map[string]func(*env){
 		for _, step := range []struct {
 			name   string
 			counts bool
-			do     func(parley.Tx) error
+			do     func(*store.Tx) error
 		}{
-			{"add channel", true, func(tx parley.Tx) error { return tx.AddChannel(e.Context(), fullChannel(main)) }},
-			{"update channel", true, func(tx parley.Tx) error { return tx.UpdateChannel(e.Context(), fullChannel(main)) }},
-			{"set state", false, func(tx parley.Tx) error { return tx.SetChannelState(e.Context(), fullChannel(main)) }},
-			{"add token", true, func(tx parley.Tx) error { return tx.AddToken(e.Context(), token) }},
-			{"touch token", false, func(tx parley.Tx) error { return tx.TouchToken(e.Context(), "tok_1", parley.TokenUse{At: start}) }},
-			{"revoke token", true, func(tx parley.Tx) error { return tx.RevokeToken(e.Context(), "tok_1", start) }},
-			{"add key", true, func(tx parley.Tx) error {
+			{"add channel", true, func(tx *store.Tx) error { return tx.AddChannel(e.Context(), fullChannel(main)) }},
+			{"update channel", true, func(tx *store.Tx) error { return tx.UpdateChannel(e.Context(), fullChannel(main)) }},
+			{"set state", false, func(tx *store.Tx) error { return tx.SetChannelState(e.Context(), fullChannel(main)) }},
+			{"add token", true, func(tx *store.Tx) error { return tx.AddToken(e.Context(), token) }},
+			{"touch token", false, func(tx *store.Tx) error { return tx.TouchToken(e.Context(), "tok_1", parley.TokenUse{At: start}) }},
+			{"revoke token", true, func(tx *store.Tx) error { return tx.RevokeToken(e.Context(), "tok_1", start) }},
+			{"add key", true, func(tx *store.Tx) error {
 				return tx.AddSigningKey(e.Context(), parley.SigningKey{ID: "k", Public: []byte{1}, Sealed: []byte{2}})
 			}},
-			{"add message", false, func(tx parley.Tx) error { return tx.AddMessage(e.Context(), &m) }},
-			{"delete channel", true, func(tx parley.Tx) error { return tx.DeleteChannel(e.Context(), main) }},
+			{"add message", false, func(tx *store.Tx) error { return tx.AddMessage(e.Context(), &m) }},
+			{"delete channel", true, func(tx *store.Tx) error { return tx.DeleteChannel(e.Context(), main) }},
 		} {
 			before, err := e.store.Revision(e.Context())
 			e.must(err)

@@ -1,4 +1,4 @@
-package storetest
+package store_test
 
 import (
 	"errors"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/store"
 )
 
 // pictureFrom stores a picture from a contact whose file is to be fetched.
@@ -14,7 +15,7 @@ func (e *env) pictureFrom(channel parley.ChannelCode, chat parley.ContactID, id 
 	m := incoming(id)
 	m.Channel, m.Chat = channel, chat
 	m.Content = parley.Image{Caption: "caption", Media: parley.Media{ID: "k" + id, MIME: "image/png", Size: 3}}
-	e.tx(func(tx parley.Tx) error {
+	e.tx(func(tx *store.Tx) error {
 		return errors.Join(tx.AddMessage(e.Context(), &m), tx.AddMediaFetch(e.Context(), parley.MediaFetch{
 			Seq: m.Seq, Channel: channel, Chat: chat, Reference: []byte("ref " + id), NextAt: next, CreatedAt: start}))
 	})
@@ -49,7 +50,7 @@ var mediaFetchTests = map[string]func(*env){
 		sent.Content = parley.Voice{Media: parley.Media{Key: "kA2", MIME: "audio/ogg"}}
 		text := outgoing("A3")
 		for _, m := range []*parley.Message{&sent, &text} {
-			e.tx(func(tx parley.Tx) error { return tx.AddMessage(e.Context(), m) })
+			e.tx(func(tx *store.Tx) error { return tx.AddMessage(e.Context(), m) })
 		}
 		list := func(after int64) (keys []string) {
 			for {
@@ -68,7 +69,7 @@ var mediaFetchTests = map[string]func(*env){
 		}
 		e.same("all", list(0), []string{"kA1", "kA2"})
 		e.same("behind the first", list(pending.Seq), []string{"kA2"})
-		e.tx(func(tx parley.Tx) error { return tx.EraseMessage(e.Context(), main, sent.Ref()) })
+		e.tx(func(tx *store.Tx) error { return tx.EraseMessage(e.Context(), main, sent.Ref()) })
 		e.same("after one was erased", list(0), []string{"kA1"})
 	},
 
@@ -84,7 +85,7 @@ var mediaFetchTests = map[string]func(*env){
 		e.same("due beside one that runs", e.dueFiles(start, first.Seq, bobs.Seq), []int64{second.Seq})
 		wrong := e.pictureFrom(other, bob, "D1", start.Add(7*24*time.Hour)) // by a clock that was ahead
 		e.same("due whatever the clock says", e.dueFiles(start), []int64{first.Seq, bobs.Seq, wrong.Seq})
-		e.tx(func(tx parley.Tx) error { return tx.EraseMessage(e.Context(), other, wrong.Ref()) })
+		e.tx(func(tx *store.Tx) error { return tx.EraseMessage(e.Context(), other, wrong.Ref()) })
 		e.same("due later", e.dueFiles(later), []int64{first.Seq, bobs.Seq, waits.Seq})
 		next, err := e.store.NextMediaFetch(e.Context(), start)
 		e.must(err)
@@ -106,7 +107,7 @@ var mediaFetchTests = map[string]func(*env){
 		arrives, fails := e.pictureFrom(main, ann, "A1", start), e.pictureFrom(main, ann, "A2", start)
 		e.same("pending", e.mediaStatus(arrives), parley.MediaPending)
 		next := start.Add(time.Hour)
-		e.tx(func(tx parley.Tx) error { return tx.DelayMediaFetch(e.Context(), arrives.Seq, 3, next) })
+		e.tx(func(tx *store.Tx) error { return tx.DelayMediaFetch(e.Context(), arrives.Seq, 3, next) })
 		delayed, err := e.store.MediaFetch(e.Context(), arrives.Seq)
 		e.must(err)
 		e.same("delayed", []any{delayed.Attempts, delayed.NextAt}, []any{3, next})
@@ -115,7 +116,7 @@ var mediaFetchTests = map[string]func(*env){
 
 		file := parley.Media{ID: "kA1", Key: "kA1", MIME: "image/jpeg", Size: 7, Width: 2, Height: 1}
 		var finished parley.Message
-		e.tx(func(tx parley.Tx) (err error) {
+		e.tx(func(tx *store.Tx) (err error) {
 			if finished, err = tx.FinishMediaFetch(e.Context(), arrives.Seq, &file); err != nil {
 				return err
 			}
@@ -128,9 +129,9 @@ var mediaFetchTests = map[string]func(*env){
 		e.same("stored", e.message(arrives), want)
 		e.same("failed", e.mediaStatus(fails), parley.MediaFailed)
 		e.same("due", e.dueFiles(next), []int64(nil))
-		for _, change := range []func(parley.Tx) error{
-			func(tx parley.Tx) error { return tx.DelayMediaFetch(e.Context(), fails.Seq, 1, start) },
-			func(tx parley.Tx) error { return second(tx.FinishMediaFetch(e.Context(), fails.Seq, &file)) },
+		for _, change := range []func(*store.Tx) error{
+			func(tx *store.Tx) error { return tx.DelayMediaFetch(e.Context(), fails.Seq, 1, start) },
+			func(tx *store.Tx) error { return second(tx.FinishMediaFetch(e.Context(), fails.Seq, &file)) },
 		} {
 			e.wants(parley.ErrNotFound, change)
 		}
@@ -138,21 +139,21 @@ var mediaFetchTests = map[string]func(*env){
 
 	"whatever erases a message ends the fetch of its file": func(e *env) {
 		e.channel(main, other)
-		for i, erase := range []func(parley.Tx, parley.Message) error{
-			func(tx parley.Tx, m parley.Message) error { return tx.EraseMessage(e.Context(), main, m.Ref()) },
-			func(tx parley.Tx, m parley.Message) error {
+		for i, erase := range []func(*store.Tx, parley.Message) error{
+			func(tx *store.Tx, m parley.Message) error { return tx.EraseMessage(e.Context(), main, m.Ref()) },
+			func(tx *store.Tx, m parley.Message) error {
 				_, _, err := tx.EraseOlder(e.Context(), main, start.Add(time.Minute), 10)
 				return err
 			},
-			func(tx parley.Tx, m parley.Message) error { return tx.MoveHistory(e.Context(), main, other) },
-			func(tx parley.Tx, m parley.Message) error { return tx.ClearChannel(e.Context(), main) },
-			func(tx parley.Tx, m parley.Message) error { return tx.DeleteChannel(e.Context(), main) },
+			func(tx *store.Tx, m parley.Message) error { return tx.MoveHistory(e.Context(), main, other) },
+			func(tx *store.Tx, m parley.Message) error { return tx.ClearChannel(e.Context(), main) },
+			func(tx *store.Tx, m parley.Message) error { return tx.DeleteChannel(e.Context(), main) },
 		} {
 			m := e.pictureFrom(main, ann, fmt.Sprint("A", i), start)
 			e.same("before", e.dueFiles(start), []int64{m.Seq})
-			e.tx(func(tx parley.Tx) error { return erase(tx, m) })
+			e.tx(func(tx *store.Tx) error { return erase(tx, m) })
 			e.same(fmt.Sprint("after ", i), e.dueFiles(start), []int64(nil))
-			e.wants(parley.ErrNotFound, func(tx parley.Tx) error { return second(tx.FinishMediaFetch(e.Context(), m.Seq, nil)) })
+			e.wants(parley.ErrNotFound, func(tx *store.Tx) error { return second(tx.FinishMediaFetch(e.Context(), m.Seq, nil)) })
 		}
 	},
 }

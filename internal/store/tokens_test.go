@@ -1,10 +1,11 @@
-package storetest
+package store_test
 
 import (
 	"errors"
 	"time"
 
 	"parley"
+	"parley/internal/store"
 )
 
 func fullToken(id parley.TokenID) parley.Token {
@@ -17,7 +18,7 @@ func fullToken(id parley.TokenID) parley.Token {
 var tokenTests = map[string]func(*env){
 	"a token comes back as it was stored": func(e *env) {
 		for _, want := range []parley.Token{fullToken("tok_1"), {ID: "tok_2", Kind: parley.GlobalToken}} {
-			e.tx(func(tx parley.Tx) error { return tx.AddToken(e.Context(), want) })
+			e.tx(func(tx *store.Tx) error { return tx.AddToken(e.Context(), want) })
 			got, err := e.store.Token(e.Context(), want.ID)
 			e.must(err)
 			e.same("token", got, want)
@@ -26,7 +27,7 @@ var tokenTests = map[string]func(*env){
 
 	"tokens are listed oldest first": func(e *env) {
 		for id, age := range map[parley.TokenID]time.Duration{"tok_a": 1, "tok_b": 3, "tok_c": 2} {
-			e.tx(func(tx parley.Tx) error {
+			e.tx(func(tx *store.Tx) error {
 				return tx.AddToken(e.Context(), parley.Token{ID: id, CreatedAt: start.Add(-age * time.Hour)})
 			})
 		}
@@ -40,34 +41,34 @@ var tokenTests = map[string]func(*env){
 	},
 
 	"an id is used once": func(e *env) {
-		e.tx(func(tx parley.Tx) error { return tx.AddToken(e.Context(), fullToken("tok_1")) })
-		e.wants(parley.ErrExists, func(tx parley.Tx) error { return tx.AddToken(e.Context(), fullToken("tok_1")) })
+		e.tx(func(tx *store.Tx) error { return tx.AddToken(e.Context(), fullToken("tok_1")) })
+		e.wants(parley.ErrExists, func(tx *store.Tx) error { return tx.AddToken(e.Context(), fullToken("tok_1")) })
 	},
 
 	"an unknown token is not found": func(e *env) {
 		if _, err := e.store.Token(e.Context(), "tok_1"); !errors.Is(err, parley.ErrNotFound) {
 			e.Errorf("got %v", err)
 		}
-		e.wants(parley.ErrNotFound, func(tx parley.Tx) error { return tx.RevokeToken(e.Context(), "tok_1", start) })
-		e.wants(parley.ErrNotFound, func(tx parley.Tx) error { return tx.TouchToken(e.Context(), "tok_1", parley.TokenUse{At: start}) })
+		e.wants(parley.ErrNotFound, func(tx *store.Tx) error { return tx.RevokeToken(e.Context(), "tok_1", start) })
+		e.wants(parley.ErrNotFound, func(tx *store.Tx) error { return tx.TouchToken(e.Context(), "tok_1", parley.TokenUse{At: start}) })
 	},
 
 	"revoking twice keeps the first time": func(e *env) {
-		e.tx(func(tx parley.Tx) error { return tx.AddToken(e.Context(), parley.Token{ID: "tok_1"}) })
-		e.tx(func(tx parley.Tx) error { return tx.RevokeToken(e.Context(), "tok_1", start) })
-		e.tx(func(tx parley.Tx) error { return tx.RevokeToken(e.Context(), "tok_1", start.Add(time.Hour)) })
+		e.tx(func(tx *store.Tx) error { return tx.AddToken(e.Context(), parley.Token{ID: "tok_1"}) })
+		e.tx(func(tx *store.Tx) error { return tx.RevokeToken(e.Context(), "tok_1", start) })
+		e.tx(func(tx *store.Tx) error { return tx.RevokeToken(e.Context(), "tok_1", start.Add(time.Hour)) })
 		got, err := e.store.Token(e.Context(), "tok_1")
 		e.must(err)
 		e.same("revoked at", got.RevokedAt, start)
 	},
 
 	"the last use is kept": func(e *env) {
-		e.tx(func(tx parley.Tx) error { return tx.AddToken(e.Context(), parley.Token{ID: "tok_1"}) })
+		e.tx(func(tx *store.Tx) error { return tx.AddToken(e.Context(), parley.Token{ID: "tok_1"}) })
 		for i, use := range []parley.TokenUse{
 			{At: start, From: "192.0.2.7", UserAgent: "curl/8.0"},
 			{At: start.Add(time.Minute)}, // from where is not known: that stays
 		} {
-			e.tx(func(tx parley.Tx) error { return tx.TouchToken(e.Context(), "tok_1", use) })
+			e.tx(func(tx *store.Tx) error { return tx.TouchToken(e.Context(), "tok_1", use) })
 			got, err := e.store.Token(e.Context(), "tok_1")
 			e.must(err)
 			e.same("last used at", got.LastUsedAt, start.Add(time.Duration(i)*time.Minute))
@@ -81,11 +82,11 @@ var tokenTests = map[string]func(*env){
 		older := parley.SigningKey{ID: "older", Public: []byte{5}, Sealed: []byte{6}, CreatedAt: start}
 		newest := parley.SigningKey{ID: "newest", Public: []byte{7}, Sealed: []byte{8}, CreatedAt: start.Add(time.Hour)}
 		for _, k := range []parley.SigningKey{newest, older, old} {
-			e.tx(func(tx parley.Tx) error { return tx.AddSigningKey(e.Context(), k) })
+			e.tx(func(tx *store.Tx) error { return tx.AddSigningKey(e.Context(), k) })
 		}
 		got, err := e.store.SigningKeys(e.Context())
 		e.must(err)
 		e.same("keys", got, []parley.SigningKey{newest, old, older})
-		e.wants(parley.ErrExists, func(tx parley.Tx) error { return tx.AddSigningKey(e.Context(), old) })
+		e.wants(parley.ErrExists, func(tx *store.Tx) error { return tx.AddSigningKey(e.Context(), old) })
 	},
 }

@@ -1,10 +1,11 @@
-package storetest
+package store_test
 
 import (
 	"errors"
 	"time"
 
 	"parley"
+	"parley/internal/store"
 )
 
 var moveTests = map[string]func(*env){
@@ -13,7 +14,7 @@ var moveTests = map[string]func(*env){
 		sent, said, elsewhere := outgoing("A1"), outgoing("B1"), outgoing("C1")
 		said.FromMe, said.Status, elsewhere.Channel = false, parley.Received, "third"
 		e.add(&sent, &said, &elsewhere)
-		e.tx(func(tx parley.Tx) error {
+		e.tx(func(tx *store.Tx) error {
 			_, err := tx.AdvanceMessage(e.Context(), main, sent.Ref(), parley.Delivered, nil, start)
 			return errors.Join(err,
 				tx.SetReaction(e.Context(), main, sent.Ref(), ann, "👍"),
@@ -22,7 +23,7 @@ var moveTests = map[string]func(*env){
 				tx.AddEvent(e.Context(), &parley.Event{Type: parley.MessageReceived, Channel: main, At: start, Message: &said}))
 		})
 		told := e.events(0)
-		e.tx(func(tx parley.Tx) error { return tx.MoveHistory(e.Context(), main, other) })
+		e.tx(func(tx *store.Tx) error { return tx.MoveHistory(e.Context(), main, other) })
 
 		page, total, err := e.store.History(e.Context(), other, ann, parley.Page{Limit: 10})
 		e.must(err)
@@ -52,7 +53,7 @@ var moveTests = map[string]func(*env){
 
 	"a history moves to a channel that is there": func(e *env) {
 		e.channel(main)
-		e.wants(parley.ErrNotFound, func(tx parley.Tx) error { return tx.MoveHistory(e.Context(), main, "none") })
+		e.wants(parley.ErrNotFound, func(tx *store.Tx) error { return tx.MoveHistory(e.Context(), main, "none") })
 	},
 
 	"what may be asked for again is kept for a while": func(e *env) {
@@ -63,23 +64,23 @@ var moveTests = map[string]func(*env){
 			e.Errorf("before: %v", err)
 		}
 		for _, sealed := range []string{"first", "second"} {
-			e.tx(func(tx parley.Tx) error { return tx.KeepResend(e.Context(), main, m.Ref(), []byte(sealed), start) })
+			e.tx(func(tx *store.Tx) error { return tx.KeepResend(e.Context(), main, m.Ref(), []byte(sealed), start) })
 			got, err := e.store.Resend(e.Context(), m.Seq)
 			e.must(err)
 			e.same("what is kept", string(got), sealed)
 		}
-		e.tx(func(tx parley.Tx) error { return tx.ForgetResends(e.Context(), start) })
+		e.tx(func(tx *store.Tx) error { return tx.ForgetResends(e.Context(), start) })
 		_, err := e.store.Resend(e.Context(), m.Seq)
 		e.must(err)
-		e.tx(func(tx parley.Tx) error { return tx.ForgetResends(e.Context(), start.Add(time.Millisecond)) })
+		e.tx(func(tx *store.Tx) error { return tx.ForgetResends(e.Context(), start.Add(time.Millisecond)) })
 		if _, err := e.store.Resend(e.Context(), m.Seq); !errors.Is(err, parley.ErrNotFound) {
 			e.Errorf("after: %v", err)
 		}
-		e.wants(parley.ErrNotFound, func(tx parley.Tx) error {
+		e.wants(parley.ErrNotFound, func(tx *store.Tx) error {
 			return tx.KeepResend(e.Context(), main, parley.MessageRef{FromMe: true, Chat: ann, ID: "nobody"}, []byte("x"), start)
 		})
-		e.tx(func(tx parley.Tx) error { return tx.KeepResend(e.Context(), main, m.Ref(), []byte("last"), start) })
-		e.tx(func(tx parley.Tx) error { return tx.DeleteChannel(e.Context(), main) })
+		e.tx(func(tx *store.Tx) error { return tx.KeepResend(e.Context(), main, m.Ref(), []byte("last"), start) })
+		e.tx(func(tx *store.Tx) error { return tx.DeleteChannel(e.Context(), main) })
 		e.purge()
 		if _, err := e.store.Resend(e.Context(), m.Seq); !errors.Is(err, parley.ErrNotFound) {
 			e.Errorf("of a deleted channel: %v", err)

@@ -1,4 +1,4 @@
-package storetest
+package store_test
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"parley"
+	"parley/internal/store"
 )
 
 var transactionTests = map[string]func(*env){
@@ -15,7 +16,7 @@ var transactionTests = map[string]func(*env){
 		e.channel(main)
 		m := outgoing("A1")
 		called := false
-		e.wants(errRefused, func(tx parley.Tx) error {
+		e.wants(errRefused, func(tx *store.Tx) error {
 			tx.OnCommit(func() { called = true })
 			return errors.Join(
 				tx.AddMessage(e.Context(), &m),
@@ -46,7 +47,7 @@ var transactionTests = map[string]func(*env){
 		for i := range callers {
 			wg.Go(func() {
 				m := outgoing(fmt.Sprint("A", i))
-				results[i] = e.store.Tx(e.Context(), func(tx parley.Tx) error {
+				results[i] = e.store.Tx(e.Context(), func(tx *store.Tx) error {
 					if err := tx.AddMessage(e.Context(), &m); err != nil {
 						return err
 					}
@@ -77,7 +78,7 @@ var transactionTests = map[string]func(*env){
 		for i := range callers {
 			wg.Go(func() {
 				m := outgoing(fmt.Sprint("A", i))
-				if err := e.store.Tx(e.Context(), func(tx parley.Tx) error {
+				if err := e.store.Tx(e.Context(), func(tx *store.Tx) error {
 					tx.OnCommit(func() { order = append(order, m.Seq) })
 					return tx.AddMessage(e.Context(), &m)
 				}); err != nil {
@@ -93,7 +94,7 @@ var transactionTests = map[string]func(*env){
 
 	"OnCommit is called before Tx returns, once for each": func(e *env) {
 		var calls []string
-		e.tx(func(tx parley.Tx) error {
+		e.tx(func(tx *store.Tx) error {
 			tx.OnCommit(func() { calls = append(calls, "first") })
 			tx.OnCommit(func() { calls = append(calls, "second") })
 			return nil
@@ -108,7 +109,7 @@ var transactionTests = map[string]func(*env){
 		for i := range callers {
 			wg.Go(func() {
 				m := outgoing(fmt.Sprint("A", i))
-				err := e.store.Tx(e.Context(), func(tx parley.Tx) error {
+				err := e.store.Tx(e.Context(), func(tx *store.Tx) error {
 					if err := tx.AddMessage(e.Context(), &m); err != nil {
 						return err
 					}
@@ -135,7 +136,7 @@ var transactionTests = map[string]func(*env){
 	"a cancelled caller writes nothing": func(e *env) {
 		ctx, cancel := context.WithCancel(e.Context())
 		cancel()
-		if err := e.store.Tx(ctx, func(parley.Tx) error { return nil }); !errors.Is(err, context.Canceled) {
+		if err := e.store.Tx(ctx, func(*store.Tx) error { return nil }); !errors.Is(err, context.Canceled) {
 			e.Errorf("got %v", err)
 		}
 	},
@@ -143,7 +144,7 @@ var transactionTests = map[string]func(*env){
 	"a closed store is not available": func(e *env) {
 		e.channel(main)
 		e.must(e.store.Close())
-		if err := e.store.Tx(e.Context(), func(parley.Tx) error { return nil }); parley.CodeOf(err) != parley.Unavailable {
+		if err := e.store.Tx(e.Context(), func(*store.Tx) error { return nil }); parley.CodeOf(err) != parley.Unavailable {
 			e.Errorf("tx: got %v", err)
 		}
 		if _, err := e.store.Channels(e.Context()); parley.CodeOf(err) != parley.Unavailable {

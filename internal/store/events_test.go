@@ -1,4 +1,4 @@
-package storetest
+package store_test
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/store"
 )
 
 var eventTests = map[string]func(*env){
@@ -19,7 +20,7 @@ var eventTests = map[string]func(*env){
 			{Type: parley.OTPFailed, Channel: main, At: start.Add(time.Second), Chat: bob, Data: []byte(`{"id":"otl_1"}`)},
 			{Type: parley.ChannelStatusChanged, Channel: other, At: start.Add(-time.Hour), Data: []byte(`{"status":"WORKING"}`)},
 		}
-		e.tx(func(tx parley.Tx) error {
+		e.tx(func(tx *store.Tx) error {
 			in.Seq = 0
 			err := tx.AddMessage(e.Context(), &in)
 			for i := range want {
@@ -46,20 +47,20 @@ var eventTests = map[string]func(*env){
 		e.channel(main)
 		one, two, three := outgoing(""), outgoing(""), outgoing("")
 		e.add(&one, &two, &three)
-		e.tx(func(tx parley.Tx) error {
+		e.tx(func(tx *store.Tx) error {
 			return tx.ConfirmMessages(e.Context(), main, []int64{one.Seq, two.Seq}, start)
 		})
-		e.tx(func(tx parley.Tx) error { // confirmed twice: nothing more to tell
+		e.tx(func(tx *store.Tx) error { // confirmed twice: nothing more to tell
 			return tx.ConfirmMessages(e.Context(), main, []int64{two.Seq}, start.Add(time.Second))
 		})
-		e.tx(func(tx parley.Tx) error { // the third jumps over SENT
+		e.tx(func(tx *store.Tx) error { // the third jumps over SENT
 			_, _, _, err := tx.AdvanceMessages(e.Context(), main, ann, []parley.MessageID{one.ID, three.ID}, parley.Delivered, start.Add(2*time.Second))
 			return err
 		})
-		e.tx(func(tx parley.Tx) error {
+		e.tx(func(tx *store.Tx) error {
 			return second(tx.AdvanceMessage(e.Context(), main, two.Ref(), parley.Deleted, nil, start.Add(3*time.Second)))
 		})
-		e.tx(func(tx parley.Tx) error { // late: nothing moves
+		e.tx(func(tx *store.Tx) error { // late: nothing moves
 			return second(tx.AdvanceMessage(e.Context(), main, two.Ref(), parley.Read, nil, start.Add(4*time.Second)))
 		})
 		e.same("story", e.story(0), []string{
@@ -73,8 +74,8 @@ var eventTests = map[string]func(*env){
 		e.channel(main)
 		one, two := outgoing(""), outgoing("")
 		e.add(&one, &two)
-		e.tx(func(tx parley.Tx) error { return tx.ConfirmMessages(e.Context(), main, []int64{one.Seq}, start) })
-		e.tx(func(tx parley.Tx) error {
+		e.tx(func(tx *store.Tx) error { return tx.ConfirmMessages(e.Context(), main, []int64{one.Seq}, start) })
+		e.tx(func(tx *store.Tx) error {
 			return tx.ConfirmMessages(e.Context(), main, []int64{one.Seq, two.Seq}, start.Add(time.Second))
 		})
 		e.same("story", e.story(0), []string{fmt.Sprint(one.Seq, " SENT message.status"), fmt.Sprint(two.Seq, " SENT message.status")})
@@ -85,12 +86,12 @@ var eventTests = map[string]func(*env){
 		m := outgoing("")
 		e.add(&m)
 		why := &parley.Failure{Code: parley.Blocked, Message: "Blocked."}
-		e.tx(func(tx parley.Tx) error {
+		e.tx(func(tx *store.Tx) error {
 			return second(tx.AdvanceMessage(e.Context(), main, m.Ref(), parley.FailedForGood, why, start))
 		})
 		got := e.events(0)
 		e.same("failure", got[0].Message.Failure, why)
-		e.tx(func(tx parley.Tx) error {
+		e.tx(func(tx *store.Tx) error {
 			_, _, _, err := tx.AdvanceMessages(e.Context(), main, ann, []parley.MessageID{m.ID}, parley.Delivered, start)
 			return err
 		})
@@ -103,7 +104,7 @@ var eventTests = map[string]func(*env){
 		m := outgoing("")
 		m.Content = parley.Seen{Target: parley.MessageRef{Chat: ann, ID: "B1"}}
 		e.add(&m)
-		e.tx(func(tx parley.Tx) error {
+		e.tx(func(tx *store.Tx) error {
 			return second(tx.AdvanceMessage(e.Context(), main, m.Ref(), parley.Sent, nil, start))
 		})
 		e.same("story", e.story(0), []string(nil))
@@ -112,7 +113,7 @@ var eventTests = map[string]func(*env){
 	"the log is read in pages, by channel and by type": func(e *env) {
 		e.channel(main, other)
 		for i := range 25 {
-			e.tx(func(tx parley.Tx) error {
+			e.tx(func(tx *store.Tx) error {
 				code := main
 				if i%5 == 0 {
 					code = other
@@ -152,7 +153,7 @@ var eventTests = map[string]func(*env){
 		for _, m := range messages {
 			seqs = append(seqs, m.Seq)
 		}
-		e.tx(func(tx parley.Tx) error { return tx.ConfirmMessages(e.Context(), main, seqs, start) })
+		e.tx(func(tx *store.Tx) error { return tx.ConfirmMessages(e.Context(), main, seqs, start) })
 		all := e.events(0)
 		got, err := e.store.EventsAt(e.Context(), []int64{all[3].Seq, all[1].Seq, all[4].Seq + 100, 0, all[3].Seq})
 		e.must(err)
@@ -165,7 +166,7 @@ var eventTests = map[string]func(*env){
 	"old events go, and their places are not given again": func(e *env) {
 		e.channel(main)
 		add := func(at time.Time) {
-			e.tx(func(tx parley.Tx) error {
+			e.tx(func(tx *store.Tx) error {
 				return tx.AddEvent(e.Context(), &parley.Event{Type: parley.OTPExpired, Channel: main, At: at, Data: []byte(`{}`), Sealed: []byte("x")})
 			})
 		}
@@ -173,9 +174,9 @@ var eventTests = map[string]func(*env){
 		between := tick()
 		add(start.Add(-time.Hour)) // an old date does not make it go earlier
 		last := e.events(0)[1].Seq
-		e.tx(func(tx parley.Tx) error { return tx.ForgetSealed(e.Context(), between) })
+		e.tx(func(tx *store.Tx) error { return tx.ForgetSealed(e.Context(), between) })
 		e.same("sealed", [2]bool{e.events(0)[0].Sealed != nil, e.events(0)[1].Sealed != nil}, [2]bool{false, true})
-		e.tx(func(tx parley.Tx) error {
+		e.tx(func(tx *store.Tx) error {
 			n, err := tx.ForgetEvents(e.Context(), tick(), 10)
 			if n != 2 {
 				err = errors.Join(err, fmt.Errorf("%d events went", n))
@@ -196,7 +197,7 @@ var eventTests = map[string]func(*env){
 			wg.Go(func() {
 				for n := range 5 {
 					code := []parley.ChannelCode{main, main, other}[i%3]
-					err := e.store.Tx(e.Context(), func(tx parley.Tx) error {
+					err := e.store.Tx(e.Context(), func(tx *store.Tx) error {
 						for _, part := range []string{"a", "b"} {
 							id := parley.OTPID(fmt.Sprint(i, "/", n, part))
 							if err := tx.AddEvent(e.Context(), parley.NewOTPEvent(parley.OTPFailed, id, code, ann, "x", start)); err != nil {
@@ -228,7 +229,7 @@ var eventTests = map[string]func(*env){
 	"what is not kept is not told": func(e *env) {
 		e.channel(main)
 		added := e.store.EventAdded()
-		e.wants(errTest, func(tx parley.Tx) error {
+		e.wants(errTest, func(tx *store.Tx) error {
 			return errors.Join(tx.AddEvent(e.Context(), &parley.Event{Type: parley.OTPExpired, Channel: main, At: start}), errTest)
 		})
 		e.same("events", len(e.events(0)), 0)
@@ -237,7 +238,7 @@ var eventTests = map[string]func(*env){
 			e.Error("whoever waits was woken for nothing")
 		default:
 		}
-		e.tx(func(tx parley.Tx) error {
+		e.tx(func(tx *store.Tx) error {
 			return tx.AddEvent(e.Context(), &parley.Event{Type: parley.OTPExpired, Channel: main, At: start})
 		})
 		<-added
@@ -247,8 +248,8 @@ var eventTests = map[string]func(*env){
 		e.channel(main)
 		m := outgoing("")
 		e.add(&m)
-		e.tx(func(tx parley.Tx) error { return tx.ConfirmMessages(e.Context(), main, []int64{m.Seq}, start) })
-		e.tx(func(tx parley.Tx) error { return tx.ClearChannel(e.Context(), main) })
+		e.tx(func(tx *store.Tx) error { return tx.ConfirmMessages(e.Context(), main, []int64{m.Seq}, start) })
+		e.tx(func(tx *store.Tx) error { return tx.ClearChannel(e.Context(), main) })
 		e.same("events", len(e.events(0)), 0)
 	},
 }

@@ -1,10 +1,11 @@
-package storetest
+package store_test
 
 import (
 	"errors"
 	"time"
 
 	"parley"
+	"parley/internal/store"
 )
 
 // fullWebhook has a value in every field.
@@ -18,7 +19,7 @@ func fullWebhook(id parley.WebhookID) parley.Webhook {
 
 func (e *env) webhook(w parley.Webhook) {
 	e.Helper()
-	e.tx(func(tx parley.Tx) error { return tx.AddWebhook(e.Context(), w) })
+	e.tx(func(tx *store.Tx) error { return tx.AddWebhook(e.Context(), w) })
 }
 
 var webhookTests = map[string]func(*env){
@@ -33,13 +34,13 @@ var webhookTests = map[string]func(*env){
 		all, err := e.store.Webhooks(e.Context())
 		e.must(err)
 		e.same("webhooks", all, []parley.Webhook{want, plain})
-		e.wants(parley.ErrExists, func(tx parley.Tx) error { return tx.AddWebhook(e.Context(), want) })
+		e.wants(parley.ErrExists, func(tx *store.Tx) error { return tx.AddWebhook(e.Context(), want) })
 	},
 
 	"a webhook without a cursor begins at the end of the log": func(e *env) {
 		e.channel(main)
 		ev := parley.Event{Type: parley.ChannelPairing, Channel: main, At: start}
-		e.tx(func(tx parley.Tx) error {
+		e.tx(func(tx *store.Tx) error {
 			return errors.Join(tx.AddEvent(e.Context(), &ev), tx.AddWebhook(e.Context(), parley.Webhook{ID: "whk_1"}))
 		})
 		got, err := e.store.Webhook(e.Context(), "whk_1")
@@ -53,7 +54,7 @@ var webhookTests = map[string]func(*env){
 		w := fullWebhook("whk_1")
 		e.webhook(w)
 		want := parley.Webhook{ID: w.ID, URL: "http://other.example", CreatedAt: start, Cursor: w.Cursor}
-		e.tx(func(tx parley.Tx) error {
+		e.tx(func(tx *store.Tx) error {
 			changed := want
 			changed.Cursor = 99
 			return tx.UpdateWebhook(e.Context(), changed)
@@ -67,7 +68,7 @@ var webhookTests = map[string]func(*env){
 		want := fullWebhook("whk_1")
 		e.webhook(want)
 		want.Cursor, want.FailingSince, want.FailingFor, want.Failures = 8, start.Add(time.Second), time.Minute, 13
-		e.tx(func(tx parley.Tx) error {
+		e.tx(func(tx *store.Tx) error {
 			return errors.Join(tx.SetWebhookCursor(e.Context(), want.ID, 8), tx.SetWebhookHealth(e.Context(), want),
 				tx.SetWebhookCursor(e.Context(), "whk_gone", 8), tx.SetWebhookHealth(e.Context(), parley.Webhook{ID: "whk_gone", FailingSince: start, Failures: 1}))
 		})
@@ -80,19 +81,19 @@ var webhookTests = map[string]func(*env){
 		if _, err := e.store.Webhook(e.Context(), "whk_1"); !errors.Is(err, parley.ErrNotFound) {
 			e.Errorf("got %v", err)
 		}
-		e.wants(parley.ErrNotFound, func(tx parley.Tx) error { return tx.UpdateWebhook(e.Context(), fullWebhook("whk_1")) })
-		e.wants(parley.ErrNotFound, func(tx parley.Tx) error { return tx.DeleteWebhook(e.Context(), "whk_1") })
+		e.wants(parley.ErrNotFound, func(tx *store.Tx) error { return tx.UpdateWebhook(e.Context(), fullWebhook("whk_1")) })
+		e.wants(parley.ErrNotFound, func(tx *store.Tx) error { return tx.DeleteWebhook(e.Context(), "whk_1") })
 	},
 
 	"a deleted webhook leaves nothing": func(e *env) {
 		for _, id := range []parley.WebhookID{"whk_1", "whk_2"} {
 			e.webhook(fullWebhook(id))
 			e.deliver(id, ann, 1)
-			e.tx(func(tx parley.Tx) error {
+			e.tx(func(tx *store.Tx) error {
 				return tx.SetSecret(e.Context(), parley.SigningSecret{Owner: parley.WebhookSecret(id), Sealed: []byte{1}})
 			})
 		}
-		e.tx(func(tx parley.Tx) error { return tx.DeleteWebhook(e.Context(), "whk_1") })
+		e.tx(func(tx *store.Tx) error { return tx.DeleteWebhook(e.Context(), "whk_1") })
 		if _, err := e.store.Secret(e.Context(), parley.WebhookSecret("whk_1")); !errors.Is(err, parley.ErrNotFound) {
 			e.Errorf("its secret: %v", err)
 		}
@@ -112,7 +113,7 @@ var webhookTests = map[string]func(*env){
 			{Owner: owner, Sealed: []byte("newer"), OldSealed: []byte("new"), OldUntil: start.Add(24 * time.Hour)},
 			{Owner: owner, Sealed: []byte("newest")},
 		} {
-			e.tx(func(tx parley.Tx) error { return tx.SetSecret(e.Context(), want) })
+			e.tx(func(tx *store.Tx) error { return tx.SetSecret(e.Context(), want) })
 			got, err := e.store.Secret(e.Context(), owner)
 			e.must(err)
 			e.same("secret", got, want)
@@ -127,7 +128,7 @@ var webhookTests = map[string]func(*env){
 		e.webhook(all)
 		for i, code := range []parley.ChannelCode{main, other} {
 			event := int64(10 * i)
-			e.tx(func(tx parley.Tx) error {
+			e.tx(func(tx *store.Tx) error {
 				d := delivery(all.ID, ann, 1)
 				d.Channel = code
 				d.Event, d.EventID = event, parley.NewEventID(start, 1, event)
@@ -138,7 +139,7 @@ var webhookTests = map[string]func(*env){
 			})
 		}
 		e.deliver(own.ID, ann, 1)
-		e.tx(func(tx parley.Tx) error { return tx.DeleteChannel(e.Context(), main) })
+		e.tx(func(tx *store.Tx) error { return tx.DeleteChannel(e.Context(), main) })
 		webhooks, err := e.store.Webhooks(e.Context())
 		e.must(err)
 		e.same("webhooks", webhooks, []parley.Webhook{all})
@@ -161,22 +162,22 @@ var webhookTests = map[string]func(*env){
 		for _, step := range []struct {
 			name   string
 			counts bool
-			do     func(parley.Tx) error
+			do     func(*store.Tx) error
 		}{
-			{"add", true, func(tx parley.Tx) error { return tx.AddWebhook(e.Context(), w) }},
-			{"update", true, func(tx parley.Tx) error { return tx.UpdateWebhook(e.Context(), w) }},
-			{"cursor", false, func(tx parley.Tx) error { return tx.SetWebhookCursor(e.Context(), w.ID, 9) }},
-			{"health", false, func(tx parley.Tx) error {
+			{"add", true, func(tx *store.Tx) error { return tx.AddWebhook(e.Context(), w) }},
+			{"update", true, func(tx *store.Tx) error { return tx.UpdateWebhook(e.Context(), w) }},
+			{"cursor", false, func(tx *store.Tx) error { return tx.SetWebhookCursor(e.Context(), w.ID, 9) }},
+			{"health", false, func(tx *store.Tx) error {
 				return tx.SetWebhookHealth(e.Context(), parley.Webhook{ID: w.ID, FailingSince: start, Failures: 9})
 			}},
-			{"add deliveries", false, func(tx parley.Tx) error { return tx.AddDeliveries(e.Context(), []parley.Delivery{done}) }},
-			{"replay", true, func(tx parley.Tx) error {
+			{"add deliveries", false, func(tx *store.Tx) error { return tx.AddDeliveries(e.Context(), []parley.Delivery{done}) }},
+			{"replay", true, func(tx *store.Tx) error {
 				return second(tx.ReplayDeliveries(e.Context(), parley.DeliveryQuery{}, start, 10))
 			}},
-			{"replay of nothing", false, func(tx parley.Tx) error {
+			{"replay of nothing", false, func(tx *store.Tx) error {
 				return second(tx.ReplayDeliveries(e.Context(), parley.DeliveryQuery{}, start, 10))
 			}},
-			{"delete", true, func(tx parley.Tx) error { return tx.DeleteWebhook(e.Context(), w.ID) }},
+			{"delete", true, func(tx *store.Tx) error { return tx.DeleteWebhook(e.Context(), w.ID) }},
 		} {
 			before, err := e.store.Revision(e.Context())
 			e.must(err)
@@ -212,7 +213,7 @@ func (e *env) deliver(webhook parley.WebhookID, chat parley.ContactID, events ..
 	for _, n := range events {
 		ds = append(ds, delivery(webhook, chat, n))
 	}
-	e.tx(func(tx parley.Tx) error { return tx.AddDeliveries(e.Context(), ds) })
+	e.tx(func(tx *store.Tx) error { return tx.AddDeliveries(e.Context(), ds) })
 }
 
 // due lists the events that may be delivered at an endpoint.
@@ -237,7 +238,7 @@ func (e *env) becomes(ds ...parley.Delivery) {
 	for i := range ds {
 		ds[i] = e.storedDelivery(ds[i])
 	}
-	e.tx(func(tx parley.Tx) error { return tx.UpdateDeliveries(e.Context(), ds) })
+	e.tx(func(tx *store.Tx) error { return tx.UpdateDeliveries(e.Context(), ds) })
 }
 
 // storedDelivery gives a delivery the id that it got when it was stored.

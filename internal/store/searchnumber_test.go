@@ -1,10 +1,11 @@
-package storetest
+package store_test
 
 import (
 	"fmt"
 	"strings"
 
 	"parley"
+	"parley/internal/store"
 )
 
 var numberTests = map[string]func(*env){
@@ -47,7 +48,7 @@ func (e *env) findsByNumber(chats, each int, digits string, limits ...int) {
 	e.channel(here, there)
 	var all []parley.Message // that begin so
 	for i := range each {
-		e.tx(func(tx parley.Tx) error {
+		e.tx(func(tx *store.Tx) error {
 			for c := range max(chats, 1) {
 				m := outgoing("")
 				if (i+c)%3 == 0 {

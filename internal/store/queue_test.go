@@ -1,9 +1,10 @@
-package storetest
+package store_test
 
 import (
 	"time"
 
 	"parley"
+	"parley/internal/store"
 )
 
 var queueTests = map[string]func(*env){
@@ -14,7 +15,7 @@ var queueTests = map[string]func(*env){
 		urgent.Priority, urgentToo.Priority, first.Priority = parley.PriorityStranger, parley.PriorityStranger, parley.PriorityKnown
 		elsewhere.Channel = other
 		e.add(&one, &urgent, &two, &sent, &in, &elsewhere, &op, &urgentToo, &first)
-		e.tx(func(tx parley.Tx) error {
+		e.tx(func(tx *store.Tx) error {
 			_, err := tx.AdvanceMessage(e.Context(), main, sent.Ref(), parley.Sent, nil, start)
 			return err
 		})
@@ -41,7 +42,7 @@ var queueTests = map[string]func(*env){
 	"a delay is kept": func(e *env) {
 		m := outgoing("A1")
 		e.add(&m)
-		e.tx(func(tx parley.Tx) error {
+		e.tx(func(tx *store.Tx) error {
 			return tx.DelayMessage(e.Context(), main, m.Ref(), 3, start.Add(time.Minute))
 		})
 		m.Attempts, m.NextAttempt = 3, start.Add(time.Minute)
@@ -57,7 +58,7 @@ var queueTests = map[string]func(*env){
 		why := parley.Failure{Code: parley.NotSent, Message: "An earlier message failed."}
 		later := start.Add(time.Minute)
 		var failed, again []parley.MessageRef
-		e.tx(func(tx parley.Tx) (err error) {
+		e.tx(func(tx *store.Tx) (err error) {
 			if _, err := tx.AdvanceMessage(e.Context(), main, sent.Ref(), parley.Sent, nil, start); err != nil {
 				return err
 			}
@@ -73,7 +74,7 @@ var queueTests = map[string]func(*env){
 			e.same("message of no concern", e.message(m), m)
 		}
 		e.same("sent message", e.message(sent).Status, parley.Sent)
-		e.tx(func(tx parley.Tx) (err error) {
+		e.tx(func(tx *store.Tx) (err error) {
 			again, err = tx.FailPool(e.Context(), main, "pool_1", why, later)
 			return err
 		})
@@ -83,7 +84,7 @@ var queueTests = map[string]func(*env){
 	"the empty pool is nobody's": func(e *env) {
 		m := outgoing("A1")
 		e.add(&m)
-		e.tx(func(tx parley.Tx) error {
+		e.tx(func(tx *store.Tx) error {
 			_, err := tx.FailPool(e.Context(), main, "", parley.Failure{Code: parley.NotSent}, start)
 			return err
 		})

@@ -1,4 +1,4 @@
-package storetest
+package store_test
 
 import (
 	"errors"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/store"
 )
 
 func taken(scope, key string) parley.Answer {
@@ -17,7 +18,7 @@ var answerTests = map[string]func(*env){
 		want := taken("main", "k")
 		want.Channel = main
 		want.Messages = []parley.MessageRef{{FromMe: true, Chat: ann, ID: "A1"}, {FromMe: true, Chat: ann, ID: "A2"}}
-		e.tx(func(tx parley.Tx) error { return tx.AddAnswer(e.Context(), want) })
+		e.tx(func(tx *store.Tx) error { return tx.AddAnswer(e.Context(), want) })
 		got, err := e.store.Answer(e.Context(), "main", "k")
 		e.must(err)
 		e.same("taken", got, want)
@@ -25,7 +26,7 @@ var answerTests = map[string]func(*env){
 			e.Error("it is complete before it was answered")
 		}
 		want.StatusCode, want.ContentType, want.Body = 200, "application/json", []byte(`{"a":1}`)
-		e.tx(func(tx parley.Tx) error {
+		e.tx(func(tx *store.Tx) error {
 			return tx.SetAnswer(e.Context(), parley.Answer{Scope: "main", Key: "k", StatusCode: 200, ContentType: want.ContentType, Body: want.Body})
 		})
 		got, err = e.store.Answer(e.Context(), "main", "k")
@@ -34,17 +35,17 @@ var answerTests = map[string]func(*env){
 	},
 
 	"a key is used once in its scope": func(e *env) {
-		e.tx(func(tx parley.Tx) error {
+		e.tx(func(tx *store.Tx) error {
 			return errors.Join(tx.AddAnswer(e.Context(), taken("main", "k")), tx.AddAnswer(e.Context(), taken("main", "K")),
 				tx.AddAnswer(e.Context(), taken("*global", "k")))
 		})
-		e.wants(parley.ErrExists, func(tx parley.Tx) error { return tx.AddAnswer(e.Context(), taken("main", "k")) })
+		e.wants(parley.ErrExists, func(tx *store.Tx) error { return tx.AddAnswer(e.Context(), taken("main", "k")) })
 	},
 
 	"a request is taken back": func(e *env) {
 		for range 2 {
-			e.tx(func(tx parley.Tx) error { return tx.AddAnswer(e.Context(), taken("main", "k")) })
-			e.tx(func(tx parley.Tx) error {
+			e.tx(func(tx *store.Tx) error { return tx.AddAnswer(e.Context(), taken("main", "k")) })
+			e.tx(func(tx *store.Tx) error {
 				return errors.Join(tx.RemoveAnswer(e.Context(), "main", "k"), tx.RemoveAnswer(e.Context(), "main", "other"))
 			})
 		}
@@ -54,18 +55,18 @@ var answerTests = map[string]func(*env){
 		if _, err := e.store.Answer(e.Context(), "main", "k"); !errors.Is(err, parley.ErrNotFound) {
 			e.Errorf("got %v", err)
 		}
-		e.wants(parley.ErrNotFound, func(tx parley.Tx) error { return tx.SetAnswer(e.Context(), taken("main", "k")) })
+		e.wants(parley.ErrNotFound, func(tx *store.Tx) error { return tx.SetAnswer(e.Context(), taken("main", "k")) })
 	},
 
 	"old answers are forgotten, the oldest first": func(e *env) {
 		for i := range 5 {
 			a := taken("main", fmt.Sprint(i))
 			a.CreatedAt = start.Add(time.Duration(i) * time.Minute)
-			e.tx(func(tx parley.Tx) error { return tx.AddAnswer(e.Context(), a) })
+			e.tx(func(tx *store.Tx) error { return tx.AddAnswer(e.Context(), a) })
 		}
 		for _, step := range []struct{ limit, forgotten, oldest int }{{2, 2, 2}, {10, 1, 3}, {10, 0, 3}} {
 			var n int
-			e.tx(func(tx parley.Tx) (err error) {
+			e.tx(func(tx *store.Tx) (err error) {
 				n, err = tx.ForgetAnswers(e.Context(), start.Add(3*time.Minute), step.limit)
 				return err
 			})

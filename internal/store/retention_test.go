@@ -1,10 +1,11 @@
-package storetest
+package store_test
 
 import (
 	"fmt"
 	"time"
 
 	"parley"
+	"parley/internal/store"
 )
 
 var retentionTests = map[string]func(*env){
@@ -13,7 +14,7 @@ var retentionTests = map[string]func(*env){
 		m.Content = parley.Poll{Title: "t", Options: []string{"a", "b"}}
 		e.add(&m)
 		for range 2 { // twice is no error
-			e.tx(func(tx parley.Tx) error { return tx.EraseMessage(e.Context(), main, m.Ref()) })
+			e.tx(func(tx *store.Tx) error { return tx.EraseMessage(e.Context(), main, m.Ref()) })
 			want := m
 			want.Content = parley.Poll{}
 			e.same("message", e.message(m), want)
@@ -38,7 +39,7 @@ var retentionTests = map[string]func(*env){
 		erase := func(limit, want int) {
 			e.Helper()
 			var n int
-			e.tx(func(tx parley.Tx) (err error) {
+			e.tx(func(tx *store.Tx) (err error) {
 				n, _, err = tx.EraseOlder(e.Context(), main, before, limit)
 				return err
 			})
@@ -57,7 +58,7 @@ var retentionTests = map[string]func(*env){
 		}
 
 		// Once it is settled, the one that waited goes too; once it is old, the young one.
-		e.tx(func(tx parley.Tx) error {
+		e.tx(func(tx *store.Tx) error {
 			_, err := tx.AdvanceMessage(e.Context(), main, waiting.Ref(), parley.Sent, nil, start)
 			return err
 		})
@@ -73,7 +74,7 @@ var retentionTests = map[string]func(*env){
 		file.Content = parley.File{Caption: "a report", Media: parley.Media{Key: "ab/cd", MIME: "application/pdf"}}
 		e.add(&file, &plain)
 		var files []parley.Media
-		e.tx(func(tx parley.Tx) (err error) {
+		e.tx(func(tx *store.Tx) (err error) {
 			_, files, err = tx.EraseOlder(e.Context(), main, start.Add(time.Hour), 10)
 			return err
 		})
@@ -86,7 +87,7 @@ var retentionTests = map[string]func(*env){
 		empty, full := incoming("A1"), incoming("A2")
 		empty.Content = parley.Text{}
 		e.add(&empty, &full)
-		e.tx(func(tx parley.Tx) error {
+		e.tx(func(tx *store.Tx) error {
 			n, _, err := tx.EraseOlder(e.Context(), main, start.Add(time.Hour), 1)
 			if n != 1 {
 				return fmt.Errorf("erased %d", n)
@@ -100,7 +101,7 @@ var retentionTests = map[string]func(*env){
 		e.channel(main)
 		m := incoming("A1")
 		e.add(&m)
-		e.tx(func(tx parley.Tx) error {
+		e.tx(func(tx *store.Tx) error {
 			n, _, err := tx.EraseOlder(e.Context(), main, start, 10)
 			if n != 0 {
 				return fmt.Errorf("erased %d", n)
@@ -116,21 +117,21 @@ var retentionTests = map[string]func(*env){
 		e.add(&kept, &removed)
 		before := start.Add(time.Hour)
 		erase := func() (n int) {
-			e.tx(func(tx parley.Tx) (err error) {
+			e.tx(func(tx *store.Tx) (err error) {
 				n, _, err = tx.EraseOlder(e.Context(), main, before, 10)
 				return err
 			})
 			return n
 		}
 		e.same("erased", erase(), 1)
-		e.tx(func(tx parley.Tx) error { return tx.DeleteChannel(e.Context(), other) })
+		e.tx(func(tx *store.Tx) error { return tx.DeleteChannel(e.Context(), other) })
 		next := incoming("A3")
 		e.add(&next)
 		e.same("erased after", erase(), 1)
 	},
 
 	"retention of an unknown channel is not found": func(e *env) {
-		e.wants(parley.ErrNotFound, func(tx parley.Tx) error {
+		e.wants(parley.ErrNotFound, func(tx *store.Tx) error {
 			_, _, err := tx.EraseOlder(e.Context(), "none", start, 10)
 			return err
 		})

@@ -1,4 +1,4 @@
-package storetest
+package store_test
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/store"
 )
 
 func fullTicket(hash string) parley.Ticket {
@@ -26,31 +27,31 @@ func freshTicket(hash string) parley.Ticket {
 var ticketTests = map[string]func(*env){
 	"a ticket comes back as it was stored": func(e *env) {
 		for _, want := range []parley.Ticket{fullTicket("a"), {Hash: []byte("b"), Purpose: parley.SessionTicket, ExpiresAt: start}} {
-			e.tx(func(tx parley.Tx) error { return tx.AddTicket(e.Context(), want) })
+			e.tx(func(tx *store.Tx) error { return tx.AddTicket(e.Context(), want) })
 			got, err := e.store.Ticket(e.Context(), want.Hash)
 			e.must(err)
 			e.same("ticket", got, want)
 		}
-		e.wants(parley.ErrExists, func(tx parley.Tx) error { return tx.AddTicket(e.Context(), fullTicket("a")) })
+		e.wants(parley.ErrExists, func(tx *store.Tx) error { return tx.AddTicket(e.Context(), fullTicket("a")) })
 	},
 
 	"an unknown ticket is not found": func(e *env) {
 		if _, err := e.store.Ticket(e.Context(), []byte("x")); !errors.Is(err, parley.ErrNotFound) {
 			e.Errorf("got %v", err)
 		}
-		e.wants(parley.ErrNotFound, func(tx parley.Tx) error {
+		e.wants(parley.ErrNotFound, func(tx *store.Tx) error {
 			return second(tx.UseTicket(e.Context(), []byte("x"), start))
 		})
-		e.wants(parley.ErrNotFound, func(tx parley.Tx) error { return tx.TouchTicket(e.Context(), []byte("x"), start) })
+		e.wants(parley.ErrNotFound, func(tx *store.Tx) error { return tx.TouchTicket(e.Context(), []byte("x"), start) })
 	},
 
 	"of many that use a ticket one succeeds": func(e *env) {
-		e.tx(func(tx parley.Tx) error { return tx.AddTicket(e.Context(), freshTicket("a")) })
+		e.tx(func(tx *store.Tx) error { return tx.AddTicket(e.Context(), freshTicket("a")) })
 		var won atomic.Int32
 		var all sync.WaitGroup
 		for range 20 {
 			all.Go(func() {
-				err := e.store.Tx(e.Context(), func(tx parley.Tx) error {
+				err := e.store.Tx(e.Context(), func(tx *store.Tx) error {
 					return second(tx.UseTicket(e.Context(), []byte("a"), start))
 				})
 				switch {
@@ -70,9 +71,9 @@ var ticketTests = map[string]func(*env){
 
 	"using a ticket tells what it was for": func(e *env) {
 		want := freshTicket("a")
-		e.tx(func(tx parley.Tx) error { return tx.AddTicket(e.Context(), want) })
+		e.tx(func(tx *store.Tx) error { return tx.AddTicket(e.Context(), want) })
 		var got parley.Ticket
-		e.tx(func(tx parley.Tx) (err error) {
+		e.tx(func(tx *store.Tx) (err error) {
 			got, err = tx.UseTicket(e.Context(), want.Hash, start.Add(time.Minute))
 			return err
 		})
@@ -81,13 +82,13 @@ var ticketTests = map[string]func(*env){
 	},
 
 	"an expired ticket cannot be used, until its end is moved": func(e *env) {
-		e.tx(func(tx parley.Tx) error { return tx.AddTicket(e.Context(), freshTicket("a")) })
+		e.tx(func(tx *store.Tx) error { return tx.AddTicket(e.Context(), freshTicket("a")) })
 		end := start.Add(time.Hour)
-		use := func(tx parley.Tx) error { return second(tx.UseTicket(e.Context(), []byte("a"), end)) }
+		use := func(tx *store.Tx) error { return second(tx.UseTicket(e.Context(), []byte("a"), end)) }
 		e.wants(parley.ErrNotFound, use)
-		e.tx(func(tx parley.Tx) error { return tx.TouchTicket(e.Context(), []byte("a"), end.Add(time.Hour)) })
+		e.tx(func(tx *store.Tx) error { return tx.TouchTicket(e.Context(), []byte("a"), end.Add(time.Hour)) })
 		e.tx(use)
-		e.wants(parley.ErrNotFound, func(tx parley.Tx) error { // what is used up stays so
+		e.wants(parley.ErrNotFound, func(tx *store.Tx) error { // what is used up stays so
 			return tx.TouchTicket(e.Context(), []byte("a"), end.Add(2*time.Hour))
 		})
 	},
@@ -96,9 +97,9 @@ var ticketTests = map[string]func(*env){
 		old, young := freshTicket("old"), freshTicket("young")
 		old.ExpiresAt = start
 		for _, t := range []parley.Ticket{old, young} {
-			e.tx(func(tx parley.Tx) error { return tx.AddTicket(e.Context(), t) })
+			e.tx(func(tx *store.Tx) error { return tx.AddTicket(e.Context(), t) })
 		}
-		e.tx(func(tx parley.Tx) error { return tx.ForgetTickets(e.Context(), start.Add(time.Minute)) })
+		e.tx(func(tx *store.Tx) error { return tx.ForgetTickets(e.Context(), start.Add(time.Minute)) })
 		if _, err := e.store.Ticket(e.Context(), old.Hash); !errors.Is(err, parley.ErrNotFound) {
 			e.Errorf("the old ticket: %v", err)
 		}
@@ -107,8 +108,8 @@ var ticketTests = map[string]func(*env){
 
 	"a channel's tickets go with it": func(e *env) {
 		e.channel(main)
-		e.tx(func(tx parley.Tx) error { return tx.AddTicket(e.Context(), freshTicket("a")) })
-		e.tx(func(tx parley.Tx) error { return tx.DeleteChannel(e.Context(), main) })
+		e.tx(func(tx *store.Tx) error { return tx.AddTicket(e.Context(), freshTicket("a")) })
+		e.tx(func(tx *store.Tx) error { return tx.DeleteChannel(e.Context(), main) })
 		if _, err := e.store.Ticket(e.Context(), []byte("a")); !errors.Is(err, parley.ErrNotFound) {
 			e.Errorf("got %v", err)
 		}

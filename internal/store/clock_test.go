@@ -1,9 +1,9 @@
-package storetest
+package store_test
 
 import (
 	"time"
 
-	"parley"
+	"parley/internal/store"
 )
 
 var clockTests = map[string]func(*env){
@@ -15,7 +15,7 @@ var clockTests = map[string]func(*env){
 			{start.Add(time.Hour), start.Add(time.Hour)},
 		} {
 			if !step.set.IsZero() {
-				e.tx(func(tx parley.Tx) error { return tx.SetTrustedTime(e.Context(), step.set) })
+				e.tx(func(tx *store.Tx) error { return tx.SetTrustedTime(e.Context(), step.set) })
 			}
 			got, err := e.store.TrustedTime(e.Context())
 			e.must(err)

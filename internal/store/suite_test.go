@@ -1,5 +1,4 @@
-// Package storetest holds every implementation of [parley.Store] to what its interface says.
-package storetest
+package store_test
 
 import (
 	"errors"
@@ -10,11 +9,12 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/store"
 )
 
-// Run tests a store. open returns a new, empty one, which is closed by Run. Only some groups of tests are
-// run if they are named.
-func Run(t *testing.T, open func(t *testing.T) parley.Store, only ...string) {
+// runSuite tests a store. open returns a new, empty one, which runSuite closes. Only some groups of tests are run if they
+// are named.
+func runSuite(t *testing.T, open func(t *testing.T) *store.DB, only ...string) {
 	for _, group := range []struct {
 		name  string
 		tests map[string]func(*env)
@@ -68,7 +68,7 @@ func Run(t *testing.T, open func(t *testing.T) parley.Store, only ...string) {
 // env is a store under test. Its methods fail the test.
 type env struct {
 	*testing.T
-	store parley.Store
+	store *store.DB
 }
 
 const (
@@ -83,7 +83,7 @@ var start = time.Date(2026, 11, 15, 8, 30, 0, 123_000_000, time.UTC)
 
 // tx runs a transaction that must succeed. Inside, errors are returned and not reported: the function
 // runs on the store's own goroutine.
-func (e *env) tx(do func(tx parley.Tx) error) {
+func (e *env) tx(do func(tx *store.Tx) error) {
 	e.Helper()
 	e.must(e.store.Tx(e.Context(), do))
 }
@@ -96,7 +96,7 @@ func (e *env) must(err error) {
 }
 
 // wants makes sure that a transaction fails with an error.
-func (e *env) wants(want error, do func(tx parley.Tx) error) {
+func (e *env) wants(want error, do func(tx *store.Tx) error) {
 	e.Helper()
 	if err := e.store.Tx(e.Context(), do); !errors.Is(err, want) {
 		e.Errorf("got error %v, want %v", err, want)
@@ -114,7 +114,7 @@ func (e *env) same(what string, got, want any) {
 // channel adds channels that are not there.
 func (e *env) channel(codes ...parley.ChannelCode) {
 	e.Helper()
-	e.tx(func(tx parley.Tx) error {
+	e.tx(func(tx *store.Tx) error {
 		for _, code := range codes {
 			err := tx.AddChannel(e.Context(), parley.Channel{Code: code, Network: parley.Sandbox, CreatedAt: start})
 			if err != nil && err != parley.ErrExists {
@@ -129,7 +129,7 @@ func (e *env) channel(codes ...parley.ChannelCode) {
 func (e *env) purge() (files []parley.Media) {
 	e.Helper()
 	for more := true; more; {
-		e.tx(func(tx parley.Tx) (err error) {
+		e.tx(func(tx *store.Tx) (err error) {
 			var some []parley.Media
 			some, more, err = tx.PurgeChannels(e.Context())
 			files = append(files, some...)
@@ -157,7 +157,7 @@ func incoming(id string) parley.Message {
 // add stores messages, in one transaction, and sets their Seq.
 func (e *env) add(messages ...*parley.Message) {
 	e.Helper()
-	e.tx(func(tx parley.Tx) error {
+	e.tx(func(tx *store.Tx) error {
 		for _, m := range messages {
 			if err := tx.AddMessage(e.Context(), m); err != nil {
 				return fmt.Errorf("add %s: %w", m.ID, err)

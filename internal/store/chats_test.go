@@ -1,4 +1,4 @@
-package storetest
+package store_test
 
 import (
 	"errors"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/store"
 )
 
 var chatTests = map[string]func(*env){
@@ -38,7 +39,7 @@ var chatTests = map[string]func(*env){
 	},
 
 	"a chat is archived until it is brought back": func(e *env) {
-		e.wants(parley.ErrNotFound, func(tx parley.Tx) error { return tx.SetArchived(e.Context(), main, ann, true) })
+		e.wants(parley.ErrNotFound, func(tx *store.Tx) error { return tx.SetArchived(e.Context(), main, ann, true) })
 		one, two := outgoing("A1"), incoming("A2")
 		e.add(&one)
 		archived := func(want bool) {
@@ -48,12 +49,12 @@ var chatTests = map[string]func(*env){
 			e.same("archived", chat.Archived, want)
 		}
 		archived(false)
-		e.tx(func(tx parley.Tx) error { return tx.SetArchived(e.Context(), main, ann, true) })
-		e.tx(func(tx parley.Tx) error { return tx.SetArchived(e.Context(), main, ann, true) })
+		e.tx(func(tx *store.Tx) error { return tx.SetArchived(e.Context(), main, ann, true) })
+		e.tx(func(tx *store.Tx) error { return tx.SetArchived(e.Context(), main, ann, true) })
 		archived(true)
 		e.add(&two)
 		archived(true)
-		e.tx(func(tx parley.Tx) error { return tx.SetArchived(e.Context(), main, ann, false) })
+		e.tx(func(tx *store.Tx) error { return tx.SetArchived(e.Context(), main, ann, false) })
 		archived(false)
 	},
 

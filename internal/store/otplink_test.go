@@ -1,10 +1,11 @@
-package storetest
+package store_test
 
 import (
 	"errors"
 	"time"
 
 	"parley"
+	"parley/internal/store"
 )
 
 func newLink(channel parley.ChannelCode, contact parley.ContactID, hash byte) parley.OTPLink {
@@ -18,7 +19,7 @@ func newLink(channel parley.ChannelCode, contact parley.ContactID, hash byte) pa
 
 func (e *env) addLinks(links ...parley.OTPLink) {
 	e.Helper()
-	e.tx(func(tx parley.Tx) error {
+	e.tx(func(tx *store.Tx) error {
 		for _, l := range links {
 			if err := tx.AddLink(e.Context(), l); err != nil {
 				return err
@@ -81,21 +82,21 @@ var linkTests = map[string]func(*env){
 		l := newLink(main, ann, 1)
 		e.addLinks(l)
 		l.Tries, l.Others = 3, 70_000
-		e.tx(func(tx parley.Tx) error { return tx.UpdateLink(e.Context(), l) })
+		e.tx(func(tx *store.Tx) error { return tx.UpdateLink(e.Context(), l) })
 		e.same("tried", e.link(l.ID), l)
 		l.Status, l.EndedAt = parley.OTPStatusApproved, start.Add(time.Minute)
-		e.tx(func(tx parley.Tx) error { return tx.UpdateLink(e.Context(), l) })
+		e.tx(func(tx *store.Tx) error { return tx.UpdateLink(e.Context(), l) })
 		l.Sealed = nil // it ended
 		e.same("approved", e.link(l.ID), l)
 		// An approved link is not open, so a new one leaves it as it is.
 		e.addLinks(newLink(main, ann, 2))
 		e.same("after a new one", e.link(l.ID), l)
-		e.wants(parley.ErrNotFound, func(tx parley.Tx) error { return tx.UpdateLink(e.Context(), newLink(main, ann, 9)) })
+		e.wants(parley.ErrNotFound, func(tx *store.Tx) error { return tx.UpdateLink(e.Context(), newLink(main, ann, 9)) })
 	},
 
 	"a code is in use once on a channel": func(e *env) {
 		e.addLinks(newLink(main, ann, 1))
-		e.wants(parley.ErrExists, func(tx parley.Tx) error { return tx.AddLink(e.Context(), newLink(main, bob, 1)) })
+		e.wants(parley.ErrExists, func(tx *store.Tx) error { return tx.AddLink(e.Context(), newLink(main, bob, 1)) })
 	},
 
 	"open links expire and are forgotten": func(e *env) {
@@ -104,7 +105,7 @@ var linkTests = map[string]func(*env){
 		used.Status, used.EndedAt = parley.OTPStatusApproved, start
 		e.addLinks(early, late, used, newLink(other, ann, 1))
 		var got []parley.OTPLink
-		e.tx(func(tx parley.Tx) (err error) {
+		e.tx(func(tx *store.Tx) (err error) {
 			got, err = tx.ExpireLinks(e.Context(), main, early.ExpiresAt, 10)
 			return err
 		})
@@ -114,7 +115,7 @@ var linkTests = map[string]func(*env){
 		e.same("not due", e.link(late.ID), late)
 
 		var n int
-		e.tx(func(tx parley.Tx) (err error) {
+		e.tx(func(tx *store.Tx) (err error) {
 			n, err = tx.ForgetOTPs(e.Context(), main, start.Add(time.Minute), 10)
 			return err
 		})
@@ -126,7 +127,7 @@ var linkTests = map[string]func(*env){
 	},
 
 	"replies are counted by channel and sender": func(e *env) {
-		e.tx(func(tx parley.Tx) error {
+		e.tx(func(tx *store.Tx) error {
 			return errors.Join(tx.AddLinkReply(e.Context(), main, ann, start), tx.AddLinkReply(e.Context(), main, ann, start),
 				tx.AddLinkReply(e.Context(), main, ann, start.Add(time.Minute)), tx.AddLinkReply(e.Context(), main, bob, start),
 				tx.AddLinkReply(e.Context(), other, ann, start))
@@ -138,7 +139,7 @@ var linkTests = map[string]func(*env){
 		}
 		e.same("all", replies(start), []time.Time{start, start, start.Add(time.Minute)})
 		e.same("since", replies(start.Add(time.Second)), []time.Time{start.Add(time.Minute)})
-		e.tx(func(tx parley.Tx) error { return second(tx.ForgetOTPs(e.Context(), main, start.Add(time.Second), 10)) })
+		e.tx(func(tx *store.Tx) error { return second(tx.ForgetOTPs(e.Context(), main, start.Add(time.Second), 10)) })
 		e.same("after forgetting", replies(start), []time.Time{start.Add(time.Minute)})
 	},
 }

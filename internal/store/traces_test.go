@@ -1,9 +1,10 @@
-package storetest
+package store_test
 
 import (
 	"time"
 
 	"parley"
+	"parley/internal/store"
 )
 
 var traceTests = map[string]func(*env){
@@ -12,7 +13,7 @@ var traceTests = map[string]func(*env){
 		m, noise := outgoing(""), outgoing("")
 		e.add(&m, &noise)
 		advance := func(m parley.Message, to parley.Status, at time.Time) {
-			e.tx(func(tx parley.Tx) error { return second(tx.AdvanceMessage(e.Context(), main, m.Ref(), to, nil, at)) })
+			e.tx(func(tx *store.Tx) error { return second(tx.AdvanceMessage(e.Context(), main, m.Ref(), to, nil, at)) })
 		}
 		advance(m, parley.Sent, start)
 		advance(noise, parley.Sent, start)
@@ -21,7 +22,7 @@ var traceTests = map[string]func(*env){
 		advance(m, parley.Read, start.Add(time.Hour))
 		e.noise(noise, 20_500, start.Add(2*time.Hour))
 		m = e.message(m)
-		e.tx(func(tx parley.Tx) error {
+		e.tx(func(tx *store.Tx) error {
 			return tx.AddEvent(e.Context(), parley.NewReactionEvent(&m, ann, "👍", start.Add(3*time.Hour)))
 		})
 		events, err := e.store.EventsAbout(e.Context(), &m)
@@ -39,7 +40,7 @@ var traceTests = map[string]func(*env){
 	"what a channel's status was is kept as long as its events": func(e *env) {
 		e.channel(main, other)
 		was := func(code parley.ChannelCode, status parley.ChannelStatus, reason string, at time.Time) {
-			e.tx(func(tx parley.Tx) error {
+			e.tx(func(tx *store.Tx) error {
 				c := parley.Channel{Code: code, State: parley.ChannelState{Status: status, Reason: reason, Since: at}}
 				return tx.AddEvent(e.Context(), parley.NewChannelEvent(c, parley.Stopped, c.State.Since))
 			})
@@ -61,9 +62,9 @@ var traceTests = map[string]func(*env){
 		e.same("all", states(start, 10), all)
 		e.same("the newest", states(start, 1), all[:1])
 		e.same("with what lasted into the time", states(start.Add(90*time.Minute), 10), all[:2])
-		e.tx(func(tx parley.Tx) error { return second(tx.ForgetEvents(e.Context(), start.Add(3*time.Hour), 100)) })
+		e.tx(func(tx *store.Tx) error { return second(tx.ForgetEvents(e.Context(), start.Add(3*time.Hour), 100)) })
 		e.same("what it still is", states(start, 10), all[:1])
-		e.tx(func(tx parley.Tx) error { return tx.DeleteChannel(e.Context(), main) })
+		e.tx(func(tx *store.Tx) error { return tx.DeleteChannel(e.Context(), main) })
 		e.same("of a channel that is gone", len(states(start, 10)), 0)
 	},
 }
@@ -71,7 +72,7 @@ var traceTests = map[string]func(*env){
 // noise adds so many events to the log that are about another message.
 func (e *env) noise(m parley.Message, count int, at time.Time) {
 	e.Helper()
-	e.tx(func(tx parley.Tx) error {
+	e.tx(func(tx *store.Tx) error {
 		event := parley.NewReactionEvent(&m, ann, "👍", at)
 		for range count {
 			if err := tx.AddEvent(e.Context(), event); err != nil {

@@ -1,4 +1,4 @@
-package storetest
+package store_test
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/store"
 )
 
 var searchTests = map[string]func(*env){
@@ -43,10 +44,10 @@ var searchTests = map[string]func(*env){
 		elsewhere.Channel = other
 		sent, failed, waits := outgoing(""), outgoing(""), outgoing("")
 		e.add(&text, &image, &elsewhere, &sent, &failed, &waits)
-		e.tx(func(tx parley.Tx) error {
+		e.tx(func(tx *store.Tx) error {
 			return tx.ConfirmMessages(e.Context(), main, []int64{sent.Seq}, start)
 		})
-		e.tx(func(tx parley.Tx) error {
+		e.tx(func(tx *store.Tx) error {
 			return second(tx.AdvanceMessage(e.Context(), main, failed.Ref(), parley.FailedForGood, &parley.Failure{Code: parley.Blocked, Message: "Blocked."}, start))
 		})
 		status := func(s parley.Status) *parley.Status { return &s }
@@ -93,7 +94,7 @@ var searchTests = map[string]func(*env){
 		first.Content, first.Chat = parley.Text{Body: "needle"}, bob
 		e.add(&first)
 		for range 6 {
-			e.tx(func(tx parley.Tx) error {
+			e.tx(func(tx *store.Tx) error {
 				for range 1000 {
 					m := outgoing("")
 					m.CreatedAt = start.Add(time.Hour)
@@ -133,7 +134,7 @@ var searchTests = map[string]func(*env){
 		e.channel(main)
 		in := incoming("IN")
 		e.add(&in)
-		e.tx(func(tx parley.Tx) error { return tx.SetReaction(e.Context(), main, in.Ref(), ann, "👍") })
+		e.tx(func(tx *store.Tx) error { return tx.SetReaction(e.Context(), main, in.Ref(), ann, "👍") })
 		reactions, err := e.store.Reactions(e.Context(), in.Seq)
 		e.must(err)
 		e.same("reactions", reactions, []string{"👍"})
@@ -141,7 +142,7 @@ var searchTests = map[string]func(*env){
 
 	"codes and links are listed newest first": func(e *env) {
 		e.channel(main, other)
-		e.tx(func(tx parley.Tx) error {
+		e.tx(func(tx *store.Tx) error {
 			for i, c := range []parley.OTPCode{
 				{ID: "otc_1", Channel: main, Contact: ann, CreatedAt: start, ExpiresAt: start.Add(time.Hour)},
 				{ID: "otc_2", Channel: main, Contact: bob, CreatedAt: start.Add(time.Minute), ExpiresAt: start.Add(2 * time.Minute)},
