@@ -27,13 +27,13 @@ func newPlanEnv(t *testing.T) *planEnv {
 	t.Cleanup(func() { db.Close() })
 	e := &planEnv{T: t, store: db}
 	e.planner = newPlanner(Config{Store: db, Log: slog.New(slog.DiscardHandler)}, func([]parley.Endpoint) {})
-	e.tx(func(tx parley.Tx) error {
+	e.tx(func(tx *store.Tx) error {
 		return tx.AddChannel(t.Context(), parley.Channel{Code: "shop", Network: parley.Sandbox})
 	})
 	return e
 }
 
-func (e *planEnv) tx(do func(tx parley.Tx) error) {
+func (e *planEnv) tx(do func(tx *store.Tx) error) {
 	e.Helper()
 	if err := e.store.Tx(context.Background(), do); err != nil {
 		e.Fatal(err)
@@ -43,7 +43,7 @@ func (e *planEnv) tx(do func(tx parley.Tx) error) {
 // add publishes events that only webhooks for every type want.
 func (e *planEnv) add(count int) {
 	e.Helper()
-	e.tx(func(tx parley.Tx) error {
+	e.tx(func(tx *store.Tx) error {
 		for range count {
 			event := parley.Event{Type: parley.OTPFailed, Channel: "shop", At: time.Now(), Chat: "6281100000001@c.us", Data: []byte(`{}`)}
 			if err := tx.AddEvent(e.Context(), &event); err != nil {
@@ -57,7 +57,7 @@ func (e *planEnv) add(count int) {
 func (e *planEnv) webhook(cursor int64, types ...parley.EventType) parley.WebhookID {
 	e.Helper()
 	w := parley.Webhook{ID: parley.NewWebhookID(), URL: "https://crm.example/hook", CreatedAt: time.Now(), Cursor: cursor, Types: types}
-	e.tx(func(tx parley.Tx) error { return tx.AddWebhook(e.Context(), w) })
+	e.tx(func(tx *store.Tx) error { return tx.AddWebhook(e.Context(), w) })
 	return w.ID
 }
 
