@@ -78,6 +78,15 @@ func (j *job) add(d delivery) {
 	j.phone = d.phone
 }
 
+// require has more read from the database. Messages in memory come after those, so they are read from there too: a receipt
+// must not overtake an older one.
+func (j *job) require(what work) {
+	j.work |= what
+	if j.work&receiptWork != 0 {
+		j.arrivals = nil
+	}
+}
+
 // merge adds what was scheduled since the job began.
 func (j *job) merge(later *job) {
 	j.work |= later.work
@@ -115,7 +124,7 @@ func (s *session) scheduleBacklog() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, id := range ids {
-		w.job(id).work |= receiptWork | eventWork
+		w.job(id).require(receiptWork | eventWork)
 	}
 	return true
 }

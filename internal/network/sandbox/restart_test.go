@@ -167,3 +167,18 @@ func sendForEver(t *testing.T, path string) {
 	}
 	group.Wait()
 }
+
+// TestBacklogComesFirst: what arrives before the backlog was found is reported after it, else the receipts of the backlog
+// would be skipped.
+func TestBacklogComesFirst(t *testing.T) {
+	var j job
+	j.add(delivery{arrival: arrival{seq: 2}})
+	j.require(receiptWork)
+	if len(j.arrivals) != 0 {
+		t.Errorf("reported before the backlog: %+v", j.arrivals)
+	}
+	j.add(delivery{arrival: arrival{seq: 3}})
+	if len(j.arrivals) != 0 {
+		t.Errorf("reported before the backlog: %+v", j.arrivals)
+	}
+}

@@ -191,7 +191,7 @@ func (w *world) schedule(phone int64, what work) {
 		return // the next session finds it in the database
 	}
 	w.mu.Lock()
-	w.job(phone).work |= what
+	w.job(phone).require(what)
 	w.mu.Unlock()
 	notify(w.now)
 }
