@@ -89,10 +89,10 @@ func NewDelivery(e *Event, to WebhookID) Delivery {
 }
 
 // NewCallback makes the delivery of an event, which is in the log already, to the address that the
-// request of a login link named. It belongs into the transaction that adds the event.
-func NewCallback(e *Event, address string) Delivery {
+// request of a login link named. The contact is spelled as in that request. It belongs into the transaction that adds the event.
+func NewCallback(e *Event, address string, contact ContactID) Delivery {
 	d := NewDelivery(e, "")
-	d.URL = address
+	d.URL, d.Chat = address, contact
 	return d
 }
 

@@ -5,7 +5,8 @@ import "time"
 // LinkTry is a message that carries the code of a login link.
 type LinkTry struct {
 	From   ContactID
-	Edited bool // it is not the prompt as it was given
+	Alias  ContactID // another spelling of the sender's number, under which the link was asked for; empty: none
+	Edited bool      // it is not the prompt as it was given
 	At     time.Time
 }
 
@@ -64,7 +65,7 @@ func (l OTPLink) Try(t LinkTry) (OTPLink, LinkOutcome) {
 	}
 	failed := LinkOutcome{Answer: AnswerFailed, Event: OTPFailed, Callback: l.OnFailure}
 	switch {
-	case t.From != l.Contact:
+	case t.From != l.Contact && t.Alias != l.Contact:
 		if l.Others++; l.Others > maxReportedOthers {
 			return l, LinkOutcome{Answer: AnswerFailed}
 		}

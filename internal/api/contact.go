@@ -61,7 +61,22 @@ func (s *server) askContact(ctx context.Context, r *request) (parley.Contact, er
 	if err != nil {
 		return parley.Contact{}, err
 	}
-	return session.Contact(ctx, id)
+	own, err := s.ownSpelling(ctx, r.channel.Code, id)
+	if err != nil {
+		return parley.Contact{}, err
+	}
+	c, err := session.Contact(ctx, own)
+	c.ID = id
+	return c, err
+}
+
+// ownSpelling returns the network's own spelling of a contact's number, as far as it is known.
+func (s *server) ownSpelling(ctx context.Context, channel parley.ChannelCode, asked parley.ContactID) (parley.ContactID, error) {
+	spellings, err := s.Store.Spellings(ctx, channel, asked)
+	if err != nil {
+		return "", err
+	}
+	return spellings[0], nil
 }
 
 func (s *server) contactInfo(ctx context.Context, r *request) (envelope[contactDetail], error) {

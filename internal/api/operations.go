@@ -188,5 +188,8 @@ func (s *server) showTyping(ctx context.Context, r *request, on bool) error {
 	if err != nil {
 		return err
 	}
+	if to, err = s.ownSpelling(ctx, r.channel.Code, to); err != nil {
+		return err
+	}
 	return session.Typing(ctx, to, on)
 }

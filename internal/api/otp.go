@@ -44,6 +44,10 @@ func (s *server) requestCode(ctx context.Context, r *request) (answer, error) {
 	if err := r.channel.Accepts(order.Contact); err != nil {
 		return answer{}, err
 	}
+	asked := order.Contact
+	if order.Contact, err = s.ownSpelling(ctx, r.channel.Code, asked); err != nil {
+		return answer{}, err
+	}
 	issue, err := s.OTP.NewCode(ctx, order)
 	if err != nil {
 		return answer{}, err
@@ -51,7 +55,7 @@ func (s *server) requestCode(ctx context.Context, r *request) (answer, error) {
 	defer issue.Close(ctx)
 	code := issue.Code
 	a, err := jsonAnswer(ok("Code accepted; it will be sent", codeData{
-		ID: code.ID, ContactID: code.Contact, Status: code.Status, ExpiredAt: parley.Stamp(code.ExpiresAt), Timestamp: parley.Stamp(code.CreatedAt),
+		ID: code.ID, ContactID: asked, Status: code.Status, ExpiredAt: parley.Stamp(code.ExpiresAt), Timestamp: parley.Stamp(code.CreatedAt),
 	}))
 	if err != nil {
 		return answer{}, err
@@ -59,7 +63,7 @@ func (s *server) requestCode(ctx context.Context, r *request) (answer, error) {
 	if r.key != nil { // the answer is known by now, so it can be kept with what it says
 		r.key.StatusCode, r.key.ContentType, r.key.Body = a.status, a.contentType[0], a.body
 	}
-	draft := gateway.Draft{To: code.Contact, Content: issue.Content, Request: r.id, Priority: issue.Priority, ExpiresAt: code.ExpiresAt}
+	draft := gateway.Draft{To: asked, Content: issue.Content, Request: r.id, Priority: issue.Priority, ExpiresAt: code.ExpiresAt}
 	terms := gateway.Terms{Key: r.key, Also: func(tx *store.Tx) error { return issue.Store(ctx, tx) }}
 	if _, err := s.Gateway.Send(ctx, code.Channel, []gateway.Draft{draft}, terms); err != nil {
 		return answer{}, fullQueue(wasDeleted(code.Channel, err))

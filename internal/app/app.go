@@ -170,7 +170,10 @@ func (s *server) makeParts() {
 
 		ContactsPerHour: s.cfg.OTPContacts,
 		PrefixPerHour:   s.cfg.OTPPrefix,
-		Ahead:           func(code parley.ChannelCode, priority parley.Priority) int { return s.gateway.Ahead(code, priority) },
+		Learn: func(ctx context.Context, code parley.ChannelCode, c parley.ContactID) error {
+			return s.gateway.LearnSpelling(ctx, code, c)
+		},
+		Ahead: func(code parley.ChannelCode, priority parley.Priority) int { return s.gateway.Ahead(code, priority) },
 	})
 	s.gateway = gateway.New(gateway.Config{
 		Store:      s.data.Store,

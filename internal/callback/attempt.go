@@ -60,8 +60,8 @@ func (e *Engine) webhookRequest(ctx context.Context, address string, event *parl
 
 // callbackRequest makes the request that tells the outcome of a login link. The address keeps its own
 // query as it is; ours is put after it.
-func callbackRequest(ctx context.Context, address string, event *parley.Event, keys Keys, at time.Time) (*http.Request, error) {
-	params, err := callbackParams(event, at)
+func callbackRequest(ctx context.Context, d *parley.Delivery, event *parley.Event, keys Keys, at time.Time) (*http.Request, error) {
+	params, err := callbackParams(d.Chat, event, at)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func callbackRequest(ctx context.Context, address string, event *parley.Event, k
 	if err != nil {
 		return nil, err
 	}
-	u, err := safehttp.CheckURL(address)
+	u, err := safehttp.CheckURL(d.URL)
 	if err != nil {
 		return nil, err
 	}
@@ -88,11 +88,10 @@ func callbackRequest(ctx context.Context, address string, event *parley.Event, k
 }
 
 // callbackParams are what a callback says, sorted.
-func callbackParams(event *parley.Event, at time.Time) ([]param, error) {
+func callbackParams(contact parley.ContactID, event *parley.Event, at time.Time) ([]param, error) {
 	var data struct {
-		ID        string `json:"id"`
-		ContactID string `json:"contact_id"`
-		Reason    string `json:"reason"`
+		ID     string `json:"id"`
+		Reason string `json:"reason"`
 	}
 	if err := json.Unmarshal(event.Data, &data); err != nil {
 		return nil, fmt.Errorf("read event %s: %w", event.ID, err)
@@ -101,7 +100,7 @@ func callbackParams(event *parley.Event, at time.Time) ([]param, error) {
 	if event.Type == parley.OTPApproved {
 		status = "success"
 	}
-	params := []param{{"contact_id", data.ContactID}, {"event_id", string(event.ID)}, {"id", data.ID}}
+	params := []param{{"contact_id", string(contact)}, {"event_id", string(event.ID)}, {"id", data.ID}}
 	if data.Reason != "" {
 		params = append(params, param{"reason", data.Reason})
 	}

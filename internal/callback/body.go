@@ -49,7 +49,7 @@ func (e *Engine) RequestOf(ctx context.Context, webhookURL string, d parley.Deli
 	}
 	var req *http.Request
 	if d.Webhook == "" {
-		req, err = callbackRequest(ctx, d.URL, &events[0], keys, d.TriedAt)
+		req, err = callbackRequest(ctx, &d, &events[0], keys, d.TriedAt)
 	} else {
 		req, err = e.webhookRequest(ctx, webhookURL, &events[0], keys, d.TriedAt)
 	}

@@ -162,7 +162,7 @@ func (e *env) calls(url string, kind parley.EventType, reason string) parley.Del
 		if err := tx.AddEvent(context.Background(), event); err != nil {
 			return err
 		}
-		all := []parley.Delivery{parley.NewCallback(event, url)}
+		all := []parley.Delivery{parley.NewCallback(event, url, event.Chat)}
 		err := tx.AddDeliveries(context.Background(), all)
 		d = all[0]
 		return err

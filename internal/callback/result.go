@@ -63,7 +63,7 @@ func (e *Engine) attempt(ctx context.Context, webhookURL string, j *job) (Attemp
 	defer cancel()
 	a := Attempt{RequestID: requestOf(&j.event), At: time.Now()}
 	if j.Webhook == "" {
-		req, err := callbackRequest(within, j.URL, &j.event, keys, a.At)
+		req, err := callbackRequest(within, &j.Delivery, &j.event, keys, a.At)
 		a = e.exchange(req, err, cancel, a)
 	} else {
 		req, err := e.webhookRequest(within, webhookURL, &j.event, keys, a.At)

@@ -69,6 +69,9 @@ func (g *Gateway) Send(ctx context.Context, code parley.ChannelCode, drafts []Dr
 		g.waiting.remove(s)
 	}
 	g.measures.accepted.Add(float64(len(drafts)))
+	for i := range s.messages {
+		s.messages[i].Chat = s.asked[i]
+	}
 	return s.messages, nil
 }
 
@@ -118,7 +121,9 @@ func (a *account) storing(ctx context.Context, s *sending, terms Terms) func(*st
 		key.Channel = a.snapshot().Code
 		key.Messages = key.Messages[:0]
 		for i := range s.messages {
-			key.Messages = append(key.Messages, s.messages[i].Ref())
+			ref := s.messages[i].Ref()
+			ref.Chat = s.asked[i]
+			key.Messages = append(key.Messages, ref)
 		}
 		return tx.AddAnswer(ctx, *key)
 	})
@@ -187,7 +192,7 @@ func (a *account) withdraw(ctx context.Context, tx *store.Tx, target parley.Mess
 }
 
 // Stand returns messages that were accepted earlier as they stand now, for a request that is asked
-// again.
+// again. They have the spelling of the contact that is in the references.
 func (g *Gateway) Stand(ctx context.Context, code parley.ChannelCode, refs []parley.MessageRef) ([]parley.Message, error) {
 	g.flush(ctx, code)
 	ms := make([]parley.Message, len(refs))
@@ -196,6 +201,7 @@ func (g *Gateway) Stand(ctx context.Context, code parley.ChannelCode, refs []par
 		if ms[i], err = g.Store.Message(ctx, code, ref); err != nil {
 			return nil, fmt.Errorf("message %s: %w", ref.ID, err)
 		}
+		ms[i].Chat = ref.Chat // as it was asked for
 	}
 	return ms, nil
 }

@@ -295,6 +295,16 @@ func (g *Gateway) Session(code parley.ChannelCode) (network.Session, error) {
 		Message: fmt.Sprintf("Channel %s is connecting. Try again in a moment.", code)}
 }
 
+// LearnSpelling asks a channel's network for its own spelling of a contact's number. The session reports it as [network.Alias].
+func (g *Gateway) LearnSpelling(ctx context.Context, code parley.ChannelCode, c parley.ContactID) error {
+	s, err := g.Session(code)
+	if err != nil {
+		return err
+	}
+	_, _, err = s.CheckNumber(ctx, c.Number())
+	return err
+}
+
 // Waiting is how many messages of a channel wait to be sent.
 func (g *Gateway) Waiting(code parley.ChannelCode) int {
 	a, err := g.account(code)

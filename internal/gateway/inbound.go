@@ -32,6 +32,8 @@ func (a *account) sink(ctx context.Context, e network.Event) error {
 		return a.deletion(ctx, e)
 	case network.Vote:
 		return a.vote(ctx, e)
+	case network.Alias:
+		return a.alias(ctx, e)
 	case network.Pairing:
 		return a.paired(ctx, parley.Pairing(e))
 	}
@@ -179,6 +181,18 @@ func (a *account) reaction(ctx context.Context, e network.Reaction) error {
 		}
 		return tx.AddEvent(ctx, parley.NewReactionEvent(&target, e.From, e.Emoji, e.At))
 	})
+}
+
+// alias stores another spelling of a contact's number. What waits for it is one queue from then on.
+func (a *account) alias(ctx context.Context, e network.Alias) error {
+	err := a.tx(ctx, func(tx *store.Tx) error {
+		tx.OnCommit(func() { a.worker.Rename(e.Asked, e.Contact) })
+		return tx.AddAlias(ctx, a.snapshot().Code, e.Asked, e.Contact)
+	})
+	if err != nil {
+		return fmt.Errorf("store the spelling of a number: %w", err)
+	}
+	return nil
 }
 
 // vote tells what a contact chose in one of our polls. Votes are no records: only the event is kept, and

@@ -12,6 +12,8 @@ import (
 type sending struct {
 	done  chan struct{} // closed when the request has waited for all that it waits for
 	until time.Time     // how long it waits once they are on disk; zero: no longer
+	// asked are the contacts as the request spells them. The store replaces that by the network's spelling.
+	asked []parley.ContactID
 
 	mu       sync.Mutex
 	messages []parley.Message // of the request alone once done is closed
@@ -22,6 +24,9 @@ type sending struct {
 
 func newSending(ms []parley.Message, wait time.Duration) *sending {
 	s := &sending{done: make(chan struct{}), messages: ms, open: len(ms)}
+	for i := range ms {
+		s.asked = append(s.asked, ms[i].Chat)
+	}
 	if wait > 0 {
 		s.until = time.Now().Add(wait)
 	}

@@ -68,7 +68,7 @@ type Session interface {
 	Contacts(ctx context.Context, page parley.Page) ([]parley.Contact, int64, error)
 	// Contact tells all that is known of one contact, whether or not it is in the list.
 	Contact(ctx context.Context, id parley.ContactID) (parley.Contact, error)
-	// CheckNumber asks whether a phone number is on the network, and under which contact id.
+	// CheckNumber asks whether a phone number is on the network, and under which contact id, as it was asked for.
 	CheckNumber(ctx context.Context, number string) (id parley.ContactID, exists bool, err error)
 
 	// Groups lists the groups that the account is in, by name, and how many there are.
@@ -173,6 +173,10 @@ type Vote struct {
 	At      time.Time
 }
 
+// Alias says that the network spells the number of a contact in another way than we asked for it. The session gives it before
+// it uses the network's spelling, and may give it again. Where the sink refuses it, the call that learned it fails.
+type Alias struct{ Asked, Contact parley.ContactID }
+
 // Pairing tells a step of linking the channel to an account. Steps are told in order, among the states;
 // each is worth knowing only until the next one, so that a step which the sink refuses may be left out.
 type Pairing parley.Pairing
@@ -183,4 +187,5 @@ func (Receipt) event()  {}
 func (Reaction) event() {}
 func (Deletion) event() {}
 func (Vote) event()     {}
+func (Alias) event()    {}
 func (Pairing) event()  {}

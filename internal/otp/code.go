@@ -207,7 +207,7 @@ func (is *Issue) Store(ctx context.Context, tx *store.Tx) error {
 		return err
 	}
 	if old := ledger.Code; old.ID != "" && old.Status == parley.OTPStatusPending && !c.CreatedAt.Before(old.ExpiresAt) {
-		if err := tx.AddEvent(ctx, expiry(old.ID, old.Channel, old.Contact, c.CreatedAt)); err != nil {
+		if _, err := publish(ctx, tx, parley.OTPExpired, old.ID, old.Channel, old.Contact, "", c.CreatedAt); err != nil {
 			return err
 		}
 	}
@@ -357,22 +357,22 @@ func (i *Issuer) settleCode(ctx context.Context, tx *store.Tx, l parley.OTPLedge
 		return err
 	}
 	c := l.Code
-	var event *parley.Event
+	kind, reason := parley.OTPApproved, ""
 	switch c.Status {
 	case parley.OTPStatusApproved:
 		if err := tx.ApproveContact(ctx, c); err != nil {
 			return err
 		}
-		event = parley.NewOTPEvent(parley.OTPApproved, c.ID, c.Channel, c.Contact, "", now)
 	case parley.OTPStatusLocked:
-		event = parley.NewOTPEvent(parley.OTPFailed, c.ID, c.Channel, c.Contact, "locked", now)
+		kind, reason = parley.OTPFailed, "locked"
 	case parley.OTPStatusExpired:
-		event = expiry(c.ID, c.Channel, c.Contact, now)
+		kind = parley.OTPExpired
 	default:
 		return nil
 	}
 	tx.OnCommit(func() { i.measures.ended(c.Status, 1) })
-	return tx.AddEvent(ctx, event)
+	_, err := publish(ctx, tx, kind, c.ID, c.Channel, c.Contact, reason, now)
+	return err
 }
 
 // countWrongTry counts a wrong try, and raises the alarm where there were many over all contacts.

@@ -40,6 +40,9 @@ type Config struct {
 	// strangers whose numbers share all but their last 4 digits. Zero: 60 and 10, and on the sandbox any
 	// number; below zero: any number.
 	ContactsPerHour, PrefixPerHour int
+	// Learn asks a channel's network for its spelling of a contact's number, and stores it where it is another one. Nil: no
+	// network has spellings of its own.
+	Learn func(context.Context, parley.ChannelCode, parley.ContactID) error
 	// Ahead returns how many messages of a channel leave before a new one of a priority; nil: none.
 	Ahead func(parley.ChannelCode, parley.Priority) int
 }
@@ -148,12 +151,12 @@ func (i *Issuer) expire(ctx context.Context, channel parley.ChannelCode, after, 
 			}
 			ended = len(codes)
 			for _, c := range codes {
-				if err := tx.AddEvent(ctx, expiry(c.ID, channel, c.Contact, now)); err != nil {
+				if _, err := publish(ctx, tx, parley.OTPExpired, c.ID, channel, c.Contact, "", now); err != nil {
 					return err
 				}
 			}
 			for _, l := range links {
-				if err := tx.AddEvent(ctx, expiry(l.ID, channel, l.Contact, now)); err != nil {
+				if _, err := publish(ctx, tx, parley.OTPExpired, l.ID, channel, l.Contact, "", now); err != nil {
 					return err
 				}
 			}
@@ -166,8 +169,15 @@ func (i *Issuer) expire(ctx context.Context, channel parley.ChannelCode, after, 
 	}
 }
 
-func expiry(id parley.OTPID, channel parley.ChannelCode, contact parley.ContactID, at time.Time) *parley.Event {
-	return parley.NewOTPEvent(parley.OTPExpired, id, channel, contact, "", at)
+// publish adds an event of a code or a link. It has the network's spelling of the contact.
+func publish(ctx context.Context, tx *store.Tx, kind parley.EventType, id parley.OTPID, channel parley.ChannelCode, contact parley.ContactID,
+	reason string, at time.Time) (*parley.Event, error) {
+	spellings, err := tx.Spellings(ctx, channel, contact)
+	if err != nil {
+		return nil, err
+	}
+	event := parley.NewOTPEvent(kind, id, channel, spellings[0], reason, at)
+	return event, tx.AddEvent(ctx, event)
 }
 
 func (i *Issuer) forget(ctx context.Context, channel parley.ChannelCode, before time.Time) error {

@@ -53,9 +53,16 @@ func (i *Issuer) Inbound(ctx context.Context, channel parley.Channel, m *parley.
 	if err != nil || len(known) == 0 {
 		return nil, err
 	}
+	senders, err := i.spellings(ctx, channel.Code, m.Chat, known)
+	if err != nil {
+		return nil, err
+	}
 	ahead := time.Duration(channel.Settings.ClockAhead)
-	meant := meantBy(known, m.Chat)
+	meant := meantBy(known, senders)
 	try := parley.LinkTry{From: m.Chat, At: time.Now().Add(ahead).UTC().Truncate(time.Millisecond), Edited: true}
+	if slices.Contains(senders, meant.link.Contact) {
+		try.Alias = meant.link.Contact
+	}
 	if _, isText := m.Content.(parley.Text); isText { // a caption is not the prompt alone
 		try.Edited = !samePrompt(text, fill(meant.link.Messages.Prompt, meant.code, meant.link.Name))
 	}
@@ -64,6 +71,40 @@ func (i *Issuer) Inbound(ctx context.Context, channel parley.Channel, m *parley.
 		return nil, nil
 	}
 	return func(tx *store.Tx) ([]Reply, error) { return i.settle(ctx, tx, channel, meant, try) }, nil
+}
+
+const (
+	// sameDigits is how many digits two spellings of one number share at their end: countries change what comes before the
+	// subscriber's own digits. Only for such numbers it is worth asking the network.
+	sameDigits = 7
+	// learnTimeout bounds that. Other messages wait meanwhile.
+	learnTimeout = 5 * time.Second
+)
+
+// spellings lists the spellings of the sender's number. A link may have been asked for under one that nobody has looked up.
+func (i *Issuer) spellings(ctx context.Context, channel parley.ChannelCode, sender parley.ContactID, known []hit) ([]parley.ContactID, error) {
+	all, err := i.Store.Spellings(ctx, channel, sender)
+	if err != nil || i.Learn == nil {
+		return all, err
+	}
+	for _, h := range known {
+		asked := h.link.Contact
+		if h.link.Status != parley.OTPStatusPending || slices.Contains(all, asked) || lastDigits(asked) != lastDigits(sender) {
+			continue
+		}
+		learning, cancel := context.WithTimeout(ctx, learnTimeout)
+		defer cancel()
+		if err := i.Learn(learning, channel, asked); err != nil {
+			i.Log.Warn("look up the number of a login link", "channel", channel, "link", h.link.ID, "error", err)
+		}
+		return i.Store.Spellings(ctx, channel, sender)
+	}
+	return all, nil
+}
+
+func lastDigits(c parley.ContactID) string {
+	number := c.Number()
+	return number[max(0, len(number)-sameDigits):]
 }
 
 // hit is the code of a link, where it stands in a text.
@@ -102,13 +143,13 @@ func (i *Issuer) known(ctx context.Context, channel parley.ChannelCode, text str
 
 // meantBy returns the link that counts where a message carries the codes of several: one that is open
 // and the sender's own, else one that is open, else the first.
-func meantBy(known []hit, sender parley.ContactID) hit {
+func meantBy(known []hit, senders []parley.ContactID) hit {
 	meant := known[0]
 	for _, h := range known {
 		if h.link.Status != parley.OTPStatusPending {
 			continue
 		}
-		if h.link.Contact == sender {
+		if slices.Contains(senders, h.link.Contact) {
 			return h
 		}
 		if meant.link.Status != parley.OTPStatusPending {
@@ -144,17 +185,17 @@ func (i *Issuer) settle(ctx context.Context, tx *store.Tx, channel parley.Channe
 
 // tell adds the event, and the call of the caller's address where there is one.
 func tell(ctx context.Context, tx *store.Tx, link parley.OTPLink, o parley.LinkOutcome, at time.Time) error {
-	event := parley.NewOTPEvent(o.Event, link.ID, link.Channel, link.Contact, o.Reason, at)
-	if err := tx.AddEvent(ctx, event); err != nil || o.Callback == "" {
+	event, err := publish(ctx, tx, o.Event, link.ID, link.Channel, link.Contact, o.Reason, at)
+	if err != nil || o.Callback == "" {
 		return err
 	}
-	return tx.AddDeliveries(ctx, []parley.Delivery{parley.NewCallback(event, o.Callback)})
+	return tx.AddDeliveries(ctx, []parley.Delivery{parley.NewCallback(event, o.Callback, link.Contact)})
 }
 
 // answer returns what the sender is told; nothing where enough was told lately, or where the channel
 // may not write to it.
 func (i *Issuer) answer(ctx context.Context, tx *store.Tx, channel parley.Channel, h hit, which parley.LinkAnswer, try parley.LinkTry) ([]Reply, error) {
-	if channel.Accepts(try.From) != nil {
+	if channel.Accepts(try.From) != nil && (try.Alias == "" || channel.Accepts(try.Alias) != nil) {
 		return nil, nil
 	}
 	if may, err := mayAnswer(ctx, tx, channel.Code, which, try); err != nil || !may {

@@ -33,6 +33,8 @@ type lanes struct {
 	// which they got it. A lane can be listed and yet have nothing to give; take looks.
 	ready   [parley.Priorities][]*lane
 	resting map[*lane]bool // lanes whose first message is not due yet
+	// same maps other spellings of a chat's contact to that of its lane, while there is one.
+	same map[parley.ContactID]parley.ContactID
 }
 
 // laneKey names a lane: each chat has one, and a second one for operations that are not ready.
@@ -49,20 +51,56 @@ type lane struct {
 }
 
 func newLanes() lanes {
-	return lanes{byKey: map[laneKey]*lane{}, resting: map[*lane]bool{}}
+	return lanes{byKey: map[laneKey]*lane{}, resting: map[*lane]bool{}, same: map[parley.ContactID]parley.ContactID{}}
 }
 
-func (e *entry) key() laneKey { return laneKey{e.Chat, e.beside} }
+// key names the lane of a chat.
+func (ls *lanes) key(chat parley.ContactID, beside bool) laneKey {
+	if to, ok := ls.same[chat]; ok {
+		chat = to
+	}
+	return laneKey{chat, beside}
+}
+
+func (ls *lanes) keyOf(e *entry) laneKey { return ls.key(e.Chat, e.beside) }
+
+// rename makes one lane of those of two spellings of a contact's number, in the order of their messages.
+func (ls *lanes) rename(from, to parley.ContactID) {
+	for _, beside := range []bool{false, true} {
+		old := ls.byKey[laneKey{from, beside}]
+		if old == nil {
+			continue
+		}
+		ls.same[from] = to
+		delete(ls.byKey, old.key)
+		delete(ls.resting, old)
+		l := ls.byKey[laneKey{to, beside}]
+		if l == nil {
+			l = &lane{key: laneKey{to, beside}}
+			ls.byKey[l.key] = l
+		}
+		l.busy = l.busy || old.busy
+		l.queue = append(l.queue, old.queue...)
+		slices.SortStableFunc(l.queue, func(a, b *entry) int {
+			if goesBefore(a, b) {
+				return -1
+			}
+			return 1
+		})
+		old.queue = nil // it may be listed
+		ls.list(l)
+	}
+}
 
 // add puts a message at its place in its chat's lane. A change of the account's settings stays behind those
 // of its chat that are not ready, so that the last one counts.
 func (ls *lanes) add(e *entry) {
-	if isSetting(e.Kind) && ls.byKey[laneKey{e.Chat, true}] != nil {
+	if isSetting(e.Kind) && ls.byKey[ls.key(e.Chat, true)] != nil {
 		e.beside = true
 	}
-	l := ls.byKey[e.key()]
+	l := ls.byKey[ls.keyOf(e)]
 	if l == nil {
-		l = &lane{key: e.key()}
+		l = &lane{key: ls.keyOf(e)}
 		ls.byKey[l.key] = l
 	}
 	at := len(l.queue) // nearly always the end
@@ -160,7 +198,7 @@ func (ls *lanes) next() (*lane, parley.Priority) {
 // release makes the lanes of messages that came back free again.
 func (ls *lanes) release(es []*entry) {
 	for _, e := range es {
-		l := ls.byKey[e.key()]
+		l := ls.byKey[ls.keyOf(e)]
 		if l == nil || !l.busy {
 			continue // released for an earlier message of the same chat
 		}
@@ -186,7 +224,7 @@ func (ls *lanes) wake() {
 func (ls *lanes) remove(chat parley.ContactID, match func(*entry) bool) []*entry {
 	var removed []*entry
 	for _, beside := range []bool{false, true} {
-		l := ls.byKey[laneKey{chat, beside}]
+		l := ls.byKey[ls.key(chat, beside)]
 		if l == nil {
 			continue
 		}
@@ -207,6 +245,14 @@ func (ls *lanes) remove(chat parley.ContactID, match func(*entry) bool) []*entry
 func (ls *lanes) removeLane(l *lane) {
 	delete(ls.byKey, l.key)
 	delete(ls.resting, l)
+	if len(ls.same) == 0 || ls.byKey[laneKey{l.key.chat, !l.key.beside}] != nil {
+		return
+	}
+	for from, to := range ls.same {
+		if to == l.key.chat {
+			delete(ls.same, from)
+		}
+	}
 }
 
 // nextDue is when the first resting lane may go on; zero: none rests. What is due already waits for

@@ -85,6 +85,7 @@ type Worker struct {
 
 	mu       sync.Mutex
 	pushed   []*parley.Message
+	renamed  []renaming
 	dropped  []int64  // by Seq
 	received []int64  // by Seq: messages that receipts confirmed
 	done     []*burst // bursts that came back
@@ -126,6 +127,18 @@ func (w *Worker) Push(ms ...*parley.Message) {
 	}
 	w.mu.Lock()
 	w.pushed = append(w.pushed, ms...)
+	w.mu.Unlock()
+	w.Wake()
+}
+
+// renaming says that the network spells the number of a contact in another way.
+type renaming struct{ from, to parley.ContactID }
+
+// Rename makes one queue of what waits for a contact under two spellings of its number. It is called when that is committed,
+// in the order of commits: what is pushed later has the new spelling.
+func (w *Worker) Rename(from, to parley.ContactID) {
+	w.mu.Lock()
+	w.renamed = append(w.renamed, renaming{from, to})
 	w.mu.Unlock()
 	w.Wake()
 }
@@ -246,8 +259,8 @@ func (w *Worker) sweep(ctx context.Context, now time.Time) {
 // takeIn moves what others handed over into the lanes.
 func (w *Worker) takeIn() {
 	w.mu.Lock()
-	pushed, dropped, received, done, recorded, online := w.pushed, w.dropped, w.received, w.done, w.recorded, w.online
-	w.pushed, w.dropped, w.received, w.done, w.recorded = nil, nil, nil, nil, nil
+	pushed, renamed, dropped, received, done, recorded, online := w.pushed, w.renamed, w.dropped, w.received, w.done, w.recorded, w.online
+	w.pushed, w.renamed, w.dropped, w.received, w.done, w.recorded = nil, nil, nil, nil, nil, nil
 	w.mu.Unlock()
 	connected := online != w.connection
 	w.connection = online
@@ -260,6 +273,9 @@ func (w *Worker) takeIn() {
 			continue
 		}
 		w.enqueue(w.newEntry(m))
+	}
+	for _, r := range renamed {
+		w.lanes.rename(r.from, r.to)
 	}
 	for _, seq := range recorded {
 		delete(w.known, seq)

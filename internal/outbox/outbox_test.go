@@ -1,6 +1,7 @@
 package outbox_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -30,6 +31,43 @@ func TestMessagesGoOutInOrder(t *testing.T) {
 			if len(got) != 50 || !slices.IsSortedFunc(got, func(x, y string) int { return number(x) - number(y) }) {
 				t.Errorf("%s got %v", chat, got)
 			}
+		}
+		b.expectAll(parley.Sent)
+	})
+}
+
+// TestOrderHoldsWhenASpellingIsLearned has the network learn another spelling of a number while the first message to it is
+// under way: what is accepted after that waits for it.
+func TestOrderHoldsWhenASpellingIsLearned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		learned, goOn := make(chan struct{}), make(chan struct{})
+		b.net.hold = func(_ context.Context, m *parley.Message) {
+			if m.Content.Text() == "first" {
+				close(learned)
+				<-goOn
+			}
+		}
+		b.connect()
+		b.send(ayu, "first")
+		b.send(ayu, "second")
+		b.send(budi, "third")
+		<-learned
+		b.settle() // the third has left: nobody knew that it is the same contact
+		b.tx(func(tx *store.Tx) error {
+			tx.OnCommit(func() { b.worker.Rename(ayu, budi) })
+			return tx.AddAlias(t.Context(), "demo", ayu, budi)
+		})
+		b.send(budi, "fourth")
+		b.send(ayu, "fifth")
+		b.settle()
+		if !slices.Equal(b.net.order, []string{"third"}) {
+			t.Errorf("others did not wait: %v", b.net.order)
+		}
+		close(goOn)
+		b.settle()
+		if want := []string{"third", "first", "second", "fourth", "fifth"}; !slices.Equal(b.net.order, want) {
+			t.Errorf("the order was %v", b.net.order)
 		}
 		b.expectAll(parley.Sent)
 	})

@@ -28,7 +28,7 @@ func (r Reader) Chats(ctx context.Context, channel parley.ChannelCode, page parl
 // Chat finds a chat.
 func (r Reader) Chat(ctx context.Context, channel parley.ChannelCode, chat parley.ContactID) (parley.Chat, error) {
 	r = r.with(ctx)
-	return one(r, `SELECT `+chatColumns+` FROM chat WHERE contact = $1 AND channel = (SELECT id FROM channel WHERE code = $2) AND messages > 0`,
+	return one(r, `SELECT `+chatColumns+` FROM chat WHERE id = `+chatOf(`$1`, channelOf(`$2`))+` AND messages > 0`,
 		[]any{string(chat), string(channel)}, scanChat)
 }
 
@@ -43,7 +43,7 @@ func scanChat(row scanner) (parley.Chat, error) {
 // LastChannelWith returns the channel among those given that last exchanged a message with the contact.
 func (r Reader) LastChannelWith(ctx context.Context, contact parley.ContactID, among []parley.ChannelCode) (parley.ChannelCode, error) {
 	r = r.with(ctx)
-	channels, err := list(r, `SELECT code FROM chat JOIN channel ON channel.id = chat.channel WHERE contact = $1 AND messages > 0 ORDER BY last_at DESC, code`,
+	channels, err := list(r, `SELECT code FROM chat JOIN channel ON channel.id = chat.channel WHERE `+withContact+` AND messages > 0 ORDER BY last_at DESC, code`,
 		[]any{string(contact)}, func(row scanner) (code parley.ChannelCode, err error) { return code, row.Scan(&code) })
 	if err != nil {
 		return "", err
@@ -58,22 +58,28 @@ func (r Reader) LastChannelWith(ctx context.Context, contact parley.ContactID, a
 
 // SetArchived archives a chat, or brings it back. It stays archived when a message arrives.
 func (t *Tx) SetArchived(_ context.Context, channel parley.ChannelCode, chat parley.ContactID, archived bool) error {
-	return t.change(`UPDATE chat SET archived = $1 WHERE contact = $2 AND channel = (SELECT id FROM channel WHERE code = $3) AND messages > 0`,
+	return t.change(`UPDATE chat SET archived = $1 WHERE id = `+chatOf(`$2`, channelOf(`$3`))+` AND messages > 0`,
 		flag(archived), string(chat), string(channel))
 }
 
-// appendToChat makes room for a message in a chat, which it creates where there is none. It returns the chat's id and the
-// message's position, which is 0 if it is not part of the history.
-func (t *Tx) appendToChat(channel int64, contact parley.ContactID, at int64, inHistory bool) (id, position int64, err error) {
-	if !inHistory {
-		id, err = t.openChat(channel, contact)
+// appendToChat makes room for a message in its chat, which it creates where there is none. It returns the chat's id and the
+// message's position, which is 0 if it is not part of the history. The message gets the network's spelling of the contact.
+func (t *Tx) appendToChat(channel int64, m *parley.Message, at int64) (id, position int64, err error) {
+	if !m.Content.Kind().IsRecord() {
+		if id, err = t.openChat(channel, m.Chat); err == nil {
+			err = t.row(`SELECT contact FROM chat WHERE id = $1`, []any{id}, &m.Chat)
+		}
 		return id, 0, err
 	}
-	err = t.row(`UPDATE chat SET messages = messages + 1, last_at = max(last_at, $1) WHERE contact = $2 AND channel = $3 RETURNING id, messages`,
-		[]any{at, string(contact), channel}, &id, &position)
+	const add = `UPDATE chat SET messages = messages + 1, last_at = max(last_at, $1) `
+	err = t.row(add+`WHERE contact = $2 AND channel = $3 RETURNING id, messages`, []any{at, string(m.Chat), channel}, &id, &position)
+	if err == parley.ErrNotFound {
+		err = t.row(add+`WHERE id = (SELECT chat FROM alias WHERE contact = $2 AND channel = $3) RETURNING id, messages, contact`,
+			[]any{at, string(m.Chat), channel}, &id, &position, &m.Chat)
+	}
 	if err == parley.ErrNotFound {
 		position = 1
-		id, err = t.sql.Insert(`INSERT INTO chat (channel, contact, messages, last_at) VALUES ($1, $2, 1, $3)`, channel, string(contact), at)
+		id, err = t.sql.Insert(`INSERT INTO chat (channel, contact, messages, last_at) VALUES ($1, $2, 1, $3)`, channel, string(m.Chat), at)
 	}
 	if err == nil && position == 1 {
 		_, err = t.sql.Exec(`UPDATE channel SET chats = chats + 1 WHERE id = $1`, channel)
@@ -83,7 +89,7 @@ func (t *Tx) appendToChat(channel int64, contact parley.ContactID, at int64, inH
 
 // openChat finds the id of a chat, which it creates where there is none.
 func (t *Tx) openChat(channel int64, contact parley.ContactID) (id int64, err error) {
-	err = t.row(`SELECT id FROM chat WHERE contact = $1 AND channel = $2`, []any{string(contact), channel}, &id)
+	err = t.row(`SELECT id FROM chat WHERE id = `+chatOf(`$1`, `$2`), []any{string(contact), channel}, &id)
 	if err == parley.ErrNotFound {
 		id, err = t.sql.Insert(`INSERT INTO chat (channel, contact, messages, last_at) VALUES ($1, $2, 0, 0)`, channel, string(contact))
 	}

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"time"
 
@@ -83,5 +84,112 @@ var chatTests = map[string]func(*env){
 				e.Errorf("%s among %v: got %q, %v", test.contact, test.among, got, err)
 			}
 		}
+	},
+
+	"both spellings of a number are one chat": func(e *env) {
+		var all []string
+		for i, chat := range []parley.ContactID{bob, ann, ann, bob, ann} {
+			m := outgoing(fmt.Sprintf("A%d", i))
+			m.Chat, m.CreatedAt = chat, start.Add(time.Duration(i)*time.Minute)
+			e.add(&m)
+			all = append([]string{string(m.ID)}, all...)
+		}
+		e.tx(func(tx *store.Tx) error { return tx.SetArchived(e.Context(), main, ann, true) })
+		learn := func(alias, contact parley.ContactID) {
+			e.Helper()
+			e.tx(func(tx *store.Tx) error { return tx.AddAlias(e.Context(), main, alias, contact) })
+		}
+		check := func(own parley.ContactID) {
+			e.Helper()
+			chats, total, err := e.store.Chats(e.Context(), main, parley.Page{Limit: 10})
+			e.must(err)
+			e.same("chats", []any{total, len(chats), chats[0].Contact, chats[0].Messages}, []any{int64(1), 1, own, int64(len(all))})
+			for _, spelling := range []parley.ContactID{ann, bob} {
+				chat, err := e.store.Chat(e.Context(), main, spelling)
+				e.must(err)
+				e.same("chat of "+string(spelling), chat, chats[0])
+				ms, _, err := e.store.History(e.Context(), main, spelling, parley.Page{Limit: 10})
+				e.must(err)
+				var ids []string
+				for _, m := range ms {
+					ids = append(ids, string(m.ID))
+				}
+				e.same("history of "+string(spelling), ids, all)
+				ref := parley.MessageRef{FromMe: true, Chat: spelling, ID: "A0"}
+				m, err := e.store.Message(e.Context(), main, ref)
+				e.must(err)
+				e.same("spelling of a message", m.Chat, own)
+				code, err := e.store.LastChannelWith(e.Context(), spelling, []parley.ChannelCode{main})
+				e.must(err)
+				e.same("channel", code, main)
+			}
+		}
+		learn(bob, ann)
+		check(ann)
+		learn(bob, ann)
+		late := outgoing("A5")
+		late.Chat, late.CreatedAt = bob, start.Add(time.Hour)
+		e.add(&late)
+		e.same("spelling of a new message", late.Chat, ann)
+		all = append([]string{"A5"}, all...)
+		check(ann)
+		spellings, err := e.store.Spellings(e.Context(), main, bob)
+		e.must(err)
+		e.same("spellings", spellings, []parley.ContactID{ann, bob})
+		e.tx(func(tx *store.Tx) error {
+			moved, _, unknown, err := tx.AdvanceMessages(e.Context(), main, bob, []parley.MessageID{"A0", "A1"}, parley.Sent, start)
+			e.same("moved", []int{len(moved), len(unknown)}, []int{2, 0})
+			return err
+		})
+		learn(ann, bob) // the network has changed its mind
+		check(bob)
+		elsewhere, err := e.store.Spellings(e.Context(), other, ann)
+		e.must(err)
+		e.same("spellings on another channel", elsewhere, []parley.ContactID{ann})
+		e.tx(func(tx *store.Tx) error { return tx.ClearChannel(e.Context(), main) })
+		e.purge()
+		if _, err := e.store.Chat(e.Context(), main, ann); !errors.Is(err, parley.ErrNotFound) {
+			e.Errorf("a cleared channel has a chat: %v", err)
+		}
+	},
+
+	"a chat takes the network's spelling": func(e *env) {
+		m := outgoing("A1")
+		e.add(&m)
+		e.tx(func(tx *store.Tx) error { return tx.AddAlias(e.Context(), main, ann, bob) })
+		got := e.message(m)
+		e.same("message", got.Chat, bob)
+		e.tx(func(tx *store.Tx) error {
+			_, err := tx.AdvanceMessage(e.Context(), main, m.Ref(), parley.Sent, nil, start)
+			return err
+		})
+		events, _, err := e.store.Events(e.Context(), 0, parley.EventFilter{}, 10)
+		e.must(err)
+		e.same("events", []any{len(events), events[0].Chat}, []any{1, bob})
+	},
+
+	"the newest code under any spelling counts": func(e *env) {
+		put := func(id parley.OTPID, contact parley.ContactID, at time.Time) {
+			e.tx(func(tx *store.Tx) error {
+				return tx.PutLedger(e.Context(), parley.OTPLedger{Code: parley.OTPCode{ID: id, Channel: main, Contact: contact,
+					Hash: []byte(id), CreatedAt: at, ExpiresAt: at.Add(time.Hour)}})
+			})
+		}
+		put("otc_1", ann, start)
+		e.tx(func(tx *store.Tx) error { return tx.AddAlias(e.Context(), main, ann, bob) })
+		newest := func(want parley.OTPID) {
+			e.Helper()
+			for _, spelling := range []parley.ContactID{ann, bob} {
+				l, err := e.store.Ledger(e.Context(), main, spelling)
+				e.must(err)
+				e.same("code of "+string(spelling), l.Code.ID, want)
+			}
+			all, err := e.store.Ledgers(e.Context(), bob)
+			e.must(err)
+			e.same("last code", all[len(all)-1].Code.ID, want)
+		}
+		newest("otc_1")
+		put("otc_2", bob, start.Add(time.Minute))
+		newest("otc_2")
 	},
 }

@@ -24,7 +24,7 @@ const (
 func (r Reader) Message(ctx context.Context, channel parley.ChannelCode, ref parley.MessageRef) (parley.Message, error) {
 	r = r.with(ctx)
 	if !ref.IsBare() {
-		return one(r, readMessages+`WHERE message.id = $1 AND chat.contact = $2 AND channel.code = $3 AND from_me = $4`,
+		return one(r, readMessages+`WHERE message.id = $1 AND message.chat = `+chatOf(`$2`, channelOf(`$3`))+` AND from_me = $4`,
 			[]any{string(ref.ID), string(ref.Chat), string(channel), flag(ref.FromMe)}, scanMessage)
 	}
 	found, err := list(r, readMessages+`WHERE message.id = $1 AND channel.code = $2 LIMIT 2`, []any{string(ref.ID), string(channel)}, scanMessage)
@@ -102,7 +102,7 @@ func scanMessage(row scanner) (parley.Message, error) {
 }
 
 // AddMessage stores a new message: one that was not tried, did not fail and has no star yet. It gets an id if it has none,
-// and a position in its chat if it is part of the history.
+// and a position in its chat if it is part of the history. Its chat becomes the network's spelling of the contact.
 func (t *Tx) AddMessage(_ context.Context, m *parley.Message) error {
 	data, err := parley.EncodeContent(m.Content)
 	if err != nil {
@@ -126,7 +126,7 @@ func (t *Tx) AddMessage(_ context.Context, m *parley.Message) error {
 	if updated == 0 {
 		updated = created
 	}
-	chat, position, err := t.appendToChat(channel, m.Chat, created, m.Content.Kind().IsRecord())
+	chat, position, err := t.appendToChat(channel, m, created)
 	if err != nil {
 		return err
 	}
@@ -144,7 +144,7 @@ func (t *Tx) AddMessage(_ context.Context, m *parley.Message) error {
 
 // findMessage returns the seq of a message.
 func (t *Tx) findMessage(channel int64, ref parley.MessageRef) (seq int64, err error) {
-	err = t.row(`SELECT seq FROM message WHERE id = $1 AND chat = (SELECT id FROM chat WHERE contact = $2 AND channel = $3) AND from_me = $4`,
+	err = t.row(`SELECT seq FROM message WHERE id = $1 AND chat = `+chatOf(`$2`, `$3`)+` AND from_me = $4`,
 		[]any{string(ref.ID), string(ref.Chat), channel, flag(ref.FromMe)}, &seq)
 	return seq, err
 }
@@ -251,11 +251,11 @@ func (r Reader) addReactions(messages []parley.Message) error {
 
 // History reads a chat's messages, newest first, with their reactions, and how many there are.
 //
-// Positions have no gaps and never change, so a page is a range of them: it costs the same wherever it is.
+// Positions have no gaps, so a page is a range of them: it costs the same wherever it is.
 func (r Reader) History(ctx context.Context, channel parley.ChannelCode, chat parley.ContactID, page parley.Page) ([]parley.Message, int64, error) {
 	r = r.with(ctx)
 	var id, total int64
-	err := r.row(`SELECT id, messages FROM chat WHERE contact = $1 AND channel = (SELECT id FROM channel WHERE code = $2)`,
+	err := r.row(`SELECT id, messages FROM chat WHERE id = `+chatOf(`$1`, channelOf(`$2`)),
 		[]any{string(chat), string(channel)}, &id, &total)
 	if err == parley.ErrNotFound {
 		return nil, 0, nil

@@ -32,6 +32,7 @@ func (t *Tx) MoveHistory(_ context.Context, fromCode, toCode parley.ChannelCode)
 	for _, statement := range []string{
 		`UPDATE message SET channel = $1 WHERE channel = $2`,
 		`UPDATE chat SET channel = $1 WHERE channel = $2`,
+		`UPDATE alias SET channel = $1 WHERE channel = $2`,
 		`UPDATE channel SET chats = (SELECT chats FROM channel WHERE id = $2) WHERE id = $1`,
 		`UPDATE channel SET chats = 0 WHERE $1 = $1 AND id = $2`,
 	} {

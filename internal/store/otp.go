@@ -28,21 +28,28 @@ func scanLedger(row scanner) (parley.OTPLedger, error) {
 	return l, errors.Join(decodeTimes(wrong, &l.Wrong), decodeTimes(requests, &l.Requests))
 }
 
-// Ledger reads what is known of the codes of a contact on a channel.
+// Ledger reads what is known of the codes of a contact on a channel. A code that was made under another spelling of its
+// number counts.
 func (r Reader) Ledger(ctx context.Context, channel parley.ChannelCode, contact parley.ContactID) (parley.OTPLedger, error) {
 	r = r.with(ctx)
-	l, err := one(r, `SELECT `+ledgerColumns+` FROM otp_code WHERE contact = $1 AND channel = (SELECT id FROM channel WHERE code = $2)`,
-		[]any{string(contact), string(channel)}, scanLedger)
+	spellings, err := r.Spellings(ctx, channel, contact)
+	if err != nil {
+		return parley.OTPLedger{}, err
+	}
+	in, args := inList(2, texts(spellings))
+	l, err := one(r, `SELECT `+ledgerColumns+` FROM otp_code WHERE channel = `+channelOf(`$1`)+` AND contact IN `+in+` ORDER BY created_at DESC LIMIT 1`,
+		append([]any{string(channel)}, args...), scanLedger)
 	if err == parley.ErrNotFound {
 		return parley.OTPLedger{Code: parley.OTPCode{Channel: channel, Contact: contact}}, nil
 	}
 	return l, err
 }
 
-// Ledgers reads what every channel knows of a contact's codes.
+// Ledgers reads what every channel knows of a contact's codes: of each channel the newest last.
 func (r Reader) Ledgers(ctx context.Context, contact parley.ContactID) ([]parley.OTPLedger, error) {
 	r = r.with(ctx)
-	return list(r, `SELECT `+ledgerColumns+` FROM otp_code WHERE contact = $1 ORDER BY 3`, []any{string(contact)}, scanLedger)
+	return list(r, `SELECT `+ledgerColumns+` FROM otp_code WHERE contact IN (SELECT $1 UNION
+		SELECT alias.contact FROM alias WHERE chat IN (SELECT id FROM chat WHERE contact = $1)) ORDER BY 3, created_at`, []any{string(contact)}, scanLedger)
 }
 
 // Code finds a code that is still a contact's newest.

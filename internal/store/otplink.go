@@ -62,13 +62,18 @@ func (r Reader) LinkReplies(ctx context.Context, channel parley.ChannelCode, to 
 }
 
 // AddLink stores a new link and ends the one that was open.
-func (t *Tx) AddLink(_ context.Context, l parley.OTPLink) error {
+func (t *Tx) AddLink(ctx context.Context, l parley.OTPLink) error {
 	messages, err := json.Marshal(l.Messages)
 	if err != nil {
 		return fmt.Errorf("messages of link %s: %w", l.ID, err)
 	}
-	if _, err := t.sql.Exec(`UPDATE otp_link SET status = $1, ended_at = $2, encrypted = NULL WHERE channel = (SELECT id FROM channel WHERE code = $3) AND contact = $4 AND status = 0`,
-		int64(parley.OTPStatusInvalid), millis(l.CreatedAt), string(l.Channel), string(l.Contact)); err != nil {
+	spellings, err := t.Spellings(ctx, l.Channel, l.Contact)
+	if err != nil {
+		return err
+	}
+	in, args := inList(4, texts(spellings))
+	if _, err := t.sql.Exec(`UPDATE otp_link SET status = $1, ended_at = $2, encrypted = NULL WHERE channel = `+channelOf(`$3`)+` AND contact IN `+in+` AND status = 0`,
+		append([]any{int64(parley.OTPStatusInvalid), millis(l.CreatedAt), string(l.Channel)}, args...)...); err != nil {
 		return err
 	}
 	channel, err := t.channelID(l.Channel)

@@ -13,7 +13,7 @@ import (
 func (r Reader) KnowsContact(ctx context.Context, channel parley.ChannelCode, contact parley.ContactID) (bool, error) {
 	r = r.with(ctx)
 	var chat, known int64
-	err := r.row(`SELECT id, known FROM chat WHERE contact = $1 AND channel = (SELECT id FROM channel WHERE code = $2)`, []any{string(contact), string(channel)}, &chat, &known)
+	err := r.row(`SELECT id, known FROM chat WHERE id = `+chatOf(`$1`, channelOf(`$2`)), []any{string(contact), string(channel)}, &chat, &known)
 	if err == parley.ErrNotFound {
 		return false, nil
 	}

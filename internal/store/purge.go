@@ -170,7 +170,7 @@ func purges(successor int64) []purge {
 		return purge{`UPDATE ` + table + ` SET channel = $3 WHERE seq IN (SELECT seq FROM ` + table + ` WHERE channel = $1 LIMIT $2)`, true}
 	}
 	all := []purge{
-		remove("chat", "id"), remove("idempotency", "(scope, key)"),
+		remove("chat", "id"), remove("alias", "(channel, contact)"), remove("idempotency", "(scope, key)"),
 		remove("otp_code", "seq"), remove("otp_link", "id"), remove("otp_reply", "seq"), remove("otp_stranger", "code"),
 		remove("otp_wrong", "(channel, minute)"), remove("otp_alarm", "(channel, type)"),
 		move("event"), move("delivery"),

@@ -181,7 +181,7 @@ func scanChatRange(row scanner) (c chatRange, err error) { return c, row.Scan(&c
 
 // findWithContact looks in the chats with a contact: one of each channel.
 func (r Reader) findWithContact(q parley.MessageQuery) (parley.MessagePage, error) {
-	chats, err := r.chatsOf(q.Channel, `contact = $1`, string(q.Contact))
+	chats, err := r.chatsOf(q.Channel, withContact, string(q.Contact))
 	if err != nil || len(chats) == 0 {
 		return parley.MessagePage{}, err
 	}
@@ -199,6 +199,10 @@ func (r Reader) findWithContact(q parley.MessageQuery) (parley.MessagePage, erro
 	all = slices.DeleteFunc(all, func(m parley.Message) bool { return m.Seq < lowest })
 	return page(all, lowest, q.Limit), nil
 }
+
+// withContact is the condition of the chats with a contact, by any spelling of its number.
+const withContact = `chat.id IN (SELECT id FROM chat WHERE contact = $1 UNION
+	SELECT chat FROM alias WHERE contact = $1 AND channel IN (SELECT id FROM channel))`
 
 // chatsOf lists chats of a channel, or of all, up to one more than maxChats.
 func (r Reader) chatsOf(channel parley.ChannelCode, condition string, args ...any) ([]chatRange, error) {
@@ -261,7 +265,7 @@ func (r Reader) seqAt(chat, position int64) (seq int64, err error) {
 // of all, among which theirs are not rare.
 func (r Reader) findByNumber(q parley.MessageQuery) (parley.MessagePage, error) {
 	whole := parley.ContactOf(q.Number)
-	known, err := r.chatsOf("", `contact = $1`, string(whole))
+	known, err := r.chatsOf("", withContact, string(whole))
 	if err != nil {
 		return parley.MessagePage{}, err
 	}

@@ -46,7 +46,7 @@ func (t *Tx) AdvanceMessages(_ context.Context, code parley.ChannelCode, contact
 	for some := range slices.Chunk(ids, maxList) {
 		in, args := inList(3, texts(some))
 		found, err := list(t.Reader, `SELECT `+statusColumns+` FROM message
-			WHERE chat = (SELECT id FROM chat WHERE contact = $1 AND channel = $2) AND from_me = 1 AND id IN `+in+` ORDER BY seq`,
+			WHERE chat = `+chatOf(`$1`, `$2`)+` AND from_me = 1 AND id IN `+in+` ORDER BY seq`,
 			append([]any{string(contact), channel}, args...), scanStatus)
 		if err != nil {
 			return nil, nil, nil, err

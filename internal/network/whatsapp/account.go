@@ -104,6 +104,7 @@ func (s *session) Contact(ctx context.Context, id parley.ContactID) (_ parley.Co
 		return c, l.before(err)
 	}
 	c.OnNetwork = true
+	id = l.s.aliases.of(id)
 	if c.Name, c.IsBusiness, err = l.known(ctx, id, lid); err != nil {
 		return c, err
 	}

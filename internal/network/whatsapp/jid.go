@@ -112,11 +112,60 @@ func (a *absentees) set(c parley.ContactID, absent bool) {
 // errAbsent is the answer for a number that has no account.
 var errAbsent = network.Refuse(parley.NotOnNetwork, "This number is not on WhatsApp.")
 
+// aliasesMost is how many spellings of numbers are cached.
+const aliasesMost = 10_000
+
+// aliases caches numbers that the network spells in another way. The gateway stores them; this is for what it queued before.
+type aliases struct {
+	mu  sync.Mutex
+	own map[parley.ContactID]parley.ContactID
+}
+
+// of returns the network's spelling of a contact's number, as far as it is known.
+func (a *aliases) of(c parley.ContactID) parley.ContactID {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if own, ok := a.own[c]; ok {
+		return own
+	}
+	return c
+}
+
+func (a *aliases) set(c, own parley.ContactID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.own == nil || len(a.own) >= aliasesMost {
+		a.own = map[parley.ContactID]parley.ContactID{}
+	}
+	a.own[c] = own
+}
+
+// learn stores that the network spells a number in another way.
+func (l *line) learn(asked, own parley.ContactID) error {
+	if own == asked || !own.CanExist() || l.s.aliases.of(asked) == own {
+		return nil
+	}
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return errLineEnded
+	}
+	l.handles.Add(1)
+	l.mu.Unlock()
+	defer l.handles.Done()
+	if err := l.s.sink(l.taking, network.Alias{Asked: asked, Contact: own}); err != nil {
+		return err
+	}
+	l.s.aliases.set(asked, own)
+	return nil
+}
+
 // address finds the LID under which we write to a contact. The network is asked once for each.
 func (l *line) address(ctx context.Context, c parley.ContactID) (types.JID, error) {
 	if !c.CanExist() {
 		return types.EmptyJID, network.ErrImpossibleNumber
 	}
+	c = l.s.aliases.of(c)
 	lid, err := l.client.Store.LIDs.GetLIDForPN(ctx, phoneJID(c))
 	if err != nil {
 		return types.EmptyJID, fmt.Errorf("look up a number: %w", err)
@@ -134,6 +183,7 @@ func (l *line) address(ctx context.Context, c parley.ContactID) (types.JID, erro
 	if !found {
 		return types.EmptyJID, errAbsent
 	}
+	c = l.s.aliases.of(c)
 	if lid, err = l.client.Store.LIDs.GetLIDForPN(ctx, phoneJID(c)); err != nil || !lid.IsEmpty() {
 		return lid, err
 	}
@@ -149,7 +199,7 @@ func (l *line) address(ctx context.Context, c parley.ContactID) (types.JID, erro
 	return lid, nil
 }
 
-// look asks whether a contact is on the network, and learns its LID.
+// look asks whether a contact is on the network, and learns its LID and the network's spelling of its number.
 func (l *line) look(ctx context.Context, c parley.ContactID) (bool, error) {
 	if !c.CanExist() {
 		return false, nil
@@ -163,7 +213,7 @@ func (l *line) look(ctx context.Context, c parley.ContactID) (bool, error) {
 	for _, a := range answers {
 		if a.IsIn {
 			l.s.d.absent.set(c, false)
-			return true, nil
+			return true, l.learn(c, spelling(a, c))
 		}
 	}
 	if len(answers) == 0 {
@@ -171,4 +221,14 @@ func (l *line) look(ctx context.Context, c parley.ContactID) (bool, error) {
 	}
 	l.s.d.absent.set(c, true)
 	return false, nil
+}
+
+// spelling returns the number in the network's answer to a look-up.
+func spelling(a types.IsOnWhatsAppResponse, asked parley.ContactID) parley.ContactID {
+	for _, jid := range []types.JID{a.PhoneNumber, a.JID} {
+		if own, ok := contactOf(jid); ok {
+			return own
+		}
+	}
+	return asked
 }

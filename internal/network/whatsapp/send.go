@@ -74,6 +74,10 @@ func (s *session) sendOne(ctx context.Context, m *parley.Message) (err error) {
 	if err != nil {
 		return l.before(err)
 	}
+	if own := l.s.aliases.of(m.Chat); own != m.Chat {
+		m = new(*m)
+		m.Chat = own
+	}
 	raw, err := l.compose(ctx, m, to)
 	if err != nil {
 		return l.before(err)

@@ -36,6 +36,7 @@ type session struct {
 	devices  deviceLists
 	polls    polls
 	foreign  foreign
+	aliases  aliases
 	uploads  uploads
 	evidence evidence
 	clock    clock

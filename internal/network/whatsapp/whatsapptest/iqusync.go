@@ -28,6 +28,9 @@ func (s *Server) usyncContact(asked string) node {
 	number = strings.TrimPrefix(number, "+")
 	contact := leaf("contact", []byte(asked))
 	a := s.byNumber[number]
+	if a == nil {
+		a = s.aliases[number]
+	}
 	if a == nil || a.shown == OnlyLID {
 		contact.Attrs = attrs{"type": "out"}
 		return n("user", attrs{"jid": types.NewJID(number, types.DefaultUserServer)}, contact)

@@ -98,6 +98,14 @@ func (s *Server) Phone(number string, options ...Option) *Phone {
 	return p
 }
 
+// AlsoFoundAs makes the network answer a look-up of another number, in digits, with this phone's. The network does so for numbers
+// of some countries that people write in two ways.
+func (p *Phone) AlsoFoundAs(number string) {
+	p.server.mu.Lock()
+	defer p.server.mu.Unlock()
+	p.server.aliases[number] = p.account
+}
+
 // newDevice makes a simulated device of the account. The caller holds the server's lock.
 func (p *Phone) newDevice(id uint16) *simulated {
 	d := &device{owner: p.account, id: id}

@@ -48,6 +48,7 @@ type Server struct {
 
 	mu         sync.Mutex
 	byNumber   map[string]*account
+	aliases    map[string]*account // by other spellings of their numbers
 	byLID      map[string]*account
 	groups     map[string]*group
 	blobs      map[string][]byte        // encrypted media by the hash in their path
@@ -82,7 +83,7 @@ func Start(cfg Config) (*Server, error) {
 		few: cfg.FewKeys, cert: cert,
 		listener: &gate{Listener: tcp},
 		trust:    Trust{Address: tcp.Addr().String(), Root: *processRoot().Pub},
-		byNumber: map[string]*account{}, byLID: map[string]*account{}, groups: map[string]*group{},
+		byNumber: map[string]*account{}, aliases: map[string]*account{}, byLID: map[string]*account{}, groups: map[string]*group{},
 		blobs: map[string][]byte{}, attic: map[string][]byte{}, guests: map[string]*registration{}, codes: map[string]*codePairing{},
 		ledger: newLedger(),
 	}
