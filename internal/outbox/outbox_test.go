@@ -50,9 +50,9 @@ func TestOrderHoldsWhenASpellingIsLearned(t *testing.T) {
 		}
 		b.connect()
 		b.send(ayu, "first")
+		<-learned
 		b.send(ayu, "second")
 		b.send(budi, "third")
-		<-learned
 		b.settle() // the third has left: nobody knew that it is the same contact
 		b.tx(func(tx *store.Tx) error {
 			tx.OnCommit(func() { b.worker.Rename(ayu, budi) })
