@@ -26,6 +26,7 @@ const keyName = "Idempotency-Key"
 // keyRoute is a route whose work the test sets.
 func (e *env) keyRoute() *route {
 	s := &server{Config: e.config, fingerprints: e.config.Sealer.Derive("idempotency")}
+	s.tx = s.Store.Tx
 	return &route{server: s, method: http.MethodPost, access: ofAdmin}
 }
 

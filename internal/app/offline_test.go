@@ -101,7 +101,7 @@ func TestOffline(t *testing.T) {
 // firstVersion unpacks a data directory that the first version made and that was killed.
 func firstVersion(t *testing.T) Dir {
 	t.Helper()
-	f, err := os.Open(filepath.Join("..", "parleytest", "testdata", "first-version.tar.gz"))
+	f, err := os.Open(filepath.Join("..", "e2e", "product", "testdata", "first-version.tar.gz"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,7 @@
 // binary and an empty JSON server beside it, loads both from the same process in turns, and reports
 // ratios of one run, because absolute figures say more about the machine than about the program.
 //
-// Usage: go run ./internal/bench [-parley bin/parley] [-rounds 7] [-slice 1s] [-only sends]
+// Usage: go run ./internal/bench [-parley bin/parley] [-rounds 7] [-slice 1s] [-only sends] [-against OTHER]
 package main
 
 import (
@@ -24,6 +24,8 @@ type options struct {
 	connections int
 	messages    int
 	only        string
+	against     string // another version's binary
+	data        string // a data directory of this version
 }
 
 func main() {
@@ -34,6 +36,8 @@ func main() {
 	flag.IntVar(&o.connections, "connections", 64, "connections at once")
 	flag.IntVar(&o.messages, "messages", 1_000_000, "messages in the large chat history")
 	flag.StringVar(&o.only, "only", "", "take only the measurements whose name contains this, for example sends or whatsapp")
+	flag.StringVar(&o.against, "against", "", "compare durable sends with those of this binary, in turns")
+	flag.StringVar(&o.data, "data", "", "with -against: the data directory of this version; empty: a new one")
 	echo := flag.Bool("echo", false, "be the empty JSON server (used by the program itself)")
 	follow := flag.String("follow", "", "be readers of the event stream of this server (used by the program itself)")
 	readers := flag.Int("readers", 1, "with -follow: how many")
@@ -87,6 +91,7 @@ func run(ctx context.Context, o options) error {
 	}{
 		{"footprint", measureFootprint},
 		{"sends", measureSends},
+		{"versions", measureVersions},
 		{"slow", measureSlow},
 		{"codes", measureCodes},
 		{"webhooks", measureWebhooks},
