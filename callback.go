@@ -29,6 +29,10 @@ type Webhook struct {
 	// ran and made attempts.
 	FailingFor time.Duration
 	Failures   int // how many attempts in a row have failed
+	// Lost is how many events were removed from the log before deliveries of them were planned, and LostAt when that was
+	// last noticed.
+	Lost   int64
+	LostAt time.Time
 }
 
 // Filter says which events the webhook is told of.

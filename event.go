@@ -15,7 +15,7 @@ type Event struct {
 	Seq     int64 // the place in the log; only grows, and has gaps
 	ID      EventID
 	Type    EventType
-	Channel ChannelCode
+	Channel ChannelCode // empty: it belongs to no channel
 	At      time.Time
 
 	// Chat is whose chat it happened in; events of one chat are delivered in order. Empty: it is the
@@ -51,11 +51,12 @@ const (
 	OTPPaused            EventType = "otp.paused"    // codes to strangers pause
 	OTPGuessing          EventType = "otp.guessing"  // many wrong tries, over all contacts
 	MessageMedia         EventType = "message.media" // the file of an inbound message is there, or will never be
+	WebhookGap           EventType = "webhook.gap"   // events were removed before a webhook got them; it belongs to no channel
 )
 
 // EventTypes lists every type. Their places are stored and must not change.
 var EventTypes = []EventType{MessageReceived, MessageStatus, MessageReaction, MessageDeleted, PollVoted,
-	ChannelStatusChanged, ChannelPairing, OTPApproved, OTPFailed, OTPExpired, OTPPaused, OTPGuessing, MessageMedia}
+	ChannelStatusChanged, ChannelPairing, OTPApproved, OTPFailed, OTPExpired, OTPPaused, OTPGuessing, MessageMedia, WebhookGap}
 
 // ParseEventType checks the name of a type.
 func ParseEventType(s string) (EventType, bool) {
@@ -153,6 +154,18 @@ func NewOTPEvent(kind EventType, id OTPID, channel ChannelCode, contact ContactI
 		Reason    string    `json:"reason,omitempty"`
 	}
 	return &Event{Type: kind, Channel: channel, At: at, Chat: contact, Data: eventData(data{id, contact, reason})}
+}
+
+// NewGapEvent reports that the events after a webhook's cursor were removed before it got them, up to a seq.
+func NewGapEvent(w Webhook, to int64, at time.Time) *Event {
+	type data struct {
+		Webhook WebhookID   `json:"webhook"`
+		Channel ChannelCode `json:"channel"`
+		Lost    int64       `json:"lost"`
+		From    int64       `json:"from"`
+		To      int64       `json:"to"`
+	}
+	return &Event{Type: WebhookGap, At: at, Data: eventData(data{w.ID, w.Channel, to - w.Cursor, w.Cursor + 1, to})}
 }
 
 // eventData encodes what cannot fail to be encoded.

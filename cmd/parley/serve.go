@@ -11,11 +11,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"parley/internal/app"
+	"parley/internal/callback"
 )
 
 // serverSettings are the flags of commands that run a server.
 var serverSettings = []string{keyListen, keyPublicURL, keyAllowPrivate, keyBehindProxy, keyProxies, keyRate, keyTLSCert, keyTLSKey, keyLogLevel, keyLogFormat, keyMetricsOpen,
-	keyEventLife, keyOTPLife, keyMedia, keyOTPContacts, keyOTPPrefix, keyEndpoint, keyTrust}
+	keyEventLife, keyEventCap, keyOTPLife, keyMedia, keyOTPContacts, keyOTPPrefix, keyEndpoint, keyTrust}
 
 func (c *cli) serve() *cobra.Command {
 	cmd := &cobra.Command{
@@ -56,7 +57,7 @@ func (c *cli) appConfig() (app.Config, error) {
 	if err != nil || rate < 0 || math.IsInf(rate, 0) || math.IsNaN(rate) {
 		return app.Config{}, fail(exitUsage, "%s: requests_per_second must be a number, 0 or more", c.set.values[keyRate].origin)
 	}
-	events, err := c.set.duration(keyEventLife, time.Hour)
+	events, most, err := c.eventRetention()
 	if err != nil {
 		return app.Config{}, err
 	}
@@ -89,6 +90,7 @@ func (c *cli) appConfig() (app.Config, error) {
 
 		TrustedProxies:    proxies,
 		EventLife:         events,
+		EventCap:          most,
 		OTPLife:           otps,
 		RequestsPerSecond: rate,
 		MediaPerMinute:    int64(limits[0]) << 20,
@@ -108,6 +110,26 @@ func (c *cli) appConfig() (app.Config, error) {
 		Log:          log,
 		LogLevel:     level,
 	}, nil
+}
+
+// minEventCap leaves room for what a webhook may read again after a restart.
+const minEventCap = 100_000
+
+// eventRetention reads how long events are kept, and how many of them at most.
+func (c *cli) eventRetention() (time.Duration, int64, error) {
+	events, err := c.set.duration(keyEventLife, 0)
+	if err != nil {
+		return 0, 0, err
+	}
+	if events < callback.RetriedFor {
+		return 0, 0, fail(exitUsage, "%s: event_retention must be at least %dd, because failed webhook calls are retried for nearly as long",
+			c.set.values[keyEventLife].origin, callback.RetriedFor/(24*time.Hour))
+	}
+	most, err := c.set.number(keyEventCap)
+	if err == nil && most < minEventCap {
+		err = fail(exitUsage, "%s: event_cap must be at least %d", c.set.values[keyEventCap].origin, minEventCap)
+	}
+	return events, int64(most), err
 }
 
 // logger writes to stderr: text for a person at a terminal, JSON for programs. Its level can be changed.

@@ -56,6 +56,7 @@ const (
 	keyLogFormat    = "log_format"
 	keyMetricsOpen  = "metrics_open"
 	keyEventLife    = "event_retention"
+	keyEventCap     = "event_cap"
 	keyOTPLife      = "otp_retention"
 	keyEndpoint     = "whatsapp_endpoint"
 	keyTrust        = "whatsapp_trust"
@@ -85,7 +86,10 @@ var settingTable = []setting{
 	{key: keyLogLevel, fallback: "info", about: "debug, info, warn or error"},
 	{key: keyLogFormat, fallback: "auto", about: "text, json or auto: text on a terminal"},
 	{key: keyMetricsOpen, kind: onOff, fallback: "false", about: "answer /metrics to everybody, not only to this machine and to admin tokens"},
-	{key: keyEventLife, fallback: "720h", about: "how long the event log and finished deliveries are kept"},
+	{key: keyEventLife, fallback: "720h", about: "how long events are kept, at least 4d; " +
+		"longer while an enabled webhook or a waiting delivery needs them"},
+	{key: keyEventCap, kind: oneNumber, fallback: "10000000", about: "how many events the log may have " +
+		"because some are needed after their retention; beyond that the oldest are removed"},
 	{key: keyOTPLife, fallback: "24h", about: "how long one-time codes and login links are kept after they ended"},
 	{key: keyEndpoint, about: "the address of a test server for WhatsApp's protocol on this machine", hidden: true},
 	{key: keyTrust, about: "file with the test server's public key", hidden: true},

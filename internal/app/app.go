@@ -183,6 +183,7 @@ func (s *server) makeParts() {
 		Log:        s.log,
 		Metrics:    s.metrics,
 		EventLife:  s.cfg.EventLife,
+		EventCap:   s.cfg.EventCap,
 		Offline:    s.offline,
 		LoginLinks: s.otp,
 	})
@@ -195,7 +196,6 @@ func (s *server) makeParts() {
 		Log:     s.log,
 		Metrics: s.metrics,
 		Version: s.cfg.Version,
-		Keep:    s.cfg.EventLife,
 
 		MayErase: s.gateway.MayErase,
 	})

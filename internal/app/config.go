@@ -45,9 +45,10 @@ type Config struct {
 	TLSCert, TLSKey string
 	// MetricsOpen answers /metrics to everybody; false: to this machine and to admin tokens.
 	MetricsOpen bool
-	// EventLife is how long the event log and finished deliveries are kept, OTPLife how long codes and
-	// links are after they ended; zero: the defaults of the packages that keep them.
+	// EventLife is how long events are kept, OTPLife how long codes and links are after they ended. EventCap is how many
+	// events the log may have because some are still needed. Zero: the defaults of the packages that keep them.
 	EventLife, OTPLife time.Duration
+	EventCap           int64
 	// WhatsAppEndpoint is the address of a server on this machine that stands in for WhatsApp, and
 	// WhatsAppTrust the file that says what to know it by; empty: the real network.
 	WhatsAppEndpoint, WhatsAppTrust string

@@ -143,8 +143,12 @@ func TestAGoneEventEndsItsDelivery(t *testing.T) {
 		e.says(ann, "two")
 		pass(time.Second)
 		e.tx(func(tx *store.Tx) error {
-			_, err := tx.ForgetEvents(e.Context(), time.Now().Add(time.Second), 1000)
-			return err
+			for range 2 { // a needed event goes only where the log is too long
+				if n, err := tx.ForgetEvents(e.Context(), time.Now().Add(time.Second), 0, 1000); n != 1 || err != nil {
+					return fmt.Errorf("%d events went: %w", n, err)
+				}
+			}
+			return nil
 		})
 		e.servers.on("crm.example", always(200))
 		e.says(ann, "three")

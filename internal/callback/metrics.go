@@ -2,6 +2,7 @@ package callback
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -14,6 +15,7 @@ type measures struct {
 	outcomes *prometheus.CounterVec
 	toFirst  prometheus.Histogram
 	open     prometheus.Gauge
+	lost     atomic.Int64 // events that webhooks lost, when last read
 }
 
 func newMeasures(r prometheus.Registerer, store Store) *measures {
@@ -43,9 +45,25 @@ func newMeasures(r prometheus.Registerer, store Store) *measures {
 				return -1 // not known
 			}
 			return float64(n)
+		}), prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "parley_webhook_gap_events_total", Help: "Events that were removed from the log before a webhook got them."}, func() float64 {
+			return float64(m.lostEvents(store))
 		}))
 	}
 	return m
+}
+
+// lostEvents is how many events the webhooks lost in all. While the store does not work, it is what was read last.
+func (m *measures) lostEvents(store Store) (lost int64) {
+	webhooks, err := store.Webhooks(context.Background())
+	if err != nil {
+		return m.lost.Load()
+	}
+	for _, w := range webhooks {
+		lost += w.Lost
+	}
+	m.lost.Store(lost)
+	return lost
 }
 
 func kindOf(d *parley.Delivery) string {

@@ -126,6 +126,17 @@ func TestBacklogsTakeTurns(t *testing.T) {
 	}
 }
 
+// TestEventsOutliveTheSchedule holds the least time that events are kept to the schedule of attempts.
+func TestEventsOutliveTheSchedule(t *testing.T) {
+	longest := time.Duration(0)
+	for _, d := range webhookDelays {
+		longest += d + time.Duration(jitter*float64(d)) + WebhookTimeout
+	}
+	if longest >= RetriedFor {
+		t.Errorf("a delivery is retried for up to %s, events may be kept for %s", longest, RetriedFor)
+	}
+}
+
 // TestPlanningEndsWithItsContext has the planner stop amid a backlog, and not after it.
 func TestPlanningEndsWithItsContext(t *testing.T) {
 	e := newPlanEnv(t)

@@ -15,6 +15,9 @@ type WebhookReader interface {
 	OldestDelivery(ctx context.Context, webhook parley.WebhookID, untried bool) (parley.Delivery, error)
 }
 
+// reportGapsFor is for how long lost events are reported.
+const reportGapsFor = 7 * 24 * time.Hour
+
 // Webhooks looks at whether events reach those who asked for them.
 func Webhooks(ctx context.Context, store WebhookReader) ([]Finding, error) {
 	webhooks, err := store.Webhooks(ctx)
@@ -36,6 +39,11 @@ func Webhooks(ctx context.Context, store WebhookReader) ([]Finding, error) {
 			}
 		}
 		findings = append(findings, f)
+		if time.Since(w.LostAt) < reportGapsFor {
+			findings = append(findings, Finding{"webhook", Warning,
+				fmt.Sprintf("%s missed events: %d were removed from the log before it got them, the last at %s", w.URL, w.Lost, When(w.LostAt)),
+				"get what was missed through the API; keep events longer with --event-retention and --event-cap"})
+		}
 	}
 	return findings, nil
 }

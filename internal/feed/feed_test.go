@@ -270,7 +270,7 @@ func TestPlaceThatWasRemoved(t *testing.T) {
 	e.add("main", 1)
 	e.expect(first, 10, 11)
 	err := e.store.Tx(t.Context(), func(tx *store.Tx) error {
-		_, err := tx.ForgetEvents(t.Context(), time.Now().Add(time.Hour), 100)
+		_, err := tx.ForgetEvents(t.Context(), time.Now().Add(time.Hour), 1e9, 100)
 		return err
 	})
 	if err != nil {
@@ -281,6 +281,32 @@ func TestPlaceThatWasRemoved(t *testing.T) {
 	e.add("main", 1)
 	e.expect(late, 11, 12)
 	e.expect(first, 11, 12)
+}
+
+// TestEventOfNoChannel goes to readers of all channels, and to no reader of one channel.
+func TestEventOfNoChannel(t *testing.T) {
+	e := start(t)
+	all := e.feed.Subscribe(0, parley.EventFilter{})
+	defer all.Close()
+	one := e.feed.Subscribe(0, parley.EventFilter{Channel: "main"})
+	defer one.Close()
+	publish := func() {
+		event := parley.NewGapEvent(parley.Webhook{ID: "whk_1", Channel: "main", Cursor: 1}, 2, time.Now())
+		err := e.store.Tx(t.Context(), func(tx *store.Tx) error { return tx.AddEvent(t.Context(), event) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.add("main", 1)
+	}
+	for n := range 2 { // from the log, and live
+		publish()
+		item, err := all.Next(t.Context())
+		if err != nil || item.Event.Type != parley.WebhookGap || item.Event.Channel != "" {
+			t.Fatalf("got %s (%v)", item.Body, err)
+		}
+		e.expect(all, n, n+1)
+		e.expect(one, n, n+1)
+	}
 }
 
 // TestFilterThatFindsNothing has a reader far behind whose filter finds nothing for pages. It reads on by itself and joins

@@ -33,8 +33,10 @@ type Config struct {
 
 	// Clock is the clock of this machine; nil: time.Now.
 	Clock func() time.Time
-	// EventLife is how long the event log goes back; zero: [DefaultEventLife].
+	// EventLife is how long events are kept; zero: [DefaultEventLife]. Events that a webhook or a waiting delivery needs are
+	// kept longer, while the log has at most EventCap events; zero: [DefaultEventCap].
 	EventLife time.Duration
+	EventCap  int64
 	// Offline keeps channels from being connected: no session is opened and nothing is sent. Channels can be listed,
 	// changed and deleted. Call Refresh in place of Run.
 	Offline bool

@@ -35,7 +35,7 @@ func (g *Gateway) keepHouse(ctx context.Context) {
 			}
 			g.forgetEvents(ctx)
 			if err := g.purge(ctx); err != nil && ctx.Err() == nil { // what a process that died left
-				g.Log.Error("purge deleted channels", "error", err)
+				g.Log.Error("purge deleted channels and webhooks", "error", err)
 			}
 			for _, a := range g.all() {
 				g.eraseOld(ctx, a)
@@ -62,11 +62,14 @@ func (g *Gateway) forgetAnswers(ctx context.Context) {
 // DefaultEventLife is how long the event log goes back unless it is set.
 const DefaultEventLife = 30 * 24 * time.Hour
 
+// DefaultEventCap is how long the event log may become because of events that are still needed.
+const DefaultEventCap = 10_000_000
+
 func (g *Gateway) forgetEvents(ctx context.Context) {
-	life := cmp.Or(g.EventLife, DefaultEventLife)
+	life, most := cmp.Or(g.EventLife, DefaultEventLife), cmp.Or(g.EventCap, DefaultEventCap)
 	g.inBatches(ctx, "forget events", func() (n int, err error) {
 		err = g.Store.Tx(ctx, func(tx *store.Tx) (err error) {
-			n, err = tx.ForgetEvents(ctx, g.Clock().Add(-life), houseBatch)
+			n, err = tx.ForgetEvents(ctx, g.Clock().Add(-life), most, houseBatch)
 			sealed := g.Clock().Add(-sealedLife)
 			return errors.Join(err, tx.ForgetSealed(ctx, sealed), tx.ForgetResends(ctx, sealed))
 		})
@@ -74,7 +77,7 @@ func (g *Gateway) forgetEvents(ctx context.Context) {
 	})
 }
 
-// purge removes what is left of channels that were deleted or cleared, in small transactions between which others write.
+// purge removes what is left of channels that were deleted or cleared and of webhooks that were deleted, in small transactions between which others write.
 func (g *Gateway) purge(ctx context.Context) error {
 	for more := true; more; {
 		var files []parley.Media

@@ -97,13 +97,34 @@ var webhookTests = map[string]func(*env){
 		if _, err := e.store.Secret(e.Context(), parley.WebhookSecret("whk_1")); !errors.Is(err, parley.ErrNotFound) {
 			e.Errorf("its secret: %v", err)
 		}
-		left, total, err := e.store.Deliveries(e.Context(), parley.DeliveryQuery{}, parley.Page{Limit: 10})
-		e.must(err)
-		if total != 1 || len(left) != 1 || left[0].Webhook != "whk_2" {
-			e.Errorf("left are %d deliveries: %+v", total, left)
+		for _, when := range []string{"at once", "after the purge"} {
+			left, total, err := e.store.Deliveries(e.Context(), parley.DeliveryQuery{}, parley.Page{Limit: 10})
+			e.must(err)
+			if total != 1 || len(left) != 1 || left[0].Webhook != "whk_2" {
+				e.Errorf("%s left are %d deliveries: %+v", when, total, left)
+			}
+			e.same("of it "+when, e.countDeliveries(parley.DeliveryQuery{Webhook: "whk_1"}), 0)
+			e.purge()
 		}
-		_, err = e.store.Secret(e.Context(), parley.WebhookSecret("whk_2"))
+		_, err := e.store.Secret(e.Context(), parley.WebhookSecret("whk_2"))
 		e.must(err)
+	},
+
+	"the deliveries of a deleted webhook are purged in batches": func(e *env) {
+		e.webhook(fullWebhook("whk_1"))
+		for n := range int64(450) {
+			e.deliver("whk_1", ann, n+1)
+		}
+		e.tx(func(tx *store.Tx) error { return tx.DeleteWebhook(e.Context(), "whk_1") })
+		steps := 0
+		for more := true; more; steps++ {
+			e.tx(func(tx *store.Tx) (err error) {
+				_, more, err = tx.PurgeChannels(e.Context())
+				return err
+			})
+		}
+		e.same("transactions", steps, 4) // 200, 200, 50, and one that finds nothing
+		e.same("left", e.countDeliveries(parley.DeliveryQuery{}), 0)
 	},
 
 	"a secret is replaced": func(e *env) {
@@ -214,6 +235,13 @@ func (e *env) deliver(webhook parley.WebhookID, chat parley.ContactID, events ..
 		ds = append(ds, delivery(webhook, chat, n))
 	}
 	e.tx(func(tx *store.Tx) error { return tx.AddDeliveries(e.Context(), ds) })
+}
+
+func (e *env) countDeliveries(q parley.DeliveryQuery) int {
+	e.Helper()
+	_, total, err := e.store.Deliveries(e.Context(), q, parley.Page{})
+	e.must(err)
+	return int(total)
 }
 
 // due lists the events that may be delivered at an endpoint.

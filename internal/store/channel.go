@@ -66,6 +66,14 @@ func (r Reader) channelID(code parley.ChannelCode) (id int64, err error) {
 	return id, err
 }
 
+// channelNumber returns the number of a channel, and 0 for none.
+func (r Reader) channelNumber(code parley.ChannelCode) (int64, error) {
+	if code == "" {
+		return 0, nil
+	}
+	return r.channelID(code)
+}
+
 // CheckChannel makes sure that a channel is there.
 func (t *Tx) CheckChannel(_ context.Context, code parley.ChannelCode, id int64) error {
 	known, err := t.channelID(code)

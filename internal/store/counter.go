@@ -35,8 +35,10 @@ func (c *counting) add(channel int64, what parley.Counter, webhook parley.Webhoo
 	if c.counts == nil {
 		c.counts = map[countKey]int64{}
 	}
-	c.counts[countKey{channel, what, webhook}] += n
 	c.counts[countKey{0, what, webhook}] += n
+	if channel != 0 {
+		c.counts[countKey{channel, what, webhook}] += n
+	}
 }
 
 // later notes a time of a channel.

@@ -3,15 +3,18 @@ package store
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"parley"
 )
 
 const (
-	deliveryColumns = `delivery.seq, endpoint, url, event, event_id, type, channel.code, chat, state, attempts, delivery.created_at, next_at,
+	deliveryColumns = `delivery.seq, endpoint, url, event, event_id, type, coalesce(channel.code, ''), chat, state, attempts, delivery.created_at, next_at,
 		tried_at, ended_at, took, delivery.code, problem, response, earlier`
-	readDeliveries = `SELECT ` + deliveryColumns + ` FROM delivery JOIN channel ON channel.id = delivery.channel `
+	// Those of channels that were deleted are out of sight; those with channel 0 are of events that belong to none.
+	readDeliveries = `SELECT ` + deliveryColumns + ` FROM delivery LEFT JOIN channel ON channel.id = delivery.channel
+		WHERE (channel.id IS NOT NULL OR delivery.channel = 0) AND `
 )
 
 func scanDelivery(row scanner) (parley.Delivery, error) {
@@ -39,7 +42,7 @@ const first = `state = 0 AND held = 0`
 // DueDeliveries lists what may be tried now at an endpoint, in the order of events.
 func (r Reader) DueDeliveries(ctx context.Context, endpoint parley.Endpoint, now time.Time, limit int) ([]parley.Delivery, error) {
 	r = r.with(ctx)
-	return list(r, readDeliveries+`WHERE `+first+` AND endpoint = $1 AND next_at <= $2 ORDER BY event LIMIT $3`,
+	return list(r, readDeliveries+first+` AND endpoint = $1 AND next_at <= $2 ORDER BY event LIMIT $3`,
 		[]any{string(endpoint), millis(now), int64(limit)}, scanDelivery)
 }
 
@@ -56,7 +59,7 @@ func (r Reader) NextDelivery(ctx context.Context, endpoint parley.Endpoint, afte
 // waits behind none, because it is the oldest of its chat.
 func (r Reader) OldestDelivery(ctx context.Context, webhook parley.WebhookID, untried bool) (parley.Delivery, error) {
 	r = r.with(ctx)
-	query := readDeliveries + `WHERE ` + first + ` AND endpoint = $1`
+	query := readDeliveries + first + ` AND endpoint = $1`
 	if untried {
 		query += ` AND tried_at = 0`
 	}
@@ -117,7 +120,7 @@ func (t *Tx) AddDeliveries(_ context.Context, ds []parley.Delivery) error {
 		if err != nil {
 			return err
 		}
-		channel, err := t.channelID(d.Channel)
+		channel, err := t.channelNumber(d.Channel)
 		if err != nil {
 			return err
 		}
@@ -159,14 +162,14 @@ func (t *Tx) UpdateDeliveries(_ context.Context, ds []parley.Delivery) error {
 		if d.State == parley.DeliveryFailed {
 			what = parley.CountWebhookFailed
 		}
-		channel, err := t.channelID(d.Channel)
+		channel, err := t.channelNumber(d.Channel)
 		if err != nil && err != parley.ErrNotFound {
 			return err
 		}
 		t.counting.add(channel, what, d.Webhook, 1)
 		if _, err := t.sql.Exec(`UPDATE delivery SET held = 0 WHERE seq = (SELECT seq FROM delivery
-			WHERE state = 0 AND endpoint = $1 AND channel = (SELECT id FROM channel WHERE code = $2) AND chat = $3 ORDER BY event LIMIT 1)`,
-			string(d.Webhook), string(d.Channel), string(d.Chat)); err != nil {
+			WHERE state = 0 AND endpoint = $1 AND channel = $2 AND chat = $3 ORDER BY event LIMIT 1)`,
+			string(d.Webhook), channel, string(d.Chat)); err != nil {
 			return err
 		}
 	}
@@ -186,16 +189,20 @@ func (t *Tx) RetryDelivery(_ context.Context, d parley.Delivery, now time.Time) 
 		_, err := t.sql.Exec(`UPDATE delivery SET next_at = $1 WHERE seq = $2 AND state = 0`, millis(now), d.ID.Number())
 		return err
 	}
-	_, err := t.sql.Exec(`UPDATE delivery SET next_at = $1 WHERE `+first+` AND endpoint = $2 AND channel = (SELECT id FROM channel WHERE code = $3)
-		AND chat = $4 AND next_at > $1`,
-		millis(now), string(d.Endpoint()), string(d.Channel), string(d.Chat))
+	channel, err := t.channelNumber(d.Channel)
+	if err != nil {
+		return err
+	}
+	_, err = t.sql.Exec(`UPDATE delivery SET next_at = $1 WHERE `+first+` AND endpoint = $2 AND channel = $3 AND chat = $4 AND next_at > $1`,
+		millis(now), string(d.Endpoint()), channel, string(d.Chat))
 	return err
 }
 
-// ForgetDeliveries removes up to limit deliveries of a state that ended before a time, the oldest first.
+// ForgetDeliveries removes up to limit deliveries of a state that ended before a time, the oldest first. The state is part of
+// the text: a statement whose index depends on a parameter is prepared again with every call.
 func (t *Tx) ForgetDeliveries(_ context.Context, state parley.DeliveryState, before time.Time, limit int) (int, error) {
 	n, err := t.count(`DELETE FROM delivery WHERE seq IN
-		(SELECT seq FROM delivery WHERE state = $1 AND state > 0 AND ended_at < $2 ORDER BY ended_at LIMIT $3)`,
-		int64(state), millis(before), int64(limit))
+		(SELECT seq FROM delivery WHERE state = `+strconv.Itoa(int(state))+` AND state > 0 AND ended_at < $1 ORDER BY ended_at LIMIT $2)`,
+		millis(before), int64(limit))
 	return int(n), err
 }

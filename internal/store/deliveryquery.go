@@ -19,7 +19,10 @@ func (r Reader) Deliveries(ctx context.Context, q parley.DeliveryQuery, page par
 	if err != nil || page.Limit < 1 || page.Offset >= total {
 		return nil, total, err
 	}
-	where, args := conditions(q)
+	where, args, err := r.conditions(q)
+	if err != nil {
+		return nil, 0, err
+	}
 	n := len(args)
 	found, err := list(r, readDeliveries+where+` ORDER BY delivery.seq DESC LIMIT `+param(n+1)+` OFFSET `+param(n+2),
 		append(args, int64(page.Limit), page.Offset), scanDelivery)
@@ -30,8 +33,11 @@ func (r Reader) Deliveries(ctx context.Context, q parley.DeliveryQuery, page par
 // left of all without the few that wait or failed.
 func (r Reader) countDeliveries(q parley.DeliveryQuery) (n int64, err error) {
 	if q.State == nil || *q.State != parley.DeliveryDone {
-		where, args := conditions(q)
-		return n, r.row(`SELECT count(*) FROM delivery`+where, args, &n)
+		where, args, err := r.conditions(q)
+		if err != nil {
+			return 0, err
+		}
+		return n, r.row(`SELECT count(*) FROM delivery WHERE `+where, args, &n)
 	}
 	waiting, failed := parley.DeliveryWaiting, parley.DeliveryFailed
 	var counts [3]int64
@@ -49,11 +55,11 @@ func (t *Tx) ReplayDeliveries(_ context.Context, q parley.DeliveryQuery, now tim
 	if q.State != nil && *q.State == parley.DeliveryWaiting {
 		return 0, nil
 	}
-	where, args := conditions(q)
-	switch {
-	case where == "":
-		where = ` WHERE state > 0`
-	case q.State == nil:
+	where, args, err := t.conditions(q)
+	if err != nil {
+		return 0, err
+	}
+	if q.State == nil {
 		where += ` AND state > 0`
 	}
 	some, err := list(t.Reader, readDeliveries+where+` ORDER BY delivery.seq LIMIT `+param(len(args)+1),
@@ -69,7 +75,7 @@ func (t *Tx) ReplayDeliveries(_ context.Context, q parley.DeliveryQuery, now tim
 		if err != nil {
 			return 0, err
 		}
-		channel, err := t.channelID(d.Channel)
+		channel, err := t.channelNumber(d.Channel)
 		if err != nil {
 			return 0, err
 		}
@@ -83,10 +89,17 @@ func (t *Tx) ReplayDeliveries(_ context.Context, q parley.DeliveryQuery, now tim
 var replayDelivery = `UPDATE delivery SET held = ` + fmt.Sprintf(isHeld, 1, 2, 3, 4) + `, state = 0, attempts = 0, next_at = $5,
 	tried_at = 0, ended_at = 0, took = 0, code = 0, problem = '', response = '', earlier = $6 WHERE seq = $7`
 
-// conditions writes a query as SQL. States stand in the text, because only then can an index of some
-// of them be used.
-func conditions(q parley.DeliveryQuery) (where string, args []any) {
-	var all []string
+// conditions writes a query as SQL. States are part of the text, because only then can an index of some
+// of them be used. Deliveries of webhooks that were deleted are left out.
+func (r Reader) conditions(q parley.DeliveryQuery) (where string, args []any, err error) {
+	all := []string{`true`}
+	var retired bool
+	if err := r.row(`SELECT EXISTS (SELECT 1 FROM retired_webhook)`, nil, &retired); err != nil {
+		return "", nil, err
+	}
+	if retired {
+		all = append(all, `endpoint NOT IN (SELECT id FROM retired_webhook)`)
+	}
 	and := func(condition string, arg any) {
 		args = append(args, arg)
 		all = append(all, condition+param(len(args)))
@@ -108,7 +121,7 @@ func conditions(q parley.DeliveryQuery) (where string, args []any) {
 	}
 	if q.Channel != "" {
 		args = append(args, string(q.Channel))
-		all = append(all, `channel = (SELECT id FROM channel WHERE code = `+param(len(args))+`)`)
+		all = append(all, `delivery.channel = (SELECT id FROM channel WHERE code = `+param(len(args))+`)`)
 	}
 	if q.State != nil {
 		all = append(all, `state = `+strconv.Itoa(int(*q.State)))
@@ -125,8 +138,5 @@ func conditions(q parley.DeliveryQuery) (where string, args []any) {
 	if !q.EndedBefore.IsZero() {
 		and(`ended_at < `, millis(q.EndedBefore))
 	}
-	if len(all) == 0 {
-		return "", nil
-	}
-	return ` WHERE ` + strings.Join(all, ` AND `), args
+	return strings.Join(all, ` AND `), args, nil
 }

@@ -15,7 +15,7 @@ import (
 // eventNumbers are how types are stored. A type's number is its index plus one; it must not change.
 var eventNumbers = []parley.EventType{parley.MessageReceived, parley.MessageStatus, parley.MessageReaction, parley.MessageDeleted, parley.PollVoted,
 	parley.ChannelStatusChanged, parley.ChannelPairing, parley.OTPApproved, parley.OTPFailed, parley.OTPExpired, parley.OTPPaused, parley.OTPGuessing,
-	parley.MessageMedia}
+	parley.MessageMedia, parley.WebhookGap}
 
 func eventNumber(t parley.EventType) (int64, error) {
 	i := slices.Index(eventNumbers, t)
@@ -72,7 +72,7 @@ func (t *Tx) AddEvent(_ context.Context, e *parley.Event) error {
 	if err != nil {
 		return err
 	}
-	channel, err := t.channelID(e.Channel)
+	channel, err := t.channelNumber(e.Channel)
 	if err != nil {
 		return err
 	}
@@ -123,8 +123,9 @@ func (t *Tx) publishStatus(seqs []int64, status parley.Status, at time.Time) err
 	return err
 }
 
-const readEvents = `SELECT event.seq, channel.code, type, at, message, event.status, contact, data, encrypted
-	FROM event JOIN channel ON channel.id = event.channel `
+// Events of channels that were deleted are out of sight; those with channel 0 belong to none.
+const readEvents = `SELECT event.seq, coalesce(channel.code, ''), type, at, message, event.status, contact, data, encrypted
+	FROM event LEFT JOIN channel ON channel.id = event.channel WHERE (channel.id IS NOT NULL OR event.channel = 0) AND `
 
 // storedEvent is an event whose message is not read yet.
 type storedEvent struct {
@@ -176,7 +177,7 @@ func (r Reader) Events(ctx context.Context, after int64, filter parley.EventFilt
 		in, types := inList(len(args)+1, numbers)
 		where, args = where+` AND type IN `+in, append(args, types...)
 	}
-	found, err := list(r, readEvents+`WHERE `+where+` ORDER BY event.seq LIMIT `+param(len(args)+1), append(args, int64(limit)), scanEvent)
+	found, err := list(r, readEvents+where+` ORDER BY event.seq LIMIT `+param(len(args)+1), append(args, int64(limit)), scanEvent)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -266,7 +267,7 @@ func (r Reader) EventsAt(ctx context.Context, seqs []int64) ([]parley.Event, err
 	var all []storedEvent
 	for some := range slices.Chunk(slices.Compact(slices.Sorted(slices.Values(seqs))), maxList) {
 		in, args := inList(1, some)
-		found, err := list(r, readEvents+`WHERE event.seq IN `+in+` ORDER BY event.seq`, args, scanEvent)
+		found, err := list(r, readEvents+`event.seq IN `+in+` ORDER BY event.seq`, args, scanEvent)
 		if err != nil {
 			return nil, err
 		}
@@ -278,7 +279,7 @@ func (r Reader) EventsAt(ctx context.Context, seqs []int64) ([]parley.Event, err
 // EventsAbout lists the events of a message, in order.
 func (r Reader) EventsAbout(ctx context.Context, m *parley.Message) ([]parley.Event, error) {
 	r = r.with(ctx)
-	found, err := list(r, readEvents+`WHERE message = $1 ORDER BY event.seq`, []any{m.Seq}, scanEvent)
+	found, err := list(r, readEvents+`message = $1 ORDER BY event.seq`, []any{m.Seq}, scanEvent)
 	if err != nil {
 		return nil, err
 	}
@@ -296,18 +297,6 @@ func (r Reader) lastEvent() (last int64, err error) {
 		return 0, nil
 	}
 	return last, err
-}
-
-// ForgetEvents removes up to limit events that were stored before a time, the oldest first.
-func (t *Tx) ForgetEvents(_ context.Context, before time.Time, limit int) (int, error) {
-	n, err := t.sql.Exec(`DELETE FROM event WHERE seq IN (SELECT seq FROM event ORDER BY seq LIMIT $1) AND received_at < $2`, int64(limit), millis(before))
-	if err != nil {
-		return 0, err
-	}
-	// What channels were before then, but not what they are since.
-	_, err = t.sql.Exec(`DELETE FROM channel_state WHERE at < $1 AND EXISTS
-		(SELECT 1 FROM channel_state AS later WHERE later.channel = channel_state.channel AND later.seq > channel_state.seq)`, millis(before))
-	return int(n), err
 }
 
 // ForgetSealed removes the encrypted texts from before a time.

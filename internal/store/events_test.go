@@ -177,7 +177,7 @@ var eventTests = map[string]func(*env){
 		e.tx(func(tx *store.Tx) error { return tx.ForgetSealed(e.Context(), between) })
 		e.same("sealed", [2]bool{e.events(0)[0].Sealed != nil, e.events(0)[1].Sealed != nil}, [2]bool{false, true})
 		e.tx(func(tx *store.Tx) error {
-			n, err := tx.ForgetEvents(e.Context(), tick(), 10)
+			n, err := tx.ForgetEvents(e.Context(), tick(), 1e9, 10)
 			if n != 2 {
 				err = errors.Join(err, fmt.Errorf("%d events went", n))
 			}
@@ -188,6 +188,92 @@ var eventTests = map[string]func(*env){
 		if got := e.events(0)[0].Seq; got <= last {
 			e.Errorf("place %d was given again after %d", got, last)
 		}
+	},
+
+	"events that are needed stay, up to a cap": func(e *env) {
+		e.channel(main)
+		for range 210 {
+			e.tx(func(tx *store.Tx) error {
+				return tx.AddEvent(e.Context(), &parley.Event{Type: parley.OTPExpired, Channel: main, At: start})
+			})
+		}
+		first := e.events(0)[0].Seq
+		slow, off := fullWebhook("whk_slow"), fullWebhook("whk_off")
+		slow.Enable()
+		slow.Cursor, off.Cursor = first+5, first+1
+		e.webhook(slow)
+		e.webhook(off)
+		waits := delivery("whk_slow", ann, first+3)
+		e.tx(func(tx *store.Tx) error {
+			ds := []parley.Delivery{waits}
+			err := tx.AddDeliveries(e.Context(), ds)
+			waits = ds[0]
+			return err
+		})
+		forget := func(most int64, want int) {
+			e.Helper()
+			e.tx(func(tx *store.Tx) error {
+				n, err := tx.ForgetEvents(e.Context(), tick(), most, 10)
+				e.same("removed", n, want)
+				return err
+			})
+		}
+		forget(1e9, 3) // up to the delivery that waits
+		forget(1e9, 0)
+		waits.State, waits.EndedAt = parley.DeliveryDone, start
+		e.tx(func(tx *store.Tx) error { return tx.UpdateDeliveries(e.Context(), []parley.Delivery{waits}) })
+		forget(1e9, 3) // up to the cursor of the webhook that is on
+		forget(204, 0) // it has no more than that
+		e.same("events", len(e.events(0)), 204)
+		forget(200, 2) // a hundredth of what may be there
+		gap := e.events(first + 209)
+		e.same("gaps", len(gap), 1)
+		e.same("gap", fmt.Sprint(gap[0].Type, " ", gap[0].Channel, string(gap[0].Data)),
+			fmt.Sprintf(`webhook.gap {"webhook":"whk_slow","channel":"main","lost":2,"from":%d,"to":%d}`, first+6, first+7))
+		w, err := e.store.Webhook(e.Context(), "whk_slow")
+		e.must(err)
+		e.same("slow", [2]int64{w.Cursor, w.Lost}, [2]int64{first + 7, 2})
+		if w.LostAt.IsZero() {
+			e.Error("it is not known when events were lost")
+		}
+		e.tx(func(tx *store.Tx) error { return tx.SetWebhookCursor(e.Context(), "whk_slow", first) })
+		w, err = e.store.Webhook(e.Context(), "whk_slow")
+		e.must(err)
+		e.same("cursor", w.Cursor, first+7)
+
+		off.Enable()
+		e.tx(func(tx *store.Tx) error { return tx.UpdateWebhook(e.Context(), off) })
+		e.tx(func(tx *store.Tx) error { return tx.UpdateWebhook(e.Context(), off) }) // it is reported once
+		gap = e.events(gap[0].Seq)
+		e.same("gaps", len(gap), 1)
+		e.same("gap", string(gap[0].Data), fmt.Sprintf(`{"webhook":"whk_off","channel":"main","lost":6,"from":%d,"to":%d}`, first+2, first+7))
+		of, _, err := e.store.Events(e.Context(), first+209, parley.EventFilter{Channel: main}, 10)
+		e.must(err)
+		e.same("gaps on the channel", len(of), 0)
+	},
+
+	"events of no channel are delivered in order": func(e *env) {
+		e.webhook(fullWebhook("whk_1"))
+		var ds []parley.Delivery
+		for i := range 2 {
+			event := parley.NewGapEvent(fullWebhook("whk_2"), 10+int64(i), start)
+			e.tx(func(tx *store.Tx) error { return tx.AddEvent(e.Context(), event) })
+			ds = append(ds, parley.NewDelivery(event, "whk_1"))
+		}
+		e.tx(func(tx *store.Tx) error { return tx.AddDeliveries(e.Context(), ds) })
+		now := time.Now()
+		e.same("due", e.due("whk_1", now, 10), []int64{ds[0].Event})
+		at, err := e.store.EventsAt(e.Context(), []int64{ds[0].Event})
+		e.must(err)
+		e.same("event", len(at), 1)
+		e.tx(func(tx *store.Tx) error { return tx.RetryDelivery(e.Context(), ds[0], now) })
+		ds[0].State, ds[0].EndedAt = parley.DeliveryDone, start
+		e.tx(func(tx *store.Tx) error { return tx.UpdateDeliveries(e.Context(), ds[:1]) })
+		e.same("due", e.due("whk_1", now, 10), []int64{ds[1].Event})
+		e.tx(func(tx *store.Tx) error {
+			return second(tx.ReplayDeliveries(e.Context(), parley.DeliveryQuery{IDs: []parley.DeliveryID{ds[0].ID}}, now, 10))
+		})
+		e.same("waiting", e.countDeliveries(parley.DeliveryQuery{Webhook: "whk_1"}), 2)
 	},
 
 	"events of many callers at once come back in order": func(e *env) {

@@ -67,9 +67,12 @@ func (t *Tx) retire(id, successor int64) error {
 // purgeBatch is how many rows of a table one call of PurgeChannels removes.
 const purgeBatch = 200
 
-// PurgeChannels removes some rows of channels that were deleted or reset, and returns the files of their messages. It
-// reports whether there is more to do.
+// PurgeChannels removes some rows of channels that were deleted or reset and of webhooks that were deleted, and returns the
+// files of their messages. It reports whether there is more to do.
 func (t *Tx) PurgeChannels(_ context.Context) (files []parley.Media, more bool, err error) {
+	if more, err := t.purgeWebhook(); more || err != nil {
+		return nil, more, err
+	}
 	var id, successor int64
 	err = t.row(`SELECT channel, successor FROM retired ORDER BY channel LIMIT 1`, nil, &id, &successor)
 	if err == parley.ErrNotFound {
@@ -97,6 +100,23 @@ func (t *Tx) PurgeChannels(_ context.Context) (files []parley.Media, more bool, 
 	}
 	_, err = t.sql.Exec(`DELETE FROM retired WHERE channel = $1`, id)
 	return files, true, err
+}
+
+// purgeWebhook removes some deliveries of a webhook that was deleted. It reports whether there was such a webhook.
+func (t *Tx) purgeWebhook() (found bool, err error) {
+	var id string
+	if err := t.row(`SELECT id FROM retired_webhook LIMIT 1`, nil, &id); err != nil {
+		if err == parley.ErrNotFound {
+			err = nil
+		}
+		return false, err
+	}
+	n, err := t.sql.Exec(`DELETE FROM delivery WHERE seq IN (SELECT seq FROM delivery WHERE endpoint = $1 LIMIT $2)`, id, int64(purgeBatch))
+	if err != nil || n == purgeBatch {
+		return true, err
+	}
+	_, err = t.sql.Exec(`DELETE FROM retired_webhook WHERE id = $1`, id)
+	return true, err
 }
 
 // purgeMessages removes some messages of a number with what hangs on them.

@@ -9,25 +9,28 @@ import (
 	"parley"
 )
 
-const webhookColumns = `id, url, channel, types, created_at, cursor, disabled_at, reason, failing_since, failing_ms, failures`
+const (
+	webhookColumns = `id, url, channel, types, created_at, cursor, disabled_at, reason, failing_since, failing_ms, failures`
+	readWebhooks   = `SELECT ` + webhookColumns + `, lost, lost_at FROM webhook `
+)
 
 // Webhooks lists all webhooks, oldest first.
 func (r Reader) Webhooks(ctx context.Context) ([]parley.Webhook, error) {
 	r = r.with(ctx)
-	return list(r, `SELECT `+webhookColumns+` FROM webhook ORDER BY created_at, seq`, nil, scanWebhook)
+	return list(r, readWebhooks+`ORDER BY created_at, seq`, nil, scanWebhook)
 }
 
 // Webhook finds a webhook.
 func (r Reader) Webhook(ctx context.Context, id parley.WebhookID) (parley.Webhook, error) {
 	r = r.with(ctx)
-	return one(r, `SELECT `+webhookColumns+` FROM webhook WHERE id = $1`, []any{string(id)}, scanWebhook)
+	return one(r, readWebhooks+`WHERE id = $1`, []any{string(id)}, scanWebhook)
 }
 
 func scanWebhook(row scanner) (parley.Webhook, error) {
 	var w parley.Webhook
 	var types []byte
-	var created, disabled, failing, failingFor int64
-	if err := row.Scan(&w.ID, &w.URL, &w.Channel, &types, &created, &w.Cursor, &disabled, &w.Reason, &failing, &failingFor, &w.Failures); err != nil {
+	var created, disabled, failing, failingFor, lost int64
+	if err := row.Scan(&w.ID, &w.URL, &w.Channel, &types, &created, &w.Cursor, &disabled, &w.Reason, &failing, &failingFor, &w.Failures, &w.Lost, &lost); err != nil {
 		return w, err
 	}
 	if err := json.Unmarshal(types, &w.Types); err != nil {
@@ -36,7 +39,7 @@ func scanWebhook(row scanner) (parley.Webhook, error) {
 	if len(w.Types) == 0 {
 		w.Types = nil
 	}
-	w.CreatedAt, w.DisabledAt, w.FailingSince = moment(created), moment(disabled), moment(failing)
+	w.CreatedAt, w.DisabledAt, w.FailingSince, w.LostAt = moment(created), moment(disabled), moment(failing), moment(lost)
 	w.FailingFor = time.Duration(failingFor) * time.Millisecond
 	return w, nil
 }
@@ -69,8 +72,9 @@ func (t *Tx) AddWebhook(ctx context.Context, w parley.Webhook) error {
 	return t.revise()
 }
 
-// UpdateWebhook stores everything of a webhook but its cursor.
-func (t *Tx) UpdateWebhook(_ context.Context, w parley.Webhook) error {
+// UpdateWebhook stores everything of a webhook but its cursor and what it lost. For one that is switched on, it reports the
+// events that were removed meanwhile.
+func (t *Tx) UpdateWebhook(ctx context.Context, w parley.Webhook) error {
 	types, err := encodeTypes(w.Types)
 	if err != nil {
 		return err
@@ -81,12 +85,15 @@ func (t *Tx) UpdateWebhook(_ context.Context, w parley.Webhook) error {
 		millis(w.FailingSince), w.FailingFor.Milliseconds(), int64(w.Failures), string(w.ID)); err != nil {
 		return err
 	}
+	if err := t.reportGaps(ctx); err != nil {
+		return err
+	}
 	return t.revise()
 }
 
-// SetWebhookCursor stores how far deliveries were planned.
+// SetWebhookCursor stores how far deliveries were planned. It does not go back behind a gap that was reported.
 func (t *Tx) SetWebhookCursor(_ context.Context, id parley.WebhookID, cursor int64) error {
-	_, err := t.sql.Exec(`UPDATE webhook SET cursor = $1 WHERE id = $2`, cursor, string(id))
+	_, err := t.sql.Exec(`UPDATE webhook SET cursor = max(cursor, $1) WHERE id = $2`, cursor, string(id))
 	return err
 }
 
@@ -97,12 +104,12 @@ func (t *Tx) SetWebhookHealth(_ context.Context, w parley.Webhook) error {
 	return err
 }
 
-// DeleteWebhook removes a webhook with its secret and its deliveries.
+// DeleteWebhook removes a webhook with its secret. Its deliveries are out of sight at once; [Tx.PurgeChannels] removes them.
 func (t *Tx) DeleteWebhook(_ context.Context, id parley.WebhookID) error {
 	if err := t.change(`DELETE FROM webhook WHERE id = $1`, string(id)); err != nil {
 		return err
 	}
-	if _, err := t.sql.Exec(`DELETE FROM delivery WHERE endpoint = $1`, string(id)); err != nil {
+	if _, err := t.sql.Exec(`INSERT INTO retired_webhook (id) VALUES ($1)`, string(id)); err != nil {
 		return err
 	}
 	if _, err := t.sql.Exec(`DELETE FROM secret WHERE owner = $1`, string(parley.WebhookSecret(id))); err != nil {
@@ -113,7 +120,7 @@ func (t *Tx) DeleteWebhook(_ context.Context, id parley.WebhookID) error {
 
 // deleteCallbacks removes what a channel has of webhooks, secrets and deliveries.
 func (t *Tx) deleteCallbacks(ctx context.Context, code parley.ChannelCode) error {
-	own, err := list(t.Reader, `SELECT `+webhookColumns+` FROM webhook WHERE channel = $1`, []any{string(code)}, scanWebhook)
+	own, err := list(t.Reader, readWebhooks+`WHERE channel = $1`, []any{string(code)}, scanWebhook)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -16,6 +17,7 @@ import (
 	"parley/internal/api"
 	"parley/internal/app"
 	"parley/internal/parleytest"
+	"parley/internal/store"
 )
 
 // TestEventsAreAsDescribed has everything happen on a whole gateway that its log tells of, and holds
@@ -30,6 +32,12 @@ func TestEventsAreAsDescribed(t *testing.T) {
 	useLinks(l)
 	attackCodes(l)
 	e.Stop()
+	err := l.data.Store.Tx(t.Context(), func(tx *store.Tx) error {
+		return tx.AddEvent(t.Context(), parley.NewGapEvent(parley.Webhook{ID: parley.NewWebhookID(), Cursor: 1}, 2, time.Now()))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 
 	schemas := map[parley.EventType]*jsonschema.Schema{}
 	for _, kind := range parley.EventTypes {

@@ -1,0 +1,97 @@
+package store
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"parley"
+)
+
+// ForgetEvents removes up to limit events that were stored before a time, the oldest first. Those that an enabled webhook or
+// a waiting delivery needs stay, unless the log is longer than most events.
+func (t *Tx) ForgetEvents(ctx context.Context, before time.Time, most int64, limit int) (int, error) {
+	n, err := t.removeEvents(ctx, millis(before), most, int64(limit))
+	if err != nil {
+		return 0, err
+	}
+	// What channels were before then, but not what they are since.
+	_, err = t.sql.Exec(`DELETE FROM channel_state WHERE at < $1 AND EXISTS
+		(SELECT 1 FROM channel_state AS later WHERE later.channel = channel_state.channel AND later.seq > channel_state.seq)`, millis(before))
+	return int(n), err
+}
+
+func (t *Tx) removeEvents(ctx context.Context, before, most, limit int64) (int64, error) {
+	var oldest int64
+	err := t.row(`SELECT seq FROM event ORDER BY seq LIMIT 1`, nil, &oldest)
+	if err == parley.ErrNotFound {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	// Of the deliveries of a chat, the one with the oldest event is not held.
+	var upTo int64
+	if err := t.row(`SELECT max(removed_to, min(
+		coalesce((SELECT min(cursor) FROM webhook WHERE disabled_at = 0), $1),
+		coalesce((SELECT min(event) - 1 FROM delivery WHERE `+first+`), $1))) FROM log`, []any{int64(math.MaxInt64)}, &upTo); err != nil {
+		return 0, err
+	}
+	if oldest > upTo {
+		if upTo, err = t.dropNeeded(ctx, oldest, before, most); err != nil {
+			return 0, err
+		}
+	}
+	var last int64
+	if err := t.row(`SELECT coalesce(max(seq), 0) FROM (SELECT seq, received_at FROM event WHERE seq <= $1 ORDER BY seq LIMIT $2) AS some
+		WHERE received_at < $3`, []any{upTo, limit, before}, &last); err != nil || last == 0 {
+		return 0, err
+	}
+	if _, err := t.sql.Exec(`UPDATE log SET removed_to = max(removed_to, $1)`, last); err != nil {
+		return 0, err
+	}
+	return t.sql.Exec(`DELETE FROM event WHERE seq <= $1 AND received_at < $2`, last, before)
+}
+
+// dropNeeded gives up the oldest events although they are needed, if the log is longer than most events. It returns up to
+// which seq; 0: none. It does so for a hundredth of the log at a time, so that a webhook gets few reports of gaps.
+func (t *Tx) dropNeeded(ctx context.Context, oldest, before, most int64) (upTo int64, err error) {
+	end := oldest + max(most/100, 1) - 1
+	last, err := t.lastEvent()
+	if err != nil || end > last-most {
+		return 0, err
+	}
+	var stored int64
+	err = t.row(`SELECT received_at FROM event WHERE seq <= $1 ORDER BY seq DESC LIMIT 1`, []any{end}, &stored)
+	if err != nil || stored >= before {
+		return 0, err
+	}
+	if _, err := t.sql.Exec(`UPDATE log SET removed_to = max(removed_to, $1)`, end); err != nil {
+		return 0, err
+	}
+	return end, t.reportGaps(ctx)
+}
+
+// reportGaps publishes an event for each enabled webhook whose next events were removed or are about to be, and moves its
+// cursor behind them.
+func (t *Tx) reportGaps(ctx context.Context) error {
+	var removed int64
+	if err := t.row(`SELECT removed_to FROM log`, nil, &removed); err != nil {
+		return err
+	}
+	lost, err := list(t.Reader, readWebhooks+`WHERE disabled_at = 0 AND cursor < $1`, []any{removed}, scanWebhook)
+	if err != nil {
+		return err
+	}
+	now := t.db.now()
+	for _, w := range lost {
+		if err := t.AddEvent(ctx, parley.NewGapEvent(w, removed, moment(now))); err != nil {
+			return err
+		}
+		if err := t.change(`UPDATE webhook SET cursor = $1, lost = lost + $2, lost_at = $3 WHERE id = $4`,
+			removed, removed-w.Cursor, now, string(w.ID)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
