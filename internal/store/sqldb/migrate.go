@@ -28,6 +28,9 @@ func listMigrations(migrations fs.FS) ([]migration, error) {
 		if err != nil {
 			return nil, fmt.Errorf("migration %s has no number", name)
 		}
+		if n := len(all); n > 0 && all[n-1].version == version {
+			return nil, fmt.Errorf("the migrations %s and %s have the same number", all[n-1].name, name)
+		}
 		all = append(all, migration{version, name})
 	}
 	return all, nil
