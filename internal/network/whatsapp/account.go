@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"go.mau.fi/whatsmeow"
 	"go.mau.fi/whatsmeow/types"
 
 	"parley"
 	"parley/internal/network"
+	"parley/internal/network/whatsapp/keystore"
 )
 
 // Contacts lists those whom the account knows by name.
@@ -23,37 +25,21 @@ func (s *session) Contacts(ctx context.Context, page parley.Page) (_ []parley.Co
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	known, err := l.contacts.GetAllContacts(ctx)
-	if err != nil {
-		return nil, 0, fmt.Errorf("read contacts: %w", err)
-	}
-	blocked, err := l.blocked(ctx)
+	page.Offset = max(page.Offset, 0)
+	listed, total, err := l.contacts.(keystore.ContactList).ListContacts(ctx, page.Limit, page.Offset)
 	if err != nil {
 		return nil, 0, err
 	}
-	people := map[parley.ContactID]parley.Contact{}
-	for jid, info := range known {
-		id, ok, err := l.person(ctx, jid, types.EmptyJID)
+	all := make([]parley.Contact, 0, len(listed))
+	for _, c := range listed {
+		id := parley.ContactOf(c.Number)
+		blocked, err := l.blocks(ctx, id)
 		if err != nil {
 			return nil, 0, err
 		}
-		if !ok || !isDirect(jid) || jid.User == l.jid.User || jid.User == l.lid.User {
-			continue
-		}
-		c := people[id] // it may be there under the other address
-		c.ID, c.IsBlocked, c.OnNetwork = id, blocked[id], true
-		c.Name = cmp.Or(c.Name, nameIn(info))
-		c.IsBusiness = c.IsBusiness || info.BusinessName != ""
-		people[id] = c
+		all = append(all, parley.Contact{ID: id, Name: c.Name, IsBusiness: c.Business, IsBlocked: blocked, OnNetwork: true})
 	}
-	all := make([]parley.Contact, 0, len(people))
-	for _, c := range people {
-		all = append(all, c)
-	}
-	slices.SortFunc(all, func(a, b parley.Contact) int {
-		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID.Number(), b.ID.Number()))
-	})
-	return window(all, page), int64(len(all)), nil
+	return all, total, nil
 }
 
 // nameIn is the best name of a contact: the owner's, then a business's, then the person's own.
@@ -68,22 +54,59 @@ func window[E any](all []E, page parley.Page) []E {
 	return all[from:to]
 }
 
-// blocked lists whom the account blocks. The network names them by LID: those of whom we never learned it
-// are missed.
-func (l *line) blocked(ctx context.Context) (map[parley.ContactID]bool, error) {
-	list, err := l.client.GetBlocklist(ctx)
-	if err != nil {
-		return nil, l.asked("read who is blocked", err)
+// blocklist caches whom the account blocks. The network notifies of changes.
+type blocklist struct {
+	mu      sync.Mutex
+	known   map[types.JID]bool // nil: to be read
+	changes int
+}
+
+// changed has the list read again.
+func (b *blocklist) changed() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.known = nil
+	b.changes++
+}
+
+func (b *blocklist) get() (known map[types.JID]bool, changes int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.known, b.changes
+}
+
+// put stores the list, unless it changed since it was asked for.
+func (b *blocklist) put(known map[types.JID]bool, changes int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.changes == changes {
+		b.known = known
 	}
-	all := map[parley.ContactID]bool{}
-	for _, jid := range list.JIDs {
-		id, ok, err := l.person(ctx, jid, types.EmptyJID)
+}
+
+// blocks reports whether the account blocks a contact. The network names most by LID: a contact whose LID we never learned
+// does not count as blocked.
+func (l *line) blocks(ctx context.Context, c parley.ContactID) (bool, error) {
+	known, changes := l.blocked.get()
+	if known == nil {
+		list, err := l.client.GetBlocklist(ctx)
 		if err != nil {
-			return nil, err
+			return false, l.asked("read who is blocked", err)
 		}
-		all[id] = ok
+		known = map[types.JID]bool{}
+		for _, jid := range list.JIDs {
+			known[jid.ToNonAD()] = true
+		}
+		l.blocked.put(known, changes)
 	}
-	return all, nil
+	if len(known) == 0 {
+		return false, nil
+	}
+	lid, err := l.client.Store.LIDs.GetLIDForPN(ctx, phoneJID(c))
+	if err != nil {
+		return false, fmt.Errorf("look up a number: %w", err)
+	}
+	return known[phoneJID(c)] || known[lid.ToNonAD()], nil
 }
 
 // Contact tells all that is known of one contact.
@@ -116,8 +139,7 @@ func (s *session) Contact(ctx context.Context, id parley.ContactID) (_ parley.Co
 	if c.PictureURL, err = l.picture(ctx, lid); err != nil {
 		return c, err
 	}
-	blocked, err := l.blocked(ctx)
-	c.IsBlocked = blocked[id]
+	c.IsBlocked, err = l.blocks(ctx, id)
 	return c, err
 }
 

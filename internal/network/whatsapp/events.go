@@ -47,6 +47,8 @@ func (l *line) take(evt any) bool {
 	case *events.NotifyAccountReachoutTimelock:
 		l.restrict(e)
 
+	case *events.Blocklist:
+		l.blocked.changed()
 	case *events.UndecryptableMessage: // whatsmeow asks the sender and our phone for it again
 	case *events.MediaRetry:
 		l.s.uploads.answered(e)
@@ -55,7 +57,7 @@ func (l *line) take(evt any) bool {
 	case *events.IdentityChange: // a contact has a new phone; whatsmeow makes new keys
 
 	// Ignored: whatsmeow keeps names and numbers in its store, where contacts are read from.
-	case *events.Contact, *events.PushName, *events.BusinessName, *events.Picture, *events.UserAbout, *events.Blocklist:
+	case *events.Contact, *events.PushName, *events.BusinessName, *events.Picture, *events.UserAbout:
 	// Ignored: what the owner does in the app on the phone is not the gateway's history.
 	case *events.Archive, *events.Pin, *events.Mute, *events.Star, *events.DeleteForMe, *events.MarkChatAsRead,
 		*events.ClearChat, *events.DeleteChat, *events.UnarchiveChatsSetting, *events.UserStatusMute,

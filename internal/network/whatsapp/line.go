@@ -37,6 +37,7 @@ type line struct {
 	stanzas    stanzas
 	acks       acks
 	hidden     hidden
+	blocked    blocklist
 	own        shared[recipients] // the account's own devices
 	mediaHosts shared[struct{}]
 

@@ -442,9 +442,13 @@ func TestPeople(t *testing.T) {
 		t.Errorf("the contact is %+v", c)
 	}
 	w.sent(s, w.text(otherID, "the list of the blocked is by LID, which is known of those we wrote to"))
-	w.owner.Block(w.other)
-	all, _, err := s.Contacts(t.Context(), parley.Page{Limit: 10})
+	w.owner.Block(w.other) // the session has read the list: the network notifies it
+	must(t, w.link.Idle(within(t)))
+	all, total, err := s.Contacts(t.Context(), parley.Page{Limit: 10})
 	must(t, err)
+	if second, _, err := s.Contacts(t.Context(), parley.Page{Limit: 1, Offset: 1}); err != nil || total != 2 || len(second) != 1 || second[0] != all[1] {
+		t.Errorf("the second page is %v (%v), of %d", second, err, total)
+	}
 	var names []string
 	for _, c := range all {
 		names = append(names, c.Name)

@@ -19,7 +19,7 @@ func (d *device) PutPushName(ctx context.Context, user types.JID, name string) (
 	if err != nil || is.PushName == name {
 		return false, "", err
 	}
-	err = d.exec(ctx, "keep a name", `INSERT INTO contacts (device, jid, push_name) VALUES ($1, $2, $3)
+	err = d.putContact(ctx, "keep a name", user, `INSERT INTO contacts (device, jid, push_name) VALUES ($1, $2, $3)
 		ON CONFLICT (device, jid) DO UPDATE SET push_name = excluded.push_name`, d.id, user.String(), name)
 	return err == nil, is.PushName, err
 }
@@ -30,7 +30,7 @@ func (d *device) PutBusinessName(ctx context.Context, user types.JID, name strin
 	if err != nil || is.BusinessName == name {
 		return false, "", err
 	}
-	err = d.exec(ctx, "keep a name", `INSERT INTO contacts (device, jid, business_name) VALUES ($1, $2, $3)
+	err = d.putContact(ctx, "keep a name", user, `INSERT INTO contacts (device, jid, business_name) VALUES ($1, $2, $3)
 		ON CONFLICT (device, jid) DO UPDATE SET business_name = excluded.business_name`, d.id, user.String(), name)
 	return err == nil, is.BusinessName, err
 }
@@ -41,7 +41,7 @@ const putName = `INSERT INTO contacts (device, jid, first_name, full_name) VALUE
 // PutContactName keeps what the account's owner calls a contact. The interface names the full name first, but
 // whatsmeow gives the first name first.
 func (d *device) PutContactName(ctx context.Context, user types.JID, first, full string) error {
-	return d.exec(ctx, "keep a contact", putName, d.id, user.String(), first, full)
+	return d.putContact(ctx, "keep a contact", user, putName, d.id, user.String(), first, full)
 }
 
 // PutAllContactNames does so for many.
@@ -49,6 +49,9 @@ func (d *device) PutAllContactNames(ctx context.Context, contacts []store.Contac
 	return d.write(ctx, "keep contacts", func(tx *sqldb.Tx) error {
 		for _, c := range contacts {
 			if _, err := tx.Exec(putName, d.id, c.JID.String(), c.FirstName, c.FullName); err != nil {
+				return err
+			}
+			if err := d.listJID(tx, c.JID); err != nil {
 				return err
 			}
 		}
@@ -62,6 +65,9 @@ func (d *device) PutManyRedactedPhones(ctx context.Context, entries []store.Reda
 		for _, e := range entries {
 			_, err := tx.Exec(`INSERT INTO contacts (device, jid, redacted_phone) VALUES ($1, $2, $3)
 				ON CONFLICT (device, jid) DO UPDATE SET redacted_phone = excluded.redacted_phone`, d.id, e.JID.String(), e.RedactedPhone)
+			if err == nil {
+				err = d.listJID(tx, e.JID)
+			}
 			if err != nil {
 				return err
 			}

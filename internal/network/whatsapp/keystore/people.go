@@ -137,7 +137,14 @@ func (d *device) putPerson(tx *sqldb.Tx, lid, number string) error {
 	if _, err := tx.Exec(`DELETE FROM people WHERE device = $1 AND number = $2 AND lid <> $3`, d.id, number, lid); err != nil {
 		return err
 	}
-	_, err := tx.Exec(`INSERT INTO people (device, lid, number) VALUES ($1, $2, $3) ON CONFLICT (device, lid) DO UPDATE SET number = excluded.number`, d.id, lid, number)
+	if _, err := tx.Exec(`INSERT INTO people (device, lid, number) VALUES ($1, $2, $3) ON CONFLICT (device, lid) DO UPDATE SET number = excluded.number`, d.id, lid, number); err != nil {
+		return err
+	}
+	for _, n := range []string{oldNumber, number} {
+		if err := d.list(tx, n); err != nil {
+			return err
+		}
+	}
 	tx.OnCommit(func() {
 		if oldNumber != "" && oldNumber != number {
 			d.s.cache.set(key{d.id, lidKind, oldNumber}, entry{})
@@ -148,5 +155,5 @@ func (d *device) putPerson(tx *sqldb.Tx, lid, number string) error {
 		d.s.cache.set(key{d.id, lidKind, number}, entry{value: []byte(lid)})
 		d.s.cache.set(key{d.id, numberKind, lid}, entry{value: []byte(number)})
 	})
-	return err
+	return nil
 }

@@ -3,6 +3,7 @@ package keystore
 import (
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"testing"
 	"testing/fstest"
 
@@ -73,6 +74,8 @@ func TestAddressesOfAnOlderStore(t *testing.T) {
 		device("1", number.String()), device("2", friend.String()),
 		`INSERT INTO people VALUES ('` + real.User + `', '` + victim.User + `'), ('` + attacker.User + `', '6281233334444')`,
 		`INSERT INTO states VALUES (1, 1, '` + real.User + `_1:0', x'00'), (1, 1, '` + real.User + `_1:3', x'00'), (1, 2, '` + attacker.User + `_1:0', x'00'), (2, 1, '6281233334444:0', x'00')`,
+		`INSERT INTO contacts (device, jid, full_name, push_name) VALUES (1, '` + real.User + `@lid', '', 'Her own'), (1, '` + number.User + `@s.whatsapp.net', 'Me', ''),
+			(1, '6281200000001@s.whatsapp.net', 'Ann', ''), (1, '` + attacker.User + `@lid', 'Nobody', '')`,
 	} {
 		must(t, db.Write(t.Context(), func(tx *sqldb.Tx) error { _, err := tx.Exec(statement); return err }))
 	}
@@ -89,5 +92,10 @@ func TestAddressesOfAnOlderStore(t *testing.T) {
 	must(t, s.db.Read(t.Context()).QueryRow(`SELECT count(*) FROM people`, nil, &all))
 	if all != 1 {
 		t.Errorf("%d addresses are kept", all)
+	}
+	listed, total, err := one.LIDs.(ContactList).ListContacts(t.Context(), 10, 0)
+	must(t, err)
+	if want := []Listed{{Number: "6281200000001", Name: "Ann"}, {Number: victim.User, Name: "Her own"}}; total != 2 || !slices.Equal(listed, want) {
+		t.Errorf("%d are listed: %v", total, listed)
 	}
 }

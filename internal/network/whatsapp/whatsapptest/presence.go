@@ -2,6 +2,7 @@ package whatsapptest
 
 import (
 	"context"
+	"strconv"
 
 	"go.mau.fi/whatsmeow/types"
 )
@@ -57,7 +58,14 @@ func (p *Phone) Block(other *Phone) {
 	s := p.server
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p.account.blocked = append(p.account.blocked, other.account.hidden(0))
+	who := other.account.hidden(0)
+	p.account.blocked = append(p.account.blocked, who)
+	for _, d := range p.account.devices {
+		if d.sim == nil {
+			s.notify(d, p.account.pn(0), "account_sync", nil, n("blocklist", attrs{"action": "modify", "dhash": strconv.Itoa(len(p.account.blocked))},
+				n("item", attrs{"jid": who, "action": "block"})))
+		}
+	}
 }
 
 // ComeOnline and GoAway change what those who watch the person's presence see.
