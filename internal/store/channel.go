@@ -74,6 +74,18 @@ func (r Reader) channelNumber(code parley.ChannelCode) (int64, error) {
 	return r.channelID(code)
 }
 
+// channelID returns the number of a channel. A transaction mostly works on one, so it remembers the last.
+func (t *Tx) channelID(code parley.ChannelCode) (int64, error) {
+	if t.lastCode == code && code != "" {
+		return t.lastID, nil
+	}
+	id, err := t.Reader.channelID(code)
+	if err == nil {
+		t.lastCode, t.lastID = code, id
+	}
+	return id, err
+}
+
 // CheckChannel makes sure that a channel is there.
 func (t *Tx) CheckChannel(_ context.Context, code parley.ChannelCode, id int64) error {
 	known, err := t.channelID(code)

@@ -55,8 +55,9 @@ func (t *Tx) ClearChannel(_ context.Context, code parley.ChannelCode) error {
 	return t.retire(id, next)
 }
 
-// retire notes that the rows of a number are to be purged.
+// retire forgets a number, and notes that its rows of a number are to be purged.
 func (t *Tx) retire(id, successor int64) error {
+	t.lastCode = ""
 	if _, err := t.sql.Exec(`UPDATE retired SET successor = $1 WHERE successor = $2`, successor, id); err != nil {
 		return err
 	}

@@ -134,6 +134,8 @@ type Tx struct {
 	sql      *sqldb.Tx
 	db       *DB
 	counting counting
+	lastCode parley.ChannelCode // the channel that channelID last looked up
+	lastID   int64
 	notifies bool // readers of the event log are notified after the commit
 }
 

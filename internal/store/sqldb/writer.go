@@ -4,9 +4,15 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"time"
 )
 
-const maxBatch = 512 // callers per commit; more gained nothing
+const (
+	maxBatch = 512 // callers per commit; more gained nothing
+	// manyWrites in the last commit mean that there is load, and gatherPause is how long the next one then waits for more.
+	manyWrites  = 16
+	gatherPause = 500 * time.Microsecond
+)
 
 // write is one caller's function on its way to the writer.
 type write struct {
@@ -74,7 +80,13 @@ func (db *DB) run() {
 		if w == nil { // closed
 			return
 		}
-		runtime.Gosched() // let callers that are ready hand in theirs first: fewer, larger commits
+		// Let callers that are ready hand in theirs first: fewer, larger commits. Every commit writes the same pages at the
+		// ends of the tables again, so under load it waits a moment for more.
+		if len(batch) >= manyWrites {
+			time.Sleep(gatherPause)
+		} else {
+			runtime.Gosched()
+		}
 		batch = db.gather(append(batch[:0], w))
 		db.health.begin()
 		db.lost = db.health.damaged()
@@ -91,7 +103,7 @@ func (db *DB) run() {
 			}
 			w.then(w.err)
 		}
-		clear(batch) // what callers hold is theirs again
+		clear(batch) // what callers hold is theirs again; its length is the load
 		db.checkLogSize()
 		db.health.end(db.lost)
 	}
