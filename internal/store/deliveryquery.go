@@ -24,7 +24,8 @@ func (r Reader) Deliveries(ctx context.Context, q parley.DeliveryQuery, page par
 		return nil, 0, err
 	}
 	n := len(args)
-	found, err := list(r, readDeliveries+where+` ORDER BY delivery.seq DESC LIMIT `+param(n+1)+` OFFSET `+param(n+2),
+	read := strings.Replace(readDeliveries, `FROM delivery`, `FROM delivery`+rareIndex(q), 1)
+	found, err := list(r, read+where+` ORDER BY delivery.seq DESC LIMIT `+param(n+1)+` OFFSET `+param(n+2),
 		append(args, int64(page.Limit), page.Offset), scanDelivery)
 	return found, total, err
 }
@@ -89,10 +90,27 @@ func (t *Tx) ReplayDeliveries(_ context.Context, q parley.DeliveryQuery, now tim
 var replayDelivery = `UPDATE delivery SET held = ` + fmt.Sprintf(isHeld, 1, 2, 3, 4) + `, state = 0, attempts = 0, next_at = $5,
 	tried_at = 0, ended_at = 0, took = 0, code = 0, problem = '', response = '', earlier = $6 WHERE seq = $7`
 
+// rareIndex names the index of those that wait or failed, where only they can match: they are few, and the database would
+// walk over everything that was delivered. Empty: it may choose.
+func rareIndex(q parley.DeliveryQuery) string {
+	switch {
+	case q.State == nil || len(q.IDs)+len(q.Events) > 0:
+		return ""
+	case *q.State == parley.DeliveryWaiting:
+		return ` INDEXED BY delivery_chat`
+	case *q.State == parley.DeliveryFailed:
+		return ` INDEXED BY delivery_failed`
+	}
+	return ""
+}
+
 // conditions writes a query as SQL. States are part of the text, because only then can an index of some
 // of them be used. Deliveries of webhooks that were deleted are left out.
 func (r Reader) conditions(q parley.DeliveryQuery) (where string, args []any, err error) {
-	all := []string{`true`}
+	all, plus := []string{`true`}, ""
+	if rareIndex(q) != "" {
+		plus = `+` // has the database not use the index of channels
+	}
 	var retired bool
 	if err := r.row(`SELECT EXISTS (SELECT 1 FROM retired_webhook)`, nil, &retired); err != nil {
 		return "", nil, err
@@ -121,7 +139,7 @@ func (r Reader) conditions(q parley.DeliveryQuery) (where string, args []any, er
 	}
 	if q.Channel != "" {
 		args = append(args, string(q.Channel))
-		all = append(all, `delivery.channel = (SELECT id FROM channel WHERE code = `+param(len(args))+`)`)
+		all = append(all, plus+`delivery.channel = (SELECT id FROM channel WHERE code = `+param(len(args))+`)`)
 	}
 	if q.State != nil {
 		all = append(all, `state = `+strconv.Itoa(int(*q.State)))

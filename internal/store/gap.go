@@ -30,11 +30,12 @@ func (t *Tx) removeEvents(ctx context.Context, before, most, limit int64) (int64
 	if err != nil {
 		return 0, err
 	}
-	// Of the deliveries of a chat, the one with the oldest event is not held.
+	// Of the deliveries of a chat, the one with the oldest event is not held. Without the hint, all that were delivered are walked.
 	var upTo int64
 	if err := t.row(`SELECT max(removed_to, min(
 		coalesce((SELECT min(cursor) FROM webhook WHERE disabled_at = 0), $1),
-		coalesce((SELECT min(event) - 1 FROM delivery WHERE `+first+`), $1))) FROM log`, []any{int64(math.MaxInt64)}, &upTo); err != nil {
+		coalesce((SELECT min(event) - 1 FROM delivery INDEXED BY delivery_due WHERE `+first+`), $1))) FROM log`,
+		[]any{int64(math.MaxInt64)}, &upTo); err != nil {
 		return 0, err
 	}
 	if oldest > upTo {
