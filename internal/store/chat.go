@@ -20,7 +20,7 @@ func (r Reader) Chats(ctx context.Context, channel parley.ChannelCode, page parl
 	if err != nil {
 		return nil, 0, err
 	}
-	chats, err := list(r, `SELECT `+chatColumns+` FROM chat WHERE channel = $1 AND messages > 0 ORDER BY last_at DESC, contact DESC LIMIT $2 OFFSET $3`,
+	chats, err := list(r, `SELECT `+chatColumns+` FROM chat WHERE channel = $1 AND messages > 0 ORDER BY last_at / 60000 DESC, last_at DESC, contact DESC LIMIT $2 OFFSET $3`,
 		[]any{id, int64(page.Limit), page.Offset}, scanChat)
 	return chats, total, err
 }

@@ -102,6 +102,25 @@ func (t *Tx) AddEvent(_ context.Context, e *parley.Event) error {
 	return nil
 }
 
+// publishDelivered adds two events for each of up to maxList messages that were pending and are delivered or further: that
+// it was sent, and that.
+func (t *Tx) publishDelivered(seqs []int64, status parley.Status, at time.Time) error {
+	if len(seqs) == 0 {
+		return nil
+	}
+	number, err := eventNumber(parley.MessageStatus)
+	if err != nil {
+		return err
+	}
+	t.published()
+	in, args := inList(6, seqs)
+	_, err = t.sql.Exec(`INSERT INTO event (channel, type, at, received_at, message, status, contact)
+		SELECT channel, $1, $2, $3, seq, passed.status, '' FROM message JOIN (SELECT $4 AS status UNION ALL SELECT $5) AS passed
+		WHERE seq IN `+in+` ORDER BY seq, passed.status`,
+		append([]any{number, millis(at), t.db.now(), int64(parley.Sent), int64(status)}, args...)...)
+	return err
+}
+
 // publishStatus adds an event for each of up to maxList messages that got a status.
 func (t *Tx) publishStatus(seqs []int64, status parley.Status, at time.Time) error {
 	if len(seqs) == 0 {

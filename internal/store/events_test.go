@@ -65,7 +65,7 @@ var eventTests = map[string]func(*env){
 		})
 		e.same("story", e.story(0), []string{
 			fmt.Sprint(one.Seq, " SENT message.status"), fmt.Sprint(two.Seq, " SENT message.status"),
-			fmt.Sprint(three.Seq, " SENT message.status"), fmt.Sprint(one.Seq, " DELIVERED message.status"), fmt.Sprint(three.Seq, " DELIVERED message.status"),
+			fmt.Sprint(one.Seq, " DELIVERED message.status"), fmt.Sprint(three.Seq, " SENT message.status"), fmt.Sprint(three.Seq, " DELIVERED message.status"),
 			fmt.Sprint(two.Seq, " DELETED message.deleted"),
 		})
 	},

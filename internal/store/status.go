@@ -106,28 +106,25 @@ func (t *Tx) advance(all []statusRow, to parley.Status, why *parley.Failure, at 
 	seqs, published, skipped := make([]int64, len(moved)), make([]int64, 0, len(moved)), []int64(nil)
 	for i, s := range moved {
 		seqs[i] = s.seq
-		if s.inHistory {
+		switch {
+		case !s.inHistory:
+		case s.status == parley.Pending && (to == parley.Delivered || to == parley.Read || to == parley.Played): // it was sent, too
+			skipped = append(skipped, s.seq)
+			t.countStatus([]statusRow{s}, parley.Sent, at)
+		default:
 			published = append(published, s.seq)
-			if s.status == parley.Pending && (to == parley.Delivered || to == parley.Read || to == parley.Played) {
-				skipped = append(skipped, s.seq)
-			}
 		}
 	}
+	t.countStatus(moved, to, at)
 	in, args := inList(6, seqs)
 	if _, err := t.sql.Exec(`UPDATE message SET status = $1, updated_at = $2, failure_code = $3, failure = $4, failure_until = $5 WHERE seq IN `+in,
 		append([]any{int64(to), millis(at), string(code), text, until}, args...)...); err != nil {
 		return nil, err
 	}
-	for _, s := range moved {
-		if slices.Contains(skipped, s.seq) { // what was delivered was sent
-			t.countStatus([]statusRow{s}, parley.Sent, at)
-		}
-	}
-	t.countStatus(moved, to, at)
-	if err := t.publishStatus(skipped, parley.Sent, at); err != nil {
+	if err := t.publishStatus(published, to, at); err != nil {
 		return nil, err
 	}
-	return moved, t.publishStatus(published, to, at)
+	return moved, t.publishDelivered(skipped, to, at)
 }
 
 // DelayMessage stores that sending failed for now and when to try again.
