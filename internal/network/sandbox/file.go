@@ -14,9 +14,6 @@ import (
 	"parley/internal/store/sqldb"
 )
 
-// fileLife is how long the network has a file that a phone sent: longer than the channel tries to fetch it.
-const fileLife = 48 * time.Hour
-
 // fileReference names a file to the channel.
 type fileReference struct {
 	Phone   int64            `json:"phone"`
