@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"parley"
@@ -69,10 +70,11 @@ func (g *Gateway) Send(ctx context.Context, code parley.ChannelCode, drafts []Dr
 		g.waiting.remove(s)
 	}
 	g.measures.accepted.Add(float64(len(drafts)))
-	for i := range s.messages {
-		s.messages[i].Chat = s.asked[i]
+	sent := slices.Clone(s.messages) // the writer may still be copying them for the worker
+	for i := range sent {
+		sent[i].Chat = s.asked[i]
 	}
-	return s.messages, nil
+	return sent, nil
 }
 
 // messages makes messages of drafts.
