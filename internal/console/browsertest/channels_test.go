@@ -46,6 +46,8 @@ func (c *console) addChannels(codes ...string) {
 			return nil
 		})
 	})
+	// The server owns its database: it reads the channels again when it changes one itself.
+	c.Call(http.MethodPatch, "/api/manage/channels/demo", `{"name":"Demo"}`, parleytest.As(c.Admin)).Expect(http.StatusOK)
 	c.Eventually("they are known", func() bool {
 		return c.Get("/api/manage/channels", parleytest.As(c.Admin)).Expect(http.StatusOK).Count("data") > len(codes)
 	})
