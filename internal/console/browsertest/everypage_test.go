@@ -100,6 +100,10 @@ func past(t *testing.T) func(*app.Config) {
 	return func(config *app.Config) {
 		c := &console{Env: &parleytest.Env{Data: config.DataDir}, t: t}
 		c.store(func(ctx context.Context, data *app.Data) error {
+			demo := parley.Channel{Code: app.DemoChannel, Name: "Demo", Network: parley.Sandbox}
+			if err := app.AddChannel(ctx, data.Store, demo); err != nil { // its events need it
+				return err
+			}
 			return data.Store.Tx(ctx, func(tx *store.Tx) error { return addPast(ctx, tx) })
 		})
 	}
