@@ -339,14 +339,22 @@ func TestUnknownReceiptEnds(t *testing.T) {
 	w := newWorld(t)
 	s, in := w.paired()
 	var tries atomic.Int32
+	last := make(chan struct{})
 	in.refuseWith(func(e network.Event) error {
 		if _, ok := e.(network.Receipt); ok {
-			tries.Add(1)
+			if tries.Add(1) == receiptTries {
+				close(last)
+			}
 			return parley.ErrNotFound
 		}
 		return nil
 	})
 	w.friend.Expect(t, whatsapptest.ID(string(w.sent(s, w.text(friendID, "of another program")).ID)))
+	select {
+	case <-last:
+	case <-within(t).Done():
+		t.Fatalf("the receipt was given only %d times", tries.Load())
+	}
 	must(t, w.link.Idle(within(t))) // it is acknowledged
 	if got := tries.Load(); got != receiptTries {
 		t.Errorf("the receipt was given %d times", got)

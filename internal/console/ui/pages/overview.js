@@ -53,7 +53,7 @@ function Needs({ needs }) {
 }
 
 // Of a webhook that fails the newest deliveries were not even tried: its own page says what was answered.
-const actOn = ({ case: name, webhook, action }) => (name === 'webhook.failing' ? { name: 'webhook', href: `/webhooks?webhook=${webhook}` } : action);
+const actOn = ({ webhook, action }) => (webhook && action?.name === 'deliveries' ? { name: 'webhook', href: `/webhooks?webhook=${webhook}` } : action);
 
 // The server names a page of the console, or nothing that we follow.
 const own = (to) => href(to?.startsWith('/') ? to.replace(/^\/console/, '') : '/');
