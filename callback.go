@@ -168,10 +168,10 @@ type DeliveryQuery struct {
 // SigningSecret is what signatures of one owner are made with, encrypted. After it was changed the
 // old one signs beside it for a while.
 type SigningSecret struct {
-	Owner     SecretOwner
-	Sealed    []byte
-	OldSealed []byte // nil: there is none
-	OldUntil  time.Time
+	Owner        SecretOwner
+	Encrypted    []byte
+	OldEncrypted []byte // nil: there is none
+	OldUntil     time.Time
 }
 
 // SecretOwner names whose signatures a secret makes.

@@ -60,9 +60,9 @@ type Text struct {
 // Secret is a text that nobody but its recipient may read, such as a one-time code. History shows it
 // with the secret part hidden; the whole is encrypted, and kept only as long as it may have to be sent.
 type Secret struct {
-	Shown  string `json:"-"`
-	OTP    OTPID  `json:"otp"`              // what it carries
-	Sealed []byte `json:"sealed,omitempty"` // the whole text
+	Shown     string `json:"-"`
+	OTP       OTPID  `json:"otp"`              // what it carries
+	Encrypted []byte `json:"sealed,omitempty"` // the whole text
 }
 
 // Preview is what is shown of the first link in a text.

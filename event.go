@@ -26,13 +26,13 @@ type Event struct {
 	Message *Message
 	// Data is what there is to tell besides the message: a JSON object, or nil.
 	Data json.RawMessage
-	// Sealed is what only those who are told may read, encrypted, and is there only until they were: the
+	// Encrypted is what only those who are told may read, encrypted, and is there only until they were: the
 	// text of a message whose channel keeps none, or the data of a pairing with its code. Nil: nothing is.
-	Sealed []byte
+	Encrypted []byte
 }
 
-// SealedEventText is what the encrypted text of an event is bound to.
-func SealedEventText(channel ChannelCode) string { return "event of " + string(channel) }
+// EventTextContext is what the encrypted text of an event is bound to.
+func EventTextContext(channel ChannelCode) string { return "event of " + string(channel) }
 
 // EventType says what happened.
 type EventType string

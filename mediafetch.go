@@ -17,5 +17,5 @@ type MediaFetch struct {
 	Media     Media // what the sender says of the file; filled by [MediaFetchReader.MediaFetch] only
 }
 
-// SealedMediaReference is what the encrypted reference of a file is bound to.
-func SealedMediaReference(channel ChannelCode) string { return "file of " + string(channel) }
+// MediaReferenceContext is what the encrypted reference of a file is bound to.
+func MediaReferenceContext(channel ChannelCode) string { return "file of " + string(channel) }

@@ -46,7 +46,7 @@ type OTPCode struct {
 	Channel   ChannelCode
 	Contact   ContactID
 	Hash      []byte
-	Sealed    []byte // the text of the message that carries it; nil once the code ended
+	Encrypted []byte // the text of the message that carries it; nil once the code ended
 	Status    OTPStatus
 	Tries     int // wrong ones
 	CreatedAt time.Time
@@ -80,13 +80,13 @@ type OTPLink struct {
 	ExpiresAt time.Time
 	EndedAt   time.Time // zero: it is open
 
-	// Sealed is the prompt as it is to be sent, encrypted for [SealedPrompt]: only on the sandbox
+	// Encrypted is the prompt as it is to be sent, encrypted for [PromptContext]: only on the sandbox
 	// network, where a phone can be told to tap the link by its id, and only while the link is open.
-	Sealed []byte
+	Encrypted []byte
 }
 
-// SealedPrompt is what the encrypted prompt of a link is bound to.
-func SealedPrompt(id OTPID) string { return "prompt of " + string(id) }
+// PromptContext is what the encrypted prompt of a link is bound to.
+func PromptContext(id OTPID) string { return "prompt of " + string(id) }
 
 // LinkMessages are the texts of a login link. In each, ##code## and ##name## stand for what they say.
 type LinkMessages struct {

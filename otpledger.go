@@ -171,7 +171,7 @@ func (l *OTPLedger) tryEnded(now time.Time) OTPTry {
 
 // end moves an open code to what became of it. Its text is not needed any more.
 func (c *OTPCode) end(status OTPStatus, at time.Time) {
-	c.Status, c.EndedAt, c.Sealed = status, at, nil
+	c.Status, c.EndedAt, c.Encrypted = status, at, nil
 }
 
 // within returns those times that are less than a while ago.

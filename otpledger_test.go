@@ -12,7 +12,7 @@ var otpStart = time.Date(2026, 11, 15, 8, 30, 0, 0, time.UTC)
 
 func openLedger(life time.Duration) OTPLedger {
 	l := OTPLedger{Code: OTPCode{Channel: "main", Contact: "6281100000001@c.us"}}
-	l.Replace(OTPCode{ID: NewCodeID(), Sealed: []byte("x"), CreatedAt: otpStart, ExpiresAt: otpStart.Add(life)})
+	l.Replace(OTPCode{ID: NewCodeID(), Encrypted: []byte("x"), CreatedAt: otpStart, ExpiresAt: otpStart.Add(life)})
 	return l
 }
 
@@ -48,7 +48,7 @@ func TestOTPTry(t *testing.T) {
 			if want := (OTPTry{id, test.status, test.left}); try != want || !changed {
 				t.Errorf("got %+v, changed %t; want %+v", try, changed, want)
 			}
-			if ended := l.Code.Status != OTPStatusPending; ended != test.ends || ended != (l.Code.Sealed == nil) || ended == l.Code.EndedAt.IsZero() {
+			if ended := l.Code.Status != OTPStatusPending; ended != test.ends || ended != (l.Code.Encrypted == nil) || ended == l.Code.EndedAt.IsZero() {
 				t.Errorf("the code is %+v", l.Code)
 			}
 		})

@@ -59,6 +59,6 @@ func (t Token) Subject() string {
 type SigningKey struct {
 	ID        string // the "kid" of the tokens that it signed
 	Public    []byte // Ed25519
-	Sealed    []byte // the private seed, encrypted
+	Encrypted []byte // the private seed, encrypted
 	CreatedAt time.Time
 }

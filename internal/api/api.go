@@ -20,12 +20,12 @@ import (
 	"parley"
 	"parley/internal/api/limit"
 	"parley/internal/callback"
+	"parley/internal/encrypt"
 	"parley/internal/feed"
 	"parley/internal/gateway"
 	"parley/internal/media"
 	"parley/internal/network/sandbox"
 	"parley/internal/otp"
-	"parley/internal/seal"
 	"parley/internal/store"
 	"parley/internal/token"
 )
@@ -37,7 +37,7 @@ type Config struct {
 	tx        func(ctx context.Context, do func(*store.Tx) error) error // Store.Tx, but in tests
 	Tokens    *token.Authority
 	OTP       *otp.Issuer
-	Sealer    *seal.Sealer
+	Keyring   *encrypt.Keyring
 	Media     *media.Library
 	Sandbox   *sandbox.Network
 	Feed      *feed.Feed
@@ -107,7 +107,7 @@ type API struct{ *router }
 func New(c Config) *API {
 	s := &server{
 		Config: c, fetches: limit.NewSlots[parley.TokenID](maxFetches), streams: limit.NewSlots[parley.TokenID](cmp.Or(c.StreamsPerToken, streamsPerToken)),
-		fingerprints: c.Sealer.Derive("idempotency"), words: readPairWords(), pairings: limit.NewBuckets[string](pairEvery, pairBurst),
+		fingerprints: c.Keyring.Derive("idempotency"), words: readPairWords(), pairings: limit.NewBuckets[string](pairEvery, pairBurst),
 	}
 	if s.tx == nil {
 		s.tx = c.Store.Tx

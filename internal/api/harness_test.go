@@ -20,13 +20,13 @@ import (
 
 	"parley"
 	"parley/internal/callback"
+	"parley/internal/encrypt"
 	"parley/internal/gateway"
 	"parley/internal/media"
 	"parley/internal/network"
 	"parley/internal/network/sandbox"
 	"parley/internal/otp"
 	"parley/internal/safehttp"
-	"parley/internal/seal"
 	"parley/internal/store"
 	"parley/internal/token"
 )
@@ -60,12 +60,12 @@ func newEnv(t testing.TB, change ...func(*Config)) *env {
 	t.Cleanup(func() { phones.Close() })
 	library := must(media.Open(filepath.Join(dir, "media"), safehttp.Policy{AllowPrivate: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}))(t)
 	registry := prometheus.NewRegistry()
-	sealer := must(seal.Open(filepath.Join(dir, "key")))(t)
+	keyring := must(encrypt.OpenKeyFile(filepath.Join(dir, "key")))(t)
 	ahead := &atomic.Int64{}
 	g := gateway.New(gateway.Config{
 		Clock: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) },
 		Store: db, Drivers: map[parley.NetworkName]network.Driver{parley.Sandbox: phones},
-		Media: library, Sealer: sealer, Log: log, Metrics: registry,
+		Media: library, Keyring: keyring, Log: log, Metrics: registry,
 	})
 	running, stop := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -76,13 +76,13 @@ func newEnv(t testing.TB, change ...func(*Config)) *env {
 	})
 	t.Cleanup(func() { stop(); wg.Wait() })
 	<-g.Ready()
-	tokens := must(token.Open(t.Context(), db, sealer))(t)
+	tokens := must(token.Open(t.Context(), db, keyring))(t)
 	t.Cleanup(tokens.Close)
 
 	e := &env{t: t, logs: logs, ahead: ahead, keyFile: filepath.Join(dir, "key"), config: Config{
-		Gateway: g, Store: db, Tokens: tokens, Sealer: sealer, Media: library, Sandbox: phones, Log: log, Metrics: registry,
-		OTP:          otp.New(otp.Config{Store: db, Sealer: sealer, Now: g.Now, Log: log}),
-		Callbacks:    callback.New(callback.Config{Store: db, Secrets: callback.NewSecrets(db, sealer), Log: log}),
+		Gateway: g, Store: db, Tokens: tokens, Keyring: keyring, Media: library, Sandbox: phones, Log: log, Metrics: registry,
+		OTP:          otp.New(otp.Config{Store: db, Keyring: keyring, Now: g.Now, Log: log}),
+		Callbacks:    callback.New(callback.Config{Store: db, Secrets: callback.NewSecrets(db, keyring), Log: log}),
 		AuthFailures: 100_000,
 	}}
 	for _, f := range change {

@@ -219,25 +219,25 @@ func (s *server) removeKey(ctx context.Context, r *request) error {
 	return s.tx(ctx, func(tx *store.Tx) error { return tx.RemoveAnswer(ctx, r.key.Scope, r.key.Key) })
 }
 
-// keepSealed stores the request's key, if it has one, with its answer in the transaction that does the
+// storeEncrypted stores the request's key, if it has one, with its answer in the transaction that does the
 // work: for work whose answer could not be made again. The answer is encrypted, because it holds what
 // must not lie in the database.
-func (s *server) keepSealed(ctx context.Context, tx *store.Tx, r *request, a answer) error {
+func (s *server) storeEncrypted(ctx context.Context, tx *store.Tx, r *request, a answer) error {
 	key := r.key
 	if key == nil {
 		return nil
 	}
 	key.Channel = r.channel.Code
-	key.StatusCode, key.ContentType = a.status, sealedType+a.contentType[0]
-	key.Body = s.Sealer.Seal(a.body, sealedAnswer(key))
+	key.StatusCode, key.ContentType = a.status, encryptedType+a.contentType[0]
+	key.Body = s.Keyring.Encrypt(a.body, responseContext(key))
 	return r.addKey(ctx, tx, *key)
 }
 
-// sealedType begins the stored content type of an answer that is encrypted.
-const sealedType = "sealed "
+// encryptedType begins the stored content type of an answer that is encrypted.
+const encryptedType = "sealed "
 
-// sealedAnswer is what an encrypted answer is bound to: no other key opens it.
-func sealedAnswer(key *parley.Answer) string { return "answer to " + key.Scope + " " + key.Key }
+// responseContext is what an encrypted answer is bound to: no other key opens it.
+func responseContext(key *parley.Answer) string { return "answer to " + key.Scope + " " + key.Key }
 
 // replay answers what was answered before, if the request is the same.
 func (s *server) replay(kept parley.Answer, r *request) (answer, error) {
@@ -246,9 +246,9 @@ func (s *server) replay(kept parley.Answer, r *request) (answer, error) {
 			"Idempotency-Key was used for another request in the last 24 hours. Use a new key, or send the same request.")
 	}
 	body, contentType := kept.Body, kept.ContentType
-	if inside, sealed := strings.CutPrefix(contentType, sealedType); sealed {
+	if inside, encrypted := strings.CutPrefix(contentType, encryptedType); encrypted {
 		var err error
-		if body, err = s.Sealer.Open(kept.Body, sealedAnswer(&kept)); err != nil {
+		if body, err = s.Keyring.Decrypt(kept.Body, responseContext(&kept)); err != nil {
 			return answer{}, fmt.Errorf("open a kept answer: %w", err)
 		}
 		contentType = inside

@@ -17,7 +17,7 @@ import (
 
 	"parley"
 	"parley/internal/callback"
-	"parley/internal/seal"
+	"parley/internal/encrypt"
 	"parley/internal/store"
 )
 
@@ -25,7 +25,7 @@ const keyName = "Idempotency-Key"
 
 // keyRoute is a route whose work the test sets.
 func (e *env) keyRoute() *route {
-	s := &server{Config: e.config, fingerprints: e.config.Sealer.Derive("idempotency")}
+	s := &server{Config: e.config, fingerprints: e.config.Keyring.Derive("idempotency")}
 	s.tx = s.Store.Tx
 	return &route{server: s, method: http.MethodPost, access: ofAdmin}
 }
@@ -251,7 +251,7 @@ func TestKeysCountAfterTheKeyFileChanged(t *testing.T) {
 	if err := os.WriteFile(path, append([]byte(fresh+"\n"), old...), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	e.config.Sealer, e.config.Metrics = must(seal.Open(path))(t), prometheus.NewRegistry()
+	e.config.Keyring, e.config.Metrics = must(encrypt.OpenKeyFile(path))(t), prometheus.NewRegistry()
 	e.server.Config.Handler = New(e.config)
 	if again := send(); again.text != first.text || again.Header.Get("Idempotent-Replayed") != "true" {
 		t.Errorf("%d %s", again.StatusCode, again.text)
@@ -280,7 +280,7 @@ func dying(db *store.DB) func(context.Context, func(*store.Tx) error) error {
 
 func TestWorkIsDoneOnceByAProcessThatDies(t *testing.T) {
 	e := newEnv(t)
-	e.config.Callbacks = callback.New(callback.Config{Store: e.config.Store, Secrets: callback.NewSecrets(e.config.Store, e.config.Sealer)})
+	e.config.Callbacks = callback.New(callback.Config{Store: e.config.Store, Secrets: callback.NewSecrets(e.config.Store, e.config.Keyring)})
 	handler := func(tx func(context.Context, func(*store.Tx) error) error) http.Handler {
 		c := e.config
 		c.tx, c.Metrics = tx, prometheus.NewRegistry()

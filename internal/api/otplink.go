@@ -71,7 +71,7 @@ func (s *server) makeLink(ctx context.Context, r *request, wanted otp.LinkReques
 		if err := tx.AddLink(ctx, l.OTPLink); err != nil {
 			return err
 		}
-		return s.keepSealed(ctx, tx, r, a)
+		return s.storeEncrypted(ctx, tx, r, a)
 	})
 	return a, err
 }

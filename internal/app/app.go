@@ -161,7 +161,7 @@ func (s *server) openFiles(ctx context.Context) (err error) {
 func (s *server) makeParts() {
 	s.otp = otp.New(otp.Config{
 		Store:     s.data.Store,
-		Sealer:    s.data.Sealer,
+		Keyring:   s.data.Keyring,
 		Now:       func(code parley.ChannelCode) time.Time { return s.gateway.Now(code) },
 		Log:       s.log,
 		Metrics:   s.metrics,
@@ -179,7 +179,7 @@ func (s *server) makeParts() {
 		Store:      s.data.Store,
 		Drivers:    map[parley.NetworkName]network.Driver{parley.Sandbox: s.sandbox, parley.WhatsApp: s.whatsapp},
 		Media:      s.media,
-		Sealer:     s.data.Sealer,
+		Keyring:    s.data.Keyring,
 		Log:        s.log,
 		Metrics:    s.metrics,
 		EventLife:  s.cfg.EventLife,
@@ -187,10 +187,10 @@ func (s *server) makeParts() {
 		Offline:    s.offline,
 		LoginLinks: s.otp,
 	})
-	s.feed = feed.New(feed.Config{Store: s.data.Store, Sealer: s.data.Sealer, Log: s.log, Metrics: s.metrics})
+	s.feed = feed.New(feed.Config{Store: s.data.Store, Keyring: s.data.Keyring, Log: s.log, Metrics: s.metrics})
 	s.callback = callback.New(callback.Config{
 		Store:   s.data.Store,
-		Secrets: callback.NewSecrets(s.data.Store, s.data.Sealer),
+		Secrets: callback.NewSecrets(s.data.Store, s.data.Keyring),
 		Client:  s.addresses.Client(safehttp.Options{MaxBody: callback.MaxAnswer, HeaderTimeout: callback.WebhookTimeout}),
 		Render:  s.feed.Render,
 		Log:     s.log,
@@ -221,7 +221,7 @@ func (s *server) newAPI() *api.API {
 		Store:     s.data.Store,
 		Tokens:    s.data.Tokens,
 		OTP:       s.otp,
-		Sealer:    s.data.Sealer,
+		Keyring:   s.data.Keyring,
 		Media:     s.media,
 		Sandbox:   s.sandbox,
 		Feed:      s.feed,

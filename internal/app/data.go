@@ -6,7 +6,7 @@ import (
 	"log/slog"
 
 	"parley/internal/console"
-	"parley/internal/seal"
+	"parley/internal/encrypt"
 	"parley/internal/store"
 	"parley/internal/token"
 )
@@ -14,10 +14,10 @@ import (
 // Data is an open data directory: what the gateway stores and what signs tokens. Only the process that holds the
 // lock of the directory opens it.
 type Data struct {
-	Dir    Dir
-	Store  *store.DB
-	Sealer *seal.Sealer // encrypts what is secret in the store
-	Tokens *token.Authority
+	Dir     Dir
+	Store   *store.DB
+	Keyring *encrypt.Keyring // encrypts what is secret in the store
+	Tokens  *token.Authority
 }
 
 // OpenData opens a data directory, making what is missing and migrating what is older.
@@ -33,7 +33,7 @@ func openData(ctx context.Context, dir Dir, log *slog.Logger) (*Data, error) {
 	if err := dir.checkKey(); err != nil {
 		return nil, err
 	}
-	sealer, err := seal.Open(dir.Key())
+	keyring, err := encrypt.OpenKeyFile(dir.Key())
 	if err != nil {
 		return nil, err
 	}
@@ -41,11 +41,11 @@ func openData(ctx context.Context, dir Dir, log *slog.Logger) (*Data, error) {
 	if err != nil {
 		return nil, err
 	}
-	tokens, err := token.Open(ctx, db, sealer)
+	tokens, err := token.Open(ctx, db, keyring)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	return &Data{Dir: dir, Store: db, Sealer: sealer, Tokens: tokens}, nil
+	return &Data{Dir: dir, Store: db, Keyring: keyring, Tokens: tokens}, nil
 }
 
 // Close closes the database. It may be called twice.

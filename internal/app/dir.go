@@ -17,7 +17,7 @@ func (d Dir) Database() string { return filepath.Join(string(d), "parley.db") } 
 func (d Dir) Sandbox() string  { return filepath.Join(string(d), "sandbox.db") }  // what the simulated phones received
 func (d Dir) WhatsApp() string { return filepath.Join(string(d), "whatsapp.db") } // the keys of linked devices
 func (d Dir) Media() string    { return filepath.Join(string(d), "media") }       // files that messages carry
-func (d Dir) Key() string      { return filepath.Join(string(d), "secret.key") }  // what secrets in the database are sealed with
+func (d Dir) Key() string      { return filepath.Join(string(d), "secret.key") }  // what secrets in the database are encrypted with
 func (d Dir) DevEnv() string   { return filepath.Join(string(d), "dev.env") }     // address and tokens of a development server
 func (d Dir) LockFile() string { return filepath.Join(string(d), "parley.lock") }
 func (d Dir) Settings() string { return filepath.Join(string(d), "parley.toml") }

@@ -17,8 +17,8 @@ import (
 
 	"parley"
 	"parley/internal/callback"
+	"parley/internal/encrypt"
 	"parley/internal/network/whatsapp"
-	"parley/internal/seal"
 	"parley/internal/store"
 )
 
@@ -195,12 +195,12 @@ func (d *Data) credentialsOf(ctx context.Context, other Dir) (store.Credentials,
 	if _, err := os.Stat(other.Key()); err != nil { // it would be made
 		return store.Credentials{}, err
 	}
-	sealer, err := seal.Open(other.Key())
+	keyring, err := encrypt.OpenKeyFile(other.Key())
 	if err != nil {
 		return store.Credentials{}, err
 	}
 	for i, s := range known.Secrets {
-		if known.Secrets[i], err = callback.Reseal(s, sealer, d.Sealer); err != nil {
+		if known.Secrets[i], err = callback.Reencrypt(s, keyring, d.Keyring); err != nil {
 			return store.Credentials{}, err
 		}
 	}

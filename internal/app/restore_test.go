@@ -275,7 +275,7 @@ func TestRestoreRevivesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		secrets := callback.NewSecrets(data.Store, data.Sealer)
+		secrets := callback.NewSecrets(data.Store, data.Keyring)
 		hook, err := secrets.Rotate(ctx, was.hook)
 		channel, err2 := secrets.Of(ctx, parley.ChannelSecret("demo")) // the first of its kind
 		gone := data.Store.Tx(ctx, func(tx *store.Tx) error {
@@ -311,7 +311,7 @@ func TestRestoreRevivesNothing(t *testing.T) {
 		if _, err := data.Tokens.Verify(ctx, was.good); err != nil {
 			t.Errorf("the other token: %v", err)
 		}
-		secrets = callback.NewSecrets(data.Store, data.Sealer)
+		secrets = callback.NewSecrets(data.Store, data.Keyring)
 		if got, err := secrets.Of(ctx, was.hook); err != nil || got.Secret != hook.Secret || got.Old != hook.Old {
 			t.Errorf("the webhook's secret is another one, %v", err)
 		}
@@ -330,7 +330,7 @@ func TestRestoreRevivesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		code := ledger.Code
-		if code.Status != parley.OTPStatusExpired || code.Sealed != nil || link.Status != parley.OTPStatusExpired || key.StatusCode != 409 {
+		if code.Status != parley.OTPStatusExpired || code.Encrypted != nil || link.Status != parley.OTPStatusExpired || key.StatusCode != 409 {
 			t.Errorf("the code is %s, the link %s, the key's response %d", code.Status, link.Status, key.StatusCode)
 		}
 	}
@@ -389,7 +389,7 @@ func backedUp(t *testing.T, dir Dir) (*Data, *bytes.Buffer, lastKnown) {
 		issued, err2 := data.Tokens.Issue(ctx, of)
 		*token, err = issued, errors.Join(err, err2)
 	}
-	if _, err2 := callback.NewSecrets(data.Store, data.Sealer).Of(ctx, was.hook); err2 != nil {
+	if _, err2 := callback.NewSecrets(data.Store, data.Keyring).Of(ctx, was.hook); err2 != nil {
 		t.Fatal(err2)
 	}
 	var backup bytes.Buffer
@@ -408,7 +408,7 @@ func addOpen(ctx context.Context, tx *store.Tx, was *lastKnown, now time.Time) e
 		was.tickets = append(was.tickets, ticket.Hash)
 		errs = append(errs, tx.AddTicket(ctx, ticket))
 	}
-	code := parley.OTPCode{ID: parley.NewCodeID(), Channel: "demo", Contact: was.contact, Hash: []byte{1}, Sealed: []byte{1},
+	code := parley.OTPCode{ID: parley.NewCodeID(), Channel: "demo", Contact: was.contact, Hash: []byte{1}, Encrypted: []byte{1},
 		CreatedAt: now, ExpiresAt: now.Add(time.Hour)}
 	link := parley.OTPLink{ID: was.link, Channel: "demo", Contact: was.contact, Hash: []byte{1}, CreatedAt: now, ExpiresAt: now.Add(time.Hour)}
 	key := parley.Answer{Scope: "demo", Key: "pending", Fingerprint: []byte{1}, Channel: "demo", CreatedAt: now}

@@ -14,8 +14,8 @@ import (
 
 	"parley"
 	"parley/internal/callback"
+	"parley/internal/encrypt"
 	"parley/internal/safehttp"
-	"parley/internal/seal"
 	"parley/internal/store"
 )
 
@@ -26,7 +26,7 @@ func BenchmarkDeliver(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer db.Close()
-	sealer, err := seal.Open(filepath.Join(b.TempDir(), "key"))
+	keyring, err := encrypt.OpenKeyFile(filepath.Join(b.TempDir(), "key"))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func BenchmarkDeliver(b *testing.B) {
 	ctx, cancel := context.WithCancel(context.Background())
 	seed(b, db, server.URL)
 	engine := callback.New(callback.Config{
-		Store: db, Secrets: callback.NewSecrets(db, sealer), Client: safehttp.Policy{AllowPrivate: loopback}.Client(safehttp.Options{MaxBody: callback.MaxAnswer}),
+		Store: db, Secrets: callback.NewSecrets(db, keyring), Client: safehttp.Policy{AllowPrivate: loopback}.Client(safehttp.Options{MaxBody: callback.MaxAnswer}),
 		Render: func(e *parley.Event) ([]byte, error) { return e.Body() }, Log: slog.New(slog.DiscardHandler), Version: "1",
 	})
 	done := make(chan error)

@@ -19,8 +19,8 @@ import (
 
 	"parley"
 	"parley/internal/callback"
+	"parley/internal/encrypt"
 	"parley/internal/safehttp"
-	"parley/internal/seal"
 	"parley/internal/store"
 )
 
@@ -51,11 +51,11 @@ func newEnv(t *testing.T) *env {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sealer, err := seal.Open(filepath.Join(t.TempDir(), "key"))
+	keyring, err := encrypt.OpenKeyFile(filepath.Join(t.TempDir(), "key"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &env{T: t, store: db, secrets: callback.NewSecrets(db, sealer), servers: newServers(), log: &lockedBuffer{}, stop: func() {}}
+	e := &env{T: t, store: db, secrets: callback.NewSecrets(db, keyring), servers: newServers(), log: &lockedBuffer{}, stop: func() {}}
 	e.tx(func(tx *store.Tx) error {
 		return tx.AddChannel(t.Context(), parley.Channel{Code: shop, Network: parley.Sandbox})
 	})

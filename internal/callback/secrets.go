@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"parley"
-	"parley/internal/seal"
+	"parley/internal/encrypt"
 	"parley/internal/store"
 )
 
@@ -26,8 +26,8 @@ const (
 // Secrets keeps the signing secrets, one for each owner, encrypted. What it read it remembers for a
 // moment, because every attempt signs.
 type Secrets struct {
-	store  *store.DB
-	sealer *seal.Sealer
+	store   *store.DB
+	keyring *encrypt.Keyring
 
 	mu     sync.Mutex
 	recent map[parley.SecretOwner]remembered
@@ -45,8 +45,8 @@ const (
 )
 
 // NewSecrets makes a keeper of secrets.
-func NewSecrets(store *store.DB, sealer *seal.Sealer) *Secrets {
-	return &Secrets{store: store, sealer: sealer, recent: map[parley.SecretOwner]remembered{}}
+func NewSecrets(store *store.DB, keyring *encrypt.Keyring) *Secrets {
+	return &Secrets{store: store, keyring: keyring, recent: map[parley.SecretOwner]remembered{}}
 }
 
 // Of returns what to sign with for an owner. A secret is made on first use.
@@ -74,7 +74,7 @@ func (s *Secrets) Of(ctx context.Context, owner parley.SecretOwner) (Keys, error
 // Add stores the secret of a new owner in the transaction that adds the owner, and returns it.
 func (s *Secrets) Add(ctx context.Context, tx *store.Tx, owner parley.SecretOwner) (string, error) {
 	secret := newSecret()
-	return secret, tx.SetSecret(ctx, parley.SigningSecret{Owner: owner, Sealed: s.seal(owner, secret)})
+	return secret, tx.SetSecret(ctx, parley.SigningSecret{Owner: owner, Encrypted: s.encrypt(owner, secret)})
 }
 
 // make stores a first secret, unless somebody else was faster.
@@ -87,7 +87,7 @@ func (s *Secrets) make(ctx context.Context, owner parley.SecretOwner) (stored pa
 		if err := checkOwner(ctx, tx, owner); err != nil {
 			return err
 		}
-		stored = parley.SigningSecret{Owner: owner, Sealed: s.seal(owner, newSecret())}
+		stored = parley.SigningSecret{Owner: owner, Encrypted: s.encrypt(owner, newSecret())}
 		return tx.SetSecret(ctx, stored)
 	})
 	return stored, err
@@ -128,9 +128,9 @@ func (s *Secrets) Rotate(
 		if err != nil && !errors.Is(err, parley.ErrNotFound) {
 			return err
 		}
-		stored = parley.SigningSecret{Owner: owner, Sealed: s.seal(owner, fresh)}
+		stored = parley.SigningSecret{Owner: owner, Encrypted: s.encrypt(owner, fresh)}
 		if err == nil {
-			stored.OldSealed, stored.OldUntil = old.Sealed, time.Now().Add(oldValid)
+			stored.OldEncrypted, stored.OldUntil = old.Encrypted, time.Now().Add(oldValid)
 		}
 		if err := tx.SetSecret(ctx, stored); err != nil {
 			return err
@@ -162,13 +162,13 @@ func (s *Secrets) remember(owner parley.SecretOwner, keys Keys) {
 }
 
 func (s *Secrets) open(stored parley.SigningSecret) (Keys, error) {
-	secret, err := s.sealer.Open(stored.Sealed, sealedFor(stored.Owner))
+	secret, err := s.keyring.Decrypt(stored.Encrypted, secretContext(stored.Owner))
 	if err != nil {
 		return Keys{}, fmt.Errorf("secret of %s: %w", stored.Owner, err)
 	}
 	keys := Keys{Secret: string(secret)}
-	if stored.OldSealed != nil && time.Now().Before(stored.OldUntil) {
-		old, err := s.sealer.Open(stored.OldSealed, sealedFor(stored.Owner))
+	if stored.OldEncrypted != nil && time.Now().Before(stored.OldUntil) {
+		old, err := s.keyring.Decrypt(stored.OldEncrypted, secretContext(stored.Owner))
 		if err != nil {
 			return Keys{}, fmt.Errorf("old secret of %s: %w", stored.Owner, err)
 		}
@@ -177,27 +177,27 @@ func (s *Secrets) open(stored parley.SigningSecret) (Keys, error) {
 	return keys, nil
 }
 
-func (s *Secrets) seal(owner parley.SecretOwner, secret string) []byte {
-	return s.sealer.Seal([]byte(secret), sealedFor(owner))
+func (s *Secrets) encrypt(owner parley.SecretOwner, secret string) []byte {
+	return s.keyring.Encrypt([]byte(secret), secretContext(owner))
 }
 
-// Reseal encrypts a stored secret anew: for another file of keys than the one that it was made with.
-func Reseal(stored parley.SigningSecret, from, to *seal.Sealer) (parley.SigningSecret, error) {
-	for _, sealed := range []*[]byte{&stored.Sealed, &stored.OldSealed} {
-		if *sealed == nil {
+// Reencrypt encrypts a stored secret with the keys of another file.
+func Reencrypt(stored parley.SigningSecret, from, to *encrypt.Keyring) (parley.SigningSecret, error) {
+	for _, encrypted := range []*[]byte{&stored.Encrypted, &stored.OldEncrypted} {
+		if *encrypted == nil {
 			continue
 		}
-		secret, err := from.Open(*sealed, sealedFor(stored.Owner))
+		secret, err := from.Decrypt(*encrypted, secretContext(stored.Owner))
 		if err != nil {
 			return parley.SigningSecret{}, fmt.Errorf("secret of %s: %w", stored.Owner, err)
 		}
-		*sealed = to.Seal(secret, sealedFor(stored.Owner))
+		*encrypted = to.Encrypt(secret, secretContext(stored.Owner))
 	}
 	return stored, nil
 }
 
-// sealedFor is what an encrypted secret is bound to.
-func sealedFor(owner parley.SecretOwner) string { return "signing secret of " + string(owner) }
+// secretContext is what an encrypted secret is bound to.
+func secretContext(owner parley.SecretOwner) string { return "signing secret of " + string(owner) }
 
 func newSecret() string {
 	b := make([]byte, secretSize)

@@ -127,7 +127,7 @@ func TestBothSecretsSignForADayAfterRotation(t *testing.T) {
 	})
 }
 
-func TestSecretsAreMadeOnceAndSealed(t *testing.T) {
+func TestSecretsAreMadeOnceAndEncrypted(t *testing.T) {
 	e := newEnv(t)
 	defer e.close()
 	ctx := context.Background()
@@ -147,7 +147,7 @@ func TestSecretsAreMadeOnceAndSealed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(string(stored.Sealed), string(raw)) || strings.Contains(string(stored.Sealed), a.Secret[6:]) {
+	if strings.Contains(string(stored.Encrypted), string(raw)) || strings.Contains(string(stored.Encrypted), a.Secret[6:]) {
 		t.Error("the secret is stored in clear")
 	}
 	// One that was moved to another owner opens nothing.

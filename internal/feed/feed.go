@@ -14,7 +14,7 @@ import (
 
 	"parley"
 	"parley/internal/bus"
-	"parley/internal/seal"
+	"parley/internal/encrypt"
 	"parley/internal/wait"
 )
 
@@ -52,7 +52,7 @@ type Store interface {
 // Config says what a feed works with.
 type Config struct {
 	Store   Store
-	Sealer  *seal.Sealer
+	Keyring *encrypt.Keyring
 	Log     *slog.Logger
 	Metrics prometheus.Registerer // nil: nothing is counted
 	Buffer  int                   // how many pages a reader may fall behind before it is cut off; zero: 200
@@ -121,10 +121,10 @@ func (f *Feed) Listeners(channel parley.ChannelCode, kind parley.EventType) int 
 // Open puts the text of a message, a vote, or the code of a pairing into an event that has it only
 // encrypted. What cannot be opened stays empty, and so does a code that cannot be used any more.
 func (f *Feed) Open(e *parley.Event) {
-	if e.Sealed == nil || e.Type == parley.ChannelPairing && parley.PairingEnded(e.Data, time.Now()) {
+	if e.Encrypted == nil || e.Type == parley.ChannelPairing && parley.PairingEnded(e.Data, time.Now()) {
 		return
 	}
-	text, err := f.Sealer.Open(e.Sealed, parley.SealedEventText(e.Channel))
+	text, err := f.Keyring.Decrypt(e.Encrypted, parley.EventTextContext(e.Channel))
 	if err != nil {
 		return
 	}

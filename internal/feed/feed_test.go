@@ -14,17 +14,17 @@ import (
 	"time"
 
 	"parley"
-	"parley/internal/seal"
+	"parley/internal/encrypt"
 	"parley/internal/store"
 )
 
 // env is a feed that runs on a store of its own.
 type env struct {
 	*testing.T
-	store  *counting
-	sealer *seal.Sealer
-	feed   *Feed
-	n      int
+	store   *counting
+	keyring *encrypt.Keyring
+	feed    *Feed
+	n       int
 }
 
 // counting is a store that counts how often the log is read.
@@ -46,12 +46,12 @@ func start(t *testing.T, change ...func(*Config)) *env {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
-	sealer, err := seal.Open(filepath.Join(dir, "key"))
+	keyring, err := encrypt.OpenKeyFile(filepath.Join(dir, "key"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &env{T: t, store: &counting{DB: db}, sealer: sealer}
-	config := Config{Store: e.store, Sealer: sealer, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	e := &env{T: t, store: &counting{DB: db}, keyring: keyring}
+	config := Config{Store: e.store, Keyring: keyring, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
 	for _, f := range change {
 		f(&config)
 	}
@@ -342,13 +342,13 @@ func TestFilterThatFindsNothing(t *testing.T) {
 	e.expect(r, backlog, backlog+1)
 }
 
-// TestSealedText opens the text of a channel that keeps none; what cannot be opened stays empty.
-func TestSealedText(t *testing.T) {
+// TestEncryptedText opens the text of a channel that keeps none; what cannot be opened stays empty.
+func TestEncryptedText(t *testing.T) {
 	e := start(t)
-	add := func(channel, sealedFor parley.ChannelCode, id parley.MessageID) {
+	add := func(channel, secretContext parley.ChannelCode, id parley.MessageID) {
 		m := parley.Message{Channel: channel, Chat: "6281100000001@c.us", ID: id, Content: parley.Text{Body: "the text"},
 			Status: parley.Received, CreatedAt: time.Now(), UpdatedAt: time.Now()}
-		sealed := e.sealer.Seal([]byte("the text"), parley.SealedEventText(sealedFor))
+		encrypted := e.keyring.Encrypt([]byte("the text"), parley.EventTextContext(secretContext))
 		err := e.store.Tx(t.Context(), func(tx *store.Tx) error {
 			if err := tx.AddMessage(t.Context(), &m); err != nil {
 				return err
@@ -356,7 +356,7 @@ func TestSealedText(t *testing.T) {
 			if err := tx.EraseMessage(t.Context(), channel, m.Ref()); err != nil {
 				return err
 			}
-			return tx.AddEvent(t.Context(), &parley.Event{Type: parley.MessageReceived, Channel: channel, At: m.CreatedAt, Message: &m, Sealed: sealed})
+			return tx.AddEvent(t.Context(), &parley.Event{Type: parley.MessageReceived, Channel: channel, At: m.CreatedAt, Message: &m, Encrypted: encrypted})
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -385,18 +385,18 @@ func (a *account) settled(m *parley.Message) {
 // reveal decrypts a text that only its recipient may read, to be sent. That of a one-time code is kept
 // with the code, and gone when the code is of no use any more.
 func (a *account) reveal(s parley.Secret) (parley.Content, error) {
-	sealed := s.Sealed
-	if sealed == nil {
+	encrypted := s.Encrypted
+	if encrypted == nil {
 		code, err := a.g.Store.Code(context.Background(), s.OTP)
 		if err != nil && !errors.Is(err, parley.ErrNotFound) {
 			return nil, fmt.Errorf("look up a code: %w", err)
 		}
-		if sealed = code.Sealed; sealed == nil {
+		if encrypted = code.Encrypted; encrypted == nil {
 			return nil, &network.Error{Class: network.Permanent, Failure: parley.Failure{
 				Code: parley.Expired, Message: "The code that it carries ended before it could be sent."}}
 		}
 	}
-	text, err := a.g.Sealer.Open(sealed, string(s.OTP))
+	text, err := a.g.Keyring.Decrypt(encrypted, string(s.OTP))
 	if err != nil {
 		return nil, &network.Error{Class: network.Permanent, Cause: err, Failure: parley.Failure{
 			Code: parley.GaveUp, Message: "Its text cannot be decrypted: this server has another key now."}}

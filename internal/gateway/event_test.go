@@ -67,8 +67,8 @@ func TestEverythingThatHappensIsInTheLog(t *testing.T) {
 	})
 }
 
-// TestTheTextOfAChannelThatKeepsNoneIsSealed looks at the event of a message whose text is not kept.
-func TestTheTextOfAChannelThatKeepsNoneIsSealed(t *testing.T) {
+// TestTheTextOfAChannelThatKeepsNoneIsEncrypted looks at the event of a message whose text is not kept.
+func TestTheTextOfAChannelThatKeepsNoneIsEncrypted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		none := parley.Duration(0)
@@ -84,9 +84,9 @@ func TestTheTextOfAChannelThatKeepsNoneIsSealed(t *testing.T) {
 		if e.Message.Content.Text() != "" {
 			t.Errorf("the record says %q", e.Message.Content.Text())
 		}
-		text, err := b.sealer.Open(e.Sealed, parley.SealedEventText("demo"))
+		text, err := b.keyring.Decrypt(e.Encrypted, parley.EventTextContext("demo"))
 		if err != nil || string(text) != "our secret" {
-			t.Errorf("sealed: %q, %v", text, err)
+			t.Errorf("encrypted: %q, %v", text, err)
 		}
 		poll := b.send(parley.Poll{Title: "Lunch?", Options: []string{"yes", "no"}})
 		before = b.lastEvent()
@@ -94,17 +94,17 @@ func TestTheTextOfAChannelThatKeepsNoneIsSealed(t *testing.T) {
 			t.Fatal(err)
 		}
 		vote := b.events(before)[0]
-		if whole, err := b.sealer.Open(vote.Sealed, parley.SealedEventText("demo")); err != nil || strings.Contains(string(vote.Data), "yes") || !strings.Contains(string(whole), `"options":["yes"]`) {
-			t.Errorf("a vote is kept as %s, sealed as %s, %v", vote.Data, whole, err)
+		if whole, err := b.keyring.Decrypt(vote.Encrypted, parley.EventTextContext("demo")); err != nil || strings.Contains(string(vote.Data), "yes") || !strings.Contains(string(whole), `"options":["yes"]`) {
+			t.Errorf("a vote is kept as %s, encrypted as %s, %v", vote.Data, whole, err)
 		}
 		b.stop() // so that nobody keeps house every minute of those days
 		time.Sleep(4*24*time.Hour - time.Minute)
 		b.restart()
-		if e := b.events(before)[0]; e.Sealed == nil {
+		if e := b.events(before)[0]; e.Encrypted == nil {
 			t.Error("it went while webhooks may still be tried")
 		}
 		time.Sleep(time.Hour + 3*time.Minute) // an hour of running confirms the clock after those days
-		if e := b.events(before)[0]; e.Sealed != nil {
+		if e := b.events(before)[0]; e.Encrypted != nil {
 			t.Error("after four days it is still there")
 		}
 	})
@@ -198,11 +198,11 @@ func TestOldEventsGo(t *testing.T) {
 	})
 }
 
-// TestASecretIsSentInClearAndKeptSealed sends a message whose text only the recipient may read.
-func TestASecretIsSentInClearAndKeptSealed(t *testing.T) {
+// TestASecretIsSentInClearAndKeptEncrypted sends a message whose text only the recipient may read.
+func TestASecretIsSentInClearAndKeptEncrypted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		secret := parley.Secret{Shown: "•••• is your code", OTP: "otc_1", Sealed: b.sealer.Seal([]byte("1234 is your code"), "otc_1")}
+		secret := parley.Secret{Shown: "•••• is your code", OTP: "otc_1", Encrypted: b.keyring.Encrypt([]byte("1234 is your code"), "otc_1")}
 		m := b.send(secret)
 		if got := b.driver.texts("demo", ayu); !slices.Equal(got, []string{"1234 is your code"}) {
 			t.Errorf("the network got %q", got)

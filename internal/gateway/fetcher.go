@@ -187,7 +187,7 @@ func (f *fetcher) fetch(ctx context.Context, one parley.MediaFetch) (parley.Medi
 	if session == nil {
 		return parley.Media{}, network.NotConnected(nil)
 	}
-	reference, err := f.g.Sealer.Open(one.Reference, parley.SealedMediaReference(one.Channel))
+	reference, err := f.g.Keyring.Decrypt(one.Reference, parley.MediaReferenceContext(one.Channel))
 	if err != nil {
 		return parley.Media{}, network.Refuse(parley.GaveUp, "Its address cannot be decrypted: this server has another key now.")
 	}

@@ -15,10 +15,10 @@ import (
 
 	"parley"
 	"parley/internal/bus"
+	"parley/internal/encrypt"
 	"parley/internal/media"
 	"parley/internal/network"
 	"parley/internal/otp"
-	"parley/internal/seal"
 	"parley/internal/store"
 )
 
@@ -27,7 +27,7 @@ type Config struct {
 	Store   *store.DB
 	Drivers map[parley.NetworkName]network.Driver
 	Media   *media.Library
-	Sealer  *seal.Sealer
+	Keyring *encrypt.Keyring
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
 

@@ -177,7 +177,7 @@ func TestMessageForRetry(t *testing.T) {
 		}
 		sent := b.send(parley.Text{Body: "halo"})
 		same("a text", find(sent.ID), "parley.Text halo")
-		secret := parley.Secret{Shown: "•••• is your code", OTP: "otc_1", Sealed: b.sealer.Seal([]byte("1234 is your code"), "otc_1")}
+		secret := parley.Secret{Shown: "•••• is your code", OTP: "otc_1", Encrypted: b.keyring.Encrypt([]byte("1234 is your code"), "otc_1")}
 		same("a secret", find(b.send(secret).ID), "parley.Text 1234 is your code")
 		if err := b.driver.session("demo").sink(t.Context(), network.Message{From: ayu, ID: "IN1", Content: parley.Text{Body: "theirs"}, At: time.Now()}); err != nil {
 			t.Fatal(err)

@@ -14,22 +14,22 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"parley"
+	"parley/internal/encrypt"
 	"parley/internal/gateway"
 	"parley/internal/media"
 	"parley/internal/network"
 	"parley/internal/safehttp"
-	"parley/internal/seal"
 	"parley/internal/store"
 )
 
 // bench is a gateway on a store in memory and a network that does as it is told.
 type bench struct {
-	t      *testing.T
-	store  *store.DB
-	media  *media.Library
-	driver *driver
-	sealer *seal.Sealer
-	g      *gateway.Gateway
+	t       *testing.T
+	store   *store.DB
+	media   *media.Library
+	driver  *driver
+	keyring *encrypt.Keyring
+	g       *gateway.Gateway
 
 	ahead     time.Duration // of the machine's clock
 	eventLife time.Duration
@@ -53,11 +53,11 @@ func newBenchOn(t *testing.T, db *store.DB) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sealer, err := seal.Open(filepath.Join(t.TempDir(), "secret.key"))
+	keyring, err := encrypt.OpenKeyFile(filepath.Join(t.TempDir(), "secret.key"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{t: t, store: db, media: files, sealer: sealer, driver: &driver{sessions: map[parley.ChannelCode]*session{}}}
+	b := &bench{t: t, store: db, media: files, keyring: keyring, driver: &driver{sessions: map[parley.ChannelCode]*session{}}}
 	b.tx(func(tx *store.Tx) error {
 		return tx.AddChannel(t.Context(), parley.Channel{Code: "demo", Name: "Demo", Network: parley.Sandbox, Enabled: true})
 	})
@@ -77,7 +77,7 @@ func (b *bench) start() {
 		Clock: func() time.Time { return time.Now().Add(ahead) },
 		Store: b.store, Media: b.media, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
 		Drivers: map[parley.NetworkName]network.Driver{parley.Sandbox: b.driver, parley.WhatsApp: b.driver},
-		Sealer:  b.sealer, LoginLinks: b.links, EventLife: b.eventLife,
+		Keyring: b.keyring, LoginLinks: b.links, EventLife: b.eventLife,
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	b.cancel, b.done = cancel, make(chan struct{})

@@ -14,9 +14,9 @@ const (
 	houseEvery = time.Minute
 	houseBatch = 500 // rows per transaction, so that no caller waits long behind it
 
-	// sealedLife is how long the encrypted text of a message is kept whose channel keeps none: as long as
+	// encryptedLife is how long the encrypted text of a message is kept whose channel keeps none: as long as
 	// a webhook is tried again, and long enough for a phone that was off to ask for it again.
-	sealedLife = 4 * 24 * time.Hour
+	encryptedLife = 4 * 24 * time.Hour
 
 	// AnswerLife is how long the answer to a request with an idempotency key is kept.
 	AnswerLife = 24 * time.Hour
@@ -70,8 +70,8 @@ func (g *Gateway) forgetEvents(ctx context.Context) {
 	g.inBatches(ctx, "forget events", func() (n int, err error) {
 		err = g.Store.Tx(ctx, func(tx *store.Tx) (err error) {
 			n, err = tx.ForgetEvents(ctx, g.Clock().Add(-life), most, houseBatch)
-			sealed := g.Clock().Add(-sealedLife)
-			return errors.Join(err, tx.ForgetSealed(ctx, sealed), tx.ForgetResends(ctx, sealed))
+			encrypted := g.Clock().Add(-encryptedLife)
+			return errors.Join(err, tx.EraseEncrypted(ctx, encrypted), tx.ForgetResends(ctx, encrypted))
 		})
 		return n, err
 	})

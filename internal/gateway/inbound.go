@@ -91,7 +91,7 @@ func (a *account) enqueueFile(ctx context.Context, tx *store.Tx, channel parley.
 	tx.OnCommit(a.g.fetcher.wake)
 	return tx.AddMediaFetch(ctx, parley.MediaFetch{
 		Seq: m.Seq, Channel: channel.Code, Chat: m.Chat, NextAt: now, CreatedAt: now,
-		Reference: a.g.Sealer.Seal(reference, parley.SealedMediaReference(channel.Code)),
+		Reference: a.g.Keyring.Encrypt(reference, parley.MediaReferenceContext(channel.Code)),
 	})
 }
 
@@ -104,7 +104,7 @@ func (a *account) keep(ctx context.Context, tx *store.Tx, channel parley.Channel
 	event := parley.Event{Type: parley.MessageReceived, Channel: channel.Code, At: m.CreatedAt, Message: m}
 	if !channel.Settings.KeepsText() {
 		if text := m.Content.Text(); text != "" {
-			event.Sealed = a.g.Sealer.Seal([]byte(text), parley.SealedEventText(channel.Code))
+			event.Encrypted = a.g.Keyring.Encrypt([]byte(text), parley.EventTextContext(channel.Code))
 		}
 		if err := tx.EraseMessage(ctx, channel.Code, m.Ref()); err != nil {
 			return err
@@ -208,7 +208,7 @@ func (a *account) vote(ctx context.Context, e network.Vote) error {
 		}
 		event := parley.NewVoteEvent(&poll, e.From, e.Options, e.At)
 		if !channel.Settings.KeepsText() {
-			event.Sealed = a.g.Sealer.Seal(event.Data, parley.SealedEventText(code))
+			event.Encrypted = a.g.Keyring.Encrypt(event.Data, parley.EventTextContext(code))
 			event.Data = parley.NewVoteEvent(&poll, e.From, nil, e.At).Data
 		}
 		return tx.AddEvent(ctx, event)

@@ -152,7 +152,7 @@ func TestHistoryHoldsNoOpenCode(t *testing.T) {
 // verify has the gateway show what comes in to whoever waits for login links, as the server does.
 func (b *bench) verify() *otp.Issuer {
 	b.t.Helper()
-	issuer := otp.New(otp.Config{Store: b.store, Sealer: b.sealer, Now: func(parley.ChannelCode) time.Time { return time.Now() }})
+	issuer := otp.New(otp.Config{Store: b.store, Keyring: b.keyring, Now: func(parley.ChannelCode) time.Time { return time.Now() }})
 	b.stop()
 	b.links = issuer
 	b.start()

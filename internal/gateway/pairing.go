@@ -67,7 +67,7 @@ func (a *account) paired(ctx context.Context, p parley.Pairing) error {
 	a.g.activity.Publish(Activity{At: p.At, Channel: c.Code, State: c.State.Status, Pairing: p.Step, Reason: p.Reason})
 	event := parley.NewPairingEvent(c.Code, p)
 	if p.Code != "" {
-		event.Sealed = a.g.Sealer.Seal(event.Data, parley.SealedEventText(c.Code))
+		event.Encrypted = a.g.Keyring.Encrypt(event.Data, parley.EventTextContext(c.Code))
 		p.Code = ""
 		event.Data = parley.NewPairingEvent(c.Code, p).Data
 	}

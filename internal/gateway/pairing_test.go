@@ -40,7 +40,7 @@ func TestPairingSteps(t *testing.T) {
 		if p, ok := b.g.Pairing("demo"); !ok || p.Code != "SECRET" || p.N != 1 || p.Of != 6 {
 			t.Errorf("the step is %+v", p)
 		}
-		reader := feed.New(feed.Config{Store: b.store, Sealer: b.sealer})
+		reader := feed.New(feed.Config{Store: b.store, Keyring: b.keyring})
 		told := func() string {
 			t.Helper()
 			events := b.events(before)

@@ -24,9 +24,9 @@ func (g *Gateway) MessageForRetry(ctx context.Context, code parley.ChannelCode, 
 	if err != nil {
 		return nil, err
 	}
-	sealed, err := g.Store.Resend(ctx, m.Seq)
+	encrypted, err := g.Store.Resend(ctx, m.Seq)
 	if err == nil {
-		m.Content, err = a.unpack(sealed)
+		m.Content, err = a.unpack(encrypted)
 	}
 	if err != nil && !errors.Is(err, parley.ErrNotFound) {
 		return nil, err
@@ -66,8 +66,8 @@ type packed struct {
 	Secret bool `json:"secret,omitempty"`
 }
 
-// sealedResend is what the encrypted content of a message is bound to.
-func sealedResend(code parley.ChannelCode) string { return "resend of " + string(code) }
+// resendContext is what the encrypted content of a message is bound to.
+func resendContext(code parley.ChannelCode) string { return "resend of " + string(code) }
 
 // pack encrypts what a message said whose channel keeps no text, to keep it for a while: a device that could
 // not read it may ask for it again. A file is not kept, and simulated phones do not ask.
@@ -87,12 +87,12 @@ func (a *account) pack(m *parley.Message) []byte {
 		a.g.Log.Error("encode a message to keep it for a retry", "channel", c.Code, "error", err)
 		return nil
 	}
-	return a.g.Sealer.Seal(whole, sealedResend(c.Code))
+	return a.g.Keyring.Encrypt(whole, resendContext(c.Code))
 }
 
 // unpack decrypts what pack encrypted.
-func (a *account) unpack(sealed []byte) (parley.Content, error) {
-	whole, err := a.g.Sealer.Open(sealed, sealedResend(a.snapshot().Code))
+func (a *account) unpack(encrypted []byte) (parley.Content, error) {
+	whole, err := a.g.Keyring.Decrypt(encrypted, resendContext(a.snapshot().Code))
 	if err != nil {
 		return nil, fmt.Errorf("open what is kept of a message: %w", err)
 	}

@@ -150,7 +150,7 @@ func (i *Issuer) NewCode(ctx context.Context, o Order) (*Issue, error) {
 	}
 	c := parley.OTPCode{ID: parley.NewCodeID(), Channel: o.Channel.Code, Contact: o.Contact, CreatedAt: now, ExpiresAt: now.Add(o.Life)}
 	c.Hash = hashCode(i.peppers[0], c, code)
-	c.Sealed = i.sealer.Seal([]byte(message(code, o.Name, o.Life)), string(c.ID))
+	c.Encrypted = i.keyring.Encrypt([]byte(message(code, o.Name, o.Life)), string(c.ID))
 	shown := message(strings.Repeat(hidden, o.Length), o.Name, o.Life)
 	return &Issue{Code: c, Content: parley.Secret{Shown: shown, OTP: c.ID}, Priority: priority, issuer: i, order: o, release: release}, nil
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"parley"
-	"parley/internal/seal"
+	"parley/internal/encrypt"
 	"parley/internal/store"
 )
 
@@ -28,11 +28,11 @@ type bench struct {
 func newBench(t testing.TB, path string, change ...func(*Config)) *bench {
 	t.Helper()
 	b := &bench{t: t, path: path}
-	sealer, err := seal.Open(filepath.Join(t.TempDir(), "key"))
+	keyring, err := encrypt.OpenKeyFile(filepath.Join(t.TempDir(), "key"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.open(sealer, change...)
+	b.open(keyring, change...)
 	t.Cleanup(func() { b.Store.Close() })
 	b.must(b.Store.Tx(t.Context(), func(tx *store.Tx) error {
 		for _, code := range []parley.ChannelCode{main, other} {
@@ -46,11 +46,11 @@ func newBench(t testing.TB, path string, change ...func(*Config)) *bench {
 }
 
 // open opens the store and begins anew, as a process does.
-func (b *bench) open(sealer *seal.Sealer, change ...func(*Config)) {
+func (b *bench) open(keyring *encrypt.Keyring, change ...func(*Config)) {
 	b.t.Helper()
 	db, err := store.Open(b.t.Context(), b.path)
 	b.must(err)
-	config := Config{Store: db, Sealer: sealer, Now: b.clock, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()}
+	config := Config{Store: db, Keyring: keyring, Now: b.clock, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()}
 	for _, f := range change {
 		f(&config)
 	}
@@ -60,7 +60,7 @@ func (b *bench) open(sealer *seal.Sealer, change ...func(*Config)) {
 func (b *bench) restart(change ...func(*Config)) {
 	b.t.Helper()
 	b.must(b.Store.Close())
-	b.open(b.Sealer, change...)
+	b.open(b.Keyring, change...)
 }
 
 func (b *bench) must(err error) {
@@ -98,7 +98,7 @@ func (b *bench) request(o Order) (string, *Issue, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	text, err := b.Sealer.Open(issue.Code.Sealed, string(issue.Code.ID))
+	text, err := b.Keyring.Decrypt(issue.Code.Encrypted, string(issue.Code.ID))
 	if err != nil {
 		return "", nil, err
 	}

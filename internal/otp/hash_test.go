@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"parley"
-	"parley/internal/seal"
+	"parley/internal/encrypt"
 )
 
 func TestNormalise(t *testing.T) {
@@ -73,7 +73,7 @@ func TestHashHoldsForItsRowAlone(t *testing.T) {
 // After a new key was put above the old one, codes that were sent before still count.
 func TestKeyRotation(t *testing.T) {
 	dir := t.TempDir()
-	keys := func(names ...string) *seal.Sealer {
+	keys := func(names ...string) *encrypt.Keyring {
 		t.Helper()
 		var all []byte
 		for _, name := range names {
@@ -91,9 +91,9 @@ func TestKeyRotation(t *testing.T) {
 		return open(t, path)
 	}
 	c := parley.OTPCode{ID: "otc_1", Channel: "main", Contact: "6281100000001@c.us"}
-	old := New(Config{Sealer: keys("old")})
+	old := New(Config{Keyring: keys("old")})
 	c.Hash = hashCode(old.peppers[0], c, "483920")
-	rotated := New(Config{Sealer: keys("new", "old")})
+	rotated := New(Config{Keyring: keys("new", "old")})
 	if !rotated.matches(c, "483920") || rotated.matches(c, "483921") {
 		t.Error("a code from before the rotation does not count any more")
 	}
@@ -106,9 +106,9 @@ func TestKeyRotation(t *testing.T) {
 	}
 }
 
-func open(t *testing.T, path string) *seal.Sealer {
+func open(t *testing.T, path string) *encrypt.Keyring {
 	t.Helper()
-	s, err := seal.Open(path)
+	s, err := encrypt.OpenKeyFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}

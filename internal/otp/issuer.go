@@ -16,16 +16,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"parley"
-	"parley/internal/seal"
+	"parley/internal/encrypt"
 	"parley/internal/store"
 )
 
 // Config says what an issuer works with. The fields of the first block are required.
 type Config struct {
-	Store  *store.DB
-	Sealer *seal.Sealer
-	Now    func(parley.ChannelCode) time.Time // the channel's clock
-	Log    *slog.Logger
+	Store   *store.DB
+	Keyring *encrypt.Keyring
+	Now     func(parley.ChannelCode) time.Time // the channel's clock
+	Log     *slog.Logger
 
 	// MayErase reports whether the clock may be trusted with what is old; nil: always.
 	MayErase func() bool
@@ -50,7 +50,7 @@ type Config struct {
 // Issuer makes codes and links and checks them. Its methods may be called from several goroutines.
 type Issuer struct {
 	Config
-	sealer   *seal.Sealer
+	keyring  *encrypt.Keyring
 	peppers  [][]byte         // for the hashes of codes: the first for new ones, all for checking
 	digest   func() hash.Hash // what codes are compared by; tests count its work
 	measures measures
@@ -68,7 +68,7 @@ func New(c Config) *Issuer {
 		c.MayErase = func() bool { return true }
 	}
 	c.Retention = max(c.Retention, parley.OTPGuesses.Window)
-	return &Issuer{Config: c, sealer: c.Sealer, peppers: c.Sealer.Derive("one-time codes"), digest: sha256.New,
+	return &Issuer{Config: c, keyring: c.Keyring, peppers: c.Keyring.Derive("one-time codes"), digest: sha256.New,
 		measures: newMeasures(c.Metrics), reserved: map[reservation]int{}}
 }
 

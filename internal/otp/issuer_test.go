@@ -200,7 +200,7 @@ func TestHouse(t *testing.T) {
 		b.wantsEvents("otp.expired")
 		l, err := b.Store.Ledger(ctx, main, ayu)
 		b.must(err)
-		if l.Code.Status != parley.OTPStatusExpired || l.Code.Sealed != nil {
+		if l.Code.Status != parley.OTPStatusExpired || l.Code.Encrypted != nil {
 			t.Errorf("the code is %+v", l.Code)
 		}
 		b.wants(main, ayu, code, parley.OTPStatusExpired, 0)
@@ -376,7 +376,7 @@ func TestNothingIsLeftOfACode(t *testing.T) {
 		o.Digits, o.Letters, o.Capitals = true, true, true // less likely to stand somewhere by chance
 		code, issue, err := b.request(o)
 		b.must(err)
-		if strings.Contains(issue.Content.Shown, code) || issue.Content.Sealed != nil || !strings.Contains(issue.Content.Shown, "*••••••*") {
+		if strings.Contains(issue.Content.Shown, code) || issue.Content.Encrypted != nil || !strings.Contains(issue.Content.Shown, "*••••••*") {
 			t.Fatalf("history would show %q", issue.Content.Shown)
 		}
 		codes = append(codes, code)

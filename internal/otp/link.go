@@ -80,7 +80,7 @@ func (i *Issuer) NewLink(r LinkRequest) (NewLink, error) {
 	prompt := fill(messages.Prompt, code, r.Name)
 	l.Address, l.AppURI = chatLink(r.Channel.Number, prompt), appURI(r.Channel.Number, prompt)
 	if r.Channel.Network == parley.Sandbox {
-		l.Sealed = i.Sealer.Seal([]byte(prompt), parley.SealedPrompt(l.ID))
+		l.Encrypted = i.Keyring.Encrypt([]byte(prompt), parley.PromptContext(l.ID))
 		l.Address = phoneLink(r.Base, r.Contact, r.Channel.Code, prompt, ticket(i.peppers[0], l.ID))
 	}
 	return l, nil
@@ -152,10 +152,10 @@ func IsPlain(text string, lines bool) bool {
 // Prompt returns what a simulated phone sends when the link is tapped; not found: the link is not on
 // the sandbox network, or has ended.
 func (i *Issuer) Prompt(l parley.OTPLink) (string, error) {
-	if l.Sealed == nil {
+	if l.Encrypted == nil {
 		return "", parley.ErrNotFound
 	}
-	prompt, err := i.Sealer.Open(l.Sealed, parley.SealedPrompt(l.ID))
+	prompt, err := i.Keyring.Decrypt(l.Encrypted, parley.PromptContext(l.ID))
 	if err != nil {
 		return "", fmt.Errorf("open the prompt of %s: %w", l.ID, err)
 	}

@@ -207,7 +207,7 @@ func (i *Issuer) answer(ctx context.Context, tx *store.Tx, channel parley.Channe
 		return []Reply{{try.From, parley.Text{Body: text}}}, nil
 	}
 	return []Reply{{try.From, parley.Secret{
-		Shown: fill(template, mask, h.link.Name), OTP: h.link.ID, Sealed: i.Sealer.Seal([]byte(text), string(h.link.ID)),
+		Shown: fill(template, mask, h.link.Name), OTP: h.link.ID, Encrypted: i.Keyring.Encrypt([]byte(text), string(h.link.ID)),
 	}}}, nil
 }
 

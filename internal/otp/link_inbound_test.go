@@ -329,7 +329,7 @@ func TestExpiryFollowsTheChannelsClock(t *testing.T) {
 	e.answered(e.says(ayu, e.promptOf(late)), ayu, filled(late, parley.AnswerExpired))
 }
 
-func TestAnswerThatRepeatsTheCodeIsSealed(t *testing.T) {
+func TestAnswerThatRepeatsTheCodeIsEncrypted(t *testing.T) {
 	t.Parallel()
 	e := newLinkEnv(t)
 	r := e.request()
@@ -340,7 +340,7 @@ func TestAnswerThatRepeatsTheCodeIsSealed(t *testing.T) {
 	if !ok || secret.Shown != mask+" is yours, Toko Ayu" || secret.OTP != l.ID {
 		t.Fatalf("answered %+v", got)
 	}
-	text, err := e.issuer.Sealer.Open(secret.Sealed, string(l.ID))
+	text, err := e.issuer.Keyring.Decrypt(secret.Encrypted, string(l.ID))
 	e.same("what is sent", string(text), l.Code+" is yours, Toko Ayu")
 	e.same("error", err, nil)
 	e.same("what a simulated phone waits for", e.issuer.Answers(l.OTPLink, e.promptOf(l))[0], string(text))

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"parley"
-	"parley/internal/seal"
+	"parley/internal/encrypt"
 	"parley/internal/store"
 )
 
@@ -38,11 +38,11 @@ func newLinkEnv(t *testing.T) *linkEnv {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
-	sealer, err := seal.Open(filepath.Join(dir, "key"))
+	keyring, err := encrypt.OpenKeyFile(filepath.Join(dir, "key"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &linkEnv{T: t, store: db, issuer: New(Config{Store: db, Sealer: sealer, Now: func(parley.ChannelCode) time.Time { return time.Now() }})}
+	e := &linkEnv{T: t, store: db, issuer: New(Config{Store: db, Keyring: keyring, Now: func(parley.ChannelCode) time.Time { return time.Now() }})}
 	for _, code := range []parley.ChannelCode{"other", "main"} {
 		e.channel = parley.Channel{Code: code, Name: "Toko Ayu", Network: parley.WhatsApp, Number: "6281100000001"}
 		e.channel.Begin(time.Now())
@@ -191,7 +191,7 @@ func TestLinkCodesAreUniform(t *testing.T) {
 	t.Parallel()
 	const codes = 100_000
 	var counts [linkCodeLength][256]int
-	e := New(Config{Sealer: newSealer(t)})
+	e := New(Config{Keyring: newKeyring(t)})
 	for range codes {
 		code, err := newLinkCode(e.Rand)
 		if err != nil || len(code) != linkCodeLength {
@@ -218,13 +218,13 @@ func TestLinkCodesAreUniform(t *testing.T) {
 	}
 }
 
-func newSealer(t *testing.T) *seal.Sealer {
+func newKeyring(t *testing.T) *encrypt.Keyring {
 	t.Helper()
-	sealer, err := seal.Open(filepath.Join(t.TempDir(), "key"))
+	keyring, err := encrypt.OpenKeyFile(filepath.Join(t.TempDir(), "key"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return sealer
+	return keyring
 }
 
 func TestNoLinkWithoutRandomness(t *testing.T) {
@@ -258,7 +258,7 @@ func TestNewLinkHoldsNoCode(t *testing.T) {
 	e.same("app_uri", strings.HasPrefix(l.AppURI, "whatsapp://send?phone=6281100000001&text=Log%20me%20in%20to%20Toko%20Ayu."), true)
 	e.same("link", strings.HasPrefix(l.Address, "https://wa.me/6281100000001?text=Log%20me%20in%20to%20Toko%20Ayu."), true)
 	e.same("life", l.ExpiresAt.Sub(l.CreatedAt), 5*time.Minute)
-	e.same("sealed outside of the sandbox", len(l.Sealed), 0)
+	e.same("encrypted outside of the sandbox", len(l.Encrypted), 0)
 }
 
 func TestNewLinkTexts(t *testing.T) {
@@ -315,10 +315,10 @@ func TestSandboxLink(t *testing.T) {
 	e.same("page", u.Scheme+"://"+u.Host+u.Path, "http://127.0.0.1:7275/phone/6281234567890")
 	e.same("channel", u.Query().Get("to"), "main")
 	prompt, err := e.issuer.Prompt(e.stands(l))
-	e.same("sealed prompt", prompt, e.promptOf(l))
+	e.same("encrypted prompt", prompt, e.promptOf(l))
 	e.same("error", err, nil)
-	if bytes.Contains(l.Sealed, []byte(l.Code)) {
-		t.Error("what is sealed can be read")
+	if bytes.Contains(l.Encrypted, []byte(l.Code)) {
+		t.Error("what is encrypted can be read")
 	}
 
 	ticket := strings.TrimPrefix(u.Fragment, "ticket=")

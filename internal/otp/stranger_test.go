@@ -62,7 +62,7 @@ func TestStrangersAreLimited(t *testing.T) {
 			_, _, err := b.request(order(other, c.who(next)))
 			b.must(err) // as may the other channel
 			b.must(b.Store.Close())
-			b.open(b.Sealer, c.limits)
+			b.open(b.Keyring, c.limits)
 			for range 100 {
 				b.advance(main, b.limitOf(ask(c.who(next))).Wait)
 				b.must(ask(c.who(next)))

@@ -61,8 +61,8 @@ func (w *Worker) deleteTarget(ctx context.Context, tx *store.Tx, target parley.M
 
 // pack erases a message whose text is not kept, but for what a device of its recipient may ask for again.
 func (w *Worker) pack(ctx context.Context, tx *store.Tx, m *parley.Message, now time.Time, removed *[]parley.Media) error {
-	if sealed := w.Pack(m); sealed != nil {
-		if err := tx.KeepResend(ctx, w.Channel, m.Ref(), sealed, now); err != nil {
+	if encrypted := w.Pack(m); encrypted != nil {
+		if err := tx.KeepResend(ctx, w.Channel, m.Ref(), encrypted, now); err != nil {
 			return err
 		}
 	}

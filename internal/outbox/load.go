@@ -70,7 +70,7 @@ func sizeOf(c parley.Content) int {
 			size += len(c.Preview.Title) + len(c.Preview.Description) + len(c.Preview.Thumbnail)
 		}
 	case parley.Secret:
-		size += len(c.Sealed)
+		size += len(c.Encrypted)
 	case parley.Poll:
 		for _, option := range c.Options {
 			size += len(option)

@@ -90,7 +90,7 @@ var webhookTests = map[string]func(*env){
 			e.webhook(fullWebhook(id))
 			e.deliver(id, ann, 1)
 			e.tx(func(tx *store.Tx) error {
-				return tx.SetSecret(e.Context(), parley.SigningSecret{Owner: parley.WebhookSecret(id), Sealed: []byte{1}})
+				return tx.SetSecret(e.Context(), parley.SigningSecret{Owner: parley.WebhookSecret(id), Encrypted: []byte{1}})
 			})
 		}
 		e.tx(func(tx *store.Tx) error { return tx.DeleteWebhook(e.Context(), "whk_1") })
@@ -130,9 +130,9 @@ var webhookTests = map[string]func(*env){
 	"a secret is replaced": func(e *env) {
 		owner := parley.ChannelSecret(main)
 		for _, want := range []parley.SigningSecret{
-			{Owner: owner, Sealed: []byte("new")},
-			{Owner: owner, Sealed: []byte("newer"), OldSealed: []byte("new"), OldUntil: start.Add(24 * time.Hour)},
-			{Owner: owner, Sealed: []byte("newest")},
+			{Owner: owner, Encrypted: []byte("new")},
+			{Owner: owner, Encrypted: []byte("newer"), OldEncrypted: []byte("new"), OldUntil: start.Add(24 * time.Hour)},
+			{Owner: owner, Encrypted: []byte("newest")},
 		} {
 			e.tx(func(tx *store.Tx) error { return tx.SetSecret(e.Context(), want) })
 			got, err := e.store.Secret(e.Context(), owner)
@@ -156,7 +156,7 @@ var webhookTests = map[string]func(*env){
 				c := callback("https://app.example/ok", event+2)
 				c.Channel = code
 				return errors.Join(tx.AddDeliveries(e.Context(), []parley.Delivery{d, c}),
-					tx.SetSecret(e.Context(), parley.SigningSecret{Owner: parley.ChannelSecret(code), Sealed: []byte{1}}))
+					tx.SetSecret(e.Context(), parley.SigningSecret{Owner: parley.ChannelSecret(code), Encrypted: []byte{1}}))
 			})
 		}
 		e.deliver(own.ID, ann, 1)

@@ -199,7 +199,7 @@ var channelTests = map[string]func(*env){
 			{"touch token", false, func(tx *store.Tx) error { return tx.TouchToken(e.Context(), "tok_1", parley.TokenUse{At: start}) }},
 			{"revoke token", true, func(tx *store.Tx) error { return tx.RevokeToken(e.Context(), "tok_1", start) }},
 			{"add key", true, func(tx *store.Tx) error {
-				return tx.AddSigningKey(e.Context(), parley.SigningKey{ID: "k", Public: []byte{1}, Sealed: []byte{2}})
+				return tx.AddSigningKey(e.Context(), parley.SigningKey{ID: "k", Public: []byte{1}, Encrypted: []byte{2}})
 			}},
 			{"add message", false, func(tx *store.Tx) error { return tx.AddMessage(e.Context(), &m) }},
 			{"delete channel", true, func(tx *store.Tx) error { return tx.DeleteChannel(e.Context(), main) }},

@@ -91,7 +91,7 @@ func (t *Tx) AddEvent(_ context.Context, e *parley.Event) error {
 	}
 	t.published()
 	e.Seq, err = t.sql.Insert(`INSERT INTO event (channel, type, at, received_at, message, status, contact, data, encrypted) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
-		channel, number, millis(e.At), t.db.now(), message, int64(status), string(contact), nullableText(e.Data), nullable(e.Sealed))
+		channel, number, millis(e.At), t.db.now(), message, int64(status), string(contact), nullableText(e.Data), nullable(e.Encrypted))
 	if err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func scanEvent(row scanner) (e storedEvent, err error) {
 	var number, at int64
 	var message any
 	var data []byte
-	if err := row.Scan(&e.Seq, &e.Channel, &number, &at, &message, &e.status, &e.Chat, &data, &e.Sealed); err != nil {
+	if err := row.Scan(&e.Seq, &e.Channel, &number, &at, &message, &e.status, &e.Chat, &data, &e.Encrypted); err != nil {
 		return e, err
 	}
 	e.message, _ = message.(int64)
@@ -318,8 +318,8 @@ func (r Reader) lastEvent() (last int64, err error) {
 	return last, err
 }
 
-// ForgetSealed removes the encrypted texts from before a time.
-func (t *Tx) ForgetSealed(_ context.Context, before time.Time) error {
+// EraseEncrypted removes the encrypted texts from before a time.
+func (t *Tx) EraseEncrypted(_ context.Context, before time.Time) error {
 	_, err := t.sql.Exec(`UPDATE event SET encrypted = NULL WHERE encrypted IS NOT NULL AND received_at < $1`, millis(before))
 	return err
 }

@@ -16,7 +16,7 @@ var eventTests = map[string]func(*env){
 		e.channel(main)
 		in := incoming("B1")
 		want := []parley.Event{
-			{Type: parley.MessageReceived, Channel: main, At: start, Message: &in, Sealed: []byte("hidden")},
+			{Type: parley.MessageReceived, Channel: main, At: start, Message: &in, Encrypted: []byte("hidden")},
 			{Type: parley.OTPFailed, Channel: main, At: start.Add(time.Second), Chat: bob, Data: []byte(`{"id":"otl_1"}`)},
 			{Type: parley.ChannelStatusChanged, Channel: other, At: start.Add(-time.Hour), Data: []byte(`{"status":"WORKING"}`)},
 		}
@@ -167,15 +167,15 @@ var eventTests = map[string]func(*env){
 		e.channel(main)
 		add := func(at time.Time) {
 			e.tx(func(tx *store.Tx) error {
-				return tx.AddEvent(e.Context(), &parley.Event{Type: parley.OTPExpired, Channel: main, At: at, Data: []byte(`{}`), Sealed: []byte("x")})
+				return tx.AddEvent(e.Context(), &parley.Event{Type: parley.OTPExpired, Channel: main, At: at, Data: []byte(`{}`), Encrypted: []byte("x")})
 			})
 		}
 		add(start)
 		between := tick()
 		add(start.Add(-time.Hour)) // an old date does not make it go earlier
 		last := e.events(0)[1].Seq
-		e.tx(func(tx *store.Tx) error { return tx.ForgetSealed(e.Context(), between) })
-		e.same("sealed", [2]bool{e.events(0)[0].Sealed != nil, e.events(0)[1].Sealed != nil}, [2]bool{false, true})
+		e.tx(func(tx *store.Tx) error { return tx.EraseEncrypted(e.Context(), between) })
+		e.same("encrypted", [2]bool{e.events(0)[0].Encrypted != nil, e.events(0)[1].Encrypted != nil}, [2]bool{false, true})
 		e.tx(func(tx *store.Tx) error {
 			n, err := tx.ForgetEvents(e.Context(), tick(), 1e9, 10)
 			if n != 2 {

@@ -58,7 +58,7 @@ var messageTests = map[string]func(*env){
 			SHA256: []byte{1}, MediaKey: []byte{2}, Width: 3, Height: 4, Seconds: 5, Waveform: []byte{6}, Thumbnail: []byte{7}}
 		target := parley.MessageRef{FromMe: true, Chat: ann, ID: "A1"}
 		for i, content := range []parley.Content{
-			parley.Text{Body: "plain"}, parley.Secret{Shown: "••••", OTP: "otc_1", Sealed: []byte{8}}, parley.Text{Body: "with a link", Preview: &parley.Preview{URL: "https://example.com", Title: "T"}},
+			parley.Text{Body: "plain"}, parley.Secret{Shown: "••••", OTP: "otc_1", Encrypted: []byte{8}}, parley.Text{Body: "with a link", Preview: &parley.Preview{URL: "https://example.com", Title: "T"}},
 			parley.Image{Caption: "c", Media: media}, parley.Video{Caption: "c", Media: media}, parley.File{Media: media},
 			parley.Voice{Media: media}, parley.Location{Title: "t", Latitude: "1.50", Longitude: "-2"},
 			parley.Poll{Title: "t", Options: []string{"a", "b"}, Multiple: true},

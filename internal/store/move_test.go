@@ -63,11 +63,11 @@ var moveTests = map[string]func(*env){
 		if _, err := e.store.Resend(e.Context(), m.Seq); !errors.Is(err, parley.ErrNotFound) {
 			e.Errorf("before: %v", err)
 		}
-		for _, sealed := range []string{"first", "second"} {
-			e.tx(func(tx *store.Tx) error { return tx.KeepResend(e.Context(), main, m.Ref(), []byte(sealed), start) })
+		for _, encrypted := range []string{"first", "second"} {
+			e.tx(func(tx *store.Tx) error { return tx.KeepResend(e.Context(), main, m.Ref(), []byte(encrypted), start) })
 			got, err := e.store.Resend(e.Context(), m.Seq)
 			e.must(err)
-			e.same("what is kept", string(got), sealed)
+			e.same("what is kept", string(got), encrypted)
 		}
 		e.tx(func(tx *store.Tx) error { return tx.ForgetResends(e.Context(), start) })
 		_, err := e.store.Resend(e.Context(), m.Seq)

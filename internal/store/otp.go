@@ -21,7 +21,7 @@ func scanLedger(row scanner) (parley.OTPLedger, error) {
 	var seq, created, expires, ended int64
 	var wrong, requests []byte
 	c := &l.Code
-	if err := row.Scan(&seq, &c.Contact, &c.Channel, &c.ID, &c.Hash, &c.Sealed, &c.Status, &c.Tries, &created, &expires, &ended, &wrong, &requests); err != nil {
+	if err := row.Scan(&seq, &c.Contact, &c.Channel, &c.ID, &c.Hash, &c.Encrypted, &c.Status, &c.Tries, &created, &expires, &ended, &wrong, &requests); err != nil {
 		return l, err
 	}
 	c.CreatedAt, c.ExpiresAt, c.EndedAt = moment(created), moment(expires), moment(ended)
@@ -81,7 +81,7 @@ func (t *Tx) PutLedger(_ context.Context, l parley.OTPLedger) error {
 		ON CONFLICT (contact, channel) DO UPDATE SET id = excluded.id, hash = excluded.hash, encrypted = excluded.encrypted,
 		status = excluded.status, tries = excluded.tries, created_at = excluded.created_at, expires_at = excluded.expires_at,
 		ended_at = excluded.ended_at, wrong = excluded.wrong, requests = excluded.requests`,
-		string(c.Contact), channel, string(c.ID), c.Hash, nullable(c.Sealed), int64(c.Status), int64(c.Tries),
+		string(c.Contact), channel, string(c.ID), c.Hash, nullable(c.Encrypted), int64(c.Status), int64(c.Tries),
 		millis(c.CreatedAt), millis(c.ExpiresAt), millis(c.EndedAt), encodeTimes(l.Wrong), encodeTimes(l.Requests))
 	return err
 }
@@ -90,10 +90,10 @@ func (t *Tx) PutLedger(_ context.Context, l parley.OTPLedger) error {
 func (t *Tx) UpdateLedger(_ context.Context, l parley.OTPLedger) error {
 	c := l.Code
 	if c.Status != parley.OTPStatusPending {
-		c.Sealed = nil
+		c.Encrypted = nil
 	}
 	return t.change(`UPDATE otp_code SET status = $1, tries = $2, ended_at = $3, wrong = $4, encrypted = $5 WHERE id = $6`,
-		int64(c.Status), int64(c.Tries), millis(c.EndedAt), encodeTimes(l.Wrong), nullable(c.Sealed), string(c.ID))
+		int64(c.Status), int64(c.Tries), millis(c.EndedAt), encodeTimes(l.Wrong), nullable(c.Encrypted), string(c.ID))
 }
 
 // ExpireCodes ends open codes of a channel that are past their time.
@@ -106,7 +106,7 @@ func (t *Tx) ExpireCodes(_ context.Context, channel parley.ChannelCode, after, n
 	var codes []parley.OTPCode
 	for _, l := range due {
 		c := l.Code
-		c.Status, c.EndedAt, c.Sealed = parley.OTPStatusExpired, c.ExpiresAt, nil
+		c.Status, c.EndedAt, c.Encrypted = parley.OTPStatusExpired, c.ExpiresAt, nil
 		if err := t.change(`UPDATE otp_code SET status = $1, ended_at = $2, encrypted = NULL WHERE id = $3`,
 			int64(c.Status), millis(c.EndedAt), string(c.ID)); err != nil {
 			return nil, err

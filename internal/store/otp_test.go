@@ -14,7 +14,7 @@ import (
 func newLedger(channel parley.ChannelCode, contact parley.ContactID) parley.OTPLedger {
 	return parley.OTPLedger{
 		Code: parley.OTPCode{
-			ID: parley.NewCodeID(), Channel: channel, Contact: contact, Hash: []byte{1, 2, 3}, Sealed: []byte("sealed"),
+			ID: parley.NewCodeID(), Channel: channel, Contact: contact, Hash: []byte{1, 2, 3}, Encrypted: []byte("encrypted"),
 			CreatedAt: start, ExpiresAt: start.Add(5 * time.Minute),
 		},
 		Requests: []time.Time{start.Add(-time.Minute), start},
@@ -42,7 +42,7 @@ func (e *env) ledger(channel parley.ChannelCode, contact parley.ContactID) parle
 
 // ended is a ledger whose code came to an end.
 func ended(l parley.OTPLedger, status parley.OTPStatus, at time.Time) parley.OTPLedger {
-	l.Code.Status, l.Code.EndedAt, l.Code.Sealed = status, at, nil
+	l.Code.Status, l.Code.EndedAt, l.Code.Encrypted = status, at, nil
 	return l
 }
 
@@ -78,7 +78,7 @@ var codeTests = map[string]func(*env){
 	"a new code takes the place of the old": func(e *env) {
 		first, second := newLedger(main, ann), newLedger(main, ann)
 		e.putLedgers(first)
-		second.Code.Hash, second.Code.Sealed, second.Requests = []byte{4}, []byte("other"), append(first.Requests, start.Add(time.Second))
+		second.Code.Hash, second.Code.Encrypted, second.Requests = []byte{4}, []byte("other"), append(first.Requests, start.Add(time.Second))
 		e.putLedgers(second)
 		e.same("ledger", e.ledger(main, ann), second)
 		if _, err := e.store.Code(e.Context(), first.Code.ID); !errors.Is(err, parley.ErrNotFound) {
@@ -205,7 +205,7 @@ var codeTests = map[string]func(*env){
 				codes, err := tx.ExpireCodes(e.Context(), main, start.Add(-time.Second), start.Add(2*time.Minute), step.limit)
 				got = nil
 				for _, c := range codes {
-					if c.Status != parley.OTPStatusExpired || c.Sealed != nil || !c.EndedAt.Equal(c.ExpiresAt) {
+					if c.Status != parley.OTPStatusExpired || c.Encrypted != nil || !c.EndedAt.Equal(c.ExpiresAt) {
 						return fmt.Errorf("expired: %+v", c)
 					}
 					got = append(got, c.Contact)
@@ -215,7 +215,7 @@ var codeTests = map[string]func(*env){
 			e.same("expired", got, step.want)
 		}
 		e.same("its status", e.ledger(main, ann).Code.Status, parley.OTPStatusExpired)
-		e.same("its text", e.ledger(main, ann).Code.Sealed, []byte(nil))
+		e.same("its text", e.ledger(main, ann).Code.Encrypted, []byte(nil))
 		e.same("one that is not due", e.ledger(main, contacts[3]).Code.Status, parley.OTPStatusPending)
 		e.same("one that was used", e.ledger(main, used.Code.Contact).Code.Status, parley.OTPStatusApproved)
 		e.same("another channel's", e.ledger(other, ann).Code.Status, parley.OTPStatusPending)

@@ -18,7 +18,7 @@ func scanLink(row scanner) (parley.OTPLink, error) {
 	var messages []byte
 	var created, expires, ended int64
 	if err := row.Scan(&l.ID, &l.Channel, &l.Contact, &l.Hash, &l.Name, &messages, &l.OnSuccess, &l.OnFailure, &l.Status, &l.Tries, &l.Others,
-		&created, &expires, &ended, &l.Sealed); err != nil {
+		&created, &expires, &ended, &l.Encrypted); err != nil {
 		return l, err
 	}
 	if err := json.Unmarshal(messages, &l.Messages); err != nil {
@@ -85,20 +85,20 @@ func (t *Tx) AddLink(ctx context.Context, l parley.OTPLink) error {
 		created_at, expires_at, ended_at, encrypted)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) ON CONFLICT DO NOTHING`,
 		string(l.ID), channel, string(l.Contact), l.Hash, l.Name, string(messages), l.OnSuccess, l.OnFailure,
-		int64(l.Status), int64(l.Tries), int64(l.Others), millis(l.CreatedAt), millis(l.ExpiresAt), millis(l.EndedAt), nullable(l.Sealed))
+		int64(l.Status), int64(l.Tries), int64(l.Others), millis(l.CreatedAt), millis(l.ExpiresAt), millis(l.EndedAt), nullable(l.Encrypted))
 }
 
 // UpdateLink stores status, tries and end of a link. One that ended at no known time ended by its own,
-// and one that ended loses what was sealed.
+// and one that ended loses what was encrypted.
 func (t *Tx) UpdateLink(_ context.Context, l parley.OTPLink) error {
 	if l.Status != parley.OTPStatusPending && l.EndedAt.IsZero() {
 		l.EndedAt = l.ExpiresAt
 	}
 	if l.Status != parley.OTPStatusPending {
-		l.Sealed = nil
+		l.Encrypted = nil
 	}
 	return t.change(`UPDATE otp_link SET status = $1, tries = $2, others = $3, ended_at = $4, encrypted = $5 WHERE id = $6`,
-		int64(l.Status), int64(l.Tries), int64(l.Others), millis(l.EndedAt), nullable(l.Sealed), string(l.ID))
+		int64(l.Status), int64(l.Tries), int64(l.Others), millis(l.EndedAt), nullable(l.Encrypted), string(l.ID))
 }
 
 // AddLinkReply notes that a sender is answered.
@@ -118,7 +118,7 @@ func (t *Tx) ExpireLinks(ctx context.Context, channel parley.ChannelCode, now ti
 		return nil, err
 	}
 	for i := range due {
-		due[i].Status, due[i].EndedAt, due[i].Sealed = parley.OTPStatusExpired, due[i].ExpiresAt, nil
+		due[i].Status, due[i].EndedAt, due[i].Encrypted = parley.OTPStatusExpired, due[i].ExpiresAt, nil
 		if err := t.UpdateLink(ctx, due[i]); err != nil {
 			return nil, err
 		}

@@ -13,7 +13,7 @@ func newLink(channel parley.ChannelCode, contact parley.ContactID, hash byte) pa
 		ID: parley.NewLinkID(), Channel: channel, Contact: contact, Hash: []byte{hash}, Name: "Acme",
 		Messages:  parley.LinkMessages{Prompt: "p ##code##", Success: "s", Failed: "f", Expired: "e"},
 		OnSuccess: "https://a.example/ok?x=1", OnFailure: "https://a.example/no",
-		CreatedAt: start, ExpiresAt: start.Add(time.Hour), Sealed: []byte{hash, 0, 255},
+		CreatedAt: start, ExpiresAt: start.Add(time.Hour), Encrypted: []byte{hash, 0, 255},
 	}
 }
 
@@ -72,7 +72,7 @@ var linkTests = map[string]func(*env){
 		next := newLink(main, ann, 3)
 		next.CreatedAt = start.Add(time.Minute)
 		e.addLinks(next)
-		first.Status, first.EndedAt, first.Sealed = parley.OTPStatusInvalid, next.CreatedAt, nil
+		first.Status, first.EndedAt, first.Encrypted = parley.OTPStatusInvalid, next.CreatedAt, nil
 		for _, want := range []parley.OTPLink{first, elsewhere, bobs, next} {
 			e.same("link", e.link(want.ID), want)
 		}
@@ -86,7 +86,7 @@ var linkTests = map[string]func(*env){
 		e.same("tried", e.link(l.ID), l)
 		l.Status, l.EndedAt = parley.OTPStatusApproved, start.Add(time.Minute)
 		e.tx(func(tx *store.Tx) error { return tx.UpdateLink(e.Context(), l) })
-		l.Sealed = nil // it ended
+		l.Encrypted = nil // it ended
 		e.same("approved", e.link(l.ID), l)
 		// An approved link is not open, so a new one leaves it as it is.
 		e.addLinks(newLink(main, ann, 2))
@@ -109,7 +109,7 @@ var linkTests = map[string]func(*env){
 			got, err = tx.ExpireLinks(e.Context(), main, early.ExpiresAt, 10)
 			return err
 		})
-		early.Status, early.EndedAt, early.Sealed = parley.OTPStatusExpired, early.ExpiresAt, nil
+		early.Status, early.EndedAt, early.Encrypted = parley.OTPStatusExpired, early.ExpiresAt, nil
 		e.same("expired", got, []parley.OTPLink{early})
 		e.same("as it is kept", e.link(early.ID), early)
 		e.same("not due", e.link(late.ID), late)

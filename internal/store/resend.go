@@ -8,21 +8,21 @@ import (
 )
 
 // KeepResend keeps, encrypted, what a message said whose channel keeps no text.
-func (t *Tx) KeepResend(_ context.Context, channel parley.ChannelCode, ref parley.MessageRef, sealed []byte, at time.Time) error {
+func (t *Tx) KeepResend(_ context.Context, channel parley.ChannelCode, ref parley.MessageRef, encrypted []byte, at time.Time) error {
 	seq, err := t.find(channel, ref)
 	if err != nil {
 		return err
 	}
 	_, err = t.sql.Exec(`INSERT INTO resend (seq, sealed, at) VALUES ($1, $2, $3) ON CONFLICT (seq) DO UPDATE SET sealed = excluded.sealed, at = excluded.at`,
-		seq, sealed, millis(at))
+		seq, encrypted, millis(at))
 	return err
 }
 
 // Resend reads what KeepResend kept of a message.
-func (r Reader) Resend(ctx context.Context, seq int64) (sealed []byte, err error) {
+func (r Reader) Resend(ctx context.Context, seq int64) (encrypted []byte, err error) {
 	r = r.with(ctx)
-	err = r.row(`SELECT sealed FROM resend WHERE seq = $1`, []any{seq}, &sealed)
-	return sealed, err
+	err = r.row(`SELECT sealed FROM resend WHERE seq = $1`, []any{seq}, &encrypted)
+	return encrypted, err
 }
 
 // ForgetResends removes what was kept before a time.

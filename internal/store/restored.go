@@ -31,7 +31,7 @@ func ReadCredentials(ctx context.Context, path string) (Credentials, error) {
 		secrets := each(conn, `SELECT owner, sealed, old_sealed, old_until FROM secret`, func(row scanner) error {
 			var s parley.SigningSecret
 			var until int64
-			err := row.Scan(&s.Owner, &s.Sealed, &s.OldSealed, &until)
+			err := row.Scan(&s.Owner, &s.Encrypted, &s.OldEncrypted, &until)
 			s.OldUntil = moment(until)
 			c.Secrets = append(c.Secrets, s)
 			return err

@@ -65,7 +65,7 @@ func (r Reader) SigningKeys(ctx context.Context) ([]parley.SigningKey, error) {
 func scanKey(row scanner) (parley.SigningKey, error) {
 	var k parley.SigningKey
 	var created int64
-	err := row.Scan(&k.ID, &k.Public, &k.Sealed, &created)
+	err := row.Scan(&k.ID, &k.Public, &k.Encrypted, &created)
 	k.CreatedAt = moment(created)
 	return k, err
 }
@@ -73,7 +73,7 @@ func scanKey(row scanner) (parley.SigningKey, error) {
 // AddSigningKey stores a new signing key.
 func (t *Tx) AddSigningKey(_ context.Context, k parley.SigningKey) error {
 	if err := t.add(`INSERT INTO signing_key (`+keyColumns+`) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`,
-		k.ID, k.Public, k.Sealed, millis(k.CreatedAt)); err != nil {
+		k.ID, k.Public, k.Encrypted, millis(k.CreatedAt)); err != nil {
 		return err
 	}
 	return t.revise()

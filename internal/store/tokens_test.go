@@ -77,10 +77,10 @@ var tokenTests = map[string]func(*env){
 	},
 
 	"signing keys are listed newest first": func(e *env) {
-		old := parley.SigningKey{ID: "old", Public: []byte{1, 2}, Sealed: []byte{3, 4}, CreatedAt: start}
+		old := parley.SigningKey{ID: "old", Public: []byte{1, 2}, Encrypted: []byte{3, 4}, CreatedAt: start}
 		// Made in the same moment: the one stored later is newer.
-		older := parley.SigningKey{ID: "older", Public: []byte{5}, Sealed: []byte{6}, CreatedAt: start}
-		newest := parley.SigningKey{ID: "newest", Public: []byte{7}, Sealed: []byte{8}, CreatedAt: start.Add(time.Hour)}
+		older := parley.SigningKey{ID: "older", Public: []byte{5}, Encrypted: []byte{6}, CreatedAt: start}
+		newest := parley.SigningKey{ID: "newest", Public: []byte{7}, Encrypted: []byte{8}, CreatedAt: start.Add(time.Hour)}
 		for _, k := range []parley.SigningKey{newest, older, old} {
 			e.tx(func(tx *store.Tx) error { return tx.AddSigningKey(e.Context(), k) })
 		}

@@ -138,7 +138,7 @@ func (r Reader) Secret(ctx context.Context, owner parley.SecretOwner) (parley.Si
 	r = r.with(ctx)
 	s := parley.SigningSecret{Owner: owner}
 	var until int64
-	err := r.row(`SELECT sealed, old_sealed, old_until FROM secret WHERE owner = $1`, []any{string(owner)}, &s.Sealed, &s.OldSealed, &until)
+	err := r.row(`SELECT sealed, old_sealed, old_until FROM secret WHERE owner = $1`, []any{string(owner)}, &s.Encrypted, &s.OldEncrypted, &until)
 	if err != nil {
 		return parley.SigningSecret{}, err
 	}
@@ -150,6 +150,6 @@ func (r Reader) Secret(ctx context.Context, owner parley.SecretOwner) (parley.Si
 func (t *Tx) SetSecret(_ context.Context, s parley.SigningSecret) error {
 	_, err := t.sql.Exec(`INSERT INTO secret (owner, sealed, old_sealed, old_until) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (owner) DO UPDATE SET sealed = excluded.sealed, old_sealed = excluded.old_sealed, old_until = excluded.old_until`,
-		string(s.Owner), s.Sealed, nullable(s.OldSealed), millis(s.OldUntil))
+		string(s.Owner), s.Encrypted, nullable(s.OldEncrypted), millis(s.OldUntil))
 	return err
 }

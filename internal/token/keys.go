@@ -14,8 +14,8 @@ import (
 	"parley/internal/store"
 )
 
-// keyring holds the keys as they were read from the store. It is never changed, only replaced.
-type keyring struct {
+// signingKeys holds the keys as they were read from the store. It is never changed, only replaced.
+type signingKeys struct {
 	signingID string
 	signing   ed25519.PrivateKey // nil: there is no key yet
 	public    map[string]ed25519.PublicKey
@@ -31,7 +31,7 @@ func (a *Authority) Rotate(ctx context.Context) error {
 	id := make([]byte, 8)
 	rand.Read(id) // never fails
 	k := parley.SigningKey{ID: "key_" + hex.EncodeToString(id), Public: public, CreatedAt: time.Now().UTC()}
-	k.Sealed = a.sealer.Seal(private.Seed(), k.ID)
+	k.Encrypted = a.keyring.Encrypt(private.Seed(), k.ID)
 	err = a.store.Tx(ctx, func(tx *store.Tx) error { return tx.AddSigningKey(ctx, k) })
 	if err != nil {
 		return fmt.Errorf("store signing key: %w", err)
@@ -46,7 +46,7 @@ func (a *Authority) readKeys(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read signing keys: %w", err)
 	}
-	ring := &keyring{public: make(map[string]ed25519.PublicKey, len(stored))}
+	ring := &signingKeys{public: make(map[string]ed25519.PublicKey, len(stored))}
 	for _, k := range stored {
 		if len(k.Public) != ed25519.PublicKeySize {
 			return fmt.Errorf("signing key %s: its public half has %d bytes", k.ID, len(k.Public))
@@ -54,7 +54,7 @@ func (a *Authority) readKeys(ctx context.Context) error {
 		ring.public[k.ID] = ed25519.PublicKey(k.Public)
 	}
 	if len(stored) > 0 {
-		seed, err := a.sealer.Open(stored[0].Sealed, stored[0].ID)
+		seed, err := a.keyring.Decrypt(stored[0].Encrypted, stored[0].ID)
 		if err != nil || len(seed) != ed25519.SeedSize {
 			return fmt.Errorf("signing key %s: is the key file the one that it was made with? %w", stored[0].ID, err)
 		}

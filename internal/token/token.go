@@ -13,7 +13,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"parley"
-	"parley/internal/seal"
+	"parley/internal/encrypt"
 	"parley/internal/store"
 )
 
@@ -23,12 +23,12 @@ const issuer = "parley"
 // Authority issues tokens and says which ones are good. Its methods may be called from several
 // goroutines.
 type Authority struct {
-	store  *store.DB
-	sealer *seal.Sealer
-	parser *jwt.Parser
-	keys   atomic.Pointer[keyring]
-	seen   cache
-	local  map[string]parley.Token // those of Local; not changed once requests are served
+	store   *store.DB
+	keyring *encrypt.Keyring
+	parser  *jwt.Parser
+	keys    atomic.Pointer[signingKeys]
+	seen    cache
+	local   map[string]parley.Token // those of Local; not changed once requests are served
 
 	touching sync.Mutex
 	closed   bool
@@ -36,10 +36,10 @@ type Authority struct {
 }
 
 // Open reads the signing keys from the store and makes the first one where there is none.
-func Open(ctx context.Context, store *store.DB, sealer *seal.Sealer) (*Authority, error) {
+func Open(ctx context.Context, store *store.DB, keyring *encrypt.Keyring) (*Authority, error) {
 	a := &Authority{
-		store:  store,
-		sealer: sealer,
+		store:   store,
+		keyring: keyring,
 		parser: jwt.NewParser(
 			jwt.WithValidMethods([]string{jwt.SigningMethodEdDSA.Alg()}),
 			jwt.WithIssuer(issuer),

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"parley"
-	"parley/internal/seal"
+	"parley/internal/encrypt"
 	"parley/internal/store"
 )
 
@@ -85,7 +85,7 @@ func TestExpiryCountsAtEveryHit(t *testing.T) {
 
 func TestRevoke(t *testing.T) {
 	a, db := newAuthority(t)
-	other, err := Open(t.Context(), db, a.sealer)
+	other, err := Open(t.Context(), db, a.keyring)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +179,7 @@ func TestRotateUnderLoad(t *testing.T) {
 func TestKeysSurviveReopening(t *testing.T) {
 	a, db := newAuthority(t)
 	raw := issue(t, a, parley.Token{Kind: parley.GlobalToken})
-	again, err := Open(t.Context(), db, a.sealer)
+	again, err := Open(t.Context(), db, a.keyring)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func TestKeysSurviveReopening(t *testing.T) {
 	if !bytes.Equal(a.JWKS(), again.JWKS()) {
 		t.Error("another key after reopening")
 	}
-	wrongKey, err := seal.Open(filepath.Join(t.TempDir(), "other"))
+	wrongKey, err := encrypt.OpenKeyFile(filepath.Join(t.TempDir(), "other"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +214,7 @@ func TestJWKSHoldsNothingPrivate(t *testing.T) {
 	if err != nil || len(keys) != 1 {
 		t.Fatalf("%d keys, %v", len(keys), err)
 	}
-	if bytes.Contains(keys[0].Sealed, a.keys.Load().signing.Seed()) {
+	if bytes.Contains(keys[0].Encrypted, a.keys.Load().signing.Seed()) {
 		t.Error("the seed is stored in clear")
 	}
 }
@@ -298,7 +298,7 @@ func newAuthorityNamed(t testing.TB, name string) (*Authority, *store.DB) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
-	sealer, err := seal.Open(filepath.Join(t.TempDir(), "key"))
+	keyring, err := encrypt.OpenKeyFile(filepath.Join(t.TempDir(), "key"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -308,7 +308,7 @@ func newAuthorityNamed(t testing.TB, name string) (*Authority, *store.DB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := Open(t.Context(), db, sealer)
+	a, err := Open(t.Context(), db, keyring)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,8 +18,8 @@ import (
 
 	"parley"
 	"parley/internal/api"
+	"parley/internal/encrypt"
 	"parley/internal/parleytest"
-	"parley/internal/seal"
 )
 
 // operation is one method of one path, as the OpenAPI document has it.
@@ -112,11 +112,11 @@ func newSigner(t *testing.T, e *parleytest.Env) *signer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sealer, err := seal.Open(e.Data.Key())
+	keyring, err := encrypt.OpenKeyFile(e.Data.Key())
 	if err != nil {
 		t.Fatal(err)
 	}
-	seed, err := sealer.Open(keys[0].Sealed, keys[0].ID)
+	seed, err := keyring.Decrypt(keys[0].Encrypted, keys[0].ID)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package seal
+package encrypt
 
 import (
 	"bytes"
@@ -9,53 +9,53 @@ import (
 	"testing"
 )
 
-func TestSealAndOpen(t *testing.T) {
+func TestEncryptAndDecrypt(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "key"))
 	for _, plain := range []string{"", "x", "a secret of some length"} {
-		sealed := s.Seal([]byte(plain), "row 1")
-		if len(plain) > 8 && bytes.Contains(sealed, []byte(plain)) { // a shorter one may be there by chance
+		encrypted := s.Encrypt([]byte(plain), "row 1")
+		if len(plain) > 8 && bytes.Contains(encrypted, []byte(plain)) { // a shorter one may be there by chance
 			t.Errorf("the plain text %q shows", plain)
 		}
-		got, err := s.Open(sealed, "row 1")
+		got, err := s.Decrypt(encrypted, "row 1")
 		if err != nil || string(got) != plain {
-			t.Errorf("Open = %q, %v; want %q", got, err, plain)
+			t.Errorf("Decrypt = %q, %v; want %q", got, err, plain)
 		}
-		if _, err := s.Open(sealed, "row 2"); !errors.Is(err, ErrSealed) {
-			t.Errorf("another context opened it: %v", err)
+		if _, err := s.Decrypt(encrypted, "row 2"); !errors.Is(err, ErrDecrypt) {
+			t.Errorf("another context decrypted it: %v", err)
 		}
 	}
-	if bytes.Equal(s.Seal([]byte("x"), "c"), s.Seal([]byte("x"), "c")) {
-		t.Error("the same text sealed twice is the same")
+	if bytes.Equal(s.Encrypt([]byte("x"), "c"), s.Encrypt([]byte("x"), "c")) {
+		t.Error("the same text encrypted twice is the same")
 	}
 }
 
-func TestOpenRefusesChanges(t *testing.T) {
+func TestDecryptRejectsChanges(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "key"))
-	sealed := s.Seal([]byte("secret"), "c")
-	for i := range sealed {
-		changed := bytes.Clone(sealed)
+	encrypted := s.Encrypt([]byte("secret"), "c")
+	for i := range encrypted {
+		changed := bytes.Clone(encrypted)
 		changed[i] ^= 1
-		if _, err := s.Open(changed, "c"); !errors.Is(err, ErrSealed) {
+		if _, err := s.Decrypt(changed, "c"); !errors.Is(err, ErrDecrypt) {
 			t.Errorf("byte %d changed: %v", i, err)
 		}
-		if _, err := s.Open(sealed[:i], "c"); !errors.Is(err, ErrSealed) {
+		if _, err := s.Decrypt(encrypted[:i], "c"); !errors.Is(err, ErrDecrypt) {
 			t.Errorf("cut to %d bytes: %v", i, err)
 		}
 	}
 }
 
-func TestFileIsMadeOnceAndPrivate(t *testing.T) {
+func TestKeyFileIsCreatedOnceAndPrivate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "key")
 	var wg sync.WaitGroup
-	var sealers [8]*Sealer
-	for i := range sealers {
-		wg.Go(func() { sealers[i], _ = Open(path) })
+	var keyrings [8]*Keyring
+	for i := range keyrings {
+		wg.Go(func() { keyrings[i], _ = OpenKeyFile(path) })
 	}
 	wg.Wait()
-	sealed := sealers[0].Seal([]byte("x"), "c")
-	for i, s := range sealers {
-		if _, err := s.Open(sealed, "c"); err != nil {
-			t.Errorf("sealer %d has another key: %v", i, err)
+	encrypted := keyrings[0].Encrypt([]byte("x"), "c")
+	for i, s := range keyrings {
+		if _, err := s.Decrypt(encrypted, "c"); err != nil {
+			t.Errorf("keyring %d has another key: %v", i, err)
 		}
 	}
 	info, err := os.Stat(path)
@@ -67,15 +67,15 @@ func TestFileIsMadeOnceAndPrivate(t *testing.T) {
 	}
 }
 
-func TestWiderModesAreRefused(t *testing.T) {
+func TestWiderModesAreRejected(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "key")
 	open(t, path)
 	for _, mode := range []os.FileMode{0o640, 0o604, 0o660, 0o644, 0o666} {
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Open(path); err == nil {
-			t.Errorf("mode %04o was taken", mode)
+		if _, err := OpenKeyFile(path); err == nil {
+			t.Errorf("mode %04o was accepted", mode)
 		}
 	}
 	if err := os.Chmod(path, 0o400); err != nil {
@@ -88,7 +88,7 @@ func TestRotation(t *testing.T) {
 	dir := t.TempDir()
 	old := open(t, filepath.Join(dir, "old"))
 	open(t, filepath.Join(dir, "new"))
-	before := old.Seal([]byte("x"), "c")
+	before := old.Encrypt([]byte("x"), "c")
 
 	oldKey, _ := os.ReadFile(filepath.Join(dir, "old"))
 	newKey, _ := os.ReadFile(filepath.Join(dir, "new"))
@@ -97,11 +97,11 @@ func TestRotation(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := open(t, both)
-	if plain, err := s.Open(before, "c"); err != nil || string(plain) != "x" {
-		t.Errorf("what the old key sealed: %q, %v", plain, err)
+	if plain, err := s.Decrypt(before, "c"); err != nil || string(plain) != "x" {
+		t.Errorf("what the old key encrypted: %q, %v", plain, err)
 	}
-	if _, err := old.Open(s.Seal([]byte("y"), "c"), "c"); !errors.Is(err, ErrSealed) {
-		t.Errorf("the old key opens what the new one sealed: %v", err)
+	if _, err := old.Decrypt(s.Encrypt([]byte("y"), "c"), "c"); !errors.Is(err, ErrDecrypt) {
+		t.Errorf("the old key decrypts what the new one encrypted: %v", err)
 	}
 }
 
@@ -113,15 +113,15 @@ func TestBadFiles(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Open(path); err == nil {
-			t.Errorf("%s: taken", name)
+		if _, err := OpenKeyFile(path); err == nil {
+			t.Errorf("%s: accepted", name)
 		}
 	}
 }
 
-func open(t *testing.T, path string) *Sealer {
+func open(t *testing.T, path string) *Keyring {
 	t.Helper()
-	s, err := Open(path)
+	s, err := OpenKeyFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,10 @@
-// Package seal encrypts small secrets that are kept in the database, under a key that is kept
-// outside of it: whoever reads the database alone learns nothing.
-package seal
+// Package encrypt encrypts small secrets at rest, under keys that a file outside the database holds.
+//
+// Invariants:
+//   - The database alone reveals no secret.
+//   - A ciphertext is bound to its context. It does not decrypt in another row or for another channel.
+//   - The first key of the file encrypts, every key decrypts. A new key goes above the old ones.
+package encrypt
 
 import (
 	"crypto/aes"
@@ -18,19 +22,19 @@ import (
 
 const (
 	keySize = 32 // AES-256
-	idSize  = 4  // enough to tell apart the few keys of one file; a wrong guess fails to open anyway
+	idSize  = 4  // tells the few keys of one file apart; a collision only fails to decrypt
 
-	// version is the first byte of everything sealed, so that the form can change one day.
+	// version is the first byte of every ciphertext. It allows the format to change.
 	version = 1
 )
 
-// ErrSealed is the answer to anything that cannot be opened: changed, cut, sealed for another
-// context, or under a key that the file does not hold.
-var ErrSealed = errors.New("cannot be opened with this key")
+// ErrDecrypt reports a ciphertext that was changed or truncated, belongs to another context, or needs
+// a key that the file does not hold.
+var ErrDecrypt = errors.New("cannot be opened with this key")
 
-// Sealer encrypts and decrypts with AES-256-GCM.
-type Sealer struct {
-	keys []key // the first seals, all open
+// Keyring holds the keys of a file. It encrypts and decrypts with AES-256-GCM.
+type Keyring struct {
+	keys []key // the first encrypts, all decrypt
 }
 
 type key struct {
@@ -39,10 +43,9 @@ type key struct {
 	secret []byte
 }
 
-// Open reads the keys from a file: one in base64 on each line, of which the first seals and all
-// open, so that a new one is put above the old. A file that is missing is made, with a random key.
-// One that others than its owner may read is refused.
-func Open(path string) (*Sealer, error) {
+// OpenKeyFile reads a file with one base64 key on each line. It creates a missing file with a random
+// key, and rejects a file that others can read.
+func OpenKeyFile(path string) (*Keyring, error) {
 	if err := create(path); err != nil {
 		return nil, fmt.Errorf("make key file: %w", err)
 	}
@@ -64,8 +67,8 @@ func Open(path string) (*Sealer, error) {
 	return s, nil
 }
 
-// create makes the file with a new key unless it is there. The file appears whole or not at all,
-// and of two processes that make it at once both read the same one.
+// create writes a file with a new key unless it exists. The link makes it appear whole or not at all,
+// and two processes that create it at the same time read the same key.
 func create(path string) error {
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -84,15 +87,15 @@ func create(path string) error {
 	if err := os.Link(draft.Name(), path); err != nil && !errors.Is(err, os.ErrExist) {
 		return err
 	}
-	folder, err := os.Open(filepath.Dir(path)) // without it the name may be lost when the power fails, and all that was sealed
+	folder, err := os.Open(filepath.Dir(path)) // sync it, or a power failure may lose the file and every secret
 	if err != nil {
 		return err
 	}
 	return errors.Join(folder.Sync(), folder.Close())
 }
 
-func parse(text string) (*Sealer, error) {
-	s := &Sealer{}
+func parse(text string) (*Keyring, error) {
+	s := &Keyring{}
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		if line == "" {
@@ -125,20 +128,19 @@ func newKey(secret []byte) key {
 	return k
 }
 
-// Seal encrypts plain. The context says what it is and whose; only the same context opens it again,
-// so that a sealed value that was moved to another row opens nothing.
-func (s *Sealer) Seal(plain []byte, context string) []byte {
+// Encrypt encrypts plain. The context names the secret and its owner; Decrypt needs the same context.
+func (s *Keyring) Encrypt(plain []byte, context string) []byte {
 	k := s.keys[0]
-	sealed := append([]byte{version}, k.id[:]...)
-	return k.aead.Seal(sealed, nil, plain, []byte(context))
+	encrypted := append([]byte{version}, k.id[:]...)
+	return k.aead.Seal(encrypted, nil, plain, []byte(context))
 }
 
-// Open decrypts what Seal returned. Every failure is [ErrSealed].
-func (s *Sealer) Open(sealed []byte, context string) ([]byte, error) {
-	if len(sealed) < 1+idSize || sealed[0] != version {
-		return nil, ErrSealed
+// Decrypt decrypts what Encrypt returned. Every failure is [ErrDecrypt].
+func (s *Keyring) Decrypt(encrypted []byte, context string) ([]byte, error) {
+	if len(encrypted) < 1+idSize || encrypted[0] != version {
+		return nil, ErrDecrypt
 	}
-	id, box := [idSize]byte(sealed[1:]), sealed[1+idSize:]
+	id, box := [idSize]byte(encrypted[1:]), encrypted[1+idSize:]
 	for _, k := range s.keys {
 		if k.id != id {
 			continue
@@ -147,13 +149,11 @@ func (s *Sealer) Open(sealed []byte, context string) ([]byte, error) {
 			return plain, nil
 		}
 	}
-	return nil, ErrSealed
+	return nil, ErrDecrypt
 }
 
-// Derive makes a key of 32 bytes for another purpose of each key in the file, in their order: the
-// first is for what is new, all are for what was made before. Keys of different purposes have nothing
-// to do with each other.
-func (s *Sealer) Derive(purpose string) [][]byte {
+// Derive returns an independent 32-byte key for a purpose from each key of the file, newest first.
+func (s *Keyring) Derive(purpose string) [][]byte {
 	derived := make([][]byte, len(s.keys))
 	for i, k := range s.keys {
 		var err error
