@@ -56,7 +56,6 @@ var arrows = map[string][]string{
 	"internal/tools/vendorjs":   {},
 	"internal/tools/runtests":   {},
 	"internal/tools/compareapi": {},
-	"internal/tools/fixture":    {},
 
 	// Suites, networks on this machine and whole gateways for tests.
 	"internal/network/whatsapp/whatsapptest": {},
@@ -64,7 +63,7 @@ var arrows = map[string][]string{
 	"internal/network/networktest":           {".", "internal/network"},
 	"internal/parleytest": {".", "internal/api", "internal/app", "internal/gateway", "internal/media", "internal/network",
 		"internal/network/sandbox", "internal/network/whatsapp/whatsapptest", "internal/safehttp", "internal/encrypt", "internal/store", "internal/token"},
-	"internal/bench": {".", "internal/app", "internal/network/sandbox", "internal/network/whatsapp/keystore", "internal/network/whatsapp/whatsapptest", "internal/store", "internal/parleytest"},
+	"internal/bench": {".", "internal/network/whatsapp/keystore", "internal/network/whatsapp/whatsapptest", "internal/store"},
 }
 
 // onlyIn says which packages alone may import a module, so that what it brings stays in one place.

@@ -7,142 +7,71 @@ import (
 	"time"
 )
 
-const (
-	// codesAtOnce is how many codes are tried in one slice: a few tenths of a second, and codes can be
-	// used only once.
-	codesAtOnce = 4096
-	wrongTries  = 4 // of one code in a slice; the fifth would lock it
-)
+// codesPerRound take a few tenths of a second. A code can be used only once.
+const codesPerRound = 4096
 
-// measureCodes compares the check of one-time codes with the empty JSON server. Every code is asked
-// for through the API and read from the phone that it reached, as a person would; then all are tried
-// over many connections at once. That they are asked for just before is what people do, too.
+// measureCodes compares the validation of one-time codes with the echo server. Every code is requested through the API
+// and read from its simulated phone; then all are validated over many connections.
 func measureCodes(ctx context.Context, o options, t *table) error {
-	echo, err := startEcho(ctx)
+	echo, err := startRole(ctx, "echo")
 	if err != nil {
 		return err
 	}
 	defer echo.stop()
-	return withParley(ctx, o, func(gateway *server) error {
-		right := trial{name: "right codes", want: `"status":"APPROVED"`}
-		wrong := trial{name: "wrong codes", want: `"status":"INVALID","attempts_left"`}
-		phones := 0 // used so far
+	return withParley(ctx, o, "", func(gateway *process) error {
+		var ratios, rates []float64
+		var latencies []time.Duration
 		for round := range o.rounds + 1 {
-			for _, one := range []struct {
-				*trial
-				codes, tries int
-				spoil        bool
-			}{{&right, codesAtOnce, 1, false}, {&wrong, codesAtOnce / wrongTries, wrongTries, true}} {
-				codes, err := askForCodes(gateway, o, phones, one.codes)
-				if err != nil {
-					return fmt.Errorf("ask for codes: %w", err)
-				}
-				tries := triesOf(gateway, codes, phones, one.tries, one.spoil)
-				phones += one.codes
-				gateway.settle() // it still has to file what it sent
-				if err := one.compare(o, echo, gateway, tries, round > 0); err != nil {
-					return err
-				}
+			tries, err := requestCodes(gateway, o, round*codesPerRound)
+			if err != nil {
+				return fmt.Errorf("request codes: %w", err)
+			}
+			gateway.awaitIdle()
+			a, err := driveOnce(echo.addr, o.connections, tries, `"SENT"`, nil)
+			if err != nil {
+				return fmt.Errorf("echo: %w", err)
+			}
+			b, err := driveOnce(gateway.addr, o.connections, tries, `"status":"APPROVED"`, nil)
+			if err != nil {
+				return err
+			}
+			if round > 0 { // the first one is the warm-up
+				ratios, rates = append(ratios, b.rate()/a.rate()), append(rates, b.rate())
+				latencies = append(latencies, b.latencies...)
 			}
 		}
-		right.report(o, t, true)
-		wrong.report(o, t, false)
+		name, ratio := fmt.Sprintf("OTP validate, right codes, %d connections", o.connections), median(ratios)
+		t.add(name+", rate", fmt.Sprintf("%.2f of the echo (%.0f/s)", ratio, median(rates)), ">= 0.50", ratio >= 0.5)
+		t.note(name+", p50 / p99", fmt.Sprintf("%.1f / %.1f ms", ms(quantile(latencies, 0.5)), ms(quantile(latencies, 0.99))))
 		return nil
 	})
 }
 
-// trial is what was measured of one kind of codes.
-type trial struct {
-	name, want string
-	ratios     []float64
-	cost       []float64
-	rates      []float64
-	latencies  []time.Duration
-}
-
-// compare loads both servers with as many requests one after the other. The first time is for warming up.
-func (r *trial) compare(o options, echo, gateway *server, tries [][]byte, counts bool) error {
-	empty := make([][]byte, len(tries))
-	for i, request := range requests(o, "/", "", func(i int) string { return fmt.Sprintf("62812000%05d", i) }) {
-		for ; i < len(empty); i += o.connections {
-			empty[i] = request
-		}
-	}
-	cpu := echo.cpu()
-	a, err := driveOnce(echo.addr, o.connections, empty, `"SENT"`, nil)
-	if err != nil {
-		return fmt.Errorf("echo: %w", err)
-	}
-	cpuA := echo.cpu() - cpu
-	cpu = gateway.cpu()
-	b, err := driveOnce(gateway.addr, o.connections, tries, r.want, nil)
-	if err != nil {
-		return fmt.Errorf("%s: %w", r.name, err)
-	}
-	if counts {
-		r.ratios = append(r.ratios, b.rate()/a.rate())
-		r.rates = append(r.rates, b.rate())
-		r.cost = append(r.cost, (gateway.cpu()-cpu).Seconds()/max(cpuA.Seconds(), 0.01)) // a tick at least
-		r.latencies = append(r.latencies, b.latencies...)
-	}
-	return nil
-}
-
-func (r *trial) report(o options, t *table, bounded bool) {
-	name := fmt.Sprintf("OTP validate, %s, %d connections", r.name, o.connections)
-	ratio := median(r.ratios)
-	value := fmt.Sprintf("%.2f of the echo (%.0f/s)", ratio, median(r.rates))
-	if bounded {
-		t.add(name+", rate", value, ">= 0.50", ratio >= 0.5)
-	} else {
-		t.note(name+", rate", value)
-	}
-	t.note(name+", p50 / p99", fmt.Sprintf("%.1f / %.1f ms", ms(quantile(r.latencies, 0.5)), ms(quantile(r.latencies, 0.99))))
-	t.note(name+", server CPU per request", fmt.Sprintf("%.2f of the echo", median(r.cost)))
-}
-
-// phone is the number of one of many phones.
+// phone is the number of a simulated phone.
 func phone(i int) string { return fmt.Sprintf("62813%07d", i) }
 
-// askForCodes has codes sent to phones that had none yet, and reads them from the phones.
-func askForCodes(s *server, o options, first, count int) ([]string, error) {
-	ask, read := make([][]byte, count), make([][]byte, count)
-	for i := range count {
+// requestCodes has codes sent to new phones, reads them there, and returns the requests that validate them.
+func requestCodes(p *process, o options, first int) ([][]byte, error) {
+	ask, read, validate := make([][]byte, codesPerRound), make([][]byte, codesPerRound), make([][]byte, codesPerRound)
+	for i := range ask {
 		number := phone(first + i)
-		ask[i] = post("/api/otp/code/request", s.token, fmt.Sprintf(`{"contact_id":"%s@c.us"}`, number))
-		read[i] = get("/api/sandbox/phones/"+number+"/messages?wait=10", s.token)
+		ask[i] = post("/api/otp/code/request", p.token, fmt.Sprintf(`{"contact_id":"%s@c.us"}`, number))
+		read[i] = get("/api/sandbox/phones/"+number+"/messages?wait=10", p.token)
 	}
-	if _, err := driveOnce(s.addr, o.connections, ask, `"PENDING"`, nil); err != nil {
+	if _, err := driveOnce(p.addr, o.connections, ask, `"PENDING"`, nil); err != nil {
 		return nil, err
 	}
-	codes := make([]string, count)
-	_, err := driveOnce(s.addr, o.connections, read, `"codes"`, func(i int, answer []byte) error {
+	_, err := driveOnce(p.addr, o.connections, read, `"codes"`, func(i int, response []byte) error {
 		var page struct{ Data []struct{ Codes []string } }
-		if err := json.Unmarshal(answer, &page); err != nil {
+		if err := json.Unmarshal(response, &page); err != nil {
 			return err
 		}
 		if len(page.Data) != 1 || len(page.Data[0].Codes) != 1 {
-			return fmt.Errorf("no code at %s: %s", phone(first+i), answer)
+			return fmt.Errorf("no code at %s: %s", phone(first+i), response)
 		}
-		codes[i] = page.Data[0].Codes[0]
+		validate[i] = post("/api/otp/code/validate", p.token,
+			fmt.Sprintf(`{"contact_id":"%s@c.us","code":"%s"}`, phone(first+i), page.Data[0].Codes[0]))
 		return nil
 	})
-	return codes, err
-}
-
-// triesOf makes the requests that try codes, each as often as is said. Tries of one code are far
-// apart: people take turns.
-func triesOf(s *server, codes []string, first, times int, spoil bool) [][]byte {
-	var tries [][]byte
-	for n := range times {
-		for i, code := range codes {
-			if spoil { // another digit in one place
-				b := []byte(code)
-				b[n] = '0' + (b[n]-'0'+1)%10
-				code = string(b)
-			}
-			tries = append(tries, post("/api/otp/code/validate", s.token, fmt.Sprintf(`{"contact_id":"%s@c.us","code":"%s"}`, phone(first+i), code)))
-		}
-	}
-	return tries
+	return validate, err
 }

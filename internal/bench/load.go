@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// load is what one slice of load gave.
+// load is the result of one slice of load.
 type load struct {
 	requests  int
 	elapsed   time.Duration
@@ -23,128 +23,96 @@ type load struct {
 
 func (l load) rate() float64 { return float64(l.requests) / l.elapsed.Seconds() }
 
-// drive sends requests over as many connections as there are request texts, each as fast as it is
-// answered, and checks that every answer is a good one that contains want. The client is as small as it
-// can be, because it shares the cores with the server.
+// drive repeats requests for d, one connection for each of them, each as fast as responses arrive. Every response must be
+// 2xx and contain want. The client is minimal, because it shares the cores with the server.
 func drive(addr string, requests [][]byte, want string, d time.Duration) (load, error) {
-	var (
-		mu    sync.Mutex
-		total load
-		first error
-		wg    sync.WaitGroup
-	)
-	start := time.Now()
-	for _, request := range requests {
-		wg.Go(func() {
-			latencies, err := driveOne(addr, request, []byte(want), start.Add(d))
+	until := time.Now().Add(d)
+	var mu sync.Mutex
+	var latencies []time.Duration
+	l, err := onConnections(addr, len(requests), func(n int, c *client) error {
+		own := make([]time.Duration, 0, 4096)
+		defer func() {
 			mu.Lock()
 			defer mu.Unlock()
-			total.latencies = append(total.latencies, latencies...)
-			if err != nil && first == nil {
-				first = err
+			latencies = append(latencies, own...)
+		}()
+		for sent := time.Now(); !sent.After(until); sent = time.Now() {
+			if _, err := c.do(requests[n], []byte(want)); err != nil {
+				return err
 			}
-		})
-	}
-	wg.Wait()
-	total.elapsed = time.Since(start)
-	total.requests = len(total.latencies)
-	return total, first
+			own = append(own, time.Since(sent))
+		}
+		return nil
+	})
+	l.latencies, l.requests = latencies, len(latencies)
+	return l, err
 }
 
-func driveOne(addr string, request, want []byte, until time.Time) ([]time.Duration, error) {
-	c, err := dial(addr)
-	if err != nil {
-		return nil, err
-	}
-	defer c.Close()
-	latencies := make([]time.Duration, 0, 4096)
-	for {
-		sent := time.Now()
-		if sent.After(until) {
-			return latencies, nil
-		}
-		if _, err := c.do(request, want); err != nil {
-			return latencies, err
-		}
-		latencies = append(latencies, time.Since(sent))
-	}
-}
-
-// driveOnce sends each request once, over so many connections, each as fast as it is answered, and
-// hands the answers to take. Nil: nobody wants them.
-func driveOnce(addr string, connections int, requests [][]byte, want string, take func(i int, answer []byte) error) (load, error) {
-	var (
-		next  atomic.Int64
-		wg    sync.WaitGroup
-		total = load{latencies: make([]time.Duration, len(requests)), requests: len(requests)}
-		errs  = make([]error, connections)
-	)
-	start := time.Now()
-	for n := range connections {
-		wg.Go(func() {
-			c, err := dial(addr)
+// driveOnce sends each request once, as fast as responses arrive, and passes the responses to handle, which may be nil.
+func driveOnce(addr string, connections int, requests [][]byte, want string, handle func(i int, response []byte) error) (load, error) {
+	var next atomic.Int64
+	latencies := make([]time.Duration, len(requests))
+	l, err := onConnections(addr, connections, func(_ int, c *client) error {
+		for i := next.Add(1) - 1; i < int64(len(requests)); i = next.Add(1) - 1 {
+			sent := time.Now()
+			response, err := c.do(requests[i], []byte(want))
+			latencies[i] = time.Since(sent)
+			if err == nil && handle != nil {
+				err = handle(int(i), response)
+			}
 			if err != nil {
-				errs[n] = err
-				return
+				return err
 			}
-			defer c.Close()
-			for i := next.Add(1) - 1; i < int64(len(requests)); i = next.Add(1) - 1 {
-				sent := time.Now()
-				answer, err := c.do(requests[i], []byte(want))
-				total.latencies[i] = time.Since(sent)
-				if err == nil && take != nil {
-					err = take(int(i), answer)
-				}
-				if err != nil {
-					errs[n] = err
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
-	total.elapsed = time.Since(start)
-	return total, errors.Join(errs...)
+		}
+		return nil
+	})
+	l.latencies, l.requests = latencies, len(requests)
+	return l, err
 }
 
-// pace sends each request once, so many in a second at even distances, over so many connections. A
-// request that is late because the one before it on its connection was slow is late all the same:
+// pace sends each request once, at a constant rate. A request delayed by the one before it on its connection is late:
 // its latency counts from when it was due.
 func pace(addr string, connections, perSecond int, requests [][]byte, want string) (load, error) {
-	var (
-		wg    sync.WaitGroup
-		total = load{latencies: make([]time.Duration, len(requests)), requests: len(requests)}
-		errs  = make([]error, connections)
-	)
-	clients := make([]*client, connections)
-	for n := range clients {
-		c, err := dial(addr)
-		if err != nil {
-			return load{}, err
+	latencies := make([]time.Duration, len(requests))
+	l, err := onConnections(addr, connections, func(n int, c *client) error {
+		if _, err := c.do(get("/readyz", ""), nil); err != nil { // the server has accepted the connection
+			return err
 		}
-		defer c.Close()
-		if _, err := c.do(get("/readyz", ""), nil); err != nil { // so that the server knows the connection
-			return load{}, err
-		}
-		clients[n] = c
-	}
-	start := time.Now()
-	for n, c := range clients {
-		wg.Go(func() {
-			for i := n; i < len(requests) && errs[n] == nil; i += connections {
-				sent := start.Add(time.Duration(i) * time.Second / time.Duration(perSecond))
-				if wait := time.Until(sent); wait > 0 {
-					time.Sleep(wait)
-					sent = time.Now() // how exactly we wake up is not the server's doing
-				}
-				_, errs[n] = c.do(requests[i], []byte(want))
-				total.latencies[i] = time.Since(sent)
+		start := time.Now()
+		for i := n; i < len(requests); i += connections {
+			sent := start.Add(time.Duration(i) * time.Second / time.Duration(perSecond))
+			if wait := time.Until(sent); wait > 0 {
+				time.Sleep(wait)
+				sent = time.Now() // the timer's inaccuracy does not count
 			}
+			if _, err := c.do(requests[i], []byte(want)); err != nil {
+				return err
+			}
+			latencies[i] = time.Since(sent)
+		}
+		return nil
+	})
+	l.latencies, l.requests = latencies, len(requests)
+	return l, err
+}
+
+// onConnections calls f once for each of so many connections, concurrently.
+func onConnections(addr string, count int, f func(n int, c *client) error) (load, error) {
+	errs := make([]error, count)
+	var wg sync.WaitGroup
+	start := time.Now()
+	for n := range count {
+		wg.Go(func() {
+			c, err := dial(addr)
+			if err == nil {
+				err = f(n, c)
+				c.Close()
+			}
+			errs[n] = err
 		})
 	}
 	wg.Wait()
-	total.elapsed = time.Since(start)
-	return total, errors.Join(errs...)
+	return load{elapsed: time.Since(start)}, errors.Join(errs...)
 }
 
 // client is one connection.
@@ -162,24 +130,23 @@ func dial(addr string) (*client, error) {
 	return &client{conn, bufio.NewReaderSize(conn, 16<<10), make([]byte, 64<<10)}, nil
 }
 
-// do sends a request and returns the answer, good until the next one, which must be a good one that
-// contains want.
+// do sends a request and returns the body of the response, valid until the next call. It must be 2xx and contain want.
 func (c *client) do(request, want []byte) ([]byte, error) {
 	if _, err := c.Write(request); err != nil {
 		return nil, err
 	}
-	n, status, err := readAnswer(c.in, c.body)
+	n, status, err := readResponse(c.in, c.body)
 	if err != nil {
 		return nil, err
 	}
 	if status/100 != 2 || !bytes.Contains(c.body[:n], want) {
-		return nil, fmt.Errorf("answer %d: %s", status, c.body[:n])
+		return nil, fmt.Errorf("response %d: %s", status, c.body[:n])
 	}
 	return c.body[:n], nil
 }
 
-// readAnswer reads one HTTP/1.1 answer that has a Content-Length.
-func readAnswer(in *bufio.Reader, body []byte) (n, status int, err error) {
+// readResponse reads one HTTP/1.1 response that has a Content-Length.
+func readResponse(in *bufio.Reader, body []byte) (n, status int, err error) {
 	line, err := in.ReadSlice('\n')
 	if err != nil {
 		return 0, 0, err
@@ -205,27 +172,27 @@ func readAnswer(in *bufio.Reader, body []byte) (n, status int, err error) {
 		}
 	}
 	if n > len(body) {
-		return 0, 0, fmt.Errorf("answer of %d bytes", n)
+		return 0, 0, fmt.Errorf("response of %d bytes", n)
 	}
 	_, err = io.ReadFull(in, body[:n])
 	return n, status, err
 }
 
-func post(path, token, body string) []byte { return request("POST", path, token, body) }
-
-// request writes a whole HTTP request with a body.
-func request(method, path, token, body string) []byte {
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n", method, path)
-	if token != "" {
-		fmt.Fprintf(&b, "Authorization: Bearer %s\r\n", token)
-	}
-	fmt.Fprintf(&b, "Content-Length: %d\r\n\r\n%s", len(body), body)
-	return b.Bytes()
+// post is a whole HTTP request with a body.
+func post(path, token, body string) []byte {
+	return fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAuthorization: Bearer %s\r\n"+
+		"Content-Length: %d\r\n\r\n%s", path, token, len(body), body)
 }
 
 func get(path, token string) []byte {
 	return fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n", path, token)
+}
+
+const benchText = "Your order 4711 is on its way and arrives tomorrow."
+
+// sendText is the request for a message to a number.
+func sendText(number, token string) []byte {
+	return post("/api/send-message/text", token, fmt.Sprintf(`{"contact_id":"%s@c.us","message":"%s"}`, number, benchText))
 }
 
 func quantile(ds []time.Duration, q float64) time.Duration {
@@ -240,3 +207,5 @@ func median(xs []float64) float64 {
 	sorted := slices.Sorted(slices.Values(xs))
 	return sorted[len(sorted)/2]
 }
+
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -7,7 +7,7 @@ import (
 	"text/tabwriter"
 )
 
-// table is what was measured, with the bound that each figure is held to.
+// table is what was measured, with the bound of each figure.
 type table struct{ rows []row }
 
 type row struct {
@@ -19,7 +19,7 @@ func (t *table) add(what, value, bound string, ok bool) {
 	t.rows = append(t.rows, row{what, value, bound, ok})
 }
 
-// note adds a figure that is held to nothing.
+// note adds a figure without a bound.
 func (t *table) note(what, value string) { t.add(what, value, "", true) }
 
 func (t *table) print(w io.Writer) error {

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync"
 	"time"
 )
 
@@ -11,136 +15,187 @@ const (
 	eventsPerSecond = 1000
 	eventSeconds    = 4
 	eventChats      = 100 // events of one chat are delivered one after the other
-	// backlogEvents is how many events wait when the highest rate is measured, for one receiver.
-	backlogEvents = 6000
+
+	drainBacklog   = 30_000
+	drainPerSecond = 100
+	drainSeconds   = 5
 )
 
-// measureWebhooks has simulated phones write to the channel at a steady pace, and looks at receivers on
-// this machine how long after its own timestamp each event arrives. Then it switches the webhooks off,
-// lets events pile up, and measures how fast they are delivered once the webhooks are on again.
+// measureWebhooks has simulated phones write at a constant rate, and measures how old events are at their first attempt.
 func measureWebhooks(ctx context.Context, o options, t *table) error {
-	for _, receivers := range []int{1, 10} {
-		err := withParley(ctx, o, func(s *server) error { return measureReceivers(ctx, s, receivers, o, t) })
-		if err != nil {
-			return fmt.Errorf("webhooks, receivers %d: %w", receivers, err)
+	return withParley(ctx, o, "", func(p *process) error {
+		r := newReceiver()
+		defer r.Close()
+		if _, err := addWebhook(p, r.URL); err != nil {
+			return err
 		}
-	}
-	return nil
-}
-
-func measureReceivers(ctx context.Context, s *server, count int, o options, t *table) error {
-	var hooks []string
-	var all receivers
-	defer all.stop()
-	for range count {
-		r, err := listen()
+		if _, err := deliverAtPace(ctx, p, o, r, eventsPerSecond, 1); err != nil { // warm-up
+			return err
+		}
+		delays, err := deliverAtPace(ctx, p, o, r, eventsPerSecond, eventSeconds)
 		if err != nil {
 			return err
 		}
-		all = append(all, r)
-		id, err := addWebhook(s, r.url())
-		if err != nil {
-			return err
-		}
-		hooks = append(hooks, id)
-	}
-	to := fmt.Sprintf("%d receivers, each told of all", count)
-	if count == 1 {
-		to = "one receiver"
-	}
-
-	// A second of it is for warming up.
-	written := eventsPerSecond
-	if _, err := pace(s.addr, o.connections, eventsPerSecond, phonesWrite(s, written), `"success":true`); err != nil {
-		return err
-	}
-	if err := all.await(ctx, written); err != nil {
-		return err
-	}
-	all.forgetDelays()
-	paced := eventsPerSecond * eventSeconds
-	cpu := s.cpu()
-	l, err := pace(s.addr, o.connections, eventsPerSecond, phonesWrite(s, paced), `"success":true`)
-	if err != nil {
-		return err
-	}
-	written += paced
-	if err := all.await(ctx, written); err != nil {
-		return err
-	}
-	delays := all.delays()
-	p95 := quantile(delays, 0.95)
-	name := fmt.Sprintf("webhooks, %.0f messages/s by phones, %s", l.rate(), to)
-	if count == 1 {
+		name, p95 := fmt.Sprintf("webhooks, %d messages/s by phones, one receiver", eventsPerSecond), quantile(delays, 0.95)
 		t.add(name+", event to first attempt, p95", fmt.Sprintf("%.0f ms", ms(p95)), "< 1000 ms", p95 < time.Second)
-	} else { // so many times as many requests: what it can bear, not what it must
-		t.note(name+", event to first attempt, p95", fmt.Sprintf("%.0f ms", ms(p95)))
-	}
-	t.note(name+", p50 / p99", fmt.Sprintf("%.0f / %.0f ms", ms(quantile(delays, 0.5)), ms(quantile(delays, 0.99))))
-	t.note(name+", server CPU", fmt.Sprintf("%.2f cores", (s.cpu()-cpu).Seconds()/l.elapsed.Seconds()))
+		t.note(name+", p50 / p99", fmt.Sprintf("%.0f / %.0f ms", ms(quantile(delays, 0.5)), ms(quantile(delays, 0.99))))
+		return nil
+	})
+}
 
-	rate, err := drain(ctx, s, hooks, all, o, written)
+// measureDraining measures how late events reach a healthy webhook while the backlog of another one is delivered.
+func measureDraining(ctx context.Context, o options, t *table) error {
+	return withParley(ctx, o, "", func(p *process) error {
+		healthy, behind := newReceiver(), newReceiver()
+		defer healthy.Close()
+		defer behind.Close()
+		if _, err := addWebhook(p, healthy.URL); err != nil {
+			return err
+		}
+		id, err := addWebhook(p, behind.URL)
+		if err != nil {
+			return err
+		}
+		enable := func(on bool) error {
+			return p.call("PATCH", "/api/manage/webhooks/"+id, map[string]bool{"enabled": on}, nil)
+		}
+		if err := enable(false); err != nil {
+			return err
+		}
+		if _, err := driveOnce(p.addr, o.connections, inboundTexts(p, drainBacklog), `"success":true`, nil); err != nil {
+			return err
+		}
+		if _, err := healthy.await(ctx, drainBacklog); err != nil {
+			return err
+		}
+		alone, err := deliverAtPace(ctx, p, o, healthy, drainPerSecond, drainSeconds)
+		if err != nil {
+			return err
+		}
+		if err := enable(true); err != nil {
+			return err
+		}
+		beside, err := deliverAtPace(ctx, p, o, healthy, drainPerSecond, drainSeconds)
+		if err != nil {
+			return err
+		}
+		const name = "healthy webhook beside a draining one"
+		p95 := quantile(beside, 0.95)
+		t.add(fmt.Sprintf("%s, event to first attempt, p95 (%d of %d drained meanwhile)", name, behind.count(), drainBacklog),
+			fmt.Sprintf("%.0f ms (%.0f ms alone)", ms(p95), ms(quantile(alone, 0.95))), "< 1000 ms", p95 < time.Second)
+		t.note(name+", p50 / p99 / max",
+			fmt.Sprintf("%.0f / %.0f / %.0f ms", ms(quantile(beside, 0.5)), ms(quantile(beside, 0.99)), ms(quantile(beside, 1))))
+		return nil
+	})
+}
+
+// deliverAtPace has phones write at a constant rate and returns how old each event was when the receiver got it.
+func deliverAtPace(ctx context.Context, p *process, o options, r *receiver, perSecond, seconds int) ([]time.Duration, error) {
+	had, events := r.count(), perSecond*seconds
+	if _, err := pace(p.addr, o.connections, perSecond, inboundTexts(p, events), `"success":true`); err != nil {
+		return nil, err
+	}
+	ages, err := r.await(ctx, had+events)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	t.note(fmt.Sprintf("webhooks, highest rate of delivery, %s", to), fmt.Sprintf("%.0f/s", rate))
-	return nil
+	return ages[had:], nil
 }
 
-// drain measures how fast what has piled up is delivered.
-func drain(ctx context.Context, s *server, hooks []string, all receivers, o options, written int) (float64, error) {
-	if err := switchWebhooks(s, hooks, false); err != nil {
-		return 0, err
-	}
-	events := max(backlogEvents/len(all), 2000)
-	if _, err := driveOnce(s.addr, o.connections, phonesWrite(s, events), `"success":true`, nil); err != nil {
-		return 0, err
-	}
-	start := time.Now()
-	if err := switchWebhooks(s, hooks, true); err != nil {
-		return 0, err
-	}
-	if err := all.await(ctx, written+events); err != nil {
-		return 0, err
-	}
-	return float64(events*len(all)) / time.Since(start).Seconds(), nil
-}
-
-// phonesWrite makes requests that have simulated phones write to the channel in turns.
-func phonesWrite(s *server, count int) [][]byte {
+// inboundTexts are requests that have simulated phones write to the channel in turns.
+func inboundTexts(p *process, count int) [][]byte {
 	requests := make([][]byte, count)
 	for i := range requests {
-		requests[i] = post("/api/sandbox/phones/"+phone(i%eventChats)+"/send", s.token, fmt.Sprintf(`{"type":"text","message":"Where is my order %d?"}`, i))
+		requests[i] = post("/api/sandbox/phones/"+phone(i%eventChats)+"/send", p.token,
+			fmt.Sprintf(`{"type":"text","message":"Where is my order %d?"}`, i))
 	}
 	return requests
 }
 
-// addWebhook has an address told of every message that comes in.
-func addWebhook(s *server, address string) (string, error) {
-	answer, err := ask(s, post("/api/manage/webhooks", s.admin, fmt.Sprintf(`{"url":"%s","events":["message.received"]}`, address)))
-	if err != nil {
-		return "", err
-	}
-	var made struct{ Data struct{ ID string } }
-	err = json.Unmarshal(answer, &made)
-	return made.Data.ID, err
+func addWebhook(p *process, address string) (string, error) {
+	var created struct{ Data struct{ ID string } }
+	err := p.call("POST", "/api/manage/webhooks", map[string]any{"url": address, "events": []string{"message.received"}}, &created)
+	return created.Data.ID, err
 }
 
-func switchWebhooks(s *server, hooks []string, on bool) error {
-	for _, id := range hooks {
-		if _, err := ask(s, request("PATCH", "/api/manage/webhooks/"+id, s.admin, fmt.Sprintf(`{"enabled":%t}`, on))); err != nil {
-			return err
+// receiver is the server of a webhook. It records how old each event was at its first attempt.
+type receiver struct {
+	*httptest.Server
+	changed chan struct{} // holds one: an event arrived
+
+	mu     sync.Mutex
+	known  map[string]bool // events, by id
+	ages   []time.Duration
+	failed error
+}
+
+func newReceiver() *receiver {
+	r := &receiver{known: map[string]bool{}, changed: make(chan struct{}, 1)}
+	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		body, err := io.ReadAll(req.Body)
+		var age time.Duration
+		if err == nil {
+			age, err = ageOf(body)
+		}
+		r.add(req.Header.Get("Webhook-Id"), age, err)
+		w.WriteHeader(http.StatusNoContent)
+	}))
+	return r
+}
+
+func (r *receiver) add(id string, age time.Duration, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case err != nil:
+		r.failed = err
+	case !r.known[id]:
+		r.known[id] = true
+		r.ages = append(r.ages, age)
+	}
+	select {
+	case r.changed <- struct{}{}:
+	default:
+	}
+}
+
+// ageOf is the time since an event's own timestamp.
+func ageOf(event []byte) (time.Duration, error) {
+	_, rest, _ := bytes.Cut(event, []byte(`"timestamp":"`))
+	stamp, _, ok := bytes.Cut(rest, []byte(`"`))
+	if !ok {
+		return 0, fmt.Errorf("no timestamp in %s", event)
+	}
+	at, err := time.Parse(time.RFC3339, string(stamp))
+	return time.Since(at), err
+}
+
+// await waits until so many events have arrived in all, and returns their ages.
+func (r *receiver) await(ctx context.Context, count int) ([]time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for {
+		r.mu.Lock()
+		ages, err := r.ages, r.failed
+		r.mu.Unlock()
+		switch {
+		case err != nil:
+			return nil, err
+		case len(ages) == count:
+			return ages, nil
+		case len(ages) > count:
+			return nil, fmt.Errorf("%d events arrived, and only %d happened", len(ages), count)
+		}
+		select {
+		case <-r.changed:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("only %d of %d events arrived: %w", len(ages), count, ctx.Err())
 		}
 	}
-	return nil
 }
 
-// ask makes one request.
-func ask(s *server, request []byte) ([]byte, error) {
-	c, err := dial(s.addr)
-	if err != nil {
-		return nil, err
-	}
-	defer c.Close()
-	return c.do(request, []byte(`"success":true`))
+func (r *receiver) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.ages)
 }

@@ -1,79 +1,27 @@
 package main
 
 import (
+	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"sync"
+	"net/url"
+	"sync/atomic"
 	"time"
 )
-
-const benchText = "Your order 4711 is on its way and arrives tomorrow."
-
-// contact is whom the caller of an account writes to; each has its own, so that chats do not wait for each other.
-func contact(account, caller int) string { return fmt.Sprintf("62812%03d%05d", account, caller) }
-
-// textTo is the request for a message.
-func textTo(number, token string) []byte {
-	return post("/api/send-message/text", token, fmt.Sprintf(`{"contact_id":"%s@c.us","message":"%s"}`, number, benchText))
-}
-
-// bareAccount and channelAccount are the numbers of accounts of the yardstick and of the gateway.
-func bareAccount(i int) string    { return fmt.Sprintf("62813%08d", i) }
-func channelAccount(i int) string { return fmt.Sprintf("62814%08d", i) }
 
 const (
 	manyChannels  = 20
 	callersOfOne  = 16
-	callersOfMany = 8 // of each of many
+	callersOfMany = 8 // of each of many channels
 	// whatsAppRounds are enough: the ratios are far from their bounds.
 	whatsAppRounds = 5
 )
 
-// withWhatsApp starts the server that stands in for WhatsApp, and a gateway that is told of it.
-func withWhatsApp(ctx context.Context, o options, f func(*standIn, *server) error) error {
-	network, err := startStandIn(ctx)
-	if err != nil {
-		return err
-	}
-	defer network.stop()
-	data, err := os.MkdirTemp("", "parley-bench-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(data)
-	trust := filepath.Join(data, "trust.json")
-	if err := os.WriteFile(trust, network.trust, 0o600); err != nil {
-		return err
-	}
-	s, err := startParley(ctx, o, data, "--whatsapp-endpoint", network.endpoint, "--whatsapp-trust", trust)
-	if err != nil {
-		return err
-	}
-	defer s.stop()
-	return f(network, s)
-}
-
-// measureWhatsApp compares sends through the gateway, from the HTTP request to the answer that says SENT, with
-// whatsmeow alone, on the same server.
+// measureWhatsApp compares sends through the gateway, from the HTTP request to the response SENT, with whatsmeow alone.
 func measureWhatsApp(ctx context.Context, o options, t *table) error {
-	return withWhatsApp(ctx, o, func(network *standIn, s *server) error {
-		var numbers []string
-		for i := range manyChannels {
-			for j := range callersOfOne {
-				numbers = append(numbers, contact(i, j))
-			}
-		}
-		if err := network.call("POST", "/phones", numbers, nil); err != nil {
-			return err
-		}
-		tokens, err := link(network, s, manyChannels)
-		if err != nil {
-			return err
-		}
-		bare, err := startSelf(ctx, "-bare", fmt.Sprint(manyChannels), "-at", network.addr)
+	numbers := contacts(manyChannels, callersOfOne)
+	return withWhatsApp(ctx, o, numbers, manyChannels, func(network, p *process, tokens []string) error {
+		bare, err := startRole(ctx, "bare", network.addr)
 		if err != nil {
 			return err
 		}
@@ -83,136 +31,220 @@ func measureWhatsApp(ctx context.Context, o options, t *table) error {
 			accounts, callers int
 			least             float64
 		}{
-			{"one channel, 1 caller", 1, 1, 0},
 			{fmt.Sprintf("one channel, %d callers", callersOfOne), 1, callersOfOne, 1},
 			{fmt.Sprintf("%d channels", manyChannels), manyChannels, callersOfMany, 1.5},
 		} {
-			if err := compare(network, s, bare, tokens, o, t, v.name, v.accounts, v.callers, v.least); err != nil {
+			if err := compareBare(p, bare, tokens, o, t, v.name, v.accounts, v.callers, v.least); err != nil {
 				return fmt.Errorf("%s: %w", v.name, err)
 			}
 		}
-		var got tally
-		if err := network.call("GET", "/tally", nil, &got); err != nil {
+		var got counts
+		if err := network.call("GET", "/counts", nil, &got); err != nil {
 			return err
 		}
-		t.add("whatsapp, confirmed but not readable by its recipient", fmt.Sprintf("%d of %d", got.wrong(), got.Given), "0", got.wrong() == 0)
+		t.add("whatsapp, confirmed but not readable by its recipient", fmt.Sprintf("%d of %d", got.Wrong, got.Given), "0", got.Wrong == 0)
 		return nil
 	})
 }
 
-// compare loads the gateway and the yardstick in turns.
-func compare(network *standIn, s, bare *server, tokens []string, o options, t *table, name string, accounts, callers int, least float64) error {
+// compareBare loads the gateway and the baseline in turns.
+func compareBare(p, bare *process, tokens []string, o options, t *table, name string, accounts, callers int, least float64) error {
 	var requests [][]byte
 	for i := range accounts {
 		for j := range callers {
-			requests = append(requests, textTo(contact(i, j), tokens[i]))
+			requests = append(requests, sendText(contact(i, j), tokens[i]))
 		}
 	}
-	var rates, bareRates, ratios, costs, bareCosts, shares []float64
+	var rates, bareRates, ratios, costs, bareCosts []float64
 	for round := range min(o.rounds, whatsAppRounds) + 1 {
 		before := bare.cpu()
-		var b spurted
-		if err := bare.call("POST", "/spurt", spurt{accounts, callers, o.slice}, &b); err != nil {
+		var b bareResult
+		if err := bare.call("POST", "/load", bareLoad{accounts, callers, o.slice}, &b); err != nil {
 			return fmt.Errorf("bare: %w", err)
 		}
-		bare.settle()
+		bare.awaitIdle()
 		bareCost := (bare.cpu() - before).Seconds() / float64(b.Sent)
-		before, shareBefore := s.cpu(), network.cpu()
-		l, err := drive(s.addr, requests, `"SENT"`, o.slice)
+		before = p.cpu()
+		l, err := drive(p.addr, requests, `"SENT"`, o.slice)
 		if err != nil {
 			return err
 		}
-		s.settle()
-		cost := (s.cpu() - before).Seconds() / float64(l.requests)
+		p.awaitIdle()
+		cost := (p.cpu() - before).Seconds() / float64(l.requests)
 		if round == 0 {
-			continue // sessions are begun
+			continue // it creates the Signal sessions
 		}
 		bareRate := float64(b.Sent) / b.Elapsed.Seconds()
 		rates, bareRates, ratios = append(rates, l.rate()), append(bareRates, bareRate), append(ratios, l.rate()/bareRate)
 		costs, bareCosts = append(costs, cost), append(bareCosts, bareCost)
-		shares = append(shares, (network.cpu()-shareBefore).Seconds()/float64(l.requests))
 	}
-	value := fmt.Sprintf("%.2f of bare whatsmeow (%.0f/s against %.0f/s)", median(ratios), median(rates), median(bareRates))
-	cost := fmt.Sprintf("%.2f ms, bare %.2f ms (beside it the network's %.2f ms)", median(costs)*1000, median(bareCosts)*1000, median(shares)*1000)
-	if least > 0 {
-		t.add("whatsapp, "+name+", rate", value, fmt.Sprintf(">= %.1f", least), median(ratios) >= least)
-	} else {
-		t.note("whatsapp, "+name+", rate", value)
-	}
-	t.add("whatsapp, "+name+", CPU per message", cost, "<= bare", median(costs) <= median(bareCosts))
+	t.add("whatsapp, "+name+", rate",
+		fmt.Sprintf("%.2f of bare whatsmeow (%.0f/s against %.0f/s)", median(ratios), median(rates), median(bareRates)),
+		fmt.Sprintf(">= %.1f", least), median(ratios) >= least)
+	t.add("whatsapp, "+name+", CPU per message",
+		fmt.Sprintf("%.2f ms, bare %.2f ms", median(costs)*1000, median(bareCosts)*1000), "<= bare", median(costs) <= median(bareCosts))
 	return nil
 }
 
-// linkAtOnce is how many channels are linked at a time.
-const linkAtOnce = 8
+// idleFor is how long a server is idle before its memory is measured: it returns what it freed by itself.
+const idleFor = 20 * time.Second
 
-// link makes channels, each linked to an account, and returns their tokens.
-func link(network *standIn, s *server, count int) ([]string, error) {
-	return linkMore(network, s, 0, count)
-}
-
-// linkMore makes the channels from one number to another.
-func linkMore(network *standIn, s *server, from, to int) ([]string, error) {
-	tokens, errs := make([]string, to-from), make([]error, to-from)
-	turns := make(chan struct{}, linkAtOnce)
-	var wg sync.WaitGroup
-	for i := range to - from {
-		turns <- struct{}{}
-		wg.Go(func() {
-			tokens[i], errs[i] = linkOne(network, s, from+i)
-			<-turns
+// measureIdle measures the memory of linked channels that do nothing.
+func measureIdle(ctx context.Context, o options, t *table) error {
+	return withNetwork(ctx, func(network *process, flags []string) error {
+		return inTempDir(func(data string) error {
+			var one int64
+			linked := 0
+			for _, channels := range []int{1, 50, 500} {
+				err := withParley(ctx, o, data, func(p *process) error {
+					_, err := link(network, p, linked, channels)
+					return err
+				}, flags...)
+				if err != nil {
+					return err
+				}
+				linked = channels
+				var rss int64
+				err = withParley(ctx, o, data, func(p *process) (err error) { // after a restart: linking needs memory too
+					rss, err = p.idleMemory(channels)
+					return err
+				}, flags...)
+				if err != nil {
+					return err
+				}
+				if channels == 1 {
+					one = rss
+					continue
+				}
+				each, most := (rss-one)/int64(channels-1), int64(240)
+				if channels > 50 { // many connections at once leave more behind
+					most = 400
+				}
+				t.add(fmt.Sprintf("whatsapp, memory of an idle paired channel, from 1 to %d", channels),
+					fmt.Sprintf("%d KiB (%.0f MB in all)", each/kib, float64(rss)/mb), fmt.Sprintf("<= %d KiB", most), each <= most*kib)
+			}
+			return nil
 		})
-	}
-	wg.Wait()
-	return tokens, errors.Join(errs...)
+	})
 }
 
-// channelState is what we want to know of a channel.
-type channelState struct {
-	Data struct {
-		Status string `json:"status"`
-		Code   string `json:"code"` // of its pairing
-		Token  string `json:"token"`
-	} `json:"data"`
-}
-
-func works(c channelState) bool { return c.Data.Status == "WORKING" }
-
-func linkOne(network *standIn, s *server, i int) (string, error) {
-	code := fmt.Sprintf("wa%d", i)
-	made := map[string]any{"code": code, "network": "whatsapp", "settings": map[string]string{"pace": "0s"}}
-	if err := s.call("POST", "/api/manage/channels", made, nil); err != nil {
-		return "", err
-	}
-	var token channelState
-	if err := s.call("POST", "/api/manage/tokens", map[string]string{"kind": "channel", "channel": code}, &token); err != nil {
-		return "", err
-	}
-	path := "/api/manage/channels/" + code
-	if err := s.call("POST", path+"/pair", nil, nil); err != nil {
-		return "", err
-	}
-	shown, err := s.until(path+"/pairing", func(c channelState) bool { return c.Data.Code != "" })
-	if err != nil {
-		return "", err
-	}
-	if err := network.call("POST", "/scan", scanning{channelAccount(i), shown.Data.Code}, nil); err != nil {
-		return "", err
-	}
-	_, err = s.until(path, works)
-	return token.Data.Token, err
-}
-
-// until asks again and again until the answer is what is wanted.
-func (s *server) until(path string, wanted func(channelState) bool) (channelState, error) {
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		var c channelState
-		if err := s.call("GET", path, nil, &c); err != nil {
-			return c, err
-		}
-		if wanted(c) {
-			return c, nil
+// idleMemory waits until so many channels work and the process is idle, and returns its memory.
+func (p *process) idleMemory(channels int) (int64, error) {
+	for i := range channels {
+		if _, err := p.poll(fmt.Sprintf("/api/manage/channels/wa%d", i), works); err != nil {
+			return 0, err
 		}
 	}
-	return channelState{}, fmt.Errorf("%s: it did not come to that in a minute", path)
+	p.awaitIdle()
+	time.Sleep(idleFor)
+	return p.rss()
+}
+
+const (
+	linkTries    = 40 // login links, each used by its own contact
+	heldPictures = 20
+)
+
+// measureLinks measures the time from the contact's message to the approval of its login link: alone, and while the
+// network's media server accepts requests for files and never responds.
+func measureLinks(ctx context.Context, o options, t *table) error {
+	const sender = "6281500000000"
+	numbers := append(contacts(1, 2*linkTries), sender)
+	return withWhatsApp(ctx, o, numbers, 1, func(network, p *process, tokens []string) error {
+		caller := &process{addr: p.addr, admin: tokens[0]}
+		alone, err := useLinks(caller, network, 0)
+		if err != nil {
+			return err
+		}
+		if err := network.call("POST", "/hold-files", nil, nil); err != nil {
+			return err
+		}
+		for range heldPictures {
+			if err := network.call("POST", "/picture", inbound{From: sender, To: channelAccount(0)}, nil); err != nil {
+				return err
+			}
+		}
+		beside, err := useLinks(caller, network, linkTries)
+		if err != nil {
+			return err
+		}
+		p95 := quantile(beside, 0.95)
+		t.add("login link beside a hanging media host, p95",
+			fmt.Sprintf("%.0f ms (alone %.0f ms)", ms(p95), ms(quantile(alone, 0.95))), "< 1 s", p95 < time.Second)
+		return nil
+	})
+}
+
+// useLinks has links approved one after the other, and returns how long each took.
+func useLinks(caller, network *process, first int) ([]time.Duration, error) {
+	var took []time.Duration
+	for i := range linkTries {
+		number := contact(0, first+i)
+		var created struct {
+			Data struct {
+				ID     string `json:"id"`
+				AppURI string `json:"app_uri"`
+			} `json:"data"`
+		}
+		request := map[string]any{"contact_id": number + "@c.us", "expires": 300}
+		if err := caller.call("POST", "/api/otp/link/request", request, &created); err != nil {
+			return nil, err
+		}
+		address, err := url.Parse(created.Data.AppURI)
+		if err != nil {
+			return nil, err
+		}
+		began := time.Now()
+		if err := network.call("POST", "/text", inbound{number, channelAccount(0), address.Query().Get("text")}, nil); err != nil {
+			return nil, err
+		}
+		approved := func(c channelState) bool { return c.Data.Status == "APPROVED" }
+		if _, err := caller.poll("/api/otp/link/"+created.Data.ID, approved); err != nil {
+			return nil, err
+		}
+		took = append(took, time.Since(began))
+	}
+	return took, nil
+}
+
+const (
+	dropRuns  = 3 // in a row, because a reconnect policy may depend on earlier drops
+	dropSends = 500
+	dropEvery = 100 // sends; the last hundred have no drop
+)
+
+// measureDrops sends while the network drops the connection repeatedly, each time after it got a message and before it
+// confirmed it.
+func measureDrops(ctx context.Context, o options, t *table) error {
+	numbers := contacts(1, callersOfOne)
+	return withWhatsApp(ctx, o, numbers, 1, func(network, p *process, tokens []string) error {
+		var sends [][]byte
+		for i := range dropSends {
+			sends = append(sends, sendText(numbers[i%len(numbers)], tokens[0]))
+		}
+		if _, err := driveOnce(p.addr, callersOfOne, sends[:callersOfOne], `"SENT"`, nil); err != nil { // creates the Signal sessions
+			return err
+		}
+		for run := range dropRuns {
+			var responses, pending atomic.Int64
+			l, err := driveOnce(p.addr, callersOfOne, sends, "", func(_ int, response []byte) error {
+				if !bytes.Contains(response, []byte(`"SENT"`)) {
+					pending.Add(1)
+				}
+				if n := responses.Add(1); n%dropEvery == 0 && n < dropSends {
+					return network.call("POST", "/drop", nil, nil)
+				}
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+			what := fmt.Sprintf("whatsapp, %d sends with %d drops, run %d", dropSends, dropSends/dropEvery-1, run+1)
+			p99 := quantile(l.latencies, 0.99)
+			t.add(what, fmt.Sprintf("%.2f s, %d not SENT at once", l.elapsed.Seconds(), pending.Load()), "<= 3 s, 0",
+				l.elapsed <= 3*time.Second && pending.Load() == 0)
+			t.add(what+", p99", fmt.Sprintf("%.0f ms", ms(p99)), "< 500 ms", p99 < 500*time.Millisecond)
+		}
+		return nil
+	})
 }

@@ -20,9 +20,14 @@ import (
 	"parley/internal/parleytest"
 )
 
-// TestDataOfTheFirstVersion starts on a data directory that the first version made and that was killed, and asks what it
-// was asked then: every field that it answered has the same value still. internal/tools/fixture made it; its key and tokens
-// are of no other server.
+// TestDataOfTheFirstVersion starts on a data directory of the first version and repeats requests made to that version:
+// every field of its responses has the same value still.
+//
+// How testdata/first-version.tar.gz was made: a program started "parley dev" of version 0.1.0 (commit f617f67) and called
+// its API. It created two webhooks (one that always fails), a second channel with a retention and a token; sent a text, an
+// image, a location, a poll and 300 more texts to 40 contacts; had phones write and read; archived a chat; requested a code
+// and a login link. It stored the responses to the requests below and the event log as answers.json, killed the server with
+// SIGKILL, and packed both. The key and tokens in it are used by no other server.
 func TestDataOfTheFirstVersion(t *testing.T) {
 	dir := unpackFixture(t, "testdata/first-version.tar.gz")
 	raw, err := os.ReadFile(filepath.Join(dir, "answers.json"))

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+)
+
+// measureFootprint measures the binary, the memory at rest and the time to start.
+func measureFootprint(ctx context.Context, o options, t *table) error {
+	binary, err := os.Stat(o.parley)
+	if err != nil {
+		return err
+	}
+	t.add("binary", fmt.Sprintf("%.1f MB", float64(binary.Size())/mb), "< 35 MB", binary.Size() < 35*mb)
+	return inTempDir(func(data string) error {
+		var starts []float64
+		var rss int64
+		for start := range 6 {
+			err := withParley(ctx, o, data, func(p *process) (err error) {
+				if start > 0 { // the first one creates the database
+					starts = append(starts, p.took.Seconds())
+					time.Sleep(2 * time.Second)
+				}
+				rss, err = p.rss()
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+		t.add("start to ready, existing database (median of 5)", fmt.Sprintf("%.0f ms", median(starts)*1000), "< 150 ms", median(starts) < 0.150)
+		t.add("idle memory (RSS)", fmt.Sprintf("%.1f MB", float64(rss)/mb), "< 40 MB", rss < 40*mb)
+		return nil
+	})
+}
+
+// measureSends loads the echo server and the gateway in turns.
+func measureSends(ctx context.Context, o options, t *table) error {
+	echo, err := startRole(ctx, "echo")
+	if err != nil {
+		return err
+	}
+	defer echo.stop()
+	return withParley(ctx, o, "", func(gateway *process) error {
+		sends := make([][]byte, o.connections)
+		for i := range sends {
+			sends[i] = sendText(fmt.Sprintf("62812000%05d", i), gateway.token)
+		}
+		var ratios []float64
+		var latencies, echoLatencies []time.Duration
+		for round := range o.rounds + 1 {
+			a, err := drive(echo.addr, sends, `"SENT"`, o.slice)
+			if err != nil {
+				return fmt.Errorf("echo: %w", err)
+			}
+			b, err := drive(gateway.addr, sends, `"SENT"`, o.slice)
+			if err != nil {
+				return err
+			}
+			if round > 0 { // the first one is the warm-up
+				ratios = append(ratios, b.rate()/a.rate())
+				latencies, echoLatencies = append(latencies, b.latencies...), append(echoLatencies, a.latencies...)
+			}
+		}
+		const name = "durable sends, 64 chats"
+		ratio, p99 := median(ratios), quantile(latencies, 0.99)
+		rate := float64(len(latencies)) / (float64(o.rounds) * o.slice.Seconds())
+		t.add(name+", rate", fmt.Sprintf("%.2f of the echo (%.0f/s)", ratio, rate), ">= 0.50", ratio >= 0.5)
+		t.add(name+", p99", fmt.Sprintf("%.1f ms", ms(p99)), "< 15 ms", p99 < 15*time.Millisecond)
+		t.note(name+", p50", fmt.Sprintf("%.1f ms", ms(quantile(latencies, 0.5))))
+		t.note("empty JSON echo, p50 / p99", fmt.Sprintf("%.1f / %.1f ms", ms(quantile(echoLatencies, 0.5)), ms(quantile(echoLatencies, 0.99))))
+		return nil
+	})
+}
+
+// measureVersions compares the durable sends of two versions, in turns: 5,000 chats, each request once.
+func measureVersions(ctx context.Context, o options, t *table) error {
+	if o.against == "" {
+		return nil
+	}
+	other := o
+	other.parley = o.against
+	return withParley(ctx, o, o.data, func(this *process) error {
+		return withParley(ctx, other, "", func(that *process) error { return compareVersions(o, t, [2]*process{this, that}) })
+	})
+}
+
+func compareVersions(o options, t *table, gateways [2]*process) error {
+	const chats, perRound = 5000, 20_000
+	var ratios []float64
+	var rates [2][]float64
+	var latencies [2][]time.Duration
+	for round := range o.rounds + 1 {
+		var rate [2]float64
+		for i, p := range gateways {
+			sends := make([][]byte, perRound)
+			for n := range sends {
+				sends[n] = sendText(fmt.Sprintf("62812%08d", (round*perRound+n*7919)%chats), p.token)
+			}
+			l, err := driveOnce(p.addr, o.connections, sends, `"SENT"`, nil)
+			if err != nil {
+				return err
+			}
+			rate[i] = l.rate()
+			if round > 0 { // the first one is the warm-up
+				rates[i], latencies[i] = append(rates[i], l.rate()), append(latencies[i], l.latencies...)
+			}
+		}
+		if round > 0 {
+			ratios = append(ratios, rate[0]/rate[1])
+		}
+	}
+	t.add("durable sends, 5,000 chats, of "+o.against,
+		fmt.Sprintf("%.2f (%.0f/s of %.0f/s)", median(ratios), median(rates[0]), median(rates[1])), ">= 0.60", median(ratios) >= 0.6)
+	for i, name := range []string{"this version", "the other"} {
+		t.note("durable sends, 5,000 chats, p99 / slowest, "+name,
+			fmt.Sprintf("%.1f / %.1f ms", ms(quantile(latencies[i], 0.99)), ms(slices.Max(latencies[i]))))
+	}
+	return nil
+}
