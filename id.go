@@ -91,10 +91,11 @@ const (
 	messageBytes  = 9
 )
 
-// NewMessageID chooses a random id for a message.
-func NewMessageID() MessageID {
+// NewMessageID chooses a random id for a message. It begins with the bytes given, if any.
+func NewMessageID(first ...byte) MessageID {
 	var number [messageBytes]byte
 	rand.Read(number[:]) // never fails
+	copy(number[:], first)
 	const hexits = "0123456789ABCDEF"
 	id := make([]byte, 0, len(messagePrefix)+2*messageBytes)
 	id = append(id, messagePrefix...)

@@ -78,8 +78,9 @@ func (t *Tx) idOrZero(query string, args ...any) (id int64, err error) {
 // message are counted again.
 func (t *Tx) mergeChats(channel, from, into int64) error {
 	var moved, had, first, kept int64
-	err := t.row(`SELECT f.messages, i.messages, coalesce((SELECT seq FROM message WHERE chat = f.id AND position = 1), 0)
-		FROM chat f, chat i WHERE f.id = $1 AND i.id = $2`, []any{from, into}, &moved, &had, &first)
+	const last = `(SELECT coalesce(max(position), 0) FROM message WHERE chat = `
+	err := t.row(`SELECT `+last+`$1), `+last+`$2), coalesce((SELECT seq FROM message WHERE chat = $1 AND position = 1), 0)`,
+		[]any{from, into}, &moved, &had, &first)
 	if err == nil && moved > 0 {
 		kept, err = t.lastBelow(chatRange{into, had}, first)
 	}
@@ -100,7 +101,7 @@ func (t *Tx) mergeChats(channel, from, into int64) error {
 			WHERE message.seq = counted.seq`, []any{into, kept}},
 		{`UPDATE media_fetch SET chat = $2 WHERE chat = $1`, []any{from, into}},
 		{`UPDATE alias SET chat = $2 WHERE chat = $1`, []any{from, into}},
-		{`UPDATE chat SET messages = chat.messages + old.messages, last_at = max(chat.last_at, old.last_at), known = max(chat.known, old.known)
+		{`UPDATE chat SET last_at = max(chat.last_at, old.last_at), known = max(chat.known, old.known)
 			FROM (SELECT * FROM chat WHERE id = $1) AS old WHERE chat.id = $2`, []any{from, into}},
 		{`DELETE FROM chat WHERE id = $1`, []any{from}},
 		{`UPDATE channel SET chats = chats - 1 WHERE id = $1 AND $2 > 0 AND $3 > 0`, []any{channel, moved, had}},

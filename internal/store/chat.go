@@ -7,7 +7,17 @@ import (
 	"parley"
 )
 
-const chatColumns = `contact, messages, last_at, archived`
+const (
+	// messagesOf is SQL for how many messages a chat has: the position of the last one.
+	messagesOf = `(SELECT coalesce(max(position), 0) FROM message WHERE message.chat = chat.id)`
+
+	// lastOf is SQL for when a chat got its last message. The chat's own row has the first one of that minute.
+	lastOf = `max(last_at, coalesce((SELECT created_at FROM message WHERE message.chat = chat.id ORDER BY position DESC LIMIT 1), 0))`
+
+	chatColumns = `contact, ` + messagesOf + `, ` + lastOf + `, archived`
+)
+
+const minute = 60_000 // milliseconds
 
 // Chats lists a channel's chats, newest first, and how many there are.
 func (r Reader) Chats(ctx context.Context, channel parley.ChannelCode, page parley.Page) ([]parley.Chat, int64, error) {
@@ -20,7 +30,8 @@ func (r Reader) Chats(ctx context.Context, channel parley.ChannelCode, page parl
 	if err != nil {
 		return nil, 0, err
 	}
-	chats, err := list(r, `SELECT `+chatColumns+` FROM chat WHERE channel = $1 AND messages > 0 ORDER BY last_at / 60000 DESC, last_at DESC, contact DESC LIMIT $2 OFFSET $3`,
+	chats, err := list(r, `SELECT `+chatColumns+` FROM chat WHERE channel = $1 AND last_at > 0
+		ORDER BY last_at / 60000 DESC, `+lastOf+` DESC, contact DESC LIMIT $2 OFFSET $3`,
 		[]any{id, int64(page.Limit), page.Offset}, scanChat)
 	return chats, total, err
 }
@@ -28,7 +39,7 @@ func (r Reader) Chats(ctx context.Context, channel parley.ChannelCode, page parl
 // Chat finds a chat.
 func (r Reader) Chat(ctx context.Context, channel parley.ChannelCode, chat parley.ContactID) (parley.Chat, error) {
 	r = r.with(ctx)
-	return one(r, `SELECT `+chatColumns+` FROM chat WHERE id = `+chatOf(`$1`, channelOf(`$2`))+` AND messages > 0`,
+	return one(r, `SELECT `+chatColumns+` FROM chat WHERE id = `+chatOf(`$1`, channelOf(`$2`))+` AND last_at > 0`,
 		[]any{string(chat), string(channel)}, scanChat)
 }
 
@@ -43,7 +54,8 @@ func scanChat(row scanner) (parley.Chat, error) {
 // LastChannelWith returns the channel among those given that last exchanged a message with the contact.
 func (r Reader) LastChannelWith(ctx context.Context, contact parley.ContactID, among []parley.ChannelCode) (parley.ChannelCode, error) {
 	r = r.with(ctx)
-	channels, err := list(r, `SELECT code FROM chat JOIN channel ON channel.id = chat.channel WHERE `+withContact+` AND messages > 0 ORDER BY last_at DESC, code`,
+	channels, err := list(r, `SELECT code FROM chat JOIN channel ON channel.id = chat.channel WHERE `+withContact+` AND last_at > 0
+		ORDER BY `+lastOf+` DESC, code`,
 		[]any{string(contact)}, func(row scanner) (code parley.ChannelCode, err error) { return code, row.Scan(&code) })
 	if err != nil {
 		return "", err
@@ -58,7 +70,7 @@ func (r Reader) LastChannelWith(ctx context.Context, contact parley.ContactID, a
 
 // SetArchived archives a chat, or brings it back. It stays archived when a message arrives.
 func (t *Tx) SetArchived(_ context.Context, channel parley.ChannelCode, chat parley.ContactID, archived bool) error {
-	return t.change(`UPDATE chat SET archived = $1 WHERE id = `+chatOf(`$2`, channelOf(`$3`))+` AND messages > 0`,
+	return t.change(`UPDATE chat SET archived = $1 WHERE id = `+chatOf(`$2`, channelOf(`$3`))+` AND last_at > 0`,
 		flag(archived), string(chat), string(channel))
 }
 
@@ -71,15 +83,20 @@ func (t *Tx) appendToChat(channel int64, m *parley.Message, at int64) (id, posit
 		}
 		return id, 0, err
 	}
-	const add = `UPDATE chat SET messages = messages + 1, last_at = max(last_at, $1) `
-	err = t.row(add+`WHERE contact = $2 AND channel = $3 RETURNING id, messages`, []any{at, string(m.Chat), channel}, &id, &position)
+	var last int64
+	const find = `SELECT id, ` + messagesOf + `, last_at, contact FROM chat `
+	err = t.row(find+`WHERE contact = $1 AND channel = $2`, []any{string(m.Chat), channel}, &id, &position, &last, &m.Chat)
 	if err == parley.ErrNotFound {
-		err = t.row(add+`WHERE id = (SELECT chat FROM alias WHERE contact = $2 AND channel = $3) RETURNING id, messages, contact`,
-			[]any{at, string(m.Chat), channel}, &id, &position, &m.Chat)
+		err = t.row(find+`WHERE id = (SELECT chat FROM alias WHERE contact = $1 AND channel = $2)`,
+			[]any{string(m.Chat), channel}, &id, &position, &last, &m.Chat)
 	}
-	if err == parley.ErrNotFound {
-		position = 1
-		id, err = t.sql.Insert(`INSERT INTO chat (channel, contact, messages, last_at) VALUES ($1, $2, 1, $3)`, channel, string(m.Chat), at)
+	position++
+	at = max(at, 1) // 0 means that it has no messages
+	switch {
+	case err == parley.ErrNotFound:
+		id, err = t.sql.Insert(`INSERT INTO chat (channel, contact, last_at) VALUES ($1, $2, $3)`, channel, string(m.Chat), at)
+	case err == nil && at/minute > last/minute: // within a minute the chat's row need not be written
+		_, err = t.sql.Exec(`UPDATE chat SET last_at = $1 WHERE id = $2`, at, id)
 	}
 	if err == nil && position == 1 {
 		_, err = t.sql.Exec(`UPDATE channel SET chats = chats + 1 WHERE id = $1`, channel)
@@ -91,7 +108,7 @@ func (t *Tx) appendToChat(channel int64, m *parley.Message, at int64) (id, posit
 func (t *Tx) openChat(channel int64, contact parley.ContactID) (id int64, err error) {
 	err = t.row(`SELECT id FROM chat WHERE id = `+chatOf(`$1`, `$2`), []any{string(contact), channel}, &id)
 	if err == parley.ErrNotFound {
-		id, err = t.sql.Insert(`INSERT INTO chat (channel, contact, messages, last_at) VALUES ($1, $2, 0, 0)`, channel, string(contact))
+		id, err = t.sql.Insert(`INSERT INTO chat (channel, contact, last_at) VALUES ($1, $2, 0)`, channel, string(contact))
 	}
 	return id, err
 }

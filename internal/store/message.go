@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"slices"
 
@@ -113,7 +114,7 @@ func (t *Tx) AddMessage(_ context.Context, m *parley.Message) error {
 		return err
 	}
 	if m.ID == "" {
-		m.ID = parley.NewMessageID()
+		m.ID = t.newMessageID()
 	} else if _, err := t.findMessage(channel, m.Ref()); err == nil {
 		return parley.ErrExists
 	} else if err != parley.ErrNotFound {
@@ -140,6 +141,16 @@ func (t *Tx) AddMessage(_ context.Context, m *parley.Message) error {
 		channel, chat, position, string(m.ID), flag(m.FromMe), string(m.Content.Kind()), flag(secret), int64(m.Status), updated, created, received,
 		int64(m.Priority), millis(m.ExpiresAt), string(m.ReplyTo), string(m.Pool), m.Request, m.IdempotencyKey, m.Content.Text(), nullableText(data))
 	return err
+}
+
+// newMessageID chooses a random id. Messages of one commit share the first two random bytes: so their entries in the index of ids
+// are near each other, and the commit writes one page of it in place of one for each message.
+func (t *Tx) newMessageID() parley.MessageID {
+	if db := t.db; db.idBatch != t.sql.Batch {
+		db.idBatch = t.sql.Batch
+		rand.Read(db.idBytes[:]) // never fails
+	}
+	return parley.NewMessageID(t.db.idBytes[:]...)
 }
 
 // findMessage returns the seq of a message.
@@ -255,7 +266,7 @@ func (r Reader) addReactions(messages []parley.Message) error {
 func (r Reader) History(ctx context.Context, channel parley.ChannelCode, chat parley.ContactID, page parley.Page) ([]parley.Message, int64, error) {
 	r = r.with(ctx)
 	var id, total int64
-	err := r.row(`SELECT id, messages FROM chat WHERE id = `+chatOf(`$1`, channelOf(`$2`)),
+	err := r.row(`SELECT id, `+messagesOf+` FROM chat WHERE id = `+chatOf(`$1`, channelOf(`$2`)),
 		[]any{string(chat), string(channel)}, &id, &total)
 	if err == parley.ErrNotFound {
 		return nil, 0, nil

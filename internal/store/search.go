@@ -207,8 +207,8 @@ const withContact = `chat.id IN (SELECT id FROM chat WHERE contact = $1 UNION
 // chatsOf lists chats of a channel, or of all, up to one more than maxChats.
 func (r Reader) chatsOf(channel parley.ChannelCode, condition string, args ...any) ([]chatRange, error) {
 	n := len(args)
-	return list(r, `SELECT chat.id, messages FROM chat JOIN channel ON channel.id = chat.channel WHERE `+condition+
-		` AND (`+param(n+1)+` = '' OR code = `+param(n+1)+`) AND messages > 0 LIMIT `+param(n+2),
+	return list(r, `SELECT chat.id, `+messagesOf+` FROM chat JOIN channel ON channel.id = chat.channel WHERE `+condition+
+		` AND (`+param(n+1)+` = '' OR code = `+param(n+1)+`) AND last_at > 0 LIMIT `+param(n+2),
 		append(args, string(channel), int64(maxChats)+1), scanChatRange)
 }
 

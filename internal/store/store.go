@@ -25,6 +25,10 @@ type DB struct {
 	logNumber uint32 // of the event log
 	waiters   eventWaiters
 	counting  batchCounting
+
+	// The first bytes of the ids of messages that the current commit adds. Only the writer uses them.
+	idBatch int64
+	idBytes [2]byte
 }
 
 // Open opens the store in a file, which it makes where there is none. The path "memory:NAME" is a

@@ -109,23 +109,24 @@ CREATE TABLE chat (
   id       INTEGER PRIMARY KEY AUTOINCREMENT,
   channel  INTEGER NOT NULL,
   contact  TEXT NOT NULL,
-  messages INTEGER NOT NULL, -- the position of the last one
-  last_at  INTEGER NOT NULL,
+  last_at  INTEGER NOT NULL,           -- when it got the first message of the last minute in which it got any; 0: it has none
   archived INTEGER NOT NULL DEFAULT 0,
   known    INTEGER NOT NULL DEFAULT 0 -- 1: the contact approved a one-time code
 );
 
-INSERT INTO chat (id, channel, contact, messages, last_at, archived, known)
-SELECT o.id, c.id, o.contact, coalesce((SELECT max(position) FROM message WHERE chat = o.id), 0), max(o.last_at, coalesce(late.at, 0)), archived, known
+INSERT INTO chat (id, channel, contact, last_at, archived, known)
+SELECT o.id, c.id, o.contact,
+  CASE WHEN EXISTS (SELECT 1 FROM message WHERE chat = o.id AND position > 0)
+    THEN max(o.last_at, coalesce(late.at, 0), 1) ELSE 0 END, archived, known
 FROM old_chat o JOIN channel c ON c.code = o.channel
 LEFT JOIN (SELECT chat, max(created_at) AS at FROM message WHERE seq > (SELECT seq FROM filed) AND position > 0 GROUP BY chat) late ON late.chat = o.id;
 
 -- The contact comes first, to find all channels that talked with somebody.
 CREATE UNIQUE INDEX chat_contact ON chat (contact, channel);
--- By the minute: within one, a further message does not move the chat in the index.
-CREATE INDEX chat_time ON chat (channel, last_at / 60000) WHERE messages > 0;
+-- By the minute: chats are listed by it, and sorted within it.
+CREATE INDEX chat_time ON chat (channel, last_at / 60000) WHERE last_at > 0;
 
-UPDATE channel SET chats = (SELECT count(*) FROM chat WHERE chat.channel = channel.id AND messages > 0);
+UPDATE channel SET chats = (SELECT count(*) FROM chat WHERE chat.channel = channel.id AND last_at > 0);
 
 DROP TABLE filed;
 DROP TABLE message_ids;
