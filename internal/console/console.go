@@ -1,5 +1,8 @@
-// Package console serves the console: its pages and files, signing in by a link that works once, and
-// the API to whoever is signed in. What the pages do is in ui; they ask for it as any program does.
+// Package console serves the web console: its pages and files, sign-in by one-time link, and the API for
+// signed-in browsers. The pages in ui are plain API clients.
+//
+// Invariants: only the console's own pages can use a session (checkOrigin); a sign-in link works once; files
+// live below a path that contains a hash of all of them, so a browser never mixes two versions.
 package console
 
 import (
@@ -17,7 +20,7 @@ import (
 
 //go:generate go run parley/internal/tools/vendorjs -root ../..
 
-// Config says what the console works with. All fields are required but the last two.
+// Config holds the dependencies of the console. All fields are required except the last two.
 type Config struct {
 	API     *api.API
 	Store   *store.DB
@@ -25,48 +28,47 @@ type Config struct {
 	Version string
 	// Mode is how the server was started: "dev" or "serve".
 	Mode string
-	// PublicURL is the address at which everybody reaches the server; empty: nobody said it.
+	// PublicURL is the public address of the server; empty: not configured.
 	PublicURL string
 	// Live reports whether a channel is on a real network; nil: none is.
 	Live func() bool
 }
 
-// Console is a handler of all paths: its own, and those of the API.
+// Console handles all paths: its own, and those of the API.
 type Console struct {
 	Config
-	files   func() (*files, error) // made when first asked for: most servers of tests are never asked
+	assets  func() (*assets, error) // built on first use, because most servers in tests never need them
 	page    *template.Template
-	door    http.Handler // the API, for whoever is signed in
-	foreign *http.CrossOriginProtection
+	api     http.Handler // for signed-in browsers
+	origins *http.CrossOriginProtection
 }
 
-// New makes the console.
+// New creates the console.
 func New(c Config) (*Console, error) {
 	page, err := template.ParseFS(embedded, "ui/index.html")
 	if err != nil {
 		return nil, err
 	}
-	files := sync.OnceValues(func() (*files, error) { return newFiles(embedded) })
-	s := &Console{Config: c, files: files, page: page, foreign: http.NewCrossOriginProtection()}
+	assets := sync.OnceValues(func() (*assets, error) { return newAssets(embedded) })
+	s := &Console{Config: c, assets: assets, page: page, origins: http.NewCrossOriginProtection()}
 	if c.PublicURL != "" {
-		if err := s.foreign.AddTrustedOrigin(c.PublicURL); err != nil {
+		if err := s.origins.AddTrustedOrigin(c.PublicURL); err != nil {
 			return nil, err
 		}
 	}
-	s.door = c.API.Console(s.check)
+	s.api = c.API.Console(s.check)
 	return s, nil
 }
 
-// strictTransport has browsers come by TLS only, for two years from when they last did.
-var strictTransport = []string{"max-age=63072000"}
+var strictTransport = []string{"max-age=63072000"} // two years
 
 func (c *Console) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
-	if hr.TLS != nil { // a proxy that does TLS says so itself
+	if hr.TLS != nil { // a TLS proxy sets the header itself
 		w.Header()["Strict-Transport-Security"] = strictTransport
 	}
-	path, ours := strings.CutPrefix(hr.URL.Path, "/console/")
+	path, own := strings.CutPrefix(hr.URL.Path, "/console/")
 	switch {
-	case ours:
+	case own:
 		c.API.Begin(w, hr)
 		c.serve(w, hr, path)
 	case hr.URL.Path == "/console", hr.URL.Path == "/" && wantsPage(hr):
@@ -77,7 +79,7 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 	}
 }
 
-// serve serves what is the console's own, by its path below /console/.
+// serve routes by the path below /console/.
 func (c *Console) serve(w http.ResponseWriter, hr *http.Request, path string) {
 	first, _, _ := strings.Cut(path, "/")
 	switch {
@@ -87,51 +89,50 @@ func (c *Console) serve(w http.ResponseWriter, hr *http.Request, path string) {
 		c.serveSession(w, hr)
 	case path == manifestPath && isRead(hr):
 		c.serveManifest(w, hr)
-	case namesBuild(first):
-		c.serveFile(w, hr, path)
+	case isBuild(first):
+		c.serveAsset(w, hr, path)
 	default:
 		c.servePage(w, hr, first)
 	}
 }
 
-// wantsPage reports whether a browser asks for something to show. To programs there is nothing at "/".
+// wantsPage reports whether a browser requests a page. For programs "/" does not exist.
 func wantsPage(hr *http.Request) bool {
 	return isRead(hr) && strings.Contains(hr.Header.Get("Accept"), "text/html")
 }
 
-// isRead reports whether a request changes nothing.
 func isRead(hr *http.Request) bool {
 	return hr.Method == http.MethodGet || hr.Method == http.MethodHead
 }
 
-// serveAPI passes a request on to the API, which asks check who it is from.
+// serveAPI forwards to the API, which authenticates the request with check.
 func (c *Console) serveAPI(w http.ResponseWriter, hr *http.Request) {
-	if err := c.refuseForeign(hr); err != nil {
+	if err := c.checkOrigin(hr); err != nil {
 		c.API.Refuse(w, hr, err)
 		return
 	}
-	// A stream is no sign of life: a page that is left open must not keep its session for ever.
+	// An open stream does not extend the session: a page left open must not stay signed in forever.
 	if hr.URL.Path != "/console/events" {
 		c.prolong(w, hr)
 	}
-	c.door.ServeHTTP(w, hr)
+	c.api.ServeHTTP(w, hr)
 }
 
-var errForeign = parley.Errorf(parley.Forbidden, "Only the console's own pages may ask this.")
+var errForeign = parley.Errorf(parley.Forbidden, "Only the console's own pages may send this request.")
 
-// refuseForeign refuses what pages of others make the browser ask. Browsers say where a request comes
-// from; one without a word of that comes from no page.
-func (c *Console) refuseForeign(hr *http.Request) error {
-	if c.foreign.Check(hr) != nil {
+// checkOrigin refuses requests that pages of other origins make the browser send. A request without
+// origin headers does not come from a page.
+func (c *Console) checkOrigin(hr *http.Request) error {
+	if c.origins.Check(hr) != nil {
 		return errForeign
 	}
-	// Reading is as private as changing: the check above leaves it to what browsers keep from pages.
+	// CrossOriginProtection lets reads pass, but reads here are as private as writes.
 	switch hr.Header.Get("Sec-Fetch-Site") {
 	case "same-origin", "none", "":
 	default:
 		return errForeign
 	}
-	// A proxy need not pass on by what name it was called.
+	// A proxy may change the Host header, so the public URL is accepted too.
 	if origin := hr.Header.Get("Origin"); origin != "" && origin != c.PublicURL {
 		if u, err := url.Parse(origin); err != nil || u.Host != hr.Host {
 			return errForeign

@@ -111,7 +111,7 @@ func TestLinkSignsInOnce(t *testing.T) {
 	}
 	cookie := "__Host-parley=" + secret[1]
 	e.ask(http.MethodGet, "/console/api/manage/channels", "", "Cookie", cookie).Expect(http.StatusOK)
-	e.signIn(ticket, "Cookie", probe).ExpectError(http.StatusUnauthorized, "used already")
+	e.signIn(ticket, "Cookie", probe).ExpectError(http.StatusUnauthorized, "already used")
 
 	// The session is stored: another process goes on with it.
 	e.Restart()
@@ -136,10 +136,10 @@ func TestRefusedTickets(t *testing.T) {
 		ticket, want string
 		status       int
 	}{
-		"expired":      {e.ticket(parley.SignInTicket, now.Add(-time.Hour), 15*time.Minute), "older than 15 minutes", http.StatusUnauthorized},
-		"unknown":      {"x", "no sign-in link", http.StatusUnauthorized},
-		"of a session": {e.ticket(parley.SessionTicket, now, time.Hour), "no sign-in link", http.StatusUnauthorized},
-		"for pairing":  {e.ticket(parley.PairTicket, now, time.Hour), "no sign-in link", http.StatusUnauthorized},
+		"expired":      {e.ticket(parley.SignInTicket, now.Add(-time.Hour), 15*time.Minute), "has expired", http.StatusUnauthorized},
+		"unknown":      {"x", "does not belong", http.StatusUnauthorized},
+		"of a session": {e.ticket(parley.SessionTicket, now, time.Hour), "does not belong", http.StatusUnauthorized},
+		"for pairing":  {e.ticket(parley.PairTicket, now, time.Hour), "does not belong", http.StatusUnauthorized},
 		"none":         {"", "ticket must be", http.StatusUnprocessableEntity},
 		"too long":     {strings.Repeat("x", 5000), "ticket must be", http.StatusUnprocessableEntity},
 	} {
@@ -168,7 +168,7 @@ func TestGuessingTicketsIsSlow(t *testing.T) {
 	// A valid link passes, and one that was used says so: neither was guessed.
 	good := e.ticket(parley.SignInTicket, time.Now(), time.Minute)
 	e.signIn(good, "Cookie", probe).Expect(http.StatusOK)
-	e.signIn(good, "Cookie", probe).ExpectError(http.StatusUnauthorized, "used already")
+	e.signIn(good, "Cookie", probe).ExpectError(http.StatusUnauthorized, "already used")
 }
 
 // TestCookieForBrowsersWithoutSecureOnes: some browsers keep no secure cookie on http://localhost. On
@@ -376,7 +376,7 @@ func TestFrame(t *testing.T) {
 		headers []string
 		want    []string
 	}{
-		"as it comes":           {nil, []string{`lang="en"`, `data-theme="auto"`, `data-band="sandbox"`, `icon-sandbox.svg`}},
+		"as it comes":           {nil, []string{`lang="en"`, `data-theme="auto"`, `data-band="sandbox"`, `icon_sandbox.svg`}},
 		"chosen":                {[]string{"Cookie", "theme=dark; lang=pt-BR"}, []string{`lang="pt-BR"`, `data-theme="dark"`}},
 		"asked for":             {[]string{"Accept-Language", "fr-FR, id-ID;q=0.9, en;q=0.8"}, []string{`lang="id"`}},
 		"Portuguese of Europe":  {[]string{"Accept-Language", "pt-PT"}, []string{`lang="pt-BR"`}},
@@ -461,7 +461,7 @@ func TestHeaders(t *testing.T) {
 func TestManifest(t *testing.T) {
 	t.Parallel()
 	e := start(t)
-	for language, phone := range map[string]string{"en": "Phone", "id-ID": "Ponsel", "pt-BR": "Telefone"} {
+	for language, phone := range map[string]string{"en": "Phone", "id-ID": "Ponsel", "pt-BR": "Celular"} {
 		a := e.ask(http.MethodGet, "/console/manifest.webmanifest", "", "Accept-Language", language, "Sec-Fetch-Site", "same-origin").Expect(http.StatusOK)
 		for header, want := range map[string]string{"Content-Type": "application/manifest+json", "Cache-Control": "no-cache", "X-Content-Type-Options": "nosniff"} {
 			if got := a.Header.Get(header); got != want {

@@ -11,31 +11,34 @@ import (
 	"parley/internal/asset"
 )
 
-// policy lets pages load and call this server alone, run no inline script or style, and make code of
-// no text: the one policy for Trusted Types names the shared worker. Files that are fetched for a
-// message are shown as data: and blob:, which only our own scripts can make.
+// policy lets pages load from and call this server only, without inline scripts or styles. The one Trusted
+// Types policy creates the shared worker. Media of messages are shown as data: and blob:.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; media-src 'self' blob:; " +
 	"font-src 'self'; connect-src 'self'; worker-src 'self'; manifest-src 'self'; form-action 'self'; base-uri 'none'; " +
 	"frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types parley"
 
 const loginPage = "login"
 
-// languages are those that the pages speak; the first is for readers of others.
-var languages = []string{"en", "id", "pt-BR"}
+var (
+	languages = []string{"en", "id", "pt-BR"}     // the first is the default
+	themes    = []string{"auto", "light", "dark"} // the first follows the system
+	colours   = map[string]string{                // of the bands in style.css, for the window frame of an installed app
+		"sandbox": "#f5b83d", "live": "#0b5e52",
+	}
+)
 
-// themes are how pages can look; the first follows the system.
-var themes = []string{"auto", "light", "dark"}
+const background = "#f5f6f8" // of the pages, while the first one loads
 
-// view is what the frame of all pages is made of.
+// view is the data of index.html.
 type view struct {
 	Build, Lang, Theme string
 	Band               string // sandbox or live
-	Word               string // the same, for people
+	Word               string // the same, as shown
 	Colour             string // of the band
-	Start              string // JSON, for the scripts
+	Start              string // start as JSON, for the scripts
 }
 
-// start is what the scripts know before they ask.
+// start is what the scripts know before their first request.
 type start struct {
 	Base    string `json:"base"`
 	Version string `json:"version"`
@@ -44,20 +47,20 @@ type start struct {
 	Lang    string `json:"lang"`
 }
 
-// pages are the first words of the addresses that routes.js lists, and how many words may follow each.
+// pages maps the first part of each address in routes.js to the number of parts that may follow it.
 var pages = map[string]int{
 	"": 0, "channels": 2, "messages": 0, "phone": 1, "otp": 0, "webhooks": 1, "tokens": 0, "api-recipes": 1, "settings": 0, "login": 0,
 }
 
-// isPage reports whether there is a page at an address below /console/.
+// isPage reports whether a page exists at an address below /console/.
 func isPage(address string) bool {
 	first, rest, _ := strings.Cut(strings.Trim(address, "/"), "/")
 	most, known := pages[first]
 	return known && len(strings.FieldsFunc(rest, func(r rune) bool { return r == '/' })) <= most
 }
 
-// servePage serves the frame; which page is in it is decided by its script. Whoever is not signed in
-// is led to the page that says how: here where it is known, else by the script.
+// servePage serves index.html; its script decides which page to show. A browser that is not signed in is
+// redirected to the sign-in page: here if that is certain, else by the script.
 func (c *Console) servePage(w http.ResponseWriter, hr *http.Request, first string) {
 	h := w.Header()
 	if !isRead(hr) {
@@ -70,7 +73,7 @@ func (c *Console) servePage(w http.ResponseWriter, hr *http.Request, first strin
 	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=(self)")
 	if first == loginPage {
 		setProbe(w)
-	} else if cameByItself(hr) && c.check(hr.Context(), hr) != nil {
+	} else if sendsStrictCookies(hr) && c.check(hr.Context(), hr) != nil {
 		http.Redirect(w, hr, "/console/login?next="+url.QueryEscape(hr.URL.RequestURI()), http.StatusSeeOther)
 		return
 	}
@@ -83,24 +86,24 @@ func (c *Console) servePage(w http.ResponseWriter, hr *http.Request, first strin
 	if !isPage(strings.TrimPrefix(hr.URL.EscapedPath(), "/console/")) {
 		w.WriteHeader(http.StatusNotFound)
 	}
-	c.page.Execute(w, v) // a reader that is gone learns nothing
+	c.page.Execute(w, v) // the only error is a closed connection
 }
 
-// cameByItself reports whether a reader came by an address, a bookmark or a link of our own. Whoever
-// follows a link of others comes without the cookie, and is found to be signed in by the scripts.
-func cameByItself(hr *http.Request) bool {
+// sendsStrictCookies reports whether the browser sends SameSite=Strict cookies with this request. After a
+// link on another site it does not, and only the scripts can find out whether it is signed in.
+func sendsStrictCookies(hr *http.Request) bool {
 	from := hr.Header.Get("Sec-Fetch-Site")
 	return from == "none" || from == "same-origin"
 }
 
 func (c *Console) viewFor(hr *http.Request) (view, error) {
-	files, err := c.files()
+	assets, err := c.assets()
 	if err != nil {
 		return view{}, err
 	}
-	v := view{
-		Build: files.build, Lang: languageOf(hr), Theme: chosen(hr, "theme", themes),
-		Band: "sandbox", Word: "SANDBOX",
+	v := view{Build: assets.build, Lang: languageOf(hr), Theme: themes[0], Band: "sandbox", Word: "SANDBOX"}
+	if theme := cookieValue(hr, "theme"); slices.Contains(themes, theme) {
+		v.Theme = theme
 	}
 	live := c.Live != nil && c.Live()
 	if live {
@@ -109,24 +112,80 @@ func (c *Console) viewFor(hr *http.Request) (view, error) {
 	v.Colour = colours[v.Band]
 	text, err := json.Marshal(start{Base: "/console/" + v.Build + "/", Version: c.Version, Mode: c.Mode, Live: live, Lang: v.Lang})
 	if err != nil {
-		return v, fmt.Errorf("what a page begins with: %w", err)
+		return v, fmt.Errorf("encode the start values of a page: %w", err)
 	}
 	v.Start = string(text)
 	return v, nil
 }
 
-// chosen returns which of several words a cookie holds; the first, if it holds none of them.
-func chosen(hr *http.Request, cookie string, of []string) string {
-	if c, err := hr.Cookie(cookie); err == nil && slices.Contains(of, c.Value) {
-		return c.Value
-	}
-	return of[0]
-}
-
-// languageOf finds the language of a reader: the one chosen here, else the one that the browser asks for.
+// languageOf returns the language chosen in the console, else the one the browser prefers.
 func languageOf(hr *http.Request) string {
-	if c, err := hr.Cookie("lang"); err == nil && slices.Contains(languages, c.Value) {
-		return c.Value
+	if language := cookieValue(hr, "lang"); slices.Contains(languages, language) {
+		return language
 	}
 	return asset.Language(hr, languages)
+}
+
+func cookieValue(hr *http.Request, name string) string {
+	c, err := hr.Cookie(name)
+	if err != nil {
+		return ""
+	}
+	return c.Value
+}
+
+// manifestPath is the same in all versions, because an installed app depends on it.
+const manifestPath = "manifest.webmanifest"
+
+// manifest is a W3C Web Application Manifest.
+type manifest struct {
+	ID          string     `json:"id"`
+	Name        string     `json:"name"`
+	Lang        string     `json:"lang"`
+	StartURL    string     `json:"start_url"`
+	Scope       string     `json:"scope"`
+	Display     string     `json:"display"`
+	ThemeColour string     `json:"theme_color"`
+	Background  string     `json:"background_color"`
+	Icons       []icon     `json:"icons"`
+	Shortcuts   []shortcut `json:"shortcuts"`
+}
+
+type icon struct {
+	Src   string `json:"src"`
+	Sizes string `json:"sizes"`
+	Type  string `json:"type"`
+}
+
+// shortcut is a page in the desktop menu of the installed app.
+type shortcut struct {
+	Name  string `json:"name"`
+	URL   string `json:"url"`
+	Icons []icon `json:"icons"`
+}
+
+// serveManifest needs no session: browsers fetch the manifest without cookies.
+func (c *Console) serveManifest(w http.ResponseWriter, hr *http.Request) {
+	v, err := c.viewFor(hr)
+	if err != nil {
+		c.API.Refuse(w, hr, err)
+		return
+	}
+	texts, err := readTexts(v.Lang)
+	if err != nil {
+		c.API.Refuse(w, hr, err)
+		return
+	}
+	icons := []icon{{Src: "/console/" + v.Build + "/icon_" + v.Band + ".svg", Sizes: "any", Type: contentTypes[".svg"]}}
+	body, err := json.Marshal(manifest{
+		ID: "/console/", Name: "Parley", Lang: v.Lang, StartURL: "/console/", Scope: "/console/", Display: "standalone",
+		ThemeColour: v.Colour, Background: background, Icons: icons,
+		// The simulated phone in its own window, beside the program under test.
+		Shortcuts: []shortcut{{Name: texts["core"]["page.phone"], URL: "/console/phone?window=1", Icons: icons}},
+	})
+	if err != nil {
+		c.API.Refuse(w, hr, err)
+		return
+	}
+	asset.New("application/manifest+json", asset.Asked, body).ServeHTTP(w, hr)
 }

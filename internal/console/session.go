@@ -15,17 +15,17 @@ import (
 )
 
 const (
-	// LinkLife is how long a sign-in link is good.
+	// LinkLife is how long a sign-in link is valid.
 	LinkLife = api.SignInLife
 
 	sessionLife = 12 * time.Hour // without a request
-	touchEvery  = time.Minute    // how exactly that is kept: each time costs a write
-	forgetAfter = 24 * time.Hour // a ticket that has ended is known for a while, to say why it is refused
+	touchEvery  = time.Minute    // precision of sessionLife; each touch costs a write
+	purgeAfter  = 24 * time.Hour // a used or expired ticket stays for a while, to explain why it is refused
 	maxSignIn   = 4 << 10        // bytes; a ticket has 43
 )
 
-// NewLink makes a link that signs in whoever opens it first, on the server with the given address. Its
-// secret stands in the fragment, which browsers do not send and servers do not log.
+// NewLink creates a link that signs in the first browser that opens it. The secret is in the fragment,
+// which browsers do not send and servers do not log.
 func NewLink(ctx context.Context, db *store.DB, url string) (string, error) {
 	secret, ticket := parley.NewTicket(parley.SignInTicket, "", time.Now(), LinkLife)
 	if err := db.Tx(ctx, func(tx *store.Tx) error { return tx.AddTicket(ctx, ticket) }); err != nil {
@@ -34,15 +34,15 @@ func NewLink(ctx context.Context, db *store.DB, url string) (string, error) {
 	return url + "/console/login#" + secret, nil
 }
 
-var errSignedOut = parley.Errorf(parley.Unauthenticated, "Nobody is signed in to the console here, or not any more. Open a new link with: parley open")
+var errSignedOut = parley.Errorf(parley.Unauthenticated, 
+	"You are not signed in, or the session has ended. Open a new link with: parley open")
 
-// check lets in whoever is signed in.
+// check returns an error unless the request has a valid session.
 func (c *Console) check(ctx context.Context, hr *http.Request) error {
 	_, err := c.session(ctx, hr)
 	return err
 }
 
-// session finds the session of a request.
 func (c *Console) session(ctx context.Context, hr *http.Request) (parley.Ticket, error) {
 	secret := secretOf(hr)
 	if secret == "" {
@@ -55,26 +55,26 @@ func (c *Console) session(ctx context.Context, hr *http.Request) (parley.Ticket,
 	return t, err
 }
 
-// prolong moves the end of a session that is used.
+// prolong extends the session of a request.
 func (c *Console) prolong(w http.ResponseWriter, hr *http.Request) {
 	ctx, now := hr.Context(), time.Now()
 	t, err := c.session(ctx, hr)
 	if err != nil || now.Add(sessionLife-touchEvery).Before(t.ExpiresAt) {
-		return // whoever is not signed in is told so by the API
+		return // the API itself refuses a request without a session
 	}
 	err = c.Store.Tx(ctx, func(tx *store.Tx) error { return tx.TouchTicket(ctx, t.Hash, now.Add(sessionLife)) })
 	switch {
 	case err == nil:
 		setSession(w, hr, secretOf(hr))
-	case !errors.Is(err, parley.ErrNotFound) && ctx.Err() == nil: // it ended just now, or the caller is gone
-		c.Log.Warn("the end of a console session could not be moved", "error", err)
+	case !errors.Is(err, parley.ErrNotFound) && ctx.Err() == nil: // the session ended just now, or the caller left
+		c.Log.Warn("cannot extend a console session", "error", err)
 	}
 }
 
 // serveSession signs in and out.
 func (c *Console) serveSession(w http.ResponseWriter, hr *http.Request) {
-	var done signedIn
-	err := c.refuseForeign(hr)
+	var done sessionResponse
+	err := c.checkOrigin(hr)
 	if err == nil {
 		switch hr.Method {
 		case http.MethodPost:
@@ -91,76 +91,77 @@ func (c *Console) serveSession(w http.ResponseWriter, hr *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	json.NewEncoder(w).Encode(done) // a reader that is gone learns nothing
+	json.NewEncoder(w).Encode(done) // the only error is a closed connection
 }
 
-// signedIn is the answer to signing in and out.
-type signedIn struct {
+// sessionResponse is the response to signing in and out.
+type sessionResponse struct {
 	Success bool   `json:"success"`
 	Message string `json:"message"`
 }
 
-// signIn takes the ticket of a link and gives a session for it.
-func (c *Console) signIn(w http.ResponseWriter, hr *http.Request) (signedIn, error) {
+// signIn exchanges the ticket of a link for a session.
+func (c *Console) signIn(w http.ResponseWriter, hr *http.Request) (sessionResponse, error) {
 	secret, err := readTicket(hr)
 	if err != nil {
-		return signedIn{}, err
+		return sessionResponse{}, err
 	}
-	if !keepsSecure(hr) && !isHome(hr) { // said before the link is used up
-		return signedIn{}, parley.Errorf(parley.BadRequest, "This browser keeps no secure cookie here. Open the console over https, or on the server itself at http://localhost.")
+	if !storesSecure(hr) && !isLoopback(hr) { // checked before the link is used
+		return sessionResponse{}, parley.Errorf(parley.BadRequest, 
+			"This browser does not store secure cookies here. Open the console over https, or on the server itself at http://localhost.")
 	}
 	ctx, now := hr.Context(), time.Now()
 	link, err := c.Store.Ticket(ctx, parley.HashTicket(secret))
 	if errors.Is(err, parley.ErrNotFound) || err == nil && link.Purpose != parley.SignInTicket {
 		if err := c.API.CountFailure(hr); err != nil {
-			return signedIn{}, err
+			return sessionResponse{}, err
 		}
-		return signedIn{}, parley.Errorf(parley.Unauthenticated, "This is no sign-in link of this server. Make one with: parley open")
+		return sessionResponse{}, parley.Errorf(parley.Unauthenticated, "This sign-in link does not belong to this server. Create one with: parley open")
 	}
 	if err != nil {
-		return signedIn{}, err
+		return sessionResponse{}, err
 	}
 	session, ticket := parley.NewTicket(parley.SessionTicket, "", now, sessionLife)
 	err = c.Store.Tx(ctx, func(tx *store.Tx) error {
 		if _, err := tx.UseTicket(ctx, link.Hash, now); err != nil {
 			return err
 		}
-		return errors.Join(endSession(ctx, tx, hr, now), tx.AddTicket(ctx, ticket), tx.ForgetTickets(ctx, now.Add(-forgetAfter)))
+		return errors.Join(endSession(ctx, tx, hr, now), tx.AddTicket(ctx, ticket), tx.ForgetTickets(ctx, now.Add(-purgeAfter)))
 	})
 	if errors.Is(err, parley.ErrNotFound) {
-		return signedIn{}, c.whyRefused(ctx, link.Hash)
+		return sessionResponse{}, c.whyRefused(ctx, link.Hash)
 	}
 	if err != nil {
-		return signedIn{}, err
+		return sessionResponse{}, err
 	}
 	setSession(w, hr, session)
-	c.Log.Info("somebody signed in to the console")
-	return signedIn{true, "Signed in"}, nil
+	c.Log.Info("signed in to the console")
+	return sessionResponse{true, "Signed in"}, nil
 }
 
-// whyRefused says why a link of this server does not sign in any more. Its holder guessed nothing, so this
-// is not counted as a failed authentication.
+// whyRefused explains why a link of this server no longer works. That is no guess, so it does not count as
+// a failed authentication.
 func (c *Console) whyRefused(ctx context.Context, hash []byte) error {
 	t, err := c.Store.Ticket(ctx, hash)
 	switch {
 	case err != nil && !errors.Is(err, parley.ErrNotFound):
 		return err
 	case err == nil && !t.UsedAt.IsZero():
-		return parley.Errorf(parley.Unauthenticated, "This link was used already: it works once. Make a new one with: parley open")
+		return parley.Errorf(parley.Unauthenticated, "This link was already used. Create a new one with: parley open")
 	}
-	return parley.Errorf(parley.Unauthenticated, "This link is older than 15 minutes. Make a new one with: parley open")
+	return parley.Errorf(parley.Unauthenticated, "This link has expired. Create a new one with: parley open")
 }
 
-// signOut ends the session of a request, if it has one.
-func (c *Console) signOut(w http.ResponseWriter, hr *http.Request) (signedIn, error) {
+// signOut ends the session of the request, if there is one.
+func (c *Console) signOut(w http.ResponseWriter, hr *http.Request) (sessionResponse, error) {
 	err := c.Store.Tx(hr.Context(), func(tx *store.Tx) error { return endSession(hr.Context(), tx, hr, time.Now()) })
 	if err != nil {
-		return signedIn{}, err
+		return sessionResponse{}, err
 	}
-	for _, name := range []string{secureName, homeName} {
-		http.SetCookie(w, cookie(name, "", -1))
+	for _, name := range []string{secureCookie, localCookie} {
+		http.SetCookie(w, newCookie(name, "", -1))
 	}
-	return signedIn{true, "Signed out"}, nil
+	return sessionResponse{true, "Signed out"}, nil
 }
 
 func endSession(ctx context.Context, tx *store.Tx, hr *http.Request, now time.Time) error {
@@ -186,13 +187,58 @@ func readTicket(hr *http.Request) (string, error) {
 	}
 	body, err := io.ReadAll(io.LimitReader(hr.Body, maxSignIn+1))
 	if err != nil {
-		return "", &parley.Error{Code: parley.BadRequest, Message: "The body could not be read to its end.", Cause: err}
+		return "", &parley.Error{Code: parley.BadRequest, Message: "The request body is incomplete.", Cause: err}
 	}
 	var in struct {
 		Ticket string `json:"ticket"`
 	}
 	if len(body) > maxSignIn || json.Unmarshal(body, &in) != nil || in.Ticket == "" {
-		return "", parley.InvalidField("ticket", "ticket must be what stands after # in a sign-in link.")
+		return "", parley.InvalidField("ticket", "ticket must be the part after # of a sign-in link.")
 	}
 	return in.Ticket, nil
 }
+
+// Browsers store the secure cookie over https, and most of them at http://localhost too. Those that do not
+// get the local cookie, which is accepted on this machine only, where nothing crosses a network. The probe
+// cookie shows which kind of browser it is before the link is used.
+const (
+	secureCookie = "__Host-parley"
+	localCookie  = "parley"
+	probeCookie  = "__Host-parley-probe"
+)
+
+func newCookie(name, value string, age int) *http.Cookie {
+	return &http.Cookie{
+		Name: name, Value: value, Path: "/", MaxAge: age,
+		HttpOnly: true, Secure: name != localCookie, SameSite: http.SameSiteStrictMode,
+	}
+}
+
+func setProbe(w http.ResponseWriter) {
+	http.SetCookie(w, newCookie(probeCookie, "1", int(LinkLife.Seconds())))
+}
+
+func storesSecure(hr *http.Request) bool { return cookieValue(hr, probeCookie) != "" }
+
+// setSession sets the session cookie that this browser can store.
+func setSession(w http.ResponseWriter, hr *http.Request, secret string) {
+	name := secureCookie
+	if cookieValue(hr, secureCookie) == "" && !storesSecure(hr) {
+		name = localCookie
+	}
+	http.SetCookie(w, newCookie(name, secret, int(sessionLife.Seconds())))
+}
+
+// secretOf returns the session secret of a request, or "".
+func secretOf(hr *http.Request) string {
+	if c, err := hr.Cookie(secureCookie); err == nil {
+		return c.Value
+	}
+	if isLoopback(hr) {
+		return cookieValue(hr, localCookie)
+	}
+	return ""
+}
+
+// isLoopback reports whether a browser on this machine calls it by a local name, without TLS.
+func isLoopback(hr *http.Request) bool { return hr.TLS == nil && api.NamesThisMachine(hr.Host) }

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"encoding/json"
 	"io/fs"
 	"maps"
 	"path"
@@ -11,24 +10,12 @@ import (
 	"testing"
 )
 
-// tables reads the texts of one language: by the name of the table, and by key.
+// tables reads the texts of one language, by section and key.
 func tables(t *testing.T, language string) map[string]map[string]string {
 	t.Helper()
-	names, err := fs.Glob(embedded, "ui/i18n/"+language+"/*.json")
-	if err != nil || len(names) == 0 {
-		t.Fatalf("no texts in %s (%v)", language, err)
-	}
-	all := map[string]map[string]string{}
-	for _, name := range names {
-		body, err := embedded.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var table map[string]string
-		if err := json.Unmarshal(body, &table); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		all[strings.TrimSuffix(path.Base(name), ".json")] = table
+	all, err := readTexts(language)
+	if err != nil {
+		t.Fatal(err)
 	}
 	return all
 }
@@ -56,16 +43,16 @@ func TestLanguages(t *testing.T) {
 				translated, ok := other[name][key]
 				switch {
 				case !ok:
-					t.Errorf("%s/%s.json has no %q", language, name, key)
+					t.Errorf("%s.json: %s has no %q", language, name, key)
 				case strings.TrimSpace(translated) == "" && strings.TrimSpace(text) != "":
-					t.Errorf("%s/%s.json: %q is empty", language, name, key)
+					t.Errorf("%s.json: %s: %q is empty", language, name, key)
 				case !slices.Equal(holes(text), holes(translated)):
-					t.Errorf("%s/%s.json: %q fills in %q, in English %q", language, name, key, holes(translated), holes(text))
+					t.Errorf("%s.json: %s: %q fills in %q, in English %q", language, name, key, holes(translated), holes(text))
 				}
 			}
 			for key := range other[name] {
 				if _, ok := table[key]; !ok {
-					t.Errorf("%s/%s.json has %q, which English has not", language, name, key)
+					t.Errorf("%s.json: %s has %q, which is not in en.json", language, name, key)
 				}
 			}
 		}
@@ -97,13 +84,13 @@ func TestTextsAreUsed(t *testing.T) {
 			variable, name := found[1], found[2]
 			table, ok := english[name]
 			if !ok {
-				t.Errorf("%s: there are no texts %q", file, name)
+				t.Errorf("%s: no section %q", file, name)
 				continue
 			}
 			direct := regexp.MustCompile(`\b` + variable + `\('([^']+)'`)
 			for _, call := range direct.FindAllStringSubmatch(string(body), -1) {
 				if _, ok := table[call[1]]; !ok {
-					t.Errorf("%s: there is no text %q in %s.json", file, call[1], name)
+					t.Errorf("%s: no text %q in the section %s", file, call[1], name)
 				}
 			}
 			for key := range table {
@@ -129,7 +116,7 @@ func TestTextsAreUsed(t *testing.T) {
 	for name, table := range english {
 		for _, key := range slices.Sorted(maps.Keys(table)) {
 			if !used[name][key] {
-				t.Errorf("en/%s.json: nothing uses %q", name, key)
+				t.Errorf("en.json: %s: nothing uses %q", name, key)
 			}
 		}
 	}

@@ -67,7 +67,7 @@ func TestChannelsByNeed(t *testing.T) {
 	c.makeChannel(`"code":"kasir"`)
 	c.Post("/api/manage/channels/kasir/stop", "", parleytest.As(c.Admin)).Expect(http.StatusOK)
 	p := c.open("/channels")
-	p.see("All 3 channels need nothing.")
+	p.see("All 3 channels work.")
 	p.find("button", "working 2")
 	if got := p.rows(); !slices.Equal(got, []string{"demo", "toko", "kasir"}) {
 		t.Errorf("the order is %v", got)
@@ -76,7 +76,7 @@ func TestChannelsByNeed(t *testing.T) {
 	// One that needs somebody is told, counted and put first, as long as nobody is at the table.
 	p.must(chromedp.Run(p.ctx, chromedp.MouseEvent("mouseMoved", 640, 10)))
 	c.Post("/api/manage/channels/toko/logout", "", parleytest.As(c.Admin)).Expect(http.StatusOK)
-	p.see("One channel needs you.")
+	p.see("One channel needs attention.")
 	p.find("button", "logged out 1")
 	p.until("it comes first", `document.querySelector('main tbody tr[data-key]').dataset.key === 'toko'`)
 	p.accessible()
@@ -158,7 +158,7 @@ func TestManyChannels(t *testing.T) {
 	c.Delete("/api/manage/channels/shop-3", parleytest.As(c.Admin)).Expect(http.StatusOK)
 	p.allow("404")
 	p.click("button", "Start")
-	p.see("Done with 5 channels.")
+	p.see("Finished 5 channels.")
 	p.see("One failed.")
 	p.see("There is no")
 	for _, code := range []string{"shop-1", "shop-5"} {
@@ -172,7 +172,7 @@ func TestManyChannels(t *testing.T) {
 	p.click("button", "Stop")
 	p.see("Stop one channel?")
 	p.click("button", "Stop") // that of the dialog: the rest of the page is out of reach
-	p.see("Done with one channel.")
+	p.see("Finished one channel.")
 	c.Becomes("shop-1", parley.Stopped)
 }
 
@@ -234,12 +234,12 @@ func TestChannelSettings(t *testing.T) {
 	c := start(t)
 	p := c.open("/channels/demo/settings")
 	p.fill("Name", "Toko Ayu")
-	p.fill("Pause between two sends, in seconds", "1,5")
-	p.fill("A message may wait, in hours", "2")
-	p.choose("Texts are kept", "2592000")
+	p.fill("Seconds between two sends", "1,5")
+	p.fill("Give up after (hours)", "2")
+	p.choose("Message retention", "2592000")
 	p.click("radio", "Only these numbers")
 	p.click("button", "Save")
-	p.see("Write at least one number, or choose everybody.") // an empty list would mean everybody
+	p.see("Enter at least one number, or choose everybody.") // an empty list would mean everybody
 	p.fill("Numbers", "+62 812-3456-7890\n6281290004711")
 	eval[any](p, `document.querySelectorAll('main form .button')[1].click(), null`) // "As code" of the form
 	p.see("6281234567890@c.us")
@@ -257,7 +257,7 @@ func TestChannelSettings(t *testing.T) {
 		}
 	}
 	p.allow("422")
-	p.fill("Pause between two sends, in seconds", "soon")
+	p.fill("Seconds between two sends", "soon")
 	p.click("button", "Save")
 	p.see("settings.pace must be a length of time")
 	p.accessible()
@@ -273,7 +273,7 @@ func TestDeleteChannel(t *testing.T) {
 	if !on[bool](p, "dialog", "Delete channel", `function() { return this.querySelector('.button.danger').disabled; }`) {
 		t.Error("it can be deleted before its code was typed")
 	}
-	p.fill("Type toko to go on", "toko")
+	p.fill("Type toko to confirm", "toko")
 	p.press(kb.Enter)
 	p.see("Channel toko was deleted")
 	p.until("the list is open without it", `location.pathname === '/console/channels' && !document.querySelector('[data-key=toko]')`)

@@ -169,9 +169,9 @@ func TestFocusOfQuestions(t *testing.T) {
 func TestAddressesWithin(t *testing.T) {
 	t.Parallel()
 	p := start(t).open("/channels/demo/xyz")
-	p.see("No page here")
+	p.see("Page not found")
 	p.visit("/webhooks/whk_nosuch")
-	p.see("No page here")
+	p.see("Page not found")
 	p.visit("/channels/demo/messages")
 	p.until("its messages are shown", `location.pathname + location.search === '/console/messages?channel=demo'`)
 	p.visit("/channels/demo/webhooks")

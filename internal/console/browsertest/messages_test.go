@@ -156,7 +156,7 @@ func TestNothingJumps(t *testing.T) {
 
 	// Paused by a key, and on again.
 	p.space()
-	p.find("button", "Go on")
+	p.find("button", "Resume")
 	first := p.rows()[0]
 	c.say("text", budi, `"message":"satu"`)
 	c.say("text", budi, `"message":"dua"`)
@@ -227,7 +227,7 @@ func TestMessageFilter(t *testing.T) {
 	p.live()
 	p.click("link", `to:`+budi+` type:poll`)
 	p.hasRows(1)
-	p.click("button", "Forget this filter")
+	p.click("button", "Remove this filter")
 	p.lost("link", `to:`+budi+` type:poll`)
 
 	// By the beginning of a number, also for what comes in meanwhile.
@@ -251,7 +251,7 @@ func TestMessageFilter(t *testing.T) {
 	p.visit("/messages?q=status:failed")
 	p.live()
 	p.see("No message matches status:failed.")
-	p.see("That is good news.")
+	p.see("None failed.")
 	p.accessible()
 	p.click("button", "Clear the filter")
 	p.hasRows(7)
@@ -271,7 +271,7 @@ func TestMessageDrawer(t *testing.T) {
 	p.hasRows(3)
 
 	p.openRow(2)
-	p.see("The number has no account.")
+	p.see("The number has no WhatsApp account.")
 	p.see("not_on_network")
 	p.see("Check the number with its country code")
 	p.accessible()
@@ -321,7 +321,7 @@ func TestSendFromHere(t *testing.T) {
 	p.fill("Contact", "12")
 	p.click("button", "Send")
 	p.until("the number is wrong", `document.querySelector('[name=to][aria-invalid=true]')`)
-	p.see("Write the number with its country code, for example +62 812-3456-7890.")
+	p.see("Enter the number with its country code, for example +62 812-3456-7890.")
 	p.until("it is said once, and in no other words", `document.querySelectorAll('dialog .wrong').length === 1 && !document.querySelector('dialog .note.bad') && !document.querySelector('dialog').innerText.includes('@c.us')`)
 	p.fill("Contact", "+62 812-3456-7890")
 	p.until("the number is right", `!document.querySelector('[name=to][aria-invalid=true]')`)
@@ -388,7 +388,7 @@ func TestFilterHalfTyped(t *testing.T) {
 	for text, out := range map[string]string{"status:lost": "status:lost", "promo after:3": "after:3", "to:6": "to:6"} {
 		p.fill("Filter messages", text)
 		p.press(kb.Enter)
-		p.see(out + " was not understood and is left out.")
+		p.see(out + " was not understood, so it is ignored.")
 		p.hasRows(1)
 	}
 	p.fill("Filter messages", "to:628")

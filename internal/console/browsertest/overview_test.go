@@ -17,7 +17,9 @@ func TestOverviewInEveryLanguage(t *testing.T) {
 	c.Post("/api/manage/channels/toko/logout", "", admin).Expect(http.StatusOK)
 	p := c.open("/")
 	for language, words := range map[string]struct{ act, tile, doctor string }{
-		"en": {"Pair", "since the start at", "Doctor"}, "id": {"Tautkan", "sejak dimulai pukul", "Dokter"}, "pt-BR": {"Vincular", "desde o início às", "Diagnóstico"},
+		"en":    {"Pair", "since the server started at", "Run checks"},
+		"id":    {"Tautkan", "sejak server dimulai pukul", "Periksa server"},
+		"pt-BR": {"Conectar", "desde o início do servidor às", "Verificar servidor"},
 	} {
 		eval[any](p, `document.cookie = 'lang=`+language+`; Path=/console', null`)
 		p.visit("/")
@@ -40,14 +42,14 @@ func TestOverviewOfOneChannel(t *testing.T) {
 	c.makeChannel(`"code":"toko"`)
 	c.Post("/api/manage/channels/toko/logout", "", parleytest.As(c.Admin)).Expect(http.StatusOK)
 	p := c.open("/")
-	p.see("One problem needs you.")
-	p.gone("These figures are of all channels.")
+	p.see("One problem needs attention.")
+	p.gone("These figures cover all channels.")
 	p.choose("Channel", "demo")
-	p.see("Nothing needs you.")
-	p.see("These figures are of all channels.")
+	p.see("All clear.")
+	p.see("These figures cover all channels.")
 	p.accessible()
 	p.choose("Channel", "toko")
-	p.see("One problem needs you.")
+	p.see("One problem needs attention.")
 	p.click("link", "Pair")
 	p.until("its page is open, and it is still picked", `location.pathname === '/console/channels/toko/pair' && new URLSearchParams(location.search).get('channel') === 'toko'`)
 }

@@ -99,7 +99,7 @@ func TestPhoneCannotRecord(t *testing.T) {
 	p.see("The browser does not let this page use the microphone.")
 	p.lost("group", "Record a voice message")
 	p.accessible()
-	for name, sentence := range map[string]string{"NotFoundError": "There is no microphone on this computer.", "NotReadableError": "Another program may be using it."} {
+	for name, sentence := range map[string]string{"NotFoundError": "This computer has no microphone.", "NotReadableError": "Another program may be using it."} {
 		eval[any](p, `void (navigator.mediaDevices.getUserMedia = async () => { throw new DOMException('', '`+name+`'); })`)
 		p.click("button", "Record a voice message")
 		p.see(sentence)

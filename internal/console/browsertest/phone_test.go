@@ -51,7 +51,7 @@ func TestPhoneDrawsEveryKind(t *testing.T) {
 
 	p.click("button", "Morning…")
 	p.until("the vote stands", `document.querySelector('.option[aria-pressed=true]')?.innerText.includes('Morning')`)
-	p.click("button", "What to do with: Your order is ready.")
+	p.click("button", "Actions for: Your order is ready.")
 	p.click("button", "Inspect")
 	p.see(`"message_id": "` + last + `"`)
 	p.accessible()
@@ -76,17 +76,17 @@ func TestPhoneAnswers(t *testing.T) {
 	p.press(kb.Enter) // faster than the first can be taken
 	c.received("two")
 
-	p.click("button", "What to do with: Shall we deliver?")
+	p.click("button", "Actions for: Shall we deliver?")
 	p.click("button", "React with 👍")
 	p.until("the reaction stands", `document.querySelector('.theirs .reactions')?.innerText === '👍'`)
-	p.click("button", "What to do with: Shall we deliver?")
+	p.click("button", "Actions for: Shall we deliver?")
 	p.click("button", "Reply")
 	p.typed("At noon")
 	p.press(kb.Enter)
 	if answer := c.received("At noon"); answer.Text("data.0.reply_to") == "" {
 		t.Errorf("the answer quotes nothing: %s", answer.Body)
 	}
-	p.click("button", "What to do with: two")
+	p.click("button", "Actions for: two")
 	p.click("button", "Delete")
 	p.see("This message was deleted")
 
@@ -158,7 +158,7 @@ func TestPhoneBehaves(t *testing.T) {
 	c.status(waiting, "DELIVERED") // and stays so
 	p.click("checkbox", "On the network")
 	p.see("This phone is not on the network.")
-	p.see("is not on the network: what is sent to it fails.")
+	p.see("is not on the network. Messages to it fail.")
 	p.fill("Name", "Ayu Lestari")
 	p.press(kb.Tab)
 	p.see("Ayu Lestari")
@@ -191,7 +191,7 @@ func TestPhoneFaults(t *testing.T) {
 	c := start(t)
 	p := c.open("/phone/" + ayu)
 	p.fill("Reason", "Too many birds")
-	p.click("button", "Let it go wrong")
+	p.click("button", "Try a failure")
 	p.see("Faults are on.")
 	p.see("faults are on") // in the band
 	p.accessible()
@@ -200,8 +200,8 @@ func TestPhoneFaults(t *testing.T) {
 		t.Errorf("the send ends with %s", answer.Body)
 	}
 	p.gone("aults are on")
-	p.click("button", "Let it go wrong")
-	p.click("button", "Switch all off")
+	p.click("button", "Try a failure")
+	p.click("button", "Turn all off")
 	p.gone("aults are on")
 	c.say("text", ayu, `"message":"All is well"`)
 	p.see("All is well")
@@ -291,7 +291,7 @@ func TestPhoneNew(t *testing.T) {
 	p.press("n")
 	p.fill("Number", "+62 817-555-0099")
 	p.fill("Name", "Hana")
-	p.click("button", "Make the phone")
+	p.click("button", "Create phone")
 	p.see("This is Hana’s phone.")
 	p.click("button", "Send something else")
 	p.click("tab", "File")

@@ -15,9 +15,9 @@ func TestEveryRecipe(t *testing.T) {
 	c := start(t)
 	url := parleytest.Files(t)
 	files := map[string]map[string]string{
-		"Image":      {"Address of the picture": url + "/dot.png"},
-		"Voice note": {"Address of the sound": url + "/hello.ogg"},
-		"Pool":       {"Addresses of pictures": url + "/dot.png"},
+		"Image":      {"Image address": url + "/dot.png"},
+		"Voice note": {"Audio address": url + "/hello.ogg"},
+		"Pool":       {"Image addresses": url + "/dot.png"},
 	}
 	p := c.open("/api-recipes")
 	recipes := eval[[]string](p, `[...document.querySelectorAll('nav.chips a')].map((a) => a.innerText)`)
@@ -64,6 +64,6 @@ func TestRecipe(t *testing.T) {
 	eval[any](p, `document.querySelector('[data-t=answer] summary').click(), null`)
 	p.see("x-request-id: ")
 	p.accessible()
-	p.click("link", "See what becomes of it")
+	p.click("link", "View its timeline")
 	p.find("dialog", "")
 }

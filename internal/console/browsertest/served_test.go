@@ -63,7 +63,7 @@ func TestPreloaded(t *testing.T) {
 	for _, found := range preloads.FindAllSubmatch(frame, -1) {
 		named[strings.TrimPrefix(string(found[1]), "/console/"+c.build()+"/")] = true
 	}
-	want := map[string]bool{"i18n/en/core.json": true}
+	want := map[string]bool{"i18n/en.json": true}
 	needs(modules(t), "app.js", want)
 	if !maps.Equal(named, want) {
 		t.Errorf("the frame names %q, and every page loads %q", slices.Sorted(maps.Keys(named)), slices.Sorted(maps.Keys(want)))

@@ -39,7 +39,7 @@ func TestSettings(t *testing.T) {
 		t.Errorf("the backup has %d bytes, and was downloaded with %d", len(stored), len(got))
 	}
 
-	p.click("button", "See what is in it")
+	p.click("button", "View its content")
 	p.find("dialog", "Diagnostics")
 	p.see("Look through them before you hand them to somebody.")
 	p.accessible()
@@ -51,8 +51,8 @@ func TestSettings(t *testing.T) {
 	}
 	p.click("button", "Close")
 
-	p.click("button", "Change for a while")
-	p.see("The log is at level debug until ")
+	p.click("button", "Change temporarily")
+	p.see("The log level is debug until ")
 
 	p.click("radio", "Dark")
 	p.until("it is dark", `getComputedStyle(document.documentElement).colorScheme === 'dark'`)

@@ -68,11 +68,11 @@ func TestRestart(t *testing.T) {
 	eval[any](p, `import(document.querySelector('script[type=module]').src.replace('app.js', 'api.js')).then(({ api }) => api.get('/manage/server')).catch(() => null)`)
 	p.until("the dot and the page agree", `(() => {
 		const since = document.querySelector('[data-t=live]').innerText.match(/stale since (.*)/)?.[1];
-		return since && document.querySelector('main').innerText.includes('The server does not answer since ' + since + '.');
+		return since && document.querySelector('main').innerText.includes('No response from the server since ' + since + '.');
 	})()`)
 	c.Restart()
 	p.live()
-	p.gone("The server does not answer")
+	p.gone("No response from the server")
 }
 
 // TestKeys goes to another page from one whose table has a meaning for the second key, and back by Escape.

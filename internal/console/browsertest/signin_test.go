@@ -200,7 +200,7 @@ func TestLinkOverTheSignInPage(t *testing.T) {
 	p.visit("/login")
 	p.see("parley open")
 	eval[any](p, `location.assign('#nothing-of-ours'), null`)
-	p.see("This is no sign-in link of this server.")
+	p.see("This sign-in link does not belong to this server.")
 	if hash := eval[string](p, `location.hash`); hash != "" {
 		t.Errorf("the address still has %s", hash)
 	}

@@ -64,7 +64,7 @@ type module struct {
 func modules(t *testing.T) map[string]module {
 	t.Helper()
 	result := api.Build(api.BuildOptions{
-		EntryPoints: []string{sources + "/app.js", sources + "/live-worker.js"},
+		EntryPoints: []string{sources + "/app.js", sources + "/live_worker.js"},
 		Bundle:      true, Splitting: true, Format: api.FormatESModule, Target: api.ES2022,
 		Outdir: "none", Write: false, Metafile: true, LogLevel: api.LogLevelSilent,
 	})
@@ -130,7 +130,7 @@ func TestSizeBudget(t *testing.T) {
 			continue
 		}
 		fetched := map[string]bool{}
-		for _, name := range []string{"app.js", "live-worker.js", i.Path} {
+		for _, name := range []string{"app.js", "live_worker.js", i.Path} {
 			needs(read, name, fetched)
 		}
 		total := 0

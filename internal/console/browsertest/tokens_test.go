@@ -48,7 +48,7 @@ func TestTokenLife(t *testing.T) {
 	c.Eventually("the token is refused", func() bool {
 		return c.Get("/api/channel/health", parleytest.As(token)).Status == http.StatusUnauthorized
 	})
-	p.click("link", "Ended 1")
+	p.click("link", "Revoked or expired 1")
 	p.find("link", "CI")
 	p.accessible()
 }
@@ -73,12 +73,12 @@ func TestTokenHints(t *testing.T) {
 		})
 	})
 	p := c.open("/tokens")
-	p.see("999 were not used for 30 days. One ends within 7 days.")
+	p.see("999 have not been used for 30 days. One expires within 7 days.")
 	if drawn := len(p.rows()); drawn >= 200 {
 		t.Errorf("%d rows are drawn at once", drawn)
 	}
 	p.click("button", "Name")
 	p.click("link", "<b>ending</b>")
-	p.see("It ends within 7 days. Make another one")
+	p.see("It expires within 7 days. Create another one")
 	p.accessible()
 }

@@ -71,7 +71,7 @@ func TestWebhook(t *testing.T) {
 	t.Parallel()
 	c, hook := start(t), newReceiver(t, 204)
 	p := c.open("/webhooks")
-	p.see("Your app is told nothing yet.")
+	p.see("No webhooks yet.")
 	p.see("parley listen --forward-to localhost:3000/hook")
 	p.accessible()
 	p.press("n")
@@ -88,10 +88,10 @@ func TestWebhook(t *testing.T) {
 	p.press(kb.Enter)
 	p.see("The webhook is on.")
 	p.see("whsec_")
-	p.click("button", "Try it")
+	p.click("button", "Test it")
 
 	// The drawer of the new one: a test, and something that really happens.
-	p.see("It works: what happens is told at once.")
+	p.see("Working: events are delivered at once.")
 	p.see("message.received, otp.approved")
 	p.click("button", "Send test event")
 	p.see("204 in")
@@ -104,8 +104,8 @@ func TestWebhook(t *testing.T) {
 	on[any](p, "combobox", "Event", `function() { this.value = 'message.received'; this.dispatchEvent(new Event('change', { bubbles: true })); return null; }`)
 	before := hook.got.Load()
 	p.click("button", "Send test event")
-	p.see("message.received happened")
-	c.Eventually("it is told", func() bool { return hook.got.Load() > before })
+	p.see("message.received triggered")
+	c.Eventually("the webhook receives it", func() bool { return hook.got.Load() > before })
 
 	// The secret, and a new one.
 	secret := func() string {
@@ -114,23 +114,23 @@ func TestWebhook(t *testing.T) {
 	p.click("button", "Reveal")
 	p.see("whsec_")
 	first := secret()
-	p.click("button", "Make a new secret")
-	p.find("dialog", "Make a new secret")
-	p.click("button", "Make a new secret")
-	p.see("The old secret signs too until")
+	p.click("button", "Rotate the secret")
+	p.find("dialog", "Rotate the secret")
+	p.click("button", "Rotate the secret")
+	p.see("The old secret also signs until")
 	if second := secret(); second == first {
 		t.Error("the secret is the same as before")
 	}
 
 	p.click("button", "Edit")
 	p.find("dialog", "Edit")
-	p.click("radio", "All events, later ones too")
+	p.click("radio", "All events, including future types")
 	p.click("button", "Save")
 	p.lost("dialog", "Edit")
-	p.click("button", "Switch off")
-	p.see("It is off: It was switched off by hand.")
-	p.click("button", "Switch on")
-	p.see("It works: what happens is told at once.")
+	p.click("button", "Turn off")
+	p.see("Off: It was switched off by hand.")
+	p.click("button", "Turn on")
+	p.see("Working: events are delivered at once.")
 	shown := c.Get("/api/manage/webhooks", parleytest.As(c.Admin)).Expect(http.StatusOK)
 	if shown.Count("data.0.events") != 0 || !shown.Bool("data.0.enabled") {
 		t.Errorf("it is %s", shown.Body)
@@ -139,7 +139,7 @@ func TestWebhook(t *testing.T) {
 	p.find("dialog", "Delete")
 	p.click("button", "Delete")
 	p.see("The webhook was deleted")
-	p.see("Your app is told nothing yet.")
+	p.see("No webhooks yet.")
 }
 
 // TestReplayMany has everything delivered that failed, at once.
@@ -149,7 +149,7 @@ func TestReplayMany(t *testing.T) {
 	c, hook := start(t), newReceiver(t, 200)
 	c.lostDeliveries(c.addWebhook(hook.URL), lost)
 	p := c.open("/webhooks?state=failed")
-	p.see("320 deliveries have failed for good.")
+	p.see("320 deliveries failed permanently.")
 	p.find("link", "Failed 320")
 	p.hasRows(100)
 	p.accessible()
@@ -161,11 +161,11 @@ func TestReplayMany(t *testing.T) {
 		t.Errorf("%d were sent before it was confirmed", n)
 	}
 	p.click("button", "Replay")
-	p.see("Done: 320 of 320 made again.")
+	p.see("Done: 320 of 320 resent.")
 	p.accessible()
 	c.Eventually("all are told", func() bool { return hook.got.Load() == lost })
 	p.click("button", "Close")
-	p.see("That is good news.")
+	p.see("None failed.")
 	p.click("link", "Show all")
 	p.until("all are delivered", `document.querySelectorAll('main [data-state=delivered]').length >= 50 && !document.querySelector('main [data-state=failed]')`)
 }
@@ -209,10 +209,10 @@ func TestDelivery(t *testing.T) {
 		t.Errorf("with another secret the signature is %q", got)
 	}
 
-	// Taken at last, it can be made again.
+	// Once delivered, it can be replayed.
 	hook.status.Store(200)
 	c.Call("PATCH", "/api/manage/webhooks/"+webhook, `{"enabled":true}`, parleytest.As(c.Admin)).Expect(http.StatusOK) // tries at once
-	p.see("Taken at attempt")
+	p.see("Delivered at attempt")
 	p.until("its attempts are listed, with what was answered", `(() => {
 		const tries = [...document.querySelectorAll('.drawer .tries li')].map((li) => li.innerText);
 		return tries.length > 1 && tries[0].includes('503 in') && tries[0].includes('out to lunch') && tries.at(-1).includes('200 in');
@@ -220,11 +220,11 @@ func TestDelivery(t *testing.T) {
 	p.accessible()
 	before := hook.got.Load()
 	p.press("r")
-	p.see("Resent")
+	p.see("Replay queued")
 	c.Eventually("it came again", func() bool { return hook.got.Load() > before })
 	p.see("Attempts before a replay are listed too")
 	p.see("Taken at the first attempt")
-	p.click("link", "See the message")
+	p.click("link", "View message")
 	p.see("Received from Ayu")
 }
 
@@ -252,7 +252,7 @@ func TestFailingWebhook(t *testing.T) {
 	c, hook := start(t), newReceiver(t, 200)
 	c.addWebhook(hook.URL)
 	c.Phone(ayu).Types("taken")
-	c.Eventually("it is told", func() bool { return hook.got.Load() > 0 })
+	c.Eventually("the webhook receives it", func() bool { return hook.got.Load() > 0 })
 	hook.status.Store(500)
 	for i := range 25 { // more than the list asks for
 		c.Phone(ayu).Types(fmt.Sprint("lost ", i))
@@ -261,8 +261,8 @@ func TestFailingWebhook(t *testing.T) {
 		return c.Get("/api/manage/webhooks", parleytest.As(c.Admin)).Expect(http.StatusOK).Number("data.0.failures") > 0
 	})
 	p := c.open("/?channel=demo")
-	p.see("One webhook does not work")
-	p.until("the tile warns", `document.querySelector('.tile.warn')?.innerText.includes('Webhooks taken')`)
+	p.see("One webhook is failing")
+	p.until("the tile warns", `document.querySelector('.tile.warn')?.innerText.includes('Webhooks delivered')`)
 	p.accessible()
 	p.click("link", "See webhook")
 	p.until("the webhook is open, and the channel is still picked", `/webhook=whk_/.test(location.search) && /channel=demo/.test(location.search)`)

@@ -6,7 +6,7 @@ import { useEvents, generation } from './live.js';
 
 const root = '/console/api';
 
-/** Since when the server does not answer; null while it does. */
+/** When the server stopped responding; null while it responds. */
 export const goneSince = signal(null);
 
 export class ApiError extends Error {
@@ -60,7 +60,7 @@ export const api = {
   patch: (path, body = {}, options) => json('PATCH', path, { ...options, body }),
   del: (path, options) => json('DELETE', path, options),
 
-  /** The answer as it is, whatever its status: {status, headers, body, ms}. */
+  /** The response, for any status: {status, headers, body, ms}. */
   async send(method, path, options) {
     const begun = performance.now();
     const answer = await fetched(method, path, options);
@@ -68,7 +68,7 @@ export const api = {
     return { status: answer.status, headers: [...answer.headers], body: text, ms: performance.now() - begun };
   },
 
-  /** A file, for a blob: address that is revoked by whoever shows it. */
+  /** A file, for a blob: address; the caller revokes it. */
   async blob(path, options) {
     const answer = await fetched('GET', path, options);
     if (!answer.ok) throw new ApiError(answer.status, await answer.json().catch(() => null), answer.headers);
@@ -80,9 +80,9 @@ export const api = {
 const followEvery = 1000;
 
 /**
- * useLoad loads something for a component and keeps it fresh.
- * The old data stay while new ones come, and an answer that was overtaken is dropped.
- * on: beginnings of event types after which to load again.
+ * useLoad loads something for a component and reloads it on events.
+ * Old data stay visible while new data load. A response that a newer request overtook is dropped.
+ * on: prefixes of event types that trigger a reload.
  */
 export function useLoad(load, deps = [], { on = [] } = {}) {
   const [state, set] = useState({ data: undefined, error: null, loading: true });
@@ -104,7 +104,7 @@ export function useLoad(load, deps = [], { on = [] } = {}) {
     }
   }).current;
 
-  // A stream that began anew without its place may have left something out: load again then.
+  // A stream that restarted without its cursor may have skipped events, so load again.
   useEffect(() => { reload(); }, [...deps, generation.value]);
   useEffect(() => () => { turn.current = -1; clearTimeout(timer.current); }, []);
   useEvents(on, () => { timer.current ||= setTimeout(reload, followEvery); });

@@ -10,7 +10,7 @@ import { useKeys } from './keys.js';
 import { startTitle } from './shell/title.js';
 import { Shell } from './shell/shell.js';
 import { address } from './shell/rail.js';
-import { helpOpen } from './shell/help.js';
+import { helpOpen } from './shell/palette.js';
 import { texts, textsReady } from './i18n.js';
 
 const t = texts('core');

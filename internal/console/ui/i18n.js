@@ -6,45 +6,39 @@ export const languages = { en: 'English', id: 'Bahasa Indonesia', 'pt-BR': 'Port
 export const lang = signal(languages[boot.lang] ? boot.lang : 'en');
 effect(() => { document.documentElement.lang = lang.value; });
 
-const tables = new Map(); // 'id/overview' → texts by key
-const pending = new Map(); // the same → the promise of them
-const names = new Set();
+const tables = new Map(); // language → section → texts by key
+const pending = new Map(); // language → promise of its texts
 
-function load(language, name) {
-  const key = `${language}/${name}`;
-  if (!pending.has(key)) {
-    const wanted = fetch(new URL(`i18n/${key}.json`, import.meta.url)).then((answer) => answer.json()).then((table) => tables.set(key, table));
-    wanted.catch(() => pending.delete(key)); // to be tried again
-    pending.set(key, wanted);
+function load(language) {
+  if (!pending.has(language)) {
+    const table = fetch(new URL(`i18n/${language}.json`, import.meta.url)).then((response) => response.json());
+    pending.set(language, table.then((texts) => tables.set(language, texts)));
+    pending.get(language).catch(() => pending.delete(language)); // the next call tries again
   }
-  return pending.get(key);
+  return pending.get(language);
 }
 
-/** Is done when the texts of everything that was loaded are there. */
-export const textsReady = () => Promise.all(pending.values());
+/** Resolves when the texts of the reader's language are loaded. */
+export const textsReady = () => load(lang.peek());
+textsReady().catch(() => {});
 
-/** Changes the language once its texts are there. */
+/** Changes the language once its texts are loaded. */
 export async function speak(language) {
-  await Promise.all([...names].map((name) => load(language, name)));
+  await load(language);
   lang.value = language;
 }
 
 /**
- * texts makes the t() of a page from i18n/<language>/<name>.json, of which only the reader's language is fetched.
- * t(key, values) fills {name} with values.name. Of 'one|many' it takes the form that the language has for
- * values.n. Where a value is not plain text (a vnode), the answer is a list of pieces.
+ * texts returns the t() of one section of i18n/<language>.json. Only the reader's language is fetched.
+ * t(key, values) fills {name} with values.name. In 'one|many' it selects the plural form for values.n.
+ * If a value is not plain text (a vnode), t returns a list of pieces.
  */
-export function texts(name) {
-  if (typeof name === 'object') return translator(() => name[lang.value]);
-  names.add(name);
-  load(lang.peek(), name).catch(() => {});
-  return translator(() => tables.get(`${lang.value}/${name}`));
-}
+export const texts = (section) => translator(() => tables.get(lang.value)?.[section]);
 
-/** The t() of a language that somebody else reads, once it is there. */
-export async function textsIn(language, name) {
-  await load(language, name);
-  return translator(() => tables.get(`${language}/${name}`));
+/** The t() of another language, once its texts are loaded. */
+export async function textsIn(language, section) {
+  await load(language);
+  return translator(() => tables.get(language)?.[section]);
 }
 
 function translator(table) {
@@ -66,11 +60,11 @@ function translator(table) {
 const fill = (value) => (typeof value === 'number' ? num(value) : value ?? '');
 
 // Formatters are costly to make and are used in every row: one of each kind and language.
-const kept = new Map();
+const formatters = new Map();
 function format(kind, options) {
   const key = lang.value + kind + JSON.stringify(options);
-  if (!kept.has(key)) kept.set(key, new Intl[kind](lang.value, options));
-  return kept.get(key);
+  if (!formatters.has(key)) formatters.set(key, new Intl[kind](lang.value, options));
+  return formatters.get(key);
 }
 const plural = () => format('PluralRules');
 

@@ -14,7 +14,7 @@ const layers = []; // the newest first: a drawer's Escape comes before the page'
 export function useKeys(list, group = 'page') {
   const latest = useRef(list);
   latest.current = list;
-  // A layer keeps its place when its words change, as they do with the language.
+  // A layer keeps its position when its labels change with the language.
   useEffect(() => {
     const layer = { group, find: (key) => latest.current.find(([name]) => name === key)?.[2], list: () => latest.current };
     layers.unshift(layer);
@@ -51,7 +51,7 @@ addEventListener('keydown', (event) => {
   const modal = document.querySelector('dialog:modal');
   const sequence = prefix && Date.now() - prefixAt < 1500 ? `${prefix} ${name}` : '';
   prefix = '';
-  // Whoever began with "g" means the whole of it: "k" alone, of a table, comes after "g k".
+  // After "g", "g k" wins over the table's own "k".
   for (const key of [sequence, name].filter(Boolean)) {
     for (const layer of layers) {
       const fn = (!modal || layer.group === 'dialog') && layer.find(key);

@@ -1,14 +1,14 @@
-// What happens, as it happens: events of the server for the pages, and how fresh what they show is.
+// The live event stream for the pages, and its connection state.
 import { signal, batch, useEffect, useRef } from './view.js';
 import { follow } from './stream.js';
 
 /** {state: 'connecting' | 'live' | 'reconnecting' | 'signed-out', since, retryAt} */
 export const live = signal({ state: 'connecting', since: Date.now() });
 
-/** Grows when events may have been left out, and what was loaded before should be loaded again. */
+/** Grows when events may have been skipped; pages must reload their data. */
 export const generation = signal(0);
 
-/** When we last heard everything; null while we do. */
+/** When the stream was last live; null while it is live. */
 export const staleSince = signal(null);
 
 let talk = null; // asks the stream to try at once
@@ -36,7 +36,7 @@ export const retryLive = () => talk?.('retry');
 let ready;
 let late = false; // the stream was not live when the pages began to load
 let seen = null; // the stream's own generation, which is older than this tab
-/** Is done when the stream is live, or after a moment: what is loaded then misses nothing. */
+/** Resolves when the stream is live, or after a moment. Data loaded then misses no event. */
 export const liveReady = new Promise((resolve) => { ready = resolve; });
 
 export function startLive() {
@@ -83,9 +83,9 @@ function flush() {
 
 function sharedStream() {
   if (!('SharedWorker' in window)) return null;
-  // The one place where an address becomes code, so the one use of the page's Trusted Types policy.
+  // The only use of the page's Trusted Types policy.
   const policy = window.trustedTypes?.createPolicy('parley', { createScriptURL: (url) => url });
-  const address = new URL('live-worker.js', import.meta.url).href;
+  const address = new URL('live_worker.js', import.meta.url).href;
   let worker;
   const connect = () => {
     worker = new SharedWorker(policy ? policy.createScriptURL(address) : address, { type: 'module', name: 'parley' });
@@ -97,7 +97,7 @@ function sharedStream() {
   return (message) => worker.port.postMessage(message);
 }
 
-// Without shared workers each tab has a stream of its own, and gives it back when nobody looks.
+// Without shared workers each tab has its own stream, and closes it while hidden.
 function ownStream() {
   const stream = follow('/console/events', hear);
   let stopped = false;

@@ -1,4 +1,4 @@
-// What several pages know together: the channels, which one is picked, and how this reader wants the console.
+// Shared state: the channels, the selected one, and the reader's preferences.
 import { signal, computed, effect, boot, useEffect } from './view.js';
 import { api } from './api.js';
 import { onEvents, generation } from './live.js';
@@ -7,7 +7,7 @@ import { lang, languages, speak } from './i18n.js';
 
 export { lang, languages };
 
-// Channels: loaded once, kept up by events.
+// Channels: loaded once, updated by events.
 
 export const channels = signal([]);
 export const channelsLoaded = signal(false);
@@ -50,7 +50,7 @@ export function startState() {
   };
   load();
   generation.subscribe((n) => { if (n) load(); });
-  // A send may have used up a fault, which nothing else tells.
+  // A send may have used up a fault; there is no event for that.
   let asked = 0;
   onEvents(['message.status', 'channel.status'], () => {
     if (faults.value && !asked) asked = setTimeout(() => { asked = 0; reloadChannels().catch(() => {}); }, 1000);
@@ -90,7 +90,7 @@ export async function setLang(value) {
   remember('lang', value);
 }
 
-/** A signal whose value a storage keeps. */
+/** A signal that is stored. */
 function keptIn(storage, name, initial) {
   let start = initial;
   try { start = JSON.parse(storage.getItem(name)) ?? initial; } catch { /* a storage that is switched off keeps nothing */ }
@@ -108,7 +108,7 @@ export const kept = (name, initial) => keptIn(localStorage, `parley.${name}`, in
 export const masked = keptIn(sessionStorage, 'parley.masked', false);
 /** Single-key shortcuts can be switched off. */
 export const shortcuts = kept('shortcuts', true);
-/** The phone stands at the right of every page. */
+/** The phone is pinned at the right of every page. */
 export const pinned = kept('pinned', false);
 
 /** Whether the palette, which finds anything, is open. */

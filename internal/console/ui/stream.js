@@ -1,4 +1,4 @@
-// Reads the server's event stream, for ever: it notices when the stream ends or goes silent, comes back by
+// Reads the server's event stream, forever: it detects that the stream ended or went silent, reconnects by
 // itself, and goes on after the last event it saw. Used by the shared worker, and by a page that has none.
 //
 // It reads with fetch and not with EventSource, which hides the comments that the server sends every
@@ -8,7 +8,7 @@ const silence = 40_000; // more than two of the server's comments were missed
 const delays = [1000, 2000, 4000, 8000, 15_000];
 
 /**
- * follow reads address and tells {events: […]} and {state: {…}}:
+ * follow reads address and calls back with {events: […]} and {state: {…}}:
  * state 'live' | 'reconnecting' | 'signed-out'; since when; retryAt while it waits; generation, which grows
  * when events may have been left out. It returns {stop, start, retry}; started again, it goes on where it was.
  */
@@ -57,7 +57,7 @@ export function follow(address, tell) {
   function deliver(blocks) {
     const events = [];
     for (const block of blocks) {
-      // Our place is no longer kept. The server would tell the whole log now: begin with what happens next
+      // The cursor is older than the log. The server would replay the whole log, so begin with new events
       // instead, and let the pages load again.
       if (/^: .*going on with the oldest/.test(block)) return 'lost';
       const data = block.split('\n').find((line) => line.startsWith('data:'));
@@ -79,7 +79,7 @@ export function follow(address, tell) {
         continue;
       }
       if (end === 'lost') last = '';
-      // A little chance, so that many browsers do not come back in the same moment after a restart.
+      // Jitter, so that browsers do not all reconnect at once after a restart.
       const delay = end === 'lost' ? 0 : delays[Math.min(failures, delays.length - 1)] * (0.8 + Math.random() * 0.4);
       failures++;
       state('reconnecting', { retryAt: Date.now() + delay });

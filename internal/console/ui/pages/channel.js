@@ -1,30 +1,27 @@
-// One channel: how it stands, why that can be believed, and all that can be done with it.
-import { html, css, useEffect } from '../view.js';
+// One channel: its status, the evidence for it, and its actions.
+import { html, useEffect, useState } from '../view.js';
 import { api, useLoad } from '../api.js';
 import { useKeys } from '../keys.js';
 import { useEvents } from '../live.js';
 import { go, href, query, setQuery } from '../router.js';
 import { now, reloadChannels, useSecond } from '../state.js';
-import { texts, num, duration, full } from '../i18n.js';
-import { Head } from '../parts/head.js';
+import { texts, num, duration, full, day, clock, percent } from '../i18n.js';
+import { Head, Empty, Loading, Failed, Tabs, Card } from '../parts/card.js';
 import { Button, Copy, copyText } from '../parts/button.js';
 import { AsCode } from '../parts/code.js';
-import { Empty, Loading, Failed } from '../parts/card.js';
-import { confirm } from '../parts/dialog.js';
-import { Badge, ChannelStatus } from '../parts/status.js';
-import { Tabs } from '../parts/tabs.js';
+import { confirm, Dialog } from '../parts/dialog.js';
+import { Badge, ChannelStatus, channelTone } from '../parts/status.js';
 import { Time } from '../parts/time.js';
 import { Who, mask } from '../parts/who.js';
-import { History } from './channel-history.js';
-import { PairPanel } from './channel-pair.js';
-import { Settings, Danger } from './channel-settings.js';
-import { GoLive } from './channel-golive.js';
+import { PairPanel } from './channel_pair.js';
+import { Settings, Danger, WhoMay, numbers, requireNumbers } from './channel_settings.js';
 import NotFound from './notfound.js';
+import { Timeline } from '../parts/chart.js';
+import { useForm, Form, Submit } from '../parts/form.js';
+import { toast } from '../parts/toast.js';
 
 const t = texts('channel');
 const core = texts('core');
-
-css('pages/channels.css');
 
 const others = ['messages', 'webhooks']; // tabs that are pages of their own
 const own = ['', 'pair', 'settings', 'danger'];
@@ -91,7 +88,7 @@ function Actions({ of: channel, changed, pairing }) {
     ${!pairing && unpaired.includes(channel.status) && html`<${Button} kind="primary" icon="qr" href=${href(`/channels/${code}/pair`)}>${t('pair')}<//>`}`;
 }
 
-// Health is evidence, not a flag. What a network cannot tell is left out; the messages tell the rest.
+// Facts that the network does not provide are left out.
 function Evidence({ of: channel }) {
   const time = useSecond();
   const seen = channel.evidence || {};
@@ -109,3 +106,77 @@ function Evidence({ of: channel }) {
 }
 
 const latest = (...times) => times.filter(Boolean).sort().at(-1);
+
+// A channel's status over time: a bar to see it at a glance, and the list to read it.
+
+const periods = ['1', '7', '30'];
+const first = 50; // entries that are listed unless all are wanted
+
+export function History({ channel }) {
+  const [all, setAll] = useState(false);
+  const days = periods.includes(query.value.days) ? query.value.days : '1';
+  const load = useLoad(async () => ({ days, entries: (await api.get(`/manage/channels/${channel.code}/timeline`, { query: { days } })).data }), [days, channel.status, channel.since]);
+  const to = now.value;
+  const from = to - (load.data?.days ?? days) * 86_400_000;
+  const spans = load.data ? spansOf(load.data.entries, channel, to) : [];
+  const totals = sum(spans, from);
+  const known = totals.reduce((all, [, ms]) => all + ms, 0);
+  const words = totals.map(([status, ms]) => `${core(`channel.${status}`)} ${percent(ms, known)}`).join(', ');
+  const list = spans.toReversed();
+  const ends = [from, to].map((at) => `${day(at)}${days === '1' ? ` ${clock(at).slice(0, 5)}` : ''}`);
+  return html`<${Card} title=${t('history')} actions=${html`<div class="chips" role="group" aria-label=${t('days')}>${periods.map((n) => html`
+      <button key=${n} type="button" class="chip" aria-pressed=${String(n === days)} onClick=${() => setQuery({ days: n === '1' ? null : n }, { replace: true })}>${t(`days.${n}`)}</button>`)}</div>`}>
+    ${load.error ? html`<${Failed} load=${load} />` : !load.data ? html`<${Loading} rows=${3} />` : !spans.length ? html`<p class="muted">${t('noHistory')}</p>` : html`
+      <div><${Timeline} label=${words} spans=${spans} from=${from} to=${to} /><div class="spread plot-axis"><span>${ends[0]}</span><span>${ends[1]}</span></div></div>
+      <ul class="legend">${totals.map(([status, ms]) => html`<li key=${status}><${ChannelStatus} status=${status} /> <b>${percent(ms, known)}</b> ${duration(ms)}</li>`)}</ul>
+      <ol class="history">${list.slice(0, all ? undefined : first).map((span) => html`<li key=${span.from}>
+        <${Time} at=${new Date(span.from).toISOString()} /><${ChannelStatus} status=${span.status} /><bdi class="grow">${span.text}</bdi>
+        <span class="muted">${span.open ? t('goesOn', { time: duration(to - span.from) }) : duration(span.to - span.from)}</span></li>`)}</ol>
+      ${list.length > first && !all && html`<${Button} kind="quiet" onClick=${() => setAll(true)}>${t('older', { n: list.length })}<//>`}`}
+  <//>`;
+}
+
+// Each change lasts until the next one. Without any the channel has been as it is.
+function spansOf(entries, channel, to) {
+  const changes = entries.length ? entries : [{ status: channel.status, reason: channel.reason, at: channel.since }];
+  const sorted = changes.map((entry) => ({ ...entry, from: Date.parse(entry.at) })).sort((a, b) => a.from - b.from);
+  return sorted.map(({ status, reason, from }, i) => {
+    const next = sorted[i + 1];
+    return { status, tone: channelTone[status], text: reason, from, to: Math.max(from, next ? next.from : to), open: !next };
+  });
+}
+
+function sum(spans, from) {
+  const totals = new Map();
+  for (const { status, from: began, to } of spans) {
+    const ms = to - Math.max(from, began);
+    if (ms > 0) totals.set(status, (totals.get(status) || 0) + ms);
+  }
+  return [...totals].sort((a, b) => b[1] - a[1]);
+}
+
+// From the sandbox to WhatsApp: what that changes, what it does not, and who may be written to.
+
+export function GoLive({ channel, changed }) {
+  const { code } = channel;
+  const form = useForm({ who: 'only', allow: '' }, async (values) => {
+    requireNumbers(values, 'allow');
+    await api.post(`/manage/channels/${code}/go-live`, wanted(values));
+    await changed();
+    go(`/channels/${code}/pair`);
+    toast(t('liveNow'), { kind: 'good' });
+  });
+  const name = html`<code>${code}</code>`;
+  return html`<${Dialog} wide open title=${t('live', { code })} onClose=${() => setQuery({ golive: null })}>
+    <div class="grid2">
+      <section><h3>${t('changes')}</h3><ul class="dots">${[1, 2, 3, 4].map((n) => html`<li key=${n}>${t(`change.${n}`)}</li>`)}</ul></section>
+      <section><h3>${t('stays')}</h3><ul class="dots">${[1, 2, 3].map((n) => html`<li key=${n}>${t(`stay.${n}`, { code: name })}</li>`)}</ul></section>
+    </div>
+    <${Form} form=${form}>
+      <${WhoMay} form=${form} name="allow" autofocus />
+      <div class="row"><${Submit} form=${form}>${t('goLive')}<//><${AsCode} request=${{ method: 'POST', path: `/api/manage/channels/${code}/go-live`, body: wanted(form.values) }} /></div>
+    <//>
+  <//>`;
+}
+
+const wanted = ({ who, allow }) => (who === 'all' ? { everybody: true } : { allow: numbers(allow) });

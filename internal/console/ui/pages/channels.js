@@ -1,25 +1,23 @@
-// All channels: which of them need somebody, and what is done with many of them at once.
-import { html, css, useEffect, useMemo, useRef, useState, useSignal } from '../view.js';
-import { useLoad } from '../api.js';
-import { href, query, setQuery } from '../router.js';
-import { channels, channelsLoaded, reloadChannels, selected, now } from '../state.js';
+// All channels: which need attention, and bulk actions.
+import { html, useEffect, useMemo, useRef, useState, useSignal } from '../view.js';
+import { useLoad, api } from '../api.js';
+import { href, query, setQuery, go } from '../router.js';
+import { channels, channelsLoaded, reloadChannels, selected, now, server } from '../state.js';
 import { useKeys } from '../keys.js';
 import { texts, num, clock, day, full, isToday } from '../i18n.js';
-import { Head } from '../parts/head.js';
+import { Head, Empty } from '../parts/card.js';
 import { Table } from '../parts/table.js';
 import { Button, Copy } from '../parts/button.js';
 import { AsCode } from '../parts/code.js';
-import { Empty } from '../parts/card.js';
 import { Icon } from '../parts/icon.js';
 import { Badge, ChannelStatus, channelTone, urgency } from '../parts/status.js';
 import { Who, mask } from '../parts/who.js';
-import { Bulk, Result } from './channels-bulk.js';
-import { NewChannel } from './channels-new.js';
+import { confirm, Dialog } from '../parts/dialog.js';
+import { say } from '../parts/toast.js';
+import { useForm, Form, Field, Submit } from '../parts/form.js';
 
 const t = texts('channels');
 const core = texts('core');
-
-css('pages/channels.css');
 
 const every = 30_000; // how often the counts are asked for again; statuses come by themselves
 
@@ -55,19 +53,19 @@ const needsYou = (row) => channelTone[row.status] === 'bad' || row.status === 'S
 
 function lead(all) {
   const n = all.filter(needsYou).length;
-  return n ? t('needYou', { n }) : all.length ? t('allWell', { n: all.length }) : '';
+  return n ? t('attention', { n }) : all.length ? t('allClear', { n: all.length }) : '';
 }
 
 const matches = (row, words) => !words || [row.code, row.name, row.number, `+${row.number}`, row.network, row.reason].some((text) => text?.toLowerCase().includes(words))
   || (/^[\d\s+()-]{4,}$/.test(words) && row.number?.includes(words.replace(/\D/g, '')));
 
-// Those that need somebody come first, then those that failed to send something.
+// Channels that need attention come first, then those with failed sends.
 const need = (row) => urgency[row.status] * 4 - (row.restricted_until ? 2 : 0) - (row.failed_24h ? 1 : 0);
 const byNeed = (a, b) => need(a) - need(b) || (a.code < b.code ? -1 : 1);
 
 /**
- * The rows by need. A status that changes does not move its row while somebody is at the table, so that it does
- * not leave from under the pointer: [rows with their place, whether they would stand otherwise, how to sort anew].
+ * The rows by urgency. A changed status does not move its row while the reader uses the table. Returns
+ * [rows with their position, whether the order is outdated, a function that sorts again].
  */
 function useOrder(rows, filter, box) {
   const [, redraw] = useState(0);
@@ -116,3 +114,83 @@ const Short = ({ at }) => (at ? html`<time datetime=${at} title=${full(at)}>${is
 
 const Network = ({ of: row }) => html`<span class="row nowrap"><${Badge} tone=${row.network === 'sandbox' ? 'warn' : 'good'}>${row.network}<//>
   ${row.restricted_until && html`<${Badge} tone="bad">${t('restricted')}<//>`}</span>`;
+
+// Bulk start and stop, a few at a time, with a result for each.
+
+const together = 4; // requests at once: a server with thousands of channels has other work too
+
+export function Bulk({ picked, results, rows }) {
+  const [run, setRun] = useState(null); // {n, done, failed}
+  const going = useRef(false);
+  useEffect(() => () => { going.current = false; }, []);
+  const codes = (rows || []).map((row) => row.code).filter((code) => picked.value.has(code));
+
+  const work = (verb) => async () => {
+    const n = codes.length;
+    if (verb === 'stop' && !await confirm({ title: t('stopTitle', { n }), text: t('stopText'), action: t('stop'), danger: true })) return;
+    const left = [...codes];
+    const outcomes = new Map();
+    results.value = outcomes;
+    going.current = true;
+    let failed = 0;
+    const next = async () => {
+      for (let code; going.current && (code = left.shift());) {
+        try {
+          await api.post(`/manage/channels/${code}/${verb}`);
+          outcomes.set(code, { good: true, text: t(`did.${verb}`) });
+        } catch (error) {
+          failed++;
+          outcomes.set(code, { text: error.message });
+        }
+        results.value = new Map(outcomes);
+        setRun({ n, done: outcomes.size, failed });
+      }
+    };
+    setRun({ n, done: 0, failed });
+    await Promise.all(Array.from({ length: together }, next));
+    going.current = false;
+    setRun({ n, done: outcomes.size, failed, over: true });
+    say(`${t('finished', { n: outcomes.size })} ${failed ? t('failures', { n: failed }) : ''}`);
+  };
+  const close = () => { setRun(null); results.value = new Map(); picked.value = new Set(); };
+
+  if (!codes.length && !run) return null;
+  return html`<div class="bulk" role="region" aria-label=${t('selected', { n: codes.length })} data-t="bulk">
+    ${run ? html`<progress max=${run.n} value=${run.done} aria-label=${t('running', { done: run.done, n: run.n })} />
+      <span>${run.over ? t('finished', { n: run.done }) : t('running', { done: run.done, n: run.n })}</span>
+      ${run.failed > 0 && html`<span class="some-failed">${t('failures', { n: run.failed })}</span>`}` : html`<strong>${t('selected', { n: codes.length })}</strong>`}
+    <span class="row">
+      ${run && !run.over ? html`<${Button} key="leave" small onClick=${() => { going.current = false; }}>${t('cancelRest')}<//>` : html`
+        <${Button} key="start" small icon="play" disabled=${!codes.length} onClick=${work('start')}>${t('start')}<//>
+        <${Button} key="stop" small icon="stop" disabled=${!codes.length} onClick=${work('stop')}>${t('stop')}<//>
+        <${Button} key="clear" small kind="quiet" onClick=${close}>${t('deselect')}<//>`}
+    </span>
+  </div>`;
+}
+
+export const Result = ({ of: result }) => result && html`<span class="state ${result.good ? 'good' : 'bad'} clip" title=${result.text}><${Icon} name=${result.good ? 'good' : 'bad'} size=${16} />${result.text}</span>`;
+
+// A new channel: in the sandbox, or on WhatsApp, where it is paired next.
+
+/** The dialog that ?new= opens. */
+export function NewChannel() {
+  const network = query.value.new;
+  return html`<${Dialog} open=${Boolean(network)} title=${t('new')} onClose=${() => setQuery({ new: null })}><${NewForm} network=${network} /><//>`;
+}
+
+function NewForm({ network }) {
+  const form = useForm({ network: network === 'whatsapp' ? network : 'sandbox', code: '', name: '' }, async (values) => {
+    const { data } = await api.post('/manage/channels', wanted(values));
+    await reloadChannels();
+    go(`/channels/${data.code}${data.network === 'sandbox' ? '' : '/pair'}`);
+  });
+  const networks = ['sandbox', 'whatsapp'].filter((name) => !server.value?.networks || server.value.networks.includes(name));
+  return html`<${Form} form=${form}>
+    <${Field} form=${form} name="network" label=${t('kind')} type="radio" options=${networks.map((name) => [name, t(name === 'sandbox' ? 'sandbox' : 'whatsapp')])} />
+    <${Field} form=${form} name="code" label=${t('code')} hint=${t('codeHint')} required autofocus autocomplete="off" autocapitalize="off" spellcheck=${false} maxlength="32" class="mono" />
+    <${Field} form=${form} name="name" label=${t('name')} hint=${t('nameHint')} autocomplete="off" maxlength="60" />
+    <div class="row"><${Submit} form=${form}>${t('create')}<//><${AsCode} request=${{ method: 'POST', path: '/api/manage/channels', body: wanted(form.values) }} /></div>
+  <//>`;
+}
+
+const wanted = ({ network, code, name }) => ({ code, network, ...(name && { name }) });

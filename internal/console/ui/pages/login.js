@@ -22,7 +22,7 @@ export default function Page({ route }) {
       const answer = await fetch('/console/session', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ ticket }) });
       if (answer.ok) { location.replace(inside(route.query.next)); return; }
       const { message = '' } = await answer.json().catch(() => ({}));
-      setProblem(/used already/.test(message) ? t('used') : /older than/.test(message) ? t('expired') : /no sign-in link/.test(message) ? t('foreign') : message || t('failed'));
+      setProblem(/already used/.test(message) ? t('used') : /has expired/.test(message) ? t('expired') : /does not belong/.test(message) ? t('foreign') : message || t('failed'));
     } catch { setProblem(t('noAnswer')); }
     setBusy(false);
   };

@@ -1,29 +1,27 @@
 // What was sent and received, as it happens: found by a filter, and each with its whole story.
-import { html, css, stylesReady, useEffect, useMemo, useState } from '../view.js';
+import { html, useEffect, useMemo, useState } from '../view.js';
 import { href, matched, query, setQuery } from '../router.js';
-import { channels, selected, chosen, kept, lineOf, masked } from '../state.js';
+import { channels, selected, chosen, kept, lineOf, masked, channelBy } from '../state.js';
 import { useKeys } from '../keys.js';
 import { texts, textsReady, duration } from '../i18n.js';
-import { Head } from '../parts/head.js';
+import { Head, Empty, Failed, Loading, Note } from '../parts/card.js';
 import { Table } from '../parts/table.js';
 import { Button, IconButton, copyText } from '../parts/button.js';
-import { Empty, Failed, Loading } from '../parts/card.js';
 import { Code, AsCode, snippet } from '../parts/code.js';
 import { FilterInput, choices, leftOut, parse, toQuery } from '../parts/filter.js';
-import { useDrawer, Drawer } from '../parts/drawer.js';
+import { useDrawer, Drawer, Dialog } from '../parts/dialog.js';
 import { useHold, NewRows } from '../parts/hold.js';
 import { Icon } from '../parts/icon.js';
 import { Badge, Tick } from '../parts/status.js';
 import { Time } from '../parts/time.js';
 import { toast } from '../parts/toast.js';
-import { Who, Body, mask, phone } from '../parts/who.js';
-import { useFeed, keyOf, isKey } from './messages-feed.js';
-import { SendDialog } from './messages-send.js';
+import { Who, Body, mask, phone, number } from '../parts/who.js';
+import { useFeed, keyOf, isKey } from './messages_feed.js';
+import { api } from '../api.js';
+import { useForm, Form, Field, Submit, contactOf } from '../parts/form.js';
 
 const t = texts('messages');
 const core = texts('core');
-
-css('pages/messages.css');
 
 const saved = kept('filters', ['status:failed', 'status:pending', 'direction:in']);
 
@@ -79,8 +77,8 @@ function useDetail(wanted) {
   const now = Boolean(wanted);
   useEffect(() => {
     if (!now) return;
-    import('./messages-detail.js').then(async (module) => {
-      await Promise.all([textsReady(), stylesReady()]);
+    import('./messages_detail.js').then(async (module) => {
+      await textsReady();
       setPart(module);
     }).catch(() => toast(core('pageNotLoaded'), { kind: 'bad' }));
   }, [now]);
@@ -120,7 +118,7 @@ function Save({ q }) {
   if (!q) return null;
   const has = saved.value.includes(q);
   const toggle = () => { saved.value = has ? saved.value.filter((one) => one !== q) : [...saved.value, q]; };
-  return html`<${IconButton} icon="star" label=${t(has ? 'forgetFilter' : 'saveFilter')} pressed=${has} onClick=${toggle} />`;
+  return html`<${IconButton} icon="star" label=${t(has ? 'removeFilter' : 'saveFilter')} pressed=${has} onClick=${toggle} />`;
 }
 
 const Saved = ({ q }) => html`<nav class="chips" aria-label=${t('saved')}>
@@ -137,7 +135,7 @@ const columns = [
   { id: 'time', get label() { return core('time'); }, cell: (m) => html`<${Time} at=${m.timestamp} />`, card: 'when' },
   { id: 'between', get label() { return t('between'); }, cell: (m) => html`<${Between} m=${m} />`, card: 'title', class: 'between-cell' },
   { id: 'type', get label() { return t('type'); }, cell: (m) => (m.otp ? html`<${Badge} tone="accent">otp<//>` : m.type) },
-  { id: 'body', get label() { return t('text'); }, cell: (m) => (m.body ? html`<${Body} text=${lineOf(m)} />` : html`<span class="muted">${t(m.status === 'DELETED' ? 'deleted' : m.type === 'text' ? 'notKept' : 'noText', { type: m.type })}</span>`), card: 'text', class: 'body-cell' },
+  { id: 'body', get label() { return t('text'); }, cell: (m) => (m.body ? html`<${Body} text=${lineOf(m)} />` : html`<span class="muted">${t(m.status === 'DELETED' ? 'deleted' : m.type === 'text' ? 'textErased' : 'noText', { type: m.type })}</span>`), card: 'text', class: 'body-cell' },
   { id: 'status', get label() { return t('status'); }, cell: (m) => html`<${Tick} status=${m.status} at=${m.updated_at} />${m.status === 'FAILED' && html` <span class="why">${t('why')}</span>`}`, card: 'status', class: 'status-cell' },
   { id: 'took', get label() { return t('after'); }, cell: (m) => (m.from_me && m.status !== 'PENDING' ? duration(Math.max(0, Date.parse(m.updated_at) - Date.parse(m.timestamp))) : ''), align: 'end', wide: true },
   { id: 'request', get label() { return t('request'); }, cell: (m) => html`<span class="mono clip request">${m.request_id}</span>`, wide: true },
@@ -152,4 +150,36 @@ function empty(q) {
   return html`<${Empty} icon="messages" title=${t('none')} text=${t('noneText')}>
     <${Code} wrap text=${snippet('curl', request).replace('$PARLEY_URL', location.origin)} what="curl" />
     <${Button} kind="primary" icon="send" onClick=${() => setQuery({ send: '1' })}>${t('sendHere')}<//><//>`;
+}
+
+// A message sent from here: for the first try, and to answer somebody.
+
+const close = () => setQuery({ send: null, to: null, from: null, reply: null });
+
+/** The dialog that ?send= opens; ?to=, ?from= and ?reply= fill it in. */
+export function SendDialog({ onSent }) {
+  const { send, to, from, reply } = query.value;
+  if (!send || !chosen.value) return null;
+  return html`<${Dialog} open title=${t('send')} onClose=${close}><${SendForm} to=${to} from=${from} reply=${reply} onSent=${onSent} /><//>`;
+}
+
+function SendForm({ to = '', from, reply, onSent }) {
+  const form = useForm({ channel: channelBy(from) ? from : chosen.value.code, to: to || (chosen.value.network === 'sandbox' ? '6281234567890' : ''), message: '' }, async (values) => {
+    const { data } = await api.post('/send-message/text', { ...wanted(values), contact_id: contactOf(values.to) }, { channel: values.channel });
+    close();
+    onSent();
+    toast(t(data.status === 'FAILED' ? 'sentFailed' : 'sent'), { kind: data.status === 'FAILED' ? 'bad' : 'good', action: { label: core('keys.open'), run: () => setQuery({ open: `${values.channel}.${data.message_id}` }) } });
+  });
+  const wanted = (values) => ({ contact_id: `${number(values.to)}@c.us`, message: values.message, ...(reply && { reply_to: reply }) });
+  const { values } = form;
+  return html`<${Form} form=${form}>
+    ${channelBy(values.channel)?.network !== 'sandbox' && html`<${Note} kind="warn">${t('realPhone')}<//>`}
+    ${reply && html`<p class="muted">${t('replyTo')} <code>${reply}</code></p>`}
+    ${channels.value.length > 1 && html`<${Field} form=${form} name="channel" type="select" label=${core('page.channel')} options=${channels.value.map((one) => one.code)} />`}
+    <${Field} form=${form} name="to" path="contact_id" type="tel" label=${t('contact')} required autocomplete="off" />
+    <${Field} form=${form} name="message" type="textarea" label=${t('text')} required autofocus maxlength="4096" />
+    <div class="row"><${Submit} form=${form} icon="send">${t('sendNow')}<//>
+      <${AsCode} request=${{ method: 'POST', path: '/api/send-message/text', headers: channels.value.length > 1 && { 'X-Channel': values.channel }, body: wanted(values) }} /></div>
+    <p class="hint"><a href=${href('/api-recipes')}>${t('otherKinds')}</a></p>
+  <//>`;
 }

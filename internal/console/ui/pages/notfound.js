@@ -2,7 +2,7 @@
 import { html } from '../view.js';
 import { href } from '../router.js';
 import { routes } from '../routes.js';
-import { Head } from '../parts/head.js';
+import { Head } from '../parts/card.js';
 import { texts } from '../i18n.js';
 
 const t = texts('notfound');

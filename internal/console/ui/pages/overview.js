@@ -5,15 +5,13 @@ import { href } from '../router.js';
 import { server, channels, selected, now } from '../state.js';
 import { steps, hidden, tickFrom } from '../checklist.js';
 import { texts, num, percent, duration, bytes } from '../i18n.js';
-import { Head } from '../parts/head.js';
-import { Card, Tile, Facts, Note, Loading, Failed } from '../parts/card.js';
+import { Head, Card, Tile, Facts, Note, Loading, Failed } from '../parts/card.js';
 import { Button, Copy } from '../parts/button.js';
 import { Dialog } from '../parts/dialog.js';
 import { Icon } from '../parts/icon.js';
 import { Badge, urgency, channelTone } from '../parts/status.js';
 import { Time } from '../parts/time.js';
 import { Bars } from '../parts/chart.js';
-import { Said, about, label } from './overview-said.js';
 
 const t = texts('overview');
 const core = texts('core');
@@ -38,13 +36,13 @@ export default function Page() {
 
 function lead(needs) {
   const problems = needs.filter((need) => need.severity === 'problem').length;
-  if (!needs.length) return t('allWell');
+  if (!needs.length) return t('allClear');
   return problems ? t('problems', { n: problems }) : t('warnings', { n: needs.length });
 }
 
 function Needs({ needs }) {
   if (!needs.length) return null;
-  return html`<${Card} title=${t('needsYou')}><ul class="needs">${needs.map((need) => [need, actOn(need)]).map(([need, act]) => html`
+  return html`<${Card} title=${t('attention')}><ul class="needs">${needs.map((need) => [need, actOn(need)]).map(([need, act]) => html`
     <li key=${need.kind + (need.channel || need.webhook || '') + need.since} class=${need.severity === 'problem' ? 'bad' : 'warn'}>
       <${Icon} name=${need.severity === 'problem' ? 'bad' : 'warn'} />
       <span class="grow"><${Said} said=${need} /> ${need.since && html`<span class="muted">${t('since', { time: html`<${Time} at=${need.since} ago />` })}</span>`}</span>
@@ -146,3 +144,19 @@ function Server() {
     ${!info.last_backup && info.mode === 'serve' && html`<${Note} kind="warn">${t('backupHint')} <a href=${href('/settings')}>${core('page.settings')}</a><//>`}
   <//>`;
 }
+
+// What the server says of itself.
+
+/** A need or a finding, in the words of the server, and what to do about it: a command, or a sentence. */
+export function Said({ said: { sentence, remedy } }) {
+  const isCommand = /^(parley|chmod) /.test(remedy);
+  return html`<bdi>${sentence}</bdi>${remedy && html` ${isCommand ? html`<code>${remedy}</code>` : html`<bdi>${remedy}</bdi>`}`}`;
+}
+
+/** What a finding is about: "channel demo". */
+export function about({ name }) {
+  const [check, ...rest] = name.split(' ');
+  return t.has(`check.${check}`) ? [t(`check.${check}`), ...rest].join(' ') : name;
+}
+
+export const label = ({ name, label: english }) => (t.has(`act.${name}`) ? t(`act.${name}`) : english);

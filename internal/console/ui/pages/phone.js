@@ -1,33 +1,29 @@
-// The simulated phones: hold one, see what reaches it, answer from it. The same screen stands on its own page, in a
+// The simulated phones: see what reaches one, and reply from it. The same screen is shown on its own page, in a
 // window beside the program under test, and pinned at the right of the other pages.
-import { html, css, useState, useEffect, useLayoutEffect, useRef, signal, classes } from '../view.js';
+import { html, useState, useEffect, useLayoutEffect, useRef, signal, classes } from '../view.js';
 import { api, useLoad } from '../api.js';
 import { useEvents } from '../live.js';
 import { go, href, setQuery } from '../router.js';
-import { channelsLoaded, channelBy, masked, pinned, kept } from '../state.js';
+import { channelsLoaded, channelBy, masked, pinned, kept, reloadChannels } from '../state.js';
 import { useKeys } from '../keys.js';
 import { texts } from '../i18n.js';
-import { Head } from '../parts/head.js';
+import { Head, Empty, Loading, Failed, Card, Note } from '../parts/card.js';
 import { Button, IconButton } from '../parts/button.js';
-import { Dialog } from '../parts/dialog.js';
-import { Empty, Loading, Failed } from '../parts/card.js';
+import { Dialog, confirm } from '../parts/dialog.js';
 import { Icon } from '../parts/icon.js';
 import { Time } from '../parts/time.js';
 import { useForm, Form, Field, Submit } from '../parts/form.js';
 import { AsCode } from '../parts/code.js';
 import { phone, number, mask } from '../parts/who.js';
-import { usePhones, stranger, nameOf } from './phone-list.js';
-import { Chat } from './phone-chat.js';
-import { excerpt } from './phone-bubble.js';
-import { PhoneBehaviour, NetworkBehaviour } from './phone-behaviour.js';
+import { usePhones, stranger, nameOf } from './phone_list.js';
+import { Chat, excerpt } from './phone_chat.js';
+import { toast } from '../parts/toast.js';
 
 const t = texts('phone');
 
-css('pages/phone.css');
-
 const mostFaces = 30; // the rest is found by typing
-const held = kept('phone', {}); // {number, to}: the phone that was last in the hand
-const notify = signal(false); // whether messages are told outside of the browser
+const held = kept('phone', {}); // {number, to}: the phone used last
+const notify = signal(false); // whether to show desktop notifications
 const fresh = signal(new Set()); // numbers with something new since they were looked at
 
 export default function Page({ route: { params, query } }) {
@@ -70,7 +66,7 @@ function Below({ children }) {
 /** The chat that is open: the one in the address, or the only one. */
 const chatOf = (phones, digits, to) => to || (phones.shown.length === 1 ? phones.shown[0] : phones.channelsOf(digits).length === 1 ? phones.channelsOf(digits)[0] : '');
 
-const NoSandbox = () => html`<${Empty} icon="phone" title=${t('noSandbox')} text=${t('noSandboxText')}><${Button} kind="primary" href=${href('/channels', { new: 'sandbox' })}>${t('makeSandbox')}<//><//>`;
+const NoSandbox = () => html`<${Empty} icon="phone" title=${t('noSandbox')} text=${t('noSandboxText')}><${Button} kind="primary" href=${href('/channels', { new: 'sandbox' })}>${t('createSandbox')}<//><//>`;
 
 /** The phone that is pinned beside other pages. */
 export function PhonePanel({ docked }) {
@@ -170,10 +166,10 @@ function NewPhone({ channel, phones, close }) {
   return html`<${Form} form=${form}>
     <${Field} form=${form} name="number" type="tel" label=${t('number')} hint=${t('numberHint')} autofocus />
     <${Field} form=${form} name="name" label=${t('trait.name')} maxlength="100" />
-    <div class="row"><${Submit} form=${form}>${t('makePhone')}<//><${AsCode} request=${{ method: 'POST', path: '/api/sandbox/phones', headers: { 'X-Channel': channel }, body: bodyOf(form.values) }} /></div><//>`;
+    <div class="row"><${Submit} form=${form}>${t('createPhone')}<//><${AsCode} request=${{ method: 'POST', path: '/api/sandbox/phones', headers: { 'X-Channel': channel }, body: bodyOf(form.values) }} /></div><//>`;
 }
 
-// What reaches other phones than the one in the hand marks them, and where it was asked for is told outside.
+// Messages to other phones mark them, and show a desktop notification if enabled.
 function useNews(phones, digits) {
   useEffect(() => { if (fresh.value.has(digits)) fresh.value = new Set([...fresh.value].filter((one) => one !== digits)); }, [digits]);
   useEvents(['message.status'], (events) => {
@@ -190,4 +186,72 @@ function Notify() {
   if (!('Notification' in window)) return null;
   const toggle = async () => { notify.value = !notify.value && await Notification.requestPermission() === 'granted'; };
   return html`<${IconButton} icon="bell" label=${t('notify')} pressed=${notify.value} onClick=${toggle} />`;
+}
+
+// How a phone behaves, and what goes wrong on the network when somebody asks for it.
+
+const flags = ['online', 'blocks', 'on_network', 'lid_only'];
+
+/** Each change counts at once. onChange is called after it. */
+export function PhoneBehaviour({ channel, device, onChange }) {
+  const path = `/sandbox/phones/${device.number}`;
+  const [last, setLast] = useState({ online: !device.online });
+  const [errors, setErrors] = useState({});
+  const [typed, setTyped] = useState({}); // and not left yet
+  const set = async (name, value) => {
+    const body = { [name]: value };
+    setLast(body);
+    setErrors({});
+    try { await api.patch(path, body, { channel }); } catch (error) {
+      setErrors(error.errors);
+      toast(error.message, { kind: 'bad' });
+    }
+    await onChange();
+    setTyped({});
+  };
+  const form = { values: { ...device, name: mask(device.name), ...typed }, errors, set };
+  const text = (name) => ({
+    form: { ...form, set: (_, value) => setTyped({ ...typed, [name]: value }) },
+    name, label: t(`trait.${name}`), onChange: ({ target }) => set(name, name === 'name' ? target.value : Number(target.value)),
+  });
+  return html`<${Card} title=${t('behaviour')} actions=${html`<${AsCode} small request=${{ method: 'PATCH', path: `/api${path}`, headers: { 'X-Channel': channel }, body: last }} />`}>
+    <div class="form">
+      ${flags.map((name) => html`<${Field} key=${name} form=${form} name=${name} type="checkbox" label=${t(`trait.${name}`)} />`)}
+      <${Field} form=${form} name="reads" type="select" label=${t('trait.reads')} options=${['at_once', 'when_open', 'never'].map((value) => [value, t(`reads.${value}`)])} />
+      <${Field} ...${text('delay_ms')} type="number" min="0" max="60000" step="100" />
+      <${Field} ...${text('name')} maxlength="100" readonly=${masked.value} />
+    </div>
+  <//>`;
+}
+
+const kinds = ['refuse', 'late', 'twice', 'drop_socket', 'log_out', 'reachout_limit'];
+
+/** Faults for the next sends of a channel, and those that still wait. */
+export function NetworkBehaviour({ channel, device }) {
+  const waiting = useLoad(() => api.get('/sandbox/faults', { channel }), [channel], { on: ['message.status', 'channel.status'] });
+  const refresh = () => Promise.all([waiting.reload(), reloadChannels()]);
+  const bodyOf = ({ fault, times, mine, reason }) => ({ fault, times: Number(times), ...(mine && { to: device.number }), ...(fault === 'refuse' && reason && { reason }) });
+  const form = useForm({ fault: 'refuse', times: 1, mine: true, reason: '' }, async (values) => {
+    await api.post('/sandbox/faults', bodyOf(values), { channel });
+    await refresh();
+  });
+  const list = waiting.data?.data || [];
+  const clear = async () => { await api.del('/sandbox/faults', { channel }); await refresh(); };
+  const reset = async () => {
+    if (!await confirm({ title: t('reset'), text: t('resetText', { channel }), action: t('reset'), danger: true })) return;
+    await api.del('/sandbox', { channel });
+    location.reload();
+  };
+  return html`<${Card} title=${t('network')} actions=${html`<${AsCode} small request=${{ method: 'POST', path: '/api/sandbox/faults', headers: { 'X-Channel': channel }, body: bodyOf(form.values) }} />`}>
+    ${list.length > 0 && html`<${Note} kind="bad" title=${t('faultsOn')}>
+      <ul>${list.map((fault, i) => html`<li key=${i}>${t('faultWaits', { what: t(`fault.${fault.fault}`), n: fault.times })}${fault.to && ` → ${mask(phone(fault.to))}`}</li>`)}</ul>
+      <${Button} small onClick=${clear}>${t('faultsOff')}<//><//>`}
+    <${Form} form=${form}>
+      <${Field} form=${form} name="fault" type="select" label=${t('fault')} options=${kinds.map((kind) => [kind, t(`fault.${kind}`)])} />
+      ${form.values.fault === 'refuse' && html`<${Field} form=${form} name="reason" label=${t('reason')} maxlength="200" />`}
+      <${Field} form=${form} name="times" type="number" label=${t('times')} min="1" max="1000" />
+      <${Field} form=${form} name="mine" type="checkbox" label=${t('onlyThis')} />
+      <div class="row"><${Submit} form=${form} kind="danger">${t('tryFailure')}<//><${Button} kind="quiet" onClick=${reset}>${t('reset')}<//></div>
+    <//>
+  <//>`;
 }

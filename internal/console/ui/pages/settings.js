@@ -1,23 +1,20 @@
 // How this server keeps things and what it logs, and how this browser shows the console.
-import { html, css, useState } from '../view.js';
+import { html, useState } from '../view.js';
 import { api, useLoad } from '../api.js';
 import { href } from '../router.js';
 import { server, theme, setTheme, lang, setLang, languages, shortcuts } from '../state.js';
 import { hidden } from '../checklist.js';
 import { texts, bytes, duration } from '../i18n.js';
-import { Head } from '../parts/head.js';
-import { Card, Facts, Failed, Loading, Note } from '../parts/card.js';
+import { Head, Card, Facts, Failed, Loading, Note, Tabs, TabPanel } from '../parts/card.js';
 import { Button, Copy } from '../parts/button.js';
 import { AsCode, Code } from '../parts/code.js';
 import { useForm, Form, Field, Submit } from '../parts/form.js';
 import { Time } from '../parts/time.js';
 import { toast } from '../parts/toast.js';
-import { Diagnostics } from './settings-diagnostics.js';
+import { Dialog } from '../parts/dialog.js';
 
 const t = texts('settings');
 const core = texts('core');
-
-css('pages/settings.css');
 
 // Licences stand beside the modules that they are of.
 const modules = { Preact: 'preact', HTM: 'htm', 'Preact Signals': 'signals', 'Signals Core': 'signals-core' };
@@ -123,3 +120,31 @@ const Licences = () => html`<${Card} title=${t('licences')}>
   <p class="muted">${t('licencesText')}</p>
   <ul class="row">${Object.entries(modules).map(([name, file]) => html`<li key=${file}><a class="chip" href=${licence(file)} target="_blank">${name}</a></li>`)}</ul>
 <//>`;
+
+// The support bundle: its content is shown before it is saved.
+
+async function save() {
+  const url = URL.createObjectURL(await api.blob('/manage/diagnostics'));
+  const download = `parley-diagnostics-${new Date().toISOString().replace(/[-:]|\..../g, '')}.zip`;
+  Object.assign(document.createElement('a'), { href: url, download }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 1000);
+}
+
+export function Diagnostics() {
+  const [files, setFiles] = useState(null);
+  const [picked, setPicked] = useState('');
+  const look = async () => {
+    const { data } = await api.get('/manage/diagnostics/contents');
+    setPicked(data[0].name);
+    setFiles(data);
+  };
+  return html`<${Card} title=${t('diagnostics')}>
+    <p class="muted">${t('diagnosticsText')}</p>
+    <div class="row"><${Button} icon="file" onClick=${look}>${t('diagnosticsLook')}<//></div>
+    <p class="hint">${t('diagnosticsHint', { command: html`<code>parley diagnostics</code>` })}</p>
+    <${Dialog} wide open=${files} title=${t('diagnostics')} onClose=${() => setFiles(null)} foot=${html`<${Button} kind="primary" icon="download" onClick=${save}>${t('diagnosticsSave')}<//>`}>
+      <div class="bundle"><${Tabs} small label=${t('diagnosticsFiles')} current=${picked} onPick=${setPicked} tabs=${files?.map((file) => ({ id: file.name, label: file.name, count: bytes(file.bytes) }))} /></div>
+      <${TabPanel} label=${picked}><${Code} text=${files?.find((file) => file.name === picked).text} what=${picked} /><//>
+    <//>
+  <//>`;
+}

@@ -1,21 +1,20 @@
 // What programs call this server with: which tokens there are, what each may do, and who uses it.
-import { html } from '../view.js';
+import { html, useState } from '../view.js';
 import { api, useLoad } from '../api.js';
 import { href, query, setQuery } from '../router.js';
-import { selected, now } from '../state.js';
+import { selected, now, channels, chosen, server } from '../state.js';
 import { useKeys } from '../keys.js';
-import { texts } from '../i18n.js';
-import { Head } from '../parts/head.js';
+import { texts, duration } from '../i18n.js';
+import { Head, Empty, Facts, Note } from '../parts/card.js';
 import { Table } from '../parts/table.js';
 import { Button, Copy } from '../parts/button.js';
-import { Empty, Facts, Note } from '../parts/card.js';
-import { AsCode } from '../parts/code.js';
-import { useDrawer, Drawer } from '../parts/drawer.js';
-import { confirm } from '../parts/dialog.js';
+import { AsCode, Code } from '../parts/code.js';
+import { useDrawer, Drawer, confirm, Dialog } from '../parts/dialog.js';
 import { toast } from '../parts/toast.js';
 import { Badge } from '../parts/status.js';
 import { Time } from '../parts/time.js';
-import { NewToken } from './tokens-new.js';
+import { tick } from '../checklist.js';
+import { useForm, Form, Field, Submit } from '../parts/form.js';
 
 const t = texts('tokens');
 const core = texts('core');
@@ -27,7 +26,7 @@ const soonBefore = 7 * dayLong;
 
 const tones = { channel: '', global: 'accent', admin: 'warn' };
 
-/** How a token stands: revoked, expired, or that it works. */
+/** The state of a token: revoked, expired or active. */
 const stateOf = (token) => (token.revoked_at ? 'revoked' : token.expires_at && Date.parse(token.expires_at) <= now.value ? 'expired' : 'works');
 const works = (token) => stateOf(token) === 'works';
 
@@ -92,7 +91,7 @@ const columns = (reload) => [
   { id: 'kind', label: t('kind'), cell: (token) => html`<${Kind} kind=${token.kind} />`, sort: (token) => token.kind, card: 'status' },
   { id: 'can', label: t('can'), cell: (token) => html`<span class="muted">${can(token)}</span>`, wide: true, card: 'text' },
   { id: 'channel', label: core('page.channel'), cell: (token) => (token.channel ? html`<span class="clip" title=${token.channel}>${token.channel}</span>` : html`<span class="muted">${t(token.kind === 'global' ? 'every' : 'noChannel')}</span>`), sort: (token) => token.channel, class: 'code-cell' },
-  { id: 'made', label: t('made'), cell: (token) => html`<${Time} at=${token.created_at} />`, sort: (token) => token.created_at, wide: true },
+  { id: 'made', label: t('created'), cell: (token) => html`<${Time} at=${token.created_at} />`, sort: (token) => token.created_at, wide: true },
   { id: 'used', label: t('used'), cell: (token) => html`<span class="only-small">${t('used')} </span><span title=${[token.last_used_from, token.user_agent].filter(Boolean).join(' · ') || undefined}>${token.last_used_at ? html`<${Time} at=${token.last_used_at} />` : never()}</span>
       ${hintOf(token) === 'unused' && html` <${Badge} tone="warn">${t('unused')}<//>`}`, sort: (token) => token.last_used_at, card: 'when' },
   { id: 'ends', label: t('ends'), cell: (token) => html`<${Ends} token=${token} />${hintOf(token) === 'soon' && html` <${Badge} tone="warn">${t('soon')}<//>`}`, sort: (token) => token.revoked_at || token.expires_at || '9' },
@@ -107,7 +106,7 @@ function Details({ token, reload }) {
       ['ID', html`<span class="row"><code>${token.id}</code><${Copy} text=${token.id} what="id" /></span>`],
       [t('kind'), html`<${Kind} kind=${token.kind} /> ${can(token)}`],
       [core('page.channel'), token.channel && html`<a href=${href(`/channels/${token.channel}`)}>${token.channel}</a>`],
-      [t('made'), html`<${Time} at=${token.created_at} ago />`],
+      [t('created'), html`<${Time} at=${token.created_at} ago />`],
       [t('used'), token.last_used_at ? html`<${Time} at=${token.last_used_at} ago />` : never()],
       [t('from'), token.last_used_from],
       [t('client'), token.user_agent && html`<bdi>${token.user_agent}</bdi>`],
@@ -115,4 +114,67 @@ function Details({ token, reload }) {
     ]} />
     ${works(token) && html`<div class="row"><${Button} kind="danger" icon="trash" onClick=${() => revoke(token, reload)}>${t('revoke')}<//>
       <${AsCode} request=${{ method: 'DELETE', path: `/api/manage/tokens/${token.id}` }} /></div><p class="hint">${t('within')}</p>`}`;
+}
+
+// A new token: what it may do, and its text, which is shown this once.
+
+const lives = [30, 90, 365]; // days
+
+/** The dialog that ?new= opens. */
+export function NewToken({ onDone }) {
+  const [made, setMade] = useState(null);
+  const [taken, setTaken] = useState(false);
+  const close = async () => {
+    // What is lost here cannot be shown again.
+    if (made && !taken && !await confirm({ title: t('leave'), text: t('leaveText'), action: t('leaveNow'), danger: true })) return;
+    setMade(null);
+    setTaken(false);
+    setQuery({ new: null });
+  };
+  const done = (token) => { setMade(token); tick('token'); onDone(); };
+  return html`<${Dialog} wide=${Boolean(made)} open=${Boolean(query.value.new)} title=${made ? t('ready', { name: made.name || made.id }) : t('create')} onClose=${close}
+    foot=${made && html`<${Button} kind="primary" onClick=${close}>${core('close')}<//>`}>
+    ${made ? html`<${Once} token=${made} onTaken=${() => setTaken(true)} />` : html`<${NewForm} onDone=${done} />`}
+  <//>`;
+}
+
+const wanted = ({ name, kind, channel, days }) => ({
+  kind, ...(name && { name }), ...(kind === 'channel' && { channel }),
+  ...(days && { expires_at: new Date(Date.now() + days * dayLong).toISOString().replace(/\.\d+/, '') }),
+});
+
+function NewForm({ onDone }) {
+  const codes = channels.value.map((one) => one.code);
+  const form = useForm({ name: '', kind: codes.length ? 'channel' : 'admin', channel: chosen.value?.code || '', days: '' }, async (values) => {
+    const { data } = await api.post('/manage/tokens', wanted(values));
+    onDone(data);
+  });
+  const { kind } = form.values;
+  return html`<${Form} form=${form}>
+    <${Field} form=${form} name="name" label=${t('name')} hint=${t('nameHint')} autofocus autocomplete="off" maxlength="100" />
+    <${Field} form=${form} name="kind" label=${t('kind')} type="radio" options=${['channel', 'global', 'admin'].filter((one) => one !== 'channel' || codes.length).map((one) => [one, html`<b>${t(`kind.${one}`)}</b> <span class="muted">${t(`can.${one}`)}</span>`])} />
+    ${kind === 'channel' && html`<${Field} form=${form} name="channel" label=${core('page.channel')} type="select" options=${codes} />`}
+    <${Field} form=${form} name="days" path="expires_at" label=${t('ends')} type="select" options=${[['', t('never')], ...lives.map((days) => [String(days), t('after', { time: duration(days * dayLong) })])]} />
+    ${kind === 'admin' && html`<${Note} kind="warn">${t('adminHint')}<//>`}
+    <div class="row"><${Submit} form=${form}>${t('create')}<//><${AsCode} request=${{ method: 'POST', path: '/api/manage/tokens', body: wanted(form.values) }} /></div>
+  <//>`;
+}
+
+const variables = { channel: 'PARLEY_TOKEN', global: 'PARLEY_GLOBAL_TOKEN', admin: 'PARLEY_ADMIN_TOKEN' };
+
+function Once({ token: { token, kind }, onTaken }) {
+  const url = server.value?.url || location.origin;
+  const name = variables[kind];
+  const path = kind === 'admin' ? '/api/manage/server' : '/api/channel/health';
+  const named = kind === 'global' && chosen.value ? ` -H 'X-Channel: ${chosen.value.code}'` : '';
+  const ways = {
+    token,
+    env: `PARLEY_URL=${url}\n${name}=${token}`,
+    curl: `curl -sS '${url}${path}'${named} -H 'Authorization: Bearer ${token}'`,
+    github: `gh secret set ${name} --body '${token}'`,
+  };
+  return html`<div class="stack" onClick=${(event) => event.target.closest('button') && onTaken()} onCopy=${onTaken}>
+    <${Note} kind="warn" title=${t('once')}>${t('onceText')}<//>
+    ${Object.entries(ways).map(([id, text]) => html`<section key=${id} class="stack"><h3>${t(`way.${id}`)}</h3><${Code} wrap text=${text} what=${t(`way.${id}`)} hide=${id === 'token' ? '' : token} /></section>`)}
+  </div>`;
 }

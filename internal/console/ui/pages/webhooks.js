@@ -1,29 +1,24 @@
-// Who is told what happens: the addresses, and what became of what they were sent.
-import { html, css } from '../view.js';
+// Webhooks and their deliveries.
+import { html } from '../view.js';
 import { api, useLoad } from '../api.js';
 import { href, query, setQuery } from '../router.js';
 import { selected, now } from '../state.js';
 import { tick } from '../checklist.js';
 import { useKeys } from '../keys.js';
 import { texts, percent, num } from '../i18n.js';
-import { Head } from '../parts/head.js';
+import { Head, Tabs, Card, Empty } from '../parts/card.js';
 import { Table } from '../parts/table.js';
-import { Tabs } from '../parts/tabs.js';
 import { Button } from '../parts/button.js';
-import { Card, Empty } from '../parts/card.js';
 import { AsCode, Code } from '../parts/code.js';
-import { useDrawer, Drawer } from '../parts/drawer.js';
+import { useDrawer, Drawer } from '../parts/dialog.js';
 import { Icon } from '../parts/icon.js';
 import { Time } from '../parts/time.js';
-import { Endpoint, EndpointForm } from './webhooks-endpoint.js';
-import { Deliveries } from './webhooks-deliveries.js';
-import { Result } from './webhooks-result.js';
+import { Endpoint, EndpointForm } from './webhooks_endpoint.js';
+import { Deliveries, Result } from './webhooks_deliveries.js';
 import NotFound from './notfound.js';
 
 const t = texts('webhooks');
 const core = texts('core');
-
-css('pages/webhooks.css');
 
 const every = 30_000; // how often the figures of 24 hours are asked for again
 const counted = 20; // so many webhooks have figures in the list; each costs three questions
@@ -50,7 +45,7 @@ export default function Page({ route }) {
 function lead(all) {
   const off = all.filter((row) => !row.enabled).length;
   const failing = all.filter((row) => row.enabled && row.failing_since).length;
-  if (!all.length) return t('toldNothing');
+  if (!all.length) return t('none');
   return failing || off ? [failing && t('someFail', { n: failing }), off && t('someOff', { n: off })].filter(Boolean).join(' ') : t('allWork', { n: all.length });
 }
 
@@ -71,7 +66,7 @@ function Endpoints({ load, rows }) {
   }, [rows?.map((row) => row.id + row.failures).join(), now.value - (now.value % every)], { on: ['message.'] }).data || new Map();
   return html`
     <div class="endpoints"><${Table} label=${t('endpoints')} load=${load} rows=${rows} rowKey=${(row) => row.id} drawer=${drawer} rowHref=${(row) => href('/webhooks', drawer.at(row.id))} columns=${columns(figures)} sort=${{ id: 'state' }}
-      empty=${html`<${Empty} icon="webhooks" title=${t('toldNothing')} text=${t('noneText', { command: html`<code>parley listen</code>` })}><${Button} kind="primary" icon="plus" onClick=${() => setQuery({ new: '1' })}>${t('add')}<//><//>`} /></div>
+      empty=${html`<${Empty} icon="webhooks" title=${t('none')} text=${t('noneText', { command: html`<code>parley listen</code>` })}><${Button} kind="primary" icon="plus" onClick=${() => setQuery({ new: '1' })}>${t('add')}<//><//>`} /></div>
     <${Card} title=${t('local')}><p class="muted">${t('localText')}</p><${Code} text="parley listen --forward-to localhost:3000/hook" what=${t('command')} /><//>
     <${Drawer} drawer=${drawer} title=${drawer.row ? new URL(drawer.row.url).host : t('endpoint')}>${drawer.row
       ? html`<${Endpoint} key=${drawer.id} webhook=${drawer.row} figures=${figures.get(drawer.id)} onChange=${load.reload} onGone=${drawer.close} />` : rows && html`<p>${t('gone')}</p>`}<//>`;
@@ -93,5 +88,5 @@ const columns = (figures) => [
   { id: 'events', label: t('events'), cell: (row) => (row.events.length ? html`<span class="clip" title=${row.events.join(', ')}>${row.events.length === 1 ? row.events[0] : t('someEvents', { n: row.events.length })}</span>` : html`<span class="muted">${t('every')}</span>`), wide: true },
   { id: 'day', label: t('day'), align: 'end', cell: (row) => { const f = figures.get(row.id); return stateOf(row) === 'failing' ? html`<span class="state warn">${t('failures', { n: row.failures })}</span>` : f?.all ? html`<span title=${`${num(f.good)} / ${num(f.all)}`}>${percent(f.good, f.all)}</span>` : '–'; } },
   { id: 'last', label: t('last'), cell: (row) => { const last = figures.get(row.id)?.last; return last ? html`<${Result} d=${last} />` : '–'; }, card: 'text' },
-  { id: 'made', label: t('made'), cell: (row) => html`<${Time} at=${row.created_at} />`, wide: true },
+  { id: 'made', label: t('created'), cell: (row) => html`<${Time} at=${row.created_at} />`, wide: true },
 ];

@@ -1,8 +1,9 @@
 // Surfaces: cards, tiles with a number, facts, notes, and the three states of a list that is not there.
-import { html, classes } from '../view.js';
+import { html, classes, useEffect, useRef } from '../view.js';
 import { Icon } from './icon.js';
 import { Button } from './button.js';
 import { texts } from '../i18n.js';
+import { title } from '../shell/title.js';
 
 const t = texts('core');
 
@@ -51,3 +52,50 @@ export function Failed({ load }) {
     ${load.error.status ? load.error.message : t('noAnswer')} <${Button} small onClick=${load.reload}>${t('again')}<//>
   <//>`;
 }
+
+// The head of a page: its name, the sentence that answers, and what can be done.
+
+export function Head({ title: words, lead, actions, back, children }) {
+  const plain = typeof words === 'string' ? words : '';
+  useEffect(() => { if (plain) title.value = plain; }, [plain]);
+  return html`
+    <header class="head">
+      <div>
+        ${back && html`<a class="back" href=${back.href}><${Icon} name="left" size=${16} />${back.label || t('back')}</a>`}
+        <h1 tabindex="-1"><bdi>${words}</bdi></h1>
+        ${lead && html`<p class="lead">${lead}</p>`}
+        ${children}
+      </div>
+      ${actions && html`<div class="row actions">${actions}</div>`}
+    </header>`;
+}
+
+// Tabs: links where each has an address, else an ARIA tab list.
+
+export function Tabs({ label, tabs, current, onPick, small }) {
+  const box = useRef();
+  // On a small screen not all fit: the current one is brought into view.
+  useEffect(() => {
+    const { current: nav } = box;
+    const tab = nav.querySelector('[aria-current],[aria-selected=true]');
+    if (tab) nav.scrollLeft = Math.max(Math.min(nav.scrollLeft, tab.offsetLeft - nav.offsetLeft), tab.offsetLeft - nav.offsetLeft + tab.offsetWidth - nav.clientWidth);
+  }, [current]);
+  const inner = (tab) => html`${tab.label}${tab.count != null && html` <span class="count">${tab.count}</span>`}`;
+  if (tabs[0]?.href) {
+    return html`<nav class="tabs" aria-label=${label} ref=${box}>${tabs.map((tab) => html`
+      <a key=${tab.id} href=${tab.href} aria-current=${tab.id === current ? 'page' : undefined}>${inner(tab)}</a>`)}</nav>`;
+  }
+  const arrow = (event) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    const next = (tabs.findIndex((tab) => tab.id === current) + step + tabs.length) % tabs.length;
+    onPick(tabs[next].id);
+    box.current.children[next].focus();
+  };
+  return html`<div class="tabs ${small ? 'small' : ''}" role="tablist" aria-label=${label} ref=${box} onKeyDown=${arrow}>${tabs.map((tab) => html`
+    <button key=${tab.id} type="button" role="tab" aria-selected=${String(tab.id === current)} tabindex=${tab.id === current ? 0 : -1}
+      onClick=${() => onPick(tab.id)}>${inner(tab)}</button>`)}</div>`;
+}
+
+export const TabPanel = ({ label, children }) => html`<div role="tabpanel" aria-label=${label} tabindex="0">${children}</div>`;

@@ -7,8 +7,8 @@ const t = texts('core');
 
 /**
  * Bars over time: series [{id, label, tone, lane, nested}], rows [{at, <id>: n, …}] from old to new.
- * Series of one lane stand on each other; nested ones stand in front of each other, because each counts a part
- * of the one before (what was read was sent). Lanes stand side by side.
+ * Series of one lane are stacked; nested ones are drawn in front of each other, because each counts a part
+ * of the one before (what was read was sent). Lanes are side by side.
  */
 export function Bars({ label, series, rows, height = 120 }) {
   const [asTable, setAsTable] = useState(false);
@@ -31,7 +31,7 @@ export function Bars({ label, series, rows, height = 120 }) {
     : html`<div class="plot"><span class="plot-top">${num(top)}</span>
         <svg width="100%" height=${height} viewBox="0 0 ${rows.length * 10} ${height}" preserveAspectRatio="none" role="img" aria-label=${label}>
           ${rows.map((row, i) => {
-            const feet = Array(lanes).fill(0); // where the next bar of a lane stands
+            const feet = Array(lanes).fill(0); // base of the next bar of a lane
             for (const { id, lane = 0, nested } of series) if (nested) feet[lane] = Math.max(feet[lane], row[id] ? scale(row[id]) : 0);
             return html`<g key=${row.at}><title>${minute(row.at)} · ${series.map(({ id, label: name }) => `${name} ${num(row[id] || 0)}`).join(' · ')}</title>
               <rect class="hit" x=${i * 10} y="0" width="10" height=${height} />

@@ -3,7 +3,7 @@ import { html, useState, classes } from '../view.js';
 import { kept } from '../state.js';
 import { Button, Copy } from './button.js';
 import { Dialog } from './dialog.js';
-import { Tabs, TabPanel } from './tabs.js';
+import { Tabs, TabPanel } from './card.js';
 import { texts } from '../i18n.js';
 
 const t = texts('core');

@@ -67,7 +67,7 @@ export function toQuery({ to, from, status, type, direction, ...rest }) {
   return { ...rest, type: otp ? 'text' : type, contact: number(to || from), direction: direction || (to || otp ? 'out' : from ? 'in' : undefined), status: status?.toUpperCase() };
 }
 
-/** What could stand at the caret: [{text, start, end}] */
+/** Completions at the caret: [{text, start, end}] */
 function completions(text, caret, values) {
   const word = words(text).find(({ start, end }) => start <= caret && caret <= end) || { key: '', value: '', start: caret, end: caret };
   const typed = text.slice(word.start, caret).toLowerCase();
@@ -85,22 +85,22 @@ export function FilterInput({ value, onChange, values, label, placeholder }) {
   const [at, setAt] = useState(-1);
   const input = useRef();
   const timer = useRef(0);
-  const told = useRef(value); // which is not all that stands there: a word may be half typed
+  const sent = useRef(value); // the input may differ: a word may be half typed
   const id = useId();
   const soon = (fn, ms) => { clearTimeout(timer.current); timer.current = setTimeout(fn, ms); };
   useEffect(() => {
-    if (value === told.current) return;
+    if (value === sent.current) return;
     clearTimeout(timer.current);
-    told.current = value;
+    sent.current = value;
     setText(value);
   }, [value]);
   useEffect(() => () => clearTimeout(timer.current), []);
 
   const tell = (next) => {
     clearTimeout(timer.current);
-    if (next.trim() === told.current) return;
-    told.current = next.trim();
-    onChange(told.current);
+    if (next.trim() === sent.current) return;
+    sent.current = next.trim();
+    onChange(sent.current);
   };
   const offer = (next, caret = input.current.selectionStart) => {
     const list = completions(next, caret, values);

@@ -53,7 +53,7 @@ export function Form({ form, children, ...rest }) {
 export function FormError({ form }) {
   if (!form.error) return null;
   const at = (shown) => Object.entries(form.errors).filter(([path]) => form.paths.has(path) === shown).flatMap(([, list]) => list);
-  const said = at(true); // one field may stand for two of the server's
+  const said = at(true); // one field may belong to two fields of the server
   const hidden = at(false).filter((sentence) => !said.includes(sentence));
   const text = Object.keys(form.error.errors || {}).length ? hidden.join(' ') : form.error.status === 0 ? t('noAnswer') : form.error.message;
   const wait = form.error.retryAfter ? ` ${t('tryIn', { s: form.error.retryAfter })}` : '';
@@ -64,7 +64,7 @@ export const Submit = ({ form, kind = 'primary', children, ...rest }) => html`
   <${FormError} form=${form} />
   <${Button} kind=${kind} type="submit" busy=${form.busy} ...${rest}>${children}<//>`;
 
-/** The contact id of a number in whatever spelling. What is none is told at the field contact_id, in words for people. */
+/** The contact id of a number in any format. For anything else it throws an error of the field contact_id. */
 export function contactOf(text) {
   const digits = number(text).replace(/^00/, '');
   if (!/^[1-9]\d{4,14}$/.test(digits) || !/^[\d\s+().\/-]+$/.test(text.split('@')[0])) throw { errors: { contact_id: [t('noNumber', { example: '+62 812-3456-7890' })] } };

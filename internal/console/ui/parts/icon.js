@@ -64,7 +64,7 @@ const paths = {
   bolt: 'M13 3 5 14h6l-1 7 8-11h-6z',
 };
 
-/** An icon that says nothing by itself: its words stand beside it or in a label. */
+/** A decorative icon: its text is beside it or in a label. */
 export function Icon({ name, size = 18 }) {
   return html`<svg class="icon" width=${size} height=${size} viewBox="0 0 24 24" aria-hidden="true"><path d=${paths[name]} /></svg>`;
 }

@@ -1,4 +1,4 @@
-// Where a message or a channel stands: a shape, a colour and a word, never colour alone.
+// The status of a message or a channel: a shape, a colour and a word, never colour alone.
 import { html, classes } from '../view.js';
 import { texts, full } from '../i18n.js';
 import { Icon } from './icon.js';

@@ -70,7 +70,7 @@ export function Table({ label, rows, columns, rowKey, rowHref, rowClass, drawer,
             const key = rowKey(row);
             return html`<tr key=${key} role="row" data-key=${key} aria-rowindex=${part.from + i + 2} tabindex=${key === (cursor ?? rowKey(sorted[0])) ? 0 : -1}
               aria-current=${key === current ? 'true' : undefined} class=${classes(rowHref && 'opens', rowClass?.(row))} onClick=${click(row)} onFocus=${() => setCursor(key)}>
-              ${selection && html`<td role="cell" class="pick" onClick=${keep}><label><input type="checkbox" aria-label=${t('select', { what: key })} checked=${selection.value.has(key)}
+              ${selection && html`<td role="cell" class="pick" onClick=${swallow}><label><input type="checkbox" aria-label=${t('select', { what: key })} checked=${selection.value.has(key)}
                 onClick=${(event) => { if (event.shiftKey) pick.range(key); else pick.toggle(key); }} /></label></td>`}
               ${columns.map((column, c) => html`<td key=${column.id} role="cell" data-card=${column.card} class=${classes(column.align, column.wide && 'wide', column.class)}>${
                 c === 0 && rowHref ? html`<a class="row-link" href=${rowHref(row)} tabindex="-1">${column.cell(row)}</a>` : column.cell(row)}</td>`)}
@@ -99,7 +99,7 @@ function arranged(rows, columns, order) {
   return rows.map((row) => [by(row) ?? '', row]).sort((a, b) => way * compare(a[0], b[0])).map(([, row]) => row);
 }
 
-const keep = (event) => event.stopPropagation(); // whoever misses a checkbox by a little does not want to leave
+const swallow = (event) => event.stopPropagation(); // a click beside a checkbox must not open the row
 
 const inTable = (fn) => (event) => (event.target.closest('tbody') ? fn(event) : false);
 

@@ -1,5 +1,8 @@
-// Short messages for the foot of the page, which screen readers hear too. toasts.js shows them.
-import { signal } from '../view.js';
+// Short notices at the foot of the page, also for screen readers.
+import { signal, html, useEffect } from '../view.js';
+import { Icon } from './icon.js';
+import { IconButton } from './button.js';
+import { texts } from '../i18n.js';
 
 export const toasts = signal([]);
 export const spoken = signal('');
@@ -16,8 +19,27 @@ export function toast(text, { kind, action } = {}) {
 
 export const drop = (id) => { toasts.value = toasts.value.filter((entry) => entry.id !== id); };
 
-/** Tells screen readers alone. */
+/** For screen readers only. */
 export function say(text) {
   spoken.value = '';
   setTimeout(() => { spoken.value = text; }, 50); // the same text again is news only after it was away
+}
+
+const t = texts('core');
+
+export function Toasts() {
+  useEffect(() => {
+    const failed = ({ reason }) => { if (reason?.status !== undefined) toast(reason.message, { kind: 'bad' }); };
+    addEventListener('unhandledrejection', failed);
+    return () => removeEventListener('unhandledrejection', failed);
+  }, []);
+  return html`
+    <div class="sr said" role="status" data-t="status">${spoken}</div>
+    ${toasts.value.length > 0 && html`<section class="toasts" aria-label=${t('notices')}>${toasts.value.map(({ id, text, kind, action }) => html`
+      <div key=${id} class="toast ${kind || ''}">
+        ${kind && html`<${Icon} name=${kind} />`}<span>${text}</span>
+        ${action && html`<button class="button quiet small" onClick=${() => { drop(id); action.run(); }}>${action.label}</button>`}
+        <${IconButton} icon="close" label=${t('close')} onClick=${() => drop(id)} />
+      </div>`)}
+    </section>`}`;
 }

@@ -1,17 +1,18 @@
 // Find anything: pages, channels, phones, the last messages and actions, by a few letters. It shows each key,
 // so that it teaches them.
-import { html, useState, useEffect, useRef, useId } from '../view.js';
+import { html, useState, useEffect, useRef, useId, signal } from '../view.js';
 import { api } from '../api.js';
 import { go, href } from '../router.js';
 import { routes } from '../routes.js';
 import { channels, chosen, lineOf, masked, pinned, paletteOpen, shortcuts, setTheme, select } from '../state.js';
-import { active } from '../keys.js';
+import { active, keyName, useKeys } from '../keys.js';
 import { Icon } from '../parts/icon.js';
 import { phone, mask, number } from '../parts/who.js';
 import { address } from './rail.js';
-import { helpOpen, Keys } from './help.js';
 import { signOut } from './topbar.js';
 import { texts } from '../i18n.js';
+import { Dialog } from '../parts/dialog.js';
+import { Button } from '../parts/button.js';
 
 const t = texts('core');
 
@@ -120,4 +121,30 @@ function Open() {
       </div>
     </div>
   </dialog>`;
+}
+
+// The list of keys that work here.
+
+export const helpOpen = signal(false);
+
+export function Keys({ name }) {
+  return html`<span class="keys">${name.split(' ').map((key) => html`<kbd key=${key}>${keyName(key)}</kbd>`)}</span>`;
+}
+
+export function Help() {
+  const close = () => { helpOpen.value = false; };
+  return html`<${Dialog} wide open=${helpOpen.value} title=${t('help')} onClose=${close} foot=${html`
+      <${Button} onClick=${() => { shortcuts.value = !shortcuts.value; }}>${shortcuts.value ? t('shortcutsOff') : t('shortcutsOn')}<//>`}>
+    <${List} close=${close} />
+  <//>`;
+}
+
+function List({ close }) {
+  useKeys([['?', '', close]], 'dialog');
+  const groups = ['page', 'drawer', 'general'].map((group) => [group, active.value.filter(([, , its]) => its === group)]).filter(([, list]) => list.length);
+  return html`${!shortcuts.value && html`<p class="muted">${t('keys.off')}</p>`}
+    <div class="grid2">${groups.map(([group, list]) => html`<section key=${group}>
+      <h3>${t(`keys.${group}`)}</h3>
+      <dl class="key-list">${list.map(([name, what]) => html`<div key=${name}><dt>${what}</dt><dd><${Keys} name=${name} /></dd></div>`)}</dl>
+    </section>`)}</div>`;
 }

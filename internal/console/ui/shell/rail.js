@@ -1,13 +1,12 @@
 // Where one can go: a rail at the left, and on small screens a bar of five at the foot.
-import { html, useState, classes } from '../view.js';
+import { html, useState, classes, boot } from '../view.js';
 import { href, route } from '../router.js';
 import { routes } from '../routes.js';
 import { server, theme, setTheme, lang, setLang, languages } from '../state.js';
-import { boot } from '../view.js';
 import { Icon } from '../parts/icon.js';
 import { IconButton } from '../parts/button.js';
 import { Dialog } from '../parts/dialog.js';
-import { helpOpen } from './help.js';
+import { helpOpen } from './palette.js';
 import { texts } from '../i18n.js';
 
 const t = texts('core');

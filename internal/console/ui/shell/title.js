@@ -14,6 +14,6 @@ export function startTitle() {
     const word = t(sandboxOnly.value ? 'sandbox' : 'real');
     document.title = [word, title.value, 'Parley'].filter(Boolean).join(' · ');
     document.documentElement.dataset.band = sandboxOnly.value ? 'sandbox' : 'live';
-    icon.href = new URL(`../icon-${sandboxOnly.value ? 'sandbox' : 'live'}.svg`, import.meta.url);
+    icon.href = new URL(`../icon_${sandboxOnly.value ? 'sandbox' : 'live'}.svg`, import.meta.url);
   });
 }

@@ -48,7 +48,7 @@ export function TopBar() {
   </header>`;
 }
 
-// Whoever types ends that first; what they wrote must not be lost by a key.
+// While the reader types, Escape must not leave the page and lose the text.
 function back({ target }) {
   if (target.matches?.('input, textarea, select')) return false;
   return document.querySelector('main .back')?.click();
@@ -69,7 +69,7 @@ function pick(code) {
 // Since when nothing new was heard, by the stream or by a request, whichever noticed first.
 const since = computed(() => live.value.state !== 'live' && [goneSince.value, staleSince.value].filter(Boolean).sort((a, b) => a - b)[0]);
 
-// A short break is told as a countdown; a longer one as what it means: this page is old.
+// A short break is shown as a countdown, a longer one as stale data.
 function LiveDot() {
   const time = useSecond();
   const { state, retryAt } = live.value;
@@ -81,7 +81,7 @@ function LiveDot() {
   return html`<button type="button" class="live ${state === 'live' ? 'on' : old ? 'old' : 'wait'}" data-t="live" onClick=${retryLive}><i aria-hidden="true" /><span>${words}</span></button>`;
 }
 
-/** Says that the server does not answer, for as long as that is so. */
+/** A warning while the server does not respond. */
 export function Gone() {
   const time = useSecond();
   useEffect(() => {

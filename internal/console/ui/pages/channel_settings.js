@@ -1,0 +1,97 @@
+// The settings of a channel, and the actions that cannot be undone.
+import { html } from '../view.js';
+import { api } from '../api.js';
+import { go } from '../router.js';
+import { reloadChannels } from '../state.js';
+import { texts, duration } from '../i18n.js';
+import { Card } from '../parts/card.js';
+import { Button } from '../parts/button.js';
+import { AsCode } from '../parts/code.js';
+import { confirm } from '../parts/dialog.js';
+import { useForm, Form, Field, Submit } from '../parts/form.js';
+import { toast } from '../parts/toast.js';
+import { phone } from '../parts/who.js';
+
+const t = texts('channel');
+const core = texts('core');
+
+const units = { h: 3600, m: 60, s: 1, ms: 0.001 };
+/** Seconds of a length of time like 1h30m0s. */
+const seconds = (text) => [...text.matchAll(/([\d.]+)(ms|[hms])/g)].reduce((sum, [, n, unit]) => sum + n * units[unit], 0);
+
+const keeps = [86400, 604800, 2592000, 7776000, 31536000]; // seconds: what most choose
+
+export function Settings({ channel, changed }) {
+  const { name, settings } = channel;
+  const kept = settings.retention == null ? '' : String(seconds(settings.retention));
+  const form = useForm({
+    name, 'settings.pace': settings.pace ? String(seconds(settings.pace)) : '', 'settings.ttl': settings.ttl ? String(seconds(settings.ttl) / 3600) : '',
+    'settings.retention': kept, who: settings.allow_only?.length ? 'only' : 'all', 'settings.allow_only': (settings.allow_only || []).map(phone).join('\n'),
+  }, async (values) => {
+    requireNumbers(values, 'settings.allow_only');
+    await api.patch(`/manage/channels/${channel.code}`, wanted(values));
+    toast(t('saved'), { kind: 'good' });
+    await changed();
+  });
+  const choices = [...new Set([...keeps, ...(Number(kept) ? [Number(kept)] : [])])].sort((a, b) => a - b);
+  return html`<${Card}><${Form} form=${form} class="form narrow">
+    <${Field} form=${form} name="name" label=${t('name')} required maxlength="60" autocomplete="off" />
+    <${Field} form=${form} name="settings.pace" label=${t('pace')} hint=${t('paceHint')} inputmode="decimal" autocomplete="off" />
+    <${Field} form=${form} name="settings.ttl" label=${t('ttl')} hint=${t('ttlHint')} inputmode="decimal" autocomplete="off" />
+    <${Field} form=${form} name="settings.retention" label=${t('retention')} type="select"
+      options=${[['', t('keep.ever')], ['0', t('keep.none')], ...choices.map((s) => [String(s), t('keep.for', { time: duration(s * 1000) })])]} />
+    <${WhoMay} form=${form} name="settings.allow_only" />
+    <div class="row"><${Submit} form=${form}>${core('save')}<//><${AsCode} request=${{ method: 'PATCH', path: `/api/manage/channels/${channel.code}`, body: wanted(form.values) }} /></div>
+  <//><//>`;
+}
+
+// Settings are sent as a whole: a missing one is reset to its default. The server validates them.
+function wanted(values) {
+  const amount = (key, unit, by = 1) => { const text = values[key].trim().replace(',', '.'); return text && { [key.slice(9)]: Number.isFinite(text * by) ? `${text * by}${unit}` : text }; };
+  return {
+    name: values.name,
+    settings: { ...amount('settings.pace', 's'), ...amount('settings.ttl', 's', 3600), ...amount('settings.retention', 's'),
+      ...(values.who === 'only' && { allow_only: numbers(values['settings.allow_only']).map(contact) }) },
+  };
+}
+
+/** The numbers in a text, with any separators. */
+export const numbers = (text) => text.split(/[\n,;]+/).map((line) => line.trim()).filter(Boolean);
+
+// A number becomes a contact id. The server rejects anything else.
+const contact = (text) => (/^[\d\s+().-]+$/.test(text) ? `${text.replace(/\D/g, '')}@c.us` : text);
+
+/** Whom the channel may write to. A list without numbers would mean everybody, so it is refused here. */
+export function WhoMay({ form, name, ...rest }) {
+  return html`
+    <${Field} form=${form} name="who" type="radio" label=${t('who')} options=${[['only', t('who.only')], ['all', t('who.all')]]} />
+    ${form.values.who === 'only' && html`<${Field} form=${form} name=${name} type="textarea" label=${t('numbers')} hint=${t('numbersHint')} placeholder="+62 812-3456-7890" inputmode="tel" class="mono" ...${rest} />`}`;
+}
+
+export function requireNumbers(values, name) {
+  if (values.who === 'only' && !numbers(values[name]).length) throw Object.assign(new Error(t('noNumbers')), { errors: { [name]: [t('noNumbers')] } });
+}
+
+export function Danger({ channel, changed }) {
+  const { code } = channel;
+  const ask = (act) => confirm({ title: t(act), text: t(`${act}Text`), action: t(act), danger: true, typed: code });
+  const logout = async () => {
+    if (!await ask('logout')) return;
+    await api.post(`/manage/channels/${code}/logout`);
+    toast(t('loggedOut'), { kind: 'good' });
+    await changed();
+  };
+  const remove = async () => {
+    if (!await ask('delete')) return;
+    await api.del(`/manage/channels/${code}`);
+    toast(t('deleted', { code }), { kind: 'good' });
+    go('/channels', { channel: null });
+    await reloadChannels();
+  };
+  const row = (act, run, request) => html`<div class="danger-row"><div class="grow"><h2>${t(act)}</h2><p class="muted">${t(`${act}Text`)}</p></div>
+    <div class="row"><${AsCode} small request=${request} /><${Button} kind="danger" onClick=${run}>${t(act)}<//></div></div>`;
+  return html`<${Card} class="danger">
+    ${channel.number && channel.status !== 'LOGGED_OUT' && row('logout', logout, { method: 'POST', path: `/api/manage/channels/${code}/logout` })}
+    ${row('delete', remove, { method: 'DELETE', path: `/api/manage/channels/${code}` })}
+  <//>`;
+}

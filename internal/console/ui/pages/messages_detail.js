@@ -1,0 +1,134 @@
+// One message: its timeline, the bubble on the phone, why it failed, and its webhook deliveries.
+import { html } from '../view.js';
+import { api, useLoad } from '../api.js';
+import { useEvents } from '../live.js';
+import { href, setQuery } from '../router.js';
+import { channelBy } from '../state.js';
+import { useKeys } from '../keys.js';
+import { texts, duration, bytes } from '../i18n.js';
+import { Facts, Note, Loading, Failed } from '../parts/card.js';
+import { Button, Copy, copyText } from '../parts/button.js';
+import { confirm } from '../parts/dialog.js';
+import { AsCode, Code } from '../parts/code.js';
+import { Tick } from '../parts/status.js';
+import { Time } from '../parts/time.js';
+import { Who, number, phone, mask } from '../parts/who.js';
+import { toast } from '../parts/toast.js';
+import { Bubble } from './phone_chat.js';
+import { Result } from './webhooks_deliveries.js';
+
+const t = texts('messages');
+const core = texts('core');
+
+/** What would send a message again; null where that is not known: files are not sent twice, codes never. */
+export function requestOf(m) {
+  const to = { contact_id: m.contact_id };
+  const more = m.reply_to ? { reply_to: m.reply_to } : {};
+  const body = m.otp || !m.from_me ? null
+    : m.type === 'text' && m.body ? { ...to, message: m.body, ...more }
+      : m.location ? { ...to, latitude: m.location.latitude, longitude: m.location.longitude, ...(m.location.title && { title: m.location.title }), ...more }
+        : m.poll && { ...to, title: m.poll.title, options: m.poll.options.map((option) => option.name), is_multiple_answer: m.poll.multiple, ...more };
+  return body ? { method: 'POST', path: `/api/send-message/${m.type}`, headers: { 'X-Channel': m.channel }, body } : null;
+}
+
+/** id is the channel, a dot and the message's id. */
+export function Detail({ id, open }) {
+  const [channel, messageID] = [id.slice(0, id.indexOf('.')), id.slice(id.indexOf('.') + 1)];
+  const path = `/manage/messages/${encodeURIComponent(messageID)}`;
+  const load = useLoad(() => api.get(path, { query: { channel } }));
+  const m = load.data?.data;
+  useEvents(['message.', 'poll.'], (events) => {
+    if (events.some((event) => event.channel === channel && event.data.message_id === messageID)) load.reload();
+  });
+  useKeys([
+    ['y', t('copyID'), () => copyText(messageID, t('id'))],
+    ['r', t('reply'), () => m && reply(m)],
+  ], 'drawer');
+  if (load.error && !m) return html`<${Failed} load=${load} />`;
+  if (!m) return html`<${Loading} rows=${6} />`;
+  return html`
+    <p class="answer">${sentence(m)}</p>
+    <${Actions} m=${m} path=${path} open=${open} />
+    ${m.status === 'FAILED' && html`<${Why} m=${m} />`}
+    <section><h3>${t(m.otp ? 'seenHidden' : 'seenAs')}</h3><${Seen} m=${m} path=${path} /></section>
+    <section><h3>${t('timeline')}</h3><${Line} m=${m} /></section>
+    <section><${Facts} rows=${facts(m)} /></section>
+    <section><h3>${t('deliveries')}</h3><${Caused} m=${m} /></section>
+    <details><summary>JSON</summary><${Code} text=${mask(JSON.stringify(m, null, 2))} what="JSON" /></details>`;
+}
+
+const reply = (m) => setQuery({ send: '1', to: number(m.contact_id), from: m.channel, reply: m.id });
+
+function sentence(m) {
+  const [first] = m.timeline;
+  const took = duration(Math.max(0, Date.parse(m.timeline.at(-1).at) - Date.parse(first.at)));
+  const who = html`<${Who} number=${m.contact_id} name=${m.name} both />`;
+  const status = m.from_me || m.status === 'DELETED' ? m.status : 'RECEIVED';
+  return t(`is.${status}`, { who, took, channel: m.channel });
+}
+
+function Actions({ m, path, open }) {
+  const request = requestOf(m);
+  const channel = channelBy(m.channel);
+  const again = async () => {
+    if (channel?.network !== 'sandbox' && !await confirm({ title: t('again'), text: t('againReal', { to: phone(m.contact_id) }), action: t('again') })) return;
+    const { data } = await api.post(request.path.slice(4), request.body, { channel: m.channel });
+    toast(t('sentAgain'), { kind: 'good', action: { label: core('keys.open'), run: () => open(`${m.channel}.${data.message_id}`) } });
+  };
+  const digits = number(m.contact_id);
+  return html`<div class="row">
+    <${Copy} small text=${m.message_id} what=${t('id')}>${t('copyID')}<//>
+    <${AsCode} small request=${request || { path: `/api${path}?channel=${m.channel}` }} />
+    ${request && html`<${Button} small icon="refresh" onClick=${again}>${t('again')}<//>`}
+    <${Button} small icon="reply" onClick=${() => reply(m)}>${t('reply')}<//>
+    <${Button} small icon="messages" href=${channel?.network === 'sandbox' ? href(`/phone/${digits}`, { channel: m.channel }) : href('/messages', { q: `to:${digits}`, channel: m.channel })}>${t('chat')}<//>
+  </div>`;
+}
+
+function Why({ m }) {
+  const { code = 'refused', message = '', until } = m.error || {};
+  return html`<${Note} kind="bad" title=${t(`why.${code}`)}>
+    <p><bdi>${message}</bdi> <code>${code}</code></p>
+    ${until && html`<p>${t('until', { time: html`<${Time} at=${until} ago />` })}</p>`}
+    <p><b>${t('remedy')}</b> ${t(`do.${code}`)} <a href="/docs" target="_blank" rel="noopener">${core('docs')}</a></p>
+  <//>`;
+}
+
+/** The bubble on the other phone. What it answers is looked up. */
+function Seen({ m, path }) {
+  const quoted = useLoad(async () => m.reply_to && (await api.get(`/manage/messages/${encodeURIComponent(m.reply_to)}`, { query: { channel: m.channel } }).catch(() => null))?.data, [m.reply_to]).data;
+  const asPhone = (one) => ({ ...one, from_phone: !one.from_me, deleted: one.status === 'DELETED', links: [], codes: [], votes: one.poll?.options.filter((option) => option.votes).map((option) => option.name) || [], media: one.media && { ...one.media, waveform: [] } });
+  const shown = asPhone(m);
+  const absent = m.media && m.media.status !== 'ready';
+  if (m.type !== 'poll' && (!m.media || absent) && !m.location) shown.type = 'text'; // what it carried is not kept, or not there yet
+  if (!m.body && shown.type === 'text' && !shown.deleted) shown.body = t(m.type === 'text' ? 'textErased' : 'noText', { type: m.type });
+  const file = () => api.blob(`${path}/media`, { query: { channel: m.channel } });
+  return html`<div class="as-seen"><${Bubble} m=${shown} quoted=${quoted && asPhone(quoted)} who=${{ phone: mask(m.name || phone(m.contact_id)), channel: m.channel }} where=${{ file }} />
+    ${absent && html`<p class="muted">${t(`media.${m.media.status}`)}</p>`}</div>`;
+}
+
+function Line({ m }) {
+  const begun = Date.parse(m.timeline[0].at);
+  return html`<ol class="line">${m.timeline.map((step, i) => html`<li key=${i}>
+    <${Tick} status=${step.status} at=${step.at} /><${Time} at=${step.at} />
+    <span class="muted mono-num">${i > 0 && `+ ${duration(Math.max(0, Date.parse(step.at) - Date.parse(m.timeline[i - 1].at)))}`}${i > 1 && ` · ${t('inAll', { time: duration(Math.max(0, Date.parse(step.at) - begun)) })}`}</span></li>`)}</ol>`;
+}
+
+const Mono = ({ text, what }) => html`<span class="mono">${text}</span> <${Copy} text=${text} what=${what} />`;
+
+const facts = (m) => [
+  [t('id'), html`<span class="mono">${mask(m.message_id)}</span> <${Copy} text=${m.message_id} what=${t('id')} />`],
+  [core('page.channel'), html`<a href=${href(`/channels/${m.channel}`)}>${m.channel}</a>`],
+  [t('contact'), html`<${Who} number=${m.contact_id} name=${m.name} both />`],
+  [t('type'), m.otp ? `${m.type} · otp` : m.type],
+  [t('replyTo'), m.reply_to && html`<a class="mono" href=${href('/messages', { open: `${m.channel}.${m.reply_to}` })}>${m.reply_to}</a>`],
+  [t('file'), m.media && html`<bdi>${mask(m.media.filename || m.type)}</bdi> <span class="muted">${m.media.mimetype} · ${bytes(m.media.bytes)}</span>`],
+  [t('request'), m.request_id && html`<${Mono} text=${m.request_id} what=${t('request')} />`],
+  [t('key'), m.idempotency_key && html`<${Mono} text=${m.idempotency_key} what=${t('key')} />`],
+];
+
+function Caused({ m }) {
+  if (!m.deliveries.length) return html`<p class="muted">${t('noDeliveries')}</p>`;
+  return html`<ul class="caused">${m.deliveries.map((d) => html`<li key=${d.id}>
+    <a href=${href('/webhooks/deliveries', { open: d.id })}>${d.type}</a> <span class="muted clip">${d.url}</span><${Result} d=${d} /></li>`)}</ul>`;
+}
