@@ -97,7 +97,7 @@ func (rt *route) lead(ctx context.Context, r *request, key parley.Answer, f *fli
 
 // earlier finds what was kept under a key; nil: nothing, or nothing that still counts.
 func (rt *route) earlier(ctx context.Context, key parley.Answer) (*parley.Answer, error) {
-	kept, err := rt.Store.Answer(ctx, key.Scope, key.Key)
+	kept, err := rt.Store.StoredResponse(ctx, key.Scope, key.Key)
 	if errors.Is(err, parley.ErrNotFound) {
 		return nil, nil
 	}
@@ -113,7 +113,7 @@ func (rt *route) earlier(ctx context.Context, key parley.Answer) (*parley.Answer
 		const batch = 1000
 		var gone int
 		err := rt.tx(ctx, func(tx *store.Tx) (err error) {
-			gone, err = tx.ForgetAnswers(ctx, oldest.Add(time.Millisecond), batch)
+			gone, err = tx.PurgeStoredResponses(ctx, oldest.Add(time.Millisecond), batch)
 			return err
 		})
 		if err != nil {
@@ -157,7 +157,7 @@ func (rt *route) keep(ctx context.Context, r *request, key parley.Answer) {
 	ctx = context.WithoutCancel(ctx) // also for a caller that is gone: it will ask again
 	err := rt.tx(ctx, func(tx *store.Tx) error {
 		if r.accepted {
-			return tx.SetAnswer(ctx, key)
+			return tx.SetStoredResponse(ctx, key)
 		}
 		return r.addKey(ctx, tx, key)
 	})
@@ -177,7 +177,7 @@ func (r *request) addKey(ctx context.Context, tx *store.Tx, key parley.Answer) e
 			return err
 		}
 	}
-	return tx.AddAnswer(ctx, key)
+	return tx.AddStoredResponse(ctx, key)
 }
 
 // storeKey stores the request's key, if it has one, with its response in the transaction that does the work:
@@ -194,7 +194,7 @@ func (r *request) storeKey(ctx context.Context, tx *store.Tx, status int, respon
 	}
 	key.StatusCode, key.ContentType = status, typeJSON[0]
 	if r.accepted {
-		return tx.SetAnswer(ctx, *key)
+		return tx.SetStoredResponse(ctx, *key)
 	}
 	return r.addKey(ctx, tx, *key)
 }
@@ -216,7 +216,7 @@ func (s *server) removeKey(ctx context.Context, r *request) error {
 		return nil
 	}
 	ctx = context.WithoutCancel(ctx) // also for a caller that is gone
-	return s.tx(ctx, func(tx *store.Tx) error { return tx.RemoveAnswer(ctx, r.key.Scope, r.key.Key) })
+	return s.tx(ctx, func(tx *store.Tx) error { return tx.DeleteStoredResponse(ctx, r.key.Scope, r.key.Key) })
 }
 
 // storeEncrypted stores the request's key, if it has one, with its answer in the transaction that does the

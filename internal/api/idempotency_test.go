@@ -137,7 +137,7 @@ func TestAnswerThatWasLost(t *testing.T) {
 	lose := func(scope, key string) {
 		t.Helper()
 		err := e.config.Store.Tx(t.Context(), func(tx *store.Tx) error {
-			return tx.SetAnswer(t.Context(), parley.Answer{Scope: scope, Key: key})
+			return tx.SetStoredResponse(t.Context(), parley.Answer{Scope: scope, Key: key})
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -341,7 +341,7 @@ func TestGroupOfAProcessThatDied(t *testing.T) {
 	create("k", ayu).want(t, 200)
 	before := e.count("/api/groups")
 	err := e.config.Store.Tx(t.Context(), func(tx *store.Tx) error {
-		return tx.SetAnswer(t.Context(), parley.Answer{Scope: "main", Key: "k"})
+		return tx.SetStoredResponse(t.Context(), parley.Answer{Scope: "main", Key: "k"})
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -372,7 +372,7 @@ func TestKeysCountWhileTheClockIsDoubted(t *testing.T) {
 	rt := e.keyRoute()
 	hr := must(http.NewRequest("POST", "/x", nil))(t)
 	old.Fingerprint = fingerprint(newRequest(hr), rt.fingerprints[0])
-	if err := e.config.Store.Tx(t.Context(), func(tx *store.Tx) error { return tx.AddAnswer(t.Context(), old) }); err != nil {
+	if err := e.config.Store.Tx(t.Context(), func(tx *store.Tx) error { return tx.AddStoredResponse(t.Context(), old) }); err != nil {
 		t.Fatal(err)
 	}
 	hr.Header.Set(keyName, "k")
@@ -402,7 +402,7 @@ func TestKeysEndAfterADay(t *testing.T) {
 		Scope: "*admin", Key: "k", Fingerprint: []byte("other"), CreatedAt: time.Now().Add(-keptFor),
 		StatusCode: 200, ContentType: "application/json", Body: []byte("{}"),
 	}
-	if err := e.config.Store.Tx(t.Context(), func(tx *store.Tx) error { return tx.AddAnswer(t.Context(), old) }); err != nil {
+	if err := e.config.Store.Tx(t.Context(), func(tx *store.Tx) error { return tx.AddStoredResponse(t.Context(), old) }); err != nil {
 		t.Fatal(err)
 	}
 	for i, want := range []string{`{"made":1}`, `{"made":1}`} {

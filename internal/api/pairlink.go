@@ -50,7 +50,7 @@ func (s *server) makePairLink(ctx context.Context, r *request) (envelope[pairLin
 		if err := checkChannel(ctx, tx, c); err != nil {
 			return err
 		}
-		return errors.Join(tx.AddTicket(ctx, ticket), tx.ForgetTickets(ctx, now.Add(-ticketsKept)),
+		return errors.Join(tx.AddTicket(ctx, ticket), tx.PurgeTickets(ctx, now.Add(-ticketsKept)),
 			r.storeKey(ctx, tx, http.StatusOK, before))
 	})
 	if err != nil {

@@ -162,7 +162,7 @@ func (s *server) changeWebhook(ctx context.Context, r *request) (envelope[webhoo
 			w.Disable(time.Now(), switchedOff)
 		}
 		if moved || switches && enabled {
-			err = tx.HurryDeliveries(ctx, w.ID, time.Now())
+			err = tx.RetryDeliveries(ctx, w.ID, time.Now())
 		}
 		changed = ok("Webhook changed", webhookOf(w))
 		return errors.Join(err, tx.UpdateWebhook(ctx, w), r.storeKey(ctx, tx, http.StatusOK, changed))

@@ -325,7 +325,7 @@ func TestRestoreRevivesNothing(t *testing.T) {
 		}
 		ledger, err := data.Store.Ledger(ctx, "demo", was.contact)
 		link, err2 := data.Store.Link(ctx, was.link)
-		key, err3 := data.Store.Answer(ctx, "demo", "pending")
+		key, err3 := data.Store.StoredResponse(ctx, "demo", "pending")
 		if err := errors.Join(err, err2, err3, data.Close()); err != nil {
 			t.Fatal(err)
 		}
@@ -413,5 +413,5 @@ func addOpen(ctx context.Context, tx *store.Tx, was *lastKnown, now time.Time) e
 	link := parley.OTPLink{ID: was.link, Channel: "demo", Contact: was.contact, Hash: []byte{1}, CreatedAt: now, ExpiresAt: now.Add(time.Hour)}
 	key := parley.Answer{Scope: "demo", Key: "pending", Fingerprint: []byte{1}, Channel: "demo", CreatedAt: now}
 	return errors.Join(append(errs, tx.PutLedger(ctx, parley.OTPLedger{Code: code, Requests: []time.Time{now}}),
-		tx.AddLink(ctx, link), tx.AddAnswer(ctx, key))...)
+		tx.AddLink(ctx, link), tx.AddStoredResponse(ctx, key))...)
 }

@@ -225,10 +225,10 @@ func (e *Engine) forget(ctx context.Context) {
 		removed := 0
 		err := e.Store.Tx(ctx, func(tx *store.Tx) (err error) {
 			now := time.Now()
-			if removed, err = tx.ForgetDeliveries(ctx, parley.DeliveryDone, now.Add(-min(e.Keep, keepDelivered)), forgetAtOnce); err != nil {
+			if removed, err = tx.PurgeDeliveries(ctx, parley.DeliveryDone, now.Add(-min(e.Keep, keepDelivered)), forgetAtOnce); err != nil {
 				return err
 			}
-			failed, err := tx.ForgetDeliveries(ctx, parley.DeliveryFailed, now.Add(-e.Keep), forgetAtOnce)
+			failed, err := tx.PurgeDeliveries(ctx, parley.DeliveryFailed, now.Add(-e.Keep), forgetAtOnce)
 			removed = max(removed, failed)
 			return err
 		})

@@ -102,7 +102,7 @@ func (r *recorder) store(results []result) error {
 				return err
 			}
 			if hurry[id] {
-				if err := tx.HurryDeliveries(ctx, id, time.Now()); err != nil {
+				if err := tx.RetryDeliveries(ctx, id, time.Now()); err != nil {
 					return err
 				}
 			}

@@ -51,7 +51,7 @@ func (e *Engine) RetryWebhook(ctx context.Context, id parley.WebhookID) (waiting
 		if waiting, err = tx.CountWaiting(ctx, id); err != nil {
 			return err
 		}
-		return tx.HurryDeliveries(ctx, id, time.Now())
+		return tx.RetryDeliveries(ctx, id, time.Now())
 	})
 	if err == nil {
 		e.retry(parley.Endpoint(id))

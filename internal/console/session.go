@@ -34,7 +34,7 @@ func NewLink(ctx context.Context, db *store.DB, url string) (string, error) {
 	return url + "/console/login#" + secret, nil
 }
 
-var errSignedOut = parley.Errorf(parley.Unauthenticated, 
+var errSignedOut = parley.Errorf(parley.Unauthenticated,
 	"You are not signed in, or the session has ended. Open a new link with: parley open")
 
 // check returns an error unless the request has a valid session.
@@ -62,7 +62,7 @@ func (c *Console) prolong(w http.ResponseWriter, hr *http.Request) {
 	if err != nil || now.Add(sessionLife-touchEvery).Before(t.ExpiresAt) {
 		return // the API itself refuses a request without a session
 	}
-	err = c.Store.Tx(ctx, func(tx *store.Tx) error { return tx.TouchTicket(ctx, t.Hash, now.Add(sessionLife)) })
+	err = c.Store.Tx(ctx, func(tx *store.Tx) error { return tx.ExtendTicket(ctx, t.Hash, now.Add(sessionLife)) })
 	switch {
 	case err == nil:
 		setSession(w, hr, secretOf(hr))
@@ -107,7 +107,7 @@ func (c *Console) signIn(w http.ResponseWriter, hr *http.Request) (sessionRespon
 		return sessionResponse{}, err
 	}
 	if !storesSecure(hr) && !isLoopback(hr) { // checked before the link is used
-		return sessionResponse{}, parley.Errorf(parley.BadRequest, 
+		return sessionResponse{}, parley.Errorf(parley.BadRequest,
 			"This browser does not store secure cookies here. Open the console over https, or on the server itself at http://localhost.")
 	}
 	ctx, now := hr.Context(), time.Now()
@@ -126,7 +126,7 @@ func (c *Console) signIn(w http.ResponseWriter, hr *http.Request) (sessionRespon
 		if _, err := tx.UseTicket(ctx, link.Hash, now); err != nil {
 			return err
 		}
-		return errors.Join(endSession(ctx, tx, hr, now), tx.AddTicket(ctx, ticket), tx.ForgetTickets(ctx, now.Add(-purgeAfter)))
+		return errors.Join(endSession(ctx, tx, hr, now), tx.AddTicket(ctx, ticket), tx.PurgeTickets(ctx, now.Add(-purgeAfter)))
 	})
 	if errors.Is(err, parley.ErrNotFound) {
 		return sessionResponse{}, c.whyRefused(ctx, link.Hash)

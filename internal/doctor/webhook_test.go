@@ -31,7 +31,7 @@ func TestWebhookGap(t *testing.T) {
 					return err
 				}
 			}
-			_, err := tx.ForgetEvents(t.Context(), time.Now().Add(time.Hour), 1e9, 100)
+			_, err := tx.PurgeEvents(t.Context(), time.Now().Add(time.Hour), 1e9, 100)
 			return err
 		}, "off since"},
 		{func(tx *store.Tx) error { return tx.UpdateWebhook(t.Context(), on) }, "missed events: 4 were removed"},

@@ -127,7 +127,7 @@ func (a *account) storing(ctx context.Context, s *sending, terms Terms) func(*st
 			ref.Chat = s.asked[i]
 			key.Messages = append(key.Messages, ref)
 		}
-		return tx.AddAnswer(ctx, *key)
+		return tx.AddStoredResponse(ctx, *key)
 	})
 }
 

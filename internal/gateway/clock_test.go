@@ -38,7 +38,7 @@ func TestAClockThatIsAheadErasesNothing(t *testing.T) {
 			if got := b.load(sent[0]).Content.Text(); got != "old" {
 				t.Errorf("%s: the text is %q", when, got)
 			}
-			if _, err := b.store.Answer(t.Context(), "demo", "k"); err != nil {
+			if _, err := b.store.StoredResponse(t.Context(), "demo", "k"); err != nil {
 				t.Errorf("%s: the key: %v", when, err)
 			}
 			if len(b.events(before)) < 1 {
@@ -64,7 +64,7 @@ func TestAClockThatIsAheadErasesNothing(t *testing.T) {
 		if got := b.load(sent[0]).Content.Text(); got != "" {
 			t.Errorf("after an hour the text is still %q", got)
 		}
-		if _, err := b.store.Answer(t.Context(), "demo", "k"); !errors.Is(err, parley.ErrNotFound) {
+		if _, err := b.store.StoredResponse(t.Context(), "demo", "k"); !errors.Is(err, parley.ErrNotFound) {
 			t.Errorf("after an hour the key is still there: %v", err)
 		}
 		if got := b.load(waits); got.Status != parley.FailedForGood || got.Failure.Code != parley.Expired {

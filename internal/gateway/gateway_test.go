@@ -170,7 +170,7 @@ func TestAKeyIsTakenOnce(t *testing.T) {
 		if got := b.driver.texts("demo", ayu); len(got) != 1 {
 			t.Errorf("sent %d times", len(got))
 		}
-		answer, err := b.store.Answer(t.Context(), "demo", "k")
+		answer, err := b.store.StoredResponse(t.Context(), "demo", "k")
 		if err != nil || len(answer.Messages) != 1 || answer.IsComplete() {
 			t.Fatalf("the key is stored as %+v, %v", answer, err)
 		}
@@ -396,7 +396,7 @@ func TestOldTextAndAnswersGo(t *testing.T) {
 		if b.load(m).Content.Text() != "old" {
 			t.Error("the text went an hour early")
 		}
-		if _, err := b.store.Answer(t.Context(), "demo", "k"); err != nil {
+		if _, err := b.store.StoredResponse(t.Context(), "demo", "k"); err != nil {
 			t.Errorf("the answer went an hour early: %v", err)
 		}
 		time.Sleep(time.Hour + 2*time.Minute)
@@ -404,7 +404,7 @@ func TestOldTextAndAnswersGo(t *testing.T) {
 		if got := b.load(m); got.Content.Text() != "" || got.Status != parley.Sent {
 			t.Errorf("after a day: %s %q", got.Status, got.Content.Text())
 		}
-		if _, err := b.store.Answer(t.Context(), "demo", "k"); !errors.Is(err, parley.ErrNotFound) {
+		if _, err := b.store.StoredResponse(t.Context(), "demo", "k"); !errors.Is(err, parley.ErrNotFound) {
 			t.Errorf("the answer after a day: %v", err)
 		}
 	})

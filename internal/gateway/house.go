@@ -30,7 +30,7 @@ func (g *Gateway) keepHouse(ctx context.Context) {
 		if g.MayErase() {
 			g.storeClock(ctx)
 			g.forgetAnswers(ctx)
-			if err := g.Store.Tx(ctx, func(tx *store.Tx) error { return tx.ForgetCounters(ctx, g.Clock()) }); err != nil && ctx.Err() == nil {
+			if err := g.Store.Tx(ctx, func(tx *store.Tx) error { return tx.PurgeCounters(ctx, g.Clock()) }); err != nil && ctx.Err() == nil {
 				g.Log.Error("remove old counters", "error", err)
 			}
 			g.forgetEvents(ctx)
@@ -52,7 +52,7 @@ func (g *Gateway) keepHouse(ctx context.Context) {
 func (g *Gateway) forgetAnswers(ctx context.Context) {
 	g.inBatches(ctx, "forget answers", func() (n int, err error) {
 		err = g.Store.Tx(ctx, func(tx *store.Tx) (err error) {
-			n, err = tx.ForgetAnswers(ctx, g.Clock().Add(-AnswerLife), houseBatch)
+			n, err = tx.PurgeStoredResponses(ctx, g.Clock().Add(-AnswerLife), houseBatch)
 			return err
 		})
 		return n, err
@@ -69,9 +69,9 @@ func (g *Gateway) forgetEvents(ctx context.Context) {
 	life, most := cmp.Or(g.EventLife, DefaultEventLife), cmp.Or(g.EventCap, DefaultEventCap)
 	g.inBatches(ctx, "forget events", func() (n int, err error) {
 		err = g.Store.Tx(ctx, func(tx *store.Tx) (err error) {
-			n, err = tx.ForgetEvents(ctx, g.Clock().Add(-life), most, houseBatch)
+			n, err = tx.PurgeEvents(ctx, g.Clock().Add(-life), most, houseBatch)
 			encrypted := g.Clock().Add(-encryptedLife)
-			return errors.Join(err, tx.EraseEncrypted(ctx, encrypted), tx.ForgetResends(ctx, encrypted))
+			return errors.Join(err, tx.EraseEncrypted(ctx, encrypted), tx.PurgeResends(ctx, encrypted))
 		})
 		return n, err
 	})

@@ -184,7 +184,7 @@ func (i *Issuer) forget(ctx context.Context, channel parley.ChannelCode, before 
 	for {
 		var n int
 		err := i.Store.Tx(ctx, func(tx *store.Tx) (err error) {
-			n, err = tx.ForgetOTPs(ctx, channel, before, houseBatch)
+			n, err = tx.PurgeOTPs(ctx, channel, before, houseBatch)
 			return err
 		})
 		if err != nil || n < houseBatch {

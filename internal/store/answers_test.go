@@ -18,8 +18,8 @@ var answerTests = map[string]func(*env){
 		want := taken("main", "k")
 		want.Channel = main
 		want.Messages = []parley.MessageRef{{FromMe: true, Chat: ann, ID: "A1"}, {FromMe: true, Chat: ann, ID: "A2"}}
-		e.tx(func(tx *store.Tx) error { return tx.AddAnswer(e.Context(), want) })
-		got, err := e.store.Answer(e.Context(), "main", "k")
+		e.tx(func(tx *store.Tx) error { return tx.AddStoredResponse(e.Context(), want) })
+		got, err := e.store.StoredResponse(e.Context(), "main", "k")
 		e.must(err)
 		e.same("taken", got, want)
 		if got.IsComplete() {
@@ -27,52 +27,52 @@ var answerTests = map[string]func(*env){
 		}
 		want.StatusCode, want.ContentType, want.Body = 200, "application/json", []byte(`{"a":1}`)
 		e.tx(func(tx *store.Tx) error {
-			return tx.SetAnswer(e.Context(), parley.Answer{Scope: "main", Key: "k", StatusCode: 200, ContentType: want.ContentType, Body: want.Body})
+			return tx.SetStoredResponse(e.Context(), parley.Answer{Scope: "main", Key: "k", StatusCode: 200, ContentType: want.ContentType, Body: want.Body})
 		})
-		got, err = e.store.Answer(e.Context(), "main", "k")
+		got, err = e.store.StoredResponse(e.Context(), "main", "k")
 		e.must(err)
 		e.same("answered", got, want)
 	},
 
 	"a key is used once in its scope": func(e *env) {
 		e.tx(func(tx *store.Tx) error {
-			return errors.Join(tx.AddAnswer(e.Context(), taken("main", "k")), tx.AddAnswer(e.Context(), taken("main", "K")),
-				tx.AddAnswer(e.Context(), taken("*global", "k")))
+			return errors.Join(tx.AddStoredResponse(e.Context(), taken("main", "k")), tx.AddStoredResponse(e.Context(), taken("main", "K")),
+				tx.AddStoredResponse(e.Context(), taken("*global", "k")))
 		})
-		e.wants(parley.ErrExists, func(tx *store.Tx) error { return tx.AddAnswer(e.Context(), taken("main", "k")) })
+		e.wants(parley.ErrExists, func(tx *store.Tx) error { return tx.AddStoredResponse(e.Context(), taken("main", "k")) })
 	},
 
 	"a request is taken back": func(e *env) {
 		for range 2 {
-			e.tx(func(tx *store.Tx) error { return tx.AddAnswer(e.Context(), taken("main", "k")) })
+			e.tx(func(tx *store.Tx) error { return tx.AddStoredResponse(e.Context(), taken("main", "k")) })
 			e.tx(func(tx *store.Tx) error {
-				return errors.Join(tx.RemoveAnswer(e.Context(), "main", "k"), tx.RemoveAnswer(e.Context(), "main", "other"))
+				return errors.Join(tx.DeleteStoredResponse(e.Context(), "main", "k"), tx.DeleteStoredResponse(e.Context(), "main", "other"))
 			})
 		}
 	},
 
 	"an unknown key is not found": func(e *env) {
-		if _, err := e.store.Answer(e.Context(), "main", "k"); !errors.Is(err, parley.ErrNotFound) {
+		if _, err := e.store.StoredResponse(e.Context(), "main", "k"); !errors.Is(err, parley.ErrNotFound) {
 			e.Errorf("got %v", err)
 		}
-		e.wants(parley.ErrNotFound, func(tx *store.Tx) error { return tx.SetAnswer(e.Context(), taken("main", "k")) })
+		e.wants(parley.ErrNotFound, func(tx *store.Tx) error { return tx.SetStoredResponse(e.Context(), taken("main", "k")) })
 	},
 
 	"old answers are forgotten, the oldest first": func(e *env) {
 		for i := range 5 {
 			a := taken("main", fmt.Sprint(i))
 			a.CreatedAt = start.Add(time.Duration(i) * time.Minute)
-			e.tx(func(tx *store.Tx) error { return tx.AddAnswer(e.Context(), a) })
+			e.tx(func(tx *store.Tx) error { return tx.AddStoredResponse(e.Context(), a) })
 		}
 		for _, step := range []struct{ limit, forgotten, oldest int }{{2, 2, 2}, {10, 1, 3}, {10, 0, 3}} {
 			var n int
 			e.tx(func(tx *store.Tx) (err error) {
-				n, err = tx.ForgetAnswers(e.Context(), start.Add(3*time.Minute), step.limit)
+				n, err = tx.PurgeStoredResponses(e.Context(), start.Add(3*time.Minute), step.limit)
 				return err
 			})
 			e.same("forgotten", n, step.forgotten)
 			for i := range 5 {
-				_, err := e.store.Answer(e.Context(), "main", fmt.Sprint(i))
+				_, err := e.store.StoredResponse(e.Context(), "main", fmt.Sprint(i))
 				if errors.Is(err, parley.ErrNotFound) != (i < step.oldest) {
 					e.Errorf("answer %d: %v", i, err)
 				}

@@ -151,7 +151,7 @@ var channelTests = map[string]func(*env){
 				return errors.Join(
 					tx.AddToken(e.Context(), parley.Token{ID: parley.TokenID("tok_" + code), Kind: parley.ChannelToken, Channel: code}),
 					tx.SetReaction(e.Context(), code, m.Ref(), ann, "👍"),
-					tx.AddAnswer(e.Context(), parley.Answer{Scope: string(code), Key: "k", Fingerprint: []byte{1}, Channel: code}))
+					tx.AddStoredResponse(e.Context(), parley.Answer{Scope: string(code), Key: "k", Fingerprint: []byte{1}, Channel: code}))
 			})
 		}
 		e.tx(func(tx *store.Tx) error { return tx.DeleteChannel(e.Context(), main) })
@@ -168,7 +168,7 @@ var channelTests = map[string]func(*env){
 		gone("token", err)
 		_, err = e.store.Chat(e.Context(), main, ann)
 		gone("chat", err)
-		_, err = e.store.Answer(e.Context(), string(main), "k")
+		_, err = e.store.StoredResponse(e.Context(), string(main), "k")
 		gone("answer", err)
 
 		// A channel of the same name begins with nothing, and the other one keeps its own.
@@ -196,7 +196,7 @@ var channelTests = map[string]func(*env){
 			{"update channel", true, func(tx *store.Tx) error { return tx.UpdateChannel(e.Context(), fullChannel(main)) }},
 			{"set state", false, func(tx *store.Tx) error { return tx.SetChannelState(e.Context(), fullChannel(main)) }},
 			{"add token", true, func(tx *store.Tx) error { return tx.AddToken(e.Context(), token) }},
-			{"touch token", false, func(tx *store.Tx) error { return tx.TouchToken(e.Context(), "tok_1", parley.TokenUse{At: start}) }},
+			{"touch token", false, func(tx *store.Tx) error { return tx.SetTokenUse(e.Context(), "tok_1", parley.TokenUse{At: start}) }},
 			{"revoke token", true, func(tx *store.Tx) error { return tx.RevokeToken(e.Context(), "tok_1", start) }},
 			{"add key", true, func(tx *store.Tx) error {
 				return tx.AddSigningKey(e.Context(), parley.SigningKey{ID: "k", Public: []byte{1}, Encrypted: []byte{2}})

@@ -221,8 +221,8 @@ func (r Reader) ChannelActivity(ctx context.Context, since time.Time) (map[parle
 	return all, err
 }
 
-// ForgetCounters removes counters that are too old.
-func (t *Tx) ForgetCounters(_ context.Context, now time.Time) error {
+// PurgeCounters removes counters that are too old.
+func (t *Tx) PurgeCounters(_ context.Context, now time.Time) error {
 	if _, err := t.sql.Exec(`DELETE FROM counter_minute WHERE minute < $1`, now.Add(-minuteLife).Unix()/60); err != nil {
 		return err
 	}

@@ -62,7 +62,7 @@ var deliveryTests = map[string]func(*env){
 		next, err = e.store.NextDelivery(e.Context(), "whk_1", start.Add(5*time.Second))
 		e.must(err)
 		e.same("next after that", next, time.Time{})
-		e.tx(func(tx *store.Tx) error { return tx.HurryDeliveries(e.Context(), hook, start) })
+		e.tx(func(tx *store.Tx) error { return tx.RetryDeliveries(e.Context(), hook, start) })
 		e.same("due when hurried", e.due("whk_1", start, 10), []int64{1, 3})
 	},
 
@@ -244,7 +244,7 @@ var deliveryTests = map[string]func(*env){
 			parley.DeliveryAttempt{Number: 3, At: start.Add(time.Minute), Took: time.Millisecond, Code: 503, Problem: "http_status: busy", Answer: "later"}))
 		e.becomes(finished(again, parley.DeliveryDone, start))
 		e.tx(func(tx *store.Tx) error {
-			return second(tx.ForgetDeliveries(e.Context(), parley.DeliveryDone, start.Add(time.Second), 10))
+			return second(tx.PurgeDeliveries(e.Context(), parley.DeliveryDone, start.Add(time.Second), 10))
 		})
 		_, total, err := e.store.Deliveries(e.Context(), q, parley.Page{Limit: 1})
 		e.must(err)
@@ -271,7 +271,7 @@ var deliveryTests = map[string]func(*env){
 
 		forget := func(before time.Time, limit int) (n int) {
 			e.tx(func(tx *store.Tx) (err error) {
-				n, err = tx.ForgetDeliveries(e.Context(), parley.DeliveryDone, before, limit)
+				n, err = tx.PurgeDeliveries(e.Context(), parley.DeliveryDone, before, limit)
 				return err
 			})
 			return n

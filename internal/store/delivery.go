@@ -176,9 +176,9 @@ func (t *Tx) UpdateDeliveries(_ context.Context, ds []parley.Delivery) error {
 	return nil
 }
 
-// HurryDeliveries makes everything that waits for a webhook due now. What is held has no time of its
+// RetryDeliveries makes everything that waits for a webhook due now. What is held has no time of its
 // own to wait for.
-func (t *Tx) HurryDeliveries(_ context.Context, webhook parley.WebhookID, now time.Time) error {
+func (t *Tx) RetryDeliveries(_ context.Context, webhook parley.WebhookID, now time.Time) error {
 	_, err := t.sql.Exec(`UPDATE delivery SET next_at = $1 WHERE `+first+` AND endpoint = $2 AND next_at > $1`, millis(now), string(webhook))
 	return err
 }
@@ -198,9 +198,9 @@ func (t *Tx) RetryDelivery(_ context.Context, d parley.Delivery, now time.Time) 
 	return err
 }
 
-// ForgetDeliveries removes up to limit deliveries of a state that ended before a time, the oldest first. The state is part of
+// PurgeDeliveries removes up to limit deliveries of a state that ended before a time, the oldest first. The state is part of
 // the text: a statement whose index depends on a parameter is prepared again with every call.
-func (t *Tx) ForgetDeliveries(_ context.Context, state parley.DeliveryState, before time.Time, limit int) (int, error) {
+func (t *Tx) PurgeDeliveries(_ context.Context, state parley.DeliveryState, before time.Time, limit int) (int, error) {
 	n, err := t.count(`DELETE FROM delivery WHERE seq IN
 		(SELECT seq FROM delivery WHERE state = `+strconv.Itoa(int(state))+` AND state > 0 AND ended_at < $1 ORDER BY ended_at LIMIT $2)`,
 		millis(before), int64(limit))

@@ -8,9 +8,9 @@ import (
 	"parley"
 )
 
-// ForgetEvents removes up to limit events that were stored before a time, the oldest first. Those that an enabled webhook or
+// PurgeEvents removes up to limit events that were stored before a time, the oldest first. Those that an enabled webhook or
 // a waiting delivery needs stay, unless the log is longer than most events.
-func (t *Tx) ForgetEvents(ctx context.Context, before time.Time, most int64, limit int) (int, error) {
+func (t *Tx) PurgeEvents(ctx context.Context, before time.Time, most int64, limit int) (int, error) {
 	n, err := t.removeEvents(ctx, millis(before), most, int64(limit))
 	if err != nil {
 		return 0, err

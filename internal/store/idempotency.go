@@ -29,7 +29,7 @@ func (r Reader) scope(scope string) (string, error) {
 }
 
 // Answer finds the stored response to a request with an idempotency key.
-func (r Reader) Answer(ctx context.Context, scope, key string) (parley.Answer, error) {
+func (r Reader) StoredResponse(ctx context.Context, scope, key string) (parley.Answer, error) {
 	r = r.with(ctx)
 	stored, err := r.scope(scope)
 	if err != nil {
@@ -51,8 +51,8 @@ func (r Reader) Answer(ctx context.Context, scope, key string) (parley.Answer, e
 	return a, nil
 }
 
-// AddAnswer stores that a request with an idempotency key was accepted.
-func (t *Tx) AddAnswer(_ context.Context, a parley.Answer) error {
+// AddStoredResponse stores that a request with an idempotency key was accepted.
+func (t *Tx) AddStoredResponse(_ context.Context, a parley.Answer) error {
 	messages, err := json.Marshal(a.Messages)
 	if err != nil {
 		return fmt.Errorf("messages of an idempotency key: %w", err)
@@ -66,8 +66,8 @@ func (t *Tx) AddAnswer(_ context.Context, a parley.Answer) error {
 		scope, a.Key, a.Fingerprint, string(a.Channel), string(messages), millis(a.CreatedAt), int64(a.StatusCode), a.ContentType, a.Body)
 }
 
-// SetAnswer stores the response.
-func (t *Tx) SetAnswer(_ context.Context, a parley.Answer) error {
+// SetStoredResponse stores the response.
+func (t *Tx) SetStoredResponse(_ context.Context, a parley.Answer) error {
 	scope, err := t.scope(a.Scope)
 	if err != nil {
 		return err
@@ -76,8 +76,8 @@ func (t *Tx) SetAnswer(_ context.Context, a parley.Answer) error {
 		int64(a.StatusCode), a.ContentType, a.Body, scope, a.Key)
 }
 
-// RemoveAnswer removes an idempotency key.
-func (t *Tx) RemoveAnswer(_ context.Context, scope, key string) error {
+// DeleteStoredResponse removes an idempotency key.
+func (t *Tx) DeleteStoredResponse(_ context.Context, scope, key string) error {
 	stored, err := t.scope(scope)
 	if err == parley.ErrNotFound {
 		return nil
@@ -88,8 +88,8 @@ func (t *Tx) RemoveAnswer(_ context.Context, scope, key string) error {
 	return err
 }
 
-// ForgetAnswers removes up to limit idempotency keys from before a time, the oldest first.
-func (t *Tx) ForgetAnswers(_ context.Context, before time.Time, limit int) (int, error) {
+// PurgeStoredResponses removes up to limit idempotency keys from before a time, the oldest first.
+func (t *Tx) PurgeStoredResponses(_ context.Context, before time.Time, limit int) (int, error) {
 	n, err := t.count(`DELETE FROM idempotency WHERE (scope, key) IN
 		(SELECT scope, key FROM idempotency WHERE created_at < $1 ORDER BY created_at LIMIT $2)`, millis(before), int64(limit))
 	return int(n), err

@@ -18,7 +18,7 @@ var moveTests = map[string]func(*env){
 			_, err := tx.AdvanceMessage(e.Context(), main, sent.Ref(), parley.Delivered, nil, start)
 			return errors.Join(err,
 				tx.SetReaction(e.Context(), main, sent.Ref(), ann, "👍"),
-				tx.AddAnswer(e.Context(), parley.Answer{Scope: string(main), Key: "k", Fingerprint: []byte{1}, Channel: main}),
+				tx.AddStoredResponse(e.Context(), parley.Answer{Scope: string(main), Key: "k", Fingerprint: []byte{1}, Channel: main}),
 				tx.AddToken(e.Context(), parley.Token{ID: "tok_1", Kind: parley.ChannelToken, Channel: main}),
 				tx.AddEvent(e.Context(), &parley.Event{Type: parley.MessageReceived, Channel: main, At: start, Message: &said}))
 		})
@@ -34,7 +34,7 @@ var moveTests = map[string]func(*env){
 		_, chats, err := e.store.Chats(e.Context(), main, parley.Page{Limit: 10})
 		e.must(err)
 		_, err = e.store.Message(e.Context(), main, sent.Ref())
-		_, answer := e.store.Answer(e.Context(), string(main), "k")
+		_, answer := e.store.StoredResponse(e.Context(), string(main), "k")
 		e.same("what is left", []any{chats, err, answer}, []any{int64(0), parley.ErrNotFound, parley.ErrNotFound})
 		_, err = e.store.Token(e.Context(), "tok_1")
 		e.must(err)
@@ -64,22 +64,22 @@ var moveTests = map[string]func(*env){
 			e.Errorf("before: %v", err)
 		}
 		for _, encrypted := range []string{"first", "second"} {
-			e.tx(func(tx *store.Tx) error { return tx.KeepResend(e.Context(), main, m.Ref(), []byte(encrypted), start) })
+			e.tx(func(tx *store.Tx) error { return tx.SetResend(e.Context(), main, m.Ref(), []byte(encrypted), start) })
 			got, err := e.store.Resend(e.Context(), m.Seq)
 			e.must(err)
 			e.same("what is kept", string(got), encrypted)
 		}
-		e.tx(func(tx *store.Tx) error { return tx.ForgetResends(e.Context(), start) })
+		e.tx(func(tx *store.Tx) error { return tx.PurgeResends(e.Context(), start) })
 		_, err := e.store.Resend(e.Context(), m.Seq)
 		e.must(err)
-		e.tx(func(tx *store.Tx) error { return tx.ForgetResends(e.Context(), start.Add(time.Millisecond)) })
+		e.tx(func(tx *store.Tx) error { return tx.PurgeResends(e.Context(), start.Add(time.Millisecond)) })
 		if _, err := e.store.Resend(e.Context(), m.Seq); !errors.Is(err, parley.ErrNotFound) {
 			e.Errorf("after: %v", err)
 		}
 		e.wants(parley.ErrNotFound, func(tx *store.Tx) error {
-			return tx.KeepResend(e.Context(), main, parley.MessageRef{FromMe: true, Chat: ann, ID: "nobody"}, []byte("x"), start)
+			return tx.SetResend(e.Context(), main, parley.MessageRef{FromMe: true, Chat: ann, ID: "nobody"}, []byte("x"), start)
 		})
-		e.tx(func(tx *store.Tx) error { return tx.KeepResend(e.Context(), main, m.Ref(), []byte("last"), start) })
+		e.tx(func(tx *store.Tx) error { return tx.SetResend(e.Context(), main, m.Ref(), []byte("last"), start) })
 		e.tx(func(tx *store.Tx) error { return tx.DeleteChannel(e.Context(), main) })
 		e.purge()
 		if _, err := e.store.Resend(e.Context(), m.Seq); !errors.Is(err, parley.ErrNotFound) {

@@ -116,8 +116,8 @@ func (t *Tx) ExpireCodes(_ context.Context, channel parley.ChannelCode, after, n
 	return codes, nil
 }
 
-// ForgetOTPs removes codes, links and replies of a channel from before a time.
-func (t *Tx) ForgetOTPs(_ context.Context, channel parley.ChannelCode, before time.Time, limit int) (int, error) {
+// PurgeOTPs removes codes, links and replies of a channel from before a time.
+func (t *Tx) PurgeOTPs(_ context.Context, channel parley.ChannelCode, before time.Time, limit int) (int, error) {
 	var removed int64
 	for _, old := range []string{
 		`DELETE FROM otp_code WHERE seq IN

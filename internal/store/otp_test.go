@@ -172,7 +172,7 @@ var codeTests = map[string]func(*env){
 				e.Errorf("%s is %s", contact, got)
 			}
 		}
-		e.tx(func(tx *store.Tx) error { return second(tx.ForgetOTPs(e.Context(), main, start.Add(time.Hour), 10)) })
+		e.tx(func(tx *store.Tx) error { return second(tx.PurgeOTPs(e.Context(), main, start.Add(time.Hour), 10)) })
 		if _, id := status(ann); id != "" {
 			e.Errorf("%s is there, though it was forgotten", id)
 		}
@@ -225,7 +225,7 @@ var codeTests = map[string]func(*env){
 		e.putLedgers(newLedger(main, ann), ended(newLedger(main, bob), parley.OTPStatusApproved, start), ended(newLedger(other, bob), parley.OTPStatusLocked, start))
 		forget := func(before time.Time) (n int) {
 			e.tx(func(tx *store.Tx) (err error) {
-				n, err = tx.ForgetOTPs(e.Context(), main, before, 10)
+				n, err = tx.PurgeOTPs(e.Context(), main, before, 10)
 				return err
 			})
 			return n

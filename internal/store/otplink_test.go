@@ -116,7 +116,7 @@ var linkTests = map[string]func(*env){
 
 		var n int
 		e.tx(func(tx *store.Tx) (err error) {
-			n, err = tx.ForgetOTPs(e.Context(), main, start.Add(time.Minute), 10)
+			n, err = tx.PurgeOTPs(e.Context(), main, start.Add(time.Minute), 10)
 			return err
 		})
 		e.same("forgotten", n, 1)
@@ -139,7 +139,7 @@ var linkTests = map[string]func(*env){
 		}
 		e.same("all", replies(start), []time.Time{start, start, start.Add(time.Minute)})
 		e.same("since", replies(start.Add(time.Second)), []time.Time{start.Add(time.Minute)})
-		e.tx(func(tx *store.Tx) error { return second(tx.ForgetOTPs(e.Context(), main, start.Add(time.Second), 10)) })
+		e.tx(func(tx *store.Tx) error { return second(tx.PurgeOTPs(e.Context(), main, start.Add(time.Second), 10)) })
 		e.same("after forgetting", replies(start), []time.Time{start.Add(time.Minute)})
 	},
 }

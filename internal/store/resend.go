@@ -7,8 +7,8 @@ import (
 	"parley"
 )
 
-// KeepResend keeps, encrypted, what a message said whose channel keeps no text.
-func (t *Tx) KeepResend(_ context.Context, channel parley.ChannelCode, ref parley.MessageRef, encrypted []byte, at time.Time) error {
+// SetResend stores the encrypted text of a message whose channel stores no text, so that it can be sent again.
+func (t *Tx) SetResend(_ context.Context, channel parley.ChannelCode, ref parley.MessageRef, encrypted []byte, at time.Time) error {
 	seq, err := t.find(channel, ref)
 	if err != nil {
 		return err
@@ -18,15 +18,15 @@ func (t *Tx) KeepResend(_ context.Context, channel parley.ChannelCode, ref parle
 	return err
 }
 
-// Resend reads what KeepResend kept of a message.
+// Resend reads what SetResend stored of a message.
 func (r Reader) Resend(ctx context.Context, seq int64) (encrypted []byte, err error) {
 	r = r.with(ctx)
 	err = r.row(`SELECT sealed FROM resend WHERE seq = $1`, []any{seq}, &encrypted)
 	return encrypted, err
 }
 
-// ForgetResends removes what was kept before a time.
-func (t *Tx) ForgetResends(_ context.Context, before time.Time) error {
+// PurgeResends removes what was stored before a time.
+func (t *Tx) PurgeResends(_ context.Context, before time.Time) error {
 	_, err := t.sql.Exec(`DELETE FROM resend WHERE at < $1`, millis(before))
 	return err
 }

@@ -37,13 +37,13 @@ func (t *Tx) UseTicket(ctx context.Context, hash []byte, now time.Time) (parley.
 	return t.Ticket(ctx, hash)
 }
 
-// TouchTicket moves the end of a ticket that was not used up.
-func (t *Tx) TouchTicket(_ context.Context, hash []byte, expiresAt time.Time) error {
+// ExtendTicket moves the end of a ticket that was not used up.
+func (t *Tx) ExtendTicket(_ context.Context, hash []byte, expiresAt time.Time) error {
 	return t.change(`UPDATE ticket SET expires_at = $1 WHERE hash = $2 AND used_at = 0`, millis(expiresAt), hash)
 }
 
-// ForgetTickets removes the tickets that ended before the given time.
-func (t *Tx) ForgetTickets(_ context.Context, before time.Time) error {
+// PurgeTickets removes the tickets that ended before the given time.
+func (t *Tx) PurgeTickets(_ context.Context, before time.Time) error {
 	_, err := t.sql.Exec(`DELETE FROM ticket WHERE expires_at < $1`, millis(before))
 	return err
 }

@@ -42,7 +42,7 @@ var ticketTests = map[string]func(*env){
 		e.wants(parley.ErrNotFound, func(tx *store.Tx) error {
 			return second(tx.UseTicket(e.Context(), []byte("x"), start))
 		})
-		e.wants(parley.ErrNotFound, func(tx *store.Tx) error { return tx.TouchTicket(e.Context(), []byte("x"), start) })
+		e.wants(parley.ErrNotFound, func(tx *store.Tx) error { return tx.ExtendTicket(e.Context(), []byte("x"), start) })
 	},
 
 	"of many that use a ticket one succeeds": func(e *env) {
@@ -86,10 +86,10 @@ var ticketTests = map[string]func(*env){
 		end := start.Add(time.Hour)
 		use := func(tx *store.Tx) error { return second(tx.UseTicket(e.Context(), []byte("a"), end)) }
 		e.wants(parley.ErrNotFound, use)
-		e.tx(func(tx *store.Tx) error { return tx.TouchTicket(e.Context(), []byte("a"), end.Add(time.Hour)) })
+		e.tx(func(tx *store.Tx) error { return tx.ExtendTicket(e.Context(), []byte("a"), end.Add(time.Hour)) })
 		e.tx(use)
 		e.wants(parley.ErrNotFound, func(tx *store.Tx) error { // what is used up stays so
-			return tx.TouchTicket(e.Context(), []byte("a"), end.Add(2*time.Hour))
+			return tx.ExtendTicket(e.Context(), []byte("a"), end.Add(2*time.Hour))
 		})
 	},
 
@@ -99,7 +99,7 @@ var ticketTests = map[string]func(*env){
 		for _, t := range []parley.Ticket{old, young} {
 			e.tx(func(tx *store.Tx) error { return tx.AddTicket(e.Context(), t) })
 		}
-		e.tx(func(tx *store.Tx) error { return tx.ForgetTickets(e.Context(), start.Add(time.Minute)) })
+		e.tx(func(tx *store.Tx) error { return tx.PurgeTickets(e.Context(), start.Add(time.Minute)) })
 		if _, err := e.store.Ticket(e.Context(), old.Hash); !errors.Is(err, parley.ErrNotFound) {
 			e.Errorf("the old ticket: %v", err)
 		}

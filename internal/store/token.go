@@ -48,8 +48,8 @@ func (t *Tx) RevokeToken(_ context.Context, id parley.TokenID, at time.Time) err
 	return t.revise()
 }
 
-// TouchToken stores how a token was last used. What is not known of that stays as it was.
-func (t *Tx) TouchToken(_ context.Context, id parley.TokenID, use parley.TokenUse) error {
+// SetTokenUse stores how a token was last used. What is not known of that stays as it was.
+func (t *Tx) SetTokenUse(_ context.Context, id parley.TokenID, use parley.TokenUse) error {
 	return t.change(`UPDATE token SET last_used_at = $1, last_used_from = CASE WHEN $2 = '' THEN last_used_from ELSE $2 END,
 		user_agent = CASE WHEN $2 = '' THEN user_agent ELSE $3 END WHERE id = $4`, millis(use.At), use.From, use.UserAgent, string(id))
 }

@@ -50,7 +50,7 @@ var tokenTests = map[string]func(*env){
 			e.Errorf("got %v", err)
 		}
 		e.wants(parley.ErrNotFound, func(tx *store.Tx) error { return tx.RevokeToken(e.Context(), "tok_1", start) })
-		e.wants(parley.ErrNotFound, func(tx *store.Tx) error { return tx.TouchToken(e.Context(), "tok_1", parley.TokenUse{At: start}) })
+		e.wants(parley.ErrNotFound, func(tx *store.Tx) error { return tx.SetTokenUse(e.Context(), "tok_1", parley.TokenUse{At: start}) })
 	},
 
 	"revoking twice keeps the first time": func(e *env) {
@@ -68,7 +68,7 @@ var tokenTests = map[string]func(*env){
 			{At: start, From: "192.0.2.7", UserAgent: "curl/8.0"},
 			{At: start.Add(time.Minute)}, // from where is not known: that stays
 		} {
-			e.tx(func(tx *store.Tx) error { return tx.TouchToken(e.Context(), "tok_1", use) })
+			e.tx(func(tx *store.Tx) error { return tx.SetTokenUse(e.Context(), "tok_1", use) })
 			got, err := e.store.Token(e.Context(), "tok_1")
 			e.must(err)
 			e.same("last used at", got.LastUsedAt, start.Add(time.Duration(i)*time.Minute))

@@ -63,7 +63,7 @@ var traceTests = map[string]func(*env){
 		e.same("the newest", states(start, 1), all[:1])
 		e.same("with what lasted into the time", states(start.Add(90*time.Minute), 10), all[:2])
 		e.tx(func(tx *store.Tx) error {
-			return second(tx.ForgetEvents(e.Context(), start.Add(3*time.Hour), 1e9, 100))
+			return second(tx.PurgeEvents(e.Context(), start.Add(3*time.Hour), 1e9, 100))
 		})
 		e.same("what it still is", states(start, 10), all[:1])
 		e.tx(func(tx *store.Tx) error { return tx.DeleteChannel(e.Context(), main) })

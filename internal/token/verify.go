@@ -161,6 +161,6 @@ func (a *Authority) touch(ctx context.Context, e *entry, now time.Time, who func
 		return
 	}
 	a.touches.Go(func() {
-		_ = a.store.Tx(ctx, func(tx *store.Tx) error { return tx.TouchToken(ctx, id, use) })
+		_ = a.store.Tx(ctx, func(tx *store.Tx) error { return tx.SetTokenUse(ctx, id, use) })
 	})
 }

@@ -304,12 +304,12 @@ func forgetAnswer(t *testing.T, e *parleytest.Env, scope, k string) {
 	}
 	defer db.Close()
 	err = db.Tx(t.Context(), func(tx *store.Tx) error {
-		a, err := tx.Answer(t.Context(), scope, k)
+		a, err := tx.StoredResponse(t.Context(), scope, k)
 		if err != nil {
 			return err
 		}
 		a.StatusCode, a.ContentType, a.Body = 0, "", nil
-		return tx.SetAnswer(t.Context(), a)
+		return tx.SetStoredResponse(t.Context(), a)
 	})
 	if err != nil {
 		t.Fatal(err)
