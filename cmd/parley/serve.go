@@ -121,9 +121,9 @@ func (c *cli) eventRetention() (time.Duration, int64, error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	if events < callback.RetriedFor {
+	if events < callback.MaxRetryPeriod {
 		return 0, 0, fail(exitUsage, "%s: event_retention must be at least %dd, because failed webhook calls are retried for nearly as long",
-			c.set.values[keyEventLife].origin, callback.RetriedFor/(24*time.Hour))
+			c.set.values[keyEventLife].origin, callback.MaxRetryPeriod/(24*time.Hour))
 	}
 	most, err := c.set.number(keyEventCap)
 	if err == nil && most < minEventCap {

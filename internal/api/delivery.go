@@ -153,7 +153,7 @@ func (s *server) readDelivery(ctx context.Context, r *request) (envelope[deliver
 		return envelope[deliveryDetail]{}, err
 	}
 	d := found[0]
-	body, err := callback.BodyOf(ctx, s.Store, d)
+	body, err := callback.DeliveryBody(ctx, s.Store, d)
 	if err != nil {
 		return envelope[deliveryDetail]{}, err
 	}
@@ -170,7 +170,7 @@ func historyOf(d *parley.Delivery) []deliveryAttempt {
 }
 
 func (s *server) deliveryRequest(ctx context.Context, d parley.Delivery, webhookURL string) (*deliveryRequest, error) {
-	req, err := s.Callbacks.RequestOf(ctx, webhookURL, d)
+	req, err := s.Callbacks.LastRequest(ctx, webhookURL, d)
 	if err != nil || req == nil {
 		return nil, err
 	}

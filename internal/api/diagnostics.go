@@ -52,7 +52,7 @@ func (s *server) diagnosed() diagnostics.Source {
 func (s *server) diagnosedChannels() []diagnostics.Channel {
 	var all []diagnostics.Channel
 	for _, c := range s.Gateway.Channels() {
-		one := diagnostics.Channel{Channel: c, Waiting: s.Gateway.Waiting(c.Code)}
+		one := diagnostics.Channel{Channel: c, Waiting: s.Gateway.QueueDepth(c.Code)}
 		if e, known := s.Gateway.Evidence(c.Code); known {
 			one.Evidence = &e
 		}

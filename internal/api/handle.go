@@ -226,7 +226,7 @@ func (rt *route) answer(ctx context.Context, r *request, w http.ResponseWriter) 
 	}
 	r.prefer = preferenceOf(r.http.Header)
 	a, err = rt.once(ctx, r)
-	if r.channel.Code != "" && errors.Is(err, gateway.ErrNoChannel) { // it was deleted meanwhile
+	if r.channel.Code != "" && errors.Is(err, gateway.ErrChannelNotFound) { // it was deleted meanwhile
 		err = parley.Errorf(parley.BadRequest, "Channel %s does not exist any more.", r.channel.Code)
 	}
 	return a, err

@@ -38,7 +38,7 @@ func (s *server) health(_ context.Context, r *request) (envelope[healthData], er
 		Status: c.State.Status, Reason: c.State.Reason, Since: parley.Stamp(c.State.Since),
 		UpTime: "0s", Timestamp: parley.Stamp(s.Gateway.Now(c.Code)),
 		Phone:           phoneData{Name: c.PhoneName, Number: number},
-		Waiting:         s.Gateway.Waiting(c.Code),
+		Waiting:         s.Gateway.QueueDepth(c.Code),
 		RestrictedUntil: stampOrNil(s.Gateway.RestrictedUntil(c.Code)),
 	}
 	if !c.State.WorkingAt.IsZero() {

@@ -20,7 +20,7 @@ import (
 )
 
 // keptFor is how long an idempotency key is remembered.
-const keptFor = gateway.AnswerLife
+const keptFor = gateway.IdempotencyRetention
 
 const (
 	keyHeader      = "Idempotency-Key"
@@ -105,7 +105,7 @@ func (rt *route) earlier(ctx context.Context, key parley.Answer) (*parley.Answer
 		return nil, fmt.Errorf("look up idempotency key: %w", err)
 	}
 	oldest := key.CreatedAt.Add(-keptFor)
-	if kept.CreatedAt.After(oldest) || !rt.Gateway.MayErase() {
+	if kept.CreatedAt.After(oldest) || !rt.Gateway.ClockTrusted() {
 		return &kept, nil
 	}
 	// The sweep has not come by yet. The oldest go first, so this one goes too.
@@ -132,7 +132,7 @@ func (rt *route) complete(ctx context.Context, r *request, kept *parley.Answer) 
 		return parley.Errorf(parley.Conflict, "A request with this Idempotency-Key was begun and its outcome is not known. "+
 			"See whether it was done; if not, send it with a new key.")
 	}
-	ms, err := rt.Gateway.Stand(ctx, kept.Channel, kept.Messages)
+	ms, err := rt.Gateway.CurrentMessages(ctx, kept.Channel, kept.Messages)
 	if err != nil {
 		return fmt.Errorf("answer from messages: %w", err)
 	}

@@ -80,7 +80,7 @@ func (s *server) channelRow(c parley.Channel, lately parley.ChannelActivity) cha
 	if p, known := s.Gateway.Pairing(c.Code); known {
 		row.Pairing = pairingOf(p)
 	}
-	row.Waiting = s.Gateway.Waiting(c.Code)
+	row.Waiting = s.Gateway.QueueDepth(c.Code)
 	row.LastInboundAt, row.LastConfirmedAt = stampOrNil(lately.ReceivedAt), stampOrNil(lately.ConfirmedAt)
 	row.Sent24h, row.Failed24h = lately.Sent, lately.Failed
 	return row
@@ -133,7 +133,7 @@ func (s *server) createChannel(ctx context.Context, r *request) (envelope[channe
 	}
 	isTaken := func() error {
 		if _, taken := s.Gateway.Channel(c.Code); taken {
-			return gateway.ErrTaken
+			return gateway.ErrCodeExists
 		}
 		return nil
 	}
@@ -219,8 +219,8 @@ func (s *server) deleteChannel(ctx context.Context, r *request) (envelope[noData
 	}
 	err := s.Gateway.DeleteChannel(ctx, r.code())
 	if err == nil {
-		s.Callbacks.Secrets.Forget(parley.ChannelSecret(r.code()))
-		s.Callbacks.Wake() // its webhooks went with it
+		s.Callbacks.Secrets.Evict(parley.ChannelSecret(r.code()))
+		s.Callbacks.Reload() // its webhooks went with it
 		err = s.Tokens.Refresh(ctx)
 	}
 	return ok("Channel deleted", noData{}), err

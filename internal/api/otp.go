@@ -64,7 +64,7 @@ func (s *server) requestCode(ctx context.Context, r *request) (answer, error) {
 		r.key.StatusCode, r.key.ContentType, r.key.Body = a.status, a.contentType[0], a.body
 	}
 	draft := gateway.Draft{To: asked, Content: issue.Content, Request: r.id, Priority: issue.Priority, ExpiresAt: code.ExpiresAt}
-	terms := gateway.Terms{Key: r.key, Also: func(tx *store.Tx) error { return issue.Store(ctx, tx) }}
+	terms := gateway.SendOptions{Key: r.key, InTx: func(tx *store.Tx) error { return issue.Store(ctx, tx) }}
 	if _, err := s.Gateway.Send(ctx, code.Channel, []gateway.Draft{draft}, terms); err != nil {
 		return answer{}, fullQueue(wasDeleted(code.Channel, err))
 	}
@@ -74,19 +74,19 @@ func (s *server) requestCode(ctx context.Context, r *request) (answer, error) {
 }
 
 // readOrder reads the fields of a request for a code.
-func readOrder(r *request) (otp.Order, error) {
+func readOrder(r *request) (otp.CodeRequest, error) {
 	if err := r.channel.Usable(); err != nil {
-		return otp.Order{}, err
+		return otp.CodeRequest{}, err
 	}
-	o := otp.Order{
-		Channel:  r.channel,
-		Contact:  r.Contact("contact_id"),
-		Name:     appName(r.Form, r.channel.Name),
-		Length:   int(r.Whole("length", maxCodeLength, minCodeLength, maxCodeLength)),
-		Digits:   r.Bool("useNumber", true),
-		Letters:  r.Bool("useLetter", false),
-		Capitals: r.Bool("allCapital", false),
-		Life:     time.Duration(r.Whole("expires", defaultCodeLife, minCodeLife, maxCodeLife)) * time.Second,
+	o := otp.CodeRequest{
+		Channel:   r.channel,
+		Contact:   r.Contact("contact_id"),
+		Name:      appName(r.Form, r.channel.Name),
+		Length:    int(r.Whole("length", maxCodeLength, minCodeLength, maxCodeLength)),
+		Digits:    r.Bool("useNumber", true),
+		Letters:   r.Bool("useLetter", false),
+		Uppercase: r.Bool("allCapital", false),
+		TTL:       time.Duration(r.Whole("expires", defaultCodeLife, minCodeLife, maxCodeLife)) * time.Second,
 	}
 	if !o.Digits && !o.Letters {
 		r.Fail("useNumber", "must not be false where useLetter is too: a code needs digits or letters.")
@@ -132,9 +132,9 @@ func (s *server) validateCode(ctx context.Context, r *request) (answer, error) {
 	if err := r.Err(); err != nil {
 		return answer{}, err
 	}
-	var keep func(*store.Tx, otp.Tried) error
+	var keep func(*store.Tx, otp.TryResult) error
 	if r.key != nil {
-		keep = func(tx *store.Tx, try otp.Tried) error {
+		keep = func(tx *store.Tx, try otp.TryResult) error {
 			a := tried(try)
 			r.key.StatusCode, r.key.ContentType, r.key.Body = a.status, a.contentType[0], a.body
 			return r.addKey(ctx, tx, *r.key)
@@ -162,18 +162,18 @@ const noCode = "No code is open for this contact, or it was used already. Ask fo
 const barredSentence = "There were 20 wrong tries in 24 hours. Ask for a new code, but not before %s."
 
 // triedSentence says how a try ended.
-func triedSentence(try otp.Tried) string {
+func triedSentence(try otp.TryResult) string {
 	switch {
 	case try.ID == "":
 		return noCode
-	case !try.Barred.IsZero():
-		return fmt.Sprintf(barredSentence, parley.Stamp(try.Barred))
+	case !try.BlockedUntil.IsZero():
+		return fmt.Sprintf(barredSentence, parley.Stamp(try.BlockedUntil))
 	}
 	return triedSentences[try.Status]
 }
 
 // tried writes the answer to a try: by hand, because everybody who logs in waits for it.
-func tried(try otp.Tried) answer {
+func tried(try otp.TryResult) answer {
 	b := make([]byte, 0, roomForSent)
 	b = append(b, `{"success":`...)
 	b = strconv.AppendBool(b, try.Status == parley.OTPStatusApproved)

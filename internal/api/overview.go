@@ -80,7 +80,7 @@ func (s *server) readOverview(ctx context.Context, _ *request) (envelope[overvie
 	}
 	for _, c := range channels {
 		data.Channels[c.State.Status]++
-		data.Waiting += s.Gateway.Waiting(c.Code)
+		data.Waiting += s.Gateway.QueueDepth(c.Code)
 	}
 	data.Needs, err = s.needs(ctx, channels, report, now)
 	return ok("OK", data), err

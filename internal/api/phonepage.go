@@ -97,7 +97,7 @@ func (s *server) tap(ctx context.Context, r *request) (envelope[tapped], error) 
 		return envelope[tapped]{}, err
 	}
 	told := tapped{Timestamp: parley.Stamp(sent.At)}
-	if answers := s.OTP.Answers(link, text); len(answers) > 0 {
+	if answers := s.OTP.PossibleReplies(link, text); len(answers) > 0 {
 		told.Answer, err = s.awaitAnswer(ctx, link, sent.Cursor, answers)
 	}
 	return ok("Sent by the phone", told), err
@@ -106,7 +106,7 @@ func (s *server) tap(ctx context.Context, r *request) (envelope[tapped], error) 
 // linkOf returns the link that a ticket is for, while it is good: until the link expires, for the phone
 // in the path alone. Tickets are too long to be guessed, so nobody counts who tries.
 func (s *server) linkOf(ctx context.Context, hr *http.Request, ticket string) (parley.OTPLink, error) {
-	id, ours := s.OTP.TicketFor(ticket)
+	id, ours := s.OTP.LinkOfTicket(ticket)
 	if !ours {
 		return parley.OTPLink{}, errTicket
 	}

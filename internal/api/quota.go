@@ -37,7 +37,7 @@ func exceeded(err error) (limit.Quota, bool) {
 	if e, ok := errors.AsType[*limit.Error](err); ok {
 		return e.Quota, true
 	}
-	if e, ok := errors.AsType[*otp.Limited](err); ok {
+	if e, ok := errors.AsType[*otp.LimitError](err); ok {
 		return codeQuota(e.Quota), true
 	}
 	return limit.Quota{}, false

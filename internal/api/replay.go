@@ -45,7 +45,7 @@ func (s *server) replayDeliveries(ctx context.Context, r *request) (envelope[rep
 		if err != nil {
 			return envelope[replayData]{}, err
 		}
-		s.Callbacks.Wake()
+		s.Callbacks.Reload()
 		r.accepted, more = true, n == batch
 		replayed += n
 	}

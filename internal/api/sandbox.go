@@ -293,6 +293,6 @@ func (s *server) moveClock(ctx context.Context, r *request) (envelope[clockData]
 // resetSandbox forgets all of a channel's world, the chats that the channel had in it, and that its
 // clock was moved.
 func (s *server) resetSandbox(ctx context.Context, r *request) (envelope[noData], error) {
-	err := s.Gateway.ClearChannel(ctx, r.channel.Code, func(ctx context.Context) error { return s.Sandbox.Reset(ctx, r.channel.Code) })
+	err := s.Gateway.ResetChannel(ctx, r.channel.Code, func(ctx context.Context) error { return s.Sandbox.Reset(ctx, r.channel.Code) })
 	return ok("Everything forgotten", noData{}), err
 }

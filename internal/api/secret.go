@@ -77,7 +77,7 @@ func noOwner(err error) error {
 }
 
 func (s *server) showSecret(ctx context.Context, owner parley.SecretOwner) (envelope[secretData], error) {
-	keys, err := s.Callbacks.Secrets.Of(ctx, owner)
+	keys, err := s.Callbacks.Secrets.KeysOf(ctx, owner)
 	return ok("OK", secretData{keys.Secret, stampOrNil(keys.OldUntil)}), noOwner(err)
 }
 

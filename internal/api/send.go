@@ -59,7 +59,7 @@ func (s *server) accept(ctx context.Context, r *request, channel parley.ChannelC
 	for i := range drafts {
 		drafts[i].Request = r.id
 	}
-	ms, err := s.Gateway.Send(ctx, channel, drafts, gateway.Terms{Wait: r.prefer.wait, Key: r.key})
+	ms, err := s.Gateway.Send(ctx, channel, drafts, gateway.SendOptions{Wait: r.prefer.wait, Key: r.key})
 	if err != nil {
 		s.discard(drafts)
 		return nil, fullQueue(wasDeleted(channel, err))

@@ -100,7 +100,7 @@ func (s *server) createWebhook(ctx context.Context, r *request) (envelope[newWeb
 		before := "The webhook was made before. Its secret is at " + r.http.URL.Path + "/" + string(w.ID) + "/secret."
 		return r.storeKey(ctx, tx, http.StatusCreated, ok(before, newWebhook{webhookOf(w), ""}))
 	})
-	s.Callbacks.Wake()
+	s.Callbacks.Reload()
 	return ok("Webhook made", newWebhook{webhookOf(w), secret}), err
 }
 
@@ -167,7 +167,7 @@ func (s *server) changeWebhook(ctx context.Context, r *request) (envelope[webhoo
 		changed = ok("Webhook changed", webhookOf(w))
 		return errors.Join(err, tx.UpdateWebhook(ctx, w), r.storeKey(ctx, tx, http.StatusOK, changed))
 	})
-	s.Callbacks.Wake()
+	s.Callbacks.Reload()
 	return changed, noWebhook(err)
 }
 
@@ -182,6 +182,6 @@ func (s *server) deleteWebhook(ctx context.Context, r *request) (envelope[noData
 		}
 		return r.storeKey(ctx, tx, http.StatusOK, deleted)
 	})
-	s.Callbacks.Wake()
+	s.Callbacks.Reload()
 	return deleted, noWebhook(err)
 }

@@ -16,12 +16,12 @@ func (s *server) testWebhook(ctx context.Context, r *request) (envelope[attemptD
 	if err != nil {
 		return envelope[attemptData]{}, noWebhook(err)
 	}
-	a, err := s.Callbacks.Test(ctx, w)
+	a, err := s.Callbacks.SendTest(ctx, w)
 	if err != nil {
 		return envelope[attemptData]{}, err
 	}
-	e := ok("The address took the event", attemptData{codeOrNil(a.Code), a.Took.Milliseconds(), a.Problem, a.Answer})
-	if !a.Worked() {
+	e := ok("The address took the event", attemptData{codeOrNil(a.Code), a.Took.Milliseconds(), a.Problem, a.Response})
+	if !a.Succeeded() {
 		e.Success, e.Message = false, "The address did not take the event. "+a.Problem
 	}
 	return e, nil

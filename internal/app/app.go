@@ -160,44 +160,46 @@ func (s *server) openFiles(ctx context.Context) (err error) {
 // makeParts makes what does the work. None runs yet.
 func (s *server) makeParts() {
 	s.otp = otp.New(otp.Config{
-		Store:     s.data.Store,
-		Keyring:   s.data.Keyring,
-		Now:       func(code parley.ChannelCode) time.Time { return s.gateway.Now(code) },
-		Log:       s.log,
-		Metrics:   s.metrics,
-		Retention: s.cfg.OTPLife,
-		MayErase:  func() bool { return s.gateway.MayErase() },
+		Store:        s.data.Store,
+		Keyring:      s.data.Keyring,
+		Now:          func(code parley.ChannelCode) time.Time { return s.gateway.Now(code) },
+		Log:          s.log,
+		Metrics:      s.metrics,
+		Retention:    s.cfg.OTPLife,
+		ClockTrusted: func() bool { return s.gateway.ClockTrusted() },
 
 		ContactsPerHour: s.cfg.OTPContacts,
 		PrefixPerHour:   s.cfg.OTPPrefix,
-		Learn: func(ctx context.Context, code parley.ChannelCode, c parley.ContactID) error {
-			return s.gateway.LearnSpelling(ctx, code, c)
+		LookUpNumber: func(ctx context.Context, code parley.ChannelCode, c parley.ContactID) error {
+			return s.gateway.LookUpNumber(ctx, code, c)
 		},
-		Ahead: func(code parley.ChannelCode, priority parley.Priority) int { return s.gateway.Ahead(code, priority) },
+		QueuedAhead: func(code parley.ChannelCode, priority parley.Priority) int {
+			return s.gateway.QueuedAhead(code, priority)
+		},
 	})
 	s.gateway = gateway.New(gateway.Config{
-		Store:      s.data.Store,
-		Drivers:    map[parley.NetworkName]network.Driver{parley.Sandbox: s.sandbox, parley.WhatsApp: s.whatsapp},
-		Media:      s.media,
-		Keyring:    s.data.Keyring,
-		Log:        s.log,
-		Metrics:    s.metrics,
-		EventLife:  s.cfg.EventLife,
-		EventCap:   s.cfg.EventCap,
-		Offline:    s.offline,
-		LoginLinks: s.otp,
+		Store:          s.data.Store,
+		Drivers:        map[parley.NetworkName]network.Driver{parley.Sandbox: s.sandbox, parley.WhatsApp: s.whatsapp},
+		Media:          s.media,
+		Keyring:        s.data.Keyring,
+		Log:            s.log,
+		Metrics:        s.metrics,
+		EventRetention: s.cfg.EventLife,
+		EventCap:       s.cfg.EventCap,
+		Offline:        s.offline,
+		LoginLinks:     s.otp,
 	})
 	s.feed = feed.New(feed.Config{Store: s.data.Store, Keyring: s.data.Keyring, Log: s.log, Metrics: s.metrics})
 	s.callback = callback.New(callback.Config{
 		Store:   s.data.Store,
 		Secrets: callback.NewSecrets(s.data.Store, s.data.Keyring),
-		Client:  s.addresses.Client(safehttp.Options{MaxBody: callback.MaxAnswer, HeaderTimeout: callback.WebhookTimeout}),
+		Client:  s.addresses.Client(safehttp.Options{MaxBody: callback.MaxResponse, HeaderTimeout: callback.WebhookTimeout}),
 		Render:  s.feed.Render,
 		Log:     s.log,
 		Metrics: s.metrics,
 		Version: s.cfg.Version,
 
-		MayErase: s.gateway.MayErase,
+		ClockTrusted: s.gateway.ClockTrusted,
 	})
 }
 

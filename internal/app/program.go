@@ -21,7 +21,7 @@ func (s *server) program() api.Program {
 		Mode:         s.cfg.mode(),
 		DataDir:      string(s.cfg.DataDir),
 		Settings:     s.cfg.Settings,
-		EventLife:    cmp.Or(s.cfg.EventLife, gateway.DefaultEventLife),
+		EventLife:    cmp.Or(s.cfg.EventLife, gateway.DefaultEventRetention),
 		OTPLife:      s.otp.Retention,
 		DatabaseSize: s.data.Store.Size,
 		Doctor:       s.examine,

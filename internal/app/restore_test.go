@@ -277,7 +277,7 @@ func TestRestoreRevivesNothing(t *testing.T) {
 		}
 		secrets := callback.NewSecrets(data.Store, data.Keyring)
 		hook, err := secrets.Rotate(ctx, was.hook)
-		channel, err2 := secrets.Of(ctx, parley.ChannelSecret("demo")) // the first of its kind
+		channel, err2 := secrets.KeysOf(ctx, parley.ChannelSecret("demo")) // the first of its kind
 		gone := data.Store.Tx(ctx, func(tx *store.Tx) error {
 			return tx.DeleteChannel(ctx, "gone")
 		})
@@ -312,10 +312,10 @@ func TestRestoreRevivesNothing(t *testing.T) {
 			t.Errorf("the other token: %v", err)
 		}
 		secrets = callback.NewSecrets(data.Store, data.Keyring)
-		if got, err := secrets.Of(ctx, was.hook); err != nil || got.Secret != hook.Secret || got.Old != hook.Old {
+		if got, err := secrets.KeysOf(ctx, was.hook); err != nil || got.Secret != hook.Secret || got.Old != hook.Old {
 			t.Errorf("the webhook's secret is another one, %v", err)
 		}
-		if got, err := secrets.Of(ctx, parley.ChannelSecret("demo")); err != nil || got.Secret != channel.Secret {
+		if got, err := secrets.KeysOf(ctx, parley.ChannelSecret("demo")); err != nil || got.Secret != channel.Secret {
 			t.Errorf("the channel's secret: %v", err)
 		}
 		for _, hash := range was.tickets {
@@ -389,7 +389,7 @@ func backedUp(t *testing.T, dir Dir) (*Data, *bytes.Buffer, lastKnown) {
 		issued, err2 := data.Tokens.Issue(ctx, of)
 		*token, err = issued, errors.Join(err, err2)
 	}
-	if _, err2 := callback.NewSecrets(data.Store, data.Keyring).Of(ctx, was.hook); err2 != nil {
+	if _, err2 := callback.NewSecrets(data.Store, data.Keyring).KeysOf(ctx, was.hook); err2 != nil {
 		t.Fatal(err2)
 	}
 	var backup bytes.Buffer

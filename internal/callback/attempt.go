@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// MaxAnswer is how much of an answer is read: enough to use the connection again after any honest one.
-	MaxAnswer = 64 << 10
+	// MaxResponse is how much of an answer is read: enough to use the connection again after any honest one.
+	MaxResponse = 64 << 10
 	// maxKept is how much of the answer to a failed attempt is kept, to see what went wrong.
 	maxKept = 1 << 10
 	// drainTime is how long a body may take after an answer that is good already.
@@ -33,13 +33,13 @@ type Attempt struct {
 	Took      time.Duration
 	Code      int    // the HTTP status; zero: there was no answer
 	Problem   string // why it failed: a word of safehttp, a colon and a sentence; empty: it did not
-	Answer    string // the beginning of the answer to a failed attempt
+	Response  string // the beginning of the answer to a failed attempt
 
 	retryAfter time.Duration // that the endpoint asked for
 }
 
-// Worked reports whether the endpoint took the event.
-func (a *Attempt) Worked() bool { return a.Problem == "" }
+// Succeeded reports whether the endpoint took the event.
+func (a *Attempt) Succeeded() bool { return a.Problem == "" }
 
 // webhookRequest makes the request that tells a webhook of an event.
 func (e *Engine) webhookRequest(ctx context.Context, address string, event *parley.Event, keys Keys, at time.Time) (*http.Request, error) {
@@ -130,7 +130,7 @@ func (e *Engine) exchange(req *http.Request, err error, cancel func(), begun Att
 		return a
 	}
 	a.Problem = fmt.Sprintf("%s: The server answered %s.", safehttp.HTTPStatus, statusText(a.Code))
-	a.Answer = beginning(resp.Body, cancel)
+	a.Response = beginning(resp.Body, cancel)
 	a.retryAfter = retryAfter(resp, time.Now())
 	return a
 }
@@ -151,14 +151,14 @@ func statusText(code int) string {
 // whatever comes now: one that is long or slow costs its connection and nothing else.
 func drain(body io.Reader, cancel func()) {
 	defer time.AfterFunc(drainTime, cancel).Stop()
-	io.Copy(io.Discard, io.LimitReader(body, MaxAnswer)) // see above
+	io.Copy(io.Discard, io.LimitReader(body, MaxResponse)) // see above
 }
 
 // beginning reads what is kept of an answer, as far as it comes, and without what is no text.
 func beginning(body io.Reader, cancel func()) string {
 	defer time.AfterFunc(drainTime, cancel).Stop()
 	kept, _ := io.ReadAll(io.LimitReader(body, maxKept)) // what came before a failure is all there is
-	io.Copy(io.Discard, io.LimitReader(body, MaxAnswer-maxKept))
+	io.Copy(io.Discard, io.LimitReader(body, MaxResponse-maxKept))
 	text := strings.ToValidUTF8(string(kept), "")
 	return strings.Map(func(r rune) rune {
 		if r == 0 || r == utf8.RuneError {

@@ -42,7 +42,7 @@ func BenchmarkDeliver(b *testing.B) {
 	ctx, cancel := context.WithCancel(context.Background())
 	seed(b, db, server.URL)
 	engine := callback.New(callback.Config{
-		Store: db, Secrets: callback.NewSecrets(db, keyring), Client: safehttp.Policy{AllowPrivate: loopback}.Client(safehttp.Options{MaxBody: callback.MaxAnswer}),
+		Store: db, Secrets: callback.NewSecrets(db, keyring), Client: safehttp.Policy{AllowPrivate: loopback}.Client(safehttp.Options{MaxBody: callback.MaxResponse}),
 		Render: func(e *parley.Event) ([]byte, error) { return e.Body() }, Log: slog.New(slog.DiscardHandler), Version: "1",
 	})
 	done := make(chan error)

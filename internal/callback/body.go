@@ -9,9 +9,9 @@ import (
 	"parley/internal/safehttp"
 )
 
-// BodyOf is what a delivery sends, for people who look at it; nil: it sends no body, or nobody knows it
+// DeliveryBody is what a delivery sends, for people who look at it; nil: it sends no body, or nobody knows it
 // any more. A text that is not kept is not shown.
-func BodyOf(ctx context.Context, store interface {
+func DeliveryBody(ctx context.Context, store interface {
 	EventsAt(ctx context.Context, seqs []int64) ([]parley.Event, error)
 }, d parley.Delivery) (*string, error) {
 	if d.Webhook == "" {
@@ -29,9 +29,9 @@ func BodyOf(ctx context.Context, store interface {
 	return &text, nil
 }
 
-// RequestOf is the request of a delivery's last attempt, for people who look at it: signed for the time of
+// LastRequest is the request of a delivery's last attempt, for people who look at it: signed for the time of
 // that attempt with the secrets of now. Nil: none was made, or nobody knows any more what it told.
-func (e *Engine) RequestOf(ctx context.Context, webhookURL string, d parley.Delivery) (*http.Request, error) {
+func (e *Engine) LastRequest(ctx context.Context, webhookURL string, d parley.Delivery) (*http.Request, error) {
 	if d.TriedAt.IsZero() {
 		return nil, nil
 	}
@@ -43,7 +43,7 @@ func (e *Engine) RequestOf(ctx context.Context, webhookURL string, d parley.Deli
 	if d.Webhook == "" {
 		owner = parley.ChannelSecret(d.Channel)
 	}
-	keys, err := e.Secrets.Of(ctx, owner)
+	keys, err := e.Secrets.KeysOf(ctx, owner)
 	if err != nil {
 		return nil, err
 	}

@@ -147,7 +147,7 @@ func TestGivesUpAfterFiveDays(t *testing.T) {
 		e.servers.on("crm.example", always(200))
 		got.Enable()
 		e.tx(func(tx *store.Tx) error { return tx.UpdateWebhook(e.Context(), got) })
-		e.engine.Wake()
+		e.engine.Reload()
 		pass(time.Second)
 		waiting, err := e.store.CountWaiting(e.Context(), "")
 		if err != nil || waiting != 0 {
@@ -211,7 +211,7 @@ func TestGoneSwitchesOff(t *testing.T) {
 		e.servers.on("crm.example", always(200))
 		got.Enable()
 		e.tx(func(tx *store.Tx) error { return tx.UpdateWebhook(e.Context(), got) })
-		e.engine.Wake()
+		e.engine.Reload()
 		pass(time.Second)
 		if n := len(e.servers.at("crm.example")); n != 3 {
 			e.Errorf("%d attempts, want the two that waited too", n)
@@ -355,13 +355,13 @@ func TestChangedAddressBeginsAnew(t *testing.T) {
 		w = e.readWebhook(w.ID)
 		w.URL = "https://new.example/hook"
 		e.tx(func(tx *store.Tx) error { return tx.UpdateWebhook(e.Context(), w) })
-		e.engine.Wake()
+		e.engine.Reload()
 		pass(time.Second)
 		if n := len(e.servers.at("new.example")); n != 12 {
 			e.Errorf("the new address got %d of 12", n)
 		}
 		e.tx(func(tx *store.Tx) error { return tx.DeleteWebhook(e.Context(), w.ID) })
-		e.engine.Wake()
+		e.engine.Reload()
 		e.says(ann, "after it was removed")
 		pass(time.Minute)
 		if n := len(e.servers.at("new.example")); n != 12 {

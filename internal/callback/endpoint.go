@@ -109,7 +109,7 @@ func (ep *endpoint) waitsFor(now time.Time) time.Time {
 // judge takes an attempt into account and returns what follows for the webhook.
 func (ep *endpoint) judge(a *Attempt, now time.Time) (recovered bool, disable string) {
 	ep.slow = a.Took > isSlow
-	if a.Worked() {
+	if a.Succeeded() {
 		recovered = ep.isOpen()
 		ep.pause = time.Time{}
 		ep.noFailures()

@@ -27,13 +27,13 @@ const (
 	forgetAgain  = time.Minute // after the clock was not trusted
 	forgetAtOnce = 1000        // so many in one transaction, so that nobody waits long behind it
 
-	// DefaultKeep is how long failed deliveries are kept, and keepDelivered delivered ones, of which there are many more.
-	DefaultKeep   = 30 * 24 * time.Hour
-	keepDelivered = 24 * time.Hour
+	// defaultFailedRetention is how long failed deliveries are kept, and keepDelivered delivered ones, of which there are many more.
+	defaultFailedRetention = 30 * 24 * time.Hour
+	keepDelivered          = 24 * time.Hour
 )
 
-// Doer sends requests; a *safehttp.Client is one.
-type Doer interface {
+// HTTPClient sends requests; a *safehttp.Client is one.
+type HTTPClient interface {
 	Do(req *http.Request) (*http.Response, error)
 }
 
@@ -57,15 +57,15 @@ type Config struct {
 	Store   Store
 	Secrets *Secrets
 	// Client sends the requests. It must follow no redirects; the engine sets the time-outs.
-	Client Doer
+	Client HTTPClient
 	// Render writes an event as it is told, with texts that are only kept encrypted.
-	Render  func(*parley.Event) ([]byte, error)
-	Log     *slog.Logger
-	Metrics prometheus.Registerer // nil: nothing is counted
-	Version string                // of this program, for the User-Agent
-	Keep    time.Duration         // how long failed deliveries are kept; zero: 30 days
-	// MayErase reports whether the clock may be trusted with what is old; nil: always.
-	MayErase func() bool
+	Render          func(*parley.Event) ([]byte, error)
+	Log             *slog.Logger
+	Metrics         prometheus.Registerer // nil: nothing is counted
+	Version         string                // of this program, for the User-Agent
+	FailedRetention time.Duration         // how long failed deliveries are kept; zero: 30 days
+	// ClockTrusted reports whether the clock may be trusted with what is old; nil: always.
+	ClockTrusted func() bool
 }
 
 // Engine delivers. Run is the only goroutine that touches the endpoints; what happens elsewhere is
@@ -98,11 +98,11 @@ type Engine struct {
 
 // New makes an engine; Run starts it.
 func New(c Config) *Engine {
-	if c.Keep == 0 {
-		c.Keep = DefaultKeep
+	if c.FailedRetention == 0 {
+		c.FailedRetention = defaultFailedRetention
 	}
-	if c.MayErase == nil {
-		c.MayErase = func() bool { return true }
+	if c.ClockTrusted == nil {
+		c.ClockTrusted = func() bool { return true }
 	}
 	e := &Engine{Config: c, wake: make(chan struct{}, 1), looks: map[parley.Endpoint]bool{}, retries: map[parley.Endpoint]bool{},
 		endpoints: map[parley.Endpoint]*endpoint{}, active: map[*endpoint]bool{}, busy: map[*endpoint]bool{}, reload: true}
@@ -112,8 +112,8 @@ func New(c Config) *Engine {
 	return e
 }
 
-// Wake makes the engine look at the store at once: webhooks were changed, or deliveries replayed.
-func (e *Engine) Wake() {
+// Reload makes the engine look at the store at once: webhooks were changed, or deliveries replayed.
+func (e *Engine) Reload() {
 	e.mu.Lock()
 	e.reload = true
 	e.mu.Unlock()
@@ -218,17 +218,17 @@ func (e *Engine) takeRecorded(results []result) {
 // forget removes what ended long ago, every hour.
 func (e *Engine) forget(ctx context.Context) {
 	for ctx.Err() == nil {
-		if !e.MayErase() {
+		if !e.ClockTrusted() {
 			wait.Sleep(ctx, forgetAgain)
 			continue
 		}
 		removed := 0
 		err := e.Store.Tx(ctx, func(tx *store.Tx) (err error) {
 			now := time.Now()
-			if removed, err = tx.PurgeDeliveries(ctx, parley.DeliveryDone, now.Add(-min(e.Keep, keepDelivered)), forgetAtOnce); err != nil {
+			if removed, err = tx.PurgeDeliveries(ctx, parley.DeliveryDone, now.Add(-min(e.FailedRetention, keepDelivered)), forgetAtOnce); err != nil {
 				return err
 			}
-			failed, err := tx.PurgeDeliveries(ctx, parley.DeliveryFailed, now.Add(-e.Keep), forgetAtOnce)
+			failed, err := tx.PurgeDeliveries(ctx, parley.DeliveryFailed, now.Add(-e.FailedRetention), forgetAtOnce)
 			removed = max(removed, failed)
 			return err
 		})

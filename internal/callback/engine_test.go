@@ -80,7 +80,7 @@ func TestReplayKeepsTheID(t *testing.T) {
 				}
 				return err
 			})
-			e.engine.Wake()
+			e.engine.Reload()
 			pass(time.Second)
 			var got []string
 			for _, h := range e.servers.at("crm.example")[before:] {
@@ -192,12 +192,12 @@ func TestOldDeliveriesAreForgotten(t *testing.T) {
 func TestTestEvent(t *testing.T) {
 	inBubble(t, func(e *env) {
 		w := e.webhook("https://crm.example/hook")
-		a, err := e.engine.Test(e.Context(), w)
-		if err != nil || !a.Worked() || a.Code != 200 {
+		a, err := e.engine.SendTest(e.Context(), w)
+		if err != nil || !a.Succeeded() || a.Code != 200 {
 			e.Errorf("test: %+v, %v", a, err)
 		}
 		h := e.servers.at("crm.example")[0]
-		keys, err := e.secrets.Of(e.Context(), parley.WebhookSecret(w.ID))
+		keys, err := e.secrets.KeysOf(e.Context(), parley.WebhookSecret(w.ID))
 		if err != nil {
 			e.Fatal(err)
 		}
@@ -209,8 +209,8 @@ func TestTestEvent(t *testing.T) {
 			e.Errorf("body %s", h.body)
 		}
 		e.servers.on("crm.example", always(503))
-		a, err = e.engine.Test(e.Context(), w)
-		if err != nil || a.Worked() || a.Code != 503 || a.Answer != "answer 503" {
+		a, err = e.engine.SendTest(e.Context(), w)
+		if err != nil || a.Succeeded() || a.Code != 503 || a.Response != "answer 503" {
 			e.Errorf("test of a broken one: %+v, %v", a, err)
 		}
 		if n := len(e.deliveries(parley.DeliveryQuery{})); n != 0 || e.readWebhook(w.ID).Failures != 0 {
@@ -224,7 +224,7 @@ func TestDeliveriesStayWhileTheClockIsDoubted(t *testing.T) {
 	inBubble(t, func(e *env) {
 		var trusted atomic.Bool
 		config := e.engine.Config
-		config.Metrics, config.MayErase, config.Keep = prometheus.NewRegistry(), trusted.Load, time.Hour
+		config.Metrics, config.ClockTrusted, config.FailedRetention = prometheus.NewRegistry(), trusted.Load, time.Hour
 		e.engine = callback.New(config)
 		e.webhook("https://crm.example/hook")
 		e.start()
@@ -248,7 +248,7 @@ func TestWakeCounts(t *testing.T) {
 		e.start()
 		pass(10 * time.Second)
 		e.webhook("https://crm.example/hook")
-		e.engine.Wake()
+		e.engine.Reload()
 		pass(time.Second)
 		e.says(ann, "hello")
 		pass(time.Second)
@@ -259,7 +259,7 @@ func TestWakeCounts(t *testing.T) {
 			_, err := tx.ReplayDeliveries(context.Background(), parley.DeliveryQuery{}, time.Now(), 10)
 			return err
 		})
-		e.engine.Wake()
+		e.engine.Reload()
 		pass(time.Second)
 		if n := len(e.servers.at("crm.example")); n != 2 {
 			e.Errorf("told %d times after a replay", n)

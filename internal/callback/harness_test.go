@@ -64,9 +64,9 @@ func newEnv(t *testing.T) *env {
 }
 
 // renew gives the environment a new engine, as a new process would have.
-func (e *env) renew(client callback.Doer) { e.renewOn(e.store, client) }
+func (e *env) renew(client callback.HTTPClient) { e.renewOn(e.store, client) }
 
-func (e *env) renewOn(db callback.Store, client callback.Doer) {
+func (e *env) renewOn(db callback.Store, client callback.HTTPClient) {
 	e.metrics = prometheus.NewRegistry()
 	e.engine = callback.New(callback.Config{
 		Store: db, Secrets: e.secrets, Client: client, Render: func(ev *parley.Event) ([]byte, error) { return ev.Body() },

@@ -76,7 +76,7 @@ func kindOf(d *parley.Delivery) string {
 // attempted counts an attempt.
 func (m *measures) attempted(r *result) {
 	outcome := "failed"
-	if r.attempt.Worked() {
+	if r.attempt.Succeeded() {
 		outcome = "ok"
 	}
 	m.attempts.WithLabelValues(kindOf(&r.delivery), outcome).Inc()

@@ -27,7 +27,7 @@ var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustPa
 func onNetwork(t *testing.T, policy safehttp.Policy) *env {
 	e := newEnv(t)
 	t.Cleanup(e.close)
-	client := policy.Client(safehttp.Options{MaxBody: callback.MaxAnswer})
+	client := policy.Client(safehttp.Options{MaxBody: callback.MaxResponse})
 	t.Cleanup(client.CloseIdle)
 	e.renew(client)
 	return e
@@ -41,7 +41,7 @@ func (e *env) try(url string) callback.Attempt {
 	if err != nil {
 		e.Fatal(err)
 	}
-	a, err := e.engine.Test(e.Context(), w)
+	a, err := e.engine.SendTest(e.Context(), w)
 	if err != nil {
 		e.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestPrivateAddressesAreBlocked(t *testing.T) {
 		"http://169.254.169.254/latest/meta-data/", "http://10.0.0.1/", "http://192.168.1.1/", "http://[fd00::1]/", "http://168.63.129.16/",
 	} {
 		a := e.try(address)
-		if a.Code != 0 || !strings.HasPrefix(a.Problem, "blocked_address: ") || a.Answer != "" {
+		if a.Code != 0 || !strings.HasPrefix(a.Problem, "blocked_address: ") || a.Response != "" {
 			t.Errorf("%s: %+v", address, a)
 		}
 	}
@@ -100,7 +100,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 		server := httptest.NewServer(http.RedirectHandler(url, code))
 		a := e.try(server.URL)
 		server.Close()
-		if a.Code != code || a.Worked() {
+		if a.Code != code || a.Succeeded() {
 			t.Errorf("%d: %+v", code, a)
 		}
 	}
@@ -176,8 +176,8 @@ func TestAnswersOfAllSizes(t *testing.T) {
 	defer close(ended)
 	for path, want := range map[string]string{"/huge/200": "", "/drip/200": "", "/huge/500": huge[:1024], "/drip/500": "drip", "/odd": "abc"} {
 		a := e.try(server.URL + path)
-		if a.Worked() != strings.HasSuffix(path, "200") || a.Answer != want || a.Took > 8*time.Second {
-			t.Errorf("%s: worked %v after %v, kept %d bytes", path, a.Worked(), a.Took, len(a.Answer))
+		if a.Succeeded() != strings.HasSuffix(path, "200") || a.Response != want || a.Took > 8*time.Second {
+			t.Errorf("%s: worked %v after %v, kept %d bytes", path, a.Succeeded(), a.Took, len(a.Response))
 		}
 	}
 }
@@ -201,7 +201,7 @@ func TestWholeWay(t *testing.T) {
 	e.start()
 	event := e.says(ann, "hello")
 	r := <-requests
-	keys, err := e.secrets.Of(t.Context(), parley.WebhookSecret(w.ID))
+	keys, err := e.secrets.KeysOf(t.Context(), parley.WebhookSecret(w.ID))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +217,7 @@ func TestWholeWay(t *testing.T) {
 			break
 		}
 	}
-	channel, err := e.secrets.Of(t.Context(), parley.ChannelSecret(shop))
+	channel, err := e.secrets.KeysOf(t.Context(), parley.ChannelSecret(shop))
 	if err != nil {
 		t.Fatal(err)
 	}

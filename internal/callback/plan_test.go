@@ -132,8 +132,8 @@ func TestEventsOutliveTheSchedule(t *testing.T) {
 	for _, d := range webhookDelays {
 		longest += d + time.Duration(jitter*float64(d)) + WebhookTimeout
 	}
-	if longest >= RetriedFor {
-		t.Errorf("a delivery is retried for up to %s, events may be kept for %s", longest, RetriedFor)
+	if longest >= MaxRetryPeriod {
+		t.Errorf("a delivery is retried for up to %s, events may be kept for %s", longest, MaxRetryPeriod)
 	}
 }
 

@@ -55,7 +55,7 @@ func (e *Engine) attempt(ctx context.Context, webhookURL string, j *job) (Attemp
 	if j.Webhook == "" {
 		owner, timeout = parley.ChannelSecret(j.Channel), callbackTimeout
 	}
-	keys, err := e.Secrets.Of(ctx, owner)
+	keys, err := e.Secrets.KeysOf(ctx, owner)
 	if err != nil {
 		return Attempt{}, err
 	}
@@ -118,8 +118,8 @@ func (e *Engine) settle(r result, now time.Time) {
 func settled(j job, a Attempt, now time.Time) parley.Delivery {
 	d := j.Delivery
 	d.MakeRoom()
-	d.TriedAt, d.Took, d.Code, d.Problem, d.Answer = a.At, a.Took, a.Code, a.Problem, a.Answer
-	if a.Worked() {
+	d.TriedAt, d.Took, d.Code, d.Problem, d.Answer = a.At, a.Took, a.Code, a.Problem, a.Response
+	if a.Succeeded() {
 		d.Attempts++
 		d.State, d.EndedAt = parley.DeliveryDone, now
 		return d
@@ -145,7 +145,7 @@ func (e *Engine) report(r *result, wasOpen bool) {
 	if r.webhook != "" {
 		attrs = append(attrs, "webhook", r.webhook)
 	}
-	if r.attempt.Worked() {
+	if r.attempt.Succeeded() {
 		e.Log.Debug("delivered", attrs...)
 		if r.hurry {
 			e.Log.Info("the webhook works again", "webhook", r.webhook, "host", hostOf(r.url))

@@ -26,8 +26,8 @@ const (
 	WebhookTimeout  = 15 * time.Second
 	callbackTimeout = 10 * time.Second
 
-	// RetriedFor is longer than the attempts of a delivery to a webhook last. Events must be kept at least so long.
-	RetriedFor = 4 * 24 * time.Hour
+	// MaxRetryPeriod is longer than the attempts of a delivery to a webhook last. Events must be kept at least so long.
+	MaxRetryPeriod = 4 * 24 * time.Hour
 
 	minRetryAfter, maxRetryAfter = time.Second, 24 * time.Hour
 )

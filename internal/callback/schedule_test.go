@@ -121,7 +121,7 @@ func TestHistory(t *testing.T) {
 			_, err := tx.ReplayDeliveries(e.Context(), parley.DeliveryQuery{IDs: []parley.DeliveryID{d.ID}}, time.Now(), 1)
 			return err
 		})
-		e.engine.Wake()
+		e.engine.Reload()
 		pass(time.Hour)
 		if d = e.only(); d.State != parley.DeliveryDone || d.Attempts != 2 {
 			e.Errorf("in the end: %+v", d)

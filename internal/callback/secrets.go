@@ -49,8 +49,8 @@ func NewSecrets(store *store.DB, keyring *encrypt.Keyring) *Secrets {
 	return &Secrets{store: store, keyring: keyring, recent: map[parley.SecretOwner]remembered{}}
 }
 
-// Of returns what to sign with for an owner. A secret is made on first use.
-func (s *Secrets) Of(ctx context.Context, owner parley.SecretOwner) (Keys, error) {
+// KeysOf returns what to sign with for an owner. A secret is made on first use.
+func (s *Secrets) KeysOf(ctx context.Context, owner parley.SecretOwner) (Keys, error) {
 	s.mu.Lock()
 	known, ok := s.recent[owner]
 	s.mu.Unlock()
@@ -105,8 +105,8 @@ func checkOwner(ctx context.Context, tx *store.Tx, owner parley.SecretOwner) err
 	return nil
 }
 
-// Forget drops the cached secret of an owner that was deleted.
-func (s *Secrets) Forget(owner parley.SecretOwner) {
+// Evict drops the cached secret of an owner that was deleted.
+func (s *Secrets) Evict(owner parley.SecretOwner) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.recent, owner)

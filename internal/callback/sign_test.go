@@ -39,7 +39,7 @@ func TestWebhookIsSignedByTheStandard(t *testing.T) {
 			e.Fatalf("%d requests", len(hits))
 		}
 		h := hits[0]
-		keys, err := e.secrets.Of(e.Context(), parley.WebhookSecret(w.ID))
+		keys, err := e.secrets.KeysOf(e.Context(), parley.WebhookSecret(w.ID))
 		if err != nil {
 			e.Fatal(err)
 		}
@@ -86,7 +86,7 @@ func TestBothSecretsSignForADayAfterRotation(t *testing.T) {
 	inBubble(t, func(e *env) {
 		w := e.webhook("https://crm.example/hook")
 		owner := parley.WebhookSecret(w.ID)
-		first, err := e.secrets.Of(e.Context(), owner)
+		first, err := e.secrets.KeysOf(e.Context(), owner)
 		if err != nil {
 			e.Fatal(err)
 		}
@@ -131,11 +131,11 @@ func TestSecretsAreMadeOnceAndEncrypted(t *testing.T) {
 	e := newEnv(t)
 	defer e.close()
 	ctx := context.Background()
-	a, err := e.secrets.Of(ctx, parley.ListenSecret)
+	a, err := e.secrets.KeysOf(ctx, parley.ListenSecret)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := e.secrets.Of(ctx, parley.ListenSecret)
+	b, err := e.secrets.KeysOf(ctx, parley.ListenSecret)
 	if err != nil || a != b {
 		t.Errorf("the second time it is %v, %v", b, err)
 	}
@@ -155,7 +155,7 @@ func TestSecretsAreMadeOnceAndEncrypted(t *testing.T) {
 		stored.Owner = parley.ChannelSecret(shop)
 		return tx.SetSecret(ctx, stored)
 	})
-	if keys, err := e.secrets.Of(ctx, parley.ChannelSecret(shop)); err == nil {
+	if keys, err := e.secrets.KeysOf(ctx, parley.ChannelSecret(shop)); err == nil {
 		t.Errorf("another's secret was opened: %+v", keys)
 	}
 }
@@ -177,7 +177,7 @@ func checkCallback(secret string, query url.Values) bool {
 
 func TestCallbackIsSigned(t *testing.T) {
 	inBubble(t, func(e *env) {
-		first, err := e.secrets.Of(e.Context(), parley.ChannelSecret(shop))
+		first, err := e.secrets.KeysOf(e.Context(), parley.ChannelSecret(shop))
 		if err != nil {
 			e.Fatal(err)
 		}

@@ -16,10 +16,10 @@ import (
 // sees what became of it at once.
 const TestEvent parley.EventType = "webhook.test"
 
-// Test sends a test event to a webhook, on or off, at once and once, and tells how it went. It counts
+// SendTest sends a test event to a webhook, on or off, at once and once, and tells how it went. It counts
 // neither for nor against the webhook.
-func (e *Engine) Test(ctx context.Context, w parley.Webhook) (Attempt, error) {
-	keys, err := e.Secrets.Of(ctx, parley.WebhookSecret(w.ID))
+func (e *Engine) SendTest(ctx context.Context, w parley.Webhook) (Attempt, error) {
+	keys, err := e.Secrets.KeysOf(ctx, parley.WebhookSecret(w.ID))
 	if err != nil {
 		return Attempt{}, err
 	}

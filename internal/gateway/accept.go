@@ -25,18 +25,18 @@ type Draft struct {
 	Priority  parley.Priority
 }
 
-// Terms are what is agreed on the sending of messages. The zero value waits for nothing and keeps nothing
+// SendOptions are what is agreed on the sending of messages. The zero value waits for nothing and keeps nothing
 // beside them.
-type Terms struct {
+type SendOptions struct {
 	// Wait is how long the network may take to confirm them all. Zero: nobody waits, and they are answered
 	// as they were accepted, however fast the network was: pending.
 	Wait time.Duration
 	// Key, if not nil, is stored in the transaction that accepts them; where it is there already the error
 	// is [parley.ErrExists].
 	Key *parley.Answer
-	// Also, if not nil, stores more in that transaction, before the messages: if it fails, nothing is kept
+	// InTx, if not nil, stores more in that transaction, before the messages: if it fails, nothing is kept
 	// and its error is returned.
-	Also func(*store.Tx) error
+	InTx func(*store.Tx) error
 }
 
 // Send stores drafts in one transaction, in order, and has the channel's worker send them. When it returns
@@ -45,7 +45,7 @@ type Terms struct {
 //
 // It sleeps once, from handing them in to their end, not once more for the disk: that is a switch less for
 // each request, and nothing is asked more often.
-func (g *Gateway) Send(ctx context.Context, code parley.ChannelCode, drafts []Draft, terms Terms) ([]parley.Message, error) {
+func (g *Gateway) Send(ctx context.Context, code parley.ChannelCode, drafts []Draft, terms SendOptions) ([]parley.Message, error) {
 	a, err := g.account(code)
 	if err != nil {
 		return nil, err
@@ -101,10 +101,10 @@ func (a *account) messages(channel parley.Channel, drafts []Draft) []parley.Mess
 
 // storing is the transaction that accepts messages. It has them handed to the worker in the order of their
 // commits.
-func (a *account) storing(ctx context.Context, s *sending, terms Terms) func(*store.Tx) error {
+func (a *account) storing(ctx context.Context, s *sending, terms SendOptions) func(*store.Tx) error {
 	return a.checked(ctx, func(tx *store.Tx) error {
-		if terms.Also != nil {
-			if err := terms.Also(tx); err != nil {
+		if terms.InTx != nil {
+			if err := terms.InTx(tx); err != nil {
 				return err
 			}
 		}
@@ -146,7 +146,7 @@ func (a *account) storeAll(ctx context.Context, tx *store.Tx, ms []parley.Messag
 			m := ms[i]
 			queued[i] = &m
 		}
-		a.current().worker.Push(queued...)
+		a.current().worker.Enqueue(queued...)
 	})
 	return nil
 }
@@ -189,13 +189,13 @@ func (a *account) withdraw(ctx context.Context, tx *store.Tx, target parley.Mess
 	if _, err := tx.AdvanceMessage(ctx, m.Channel, m.Ref(), parley.Deleted, nil, now); err != nil {
 		return err
 	}
-	tx.OnCommit(func() { a.worker.Drop(m.Seq) })
+	tx.OnCommit(func() { a.worker.Cancel(m.Seq) })
 	return nil
 }
 
-// Stand returns messages that were accepted earlier as they stand now, for a request that is asked
+// CurrentMessages returns messages that were accepted earlier as they stand now, for a request that is asked
 // again. They have the spelling of the contact that is in the references.
-func (g *Gateway) Stand(ctx context.Context, code parley.ChannelCode, refs []parley.MessageRef) ([]parley.Message, error) {
+func (g *Gateway) CurrentMessages(ctx context.Context, code parley.ChannelCode, refs []parley.MessageRef) ([]parley.Message, error) {
 	g.flush(ctx, code)
 	ms := make([]parley.Message, len(refs))
 	for i, ref := range refs {

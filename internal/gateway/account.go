@@ -75,11 +75,11 @@ func (a *account) checked(ctx context.Context, do func(*store.Tx) error) func(*s
 	}
 }
 
-// ErrNoChannel is the cause of the error of what names a channel that is not there.
-var ErrNoChannel = errors.New("no such channel")
+// ErrChannelNotFound is the cause of the error of what names a channel that is not there.
+var ErrChannelNotFound = errors.New("no such channel")
 
 func errNoChannel(code parley.ChannelCode) *parley.Error {
-	return &parley.Error{Code: parley.NotFound, Message: fmt.Sprintf("There is no channel %s.", code), Cause: ErrNoChannel}
+	return &parley.Error{Code: parley.NotFound, Message: fmt.Sprintf("There is no channel %s.", code), Cause: ErrChannelNotFound}
 }
 
 // newAccount starts the worker of a channel. Its session is opened separately.
@@ -90,18 +90,18 @@ func newAccount(g *Gateway, c parley.Channel) *account {
 	ctx, stop := context.WithCancel(context.Background())
 	a := &account{g: g, code: c.Code, id: c.ID, stop: stop, done: make(chan struct{}), channel: c}
 	a.worker = outbox.New(outbox.Config{
-		Channel:     c.Code,
-		Store:       g.Store,
-		Now:         a.now,
-		MayExpire:   g.MayErase,
-		Settings:    func() parley.ChannelSettings { return a.snapshot().Settings },
-		AccountFrom: func() int64 { return a.snapshot().AccountFrom },
-		Pace:        func() (time.Duration, time.Duration) { return a.snapshot().Pace() },
-		Settled:     a.settled,
-		Removed:     g.removeMedia,
-		Reveal:      a.reveal,
-		Pack:        a.pack,
-		Log:         g.Log,
+		Channel:          c.Code,
+		Store:            g.Store,
+		Now:              a.now,
+		ClockTrusted:     g.ClockTrusted,
+		Settings:         func() parley.ChannelSettings { return a.snapshot().Settings },
+		AccountFrom:      func() int64 { return a.snapshot().AccountFrom },
+		Pace:             func() (time.Duration, time.Duration) { return a.snapshot().Pace() },
+		OnDone:           a.settled,
+		RemoveFile:       g.removeMedia,
+		DecryptSecret:    a.reveal,
+		EncryptForResend: a.pack,
+		Log:              g.Log,
 	})
 	if g.Offline {
 		close(a.done)
@@ -226,10 +226,10 @@ func (a *account) connect() {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	if a.session != nil && a.channel.State.Status == parley.Working {
-		a.worker.Use(a.session)
+		a.worker.SetSender(a.session)
 		a.g.fetcher.wake()
 	} else {
-		a.worker.Use(nil)
+		a.worker.SetSender(nil)
 	}
 }
 
@@ -261,7 +261,7 @@ func (a *account) changeAccount(ctx context.Context, phone network.Phone) error 
 	if phone.Number == "" || was == "" || phone.Number == was {
 		return nil
 	}
-	a.worker.Use(nil)
+	a.worker.SetSender(nil)
 	var c parley.Channel
 	err := a.tx(ctx, func(tx *store.Tx) (err error) {
 		if c, err = tx.Channel(ctx, a.code); err != nil {

@@ -11,8 +11,8 @@ import (
 	"parley/internal/store"
 )
 
-// ErrTaken is the answer to a code that another channel has.
-var ErrTaken = parley.InvalidField("code", "code is taken: there is a channel with it already.")
+// ErrCodeExists is the answer to a code that another channel has.
+var ErrCodeExists = parley.InvalidField("code", "code is taken: there is a channel with it already.")
 
 // CreateChannel stores a new channel and starts it. What is given also stores more in the same transaction.
 func (g *Gateway) CreateChannel(
@@ -25,7 +25,7 @@ func (g *Gateway) CreateChannel(
 	err := g.Store.Tx(ctx, func(tx *store.Tx) error {
 		err := tx.AddChannel(ctx, c)
 		if errors.Is(err, parley.ErrExists) {
-			err = ErrTaken
+			err = ErrCodeExists
 		}
 		for _, store := range also {
 			if err == nil {
@@ -153,9 +153,9 @@ func (g *Gateway) forget(ctx context.Context, a *account) error {
 	return nil
 }
 
-// ClearChannel forgets all messages of a sandbox channel, what waits included, and has its network
+// ResetChannel forgets all messages of a sandbox channel, what waits included, and has its network
 // forgotten meanwhile. The channel starts anew.
-func (g *Gateway) ClearChannel(ctx context.Context, code parley.ChannelCode, forget func(context.Context) error) error {
+func (g *Gateway) ResetChannel(ctx context.Context, code parley.ChannelCode, forget func(context.Context) error) error {
 	c, ok := g.Channel(code)
 	if !ok || c.Network != parley.Sandbox {
 		return parley.Errorf(parley.BadRequest, "Only a sandbox channel can be cleared.")

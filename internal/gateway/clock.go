@@ -113,9 +113,9 @@ func (c *clockGuard) wasStored(at time.Time) {
 	c.stored = at
 }
 
-// MayErase reports whether what is old by the clock of this machine may be erased or expired now. Everything
+// ClockTrusted reports whether what is old by the clock of this machine may be erased or expired now. Everything
 // that does so asks here first.
-func (g *Gateway) MayErase() bool {
+func (g *Gateway) ClockTrusted() bool {
 	trusts, lead, changed := g.clock.check()
 	if changed && !trusts {
 		g.Log.Warn("the clock is more than a day ahead of the newest stored time: nothing is erased or expires by age "+

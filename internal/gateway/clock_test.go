@@ -22,7 +22,7 @@ func TestAClockThatIsAheadErasesNothing(t *testing.T) {
 		}
 		before := b.lastEvent()
 		key := &parley.Answer{Scope: "demo", Key: "k", Fingerprint: []byte("f"), CreatedAt: time.Now()}
-		sent, err := b.g.Send(t.Context(), "demo", text(ayu, "old"), gateway.Terms{Key: key, Wait: time.Second})
+		sent, err := b.g.Send(t.Context(), "demo", text(ayu, "old"), gateway.SendOptions{Key: key, Wait: time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +51,7 @@ func TestAClockThatIsAheadErasesNothing(t *testing.T) {
 		time.Sleep(5 * time.Minute)
 		synctest.Wait()
 		intact("after minutes")
-		if b.g.MayErase() {
+		if b.g.ClockTrusted() {
 			t.Error("the clock is trusted")
 		}
 		b.restart() // a process that did not trust it leaves no trace of its time
@@ -99,7 +99,7 @@ func TestTheNetworkConfirmsAClock(t *testing.T) {
 				b.ahead = c.off // which is quicker than sleeping for as long
 				b.driver.evidence = func() network.Evidence { return c.evidence(time.Now().Add(c.off)) }
 				b.start()
-				if got := b.g.MayErase(); got != c.trusted {
+				if got := b.g.ClockTrusted(); got != c.trusted {
 					t.Errorf("trusted is %t", got)
 				}
 			})

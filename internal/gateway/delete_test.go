@@ -38,7 +38,7 @@ func startTraffic(b *bench) *traffic {
 
 func (l *traffic) send(to parley.ContactID) {
 	for n := 0; l.ctx.Err() == nil; n++ {
-		_, err := l.b.g.Send(context.Background(), "demo", text(to, fmt.Sprint(n)), gateway.Terms{})
+		_, err := l.b.g.Send(context.Background(), "demo", text(to, fmt.Sprint(n)), gateway.SendOptions{})
 		switch parley.CodeOf(err) {
 		case parley.Internal:
 			if err != nil {
@@ -132,7 +132,7 @@ func TestAChannelMadeAnewByAnotherProcess(t *testing.T) {
 		return tx.AddChannel(t.Context(), parley.Channel{Code: "demo", Network: parley.Sandbox, Enabled: true})
 	})
 	// The gateway has not noticed yet.
-	if _, err := b.g.Send(t.Context(), "demo", text(ayu, "for the old one"), gateway.Terms{}); parley.CodeOf(err) != parley.BadRequest {
+	if _, err := b.g.Send(t.Context(), "demo", text(ayu, "for the old one"), gateway.SendOptions{}); parley.CodeOf(err) != parley.BadRequest {
 		t.Errorf("a message for the channel that is gone: %v", err)
 	}
 	old := network.Message{From: ayu, ID: "OLD", Content: parley.Text{Body: "hi"}, At: time.Now()}

@@ -113,7 +113,7 @@ func TestTheTextOfAChannelThatKeepsNoneIsEncrypted(t *testing.T) {
 // linksFunc is a function in the place of login links.
 type linksFunc func(context.Context, parley.Channel, *parley.Message) (func(*store.Tx) ([]otp.Reply, error), error)
 
-func (f linksFunc) Inbound(ctx context.Context, c parley.Channel, m *parley.Message) (func(*store.Tx) ([]otp.Reply, error), error) {
+func (f linksFunc) MatchMessage(ctx context.Context, c parley.Channel, m *parley.Message) (func(*store.Tx) ([]otp.Reply, error), error) {
 	return f(ctx, c, m)
 }
 
@@ -234,7 +234,7 @@ func (b *bench) lastEvent() int64 {
 func (b *bench) events(after int64) []parley.Event {
 	b.t.Helper()
 	synctest.Wait()
-	b.g.Stand(b.t.Context(), "demo", nil)
+	b.g.CurrentMessages(b.t.Context(), "demo", nil)
 	events, _, err := b.store.Events(b.t.Context(), after, parley.EventFilter{}, 100)
 	if err != nil {
 		b.t.Fatal(err)
@@ -245,7 +245,7 @@ func (b *bench) events(after int64) []parley.Event {
 // send sends something to Ayu and waits for what becomes of it.
 func (b *bench) send(content parley.Content) parley.Message {
 	b.t.Helper()
-	ms, err := b.g.Send(b.t.Context(), "demo", []gateway.Draft{{To: ayu, Content: content}}, gateway.Terms{Wait: time.Second})
+	ms, err := b.g.Send(b.t.Context(), "demo", []gateway.Draft{{To: ayu, Content: content}}, gateway.SendOptions{Wait: time.Second})
 	if err != nil {
 		b.t.Fatal(err)
 	}

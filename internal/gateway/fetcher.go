@@ -152,7 +152,7 @@ func (f *fetcher) choose(due []parley.MediaFetch, now time.Time) (parley.MediaFe
 
 // isTooOld reports whether a file is not tried any more. A clock that is not trusted makes none too old.
 func (f *fetcher) isTooOld(d parley.MediaFetch, now time.Time) bool {
-	return !d.CreatedAt.Add(fetchLife).After(now) && f.g.MayErase()
+	return !d.CreatedAt.Add(fetchLife).After(now) && f.g.ClockTrusted()
 }
 
 // try makes one attempt to fetch a file.

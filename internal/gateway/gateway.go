@@ -33,10 +33,10 @@ type Config struct {
 
 	// Clock is the clock of this machine; nil: time.Now.
 	Clock func() time.Time
-	// EventLife is how long events are kept; zero: [DefaultEventLife]. Events that a webhook or a waiting delivery needs are
+	// EventRetention is how long events are kept; zero: [DefaultEventRetention]. Events that a webhook or a waiting delivery needs are
 	// kept longer, while the log has at most EventCap events; zero: [DefaultEventCap].
-	EventLife time.Duration
-	EventCap  int64
+	EventRetention time.Duration
+	EventCap       int64
 	// Offline keeps channels from being connected: no session is opened and nothing is sent. Channels can be listed,
 	// changed and deleted. Call Refresh in place of Run.
 	Offline bool
@@ -47,7 +47,7 @@ type Config struct {
 // LoginLinks looks for the code of a login link in an inbound message. It masks the code in the message, and returns what
 // follows, in the transaction that stores the message; nil: nothing. It is an [otp.Issuer].
 type LoginLinks interface {
-	Inbound(ctx context.Context, c parley.Channel, m *parley.Message) (then func(*store.Tx) ([]otp.Reply, error), err error)
+	MatchMessage(ctx context.Context, c parley.Channel, m *parley.Message) (then func(*store.Tx) ([]otp.Reply, error), err error)
 }
 
 // Gateway runs channels. Its methods may be called from several goroutines.
@@ -297,8 +297,8 @@ func (g *Gateway) Session(code parley.ChannelCode) (network.Session, error) {
 		Message: fmt.Sprintf("Channel %s is connecting. Try again in a moment.", code)}
 }
 
-// LearnSpelling asks a channel's network for its own spelling of a contact's number. The session reports it as [network.Alias].
-func (g *Gateway) LearnSpelling(ctx context.Context, code parley.ChannelCode, c parley.ContactID) error {
+// LookUpNumber asks a channel's network for its own spelling of a contact's number. The session reports it as [network.Alias].
+func (g *Gateway) LookUpNumber(ctx context.Context, code parley.ChannelCode, c parley.ContactID) error {
 	s, err := g.Session(code)
 	if err != nil {
 		return err
@@ -307,8 +307,8 @@ func (g *Gateway) LearnSpelling(ctx context.Context, code parley.ChannelCode, c 
 	return err
 }
 
-// Waiting is how many messages of a channel wait to be sent.
-func (g *Gateway) Waiting(code parley.ChannelCode) int {
+// QueueDepth is how many messages of a channel wait to be sent.
+func (g *Gateway) QueueDepth(code parley.ChannelCode) int {
 	a, err := g.account(code)
 	if err != nil {
 		return 0
@@ -316,8 +316,8 @@ func (g *Gateway) Waiting(code parley.ChannelCode) int {
 	return a.worker.Depth()
 }
 
-// Ahead is how many messages of a channel leave before a new one of a priority.
-func (g *Gateway) Ahead(code parley.ChannelCode, priority parley.Priority) int {
+// QueuedAhead is how many messages of a channel leave before a new one of a priority.
+func (g *Gateway) QueuedAhead(code parley.ChannelCode, priority parley.Priority) int {
 	a, err := g.account(code)
 	if err != nil {
 		return 0

@@ -57,7 +57,7 @@ func TestOneWaitForAllMessages(t *testing.T) {
 		b.driver.session("demo").tell(network.State{Status: parley.Reconnecting, Reason: "The socket was closed."})
 		begun := time.Now()
 		drafts := slices.Concat(text(ayu, "one"), text(ayu, "two"), text(ayu, "three"))
-		ms, err := b.g.Send(t.Context(), "demo", drafts, gateway.Terms{Wait: time.Second})
+		ms, err := b.g.Send(t.Context(), "demo", drafts, gateway.SendOptions{Wait: time.Second})
 		if err != nil || len(ms) != 3 || time.Since(begun) != time.Second {
 			t.Errorf("%d messages after %s, %v", len(ms), time.Since(begun), err)
 		}
@@ -86,17 +86,17 @@ func TestUnusableChannelsTakeNothing(t *testing.T) {
 		b := newBench(t)
 		for _, s := range []parley.ChannelStatus{parley.LoggedOut, parley.ScanQRCode, parley.Failed} {
 			b.driver.session("demo").tell(network.State{Status: s})
-			if _, err := b.g.Send(t.Context(), "demo", text(ayu, "x"), gateway.Terms{}); parley.CodeOf(err) != parley.BadRequest {
+			if _, err := b.g.Send(t.Context(), "demo", text(ayu, "x"), gateway.SendOptions{}); parley.CodeOf(err) != parley.BadRequest {
 				t.Errorf("%s: %v", s, err)
 			}
 		}
 		if _, err := b.g.StopChannel(t.Context(), "demo"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := b.g.Send(t.Context(), "demo", text(ayu, "x"), gateway.Terms{}); parley.CodeOf(err) != parley.BadRequest {
+		if _, err := b.g.Send(t.Context(), "demo", text(ayu, "x"), gateway.SendOptions{}); parley.CodeOf(err) != parley.BadRequest {
 			t.Errorf("stopped: %v", err)
 		}
-		if _, err := b.g.Send(t.Context(), "nobody", text(ayu, "x"), gateway.Terms{}); parley.CodeOf(err) != parley.NotFound {
+		if _, err := b.g.Send(t.Context(), "nobody", text(ayu, "x"), gateway.SendOptions{}); parley.CodeOf(err) != parley.NotFound {
 			t.Errorf("unknown: %v", err)
 		}
 		if _, total, err := b.store.History(t.Context(), "demo", ayu, parley.Page{Limit: 1}); total != 0 || err != nil {
@@ -114,11 +114,11 @@ func TestAFullQueueTakesNoMore(t *testing.T) {
 			for i := range drafts {
 				drafts[i] = text(ayu, "x")[0]
 			}
-			if _, err := b.g.Send(t.Context(), "demo", drafts, gateway.Terms{}); err != nil {
+			if _, err := b.g.Send(t.Context(), "demo", drafts, gateway.SendOptions{}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		_, err := b.g.Send(t.Context(), "demo", text(ayu, "x"), gateway.Terms{})
+		_, err := b.g.Send(t.Context(), "demo", text(ayu, "x"), gateway.SendOptions{})
 		var e *parley.Error
 		if !errors.As(err, &e) || e.Code != parley.TooMany || e.RetryAfter <= 0 {
 			t.Errorf("got %v", err)
@@ -133,7 +133,7 @@ func TestTheAllowListIsKept(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := b.g.Send(t.Context(), "demo", text(budi, "x"), gateway.Terms{}); parley.CodeOf(err) != parley.Forbidden {
+		if _, err := b.g.Send(t.Context(), "demo", text(budi, "x"), gateway.SendOptions{}); parley.CodeOf(err) != parley.Forbidden {
 			t.Errorf("got %v", err)
 		}
 		b.accept(ayu, "x")
@@ -149,7 +149,7 @@ func TestAKeyIsTakenOnce(t *testing.T) {
 		for range 50 {
 			wg.Go(func() {
 				key := &parley.Answer{Scope: "demo", Key: "k", Fingerprint: []byte("f"), CreatedAt: time.Now()}
-				_, err := b.g.Send(t.Context(), "demo", text(ayu, "once"), gateway.Terms{Key: key})
+				_, err := b.g.Send(t.Context(), "demo", text(ayu, "once"), gateway.SendOptions{Key: key})
 				mu.Lock()
 				defer mu.Unlock()
 				switch {
@@ -174,7 +174,7 @@ func TestAKeyIsTakenOnce(t *testing.T) {
 		if err != nil || len(answer.Messages) != 1 || answer.IsComplete() {
 			t.Fatalf("the key is stored as %+v, %v", answer, err)
 		}
-		ms, err := b.g.Stand(t.Context(), "demo", answer.Messages)
+		ms, err := b.g.CurrentMessages(t.Context(), "demo", answer.Messages)
 		if err != nil || ms[0].Status != parley.Sent || ms[0].Content.Text() != "once" {
 			t.Errorf("it stands as %+v, %v", ms, err)
 		}
@@ -231,7 +231,7 @@ func TestDeletingAMessageThatWaitsKeepsItFromBeingSent(t *testing.T) {
 		b := newBench(t)
 		b.driver.session("demo").tell(network.State{Status: parley.Reconnecting})
 		m := b.accept(ayu, "oops")
-		if _, err := b.g.Send(t.Context(), "demo", []gateway.Draft{{To: ayu, Content: parley.Delete{Target: m.Ref()}}}, gateway.Terms{}); err != nil {
+		if _, err := b.g.Send(t.Context(), "demo", []gateway.Draft{{To: ayu, Content: parley.Delete{Target: m.Ref()}}}, gateway.SendOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		b.driver.session("demo").tell(network.State{Status: parley.Working})
@@ -382,7 +382,7 @@ func TestOldTextAndAnswersGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		key := &parley.Answer{Scope: "demo", Key: "k", Fingerprint: []byte("f"), CreatedAt: time.Now()}
-		sent, err := b.g.Send(t.Context(), "demo", text(ayu, "old"), gateway.Terms{Key: key, Wait: time.Second})
+		sent, err := b.g.Send(t.Context(), "demo", text(ayu, "old"), gateway.SendOptions{Key: key, Wait: time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -414,7 +414,7 @@ func TestAfterTheDrainNothingIsTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.stop()
-		if _, err := b.g.Send(t.Context(), "demo", text(ayu, "x"), gateway.Terms{}); parley.CodeOf(err) != parley.Unavailable {
+		if _, err := b.g.Send(t.Context(), "demo", text(ayu, "x"), gateway.SendOptions{}); parley.CodeOf(err) != parley.Unavailable {
 			t.Errorf("got %v", err)
 		}
 		if c, err := b.store.Channel(t.Context(), "demo"); err != nil || c.State.Status != parley.Stopped {

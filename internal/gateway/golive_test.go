@@ -36,7 +36,7 @@ func TestGoLiveKeepsWhatIsTheChannels(t *testing.T) {
 		if !slices.Equal(b.driver.forgotten, []parley.ChannelCode{"demo"}) {
 			t.Errorf("the sandbox forgot %v", b.driver.forgotten)
 		}
-		if _, err := b.g.Send(t.Context(), "demo", text(budi, "no"), gateway.Terms{}); parley.CodeOf(err) != parley.Forbidden {
+		if _, err := b.g.Send(t.Context(), "demo", text(budi, "no"), gateway.SendOptions{}); parley.CodeOf(err) != parley.Forbidden {
 			t.Errorf("a message to somebody who is not on the list: %v", err)
 		}
 		_, total, err := b.g.History(t.Context(), "demo", ayu, parley.Page{Limit: 10})
@@ -75,7 +75,7 @@ func TestGoLiveWithoutHistory(t *testing.T) {
 			if _, err := b.g.CreateChannel(t.Context(), parley.Channel{Code: code, Network: parley.Sandbox}); err != nil {
 				t.Fatal(err)
 			}
-			_, err := b.g.Send(t.Context(), code, text(ayu, "halo"), gateway.Terms{Wait: time.Second})
+			_, err := b.g.Send(t.Context(), code, text(ayu, "halo"), gateway.SendOptions{Wait: time.Second})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -110,7 +110,7 @@ func TestGoLiveUnderFire(t *testing.T) {
 		go func() {
 			var refs []parley.MessageRef
 			for n := 0; ; n++ {
-				sent, err := b.g.Send(t.Context(), "demo", text(parley.ContactOf(fmt.Sprintf("62812345678%02d", i)), "fire"), gateway.Terms{Wait: 10 * time.Second})
+				sent, err := b.g.Send(t.Context(), "demo", text(parley.ContactOf(fmt.Sprintf("62812345678%02d", i)), "fire"), gateway.SendOptions{Wait: 10 * time.Second})
 				if err != nil {
 					refused <- err
 					done <- refs

@@ -77,7 +77,7 @@ func (b *bench) start() {
 		Clock: func() time.Time { return time.Now().Add(ahead) },
 		Store: b.store, Media: b.media, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
 		Drivers: map[parley.NetworkName]network.Driver{parley.Sandbox: b.driver, parley.WhatsApp: b.driver},
-		Keyring: b.keyring, LoginLinks: b.links, EventLife: b.eventLife,
+		Keyring: b.keyring, LoginLinks: b.links, EventRetention: b.eventLife,
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	b.cancel, b.done = cancel, make(chan struct{})
@@ -128,7 +128,7 @@ func (b *bench) accept(to parley.ContactID, body string) parley.Message {
 // await sends a text and waits for what becomes of it.
 func (b *bench) await(to parley.ContactID, body string, wait time.Duration) parley.Message {
 	b.t.Helper()
-	ms, err := b.g.Send(b.t.Context(), "demo", text(to, body), gateway.Terms{Wait: wait})
+	ms, err := b.g.Send(b.t.Context(), "demo", text(to, body), gateway.SendOptions{Wait: wait})
 	if err != nil {
 		b.t.Error(err)
 		return parley.Message{}
@@ -145,7 +145,7 @@ func (b *bench) begin(to parley.ContactID, body string, wait time.Duration) (ans
 
 func (b *bench) load(m parley.Message) parley.Message {
 	b.t.Helper()
-	now, err := b.g.Stand(b.t.Context(), "demo", []parley.MessageRef{m.Ref()})
+	now, err := b.g.CurrentMessages(b.t.Context(), "demo", []parley.MessageRef{m.Ref()})
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -18,8 +18,8 @@ const (
 	// a webhook is tried again, and long enough for a phone that was off to ask for it again.
 	encryptedLife = 4 * 24 * time.Hour
 
-	// AnswerLife is how long the answer to a request with an idempotency key is kept.
-	AnswerLife = 24 * time.Hour
+	// IdempotencyRetention is how long the answer to a request with an idempotency key is kept.
+	IdempotencyRetention = 24 * time.Hour
 )
 
 // keepHouse removes what is kept no longer, every minute until ctx ends, while the clock is trusted.
@@ -27,7 +27,7 @@ func (g *Gateway) keepHouse(ctx context.Context) {
 	ticker := time.NewTicker(houseEvery)
 	defer ticker.Stop()
 	for {
-		if g.MayErase() {
+		if g.ClockTrusted() {
 			g.storeClock(ctx)
 			g.forgetAnswers(ctx)
 			if err := g.Store.Tx(ctx, func(tx *store.Tx) error { return tx.PurgeCounters(ctx, g.Clock()) }); err != nil && ctx.Err() == nil {
@@ -52,21 +52,21 @@ func (g *Gateway) keepHouse(ctx context.Context) {
 func (g *Gateway) forgetAnswers(ctx context.Context) {
 	g.inBatches(ctx, "forget answers", func() (n int, err error) {
 		err = g.Store.Tx(ctx, func(tx *store.Tx) (err error) {
-			n, err = tx.PurgeStoredResponses(ctx, g.Clock().Add(-AnswerLife), houseBatch)
+			n, err = tx.PurgeStoredResponses(ctx, g.Clock().Add(-IdempotencyRetention), houseBatch)
 			return err
 		})
 		return n, err
 	})
 }
 
-// DefaultEventLife is how long the event log goes back unless it is set.
-const DefaultEventLife = 30 * 24 * time.Hour
+// DefaultEventRetention is how long the event log goes back unless it is set.
+const DefaultEventRetention = 30 * 24 * time.Hour
 
 // DefaultEventCap is how long the event log may become because of events that are still needed.
 const DefaultEventCap = 10_000_000
 
 func (g *Gateway) forgetEvents(ctx context.Context) {
-	life, most := cmp.Or(g.EventLife, DefaultEventLife), cmp.Or(g.EventCap, DefaultEventCap)
+	life, most := cmp.Or(g.EventRetention, DefaultEventRetention), cmp.Or(g.EventCap, DefaultEventCap)
 	g.inBatches(ctx, "forget events", func() (n int, err error) {
 		err = g.Store.Tx(ctx, func(tx *store.Tx) (err error) {
 			n, err = tx.PurgeEvents(ctx, g.Clock().Add(-life), most, houseBatch)

@@ -131,7 +131,7 @@ func (a *account) findLoginCode(ctx context.Context, channel parley.Channel, m *
 	if a.g.LoginLinks == nil {
 		return nil, nil
 	}
-	return a.g.LoginLinks.Inbound(ctx, channel, m)
+	return a.g.LoginLinks.MatchMessage(ctx, channel, m)
 }
 
 // keepHistory stores a message from before the channel was linked. It is not published, and nothing follows
@@ -156,7 +156,7 @@ func (a *account) receipt(ctx context.Context, e network.Receipt) error {
 	if err != nil {
 		return fmt.Errorf("keep a receipt: %w", err)
 	}
-	a.worker.Received(seqs)
+	a.worker.ConfirmByReceipt(seqs)
 	for _, id := range moved {
 		a.g.settled(&parley.Message{Channel: code, Chat: e.From, ID: id, FromMe: true, Status: e.Status, UpdatedAt: e.At})
 	}
@@ -186,7 +186,7 @@ func (a *account) reaction(ctx context.Context, e network.Reaction) error {
 // alias stores another spelling of a contact's number. What waits for it is one queue from then on.
 func (a *account) alias(ctx context.Context, e network.Alias) error {
 	err := a.tx(ctx, func(tx *store.Tx) error {
-		tx.OnCommit(func() { a.worker.Rename(e.Asked, e.Contact) })
+		tx.OnCommit(func() { a.worker.MergeChats(e.Asked, e.Contact) })
 		return tx.AddAlias(ctx, a.snapshot().Code, e.Asked, e.Contact)
 	})
 	if err != nil {

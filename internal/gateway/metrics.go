@@ -81,7 +81,7 @@ func (c channelsByStatus) Collect(ch chan<- prometheus.Metric) {
 	}
 	ch <- prometheus.MustNewConstMetric(waitingDesc, prometheus.GaugeValue, float64(waiting))
 	trusted := 0.0
-	if c.g.MayErase() {
+	if c.g.ClockTrusted() {
 		trusted = 1
 	}
 	ch <- prometheus.MustNewConstMetric(trustedDesc, prometheus.GaugeValue, trusted)

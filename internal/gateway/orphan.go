@@ -29,7 +29,7 @@ func (g *Gateway) watchFiles(ctx context.Context) {
 		case <-timer.C:
 		}
 		timer.Reset(orphanEvery)
-		if !g.MayErase() {
+		if !g.ClockTrusted() {
 			timer.Reset(houseEvery)
 			continue
 		}

@@ -19,20 +19,20 @@ const (
 	letters     = "abcdefghjkmnpqrstuvwxyz"
 )
 
-// Order says what code to make, and for whom.
-type Order struct {
-	Channel  parley.Channel
-	Contact  parley.ContactID
-	Name     string // of the application
-	Length   int
-	Digits   bool // at least one of Digits and Letters
-	Letters  bool
-	Capitals bool // the letters are capital
-	Life     time.Duration
+// CodeRequest says what code to make, and for whom.
+type CodeRequest struct {
+	Channel   parley.Channel
+	Contact   parley.ContactID
+	Name      string // of the application
+	Length    int
+	Digits    bool // at least one of Digits and Letters
+	Letters   bool
+	Uppercase bool // the letters are capital
+	TTL       time.Duration
 }
 
 // alphabet returns the characters that the code is made of.
-func (o Order) alphabet() string {
+func (o CodeRequest) alphabet() string {
 	var all string
 	switch {
 	case o.Digits && !o.Letters:
@@ -42,7 +42,7 @@ func (o Order) alphabet() string {
 	default:
 		all = letters
 	}
-	if o.Capitals {
+	if o.Uppercase {
 		return strings.ToUpper(all)
 	}
 	return all
@@ -87,17 +87,17 @@ func lifetime(d time.Duration) string {
 	return fmt.Sprintf("%d minutes", int(d.Minutes()))
 }
 
-// Limited is the error of a request that comes too soon. It is a [parley.Error] that says so.
-type Limited struct {
+// LimitError is the error of a request that comes too soon. It is a [parley.Error] that says so.
+type LimitError struct {
 	Quota parley.OTPQuota // the limit that it came up against
 	err   *parley.Error
 }
 
-func (e *Limited) Error() string { return e.err.Error() }
+func (e *LimitError) Error() string { return e.err.Error() }
 
-func (e *Limited) Unwrap() error { return e.err }
+func (e *LimitError) Unwrap() error { return e.err }
 
-func limited(q parley.OTPQuota) *Limited {
+func limited(q parley.OTPQuota) *LimitError {
 	var sentence string
 	switch q.OTPLimit {
 	case parley.OTPPause:
@@ -112,12 +112,12 @@ func limited(q parley.OTPQuota) *Limited {
 	return tooMany(q, sentence)
 }
 
-func tooMany(q parley.OTPQuota, sentence string) *Limited {
-	return &Limited{q, &parley.Error{Code: parley.TooMany, RetryAfter: q.Wait, Message: sentence + " Try again after the time in Retry-After."}}
+func tooMany(q parley.OTPQuota, sentence string) *LimitError {
+	return &LimitError{q, &parley.Error{Code: parley.TooMany, RetryAfter: q.Wait, Message: sentence + " Try again after the time in Retry-After."}}
 }
 
-// Issue is a code that was made and is to be stored and sent.
-type Issue struct {
+// NewCode is a code that was made and is to be stored and sent.
+type NewCode struct {
 	Code    parley.OTPCode
 	Content parley.Secret   // of the message that carries it; its text is kept with the code
 	Quota   parley.OTPQuota // what is left of the limits once it is stored
@@ -125,14 +125,14 @@ type Issue struct {
 	Priority parley.Priority
 
 	issuer    *Issuer
-	order     Order
+	order     CodeRequest
 	release   func()               // its reservation
 	mustPause *parley.OTPStrangers // when it was to be stored, codes to strangers had to pause
 }
 
-// NewCode makes a code, which must be closed in the end. Where a limit forbids it the error is [Limited]:
+// NewCode makes a code, which must be closed in the end. Where a limit forbids it the error is [LimitError]:
 // then there is no code.
-func (i *Issuer) NewCode(ctx context.Context, o Order) (*Issue, error) {
+func (i *Issuer) NewCode(ctx context.Context, o CodeRequest) (*NewCode, error) {
 	now := i.now(o.Channel.Code)
 	priority, err := i.allow(ctx, o, now)
 	var release func()
@@ -148,17 +148,17 @@ func (i *Issuer) NewCode(ctx context.Context, o Order) (*Issue, error) {
 		release()
 		return nil, err
 	}
-	c := parley.OTPCode{ID: parley.NewCodeID(), Channel: o.Channel.Code, Contact: o.Contact, CreatedAt: now, ExpiresAt: now.Add(o.Life)}
+	c := parley.OTPCode{ID: parley.NewCodeID(), Channel: o.Channel.Code, Contact: o.Contact, CreatedAt: now, ExpiresAt: now.Add(o.TTL)}
 	c.Hash = hashCode(i.peppers[0], c, code)
-	c.Encrypted = i.keyring.Encrypt([]byte(message(code, o.Name, o.Life)), string(c.ID))
-	shown := message(strings.Repeat(hidden, o.Length), o.Name, o.Life)
-	return &Issue{Code: c, Content: parley.Secret{Shown: shown, OTP: c.ID}, Priority: priority, issuer: i, order: o, release: release}, nil
+	c.Encrypted = i.keyring.Encrypt([]byte(message(code, o.Name, o.TTL)), string(c.ID))
+	shown := message(strings.Repeat(hidden, o.Length), o.Name, o.TTL)
+	return &NewCode{Code: c, Content: parley.Secret{Shown: shown, OTP: c.ID}, Priority: priority, issuer: i, order: o, release: release}, nil
 }
 
 // allow checks the limits before a code is made, and returns the priority of its message. They are checked
 // again when the code is stored; to look before that keeps those who come too soon off the transactions of
 // others.
-func (i *Issuer) allow(ctx context.Context, o Order, now time.Time) (parley.Priority, error) {
+func (i *Issuer) allow(ctx context.Context, o CodeRequest, now time.Time) (parley.Priority, error) {
 	if _, _, err := i.within(ctx, i.Store, o.Channel.Code, o.Contact, now); err != nil {
 		return 0, err
 	}
@@ -188,7 +188,7 @@ func (i *Issuer) allow(ctx context.Context, o Order, now time.Time) (parley.Prio
 }
 
 // Close ends what the issue holds, after it was stored or could not be.
-func (is *Issue) Close(ctx context.Context) {
+func (is *NewCode) Close(ctx context.Context) {
 	is.release()
 	if is.mustPause == nil {
 		return
@@ -199,8 +199,8 @@ func (is *Issue) Close(ctx context.Context) {
 }
 
 // Store stores the code in the place of the one before, in the transaction that accepts its message.
-// Where a limit forbids that meanwhile the error is [Limited].
-func (is *Issue) Store(ctx context.Context, tx *store.Tx) error {
+// Where a limit forbids that meanwhile the error is [LimitError].
+func (is *NewCode) Store(ctx context.Context, tx *store.Tx) error {
 	c := is.Code
 	ledger, elsewhere, err := is.issuer.within(ctx, tx, c.Channel, c.Contact, c.CreatedAt)
 	if err != nil {
@@ -229,7 +229,7 @@ func (is *Issue) Store(ctx context.Context, tx *store.Tx) error {
 }
 
 // storeStranger counts a code to a stranger.
-func (is *Issue) storeStranger(ctx context.Context, tx *store.Tx) error {
+func (is *NewCode) storeStranger(ctx context.Context, tx *store.Tx) error {
 	s, err := is.issuer.withinStrangers(ctx, tx, is.order, is.Code.CreatedAt)
 	is.mustPause = nil
 	if err == errMustPause { // Close does it: this transaction is not kept
@@ -289,21 +289,21 @@ func (i *Issuer) correct(ctx context.Context, of parley.OTPCode, now time.Time) 
 	})
 }
 
-// Tried is how a try to use a code ended.
-type Tried struct {
+// TryResult is how a try to use a code ended.
+type TryResult struct {
 	parley.OTPTry
 	At time.Time
-	// Barred is until when no new code is sent because of too many wrong tries; zero: one may be asked
+	// BlockedUntil is until when no new code is sent because of too many wrong tries; zero: one may be asked
 	// for.
-	Barred time.Time
+	BlockedUntil time.Time
 }
 
 // Validate lets somebody try a code. When it returns, the try is counted and, if it was right, the code
 // used up, whatever happens to the process. With stores what the caller keeps of that in the same
 // transaction; nil: nothing. It may be called more than once.
-func (i *Issuer) Validate(ctx context.Context, channel parley.ChannelCode, contact parley.ContactID, code string, with func(*store.Tx, Tried) error) (Tried, error) {
+func (i *Issuer) Validate(ctx context.Context, channel parley.ChannelCode, contact parley.ContactID, code string, with func(*store.Tx, TryResult) error) (TryResult, error) {
 	now := i.now(channel)
-	var tried Tried
+	var tried TryResult
 	err := i.Store.Tx(ctx, func(tx *store.Tx) error {
 		ledger, err := tx.Ledger(ctx, channel, contact)
 		if err != nil {
@@ -327,14 +327,14 @@ func (i *Issuer) Validate(ctx context.Context, channel parley.ChannelCode, conta
 				return err
 			}
 		}
-		tried = Tried{OTPTry: try, At: now, Barred: barred(ledger, try, now)}
+		tried = TryResult{OTPTry: try, At: now, BlockedUntil: barred(ledger, try, now)}
 		if with == nil {
 			return nil
 		}
 		return with(tx, tried)
 	})
 	if err != nil {
-		return Tried{}, err
+		return TryResult{}, err
 	}
 	i.measures.tried(tried.Status)
 	return tried, nil

@@ -28,7 +28,7 @@ func TestAlphabets(t *testing.T) {
 		{true, true, false, "23456789abcdefghjkmnpqrstuvwxyz"},
 		{true, true, true, "23456789ABCDEFGHJKMNPQRSTUVWXYZ"},
 	} {
-		got := Order{Digits: test.digits, Letters: test.letters, Capitals: test.capitals}.alphabet()
+		got := CodeRequest{Digits: test.digits, Letters: test.letters, Uppercase: test.capitals}.alphabet()
 		if got != test.want {
 			t.Errorf("%+v: got %s", test, got)
 		}
@@ -111,7 +111,7 @@ func TestMessage(t *testing.T) {
 func TestBarred(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, "memory:"+t.Name())
-		tried := func(code string) Tried {
+		tried := func(code string) TryResult {
 			t.Helper()
 			got, err := b.Validate(t.Context(), main, ayu, code, nil)
 			b.must(err)
@@ -127,17 +127,17 @@ func TestBarred(t *testing.T) {
 				first = b.now(main)
 			}
 			got := tried("x")
-			if last := n == parley.OTPGuesses.Quota-1; got.Barred.IsZero() == last {
-				t.Errorf("after %d wrong tries: %s, barred until %s", n+1, got.Status, got.Barred)
+			if last := n == parley.OTPGuesses.Quota-1; got.BlockedUntil.IsZero() == last {
+				t.Errorf("after %d wrong tries: %s, barred until %s", n+1, got.Status, got.BlockedUntil)
 			}
 		}
 		time.Sleep(time.Hour)
-		if got := tried("x"); got.Status != parley.OTPStatusLocked || !got.Barred.Equal(first.Add(24*time.Hour)) {
-			t.Errorf("an hour later: %s, barred until %s, want %s", got.Status, got.Barred, first.Add(24*time.Hour))
+		if got := tried("x"); got.Status != parley.OTPStatusLocked || !got.BlockedUntil.Equal(first.Add(24*time.Hour)) {
+			t.Errorf("an hour later: %s, barred until %s, want %s", got.Status, got.BlockedUntil, first.Add(24*time.Hour))
 		}
 		time.Sleep(time.Until(first.Add(24 * time.Hour)))
-		if got := tried("x"); !got.Barred.IsZero() {
-			t.Errorf("after a day: %s, barred until %s", got.Status, got.Barred)
+		if got := tried("x"); !got.BlockedUntil.IsZero() {
+			t.Errorf("after a day: %s, barred until %s", got.Status, got.BlockedUntil)
 		}
 		b.code(main, ayu)
 	})

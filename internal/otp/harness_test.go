@@ -82,13 +82,13 @@ func (b *bench) advance(channel parley.ChannelCode, d time.Duration) {
 	b.ahead.Store(channel, before+d)
 }
 
-func order(channel parley.ChannelCode, contact parley.ContactID) Order {
-	return Order{Channel: parley.Channel{Code: channel, Network: parley.Sandbox}, Contact: contact,
-		Name: "Acme", Length: 6, Digits: true, Life: 5 * time.Minute}
+func order(channel parley.ChannelCode, contact parley.ContactID) CodeRequest {
+	return CodeRequest{Channel: parley.Channel{Code: channel, Network: parley.Sandbox}, Contact: contact,
+		Name: "Acme", Length: 6, Digits: true, TTL: 5 * time.Minute}
 }
 
 // request asks for a code and stores it, and returns it as its recipient reads it.
-func (b *bench) request(o Order) (string, *Issue, error) {
+func (b *bench) request(o CodeRequest) (string, *NewCode, error) {
 	issue, err := b.NewCode(context.Background(), o)
 	if err != nil {
 		return "", nil, err
@@ -166,7 +166,7 @@ func (b *bench) wantsEvents(want ...string) {
 
 func (b *bench) limitOf(err error) parley.OTPQuota {
 	b.t.Helper()
-	limited, ok := errors.AsType[*Limited](err)
+	limited, ok := errors.AsType[*LimitError](err)
 	if !ok || parley.CodeOf(err) != parley.TooMany {
 		b.t.Fatalf("not limited: %v", err)
 	}

@@ -11,9 +11,9 @@ import (
 	"parley"
 )
 
-// Normalise returns what of a code counts: not the blanks around it, nor whether its letters are
+// normalize returns what of a code counts: not the blanks around it, nor whether its letters are
 // capital. Only the letters that codes are made of have two forms: others that look alike stay apart.
-func Normalise(code string) string {
+func normalize(code string) string {
 	return strings.Map(func(r rune) rune {
 		if 'a' <= r && r <= 'z' {
 			return r - 'a' + 'A'
@@ -31,7 +31,7 @@ func hashCode(pepper []byte, of parley.OTPCode, code string) []byte {
 func hashCodeWith(digest func() hash.Hash, pepper []byte, of parley.OTPCode, code string) []byte {
 	h := hmac.New(digest, pepper)
 	h.Write([]byte("otp1"))
-	for _, part := range []string{string(of.ID), string(of.Channel), string(of.Contact), Normalise(code)} {
+	for _, part := range []string{string(of.ID), string(of.Channel), string(of.Contact), normalize(code)} {
 		var size [4]byte
 		binary.BigEndian.PutUint32(size[:], uint32(len(part))) // so that no two lists of parts are written alike
 		h.Write(size[:])

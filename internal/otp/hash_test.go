@@ -20,7 +20,7 @@ func TestNormalise(t *testing.T) {
 		"48 39": "48 39", "48-39": "48-39", // what stands inside counts
 		"ſtre": "ſTRE", "ıı": "ıı", "４８３９": "４８３９", // what only looks like a character of a code is none
 	} {
-		if got := Normalise(code); got != want {
+		if got := normalize(code); got != want {
 			t.Errorf("%q: got %q, want %q", code, got, want)
 		}
 	}
@@ -31,11 +31,11 @@ func FuzzNormalise(f *testing.F) {
 		f.Add(code)
 	}
 	f.Fuzz(func(t *testing.T, code string) {
-		got := Normalise(code)
-		if again := Normalise(got); again != got {
+		got := normalize(code)
+		if again := normalize(got); again != got {
 			t.Errorf("%q becomes %q and then %q", code, got, again)
 		}
-		if padded := Normalise("\t " + code + " \n"); padded != got {
+		if padded := normalize("\t " + code + " \n"); padded != got {
 			t.Errorf("%q becomes %q with blanks around it, %q without", code, padded, got)
 		}
 		if len(got) > 3*len(code) {
@@ -43,7 +43,7 @@ func FuzzNormalise(f *testing.F) {
 		}
 		// A code that was drawn matches in either case and nothing else does.
 		for _, drawn := range []string{"483920", "ABCD", "abcd"} {
-			if (got == Normalise(drawn)) != strings.EqualFold(strings.TrimSpace(code), drawn) {
+			if (got == normalize(drawn)) != strings.EqualFold(strings.TrimSpace(code), drawn) {
 				t.Errorf("%q matches %q", code, drawn)
 			}
 		}
@@ -144,7 +144,7 @@ func TestEveryTryIsTheSameWork(t *testing.T) {
 	contacts := []parley.ContactID{"6281100000001@c.us", "6281100000002@c.us", "6281100000003@c.us", "6281100000004@c.us", "6281100000005@c.us"}
 	nobody, wrongly, late, locked, used := contacts[0], contacts[1], contacts[2], contacts[3], contacts[4]
 	short := order(main, late)
-	short.Life = 30 * time.Second
+	short.TTL = 30 * time.Second
 	_, _, err := b.request(short)
 	b.must(err)
 	codes := map[parley.ContactID]string{wrongly: b.code(main, wrongly), locked: b.code(main, locked), used: b.code(main, used)}

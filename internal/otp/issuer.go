@@ -27,8 +27,8 @@ type Config struct {
 	Now     func(parley.ChannelCode) time.Time // the channel's clock
 	Log     *slog.Logger
 
-	// MayErase reports whether the clock may be trusted with what is old; nil: always.
-	MayErase func() bool
+	// ClockTrusted reports whether the clock may be trusted with what is old; nil: always.
+	ClockTrusted func() bool
 	// Metrics takes figures; nil: nobody wants them.
 	Metrics prometheus.Registerer
 	// Rand is where codes come from; nil: the system's source of randomness.
@@ -40,11 +40,11 @@ type Config struct {
 	// strangers whose numbers share all but their last 4 digits. Zero: 60 and 10, and on the sandbox any
 	// number; below zero: any number.
 	ContactsPerHour, PrefixPerHour int
-	// Learn asks a channel's network for its spelling of a contact's number, and stores it where it is another one. Nil: no
+	// LookUpNumber asks a channel's network for its spelling of a contact's number, and stores it where it is another one. Nil: no
 	// network has spellings of its own.
-	Learn func(context.Context, parley.ChannelCode, parley.ContactID) error
-	// Ahead returns how many messages of a channel leave before a new one of a priority; nil: none.
-	Ahead func(parley.ChannelCode, parley.Priority) int
+	LookUpNumber func(context.Context, parley.ChannelCode, parley.ContactID) error
+	// QueuedAhead returns how many messages of a channel leave before a new one of a priority; nil: none.
+	QueuedAhead func(parley.ChannelCode, parley.Priority) int
 }
 
 // Issuer makes codes and links and checks them. Its methods may be called from several goroutines.
@@ -64,8 +64,8 @@ func New(c Config) *Issuer {
 	if c.Rand == nil {
 		c.Rand = rand.Reader
 	}
-	if c.MayErase == nil {
-		c.MayErase = func() bool { return true }
+	if c.ClockTrusted == nil {
+		c.ClockTrusted = func() bool { return true }
 	}
 	c.Retention = max(c.Retention, parley.OTPGuesses.Window)
 	return &Issuer{Config: c, keyring: c.Keyring, peppers: c.Keyring.Derive("one-time codes"), digest: sha256.New,
@@ -122,7 +122,7 @@ func (i *Issuer) keepHouse(ctx context.Context, expired map[parley.ChannelCode]t
 			return fmt.Errorf("expire codes of %s: %w", c.Code, err)
 		}
 		expired[c.Code] = now // also where the clock was set back
-		if !forget || !i.MayErase() {
+		if !forget || !i.ClockTrusted() {
 			continue
 		}
 		if err := i.forget(ctx, c.Code, now.Add(-i.Retention)); err != nil {

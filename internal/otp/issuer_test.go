@@ -42,7 +42,7 @@ func TestLetterCaseDoesNotCount(t *testing.T) {
 	b := newBench(t, "memory:"+t.Name())
 	for contact, capitals := range map[parley.ContactID]bool{ayu: true, budi: false} {
 		o := order(main, contact)
-		o.Digits, o.Letters, o.Capitals = false, true, capitals
+		o.Digits, o.Letters, o.Uppercase = false, true, capitals
 		code, _, err := b.request(o)
 		b.must(err)
 		if (code == strings.ToUpper(code)) != capitals {
@@ -148,7 +148,7 @@ func TestManyRequestsAtOnce(t *testing.T) {
 			_, _, err := b.request(order(main, ayu))
 			if err == nil {
 				sent.Add(1)
-			} else if _, ok := errors.AsType[*Limited](err); !ok {
+			} else if _, ok := errors.AsType[*LimitError](err); !ok {
 				t.Error(err)
 			}
 		})
@@ -236,7 +236,7 @@ func TestHouse(t *testing.T) {
 func TestHouseWaitsForATrustedClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		trusted := false
-		b := newBench(t, "memory:"+t.Name(), func(c *Config) { c.MayErase = func() bool { return trusted } })
+		b := newBench(t, "memory:"+t.Name(), func(c *Config) { c.ClockTrusted = func() bool { return trusted } })
 		b.code(main, ayu)
 		time.Sleep(48 * time.Hour)
 		for _, trusted = range []bool{false, true} {
@@ -373,7 +373,7 @@ func TestNothingIsLeftOfACode(t *testing.T) {
 	var codes []string
 	for n := range 1000 {
 		o := order(main, parley.ContactID(fmt.Sprintf("999%07d@c.us", n*7919%1e7)))
-		o.Digits, o.Letters, o.Capitals = true, true, true // less likely to stand somewhere by chance
+		o.Digits, o.Letters, o.Uppercase = true, true, true // less likely to stand somewhere by chance
 		code, issue, err := b.request(o)
 		b.must(err)
 		if strings.Contains(issue.Content.Shown, code) || issue.Content.Encrypted != nil || !strings.Contains(issue.Content.Shown, "*••••••*") {
@@ -421,7 +421,7 @@ func TestValidateWith(t *testing.T) {
 	b := newBench(t, "memory:"+t.Name())
 	code := b.code(main, ayu)
 	broken := errors.New("broken")
-	_, err := b.Validate(t.Context(), main, ayu, code, func(*store.Tx, Tried) error { return broken })
+	_, err := b.Validate(t.Context(), main, ayu, code, func(*store.Tx, TryResult) error { return broken })
 	if !errors.Is(err, broken) {
 		t.Fatalf("got %v", err)
 	}

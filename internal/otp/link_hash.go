@@ -58,9 +58,9 @@ func ticket(pepper []byte, id parley.OTPID) string {
 	return string(id) + "." + base64.RawURLEncoding.EncodeToString(keyed(pepper, "ticket1", string(id)))
 }
 
-// TicketFor returns the link that a ticket is for, if it is one of ours. Whether the link is still
+// LinkOfTicket returns the link that a ticket is for, if it is one of ours. Whether the link is still
 // there, and good, is another matter.
-func (i *Issuer) TicketFor(given string) (parley.OTPID, bool) {
+func (i *Issuer) LinkOfTicket(given string) (parley.OTPID, bool) {
 	const idLength = len("otl_") + 24
 	if len(given) < idLength {
 		return "", false

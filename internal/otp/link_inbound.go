@@ -39,14 +39,14 @@ type Reply struct {
 	Content parley.Content
 }
 
-// Inbound looks for the code of a login link in a message that somebody sent to a channel, before it is
+// MatchMessage looks for the code of a login link in a message that somebody sent to a channel, before it is
 // stored. Where there is one it is masked, so that neither history nor events hold it, and what Inbound
 // returns does what follows, in the transaction that stores the message: it is nil where nothing does. A
 // message that is not of now (an edit, or history) is to be shown to Inbound too, for the masking, but
 // nothing may follow from it.
 //
 // The codes are looked up outside the transaction: a message may hold a thousand parts that look like one.
-func (i *Issuer) Inbound(ctx context.Context, channel parley.Channel, m *parley.Message) (
+func (i *Issuer) MatchMessage(ctx context.Context, channel parley.Channel, m *parley.Message) (
 	then func(*store.Tx) ([]Reply, error), err error) {
 	text := m.Content.Text()
 	known, err := i.known(ctx, channel.Code, text)
@@ -84,7 +84,7 @@ const (
 // spellings lists the spellings of the sender's number. A link may have been asked for under one that nobody has looked up.
 func (i *Issuer) spellings(ctx context.Context, channel parley.ChannelCode, sender parley.ContactID, known []hit) ([]parley.ContactID, error) {
 	all, err := i.Store.Spellings(ctx, channel, sender)
-	if err != nil || i.Learn == nil {
+	if err != nil || i.LookUpNumber == nil {
 		return all, err
 	}
 	for _, h := range known {
@@ -94,7 +94,7 @@ func (i *Issuer) spellings(ctx context.Context, channel parley.ChannelCode, send
 		}
 		learning, cancel := context.WithTimeout(ctx, learnTimeout)
 		defer cancel()
-		if err := i.Learn(learning, channel, asked); err != nil {
+		if err := i.LookUpNumber(learning, channel, asked); err != nil {
 			i.Log.Warn("look up the number of a login link", "channel", channel, "link", h.link.ID, "error", err)
 		}
 		return i.Store.Spellings(ctx, channel, sender)
@@ -239,9 +239,9 @@ func mayAnswer(ctx context.Context, tx *store.Tx, channel parley.ChannelCode, wh
 	return true, nil
 }
 
-// Answers lists what a sender of a text may be answered because of a link; nothing where the text does
+// PossibleReplies lists what a sender of a text may be answered because of a link; nothing where the text does
 // not carry its code.
-func (i *Issuer) Answers(l parley.OTPLink, text string) []string {
+func (i *Issuer) PossibleReplies(l parley.OTPLink, text string) []string {
 	for _, code := range candidates(text) {
 		if !i.isCodeOf(l, code) {
 			continue

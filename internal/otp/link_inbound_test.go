@@ -213,7 +213,7 @@ func TestRandomTextsGetNoAnswer(t *testing.T) {
 			text[i] = letters[rand.N(len(letters))]
 		}
 		m := e.message(budi, string(text))
-		then, err := e.issuer.Inbound(t.Context(), e.channel, &m)
+		then, err := e.issuer.MatchMessage(t.Context(), e.channel, &m)
 		if err != nil || then != nil || m.Content.Text() != string(text) {
 			t.Fatalf("%q was taken for a code: %v", string(text), err)
 		}
@@ -273,7 +273,7 @@ func TestAChannelAnswersACrowdOnlySoOften(t *testing.T) {
 			var thens []func(*store.Tx) ([]Reply, error)
 			for n := range senders {
 				m := e.message(parley.ContactID(fmt.Sprintf("62812%08d@c.us", n)), e.promptOf(old))
-				then, err := e.issuer.Inbound(t.Context(), e.channel, &m)
+				then, err := e.issuer.MatchMessage(t.Context(), e.channel, &m)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -343,8 +343,8 @@ func TestAnswerThatRepeatsTheCodeIsEncrypted(t *testing.T) {
 	text, err := e.issuer.Keyring.Decrypt(secret.Encrypted, string(l.ID))
 	e.same("what is sent", string(text), l.Code+" is yours, Toko Ayu")
 	e.same("error", err, nil)
-	e.same("what a simulated phone waits for", e.issuer.Answers(l.OTPLink, e.promptOf(l))[0], string(text))
-	e.same("for another text", len(e.issuer.Answers(l.OTPLink, "in 23456789ABCDE")), 0)
+	e.same("what a simulated phone waits for", e.issuer.PossibleReplies(l.OTPLink, e.promptOf(l))[0], string(text))
+	e.same("for another text", len(e.issuer.PossibleReplies(l.OTPLink, "in 23456789ABCDE")), 0)
 }
 
 func TestNobodyOutsideTheAllowListIsAnswered(t *testing.T) {
@@ -391,7 +391,7 @@ func TestInboundNeedsNoWriter(t *testing.T) {
 	})
 	<-begun
 	m := e.message(ayu, l.Code+" "+manyLetters(65_536))
-	then, err := e.issuer.Inbound(t.Context(), e.channel, &m)
+	then, err := e.issuer.MatchMessage(t.Context(), e.channel, &m)
 	close(end)
 	writing.Wait()
 	if err != nil || then == nil || strings.Contains(m.Content.Text(), l.Code) {
@@ -405,7 +405,7 @@ func BenchmarkInboundOfManyWords(b *testing.B) {
 	text := manyLetters(65_536)
 	for b.Loop() {
 		m := parley.Message{Channel: main, Chat: ayu, Content: parley.Text{Body: text}}
-		_, err := bench.Inbound(b.Context(), parley.Channel{Code: main}, &m)
+		_, err := bench.MatchMessage(b.Context(), parley.Channel{Code: main}, &m)
 		bench.must(err)
 	}
 }

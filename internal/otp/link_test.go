@@ -98,7 +98,7 @@ func (e *linkEnv) message(from parley.ContactID, text string) parley.Message {
 // kept once.
 func (e *linkEnv) receive(m parley.Message) (answers []Reply) {
 	e.Helper()
-	then, err := e.issuer.Inbound(e.Context(), e.channel, &m)
+	then, err := e.issuer.MatchMessage(e.Context(), e.channel, &m)
 	if err != nil {
 		e.Fatal(err)
 	}
@@ -322,7 +322,7 @@ func TestSandboxLink(t *testing.T) {
 	}
 
 	ticket := strings.TrimPrefix(u.Fragment, "ticket=")
-	if id, ok := e.issuer.TicketFor(ticket); !ok || id != l.ID {
+	if id, ok := e.issuer.LinkOfTicket(ticket); !ok || id != l.ID {
 		t.Errorf("the ticket is for %q, %t", id, ok)
 	}
 	other := e.make(e.request())
@@ -330,7 +330,7 @@ func TestSandboxLink(t *testing.T) {
 		"empty": "", "an id": string(l.ID), "cut": ticket[:len(ticket)-1], "longer": ticket + "A",
 		"of another": string(other.ID) + ticket[len(other.ID):], "changed": ticket[:len(ticket)-2] + "zz", "garbage": strings.Repeat("x", 200),
 	} {
-		if id, ok := e.issuer.TicketFor(forged); ok {
+		if id, ok := e.issuer.LinkOfTicket(forged); ok {
 			t.Errorf("%s: a forged ticket is good for %s", name, id)
 		}
 	}

@@ -33,7 +33,7 @@ func (i *Issuer) strangerLimits(network parley.NetworkName) (strangers, alike in
 }
 
 // limitsStrangers reports whether codes to strangers are limited.
-func (i *Issuer) limitsStrangers(o Order) bool {
+func (i *Issuer) limitsStrangers(o CodeRequest) bool {
 	strangers, alike := i.strangerLimits(o.Channel.Network)
 	return strangers > 0 || alike > 0
 }
@@ -43,7 +43,7 @@ var errMustPause = errors.New("codes to strangers must pause")
 
 // withinStrangers refuses a code to a stranger that is one too many, and while such codes pause. Where they
 // must begin to, the error is errMustPause.
-func (i *Issuer) withinStrangers(ctx context.Context, from ledgers, o Order, now time.Time) (parley.OTPStrangers, error) {
+func (i *Issuer) withinStrangers(ctx context.Context, from ledgers, o CodeRequest, now time.Time) (parley.OTPStrangers, error) {
 	strangers, alike := i.strangerLimits(o.Channel.Network)
 	s, err := from.Strangers(ctx, o.Channel.Code, o.Contact, now, max(strangers, alike))
 	if err == nil && s.MustPause() {
@@ -65,7 +65,7 @@ func (i *Issuer) withinStrangers(ctx context.Context, from ledgers, o Order, now
 }
 
 // paused is the error of the request that codes to strangers begin to pause with.
-func paused(now time.Time) *Limited {
+func paused(now time.Time) *LimitError {
 	return limitedStranger(parley.PauseQuota(parley.OTPPauseLength), now)
 }
 
@@ -83,7 +83,7 @@ func (i *Issuer) pause(ctx context.Context, channel parley.ChannelCode, s parley
 }
 
 // limitedStranger is the error of a request for a code to a stranger.
-func limitedStranger(q parley.OTPQuota, now time.Time) *Limited {
+func limitedStranger(q parley.OTPQuota, now time.Time) *LimitError {
 	var sentence string
 	switch q.Name {
 	case "otp-contacts":
@@ -100,19 +100,19 @@ func limitedStranger(q parley.OTPQuota, now time.Time) *Limited {
 
 // reserve counts a code as waiting until the queue does, and refuses it where the codes that leave before it
 // take longer than it lives.
-func (i *Issuer) reserve(o Order, priority parley.Priority) (release func(), err error) {
+func (i *Issuer) reserve(o CodeRequest, priority parley.Priority) (release func(), err error) {
 	_, pace := o.Channel.Pace() // the most, where it is drawn by chance
-	if pace == 0 || i.Ahead == nil {
+	if pace == 0 || i.QueuedAhead == nil {
 		return func() {}, nil
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	ahead := i.Ahead(o.Channel.Code, priority)
+	ahead := i.QueuedAhead(o.Channel.Code, priority)
 	for p := priority; p < parley.Priorities; p++ {
 		ahead += i.reserved[reservation{o.Channel.Code, p}]
 	}
-	if wait := time.Duration(ahead) * pace; wait > o.Life {
-		return nil, limitedQueue(o, ahead, pace, wait-o.Life)
+	if wait := time.Duration(ahead) * pace; wait > o.TTL {
+		return nil, limitedQueue(o, ahead, pace, wait-o.TTL)
 	}
 	key := reservation{o.Channel.Code, priority}
 	i.reserved[key]++
@@ -132,8 +132,8 @@ type reservation struct {
 }
 
 // limitedQueue is the error of a request whose code would expire before it left.
-func limitedQueue(o Order, ahead int, pace, wait time.Duration) *Limited {
-	q := parley.OTPQuota{OTPLimit: parley.OTPLimit{Name: "otp-queue", Quota: int(o.Life / pace), Window: o.Life}, Wait: wait}
+func limitedQueue(o CodeRequest, ahead int, pace, wait time.Duration) *LimitError {
+	q := parley.OTPQuota{OTPLimit: parley.OTPLimit{Name: "otp-queue", Quota: int(o.TTL / pace), Window: o.TTL}, Wait: wait}
 	return tooMany(q, fmt.Sprintf("%d codes leave before this one, which takes up to %s at the channel's pace: longer than the code is valid.",
 		ahead, time.Duration(ahead)*pace))
 }

@@ -108,7 +108,7 @@ func TestTheSandboxLimitsNoStrangers(t *testing.T) {
 }
 
 // real is an order on the real network.
-func real(contact parley.ContactID) Order {
+func real(contact parley.ContactID) CodeRequest {
 	o := order(main, contact)
 	o.Channel.Network = parley.WhatsApp
 	return o
@@ -242,7 +242,7 @@ func TestPauseUnderConcurrency(t *testing.T) {
 func TestCodesThatWouldExpireAreRefused(t *testing.T) {
 	var waiting [parley.Priorities]atomic.Int64
 	b := newBench(t, "memory:"+t.Name(), func(c *Config) {
-		c.Ahead = func(_ parley.ChannelCode, priority parley.Priority) int {
+		c.QueuedAhead = func(_ parley.ChannelCode, priority parley.Priority) int {
 			n := int64(0)
 			for p := priority; p < parley.Priorities; p++ {
 				n += waiting[p].Load()
@@ -252,7 +252,7 @@ func TestCodesThatWouldExpireAreRefused(t *testing.T) {
 	})
 	ask := func(contact parley.ContactID, life time.Duration) error {
 		o := order(main, contact)
-		o.Life, o.Channel.Settings.Pace = life, new(parley.Duration(time.Second))
+		o.TTL, o.Channel.Settings.Pace = life, new(parley.Duration(time.Second))
 		issue, err := b.NewCode(t.Context(), o)
 		if err != nil {
 			return err

@@ -61,7 +61,7 @@ func (w *Worker) deleteTarget(ctx context.Context, tx *store.Tx, target parley.M
 
 // pack erases a message whose text is not kept, but for what a device of its recipient may ask for again.
 func (w *Worker) pack(ctx context.Context, tx *store.Tx, m *parley.Message, now time.Time, removed *[]parley.Media) error {
-	if encrypted := w.Pack(m); encrypted != nil {
+	if encrypted := w.EncryptForResend(m); encrypted != nil {
 		if err := tx.SetResend(ctx, w.Channel, m.Ref(), encrypted, now); err != nil {
 			return err
 		}

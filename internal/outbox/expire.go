@@ -30,7 +30,7 @@ func (w *Worker) expire(now time.Time) {
 	if len(late) == 0 {
 		return
 	}
-	if !w.MayExpire() {
+	if !w.ClockTrusted() {
 		w.hold(late, now.Add(doubtEvery))
 		return
 	}
@@ -92,7 +92,7 @@ func (w *Worker) failAll(es []*entry, why *parley.Failure, now time.Time) bool {
 		}
 		for i, e := range some {
 			w.removeQueued(e)
-			w.Settled(&failed[i])
+			w.OnDone(&failed[i])
 		}
 		es = es[len(some):]
 	}

@@ -60,10 +60,10 @@ func newBench(t *testing.T) *bench {
 
 func (b *bench) start() {
 	b.worker = outbox.New(outbox.Config{
-		Channel: "demo", Store: b.store, Now: time.Now, MayExpire: func() bool { return !b.doubt.Load() }, Log: slog.New(slog.DiscardHandler),
-		Settings:    func() parley.ChannelSettings { return *b.settings.Load() },
-		AccountFrom: b.accountFrom.Load,
-		Pack:        func(*parley.Message) []byte { return nil },
+		Channel: "demo", Store: b.store, Now: time.Now, ClockTrusted: func() bool { return !b.doubt.Load() }, Log: slog.New(slog.DiscardHandler),
+		Settings:         func() parley.ChannelSettings { return *b.settings.Load() },
+		AccountFrom:      b.accountFrom.Load,
+		EncryptForResend: func(*parley.Message) []byte { return nil },
 		Pace: func() (time.Duration, time.Duration) {
 			c := parley.Channel{Network: parley.Sandbox, Settings: *b.settings.Load()}
 			if b.real.Load() {
@@ -71,8 +71,8 @@ func (b *bench) start() {
 			}
 			return c.Pace()
 		},
-		Removed: func(parley.Media) {},
-		Settled: func(m *parley.Message) {
+		RemoveFile: func(parley.Media) {},
+		OnDone: func(m *parley.Message) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			b.settled = append(b.settled, *m)
@@ -97,7 +97,7 @@ func (b *bench) restart() {
 	b.start()
 }
 
-func (b *bench) connect() { b.worker.Use(b.net) }
+func (b *bench) connect() { b.worker.SetSender(b.net) }
 
 // receive has a receipt of a message come in, as the gateway takes it.
 func (b *bench) receive(m parley.Message) {
@@ -107,7 +107,7 @@ func (b *bench) receive(m parley.Message) {
 		_, seqs, _, err = tx.AdvanceMessages(b.t.Context(), "demo", m.Chat, []parley.MessageID{m.ID}, parley.Delivered, time.Now())
 		return err
 	})
-	b.worker.Received(seqs)
+	b.worker.ConfirmByReceipt(seqs)
 }
 
 // settle waits until nothing moves any more.
@@ -135,7 +135,7 @@ func (b *bench) sendAs(m parley.Message) parley.Message {
 		}
 		tx.OnCommit(func() {
 			queued := m
-			b.worker.Push(&queued)
+			b.worker.Enqueue(&queued)
 		})
 		return nil
 	})

@@ -31,7 +31,7 @@ func TestContentsAreReadWhenTheyAreSent(t *testing.T) {
 				if err := tx.AddMessage(t.Context(), &m); err != nil {
 					return err
 				}
-				tx.OnCommit(func() { b.worker.Push(&m) })
+				tx.OnCommit(func() { b.worker.Enqueue(&m) })
 				return nil
 			})
 		}
@@ -78,7 +78,7 @@ func TestWhatWasAcceptedForAnotherAccountFails(t *testing.T) {
 		b.connect()
 		old := []parley.Message{b.send(ayu, "under way"), b.send(ayu, "behind it")}
 		b.settle()
-		b.worker.Use(nil) // the account is logged out
+		b.worker.SetSender(nil) // the account is logged out
 		old = append(old, b.send(budi, "waits"))
 		b.settle()
 		b.accountFrom.Store(old[2].Seq) // another one is paired

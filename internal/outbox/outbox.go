@@ -56,23 +56,23 @@ type Config struct {
 	// AccountFrom is the Seq up to which messages were accepted for an account that the channel had before:
 	// they fail.
 	AccountFrom func() int64
-	// MayExpire reports whether the clock may be trusted with the end of messages. While it may not, what
+	// ClockTrusted reports whether the clock may be trusted with the end of messages. While it may not, what
 	// seems to have waited too long neither fails nor is sent.
-	MayExpire func() bool
+	ClockTrusted func() bool
 	// Pace is the least and the most time to leave between two sends now; zeros: none.
-	Pace    func() (least, most time.Duration)
-	Settled func(m *parley.Message)  // told of every message that the worker is done with
-	Removed func(media parley.Media) // told of every file that no message needs any more
-	// Reveal decrypts a secret to be sent. Its errors are those of a network: permanent where the text is
+	Pace       func() (least, most time.Duration)
+	OnDone     func(m *parley.Message)  // told of every message that the worker is done with
+	RemoveFile func(media parley.Media) // told of every file that no message needs any more
+	// DecryptSecret decrypts a secret to be sent. Its errors are those of a network: permanent where the text is
 	// not to be had any more.
-	Reveal func(s parley.Secret) (parley.Content, error)
-	// Pack encrypts what is to be kept for a while of a message that was sent and whose text is not kept;
+	DecryptSecret func(s parley.Secret) (parley.Content, error)
+	// EncryptForResend encrypts what is to be kept for a while of a message that was sent and whose text is not kept;
 	// nil: nothing.
-	Pack func(m *parley.Message) []byte
-	Log  *slog.Logger
+	EncryptForResend func(m *parley.Message) []byte
+	Log              *slog.Logger
 }
 
-// Worker owns the queue of one channel. Messages come in by Push after they were committed and leave when
+// Worker owns the queue of one channel. Messages come in by Enqueue after they were committed and leave when
 // they are settled. What they say is in memory only of the first few, up to maxHeld: of the others it is read
 // from the store when they are sent.
 //
@@ -120,8 +120,8 @@ func New(c Config) *Worker {
 	return w
 }
 
-// Push hands over messages that were just committed, in the order of their Seq. It never blocks.
-func (w *Worker) Push(ms ...*parley.Message) {
+// Enqueue hands over messages that were just committed, in the order of their Seq. It never blocks.
+func (w *Worker) Enqueue(ms ...*parley.Message) {
 	for _, m := range ms {
 		w.count(m.Priority, 1)
 	}
@@ -134,26 +134,26 @@ func (w *Worker) Push(ms ...*parley.Message) {
 // renaming says that the network spells the number of a contact in another way.
 type renaming struct{ from, to parley.ContactID }
 
-// Rename makes one queue of what waits for a contact under two spellings of its number. It is called when that is committed,
+// MergeChats makes one queue of what waits for a contact under two spellings of its number. It is called when that is committed,
 // in the order of commits: what is pushed later has the new spelling.
-func (w *Worker) Rename(from, to parley.ContactID) {
+func (w *Worker) MergeChats(from, to parley.ContactID) {
 	w.mu.Lock()
 	w.renamed = append(w.renamed, renaming{from, to})
 	w.mu.Unlock()
 	w.Wake()
 }
 
-// Drop takes a message, named by its Seq, out of the queue. If it is under way, this attempt is the last.
-func (w *Worker) Drop(seq int64) {
+// Cancel takes a message, named by its Seq, out of the queue. If it is under way, this attempt is the last.
+func (w *Worker) Cancel(seq int64) {
 	w.mu.Lock()
 	w.dropped = append(w.dropped, seq)
 	w.mu.Unlock()
 	w.Wake()
 }
 
-// Use sets the connection to send on; nil means that there is none now. What rests for want of a connection
+// SetSender sets the connection to send on; nil means that there is none now. What rests for want of a connection
 // is due at once, also if s is the sender that is used already: it is connected again.
-func (w *Worker) Use(s Sender) {
+func (w *Worker) SetSender(s Sender) {
 	w.mu.Lock()
 	if w.sender = s; s != nil {
 		w.online++
@@ -168,9 +168,9 @@ func (w *Worker) Wake() { wait.Notify(w.wake) }
 // Flush returns when the store knows of everything that was sent so far, or when ctx ends.
 func (w *Worker) Flush(ctx context.Context) error { return w.recorder.flush(ctx) }
 
-// Received takes note of messages, by Seq, that receipts confirmed. The store knows that already. One that
+// ConfirmByReceipt takes note of messages, by Seq, that receipts confirmed. The store knows that already. One that
 // waits or is under way is not sent again, and its chat goes on.
-func (w *Worker) Received(seqs []int64) {
+func (w *Worker) ConfirmByReceipt(seqs []int64) {
 	rest := w.recorder.drop(seqs)
 	if len(rest) == 0 {
 		return
@@ -429,7 +429,7 @@ func (w *Worker) takeBack(b *burst) {
 	for _, pool := range b.failedPools {
 		for _, e := range w.lanes.remove(pool.Chat, func(e *entry) bool { return e.Pool == pool.ID }) {
 			w.forget(e)
-			w.Settled(&parley.Message{Seq: e.Seq, Channel: w.Channel, Chat: e.Chat, ID: e.ID, FromMe: true, Pool: e.Pool,
+			w.OnDone(&parley.Message{Seq: e.Seq, Channel: w.Channel, Chat: e.Chat, ID: e.ID, FromMe: true, Pool: e.Pool,
 				Status: parley.FailedForGood, Failure: notSent(), UpdatedAt: w.Now()})
 		}
 	}

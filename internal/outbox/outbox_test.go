@@ -55,7 +55,7 @@ func TestOrderHoldsWhenASpellingIsLearned(t *testing.T) {
 		b.send(budi, "third")
 		b.settle() // the third has left: nobody knew that it is the same contact
 		b.tx(func(tx *store.Tx) error {
-			tx.OnCommit(func() { b.worker.Rename(ayu, budi) })
+			tx.OnCommit(func() { b.worker.MergeChats(ayu, budi) })
 			return tx.AddAlias(t.Context(), "demo", ayu, budi)
 		})
 		b.send(budi, "fourth")
@@ -439,7 +439,7 @@ func TestPriorityOfWhatIsLeft(t *testing.T) {
 		b.sendAs(parley.Message{Chat: ayu, Content: parley.Text{Body: "code"}, Priority: parley.PriorityKnown})
 		b.sendAs(parley.Message{Chat: budi, Content: parley.Text{Body: "stranger"}, Priority: parley.PriorityStranger})
 		b.settle()
-		b.worker.Drop(first.Seq)
+		b.worker.Cancel(first.Seq)
 		b.settle()
 		b.connect()
 		b.settle()
@@ -475,7 +475,7 @@ func TestDroppedMessageIsNotSent(t *testing.T) {
 		m := b.send(ayu, "regretted")
 		b.send(ayu, "kept")
 		b.settle() // the first look at the store is over: there it still is to be sent
-		b.worker.Drop(m.Seq)
+		b.worker.Cancel(m.Seq)
 		b.settle()
 		b.connect()
 		b.settle()

@@ -31,7 +31,7 @@ func TestChatsThatRestWakeWithTheConnection(t *testing.T) {
 			b.send(parley.ContactOf(fmt.Sprintf("62812345678%02d", i)), "x")
 		}
 		b.settle()
-		b.worker.Use(nil)
+		b.worker.SetSender(nil)
 		b.settle()
 		up.Store(true)
 		b.connect()
@@ -58,7 +58,7 @@ func TestAConnectionThatCameBackDuringASend(t *testing.T) {
 		b.connect()
 		b.send(ayu, "x")
 		b.settle()
-		b.worker.Use(nil)
+		b.worker.SetSender(nil)
 		b.connect()
 		b.settle()
 		start := time.Now()
@@ -242,7 +242,7 @@ func TestAMessageDroppedUnderWayIsNotSentAgain(t *testing.T) {
 		b.settle()
 		b.tx(func(tx *store.Tx) error {
 			_, err := tx.AdvanceMessage(t.Context(), "demo", m.Ref(), parley.Deleted, nil, time.Now())
-			tx.OnCommit(func() { b.worker.Drop(m.Seq) })
+			tx.OnCommit(func() { b.worker.Cancel(m.Seq) })
 			return err
 		})
 		b.send(ayu, "kept")

@@ -103,7 +103,7 @@ func (w *Worker) revealed(ms []*parley.Message, errs []error) []*parley.Message 
 	for i, m := range ms {
 		if secret, ok := m.Content.(parley.Secret); ok && errs[i] == nil {
 			clear := *m
-			clear.Content, errs[i] = w.Reveal(secret)
+			clear.Content, errs[i] = w.DecryptSecret(secret)
 			m = &clear
 		}
 		if errs[i] == nil {
@@ -170,7 +170,7 @@ func (w *Worker) record(ctx context.Context, b *burst, errs []error) error {
 		if v.status == parley.FailedForGood && e.Pool != "" {
 			b.failedPools = append(b.failedPools, failedPool{e.Pool, e.Chat})
 		}
-		w.Settled(m)
+		w.OnDone(m)
 	}
 	return nil
 }
@@ -201,7 +201,7 @@ func (w *Worker) recordFirst(ctx context.Context, b *burst, confirmed []int64, t
 		return err
 	}
 	for _, media := range removed {
-		w.Removed(media)
+		w.RemoveFile(media)
 	}
 	return nil
 }
