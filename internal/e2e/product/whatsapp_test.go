@@ -272,7 +272,7 @@ func TestRetryAfterRestart(t *testing.T) {
 			id := sends(e, token, ayuNumber, "cannot be read yet")
 			e.Restart()
 			e.Becomes("shop", parley.Working)
-			ayu.ReinstallQuietly()
+			ayu.Reinstall()
 			ayu.SwitchOn()
 			if got := ayu.Expect(t, whatsapptest.Text("cannot be read yet")); got.ID != id || got.Retries == 0 {
 				t.Errorf("it came as %s, not %s, after %d retries", got.ID, id, got.Retries)

@@ -142,7 +142,7 @@ const atOnce = 12
 // answers breaks what the network answers while the session is used.
 func (f *stanzaFuzz) answers(calls int) {
 	must(f.t, os.WriteFile(f.w.dir+"/file", []byte("a file"), 0o600))
-	group := f.w.owner.CreateGroup("Friends", "lid", f.w.friend)
+	group := f.w.owner.CreateGroup("Friends", f.w.friend)
 	for i := 0; i < calls; i += atOnce {
 		f.w.Mangle(f.breaker.mangle(func(n waBinary.Node) bool { return !isFinal(n) && n.Tag != "success" }))
 		var using sync.WaitGroup

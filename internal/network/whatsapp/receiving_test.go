@@ -308,7 +308,7 @@ func TestPast(t *testing.T) {
 func TestNotForTheGateway(t *testing.T) {
 	w := newWorld(t)
 	_, in := w.paired()
-	g := w.friend.CreateGroup("Friends", types.AddressingModeLID, w.owner, w.other)
+	g := w.friend.CreateGroup("Friends", w.owner, w.other)
 	_, err := w.friend.Send(within(t), g, "to everybody")
 	must(t, err)
 	own, err := w.owner.Send(within(t), w.friend, "typed on the phone")
@@ -467,7 +467,7 @@ func TestPeople(t *testing.T) {
 	if strings.Join(names, ", ") != "Ayu A., Budi B." {
 		t.Errorf("the contacts are %v", names)
 	}
-	g := w.friend.CreateGroup("Friends", types.AddressingModeLID, w.owner, w.other)
+	g := w.friend.CreateGroup("Friends", w.owner, w.other)
 	groups, total, err := s.Groups(t.Context(), parley.Page{Limit: 10})
 	if err != nil || total != 1 || string(groups[0].ID) != g.JID().String() || groups[0].Owner != friendID || groups[0].IsOwner || groups[0].ParticipantCount != 3 {
 		t.Errorf("the groups are %+v (%v)", groups, err)
@@ -477,7 +477,7 @@ func TestPeople(t *testing.T) {
 	if !slices.ContainsFunc(inside, func(p parley.Participant) bool { return p.ID == friendID && p.IsOwner && p.Name == "Ayu A." }) {
 		t.Errorf("the participants are %+v", inside)
 	}
-	secret := w.friend.CreateGroup("Not ours", types.AddressingModeLID, w.other)
+	secret := w.friend.CreateGroup("Not ours", w.other)
 	if _, err := s.Participants(t.Context(), parley.GroupID(secret.JID().String())); !errors.Is(err, parley.ErrNotFound) {
 		t.Errorf("a group of others: %v", err)
 	}

@@ -269,7 +269,7 @@ func TestReadableAgainAfterRestart(t *testing.T) {
 	file := w.keepFile(t, []byte("a paper"), parley.Media{MIME: "application/pdf", Filename: "a.pdf"})
 	paper := w.sent(s, w.outgoing(friendID, parley.File{Caption: "read it", Media: file}))
 	must(t, w.driver.Close())
-	w.friend.ReinstallQuietly()
+	w.friend.Reinstall()
 	w.open()
 	_, in = w.start()
 	in.status(parley.Working)

@@ -34,11 +34,10 @@ type account struct {
 	online      bool
 	collections map[string]*collection
 	blocked     []types.JID
-	peers       map[*account]bool     // whom to tell of changed devices and identities
-	strangers   int                   // error code for messages of people whom this one never wrote to
-	wroteTo     map[*account]bool     // whom this one wrote to
-	refusal     *Refusal              // answers the next logins instead of success
-	watchers    map[*device]types.JID // who wants to hear of its presence, and under which address
+	peers       map[*account]bool // whom to tell of changed devices and identities
+	strangers   int               // error code for messages of people whom this one never wrote to
+	wroteTo     map[*account]bool // whom this one wrote to
+	refusal     *Refusal          // answers the next logins instead of success
 }
 
 // device is one device of an account: the phone (0), a simulated companion, or a linked client. Guarded by

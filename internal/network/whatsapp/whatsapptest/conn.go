@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coder/websocket"
@@ -39,8 +40,8 @@ type conn struct {
 	out     []outgoing
 	pending chan struct{} // has a token while out may hold something
 	ended   bool          // a final stanza was queued: nothing may follow it
-	stalled bool          // the network carries nothing, though the socket is open
-	moved   bell          // rings when stalled ends
+
+	stalled atomic.Bool // the network carries nothing, though the socket is open
 
 	mangle func(waBinary.Node) waBinary.Node // changes what is sent
 
@@ -202,22 +203,12 @@ func (c *conn) take() (outgoing, bool) {
 	}
 }
 
-// stall stops the connection from carrying anything, without closing it, or lets it go on.
-func (c *conn) stall(stop bool) {
-	c.mu.Lock()
-	c.stalled = stop
-	c.mu.Unlock()
-	c.moved.ring()
-}
-
-// flowing waits while the connection is stalled. It reports false when it ended meanwhile.
+// flowing reports whether the connection carries data. A stalled one blocks until it ends.
 func (c *conn) flowing() bool {
-	_, err := await(c.gone, &c.moved, func() (struct{}, bool) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return struct{}{}, !c.stalled
-	})
-	return err == nil
+	if c.stalled.Load() {
+		<-c.gone.Done()
+	}
+	return c.gone.Err() == nil
 }
 
 // wait reports whether the connection is still there after d.

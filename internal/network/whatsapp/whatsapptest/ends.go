@@ -80,19 +80,13 @@ func (l *Link) End(how End) {
 	c.end(how.node(), s.delay())
 }
 
-// Stall makes the connection of the linked client dead without closing it: nothing passes in either
-// direction until Resume.
-func (l *Link) Stall() { l.setStalled(true) }
-
-// Resume lets a stalled connection go on where it stopped.
-func (l *Link) Resume() { l.setStalled(false) }
-
-func (l *Link) setStalled(stop bool) {
+// Stall makes the connection of the linked client dead without closing it: nothing passes in either direction.
+func (l *Link) Stall() {
 	s := l.phone.server
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c := l.device.conn; c != nil {
-		c.stall(stop)
+		c.stalled.Store(true)
 	}
 }
 

@@ -9,7 +9,6 @@ type faultPlace int
 
 const (
 	faultMessage faultPlace = iota
-	faultPhone              // a message of a simulated phone
 	faultReceipt
 	faultIQ
 	faultUpload
@@ -23,7 +22,6 @@ const (
 	refuseMessage
 	dropBefore
 	dropAfter
-	deliverTwice
 	loseReceipt
 	failIQ
 	loseIQ
@@ -62,12 +60,6 @@ func DropBeforeTaking() *Fault { return &Fault{place: faultMessage, kind: dropBe
 
 // DropAfterTaking passes the next message on, but cuts the socket instead of confirming it.
 func DropAfterTaking() *Fault { return &Fault{place: faultMessage, kind: dropAfter, left: 1} }
-
-// DeliverTwice delivers the next message of a client twice.
-func DeliverTwice() *Fault { return &Fault{place: faultMessage, kind: deliverTwice, left: 1} }
-
-// RepeatPhone delivers the next message that a phone sends twice.
-func RepeatPhone() *Fault { return &Fault{place: faultPhone, kind: deliverTwice, left: 1} }
 
 // LoseReceipt forgets the next receipt of a client, so that its message will be delivered again.
 func LoseReceipt() *Fault { return &Fault{place: faultReceipt, kind: loseReceipt, left: 1} }

@@ -82,35 +82,6 @@ func TestDroppedSocket(t *testing.T) {
 	}
 }
 
-// TestDeliveredTwice gives a phone the same message twice: it shows it once and counts the copies.
-func TestDeliveredTwice(t *testing.T) {
-	w := newWorld(t)
-	w.Inject(whatsapptest.DeliverTwice())
-	sent := w.client.text(w.friend.JID(), "hello")
-	m := w.friend.Expect(t, whatsapptest.ID(sent.ID), func(m whatsapptest.Message) bool { return m.Copies == 2 })
-	if len(w.friend.Inbox()) != 1 || m.Text != "hello" {
-		t.Errorf("the phone shows %+v", w.friend.Inbox())
-	}
-	if e, _ := w.Entry(sent.ID); e.At(w.friend, 0).Given != 2 || e.At(w.friend, 0).Shown != 1 {
-		t.Errorf("the ledger says %+v", e)
-	}
-}
-
-// TestRepeatedToClient gives the client the same message twice: it shows it once and acknowledges both.
-func TestRepeatedToClient(t *testing.T) {
-	w := newWorld(t)
-	w.Inject(whatsapptest.RepeatPhone().From(w.friend).To(w.owner))
-	id := must[string](t)(w.friend.Send(within(t), w.owner, "hello"))
-	w.client.message("hello")
-	if err := w.link.Idle(within(t)); err != nil {
-		t.Fatal(err)
-	}
-	e, _ := w.Entry(id)
-	if got := count(w.client, func(e *events.Message) bool { return e.Info.ID == id }); got != 1 || e.At(w.owner, w.link.Device()).Given != 2 {
-		t.Errorf("the client showed it %d times, the ledger says %+v", got, e)
-	}
-}
-
 // TestRateLimited answers requests with 429.
 func TestRateLimited(t *testing.T) {
 	w := newWorld(t)

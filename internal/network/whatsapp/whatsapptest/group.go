@@ -2,7 +2,6 @@ package whatsapptest
 
 import (
 	"errors"
-	"maps"
 	"slices"
 	"strconv"
 
@@ -13,18 +12,14 @@ import (
 type group struct {
 	jid     types.JID
 	subject string
-	topic   string
-	topicID string
 	created int64
 	creator *account
-	byLID   bool // members are addressed by LID
-	invite  string
 	members []*member
 }
 
 type member struct {
 	account *account
-	role    string // "", "admin", "superadmin"
+	role    string // "" or "superadmin"
 }
 
 // Group is a chat of many, as a test holds it.
@@ -71,8 +66,8 @@ func (s *Server) Group(id types.JID) *Group {
 	return nil
 }
 
-// CreateGroup makes a group of this phone and others, and tells their linked clients.
-func (p *Phone) CreateGroup(subject string, mode types.AddressingMode, others ...*Phone) *Group {
+// CreateGroup makes a group of this phone and others, and notifies their linked clients.
+func (p *Phone) CreateGroup(subject string, others ...*Phone) *Group {
 	s := p.server
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,43 +75,17 @@ func (p *Phone) CreateGroup(subject string, mode types.AddressingMode, others ..
 	for _, o := range others {
 		accounts = append(accounts, o.account)
 	}
-	g := s.newGroup(p.account, subject, mode == types.AddressingModeLID, accounts)
-	s.tellGroup(g, p.main.device, n("create", attrs{"reason": "invite", "type": "new"}, g.node()))
+	g := s.newGroup(p.account, subject, accounts)
+	s.announceGroup(g, p.main.device)
 	return &Group{s, g}
 }
 
-// Rename changes the group's subject and tells the linked clients of its members.
-func (g *Group) Rename(by *Phone, subject string) {
-	s := g.server
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.rename(g.group, by.main.device, subject)
-}
-
-// Add puts phones into the group and tells the linked clients of its members.
-func (g *Group) Add(by *Phone, others ...*Phone) { g.change(by, "add", others) }
-
-// Remove takes phones out of the group and tells the linked clients of all.
-func (g *Group) Remove(by *Phone, others ...*Phone) { g.change(by, "remove", others) }
-
-func (g *Group) change(by *Phone, what string, others []*Phone) {
-	s := g.server
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var accounts []*account
-	for _, o := range others {
-		accounts = append(accounts, o.account)
-	}
-	s.changeMembers(g.group, by.main.device, what, accounts)
-}
-
-func (s *Server) newGroup(by *account, subject string, byLID bool, others []*account) *group {
+func (s *Server) newGroup(by *account, subject string, others []*account) *group {
 	s.serial++
 	g := &group{
 		jid:     types.NewJID("120363"+strconv.FormatUint(1_000_000_000_000+s.serial, 10), types.GroupServer),
-		subject: subject, created: unix(), creator: by, byLID: byLID,
+		subject: subject, created: unix(), creator: by,
 	}
-	g.invite = "INV" + g.jid.User
 	g.members = append(g.members, &member{by, "superadmin"})
 	for _, a := range others {
 		if g.member(a) == nil {
@@ -135,120 +104,49 @@ func (g *group) member(a *account) *member {
 	return g.members[i]
 }
 
-// address is how an account is addressed in this group.
-func (g *group) address(a *account, device uint16) types.JID {
-	if g.byLID {
-		return a.hidden(device)
-	}
-	return a.pn(device)
-}
-
 // addresses lists the devices of all members.
 func (g *group) addresses() []types.JID {
 	var all []types.JID
 	for _, m := range g.members {
-		all = append(all, m.account.addresses(g.address(m.account, 0))...)
+		all = append(all, m.account.addresses(m.account.hidden(0))...)
 	}
 	return all
 }
 
 // envelope names the group and the author on a stanza.
 func (g *group) envelope(from *device) attrs {
-	a := attrs{"from": g.jid, "participant": g.address(from.owner, from.id)}
-	if g.byLID {
-		a["addressing_mode"] = "lid"
-		a["participant_pn"] = from.owner.pn(from.id)
-	} else {
-		a["addressing_mode"] = "pn"
-		a["participant_lid"] = from.owner.hidden(from.id)
+	return attrs{
+		"from": g.jid, "participant": from.owner.hidden(from.id), "addressing_mode": "lid", "participant_pn": from.owner.pn(from.id),
 	}
-	return a
 }
 
 // node describes the group.
 func (g *group) node() node {
-	mode := "pn"
-	if g.byLID {
-		mode = "lid"
-	}
-	creator := g.address(g.creator, 0)
+	creator := g.creator.hidden(0)
 	var children []node
 	for _, m := range g.members {
-		children = append(children, g.participant(m))
-	}
-	if g.topic != "" {
-		children = append(children, n("description", attrs{"id": g.topicID, "t": g.created, "participant": creator}, leaf("body", []byte(g.topic))))
+		a := attrs{"jid": m.account.hidden(0), "phone_number": m.account.pn(0)}
+		if m.role != "" {
+			a["type"] = m.role
+		}
+		children = append(children, n("participant", a))
 	}
 	return n("group", attrs{
 		"id": g.jid.User, "subject": g.subject, "creation": g.created, "creator": creator,
-		"s_t": g.created, "s_o": creator, "addressing_mode": mode, "size": len(g.members),
+		"s_t": g.created, "s_o": creator, "addressing_mode": "lid", "size": len(g.members),
 	}, children...)
 }
 
-func (g *group) participant(m *member) node {
-	a := attrs{"jid": g.address(m.account, 0)}
-	if g.byLID {
-		a["phone_number"] = m.account.pn(0)
-	} else {
-		a["lid"] = m.account.hidden(0)
-	}
-	if m.role != "" {
-		a["type"] = m.role
-	}
-	return n("participant", a)
-}
-
-// tellGroup notifies the linked clients of all members but the device that did it. The caller holds the lock.
-func (s *Server) tellGroup(g *group, by *device, change node) {
+// announceGroup notifies the linked clients of all members, except the creating device, of a new group. The caller holds
+// the lock.
+func (s *Server) announceGroup(g *group, by *device) {
 	for _, m := range g.members {
-		s.tellMember(g, m.account, by, change)
-	}
-}
-
-func (s *Server) tellMember(g *group, a *account, by *device, change node) {
-	extra := g.envelope(by)
-	extra["participant"] = g.address(by.owner, 0)
-	extra["notify"] = by.owner.name
-	for _, d := range a.devices {
-		if d.sim == nil && d != by {
-			s.notify(d, g.jid, "w:gp2", maps.Clone(extra), change)
+		for _, d := range m.account.devices {
+			if d.sim == nil && d != by {
+				extra := g.envelope(by)
+				extra["participant"], extra["notify"] = by.owner.hidden(0), by.owner.name
+				s.notify(d, g.jid, "w:gp2", extra, n("create", attrs{"reason": "invite", "type": "new"}, g.node()))
+			}
 		}
 	}
-}
-
-func (s *Server) rename(g *group, by *device, subject string) {
-	g.subject = subject
-	s.tellGroup(g, by, n("subject", attrs{"subject": subject, "s_t": unix(), "s_o": g.address(by.owner, 0)}))
-	s.changed.ring()
-}
-
-// changeMembers adds, removes, promotes or demotes, and tells everybody concerned. The caller holds the lock.
-func (s *Server) changeMembers(g *group, by *device, what string, accounts []*account) {
-	var changed []node
-	before := slices.Clone(g.members)
-	for _, a := range accounts {
-		m := g.member(a)
-		switch {
-		case what == "add" && m == nil:
-			m = &member{a, ""}
-			g.members = append(g.members, m)
-		case m == nil:
-			continue
-		case what == "remove":
-			g.members = slices.DeleteFunc(g.members, func(x *member) bool { return x == m })
-		case what == "promote":
-			m.role = "admin"
-		case what == "demote":
-			m.role = ""
-		}
-		changed = append(changed, g.participant(m))
-	}
-	told := g.members
-	if what == "remove" {
-		told = before
-	}
-	for _, m := range told {
-		s.tellMember(g, m.account, by, n(what, nil, changed...))
-	}
-	s.changed.ring()
 }

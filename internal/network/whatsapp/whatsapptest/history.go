@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	"go.mau.fi/whatsmeow"
 	"go.mau.fi/whatsmeow/proto/waCommon"
 	"go.mau.fi/whatsmeow/proto/waE2E"
 	"go.mau.fi/whatsmeow/proto/waHistorySync"
@@ -36,25 +35,6 @@ func WithHistory(chats ...Conversation) Option { return func(p *Phone) { p.histo
 // SendHistory tells a linked client about chats of before it was linked.
 func (l *Link) SendHistory(ctx context.Context, chats ...Conversation) error {
 	return l.phone.sendHistory(ctx, l.device, chats)
-}
-
-// SendHistoryFile is a SendHistory that comes as a file on the media server, as long histories do.
-func (l *Link) SendHistoryFile(ctx context.Context, chats ...Conversation) error {
-	packed, err := l.phone.pack(chats)
-	if err != nil {
-		return err
-	}
-	f, err := l.phone.upload(whatsmeow.MediaHistory, packed)
-	if err != nil {
-		return err
-	}
-	return l.phone.sendPeer(ctx, l.device, &waE2E.ProtocolMessage{
-		Type: waE2E.ProtocolMessage_HISTORY_SYNC_NOTIFICATION.Enum(),
-		HistorySyncNotification: &waE2E.HistorySyncNotification{
-			SyncType: waE2E.HistorySyncType_INITIAL_BOOTSTRAP.Enum(), ChunkOrder: proto.Uint32(1),
-			DirectPath: &f.path, MediaKey: f.key, FileSHA256: f.plainSum, FileEncSHA256: f.encSum, FileLength: &f.size,
-		},
-	})
 }
 
 func (p *Phone) sendHistory(ctx context.Context, d *device, chats []Conversation) error {

@@ -70,12 +70,6 @@ type Typing struct {
 	Media string
 }
 
-// PeerRequest is what a linked client asked of its own phone.
-type PeerRequest struct {
-	Device uint16
-	Raw    *waE2E.ProtocolMessage
-}
-
 // Match picks messages.
 type Match func(Message) bool
 
@@ -85,14 +79,8 @@ func Text(text string) Match { return func(m Message) bool { return m.Text == te
 // ID matches the message with this id.
 func ID(id string) Match { return func(m Message) bool { return m.ID == id } }
 
-// Is matches messages of a kind.
-func Is(k Kind) Match { return func(m Message) bool { return m.Kind == k } }
-
 // On matches what was shown on one device; without it any device will do.
 func On(device uint16) Match { return func(m Message) bool { return m.Device == device } }
-
-// Of matches what refers to a message.
-func Of(target string) Match { return func(m Message) bool { return m.Target == target } }
 
 // Inbox lists what the phone showed, oldest first.
 func (p *Phone) Inbox() []Message {
@@ -163,20 +151,6 @@ func (p *Phone) AwaitTyping(ctx context.Context) (Typing, error) {
 			return Typing{}, false
 		}
 		return p.typing[len(p.typing)-1], true
-	})
-}
-
-// AwaitPeerRequest waits until a linked client asked something of its phone.
-func (p *Phone) AwaitPeerRequest(ctx context.Context, kind waE2E.ProtocolMessage_Type) (PeerRequest, error) {
-	return await(ctx, &p.news, func() (PeerRequest, bool) {
-		p.view.Lock()
-		defer p.view.Unlock()
-		for _, r := range p.peer {
-			if r.Raw.GetType() == kind {
-				return r, true
-			}
-		}
-		return PeerRequest{}, false
 	})
 }
 

@@ -1,10 +1,7 @@
 package whatsapptest
 
 import (
-	"slices"
 	"strconv"
-
-	"go.mau.fi/whatsmeow/types"
 )
 
 // iq answers a request of a linked client. What is not in this table is a violation: a client whose request
@@ -13,7 +10,7 @@ func (s *Server) iq(c *conn, d *device, q *node) {
 	f := s.takeFault(faultIQ, d.owner, nil, str(q, "xmlns"))
 	switch {
 	case f.is(failIQ):
-		s.replyError(c, q, f.code, iqErrorText(f.code))
+		s.replyError(c, q, f.code, iqErrorText[f.code])
 		return
 	case f.is(loseIQ):
 		return
@@ -72,9 +69,6 @@ func (s *Server) answer(c *conn, d *device, q *node) {
 		s.picture(c, q, &child)
 	case "blocklist get ":
 		s.reply(c, q, blocklist(d.owner))
-	case "blocklist set item":
-		s.block(d.owner, &child)
-		s.reply(c, q, blocklist(d.owner))
 	case "md set remove-companion-device":
 		// The client deletes its store by itself: telling it again would make two deletions race.
 		d.detach()
@@ -90,32 +84,7 @@ func (s *Server) answer(c *conn, d *device, q *node) {
 }
 
 // iqErrorText is the text that clients match beside the code.
-func iqErrorText(code int) string {
-	switch code {
-	case 400:
-		return "bad-request"
-	case 401:
-		return "not-authorized"
-	case 403:
-		return "forbidden"
-	case 404:
-		return "item-not-found"
-	case 406:
-		return "not-acceptable"
-	case 410:
-		return "gone"
-	case 419:
-		return "resource-limit"
-	case 423:
-		return "locked"
-	case 429:
-		return "rate-overlimit"
-	case 503:
-		return "service-unavailable"
-	default:
-		return "internal-server-error"
-	}
-}
+var iqErrorText = map[int]string{429: "rate-overlimit", 500: "internal-server-error", 503: "service-unavailable"}
 
 func privacySettings() node {
 	var all []node
@@ -140,12 +109,4 @@ func blocklist(a *account) node {
 		items = append(items, n("item", attrs{"jid": j}))
 	}
 	return n("list", attrs{"dhash": strconv.Itoa(len(items))}, items...)
-}
-
-func (s *Server) block(a *account, item *node) {
-	who := jid(item, "jid")
-	a.blocked = slices.DeleteFunc(a.blocked, func(j types.JID) bool { return j == who })
-	if str(item, "action") == "block" {
-		a.blocked = append(a.blocked, who)
-	}
 }

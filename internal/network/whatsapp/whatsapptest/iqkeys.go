@@ -1,11 +1,9 @@
 package whatsapptest
 
 import (
-	"context"
 	"slices"
 
 	"go.mau.fi/libsignal/ecc"
-	"go.mau.fi/whatsmeow/types"
 )
 
 // keyCount is how many one-time keys a device has here.
@@ -108,28 +106,4 @@ func (d *device) takeOneTime() (publicKey, bool) {
 	k := d.keys.oneTime[0]
 	d.keys.oneTime = d.keys.oneTime[1:]
 	return k, true
-}
-
-// LowKeys throws away all but a few of the client's one-time keys and tells it how many are left.
-func (l *Link) LowKeys(left int) {
-	s := l.phone.server
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	d := l.device
-	d.keys.oneTime = d.keys.oneTime[:min(left, len(d.keys.oneTime))]
-	s.notify(d, types.ServerJID, "encrypt", nil, n("count", attrs{"value": left}))
-}
-
-// Keys is how many one-time keys of the client the server has.
-func (l *Link) Keys() int {
-	s := l.phone.server
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(l.device.keys.oneTime)
-}
-
-// MoreKeys waits until the server has at least so many one-time keys of the client.
-func (l *Link) MoreKeys(ctx context.Context, least int) error {
-	_, err := await(ctx, &l.phone.server.changed, func() (struct{}, bool) { return struct{}{}, l.Keys() >= least })
-	return err
 }

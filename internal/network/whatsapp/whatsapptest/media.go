@@ -124,30 +124,12 @@ func (s *Server) countHeld(n int) {
 	s.changed.ring()
 }
 
-func (s *Server) serveDelete(w http.ResponseWriter, r *http.Request) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.blobs, r.PathValue("token"))
-	s.changed.ring()
-	w.WriteHeader(http.StatusOK)
-}
-
 // ForgetMedia throws all media away, as the real network does after some weeks. Phones still have them.
 func (s *Server) ForgetMedia() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	maps.Copy(s.attic, s.blobs)
 	clear(s.blobs)
-}
-
-// NoFiles waits until the media server has no file any more.
-func (s *Server) NoFiles(ctx context.Context) error {
-	_, err := await(ctx, &s.changed, func() (struct{}, bool) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return struct{}{}, len(s.blobs) == 0
-	})
-	return err
 }
 
 // Media is a part of a message that points at a file.
@@ -222,48 +204,5 @@ func (p *Phone) SendImage(ctx context.Context, to Chat, data []byte, mime, capti
 	return p.SendMessage(ctx, to, &waE2E.Message{ImageMessage: &waE2E.ImageMessage{
 		Mimetype: &mime, Caption: proto.String(caption), DirectPath: &f.path, MediaKey: f.key,
 		FileSHA256: f.plainSum, FileEncSHA256: f.encSum, FileLength: &f.size,
-	}})
-}
-
-// SendVideo sends a film.
-func (p *Phone) SendVideo(ctx context.Context, to Chat, data []byte, mime, caption string) (string, error) {
-	f, err := p.upload(whatsmeow.MediaVideo, data)
-	if err != nil {
-		return "", err
-	}
-	return p.SendMessage(ctx, to, &waE2E.Message{VideoMessage: &waE2E.VideoMessage{
-		Mimetype: &mime, Caption: proto.String(caption), DirectPath: &f.path, MediaKey: f.key,
-		FileSHA256: f.plainSum, FileEncSHA256: f.encSum, FileLength: &f.size,
-	}})
-}
-
-// SendVoice sends a voice message.
-func (p *Phone) SendVoice(ctx context.Context, to Chat, data []byte, mime string, seconds uint32) (string, error) {
-	f, err := p.upload(whatsmeow.MediaAudio, data)
-	if err != nil {
-		return "", err
-	}
-	return p.SendMessage(ctx, to, &waE2E.Message{AudioMessage: &waE2E.AudioMessage{
-		Mimetype: &mime, PTT: proto.Bool(true), Seconds: &seconds, DirectPath: &f.path, MediaKey: f.key,
-		FileSHA256: f.plainSum, FileEncSHA256: f.encSum, FileLength: &f.size,
-	}})
-}
-
-// SendDocument sends a file.
-func (p *Phone) SendDocument(ctx context.Context, to Chat, data []byte, mime, name string) (string, error) {
-	f, err := p.upload(whatsmeow.MediaDocument, data)
-	if err != nil {
-		return "", err
-	}
-	return p.SendMessage(ctx, to, &waE2E.Message{DocumentMessage: &waE2E.DocumentMessage{
-		Mimetype: &mime, FileName: &name, DirectPath: &f.path, MediaKey: f.key,
-		FileSHA256: f.plainSum, FileEncSHA256: f.encSum, FileLength: &f.size,
-	}})
-}
-
-// SendLocation sends a place.
-func (p *Phone) SendLocation(ctx context.Context, to Chat, latitude, longitude float64, name string) (string, error) {
-	return p.SendMessage(ctx, to, &waE2E.Message{LocationMessage: &waE2E.LocationMessage{
-		DegreesLatitude: &latitude, DegreesLongitude: &longitude, Name: &name,
 	}})
 }

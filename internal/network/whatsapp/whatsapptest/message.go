@@ -17,8 +17,6 @@ type letter struct {
 	edit     string
 	entry    *Entry
 
-	unavailable bool // linked clients of others learn only that it exists
-
 	seals  map[*device][]node // what only one device can read
 	shared []node             // what every member of a group can read
 	extra  []node             // what travels beside it
@@ -79,9 +77,6 @@ func (s *Server) message(c *conn, d *device, m *node) {
 		d.owner.wroteTo[recipient] = true
 	}
 	s.post(l)
-	if f.is(deliverTwice) {
-		s.post(l)
-	}
 }
 
 func (s *Server) refuseMessage(c *conn, m *node, e *Entry, code int) {
@@ -252,9 +247,6 @@ func (s *Server) envelope(l *letter, to *device) node {
 		from := sender.public(l.from.id)
 		a["from"] = from
 		setOther(a, "sender", from, sender)
-	}
-	if l.unavailable && to.sim == nil && to.owner != sender {
-		return n("message", a, n("unavailable", attrs{"type": "view_once"}))
 	}
 	return n("message", a, slices.Concat(l.seals[to], l.shared, l.extra)...)
 }

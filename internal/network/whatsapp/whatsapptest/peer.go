@@ -37,10 +37,6 @@ func (p *Phone) sendPeer(ctx context.Context, d *device, m *waE2E.ProtocolMessag
 // requested takes what a linked client asked of its own phone, and answers what the phone can answer. The
 // caller holds the phone's lock.
 func (p *Phone) requested(from *device, id string, m *waE2E.ProtocolMessage) {
-	p.view.Lock()
-	p.peer = append(p.peer, PeerRequest{Device: from.id, Raw: m})
-	p.view.Unlock()
-	p.news.ring()
 	ctx := p.server.ctx
 	asked := m.GetPeerDataOperationRequestMessage()
 	switch {

@@ -8,7 +8,6 @@ import (
 	"go.mau.fi/whatsmeow"
 	"go.mau.fi/whatsmeow/proto/waE2E"
 	"go.mau.fi/whatsmeow/types"
-	"go.mau.fi/whatsmeow/types/events"
 	"google.golang.org/protobuf/proto"
 
 	"parley/internal/network/whatsapp/whatsapptest"
@@ -74,11 +73,8 @@ func TestLookingPeopleUp(t *testing.T) {
 	if _, err := c.GetProfilePictureInfo(ctx, w.owner.JID(), nil); !errors.Is(err, whatsmeow.ErrProfilePictureNotSet) {
 		t.Errorf("a picture that nobody set: %v", err)
 	}
-	list := must[*types.Blocklist](t)(c.UpdateBlocklist(ctx, w.friend.JID(), events.BlocklistChangeActionBlock))
-	if len(list.JIDs) != 1 {
-		t.Errorf("blocked are %v", list.JIDs)
-	}
-	if list = must[*types.Blocklist](t)(c.GetBlocklist(ctx)); len(list.JIDs) != 1 {
+	w.owner.Block(w.friend)
+	if list := must[*types.Blocklist](t)(c.GetBlocklist(ctx)); len(list.JIDs) != 1 {
 		t.Errorf("blocked are %v", list.JIDs)
 	}
 	if s := c.GetPrivacySettings(ctx); s.ReadReceipts != types.PrivacySettingAll {

@@ -28,8 +28,6 @@ type Phone struct {
 	shown    int // messages of others on the phone itself
 	receipts []Receipt
 	typing   []Typing
-	peer     []PeerRequest
-	readsAll bool
 	offline  bool
 	plainNew bool // does not introduce itself to new devices
 	history  []Conversation
@@ -58,15 +56,9 @@ func (p *Phone) Show(as Addressing) {
 	p.account.shown = as
 }
 
-// ReadsAtOnce makes the phone read every message as soon as it arrives.
-func ReadsAtOnce() Option { return func(p *Phone) { p.readsAll = true } }
-
 // RefusesStrangers makes the network answer messages of people to whom this person never wrote with an error,
 // as it does with 463 and 475 to accounts that write to too many strangers.
 func RefusesStrangers(code int) Option { return func(p *Phone) { p.account.strangers = code } }
-
-// SwitchedOff makes a phone that receives nothing before SwitchOn.
-func SwitchedOff() Option { return func(p *Phone) { p.offline = true } }
 
 // Silent makes a phone that tells newly linked clients nothing: no name, no settings, no history.
 func Silent() Option { return func(p *Phone) { p.plainNew = true } }
@@ -82,7 +74,7 @@ func (s *Server) Phone(number string, options ...Option) *Phone {
 	a := &account{
 		number: number, lid: lidOf(number), name: number,
 		devices: map[uint16]*device{}, collections: map[string]*collection{},
-		peers: map[*account]bool{}, wroteTo: map[*account]bool{}, watchers: map[*device]types.JID{},
+		peers: map[*account]bool{}, wroteTo: map[*account]bool{},
 	}
 	p := &Phone{
 		server: s, account: a, number: number, pending: make(chan struct{}, 1),
@@ -207,24 +199,9 @@ func (p *Phone) record(d *device, e *Entry, change func(*Delivery)) {
 	p.server.changed.ring()
 }
 
-// Reinstall gives the phone a new identity, as a new installation of the app has, and tells everybody who
-// knew the old one. Devices that were linked are logged out.
+// Reinstall gives the phone a new identity, as a new installation of the app has, and logs linked devices out. No
+// notification is sent: senders learn of it when the phone cannot read their message.
 func (p *Phone) Reinstall() {
-	p.ReinstallQuietly()
-	s := p.server
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for peer := range p.account.peers {
-		for _, d := range peer.devices {
-			if d.sim == nil && peer != p.account {
-				s.notify(d, p.account.public(0), "encrypt", nil, n("identity", nil))
-			}
-		}
-	}
-}
-
-// ReinstallQuietly is a Reinstall that nobody is told of: senders learn it when the phone cannot read them.
-func (p *Phone) ReinstallQuietly() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.server

@@ -7,32 +7,17 @@ import (
 	"go.mau.fi/whatsmeow/types"
 )
 
-// presence takes what a client says about itself, and its wish to hear about others.
-func (s *Server) presence(c *conn, d *device, p *node) {
+// presence stores whether a client is available.
+func (s *Server) presence(d *device, p *node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch str(p, "type") {
 	case "available", "unavailable":
 		d.owner.online = str(p, "type") == "available"
 		s.changed.ring()
-	case "subscribe":
-		who := jid(p, "to")
-		a := s.find(who)
-		if a == nil {
-			return
-		}
-		a.watchers[d] = who
-		c.send(a.presence(who), s.delay())
 	default:
 		s.violateLocked("presence of an unknown type %s", shape(p))
 	}
-}
-
-func (a *account) presence(as types.JID) node {
-	if a.online {
-		return n("presence", attrs{"from": as})
-	}
-	return n("presence", attrs{"from": as, "type": "unavailable", "last": unix()})
 }
 
 // chatState passes on that a client is typing.
@@ -65,22 +50,6 @@ func (p *Phone) Block(other *Phone) {
 			s.notify(d, p.account.pn(0), "account_sync", nil, n("blocklist", attrs{"action": "modify", "dhash": strconv.Itoa(len(p.account.blocked))},
 				n("item", attrs{"jid": who, "action": "block"})))
 		}
-	}
-}
-
-// ComeOnline and GoAway change what those who watch the person's presence see.
-func (p *Phone) ComeOnline() { p.setPresence(true) }
-
-// GoAway is the opposite of ComeOnline.
-func (p *Phone) GoAway() { p.setPresence(false) }
-
-func (p *Phone) setPresence(online bool) {
-	s := p.server
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p.account.online = online
-	for d, as := range p.account.watchers {
-		s.tell(d, p.account.presence(as))
 	}
 }
 

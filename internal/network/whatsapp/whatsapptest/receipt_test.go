@@ -42,12 +42,6 @@ func TestReceiptsBothWays(t *testing.T) {
 	w.friend.ExpectReceipt(t, x, types.ReceiptTypePlayed)
 }
 
-// TestReaderReadsAtOnce has a friend who needs no telling.
-func TestReaderReadsAtOnce(t *testing.T) {
-	w := newWorld(t, whatsapptest.ReadsAtOnce())
-	w.client.receipt(w.client.text(w.friend.JID(), "one").ID, types.ReceiptTypeRead)
-}
-
 // TestPresenceAndTyping shows who is there and who writes, both ways.
 func TestPresenceAndTyping(t *testing.T) {
 	w := newWorld(t)
@@ -64,12 +58,6 @@ func TestPresenceAndTyping(t *testing.T) {
 	if got := must[whatsapptest.Typing](t)(w.friend.AwaitTyping(within(t))); got.From != w.owner.Number() || got.State != "composing" {
 		t.Errorf("the friend sees %+v", got)
 	}
-	if err := c.SubscribePresence(within(t), w.friend.LID()); err != nil {
-		t.Fatal(err)
-	}
-	expect(c, func(e *events.Presence) bool { return e.Unavailable && e.From == w.friend.LID() })
-	w.friend.ComeOnline()
-	expect(c, func(e *events.Presence) bool { return !e.Unavailable })
 	w.friend.Type(w.owner, types.ChatPresenceComposing)
 	expect(c, func(e *events.ChatPresence) bool { return e.State == types.ChatPresenceComposing })
 
@@ -79,7 +67,8 @@ func TestPresenceAndTyping(t *testing.T) {
 
 // TestPhoneSwitchedOff keeps messages until the phone is there again.
 func TestPhoneSwitchedOff(t *testing.T) {
-	w := newWorld(t, whatsapptest.SwitchedOff())
+	w := newWorld(t)
+	w.friend.SwitchOff()
 	sent := w.client.text(w.friend.JID(), "wait")
 	if e, _ := w.Entry(sent.ID); e.At(w.friend, 0).Given != 0 {
 		t.Error("a phone that is off was given a message")

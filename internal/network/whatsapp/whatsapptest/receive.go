@@ -63,12 +63,6 @@ func (p *Phone) receive(ctx context.Context, m *simulated, q *queued) {
 		return
 	}
 	p.confirm(m, stanza, types.ReceiptTypeDelivered)
-	p.view.Lock()
-	reads := p.readsAll
-	p.view.Unlock()
-	if reads && m == p.main {
-		p.confirm(m, stanza, types.ReceiptTypeRead)
-	}
 }
 
 // compose makes what the owner sees.

@@ -24,18 +24,6 @@ func (p *Phone) Send(ctx context.Context, to Chat, text string) (string, error) 
 	return p.SendMessage(ctx, to, &waE2E.Message{Conversation: proto.String(text)})
 }
 
-// Reply answers a message that the phone showed.
-func (p *Phone) Reply(ctx context.Context, id, text string) (string, error) {
-	m, err := p.known(id)
-	if err != nil {
-		return "", err
-	}
-	return p.sendTo(ctx, m.Chat, &waE2E.Message{ExtendedTextMessage: &waE2E.ExtendedTextMessage{
-		Text:        proto.String(text),
-		ContextInfo: &waE2E.ContextInfo{StanzaID: proto.String(id), Participant: proto.String(m.author.String()), QuotedMessage: m.Raw},
-	}})
-}
-
 // React puts an emoji on a message that the phone knows; "" takes it back.
 func (p *Phone) React(ctx context.Context, id, emoji string) (string, error) {
 	m, err := p.known(id)
@@ -118,12 +106,6 @@ func (p *Phone) key(m Message) *waCommon.MessageKey {
 	return k
 }
 
-// SendUnavailable writes a text that linked clients get without its content, as they get what may be seen
-// only once; they can ask their own phone for it.
-func (p *Phone) SendUnavailable(ctx context.Context, to *Phone, text string) (string, error) {
-	return p.write(ctx, to.account.hidden(0), &waE2E.Message{Conversation: &text}, true)
-}
-
 // SendMessage writes any message and returns its id.
 func (p *Phone) SendMessage(ctx context.Context, to Chat, raw *waE2E.Message) (string, error) {
 	p.server.mu.Lock()
@@ -136,16 +118,12 @@ func (p *Phone) SendMessage(ctx context.Context, to Chat, raw *waE2E.Message) (s
 }
 
 func (p *Phone) sendTo(ctx context.Context, chat types.JID, raw *waE2E.Message) (string, error) {
-	return p.write(ctx, chat, raw, false)
-}
-
-func (p *Phone) write(ctx context.Context, chat types.JID, raw *waE2E.Message, unavailable bool) (string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.server
 	s.mu.Lock()
 	id := s.nextID("3A" + fmt.Sprintf("%08X", newRegistration()))
-	l := &letter{id: id, kind: stanzaKind(kindOf(raw)), chat: chat, from: p.main.device, seals: map[*device][]node{}, edit: editOf(raw), unavailable: unavailable}
+	l := &letter{id: id, kind: stanzaKind(kindOf(raw)), chat: chat, from: p.main.device, seals: map[*device][]node{}, edit: editOf(raw)}
 	targets, err := s.targets(l)
 	s.mu.Unlock()
 	if err != nil {
@@ -164,9 +142,6 @@ func (p *Phone) write(ctx context.Context, chat types.JID, raw *waE2E.Message, u
 	l.entry.Stanzas++
 	l.entry.taken = true
 	s.post(l)
-	if f := s.takeFaultLocked(faultPhone, p.account, s.find(chat), ""); f.is(deliverTwice) {
-		s.post(l)
-	}
 	return id, nil
 }
 

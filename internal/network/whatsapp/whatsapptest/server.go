@@ -93,7 +93,6 @@ func Start(cfg Config) (*Server, error) {
 	mux.HandleFunc("GET /ws/chat", s.serveChat)
 	mux.HandleFunc("POST /mms/{type}/{token}", s.serveUpload)
 	mux.HandleFunc("GET /mms/{type}/{token}", s.serveDownload)
-	mux.HandleFunc("DELETE /mms/{type}/{token}", s.serveDelete)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.violate("request %s %s", r.Method, r.URL.Path)
 		http.NotFound(w, r)

@@ -84,7 +84,7 @@ func (s *Server) handle(c *conn, stanza *node) {
 	case stanza.Tag == "ack":
 		s.acknowledged(d, stanza)
 	case stanza.Tag == "presence":
-		s.presence(c, d, stanza)
+		s.presence(d, stanza)
 	case stanza.Tag == "chatstate":
 		s.chatState(d, stanza)
 	default:
