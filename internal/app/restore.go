@@ -152,7 +152,7 @@ func tryOut(ctx context.Context, unpacked, present Dir, log *slog.Logger) (Resto
 	if _, err := os.Stat(unpacked.WhatsApp()); errors.Is(err, fs.ErrNotExist) {
 		return r, nil // it had no WhatsApp channel
 	}
-	return r, whatsapp.Restored(ctx, unpacked.WhatsApp(), log)
+	return r, whatsapp.PrepareRestored(ctx, unpacked.WhatsApp(), log)
 }
 
 // interrupted is what a request is answered whose idempotency key had no response yet when the backup was made.

@@ -158,5 +158,5 @@ func (c Config) ReachWhatsApp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return whatsapp.Reach(ctx, endpoint)
+	return whatsapp.CheckReachable(ctx, endpoint)
 }

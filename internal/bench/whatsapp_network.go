@@ -59,7 +59,7 @@ func serveNetwork() error {
 		_, err := s.Phone(scan.Number).Scan(ctx, scan.Code)
 		return nil, err
 	}))
-	mux.HandleFunc("POST /drop", handleJSON(func(struct{}) (any, error) { s.Inject(whatsapptest.DropAfterTaking()); return nil, nil }))
+	mux.HandleFunc("POST /drop", handleJSON(func(struct{}) (any, error) { s.Inject(whatsapptest.DropAfterAccept()); return nil, nil }))
 	mux.HandleFunc("POST /hold-files", handleJSON(func(struct{}) (any, error) { s.HoldDownloads(true); return nil, nil }))
 	mux.HandleFunc("POST /text", handleJSON(func(m inbound) (any, error) {
 		return s.Phone(m.From).Send(context.Background(), s.Phone(m.To), m.Text)
@@ -68,8 +68,8 @@ func serveNetwork() error {
 		return s.Phone(m.From).SendImage(context.Background(), s.Phone(m.To), make([]byte, 200<<10), "image/png", m.Text)
 	}))
 	mux.HandleFunc("GET /counts", handleJSON(func(struct{}) (any, error) {
-		c := counts{Wrong: len(s.Unsealed()) + len(s.Unreadable())}
-		for _, e := range s.Ledger() {
+		c := counts{Wrong: len(s.Unencrypted()) + len(s.Unreadable())}
+		for _, e := range s.Traces() {
 			if !e.Peer {
 				c.Given++
 			}

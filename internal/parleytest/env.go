@@ -44,7 +44,7 @@ func Start(t testing.TB, change ...func(*app.Config)) *Env {
 	e := &Env{T: t, Log: log}
 	e.config = app.Config{DataDir: app.Dir(filepath.Join(t.TempDir(), "data")), Listen: "127.0.0.1:0", Dev: true, Version: "test",
 		Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: level})), LogLevel: level}
-	standIn(t, whatsapptest.Nowhere())(&e.config) // no test reaches the real network, whatever it does
+	standIn(t, whatsapptest.Unreachable())(&e.config) // no test reaches the real network, whatever it does
 	for _, f := range change {
 		f(&e.config)
 	}

@@ -55,7 +55,7 @@ func TestKillLoopWhatsAppInbound(t *testing.T) {
 	w.judgeInbound(each)
 	w.judgeSealing()
 	again := 0
-	for _, e := range w.wa.Ledger() {
+	for _, e := range w.wa.Traces() {
 		for _, d := range e.Deliveries {
 			if d.Device != 0 && d.Given > 1 {
 				again++

@@ -44,7 +44,7 @@ func TestKillLoopWhatsApp(t *testing.T) {
 	w.judgeSends(each)
 	w.judgeSealing()
 	again := 0
-	for _, e := range w.wa.Ledger() {
+	for _, e := range w.wa.Traces() {
 		again += max(0, e.Stanzas-1)
 	}
 	t.Logf("%d messages, %d kills, %d sockets dropped; %d came again under their id; slowest recovery %s", total, w.crashes, kills, again, w.slowest)
@@ -94,9 +94,9 @@ func (w *whatsappWorld) drop(i int) {
 	case 0:
 		link.End(whatsapptest.Cut)
 	case 1:
-		w.wa.Inject(whatsapptest.DropBeforeTaking())
+		w.wa.Inject(whatsapptest.DropBeforeAccept())
 	case 2:
-		w.wa.Inject(whatsapptest.DropAfterTaking())
+		w.wa.Inject(whatsapptest.DropAfterAccept())
 	case 3:
 		link.End(whatsapptest.Restarted)
 	}

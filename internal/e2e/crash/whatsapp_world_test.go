@@ -271,7 +271,7 @@ func (w *whatsappWorld) received() map[string][]string {
 // judgeSealing asks the network whether everybody could read what was sent to them.
 func (w *whatsappWorld) judgeSealing() {
 	w.t.Helper()
-	if bare := w.wa.Unsealed(); len(bare) > 0 {
+	if bare := w.wa.Unencrypted(); len(bare) > 0 {
 		w.t.Errorf("%d messages came without a ciphertext for their recipient, such as %+v", len(bare), bare[0])
 	}
 	if dark := w.wa.Unreadable(); len(dark) > 0 {

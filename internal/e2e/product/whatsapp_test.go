@@ -88,7 +88,7 @@ func TestWhatsAppChannel(t *testing.T) {
 	e.Becomes("shop", parley.Working)
 	sends(e, token, ayuNumber, "Hello again")
 	ayu.Expect(t, whatsapptest.Text("Hello again"))
-	if n := len(e.Net.Unsealed()) + len(e.Net.Unreadable()); n != 0 {
+	if n := len(e.Net.Unencrypted()) + len(e.Net.Unreadable()); n != 0 {
 		t.Errorf("%d messages could not be read by their recipient", n)
 	}
 	received := 0

@@ -42,18 +42,18 @@ func TestClock(t *testing.T) {
 func TestClockNotWorse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c clock
-		c.heal(time.Now())
-		if _, seen := c.read(); !seen.IsZero() {
+		c.improve(time.Now())
+		if _, seen := c.aheadBy(); !seen.IsZero() {
 			t.Error("it is known without a connection")
 		}
 		c.ahead, c.seen = 7*time.Second, time.Now()
-		c.heal(time.Now().Add(-time.Hour))
-		c.heal(time.Time{})
-		if ahead, seen := c.read(); ahead != 7*time.Second || seen.IsZero() {
+		c.improve(time.Now().Add(-time.Hour))
+		c.improve(time.Time{})
+		if ahead, seen := c.aheadBy(); ahead != 7*time.Second || seen.IsZero() {
 			t.Errorf("it is %s ahead, seen at %s", ahead, seen)
 		}
-		c.heal(time.Now().Add(-2 * time.Second))
-		if ahead, _ := c.read(); ahead != 2*time.Second {
+		c.improve(time.Now().Add(-2 * time.Second))
+		if ahead, _ := c.aheadBy(); ahead != 2*time.Second {
 			t.Errorf("it is %s ahead", ahead)
 		}
 	})

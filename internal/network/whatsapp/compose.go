@@ -1,10 +1,13 @@
 package whatsapp
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"fmt"
+	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"go.mau.fi/whatsmeow"
@@ -16,36 +19,36 @@ import (
 )
 
 // compose makes the network's message of one of ours. Composed again, it means the same to the recipient.
-func (l *line) compose(ctx context.Context, m *parley.Message, to types.JID) (*waE2E.Message, error) {
-	quote := l.quote(ctx, m, to)
+func (conn *connection) compose(ctx context.Context, m *parley.Message, to types.JID) (*waE2E.Message, error) {
+	quote := conn.quote(ctx, m, to)
 	switch c := m.Content.(type) {
 	case parley.Text:
-		return l.composeText(ctx, c, quote), nil
+		return conn.composeText(ctx, c, quote), nil
 	case parley.Image, parley.Video, parley.File, parley.Voice:
-		return l.composeFile(ctx, m.Content, quote)
+		return conn.composeFile(ctx, m.Content, quote)
 	case parley.Location:
 		return composeLocation(c, quote)
 	case parley.Poll:
-		secret, err := l.pollSecret(ctx, to, m.ID)
+		secret, err := conn.pollSecret(ctx, to, m.ID)
 		if err != nil {
 			return nil, err
 		}
-		l.s.polls.add(m.ID, c.Options)
+		conn.s.polls.add(m.ID, c.Options)
 		return composePoll(c, secret, quote), nil
 	case parley.Reaction:
 		sender := types.EmptyJID // our own
 		if !c.Target.FromMe {
 			sender = to
 		}
-		return l.client.BuildReaction(to, sender, types.MessageID(c.Target.ID), c.Emoji), nil
+		return conn.client.BuildReaction(to, sender, types.MessageID(c.Target.ID), c.Emoji), nil
 	case parley.Delete:
-		return l.client.BuildRevoke(to, types.EmptyJID, types.MessageID(c.Target.ID)), nil
+		return conn.client.BuildRevoke(to, types.EmptyJID, types.MessageID(c.Target.ID)), nil
 	}
 	return nil, network.ErrUnsupported
 }
 
 // composeText makes a text, with what is shown of its first link.
-func (l *line) composeText(ctx context.Context, c parley.Text, quote *waE2E.ContextInfo) *waE2E.Message {
+func (conn *connection) composeText(ctx context.Context, c parley.Text, quote *waE2E.ContextInfo) *waE2E.Message {
 	if c.Preview == nil && quote == nil {
 		return &waE2E.Message{Conversation: new(c.Body)}
 	}
@@ -53,7 +56,7 @@ func (l *line) composeText(ctx context.Context, c parley.Text, quote *waE2E.Cont
 	if p := c.Preview; p != nil {
 		x.MatchedText, x.Title, x.Description = new(p.URL), new(p.Title), new(p.Description)
 		x.PreviewType = waE2E.ExtendedTextMessage_NONE.Enum()
-		l.attachThumbnail(ctx, x, p)
+		conn.attachThumbnail(ctx, x, p)
 	}
 	return &waE2E.Message{ExtendedTextMessage: x}
 }
@@ -63,7 +66,7 @@ func (l *line) composeText(ctx context.Context, c parley.Text, quote *waE2E.Cont
 const smallThumbnail = 200
 
 // attachThumbnail puts the picture of a preview into a text. A failed upload costs the large picture only.
-func (l *line) attachThumbnail(ctx context.Context, x *waE2E.ExtendedTextMessage, p *parley.Preview) {
+func (conn *connection) attachThumbnail(ctx context.Context, x *waE2E.ExtendedTextMessage, p *parley.Preview) {
 	if len(p.Thumbnail) == 0 {
 		return
 	}
@@ -71,9 +74,9 @@ func (l *line) attachThumbnail(ctx context.Context, x *waE2E.ExtendedTextMessage
 	if p.Width <= smallThumbnail {
 		return
 	}
-	up, err := l.client.Upload(ctx, p.Thumbnail, whatsmeow.MediaLinkThumbnail)
+	up, err := conn.client.Upload(ctx, p.Thumbnail, whatsmeow.MediaLinkThumbnail)
 	if err != nil {
-		l.log.Warnf("upload the picture of a preview: %v", err)
+		conn.log.Warnf("upload the picture of a preview: %v", err)
 		return
 	}
 	x.ThumbnailDirectPath, x.ThumbnailSHA256, x.ThumbnailEncSHA256 = &up.DirectPath, up.FileSHA256, up.FileEncSHA256
@@ -82,9 +85,9 @@ func (l *line) attachThumbnail(ctx context.Context, x *waE2E.ExtendedTextMessage
 }
 
 // composeFile uploads a file and makes the message that points at it.
-func (l *line) composeFile(ctx context.Context, c parley.Content, quote *waE2E.ContextInfo) (*waE2E.Message, error) {
+func (conn *connection) composeFile(ctx context.Context, c parley.Content, quote *waE2E.ContextInfo) (*waE2E.Message, error) {
 	media := parley.MediaOf(c)
-	up, err := l.upload(ctx, media, mediaType(c))
+	up, err := conn.upload(ctx, media, mediaType(c))
 	if err != nil {
 		return nil, err
 	}
@@ -92,13 +95,13 @@ func (l *line) composeFile(ctx context.Context, c parley.Content, quote *waE2E.C
 	switch c := c.(type) {
 	case parley.Image:
 		return &waE2E.Message{ImageMessage: &waE2E.ImageMessage{
-			Caption: words(c.Caption), Mimetype: &media.MIME, Width: size(media.Width), Height: size(media.Height), JPEGThumbnail: media.Thumbnail,
+			Caption: nonEmpty(c.Caption), Mimetype: &media.MIME, Width: nonZero(media.Width), Height: nonZero(media.Height), JPEGThumbnail: media.Thumbnail,
 			URL: &up.URL, DirectPath: &up.DirectPath, MediaKey: up.MediaKey, MediaKeyTimestamp: now,
 			FileSHA256: up.FileSHA256, FileEncSHA256: up.FileEncSHA256, FileLength: &up.FileLength, ContextInfo: quote,
 		}}, nil
 	case parley.Video:
 		return &waE2E.Message{VideoMessage: &waE2E.VideoMessage{
-			Caption: words(c.Caption), Mimetype: &media.MIME, Width: size(media.Width), Height: size(media.Height), Seconds: size(media.Seconds), JPEGThumbnail: media.Thumbnail,
+			Caption: nonEmpty(c.Caption), Mimetype: &media.MIME, Width: nonZero(media.Width), Height: nonZero(media.Height), Seconds: nonZero(media.Seconds), JPEGThumbnail: media.Thumbnail,
 			URL: &up.URL, DirectPath: &up.DirectPath, MediaKey: up.MediaKey, MediaKeyTimestamp: now,
 			FileSHA256: up.FileSHA256, FileEncSHA256: up.FileEncSHA256, FileLength: &up.FileLength, ContextInfo: quote,
 		}}, nil
@@ -111,7 +114,7 @@ func (l *line) composeFile(ctx context.Context, c parley.Content, quote *waE2E.C
 	}
 	caption := c.Text()
 	doc := &waE2E.Message{DocumentMessage: &waE2E.DocumentMessage{
-		Caption: words(caption), Mimetype: &media.MIME, FileName: new(media.Filename), Title: new(media.Filename), JPEGThumbnail: media.Thumbnail,
+		Caption: nonEmpty(caption), Mimetype: &media.MIME, FileName: new(media.Filename), Title: new(media.Filename), JPEGThumbnail: media.Thumbnail,
 		URL: &up.URL, DirectPath: &up.DirectPath, MediaKey: up.MediaKey, MediaKeyTimestamp: now,
 		FileSHA256: up.FileSHA256, FileEncSHA256: up.FileEncSHA256, FileLength: &up.FileLength, ContextInfo: quote,
 	}}
@@ -131,7 +134,7 @@ func composeLocation(c parley.Location, quote *waE2E.ContextInfo) (*waE2E.Messag
 		return nil, network.Refuse(parley.Refused, "The longitude is not a number.")
 	}
 	return &waE2E.Message{LocationMessage: &waE2E.LocationMessage{
-		DegreesLatitude: &latitude, DegreesLongitude: &longitude, Name: words(c.Title), ContextInfo: quote,
+		DegreesLatitude: &latitude, DegreesLongitude: &longitude, Name: nonEmpty(c.Title), ContextInfo: quote,
 	}}, nil
 }
 
@@ -148,8 +151,8 @@ func composePoll(c parley.Poll, secret []byte, quote *waE2E.ContextInfo) *waE2E.
 
 // pollSecret is what votes in a poll are encrypted under. A poll that is sent again must have the one that
 // its recipient may know already.
-func (l *line) pollSecret(ctx context.Context, to types.JID, id parley.MessageID) ([]byte, error) {
-	secret, _, err := l.secrets.GetMessageSecret(ctx, to, l.lid, types.MessageID(id))
+func (conn *connection) pollSecret(ctx context.Context, to types.JID, id parley.MessageID) ([]byte, error) {
+	secret, _, err := conn.secrets.GetMessageSecret(ctx, to, conn.lid, types.MessageID(id))
 	if err != nil {
 		return nil, fmt.Errorf("look up the secret of a poll: %w", err)
 	}
@@ -161,17 +164,152 @@ func (l *line) pollSecret(ctx context.Context, to types.JID, id parley.MessageID
 	return secret, nil
 }
 
-// words and size leave out what is empty.
-func words(s string) *string {
+// nonEmpty and size leave out what is empty.
+func nonEmpty(s string) *string {
 	if s == "" {
 		return nil
 	}
 	return &s
 }
 
-func size(n int) *uint32 {
+func nonZero(n int) *uint32 {
 	if n <= 0 {
 		return nil
 	}
 	return new(uint32(n))
+}
+
+// resendTimeout bounds making a message again for a device that could not read it; it may have a file.
+const resendTimeout = 2 * time.Minute
+
+// messageForRetry makes a message again that a device could not read, of what the gateway keeps. whatsmeow
+// asks for it when it does not remember the message itself, as after a restart.
+func (conn *connection) messageForRetry(_, to types.JID, id types.MessageID) *waE2E.Message {
+	ctx, cancel := context.WithTimeout(conn.ctx, resendTimeout)
+	defer cancel()
+	chat, known, err := conn.contactFor(ctx, to, types.EmptyJID)
+	if err != nil || !known {
+		return nil
+	}
+	m := conn.storedMessage(ctx, chat, parley.MessageID(id))
+	if m == nil || !m.FromMe {
+		return nil
+	}
+	lid, err := conn.addressOf(ctx, chat)
+	if err != nil {
+		conn.log.Warnf("make %s again: %v", id, err)
+		return nil
+	}
+	raw, err := conn.compose(ctx, m, lid)
+	if err != nil {
+		conn.log.Warnf("make %s again: %v", id, err)
+		return nil
+	}
+	return raw
+}
+
+// storedMessage looks a message up that the gateway keeps; nil: it has none, or does not have its text any more.
+func (conn *connection) storedMessage(ctx context.Context, chat parley.ContactID, id parley.MessageID) *parley.Message {
+	if conn.s.d.MessageForRetry == nil {
+		return nil
+	}
+	m, err := conn.s.d.MessageForRetry(ctx, conn.s.code, chat, id)
+	if err != nil || m == nil || m.Content == nil || m.Status == parley.Deleted {
+		return nil
+	}
+	return m
+}
+
+// quote makes what a reply shows of the message that it answers; nil: it is no reply. Where the gateway does
+// not have that message, the recipient's phone still finds it by its id.
+func (conn *connection) quote(ctx context.Context, m *parley.Message, to types.JID) *waE2E.ContextInfo {
+	if m.ReplyTo == "" {
+		return nil
+	}
+	quote := &waE2E.ContextInfo{StanzaID: new(string(m.ReplyTo)), Participant: new(to.String()), QuotedMessage: &waE2E.Message{Conversation: new("")}}
+	quoted := conn.storedMessage(ctx, m.Chat, m.ReplyTo)
+	if quoted == nil {
+		return quote
+	}
+	if quoted.FromMe {
+		quote.Participant = new(conn.lid.ToNonAD().String())
+	}
+	quote.QuotedMessage = quotedContent(quoted.Content)
+	return quote
+}
+
+// quotedContent is as much of a message as a quotation of it shows.
+func quotedContent(c parley.Content) *waE2E.Message {
+	switch c := c.(type) {
+	case parley.Image:
+		return &waE2E.Message{ImageMessage: &waE2E.ImageMessage{Caption: nonEmpty(c.Caption), Mimetype: &c.Media.MIME, JPEGThumbnail: c.Media.Thumbnail}}
+	case parley.Video:
+		return &waE2E.Message{VideoMessage: &waE2E.VideoMessage{Caption: nonEmpty(c.Caption), Mimetype: &c.Media.MIME, JPEGThumbnail: c.Media.Thumbnail}}
+	case parley.File:
+		return &waE2E.Message{DocumentMessage: &waE2E.DocumentMessage{Caption: nonEmpty(c.Caption), Mimetype: &c.Media.MIME, FileName: &c.Media.Filename}}
+	case parley.Voice:
+		return &waE2E.Message{AudioMessage: &waE2E.AudioMessage{PTT: new(true), Mimetype: &c.Media.MIME, Seconds: new(uint32(c.Media.Seconds))}}
+	case parley.Location:
+		m, err := composeLocation(c, nil)
+		if err == nil {
+			return m
+		}
+	case parley.Poll:
+		return composePoll(c, nil, nil)
+	}
+	return &waE2E.Message{Conversation: new(c.Text())}
+}
+
+// maxPolls is how many polls are remembered with their options. Older ones are asked of the gateway.
+const maxPolls = 512
+
+// polls remembers the options of polls, of which votes carry only hashes. They are not written to disk: a
+// channel may keep no text.
+type polls struct {
+	mu      sync.Mutex
+	options map[parley.MessageID][]string
+	ring    []parley.MessageID
+}
+
+func (p *polls) add(id parley.MessageID, options []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.options == nil {
+		p.options = map[parley.MessageID][]string{}
+	}
+	if _, ok := p.options[id]; !ok {
+		p.ring = append(p.ring, id)
+	}
+	p.options[id] = options
+	if len(p.ring) > maxPolls {
+		delete(p.options, p.ring[0])
+		p.ring = p.ring[1:]
+	}
+}
+
+// pollOptions finds what could be chosen in a poll.
+func (conn *connection) pollOptions(chat parley.ContactID, id parley.MessageID) ([]string, bool) {
+	conn.s.polls.mu.Lock()
+	options, ok := conn.s.polls.options[id]
+	conn.s.polls.mu.Unlock()
+	if ok {
+		return options, true
+	}
+	m := conn.storedMessage(conn.ctx, chat, id)
+	if m == nil {
+		return nil, false
+	}
+	poll, ok := m.Content.(parley.Poll)
+	return poll.Options, ok && len(poll.Options) > 0
+}
+
+// chosenOptions names the options whose hashes a vote has, in the order of the poll.
+func chosenOptions(options []string, hashes [][]byte) []string {
+	var names []string
+	for i, hash := range whatsmeow.HashPollOptions(options) {
+		if slices.ContainsFunc(hashes, func(h []byte) bool { return bytes.Equal(h, hash) }) {
+			names = append(names, options[i])
+		}
+	}
+	return names
 }

@@ -1,13 +1,24 @@
 package whatsapp
 
 import (
+	"bytes"
 	"context"
+	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
+	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"sync"
 	"testing"
+
+	"go.mau.fi/whatsmeow"
+	"go.mau.fi/whatsmeow/proto/waE2E"
+	"go.mau.fi/whatsmeow/types"
+	"go.mau.fi/whatsmeow/util/cbcutil"
 
 	"parley"
 	"parley/internal/network"
@@ -97,4 +108,221 @@ func (d *watched) sync(t *testing.T) {
 	s := d.s
 	d.mu.Unlock()
 	_, _, _ = s.Groups(t.Context(), parley.Page{Limit: 1}) // without a connection there is nothing to wait for
+}
+
+// contractPhone lends a phone of the loopback network to the suite.
+type contractPhone struct {
+	*whatsapptest.Phone
+	w       *world
+	d       *watched
+	offline bool
+	blocks  bool
+}
+
+func (p *contractPhone) Contact() parley.ContactID { return parley.ContactOf(p.Number()) }
+
+// arrived waits until the phone has shown everything that the network took for it, and returns it.
+func (p *contractPhone) arrived(t *testing.T) []whatsapptest.Message {
+	t.Helper()
+	p.d.sync(t)
+	for _, e := range p.w.Traces() {
+		if e.From == ownerNumber && e.To == p.Number() && e.Acked > 0 && !p.offline && !p.blocks {
+			p.Expect(t, whatsapptest.ID(e.ID))
+		}
+	}
+	return slices.DeleteFunc(p.Inbox(), func(m whatsapptest.Message) bool { return m.From != ownerNumber })
+}
+
+func (p *contractPhone) Shows(t *testing.T) []networktest.Shown {
+	t.Helper()
+	var all []networktest.Shown
+	find := func(id string) *networktest.Shown {
+		i := slices.IndexFunc(all, func(s networktest.Shown) bool { return string(s.ID) == id })
+		if i < 0 {
+			return &networktest.Shown{}
+		}
+		return &all[i]
+	}
+	for _, m := range p.arrived(t) {
+		switch m.Kind {
+		case whatsapptest.KindReaction:
+			find(m.Target).Reaction = m.Text
+		case whatsapptest.KindDelete:
+			find(m.Target).Deleted, find(m.Target).Content = true, parley.Text{}
+		default:
+			read := parse(m.Raw)
+			all = append(all, networktest.Shown{ID: parley.MessageID(m.ID), Content: p.fetched(t, read), ReplyTo: read.replyTo})
+		}
+	}
+	return all
+}
+
+// fetched downloads what a message carries and describes it by its bytes.
+func (p *contractPhone) fetched(t *testing.T, read parsed) parley.Content {
+	t.Helper()
+	if read.file == nil {
+		return read.content
+	}
+	data, err := p.Download(read.file)
+	must(t, err)
+	sum := sha256.Sum256(data)
+	media := *parley.MediaOf(read.content)
+	media.Size, media.SHA256 = int64(len(data)), sum[:]
+	switch c := read.content.(type) {
+	case parley.Image:
+		return parley.Image{Caption: c.Caption, Media: media}
+	case parley.Video:
+		return parley.Video{Caption: c.Caption, Media: media}
+	case parley.Voice:
+		return parley.Voice{Media: media}
+	}
+	return parley.File{Caption: read.content.Text(), Media: media}
+}
+
+func (p *contractPhone) Send(t *testing.T, c parley.Content, data []byte, replyTo parley.MessageID) parley.MessageID {
+	t.Helper()
+	id, err := p.SendMessage(t.Context(), p.w.owner, p.w.raw(t, c, data, replyTo))
+	must(t, err)
+	return parley.MessageID(id)
+}
+
+// raw makes the message of a phone.
+func (w *world) raw(t *testing.T, c parley.Content, data []byte, replyTo parley.MessageID) *waE2E.Message {
+	t.Helper()
+	var quote *waE2E.ContextInfo
+	if replyTo != "" {
+		quote = &waE2E.ContextInfo{StanzaID: new(string(replyTo))}
+	}
+	switch c := c.(type) {
+	case parley.Text:
+		return &waE2E.Message{ExtendedTextMessage: &waE2E.ExtendedTextMessage{Text: new(c.Body), ContextInfo: quote}}
+	case parley.Location:
+		latitude, _ := strconv.ParseFloat(c.Latitude, 64)
+		longitude, _ := strconv.ParseFloat(c.Longitude, 64)
+		return &waE2E.Message{LocationMessage: &waE2E.LocationMessage{Name: new(c.Title), DegreesLatitude: &latitude, DegreesLongitude: &longitude, ContextInfo: quote}}
+	case parley.Image:
+		up := w.put(t, data, whatsmeow.MediaImage)
+		return &waE2E.Message{ImageMessage: &waE2E.ImageMessage{Caption: new(c.Caption), Mimetype: &c.Media.MIME, ContextInfo: quote,
+			DirectPath: &up.DirectPath, MediaKey: up.MediaKey, FileSHA256: up.FileSHA256, FileEncSHA256: up.FileEncSHA256, FileLength: &up.FileLength}}
+	case parley.Video:
+		up := w.put(t, data, whatsmeow.MediaVideo)
+		return &waE2E.Message{VideoMessage: &waE2E.VideoMessage{Caption: new(c.Caption), Mimetype: &c.Media.MIME, ContextInfo: quote,
+			DirectPath: &up.DirectPath, MediaKey: up.MediaKey, FileSHA256: up.FileSHA256, FileEncSHA256: up.FileEncSHA256, FileLength: &up.FileLength}}
+	case parley.Voice:
+		up := w.put(t, data, whatsmeow.MediaAudio)
+		return &waE2E.Message{AudioMessage: &waE2E.AudioMessage{PTT: new(true), Seconds: new(uint32(c.Media.Seconds)), Mimetype: &c.Media.MIME, ContextInfo: quote,
+			DirectPath: &up.DirectPath, MediaKey: up.MediaKey, FileSHA256: up.FileSHA256, FileEncSHA256: up.FileEncSHA256, FileLength: &up.FileLength}}
+	case parley.File:
+		up := w.put(t, data, whatsmeow.MediaDocument)
+		return &waE2E.Message{DocumentMessage: &waE2E.DocumentMessage{FileName: new(c.Media.Filename), Mimetype: &c.Media.MIME, ContextInfo: quote,
+			DirectPath: &up.DirectPath, MediaKey: up.MediaKey, FileSHA256: up.FileSHA256, FileEncSHA256: up.FileEncSHA256, FileLength: &up.FileLength}}
+	}
+	t.Fatalf("a phone does not send a %T here", c)
+	return nil
+}
+
+// put encrypts a file and uploads it as a phone does.
+func (w *world) put(t *testing.T, data []byte, kind whatsmeow.MediaType) whatsmeow.UploadResponse {
+	t.Helper()
+	plain := sha256.Sum256(data)
+	iv, key, macKey := mediaKeys(plain[:], kind)
+	sealed, err := cbcutil.Encrypt(key, iv, slices.Clone(data))
+	must(t, err)
+	mac := hmac.New(sha256.New, macKey)
+	mac.Write(iv)
+	mac.Write(sealed)
+	body := append(sealed, mac.Sum(nil)[:10]...)
+	sum := sha256.Sum256(body)
+	path := "/mms/phone/" + base64.URLEncoding.EncodeToString(sum[:])
+	client, err := w.Trust().HTTPClient()
+	must(t, err)
+	answer, err := client.Post("https://mmg.whatsapp.net"+path, "application/octet-stream", bytes.NewReader(body))
+	must(t, err)
+	must(t, answer.Body.Close())
+	if answer.StatusCode != http.StatusOK {
+		t.Fatal(answer.Status)
+	}
+	return whatsmeow.UploadResponse{DirectPath: path + "?v=1", MediaKey: plain[:], FileSHA256: plain[:], FileEncSHA256: sum[:], FileLength: uint64(len(data))}
+}
+
+func (p *contractPhone) WasSeen(t *testing.T, id parley.MessageID) bool {
+	t.Helper()
+	p.d.sync(t)
+	e, _ := p.w.Trace(string(id))
+	return e.At(p.w.owner, p.w.link.Device()).Receipts[string(types.ReceiptTypeRead)] > 0
+}
+
+func (p *contractPhone) ReactionTo(t *testing.T, id parley.MessageID) (emoji string) {
+	t.Helper()
+	for _, m := range p.arrived(t) {
+		if m.Kind == whatsapptest.KindReaction && m.Target == string(id) {
+			emoji = m.Text
+		}
+	}
+	return emoji
+}
+
+// knows waits until the phone has a message that somebody is about to do something with.
+func (p *contractPhone) knows(t *testing.T, fromMe bool, id parley.MessageID) {
+	t.Helper()
+	if fromMe {
+		p.Expect(t, whatsapptest.ID(string(id)))
+	}
+}
+
+func (p *contractPhone) React(t *testing.T, target parley.MessageRef, emoji string) {
+	t.Helper()
+	p.knows(t, target.FromMe, target.ID)
+	_, err := p.Phone.React(t.Context(), string(target.ID), emoji)
+	must(t, err)
+}
+
+func (p *contractPhone) Vote(t *testing.T, poll parley.MessageID, options ...string) {
+	t.Helper()
+	p.knows(t, true, poll)
+	_, err := p.Phone.Vote(t.Context(), string(poll), options...)
+	must(t, err)
+}
+
+func (p *contractPhone) Delete(t *testing.T, id parley.MessageID) {
+	t.Helper()
+	_, err := p.Phone.Delete(t.Context(), string(id))
+	must(t, err)
+}
+
+func (p *contractPhone) Read(t *testing.T) {
+	t.Helper()
+	var all, notes []string
+	for _, m := range p.arrived(t) {
+		all = append(all, m.ID)
+		if m.Kind == whatsapptest.KindAudio {
+			notes = append(notes, m.ID)
+		}
+	}
+	must(t, p.Phone.Read(all...))
+	if len(notes) > 0 {
+		must(t, p.Played(notes...))
+	}
+}
+
+func (p *contractPhone) SetOnline(t *testing.T, online bool) {
+	p.offline = !online
+	if online {
+		p.SwitchOn()
+	} else {
+		p.SwitchOff()
+	}
+}
+
+func (p *contractPhone) Block(*testing.T) {
+	p.blocks = true
+	p.Phone.Block(p.w.owner)
+}
+
+func (p *contractPhone) SeesTyping(t *testing.T) bool {
+	t.Helper()
+	p.d.sync(t)
+	typing, err := p.AwaitTyping(within(t))
+	must(t, err)
+	return typing.State == string(types.ChatPresenceComposing)
 }

@@ -20,23 +20,23 @@ import (
 // the messages of one contact.
 
 const (
-	// queryTimeout is how long a send waits for the devices or the keys of a contact.
-	queryTimeout = 15 * time.Second
-	// askAgainAfter is after how long such a question is asked a second time: its answer may be lost.
-	askAgainAfter = 5 * time.Second
-	// mostDeviceLists is how many contacts' devices are cached. Beyond that the cache starts over.
-	mostDeviceLists = 8192
+	// deviceQueryTimeout is how long a send waits for the devices or the keys of a contact.
+	deviceQueryTimeout = 15 * time.Second
+	// queryRetryAfter is after how long such a question is asked a second time: its answer may be lost.
+	queryRetryAfter = 5 * time.Second
+	// maxDeviceLists is how many contacts' devices are cached. Beyond that the cache starts over.
+	maxDeviceLists = 8192
 )
 
 // deviceLists caches the devices of contacts. An entry is first a query under way, for which all wait who
 // need it.
 type deviceLists struct {
-	mu     sync.Mutex
-	byName map[types.JID]*deviceList // under the LID and the number alike
+	mu    sync.Mutex
+	byJID map[types.JID]*deviceList // under the LID and the number alike
 }
 
 type deviceList struct {
-	names []types.JID
+	jids  []types.JID
 	ready chan struct{} // closed when the query has ended
 	// Set before ready is closed.
 	devices []types.JID
@@ -47,17 +47,17 @@ type deviceList struct {
 func (c *deviceLists) find(names ...types.JID) (list *deviceList, isNew bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if list := c.byName[names[0]]; list != nil {
+	if list := c.byJID[names[0]]; list != nil {
 		return list, false
 	}
-	if c.byName == nil || len(c.byName) >= 2*mostDeviceLists {
-		c.byName = map[types.JID]*deviceList{}
+	if c.byJID == nil || len(c.byJID) >= 2*maxDeviceLists {
+		c.byJID = map[types.JID]*deviceList{}
 	}
 	list = &deviceList{ready: make(chan struct{})}
 	for _, name := range names {
 		if !name.IsEmpty() {
-			list.names = append(list.names, name)
-			c.byName[name] = list
+			list.jids = append(list.jids, name)
+			c.byJID[name] = list
 		}
 	}
 	return list, true
@@ -67,7 +67,7 @@ func (c *deviceLists) find(names ...types.JID) (list *deviceList, isNew bool) {
 func (c *deviceLists) known(name types.JID) *deviceList {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	list := c.byName[name]
+	list := c.byJID[name]
 	if list == nil {
 		return nil
 	}
@@ -90,61 +90,61 @@ func (c *deviceLists) fill(list *deviceList, devices []types.JID, err error) {
 	close(list.ready)
 }
 
-// forget has the devices of contacts asked for again. A query that is under way serves those who wait for it
+// invalidate has the devices of contacts asked for again. A query that is under way serves those who wait for it
 // and nobody after them: its answer may be from before the change.
-func (c *deviceLists) forget(names ...types.JID) {
+func (c *deviceLists) invalidate(names ...types.JID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, name := range names {
-		if list := c.byName[name.ToNonAD()]; list != nil {
+		if list := c.byJID[name.ToNonAD()]; list != nil {
 			c.remove(list)
 		}
 	}
 }
 
 func (c *deviceLists) remove(list *deviceList) {
-	for _, name := range list.names {
-		if c.byName[name] == list {
-			delete(c.byName, name)
+	for _, name := range list.jids {
+		if c.byJID[name] == list {
+			delete(c.byJID, name)
 		}
 	}
 }
 
-// lookUp returns the entry of somebody's devices, and asks the network for them where they are not known.
-func (l *line) lookUp(lid, number types.JID) *deviceList {
+// startDeviceQuery returns the entry of somebody's devices, and asks the network for them where they are not known.
+func (conn *connection) startDeviceQuery(lid, number types.JID) *deviceList {
 	lid, number = lid.ToNonAD(), number.ToNonAD()
-	list, isNew := l.s.devices.find(lid, number)
-	if isNew && !l.errand(func() {
-		devices, err := l.askDevices(lid)
-		l.s.devices.fill(list, devices, err)
+	list, isNew := conn.s.devices.find(lid, number)
+	if isNew && !conn.goBackground(func() {
+		devices, err := conn.queryDevices(lid)
+		conn.s.devices.fill(list, devices, err)
 	}) {
-		l.s.devices.fill(list, nil, errLineEnded)
+		conn.s.devices.fill(list, nil, errConnectionEnded)
 	}
 	return list
 }
 
 // devicesOf returns the devices of somebody, by LID.
-func (l *line) devicesOf(ctx context.Context, lid, number types.JID) ([]types.JID, error) {
+func (conn *connection) devicesOf(ctx context.Context, lid, number types.JID) ([]types.JID, error) {
 	for tries := 1; ; tries++ {
-		list := l.lookUp(lid, number)
+		list := conn.startDeviceQuery(lid, number)
 		select {
 		case <-list.ready:
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
-		if list.err == nil || tries > 1 || l.ctx.Err() != nil {
+		if list.err == nil || tries > 1 || conn.ctx.Err() != nil {
 			return list.devices, list.err
 		} // the query may have been one of the connection before
 	}
 }
 
-var errLineEnded = errors.New("the connection has ended")
+var errConnectionEnded = errors.New("the connection has ended")
 
-// askDevices asks the network for the devices of somebody.
-func (l *line) askDevices(lid types.JID) ([]types.JID, error) {
-	return askTwice(l.ctx, l, func(ctx context.Context) ([]types.JID, error) {
+// queryDevices asks the network for the devices of somebody.
+func (conn *connection) queryDevices(lid types.JID) ([]types.JID, error) {
+	return queryWithRetry(conn.ctx, conn, func(ctx context.Context) ([]types.JID, error) {
 		query := []waBinary.Node{{Tag: "devices", Attrs: waBinary.Attrs{"version": "2"}}}
-		list, err := l.inner().Usync(ctx, []types.JID{lid}, "query", "message", query)
+		list, err := conn.inner().Usync(ctx, []types.JID{lid}, "query", "message", query)
 		if err != nil {
 			return nil, fmt.Errorf("ask for devices: %w", err)
 		}
@@ -155,7 +155,7 @@ func (l *line) askDevices(lid types.JID) ([]types.JID, error) {
 			}
 		}
 		if len(devices) == 0 {
-			return nil, errUnsealed // nobody to encrypt for
+			return nil, errNothingEncrypted // nobody to encrypt for
 		}
 		return devices, nil
 	})
@@ -181,9 +181,9 @@ func readDevices(of types.JID, user waBinary.Node) []types.JID {
 	return devices
 }
 
-// askTwice asks a question, and once more when its answer is late. The first answer counts.
-func askTwice[A any](ctx context.Context, l *line, ask func(context.Context) (A, error)) (A, error) {
-	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+// queryWithRetry asks a question, and once more when its answer is late. The first answer counts.
+func queryWithRetry[A any](ctx context.Context, conn *connection, ask func(context.Context) (A, error)) (A, error) {
+	ctx, cancel := context.WithTimeout(ctx, deviceQueryTimeout)
 	defer cancel()
 	type answer struct {
 		value A
@@ -194,12 +194,12 @@ func askTwice[A any](ctx context.Context, l *line, ask func(context.Context) (A,
 		go func() { // it ends with the context
 			var a answer
 			defer func() { answers <- a }()
-			defer l.s.contain(&a.err)
+			defer conn.s.recoverPanic(&a.err)
 			a.value, a.err = ask(ctx)
 		}()
 	}
 	start()
-	late := time.NewTimer(l.s.d.askAgain)
+	late := time.NewTimer(conn.s.d.queryRetryAfter)
 	defer late.Stop()
 	select {
 	case a := <-answers:
@@ -217,8 +217,8 @@ type recipients struct {
 	bundles map[types.JID]*prekey.Bundle
 }
 
-// with adds other recipients.
-func (r recipients) with(others recipients) recipients {
+// merge adds other recipients.
+func (r recipients) merge(others recipients) recipients {
 	all := recipients{slices.Concat(r.devices, others.devices), map[types.JID]*prekey.Bundle{}}
 	maps.Copy(all.bundles, r.bundles)
 	maps.Copy(all.bundles, others.bundles)
@@ -226,34 +226,34 @@ func (r recipients) with(others recipients) recipients {
 }
 
 // resolve finds out for which devices of somebody a message has to be encrypted, and with what.
-func (l *line) resolve(ctx context.Context, lid, number types.JID) (recipients, error) {
-	devices, err := l.devicesOf(ctx, lid, number)
+func (conn *connection) resolve(ctx context.Context, lid, number types.JID) (recipients, error) {
+	devices, err := conn.devicesOf(ctx, lid, number)
 	if err != nil {
 		return recipients{}, err
 	}
-	bundles, err := l.keysFor(ctx, devices)
+	bundles, err := conn.keysFor(ctx, devices)
 	return recipients{devices, bundles}, err
 }
 
 // keysFor fetches the keys of those devices that there is no session with.
-func (l *line) keysFor(ctx context.Context, devices []types.JID) (map[types.JID]*prekey.Bundle, error) {
-	missing, err := l.withoutSession(ctx, devices)
+func (conn *connection) keysFor(ctx context.Context, devices []types.JID) (map[types.JID]*prekey.Bundle, error) {
+	missing, err := conn.withoutSession(ctx, devices)
 	if err != nil || len(missing) == 0 {
 		return nil, err
 	}
-	return askTwice(ctx, l, func(ctx context.Context) (map[types.JID]*prekey.Bundle, error) {
-		return l.inner().FetchPreKeysNoError(ctx, missing), ctx.Err()
+	return queryWithRetry(ctx, conn, func(ctx context.Context) (map[types.JID]*prekey.Bundle, error) {
+		return conn.inner().FetchPreKeysNoError(ctx, missing), ctx.Err()
 	})
 }
 
 // withoutSession returns the devices that there is no session with, without this one.
-func (l *line) withoutSession(ctx context.Context, devices []types.JID) ([]types.JID, error) {
+func (conn *connection) withoutSession(ctx context.Context, devices []types.JID) ([]types.JID, error) {
 	var missing []types.JID
 	for _, device := range devices {
-		if l.isThis(device) {
+		if conn.isThisDevice(device) {
 			continue
 		}
-		has, err := l.client.Store.ContainsSession(ctx, device.SignalAddress())
+		has, err := conn.client.Store.ContainsSession(ctx, device.SignalAddress())
 		if err != nil {
 			return nil, err
 		}
@@ -269,33 +269,35 @@ func (l *line) withoutSession(ctx context.Context, devices []types.JID) ([]types
 const ownGrace = time.Second
 
 // resolveOwn begins to resolve the account's own devices, for all sends together.
-func (l *line) resolveOwn() *flight[recipients] {
-	return l.own.join(l, func() (recipients, error) { return l.resolve(l.ctx, l.lid, l.jid) })
+func (conn *connection) resolveOwn() *pendingQuery[recipients] {
+	return conn.ownDevices.join(conn, func() (recipients, error) { return conn.resolve(conn.ctx, conn.lid, conn.jid) })
 }
 
-// ownNow returns the account's own devices where nothing has to be asked for.
-func (l *line) ownNow(ctx context.Context) (recipients, bool) {
-	list := l.s.devices.known(l.lid.ToNonAD())
+// cachedOwnDevices returns the account's own devices where nothing has to be asked for.
+func (conn *connection) cachedOwnDevices(ctx context.Context) (recipients, bool) {
+	list := conn.s.devices.known(conn.lid.ToNonAD())
 	if list == nil {
 		return recipients{}, false
 	}
-	missing, err := l.withoutSession(ctx, list.devices)
+	missing, err := conn.withoutSession(ctx, list.devices)
 	return recipients{devices: list.devices}, err == nil && len(missing) == 0
 }
 
 // awaitOwn waits for a while. It returns false where the devices are not resolved by then.
-func awaitOwn(ctx context.Context, own *flight[recipients]) (recipients, bool) {
+func awaitOwn(ctx context.Context, own *pendingQuery[recipients]) (recipients, bool) {
 	ctx, cancel := context.WithTimeout(ctx, ownGrace)
 	defer cancel()
 	r, err := own.await(ctx)
 	return r, err == nil
 }
 
-// isThis reports whether a device is the one that we are.
-func (l *line) isThis(device types.JID) bool { return device == l.jid || device == l.lid }
+// isThisDevice reports whether a device is the one that we are.
+func (conn *connection) isThisDevice(device types.JID) bool {
+	return device == conn.jid || device == conn.lid
+}
 
-// noticeDevices takes note of a notification by which the devices of somebody have changed.
-func (l *line) noticeDevices(ctx context.Context, node *waBinary.Node) {
+// onDeviceNotification takes note of a notification by which the devices of somebody have changed.
+func (conn *connection) onDeviceNotification(ctx context.Context, node *waBinary.Node) {
 	changed := []types.JID{node.AttrGetter().OptionalJIDOrEmpty("from"), node.AttrGetter().OptionalJIDOrEmpty("lid")}
 	switch node.Attrs["type"] {
 	case "devices", "encrypt":
@@ -303,27 +305,76 @@ func (l *line) noticeDevices(ctx context.Context, node *waBinary.Node) {
 		if _, ok := node.GetOptionalChildByTag("devices"); !ok {
 			return
 		}
-		changed = append(changed, l.jid, l.lid)
+		changed = append(changed, conn.jid, conn.lid)
 	default:
 		return
 	}
 	for _, jid := range slices.Clone(changed) {
-		other, err := l.otherAddress(ctx, jid.ToNonAD())
+		other, err := conn.otherAddress(ctx, jid.ToNonAD())
 		if err != nil {
-			l.log.Warnf("look up whose devices changed: %v", err)
+			conn.log.Warnf("look up whose devices changed: %v", err)
 		}
 		changed = append(changed, other)
 	}
-	l.s.devices.forget(changed...)
+	conn.s.devices.invalidate(changed...)
 }
 
 // otherAddress is the LID of a number, or the number of a LID; empty: it is not known.
-func (l *line) otherAddress(ctx context.Context, jid types.JID) (types.JID, error) {
+func (conn *connection) otherAddress(ctx context.Context, jid types.JID) (types.JID, error) {
 	switch jid.Server {
 	case types.DefaultUserServer:
-		return l.client.Store.LIDs.GetLIDForPN(ctx, jid)
+		return conn.client.Store.LIDs.GetLIDForPN(ctx, jid)
 	case types.HiddenUserServer:
-		return l.client.Store.LIDs.GetPNForLID(ctx, jid)
+		return conn.client.Store.LIDs.GetPNForLID(ctx, jid)
 	}
 	return types.EmptyJID, nil
+}
+
+// pendingQuery is a question under way for which several wait.
+type pendingQuery[T any] struct {
+	ready chan struct{} // closed when it is answered
+	value T
+	err   error
+}
+
+func (f *pendingQuery[T]) await(ctx context.Context) (T, error) {
+	select {
+	case <-f.ready:
+		return f.value, f.err
+	case <-ctx.Done():
+		var none T
+		return none, ctx.Err()
+	}
+}
+
+// sharedQuery is a question that is asked once for all who need the answer at the same time.
+type sharedQuery[T any] struct {
+	mu      sync.Mutex
+	current *pendingQuery[T]
+}
+
+// join returns the question that is under way, or asks it, as an errand of a line.
+func (s *sharedQuery[T]) join(conn *connection, ask func() (T, error)) *pendingQuery[T] {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.current != nil {
+		return s.current
+	}
+	f := &pendingQuery[T]{ready: make(chan struct{}), err: errConnectionEnded}
+	started := conn.goBackground(func() {
+		defer close(f.ready)
+		defer func() {
+			s.mu.Lock()
+			s.current = nil
+			s.mu.Unlock()
+		}()
+		defer conn.s.recoverPanic(&f.err)
+		f.value, f.err = ask()
+	})
+	if !started {
+		close(f.ready)
+		return f
+	}
+	s.current = f
+	return f
 }

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"go.mau.fi/whatsmeow"
@@ -23,8 +24,8 @@ import (
 // that are there, and writing to the socket are one at a time. That of one chat there is never more than one
 // message under way is the gateway's part.
 
-// parcel is a message on its way to somebody.
-type parcel struct {
+// outgoing is a message on its way to somebody.
+type outgoing struct {
 	to, number types.JID // the LID, and the number where it is known
 	id         types.MessageID
 	raw        *waE2E.Message
@@ -33,11 +34,11 @@ type parcel struct {
 	stanza, ciphertext waBinary.Attrs
 }
 
-// pack encodes a message, and stores what is needed of it when somebody asks for it again or votes.
-func (l *line) pack(ctx context.Context, to types.JID, id types.MessageID, raw *waE2E.Message) (*parcel, error) {
-	p := &parcel{to: to, id: id, raw: raw}
+// prepare encodes a message, and stores what is needed of it when somebody asks for it again or votes.
+func (conn *connection) prepare(ctx context.Context, to types.JID, id types.MessageID, raw *waE2E.Message) (*outgoing, error) {
+	p := &outgoing{to: to, id: id, raw: raw}
 	var err error
-	if p.number, err = l.client.Store.LIDs.GetPNForLID(ctx, to); err != nil {
+	if p.number, err = conn.client.Store.LIDs.GetPNForLID(ctx, to); err != nil {
 		return nil, err
 	}
 	if p.plain, err = proto.Marshal(raw); err != nil {
@@ -52,39 +53,39 @@ func (l *line) pack(ctx context.Context, to types.JID, id types.MessageID, raw *
 	}
 	p.stanza, p.ciphertext = stanzaAttrs(raw)
 	p.stanza["id"], p.stanza["to"] = id, to
-	if err := l.inner().AddRecentMessage(ctx, to, id, raw, nil); err != nil {
+	if err := conn.inner().AddRecentMessage(ctx, to, id, raw, nil); err != nil {
 		return nil, err
 	}
 	if secret := raw.GetMessageContextInfo().GetMessageSecret(); secret != nil { // the votes of a poll are under it
-		return p, l.secrets.PutMessageSecret(ctx, to, l.lid, id, secret)
+		return p, conn.secrets.PutMessageSecret(ctx, to, conn.lid, id, secret)
 	}
 	return p, nil
 }
 
 // transmit gives the network a message and waits until it confirms it.
-func (l *line) transmit(ctx context.Context, to types.JID, id types.MessageID, raw *waE2E.Message) error {
-	p, err := l.pack(ctx, to, id, raw)
+func (conn *connection) transmit(ctx context.Context, to types.JID, id types.MessageID, raw *waE2E.Message) error {
+	p, err := conn.prepare(ctx, to, id, raw)
 	if err != nil {
 		return err
 	}
-	all, complete, err := l.resolveAll(ctx, p)
+	all, complete, err := conn.resolveAll(ctx, p)
 	if err != nil {
 		return err
 	}
-	ack := l.acks.expect(id)
-	defer l.acks.forget(id)
-	reached, err := l.dispatch(ctx, p, all, false)
+	ack := conn.acks.expect(id)
+	defer conn.acks.remove(id)
+	reached, err := conn.encryptAndSend(ctx, p, all, false)
 	if err != nil {
 		return err
 	}
-	timer := time.NewTimer(l.s.d.ackTimeout)
+	timer := time.NewTimer(conn.s.d.ackTimeout)
 	defer timer.Stop()
 	select {
 	case node, ok := <-ack:
 		if !ok {
 			return &whatsmeow.DisconnectedError{Action: "message send"}
 		}
-		return l.confirmed(p, node, all.devices, reached, complete)
+		return conn.handleAck(p, node, all.devices, reached, complete)
 	case <-timer.C:
 		return whatsmeow.ErrMessageTimedOut
 	case <-ctx.Done():
@@ -94,14 +95,14 @@ func (l *line) transmit(ctx context.Context, to types.JID, id types.MessageID, r
 
 // resolveAll finds out for which devices a message has to be encrypted, and with what. It reports false where
 // our own devices are not among them because that could not be found out in time.
-func (l *line) resolveAll(ctx context.Context, p *parcel) (all recipients, complete bool, err error) {
-	own, known := l.ownNow(ctx)
-	var pending *flight[recipients]
+func (conn *connection) resolveAll(ctx context.Context, p *outgoing) (all recipients, complete bool, err error) {
+	own, known := conn.cachedOwnDevices(ctx)
+	var pending *pendingQuery[recipients]
 	if !known {
-		pending = l.resolveOwn()
+		pending = conn.resolveOwn()
 	}
-	all, err = l.resolve(ctx, p.to, p.number)
-	if err != nil || p.to.ToNonAD() == l.lid.ToNonAD() {
+	all, err = conn.resolve(ctx, p.to, p.number)
+	if err != nil || p.to.ToNonAD() == conn.lid.ToNonAD() {
 		return all, true, err
 	}
 	if pending != nil {
@@ -109,20 +110,20 @@ func (l *line) resolveAll(ctx context.Context, p *parcel) (all recipients, compl
 			return all, false, ctx.Err()
 		}
 	}
-	return all.with(own), true, nil
+	return all.merge(own), true, nil
 }
 
-// dispatch encrypts a message and writes it to the socket. It returns the devices that it is encrypted for.
-func (l *line) dispatch(ctx context.Context, p *parcel, all recipients, isRest bool) ([]types.JID, error) {
-	l.sending.Lock()
-	defer l.sending.Unlock()
-	in := l.inner()
-	ciphertexts, reached, err := l.encrypt(ctx, p, all)
+// encryptAndSend encrypts a message and writes it to the socket. It returns the devices that it is encrypted for.
+func (conn *connection) encryptAndSend(ctx context.Context, p *outgoing, all recipients, isRest bool) ([]types.JID, error) {
+	conn.sending.Lock()
+	defer conn.sending.Unlock()
+	in := conn.inner()
+	ciphertexts, reached, err := conn.encrypt(ctx, p, all)
 	if err != nil {
 		return nil, err
 	}
-	if watch := sealOf(ctx); watch != nil && !watch.isSealed() {
-		return nil, watch.note(errUnsealed)
+	if watch := encryptionCheckOf(ctx); watch != nil && !watch.isEncrypted() {
+		return nil, watch.fail(errNothingEncrypted)
 	}
 	attrs := maps.Clone(p.stanza)
 	if isRest { // for these devices only: it has been to the others
@@ -131,61 +132,61 @@ func (l *line) dispatch(ctx context.Context, p *parcel, all recipients, isRest b
 	if !p.number.IsEmpty() {
 		attrs["peer_recipient_pn"] = p.number
 	}
-	content := withoutExtras(in.GetMessageContent, waBinary.Node{Tag: "participants", Content: ciphertexts}, p.raw, attrs, haveIdentity(ciphertexts))
-	if token := l.token(ctx, p.to); token != nil {
+	content := messageContent(in.GetMessageContent, waBinary.Node{Tag: "participants", Content: ciphertexts}, p.raw, attrs, startsSession(ciphertexts))
+	if token := conn.privacyToken(ctx, p.to); token != nil {
 		content = append(content, *token)
 	}
 	if err := in.SendNode(ctx, waBinary.Node{Tag: "message", Attrs: attrs, Content: content}); err != nil {
-		return nil, l.unwritten(ctx, err)
+		return nil, conn.writeFailed(ctx, err)
 	}
-	l.introduce(p.to)
+	conn.issuePrivacyToken(p.to)
 	return reached, nil
 }
 
-// unwritten takes note that a message could not be written to the socket. The network has nothing of it then:
+// writeFailed takes note that a message could not be written to the socket. The network has nothing of it then:
 // it does not read half a frame. Only where the writing was given up it may go on.
-func (l *line) unwritten(ctx context.Context, err error) error {
+func (conn *connection) writeFailed(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return err
 	}
-	if watch := sealOf(ctx); watch != nil {
-		watch.broken(err)
+	if watch := encryptionCheckOf(ctx); watch != nil {
+		watch.reset(err)
 	}
-	if l.isBroken(err) {
-		l.lost()
+	if conn.isBroken(err) {
+		conn.lost()
 	}
 	return err
 }
 
 // encrypt encrypts a message for devices, and stores the sessions as they are after that. It asks the network
 // for nothing: a device whose keys are not there is left out. It returns the ciphertexts and for whom they are.
-func (l *line) encrypt(ctx context.Context, p *parcel, all recipients) ([]waBinary.Node, []types.JID, error) {
+func (conn *connection) encrypt(ctx context.Context, p *outgoing, all recipients) ([]waBinary.Node, []types.JID, error) {
 	var addresses []string
 	for _, device := range all.devices {
-		if !l.isThis(device) {
+		if !conn.isThisDevice(device) {
 			addresses = append(addresses, device.SignalAddress().String())
 		}
 	}
-	existing, cached, err := l.client.Store.WithCachedSessions(ctx, addresses)
+	existing, cached, err := conn.client.Store.WithCachedSessions(ctx, addresses)
 	if err != nil {
 		return nil, nil, err
 	}
 	var ciphertexts []waBinary.Node
 	var reached []types.JID
 	for _, device := range all.devices {
-		if l.isThis(device) {
+		if conn.isThisDevice(device) {
 			continue
 		}
 		plain, bundle := p.plain, all.bundles[device]
-		if l.isOwn(device) && p.to.ToNonAD() != l.lid.ToNonAD() {
+		if conn.isOwn(device) && p.to.ToNonAD() != conn.lid.ToNonAD() {
 			plain = p.own
 		}
 		if existing[device.SignalAddress().String()] {
 			bundle = nil
 		}
-		ciphertext, _, err := l.inner().EncryptMessageForDeviceAndWrap(cached, plain, device, device, bundle, p.ciphertext, existing)
+		ciphertext, _, err := conn.inner().EncryptMessageForDeviceAndWrap(cached, plain, device, device, bundle, p.ciphertext, existing)
 		if err != nil {
-			l.log.Warnf("encrypt for %s: %v", device, err)
+			conn.log.Warnf("encrypt for %s: %v", device, err)
 			if ctx.Err() != nil {
 				return nil, nil, ctx.Err()
 			}
@@ -193,35 +194,35 @@ func (l *line) encrypt(ctx context.Context, p *parcel, all recipients) ([]waBina
 		}
 		ciphertexts, reached = append(ciphertexts, *ciphertext), append(reached, device)
 	}
-	return ciphertexts, reached, l.client.Store.PutCachedSessions(cached)
+	return ciphertexts, reached, conn.client.Store.PutCachedSessions(cached)
 }
 
-// haveIdentity reports whether a ciphertext begins a session, so that its reader has to know who we are.
-func haveIdentity(ciphertexts []waBinary.Node) bool {
+// startsSession reports whether a ciphertext begins a session, so that its reader has to know who we are.
+func startsSession(ciphertexts []waBinary.Node) bool {
 	return slices.ContainsFunc(ciphertexts, func(to waBinary.Node) bool {
 		enc := to.GetChildByTag("enc")
 		return enc.Attrs["type"] == "pkmsg"
 	})
 }
 
-// withoutExtras calls whatsmeow's GetMessageContent without what its last parameter, whose type has no public
+// messageContent calls whatsmeow's GetMessageContent without what its last parameter, whose type has no public
 // name, is for: bots and groups.
-func withoutExtras[X any](content func(waBinary.Node, *waE2E.Message, waBinary.Attrs, bool, X) []waBinary.Node,
+func messageContent[X any](content func(waBinary.Node, *waE2E.Message, waBinary.Attrs, bool, X) []waBinary.Node,
 	base waBinary.Node, raw *waE2E.Message, attrs waBinary.Attrs, identity bool) []waBinary.Node {
 	var none X
 	return content(base, raw, attrs, identity, none)
 }
 
-// token is what shows the network that the recipient agreed to be written to; nil: we have nothing to show.
-func (l *line) token(ctx context.Context, to types.JID) *waBinary.Node {
-	token, err := l.inner().EnsureTCToken(ctx, to)
+// privacyToken is what shows the network that the recipient agreed to be written to; nil: we have nothing to show.
+func (conn *connection) privacyToken(ctx context.Context, to types.JID) *waBinary.Node {
+	token, err := conn.inner().EnsureTCToken(ctx, to)
 	if err != nil {
-		l.log.Warnf("read a privacy token: %v", err) // whether it matters the network says
+		conn.log.Warnf("read a privacy token: %v", err) // whether it matters the network says
 	}
 	if len(token) > 0 {
 		return &waBinary.Node{Tag: "tctoken", Content: token}
 	}
-	if token = l.inner().GenerateCsToken(ctx, to); len(token) > 0 {
+	if token = conn.inner().GenerateCsToken(ctx, to); len(token) > 0 {
 		return &waBinary.Node{Tag: "cstoken", Content: token}
 	}
 	return nil
@@ -230,59 +231,59 @@ func (l *line) token(ctx context.Context, to types.JID) *waBinary.Node {
 // tokenWeek is how long the network goes by one token that we gave to a contact.
 const tokenWeek = 7 * 24 * 60 * 60 // seconds
 
-// introduce gives a contact the token by which it may write to us, once a week.
-func (l *line) introduce(to types.JID) {
+// issuePrivacyToken gives a contact the token by which it may write to us, once a week.
+func (conn *connection) issuePrivacyToken(to types.JID) {
 	now := time.Now()
-	if given := l.inner().GetTCTokenSenderTS(to); !given.IsZero() && now.Unix()/tokenWeek <= given.Unix()/tokenWeek {
+	if given := conn.inner().GetTCTokenSenderTS(to); !given.IsZero() && now.Unix()/tokenWeek <= given.Unix()/tokenWeek {
 		return
 	}
-	l.errand(func() {
+	conn.goBackground(func() {
 		var panicked error
-		defer l.s.contain(&panicked)
-		l.inner().IssuePrivacyTokenAndSave(to, now)
+		defer conn.s.recoverPanic(&panicked)
+		conn.inner().IssuePrivacyTokenAndSave(to, now)
 	})
 }
 
-// confirmed reads the network's answer to a message. It names the devices that the network knows by a hash:
+// handleAck reads the network's answer to a message. It names the devices that the network knows by a hash:
 // where we know others, or left some out, those that the message did not reach get it now.
-func (l *line) confirmed(p *parcel, node *waBinary.Node, listed, reached []types.JID, complete bool) error {
+func (conn *connection) handleAck(p *outgoing, node *waBinary.Node, listed, reached []types.JID, complete bool) error {
 	attrs := node.AttrGetter()
-	l.s.clock.heal(attrs.OptionalUnixTime("t"))
+	conn.s.clock.improve(attrs.OptionalUnixTime("t"))
 	if code := attrs.OptionalInt("error"); code != 0 {
 		if code == codeStale {
-			l.s.devices.forget(p.to, p.number, l.lid, l.jid)
+			conn.s.devices.invalidate(p.to, p.number, conn.lid, conn.jid)
 		}
-		return l.refused(code)
+		return conn.refusalError(code)
 	}
 	hash := attrs.OptionalString("phash")
 	if isStale := complete && hash != "" && hash != devicesHash(listed); isStale {
-		l.s.devices.forget(p.to, p.number, l.lid, l.jid)
+		conn.s.devices.invalidate(p.to, p.number, conn.lid, conn.jid)
 		complete = false
 	}
 	if !complete {
-		l.errand(func() { l.reachOthers(p, reached) })
+		conn.goBackground(func() { conn.sendToMissedDevices(p, reached) })
 	}
 	return nil
 }
 
-// reachOthers sends a message to the devices of its recipient, and of the account, that it has not reached.
-func (l *line) reachOthers(p *parcel, reached []types.JID) {
+// sendToMissedDevices sends a message to the devices of its recipient, and of the account, that it has not reached.
+func (conn *connection) sendToMissedDevices(p *outgoing, reached []types.JID) {
 	var err error
-	defer l.s.contain(&err)
-	them, err := l.resolve(l.ctx, p.to, p.number)
+	defer conn.s.recoverPanic(&err)
+	them, err := conn.resolve(conn.ctx, p.to, p.number)
 	if err == nil {
 		var ours recipients
-		ours, err = l.resolve(l.ctx, l.lid, l.jid)
-		them = them.with(ours)
+		ours, err = conn.resolve(conn.ctx, conn.lid, conn.jid)
+		them = them.merge(ours)
 	}
-	them.devices = slices.DeleteFunc(them.devices, func(d types.JID) bool { return l.isThis(d) || slices.Contains(reached, d) })
+	them.devices = slices.DeleteFunc(them.devices, func(d types.JID) bool { return conn.isThisDevice(d) || slices.Contains(reached, d) })
 	if len(them.devices) > 0 {
-		ctx, done := l.s.d.db.keys.Sending(l.ctx)
+		ctx, done := conn.s.d.db.keys.SendContext(conn.ctx)
 		defer done()
-		_, err = l.dispatch(ctx, p, them, true)
+		_, err = conn.encryptAndSend(ctx, p, them, true)
 	}
 	if err != nil {
-		l.log.Warnf("send %s to devices that it has not reached: %v", p.id, err)
+		conn.log.Warnf("send %s to devices that it has not reached: %v", p.id, err)
 	}
 }
 
@@ -295,4 +296,57 @@ func devicesHash(devices []types.JID) string {
 	slices.Sort(names)
 	hash := sha256.Sum256([]byte(strings.Join(names, "")))
 	return "2:" + base64.RawStdEncoding.EncodeToString(hash[:6])
+}
+
+// pendingAcks are the messages of a line that wait for the network's confirmation. whatsmeow has such a list too, but
+// what is never confirmed stays in it until the connection ends.
+type pendingAcks struct {
+	mu      sync.Mutex
+	waiting map[types.MessageID]chan *waBinary.Node
+	closed  bool // the connection has ended: nothing will come
+}
+
+// expect returns where the confirmation of a message will come. It is closed when the connection ends first.
+func (a *pendingAcks) expect(id types.MessageID) <-chan *waBinary.Node {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	ack := make(chan *waBinary.Node, 1)
+	if a.closed {
+		close(ack)
+		return ack
+	}
+	if a.waiting == nil {
+		a.waiting = map[types.MessageID]chan *waBinary.Node{}
+	}
+	a.waiting[id] = ack
+	return ack
+}
+
+// remove ends the waiting for a message.
+func (a *pendingAcks) remove(id types.MessageID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.waiting, id)
+}
+
+// deliver passes a confirmation on.
+func (a *pendingAcks) deliver(node *waBinary.Node) {
+	id, _ := node.Attrs["id"].(string)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if ack := a.waiting[id]; ack != nil {
+		delete(a.waiting, id)
+		ack <- node
+	}
+}
+
+// closeAll ends the waiting for all messages.
+func (a *pendingAcks) closeAll() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.closed = true
+	for _, ack := range a.waiting {
+		close(ack)
+	}
+	a.waiting = nil
 }

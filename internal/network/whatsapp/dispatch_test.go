@@ -39,7 +39,7 @@ func TestNewDevices(t *testing.T) {
 			must(t, w.link.Idle(within(t)))
 			m := w.sent(s, w.text(friendID, "next"))
 			w.friend.Expect(t, whatsapptest.ID(string(m.ID)), whatsapptest.On(device))
-			if e, _ := w.Entry(string(m.ID)); e.Resent != test.resent {
+			if e, _ := w.Trace(string(m.ID)); e.Resent != test.resent {
 				t.Errorf("it was sent again %d times, want %d", e.Resent, test.resent)
 			}
 			for _, shown := range w.friend.Inbox() {
@@ -57,7 +57,7 @@ func TestLostKeysDelayOneContact(t *testing.T) {
 	for _, namespace := range []string{"encrypt", "usync"} {
 		t.Run(namespace, func(t *testing.T) {
 			w := newWorld(t)
-			w.driver.askAgain = time.Hour
+			w.driver.queryRetryAfter = time.Hour
 			s, _ := w.paired()
 			w.sent(s, w.text(otherID, "so that this one is known"))
 			w.Inject(whatsapptest.LoseIQ(namespace))
@@ -83,11 +83,11 @@ func TestLostAnswerIsAskedForAgain(t *testing.T) {
 		w := newWorld(t)
 		s, _ := w.paired()
 		w.sent(s, w.text(otherID, "so that our own devices are known"))
-		found, err := s.(*session).up.Load().look(t.Context(), friendID) // which is not asked for again
+		found, err := s.(*session).current.Load().lookUpNumber(t.Context(), friendID) // which is not asked for again
 		if err != nil || !found {
 			t.Fatal(found, err)
 		}
-		w.driver.askAgain = 10 * time.Millisecond
+		w.driver.queryRetryAfter = 10 * time.Millisecond
 		w.Inject(whatsapptest.LoseIQ(namespace))
 		m := w.sent(s, w.text(friendID, "to a stranger"))
 		w.friend.Expect(t, whatsapptest.ID(string(m.ID)))
@@ -97,7 +97,7 @@ func TestLostAnswerIsAskedForAgain(t *testing.T) {
 // TestStrangersDoNotWaitForEachOther writes to many new contacts at once: their devices, and their keys, are
 // asked for at the same time.
 func TestStrangersDoNotWaitForEachOther(t *testing.T) {
-	const people = calls
+	const people = parallelCalls
 	w := newWorld(t)
 	s, _ := w.paired()
 	w.sent(s, w.text(otherID, "so that our own devices are known"))
@@ -105,7 +105,7 @@ func TestStrangersDoNotWaitForEachOther(t *testing.T) {
 	for i := range people {
 		p := w.Phone(fmt.Sprintf("62899000000%02d", i))
 		phones = append(phones, p)
-		_, err := s.(*session).up.Load().look(t.Context(), parley.ContactOf(p.Number()))
+		_, err := s.(*session).current.Load().lookUpNumber(t.Context(), parley.ContactOf(p.Number()))
 		must(t, err)
 	}
 	w.Inject(whatsapptest.HoldIQ("usync", people), whatsapptest.HoldIQ("encrypt", people))
@@ -128,14 +128,14 @@ func TestStrangersDoNotWaitForEachOther(t *testing.T) {
 // Those get it when it does.
 func TestOwnDevicesAreNotWaitedFor(t *testing.T) {
 	w := newWorld(t)
-	w.driver.askAgain = 3 * time.Second
+	w.driver.queryRetryAfter = 3 * time.Second
 	s, _ := w.paired()
-	l := s.(*session).up.Load()
-	l.s.devices.forget(l.lid)
-	_, err := l.look(t.Context(), friendID)
+	conn := s.(*session).current.Load()
+	conn.s.devices.invalidate(conn.lid)
+	_, err := conn.lookUpNumber(t.Context(), friendID)
 	must(t, err)
 	w.Inject(whatsapptest.LoseIQ("usync"))
-	pending := l.resolveOwn()
+	pending := conn.resolveOwn()
 	must(t, w.AwaitFaults(within(t)))
 	m := w.sent(s, w.text(friendID, "hello"))
 	select {
@@ -150,7 +150,7 @@ func TestOwnDevicesAreNotWaitedFor(t *testing.T) {
 // TestLostMediaHosts asks for the media servers again when the answer is lost: files wait no longer than that.
 func TestLostMediaHosts(t *testing.T) {
 	w := newWorld(t)
-	w.driver.askAgain = time.Second
+	w.driver.queryRetryAfter = time.Second
 	s, _ := w.paired()
 	w.Inject(whatsapptest.LoseIQ("w:m"))
 	var sending sync.WaitGroup
@@ -192,13 +192,13 @@ func TestUnwrittenIsNotUnknown(t *testing.T) {
 	w := newWorld(t)
 	s, _ := w.paired()
 	w.sent(s, w.text(friendID, "so that keys are known"))
-	l := s.(*session).up.Load()
-	l.client.Disconnect()
-	err := l.send(t.Context(), w.friend.LID(), parley.NewMessageID(), &waE2E.Message{Conversation: new("hello")})
+	conn := s.(*session).current.Load()
+	conn.client.Disconnect()
+	err := conn.send(t.Context(), w.friend.LID(), parley.NewMessageID(), &waE2E.Message{Conversation: new("hello")})
 	if network.ClassOf(err) != network.Disconnected {
 		t.Errorf("it is %v", err)
 	}
-	if s.(*session).up.Load() == l {
+	if s.(*session).current.Load() == conn {
 		t.Error("the line is still used")
 	}
 }
@@ -212,10 +212,10 @@ func TestTimedOutSendsLeaveNothing(t *testing.T) {
 	if err := send(s, w.text(friendID, "hello")); network.ClassOf(err) != network.Unknown {
 		t.Errorf("it is %v", err)
 	}
-	l := s.(*session).up.Load()
-	l.acks.mu.Lock()
-	defer l.acks.mu.Unlock()
-	if n := len(l.acks.waiting); n != 0 {
+	conn := s.(*session).current.Load()
+	conn.acks.mu.Lock()
+	defer conn.acks.mu.Unlock()
+	if n := len(conn.acks.waiting); n != 0 {
 		t.Errorf("%d are still waited for", n)
 	}
 }
@@ -263,12 +263,12 @@ func TestSameAsWhatsmeow(t *testing.T) {
 	s, _ := w.paired()
 	w.sent(s, w.text(friendID, "sessions exist"))
 	must(t, s.Close())
-	l, stanzas := w.tapped(s.(*session))
+	conn, stanzas := w.tapped(s.(*session))
 	to := w.friend.LID()
 	for name, raw := range map[string]*waE2E.Message{
 		"text":     {Conversation: new("hello")},
 		"preview":  {ExtendedTextMessage: &waE2E.ExtendedTextMessage{Text: new("hello"), Title: new("a page")}},
-		"edit":     l.client.BuildEdit(to, "3EB0", &waE2E.Message{Conversation: new("hello")}),
+		"edit":     conn.client.BuildEdit(to, "3EB0", &waE2E.Message{Conversation: new("hello")}),
 		"image":    {ImageMessage: &waE2E.ImageMessage{}},
 		"sticker":  {StickerMessage: &waE2E.StickerMessage{}},
 		"video":    {VideoMessage: &waE2E.VideoMessage{}},
@@ -278,15 +278,15 @@ func TestSameAsWhatsmeow(t *testing.T) {
 		"place":    {LocationMessage: &waE2E.LocationMessage{}},
 		"contact":  {ContactMessage: &waE2E.ContactMessage{}},
 		"contacts": {ContactsArrayMessage: &waE2E.ContactsArrayMessage{}},
-		"no more":  l.client.BuildReaction(to, types.EmptyJID, "3EB0", ""),
-		"reaction": l.client.BuildReaction(to, types.EmptyJID, "3EB0", "👍"),
-		"deletion": l.client.BuildRevoke(to, types.EmptyJID, "3EB0"),
+		"no more":  conn.client.BuildReaction(to, types.EmptyJID, "3EB0", ""),
+		"reaction": conn.client.BuildReaction(to, types.EmptyJID, "3EB0", "👍"),
+		"deletion": conn.client.BuildRevoke(to, types.EmptyJID, "3EB0"),
 		"poll":     composePoll(parley.Poll{Title: "Tea?", Options: []string{"yes", "no"}}, make([]byte, 32), nil),
 	} {
 		t.Run(name, func(t *testing.T) {
 			mine, theirs := types.MessageID("3EB0AAAA"+name), types.MessageID("3EB0BBBB"+name)
-			must(t, l.transmit(t.Context(), to, mine, raw))
-			_, err := l.client.SendMessage(t.Context(), to, raw, whatsmeow.SendRequestExtra{ID: theirs})
+			must(t, conn.transmit(t.Context(), to, mine, raw))
+			_, err := conn.client.SendMessage(t.Context(), to, raw, whatsmeow.SendRequestExtra{ID: theirs})
 			must(t, err)
 			a, b := outline(stanzas.of(t, mine), mine), outline(stanzas.of(t, theirs), theirs)
 			if !slices.Equal(a, b) || len(a) < 10 {
@@ -312,20 +312,20 @@ func outline(n waBinary.Node, id types.MessageID) []string {
 }
 
 // tapped is a line on the device of a closed session, and what it gives the network.
-func (w *world) tapped(s *session) (*line, *tap) {
+func (w *world) tapped(s *session) (*connection, *tap) {
 	w.t.Helper()
 	devices, err := w.driver.db.keys.Devices(w.t.Context())
 	must(w.t, err)
 	device, err := w.driver.db.keys.Device(w.t.Context(), devices[0])
 	must(w.t, err)
-	l := &line{s: s, jid: *device.ID, lid: device.LID, secrets: device.MsgSecrets, log: newLogger(w.driver.Log, code), ctx: w.t.Context()}
+	conn := &connection{s: s, jid: *device.ID, lid: device.LID, secrets: device.MsgSecrets, log: newLogger(w.driver.Log, code), ctx: w.t.Context()}
 	stanzas := &tap{Logger: waLog.Noop, received: func(n *waBinary.Node) {
 		if n.Tag == "ack" {
-			l.acks.arrived(n)
+			conn.acks.deliver(n)
 		}
 	}}
 	c := whatsmeow.NewClient(device, stanzas)
-	l.client = c
+	conn.client = c
 	must(w.t, w.Trust().Apply(c))
 	up := make(chan struct{}, 1)
 	c.AddEventHandler(func(e any) {
@@ -336,8 +336,8 @@ func (w *world) tapped(s *session) (*line, *tap) {
 	must(w.t, c.ConnectContext(w.t.Context()))
 	w.t.Cleanup(c.Disconnect)
 	<-up
-	w.t.Cleanup(l.errands.Wait)
-	return l, stanzas
+	w.t.Cleanup(conn.background.Wait)
+	return conn, stanzas
 }
 
 // tap is a logger that keeps the stanzas which whatsmeow logs before it sends them.

@@ -38,28 +38,28 @@ type Config struct {
 	Trust    *Trust
 }
 
-// connectAtOnce is how many sessions may be making a connection at the same time.
-const connectAtOnce = 8
+// maxParallelDials is how many sessions may be making a connection at the same time.
+const maxParallelDials = 8
 
 // Driver is the real network.
 type Driver struct {
 	Config
-	db        *database
-	dialer    *dialer
-	media     *http.Client
-	fetching  *bounded      // what media works with
-	turns     chan struct{} // holds one for each connection that is being made
-	absent    absentees
-	contained atomic.Int64 // stanzas whose handling panicked
+	db          *database
+	dialer      *dialer
+	media       *http.Client
+	mediaLimits *limitedTransport // what media works with
+	dialSlots   chan struct{}     // holds one for each connection that is being made
+	absent      absentCache
+	panics      atomic.Int64 // stanzas whose handling panicked
 
 	// What tests make quicker.
-	maxBackoff                       time.Duration // between two connections
-	ackTimeout                       time.Duration
-	silentFor, pingTimeout, askAgain time.Duration
-	typingFor                        time.Duration
-	codePatience                     time.Duration // of a pairing
-	uploadPatience                   time.Duration
-	receiptPause                     func(tries int) time.Duration // before a receipt for an unknown message is given again
+	maxBackoff                                 time.Duration // between two connections
+	ackTimeout                                 time.Duration
+	silenceLimit, pingTimeout, queryRetryAfter time.Duration
+	typingTimeout                              time.Duration
+	codeTimeout                                time.Duration // of a pairing
+	reuploadTimeout                            time.Duration
+	receiptRetryDelay                          func(tries int) time.Duration // before a receipt for an unknown message is given again
 
 	mu       sync.Mutex
 	sessions map[parley.ChannelCode]*session
@@ -68,7 +68,7 @@ type Driver struct {
 
 // Open opens the driver with its database.
 func Open(ctx context.Context, c Config) (*Driver, error) {
-	settle()
+	configureLibraries()
 	dialer, err := newDialer(c.Endpoint, c.Trust)
 	if err != nil {
 		return nil, fmt.Errorf("whatsapp: %w", err)
@@ -77,11 +77,11 @@ func Open(ctx context.Context, c Config) (*Driver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("whatsapp: open %s: %w", c.Path, err)
 	}
-	fetching := &bounded{dialer.client(nil).Transport, maxDownload, stallLimit}
+	fetching := &limitedTransport{dialer.client(nil).Transport, maxDownload, downloadIdleTimeout}
 	return &Driver{
-		Config: c, db: db, dialer: dialer, media: &http.Client{Transport: fetching}, fetching: fetching, turns: make(chan struct{}, connectAtOnce),
-		maxBackoff: idleBackoff, ackTimeout: ackTimeout, silentFor: silentFor, pingTimeout: pingTimeout, askAgain: askAgainAfter, typingFor: typingFor, codePatience: codePatience,
-		uploadPatience: uploadPatience, receiptPause: retryPause, sessions: map[parley.ChannelCode]*session{},
+		Config: c, db: db, dialer: dialer, media: &http.Client{Transport: fetching}, mediaLimits: fetching, dialSlots: make(chan struct{}, maxParallelDials),
+		maxBackoff: idleBackoff, ackTimeout: ackTimeout, silenceLimit: silenceLimit, pingTimeout: pingTimeout, queryRetryAfter: queryRetryAfter, typingTimeout: typingTimeout, codeTimeout: codeTimeout,
+		reuploadTimeout: reuploadTimeout, receiptRetryDelay: retryDelay, sessions: map[parley.ChannelCode]*session{},
 	}, nil
 }
 
@@ -106,7 +106,7 @@ func (d *Driver) Forget(ctx context.Context, code parley.ChannelCode) error {
 	if d.session(code) != nil {
 		return fmt.Errorf("whatsapp: forget channel %s: its session is open", code)
 	}
-	return d.db.forget(ctx, code)
+	return d.db.deleteChannel(ctx, code)
 }
 
 // Close closes the sessions that are still open, and the database. It may be called twice.
@@ -138,8 +138,8 @@ func (d *Driver) session(code parley.ChannelCode) *session {
 	return d.sessions[code]
 }
 
-// left forgets a session that was closed.
-func (d *Driver) left(s *session) {
+// removeSession forgets a session that was closed.
+func (d *Driver) removeSession(s *session) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.sessions[s.code] == s {
@@ -147,9 +147,9 @@ func (d *Driver) left(s *session) {
 	}
 }
 
-// nameOf is what the account of a device calls itself; empty: it is not known. It is read from the
+// pushName is what the account of a device calls itself; empty: it is not known. It is read from the
 // database, since whatsmeow writes its copy in memory without a lock.
-func (d *Driver) nameOf(ctx context.Context, jid types.JID) string {
+func (d *Driver) pushName(ctx context.Context, jid types.JID) string {
 	name, err := d.db.keys.PushName(ctx, jid)
 	if err != nil {
 		return ""
@@ -167,9 +167,9 @@ func (d *Driver) Evidence(code parley.ChannelCode) (network.Evidence, bool) {
 	restricted := s.restricted
 	s.mu.Unlock()
 	e := &s.evidence
-	ahead, seen := s.clock.read()
-	return network.Evidence{Connected: load(&e.connectedAt), Heard: load(&e.heardAt), Confirmed: load(&e.confirmedAt),
-		Received: load(&e.receivedAt), RestrictedUntil: restricted, ClockAhead: ahead, ClockSeen: seen, NetworkTime: s.clock.newest()}, true
+	ahead, seen := s.clock.aheadBy()
+	return network.Evidence{Connected: loadTime(&e.connectedAt), Heard: loadTime(&e.heardAt), Confirmed: loadTime(&e.confirmedAt),
+		Received: loadTime(&e.receivedAt), RestrictedUntil: restricted, ClockAhead: ahead, ClockSeen: seen, NetworkTime: s.clock.newest()}, true
 }
 
 // evidence is kept in nanoseconds, so that noting it costs nothing.
@@ -181,7 +181,7 @@ func (e *evidence) received()  { e.receivedAt.Store(time.Now().UnixNano()) }
 
 func (s *session) heard() { s.evidence.heardAt.Store(time.Now().UnixNano()) }
 
-func load(at *atomic.Int64) time.Time {
+func loadTime(at *atomic.Int64) time.Time {
 	if n := at.Load(); n != 0 {
 		return time.Unix(0, n)
 	}

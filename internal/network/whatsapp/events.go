@@ -9,49 +9,49 @@ import (
 	"parley/internal/wait"
 )
 
-// take handles one event of whatsmeow. Every kind is named, also those that nothing follows from. It
+// dispatchEvent handles one event of whatsmeow. Every kind is named, also those that nothing follows from. It
 // reports false for what is to come again.
-func (l *line) take(evt any) bool {
+func (conn *connection) dispatchEvent(evt any) bool {
 	switch e := evt.(type) {
 	// Somebody said or did something.
 	case *events.Message:
-		l.s.evidence.received()
-		return l.receive(e)
+		conn.s.evidence.received()
+		return conn.handleMessage(e)
 	case *events.Receipt:
-		l.s.evidence.received()
-		return l.receipt(e)
+		conn.s.evidence.received()
+		return conn.handleReceipt(e)
 	case *events.HistorySync:
-		return l.history(e)
+		return conn.handleHistory(e)
 
 	// The connection began or ended: run decides what follows.
 	case *events.Connected, *events.Disconnected, *events.KeepAliveTimeout, *events.LoggedOut, *events.StreamReplaced,
 		*events.StreamError, *events.TemporaryBan, *events.ConnectFailure, *events.ClientOutdated, *events.CATRefreshError,
 		*events.ManualLoginReconnect:
-		l.post(e)
+		conn.post(e)
 	case *events.KeepAliveRestored: // the line was given up when it failed
 
 	// Pairing.
 	case *events.QR, *events.PairSuccess, *events.PairError, *events.QRScannedWithoutMultidevice,
 		*events.PairPasskeyRequest, *events.PairPasskeyError, *events.PairPasskeyConfirmation:
-		l.post(e)
+		conn.post(e)
 
 	// The account's own settings.
 	case *events.AppStateSyncComplete:
-		wait.Notify(l.synced)
+		wait.Notify(conn.synced)
 		if e.Name == appstate.WAPatchCriticalBlock { // it has the account's name
-			l.post(e)
+			conn.post(e)
 		}
 	case *events.PushNameSetting:
-		l.post(e)
+		conn.post(e)
 	case *events.AppStateSyncError: // whatsmeow logged it; the next change of ours tries to repair it
 	case *events.NotifyAccountReachoutTimelock:
-		l.restrict(e)
+		conn.setRestriction(e)
 
 	case *events.Blocklist:
-		l.blocked.changed()
+		conn.blocked.changed()
 	case *events.UndecryptableMessage: // whatsmeow asks the sender and our phone for it again
 	case *events.MediaRetry:
-		l.s.uploads.answered(e)
+		conn.s.uploads.deliver(e)
 	case *events.FBMessage: // of another product
 	case *events.OfflineSyncPreview, *events.OfflineSyncCompleted: // what we missed comes as events of its own
 	case *events.IdentityChange: // a contact has a new phone; whatsmeow makes new keys
@@ -72,17 +72,17 @@ func (l *line) take(evt any) bool {
 	// Ignored: channels in the sense of the app, which broadcast.
 	case *events.NewsletterJoin, *events.NewsletterLeave, *events.NewsletterMuteChange, *events.NewsletterLiveUpdate:
 	default:
-		l.log.Warnf("an event of an unknown kind: %T", evt)
+		conn.log.Warnf("an event of an unknown kind: %T", evt)
 	}
 	return true
 }
 
-// restrict notes until when the network does not let the account write to people who never wrote to it.
-func (l *line) restrict(e *events.NotifyAccountReachoutTimelock) {
-	l.s.mu.Lock()
-	defer l.s.mu.Unlock()
-	l.s.restricted = time.Time{}
+// setRestriction notes until when the network does not let the account write to people who never wrote to it.
+func (conn *connection) setRestriction(e *events.NotifyAccountReachoutTimelock) {
+	conn.s.mu.Lock()
+	defer conn.s.mu.Unlock()
+	conn.s.restricted = time.Time{}
 	if e.IsActive {
-		l.s.restricted = e.TimeEnforcementEnds.Time
+		conn.s.restricted = e.TimeEnforcementEnds.Time
 	}
 }

@@ -65,7 +65,7 @@ func TestBrokenStanzas(t *testing.T) {
 		f.connect()
 	}
 	w.friend.Expect(t, whatsapptest.Text("the end"))
-	fmt.Printf("survived %d stanzas; %d were too broken for their handler\n", f.breaker.count, w.driver.contained.Load())
+	fmt.Printf("survived %d stanzas; %d were too broken for their handler\n", f.breaker.count, w.driver.panics.Load())
 }
 
 // stanzaFuzz feeds one driver.
@@ -113,23 +113,23 @@ func (f *stanzaFuzz) handlers(stanzas int) {
 
 // answersPing reports whether the connection works. The answer comes after everything that was injected.
 func (f *stanzaFuzz) answersPing() bool {
-	l := f.s.(*session).up.Load()
-	if l == nil {
+	conn := f.s.(*session).current.Load()
+	if conn == nil {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(l.ctx, 10*shortly)
+	ctx, cancel := context.WithTimeout(conn.ctx, 10*shortly)
 	defer cancel()
-	ok, _ := l.inner().SendKeepAlive(ctx)
+	ok, _ := conn.inner().SendKeepAlive(ctx)
 	return ok
 }
 
 // drain waits until what was injected is handled.
 func (f *stanzaFuzz) drain() {
-	l := f.s.(*session).up.Load()
-	for alive := f.answersPing(); alive && l.ctx.Err() == nil; time.Sleep(time.Millisecond) {
-		l.stanzas.mu.Lock()
-		idle := l.stanzas.running == 0
-		l.stanzas.mu.Unlock()
+	conn := f.s.(*session).current.Load()
+	for alive := f.answersPing(); alive && conn.ctx.Err() == nil; time.Sleep(time.Millisecond) {
+		conn.stanzas.mu.Lock()
+		idle := conn.stanzas.running == 0
+		conn.stanzas.mu.Unlock()
 		if idle {
 			return
 		}
@@ -201,7 +201,7 @@ func (f *stanzaFuzz) logins(logins int) {
 		for deadline := time.Now().Add(shortly); f.in.count() < skip+2 && time.Now().Before(deadline); {
 			time.Sleep(time.Millisecond)
 		}
-		if f.s.(*session).up.Load() == nil && f.in.count() > skip+1 {
+		if f.s.(*session).current.Load() == nil && f.in.count() > skip+1 {
 			f.w.Mangle(nil)
 			f.connect()
 			f.w.Mangle(f.breaker.mangle(func(n waBinary.Node) bool { return n.Tag != "iq" && n.Tag != "message" }))

@@ -44,8 +44,8 @@ func isDirect(chat types.JID) bool {
 	return (chat.Server == types.DefaultUserServer || chat.Server == types.HiddenUserServer) && !chat.IsBot() && chat != types.PSAJID
 }
 
-// digits reads a phone number in any spelling. What cannot be one is "".
-func digits(number string) string {
+// parseNumber reads a phone number in any spelling. What cannot be one is "".
+func parseNumber(number string) string {
 	digits, err := parley.ParseNumber(number)
 	if err != nil || !parley.ContactOf(digits).CanExist() {
 		return ""
@@ -53,9 +53,9 @@ func digits(number string) string {
 	return digits
 }
 
-// person maps an address, and the other one of the same person where that was said too, to the contact. It
+// contactFor maps an address, and the other one of the same person where that was said too, to the contact. It
 // reports false for a LID whose number nobody told us.
-func (l *line) person(ctx context.Context, jid, other types.JID) (parley.ContactID, bool, error) {
+func (conn *connection) contactFor(ctx context.Context, jid, other types.JID) (parley.ContactID, bool, error) {
 	for _, j := range []types.JID{jid, other} {
 		if c, ok := contactOf(j); ok {
 			return c, true, nil
@@ -65,7 +65,7 @@ func (l *line) person(ctx context.Context, jid, other types.JID) (parley.Contact
 		if j.Server != types.HiddenUserServer {
 			continue
 		}
-		number, err := l.client.Store.LIDs.GetPNForLID(ctx, j.ToNonAD())
+		number, err := conn.client.Store.LIDs.GetPNForLID(ctx, j.ToNonAD())
 		if err != nil {
 			return "", false, fmt.Errorf("look up a LID: %w", err)
 		}
@@ -80,30 +80,30 @@ func (l *line) person(ctx context.Context, jid, other types.JID) (parley.Contact
 // does not make us ask again and again; who joins is found soon.
 const absentFor = 10 * time.Minute
 
-// absentMost is how many such numbers are remembered.
-const absentMost = 10_000
+// maxAbsent is how many such numbers are remembered.
+const maxAbsent = 10_000
 
-// absentees remembers numbers that are not on the network.
-type absentees struct {
+// absentCache remembers numbers that are not on the network.
+type absentCache struct {
 	mu    sync.Mutex
 	since map[parley.ContactID]time.Time
 }
 
-func (a *absentees) has(c parley.ContactID) bool {
+func (a *absentCache) has(c parley.ContactID) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	at, ok := a.since[c]
 	return ok && time.Since(at) < absentFor
 }
 
-func (a *absentees) set(c parley.ContactID, absent bool) {
+func (a *absentCache) set(c parley.ContactID, absent bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !absent {
 		delete(a.since, c)
 		return
 	}
-	if a.since == nil || len(a.since) >= absentMost {
+	if a.since == nil || len(a.since) >= maxAbsent {
 		a.since = map[parley.ContactID]time.Time{}
 	}
 	a.since[c] = time.Now()
@@ -112,8 +112,8 @@ func (a *absentees) set(c parley.ContactID, absent bool) {
 // errAbsent is the answer for a number that has no account.
 var errAbsent = network.Refuse(parley.NotOnNetwork, "This number is not on WhatsApp.")
 
-// aliasesMost is how many spellings of numbers are cached.
-const aliasesMost = 10_000
+// maxAliases is how many spellings of numbers are cached.
+const maxAliases = 10_000
 
 // aliases caches numbers that the network spells in another way. The gateway stores them; this is for what it queued before.
 type aliases struct {
@@ -134,64 +134,64 @@ func (a *aliases) of(c parley.ContactID) parley.ContactID {
 func (a *aliases) set(c, own parley.ContactID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.own == nil || len(a.own) >= aliasesMost {
+	if a.own == nil || len(a.own) >= maxAliases {
 		a.own = map[parley.ContactID]parley.ContactID{}
 	}
 	a.own[c] = own
 }
 
-// learn stores that the network spells a number in another way.
-func (l *line) learn(asked, own parley.ContactID) error {
-	if own == asked || !own.CanExist() || l.s.aliases.of(asked) == own {
+// storeAlias stores that the network spells a number in another way.
+func (conn *connection) storeAlias(asked, own parley.ContactID) error {
+	if own == asked || !own.CanExist() || conn.s.aliases.of(asked) == own {
 		return nil
 	}
-	l.mu.Lock()
-	if l.closed {
-		l.mu.Unlock()
-		return errLineEnded
+	conn.mu.Lock()
+	if conn.closed {
+		conn.mu.Unlock()
+		return errConnectionEnded
 	}
-	l.handles.Add(1)
-	l.mu.Unlock()
-	defer l.handles.Done()
-	if err := l.s.sink(l.taking, network.Alias{Asked: asked, Contact: own}); err != nil {
+	conn.handlers.Add(1)
+	conn.mu.Unlock()
+	defer conn.handlers.Done()
+	if err := conn.s.sink(conn.handlerCtx, network.Alias{Asked: asked, Contact: own}); err != nil {
 		return err
 	}
-	l.s.aliases.set(asked, own)
+	conn.s.aliases.set(asked, own)
 	return nil
 }
 
-// address finds the LID under which we write to a contact. The network is asked once for each.
-func (l *line) address(ctx context.Context, c parley.ContactID) (types.JID, error) {
+// addressOf finds the LID under which we write to a contact. The network is asked once for each.
+func (conn *connection) addressOf(ctx context.Context, c parley.ContactID) (types.JID, error) {
 	if !c.CanExist() {
 		return types.EmptyJID, network.ErrImpossibleNumber
 	}
-	c = l.s.aliases.of(c)
-	lid, err := l.client.Store.LIDs.GetLIDForPN(ctx, phoneJID(c))
+	c = conn.s.aliases.of(c)
+	lid, err := conn.client.Store.LIDs.GetLIDForPN(ctx, phoneJID(c))
 	if err != nil {
 		return types.EmptyJID, fmt.Errorf("look up a number: %w", err)
 	}
 	if !lid.IsEmpty() {
 		return lid, nil
 	}
-	if l.s.d.absent.has(c) {
+	if conn.s.d.absent.has(c) {
 		return types.EmptyJID, errAbsent
 	}
-	found, err := l.look(ctx, c)
+	found, err := conn.lookUpNumber(ctx, c)
 	if err != nil {
 		return types.EmptyJID, err
 	}
 	if !found {
 		return types.EmptyJID, errAbsent
 	}
-	c = l.s.aliases.of(c)
-	if lid, err = l.client.Store.LIDs.GetLIDForPN(ctx, phoneJID(c)); err != nil || !lid.IsEmpty() {
+	c = conn.s.aliases.of(c)
+	if lid, err = conn.client.Store.LIDs.GetLIDForPN(ctx, phoneJID(c)); err != nil || !lid.IsEmpty() {
 		return lid, err
 	}
-	info, err := askTwice(ctx, l, func(ctx context.Context) (map[types.JID]types.UserInfo, error) {
-		return l.client.GetUserInfo(ctx, []types.JID{phoneJID(c)})
+	info, err := queryWithRetry(ctx, conn, func(ctx context.Context) (map[types.JID]types.UserInfo, error) {
+		return conn.client.GetUserInfo(ctx, []types.JID{phoneJID(c)})
 	})
 	if err != nil {
-		return types.EmptyJID, l.asked("find an address", err)
+		return types.EmptyJID, conn.queryError("find an address", err)
 	}
 	if lid = info[phoneJID(c)].LID; lid.IsEmpty() {
 		return types.EmptyJID, fmt.Errorf("the network gives no LID for a number that it knows")
@@ -199,32 +199,32 @@ func (l *line) address(ctx context.Context, c parley.ContactID) (types.JID, erro
 	return lid, nil
 }
 
-// look asks whether a contact is on the network, and learns its LID and the network's spelling of its number.
-func (l *line) look(ctx context.Context, c parley.ContactID) (bool, error) {
+// lookUpNumber asks whether a contact is on the network, and learns its LID and the network's spelling of its number.
+func (conn *connection) lookUpNumber(ctx context.Context, c parley.ContactID) (bool, error) {
 	if !c.CanExist() {
 		return false, nil
 	}
-	answers, err := askTwice(ctx, l, func(ctx context.Context) ([]types.IsOnWhatsAppResponse, error) {
-		return l.client.IsOnWhatsApp(ctx, []string{"+" + c.Number()})
+	answers, err := queryWithRetry(ctx, conn, func(ctx context.Context) ([]types.IsOnWhatsAppResponse, error) {
+		return conn.client.IsOnWhatsApp(ctx, []string{"+" + c.Number()})
 	})
 	if err != nil {
-		return false, l.asked("look up a number", err)
+		return false, conn.queryError("look up a number", err)
 	}
 	for _, a := range answers {
 		if a.IsIn {
-			l.s.d.absent.set(c, false)
-			return true, l.learn(c, spelling(a, c))
+			conn.s.d.absent.set(c, false)
+			return true, conn.storeAlias(c, networkNumber(a, c))
 		}
 	}
 	if len(answers) == 0 {
 		return false, fmt.Errorf("the network said nothing about a number")
 	}
-	l.s.d.absent.set(c, true)
+	conn.s.d.absent.set(c, true)
 	return false, nil
 }
 
-// spelling returns the number in the network's answer to a look-up.
-func spelling(a types.IsOnWhatsAppResponse, asked parley.ContactID) parley.ContactID {
+// networkNumber returns the number in the network's answer to a look-up.
+func networkNumber(a types.IsOnWhatsAppResponse, asked parley.ContactID) parley.ContactID {
 	for _, jid := range []types.JID{a.PhoneNumber, a.JID} {
 		if own, ok := contactOf(jid); ok {
 			return own

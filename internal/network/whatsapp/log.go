@@ -40,8 +40,8 @@ func newLogger(log *slog.Logger, channel parley.ChannelCode) *logger {
 func (l *logger) Debugf(string, ...any) {}
 func (l *logger) Infof(string, ...any)  {}
 
-func (l *logger) Warnf(format string, args ...any)  { l.say(slog.LevelWarn, format, args) }
-func (l *logger) Errorf(format string, args ...any) { l.say(slog.LevelError, format, args) }
+func (l *logger) Warnf(format string, args ...any)  { l.write(slog.LevelWarn, format, args) }
+func (l *logger) Errorf(format string, args ...any) { l.write(slog.LevelError, format, args) }
 
 // Sub names a part of whatsmeow. The part Recv logs each stanza that comes, and nothing else.
 func (l *logger) Sub(module string) waLog.Logger {
@@ -68,8 +68,8 @@ func (t *stanzaTap) Debugf(_ string, args ...any) {
 	}
 }
 
-func (l *logger) say(level slog.Level, format string, args []any) {
-	if l.muted.Load() || slices.ContainsFunc(args, func(a any) bool { return a == errKept }) {
+func (l *logger) write(level slog.Level, format string, args []any) {
+	if l.muted.Load() || slices.ContainsFunc(args, func(a any) bool { return a == errDeviceKept }) {
 		return
 	}
 	l.log.Log(context.Background(), level, "whatsapp: "+redact(format, args), "module", l.module)
@@ -88,26 +88,26 @@ func redact(format string, args []any) string {
 		case waBinary.Node:
 			clean[i] = "<" + arg.Tag + ">"
 		case error:
-			clean[i] = brief(fmt.Sprint(arg))
+			clean[i] = truncate(fmt.Sprint(arg))
 		case string:
-			clean[i] = brief(arg)
+			clean[i] = truncate(arg)
 		default:
 			clean[i] = arg
 		}
 	}
-	return shortened(fmt.Sprintf(format, clean...))
+	return maskNumbers(fmt.Sprintf(format, clean...))
 }
 
-// shortened leaves only the ends of long numbers.
-func shortened(text string) string { return longNumber.ReplaceAllString(text, "…$1") }
+// maskNumbers leaves only the ends of long numbers.
+func maskNumbers(text string) string { return longNumber.ReplaceAllString(text, "…$1") }
 
 // maxLogged is how much of a text is logged, in bytes: whatsmeow repeats in its errors what a sender wrote.
 const maxLogged = 200
 
-// brief cuts a text that is too long for a log, between two characters. Its numbers are shortened before
+// truncate cuts a text that is too long for a log, between two characters. Its numbers are shortened before
 // that: half of one would not be known as a number.
-func brief(text string) string {
-	text = strings.ToValidUTF8(shortened(text), "")
+func truncate(text string) string {
+	text = strings.ToValidUTF8(maskNumbers(text), "")
 	if len(text) <= maxLogged {
 		return text
 	}
@@ -115,19 +115,19 @@ func brief(text string) string {
 	return strings.ToValidUTF8(text[:maxLogged-len(more)], "") + more
 }
 
-// silent takes what libsignal would print to stdout.
-type silent struct{}
+// discardLogger takes what libsignal would print to stdout.
+type discardLogger struct{}
 
-func (silent) Debug(string, string)   {}
-func (silent) Info(string, string)    {}
-func (silent) Warning(string, string) {}
-func (silent) Error(string, string)   {}
-func (silent) Configure(string)       {}
+func (discardLogger) Debug(string, string)   {}
+func (discardLogger) Info(string, string)    {}
+func (discardLogger) Warning(string, string) {}
+func (discardLogger) Error(string, string)   {}
+func (discardLogger) Configure(string)       {}
 
-// settle sets what these libraries keep in variables of the whole process: where libsignal logs, how it
+// configureLibraries sets what these libraries keep in variables of the whole process: where libsignal logs, how it
 // writes sessions, and the name that a phone shows in its list of linked devices.
-var settle = sync.OnceFunc(func() {
-	var quiet signallog.Loggable = silent{}
+var configureLibraries = sync.OnceFunc(func() {
+	var quiet signallog.Loggable = discardLogger{}
 	signallog.Setup(&quiet)
 	keystore.UseCompactSessions()
 	store.DeviceProps.Os = new("Parley")

@@ -2,12 +2,20 @@ package whatsapp
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strings"
+	"sync"
+	"time"
 
 	"go.mau.fi/whatsmeow"
+	"go.mau.fi/whatsmeow/proto/waMmsRetry"
+	"go.mau.fi/whatsmeow/types"
+	"go.mau.fi/whatsmeow/types/events"
 	"go.mau.fi/whatsmeow/util/cbcutil"
 	"go.mau.fi/whatsmeow/util/hkdfutil"
 
@@ -32,8 +40,8 @@ const mediaKeySize = 32
 
 // upload encrypts a file under the key that was chosen for it and puts it on the network's media server.
 // The same file gives the same ciphertext, so that a second upload replaces the first.
-func (l *line) upload(ctx context.Context, m *parley.Media, kind whatsmeow.MediaType) (up whatsmeow.UploadResponse, err error) {
-	plain, err := l.s.d.Media(m.Key)
+func (conn *connection) upload(ctx context.Context, m *parley.Media, kind whatsmeow.MediaType) (up whatsmeow.UploadResponse, err error) {
+	plain, err := conn.s.d.Media(m.Key)
 	if errors.Is(err, os.ErrNotExist) {
 		return up, network.Refuse(parley.GaveUp, "The file of this message is not there any more.")
 	}
@@ -41,18 +49,18 @@ func (l *line) upload(ctx context.Context, m *parley.Media, kind whatsmeow.Media
 		return up, fmt.Errorf("open a file: %w", err)
 	}
 	defer plain.Close()
-	sealed, err := os.CreateTemp(l.s.d.TempDir, "parley-upload-*")
+	sealed, err := os.CreateTemp(conn.s.d.TempDir, "parley-upload-*")
 	if err != nil {
 		return up, fmt.Errorf("make a temporary file: %w", err)
 	}
 	defer os.Remove(sealed.Name())
 	defer sealed.Close()
-	if err := l.knowMediaHosts(ctx); err != nil {
-		return up, l.asked("upload a file", err)
+	if err := conn.refreshMediaHosts(ctx); err != nil {
+		return up, conn.queryError("upload a file", err)
 	}
 	if len(m.MediaKey) != mediaKeySize {
-		if up, err = l.client.UploadReader(ctx, plain, sealed, kind); err != nil {
-			return up, l.asked("upload a file", err)
+		if up, err = conn.client.UploadReader(ctx, plain, sealed, kind); err != nil {
+			return up, conn.queryError("upload a file", err)
 		}
 		return up, nil
 	}
@@ -65,24 +73,24 @@ func (l *line) upload(ctx context.Context, m *parley.Media, kind whatsmeow.Media
 		return up, fmt.Errorf("read a temporary file: %w", err)
 	}
 	up = whatsmeow.UploadResponse{MediaKey: m.MediaKey, FileSHA256: plainSum, FileEncSHA256: sealedSum, FileLength: size}
-	if err := l.inner().RawUpload(ctx, sealed, sealedSize, sealedSum, kind, false, &up); err != nil {
-		return up, l.asked("upload a file", err)
+	if err := conn.inner().RawUpload(ctx, sealed, sealedSize, sealedSum, kind, false, &up); err != nil {
+		return up, conn.queryError("upload a file", err)
 	}
 	return up, nil
 }
 
-// hostTries is how often the network is asked for its media servers before a file waits for its next attempt.
-const hostTries = 3
+// maxHostTries is how often the network is asked for its media servers before a file waits for its next attempt.
+const maxHostTries = 3
 
-// knowMediaHosts has whatsmeow know the network's media servers. It would ask for them under a lock on which
+// refreshMediaHosts has whatsmeow know the network's media servers. It would ask for them under a lock on which
 // every file of the account waits.
-func (l *line) knowMediaHosts(ctx context.Context) error {
-	_, err := l.mediaHosts.join(l, func() (_ struct{}, err error) {
-		for range hostTries {
-			ctx, cancel := context.WithTimeout(l.ctx, l.s.d.askAgain)
-			_, err = l.inner().RefreshMediaConn(ctx, false)
+func (conn *connection) refreshMediaHosts(ctx context.Context) error {
+	_, err := conn.mediaHosts.join(conn, func() (_ struct{}, err error) {
+		for range maxHostTries {
+			ctx, cancel := context.WithTimeout(conn.ctx, conn.s.d.queryRetryAfter)
+			_, err = conn.inner().RefreshMediaConn(ctx, false)
 			cancel()
-			if err == nil || l.ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+			if err == nil || conn.ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
 				break
 			}
 		}
@@ -95,4 +103,208 @@ func (l *line) knowMediaHosts(ctx context.Context) error {
 func mediaKeys(key []byte, kind whatsmeow.MediaType) (iv, cipher, mac []byte) {
 	all := hkdfutil.SHA256(key, nil, []byte(kind), 112)
 	return all[:16], all[16:48], all[48:80]
+}
+
+const (
+	// maxDownload is as much as any file that we would send; a message with a larger one comes without it.
+	maxDownload = 100 << 20
+	// maxPath bounds the address of a file, which its sender wrote.
+	maxPath = 2048
+	// reuploadTimeout is how long the account's phone may take to upload a file again. One that is off is asked
+	// again at the next try.
+	reuploadTimeout = 15 * time.Second
+)
+
+// fileReference is what is needed to fetch the file of a message, also by a later process.
+type fileReference struct {
+	Kind      whatsmeow.MediaType `json:"kind,omitempty"`
+	Path      string              `json:"path,omitempty"`
+	Key       []byte              `json:"key,omitempty"`
+	SHA256    []byte              `json:"sha256,omitempty"`
+	EncSHA256 []byte              `json:"enc_sha256,omitempty"` // of what is on the server
+	Chat      string              `json:"chat,omitempty"`       // with the id, what the account's phone knows the message by
+	ID        types.MessageID     `json:"id,omitempty"`
+	Content   []byte              `json:"content,omitempty"` // the file itself, where the message has it
+}
+
+// These make it a file that whatsmeow can download.
+func (r *fileReference) GetDirectPath() string             { return r.Path }
+func (r *fileReference) GetMediaKey() []byte               { return r.Key }
+func (r *fileReference) GetFileSHA256() []byte             { return r.SHA256 }
+func (r *fileReference) GetFileEncSHA256() []byte          { return r.EncSHA256 }
+func (r *fileReference) GetMediaType() whatsmeow.MediaType { return r.Kind }
+
+// isValid reports whether whatsmeow can try to download the file.
+func (r *fileReference) isValid() bool {
+	return strings.HasPrefix(r.Path, "/") && len(r.Path) <= maxPath &&
+		len(r.Key) == mediaKeySize && len(r.SHA256) == sha256.Size && len(r.EncSHA256) == sha256.Size
+}
+
+// reference makes the reference of the file that a message carries; nil where it carries none, or one that
+// cannot be fetched: the message comes without it.
+func (conn *connection) reference(info *types.MessageInfo, p parsed) []byte {
+	r := fileReference{Content: p.data}
+	if f := p.file; f != nil {
+		r = fileReference{
+			Kind: whatsmeow.GetMediaType(f), Path: f.GetDirectPath(), Key: f.GetMediaKey(), Chat: info.Chat.String(), ID: info.ID,
+			SHA256: f.GetFileSHA256(), EncSHA256: f.GetFileEncSHA256(),
+		}
+		switch {
+		case f.GetFileLength() > uint64(conn.s.d.mediaLimits.maxBytes):
+			conn.log.Warnf("the file of message %s is too large to be fetched", info.ID)
+			return nil
+		case !r.isValid():
+			conn.log.Warnf("the file of message %s has no address or no key, and cannot be fetched", info.ID)
+			return nil
+		}
+	} else if p.data == nil {
+		return nil
+	}
+	raw, err := json.Marshal(r)
+	if err != nil {
+		conn.log.Warnf("refer to the file of message %s: %v", info.ID, err)
+		return nil
+	}
+	return raw
+}
+
+var (
+	errNoReference = network.Refuse(parley.Refused, "The file has no address.")
+	errFileGone    = network.Refuse(parley.Refused, "The network does not have the file any more.")
+)
+
+// Fetch downloads the file of a message, verifies and decrypts it. One that the network has lost is uploaded
+// again by the account's phone, if that still has it.
+func (s *session) Fetch(ctx context.Context, reference []byte, to *os.File) (err error) {
+	defer s.recoverPanic(&err)
+	var r fileReference
+	if err := json.Unmarshal(reference, &r); err != nil {
+		return errNoReference
+	}
+	conn, err := s.connected()
+	if err != nil {
+		return err
+	}
+	if r.Path == "" {
+		_, err := to.Write(r.Content)
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(conn.handlerCtx, cancel)()
+	err = conn.download(ctx, &r, to)
+	if isGone(err) {
+		if r.Path, err = conn.requestReupload(ctx, &r); err == nil {
+			err = conn.download(ctx, &r, to)
+		}
+	}
+	switch {
+	case err == nil:
+		return nil
+	case conn.handlerCtx.Err() != nil:
+		return network.NotConnected(err)
+	case isPermanent(err):
+		conn.log.Warnf("the file of message %s cannot be fetched: %v", r.ID, err)
+		return errFileGone
+	}
+	return fmt.Errorf("fetch a file: %w", err)
+}
+
+// download makes one attempt: the gateway decides when there is another.
+func (conn *connection) download(ctx context.Context, r *fileReference, to *os.File) error {
+	if err := errors.Join(to.Truncate(0), second(to.Seek(0, 0))); err != nil {
+		return err
+	}
+	if err := conn.refreshMediaHosts(ctx); err != nil {
+		return err
+	}
+	return conn.client.DownloadToFile(context.WithValue(ctx, noRetryKey{}, true), r, to)
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// isGone reports whether the network does not have a file any more.
+func isGone(err error) bool {
+	return errors.Is(err, whatsmeow.ErrMediaDownloadFailedWith403) || errors.Is(err, whatsmeow.ErrMediaDownloadFailedWith404) ||
+		errors.Is(err, whatsmeow.ErrMediaDownloadFailedWith410)
+}
+
+// isPermanent reports whether trying again would give the same.
+func isPermanent(err error) bool {
+	for _, final := range []error{
+		whatsmeow.ErrInvalidMediaHMAC, whatsmeow.ErrInvalidMediaEncSHA256, whatsmeow.ErrInvalidMediaSHA256,
+		whatsmeow.ErrUnknownMediaType, whatsmeow.ErrMediaNotAvailableOnPhone, errTooLarge,
+	} {
+		if errors.Is(err, final) {
+			return true
+		}
+	}
+	return false
+}
+
+// reuploads are the requests to the account's phone to upload files again.
+type reuploads struct {
+	mu      sync.Mutex
+	waiting map[types.MessageID]chan *events.MediaRetry
+}
+
+func (u *reuploads) await(id types.MessageID) (answer <-chan *events.MediaRetry, end func()) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.waiting == nil {
+		u.waiting = map[types.MessageID]chan *events.MediaRetry{}
+	}
+	c := make(chan *events.MediaRetry, 1)
+	u.waiting[id] = c
+	return c, func() {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		delete(u.waiting, id)
+	}
+}
+
+// deliver passes the phone's answer on. Without anybody who waits it is dropped: the next try asks again.
+func (u *reuploads) deliver(e *events.MediaRetry) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if c := u.waiting[e.MessageID]; c != nil {
+		select {
+		case c <- e:
+		default:
+		}
+	}
+}
+
+// requestReupload asks the account's phone to upload a file again, and returns its new address.
+func (conn *connection) requestReupload(ctx context.Context, r *fileReference) (path string, err error) {
+	chat, err := types.ParseJID(r.Chat)
+	if err != nil {
+		return "", err
+	}
+	answer, end := conn.s.uploads.await(r.ID)
+	defer end()
+	info := &types.MessageInfo{MessageSource: types.MessageSource{Chat: chat}, ID: r.ID}
+	if err := conn.client.SendMediaRetryReceipt(ctx, info, r.Key); err != nil {
+		return "", conn.queryError("ask the phone for a file", err)
+	}
+	timer := time.NewTimer(conn.s.d.reuploadTimeout)
+	defer timer.Stop()
+	select {
+	case e := <-answer:
+		told, err := whatsmeow.DecryptMediaRetryNotification(e, r.Key)
+		if err != nil {
+			return "", err
+		}
+		switch result := told.GetResult(); {
+		case result == waMmsRetry.MediaRetryNotification_NOT_FOUND:
+			return "", whatsmeow.ErrMediaNotAvailableOnPhone
+		case result != waMmsRetry.MediaRetryNotification_SUCCESS || !strings.HasPrefix(told.GetDirectPath(), "/"):
+			return "", fmt.Errorf("the phone did not upload the file: %s", result)
+		}
+		return told.GetDirectPath(), nil
+	case <-timer.C:
+		return "", errors.New("the phone did not upload the file again in time")
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
 }

@@ -2,6 +2,7 @@ package whatsapp
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"log/slog"
@@ -14,11 +15,13 @@ import (
 	"sync"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"go.mau.fi/whatsmeow/proto/waE2E"
 
 	"parley"
 	"parley/internal/network"
+	"parley/internal/network/whatsapp/whatsapptest"
 )
 
 // spy is told of the requests that the driver makes for files.
@@ -48,8 +51,8 @@ func (s *spy) methods() []string {
 
 // watch puts a spy on the driver, before it has a session.
 func (w *world) watch(on func(*http.Request)) *spy {
-	s := &spy{RoundTripper: w.driver.fetching.RoundTripper, on: on}
-	w.driver.fetching.RoundTripper = s
+	s := &spy{RoundTripper: w.driver.mediaLimits.RoundTripper, on: on}
+	w.driver.mediaLimits.RoundTripper = s
 	return s
 }
 
@@ -61,7 +64,7 @@ func TestFileLargerThanItSays(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.driver.fetching.most = most
+			w.driver.mediaLimits.maxBytes = most
 			requests := w.watch(nil)
 			s, in := w.paired()
 			before := len(requests.methods())
@@ -71,7 +74,7 @@ func TestFileLargerThanItSays(t *testing.T) {
 				_, err := w.friend.SendMessage(within(t), w.owner, m)
 				must(t, err)
 			}
-			send("too large", most+sealOverhead)
+			send("too large", most+encryptionOverhead)
 			if data, err := w.fetch(s, in.said("too large")); network.ClassOf(err) != network.Permanent {
 				t.Errorf("%d bytes were taken, %v", len(data), err)
 			}
@@ -94,21 +97,21 @@ func TestAnswersAreBounded(t *testing.T) {
 		announced bool
 		large     bool
 	}{
-		"small": {10, true, false}, "full": {most + sealOverhead, true, false}, "streamed": {most + sealOverhead, false, false},
-		"large": {most + sealOverhead + 1, true, true}, "large and streamed": {most + sealOverhead + 1, false, true}, "huge": {1 << 20, false, true}, "none": {0, false, false},
+		"small": {10, true, false}, "full": {most + encryptionOverhead, true, false}, "streamed": {most + encryptionOverhead, false, false},
+		"large": {most + encryptionOverhead + 1, true, true}, "large and streamed": {most + encryptionOverhead + 1, false, true}, "huge": {1 << 20, false, true}, "none": {0, false, false},
 	} {
 		body := bytes.NewReader(make([]byte, test.size))
 		answer := &http.Response{Body: io.NopCloser(iotest.HalfReader(body)), ContentLength: -1}
 		if test.announced {
 			answer.ContentLength = int64(test.size)
 		}
-		resp, err := (&bounded{answering{answer}, most, stallLimit}).RoundTrip(httptest.NewRequest(http.MethodGet, "/", nil))
+		resp, err := (&limitedTransport{answering{answer}, most, downloadIdleTimeout}).RoundTrip(httptest.NewRequest(http.MethodGet, "/", nil))
 		must(t, err)
 		data, err := io.ReadAll(resp.Body)
-		if errors.Is(err, errTooLarge) != test.large || isUseless(err) != test.large || !test.large && len(data) != test.size {
+		if errors.Is(err, errTooLarge) != test.large || isPermanent(err) != test.large || !test.large && len(data) != test.size {
 			t.Errorf("%s: %d bytes, %v", name, len(data), err)
 		}
-		if read := test.size - body.Len(); read > most+sealOverhead+1 {
+		if read := test.size - body.Len(); read > most+encryptionOverhead+1 {
 			t.Errorf("%s: %d bytes were read", name, read)
 		}
 	}
@@ -122,7 +125,7 @@ func (a answering) RoundTrip(*http.Request) (*http.Response, error) { return a.r
 // TestIdleConnectionsEnd with the driver, which knows them only through what bounds them.
 func TestIdleConnectionsEnd(t *testing.T) {
 	idle := &idleCounter{}
-	(&http.Client{Transport: &bounded{idle, 1, stallLimit}}).CloseIdleConnections()
+	(&http.Client{Transport: &limitedTransport{idle, 1, downloadIdleTimeout}}).CloseIdleConnections()
 	if idle.closed != 1 {
 		t.Errorf("they were closed %d times", idle.closed)
 	}
@@ -199,4 +202,121 @@ func (b *safeBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.buf.String()
+}
+
+// TestFilesHoldNothingUp: while the media server takes the request for a file and never answers, another chat's
+// text comes, and delivery receipts.
+func TestFilesHoldNothingUp(t *testing.T) {
+	w := newWorld(t)
+	s, in := w.paired()
+	w.HoldDownloads(true)
+	_, err := w.friend.SendImage(within(t), w.owner, []byte("x"), "image/png", "a picture")
+	must(t, err)
+	picture := in.said("a picture")
+	ctx, cancel := context.WithCancel(t.Context())
+	file, err := os.CreateTemp(t.TempDir(), "file")
+	must(t, err)
+	defer file.Close()
+	ended := make(chan error, 1)
+	go func() { ended <- s.Fetch(ctx, picture.File, file) }()
+	must(t, w.AwaitHeld(within(t), 1))
+
+	_, err = w.other.Send(within(t), w.owner, "from another")
+	must(t, err)
+	in.said("from another")
+	in.got(parley.Delivered, w.sent(s, w.text(friendID, "hello")).ID)
+	select {
+	case err := <-ended:
+		t.Errorf("it did not wait: %v", err)
+	default:
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("it ended with %v", err)
+	}
+	w.HoldDownloads(false)
+	if got := w.fetched(s, picture); string(got) != "x" {
+		t.Errorf("there came %q", got)
+	}
+}
+
+// TestDownloadsThatStall are given up, and can be tried again.
+func TestDownloadsThatStall(t *testing.T) {
+	w := newWorld(t)
+	s, in := w.paired()
+	_, err := w.friend.SendImage(within(t), w.owner, []byte("x"), "image/png", "a picture")
+	must(t, err)
+	picture := in.said("a picture")
+	w.fetched(s, picture) // the connection and the list of servers are there
+	w.driver.mediaLimits.idleTimeout = 50 * time.Millisecond
+	w.HoldDownloads(true)
+	if _, err := w.fetch(s, picture); !errors.Is(err, errIdle) || network.ClassOf(err) != network.Temporary {
+		t.Errorf("it ended with %v", err)
+	}
+	w.driver.mediaLimits.idleTimeout = downloadIdleTimeout
+	w.HoldDownloads(false)
+	if got := w.fetched(s, picture); string(got) != "x" {
+		t.Errorf("there came %q", got)
+	}
+}
+
+// TestOneTryIsOneRequest: the gateway decides when to try again, not whatsmeow, which would wait as long as the
+// server says.
+func TestOneTryIsOneRequest(t *testing.T) {
+	w := newWorld(t)
+	requests := w.watch(nil)
+	s, in := w.paired()
+	_, err := w.friend.SendImage(within(t), w.owner, []byte("x"), "image/png", "a picture")
+	must(t, err)
+	picture := in.said("a picture")
+	for _, status := range []int{429, 500, 503, 507} {
+		before := len(requests.methods())
+		w.Inject(whatsapptest.FailDownload(status))
+		if _, err := w.fetch(s, picture); err == nil || network.ClassOf(err) != network.Temporary {
+			t.Errorf("%d: it ended with %v", status, err)
+		}
+		if n := len(requests.methods()) - before; n != 1 {
+			t.Errorf("%d: it was asked for %d times", status, n)
+		}
+	}
+	if got := w.fetched(s, picture); string(got) != "x" {
+		t.Errorf("there came %q", got)
+	}
+}
+
+// TestLostFiles are uploaded again by the account's phone, as long as that has them.
+func TestLostFiles(t *testing.T) {
+	w := newWorld(t)
+	s, in := w.paired()
+	id, err := w.friend.SendImage(within(t), w.owner, []byte("x"), "image/png", "a picture")
+	must(t, err)
+	picture := in.said("a picture")
+	w.owner.Expect(t, whatsapptest.ID(id))
+	w.PurgeMedia()
+	if got := w.fetched(s, picture); string(got) != "x" {
+		t.Errorf("there came %q", got)
+	}
+
+	unknown := w.raw(t, parley.Image{Caption: "never uploaded", Media: parley.Media{MIME: "image/png"}}, []byte("y"), "")
+	unknown.ImageMessage.FileEncSHA256 = make([]byte, 32)
+	unknown.ImageMessage.DirectPath = new("/mms/phone/none?v=1")
+	id, err = w.friend.SendMessage(within(t), w.owner, unknown)
+	must(t, err)
+	picture = in.said("never uploaded")
+	w.owner.Expect(t, whatsapptest.ID(id))
+	if _, err := w.fetch(s, picture); network.ClassOf(err) != network.Permanent {
+		t.Errorf("a file that neither the network nor the phone has: %v", err)
+	}
+
+	w.driver.reuploadTimeout = 10 * time.Millisecond
+	w.link.HoldNotifications(true)
+	w.PurgeMedia()
+	_, err = w.friend.SendImage(within(t), w.owner, []byte("z"), "image/png", "the last")
+	must(t, err)
+	picture = in.said("the last")
+	w.PurgeMedia()
+	if _, err := w.fetch(s, picture); err == nil || network.ClassOf(err) != network.Temporary {
+		t.Errorf("a phone that does not answer: %v", err)
+	}
+	w.link.HoldNotifications(false)
 }

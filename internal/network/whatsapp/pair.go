@@ -24,11 +24,11 @@ const (
 	typedCode = 160 * time.Second // and a code to type: then it closes the connection
 	// pairWait is for the first codes to come, or for the network's last word after a pairing.
 	pairWait = 30 * time.Second
-	// settleWait is how long the network may take to say that the new device may connect.
-	settleWait = 5 * time.Second
-	// codePatience is how long the phone may take to link the device after a code was typed. After a wrong one
+	// readyTimeout is how long the network may take to say that the new device may connect.
+	readyTimeout = 5 * time.Second
+	// codeTimeout is how long the phone may take to link the device after a code was typed. After a wrong one
 	// it never does.
-	codePatience = 10 * time.Second
+	codeTimeout = 10 * time.Second
 	// pairLosses is how often the connection of a pairing is made again.
 	pairLosses = 5
 	// codesEnd is how much earlier than the last code the network may close the connection.
@@ -42,33 +42,35 @@ const (
 	wrongCode    = "The phone did not accept the code that was typed. Type this one."
 	lostSentence = "The connection to WhatsApp was lost. It is being made again, with a new code."
 	lostForGood  = "The connection to WhatsApp was lost and could not be made again. Pair again."
-	unkept       = "The new device could not be kept. Remove it on the phone, under Linked devices, and pair again."
+	notStored    = "The new device could not be kept. Remove it on the phone, under Linked devices, and pair again."
 )
 
 // Pair begins to link the account anew, by QR code.
-func (s *session) Pair(ctx context.Context) error { return s.ask(ctx, request{pair: &pairOptions{}}) }
+func (s *session) Pair(ctx context.Context) error {
+	return s.submit(ctx, request{pair: &pairOptions{}})
+}
 
 // PairWithCode begins to link the account anew, by a code that is typed on its phone.
 func (s *session) PairWithCode(ctx context.Context, number string) error {
-	plain := digits(number)
+	plain := parseNumber(number)
 	if plain == "" {
 		return parley.InvalidField("number", "number must be the account's phone number with its country code.")
 	}
-	return s.ask(ctx, request{pair: &pairOptions{number: plain}})
+	return s.submit(ctx, request{pair: &pairOptions{number: plain}})
 }
 
 // pairing is one attempt to link the channel.
 type pairing struct {
-	s      *session
-	l      *line
-	o      pairOptions
-	codes  []string        // QR codes that were not shown yet
-	of     int             // how many the network gave
-	typing network.Pairing // the code to type that is shown
-	until  time.Time       // when the network's codes end; zero: it gave none yet
-	timer  *time.Timer     // of the code that is shown
-	typed  *time.Timer     // since a code was typed on the phone
-	taken  bool            // the network asked the new device to connect
+	s        *session
+	l        *connection
+	o        pairOptions
+	codes    []string        // QR codes that were not shown yet
+	of       int             // how many the network gave
+	shown    network.Pairing // the code to type that is shown
+	until    time.Time       // when the network's codes end; zero: it gave none yet
+	timer    *time.Timer     // of the code that is shown
+	typed    *time.Timer     // since a code was typed on the phone
+	accepted bool            // the network asked the new device to connect
 }
 
 // pairingOutcome is what follows from something that happened during a pairing.
@@ -83,18 +85,18 @@ const (
 // pair links the channel to an account, or does not. It returns the next attempt, if somebody wants one
 // before this one is over. A connection that is lost meanwhile is made again, with new codes.
 func (s *session) pair(o pairOptions) *pairOptions {
-	s.become(parley.ScanQRCode, "It waits for somebody to link it on the phone.", network.Phone{})
-	s.step(network.Pairing{Step: parley.StartingStep})
+	s.setState(parley.ScanQRCode, "It waits for somebody to link it on the phone.", network.Phone{})
+	s.publishStep(network.Pairing{Step: parley.StartingStep})
 	for losses := 0; ; {
 		end, next := s.tryPairing(o, losses > 0)
 		if end == pairingOver || s.ctx.Err() != nil {
 			return next
 		}
 		if losses++; losses > pairLosses {
-			s.step(network.Pairing{Step: parley.FailedStep, Reason: lostForGood})
+			s.publishStep(network.Pairing{Step: parley.FailedStep, Reason: lostForGood})
 			return nil
 		}
-		s.step(network.Pairing{Step: parley.StartingStep, Reason: lostSentence})
+		s.publishStep(network.Pairing{Step: parley.StartingStep, Reason: lostSentence})
 		if !s.pause(min(time.Second<<(losses-1), s.d.maxBackoff)) {
 			return nil
 		}
@@ -103,11 +105,11 @@ func (s *session) pair(o pairOptions) *pairOptions {
 
 // tryPairing links the channel on one connection.
 func (s *session) tryPairing(o pairOptions, again bool) (pairingOutcome, *pairOptions) {
-	p := &pairing{s: s, l: newLine(s, s.d.db.keys.NewDevice()), o: o, timer: time.NewTimer(pairWait), typed: time.NewTimer(time.Hour)}
+	p := &pairing{s: s, l: newConnection(s, s.d.db.keys.NewDevice()), o: o, timer: time.NewTimer(pairWait), typed: time.NewTimer(time.Hour)}
 	p.typed.Stop()
 	defer p.timer.Stop()
 	defer p.typed.Stop()
-	defer p.l.hangUp()
+	defer p.l.close()
 	if err := p.l.connect(); err != nil {
 		if again {
 			return pairingLost, nil
@@ -121,15 +123,15 @@ func (s *session) tryPairing(o pairOptions, again bool) (pairingOutcome, *pairOp
 		case <-s.ctx.Done():
 			return pairingOver, nil
 		case r := <-s.requests:
-			r.answer <- nil
+			r.result <- nil
 			return pairingOver, r.pair // nil: a logout, which gives this up
 		case <-p.timer.C:
 			end = p.expired()
 		case <-p.typed.C:
-			p.typing.Step, p.typing.Reason = parley.WrongCodeStep, wrongCode
-			s.step(p.typing)
-		case evt := <-p.l.news:
-			end = p.happened(evt)
+			p.shown.Step, p.shown.Reason = parley.WrongCodeStep, wrongCode
+			s.publishStep(p.shown)
+		case evt := <-p.l.updates:
+			end = p.handleEvent(evt)
 		}
 		if end != pairingGoesOn {
 			return end, nil
@@ -145,7 +147,7 @@ func (p *pairing) expired() pairingOutcome {
 	if p.until.IsZero() {
 		p.fail(noCode)
 	} else {
-		p.s.step(network.Pairing{Step: parley.TimeoutStep})
+		p.s.publishStep(network.Pairing{Step: parley.TimeoutStep})
 	}
 	return pairingOver
 }
@@ -154,30 +156,30 @@ func (p *pairing) expired() pairingOutcome {
 // finds out which, and does not say.
 type codeTyped struct{}
 
-// noticeCode tells the pairing that a code was typed on the phone.
-func (l *line) noticeCode(node *waBinary.Node) {
-	if l.jid.IsEmpty() && node.Attrs["type"] == "link_code_companion_reg" {
-		l.post(codeTyped{})
+// onCodeNotification tells the pairing that a code was typed on the phone.
+func (conn *connection) onCodeNotification(node *waBinary.Node) {
+	if conn.jid.IsEmpty() && node.Attrs["type"] == "link_code_companion_reg" {
+		conn.post(codeTyped{})
 	}
 }
 
-// step has the sink told of a step of the pairing.
-func (s *session) step(p network.Pairing) {
+// publishStep has the sink told of a step of the pairing.
+func (s *session) publishStep(p network.Pairing) {
 	p.At = time.Now()
-	s.queue(p)
+	s.enqueue(p)
 }
 
 func (p *pairing) fail(reason string) {
-	p.s.step(network.Pairing{Step: parley.FailedStep, Reason: reason})
+	p.s.publishStep(network.Pairing{Step: parley.FailedStep, Reason: reason})
 }
 
-// happened takes an event.
-func (p *pairing) happened(evt any) pairingOutcome {
+// handleEvent takes an event.
+func (p *pairing) handleEvent(evt any) pairingOutcome {
 	switch e := evt.(type) {
 	case *events.QR:
-		return p.begin(e.Codes)
+		return p.showFirst(e.Codes)
 	case codeTyped:
-		p.typed.Reset(p.s.d.codePatience)
+		p.typed.Reset(p.s.d.codeTimeout)
 		return pairingGoesOn
 	case *events.PairSuccess:
 		p.paired(e)
@@ -190,14 +192,14 @@ func (p *pairing) happened(evt any) pairingOutcome {
 		p.fail("The phone's WhatsApp is too old to link devices. Update it and pair again.")
 		return pairingOver
 	case *events.PairPasskeyRequest:
-		p.s.step(network.Pairing{Step: parley.PasskeyStep, Reason: passkeySentence})
+		p.s.publishStep(network.Pairing{Step: parley.PasskeyStep, Reason: passkeySentence})
 		p.timer.Reset(typedCode)
 		p.codes = nil
 		return pairingGoesOn
 	case *events.PairPasskeyConfirmation: // only after a passkey was given
 		return pairingGoesOn
 	case *events.ManualLoginReconnect: // the network can be quicker than whatsmeow's own news of the pairing
-		p.taken = true
+		p.accepted = true
 		p.timer.Reset(pairWait)
 		p.typed.Stop()
 		p.codes = nil
@@ -206,22 +208,22 @@ func (p *pairing) happened(evt any) pairingOutcome {
 		p.fail(passkeySentence)
 		return pairingOver
 	}
-	e, ended := endOf(evt)
+	e, ended := disconnectionOf(evt)
 	switch {
-	case !ended, p.taken: // the new device connects next
+	case !ended, p.accepted: // the new device connects next
 		return pairingGoesOn
 	case e.status != parley.Reconnecting:
 		p.fail(e.reason)
 		return pairingOver
 	case !p.until.IsZero() && time.Now().After(p.until.Add(-codesEnd)): // the network closes when its codes are used up
-		p.s.step(network.Pairing{Step: parley.TimeoutStep})
+		p.s.publishStep(network.Pairing{Step: parley.TimeoutStep})
 		return pairingOver
 	}
 	return pairingLost
 }
 
-// begin shows the first code.
-func (p *pairing) begin(codes []string) pairingOutcome {
+// showFirst shows the first code.
+func (p *pairing) showFirst(codes []string) pairingOutcome {
 	if p.o.number != "" {
 		if !p.showCode() {
 			return pairingOver
@@ -243,7 +245,7 @@ func (p *pairing) showNext() bool {
 	if len(p.codes) == p.of {
 		life = firstCode
 	}
-	p.s.step(network.Pairing{Step: parley.QRStep, Code: p.codes[0], ExpiresAt: time.Now().Add(life), N: p.of - len(p.codes) + 1, Of: p.of})
+	p.s.publishStep(network.Pairing{Step: parley.QRStep, Code: p.codes[0], ExpiresAt: time.Now().Add(life), N: p.of - len(p.codes) + 1, Of: p.of})
 	p.codes = p.codes[1:]
 	p.timer.Reset(life)
 	return true
@@ -251,7 +253,7 @@ func (p *pairing) showNext() bool {
 
 // showCode asks the network for a code to type. It reports whether there is one.
 func (p *pairing) showCode() bool {
-	ctx, cancel := context.WithTimeout(p.l.ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(p.l.ctx, requestTimeout)
 	defer cancel()
 	unhook := context.AfterFunc(p.s.ctx, cancel)
 	defer unhook()
@@ -259,8 +261,8 @@ func (p *pairing) showCode() bool {
 	switch {
 	case err == nil:
 		p.until = time.Now().Add(typedCode)
-		p.typing = network.Pairing{Step: parley.CodeStep, Code: code, ExpiresAt: p.until}
-		p.s.step(p.typing)
+		p.shown = network.Pairing{Step: parley.CodeStep, Code: code, ExpiresAt: p.until}
+		p.s.publishStep(p.shown)
 		p.timer.Reset(typedCode)
 		return true
 	case errors.Is(err, whatsmeow.ErrIQNotFound), errors.Is(err, whatsmeow.ErrPhoneNumberTooShort), errors.Is(err, whatsmeow.ErrPhoneNumberIsNotInternational):
@@ -275,34 +277,34 @@ func (p *pairing) showCode() bool {
 }
 
 func (p *pairing) code(ctx context.Context) (_ string, err error) {
-	defer p.s.contain(&err)
+	defer p.s.recoverPanic(&err)
 	return p.l.client.PairPhone(ctx, p.o.number, true, whatsmeow.PairClientChrome, "Chrome (Linux)")
 }
 
 // paired keeps which device the channel has, and waits for the network to take it.
 func (p *pairing) paired(e *events.PairSuccess) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.s.ctx), keepTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.s.ctx), persistTimeout)
 	defer cancel()
-	old, err := p.s.d.db.record(ctx, p.s.code)
+	old, err := p.s.d.db.channel(ctx, p.s.code)
 	if err == nil {
-		err = p.s.d.db.setRecord(ctx, p.s.code, record{jid: e.ID})
+		err = p.s.d.db.setChannel(ctx, p.s.code, channelDevice{jid: e.ID})
 	}
 	if err != nil {
 		p.s.d.Log.Error("keep a paired device", "channel", p.s.code, "error", err)
-		p.fail(unkept)
+		p.fail(notStored)
 		return
 	}
 	if err := p.s.d.db.deleteDevice(ctx, old.jid); err != nil {
 		p.s.d.Log.Error("remove the device of before", "channel", p.s.code, "error", err)
 	}
-	p.s.become(parley.Starting, "", network.Phone{Number: e.ID.User})
-	p.s.step(network.Pairing{Step: parley.PairedStep})
-	timeout := time.NewTimer(settleWait)
+	p.s.setState(parley.Starting, "", network.Phone{Number: e.ID.User})
+	p.s.publishStep(network.Pairing{Step: parley.PairedStep})
+	timeout := time.NewTimer(readyTimeout)
 	defer timeout.Stop()
-	for !p.taken {
+	for !p.accepted {
 		select {
-		case evt := <-p.l.news:
-			_, p.taken = endOf(evt)
+		case evt := <-p.l.updates:
+			_, p.accepted = disconnectionOf(evt)
 		case <-timeout.C: // its word was lost: connecting will show
 			return
 		case <-p.s.ctx.Done():
@@ -316,7 +318,7 @@ func pairErrorSentence(err error) string {
 	case errors.Is(err, whatsmeow.ErrPairInvalidDeviceIdentityHMAC), errors.Is(err, whatsmeow.ErrPairInvalidDeviceSignature):
 		return "The phone and this program did not agree on a key. Pair again with a new code."
 	case isDatabaseError(err):
-		return unkept
+		return notStored
 	}
 	return "WhatsApp did not link the device. Try again."
 }

@@ -50,7 +50,7 @@ func TestPairingByCode(t *testing.T) {
 // TestPairingByAWrongCode types another code than the one that is shown, and then the right one.
 func TestPairingByAWrongCode(t *testing.T) {
 	w := newWorld(t)
-	w.driver.codePatience = 100 * time.Millisecond
+	w.driver.codeTimeout = 100 * time.Millisecond
 	s, in := w.start()
 	must(t, s.(network.PairByCode).PairWithCode(t.Context(), ownerNumber))
 	shown := in.step(parley.CodeStep)
@@ -166,7 +166,7 @@ func TestPairingSteps(t *testing.T) {
 	defer p.timer.Stop()
 	defer p.typed.Stop()
 	codes := []string{"1", "2", "3", "4", "5", "6"}
-	if p.happened(&events.QR{Codes: codes}) != pairingGoesOn {
+	if p.handleEvent(&events.QR{Codes: codes}) != pairingGoesOn {
 		t.Error("the codes ended the pairing")
 	}
 	for p.showNext() {
@@ -186,22 +186,22 @@ func TestPairingSteps(t *testing.T) {
 	if !slices.Equal(shown, codes) || lives[0] != time.Minute || lives[1] != 20*time.Second {
 		t.Errorf("%v were shown for %v", shown, lives)
 	}
-	if p.happened(&events.Disconnected{}) != pairingLost {
+	if p.handleEvent(&events.Disconnected{}) != pairingLost {
 		t.Error("a connection that ends before its codes is not lost")
 	}
 	p.until = time.Now() // the last code ends
-	if p.happened(&events.Disconnected{}) != pairingOver {
+	if p.handleEvent(&events.Disconnected{}) != pairingOver {
 		t.Error("the end of the codes did not end the pairing")
 	}
 	in.step(parley.TimeoutStep)
-	if p.happened(&events.PairPasskeyRequest{}) != pairingGoesOn || p.happened(&events.PairPasskeyConfirmation{}) != pairingGoesOn {
+	if p.handleEvent(&events.PairPasskeyRequest{}) != pairingGoesOn || p.handleEvent(&events.PairPasskeyConfirmation{}) != pairingGoesOn {
 		t.Error("a passkey ended the pairing")
 	}
 	if got := in.step(parley.PasskeyStep); !strings.Contains(got.Reason, "passkey") {
 		t.Errorf("the step is %+v", got)
 	}
 	for _, failure := range []any{&events.QRScannedWithoutMultidevice{}, &events.PairPasskeyError{}, &events.ClientOutdated{}} {
-		if p.happened(failure) != pairingOver {
+		if p.handleEvent(failure) != pairingOver {
 			t.Errorf("%T did not end the pairing", failure)
 		}
 	}

@@ -14,8 +14,8 @@ import (
 type parsed struct {
 	content parley.Content // nil: nothing that a person would see
 	replyTo parley.MessageID
-	file    sized  // what Content carries, to be fetched; nil: nothing
-	data    []byte // or its bytes, where the message itself has them
+	file    fileMessage // what Content carries, to be fetched; nil: nothing
+	data    []byte      // or its bytes, where the message itself has them
 }
 
 // parse reads a message that came. What is no content of ours is told in words, so that somebody sees that
@@ -25,7 +25,7 @@ func parse(m *waE2E.Message) parsed {
 	case m == nil:
 		return parsed{}
 	case m.Conversation != nil:
-		return parsed{content: parley.Text{Body: clean(m.GetConversation())}}
+		return parsed{content: parley.Text{Body: stripNUL(m.GetConversation())}}
 	case m.ExtendedTextMessage != nil:
 		return parseText(m.ExtendedTextMessage)
 	case m.ImageMessage != nil, m.VideoMessage != nil, m.PtvMessage != nil, m.StickerMessage != nil, m.AudioMessage != nil,
@@ -33,68 +33,68 @@ func parse(m *waE2E.Message) parsed {
 		return parseFile(m)
 	case m.LocationMessage != nil:
 		x := m.LocationMessage
-		return parsed{content: place(x.GetName(), x.GetDegreesLatitude(), x.GetDegreesLongitude()), replyTo: quoted(x.GetContextInfo())}
+		return parsed{content: locationOf(x.GetName(), x.GetDegreesLatitude(), x.GetDegreesLongitude()), replyTo: quoted(x.GetContextInfo())}
 	case m.LiveLocationMessage != nil:
 		x := m.LiveLocationMessage
-		return parsed{content: place(x.GetCaption(), x.GetDegreesLatitude(), x.GetDegreesLongitude()), replyTo: quoted(x.GetContextInfo())}
+		return parsed{content: locationOf(x.GetCaption(), x.GetDegreesLatitude(), x.GetDegreesLongitude()), replyTo: quoted(x.GetContextInfo())}
 	case m.ContactMessage != nil:
 		x := m.ContactMessage
-		return card(x.GetDisplayName(), x.GetVcard(), x.GetContextInfo())
+		return contactCard(x.GetDisplayName(), x.GetVcard(), x.GetContextInfo())
 	case m.ContactsArrayMessage != nil:
 		return parseCards(m.ContactsArrayMessage)
 	case pollOf(m) != nil:
 		return parsePoll(pollOf(m))
 	}
-	return parseAnswer(m)
+	return parseReply(m)
 }
 
-// parseAnswer reads what somebody chose where a business offered choices, and gives a name to what is left.
-func parseAnswer(m *waE2E.Message) parsed {
+// parseReply reads what somebody chose where a business offered choices, and gives a name to what is left.
+func parseReply(m *waE2E.Message) parsed {
 	switch {
 	case m.ButtonsResponseMessage != nil:
 		x := m.ButtonsResponseMessage
-		return answer(x.GetSelectedDisplayText(), x.GetContextInfo())
+		return textReply(x.GetSelectedDisplayText(), x.GetContextInfo())
 	case m.ListResponseMessage != nil:
 		x := m.ListResponseMessage
-		return answer(x.GetTitle(), x.GetContextInfo())
+		return textReply(x.GetTitle(), x.GetContextInfo())
 	case m.TemplateButtonReplyMessage != nil:
 		x := m.TemplateButtonReplyMessage
-		return answer(x.GetSelectedDisplayText(), x.GetContextInfo())
+		return textReply(x.GetSelectedDisplayText(), x.GetContextInfo())
 	case m.InteractiveResponseMessage != nil:
 		x := m.InteractiveResponseMessage
-		return answer(x.GetBody().GetText(), x.GetContextInfo())
+		return textReply(x.GetBody().GetText(), x.GetContextInfo())
 	case m.EventMessage != nil:
-		return answer(m.EventMessage.GetName(), m.EventMessage.GetContextInfo())
+		return textReply(m.EventMessage.GetName(), m.EventMessage.GetContextInfo())
 	case m.GroupInviteMessage != nil:
-		return answer(m.GroupInviteMessage.GetCaption(), m.GroupInviteMessage.GetContextInfo())
+		return textReply(m.GroupInviteMessage.GetCaption(), m.GroupInviteMessage.GetContextInfo())
 	case m.ProductMessage != nil:
-		return answer(m.ProductMessage.GetProduct().GetTitle(), m.ProductMessage.GetContextInfo())
+		return textReply(m.ProductMessage.GetProduct().GetTitle(), m.ProductMessage.GetContextInfo())
 	case m.OrderMessage != nil:
-		return answer(m.OrderMessage.GetMessage(), m.OrderMessage.GetContextInfo())
+		return textReply(m.OrderMessage.GetMessage(), m.OrderMessage.GetContextInfo())
 	case m.ButtonsMessage != nil:
-		return answer(m.ButtonsMessage.GetContentText(), m.ButtonsMessage.GetContextInfo())
+		return textReply(m.ButtonsMessage.GetContentText(), m.ButtonsMessage.GetContextInfo())
 	case m.ListMessage != nil:
-		return answer(m.ListMessage.GetDescription(), m.ListMessage.GetContextInfo())
+		return textReply(m.ListMessage.GetDescription(), m.ListMessage.GetContextInfo())
 	case m.TemplateMessage != nil:
-		return answer(m.TemplateMessage.GetHydratedTemplate().GetHydratedContentText(), m.TemplateMessage.GetContextInfo())
+		return textReply(m.TemplateMessage.GetHydratedTemplate().GetHydratedContentText(), m.TemplateMessage.GetContextInfo())
 	case m.InteractiveMessage != nil:
-		return answer(m.InteractiveMessage.GetBody().GetText(), m.InteractiveMessage.GetContextInfo())
+		return textReply(m.InteractiveMessage.GetBody().GetText(), m.InteractiveMessage.GetContextInfo())
 	}
 	// Calls, pins, albums (whose pictures come one by one), keys: nothing that was said.
 	return parsed{}
 }
 
-func answer(text string, c *waE2E.ContextInfo) parsed {
-	if text = clean(text); text == "" {
+func textReply(text string, c *waE2E.ContextInfo) parsed {
+	if text = stripNUL(text); text == "" {
 		text = "(a message that cannot be shown here)"
 	}
 	return parsed{content: parley.Text{Body: text}, replyTo: quoted(c)}
 }
 
 func parseText(x *waE2E.ExtendedTextMessage) parsed {
-	text := parley.Text{Body: clean(x.GetText())}
+	text := parley.Text{Body: stripNUL(x.GetText())}
 	if url := x.GetMatchedText(); url != "" && x.GetTitle() != "" {
-		text.Preview = &parley.Preview{URL: clean(url), Title: clean(x.GetTitle()), Description: clean(x.GetDescription()), Thumbnail: bounds(x.GetJPEGThumbnail())}
+		text.Preview = &parley.Preview{URL: stripNUL(url), Title: stripNUL(x.GetTitle()), Description: stripNUL(x.GetDescription()), Thumbnail: limitThumbnail(x.GetJPEGThumbnail())}
 	}
 	return parsed{content: text, replyTo: quoted(x.GetContextInfo())}
 }
@@ -104,25 +104,25 @@ func parseFile(m *waE2E.Message) parsed {
 	switch {
 	case m.ImageMessage != nil:
 		x := m.ImageMessage
-		media := describe(x, x.GetMimetype(), x.GetJPEGThumbnail())
+		media := describeMedia(x, x.GetMimetype(), x.GetJPEGThumbnail())
 		media.Width, media.Height = int(x.GetWidth()), int(x.GetHeight())
-		return parsed{content: parley.Image{Caption: clean(x.GetCaption()), Media: media}, replyTo: quoted(x.GetContextInfo()), file: x}
+		return parsed{content: parley.Image{Caption: stripNUL(x.GetCaption()), Media: media}, replyTo: quoted(x.GetContextInfo()), file: x}
 	case m.VideoMessage != nil, m.PtvMessage != nil:
 		x := m.VideoMessage
 		if x == nil {
 			x = m.PtvMessage // a short round one
 		}
-		media := describe(x, x.GetMimetype(), x.GetJPEGThumbnail())
+		media := describeMedia(x, x.GetMimetype(), x.GetJPEGThumbnail())
 		media.Width, media.Height, media.Seconds = int(x.GetWidth()), int(x.GetHeight()), int(x.GetSeconds())
-		return parsed{content: parley.Video{Caption: clean(x.GetCaption()), Media: media}, replyTo: quoted(x.GetContextInfo()), file: x}
+		return parsed{content: parley.Video{Caption: stripNUL(x.GetCaption()), Media: media}, replyTo: quoted(x.GetContextInfo()), file: x}
 	case m.StickerMessage != nil:
 		x := m.StickerMessage
-		media := describe(x, x.GetMimetype(), nil)
+		media := describeMedia(x, x.GetMimetype(), nil)
 		media.Width, media.Height = int(x.GetWidth()), int(x.GetHeight())
 		return parsed{content: parley.Image{Media: media}, replyTo: quoted(x.GetContextInfo()), file: x}
 	case m.AudioMessage != nil:
 		x := m.AudioMessage
-		media := describe(x, x.GetMimetype(), nil)
+		media := describeMedia(x, x.GetMimetype(), nil)
 		media.Seconds, media.Waveform = int(x.GetSeconds()), x.GetWaveform()
 		p := parsed{content: parley.Voice{Media: media}, replyTo: quoted(x.GetContextInfo()), file: x}
 		if !x.GetPTT() { // music, not a voice note
@@ -134,41 +134,41 @@ func parseFile(m *waE2E.Message) parsed {
 	if x == nil {
 		x = m.DocumentWithCaptionMessage.GetMessage().GetDocumentMessage()
 	}
-	media := describe(x, x.GetMimetype(), x.GetJPEGThumbnail())
-	media.Filename = clean(x.GetFileName())
-	return parsed{content: parley.File{Caption: clean(x.GetCaption()), Media: media}, replyTo: quoted(x.GetContextInfo()), file: x}
+	media := describeMedia(x, x.GetMimetype(), x.GetJPEGThumbnail())
+	media.Filename = stripNUL(x.GetFileName())
+	return parsed{content: parley.File{Caption: stripNUL(x.GetCaption()), Media: media}, replyTo: quoted(x.GetContextInfo()), file: x}
 }
 
-// sized is what all files of messages have.
-type sized interface {
+// fileMessage is what all files of messages have.
+type fileMessage interface {
 	whatsmeow.DownloadableMessage
 	GetFileLength() uint64
 }
 
-func describe(x sized, mime string, thumbnail []byte) parley.Media {
-	return parley.Media{MIME: mime, Size: int64(x.GetFileLength()), SHA256: x.GetFileSHA256(), Thumbnail: bounds(thumbnail)}
+func describeMedia(x fileMessage, mime string, thumbnail []byte) parley.Media {
+	return parley.Media{MIME: mime, Size: int64(x.GetFileLength()), SHA256: x.GetFileSHA256(), Thumbnail: limitThumbnail(thumbnail)}
 }
 
 // maxThumbnail is larger than any thumbnail that a phone makes.
 const maxThumbnail = 64 << 10
 
-// bounds drops a thumbnail that is too large.
-func bounds(thumbnail []byte) []byte {
+// limitThumbnail drops a thumbnail that is too large.
+func limitThumbnail(thumbnail []byte) []byte {
 	if len(thumbnail) > maxThumbnail {
 		return nil
 	}
 	return thumbnail
 }
 
-func place(title string, latitude, longitude float64) parley.Location {
+func locationOf(title string, latitude, longitude float64) parley.Location {
 	degrees := func(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
-	return parley.Location{Title: clean(title), Latitude: degrees(latitude), Longitude: degrees(longitude)}
+	return parley.Location{Title: stripNUL(title), Latitude: degrees(latitude), Longitude: degrees(longitude)}
 }
 
-// card makes a file of a contact card, as phones understand it.
-func card(name, vcard string, c *waE2E.ContextInfo) parsed {
-	media := parley.Media{MIME: "text/vcard", Filename: clean(name) + ".vcf", Size: int64(len(vcard))}
-	return parsed{content: parley.File{Caption: clean(name), Media: media}, replyTo: quoted(c), data: []byte(vcard)}
+// contactCard makes a file of a contact card, as phones understand it.
+func contactCard(name, vcard string, c *waE2E.ContextInfo) parsed {
+	media := parley.Media{MIME: "text/vcard", Filename: stripNUL(name) + ".vcf", Size: int64(len(vcard))}
+	return parsed{content: parley.File{Caption: stripNUL(name), Media: media}, replyTo: quoted(c), data: []byte(vcard)}
 }
 
 func parseCards(x *waE2E.ContactsArrayMessage) parsed {
@@ -176,7 +176,7 @@ func parseCards(x *waE2E.ContactsArrayMessage) parsed {
 	for _, c := range x.GetContacts() {
 		all = append(all, c.GetVcard())
 	}
-	return card(x.GetDisplayName(), strings.Join(all, "\n"), x.GetContextInfo())
+	return contactCard(x.GetDisplayName(), strings.Join(all, "\n"), x.GetContextInfo())
 }
 
 // pollOf finds a poll in whichever version of the message it stands.
@@ -190,14 +190,14 @@ func pollOf(m *waE2E.Message) *waE2E.PollCreationMessage {
 }
 
 func parsePoll(x *waE2E.PollCreationMessage) parsed {
-	poll := parley.Poll{Title: clean(x.GetName()), Multiple: x.GetSelectableOptionsCount() != 1}
+	poll := parley.Poll{Title: stripNUL(x.GetName()), Multiple: x.GetSelectableOptionsCount() != 1}
 	for _, o := range x.GetOptions() {
-		poll.Options = append(poll.Options, clean(o.GetOptionName()))
+		poll.Options = append(poll.Options, stripNUL(o.GetOptionName()))
 	}
 	return parsed{content: poll, replyTo: quoted(x.GetContextInfo())}
 }
 
 func quoted(c *waE2E.ContextInfo) parley.MessageID { return parley.MessageID(c.GetStanzaID()) }
 
-// clean takes out what no store of ours can keep.
-func clean(s string) string { return strings.ReplaceAll(s, "\x00", "") }
+// stripNUL takes out what no store of ours can keep.
+func stripNUL(s string) string { return strings.ReplaceAll(s, "\x00", "") }

@@ -19,10 +19,10 @@ import (
 // different chats at the same time, and acknowledged by us when they are kept.
 
 const (
-	// gatherFor is how long receipts are gathered. Nobody waits for them.
-	gatherFor = 5 * time.Millisecond
-	// receiptsAtOnce is how many chats' receipts are given at the same time.
-	receiptsAtOnce = 16
+	// batchDelay is how long receipts are gathered. Nobody waits for them.
+	batchDelay = 5 * time.Millisecond
+	// maxParallelChats is how many chats' receipts are given at the same time.
+	maxParallelChats = 16
 	// receiptTries is how often a receipt is given to a sink that does not know what it is for. Ids are
 	// stored before messages are sent: what is unknown after more than a second is another device's, or invented.
 	receiptTries = 8
@@ -34,20 +34,20 @@ const (
 	hostedDevice = 99
 )
 
-// slip is a receipt with the acknowledgement that it waits for.
-type slip struct {
+// queuedReceipt is a receipt with the acknowledgement that it waits for.
+type queuedReceipt struct {
 	network.Receipt
 	ack   *waBinary.Node // nil: whatsmeow acknowledges it
 	tries int            // how often the sink did not know what it is for
 }
 
-// slips are the receipts of a line that are not kept yet.
-type slips struct {
-	mu     sync.Mutex
-	waits  []slip
-	open   map[parley.ContactID]int // how many of a chat wait or are being given
-	filing bool
-	filed  chan struct{} // closed when some were given; nil: nobody waits for that
+// receiptQueue are the receipts of a line that are not kept yet.
+type receiptQueue struct {
+	mu        sync.Mutex
+	queue     []queuedReceipt
+	pending   map[parley.ContactID]int // how many of a chat wait or are being given
+	running   bool
+	delivered chan struct{} // closed when some were given; nil: nobody waits for that
 
 	// Receipts for unknown messages that are given again after a pause, by contact. Nothing waits for them.
 	unknown    map[parley.ContactID]int
@@ -63,52 +63,52 @@ func ackOf(e *events.Receipt) *waBinary.Node {
 	return &waBinary.Node{Tag: "ack", Attrs: ack}
 }
 
-// later has a receipt given and acknowledged soon.
-func (l *line) later(one slip) {
-	s := &l.slips
+// queueReceipt has a receipt given and acknowledged soon.
+func (conn *connection) queueReceipt(one queuedReceipt) {
+	s := &conn.receipts
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.open == nil {
-		s.open = map[parley.ContactID]int{}
+	if s.pending == nil {
+		s.pending = map[parley.ContactID]int{}
 	}
-	s.open[one.From]++
-	s.waits = append(s.waits, one)
-	if !s.filing {
-		s.filing = true
-		l.handles.Go(l.file)
+	s.pending[one.From]++
+	s.queue = append(s.queue, one)
+	if !s.running {
+		s.running = true
+		conn.handlers.Go(conn.deliverReceipts)
 	}
 }
 
-// file gives receipts until none waits.
-func (l *line) file() {
-	for l.pause(gatherFor) {
-		s := &l.slips
+// deliverReceipts gives receipts until none waits.
+func (conn *connection) deliverReceipts() {
+	for conn.pause(batchDelay) {
+		s := &conn.receipts
 		s.mu.Lock()
-		batch := s.waits
-		s.waits = nil
-		s.filing = len(batch) > 0
+		batch := s.queue
+		s.queue = nil
+		s.running = len(batch) > 0
 		s.mu.Unlock()
 		if len(batch) == 0 {
 			return
 		}
-		l.giveSlips(batch)
+		conn.deliverBatch(batch)
 		s.mu.Lock()
 		for _, one := range batch {
-			if s.open[one.From]--; s.open[one.From] == 0 {
-				delete(s.open, one.From)
+			if s.pending[one.From]--; s.pending[one.From] == 0 {
+				delete(s.pending, one.From)
 			}
 		}
-		if s.filed != nil {
-			close(s.filed)
-			s.filed = nil
+		if s.delivered != nil {
+			close(s.delivered)
+			s.delivered = nil
 		}
 		s.mu.Unlock()
 	}
 }
 
-// giveSlips gives receipts, each chat's in order.
-func (l *line) giveSlips(batch []slip) {
-	var chats [][]slip
+// deliverBatch gives receipts, each chat's in order.
+func (conn *connection) deliverBatch(batch []queuedReceipt) {
+	var chats [][]queuedReceipt
 	at := map[parley.ContactID]int{}
 	for _, one := range batch {
 		i, known := at[one.From]
@@ -119,22 +119,22 @@ func (l *line) giveSlips(batch []slip) {
 		}
 		chats[i] = append(chats[i], one)
 	}
-	turns := make(chan struct{}, receiptsAtOnce)
+	turns := make(chan struct{}, maxParallelChats)
 	var giving sync.WaitGroup
 	for _, chat := range chats {
 		turns <- struct{}{}
 		giving.Go(func() {
-			l.giveChat(chat)
+			conn.deliverChat(chat)
 			<-turns
 		})
 	}
 	giving.Wait()
 }
 
-// giveChat gives the receipts of one chat, those that say the same together.
-func (l *line) giveChat(chat []slip) {
+// deliverChat gives the receipts of one chat, those that say the same together.
+func (conn *connection) deliverChat(chat []queuedReceipt) {
 	for len(chat) > 0 {
-		n := slices.IndexFunc(chat, func(s slip) bool { return s.Status != chat[0].Status || !s.At.Equal(chat[0].At) })
+		n := slices.IndexFunc(chat, func(s queuedReceipt) bool { return s.Status != chat[0].Status || !s.At.Equal(chat[0].At) })
 		if n < 0 {
 			n = len(chat)
 		}
@@ -142,15 +142,15 @@ func (l *line) giveChat(chat []slip) {
 		for _, s := range chat[1:n] {
 			same.IDs = append(same.IDs, s.IDs...)
 		}
-		unknown, ok := l.offerReceipt(same)
+		unknown, ok := conn.offerReceipt(same)
 		if !ok {
 			return
 		}
 		for _, s := range chat[:n] {
-			if left := among(s.IDs, unknown); len(left) > 0 && l.again(s, left) {
+			if left := intersect(s.IDs, unknown); len(left) > 0 && conn.retryUnknown(s, left) {
 				continue
 			}
-			if !l.acknowledge(s) {
+			if !conn.acknowledge(s) {
 				return // it comes again
 			}
 		}
@@ -160,9 +160,9 @@ func (l *line) giveChat(chat []slip) {
 
 // offerReceipt hands a receipt to the sink until that has it, and returns the ids that the sink does not know.
 // It reports false when the line is being ended.
-func (l *line) offerReceipt(r network.Receipt) (unknown []parley.MessageID, ok bool) {
-	for tries := 1; l.s.ctx.Err() == nil; tries++ {
-		err := l.s.sink(l.s.ctx, r)
+func (conn *connection) offerReceipt(r network.Receipt) (unknown []parley.MessageID, ok bool) {
+	for tries := 1; conn.s.ctx.Err() == nil; tries++ {
+		err := conn.s.sink(conn.s.ctx, r)
 		if err == nil {
 			return nil, true
 		}
@@ -172,28 +172,28 @@ func (l *line) offerReceipt(r network.Receipt) (unknown []parley.MessageID, ok b
 		if errors.Is(err, parley.ErrNotFound) {
 			return r.IDs, true
 		}
-		if !l.pause(retryPause(tries)) {
+		if !conn.pause(retryDelay(tries)) {
 			break
 		}
 	}
 	return nil, false
 }
 
-// giveReceipt gives a receipt that whatsmeow acknowledges.
-func (l *line) giveReceipt(r network.Receipt) bool {
-	l.s.giving.Lock()
-	defer l.s.giving.Unlock()
-	if !l.slips.await(r.From, l.taking.Done()) {
+// deliverReceipt gives a receipt that whatsmeow acknowledges.
+func (conn *connection) deliverReceipt(r network.Receipt) bool {
+	conn.s.sinkMu.Lock()
+	defer conn.s.sinkMu.Unlock()
+	if !conn.receipts.awaitChat(r.From, conn.handlerCtx.Done()) {
 		return false
 	}
-	unknown, ok := l.offerReceipt(r)
+	unknown, ok := conn.offerReceipt(r)
 	if len(unknown) > 0 {
-		l.again(slip{Receipt: r}, unknown)
+		conn.retryUnknown(queuedReceipt{Receipt: r}, unknown)
 	}
 	return ok
 }
 
-func among(ids, some []parley.MessageID) []parley.MessageID {
+func intersect(ids, some []parley.MessageID) []parley.MessageID {
 	var found []parley.MessageID
 	for _, id := range ids {
 		if slices.Contains(some, id) {
@@ -203,12 +203,12 @@ func among(ids, some []parley.MessageID) []parley.MessageID {
 	return found
 }
 
-// again gives a part of a receipt, which the sink does not know, again after a pause. It reports false when it
+// retryUnknown gives a part of a receipt, which the sink does not know, again after a pause. It reports false when it
 // was given often enough, or there are too many.
-func (l *line) again(one slip, unknown []parley.MessageID) bool {
+func (conn *connection) retryUnknown(one queuedReceipt, unknown []parley.MessageID) bool {
 	one.IDs = unknown
 	one.tries++
-	s := &l.slips
+	s := &conn.receipts
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if one.tries >= receiptTries || s.allUnknown >= maxUnknown || s.unknown[one.From] >= maxUnknownEach {
@@ -219,40 +219,40 @@ func (l *line) again(one slip, unknown []parley.MessageID) bool {
 	}
 	s.allUnknown++
 	s.unknown[one.From]++
-	time.AfterFunc(l.s.d.receiptPause(one.tries), func() {
+	time.AfterFunc(conn.s.d.receiptRetryDelay(one.tries), func() {
 		s.mu.Lock()
 		s.allUnknown--
 		if s.unknown[one.From]--; s.unknown[one.From] == 0 {
 			delete(s.unknown, one.From)
 		}
 		s.mu.Unlock()
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if !l.closed {
-			l.later(one)
+		conn.mu.Lock()
+		defer conn.mu.Unlock()
+		if !conn.closed {
+			conn.queueReceipt(one)
 		}
 	})
 	return true
 }
 
 // acknowledge tells the network that a receipt is stored. It reports false when it could not.
-func (l *line) acknowledge(s slip) bool {
-	return s.ack == nil || l.inner().SendNode(l.ctx, *s.ack) == nil
+func (conn *connection) acknowledge(s queuedReceipt) bool {
+	return s.ack == nil || conn.inner().SendNode(conn.ctx, *s.ack) == nil
 }
 
-// await waits until the receipts of a chat that came before are given. It reports false when the line is
+// awaitChat waits until the receipts of a chat that came before are given. It reports false when the line is
 // being ended.
-func (s *slips) await(from parley.ContactID, ended <-chan struct{}) bool {
+func (s *receiptQueue) awaitChat(from parley.ContactID, ended <-chan struct{}) bool {
 	for {
 		s.mu.Lock()
-		if s.open[from] == 0 {
+		if s.pending[from] == 0 {
 			s.mu.Unlock()
 			return true
 		}
-		if s.filed == nil {
-			s.filed = make(chan struct{})
+		if s.delivered == nil {
+			s.delivered = make(chan struct{})
 		}
-		filed := s.filed
+		filed := s.delivered
 		s.mu.Unlock()
 		select {
 		case <-filed:

@@ -1,10 +1,12 @@
 package whatsapp
 
 import (
+	"slices"
 	"sync"
 	"time"
 
 	"go.mau.fi/whatsmeow/proto/waE2E"
+	"go.mau.fi/whatsmeow/proto/waHistorySync"
 	"go.mau.fi/whatsmeow/types"
 	"go.mau.fi/whatsmeow/types/events"
 
@@ -16,29 +18,29 @@ import (
 const (
 	firstRetry = 10 * time.Millisecond
 	lastRetry  = 5 * time.Second
-	// hiddenFor is how long a message waits for the number of its sender to become known. It comes again
+	// unknownSenderFor is how long a message waits for the number of its sender to become known. It comes again
 	// with every connection until then.
-	hiddenFor = 7 * 24 * time.Hour
+	unknownSenderFor = 7 * 24 * time.Hour
 )
 
-// retryPause is how long to wait after a sink refused a number of times.
-func retryPause(tries int) time.Duration { return min(firstRetry<<min(tries-1, 10), lastRetry) }
+// retryDelay is how long to wait after a sink refused a number of times.
+func retryDelay(tries int) time.Duration { return min(firstRetry<<min(tries-1, 10), lastRetry) }
 
-// give hands an event of a chat to the sink, after what came of that chat before. It reports false when the
+// deliver hands an event of a chat to the sink, after what came of that chat before. It reports false when the
 // line ended first: then the network, which was not told that we have it, gives it again.
-func (l *line) give(chat parley.ContactID, e network.Event) bool {
-	l.s.giving.Lock()
-	defer l.s.giving.Unlock()
-	return l.slips.await(chat, l.taking.Done()) && l.offer(e)
+func (conn *connection) deliver(chat parley.ContactID, e network.Event) bool {
+	conn.s.sinkMu.Lock()
+	defer conn.s.sinkMu.Unlock()
+	return conn.receipts.awaitChat(chat, conn.handlerCtx.Done()) && conn.offer(e)
 }
 
 // offer hands an event to the sink until that has it.
-func (l *line) offer(e network.Event) bool {
-	for tries := 1; l.s.ctx.Err() == nil; tries++ {
-		if err := l.s.sink(l.s.ctx, e); err == nil {
+func (conn *connection) offer(e network.Event) bool {
+	for tries := 1; conn.s.ctx.Err() == nil; tries++ {
+		if err := conn.s.sink(conn.s.ctx, e); err == nil {
 			return true
 		}
-		if !l.pause(retryPause(tries)) {
+		if !conn.pause(retryDelay(tries)) {
 			return false
 		}
 	}
@@ -46,41 +48,41 @@ func (l *line) offer(e network.Event) bool {
 }
 
 // pause waits for a while. It reports false when the line is being ended.
-func (l *line) pause(d time.Duration) bool { return wait.Sleep(l.taking, d) }
+func (conn *connection) pause(d time.Duration) bool { return wait.Sleep(conn.handlerCtx, d) }
 
-// receive takes a message.
-func (l *line) receive(e *events.Message) bool {
+// handleMessage takes a message.
+func (conn *connection) handleMessage(e *events.Message) bool {
 	if e.Info.IsFromMe { // by another device of the account
-		l.s.foreign.add(e.Info.ID)
+		conn.s.otherDeviceSends.add(e.Info.ID)
 		return true
 	}
 	if e.Info.IsGroup || !isDirect(e.Info.Chat) {
 		return true
 	}
-	from, known, err := l.person(l.ctx, e.Info.Sender, e.Info.SenderAlt)
+	from, known, err := conn.contactFor(conn.ctx, e.Info.Sender, e.Info.SenderAlt)
 	if err != nil {
-		l.log.Warnf("find out who sent %s: %v", e.Info.ID, err)
+		conn.log.Warnf("find out who sent %s: %v", e.Info.ID, err)
 		return false
 	}
 	if !known {
-		l.log.Warnf("the number of the sender of %s is hidden: it cannot be published yet", e.Info.ID)
-		l.hidden.note(e.Info.ID, e.Info.Sender.User)
-		return time.Since(e.Info.Timestamp) > hiddenFor
+		conn.log.Warnf("the number of the sender of %s is hidden: it cannot be published yet", e.Info.ID)
+		conn.unknownSenders.mark(e.Info.ID, e.Info.Sender.User)
+		return time.Since(e.Info.Timestamp) > unknownSenderFor
 	}
-	l.reveal(e.Info.Sender)
-	event, ok := l.event(e, from)
-	return ok && (event == nil || l.give(from, event))
+	conn.replayFrom(e.Info.Sender)
+	event, ok := conn.toEvent(e, from)
+	return ok && (event == nil || conn.deliver(from, event))
 }
 
-// event makes what the gateway is told of a message; nil where it means nothing to it. It reports false when
+// toEvent makes what the gateway is told of a message; nil where it means nothing to it. It reports false when
 // the line ended before it was done.
-func (l *line) event(e *events.Message, from parley.ContactID) (network.Event, bool) {
+func (conn *connection) toEvent(e *events.Message, from parley.ContactID) (network.Event, bool) {
 	m := e.Message
 	if sealed := m.GetSecretEncryptedMessage(); sealed != nil {
-		opened, err := l.client.DecryptSecretEncryptedMessage(l.ctx, e)
+		opened, err := conn.client.DecryptSecretEncryptedMessage(conn.ctx, e)
 		if err != nil {
-			l.log.Warnf("open a change of a message: %v", err)
-			return nil, l.taking.Err() == nil
+			conn.log.Warnf("open a change of a message: %v", err)
+			return nil, conn.handlerCtx.Err() == nil
 		}
 		m = opened
 	}
@@ -92,19 +94,19 @@ func (l *line) event(e *events.Message, from parley.ContactID) (network.Event, b
 		target := parley.MessageRef{FromMe: !r.GetKey().GetFromMe(), Chat: from, ID: parley.MessageID(r.GetKey().GetID())}
 		return network.Reaction{From: from, Target: target, Emoji: r.GetText(), At: at}, true
 	case m.GetPollUpdateMessage() != nil:
-		return l.vote(e, from)
+		return conn.voteEvent(e, from)
 	case m.GetProtocolMessage() != nil:
-		return l.change(m.GetProtocolMessage(), e, from)
+		return conn.changeEvent(m.GetProtocolMessage(), e, from)
 	}
 	p := parse(m)
 	if p.content == nil {
 		return nil, true
 	}
-	return l.message(e, p, from), true
+	return conn.messageEvent(e, p, from), true
 }
 
-// change makes an event of what alters an earlier message.
-func (l *line) change(m *waE2E.ProtocolMessage, e *events.Message, from parley.ContactID) (network.Event, bool) {
+// changeEvent makes an event of what alters an earlier message.
+func (conn *connection) changeEvent(m *waE2E.ProtocolMessage, e *events.Message, from parley.ContactID) (network.Event, bool) {
 	target := parley.MessageID(m.GetKey().GetID())
 	switch m.GetType() {
 	case waE2E.ProtocolMessage_REVOKE:
@@ -115,34 +117,34 @@ func (l *line) change(m *waE2E.ProtocolMessage, e *events.Message, from parley.C
 			return nil, true
 		}
 		p.replyTo = target // an edit is kept as what it is: something said later about an earlier message
-		said := l.message(e, p, from)
+		said := conn.messageEvent(e, p, from)
 		said.Past = true
 		return said, true
 	}
 	return nil, true // timers and keys between devices
 }
 
-// message makes the event of something that was said. Its file is not here yet: the gateway fetches it after
+// messageEvent makes the event of something that was said. Its file is not here yet: the gateway fetches it after
 // it stored the message.
-func (l *line) message(e *events.Message, p parsed, from parley.ContactID) network.Message {
+func (conn *connection) messageEvent(e *events.Message, p parsed, from parley.ContactID) network.Message {
 	return network.Message{From: from, ID: parley.MessageID(e.Info.ID), Content: p.content, ReplyTo: p.replyTo,
-		At: e.Info.Timestamp, File: l.reference(&e.Info, p)}
+		At: e.Info.Timestamp, File: conn.reference(&e.Info, p)}
 }
 
-// vote makes the event of a choice in a poll.
-func (l *line) vote(e *events.Message, from parley.ContactID) (network.Event, bool) {
+// voteEvent makes the event of a choice in a poll.
+func (conn *connection) voteEvent(e *events.Message, from parley.ContactID) (network.Event, bool) {
 	poll := parley.MessageID(e.Message.GetPollUpdateMessage().GetPollCreationMessageKey().GetID())
-	choice, err := l.client.DecryptPollVote(l.ctx, e)
+	choice, err := conn.client.DecryptPollVote(conn.ctx, e)
 	if err != nil {
-		l.log.Warnf("open a vote: %v", err)
-		return nil, l.taking.Err() == nil
+		conn.log.Warnf("open a vote: %v", err)
+		return nil, conn.handlerCtx.Err() == nil
 	}
-	options, ok := l.options(from, poll)
+	options, ok := conn.pollOptions(from, poll)
 	if !ok {
-		l.log.Warnf("a vote in poll %s, whose options are not kept", poll)
+		conn.log.Warnf("a vote in poll %s, whose options are not kept", poll)
 		return nil, true
 	}
-	return network.Vote{From: from, Poll: poll, Options: chosen(options, choice.GetSelectedOptions()), At: e.Info.Timestamp}, true
+	return network.Vote{From: from, Poll: poll, Options: chosenOptions(options, choice.GetSelectedOptions()), At: e.Info.Timestamp}, true
 }
 
 // receiptStatus maps the receipts that say something about what we sent.
@@ -153,40 +155,40 @@ var receiptStatus = map[types.ReceiptType]parley.Status{
 	types.ReceiptTypePlayed:    parley.Played,
 }
 
-// receipt takes a receipt. Those between devices of the account, in groups, and for what another device
+// handleReceipt takes a receipt. Those between devices of the account, in groups, and for what another device
 // sent are of no use to the gateway.
-func (l *line) receipt(e *events.Receipt) bool {
+func (conn *connection) handleReceipt(e *events.Receipt) bool {
 	status, ok := receiptStatus[e.Type]
 	if !ok || e.IsFromMe || e.IsGroup || !isDirect(e.Chat) {
 		return true
 	}
-	from, known, err := l.person(l.ctx, e.Sender, e.SenderAlt)
+	from, known, err := conn.contactFor(conn.ctx, e.Sender, e.SenderAlt)
 	if err != nil {
 		return false
 	}
-	ids := l.s.foreign.others(e.MessageIDs)
+	ids := conn.s.otherDeviceSends.without(e.MessageIDs)
 	if !known || len(ids) == 0 {
 		return true
 	}
 	r := network.Receipt{From: from, IDs: ids, Status: status, At: e.Timestamp}
 	if e.Sender.Device == hostedDevice {
-		return l.giveReceipt(r)
+		return conn.deliverReceipt(r)
 	}
-	l.later(slip{Receipt: r, ack: ackOf(e)})
+	conn.queueReceipt(queuedReceipt{Receipt: r, ack: ackOf(e)})
 	return false // we acknowledge it
 }
 
-// foreignMost is how many messages of other devices are remembered.
-const foreignMost = 2048
+// maxOtherDeviceSends is how many messages of other devices are remembered.
+const maxOtherDeviceSends = 2048
 
-// foreign remembers what other devices of the account sent, whose receipts come here too.
-type foreign struct {
+// otherDeviceSends remembers what other devices of the account sent, whose receipts come here too.
+type otherDeviceSends struct {
 	mu   sync.Mutex
 	ids  map[types.MessageID]bool
 	ring []types.MessageID
 }
 
-func (f *foreign) add(id types.MessageID) {
+func (f *otherDeviceSends) add(id types.MessageID) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.ids == nil {
@@ -196,14 +198,14 @@ func (f *foreign) add(id types.MessageID) {
 		return
 	}
 	f.ids[id] = true
-	if f.ring = append(f.ring, id); len(f.ring) > foreignMost {
+	if f.ring = append(f.ring, id); len(f.ring) > maxOtherDeviceSends {
 		delete(f.ids, f.ring[0])
 		f.ring = f.ring[1:]
 	}
 }
 
-// others returns the ids that are not among them.
-func (f *foreign) others(ids []types.MessageID) []parley.MessageID {
+// without returns the ids that are not among them.
+func (f *otherDeviceSends) without(ids []types.MessageID) []parley.MessageID {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var rest []parley.MessageID
@@ -213,4 +215,63 @@ func (f *foreign) others(ids []types.MessageID) []parley.MessageID {
 		}
 	}
 	return rest
+}
+
+// handleHistory gives what was said in direct chats before the channel was paired, marked as past. Files are
+// described and not fetched: most of them are gone from the network, and there may be years of them. What is
+// not given when the connection ends is not given again: the network was told before that we have it.
+func (conn *connection) handleHistory(e *events.HistorySync) bool {
+	switch e.Data.GetSyncType() {
+	case waHistorySync.HistorySync_INITIAL_BOOTSTRAP, waHistorySync.HistorySync_RECENT, waHistorySync.HistorySync_FULL, waHistorySync.HistorySync_ON_DEMAND:
+	default:
+		return true // names and settings, which whatsmeow keeps
+	}
+	numbers := map[types.JID]types.JID{} // said with the history; whatsmeow stores them at the same time
+	for _, m := range e.Data.GetPhoneNumberToLidMappings() {
+		number, err1 := types.ParseJID(m.GetPnJID())
+		lid, err2 := types.ParseJID(m.GetLidJID())
+		if err1 == nil && err2 == nil {
+			numbers[lid] = number
+		}
+	}
+	for _, chat := range e.Data.GetConversations() {
+		jid, err := types.ParseJID(chat.GetID())
+		if err != nil || !isDirect(jid) {
+			continue
+		}
+		if !conn.deliverHistory(chat, jid, numbers[jid]) {
+			return false
+		}
+	}
+	return true
+}
+
+// deliverHistory gives the messages of one chat of before, the oldest first.
+func (conn *connection) deliverHistory(chat *waHistorySync.Conversation, jid, other types.JID) bool {
+	from, known, err := conn.contactFor(conn.ctx, jid, other)
+	if err != nil || !known {
+		return true
+	}
+	var all []network.Message
+	for _, m := range chat.GetMessages() {
+		e, err := conn.client.ParseWebMessage(jid, m.GetMessage())
+		if err != nil || e.Info.IsFromMe {
+			continue
+		}
+		if p := parse(e.Message); p.content != nil {
+			p.file = nil
+			said := conn.messageEvent(e, p, from)
+			said.Past, said.History = true, true
+			all = append(all, said)
+		}
+	}
+	if len(all) > 1 && all[0].At.After(all[len(all)-1].At) { // phones tell the newest first
+		slices.Reverse(all)
+	}
+	for _, m := range all {
+		if !conn.deliver(m.From, m) {
+			return false
+		}
+	}
+	return true
 }

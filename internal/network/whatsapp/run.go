@@ -23,10 +23,10 @@ const (
 func (s *session) run() {
 	var pairing *pairOptions
 	for s.ctx.Err() == nil {
-		rec, err := s.d.db.record(s.ctx, s.code)
+		rec, err := s.d.db.channel(s.ctx, s.code)
 		if err != nil {
 			s.d.Log.Error("read what is kept of a channel", "channel", s.code, "error", err)
-			s.become(s.trying(false), "The database of devices does not work now. It is tried again.", network.Phone{})
+			s.setState(s.connectingStatus(false), "The database of devices does not work now. It is tried again.", network.Phone{})
 			s.pause(databasePause)
 			continue
 		}
@@ -34,34 +34,34 @@ func (s *session) run() {
 		case pairing != nil:
 			pairing = s.pair(*pairing)
 		case rec.jid.IsEmpty():
-			pairing = s.restUnpaired(rec)
+			pairing = s.awaitPairing(rec)
 		default:
-			pairing = s.keep(rec)
+			pairing = s.maintain(rec)
 		}
 	}
 }
 
-// trying is the status of a channel that is not connected and tries to be.
-func (s *session) trying(worked bool) parley.ChannelStatus {
+// connectingStatus is the status of a channel that is not connected and tries to be.
+func (s *session) connectingStatus(worked bool) parley.ChannelStatus {
 	if worked {
 		return parley.Reconnecting
 	}
 	return parley.Starting
 }
 
-// restUnpaired waits until somebody wants to pair the channel.
-func (s *session) restUnpaired(rec record) *pairOptions {
+// awaitPairing waits until somebody wants to pair the channel.
+func (s *session) awaitPairing(rec channelDevice) *pairOptions {
 	if rec.status == "" {
-		s.become(parley.ScanQRCode, "No WhatsApp account is linked.", network.Phone{})
+		s.setState(parley.ScanQRCode, "No WhatsApp account is linked.", network.Phone{})
 	} else {
-		s.become(rec.status, rec.reason, network.Phone{})
+		s.setState(rec.status, rec.reason, network.Phone{})
 	}
 	for {
 		select {
 		case <-s.ctx.Done():
 			return nil
 		case r := <-s.requests:
-			r.answer <- nil // a logout has nothing to do
+			r.result <- nil // a logout has nothing to do
 			if r.pair != nil {
 				return r.pair
 			}
@@ -69,14 +69,14 @@ func (s *session) restUnpaired(rec record) *pairOptions {
 	}
 }
 
-// keep holds the account's connection, again and again, until the account is gone or somebody wants to
+// maintain holds the account's connection, again and again, until the account is gone or somebody wants to
 // pair another one.
-func (s *session) keep(rec record) *pairOptions {
-	phone := network.Phone{Name: s.d.nameOf(s.ctx, rec.jid), Number: rec.jid.User}
+func (s *session) maintain(rec channelDevice) *pairOptions {
+	phone := network.Phone{Name: s.d.pushName(s.ctx, rec.jid), Number: rec.jid.User}
 	worked := false
 	policy := newReconnects()
 	for s.ctx.Err() == nil {
-		e, up := s.hold(rec.jid, &phone)
+		e, up := s.holdConnection(rec.jid, &phone)
 		if s.ctx.Err() != nil {
 			return nil
 		}
@@ -86,18 +86,18 @@ func (s *session) keep(rec record) *pairOptions {
 			s.unpair(rec.jid, e)
 			return nil
 		case e.status != parley.Reconnecting:
-			s.become(e.status, e.reason, phone)
-			if r := s.wait(e.after, rec.jid, true); r.gone || r.pair != nil {
+			s.setState(e.status, e.reason, phone)
+			if r := s.waitOrRequest(e.retryAfter, rec.jid, true); r.unpaired || r.pair != nil {
 				return r.pair
 			}
-			s.become(s.trying(worked), "", phone)
+			s.setState(s.connectingStatus(worked), "", phone)
 		default:
-			s.become(s.trying(worked), e.reason, phone)
+			s.setState(s.connectingStatus(worked), e.reason, phone)
 			wait := policy.failed
-			if up || e.now {
+			if up || e.retryNow {
 				wait = policy.lost
 			}
-			if r := s.backOff(wait(), rec.jid); r.gone {
+			if r := s.backOff(wait(), rec.jid); r.unpaired {
 				return nil
 			}
 		}
@@ -105,19 +105,19 @@ func (s *session) keep(rec record) *pairOptions {
 	return nil
 }
 
-// queueCheck is how often a session that waits to reconnect checks whether messages wait for it.
-const queueCheck = time.Second
+// queueCheckInterval is how often a session that waits to reconnect checks whether messages wait for it.
+const queueCheckInterval = time.Second
 
 // backOff waits before the next connection, not longer than queuedBackoff while messages wait.
-func (s *session) backOff(wait time.Duration, jid types.JID) waited {
+func (s *session) backOff(wait time.Duration, jid types.JID) waitResult {
 	wait = min(wait, s.d.maxBackoff)
 	began := time.Now()
 	for {
 		left := backoffLeft(wait, time.Since(began), s.hasQueue())
 		if left <= 0 || s.ctx.Err() != nil {
-			return waited{}
+			return waitResult{}
 		}
-		if r := s.wait(min(left, queueCheck), jid, false); r.gone {
+		if r := s.waitOrRequest(min(left, queueCheckInterval), jid, false); r.unpaired {
 			return r
 		}
 	}
@@ -131,15 +131,15 @@ func (s *session) hasQueue() bool {
 	return depth != nil && (*depth)() > 0
 }
 
-// waited is how a wait ended.
-type waited struct {
-	pair *pairOptions // somebody wants to pair
-	gone bool         // the device is no more
+// waitResult is how a wait ended.
+type waitResult struct {
+	pair     *pairOptions // somebody wants to pair
+	unpaired bool         // the device is no more
 }
 
-// wait waits for a while, or for a request; for ever where the while is zero. Only where the channel has
+// waitOrRequest waits for a while, or for a request; for ever where the while is zero. Only where the channel has
 // failed can it be paired anew: else it comes back by itself.
-func (s *session) wait(d time.Duration, jid types.JID, failed bool) waited {
+func (s *session) waitOrRequest(d time.Duration, jid types.JID, failed bool) waitResult {
 	var due <-chan time.Time
 	if d > 0 || !failed {
 		timer := time.NewTimer(d)
@@ -149,20 +149,20 @@ func (s *session) wait(d time.Duration, jid types.JID, failed bool) waited {
 	for {
 		select {
 		case <-s.ctx.Done():
-			return waited{}
+			return waitResult{}
 		case <-due:
-			return waited{}
+			return waitResult{}
 		case r := <-s.requests:
 			switch {
 			case r.pair == nil:
-				s.unpair(jid, logoutAlone)
-				r.answer <- nil
-				return waited{gone: true}
+				s.unpair(jid, loggedOutOffline)
+				r.result <- nil
+				return waitResult{unpaired: true}
 			case failed:
-				r.answer <- nil
-				return waited{pair: r.pair}
+				r.result <- nil
+				return waitResult{pair: r.pair}
 			default:
-				r.answer <- errPaired(s.code)
+				r.result <- errPaired(s.code)
 			}
 		}
 	}
@@ -173,34 +173,34 @@ func errPaired(code parley.ChannelCode) error {
 }
 
 // unpair forgets the device of the channel and keeps why.
-func (s *session) unpair(jid types.JID, e end) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), keepTimeout)
+func (s *session) unpair(jid types.JID, e disconnection) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), persistTimeout)
 	defer cancel()
-	if err := s.d.db.setRecord(ctx, s.code, record{status: e.status, reason: e.reason}); err != nil {
+	if err := s.d.db.setChannel(ctx, s.code, channelDevice{status: e.status, reason: e.reason}); err != nil {
 		s.d.Log.Error("keep that a channel is not paired", "channel", s.code, "error", err)
 		s.pause(databasePause) // it will be noticed again
 	}
 	if err := s.d.db.deleteDevice(ctx, jid); err != nil {
 		s.d.Log.Error("remove a device", "channel", s.code, "error", err)
 	}
-	s.become(e.status, e.reason, network.Phone{})
+	s.setState(e.status, e.reason, network.Phone{})
 }
 
-// hold makes a connection and holds it until it ends. It says how it ended and whether it worked meanwhile.
-func (s *session) hold(jid types.JID, phone *network.Phone) (e end, up bool) {
+// holdConnection makes a connection and holds it until it ends. It says how it ended and whether it worked meanwhile.
+func (s *session) holdConnection(jid types.JID, phone *network.Phone) (e disconnection, up bool) {
 	device, err := s.d.db.keys.Device(s.ctx, jid)
 	if err != nil {
 		s.d.Log.Error("read a device", "channel", s.code, "error", err)
-		return end{status: parley.Reconnecting, reason: "The database of devices does not work now. It is tried again."}, false
+		return disconnection{status: parley.Reconnecting, reason: "The database of devices does not work now. It is tried again."}, false
 	}
 	if device == nil {
-		return keysGone, false
+		return keysMissing, false
 	}
-	l := newLine(s, device)
-	defer l.hangUp()
-	defer s.up.Store(nil)
-	if err := l.connect(); err != nil {
-		return dialEnd(err), false
+	conn := newConnection(s, device)
+	defer conn.close()
+	defer s.current.Store(nil)
+	if err := conn.connect(); err != nil {
+		return dialFailed(err), false
 	}
 	asked := time.Now()
 	login := time.NewTimer(loginTimeout)
@@ -208,74 +208,74 @@ func (s *session) hold(jid types.JID, phone *network.Phone) (e end, up bool) {
 	for {
 		select {
 		case <-s.ctx.Done():
-			return end{}, up
+			return disconnection{}, up
 		case <-login.C:
 			if !up {
-				return loginEnd, false
+				return loginTimedOut, false
 			}
 		case r := <-s.requests:
 			if r.pair != nil {
-				r.answer <- errPaired(s.code)
+				r.result <- errPaired(s.code)
 				continue
 			}
-			e, err := s.logOut(l, up)
-			r.answer <- err
+			e, err := s.logOut(conn, up)
+			r.result <- err
 			if err == nil {
 				return e, up
 			}
-		case evt := <-l.news:
-			if e, ended := endOf(evt); ended {
+		case evt := <-conn.updates:
+			if e, ended := disconnectionOf(evt); ended {
 				return e, up
 			}
 			if _, connected := evt.(*events.Connected); connected {
 				up = true
 				s.evidence.connected()
-				l.compareClock(time.Since(asked))
-				s.up.Store(l)
+				conn.measureClock(time.Since(asked))
+				s.current.Store(conn)
 			}
-			phone.Name = s.d.nameOf(s.ctx, jid)
+			phone.Name = s.d.pushName(s.ctx, jid)
 			if up {
-				s.become(parley.Working, "", *phone)
-				l.announce(phone.Name)
+				s.setState(parley.Working, "", *phone)
+				conn.announceName(phone.Name)
 			}
 		}
 	}
 }
 
-// announce tells the network the account's name, without which others see none, and that nobody sits here:
+// announceName tells the network the account's name, without which others see none, and that nobody sits here:
 // else the account's phone would not ring. Before the name is known there is nothing to tell.
-func (l *line) announce(name string) {
-	if name == "" || l.typing.isOn() {
+func (conn *connection) announceName(name string) {
+	if name == "" || conn.typing.isOn() {
 		return
 	}
-	if err := l.presence(l.ctx, types.PresenceUnavailable, name); err != nil {
-		l.log.Warnf("tell the account's name: %v", err)
+	if err := conn.presence(conn.ctx, types.PresenceUnavailable, name); err != nil {
+		conn.log.Warnf("tell the account's name: %v", err)
 	}
 }
 
 // logOut unlinks the device. Without a connection the network is not told.
-func (s *session) logOut(l *line, up bool) (end, error) {
-	e := logoutAlone
+func (s *session) logOut(conn *connection, up bool) (disconnection, error) {
+	e := loggedOutOffline
 	if up {
-		e = logoutOwn
-		if err := l.unlink(); err != nil {
-			return end{}, err
+		e = loggedOutHere
+		if err := conn.unlink(); err != nil {
+			return disconnection{}, err
 		}
 	}
-	s.up.Store(nil)
-	l.hangUp()
-	s.unpair(l.jid, e)
+	s.current.Store(nil)
+	conn.close()
+	s.unpair(conn.jid, e)
 	return e, nil
 }
 
 // unlink asks the network to remove this device from the account.
-func (l *line) unlink() (err error) {
-	defer l.s.contain(&err)
-	_, err = l.inner().SendIQ(l.ctx, whatsmeow.DangerousInfoQuery{
-		Namespace: "md", Type: "set", To: types.ServerJID, Content: unlinkNode(l.jid), Timeout: askTimeout,
+func (conn *connection) unlink() (err error) {
+	defer conn.s.recoverPanic(&err)
+	_, err = conn.inner().SendIQ(conn.ctx, whatsmeow.DangerousInfoQuery{
+		Namespace: "md", Type: "set", To: types.ServerJID, Content: unlinkNode(conn.jid), Timeout: requestTimeout,
 	})
 	if err != nil {
-		return l.asked("log out", err)
+		return conn.queryError("log out", err)
 	}
 	return nil
 }

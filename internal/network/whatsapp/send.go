@@ -22,19 +22,19 @@ import (
 // calls at once, which are for different chats, go out together. A message to a new contact takes four round
 // trips: at 100 ms each, 64 calls are 160 messages a second.
 const (
-	burst = 1
-	calls = 64
+	messagesPerCall = 1
+	parallelCalls   = 64
 )
 
 const (
 	// ackTimeout is how long the network may take to confirm a message before the outcome is unknown.
 	ackTimeout = 20 * time.Second
-	// askTimeout is how long the network may take to answer a question.
-	askTimeout = 20 * time.Second
+	// requestTimeout is how long the network may take to answer a question.
+	requestTimeout = 20 * time.Second
 )
 
 // Limits are how many messages a call of Send should carry, and how many calls are useful at once.
-func (s *session) Limits() (int, int) { return burst, calls }
+func (s *session) Limits() (int, int) { return messagesPerCall, parallelCalls }
 
 // Send gives messages and operations to the network.
 func (s *session) Send(ctx context.Context, ms []*parley.Message) []error {
@@ -55,36 +55,36 @@ func (s *session) Send(ctx context.Context, ms []*parley.Message) []error {
 }
 
 func (s *session) sendOne(ctx context.Context, m *parley.Message) (err error) {
-	defer s.contain(&err)
-	l, err := s.live()
+	defer s.recoverPanic(&err)
+	conn, err := s.connected()
 	if err != nil {
 		return err
 	}
-	done := l.awaitNetwork()
+	done := conn.watchWhileSending()
 	defer done()
 	switch c := m.Content.(type) {
 	case parley.Seen:
-		return l.seen(ctx, m.Chat, c.Target)
+		return conn.markSeen(ctx, m.Chat, c.Target)
 	case parley.Star:
-		return l.star(ctx, m.Chat, c)
+		return conn.star(ctx, m.Chat, c)
 	case parley.Archive:
-		return l.archive(ctx, m.Chat, c.Archived)
+		return conn.archive(ctx, m.Chat, c.Archived)
 	}
-	to, err := l.address(ctx, m.Chat)
+	to, err := conn.addressOf(ctx, m.Chat)
 	if err != nil {
-		return l.before(err)
+		return conn.classifyUnsent(err)
 	}
-	if own := l.s.aliases.of(m.Chat); own != m.Chat {
+	if own := conn.s.aliases.of(m.Chat); own != m.Chat {
 		m = new(*m)
 		m.Chat = own
 	}
-	raw, err := l.compose(ctx, m, to)
+	raw, err := conn.compose(ctx, m, to)
 	if err != nil {
-		return l.before(err)
+		return conn.classifyUnsent(err)
 	}
-	err = l.send(ctx, to, m.ID, raw)
-	if errors.Is(err, errUnsealed) { // they may have left the network since we learned their address
-		if found, lookErr := l.look(ctx, m.Chat); lookErr == nil && !found {
+	err = conn.send(ctx, to, m.ID, raw)
+	if errors.Is(err, errNothingEncrypted) { // they may have left the network since we learned their address
+		if found, lookErr := conn.lookUpNumber(ctx, m.Chat); lookErr == nil && !found {
 			return errAbsent
 		}
 	}
@@ -93,47 +93,47 @@ func (s *session) sendOne(ctx context.Context, m *parley.Message) (err error) {
 
 // send gives the network a message under our id. It answers nil only where something that the recipient can
 // read was confirmed.
-func (l *line) send(ctx context.Context, to types.JID, id parley.MessageID, raw *waE2E.Message) error {
-	ctx, watch := withSeal(ctx, to)
-	ctx, done := l.s.d.db.keys.Sending(ctx)
+func (conn *connection) send(ctx context.Context, to types.JID, id parley.MessageID, raw *waE2E.Message) error {
+	ctx, watch := withEncryptionCheck(ctx, to)
+	ctx, done := conn.s.d.db.keys.SendContext(ctx)
 	defer done()
-	return l.classed(l.transmit(ctx, to, types.MessageID(id), raw), watch)
+	return conn.classify(conn.transmit(ctx, to, types.MessageID(id), raw), watch)
 }
 
 // Errors are classed here and nowhere else.
 
-// classed says what follows from an error of a send.
-func (l *line) classed(err error, watch *seal) error {
+// classify says what follows from an error of a send.
+func (conn *connection) classify(err error, watch *encryptionCheck) error {
 	switch {
 	case isRefusal(err):
 		return err
-	case watch.isSealed():
+	case watch.isEncrypted():
 		if err == nil {
 			return nil
 		}
 		return network.OutcomeUnknown(fmt.Errorf("send: %w", err))
-	case watch.why() != nil:
-		err = watch.why()
+	case watch.cause() != nil:
+		err = watch.cause()
 	case err == nil: // it must not happen; if it does, it must not pass for sent
-		err = errUnsealed
+		err = errNothingEncrypted
 	}
-	return l.before(fmt.Errorf("send: %w", err)) // nothing left that anybody could read
+	return conn.classifyUnsent(fmt.Errorf("send: %w", err)) // nothing left that anybody could read
 }
 
-// before classes an error that came before anything was sent.
-func (l *line) before(err error) error {
+// classifyUnsent classes an error that came before anything was sent.
+func (conn *connection) classifyUnsent(err error) error {
 	if _, ok := errors.AsType[*network.Error](err); ok {
 		return err
 	}
-	if l.isBroken(err) {
+	if conn.isBroken(err) {
 		return network.NotConnected(err)
 	}
 	return err
 }
 
 // isBroken reports whether an error says that there is no connection.
-func (l *line) isBroken(err error) bool {
-	if l.ctx.Err() != nil || l.s.up.Load() != l {
+func (conn *connection) isBroken(err error) bool {
+	if conn.ctx.Err() != nil || conn.s.current.Load() != conn {
 		return true
 	}
 	if _, media := errors.AsType[*url.Error](err); media {
@@ -148,7 +148,7 @@ func (l *line) isBroken(err error) bool {
 	if _, lost := errors.AsType[net.Error](err); lost {
 		return true
 	}
-	for _, broken := range []error{whatsmeow.ErrNotConnected, whatsmeow.ErrNotLoggedIn, errLineEnded, socket.ErrSocketClosed, net.ErrClosed, io.EOF} {
+	for _, broken := range []error{whatsmeow.ErrNotConnected, whatsmeow.ErrNotLoggedIn, errConnectionEnded, socket.ErrSocketClosed, net.ErrClosed, io.EOF} {
 		if errors.Is(err, broken) {
 			return true
 		}
@@ -156,8 +156,10 @@ func (l *line) isBroken(err error) bool {
 	return false
 }
 
-// asked classes an error of a question to the network.
-func (l *line) asked(what string, err error) error { return l.before(fmt.Errorf("%s: %w", what, err)) }
+// queryError classes an error of a question to the network.
+func (conn *connection) queryError(what string, err error) error {
+	return conn.classifyUnsent(fmt.Errorf("%s: %w", what, err))
+}
 
 // isRefusal reports whether an error is the network's answer to a message.
 func isRefusal(err error) bool {
@@ -166,4 +168,47 @@ func isRefusal(err error) bool {
 	}
 	_, ok := errors.AsType[*network.Error](err)
 	return ok
+}
+
+// refusal is the network's answer to a message that it does not take now. Later it may.
+type refusal struct{ code int }
+
+func (r *refusal) Error() string { return fmt.Sprintf("WhatsApp answered with error %d", r.code) }
+
+// The codes that are known to mean more than "no". docs/whatsapp.md lists them all.
+const (
+	codeBadRequest     = 400
+	codeForbidden      = 403
+	codeNotFound       = 404
+	codeRequestTimeout = 408
+	codeCalmDown       = 420
+	codeStale          = 421 // it knows other addresses of the recipient than we do
+	codeTooMany        = 429
+	codeReachoutLimit  = 463 // the account may not write to people who never wrote to it, for a time
+	codeStrangersLimit = 475 // the same, for another reason
+	codeInvalidStanza  = 479
+	codeUnavailable    = 480
+	firstServerError   = 500
+)
+
+// refusalError says what follows from the network's answer to a message. What is not known to pass is permanent:
+// else the messages behind it would wait for nothing.
+func (conn *connection) refusalError(code int) error {
+	switch {
+	case code == codeReachoutLimit, code == codeStrangersLimit:
+		conn.s.mu.Lock()
+		until := conn.s.restricted
+		conn.s.mu.Unlock()
+		return network.RefuseUntil(parley.Restricted,
+			fmt.Sprintf("WhatsApp does not let this account write to people who never wrote to it now (error %d).", code), until)
+	case code == codeNotFound:
+		return errAbsent
+	case code == codeRequestTimeout, code == codeCalmDown, code == codeStale, code == codeTooMany, code == codeUnavailable, code >= firstServerError:
+		return &refusal{code}
+	case code == codeBadRequest, code == codeInvalidStanza:
+		return network.Refuse(parley.Refused, fmt.Sprintf("WhatsApp did not understand this message (error %d).", code))
+	case code == codeForbidden:
+		return network.Refuse(parley.Refused, fmt.Sprintf("WhatsApp does not let this account write to this contact (error %d).", code))
+	}
+	return network.Refuse(parley.Refused, fmt.Sprintf("WhatsApp does not accept this message (error %d).", code))
 }

@@ -31,40 +31,40 @@ type session struct {
 	requests   chan request               // for run
 	queueDepth atomic.Pointer[func() int] // how many messages wait to be sent; nil: not known
 
-	up       atomic.Pointer[line] // the line while it works; else nil
-	giving   sync.Mutex           // one event from the network at a time
-	devices  deviceLists
-	polls    polls
-	foreign  foreign
-	aliases  aliases
-	uploads  uploads
-	evidence evidence
-	clock    clock
+	current          atomic.Pointer[connection] // the line while it works; else nil
+	sinkMu           sync.Mutex                 // one event from the network at a time
+	devices          deviceLists
+	polls            polls
+	otherDeviceSends otherDeviceSends
+	aliases          aliases
+	uploads          reuploads
+	evidence         evidence
+	clock            clock
 
-	mu         sync.Mutex
-	status     network.State   // as it was last told, or will be
-	untold     []network.Event // what the sink does not know yet, in order
-	changed    chan struct{}   // holds one: there is something untold
-	restricted time.Time       // until when the network lets nobody new be written to; zero: not known
+	mu          sync.Mutex
+	status      network.State   // as it was last told, or will be
+	unpublished []network.Event // what the sink does not know yet, in order
+	changed     chan struct{}   // holds one: there is something untold
+	restricted  time.Time       // until when the network lets nobody new be written to; zero: not known
 }
 
 // request is something that somebody asks of run.
 type request struct {
 	pair   *pairOptions // nil: a logout
-	answer chan error
+	result chan error
 }
 
 func newSession(d *Driver, code parley.ChannelCode, sink network.Sink) *session {
 	s := &session{d: d, code: code, sink: sink, requests: make(chan request), changed: make(chan struct{}, 1)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	s.become(parley.Starting, "", network.Phone{})
+	s.setState(parley.Starting, "", network.Phone{})
 	s.done.Go(s.run)
-	s.done.Go(s.tell)
+	s.done.Go(s.publishStates)
 	return s
 }
 
-// become notes a change of the connection; the sink is told in its turn.
-func (s *session) become(status parley.ChannelStatus, reason string, phone network.Phone) {
+// setState notes a change of the connection; the sink is told in its turn.
+func (s *session) setState(status parley.ChannelStatus, reason string, phone network.Phone) {
 	s.mu.Lock()
 	state := network.State{Status: status, Reason: reason, Phone: phone}
 	if state == s.status {
@@ -73,13 +73,13 @@ func (s *session) become(status parley.ChannelStatus, reason string, phone netwo
 	}
 	s.status = state
 	s.mu.Unlock()
-	s.queue(state)
+	s.enqueue(state)
 }
 
-// queue has the sink told of a state or a step of pairing.
-func (s *session) queue(e network.Event) {
+// enqueue has the sink told of a state or a step of pairing.
+func (s *session) enqueue(e network.Event) {
 	s.mu.Lock()
-	s.untold = append(s.untold, e)
+	s.unpublished = append(s.unpublished, e)
 	s.mu.Unlock()
 	wait.Notify(s.changed)
 }
@@ -87,13 +87,13 @@ func (s *session) queue(e network.Event) {
 // stepTries is how often a step of pairing is offered to a sink that refuses it. Soon it is worth nothing.
 const stepTries = 3
 
-// tell gives the sink what it does not know yet, in order.
-func (s *session) tell() {
+// publishStates gives the sink what it does not know yet, in order.
+func (s *session) publishStates() {
 	for tries := 0; s.ctx.Err() == nil; {
 		s.mu.Lock()
 		var next network.Event
-		if len(s.untold) > 0 {
-			next = s.untold[0]
+		if len(s.unpublished) > 0 {
+			next = s.unpublished[0]
 		}
 		s.mu.Unlock()
 		if next == nil {
@@ -106,12 +106,12 @@ func (s *session) tell() {
 		err := s.sink(s.ctx, next)
 		if _, step := next.(network.Pairing); err != nil && !(step && tries >= stepTries) {
 			tries++
-			s.pause(retryPause(tries))
+			s.pause(retryDelay(tries))
 			continue
 		}
 		tries = 0
 		s.mu.Lock()
-		s.untold = s.untold[1:]
+		s.unpublished = s.unpublished[1:]
 		s.mu.Unlock()
 	}
 }
@@ -119,10 +119,10 @@ func (s *session) tell() {
 // pause waits for a while, or until the session is closed. It reports whether it is still open.
 func (s *session) pause(d time.Duration) bool { return wait.Sleep(s.ctx, d) }
 
-// live returns the line to work with, or says that there is none.
-func (s *session) live() (*line, error) {
-	if l := s.up.Load(); l != nil && s.ctx.Err() == nil {
-		return l, nil
+// connected returns the line to work with, or says that there is none.
+func (s *session) connected() (*connection, error) {
+	if conn := s.current.Load(); conn != nil && s.ctx.Err() == nil {
+		return conn, nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,11 +133,11 @@ func (s *session) live() (*line, error) {
 }
 
 // Logout ends the account's pairing.
-func (s *session) Logout(ctx context.Context) error { return s.ask(ctx, request{}) }
+func (s *session) Logout(ctx context.Context) error { return s.submit(ctx, request{}) }
 
-// ask has run do something.
-func (s *session) ask(ctx context.Context, r request) error {
-	r.answer = make(chan error, 1)
+// submit has run do something.
+func (s *session) submit(ctx context.Context, r request) error {
+	r.result = make(chan error, 1)
 	select {
 	case s.requests <- r:
 	case <-s.ctx.Done():
@@ -146,7 +146,7 @@ func (s *session) ask(ctx context.Context, r request) error {
 		return ctx.Err()
 	}
 	select {
-	case err := <-r.answer:
+	case err := <-r.result:
 		return err
 	case <-s.ctx.Done():
 		return network.NotConnected(nil)
@@ -157,6 +157,6 @@ func (s *session) ask(ctx context.Context, r request) error {
 func (s *session) Close() error {
 	s.cancel()
 	s.done.Wait()
-	s.d.left(s)
+	s.d.removeSession(s)
 	return nil
 }

@@ -23,38 +23,38 @@ const handledTag = "handled elsewhere"
 // stuckAfter is how long the handling of one stanza may take before the next ones stop waiting for it.
 const stuckAfter = 5 * time.Minute
 
-// stanzas are the stanzas of a line that are not handled yet, in order.
-type stanzas struct {
+// stanzaQueue are the stanzas of a line that are not handled yet, in order.
+type stanzaQueue struct {
 	mu      sync.Mutex
 	queue   []*waBinary.Node
-	known   []types.JID // senders whose messages were kept, and whose numbers are known now
+	learned []types.JID // senders whose messages were kept, and whose numbers are known now
 	running int         // number of the goroutine that handles them; 0: none
 	started int         // how many there were
 }
 
-// received sees every stanza that comes, on the goroutine that reads the socket. It must not wait.
-func (l *line) received(node *waBinary.Node) {
+// onStanza sees every stanza that comes, on the goroutine that reads the socket. It must not wait.
+func (conn *connection) onStanza(node *waBinary.Node) {
 	if node.Tag == "stream:error" {
-		l.release() // before whatsmeow acts on it
+		conn.failWaiters() // before whatsmeow acts on it
 	}
 	if node.Tag == "ack" {
-		l.acks.arrived(node)
+		conn.acks.deliver(node)
 	}
 	if !isHandled(node) {
 		return
 	}
 	own := *node
 	node.Tag = handledTag
-	if !l.accepts(&own) {
-		l.log.Warnf("drop a stanza that no network sends: %s", &own)
+	if !conn.accepts(&own) {
+		conn.log.Warnf("drop a stanza that no network sends: %s", &own)
 		return
 	}
-	s := &l.stanzas
+	s := &conn.stanzas
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.queue = append(s.queue, &own)
 	if s.running == 0 {
-		l.startStanzas()
+		conn.startStanzaHandler()
 	}
 }
 
@@ -64,13 +64,13 @@ func isHandled(node *waBinary.Node) bool {
 	case "message", "status", "appdata", "receipt", "call", "chatstate", "presence", "notification", "success", "failure", "stream:error", "ib":
 		return true
 	case "iq":
-		return !isAnswer(node)
+		return !isResponse(node)
 	}
 	return false
 }
 
-// isAnswer reports whether an iq can only be an answer to a request of ours.
-func isAnswer(iq *waBinary.Node) bool {
+// isResponse reports whether an iq can only be an answer to a request of ours.
+func isResponse(iq *waBinary.Node) bool {
 	kind := iq.Attrs["type"]
 	_, hasID := iq.Attrs["id"].(string)
 	for _, child := range iq.GetChildren() {
@@ -84,33 +84,33 @@ func isAnswer(iq *waBinary.Node) bool {
 // accepts reports whether whatsmeow may see a stanza. A request of the server has to do with pairing. On a
 // device that is paired it would make whatsmeow give up its login, or the connection; and whatsmeow uses its id
 // without a check.
-func (l *line) accepts(node *waBinary.Node) bool {
+func (conn *connection) accepts(node *waBinary.Node) bool {
 	if node.Tag != "iq" {
 		return true
 	}
 	_, hasID := node.Attrs["id"].(string)
-	return hasID && l.jid.IsEmpty()
+	return hasID && conn.jid.IsEmpty()
 }
 
-// startStanzas starts the goroutine that handles stanzas. The caller holds the lock of the stanzas.
-func (l *line) startStanzas() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed {
+// startStanzaHandler starts the goroutine that handles stanzas. The caller holds the lock of the stanzas.
+func (conn *connection) startStanzaHandler() {
+	conn.mu.Lock()
+	defer conn.mu.Unlock()
+	if conn.closed {
 		return
 	}
-	l.stanzas.started++
-	l.stanzas.running = l.stanzas.started
-	number := l.stanzas.running
-	l.errands.Go(func() { l.handleStanzas(number) })
+	conn.stanzas.started++
+	conn.stanzas.running = conn.stanzas.started
+	number := conn.stanzas.running
+	conn.background.Go(func() { conn.handleStanzas(number) })
 }
 
 // handleStanzas handles stanzas until none is left, or another goroutine took over.
-func (l *line) handleStanzas(number int) {
+func (conn *connection) handleStanzas(number int) {
 	for {
-		node, known := l.nextStanza(number)
+		node, known := conn.nextStanza(number)
 		for _, sender := range known {
-			l.reveal(sender)
+			conn.replayFrom(sender)
 		}
 		switch {
 		case node == nil && known == nil:
@@ -118,27 +118,27 @@ func (l *line) handleStanzas(number int) {
 		case node == nil:
 			continue
 		}
-		stuck := time.AfterFunc(stuckAfter, func() { l.skipStuck(number, node) })
-		l.handleStanza(node)
+		stuck := time.AfterFunc(stuckAfter, func() { conn.skipStuck(number, node) })
+		conn.handleStanza(node)
 		stuck.Stop()
 	}
 }
 
 // nextStanza returns the next stanza, and whose messages are to be handled again before it; nil: there is nothing
 // to do.
-func (l *line) nextStanza(number int) (*waBinary.Node, []types.JID) {
-	s := &l.stanzas
+func (conn *connection) nextStanza(number int) (*waBinary.Node, []types.JID) {
+	s := &conn.stanzas
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.running != number {
 		return nil, nil
 	}
-	if len(s.queue) == 0 && len(s.known) == 0 || l.taking.Err() != nil {
-		s.queue, s.known, s.running = nil, nil, 0
+	if len(s.queue) == 0 && len(s.learned) == 0 || conn.handlerCtx.Err() != nil {
+		s.queue, s.learned, s.running = nil, nil, 0
 		return nil, nil
 	}
-	known := s.known
-	s.known = nil
+	known := s.learned
+	s.learned = nil
 	if len(s.queue) == 0 {
 		return nil, known
 	}
@@ -148,29 +148,29 @@ func (l *line) nextStanza(number int) (*waBinary.Node, []types.JID) {
 }
 
 // skipStuck lets another goroutine handle what comes after a stanza whose handling does not end.
-func (l *line) skipStuck(number int, node *waBinary.Node) {
-	l.log.Warnf("handling %s takes too long: what came after it is handled now", node)
-	s := &l.stanzas
+func (conn *connection) skipStuck(number int, node *waBinary.Node) {
+	conn.log.Warnf("handling %s takes too long: what came after it is handled now", node)
+	s := &conn.stanzas
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.running == number {
 		s.running = 0
 		if len(s.queue) > 0 {
-			l.startStanzas()
+			conn.startStanzaHandler()
 		}
 	}
 }
 
 // handleStanza has whatsmeow handle one stanza. After a panic the network gives it again with the next
 // connection, if it was one to be confirmed.
-func (l *line) handleStanza(node *waBinary.Node) {
+func (conn *connection) handleStanza(node *waBinary.Node) {
 	var panicked error
-	defer l.s.contain(&panicked)
-	ctx, in := l.s.d.db.keys.Handling(l.ctx), l.inner()
+	defer conn.s.recoverPanic(&panicked)
+	ctx, in := conn.s.d.db.keys.StanzaContext(conn.ctx), conn.inner()
 	switch node.Tag {
 	case "message", "appdata":
 		in.HandleEncryptedMessage(ctx, node)
-		l.hidden.keep(node)
+		conn.unknownSenders.hold(node)
 	case "status":
 		in.HandleUnencryptedMessage(ctx, node)
 	case "receipt":
@@ -182,8 +182,8 @@ func (l *line) handleStanza(node *waBinary.Node) {
 	case "presence":
 		in.HandlePresence(ctx, node)
 	case "notification":
-		l.noticeDevices(ctx, node)
-		l.noticeCode(node)
+		conn.onDeviceNotification(ctx, node)
+		conn.onCodeNotification(node)
 		in.HandleNotification(ctx, node)
 	case "success":
 		in.HandleConnectSuccess(ctx, node)
@@ -201,10 +201,10 @@ func (l *line) handleStanza(node *waBinary.Node) {
 // errPanicked is what a call of whatsmeow gives that panicked, on an answer that the network should not give.
 var errPanicked = errors.New("WhatsApp's answer could not be read")
 
-// contain makes an error of a panic. Every call of whatsmeow on a goroutine of ours is under one.
-func (s *session) contain(err *error) {
+// recoverPanic makes an error of a panic. Every call of whatsmeow on a goroutine of ours is under one.
+func (s *session) recoverPanic(err *error) {
 	if why := recover(); why != nil {
-		s.d.contained.Add(1)
+		s.d.panics.Add(1)
 		s.d.Log.Error("whatsapp: panic", "channel", s.code, "panic", fmt.Sprint(why), "stack", string(debug.Stack()))
 		*err = errPanicked
 	}

@@ -153,16 +153,16 @@ func (w *world) paired() (network.Session, *inbox) {
 // settled waits until the session has the account's settings, contacts included.
 func (w *world) settled(s network.Session) {
 	w.t.Helper()
-	l := s.(*session).up.Load()
+	conn := s.(*session).current.Load()
 	deadline := time.After(patience)
 	for {
-		version, _, err := l.client.Store.AppState.GetAppStateVersion(w.t.Context(), string(appstate.WAPatchCriticalUnblockLow))
+		version, _, err := conn.client.Store.AppState.GetAppStateVersion(w.t.Context(), string(appstate.WAPatchCriticalUnblockLow))
 		must(w.t, err)
 		if _, total, err := s.Contacts(w.t.Context(), parley.Page{Limit: 1}); err == nil && version > 0 && total >= 2 {
 			break
 		}
 		select {
-		case <-l.synced:
+		case <-conn.synced:
 		case <-deadline:
 			w.t.Fatal("the settings did not come")
 		}
@@ -231,7 +231,7 @@ func send(s network.Session, m *parley.Message) error {
 // sealedAll fails the test if anything was sent that its recipient cannot read.
 func (w *world) sealedAll() {
 	w.t.Helper()
-	if all := w.Unsealed(); len(all) != 0 {
+	if all := w.Unencrypted(); len(all) != 0 {
 		w.t.Errorf("sent without a ciphertext for the recipient: %+v", all)
 	}
 }

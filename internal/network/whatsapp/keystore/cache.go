@@ -25,7 +25,7 @@ type key struct {
 // entry is what is remembered under a key.
 type entry struct {
 	value []byte // nil: there is none
-	reserve
+	keyReserve
 }
 
 // cache remembers values, and that there is none. What was not used for long is forgotten: entries are
@@ -46,7 +46,7 @@ func (c *cache) get(k key) (e entry, known bool) {
 		return e, true
 	}
 	if e, known = c.old[k]; known {
-		c.keep(k, e)
+		c.insert(k, e)
 	}
 	return e, known
 }
@@ -56,11 +56,11 @@ func (c *cache) set(k key, e entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	*c.counter(k)++
-	c.keep(k, e)
+	c.insert(k, e)
 }
 
-// mark is taken before a value is read from the database, for fill.
-func (c *cache) mark(k key) uint32 {
+// version is taken before a value is read from the database, for fill.
+func (c *cache) version(k key) uint32 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return *c.counter(k)
@@ -71,12 +71,12 @@ func (c *cache) fill(k key, value []byte, mark uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if *c.counter(k) == mark {
-		c.keep(k, entry{value: value})
+		c.insert(k, entry{value: value})
 	}
 }
 
-// forget drops what matches.
-func (c *cache) forget(match func(key) bool) {
+// removeMatching drops what matches.
+func (c *cache) removeMatching(match func(key) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i := range c.writes {
@@ -109,8 +109,8 @@ func (c *cache) counter(k key) *uint32 {
 	return &c.writes[maphash.Comparable(c.seed, k)%counters]
 }
 
-// keep puts an entry into the young half. The caller holds the lock.
-func (c *cache) keep(k key, e entry) {
+// insert puts an entry into the young half. The caller holds the lock.
+func (c *cache) insert(k key, e entry) {
 	was, again := c.young[k]
 	c.young[k] = e
 	if c.size += len(e.value) - len(was.value); !again {

@@ -51,7 +51,7 @@ func (d *device) PutAllContactNames(ctx context.Context, contacts []store.Contac
 			if _, err := tx.Exec(putName, d.id, c.JID.String(), c.FirstName, c.FullName); err != nil {
 				return err
 			}
-			if err := d.listJID(tx, c.JID); err != nil {
+			if err := d.relistJID(tx, c.JID); err != nil {
 				return err
 			}
 		}
@@ -66,7 +66,7 @@ func (d *device) PutManyRedactedPhones(ctx context.Context, entries []store.Reda
 			_, err := tx.Exec(`INSERT INTO contacts (device, jid, redacted_phone) VALUES ($1, $2, $3)
 				ON CONFLICT (device, jid) DO UPDATE SET redacted_phone = excluded.redacted_phone`, d.id, e.JID.String(), e.RedactedPhone)
 			if err == nil {
-				err = d.listJID(tx, e.JID)
+				err = d.relistJID(tx, e.JID)
 			}
 			if err != nil {
 				return err
@@ -85,7 +85,7 @@ func (d *device) GetContact(ctx context.Context, user types.JID) (types.ContactI
 		return types.ContactInfo{}, nil
 	}
 	c.Found = err == nil
-	return c, wrapped("read a contact", err)
+	return c, wrapError("read a contact", err)
 }
 
 // GetAllContacts lists the contacts.
@@ -108,17 +108,17 @@ func (d *device) GetAllContacts(ctx context.Context) (map[types.JID]types.Contac
 		}
 		all[jid] = c
 	}
-	return all, wrapped("read contacts", rows.Err())
+	return all, wrapError("read contacts", rows.Err())
 }
 
-const forEver = -1 // in place of the time until which a chat is muted
+const mutedForever = -1 // in place of the time until which a chat is muted
 
 // PutMutedUntil keeps until when a chat is muted.
 func (d *device) PutMutedUntil(ctx context.Context, chat types.JID, until time.Time) error {
 	var at int64
 	switch {
 	case until.Equal(store.MutedForever):
-		at = forEver
+		at = mutedForever
 	case !until.IsZero():
 		at = until.Unix()
 	}
@@ -152,10 +152,105 @@ func (d *device) GetChatSettings(ctx context.Context, chat types.JID) (types.Loc
 	}
 	c.Found = true
 	switch {
-	case until == forEver:
+	case until == mutedForever:
 		c.MutedUntil = store.MutedForever
 	case until > 0:
 		c.MutedUntil = time.Unix(until, 0)
 	}
 	return c, nil
+}
+
+// ListedContact is a contact as it is listed.
+type ListedContact struct {
+	Number   string // digits
+	Name     string // may be empty
+	Business bool
+}
+
+// ContactList lists the contacts of a device page by page. The contact store of every device is one.
+type ContactList interface {
+	// ListContacts returns a page of the contacts by name, then number, and how many there are.
+	ListContacts(ctx context.Context, limit int, offset int64) ([]ListedContact, int64, error)
+}
+
+var _ ContactList = (*device)(nil)
+
+func (d *device) ListContacts(ctx context.Context, limit int, offset int64) ([]ListedContact, int64, error) {
+	db := d.s.db.Read(ctx)
+	var total int64
+	if err := db.QueryRow(`SELECT listed FROM devices WHERE id = $1`, []any{d.id}, &total); err != nil {
+		return nil, 0, fmt.Errorf("count contacts: %w", err)
+	}
+	if offset >= total || limit < 1 {
+		return nil, total, nil
+	}
+	rows, err := db.Query(pageOfContacts, d.id, limit, offset)
+	if err != nil {
+		return nil, 0, fmt.Errorf("list contacts: %w", err)
+	}
+	defer rows.Close()
+	var all []ListedContact
+	for rows.Next() {
+		var c ListedContact
+		if err := rows.Scan(&c.Number, &c.Name, &c.Business); err != nil {
+			return nil, 0, fmt.Errorf("list contacts: %w", err)
+		}
+		all = append(all, c)
+	}
+	return all, total, wrapError("list contacts", rows.Err())
+}
+
+// pageOfContacts reads the index listed_name alone.
+const pageOfContacts = `SELECT number, name, business FROM listed WHERE device = $1 ORDER BY name, number LIMIT $2 OFFSET $3`
+
+const (
+	// relist replaces the row of a number by what is known of it now: the owner's name for it, then a business's, then its own.
+	// What is noted under the number goes before what is noted under the LID.
+	relist = `INSERT INTO listed (device, number, name, business)
+		SELECT $1, $2, coalesce(max(CASE WHEN jid = $3 THEN name END), max(name), ''), max(business) FROM (
+			SELECT jid, coalesce(nullif(full_name, ''), nullif(first_name, ''), nullif(business_name, ''), nullif(push_name, '')) AS name,
+				business_name <> '' AS business
+			FROM contacts WHERE device = $1 AND jid IN ($3, (SELECT lid || '@lid' FROM people WHERE device = $1 AND number = $2)))
+		WHERE NOT EXISTS (SELECT 1 FROM devices WHERE id = $1 AND (jid LIKE $2 || ':%' OR jid LIKE $2 || '@%'))
+		HAVING count(*) > 0`
+	unlist = `DELETE FROM listed WHERE device = $1 AND number = $2`
+)
+
+// relistNumber brings the list up to date with what is known of a number.
+func (d *device) relistNumber(tx *sqldb.Tx, number string) error {
+	jid := types.NewJID(number, types.DefaultUserServer)
+	if number == "" || jid.IsBot() || jid == types.PSAJID {
+		return nil
+	}
+	if _, err := tx.Exec(unlist, d.id, number); err != nil {
+		return err
+	}
+	_, err := tx.Exec(relist, d.id, number, jid.String())
+	return err
+}
+
+// relistJID does so for an address. A LID whose number is not known is not listed.
+func (d *device) relistJID(tx *sqldb.Tx, jid types.JID) error {
+	switch jid.Server {
+	case types.DefaultUserServer:
+		return d.relistNumber(tx, jid.User)
+	case types.HiddenUserServer:
+		var number string
+		err := tx.QueryRow(`SELECT number FROM people WHERE device = $1 AND lid = $2`, []any{d.id, jid.User}, &number)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		return d.relistNumber(tx, number)
+	}
+	return nil
+}
+
+// putContact changes the row of a contact, and the list with it.
+func (d *device) putContact(ctx context.Context, what string, user types.JID, query string, args ...any) error {
+	return d.write(ctx, what, func(tx *sqldb.Tx) error {
+		if _, err := tx.Exec(query, args...); err != nil {
+			return err
+		}
+		return d.relistJID(tx, user)
+	})
 }

@@ -15,13 +15,13 @@ import (
 	"parley/internal/wait"
 )
 
-// keepHashes is how long the network may give a message again.
-const keepHashes = 14 * 24 * time.Hour
+// hashRetention is how long the network may give a message again.
+const hashRetention = 14 * 24 * time.Hour
 
 // GetBufferedEvent finds a message that was decrypted before; nil: it was not. Without a text it was taken.
 func (d *device) GetBufferedEvent(ctx context.Context, hash [32]byte) (*store.BufferedEvent, error) {
 	var e store.BufferedEvent
-	isTaken := d.s.broom.has(taken{d.id, hash}) // asked first: what the broom has let go of is gone from the database
+	isTaken := d.s.pruner.has(decryptedID{d.id, hash}) // asked first: what the broom has let go of is gone from the database
 	var serverAt, at int64
 	err := d.s.db.Read(ctx).QueryRow(`SELECT plaintext, server_at, at FROM decrypted WHERE device = $1 AND hash = $2`, []any{d.id, hash[:]}, &e.Plaintext, &serverAt, &at)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -41,13 +41,13 @@ func (d *device) GetBufferedEvent(ctx context.Context, hash [32]byte) (*store.Bu
 func (d *device) PutBufferedEvent(ctx context.Context, hash [32]byte, plaintext []byte, serverAt time.Time) error {
 	at := time.Now().UnixMilli()
 	return d.exec(ctx, "keep a decrypted message", `INSERT INTO decrypted (device, hash, plaintext, server_at, at) VALUES ($1, $2, $3, $4, $5)`,
-		d.id, hash[:], filled(plaintext), serverAt.Unix(), at)
+		d.id, hash[:], nonNil(plaintext), serverAt.Unix(), at)
 }
 
 // ClearBufferedEventPlaintext removes the text of a message that was taken, soon. Should that be lost, the
 // message is given to the sink once more at worst, which keeps it once.
 func (d *device) ClearBufferedEventPlaintext(_ context.Context, hash [32]byte) error {
-	d.s.broom.add(taken{d.id, hash})
+	d.s.pruner.schedule(decryptedID{d.id, hash})
 	return nil
 }
 
@@ -56,104 +56,104 @@ func (d *device) ClearBufferedEventPlaintext(_ context.Context, hash [32]byte) e
 func (d *device) DeleteOldBufferedHashes(ctx context.Context) error {
 	now := time.Now()
 	return errors.Join(
-		d.s.exec(ctx, "forget decrypted messages", `DELETE FROM decrypted WHERE at < $1`, now.Add(-keepHashes).UnixMilli()),
-		d.s.forgetSecrets(ctx, dayOf(now.Add(-keepSecrets))),
+		d.s.exec(ctx, "forget decrypted messages", `DELETE FROM decrypted WHERE at < $1`, now.Add(-hashRetention).UnixMilli()),
+		d.s.purgeSecrets(ctx, dayOf(now.Add(-secretRetention))),
 	)
 }
 
-var errNotKept = errors.New("what was sent is kept by the gateway, not here")
+var errNotStored = errors.New("what was sent is kept by the gateway, not here")
 
 // AddOutgoingEvent is not used: what a device could not read is made again of what the gateway keeps.
 func (d *device) AddOutgoingEvent(context.Context, types.JID, types.MessageID, string, []byte) error {
-	return errNotKept
+	return errNotStored
 }
 
 // GetOutgoingEvent is not used either.
 func (d *device) GetOutgoingEvent(context.Context, types.JID, types.JID, types.MessageID) (string, []byte, error) {
-	return "", nil, errNotKept
+	return "", nil, errNotStored
 }
 
 // DeleteOldOutgoingEvents has nothing to delete.
 func (d *device) DeleteOldOutgoingEvents(context.Context) error { return nil }
 
-// taken names a decrypted message whose text is of no use any more.
-type taken struct {
+// decryptedID names a decrypted message whose text is of no use any more.
+type decryptedID struct {
 	device int64
 	hash   [32]byte
 }
 
 const (
-	// sweepPause gathers texts to remove, so that they cost no commit each.
-	sweepPause = 50 * time.Millisecond
-	// sweepMost is how many go at a time; others who write wait no longer.
-	sweepMost = 1000
+	// pruneDelay gathers texts to remove, so that they cost no commit each.
+	pruneDelay = 50 * time.Millisecond
+	// pruneBatch is how many go at a time; others who write wait no longer.
+	pruneBatch = 1000
 )
 
-// broom removes texts that were taken, many at a time.
-type broom struct {
+// pruner removes texts that were taken, many at a time.
+type pruner struct {
 	db   *sqldb.DB
-	dirt chan struct{} // holds one: there is something to remove
+	wake chan struct{} // holds one: there is something to remove
 	stop chan struct{}
 	done sync.WaitGroup
 
-	mu    sync.Mutex
-	waits map[taken]struct{}
+	mu      sync.Mutex
+	pending map[decryptedID]struct{}
 }
 
-func startBroom(db *sqldb.DB) *broom {
-	b := &broom{db: db, dirt: make(chan struct{}, 1), stop: make(chan struct{}), waits: map[taken]struct{}{}}
-	b.done.Go(b.run)
-	return b
+func startPruner(db *sqldb.DB) *pruner {
+	p := &pruner{db: db, wake: make(chan struct{}, 1), stop: make(chan struct{}), pending: map[decryptedID]struct{}{}}
+	p.done.Go(p.run)
+	return p
 }
 
-// end removes what waits and ends the broom.
-func (b *broom) end() {
-	close(b.stop)
-	b.done.Wait()
+// close removes what waits and ends the broom.
+func (p *pruner) close() {
+	close(p.stop)
+	p.done.Wait()
 }
 
-func (b *broom) add(t taken) {
-	b.mu.Lock()
-	b.waits[t] = struct{}{}
-	b.mu.Unlock()
-	wait.Notify(b.dirt)
+func (p *pruner) schedule(t decryptedID) {
+	p.mu.Lock()
+	p.pending[t] = struct{}{}
+	p.mu.Unlock()
+	wait.Notify(p.wake)
 }
 
 // has reports whether a text waits to be removed.
-func (b *broom) has(t taken) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	_, waits := b.waits[t]
+func (p *pruner) has(t decryptedID) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, waits := p.pending[t]
 	return waits
 }
 
-func (b *broom) run() {
-	pause := time.NewTimer(sweepPause)
+func (p *pruner) run() {
+	pause := time.NewTimer(pruneDelay)
 	defer pause.Stop()
 	for {
 		select {
-		case <-b.stop:
-			b.sweep()
+		case <-p.stop:
+			p.prune()
 			return
-		case <-b.dirt:
+		case <-p.wake:
 		}
-		pause.Reset(sweepPause)
+		pause.Reset(pruneDelay)
 		select {
-		case <-b.stop:
+		case <-p.stop:
 		case <-pause.C:
 		}
-		b.sweep()
+		p.prune()
 	}
 }
 
-// sweep removes what waits. What fails waits on: a database that does not work now may do so later.
-func (b *broom) sweep() {
+// prune removes what waits. What fails waits on: a database that does not work now may do so later.
+func (p *pruner) prune() {
 	for {
-		some := b.some()
+		some := p.batch()
 		if len(some) == 0 {
 			return
 		}
-		err := b.db.Write(context.Background(), func(tx *sqldb.Tx) error {
+		err := p.db.Write(context.Background(), func(tx *sqldb.Tx) error {
 			for _, t := range some {
 				if _, err := tx.Exec(`UPDATE decrypted SET plaintext = NULL WHERE device = $1 AND hash = $2`, t.device, t.hash[:]); err != nil {
 					return err
@@ -164,21 +164,21 @@ func (b *broom) sweep() {
 		if err != nil {
 			return
 		}
-		b.mu.Lock()
+		p.mu.Lock()
 		for _, t := range some {
-			delete(b.waits, t)
+			delete(p.pending, t)
 		}
-		b.mu.Unlock()
+		p.mu.Unlock()
 	}
 }
 
-// some returns some of what waits, which waits on until it is removed.
-func (b *broom) some() []taken {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	some := make([]taken, 0, min(len(b.waits), sweepMost))
-	for t := range b.waits {
-		if len(some) == sweepMost {
+// batch returns some of what waits, which waits on until it is removed.
+func (p *pruner) batch() []decryptedID {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	some := make([]decryptedID, 0, min(len(p.pending), pruneBatch))
+	for t := range p.pending {
+		if len(some) == pruneBatch {
 			break
 		}
 		some = append(some, t)

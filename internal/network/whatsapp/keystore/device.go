@@ -21,12 +21,12 @@ import (
 // device is what is kept of one device. There is one for each that was asked for, however many clients have
 // it: while one is being ended, the next may have begun.
 type device struct {
-	s      *Store
-	id     int64
-	making chan struct{} // holds one while one-time keys are made
+	s          *Store
+	id         int64
+	generating chan struct{} // holds one while one-time keys are made
 
-	mu     sync.Mutex
-	coming map[settingVersion][128]byte // versions of settings whose sums are about to be kept, with their hashes
+	mu              sync.Mutex
+	pendingVersions map[settingVersion][128]byte // versions of settings whose sums are about to be kept, with their hashes
 }
 
 var _ store.AllSessionSpecificStores = (*device)(nil)
@@ -82,18 +82,18 @@ func (s *Store) Device(ctx context.Context, jid types.JID) (*store.Device, error
 		}
 	}
 	d.ID, d.Log = &jid, s.log
-	s.equip(&d, id)
+	s.attachStores(&d, id)
 	return &d, nil
 }
 
-// equip gives a device its stores.
-func (s *Store) equip(d *store.Device, id int64) {
+// attachStores gives a device its stores.
+func (s *Store) attachStores(d *store.Device, id int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	jid := d.ID.String()
 	own := s.devices[jid]
 	if own == nil || own.id != id {
-		own = &device{s: s, id: id, making: make(chan struct{}, 1)}
+		own = &device{s: s, id: id, generating: make(chan struct{}, 1)}
 		s.devices[jid] = own
 	}
 	d.SetAllStores(own)
@@ -119,7 +119,7 @@ func (s *Store) Devices(ctx context.Context) ([]types.JID, error) {
 		}
 		all = append(all, jid)
 	}
-	return all, wrapped("list devices", rows.Err())
+	return all, wrapError("list devices", rows.Err())
 }
 
 // PushName is what the account of a device calls itself; empty: it is not known.
@@ -129,7 +129,7 @@ func (s *Store) PushName(ctx context.Context, jid types.JID) (string, error) {
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", nil
 	}
-	return name, wrapped("read a device's name", err)
+	return name, wrapError("read a device's name", err)
 }
 
 // PutDevice keeps a device.
@@ -170,7 +170,7 @@ func (s *Store) PutDevice(ctx context.Context, d *store.Device) error {
 		return err
 	}
 	if !d.Initialized {
-		s.equip(d, id)
+		s.attachStores(d, id)
 	}
 	return nil
 }
@@ -180,11 +180,11 @@ func (s *Store) DeleteDevice(ctx context.Context, d *store.Device) error {
 	if d.ID == nil {
 		return errors.New("remove a device: it has no address")
 	}
-	return s.Forget(ctx, *d.ID)
+	return s.RemoveDevice(ctx, *d.ID)
 }
 
-// Forget removes a device with everything that is kept of it. One that is not there is no error.
-func (s *Store) Forget(ctx context.Context, jid types.JID) error {
+// RemoveDevice removes a device with everything that is kept of it. One that is not there is no error.
+func (s *Store) RemoveDevice(ctx context.Context, jid types.JID) error {
 	if err := s.exec(ctx, "remove a device", `DELETE FROM devices WHERE jid = $1`, jid.String()); err != nil {
 		return err
 	}
@@ -193,7 +193,7 @@ func (s *Store) Forget(ctx context.Context, jid types.JID) error {
 	delete(s.devices, jid.String())
 	s.mu.Unlock()
 	if own != nil {
-		s.cache.forget(func(k key) bool { return k.device == own.id })
+		s.cache.removeMatching(func(k key) bool { return k.device == own.id })
 	}
 	return nil
 }

@@ -11,16 +11,16 @@ import (
 	"parley/internal/store/sqldb"
 )
 
-// exclusive keeps others from making one-time keys, whose numbers would be the same.
-func (d *device) exclusive() (end func()) {
-	d.making <- struct{}{}
-	return func() { <-d.making }
+// lockPreKeys keeps others from making one-time keys, whose numbers would be the same.
+func (d *device) lockPreKeys() (end func()) {
+	d.generating <- struct{}{}
+	return func() { <-d.generating }
 }
 
 // GetOrGenPreKeys returns one-time keys that the network does not have yet, and makes those that are missing.
 func (d *device) GetOrGenPreKeys(ctx context.Context, count uint32) ([]*keys.PreKey, error) {
-	defer d.exclusive()()
-	all, err := d.unsent(ctx, count)
+	defer d.lockPreKeys()()
+	all, err := d.unsentPreKeys(ctx, count)
 	if err != nil || uint32(len(all)) >= count {
 		return all, err
 	}
@@ -36,8 +36,8 @@ func (d *device) GetOrGenPreKeys(ctx context.Context, count uint32) ([]*keys.Pre
 	return append(all, made...), d.addPreKeys(ctx, made, false)
 }
 
-// unsent reads keys that the network does not have yet.
-func (d *device) unsent(ctx context.Context, count uint32) ([]*keys.PreKey, error) {
+// unsentPreKeys reads keys that the network does not have yet.
+func (d *device) unsentPreKeys(ctx context.Context, count uint32) ([]*keys.PreKey, error) {
 	rows, err := d.s.db.Read(ctx).Query(`SELECT id, key FROM prekeys WHERE device = $1 AND uploaded = 0 ORDER BY id LIMIT $2`, d.id, int64(count))
 	if err != nil {
 		return nil, fmt.Errorf("read one-time keys: %w", err)
@@ -56,7 +56,7 @@ func (d *device) unsent(ctx context.Context, count uint32) ([]*keys.PreKey, erro
 		}
 		all = append(all, k)
 	}
-	return all, wrapped("read one-time keys", rows.Err())
+	return all, wrapError("read one-time keys", rows.Err())
 }
 
 func preKey(id uint32, private []byte) (*keys.PreKey, error) {
@@ -69,7 +69,7 @@ func preKey(id uint32, private []byte) (*keys.PreKey, error) {
 func (d *device) lastPreKey(ctx context.Context) (uint32, error) {
 	var last uint32
 	err := d.s.db.Read(ctx).QueryRow(`SELECT coalesce(max(id), 0) FROM prekeys WHERE device = $1`, []any{d.id}, &last)
-	return last, wrapped("read one-time keys", err)
+	return last, wrapError("read one-time keys", err)
 }
 
 func (d *device) addPreKeys(ctx context.Context, made []*keys.PreKey, uploaded bool) error {
@@ -85,7 +85,7 @@ func (d *device) addPreKeys(ctx context.Context, made []*keys.PreKey, uploaded b
 
 // GenOnePreKey makes a key that is given away at once.
 func (d *device) GenOnePreKey(ctx context.Context) (*keys.PreKey, error) {
-	defer d.exclusive()()
+	defer d.lockPreKeys()()
 	last, err := d.lastPreKey(ctx)
 	if err != nil {
 		return nil, err
@@ -121,5 +121,5 @@ func (d *device) MarkPreKeysAsUploaded(ctx context.Context, upTo uint32) error {
 func (d *device) UploadedPreKeyCount(ctx context.Context) (int, error) {
 	var count int
 	err := d.s.db.Read(ctx).QueryRow(`SELECT count(*) FROM prekeys WHERE device = $1 AND uploaded = 1`, []any{d.id}, &count)
-	return count, wrapped("count one-time keys", err)
+	return count, wrapError("count one-time keys", err)
 }

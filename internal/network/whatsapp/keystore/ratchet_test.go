@@ -24,7 +24,7 @@ func TestNoKeyIsUsedTwice(t *testing.T) {
 	theirs := linked(t, s, friend)
 	greet(t, ours, theirs)
 	used := map[uint32]bool{}
-	for run := range reserveKeys + 3 {
+	for run := range reservedKeys + 3 {
 		for i := range run + 1 {
 			text := fmt.Sprint("message ", run, i)
 			m := write(t.Context(), t, s, ours, theirs, text)
@@ -50,11 +50,11 @@ func TestKeysAreReserved(t *testing.T) {
 	greet(t, ours, theirs)
 	write(t.Context(), t, s, ours, theirs, "the first is kept")
 	was := batches(t, s)
-	for range 4 * reserveKeys {
+	for range 4 * reservedKeys {
 		write(t.Context(), t, s, ours, theirs, "hello")
 	}
 	if commits := batches(t, s) - was - 1; commits > 6 {
-		t.Errorf("%d commits for %d messages", commits, 4*reserveKeys)
+		t.Errorf("%d commits for %d messages", commits, 4*reservedKeys)
 	}
 	before := write(t.Context(), t, s, ours, theirs, "before").counter(t)
 	must(t, s.Close())
@@ -193,11 +193,11 @@ func TestDecryptingIsAllOrNothing(t *testing.T) {
 // TestASendThatFailedGivesBack lets others have sessions that a send read and did not write.
 func TestASendThatFailedGivesBack(t *testing.T) {
 	s, ours, _ := fresh(t)
-	ctx, done := s.Sending(t.Context())
+	ctx, done := s.SendContext(t.Context())
 	_, err := ours.Sessions.GetManySessions(ctx, []string{"1_1:0", "2_1:0"})
 	must(t, err)
 	short, cancel := context.WithCancel(t.Context())
-	other, otherDone := s.Sending(short)
+	other, otherDone := s.SendContext(short)
 	defer otherDone()
 	waits := make(chan error)
 	go func() {
@@ -209,7 +209,7 @@ func TestASendThatFailedGivesBack(t *testing.T) {
 		t.Errorf("a session that is held: %v", err)
 	}
 	done()
-	last, lastDone := s.Sending(t.Context())
+	last, lastDone := s.SendContext(t.Context())
 	defer lastDone()
 	_, err = ours.Sessions.GetSession(last, "2_1:0")
 	must(t, err)

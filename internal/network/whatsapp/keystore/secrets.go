@@ -15,8 +15,8 @@ import (
 	"parley/internal/store/sqldb"
 )
 
-// keepSecrets is for how long answers to a message, as votes in a poll, can be read.
-const keepSecrets = 180 * 24 * time.Hour
+// secretRetention is for how long answers to a message, as votes in a poll, can be read.
+const secretRetention = 180 * 24 * time.Hour
 
 // dayOf counts days since 1970.
 func dayOf(t time.Time) int64 { return t.Unix() / (24 * 60 * 60) }
@@ -35,7 +35,7 @@ func (d *device) PutMessageSecrets(ctx context.Context, inserts []store.MessageS
 		today := dayOf(time.Now())
 		for _, m := range inserts {
 			_, err := tx.Exec(`INSERT INTO message_secrets (device, id, chat, sender, secret, day) VALUES ($1, $2, $3, $4, $5, $6)
-				ON CONFLICT (device, id, chat, sender) DO NOTHING`, d.id, m.ID, m.Chat.ToNonAD().String(), m.Sender.ToNonAD().String(), filled(m.Secret), today)
+				ON CONFLICT (device, id, chat, sender) DO NOTHING`, d.id, m.ID, m.Chat.ToNonAD().String(), m.Sender.ToNonAD().String(), nonNil(m.Secret), today)
 			if err != nil {
 				return err
 			}
@@ -44,14 +44,14 @@ func (d *device) PutMessageSecrets(ctx context.Context, inserts []store.MessageS
 	})
 }
 
-// forgetSecrets removes the secrets of messages that are too old to be answered, some at a time so that
+// purgeSecrets removes the secrets of messages that are too old to be answered, some at a time so that
 // others who write need not wait for all.
-func (s *Store) forgetSecrets(ctx context.Context, before int64) error {
-	for removed := int64(sweepMost); removed == sweepMost; {
+func (s *Store) purgeSecrets(ctx context.Context, before int64) error {
+	for removed := int64(pruneBatch); removed == pruneBatch; {
 		err := s.write(ctx, "forget the secrets of messages", func(tx *sqldb.Tx) error {
 			var err error
 			removed, err = tx.Exec(`DELETE FROM message_secrets WHERE (device, id, chat, sender) IN
-				(SELECT device, id, chat, sender FROM message_secrets WHERE day < $1 LIMIT $2)`, before, int64(sweepMost))
+				(SELECT device, id, chat, sender FROM message_secrets WHERE day < $1 LIMIT $2)`, before, int64(pruneBatch))
 			return err
 		})
 		if err != nil {
@@ -65,11 +65,11 @@ func (s *Store) forgetSecrets(ctx context.Context, before int64) error {
 // the address of the sender under which it is kept; nil: there is none.
 func (d *device) GetMessageSecret(ctx context.Context, chat, sender types.JID, id types.MessageID) ([]byte, types.JID, error) {
 	chat, sender = chat.ToNonAD(), sender.ToNonAD()
-	otherChat, err := d.other(ctx, chat)
+	otherChat, err := d.otherAddress(ctx, chat)
 	if err != nil {
 		return nil, types.EmptyJID, err
 	}
-	otherSender, err := d.other(ctx, sender)
+	otherSender, err := d.otherAddress(ctx, sender)
 	if err != nil {
 		return nil, types.EmptyJID, err
 	}
@@ -84,7 +84,7 @@ func (d *device) GetMessageSecret(ctx context.Context, chat, sender types.JID, i
 		return nil, types.EmptyJID, fmt.Errorf("read the secret of a message: %w", err)
 	}
 	jid, err := types.ParseJID(by)
-	return secret, jid, wrapped("read the secret of a message", err)
+	return secret, jid, wrapError("read the secret of a message", err)
 }
 
 // A privacy token is kept as two times, in seconds, and the token.
@@ -143,7 +143,7 @@ func (d *device) PutPrivacyTokens(ctx context.Context, tokens ...store.PrivacyTo
 // asks for it at every message.
 func (d *device) GetPrivacyToken(ctx context.Context, user types.JID) (*store.PrivacyToken, error) {
 	user = user.ToNonAD()
-	other, err := d.other(ctx, user)
+	other, err := d.otherAddress(ctx, user)
 	if err != nil {
 		return nil, err
 	}
@@ -200,12 +200,12 @@ func (d *device) expiredTokens(ctx context.Context, before time.Time) ([]change,
 			expired = append(expired, change{key{d.id, tokenKind, name}, nil})
 		}
 	}
-	return expired, wrapped("read tokens", rows.Err())
+	return expired, wrapError("read tokens", rows.Err())
 }
 
 // PutNCTSalt keeps what stands in for a token that we do not have.
 func (d *device) PutNCTSalt(ctx context.Context, salt []byte) error {
-	return d.put(ctx, change{key{d.id, saltKind, ""}, filled(salt)})
+	return d.put(ctx, change{key{d.id, saltKind, ""}, nonNil(salt)})
 }
 
 // GetNCTSalt reads it; nil: there is none.

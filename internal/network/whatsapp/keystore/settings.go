@@ -17,11 +17,11 @@ import (
 func (d *device) PutAppStateSyncKey(ctx context.Context, id []byte, k store.AppStateSyncKey) error {
 	return d.exec(ctx, "keep a key of settings", `INSERT INTO setting_keys (device, id, data, fingerprint, at) VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (device, id) DO UPDATE SET data = excluded.data, fingerprint = excluded.fingerprint, at = excluded.at
-		WHERE excluded.at > setting_keys.at`, d.id, id, filled(k.Data), filled(k.Fingerprint), k.Timestamp)
+		WHERE excluded.at > setting_keys.at`, d.id, id, nonNil(k.Data), nonNil(k.Fingerprint), k.Timestamp)
 }
 
-// filled is an empty value where there is none.
-func filled(b []byte) []byte {
+// nonNil is an empty value where there is none.
+func nonNil(b []byte) []byte {
 	if b == nil {
 		return []byte{}
 	}
@@ -48,7 +48,7 @@ func (d *device) GetLatestAppStateSyncKeyID(ctx context.Context) ([]byte, error)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
-	return id, wrapped("read a key of settings", err)
+	return id, wrapError("read a key of settings", err)
 }
 
 // GetAllAppStateSyncKeys lists the keys, the newest first.
@@ -66,7 +66,7 @@ func (d *device) GetAllAppStateSyncKeys(ctx context.Context) ([]*store.AppStateS
 		}
 		all = append(all, &k)
 	}
-	return all, wrapped("read keys of settings", rows.Err())
+	return all, wrapError("read keys of settings", rows.Err())
 }
 
 // settingVersion is a version of a collection of settings.
@@ -81,19 +81,19 @@ type settingVersion struct {
 func (d *device) PutAppStateVersion(_ context.Context, name string, version uint64, hash [128]byte) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.coming == nil {
-		d.coming = map[settingVersion][128]byte{}
+	if d.pendingVersions == nil {
+		d.pendingVersions = map[settingVersion][128]byte{}
 	}
-	d.coming[settingVersion{name, version}] = hash
+	d.pendingVersions[settingVersion{name, version}] = hash
 	return nil
 }
 
-// arrived takes the hash of a version whose sums have come; false: it was kept before.
-func (d *device) arrived(v settingVersion) (hash [128]byte, isNew bool) {
+// popVersion takes the hash of a version whose sums have come; false: it was kept before.
+func (d *device) popVersion(v settingVersion) (hash [128]byte, isNew bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	hash, isNew = d.coming[v]
-	delete(d.coming, v)
+	hash, isNew = d.pendingVersions[v]
+	delete(d.pendingVersions, v)
 	return hash, isNew
 }
 
@@ -121,7 +121,7 @@ func (d *device) DeleteAppStateVersion(ctx context.Context, name string) error {
 
 // PutAppStateMutationMACs keeps the sums over what was set, and the version that they are of.
 func (d *device) PutAppStateMutationMACs(ctx context.Context, name string, version uint64, sums []store.AppStateMutationMAC) error {
-	hash, isNew := d.arrived(settingVersion{name, version})
+	hash, isNew := d.popVersion(settingVersion{name, version})
 	return d.write(ctx, "keep sums of settings", func(tx *sqldb.Tx) error {
 		if isNew {
 			_, err := tx.Exec(`INSERT INTO setting_versions (device, name, version, hash) VALUES ($1, $2, $3, $4)
@@ -161,5 +161,5 @@ func (d *device) GetAppStateMutationMAC(ctx context.Context, name string, index 
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
-	return value, wrapped("read a sum of settings", err)
+	return value, wrapError("read a sum of settings", err)
 }

@@ -52,7 +52,7 @@ func (d *device) session(address string) key { return key{d.id, sessionKind, add
 
 // GetSession reads a session to move it on: it is locked for the caller until it is written.
 func (d *device) GetSession(ctx context.Context, address string) ([]byte, error) {
-	if err := d.s.locks.take(ctx, d.s.holderOf(ctx), d.session(address)); err != nil {
+	if err := d.s.locks.acquire(ctx, d.s.holderOf(ctx), d.session(address)); err != nil {
 		return nil, err
 	}
 	return d.get(ctx, sessionKind, address)
@@ -70,7 +70,7 @@ func (d *device) GetManySessions(ctx context.Context, addresses []string) (map[s
 	for i, address := range addresses {
 		keys[i] = d.session(address)
 	}
-	if err := d.s.locks.take(ctx, d.s.holderOf(ctx), keys...); err != nil {
+	if err := d.s.locks.acquire(ctx, d.s.holderOf(ctx), keys...); err != nil {
 		return nil, err
 	}
 	all := make(map[string][]byte, len(addresses))
@@ -105,21 +105,21 @@ func (d *device) putSessions(ctx context.Context, changes ...change) error {
 	for i, c := range changes {
 		keys[i] = c.key
 	}
-	if err := d.s.locks.prove(by, keys...); err != nil {
+	if err := d.s.locks.verify(by, keys...); err != nil {
 		return err
 	}
-	if u := unitOf(ctx); u != nil { // it releases them when it is committed
-		u.put(changes)
+	if dtx := decryptTxOf(ctx); dtx != nil { // it releases them when it is committed
+		dtx.put(changes)
 		return nil
 	}
 	defer d.s.locks.release(by, keys...)
-	return d.moveOn(ctx, changes)
+	return d.storeSessions(ctx, changes)
 }
 
 // DeleteSession removes a session.
 func (d *device) DeleteSession(ctx context.Context, address string) error {
 	err := d.put(ctx, change{d.session(address), nil})
-	d.s.locks.removed(d.s.holderOf(ctx), d.session(address))
+	d.s.locks.sessionRemoved(d.s.holderOf(ctx), d.session(address))
 	return err
 }
 
@@ -149,7 +149,7 @@ func (d *device) MigratePNToLID(ctx context.Context, number, lid types.JID) erro
 		return nil
 	}
 	end := strings.TrimSuffix(from, ":") + ";" // behind all that begin with from
-	mark := d.s.cache.mark(done)
+	mark := d.s.cache.version(done)
 	var found int64
 	err := d.s.db.Read(ctx).QueryRow(`SELECT count(*) FROM states WHERE device = $1 AND kind IN ($2, $3, $4) AND name >= $5 AND name < $6`,
 		[]any{d.id, int64(sessionKind), int64(identityKind), int64(senderKeyKind), from, end}, &found)
@@ -157,7 +157,7 @@ func (d *device) MigratePNToLID(ctx context.Context, number, lid types.JID) erro
 		if err == nil {
 			d.s.cache.fill(done, nil, mark)
 		}
-		return wrapped("look for sessions under a number", err)
+		return wrapError("look for sessions under a number", err)
 	}
 	return d.s.write(ctx, "move sessions to a LID", func(tx *sqldb.Tx) error {
 		_, err := tx.Exec(`INSERT INTO states (device, kind, name, value)
@@ -171,7 +171,7 @@ func (d *device) MigratePNToLID(ctx context.Context, number, lid types.JID) erro
 		_, err = tx.Exec(`DELETE FROM states WHERE device = $1 AND kind IN ($2, $3, $4) AND name >= $5 AND name < $6`,
 			d.id, int64(sessionKind), int64(identityKind), int64(senderKeyKind), from, end)
 		tx.OnCommit(func() {
-			d.s.cache.forget(func(k key) bool {
+			d.s.cache.removeMatching(func(k key) bool {
 				return k.device == d.id && (strings.HasPrefix(k.name, from) || strings.HasPrefix(k.name, to))
 			})
 			d.s.cache.set(done, entry{})

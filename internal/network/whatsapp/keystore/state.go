@@ -39,8 +39,8 @@ type change struct {
 // get reads a state; nil: there is none. Within a unit it sees what the unit changed.
 func (d *device) get(ctx context.Context, k kind, name string) ([]byte, error) {
 	of := key{d.id, k, name}
-	if u := unitOf(ctx); u != nil {
-		if value, ok := u.staged[of]; ok {
+	if dtx := decryptTxOf(ctx); dtx != nil {
+		if value, ok := dtx.staged[of]; ok {
 			return value, nil
 		}
 	}
@@ -52,7 +52,7 @@ func (s *Store) state(ctx context.Context, k key) ([]byte, error) {
 	if e, known := s.cache.get(k); known {
 		return e.value, nil
 	}
-	mark := s.cache.mark(k)
+	mark := s.cache.version(k)
 	value, err := read(s.db.Read(ctx), k)
 	if err != nil {
 		return nil, err
@@ -77,8 +77,8 @@ func read(c *sqldb.Conn, k key) ([]byte, error) {
 
 // put changes states, together, and returns when that is durable; within a unit when that ends.
 func (d *device) put(ctx context.Context, changes ...change) error {
-	if u := unitOf(ctx); u != nil {
-		u.put(changes)
+	if dtx := decryptTxOf(ctx); dtx != nil {
+		dtx.put(changes)
 		return nil
 	}
 	return d.s.write(ctx, "keep a state", func(tx *sqldb.Tx) error { return d.s.apply(tx, changes) })
@@ -116,7 +116,7 @@ func (d *device) removeRange(ctx context.Context, k kind, from, to string) error
 	return d.s.write(ctx, "remove states", func(tx *sqldb.Tx) error {
 		_, err := tx.Exec(`DELETE FROM states WHERE device = $1 AND kind = $2 AND name >= $3 AND name < $4`, d.id, int64(k), from, to)
 		tx.OnCommit(func() {
-			d.s.cache.forget(func(c key) bool { return c.device == d.id && c.kind == k && c.name >= from && c.name < to })
+			d.s.cache.removeMatching(func(c key) bool { return c.device == d.id && c.kind == k && c.name >= from && c.name < to })
 		})
 		return err
 	})

@@ -2,16 +2,19 @@ package keystore
 
 import (
 	"context"
+	"database/sql"
 	"embed"
 	"errors"
 	"fmt"
 	"io/fs"
 	"sync"
 
-	"parley/internal/store/sqldb"
-
 	"go.mau.fi/whatsmeow/store"
+	"go.mau.fi/whatsmeow/types"
 	waLog "go.mau.fi/whatsmeow/util/log"
+
+	"parley"
+	"parley/internal/store/sqldb"
 )
 
 //go:embed migrations
@@ -19,11 +22,11 @@ var embedded embed.FS
 
 // Store is the database of all devices. Nothing else may write its file.
 type Store struct {
-	db    *sqldb.DB
-	log   waLog.Logger
-	cache cache
-	locks locks
-	broom *broom
+	db     *sqldb.DB
+	log    waLog.Logger
+	cache  cache
+	locks  sessionLocks
+	pruner *pruner
 
 	closing sync.Once
 
@@ -53,7 +56,7 @@ func openWith(ctx context.Context, path string, log waLog.Logger, readers int) (
 		return nil, err
 	}
 	s := &Store{db: db, log: log, devices: map[string]*device{}}
-	s.broom = startBroom(db)
+	s.pruner = startPruner(db)
 	return s, nil
 }
 
@@ -61,15 +64,15 @@ func openWith(ctx context.Context, path string, log waLog.Logger, readers int) (
 func (s *Store) Close() error {
 	var err error
 	s.closing.Do(func() {
-		s.broom.end()
-		err = errors.Join(s.settle(), s.db.Close())
+		s.pruner.close()
+		err = errors.Join(s.flushSessions(), s.db.Close())
 	})
 	return err
 }
 
 // write runs do in a transaction.
 func (s *Store) write(ctx context.Context, what string, do func(*sqldb.Tx) error) error {
-	return wrapped(what, s.db.Write(ctx, do))
+	return wrapError(what, s.db.Write(ctx, do))
 }
 
 // exec runs one statement in a transaction.
@@ -80,7 +83,7 @@ func (s *Store) exec(ctx context.Context, what, query string, args ...any) error
 	})
 }
 
-func wrapped(what string, err error) error {
+func wrapError(what string, err error) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
@@ -89,3 +92,55 @@ func wrapped(what string, err error) error {
 
 // errLength says that something in the database is not as long as it must be.
 var errLength = errors.New("what is stored has the wrong length")
+
+// Channel is what is kept of a channel.
+type Channel struct {
+	JID types.JID // its device; empty: it has none
+	// Why it has none: the status to show and a sentence. Empty where it never had one.
+	Status parley.ChannelStatus
+	Reason string
+}
+
+// Channel reads what is kept of a channel; nothing is kept of a new one.
+func (s *Store) Channel(ctx context.Context, code parley.ChannelCode) (Channel, error) {
+	var jid string
+	var c Channel
+	err := s.db.Read(ctx).QueryRow(`SELECT jid, status, reason FROM channels WHERE code = $1`, []any{string(code)}, &jid, &c.Status, &c.Reason)
+	if errors.Is(err, sql.ErrNoRows) {
+		return Channel{}, nil
+	}
+	if err != nil {
+		return Channel{}, fmt.Errorf("read channel %s: %w", code, err)
+	}
+	if jid == "" {
+		return c, nil
+	}
+	if c.JID, err = types.ParseJID(jid); err != nil {
+		return Channel{}, fmt.Errorf("read the device of channel %s: %w", code, err)
+	}
+	return c, nil
+}
+
+// PutChannel keeps what is known of a channel.
+func (s *Store) PutChannel(ctx context.Context, code parley.ChannelCode, c Channel) error {
+	jid := ""
+	if !c.JID.IsEmpty() {
+		jid = c.JID.String()
+	}
+	return s.exec(ctx, fmt.Sprintf("keep channel %s", code), `INSERT INTO channels (code, jid, status, reason) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (code) DO UPDATE SET jid = excluded.jid, status = excluded.status, reason = excluded.reason`,
+		string(code), jid, string(c.Status), c.Reason)
+}
+
+// DeleteChannel removes what is kept of a channel. Its device is removed with Forget.
+func (s *Store) DeleteChannel(ctx context.Context, code parley.ChannelCode) error {
+	return s.exec(ctx, fmt.Sprintf("forget channel %s", code), `DELETE FROM channels WHERE code = $1`, string(code))
+}
+
+// DeleteSessions removes the keys of all conversations, but not who the other side is: after an older copy of
+// the database was put in its place, those that it has were used already.
+func (s *Store) DeleteSessions(ctx context.Context) error {
+	err := s.exec(ctx, "forget sessions", `DELETE FROM states WHERE kind IN ($1, $2)`, int64(sessionKind), int64(senderKeyKind))
+	s.cache.removeMatching(func(k key) bool { return k.kind == sessionKind || k.kind == senderKeyKind })
+	return err
+}

@@ -29,8 +29,8 @@ func TestForget(t *testing.T) {
 	_, err := ours.PreKeys.GetOrGenPreKeys(ctx, 5)
 	must(t, err)
 	putSession(t, ours, "1:1", "session")
-	must(t, s.Forget(ctx, number))
-	must(t, s.Forget(ctx, number))
+	must(t, s.RemoveDevice(ctx, number))
+	must(t, s.RemoveDevice(ctx, number))
 	if d, err := s.Device(ctx, number); d != nil || err != nil {
 		t.Errorf("it is there: %v", err)
 	}
@@ -106,7 +106,7 @@ func TestChannels(t *testing.T) {
 			t.Errorf("of %s there is %+v, %v", code, c, err)
 		}
 	}
-	must(t, s.ForgetChannel(ctx, "gone"))
+	must(t, s.DeleteChannel(ctx, "gone"))
 	if c, err := s.Channel(ctx, "gone"); c != (Channel{}) || err != nil {
 		t.Errorf("of a forgotten channel there is %+v, %v", c, err)
 	}
@@ -139,14 +139,14 @@ func TestMemoryIsBounded(t *testing.T) {
 func TestFillDoesNotUndo(t *testing.T) {
 	var c cache
 	k := key{1, sessionKind, "a"}
-	mark := c.mark(k)
+	mark := c.version(k)
 	c.set(k, entry{value: []byte("new")})
 	c.fill(k, []byte("old"), mark)
 	if e, _ := c.get(k); string(e.value) != "new" {
 		t.Errorf("it is %q", e.value)
 	}
-	mark = c.mark(k)
-	c.forget(func(key) bool { return true })
+	mark = c.version(k)
+	c.removeMatching(func(key) bool { return true })
 	c.fill(k, []byte("old"), mark)
 	if _, known := c.get(k); known {
 		t.Error("what was removed is back")
@@ -156,33 +156,33 @@ func TestFillDoesNotUndo(t *testing.T) {
 // TestLocksEnd gives a session on when nobody says that it is not needed any more, but not before.
 func TestLocksEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var l locks
+		var l sessionLocks
 		k := key{1, sessionKind, "a"}
 		first, second := &holder{timed: true}, &holder{timed: true}
-		must(t, l.take(t.Context(), first, k))
+		must(t, l.acquire(t.Context(), first, k))
 		began := time.Now()
-		must(t, l.take(t.Context(), second, k))
-		if waited := time.Since(began); waited != lockFor {
+		must(t, l.acquire(t.Context(), second, k))
+		if waited := time.Since(began); waited != lockTimeout {
 			t.Errorf("it took %v", waited)
 		}
-		if err := l.prove(first, k); !errors.Is(err, errLost) {
+		if err := l.verify(first, k); !errors.Is(err, errLost) {
 			t.Errorf("the first one may write: %v", err)
 		}
 		l.release(first, k)
-		must(t, l.prove(second, k)) // what the first one gives back is not the second one's
+		must(t, l.verify(second, k)) // what the first one gives back is not the second one's
 		l.release(second, k)
 		by := &holder{}
-		must(t, l.take(t.Context(), by, k))
-		must(t, l.take(t.Context(), by, k)) // again by the same
+		must(t, l.acquire(t.Context(), by, k))
+		must(t, l.acquire(t.Context(), by, k)) // again by the same
 		began = time.Now()
-		if err := l.take(t.Context(), first, k); !errors.Is(err, errLocked) {
+		if err := l.acquire(t.Context(), first, k); !errors.Is(err, errLocked) {
 			t.Errorf("what a send holds was given away: %v", err)
 		}
-		if waited := time.Since(began); waited != longestWait {
+		if waited := time.Since(began); waited != maxLockWait {
 			t.Errorf("it took %v", waited)
 		}
-		l.end(by)
-		must(t, l.take(t.Context(), &holder{}, k))
+		l.releaseAll(by)
+		must(t, l.acquire(t.Context(), &holder{}, k))
 	})
 }
 
@@ -190,7 +190,7 @@ func TestLocksEnd(t *testing.T) {
 func TestWriteUnderALostLock(t *testing.T) {
 	s, ours, _ := fresh(t)
 	const address = "1_1:0"
-	slow, quick := s.Handling(t.Context()), s.Handling(t.Context())
+	slow, quick := s.StanzaContext(t.Context()), s.StanzaContext(t.Context())
 	_, err := ours.Sessions.GetSession(slow, address)
 	must(t, err)
 	s.locks.mu.Lock()
@@ -254,10 +254,10 @@ func TestSecretsAreForgotten(t *testing.T) {
 		must(t, ours.MsgSecrets.PutMessageSecrets(ctx, secrets))
 		must(t, s.exec(ctx, "age", `UPDATE message_secrets SET day = $1 WHERE id LIKE $2`, dayOf(time.Now().Add(-age)), prefix+"%"))
 	}
-	put("old", 2*sweepMost+5, keepSecrets+48*time.Hour)
-	put("young", 3, keepSecrets-48*time.Hour)
+	put("old", 2*pruneBatch+5, secretRetention+48*time.Hour)
+	put("young", 3, secretRetention-48*time.Hour)
 	must(t, ours.EventBuffer.DeleteOldBufferedHashes(ctx))
-	for id, kept := range map[string]bool{"old0": false, fmt.Sprint("old", 2*sweepMost): false, "young0": true, "young2": true} {
+	for id, kept := range map[string]bool{"old0": false, fmt.Sprint("old", 2*pruneBatch): false, "young0": true, "young2": true} {
 		if secret, _, err := ours.MsgSecrets.GetMessageSecret(ctx, chat, chat, id); err != nil || (secret != nil) != kept {
 			t.Errorf("%s is kept: %v, %v", id, secret != nil, err)
 		}

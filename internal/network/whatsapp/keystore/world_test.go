@@ -43,7 +43,7 @@ func open(t testing.TB, path string) *Store {
 func crash(t testing.TB, s *Store) {
 	t.Helper()
 	s.closing.Do(func() {
-		s.broom.end()
+		s.pruner.close()
 		must(t, s.db.Close())
 	})
 }
@@ -101,7 +101,7 @@ type sealed struct {
 // write encrypts as a send does: sessions are read, held, and written back before anything leaves.
 func write(ctx context.Context, t testing.TB, s *Store, from, to *store.Device, text string) sealed {
 	t.Helper()
-	ctx, done := s.Sending(ctx)
+	ctx, done := s.SendContext(ctx)
 	defer done()
 	_, cached, err := from.WithCachedSessions(ctx, []string{addressOf(to).String()})
 	must(t, err)

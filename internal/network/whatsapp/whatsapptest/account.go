@@ -49,7 +49,7 @@ type device struct {
 	adv   []byte     // signed identity of a companion; empty for a phone
 
 	queue []*queued // what the device has not acknowledged, in order
-	sim   *simulated
+	sim   *simDevice
 
 	noise  [32]byte // credential of a linked client
 	fresh  bool     // never active before
@@ -90,28 +90,28 @@ func lidOf(number string) string {
 	return strconv.FormatUint(100_000_000_000_000+binary.BigEndian.Uint64(sum[:])%span, 10)
 }
 
-func (a *account) pn(device uint16) types.JID {
+func (a *account) pnJID(device uint16) types.JID {
 	return types.JID{User: a.number, Server: types.DefaultUserServer, Device: device}
 }
 
-func (a *account) hidden(device uint16) types.JID {
+func (a *account) lidJID(device uint16) types.JID {
 	return types.JID{User: a.lid, Server: types.HiddenUserServer, Device: device}
 }
 
-// public is the address under which others see a device of this account.
-func (a *account) public(device uint16) types.JID {
+// publicJID is the address under which others see a device of this account.
+func (a *account) publicJID(device uint16) types.JID {
 	if a.shown == ByNumber || a.shown == OnlyNumber {
-		return a.pn(device)
+		return a.pnJID(device)
 	}
-	return a.hidden(device)
+	return a.lidJID(device)
 }
 
-// form is the address of this account in the same form as another address.
-func (a *account) form(like types.JID, device uint16) types.JID {
+// jidLike is the address of this account in the same form as another address.
+func (a *account) jidLike(like types.JID, device uint16) types.JID {
 	if like.Server == types.HiddenUserServer {
-		return a.hidden(device)
+		return a.lidJID(device)
 	}
-	return a.pn(device)
+	return a.pnJID(device)
 }
 
 // deviceIDs lists the ids of the account's devices in order.
@@ -128,7 +128,7 @@ func (a *account) deviceIDs() []uint16 {
 func (a *account) addresses(like types.JID) []types.JID {
 	var all []types.JID
 	for _, id := range a.deviceIDs() {
-		all = append(all, a.form(like, id))
+		all = append(all, a.jidLike(like, id))
 	}
 	return all
 }
@@ -154,8 +154,8 @@ func (s *Server) findDevice(jid types.JID) *device {
 	return a.devices[jid.Device]
 }
 
-// meet notes that two accounts exchanged something. The caller holds the lock.
-func meet(a, b *account) {
+// addPeers notes that two accounts exchanged something. The caller holds the lock.
+func addPeers(a, b *account) {
 	a.peers[b], b.peers[a] = true, true
 }
 

@@ -43,12 +43,12 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// patience is how long a test waits for a signal. Only a program that hangs reaches it.
-const patience = 2 * time.Minute
+// testTimeout is how long a test waits for a signal. Only a program that hangs reaches it.
+const testTimeout = 2 * time.Minute
 
 // within is a context that ends before a hanging test would.
 func within(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -107,7 +107,7 @@ func (c *client) keep(e any) bool {
 // expect waits for an event of a type that matches.
 func expect[E any](c *client, match func(E) bool) E {
 	c.t.Helper()
-	timeout := time.After(patience)
+	timeout := time.After(testTimeout)
 	for {
 		c.mu.Lock()
 		for _, e := range c.events {
@@ -174,7 +174,7 @@ func (c *client) pair(phone *whatsapptest.Phone) *whatsapptest.Link {
 // text sends a text and fails the test if the network does not confirm it.
 func (c *client) text(to types.JID, text string) whatsmeow.SendResponse {
 	c.t.Helper()
-	ctx, cancel := context.WithTimeout(c.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(c.t.Context(), testTimeout)
 	defer cancel()
 	r, err := c.SendMessage(ctx, to, &waE2E.Message{Conversation: proto.String(text)})
 	if err != nil {

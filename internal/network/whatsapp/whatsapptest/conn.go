@@ -19,9 +19,9 @@ const (
 	maxFrame    = 1 << 24 // what three bytes can say; the first upload of keys is beyond websocket's default
 )
 
-// lastWordGrace is how long a connection stays open after a final stanza. A client that sees the end of
+// closeGrace is how long a connection stays open after a final stanza. A client that sees the end of
 // the socket drops what it has queued but not handled, the final stanza included.
-const lastWordGrace = 300 * time.Millisecond
+const closeGrace = 300 * time.Millisecond
 
 // prologue opens the first message of a client: "WA", the protocol's version and its dictionary's.
 var prologue = []byte{'W', 'A', 6, 3}
@@ -30,14 +30,14 @@ var prologue = []byte{'W', 'A', 6, 3}
 type conn struct {
 	ws    *websocket.Conn
 	left  []byte // received bytes that no frame has claimed yet
-	keys  *greeted
+	keys  *handshakeResult
 	count uint32 // frames read
 
-	device *device       // after login; guarded by Server.mu
-	guest  *registration // before it
+	device       *device       // after login; guarded by Server.mu
+	registration *registration // before it
 
 	mu      sync.Mutex
-	out     []outgoing
+	out     []queuedFrame
 	pending chan struct{} // has a token while out may hold something
 	ended   bool          // a final stanza was queued: nothing may follow it
 
@@ -45,12 +45,12 @@ type conn struct {
 
 	mangle func(waBinary.Node) waBinary.Node // changes what is sent
 
-	gone   context.Context // done when the connection is
-	hangUp context.CancelFunc
+	ctx    context.Context // done when the connection is
+	cancel context.CancelFunc
 }
 
-// outgoing is a plaintext with the moment at which it may leave.
-type outgoing struct {
+// queuedFrame is a plaintext with the moment at which it may leave.
+type queuedFrame struct {
 	plain []byte
 	due   time.Time
 	last  bool
@@ -59,12 +59,12 @@ type outgoing struct {
 func newConn(ctx context.Context, ws *websocket.Conn) *conn {
 	ws.SetReadLimit(maxFrame)
 	c := &conn{ws: ws, pending: make(chan struct{}, 1)}
-	c.gone, c.hangUp = context.WithCancel(ctx)
+	c.ctx, c.cancel = context.WithCancel(ctx)
 	return c
 }
 
-// greet does the handshake.
-func (c *conn) greet(cert *certificate) error {
+// handshake does the handshake.
+func (c *conn) handshake(cert *certificate) error {
 	head, err := c.bytes(len(prologue))
 	if err != nil {
 		return err
@@ -128,7 +128,7 @@ func (c *conn) frame() ([]byte, error) {
 // bytes returns the next n bytes whatever websocket messages they came in.
 func (c *conn) bytes(n int) ([]byte, error) {
 	for len(c.left) < n {
-		_, data, err := c.ws.Read(c.gone)
+		_, data, err := c.ws.Read(c.ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -151,7 +151,7 @@ func (c *conn) queue(n waBinary.Node, delay time.Duration, last bool) {
 	}
 	plain, err := waBinary.Marshal(n)
 	if err != nil {
-		c.hangUp() // we wrote a stanza that cannot be: a test that waits for it shall not wait for ever
+		c.cancel() // we wrote a stanza that cannot be: a test that waits for it shall not wait for ever
 		return
 	}
 	c.mu.Lock()
@@ -160,7 +160,7 @@ func (c *conn) queue(n waBinary.Node, delay time.Duration, last bool) {
 		return
 	}
 	c.ended = last
-	c.out = append(c.out, outgoing{plain, time.Now().Add(delay), last})
+	c.out = append(c.out, queuedFrame{plain, time.Now().Add(delay), last})
 	select {
 	case c.pending <- struct{}{}:
 	default:
@@ -169,23 +169,23 @@ func (c *conn) queue(n waBinary.Node, delay time.Duration, last bool) {
 
 // write sends what is queued, in order, until the connection ends.
 func (c *conn) write(seal cipher.AEAD) {
-	defer c.hangUp()
+	defer c.cancel()
 	for count := uint32(0); ; count++ {
-		next, ok := c.take()
-		if !ok || !c.wait(time.Until(next.due)) || !c.flowing() {
+		next, ok := c.next()
+		if !ok || !c.wait(time.Until(next.due)) || !c.awaitFlow() {
 			return
 		}
 		if c.writeFrame(seal.Seal(nil, nonce(count), next.plain, nil)) != nil {
 			return
 		}
 		if next.last {
-			c.wait(lastWordGrace)
+			c.wait(closeGrace)
 			return
 		}
 	}
 }
 
-func (c *conn) take() (outgoing, bool) {
+func (c *conn) next() (queuedFrame, bool) {
 	for {
 		c.mu.Lock()
 		if len(c.out) > 0 {
@@ -197,31 +197,31 @@ func (c *conn) take() (outgoing, bool) {
 		c.mu.Unlock()
 		select {
 		case <-c.pending:
-		case <-c.gone.Done():
-			return outgoing{}, false
+		case <-c.ctx.Done():
+			return queuedFrame{}, false
 		}
 	}
 }
 
-// flowing reports whether the connection carries data. A stalled one blocks until it ends.
-func (c *conn) flowing() bool {
+// awaitFlow reports whether the connection carries data. A stalled one blocks until it ends.
+func (c *conn) awaitFlow() bool {
 	if c.stalled.Load() {
-		<-c.gone.Done()
+		<-c.ctx.Done()
 	}
-	return c.gone.Err() == nil
+	return c.ctx.Err() == nil
 }
 
 // wait reports whether the connection is still there after d.
 func (c *conn) wait(d time.Duration) bool {
 	if d <= 0 {
-		return c.gone.Err() == nil
+		return c.ctx.Err() == nil
 	}
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
 		return true
-	case <-c.gone.Done():
+	case <-c.ctx.Done():
 		return false
 	}
 }
@@ -233,5 +233,5 @@ func (c *conn) writeFrame(body []byte) error {
 	}
 	frame := make([]byte, 0, frameHeader+len(body))
 	frame = append(frame, byte(len(body)>>16), byte(len(body)>>8), byte(len(body)))
-	return c.ws.Write(c.gone, websocket.MessageBinary, append(frame, body...))
+	return c.ws.Write(c.ctx, websocket.MessageBinary, append(frame, body...))
 }

@@ -57,7 +57,7 @@ func TestMediaErrors(t *testing.T) {
 			t.Errorf("a download that the server answered with %d succeeded", status)
 		}
 	}
-	w.ForgetMedia()
+	w.PurgeMedia()
 	if _, err := w.client.Download(within(t), e.Message.GetImageMessage()); err == nil {
 		t.Error("a file that the server forgot could be downloaded")
 	}
@@ -70,7 +70,7 @@ func TestMediaRetry(t *testing.T) {
 	id := must[string](t)(w.friend.SendImage(within(t), w.owner, data, "image/png", ""))
 	e := expect(c, func(e *events.Message) bool { return e.Info.ID == id })
 	w.owner.Expect(t, whatsapptest.ID(id))
-	w.ForgetMedia()
+	w.PurgeMedia()
 	image := e.Message.GetImageMessage()
 	if _, err := c.Download(within(t), image); !errors.Is(err, whatsmeow.ErrMediaDownloadFailedWith404) {
 		t.Errorf("a file that the server forgot: %v", err)

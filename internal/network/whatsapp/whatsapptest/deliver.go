@@ -1,8 +1,10 @@
 package whatsapptest
 
 import (
+	"context"
 	"maps"
 	"slices"
+	"strconv"
 
 	"go.mau.fi/whatsmeow/types"
 )
@@ -11,15 +13,15 @@ import (
 type queued struct {
 	class, id string // class is the tag of the stanza
 	stanza    node
-	entry     *Entry // of the ledger; nil for what is no message
+	trace     *Trace // of the ledger; nil for what is no message
 }
 
 // deliver gives a stanza to a device now or as soon as it is there. The caller holds the lock.
-func (s *Server) deliver(d *device, stanza node, e *Entry) {
+func (s *Server) deliver(d *device, stanza node, e *Trace) {
 	if d.removed {
 		return
 	}
-	q := &queued{class: stanza.Tag, id: str(&stanza, "id"), stanza: stanza, entry: e}
+	q := &queued{class: stanza.Tag, id: str(&stanza, "id"), stanza: stanza, trace: e}
 	d.queue = append(d.queue, q)
 	switch {
 	case d.sim != nil:
@@ -27,20 +29,20 @@ func (s *Server) deliver(d *device, stanza node, e *Entry) {
 	case d.active && d.hold && q.class == "notification":
 		d.held = append(d.held, q)
 	case d.active:
-		s.hand(d, q, stanza)
+		s.sendQueued(d, q, stanza)
 	}
 }
 
-// hand sends a queued stanza to a connected client.
-func (s *Server) hand(d *device, q *queued, stanza node) {
-	if q.entry != nil {
-		q.entry.delivery(d).Given++
+// sendQueued sends a queued stanza to a connected client.
+func (s *Server) sendQueued(d *device, q *queued, stanza node) {
+	if q.trace != nil {
+		q.trace.delivery(d).Given++
 	}
 	d.conn.send(stanza, s.delay())
 }
 
-// tell sends a stanza that is not worth keeping. The caller holds the lock.
-func (s *Server) tell(d *device, stanza node) {
+// sendNow sends a stanza that is not worth keeping. The caller holds the lock.
+func (s *Server) sendNow(d *device, stanza node) {
 	if d.sim == nil && d.active {
 		d.conn.send(stanza, s.delay())
 	}
@@ -64,10 +66,10 @@ func (s *Server) flush(d *device) {
 		again := q.stanza
 		again.Attrs = maps.Clone(again.Attrs)
 		again.Attrs["offline"] = i
-		s.hand(d, q, again)
+		s.sendQueued(d, q, again)
 	}
 	d.conn.send(n("ib", attrs{"from": types.ServerJID}, n("offline", attrs{"count": total})), s.delay())
-	s.changed.ring()
+	s.changed.notify()
 }
 
 // dequeue forgets the first queued stanza of a class and id, and returns it. The caller holds the lock.
@@ -75,22 +77,22 @@ func (s *Server) dequeue(d *device, class, id string) *queued {
 	for i, q := range d.queue {
 		if q.class == class && q.id == id {
 			d.queue = slices.Delete(d.queue, i, i+1)
-			s.changed.ring()
+			s.changed.notify()
 			return q
 		}
 	}
 	return nil
 }
 
-// acknowledged takes an ack of a client.
-func (s *Server) acknowledged(d *device, stanza *node) {
+// handleAck takes an ack of a client.
+func (s *Server) handleAck(d *device, stanza *node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	class, id := str(stanza, "class"), str(stanza, "id")
 	switch class {
 	case "message":
-		if q := s.dequeue(d, class, id); q != nil && q.entry != nil {
-			q.entry.delivery(d).Acks++
+		if q := s.dequeue(d, class, id); q != nil && q.trace != nil {
+			q.trace.delivery(d).Acks++
 		}
 	case "receipt", "notification":
 		s.dequeue(d, class, id)
@@ -108,7 +110,7 @@ func (s *Server) notify(d *device, from types.JID, kind string, extra attrs, chi
 
 // announceDevices tells everybody who knows an account that its devices changed. The caller holds the lock.
 func (s *Server) announceDevices(a *account, change string, id uint16) {
-	s.announceDevicesFrom(a, a.public(0), nil, change, id)
+	s.announceDevicesFrom(a, a.publicJID(0), nil, change, id)
 }
 
 func (s *Server) announceDevicesFrom(a *account, from types.JID, extra attrs, change string, id uint16) {
@@ -118,7 +120,7 @@ func (s *Server) announceDevicesFrom(a *account, from types.JID, extra attrs, ch
 				continue
 			}
 			s.notify(d, from, "devices", extra, n(change, attrs{"device_hash": devicesHash(a.addresses(from))},
-				n("device", attrs{"jid": a.form(from, id)})))
+				n("device", attrs{"jid": a.jidLike(from, id)})))
 		}
 	}
 	s.announceOwn(a, id)
@@ -126,14 +128,14 @@ func (s *Server) announceDevicesFrom(a *account, from types.JID, extra attrs, ch
 
 // announceOwn tells the other linked clients of an account which devices it has. The caller holds the lock.
 func (s *Server) announceOwn(a *account, changed uint16) {
-	all := a.addresses(a.pn(0))
+	all := a.addresses(a.pnJID(0))
 	var list []node
 	for _, address := range all {
 		list = append(list, n("device", attrs{"jid": address}))
 	}
 	for id, d := range a.devices {
 		if d.sim == nil && id != changed {
-			s.notify(d, a.pn(0), "account_sync", nil, n("devices", attrs{"dhash": devicesHash(all)}, list...))
+			s.notify(d, a.pnJID(0), "account_sync", nil, n("devices", attrs{"dhash": devicesHash(all)}, list...))
 		}
 	}
 }
@@ -150,7 +152,73 @@ func (l *Link) HoldNotifications(hold bool) {
 		return
 	}
 	for _, q := range d.held {
-		s.hand(d, q, q.stanza)
+		s.sendQueued(d, q, q.stanza)
 	}
 	d.held = nil
+}
+
+// handlePresence stores whether a client is available.
+func (s *Server) handlePresence(d *device, p *node) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch str(p, "type") {
+	case "available", "unavailable":
+		d.owner.online = str(p, "type") == "available"
+		s.changed.notify()
+	default:
+		s.violateLocked("presence of an unknown type %s", shape(p))
+	}
+}
+
+// handleChatState passes on that a client is typing.
+func (s *Server) handleChatState(d *device, stanza *node) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := s.find(jid(stanza, "to"))
+	if a == nil {
+		return
+	}
+	child := first(stanza)
+	for _, other := range a.devices {
+		if other.sim != nil {
+			other.sim.phone.addTyping(Typing{From: d.owner.number, State: child.Tag, Media: str(&child, "media")})
+			continue
+		}
+		s.sendNow(other, n("chatstate", attrs{"from": d.owner.publicJID(0)}, child))
+	}
+}
+
+// Block makes the phone ignore a person: their messages are confirmed but never arrive.
+func (p *Phone) Block(other *Phone) {
+	s := p.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	who := other.account.lidJID(0)
+	p.account.blocked = append(p.account.blocked, who)
+	for _, d := range p.account.devices {
+		if d.sim == nil {
+			s.notify(d, p.account.pnJID(0), "account_sync", nil, n("blocklist", attrs{"action": "modify", "dhash": strconv.Itoa(len(p.account.blocked))},
+				n("item", attrs{"jid": who, "action": "block"})))
+		}
+	}
+}
+
+// Type shows the clients of another phone that this one's owner is typing, or has paused.
+func (p *Phone) Type(to *Phone, state types.ChatPresence) {
+	s := p.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, d := range to.account.devices {
+		s.sendNow(d, n("chatstate", attrs{"from": p.account.publicJID(0)}, n(string(state), nil)))
+	}
+}
+
+// ClientOnline waits until a client of this account has said that it is available.
+func (p *Phone) ClientOnline(ctx context.Context) error {
+	_, err := await(ctx, &p.server.changed, func() (struct{}, bool) {
+		p.server.mu.Lock()
+		defer p.server.mu.Unlock()
+		return struct{}{}, p.account.online
+	})
+	return err
 }

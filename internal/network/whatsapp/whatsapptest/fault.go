@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-type faultPlace int
+type faultTarget int
 
 const (
-	faultMessage faultPlace = iota
+	faultMessage faultTarget = iota
 	faultReceipt
 	faultIQ
 	faultUpload
@@ -31,62 +31,62 @@ const (
 
 // Fault is something that goes wrong once, or as often as Times says, at the next opportunity that matches.
 type Fault struct {
-	place     faultPlace
+	target    faultTarget
 	kind      faultKind
 	code      int
 	namespace string
 	left      int
 	from, to  *Phone
-	waiting   *waiting
+	held      *heldIQs
 }
 
-// waiting are requests whose answers are held.
-type waiting struct {
+// heldIQs are requests whose answers are held.
+type heldIQs struct {
 	until   int
 	answers []func()
 }
 
 // LoseAck takes the next message and passes it on, but never confirms it.
-func LoseAck() *Fault { return &Fault{place: faultMessage, kind: loseAck, left: 1} }
+func LoseAck() *Fault { return &Fault{target: faultMessage, kind: loseAck, left: 1} }
 
 // RefuseMessage answers the next message with an error and passes nothing on. 463 and 475 are the network's
 // limits on writing to strangers.
 func RefuseMessage(code int) *Fault {
-	return &Fault{place: faultMessage, kind: refuseMessage, code: code, left: 1}
+	return &Fault{target: faultMessage, kind: refuseMessage, code: code, left: 1}
 }
 
-// DropBeforeTaking cuts the socket when the next message arrives: the network never saw it.
-func DropBeforeTaking() *Fault { return &Fault{place: faultMessage, kind: dropBefore, left: 1} }
+// DropBeforeAccept cuts the socket when the next message arrives: the network never saw it.
+func DropBeforeAccept() *Fault { return &Fault{target: faultMessage, kind: dropBefore, left: 1} }
 
-// DropAfterTaking passes the next message on, but cuts the socket instead of confirming it.
-func DropAfterTaking() *Fault { return &Fault{place: faultMessage, kind: dropAfter, left: 1} }
+// DropAfterAccept passes the next message on, but cuts the socket instead of confirming it.
+func DropAfterAccept() *Fault { return &Fault{target: faultMessage, kind: dropAfter, left: 1} }
 
 // LoseReceipt forgets the next receipt of a client, so that its message will be delivered again.
-func LoseReceipt() *Fault { return &Fault{place: faultReceipt, kind: loseReceipt, left: 1} }
+func LoseReceipt() *Fault { return &Fault{target: faultReceipt, kind: loseReceipt, left: 1} }
 
 // FailIQ answers the next request in a namespace ("usync", "encrypt", "w:m", …) with an error such as 429.
 func FailIQ(namespace string, code int) *Fault {
-	return &Fault{place: faultIQ, kind: failIQ, namespace: namespace, code: code, left: 1}
+	return &Fault{target: faultIQ, kind: failIQ, namespace: namespace, code: code, left: 1}
 }
 
 // LoseIQ never answers the next request in a namespace.
 func LoseIQ(namespace string) *Fault {
-	return &Fault{place: faultIQ, kind: loseIQ, namespace: namespace, left: 1}
+	return &Fault{target: faultIQ, kind: loseIQ, namespace: namespace, left: 1}
 }
 
 // HoldIQ answers the next requests in a namespace only when so many have come.
 func HoldIQ(namespace string, until int) *Fault {
-	return &Fault{place: faultIQ, kind: holdIQ, namespace: namespace, left: until, waiting: &waiting{until: until}}
+	return &Fault{target: faultIQ, kind: holdIQ, namespace: namespace, left: until, held: &heldIQs{until: until}}
 }
 
 // FailUpload answers the next upload of media with an HTTP status.
 func FailUpload(status int) *Fault {
-	return &Fault{place: faultUpload, kind: failHTTP, code: status, left: 1}
+	return &Fault{target: faultUpload, kind: failHTTP, code: status, left: 1}
 }
 
 // FailDownload answers the next download of media with an HTTP status.
 func FailDownload(status int) *Fault {
-	return &Fault{place: faultDownload, kind: failHTTP, code: status, left: 1}
+	return &Fault{target: faultDownload, kind: failHTTP, code: status, left: 1}
 }
 
 // Times makes it happen more than once.
@@ -137,22 +137,22 @@ func (s *Server) AwaitFaults(ctx context.Context) error {
 	return err
 }
 
-func (s *Server) takeFault(place faultPlace, from, to *account, namespace string) *Fault {
+func (s *Server) takeFault(place faultTarget, from, to *account, namespace string) *Fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.takeFaultLocked(place, from, to, namespace)
 }
 
 // takeFaultLocked finds the first fault that matches and counts it. The caller holds the lock.
-func (s *Server) takeFaultLocked(place faultPlace, from, to *account, namespace string) *Fault {
+func (s *Server) takeFaultLocked(place faultTarget, from, to *account, namespace string) *Fault {
 	for i, f := range s.faults {
-		if f.place != place || f.namespace != namespace ||
+		if f.target != place || f.namespace != namespace ||
 			(f.from != nil && f.from.account != from) || (f.to != nil && f.to.account != to) {
 			continue
 		}
 		if f.left--; f.left <= 0 {
 			s.faults = slices.Delete(s.faults, i, i+1)
-			s.changed.ring()
+			s.changed.notify()
 		}
 		return f
 	}

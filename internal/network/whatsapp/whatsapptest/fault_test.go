@@ -26,7 +26,7 @@ func TestRefusedMessages(t *testing.T) {
 		if !errors.Is(err, whatsmeow.ErrServerReturnedError) {
 			t.Errorf("a message that was refused with %d: %v", code, err)
 		}
-		if e, _ := w.Entry(id); e.Refused != code || e.At(w.friend, 0).Given != 0 {
+		if e, _ := w.Trace(id); e.Refused != code || e.At(w.friend, 0).Given != 0 {
 			t.Errorf("the ledger says %+v", e)
 		}
 		must[whatsmeow.SendResponse](t)(w.client.SendMessage(within(t), w.friend.JID(), hello, whatsmeow.SendRequestExtra{ID: id}))
@@ -59,21 +59,21 @@ func TestLostAck(t *testing.T) {
 	}
 	w.friend.Expect(t, whatsapptest.ID(id))
 	must[whatsmeow.SendResponse](t)(w.client.SendMessage(within(t), w.friend.JID(), hello, whatsmeow.SendRequestExtra{ID: id}))
-	if e, _ := w.Entry(id); e.Stanzas != 2 || e.Acked != 1 || e.At(w.friend, 0).Shown != 1 || e.At(w.friend, 0).Given != 1 {
+	if e, _ := w.Trace(id); e.Stanzas != 2 || e.Acked != 1 || e.At(w.friend, 0).Shown != 1 || e.At(w.friend, 0).Given != 1 {
 		t.Errorf("the ledger says %+v", e)
 	}
 }
 
 // TestDroppedSocket cuts the socket under a message: the client resends it by itself.
 func TestDroppedSocket(t *testing.T) {
-	for name, fault := range map[string]func() *whatsapptest.Fault{"before": whatsapptest.DropBeforeTaking, "after": whatsapptest.DropAfterTaking} {
+	for name, fault := range map[string]func() *whatsapptest.Fault{"before": whatsapptest.DropBeforeAccept, "after": whatsapptest.DropAfterAccept} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.client.receipt(w.client.text(w.friend.JID(), "warm").ID, types.ReceiptTypeDelivered)
 			w.Inject(fault())
 			sent := w.client.text(w.friend.JID(), "hello")
 			w.friend.Expect(t, whatsapptest.ID(sent.ID))
-			e, _ := w.Entry(sent.ID)
+			e, _ := w.Trace(sent.ID)
 			if want := map[string]int{"before": 1, "after": 2}[name]; e.Stanzas != want || e.At(w.friend, 0).Given != 1 {
 				t.Errorf("the ledger says %+v", e)
 			}
@@ -97,10 +97,10 @@ func TestNoCiphertext(t *testing.T) {
 	w := newWorld(t)
 	w.Inject(whatsapptest.FailIQ("encrypt", 503)) // the client then has no keys of the friend, and sends all the same
 	sent := w.client.text(w.friend.JID(), "nobody can read this")
-	if e, _ := w.Entry(sent.ID); e.Acked != 1 || e.ForThem != 0 {
+	if e, _ := w.Trace(sent.ID); e.Acked != 1 || e.ForRecipient != 0 {
 		t.Errorf("the ledger says %+v", e)
 	}
-	if all := w.Unsealed(); len(all) != 1 || all[0].ID != sent.ID {
+	if all := w.Unencrypted(); len(all) != 1 || all[0].ID != sent.ID {
 		t.Errorf("without a ciphertext are %+v", all)
 	}
 }
@@ -130,7 +130,7 @@ func TestDownAndUp(t *testing.T) {
 	id := must[string](t)(w.friend.Send(within(t), w.owner, "while it was down"))
 	w.Up()
 	w.client.message("while it was down")
-	if e, _ := w.Entry(id); e.At(w.owner, w.link.Device()).Given != 1 {
+	if e, _ := w.Trace(id); e.At(w.owner, w.link.Device()).Given != 1 {
 		t.Errorf("the ledger says %+v", e)
 	}
 	w.client.text(w.friend.JID(), "after")

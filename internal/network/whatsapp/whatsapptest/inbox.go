@@ -97,7 +97,7 @@ func (p *Phone) Inbox() []Message {
 
 // Await waits for a message that matches everything.
 func (p *Phone) Await(ctx context.Context, matches ...Match) (Message, error) {
-	m, err := await(ctx, &p.news, func() (Message, bool) {
+	m, err := await(ctx, &p.changed, func() (Message, bool) {
 		p.view.Lock()
 		defer p.view.Unlock()
 		for _, m := range p.inbox {
@@ -115,7 +115,7 @@ func (p *Phone) Await(ctx context.Context, matches ...Match) (Message, error) {
 
 // AwaitCount waits until the phone itself has shown so many messages of others.
 func (p *Phone) AwaitCount(ctx context.Context, least int) error {
-	_, err := await(ctx, &p.news, func() (struct{}, bool) {
+	_, err := await(ctx, &p.changed, func() (struct{}, bool) {
 		p.view.Lock()
 		defer p.view.Unlock()
 		return struct{}{}, p.shown >= least
@@ -125,7 +125,7 @@ func (p *Phone) AwaitCount(ctx context.Context, least int) error {
 
 // AwaitReceipt waits until a linked client gave a receipt of one of the types for a message of this phone.
 func (p *Phone) AwaitReceipt(ctx context.Context, id string, kinds ...types.ReceiptType) (Receipt, error) {
-	return await(ctx, &p.news, func() (Receipt, bool) {
+	return await(ctx, &p.changed, func() (Receipt, bool) {
 		for _, r := range p.Receipts() {
 			if r.ID == id && r.Device != 0 && (len(kinds) == 0 || slices.Contains(kinds, r.Type)) {
 				return r, true
@@ -144,7 +144,7 @@ func (p *Phone) Receipts() []Receipt {
 
 // AwaitTyping waits until somebody types to this phone.
 func (p *Phone) AwaitTyping(ctx context.Context) (Typing, error) {
-	return await(ctx, &p.news, func() (Typing, bool) {
+	return await(ctx, &p.changed, func() (Typing, bool) {
 		p.view.Lock()
 		defer p.view.Unlock()
 		if len(p.typing) == 0 {
@@ -154,18 +154,18 @@ func (p *Phone) AwaitTyping(ctx context.Context) (Typing, error) {
 	})
 }
 
-// hears notes that somebody is typing. The server's lock may be held.
-func (p *Phone) hears(t Typing) {
+// addTyping notes that somebody is typing. The server's lock may be held.
+func (p *Phone) addTyping(t Typing) {
 	p.view.Lock()
 	p.typing = append(p.typing, t)
 	p.view.Unlock()
-	p.news.ring()
+	p.changed.notify()
 }
 
-// show adds a message to the inbox, or counts another copy of it. It reports whether it is new.
-func (p *Phone) show(m *Message) bool {
+// addToInbox adds a message to the inbox, or counts another copy of it. It reports whether it is new.
+func (p *Phone) addToInbox(m *Message) bool {
 	p.view.Lock()
-	defer p.news.ring()
+	defer p.changed.notify()
 	defer p.view.Unlock()
 	key := seenKey{m.Device, m.ID}
 	if known := p.seen[key]; known != nil {
@@ -181,8 +181,8 @@ func (p *Phone) show(m *Message) bool {
 	return true
 }
 
-// known finds a message that the phone showed or sent.
-func (p *Phone) known(id string) (Message, error) {
+// message finds a message that the phone showed or sent.
+func (p *Phone) message(id string) (Message, error) {
 	p.view.Lock()
 	defer p.view.Unlock()
 	if m := p.seen[seenKey{0, id}]; m != nil {

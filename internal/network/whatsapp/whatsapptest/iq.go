@@ -4,9 +4,9 @@ import (
 	"strconv"
 )
 
-// iq answers a request of a linked client. What is not in this table is a violation: a client whose request
+// handleIQ answers a request of a linked client. What is not in this table is a violation: a client whose request
 // nobody answers would hang for more than a minute, so it is told at once.
-func (s *Server) iq(c *conn, d *device, q *node) {
+func (s *Server) handleIQ(c *conn, d *device, q *node) {
 	f := s.takeFault(faultIQ, d.owner, nil, str(q, "xmlns"))
 	switch {
 	case f.is(failIQ):
@@ -18,19 +18,19 @@ func (s *Server) iq(c *conn, d *device, q *node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !f.is(holdIQ) {
-		s.answer(c, d, q)
+		s.respond(c, d, q)
 		return
 	}
-	f.waiting.answers = append(f.waiting.answers, func() { s.answer(c, d, q) })
-	if len(f.waiting.answers) == f.waiting.until {
-		for _, answer := range f.waiting.answers {
+	f.held.answers = append(f.held.answers, func() { s.respond(c, d, q) })
+	if len(f.held.answers) == f.held.until {
+		for _, answer := range f.held.answers {
 			answer()
 		}
 	}
 }
 
-// answer answers a request. The caller holds the lock.
-func (s *Server) answer(c *conn, d *device, q *node) {
+// respond answers a request. The caller holds the lock.
+func (s *Server) respond(c *conn, d *device, q *node) {
 	if c.device != d {
 		return // unlinked or replaced while it asked
 	}
@@ -49,7 +49,7 @@ func (s *Server) answer(c *conn, d *device, q *node) {
 		s.flush(d)
 		if d.fresh {
 			d.fresh = false
-			s.spawn(func() { d.owner.phone.introduce(d) })
+			s.spawn(func() { d.owner.phone.shareState(d) })
 		}
 	case "passive set passive":
 		d.active = false

@@ -40,7 +40,7 @@ func TestManyAccounts(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if got := len(s.Unsealed()); got != 0 {
+	if got := len(s.Unencrypted()); got != 0 {
 		t.Errorf("%d messages came without a ciphertext", got)
 	}
 }

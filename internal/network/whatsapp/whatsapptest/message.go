@@ -7,23 +7,23 @@ import (
 	"go.mau.fi/whatsmeow/types"
 )
 
-// letter is a message on its way from one device to others.
-type letter struct {
+// outgoing is a message on its way from one device to others.
+type outgoing struct {
 	id, kind string // kind is the stanza's type: text, media, poll, reaction
 	chat     types.JID
 	group    *group
 	from     *device
 	peer     bool
 	edit     string
-	entry    *Entry
+	trace    *Trace
 
-	seals  map[*device][]node // what only one device can read
-	shared []node             // what every member of a group can read
-	extra  []node             // what travels beside it
+	ciphertexts map[*device][]node // what only one device can read
+	shared      []node             // what every member of a group can read
+	extra       []node             // what travels beside it
 }
 
-// message takes a message of a client: it confirms it and passes it on.
-func (s *Server) message(c *conn, d *device, m *node) {
+// handleMessage takes a message of a client: it confirms it and passes it on.
+func (s *Server) handleMessage(c *conn, d *device, m *node) {
 	s.mu.Lock()
 	recipient := s.find(jid(m, "to"))
 	s.mu.Unlock()
@@ -32,54 +32,54 @@ func (s *Server) message(c *conn, d *device, m *node) {
 		f = s.takeFault(faultMessage, d.owner, recipient, "")
 	}
 	if f.is(dropBefore) {
-		c.hangUp()
+		c.cancel()
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l, code := s.read(d, m)
-	if l == nil {
+	out, code := s.parseMessage(d, m)
+	if out == nil {
 		s.refuseMessage(c, m, nil, code)
 		return
 	}
 	if s.isRetry(m) {
-		l.entry.Resent++
-		s.post(l)
+		out.trace.Resent++
+		s.deliverAll(out)
 		return // nobody waits for an ack of this
 	}
 	if str(m, "device_fanout") == "false" { // for devices that the message has not reached
-		l.entry.Resent++
-		c.send(n("ack", attrs{"class": "message", "from": l.chat, "id": l.id, "t": s.unix()}), s.delay())
-		s.post(l)
+		out.trace.Resent++
+		c.send(n("ack", attrs{"class": "message", "from": out.chat, "id": out.id, "t": s.unix()}), s.delay())
+		s.deliverAll(out)
 		return
 	}
-	l.entry.Stanzas++
+	out.trace.Stanzas++
 	if f.is(refuseMessage) {
-		s.refuseMessage(c, m, l.entry, f.code)
+		s.refuseMessage(c, m, out.trace, f.code)
 		return
 	}
 	if r := recipient; r != nil && r != d.owner && r.strangers != 0 && !r.wroteTo[d.owner] {
-		s.refuseMessage(c, m, l.entry, r.strangers)
+		s.refuseMessage(c, m, out.trace, r.strangers)
 		return
 	}
 	switch {
 	case f.is(dropAfter):
-		c.hangUp()
+		c.cancel()
 	case !f.is(loseAck):
-		l.entry.Acked++
-		c.send(n("ack", s.ackAttrs(l, m)), s.delay())
+		out.trace.Acked++
+		c.send(n("ack", s.ackAttrs(out, m)), s.delay())
 	}
-	if l.entry.taken {
+	if out.trace.accepted {
 		return // the same message again, because the client missed our ack
 	}
-	l.entry.taken = true
+	out.trace.accepted = true
 	if recipient != nil {
 		d.owner.wroteTo[recipient] = true
 	}
-	s.post(l)
+	s.deliverAll(out)
 }
 
-func (s *Server) refuseMessage(c *conn, m *node, e *Entry, code int) {
+func (s *Server) refuseMessage(c *conn, m *node, e *Trace, code int) {
 	if e != nil {
 		e.Refused = code
 	}
@@ -92,45 +92,45 @@ func (s *Server) isRetry(m *node) bool {
 	return ok && str(&enc, "count") != ""
 }
 
-// read turns a stanza of a client into a letter, or says with which code it is refused.
-func (s *Server) read(d *device, m *node) (*letter, int) {
-	l := &letter{
+// parseMessage turns a stanza of a client into a letter, or says with which code it is refused.
+func (s *Server) parseMessage(d *device, m *node) (*outgoing, int) {
+	out := &outgoing{
 		id: str(m, "id"), kind: str(m, "type"), chat: jid(m, "to"), from: d,
-		peer: str(m, "category") == "peer", edit: str(m, "edit"), seals: map[*device][]node{},
+		peer: str(m, "category") == "peer", edit: str(m, "edit"), ciphertexts: map[*device][]node{},
 	}
 	target := ""
-	if l.chat.Server == types.GroupServer {
-		if l.group = s.groups[l.chat.User]; l.group == nil {
+	if out.chat.Server == types.GroupServer {
+		if out.group = s.groups[out.chat.User]; out.group == nil {
 			return nil, 404
 		}
-		if l.group.member(d.owner) == nil {
+		if out.group.member(d.owner) == nil {
 			return nil, 403
 		}
-		target = l.chat.User
+		target = out.chat.User
 	} else {
-		a := s.find(l.chat)
+		a := s.find(out.chat)
 		if a == nil {
 			return nil, 404
 		}
 		target = a.number
-		meet(d.owner, a)
+		addPeers(d.owner, a)
 	}
-	l.entry = s.ledger.entry(l.id, d.owner.number, target)
-	l.entry.Peer = l.peer
-	s.open(l, m)
-	return l, 0
+	out.trace = s.traces.get(out.id, d.owner.number, target)
+	out.trace.Peer = out.peer
+	s.sortParts(out, m)
+	return out, 0
 }
 
-// open sorts the parts of a message by who may have them, and counts its ciphertexts.
-func (s *Server) open(l *letter, m *node) {
-	first := l.entry.Stanzas == 0 && !s.isRetry(m)
+// sortParts sorts the parts of a message by who may have them, and counts its ciphertexts.
+func (s *Server) sortParts(out *outgoing, m *node) {
+	first := out.trace.Stanzas == 0 && !s.isRetry(m)
 	count := func(to *account) {
 		if !first {
 			return
 		}
-		l.entry.Sealed++
-		if to != nil && (to != l.from.owner || to.number == l.entry.To) {
-			l.entry.ForThem++
+		out.trace.Ciphertexts++
+		if to != nil && (to != out.from.owner || to.number == out.trace.To) {
+			out.trace.ForRecipient++
 		}
 	}
 	for _, part := range m.GetChildren() {
@@ -138,25 +138,25 @@ func (s *Server) open(l *letter, m *node) {
 		case "participants":
 			for _, to := range part.GetChildren() {
 				if d := s.findDevice(jid(&to, "jid")); d != nil {
-					l.seals[d] = to.GetChildrenByTag("enc")
-					for range l.seals[d] {
+					out.ciphertexts[d] = to.GetChildrenByTag("enc")
+					for range out.ciphertexts[d] {
 						count(d.owner)
 					}
 				}
 			}
 		case "enc":
 			if str(&part, "type") == "skmsg" {
-				l.shared = append(l.shared, part)
+				out.shared = append(out.shared, part)
 				count(nil)
 				continue
 			}
 			if d := s.directTarget(m); d != nil {
-				l.seals[d] = append(l.seals[d], part)
+				out.ciphertexts[d] = append(out.ciphertexts[d], part)
 				count(d.owner)
 			}
 		case "tctoken", "cstoken", "reporting": // between the client and the server
 		default:
-			l.extra = append(l.extra, part)
+			out.extra = append(out.extra, part)
 		}
 	}
 }
@@ -170,25 +170,25 @@ func (s *Server) directTarget(m *node) *device {
 }
 
 // ackAttrs makes the confirmation of a message. Where the client's list of devices is not ours, ours is told.
-func (s *Server) ackAttrs(l *letter, m *node) attrs {
-	a := attrs{"class": "message", "from": l.chat, "id": l.id, "t": s.unix()}
-	if l.peer {
+func (s *Server) ackAttrs(out *outgoing, m *node) attrs {
+	a := attrs{"class": "message", "from": out.chat, "id": out.id, "t": s.unix()}
+	if out.peer {
 		return a
 	}
 	var ours []types.JID
-	if l.group != nil {
-		ours = l.group.addresses()
+	if out.group != nil {
+		ours = out.group.addresses()
 		if hash := devicesHash(ours); hash != str(m, "phash") {
 			a["phash"] = hash
 		}
 		return a
 	}
-	recipient := s.find(l.chat)
-	ours = l.from.owner.addresses(l.chat)
-	if recipient != l.from.owner {
-		ours = append(ours, recipient.addresses(l.chat)...)
+	recipient := s.find(out.chat)
+	ours = out.from.owner.addresses(out.chat)
+	if recipient != out.from.owner {
+		ours = append(ours, recipient.addresses(out.chat)...)
 	}
-	theirs := []types.JID{l.from.owner.form(l.chat, l.from.id)}
+	theirs := []types.JID{out.from.owner.jidLike(out.chat, out.from.id)}
 	participants := m.GetChildByTag("participants")
 	for _, to := range participants.GetChildren() {
 		theirs = append(theirs, jid(&to, "jid"))
@@ -199,64 +199,64 @@ func (s *Server) ackAttrs(l *letter, m *node) attrs {
 	return a
 }
 
-// post delivers a letter to everybody who can read a part of it. The caller holds the lock.
-func (s *Server) post(l *letter) {
-	if l.group != nil && len(l.shared) > 0 {
-		for _, m := range l.group.members {
+// deliverAll delivers a letter to everybody who can read a part of it. The caller holds the lock.
+func (s *Server) deliverAll(out *outgoing) {
+	if out.group != nil && len(out.shared) > 0 {
+		for _, m := range out.group.members {
 			for _, d := range m.account.devices {
-				if d != l.from {
-					s.deliver(d, s.envelope(l, d), l.entry)
+				if d != out.from {
+					s.deliver(d, s.envelope(out, d), out.trace)
 				}
 			}
 		}
 		return
 	}
-	for d := range l.seals {
-		if !d.owner.blocks(l.from.owner) {
-			s.deliver(d, s.envelope(l, d), l.entry)
+	for d := range out.ciphertexts {
+		if !d.owner.blocks(out.from.owner) {
+			s.deliver(d, s.envelope(out, d), out.trace)
 		}
 	}
 }
 
 // blocks tells whether an account receives nothing from another.
 func (a *account) blocks(other *account) bool {
-	return slices.Contains(a.blocked, other.pn(0)) || slices.Contains(a.blocked, other.hidden(0))
+	return slices.Contains(a.blocked, other.pnJID(0)) || slices.Contains(a.blocked, other.lidJID(0))
 }
 
 // envelope is the stanza that one device gets.
-func (s *Server) envelope(l *letter, to *device) node {
-	sender := l.from.owner
-	a := attrs{"id": l.id, "type": l.kind, "t": unix(), "notify": sender.name}
-	if l.edit != "" {
-		a["edit"] = l.edit
+func (s *Server) envelope(out *outgoing, to *device) node {
+	sender := out.from.owner
+	a := attrs{"id": out.id, "type": out.kind, "t": unix(), "notify": sender.name}
+	if out.edit != "" {
+		a["edit"] = out.edit
 	}
 	switch {
-	case l.group != nil:
-		maps.Copy(a, l.group.envelope(l.from))
+	case out.group != nil:
+		maps.Copy(a, out.group.envelope(out.from))
 	case sender == to.owner:
-		a["from"] = sender.hidden(l.from.id)
-		if l.peer {
+		a["from"] = sender.lidJID(out.from.id)
+		if out.peer {
 			a["category"] = "peer"
 			break
 		}
-		a["recipient"] = l.chat
-		if r := s.find(l.chat); r != nil {
-			setOther(a, "peer_recipient", l.chat, r)
+		a["recipient"] = out.chat
+		if r := s.find(out.chat); r != nil {
+			setOther(a, "peer_recipient", out.chat, r)
 		}
 	default:
-		from := sender.public(l.from.id)
+		from := sender.publicJID(out.from.id)
 		a["from"] = from
 		setOther(a, "sender", from, sender)
 	}
-	return n("message", a, slices.Concat(l.seals[to], l.shared, l.extra)...)
+	return n("message", a, slices.Concat(out.ciphertexts[to], out.shared, out.extra)...)
 }
 
 // setOther names the other address of an account beside the one that is used.
 func setOther(a attrs, key string, used types.JID, who *account) {
 	switch {
 	case used.Server == types.HiddenUserServer && who.shown != OnlyLID:
-		a[key+"_pn"] = who.pn(used.Device)
+		a[key+"_pn"] = who.pnJID(used.Device)
 	case used.Server == types.DefaultUserServer && who.shown != OnlyNumber:
-		a[key+"_lid"] = who.hidden(used.Device)
+		a[key+"_lid"] = who.lidJID(used.Device)
 	}
 }

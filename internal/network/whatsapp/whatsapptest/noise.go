@@ -25,8 +25,8 @@ type responder struct {
 	count       uint32
 }
 
-// greeted is what a finished handshake gives.
-type greeted struct {
+// handshakeResult is what a finished handshake gives.
+type handshakeResult struct {
 	static      [32]byte // the client's key, its credential at every later login
 	payload     *waWa6.ClientPayload
 	read, write cipher.AEAD
@@ -69,7 +69,7 @@ func (r *responder) answer(hello []byte, cert *certificate) ([]byte, *keys.KeyPa
 }
 
 // finish takes the client's last message and splits the keys of the connection.
-func (r *responder) finish(raw []byte, ours *keys.KeyPair) (*greeted, error) {
+func (r *responder) finish(raw []byte, ours *keys.KeyPair) (*handshakeResult, error) {
 	var m waWa6.HandshakeMessage
 	if err := proto.Unmarshal(raw, &m); err != nil {
 		return nil, fmt.Errorf("read client finish: %w", err)
@@ -85,7 +85,7 @@ func (r *responder) finish(raw []byte, ours *keys.KeyPair) (*greeted, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open client payload: %w", err)
 	}
-	g := &greeted{static: [32]byte(static), payload: new(waWa6.ClientPayload)}
+	g := &handshakeResult{static: [32]byte(static), payload: new(waWa6.ClientPayload)}
 	if err := proto.Unmarshal(raw, g.payload); err != nil {
 		return nil, fmt.Errorf("read client payload: %w", err)
 	}

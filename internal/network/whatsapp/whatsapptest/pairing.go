@@ -2,7 +2,10 @@ package whatsapptest
 
 import (
 	"context"
+	"crypto/aes"
+	"crypto/cipher"
 	"crypto/hmac"
+	"crypto/pbkdf2"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
@@ -15,18 +18,22 @@ import (
 	"go.mau.fi/whatsmeow"
 	"go.mau.fi/whatsmeow/proto/waAdv"
 	"go.mau.fi/whatsmeow/types"
+	"go.mau.fi/whatsmeow/util/gcmutil"
+	"go.mau.fi/whatsmeow/util/hkdfutil"
+	"go.mau.fi/whatsmeow/util/keys"
+	"golang.org/x/crypto/curve25519"
 	"google.golang.org/protobuf/proto"
 )
 
-const refsPerGuest = 6 // as many codes as a client shows before it gives up
+const refsPerRegistration = 6 // as many codes as a client shows before it gives up
 
 // registration is a connection of a client that is not paired yet. Its fields are written once, but for
 // asked, which Server.mu guards.
 type registration struct {
-	conn   *conn
-	refs   []string
-	asked  string // the id of our request to sign
-	answer chan *node
+	conn     *conn
+	refs     []string
+	asked    string // the id of our request to sign
+	response chan *node
 }
 
 // Link is a client that is linked to a phone.
@@ -40,18 +47,18 @@ func (l *Link) Device() uint16 { return l.device.id }
 
 // register gives a new client the references for its QR codes.
 func (s *Server) register(c *conn) {
-	g := &registration{conn: c, answer: make(chan *node, 1)}
+	g := &registration{conn: c, response: make(chan *node, 1)}
 	var refs []node
-	for range refsPerGuest {
+	for range refsPerRegistration {
 		ref := "2@" + rand.Text() + rand.Text()
 		g.refs = append(g.refs, ref)
 		refs = append(refs, leaf("ref", []byte(ref)))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c.guest = g
+	c.registration = g
 	for _, ref := range g.refs {
-		s.guests[ref] = g
+		s.registrations[ref] = g
 	}
 	c.send(n("iq", attrs{"from": types.ServerJID, "type": "set", "xmlns": "md", "id": s.nextID("ref-")}, n("pair-device", nil, refs...)), s.delay())
 }
@@ -75,7 +82,7 @@ func (p *Phone) Scan(ctx context.Context, qr string) (*Link, error) {
 	}
 	s := p.server
 	s.mu.Lock()
-	g := s.guests[parts[0]]
+	g := s.registrations[parts[0]]
 	s.mu.Unlock()
 	if g == nil {
 		return nil, errors.New("the code has expired")
@@ -118,24 +125,24 @@ func (p *Phone) link(ctx context.Context, g *registration, identity, secret []by
 	g.conn.send(n("iq", attrs{"from": types.ServerJID, "type": "set", "xmlns": "md", "id": asked, "t": unix()},
 		n("pair-success", nil,
 			leaf("device-identity", sealed),
-			n("device", attrs{"jid": p.account.pn(id), "lid": p.account.hidden(id)}),
+			n("device", attrs{"jid": p.account.pnJID(id), "lid": p.account.lidJID(id)}),
 			n("platform", attrs{"name": "android"}),
 		)), s.delay())
-	answer, err := g.conn.lastWord(ctx, g.answer)
+	answer, err := g.conn.awaitReply(ctx, g.response)
 	if err != nil {
 		return nil, err
 	}
 	return p.linked(g, id, signed, identity, answer)
 }
 
-// lastWord waits for what a client says while it is linked. It may hang up right after it.
-func (c *conn) lastWord(ctx context.Context, said <-chan *node) (*node, error) {
+// awaitReply waits for what a client says while it is linked. It may hang up right after it.
+func (c *conn) awaitReply(ctx context.Context, said <-chan *node) (*node, error) {
 	select {
 	case word := <-said:
 		return word, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
-	case <-c.gone.Done():
+	case <-c.ctx.Done():
 	}
 	select {
 	case word := <-said:
@@ -191,7 +198,7 @@ func (p *Phone) linked(g *registration, id uint16, signed *waAdv.ADVSignedDevice
 	d.keys.registration = from24(pd.GetERegid())
 	p.account.devices[id] = d
 	for _, ref := range g.refs {
-		delete(s.guests, ref)
+		delete(s.registrations, ref)
 	}
 	s.announceDevices(p.account, "add", id)
 	g.conn.end(Reconnect.node(), s.delay())
@@ -234,4 +241,156 @@ func (l *Link) Idle(ctx context.Context) error {
 		return struct{}{}, len(l.device.queue) == 0
 	})
 	return err
+}
+
+const (
+	codeRounds  = 2 << 16      // iterations that turn a code of eight characters into a key
+	wrappedSize = 32 + 16 + 32 // salt, initial vector, encrypted public key
+)
+
+// codePairing is a client that waits until a code is typed into the phone of a number.
+type codePairing struct {
+	registration *registration
+	ref          string
+	theirs       []byte     // the client's ephemeral key, wrapped with the code
+	finish       chan *node // the client's last word
+}
+
+// registrationIQ answers what an unpaired client asks.
+func (s *Server) registrationIQ(c *conn, stanza *node) {
+	reg, ok := stanza.GetOptionalChildByTag("link_code_companion_reg")
+	switch {
+	case str(stanza, "xmlns") == "w:p":
+		s.reply(c, stanza)
+	case ok && str(&reg, "stage") == "companion_hello":
+		s.codeHello(c, stanza, &reg)
+	case ok && str(&reg, "stage") == "companion_finish":
+		s.mu.Lock()
+		p := s.codes[jid(&reg, "jid").User]
+		s.mu.Unlock()
+		if p == nil || p.ref != string(content(reg.GetChildByTag("link_code_pairing_ref"))) {
+			s.replyError(c, stanza, 404, "item-not-found")
+			return
+		}
+		s.reply(c, stanza)
+		select {
+		case p.finish <- &reg:
+		default:
+			s.violate("second finish of a pairing by code")
+		}
+	default:
+		s.violate("unknown request before pairing %s", shape(stanza))
+		s.replyError(c, stanza, 501, "feature-not-implemented")
+	}
+}
+
+func (s *Server) codeHello(c *conn, stanza, reg *node) {
+	wrapped := content(reg.GetChildByTag("link_code_pairing_wrapped_companion_ephemeral_pub"))
+	if len(wrapped) != wrappedSize || !slices.Equal(content(reg.GetChildByTag("companion_server_auth_key_pub")), c.keys.static[:]) {
+		s.replyError(c, stanza, 400, "bad-request")
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	number := jid(reg, "jid").User
+	if s.byNumber[number] == nil {
+		s.replyError(c, stanza, 404, "item-not-found")
+		return
+	}
+	p := &codePairing{registration: c.registration, ref: rand.Text(), theirs: wrapped, finish: make(chan *node, 1)}
+	s.codes[number] = p
+	s.reply(c, stanza, n("link_code_companion_reg", attrs{"stage": "companion_hello"}, leaf("link_code_pairing_ref", []byte(p.ref))))
+}
+
+// EnterCode types the code that a client showed into the phone, and returns once both sides have signed. A
+// wrong code is an error that the phone learns from the client's answer.
+func (p *Phone) EnterCode(ctx context.Context, code string) (*Link, error) {
+	s := p.server
+	s.mu.Lock()
+	pairing := s.codes[p.number]
+	s.mu.Unlock()
+	if pairing == nil {
+		return nil, errors.New("no client waits for a code")
+	}
+	code = strings.ReplaceAll(code, "-", "")
+	theirs, err := codeCipher(code, pairing.theirs[:32], pairing.theirs[32:48], pairing.theirs[48:])
+	if err != nil {
+		return nil, err
+	}
+	ephemeral := keys.NewKeyPair()
+	salt, iv := random(32), random(16)
+	ours, err := codeCipher(code, salt, iv, ephemeral.Pub[:])
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	identity := p.main.store.own().identity
+	p.mu.Unlock()
+	s.mu.Lock()
+	id := s.nextID("")
+	s.mu.Unlock()
+	pairing.registration.conn.send(n("notification", attrs{"from": types.ServerJID, "type": "link_code_companion_reg", "id": id, "t": unix()},
+		n("link_code_companion_reg", attrs{"stage": "primary_hello"},
+			leaf("link_code_pairing_wrapped_primary_ephemeral_pub", slices.Concat(salt, iv, ours)),
+			leaf("primary_identity_pub", identity.Pub[:]),
+			leaf("link_code_pairing_ref", []byte(pairing.ref)),
+		)), s.delay())
+	finish, err := pairing.registration.conn.awaitReply(ctx, pairing.finish)
+	if err != nil {
+		return nil, err
+	}
+	theirIdentity := content(finish.GetChildByTag("companion_identity_public"))
+	secret, err := codeSecret(ephemeral, theirs, identity, theirIdentity, content(finish.GetChildByTag("link_code_pairing_wrapped_key_bundle")))
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	delete(s.codes, p.number)
+	s.mu.Unlock()
+	return p.link(ctx, pairing.registration, theirIdentity, secret)
+}
+
+// codeCipher wraps or unwraps a public key with a code.
+func codeCipher(code string, salt, iv, data []byte) ([]byte, error) {
+	key, err := pbkdf2.Key(sha256.New, code, salt, codeRounds, 32)
+	if err != nil {
+		return nil, fmt.Errorf("derive a key from the code: %w", err)
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]byte, len(data))
+	cipher.NewCTR(block, iv).XORKeyStream(out, data)
+	return out, nil
+}
+
+// codeSecret opens the client's bundle and derives the secret that will prove the pairing.
+func codeSecret(ephemeral *keys.KeyPair, theirs []byte, identity *keys.KeyPair, theirIdentity, bundle []byte) ([]byte, error) {
+	if len(bundle) < 44 || len(theirIdentity) != 32 {
+		return nil, errors.New("the client's bundle is too short")
+	}
+	shared, err := curve25519.X25519(ephemeral.Priv[:], theirs)
+	if err != nil {
+		return nil, fmt.Errorf("agree on a key: %w", err)
+	}
+	key := hkdfutil.SHA256(shared, bundle[:32], []byte("link_code_pairing_key_bundle_encryption_key"), 32)
+	plain, err := gcmutil.Decrypt(key, bundle[32:44], bundle[44:], nil)
+	if err != nil || len(plain) != 96 {
+		return nil, errors.New("the code is wrong")
+	}
+	if !slices.Equal(plain[:32], theirIdentity) || !slices.Equal(plain[32:64], identity.Pub[:]) {
+		return nil, errors.New("the client signed other identities")
+	}
+	identities, err := curve25519.X25519(identity.Priv[:], theirIdentity)
+	if err != nil {
+		return nil, fmt.Errorf("agree on a key: %w", err)
+	}
+	return hkdfutil.SHA256(slices.Concat(shared, identities, plain[64:]), nil, []byte("adv_secret"), 32), nil
+}
+
+func random(size int) []byte {
+	b := make([]byte, size)
+	_, _ = rand.Read(b) // never fails
+	return b
 }

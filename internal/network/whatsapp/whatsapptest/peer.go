@@ -1,11 +1,18 @@
 package whatsapptest
 
 import (
+	"bytes"
+	"compress/zlib"
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
+	"go.mau.fi/whatsmeow/appstate"
+	"go.mau.fi/whatsmeow/proto/waAdv"
 	"go.mau.fi/whatsmeow/proto/waCommon"
 	"go.mau.fi/whatsmeow/proto/waE2E"
+	"go.mau.fi/whatsmeow/proto/waHistorySync"
 	"go.mau.fi/whatsmeow/proto/waWeb"
 	"google.golang.org/protobuf/proto"
 )
@@ -18,7 +25,7 @@ func (p *Phone) sendPeer(ctx context.Context, d *device, m *waE2E.ProtocolMessag
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	enc, err := p.main.seal(ctx, d, plain)
+	enc, err := p.main.encrypt(ctx, d, plain)
 	if err != nil {
 		return err
 	}
@@ -26,37 +33,37 @@ func (p *Phone) sendPeer(ctx context.Context, d *device, m *waE2E.ProtocolMessag
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	id := s.nextID("3A" + fmt.Sprintf("%08X", newRegistration()))
-	l := &letter{id: id, kind: "text", chat: p.account.pn(0), from: p.main.device, peer: true, seals: map[*device][]node{d: {enc}}}
-	l.entry = s.ledger.entry(id, p.number, p.number)
-	l.entry.Peer, l.entry.taken = true, true
-	l.entry.Stanzas, l.entry.Sealed = 1, 1
-	s.post(l)
+	out := &outgoing{id: id, kind: "text", chat: p.account.pnJID(0), from: p.main.device, peer: true, ciphertexts: map[*device][]node{d: {enc}}}
+	out.trace = s.traces.get(id, p.number, p.number)
+	out.trace.Peer, out.trace.accepted = true, true
+	out.trace.Stanzas, out.trace.Ciphertexts = 1, 1
+	s.deliverAll(out)
 	return nil
 }
 
-// requested takes what a linked client asked of its own phone, and answers what the phone can answer. The
+// handlePeerRequest takes what a linked client asked of its own phone, and answers what the phone can answer. The
 // caller holds the phone's lock.
-func (p *Phone) requested(from *device, id string, m *waE2E.ProtocolMessage) {
+func (p *Phone) handlePeerRequest(from *device, id string, m *waE2E.ProtocolMessage) {
 	ctx := p.server.ctx
 	asked := m.GetPeerDataOperationRequestMessage()
 	switch {
 	case m.GetType() == waE2E.ProtocolMessage_APP_STATE_SYNC_KEY_REQUEST:
-		p.later(func() { _ = p.shareKeys(ctx, from) })
+		p.spawnUnlocked(func() { _ = p.shareKeys(ctx, from) })
 	case asked.GetPeerDataOperationRequestType() == waE2E.PeerDataOperationRequestType_PLACEHOLDER_MESSAGE_RESEND:
-		p.later(func() { _ = p.tellAgain(ctx, from, id, asked) })
+		p.spawnUnlocked(func() { _ = p.resendPlaceholders(ctx, from, id, asked) })
 	}
 }
 
-// later does something that needs the phone's lock after it was given back.
-func (p *Phone) later(f func()) {
+// spawnUnlocked does something that needs the phone's lock after it was given back.
+func (p *Phone) spawnUnlocked(f func()) {
 	p.server.mu.Lock()
 	defer p.server.mu.Unlock()
 	p.server.spawn(f)
 }
 
-// tellAgain gives a linked client the content of messages that it did not get. What the phone does not know
+// resendPlaceholders gives a linked client the content of messages that it did not get. What the phone does not know
 // is left out.
-func (p *Phone) tellAgain(ctx context.Context, to *device, id string, asked *waE2E.PeerDataOperationRequestMessage) error {
+func (p *Phone) resendPlaceholders(ctx context.Context, to *device, id string, asked *waE2E.PeerDataOperationRequestMessage) error {
 	answer := &waE2E.PeerDataOperationRequestResponseMessage{
 		PeerDataOperationRequestType: asked.PeerDataOperationRequestType, StanzaID: &id,
 	}
@@ -80,4 +87,135 @@ func (p *Phone) tellAgain(ctx context.Context, to *device, id string, asked *waE
 		Type:                                    waE2E.ProtocolMessage_PEER_DATA_OPERATION_REQUEST_RESPONSE_MESSAGE.Enum(),
 		PeerDataOperationRequestResponseMessage: answer,
 	})
+}
+
+// shareState tells a newly linked client what a real phone tells it: the keys of the settings, with the
+// owner's name among them, and the history.
+func (p *Phone) shareState(d *device) {
+	ctx := p.server.ctx
+	p.view.Lock()
+	silent, history := p.silent, p.history
+	p.view.Unlock()
+	if silent {
+		return
+	}
+	p.mu.Lock()
+	st := p.settings()
+	if st.known.versions[string(appstate.WAPatchCriticalBlock)].version == 0 {
+		// A client that is told of a change before it has the keys would ask for them. Without a name it cannot
+		// come online, which nobody overlooks.
+		_ = p.change(ctx, appstate.BuildSettingPushName(p.account.name), false)
+	}
+	p.mu.Unlock()
+	_ = p.shareKeys(ctx, d)
+	if len(history) > 0 {
+		_ = p.sendHistory(ctx, d, history)
+	}
+}
+
+// shareKeys gives a linked client the keys of the settings.
+func (p *Phone) shareKeys(ctx context.Context, d *device) error {
+	p.mu.Lock()
+	st := p.settings()
+	share := &waE2E.AppStateSyncKey{
+		KeyID: &waE2E.AppStateSyncKeyId{KeyID: st.keyID},
+		KeyData: &waE2E.AppStateSyncKeyData{
+			KeyData: st.key.Data, Timestamp: &st.key.Timestamp,
+			Fingerprint: &waE2E.AppStateSyncKeyFingerprint{RawID: proto.Uint32(1), CurrentIndex: proto.Uint32(0)},
+		},
+	}
+	p.mu.Unlock()
+	return p.sendPeer(ctx, d, &waE2E.ProtocolMessage{
+		Type:                 waE2E.ProtocolMessage_APP_STATE_SYNC_KEY_SHARE.Enum(),
+		AppStateSyncKeyShare: &waE2E.AppStateSyncKeyShare{Keys: []*waE2E.AppStateSyncKey{share}},
+	})
+}
+
+// certify keeps the signed identity of a simulated companion, with its own signature.
+func (s *Server) certify(m *simDevice, signed *waAdv.ADVSignedDeviceIdentity) error {
+	signed.DeviceSignature = sign(m.store.own().identity, deviceMessage(signed, m.store.own().identity.Pub[:]))
+	adv, err := proto.Marshal(signed)
+	if err != nil {
+		return fmt.Errorf("encode device identity: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m.device.adv = adv
+	return nil
+}
+
+// Conversation is a chat of before a client was linked.
+type Conversation struct {
+	With     *Phone
+	Messages []Past // oldest first
+}
+
+// Past is one message of it.
+type Past struct {
+	ID     string
+	FromMe bool
+	Text   string
+	At     time.Time
+}
+
+// WithHistory gives the phone a past that it tells newly linked clients.
+func WithHistory(chats ...Conversation) Option { return func(p *Phone) { p.history = chats } }
+
+// SendHistory tells a linked client about chats of before it was linked.
+func (l *Link) SendHistory(ctx context.Context, chats ...Conversation) error {
+	return l.phone.sendHistory(ctx, l.device, chats)
+}
+
+func (p *Phone) sendHistory(ctx context.Context, d *device, chats []Conversation) error {
+	packed, err := p.pack(chats)
+	if err != nil {
+		return err
+	}
+	return p.sendPeer(ctx, d, &waE2E.ProtocolMessage{
+		Type: waE2E.ProtocolMessage_HISTORY_SYNC_NOTIFICATION.Enum(),
+		HistorySyncNotification: &waE2E.HistorySyncNotification{
+			SyncType: waE2E.HistorySyncType_INITIAL_BOOTSTRAP.Enum(), ChunkOrder: proto.Uint32(1),
+			InitialHistBootstrapInlinePayload: packed,
+		},
+	})
+}
+
+// pack encodes and compresses a history.
+func (p *Phone) pack(chats []Conversation) ([]byte, error) {
+	h := &waHistorySync.HistorySync{
+		SyncType: waHistorySync.HistorySync_INITIAL_BOOTSTRAP.Enum(), ChunkOrder: proto.Uint32(1), Progress: proto.Uint32(100),
+	}
+	for _, c := range chats {
+		h.Conversations = append(h.Conversations, p.conversation(c))
+		h.PhoneNumberToLidMappings = append(h.PhoneNumberToLidMappings, &waHistorySync.PhoneNumberToLIDMapping{
+			PnJID: proto.String(c.With.JID().String()), LidJID: proto.String(c.With.LID().String()),
+		})
+	}
+	raw, err := proto.Marshal(h)
+	if err != nil {
+		return nil, fmt.Errorf("encode history: %w", err)
+	}
+	var packed bytes.Buffer
+	w := zlib.NewWriter(&packed)
+	_, err = w.Write(raw)
+	if err := errors.Join(err, w.Close()); err != nil {
+		return nil, fmt.Errorf("pack history: %w", err)
+	}
+	return packed.Bytes(), nil
+}
+
+func (p *Phone) conversation(c Conversation) *waHistorySync.Conversation {
+	chat := c.With.account.lidJID(0).String()
+	out := &waHistorySync.Conversation{ID: &chat, Name: proto.String(c.With.account.name)}
+	for i, m := range c.Messages {
+		out.Messages = append(out.Messages, &waHistorySync.HistorySyncMsg{
+			MsgOrderID: proto.Uint64(uint64(i)),
+			Message: &waWeb.WebMessageInfo{
+				Key:              &waCommon.MessageKey{RemoteJID: &chat, FromMe: proto.Bool(m.FromMe), ID: proto.String(m.ID)},
+				Message:          &waE2E.Message{Conversation: proto.String(m.Text)},
+				MessageTimestamp: proto.Uint64(uint64(m.At.Unix())),
+			},
+		})
+	}
+	return out
 }

@@ -12,16 +12,16 @@ type Phone struct {
 	server  *Server
 	account *account
 	number  string
-	main    *simulated
+	main    *simDevice
 
 	pending chan struct{} // has a token while a queue may hold something
 
 	mu    sync.Mutex // guards the keys and what was sent with them
 	sent  map[string]*sentMessage
 	order []string // ids of sent, oldest first
-	state *phoneState
+	state *phoneSettings
 
-	news     bell
+	changed  notifier
 	view     sync.Mutex // guards what a person can see on the phone; nothing is locked while it is held
 	inbox    []*Message
 	seen     map[seenKey]*Message
@@ -29,7 +29,7 @@ type Phone struct {
 	receipts []Receipt
 	typing   []Typing
 	offline  bool
-	plainNew bool // does not introduce itself to new devices
+	silent   bool // does not introduce itself to new devices
 	history  []Conversation
 	badSign  bool
 }
@@ -61,7 +61,7 @@ func (p *Phone) Show(as Addressing) {
 func RefusesStrangers(code int) Option { return func(p *Phone) { p.account.strangers = code } }
 
 // Silent makes a phone that tells newly linked clients nothing: no name, no settings, no history.
-func Silent() Option { return func(p *Phone) { p.plainNew = true } }
+func Silent() Option { return func(p *Phone) { p.silent = true } }
 
 // Phone returns the phone of a number, given in digits. The first call puts the number on the network, with
 // the options; later ones return the same phone and take no options.
@@ -86,7 +86,7 @@ func (s *Server) Phone(number string, options ...Option) *Phone {
 	}
 	p.main = p.newDevice(0)
 	s.byNumber[number], s.byLID[a.lid] = a, a
-	s.spawn(p.live)
+	s.spawn(p.run)
 	return p
 }
 
@@ -99,9 +99,9 @@ func (p *Phone) AlsoFoundAs(number string) {
 }
 
 // newDevice makes a simulated device of the account. The caller holds the server's lock.
-func (p *Phone) newDevice(id uint16) *simulated {
+func (p *Phone) newDevice(id uint16) *simDevice {
 	d := &device{owner: p.account, id: id}
-	d.sim = &simulated{phone: p, device: d, store: newKeyring(newRegistration())}
+	d.sim = &simDevice{phone: p, device: d, store: newKeyring(newRegistration())}
 	p.account.devices[id] = d
 	return d.sim
 }
@@ -113,10 +113,10 @@ func newRegistration() uint32 { return 1 + rand.Uint32N(16380) }
 func (p *Phone) Number() string { return p.number }
 
 // JID is the phone's address by number.
-func (p *Phone) JID() types.JID { return p.account.pn(0) }
+func (p *Phone) JID() types.JID { return p.account.pnJID(0) }
 
 // LID is the phone's other address.
-func (p *Phone) LID() types.JID { return p.account.hidden(0) }
+func (p *Phone) LID() types.JID { return p.account.lidJID(0) }
 
 // SwitchOff stops the phone from receiving; what is sent to it waits.
 func (p *Phone) SwitchOff() {
@@ -140,8 +140,8 @@ func (p *Phone) wake() {
 	}
 }
 
-// live handles what arrives at the phone's simulated devices until the server closes.
-func (p *Phone) live() {
+// run handles what arrives at the phone's simulated devices until the server closes.
+func (p *Phone) run() {
 	ctx := p.server.ctx
 	for ctx.Err() == nil {
 		m, q := p.next()
@@ -155,16 +155,16 @@ func (p *Phone) live() {
 		p.mu.Lock()
 		switch q.class {
 		case "message":
-			p.receive(ctx, m, q)
+			p.handleMessage(ctx, m, q)
 		case "receipt":
-			p.receipted(ctx, m, &q.stanza)
+			p.handleReceipt(ctx, m, &q.stanza)
 		}
 		p.mu.Unlock()
 	}
 }
 
 // next takes the oldest stanza of a simulated device.
-func (p *Phone) next() (*simulated, *queued) {
+func (p *Phone) next() (*simDevice, *queued) {
 	p.view.Lock()
 	offline := p.offline
 	p.view.Unlock()
@@ -180,23 +180,23 @@ func (p *Phone) next() (*simulated, *queued) {
 		}
 		q := d.queue[0]
 		d.queue = d.queue[1:]
-		if q.entry != nil {
-			q.entry.delivery(d).Given++
+		if q.trace != nil {
+			q.trace.delivery(d).Given++
 		}
 		return d.sim, q
 	}
 	return nil, nil
 }
 
-// record changes the ledger's line of a device.
-func (p *Phone) record(d *device, e *Entry, change func(*Delivery)) {
+// updateDelivery changes the ledger's line of a device.
+func (p *Phone) updateDelivery(d *device, e *Trace, change func(*Delivery)) {
 	if e == nil {
 		return
 	}
 	p.server.mu.Lock()
 	defer p.server.mu.Unlock()
 	change(e.delivery(d))
-	p.server.changed.ring()
+	p.server.changed.notify()
 }
 
 // Reinstall gives the phone a new identity, as a new installation of the app has, and logs linked devices out. No
@@ -238,7 +238,7 @@ func (p *Phone) AddDeviceByNumber() (uint16, error) {
 	s := p.server
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.announceDevicesFrom(p.account, p.account.pn(0), attrs{"lid": p.account.hidden(0)}, "add", id)
+	s.announceDevicesFrom(p.account, p.account.pnJID(0), attrs{"lid": p.account.lidJID(0)}, "add", id)
 	return id, nil
 }
 

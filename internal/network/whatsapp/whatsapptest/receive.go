@@ -3,18 +3,20 @@ package whatsapptest
 import (
 	"context"
 	"errors"
+	"maps"
 	"strconv"
 	"time"
 
 	"go.mau.fi/libsignal/signalerror"
 	"go.mau.fi/whatsmeow/proto/waE2E"
 	"go.mau.fi/whatsmeow/types"
+	"google.golang.org/protobuf/proto"
 )
 
 const maxRetries = 5 // times that a device asks for a message that it cannot read
 
-// receive decrypts a message, shows it and gives a receipt. The caller holds the phone's lock.
-func (p *Phone) receive(ctx context.Context, m *simulated, q *queued) {
+// handleMessage decrypts a message, shows it and gives a receipt. The caller holds the phone's lock.
+func (p *Phone) handleMessage(ctx context.Context, m *simDevice, q *queued) {
 	stanza := &q.stanza
 	author := jid(stanza, "from")
 	if a := jid(stanza, "participant"); !a.IsEmpty() {
@@ -32,45 +34,45 @@ func (p *Phone) receive(ctx context.Context, m *simulated, q *queued) {
 	}
 	var got *waE2E.Message
 	for _, enc := range stanza.GetChildrenByTag("enc") {
-		msg, err := m.unseal(ctx, sender, group, &enc)
+		msg, err := m.decrypt(ctx, sender, group, &enc)
 		if err != nil {
-			p.unreadable(m, q, &enc, err)
+			p.requestRetry(m, q, &enc, err)
 			return
 		}
 		if key := msg.GetSenderKeyDistributionMessage(); key != nil {
-			if err := m.learn(ctx, sender, key); err != nil {
-				p.unreadable(m, q, &enc, err)
+			if err := m.storeSenderKey(ctx, sender, key); err != nil {
+				p.requestRetry(m, q, &enc, err)
 				return
 			}
 		}
-		if !isKey(msg) {
+		if !isSenderKeyOnly(msg) {
 			got = msg
 		}
 	}
 	if got == nil {
 		return // only a key
 	}
-	p.record(m.device, q.entry, func(d *Delivery) { d.Decrypted++ })
+	p.updateDelivery(m.device, q.trace, func(d *Delivery) { d.Decrypted++ })
 	if str(stanza, "category") == "peer" {
-		p.requested(sender, str(stanza, "id"), got.GetProtocolMessage())
+		p.handlePeerRequest(sender, str(stanza, "id"), got.GetProtocolMessage())
 		return
 	}
-	msg := p.compose(m, sender, stanza, got)
-	if p.show(msg) {
-		p.record(m.device, q.entry, func(d *Delivery) { d.Shown = 1 })
+	msg := p.toMessage(m, sender, stanza, got)
+	if p.addToInbox(msg) {
+		p.updateDelivery(m.device, q.trace, func(d *Delivery) { d.Shown = 1 })
 	}
 	if msg.FromMe {
 		return
 	}
-	p.confirm(m, stanza, types.ReceiptTypeDelivered)
+	p.sendDeliveryReceipt(m, stanza, types.ReceiptTypeDelivered)
 }
 
-// compose makes what the owner sees.
-func (p *Phone) compose(m *simulated, sender *device, stanza *node, raw *waE2E.Message) *Message {
+// toMessage makes what the owner sees.
+func (p *Phone) toMessage(m *simDevice, sender *device, stanza *node, raw *waE2E.Message) *Message {
 	seconds, _ := strconv.ParseInt(str(stanza, "t"), 10, 64)
 	msg := &Message{
 		ID: str(stanza, "id"), From: sender.owner.number, FromMe: sender.owner == p.account,
-		Device: m.device.id, At: time.Unix(seconds, 0), author: sender.owner.hidden(0),
+		Device: m.device.id, At: time.Unix(seconds, 0), author: sender.owner.lidJID(0),
 	}
 	if enc := stanza.GetChildByTag("enc"); str(&enc, "count") != "" {
 		msg.Retries, _ = strconv.Atoi(str(&enc, "count"))
@@ -86,13 +88,13 @@ func (p *Phone) compose(m *simulated, sender *device, stanza *node, raw *waE2E.M
 	case msg.FromMe:
 		msg.Chat = jid(stanza, "recipient")
 	default:
-		msg.Chat = sender.owner.hidden(0)
+		msg.Chat = sender.owner.lidJID(0)
 	}
 	return msg
 }
 
-// confirm gives a receipt as a client would.
-func (p *Phone) confirm(m *simulated, stanza *node, kind types.ReceiptType, children ...node) {
+// sendDeliveryReceipt gives a receipt as a client would.
+func (p *Phone) sendDeliveryReceipt(m *simDevice, stanza *node, kind types.ReceiptType, children ...node) {
 	a := attrs{"id": str(stanza, "id"), "to": jid(stanza, "from")}
 	if who := jid(stanza, "participant"); !who.IsEmpty() {
 		a["participant"] = who
@@ -103,19 +105,19 @@ func (p *Phone) confirm(m *simulated, stanza *node, kind types.ReceiptType, chil
 	p.server.passReceipt(m.device, &r, kind)
 }
 
-// unreadable asks the sender for a message again, unless it is a second copy of what was read already.
-func (p *Phone) unreadable(m *simulated, q *queued, enc *node, err error) {
+// requestRetry asks the sender for a message again, unless it is a second copy of what was read already.
+func (p *Phone) requestRetry(m *simDevice, q *queued, enc *node, err error) {
 	stanza := &q.stanza
-	p.record(m.device, q.entry, func(d *Delivery) { d.Failed, d.Why = d.Failed+1, err.Error() })
+	p.updateDelivery(m.device, q.trace, func(d *Delivery) { d.Failed, d.Why = d.Failed+1, err.Error() })
 	p.view.Lock()
 	known := p.seen[seenKey{m.device.id, str(stanza, "id")}]
 	if known != nil {
 		known.Copies++
 	}
 	p.view.Unlock()
-	p.news.ring()
+	p.changed.notify()
 	if known != nil {
-		p.confirm(m, stanza, types.ReceiptTypeDelivered)
+		p.sendDeliveryReceipt(m, stanza, types.ReceiptTypeDelivered)
 		return
 	}
 	if errors.Is(err, signalerror.ErrOldCounter) {
@@ -134,14 +136,14 @@ func (p *Phone) unreadable(m *simulated, q *queued, enc *node, err error) {
 	}
 	p.server.mu.Unlock()
 	id := str(stanza, "id")
-	p.confirm(m, stanza, types.ReceiptTypeRetry,
+	p.sendDeliveryReceipt(m, stanza, types.ReceiptTypeRetry,
 		n("retry", attrs{"count": count, "id": id, "t": str(stanza, "t"), "v": "1"}),
 		leaf("registration", be32(registration)),
 		n("keys", nil, keys...))
 }
 
-// receipted takes a receipt for what this phone sent. The caller holds the phone's lock.
-func (p *Phone) receipted(ctx context.Context, m *simulated, r *node) {
+// handleReceipt takes a receipt for what this phone sent. The caller holds the phone's lock.
+func (p *Phone) handleReceipt(ctx context.Context, m *simDevice, r *node) {
 	kind := types.ReceiptType(str(r, "type"))
 	who := jid(r, "from")
 	if a := jid(r, "participant"); !a.IsEmpty() {
@@ -158,11 +160,161 @@ func (p *Phone) receipted(ctx context.Context, m *simulated, r *node) {
 		p.receipts = append(p.receipts, Receipt{ID: id, Type: kind, From: reader.owner.number, Device: reader.id})
 	}
 	p.view.Unlock()
-	p.news.ring()
+	p.changed.notify()
 	switch kind {
 	case types.ReceiptTypeRetry:
 		p.resend(ctx, m, reader, r)
 	case types.ReceiptTypeServerError:
-		p.uploadAgain(reader, r)
+		p.reupload(reader, r)
 	}
+}
+
+// handleReceipt takes a receipt of a client: it is confirmed, ends the delivery of the message, and goes to whom
+// it concerns.
+func (s *Server) handleReceipt(c *conn, d *device, r *node) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	kind, to := str(r, "type"), jid(r, "to")
+	a := attrs{"class": "receipt", "from": to, "id": str(r, "id")}
+	if kind != "" {
+		a["type"] = kind
+	}
+	if p := jid(r, "participant"); !p.IsEmpty() {
+		a["participant"] = p
+	}
+	if f := s.takeFaultLocked(faultReceipt, d.owner, s.find(to), ""); f.is(loseReceipt) {
+		return // as if the socket had lost it
+	}
+	c.send(n("ack", a), s.delay())
+	for _, id := range receiptIDs(r) {
+		s.dequeue(d, "message", id)
+		if e := s.traces.byID[id]; e != nil {
+			e.delivery(d).Receipts[kind]++
+		}
+	}
+	s.changed.notify()
+	switch types.ReceiptType(kind) {
+	case types.ReceiptTypeSender, types.ReceiptTypePeerMsg, types.ReceiptTypeHistorySync, types.ReceiptTypeReadSelf, types.ReceiptTypePlayedSelf:
+		// between a client and its own phone
+	case types.ReceiptTypeDelivered, types.ReceiptTypeInactive, types.ReceiptTypeRead, types.ReceiptTypePlayed, types.ReceiptTypeRetry, types.ReceiptTypeServerError:
+		s.passReceipt(d, r, types.ReceiptType(kind))
+	default:
+		s.violateLocked("receipt of an unknown type %s", shape(r))
+	}
+}
+
+func receiptIDs(r *node) []string {
+	ids := []string{str(r, "id")}
+	list := r.GetChildByTag("list")
+	for _, item := range list.GetChildrenByTag("item") {
+		ids = append(ids, str(&item, "id"))
+	}
+	return ids
+}
+
+// passReceipt gives a receipt to the devices that it concerns: the sending one, or all of the sender's for
+// what a person did. The caller holds the lock.
+func (s *Server) passReceipt(from *device, r *node, kind types.ReceiptType) {
+	chat := jid(r, "to")
+	author := chat
+	if p := jid(r, "participant"); !p.IsEmpty() {
+		author = p
+	}
+	a := s.find(author)
+	if a == nil {
+		return
+	}
+	out := attrs{"id": str(r, "id"), "t": unix()}
+	if kind != "" {
+		out["type"] = string(kind)
+	}
+	if chat.Server == types.GroupServer {
+		if g := s.groups[chat.User]; g != nil {
+			maps.Copy(out, g.envelope(from))
+		}
+	} else {
+		out["from"] = s.receiptSender(from, a)
+	}
+	stanza := node{Tag: "receipt", Attrs: out, Content: r.Content}
+	if kind == types.ReceiptTypeRead || kind == types.ReceiptTypePlayed {
+		for _, d := range a.devices {
+			if d != from {
+				stanza.Attrs = maps.Clone(out)
+				s.deliver(d, stanza, nil)
+			}
+		}
+		return
+	}
+	if d := a.devices[author.Device]; d != nil && d != from {
+		s.deliver(d, stanza, nil)
+	}
+}
+
+// receiptSender is how the reader of a message appears in its receipt. A phone that is seen by number gives
+// receipts by number too.
+func (s *Server) receiptSender(from *device, to *account) types.JID {
+	if from.owner == to {
+		return from.owner.lidJID(from.id)
+	}
+	return from.owner.publicJID(from.id)
+}
+
+const maxStoredSent = 1024 // messages that a phone can send again to a device that could not read them
+
+// sentMessage is kept so that it can be encrypted again.
+type sentMessage struct {
+	raw   *waE2E.Message
+	chat  types.JID
+	group *group
+}
+
+// storeSent remembers a message for a while, to send it again to who cannot read it.
+func (p *Phone) storeSent(id string, m *sentMessage) {
+	p.sent[id] = m
+	p.order = append(p.order, id)
+	if len(p.order) > maxStoredSent {
+		delete(p.sent, p.order[0])
+		p.order = p.order[1:]
+	}
+}
+
+// resend encrypts a message anew for a device that could not read it. The caller holds the phone's lock.
+func (p *Phone) resend(ctx context.Context, m *simDevice, to *device, r *node) {
+	id := str(r, "id")
+	msg := p.sent[id]
+	if msg == nil {
+		return
+	}
+	retry := r.GetChildByTag("retry")
+	count, _ := strconv.Atoi(str(&retry, "count"))
+	m.store.deleteSession(address(to))
+	raw := msg.raw
+	if msg.group != nil {
+		_, key, err := m.encryptGroup(ctx, msg.chat.String(), nil)
+		if err != nil {
+			return
+		}
+		raw = proto.CloneOf(raw)
+		raw.SenderKeyDistributionMessage = key.SenderKeyDistributionMessage
+	}
+	plain, err := proto.Marshal(raw)
+	if err != nil {
+		return
+	}
+	enc, err := m.encrypt(ctx, to, plain)
+	if err != nil {
+		return
+	}
+	enc.Attrs["count"] = count
+	s := p.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := &outgoing{
+		id: id, kind: stanzaKind(kindOf(msg.raw)), chat: msg.chat, group: msg.group, from: m.device,
+		ciphertexts: map[*device][]node{to: {enc}}, trace: s.traces.byID[id],
+	}
+	if out.trace != nil {
+		out.trace.Resent++
+	}
+	s.deliverAll(out)
 }

@@ -13,11 +13,11 @@ import (
 
 // Chat is whom a phone can write to: a *Phone or a *Group.
 type Chat interface {
-	// place resolves the chat as the writing phone sees it. The server's lock is held.
-	place(s *Server) (types.JID, *group, error)
+	// jid resolves the chat as the writing phone sees it. The server's lock is held.
+	jid(s *Server) (types.JID, *group, error)
 }
 
-func (p *Phone) place(*Server) (types.JID, *group, error) { return p.account.hidden(0), nil, nil }
+func (p *Phone) jid(*Server) (types.JID, *group, error) { return p.account.lidJID(0), nil, nil }
 
 // Send writes a text and returns its id.
 func (p *Phone) Send(ctx context.Context, to Chat, text string) (string, error) {
@@ -26,7 +26,7 @@ func (p *Phone) Send(ctx context.Context, to Chat, text string) (string, error) 
 
 // React puts an emoji on a message that the phone knows; "" takes it back.
 func (p *Phone) React(ctx context.Context, id, emoji string) (string, error) {
-	m, err := p.known(id)
+	m, err := p.message(id)
 	if err != nil {
 		return "", err
 	}
@@ -37,7 +37,7 @@ func (p *Phone) React(ctx context.Context, id, emoji string) (string, error) {
 
 // Delete takes back, for everyone, a message that this phone sent.
 func (p *Phone) Delete(ctx context.Context, id string) (string, error) {
-	m, err := p.known(id)
+	m, err := p.message(id)
 	if err != nil {
 		return "", err
 	}
@@ -48,7 +48,7 @@ func (p *Phone) Delete(ctx context.Context, id string) (string, error) {
 
 // Edit changes a text that this phone sent.
 func (p *Phone) Edit(ctx context.Context, id, text string) (string, error) {
-	m, err := p.known(id)
+	m, err := p.message(id)
 	if err != nil {
 		return "", err
 	}
@@ -61,17 +61,17 @@ func (p *Phone) Edit(ctx context.Context, id, text string) (string, error) {
 }
 
 // Read tells the sender that the owner has read a message; Played that they have listened to it.
-func (p *Phone) Read(ids ...string) error { return p.tell(types.ReceiptTypeRead, ids) }
+func (p *Phone) Read(ids ...string) error { return p.sendReceipt(types.ReceiptTypeRead, ids) }
 
 // Played is the Read of a voice message.
-func (p *Phone) Played(ids ...string) error { return p.tell(types.ReceiptTypePlayed, ids) }
+func (p *Phone) Played(ids ...string) error { return p.sendReceipt(types.ReceiptTypePlayed, ids) }
 
-// tell gives one receipt for messages of one author.
-func (p *Phone) tell(kind types.ReceiptType, ids []string) error {
+// sendReceipt gives one receipt for messages of one author.
+func (p *Phone) sendReceipt(kind types.ReceiptType, ids []string) error {
 	var items []node
 	var a attrs
 	for i, id := range ids {
-		m, err := p.known(id)
+		m, err := p.message(id)
 		if err != nil {
 			return err
 		}
@@ -109,7 +109,7 @@ func (p *Phone) key(m Message) *waCommon.MessageKey {
 // SendMessage writes any message and returns its id.
 func (p *Phone) SendMessage(ctx context.Context, to Chat, raw *waE2E.Message) (string, error) {
 	p.server.mu.Lock()
-	chat, _, err := to.place(p.server)
+	chat, _, err := to.jid(p.server)
 	p.server.mu.Unlock()
 	if err != nil {
 		return "", err
@@ -123,103 +123,103 @@ func (p *Phone) sendTo(ctx context.Context, chat types.JID, raw *waE2E.Message) 
 	s := p.server
 	s.mu.Lock()
 	id := s.nextID("3A" + fmt.Sprintf("%08X", newRegistration()))
-	l := &letter{id: id, kind: stanzaKind(kindOf(raw)), chat: chat, from: p.main.device, seals: map[*device][]node{}, edit: editOf(raw)}
-	targets, err := s.targets(l)
+	out := &outgoing{id: id, kind: stanzaKind(kindOf(raw)), chat: chat, from: p.main.device, ciphertexts: map[*device][]node{}, edit: editOf(raw)}
+	targets, err := s.targets(out)
 	s.mu.Unlock()
 	if err != nil {
 		return "", err
 	}
-	if err := p.sealAll(ctx, l, targets, raw); err != nil {
+	if err := p.encryptAll(ctx, out, targets, raw); err != nil {
 		return "", err
 	}
-	p.keep(id, &sentMessage{raw: raw, chat: chat, group: l.group})
-	p.show(&Message{
+	p.storeSent(id, &sentMessage{raw: raw, chat: chat, group: out.group})
+	p.addToInbox(&Message{
 		ID: id, Chat: chat, From: p.number, FromMe: true, Kind: kindOf(raw), Raw: raw,
-		author: p.account.hidden(0), fromSelf: true,
+		author: p.account.lidJID(0), fromSelf: true,
 	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l.entry.Stanzas++
-	l.entry.taken = true
-	s.post(l)
+	out.trace.Stanzas++
+	out.trace.accepted = true
+	s.deliverAll(out)
 	return id, nil
 }
 
 // targets lists the devices that a letter of a phone is for, and enters it into the ledger. The caller holds
 // the lock.
-func (s *Server) targets(l *letter) ([]*device, error) {
+func (s *Server) targets(out *outgoing) ([]*device, error) {
 	var all []*device
 	add := func(a *account) {
 		for _, id := range a.deviceIDs() {
-			if d := a.devices[id]; d != l.from {
+			if d := a.devices[id]; d != out.from {
 				all = append(all, d)
 			}
 		}
 	}
-	if l.chat.Server == types.GroupServer {
-		if l.group = s.groups[l.chat.User]; l.group == nil || l.group.member(l.from.owner) == nil {
+	if out.chat.Server == types.GroupServer {
+		if out.group = s.groups[out.chat.User]; out.group == nil || out.group.member(out.from.owner) == nil {
 			return nil, errors.New("the phone is not in that group")
 		}
-		for _, m := range l.group.members {
+		for _, m := range out.group.members {
 			add(m.account)
 		}
-		l.entry = s.ledger.entry(l.id, l.from.owner.number, l.chat.User)
+		out.trace = s.traces.get(out.id, out.from.owner.number, out.chat.User)
 		return all, nil
 	}
-	to := s.find(l.chat)
+	to := s.find(out.chat)
 	if to == nil {
 		return nil, errors.New("nobody has that number")
 	}
 	add(to)
-	if to != l.from.owner {
-		add(l.from.owner)
+	if to != out.from.owner {
+		add(out.from.owner)
 	}
-	meet(l.from.owner, to)
-	l.from.owner.wroteTo[to] = true
-	l.entry = s.ledger.entry(l.id, l.from.owner.number, to.number)
+	addPeers(out.from.owner, to)
+	out.from.owner.wroteTo[to] = true
+	out.trace = s.traces.get(out.id, out.from.owner.number, to.number)
 	return all, nil
 }
 
-// sealAll encrypts a letter for each of its devices. A client that has no keys here yet gets nothing, as on
+// encryptAll encrypts a letter for each of its devices. A client that has no keys here yet gets nothing, as on
 // the real network.
-func (p *Phone) sealAll(ctx context.Context, l *letter, targets []*device, raw *waE2E.Message) error {
+func (p *Phone) encryptAll(ctx context.Context, out *outgoing, targets []*device, raw *waE2E.Message) error {
 	plain, err := proto.Marshal(raw)
 	if err != nil {
 		return fmt.Errorf("encode message: %w", err)
 	}
 	own := plain
-	if l.group != nil {
-		shared, key, err := p.main.sealGroup(ctx, l.chat.String(), plain)
+	if out.group != nil {
+		shared, key, err := p.main.encryptGroup(ctx, out.chat.String(), plain)
 		if err != nil {
 			return err
 		}
-		l.shared = []node{shared}
+		out.shared = []node{shared}
 		if plain, err = proto.Marshal(key); err != nil {
 			return fmt.Errorf("encode key: %w", err)
 		}
 		own = plain
 	} else if own, err = proto.Marshal(&waE2E.Message{
-		DeviceSentMessage:  &waE2E.DeviceSentMessage{DestinationJID: proto.String(l.chat.String()), Message: raw},
+		DeviceSentMessage:  &waE2E.DeviceSentMessage{DestinationJID: proto.String(out.chat.String()), Message: raw},
 		MessageContextInfo: raw.GetMessageContextInfo(),
 	}); err != nil {
 		return fmt.Errorf("encode message: %w", err)
 	}
 	for _, d := range targets {
 		text := plain
-		if d.owner == p.account && l.chat != p.account.hidden(0) {
+		if d.owner == p.account && out.chat != p.account.lidJID(0) {
 			text = own
 		}
-		enc, err := p.main.seal(ctx, d, text)
+		enc, err := p.main.encrypt(ctx, d, text)
 		if errors.Is(err, errNoKeys) {
 			continue
 		} else if err != nil {
 			return err
 		}
-		l.seals[d] = []node{enc}
+		out.ciphertexts[d] = []node{enc}
 		p.server.mu.Lock()
-		l.entry.Sealed++
+		out.trace.Ciphertexts++
 		if d.owner != p.account {
-			l.entry.ForThem++
+			out.trace.ForRecipient++
 		}
 		p.server.mu.Unlock()
 	}

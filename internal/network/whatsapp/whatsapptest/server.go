@@ -15,6 +15,7 @@ import (
 
 	"github.com/coder/websocket"
 	waBinary "go.mau.fi/whatsmeow/binary"
+	"go.mau.fi/whatsmeow/types"
 )
 
 // Config says how a server behaves. The zero value is a good server.
@@ -33,7 +34,7 @@ type Server struct {
 	few       bool
 	cert      *certificate
 	trust     Trust
-	listener  *gate
+	listener  *pausableListener
 	http      *http.Server
 	roundTrip atomic.Int64 // nanoseconds
 	ahead     atomic.Int64 // of the server's clock, in seconds
@@ -44,25 +45,25 @@ type Server struct {
 	wg     sync.WaitGroup
 	once   sync.Once
 
-	changed bell // rings when anything that can be waited for may have changed
+	changed notifier // rings when anything that can be waited for may have changed
 
-	mu         sync.Mutex
-	byNumber   map[string]*account
-	aliases    map[string]*account // by other spellings of their numbers
-	byLID      map[string]*account
-	groups     map[string]*group
-	blobs      map[string][]byte        // encrypted media by the hash in their path
-	downloads  chan struct{}            // closed when requests for files are answered again; nil: they are
-	held       int                      // requests for files that are not answered
-	attic      map[string][]byte        // media that the server forgot and phones still have
-	guests     map[string]*registration // by the reference in their QR code
-	codes      map[string]*codePairing  // by number
-	faults     []*Fault
-	ledger     ledger
-	violations []string
-	closed     bool
-	refuse     int // HTTP status for new connections; 0: welcome
-	serial     uint64
+	mu            sync.Mutex
+	byNumber      map[string]*account
+	aliases       map[string]*account // by other spellings of their numbers
+	byLID         map[string]*account
+	groups        map[string]*group
+	blobs         map[string][]byte        // encrypted media by the hash in their path
+	downloads     chan struct{}            // closed when requests for files are answered again; nil: they are
+	held          int                      // requests for files that are not answered
+	phoneMedia    map[string][]byte        // media that the server forgot and phones still have
+	registrations map[string]*registration // by the reference in their QR code
+	codes         map[string]*codePairing  // by number
+	faults        []*Fault
+	traces        traceLog
+	violations    []string
+	closed        bool
+	refuse        int // HTTP status for new connections; 0: welcome
+	serial        uint64
 }
 
 // Start starts a server. Its owner closes it.
@@ -81,11 +82,11 @@ func Start(cfg Config) (*Server, error) {
 	}
 	s := &Server{
 		few: cfg.FewKeys, cert: cert,
-		listener: &gate{Listener: tcp},
+		listener: &pausableListener{Listener: tcp},
 		trust:    Trust{Address: tcp.Addr().String(), Root: *processRoot().Pub},
 		byNumber: map[string]*account{}, aliases: map[string]*account{}, byLID: map[string]*account{}, groups: map[string]*group{},
-		blobs: map[string][]byte{}, attic: map[string][]byte{}, guests: map[string]*registration{}, codes: map[string]*codePairing{},
-		ledger: newLedger(),
+		blobs: map[string][]byte{}, phoneMedia: map[string][]byte{}, registrations: map[string]*registration{}, codes: map[string]*codePairing{},
+		traces: newTraceLog(),
 	}
 	s.roundTrip.Store(int64(cfg.RoundTrip))
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -120,7 +121,7 @@ func (s *Server) Close() {
 		s.mu.Unlock()
 		s.cancel()
 		_ = s.http.Close()
-		s.listener.dropAll()
+		s.listener.closeAll()
 	})
 	s.wg.Wait()
 }
@@ -163,12 +164,12 @@ func (s *Server) delay() time.Duration { return time.Duration(s.roundTrip.Load()
 
 // Down cuts every connection, media included, and lets nobody in until Up.
 func (s *Server) Down() {
-	s.listener.shut.Store(true)
-	s.listener.dropAll()
+	s.listener.paused.Store(true)
+	s.listener.closeAll()
 }
 
 // Up ends what Down began.
-func (s *Server) Up() { s.listener.shut.Store(false) }
+func (s *Server) Up() { s.listener.paused.Store(false) }
 
 // Refuse answers new websocket connections with an HTTP status; 0 welcomes them again.
 func (s *Server) Refuse(status int) {
@@ -214,41 +215,41 @@ func (s *Server) serveChat(w http.ResponseWriter, r *http.Request) {
 	defer s.wg.Done()
 	c := newConn(s.ctx, ws)
 	c.mangle = s.mangle
-	defer c.hangUp()
-	if c.greet(s.cert) != nil {
+	defer c.cancel()
+	if c.handshake(s.cert) != nil {
 		return
 	}
 	var writer sync.WaitGroup
 	writer.Go(func() { c.write(c.keys.write) })
 	defer writer.Wait()
-	defer c.hangUp()
-	defer s.leave(c)
-	s.welcome(c)
+	defer c.cancel()
+	defer s.disconnected(c)
+	s.login(c)
 	for {
 		node, err := c.receive()
-		if err != nil || !c.flowing() {
+		if err != nil || !c.awaitFlow() {
 			return
 		}
 		s.handle(c, node)
 	}
 }
 
-// gate is a listener that can be shut without giving up its port.
-type gate struct {
+// pausableListener is a listener that can be shut without giving up its port.
+type pausableListener struct {
 	net.Listener
-	shut atomic.Bool
+	paused atomic.Bool
 
 	mu   sync.Mutex
 	open map[net.Conn]struct{}
 }
 
-func (g *gate) Accept() (net.Conn, error) {
+func (g *pausableListener) Accept() (net.Conn, error) {
 	for {
 		c, err := g.Listener.Accept()
 		if err != nil {
 			return nil, err
 		}
-		if g.shut.Load() {
+		if g.paused.Load() {
 			_ = c.Close()
 			continue
 		}
@@ -258,12 +259,12 @@ func (g *gate) Accept() (net.Conn, error) {
 		}
 		g.open[c] = struct{}{}
 		g.mu.Unlock()
-		return &gated{Conn: c, gate: g}, nil
+		return &trackedConn{Conn: c, listener: g}, nil
 	}
 }
 
-// dropAll closes every connection that came through the gate.
-func (g *gate) dropAll() {
+// closeAll closes every connection that came through the gate.
+func (g *pausableListener) closeAll() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for c := range g.open {
@@ -271,15 +272,109 @@ func (g *gate) dropAll() {
 	}
 }
 
-// gated forgets itself at its gate when it is closed.
-type gated struct {
+// trackedConn forgets itself at its gate when it is closed.
+type trackedConn struct {
 	net.Conn
-	gate *gate
+	listener *pausableListener
 }
 
-func (c *gated) Close() error {
-	c.gate.mu.Lock()
-	delete(c.gate.open, c.Conn)
-	c.gate.mu.Unlock()
+func (c *trackedConn) Close() error {
+	c.listener.mu.Lock()
+	delete(c.listener.open, c.Conn)
+	c.listener.mu.Unlock()
 	return c.Conn.Close()
+}
+
+// T is what a story needs of a test; *testing.T and *testing.B have it.
+type T interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+	Cleanup(func())
+	Context() context.Context
+}
+
+// testTimeout is how long a story waits for a signal before it fails. Only a program that hangs reaches it.
+const testTimeout = 2 * time.Minute
+
+// StartTest starts a server that ends with the test, and fails the test if a client sent something that the
+// network does not know.
+func StartTest(t T, cfg Config) *Server {
+	t.Helper()
+	s, err := Start(cfg)
+	if err != nil {
+		t.Fatalf("start loopback server: %v", err)
+	}
+	t.Cleanup(func() {
+		s.Close()
+		for _, v := range s.Violations() {
+			t.Errorf("violation: %s", v)
+		}
+	})
+	return s
+}
+
+// Expect waits for a message that matches everything, and fails the test without it.
+func (p *Phone) Expect(t T, matches ...Match) Message {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+	defer cancel()
+	m, err := p.Await(ctx, matches...)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	return m
+}
+
+// ExpectReceipt waits for a receipt of one of the types, and fails the test without it.
+func (p *Phone) ExpectReceipt(t T, id string, kinds ...types.ReceiptType) Receipt {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+	defer cancel()
+	r, err := p.AwaitReceipt(ctx, id, kinds...)
+	if err != nil {
+		t.Fatalf("no receipt %q for %s: %v", kinds, id, err)
+	}
+	return r
+}
+
+// notifier lets any number of goroutines wait until something may have changed.
+type notifier struct {
+	mu sync.Mutex
+	ch chan struct{}
+}
+
+// changed returns a channel that is closed at the next ring.
+func (b *notifier) changed() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ch == nil {
+		b.ch = make(chan struct{})
+	}
+	return b.ch
+}
+
+func (b *notifier) notify() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ch != nil {
+		close(b.ch)
+		b.ch = nil
+	}
+}
+
+// await looks again after every ring until look finds what it wants or ctx ends.
+func await[V any](ctx context.Context, b *notifier, look func() (V, bool)) (V, error) {
+	for {
+		rung := b.changed()
+		if v, ok := look(); ok {
+			return v, nil
+		}
+		select {
+		case <-rung:
+		case <-ctx.Done():
+			var none V
+			return none, ctx.Err()
+		}
+	}
 }

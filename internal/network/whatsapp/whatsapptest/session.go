@@ -3,12 +3,13 @@ package whatsapptest
 import (
 	"strconv"
 
+	waBinary "go.mau.fi/whatsmeow/binary"
 	"go.mau.fi/whatsmeow/types"
 )
 
-// welcome lets a connection in: with references for a QR code, or with success. A connection that it refuses
+// login lets a connection in: with references for a QR code, or with success. A connection that it refuses
 // is read on until the client hangs up or the grace after a final stanza is over.
-func (s *Server) welcome(c *conn) {
+func (s *Server) login(c *conn) {
 	p := c.keys.payload
 	if p.Username == nil {
 		s.register(c)
@@ -40,22 +41,22 @@ func (s *Server) welcome(c *conn) {
 		d.detach()
 	}
 	c.device, d.conn = d, c
-	c.send(n("success", attrs{"t": s.unix(), "lid": a.hidden(d.id), "location": "loopback", "display_name": a.name}), s.delay())
+	c.send(n("success", attrs{"t": s.unix(), "lid": a.lidJID(d.id), "location": "loopback", "display_name": a.name}), s.delay())
 }
 
-// leave forgets a connection.
-func (s *Server) leave(c *conn) {
+// disconnected forgets a connection.
+func (s *Server) disconnected(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if d := c.device; d != nil && d.conn == c {
 		d.detach()
 	}
-	if c.guest != nil {
-		for _, ref := range c.guest.refs {
-			delete(s.guests, ref)
+	if c.registration != nil {
+		for _, ref := range c.registration.refs {
+			delete(s.registrations, ref)
 		}
 	}
-	s.changed.ring()
+	s.changed.notify()
 }
 
 // handle answers one stanza of a client. Stanzas of one connection are handled one after the other.
@@ -65,47 +66,47 @@ func (s *Server) handle(c *conn, stanza *node) {
 	s.mu.Unlock()
 	switch {
 	case stanza.Tag == "iq" && (str(stanza, "type") == "result" || str(stanza, "type") == "error"):
-		s.answered(c, stanza)
-	case stanza.Tag == "iq" && c.guest != nil:
-		s.guestIQ(c, stanza)
+		s.pairResponse(c, stanza)
+	case stanza.Tag == "iq" && c.registration != nil:
+		s.registrationIQ(c, stanza)
 	case stanza.Tag == "ib": // telemetry, no answer
-	case stanza.Tag == "ack" && c.guest != nil: // of a notification about a pairing code
+	case stanza.Tag == "ack" && c.registration != nil: // of a notification about a pairing code
 	case d == nil:
 		// What a client sends after it was refused or replaced has no owner and is no mistake of its.
-		if c.guest != nil {
+		if c.registration != nil {
 			s.violate("%s before pairing", shape(stanza))
 		}
 	case stanza.Tag == "iq":
-		s.iq(c, d, stanza)
+		s.handleIQ(c, d, stanza)
 	case stanza.Tag == "message":
-		s.message(c, d, stanza)
+		s.handleMessage(c, d, stanza)
 	case stanza.Tag == "receipt":
-		s.receipt(c, d, stanza)
+		s.handleReceipt(c, d, stanza)
 	case stanza.Tag == "ack":
-		s.acknowledged(d, stanza)
+		s.handleAck(d, stanza)
 	case stanza.Tag == "presence":
-		s.presence(d, stanza)
+		s.handlePresence(d, stanza)
 	case stanza.Tag == "chatstate":
-		s.chatState(d, stanza)
+		s.handleChatState(d, stanza)
 	default:
 		s.violate("unknown stanza %s", shape(stanza))
 	}
 }
 
-// answered takes the answer to an IQ of ours. Only pairing asks for one.
-func (s *Server) answered(c *conn, stanza *node) {
-	if c.guest == nil {
+// pairResponse takes the answer to an IQ of ours. Only pairing asks for one.
+func (s *Server) pairResponse(c *conn, stanza *node) {
+	if c.registration == nil {
 		s.violate("answer to nothing %s", shape(stanza))
 		return
 	}
 	s.mu.Lock()
-	asked := c.guest.asked
+	asked := c.registration.asked
 	s.mu.Unlock()
 	if str(stanza, "id") != asked {
 		return // the confirmation of the references
 	}
 	select {
-	case c.guest.answer <- stanza:
+	case c.registration.response <- stanza:
 	default:
 		s.violate("second answer to a pairing %s", shape(stanza))
 	}
@@ -127,4 +128,139 @@ func (s *Server) replyAttrs(to *node, kind string) attrs {
 		from = types.ServerJID
 	}
 	return attrs{"from": from, "id": str(to, "id"), "type": kind}
+}
+
+// Mangle passes every stanza for a client through a function from now on, to see what a client does with what
+// no network sends; nil ends it.
+func (s *Server) Mangle(f func(waBinary.Node) waBinary.Node) {
+	if f == nil {
+		s.mangler.Store(nil)
+		return
+	}
+	s.mangler.Store(&f)
+}
+
+// Inject sends any stanza to the linked client. It reports false where that is not connected.
+func (l *Link) Inject(stanza waBinary.Node) bool {
+	s := l.phone.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l.device.conn == nil {
+		return false
+	}
+	l.device.conn.send(stanza, 0)
+	return true
+}
+
+func (s *Server) mangle(stanza waBinary.Node) waBinary.Node {
+	if f := s.mangler.Load(); f != nil {
+		return (*f)(stanza)
+	}
+	return stanza
+}
+
+// Refusal is what a login is answered with instead of success.
+type Refusal struct {
+	Reason int // 401, 403 and 406 log the device out; 405: outdated; 402: banned for a time; 500 and 503: come again
+	Code   int // of a ban
+	Expire int // seconds until a ban ends
+	Times  int // how many logins are refused; 0: all, until AllowLogin
+}
+
+func (r *Refusal) node() node {
+	a := attrs{"reason": r.Reason, "location": "loopback"}
+	if r.Code != 0 {
+		a["code"] = r.Code
+	}
+	if r.Expire != 0 {
+		a["expire"] = r.Expire
+	}
+	return n("failure", a)
+}
+
+// RefuseLogin answers the coming logins of the account's devices with a refusal.
+func (p *Phone) RefuseLogin(r Refusal) {
+	p.server.mu.Lock()
+	defer p.server.mu.Unlock()
+	p.account.refusal = &r
+}
+
+// AllowLogin ends what RefuseLogin began.
+func (p *Phone) AllowLogin() {
+	p.server.mu.Lock()
+	defer p.server.mu.Unlock()
+	p.account.refusal = nil
+}
+
+// End is a way in which the server ends a stream.
+type End int
+
+const (
+	Cut       End = iota // the socket closes without a word
+	Replaced             // another connection took the place of this one
+	Restarted            // the server restarts (503); the client comes back
+	Reconnect            // the server asks for a new connection (515)
+	Removed              // the device was unlinked
+	Unknown              // an error that no client knows
+)
+
+func (e End) node() node {
+	switch e {
+	case Replaced:
+		return n("stream:error", nil, n("conflict", attrs{"type": "replaced"}))
+	case Restarted:
+		return n("stream:error", attrs{"code": "503"})
+	case Reconnect:
+		return n("stream:error", attrs{"code": "515"})
+	case Removed:
+		return n("stream:error", attrs{"code": "401"}, n("conflict", attrs{"type": "device_removed"}))
+	default:
+		return n("stream:error", attrs{"code": "599"})
+	}
+}
+
+// End ends the connection of the linked client, if there is one.
+func (l *Link) End(how End) {
+	s := l.phone.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if how == Removed {
+		s.unlink(l.device)
+		return
+	}
+	c := l.device.conn
+	if c == nil {
+		return
+	}
+	if how == Cut {
+		c.cancel()
+		return
+	}
+	c.end(how.node(), s.delay())
+}
+
+// Stall makes the connection of the linked client dead without closing it: nothing passes in either direction.
+func (l *Link) Stall() {
+	s := l.phone.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := l.device.conn; c != nil {
+		c.stalled.Store(true)
+	}
+}
+
+// Remove unlinks the device as its owner does on the phone: the client is told if it is connected, and
+// logged out at its next login if it is not.
+func (l *Link) Remove() { l.End(Removed) }
+
+// unlink forgets a device. The caller holds the lock.
+func (s *Server) unlink(d *device) {
+	if c := d.conn; c != nil {
+		c.end(Removed.node(), s.delay())
+		d.detach()
+	}
+	d.removed = true
+	delete(d.owner.devices, d.id)
+	s.announceDevices(d.owner, "remove", d.id)
+	s.changed.notify()
 }

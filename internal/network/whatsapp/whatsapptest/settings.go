@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"go.mau.fi/whatsmeow/appstate"
 	"go.mau.fi/whatsmeow/proto/waServerSync"
@@ -15,22 +16,22 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// phoneState is what a phone needs to read and write its account's settings: the keys, and how far it has
+// phoneSettings is what a phone needs to read and write its account's settings: the keys, and how far it has
 // read. Guarded by Phone.mu.
-type phoneState struct {
+type phoneSettings struct {
 	keyID []byte
 	key   store.AppStateSyncKey
 	proc  *appstate.Processor
-	known *knownState
+	known *settingVersions
 	seen  []appstate.Mutation
 }
 
 // settings returns the state of the phone's settings, made at first use. The caller holds the phone's lock.
-func (p *Phone) settings() *phoneState {
+func (p *Phone) settings() *phoneSettings {
 	if p.state == nil {
-		st := &phoneState{
+		st := &phoneSettings{
 			keyID: random(6), key: store.AppStateSyncKey{Data: random(32), Timestamp: unix() * 1000},
-			known: &knownState{versions: map[string]knownVersion{}, macs: map[string][]byte{}},
+			known: &settingVersions{versions: map[string]settingVersion{}, macs: map[string][]byte{}},
 		}
 		st.proc = appstate.NewProcessor(&store.Device{AppStateKeys: st, AppState: st.known}, waLog.Noop)
 		p.state = st
@@ -83,7 +84,7 @@ func (p *Phone) SaveContact(ctx context.Context, other *Phone, name string) erro
 // AwaitSetting waits until a client has changed a setting that matches.
 func (p *Phone) AwaitSetting(ctx context.Context, match func(appstate.Mutation) bool) (appstate.Mutation, error) {
 	var failed error
-	m, err := await(ctx, &p.news, func() (appstate.Mutation, bool) {
+	m, err := await(ctx, &p.changed, func() (appstate.Mutation, bool) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		for _, name := range appstate.AllPatchNames {
@@ -129,30 +130,30 @@ func (p *Phone) catchUp(ctx context.Context, name string) error {
 	return nil
 }
 
-// knownState keeps how far a phone has read each collection, for the processor.
-type knownState struct {
-	versions map[string]knownVersion
+// settingVersions keeps how far a phone has read each collection, for the processor.
+type settingVersions struct {
+	versions map[string]settingVersion
 	macs     map[string][]byte
 }
 
-type knownVersion struct {
+type settingVersion struct {
 	version uint64
 	hash    [128]byte
 }
 
-var _ store.AppStateStore = (*knownState)(nil)
+var _ store.AppStateStore = (*settingVersions)(nil)
 
-func (k *knownState) PutAppStateVersion(_ context.Context, name string, version uint64, hash [128]byte) error {
-	k.versions[name] = knownVersion{version, hash}
+func (k *settingVersions) PutAppStateVersion(_ context.Context, name string, version uint64, hash [128]byte) error {
+	k.versions[name] = settingVersion{version, hash}
 	return nil
 }
 
-func (k *knownState) GetAppStateVersion(_ context.Context, name string) (uint64, [128]byte, error) {
+func (k *settingVersions) GetAppStateVersion(_ context.Context, name string) (uint64, [128]byte, error) {
 	v := k.versions[name]
 	return v.version, v.hash, nil
 }
 
-func (k *knownState) DeleteAppStateVersion(_ context.Context, name string) error {
+func (k *settingVersions) DeleteAppStateVersion(_ context.Context, name string) error {
 	delete(k.versions, name)
 	return nil
 }
@@ -161,42 +162,130 @@ func macKey(name string, index []byte) string {
 	return name + " " + base64.RawStdEncoding.EncodeToString(index)
 }
 
-func (k *knownState) PutAppStateMutationMACs(_ context.Context, name string, _ uint64, macs []store.AppStateMutationMAC) error {
+func (k *settingVersions) PutAppStateMutationMACs(_ context.Context, name string, _ uint64, macs []store.AppStateMutationMAC) error {
 	for _, m := range macs {
 		k.macs[macKey(name, m.IndexMAC)] = m.ValueMAC
 	}
 	return nil
 }
 
-func (k *knownState) DeleteAppStateMutationMACs(_ context.Context, name string, indexes [][]byte) error {
+func (k *settingVersions) DeleteAppStateMutationMACs(_ context.Context, name string, indexes [][]byte) error {
 	for _, i := range indexes {
 		delete(k.macs, macKey(name, i))
 	}
 	return nil
 }
 
-func (k *knownState) GetAppStateMutationMAC(_ context.Context, name string, index []byte) ([]byte, error) {
+func (k *settingVersions) GetAppStateMutationMAC(_ context.Context, name string, index []byte) ([]byte, error) {
 	return k.macs[macKey(name, index)], nil
 }
 
-var _ store.AppStateSyncKeyStore = (*phoneState)(nil)
+var _ store.AppStateSyncKeyStore = (*phoneSettings)(nil)
 
 // PutAppStateSyncKey is never called: the phone makes the keys.
-func (st *phoneState) PutAppStateSyncKey(context.Context, []byte, store.AppStateSyncKey) error {
+func (st *phoneSettings) PutAppStateSyncKey(context.Context, []byte, store.AppStateSyncKey) error {
 	return errUncalled
 }
 
-func (st *phoneState) GetAppStateSyncKey(_ context.Context, id []byte) (*store.AppStateSyncKey, error) {
+func (st *phoneSettings) GetAppStateSyncKey(_ context.Context, id []byte) (*store.AppStateSyncKey, error) {
 	if !slices.Equal(id, st.keyID) {
 		return nil, nil
 	}
 	return &st.key, nil
 }
 
-func (st *phoneState) GetLatestAppStateSyncKeyID(context.Context) ([]byte, error) {
+func (st *phoneSettings) GetLatestAppStateSyncKeyID(context.Context) ([]byte, error) {
 	return st.keyID, nil
 }
 
-func (st *phoneState) GetAllAppStateSyncKeys(context.Context) ([]*store.AppStateSyncKey, error) {
+func (st *phoneSettings) GetAllAppStateSyncKeys(context.Context) ([]*store.AppStateSyncKey, error) {
 	return []*store.AppStateSyncKey{&st.key}, nil
+}
+
+// collection is one list of encrypted changes to an account's settings, which the server cannot read.
+// Guarded by Server.mu.
+type collection struct {
+	name    string
+	patches [][]byte // the version of a patch is its position, from 1
+}
+
+func (c *collection) version() uint64 { return uint64(len(c.patches)) }
+
+// since lists the patches after a version.
+func (c *collection) since(version uint64) []node {
+	if version >= c.version() {
+		return nil
+	}
+	var all []node
+	for _, p := range c.patches[version:] {
+		all = append(all, leaf("patch", p))
+	}
+	return []node{n("patches", nil, all...)}
+}
+
+// collection finds or makes a collection. The caller holds the server's lock.
+func (a *account) collection(name string) *collection {
+	c := a.collections[name]
+	if c == nil {
+		c = &collection{name: name}
+		a.collections[name] = c
+	}
+	return c
+}
+
+// appState answers a client that fetches or changes settings. The caller holds the lock.
+func (s *Server) appState(c *conn, d *device, q *node) {
+	sync := q.GetChildByTag("sync")
+	var answers []node
+	for _, asked := range sync.GetChildrenByTag("collection") {
+		answers = append(answers, s.syncCollection(d, &asked))
+	}
+	s.reply(c, q, n("sync", nil, answers...))
+}
+
+func (s *Server) syncCollection(d *device, asked *node) node {
+	name := str(asked, "name")
+	known, _ := strconv.ParseUint(str(asked, "version"), 10, 64)
+	col := d.owner.collection(name)
+	out := attrs{"name": name}
+	patch, change := asked.GetOptionalChildByTag("patch")
+	if !change {
+		out["version"] = col.version()
+		return n("collection", out, col.since(known)...)
+	}
+	if known != col.version() {
+		out["version"], out["type"] = col.version(), "error"
+		return n("collection", out, append([]node{n("error", attrs{"code": 409, "text": "conflict"})}, col.since(known)...)...)
+	}
+	if err := s.addPatch(d, col, content(patch), true); err != nil {
+		s.violateLocked("settings that are no patch")
+		out["version"], out["type"] = col.version(), "error"
+		return n("collection", out, n("error", attrs{"code": 400, "text": "bad-request"}))
+	}
+	out["version"] = col.version()
+	return n("collection", out)
+}
+
+// addPatch gives a patch its version, keeps it, and may tell the other devices of the account. The caller
+// holds the lock.
+func (s *Server) addPatch(from *device, col *collection, raw []byte, tell bool) error {
+	var p waServerSync.SyncdPatch
+	if err := proto.Unmarshal(raw, &p); err != nil {
+		return err
+	}
+	p.Version = &waServerSync.SyncdVersion{Version: proto.Uint64(col.version() + 1)}
+	numbered, err := proto.Marshal(&p)
+	if err != nil {
+		return err
+	}
+	col.patches = append(col.patches, numbered)
+	for _, d := range from.owner.devices {
+		if tell && d.sim == nil && d != from {
+			s.notify(d, from.owner.pnJID(0), "server_sync", nil, n("collection", attrs{"name": col.name, "version": col.version()}))
+		}
+	}
+	if from.sim == nil {
+		from.owner.phone.changed.notify()
+	}
+	return nil
 }

@@ -1,19 +1,27 @@
 package whatsapptest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"sync"
 
 	"go.mau.fi/libsignal/ecc"
+	"go.mau.fi/libsignal/groups"
 	grouprecord "go.mau.fi/libsignal/groups/state/record"
 	"go.mau.fi/libsignal/keys/identity"
+	"go.mau.fi/libsignal/keys/prekey"
 	"go.mau.fi/libsignal/protocol"
+	"go.mau.fi/libsignal/session"
+	"go.mau.fi/libsignal/signalerror"
 	"go.mau.fi/libsignal/state/record"
 	signalstore "go.mau.fi/libsignal/state/store"
+	"go.mau.fi/libsignal/util/optional"
+	"go.mau.fi/whatsmeow/proto/waE2E"
 	"go.mau.fi/whatsmeow/store"
 	"go.mau.fi/whatsmeow/util/keys"
+	"google.golang.org/protobuf/proto"
 )
 
 // keyring is what a simulated device keeps for Signal, in memory. Its mutex guards single operations; who
@@ -66,8 +74,8 @@ func (k *keyring) newPreKey() publicKey {
 	return publicKey{made.KeyID, *made.Pub}
 }
 
-// forget drops the session with a device.
-func (k *keyring) forget(address *protocol.SignalAddress) {
+// deleteSession drops the session with a device.
+func (k *keyring) deleteSession(address *protocol.SignalAddress) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.sessions, address.String())
@@ -179,4 +187,201 @@ func (k *keyring) RemoveSignedPreKey(context.Context, uint32) error { return err
 
 func pair(k *keys.KeyPair) *ecc.ECKeyPair {
 	return ecc.NewECKeyPair(ecc.NewDjbECPublicKey(*k.Pub), ecc.NewDjbECPrivateKey(*k.Priv))
+}
+
+// simDevice is a device that lives in this process: a phone, or a companion of it. Its phone's mutex guards
+// it.
+type simDevice struct {
+	phone  *Phone
+	device *device
+	store  *keyring // replaced, with the server's lock held too, when the phone is installed anew
+}
+
+// address names a device in the sessions of simulated ones, whatever form of address it is seen by.
+func address(d *device) *protocol.SignalAddress {
+	return protocol.NewSignalAddress(d.owner.number, uint32(d.id))
+}
+
+// encrypt encrypts for one device, with its keys from the server where there is no session yet.
+func (m *simDevice) encrypt(ctx context.Context, to *device, plain []byte) (node, error) {
+	builder := session.NewBuilderFromSignal(m.store, address(to), store.SignalProtobufSerializer)
+	if known, _ := m.store.ContainsSession(ctx, address(to)); !known {
+		if err := m.startSession(ctx, builder, to); err != nil {
+			return node{}, err
+		}
+	}
+	sealed, err := session.NewCipher(builder, address(to)).Encrypt(ctx, pad(plain))
+	if err != nil {
+		return node{}, fmt.Errorf("encrypt: %w", err)
+	}
+	kind := "msg"
+	if sealed.Type() == protocol.PREKEY_TYPE {
+		kind = "pkmsg"
+	}
+	return node{Tag: "enc", Attrs: attrs{"v": "2", "type": kind}, Content: sealed.Serialize()}, nil
+}
+
+// startSession begins a session with the keys that the server has of a device.
+func (m *simDevice) startSession(ctx context.Context, builder *session.Builder, to *device) error {
+	s := m.phone.server
+	s.mu.Lock()
+	k := to.public()
+	one, ok := to.takeOneTime()
+	s.mu.Unlock()
+	if k.signed.id == 0 {
+		return errNoKeys
+	}
+	id, pub := optional.NewEmptyUint32(), ecc.ECPublicKeyable(nil)
+	if ok {
+		id, pub = optional.NewOptionalUint32(one.id), ecc.NewDjbECPublicKey(one.pub)
+	}
+	bundle := prekey.NewBundle(k.registration, uint32(to.id), id, k.signed.id, pub, ecc.NewDjbECPublicKey(k.signed.pub),
+		k.signature, identity.NewKey(ecc.NewDjbECPublicKey(k.identity)))
+	if err := builder.ProcessBundle(ctx, bundle); err != nil {
+		return fmt.Errorf("begin a session: %w", err)
+	}
+	return nil
+}
+
+// errNoKeys is why nothing can be sent to a client that was linked but has not been online yet.
+var errNoKeys = errors.New("the device has no keys on the server")
+
+// decrypt decrypts one ciphertext of a device.
+func (m *simDevice) decrypt(ctx context.Context, from *device, group string, enc *node) (*waE2E.Message, error) {
+	raw := content(*enc)
+	ser := store.SignalProtobufSerializer
+	var plain []byte
+	var err error
+	switch kind := str(enc, "type"); kind {
+	case "pkmsg":
+		var sealed *protocol.PreKeySignalMessage
+		if sealed, err = protocol.NewPreKeySignalMessageFromBytes(raw, ser.PreKeySignalMessage, ser.SignalMessage); err == nil {
+			plain, err = m.decryptFirst(ctx, from, sealed)
+		}
+	case "msg":
+		var sealed *protocol.SignalMessage
+		if sealed, err = protocol.NewSignalMessageFromBytes(raw, ser.SignalMessage); err == nil {
+			var known *record.Session
+			if known, err = m.store.LoadSession(ctx, address(from)); err == nil {
+				plain, err = m.decryptWith(ctx, from, known, sealed)
+			}
+		}
+	case "skmsg":
+		var sealed *protocol.SenderKeyMessage
+		if sealed, err = protocol.NewSenderKeyMessageFromBytes(raw, ser.SenderKeyMessage); err == nil {
+			name := protocol.NewSenderKeyName(group, address(from))
+			plain, err = groups.NewGroupCipher(groups.NewGroupSessionBuilder(m.store, ser), name, m.store).Decrypt(ctx, sealed)
+		}
+	default:
+		err = fmt.Errorf("unknown kind of ciphertext %q", kind)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if plain, err = unpad(plain); err != nil {
+		return nil, err
+	}
+	var msg waE2E.Message
+	if err := proto.Unmarshal(plain, &msg); err != nil {
+		return nil, fmt.Errorf("read message: %w", err)
+	}
+	return &msg, nil
+}
+
+// decryptFirst decrypts a message that may begin a session.
+func (m *simDevice) decryptFirst(ctx context.Context, from *device, sealed *protocol.PreKeySignalMessage) ([]byte, error) {
+	known, err := m.store.LoadSession(ctx, address(from))
+	if err != nil {
+		return nil, err
+	}
+	builder := session.NewBuilderFromSignal(m.store, address(from), store.SignalProtobufSerializer)
+	used, err := builder.Process(ctx, known, sealed)
+	if err != nil {
+		return nil, fmt.Errorf("begin a session: %w", err)
+	}
+	plain, err := m.decryptWith(ctx, from, known, sealed.WhisperMessage())
+	if err == nil && used != nil && !used.IsEmpty {
+		err = m.store.RemovePreKey(ctx, used.Value)
+	}
+	return plain, err
+}
+
+// decryptWith decrypts with whichever session of a device fits. Where both sides began at once there are
+// several; each is tried on a copy, because a failed try would spoil it.
+func (m *simDevice) decryptWith(ctx context.Context, from *device, known *record.Session, sealed *protocol.SignalMessage) ([]byte, error) {
+	ser := store.SignalProtobufSerializer
+	raw := known.Serialize()
+	cipher := session.NewCipher(session.NewBuilderFromSignal(m.store, address(from), ser), address(from))
+	err := signalerror.ErrNoSessionForUser
+	for i := range 1 + len(known.PreviousSessionStates()) {
+		fresh, loadErr := record.NewSessionFromBytes(raw, ser.Session, ser.State)
+		if loadErr != nil {
+			return nil, loadErr
+		}
+		state := fresh.SessionState()
+		if i > 0 {
+			state = fresh.PreviousSessionStates()[i-1]
+		}
+		var plain []byte
+		if plain, _, err = cipher.DecryptWithState(ctx, state, sealed); err == nil {
+			if i > 0 {
+				fresh.PromoteState(state)
+			}
+			return plain, m.store.StoreSession(ctx, address(from), fresh)
+		}
+		if errors.Is(err, signalerror.ErrOldCounter) {
+			return nil, err
+		}
+	}
+	return nil, err
+}
+
+// encryptGroup encrypts for a whole group and returns what each member needs to read it.
+func (m *simDevice) encryptGroup(ctx context.Context, group string, plain []byte) (node, *waE2E.Message, error) {
+	ser := store.SignalProtobufSerializer
+	builder := groups.NewGroupSessionBuilder(m.store, ser)
+	name := protocol.NewSenderKeyName(group, address(m.device))
+	distribution, err := builder.Create(ctx, name)
+	if err != nil {
+		return node{}, nil, fmt.Errorf("make a sender key: %w", err)
+	}
+	sealed, err := groups.NewGroupCipher(builder, name, m.store).Encrypt(ctx, pad(plain))
+	if err != nil {
+		return node{}, nil, fmt.Errorf("encrypt for a group: %w", err)
+	}
+	key := &waE2E.Message{SenderKeyDistributionMessage: &waE2E.SenderKeyDistributionMessage{
+		GroupID: proto.String(group), AxolotlSenderKeyDistributionMessage: distribution.Serialize(),
+	}}
+	return node{Tag: "enc", Attrs: attrs{"v": "2", "type": "skmsg"}, Content: sealed.SignedSerialize()}, key, nil
+}
+
+// storeSenderKey takes the key of a member of a group.
+func (m *simDevice) storeSenderKey(ctx context.Context, from *device, d *waE2E.SenderKeyDistributionMessage) error {
+	ser := store.SignalProtobufSerializer
+	key, err := protocol.NewSenderKeyDistributionMessageFromBytes(d.GetAxolotlSenderKeyDistributionMessage(), ser.SenderKeyDistributionMessage)
+	if err != nil {
+		return fmt.Errorf("read a sender key: %w", err)
+	}
+	name := protocol.NewSenderKeyName(d.GetGroupID(), address(from))
+	return groups.NewGroupSessionBuilder(m.store, ser).Process(ctx, name, key)
+}
+
+// pad hides the length of a message: up to fifteen bytes, each of which says how many they are.
+func pad(plain []byte) []byte {
+	size := random(1)[0] & 15
+	if size == 0 {
+		size = 15
+	}
+	return append(bytes.Clone(plain), bytes.Repeat([]byte{size}, int(size))...)
+}
+
+func unpad(padded []byte) ([]byte, error) {
+	if len(padded) == 0 {
+		return nil, errors.New("empty plaintext")
+	}
+	size := int(padded[len(padded)-1])
+	if size > len(padded) || !bytes.HasSuffix(padded, bytes.Repeat([]byte{byte(size)}, size)) {
+		return nil, errors.New("plaintext with wrong padding")
+	}
+	return padded[:len(padded)-size], nil
 }

@@ -95,9 +95,9 @@ func (t Trust) HTTPClient() (*http.Client, error) {
 	return &http.Client{Transport: transport}, nil
 }
 
-// Nowhere is the trust of a server that is not there: whoever takes it for the network reaches nobody, on
+// Unreachable is the trust of a server that is not there: whoever takes it for the network reaches nobody, on
 // this machine or another.
-func Nowhere() Trust { return Trust{Address: "127.0.0.1:1", Root: *processRoot().Pub} }
+func Unreachable() Trust { return Trust{Address: "127.0.0.1:1", Root: *processRoot().Pub} }
 
 // processRoot signs the certificates of every server of this process, see Trust.Install.
 var processRoot = sync.OnceValue(keys.NewKeyPair)

@@ -1,9 +1,11 @@
 package whatsapptest_test
 
 import (
+	"fmt"
 	"testing"
 
 	"go.mau.fi/whatsmeow/types"
+	"go.mau.fi/whatsmeow/types/events"
 
 	"parley/internal/network/whatsapp/whatsapptest"
 )
@@ -36,14 +38,44 @@ func TestWalk(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	entry, _ := s.Entry(sent.ID)
-	if entry.Stanzas != 1 || entry.Sealed != 2 || entry.ForThem != 1 || entry.Acked != 1 {
+	entry, _ := s.Trace(sent.ID)
+	if entry.Stanzas != 1 || entry.Ciphertexts != 2 || entry.ForRecipient != 1 || entry.Acked != 1 {
 		t.Errorf("the ledger says %+v", entry)
 	}
 	if d := entry.At(friend, 0); d.Given != 1 || d.Decrypted != 1 || d.Shown != 1 {
 		t.Errorf("the ledger says of the friend's phone %+v", d)
 	}
-	if left := s.Unsealed(); len(left) != 0 {
+	if left := s.Unencrypted(); len(left) != 0 {
 		t.Errorf("messages without a ciphertext: %+v", left)
 	}
+}
+
+// BenchmarkSend sends texts one after the other, each until it is confirmed, and waits until the last is read.
+func BenchmarkSend(b *testing.B) {
+	w := benchWorld(b)
+	var last string
+	for i := 0; b.Loop(); i++ {
+		last = w.client.text(w.friend.JID(), fmt.Sprint("message ", i)).ID
+	}
+	w.friend.Expect(b, whatsapptest.ID(last))
+}
+
+// BenchmarkReceive lets the friend write and waits until the client has the last.
+func BenchmarkReceive(b *testing.B) {
+	w := benchWorld(b)
+	ctx := b.Context()
+	var last string
+	for i := 0; b.Loop(); i++ {
+		var err error
+		if last, err = w.friend.Send(ctx, w.owner, fmt.Sprint("message ", i)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	expect(w.client, func(e *events.Message) bool { return e.Info.ID == last })
+}
+
+func benchWorld(b *testing.B) *world {
+	w := newWorld(b)
+	w.greet()
+	return w
 }

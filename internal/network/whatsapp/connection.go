@@ -1,0 +1,184 @@
+package whatsapp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.mau.fi/whatsmeow"
+	waBinary "go.mau.fi/whatsmeow/binary"
+	"go.mau.fi/whatsmeow/store"
+	"go.mau.fi/whatsmeow/types"
+	"go.mau.fi/whatsmeow/types/events"
+)
+
+// connection is one connection: a client that connects once, with what is known of its device. whatsmeow writes
+// fields of its device without a lock, so that nobody else reads them.
+type connection struct {
+	s        *session
+	client   *whatsmeow.Client
+	jid, lid types.JID // of the device; empty before it is paired
+	contacts store.ContactStore
+	secrets  store.MsgSecretStore
+	keys     store.AppStateSyncKeyStore // of the account's settings
+	log      *logger
+
+	ctx     context.Context // of everything that whatsmeow does on it
+	cancel  context.CancelFunc
+	updates chan any // events that concern the connection, for run
+
+	synced         chan struct{} // holds one: the account's settings were just fetched
+	settings       settingsQueue
+	sending        sync.Mutex // one message is encrypted at a time
+	typing         typing
+	receipts       receiptQueue
+	stanzas        stanzaQueue
+	acks           pendingAcks
+	unknownSenders unknownSenders
+	blocked        blocklist
+	ownDevices     sharedQuery[recipients] // the account's own devices
+	mediaHosts     sharedQuery[struct{}]
+
+	watchdog watchdog
+
+	mu             sync.Mutex
+	closed         bool
+	handlerCtx     context.Context // of the handling of events; ends when the line is being ended, before ctx does
+	cancelHandlers context.CancelFunc
+	handlers       sync.WaitGroup // events that are being handled
+	background     sync.WaitGroup // questions to the network whose answers nobody waits for
+}
+
+// updatesBuffer is for more events than a connection can have before run looks.
+const updatesBuffer = 64
+
+// retriesAtOnce bounds how many messages are encrypted again at once for devices that could not read them.
+const retriesAtOnce = 4
+
+func newConnection(s *session, device *store.Device) *connection {
+	conn := &connection{s: s, log: newLogger(s.d.Log, s.code), updates: make(chan any, updatesBuffer), synced: make(chan struct{}, 1)}
+	conn.settings.slot = make(chan struct{}, 1)
+	if device.ID != nil {
+		wrapStores(device, conn.scheduleReplay)
+		conn.jid, conn.lid = *device.ID, device.LID
+		conn.contacts, conn.secrets, conn.keys = device.Contacts, device.MsgSecrets, device.AppStateKeys
+	}
+	conn.ctx, conn.cancel = context.WithCancel(context.Background()) // it outlives the session by the last acknowledgements
+	conn.handlerCtx, conn.cancelHandlers = context.WithCancel(conn.ctx)
+	conn.log.received = conn.onStanza
+	c := whatsmeow.NewClient(device, conn.log)
+	c.EnableAutoReconnect = false // the session reconnects
+	c.DisableLoginAutoReconnect = true
+	c.SynchronousAck = true // only what the sink took is acknowledged
+	c.EnableDecryptedEventBuffer = true
+	c.BackgroundEventCtx = conn.ctx
+	c.GetMessageForRetry = conn.messageForRetry
+	c.RefreshCAT = refuseCAT
+	c.SetMaxParallelRetryReceiptHandling(retriesAtOnce)
+	c.SetForceActiveDeliveryReceipts(true) // what we keep is delivered, whether or not anybody looks
+	conn.client = c
+	ws := s.d.dialer.client(&connObserver{onRead: s.heard, onLost: conn.lost})
+	c.SetPreLoginHTTPClient(ws)
+	c.SetWebsocketHTTPClient(ws)
+	c.SetMediaHTTPClient(s.d.media)
+	c.AddEventHandlerWithSuccessStatus(conn.handleEvent)
+	return conn
+}
+
+// refuseCAT answers a request for a token of another product. Without it whatsmeow calls a nil function.
+func refuseCAT(context.Context) error { return errors.New("this device has no such token") }
+
+// dialTimeout bounds making a connection, handshake included.
+const dialTimeout = 30 * time.Second
+
+// connect makes the connection. It waits for its turn among the driver's sessions.
+func (conn *connection) connect() error {
+	select {
+	case conn.s.d.dialSlots <- struct{}{}:
+		defer func() { <-conn.s.d.dialSlots }()
+	case <-conn.s.ctx.Done():
+		return conn.s.ctx.Err()
+	}
+	timer := time.AfterFunc(dialTimeout, conn.cancel)
+	unhook := context.AfterFunc(conn.s.ctx, conn.cancel)
+	err := conn.client.ConnectContext(conn.ctx)
+	timely, open := timer.Stop(), unhook()
+	if err == nil && (!timely || !open) {
+		return fmt.Errorf("no connection in time: %w", context.DeadlineExceeded)
+	}
+	return err
+}
+
+// handleEvent takes an event of whatsmeow. Where it reports false, nothing is acknowledged to the network.
+func (conn *connection) handleEvent(evt any) bool {
+	conn.mu.Lock()
+	if conn.closed {
+		conn.mu.Unlock()
+		return false
+	}
+	conn.handlers.Add(1)
+	conn.mu.Unlock()
+	defer conn.handlers.Done()
+	return conn.dispatchEvent(evt)
+}
+
+// post tells run of an event that concerns the connection.
+func (conn *connection) post(evt any) {
+	select {
+	case conn.updates <- evt:
+	default: // run is far behind; what ends a connection is among what it has
+	}
+}
+
+// failWaiters ends the waiting of everybody who waits for an answer on the line. Left to itself whatsmeow would
+// have them wait for a reconnect, which there is not, and which several cannot wait for at once without a data
+// race. The code is one after which it does not.
+func (conn *connection) failWaiters() {
+	conn.s.current.CompareAndSwap(conn, nil) // first: who is told that it is over may send again at once
+	conn.acks.closeAll()
+	conn.inner().ClearResponseWaiters(&waBinary.Node{Tag: "stream:error", Attrs: waBinary.Attrs{"code": "401"}})
+}
+
+// lostGrace is for the reason of the end of a connection to become known: it comes before the end, and is
+// handled on another goroutine.
+const lostGrace = time.Second
+
+// lost takes note that nothing comes any more. whatsmeow tells of most ends itself, and of some it does not.
+func (conn *connection) lost() {
+	conn.failWaiters()
+	time.AfterFunc(lostGrace, func() { conn.post(&events.Disconnected{}) })
+}
+
+// close ends the line. What the sink is just taking is still acknowledged. It may be called twice.
+func (conn *connection) close() {
+	conn.mu.Lock()
+	conn.closed = true
+	conn.mu.Unlock()
+	conn.cancelHandlers()
+	conn.handlers.Wait()
+	conn.typing.end()
+	conn.log.muted.Store(true)
+	conn.inner().ExpectDisconnect() // its end is no news
+	conn.failWaiters()
+	conn.cancel()
+	conn.background.Wait()
+}
+
+// goBackground runs something whose end nobody waits for but hangUp. It reports false when the line is being ended.
+func (conn *connection) goBackground(f func()) bool {
+	conn.mu.Lock()
+	defer conn.mu.Unlock()
+	if !conn.closed {
+		conn.background.Go(f)
+	}
+	return !conn.closed
+}
+
+// inner gives what whatsmeow has no public name for: sending a stanza and asking a question of our own,
+// ending the waiting for answers, uploading under a key that we chose. The version is pinned, and every use
+// is tested.
+func (conn *connection) inner() *whatsmeow.DangerousInternalClient {
+	return conn.client.DangerousInternals() //lint:ignore SA1019 it is marked so to warn of changes between versions
+}

@@ -1,0 +1,307 @@
+package whatsapp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"go.mau.fi/whatsmeow"
+	"go.mau.fi/whatsmeow/types"
+
+	"parley"
+	"parley/internal/network"
+	"parley/internal/network/whatsapp/keystore"
+)
+
+// Contacts lists those whom the account knows by name.
+func (s *session) Contacts(ctx context.Context, page parley.Page) (_ []parley.Contact, _ int64, err error) {
+	defer s.recoverPanic(&err)
+	conn, err := s.connected()
+	if err != nil {
+		return nil, 0, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	page.Offset = max(page.Offset, 0)
+	listed, total, err := conn.contacts.(keystore.ContactList).ListContacts(ctx, page.Limit, page.Offset)
+	if err != nil {
+		return nil, 0, err
+	}
+	all := make([]parley.Contact, 0, len(listed))
+	for _, c := range listed {
+		id := parley.ContactOf(c.Number)
+		blocked, err := conn.isBlocked(ctx, id)
+		if err != nil {
+			return nil, 0, err
+		}
+		all = append(all, parley.Contact{ID: id, Name: c.Name, IsBusiness: c.Business, IsBlocked: blocked, OnNetwork: true})
+	}
+	return all, total, nil
+}
+
+// contactName is the best name of a contact: the owner's, then a business's, then the person's own.
+func contactName(c types.ContactInfo) string {
+	return cmp.Or(c.FullName, c.FirstName, c.BusinessName, c.PushName)
+}
+
+// pageOf cuts a page out of a list.
+func pageOf[E any](all []E, page parley.Page) []E {
+	from := min(max(page.Offset, 0), int64(len(all)))
+	to := min(from+int64(max(page.Limit, 0)), int64(len(all)))
+	return all[from:to]
+}
+
+// blocklist caches whom the account blocks. The network notifies of changes.
+type blocklist struct {
+	mu      sync.Mutex
+	known   map[types.JID]bool // nil: to be read
+	changes int
+}
+
+// changed has the list read again.
+func (b *blocklist) changed() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.known = nil
+	b.changes++
+}
+
+func (b *blocklist) get() (known map[types.JID]bool, changes int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.known, b.changes
+}
+
+// put stores the list, unless it changed since it was asked for.
+func (b *blocklist) put(known map[types.JID]bool, changes int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.changes == changes {
+		b.known = known
+	}
+}
+
+// isBlocked reports whether the account blocks a contact. The network names most by LID: a contact whose LID we never learned
+// does not count as blocked.
+func (conn *connection) isBlocked(ctx context.Context, c parley.ContactID) (bool, error) {
+	known, changes := conn.blocked.get()
+	if known == nil {
+		list, err := conn.client.GetBlocklist(ctx)
+		if err != nil {
+			return false, conn.queryError("read who is blocked", err)
+		}
+		known = map[types.JID]bool{}
+		for _, jid := range list.JIDs {
+			known[jid.ToNonAD()] = true
+		}
+		conn.blocked.put(known, changes)
+	}
+	if len(known) == 0 {
+		return false, nil
+	}
+	lid, err := conn.client.Store.LIDs.GetLIDForPN(ctx, phoneJID(c))
+	if err != nil {
+		return false, fmt.Errorf("look up a number: %w", err)
+	}
+	return known[phoneJID(c)] || known[lid.ToNonAD()], nil
+}
+
+// Contact tells all that is known of one contact.
+func (s *session) Contact(ctx context.Context, id parley.ContactID) (_ parley.Contact, err error) {
+	defer s.recoverPanic(&err)
+	conn, err := s.connected()
+	if err != nil {
+		return parley.Contact{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	c := parley.Contact{ID: id}
+	lid, err := conn.addressOf(ctx, id)
+	if errors.Is(err, errAbsent) || errors.Is(err, network.ErrImpossibleNumber) {
+		return c, nil
+	}
+	if err != nil {
+		return c, conn.classifyUnsent(err)
+	}
+	c.OnNetwork = true
+	id = conn.s.aliases.of(id)
+	if c.Name, c.IsBusiness, err = conn.storedName(ctx, id, lid); err != nil {
+		return c, err
+	}
+	info, err := conn.client.GetUserInfo(ctx, []types.JID{lid})
+	if err != nil {
+		return c, conn.queryError("read about a contact", err)
+	}
+	c.About = info[lid].Status
+	if c.PictureURL, err = conn.pictureURL(ctx, lid); err != nil {
+		return c, err
+	}
+	c.IsBlocked, err = conn.isBlocked(ctx, id)
+	return c, err
+}
+
+// storedName is the name of a contact, under whichever address it was noted.
+func (conn *connection) storedName(ctx context.Context, id parley.ContactID, lid types.JID) (name string, business bool, err error) {
+	for _, jid := range []types.JID{phoneJID(id), lid} {
+		if jid.IsEmpty() {
+			continue
+		}
+		info, err := conn.contacts.GetContact(ctx, jid)
+		if err != nil {
+			return "", false, fmt.Errorf("read a contact: %w", err)
+		}
+		name, business = cmp.Or(name, contactName(info)), business || info.BusinessName != ""
+	}
+	return name, business, nil
+}
+
+// pictureURL is the address of a contact's picture; empty where there is none, or none for us.
+func (conn *connection) pictureURL(ctx context.Context, lid types.JID) (string, error) {
+	info, err := conn.client.GetProfilePictureInfo(ctx, lid, nil)
+	switch {
+	case errors.Is(err, whatsmeow.ErrProfilePictureNotSet), errors.Is(err, whatsmeow.ErrProfilePictureUnauthorized):
+		return "", nil
+	case err != nil:
+		return "", conn.queryError("read a picture", err)
+	case info == nil:
+		return "", nil
+	}
+	return info.URL, nil
+}
+
+// CheckNumber asks whether a phone number is on the network.
+func (s *session) CheckNumber(ctx context.Context, number string) (_ parley.ContactID, _ bool, err error) {
+	defer s.recoverPanic(&err)
+	conn, err := s.connected()
+	if err != nil {
+		return "", false, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	plain := parseNumber(number)
+	if plain == "" {
+		return "", false, nil
+	}
+	id := parley.ContactOf(plain)
+	found, err := conn.lookUpNumber(ctx, id)
+	return id, found, err
+}
+
+// Groups lists the groups that the account is in.
+func (s *session) Groups(ctx context.Context, page parley.Page) (_ []parley.Group, _ int64, err error) {
+	defer s.recoverPanic(&err)
+	conn, err := s.connected()
+	if err != nil {
+		return nil, 0, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	joined, err := conn.client.GetJoinedGroups(ctx)
+	if err != nil {
+		return nil, 0, conn.queryError("list groups", err)
+	}
+	all := make([]parley.Group, 0, len(joined))
+	for _, g := range joined {
+		group, err := conn.toGroup(ctx, g)
+		if err != nil {
+			return nil, 0, err
+		}
+		all = append(all, group)
+	}
+	slices.SortFunc(all, func(a, b parley.Group) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
+	return pageOf(all, page), int64(len(all)), nil
+}
+
+// toGroup describes a group in our words.
+func (conn *connection) toGroup(ctx context.Context, g *types.GroupInfo) (parley.Group, error) {
+	owner, _, err := conn.contactFor(ctx, g.OwnerJID, g.OwnerPN)
+	if err != nil {
+		return parley.Group{}, err
+	}
+	admin := slices.ContainsFunc(g.Participants, func(p types.GroupParticipant) bool { return p.IsAdmin && conn.isOwn(p.JID) })
+	return parley.Group{
+		ID: parley.GroupID(g.JID.String()), Name: g.Name, CreatedAt: g.GroupCreated, Owner: owner,
+		Restricted: g.IsLocked, IsCommunity: g.IsParent, IsOwner: conn.isOwn(g.OwnerJID) || conn.isOwn(g.OwnerPN),
+		JoinApproval: g.IsJoinApprovalRequired, CanAddMember: admin || g.MemberAddMode == types.GroupMemberAddModeAllMember,
+		ParticipantCount: max(g.ParticipantCount, len(g.Participants)),
+	}, nil
+}
+
+// isOwn reports whether an address is the account's own.
+func (conn *connection) isOwn(jid types.JID) bool {
+	return jid.User != "" && (jid.User == conn.jid.User && jid.Server == types.DefaultUserServer || jid.User == conn.lid.User && jid.Server == types.HiddenUserServer)
+}
+
+// CreateGroup makes a group of contacts who are all on the network.
+func (s *session) CreateGroup(ctx context.Context, name string, participants []parley.ContactID) (_ parley.Group, err error) {
+	defer s.recoverPanic(&err)
+	conn, err := s.connected()
+	if err != nil {
+		return parley.Group{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	request := whatsmeow.ReqCreateGroup{Name: name}
+	for _, p := range participants {
+		jid, err := conn.addressOf(ctx, p)
+		if err != nil {
+			return parley.Group{}, conn.classifyUnsent(err)
+		}
+		request.Participants = append(request.Participants, jid)
+	}
+	made, err := conn.client.CreateGroup(ctx, request)
+	if err != nil {
+		if err = conn.queryError("make a group", err); network.ClassOf(err) == network.Disconnected {
+			err = network.OutcomeUnknown(err) // it was asked for: the network may have made it
+		}
+		return parley.Group{}, err
+	}
+	g, err := conn.toGroup(ctx, made)
+	if err != nil {
+		err = network.OutcomeUnknown(err) // it is there
+	}
+	return g, err
+}
+
+// Participants lists a group's members.
+func (s *session) Participants(ctx context.Context, id parley.GroupID) (_ []parley.Participant, err error) {
+	defer s.recoverPanic(&err)
+	conn, err := s.connected()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	jid, ok := groupJID(id)
+	if !ok {
+		return nil, parley.ErrNotFound
+	}
+	g, err := conn.client.GetGroupInfo(ctx, jid)
+	if errors.Is(err, whatsmeow.ErrGroupNotFound) || errors.Is(err, whatsmeow.ErrNotInGroup) {
+		return nil, parley.ErrNotFound
+	}
+	if err != nil {
+		return nil, conn.queryError("read a group", err)
+	}
+	var all []parley.Participant
+	for _, p := range g.Participants {
+		contact, _, err := conn.contactFor(ctx, p.PhoneNumber, p.LID)
+		if err != nil {
+			return nil, err
+		}
+		name, _, err := conn.storedName(ctx, contact, p.LID)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, parley.Participant{ID: contact, Name: cmp.Or(name, p.DisplayName), IsAdmin: p.IsAdmin, IsOwner: p.IsSuperAdmin})
+	}
+	return all, nil
+}
+
+var (
+	_ network.Driver  = (*Driver)(nil)
+	_ network.Witness = (*Driver)(nil)
+)

@@ -1,0 +1,79 @@
+package whatsapp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"go.mau.fi/whatsmeow/types"
+
+	"parley"
+	"parley/internal/network/whatsapp/keystore"
+)
+
+// persistTimeout bounds keeping what must be kept although the session is being closed.
+const persistTimeout = 20 * time.Second
+
+// database holds the keys of all devices, and which channel has which device.
+type database struct{ keys *keystore.Store }
+
+func openDatabase(ctx context.Context, path string, log *logger) (*database, error) {
+	keys, err := keystore.Open(ctx, path, log)
+	if err != nil {
+		return nil, err
+	}
+	return &database{keys}, nil
+}
+
+// channelDevice is what is kept of a channel.
+type channelDevice struct {
+	jid types.JID // its device; empty: it has none
+	// Why it has none: the status to show and a sentence. Empty where it never had one.
+	status parley.ChannelStatus
+	reason string
+}
+
+// channel reads what is kept of a channel; nothing is kept of a new one.
+func (db *database) channel(ctx context.Context, code parley.ChannelCode) (channelDevice, error) {
+	c, err := db.keys.Channel(ctx, code)
+	return channelDevice{c.JID, c.Status, c.Reason}, err
+}
+
+func (db *database) setChannel(ctx context.Context, code parley.ChannelCode, rec channelDevice) error {
+	return db.keys.PutChannel(ctx, code, keystore.Channel{JID: rec.jid, Status: rec.status, Reason: rec.reason})
+}
+
+// deleteChannel removes a channel with its device.
+func (db *database) deleteChannel(ctx context.Context, code parley.ChannelCode) error {
+	rec, err := db.channel(ctx, code)
+	if err != nil {
+		return err
+	}
+	if err := db.deleteDevice(ctx, rec.jid); err != nil {
+		return err
+	}
+	return db.keys.DeleteChannel(ctx, code)
+}
+
+// deleteDevice removes the keys of a device. One that is not there is no error.
+func (db *database) deleteDevice(ctx context.Context, jid types.JID) error {
+	if jid.IsEmpty() {
+		return nil
+	}
+	return db.keys.RemoveDevice(ctx, jid)
+}
+
+func (db *database) close() error { return db.keys.Close() }
+
+// PrepareRestored makes the database of a backup fit to be used. The keys of a conversation move on with every
+// message: with those of an earlier moment, what we send would be taken for a copy of what was sent since,
+// and shown to nobody. So they are forgotten, and made anew with the next message.
+func PrepareRestored(ctx context.Context, path string, log *slog.Logger) error {
+	db, err := openDatabase(ctx, path, newLogger(log, ""))
+	if err != nil {
+		return fmt.Errorf("open the keys of linked devices: %w", err)
+	}
+	return errors.Join(db.keys.DeleteSessions(ctx), db.close())
+}

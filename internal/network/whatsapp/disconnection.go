@@ -1,0 +1,179 @@
+package whatsapp
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"go.mau.fi/whatsmeow/socket"
+	"go.mau.fi/whatsmeow/types/events"
+
+	"parley"
+)
+
+// disconnection is how a connection ended and what follows.
+type disconnection struct {
+	status     parley.ChannelStatus // Reconnecting: it comes back by itself
+	reason     string
+	unpaired   bool          // the account has no such device any more: it must be paired again
+	retryAfter time.Duration // when to try again, where it does not come back by itself; zero: never
+	retryNow   bool          // comes back without waiting
+}
+
+const (
+	// loginRetryDelay is how long we wait after a login was refused for a reason that we do not know.
+	loginRetryDelay = 30 * time.Minute
+	pairAgain       = " Pair the channel again."
+)
+
+// disconnectionOf says what an event of whatsmeow means for the connection; false: nothing.
+func disconnectionOf(evt any) (disconnection, bool) {
+	switch e := evt.(type) {
+	case *events.Disconnected:
+		return disconnection{status: parley.Reconnecting, reason: "The connection to WhatsApp was lost. It is being made again."}, true
+	case *events.KeepAliveTimeout:
+		return disconnection{status: parley.Reconnecting, reason: "WhatsApp stopped answering. The connection is being made again."}, true
+	case *events.ManualLoginReconnect: // stream error 515
+		return disconnection{status: parley.Reconnecting, reason: "WhatsApp asked for a new connection.", retryNow: true}, true
+	case *events.StreamError:
+		return disconnection{status: parley.Reconnecting, reason: fmt.Sprintf("WhatsApp ended the connection with error %q. It is being made again.", e.Code)}, true
+	case *events.LoggedOut:
+		return loggedOut(e), true
+	case *events.StreamReplaced:
+		return disconnection{status: parley.Failed, reason: "Another program connected as this device. Stop it, then start the channel again."}, true
+	case *events.TemporaryBan:
+		return banned(e), true
+	case *events.ClientOutdated:
+		return disconnection{status: parley.Failed, reason: "WhatsApp does not accept this version of the program any more. Upgrade it."}, true
+	case *events.ConnectFailure:
+		return disconnection{status: parley.Failed, retryAfter: loginRetryDelay,
+			reason: fmt.Sprintf("WhatsApp refused the login with code %d. It is tried again in half an hour; start the channel to try at once.", int(e.Reason))}, true
+	case *events.CATRefreshError: // tokens of another product
+		return disconnection{status: parley.Failed, reason: "WhatsApp asked for a token that this device does not have." + pairAgain}, true
+	}
+	return disconnection{}, false
+}
+
+// loggedOut tells apart why the device is no more. whatsmeow has deleted its keys in every case.
+func loggedOut(e *events.LoggedOut) disconnection {
+	switch e.Reason {
+	case events.ConnectFailureMainDeviceGone:
+		return disconnection{status: parley.LoggedOut, unpaired: true,
+			reason: "WhatsApp locked the account or logged its phone out. Open WhatsApp on the phone and do what it asks." + pairAgain}
+	case events.ConnectFailureUnknownLogout:
+		return disconnection{status: parley.Failed, unpaired: true,
+			reason: "WhatsApp banned the account. Open WhatsApp on the phone to ask for a review; once it works there, pair the channel again."}
+	}
+	return disconnection{status: parley.LoggedOut, unpaired: true, reason: "The account removed this device." + pairAgain}
+}
+
+// banReasons are the network's reasons for a ban that ends, in our words.
+var banReasons = map[events.TempBanReason]string{
+	events.TempBanSentToTooManyPeople:    "it wrote to too many people who do not have it in their address book",
+	events.TempBanBlockedByUsers:         "too many people blocked it",
+	events.TempBanCreatedTooManyGroups:   "it made too many groups with people who do not have it in their address book",
+	events.TempBanSentTooManySameMessage: "it sent the same message to too many people",
+	events.TempBanBroadcastList:          "it sent too much to a broadcast list",
+}
+
+func banned(e *events.TemporaryBan) disconnection {
+	why, ok := banReasons[e.Code]
+	if !ok {
+		why = fmt.Sprintf("code %d", int(e.Code))
+	}
+	if e.Expire <= 0 {
+		return disconnection{status: parley.Failed, retryAfter: loginRetryDelay, reason: fmt.Sprintf("WhatsApp banned the account for a time: %s.", why)}
+	}
+	until := time.Now().Add(e.Expire)
+	return disconnection{status: parley.Failed, retryAfter: e.Expire,
+		reason: fmt.Sprintf("WhatsApp banned the account until %s: %s. The channel comes back then.", until.UTC().Format("2006-01-02 15:04 UTC"), why)}
+}
+
+// dialFailed is the end of a connection that could not be made.
+func dialFailed(err error) disconnection {
+	return disconnection{status: parley.Reconnecting, reason: dialProblem(err) + " It is tried again."}
+}
+
+// dialProblem says why a connection could not be made.
+func dialProblem(err error) string {
+	if status, ok := errors.AsType[socket.ErrWithStatusCode](err); ok {
+		return fmt.Sprintf("WhatsApp answered with HTTP status %d.", status.StatusCode)
+	}
+	return unreachableMessage(err)
+}
+
+var (
+	loginTimedOut = disconnection{status: parley.Reconnecting, reason: "WhatsApp did not answer the login in time. It is tried again."}
+	loggedOutHere = disconnection{status: parley.LoggedOut, unpaired: true, reason: "The channel was logged out." + pairAgain}
+	// loggedOutOffline is a logout that the network could not be told of.
+	loggedOutOffline = disconnection{status: parley.LoggedOut, unpaired: true,
+		reason: "The channel was logged out here, without a connection: remove the device on the phone too, under Linked devices." + pairAgain}
+	keysMissing = disconnection{status: parley.LoggedOut, unpaired: true, reason: "The keys of this device are not there any more." + pairAgain}
+)
+
+const (
+	// lossBurst is how many connections in a row may be lost after a login and made again at once.
+	lossBurst = 16
+	// lossRefill is after how long one more may be.
+	lossRefill = 10 * time.Second
+	// lossJitter spreads the channels that lost their connections together.
+	lossJitter = 50 * time.Millisecond
+	// firstBackoff is how long to wait after the first dial or login that failed. It doubles from there.
+	firstBackoff = time.Second
+	// queuedBackoff is the longest wait while messages wait for the connection, and idleBackoff otherwise.
+	queuedBackoff = 10 * time.Second
+	idleBackoff   = time.Minute
+)
+
+// reconnects decides how long to wait before the next connection. A connection that was logged in and is lost
+// is made again at once; a token bucket keeps a server that ends every connection from being dialled in a
+// loop. Only dials and logins that fail back off.
+type reconnects struct {
+	now    func() time.Time
+	random func(time.Duration) time.Duration // uniform below its argument
+
+	used     int       // tokens that are missing in the bucket
+	since    time.Time // when the refill of the next one began
+	failures int       // dials and logins since the last success
+}
+
+func newReconnects() *reconnects { return &reconnects{now: time.Now, random: rand.N[time.Duration]} }
+
+// lost returns the wait after the loss of a connection that was logged in.
+func (r *reconnects) lost() time.Duration {
+	r.failures = 0
+	now := r.now()
+	if r.used == 0 {
+		r.since = now
+	}
+	refilled := min(int(now.Sub(r.since)/lossRefill), r.used)
+	r.used -= refilled
+	r.since = r.since.Add(time.Duration(refilled) * lossRefill)
+	if r.used == 0 {
+		r.since = now
+	}
+	wait := r.random(lossJitter)
+	if r.used == lossBurst { // empty: wait for the next token, and use that
+		wait += r.since.Add(lossRefill).Sub(now)
+		r.since = r.since.Add(lossRefill)
+		return wait
+	}
+	r.used++
+	return wait
+}
+
+// failed returns the wait after a dial or a login that failed.
+func (r *reconnects) failed() time.Duration {
+	most := min(firstBackoff<<min(r.failures, 6), idleBackoff)
+	r.failures++
+	return most/2 + r.random(most/2)
+}
+
+// backoffLeft is how much of a wait is left after some of it passed.
+func backoffLeft(wait, passed time.Duration, queued bool) time.Duration {
+	if queued {
+		wait = min(wait, queuedBackoff)
+	}
+	return wait - passed
+}

@@ -1,0 +1,78 @@
+package keystore
+
+import (
+	"context"
+
+	"parley/internal/store/sqldb"
+)
+
+// decryptTx collects what belongs together while a message is decrypted: the session that moved on, a key that
+// was used up, and the text, which cannot be had a second time. All of it is committed, or nothing.
+type decryptTx struct {
+	holder
+	staged map[key][]byte // states as they are to be; nil: removed
+	writes []func(*sqldb.Tx) error
+}
+
+type decryptTxKey struct{}
+
+func decryptTxOf(ctx context.Context) *decryptTx {
+	dtx, _ := ctx.Value(decryptTxKey{}).(*decryptTx)
+	return dtx
+}
+
+func (dtx *decryptTx) put(changes []change) {
+	for _, c := range changes {
+		dtx.staged[c.key] = c.value
+	}
+}
+
+// DoDecryptionTxn runs do and commits what it changed, or nothing where it fails.
+func (d *device) DoDecryptionTxn(ctx context.Context, do func(context.Context) error) error {
+	dtx := &decryptTx{staged: map[key][]byte{}}
+	defer d.s.locks.releaseAll(&dtx.holder)
+	inside := context.WithValue(context.WithValue(ctx, decryptTxKey{}, dtx), holderKey{}, &dtx.holder)
+	if err := do(inside); err != nil {
+		return err
+	}
+	var sessions, states []change
+	for k, value := range dtx.staged {
+		if k.kind == sessionKind && value != nil {
+			sessions = append(sessions, change{k, value})
+		} else {
+			states = append(states, change{k, value})
+		}
+	}
+	sessions, after, err := d.s.reserveKeysFor(sessions, true)
+	if err != nil {
+		return err
+	}
+	return d.s.write(ctx, "keep a decrypted message", func(tx *sqldb.Tx) error {
+		for _, other := range dtx.writes {
+			if err := other(tx); err != nil {
+				return err
+			}
+		}
+		tx.OnCommit(func() { d.s.cacheAll(after) })
+		if err := writeStates(tx, sessions); err != nil {
+			return err
+		}
+		return d.s.apply(tx, states)
+	})
+}
+
+// write runs do in a transaction: that of the unit where there is one, else one of its own.
+func (d *device) write(ctx context.Context, what string, do func(*sqldb.Tx) error) error {
+	if dtx := decryptTxOf(ctx); dtx != nil {
+		dtx.writes = append(dtx.writes, func(tx *sqldb.Tx) error { return wrapError(what, do(tx)) })
+		return nil
+	}
+	return d.s.write(ctx, what, do)
+}
+
+func (d *device) exec(ctx context.Context, what, query string, args ...any) error {
+	return d.write(ctx, what, func(tx *sqldb.Tx) error {
+		_, err := tx.Exec(query, args...)
+		return err
+	})
+}

@@ -1,0 +1,267 @@
+package whatsapp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.mau.fi/whatsmeow"
+	"go.mau.fi/whatsmeow/appstate"
+	waBinary "go.mau.fi/whatsmeow/binary"
+	"go.mau.fi/whatsmeow/types"
+
+	"parley"
+	"parley/internal/network"
+)
+
+// markSeen tells the sender of a message that it was seen. The network does not confirm receipts, but it takes
+// what comes on a connection in order: an answer to what was sent after it confirms it too.
+func (conn *connection) markSeen(ctx context.Context, chat parley.ContactID, target parley.MessageRef) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	to, err := conn.addressOf(ctx, chat)
+	if err != nil {
+		return conn.classifyUnsent(err)
+	}
+	if err := conn.client.MarkRead(ctx, []types.MessageID{types.MessageID(target.ID)}, time.Now(), to, to); err != nil {
+		return conn.queryError("mark as seen", err)
+	}
+	if ok, _ := conn.inner().SendKeepAlive(ctx); !ok {
+		return network.OutcomeUnknown(fmt.Errorf("mark as seen: no answer"))
+	}
+	return nil
+}
+
+// name is what the account calls itself.
+func (s *session) name() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.status.Phone.Name
+}
+
+// star marks a message for the account's owner, or takes the mark back.
+func (conn *connection) star(ctx context.Context, chat parley.ContactID, c parley.Star) error {
+	jid, err := conn.ownChatJID(ctx, chat)
+	if err != nil {
+		return err
+	}
+	sender := jid
+	if c.Target.FromMe {
+		sender = conn.jid.ToNonAD()
+	}
+	patch := appstate.BuildStar(jid, sender, types.MessageID(c.Target.ID), c.Target.FromMe, c.Starred)
+	patch.Mutations[0].Index[4] = "0" // there is no other sender in a chat of two
+	return conn.changeSetting(ctx, patch)
+}
+
+// archive puts a chat away for the account's owner, or brings it back.
+func (conn *connection) archive(ctx context.Context, chat parley.ContactID, archived bool) error {
+	jid, err := conn.ownChatJID(ctx, chat)
+	if err != nil {
+		return err
+	}
+	return conn.changeSetting(ctx, appstate.BuildArchive(jid, archived, time.Time{}, nil))
+}
+
+// ownChatJID is how the account's own devices name a chat among each other: by LID once they have moved to it.
+func (conn *connection) ownChatJID(ctx context.Context, chat parley.ContactID) (types.JID, error) {
+	device, err := conn.s.d.db.keys.Device(ctx, conn.jid)
+	if err != nil {
+		return types.EmptyJID, fmt.Errorf("read a device: %w", err)
+	}
+	if device != nil && device.LIDMigrationTimestamp > 0 {
+		to, err := conn.addressOf(ctx, chat)
+		return to, conn.beforeAny(err)
+	}
+	return phoneJID(chat), nil
+}
+
+func (conn *connection) beforeAny(err error) error {
+	if err == nil {
+		return nil
+	}
+	return conn.classifyUnsent(err)
+}
+
+const (
+	maxSettingTries = 4
+	// maxPendingSettings is how many changes of settings may be under way, of which one at a time is made: the
+	// others wait. More than that would take the calls away that messages need.
+	maxPendingSettings = 4
+)
+
+// errNoKeys is why a setting cannot be changed before the phone has shared the keys of the settings, which it
+// does in the first seconds after pairing.
+var errNoKeys = errors.New("the phone has not shared the keys of the account's settings yet")
+
+// changeSetting changes a setting of the account. Another device may change the same at the same time, and whatsmeow
+// fetches changes in the background without a lock: then the state is fetched anew and it is tried again.
+func (conn *connection) changeSetting(ctx context.Context, patch appstate.PatchInfo) error {
+	id, err := conn.keys.GetLatestAppStateSyncKeyID(ctx)
+	if err != nil {
+		return fmt.Errorf("look up the keys of the settings: %w", err)
+	}
+	if id == nil {
+		return network.NotPossibleYet(errNoKeys)
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	done, err := conn.settings.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	for tries := 1; tries <= maxSettingTries; tries++ {
+		if err = conn.client.SendAppState(ctx, patch); err == nil {
+			return nil
+		}
+		if conn.isBroken(err) || ctx.Err() != nil || errors.Is(err, whatsmeow.ErrIQTimedOut) {
+			break
+		}
+		full := tries >= maxSettingTries-1 // what we have may be beyond repair
+		if fetchErr := conn.client.FetchAppState(ctx, patch.Type, full, false); fetchErr != nil {
+			conn.log.Warnf("fetch settings: %v", fetchErr)
+		}
+	}
+	return conn.queryError("change a setting", err)
+}
+
+// settingsQueue lets one change of the settings through at a time: each is made on top of the one before it.
+type settingsQueue struct {
+	waiting atomic.Int32
+	slot    chan struct{} // holds one while a change is made
+}
+
+// acquire waits for the turn. Where too many wait already it answers that the change is not possible yet.
+func (s *settingsQueue) acquire(ctx context.Context) (done func(), err error) {
+	if s.waiting.Add(1) > maxPendingSettings {
+		s.waiting.Add(-1)
+		return nil, network.NotPossibleYet(errors.New("other settings of the account are being changed"))
+	}
+	select {
+	case s.slot <- struct{}{}:
+		return func() { <-s.slot; s.waiting.Add(-1) }, nil
+	case <-ctx.Done():
+		s.waiting.Add(-1)
+		return nil, ctx.Err()
+	}
+}
+
+// unlinkNode is the request to remove a device from its account.
+func unlinkNode(jid types.JID) []waBinary.Node {
+	return []waBinary.Node{{Tag: "remove-companion-device", Attrs: waBinary.Attrs{"jid": jid, "reason": "user_initiated"}}}
+}
+
+// typingTimeout is how long "typing…" is shown unless somebody says that it is over.
+const typingTimeout = 10 * time.Second
+
+// typing remembers to whom "typing…" is shown. While it is shown to anybody the account is online, since
+// phones show it of nobody else; and not longer, since its own phone does not ring meanwhile.
+type typing struct {
+	mu    sync.Mutex
+	until map[parley.ContactID]*time.Timer
+	ended bool
+}
+
+// start notes that it is shown, for a while.
+func (t *typing) start(to parley.ContactID, while time.Duration, over func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ended {
+		return
+	}
+	if t.until == nil {
+		t.until = map[parley.ContactID]*time.Timer{}
+	}
+	if timer := t.until[to]; timer != nil {
+		timer.Stop()
+	}
+	t.until[to] = time.AfterFunc(while, over)
+}
+
+// stop notes that it is not shown any more. It reports whether it is shown to nobody now.
+func (t *typing) stop(to parley.ContactID) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if timer := t.until[to]; timer != nil {
+		timer.Stop()
+		delete(t.until, to)
+	}
+	return len(t.until) == 0
+}
+
+func (t *typing) isOn() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.until) > 0
+}
+
+// end forgets everything: there is no connection any more.
+func (t *typing) end() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ended = true
+	for _, timer := range t.until {
+		timer.Stop()
+	}
+	clear(t.until)
+}
+
+// Typing shows or hides "typing…" to a contact.
+func (s *session) Typing(ctx context.Context, to parley.ContactID, on bool) (err error) {
+	defer s.recoverPanic(&err)
+	conn, err := s.connected()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	jid, err := conn.addressOf(ctx, to)
+	if err != nil {
+		return conn.classifyUnsent(err)
+	}
+	if !on {
+		return conn.stopTyping(ctx, to, jid)
+	}
+	over := func() {
+		ctx, cancel := context.WithTimeout(conn.ctx, requestTimeout)
+		defer cancel()
+		if err := conn.stopTyping(ctx, to, jid); err != nil {
+			conn.log.Warnf("stop typing: %v", err)
+		}
+	}
+	conn.typing.start(to, s.d.typingTimeout, over)
+	if name := s.name(); name != "" { // without one nobody can be online
+		if err := conn.presence(ctx, types.PresenceAvailable, name); err != nil {
+			return conn.queryError("come online", err)
+		}
+	}
+	if err := conn.client.SendChatPresence(ctx, jid, types.ChatPresenceComposing, types.ChatPresenceMediaText); err != nil {
+		return conn.queryError("show typing", err)
+	}
+	conn.typing.start(to, s.d.typingTimeout, over) // again: the end must follow what was just sent, however long that took
+	return nil
+}
+
+func (conn *connection) stopTyping(ctx context.Context, to parley.ContactID, jid types.JID) (err error) {
+	defer conn.s.recoverPanic(&err)
+	last := conn.typing.stop(to)
+	if err := conn.client.SendChatPresence(ctx, jid, types.ChatPresencePaused, types.ChatPresenceMediaText); err != nil {
+		return conn.queryError("stop typing", err)
+	}
+	if name := conn.s.name(); name != "" && last {
+		if err := conn.presence(ctx, types.PresenceUnavailable, name); err != nil {
+			return conn.queryError("go offline", err)
+		}
+	}
+	return nil
+}
+
+// presence says whether somebody sits here, under the account's name. whatsmeow's own way reads the name
+// while another goroutine may write it.
+func (conn *connection) presence(ctx context.Context, p types.Presence, name string) error {
+	return conn.inner().SendNode(ctx, waBinary.Node{Tag: "presence", Attrs: waBinary.Attrs{"type": string(p), "name": name}})
+}

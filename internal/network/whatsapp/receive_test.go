@@ -1,0 +1,484 @@
+package whatsapp
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.mau.fi/whatsmeow"
+	"go.mau.fi/whatsmeow/proto/waCommon"
+	"go.mau.fi/whatsmeow/proto/waE2E"
+	"go.mau.fi/whatsmeow/types"
+
+	"parley"
+	"parley/internal/network"
+	"parley/internal/network/whatsapp/whatsapptest"
+	"parley/internal/wait"
+)
+
+// arrives lets the friend send any message and returns what the gateway is told.
+func (w *world) arrives(in *inbox, raw *waE2E.Message) network.Message {
+	w.t.Helper()
+	id, err := w.friend.SendMessage(within(w.t), w.owner, raw)
+	must(w.t, err)
+	return expect(in, 0, func(m network.Message) bool { return string(m.ID) == id })
+}
+
+// TestKindsOfMessages receives every kind of content.
+func TestKindsOfMessages(t *testing.T) {
+	w := newWorld(t)
+	s, in := w.paired()
+	data := []byte("some bytes of a file")
+	file := func(kind whatsmeow.MediaType) whatsmeow.UploadResponse { return w.put(t, data, kind) }
+	image, video, audio, paper := file(whatsmeow.MediaImage), file(whatsmeow.MediaVideo), file(whatsmeow.MediaAudio), file(whatsmeow.MediaDocument)
+	quote := &waE2E.ContextInfo{StanzaID: new("3EB0AA")}
+	for name, test := range map[string]struct {
+		raw   *waE2E.Message
+		want  parley.Content
+		reply parley.MessageID
+		media []byte
+	}{
+		"plain text":   {&waE2E.Message{Conversation: new("hi\x00 there")}, parley.Text{Body: "hi there"}, "", nil},
+		"a reply":      {&waE2E.Message{ExtendedTextMessage: &waE2E.ExtendedTextMessage{Text: new("yes"), ContextInfo: quote}}, parley.Text{Body: "yes"}, "3EB0AA", nil},
+		"disappearing": {&waE2E.Message{EphemeralMessage: &waE2E.FutureProofMessage{Message: &waE2E.Message{Conversation: new("gone soon")}}}, parley.Text{Body: "gone soon"}, "", nil},
+		"a video": {&waE2E.Message{VideoMessage: &waE2E.VideoMessage{Caption: new("film"), Mimetype: new("video/mp4"), Seconds: new(uint32(4)),
+			DirectPath: &video.DirectPath, MediaKey: video.MediaKey, FileSHA256: video.FileSHA256, FileEncSHA256: video.FileEncSHA256, FileLength: &video.FileLength}},
+			parley.Video{Caption: "film"}, "", data},
+		"to be seen once": {&waE2E.Message{ViewOnceMessageV2: &waE2E.FutureProofMessage{Message: &waE2E.Message{ImageMessage: &waE2E.ImageMessage{Mimetype: new("image/png"),
+			DirectPath: &image.DirectPath, MediaKey: image.MediaKey, FileSHA256: image.FileSHA256, FileEncSHA256: image.FileEncSHA256, FileLength: &image.FileLength}}}},
+			parley.Image{}, "", data},
+		"a sticker": {&waE2E.Message{StickerMessage: &waE2E.StickerMessage{Mimetype: new("image/webp"),
+			DirectPath: &image.DirectPath, MediaKey: image.MediaKey, FileSHA256: image.FileSHA256, FileEncSHA256: image.FileEncSHA256, FileLength: &image.FileLength}},
+			parley.Image{}, "", data},
+		"a voice note": {&waE2E.Message{AudioMessage: &waE2E.AudioMessage{PTT: new(true), Seconds: new(uint32(3)), Mimetype: new("audio/ogg; codecs=opus"), Waveform: make([]byte, 64),
+			DirectPath: &audio.DirectPath, MediaKey: audio.MediaKey, FileSHA256: audio.FileSHA256, FileEncSHA256: audio.FileEncSHA256, FileLength: &audio.FileLength}},
+			parley.Voice{Media: parley.Media{Seconds: 3}}, "", data},
+		"music": {&waE2E.Message{AudioMessage: &waE2E.AudioMessage{Mimetype: new("audio/mpeg"),
+			DirectPath: &audio.DirectPath, MediaKey: audio.MediaKey, FileSHA256: audio.FileSHA256, FileEncSHA256: audio.FileEncSHA256, FileLength: &audio.FileLength}},
+			parley.File{}, "", data},
+		"a paper with a caption": {&waE2E.Message{DocumentWithCaptionMessage: &waE2E.FutureProofMessage{Message: &waE2E.Message{DocumentMessage: &waE2E.DocumentMessage{Caption: new("read"), FileName: new("a.pdf"), Mimetype: new("application/pdf"),
+			DirectPath: &paper.DirectPath, MediaKey: paper.MediaKey, FileSHA256: paper.FileSHA256, FileEncSHA256: paper.FileEncSHA256, FileLength: &paper.FileLength}}}},
+			parley.File{Caption: "read"}, "", data},
+		"a place that moves": {&waE2E.Message{LiveLocationMessage: &waE2E.LiveLocationMessage{DegreesLatitude: new(-6.5), DegreesLongitude: new(106.25), Caption: new("me")}},
+			parley.Location{Title: "me", Latitude: "-6.5", Longitude: "106.25"}, "", nil},
+		"a contact": {&waE2E.Message{ContactMessage: &waE2E.ContactMessage{DisplayName: new("Cici"), Vcard: new("BEGIN:VCARD")}},
+			parley.File{Caption: "Cici"}, "", []byte("BEGIN:VCARD")},
+		"contacts": {&waE2E.Message{ContactsArrayMessage: &waE2E.ContactsArrayMessage{DisplayName: new("2 people"), Contacts: []*waE2E.ContactMessage{{Vcard: new("A")}, {Vcard: new("B")}}}},
+			parley.File{Caption: "2 people"}, "", []byte("A\nB")},
+		"a poll": {&waE2E.Message{PollCreationMessageV3: &waE2E.PollCreationMessage{Name: new("Tea?"), SelectableOptionsCount: new(uint32(1)), Options: []*waE2E.PollCreationMessage_Option{{OptionName: new("yes")}, {OptionName: new("no")}}}},
+			parley.Poll{Title: "Tea?"}, "", nil},
+		"a chosen button": {&waE2E.Message{ButtonsResponseMessage: &waE2E.ButtonsResponseMessage{Response: &waE2E.ButtonsResponseMessage_SelectedDisplayText{SelectedDisplayText: "OK"}}},
+			parley.Text{Body: "OK"}, "", nil},
+		"a chosen row": {&waE2E.Message{ListResponseMessage: &waE2E.ListResponseMessage{Title: new("Row 2")}}, parley.Text{Body: "Row 2"}, "", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := w.arrives(in, test.raw)
+			if m.From != friendID || m.Past || m.At.IsZero() || m.ReplyTo != test.reply || (m.File != nil) != (test.media != nil) {
+				t.Errorf("there came %+v", m)
+			}
+			if m.File != nil {
+				if got := w.fetched(s, m); !bytes.Equal(got, test.media) {
+					t.Errorf("its file is %q", got)
+				}
+			}
+			if m.Content.Kind() != test.want.Kind() || m.Content.Text() != test.want.Text() {
+				t.Errorf("it says %+v, want %+v", m.Content, test.want)
+			}
+			if want := parley.MediaOf(test.want); want != nil && want.Seconds != 0 && parley.MediaOf(m.Content).Seconds != want.Seconds {
+				t.Errorf("it lasts %d seconds", parley.MediaOf(m.Content).Seconds)
+			}
+			if place, ok := test.want.(parley.Location); ok && m.Content != parley.Content(place) {
+				t.Errorf("it is at %+v", m.Content)
+			}
+		})
+	}
+}
+
+// TestSenders names people by number however the network names them.
+func TestSenders(t *testing.T) {
+	for name, shown := range map[string]whatsapptest.Addressing{"by LID": whatsapptest.Both, "by number": whatsapptest.ByNumber} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, whatsapptest.Shown(shown))
+			s, in := w.paired()
+			_, err := w.friend.Send(within(t), w.owner, "hello")
+			must(t, err)
+			if m := in.said("hello"); m.From != friendID {
+				t.Errorf("it is from %s", m.From)
+			}
+			m := w.sent(s, w.text(friendID, "hello yourself"))
+			if r := in.got(parley.Delivered, m.ID); r.From != friendID {
+				t.Errorf("the receipt is from %s", r.From)
+			}
+			_, err = w.friend.React(within(t), string(m.ID), "👍")
+			must(t, err)
+			if r := expect(in, 0, func(network.Reaction) bool { return true }); r.From != friendID || r.Target != m.Ref() {
+				t.Errorf("the reaction is %+v", r)
+			}
+			poll := w.sent(s, w.outgoing(friendID, parley.Poll{Title: "?", Options: []string{"a", "b"}}))
+			w.friend.Expect(t, whatsapptest.ID(string(poll.ID)))
+			_, err = w.friend.Vote(within(t), string(poll.ID), "b")
+			must(t, err)
+			if v := expect(in, 0, func(network.Vote) bool { return true }); v.From != friendID || !slices.Equal(v.Options, []string{"b"}) {
+				t.Errorf("the vote is %+v", v)
+			}
+		})
+	}
+}
+
+// TestHiddenNumber gets a message of somebody whose number nobody tells: it is not acknowledged, and comes as
+// soon as the number is known, before what they write then.
+func TestHiddenNumber(t *testing.T) {
+	for name, learn := range map[string]func(*world, network.Session){
+		"by the next message": func(w *world, _ network.Session) {
+			w.friend.Show(whatsapptest.Both)
+			_, err := w.friend.Send(within(w.t), w.owner, "it is me")
+			must(w.t, err)
+		},
+		"by an answer of the network": func(w *world, s network.Session) {
+			must(w.t, s.(*session).current.Load().client.Store.LIDs.PutLIDMapping(w.t.Context(), w.friend.LID(), w.friend.JID()))
+		},
+		"by a new connection": func(w *world, s network.Session) {
+			device, err := w.driver.db.keys.Device(w.t.Context(), s.(*session).current.Load().jid)
+			must(w.t, err)
+			must(w.t, device.LIDs.PutLIDMapping(w.t.Context(), w.friend.LID(), w.friend.JID()))
+			w.link.End(whatsapptest.Cut)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, whatsapptest.Shown(whatsapptest.OnlyLID))
+			s, in := w.paired()
+			id, err := w.friend.Send(within(t), w.owner, "who am I?")
+			must(t, err)
+			_, err = w.other.Send(within(t), w.owner, "after it")
+			must(t, err)
+			in.said("after it")
+			isFirst := func(e network.Event) bool { m, ok := e.(network.Message); return ok && string(m.ID) == id }
+			if slices.ContainsFunc(in.all(), isFirst) {
+				t.Error("a message of nobody came")
+			}
+			learn(w, s)
+			if m := in.said("who am I?"); m.From != friendID {
+				t.Errorf("it is from %s", m.From)
+			}
+			must(t, w.link.Idle(within(t))) // it is acknowledged
+			all := in.all()
+			for i, e := range all {
+				if m, ok := e.(network.Message); ok && m.Content.Text() == "it is me" && i < slices.IndexFunc(all, isFirst) {
+					t.Error("the second message came before the first")
+				}
+			}
+			if !s.(*session).current.Load().unknownSenders.isEmpty() {
+				t.Error("messages are still kept")
+			}
+		})
+	}
+}
+
+// TestVoteAfterRestart opens a vote in a poll of before: its secret is kept, and its options are the gateway's.
+func TestVoteAfterRestart(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s, _ := w.paired()
+	poll := w.outgoing(friendID, parley.Poll{Title: "Kopi?", Options: []string{"ya", "tidak"}, Multiple: true})
+	if err := w.losesAck(s, poll); network.ClassOf(err) != network.Unknown {
+		t.Fatal(err)
+	}
+	w.sent(s, poll) // again, and yet with the secret that the phone knows
+	w.friend.Expect(t, whatsapptest.ID(string(poll.ID)))
+	must(t, w.driver.Close())
+	_, err := w.friend.Vote(within(t), string(poll.ID), "tidak")
+	must(t, err)
+	w.open()
+	_, in := w.start()
+	if v := expect(in, 0, func(network.Vote) bool { return true }); v.Poll != poll.ID || !slices.Equal(v.Options, []string{"tidak"}) {
+		t.Errorf("the vote is %+v", v)
+	}
+}
+
+// TestRefusedMessageComesAgain refuses a message until its connection ends, and until the program does:
+// nobody is told that we have it before we do.
+func TestRefusedMessageComesAgain(t *testing.T) {
+	for name, restart := range map[string]bool{"another connection": false, "another start": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			_, in := w.paired()
+			var refused atomic.Int32
+			first := make(chan struct{})
+			in.refuseWith(func(e network.Event) error {
+				if m, ok := e.(network.Message); ok && m.Content.Text() == "keep me" {
+					if refused.Add(1) == 1 {
+						close(first)
+					}
+					return errors.New("the store is full")
+				}
+				return nil
+			})
+			id, err := w.friend.Send(within(t), w.owner, "keep me")
+			must(t, err)
+			<-first
+			if e, _ := w.Trace(id); len(e.At(w.owner, w.link.Device()).Receipts) != 0 {
+				t.Errorf("the network was told %+v", e.At(w.owner, w.link.Device()))
+			}
+			if restart {
+				must(t, w.driver.Close())
+				w.open()
+				_, in = w.start()
+			} else {
+				skip := in.count()
+				w.link.End(whatsapptest.Cut)
+				in.statusAfter(skip, parley.Reconnecting)
+				in.refuseWith(nil)
+			}
+			in.said("keep me")
+			w.friend.ExpectReceipt(t, id, types.ReceiptTypeDelivered)
+		})
+	}
+}
+
+// TestLostReceipt gets a message again because the network did not hear that we have it: the sink, which
+// knows it, is not asked twice.
+func TestLostReceipt(t *testing.T) {
+	w := newWorld(t)
+	_, in := w.paired()
+	w.Inject(whatsapptest.LoseReceipt().To(w.friend))
+	id, err := w.friend.Send(within(t), w.owner, "once")
+	must(t, err)
+	in.said("once")
+	must(t, w.AwaitFaults(within(t)))
+	w.link.End(whatsapptest.Cut)
+	w.friend.ExpectReceipt(t, id, types.ReceiptTypeDelivered)
+	count := 0
+	for _, e := range in.all() {
+		if m, ok := e.(network.Message); ok && string(m.ID) == id {
+			count++
+		}
+	}
+	if count != 1 {
+		t.Errorf("it came %d times", count)
+	}
+}
+
+// TestChangesOfMessages receives edits and deletions.
+func TestChangesOfMessages(t *testing.T) {
+	w := newWorld(t)
+	_, in := w.paired()
+	id, err := w.friend.Send(within(t), w.owner, "helo")
+	must(t, err)
+	in.said("helo")
+	edit, err := w.friend.Edit(within(t), id, "hello")
+	must(t, err)
+	if m := in.said("hello"); !m.Past || string(m.ID) != edit || string(m.ReplyTo) != id || m.From != friendID {
+		t.Errorf("the edit is %+v", m)
+	}
+	_, err = w.friend.Delete(within(t), id)
+	must(t, err)
+	if d := expect(in, 0, func(network.Deletion) bool { return true }); d.From != friendID || string(d.Target) != id {
+		t.Errorf("the deletion is %+v", d)
+	}
+}
+
+// TestPast is told what was said before the channel was paired.
+func TestPast(t *testing.T) {
+	w := newWorld(t)
+	_, in := w.paired()
+	at := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
+	must(t, w.link.SendHistory(within(t), whatsapptest.Conversation{With: w.friend, Messages: []whatsapptest.Past{
+		{ID: "OLD1", Text: "then", At: at}, {ID: "OLD2", Text: "mine", FromMe: true, At: at.Add(time.Minute)}, {ID: "OLD3", Text: "later", At: at.Add(time.Hour)},
+	}}))
+	if m := in.said("later"); !m.Past || m.From != friendID || m.ID != "OLD3" || !m.At.Equal(at.Add(time.Hour)) {
+		t.Errorf("there came %+v", m)
+	}
+	var all []parley.MessageID
+	for _, e := range in.all() {
+		if m, ok := e.(network.Message); ok {
+			all = append(all, m.ID)
+		}
+	}
+	if !slices.Equal(all, []parley.MessageID{"OLD1", "OLD3"}) {
+		t.Errorf("there came %v", all)
+	}
+}
+
+// TestNotForTheGateway ignores what is said in groups and by the account's own phone, receipts included.
+func TestNotForTheGateway(t *testing.T) {
+	w := newWorld(t)
+	_, in := w.paired()
+	g := w.friend.CreateGroup("Friends", w.owner, w.other)
+	_, err := w.friend.Send(within(t), g, "to everybody")
+	must(t, err)
+	own, err := w.owner.Send(within(t), w.friend, "typed on the phone")
+	must(t, err)
+	w.friend.Expect(t, whatsapptest.ID(own))
+	must(t, w.friend.Read(own))
+	_, err = w.owner.SendMessage(within(t), w.friend, &waE2E.Message{ReactionMessage: &waE2E.ReactionMessage{
+		Key: &waCommon.MessageKey{ID: new(own), FromMe: new(true), RemoteJID: new(w.friend.LID().String())}, Text: new("x")}})
+	must(t, err)
+	_, err = w.friend.Send(within(t), w.owner, "to you")
+	must(t, err)
+	in.said("to you")
+	must(t, w.link.Idle(within(t)))
+	for _, e := range in.all() {
+		switch e := e.(type) {
+		case network.Message:
+			if e.Content.Text() != "to you" {
+				t.Errorf("there came %+v", e)
+			}
+		case network.Receipt, network.Reaction:
+			t.Errorf("there came %+v", e)
+		}
+	}
+}
+
+// TestUnknownReceiptEnds does not give a receipt for ever to a gateway that does not know what it is for.
+func TestUnknownReceiptEnds(t *testing.T) {
+	w := newWorld(t)
+	s, in := w.paired()
+	var tries atomic.Int32
+	last := make(chan struct{})
+	in.refuseWith(func(e network.Event) error {
+		if _, ok := e.(network.Receipt); ok {
+			if tries.Add(1) == receiptTries {
+				close(last)
+			}
+			return parley.ErrNotFound
+		}
+		return nil
+	})
+	w.friend.Expect(t, whatsapptest.ID(string(w.sent(s, w.text(friendID, "of another program")).ID)))
+	select {
+	case <-last:
+	case <-within(t).Done():
+		t.Fatalf("the receipt was given only %d times", tries.Load())
+	}
+	must(t, w.link.Idle(within(t))) // it is acknowledged
+	if got := tries.Load(); got != receiptTries {
+		t.Errorf("the receipt was given %d times", got)
+	}
+}
+
+// TestUnknownReceiptHoldsNobodyUp: while a receipt for a message that nobody knows waits to be given again, what
+// its sender says comes, and the receipts of others.
+func TestUnknownReceiptHoldsNobodyUp(t *testing.T) {
+	w := newWorld(t)
+	w.driver.receiptRetryDelay = func(int) time.Duration { return time.Hour }
+	s, in := w.paired()
+	unknown := w.text(friendID, "of another program")
+	refused := make(chan struct{}, 1)
+	in.refuseWith(func(e network.Event) error {
+		if r, ok := e.(network.Receipt); ok && slices.Contains(r.IDs, unknown.ID) {
+			wait.Notify(refused)
+			return &network.UnknownMessages{IDs: []parley.MessageID{unknown.ID}}
+		}
+		return nil
+	})
+	w.sent(s, unknown)
+	<-refused
+	known, others := w.sent(s, w.text(friendID, "known")), w.sent(s, w.text(otherID, "to another"))
+	in.got(parley.Delivered, others.ID)
+	in.got(parley.Delivered, known.ID)
+	_, err := w.friend.Send(within(t), w.owner, "go on")
+	must(t, err)
+	in.said("go on")
+}
+
+// TestUnknownReceiptsAreBounded: contacts can invent any number of them.
+func TestUnknownReceiptsAreBounded(t *testing.T) {
+	conn := &connection{s: &session{d: &Driver{receiptRetryDelay: func(int) time.Duration { return time.Hour }}}}
+	wait := func(from parley.ContactID, receipts int) (waiting int) {
+		for range receipts {
+			if conn.retryUnknown(queuedReceipt{Receipt: network.Receipt{From: from}}, []parley.MessageID{"3EB0NONE"}) {
+				waiting++
+			}
+		}
+		return waiting
+	}
+	if got := wait(friendID, 100); got != maxUnknownEach {
+		t.Errorf("%d of one contact wait", got)
+	}
+	all := maxUnknownEach
+	for i := range 100 {
+		all += wait(parley.ContactOf(fmt.Sprint(62811000000+i)), 10)
+	}
+	if all != maxUnknown {
+		t.Errorf("%d wait", all)
+	}
+	if conn := (&connection{s: conn.s}); conn.retryUnknown(queuedReceipt{tries: receiptTries - 1}, nil) {
+		t.Error("it is given more often than it should be")
+	}
+}
+
+// TestPreviewAndQuote looks at what a phone gets of a link and of a reply.
+func TestPreviewAndQuote(t *testing.T) {
+	w := newWorld(t)
+	s, _ := w.paired()
+	m := w.sent(s, w.outgoing(friendID, parley.Text{Body: "see https://example.com", Preview: &parley.Preview{
+		URL: "https://example.com", Title: "Example", Description: "of a page", Thumbnail: []byte("jpeg"), Width: 600, Height: 300}}))
+	x := w.friend.Expect(t, whatsapptest.ID(string(m.ID))).Raw.GetExtendedTextMessage()
+	if x.GetTitle() != "Example" || x.GetMatchedText() != "https://example.com" || x.GetDescription() != "of a page" || string(x.GetJPEGThumbnail()) != "jpeg" || x.GetThumbnailDirectPath() == "" || x.GetThumbnailWidth() != 600 {
+		t.Errorf("the preview is %v", x)
+	}
+	answer := w.outgoing(friendID, parley.Text{Body: "did you?"})
+	answer.ReplyTo = m.ID
+	w.sent(s, answer)
+	quote := w.friend.Expect(t, whatsapptest.ID(string(answer.ID))).Raw.GetExtendedTextMessage().GetContextInfo()
+	if quote.GetStanzaID() != string(m.ID) || quote.GetQuotedMessage().GetConversation() != m.Content.Text() || quote.GetParticipant() != w.owner.LID().String() {
+		t.Errorf("the quotation is %v", quote)
+	}
+	id, err := w.friend.Send(within(t), w.owner, "yes")
+	must(t, err)
+	answer = w.outgoing(friendID, parley.Text{Body: "good"})
+	answer.ReplyTo = parley.MessageID(id)
+	w.sent(s, answer)
+	quote = w.friend.Expect(t, whatsapptest.ID(string(answer.ID))).Raw.GetExtendedTextMessage().GetContextInfo()
+	if quote.GetParticipant() != w.friend.LID().String() {
+		t.Errorf("the quotation is %v", quote)
+	}
+}
+
+// TestPeople asks what is known of contacts.
+func TestPeople(t *testing.T) {
+	w := newWorld(t, whatsapptest.About("at work"), whatsapptest.Picture("https://example.com/ayu.jpg"))
+	s, _ := w.paired()
+	c, err := s.Contact(t.Context(), friendID)
+	must(t, err)
+	if c.Name != "Ayu A." || c.About != "at work" || c.PictureURL != "https://example.com/ayu.jpg" || !c.OnNetwork || c.IsBlocked {
+		t.Errorf("the contact is %+v", c)
+	}
+	w.sent(s, w.text(otherID, "the list of the blocked is by LID, which is known of those we wrote to"))
+	w.owner.Block(w.other) // the session has read the list: the network notifies it
+	must(t, w.link.Idle(within(t)))
+	all, total, err := s.Contacts(t.Context(), parley.Page{Limit: 10})
+	must(t, err)
+	if second, _, err := s.Contacts(t.Context(), parley.Page{Limit: 1, Offset: 1}); err != nil || total != 2 || len(second) != 1 || second[0] != all[1] {
+		t.Errorf("the second page is %v (%v), of %d", second, err, total)
+	}
+	var names []string
+	for _, c := range all {
+		names = append(names, c.Name)
+		if c.IsBlocked != (c.ID == otherID) {
+			t.Errorf("%s is blocked: %t", c.Name, c.IsBlocked)
+		}
+	}
+	if strings.Join(names, ", ") != "Ayu A., Budi B." {
+		t.Errorf("the contacts are %v", names)
+	}
+	g := w.friend.CreateGroup("Friends", w.owner, w.other)
+	groups, total, err := s.Groups(t.Context(), parley.Page{Limit: 10})
+	if err != nil || total != 1 || string(groups[0].ID) != g.JID().String() || groups[0].Owner != friendID || groups[0].IsOwner || groups[0].ParticipantCount != 3 {
+		t.Errorf("the groups are %+v (%v)", groups, err)
+	}
+	inside, err := s.Participants(t.Context(), groups[0].ID)
+	must(t, err)
+	if !slices.ContainsFunc(inside, func(p parley.Participant) bool { return p.ID == friendID && p.IsOwner && p.Name == "Ayu A." }) {
+		t.Errorf("the participants are %+v", inside)
+	}
+	secret := w.friend.CreateGroup("Not ours", w.other)
+	if _, err := s.Participants(t.Context(), parley.GroupID(secret.JID().String())); !errors.Is(err, parley.ErrNotFound) {
+		t.Errorf("a group of others: %v", err)
+	}
+}

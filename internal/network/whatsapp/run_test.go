@@ -1,0 +1,397 @@
+package whatsapp
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.mau.fi/whatsmeow/types/events"
+
+	"parley"
+	"parley/internal/network"
+	"parley/internal/network/whatsapp/whatsapptest"
+)
+
+// TestEnds says for every end of a connection what the channel's status is, and why.
+func TestEnds(t *testing.T) {
+	for name, test := range map[string]struct {
+		evt      any
+		status   parley.ChannelStatus
+		unpaired bool
+		retried  bool // by itself
+		words    string
+	}{
+		"closed without a word":     {&events.Disconnected{}, parley.Reconnecting, false, true, "lost"},
+		"dead":                      {&events.KeepAliveTimeout{}, parley.Reconnecting, false, true, "stopped answering"},
+		"asked to come again":       {&events.ManualLoginReconnect{}, parley.Reconnecting, false, true, "new connection"},
+		"an unknown stream error":   {&events.StreamError{Code: "599"}, parley.Reconnecting, false, true, "599"},
+		"removed on the phone":      {&events.LoggedOut{Reason: 401}, parley.LoggedOut, true, false, "Pair the channel again"},
+		"removed while away":        {&events.LoggedOut{OnConnect: true, Reason: 401}, parley.LoggedOut, true, false, "Pair the channel again"},
+		"the phone is locked":       {&events.LoggedOut{OnConnect: true, Reason: 403}, parley.LoggedOut, true, false, "Open WhatsApp"},
+		"banned":                    {&events.LoggedOut{OnConnect: true, Reason: 406}, parley.Failed, true, false, "banned"},
+		"replaced":                  {&events.StreamReplaced{}, parley.Failed, false, false, "Another program"},
+		"banned for a time":         {&events.TemporaryBan{Code: 101, Expire: time.Hour}, parley.Failed, false, true, "too many people"},
+		"banned for an unknown one": {&events.TemporaryBan{Code: 999}, parley.Failed, false, true, "999"},
+		"outdated":                  {&events.ClientOutdated{}, parley.Failed, false, false, "Upgrade"},
+		"refused":                   {&events.ConnectFailure{Reason: 418}, parley.Failed, false, true, "418"},
+		"a token is missing":        {&events.CATRefreshError{}, parley.Failed, false, false, "Pair the channel again"},
+	} {
+		e, ok := disconnectionOf(test.evt)
+		if !ok || e.status != test.status || e.unpaired != test.unpaired || !strings.Contains(e.reason, test.words) {
+			t.Errorf("%s: %+v", name, e)
+		}
+		if retried := e.status == parley.Reconnecting || e.retryAfter > 0; retried != test.retried {
+			t.Errorf("%s: tried again by itself: %t", name, retried)
+		}
+	}
+	for _, evt := range []any{&events.Connected{}, &events.Message{}, nil} {
+		if e, ok := disconnectionOf(evt); ok {
+			t.Errorf("%T is an end: %+v", evt, e)
+		}
+	}
+}
+
+// TestComesBack ends connections in the ways after which a channel comes back by itself.
+func TestComesBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.driver.silenceLimit, w.driver.pingTimeout = 200*time.Millisecond, 5*time.Second
+	s, in := w.paired()
+	var sending sync.WaitGroup
+	defer sending.Wait()
+	for name, end := range map[string]func(){
+		"cut":     func() { w.link.End(whatsapptest.Cut) },
+		"restart": func() { w.link.End(whatsapptest.Restarted) },
+		"515":     func() { w.link.End(whatsapptest.Reconnect) },
+		"unknown": func() { w.link.End(whatsapptest.Unknown) },
+		"dead": func() {
+			w.link.Stall()
+			sending.Go(func() { send(s, w.text(otherID, "into the void")) })
+		},
+		"login 503": func() { w.owner.RefuseLogin(whatsapptest.Refusal{Reason: 503, Times: 1}); w.link.End(whatsapptest.Cut) },
+		"HTTP 503":  func() { w.Refuse(503); w.link.End(whatsapptest.Cut) },
+	} {
+		skip := in.count()
+		end()
+		if e := in.statusAfter(skip, parley.Reconnecting); e.Reason == "" || e.Phone.Number != ownerNumber {
+			t.Errorf("%s: %+v", name, e)
+		}
+		w.Refuse(0)
+		if e := in.statusAfter(skip, parley.Working); e.Reason != "" {
+			t.Errorf("%s: %+v", name, e)
+		}
+		w.sent(s, w.text(friendID, name))
+		w.friend.Expect(t, whatsapptest.Text(name))
+	}
+}
+
+// TestUnreachableAtStart starts a channel while the network is away: it waits, and works when it is back.
+func TestUnreachableAtStart(t *testing.T) {
+	w := newWorld(t)
+	s, _ := w.paired()
+	must(t, s.Close())
+	w.Down()
+	s, in := w.start()
+	e := expect(in, 0, func(e network.State) bool { return e.Reason != "" })
+	if e.Status != parley.Starting || !strings.Contains(e.Reason, "cannot be reached") {
+		t.Errorf("it is %+v", e)
+	}
+	if err := send(s, w.text(friendID, "hello")); network.ClassOf(err) != network.Disconnected {
+		t.Errorf("a send meanwhile: %v", err)
+	}
+	w.Up()
+	in.status(parley.Working)
+	w.sent(s, w.text(friendID, "there you are"))
+}
+
+// TestGone ends channels in the ways after which somebody must act.
+func TestGone(t *testing.T) {
+	for name, test := range map[string]struct {
+		end    func(w *world)
+		status parley.ChannelStatus
+		words  string
+		paired bool // afterwards still
+	}{
+		"removed on the phone": {func(w *world) { w.link.Remove() }, parley.LoggedOut, "removed this device", false},
+		"locked":               {refuse(whatsapptest.Refusal{Reason: 403}), parley.LoggedOut, "locked", false},
+		"banned":               {refuse(whatsapptest.Refusal{Reason: 406}), parley.Failed, "banned", false},
+		"banned for a time":    {refuse(whatsapptest.Refusal{Reason: 402, Code: 101, Expire: 3600}), parley.Failed, "until", true},
+		"outdated":             {refuse(whatsapptest.Refusal{Reason: 405}), parley.Failed, "Upgrade", true},
+		"refused":              {refuse(whatsapptest.Refusal{Reason: 418}), parley.Failed, "418", true},
+		"replaced":             {func(w *world) { w.link.End(whatsapptest.Replaced) }, parley.Failed, "Another program", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			s, in := w.paired()
+			skip := in.count()
+			test.end(w)
+			if e := in.statusAfter(skip, test.status); !strings.Contains(e.Reason, test.words) {
+				t.Errorf("it is %+v", e)
+			}
+			if err := send(s, w.text(friendID, "hello")); network.ClassOf(err) != network.Disconnected {
+				t.Errorf("a send: %v", err)
+			}
+			must(t, s.Close())
+			w.owner.AllowLogin()
+			_, in = w.start() // as after a restart
+			if test.paired {
+				in.status(parley.Working)
+				return
+			}
+			if e := in.status(test.status); !strings.Contains(e.Reason, test.words) {
+				t.Errorf("after a restart it is %+v", e)
+			}
+		})
+	}
+}
+
+func refuse(r whatsapptest.Refusal) func(*world) {
+	return func(w *world) {
+		w.owner.RefuseLogin(r)
+		w.link.End(whatsapptest.Cut)
+	}
+}
+
+// TestBanEnds comes back by itself when a ban is over.
+func TestBanEnds(t *testing.T) {
+	w := newWorld(t)
+	_, in := w.paired()
+	skip := in.count()
+	w.owner.RefuseLogin(whatsapptest.Refusal{Reason: 402, Code: 104, Expire: 1, Times: 1})
+	w.link.End(whatsapptest.Cut)
+	in.statusAfter(skip, parley.Failed)
+	in.statusAfter(skip, parley.Working)
+}
+
+// TestLogoutWithoutConnection logs out while the network is away, and says that the phone was not told.
+func TestLogoutWithoutConnection(t *testing.T) {
+	w := newWorld(t)
+	s, in := w.paired()
+	skip := in.count()
+	w.Down()
+	in.statusAfter(skip, parley.Reconnecting)
+	must(t, s.Logout(t.Context()))
+	if e := in.statusAfter(skip, parley.LoggedOut); !strings.Contains(e.Reason, "on the phone too") {
+		t.Errorf("it is %+v", e)
+	}
+	if devices, err := w.driver.db.keys.Devices(t.Context()); err != nil || len(devices) != 0 {
+		t.Errorf("%d devices are left (%v)", len(devices), err)
+	}
+	w.Up()
+}
+
+// TestTypingEnds shows "typing…" for a while and not longer, and is online only meanwhile.
+func TestTypingEnds(t *testing.T) {
+	w := newWorld(t)
+	s, _ := w.paired()
+	w.driver.typingTimeout = time.Hour
+	must(t, s.Typing(t.Context(), friendID, true))
+	must(t, w.owner.ClientOnline(within(t)))
+	conn := s.(*session).current.Load()
+	if !conn.typing.isOn() {
+		t.Error("nobody is shown typing")
+	}
+	w.driver.typingTimeout = time.Millisecond
+	must(t, s.Typing(t.Context(), friendID, true))
+	deadline := time.After(patience)
+	for {
+		typing, err := w.friend.AwaitTyping(within(t))
+		must(t, err)
+		if typing.State == "paused" && !conn.typing.isOn() {
+			break
+		}
+		_, _, err = s.Groups(t.Context(), parley.Page{}) // a round trip is a while
+		must(t, err)
+		select {
+		case <-deadline:
+			t.Fatal("typing does not end")
+		default:
+		}
+	}
+}
+
+// TestManyChannels opens several channels of one driver; closing the driver ends them.
+func TestManyChannels(t *testing.T) {
+	w := newWorld(t)
+	var inboxes []*inbox
+	for i := range 3 {
+		in := newInbox(t)
+		name := parley.ChannelCode(string(rune('a' + i)))
+		s, err := w.driver.Open(t.Context(), parley.Channel{Code: name}, in.sink)
+		must(t, err)
+		must(t, s.Pair(t.Context()))
+		qr := expect(in, 0, func(p network.Pairing) bool { return p.Step == parley.QRStep })
+		_, err = w.owner.Scan(t.Context(), qr.Code)
+		must(t, err)
+		in.status(parley.Working)
+		inboxes = append(inboxes, in)
+		if _, err := w.driver.Open(t.Context(), parley.Channel{Code: name}, in.sink); err == nil {
+			t.Error("a channel was opened twice")
+		}
+		if err := w.driver.Forget(t.Context(), name); err == nil {
+			t.Error("an open channel was forgotten")
+		}
+	}
+	_, err := w.friend.Send(within(t), w.owner, "to all")
+	must(t, err)
+	for _, in := range inboxes {
+		in.said("to all")
+	}
+	must(t, w.driver.Close())
+	if _, err := w.driver.Open(t.Context(), parley.Channel{Code: "d"}, inboxes[0].sink); err == nil {
+		t.Error("a closed driver opened a channel")
+	}
+}
+
+// fakeReconnects is a policy on a clock that the test moves, with the longest jitter.
+func fakeReconnects() (*reconnects, func(time.Duration)) {
+	now := time.Unix(1_700_000_000, 0)
+	r := &reconnects{now: func() time.Time { return now }, random: func(n time.Duration) time.Duration { return n }}
+	return r, func(d time.Duration) { now = now.Add(d) }
+}
+
+// TestLossesReconnectAtOnce loses connections that were logged in: the first ones come back at once, and no
+// more than one in ten seconds after that.
+func TestLossesReconnectAtOnce(t *testing.T) {
+	r, pass := fakeReconnects()
+	for i := range lossBurst {
+		if wait := r.lost(); wait > lossJitter {
+			t.Errorf("loss %d waits %s", i+1, wait)
+		}
+	}
+	pass(4 * time.Second)
+	if wait := r.lost(); wait != lossRefill-4*time.Second+lossJitter {
+		t.Errorf("beyond the bucket a loss waits %s", wait)
+	}
+	pass(6*time.Second + lossJitter)
+	if wait := r.lost(); wait != lossRefill {
+		t.Errorf("the next one waits %s", wait)
+	}
+	pass(10*time.Second + 3*lossRefill)
+	for i := range 3 {
+		if wait := r.lost(); wait > lossJitter {
+			t.Errorf("loss %d after a quiet time waits %s", i+1, wait)
+		}
+	}
+	if wait := r.lost(); wait <= lossJitter {
+		t.Errorf("more came back at once than were refilled")
+	}
+	pass(time.Hour)
+	for i := range lossBurst {
+		if wait := r.lost(); wait > lossJitter {
+			t.Errorf("loss %d after an hour waits %s", i+1, wait)
+		}
+	}
+	if wait := r.lost(); wait <= lossJitter {
+		t.Errorf("the bucket holds more than %d", lossBurst)
+	}
+}
+
+// TestFailuresBackOff doubles the wait after failed dials up to a minute, and begins again after a login.
+func TestFailuresBackOff(t *testing.T) {
+	r, _ := fakeReconnects()
+	for i, most := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60} {
+		if wait := r.failed(); wait != most*time.Second {
+			t.Errorf("failure %d waits %s, want %d s", i+1, wait, most)
+		}
+	}
+	r.lost()
+	if wait := r.failed(); wait != time.Second {
+		t.Errorf("after a login the first failure waits %s", wait)
+	}
+	real := newReconnects()
+	for range 100 {
+		real.failures = 3
+		if wait := real.failed(); wait < 4*time.Second || wait > 8*time.Second {
+			t.Errorf("the fourth failure waits %s", wait)
+		}
+	}
+}
+
+// TestQueueShortensBackoff waits no longer than ten seconds while messages wait, also for those that came
+// after the wait began.
+func TestQueueShortensBackoff(t *testing.T) {
+	for _, test := range []struct {
+		wait, passed time.Duration
+		queued       bool
+		left         time.Duration
+	}{
+		{60 * time.Second, 0, false, 60 * time.Second},
+		{60 * time.Second, 0, true, 10 * time.Second},
+		{60 * time.Second, 30 * time.Second, true, -20 * time.Second},
+		{2 * time.Second, time.Second, true, time.Second},
+	} {
+		if left := backoffLeft(test.wait, test.passed, test.queued); left != test.left {
+			t.Errorf("%+v: %s", test, left)
+		}
+	}
+	w := newWorld(t)
+	s, _ := w.start()
+	depth := 0
+	s.(network.QueueAware).WatchQueue(func() int { return depth })
+	if s.(*session).hasQueue() {
+		t.Error("an empty queue counts")
+	}
+	depth = 1
+	if !s.(*session).hasQueue() {
+		t.Error("a queue does not count")
+	}
+}
+
+// TestComesBackAgainAndAgain loses the connection more often in a row than any backoff would bear, with the
+// policy as it is in production.
+func TestComesBackAgainAndAgain(t *testing.T) {
+	w := newWorld(t)
+	w.driver.maxBackoff = idleBackoff
+	s, in := w.paired()
+	for range 10 {
+		skip := in.count()
+		w.link.End(whatsapptest.Cut)
+		in.statusAfter(skip, parley.Reconnecting)
+		in.statusAfter(skip, parley.Working)
+	}
+	w.sent(s, w.text(friendID, "still here"))
+}
+
+// TestDeadConnectionIsPinged finds a connection dead on which a send waits: nothing comes after a ping.
+func TestDeadConnectionIsPinged(t *testing.T) {
+	w := newWorld(t)
+	s, _ := w.paired()
+	w.driver.silenceLimit, w.driver.pingTimeout = 20*time.Millisecond, 200*time.Millisecond
+	live := s.(*session).current.Load()
+	watched := &connection{s: live.s, client: live.client, updates: make(chan any, updatesBuffer)} // whose news only we read
+	watched.ctx, watched.cancel = context.WithCancel(t.Context())
+	watched.handlerCtx, watched.cancelHandlers = context.WithCancel(watched.ctx)
+	t.Cleanup(watched.background.Wait)
+	t.Cleanup(watched.cancel)
+	watched.s.d.pingTimeout = patience
+	if !watched.ping() {
+		t.Fatal("a live connection does not answer")
+	}
+	watched.s.d.pingTimeout = 200 * time.Millisecond
+	w.link.Stall()
+	done := watched.watchWhileSending()
+	defer done()
+	select {
+	case evt := <-watched.updates:
+		if _, dead := evt.(*events.KeepAliveTimeout); !dead {
+			t.Errorf("the news are %T", evt)
+		}
+	case <-within(t).Done():
+		t.Error("nobody noticed")
+	}
+}
+
+// TestCATRefusal refuses a login with the codes that another product uses: only this channel ends.
+func TestCATRefusal(t *testing.T) {
+	for _, reason := range []int{413, 414} {
+		w := newWorld(t)
+		_, in := w.paired()
+		skip := in.count()
+		w.owner.RefuseLogin(whatsapptest.Refusal{Reason: reason})
+		w.link.End(whatsapptest.Cut)
+		in.statusAfter(skip, parley.Failed)
+	}
+}

@@ -1,0 +1,178 @@
+package whatsapptest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.mau.fi/whatsmeow"
+	"go.mau.fi/whatsmeow/proto/waE2E"
+	"go.mau.fi/whatsmeow/types"
+	"go.mau.fi/whatsmeow/util/gcmutil"
+	"go.mau.fi/whatsmeow/util/hkdfutil"
+	"google.golang.org/protobuf/proto"
+)
+
+// Vote chooses options of a poll that the phone showed; none takes the vote back.
+func (p *Phone) Vote(ctx context.Context, pollID string, options ...string) (string, error) {
+	m, err := p.message(pollID)
+	if err != nil {
+		return "", err
+	}
+	secret := m.Raw.GetMessageContextInfo().GetMessageSecret()
+	if poll(m.Raw) == nil || len(secret) == 0 {
+		return "", errors.New("that message is no poll")
+	}
+	plain, err := proto.Marshal(&waE2E.PollVoteMessage{SelectedOptions: whatsmeow.HashPollOptions(options)})
+	if err != nil {
+		return "", fmt.Errorf("encode vote: %w", err)
+	}
+	p.server.mu.Lock()
+	voter := p.account.publicJID(0) // the address under which readers of the vote see its author, which is part of the key
+	p.server.mu.Unlock()
+	author := m.author
+	if voter.Server == types.DefaultUserServer {
+		author = p.numberOf(author)
+	}
+	key, extra := voteKey(secret, pollID, author, voter)
+	iv := random(12)
+	sealed, err := gcmutil.Encrypt(key, iv, plain, extra)
+	if err != nil {
+		return "", fmt.Errorf("encrypt vote: %w", err)
+	}
+	name := p.key(m)
+	if !m.FromMe {
+		name.RemoteJID = proto.String(author.String())
+	}
+	return p.sendTo(ctx, m.Chat, &waE2E.Message{PollUpdateMessage: &waE2E.PollUpdateMessage{
+		PollCreationMessageKey: name, SenderTimestampMS: proto.Int64(unix() * 1000),
+		Vote: &waE2E.PollEncValue{EncPayload: sealed, EncIV: iv},
+	}})
+}
+
+func (p *Phone) numberOf(lid types.JID) types.JID {
+	p.server.mu.Lock()
+	defer p.server.mu.Unlock()
+	if a := p.server.find(lid); a != nil {
+		return a.pnJID(0)
+	}
+	return lid
+}
+
+// voteKey derives the key of a vote from the secret of its poll.
+func voteKey(secret []byte, pollID string, author, voter types.JID) (key, extra []byte) {
+	info := pollID + author.String() + voter.String() + string(whatsmeow.EncSecretPollVote)
+	return hkdfutil.SHA256(secret, nil, []byte(info), 32), []byte(pollID + "\x00" + voter.String())
+}
+
+// kindOf tells what a message is.
+func kindOf(m *waE2E.Message) Kind {
+	switch {
+	case m.Conversation != nil, m.GetExtendedTextMessage() != nil:
+		return KindText
+	case m.GetImageMessage() != nil:
+		return KindImage
+	case m.GetVideoMessage() != nil:
+		return KindVideo
+	case m.GetAudioMessage() != nil:
+		return KindAudio
+	case m.GetDocumentMessage() != nil, m.GetDocumentWithCaptionMessage() != nil:
+		return KindDocument
+	case m.GetStickerMessage() != nil:
+		return KindSticker
+	case m.GetLocationMessage() != nil:
+		return KindLocation
+	case m.GetContactMessage() != nil, m.GetContactsArrayMessage() != nil:
+		return KindContact
+	case poll(m) != nil:
+		return KindPoll
+	case m.GetPollUpdateMessage() != nil:
+		return KindVote
+	case m.GetReactionMessage() != nil:
+		return KindReaction
+	case m.GetProtocolMessage().GetType() == waE2E.ProtocolMessage_REVOKE && m.GetProtocolMessage().GetKey() != nil:
+		return KindDelete
+	case edit(m) != nil:
+		return KindEdit
+	default:
+		return KindOther
+	}
+}
+
+// isSenderKeyOnly tells a message that only carries the key of a group.
+func isSenderKeyOnly(m *waE2E.Message) bool {
+	return m.GetSenderKeyDistributionMessage() != nil && kindOf(m) == KindOther && m.GetProtocolMessage() == nil
+}
+
+// poll finds a poll in whichever version of the message it stands.
+func poll(m *waE2E.Message) *waE2E.PollCreationMessage {
+	for _, p := range []*waE2E.PollCreationMessage{m.GetPollCreationMessage(), m.GetPollCreationMessageV2(), m.GetPollCreationMessageV3()} {
+		if p != nil {
+			return p
+		}
+	}
+	return nil
+}
+
+func edit(m *waE2E.Message) *waE2E.ProtocolMessage {
+	for _, p := range []*waE2E.ProtocolMessage{m.GetProtocolMessage(), m.GetEditedMessage().GetMessage().GetProtocolMessage()} {
+		if p.GetType() == waE2E.ProtocolMessage_MESSAGE_EDIT {
+			return p
+		}
+	}
+	return nil
+}
+
+// describe reads the text of a message, what it is about, and what it answers.
+func describe(m *waE2E.Message) (text, target, quoted string) {
+	switch kindOf(m) {
+	case KindText:
+		if x := m.GetExtendedTextMessage(); x != nil {
+			return x.GetText(), "", x.GetContextInfo().GetStanzaID()
+		}
+		return m.GetConversation(), "", ""
+	case KindImage:
+		return m.GetImageMessage().GetCaption(), "", m.GetImageMessage().GetContextInfo().GetStanzaID()
+	case KindVideo:
+		return m.GetVideoMessage().GetCaption(), "", m.GetVideoMessage().GetContextInfo().GetStanzaID()
+	case KindAudio:
+		return "", "", m.GetAudioMessage().GetContextInfo().GetStanzaID()
+	case KindDocument:
+		d := m.GetDocumentMessage()
+		if d == nil {
+			d = m.GetDocumentWithCaptionMessage().GetMessage().GetDocumentMessage()
+		}
+		return d.GetCaption(), "", d.GetContextInfo().GetStanzaID()
+	case KindLocation:
+		return m.GetLocationMessage().GetName(), "", m.GetLocationMessage().GetContextInfo().GetStanzaID()
+	case KindContact:
+		return m.GetContactMessage().GetDisplayName(), "", ""
+	case KindPoll:
+		return poll(m).GetName(), "", poll(m).GetContextInfo().GetStanzaID()
+	case KindVote:
+		return "", m.GetPollUpdateMessage().GetPollCreationMessageKey().GetID(), ""
+	case KindReaction:
+		return m.GetReactionMessage().GetText(), m.GetReactionMessage().GetKey().GetID(), ""
+	case KindDelete:
+		return "", m.GetProtocolMessage().GetKey().GetID(), ""
+	case KindEdit:
+		text, _, _ := describe(edit(m).GetEditedMessage())
+		return text, edit(m).GetKey().GetID(), ""
+	default:
+		return "", "", ""
+	}
+}
+
+// stanzaKind is the type attribute under which a message travels.
+func stanzaKind(k Kind) string {
+	switch k {
+	case KindReaction:
+		return "reaction"
+	case KindPoll, KindVote:
+		return "poll"
+	case KindImage, KindVideo, KindAudio, KindDocument, KindSticker, KindContact:
+		return "media"
+	default:
+		return "text"
+	}
+}

@@ -1,0 +1,127 @@
+package whatsapptest
+
+import (
+	"slices"
+)
+
+// traceLog is the network's own record of messages, to be compared with what a client claims. Guarded by
+// Server.mu.
+type traceLog struct {
+	byID  map[string]*Trace
+	order []*Trace
+}
+
+func newTraceLog() traceLog { return traceLog{byID: map[string]*Trace{}} }
+
+// Trace is what the network knows of one message.
+type Trace struct {
+	ID   string
+	From string // number of the sender
+	To   string // number of the recipient, or the group's id
+	Peer bool   // from a client to its own phone, about their common state
+
+	Stanzas      int // how often the network was given it
+	Ciphertexts  int // ciphertexts in the first of them
+	ForRecipient int // of which for devices of the recipient (in a group: for anybody else)
+	Resent       int // answers to devices that could not read it
+	Acked        int // positive acks that were sent
+	Refused      int // the error code of the last refusal
+	accepted     bool
+
+	Deliveries []*Delivery
+}
+
+// Delivery is what became of a message at one device.
+type Delivery struct {
+	Phone     string // number
+	Device    uint16
+	Given     int            // times that it was handed to the device
+	Decrypted int            // times that the device could read it
+	Shown     int            // 1 once its owner saw it
+	Failed    int            // times that the device could not read it
+	Why       string         // why it could not, the last time
+	Acks      int            // acks of a linked client
+	Receipts  map[string]int // receipts by type; "" is delivery
+}
+
+func (l *traceLog) get(id, from, to string) *Trace {
+	e := l.byID[id]
+	if e == nil {
+		e = &Trace{ID: id, From: from, To: to}
+		l.byID[id] = e
+		l.order = append(l.order, e)
+	}
+	return e
+}
+
+// delivery finds or makes the record of a device.
+func (e *Trace) delivery(d *device) *Delivery {
+	for _, x := range e.Deliveries {
+		if x.Phone == d.owner.number && x.Device == d.id {
+			return x
+		}
+	}
+	x := &Delivery{Phone: d.owner.number, Device: d.id, Receipts: map[string]int{}}
+	e.Deliveries = append(e.Deliveries, x)
+	return x
+}
+
+// At is the record of one device; empty where the message never came there.
+func (e Trace) At(p *Phone, device uint16) Delivery {
+	for _, d := range e.Deliveries {
+		if d.Phone == p.number && d.Device == device {
+			return *d
+		}
+	}
+	return Delivery{Phone: p.number, Device: device}
+}
+
+func (e *Trace) clone() Trace {
+	c := *e
+	c.Deliveries = nil
+	for _, d := range e.Deliveries {
+		x := *d
+		x.Receipts = map[string]int{}
+		for k, v := range d.Receipts {
+			x.Receipts[k] = v
+		}
+		c.Deliveries = append(c.Deliveries, &x)
+	}
+	return c
+}
+
+// Traces lists all messages in the order in which the network first saw them.
+func (s *Server) Traces() []Trace {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]Trace, 0, len(s.traces.order))
+	for _, e := range s.traces.order {
+		all = append(all, e.clone())
+	}
+	return all
+}
+
+// Trace is the record of one message.
+func (s *Server) Trace(id string) (Trace, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.traces.byID[id]
+	if e == nil {
+		return Trace{}, false
+	}
+	return e.clone(), true
+}
+
+// Unencrypted lists messages that came without a ciphertext for their recipient: sends that reached nobody
+// though they were confirmed.
+func (s *Server) Unencrypted() []Trace {
+	return slices.DeleteFunc(s.Traces(), func(e Trace) bool { return e.ForRecipient > 0 || e.Peer })
+}
+
+// Unreadable lists messages that a phone of their recipient was given and could never read. Where the sender
+// used a key twice, the phone takes the second message for a copy of the first and asks for nothing.
+func (s *Server) Unreadable() []Trace {
+	return slices.DeleteFunc(s.Traces(), func(e Trace) bool {
+		return !slices.ContainsFunc(e.Deliveries, func(d *Delivery) bool { return d.Failed > 0 && d.Decrypted == 0 })
+	})
+}
