@@ -20,29 +20,27 @@ const (
 // Channel is an account on a chat network.
 type Channel struct {
 	Code      ChannelCode
-	ID        int64  // given by the store, and to no other channel: not to a later one with the same code
+	ID        int64  // chosen by the store and never used again, even for a later channel with the same code
 	Name      string // shown to people
 	Network   NetworkName
 	Number    string // the account's own phone number in digits; empty before it is known
 	PhoneName string // what the account calls itself; empty before it is known
-	Enabled   bool   // wanted running; false after "stop"
+	Enabled   bool   // false after "stop"
 	Settings  ChannelSettings
 	CreatedAt time.Time
 
 	// What was last seen of it, stored by the gateway.
 	State ChannelState
-	// LastingStatus is the last status that a restart of the server does not pass through by itself, and
-	// LastingSince when it began: a channel that comes back to it has had it all along.
+	// LastingStatus is the last status that a restart does not pass through by itself. LastingSince is when it began: a
+	// channel that returns to it has had it all along.
 	LastingStatus ChannelStatus
 	LastingSince  time.Time
-	// AccountFrom is the Seq of the last message that was accepted before the account changed: those up to
-	// it belong to another account than the one that is paired now, and are not sent any more. The store
-	// sets it when Number changes.
+	// AccountFrom is the Seq of the last message that was accepted before the account changed. Messages up to it belong
+	// to an earlier account and are never sent. The store sets it when Number changes.
 	AccountFrom int64
 }
 
-// Begin fills in what every new channel has: it is to run, and is called by its code unless it has a
-// name.
+// Begin sets the fields of a new channel. It is enabled, and its name is its code unless it has one.
 func (c *Channel) Begin(now time.Time) {
 	c.Enabled, c.CreatedAt = true, now
 	c.State = ChannelState{Status: Starting, Since: now}
@@ -51,8 +49,8 @@ func (c *Channel) Begin(now time.Time) {
 	}
 }
 
-// Offline returns the channel as it is while no server runs. What is stored of its connection is of an earlier
-// time; that it was logged out or failed is still so.
+// Offline returns the channel as it is while no server runs. Its stored state is from an earlier time; only LOGGED_OUT
+// and FAILED still hold.
 func (c Channel) Offline() Channel {
 	if c.Runs() && c.State.Status != LoggedOut && c.State.Status != Failed {
 		c.State = ChannelState{Status: Stopped, Reason: ServerStopped, WorkingAt: c.State.WorkingAt}
@@ -60,10 +58,10 @@ func (c Channel) Offline() Channel {
 	return c
 }
 
-// ServerStopped is why a channel is stopped that should run.
+// ServerStopped is the reason of an enabled channel while no server runs.
 const ServerStopped = "The server is not running."
 
-// Runs reports whether the channel is to be connected to its network.
+// Runs reports whether the channel should be connected to its network.
 func (c Channel) Runs() bool { return c.Enabled && c.Settings.ArchiveOf == "" }
 
 // ChannelState is what is known of a channel's connection at one moment.
@@ -74,24 +72,24 @@ type ChannelState struct {
 	WorkingAt time.Time // when it last became Working; zero: never
 }
 
-// ChannelStatus is where a channel stands.
+// ChannelStatus is the status of a channel.
 type ChannelStatus string
 
 const (
-	Stopped      ChannelStatus = "STOPPED"      // somebody stopped it
+	Stopped      ChannelStatus = "STOPPED"      // a user stopped it
 	Starting     ChannelStatus = "STARTING"     // connecting for the first time since it was started
 	ScanQRCode   ChannelStatus = "SCAN_QR_CODE" // waits for a person to pair it
 	Working      ChannelStatus = "WORKING"      // connected, with recent evidence
 	Reconnecting ChannelStatus = "RECONNECTING" // was connected, is trying again by itself
 	LoggedOut    ChannelStatus = "LOGGED_OUT"   // the account removed this device; a person must pair it again
-	Failed       ChannelStatus = "FAILED"       // cannot work until somebody acts; the reason says on what
+	Failed       ChannelStatus = "FAILED"       // needs attention; the reason says why
 )
 
 // ChannelStatuses lists every status.
 var ChannelStatuses = []ChannelStatus{Stopped, Starting, ScanQRCode, Working, Reconnecting, LoggedOut, Failed}
 
-// CanSend reports whether a channel in this status takes new messages: those that recover by
-// themselves do, and keep what they take until then.
+// CanSend reports whether a channel in this status accepts new messages. Those that reconnect by themselves do: the messages
+// wait in the outbox.
 func (s ChannelStatus) CanSend() bool {
 	return s == Working || s == Starting || s == Reconnecting
 }
@@ -102,25 +100,25 @@ type ChannelSettings struct {
 	Pace *Duration `json:"pace,omitempty"`
 	// TTL is how long a message may wait to be sent before it fails; zero: [DefaultTTL].
 	TTL Duration `json:"ttl,omitempty"`
-	// Retention is how long message text is kept; nil: for ever, zero: not at all.
+	// Retention is how long message text is stored; nil: for ever, zero: not at all.
 	Retention *Duration `json:"retention,omitempty"`
 	// AllowOnly lists the contacts that the channel may write to; empty: everybody.
 	AllowOnly []ContactID `json:"allow_only,omitempty"`
 	// ClockAhead is how far the clock of a sandbox channel was moved, to test expiry without waiting.
 	ClockAhead Duration `json:"clock_ahead,omitempty"`
-	// ArchiveOf is the channel whose sandbox history this one keeps since that went live. It is read and
-	// never runs. Empty: it is no archive.
+	// ArchiveOf is the channel whose sandbox history this one holds since that channel went live. An archive never runs.
+	// Empty: it is not an archive.
 	ArchiveOf ChannelCode `json:"archive_of,omitempty"`
 }
 
-// An account that sends like a machine is taken for one and banned. Between two sends of a WhatsApp channel
-// that has no pace of its own there is a time between these, drawn by chance: about 40 messages a minute.
+// WhatsApp bans accounts that send like machines. A WhatsApp channel without a pace of its own waits a random time between
+// these bounds before each send: about 40 messages a minute.
 const (
 	leastPace = 1 * time.Second
 	mostPace  = 2 * time.Second
 )
 
-// Pace returns the least and the most time that a channel leaves between two sends; zeros: none.
+// Pace returns the least and the most time between two sends; zeros: none.
 func (c Channel) Pace() (least, most time.Duration) {
 	switch {
 	case c.Settings.Pace != nil:
@@ -142,10 +140,10 @@ func (s ChannelSettings) MessageTTL() time.Duration {
 	return DefaultTTL
 }
 
-// KeepsText reports whether the text of messages is kept once they are sent.
+// KeepsText reports whether the text of messages stays stored after they are sent.
 func (s ChannelSettings) KeepsText() bool { return s.Retention == nil || *s.Retention > 0 }
 
-// Accepts says whether the channel takes a message to the contact now, and if not, what to do.
+// Accepts returns nil if the channel accepts a message to the contact now, else an error that says what to do.
 func (c Channel) Accepts(to ContactID) error {
 	if err := c.Usable(); err != nil {
 		return err
@@ -157,13 +155,13 @@ func (c Channel) Accepts(to ContactID) error {
 	return nil
 }
 
-// Usable says whether the channel can be used now, and if not, what to do about it.
+// Usable returns nil if the channel can be used now, else an error that says what to do.
 func (c Channel) Usable() error {
 	if c.State.Status.CanSend() {
 		return nil
 	}
 	if of := c.Settings.ArchiveOf; of != "" {
-		return Errorf(BadRequest, "Channel %s only keeps what was said in the sandbox before channel %s went live. Use channel %s.", c.Code, of, of)
+		return Errorf(BadRequest, "Channel %s is the sandbox archive of channel %s. Use channel %s.", c.Code, of, of)
 	}
 	remedy := fmt.Sprintf("Start it with: parley channel start %s", c.Code)
 	switch c.State.Status {
@@ -178,7 +176,7 @@ func (c Channel) Usable() error {
 // Duration is a time.Duration that is written as text ("30s", "24h") in JSON.
 type Duration time.Duration
 
-// ParseDuration reads a length of time as people write it: Go's units, or whole or broken days ("30d").
+// ParseDuration reads a length of time as people write it: Go's units, or days ("30d", "1.5d").
 func ParseDuration(text string) (Duration, error) {
 	if days, ok := strings.CutSuffix(text, "d"); ok {
 		n, err := strconv.ParseFloat(days, 64)

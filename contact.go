@@ -2,7 +2,7 @@ package parley
 
 import "time"
 
-// Contact is somebody a channel knows.
+// Contact is a contact of a channel.
 type Contact struct {
 	ID         ContactID
 	Name       string
@@ -10,7 +10,7 @@ type Contact struct {
 	IsBlocked  bool
 	LastSeenAt time.Time // zero: not known
 
-	// The rest is known only when one contact is asked for.
+	// The rest is set only when one contact is read.
 	About      string
 	PictureURL string // empty: no picture, or not shown to us
 	OnNetwork  bool
@@ -44,7 +44,7 @@ type Participant struct {
 // Chat is one row of a channel's chat list.
 type Chat struct {
 	Contact  ContactID
-	Messages int64 // how many records it has; also the ordinal of the newest
+	Messages int64 // how many messages it has; also the position of the newest
 	LastAt   time.Time
 	Archived bool
 }

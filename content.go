@@ -18,7 +18,7 @@ const (
 	KindLocation Kind = "location"
 	KindPoll     Kind = "poll"
 
-	// Operations: no records of their own.
+	// Operations: not part of the history.
 	KindReaction Kind = "reaction"
 	KindSeen     Kind = "seen"
 	KindDelete   Kind = "delete"
@@ -57,8 +57,8 @@ type Text struct {
 	Preview *Preview `json:"preview,omitempty"`
 }
 
-// Secret is a text that nobody but its recipient may read, such as a one-time code. History shows it
-// with the secret part hidden; the whole is encrypted, and kept only as long as it may have to be sent.
+// Secret is a text that only its recipient may read, such as a one-time code. History shows it with the secret part
+// hidden. The whole text is encrypted, and erased once it need not be sent again.
 type Secret struct {
 	Shown     string `json:"-"`
 	OTP       OTPID  `json:"otp"`              // what it carries
@@ -145,37 +145,37 @@ type Voice struct {
 	Media Media `json:"media"`
 }
 
-// Location is a place. Coordinates stay in the words of the caller.
+// Location is a point on the map. Coordinates stay as the caller wrote them.
 type Location struct {
 	Title     string `json:"-"`
 	Latitude  string `json:"latitude"`
 	Longitude string `json:"longitude"`
 }
 
-// Poll is a question with answers to choose from.
+// Poll is a question with options.
 type Poll struct {
 	Title    string   `json:"-"`
 	Options  []string `json:"options"`
 	Multiple bool     `json:"multiple,omitempty"`
 }
 
-// Reaction puts an emoji on a message; an empty one takes it back.
+// Reaction sets an emoji on a message; an empty one removes it.
 type Reaction struct {
 	Emoji  string     `json:"-"`
 	Target MessageRef `json:"target"`
 }
 
-// Seen tells the sender of a message that it was seen.
+// Seen marks a message as read.
 type Seen struct {
 	Target MessageRef `json:"target"`
 }
 
-// Delete takes an own message back for everyone.
+// Delete deletes a message of the channel for everyone.
 type Delete struct {
 	Target MessageRef `json:"target"`
 }
 
-// Star marks a message for oneself, or takes the mark back.
+// Star stars a message, or removes the star.
 type Star struct {
 	Target  MessageRef `json:"target"`
 	Starred bool       `json:"starred"`
@@ -248,7 +248,7 @@ func WithMedia(c Content, m Media) Content {
 	return c
 }
 
-// EncodeContent returns what is kept of a content besides its kind and text: nil where that is all,
+// EncodeContent returns what is stored of a content besides its kind and text: nil where that is all,
 // as with a plain text.
 func EncodeContent(c Content) ([]byte, error) {
 	if t, ok := c.(Text); ok && t.Preview == nil {

@@ -45,7 +45,8 @@ func TestContentSurvivesEncoding(t *testing.T) {
 }
 
 func TestKinds(t *testing.T) {
-	records := map[Kind]bool{KindText: true, KindImage: true, KindVideo: true, KindFile: true, KindVoice: true, KindLocation: true, KindPoll: true}
+	records := map[Kind]bool{KindText: true, KindImage: true, KindVideo: true, KindFile: true, KindVoice: true, KindLocation: true,
+		KindPoll: true}
 	media := map[Kind]bool{KindImage: true, KindVideo: true, KindFile: true, KindVoice: true}
 	for _, k := range []Kind{KindText, KindImage, KindVideo, KindFile, KindVoice, KindLocation, KindPoll,
 		KindReaction, KindSeen, KindDelete, KindStar, KindArchive} {

@@ -10,4 +10,7 @@
 //	store    messages and the rest, in SQLite   media    files that messages point at
 //
 // docs/architecture.md draws the picture.
+//
+// Invariants: the numbers of statuses, states and priorities are stored and never change their meaning. A status only
+// moves forward ([Status.CanFollow]). An [Error] is the only error whose text reaches a caller.
 package parley

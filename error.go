@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Code says what kind of failure an [Error] is, and so which answer a caller gets.
+// Code says what kind of failure an [Error] is, and so which HTTP status a caller gets.
 type Code int
 
 const (
@@ -19,7 +19,7 @@ const (
 	TooLarge                    // the body is over the limit
 	Invalid                     // one or more fields are wrong; see Error.Fields
 	TooMany                     // over a limit; try again after Error.RetryAfter
-	Unavailable                 // a part that is needed does not answer; try again
+	Unavailable                 // a part that is needed does not work now; try again
 )
 
 // Error is the only error whose text may reach a caller. Every other error is internal.
@@ -69,14 +69,14 @@ func InvalidFields(fields []FieldError) *Error {
 	return &Error{Code: Invalid, Message: message, Fields: fields}
 }
 
-// ErrNotFound is what a [Store] answers when there is no such row.
+// ErrNotFound is the error of the store for a row that does not exist.
 var ErrNotFound = errors.New("not found")
 
-// ErrAmbiguous is what a [Store] answers when a bare message id names several messages of a channel.
+// ErrAmbiguous is the error of the store for a bare message id that matches several messages of a channel.
 var ErrAmbiguous = errors.New("ambiguous message id")
 
-// ErrExists is what a [Store] answers when a row that must be new is there already.
-var ErrExists = errors.New("exists already")
+// ErrExists is the error of the store for a row that already exists.
+var ErrExists = errors.New("already exists")
 
 // CodeOf returns the code of err: Internal unless an [Error] is in its chain.
 func CodeOf(err error) Code {

@@ -9,10 +9,9 @@ import (
 	"time"
 )
 
-// Event is an entry of the event log: something that happened, told to whoever asked to be told. It
-// is written in the transaction that makes it true and never changed.
+// Event is a row of the event log. It is written in the transaction of the change that it reports, and never changed.
 type Event struct {
-	Seq     int64 // the place in the log; only grows, and has gaps
+	Seq     int64 // its position in the log; only grows, and has gaps
 	ID      EventID
 	Type    EventType
 	Channel ChannelCode // empty: it belongs to no channel
@@ -21,13 +20,13 @@ type Event struct {
 	// Chat is whose chat it happened in; events of one chat are delivered in order. Empty: it is the
 	// channel's own.
 	Chat ContactID
-	// Message is what an event of a message or a poll is about, as it is kept now, but with the status
+	// Message is the message of the event as it is stored now, but with the status
 	// that the event reports. Nil on other events.
 	Message *Message
-	// Data is what there is to tell besides the message: a JSON object, or nil.
+	// Data is what the event holds besides the message: a JSON object, or nil.
 	Data json.RawMessage
-	// Encrypted is what only those who are told may read, encrypted, and is there only until they were: the
-	// text of a message whose channel keeps none, or the data of a pairing with its code. Nil: nothing is.
+	// Encrypted is what only the receivers of the event may read, until it is delivered: the text of a message whose
+	// channel stores none, or the data of a pairing with its code. Nil: nothing.
 	Encrypted []byte
 }
 
@@ -40,8 +39,8 @@ type EventType string
 const (
 	MessageReceived      EventType = "message.received"
 	MessageStatus        EventType = "message.status"   // a message got another status
-	MessageReaction      EventType = "message.reaction" // somebody reacted, or took it back
-	MessageDeleted       EventType = "message.deleted"  // somebody took a message back
+	MessageReaction      EventType = "message.reaction" // a contact reacted, or removed the reaction
+	MessageDeleted       EventType = "message.deleted"  // a message was deleted for everyone
 	PollVoted            EventType = "poll.vote"
 	ChannelStatusChanged EventType = "channel.status"
 	ChannelPairing       EventType = "channel.pairing" // a step of the pairing
@@ -54,7 +53,7 @@ const (
 	WebhookGap           EventType = "webhook.gap"   // events were removed before a webhook got them; it belongs to no channel
 )
 
-// EventTypes lists every type. Their places are stored and must not change.
+// EventTypes lists every type.
 var EventTypes = []EventType{MessageReceived, MessageStatus, MessageReaction, MessageDeleted, PollVoted,
 	ChannelStatusChanged, ChannelPairing, OTPApproved, OTPFailed, OTPExpired, OTPPaused, OTPGuessing, MessageMedia, WebhookGap}
 
@@ -63,13 +62,13 @@ func ParseEventType(s string) (EventType, bool) {
 	return EventType(s), slices.Contains(EventTypes, EventType(s))
 }
 
-// EventID names an event to the outside: the same wherever and however often it is told. It is
+// EventID is the public id of an event: the same in every delivery and on every stream. It is
 // "evt_" and 26 characters, which begin with the event's time. Ids are not in the order of the log: an event
 // can be older than the one before it. Order is by Seq.
 type EventID string
 
-// NewEventID makes the id of an event of its time, its place in the log and the log's own number.
-// With the time in it, an id is not given again after an older copy of the log was restored.
+// NewEventID makes the id of an event from its time, its seq and the number of the log. Because of the time, an id is not
+// used again after an older backup was restored.
 func NewEventID(at time.Time, log uint32, seq int64) EventID {
 	var b [16]byte
 	binary.BigEndian.PutUint64(b[:8], uint64(at.UnixMilli())<<16)
@@ -78,7 +77,7 @@ func NewEventID(at time.Time, log uint32, seq int64) EventID {
 	return EventID("evt_" + eventBase.EncodeToString(b[:]))
 }
 
-// Seq returns the place in the log that the id was made of.
+// Seq returns the seq that is encoded in the id.
 func (id EventID) Seq() (int64, error) {
 	wrong := errors.New("not an event id")
 	if len(id) != 30 || id[:4] != "evt_" {
@@ -92,7 +91,7 @@ func (id EventID) Seq() (int64, error) {
 	return int64(binary.BigEndian.Uint64(b[8:])), nil
 }
 
-// eventBase keeps the order of what it encodes and leaves out letters that look like digits.
+// eventBase sorts like what it encodes, and has no letters that look like digits.
 var eventBase = base32.NewEncoding("0123456789ABCDEFGHJKMNPQRSTVWXYZ").WithPadding(base32.NoPadding)
 
 // EventFilter says which events are wanted. The zero value is all.
@@ -106,7 +105,7 @@ func (f EventFilter) Wants(e *Event) bool {
 	return (f.Channel == "" || f.Channel == e.Channel) && (len(f.Types) == 0 || slices.Contains(f.Types, e.Type))
 }
 
-// NewReactionEvent tells that somebody reacted to a message, or with an empty emoji took it back. The
+// NewReactionEvent is the event of a reaction; an empty emoji removes it. The
 // channel itself is the empty contact.
 func NewReactionEvent(target *Message, by ContactID, emoji string, at time.Time) *Event {
 	type reaction struct {
@@ -118,7 +117,7 @@ func NewReactionEvent(target *Message, by ContactID, emoji string, at time.Time)
 		Data: eventData(map[string]any{"reaction": reaction{emoji, by == "", by}})}
 }
 
-// NewVoteEvent tells what somebody chose in a poll: all that they choose now.
+// NewVoteEvent is the event of a vote in a poll: all options that the contact chooses now.
 func NewVoteEvent(poll *Message, by ContactID, options []string, at time.Time) *Event {
 	type vote struct {
 		ContactID ContactID `json:"contact_id"`
@@ -131,7 +130,7 @@ func NewVoteEvent(poll *Message, by ContactID, options []string, at time.Time) *
 		Data: eventData(map[string]any{"vote": vote{by, options}})}
 }
 
-// NewChannelEvent tells that a channel has another status.
+// NewChannelEvent is the event of a channel's new status.
 func NewChannelEvent(c Channel, was ChannelStatus, at time.Time) *Event {
 	type data struct {
 		Status ChannelStatus `json:"status"`
@@ -145,7 +144,7 @@ func NewChannelEvent(c Channel, was ChannelStatus, at time.Time) *Event {
 		Data: eventData(data{c.State.Status, was, c.State.Reason, Stamp(c.State.Since), c.Name, c.Number})}
 }
 
-// NewOTPEvent tells how a code or a login link ended, or that a try to use it failed. The reason is
+// NewOTPEvent is the event of how a code or a login link ended, or of a failed try. The reason is
 // empty where it was approved.
 func NewOTPEvent(kind EventType, id OTPID, channel ChannelCode, contact ContactID, reason string, at time.Time) *Event {
 	type data struct {
@@ -177,7 +176,7 @@ func eventData(v any) json.RawMessage {
 	return data
 }
 
-// Body writes an event as it is told: as the body of a webhook and on the stream.
+// Body writes an event as webhooks and streams get it.
 func (e *Event) Body() ([]byte, error) {
 	data := e.Data
 	if e.Message != nil {

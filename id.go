@@ -31,9 +31,9 @@ const (
 )
 
 var (
-	// ErrGroupID is what [ParseContactID] answers for the id of a group.
+	// ErrGroupID is the error of [ParseContactID] for the id of a group.
 	ErrGroupID = errors.New("groups can be read, not written to")
-	// ErrContactID is what [ParseContactID] answers for anything else that is no contact id.
+	// ErrContactID is the error of [ParseContactID] for anything else that is not a contact id.
 	ErrContactID = errors.New("not a contact id")
 )
 
@@ -53,7 +53,7 @@ func ParseContactID(s string) (ContactID, error) {
 	return ContactID(s), nil
 }
 
-// ContactOf returns the contact id of a phone number given in digits.
+// ContactOf returns the contact id of a phone number in digits.
 func ContactOf(number string) ContactID { return ContactID(number + "@c.us") }
 
 // Number returns the digits of a contact id.
@@ -96,11 +96,11 @@ func NewMessageID(first ...byte) MessageID {
 	var number [messageBytes]byte
 	rand.Read(number[:]) // never fails
 	copy(number[:], first)
-	const hexits = "0123456789ABCDEF"
+	const digits = "0123456789ABCDEF"
 	id := make([]byte, 0, len(messagePrefix)+2*messageBytes)
 	id = append(id, messagePrefix...)
 	for _, b := range number {
-		id = append(id, hexits[b>>4], hexits[b&15])
+		id = append(id, digits[b>>4], digits[b&15])
 	}
 	return MessageID(id)
 }

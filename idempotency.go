@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// Answer is what is kept of a request that carried an idempotency key.
+// Answer is the stored response to a request with an idempotency key.
 type Answer struct {
 	Scope       string // the channel's code, or the kind of the token where no channel is meant
 	Key         string
@@ -13,11 +13,11 @@ type Answer struct {
 	Messages    []MessageRef // what the request made, in order
 	CreatedAt   time.Time
 
-	// What was answered; zero and nil while the answer is not stored.
+	// The response; zero and nil while it is not stored yet.
 	StatusCode  int
 	ContentType string
 	Body        []byte
 }
 
-// IsComplete reports whether the answer itself is stored, not only that the request was taken.
+// IsComplete reports whether the response is stored, not only that the request was accepted.
 func (a Answer) IsComplete() bool { return a.StatusCode != 0 }

@@ -17,7 +17,7 @@ import (
 var arrows = map[string][]string{
 	".": {},
 
-	// What stands on the vocabulary alone.
+	// What imports the vocabulary alone.
 	"internal/asset":       {},
 	"internal/client":      {"."},
 	"internal/bus":         {},
@@ -40,14 +40,20 @@ var arrows = map[string][]string{
 	"internal/doctor":      {".", "internal/confine"},
 	"internal/diagnostics": {".", "internal/doctor", "internal/network"},
 	"internal/stats":       {"."},
-	"internal/gateway":     {".", "internal/bus", "internal/media", "internal/network", "internal/otp", "internal/outbox", "internal/encrypt", "internal/store", "internal/wait"},
-	"internal/api/form":    {".", "internal/safehttp"},
-	"internal/api/limit":   {"."},
-	"internal/api":         {".", "internal/api/form", "internal/api/limit", "internal/asset", "internal/callback", "internal/diagnostics", "internal/doctor", "internal/feed", "internal/gateway", "internal/media", "internal/network", "internal/network/sandbox", "internal/otp", "internal/safehttp", "internal/encrypt", "internal/stats", "internal/store", "internal/token"},
-	"internal/console":     {".", "internal/api", "internal/asset", "internal/store"},
-	"internal/app": {".", "internal/api", "internal/callback", "internal/console", "internal/diagnostics", "internal/doctor", "internal/feed", "internal/gateway", "internal/media", "internal/network",
+	"internal/gateway": {".", "internal/bus", "internal/media", "internal/network", "internal/otp", "internal/outbox",
+		"internal/encrypt", "internal/store", "internal/wait"},
+	"internal/api/form":  {".", "internal/safehttp"},
+	"internal/api/limit": {"."},
+	"internal/api": {".", "internal/api/form", "internal/api/limit", "internal/asset", "internal/callback",
+		"internal/diagnostics", "internal/doctor", "internal/feed", "internal/gateway", "internal/media", "internal/network",
+		"internal/network/sandbox", "internal/otp", "internal/safehttp", "internal/encrypt", "internal/stats", "internal/store",
+		"internal/token"},
+	"internal/console": {".", "internal/api", "internal/asset", "internal/store"},
+	"internal/app": {".", "internal/api", "internal/callback", "internal/console", "internal/diagnostics", "internal/doctor",
+		"internal/feed", "internal/gateway", "internal/media", "internal/network",
 		"internal/network/sandbox", "internal/network/whatsapp", "internal/otp", "internal/safehttp", "internal/encrypt", "internal/store", "internal/token"},
-	"cmd/parley": {".", "internal/app", "internal/callback", "internal/client", "internal/console", "internal/diagnostics", "internal/doctor", "internal/media"},
+	"cmd/parley": {".", "internal/app", "internal/callback", "internal/client", "internal/console", "internal/diagnostics",
+		"internal/doctor", "internal/media"},
 
 	"internal/network/whatsapp":          {".", "internal/network", "internal/network/whatsapp/keystore", "internal/wait"},
 	"internal/network/whatsapp/keystore": {".", "internal/store/sqldb", "internal/wait"},
@@ -72,9 +78,11 @@ var onlyIn = map[string][]string{
 	"zombiezen.com/go/sqlite":      {"internal/store/sqldb"},
 	"github.com/golang-jwt/jwt/v5": {"internal/token"},
 	"github.com/spf13/cobra":       {"cmd/parley"},
-	"database/sql":                 {"internal/store/sqldb", "internal/store", "internal/store/storetest", "internal/network/sandbox", "internal/network/whatsapp/keystore", "internal/bench"},
-	"code.dny.dev/ssrf":            {"internal/safehttp"},
-	"go.mau.fi/whatsmeow":          {"internal/network/whatsapp", "internal/network/whatsapp/keystore", "internal/network/whatsapp/whatsapptest", "internal/bench"}, // bench: a bare client, to compare with
+	"database/sql": {"internal/store/sqldb", "internal/store", "internal/store/storetest", "internal/network/sandbox",
+		"internal/network/whatsapp/keystore", "internal/bench"},
+	"code.dny.dev/ssrf": {"internal/safehttp"},
+	"go.mau.fi/whatsmeow": {"internal/network/whatsapp", "internal/network/whatsapp/keystore",
+		"internal/network/whatsapp/whatsapptest", "internal/bench"}, // bench: a bare client, to compare with
 }
 
 // TestImportsPointDown fails on an arrow between our packages that the table does not list.

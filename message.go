@@ -2,11 +2,10 @@ package parley
 
 import "time"
 
-// Message is one thing that was said in a chat, or one operation on the chat that the network must be
-// told of. Both wait in the same queue, so that a deletion never overtakes what it deletes; only
-// records (see [Kind.IsRecord]) are part of the chat's history.
+// Message is a message in a chat, or an operation on the chat, such as a reaction or a deletion. Both wait in the same
+// queue, so a deletion never overtakes its message. Only kinds with [Kind.IsRecord] are part of the chat's history.
 type Message struct {
-	Seq     int64 // the order in which the gateway took messages, over all channels
+	Seq     int64 // the order in which the gateway accepted messages, over all channels
 	Channel ChannelCode
 	Chat    ContactID
 	ID      MessageID
@@ -31,7 +30,7 @@ type Message struct {
 	UpdatedAt  time.Time // when Status last changed
 
 	Starred   bool
-	Reactions []string // the emojis now standing; filled where history is read
+	Reactions []string // filled where history is read
 }
 
 // Ref returns the reference by which callers know the message.

@@ -9,7 +9,7 @@ import (
 var ErrNumber = errors.New("not a phone number")
 
 // ParseNumber reads a phone number as people write it and returns its digits: with its country code, without the
-// + or 00 before it. Whether such a number can exist is another question, which [ContactID.CanExist] answers.
+// + or 00 before it. [ContactID.CanExist] checks whether such a number can exist.
 func ParseNumber(s string) (string, error) {
 	digits := strings.Map(func(r rune) rune {
 		if strings.ContainsRune("+-. ()/\u00a0", r) {

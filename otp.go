@@ -17,7 +17,7 @@ func (id OTPID) IsCode() bool { return strings.HasPrefix(string(id), "otc_") }
 // NewLinkID chooses the id of a login link.
 func NewLinkID() OTPID { return OTPID("otl_" + randomHex(12)) }
 
-// OTPStatus is where a code or a link stands, or how one try ended. The numbers are stored and must
+// OTPStatus is the status of a code or a link, or how one try ended. The numbers are stored and must
 // not change.
 type OTPStatus int
 
@@ -39,7 +39,7 @@ func (s OTPStatus) String() string { return otpStatusNames[s] }
 // MarshalText writes the status as callers see it.
 func (s OTPStatus) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// OTPCode is a one-time code that was sent to a contact. The code itself is not kept, only a keyed
+// OTPCode is a one-time code that was sent to a contact. The code itself is not stored, only a keyed
 // hash of it, and the encrypted text as long as that may have to be sent.
 type OTPCode struct {
 	ID        OTPID
@@ -63,7 +63,7 @@ type OTPLedger struct {
 	Requests []time.Time // when codes were asked for, oldest first: those that still count
 }
 
-// OTPLink is a login link: whoever sends its prompt from the right phone is who they say.
+// OTPLink is a login link: a message with its prompt from the right phone logs its contact in.
 type OTPLink struct {
 	ID        OTPID
 	Channel   ChannelCode
@@ -81,17 +81,17 @@ type OTPLink struct {
 	EndedAt   time.Time // zero: it is open
 
 	// Encrypted is the prompt as it is to be sent, encrypted for [PromptContext]: only on the sandbox
-	// network, where a phone can be told to tap the link by its id, and only while the link is open.
+	// network, where a request can have a phone tap the link by its id, and only while the link is open.
 	Encrypted []byte
 }
 
 // PromptContext is what the encrypted prompt of a link is bound to.
 func PromptContext(id OTPID) string { return "prompt of " + string(id) }
 
-// LinkMessages are the texts of a login link. In each, ##code## and ##name## stand for what they say.
+// LinkMessages are the texts of a login link. ##code## and ##name## are replaced in each.
 type LinkMessages struct {
 	Prompt  string `json:"prompt"`  // what the contact sends to the channel
-	Success string `json:"success"` // what is answered
+	Success string `json:"success"` // the reply
 	Failed  string `json:"failed"`
 	Expired string `json:"expired"`
 }

@@ -9,14 +9,14 @@ import (
 // Each is worth knowing only until the next one.
 type Pairing struct {
 	Step PairingStep
-	// Code is what to show (QRStep) or to type on the phone (CodeStep). Whoever has it can link the
+	// Code is what to show (QRStep) or to type on the phone (CodeStep). Anybody who has it can link the
 	// account: it belongs before the eyes of its owner and nowhere else.
 	Code      string
-	ExpiresAt time.Time // until when Code can be used; zero: there is none
+	ExpiresAt time.Time // until when Code can be used; zero: no code
 	// Reason is a sentence on WrongCodeStep, PasskeyStep and FailedStep, and on StartingStep where the
 	// connection was lost before; empty on the others.
 	Reason string
-	N, Of  int // the QR code's place among those that the network gives; zero where it is none
+	N, Of  int // the QR code's number among those of the network; zero: it is not a QR code
 	At     time.Time
 }
 
@@ -35,10 +35,10 @@ const (
 	WrongCodeStep PairingStep = "wrong_code" // the phone did not accept what was typed; Code can still be typed
 )
 
-// IsOver reports whether no further step follows unless somebody begins anew.
+// IsOver reports whether the pairing has ended. A new one must be started.
 func (s PairingStep) IsOver() bool { return s == PairedStep || s == TimeoutStep || s == FailedStep }
 
-// pairingData is what an event tells of a step.
+// pairingData is the data of the event of a step.
 type pairingData struct {
 	Step      PairingStep `json:"step"`
 	Code      string      `json:"code,omitempty"`
@@ -48,7 +48,7 @@ type pairingData struct {
 	Of        int         `json:"of,omitempty"`
 }
 
-// NewPairingEvent tells a step of a channel's pairing.
+// NewPairingEvent is the event of a step of a channel's pairing.
 func NewPairingEvent(code ChannelCode, p Pairing) *Event {
 	d := pairingData{Step: p.Step, Code: p.Code, Reason: p.Reason, N: p.N, Of: p.Of}
 	if !p.ExpiresAt.IsZero() {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Record is a message as callers see it: in a chat's history and in events.
+// Record is a message as JSON: in a chat's history and in events.
 type Record struct {
 	ContactID ContactID    `json:"contact_id,omitempty"` // in events, where it is not clear from the request
 	MessageID string       `json:"message_id"`

@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// MessageQuery says which records are looked for, over all channels. The zero value is all of them.
+// MessageQuery selects messages over all channels. The zero value selects all.
 type MessageQuery struct {
 	Channel ChannelCode
 	Contact ContactID

@@ -2,7 +2,7 @@ package parley
 
 import "fmt"
 
-// Status is where a message stands. It only moves forward; [Status.CanFollow] has the rule. The
+// Status is the status of a message. It only moves forward; [Status.CanFollow] has the rule. The
 // numbers are stored and must not change.
 type Status int
 
@@ -37,7 +37,7 @@ func (s Status) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // CanFollow reports whether a message in status from may go on to s.
 //
-// A receipt can overtake the confirmation of the send that it belongs to, so every receipt settles
+// A receipt can overtake the confirmation of the send that it belongs to, so every receipt confirms
 // a pending message. What failed may still turn out to have arrived. Deleted is the end.
 func (s Status) CanFollow(from Status) bool {
 	switch s {

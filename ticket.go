@@ -11,15 +11,15 @@ import (
 type TicketPurpose string
 
 const (
-	SignInTicket  TicketPurpose = "sign-in" // open the console, once: the secret stands in a link
-	SessionTicket TicketPurpose = "session" // use the console: the secret stands in a cookie
-	PairTicket    TicketPurpose = "pair"    // link a phone to one channel, once: the secret stands in a link
+	SignInTicket  TicketPurpose = "sign-in" // open the console, once: the secret is in a link
+	SessionTicket TicketPurpose = "session" // use the console: the secret is in a cookie
+	PairTicket    TicketPurpose = "pair"    // link a phone to one channel, once: the secret is in a link
 )
 
 // ticketBytes is how long a secret is before it is written down: nobody guesses 256 bits.
 const ticketBytes = 32
 
-// Ticket is what is kept of a secret that somebody was given: never the secret itself.
+// Ticket is what is stored of a ticket: a hash, never the secret itself.
 type Ticket struct {
 	Hash      []byte // see [HashTicket]
 	Purpose   TicketPurpose
@@ -29,7 +29,7 @@ type Ticket struct {
 	UsedAt    time.Time // zero: not used; a session is used up when it is signed out
 }
 
-// NewTicket makes a ticket that is good for a while, and its secret, which is told to its holder only.
+// NewTicket makes a ticket that is valid for a while, and its secret, which only its holder gets.
 func NewTicket(purpose TicketPurpose, channel ChannelCode, now time.Time, life time.Duration) (secret string, t Ticket) {
 	random := make([]byte, ticketBytes)
 	rand.Read(random) // never fails
@@ -44,7 +44,7 @@ func HashTicket(secret string) []byte {
 	return sum[:]
 }
 
-// Active reports whether the ticket is good at the given time.
+// Active reports whether the ticket is valid at a time.
 func (t Ticket) Active(now time.Time) bool {
 	return t.UsedAt.IsZero() && now.Before(t.ExpiresAt)
 }

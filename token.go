@@ -20,7 +20,7 @@ func ParseTokenKind(s string) (TokenKind, error) {
 	return "", Errorf(BadRequest, "A token's kind is channel, global or admin.")
 }
 
-// Token is what is kept of a token: never the token itself.
+// Token is what is stored of a token: never the token itself.
 type Token struct {
 	ID         TokenID
 	Name       string
@@ -28,7 +28,7 @@ type Token struct {
 	Channel    ChannelCode // channel tokens only
 	CreatedAt  time.Time
 	ExpiresAt  time.Time // zero: never
-	LastUsedAt time.Time // zero: never; kept to the minute
+	LastUsedAt time.Time // zero: never; stored to the minute
 	RevokedAt  time.Time // zero: not revoked
 
 	LastUsedFrom string // an address; empty: not known
@@ -42,7 +42,7 @@ type TokenUse struct {
 	UserAgent string
 }
 
-// Active reports whether the token is good at the given time.
+// Active reports whether the token is valid at a time.
 func (t Token) Active(now time.Time) bool {
 	return t.RevokedAt.IsZero() && (t.ExpiresAt.IsZero() || now.Before(t.ExpiresAt))
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Webhook is an address that is told of events.
+// Webhook is an address that events are delivered to.
 type Webhook struct {
 	ID        WebhookID
 	URL       string
@@ -17,41 +17,38 @@ type Webhook struct {
 	Types     []EventType // none: of every type
 	CreatedAt time.Time
 
-	// Cursor is the place in the event log up to which deliveries were planned.
+	// Cursor is the seq of the last event whose deliveries were planned.
 	Cursor int64
-	// DisabledAt is when it was switched off, by somebody or because it only failed; zero: it is on.
+	// DisabledAt is when it was disabled, by a user or after too many failures; zero: it is enabled.
 	DisabledAt time.Time
-	Reason     string // why it is off, in a sentence
-	// FailingSince is when the first of the attempts failed that have all failed since; zero: the last
-	// one worked.
+	Reason     string // why it is disabled, in a sentence
+	// FailingSince is when the current run of failures began; zero: the last attempt succeeded.
 	FailingSince time.Time
-	// FailingFor is how much of the time since then counts towards switching it off: the time in which the server
-	// ran and made attempts.
+	// FailingFor is how much of that time counts towards disabling it: while the server ran and made attempts.
 	FailingFor time.Duration
 	Failures   int // how many attempts in a row have failed
-	// Lost is how many events were removed from the log before deliveries of them were planned, and LostAt when that was
-	// last noticed.
+	// Lost counts events that were removed from the log before their deliveries were planned. LostAt is when that
+	// last happened.
 	Lost   int64
 	LostAt time.Time
 }
 
-// Filter says which events the webhook is told of.
+// Filter selects the events that the webhook gets.
 func (w *Webhook) Filter() EventFilter { return EventFilter{Channel: w.Channel, Types: w.Types} }
 
-// IsEnabled reports whether the webhook is told of anything now.
+// IsEnabled reports whether the webhook gets events now.
 func (w *Webhook) IsEnabled() bool { return w.DisabledAt.IsZero() }
 
-// Enable switches the webhook on, with a clean slate: what waited goes on.
+// Enable enables the webhook and clears its failures. Waiting deliveries continue.
 func (w *Webhook) Enable() {
 	w.DisabledAt, w.Reason = time.Time{}, ""
 	w.Forgive()
 }
 
-// Forgive forgets that the webhook failed.
+// Forgive clears the failures of the webhook.
 func (w *Webhook) Forgive() { w.FailingSince, w.FailingFor, w.Failures = time.Time{}, 0, 0 }
 
-// Disable switches the webhook off. What waits for it, and what happens meanwhile, waits until it is
-// switched on again.
+// Disable disables the webhook. Its events wait until it is enabled again.
 func (w *Webhook) Disable(at time.Time, reason string) { w.DisabledAt, w.Reason = at, reason }
 
 // WebhookID names a webhook.
@@ -65,7 +62,7 @@ type Delivery struct {
 	ID      DeliveryID
 	Webhook WebhookID // empty: a callback
 	URL     string    // of a callback; a webhook's is in the webhook
-	Event   int64     // the place in the event log
+	Event   int64     // the seq of the event
 	EventID EventID
 	Type    EventType
 	Channel ChannelCode
@@ -76,31 +73,30 @@ type Delivery struct {
 	NextAt    time.Time // when to try it, while it waits; zero: at once
 	CreatedAt time.Time
 	TriedAt   time.Time // the last attempt; zero: none was made
-	EndedAt   time.Time // when it was delivered or failed for good; zero: it waits
+	EndedAt   time.Time // when it was delivered or finally failed; zero: it waits
 	Took      time.Duration
-	Code      int    // the HTTP status of the last attempt; zero: there was no answer
+	Code      int    // the HTTP status of the last attempt; zero: no response
 	Problem   string // why the last attempt failed, in a few words; empty: it did not
-	Answer    string // the beginning of what was answered to a failed attempt
+	Answer    string // the beginning of the response to a failed attempt
 
-	// Earlier are the attempts before the last one, oldest first. There are at most so many, and a replay
-	// keeps them.
+	// Earlier are the attempts before the last one, oldest first: at most maxEarlier. A replay does not clear them.
 	Earlier []DeliveryAttempt
 }
 
-// NewDelivery makes the delivery of an event, which is in the log already, to a webhook.
+// NewDelivery makes the delivery of a stored event to a webhook.
 func NewDelivery(e *Event, to WebhookID) Delivery {
 	return Delivery{Webhook: to, Event: e.Seq, EventID: e.ID, Type: e.Type, Channel: e.Channel, Chat: e.Chat, CreatedAt: time.Now()}
 }
 
-// NewCallback makes the delivery of an event, which is in the log already, to the address that the
-// request of a login link named. The contact is spelled as in that request. It belongs into the transaction that adds the event.
+// NewCallback makes the delivery of a stored event to the callback address of a login link. The contact is spelled as in
+// the request. Store it in the transaction that adds the event.
 func NewCallback(e *Event, address string, contact ContactID) Delivery {
 	d := NewDelivery(e, "")
 	d.URL, d.Chat = address, contact
 	return d
 }
 
-// Endpoint is what the delivery burdens, and what answers it or does not.
+// Endpoint is what the delivery goes to.
 func (d *Delivery) Endpoint() Endpoint {
 	if d.Webhook != "" {
 		return Endpoint(d.Webhook)
@@ -112,8 +108,7 @@ func (d *Delivery) Endpoint() Endpoint {
 	return Endpoint(u.Scheme + "://" + strings.ToLower(u.Host))
 }
 
-// Endpoint names something that deliveries go to: a webhook by its id, or the server that callbacks go
-// to by scheme, host and port.
+// Endpoint names what deliveries go to: a webhook by its id, or the server of callbacks by scheme, host and port.
 type Endpoint string
 
 // DeliveryID names a delivery: "dlv_" and 16 hexadecimal digits of a number that the store chooses.
@@ -122,21 +117,21 @@ type DeliveryID string
 // DeliveryIDOf makes the id of a number.
 func DeliveryIDOf(n int64) DeliveryID { return DeliveryID(fmt.Sprintf("dlv_%016x", n)) }
 
-// Number is what the id was made of, or -1 if it is none.
+// Number is the number in the id, or -1 if it is not a delivery id.
 func (id DeliveryID) Number() int64 {
-	hexits, ok := strings.CutPrefix(string(id), "dlv_")
-	if n, err := strconv.ParseInt(hexits, 16, 64); ok && err == nil && len(hexits) == 16 && n >= 0 {
+	digits, ok := strings.CutPrefix(string(id), "dlv_")
+	if n, err := strconv.ParseInt(digits, 16, 64); ok && err == nil && len(digits) == 16 && n >= 0 {
 		return n
 	}
 	return -1
 }
 
-// DeliveryState is where a delivery stands. The numbers are stored and must not change.
+// DeliveryState is the state of a delivery. The numbers are stored and must not change.
 type DeliveryState int
 
 const (
 	DeliveryWaiting DeliveryState = 0 // to be tried, or tried again
-	DeliveryDone    DeliveryState = 1 // answered with a 2xx
+	DeliveryDone    DeliveryState = 1 // the response was 2xx
 	DeliveryFailed  DeliveryState = 2 // every attempt of the schedule failed; it can be replayed
 )
 
@@ -150,43 +145,41 @@ func ParseDeliveryState(s string) (DeliveryState, bool) {
 	return DeliveryState(i), i >= 0
 }
 
-// DeliveryQuery says which deliveries are wanted. The zero value is all.
+// DeliveryQuery selects deliveries. The zero value selects all.
 type DeliveryQuery struct {
 	IDs     []DeliveryID
-	Events  []int64 // places in the log
+	Events  []int64 // their seqs
 	Webhook WebhookID
 	Channel ChannelCode
 	State   *DeliveryState
 	Tried   bool      // only those that were tried
 	Since   time.Time // created at this time or later
 	Until   time.Time // created before this time
-	// EndedBefore leaves out what ended at this time or later, so that a replay in several steps does
-	// not meet again what it had made again.
+	// EndedBefore leaves out what ended at this time or later. A replay in several steps then does not find its own work.
 	EndedBefore time.Time
 }
 
-// SigningSecret is what signatures of one owner are made with, encrypted. After it was changed the
-// old one signs beside it for a while.
+// SigningSecret is the encrypted secret that signs for one owner. After a rotation the old one also signs for a while.
 type SigningSecret struct {
 	Owner        SecretOwner
 	Encrypted    []byte
-	OldEncrypted []byte // nil: there is none
+	OldEncrypted []byte // nil: none
 	OldUntil     time.Time
 }
 
-// SecretOwner names whose signatures a secret makes.
+// SecretOwner names the owner of a signing secret.
 type SecretOwner string
 
-// ListenSecret is the owner of the secret that signs what is forwarded to a developer's machine.
+// ListenSecret owns the secret that signs events forwarded by "parley listen".
 const ListenSecret SecretOwner = "listen"
 
-// WebhookSecret is the owner of the secret that signs what a webhook is told.
+// WebhookSecret owns the secret that signs the deliveries of a webhook.
 func WebhookSecret(id WebhookID) SecretOwner { return SecretOwner("webhook:" + id) }
 
-// ChannelSecret is the owner of the secret that signs a channel's callbacks.
+// ChannelSecret owns the secret that signs a channel's callbacks.
 func ChannelSecret(code ChannelCode) SecretOwner { return SecretOwner("channel:" + code) }
 
-// Channel returns the channel whose secret it is; empty: it is no channel's.
+// Channel returns the channel that owns the secret; empty: none.
 func (o SecretOwner) Channel() ChannelCode {
 	if code, ok := strings.CutPrefix(string(o), "channel:"); ok {
 		return ChannelCode(code)
@@ -194,7 +187,7 @@ func (o SecretOwner) Channel() ChannelCode {
 	return ""
 }
 
-// Webhook returns the webhook whose secret it is; empty: it is no webhook's.
+// Webhook returns the webhook that owns the secret; empty: none.
 func (o SecretOwner) Webhook() WebhookID {
 	if id, ok := strings.CutPrefix(string(o), "webhook:"); ok {
 		return WebhookID(id)

@@ -33,8 +33,8 @@ type OTPQuota struct {
 	Wait time.Duration
 }
 
-// Of returns what is left of the limit after things that happened so long ago. What lies in the future
-// happened now: see [OTPLedger.Correct].
+// Of returns what is left of the limit after things that happened so long ago. Times in the future count as now: see
+// [OTPLedger.Correct].
 func (l OTPLimit) Of(ages []time.Duration) OTPQuota {
 	var counted []time.Duration
 	for _, age := range ages {
@@ -70,9 +70,8 @@ func Ages(times []time.Time, now time.Time) []time.Duration {
 	return ages
 }
 
-// Correct replaces times that lie in the future by the current one, and reports whether there were any. A
-// clock that was ahead for a moment would lock the contact out until then. The ledger must be stored: only
-// then the waits end when they are said to.
+// Correct replaces times in the future by the current one, and reports whether there were any. Otherwise a clock that was
+// ahead for a moment would lock the contact out. Store the ledger afterwards, or the waits end later than announced.
 func (l *OTPLedger) Correct(now time.Time) bool {
 	isAhead := func(at time.Time) bool { return at.After(now) }
 	changed := false
@@ -115,8 +114,7 @@ func (l *OTPLedger) Left(now time.Time, elsewhere []time.Duration) OTPQuota {
 	return tightest(OTPContact.Of(append(elsewhere, asked...)), OTPRequests.Of(asked))
 }
 
-// Replace puts a new code in the place of the one before, which is void from then on, and counts the
-// request.
+// Replace replaces the code by a new one and counts the request.
 func (l *OTPLedger) Replace(c OTPCode) {
 	l.Code = c
 	l.Requests = append(within(l.Requests, c.CreatedAt, OTPRequests.Window), c.CreatedAt)

@@ -7,10 +7,10 @@ import (
 )
 
 const (
-	// maxEarlier is how many attempts are kept of a delivery beside the last: those of a whole schedule and
-	// of its replay. A webhook that is down for days is tried more often, each minute, with the same one.
+	// maxEarlier is how many attempts of a delivery are stored besides the last: a whole schedule and a replay.
+	// A webhook that is down for days is tried more often, each minute, with the same delivery.
 	maxEarlier = 20
-	// maxExcerpt is how many bytes are kept of the answer to an attempt that is not the last.
+	// maxExcerpt is how many bytes of the response are stored for an attempt that is not the last.
 	maxExcerpt = 512
 )
 
@@ -19,9 +19,9 @@ type DeliveryAttempt struct {
 	Number  int // from 1 on; a replay counts on
 	At      time.Time
 	Took    time.Duration
-	Code    int    // the HTTP status; zero: there was no answer
+	Code    int    // the HTTP status; zero: no response
 	Problem string // why it failed, in a few words; empty: it did not
-	Answer  string // the beginning of what was answered, if it failed
+	Answer  string // the beginning of the response, if it failed
 }
 
 // History lists the attempts that are known, oldest first.
@@ -37,8 +37,8 @@ func (d *Delivery) History() []DeliveryAttempt {
 	return slices.Concat(d.Earlier, []DeliveryAttempt{last})
 }
 
-// MakeRoom puts the last attempt among the earlier ones, so that another one can take its place. Where
-// there are too many, those go that followed the first: how it began and how it is now tells the most.
+// MakeRoom moves the last attempt to the earlier ones before another attempt. If there are too many, those after the
+// first are dropped: the first and the newest say the most.
 func (d *Delivery) MakeRoom() {
 	d.Earlier = d.History()
 	if n := len(d.Earlier); n > 0 {

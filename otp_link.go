@@ -6,19 +6,19 @@ import "time"
 type LinkTry struct {
 	From   ContactID
 	Alias  ContactID // another spelling of the sender's number, under which the link was asked for; empty: none
-	Edited bool      // it is not the prompt as it was given
+	Edited bool      // the prompt was changed
 	At     time.Time
 }
 
 // LinkOutcome is what follows from a try.
 type LinkOutcome struct {
 	Answer   LinkAnswer
-	Event    EventType // what is told of it; empty: nothing
-	Reason   string    // why it failed, where that is told
+	Event    EventType // to publish; empty: none
+	Reason   string    // why it failed, for the event
 	Callback string    // the address to call; empty: none
 }
 
-// LinkAnswer says which of a link's messages answers a try.
+// LinkAnswer says which of a link's messages is the reply to a try.
 type LinkAnswer int
 
 const (
@@ -37,7 +37,7 @@ const (
 // has a link's code and another phone could cause any number of events and callbacks.
 const maxReportedOthers = 5
 
-// StatusAt is where the link stands at a time, whether or not anybody noticed that it expired.
+// StatusAt is the status of the link at a time, whether or not its expiry is stored yet.
 func (l OTPLink) StatusAt(now time.Time) OTPStatus {
 	if l.Status == OTPStatusPending && !now.Before(l.ExpiresAt) {
 		return OTPStatusExpired
@@ -46,9 +46,8 @@ func (l OTPLink) StatusAt(now time.Time) OTPStatus {
 }
 
 // Try returns the link as it is after somebody tried to use it, and what follows. A link is approved
-// once: by the right contact, who sent the prompt as it was given, in time. A failed try does not use
-// it up, but the right contact has only so many. What was tried on a link that has ended is answered
-// and told to nobody else: its caller knows how it ended.
+// once: by the right contact, with the unchanged prompt, in time. A failed try does not use it up, but the right contact has
+// only so many. A try on a link that has ended gets a reply and publishes no event: its caller knows how it ended.
 func (l OTPLink) Try(t LinkTry) (OTPLink, LinkOutcome) {
 	if was := l.Status; l.StatusAt(t.At) != OTPStatusPending {
 		l.Status = l.StatusAt(t.At)
@@ -82,7 +81,7 @@ func (l OTPLink) Try(t LinkTry) (OTPLink, LinkOutcome) {
 	return l, LinkOutcome{Answer: AnswerSuccess, Event: OTPApproved, Callback: l.OnSuccess}
 }
 
-// Text returns the message that answers a try, with the code and the name yet to be filled in.
+// Text returns the reply to a try, with the code and the name yet to be filled in.
 func (m LinkMessages) Text(a LinkAnswer) string {
 	switch a {
 	case AnswerSuccess:
