@@ -1,8 +1,10 @@
 package callback
 
 import (
-	"bytes"
+	"cmp"
 	"context"
+	"crypto/rand"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,97 +20,76 @@ import (
 )
 
 const (
-	// MaxResponse is how much of an answer is read: enough to use the connection again after any honest one.
+	// MaxResponse is how much of a response is read, so that its connection can be reused.
 	MaxResponse = 64 << 10
-	// maxKept is how much of the answer to a failed attempt is kept, to see what went wrong.
-	maxKept = 1 << 10
-	// drainTime is how long a body may take after an answer that is good already.
+	// maxStoredResponse is how much of the response to a failed attempt is stored.
+	maxStoredResponse = 1 << 10
+	// drainTime is how long the rest of a response may take.
 	drainTime = time.Second
 )
 
-// Attempt is how one request ended.
+// Attempt is the result of one request.
 type Attempt struct {
-	RequestID string // what the request carried as X-Request-Id
+	RequestID string // sent as X-Request-Id
 	At        time.Time
 	Took      time.Duration
-	Code      int    // the HTTP status; zero: there was no answer
-	Problem   string // why it failed: a word of safehttp, a colon and a sentence; empty: it did not
-	Response  string // the beginning of the answer to a failed attempt
+	Code      int    // HTTP status; zero: there was no response
+	Problem   string // why it failed: a code of safehttp, a colon and a sentence; empty: it succeeded
+	Response  string // the beginning of the response to a failed attempt
 
-	retryAfter time.Duration // that the endpoint asked for
+	retryAfter time.Duration // that the endpoint requested
 }
 
-// Succeeded reports whether the endpoint took the event.
+// Succeeded reports whether the endpoint accepted the event.
 func (a *Attempt) Succeeded() bool { return a.Problem == "" }
 
-// webhookRequest makes the request that tells a webhook of an event.
-func (e *Engine) webhookRequest(ctx context.Context, address string, event *parley.Event, keys Keys, at time.Time) (*http.Request, error) {
-	body, err := e.Render(event)
-	if err != nil {
-		return nil, fmt.Errorf("write event %s: %w", event.ID, err)
+// attempt sends one delivery. An error is an internal one and says nothing about the endpoint.
+func (e *Engine) attempt(ctx context.Context, webhookURL string, j *job) (Attempt, error) {
+	timeout := WebhookTimeout
+	if j.Webhook == "" {
+		timeout = callbackTimeout
 	}
-	u, err := safehttp.CheckURL(address)
+	keys, err := e.Secrets.KeysOf(ctx, secretOwner(&j.Delivery))
 	if err != nil {
-		return nil, err
+		return Attempt{}, err
 	}
-	req := (&http.Request{Method: http.MethodPost, URL: u, Header: http.Header{}, ContentLength: int64(len(body)),
-		Body: io.NopCloser(bytes.NewReader(body))}).WithContext(ctx)
-	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
-	req.Header.Set("Content-Type", "application/json")
-	return req, keys.SignRequest(req.Header, event.ID, at, body)
+	limited, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	a := Attempt{RequestID: requestIDOf(&j.event), At: time.Now()}
+	req, err := e.newRequest(limited, webhookURL, &j.Delivery, &j.event, keys, a.At)
+	a = e.exchange(req, err, cancel, a)
+	if a.Code == 0 && ctx.Err() != nil {
+		return Attempt{}, ctx.Err() // the engine stops; not the endpoint's fault
+	}
+	return a, nil
 }
 
-// callbackRequest makes the request that tells the outcome of a login link. The address keeps its own
-// query as it is; ours is put after it.
-func callbackRequest(ctx context.Context, d *parley.Delivery, event *parley.Event, keys Keys, at time.Time) (*http.Request, error) {
-	params, err := callbackParams(d.Chat, event, at)
+// TestEvent is the type of the event that SendTest sends. It is in no log and on no list.
+const TestEvent parley.EventType = "webhook.test"
+
+// SendTest sends a test event to a webhook once, enabled or not. It does not affect the webhook's health.
+func (e *Engine) SendTest(ctx context.Context, w parley.Webhook) (Attempt, error) {
+	keys, err := e.Secrets.KeysOf(ctx, parley.WebhookSecret(w.ID))
 	if err != nil {
-		return nil, err
+		return Attempt{}, err
 	}
-	signature, err := keys.signParams(params)
+	data, err := json.Marshal(map[string]any{"webhook_id": w.ID, "message": "This is a test of the webhook."})
 	if err != nil {
-		return nil, err
+		return Attempt{}, err
 	}
-	u, err := safehttp.CheckURL(d.URL)
-	if err != nil {
-		return nil, err
-	}
-	var query strings.Builder
-	query.WriteString(strings.ReplaceAll(u.RawQuery, " ", "%20")) // a blank would end the request's line
-	for _, p := range append(params, param{"signature", signature}) {
-		if query.Len() > 0 {
-			query.WriteByte('&')
-		}
-		query.WriteString(p.key + "=" + url.QueryEscape(p.value))
-	}
-	u.RawQuery = query.String()
-	req := (&http.Request{Method: http.MethodGet, URL: u, Header: http.Header{}}).WithContext(ctx)
-	req.Header.Set(headerSignature, signature)
-	return req, nil
+	var log [4]byte
+	rand.Read(log[:]) // never fails
+	a := Attempt{RequestID: newRequestID(), At: time.Now()}
+	id := parley.NewEventID(a.At, binary.BigEndian.Uint32(log[:]), 0)
+	event := &parley.Event{ID: id, Type: TestEvent, Channel: w.Channel, At: a.At, Data: data}
+	limited, cancel := context.WithTimeout(ctx, WebhookTimeout)
+	defer cancel()
+	req, err := e.webhookRequest(limited, w.URL, event, keys, a.At)
+	return e.exchange(req, err, cancel, a), nil
 }
 
-// callbackParams are what a callback says, sorted.
-func callbackParams(contact parley.ContactID, event *parley.Event, at time.Time) ([]param, error) {
-	var data struct {
-		ID     string `json:"id"`
-		Reason string `json:"reason"`
-	}
-	if err := json.Unmarshal(event.Data, &data); err != nil {
-		return nil, fmt.Errorf("read event %s: %w", event.ID, err)
-	}
-	status := "failed"
-	if event.Type == parley.OTPApproved {
-		status = "success"
-	}
-	params := []param{{"contact_id", string(contact)}, {"event_id", string(event.ID)}, {"id", data.ID}}
-	if data.Reason != "" {
-		params = append(params, param{"reason", data.Reason})
-	}
-	return append(params, param{"status", status}, param{"timestamp", parley.Stamp(at)}), nil
-}
-
-// exchange sends a request and judges the answer. A request that could not be made is given as err.
-// What is left to read of the answer is given up by cancel.
+// exchange sends a request and evaluates the response. err is the error of making the request. cancel aborts reading the
+// rest of the response.
 func (e *Engine) exchange(req *http.Request, err error, cancel func(), begun Attempt) (a Attempt) {
 	a = begun
 	defer func() { a.Took = time.Since(a.At) }()
@@ -124,18 +105,18 @@ func (e *Engine) exchange(req *http.Request, err error, cancel func(), begun Att
 		return a
 	}
 	defer resp.Body.Close()
+	defer time.AfterFunc(drainTime, cancel).Stop()
 	a.Code = resp.StatusCode
 	if a.Code >= 200 && a.Code <= 299 {
-		drain(resp.Body, cancel)
+		io.Copy(io.Discard, io.LimitReader(resp.Body, MaxResponse)) // an error costs the connection and nothing else
 		return a
 	}
 	a.Problem = fmt.Sprintf("%s: The server answered %s.", safehttp.HTTPStatus, statusText(a.Code))
-	a.Response = beginning(resp.Body, cancel)
+	a.Response = beginning(resp.Body)
 	a.retryAfter = retryAfter(resp, time.Now())
 	return a
 }
 
-// statusText is a status as it is told.
 func statusText(code int) string {
 	text := fmt.Sprint(code)
 	if name := http.StatusText(code); name != "" {
@@ -147,19 +128,11 @@ func statusText(code int) string {
 	return text
 }
 
-// drain reads a body to its end, so that the connection can be used again. The answer is good already,
-// whatever comes now: one that is long or slow costs its connection and nothing else.
-func drain(body io.Reader, cancel func()) {
-	defer time.AfterFunc(drainTime, cancel).Stop()
-	io.Copy(io.Discard, io.LimitReader(body, MaxResponse)) // see above
-}
-
-// beginning reads what is kept of an answer, as far as it comes, and without what is no text.
-func beginning(body io.Reader, cancel func()) string {
-	defer time.AfterFunc(drainTime, cancel).Stop()
-	kept, _ := io.ReadAll(io.LimitReader(body, maxKept)) // what came before a failure is all there is
-	io.Copy(io.Discard, io.LimitReader(body, MaxResponse-maxKept))
-	text := strings.ToValidUTF8(string(kept), "")
+// beginning reads the part of a response that is stored, as valid text.
+func beginning(body io.Reader) string {
+	read, _ := io.ReadAll(io.LimitReader(body, maxStoredResponse)) // on an error, store what was read
+	io.Copy(io.Discard, io.LimitReader(body, MaxResponse-maxStoredResponse))
+	text := strings.ToValidUTF8(string(read), "")
 	return strings.Map(func(r rune) rune {
 		if r == 0 || r == utf8.RuneError {
 			return -1
@@ -168,7 +141,7 @@ func beginning(body io.Reader, cancel func()) string {
 	}, text)
 }
 
-// problem says why there was no answer.
+// problem says why there was no response.
 func problem(err error) string {
 	if p, ok := errors.AsType[*safehttp.Problem](err); ok {
 		return string(p.Code) + ": " + p.Sentence
@@ -177,4 +150,101 @@ func problem(err error) string {
 		return "bad_url: " + bad.Sentence
 	}
 	return "internal: The request could not be made."
+}
+
+// finishAttempt updates the endpoint and the delivery after an attempt, and passes them to the result writer.
+func (e *Engine) finishAttempt(r result, now time.Time) {
+	ep := r.ep
+	ep.inFlight--
+	e.inFlight--
+	if ep.inFlight == 0 {
+		delete(e.busy, ep)
+	}
+	if e.endpoints[ep.key] == ep {
+		e.active[ep] = true
+	}
+	if r.err != nil {
+		delete(ep.known, r.job.ID)
+		if !errors.Is(r.err, context.Canceled) {
+			e.pauseAfterError(context.Background(), ep, r.err, now)
+		}
+		return
+	}
+	ep.errorLogged = false
+	wasBroken := ep.isBroken()
+	recovered, disable := ep.update(&r.attempt, now)
+	if !wasBroken && ep.isBroken() {
+		ep.dropReady()
+	}
+	r.delivery = afterAttempt(r.job, r.attempt, now)
+	if ep.isWebhook() {
+		r.webhook = ep.webhook.ID
+		r.failingSince, r.failingFor, r.failures = ep.failingSince, ep.failingFor, ep.failures
+		r.retryAll, r.disable = recovered, disable
+	}
+	if disable != "" {
+		ep.off = true // at once; the store follows
+	}
+	e.metrics.attempted(&r)
+	e.logAttempt(&r, wasBroken)
+	r.job, r.ep = job{}, nil
+	e.results.add(r)
+}
+
+// afterAttempt is the delivery after an attempt.
+func afterAttempt(j job, a Attempt, now time.Time) parley.Delivery {
+	d := j.Delivery
+	d.MakeRoom()
+	d.TriedAt, d.Took, d.Code, d.Problem, d.Answer = a.At, a.Took, a.Code, a.Problem, a.Response
+	if a.Succeeded() {
+		d.Attempts++
+		d.State, d.EndedAt = parley.DeliveryDone, now
+		return d
+	}
+	if j.probe && d.NextAt.After(a.At) {
+		return d // it was not due, so this attempt does not count
+	}
+	d.Attempts++
+	wait, ok := nextDelay(&d, d.Attempts)
+	if !ok {
+		d.State, d.EndedAt = parley.DeliveryFailed, now
+		return d
+	}
+	d.NextAt = now.Add(max(wait, a.retryAfter))
+	return d
+}
+
+func (e *Engine) logAttempt(r *result, wasBroken bool) {
+	host := hostOf(r.url)
+	attrs := []any{"delivery", r.delivery.ID, "event", r.delivery.EventID, "host", cmp.Or(host, hostOf(r.job.URL)),
+		"request_id", r.attempt.RequestID, "code", r.attempt.Code, "took", r.attempt.Took.Round(time.Millisecond).String()}
+	if r.webhook != "" {
+		attrs = append(attrs, "webhook", r.webhook)
+	}
+	if r.attempt.Succeeded() {
+		e.Log.Debug("delivered", attrs...)
+		if r.retryAll {
+			e.Log.Info("the webhook works again", "webhook", r.webhook, "host", host)
+		}
+		return
+	}
+	attrs = append(attrs, "problem", r.attempt.Problem, "attempts", r.delivery.Attempts)
+	if r.delivery.State == parley.DeliveryFailed {
+		e.Log.Warn("a delivery failed", attrs...)
+	} else {
+		e.Log.Info("an attempt failed; the delivery is retried", attrs...)
+	}
+	if r.disable != "" {
+		e.Log.Error("the webhook is switched off", "webhook", r.webhook, "host", host, "reason", r.disable)
+	} else if !wasBroken && r.failures >= brokenAfter {
+		e.Log.Warn("the webhook only fails and is tried once a minute", "webhook", r.webhook, "host", host, "failures", r.failures)
+	}
+}
+
+func hostOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return u.Host
 }

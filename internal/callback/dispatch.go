@@ -3,50 +3,29 @@ package callback
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	"parley"
-	"parley/internal/wait"
 )
 
-// read reads the endpoints if webhooks have changed or deliveries were replayed, and again after it failed.
-func (e *Engine) read(ctx context.Context, now time.Time) {
+// readEndpoints reads the endpoints if webhooks have changed, deliveries were replayed, or the last read failed.
+func (e *Engine) readEndpoints(ctx context.Context, now time.Time) {
 	e.mu.Lock()
 	reload := e.reload
 	e.reload = false
 	e.mu.Unlock()
-	if !reload && (!e.broken || now.Before(e.readAt.Add(blink))) {
+	if !reload && (!e.reading.failing || now.Before(e.readAt.Add(storeErrorPause))) {
 		return
 	}
 	e.readAt = now
-	e.works(ctx, e.readEndpoints(ctx))
-}
-
-// measure counts the webhooks that count as broken.
-func (e *Engine) measure() {
-	open := 0
-	for _, ep := range e.endpoints {
-		if ep.isOpen() && !ep.off {
-			open++
-		}
-	}
-	e.measures.open.Set(float64(open))
-}
-
-// works logs, once, that the store does not work, or that it does again.
-func (e *Engine) works(ctx context.Context, err error) {
-	if ctx.Err() != nil || (err != nil) == e.broken {
-		return
-	}
-	if e.broken = err != nil; e.broken {
-		e.Log.Error("deliveries cannot be read: webhooks and callbacks stand still", "error", err)
-	} else {
-		e.Log.Info("deliveries can be read again")
+	if err := e.updateEndpoints(ctx); ctx.Err() == nil {
+		e.reading.report(e.Log, err, "deliveries cannot be read: webhooks and callbacks wait", "deliveries can be read again")
 	}
 }
 
-// readEndpoints brings the endpoints up to date.
-func (e *Engine) readEndpoints(ctx context.Context) error {
+func (e *Engine) updateEndpoints(ctx context.Context) error {
 	webhooks, err := e.Store.Webhooks(ctx)
 	if err != nil {
 		return err
@@ -55,19 +34,19 @@ func (e *Engine) readEndpoints(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	there := map[parley.Endpoint]bool{}
+	exists := map[parley.Endpoint]bool{}
 	for _, w := range webhooks {
 		key := parley.Endpoint(w.ID)
-		there[key] = true
-		e.readWebhook(key, w)
+		exists[key] = true
+		e.updateWebhook(key, w)
 	}
 	for _, key := range callbacks {
-		e.endpoint(key).look = true
+		e.endpoint(key).mayBeDue = true
 	}
 	for key, ep := range e.endpoints {
-		if ep.isWebhook() && !there[key] {
+		if ep.isWebhook() && !exists[key] {
 			ep.off = true
-			ep.putBack()
+			ep.dropReady()
 			delete(e.endpoints, key)
 			delete(e.active, ep)
 		}
@@ -75,99 +54,103 @@ func (e *Engine) readEndpoints(ctx context.Context) error {
 	return nil
 }
 
-// readWebhook takes over what the store says of a webhook.
-func (e *Engine) readWebhook(key parley.Endpoint, w parley.Webhook) {
+func (e *Engine) updateWebhook(key parley.Endpoint, w parley.Webhook) {
 	ep, known := e.endpoints[key]
-	if !known {
+	if !known { // with the failures that the last process stored; the first probe is due
 		ep = e.endpoint(key)
-		ep.failures, ep.failingSince, ep.failingFor = w.Failures, w.FailingSince, w.FailingFor // as the last process left it; the first probe is due
-	} else if w.IsEnabled() && (ep.off || ep.webhook.URL != w.URL || ep.isOpen() && w.Failures == 0) {
-		ep.forgive()
-		e.recorder.push(result{endpoint: key, webhook: w.ID, healthy: true, hurry: true})
+		ep.failures, ep.failingSince, ep.failingFor = w.Failures, w.FailingSince, w.FailingFor
+	} else if w.IsEnabled() && (ep.off || ep.webhook.URL != w.URL || ep.isBroken() && w.Failures == 0) {
+		ep.restart()
+		e.results.add(result{endpoint: key, webhook: w.ID, retryAll: true})
 	}
 	ep.webhook, ep.off = w, !w.IsEnabled()
-	ep.putBack() // it may have been read for another address
+	ep.dropReady() // the URL may have changed
 	e.active[ep] = true
 }
 
-// endpoint finds an endpoint or makes it, to be looked at.
+// endpoint finds or makes an endpoint and marks it active.
 func (e *Engine) endpoint(key parley.Endpoint) *endpoint {
 	ep := e.endpoints[key]
 	if ep == nil {
-		ep = newEndpoint(key)
+		ep = &endpoint{key: key, known: map[parley.DeliveryID]bool{}, mayBeDue: true}
 		e.endpoints[key] = ep
 	}
 	e.active[ep] = true
 	return ep
 }
 
-// takeIn takes in what others handed over.
-func (e *Engine) takeIn(now time.Time) {
+// countBroken updates the metric of broken webhooks.
+func (e *Engine) countBroken() {
+	broken := 0
+	for _, ep := range e.endpoints {
+		if ep.isBroken() && !ep.off {
+			broken++
+		}
+	}
+	e.metrics.broken.Set(float64(broken))
+}
+
+// applyInput applies what other goroutines handed over.
+func (e *Engine) applyInput(now time.Time) {
 	e.mu.Lock()
-	looks, retries, done, recorded := e.looks, e.retries, e.done, e.recorded
-	e.looks, e.retries, e.done, e.recorded = map[parley.Endpoint]bool{}, map[parley.Endpoint]bool{}, nil, nil
+	notified, retries, returned, stored := e.notified, e.retries, e.returned, e.stored
+	e.notified, e.retries, e.returned, e.stored = map[parley.Endpoint]bool{}, map[parley.Endpoint]bool{}, nil, nil
 	e.mu.Unlock()
 	for key := range retries {
-		e.endpoint(key).forgive()
+		e.endpoint(key).restart()
 	}
-	for _, r := range done {
-		e.settle(r, now)
+	for _, r := range returned {
+		e.finishAttempt(r, now)
 	}
-	for _, r := range recorded {
+	for _, r := range stored {
 		if ep := e.endpoints[r.endpoint]; ep != nil {
 			delete(ep.known, r.delivery.ID)
-			ep.look = true // the next one of its chat, or itself at a later time
+			ep.mayBeDue = true // the next one of its chat, or itself later
 			e.active[ep] = true
 		}
 	}
-	for key := range looks {
-		if e.endpoints[key] == nil && isWebhook(key) {
-			e.mu.Lock()
-			e.reload = true // a new webhook: read it at once
-			e.mu.Unlock()
-			wait.Notify(e.wake)
+	for key := range notified {
+		if e.endpoints[key] == nil && strings.HasPrefix(string(key), "whk_") { // a new webhook: read it at once
+			e.input(func() { e.reload = true })
 			continue
 		}
-		e.endpoint(key).look = true
+		e.endpoint(key).mayBeDue = true
 	}
-	if !e.nextLook.IsZero() && !now.Before(e.nextLook) {
-		e.nextLook = time.Time{}
+	if !e.nextCheck.IsZero() && !now.Before(e.nextCheck) {
+		e.nextCheck = time.Time{}
 		for _, ep := range e.endpoints {
-			e.remind(ep, now)
+			e.scheduleCheck(ep, now)
 		}
 	}
 }
 
-// isWebhook tells the two kinds of endpoints apart.
-func isWebhook(key parley.Endpoint) bool { return len(key) > 4 && key[:4] == "whk_" }
-
-// remind has an endpoint looked at when what it waits for comes.
-func (e *Engine) remind(ep *endpoint, now time.Time) {
-	at := ep.waitsFor(now)
+// scheduleCheck makes an endpoint active now or at the time that it waits for.
+func (e *Engine) scheduleCheck(ep *endpoint, now time.Time) {
+	at := ep.nextCheck(now)
 	switch {
 	case at.IsZero():
 	case !now.Before(at):
 		if !ep.dueAt.IsZero() && !now.Before(ep.dueAt) {
-			ep.look = true
+			ep.mayBeDue = true
 		}
 		e.active[ep] = true
-	case e.nextLook.IsZero() || at.Before(e.nextLook):
-		e.nextLook = at
+	case e.nextCheck.IsZero() || at.Before(e.nextCheck):
+		e.nextCheck = at
 	}
 }
 
-// dispatch starts as much as may be under way. Endpoints come in no order, so that none is favoured.
+// dispatch starts as many attempts as allowed. The random order of the map favours no endpoint.
 func (e *Engine) dispatch(ctx, sending context.Context, now time.Time) {
 	for ep := range e.active {
-		if e.inFlight >= inAll {
+		if e.inFlight >= maxInFlight {
 			return
 		}
 		if ep.off {
 			delete(e.active, ep)
 			continue
 		}
-		more, err := e.serve(ctx, sending, ep, now)
-		e.trouble(ctx, ep, err, now)
+		more, err := e.startAttempts(ctx, sending, ep, now)
+		e.pauseAfterError(ctx, ep, err, now)
 		if more {
 			continue
 		}
@@ -176,29 +159,28 @@ func (e *Engine) dispatch(ctx, sending context.Context, now time.Time) {
 			delete(e.endpoints, ep.key)
 			continue
 		}
-		e.remind(ep, now)
+		e.scheduleCheck(ep, now)
 	}
 }
 
-// trouble rests an endpoint that cannot be served for a reason of our own, and logs that once.
-func (e *Engine) trouble(ctx context.Context, ep *endpoint, err error, now time.Time) {
+// pauseAfterError pauses an endpoint after an internal error, and logs the first one.
+func (e *Engine) pauseAfterError(ctx context.Context, ep *endpoint, err error, now time.Time) {
 	if err == nil || ctx.Err() != nil {
 		return
 	}
-	if !ep.broken {
-		ep.broken = true
+	if !ep.errorLogged {
+		ep.errorLogged = true
 		e.Log.Error("deliveries cannot be made", "endpoint", ep.key, "error", err)
 	}
-	ep.pause, ep.look = now.Add(blink), true
+	ep.pausedUntil, ep.mayBeDue = now.Add(storeErrorPause), true
 }
 
-// serve starts what an endpoint may have under way, and reports whether it could use more when others
-// leave room.
-func (e *Engine) serve(ctx, sending context.Context, ep *endpoint, now time.Time) (more bool, err error) {
-	if now.Before(ep.pause) {
+// startAttempts starts attempts at an endpoint. It reports whether the endpoint could use more once others finish.
+func (e *Engine) startAttempts(ctx, sending context.Context, ep *endpoint, now time.Time) (more bool, err error) {
+	if now.Before(ep.pausedUntil) {
 		return false, nil
 	}
-	if ep.isOpen() {
+	if ep.isBroken() {
 		if !e.hasRoom(ep, now) {
 			return true, nil
 		}
@@ -208,8 +190,8 @@ func (e *Engine) serve(ctx, sending context.Context, ep *endpoint, now time.Time
 		if !e.hasRoom(ep, now) {
 			return true, nil
 		}
-		if len(ep.ready) == 0 && ep.look {
-			if err := e.fill(ctx, ep, now); err != nil {
+		if len(ep.ready) == 0 && ep.mayBeDue {
+			if err := e.readAhead(ctx, ep, now); err != nil {
 				return false, err
 			}
 		}
@@ -223,12 +205,12 @@ func (e *Engine) serve(ctx, sending context.Context, ep *endpoint, now time.Time
 	return false, nil
 }
 
-// hasRoom reports whether an endpoint may have one more attempt under way beside those of all others.
+// hasRoom reports whether an endpoint may have one more attempt in flight.
 func (e *Engine) hasRoom(ep *endpoint, now time.Time) bool {
 	switch {
-	case e.inFlight >= inAll, ep.inFlight > 0 && e.inFlight >= half:
+	case e.inFlight >= maxInFlight, ep.inFlight > 0 && e.inFlight >= halfInFlight:
 		return false
-	case e.inFlight < half || !ep.isSuspect(now):
+	case e.inFlight < halfInFlight || !ep.isSuspect(now):
 		return true
 	}
 	suspect := 0
@@ -237,12 +219,12 @@ func (e *Engine) hasRoom(ep *endpoint, now time.Time) bool {
 			suspect += other.inFlight
 		}
 	}
-	return suspect < half
+	return suspect < halfInFlight
 }
 
-// fill reads ahead what is due at an endpoint.
-func (e *Engine) fill(ctx context.Context, ep *endpoint, now time.Time) error {
-	limit := readAtOnce + len(ep.known)
+// readAhead reads due deliveries of an endpoint.
+func (e *Engine) readAhead(ctx context.Context, ep *endpoint, now time.Time) error {
+	limit := readAheadSize + len(ep.known)
 	due, err := e.Store.DueDeliveries(ctx, ep.key, now, limit)
 	if err != nil {
 		return err
@@ -251,25 +233,14 @@ func (e *Engine) fill(ctx context.Context, ep *endpoint, now time.Time) error {
 		if ep.dueAt, err = e.Store.NextDelivery(ctx, ep.key, now); err != nil {
 			return err
 		}
-		ep.look = false
+		ep.mayBeDue = false
 	}
-	due = fresh(due, ep.known)
+	due = slices.DeleteFunc(due, func(d parley.Delivery) bool { return ep.known[d.ID] })
 	ep.ready, err = e.withEvents(ctx, ep, due, now)
 	return err
 }
 
-// fresh leaves out what is known already.
-func fresh(due []parley.Delivery, known map[parley.DeliveryID]bool) []parley.Delivery {
-	kept := due[:0]
-	for _, d := range due {
-		if !known[d.ID] {
-			kept = append(kept, d)
-		}
-	}
-	return kept
-}
-
-// withEvents reads what deliveries are to tell. Those whose event is gone have failed.
+// withEvents reads the events of deliveries. A delivery whose event was purged fails.
 func (e *Engine) withEvents(ctx context.Context, ep *endpoint, ds []parley.Delivery, now time.Time) ([]job, error) {
 	if len(ds) == 0 {
 		return nil, nil
@@ -293,8 +264,8 @@ func (e *Engine) withEvents(ctx context.Context, ep *endpoint, ds []parley.Deliv
 		if !ok || event.ID != d.EventID {
 			d.MakeRoom()
 			d.State, d.EndedAt, d.Problem = parley.DeliveryFailed, now, "gone: The event is gone."
-			e.measures.ended(&d)
-			e.recorder.push(result{endpoint: ep.key, delivery: d})
+			e.metrics.finished(&d)
+			e.results.add(result{endpoint: ep.key, delivery: d})
 			continue
 		}
 		jobs = append(jobs, job{Delivery: d, event: event})
@@ -302,15 +273,14 @@ func (e *Engine) withEvents(ctx context.Context, ep *endpoint, ds []parley.Deliv
 	return jobs, nil
 }
 
-// probe tries a webhook that counts as broken, if it is time: with its oldest delivery and, every other
-// time, with the oldest that was never tried, should it be the deliveries that are bad and not the
-// endpoint.
+// probe attempts one delivery to a broken webhook when it is time. It alternates between the oldest delivery and the
+// oldest without an attempt: the deliveries may be bad and not the endpoint.
 func (e *Engine) probe(ctx, sending context.Context, ep *endpoint, now time.Time) error {
 	if ep.inFlight > 0 || now.Before(ep.probeAt) {
 		return nil
 	}
 	ep.probeAt = now.Add(probeEvery)
-	ep.putBack()
+	ep.dropReady()
 	untried := ep.probes%2 == 1
 	ep.probes++
 	d, err := e.Store.OldestDelivery(ctx, ep.webhook.ID, untried)
@@ -327,11 +297,24 @@ func (e *Engine) probe(ctx, sending context.Context, ep *endpoint, now time.Time
 	if err != nil {
 		return err
 	}
-	if len(jobs) == 0 {
-		ep.probeAt = now.Add(blink) // with the next one, when it is recorded that this one is gone
+	if len(jobs) == 0 { // its event is gone: continue with the next one when that is stored
+		ep.probeAt = now.Add(storeErrorPause)
 		return nil
 	}
 	jobs[0].probe = true
 	e.start(sending, ep, jobs[0], now)
 	return nil
+}
+
+// start makes an attempt in a goroutine of its own.
+func (e *Engine) start(ctx context.Context, ep *endpoint, j job, now time.Time) {
+	r := result{endpoint: ep.key, ep: ep, job: j, url: ep.webhook.URL}
+	ep.inFlight++
+	ep.startedAt = now
+	e.inFlight++
+	e.busy[ep] = true
+	e.sends.Go(func() {
+		r.attempt, r.err = e.attempt(ctx, r.url, &j)
+		e.input(func() { e.returned = append(e.returned, r) })
+	})
 }

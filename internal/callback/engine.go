@@ -1,3 +1,16 @@
+// Package callback delivers events to webhooks, and the outcome of login links to the callback addresses of their
+// requests. It signs each request and retries it on a schedule.
+//
+// Four goroutines share the work. The planner reads the event log from each webhook's cursor and stores deliveries. The
+// dispatcher (Run) starts attempts and tracks the health of each endpoint. The result writer stores outcomes in batches.
+// One more finds callbacks, which are stored together with their event.
+//
+// Invariants:
+//   - The store holds the deliveries. One that was attempted and not stored is attempted again under the same event id.
+//   - Deliveries of one chat to one webhook keep their order.
+//   - Only Run touches the endpoints. Other goroutines hand their input over through the fields under mu.
+//   - Endpoints that are slow or fail use at most half of all attempts, so the others stay fast.
+//   - Logs name hosts, never whole addresses: those may hold secrets.
 package callback
 
 import (
@@ -16,20 +29,19 @@ import (
 )
 
 const (
-	// callbackPace is the least time between two looks for callbacks.
-	callbackPace = 50 * time.Millisecond
-	// blink is how long to rest after the store did not work.
-	blink = time.Second
-	// drainTimeout is how long attempts under way may go on when the engine is stopped.
+	// findPause is the minimum time between two searches for callbacks.
+	findPause = 50 * time.Millisecond
+	// storeErrorPause is the pause after the store failed.
+	storeErrorPause = time.Second
+	// drainTimeout is how long attempts in flight may continue when the engine stops.
 	drainTimeout = 5 * time.Second
-	// forgetEvery is how often ended deliveries are looked through for old ones.
-	forgetEvery  = time.Hour
-	forgetAgain  = time.Minute // after the clock was not trusted
-	forgetAtOnce = 1000        // so many in one transaction, so that nobody waits long behind it
 
-	// defaultFailedRetention is how long failed deliveries are kept, and keepDelivered delivered ones, of which there are many more.
+	purgeEvery      = time.Hour
+	purgeRetryPause = time.Minute // while the clock is not trusted
+	purgeBatch      = 1000        // deliveries in one transaction, so that other writers do not wait long
+
 	defaultFailedRetention = 30 * 24 * time.Hour
-	keepDelivered          = 24 * time.Hour
+	deliveredRetention     = 24 * time.Hour // shorter: there are many more of them
 )
 
 // HTTPClient sends requests; a *safehttp.Client is one.
@@ -44,7 +56,6 @@ type Store interface {
 	Events(ctx context.Context, after int64, filter parley.EventFilter, limit int) ([]parley.Event, int64, error)
 	EventsAt(ctx context.Context, seqs []int64) ([]parley.Event, error)
 	Webhooks(ctx context.Context) ([]parley.Webhook, error)
-	Deliveries(ctx context.Context, q parley.DeliveryQuery, page parley.Page) ([]parley.Delivery, int64, error)
 	DueDeliveries(ctx context.Context, endpoint parley.Endpoint, now time.Time, limit int) ([]parley.Delivery, error)
 	NextDelivery(ctx context.Context, endpoint parley.Endpoint, after time.Time) (time.Time, error)
 	OldestDelivery(ctx context.Context, webhook parley.WebhookID, untried bool) (parley.Delivery, error)
@@ -52,48 +63,46 @@ type Store interface {
 	CountWaiting(ctx context.Context, webhook parley.WebhookID) (int64, error)
 }
 
-// Config says what an engine works with.
+// Config configures an engine.
 type Config struct {
 	Store   Store
 	Secrets *Secrets
-	// Client sends the requests. It must follow no redirects; the engine sets the time-outs.
+	// Client must not follow redirects; the engine sets the timeouts.
 	Client HTTPClient
-	// Render writes an event as it is told, with texts that are only kept encrypted.
+	// Render writes the body of an event. It decrypts texts that are only stored encrypted.
 	Render          func(*parley.Event) ([]byte, error)
 	Log             *slog.Logger
-	Metrics         prometheus.Registerer // nil: nothing is counted
+	Metrics         prometheus.Registerer // nil: no metrics
 	Version         string                // of this program, for the User-Agent
-	FailedRetention time.Duration         // how long failed deliveries are kept; zero: 30 days
-	// ClockTrusted reports whether the clock may be trusted with what is old; nil: always.
+	FailedRetention time.Duration         // of failed deliveries; zero: 30 days
+	// ClockTrusted reports whether the clock may be used to purge by age; nil: always.
 	ClockTrusted func() bool
 }
 
-// Engine delivers. Run is the only goroutine that touches the endpoints; what happens elsewhere is
-// handed to it through the fields under mu.
+// Engine delivers events.
 type Engine struct {
 	Config
-	measures *measures
-	planner  *planner
-	recorder *recorder
-	wake     chan struct{} // holds one: "look again"
-	sends    sync.WaitGroup
+	metrics *metrics
+	planner *planner
+	results *resultWriter
+	wake    chan struct{} // holds one notification
+	sends   sync.WaitGroup
 
 	mu       sync.Mutex
-	looks    map[parley.Endpoint]bool // something may be due there
-	retries  map[parley.Endpoint]bool // a person asked for an attempt now
-	done     []result                 // attempts that came back
-	recorded []result                 // results that are in the store
+	notified map[parley.Endpoint]bool // the store may have a due delivery
+	retries  map[parley.Endpoint]bool // an attempt now was requested
+	returned []result                 // attempts that ended
+	stored   []result                 // results that are in the store
 	reload   bool                     // webhooks have changed, or deliveries were replayed
-	changed  chan struct{}            // closed when results are recorded; nil: nobody waits
 
 	// Owned by Run.
 	endpoints map[parley.Endpoint]*endpoint
-	active    map[*endpoint]bool // those that may have something to send now
-	busy      map[*endpoint]bool // those that have attempts under way
+	active    map[*endpoint]bool // may have something to send now
+	busy      map[*endpoint]bool // have attempts in flight
 	inFlight  int
-	nextLook  time.Time // not after the first time that an endpoint waits for; zero: none does
+	nextCheck time.Time // not after the first time that an endpoint waits for; zero: there is none
 	readAt    time.Time // when the endpoints were read
-	broken    bool      // the store did not work then
+	reading   outage
 }
 
 // New makes an engine; Run starts it.
@@ -104,47 +113,51 @@ func New(c Config) *Engine {
 	if c.ClockTrusted == nil {
 		c.ClockTrusted = func() bool { return true }
 	}
-	e := &Engine{Config: c, wake: make(chan struct{}, 1), looks: map[parley.Endpoint]bool{}, retries: map[parley.Endpoint]bool{},
+	e := &Engine{Config: c, wake: make(chan struct{}, 1), notified: map[parley.Endpoint]bool{}, retries: map[parley.Endpoint]bool{},
 		endpoints: map[parley.Endpoint]*endpoint{}, active: map[*endpoint]bool{}, busy: map[*endpoint]bool{}, reload: true}
-	e.measures = newMeasures(c.Metrics, c.Store)
-	e.planner = newPlanner(c, e.look)
-	e.recorder = newRecorder(c, e.takeRecorded)
+	e.metrics = newMetrics(c.Metrics, c.Store)
+	e.planner = newPlanner(c, e.notify)
+	e.results = newResultWriter(c, e.resultsStored)
 	return e
 }
 
-// Reload makes the engine look at the store at once: webhooks were changed, or deliveries replayed.
-func (e *Engine) Reload() {
+// input changes the fields that Run reads under mu, and wakes Run.
+func (e *Engine) input(change func()) {
 	e.mu.Lock()
-	e.reload = true
+	change()
 	e.mu.Unlock()
-	e.planner.Wake()
 	wait.Notify(e.wake)
 }
 
-// Run delivers until ctx ends, and then waits a little for what is under way. What is left is in the
-// store and is found again by the next Run.
+// Reload makes the engine read the store at once, after webhooks changed or deliveries were replayed.
+func (e *Engine) Reload() {
+	e.planner.Wake()
+	e.input(func() { e.reload = true })
+}
+
+// Run delivers until ctx ends, then waits a little for attempts in flight.
 func (e *Engine) Run(ctx context.Context) error {
 	sending, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	var parts, recorder sync.WaitGroup
+	var parts, writer sync.WaitGroup
 	parts.Go(func() { e.planner.run(ctx) })
 	parts.Go(func() { e.findCallbacks(ctx) })
-	parts.Go(func() { e.forget(ctx) })
-	recording, stopRecorder := context.WithCancel(context.WithoutCancel(ctx))
-	recorder.Go(func() { e.recorder.run(recording) })
-	defer recorder.Wait()
-	defer stopRecorder()
+	parts.Go(func() { e.purgeOld(ctx) })
+	writing, stopWriter := context.WithCancel(context.WithoutCancel(ctx))
+	writer.Go(func() { e.results.run(writing) })
+	defer writer.Wait()
+	defer stopWriter()
 	defer parts.Wait()
 
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for ctx.Err() == nil {
 		now := time.Now()
-		e.read(ctx, now)
-		e.takeIn(now)
+		e.readEndpoints(ctx, now)
+		e.applyInput(now)
 		e.dispatch(ctx, sending, now)
-		e.measure()
-		timer.Reset(max(0, e.nextTurn(now)))
+		e.countBroken()
+		timer.Reset(max(0, e.untilNextCheck(now)))
 		select {
 		case <-ctx.Done():
 		case <-e.wake:
@@ -154,43 +167,41 @@ func (e *Engine) Run(ctx context.Context) error {
 	grace := time.AfterFunc(drainTimeout, stop)
 	defer grace.Stop()
 	e.sends.Wait()
-	e.takeIn(time.Now())
+	e.applyInput(time.Now())
 	return nil
 }
 
-// nextTurn is how long to wait if nothing happens before.
-func (e *Engine) nextTurn(now time.Time) time.Duration {
-	wait := time.Hour // what is added or changed wakes it
-	if e.broken {
-		wait = e.readAt.Add(blink).Sub(now)
+func (e *Engine) untilNextCheck(now time.Time) time.Duration {
+	wait := time.Hour // input wakes Run before
+	if e.reading.failing {
+		wait = e.readAt.Add(storeErrorPause).Sub(now)
 	}
-	if !e.nextLook.IsZero() {
-		wait = min(wait, e.nextLook.Sub(now))
+	if !e.nextCheck.IsZero() {
+		wait = min(wait, e.nextCheck.Sub(now))
 	}
 	return wait
 }
 
-// look has the dispatcher look at endpoints where something may be due.
-func (e *Engine) look(endpoints []parley.Endpoint) {
+// notify makes the dispatcher check endpoints for due deliveries.
+func (e *Engine) notify(endpoints []parley.Endpoint) {
 	if len(endpoints) == 0 {
 		return
 	}
-	e.mu.Lock()
-	for _, key := range endpoints {
-		e.looks[key] = true
-	}
-	e.mu.Unlock()
-	wait.Notify(e.wake)
+	e.input(func() {
+		for _, key := range endpoints {
+			e.notified[key] = true
+		}
+	})
 }
 
-// findCallbacks has the dispatcher look where callbacks wait. Each is stored together with its event.
+// findCallbacks notifies the dispatcher of callbacks. Each is stored together with its event.
 func (e *Engine) findCallbacks(ctx context.Context) {
 	for ctx.Err() == nil {
-		added := e.Store.EventAdded()                                     // before reading: what comes after is a reason to read again
-		if endpoints, err := e.Store.CallbackEndpoints(ctx); err == nil { // the dispatcher tells of a store that does not work
-			e.look(endpoints)
+		added := e.Store.EventAdded()                                     // before reading, so that no event is missed
+		if endpoints, err := e.Store.CallbackEndpoints(ctx); err == nil { // the dispatcher logs store errors
+			e.notify(endpoints)
 		}
-		wait.Sleep(ctx, callbackPace)
+		wait.Sleep(ctx, findPause)
 		select {
 		case <-added:
 		case <-ctx.Done():
@@ -198,45 +209,55 @@ func (e *Engine) findCallbacks(ctx context.Context) {
 	}
 }
 
-// takeRecorded is told of results that the store knows now.
-func (e *Engine) takeRecorded(results []result) {
-	e.mu.Lock()
-	e.recorded = append(e.recorded, results...)
+// resultsStored is called with results that are in the store now.
+func (e *Engine) resultsStored(results []result) {
 	disabled := slices.ContainsFunc(results, func(r result) bool { return r.disable != "" })
-	e.reload = e.reload || disabled
-	if e.changed != nil {
-		close(e.changed)
-		e.changed = nil
-	}
-	e.mu.Unlock()
 	if disabled {
 		e.planner.Wake()
 	}
-	wait.Notify(e.wake)
+	e.input(func() {
+		e.stored = append(e.stored, results...)
+		e.reload = e.reload || disabled
+	})
 }
 
-// forget removes what ended long ago, every hour.
-func (e *Engine) forget(ctx context.Context) {
+// purgeOld deletes old finished deliveries, every hour.
+func (e *Engine) purgeOld(ctx context.Context) {
 	for ctx.Err() == nil {
 		if !e.ClockTrusted() {
-			wait.Sleep(ctx, forgetAgain)
+			wait.Sleep(ctx, purgeRetryPause)
 			continue
 		}
 		removed := 0
 		err := e.Store.Tx(ctx, func(tx *store.Tx) (err error) {
 			now := time.Now()
-			if removed, err = tx.PurgeDeliveries(ctx, parley.DeliveryDone, now.Add(-min(e.FailedRetention, keepDelivered)), forgetAtOnce); err != nil {
+			delivered := now.Add(-min(e.FailedRetention, deliveredRetention))
+			if removed, err = tx.PurgeDeliveries(ctx, parley.DeliveryDone, delivered, purgeBatch); err != nil {
 				return err
 			}
-			failed, err := tx.PurgeDeliveries(ctx, parley.DeliveryFailed, now.Add(-e.FailedRetention), forgetAtOnce)
+			failed, err := tx.PurgeDeliveries(ctx, parley.DeliveryFailed, now.Add(-e.FailedRetention), purgeBatch)
 			removed = max(removed, failed)
 			return err
 		})
 		if err != nil && ctx.Err() == nil {
-			e.Log.Error("forget old deliveries", "error", err)
+			e.Log.Error("purge old deliveries", "error", err)
 		}
-		if removed < forgetAtOnce {
-			wait.Sleep(ctx, forgetEvery)
+		if removed < purgeBatch {
+			wait.Sleep(ctx, purgeEvery)
 		}
+	}
+}
+
+// outage logs once when something begins to fail, and once when it works again.
+type outage struct{ failing bool }
+
+func (o *outage) report(log *slog.Logger, err error, fails, works string) {
+	if (err != nil) == o.failing {
+		return
+	}
+	if o.failing = err != nil; o.failing {
+		log.Error(fails, "error", err)
+	} else {
+		log.Info(works)
 	}
 }

@@ -9,25 +9,25 @@ import (
 	"parley"
 )
 
-// measures are what the engine counts. Labels have few values: no webhooks, no hosts.
-type measures struct {
+// metrics have labels with few values: no webhooks, no hosts.
+type metrics struct {
 	attempts *prometheus.CounterVec
 	outcomes *prometheus.CounterVec
 	toFirst  prometheus.Histogram
-	open     prometheus.Gauge
+	broken   prometheus.Gauge
 	lost     atomic.Int64 // events that webhooks lost, when last read
 }
 
-func newMeasures(r prometheus.Registerer, store Store) *measures {
-	m := &measures{
+func newMetrics(r prometheus.Registerer, store Store) *metrics {
+	m := &metrics{
 		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "parley_delivery_attempts_total", Help: "Attempts to deliver an event, by kind and outcome."}, []string{"kind", "outcome"}),
 		outcomes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_deliveries_total", Help: "Deliveries that ended, by kind and how."}, []string{"kind", "state"}),
+			Name: "parley_deliveries_total", Help: "Deliveries that finished, by kind and state."}, []string{"kind", "state"}),
 		toFirst: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "parley_delivery_first_attempt_seconds", Help: "Time from when a delivery was planned to its first attempt.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 60, 300, 3600}}),
-		open: prometheus.NewGauge(prometheus.GaugeOpts{
+		broken: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "parley_webhooks_broken", Help: "Webhooks that only fail and are tried once a minute."}),
 	}
 	for _, kind := range []string{"webhook", "callback"} {
@@ -38,8 +38,8 @@ func newMeasures(r prometheus.Registerer, store Store) *measures {
 		}
 	}
 	if r != nil {
-		r.MustRegister(m.attempts, m.outcomes, m.toFirst, m.open, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "parley_deliveries_waiting", Help: "Deliveries that wait to be made."}, func() float64 {
+		r.MustRegister(m.attempts, m.outcomes, m.toFirst, m.broken, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "parley_deliveries_waiting", Help: "Deliveries that wait for an attempt."}, func() float64 {
 			n, err := store.CountWaiting(context.Background(), "")
 			if err != nil {
 				return -1 // not known
@@ -53,8 +53,8 @@ func newMeasures(r prometheus.Registerer, store Store) *measures {
 	return m
 }
 
-// lostEvents is how many events the webhooks lost in all. While the store does not work, it is what was read last.
-func (m *measures) lostEvents(store Store) (lost int64) {
+// lostEvents is how many events all webhooks lost. If the store fails, it is the last known number.
+func (m *metrics) lostEvents(store Store) (lost int64) {
 	webhooks, err := store.Webhooks(context.Background())
 	if err != nil {
 		return m.lost.Load()
@@ -73,8 +73,7 @@ func kindOf(d *parley.Delivery) string {
 	return "webhook"
 }
 
-// attempted counts an attempt.
-func (m *measures) attempted(r *result) {
+func (m *metrics) attempted(r *result) {
 	outcome := "failed"
 	if r.attempt.Succeeded() {
 		outcome = "ok"
@@ -83,11 +82,11 @@ func (m *measures) attempted(r *result) {
 	if r.job.TriedAt.IsZero() {
 		m.toFirst.Observe(max(0, r.attempt.At.Sub(r.delivery.CreatedAt).Seconds()))
 	}
-	m.ended(&r.delivery)
+	m.finished(&r.delivery)
 }
 
-// ended counts a delivery that has ended, if it has.
-func (m *measures) ended(d *parley.Delivery) {
+// finished counts a delivery if it has finished.
+func (m *metrics) finished(d *parley.Delivery) {
 	if d.State != parley.DeliveryWaiting {
 		m.outcomes.WithLabelValues(kindOf(d), d.State.String()).Inc()
 	}

@@ -18,67 +18,58 @@ import (
 const (
 	secretPrefix = "whsec_" // of the Standard Webhooks
 	secretSize   = 32       // bytes; the standard wants 24 to 64
-	// oldValid is how long the old secret signs beside a new one, so that a receiver has time to change
-	// over.
-	oldValid = 24 * time.Hour
+	// oldSecretValid is how long an old secret still signs after a rotation, so that receivers can change over.
+	oldSecretValid = 24 * time.Hour
+
+	cacheTTL  = time.Second // short, so that an old secret ends in time
+	cacheSize = 1000
 )
 
-// Secrets keeps the signing secrets, one for each owner, encrypted. What it read it remembers for a
-// moment, because every attempt signs.
+// Secrets stores the signing secrets encrypted, one for each owner. It caches them shortly, because every attempt signs.
 type Secrets struct {
 	store   *store.DB
 	keyring *encrypt.Keyring
 
-	mu     sync.Mutex
-	recent map[parley.SecretOwner]remembered
+	mu    sync.Mutex
+	cache map[parley.SecretOwner]cachedKeys
 }
 
-// remembered is a secret that was read.
-type remembered struct {
+type cachedKeys struct {
 	keys  Keys
 	until time.Time
 }
 
-const (
-	rememberFor   = time.Second // so that an old secret ends in time
-	maxRemembered = 1000
-)
-
-// NewSecrets makes a keeper of secrets.
+// NewSecrets returns the secrets of a store.
 func NewSecrets(store *store.DB, keyring *encrypt.Keyring) *Secrets {
-	return &Secrets{store: store, keyring: keyring, recent: map[parley.SecretOwner]remembered{}}
+	return &Secrets{store: store, keyring: keyring, cache: map[parley.SecretOwner]cachedKeys{}}
 }
 
-// KeysOf returns what to sign with for an owner. A secret is made on first use.
+// KeysOf returns the signing keys of an owner. It creates a secret on first use.
 func (s *Secrets) KeysOf(ctx context.Context, owner parley.SecretOwner) (Keys, error) {
 	s.mu.Lock()
-	known, ok := s.recent[owner]
+	cached, ok := s.cache[owner]
 	s.mu.Unlock()
-	if ok && time.Now().Before(known.until) {
-		return known.keys, nil
+	if ok && time.Now().Before(cached.until) {
+		return cached.keys, nil
 	}
 	stored, err := s.store.Secret(ctx, owner)
 	if errors.Is(err, parley.ErrNotFound) {
-		stored, err = s.make(ctx, owner)
+		stored, err = s.create(ctx, owner)
 	}
 	if err != nil {
 		return Keys{}, fmt.Errorf("secret of %s: %w", owner, err)
 	}
-	keys, err := s.open(stored)
-	if err == nil {
-		s.remember(owner, keys)
-	}
-	return keys, err
+	return s.decrypt(stored)
 }
 
-// Add stores the secret of a new owner in the transaction that adds the owner, and returns it.
+// Add creates the secret of a new owner in the transaction that adds the owner.
 func (s *Secrets) Add(ctx context.Context, tx *store.Tx, owner parley.SecretOwner) (string, error) {
 	secret := newSecret()
 	return secret, tx.SetSecret(ctx, parley.SigningSecret{Owner: owner, Encrypted: s.encrypt(owner, secret)})
 }
 
-// make stores a first secret, unless somebody else was faster.
-func (s *Secrets) make(ctx context.Context, owner parley.SecretOwner) (stored parley.SigningSecret, err error) {
+// create stores a first secret, unless another request was faster.
+func (s *Secrets) create(ctx context.Context, owner parley.SecretOwner) (stored parley.SigningSecret, err error) {
 	err = s.store.Tx(ctx, func(tx *store.Tx) (err error) {
 		stored, err = tx.Secret(ctx, owner)
 		if !errors.Is(err, parley.ErrNotFound) {
@@ -93,7 +84,7 @@ func (s *Secrets) make(ctx context.Context, owner parley.SecretOwner) (stored pa
 	return stored, err
 }
 
-// checkOwner makes sure that the owner of a secret is still there.
+// checkOwner fails if the owner was deleted.
 func checkOwner(ctx context.Context, tx *store.Tx, owner parley.SecretOwner) error {
 	if code := owner.Channel(); code != "" {
 		return tx.CheckChannel(ctx, code, 0)
@@ -105,18 +96,17 @@ func checkOwner(ctx context.Context, tx *store.Tx, owner parley.SecretOwner) err
 	return nil
 }
 
-// Evict drops the cached secret of an owner that was deleted.
+// Evict removes a deleted owner from the cache.
 func (s *Secrets) Evict(owner parley.SecretOwner) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.recent, owner)
+	delete(s.cache, owner)
 }
 
-// Rotate gives an owner a new secret. The one before it signs beside it for 24 hours; one from before
-// that ends now. What is given also stores more in the same transaction; it gets the time at which the old one
-// ends, zero where there was none.
+// Rotate gives an owner a new secret. The previous one still signs for 24 hours; older ones end now. inTx runs in the same
+// transaction, with the time at which the previous one ends, zero if there was none.
 func (s *Secrets) Rotate(
-	ctx context.Context, owner parley.SecretOwner, also ...func(tx *store.Tx, oldUntil time.Time) error,
+	ctx context.Context, owner parley.SecretOwner, inTx ...func(tx *store.Tx, oldUntil time.Time) error,
 ) (Keys, error) {
 	fresh := newSecret()
 	var stored parley.SigningSecret
@@ -130,13 +120,13 @@ func (s *Secrets) Rotate(
 		}
 		stored = parley.SigningSecret{Owner: owner, Encrypted: s.encrypt(owner, fresh)}
 		if err == nil {
-			stored.OldEncrypted, stored.OldUntil = old.Encrypted, time.Now().Add(oldValid)
+			stored.OldEncrypted, stored.OldUntil = old.Encrypted, time.Now().Add(oldSecretValid)
 		}
 		if err := tx.SetSecret(ctx, stored); err != nil {
 			return err
 		}
-		for _, store := range also {
-			if err := store(tx, stored.OldUntil); err != nil {
+		for _, do := range inTx {
+			if err := do(tx, stored.OldUntil); err != nil {
 				return err
 			}
 		}
@@ -145,23 +135,11 @@ func (s *Secrets) Rotate(
 	if err != nil {
 		return Keys{}, fmt.Errorf("rotate secret of %s: %w", owner, err)
 	}
-	keys, err := s.open(stored)
-	if err == nil {
-		s.remember(owner, keys)
-	}
-	return keys, err
+	return s.decrypt(stored)
 }
 
-func (s *Secrets) remember(owner parley.SecretOwner, keys Keys) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.recent) >= maxRemembered {
-		clear(s.recent)
-	}
-	s.recent[owner] = remembered{keys, time.Now().Add(rememberFor)}
-}
-
-func (s *Secrets) open(stored parley.SigningSecret) (Keys, error) {
+// decrypt decrypts a stored secret and caches it.
+func (s *Secrets) decrypt(stored parley.SigningSecret) (Keys, error) {
 	secret, err := s.keyring.Decrypt(stored.Encrypted, secretContext(stored.Owner))
 	if err != nil {
 		return Keys{}, fmt.Errorf("secret of %s: %w", stored.Owner, err)
@@ -174,6 +152,12 @@ func (s *Secrets) open(stored parley.SigningSecret) (Keys, error) {
 		}
 		keys.Old, keys.OldUntil = string(old), stored.OldUntil
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.cache) >= cacheSize {
+		clear(s.cache)
+	}
+	s.cache[stored.Owner] = cachedKeys{keys, time.Now().Add(cacheTTL)}
 	return keys, nil
 }
 
@@ -181,7 +165,7 @@ func (s *Secrets) encrypt(owner parley.SecretOwner, secret string) []byte {
 	return s.keyring.Encrypt([]byte(secret), secretContext(owner))
 }
 
-// Reencrypt encrypts a stored secret with the keys of another file.
+// Reencrypt encrypts a stored secret with another keyring.
 func Reencrypt(stored parley.SigningSecret, from, to *encrypt.Keyring) (parley.SigningSecret, error) {
 	for _, encrypted := range []*[]byte{&stored.Encrypted, &stored.OldEncrypted} {
 		if *encrypted == nil {
@@ -196,7 +180,7 @@ func Reencrypt(stored parley.SigningSecret, from, to *encrypt.Keyring) (parley.S
 	return stored, nil
 }
 
-// secretContext is what an encrypted secret is bound to.
+// secretContext binds an encrypted secret to its owner.
 func secretContext(owner parley.SecretOwner) string { return "signing secret of " + string(owner) }
 
 func newSecret() string {
@@ -205,7 +189,7 @@ func newSecret() string {
 	return secretPrefix + base64.StdEncoding.EncodeToString(b)
 }
 
-// keyOf returns the bytes that sign: what follows the prefix, decoded.
+// keyOf decodes the bytes after the prefix.
 func keyOf(secret string) ([]byte, error) {
 	encoded, ok := strings.CutPrefix(secret, secretPrefix)
 	key, err := base64.StdEncoding.DecodeString(encoded)

@@ -20,15 +20,15 @@ const (
 	headerSignature = "Webhook-Signature"
 )
 
-// Keys are the secrets of one owner: the one that counts, and after a change the old one for a while.
+// Keys are the secrets of one owner: the current one, and for a while after a rotation the old one.
 type Keys struct {
 	Secret   string // "whsec_" and base64
-	Old      string // empty: there is none
+	Old      string // empty: none
 	OldUntil time.Time
 }
 
-// SignRequest puts the three headers of the Standard Webhooks onto a request that tells of an event.
-// The time is the attempt's; the id is the event's, the same at every attempt.
+// SignRequest sets the three headers of the Standard Webhooks. The time is that of the attempt; the id is that of the
+// event, the same in every attempt.
 func (k Keys) SignRequest(h http.Header, id parley.EventID, at time.Time, body []byte) error {
 	stamp := strconv.FormatInt(at.Unix(), 10)
 	signed := make([]byte, 0, len(id)+len(stamp)+len(body)+2)
@@ -46,8 +46,8 @@ func (k Keys) SignRequest(h http.Header, id parley.EventID, at time.Time, body [
 // param is a query parameter, unencoded.
 type param struct{ key, value string }
 
-// signParams signs query parameters: as key=value, sorted, a line each. A GET has no body to sign, and
-// parameters survive proxies that write the address anew.
+// signParams signs sorted query parameters as lines of key=value. A GET has no body, and parameters survive proxies that
+// rewrite the address.
 func (k Keys) signParams(sorted []param) (string, error) {
 	lines := make([]string, len(sorted))
 	for i, p := range sorted {
@@ -56,7 +56,7 @@ func (k Keys) signParams(sorted []param) (string, error) {
 	return k.sign([]byte(strings.Join(lines, "\n")))
 }
 
-// sign returns the signature by the secret and, while it is valid, one by the old secret after it.
+// sign returns the signature of the secret and, while it is valid, that of the old secret after it.
 func (k Keys) sign(data []byte) (string, error) {
 	secrets := []string{k.Secret}
 	if k.Old != "" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,8 +15,8 @@ import (
 	"parley/internal/store"
 )
 
-// account is one channel as this process runs it: what is known of it, its session while it has one,
-// and its outbox worker, which runs as long as the channel exists, so that what waits can expire.
+// account is a channel in this process: its state, its session while it has one, and its outbox worker. The worker runs
+// as long as the channel exists, so that queued messages can expire.
 type account struct {
 	g      *Gateway
 	code   parley.ChannelCode
@@ -24,43 +25,35 @@ type account struct {
 	stop   context.CancelFunc
 	done   chan struct{} // closed when the worker ended
 
-	// retired is set when the channel is being deleted, or goes on under another account: it is why nothing
-	// is accepted any more, in no transaction that begins later.
+	// retired is set when the channel is deleted or goes live under another account. Later transactions are rejected.
 	retired atomic.Pointer[retirement]
 
-	mu         sync.RWMutex
-	channel    parley.Channel
-	session    network.Session
-	on         parley.NetworkName // the network of the session
-	closed     bool               // no session is opened any more
-	changing   bool               // somebody is making it comply
-	again      bool               // whoever that is must look again
-	lasting    bool               // it had a lasting status since the start
-	restricted time.Time
-	pairing    parley.Pairing // the latest step; zero: none lately
+	mu             sync.RWMutex
+	channel        parley.Channel
+	session        network.Session
+	sessionNetwork parley.NetworkName
+	closed         bool // no session is opened any more
+	syncing        bool // a goroutine runs sync
+	syncAgain      bool // and must repeat it
+	hadLasting     bool // it had a lasting status since the start
+	restricted     time.Time
+	pairing        parley.Pairing // the latest step; zero: none lately
 }
 
-// retirement is how an account ends before its process does.
+// retirement is why an account ends before its process does.
 type retirement struct {
-	deleted bool          // its channel is being deleted
-	refusal *parley.Error // what those get whose request came too late
+	deleted bool
+	refusal *parley.Error // for requests that came too late
 }
 
-// deletion is the retirement of an account whose channel is deleted. Requests that named the channel while it
-// was there learn it from the refusal.
 func deletion(code parley.ChannelCode) *retirement {
 	return &retirement{deleted: true, refusal: parley.Errorf(parley.BadRequest, "Channel %s was deleted.", code)}
 }
 
-// tx runs a transaction that stores something of the channel. It is refused where the channel is gone.
+// tx runs a transaction that stores something of the channel. It fails if this channel was deleted, also if another one
+// has its code now.
 func (a *account) tx(ctx context.Context, do func(*store.Tx) error) error {
-	return a.g.Store.Tx(ctx, a.checked(ctx, do))
-}
-
-// checked is a transaction that makes sure that the channel is still there: this one, not a later one with
-// its code.
-func (a *account) checked(ctx context.Context, do func(*store.Tx) error) func(*store.Tx) error {
-	return func(tx *store.Tx) error {
+	return a.g.Store.Tx(ctx, func(tx *store.Tx) error {
 		if r := a.retired.Load(); r != nil {
 			return r.refusal
 		}
@@ -72,19 +65,19 @@ func (a *account) checked(ctx context.Context, do func(*store.Tx) error) func(*s
 			return err
 		}
 		return do(tx)
-	}
+	})
 }
 
-// ErrChannelNotFound is the cause of the error of what names a channel that is not there.
+// ErrChannelNotFound is the cause of the error of a request with an unknown channel.
 var ErrChannelNotFound = errors.New("no such channel")
 
-func errNoChannel(code parley.ChannelCode) *parley.Error {
+func errChannelNotFound(code parley.ChannelCode) *parley.Error {
 	return &parley.Error{Code: parley.NotFound, Message: fmt.Sprintf("There is no channel %s.", code), Cause: ErrChannelNotFound}
 }
 
-// newAccount starts the worker of a channel. Its session is opened separately.
+// newAccount starts the worker of a channel. The session is opened by sync.
 func newAccount(g *Gateway, c parley.Channel) *account {
-	if c.Runs() && !g.Offline { // what was last seen of it is of an earlier run
+	if c.Runs() && !g.Offline { // the stored state is that of an earlier process
 		c.State = parley.ChannelState{Status: parley.Starting, Since: time.Now(), WorkingAt: c.State.WorkingAt}
 	}
 	ctx, stop := context.WithCancel(context.Background())
@@ -97,10 +90,10 @@ func newAccount(g *Gateway, c parley.Channel) *account {
 		Settings:         func() parley.ChannelSettings { return a.snapshot().Settings },
 		AccountFrom:      func() int64 { return a.snapshot().AccountFrom },
 		Pace:             func() (time.Duration, time.Duration) { return a.snapshot().Pace() },
-		OnDone:           a.settled,
-		RemoveFile:       g.removeMedia,
-		DecryptSecret:    a.reveal,
-		EncryptForResend: a.pack,
+		OnDone:           a.messageDone,
+		RemoveFile:       g.removeFile,
+		DecryptSecret:    a.decryptSecret,
+		EncryptForResend: a.encryptForResend,
 		Log:              g.Log,
 	})
 	if g.Offline {
@@ -122,10 +115,10 @@ func asOffline(c parley.Channel) parley.Channel {
 	return c
 }
 
-// adjust takes over what was stored of the channel, but not its state.
-func (a *account) adjust(c parley.Channel) {
+// update applies the stored channel, except for its state.
+func (a *account) update(c parley.Channel) {
 	a.mu.Lock()
-	changed := a.channel.Network != c.Network || !sameSettings(a.channel.Settings, c.Settings)
+	changed := a.channel.Network != c.Network || !reflect.DeepEqual(a.channel.Settings, c.Settings)
 	a.channel.Name, a.channel.Network, a.channel.Enabled, a.channel.Settings = c.Name, c.Network, c.Enabled, c.Settings
 	if a.g.Offline {
 		a.channel.State = c.State
@@ -136,35 +129,30 @@ func (a *account) adjust(c parley.Channel) {
 	}
 }
 
-// complies reports whether the account runs as its channel says: with a session on its network, or stopped.
-func (a *account) complies() bool {
+// inSync reports whether the session matches the channel: open on its network, or closed and STOPPED.
+func (a *account) inSync() bool {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
-	return a.compliesLocked()
-}
-
-func (a *account) compliesLocked() bool {
 	switch {
-	case a.changing:
+	case a.syncing:
 		return false
 	case a.channel.Runs():
-		return a.session != nil && a.on == a.channel.Network
+		return a.session != nil && a.sessionNetwork == a.channel.Network
 	}
 	return a.session == nil && a.channel.State.Status == parley.Stopped
 }
 
-// comply makes the account run as its channel says. While one caller is at it, another one only has it look
-// again.
-func (a *account) comply(ctx context.Context) {
+// sync opens or closes the session to match the channel. If it already runs, that run repeats.
+func (a *account) sync(ctx context.Context) {
 	a.mu.Lock()
-	if a.changing {
-		a.again = true
+	if a.syncing {
+		a.syncAgain = true
 		a.mu.Unlock()
 		return
 	}
-	a.changing = true
+	a.syncing = true
 	for more := true; more; {
-		c, isOpen, on := a.channel, a.session != nil, a.on
+		c, isOpen, on := a.channel, a.session != nil, a.sessionNetwork
 		a.mu.Unlock()
 		if isOpen && (!c.Runs() || on != c.Network) {
 			a.closeSession()
@@ -177,20 +165,20 @@ func (a *account) comply(ctx context.Context) {
 			a.setState(ctx, network.State{Status: parley.Stopped, Reason: stoppedReason(c)})
 		}
 		a.mu.Lock()
-		more, a.again = a.again, false
+		more, a.syncAgain = a.syncAgain, false
 	}
-	a.changing = false
+	a.syncing = false
 	a.mu.Unlock()
 }
 
 func stoppedReason(c parley.Channel) string {
 	if of := c.Settings.ArchiveOf; of != "" {
-		return fmt.Sprintf("It keeps what was said in the sandbox before channel %s went live.", of)
+		return fmt.Sprintf("It holds the sandbox messages of channel %s from before it went live.", of)
 	}
 	return "It was stopped."
 }
 
-// open starts the channel's session. Its states come through the sink.
+// open opens the session. Its states arrive at handleEvent.
 func (a *account) open(ctx context.Context) {
 	c := a.snapshot()
 	driver, ok := a.g.Drivers[c.Network]
@@ -199,8 +187,8 @@ func (a *account) open(ctx context.Context) {
 		return
 	}
 	a.setState(ctx, network.State{Status: parley.Starting})
-	session, err := driver.Open(ctx, c, a.sink)
-	if err != nil { // one channel's trouble is no other's
+	session, err := driver.Open(ctx, c, a.handleEvent)
+	if err != nil { // the other channels go on
 		a.g.Log.Error("open session", "channel", c.Code, "error", err)
 		a.setState(ctx, network.State{Status: parley.Failed, Reason: "Its session could not be opened; the log says why."})
 		return
@@ -208,7 +196,7 @@ func (a *account) open(ctx context.Context) {
 	a.mu.Lock()
 	closed := a.closed
 	if !closed {
-		a.session, a.on = session, c.Network
+		a.session, a.sessionNetwork = session, c.Network
 	}
 	a.mu.Unlock()
 	if closed {
@@ -218,11 +206,11 @@ func (a *account) open(ctx context.Context) {
 	if aware, ok := session.(network.QueueAware); ok {
 		aware.WatchQueue(a.worker.Depth)
 	}
-	a.connect()
+	a.updateSender()
 }
 
-// connect gives the worker the session while it works, and takes it away while it does not.
-func (a *account) connect() {
+// updateSender gives the worker the session while it works.
+func (a *account) updateSender() {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	if a.session != nil && a.channel.State.Status == parley.Working {
@@ -238,13 +226,13 @@ func (a *account) closeSession() {
 	session := a.session
 	a.session, a.pairing = nil, parley.Pairing{}
 	a.mu.Unlock()
-	a.connect()
+	a.updateSender()
 	if session != nil {
 		session.Close()
 	}
 }
 
-// close ends the worker first, so that what is under way still finds its session.
+// close stops the worker first, because bursts in flight need the session.
 func (a *account) close() {
 	a.mu.Lock()
 	a.closed = true
@@ -254,8 +242,8 @@ func (a *account) close() {
 	a.closeSession()
 }
 
-// changeAccount stores that the channel has another account than before, if so. What was accepted for the one
-// before must not leave from this one, so nothing is sent until that is stored.
+// changeAccount stores that the channel has another account. Messages that were accepted for the earlier one must not
+// leave from this one, so nothing is sent until that is stored.
 func (a *account) changeAccount(ctx context.Context, phone network.Phone) error {
 	was := a.snapshot().Number
 	if phone.Number == "" || was == "" || phone.Number == was {
@@ -280,13 +268,13 @@ func (a *account) changeAccount(ctx context.Context, phone network.Phone) error 
 	a.mu.Lock()
 	a.channel.Number, a.channel.PhoneName, a.channel.AccountFrom = c.Number, c.PhoneName, c.AccountFrom
 	a.mu.Unlock()
-	a.g.Log.Info("the channel has another account; what waited for the one before fails", "channel", a.code)
+	a.g.Log.Info("the channel has another account; messages for the earlier one fail", "channel", a.code)
 	a.worker.Wake()
 	return nil
 }
 
-// setState notes the state of the connection. Memory has it at once; the store gets it for the next start, and a
-// failure there changes nothing here.
+// setState sets the state of the connection, in memory at once and then in the store. A store error is only logged: the
+// stored state is for the next start.
 func (a *account) setState(ctx context.Context, s network.State) {
 	a.mu.Lock()
 	was := a.channel
@@ -298,14 +286,14 @@ func (a *account) setState(ctx context.Context, s network.State) {
 		if s.Status == parley.Working {
 			st.WorkingAt = now
 		}
-		a.lasts(st)
+		a.trackLasting(st)
 	}
 	if s.Phone.Number != "" {
 		a.channel.Number, a.channel.PhoneName = s.Phone.Number, s.Phone.Name
 	}
 	c := a.channel
 	a.mu.Unlock()
-	a.connect()
+	a.updateSender()
 	if c.State == was.State && c.Number == was.Number && c.PhoneName == was.PhoneName {
 		return
 	}
@@ -327,17 +315,17 @@ func (a *account) setState(ctx context.Context, s network.State) {
 	}
 }
 
-// lasts notes a status that is not only passed through when the server starts and stops. The first one since the
-// start, if it is what the channel had before, began when that did. It is called with the lock held.
-func (a *account) lasts(st *parley.ChannelState) {
+// trackLasting tracks statuses that are not only passed through when the server starts and stops. If the first one since
+// the start is the one from before, it keeps its time. It is called with the lock held.
+func (a *account) trackLasting(st *parley.ChannelState) {
 	c := &a.channel
 	if st.Status == parley.Starting || st.Status == parley.Stopped && c.Runs() {
 		return
 	}
-	if !a.lasting && st.Status == c.LastingStatus && c.LastingSince.Before(st.Since) {
+	if !a.hadLasting && st.Status == c.LastingStatus && c.LastingSince.Before(st.Since) {
 		st.Since = c.LastingSince
 	}
-	a.lasting = true
+	a.hadLasting = true
 	c.LastingStatus, c.LastingSince = st.Status, st.Since
 }
 
@@ -347,8 +335,8 @@ func (a *account) snapshot() parley.Channel {
 	return a.channel
 }
 
-// live returns the session while it is connected, else nil.
-func (a *account) live() network.Session {
+// liveSession returns the session while it is connected, else nil.
+func (a *account) liveSession() network.Session {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	if a.channel.State.Status != parley.Working {
@@ -363,37 +351,28 @@ func (a *account) now() time.Time {
 	return a.g.Clock().Add(time.Duration(a.channel.Settings.ClockAhead))
 }
 
-func (a *account) restrictedUntil() time.Time {
-	a.mu.RLock()
-	defer a.mu.RUnlock()
-	if a.restricted.After(time.Now()) {
-		return a.restricted
-	}
-	return time.Time{}
-}
-
-// settled is told by the worker of each message that it is done with.
-func (a *account) settled(m *parley.Message) {
+// messageDone is called by the worker for each message that was sent or has failed.
+func (a *account) messageDone(m *parley.Message) {
 	if f := m.Failure; f != nil && f.Code == parley.Restricted && !f.Until.IsZero() {
 		a.mu.Lock()
 		a.restricted = f.Until
 		a.mu.Unlock()
 	}
-	a.g.settled(m)
+	a.g.statusChanged(m)
 }
 
-// reveal decrypts a text that only its recipient may read, to be sent. That of a one-time code is kept
-// with the code, and gone when the code is of no use any more.
-func (a *account) reveal(s parley.Secret) (parley.Content, error) {
+// decryptSecret decrypts a text that only its recipient may read. That of a one-time code is stored with the code, and
+// erased when the code can no longer be used.
+func (a *account) decryptSecret(s parley.Secret) (parley.Content, error) {
 	encrypted := s.Encrypted
 	if encrypted == nil {
 		code, err := a.g.Store.Code(context.Background(), s.OTP)
 		if err != nil && !errors.Is(err, parley.ErrNotFound) {
-			return nil, fmt.Errorf("look up a code: %w", err)
+			return nil, fmt.Errorf("read a code: %w", err)
 		}
 		if encrypted = code.Encrypted; encrypted == nil {
 			return nil, &network.Error{Class: network.Permanent, Failure: parley.Failure{
-				Code: parley.Expired, Message: "The code that it carries ended before it could be sent."}}
+				Code: parley.Expired, Message: "Its code expired before it could be sent."}}
 		}
 	}
 	text, err := a.g.Keyring.Decrypt(encrypted, string(s.OTP))

@@ -6,8 +6,7 @@ import (
 	"parley"
 )
 
-// Activity is something that just happened, for whoever watches: a message moved, a channel's status
-// changed, or its pairing got on. It is a view, not a record.
+// Activity is a change of a message's or channel's status, or a pairing step, for live views. It is not stored.
 type Activity struct {
 	At      time.Time
 	Channel parley.ChannelCode
@@ -20,17 +19,17 @@ type Activity struct {
 	ID      parley.MessageID
 	Status  parley.Status
 	Failure *parley.Failure
-	Took    time.Duration // since the message was accepted; zero: not known
+	Took    time.Duration // since the message was accepted; zero: unknown
 
 	// Of a channel; empty on messages.
 	State   parley.ChannelStatus
-	Pairing parley.PairingStep // where a step of its pairing was taken; else empty
+	Pairing parley.PairingStep // of a pairing step; else empty
 	Reason  string
 }
 
-// Activity returns what happens from now on. A watcher that falls far behind is cut off.
+// Activity subscribes to activity. A subscriber that falls far behind is cut off.
 func (g *Gateway) Activity() (<-chan Activity, func()) {
-	const buffer = 1024 // a burst; more than anybody can read
+	const buffer = 1024
 	return g.activity.Subscribe(buffer)
 }
 

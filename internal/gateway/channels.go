@@ -11,12 +11,12 @@ import (
 	"parley/internal/store"
 )
 
-// ErrCodeExists is the answer to a code that another channel has.
+// ErrCodeExists rejects the code of an existing channel.
 var ErrCodeExists = parley.InvalidField("code", "code is taken: there is a channel with it already.")
 
-// CreateChannel stores a new channel and starts it. What is given also stores more in the same transaction.
+// CreateChannel stores a new channel and starts it. inTx runs in the same transaction.
 func (g *Gateway) CreateChannel(
-	ctx context.Context, c parley.Channel, also ...func(*store.Tx, parley.Channel) error,
+	ctx context.Context, c parley.Channel, inTx ...func(*store.Tx, parley.Channel) error,
 ) (parley.Channel, error) {
 	if _, ok := g.Drivers[c.Network]; !ok {
 		return parley.Channel{}, parley.InvalidField("network", "network must be the name of a network that this server has.")
@@ -27,9 +27,9 @@ func (g *Gateway) CreateChannel(
 		if errors.Is(err, parley.ErrExists) {
 			err = ErrCodeExists
 		}
-		for _, store := range also {
+		for _, do := range inTx {
 			if err == nil {
-				err = store(tx, c)
+				err = do(tx, c)
 			}
 		}
 		return err
@@ -37,10 +37,10 @@ func (g *Gateway) CreateChannel(
 	if err != nil {
 		return parley.Channel{}, err
 	}
-	return g.refreshed(ctx, c.Code)
+	return g.refreshChannel(ctx, c.Code)
 }
 
-// UpdateChannel changes what is stored of a channel: its name, network, settings, or whether it runs.
+// UpdateChannel changes a stored channel: its name, network, settings, or whether it runs.
 func (g *Gateway) UpdateChannel(ctx context.Context, code parley.ChannelCode, change func(*parley.Channel)) (parley.Channel, error) {
 	err := g.Store.Tx(ctx, func(tx *store.Tx) error {
 		c, err := tx.Channel(ctx, code)
@@ -51,15 +51,15 @@ func (g *Gateway) UpdateChannel(ctx context.Context, code parley.ChannelCode, ch
 		return tx.UpdateChannel(ctx, c)
 	})
 	if errors.Is(err, parley.ErrNotFound) {
-		return parley.Channel{}, parley.Errorf(parley.NotFound, "There is no channel %s.", code)
+		return parley.Channel{}, errChannelGone(code)
 	}
 	if err != nil {
 		return parley.Channel{}, err
 	}
-	return g.refreshed(ctx, code)
+	return g.refreshChannel(ctx, code)
 }
 
-// StartChannel makes a stopped channel run, or opens the session of one whose session failed anew.
+// StartChannel starts a stopped channel, or opens a new session for a FAILED one.
 func (g *Gateway) StartChannel(ctx context.Context, code parley.ChannelCode) (parley.Channel, error) {
 	if a, err := g.account(code); err == nil {
 		switch c := a.snapshot(); {
@@ -72,23 +72,25 @@ func (g *Gateway) StartChannel(ctx context.Context, code parley.ChannelCode) (pa
 	return g.UpdateChannel(ctx, code, func(c *parley.Channel) { c.Enabled = true })
 }
 
-// StopChannel closes a channel's session. What waits to be sent waits on.
+// StopChannel closes a channel's session. Its queue stays.
 func (g *Gateway) StopChannel(ctx context.Context, code parley.ChannelCode) (parley.Channel, error) {
 	return g.UpdateChannel(ctx, code, func(c *parley.Channel) { c.Enabled = false })
 }
 
-// LogoutChannel ends the pairing of a channel's account, and waits a while until that shows.
+// LogoutChannel unlinks a channel's account, and waits a while for its new status.
 func (g *Gateway) LogoutChannel(ctx context.Context, code parley.ChannelCode) (parley.Channel, error) {
 	c, err := g.onSession(ctx, code, network.Session.Logout)
 	if err != nil {
 		return c, err
 	}
 	g.awaitStatus(ctx, code, func(s parley.ChannelStatus) bool { return !s.CanSend() })
-	return g.standing(code)
+	return g.currentChannel(code)
 }
 
-// onSession does something with a channel's session, connected or not.
-func (g *Gateway) onSession(ctx context.Context, code parley.ChannelCode, do func(network.Session, context.Context) error) (parley.Channel, error) {
+// onSession calls do with a channel's session, connected or not.
+func (g *Gateway) onSession(
+	ctx context.Context, code parley.ChannelCode, do func(network.Session, context.Context) error,
+) (parley.Channel, error) {
 	a, err := g.account(code)
 	if err != nil {
 		return parley.Channel{}, err
@@ -106,10 +108,9 @@ func (g *Gateway) onSession(ctx context.Context, code parley.ChannelCode, do fun
 	return a.snapshot(), nil
 }
 
-// DeleteChannel removes a channel and everything that is its own. The channel ends first: what is accepted or
-// arrives later is refused, so that nothing of it is stored after it was removed.
+// DeleteChannel deletes a channel and its data. The account is closed first, so that nothing is stored afterwards.
 func (g *Gateway) DeleteChannel(ctx context.Context, code parley.ChannelCode) error {
-	ctx = context.WithoutCancel(ctx) // half of it would be worse than a slow one
+	ctx = context.WithoutCancel(ctx) // a cancelled client must not leave it half done
 	a, err := g.account(code)
 	if err != nil {
 		return err
@@ -121,10 +122,9 @@ func (g *Gateway) DeleteChannel(ctx context.Context, code parley.ChannelCode) er
 	if err := g.delete(ctx, a); err != nil {
 		return err
 	}
-	return g.purge(ctx)
+	return g.purgeDeleted(ctx)
 }
 
-// delete removes a channel whose account has ended.
 func (g *Gateway) delete(ctx context.Context, a *account) error {
 	g.lifecycle.Lock()
 	defer g.lifecycle.Unlock()
@@ -136,35 +136,35 @@ func (g *Gateway) delete(ctx context.Context, a *account) error {
 		return tx.DeleteChannel(ctx, code)
 	})
 	if errors.Is(err, parley.ErrNotFound) {
-		err = errNoChannel(code)
+		err = errChannelNotFound(code)
 	}
 	if err == nil {
-		err = g.forget(ctx, a)
+		err = g.removeFromNetwork(ctx, a)
 	}
-	g.drop(a)
+	g.unregister(a)
 	return errors.Join(err, g.refresh(ctx))
 }
 
-// forget has the network forget a channel that is gone.
-func (g *Gateway) forget(ctx context.Context, a *account) error {
+// removeFromNetwork removes what the network stored of a deleted channel.
+func (g *Gateway) removeFromNetwork(ctx context.Context, a *account) error {
 	if driver := g.Drivers[a.snapshot().Network]; driver != nil {
 		return driver.Forget(ctx, a.code)
 	}
 	return nil
 }
 
-// ResetChannel forgets all messages of a sandbox channel, what waits included, and has its network
-// forgotten meanwhile. The channel starts anew.
-func (g *Gateway) ResetChannel(ctx context.Context, code parley.ChannelCode, forget func(context.Context) error) error {
+// ResetChannel deletes all messages of a sandbox channel, queued ones included, and restarts it. resetNetwork runs while it
+// is closed.
+func (g *Gateway) ResetChannel(ctx context.Context, code parley.ChannelCode, resetNetwork func(context.Context) error) error {
 	c, ok := g.Channel(code)
 	if !ok || c.Network != parley.Sandbox {
 		return parley.Errorf(parley.BadRequest, "Only a sandbox channel can be cleared.")
 	}
-	ctx = context.WithoutCancel(ctx) // half a reset would be worse than a slow one
-	if err := g.clear(ctx, code, forget); err != nil {
+	ctx = context.WithoutCancel(ctx) // a cancelled client must not leave it half done
+	if err := g.reset(ctx, code, resetNetwork); err != nil {
 		return err
 	}
-	if err := g.purge(ctx); err != nil {
+	if err := g.purgeDeleted(ctx); err != nil {
 		return err
 	}
 	_, err := g.UpdateChannel(ctx, code, func(c *parley.Channel) { c.Settings.ClockAhead = 0 })
@@ -172,27 +172,26 @@ func (g *Gateway) ResetChannel(ctx context.Context, code parley.ChannelCode, for
 	return err
 }
 
-// statusPatience is how long somebody waits for a channel to become what it was told to. A sandbox channel
-// takes a few milliseconds.
-const statusPatience = 2 * time.Second
+// statusTimeout is how long a request waits for a new status. A sandbox channel takes a few milliseconds.
+const statusTimeout = 2 * time.Second
 
-// AwaitStart waits a while for a channel that is starting, so that the next request can use it.
+// AwaitStart waits a while until a channel has started, so that the next request can use it.
 func (g *Gateway) AwaitStart(ctx context.Context, code parley.ChannelCode) {
 	g.awaitStatus(ctx, code, func(s parley.ChannelStatus) bool { return s != parley.Starting })
 }
 
-// awaitStatus waits a while until a channel has a status that will do.
-func (g *Gateway) awaitStatus(ctx context.Context, code parley.ChannelCode, willDo func(parley.ChannelStatus) bool) {
-	ctx, cancel := context.WithTimeout(ctx, statusPatience)
+// awaitStatus waits up to statusTimeout.
+func (g *Gateway) awaitStatus(ctx context.Context, code parley.ChannelCode, ok func(parley.ChannelStatus) bool) {
+	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
-	happens, unsubscribe := g.Activity()
+	activity, unsubscribe := g.Activity()
 	defer unsubscribe()
 	for {
-		if c, ok := g.Channel(code); !ok || willDo(c.State.Status) {
+		if c, exists := g.Channel(code); !exists || ok(c.State.Status) {
 			return
 		}
 		select {
-		case _, open := <-happens:
+		case _, open := <-activity:
 			if !open {
 				return
 			}
@@ -202,31 +201,27 @@ func (g *Gateway) awaitStatus(ctx context.Context, code parley.ChannelCode, will
 	}
 }
 
-// clear ends a channel's account, and removes what it kept.
-func (g *Gateway) clear(ctx context.Context, code parley.ChannelCode, forget func(context.Context) error) error {
+func (g *Gateway) reset(ctx context.Context, code parley.ChannelCode, resetNetwork func(context.Context) error) error {
 	g.lifecycle.Lock()
 	defer g.lifecycle.Unlock()
 	a, err := g.account(code)
 	if err != nil {
 		return err
 	}
-	a.setState(ctx, network.State{Status: parley.Starting}) // what is sent meanwhile waits
+	a.setState(ctx, network.State{Status: parley.Starting}) // new messages wait
 	a.close()
 	err = g.Store.Tx(ctx, func(tx *store.Tx) error { return tx.ClearChannel(ctx, code) })
 	if err == nil {
-		err = forget(ctx)
+		err = resetNetwork(ctx)
 	}
-	g.mu.Lock()
-	delete(g.accounts, code) // its worker has ended; another one begins
-	g.mu.Unlock()
+	g.unregister(a) // its worker has ended; refresh starts another one
 	return errors.Join(err, g.refresh(ctx))
 }
 
-// maxAhead is how far a clock can be moved: longer does not fit into a length of time for ever.
+// maxAhead is how far a clock can be advanced, so that no duration overflows.
 const maxAhead = 100 * 365 * 24 * time.Hour
 
-// AdvanceClock moves the clock of a sandbox channel ahead, so that expiry can be tested without
-// waiting for it.
+// AdvanceClock advances the clock of a sandbox channel, to test expiry without waiting.
 func (g *Gateway) AdvanceClock(ctx context.Context, code parley.ChannelCode, d time.Duration) error {
 	c, ok := g.Channel(code)
 	if !ok || c.Network != parley.Sandbox {
@@ -239,8 +234,8 @@ func (g *Gateway) AdvanceClock(ctx context.Context, code parley.ChannelCode, d t
 	return err
 }
 
-// PickForPool chooses the channel for messages to a contact where the caller named none: the working
-// one that last exchanged a message with it, else any working one. None is [parley.ErrNotFound].
+// PickForPool chooses a channel for a contact: the working one that last exchanged a message with it, else any working one.
+// If there is none, the error is [parley.ErrNotFound].
 func (g *Gateway) PickForPool(ctx context.Context, to parley.ContactID) (parley.ChannelCode, error) {
 	var working []parley.ChannelCode
 	for _, c := range g.Channels() {
@@ -258,19 +253,22 @@ func (g *Gateway) PickForPool(ctx context.Context, to parley.ContactID) (parley.
 	return last, err
 }
 
-// refreshed brings what runs up to date and returns the channel as it is then.
-func (g *Gateway) refreshed(ctx context.Context, code parley.ChannelCode) (parley.Channel, error) {
+func (g *Gateway) refreshChannel(ctx context.Context, code parley.ChannelCode) (parley.Channel, error) {
 	if err := g.Refresh(context.WithoutCancel(ctx)); err != nil {
 		return parley.Channel{}, err
 	}
-	return g.standing(code)
+	return g.currentChannel(code)
 }
 
-// standing returns a channel, which was there a moment ago, as it stands now.
-func (g *Gateway) standing(code parley.ChannelCode) (parley.Channel, error) {
+func (g *Gateway) currentChannel(code parley.ChannelCode) (parley.Channel, error) {
 	c, ok := g.Channel(code)
 	if !ok {
-		return parley.Channel{}, parley.Errorf(parley.NotFound, "There is no channel %s.", code)
+		return parley.Channel{}, errChannelGone(code)
 	}
 	return c, nil
+}
+
+// errChannelGone rejects a request whose channel was deleted while it ran.
+func errChannelGone(code parley.ChannelCode) error {
+	return parley.Errorf(parley.NotFound, "There is no channel %s.", code)
 }

@@ -1,3 +1,15 @@
+// Package gateway accepts messages, owns the sessions of all channels and stores what they receive.
+//
+// Outgoing: [Gateway.Send] stores messages in one transaction and enqueues them in the channel's outbox. The outbox sends
+// them through the channel's session and notifies the waiting request (send.go). Incoming: a session calls handleEvent in
+// inbound.go, which stores the event before the network may drop it.
+//
+// Invariants:
+//   - The store is the truth. State in memory can be lost at any moment; [Gateway.Run] makes it again from the store.
+//   - A message is durable before Send returns, and enqueued in the order of the commits.
+//   - Nothing of a channel is stored after it was deleted: transactions of an account go through account.tx.
+//   - Everything that erases, purges or expires by age asks [Gateway.ClockTrusted] first.
+//   - Slow or hanging channels do not delay the others.
 package gateway
 
 import (
@@ -5,7 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"reflect"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -22,7 +34,7 @@ import (
 	"parley/internal/store"
 )
 
-// Config says what a gateway works with. The fields of the first block are required.
+// Config configures a gateway. The fields of the first block are required.
 type Config struct {
 	Store   *store.DB
 	Drivers map[parley.NetworkName]network.Driver
@@ -33,19 +45,18 @@ type Config struct {
 
 	// Clock is the clock of this machine; nil: time.Now.
 	Clock func() time.Time
-	// EventRetention is how long events are kept; zero: [DefaultEventRetention]. Events that a webhook or a waiting delivery needs are
-	// kept longer, while the log has at most EventCap events; zero: [DefaultEventCap].
+	// EventRetention is how long events are stored; zero: [DefaultEventRetention]. Events that a webhook or a waiting
+	// delivery needs stay longer, while the log has at most EventCap events; zero: [DefaultEventCap].
 	EventRetention time.Duration
 	EventCap       int64
-	// Offline keeps channels from being connected: no session is opened and nothing is sent. Channels can be listed,
-	// changed and deleted. Call Refresh in place of Run.
+	// Offline opens no sessions and sends nothing. Channels can be listed, changed and deleted. Call Refresh, not Run.
 	Offline bool
-	// LoginLinks sees every inbound message before it is stored; nil: nobody does.
+	// LoginLinks sees every inbound message before it is stored; nil: no login links.
 	LoginLinks LoginLinks
 }
 
-// LoginLinks looks for the code of a login link in an inbound message. It masks the code in the message, and returns what
-// follows, in the transaction that stores the message; nil: nothing. It is an [otp.Issuer].
+// LoginLinks is an [otp.Issuer]. MatchMessage masks the code of a login link in an inbound message. It returns what must
+// run in the transaction that stores the message; nil: nothing.
 type LoginLinks interface {
 	MatchMessage(ctx context.Context, c parley.Channel, m *parley.Message) (then func(*store.Tx) ([]otp.Reply, error), err error)
 }
@@ -54,14 +65,15 @@ type LoginLinks interface {
 type Gateway struct {
 	Config
 	ready    chan struct{}
+	stopped  chan struct{} // closed when Run ends: nobody confirms messages any more
 	activity bus.Topic[Activity]
-	waiting  *waiting
-	fetcher  *fetcher
-	measures *measures
+	waiters  sendWaiters
+	fetcher  *mediaFetcher
+	metrics  *metrics
 	clock    clockGuard
 
-	// lifecycle serialises the making, starting, stopping and removing of accounts, but for changes that
-	// take longer than anybody should wait.
+	// lifecycle serializes creating, starting, stopping and removing accounts, except for changes that outlast
+	// changeTimeout.
 	lifecycle sync.Mutex
 	changes   sync.WaitGroup
 
@@ -75,46 +87,42 @@ func New(c Config) *Gateway {
 	if c.Clock == nil {
 		c.Clock = time.Now
 	}
-	g := &Gateway{Config: c, ready: make(chan struct{}), accounts: map[parley.ChannelCode]*account{}, waiting: newWaiting()}
+	g := &Gateway{Config: c, ready: make(chan struct{}), stopped: make(chan struct{}), accounts: map[parley.ChannelCode]*account{},
+		waiters: sendWaiters{byID: map[parley.MessageID]waitingFor{}}}
 	began := time.Now()
 	g.clock = clockGuard{wall: c.Clock, running: func() time.Duration { return time.Since(began) }, confirms: g.networkConfirms}
-	g.fetcher = newFetcher(g)
-	g.measures = newMeasures(c.Metrics, g)
+	g.fetcher = newMediaFetcher(g)
+	g.metrics = newMetrics(c.Metrics, g)
 	return g
 }
 
-// Run starts all channels and serves them until ctx ends; then it closes their sessions and waits
-// for what is under way. A gateway runs once.
+// Run starts all channels and serves them until ctx ends. Then it closes their sessions and waits for bursts in flight. A
+// gateway runs once.
 func (g *Gateway) Run(ctx context.Context) error {
-	var watching sync.WaitGroup
-	waits, stop := context.WithCancel(context.WithoutCancel(ctx))
-	watching.Go(func() { g.waiting.run(waits) })
-	defer watching.Wait()
-	defer stop() // after all accounts were closed
-
+	defer close(g.stopped) // after all accounts were closed
 	trusted, err := g.Store.TrustedTime(ctx)
 	if err != nil {
 		return fmt.Errorf("read the newest trusted time: %w", err)
 	}
 	g.clock.load(trusted)
-	// Sessions end by being closed, in order, not because ctx ended.
+	// The end of ctx must not end the sessions: drain closes them, in order.
 	if err := g.Refresh(context.WithoutCancel(ctx)); err != nil {
 		return fmt.Errorf("start channels: %w", err)
 	}
 	close(g.ready)
 	var fetching sync.WaitGroup
 	fetching.Go(func() { g.fetcher.run(ctx) })
-	fetching.Go(func() { g.watchFiles(ctx) })
-	g.keepHouse(ctx)
+	fetching.Go(func() { g.runOrphanSearch(ctx) })
+	g.runMaintenance(ctx)
 	fetching.Wait() // before the sessions are closed
 	g.drain(context.WithoutCancel(ctx))
 	return nil
 }
 
-// Ready is closed when every channel that should run was started.
+// Ready is closed when all channels that should run were started.
 func (g *Gateway) Ready() <-chan struct{} { return g.ready }
 
-// Refresh makes what runs match what the store says, after channels were created, changed or removed there.
+// Refresh makes the accounts match the stored channels.
 func (g *Gateway) Refresh(ctx context.Context) error {
 	g.lifecycle.Lock()
 	defer g.lifecycle.Unlock()
@@ -132,31 +140,30 @@ func (g *Gateway) refresh(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	there := map[parley.ChannelCode]int64{}
+	ids := map[parley.ChannelCode]int64{}
 	for _, c := range channels {
-		there[c.Code] = c.ID
+		ids[c.Code] = c.ID
 	}
 	var removals, changes []func() error
 	for _, a := range g.all() {
-		if a.retired.Load() == nil && there[a.code] != a.id {
+		if a.retired.Load() == nil && ids[a.code] != a.id {
 			removals = append(removals, func() error { return g.remove(ctx, a) })
 		}
 	}
-	err = g.atOnce(removals) // first: another one may have the code of one of them
+	err = g.concurrently(removals) // first: a new channel may have the same code
 	for _, c := range channels {
-		if a := g.adopt(c); a != nil && !g.Offline && !a.complies() {
-			changes = append(changes, func() error { a.comply(ctx); return nil })
+		if a := g.updateAccount(c); a != nil && !g.Offline && !a.inSync() {
+			changes = append(changes, func() error { a.sync(ctx); return nil })
 		}
 	}
-	return errors.Join(err, g.atOnce(changes))
+	return errors.Join(err, g.concurrently(changes))
 }
 
-// patience is how long a change to a channel may take before the others are served without it.
-const patience = 5 * time.Second
+// changeTimeout is how long a change to a channel may delay the others.
+const changeTimeout = 5 * time.Second
 
-// atOnce makes changes to several channels at the same time and waits for them, but not for one that
-// hangs: that goes on by itself.
-func (g *Gateway) atOnce(changes []func() error) error {
+// concurrently changes several channels and waits for them. After changeTimeout, unfinished changes continue alone.
+func (g *Gateway) concurrently(changes []func() error) error {
 	if len(changes) == 0 {
 		return nil
 	}
@@ -164,7 +171,7 @@ func (g *Gateway) atOnce(changes []func() error) error {
 	for _, change := range changes {
 		g.changes.Go(func() { results <- change() })
 	}
-	timeout := time.NewTimer(patience)
+	timeout := time.NewTimer(changeTimeout)
 	defer timeout.Stop()
 	var errs []error
 	for n := range changes {
@@ -177,8 +184,8 @@ func (g *Gateway) atOnce(changes []func() error) error {
 				for range len(changes) - n {
 					<-results
 				}
-				if err := g.Refresh(context.Background()); err != nil { // a code that was not free may be now
-					g.Log.Error("bring channels up to date", "error", err)
+				if err := g.Refresh(context.Background()); err != nil { // a code that was in use may be free now
+					g.Log.Error("refresh channels", "error", err)
 				}
 			})
 			return errors.Join(errs...)
@@ -187,9 +194,9 @@ func (g *Gateway) atOnce(changes []func() error) error {
 	return errors.Join(errs...)
 }
 
-// adopt takes over what is stored of a channel, and returns its account; nil: one with its code is just being
-// removed, after which somebody looks again.
-func (g *Gateway) adopt(c parley.Channel) *account {
+// updateAccount creates or updates the account of a stored channel; nil: an account with its code is still being removed,
+// and a refresh follows.
+func (g *Gateway) updateAccount(c parley.Channel) *account {
 	if g.Offline {
 		c = asOffline(c)
 	}
@@ -203,23 +210,22 @@ func (g *Gateway) adopt(c parley.Channel) *account {
 	if a.id != c.ID || a.retired.Load() != nil {
 		return nil
 	}
-	a.adjust(c)
+	a.update(c)
 	return a
 }
 
-// remove ends an account whose channel is gone.
+// remove closes an account whose channel was deleted.
 func (g *Gateway) remove(ctx context.Context, a *account) error {
 	if !a.retired.CompareAndSwap(nil, deletion(a.code)) {
-		return nil // somebody else is at it
+		return nil // another goroutine does it
 	}
 	a.close()
-	err := g.forget(ctx, a)
-	g.drop(a)
+	err := g.removeFromNetwork(ctx, a)
+	g.unregister(a)
 	return err
 }
 
-// drop takes an account that has ended out of those that run.
-func (g *Gateway) drop(a *account) {
+func (g *Gateway) unregister(a *account) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.accounts[a.code] == a {
@@ -238,30 +244,25 @@ func (g *Gateway) drain(ctx context.Context) {
 	for _, a := range g.all() {
 		wg.Go(func() {
 			a.close()
-			if a.snapshot().Runs() { // the others know better why they are stopped
+			if a.snapshot().Runs() { // the others have a reason of their own
 				a.setState(ctx, network.State{Status: parley.Stopped, Reason: parley.ServerStopped})
 			}
 		})
 	}
 	wg.Wait()
-	g.awaitChanges()
-}
-
-// awaitChanges waits for changes that outlived their callers' patience, for as long again.
-func (g *Gateway) awaitChanges() {
-	done := make(chan struct{})
+	changed := make(chan struct{})
 	go func() {
 		g.changes.Wait()
-		close(done)
+		close(changed)
 	}()
 	select {
-	case <-done:
-	case <-time.After(patience):
+	case <-changed:
+	case <-time.After(changeTimeout):
 		g.Log.Warn("some channels could not be stopped in time")
 	}
 }
 
-// Channels lists the channels as they are now, by code.
+// Channels lists the channels with their current state, by code.
 func (g *Gateway) Channels() []parley.Channel {
 	accounts := g.all()
 	channels := make([]parley.Channel, len(accounts))
@@ -272,7 +273,7 @@ func (g *Gateway) Channels() []parley.Channel {
 	return channels
 }
 
-// Channel returns a channel as it is now.
+// Channel returns a channel with its current state.
 func (g *Gateway) Channel(code parley.ChannelCode) (parley.Channel, bool) {
 	a, err := g.account(code)
 	if err != nil {
@@ -281,7 +282,7 @@ func (g *Gateway) Channel(code parley.ChannelCode) (parley.Channel, bool) {
 	return a.snapshot(), true
 }
 
-// Session returns a channel's live connection, for what cannot wait in a queue.
+// Session returns a channel's live connection, for requests that are not queued.
 func (g *Gateway) Session(code parley.ChannelCode) (network.Session, error) {
 	a, err := g.account(code)
 	if err != nil {
@@ -290,14 +291,14 @@ func (g *Gateway) Session(code parley.ChannelCode) (network.Session, error) {
 	if err := a.snapshot().Usable(); err != nil {
 		return nil, err
 	}
-	if s := a.live(); s != nil {
+	if s := a.liveSession(); s != nil {
 		return s, nil
 	}
 	return nil, &parley.Error{Code: parley.Unavailable, RetryAfter: 2 * time.Second,
 		Message: fmt.Sprintf("Channel %s is connecting. Try again in a moment.", code)}
 }
 
-// LookUpNumber asks a channel's network for its own spelling of a contact's number. The session reports it as [network.Alias].
+// LookUpNumber asks a channel's network for its spelling of a contact's number. The session reports it as [network.Alias].
 func (g *Gateway) LookUpNumber(ctx context.Context, code parley.ChannelCode, c parley.ContactID) error {
 	s, err := g.Session(code)
 	if err != nil {
@@ -307,13 +308,9 @@ func (g *Gateway) LookUpNumber(ctx context.Context, code parley.ChannelCode, c p
 	return err
 }
 
-// QueueDepth is how many messages of a channel wait to be sent.
+// QueueDepth is how many messages of a channel are queued.
 func (g *Gateway) QueueDepth(code parley.ChannelCode) int {
-	a, err := g.account(code)
-	if err != nil {
-		return 0
-	}
-	return a.worker.Depth()
+	return g.QueuedAhead(code, parley.PriorityNormal)
 }
 
 // QueuedAhead is how many messages of a channel leave before a new one of a priority.
@@ -325,21 +322,25 @@ func (g *Gateway) QueuedAhead(code parley.ChannelCode, priority parley.Priority)
 	return a.worker.Ahead(priority)
 }
 
-// RestrictedUntil is until when the network does not let the channel write to new contacts; zero
-// when it does.
+// RestrictedUntil is until when the network does not let the channel write to new contacts; zero: it does.
 func (g *Gateway) RestrictedUntil(code parley.ChannelCode) time.Time {
 	a, err := g.account(code)
 	if err != nil {
 		return time.Time{}
 	}
-	until := a.restrictedUntil()
-	if e, ok := g.Evidence(code); ok && e.RestrictedUntil.After(time.Now()) && e.RestrictedUntil.After(until) {
+	a.mu.RLock()
+	until := a.restricted
+	a.mu.RUnlock()
+	if e, ok := g.Evidence(code); ok && e.RestrictedUntil.After(until) {
 		until = e.RestrictedUntil
 	}
-	return until
+	if until.After(time.Now()) {
+		return until
+	}
+	return time.Time{}
 }
 
-// Now is the time on a channel's clock, which is ahead where a sandbox channel's was moved.
+// Now is the time on a channel's clock. That of a sandbox channel may have been advanced.
 func (g *Gateway) Now(code parley.ChannelCode) time.Time {
 	a, err := g.account(code)
 	if err != nil {
@@ -356,10 +357,10 @@ func (g *Gateway) account(code parley.ChannelCode) (*account, error) {
 	}
 	a, ok := g.accounts[code]
 	if !ok {
-		return nil, errNoChannel(code)
+		return nil, errChannelNotFound(code)
 	}
 	if r := a.retired.Load(); r != nil && r.deleted {
-		return nil, errNoChannel(code)
+		return nil, errChannelNotFound(code)
 	}
 	return a, nil
 }
@@ -367,11 +368,5 @@ func (g *Gateway) account(code parley.ChannelCode) (*account, error) {
 func (g *Gateway) all() []*account {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	accounts := make([]*account, 0, len(g.accounts))
-	for _, a := range g.accounts {
-		accounts = append(accounts, a)
-	}
-	return accounts
+	return slices.Collect(maps.Values(g.accounts))
 }
-
-func sameSettings(a, b parley.ChannelSettings) bool { return reflect.DeepEqual(a, b) }

@@ -12,9 +12,9 @@ import (
 	"parley/internal/store"
 )
 
-// sink takes what arrives on the channel's session. It returns nil only when what arrived is safely
-// kept: then the network may forget it.
-func (a *account) sink(ctx context.Context, e network.Event) error {
+// handleEvent stores an event of the channel's session. It returns nil only when the event is durable: then the network
+// may drop it.
+func (a *account) handleEvent(ctx context.Context, e network.Event) error {
 	switch e := e.(type) {
 	case network.State:
 		if err := a.changeAccount(ctx, e.Phone); err != nil {
@@ -25,23 +25,22 @@ func (a *account) sink(ctx context.Context, e network.Event) error {
 	case network.Message:
 		return a.receive(ctx, e)
 	case network.Receipt:
-		return a.receipt(ctx, e)
+		return a.applyReceipt(ctx, e)
 	case network.Reaction:
-		return a.reaction(ctx, e)
+		return a.storeReaction(ctx, e)
 	case network.Deletion:
-		return a.deletion(ctx, e)
+		return a.applyDeletion(ctx, e)
 	case network.Vote:
-		return a.vote(ctx, e)
+		return a.publishVote(ctx, e)
 	case network.Alias:
-		return a.alias(ctx, e)
+		return a.storeAlias(ctx, e)
 	case network.Pairing:
-		return a.paired(ctx, parley.Pairing(e))
+		return a.publishPairing(ctx, parley.Pairing(e))
 	}
 	return fmt.Errorf("unknown event %T", e)
 }
 
-// receive stores a message that somebody sent to the channel, once. Its file is fetched afterwards: nobody
-// waits for it.
+// receive stores an inbound message once. Its file is fetched later, so that other messages do not wait.
 func (a *account) receive(ctx context.Context, e network.Message) error {
 	channel := a.snapshot()
 	content := e.Content
@@ -52,37 +51,40 @@ func (a *account) receive(ctx context.Context, e network.Message) error {
 		Channel: channel.Code, Chat: e.From, ID: e.ID, Content: content, ReplyTo: e.ReplyTo,
 		Status: parley.Received, CreatedAt: e.At, UpdatedAt: e.At, ReceivedAt: a.now(),
 	}
-	then, err := a.findLoginCode(ctx, channel, &m)
+	var then func(*store.Tx) ([]otp.Reply, error)
+	var err error
+	if a.g.LoginLinks != nil { // also for history: it may hold the code of a login link that is still open
+		then, err = a.g.LoginLinks.MatchMessage(ctx, channel, &m)
+	}
+	if e.Past {
+		then = nil
+	}
 	if err == nil {
 		err = a.tx(ctx, func(tx *store.Tx) error {
 			if e.History {
-				return a.keepHistory(ctx, tx, channel, &m)
+				return a.storeHistory(ctx, tx, channel, &m)
 			}
-			follows := then
-			if e.Past { // nothing follows from it
-				follows = nil
-			}
-			if err := a.keep(ctx, tx, channel, &m, follows); err != nil {
+			if err := a.storeInbound(ctx, tx, channel, &m, then); err != nil {
 				return err
 			}
 			return a.enqueueFile(ctx, tx, channel, &m, e.File)
 		})
 	}
 	if errors.Is(err, parley.ErrExists) {
-		return nil // the network gave it again
+		return nil // the network sent it again
 	}
 	if err != nil {
-		return fmt.Errorf("keep an inbound message: %w", err)
+		return fmt.Errorf("store an inbound message: %w", err)
 	}
 	if e.History {
 		return nil
 	}
-	a.g.measures.received.Inc()
+	a.g.metrics.received.Inc()
 	a.g.activity.Publish(activityOf(&m))
 	return nil
 }
 
-// enqueueFile stores that the file of a message is to be fetched. A channel that keeps no text keeps no files.
+// enqueueFile enqueues the file of a message for the fetcher. A channel that stores no text stores no files.
 func (a *account) enqueueFile(ctx context.Context, tx *store.Tx, channel parley.Channel, m *parley.Message, reference []byte) error {
 	if reference == nil || !m.Content.Kind().IsMedia() || !channel.Settings.KeepsText() {
 		return nil
@@ -95,9 +97,11 @@ func (a *account) enqueueFile(ctx context.Context, tx *store.Tx, channel parley.
 	})
 }
 
-// keep stores an inbound message, publishes it, and does what follows from it, where then is not nil: all of
-// it or nothing. Of a channel that keeps no text the event has it, encrypted, until everybody was told.
-func (a *account) keep(ctx context.Context, tx *store.Tx, channel parley.Channel, m *parley.Message, then func(*store.Tx) ([]otp.Reply, error)) error {
+// storeInbound stores and publishes an inbound message, runs then if it is not nil, and enqueues its replies. If the
+// channel stores no text, only the event has it, encrypted, until it is delivered.
+func (a *account) storeInbound(
+	ctx context.Context, tx *store.Tx, channel parley.Channel, m *parley.Message, then func(*store.Tx) ([]otp.Reply, error),
+) error {
 	if err := tx.AddMessage(ctx, m); err != nil {
 		return err
 	}
@@ -121,44 +125,32 @@ func (a *account) keep(ctx context.Context, tx *store.Tx, channel parley.Channel
 	for i, r := range replies {
 		drafts[i] = Draft{To: r.To, Content: r.Content, Priority: parley.PriorityKnown}
 	}
-	return a.storeAll(ctx, tx, a.messages(channel, drafts))
+	return a.enqueue(ctx, tx, a.newMessages(channel, drafts))
 }
 
-// findLoginCode masks the code of a login link in a message before it is stored, and returns what follows; nil: nothing.
-// History is searched too: a channel that is linked again gets what was said shortly before, and that may hold the code of
-// a login link that is still open.
-func (a *account) findLoginCode(ctx context.Context, channel parley.Channel, m *parley.Message) (func(*store.Tx) ([]otp.Reply, error), error) {
-	if a.g.LoginLinks == nil {
-		return nil, nil
-	}
-	return a.g.LoginLinks.MatchMessage(ctx, channel, m)
-}
-
-// keepHistory stores a message from before the channel was linked. It is not published, and nothing follows
-// from it.
-func (a *account) keepHistory(ctx context.Context, tx *store.Tx, channel parley.Channel, m *parley.Message) error {
+// storeHistory stores a message from before the channel was linked. It is not published.
+func (a *account) storeHistory(ctx context.Context, tx *store.Tx, channel parley.Channel, m *parley.Message) error {
 	if err := tx.AddMessage(ctx, m); err != nil || channel.Settings.KeepsText() {
 		return err
 	}
 	return tx.EraseMessage(ctx, channel.Code, m.Ref())
 }
 
-// receipt moves messages on. Those that the store does not know are refused, after the others were
-// moved, so that the network gives them again: a receipt can overtake its own send.
-func (a *account) receipt(ctx context.Context, e network.Receipt) error {
-	code := a.snapshot().Code
+// applyReceipt advances messages. It returns an error for unknown ones, so that the network repeats the receipt: it can
+// overtake its own send.
+func (a *account) applyReceipt(ctx context.Context, e network.Receipt) error {
 	var moved, unknown []parley.MessageID
 	var seqs []int64
 	err := a.tx(ctx, func(tx *store.Tx) (err error) {
-		moved, seqs, unknown, err = tx.AdvanceMessages(ctx, code, e.From, e.IDs, e.Status, e.At)
+		moved, seqs, unknown, err = tx.AdvanceMessages(ctx, a.code, e.From, e.IDs, e.Status, e.At)
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("keep a receipt: %w", err)
+		return fmt.Errorf("store a receipt: %w", err)
 	}
 	a.worker.ConfirmByReceipt(seqs)
 	for _, id := range moved {
-		a.g.settled(&parley.Message{Channel: code, Chat: e.From, ID: id, FromMe: true, Status: e.Status, UpdatedAt: e.At})
+		a.g.statusChanged(&parley.Message{Channel: a.code, Chat: e.From, ID: id, FromMe: true, Status: e.Status, UpdatedAt: e.At})
 	}
 	if len(unknown) > 0 {
 		return &network.UnknownMessages{IDs: unknown}
@@ -166,28 +158,26 @@ func (a *account) receipt(ctx context.Context, e network.Receipt) error {
 	return nil
 }
 
-// reaction keeps what a contact reacted with. A reaction to something from before our time is of no
-// use to anybody.
-func (a *account) reaction(ctx context.Context, e network.Reaction) error {
-	code := a.snapshot().Code
-	a.g.flush(ctx, code) // its event must not come before the one that the message was sent
+// storeReaction stores a contact's reaction, unless its message is unknown.
+func (a *account) storeReaction(ctx context.Context, e network.Reaction) error {
+	a.g.flush(ctx, a.code) // the event that the message was sent must come first
 	return a.tx(ctx, func(tx *store.Tx) error {
-		target, err := tx.Message(ctx, code, e.Target)
+		target, err := tx.Message(ctx, a.code, e.Target)
 		if err != nil {
-			return gone(err)
+			return ignoreNotFound(err)
 		}
-		if err := tx.SetReaction(ctx, code, e.Target, e.From, e.Emoji); err != nil {
-			return gone(err)
+		if err := tx.SetReaction(ctx, a.code, e.Target, e.From, e.Emoji); err != nil {
+			return ignoreNotFound(err)
 		}
 		return tx.AddEvent(ctx, parley.NewReactionEvent(&target, e.From, e.Emoji, e.At))
 	})
 }
 
-// alias stores another spelling of a contact's number. What waits for it is one queue from then on.
-func (a *account) alias(ctx context.Context, e network.Alias) error {
+// storeAlias stores another spelling of a contact's number, and merges the queues of both.
+func (a *account) storeAlias(ctx context.Context, e network.Alias) error {
 	err := a.tx(ctx, func(tx *store.Tx) error {
 		tx.OnCommit(func() { a.worker.MergeChats(e.Asked, e.Contact) })
-		return tx.AddAlias(ctx, a.snapshot().Code, e.Asked, e.Contact)
+		return tx.AddAlias(ctx, a.code, e.Asked, e.Contact)
 	})
 	if err != nil {
 		return fmt.Errorf("store the spelling of a number: %w", err)
@@ -195,56 +185,44 @@ func (a *account) alias(ctx context.Context, e network.Alias) error {
 	return nil
 }
 
-// vote tells what a contact chose in one of our polls. Votes are no records: only the event is kept, and
-// encrypted where the channel keeps no text.
-func (a *account) vote(ctx context.Context, e network.Vote) error {
-	channel := a.snapshot()
-	code := channel.Code
-	a.g.flush(ctx, code)
+// publishVote publishes a contact's vote in a poll of the channel. Only the event has it, encrypted if the channel stores
+// no text.
+func (a *account) publishVote(ctx context.Context, e network.Vote) error {
+	a.g.flush(ctx, a.code)
 	return a.tx(ctx, func(tx *store.Tx) error {
-		poll, err := tx.Message(ctx, code, parley.MessageRef{FromMe: true, Chat: e.From, ID: e.Poll})
+		poll, err := tx.Message(ctx, a.code, parley.MessageRef{FromMe: true, Chat: e.From, ID: e.Poll})
 		if err != nil {
-			return gone(err)
+			return ignoreNotFound(err)
 		}
 		event := parley.NewVoteEvent(&poll, e.From, e.Options, e.At)
-		if !channel.Settings.KeepsText() {
-			event.Encrypted = a.g.Keyring.Encrypt(event.Data, parley.EventTextContext(code))
+		if !a.snapshot().Settings.KeepsText() {
+			event.Encrypted = a.g.Keyring.Encrypt(event.Data, parley.EventTextContext(a.code))
 			event.Data = parley.NewVoteEvent(&poll, e.From, nil, e.At).Data
 		}
 		return tx.AddEvent(ctx, event)
 	})
 }
 
-// deletion takes back what the contact had sent: the record stays, what it said goes.
-func (a *account) deletion(ctx context.Context, e network.Deletion) error {
-	code := a.snapshot().Code
+// applyDeletion erases a message that its sender deleted. Its row stays.
+func (a *account) applyDeletion(ctx context.Context, e network.Deletion) error {
 	ref := parley.MessageRef{Chat: e.From, ID: e.Target}
 	var file *parley.Media
 	err := a.tx(ctx, func(tx *store.Tx) error {
-		m, err := tx.Message(ctx, code, ref)
+		m, err := tx.Message(ctx, a.code, ref)
 		if err != nil {
-			return gone(err)
+			return ignoreNotFound(err)
 		}
 		file = parley.MediaOf(m.Content)
-		if _, err := tx.AdvanceMessage(ctx, code, ref, parley.Deleted, nil, e.At); err != nil {
+		if _, err := tx.AdvanceMessage(ctx, a.code, ref, parley.Deleted, nil, e.At); err != nil {
 			return err
 		}
-		return tx.EraseMessage(ctx, code, ref)
+		return tx.EraseMessage(ctx, a.code, ref)
 	})
 	if err != nil {
-		return fmt.Errorf("keep a deletion: %w", err)
+		return fmt.Errorf("store a deletion: %w", err)
 	}
 	if file != nil {
-		a.g.removeMedia(*file)
+		a.g.removeFile(*file)
 	}
 	return nil
-}
-
-func (g *Gateway) removeMedia(m parley.Media) {
-	if m.Key == "" {
-		return
-	}
-	if err := g.Media.Remove(m.Key); err != nil {
-		g.Log.Warn("remove a file", "key", m.Key, "error", err)
-	}
 }

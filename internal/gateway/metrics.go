@@ -6,8 +6,8 @@ import (
 	"parley"
 )
 
-// measures are what the gateway counts. Labels have few values: no channel codes, no numbers.
-type measures struct {
+// metrics have labels with few values: no channel codes, no numbers.
+type metrics struct {
 	accepted prometheus.Counter
 	received prometheus.Counter
 	byStatus map[parley.Status]prometheus.Counter
@@ -15,8 +15,8 @@ type measures struct {
 	files    *prometheus.CounterVec
 }
 
-func newMeasures(r prometheus.Registerer, g *Gateway) *measures {
-	m := &measures{
+func newMetrics(r prometheus.Registerer, g *Gateway) *metrics {
+	m := &metrics{
 		accepted: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "parley_messages_accepted_total", Help: "Messages and operations that were durably accepted."}),
 		received: prometheus.NewCounter(prometheus.CounterOpts{
@@ -40,8 +40,7 @@ func newMeasures(r prometheus.Registerer, g *Gateway) *measures {
 	return m
 }
 
-// settled counts a message that moved.
-func (m *measures) settled(msg *parley.Message) {
+func (m *metrics) statusChanged(msg *parley.Message) {
 	if c := m.byStatus[msg.Status]; c != nil {
 		c.Inc()
 	}
@@ -50,10 +49,9 @@ func (m *measures) settled(msg *parley.Message) {
 	}
 }
 
-// fetched counts a file of an inbound message that is there, or has failed.
-func (m *measures) fetched(result parley.MediaStatus) { m.files.WithLabelValues(string(result)).Inc() }
+func (m *metrics) fetched(result parley.MediaStatus) { m.files.WithLabelValues(string(result)).Inc() }
 
-// channelsByStatus tells, when asked, how many channels are in which status and how much waits.
+// channelsByStatus collects the numbers of channels and of queued messages.
 type channelsByStatus struct{ g *Gateway }
 
 var (

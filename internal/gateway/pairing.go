@@ -10,12 +10,12 @@ import (
 	"parley/internal/store"
 )
 
-// shownAfter is how long the last step of a pairing is shown after it ended.
-const shownAfter = 5 * time.Minute
+// shownFor is how long the last step of a pairing is shown.
+const shownFor = 5 * time.Minute
 
-// PairChannel begins to pair a channel's account anew: by QR code, or by a code that is typed on the phone
-// with this number. How it goes is told by [Gateway.Pairing] and in the event log. It waits a while until a
-// channel that was logged out is so no more: the sandbox needs nothing else to be used again.
+// PairChannel starts to pair a channel with an account: by QR code, or by a code that is typed on the phone with this
+// number. [Gateway.Pairing] and the event log report the steps. It waits a while for a logged out channel to change its
+// status: a sandbox channel can be used again at once.
 func (g *Gateway) PairChannel(ctx context.Context, code parley.ChannelCode, number string) (parley.Channel, error) {
 	c, err := g.onSession(ctx, code, func(s network.Session, ctx context.Context) error {
 		if number == "" {
@@ -23,7 +23,8 @@ func (g *Gateway) PairChannel(ctx context.Context, code parley.ChannelCode, numb
 		}
 		byCode, ok := s.(network.PairByCode)
 		if !ok {
-			return parley.Errorf(parley.BadRequest, "Channel %s is on a network that gives no code to type. Pair it without a number.", code)
+			return parley.Errorf(parley.BadRequest,
+				"Channel %s is on a network that gives no code to type. Pair it without a number.", code)
 		}
 		return byCode.PairWithCode(ctx, number)
 	})
@@ -31,11 +32,11 @@ func (g *Gateway) PairChannel(ctx context.Context, code parley.ChannelCode, numb
 		return c, err
 	}
 	g.awaitStatus(ctx, code, func(s parley.ChannelStatus) bool { return s != parley.LoggedOut })
-	return g.standing(code)
+	return g.currentChannel(code)
 }
 
-// Pairing returns the latest step of a channel's pairing; false: it was not paired lately, or does not
-// run. It is known in memory only. A code that cannot be used any more is left out.
+// Pairing returns the latest step of a channel's pairing, without an expired code; false: there was none lately, or the
+// channel does not run. It is only in memory.
 func (g *Gateway) Pairing(code parley.ChannelCode) (parley.Pairing, bool) {
 	a, err := g.account(code)
 	if err != nil {
@@ -44,7 +45,7 @@ func (g *Gateway) Pairing(code parley.ChannelCode) (parley.Pairing, bool) {
 	a.mu.RLock()
 	p := a.pairing
 	a.mu.RUnlock()
-	if p.Step == "" || p.Step.IsOver() && time.Since(p.At) > shownAfter {
+	if p.Step == "" || p.Step.IsOver() && time.Since(p.At) > shownFor {
 		return parley.Pairing{}, false
 	}
 	if !p.ExpiresAt.IsZero() && time.Now().After(p.ExpiresAt) {
@@ -53,9 +54,8 @@ func (g *Gateway) Pairing(code parley.ChannelCode) (parley.Pairing, bool) {
 	return p, true
 }
 
-// paired takes a step of the channel's pairing. Memory has it at once. The log has its code encrypted, for
-// as long as it is of use.
-func (a *account) paired(ctx context.Context, p parley.Pairing) error {
+// publishPairing publishes a step of the channel's pairing. The event log has its code encrypted, until it expires.
+func (a *account) publishPairing(ctx context.Context, p parley.Pairing) error {
 	if p.At.IsZero() {
 		p.At = time.Now()
 	}
@@ -72,13 +72,12 @@ func (a *account) paired(ctx context.Context, p parley.Pairing) error {
 		event.Data = parley.NewPairingEvent(c.Code, p).Data
 	}
 	if err := a.tx(ctx, func(tx *store.Tx) error { return tx.AddEvent(ctx, event) }); err != nil {
-		return fmt.Errorf("keep a step of a pairing: %w", err)
+		return fmt.Errorf("publish a step of a pairing: %w", err)
 	}
 	return nil
 }
 
-// Evidence returns when a channel last showed that it works; false: it does not run, or its network cannot
-// tell.
+// Evidence returns when a channel last showed that it works; false: it does not run, or its network has none.
 func (g *Gateway) Evidence(code parley.ChannelCode) (network.Evidence, bool) {
 	a, err := g.account(code)
 	if err != nil {

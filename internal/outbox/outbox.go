@@ -1,6 +1,12 @@
-// Package outbox sends the queue of one channel: in order per chat, at the channel's pace, again and
-// again until each message is sent, fails for good or expires. It knows neither HTTP nor a network,
-// only a [Sender] and the store.
+// Package outbox sends the queue of one channel: in order per chat, at the channel's pace. Each message is retried until
+// it is sent, fails or expires. The package knows neither HTTP nor a network, only a [Sender] and the store.
+//
+// Invariants:
+//   - The store holds the queue. A new worker finds there whatever an earlier one left.
+//   - At most one burst of a chat is in flight, so its messages keep their order.
+//   - A retry uses the same message id, so the network can recognize a duplicate.
+//   - A failure is durable before anyone hears of it. SENT is written shortly afterwards (confirm_writer.go).
+//   - Only Run touches the chat queues. Other goroutines hand their input over through the fields under mu.
 package outbox
 
 import (
@@ -17,20 +23,18 @@ import (
 )
 
 const (
-	// sendTimeout bounds one call of the sender; past it the outcome is unknown and the same id is
-	// sent again.
+	// sendTimeout bounds one call of the sender. After it the outcome is unknown and the same id is sent again.
 	sendTimeout = 60 * time.Second
-	// drainTimeout is how long sends under way may go on when the worker is stopped.
+	// drainTimeout is how long sends in flight may continue when the worker stops.
 	drainTimeout = 10 * time.Second
-	// sweepEvery is how often the queue is compared with the store, should a hand-over be lost.
+	// sweepEvery is how often the queue is compared with the store, in case an Enqueue was lost.
 	sweepEvery = time.Minute
-	// doubtEvery is how soon a clock that is not trusted is looked at again.
-	doubtEvery = 10 * time.Second
-	// maxHeld is how many bytes of content a worker holds in memory for messages that wait.
-	maxHeld = 512 << 10
-	// blink is how long a chat rests after a send that could not be tried, unless a connection comes first,
-	// and the first pause after something could not be stored.
-	blink = time.Second
+	// untrustedClockPause is how soon an untrusted clock is checked again.
+	untrustedClockPause = 10 * time.Second
+	// maxHeldBytes is how much content of queued messages a worker holds in memory.
+	maxHeldBytes = 512 << 10
+	// shortPause is the first pause after a store error, and after a send that could not be attempted.
+	shortPause = time.Second
 )
 
 // Sender gives messages to a network; a network.Session is one.
@@ -47,145 +51,120 @@ type Store interface {
 	Message(ctx context.Context, channel parley.ChannelCode, ref parley.MessageRef) (parley.Message, error)
 }
 
-// Config says what a worker works on. All fields are required.
+// Config configures a worker. All fields are required.
 type Config struct {
 	Channel  parley.ChannelCode
 	Store    Store
 	Now      func() time.Time              // the channel's clock
-	Settings func() parley.ChannelSettings // as they are now
-	// AccountFrom is the Seq up to which messages were accepted for an account that the channel had before:
-	// they fail.
+	Settings func() parley.ChannelSettings // the current ones
+	// AccountFrom is the Seq up to which messages were accepted for an earlier account of the channel. They fail.
 	AccountFrom func() int64
-	// ClockTrusted reports whether the clock may be trusted with the end of messages. While it may not, what
-	// seems to have waited too long neither fails nor is sent.
+	// ClockTrusted reports whether messages may expire by the clock. Otherwise expired messages neither fail nor leave.
 	ClockTrusted func() bool
-	// Pace is the least and the most time to leave between two sends now; zeros: none.
+	// Pace is the minimum and maximum time between two sends; zeros: no pause.
 	Pace       func() (least, most time.Duration)
-	OnDone     func(m *parley.Message)  // told of every message that the worker is done with
-	RemoveFile func(media parley.Media) // told of every file that no message needs any more
-	// DecryptSecret decrypts a secret to be sent. Its errors are those of a network: permanent where the text is
-	// not to be had any more.
+	OnDone     func(m *parley.Message)  // called for each message that was sent or has failed
+	RemoveFile func(media parley.Media) // called for each file that no message needs any more
+	// DecryptSecret decrypts a secret to be sent. Its errors are classified like those of a network.
 	DecryptSecret func(s parley.Secret) (parley.Content, error)
-	// EncryptForResend encrypts what is to be kept for a while of a message that was sent and whose text is not kept;
-	// nil: nothing.
+	// EncryptForResend encrypts a sent message whose channel stores no text; nil: a resend is not possible.
 	EncryptForResend func(m *parley.Message) []byte
 	Log              *slog.Logger
 }
 
-// Worker owns the queue of one channel. Messages come in by Enqueue after they were committed and leave when
-// they are settled. What they say is in memory only of the first few, up to maxHeld: of the others it is read
-// from the store when they are sent.
-//
-// Run is the only goroutine that touches the lanes; everything that happens elsewhere is handed to
-// it through the fields under mu.
+// Worker owns the queue of one channel. Up to maxHeldBytes of content stay in memory; the rest is read when it is sent.
 type Worker struct {
 	Config
-	wake  chan struct{} // holds one: "look again"
+	wake  chan struct{} // holds one notification
 	depth [parley.Priorities]atomic.Int64
 
-	mu       sync.Mutex
-	pushed   []*parley.Message
-	renamed  []renaming
-	dropped  []int64  // by Seq
-	received []int64  // by Seq: messages that receipts confirmed
-	done     []*burst // bursts that came back
-	recorded []int64  // by Seq: confirmations that are in the store
-	sender   Sender   // nil while there is no connection
-	online   int      // how often there was one
+	mu          sync.Mutex
+	enqueued    []*parley.Message
+	merges      []chatMerge
+	cancelled   []int64  // Seqs
+	receipts    []int64  // Seqs of messages that receipts confirmed
+	returned    []*burst // bursts whose send ended
+	written     []int64  // Seqs whose confirmation is in the store
+	sender      Sender   // nil while there is no connection
+	connections int      // how many there were
 
 	// Owned by Run.
-	lanes      lanes
-	known      map[int64]*entry // by Seq: what is in a lane, under way, or sent and not yet recorded
-	connection int              // the number of the connection that was last looked at
-	underWay   int              // bursts
-	lastSend   time.Time        // of a record, for the pace
-	chance     float64          // where between the least and the most the next gap lies
-	held       int              // bytes of content
-	account    int64            // what AccountFrom was when the queue was last looked through for it
-	nextExpiry time.Time        // not after the first expiry of what is queued; zero: nothing is
-	nextSweep  time.Time
-	bursts     sync.WaitGroup
-	recorder   *recorder
+	queues         chatQueues
+	known          map[int64]*entry // by Seq: queued, in flight, or sent and not yet written
+	connection     int              // the number of the connection that Run saw last
+	burstsInFlight int
+	lastSend       time.Time // of a message in history, for the pace
+	paceFraction   float64   // the next pause, between the minimum (0) and the maximum (1)
+	heldBytes      int
+	accountFrom    int64     // the AccountFrom for which the queue was checked
+	nextExpiry     time.Time // not after the first expiry of the queue; zero: nothing expires
+	nextSweep      time.Time
+	bursts         sync.WaitGroup
+	confirms       *confirmWriter
 }
 
 // New makes a worker; Run starts it.
 func New(c Config) *Worker {
-	w := &Worker{Config: c, wake: make(chan struct{}, 1), known: map[int64]*entry{}, lanes: newLanes()}
-	w.recorder = newRecorder(c, func(seqs []int64) {
-		w.mu.Lock()
-		w.recorded = append(w.recorded, seqs...)
-		w.mu.Unlock()
-		w.Wake()
-	})
+	w := &Worker{Config: c, wake: make(chan struct{}, 1), known: map[int64]*entry{}, queues: newChatQueues()}
+	w.confirms = newConfirmWriter(c, func(seqs []int64) { w.input(func() { w.written = append(w.written, seqs...) }) })
 	return w
 }
 
-// Enqueue hands over messages that were just committed, in the order of their Seq. It never blocks.
+// input changes the fields that Run reads under mu, and wakes Run.
+func (w *Worker) input(change func()) {
+	w.mu.Lock()
+	change()
+	w.mu.Unlock()
+	w.Wake()
+}
+
+// Enqueue adds messages that were just committed, in the order of their Seq. It never blocks.
 func (w *Worker) Enqueue(ms ...*parley.Message) {
 	for _, m := range ms {
 		w.count(m.Priority, 1)
 	}
-	w.mu.Lock()
-	w.pushed = append(w.pushed, ms...)
-	w.mu.Unlock()
-	w.Wake()
+	w.input(func() { w.enqueued = append(w.enqueued, ms...) })
 }
 
-// renaming says that the network spells the number of a contact in another way.
-type renaming struct{ from, to parley.ContactID }
+// chatMerge says that two spellings of a number are the same contact.
+type chatMerge struct{ from, to parley.ContactID }
 
-// MergeChats makes one queue of what waits for a contact under two spellings of its number. It is called when that is committed,
-// in the order of commits: what is pushed later has the new spelling.
+// MergeChats merges the queues of two spellings of a contact's number. Call it on commit of the alias: messages that are
+// enqueued later have the new spelling.
 func (w *Worker) MergeChats(from, to parley.ContactID) {
-	w.mu.Lock()
-	w.renamed = append(w.renamed, renaming{from, to})
-	w.mu.Unlock()
-	w.Wake()
+	w.input(func() { w.merges = append(w.merges, chatMerge{from, to}) })
 }
 
-// Cancel takes a message, named by its Seq, out of the queue. If it is under way, this attempt is the last.
-func (w *Worker) Cancel(seq int64) {
-	w.mu.Lock()
-	w.dropped = append(w.dropped, seq)
-	w.mu.Unlock()
-	w.Wake()
-}
+// Cancel removes a message from the queue by its Seq. If it is in flight, that attempt is the last.
+func (w *Worker) Cancel(seq int64) { w.input(func() { w.cancelled = append(w.cancelled, seq) }) }
 
-// SetSender sets the connection to send on; nil means that there is none now. What rests for want of a connection
-// is due at once, also if s is the sender that is used already: it is connected again.
+// SetSender sets the connection to send on; nil: there is none. Messages that wait for a connection become due, also if
+// s is the current sender: then it has reconnected.
 func (w *Worker) SetSender(s Sender) {
-	w.mu.Lock()
-	if w.sender = s; s != nil {
-		w.online++
-	}
-	w.mu.Unlock()
-	w.Wake()
+	w.input(func() {
+		if w.sender = s; s != nil {
+			w.connections++
+		}
+	})
 }
 
-// Wake makes the worker look again: at new settings, or at a clock that was moved.
+// Wake makes the worker check again, after settings or a clock changed.
 func (w *Worker) Wake() { wait.Notify(w.wake) }
 
-// Flush returns when the store knows of everything that was sent so far, or when ctx ends.
-func (w *Worker) Flush(ctx context.Context) error { return w.recorder.flush(ctx) }
+// Flush returns when all confirmations so far are in the store, or when ctx ends.
+func (w *Worker) Flush(ctx context.Context) error { return w.confirms.flush(ctx) }
 
-// ConfirmByReceipt takes note of messages, by Seq, that receipts confirmed. The store knows that already. One that
-// waits or is under way is not sent again, and its chat goes on.
+// ConfirmByReceipt confirms messages by Seq after the store advanced them because of a receipt. They are not sent again.
 func (w *Worker) ConfirmByReceipt(seqs []int64) {
-	rest := w.recorder.drop(seqs)
-	if len(rest) == 0 {
-		return
+	if rest := w.confirms.drop(seqs); len(rest) > 0 {
+		w.input(func() { w.receipts = append(w.receipts, rest...) })
 	}
-	w.mu.Lock()
-	w.received = append(w.received, rest...)
-	w.mu.Unlock()
-	w.Wake()
 }
 
-// Depth is how many messages wait or are under way.
+// Depth is how many messages are queued or in flight.
 func (w *Worker) Depth() int { return w.Ahead(parley.PriorityNormal) }
 
-// Ahead is how many messages leave before a new one of a priority: those that wait or are under way and
-// have it, or a higher one.
+// Ahead is how many messages leave before a new one of a priority.
 func (w *Worker) Ahead(priority parley.Priority) int {
 	n := int64(0)
 	for p := priority; p < parley.Priorities; p++ {
@@ -196,27 +175,26 @@ func (w *Worker) Ahead(priority parley.Priority) int {
 
 func (w *Worker) count(p parley.Priority, n int64) { w.depth[p].Add(n) }
 
-// Run sends until ctx ends, and then waits for what is under way. What is still queued is in the
-// store and is found again by the next Run.
+// Run sends until ctx ends, then waits for bursts in flight.
 func (w *Worker) Run(ctx context.Context) error {
 	sending, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	recording, stopRecorder := context.WithCancel(context.WithoutCancel(ctx))
-	var recorder sync.WaitGroup
-	recorder.Go(func() { w.recorder.run(recording) })
-	defer recorder.Wait()
-	defer stopRecorder()
+	writing, stopWriter := context.WithCancel(context.WithoutCancel(ctx))
+	var writer sync.WaitGroup
+	writer.Go(func() { w.confirms.run(writing) })
+	defer writer.Wait()
+	defer stopWriter()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for ctx.Err() == nil {
 		now := w.Now()
 		w.sweep(ctx, now)
-		w.takeIn()
-		next := now.Add(blink)
-		if w.failOld(now) {
+		w.applyInput()
+		next := now.Add(shortPause)
+		if w.failOldAccount(now) {
 			w.expire(now)
 			w.start(sending, now)
-			next = w.nextLook(now)
+			next = w.nextWake(now)
 		}
 		timer.Reset(max(0, next.Sub(now)))
 		select {
@@ -231,130 +209,125 @@ func (w *Worker) Run(ctx context.Context) error {
 	return nil
 }
 
-// sweep reads from the store what the worker does not know of: everything at the start, and later
-// what may have been lost on the way.
+// sweep reads messages from the store that the worker does not know: all of them at the start.
 func (w *Worker) sweep(ctx context.Context, now time.Time) {
 	if now.Before(w.nextSweep) {
 		return
 	}
-	w.takeIn() // what was handed over is known; only the rest is news
+	w.applyInput() // first, so that enqueued messages are known
 	queue, err := w.Store.Queue(ctx, w.Channel)
 	if err != nil {
 		w.Log.Error("read the queue", "channel", w.Channel, "error", err)
-		w.nextSweep = now.Add(blink)
+		w.nextSweep = now.Add(shortPause)
 		return
 	}
 	w.nextSweep = now.Add(sweepEvery)
 	for _, q := range queue {
 		if w.known[q.Seq] == nil {
 			w.count(q.Priority, 1)
-			if longest := now.Add(2 * lastRetry); q.NextAttempt.After(longest) { // the clock was ahead
+			if longest := now.Add(2 * maxRetryPause); q.NextAttempt.After(longest) { // the clock was ahead
 				q.NextAttempt = longest
 			}
-			w.enqueue(&entry{Queued: q})
+			w.insert(&entry{Queued: q})
 		}
 	}
 }
 
-// takeIn moves what others handed over into the lanes.
-func (w *Worker) takeIn() {
+// applyInput applies what other goroutines handed over.
+func (w *Worker) applyInput() {
 	w.mu.Lock()
-	pushed, renamed, dropped, received, done, recorded, online := w.pushed, w.renamed, w.dropped, w.received, w.done, w.recorded, w.online
-	w.pushed, w.renamed, w.dropped, w.received, w.done, w.recorded = nil, nil, nil, nil, nil, nil
+	enqueued, merges, cancelled, receipts, returned, written := w.enqueued, w.merges, w.cancelled, w.receipts, w.returned, w.written
+	w.enqueued, w.merges, w.cancelled, w.receipts, w.returned, w.written = nil, nil, nil, nil, nil, nil
+	reconnected := w.connections != w.connection
+	w.connection = w.connections
 	w.mu.Unlock()
-	connected := online != w.connection
-	w.connection = online
-	for _, b := range done {
-		w.takeBack(b)
+	for _, b := range returned {
+		w.finishBurst(b)
 	}
-	for _, m := range pushed {
-		if w.known[m.Seq] != nil { // the sweep was faster
+	for _, m := range enqueued {
+		if w.known[m.Seq] != nil { // the sweep found it first
 			w.count(m.Priority, -1)
 			continue
 		}
-		w.enqueue(w.newEntry(m))
+		w.insert(w.newEntry(m))
 	}
-	for _, r := range renamed {
-		w.lanes.rename(r.from, r.to)
+	for _, m := range merges {
+		w.queues.merge(m.from, m.to)
 	}
-	for _, seq := range recorded {
+	for _, seq := range written {
 		delete(w.known, seq)
 	}
-	for _, seq := range dropped {
-		if e := w.known[seq]; e != nil && !w.removeQueued(e) {
-			e.dropped = true
+	for _, seq := range cancelled {
+		if e := w.known[seq]; e != nil && !w.dequeue(e) {
+			e.cancelled = true
 		}
 	}
-	for _, seq := range received {
-		if e := w.known[seq]; e != nil && !w.removeQueued(e) {
-			w.confirm(e)
+	for _, seq := range receipts {
+		if e := w.known[seq]; e != nil && !w.dequeue(e) {
+			confirmInFlight(e)
 		}
 	}
-	if connected {
-		w.lanes.wake()
+	if reconnected {
+		w.queues.reconnected()
 	}
 }
 
-// removeQueued takes a message out of the queue. It reports false where it is not there: it is under way, or
-// done with and not yet recorded.
-func (w *Worker) removeQueued(e *entry) bool {
-	if len(w.lanes.remove(e.Chat, func(other *entry) bool { return other == e })) == 0 {
+// dequeue removes a message from the queue. It reports false if the message is in flight, or sent and not yet written.
+func (w *Worker) dequeue(e *entry) bool {
+	if len(w.queues.remove(e.Chat, func(other *entry) bool { return other == e })) == 0 {
 		return false
 	}
-	w.forget(e)
+	w.remove(e)
 	return true
 }
 
-// confirm notes that a receipt confirmed a message that is under way. When all of its burst are, nobody needs
-// the network's answer any more.
-func (w *Worker) confirm(e *entry) {
+// confirmInFlight cancels a burst once receipts have confirmed all its messages: the network's response is not needed.
+func confirmInFlight(e *entry) {
 	if e.burst == nil || e.confirmed {
 		return
 	}
 	e.confirmed = true
-	if e.burst.open--; e.burst.open == 0 {
+	if e.burst.unconfirmed--; e.burst.unconfirmed == 0 {
 		e.burst.cancel()
 	}
 }
 
-// newEntry makes the entry of a message that was just accepted. It holds what the message says if there is
-// room: most are sent at once.
+// newEntry makes an entry that holds the content if there is room: most messages leave at once.
 func (w *Worker) newEntry(m *parley.Message) *entry {
 	e := &entry{Queued: m.Queued()}
-	if size := sizeOf(m.Content); w.held+size <= maxHeld {
-		e.message, e.held = m, size
-		w.held += size
+	if size := sizeOf(m.Content); w.heldBytes+size <= maxHeldBytes {
+		e.message, e.heldBytes = m, size
+		w.heldBytes += size
 	}
 	return e
 }
 
-// release drops what an entry holds.
-func (w *Worker) release(e *entry) {
-	w.held -= e.held
-	e.message, e.held = nil, 0
+func (w *Worker) releaseContent(e *entry) {
+	w.heldBytes -= e.heldBytes
+	e.message, e.heldBytes = nil, 0
 }
 
-func (w *Worker) enqueue(e *entry) {
+func (w *Worker) insert(e *entry) {
 	w.known[e.Seq] = e
-	w.lanes.add(e)
-	if e.Seq <= w.account {
-		w.account = 0 // look through the queue again
+	w.queues.add(e)
+	if e.Seq <= w.accountFrom {
+		w.accountFrom = 0 // check the queue again
 	}
 	if !e.ExpiresAt.IsZero() && (w.nextExpiry.IsZero() || e.ExpiresAt.Before(w.nextExpiry)) {
 		w.nextExpiry = e.ExpiresAt
 	}
 }
 
-func (w *Worker) forget(e *entry) {
+func (w *Worker) remove(e *entry) {
 	delete(w.known, e.Seq)
 	w.count(e.Priority, -1)
-	w.release(e)
+	w.releaseContent(e)
 }
 
 // start sends as much as the connection and the pace allow.
 func (w *Worker) start(ctx context.Context, now time.Time) {
 	w.mu.Lock()
-	sender, online := w.sender, w.online
+	sender, connection := w.sender, w.connections
 	w.mu.Unlock()
 	if sender == nil {
 		return
@@ -364,27 +337,24 @@ func (w *Worker) start(ctx context.Context, now time.Time) {
 	if pace > 0 {
 		size = 1
 	}
-	for w.underWay < calls && !now.Before(w.lastSend.Add(pace)) {
-		taken := w.lanes.take(size, now)
-		if len(taken) == 0 {
+	for w.burstsInFlight < calls && !now.Before(w.lastSend.Add(pace)) {
+		due := w.queues.takeDue(size, now)
+		if len(due) == 0 {
 			return
 		}
-		if taken[0].Kind.IsRecord() { // marking something as seen keeps no message waiting
+		if due[0].Kind.IsRecord() { // operations such as "seen" do not count for the pace
 			w.lastSend = now
 			if pace > 0 {
-				w.chance = rand.Float64()
+				w.paceFraction = rand.Float64()
 				pace = w.pace()
 			}
 		}
-		w.underWay++
-		b := newBurst(ctx, taken, online)
+		w.burstsInFlight++
+		b := newBurst(ctx, due, connection)
 		w.bursts.Go(func() {
 			w.send(ctx, sender, b)
 			b.cancel()
-			w.mu.Lock()
-			w.done = append(w.done, b)
-			w.mu.Unlock()
-			w.Wake()
+			w.input(func() { w.returned = append(w.returned, b) })
 		})
 	}
 }
@@ -392,53 +362,57 @@ func (w *Worker) start(ctx context.Context, now time.Time) {
 // pace is the time between the last send and the next one.
 func (w *Worker) pace() time.Duration {
 	least, most := w.Pace()
-	return least + time.Duration(w.chance*float64(most-least))
+	return least + time.Duration(w.paceFraction*float64(most-least))
 }
 
-// takeBack puts what a burst left unfinished back into its lanes.
-func (w *Worker) takeBack(b *burst) {
-	w.underWay--
-	w.lanes.release(b.entries)
+// finishBurst returns unfinished messages of a burst to their queues.
+func (w *Worker) finishBurst(b *burst) {
+	w.burstsInFlight--
+	w.queues.release(b.entries)
 	for i, e := range b.entries {
 		e.burst, e.confirmed = nil, false
-		v := b.verdicts[i]
-		if v.rest.IsZero() {
-			if b.recorded || v.status != parley.Sent {
+		o := b.outcomes[i]
+		switch {
+		case o.retryAt.IsZero():
+			if b.stored || o.status != parley.Sent { // else the sweep must not add it again before it is written
 				delete(w.known, e.Seq)
-			} // else the recorder has it yet
+			}
 			w.count(e.Priority, -1)
-			w.release(e)
-			continue
+			w.releaseContent(e)
+		case e.cancelled:
+			w.remove(e)
+		default:
+			w.releaseContent(e)
+			w.requeue(e, o, b.connection != w.connection)
 		}
-		w.release(e)
-		if e.dropped {
-			w.forget(e)
-			continue
-		}
-		e.NextAttempt, e.waits = v.rest, v.waits
-		if v.waits && b.connection != w.connection { // there was another one meanwhile
-			e.NextAttempt, e.waits = time.Time{}, false
-		}
-		e.unknown = e.unknown || v.unknown
-		if v.notReady {
-			e.beside = true
-			e.notReady++
-		}
-		w.enqueue(e)
 	}
 	for _, pool := range b.failedPools {
-		for _, e := range w.lanes.remove(pool.Chat, func(e *entry) bool { return e.Pool == pool.ID }) {
-			w.forget(e)
+		for _, e := range w.queues.remove(pool.Chat, func(e *entry) bool { return e.Pool == pool.ID }) {
+			w.remove(e)
 			w.OnDone(&parley.Message{Seq: e.Seq, Channel: w.Channel, Chat: e.Chat, ID: e.ID, FromMe: true, Pool: e.Pool,
-				Status: parley.FailedForGood, Failure: notSent(), UpdatedAt: w.Now()})
+				Status: parley.FailedForGood, Failure: poolFailed(), UpdatedAt: w.Now()})
 		}
 	}
 }
 
-// nextLook is when something falls due if nothing happens before.
-func (w *Worker) nextLook(now time.Time) time.Time {
+// requeue inserts a message again after an attempt that neither succeeded nor finished it.
+func (w *Worker) requeue(e *entry, o outcome, reconnected bool) {
+	e.NextAttempt, e.awaitsConnection = o.retryAt, o.awaitsConnection
+	if o.awaitsConnection && reconnected {
+		e.NextAttempt, e.awaitsConnection = time.Time{}, false
+	}
+	e.unknownOutcome = e.unknownOutcome || o.unknown
+	if o.notReady {
+		e.aside = true
+		e.notReady++
+	}
+	w.insert(e)
+}
+
+// nextWake is when something becomes due if there is no input before.
+func (w *Worker) nextWake(now time.Time) time.Time {
 	next := w.nextSweep
-	if t := w.lanes.nextDue(now); !t.IsZero() && t.Before(next) {
+	if t := w.queues.nextDue(now); !t.IsZero() && t.Before(next) {
 		next = t
 	}
 	if !w.nextExpiry.IsZero() && w.nextExpiry.Before(next) {

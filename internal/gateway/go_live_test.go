@@ -48,7 +48,7 @@ func TestGoLiveKeepsWhatIsTheChannels(t *testing.T) {
 			t.Errorf("the archive has %+v, %v", page, err)
 		}
 		archive, ok := b.g.Channel("demo-sandbox")
-		if !ok || archive.State.Status != parley.Stopped || !strings.Contains(archive.State.Reason, "demo went live") {
+		if !ok || archive.State.Status != parley.Stopped || !strings.Contains(archive.State.Reason, "channel demo from before it went live") {
 			t.Errorf("the archive is %+v", archive)
 		}
 		if _, err := b.g.StartChannel(t.Context(), "demo-sandbox"); parley.CodeOf(err) != parley.BadRequest {

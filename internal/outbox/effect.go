@@ -2,21 +2,20 @@ package outbox
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"parley"
 	"parley/internal/store"
 )
 
-// hasEffect reports whether a message changes more than its own status when it is confirmed.
+// hasEffect reports whether a confirmation changes more than the status of its message.
 func (w *Worker) hasEffect(e *entry) bool {
 	return !e.Kind.IsRecord() || !w.Settings().KeepsText()
 }
 
-// apply stores what a confirmed message changes besides its own status: what an operation was about,
-// and the text where the channel keeps none. Doing it twice does nothing more.
-func (w *Worker) apply(ctx context.Context, tx *store.Tx, m *parley.Message, now time.Time, removed *[]parley.Media) error {
+// applyEffect stores what a confirmed message changes: the target of an operation, or the text that is not stored. It is
+// idempotent.
+func (w *Worker) applyEffect(ctx context.Context, tx *store.Tx, m *parley.Message, now time.Time, removed *[]parley.Media) error {
 	var err error
 	switch c := m.Content.(type) {
 	case parley.Reaction:
@@ -30,11 +29,17 @@ func (w *Worker) apply(ctx context.Context, tx *store.Tx, m *parley.Message, now
 	case parley.Archive:
 		err = tx.SetArchived(ctx, w.Channel, m.Chat, c.Archived)
 	default:
-		if !w.Settings().KeepsText() {
-			err = w.pack(ctx, tx, m, now, removed)
+		if w.Settings().KeepsText() {
+			return nil
+		}
+		if encrypted := w.EncryptForResend(m); encrypted != nil {
+			err = tx.SetResend(ctx, w.Channel, m.Ref(), encrypted, now)
+		}
+		if err == nil {
+			err = w.erase(ctx, tx, m, removed)
 		}
 	}
-	return gone(err)
+	return ignoreNotFound(err)
 }
 
 func (w *Worker) react(ctx context.Context, tx *store.Tx, c parley.Reaction, now time.Time) error {
@@ -59,23 +64,9 @@ func (w *Worker) deleteTarget(ctx context.Context, tx *store.Tx, target parley.M
 	return w.erase(ctx, tx, &m, removed)
 }
 
-// pack erases a message whose text is not kept, but for what a device of its recipient may ask for again.
-func (w *Worker) pack(ctx context.Context, tx *store.Tx, m *parley.Message, now time.Time, removed *[]parley.Media) error {
-	if encrypted := w.EncryptForResend(m); encrypted != nil {
-		if err := tx.SetResend(ctx, w.Channel, m.Ref(), encrypted, now); err != nil {
-			return err
-		}
-	}
-	return w.erase(ctx, tx, m, removed)
-}
-
 func (w *Worker) erase(ctx context.Context, tx *store.Tx, m *parley.Message, removed *[]parley.Media) error {
 	if media := parley.MediaOf(m.Content); media != nil && media.Key != "" {
 		*removed = append(*removed, *media)
 	}
-	err := tx.EraseMessage(ctx, w.Channel, m.Ref())
-	if errors.Is(err, parley.ErrNotFound) {
-		return nil
-	}
-	return err
+	return ignoreNotFound(tx.EraseMessage(ctx, w.Channel, m.Ref()))
 }

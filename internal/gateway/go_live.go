@@ -10,26 +10,20 @@ import (
 	"parley/internal/store"
 )
 
-// GoLive moves a channel from the sandbox to WhatsApp, where it waits to be paired. It keeps its code and
-// name, its tokens, webhooks and secrets, and its settings, but for those that only a sandbox has. It may
-// write to those allowed, or to everybody where none are given.
+// GoLive moves a channel from the sandbox to WhatsApp, where it waits to be paired. Its code, name, tokens, webhooks,
+// secrets and settings stay, except for settings of the sandbox. It may write to the contacts in allow; empty: to all.
 //
-// What was said in the sandbox must not look as if it had been said to real people: it moves to a channel
-// of its own that can be read and never runs. What still waited to be sent fails. Open codes and login
-// links end, and the simulated phones forget the channel.
+// Sandbox messages must not look like messages to real people: they move to an archive channel that never runs. Queued
+// messages fail, open codes and login links end, and the simulated phones drop the channel.
 func (g *Gateway) GoLive(ctx context.Context, code parley.ChannelCode, allow []parley.ContactID) (parley.Channel, error) {
 	if g.Drivers[parley.WhatsApp] == nil {
 		return parley.Channel{}, parley.Errorf(parley.BadRequest, "This server has no WhatsApp.")
 	}
-	ctx = context.WithoutCancel(ctx) // half of it would be worse than a slow one
+	ctx = context.WithoutCancel(ctx) // a cancelled client must not leave it half done
 	if err := g.goLive(ctx, code, allow); err != nil {
 		return parley.Channel{}, err
 	}
-	c, ok := g.Channel(code)
-	if !ok {
-		return parley.Channel{}, parley.Errorf(parley.NotFound, "There is no channel %s.", code)
-	}
-	return c, nil
+	return g.currentChannel(code)
 }
 
 func (g *Gateway) goLive(ctx context.Context, code parley.ChannelCode, allow []parley.ContactID) error {
@@ -46,7 +40,7 @@ func (g *Gateway) goLive(ctx context.Context, code parley.ChannelCode, allow []p
 		return parley.Errorf(parley.BadRequest, "Channel %s is live already.", code)
 	}
 	if !a.retired.CompareAndSwap(nil, &retirement{refusal: errGoingLive(code)}) {
-		return errNoChannel(code)
+		return errChannelNotFound(code)
 	}
 	a.close()
 	var failed []parley.Message
@@ -56,7 +50,7 @@ func (g *Gateway) goLive(ctx context.Context, code parley.ChannelCode, allow []p
 	})
 	if err == nil {
 		for i := range failed {
-			g.settled(&failed[i])
+			g.statusChanged(&failed[i])
 		}
 		if sandbox := g.Drivers[parley.Sandbox]; sandbox != nil {
 			err = sandbox.Forget(ctx, code)
@@ -65,11 +59,11 @@ func (g *Gateway) goLive(ctx context.Context, code parley.ChannelCode, allow []p
 	return errors.Join(err, g.replace(ctx, a), g.refresh(ctx))
 }
 
-// replace puts another account in the place of one that has ended, in one step: no request finds the channel missing.
+// replace replaces a closed account in one step, so that no request finds the channel missing.
 func (g *Gateway) replace(ctx context.Context, a *account) error {
 	c, err := g.Store.Channel(ctx, a.code)
 	if err != nil {
-		g.drop(a)
+		g.unregister(a)
 		return err
 	}
 	g.mu.Lock()
@@ -78,9 +72,9 @@ func (g *Gateway) replace(ctx context.Context, a *account) error {
 	return nil
 }
 
-// moveToWhatsApp stores that the channel is live. It returns what was still to be sent, and failed.
+// moveToWhatsApp stores that the channel is live. It returns the queued messages, which fail.
 func (a *account) moveToWhatsApp(ctx context.Context, tx *store.Tx, allow []parley.ContactID) ([]parley.Message, error) {
-	c, err := tx.Channel(ctx, a.snapshot().Code)
+	c, err := tx.Channel(ctx, a.code)
 	if err != nil {
 		return nil, err
 	}
@@ -94,13 +88,12 @@ func (a *account) moveToWhatsApp(ctx context.Context, tx *store.Tx, allow []parl
 	c.Network, c.Enabled, c.Number, c.PhoneName = parley.WhatsApp, true, "", ""
 	c.State = parley.ChannelState{Status: parley.Starting, Since: time.Now()}
 	c.Settings.AllowOnly, c.Settings.ClockAhead = allow, 0
-	if c.Settings.Pace != nil && *c.Settings.Pace == 0 { // none is what every sandbox has; here it is dangerous
+	if c.Settings.Pace != nil && *c.Settings.Pace == 0 { // the default of a sandbox, dangerous on WhatsApp
 		c.Settings.Pace = nil
 	}
 	return failed, errors.Join(tx.UpdateChannel(ctx, c), tx.SetChannelState(ctx, c))
 }
 
-// failQueue fails what a channel still has to send.
 func failQueue(ctx context.Context, tx *store.Tx, c parley.Channel, now time.Time) ([]parley.Message, error) {
 	queue, err := tx.Queue(ctx, c.Code)
 	if err != nil {
@@ -119,13 +112,13 @@ func failQueue(ctx context.Context, tx *store.Tx, c parley.Channel, now time.Tim
 	return failed, nil
 }
 
-// archive puts what was said on a channel into a channel of its own, where anything was.
+// archive moves the messages of a channel, if it has any, to an archive channel.
 func archive(ctx context.Context, tx *store.Tx, c parley.Channel) error {
 	_, chats, err := tx.Chats(ctx, c.Code, parley.Page{})
 	if err != nil {
 		return err
 	}
-	if chats == 0 { // there is nothing to keep
+	if chats == 0 {
 		return tx.ClearChannel(ctx, c.Code)
 	}
 	to := c
@@ -143,10 +136,10 @@ func archive(ctx context.Context, tx *store.Tx, c parley.Channel) error {
 	return tx.MoveHistory(ctx, c.Code, to.Code)
 }
 
-// maxCode is how long the code of a channel may be.
+// maxCode is the maximum length of a channel's code.
 const maxCode = 32
 
-// archiveCode names the channel that keeps the sandbox history of another one: the first that is free.
+// archiveCode is the nth candidate for the code of an archive channel.
 func archiveCode(code parley.ChannelCode, n int) parley.ChannelCode {
 	suffix := "-sandbox"
 	if n > 1 {
@@ -155,7 +148,7 @@ func archiveCode(code parley.ChannelCode, n int) parley.ChannelCode {
 	return code[:min(len(code), maxCode-len(suffix))] + parley.ChannelCode(suffix)
 }
 
-// errGoingLive refuses what would be sent in the sandbox by a channel that is leaving it.
+// errGoingLive rejects messages while a channel leaves the sandbox.
 func errGoingLive(code parley.ChannelCode) *parley.Error {
 	return &parley.Error{Code: parley.Unavailable, RetryAfter: 2 * time.Second,
 		Message: fmt.Sprintf("Channel %s is going live. Try again in a moment.", code)}

@@ -8,8 +8,7 @@ import (
 	"parley/internal/store"
 )
 
-// ClockAhead tells how far the clock of this machine is ahead of the networks', behind where that is
-// negative, by what a channel saw last; false: none did.
+// ClockAhead is how far the clock of this machine is ahead of a network's, by the latest observation; false: there is none.
 func (g *Gateway) ClockAhead() (ahead time.Duration, known bool) {
 	var last time.Time
 	for _, c := range g.Channels() {
@@ -21,45 +20,45 @@ func (g *Gateway) ClockAhead() (ahead time.Duration, known bool) {
 }
 
 const (
-	// maxLead is how far the clock may be ahead of the newest time at which it was trusted.
+	// maxLead is how far the clock may be ahead of the newest trusted time.
 	maxLead = 24 * time.Hour
-	// confirmedAfter is how long the process must run with a clock before it is trusted by that alone.
+	// confirmedAfter is how long a process must run with a doubted clock before it trusts it.
 	confirmedAfter = time.Hour
-	// A network that tells its clock to within a week can confirm a lead that is shorter than half of it.
+	// maxWeeklyLead is the largest lead that a network can confirm whose clock is known modulo one week.
 	maxWeeklyLead = 7 * 24 * time.Hour / 2
-	// clockAgrees is how far two clocks that agree may differ.
-	clockAgrees = 5 * time.Minute
-	// trustedEvery is how often the time is stored at which the clock was trusted.
-	trustedEvery = 10 * time.Minute
+	// clockTolerance is how far two clocks may differ that agree.
+	clockTolerance = 5 * time.Minute
+	// storeTrustedEvery is how often the trusted time is stored.
+	storeTrustedEvery = 10 * time.Minute
 )
 
-// clockGuard decides whether the clock of this machine may be used to erase or expire by age. A clock that is
-// weeks ahead for a moment, as after a boot, must not erase everything at once. So a clock that is more than
-// maxLead ahead of the newest trusted time is doubted until a network or an hour of running confirms it.
+// clockGuard decides whether the clock of this machine may be used to erase or expire by age. A clock that is weeks ahead
+// for a moment, as after a boot, must not erase everything. So a clock more than maxLead ahead of the newest trusted time
+// is doubted until a network or an hour of running confirms it.
 type clockGuard struct {
 	wall    func() time.Time     // the clock of the machine
-	running func() time.Duration // how long this process runs, whatever the clock says
-	// confirms reports whether a network confirms the clock, which leads by so much.
+	running func() time.Duration // how long this process runs, by the monotonic clock
+	// confirms reports whether a network confirms the clock and its lead.
 	confirms func(now time.Time, lead time.Duration) bool
 
 	mu       sync.Mutex
 	loaded   bool // until then nothing is trusted
 	trusted  moment
-	stored   time.Time // the trusted time that is in the store
+	stored   time.Time // the trusted time in the store
 	doubting bool
 	doubted  moment // when the doubt began
 }
 
-// moment is a time on the clock, and how long the process ran by then.
+// moment is a time on the clock, and how long the process had run by then.
 type moment struct {
 	at  time.Time
 	ran time.Duration
 }
 
-// until is the time on a clock that went on since the moment as it should.
+// until is the time on a correct clock after the process ran that long.
 func (m moment) until(ran time.Duration) time.Time { return m.at.Add(ran - m.ran) }
 
-// load sets the newest trusted time that an earlier process stored; zero: there is none, and nothing to erase.
+// load sets the newest trusted time in the store; zero: the database is new, and there is nothing to erase.
 func (c *clockGuard) load(stored time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -69,15 +68,14 @@ func (c *clockGuard) load(stored time.Time) {
 	}
 }
 
-// check decides, and returns how far the clock is ahead of what was expected, and whether the doubt began
-// or ended with this call.
+// check returns whether the clock is trusted, how far it leads, and whether trust changed with this call.
 func (c *clockGuard) check() (trusts bool, lead time.Duration, changed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.loaded {
 		return false, 0, false
 	}
-	now, ran := c.wall().Round(0), c.running() // without the monotonic reading: what matters is what the clock shows
+	now, ran := c.wall().Round(0), c.running() // Round removes the monotonic reading
 	lead = now.Sub(c.trusted.until(ran))
 	was := c.doubting
 	c.doubting = lead > maxLead && !c.confirmed(now, ran, lead)
@@ -90,31 +88,29 @@ func (c *clockGuard) check() (trusts bool, lead time.Duration, changed bool) {
 	return !c.doubting, lead, was != c.doubting
 }
 
-// confirmed reports whether a clock that leads is right nevertheless. It is called with the lock held.
+// confirmed reports whether a clock that leads is right. It is called with the lock held.
 func (c *clockGuard) confirmed(now time.Time, ran, lead time.Duration) bool {
-	if !c.doubting || now.Sub(c.doubted.until(ran)).Abs() > maxLead { // the doubt begins, or the clock was set meanwhile
+	if !c.doubting || now.Sub(c.doubted.until(ran)).Abs() > maxLead { // doubt begins, or the clock was set meanwhile
 		c.doubted = moment{now, ran}
 	}
 	return ran-c.doubted.ran >= confirmedAfter || c.confirms(now, lead)
 }
 
-// toStore returns the trusted time if it is due to be stored.
+// toStore returns the trusted time, and whether to store it.
 func (c *clockGuard) toStore() (time.Time, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	due := c.loaded && !c.doubting && c.trusted.at.Sub(c.stored) >= trustedEvery
+	due := c.loaded && !c.doubting && c.trusted.at.Sub(c.stored) >= storeTrustedEvery
 	return c.trusted.at, due
 }
 
-// wasStored takes note of the trusted time that is in the store.
 func (c *clockGuard) wasStored(at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stored = at
 }
 
-// ClockTrusted reports whether what is old by the clock of this machine may be erased or expired now. Everything
-// that does so asks here first.
+// ClockTrusted reports whether data may be erased or expired by age now.
 func (g *Gateway) ClockTrusted() bool {
 	trusts, lead, changed := g.clock.check()
 	if changed && !trusts {
@@ -127,7 +123,6 @@ func (g *Gateway) ClockTrusted() bool {
 	return trusts
 }
 
-// networkConfirms reports whether a network confirms that the clock, which leads by so much, is right.
 func (g *Gateway) networkConfirms(now time.Time, lead time.Duration) bool {
 	for _, c := range g.Channels() {
 		e, ok := g.Evidence(c.Code)
@@ -137,14 +132,14 @@ func (g *Gateway) networkConfirms(now time.Time, lead time.Duration) bool {
 		if !e.NetworkTime.IsZero() && now.Sub(e.NetworkTime) <= maxLead {
 			return true
 		}
-		if !e.ClockSeen.IsZero() && e.ClockAhead.Abs() <= clockAgrees && lead < maxWeeklyLead {
+		if !e.ClockSeen.IsZero() && e.ClockAhead.Abs() <= clockTolerance && lead < maxWeeklyLead {
 			return true
 		}
 	}
 	return false
 }
 
-// storeClock stores the time at which the clock was last trusted, so that the next process can tell.
+// storeClock stores the trusted time for the next process.
 func (g *Gateway) storeClock(ctx context.Context) {
 	at, due := g.clock.toStore()
 	if !due {
@@ -152,7 +147,7 @@ func (g *Gateway) storeClock(ctx context.Context) {
 	}
 	if err := g.Store.Tx(ctx, func(tx *store.Tx) error { return tx.SetTrustedTime(ctx, at) }); err != nil {
 		if ctx.Err() == nil {
-			g.Log.Error("store the time at which the clock was trusted", "error", err)
+			g.Log.Error("store the trusted time", "error", err)
 		}
 		return
 	}

@@ -18,35 +18,31 @@ import (
 )
 
 const (
-	// fetchesAtOnce is how many files are fetched at the same time, and fetchesPerChannel how many of one channel.
-	fetchesAtOnce, fetchesPerChannel = 8, 2
-	// fetchTimeout bounds one attempt. 100 MiB take so long at 120 kB a second; a connection on which nothing
-	// comes is given up by the network's session long before.
+	maxFetches, maxFetchesPerChannel = 8, 2
+	// fetchTimeout bounds one attempt: 100 MiB at 120 kB/s. The session ends an idle connection long before.
 	fetchTimeout = 15 * time.Minute
-	// fetchLife is how long a file is tried for.
-	fetchLife = 24 * time.Hour
-	// Attempts become rarer, from the first pause to the last.
+	// fetchPeriod is how long a file is retried.
+	fetchPeriod = 24 * time.Hour
+	// The pause between attempts grows from the first to the last.
 	firstFetchPause, lastFetchPause = time.Second, time.Hour
-	// fetchLook is how often the fetcher looks for files that nothing told it of, such as those of a channel
-	// that is not connected and that are too old.
-	fetchLook = time.Minute
-	// fetchRest is how long a worker rests when what it fetched cannot be stored.
-	fetchRest = 5 * time.Second
-	// maxTurns is of how many chats it is known when they had a turn.
+	// fetchPollEvery is how often the fetcher looks for files without a notification, such as those that are too old.
+	fetchPollEvery = time.Minute
+	// fetchErrorPause is the pause after the store failed.
+	fetchErrorPause = 5 * time.Second
+	// maxTurns bounds chatTurns.
 	maxTurns = 10_000
 )
 
-// fetcher fetches the files of inbound messages after the messages were stored. The table of files to fetch is
-// its queue; here is only what runs now and who had a turn when. All of it belongs to run.
-type fetcher struct {
+// mediaFetcher fetches the files of stored inbound messages. Its queue is a table of the store. Its fields belong to run.
+type mediaFetcher struct {
 	g       *Gateway
 	changed chan struct{} // holds one: a file was added, or a channel connected
-	done    chan int64    // the seq of a file that a worker is done with
+	done    chan int64    // Seqs of finished attempts
 
 	running map[int64]parley.ChannelCode
 	busy    map[parley.ChannelCode]int
-	// Those who had no turn for the longest time come first: one contact with many files does not keep the
-	// others of its channel waiting, nor one channel the other channels.
+	// The longest without a turn comes first, so that a contact with many files does not delay the others of its channel,
+	// nor a channel the others.
 	turn         int64
 	channelTurns map[parley.ChannelCode]int64
 	chatTurns    map[chatKey]int64
@@ -57,19 +53,18 @@ type chatKey struct {
 	chat    parley.ContactID
 }
 
-func newFetcher(g *Gateway) *fetcher {
-	return &fetcher{
+func newMediaFetcher(g *Gateway) *mediaFetcher {
+	return &mediaFetcher{
 		g: g, changed: make(chan struct{}, 1), done: make(chan int64),
 		running: map[int64]parley.ChannelCode{}, busy: map[parley.ChannelCode]int{},
 		channelTurns: map[parley.ChannelCode]int64{}, chatTurns: map[chatKey]int64{},
 	}
 }
 
-// wake has the fetcher look for files.
-func (f *fetcher) wake() { wait.Notify(f.changed) }
+func (f *mediaFetcher) wake() { wait.Notify(f.changed) }
 
-// run fetches files until ctx ends, and waits for its workers.
-func (f *fetcher) run(ctx context.Context) {
+// run fetches files until ctx ends, and waits for attempts in flight.
+func (f *mediaFetcher) run(ctx context.Context) {
 	defer func() {
 		for len(f.running) > 0 {
 			f.finished(<-f.done)
@@ -90,7 +85,7 @@ func (f *fetcher) run(ctx context.Context) {
 	}
 }
 
-func (f *fetcher) finished(seq int64) {
+func (f *mediaFetcher) finished(seq int64) {
 	code := f.running[seq]
 	delete(f.running, seq)
 	if f.busy[code]--; f.busy[code] == 0 {
@@ -98,16 +93,16 @@ func (f *fetcher) finished(seq int64) {
 	}
 }
 
-// start starts as many workers as may run, and returns when to look again.
-func (f *fetcher) start(ctx context.Context) time.Duration {
+// start starts as many attempts as allowed, and returns when to look again.
+func (f *mediaFetcher) start(ctx context.Context) time.Duration {
 	now := f.g.Clock()
-	for len(f.running) < fetchesAtOnce && ctx.Err() == nil {
+	for len(f.running) < maxFetches && ctx.Err() == nil {
 		due, err := f.g.Store.DueMediaFetches(ctx, now, now.Add(2*lastFetchPause), slices.Collect(maps.Keys(f.running)))
 		if err != nil {
 			f.g.Log.Error("look for files to fetch", "error", err)
-			return fetchRest
+			return fetchErrorPause
 		}
-		if len(due) == 0 && len(f.running) == 0 || len(f.chatTurns) > maxTurns { // nobody waits for a turn, or they take too much room
+		if len(due) == 0 && len(f.running) == 0 || len(f.chatTurns) > maxTurns {
 			clear(f.channelTurns)
 			clear(f.chatTurns)
 		}
@@ -121,22 +116,21 @@ func (f *fetcher) start(ctx context.Context) time.Duration {
 		f.running[next.Seq] = next.Channel
 		f.busy[next.Channel]++
 		go func() {
-			f.try(ctx, next.Seq)
+			f.attempt(ctx, next.Seq)
 			f.done <- next.Seq
 		}()
 	}
 	at, err := f.g.Store.NextMediaFetch(ctx, now)
 	if err != nil || at.IsZero() {
-		return fetchLook
+		return fetchPollEvery
 	}
-	return max(0, min(at.Sub(now), fetchLook))
+	return max(0, min(at.Sub(now), fetchPollEvery))
 }
 
-// choose picks the file to fetch next: of a channel that is connected and has a worker to spare. Those that
-// are too old need no connection.
-func (f *fetcher) choose(due []parley.MediaFetch, now time.Time) (parley.MediaFetch, bool) {
+// choose picks the next file, of a connected channel below its limit. Files that are too old need no connection.
+func (f *mediaFetcher) choose(due []parley.MediaFetch, now time.Time) (parley.MediaFetch, bool) {
 	due = slices.DeleteFunc(due, func(d parley.MediaFetch) bool {
-		return f.busy[d.Channel] >= fetchesPerChannel || !f.isTooOld(d, now) && f.g.liveSession(d.Channel) == nil
+		return f.busy[d.Channel] >= maxFetchesPerChannel || !f.isTooOld(d, now) && f.g.liveSession(d.Channel) == nil
 	})
 	if len(due) == 0 {
 		return parley.MediaFetch{}, false
@@ -150,17 +144,17 @@ func (f *fetcher) choose(due []parley.MediaFetch, now time.Time) (parley.MediaFe
 	}), true
 }
 
-// isTooOld reports whether a file is not tried any more. A clock that is not trusted makes none too old.
-func (f *fetcher) isTooOld(d parley.MediaFetch, now time.Time) bool {
-	return !d.CreatedAt.Add(fetchLife).After(now) && f.g.ClockTrusted()
+// isTooOld reports whether a file is not retried any more. An untrusted clock makes none too old.
+func (f *mediaFetcher) isTooOld(d parley.MediaFetch, now time.Time) bool {
+	return !d.CreatedAt.Add(fetchPeriod).After(now) && f.g.ClockTrusted()
 }
 
-// try makes one attempt to fetch a file.
-func (f *fetcher) try(ctx context.Context, seq int64) {
+// attempt fetches a file once and stores the result.
+func (f *mediaFetcher) attempt(ctx context.Context, seq int64) {
 	one, err := f.g.Store.MediaFetch(ctx, seq)
 	if err != nil {
 		if !errors.Is(err, parley.ErrNotFound) { // else its message was erased
-			f.rest(ctx, "read a file to fetch", err)
+			f.pauseAfterError(ctx, "read a file to fetch", err)
 		}
 		return
 	}
@@ -181,8 +175,7 @@ func (f *fetcher) try(ctx context.Context, seq int64) {
 	}
 }
 
-// fetch gets a file from the network into the library.
-func (f *fetcher) fetch(ctx context.Context, one parley.MediaFetch) (parley.Media, error) {
+func (f *mediaFetcher) fetch(ctx context.Context, one parley.MediaFetch) (parley.Media, error) {
 	session := f.g.liveSession(one.Channel)
 	if session == nil {
 		return parley.Media{}, network.NotConnected(nil)
@@ -196,10 +189,10 @@ func (f *fetcher) fetch(ctx context.Context, one parley.MediaFetch) (parley.Medi
 	return f.g.Media.Receive(one.Media, func(to *os.File) error { return session.Fetch(ctx, reference, to) })
 }
 
-// finish stores what was fetched, or with nil that nothing will be, and publishes it.
-func (f *fetcher) finish(ctx context.Context, one parley.MediaFetch, file *parley.Media) {
+// finish stores and publishes the file; nil: it failed.
+func (f *mediaFetcher) finish(ctx context.Context, one parley.MediaFetch, file *parley.Media) {
 	var m parley.Message
-	until := context.WithoutCancel(ctx) // what was fetched is not fetched twice
+	until := context.WithoutCancel(ctx) // so that it is not fetched twice
 	err := f.g.Store.Tx(until, func(tx *store.Tx) (err error) {
 		if m, err = tx.FinishMediaFetch(until, one.Seq, file); err != nil {
 			return err
@@ -208,51 +201,51 @@ func (f *fetcher) finish(ctx context.Context, one parley.MediaFetch, file *parle
 	})
 	switch {
 	case err == nil:
-		f.g.measures.fetched(parley.MediaOf(m.Content).Status())
+		f.g.metrics.fetched(parley.MediaOf(m.Content).Status())
 		return
 	case file != nil && errors.Is(err, parley.ErrNotFound): // the message was erased meanwhile
-		f.g.removeMedia(*file)
+		f.g.removeFile(*file)
 	case !errors.Is(err, parley.ErrNotFound):
-		f.rest(ctx, "store a fetched file", err)
+		f.pauseAfterError(ctx, "store a fetched file", err)
 	}
 }
 
-// delay has a file tried again later. That a channel lost its connection does not count as an attempt.
-func (f *fetcher) delay(ctx context.Context, one parley.MediaFetch, why error) {
+// delay schedules a retry. A lost connection does not count as an attempt.
+func (f *mediaFetcher) delay(ctx context.Context, one parley.MediaFetch, why error) {
 	attempts := one.Attempts
 	if network.ClassOf(why) != network.Disconnected {
 		attempts++
-		f.g.Log.Warn("a file could not be fetched; it is tried again",
+		f.g.Log.Warn("a file could not be fetched; it is retried",
 			"channel", one.Channel, "message", one.Seq, "attempts", attempts, "error", why)
 	}
 	err := f.g.Store.Tx(ctx, func(tx *store.Tx) error {
 		return tx.DelayMediaFetch(ctx, one.Seq, attempts, f.g.Clock().Add(fetchPause(attempts)))
 	})
 	if err != nil && !errors.Is(err, parley.ErrNotFound) {
-		f.rest(ctx, "store when to fetch a file again", err)
+		f.pauseAfterError(ctx, "store when to fetch a file again", err)
 	}
 }
 
-// fetchPause is how long to wait after so many attempts: twice as long each time, and not the same for all.
+// fetchPause is the pause after a number of attempts: it doubles, with jitter.
 func fetchPause(attempts int) time.Duration {
 	pause := min(firstFetchPause<<min(max(attempts-1, 0), 20), lastFetchPause)
 	return pause/2 + rand.N(pause/2)
 }
 
-// rest reports trouble with the store, and keeps the worker from trying again at once.
-func (f *fetcher) rest(ctx context.Context, what string, err error) {
+// pauseAfterError logs a store error, and prevents an immediate retry.
+func (f *mediaFetcher) pauseAfterError(ctx context.Context, what string, err error) {
 	if ctx.Err() != nil {
 		return
 	}
 	f.g.Log.Error(what, "error", err)
-	wait.Sleep(ctx, fetchRest)
+	wait.Sleep(ctx, fetchErrorPause)
 }
 
-// liveSession is the session of a channel while it is connected; nil: it is not.
+// liveSession is the session of a channel while it is connected, else nil.
 func (g *Gateway) liveSession(code parley.ChannelCode) network.Session {
 	a, err := g.account(code)
 	if err != nil {
 		return nil
 	}
-	return a.live()
+	return a.liveSession()
 }

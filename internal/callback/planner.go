@@ -15,84 +15,77 @@ import (
 )
 
 const (
-	// pace is the least time between two looks at the log. What happens within it is planned together.
-	pace       = 10 * time.Millisecond
-	planAtOnce = 512
-	// maxWaiting is how many deliveries may wait for one webhook. What happens beyond that stays in the
-	// event log until some are done, so that a webhook that is down for days does not fill the disk.
+	// planPause is the minimum time between two reads of the log, so that events are planned in batches.
+	planPause = 10 * time.Millisecond
+	planPage  = 512
+	// maxWaiting is how many deliveries may wait for one webhook. Further events stay in the log until some are
+	// delivered, so that a webhook that is down for days does not fill the disk.
 	maxWaiting = 100_000
-	// maxBehind is how far a cursor in the store may fall behind without a delivery: that far a new
-	// process reads the log again.
+	// maxBehind is how far a stored cursor may fall behind without a delivery. A new process reads that part again.
 	maxBehind = 10_000
 )
 
-// planner reads the event log for all webhooks and stores what is to be delivered.
+// planner reads the event log for all webhooks and stores deliveries.
 type planner struct {
 	Config
-	look func([]parley.Endpoint) // tells the dispatcher
-	wake chan struct{}
+	notify func([]parley.Endpoint) // the dispatcher
+	wake   chan struct{}
 
-	stale  atomic.Bool // the webhooks may have changed
-	hooks  map[parley.WebhookID]*hook
-	broken bool
-	full   bool // for some webhook as much waits as may
-	turn   int  // counts the pages that were planned for webhooks that are behind
+	stale   atomic.Bool // the webhooks may have changed
+	hooks   map[parley.WebhookID]*hook
+	reading outage
+	full    bool // some webhook has maxWaiting deliveries
+	turn    int  // counts the pages of webhooks that are behind
 }
 
-// hook is how far the log was read for a webhook.
+// hook is a webhook with the cursor up to which the log was read for it.
 type hook struct {
 	parley.Webhook
-	stored    int64 // the cursor that the store knows
-	waiting   int64 // not less than what waits
+	stored    int64 // the cursor in the store
+	waiting   int64 // an upper bound of its waiting deliveries
 	countedAt time.Time
-	turn      int // the planner's turn in which it got a page; zero: none yet
+	turn      int // of its last page; zero: none yet
 }
 
-func newPlanner(c Config, look func([]parley.Endpoint)) *planner {
-	p := &planner{Config: c, look: look, wake: make(chan struct{}, 1), hooks: map[parley.WebhookID]*hook{}}
+func newPlanner(c Config, notify func([]parley.Endpoint)) *planner {
+	p := &planner{Config: c, notify: notify, wake: make(chan struct{}, 1), hooks: map[parley.WebhookID]*hook{}}
 	p.stale.Store(true)
 	return p
 }
 
-// Wake has the webhooks read again.
+// Wake makes the planner read the webhooks again.
 func (p *planner) Wake() {
 	p.stale.Store(true)
 	wait.Notify(p.wake)
 }
 
-// run plans until ctx ends.
 func (p *planner) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		added := p.Store.EventAdded() // before reading: what comes after is a reason to read again
+		added := p.Store.EventAdded() // before reading, so that no event is missed
 		more, err := p.round(ctx)
-		if ctx.Err() == nil && (err != nil) != p.broken {
-			if p.broken = err != nil; p.broken {
-				p.Log.Error("the event log cannot be read: webhooks are told nothing new", "error", err)
-			} else {
-				p.Log.Info("the event log can be read again")
-			}
+		if ctx.Err() == nil {
+			p.reading.report(p.Log, err, "the event log cannot be read: webhooks get no new events", "the event log can be read again")
 		}
 		if more && err == nil {
 			continue
 		}
-		var again <-chan time.Time // nil: what is added or changed wakes it
+		var retry <-chan time.Time // nil: an event or a change wakes it
 		if err != nil || p.full {
-			again = time.After(blink)
+			retry = time.After(storeErrorPause)
 		}
 		select {
 		case <-added:
-			wait.Sleep(ctx, pace)
+			wait.Sleep(ctx, planPause)
 		case <-p.wake:
-		case <-again:
+		case <-retry:
 		case <-ctx.Done():
 		}
 	}
-	p.keepCursors()
+	p.storeCursors()
 }
 
-// round plans one page for the webhooks that are furthest in the log, which are those that are up to date, and one page
-// for those that are behind, in turn. So a backlog of any length delays new events by one page. It reports whether there may
-// be more.
+// round plans one page for the webhooks that are up to date, and one page for a webhook that is behind, in turn. So a
+// backlog of any length delays new events by one page. It reports whether there may be more.
 func (p *planner) round(ctx context.Context) (more bool, err error) {
 	if err := p.read(ctx); err != nil {
 		return false, err
@@ -118,7 +111,7 @@ func (p *planner) round(ctx context.Context) (more bool, err error) {
 	}
 	delete(groups, furthest)
 	behind := slices.SortedFunc(maps.Values(groups), func(a, b []*hook) int { return cmp.Compare(lastTurn(a), lastTurn(b)) })
-	for _, group := range behind { // until one has something: what it missed may have been erased
+	for _, group := range behind { // until one has events: they may have been purged
 		p.turn++
 		for _, h := range group {
 			h.turn = p.turn
@@ -130,12 +123,11 @@ func (p *planner) round(ctx context.Context) (more bool, err error) {
 	return more, nil
 }
 
-// lastTurn is the turn of the webhook of a group that waits the longest.
+// lastTurn is the turn of the webhook in a group that has waited longest.
 func lastTurn(group []*hook) int {
 	return slices.MinFunc(group, func(a, b *hook) int { return cmp.Compare(a.turn, b.turn) }).turn
 }
 
-// read reads the webhooks again if any may have changed.
 func (p *planner) read(ctx context.Context) error {
 	if !p.stale.Swap(false) {
 		return nil
@@ -157,12 +149,11 @@ func (p *planner) read(ctx context.Context) error {
 	return nil
 }
 
-// isFull reports whether as much waits for a webhook as may.
 func (p *planner) isFull(ctx context.Context, h *hook) (bool, error) {
 	if h.waiting < maxWaiting {
 		return false, nil
 	}
-	if time.Since(h.countedAt) >= blink {
+	if time.Since(h.countedAt) >= storeErrorPause {
 		waiting, err := p.Store.CountWaiting(ctx, h.ID)
 		if err != nil {
 			return false, err
@@ -172,15 +163,15 @@ func (p *planner) isFull(ctx context.Context, h *hook) (bool, error) {
 	return h.waiting >= maxWaiting, nil
 }
 
-// plan reads the next events for webhooks that have the same cursor, and stores their deliveries together with
-// the new cursor. It reports whether there were events.
+// plan reads the next events for webhooks with the same cursor, and stores their deliveries and the new cursor. It
+// reports whether there were events.
 func (p *planner) plan(ctx context.Context, group []*hook) (found bool, err error) {
 	var filter parley.EventFilter
 	if len(group) == 1 {
 		filter = group[0].Filter()
 	}
 	from := group[0].Cursor
-	events, reached, err := p.Store.Events(ctx, from, filter, planAtOnce)
+	events, reached, err := p.Store.Events(ctx, from, filter, planPage)
 	if err != nil || reached == from {
 		return false, err
 	}
@@ -190,25 +181,25 @@ func (p *planner) plan(ctx context.Context, group []*hook) (found bool, err erro
 			planned[h.ID] = ds
 		}
 	}
-	if err := p.keep(ctx, planned, reached); err != nil {
+	if err := p.storeDeliveries(ctx, planned, reached); err != nil {
 		return false, err
 	}
-	var looks []parley.Endpoint
+	var notified []parley.Endpoint
 	for _, h := range group {
 		h.Cursor = reached
 		if ds, stored := planned[h.ID]; stored {
 			h.stored = reached
 			h.waiting += int64(len(ds))
 			if len(ds) > 0 {
-				looks = append(looks, parley.Endpoint(h.ID))
+				notified = append(notified, parley.Endpoint(h.ID))
 			}
 		}
 	}
-	p.look(looks)
+	p.notify(notified)
 	return true, nil
 }
 
-// deliveries are what a webhook is to be told of some events.
+// deliveries are those of the events that a webhook wants.
 func deliveries(h *hook, events []parley.Event) []parley.Delivery {
 	var ds []parley.Delivery
 	filter := h.Filter()
@@ -220,9 +211,8 @@ func deliveries(h *hook, events []parley.Event) []parley.Delivery {
 	return ds
 }
 
-// keep stores deliveries and cursors. A webhook that was removed meanwhile gets none, and what happened on a
-// channel that was removed is not delivered.
-func (p *planner) keep(ctx context.Context, planned map[parley.WebhookID][]parley.Delivery, cursor int64) error {
+// storeDeliveries stores deliveries and cursors, except for webhooks and channels that were deleted meanwhile.
+func (p *planner) storeDeliveries(ctx context.Context, planned map[parley.WebhookID][]parley.Delivery, cursor int64) error {
 	if len(planned) == 0 {
 		return nil
 	}
@@ -232,8 +222,8 @@ func (p *planner) keep(ctx context.Context, planned map[parley.WebhookID][]parle
 			if errors.Is(err, parley.ErrNotFound) {
 				continue
 			}
-			there, gone := onChannels(ctx, tx, ds)
-			if err = errors.Join(err, gone, tx.AddDeliveries(ctx, there), tx.SetWebhookCursor(ctx, id, cursor)); err != nil {
+			existing, checkErr := onExistingChannels(ctx, tx, ds)
+			if err = errors.Join(err, checkErr, tx.AddDeliveries(ctx, existing), tx.SetWebhookCursor(ctx, id, cursor)); err != nil {
 				return err
 			}
 		}
@@ -241,8 +231,7 @@ func (p *planner) keep(ctx context.Context, planned map[parley.WebhookID][]parle
 	})
 }
 
-// onChannels returns the deliveries whose channels are there.
-func onChannels(ctx context.Context, tx *store.Tx, ds []parley.Delivery) (there []parley.Delivery, err error) {
+func onExistingChannels(ctx context.Context, tx *store.Tx, ds []parley.Delivery) (existing []parley.Delivery, err error) {
 	for _, d := range ds {
 		if d.Channel != "" {
 			err := tx.CheckChannel(ctx, d.Channel, 0)
@@ -253,14 +242,13 @@ func onChannels(ctx context.Context, tx *store.Tx, ds []parley.Delivery) (there 
 				return nil, err
 			}
 		}
-		there = append(there, d)
+		existing = append(existing, d)
 	}
-	return there, nil
+	return existing, nil
 }
 
-// keepCursors stores how far the log was read, when the planner ends. Where that fails, the log is read
-// again from an earlier place and nothing else is lost.
-func (p *planner) keepCursors() {
+// storeCursors stores the cursors when the planner ends. If it fails, the next process reads a part of the log again.
+func (p *planner) storeCursors() {
 	ctx := context.Background()
 	err := p.Store.Tx(ctx, func(tx *store.Tx) error {
 		for _, h := range p.hooks {
@@ -274,6 +262,6 @@ func (p *planner) keepCursors() {
 		return nil
 	})
 	if err != nil {
-		p.Log.Warn("keep how far the event log was read", "error", err)
+		p.Log.Warn("store the cursors of webhooks", "error", err)
 	}
 }

@@ -1,0 +1,148 @@
+package callback
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"parley"
+	"parley/internal/store"
+	"parley/internal/wait"
+)
+
+// result is the outcome of an attempt, and what to store because of it.
+type result struct {
+	endpoint parley.Endpoint
+	delivery parley.Delivery // without an id: nothing to store
+
+	// Of an attempt that ended.
+	job     job
+	ep      *endpoint
+	attempt Attempt
+	err     error // internal: nothing was sent
+
+	// Of a webhook.
+	webhook      parley.WebhookID // whose health to store; empty: none
+	failingSince time.Time
+	failingFor   time.Duration
+	failures     int
+	retryAll     bool   // all waiting deliveries become due
+	disable      string // the reason; empty: it stays enabled
+	url          string // of the attempt
+}
+
+// resultWriter stores results in batches.
+type resultWriter struct {
+	Config
+	onStore func([]result)
+	wake    chan struct{}
+
+	mu    sync.Mutex
+	queue []result
+}
+
+func newResultWriter(c Config, onStore func([]result)) *resultWriter {
+	return &resultWriter{Config: c, onStore: onStore, wake: make(chan struct{}, 1)}
+}
+
+// add never blocks.
+func (w *resultWriter) add(r result) {
+	w.mu.Lock()
+	w.queue = append(w.queue, r)
+	w.mu.Unlock()
+	wait.Notify(w.wake)
+}
+
+// run stores results until ctx ends, and then the rest.
+func (w *resultWriter) run(ctx context.Context) {
+	var storing outage
+	for {
+		err := w.flush()
+		storing.report(w.Log, err, "results of deliveries cannot be stored: some may be delivered twice",
+			"results of deliveries can be stored again")
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			wait.Sleep(ctx, storeErrorPause)
+			continue
+		}
+		select {
+		case <-w.wake:
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (w *resultWriter) flush() error {
+	w.mu.Lock()
+	batch := w.queue
+	w.queue = nil
+	w.mu.Unlock()
+	if len(batch) == 0 {
+		return nil
+	}
+	if err := w.store(batch); err != nil {
+		w.mu.Lock()
+		w.queue = append(batch, w.queue...)
+		w.mu.Unlock()
+		return err
+	}
+	w.onStore(batch)
+	return nil
+}
+
+func (w *resultWriter) store(results []result) error {
+	ctx := context.Background() // also when the engine stops: attempts must not be repeated
+	var ds []parley.Delivery
+	health := map[parley.WebhookID]result{} // the last one wins
+	retryAll := map[parley.WebhookID]bool{}
+	for _, r := range results {
+		if r.delivery.ID != "" {
+			ds = append(ds, r.delivery)
+		}
+		if r.webhook != "" {
+			health[r.webhook] = r
+			retryAll[r.webhook] = retryAll[r.webhook] || r.retryAll
+		}
+	}
+	return w.Store.Tx(ctx, func(tx *store.Tx) error {
+		if err := tx.UpdateDeliveries(ctx, ds); err != nil {
+			return err
+		}
+		for id, r := range health {
+			hook := parley.Webhook{ID: id, FailingSince: r.failingSince, FailingFor: r.failingFor, Failures: r.failures}
+			if err := tx.SetWebhookHealth(ctx, hook); err != nil {
+				return err
+			}
+			if retryAll[id] {
+				if err := tx.RetryDeliveries(ctx, id, time.Now()); err != nil {
+					return err
+				}
+			}
+		}
+		for _, r := range results {
+			if err := disable(ctx, tx, r); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// disable disables a webhook, unless it was deleted or its URL changed meanwhile.
+func disable(ctx context.Context, tx *store.Tx, r result) error {
+	if r.disable == "" {
+		return nil
+	}
+	w, err := tx.Webhook(ctx, r.webhook)
+	if errors.Is(err, parley.ErrNotFound) || err == nil && (w.URL != r.url || !w.IsEnabled()) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	w.Disable(time.Now(), r.disable)
+	return tx.UpdateWebhook(ctx, w)
+}

@@ -1,0 +1,276 @@
+package outbox
+
+import (
+	"slices"
+	"time"
+
+	"parley"
+)
+
+// entry is a message in the queue.
+type entry struct {
+	parley.Queued
+	message   *parley.Message // with its content; nil: it is read from the store when it is sent
+	heldBytes int             // size of that content
+	// awaitsConnection says that it becomes due as soon as there is a connection.
+	awaitsConnection bool
+	// aside says that the network was not ready for it: later messages of its chat do not wait for it.
+	aside          bool
+	notReady       int  // how often that happened
+	unknownOutcome bool // an attempt had an unknown outcome
+
+	// While it is in flight.
+	burst     *burst
+	confirmed bool // by a receipt
+	cancelled bool
+}
+
+// chatQueues is the queue of a channel, chat by chat.
+type chatQueues struct {
+	byKey map[queueKey]*chatQueue
+	// ready lists queues that may have a message to send, by the priority of their first message. takeDue checks them.
+	ready [parley.Priorities][]*chatQueue
+	later map[*chatQueue]bool // queues whose first message is not due yet
+	// sameChat maps other spellings of a contact to the one of its queue.
+	sameChat map[parley.ContactID]parley.ContactID
+}
+
+// queueKey names a queue. Each chat has one, and a second one for operations that the network was not ready for.
+type queueKey struct {
+	chat  parley.ContactID
+	aside bool
+}
+
+type chatQueue struct {
+	key      queueKey
+	entries  []*entry // by priority, then by Seq
+	inFlight bool     // nothing leaves until its burst has returned: that keeps the order
+	isReady  bool     // in the ready list of normal priority
+}
+
+func newChatQueues() chatQueues {
+	return chatQueues{
+		byKey: map[queueKey]*chatQueue{}, later: map[*chatQueue]bool{}, sameChat: map[parley.ContactID]parley.ContactID{},
+	}
+}
+
+func (qs *chatQueues) key(chat parley.ContactID, aside bool) queueKey {
+	if to, ok := qs.sameChat[chat]; ok {
+		chat = to
+	}
+	return queueKey{chat, aside}
+}
+
+// queue finds or makes a queue.
+func (qs *chatQueues) queue(key queueKey) *chatQueue {
+	q := qs.byKey[key]
+	if q == nil {
+		q = &chatQueue{key: key}
+		qs.byKey[key] = q
+	}
+	return q
+}
+
+// merge merges the queues of two spellings of a contact's number, in the order of their messages.
+func (qs *chatQueues) merge(from, to parley.ContactID) {
+	for _, aside := range []bool{false, true} {
+		old := qs.byKey[queueKey{from, aside}]
+		if old == nil {
+			continue
+		}
+		qs.sameChat[from] = to
+		delete(qs.byKey, old.key)
+		delete(qs.later, old)
+		q := qs.queue(queueKey{to, aside})
+		q.inFlight = q.inFlight || old.inFlight
+		q.entries = append(q.entries, old.entries...)
+		slices.SortStableFunc(q.entries, func(a, b *entry) int {
+			if goesBefore(a, b) {
+				return -1
+			}
+			return 1
+		})
+		old.entries = nil // it may be in a ready list
+		qs.markReady(q)
+	}
+}
+
+// add inserts a message into its chat's queue. A star or archive change stays behind earlier ones that wait aside,
+// because the last one must win.
+func (qs *chatQueues) add(e *entry) {
+	isSetting := e.Kind == parley.KindStar || e.Kind == parley.KindArchive
+	if isSetting && qs.byKey[qs.key(e.Chat, true)] != nil {
+		e.aside = true
+	}
+	q := qs.queue(qs.key(e.Chat, e.aside))
+	at := len(q.entries) // nearly always the end
+	for at > 0 && goesBefore(e, q.entries[at-1]) {
+		at--
+	}
+	q.entries = slices.Insert(q.entries, at, e)
+	qs.markReady(q)
+}
+
+func goesBefore(a, b *entry) bool {
+	if a.Priority != b.Priority {
+		return a.Priority > b.Priority
+	}
+	return a.Seq < b.Seq
+}
+
+// markReady lists a queue that may have a message to send.
+func (qs *chatQueues) markReady(q *chatQueue) {
+	if q.inFlight || len(q.entries) == 0 {
+		return
+	}
+	priority := q.entries[0].Priority
+	if priority == parley.PriorityNormal {
+		if q.isReady {
+			return
+		}
+		q.isReady = true
+	}
+	qs.ready[priority] = append(qs.ready[priority], q)
+}
+
+// takeDue removes up to size messages that may be sent now and marks their queues as in flight.
+func (qs *chatQueues) takeDue(size int, now time.Time) []*entry {
+	for q := range qs.later {
+		if q.due(1, now) > 0 {
+			delete(qs.later, q)
+			qs.markReady(q)
+		}
+	}
+	var due []*entry
+	for len(due) < size {
+		q, priority := qs.nextReady()
+		if q == nil {
+			break
+		}
+		if q.inFlight || len(q.entries) == 0 {
+			continue
+		}
+		if q.entries[0].Priority < priority { // the message that it was listed for has left
+			qs.markReady(q)
+			continue
+		}
+		n := q.due(size-len(due), now)
+		if n == 0 {
+			qs.later[q] = true
+			continue
+		}
+		due = append(due, q.entries[:n]...)
+		q.entries = slices.Delete(q.entries, 0, n)
+		q.inFlight = true
+	}
+	return due
+}
+
+// due is how many messages at the head may be sent now, up to a maximum.
+func (q *chatQueue) due(most int, now time.Time) int {
+	n := 0
+	for n < min(most, len(q.entries)) && !q.entries[n].NextAttempt.After(now) {
+		n++
+	}
+	return n
+}
+
+// nextReady removes the first queue of the highest priority from the ready lists.
+func (qs *chatQueues) nextReady() (*chatQueue, parley.Priority) {
+	for p := len(qs.ready) - 1; p >= 0; p-- {
+		if len(qs.ready[p]) == 0 {
+			continue
+		}
+		q := qs.ready[p][0]
+		qs.ready[p] = qs.ready[p][1:]
+		if p == int(parley.PriorityNormal) {
+			q.isReady = false
+		}
+		return q, parley.Priority(p)
+	}
+	return nil, 0
+}
+
+// release makes the queues of a returned burst available again.
+func (qs *chatQueues) release(es []*entry) {
+	for _, e := range es {
+		q := qs.byKey[qs.key(e.Chat, e.aside)]
+		if q == nil || !q.inFlight {
+			continue // released for an earlier message of the same chat
+		}
+		q.inFlight = false
+		if len(q.entries) == 0 {
+			qs.removeQueue(q)
+			continue
+		}
+		qs.markReady(q)
+	}
+}
+
+// reconnected makes messages due that wait for a connection.
+func (qs *chatQueues) reconnected() {
+	qs.each(func(e *entry) {
+		if e.awaitsConnection {
+			e.awaitsConnection, e.NextAttempt = false, time.Time{}
+		}
+	})
+}
+
+// remove removes the messages of a chat that match.
+func (qs *chatQueues) remove(chat parley.ContactID, match func(*entry) bool) []*entry {
+	var removed []*entry
+	for _, aside := range []bool{false, true} {
+		q := qs.byKey[qs.key(chat, aside)]
+		if q == nil {
+			continue
+		}
+		q.entries = slices.DeleteFunc(q.entries, func(e *entry) bool {
+			if match(e) {
+				removed = append(removed, e)
+				return true
+			}
+			return false
+		})
+		if len(q.entries) == 0 && !q.inFlight {
+			qs.removeQueue(q)
+		}
+	}
+	return removed
+}
+
+func (qs *chatQueues) removeQueue(q *chatQueue) {
+	delete(qs.byKey, q.key)
+	delete(qs.later, q)
+	if len(qs.sameChat) == 0 || qs.byKey[queueKey{q.key.chat, !q.key.aside}] != nil {
+		return
+	}
+	for from, to := range qs.sameChat {
+		if to == q.key.chat {
+			delete(qs.sameChat, from)
+		}
+	}
+}
+
+// nextDue is when the first queue in later becomes due; zero: none does. Queues that are due already wait for a
+// connection, the pace or a burst in flight.
+func (qs *chatQueues) nextDue(now time.Time) time.Time {
+	var due time.Time
+	for q := range qs.later {
+		if len(q.entries) == 0 {
+			continue
+		}
+		if at := q.entries[0].NextAttempt; at.After(now) && (due.IsZero() || at.Before(due)) {
+			due = at
+		}
+	}
+	return due
+}
+
+// each calls f with every queued message.
+func (qs *chatQueues) each(f func(*entry)) {
+	for _, q := range qs.byKey {
+		for _, e := range q.entries {
+			f(e)
+		}
+	}
+}

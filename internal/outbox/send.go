@@ -1,0 +1,355 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"parley"
+	"parley/internal/network"
+	"parley/internal/store"
+	"parley/internal/wait"
+)
+
+const (
+	maxAttempts     = 20
+	firstRetryPause = time.Second
+	maxRetryPause   = 5 * time.Minute
+	// maxStorePause is the longest pause between attempts to store the outcomes of a burst.
+	maxStorePause = 30 * time.Second
+)
+
+// burst is a group of messages in flight, and their outcomes.
+type burst struct {
+	entries     []*entry
+	messages    []*parley.Message // with their content
+	connection  int               // the number of the connection that it is sent on
+	ctx         context.Context
+	cancel      context.CancelFunc
+	unconfirmed int // messages without a receipt; owned by Run
+	outcomes    []outcome
+	stored      bool // confirmations are in the store; else the confirmWriter has them
+	failedPools []failedPool
+}
+
+type failedPool struct {
+	ID   parley.PoolID
+	Chat parley.ContactID
+}
+
+func newBurst(ctx context.Context, entries []*entry, connection int) *burst {
+	b := &burst{entries: entries, connection: connection, unconfirmed: len(entries), outcomes: make([]outcome, len(entries))}
+	b.ctx, b.cancel = context.WithTimeout(ctx, sendTimeout)
+	for _, e := range entries {
+		e.burst = b
+	}
+	return b
+}
+
+// send gives messages to the network and stores the outcomes in one transaction. It retries that transaction until ctx
+// ends: messages that the network confirmed must not be sent a second time.
+func (w *Worker) send(ctx context.Context, s Sender, b *burst) {
+	errs := make([]error, len(b.entries))
+	if err := w.loadContent(ctx, b, errs); err != nil {
+		w.Log.Error("read messages to send", "channel", w.Channel, "error", err)
+		for i, e := range b.entries {
+			b.outcomes[i] = outcome{attempts: e.Attempts, retryAt: w.Now().Add(shortPause)}
+		}
+		return
+	}
+	if ms := w.sendable(b.messages, errs); len(ms) > 0 {
+		results := w.sendOn(s, b, ms)
+		for i, j := 0, 0; i < len(errs); i++ {
+			if errs[i] == nil {
+				errs[i] = results[j]
+				j++
+			}
+		}
+	}
+	w.markDone(ctx, b, errs, func(i int) bool {
+		return errs[i] != nil && !errors.Is(errs[i], errDone) && !errors.Is(errs[i], network.ErrHeldBack)
+	})
+	for tries := 1; ; tries++ {
+		err := w.storeOutcomes(ctx, b, errs)
+		if err == nil {
+			return
+		}
+		w.Log.Error("store the outcomes of a burst", "channel", w.Channel, "error", err)
+		if !wait.Sleep(ctx, min(backOff(tries), maxStorePause)) { // they are PENDING in the store and are sent again under the same ids
+			for i := range b.outcomes {
+				b.outcomes[i] = outcome{retryAt: w.Now()}
+			}
+			return
+		}
+	}
+}
+
+// sendOn calls the sender, unless its connection has ended: the next one may be of another account.
+func (w *Worker) sendOn(s Sender, b *burst, ms []*parley.Message) []error {
+	w.mu.Lock()
+	connected := w.sender != nil && w.connections == b.connection
+	w.mu.Unlock()
+	if connected {
+		return s.Send(b.ctx, ms)
+	}
+	return slices.Repeat([]error{network.NotConnected(nil)}, len(ms))
+}
+
+// loadContent reads the content that is not in memory. It marks messages in errs that need not be sent: one that was
+// attempted before may have arrived.
+func (w *Worker) loadContent(ctx context.Context, b *burst, errs []error) error {
+	b.messages = make([]*parley.Message, len(b.entries))
+	var seqs []int64
+	for i, e := range b.entries {
+		if b.messages[i] = e.message; e.message == nil {
+			seqs = append(seqs, e.Seq)
+		}
+	}
+	w.markDone(ctx, b, errs, func(i int) bool { return b.messages[i] != nil && b.entries[i].Attempts > 0 })
+	if len(seqs) == 0 {
+		return nil
+	}
+	found, err := w.Store.Messages(ctx, w.Channel, seqs)
+	if err != nil {
+		return err
+	}
+	bySeq := make(map[int64]*parley.Message, len(found))
+	for i := range found {
+		bySeq[found[i].Seq] = &found[i]
+	}
+	for i, e := range b.entries {
+		if b.messages[i] != nil {
+			continue
+		}
+		m := bySeq[e.Seq]
+		if m == nil {
+			m = w.deletedMessage(e)
+		}
+		if m.Status.IsSettled() {
+			errs[i] = errDone
+		}
+		b.messages[i] = m
+	}
+	return nil
+}
+
+// deletedMessage stands in for a message whose channel was deleted.
+func (w *Worker) deletedMessage(e *entry) *parley.Message {
+	return &parley.Message{Seq: e.Seq, Channel: w.Channel, Chat: e.Chat, ID: e.ID, FromMe: true, Status: parley.Deleted}
+}
+
+// sizeOf is about how much memory a content uses.
+func sizeOf(c parley.Content) int {
+	size := 256 + len(c.Text())
+	switch c := c.(type) {
+	case parley.Text:
+		if c.Preview != nil {
+			size += len(c.Preview.Title) + len(c.Preview.Description) + len(c.Preview.Thumbnail)
+		}
+	case parley.Secret:
+		size += len(c.Encrypted)
+	case parley.Poll:
+		for _, option := range c.Options {
+			size += len(option)
+		}
+	}
+	if media := parley.MediaOf(c); media != nil {
+		size += len(media.Thumbnail) + len(media.Waveform) + len(media.Source)
+	}
+	return size
+}
+
+// sendable returns the messages without an error, with secrets decrypted in copies. A secret that cannot be decrypted
+// gets an error.
+func (w *Worker) sendable(ms []*parley.Message, errs []error) []*parley.Message {
+	live := make([]*parley.Message, 0, len(ms))
+	for i, m := range ms {
+		if secret, ok := m.Content.(parley.Secret); ok && errs[i] == nil {
+			decrypted := *m
+			decrypted.Content, errs[i] = w.DecryptSecret(secret)
+			m = &decrypted
+		}
+		if errs[i] == nil {
+			live = append(live, m)
+		}
+	}
+	return live
+}
+
+// errDone marks a message that a receipt confirmed, or that was deleted, while it was queued or in flight.
+var errDone = errors.New("confirmed or deleted meanwhile")
+
+// markDone sets errDone for those selected messages that the store has confirmed or deleted.
+func (w *Worker) markDone(ctx context.Context, b *burst, errs []error, selected func(i int) bool) {
+	for i, m := range b.messages {
+		if !selected(i) {
+			continue
+		}
+		if now, err := w.Store.Message(ctx, w.Channel, m.Ref()); err == nil && now.Status.IsSettled() {
+			m.Status, m.Failure, m.UpdatedAt = now.Status, now.Failure, now.UpdatedAt
+			errs[i] = errDone
+		}
+	}
+}
+
+// storeOutcomes stores the outcome of each message and reports it. A burst that was sent completely and changes nothing
+// else goes to the confirmWriter; everything else is durable before it is reported.
+func (w *Worker) storeOutcomes(ctx context.Context, b *burst, errs []error) error {
+	now := w.Now()
+	var confirmed []int64
+	var took []time.Duration
+	for i, err := range errs {
+		b.outcomes[i] = outcomeOf(b.entries[i], err, now)
+		if b.outcomes[i].status == parley.Sent && b.entries[i].Kind.IsRecord() {
+			confirmed = append(confirmed, b.entries[i].Seq)
+			took = append(took, now.Sub(b.messages[i].CreatedAt))
+		}
+	}
+	if len(confirmed) < len(errs) || slices.ContainsFunc(b.entries, w.hasEffect) {
+		if err := w.storeBurst(ctx, b, confirmed, took, now); err != nil {
+			return err
+		}
+		b.stored = true
+	} else { // before OnDone: its reader may call Flush at once
+		w.confirms.add(confirmed, took)
+	}
+	for i, e := range b.entries {
+		o, m := b.outcomes[i], b.messages[i]
+		e.Attempts, m.Attempts = o.attempts, o.attempts
+		if !o.retryAt.IsZero() {
+			continue
+		}
+		if o.status != parley.Pending { // else it is done already, with the status that it has
+			m.Status, m.Failure, m.UpdatedAt = o.status, o.failure, now
+		}
+		if o.status == parley.FailedForGood && e.Pool != "" {
+			b.failedPools = append(b.failedPools, failedPool{e.Pool, e.Chat})
+		}
+		w.OnDone(m)
+	}
+	return nil
+}
+
+// storeBurst stores all outcomes of a burst. It flushes first: when a pool fails, the store must know which of its
+// messages were sent before.
+func (w *Worker) storeBurst(ctx context.Context, b *burst, confirmed []int64, took []time.Duration, now time.Time) error {
+	if err := w.confirms.flush(ctx); err != nil {
+		return err
+	}
+	var removed []parley.Media
+	err := w.Store.Tx(ctx, func(tx *store.Tx) error {
+		removed = removed[:0]
+		if err := tx.ConfirmMessages(ctx, w.Channel, confirmed, now); err != nil {
+			return err
+		}
+		if err := tx.CountSendTimes(ctx, w.Channel, took); ignoreNotFound(err) != nil {
+			return err
+		}
+		for i, m := range b.messages {
+			if err := w.storeOutcome(ctx, tx, m, b.entries[i], b.outcomes[i], now, &removed); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, media := range removed {
+		w.RemoveFile(media)
+	}
+	return nil
+}
+
+func (w *Worker) storeOutcome(
+	ctx context.Context, tx *store.Tx, m *parley.Message, e *entry, o outcome, now time.Time, removed *[]parley.Media,
+) error {
+	switch {
+	case o.status == parley.Sent:
+		if !m.Content.Kind().IsRecord() { // ConfirmMessages confirmed the others
+			if _, err := tx.AdvanceMessage(ctx, w.Channel, m.Ref(), parley.Sent, nil, now); err != nil {
+				return ignoreNotFound(err)
+			}
+		}
+		return w.applyEffect(ctx, tx, m, now, removed)
+	case o.status == parley.FailedForGood:
+		if _, err := w.fail(ctx, tx, m, o.failure, now); err != nil {
+			return ignoreNotFound(err)
+		}
+		if m.Pool != "" {
+			_, err := tx.FailPool(ctx, w.Channel, m.Pool, *poolFailed(), now)
+			return err
+		}
+	case o.attempts != e.Attempts:
+		return ignoreNotFound(tx.DelayMessage(ctx, w.Channel, m.Ref(), o.attempts, o.retryAt))
+	}
+	return nil
+}
+
+// ignoreNotFound ignores that a message is not found: its channel was deleted meanwhile.
+func ignoreNotFound(err error) error {
+	if errors.Is(err, parley.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// outcome is the result of an attempt for one message.
+type outcome struct {
+	status           parley.Status // Pending: it is retried, or it is done already
+	failure          *parley.Failure
+	attempts         int
+	retryAt          time.Time // zero: no retry
+	awaitsConnection bool      // a connection makes it due
+	notReady         bool      // it waits aside
+	unknown          bool      // the network may have it
+}
+
+// outcomeOf decides about a retry. It holds all retry rules.
+func outcomeOf(e *entry, err error, now time.Time) outcome {
+	if err == nil {
+		return outcome{status: parley.Sent, attempts: e.Attempts}
+	}
+	if errors.Is(err, errDone) {
+		return outcome{attempts: e.Attempts}
+	}
+	if errors.Is(err, network.ErrHeldBack) {
+		return outcome{attempts: e.Attempts, retryAt: now} // the message before it decides when the chat continues
+	}
+	class := network.ClassOf(err)
+	switch class {
+	case network.Permanent:
+		refusal, _ := errors.AsType[*network.Error](err)
+		return outcome{status: parley.FailedForGood, failure: &refusal.Failure, attempts: e.Attempts + 1}
+	case network.Disconnected:
+		return outcome{attempts: e.Attempts, retryAt: now.Add(shortPause), awaitsConnection: true}
+	case network.NotReady:
+		return outcome{attempts: e.Attempts, retryAt: now.Add(backOff(e.notReady + 1)), awaitsConnection: true, notReady: true}
+	}
+	attempts := e.Attempts + 1 // Temporary and Unknown: the same id is sent again
+	if attempts >= maxAttempts {
+		return outcome{status: parley.FailedForGood, attempts: attempts, failure: &parley.Failure{
+			Code: parley.GaveUp, Message: fmt.Sprintf("Sending was tried %d times and failed each time.", maxAttempts)}}
+	}
+	o := outcome{attempts: attempts, retryAt: now.Add(backOff(attempts)), unknown: class == network.Unknown}
+	if o.unknown && !e.unknownOutcome {
+		o.retryAt = now // the response was lost with its connection; the next one reports it
+	}
+	return o
+}
+
+// backOff is the pause after failed attempts: it doubles, with 20 % jitter.
+func backOff(attempts int) time.Duration {
+	d := maxRetryPause
+	if shift := attempts - 1; shift < 9 {
+		d = min(maxRetryPause, firstRetryPause<<shift)
+	}
+	return time.Duration(float64(d) * (0.8 + 0.4*rand.Float64()))
+}
+
+func poolFailed() *parley.Failure {
+	return &parley.Failure{Code: parley.NotSent, Message: "An earlier message of the pool failed, so this one was not sent."}
+}
