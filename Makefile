@@ -1,8 +1,9 @@
 # Everything that people and machines run here. `make` alone lists it.
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
-VERSION     := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
-LDFLAGS     := -s -w -X main.version=$(VERSION)
+RELEASE     := $(shell sed -n 's/^const release = "\(.*\)"/\1/p' cmd/parley/version.go)
+VERSION     := $(if $(filter v$(RELEASE),$(shell git describe --tags --exact-match --dirty 2>/dev/null)),$(RELEASE),$(RELEASE)-dev)
+TARGETS     := linux/amd64 linux/arm64 darwin/arm64
 
 # The race detector needs a C compiler; without one its tests are skipped, which is said.
 CC_FOUND = $(shell command -v gcc || command -v clang || command -v cc)
@@ -17,7 +18,7 @@ LIMIT    := -timeout 40m
 PACKAGES := ./cmd/parley ./internal/e2e/... ./internal/api ./internal/media ./internal/network/whatsapp ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test check extra race kills browser screenshots bench torture cover clean \
+.PHONY: help run build test check extra race kills browser screenshots bench torture cover release clean \
 	needs browser-needs fmt static tidy generated
 
 help: ## List what can be made
@@ -29,7 +30,7 @@ run: build ## Build, and start a sandbox to try things on
 build: ## Build bin/parley: one static file
 	@command -v go >/dev/null || { echo "make: Go is not installed. Install Go 1.26 or later: https://go.dev/dl"; exit 1; }
 	@[ -x bin/parley ] || echo "The first build downloads modules and compiles for a few minutes."
-	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/parley ./cmd/parley
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/parley ./cmd/parley
 
 test: needs ## Run the tests of every package
 	go vet ./...
@@ -73,8 +74,20 @@ cover: needs ## Show how much of the code the tests reach
 	go test -coverprofile=cover.out -coverpkg=./... ./...
 	go tool cover -func=cover.out | tail -n 1
 
+release: ## Build the binaries of a release into dist, with checksums
+	@[ -z "$$(git status --porcelain)" ] || { echo "make: the working tree has changes. Commit them first."; exit 1; }
+	@grep -q '^## $(RELEASE) - ' CHANGELOG.md || { echo "make: CHANGELOG.md has no section for $(RELEASE)."; exit 1; }
+	rm -rf dist && mkdir dist
+	@set -e; for target in $(TARGETS); do \
+		file=dist/parley-$(RELEASE)-$$(echo $$target | tr / -); echo $$file; \
+		CGO_ENABLED=0 GOOS=$${target%/*} GOARCH=$${target#*/} \
+			go build -trimpath -ldflags '-s -w -X main.version=$(RELEASE)' -o $$file ./cmd/parley; \
+	done
+	cd dist && sha256sum parley-* > SHA256SUMS
+	@echo "Tag it with: git tag -a v$(RELEASE) -m 'Parley $(RELEASE)'"
+
 clean: ## Remove what was built
-	rm -rf bin cover.out
+	rm -rf bin dist cover.out
 
 # What the tests need beside Go. On Debian as root it is installed; elsewhere it is named. A C compiler comes
 # first: once there is one Go compiles everything anew, with cgo.

@@ -8,8 +8,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version is set by the linker.
-var version = "devel"
+// release is the version that this source becomes. make release reads it here and wants a section of the CHANGELOG for it.
+const release = "0.2.0"
+
+// version is what the program calls itself. The linker removes the suffix from a release.
+var version = release + "-dev"
 
 func (c *cli) version() *cobra.Command {
 	return &cobra.Command{

@@ -15,7 +15,7 @@ import (
 const oldClient = 45 * 24 * time.Hour
 
 // release is what the version of a released binary looks like. Others are built from a working tree.
-var release = regexp.MustCompile(`^v[0-9]+\.[0-9]+\.[0-9]+$`)
+var release = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+$`)
 
 // WhatsApp reports the age of the client for WhatsApp, if a channel uses it. Only a release can be outdated: it
 // has a newer one to upgrade to. A build from source gets the age alone.
