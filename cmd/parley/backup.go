@@ -3,13 +3,17 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net/http"
+	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"parley"
 	"parley/internal/app"
 	"parley/internal/client"
 )
@@ -79,4 +83,149 @@ func (c *cli) writeBackup(ctx context.Context, w io.Writer, bar *progress) error
 		}
 		return nil
 	})
+}
+
+func (c *cli) restore() *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "restore FILE",
+		Short: "Put a backup in the place of what is there",
+		Long: `Put a backup in the place of what is there. The server must not be running. The backup is checked
+first, and what was there before is kept in a folder of the data directory. FILE may be - for stdin.
+
+What was open when the backup was made ends: console sessions, links to sign in and to pair, one-time codes
+and login links, and requests with an Idempotency-Key that had no response yet. Tokens that were revoked
+since and signing secrets that were rotated since stay so, as far as the present database can be read.`,
+		Example: `  parley restore parley-2026-11-15.tar
+  age -d parley.tar.age | parley restore - --yes`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			from, size, err := c.openBackup(args[0])
+			if err != nil {
+				return err
+			}
+			defer from.Close()
+			if c.dir().Exists() {
+				if err := c.confirm(cmd.Context(), yes, fmt.Sprintf("This replaces the data in %s", c.dir()), "restore"); err != nil {
+					return err
+				}
+			}
+			bar := c.newProgress("restore")
+			read := int64(0)
+			done, err := app.Restore(cmd.Context(), c.dir(), reader(func(p []byte) (int, error) {
+				n, err := from.Read(p)
+				read += int64(n)
+				bar.Set(read, max(size, read))
+				return n, err
+			}), c.warnings())
+			bar.Done()
+			if err != nil {
+				return err
+			}
+			if c.json {
+				return c.printJSON(restoredJSON(c.dir(), done))
+			}
+			c.printRestored(done)
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	return cmd
+}
+
+// printRestored says what a restore ended and what it left as it is now.
+func (c *cli) printRestored(r app.Restored) {
+	say := func(format string, args ...any) { fmt.Fprintf(c.out, format+"\n", args...) }
+	say("Restored %s.", c.dir())
+	if r.Before != "" {
+		say("What was there before is in %s. Remove it when you do not need it.", r.Before)
+	}
+	e := r.Ended
+	say("Ended: console sessions %d, links to sign in or to pair %d, one-time codes %d, login links %d, requests without a response %d.",
+		e.Sessions, e.Tickets, e.Codes, e.LoginLinks, e.Keys)
+	for _, t := range e.Revoked {
+		say("Token %s (%s) stays revoked.", t.ID, ownerOf(t))
+	}
+	for _, owner := range e.Rotated {
+		say("The signing secret of %s stays the present one.", owner)
+	}
+	for _, t := range r.Back {
+		say("Token %s (%s) works again: the present database did not have it. If it must not: parley token revoke %s", t.ID, ownerOf(t), t.ID)
+	}
+	if !r.Compared {
+		say("There was no database to compare with: tokens revoked and secrets rotated since the backup are as in the backup. " +
+			"See them with: parley token list")
+	}
+}
+
+// ownerOf says whose a token is.
+func ownerOf(t parley.Token) string {
+	return strings.TrimSpace(strings.Join([]string{string(t.Kind), string(t.Channel), t.Name}, " "))
+}
+
+// restoredJSON says the same for programs.
+func restoredJSON(dir app.Dir, r app.Restored) any {
+	ids := func(tokens []parley.Token) []string {
+		list := []string{}
+		for _, t := range tokens {
+			list = append(list, string(t.ID))
+		}
+		return list
+	}
+	rotated := []string{}
+	for _, owner := range r.Ended.Rotated {
+		rotated = append(rotated, string(owner))
+	}
+	e := r.Ended
+	return map[string]any{
+		"data": string(dir), "before": r.Before, "compared": r.Compared,
+		"ended": map[string]int64{"console_sessions": e.Sessions, "links": e.Tickets, "codes": e.Codes,
+			"login_links": e.LoginLinks, "requests": e.Keys},
+		"tokens_revoked": ids(e.Revoked), "tokens_back": ids(r.Back), "secrets_rotated": rotated,
+	}
+}
+
+// openBackup opens a backup file, or stdin, and tells its size where that is known.
+func (c *cli) openBackup(path string) (io.ReadCloser, int64, error) {
+	if path == "-" {
+		return io.NopCloser(c.in), 0, nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, 0, fail(exitUsage, "open the backup: %w", err)
+	}
+	info, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, 0, fmt.Errorf("open the backup: %w", err)
+	}
+	return f, info.Size(), nil
+}
+
+// reader is a function that reads.
+type reader func([]byte) (int, error)
+
+func (r reader) Read(p []byte) (int, error) { return r(p) }
+
+func (c *cli) migrate() *cobra.Command {
+	return &cobra.Command{
+		Use:   "migrate",
+		Short: "Bring the database up to date with this program",
+		Long: `Bring the database up to date with this program, after copying it to parley.db.before-vN. The server must not be
+running. Servers do this by themselves when they start.`,
+		Example: `  parley migrate
+  parley backup before.tar && parley migrate`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !c.dir().Exists() {
+				return c.noData()
+			}
+			from, to, kept, err := app.Migrate(cmd.Context(), c.dir(), c.warnings())
+			if err != nil {
+				return err
+			}
+			if kept != "" {
+				c.hint("migrated from version %d to %d. The database as it was is %s: remove it when you do not need it", from, to, kept)
+			}
+			return c.done("%s is up to date", c.dir().Database())
+		},
+	}
 }

@@ -1,8 +1,129 @@
 package main
 
 import (
+	"context"
+	"net/url"
+	"strings"
+	"time"
+
 	"github.com/spf13/cobra"
+
+	"parley"
+	"parley/internal/client"
 )
+
+// completePatience is how long somebody who presses Tab waits for a server.
+const completePatience = 2 * time.Second
+
+// completer lists what may stand in a place of a command line.
+type completer func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
+
+// fixed is a completer of fixed words.
+func fixed(words ...string) completer {
+	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return words, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// entry is a row of a list, with what describes it to a person.
+type entry struct {
+	ID    string           `json:"id"`
+	Code  string           `json:"code"`
+	Name  string           `json:"name"`
+	Kind  parley.TokenKind `json:"kind"`
+	URL   string           `json:"url"`
+	Type  parley.EventType `json:"type"`
+	State string           `json:"state"`
+}
+
+// listed is a completer of what the running server has: the codes of channels, or the ids of webhooks, tokens and
+// deliveries. Where none runs there is nothing to propose.
+func (c *cli) listed(kind string) completer {
+	return func(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+		var proposals []string
+		for _, e := range c.entries(cmd, kind) {
+			id := e.ID + e.Code
+			about := strings.TrimSpace(strings.Join([]string{e.Name, string(e.Kind), e.URL, string(e.Type), e.State}, " "))
+			if strings.HasPrefix(id, begun) {
+				proposals = append(proposals, id+"\t"+strings.Join(strings.Fields(about), " "))
+			}
+		}
+		return proposals, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// entries asks the running server, silently.
+func (c *cli) entries(cmd *cobra.Command, kind string) (all []entry) {
+	set, err := loadSettings(cmd.Flags(), c.getenv)
+	if err != nil {
+		return nil
+	}
+	c.set = set
+	running, ok := c.dir().Running()
+	if !ok || running.URL == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), completePatience)
+	defer cancel()
+	query := url.Values{}
+	if kind == "deliveries" {
+		query.Set("limit", "100")
+	}
+	if _, err := adminOf(running).Get(ctx, client.Path(kind), query, &all); err != nil {
+		return nil
+	}
+	return all
+}
+
+// finish gives every command what follows from its usage line and its flags: which arguments it takes, and what may
+// stand where.
+func (c *cli) finish(root *cobra.Command) {
+	for _, cmd := range root.Commands() {
+		c.finish(cmd)
+	}
+	if root.Args == nil {
+		root.Args = takes(strings.Fields(root.Use)[1:]...)
+	}
+	for flag, complete := range map[string]completer{
+		"channel": c.listed("channels"), "webhook": c.listed("webhooks"),
+		"kind":    fixed(string(parley.ChannelToken), string(parley.GlobalToken), string(parley.AdminToken)),
+		"network": fixed(string(parley.Sandbox), string(parley.WhatsApp)),
+		"events":  fixed(strings.Split(joinTypes(parley.EventTypes), ",")...),
+		"print":   fixed("code", "link", "body", "id", "json"),
+	} {
+		if f := root.Flag(flag); f != nil && f.Value.Type() != "bool" {
+			_ = root.RegisterFlagCompletionFunc(flag, complete) // a second time is no harm
+		}
+	}
+	if root.ValidArgs != nil || root.ValidArgsFunction != nil {
+		return
+	}
+	if first := c.firstArgument(root); first != nil {
+		root.ValidArgsFunction = func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 && !strings.Contains(cmd.Use, "…]") { // others than the first are numbers and texts
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return first(cmd, args, begun)
+		}
+	}
+}
+
+// firstArgument is what the first word of a command may be; nil: it takes a file, or none.
+func (c *cli) firstArgument(cmd *cobra.Command) completer {
+	if !cmd.HasParent() {
+		return nil
+	}
+	_, words, _ := strings.Cut(cmd.Use, " ")
+	switch {
+	case strings.HasPrefix(words, "[CODE]"), strings.HasPrefix(words, "CODE") && cmd.Name() != "create":
+		return c.listed("channels")
+	case strings.HasPrefix(words, "ID"), strings.HasPrefix(words, "[ID…]"):
+		return c.listed(strings.TrimSuffix(cmd.Parent().Name(), "s") + "s") // tokens, webhooks, deliveries
+	case strings.HasPrefix(words, "FILE"), cmd.HasSubCommands():
+		return nil
+	}
+	return fixed()
+}
 
 func (c *cli) completion(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{

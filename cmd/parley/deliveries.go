@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -177,4 +178,133 @@ func (c *cli) printDelivery(d *client.Delivery) {
 			fmt.Fprintf(c.out, "%-9s %s\n", line[0], line[1])
 		}
 	}
+}
+
+// replayAtOnce is how many deliveries are replayed in one request.
+const replayAtOnce = 1000
+
+func (c *cli) deliveriesReplay() *cobra.Command {
+	var flags deliveryFlags
+	cmd := &cobra.Command{
+		Use:   "replay [ID…]",
+		Short: "Resend finished deliveries",
+		Long: "Resend finished deliveries and print how many: some by their ids or by the ids of their events, or all that\n" +
+			"the flags describe. Without --failed, successful ones are resent too. Those that wait: parley deliveries retry.",
+		Example: `  parley deliveries replay dlv_1a1dde3453748854
+  parley deliveries replay --failed --since 24h`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			body, err := flags.fields()
+			if err != nil {
+				return err
+			}
+			switch {
+			case len(args) > 0 && len(body) > 0:
+				return fail(exitUsage, "give ids or flags that describe deliveries, not both")
+			case len(args) == 0 && len(body) == 0:
+				return fail(exitUsage, "ID is missing, or a flag that describes deliveries: --failed, --since, --until, --webhook, --channel")
+			}
+			if err := named(body, args); err != nil {
+				return err
+			}
+			return c.manage(cmd, func(ctx context.Context, api *client.Client) error { return c.replay(ctx, api, body) })
+		},
+	}
+	flags.add(cmd)
+	return cmd
+}
+
+// named adds to a request the deliveries or the events that are named.
+func named(body map[string]any, ids []string) error {
+	events := 0
+	for _, id := range ids {
+		if strings.HasPrefix(id, "evt_") {
+			events++
+		}
+	}
+	switch {
+	case len(ids) == 0:
+	case events == 0:
+		body["ids"] = ids
+	case events == len(ids):
+		body["event_ids"] = ids
+	default:
+		return fail(exitUsage, "give ids of deliveries or ids of events, not both")
+	}
+	return nil
+}
+
+// replay replays what is described, in several requests where it is much.
+func (c *cli) replay(ctx context.Context, api *client.Client, body map[string]any) error {
+	bar := c.newCount("replay")
+	defer bar.Done()
+	body["limit"] = replayAtOnce
+	replayed := 0
+	for more := true; more; {
+		var done struct {
+			Replayed    int    `json:"replayed"`
+			More        bool   `json:"more"`
+			EndedBefore string `json:"ended_before"`
+		}
+		if _, err := api.Post(ctx, client.Path("deliveries", "replay"), body, &done); err != nil {
+			return err
+		}
+		replayed += done.Replayed
+		more, body["ended_before"] = done.More, done.EndedBefore // what is made again meanwhile is not meant
+		bar.Set(int64(replayed), -1)
+	}
+	bar.Done()
+	if replayed == 0 {
+		return fail(exitNotSo, "nothing to replay: no finished delivery matches. "+
+			"One that waits can be tried now with: parley deliveries retry ID. See: parley deliveries list")
+	}
+	if c.json {
+		return c.printJSON(map[string]int{"replayed": replayed})
+	}
+	fmt.Fprintln(c.out, replayed)
+	return nil
+}
+
+func (c *cli) deliveriesRetry() *cobra.Command {
+	var webhook string
+	cmd := &cobra.Command{
+		Use:   "retry [ID…]",
+		Short: "Try waiting deliveries now, whatever their schedule",
+		Long: `Try deliveries now that wait for their next attempt: some by their ids, or with --webhook everything that waits for
+a webhook. The server must be running.`,
+		Example: `  parley deliveries retry dlv_1a1dde3453748854
+  parley deliveries retry --webhook whk_2f0c6a9be1d84c53a7f0`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if (len(args) > 0) == (webhook != "") {
+				return fail(exitUsage, "give the ids of deliveries, or --webhook ID")
+			}
+			return c.onServer(cmd, func(ctx context.Context, api *client.Client) error {
+				if webhook != "" {
+					var data struct {
+						Waiting int `json:"waiting"`
+					}
+					if _, err := api.Post(ctx, client.Path("webhooks", webhook, "retry"), nil, &data); err != nil {
+						return err
+					}
+					return c.printRetried(data.Waiting)
+				}
+				for _, id := range args {
+					if _, err := api.Post(ctx, client.Path("deliveries", id, "retry"), nil, nil); err != nil {
+						return err
+					}
+				}
+				return c.printRetried(len(args))
+			})
+		},
+	}
+	cmd.Flags().StringVar(&webhook, "webhook", "", "everything that waits for this webhook")
+	settingFlags(cmd.Flags(), keyURL, keyAdminToken)
+	return cmd
+}
+
+func (c *cli) printRetried(n int) error {
+	if c.json {
+		return c.printJSON(map[string]int{"retried": n})
+	}
+	fmt.Fprintln(c.out, n)
+	return nil
 }
