@@ -21,10 +21,9 @@ import (
 func (c *cli) backup() *cobra.Command {
 	return &cobra.Command{
 		Use:   "backup FILE",
-		Short: "Write everything into one file, while the server goes on",
-		Long: `Write database, files and key into one tar file, while the server goes on. Whoever has the file has
-your accounts: keep it as you keep them. FILE may be - for stdout. What the simulated phones of the
-sandbox received is not part of it.`,
+		Short: "Write a backup into one file, while the server runs",
+		Long: `Write database, files and key into one tar file, while the server runs. Anyone who has the file can use your
+accounts: store it safely. FILE may be - for stdout. Messages of the sandbox's simulated phones are not included.`,
 		Example: `  parley backup parley-$(date +%F).tar
   parley backup - | age -r age1… > parley.tar.age`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -35,16 +34,16 @@ sandbox received is not part of it.`,
 			defer bar.Done()
 			if args[0] == "-" {
 				if c.outTerminal {
-					return fail(exitUsage, "a backup is not for a terminal: give a file, or a pipe")
+					return fail(exitUsage, "cannot write a backup to a terminal. Give a file, or a pipe")
 				}
 				return c.writeBackup(cmd.Context(), c.out, bar)
 			}
 			size, err := app.SaveBackup(args[0], func(w io.Writer) error { return c.writeBackup(cmd.Context(), w, bar) })
 			if errors.Is(err, fs.ErrExist) {
-				return fail(exitUsage, "%s is there already. Give another name", args[0])
+				return fail(exitUsage, "%s already exists. Give another name", args[0])
 			}
 			if errors.Is(err, fs.ErrNotExist) {
-				return fail(exitUsage, "there is no folder %s", filepath.Dir(args[0]))
+				return fail(exitUsage, "folder %s not found", filepath.Dir(args[0]))
 			}
 			if err != nil {
 				return err
@@ -59,7 +58,7 @@ sandbox received is not part of it.`,
 	}
 }
 
-// writeBackup writes a backup: that of the server that runs on the data directory, else its own.
+// writeBackup requests a backup from the running server; with no server it makes one itself.
 func (c *cli) writeBackup(ctx context.Context, w io.Writer, bar *progress) error {
 	running, ok := c.dir().Running()
 	if !ok || running.URL == "" {
@@ -89,13 +88,13 @@ func (c *cli) restore() *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
-		Short: "Put a backup in the place of what is there",
-		Long: `Put a backup in the place of what is there. The server must not be running. The backup is checked
-first, and what was there before is kept in a folder of the data directory. FILE may be - for stdin.
+		Short: "Replace the data by a backup",
+		Long: `Replace the data by a backup. The server must not be running. The backup is checked first, and the present data
+is moved to a folder of the data directory. FILE may be - for stdin.
 
-What was open when the backup was made ends: console sessions, links to sign in and to pair, one-time codes
-and login links, and requests with an Idempotency-Key that had no response yet. Tokens that were revoked
-since and signing secrets that were rotated since stay so, as far as the present database can be read.`,
+Console sessions, links to sign in and to pair, one-time codes, login links and requests with an Idempotency-Key
+that had no response yet are ended. Tokens revoked and signing secrets rotated since the backup stay revoked and
+rotated, as far as the present database can be read.`,
 		Example: `  parley restore parley-2026-11-15.tar
   age -d parley.tar.age | parley restore - --yes`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -128,16 +127,15 @@ since and signing secrets that were rotated since stay so, as far as the present
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
 	return cmd
 }
 
-// printRestored says what a restore ended and what it left as it is now.
 func (c *cli) printRestored(r app.Restored) {
 	say := func(format string, args ...any) { fmt.Fprintf(c.out, format+"\n", args...) }
 	say("Restored %s.", c.dir())
 	if r.Before != "" {
-		say("What was there before is in %s. Remove it when you do not need it.", r.Before)
+		say("The data before it is in %s. Delete it when you do not need it.", r.Before)
 	}
 	e := r.Ended
 	say("Ended: console sessions %d, links to sign in or to pair %d, one-time codes %d, login links %d, requests without a response %d.",
@@ -149,7 +147,7 @@ func (c *cli) printRestored(r app.Restored) {
 		say("The signing secret of %s stays the present one.", owner)
 	}
 	for _, t := range r.Back {
-		say("Token %s (%s) works again: the present database did not have it. If it must not: parley token revoke %s", t.ID, ownerOf(t), t.ID)
+		say("Token %s (%s) is valid again: the present database did not have it. To revoke it: parley token revoke %s", t.ID, ownerOf(t), t.ID)
 	}
 	if !r.Compared {
 		say("There was no database to compare with: tokens revoked and secrets rotated since the backup are as in the backup. " +
@@ -157,12 +155,11 @@ func (c *cli) printRestored(r app.Restored) {
 	}
 }
 
-// ownerOf says whose a token is.
+// ownerOf describes a token.
 func ownerOf(t parley.Token) string {
 	return strings.TrimSpace(strings.Join([]string{string(t.Kind), string(t.Channel), t.Name}, " "))
 }
 
-// restoredJSON says the same for programs.
 func restoredJSON(dir app.Dir, r app.Restored) any {
 	ids := func(tokens []parley.Token) []string {
 		list := []string{}
@@ -184,7 +181,7 @@ func restoredJSON(dir app.Dir, r app.Restored) any {
 	}
 }
 
-// openBackup opens a backup file, or stdin, and tells its size where that is known.
+// openBackup opens a backup file or stdin. The size is 0 if it is not known.
 func (c *cli) openBackup(path string) (io.ReadCloser, int64, error) {
 	if path == "-" {
 		return io.NopCloser(c.in), 0, nil
@@ -209,21 +206,21 @@ func (r reader) Read(p []byte) (int, error) { return r(p) }
 func (c *cli) migrate() *cobra.Command {
 	return &cobra.Command{
 		Use:   "migrate",
-		Short: "Bring the database up to date with this program",
-		Long: `Bring the database up to date with this program, after copying it to parley.db.before-vN. The server must not be
-running. Servers do this by themselves when they start.`,
+		Short: "Migrate the database to the version of this program",
+		Long: `Migrate the database to the version of this program, after copying it to parley.db.before-vN. The server must not
+be running. A server migrates by itself when it starts.`,
 		Example: `  parley migrate
   parley backup before.tar && parley migrate`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !c.dir().Exists() {
 				return c.noData()
 			}
-			from, to, kept, err := app.Migrate(cmd.Context(), c.dir(), c.warnings())
+			from, to, copied, err := app.Migrate(cmd.Context(), c.dir(), c.warnings())
 			if err != nil {
 				return err
 			}
-			if kept != "" {
-				c.hint("migrated from version %d to %d. The database as it was is %s: remove it when you do not need it", from, to, kept)
+			if copied != "" {
+				c.hint("Migrated from version %d to %d. A copy of the old database is %s: delete it when you do not need it", from, to, copied)
 			}
 			return c.done("%s is up to date", c.dir().Database())
 		},

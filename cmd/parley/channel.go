@@ -12,14 +12,15 @@ import (
 	"parley"
 	"parley/internal/app"
 	"parley/internal/client"
+	"parley/internal/doctor"
 )
 
 func (c *cli) channel() *cobra.Command {
-	return newGroup("channel", "Make channels and change them", `  parley channel create toko --name 'Toko Ayu'
+	return newGroup("channel", "Manage channels", `  parley channel create toko --name 'Toko Ayu'
   parley channel list`,
 		c.channelCreate(), c.channelList(), c.channelShow(),
-		c.channelSwitch("start", "Have a channel run"),
-		c.channelSwitch("stop", "Have a channel rest; what waits to be sent waits on"),
+		c.channelSwitch("start", "Start a channel"),
+		c.channelSwitch("stop", "Stop a channel. Queued messages stay queued"),
 		c.channelPair(), c.channelGoLive(), c.channelLogout(),
 		c.channelSet(), c.channelAllow(), c.channelSecret(), c.channelDelete())
 }
@@ -29,8 +30,8 @@ func (c *cli) channelCreate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create CODE",
 		Short: "Create a channel",
-		Long: `Create a channel. A running server starts it at once. Without --network it is on the sandbox, whose
-phones are simulated.`,
+		Long: `Create a channel. A running server starts it at once. Without --network it is on the sandbox, with simulated
+phones.`,
 		Example: `  parley channel create toko --network whatsapp --name 'Toko Ayu'
   parley channel create try`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -38,11 +39,11 @@ phones are simulated.`,
 			if name != "" {
 				body["name"] = name
 			}
-			return c.manageNew(cmd, func(ctx context.Context, api *client.Client) error {
+			return c.manageOrCreate(cmd, func(ctx context.Context, api *client.Client) error {
 				r, err := api.Post(ctx, client.Path("channels"), body, nil)
 				if isInvalid(err) {
 					if _, other := api.Get(ctx, client.Path("channels", args[0]), nil, nil); other == nil {
-						return fail(exitRefused, "%w", err) // the code is taken
+						return fail(exitRefused, "%w", err) // the code is in use
 					}
 				}
 				if err != nil {
@@ -53,7 +54,7 @@ phones are simulated.`,
 			})
 		},
 	}
-	cmd.Flags().StringVar(&name, "name", "", "what people see (default: the code)")
+	cmd.Flags().StringVar(&name, "name", "", "display name (default: the code)")
 	cmd.Flags().StringVar(&network, "network", string(parley.Sandbox), "the chat network: sandbox or whatsapp")
 	return cmd
 }
@@ -63,7 +64,7 @@ func (c *cli) hintCreated(code, network string, chosen bool) {
 	switch {
 	case network == string(parley.WhatsApp):
 		c.hint("Link it to a phone with: parley channel pair %s", code)
-	case !chosen && !c.quiet: // programs hear it too: nothing else would show the mistake
+	case !chosen && !c.quiet: // also without a terminal: nothing else would show the mistake
 		fmt.Fprintf(c.err, "%s is on the sandbox: its phones are simulated. For real phones create it with --network whatsapp\n", code)
 	}
 }
@@ -78,13 +79,13 @@ func (c *cli) channelList() *cobra.Command {
 func (c *cli) channelShow() *cobra.Command {
 	return &cobra.Command{
 		Use:   "show CODE",
-		Short: "Show all that is known of a channel",
+		Short: "Show a channel",
 		Example: `  parley channel show demo
   parley channel show demo --json`,
-		RunE: c.managing(func(ctx context.Context, api *client.Client, args []string) error {
-			r, err := api.Get(ctx, client.Path("channels", args[0]), nil, nil)
+		RunE: c.onResource("channel", func(ctx context.Context, api *client.Client, code string) error {
+			r, err := api.Get(ctx, client.Path("channels", code), nil, nil)
 			if err != nil {
-				return orMissing(err, "channel", args[0])
+				return err
 			}
 			return printData(c, r, func(ch *client.Channel) {
 				c.printChannel(ch)
@@ -94,7 +95,7 @@ func (c *cli) channelShow() *cobra.Command {
 	}
 }
 
-// printChannel shows what is stored of a channel, line by line.
+// printChannel shows what is stored about a channel.
 func (c *cli) printChannel(ch *client.Channel) {
 	retention := "forever"
 	if r := ch.Settings.Retention; r != nil {
@@ -108,20 +109,23 @@ func (c *cli) printChannel(ch *client.Channel) {
 		}
 		allowed = strings.Join(numbers, ", ")
 	}
-	for _, line := range [][2]string{
+	c.printLines([][2]string{
 		{"code", string(ch.Code)}, {"name", ch.Name}, {"network", string(ch.Network)}, {"number", ch.Number},
 		{"enabled", fmt.Sprint(ch.Enabled)}, {"status", string(ch.Status)}, {"reason", ch.Reason},
 		{"since", when(ch.Since)}, {"created", when(ch.CreatedAt)},
 		{"pace", showPace(ch)}, {"ttl", parley.Duration(ch.Settings.MessageTTL()).String()},
 		{"retention", retention}, {"writes to", allowed},
-	} {
-		c.printLine(line[0], line[1])
+	})
+}
+
+// printLines prints one name and value a line.
+func (c *cli) printLines(lines [][2]string) {
+	for _, line := range lines {
+		fmt.Fprintf(c.out, "%-10s %s\n", line[0], line[1])
 	}
 }
 
-func (c *cli) printLine(name, text string) { fmt.Fprintf(c.out, "%-10s %s\n", name, text) }
-
-// showPace writes how long a channel waits between two sends.
+// showPace is the pause between two sends of a channel.
 func showPace(ch *client.Channel) string {
 	least, most := parley.Channel{Network: ch.Network, Settings: ch.Settings}.Pace()
 	if least == most {
@@ -130,8 +134,9 @@ func showPace(ch *client.Channel) string {
 	return fmt.Sprintf("%s to %s, random", least, most)
 }
 
-// printRunning shows what only the server that runs a channel knows of it.
+// printRunning shows what only a running server knows about a channel.
 func (c *cli) printRunning(ch *client.Channel, now time.Time) {
+	var lines [][2]string
 	if e := ch.Evidence; e != nil {
 		var seen []string
 		for _, one := range []struct {
@@ -139,13 +144,13 @@ func (c *cli) printRunning(ch *client.Channel, now time.Time) {
 			at   *time.Time
 		}{{"connected", e.Connected}, {"heard", e.Heard}, {"confirmed", e.Confirmed}, {"received", e.Received}} {
 			if one.at != nil {
-				seen = append(seen, fmt.Sprintf("%s %s ago", one.what, lasted(max(0, now.Sub(*one.at)))))
+				seen = append(seen, fmt.Sprintf("%s %s ago", one.what, doctor.Lasted(max(0, now.Sub(*one.at)))))
 			}
 		}
 		if len(seen) == 0 {
 			seen = []string{"none yet"}
 		}
-		c.printLine("evidence", strings.Join(seen, ", "))
+		lines = append(lines, [2]string{"evidence", strings.Join(seen, ", ")})
 	}
 	if p := ch.Pairing; p != nil {
 		text := string(p.Step)
@@ -158,34 +163,35 @@ func (c *cli) printRunning(ch *client.Channel, now time.Time) {
 		if p.Reason != "" {
 			text += ": " + p.Reason
 		}
-		c.printLine("pairing", text)
+		lines = append(lines, [2]string{"pairing", text})
 	}
 	if ch.RestrictedUntil != nil {
-		c.printLine("restricted", "writes to nobody new until "+when(*ch.RestrictedUntil))
+		lines = append(lines, [2]string{"restricted", "cannot write to new contacts until " + when(*ch.RestrictedUntil)})
 	}
+	c.printLines(lines)
 }
 
-// channelSwitch makes the commands that say whether a channel is to run.
+// channelSwitch makes the commands start and stop.
 func (c *cli) channelSwitch(verb, short string) *cobra.Command {
 	return &cobra.Command{
 		Use:     verb + " CODE",
 		Short:   short,
 		Example: fmt.Sprintf("  parley channel %s demo\n  parley channel %s demo --data /var/lib/parley", verb, verb),
-		RunE: c.managing(func(ctx context.Context, api *client.Client, args []string) error {
-			r, err := api.Post(ctx, client.Path("channels", args[0], verb), nil, nil)
+		RunE: c.onResource("channel", func(ctx context.Context, api *client.Client, code string) error {
+			r, err := api.Post(ctx, client.Path("channels", code, verb), nil, nil)
 			if err == nil && verb == "start" {
-				r, err = started(ctx, api, args[0])
+				r, err = awaitStarted(ctx, api, code)
 			}
 			if err != nil {
-				return orMissing(err, "channel", args[0])
+				return err
 			}
 			return printData(c, r, c.printChannel)
 		}),
 	}
 }
 
-// started waits a moment for a channel that connects, and returns it as it is then.
-func started(ctx context.Context, api *client.Client, code string) (*client.Response, error) {
+// awaitStarted waits up to 3 s while a channel connects, and returns it.
+func awaitStarted(ctx context.Context, api *client.Client, code string) (*client.Response, error) {
 	for limit := time.Now().Add(3 * time.Second); ; {
 		var ch client.Channel
 		r, err := api.Get(ctx, client.Path("channels", code), nil, &ch)
@@ -199,7 +205,7 @@ func started(ctx context.Context, api *client.Client, code string) (*client.Resp
 }
 
 func (c *cli) channelLogout() *cobra.Command {
-	const short = "End a channel's pairing with its account"
+	const short = "Unlink a channel from its account"
 	cmd := &cobra.Command{
 		Use:     "logout CODE",
 		Short:   short,
@@ -223,25 +229,25 @@ func (c *cli) channelSecret() *cobra.Command {
 	var rotate bool
 	cmd := &cobra.Command{
 		Use:   "secret CODE",
-		Short: "Print the secret that the callbacks of a channel's login links are signed with",
+		Short: "Print the secret that signs the callbacks of a channel's login links",
 		Example: `  parley channel secret toko
   parley channel secret toko --rotate`,
-		RunE: c.managing(func(ctx context.Context, api *client.Client, args []string) error {
+		RunE: c.onResource("channel", func(ctx context.Context, api *client.Client, code string) error {
 			if rotate {
-				return orMissing(c.rotateSecret(ctx, api, client.Path("channels", args[0], "secret", "rotate")), "channel", args[0])
+				return c.rotateSecret(ctx, api, client.Path("channels", code, "secret", "rotate"))
 			}
 			var s client.Secret
-			if _, err := api.Get(ctx, client.Path("channels", args[0], "secret"), nil, &s); err != nil {
-				return orMissing(err, "channel", args[0])
+			if _, err := api.Get(ctx, client.Path("channels", code, "secret"), nil, &s); err != nil {
+				return err
 			}
 			return c.printSecret(s)
 		}),
 	}
-	cmd.Flags().BoolVar(&rotate, "rotate", false, "make a new one first; for 24 hours the old one signs too")
+	cmd.Flags().BoolVar(&rotate, "rotate", false, "replace it first; for 24 hours the old one signs too")
 	return cmd
 }
 
-// rotateSecret makes a new signing secret at a path and prints it.
+// rotateSecret replaces a signing secret and prints the new one.
 func (c *cli) rotateSecret(ctx context.Context, api *client.Client, path string) error {
 	var s client.Secret
 	if _, err := api.Post(ctx, path, nil, &s); err != nil {
@@ -251,7 +257,6 @@ func (c *cli) rotateSecret(ctx context.Context, api *client.Client, path string)
 	return c.printSecret(s)
 }
 
-// printSecret prints a signing secret alone.
 func (c *cli) printSecret(s client.Secret) error {
 	if c.json {
 		return c.printJSON(s)
@@ -264,38 +269,38 @@ func (c *cli) channelDelete() *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "delete CODE",
-		Short: "Remove a channel with its messages and its tokens",
+		Short: "Delete a channel with its messages and tokens",
 		Example: `  parley channel delete toko
   parley channel delete toko --yes`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			what := fmt.Sprintf("This removes channel %s with all its messages and tokens for good", args[0])
-			return c.remove(cmd, "channel", args[0], yes, func(*client.Response) (string, error) { return what, nil })
+			what := fmt.Sprintf("This permanently deletes channel %s with all its messages and tokens", args[0])
+			return c.delete(cmd, "channel", args[0], yes, func(*client.Response) (string, error) { return what, nil })
 		},
 	}
-	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
 	return cmd
 }
 
-// remove removes a channel or a webhook, after a person said so. The question is made of what is known of it.
-func (c *cli) remove(cmd *cobra.Command, kind, id string, yes bool, question func(*client.Response) (string, error)) error {
+// delete deletes a channel or a webhook after a confirmation. The question may use the data of the resource.
+func (c *cli) delete(cmd *cobra.Command, kind, id string, yes bool, question func(*client.Response) (string, error)) error {
 	var what string
 	err := c.manage(cmd, func(ctx context.Context, api *client.Client) error {
 		r, err := api.Get(ctx, client.Path(kind+"s", id), nil, nil)
 		if err == nil {
 			what, err = question(r)
 		}
-		return orMissing(err, kind, id)
+		return explainNotFound(err, kind, id)
 	})
 	if err != nil {
 		return err
 	}
-	if err := c.confirm(cmd.Context(), yes, what, id); err != nil { // while nobody is kept from the data directory
+	if err := c.confirm(cmd.Context(), yes, what, id); err != nil { // the data directory is not locked meanwhile
 		return err
 	}
 	return c.manage(cmd, func(ctx context.Context, api *client.Client) error {
 		if _, err := api.Call(ctx, http.MethodDelete, client.Path(kind+"s", id), nil, nil, nil); err != nil {
-			return orMissing(err, kind, id)
+			return explainNotFound(err, kind, id)
 		}
-		return c.done("%s %s is gone", kind, id)
+		return c.done("deleted %s %s", kind, id)
 	})
 }

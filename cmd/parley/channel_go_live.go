@@ -11,21 +11,21 @@ import (
 	"parley/internal/client"
 )
 
-// risksHelp is what a person should know before a number is used.
-const risksHelp = `This way to WhatsApp is unofficial: it works as a linked device does, and WhatsApp may restrict or ban a
-number for what it sends. Numbers that write first to many strangers, send the same text to many, or are
-blocked by many are at risk; numbers that people write to first are not. Use a number that you can do
-without, begin with few contacts that know it, keep the pace, and stop when people ask you to. Where an
-account is restricted, channel show says until when.`
+const risksHelp = `This connection to WhatsApp is unofficial: Parley is a linked device, and WhatsApp may restrict or ban a
+number for what it sends. Numbers are at risk that write first to many strangers, send the same text to
+many contacts, or are blocked by many. Numbers that people write to first are not. Use a number that you can
+lose, start with a few contacts that know it, do not shorten the pace, and stop when contacts ask you to.
+If an account is restricted, channel show says until when.`
 
 func (c *cli) channelGoLive() *cobra.Command {
 	var flags pairFlags
 	var live goLiveFlags
 	cmd := &cobra.Command{
 		Use:   "go-live CODE",
-		Short: "Take a sandbox channel to WhatsApp, and pair it",
-		Long: `Take a sandbox channel to WhatsApp: say whom it may write to, then link it to a phone as channel pair
-does. Code, name, tokens, webhooks, secrets and settings stay. This cannot be undone. The server must be running.
+		Short: "Move a sandbox channel to WhatsApp, and pair it",
+		Long: `Move a sandbox channel to WhatsApp: choose the contacts that it may write to, then link it to a phone like
+channel pair. Code, name, tokens, webhooks, secrets and settings stay. This cannot be undone. The server must
+be running.
 
 ` + risksHelp,
 		Example: `  parley channel go-live demo
@@ -38,15 +38,15 @@ does. Code, name, tokens, webhooks, secrets and settings stay. This cannot be un
 		},
 	}
 	cmd.Flags().StringSliceVar(&live.allow, "allow", nil, "the only numbers that it may write to, separated by commas")
-	cmd.Flags().BoolVar(&live.everybody, "everybody", false, "let it write to everybody")
-	cmd.Flags().BoolVar(&live.yes, "yes", false, "do not ask")
+	cmd.Flags().BoolVar(&live.everybody, "everybody", false, "allow it to write to everybody")
+	cmd.Flags().BoolVar(&live.yes, "yes", false, "do not ask for confirmation")
 	cmd.MarkFlagsMutuallyExclusive("allow", "everybody")
 	flags.add(cmd.Flags())
 	settingFlags(cmd.Flags(), keyURL, keyAdminToken)
 	return cmd
 }
 
-// goLiveFlags say whom a channel that goes live may write to.
+// goLiveFlags select the contacts that a channel may write to.
 type goLiveFlags struct {
 	allow     []string
 	everybody bool
@@ -63,7 +63,7 @@ func (c *cli) goLive(ctx context.Context, cl *client.Client, code string, live g
 	if ch.Network != parley.Sandbox {
 		return fail(exitRefused, "channel %s is on %s already. Pair it with: parley channel pair %s", code, ch.Network, code)
 	}
-	c.tellGoLive(code)
+	c.printGoLive(code)
 	if live, err = c.decideGoLive(ctx, code, live); err != nil {
 		return err
 	}
@@ -76,33 +76,32 @@ func (c *cli) goLive(ctx context.Context, cl *client.Client, code string, live g
 	}
 	c.hint("✓ saved. Change later: parley channel allow %s …\n", code)
 	if flags == (pairFlags{}) && !c.json && !c.errTerminal {
-		return fail(exitNeedsPerson, "%s is on WhatsApp and waits for a person to pair it: "+
-			"parley channel pair %s with --code NUMBER, --png FILE, --link or --json", code, code)
+		return fail(exitNeedsPerson, "%s is on WhatsApp and not paired yet. Pair it with: "+
+			"parley channel pair %s and --code NUMBER, --png FILE, --link or --json", code, code)
 	}
 	return c.pair(ctx, cl, code, flags)
 }
 
-// tellGoLive says what will change and what will not.
-func (c *cli) tellGoLive(code string) {
+func (c *cli) printGoLive(code string) {
 	c.hint(`%[1]s moves from the sandbox to WhatsApp.
   stays      code %[1]s, its name, tokens, webhooks, secrets and settings, every URL you call
   changes    messages reach real people; the simulated phones are gone, and their history is archived
-  for good   it cannot go back to the sandbox
+  permanent  it cannot go back to the sandbox
   unofficial WhatsApp may restrict numbers that write first to strangers. Read: parley help risks
 `, code)
 }
 
-// decideGoLive finds out whom the channel may write to: as told, or by asking.
+// decideGoLive determines the contacts that the channel may write to, from the flags or by asking.
 func (c *cli) decideGoLive(ctx context.Context, code string, live goLiveFlags) (goLiveFlags, error) {
 	canAsk := c.inTerminal && c.errTerminal && !c.noInput
 	var err error
 	switch {
 	case live.decided():
-		if err := c.confirm(ctx, live.yes, fmt.Sprintf("This moves %s to WhatsApp for good", code), code); err != nil {
+		if err := c.confirm(ctx, live.yes, fmt.Sprintf("This moves %s to WhatsApp permanently", code), code); err != nil {
 			return live, err
 		}
 	case !canAsk:
-		return live, fail(exitUsage, "say whom %s may write to: --allow NUMBER,NUMBER or --everybody", code)
+		return live, fail(exitUsage, "choose the contacts that %s may write to: --allow NUMBER,NUMBER or --everybody", code)
 	default:
 		if live, err = c.askGoLive(ctx, code); err != nil {
 			return live, err
@@ -116,7 +115,7 @@ func (c *cli) decideGoLive(ctx context.Context, code string, live goLiveFlags) (
 	return live, nil
 }
 
-// askGoLive asks whom the channel may write to. To allow a few is what an empty answer means.
+// askGoLive asks for the contacts that the channel may write to. Empty input means an allow-list.
 func (c *cli) askGoLive(ctx context.Context, code string) (live goLiveFlags, err error) {
 	who, err := c.ask(ctx, fmt.Sprintf("Who may %s write to?  1 only numbers I allow   2 everybody  [1] ", code))
 	if err != nil {
@@ -127,14 +126,14 @@ func (c *cli) askGoLive(ctx context.Context, code string) (live goLiveFlags, err
 		live.everybody = true
 		return live, nil
 	case who != "" && who != "1":
-		return live, fail(exitUsage, "%q is neither 1 nor 2. Nothing was done", who)
+		return live, fail(exitUsage, "%q is neither 1 nor 2. Nothing was changed", who)
 	}
 	numbers, err := c.ask(ctx, "Allowed numbers (comma separated): ")
 	if err != nil {
 		return live, err
 	}
 	if numbers == "" {
-		return live, fail(exitUsage, "no number was given. Nothing was done")
+		return live, fail(exitUsage, "no number was given. Nothing was changed")
 	}
 	live.allow = strings.Split(numbers, ",")
 	return live, nil

@@ -4,7 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"net"
+	"net/url"
 	"strings"
 	"time"
 
@@ -16,12 +17,11 @@ import (
 	"parley/internal/client"
 )
 
-// passkeyHelp is what a person needs to know of passkeys.
-const passkeyHelp = `An account that is protected by a passkey asks for it when a device is linked, and only a phone or a
-computer that has the passkey can give it: this program cannot. Take the passkey off on the phone
-(Settings, Account, Passkeys), pair the channel, and set the passkey again afterwards.`
+const passkeyHelp = `An account with a passkey asks for it when a device is linked. Only a phone or a computer that has the
+passkey can give it; this program cannot. Remove the passkey on the phone (Settings, Account, Passkeys),
+pair the channel, and add the passkey again afterwards.`
 
-// pairFlags say how somebody wants to pair a channel.
+// pairFlags select how to pair a channel.
 type pairFlags struct {
 	number string // by a code for this number; empty: by QR codes
 	link   bool
@@ -30,14 +30,14 @@ type pairFlags struct {
 
 func (f *pairFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.number, "code", "", "pair by a code to type on the phone with this number, for example +6281211112222")
-	flags.BoolVar(&f.link, "link", false, "print a link by which somebody else pairs it: it works once, for an hour")
-	flags.StringVar(&f.png, "png", "", "write the QR code to this file, which is removed at the end")
+	flags.BoolVar(&f.link, "link", false, "print a link with which somebody else can pair it; works once, for an hour")
+	flags.StringVar(&f.png, "png", "", "write the QR code to this file; it is removed at the end")
 }
 
-// check says what is wrong with the flags, and brings the number into its digits.
+// check rejects contradictory flags and reduces the number to its digits.
 func (f *pairFlags) check() error {
-	if count := index(f.number != "") + index(f.link) + index(f.png != ""); count > 1 {
-		return fail(exitUsage, "--code, --link and --png are three ways: give one of them")
+	if count := oneIf(f.number != "") + oneIf(f.link) + oneIf(f.png != ""); count > 1 {
+		return fail(exitUsage, "give only one of --code, --link and --png")
 	}
 	if f.number == "" {
 		return nil
@@ -52,8 +52,8 @@ func (c *cli) channelPair() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pair CODE",
 		Short: "Link a channel to an account, by QR code or by a code to type",
-		Long: `Link a channel to the account of a phone: by a QR code that the phone scans, or with --code by a code
-that is typed on it. With --json every step is one line of JSON. The server must be running.
+		Long: `Link a channel to the account of a phone, which scans a QR code. With --code, a code is typed on the phone
+instead. With --json every step is one line of JSON. The server must be running.
 
 ` + passkeyHelp,
 		Example: `  parley channel pair toko
@@ -72,10 +72,10 @@ that is typed on it. With --json every step is one line of JSON. The server must
 
 func readChannel(ctx context.Context, cl *client.Client, code string) (ch client.Channel, err error) {
 	_, err = cl.Get(ctx, client.Path("channels", code), nil, &ch)
-	return ch, orMissing(err, "channel", code)
+	return ch, explainNotFound(err, "channel", code)
 }
 
-// pair pairs a channel as the flags say.
+// pair pairs a channel, in the way that the flags select.
 func (c *cli) pair(ctx context.Context, cl *client.Client, code string, flags pairFlags) error {
 	ch, err := readChannel(ctx, cl, code)
 	switch {
@@ -84,7 +84,7 @@ func (c *cli) pair(ctx context.Context, cl *client.Client, code string, flags pa
 	case flags.link:
 		return c.pairLink(ctx, cl, code)
 	case ch.Network != parley.WhatsApp:
-		return c.pairAtOnce(ctx, cl, code)
+		return c.pairSandbox(ctx, cl, code)
 	}
 	view, err := c.pairView(ctx, cl, code, flags)
 	if err != nil {
@@ -94,7 +94,7 @@ func (c *cli) pair(ctx context.Context, cl *client.Client, code string, flags pa
 	p := &pairer{cl: cl, code: code, number: flags.number, view: view}
 	for {
 		err := p.attempt(ctx)
-		if !errors.Is(err, errNobody) {
+		if !errors.Is(err, errPairTimeout) {
 			return err
 		}
 		again, asking := c.wantsNewCodes(ctx, code, flags)
@@ -104,8 +104,8 @@ func (c *cli) pair(ctx context.Context, cl *client.Client, code string, flags pa
 	}
 }
 
-// pairAtOnce pairs a channel whose network asks nobody.
-func (c *cli) pairAtOnce(ctx context.Context, cl *client.Client, code string) error {
+// pairSandbox pairs a channel on the sandbox, which needs no person.
+func (c *cli) pairSandbox(ctx context.Context, cl *client.Client, code string) error {
 	r, err := cl.Post(ctx, client.Path("channels", code, "pair"), nil, nil)
 	if err != nil {
 		return err
@@ -119,13 +119,13 @@ func (c *cli) pairAtOnce(ctx context.Context, cl *client.Client, code string) er
 	return nil
 }
 
-// madeLink is a link by which somebody else pairs a channel.
-type madeLink struct {
+// pairLinkData is a link with which somebody else can pair a channel.
+type pairLinkData struct {
 	URL       string    `json:"url"`
 	ExpiresAt time.Time `json:"expires_at"`
 }
 
-func makeLink(ctx context.Context, cl *client.Client, code string) (link madeLink, err error) {
+func makeLink(ctx context.Context, cl *client.Client, code string) (link pairLinkData, err error) {
 	_, err = cl.Post(ctx, client.Path("channels", code, "pair-link"), nil, &link)
 	return link, err
 }
@@ -140,16 +140,16 @@ func (c *cli) pairLink(ctx context.Context, cl *client.Client, code string) erro
 	}
 	fmt.Fprintln(c.out, link.URL)
 	c.hint("works once, until %s, for %s only", link.ExpiresAt.Local().Format("15:04"), code)
-	if strings.HasPrefix(link.URL, "http://127.") || strings.HasPrefix(link.URL, "http://localhost") || strings.HasPrefix(link.URL, "http://[::1]") {
-		c.hint("This address is for this machine alone. Where a proxy is in front, put its address there in place of %s", cl.Base)
+	if u, err := url.Parse(link.URL); err == nil && (u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback()) {
+		c.hint("This address works on this machine only. Behind a proxy, replace %s by the address of the proxy", cl.Base)
 	}
 	return nil
 }
 
-// errNobody says that nobody linked the channel in time.
-var errNobody = errors.New("nobody linked it in time")
+// errPairTimeout means that nobody linked the channel in time.
+var errPairTimeout = errors.New("nobody linked it in time")
 
-// wantsNewCodes asks a person whether to go on. Where there is none to ask, that is the end.
+// wantsNewCodes asks whether to continue with new codes. Without a terminal it fails.
 func (c *cli) wantsNewCodes(ctx context.Context, code string, flags pairFlags) (again bool, err error) {
 	nobody, new := "Nobody scanned in 2 min 40 s.", "new codes"
 	if flags.number != "" {
@@ -168,50 +168,7 @@ func (c *cli) wantsNewCodes(ctx context.Context, code string, flags pairFlags) (
 	return true, nil
 }
 
-// ask asks a person at the terminal and returns the line that was typed.
-func (c *cli) ask(ctx context.Context, question string) (string, error) {
-	fmt.Fprint(c.err, question)
-	type line struct {
-		text string
-		err  error
-	}
-	typed := make(chan line, 1)
-	go func() { // ends with the process if nobody types
-		text, err := typedLine(c.in)
-		typed <- line{text, err}
-	}()
-	select {
-	case <-ctx.Done():
-		return "", ctx.Err()
-	case l := <-typed:
-		if l.err != nil {
-			return "", fail(exitNeedsPerson, "nobody answered")
-		}
-		return strings.TrimSpace(l.text), nil
-	}
-}
-
-// typedLine reads up to the end of a line and not one byte more, so that the next question finds its answer.
-func typedLine(r io.Reader) (string, error) {
-	var b strings.Builder
-	one := make([]byte, 1)
-	for {
-		n, err := r.Read(one)
-		switch {
-		case n == 1 && one[0] == '\n':
-			return b.String(), nil
-		case n == 1:
-			b.WriteByte(one[0])
-		case err == io.EOF && b.Len() > 0:
-			return b.String(), nil
-		}
-		if err != nil {
-			return "", err
-		}
-	}
-}
-
-// showAccount writes whose account a channel is linked to.
+// showAccount names the account that a channel is linked to.
 func showAccount(ch client.Channel) string {
 	if ch.Number == "" {
 		return ch.Name
@@ -220,11 +177,11 @@ func showAccount(ch client.Channel) string {
 }
 
 const (
-	pairPoll    = 300 * time.Millisecond // how often the server is asked how a pairing goes
+	pairPoll    = 300 * time.Millisecond // interval of requests for the step of a pairing
 	workingWait = time.Minute            // how long a paired channel may take to work
 )
 
-// workingStep is the last step that a view is shown: the channel works.
+// workingStep is the last step that a view shows: the channel works.
 const workingStep parley.PairingStep = "working"
 
 // pairStep is a step of a pairing.
@@ -237,7 +194,7 @@ func newStep(step parley.PairingStep, ch client.Channel) *pairStep {
 	return &pairStep{client.Pairing{Step: step}, ch}
 }
 
-// left is for how long its code can be used.
+// left is how long its code stays valid.
 func (s *pairStep) left() time.Duration { return max(0, time.Until(s.ExpiresAt)) }
 
 func (s *pairStep) is(other *pairStep) bool {
@@ -246,8 +203,8 @@ func (s *pairStep) is(other *pairStep) bool {
 
 // pairView shows the steps of a pairing to a person, or to a program.
 type pairView interface {
-	show(ctx context.Context, s *pairStep) error // a step has begun
-	tick(s *pairStep)                            // it goes on
+	show(ctx context.Context, s *pairStep) error // a new step
+	tick(s *pairStep)                            // the same step, a moment later
 	close()
 }
 
@@ -259,9 +216,9 @@ type pairer struct {
 	view   pairView
 }
 
-// attempt begins to pair and shows how it goes, until the channel works or cannot.
+// attempt starts to pair and shows the steps, until the channel works or the attempt fails.
 func (p *pairer) attempt(ctx context.Context) error {
-	last, err := p.read(ctx) // what an attempt of before left is no news
+	last, err := p.read(ctx) // the last step of an earlier attempt is not shown
 	if err != nil {
 		return err
 	}
@@ -272,7 +229,7 @@ func (p *pairer) attempt(ctx context.Context) error {
 	if _, err := p.cl.Post(ctx, client.Path("channels", p.code, "pair"), body, nil); err != nil {
 		return err
 	}
-	if err := p.view.show(ctx, newStep(parley.StartingStep, client.Channel{})); err != nil { // which may be over before we ask
+	if err := p.view.show(ctx, newStep(parley.StartingStep, client.Channel{})); err != nil { // it may be over before the first request
 		return err
 	}
 	for {
@@ -282,7 +239,7 @@ func (p *pairer) attempt(ctx context.Context) error {
 		}
 		if s.is(last) || s.Step == parley.StartingStep && s.Reason == "" {
 			p.view.tick(s)
-		} else if err := p.news(ctx, s); err != nil || s.Step == parley.PairedStep {
+		} else if err := p.handleStep(ctx, s); err != nil || s.Step == parley.PairedStep {
 			return err
 		}
 		last = s
@@ -292,14 +249,14 @@ func (p *pairer) attempt(ctx context.Context) error {
 	}
 }
 
-// news shows a step that has begun. An error is the end of the attempt.
-func (p *pairer) news(ctx context.Context, s *pairStep) error {
+// handleStep shows a new step. An error ends the attempt.
+func (p *pairer) handleStep(ctx context.Context, s *pairStep) error {
 	if s.Step == "" {
 		ch, err := readChannel(ctx, p.cl, p.code)
 		if err != nil {
 			return err
 		}
-		return fail(exitNotSo, "channel %s is not being paired any more: it is %s. %s", p.code, ch.Status, ch.Reason)
+		return fail(exitNegative, "channel %s is not being paired any more: it is %s. %s", p.code, ch.Status, ch.Reason)
 	}
 	if s.Code == "" && (s.Step == parley.QRStep || s.Step == parley.CodeStep || s.Step == parley.WrongCodeStep) {
 		return nil // it has just expired
@@ -311,7 +268,7 @@ func (p *pairer) news(ctx context.Context, s *pairStep) error {
 	case parley.PairedStep:
 		return p.awaitWorking(ctx)
 	case parley.TimeoutStep:
-		return errNobody
+		return errPairTimeout
 	case parley.PasskeyStep:
 		return fail(exitNeedsPerson, "%s Why: parley help passkey", s.Reason)
 	case parley.FailedStep:
@@ -322,7 +279,8 @@ func (p *pairer) news(ctx context.Context, s *pairStep) error {
 
 // awaitWorking waits until a channel that was just paired works.
 func (p *pairer) awaitWorking(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, workingWait, fail(exitNotSo, "channel %s was paired and does not work yet. See: parley channel show %s", p.code, p.code))
+	ctx, cancel := context.WithTimeoutCause(ctx, workingWait,
+		fail(exitNegative, "channel %s was paired and does not work yet. See: parley channel show %s", p.code, p.code))
 	defer cancel()
 	for {
 		ch, err := readChannel(ctx, p.cl, p.code)
@@ -336,7 +294,7 @@ func (p *pairer) awaitWorking(ctx context.Context) error {
 		case parley.Working:
 			return p.view.show(ctx, newStep(workingStep, ch))
 		case parley.LoggedOut, parley.Failed, parley.Stopped:
-			return fail(exitNotSo, "channel %s is %s. %s", p.code, ch.Status, ch.Reason)
+			return fail(exitNegative, "channel %s is %s. %s", p.code, ch.Status, ch.Reason)
 		}
 		if err := pause(ctx, pairPoll); err != nil {
 			return context.Cause(ctx)
@@ -344,14 +302,14 @@ func (p *pairer) awaitWorking(ctx context.Context) error {
 	}
 }
 
-// read asks for the latest step; one without a name: there is none.
+// read requests the latest step. It has no name if there is none.
 func (p *pairer) read(ctx context.Context) (*pairStep, error) {
 	s := &pairStep{}
 	_, err := p.cl.Get(ctx, client.Path("channels", p.code, "pairing"), nil, &s.Pairing)
 	return s, err
 }
 
-// pause waits, unless ctx ends before.
+// pause waits for d or until ctx ends.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -69,7 +69,8 @@ func play(t *testing.T, attempts ...[]string) *script {
 		case "go-live":
 			s.network = "whatsapp"
 		case "pair-link":
-			fmt.Fprintf(w, `{"success":true,"data":{"url":"%s/pair#ticket=SECRET","expires_at":%q}}`, s.URL, time.Now().Add(time.Hour).Format(time.RFC3339))
+			fmt.Fprintf(w, `{"success":true,"data":{"url":"%s/pair#ticket=SECRET","expires_at":%q}}`, s.URL,
+				time.Now().Add(time.Hour).Format(time.RFC3339))
 			return
 		}
 		fmt.Fprint(w, `{"success":true,"data":{"status":"SCAN_QR_CODE"}}`)
@@ -95,7 +96,8 @@ func begun(step string) string {
 // step writes a step as the server tells it.
 func step(kind string, more map[string]any) string {
 	serial++
-	data := map[string]any{"step": kind, "at": time.Now().Add(time.Duration(serial) * time.Millisecond), "code": nil, "qr": []string{}, "expires_at": nil, "reason": "", "n": 0, "of": 0}
+	data := map[string]any{"step": kind, "at": time.Now().Add(time.Duration(serial) * time.Millisecond), "code": nil, "qr": []string{},
+		"expires_at": nil, "reason": "", "n": 0, "of": 0}
 	for key, value := range more {
 		data[key] = value
 	}
@@ -152,14 +154,16 @@ func TestPairDrawsTheCodeInPlace(t *testing.T) {
 	if code != exitDone || out != "WORKING\n" {
 		t.Fatalf("exit %d, stdout %q, stderr %s", code, out, said)
 	}
-	for _, part := range []string{"Asking WhatsApp for a code…", "Scan with WhatsApp → Settings → Linked devices → Link a device", "code 1 of 6 · 41 s", "code 2 of 6 · 20 s",
-		"No camera? parley channel pair demo --code", "\x1b[35A\r\x1b[J", "✓ linked to +62 812-1111-2222", "Send yourself a test: parley send demo"} {
+	for _, part := range []string{"Asking WhatsApp for a code…", "Scan with WhatsApp → Settings → Linked devices → Link a device",
+		"code 1 of 6 · 41 s", "code 2 of 6 · 20 s",
+		"No camera? parley channel pair demo --code", "\x1b[35A\r\x1b[J", "✓ linked to +62 812-1111-2222",
+		"Send yourself a test: parley send demo"} {
 		if !strings.Contains(said, part) {
 			t.Errorf("the terminal does not show %q", part)
 		}
 	}
 	if strings.Contains(said+out, "2@code") {
-		t.Error("the code stands there as text")
+		t.Error("the code is shown as text")
 	}
 	if drawn := strings.Count(said, strings.Join(drawQR(squares, true), "\n")); drawn != 2 {
 		t.Errorf("it was drawn %d times", drawn)
@@ -198,7 +202,7 @@ func TestDrawnCodeIsTheCode(t *testing.T) {
 	for _, colour := range []bool{true, false} {
 		lines := drawQR(squares, colour)
 		if columns, rows := qrSize(squares); columns != 65 || rows != 33 || len(lines) != 33 {
-			t.Errorf("it takes %d columns and %d rows, and %d were drawn", columns, rows, len(lines))
+			t.Errorf("it needs %d columns and %d rows, and %d were drawn", columns, rows, len(lines))
 		}
 		for y := range 65 {
 			line := []rune(strings.TrimSuffix(strings.TrimPrefix(lines[y/2], blackOnWhite), plainColours))
@@ -223,9 +227,11 @@ func TestPairOnASmallTerminal(t *testing.T) {
 		person
 		wants []string
 	}{
-		{person{columns: 80, rows: 24}, []string{"Your terminal has 24 rows, the code needs 36. Open http://", "/pair#ticket=SECRET", "--code NUMBER", "--png qr.png"}},
+		{person{columns: 80, rows: 24}, []string{"Your terminal has 24 rows, the code needs 36. Open http://", "/pair#ticket=SECRET",
+			"--code NUMBER", "--png qr.png"}},
 		{person{columns: 60, rows: 50}, []string{"Your terminal has 60 columns, the code needs 65."}},
-		{person{columns: 80, rows: 24, env: map[string]string{"SSH_CONNECTION": "x"}}, []string{"needs 36. Use --code NUMBER, or --png qr.png, or open http://"}},
+		{person{columns: 80, rows: 24, env: map[string]string{"SSH_CONNECTION": "x"}},
+			[]string{"needs 36. Use --code NUMBER, or --png qr.png, or open http://"}},
 	} {
 		s := play(t, []string{qrStep(1, time.Minute)})
 		_, said, code := s.run(c.person, "channel", "pair", "demo")
@@ -252,7 +258,7 @@ func TestPairNeedsATerminalOrAFlag(t *testing.T) {
 	if _, said, code := s.run(roomy, "channel", "pair", "demo", "--link", "--png", "x"); code != exitUsage {
 		t.Errorf("two ways at once: exit %d, %s", code, said)
 	}
-	if _, said, code := s.run(roomy, "channel", "pair", "../../tokens"); code != exitNotSo {
+	if _, said, code := s.run(roomy, "channel", "pair", "../../tokens"); code != exitNegative {
 		t.Errorf("a code that is none: exit %d, %s", code, said)
 	}
 }
@@ -263,18 +269,21 @@ func TestPairAfterATimeOut(t *testing.T) {
 	p := roomy
 	p.types = "\n"
 	_, said, code := s.run(p, "channel", "pair", "demo")
-	if code != exitDone || !strings.Contains(said, "Nobody scanned in 2 min 40 s. Press Enter for new codes, q to stop.") || len(s.bodies) != 2 {
+	if code != exitDone || !strings.Contains(said, "Nobody scanned in 2 min 40 s. Press Enter for new codes, q to stop.") ||
+		len(s.bodies) != 2 {
 		t.Errorf("exit %d, %q, %q", code, said, s.bodies)
 	}
 	p.types = "q\n"
-	if _, said, code := play(t, timedOut).run(p, "channel", "pair", "demo"); code != exitNeedsPerson || !strings.Contains(said, "demo is not paired") {
+	if _, said, code := play(t, timedOut).run(p, "channel", "pair", "demo"); code != exitNeedsPerson || !strings.Contains(said,
+		"demo is not paired") {
 		t.Errorf("q: exit %d, %s", code, said)
 	}
 	p.types = ""
 	if _, _, code := play(t, timedOut).run(p, "channel", "pair", "demo"); code != exitNeedsPerson {
 		t.Errorf("nobody there: exit %d", code)
 	}
-	if _, said, code := play(t, timedOut).run(p, "channel", "pair", "demo", "--no-input"); code != exitNeedsPerson || strings.Contains(said, "Press Enter") {
+	if _, said, code := play(t, timedOut).run(p, "channel", "pair", "demo", "--no-input"); code != exitNeedsPerson ||
+		strings.Contains(said, "Press Enter") {
 		t.Errorf("--no-input: exit %d, %s", code, said)
 	}
 }
@@ -285,9 +294,10 @@ func TestPairThatEndsOtherwise(t *testing.T) {
 		code exitCode
 		says string
 	}{
-		{step("passkey", map[string]any{"reason": "WhatsApp asks this account for its passkey."}), exitNeedsPerson, "passkey. Why: parley help passkey"},
+		{step("passkey", map[string]any{"reason": "WhatsApp asks this account for its passkey."}), exitNeedsPerson,
+			"passkey. Why: parley help passkey"},
 		{step("failed", map[string]any{"reason": "The phone has too many devices."}), exitRefused, "too many devices"},
-		{"null", exitNotSo, "is not being paired any more: it is SCAN_QR_CODE"},
+		{"null", exitNegative, "is not being paired any more: it is SCAN_QR_CODE"},
 	} {
 		_, said, code := play(t, []string{qrStep(1, time.Minute), c.last}).run(roomy, "channel", "pair", "demo")
 		if code != c.code || !strings.Contains(said, c.says) {
@@ -299,7 +309,8 @@ func TestPairThatEndsOtherwise(t *testing.T) {
 func TestPairByCode(t *testing.T) {
 	s := play(t, []string{step("code", map[string]any{"code": "K7QM-3XPB", "expires_at": "in 151s"}), step("paired", nil)})
 	out, said, code := s.run(roomy, "channel", "pair", "demo", "--code", "+62 812-1111-2222")
-	if code != exitDone || out != "K7QM-3XPB\nWORKING\n" || !strings.Contains(said, "Link with phone number · 2 min 31 s") || s.bodies[0] != `pair {"number":"6281211112222"}` {
+	if code != exitDone || out != "K7QM-3XPB\nWORKING\n" || !strings.Contains(said, "Link with phone number · 2 min 31 s") ||
+		s.bodies[0] != `pair {"number":"6281211112222"}` {
 		t.Errorf("exit %d, stdout %q, stderr %q, %q", code, out, said, s.bodies)
 	}
 }
@@ -307,7 +318,8 @@ func TestPairByCode(t *testing.T) {
 func TestPairAsJSON(t *testing.T) {
 	s := play(t, []string{qrStep(1, time.Minute), step("paired", nil)})
 	out, _, code := s.run(person{}, "channel", "pair", "demo", "--json")
-	want := []string{`{"step":"starting"}`, `{"step":"qr","code":"2@code1","expires_in":60,"n":1,"of":6}`, `{"step":"paired"}`, `{"step":"working","number":"6281211112222"}`, ""}
+	want := []string{`{"step":"starting"}`, `{"step":"qr","code":"2@code1","expires_in":60,"n":1,"of":6}`, `{"step":"paired"}`,
+		`{"step":"working","number":"6281211112222"}`, ""}
 	if code != exitDone || !slices.Equal(strings.Split(out, "\n"), want) {
 		t.Errorf("exit %d, %s", code, out)
 	}
@@ -349,7 +361,8 @@ func TestPairWithAPicture(t *testing.T) {
 	if err := os.WriteFile(file, []byte("mine"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, said, code := s.run(person{}, "channel", "pair", "demo", "--png", file); code != exitUsage || !strings.Contains(said, "is there already") {
+	if _, said, code := s.run(person{}, "channel", "pair", "demo", "--png", file); code != exitUsage || !strings.Contains(said,
+		"already exists") {
 		t.Errorf("a file that was there: exit %d, %s", code, said)
 	}
 	if data, _ := os.ReadFile(file); string(data) != "mine" {
@@ -370,7 +383,8 @@ func watch(next http.Handler, pattern string, look func()) http.Handler {
 func TestPairLink(t *testing.T) {
 	s := play(t)
 	out, said, code := s.run(roomy, "channel", "pair", "demo", "--link")
-	if code != exitDone || out != s.URL+"/pair#ticket=SECRET\n" || !strings.Contains(said, "works once, until") || !strings.Contains(said, "this machine alone") {
+	if code != exitDone || out != s.URL+"/pair#ticket=SECRET\n" || !strings.Contains(said, "works once, until") || !strings.Contains(said,
+		"this machine only") {
 		t.Errorf("exit %d, %q, %s", code, out, said)
 	}
 	if out, _, _ := s.run(person{}, "channel", "pair", "demo", "--link", "--json"); !strings.Contains(out, `"url": "http://`) {
@@ -398,7 +412,8 @@ func TestGoLive(t *testing.T) {
 		if code != exitDone || len(s.bodies) != 2 || s.bodies[0] != c.body || s.bodies[1] != "pair " {
 			t.Errorf("%q %q: exit %d, %q, %s", c.types, c.args, code, s.bodies, said)
 		}
-		for _, part := range []string{"demo moves from the sandbox to WhatsApp.", "stays      code demo, its name, tokens, webhooks", "their history is archived", "✓ saved. Change later: parley channel allow demo", "code 1 of 6"} {
+		for _, part := range []string{"demo moves from the sandbox to WhatsApp.", "stays      code demo, its name, tokens, webhooks",
+			"their history is archived", "✓ saved. Change later: parley channel allow demo", "code 1 of 6"} {
 			if !strings.Contains(said, part) {
 				t.Errorf("no %q in %s", part, said)
 			}
@@ -416,14 +431,14 @@ func TestGoLiveThatIsRefused(t *testing.T) {
 		says  string
 	}{
 		{"3\n", 50, nil, exitUsage, "neither 1 nor 2"},
-		{"1\n\n", 50, nil, exitUsage, "Nothing was done"},
+		{"1\n\n", 50, nil, exitUsage, "Nothing was changed"},
 		{"1\nmy friend\n", 50, nil, exitUsage, "not a phone number"},
-		{"", 50, nil, exitNeedsPerson, "nobody answered"},
-		{"no\n", 50, []string{"--everybody"}, exitNotSo, "nothing was done"},
+		{"", 50, nil, exitNeedsPerson, "nothing was typed"},
+		{"no\n", 50, []string{"--everybody"}, exitNegative, "nothing was changed"},
 		{"", 0, nil, exitUsage, "--allow NUMBER,NUMBER or --everybody"},
 		{"", 0, []string{"--everybody"}, exitUsage, "--yes"},
 		{"", 50, []string{"--no-input"}, exitUsage, "--allow NUMBER,NUMBER or --everybody"},
-		{"", 50, []string{"--everybody", "--allow", "6281298765432"}, exitNotSo, "everybody"},
+		{"", 50, []string{"--everybody", "--allow", "6281298765432"}, exitNegative, "everybody"},
 	} {
 		s := play(t)
 		s.network = "sandbox"
@@ -434,11 +449,13 @@ func TestGoLiveThatIsRefused(t *testing.T) {
 		}
 	}
 	s := play(t)
-	if _, said, code := s.run(roomy, "channel", "go-live", "demo", "--everybody", "--yes"); code != exitRefused || !strings.Contains(said, "whatsapp already") {
+	if _, said, code := s.run(roomy, "channel", "go-live", "demo", "--everybody", "--yes"); code != exitRefused || !strings.Contains(said,
+		"whatsapp already") {
 		t.Errorf("a live channel: exit %d, %s", code, said)
 	}
 	s.network = "sandbox"
-	if _, said, code := s.run(person{}, "channel", "go-live", "demo", "--everybody", "--yes"); code != exitNeedsPerson || !strings.Contains(said, "waits for a person to pair it") || len(s.bodies) != 1 {
+	if _, said, code := s.run(person{}, "channel", "go-live", "demo", "--everybody", "--yes"); code != exitNeedsPerson ||
+		!strings.Contains(said, "not paired yet") || len(s.bodies) != 1 {
 		t.Errorf("without a terminal: exit %d, %q, %s", code, s.bodies, said)
 	}
 }

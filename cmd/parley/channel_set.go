@@ -20,7 +20,7 @@ func (c *cli) channelSet() *cobra.Command {
   parley channel set toko --retention 30d --pace 2s`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			changed := cmd.Flags().Changed
-			settings := map[string]string{} // by their names; "": as by default
+			settings := map[string]string{} // by name; "": the default
 			for flag, value := range map[string]struct{ text, usual string }{
 				"pace": {pace, "default"}, "ttl": {ttl, "0"}, "retention": {retention, "forever"},
 			} {
@@ -51,15 +51,15 @@ func (c *cli) channelSet() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&name, "name", "", "what people see")
-	cmd.Flags().StringVar(&pace, "pace", "", "least time between two sends, for example 2s; 0: none; default: as careful as its network asks")
+	cmd.Flags().StringVar(&name, "name", "", "display name")
+	cmd.Flags().StringVar(&pace, "pace", "", "minimum time between two sends, for example 2s; 0: none; default: the default of its network")
 	cmd.Flags().StringVar(&ttl, "ttl", "", "how long a message may wait to be sent, for example 24h")
-	cmd.Flags().StringVar(&retention, "retention", "", "how long message text is kept, for example 30d; 0: not at all; forever: without end")
+	cmd.Flags().StringVar(&retention, "retention", "", "how long message text is stored, for example 30d; 0: not at all; forever: no limit")
 	return cmd
 }
 
-// changeChannel changes a channel: what is in the body, and its settings as change does, which are sent whole; nil: they
-// stay as they are.
+// changeChannel sends a body to a channel. The API replaces settings as a whole, so change edits the present ones; it may
+// be nil.
 func (c *cli) changeChannel(cmd *cobra.Command, code string, body map[string]any, change func(settings map[string]any) error) error {
 	path := client.Path("channels", code)
 	return c.manage(cmd, func(ctx context.Context, api *client.Client) error {
@@ -68,7 +68,7 @@ func (c *cli) changeChannel(cmd *cobra.Command, code string, body map[string]any
 				Settings map[string]any `json:"settings"`
 			}
 			if _, err := api.Get(ctx, path, nil, &now); err != nil {
-				return orMissing(err, "channel", code)
+				return explainNotFound(err, "channel", code)
 			}
 			if err := change(now.Settings); err != nil {
 				return err
@@ -77,7 +77,7 @@ func (c *cli) changeChannel(cmd *cobra.Command, code string, body map[string]any
 		}
 		r, err := api.Call(ctx, http.MethodPatch, path, nil, body, nil)
 		if err != nil {
-			return orMissing(err, "channel", code)
+			return explainNotFound(err, "channel", code)
 		}
 		c.hint("saved")
 		return printData(c, r, c.printChannel)
@@ -88,19 +88,19 @@ func (c *cli) channelAllow() *cobra.Command {
 	var remove, everybody bool
 	cmd := &cobra.Command{
 		Use:   "allow CODE NUMBER…",
-		Short: "Say whom a channel may write to",
-		Long: `Say whom a channel may write to. The first number that is allowed closes the channel to all others;
---everybody opens it again.`,
+		Short: "Restrict the numbers that a channel may write to",
+		Long: `Restrict the numbers that a channel may write to. Once a number is on the list, all others are rejected.
+--everybody removes the list.`,
 		Example: `  parley channel allow toko +6281298765432
   parley channel allow toko --everybody`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if everybody && len(args) > 1 {
-				return fail(exitUsage, "give numbers, or --everybody: not both")
+				return fail(exitUsage, "give numbers or --everybody, not both")
 			}
 			if everybody {
-				return takes("CODE")(cmd, args)
+				return wantArgs("CODE")(cmd, args)
 			}
-			return takes("CODE", "NUMBER…")(cmd, args)
+			return wantArgs("CODE", "NUMBER…")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var contacts []any
@@ -113,22 +113,22 @@ func (c *cli) channelAllow() *cobra.Command {
 			}
 			return c.changeChannel(cmd, args[0], map[string]any{}, func(settings map[string]any) error {
 				allowed, _ := settings["allow_only"].([]any)
-				kept := slices.DeleteFunc(slices.Clone(allowed), func(id any) bool { return slices.Contains(contacts, id) })
+				list := slices.DeleteFunc(slices.Clone(allowed), func(id any) bool { return slices.Contains(contacts, id) })
 				switch {
 				case everybody:
-					kept = nil
+					list = nil
 				case !remove:
-					kept = append(kept, contacts...)
-				case len(kept) == 0 && len(allowed) > 0:
-					return fail(exitUsage, "that was the last allowed number, and an empty list would allow everybody. If you mean that, say --everybody")
+					list = append(list, contacts...)
+				case len(list) == 0 && len(allowed) > 0:
+					return fail(exitUsage, "this is the last allowed number, and an empty list would allow everybody. For that, pass --everybody")
 				}
-				settings["allow_only"] = append([]any{}, kept...)
+				settings["allow_only"] = append([]any{}, list...)
 				return nil
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&remove, "remove", false, "take the numbers off the list")
-	cmd.Flags().BoolVar(&everybody, "everybody", false, "let it write to everybody")
+	cmd.Flags().BoolVar(&remove, "remove", false, "remove the numbers from the list")
+	cmd.Flags().BoolVar(&everybody, "everybody", false, "allow it to write to everybody")
 	cmd.MarkFlagsMutuallyExclusive("remove", "everybody")
 	return cmd
 }

@@ -16,15 +16,12 @@ import (
 	"parley/internal/client"
 )
 
-// clientSettings are the flags of commands that act on a channel of a server.
-var clientSettings = []string{keyURL, keyToken}
+// clientFlags adds the flags of commands that act on a channel of a server.
+func clientFlags(cmd *cobra.Command) { settingFlags(cmd.PersistentFlags(), keyURL, keyToken) }
 
-// clientFlags gives a command what it needs to act on a channel of a server.
-func clientFlags(cmd *cobra.Command) { settingFlags(cmd.PersistentFlags(), clientSettings...) }
-
-// server finds the server: the one that was given, else the one that runs on the data directory, else where one is set
-// to listen. The default address is not tried: what answers there may be another's. The second result is zero unless
-// the server runs on the data directory.
+// server finds the server: --url, else the one that runs on the data directory, else the configured listen address. The
+// default address is not tried, because another server may listen there. The second result is zero unless the server
+// runs on the data directory.
 func (c *cli) server() (string, app.Running, error) {
 	if given := c.set.text(keyURL); given != "" {
 		u, err := url.Parse(given)
@@ -43,14 +40,13 @@ func (c *cli) server() (string, app.Running, error) {
 	return "", app.Running{}, c.noServer()
 }
 
-// noServer says that no server runs on the data directory.
 func (c *cli) noServer() error {
 	return fail(exitUnreachable, "no server runs on %s. Start one with: parley dev, or parley serve. "+
-		"Name another one with --url, or its directory with --data", c.dir())
+		"Select another one with --url, or its directory with --data", c.dir())
 }
 
-// client makes a client with the first token of: the one that is set, the one in dev.env under the given name, that of
-// the server that runs on the data directory.
+// client makes a client with the first token of: the configured one, the one in dev.env under the given name, the
+// temporary one of the server that runs on the data directory.
 func (c *cli) client(configured, inDevEnv string, local func(app.Running) string) (*client.Client, error) {
 	base, running, err := c.server()
 	if err != nil {
@@ -78,7 +74,7 @@ func (c *cli) client(configured, inDevEnv string, local func(app.Running) string
 		return nil, c.noServer()
 	}
 	known, _ := findSetting(configured)
-	return nil, fail(exitNotAllowed, "no token. Set %s to one made with: parley token create", known.variable())
+	return nil, fail(exitNotAllowed, "no token. Create one with: parley token create, and set %s", known.variable())
 }
 
 // onServer calls do with a client for the management API of a running server.
@@ -90,35 +86,35 @@ func (c *cli) onServer(cmd *cobra.Command, do func(context.Context, *client.Clie
 	return do(cmd.Context(), cl)
 }
 
-// onChannel makes a client that acts on a channel; without a code, on the token's own.
+// onChannel makes a client that acts on a channel; without a code, on the token's channel.
 func (c *cli) onChannel(ctx context.Context, code string) (*client.Client, error) {
 	token := app.EnvToken
 	if code != "" && code != app.DemoChannel {
 		token = app.EnvGlobalToken
 	}
-	var of app.Running // where the token is that of the server itself
+	var of app.Running // set if the token is the server's temporary one
 	cl, err := c.client(keyToken, token, func(r app.Running) string { of = r; return r.GlobalToken })
 	if err != nil {
 		return nil, err
 	}
 	cl.Channel = code
 	if of.GlobalToken != "" && code == "" {
-		return cl, mustBeOne(ctx, adminOf(of))
+		return cl, requireOneChannel(ctx, adminOf(of))
 	}
 	return cl, nil
 }
 
-// mustBeOne asks for the code of a channel where there are several to choose from.
-func mustBeOne(ctx context.Context, api *client.Client) error {
+// requireOneChannel fails if there are several channels to choose from.
+func requireOneChannel(ctx context.Context, api *client.Client) error {
 	var channels []client.Channel
 	if _, err := api.Get(ctx, client.Path("channels"), nil, &channels); err != nil || len(channels) == 1 {
 		return err
 	}
-	return fail(exitUsage, "there are %s. Name one: give its code, or --channel CODE. See: parley channel list",
+	return fail(exitUsage, "there are %s. Select one by its code, or with --channel CODE. See: parley channel list",
 		count(len(channels), "channel"))
 }
 
-// explain names a channel that is not there as it was given, not as the header of the request.
+// explain replaces an error about the header X-Channel by one about the code that was given.
 func (c *cli) explain(ctx context.Context, cl *client.Client, err error) error {
 	refused, ok := errors.AsType[*client.Error](err)
 	if !ok || refused.Status != http.StatusBadRequest || cl.Channel == "" {
@@ -134,24 +130,26 @@ func (c *cli) explain(ctx context.Context, cl *client.Client, err error) error {
 	return err
 }
 
-// adminOf is a client for the management API of a server on this machine.
+// adminOf is a client of the management API of a server on this machine.
 func adminOf(r app.Running) *client.Client {
 	return &client.Client{Base: r.URL, Token: r.AdminToken, HTTP: client.OfThisMachine()}
 }
 
-// manage calls do with a client for the management API of the data directory: that of the server that runs on it, else
-// one in this process.
+// manage calls do with a client of the management API of the data directory: of the server that runs on it, else of one
+// in this process.
 func (c *cli) manage(cmd *cobra.Command, do func(context.Context, *client.Client) error) error {
 	if !c.dir().Exists() {
 		return c.noData()
 	}
-	return c.manageNew(cmd, do)
+	return c.manageOrCreate(cmd, do)
 }
 
-// managing makes the body of a command of one that manages: see manage.
-func (c *cli) managing(do func(ctx context.Context, api *client.Client, args []string) error) func(*cobra.Command, []string) error {
+// onResource makes the body of a command about one channel, webhook, token or delivery: its id is the first argument.
+func (c *cli) onResource(kind string, do func(context.Context, *client.Client, string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
-		return c.manage(cmd, func(ctx context.Context, api *client.Client) error { return do(ctx, api, args) })
+		return c.manage(cmd, func(ctx context.Context, api *client.Client) error {
+			return explainNotFound(do(ctx, api, args[0]), kind, args[0])
+		})
 	}
 }
 
@@ -159,11 +157,11 @@ func (c *cli) noData() error {
 	return fail(exitUsage, "%s holds no Parley data. Start a server with: parley dev, or name the directory with --data", c.dir())
 }
 
-// manageNew is manage for a command that may make the data directory.
-func (c *cli) manageNew(cmd *cobra.Command, do func(context.Context, *client.Client) error) error {
+// manageOrCreate is manage for a command that may create the data directory.
+func (c *cli) manageOrCreate(cmd *cobra.Command, do func(context.Context, *client.Client) error) error {
 	err := c.manageData(cmd, do)
 	if _, decided := errors.AsType[*failure](err); !decided && isInvalid(err) {
-		return fail(exitUsage, "%w", err) // what is wrong was given in arguments and flags
+		return fail(exitUsage, "%w", err) // the fields came from arguments and flags
 	}
 	return err
 }
@@ -182,8 +180,8 @@ func (c *cli) manageData(cmd *cobra.Command, do func(context.Context, *client.Cl
 		return err
 	}
 	defer func() { err = errors.Join(err, offline.Close()) }()
-	if isNew && !c.quiet { // programs hear it too: a forgotten --data is found out by nothing else
-		fmt.Fprintf(c.err, "parley: %s is a new data directory. If there is one already, name it with --data or PARLEY_DATA\n", c.dir())
+	if isNew && !c.quiet { // also without a terminal: nothing else shows a forgotten --data
+		fmt.Fprintf(c.err, "parley: created the data directory %s. To use an existing one, pass --data or set PARLEY_DATA\n", c.dir())
 	}
 	return do(ctx, &client.Client{Base: "http://parley", Token: offline.AdminToken, HTTP: &http.Client{Transport: client.Direct(offline)}})
 }
@@ -195,20 +193,17 @@ func (c *cli) onRunning(ctx context.Context, running app.Running, do func(contex
 	return do(ctx, adminOf(running))
 }
 
-// isNotFound reports whether the API says that there is no such thing.
-func isNotFound(err error) bool {
+func isNotFound(err error) bool { return hasStatus(err, http.StatusNotFound) }
+
+func isInvalid(err error) bool { return hasStatus(err, http.StatusUnprocessableEntity) }
+
+func hasStatus(err error, status int) bool {
 	refused, ok := errors.AsType[*client.Error](err)
-	return ok && refused.Status == http.StatusNotFound
+	return ok && refused.Status == status
 }
 
-// isInvalid reports whether the API says that fields are wrong.
-func isInvalid(err error) bool {
-	refused, ok := errors.AsType[*client.Error](err)
-	return ok && refused.Status == http.StatusUnprocessableEntity
-}
-
-// orNoChannel says that fields are wrong because they name a channel that is not there.
-func orNoChannel(ctx context.Context, api *client.Client, err error, code string) error {
+// explainNoChannel replaces an error about fields if they name a channel that does not exist.
+func explainNoChannel(ctx context.Context, api *client.Client, err error, code string) error {
 	if code == "" || !isInvalid(err) {
 		return err
 	}
@@ -218,8 +213,8 @@ func orNoChannel(ctx context.Context, api *client.Client, err error, code string
 	return err
 }
 
-// orMissing says of what is not there where to look for others: orMissing(err, "webhook", id).
-func orMissing(err error, kind, id string) error {
+// explainNotFound adds to a 404 the command that lists what exists: explainNotFound(err, "webhook", id).
+func explainNotFound(err error, kind, id string) error {
 	if !isNotFound(err) {
 		return err
 	}
@@ -232,10 +227,10 @@ func orMissing(err error, kind, id string) error {
 }
 
 func noChannel(code string) error {
-	return orMissing(&client.Error{Status: http.StatusNotFound}, "channel", code)
+	return explainNotFound(&client.Error{Status: http.StatusNotFound}, "channel", code)
 }
 
-// digits takes a phone number in any spelling people use down to its digits.
+// digits reduces a phone number in any usual spelling to its digits.
 func digits(number string) (string, error) {
 	var b strings.Builder
 	for _, r := range strings.TrimSuffix(number, "@c.us") {
@@ -257,24 +252,23 @@ func notANumber(number string) error {
 	return fail(exitUsage, "%q is not a phone number. Write it with its country code, for example +6281234567890", number)
 }
 
-// clock writes a time of day for people.
+// clock is the local time of day.
 func clock(t time.Time) string { return t.Local().Format(time.TimeOnly) }
 
-// exitCode is what the shell learns of how a command went.
 type exitCode int
 
 const (
 	exitDone        exitCode = 0
-	exitNotSo       exitCode = 1   // the thing asked about is not so: a wait timed out, a check found a problem
+	exitNegative    exitCode = 1   // a wait timed out, a check found a problem, something was not found
 	exitUsage       exitCode = 2   // wrong usage or configuration
 	exitUnreachable exitCode = 3   // cannot reach the server
-	exitNotAllowed  exitCode = 4   // no token, or one that may not do this
-	exitRefused     exitCode = 5   // the server understood and refused
-	exitNeedsPerson exitCode = 6   // somebody must act, at a phone or at a prompt
+	exitNotAllowed  exitCode = 4   // no token, or one without this permission
+	exitRefused     exitCode = 5   // the server rejected the request
+	exitNeedsPerson exitCode = 6   // a person must act, at a phone or at a prompt
 	exitInterrupted exitCode = 130 // by Ctrl-C
 )
 
-// failure is an error that knows its exit code.
+// failure is an error with an exit code.
 type failure struct {
 	code exitCode
 	err  error
@@ -283,25 +277,22 @@ type failure struct {
 func (f *failure) Error() string { return f.err.Error() }
 func (f *failure) Unwrap() error { return f.err }
 
-// fail makes an error with an exit code.
 func fail(code exitCode, format string, args ...any) error {
 	return &failure{code, fmt.Errorf(format, args...)}
 }
 
-// codes maps the kinds of our own errors to exit codes.
-var codes = map[parley.Code]exitCode{
-	parley.Internal:        exitNotSo,
+var exitCodes = map[parley.Code]exitCode{
+	parley.Internal:        exitNegative,
 	parley.BadRequest:      exitRefused,
 	parley.Unauthenticated: exitNotAllowed,
 	parley.Forbidden:       exitNotAllowed,
-	parley.NotFound:        exitNotSo,
+	parley.NotFound:        exitNegative,
 	parley.TooLarge:        exitRefused,
 	parley.Invalid:         exitRefused,
 	parley.TooMany:         exitRefused,
 	parley.Unavailable:     exitUnreachable,
 }
 
-// exitCodeOf returns the exit code of what a command returned.
 func exitCodeOf(err error) exitCode {
 	if err == nil {
 		return exitDone
@@ -321,29 +312,28 @@ func exitCodeOf(err error) exitCode {
 	if refused, ok := errors.AsType[*client.Error](err); ok {
 		return exitOfStatus(refused.Status)
 	}
-	return codes[parley.CodeOf(err)]
+	return exitCodes[parley.CodeOf(err)]
 }
 
-// exitOfStatus is the exit code of a request that the API refused.
 func exitOfStatus(status int) exitCode {
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return exitNotAllowed
 	case http.StatusNotFound:
-		return exitNotSo
+		return exitNegative
 	case http.StatusServiceUnavailable:
 		return exitUnreachable
 	}
 	return exitRefused
 }
 
-// words are the codes of errors that are not of the API, for programs.
-var words = map[exitCode]string{
-	exitNotSo: "not_so", exitUsage: "usage", exitUnreachable: "unreachable", exitNotAllowed: "unauthenticated",
+// errorCodes are the codes in JSON of errors that do not come from the API.
+var errorCodes = map[exitCode]string{
+	exitNegative: "not_so", exitUsage: "usage", exitUnreachable: "unreachable", exitNotAllowed: "unauthenticated",
 	exitRefused: "refused", exitNeedsPerson: "needs_person", exitInterrupted: "interrupted",
 }
 
-// errorDocument is an error as --json shows it, in the form of the API's.
+// errorDocument is an error in JSON, in the form of the API.
 type errorDocument struct {
 	Success bool                `json:"success"`
 	Code    string              `json:"code"`
@@ -351,8 +341,8 @@ type errorDocument struct {
 	Errors  map[string][]string `json:"errors,omitempty"`
 }
 
-func documentOf(err error) errorDocument {
-	d := errorDocument{Code: words[exitCodeOf(err)], Message: sentence(err)}
+func errorDocumentOf(err error) errorDocument {
+	d := errorDocument{Code: errorCodes[exitCodeOf(err)], Message: sentence(err)}
 	if refused, ok := errors.AsType[*client.Error](err); ok {
 		d.Code, d.Message, d.Errors = refused.Code, refused.Message, refused.Errors
 	}

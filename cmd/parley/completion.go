@@ -12,20 +12,19 @@ import (
 	"parley/internal/client"
 )
 
-// completePatience is how long somebody who presses Tab waits for a server.
-const completePatience = 2 * time.Second
+// completionTimeout is how long Tab waits for a server.
+const completionTimeout = 2 * time.Second
 
-// completer lists what may stand in a place of a command line.
+// completer lists the possible values of an argument or flag.
 type completer func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
 
-// fixed is a completer of fixed words.
 func fixed(words ...string) completer {
 	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return words, cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
-// entry is a row of a list, with what describes it to a person.
+// entry is a row of any list of the API, with the fields that describe it.
 type entry struct {
 	ID    string           `json:"id"`
 	Code  string           `json:"code"`
@@ -36,8 +35,8 @@ type entry struct {
 	State string           `json:"state"`
 }
 
-// listed is a completer of what the running server has: the codes of channels, or the ids of webhooks, tokens and
-// deliveries. Where none runs there is nothing to propose.
+// listed completes the codes of channels, or the ids of webhooks, tokens and deliveries, of the running server. With no
+// server there are no proposals.
 func (c *cli) listed(kind string) completer {
 	return func(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
 		var proposals []string
@@ -52,7 +51,7 @@ func (c *cli) listed(kind string) completer {
 	}
 }
 
-// entries asks the running server, silently.
+// entries requests a list from the running server. Errors are ignored: completion prints nothing else.
 func (c *cli) entries(cmd *cobra.Command, kind string) (all []entry) {
 	set, err := loadSettings(cmd.Flags(), c.getenv)
 	if err != nil {
@@ -63,7 +62,7 @@ func (c *cli) entries(cmd *cobra.Command, kind string) (all []entry) {
 	if !ok || running.URL == "" {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), completePatience)
+	ctx, cancel := context.WithTimeout(context.Background(), completionTimeout)
 	defer cancel()
 	query := url.Values{}
 	if kind == "deliveries" {
@@ -75,14 +74,13 @@ func (c *cli) entries(cmd *cobra.Command, kind string) (all []entry) {
 	return all
 }
 
-// finish gives every command what follows from its usage line and its flags: which arguments it takes, and what may
-// stand where.
-func (c *cli) finish(root *cobra.Command) {
+// completeArgs derives the checks and the completion of every command from its usage line and its flags.
+func (c *cli) completeArgs(root *cobra.Command) {
 	for _, cmd := range root.Commands() {
-		c.finish(cmd)
+		c.completeArgs(cmd)
 	}
 	if root.Args == nil {
-		root.Args = takes(strings.Fields(root.Use)[1:]...)
+		root.Args = wantArgs(strings.Fields(root.Use)[1:]...)
 	}
 	for flag, complete := range map[string]completer{
 		"channel": c.listed("channels"), "webhook": c.listed("webhooks"),
@@ -92,7 +90,7 @@ func (c *cli) finish(root *cobra.Command) {
 		"print":   fixed("code", "link", "body", "id", "json"),
 	} {
 		if f := root.Flag(flag); f != nil && f.Value.Type() != "bool" {
-			_ = root.RegisterFlagCompletionFunc(flag, complete) // a second time is no harm
+			_ = root.RegisterFlagCompletionFunc(flag, complete) // fails only if it is registered already
 		}
 	}
 	if root.ValidArgs != nil || root.ValidArgsFunction != nil {
@@ -100,7 +98,7 @@ func (c *cli) finish(root *cobra.Command) {
 	}
 	if first := c.firstArgument(root); first != nil {
 		root.ValidArgsFunction = func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 && !strings.Contains(cmd.Use, "…]") { // others than the first are numbers and texts
+			if len(args) > 0 && !strings.Contains(cmd.Use, "…]") { // further arguments are numbers and texts
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
 			return first(cmd, args, begun)
@@ -108,7 +106,7 @@ func (c *cli) finish(root *cobra.Command) {
 	}
 }
 
-// firstArgument is what the first word of a command may be; nil: it takes a file, or none.
+// firstArgument completes the first argument of a command; nil: it is a file, or there is none.
 func (c *cli) firstArgument(cmd *cobra.Command) completer {
 	if !cmd.HasParent() {
 		return nil
@@ -131,7 +129,7 @@ func (c *cli) completion(root *cobra.Command) *cobra.Command {
 		Short: "Print a script that completes commands in your shell",
 		Example: `  source <(parley completion bash)
   parley completion fish > ~/.config/fish/completions/parley.fish`,
-		Args:      takes("SHELL"),
+		Args:      wantArgs("SHELL"),
 		ValidArgs: []string{"bash", "zsh", "fish", "powershell"},
 		RunE: func(_ *cobra.Command, args []string) error {
 			switch args[0] {
@@ -144,7 +142,7 @@ func (c *cli) completion(root *cobra.Command) *cobra.Command {
 			case "powershell":
 				return root.GenPowerShellCompletionWithDesc(c.out)
 			}
-			return fail(exitUsage, "%q is not a shell that we know: bash, zsh, fish or powershell", args[0])
+			return fail(exitUsage, "%q is not one of bash, zsh, fish and powershell", args[0])
 		},
 	}
 }

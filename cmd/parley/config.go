@@ -7,7 +7,7 @@ import (
 )
 
 func (c *cli) config() *cobra.Command {
-	return newGroup("config", "See the configuration in force", `  parley config show
+	return newGroup("config", "Show the configuration", `  parley config show
   parley config show --json --data /var/lib/parley`,
 		c.configShow())
 }
@@ -15,8 +15,8 @@ func (c *cli) config() *cobra.Command {
 func (c *cli) configShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show",
-		Short: "Show every setting, its value and where that came from",
-		Long: `Show every setting, its value and where that came from.
+		Short: "Show every setting, its value and its origin",
+		Long: `Show every setting, its value and its origin.
 
 A setting is taken from the first of: the flag, PARLEY_NAME, the file that PARLEY_NAME_FILE names,
 the configuration file, the default. Secrets are masked.`,
@@ -46,7 +46,7 @@ the configuration file, the default. Secrets are masked.`,
 	return cmd
 }
 
-// shownSettings are the settings in force as they may be shown: secrets are masked.
+// shownSettings are the settings with secrets masked.
 func (c *cli) shownSettings() []diagnostics.Setting {
 	shown := make([]diagnostics.Setting, len(settingTable))
 	for i, known := range settingTable {

@@ -21,7 +21,7 @@ func (c *cli) deliveries() *cobra.Command {
 		c.deliveriesList(), c.deliveriesShow(), c.deliveriesRetry(), c.deliveriesReplay())
 }
 
-// deliveryFlags are the flags that describe deliveries.
+// deliveryFlags are the flags that select deliveries.
 type deliveryFlags struct {
 	failed           bool
 	webhook, channel string
@@ -29,11 +29,11 @@ type deliveryFlags struct {
 }
 
 func (f *deliveryFlags) add(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&f.failed, "failed", false, "only those that failed for good")
+	cmd.Flags().BoolVar(&f.failed, "failed", false, "only those that failed permanently")
 	cmd.Flags().StringVar(&f.webhook, "webhook", "", "only those of this webhook, by its id")
 	cmd.Flags().StringVar(&f.channel, "channel", "", "only those of this channel, by its code")
-	cmd.Flags().StringVar(&f.since, "since", "", "only those made since: for so long (24h, 7d) or from a time on (2026-11-15, RFC 3339)")
-	cmd.Flags().StringVar(&f.until, "until", "", "only those made before: so long ago or before a time")
+	cmd.Flags().StringVar(&f.since, "since", "", "only those created since: a length of time ago (24h, 7d) or a time (2026-11-15, RFC 3339)")
+	cmd.Flags().StringVar(&f.until, "until", "", "only those created before: a length of time ago or a time")
 }
 
 // fields are the flags as the API names them.
@@ -51,7 +51,7 @@ func (f *deliveryFlags) fields() (map[string]any, error) {
 		if text == "" {
 			continue
 		}
-		t, err := past("--"+name, text)
+		t, err := parsePast("--"+name, text)
 		if err != nil {
 			return nil, err
 		}
@@ -60,8 +60,8 @@ func (f *deliveryFlags) fields() (map[string]any, error) {
 	return fields, nil
 }
 
-// past reads a time that has been: how long ago, or itself.
-func past(flag, text string) (time.Time, error) {
+// parsePast parses a time: a length of time ago, or the time itself.
+func parsePast(flag, text string) (time.Time, error) {
 	if d, err := parley.ParseDuration(text); err == nil && d >= 0 {
 		return time.Now().Add(-time.Duration(d)), nil
 	}
@@ -71,7 +71,8 @@ func past(flag, text string) (time.Time, error) {
 	if t, err := time.ParseInLocation(time.DateOnly, text, time.Local); err == nil {
 		return t, nil
 	}
-	return time.Time{}, fail(exitUsage, "%s: %q is neither a length of time (24h, 7d) nor a time (2026-11-15, 2026-11-15T08:30:00Z)", flag, text)
+	return time.Time{}, fail(exitUsage, "%s: %q is neither a length of time (24h, 7d) nor a time (2026-11-15, 2026-11-15T08:30:00Z)", flag,
+		text)
 }
 
 func (c *cli) deliveriesList() *cobra.Command {
@@ -100,11 +101,11 @@ func (c *cli) deliveriesList() *cobra.Command {
 		},
 	}
 	flags.add(cmd)
-	cmd.Flags().IntVar(&limit, "limit", 50, "how many to list at most")
+	cmd.Flags().IntVar(&limit, "limit", 50, "list this many at most")
 	return cmd
 }
 
-// pageSize is how many deliveries the API lists at once, at most.
+// pageSize is the API's maximum for one request.
 const pageSize = 100
 
 func (c *cli) listDeliveries(ctx context.Context, api *client.Client, query url.Values, limit int) error {
@@ -124,12 +125,12 @@ func (c *cli) listDeliveries(ctx context.Context, api *client.Client, query url.
 	if err != nil {
 		return err
 	}
-	err = printRows(c, data, []any{"id", "made", "channel", "event", "to", "state", "last attempt", "attempts"},
+	err = printRows(c, data, []any{"id", "created", "channel", "event", "to", "state", "last attempt", "attempts"},
 		func(d *client.Delivery) []any {
 			return []any{d.ID, when(d.CreatedAt), d.Channel, d.Type, d.URL, d.State, d.Result(), d.Attempts}
 		})
 	if int64(len(all)) < total {
-		c.hint("%d of %d; --limit shows more", len(all), total)
+		c.hint("%d of %d. List more with --limit", len(all), total)
 	}
 	return err
 }
@@ -137,13 +138,13 @@ func (c *cli) listDeliveries(ctx context.Context, api *client.Client, query url.
 func (c *cli) deliveriesShow() *cobra.Command {
 	return &cobra.Command{
 		Use:   "show ID",
-		Short: "Show all that is known of a delivery, with its attempts and the body that is sent",
+		Short: "Show a delivery, with its attempts and its body",
 		Example: `  parley deliveries show dlv_1a1dde3453748854
   parley deliveries show dlv_1a1dde3453748854 --json`,
-		RunE: c.managing(func(ctx context.Context, api *client.Client, args []string) error {
-			r, err := api.Get(ctx, client.Path("deliveries", args[0]), nil, nil)
+		RunE: c.onResource("delivery", func(ctx context.Context, api *client.Client, id string) error {
+			r, err := api.Get(ctx, client.Path("deliveries", id), nil, nil)
 			if err != nil {
-				return orMissing(err, "delivery", args[0])
+				return err
 			}
 			return printData(c, r, c.printDelivery)
 		}),
@@ -157,14 +158,14 @@ func (c *cli) printDelivery(d *client.Delivery) {
 	}
 	lines := [][2]string{
 		{"id", string(d.ID)}, {"to", to}, {"url", d.URL}, {"event", string(d.Type) + " " + string(d.EventID)}, {"channel", string(d.Channel)},
-		{"state", d.State}, {"made", when(d.CreatedAt)}, {"attempts", fmt.Sprint(d.Attempts)}, {"tried", when(d.TriedAt)},
-		{"result", d.Result()}, {"problem", d.Problem}, {"answer", d.Answer},
+		{"state", d.State}, {"created", when(d.CreatedAt)}, {"attempts", fmt.Sprint(d.Attempts)}, {"tried", when(d.TriedAt)},
+		{"result", d.Result()}, {"problem", d.Problem}, {"response", d.Answer},
 	}
 	if len(d.History) > 1 || len(d.History) == 1 && d.TriedAt.IsZero() {
 		term := "history"
 		for _, a := range d.History {
 			lines = append(lines, [2]string{term, fmt.Sprintf("%2d  %s  %s", a.Number, when(a.At), a.Attempt)})
-			term = "" // of the first line only
+			term = "" // only on the first line
 		}
 	}
 	if !d.NextAt.IsZero() {
@@ -180,16 +181,16 @@ func (c *cli) printDelivery(d *client.Delivery) {
 	}
 }
 
-// replayAtOnce is how many deliveries are replayed in one request.
-const replayAtOnce = 1000
+// replayBatch is how many deliveries one request replays.
+const replayBatch = 1000
 
 func (c *cli) deliveriesReplay() *cobra.Command {
 	var flags deliveryFlags
 	cmd := &cobra.Command{
 		Use:   "replay [ID…]",
 		Short: "Resend finished deliveries",
-		Long: "Resend finished deliveries and print how many: some by their ids or by the ids of their events, or all that\n" +
-			"the flags describe. Without --failed, successful ones are resent too. Those that wait: parley deliveries retry.",
+		Long: "Resend finished deliveries and print how many. Select them by their ids, by the ids of their events, or with\n" +
+			"flags. Without --failed, successful ones are resent too. For waiting ones: parley deliveries retry.",
 		Example: `  parley deliveries replay dlv_1a1dde3453748854
   parley deliveries replay --failed --since 24h`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -199,11 +200,11 @@ func (c *cli) deliveriesReplay() *cobra.Command {
 			}
 			switch {
 			case len(args) > 0 && len(body) > 0:
-				return fail(exitUsage, "give ids or flags that describe deliveries, not both")
+				return fail(exitUsage, "give ids or flags that select deliveries, not both")
 			case len(args) == 0 && len(body) == 0:
-				return fail(exitUsage, "ID is missing, or a flag that describes deliveries: --failed, --since, --until, --webhook, --channel")
+				return fail(exitUsage, "ID is missing, or a flag that selects deliveries: --failed, --since, --until, --webhook, --channel")
 			}
-			if err := named(body, args); err != nil {
+			if err := addIDs(body, args); err != nil {
 				return err
 			}
 			return c.manage(cmd, func(ctx context.Context, api *client.Client) error { return c.replay(ctx, api, body) })
@@ -213,8 +214,8 @@ func (c *cli) deliveriesReplay() *cobra.Command {
 	return cmd
 }
 
-// named adds to a request the deliveries or the events that are named.
-func named(body map[string]any, ids []string) error {
+// addIDs adds the ids of deliveries or of events to a request.
+func addIDs(body map[string]any, ids []string) error {
 	events := 0
 	for _, id := range ids {
 		if strings.HasPrefix(id, "evt_") {
@@ -233,11 +234,11 @@ func named(body map[string]any, ids []string) error {
 	return nil
 }
 
-// replay replays what is described, in several requests where it is much.
+// replay replays the selected deliveries, in batches.
 func (c *cli) replay(ctx context.Context, api *client.Client, body map[string]any) error {
 	bar := c.newCount("replay")
 	defer bar.Done()
-	body["limit"] = replayAtOnce
+	body["limit"] = replayBatch
 	replayed := 0
 	for more := true; more; {
 		var done struct {
@@ -249,19 +250,15 @@ func (c *cli) replay(ctx context.Context, api *client.Client, body map[string]an
 			return err
 		}
 		replayed += done.Replayed
-		more, body["ended_before"] = done.More, done.EndedBefore // what is made again meanwhile is not meant
+		more, body["ended_before"] = done.More, done.EndedBefore // excludes what finishes again meanwhile
 		bar.Set(int64(replayed), -1)
 	}
 	bar.Done()
 	if replayed == 0 {
-		return fail(exitNotSo, "nothing to replay: no finished delivery matches. "+
-			"One that waits can be tried now with: parley deliveries retry ID. See: parley deliveries list")
+		return fail(exitNegative, "nothing to replay: no finished delivery matches. "+
+			"Try a waiting one now with: parley deliveries retry ID. See: parley deliveries list")
 	}
-	if c.json {
-		return c.printJSON(map[string]int{"replayed": replayed})
-	}
-	fmt.Fprintln(c.out, replayed)
-	return nil
+	return c.printCount("replayed", replayed)
 }
 
 func (c *cli) deliveriesRetry() *cobra.Command {
@@ -269,7 +266,7 @@ func (c *cli) deliveriesRetry() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "retry [ID…]",
 		Short: "Try waiting deliveries now, whatever their schedule",
-		Long: `Try deliveries now that wait for their next attempt: some by their ids, or with --webhook everything that waits for
+		Long: `Try waiting deliveries now, whatever their schedule. Select them by their ids, or with --webhook all that wait for
 a webhook. The server must be running.`,
 		Example: `  parley deliveries retry dlv_1a1dde3453748854
   parley deliveries retry --webhook whk_2f0c6a9be1d84c53a7f0`,
@@ -285,25 +282,25 @@ a webhook. The server must be running.`,
 					if _, err := api.Post(ctx, client.Path("webhooks", webhook, "retry"), nil, &data); err != nil {
 						return err
 					}
-					return c.printRetried(data.Waiting)
+					return c.printCount("retried", data.Waiting)
 				}
 				for _, id := range args {
 					if _, err := api.Post(ctx, client.Path("deliveries", id, "retry"), nil, nil); err != nil {
 						return err
 					}
 				}
-				return c.printRetried(len(args))
+				return c.printCount("retried", len(args))
 			})
 		},
 	}
-	cmd.Flags().StringVar(&webhook, "webhook", "", "everything that waits for this webhook")
+	cmd.Flags().StringVar(&webhook, "webhook", "", "all that wait for this webhook, by its id")
 	settingFlags(cmd.Flags(), keyURL, keyAdminToken)
 	return cmd
 }
 
-func (c *cli) printRetried(n int) error {
+func (c *cli) printCount(name string, n int) error {
 	if c.json {
-		return c.printJSON(map[string]int{"retried": n})
+		return c.printJSON(map[string]int{name: n})
 	}
 	fmt.Fprintln(c.out, n)
 	return nil

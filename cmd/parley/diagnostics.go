@@ -23,12 +23,11 @@ func (c *cli) diagnostics() *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "diagnostics",
-		Short: "Write into one file how the server is, for whoever helps you",
-		Long: `Write into one zip file how the running server is, for whoever helps you: version, settings, what the
-doctor finds, channels, webhooks, figures, the last warnings of its log and where its threads are.
-
-It has no tokens or other secrets, no texts, codes or names, and of phone numbers the last three digits.
-Look through it before you hand it on. FILE may be - for stdout.`,
+		Short: "Write a support bundle (zip) that describes the server's state",
+		Long: `Write a support bundle: one zip file with version, settings, findings of the doctor, channels, webhooks, metrics,
+the last warnings of the log and the goroutines of the running server. It has no tokens or other secrets, no
+texts, codes or names, and only the last three digits of phone numbers. Check its contents before you share
+it. FILE may be - for stdout.`,
 		Example: `  parley diagnostics
   parley diagnostics -o help.zip --force`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -36,10 +35,10 @@ Look through it before you hand it on. FILE may be - for stdout.`,
 				to = time.Now().UTC().Format("parley-diagnostics-20060102T150405Z.zip")
 			}
 			if to == "-" && c.outTerminal {
-				return fail(exitUsage, "a zip file is not for a terminal: give a file, or a pipe")
+				return fail(exitUsage, "cannot write a zip file to a terminal. Give a file, or a pipe")
 			}
 			if _, err := os.Lstat(to); err == nil && !force && to != "-" {
-				return fail(exitUsage, "%s is there already. Give another name, or say --force", to)
+				return fail(exitUsage, "%s already exists. Give another name, or pass --force", to)
 			}
 			return c.onServer(cmd, func(ctx context.Context, api *client.Client) error {
 				resp, err := api.Open(ctx, http.MethodGet, client.Path("diagnostics"), nil, nil, nil)
@@ -56,16 +55,16 @@ Look through it before you hand it on. FILE may be - for stdout.`,
 		},
 	}
 	cmd.Flags().StringVarP(&to, "output", "o", "", "the FILE to write (default: parley-diagnostics-TIME.zip here)")
-	cmd.Flags().BoolVar(&force, "force", false, "write over a file that is there")
+	cmd.Flags().BoolVar(&force, "force", false, "overwrite an existing file")
 	settingFlags(cmd.Flags(), keyURL, keyAdminToken)
 	return cmd
 }
 
-// saveDiagnostics writes the file, and tells a person what is in it.
+// saveDiagnostics writes the file and lists its contents.
 func (c *cli) saveDiagnostics(to string, packed []byte) error {
 	archive, err := zip.NewReader(bytes.NewReader(packed), int64(len(packed)))
 	if err != nil {
-		return fail(exitRefused, "the server answered with no zip file: %w", err)
+		return fail(exitRefused, "the response of the server is not a zip file: %w", err)
 	}
 	type row struct {
 		Name  string `json:"name"`
@@ -87,7 +86,7 @@ func (c *cli) saveDiagnostics(to string, packed []byte) error {
 		return c.printJSON(map[string]any{"file": to, "bytes": len(packed), "files": files})
 	}
 	fmt.Fprintln(c.out, to)
-	c.hint("Look through it before you hand it on.")
+	c.hint("Check its contents before you share it.")
 	return nil
 }
 
@@ -95,12 +94,12 @@ func (c *cli) saveDiagnostics(to string, packed []byte) error {
 func writePrivate(path string, data []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".parley-*") // mode 0600
 	if errors.Is(err, fs.ErrNotExist) {
-		return fail(exitUsage, "there is no folder %s", filepath.Dir(path))
+		return fail(exitUsage, "folder %s not found", filepath.Dir(path))
 	}
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	defer os.Remove(f.Name()) // gone already when all went well
+	defer os.Remove(f.Name()) // after the rename there is nothing to remove
 	_, err = f.Write(data)
 	if err := errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)

@@ -21,7 +21,7 @@ func (c *cli) doctor() *cobra.Command {
 	var unreadable error
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Look for what is wrong, and say what to do",
+		Short: "Check the server and its data, and say how to fix problems",
 		Example: `  parley doctor
   parley doctor --data /var/lib/parley --json`,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) (err error) {
@@ -52,8 +52,7 @@ func (c *cli) doctor() *cobra.Command {
 	return cmd
 }
 
-// isUnreadable reports whether the configuration file exists and this user may not read it. The doctor goes on
-// without it.
+// isUnreadable reports whether this user may not read the configuration file. The doctor continues without it.
 func isUnreadable(err error) bool { return errors.Is(err, fs.ErrPermission) }
 
 func (c *cli) report(findings []doctor.Finding) error {
@@ -77,7 +76,7 @@ func (c *cli) report(findings []doctor.Finding) error {
 	}
 	switch {
 	case problems > 0:
-		return fail(exitNotSo, "%s, %s", count(problems, "problem"), count(warnings, "warning"))
+		return fail(exitNegative, "%s, %s", count(problems, "problem"), count(warnings, "warning"))
 	case c.json || c.quiet:
 		return nil
 	case warnings > 0:
@@ -91,7 +90,8 @@ func (c *cli) report(findings []doctor.Finding) error {
 func (c *cli) printFinding(f doctor.Finding) {
 	mark := map[doctor.Level]string{doctor.Fine: "✓", doctor.Warning: "!", doctor.Problem: "✗"}[f.Level]
 	if c.colour(c.outTerminal) {
-		mark = map[doctor.Level]string{doctor.Fine: "\x1b[32m", doctor.Warning: "\x1b[33m", doctor.Problem: "\x1b[31m"}[f.Level] + mark + "\x1b[0m"
+		mark = map[doctor.Level]string{doctor.Fine: "\x1b[32m", doctor.Warning: "\x1b[33m", doctor.Problem: "\x1b[31m"}[f.Level] + mark +
+			"\x1b[0m"
 	}
 	fmt.Fprintf(c.out, "%s %-14s %s", mark, f.Check, f.Found)
 	if f.Remedy != "" {
@@ -104,7 +104,7 @@ func count(n int, what string) string { return doctor.Count(n, what) }
 
 func lasted(d time.Duration) string { return doctor.Lasted(d) }
 
-// settingsFrom says where the settings came from.
+// settingsFrom counts the origins of the settings.
 func (c *cli) settingsFrom() *doctor.Settings {
 	from := new(doctor.Settings)
 	for _, v := range c.set.values {
@@ -122,7 +122,7 @@ func (c *cli) settingsFrom() *doctor.Settings {
 	return from
 }
 
-// askDoctor has the running server look for what is wrong. One that does not answer is the first thing that is.
+// askDoctor requests the findings of the running server. If it does not respond, that is a finding.
 func (c *cli) askDoctor(ctx context.Context, running app.Running) []doctor.Finding {
 	var found struct {
 		Findings []struct {
@@ -133,7 +133,7 @@ func (c *cli) askDoctor(ctx context.Context, running app.Running) []doctor.Findi
 		} `json:"findings"`
 	}
 	err := c.onRunning(ctx, running, func(ctx context.Context, api *client.Client) error {
-		ctx, cancel := context.WithTimeout(ctx, doctorPatience)
+		ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 		defer cancel()
 		_, err := api.Get(ctx, client.Path("doctor"), nil, &found)
 		return err
@@ -144,17 +144,17 @@ func (c *cli) askDoctor(ctx context.Context, running app.Running) []doctor.Findi
 	}
 	var findings []doctor.Finding
 	for _, f := range found.Findings {
-		if f.Name != "config" { // where the settings of this command came from is known already
+		if f.Name != "config" { // this command has its own finding about its settings
 			findings = append(findings, doctor.Finding{Check: f.Name, Level: f.Level, Found: f.Sentence, Remedy: f.Remedy})
 		}
 	}
 	return findings
 }
 
-// doctorPatience is how long the server may look: a large database takes its time.
-const doctorPatience = time.Minute
+// doctorTimeout is long because the check of a large database is slow.
+const doctorTimeout = time.Minute
 
-// checkData looks at the data directory, the database, and the channels and webhooks in it.
+// checkData checks the data directory, the database, and the channels and webhooks in it.
 func (c *cli) checkData(ctx context.Context) []doctor.Finding {
 	if _, err := os.Stat(string(c.dir())); errors.Is(err, fs.ErrNotExist) || err == nil && !c.dir().Exists() {
 		return []doctor.Finding{{Check: "data", Level: doctor.Problem,
@@ -174,7 +174,7 @@ func (c *cli) checkData(ctx context.Context) []doctor.Finding {
 	return findings
 }
 
-// brokenData says why the data cannot be read, and what to do about it.
+// brokenData says why the data cannot be read, and how to fix that.
 func (c *cli) brokenData(err error) doctor.Finding {
 	f := doctor.Finding{Check: "data", Level: doctor.Problem, Found: sentence(err)}
 	switch {
@@ -186,12 +186,11 @@ func (c *cli) brokenData(err error) doctor.Finding {
 	return f
 }
 
-// asOwner is what somebody must do who may not read the data directory.
 func asOwner(dir app.Dir) string {
 	return "run this command as the owner of " + string(dir)
 }
 
-// checkExposure looks at who could reach a server with these settings, and at where links would lead.
+// checkExposure checks who could reach a server with these settings, and where links would lead.
 func (c *cli) checkExposure() []doctor.Finding {
 	cfg, err := c.appConfig()
 	if err == nil {

@@ -13,7 +13,7 @@ import (
 	"parley/internal/client"
 )
 
-// healthEvery is how often a server is asked while it is waited for.
+// healthEvery is the interval between requests while waiting for a server.
 const healthEvery = 50 * time.Millisecond
 
 func (c *cli) health() *cobra.Command {
@@ -21,7 +21,7 @@ func (c *cli) health() *cobra.Command {
 	var wait time.Duration
 	cmd := &cobra.Command{
 		Use:   "health",
-		Short: "Ask a server whether it lives, or is ready",
+		Short: "Check that a server is alive, or ready",
 		Example: `  parley health --ready
   parley health --ready --wait 10s`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -36,20 +36,19 @@ func (c *cli) health() *cobra.Command {
 				if err == nil || ctx.Err() != nil || !time.Now().Before(deadline) {
 					return err
 				}
-				select {
-				case <-ctx.Done():
-				case <-time.After(min(healthEvery, time.Until(deadline))):
+				if err := pause(ctx, min(healthEvery, time.Until(deadline))); err != nil {
+					return err
 				}
 			}
 		},
 	}
-	cmd.Flags().BoolVar(&onlyReady, "ready", false, "ask whether it can take requests, not only whether it lives")
-	cmd.Flags().DurationVar(&wait, "wait", 0, "ask again for this long before giving up")
+	cmd.Flags().BoolVar(&onlyReady, "ready", false, "check that it can accept requests, not only that it is alive")
+	cmd.Flags().DurationVar(&wait, "wait", 0, "repeat the check for this long")
 	settingFlags(cmd.Flags(), keyURL)
 	return cmd
 }
 
-// askHealth asks once. The address is looked up each time: a server that is starting writes it down.
+// askHealth checks once. It finds the address each time, because a starting server has just written it.
 func (c *cli) askHealth(ctx context.Context, path string) error {
 	base, running, err := c.server()
 	if err != nil {
@@ -63,7 +62,7 @@ func (c *cli) askHealth(ctx context.Context, path string) error {
 	}
 	resp, err := cl.Open(ctx, http.MethodGet, path, nil, nil, nil)
 	if refused, ok := errors.AsType[*client.Error](err); ok {
-		return fail(exitNotSo, "%s is not ready: %s", base, refused.Message)
+		return fail(exitNegative, "%s is not ready: %s", base, refused.Message)
 	}
 	if err != nil {
 		return err
@@ -72,7 +71,7 @@ func (c *cli) askHealth(ctx context.Context, path string) error {
 	if c.json {
 		return c.printJSON(map[string]any{"url": base, "ok": true})
 	}
-	c.hint("%s is well", base)
+	c.hint("%s is healthy", base)
 	fmt.Fprintln(c.out, "ok")
 	return nil
 }
@@ -90,7 +89,7 @@ func (c *cli) env() *cobra.Command {
 				return err
 			}
 			if len(env) == 0 {
-				return fail(exitNotSo, "there is no %s. Start a development server with: parley dev", c.dir().DevEnv())
+				return fail(exitNegative, "there is no %s. Start a development server with: parley dev", c.dir().DevEnv())
 			}
 			if c.json {
 				return c.printJSON(env)
@@ -104,6 +103,6 @@ func (c *cli) env() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&export, "export", false, "write each line as an export for a shell to evaluate")
+	cmd.Flags().BoolVar(&export, "export", false, "print each line as a shell export")
 	return cmd
 }

@@ -9,31 +9,31 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// topic is something to know that belongs to no command alone.
+// topic is help that concerns several commands.
 type topic struct {
 	name, short, text string
 }
 
 var topics = []topic{
-	{"risks", "What WhatsApp may do to a number, and how to keep it", risksHelp},
+	{"risks", "Why WhatsApp restricts numbers, and how to avoid it", risksHelp},
 	{"passkey", "Why a channel cannot be paired while its account has a passkey", passkeyHelp},
-	{"tls", "How to let others than this machine reach the server", tlsHelp},
-	{"settings", "Where a setting can be given, and which one counts", settingsHelp},
-	{"exit-codes", "What a command tells the shell", exitCodesHelp},
+	{"tls", "How to make the server reachable from other machines", tlsHelp},
+	{"settings", "Where a setting can be given, and which value wins", settingsHelp},
+	{"exit-codes", "Exit codes, and errors as JSON", exitCodesHelp},
 }
 
-const tlsHelp = `Tokens and messages must not cross a network in the clear, so the server listens on this machine alone
-unless it is told how it is protected.
+const tlsHelp = `Tokens and messages must not cross a network unencrypted, so the server listens on this machine only, unless
+you configure TLS.
 
-A proxy in front that does TLS (it passes Host and X-Forwarded-For on, and does not buffer /api/events):
+Behind a TLS proxy (it must pass on Host and X-Forwarded-For, and must not buffer /api/events):
 
   parley serve --listen 0.0.0.0:7275 --behind-proxy --public-url https://chat.example.com
 
-Its own certificate, which is read again when the files change:
+With its own certificate, which is reloaded when the files change:
 
   parley serve --listen 0.0.0.0:443 --tls-cert cert.pem --tls-key key.pem --public-url https://chat.example.com`
 
-const settingsHelp = `A setting is taken from the first place that has it. For --public-url these are:
+const settingsHelp = `The value of a setting is the first of these. For --public-url:
 
   1. the flag                    --public-url https://chat.example.com
   2. the variable                PARLEY_PUBLIC_URL=https://chat.example.com
@@ -41,28 +41,28 @@ const settingsHelp = `A setting is taken from the first place that has it. For -
   4. parley.toml in --data       public_url = "https://chat.example.com"
   5. the default
 
-parley config show tells the value of each, and where it came from.`
+parley config show prints every value and its origin.`
 
 const exitCodesHelp = `    0  done
-    1  the thing asked about is not so: a wait timed out, a check found a problem
+    1  negative: a wait timed out, a check found a problem, something was not found
     2  wrong usage or configuration
     3  the server cannot be reached
-    4  not allowed: no token, or one that may not do this
-    5  the server understood and refused
-    6  somebody must act, at a phone or at a prompt
+    4  not allowed: no token, or one without this permission
+    5  the server rejected the request
+    6  a person must act, at a phone or at a prompt
   130  interrupted
 
-Data goes to standard output, everything else to standard error. With --json a command answers with one
-document; one that follows something writes a document on each line. With --json an error is one line of
-JSON too, the last one of standard error: {"success":false,"code":"not_found","message":"…"}, with what is
-wrong with each field in "errors". The code is that of the API, or usage, unreachable, unauthenticated,
-refused, not_so, needs_person or interrupted.`
+Data goes to standard output, everything else to standard error. With --json a command prints one document;
+commands that follow something print one document per line. With --json an error is one line of JSON, the
+last one of standard error: {"success":false,"code":"not_found","message":"…"}, with one list per wrong field
+in "errors". The code is the API's, or one of usage, unreachable, unauthenticated, refused, not_so,
+needs_person and interrupted.`
 
 func (c *cli) help(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND… | TOPIC]",
-		Short: "Explain a command, or something to know",
-		Long:  "Explain a command, or something to know that belongs to no command alone.\n\n" + listTopics(),
+		Short: "Explain a command or a topic",
+		Long:  "Explain a command or a topic.\n\n" + listTopics(),
 		Example: `  parley help channel pair
   parley help risks`,
 		Args: cobra.ArbitraryArgs,
@@ -112,7 +112,6 @@ func topicNames() []string {
 	return list
 }
 
-// listTopics is the part of the help that names them.
 func listTopics() string {
 	var b strings.Builder
 	b.WriteString("Topics, by parley help TOPIC:")
@@ -122,10 +121,10 @@ func listTopics() string {
 	return b.String()
 }
 
-// describeFlag asks for a command's description instead of running it, whatever arguments are missing.
+// describeFlag prints a command's description instead of running it, even if arguments are missing.
 const describeFlag = "describe"
 
-// description tells a program what a command is and takes.
+// description is a command and its flags, for programs.
 type description struct {
 	Command  string            `json:"command"`
 	About    string            `json:"about"`
@@ -148,7 +147,7 @@ type flagDescription struct {
 	About   string `json:"about"`
 }
 
-// described finds the command to describe, if the arguments ask for that.
+// described finds the command to describe, if the arguments contain the flag.
 func described(root *cobra.Command, args []string) (*cobra.Command, bool) {
 	end := slices.Index(args, "--")
 	if end < 0 {
@@ -163,7 +162,7 @@ func described(root *cobra.Command, args []string) (*cobra.Command, bool) {
 		err = cmd.ParseFlags(rest)
 	}
 	if err != nil || cmd.HasSubCommands() && cmd.Flags().NArg() > 0 {
-		return nil, false // which is answered as an unknown command or flag is
+		return nil, false // running the command reports the error
 	}
 	return cmd, true
 }

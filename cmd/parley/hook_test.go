@@ -13,7 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// hook starts a server that is told of events, and sets a variable to its address: hook NAME. It adds
+// hook starts a server that receives events, and sets a variable to its address: hook NAME. It adds
 // a line to NAME.log for each request, and answers with the status in NAME.status if that is there.
 func hook(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {

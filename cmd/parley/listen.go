@@ -24,13 +24,12 @@ func (c *cli) listen() *cobra.Command {
 	var printSecret bool
 	cmd := &cobra.Command{
 		Use:   "listen",
-		Short: "Follow the events of a running server, and forward them to your own",
-		Long: `Follow the events of a running server: one line for each, or with --json its whole body.
+		Short: "Print the events of a running server, and forward them to your own",
+		Long: `Print the events of a running server: one line for each, or with --json its whole body.
 
-With --forward-to each one is sent to an address of yours as a webhook would be, signed with a secret
-that stays the same for this data directory; what your server does not take is tried again after 5
-seconds, 5 minutes and 30 minutes, and later events of the same chat wait behind it. When the
-connection to the server is lost, listen goes on where it stopped.`,
+With --forward-to, each event is sent to an address of yours like a webhook, signed with a secret that does not
+change for this data directory. A failed attempt is retried after 5 seconds, 5 minutes and 30 minutes; later
+events of the same chat wait for it. When the connection to the server is lost, listen resumes where it stopped.`,
 		Example: `  parley listen --forward-to localhost:3000/hook
   export WEBHOOK_SECRET=$(parley listen --print-secret)`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -48,15 +47,15 @@ connection to the server is lost, listen goes on where it stopped.`,
 			return c.follow(cmd, types, channel, forwardTo)
 		},
 	}
-	cmd.Flags().StringVar(&forwardTo, "forward-to", "", "the address to send each event to, for example localhost:3000/hook")
+	cmd.Flags().StringVar(&forwardTo, "forward-to", "", "the address that receives each event, for example localhost:3000/hook")
 	cmd.Flags().StringSliceVar(&events, "events", nil, "only these types of events, separated by commas")
-	cmd.Flags().StringVar(&channel, "channel", "", "only events of this channel (default: all that the token may see)")
-	cmd.Flags().BoolVar(&printSecret, "print-secret", false, "print the secret that signs what is forwarded, and end")
+	cmd.Flags().StringVar(&channel, "channel", "", "only events of this channel (default: all channels of the token)")
+	cmd.Flags().BoolVar(&printSecret, "print-secret", false, "print the secret that signs forwarded events, and exit")
 	clientFlags(cmd)
 	return cmd
 }
 
-// listenKeys returns what forwarded events are signed with.
+// listenKeys returns the secret that signs forwarded events.
 func (c *cli) listenKeys(cmd *cobra.Command) (callback.Keys, error) {
 	var s client.Secret
 	err := c.manage(cmd, func(ctx context.Context, api *client.Client) error {
@@ -66,7 +65,7 @@ func (c *cli) listenKeys(cmd *cobra.Command) (callback.Keys, error) {
 	return callback.Keys{Secret: s.Secret}, err
 }
 
-// follow prints events, and forwards them where an address is given, until the command ends.
+// follow prints events, and forwards them to an address if one is given, until the command ends.
 func (c *cli) follow(cmd *cobra.Command, types []parley.EventType, channel, forwardTo string) error {
 	ctx := cmd.Context()
 	cl, err := c.client(keyToken, app.EnvGlobalToken, func(r app.Running) string { return r.GlobalToken })
@@ -74,12 +73,12 @@ func (c *cli) follow(cmd *cobra.Command, types []parley.EventType, channel, forw
 		return err
 	}
 	cl.Channel = channel
-	ear := &ear{cli: c, client: cl, query: url.Values{}}
+	stream := &stream{cli: c, client: cl, query: url.Values{}}
 	if len(types) > 0 {
-		ear.query.Set("types", joinTypes(types))
+		stream.query.Set("types", joinTypes(types))
 	}
-	teller := &teller{out: c.out, json: c.json}
-	on := func(e heard) error { teller.event(e); return nil }
+	lines := &linePrinter{out: c.out, json: c.json}
+	on := func(e streamEvent) error { lines.event(e); return nil }
 	ready := "Ready. ^C to quit"
 	if forwardTo != "" {
 		address, err := forwardAddress(forwardTo)
@@ -90,24 +89,25 @@ func (c *cli) follow(cmd *cobra.Command, types []parley.EventType, channel, forw
 		if err != nil {
 			return err
 		}
-		ready = fmt.Sprintf("Ready. Signing secret %s  (stays the same for this data directory; --print-secret for scripts). ^C to quit", keys.Secret)
+		ready = fmt.Sprintf("Ready. Signing secret %s  (does not change for this data directory; --print-secret for scripts). ^C to quit",
+			keys.Secret)
 		if !c.errTerminal { // it may be a log
-			ready = "Ready. The signing secret is what parley listen --print-secret prints. ^C to quit"
+			ready = "Ready. Print the signing secret with parley listen --print-secret. ^C to quit"
 		}
 		outcome := io.Writer(c.out)
 		if c.json {
 			outcome = c.err // only bodies are data
 		}
-		f := newForwarder(address, keys, func(line string) { teller.line(outcome, line) })
-		defer f.wait()
-		on = func(e heard) error { teller.event(e); return f.forward(ctx, e) }
+		f := newForwarder(address, keys, func(line string) { lines.print(outcome, line) })
+		defer f.running.Wait()
+		on = func(e streamEvent) error { lines.event(e); return f.forward(ctx, e) }
 	}
-	ear.connected = func() { c.hint("%s", ready) }
-	return c.explain(ctx, cl, ear.listen(ctx, on))
+	stream.connected = func() { c.hint("%s", ready) }
+	return c.explain(ctx, cl, stream.follow(ctx, on))
 }
 
-// forwardAddress completes and checks the address to forward to. It is the developer's own choice, so
-// any will do that HTTP can reach.
+// forwardAddress completes and checks the address to forward to. The developer chose it, so private addresses are
+// allowed.
 func forwardAddress(given string) (string, error) {
 	address := given
 	if !strings.Contains(address, "://") {
@@ -120,29 +120,29 @@ func forwardAddress(given string) (string, error) {
 	return u.String(), nil
 }
 
-// teller prints lines whole, whoever writes them.
-type teller struct {
+// linePrinter prints whole lines for concurrent writers.
+type linePrinter struct {
 	mu   sync.Mutex
 	out  io.Writer
 	json bool
 }
 
-func (t *teller) line(to io.Writer, text string) {
+func (t *linePrinter) print(to io.Writer, text string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	fmt.Fprintln(to, text)
 }
 
-func (t *teller) event(e heard) {
+func (t *linePrinter) event(e streamEvent) {
 	if t.json {
-		t.line(t.out, string(e.body))
+		t.print(t.out, string(e.body))
 		return
 	}
-	t.line(t.out, fmt.Sprintf("%s  --> %-17s %s   %s", clock(time.Now()), e.Type, e.ID, e.summary()))
+	t.print(t.out, fmt.Sprintf("%s  --> %-17s %s   %s", clock(time.Now()), e.Type, e.ID, e.summary()))
 }
 
-// heard is an event as it came.
-type heard struct {
+// streamEvent is an event of the stream.
+type streamEvent struct {
 	ID      parley.EventID     `json:"id"`
 	Type    parley.EventType   `json:"type"`
 	Channel parley.ChannelCode `json:"channel"`
@@ -165,16 +165,16 @@ type heard struct {
 	body []byte
 }
 
-func newHeard(body []byte) (heard, error) {
-	e := heard{body: body}
+func newStreamEvent(body []byte) (streamEvent, error) {
+	e := streamEvent{body: body}
 	return e, json.Unmarshal(body, &e)
 }
 
-// chat names whose events keep their order among each other.
-func (e *heard) chat() string { return string(e.Channel) + " " + e.Data.ContactID }
+// chat identifies the events that are forwarded in order.
+func (e *streamEvent) chat() string { return string(e.Channel) + " " + e.Data.ContactID }
 
-// summary is an event in a few words, safe to show on a terminal: who did what to whom, and no text.
-func (e *heard) summary() string {
+// summary describes an event without its text, safe for a terminal.
+func (e *streamEvent) summary() string {
 	from, to := contactName(e.Data.ContactID), string(e.Channel)
 	if e.Data.FromMe == "true" && e.Data.Reaction == nil && e.Data.Vote == nil {
 		from, to = to, from

@@ -16,46 +16,45 @@ import (
 
 const (
 	forwardTimeout = 10 * time.Second
-	forwardAtOnce  = 8      // requests to the developer's server at the same time
-	maxWaiting     = 10_000 // events; with more, no further ones are read
+	maxInFlight    = 8      // requests to the developer's server at the same time
+	maxWaiting     = 10_000 // events; then reading pauses
 )
 
-// forwardDelays are the first steps of the schedule of webhooks: nobody develops for longer than that
-// against a server that does not answer.
+// forwardDelays are the first steps of the schedule of webhooks. The others are too long for development.
 var forwardDelays = []time.Duration{5 * time.Second, 5 * time.Minute, 30 * time.Minute}
 
-// forwarder sends events to a developer's own server, as webhooks are sent. Events of one chat keep
-// their order; chats do not wait for each other.
+// forwarder sends events to a developer's own server, like webhooks. Events of one chat are sent in order; chats do not
+// wait for each other.
 type forwarder struct {
 	url    string
 	keys   callback.Keys
-	say    func(line string)
+	print  func(line string)
 	client *http.Client
 
-	room    chan struct{} // bounds what waits
-	atOnce  chan struct{} // bounds what is under way
-	running sync.WaitGroup
+	waiting  chan struct{} // limits the events in memory
+	inFlight chan struct{} // limits the concurrent requests
+	running  sync.WaitGroup
 
 	mu    sync.Mutex
-	chats map[string][]heard // what waits, by chat; a chat that is here has a goroutine
+	chats map[string][]streamEvent // waiting events by chat; each chat here has a goroutine
 }
 
-func newForwarder(url string, keys callback.Keys, say func(string)) *forwarder {
+func newForwarder(url string, keys callback.Keys, print func(string)) *forwarder {
 	return &forwarder{
-		url: url, keys: keys, say: say,
+		url: url, keys: keys, print: print,
 		client: &http.Client{
 			Timeout:       forwardTimeout,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
-		room: make(chan struct{}, maxWaiting), atOnce: make(chan struct{}, forwardAtOnce),
-		chats: map[string][]heard{},
+		waiting: make(chan struct{}, maxWaiting), inFlight: make(chan struct{}, maxInFlight),
+		chats: map[string][]streamEvent{},
 	}
 }
 
-// forward takes an event to be sent. It waits where too much waits already.
-func (f *forwarder) forward(ctx context.Context, e heard) error {
+// forward enqueues an event. It blocks while too many are waiting.
+func (f *forwarder) forward(ctx context.Context, e streamEvent) error {
 	select {
-	case f.room <- struct{}{}:
+	case f.waiting <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -65,16 +64,13 @@ func (f *forwarder) forward(ctx context.Context, e heard) error {
 	waiting, busy := f.chats[chat]
 	f.chats[chat] = append(waiting, e)
 	if !busy {
-		f.running.Go(func() { f.serve(ctx, chat) })
+		f.running.Go(func() { f.drain(ctx, chat) })
 	}
 	return nil
 }
 
-// wait returns when nothing is under way any more: soon after the context of forward ended.
-func (f *forwarder) wait() { f.running.Wait() }
-
-// serve sends what waits of a chat until nothing does.
-func (f *forwarder) serve(ctx context.Context, chat string) {
+// drain delivers the waiting events of a chat in order.
+func (f *forwarder) drain(ctx context.Context, chat string) {
 	for ctx.Err() == nil {
 		f.mu.Lock()
 		waiting := f.chats[chat]
@@ -86,14 +82,14 @@ func (f *forwarder) serve(ctx context.Context, chat string) {
 		f.chats[chat] = waiting[1:]
 		f.mu.Unlock()
 		f.deliver(ctx, waiting[0])
-		<-f.room
+		<-f.waiting
 	}
 }
 
-// deliver sends an event until it is taken or the steps are over.
-func (f *forwarder) deliver(ctx context.Context, e heard) {
+// deliver attempts to send an event until it succeeds or the schedule ends.
+func (f *forwarder) deliver(ctx context.Context, e streamEvent) {
 	for _, delay := range append(forwardDelays, 0) {
-		problem, took := f.try(ctx, e)
+		problem, took := f.attempt(ctx, e)
 		if ctx.Err() != nil {
 			return
 		}
@@ -102,23 +98,21 @@ func (f *forwarder) deliver(ctx context.Context, e heard) {
 		case problem == "":
 			return
 		case delay == 0:
-			f.say(fmt.Sprintf("%s  <-- %s  POST %s   %s   given up: %s", now, problem, f.url, took, e.ID))
+			f.print(fmt.Sprintf("%s  <-- %s  POST %s   %s   given up: %s", now, problem, f.url, took, e.ID))
 			return
 		}
-		f.say(fmt.Sprintf("%s  <-- %s  POST %s   %s   retry in %s: %s", now, problem, f.url, took, short(delay), e.ID))
-		select {
-		case <-time.After(delay):
-		case <-ctx.Done():
+		f.print(fmt.Sprintf("%s  <-- %s  POST %s   %s   retry in %s: %s", now, problem, f.url, took, short(delay), e.ID))
+		if pause(ctx, delay) != nil {
 			return
 		}
 	}
 }
 
-// try sends an event once. It says itself when that worked, and else returns why not.
-func (f *forwarder) try(ctx context.Context, e heard) (problem, took string) {
+// attempt sends an event once. It prints success and returns the problem otherwise.
+func (f *forwarder) attempt(ctx context.Context, e streamEvent) (problem, took string) {
 	select {
-	case f.atOnce <- struct{}{}:
-		defer func() { <-f.atOnce }()
+	case f.inFlight <- struct{}{}:
+		defer func() { <-f.inFlight }()
 	case <-ctx.Done():
 		return "interrupted", ""
 	}
@@ -131,13 +125,13 @@ func (f *forwarder) try(ctx context.Context, e heard) (problem, took string) {
 	case err != nil:
 		return reason(err), took
 	case code >= 200 && code <= 299:
-		f.say(fmt.Sprintf("%s  <-- %d  POST %s   %s", clock(time.Now()), code, f.url, took))
+		f.print(fmt.Sprintf("%s  <-- %d  POST %s   %s", clock(time.Now()), code, f.url, took))
 		return "", took
 	}
 	return fmt.Sprint(code), took
 }
 
-func (f *forwarder) post(ctx context.Context, e heard, at time.Time) (int, error) {
+func (f *forwarder) post(ctx context.Context, e streamEvent, at time.Time) (int, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, f.url, bytes.NewReader(e.body))
 	if err != nil {
 		return 0, err
@@ -152,11 +146,11 @@ func (f *forwarder) post(ctx context.Context, e heard, at time.Time) (int, error
 		return 0, err
 	}
 	defer resp.Body.Close()
-	io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10)) // so that the connection can be used again
+	io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10)) // keeps the connection reusable
 	return resp.StatusCode, nil
 }
 
-// reason is the innermost cause, without the address that the line names anyway.
+// reason is the innermost cause: the line has the address already.
 func reason(err error) string {
 	for {
 		inner := errors.Unwrap(err)
@@ -167,7 +161,7 @@ func reason(err error) string {
 	}
 }
 
-// short writes a round length of time: 5 s, 5 min.
+// short is a length of time such as 5 s or 5 min.
 func short(d time.Duration) string {
 	if d >= time.Minute {
 		return fmt.Sprintf("%d min", d/time.Minute)

@@ -13,25 +13,25 @@ import (
 )
 
 const (
-	comeBack = 2 * time.Second  // how long to wait before asking again
-	silence  = 45 * time.Second // three heartbeats: the connection is dead
-	maxEvent = 8 << 20          // longer than any event
+	reconnectDelay = 2 * time.Second
+	streamTimeout  = 45 * time.Second // three heartbeats: the connection is dead
+	maxEvent       = 8 << 20          // longer than any event
 )
 
-// ear follows the event stream of a server and comes back when it breaks.
-type ear struct {
+// stream follows the event stream of a server and reconnects when it breaks.
+type stream struct {
 	cli       *cli
 	client    *client.Client
 	query     url.Values
-	connected func() // called once, when events are followed; nil: nobody asks
+	connected func() // called once, when the stream has begun; may be nil
 	lastID    string
 }
 
-// listen calls on for every event until ctx ends or on fails. A server that cannot be reached at first
-// is an error; one that goes away is waited for.
-func (e *ear) listen(ctx context.Context, on func(heard) error) error {
+// follow calls on for every event until ctx ends or on fails. A server that cannot be reached at first is an error; after
+// that it reconnects.
+func (e *stream) follow(ctx context.Context, on func(streamEvent) error) error {
 	for first := true; ; first = false {
-		begun, err := e.hear(ctx, on)
+		begun, err := e.read(ctx, on)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -39,19 +39,17 @@ func (e *ear) listen(ctx context.Context, on func(heard) error) error {
 			return err
 		}
 		if begun {
-			e.cli.hint("The server is gone; trying again until it is back.")
+			e.cli.hint("The connection was lost; reconnecting.")
 		}
-		select {
-		case <-time.After(comeBack):
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := pause(ctx, reconnectDelay); err != nil {
+			return err
 		}
-		e.find()
+		e.locate()
 	}
 }
 
-// find looks where the server is: after a restart it may listen elsewhere, and its own token is another.
-func (e *ear) find() {
+// locate finds the server again: after a restart its address and its temporary token may be others.
+func (e *stream) locate() {
 	base, running, err := e.cli.server()
 	if err != nil {
 		return
@@ -61,8 +59,8 @@ func (e *ear) find() {
 	}
 }
 
-// hear follows one connection to its end. It reports whether events were followed at all.
-func (e *ear) hear(ctx context.Context, on func(heard) error) (begun bool, err error) {
+// read reads one connection to its end. It reports whether the stream began.
+func (e *stream) read(ctx context.Context, on func(streamEvent) error) (begun bool, err error) {
 	ctx, hangUp := context.WithCancelCause(ctx)
 	defer hangUp(nil)
 	resp, err := e.client.Events(ctx, e.query, e.lastID)
@@ -74,10 +72,10 @@ func (e *ear) hear(ctx context.Context, on func(heard) error) (begun bool, err e
 		e.connected()
 		e.connected = nil
 	}
-	dead := time.AfterFunc(silence, func() { hangUp(errors.New("nothing came for a long time")) })
+	dead := time.AfterFunc(streamTimeout, func() { hangUp(errors.New("nothing came for a long time")) })
 	defer dead.Stop()
 	events := newEventReader(resp.Body)
-	events.alive = func() { dead.Reset(silence) }
+	events.alive = func() { dead.Reset(streamTimeout) }
 	for {
 		event, err := events.next()
 		if events.lastID != "" {
@@ -96,19 +94,19 @@ func (e *ear) hear(ctx context.Context, on func(heard) error) (begun bool, err e
 type eventReader struct {
 	lines  *bufio.Reader
 	lastID string
-	alive  func() // called at every line; nil: nobody asks
+	alive  func() // called at every line; may be nil
 }
 
 func newEventReader(body io.Reader) *eventReader { return &eventReader{lines: bufio.NewReader(body)} }
 
 // next reads up to the next event.
-func (r *eventReader) next() (heard, error) {
+func (r *eventReader) next() (streamEvent, error) {
 	var id string
 	var data []byte
 	for {
 		line, err := readLine(r.lines)
 		if err != nil {
-			return heard{}, err
+			return streamEvent{}, err
 		}
 		if r.alive != nil {
 			r.alive()
@@ -119,18 +117,18 @@ func (r *eventReader) next() (heard, error) {
 			id = string(value)
 		case string(name) == "data":
 			data = value
-		case len(line) == 0: // what came before it is whole
+		case len(line) == 0: // end of an event
 			if id != "" {
 				r.lastID = id
 			}
 			if data != nil {
-				return newHeard(data)
+				return newStreamEvent(data)
 			}
 		}
 	}
 }
 
-// readLine reads a line without its end, and refuses one that no event can be.
+// readLine reads a line of at most maxEvent bytes, without its end.
 func readLine(r *bufio.Reader) ([]byte, error) {
 	var line []byte
 	for {

@@ -26,9 +26,10 @@ import (
 const listenSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 // madeUp is an event of a contact.
-func madeUp(t *testing.T, n int, contact string) heard {
+func madeUp(t *testing.T, n int, contact string) streamEvent {
 	t.Helper()
-	e, err := newHeard(fmt.Appendf(nil, `{"id":"evt_%026d","seq":%d,"type":"message.received","channel":"demo","timestamp":"2026-11-15T08:30:00.000Z","data":{"contact_id":"%s","message_id":"m%d"}}`, n, n, contact, n))
+	e, err := newStreamEvent(fmt.Appendf(nil, `{"id":"evt_%026d","seq":%d,"type":"message.received","channel":"demo",`+
+		`"timestamp":"2026-11-15T08:30:00.000Z","data":{"contact_id":"%s","message_id":"m%d"}}`, n, n, contact, n))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +45,7 @@ func answered(status int) *http.Response {
 	return &http.Response{StatusCode: status, Body: io.NopCloser(strings.NewReader(""))}
 }
 
-// newPretended makes a forwarder to a server that does as it is told, and lists what it says.
+// newPretended makes a forwarder to a scripted server, and lists its output.
 func newPretended(server pretend) (*forwarder, func() []string) {
 	var mu sync.Mutex
 	var lines []string
@@ -75,14 +76,15 @@ func TestForwardedEventsAreSigned(t *testing.T) {
 	if err := f.forward(t.Context(), e); err != nil {
 		t.Fatal(err)
 	}
-	f.wait()
+	f.running.Wait()
 	if got.Method != "POST" || got.URL.Path != "/hook" || got.Header.Get("Content-Type") != "application/json" || !bytes.Equal(body, e.body) {
 		t.Errorf("got %s %s of type %s: %s", got.Method, got.URL, got.Header.Get("Content-Type"), body)
 	}
 	key, _ := base64.StdEncoding.DecodeString(strings.TrimPrefix(listenSecret, "whsec_"))
 	mac := hmac.New(sha256.New, key)
 	fmt.Fprintf(mac, "%s.%s.%s", got.Header.Get("webhook-id"), got.Header.Get("webhook-timestamp"), body)
-	if want := "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil)); got.Header.Get("webhook-signature") != want || got.Header.Get("webhook-id") != string(e.ID) {
+	if want := "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil)); got.Header.Get("webhook-signature") != want ||
+		got.Header.Get("webhook-id") != string(e.ID) {
 		t.Errorf("the headers are %v, want the signature %s", got.Header, want)
 	}
 	if !strings.Contains(said, "<-- 200  POST "+server.URL+"/hook") {
@@ -113,19 +115,20 @@ func TestForwardRetries(t *testing.T) {
 			}
 			return answered(next), nil
 		})
-		for _, e := range []heard{madeUp(t, 1, "a@c.us"), madeUp(t, 2, "a@c.us"), madeUp(t, 3, "b@c.us")} {
+		for _, e := range []streamEvent{madeUp(t, 1, "a@c.us"), madeUp(t, 2, "a@c.us"), madeUp(t, 3, "b@c.us")} {
 			if err := f.forward(t.Context(), e); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()
 		}
-		f.wait()
+		f.running.Wait()
 		want := []string{"1 after 0s", "3 after 0s", "1 after 5s", "1 after 5m5s", "1 after 35m15s", "2 after 35m15s"}
 		if !slices.Equal(arrivals, want) {
 			t.Errorf("arrivals:\n got %q\nwant %q", arrivals, want)
 		}
 		lines := strings.Join(said(), "\n")
-		for _, part := range []string{"<-- 500  POST", "retry in 5 s", "<-- 302  POST", "retry in 5 min", "timeout after 10 s", "retry in 30 min"} {
+		for _, part := range []string{"<-- 500  POST", "retry in 5 s", "<-- 302  POST", "retry in 5 min", "timeout after 10 s",
+			"retry in 30 min"} {
 			if !strings.Contains(lines, part) {
 				t.Errorf("%q was not said:\n%s", part, lines)
 			}
@@ -143,8 +146,9 @@ func TestForwardGivesUp(t *testing.T) {
 			return nil, &net.OpError{Op: "dial", Err: errors.New("connection refused")}
 		})
 		f.forward(t.Context(), madeUp(t, 1, "a@c.us"))
-		f.wait()
-		if lines := said(); tries != 4 || len(lines) != 4 || !strings.Contains(lines[3], "connection refused") || !strings.Contains(lines[3], "given up: "+madeUpID(1)) {
+		f.running.Wait()
+		if lines := said(); tries != 4 || len(lines) != 4 || !strings.Contains(lines[3], "connection refused") || !strings.Contains(lines[3],
+			"given up: "+madeUpID(1)) {
 			t.Errorf("%d tries, and it said %q", tries, lines)
 		}
 	})
@@ -166,7 +170,7 @@ func TestForwardEndsWithContext(t *testing.T) {
 		synctest.Wait()
 		began := time.Now()
 		cancel()
-		f.wait()
+		f.running.Wait()
 		if took := time.Since(began); took != 0 {
 			t.Errorf("it took %s to end", took)
 		}
@@ -193,7 +197,7 @@ func TestForwardAddress(t *testing.T) {
 func TestEarComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := []string{}
-		stream := func(ids ...int) string {
+		written := func(ids ...int) string {
 			text := ": events follow\n\nretry: 2000\nid: evt_begin\n\n"
 			for _, n := range ids {
 				text += fmt.Sprintf("id: %s\nevent: message.received\ndata: %s\n\n", madeUpID(n), madeUp(t, n, "a@c.us").body)
@@ -201,10 +205,10 @@ func TestEarComesBack(t *testing.T) {
 			return text
 		}
 		answers := []*http.Response{
-			{StatusCode: 200, Body: io.NopCloser(strings.NewReader(stream()))},
+			{StatusCode: 200, Body: io.NopCloser(strings.NewReader(written()))},
 			{StatusCode: 503, Body: io.NopCloser(strings.NewReader(`{"message":"draining"}`))},
-			{StatusCode: 200, Body: io.NopCloser(strings.NewReader(stream(1, 2) + "id: evt_half\ndata: {"))},
-			{StatusCode: 200, Body: io.NopCloser(strings.NewReader(stream(3)))},
+			{StatusCode: 200, Body: io.NopCloser(strings.NewReader(written(1, 2) + "id: evt_half\ndata: {"))},
+			{StatusCode: 200, Body: io.NopCloser(strings.NewReader(written(3)))},
 			{StatusCode: 401, Body: io.NopCloser(strings.NewReader(`{"message":"A valid token is needed"}`))},
 		}
 		cl := &client.Client{Base: "http://parley", Token: "t", HTTP: &http.Client{}}
@@ -216,8 +220,8 @@ func TestEarComesBack(t *testing.T) {
 		})
 		c := &cli{err: io.Discard, set: &settings{values: map[string]settingValue{keyURL: {text: "http://parley"}}}}
 		var got []string
-		e := &ear{cli: c, client: cl}
-		err := e.listen(t.Context(), func(h heard) error { got = append(got, string(h.ID)); return nil })
+		e := &stream{cli: c, client: cl}
+		err := e.follow(t.Context(), func(h streamEvent) error { got = append(got, string(h.ID)); return nil })
 		if exitCodeOf(err) != exitNotAllowed {
 			t.Errorf("it ended with %v", err)
 		}
@@ -245,8 +249,8 @@ func TestEarHangsUpOnSilence(t *testing.T) {
 		})
 		c := &cli{err: io.Discard, set: &settings{values: map[string]settingValue{keyURL: {text: "http://parley"}}}}
 		began := time.Now()
-		err := (&ear{cli: c, client: cl}).listen(t.Context(), func(heard) error { return nil })
-		if took := time.Since(began); exitCodeOf(err) != exitNotAllowed || took != silence+comeBack {
+		err := (&stream{cli: c, client: cl}).follow(t.Context(), func(streamEvent) error { return nil })
+		if took := time.Since(began); exitCodeOf(err) != exitNotAllowed || took != streamTimeout+reconnectDelay {
 			t.Errorf("it ended with %v after %s", err, took)
 		}
 	})
@@ -254,14 +258,20 @@ func TestEarHangsUpOnSilence(t *testing.T) {
 
 func TestSummaries(t *testing.T) {
 	for body, want := range map[string]string{
-		`{"type":"message.received","channel":"demo","data":{"contact_id":"6281234567890@c.us","message_id":"m","from_me":"false","body":"the text"}}`:  "+62 812-3456-7890 → demo",
-		`{"type":"message.status","channel":"demo","data":{"contact_id":"6281234567890@c.us","message_id":"m","from_me":"true","status":"READ"}}`:       "READ  demo → +62 812-3456-7890",
-		`{"type":"message.reaction","channel":"demo","data":{"contact_id":"6281234567890@c.us","from_me":"true","reaction":{"emoji":"👍"}}}`:             "+62 812-3456-7890 → demo  👍",
-		`{"type":"poll.vote","channel":"demo","data":{"contact_id":"6281234567890@c.us","from_me":"true","vote":{"options":["now\u001b[2J","later"]}}}`: "+62 812-3456-7890 → demo  now [2J, later",
-		`{"type":"channel.status","channel":"demo","data":{"status":"RECONNECTING","was":"WORKING","reason":"the socket was closed"}}`:                  "demo RECONNECTING, was WORKING  the socket was closed",
-		`{"type":"otp.failed","channel":"demo","data":{"id":"otp_1","contact_id":"6281234567890@c.us","reason":"locked"}}`:                              "otp_1 +62 812-3456-7890 locked",
+		`{"type":"message.received","channel":"demo","data":{"contact_id":"6281234567890@c.us","message_id":"m","from_me":"false",` +
+			`"body":"the text"}}`: "+62 812-3456-7890 → demo",
+		`{"type":"message.status","channel":"demo","data":{"contact_id":"6281234567890@c.us","message_id":"m","from_me":"true",` +
+			`"status":"READ"}}`: "READ  demo → +62 812-3456-7890",
+		`{"type":"message.reaction","channel":"demo","data":{"contact_id":"6281234567890@c.us","from_me":"true",` +
+			`"reaction":{"emoji":"👍"}}}`: "+62 812-3456-7890 → demo  👍",
+		`{"type":"poll.vote","channel":"demo","data":{"contact_id":"6281234567890@c.us","from_me":"true",` +
+			`"vote":{"options":["now\u001b[2J","later"]}}}`: "+62 812-3456-7890 → demo  now [2J, later",
+		`{"type":"channel.status","channel":"demo","data":{"status":"RECONNECTING","was":"WORKING",` +
+			`"reason":"the socket was closed"}}`: "demo RECONNECTING, was WORKING  the socket was closed",
+		`{"type":"otp.failed","channel":"demo","data":{"id":"otp_1","contact_id":"6281234567890@c.us",` +
+			`"reason":"locked"}}`: "otp_1 +62 812-3456-7890 locked",
 	} {
-		e, err := newHeard([]byte(body))
+		e, err := newStreamEvent([]byte(body))
 		if err != nil {
 			t.Fatal(err)
 		}

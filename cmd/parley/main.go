@@ -1,5 +1,8 @@
-// Command parley is a chat messaging gateway and the tools to run it, one file per command. It reads
-// flags and environment; everything else is done by the packages under internal.
+// Command parley is a chat messaging gateway and the tools to run it, one file per command or group of commands.
+//
+// Invariants: only dev, serve, migrate and restore open a data directory themselves; every other command calls the API
+// through internal/client, of the running server or of one in its own process. Data goes to stdout, everything else to
+// stderr. With --json an error is one line of JSON. Settings are read in settings.go alone.
 package main
 
 import (
@@ -11,6 +14,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"syscall"
 )
 
@@ -25,7 +29,7 @@ func main() {
 	os.Exit(int(run(ctx, c, os.Args[1:])))
 }
 
-// run runs one command line and writes on stderr what went wrong: a sentence, or with --json one line of JSON.
+// run runs one command line. An error goes to stderr as a sentence, or with --json as one line of JSON.
 func run(ctx context.Context, c *cli, args []string) exitCode {
 	root := newRoot(c)
 	root.SetArgs(args)
@@ -38,8 +42,8 @@ func run(ctx context.Context, c *cli, args []string) exitCode {
 	code := exitCodeOf(err)
 	switch {
 	case err == nil:
-	case c.json || slices.Contains(args, "--json"): // flags may have been wrong before it was read
-		line, _ := json.Marshal(documentOf(err)) // of texts only
+	case c.json || slices.Contains(args, "--json"): // a wrong flag before it ends the parsing
+		line, _ := json.Marshal(errorDocumentOf(err)) // of texts only
 		fmt.Fprintf(c.err, "%s\n", line)
 	case code == exitInterrupted:
 		fmt.Fprintln(c.err, "parley: interrupted")
@@ -49,7 +53,7 @@ func run(ctx context.Context, c *cli, args []string) exitCode {
 	return code
 }
 
-// cli is what every command has: where it reads and writes, and what all of them can be told.
+// cli is what every command has: its streams, the common flags and the settings.
 type cli struct {
 	in          io.Reader
 	out, err    io.Writer // out is for data only
@@ -68,35 +72,70 @@ type cli struct {
 	helpErr error     // --help was asked of a command that does not exist
 }
 
-// hint tells a person something that is no data. Programs hear it only if they ask with --verbose.
+// hint prints something for a person, which is not data. Programs get it only with --verbose.
 func (c *cli) hint(format string, args ...any) {
 	if c.verbose || c.errTerminal && !c.quiet {
 		fmt.Fprintf(c.err, format+"\n", args...)
 	}
 }
 
-// confirm makes sure that a person means to destroy something: --yes, or its name typed.
+// confirm requires --yes or the typed name before something is destroyed.
 func (c *cli) confirm(ctx context.Context, yes bool, what, name string) error {
 	if yes {
 		return nil
 	}
 	if c.noInput || !c.inTerminal {
-		return fail(exitUsage, "%s. Say --yes if you mean it", what)
+		return fail(exitUsage, "%s. Pass --yes to confirm", what)
 	}
-	fmt.Fprintf(c.err, "%s. Type %s to go on: ", what, name)
-	typed := make(chan string, 1)
-	go func() { // ends with the process if nobody types
-		var word string
-		fmt.Fscanln(c.in, &word) // nothing typed is not the name
-		typed <- word
+	typed, err := c.ask(ctx, fmt.Sprintf("%s. Type %s to confirm: ", what, name))
+	if ctx.Err() != nil {
+		return err
+	}
+	if typed != name {
+		return fail(exitNegative, "nothing was changed")
+	}
+	return nil
+}
+
+// ask asks a person at the terminal and returns the line that was typed.
+func (c *cli) ask(ctx context.Context, question string) (string, error) {
+	fmt.Fprint(c.err, question)
+	type line struct {
+		text string
+		err  error
+	}
+	typed := make(chan line, 1)
+	go func() { // ends with the process if nothing is typed
+		text, err := readTypedLine(c.in)
+		typed <- line{text, err}
 	}()
 	select {
 	case <-ctx.Done():
-		return ctx.Err()
-	case word := <-typed:
-		if word != name {
-			return fail(exitNotSo, "nothing was done")
+		return "", ctx.Err()
+	case l := <-typed:
+		if l.err != nil {
+			return "", fail(exitNeedsPerson, "nothing was typed")
 		}
-		return nil
+		return strings.TrimSpace(l.text), nil
+	}
+}
+
+// readTypedLine reads one line byte by byte: a buffered reader would take the input of the next question.
+func readTypedLine(r io.Reader) (string, error) {
+	var b strings.Builder
+	one := make([]byte, 1)
+	for {
+		n, err := r.Read(one)
+		switch {
+		case n == 1 && one[0] == '\n':
+			return b.String(), nil
+		case n == 1:
+			b.WriteByte(one[0])
+		case err == io.EOF && b.Len() > 0:
+			return b.String(), nil
+		}
+		if err != nil {
+			return "", err
+		}
 	}
 }

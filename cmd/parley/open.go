@@ -21,11 +21,9 @@ func (c *cli) open() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "open [LINK]",
 		Short: "Open the console, signed in",
-		Long: `Make a link that signs in to the console, print it and, at a terminal, open it in a browser.
-
-The link works once, for 15 minutes: whoever has it may do everything. It leads to --url, else to the
-server's public address, else to this machine. With a LINK, such as the login
-link of a sandbox channel, that is opened instead.`,
+		Long: `Create a link that signs in to the console, print it and, at a terminal, open it in a browser. The link works
+once, for 15 minutes, and gives full access. It leads to --url, else to the server's public address, else to
+this machine. With a LINK, such as the login link of a sandbox channel, open that instead.`,
 		Example: `  parley open
   parley open --url https://chat.example.com --print`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -42,7 +40,7 @@ link of a sandbox channel, that is opened instead.`,
 			case c.openBrowser(link):
 				c.hint("Opened in your browser.")
 			default:
-				c.hint("No browser could be opened here. Open the link in one yourself.")
+				c.hint("No browser could be started here. Open the link in a browser.")
 			}
 			return nil
 		},
@@ -52,12 +50,12 @@ link of a sandbox channel, that is opened instead.`,
 	return cmd
 }
 
-// linkToOpen returns the link that was given, or makes one that signs in.
+// linkToOpen returns the given link, or creates one that signs in.
 func (c *cli) linkToOpen(cmd *cobra.Command, args []string) (string, error) {
 	if len(args) > 0 {
 		u, err := url.Parse(args[0])
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-			return "", fail(exitUsage, "%q is no link. It begins with http:// or https://", args[0])
+			return "", fail(exitUsage, "%q is not a link. A link begins with http:// or https://", args[0])
 		}
 		return args[0], nil
 	}
@@ -78,13 +76,12 @@ func (c *cli) linkToOpen(cmd *cobra.Command, args []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	c.hint("It works once, for %d minutes. Whoever has it may do everything.", int(console.LinkLife.Minutes()))
+	c.hint("It works once, for %d minutes, and gives full access.", int(console.LinkLife.Minutes()))
 	_, path, _ := strings.Cut(made.URL, "/console/")
 	return base + "/console/" + path, nil
 }
 
-// linkURL is the address that a link leads to: the one that was given, else that at which everybody reaches
-// the server, else that of the server on this machine.
+// linkURL is the base of a link: --url, else the server's public address, else its address on this machine.
 func (c *cli) linkURL() (string, error) {
 	if c.set.text(keyURL) == "" {
 		if public, err := c.publicURL(); err != nil || public != "" {
@@ -95,15 +92,14 @@ func (c *cli) linkURL() (string, error) {
 	return base, err
 }
 
-// publicURL is the address at which everybody reaches the server, as it is set here or for the server that
-// runs; empty: it is not set.
+// publicURL is the server's public address, as set here or for the running server. It may be empty.
 func (c *cli) publicURL() (string, error) {
 	running, _ := c.dir().Running()
 	return app.PublicURL(cmp.Or(c.set.text(keyPublicURL), running.PublicURL))
 }
 
-// openBrowser opens a link in the browser of whoever is at this machine, and reports whether one was
-// started. The link stands in the list of processes for a moment; it is good once, and used at once.
+// openBrowser opens a link in a browser on this machine, and reports whether one was started. The link is visible in the
+// list of processes for a moment; it works once, and is used at once.
 func (c *cli) openBrowser(link string) bool {
 	var opener *exec.Cmd
 	switch runtime.GOOS {
@@ -123,11 +119,11 @@ func (c *cli) openBrowser(link string) bool {
 	if err := opener.Start(); err != nil {
 		return false
 	}
-	go opener.Wait() // it ends when it likes; only its remains are to be collected
+	go opener.Wait() // reaps the process
 	return true
 }
 
-// hasScreen reports whether there is a desktop that a browser could be shown on.
+// hasScreen reports whether there is a desktop for a browser.
 func (c *cli) hasScreen() bool {
 	for _, name := range []string{"DISPLAY", "WAYLAND_DISPLAY", "BROWSER"} {
 		if value, set := c.getenv(name); set && value != "" {

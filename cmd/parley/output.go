@@ -18,7 +18,7 @@ import (
 
 func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 
-// terminalSize is how much fits on the terminal. One that does not say has the size of old.
+// terminalSize is the size of the terminal, or 80 by 24 if it is not known.
 func terminalSize() (columns, rows int) {
 	columns, rows, err := term.GetSize(int(os.Stderr.Fd()))
 	if err != nil || columns == 0 || rows == 0 {
@@ -27,13 +27,13 @@ func terminalSize() (columns, rows int) {
 	return columns, rows
 }
 
-// colour reports whether what goes to a terminal may be coloured.
+// colour reports whether output to a terminal may be coloured.
 func (c *cli) colour(terminal bool) bool {
 	value, set := c.getenv("NO_COLOR")
 	return terminal && !(set && value != "")
 }
 
-// printJSON answers one JSON document.
+// printJSON prints one JSON document.
 func (c *cli) printJSON(v any) error {
 	enc := json.NewEncoder(c.out)
 	enc.SetEscapeHTML(false)
@@ -41,7 +41,7 @@ func (c *cli) printJSON(v any) error {
 	return enc.Encode(v)
 }
 
-// done tells a person that something is done, and a program by an empty document.
+// done prints a hint, and with --json an empty document.
 func (c *cli) done(format string, args ...any) error {
 	c.hint(format, args...)
 	if c.json {
@@ -50,7 +50,7 @@ func (c *cli) done(format string, args ...any) error {
 	return nil
 }
 
-// printTable answers rows under a head, aligned for people and cut by nothing.
+// printTable prints rows under a head, aligned and not truncated.
 func (c *cli) printTable(head []any, rows [][]any) {
 	t := table.NewWriter()
 	t.SetOutputMirror(c.out)
@@ -67,20 +67,20 @@ func (c *cli) printTable(head []any, rows [][]any) {
 	t.Render()
 }
 
-// when writes a time for people; the zero time is a dash.
+// when is a time for people. The zero time is a dash.
 func when(t time.Time) string { return doctor.When(t) }
 
 // progress shows how far a long task is, to a person at a terminal.
 type progress struct {
-	bar *progressbar.ProgressBar // nil: nobody watches, or it is done
+	bar *progressbar.ProgressBar // nil: no terminal, or finished
 }
 
-// newProgress shows a task that is measured in bytes.
+// newProgress shows a task measured in bytes.
 func (c *cli) newProgress(what string) *progress {
 	return c.progress(what, progressbar.OptionShowBytes(true))
 }
 
-// newCount shows a task that is counted.
+// newCount shows a task measured in items.
 func (c *cli) newCount(what string) *progress { return c.progress(what, progressbar.OptionShowCount()) }
 
 func (c *cli) progress(what string, unit progressbar.Option) *progress {
@@ -96,7 +96,7 @@ func (c *cli) progress(what string, unit progressbar.Option) *progress {
 	)}
 }
 
-// Set shows how much of how much is done; below zero: nobody knows of how much.
+// Set shows how much is done. A total below zero is unknown.
 func (p *progress) Set(done, total int64) {
 	if p.bar == nil {
 		return
@@ -107,7 +107,7 @@ func (p *progress) Set(done, total int64) {
 	p.bar.Set64(done) // only the terminal can fail
 }
 
-// Done takes the bar away. It may be called twice.
+// Done removes the bar. It may be called twice.
 func (p *progress) Done() {
 	if p.bar != nil {
 		p.bar.Finish()
@@ -115,7 +115,7 @@ func (p *progress) Done() {
 	}
 }
 
-// newList makes a command that lists what a path of the management API has.
+// newList makes a command that lists the resources of one kind.
 func newList[T any](c *cli, short, kind string, head []any, row func(*T) []any) *cobra.Command {
 	return &cobra.Command{
 		Use:     "list",
@@ -133,7 +133,7 @@ func newList[T any](c *cli, short, kind string, head []any, row func(*T) []any) 
 	}
 }
 
-// printRows answers a list: as it is, or as a table.
+// printRows prints a list, as JSON or as a table.
 func printRows[T any](c *cli, data json.RawMessage, head []any, row func(*T) []any) error {
 	if c.json {
 		return c.printJSON(data)
@@ -150,7 +150,7 @@ func printRows[T any](c *cli, data json.RawMessage, head []any, row func(*T) []a
 	return nil
 }
 
-// printData answers one thing: as it is, or as print does.
+// printData prints one resource, as JSON or with print.
 func printData[T any](c *cli, r *client.Response, print func(*T)) error {
 	if c.json {
 		return c.printJSON(r.Data)

@@ -12,7 +12,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -21,7 +20,7 @@ import (
 	"parley/internal/client"
 )
 
-// pairView chooses how the steps of a pairing are shown.
+// pairView selects the view for the steps of a pairing.
 func (c *cli) pairView(ctx context.Context, cl *client.Client, code string, flags pairFlags) (pairView, error) {
 	switch {
 	case flags.png != "":
@@ -31,12 +30,12 @@ func (c *cli) pairView(ctx context.Context, cl *client.Client, code string, flag
 	case flags.number != "":
 		return &codeView{cli: c, code: code}, nil
 	case !c.errTerminal:
-		return nil, fail(exitUsage, "a QR code can be drawn on a terminal only. Say --code NUMBER, --png FILE, --link or --json")
+		return nil, fail(exitUsage, "a QR code needs a terminal. Pass --code NUMBER, --png FILE, --link or --json")
 	}
 	return &screenView{cli: c, client: cl, code: code}, nil
 }
 
-// jsonView writes a line of JSON for each step.
+// jsonView prints a line of JSON for each step.
 type jsonView struct{ out io.Writer }
 
 func (v *jsonView) show(_ context.Context, s *pairStep) error {
@@ -57,10 +56,10 @@ func (v *jsonView) show(_ context.Context, s *pairStep) error {
 func (v *jsonView) tick(*pairStep) {}
 func (v *jsonView) close()         {}
 
-// wholeSeconds rounds up, so that what is still good is never said to be over.
+// wholeSeconds rounds up: 0 means expired.
 func wholeSeconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
 
-// clockText writes a length of time for people: 41 s, 2 min 31 s.
+// clockText is a length of time such as 41 s or 2 min 31 s.
 func clockText(d time.Duration) string {
 	seconds := wholeSeconds(d)
 	if seconds < 60 {
@@ -69,7 +68,7 @@ func clockText(d time.Duration) string {
 	return fmt.Sprintf("%d min %d s", seconds/60, seconds%60)
 }
 
-// codeView prints the code to type. The code is the data; all else is for a person.
+// codeView prints the code to type to stdout, and everything else as hints.
 type codeView struct {
 	*cli
 	code string
@@ -90,7 +89,7 @@ func (v *codeView) show(_ context.Context, s *pairStep) error {
 func (v *codeView) tick(*pairStep) {}
 func (v *codeView) close()         {}
 
-// showEnd tells what is the same however a channel is paired.
+// showEnd shows the steps that all views share.
 func (c *cli) showEnd(code string, s *pairStep) error {
 	switch s.Step {
 	case parley.StartingStep:
@@ -109,19 +108,19 @@ func (c *cli) showEnd(code string, s *pairStep) error {
 	return nil
 }
 
-// pngView keeps the QR code of the moment in a file that only its owner can read.
+// pngView writes the current QR code to a file with mode 0600.
 type pngView struct {
 	*cli
 	code string
 	path string
-	json *jsonView // nil: nobody reads the steps
+	json *jsonView // nil without --json
 }
 
 func newPNGView(c *cli, code, path string) (*pngView, error) {
-	// The file is removed at the end: it must not be one that was there before.
+	// The file is removed at the end, so it must be a new one.
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return nil, fail(exitUsage, "--png: %s is there already. Remove it, or name another file", path)
+		return nil, fail(exitUsage, "--png: %s already exists. Delete it, or give another name", path)
 	}
 	if err != nil {
 		return nil, fail(exitUsage, "--png: %w", err)
@@ -135,10 +134,15 @@ func newPNGView(c *cli, code, path string) (*pngView, error) {
 
 func (v *pngView) show(ctx context.Context, s *pairStep) error {
 	if s.Step == parley.QRStep {
-		if err := v.write(s.QR); err != nil {
+		picture, err := pngOf(s.QR)
+		if err == nil {
+			err = writePrivate(v.path, picture)
+		}
+		if err != nil {
 			return err
 		}
-		v.hint("Scan %s with WhatsApp → Settings → Linked devices → Link a device · code %d of %d · %s", v.path, s.N, s.Of, clockText(s.left()))
+		v.hint("Scan %s with WhatsApp → Settings → Linked devices → Link a device · code %d of %d · %s", v.path, s.N, s.Of,
+			clockText(s.left()))
 	}
 	if v.json != nil {
 		return v.json.show(ctx, s)
@@ -146,35 +150,17 @@ func (v *pngView) show(ctx context.Context, s *pairStep) error {
 	return v.showEnd(v.code, s)
 }
 
-// write replaces the picture, so that whoever looks at it sees a whole one.
-func (v *pngView) write(rows []string) error {
-	picture, err := pngOf(rows)
-	if err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(filepath.Dir(v.path), ".parley-*.png") // with mode 0600
-	if err != nil {
-		return fmt.Errorf("--png: %w", err)
-	}
-	defer os.Remove(f.Name()) // gone already if all goes well
-	_, err = f.Write(picture)
-	if err := errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("--png: %w", err)
-	}
-	return os.Rename(f.Name(), v.path)
-}
-
 func (v *pngView) tick(*pairStep) {}
-func (v *pngView) close()         { os.Remove(v.path) } // gone is what it should be
+func (v *pngView) close()         { os.Remove(v.path) }
 
-// screenView draws QR codes on a terminal, each in the place of the one before.
+// screenView draws QR codes on a terminal, each over the last one.
 type screenView struct {
 	*cli
 	client *client.Client
 	code   string
 
-	lines  int    // drawn below the first one; zero: nothing is drawn
-	header string // the first line as it stands
+	lines  int    // drawn below the header; zero: nothing is drawn
+	header string // the current first line
 }
 
 func (v *screenView) show(ctx context.Context, s *pairStep) error {
@@ -196,12 +182,12 @@ func (v *screenView) show(ctx context.Context, s *pairStep) error {
 }
 
 func (v *screenView) headerOf(s *pairStep) string {
-	stands := fmt.Sprintf("code %d of %d · %d s", s.N, s.Of, wholeSeconds(s.left()))
-	return v.fitting("Scan with WhatsApp → Settings → Linked devices → Link a device       "+stands, "Scan with WhatsApp → Linked devices · "+stands)
+	status := fmt.Sprintf("code %d of %d · %d s", s.N, s.Of, wholeSeconds(s.left()))
+	return v.fitting("Scan with WhatsApp → Settings → Linked devices → Link a device       "+status,
+		"Scan with WhatsApp → Linked devices · "+status)
 }
 
-// fitting returns the first text that fits into a line of the terminal: one that is wrapped would take a line
-// more than is wiped.
+// fitting returns the first text that fits into a line of the terminal. A wrapped line would not be wiped completely.
 func (v *screenView) fitting(texts ...string) string {
 	wide, _ := v.size()
 	for _, text := range texts {
@@ -212,7 +198,7 @@ func (v *screenView) fitting(texts ...string) string {
 	return ""
 }
 
-// tick counts down in the first line.
+// tick updates the countdown in the header.
 func (v *screenView) tick(s *pairStep) {
 	if v.lines == 0 || s.Step != parley.QRStep {
 		return
@@ -223,7 +209,7 @@ func (v *screenView) tick(s *pairStep) {
 	}
 }
 
-// wipe takes what is drawn away.
+// wipe clears what is drawn.
 func (v *screenView) wipe() {
 	if v.lines > 0 {
 		fmt.Fprintf(v.err, "\x1b[%dA\r\x1b[J", v.lines+1)
@@ -233,7 +219,7 @@ func (v *screenView) wipe() {
 
 func (v *screenView) close() { v.wipe() }
 
-// fits refuses a code that the terminal is too small for, and says where else it can be seen.
+// fits fails if the terminal is too small for a code, and names other ways.
 func (v *screenView) fits(ctx context.Context, rows []string) error {
 	columns, lines := qrSize(rows)
 	lines += 3 // the header, the line below, and the cursor's own
@@ -256,31 +242,30 @@ func (v *screenView) fits(ctx context.Context, rows []string) error {
 	return fail(exitNeedsPerson, "%s %s", small, where)
 }
 
-// quietZone is the white around a QR code, in squares: its standard wants four.
+// quietZone is the white border of a QR code, in squares. The standard requires four.
 const quietZone = 4
 
-// isBlack reports whether a square is black. The code is given as rows of 0 and 1; everything around it
-// is white.
+// isBlack reports whether a square is black. The code is rows of 0 and 1 with a white border.
 func isBlack(rows []string, x, y int) bool {
 	x, y = x-quietZone, y-quietZone
 	return y >= 0 && y < len(rows) && x >= 0 && x < len(rows[y]) && rows[y][x] == '1'
 }
 
-// qrSize is how many columns and rows of characters a QR code takes with half blocks.
+// qrSize is the size of a QR code in characters, drawn with half blocks.
 func qrSize(rows []string) (columns, lines int) {
 	size := len(rows) + 2*quietZone
 	return size, (size + 1) / 2
 }
 
 const (
-	blackOnWhite = "\x1b[38;5;16;48;5;231m" // whatever colours the terminal has
+	blackOnWhite = "\x1b[38;5;16;48;5;231m" // independent of the terminal's theme
 	plainColours = "\x1b[0m"
 )
 
-// drawQR writes a QR code as lines of text, two squares above each other in one character. With colour it
-// is black on white; without, the blocks stand for white, as fits a dark terminal.
+// drawQR draws a QR code with two squares per character. With colour it is black on white; without, the blocks are the
+// white squares, for a dark terminal.
 func drawQR(rows []string, colour bool) []string {
-	blocks := [2][2]string{{" ", "▄"}, {"▀", "█"}} // by whether the upper and the lower square are inked
+	blocks := [2][2]string{{" ", "▄"}, {"▀", "█"}} // by upper and lower square
 	columns, count := qrSize(rows)
 	lines := make([]string, count)
 	for i := range lines {
@@ -290,7 +275,7 @@ func drawQR(rows []string, colour bool) []string {
 			if !colour {
 				upper, lower = !upper, !lower
 			}
-			b.WriteString(blocks[index(upper)][index(lower)])
+			b.WriteString(blocks[oneIf(upper)][oneIf(lower)])
 		}
 		lines[i] = b.String()
 		if colour {
@@ -300,14 +285,14 @@ func drawQR(rows []string, colour bool) []string {
 	return lines
 }
 
-func index(on bool) int {
+func oneIf(on bool) int {
 	if on {
 		return 1
 	}
 	return 0
 }
 
-// pngScale is how many pixels a square is wide: a code of 57 squares is then 520 pixels wide.
+// pngScale is the width of a square in pixels.
 const pngScale = 8
 
 // pngOf makes a picture of a QR code.

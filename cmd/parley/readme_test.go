@@ -14,7 +14,9 @@ import (
 func TestDocumentedCommandsExist(t *testing.T) {
 	line := regexp.MustCompile(`(?m)(?:^\$ |\$\(|^)(?:bin/)?parley ([a-z].*)$`)
 	found := 0
-	for _, file := range []string{"../../README.md", "../../docs/api.md", "../../docs/events.md", "../../docs/webhooks.md", "../../docs/otp.md", "../../docs/whatsapp.md", "../../docs/console.md", "../../docs/operations.md", "../../SECURITY.md", "../../CONTRIBUTING.md"} {
+	for _, file := range []string{"../../README.md", "../../docs/api.md", "../../docs/events.md", "../../docs/webhooks.md",
+		"../../docs/otp.md", "../../docs/whatsapp.md", "../../docs/console.md", "../../docs/operations.md", "../../SECURITY.md",
+		"../../CONTRIBUTING.md"} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

@@ -18,7 +18,7 @@ import (
 const readmePatience = 3 * time.Minute
 
 // TestReadmeTranscript types the README from start to end: every command of every console block, in order, in one
-// shell. What the README shows of an answer must be in the answer; … there stands for anything.
+// shell. What the README shows of a response must be in the response; … matches anything.
 func TestReadmeTranscript(t *testing.T) {
 	text, err := os.ReadFile("../../README.md")
 	if err != nil {
@@ -131,7 +131,8 @@ func newNewcomer(t *testing.T) *newcomer {
 	}
 	shell := exec.Command("sh")
 	shell.Dir = w.dir
-	shell.Env = append(os.Environ(), "HOME="+w.dir, "NO_COLOR=1", "PARLEY_LISTEN=127.0.0.1:0", "PATH="+filepath.Join(w.dir, "path")+":"+os.Getenv("PATH"))
+	shell.Env = append(os.Environ(), "HOME="+w.dir, "NO_COLOR=1", "PARLEY_LISTEN=127.0.0.1:0", "PATH="+filepath.Join(w.dir,
+		"path")+":"+os.Getenv("PATH"))
 	shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -158,7 +159,8 @@ func newNewcomer(t *testing.T) *newcomer {
 		for range w.lines {
 		}
 	})
-	w.run("loopwa serve >wa.log 2>&1 &\nloopwa exists 6281211112222 && export PARLEY_WHATSAPP_ENDPOINT=$(cat wa.endpoint) PARLEY_WHATSAPP_TRUST=$PWD/wa.trust")
+	w.run("loopwa serve >wa.log 2>&1 &\nloopwa exists 6281211112222 && export PARLEY_WHATSAPP_ENDPOINT=$(cat wa.endpoint) " +
+		"PARLEY_WHATSAPP_TRUST=$PWD/wa.trust")
 	return w
 }
 
@@ -166,7 +168,8 @@ func newNewcomer(t *testing.T) *newcomer {
 // same without that.
 func (w *newcomer) types(command string) string {
 	w.t.Helper()
-	command = strings.NewReplacer("/usr/local/bin/", w.dir+"/path/", "/var/lib/parley", w.dir+"/data", "/var/backups/", w.dir+"/backups/").Replace(command)
+	command = strings.NewReplacer("/usr/local/bin/", w.dir+"/path/", "/var/lib/parley", w.dir+"/data", "/var/backups/",
+		w.dir+"/backups/").Replace(command)
 	bare, _, _ := strings.Cut(command, "  #")
 	bare = strings.TrimSpace(bare)
 	switch {

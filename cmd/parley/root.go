@@ -40,11 +40,11 @@ func newRoot(c *cli) *cobra.Command {
 		Use:     "parley",
 		Version: version,
 		Short:   "A chat messaging gateway",
-		Example: `  parley dev                                    a sandbox to try things on
+		Example: `  parley dev                                    a sandbox to try it
   parley serve --data /var/lib/parley           the gateway itself`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.ArbitraryArgs, // so that group answers an unknown command
+		Args:          cobra.ArbitraryArgs, // group rejects unknown commands
 		RunE:          group,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) (err error) {
 			c.set, err = loadSettings(cmd.Flags(), c.getenv)
@@ -72,24 +72,24 @@ func newRoot(c *cli) *cobra.Command {
 
 	global := root.PersistentFlags()
 	settingFlags(global, keyData, keyConfig)
-	global.BoolVar(&c.json, "json", false, "answer with one JSON document; errors are JSON on stderr")
+	global.BoolVar(&c.json, "json", false, "print one JSON document; errors are JSON on stderr")
 	global.BoolVarP(&c.quiet, "quiet", "q", false, "no hints and no progress")
-	global.BoolVarP(&c.verbose, "verbose", "v", false, "say more")
-	global.BoolVar(&c.noInput, "no-input", false, "never ask; say which flag is missing")
-	global.Bool(describeFlag, false, "tell programs what the command takes, as JSON, and do nothing")
+	global.BoolVarP(&c.verbose, "verbose", "v", false, "more hints and log lines")
+	global.BoolVar(&c.noInput, "no-input", false, "never ask; fail with the name of the missing flag")
+	global.Bool(describeFlag, false, "describe the command and its flags as JSON, and do nothing")
 
 	help := c.help(root)
 	root.SetHelpCommand(help)
 	section(root, "Run", c.dev(), c.serve(), c.open())
 	section(root, "Use", c.channel(), c.token(), c.webhook(), c.deliveries(), c.send())
 	section(root, "Develop", c.sandbox(), c.listen(), c.trigger(), c.env())
-	section(root, "Look after", c.doctor(), c.diagnostics(), c.health(), c.config(), c.backup(), c.restore(), c.migrate())
+	section(root, "Operate", c.doctor(), c.diagnostics(), c.health(), c.config(), c.backup(), c.restore(), c.migrate())
 	section(root, "More", help, c.completion(root), c.version())
-	c.finish(root)
+	c.completeArgs(root)
 	return root
 }
 
-// section adds commands under a title of the help.
+// section adds commands under a title in the help.
 func section(root *cobra.Command, title string, commands ...*cobra.Command) {
 	root.AddGroup(&cobra.Group{ID: title, Title: title})
 	for _, cmd := range commands {
@@ -98,7 +98,7 @@ func section(root *cobra.Command, title string, commands ...*cobra.Command) {
 	}
 }
 
-// group is what a command with subcommands does when it is called without a known one.
+// group runs a command that has subcommands: it prints the help, or rejects an unknown subcommand.
 func group(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return cmd.Help()
@@ -107,16 +107,16 @@ func group(cmd *cobra.Command, args []string) error {
 		cmd.CommandPath()+" "+args[0], didYouMean(args[0], names(cmd)), cmd.CommandPath())
 }
 
-// newGroup makes a command that only holds others.
+// newGroup makes a command that has only subcommands.
 func newGroup(name, short, example string, subs ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{Use: name, Short: short, Example: example, Args: cobra.ArbitraryArgs, RunE: group}
 	cmd.AddCommand(subs...)
 	return cmd
 }
 
-// takes checks the arguments of a command against their names in its usage line. A name in brackets
-// may be left out; one that ends in … may be repeated.
-func takes(names ...string) cobra.PositionalArgs {
+// wantArgs checks the arguments of a command against their names in its usage line. A name in brackets is optional; one
+// that ends in … may be repeated.
+func wantArgs(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		for i, name := range names {
 			if i >= len(args) && !strings.HasPrefix(name, "[") {
@@ -125,15 +125,15 @@ func takes(names ...string) cobra.PositionalArgs {
 		}
 		many := len(names) > 0 && strings.Contains(names[len(names)-1], "…")
 		if len(args) > len(names) && !many {
-			return fail(exitUsage, "%q is one argument too many. Usage: %s", args[len(names)], cmd.UseLine())
+			return fail(exitUsage, "unexpected argument %q. Usage: %s", args[len(names)], cmd.UseLine())
 		}
 		return nil
 	}
 }
 
-// didYouMean proposes the name nearest to what was written, if one is near.
+// didYouMean suggests the most similar name, if there is one.
 func didYouMean(written string, names []string) string {
-	best, least := "", 3 // more than two changes is another word
+	best, least := "", 3 // with more than two changes it is another word
 	for _, name := range names {
 		if d := distance(written, name); d < least || (best == "" && strings.HasPrefix(name, written)) {
 			best, least = name, min(d, least)
@@ -145,7 +145,7 @@ func didYouMean(written string, names []string) string {
 	return fmt.Sprintf(" Did you mean %q?", best)
 }
 
-// distance counts the letters to change, add or take away to make b of a.
+// distance is the Levenshtein distance.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
@@ -165,8 +165,7 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// sentence is what is shown of an error: our own sentences as they are, with every field that is
-// wrong.
+// sentence is the text of an error, with all wrong fields.
 func sentence(err error) string {
 	e, ok := errors.AsType[*parley.Error](err)
 	if !ok {

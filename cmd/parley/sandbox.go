@@ -17,16 +17,17 @@ import (
 func (c *cli) sandbox() *cobra.Command {
 	var channel string
 	connect := func(ctx context.Context) (*client.Client, error) { return c.onChannel(ctx, channel) }
-	cmd := newGroup("sandbox", "Play the simulated phones, and see what they received", `  parley sandbox wait --to 6281234567890 --contains kode --print code
+	cmd := newGroup("sandbox", "Act as the simulated phones, and list what they received",
+		`  parley sandbox wait --to 6281234567890 --contains kode --print code
   parley sandbox send --as 6281234567890 'makasih!'`,
 		c.sandboxCursor(connect), c.sandboxPhones(connect), c.sandboxMessages(connect), c.sandboxWait(connect),
 		c.sandboxSend(connect), c.sandboxTap(connect), c.sandboxFault(connect), c.sandboxClock(connect), c.sandboxReset(connect))
-	cmd.PersistentFlags().StringVar(&channel, "channel", "", "the channel to act on (default: the token's own)")
+	cmd.PersistentFlags().StringVar(&channel, "channel", "", "the channel to act on (default: the token's channel)")
 	clientFlags(cmd)
 	return cmd
 }
 
-// connect makes the client of a sandbox command, once its flags are read.
+// connect makes the client of a sandbox command, once its flags are parsed.
 type connect func(context.Context) (*client.Client, error)
 
 // onPhones calls do with the client of a sandbox command.
@@ -56,7 +57,7 @@ func (c *cli) sandboxCursor(connect connect) *cobra.Command {
 	}
 }
 
-// position is a place in the log of what reached the phones.
+// position is a cursor in the message log of the phones.
 type position struct {
 	Cursor string `json:"cursor"`
 }
@@ -81,7 +82,7 @@ func (c *cli) sandboxPhones(connect connect) *cobra.Command {
   parley sandbox phones --add --name Budi`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !add && (number != "" || name != "") {
-				return fail(exitUsage, "--number and --name are for a phone that is added. Say --add, too")
+				return fail(exitUsage, "--number and --name need --add")
 			}
 			return c.onPhones(cmd, connect, func(ctx context.Context, cl *client.Client) error {
 				if add {
@@ -137,11 +138,11 @@ func (c *cli) sandboxSend(connect connect) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&as, "as", "", "the number of the phone that sends")
-	cmd.Flags().StringVar(&replyTo, "reply-to", "", "the bare id of the message that this one answers")
+	cmd.Flags().StringVar(&replyTo, "reply-to", "", "the bare id of the message that this one replies to")
 	return cmd
 }
 
-// actAs does something as a phone and prints the id of the message that came of it.
+// actAs acts as a phone and prints the id of the resulting message.
 func (c *cli) actAs(cmd *cobra.Command, connect connect, as, verb string, body any) error {
 	if as == "" {
 		return fail(exitUsage, "--as is missing: the number of the phone")
@@ -168,10 +169,10 @@ func (c *cli) sandboxFault(connect connect) *cobra.Command {
 	var to, kind, reason string
 	cmd := &cobra.Command{
 		Use:   "fault refuse|late|twice|drop_socket|log_out|reachout_limit",
-		Short: "Make the next sends go wrong",
+		Short: "Make the next sends fail",
 		Example: `  parley sandbox fault refuse --to 6281234567890 --reason blocked
   parley sandbox fault twice --times 3`,
-		Args:      takes("FAULT"),
+		Args:      wantArgs("FAULT"),
 		ValidArgs: []string{"refuse", "late", "twice", "drop_socket", "log_out", "reachout_limit"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			body := map[string]any{"fault": args[0], "times": times}
@@ -187,20 +188,20 @@ func (c *cli) sandboxFault(connect connect) *cobra.Command {
 					body[name] = value
 				}
 			}
-			return c.tell(cmd, connect, http.MethodPost, "/api/sandbox/faults", body)
+			return c.callSandbox(cmd, connect, http.MethodPost, "/api/sandbox/faults", body)
 		},
 	}
-	cmd.Flags().IntVar(&times, "times", 1, "for how many sends")
+	cmd.Flags().IntVar(&times, "times", 1, "number of sends")
 	cmd.Flags().StringVar(&to, "to", "", "only sends to this number")
 	cmd.Flags().StringVar(&kind, "type", "", "only messages of this type")
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for refuse")
+	cmd.Flags().StringVar(&reason, "reason", "", "the reason, for refuse")
 	return cmd
 }
 
 func (c *cli) sandboxClock(connect connect) *cobra.Command {
 	return &cobra.Command{
 		Use:   "clock TIME",
-		Short: "Move the channel's clock ahead, to see things expire without waiting",
+		Short: "Advance the channel's clock, to test expiry without waiting",
 		Example: `  parley sandbox clock 5m
   parley sandbox clock 1d`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -208,7 +209,8 @@ func (c *cli) sandboxClock(connect connect) *cobra.Command {
 			if err != nil || time.Duration(d) < time.Second {
 				return fail(exitUsage, "%q is not a length of time such as 30s, 5m or 1d", args[0])
 			}
-			return c.tell(cmd, connect, http.MethodPost, "/api/sandbox/clock", map[string]any{"advance": int64(time.Duration(d) / time.Second)})
+			return c.callSandbox(cmd, connect, http.MethodPost, "/api/sandbox/clock",
+				map[string]any{"advance": int64(time.Duration(d) / time.Second)})
 		},
 	}
 }
@@ -224,18 +226,19 @@ created again.`,
 		Example: `  parley sandbox reset
   parley sandbox reset --yes`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := c.confirm(cmd.Context(), yes, "This removes the phones and their messages, and the chat history and codes of the channel", "reset"); err != nil {
+			if err := c.confirm(cmd.Context(), yes, "This removes the phones and their messages, and the chat history and codes of the channel",
+				"reset"); err != nil {
 				return err
 			}
-			return c.tell(cmd, connect, http.MethodDelete, "/api/sandbox", nil)
+			return c.callSandbox(cmd, connect, http.MethodDelete, "/api/sandbox", nil)
 		},
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	return cmd
 }
 
-// tell makes a request whose response is only that it was done.
-func (c *cli) tell(cmd *cobra.Command, connect connect, method, path string, body any) error {
+// callSandbox makes a request whose response has no data to print.
+func (c *cli) callSandbox(cmd *cobra.Command, connect connect, method, path string, body any) error {
 	return c.onPhones(cmd, connect, func(ctx context.Context, cl *client.Client) error {
 		r, err := cl.Call(ctx, method, path, nil, body, nil)
 		if err != nil {
@@ -253,11 +256,9 @@ func (c *cli) sandboxTap(connect connect) *cobra.Command {
 	var as string
 	cmd := &cobra.Command{
 		Use:   "tap LINK|ID",
-		Short: "Do what a thumb on a chat link does: send the text that the link carries",
-		Long: `Do what a thumb on a chat link does: send the text that the link carries.
-
-A login link is named by its address or, while it is open, by its id. The phone is the one that the
-link was made for, unless --as names another.`,
+		Short: "Tap a chat link: send the text that it carries",
+		Long: `Tap a chat link: send the text that it carries. Give a login link by its address or, while it is open, by its
+id. The phone is the one of the link's contact, unless --as selects another.`,
 		Example: `  parley sandbox tap otl_0a1b2c3d4e5f60718293a4b5
   parley sandbox tap otl_0a1b2c3d4e5f60718293a4b5 --as +6289876543210`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -267,30 +268,29 @@ link was made for, unless --as names another.`,
 			}
 			if as == "" {
 				var err error
-				if as, err = c.tapped(cmd, connect, args[0]); err != nil {
+				if as, err = c.phoneOfLink(cmd, connect, args[0]); err != nil {
 					return err
 				}
 			}
 			return c.actAs(cmd, connect, as, "open", map[string]string{what: args[0]})
 		},
 	}
-	cmd.Flags().StringVar(&as, "as", "", "the number of the phone that is tapped (default: the one that the link is for)")
+	cmd.Flags().StringVar(&as, "as", "", "the number of the phone that taps it (default: that of the link's contact)")
 	return cmd
 }
 
 func isLinkID(s string) bool { return strings.HasPrefix(s, "otl_") }
 
-// tapped finds the phone that a login link was made for: the page of a simulated phone has it in its
-// address, of an id the server knows.
-func (c *cli) tapped(cmd *cobra.Command, connect connect, link string) (string, error) {
+// phoneOfLink finds the phone of a login link: it is in the address of a phone's page; for an id it asks the server.
+func (c *cli) phoneOfLink(cmd *cobra.Command, connect connect, link string) (string, error) {
 	if !isLinkID(link) {
 		u, err := url.Parse(link)
 		if err != nil {
-			return "", fail(exitUsage, "%q is neither a link nor the id of one", link)
+			return "", fail(exitUsage, "%q is neither a link nor the id of a link", link)
 		}
 		number, found := strings.CutPrefix(u.Path, "/phone/")
 		if !found {
-			return "", fail(exitUsage, "--as is missing: the link does not say which phone it is for")
+			return "", fail(exitUsage, "--as is missing: the link does not name a phone")
 		}
 		return number, nil
 	}

@@ -15,7 +15,7 @@ import (
 	"parley/internal/client"
 )
 
-// received is a message that reached a phone, as the API shows it.
+// received is a message at a phone, as in the API.
 type received struct {
 	MessageID string    `json:"message_id"`
 	Type      string    `json:"type"`
@@ -28,7 +28,7 @@ type received struct {
 		Filename string `json:"filename"`
 	} `json:"media"`
 
-	raw []byte // all of it
+	raw []byte // the whole JSON
 }
 
 func (r *received) UnmarshalJSON(data []byte) error {
@@ -37,7 +37,7 @@ func (r *received) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*plain)(r))
 }
 
-// filter says which messages are meant.
+// filter selects messages.
 type filter struct {
 	to, after, contains, kind string
 	limit                     int
@@ -45,7 +45,7 @@ type filter struct {
 
 func (f *filter) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.to, "to", "", "the number of the phone")
-	cmd.Flags().StringVar(&f.after, "after", "", "only what came after this cursor")
+	cmd.Flags().StringVar(&f.after, "after", "", "only messages after this cursor")
 	cmd.Flags().StringVar(&f.contains, "contains", "", "only messages whose text contains this")
 	cmd.Flags().StringVar(&f.kind, "type", "", "only messages of this type")
 }
@@ -63,7 +63,6 @@ func (f *filter) query() url.Values {
 	return q
 }
 
-// number checks --to and returns its digits.
 func (f *filter) number() (string, error) {
 	if f.to == "" {
 		return "", fail(exitUsage, "--to is missing: the number of the phone")
@@ -78,7 +77,7 @@ func (c *cli) sandboxMessages(connect connect) *cobra.Command {
 	var part string
 	cmd := &cobra.Command{
 		Use:   "messages",
-		Short: "List what reached a phone, oldest first",
+		Short: "List the messages at a phone, oldest first",
 		Example: `  parley sandbox messages --to 6281234567890
   parley sandbox messages --to 6281234567890 --contains kode --print code`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -100,8 +99,8 @@ func (c *cli) sandboxMessages(connect connect) *cobra.Command {
 		},
 	}
 	f.flags(cmd)
-	cmd.Flags().IntVar(&f.limit, "limit", f.limit, "how many at most, 1 to 100")
-	cmd.Flags().StringVar(&part, "print", "", "only this of each message: code, link, body, id or json")
+	cmd.Flags().IntVar(&f.limit, "limit", f.limit, "list this many at most, 1 to 100")
+	cmd.Flags().StringVar(&part, "print", "", "print only this part of each message: code, link, body, id or json")
 	return cmd
 }
 
@@ -111,9 +110,9 @@ func (c *cli) sandboxWait(connect connect) *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "wait",
-		Short: "Wait for a message to reach a phone, and print it",
-		Long: `Wait for a message to reach a phone and print it, or a part of it. One that is there already counts;
-give --after a cursor to skip those. If none comes in time, say what did arrive and exit with 1.`,
+		Short: "Wait for a message at a phone, and print it",
+		Long: `Wait for a message at a phone and print it, or a part of it. Messages that arrived before count too; skip them
+with --after CURSOR. If none arrives in time, list what did arrive and exit with 1.`,
 		Example: `  code=$(parley sandbox wait --to 6281234567890 --contains kode --print code)
   parley sandbox wait --to 6281234567890 --after "$cursor" --timeout 10s --print json`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -133,7 +132,7 @@ give --after a cursor to skip those. If none comes in time, say what did arrive 
 					return err
 				}
 				if m == nil {
-					return nothingCame(ctx, cl, number, f, timeout)
+					return timeoutError(ctx, cl, number, f, timeout)
 				}
 				return c.printPart(*m, part)
 			})
@@ -141,14 +140,14 @@ give --after a cursor to skip those. If none comes in time, say what did arrive 
 	}
 	f.flags(cmd)
 	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Second, "how long to wait")
-	cmd.Flags().StringVar(&part, "print", "body", "what to print of it: code, link, body, id or json")
+	cmd.Flags().StringVar(&part, "print", "body", "the part to print: code, link, body, id or json")
 	return cmd
 }
 
-// longestWait is how long the server waits in one request.
+// longestWait is how long the server waits within one request.
 const longestWait = 30 * time.Second
 
-// awaitMessage waits on the server, again and again until the time is over; nil: none came.
+// awaitMessage repeats requests until a message arrives or the time is over, and then returns nil.
 func awaitMessage(ctx context.Context, cl *client.Client, number string, f filter, timeout time.Duration) (*received, error) {
 	f.limit = 1
 	deadline := time.Now().Add(timeout)
@@ -161,7 +160,7 @@ func awaitMessage(ctx context.Context, cl *client.Client, number string, f filte
 		if err == nil && len(messages) > 0 {
 			return &messages[0], nil
 		}
-		if err != nil && !isNotFound(err) { // the phone may be added yet
+		if err != nil && !isNotFound(err) { // the phone may be added later
 			return nil, err
 		}
 		if !time.Now().Before(deadline) {
@@ -170,8 +169,8 @@ func awaitMessage(ctx context.Context, cl *client.Client, number string, f filte
 	}
 }
 
-// nothingCame explains itself: what was waited for, and what did arrive.
-func nothingCame(ctx context.Context, cl *client.Client, number string, f filter, timeout time.Duration) error {
+// timeoutError says what was expected and what did arrive.
+func timeoutError(ctx context.Context, cl *client.Client, number string, f filter, timeout time.Duration) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "no message to %s", app.ShowNumber(number))
 	if f.kind != "" {
@@ -184,7 +183,7 @@ func nothingCame(ctx context.Context, cl *client.Client, number string, f filter
 	var came []received
 	all := filter{after: f.after, limit: 20}
 	if _, err := cl.Get(ctx, messagesPath(number), all.query(), &came); err != nil {
-		return fail(exitNotSo, "%s", b.String())
+		return fail(exitNegative, "%s", b.String())
 	}
 	since := ""
 	if f.after != "" {
@@ -194,14 +193,14 @@ func nothingCame(ctx context.Context, cl *client.Client, number string, f filter
 	case 0:
 		fmt.Fprintf(&b, "\n  nothing arrived at that phone%s", since)
 	case 1:
-		fmt.Fprintf(&b, "\n  1 message did arrive at that phone%s:", since)
+		fmt.Fprintf(&b, "\n  1 message arrived at that phone%s:", since)
 	default:
-		fmt.Fprintf(&b, "\n  %d messages did arrive at that phone%s:", len(came), since)
+		fmt.Fprintf(&b, "\n  %d messages arrived at that phone%s:", len(came), since)
 	}
 	for _, m := range came {
 		fmt.Fprintf(&b, "\n    %s  %-8s %-40s %s", clock(m.Timestamp), m.Type, m.summary(), m.Status)
 	}
-	return fail(exitNotSo, "%s", b.String())
+	return fail(exitNegative, "%s", b.String())
 }
 
 // summary is a message in a few words, safe to show on a terminal.
@@ -224,7 +223,7 @@ func checkPart(part string) error {
 	case "code", "link", "body", "id", "json":
 		return nil
 	}
-	return fail(exitUsage, "--print: %q is none of code, link, body, id, json", part)
+	return fail(exitUsage, "--print: %q is not one of code, link, body, id, json", part)
 }
 
 func (c *cli) printParts(data json.RawMessage, part string) error {
@@ -240,7 +239,6 @@ func (c *cli) printParts(data json.RawMessage, part string) error {
 	return nil
 }
 
-// printPart prints what was asked for of a message.
 func (c *cli) printPart(m received, part string) error {
 	switch part {
 	case "code", "link":
@@ -249,7 +247,7 @@ func (c *cli) printPart(m received, part string) error {
 			found = m.Links
 		}
 		if len(found) == 0 {
-			return fail(exitNotSo, "there is no %s in %s", part, m.summary())
+			return fail(exitNegative, "there is no %s in %s", part, m.summary())
 		}
 		fmt.Fprintln(c.out, found[0])
 	case "body":

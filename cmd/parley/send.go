@@ -13,15 +13,14 @@ func (c *cli) send() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "send [CODE] NUMBER TEXT",
 		Short: "Send a text through a running server",
-		Long: `Send a text through a running server and print the message's id. Without a code it goes through the
-token's own channel.`,
+		Long:  `Send a text through a running server and print the message's id. Without a code, the token's channel sends it.`,
 		Example: `  parley send demo +6281234567890 'Halo!'
   parley send +6281234567890 'Halo!' --json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 3 {
-				return takes("NUMBER", "TEXT")(cmd, args)
+				return wantArgs("NUMBER", "TEXT")(cmd, args)
 			}
-			return takes("CODE", "NUMBER", "TEXT")(cmd, args)
+			return wantArgs("CODE", "NUMBER", "TEXT")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			code := ""
@@ -64,7 +63,7 @@ token's own channel.`,
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&replyTo, "reply-to", "", "the bare id of the message that this one answers")
+	cmd.Flags().StringVar(&replyTo, "reply-to", "", "the bare id of the message that this one replies to")
 	clientFlags(cmd)
 	return cmd
 }

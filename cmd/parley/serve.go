@@ -15,17 +15,16 @@ import (
 )
 
 // serverSettings are the flags of commands that run a server.
-var serverSettings = []string{keyListen, keyPublicURL, keyAllowPrivate, keyBehindProxy, keyProxies, keyRate, keyTLSCert, keyTLSKey, keyLogLevel, keyLogFormat, keyMetricsOpen,
-	keyEventLife, keyEventCap, keyOTPLife, keyMedia, keyOTPContacts, keyOTPPrefix, keyEndpoint, keyTrust}
+var serverSettings = []string{
+	keyListen, keyPublicURL, keyAllowPrivate, keyBehindProxy, keyProxies, keyRate, keyTLSCert, keyTLSKey, keyLogLevel, keyLogFormat,
+	keyMetricsOpen, keyEventLife, keyEventCap, keyOTPLife, keyMedia, keyOTPContacts, keyOTPPrefix, keyEndpoint, keyTrust}
 
 func (c *cli) serve() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the gateway",
-		Long: `Run the gateway until it is told to stop.
-
-It listens on this machine alone. To listen elsewhere give it a certificate, or put a proxy that does
-TLS in front and say so.`,
+		Long: `Run the gateway until it gets a signal. It listens on this machine only. To listen on another address, give it
+a certificate, or put a TLS proxy in front and pass --behind-proxy.`,
 		Example: `  parley serve --data /var/lib/parley
   parley serve --data /var/lib/parley --listen 0.0.0.0:7275 --behind-proxy --public-url https://chat.example.com`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -43,7 +42,7 @@ TLS in front and say so.`,
 // dir is the data directory.
 func (c *cli) dir() app.Dir { return app.Dir(c.set.text(keyData)) }
 
-// appConfig makes the server's configuration of the settings.
+// appConfig makes the server's configuration from the settings.
 func (c *cli) appConfig() (app.Config, error) {
 	ranges, err := c.set.prefixes(keyAllowPrivate)
 	if err != nil {
@@ -65,7 +64,7 @@ func (c *cli) appConfig() (app.Config, error) {
 	if err != nil {
 		return app.Config{}, err
 	}
-	var limits [3]int // zero: as the server does by default; below zero: none
+	var limits [3]int // zero: the server's default; below zero: unlimited
 	for i, key := range []string{keyMedia, keyOTPContacts, keyOTPPrefix} {
 		if limits[i], err = c.set.number(key); err != nil {
 			return app.Config{}, err
@@ -112,17 +111,17 @@ func (c *cli) appConfig() (app.Config, error) {
 	}, nil
 }
 
-// minEventCap leaves room for what a webhook may read again after a restart.
+// minEventCap leaves room for the events that a webhook reads again after a restart.
 const minEventCap = 100_000
 
-// eventRetention reads how long events are kept, and how many of them at most.
+// eventRetention parses the retention and the cap of events.
 func (c *cli) eventRetention() (time.Duration, int64, error) {
 	events, err := c.set.duration(keyEventLife, 0)
 	if err != nil {
 		return 0, 0, err
 	}
 	if events < callback.MaxRetryPeriod {
-		return 0, 0, fail(exitUsage, "%s: event_retention must be at least %dd, because failed webhook calls are retried for nearly as long",
+		return 0, 0, fail(exitUsage, "%s: event_retention must be at least %dd, because deliveries are retried for nearly as long",
 			c.set.values[keyEventLife].origin, callback.MaxRetryPeriod/(24*time.Hour))
 	}
 	most, err := c.set.number(keyEventCap)
@@ -132,7 +131,7 @@ func (c *cli) eventRetention() (time.Duration, int64, error) {
 	return events, int64(most), err
 }
 
-// logger writes to stderr: text for a person at a terminal, JSON for programs. Its level can be changed.
+// logger writes to stderr: text to a terminal, otherwise JSON. Its level can be changed later.
 func (c *cli) logger() (*slog.Logger, *slog.LevelVar, error) {
 	level := new(slog.LevelVar)
 	if err := level.UnmarshalText([]byte(c.set.text(keyLogLevel))); err != nil {
@@ -157,7 +156,7 @@ func (c *cli) logger() (*slog.Logger, *slog.LevelVar, error) {
 	return nil, nil, fail(exitUsage, "%s: log_format must be text, json or auto", c.set.values[keyLogFormat].origin)
 }
 
-// warnings is the log of commands that are no servers: what a person should know, on stderr.
+// warnings is the log of commands other than servers.
 func (c *cli) warnings() *slog.Logger {
 	to := c.err
 	if c.quiet {
@@ -169,20 +168,19 @@ func (c *cli) warnings() *slog.Logger {
 func (c *cli) dev() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dev",
-		Short: "Run a sandbox to develop and test against",
-		Long: `Run a gateway with simulated phones, to develop and test against: nothing leaves this machine.
-
-It makes a channel "demo" and tokens for it, written to dev.env in the data directory. Data and tokens
-are kept, so a restart goes on where it stopped. Addresses of this machine are allowed in what you
-send. At a terminal it shows one line per message, and opens the console in a browser.`,
+		Short: "Run a sandbox for development and tests",
+		Long: `Run a gateway with simulated phones, for development and tests: nothing leaves this machine. It creates a channel
+"demo" and tokens for it, in dev.env in the data directory. Data and tokens survive a restart. Requests may
+name addresses of this machine. At a terminal it prints one line per message, and opens the console in a
+browser.`,
 		Example: `  parley dev
   parley dev --data /tmp/try --listen 127.0.0.1:7300`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			// At a terminal people read the banner and the messages; the log shows what went wrong.
+			// A terminal shows the banner and the messages. The log is only for warnings.
 			if c.errTerminal && c.set.values[keyLogLevel].origin == "default" {
 				c.set.values[keyLogLevel] = settingValue{"warn", "default of dev at a terminal"}
 			}
-			if c.set.values[keyMedia].origin == "default" { // tests fetch as much as they like from their own machine
+			if c.set.values[keyMedia].origin == "default" { // tests fetch files from their own machine
 				c.set.values[keyMedia] = settingValue{"0", "default of dev"}
 			}
 			cfg, err := c.appConfig()

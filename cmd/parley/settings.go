@@ -17,16 +17,15 @@ import (
 	"parley"
 )
 
-// setting is something that can be configured. Its key "tls_cert" is the flag --tls-cert, the
-// variable PARLEY_TLS_CERT, the file that PARLEY_TLS_CERT_FILE names, and tls_cert in parley.toml,
-// and they count in this order.
+// setting is one configurable value. The key "tls_cert" is the flag --tls-cert, the variable PARLEY_TLS_CERT, the file
+// that PARLEY_TLS_CERT_FILE names, and tls_cert in parley.toml; the first of these wins.
 type setting struct {
 	key      string
 	kind     settingKind
 	fallback string
 	about    string
 	secret   bool
-	hidden   bool // from the help: only tests need it
+	hidden   bool // not in the help: only for tests
 }
 
 type settingKind int
@@ -35,7 +34,7 @@ const (
 	oneText settingKind = iota
 	onOff
 	oneNumber
-	manyTexts // written with commas where only one text fits
+	manyTexts // joined by commas in the environment
 )
 
 const (
@@ -68,47 +67,51 @@ const (
 
 // settingTable lists every setting; nothing else is read from flags, environment or file.
 var settingTable = []setting{
-	{key: keyData, fallback: "./.parley", about: "the directory that holds everything"},
+	{key: keyData, fallback: "./.parley", about: "the data directory"},
 	{key: keyConfig, about: "the configuration file (default: parley.toml in the data directory)"},
 	{key: keyListen, fallback: "127.0.0.1:7275", about: "the address to listen on"},
-	{key: keyPublicURL, about: "the address at which everybody reaches the server, for links: https://chat.example.com"},
-	{key: keyAllowPrivate, kind: manyTexts, about: "a range of private addresses that messages may point at; may be repeated"},
-	{key: keyBehindProxy, kind: onOff, fallback: "false", about: "a proxy in front does TLS, so any address may be listened on"},
-	{key: keyProxies, kind: manyTexts, about: "a range of addresses whose X-Forwarded-For is believed; may be repeated (with --behind-proxy: private ones)"},
-	{key: keyRate, kind: oneNumber, fallback: "0", about: "how many requests a token may make in a second; 0 is any number"},
-	{key: keyMedia, kind: oneNumber, fallback: "200", about: "how many MiB of files may be fetched for a token in a minute; 0 is any number"},
+	{key: keyPublicURL, about: "the server's public address, for links: https://chat.example.com"},
+	{key: keyAllowPrivate, kind: manyTexts, about: "a range of private addresses that requests may name; may be repeated"},
+	{key: keyBehindProxy, kind: onOff, fallback: "false", about: "a proxy in front does TLS; any listen address is allowed"},
+	{key: keyProxies, kind: manyTexts, about: "a range of addresses whose X-Forwarded-For is trusted; may be repeated " +
+		"(default with --behind-proxy: private addresses)"},
+	{key: keyRate, kind: oneNumber, fallback: "0", about: "maximum requests per second of a token (0: unlimited)"},
+	{key: keyMedia, kind: oneNumber, fallback: "200", about: "maximum MiB of files fetched per minute for a token (0: unlimited)"},
 	{key: keyOTPContacts, kind: oneNumber, fallback: "60", about: "maximum new contacts per hour to whom a channel may send codes " +
 		"(0: unlimited; a sandbox channel is unlimited unless this is set)"},
-	{key: keyOTPPrefix, kind: oneNumber, fallback: "10", about: "maximum new contacts per hour, with numbers that share all but their last 4 digits, " +
+	{key: keyOTPPrefix, kind: oneNumber, fallback: "10", about: "maximum new contacts per hour, with numbers that share all but their " +
+		"last 4 digits, " +
 		"to whom a channel may send codes (0: unlimited; a sandbox channel is unlimited unless this is set)"},
 	{key: keyTLSCert, about: "the certificate file, to serve TLS"},
 	{key: keyTLSKey, about: "the certificate's key file"},
 	{key: keyLogLevel, fallback: "info", about: "debug, info, warn or error"},
 	{key: keyLogFormat, fallback: "auto", about: "text, json or auto: text on a terminal"},
-	{key: keyMetricsOpen, kind: onOff, fallback: "false", about: "answer /metrics to everybody, not only to this machine and to admin tokens"},
-	{key: keyEventLife, fallback: "720h", about: "how long events are kept, at least 4d; " +
+	{key: keyMetricsOpen, kind: onOff, fallback: "false", about: "serve /metrics to everybody, not only to this machine and to admin tokens"},
+	{key: keyEventLife, fallback: "720h", about: "how long events are stored, at least 4d; " +
 		"longer while an enabled webhook or a waiting delivery needs them"},
-	{key: keyEventCap, kind: oneNumber, fallback: "10000000", about: "how many events the log may have " +
-		"because some are needed after their retention; beyond that the oldest are removed"},
-	{key: keyOTPLife, fallback: "24h", about: "how long one-time codes and login links are kept after they ended"},
+	{key: keyEventCap, kind: oneNumber, fallback: "10000000", about: "maximum events in the log " +
+		"while some are needed after their retention; then the oldest are removed"},
+	{key: keyOTPLife, fallback: "24h", about: "how long finished one-time codes and login links are stored"},
 	{key: keyEndpoint, about: "the address of a test server for WhatsApp's protocol on this machine", hidden: true},
 	{key: keyTrust, about: "file with the test server's public key", hidden: true},
-	{key: keyNoOpen, kind: onOff, fallback: "false", about: "open no browser"},
+	{key: keyNoOpen, kind: onOff, fallback: "false", about: "do not open a browser"},
 	{key: keyURL, about: "the server's address without /api (default: the server that runs on the data directory)"},
-	{key: keyToken, about: "the token to call the server with (default: the one in dev.env, or a temporary one, if the data directory is accessible)", secret: true},
-	{key: keyAdminToken, about: "the admin token to manage the server with (default: the one in dev.env, or a temporary one, if the data directory is accessible)", secret: true},
+	{key: keyToken, about: "the token for the server (default: the one in dev.env, or a temporary one, " +
+		"if the data directory is accessible)", secret: true},
+	{key: keyAdminToken, about: "the admin token for the server (default: the one in dev.env, or a temporary one, " +
+		"if the data directory is accessible)", secret: true},
 }
 
 func (s setting) flag() string     { return strings.ReplaceAll(s.key, "_", "-") }
 func (s setting) variable() string { return "PARLEY_" + strings.ToUpper(s.key) }
 
-// settings are the values in force, each with where it came from.
+// settings are the values with their origins.
 type settings struct {
 	values map[string]settingValue
 }
 
 type settingValue struct {
-	text   string // of a list: joined by commas
+	text   string // a list is joined by commas
 	origin string
 }
 
@@ -126,7 +129,7 @@ func (s *settings) list(key string) []string {
 	return strings.Split(s.values[key].text, ",")
 }
 
-// prefixes reads a list of address ranges; a single address is a range of one.
+// prefixes parses a list of address ranges; a single address is a range of one.
 func (s *settings) prefixes(key string) ([]netip.Prefix, error) {
 	var ranges []netip.Prefix
 	for _, text := range s.list(key) {
@@ -144,7 +147,7 @@ func (s *settings) prefixes(key string) ([]netip.Prefix, error) {
 	return ranges, nil
 }
 
-// number reads a whole number that is not below zero.
+// number parses a whole number, 0 or more.
 func (s *settings) number(key string) (int, error) {
 	n, err := strconv.ParseInt(s.text(key), 10, 32)
 	if err != nil || n < 0 {
@@ -153,7 +156,7 @@ func (s *settings) number(key string) (int, error) {
 	return int(n), nil
 }
 
-// duration reads a length of time that must not be shorter than least.
+// duration parses a length of time of at least least.
 func (s *settings) duration(key string, least time.Duration) (time.Duration, error) {
 	d, err := parley.ParseDuration(s.text(key))
 	if err != nil || time.Duration(d) < least {
@@ -162,12 +165,11 @@ func (s *settings) duration(key string, least time.Duration) (time.Duration, err
 	return time.Duration(d), nil
 }
 
-// loadSettings decides every setting: flag, environment, file named by the environment,
-// configuration file, default.
+// loadSettings determines every setting: flag, environment, file named by the environment, configuration file, default.
 func loadSettings(flags *pflag.FlagSet, env func(string) (string, bool)) (*settings, error) {
 	s := &settings{values: map[string]settingValue{}}
 	for _, known := range settingTable {
-		value, err := direct(known, flags, env)
+		value, err := fromFlagOrEnv(known, flags, env)
 		if err != nil {
 			return nil, err
 		}
@@ -177,7 +179,7 @@ func loadSettings(flags *pflag.FlagSet, env func(string) (string, bool)) (*setti
 		s.values[known.key] = *value
 	}
 	if err := s.addFile(); err != nil {
-		return s, err // the other places are read: enough for the doctor
+		return s, err // the others are enough for the doctor
 	}
 	for _, known := range settingTable {
 		v := s.values[known.key]
@@ -188,8 +190,8 @@ func loadSettings(flags *pflag.FlagSet, env func(string) (string, bool)) (*setti
 	return s, nil
 }
 
-// direct finds a setting's value on the command line or in the environment; nil: in neither.
-func direct(known setting, flags *pflag.FlagSet, env func(string) (string, bool)) (*settingValue, error) {
+// fromFlagOrEnv finds a setting's value on the command line or in the environment. It may return nil.
+func fromFlagOrEnv(known setting, flags *pflag.FlagSet, env func(string) (string, bool)) (*settingValue, error) {
 	if f := flags.Lookup(known.flag()); f != nil && f.Changed {
 		text := f.Value.String()
 		if many, ok := f.Value.(pflag.SliceValue); ok {
@@ -210,8 +212,7 @@ func direct(known setting, flags *pflag.FlagSet, env func(string) (string, bool)
 	return nil, nil
 }
 
-// addFile fills in from the configuration file what is still at its default. A file that was asked
-// for must be there; the one in the data directory need not.
+// addFile sets from the configuration file what is still at its default. Only a file named by --config must exist.
 func (s *settings) addFile() error {
 	path := s.text(keyConfig)
 	asked := path != ""
@@ -245,7 +246,7 @@ func (s *settings) addFile() error {
 	return nil
 }
 
-// textOf turns a value of the configuration file into text, if it is of the setting's kind.
+// textOf converts a value of the configuration file to text, if it is of the setting's kind.
 func textOf(known setting, raw any) (string, error) {
 	switch v := raw.(type) {
 	case string:
@@ -295,8 +296,7 @@ func settingKeys() []string {
 	return keys
 }
 
-// settingFlags gives a command the flags of the settings named. What they are set to is read by
-// loadSettings.
+// settingFlags adds the flags of settings to a command. loadSettings reads their values.
 func settingFlags(flags *pflag.FlagSet, keys ...string) {
 	for _, key := range keys {
 		known, _ := findSetting(key)
@@ -320,7 +320,7 @@ func settingFlags(flags *pflag.FlagSet, keys ...string) {
 	}
 }
 
-// hideFlags leaves flags out of a command's help. They work all the same.
+// hideFlags hides flags from a command's help. They still work.
 func hideFlags(flags *pflag.FlagSet, keys ...string) {
 	for _, key := range keys {
 		known, _ := findSetting(key)
@@ -328,7 +328,7 @@ func hideFlags(flags *pflag.FlagSet, keys ...string) {
 	}
 }
 
-// numberFlag is a flag whose help says that it is a number. The number is checked with the other settings.
+// numberFlag is shown as a number in the help. loadSettings checks the value.
 type numberFlag string
 
 func (n *numberFlag) String() string        { return string(*n) }

@@ -12,7 +12,7 @@ import (
 	"parley/internal/app"
 )
 
-// TestSettingsOrder gives one setting in every place and takes the places away one by one.
+// TestSettingsOrder sets one setting everywhere and removes the values one by one.
 func TestSettingsOrder(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "secret")
@@ -116,10 +116,12 @@ func TestSettingsLimits(t *testing.T) {
 		return c.appConfig()
 	}
 	byDefault, err := config(map[string]string{})
-	if err != nil || byDefault.MediaPerMinute != 0 || byDefault.OTPContacts != 0 || byDefault.OTPPrefix != 0 || byDefault.RequestsPerSecond != 0 {
+	if err != nil || byDefault.MediaPerMinute != 0 || byDefault.OTPContacts != 0 || byDefault.OTPPrefix != 0 ||
+		byDefault.RequestsPerSecond != 0 {
 		t.Errorf("by default: %+v, %v", byDefault, err)
 	}
-	set, err := config(map[string]string{"PARLEY_MEDIA_MIB_PER_MINUTE": "0", "PARLEY_OTP_CONTACTS_PER_HOUR": "300", "PARLEY_OTP_PREFIX_PER_HOUR": "20"})
+	set, err := config(map[string]string{"PARLEY_MEDIA_MIB_PER_MINUTE": "0", "PARLEY_OTP_CONTACTS_PER_HOUR": "300",
+		"PARLEY_OTP_PREFIX_PER_HOUR": "20"})
 	if err != nil || set.MediaPerMinute >= 0 || set.OTPContacts != 300 || set.OTPPrefix != 20 {
 		t.Errorf("set: %+v, %v", set, err)
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 func (c *cli) token() *cobra.Command {
-	return newGroup("token", "Make tokens and revoke them", `  parley token create --kind channel --channel demo
+	return newGroup("token", "Manage tokens", `  parley token create --kind channel --channel demo
   parley token list`,
 		c.tokenCreate(), c.tokenList(), c.tokenRevoke(), c.tokenRotateKey())
 }
@@ -22,7 +22,7 @@ func (c *cli) tokenCreate() *cobra.Command {
 	var kind, channel, name, expires string
 	cmd := &cobra.Command{
 		Use:   "create",
-		Short: "Make a token and print it, this once",
+		Short: "Create a token and print it, once",
 		Example: `  TOKEN=$(parley token create --kind channel --channel demo)
   parley token create --kind admin --name 'Terraform' --expires 90d`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -45,25 +45,25 @@ func (c *cli) tokenCreate() *cobra.Command {
 				}
 				body["expires_at"] = until
 			}
-			return c.manageNew(cmd, func(ctx context.Context, api *client.Client) error {
+			return c.manageOrCreate(cmd, func(ctx context.Context, api *client.Client) error {
 				var t client.Token
 				r, err := api.Post(ctx, client.Path("tokens"), body, &t)
 				if err != nil {
-					return orNoChannel(ctx, api, err, channel)
+					return explainNoChannel(ctx, api, err, channel)
 				}
-				c.hint("made token %s. It is not shown again; revoke it with: parley token revoke %s", t.ID, t.ID)
+				c.hint("Created token %s. It is not shown again. Revoke it with: parley token revoke %s", t.ID, t.ID)
 				return printData(c, r, func(t *client.Token) { fmt.Fprintln(c.out, t.Token) })
 			})
 		},
 	}
 	cmd.Flags().StringVar(&kind, "kind", "", "channel, global or admin")
-	cmd.Flags().StringVar(&channel, "channel", "", "the code of the channel that a channel token is for")
-	cmd.Flags().StringVar(&name, "name", "", "a note on who uses it")
-	cmd.Flags().StringVar(&expires, "expires", "", "when it stops working: after a time (12h, 90d) or at one (2027-01-31, RFC 3339); default: never")
+	cmd.Flags().StringVar(&channel, "channel", "", "the channel of a channel token, by its code")
+	cmd.Flags().StringVar(&name, "name", "", "a note about who uses it")
+	cmd.Flags().StringVar(&expires, "expires", "", "when it expires: after a time (12h, 90d) or at one (2027-01-31, RFC 3339); default: never")
 	return cmd
 }
 
-// expiry reads when a token is to expire.
+// expiry parses the time at which a token expires.
 func expiry(text string) (time.Time, error) {
 	if d, err := parley.ParseDuration(text); err == nil && d > 0 {
 		return time.Now().Add(time.Duration(d)).UTC(), nil
@@ -77,7 +77,7 @@ func expiry(text string) (time.Time, error) {
 }
 
 func (c *cli) tokenList() *cobra.Command {
-	return newList(c, "List the tokens, without the tokens themselves", "token",
+	return newList(c, "List tokens, without their secret part", "token",
 		[]any{"id", "name", "kind", "channel", "state", "created", "expires", "last used"},
 		func(t *client.Token) []any {
 			return []any{t.ID, t.Name, t.Kind, t.Channel, t.State(time.Now()), when(t.CreatedAt), when(t.ExpiresAt), when(t.LastUsedAt)}
@@ -90,11 +90,11 @@ func (c *cli) tokenRevoke() *cobra.Command {
 		Short: "Revoke a token: it stops working at once",
 		Example: `  parley token revoke tok_9f86d081884c7d659a2feaa0c55ad015
   parley token list --json | jq -r '.[] | select(.name == "old") | .id' | xargs -n1 parley token revoke`,
-		RunE: c.managing(func(ctx context.Context, api *client.Client, args []string) error {
-			if _, err := api.Call(ctx, http.MethodDelete, client.Path("tokens", args[0]), nil, nil, nil); err != nil {
-				return orMissing(err, "token", args[0])
+		RunE: c.onResource("token", func(ctx context.Context, api *client.Client, id string) error {
+			if _, err := api.Call(ctx, http.MethodDelete, client.Path("tokens", id), nil, nil, nil); err != nil {
+				return err
 			}
-			return c.done("token %s is revoked", args[0])
+			return c.done("revoked token %s", id)
 		}),
 	}
 }
@@ -102,7 +102,7 @@ func (c *cli) tokenRevoke() *cobra.Command {
 func (c *cli) tokenRotateKey() *cobra.Command {
 	return &cobra.Command{
 		Use:   "rotate-key",
-		Short: "Sign new tokens with a new key; those made before go on working",
+		Short: "Sign new tokens with a new key; existing tokens stay valid",
 		Example: `  parley token rotate-key
   parley token rotate-key --data /var/lib/parley`,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -15,8 +15,7 @@ import (
 	"parley/internal/client"
 )
 
-// triggerTimeout is how long an event may take to happen. A socket that was dropped is noticed and an
-// expiry told within a few seconds.
+// triggerTimeout is how long an event may take. A dropped connection and an expiry need a few seconds.
 const triggerTimeout = 20 * time.Second
 
 func (c *cli) trigger() *cobra.Command {
@@ -26,9 +25,9 @@ func (c *cli) trigger() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "trigger EVENT",
 		Short: "Cause a real event on a sandbox channel",
-		Long: `Cause a real event on a sandbox channel; listeners and webhooks receive it. Nothing is faked: a phone writes, sends a file, reacts, votes or deletes; a message is sent to it; the
-channel loses its connection; a one-time code is asked for and used, mistyped or left to expire (which
-moves the channel's clock).
+		Long: `Cause a real event on a sandbox channel; listeners and webhooks receive it. Nothing is faked: a phone writes,
+sends a file, reacts, votes or deletes; a message is sent to it; the channel loses its connection; a one-time
+code is requested and then approved, mistyped or expired (which advances the channel's clock).
 
 Events: ` + strings.Join(happen, ", "),
 		Example: `  parley trigger message.received --from +6281234567890 --text 'menu'
@@ -36,9 +35,9 @@ Events: ` + strings.Join(happen, ", "),
 		ValidArgs: happen,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if from != "" && to != "" && from != to {
-				return fail(exitUsage, "--from and --to both mean the phone at the other end. Give one of them")
+				return fail(exitUsage, "--from and --to both select the phone. Give one of them")
 			}
-			if t.kind = parley.EventType(args[0]); t.acts()[t.kind] == nil {
+			if t.kind = parley.EventType(args[0]); t.causes()[t.kind] == nil {
 				return t.unknown()
 			}
 			if given := from + to; given != "" {
@@ -55,36 +54,37 @@ Events: ` + strings.Join(happen, ", "),
 			return c.explain(cmd.Context(), t.api, t.run(cmd.Context()))
 		},
 	}
-	cmd.Flags().StringVar(&channel, "channel", "", "the channel that it happens on (default: the token's own)")
-	cmd.Flags().StringVar(&from, "from", "", "the number of the phone at the other end (default: the first one; for codes a new one)")
-	cmd.Flags().StringVar(&to, "to", "", "the same, for what is sent to it")
-	cmd.Flags().StringVar(&t.text, "text", "Halo dari parley", "what is written")
+	cmd.Flags().StringVar(&channel, "channel", "", "the channel that it happens on (default: the token's channel)")
+	cmd.Flags().StringVar(&from, "from", "", "the number of the phone (default: the first one; for codes a new one)")
+	cmd.Flags().StringVar(&to, "to", "", "the same as --from, for messages to the phone")
+	cmd.Flags().StringVar(&t.text, "text", "Halo dari parley", "the text of the message")
 	clientFlags(cmd)
 	return cmd
 }
 
-// names lists the events that can be made to happen.
+// names lists the events that can be triggered.
 func (t *trigger) names() []string {
 	var names []string
-	for kind := range t.acts() {
+	for kind := range t.causes() {
 		names = append(names, string(kind))
 	}
 	slices.Sort(names)
 	return names
 }
 
-// unknown says what can be made to happen instead.
+// unknown lists the events that can be triggered instead.
 func (t *trigger) unknown() error {
 	if _, known := parley.ParseEventType(string(t.kind)); known {
 		if t.kind != parley.ChannelPairing {
-			return fail(exitUsage, "%s cannot be triggered: it takes too many codes", t.kind)
+			return fail(exitUsage, "%s cannot be triggered: it needs too many codes", t.kind)
 		}
 		return fail(exitUsage, "%s does not happen on the sandbox: its channels need no pairing", t.kind)
 	}
-	return fail(exitUsage, "there is no event %q.%s There are:\n  %s", t.kind, didYouMean(string(t.kind), t.names()), strings.Join(t.names(), "\n  "))
+	return fail(exitUsage, "there is no event %q.%s Events:\n  %s", t.kind, didYouMean(string(t.kind), t.names()), strings.Join(t.names(),
+		"\n  "))
 }
 
-// trigger makes one event happen.
+// trigger causes one event.
 type trigger struct {
 	cli    *cli
 	api    *client.Client
@@ -93,8 +93,8 @@ type trigger struct {
 	text   string
 }
 
-// happened is what is answered.
-type happened struct {
+// triggered is the output.
+type triggered struct {
 	ID        parley.EventID   `json:"id"`
 	Type      parley.EventType `json:"type"`
 	Listeners int              `json:"listeners"`
@@ -102,8 +102,8 @@ type happened struct {
 }
 
 func (t *trigger) run(ctx context.Context) error {
-	// Who is told is asked before we listen ourselves.
-	done := happened{Type: t.kind}
+	// The listeners are counted before this command becomes one.
+	done := triggered{Type: t.kind}
 	if _, err := t.api.Get(ctx, "/api/sandbox/listeners", url.Values{"type": {string(t.kind)}}, &done); err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func (t *trigger) run(ctx context.Context) error {
 		return t.explain(ctx, err)
 	}
 	defer resp.Body.Close()
-	about, err := t.acts()[t.kind](ctx)
+	about, err := t.causes()[t.kind](ctx)
 	if err != nil {
 		return t.explain(ctx, err)
 	}
@@ -132,33 +132,33 @@ func (t *trigger) run(ctx context.Context) error {
 
 var errTooLong = errors.New("it took too long")
 
-// explain says that the event did not happen, where that is why we ended.
+// explain replaces the error after a timeout.
 func (t *trigger) explain(ctx context.Context, err error) error {
 	if errors.Is(context.Cause(ctx), errTooLong) {
-		return fail(exitNotSo, "%s did not happen within %s", t.kind, triggerTimeout)
+		return fail(exitNegative, "%s did not happen within %s", t.kind, triggerTimeout)
 	}
 	return err
 }
 
-func (t *trigger) print(done happened) error {
+func (t *trigger) print(done triggered) error {
 	if t.cli.json {
 		return t.cli.printJSON(done)
 	}
-	fmt.Fprintf(t.cli.out, "%s %s published: %s connected, %s subscribed\n", done.Type, done.ID, count(done.Listeners, "listener"), count(done.Webhooks, "webhook"))
+	fmt.Fprintf(t.cli.out, "%s %s published: %s connected, %s subscribed\n", done.Type, done.ID, count(done.Listeners, "listener"),
+		count(done.Webhooks, "webhook"))
 	return nil
 }
 
-// act does what makes an event happen and returns the id of the message or the code that it will be
-// about; empty: of none.
-type act func(ctx context.Context) (about string, err error)
+// cause causes an event and returns the id of its message or code, or "".
+type cause func(ctx context.Context) (about string, err error)
 
-// acts says how every event is made to happen. The sandbox has no pairing, and an attack takes too long.
-func (t *trigger) acts() map[parley.EventType]act {
-	return map[parley.EventType]act{
+// causes has an entry for every event except those that the sandbox lacks and those of an attack.
+func (t *trigger) causes() map[parley.EventType]cause {
+	return map[parley.EventType]cause{
 		parley.MessageReceived:      t.write,
 		parley.MessageStatus:        t.send,
 		parley.MessageReaction:      t.react,
-		parley.MessageDeleted:       t.takeBack,
+		parley.MessageDeleted:       t.deleteOwn,
 		parley.MessageMedia:         t.attach,
 		parley.PollVoted:            t.vote,
 		parley.ChannelStatusChanged: t.drop,
@@ -168,17 +168,14 @@ func (t *trigger) acts() map[parley.EventType]act {
 	}
 }
 
-// write has the phone write to the channel.
 func (t *trigger) write(ctx context.Context) (string, error) {
 	return t.asPhone(ctx, map[string]any{"type": "text", "message": t.text})
 }
 
-// send has the channel write to the phone.
 func (t *trigger) send(ctx context.Context) (string, error) {
 	return t.toPhone(ctx, "text", map[string]any{"message": t.text})
 }
 
-// react has the phone react to what the channel wrote.
 func (t *trigger) react(ctx context.Context) (string, error) {
 	id, err := t.send(ctx)
 	if err != nil {
@@ -188,14 +185,12 @@ func (t *trigger) react(ctx context.Context) (string, error) {
 	return id, err
 }
 
-// attach has the phone send a file.
 func (t *trigger) attach(ctx context.Context) (string, error) {
 	file := map[string]any{"data": []byte(t.text), "filename": "parley.txt"} // in base64
 	return t.asPhone(ctx, map[string]any{"type": "file", "caption": t.text, "file": file})
 }
 
-// takeBack has the phone write, and delete what it wrote.
-func (t *trigger) takeBack(ctx context.Context) (string, error) {
+func (t *trigger) deleteOwn(ctx context.Context) (string, error) {
 	id, err := t.write(ctx)
 	if err != nil {
 		return "", err
@@ -204,7 +199,6 @@ func (t *trigger) takeBack(ctx context.Context) (string, error) {
 	return id, err
 }
 
-// vote has the phone vote in a poll of the channel.
 func (t *trigger) vote(ctx context.Context) (string, error) {
 	id, err := t.toPhone(ctx, "poll", map[string]any{"title": t.text, "options": []string{"Ya", "Tidak"}})
 	if err != nil {
@@ -214,7 +208,7 @@ func (t *trigger) vote(ctx context.Context) (string, error) {
 	return id, err
 }
 
-// drop has the channel lose its connection while it sends.
+// drop makes the channel lose its connection while it sends.
 func (t *trigger) drop(ctx context.Context) (string, error) {
 	if _, err := t.api.Post(ctx, "/api/sandbox/faults", map[string]any{"fault": "drop_socket", "times": 1}, nil); err != nil {
 		return "", err
@@ -223,7 +217,7 @@ func (t *trigger) drop(ctx context.Context) (string, error) {
 	return "", err
 }
 
-// approve has a code asked for, read on the phone and used.
+// approve requests a code, reads it at the phone and validates it.
 func (t *trigger) approve(ctx context.Context) (string, error) {
 	var at position
 	if _, err := t.api.Get(ctx, "/api/sandbox/cursor", nil, &at); err != nil {
@@ -245,10 +239,10 @@ func (t *trigger) approve(ctx context.Context) (string, error) {
 			}
 		}
 	}
-	return "", fail(exitNotSo, "no code reached the phone")
+	return "", fail(exitNegative, "no code reached the phone")
 }
 
-// mistype has a code asked for, and wrong ones tried until no more may be.
+// mistype requests a code and tries wrong ones until it is locked.
 func (t *trigger) mistype(ctx context.Context) (string, error) {
 	id, err := t.requestCode(ctx)
 	if err != nil {
@@ -256,14 +250,14 @@ func (t *trigger) mistype(ctx context.Context) (string, error) {
 	}
 	const tries = 5
 	for range tries {
-		if _, err := t.validate(ctx, "wrong"); err != nil { // a code has no such letters
+		if _, err := t.validate(ctx, "wrong"); err != nil { // codes have only digits
 			return "", err
 		}
 	}
 	return id, nil
 }
 
-// expire has a code asked for, and moves the channel's clock past its end.
+// expire requests a code and advances the channel's clock past its expiry.
 func (t *trigger) expire(ctx context.Context) (string, error) {
 	id, err := t.requestCode(ctx)
 	if err != nil {
@@ -273,10 +267,10 @@ func (t *trigger) expire(ctx context.Context) (string, error) {
 	return id, err
 }
 
-// codeLife is how many seconds a code is asked to live: the least that there is.
+// codeLife is the shortest validity of a code, in seconds.
 const codeLife = 30
 
-// requestCode asks for a code. Unless a phone is named it goes to a new one, which no limit holds back.
+// requestCode requests a code, by default for a new phone, which no limit affects.
 func (t *trigger) requestCode(ctx context.Context) (string, error) {
 	if t.number == "" {
 		var p phone
@@ -297,7 +291,6 @@ func (t *trigger) validate(ctx context.Context, code string) (approved bool, err
 	return err == nil && a.Success, err
 }
 
-// asPhone acts as the phone.
 func (t *trigger) asPhone(ctx context.Context, body map[string]any) (messageID string, err error) {
 	if err := t.choosePhone(ctx); err != nil {
 		return "", err
@@ -309,7 +302,6 @@ func (t *trigger) asPhone(ctx context.Context, body map[string]any) (messageID s
 	return done.MessageID, err
 }
 
-// toPhone sends something to the phone.
 func (t *trigger) toPhone(ctx context.Context, kind string, body map[string]any) (messageID string, err error) {
 	if err := t.choosePhone(ctx); err != nil {
 		return "", err
@@ -322,7 +314,7 @@ func (t *trigger) toPhone(ctx context.Context, kind string, body map[string]any)
 	return done.MessageID, err
 }
 
-// choosePhone takes the first phone that there is, or a new one.
+// choosePhone selects the first phone, or creates one.
 func (t *trigger) choosePhone(ctx context.Context) error {
 	if t.number != "" {
 		return nil

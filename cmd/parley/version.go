@@ -17,7 +17,7 @@ var version = release + "-dev"
 func (c *cli) version() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
-		Short: "Tell which parley this is",
+		Short: "Print the version",
 		Example: `  parley version
   parley version --json`,
 		RunE: func(*cobra.Command, []string) error {
@@ -37,7 +37,7 @@ func (c *cli) version() *cobra.Command {
 	}
 }
 
-// buildCommit is the commit that the binary was built from, or "" where the build did not record it.
+// buildCommit is the commit that the binary was built from, or "" if the build did not record it.
 func buildCommit() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -18,8 +18,8 @@ func (c *cli) webhook() *cobra.Command {
 	return newGroup("webhook", "Manage webhooks", `  parley webhook add https://example.com/hook
   parley webhook list`,
 		c.webhookAdd(), c.webhookList(), c.webhookShow(), c.webhookTest(), c.webhookRotate(),
-		c.webhookSwitch("enable", "Switch a webhook on: what waited is sent at once", true),
-		c.webhookSwitch("disable", "Switch a webhook off; what happens meanwhile waits", false), c.webhookRemove())
+		c.webhookSwitch("enable", "Enable a webhook; waiting events are delivered at once", true),
+		c.webhookSwitch("disable", "Disable a webhook; its events wait until it is enabled", false), c.webhookRemove())
 }
 
 func (c *cli) webhookAdd() *cobra.Command {
@@ -27,9 +27,9 @@ func (c *cli) webhookAdd() *cobra.Command {
 	var events []string
 	cmd := &cobra.Command{
 		Use:   "add URL",
-		Short: "Send events to an address from now on; prints its id and its secret",
-		Long: "Send events to an address from now on: those of every channel and of every type, unless flags say\n" +
-			"otherwise. Prints its id and the secret that its deliveries are signed with.",
+		Short: "Add a webhook; prints its id and its secret",
+		Long: "Add a webhook. By default it receives every event on every channel, starting now. Prints its id and the\n" +
+			"secret that signs its deliveries.",
 		Example: `  parley webhook add https://example.com/hook
   parley webhook add https://example.com/hook --channel toko --events message.received,message.status`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -44,17 +44,17 @@ func (c *cli) webhookAdd() *cobra.Command {
 			if len(types) > 0 {
 				body["events"] = types
 			}
-			return c.manageNew(cmd, func(ctx context.Context, api *client.Client) error {
+			return c.manageOrCreate(cmd, func(ctx context.Context, api *client.Client) error {
 				r, err := api.Post(ctx, client.Path("webhooks"), body, nil)
 				if err != nil {
-					return orNoChannel(ctx, api, err, channel)
+					return explainNoChannel(ctx, api, err, channel)
 				}
 				return c.printAdded(r)
 			})
 		},
 	}
-	cmd.Flags().StringVar(&channel, "channel", "", "only events of this channel (default: of every channel)")
-	cmd.Flags().StringSliceVar(&events, "events", nil, "only events of these types, separated by commas (default: of every type)")
+	cmd.Flags().StringVar(&channel, "channel", "", "only events of this channel (default: every channel)")
+	cmd.Flags().StringSliceVar(&events, "events", nil, "only events of these types, separated by commas (default: every type)")
 	return cmd
 }
 
@@ -72,14 +72,14 @@ func (c *cli) printAdded(r *client.Response) error {
 	})
 }
 
-// eventTypes reads the names of types, each once.
+// eventTypes parses the names of types, without duplicates.
 func eventTypes(names []string) ([]parley.EventType, error) {
 	var types []parley.EventType
 	for _, name := range names {
 		t, known := parley.ParseEventType(strings.TrimSpace(name))
 		if !known {
 			all := strings.Split(joinTypes(parley.EventTypes), ",")
-			return nil, fail(exitUsage, "--events: there is no type %q.%s There are: %s", name, didYouMean(name, all), strings.Join(all, ", "))
+			return nil, fail(exitUsage, "--events: there is no type %q.%s Types: %s", name, didYouMean(name, all), strings.Join(all, ", "))
 		}
 		if !slices.Contains(types, t) {
 			types = append(types, t)
@@ -114,22 +114,19 @@ func (c *cli) webhookShow() *cobra.Command {
 	var withSecret bool
 	cmd := &cobra.Command{
 		Use:   "show ID",
-		Short: "Show all that is known of a webhook",
+		Short: "Show a webhook",
 		Example: `  parley webhook show whk_2f0c6a9be1d84c53a7f0
   parley webhook show whk_2f0c6a9be1d84c53a7f0 --secret`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			path := client.Path("webhooks", args[0])
-			return c.manage(cmd, func(ctx context.Context, api *client.Client) error {
-				r, err := api.Get(ctx, path, nil, nil)
-				if err == nil && withSecret {
-					err = addSecret(ctx, api, path+"/secret", r)
-				}
-				if err != nil {
-					return orMissing(err, "webhook", args[0])
-				}
-				return printData(c, r, c.printWebhook)
-			})
-		},
+		RunE: c.onResource("webhook", func(ctx context.Context, api *client.Client, id string) error {
+			r, err := api.Get(ctx, client.Path("webhooks", id), nil, nil)
+			if err == nil && withSecret {
+				err = addSecret(ctx, api, client.Path("webhooks", id, "secret"), r)
+			}
+			if err != nil {
+				return err
+			}
+			return printData(c, r, c.printWebhook)
+		}),
 	}
 	cmd.Flags().BoolVar(&withSecret, "secret", false, "show its secret too")
 	return cmd
@@ -160,16 +157,14 @@ func (c *cli) printWebhook(w *client.Webhook) {
 	if w.Secret != "" {
 		lines = append(lines, [2]string{"secret", w.Secret})
 	}
-	for _, line := range lines {
-		c.printLine(line[0], line[1])
-	}
+	c.printLines(lines)
 }
 
 func (c *cli) webhookTest() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "test ID",
-		Short: "Send a test event to a webhook and show what it answered",
-		Long:  "Send a test event to a webhook and show what it answered. The server must be running.",
+		Short: "Send a test event to a webhook and show the response",
+		Long:  "Send a test event to a webhook and show the response. The server must be running.",
 		Example: `  parley webhook test whk_2f0c6a9be1d84c53a7f0
   parley webhook test whk_2f0c6a9be1d84c53a7f0 --json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -180,7 +175,7 @@ func (c *cli) webhookTest() *cobra.Command {
 				}
 				err = printData(c, r, func(a *client.Attempt) { fmt.Fprintln(c.out, a) })
 				if err == nil && !r.Success {
-					return fail(exitNotSo, "%s", r.Message)
+					return fail(exitNegative, "%s", r.Message)
 				}
 				return err
 			})
@@ -193,26 +188,25 @@ func (c *cli) webhookTest() *cobra.Command {
 func (c *cli) webhookRotate() *cobra.Command {
 	return &cobra.Command{
 		Use:   "rotate ID",
-		Short: "Make a new secret for a webhook and print it; for 24 hours the old one signs too",
+		Short: "Replace a webhook's secret and print the new one; for 24 hours the old one signs too",
 		Example: `  parley webhook rotate whk_2f0c6a9be1d84c53a7f0
   SECRET=$(parley webhook rotate whk_2f0c6a9be1d84c53a7f0)`,
-		RunE: c.managing(func(ctx context.Context, api *client.Client, args []string) error {
-			return orMissing(c.rotateSecret(ctx, api, client.Path("webhooks", args[0], "rotate")), "webhook", args[0])
+		RunE: c.onResource("webhook", func(ctx context.Context, api *client.Client, id string) error {
+			return c.rotateSecret(ctx, api, client.Path("webhooks", id, "rotate"))
 		}),
 	}
 }
 
-// webhookSwitch makes the commands that switch a webhook on and off.
+// webhookSwitch makes the commands enable and disable.
 func (c *cli) webhookSwitch(verb, short string, enabled bool) *cobra.Command {
 	return &cobra.Command{
 		Use:     verb + " ID",
 		Short:   short,
 		Example: fmt.Sprintf("  parley webhook %s whk_2f0c6a9be1d84c53a7f0\n  parley webhook %s whk_2f0c6a9be1d84c53a7f0 --json", verb, verb),
-		RunE: c.managing(func(ctx context.Context, api *client.Client, args []string) error {
-			body := map[string]bool{"enabled": enabled}
-			r, err := api.Call(ctx, http.MethodPatch, client.Path("webhooks", args[0]), nil, body, nil)
+		RunE: c.onResource("webhook", func(ctx context.Context, api *client.Client, id string) error {
+			r, err := api.Call(ctx, http.MethodPatch, client.Path("webhooks", id), nil, map[string]bool{"enabled": enabled}, nil)
 			if err != nil {
-				return orMissing(err, "webhook", args[0])
+				return err
 			}
 			c.hint("saved")
 			return printData(c, r, c.printWebhook)
@@ -224,17 +218,17 @@ func (c *cli) webhookRemove() *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "remove ID",
-		Short: "Remove a webhook with its deliveries, those that wait too",
+		Short: "Delete a webhook with its deliveries, including waiting ones",
 		Example: `  parley webhook remove whk_2f0c6a9be1d84c53a7f0
   parley webhook remove whk_2f0c6a9be1d84c53a7f0 --yes`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.remove(cmd, "webhook", args[0], yes, func(r *client.Response) (string, error) {
+			return c.delete(cmd, "webhook", args[0], yes, func(r *client.Response) (string, error) {
 				var w client.Webhook
 				err := json.Unmarshal(r.Data, &w)
-				return fmt.Sprintf("This removes the webhook to %s with its secret and its deliveries for good", w.URL), err
+				return fmt.Sprintf("This permanently deletes the webhook to %s with its secret and its deliveries", w.URL), err
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
 	return cmd
 }

@@ -128,7 +128,8 @@ func (c Config) normal() (Config, error) {
 		return c, configErrorf("TLS needs both a certificate and its key: --tls-cert and --tls-key.")
 	}
 	if !isLoopback(host) && c.TLSCert == "" && !c.BehindProxy {
-		return c, configErrorf("Everybody who can reach this port could use your WhatsApp. Say --behind-proxy if a proxy does TLS, or give --tls-cert.")
+		return c, configErrorf("Everybody who can reach this port could use your WhatsApp. Say --behind-proxy if a proxy does TLS, or give " +
+			"--tls-cert.")
 	}
 	if c.PublicURL, err = PublicURL(c.PublicURL); err != nil {
 		return c, err

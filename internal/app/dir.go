@@ -90,7 +90,8 @@ func (d Dir) tighten(mode fs.FileMode, log *slog.Logger) error {
 		return configErrorf("%s is open to other users (mode %04o) and holds other things. Give a directory of its own with --data.", d, mode)
 	}
 	if err := os.Chmod(string(d), 0o700); err != nil {
-		return configErrorf("%s is open to other users (mode %04o) and cannot be closed to them: %v. Run: chmod 700 %s", d, mode, errors.Unwrap(err), d)
+		return configErrorf("%s is open to other users (mode %04o) and cannot be closed to them: %v. Run: chmod 700 %s", d, mode,
+			errors.Unwrap(err), d)
 	}
 	log.Warn("the data directory was open to other users and is closed to them now", "data", string(d), "was", fmt.Sprintf("%04o", mode))
 	return nil

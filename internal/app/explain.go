@@ -27,7 +27,8 @@ func (d Dir) explain(err error) error {
 	}
 	switch {
 	case store.IsDamage(err):
-		return &DataError{fmt.Sprintf("The database %s is damaged (%s). Nothing was changed. Restore a backup with: parley restore FILE --data %s",
+		return &DataError{fmt.Sprintf("The database %s is damaged (%s). Nothing was changed. Restore a backup with: parley restore FILE "+
+			"--data %s",
 			d.Database(), cause(err), d)}
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), store.IsFull(err),
 		store.IsDiskError(err) && doctor.FreeDisk(string(d)) < doctor.NoDisk:

@@ -72,7 +72,8 @@ func TestDiskRunsFull(t *testing.T) {
 		t.Errorf("/readyz answers %d %s", status, body)
 	}
 	for _, f := range running.examine(t.Context()) {
-		if f.Check == "data" && (f.Level != doctor.Problem || !strings.Contains(f.Found, "the disk is full")) || f.Check == "server" && f.Level != doctor.Problem {
+		if f.Check == "data" && (f.Level != doctor.Problem || !strings.Contains(f.Found, "the disk is full")) || f.Check == "server" &&
+			f.Level != doctor.Problem {
 			t.Errorf("the doctor finds %+v", f)
 		}
 	}
@@ -83,7 +84,8 @@ func TestDiskRunsFull(t *testing.T) {
 	})
 	r.end(t)
 
-	for name, cfg := range map[string]Config{"dev": {DataDir: dir, Dev: true}, "serve": {DataDir: dir}, "new": {DataDir: Dir(filepath.Join(disk, "new"))}} {
+	for name, cfg := range map[string]Config{"dev": {DataDir: dir, Dev: true}, "serve": {DataDir: dir},
+		"new": {DataDir: Dir(filepath.Join(disk, "new"))}} {
 		empty := fillDisk(t, disk)
 		err := <-launch(t, cfg).ended
 		if err == nil || !strings.Contains(err.Error(), "is full") || !strings.Contains(err.Error(), "Free some space") {

@@ -34,7 +34,8 @@ func listen(cfg Config) (net.Listener, error) {
 		if cfg.Dev {
 			command = "dev"
 		}
-		return nil, fmt.Errorf("%s is in use by another program. Stop it, or run: parley %s --listen %s", cfg.Listen, command, freeNear(cfg.Listen))
+		return nil, fmt.Errorf("%s is in use by another program. Stop it, or run: parley %s --listen %s", cfg.Listen, command,
+			freeNear(cfg.Listen))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("listen: %w", err)

@@ -16,7 +16,8 @@ func TestMemoryLimit(t *testing.T) {
 		"a container":    {fstest.MapFS{"proc/meminfo": file("MemTotal: 2048 kB\n"), "sys/fs/cgroup/memory.max": file("1048576\n")}, 1 << 20},
 		"no limit":       {fstest.MapFS{"proc/meminfo": file("MemTotal: 2048 kB\n"), "sys/fs/cgroup/memory.max": file("max\n")}, 2 << 20},
 		"a service": {fstest.MapFS{"proc/self/cgroup": file("0::/system.slice/parley.service\n"), "proc/meminfo": file("MemTotal: 2048 kB\n"),
-			"sys/fs/cgroup/system.slice/parley.service/memory.max": file("max\n"), "sys/fs/cgroup/system.slice/memory.max": file("524288\n")}, 1 << 19},
+			"sys/fs/cgroup/system.slice/parley.service/memory.max": file("max\n"), "sys/fs/cgroup/system.slice/memory.max": file("524288\n")},
+			1 << 19},
 		"an older system": {fstest.MapFS{"sys/fs/cgroup/memory/memory.limit_in_bytes": file("1048576\n")}, 1 << 20},
 	} {
 		if got := memoryLimit(c.files); got != c.want {

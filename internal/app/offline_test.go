@@ -154,7 +154,8 @@ func TestAnotherVersion(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := databaseBytes(t, dir)
-		if _, err := OpenOffline(t.Context(), Config{DataDir: dir, Log: quiet}, "parley test"); err == nil || !strings.Contains(err.Error(), "Nothing was changed") {
+		if _, err := OpenOffline(t.Context(), Config{DataDir: dir, Log: quiet}, "parley test"); err == nil || !strings.Contains(err.Error(),
+			"Nothing was changed") {
 			t.Errorf("opened an %s one: %v", what, err)
 		}
 		if _, err := ExamineOffline(t.Context(), Config{DataDir: dir, Log: quiet}); err == nil || !strings.Contains(err.Error(), "version") {
@@ -248,7 +249,8 @@ func TestBackupOfADamagedDatabase(t *testing.T) {
 	if err := os.WriteFile(dir.Database(), damaged, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenOffline(t.Context(), Config{DataDir: dir, Log: quiet}, "parley test"); err == nil || !strings.Contains(err.Error(), "damaged") {
+	if _, err := OpenOffline(t.Context(), Config{DataDir: dir, Log: quiet}, "parley test"); err == nil || !strings.Contains(err.Error(),
+		"damaged") {
 		t.Errorf("opened: %v", err)
 	}
 	var backup bytes.Buffer

@@ -156,7 +156,8 @@ func TestDamageIsFound(t *testing.T) {
 		fill(t, dir, 100<<10)
 		breakPage(t, dir.Database())
 		r := launch(t, Config{DataDir: dir})
-		if err := <-r.ended; err == nil || !strings.Contains(err.Error(), "is damaged") || !strings.Contains(err.Error(), "parley restore FILE --data "+string(dir)) {
+		if err := <-r.ended; err == nil || !strings.Contains(err.Error(), "is damaged") || !strings.Contains(err.Error(),
+			"parley restore FILE --data "+string(dir)) {
 			t.Errorf("it ended with: %v", err)
 		}
 		if len(r.ready) != 0 {
@@ -206,7 +207,8 @@ func TestFirstPageIsDamaged(t *testing.T) {
 	}
 	f.Close()
 	r := launch(t, Config{DataDir: dir})
-	if err := <-r.ended; err == nil || !strings.Contains(err.Error(), "is damaged") || !strings.Contains(err.Error(), "parley restore FILE --data "+string(dir)) {
+	if err := <-r.ended; err == nil || !strings.Contains(err.Error(), "is damaged") || !strings.Contains(err.Error(),
+		"parley restore FILE --data "+string(dir)) {
 		t.Errorf("it ended with: %v", err)
 	}
 }
@@ -243,7 +245,8 @@ func fill(t *testing.T, dir Dir, size int) {
 	}
 	err = data.Store.Tx(t.Context(), func(tx *store.Tx) error {
 		for i, name := range []string{"first", strings.Repeat("A", size), "last"} {
-			if err := tx.AddToken(t.Context(), parley.Token{ID: parley.TokenID(fmt.Sprint("tok_", i)), Kind: parley.AdminToken, Name: name}); err != nil {
+			if err := tx.AddToken(t.Context(), parley.Token{ID: parley.TokenID(fmt.Sprint("tok_", i)), Kind: parley.AdminToken,
+				Name: name}); err != nil {
 				return err
 			}
 		}

@@ -73,7 +73,8 @@ func (v *view) line(a gateway.Activity) string {
 		if a.Pairing != "" {
 			what = "pairing: " + string(a.Pairing)
 		}
-		return strings.TrimRight(fmt.Sprintf("%s  %s%s%s", at, cell(string(a.Channel), whoWidth), cell(what, kindWidth+textWidth), Plain(a.Reason)), " ")
+		return strings.TrimRight(fmt.Sprintf("%s  %s%s%s", at, cell(string(a.Channel), whoWidth), cell(what, kindWidth+textWidth),
+			Plain(a.Reason)), " ")
 	}
 	who, kind, said, id := "", "", "", string(a.ID)
 	switch {

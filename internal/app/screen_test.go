@@ -21,16 +21,19 @@ func TestScreenLines(t *testing.T) {
 		}
 	}
 
-	receipt := gateway.Activity{At: at, Channel: "demo", Contact: sent.Contact, FromMe: true, ID: "3EB0A1", Status: parley.Read, Took: 2600 * time.Millisecond}
+	receipt := gateway.Activity{At: at, Channel: "demo", Contact: sent.Contact, FromMe: true, ID: "3EB0A1", Status: parley.Read,
+		Took: 2600 * time.Millisecond}
 	second := v.line(receipt)
-	if strings.Contains(second, "Ayu") || strings.Contains(second, "3EB0A1") || !strings.Contains(second, "READ") || !strings.Contains(second, "2.6 s") {
+	if strings.Contains(second, "Ayu") || strings.Contains(second, "3EB0A1") || !strings.Contains(second, "READ") ||
+		!strings.Contains(second, "2.6 s") {
 		t.Errorf("the line below is %q, want only what is new", second)
 	}
 	if strings.Index(first, "SENT") != strings.Index(second, "READ")+len("→")-1 { // the arrow has three bytes
 		t.Errorf("the columns are not aligned:\n%s\n%s", first, second)
 	}
 
-	v.line(gateway.Activity{At: at, Channel: "demo", Contact: sent.Contact, Kind: parley.KindText, Text: "makasih!", ID: "B", Status: parley.Received})
+	v.line(gateway.Activity{At: at, Channel: "demo", Contact: sent.Contact, Kind: parley.KindText, Text: "makasih!", ID: "B",
+		Status: parley.Received})
 	if late := v.line(receipt); !strings.Contains(late, "3EB0A1") {
 		t.Errorf("after another message the receipt must say whose it is: %q", late)
 	}
@@ -39,7 +42,8 @@ func TestScreenLines(t *testing.T) {
 // TestScreenIsNotMoved: what strangers write must not reach the terminal as commands.
 func TestScreenIsNotMoved(t *testing.T) {
 	v := view{nameOf: func(parley.ChannelCode, parley.ContactID) string { return "\x1b]0;owned\a" }}
-	line := v.line(gateway.Activity{Channel: "demo", Kind: parley.KindText, Text: "a\x1b[2Jb\nc\u202ed\r\u009b2J", ID: "B", Status: parley.Received})
+	line := v.line(gateway.Activity{Channel: "demo", Kind: parley.KindText, Text: "a\x1b[2Jb\nc\u202ed\r\u009b2J", ID: "B",
+		Status: parley.Received})
 	for _, r := range line {
 		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 || r == '\u202e' {
 			t.Errorf("%U in %q", r, line)

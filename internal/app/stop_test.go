@@ -43,7 +43,8 @@ func get(t *testing.T, url string) (int, string) {
 // send sends a text and returns status and body.
 func (r *running) send(t *testing.T) (int, string) {
 	t.Helper()
-	req, err := http.NewRequest(http.MethodPost, r.url+"/api/send-message/text", strings.NewReader(`{"contact_id":"6281234567890@c.us","message":"Hello"}`))
+	req, err := http.NewRequest(http.MethodPost, r.url+"/api/send-message/text",
+		strings.NewReader(`{"contact_id":"6281234567890@c.us","message":"Hello"}`))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -130,7 +130,8 @@ func standIn(address, trust string) (string, error) {
 		return "", nil
 	}
 	if address == "" || trust == "" {
-		return "", configErrorf("A server that stands in for WhatsApp needs both its address and what to know it by: --whatsapp-endpoint and --whatsapp-trust.")
+		return "", configErrorf("A server that stands in for WhatsApp needs both its address and what to know it by: --whatsapp-endpoint " +
+			"and --whatsapp-trust.")
 	}
 	if strings.Contains(address, "://") {
 		u, err := url.Parse(address)
@@ -144,7 +145,8 @@ func standIn(address, trust string) (string, error) {
 		return "", configErrorf("--whatsapp-endpoint: %q is not an address such as 127.0.0.1:7443.", address)
 	}
 	if !isLoopback(host) {
-		return "", configErrorf("--whatsapp-endpoint: %s is not on this machine. Only a loopback address may stand in for WhatsApp, because the keys of your accounts go there.", address)
+		return "", configErrorf("--whatsapp-endpoint: %s is not on this machine. Only a loopback address may stand in for WhatsApp, because "+
+			"the keys of your accounts go there.", address)
 	}
 	if host == "localhost" {
 		host = "127.0.0.1"

@@ -45,7 +45,8 @@ func TestBackupBringsPairingsBack(t *testing.T) {
 	e.Pair("shop", owner)
 	send := func(text string) {
 		t.Helper()
-		a := e.Post("/api/send-message/text", `{"contact_id":"6289876543210@c.us","message":"`+text+`"}`, parleytest.As(token)).Expect(http.StatusOK)
+		a := e.Post("/api/send-message/text", `{"contact_id":"6289876543210@c.us","message":"`+text+`"}`,
+			parleytest.As(token)).Expect(http.StatusOK)
 		if a.Text("data.status") != "SENT" {
 			t.Fatalf("%s was answered %s", text, a.Body)
 		}

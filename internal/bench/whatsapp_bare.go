@@ -72,7 +72,8 @@ func serveBare(network string) error {
 }
 
 // bareClient links an account and waits until it is connected.
-func bareClient(ctx context.Context, device *store.Device, wire *process, trust whatsapptest.Trust, number string) (*whatsmeow.Client, error) {
+func bareClient(ctx context.Context, device *store.Device, wire *process, trust whatsapptest.Trust, number string) (*whatsmeow.Client,
+	error) {
 	c := whatsmeow.NewClient(device, nil)
 	if err := trust.Apply(c); err != nil {
 		return nil, err

@@ -99,7 +99,8 @@ func limitMemoryAndExec(bytes uint64, program []string) error {
 			return fmt.Errorf("limit the memory: %w", errno)
 		}
 	}
-	_, _, errno := syscall.RawSyscall(syscall.SYS_EXECVE, uintptr(unsafe.Pointer(path)), uintptr(unsafe.Pointer(&argv[0])), uintptr(unsafe.Pointer(&env[0])))
+	_, _, errno := syscall.RawSyscall(syscall.SYS_EXECVE, uintptr(unsafe.Pointer(path)), uintptr(unsafe.Pointer(&argv[0])),
+		uintptr(unsafe.Pointer(&env[0])))
 	return errno
 }
 

@@ -38,7 +38,8 @@ func (s Source) writeChannels(_ context.Context, b *strings.Builder) error {
 	for _, c := range s.Channels() {
 		row := channelRow{
 			Code: scrub(string(c.Code)), Network: c.Network, Number: maskNumber(c.Number), Enabled: c.Enabled,
-			Status: c.State.Status, Since: orNil(c.State.Since), WorkingAt: orNil(c.State.WorkingAt), Reason: scrub(c.State.Reason), Waiting: c.Waiting,
+			Status: c.State.Status, Since: orNil(c.State.Since), WorkingAt: orNil(c.State.WorkingAt), Reason: scrub(c.State.Reason),
+			Waiting: c.Waiting,
 		}
 		if e := c.Evidence; e != nil {
 			row.Evidence = &evidence{orNil(e.Connected), orNil(e.Heard), orNil(e.Confirmed), orNil(e.Received)}

@@ -24,7 +24,8 @@ func TestChannels(t *testing.T) {
 		{parley.Working, true, true, Finding{Level: Fine, Found: "WORKING since 2026-11-15 08:30:00"}},
 		{parley.Stopped, false, true, Finding{Level: Fine, Found: "STOPPED since 2026-11-15 08:30:00"}},
 		{parley.LoggedOut, true, false, Finding{Level: Fine, Found: "LOGGED_OUT since 2026-11-15 08:30:00"}},
-		{parley.LoggedOut, true, true, Finding{Level: Problem, Found: "LOGGED_OUT since 2026-11-15 08:30:00: Why.", Remedy: "parley channel pair shop"}},
+		{parley.LoggedOut, true, true, Finding{Level: Problem, Found: "LOGGED_OUT since 2026-11-15 08:30:00: Why.",
+			Remedy: "parley channel pair shop"}},
 		{parley.Failed, true, true, Finding{Level: Problem, Found: "FAILED since 2026-11-15 08:30:00: Why.", Remedy: "parley channel show shop"}},
 		{parley.Reconnecting, true, true, Finding{Level: Warning, Found: "RECONNECTING since 2026-11-15 08:30:00: Why."}},
 	} {
@@ -61,7 +62,8 @@ func TestDatabase(t *testing.T) {
 	unwritable := Database{Path: t.TempDir(), Size: size, Writable: func(context.Context) error {
 		return &parley.Error{Code: parley.Unavailable, Message: "Another program has locked the database.", Cause: errors.New("busy")}
 	}}
-	if f, err := unwritable.Look(t.Context()); err != nil || f.Level != Problem || !strings.HasSuffix(f.Found, ": Another program has locked the database.") {
+	if f, err := unwritable.Look(t.Context()); err != nil || f.Level != Problem || !strings.HasSuffix(f.Found,
+		": Another program has locked the database.") {
 		t.Errorf("a database that cannot be written to: %+v, %v", f, err)
 	}
 	for check, want := range map[bool]string{true: ", checked", false: ", not checked for damage"} {
@@ -82,9 +84,11 @@ func TestExposure(t *testing.T) {
 		level      Level
 		says       string
 	}{
-		{false, false, Fine, "this machine alone"}, {true, false, Fine, "with TLS"}, {true, true, Fine, "with TLS"}, {false, true, Warning, "a proxy must be in front"},
+		{false, false, Fine, "this machine alone"}, {true, false, Fine, "with TLS"}, {true, true, Fine, "with TLS"}, {false, true, Warning,
+			"a proxy must be in front"},
 	} {
-		if f := (Reach{Listen: "127.0.0.1:1", TLS: c.tls, BehindProxy: c.proxy}).Look(); f.Level != c.level || !strings.Contains(f.Found, c.says) {
+		if f := (Reach{Listen: "127.0.0.1:1", TLS: c.tls, BehindProxy: c.proxy}).Look(); f.Level != c.level || !strings.Contains(f.Found,
+			c.says) {
 			t.Errorf("TLS %v, proxy %v: %+v", c.tls, c.proxy, f)
 		}
 	}
@@ -98,8 +102,9 @@ func TestClientAge(t *testing.T) {
 	now := time.Date(2026, 11, 15, 0, 0, 0, 0, time.UTC)
 	for version, want := range map[string]Finding{
 		"v0.0.0-20261101000000-0123456789ab": {"whatsapp", Fine, "client of 2026-11-01, 14 d old", ""},
-		"v0.0.0-20260901000000-0123456789ab": {"whatsapp", Warning, "client of 2026-09-01, 75 d old", "upgrade to the latest release: WhatsApp refuses clients that are too old"},
-		"v1.2.3":                             {"whatsapp", Fine, "client of unknown age", ""},
+		"v0.0.0-20260901000000-0123456789ab": {"whatsapp", Warning, "client of 2026-09-01, 75 d old",
+			"upgrade to the latest release: WhatsApp refuses clients that are too old"},
+		"v1.2.3": {"whatsapp", Fine, "client of unknown age", ""},
 	} {
 		info := &debug.BuildInfo{Deps: []*debug.Module{{Path: "example.com/other"}, {Path: "go.mau.fi/whatsmeow", Version: version}}}
 		if got := checkClient(info, true, now); !reflect.DeepEqual(got, want) {

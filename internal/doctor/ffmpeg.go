@@ -32,7 +32,8 @@ func FFmpeg(ctx context.Context) Finding {
 		return Finding{"ffmpeg", Warning, release + " without libopus: voice messages must be ogg/opus already", "install an ffmpeg with libopus"}
 	}
 	if !confine.Available {
-		return Finding{"ffmpeg", Warning, release + ", libopus: voice in any format. On this system it reads the files of callers without limits on memory, CPU, files and network",
+		return Finding{"ffmpeg", Warning, release + ", libopus: voice in any format. On this system it reads the files of callers without " +
+			"limits on memory, CPU, files and network",
 			"run parley on Linux, or without ffmpeg"}
 	}
 	return Finding{"ffmpeg", Fine, release + ", libopus: voice in any format", ""}

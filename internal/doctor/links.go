@@ -10,12 +10,14 @@ import (
 func Links(public string, behindProxy bool) []Finding {
 	switch {
 	case public == "" && behindProxy:
-		return []Finding{{"links", Warning, "those made on this machine lead to its own address, which nobody else can open: the address of the proxy is not set",
+		return []Finding{{"links", Warning, "those made on this machine lead to its own address, which nobody else can open: the address of " +
+			"the proxy is not set",
 			"set --public-url, for example https://chat.example.com"}}
 	case public == "":
 		return nil
 	case IsUnencrypted(public):
-		return []Finding{{"links", Warning, "they lead to " + public + ", which is not encrypted: anyone on the network path can sign in with them",
+		return []Finding{{"links", Warning, "they lead to " + public +
+			", which is not encrypted: anyone on the network path can sign in with them",
 			"use https in --public-url"}}
 	}
 	return []Finding{{"links", Fine, "they lead to " + public, ""}}

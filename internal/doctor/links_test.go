@@ -27,7 +27,8 @@ func TestLinks(t *testing.T) {
 			}
 			continue
 		}
-		if len(found) != 1 || found[0].Level != c.level || !strings.Contains(found[0].Found, c.says) || (found[0].Remedy == "") != (c.level == Fine) {
+		if len(found) != 1 || found[0].Level != c.level || !strings.Contains(found[0].Found, c.says) ||
+			(found[0].Remedy == "") != (c.level == Fine) {
 			t.Errorf("%q: %+v", c.public, found)
 		}
 	}

@@ -63,7 +63,8 @@ func (r Reach) look(verb string) Finding {
 	listen := r.Listen
 	switch {
 	case r.UntrustedProxy:
-		return Finding{"exposure", Warning, "listens on " + listen + ", and requests come through a proxy on this machine that is not trusted: all its callers share one address",
+		return Finding{"exposure", Warning, "listens on " + listen +
+			", and requests come through a proxy on this machine that is not trusted: all its callers share one address",
 			"set --behind-proxy, or add 127.0.0.1/32 to --trusted-proxies"}
 	case r.TLS:
 		return Finding{"exposure", Fine, verb + " on " + listen + " with TLS", ""}

@@ -51,7 +51,8 @@ func Webhooks(ctx context.Context, store WebhookReader) ([]Finding, error) {
 func checkWebhook(ctx context.Context, store WebhookReader, w parley.Webhook) (Finding, error) {
 	switch {
 	case !w.IsEnabled():
-		return Finding{"webhook", Warning, fmt.Sprintf("%s off since %s: %s", w.URL, When(w.DisabledAt), w.Reason), "parley webhook enable " + string(w.ID)}, nil
+		return Finding{"webhook", Warning, fmt.Sprintf("%s off since %s: %s", w.URL, When(w.DisabledAt), w.Reason), "parley webhook enable " +
+			string(w.ID)}, nil
 	case w.Failures > 0:
 		failing := time.Since(w.FailingSince)
 		found := fmt.Sprintf("%s: %s in %s", w.URL, Count(w.Failures, "failure"), Lasted(failing))

@@ -36,7 +36,8 @@ func WhatsAppReach(ctx context.Context, channels []parley.Channel, reach func(co
 		return nil
 	}
 	if err := reach(ctx); err != nil {
-		return []Finding{{Check: "whatsapp", Level: Problem, Found: err.Error(), Remedy: "once it can be reached, channels connect by themselves"}}
+		return []Finding{{Check: "whatsapp", Level: Problem, Found: err.Error(),
+			Remedy: "once it can be reached, channels connect by themselves"}}
 	}
 	return []Finding{{Check: "whatsapp", Level: Fine, Found: "can be reached"}}
 }

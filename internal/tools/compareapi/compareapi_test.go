@@ -19,12 +19,14 @@ func recorded(t *testing.T, lines ...string) string {
 // TestCompare holds that ids and times do not count as differences, and that a status, a field and a word do.
 func TestCompare(t *testing.T) {
 	before := recorded(t,
-		`{"test":"A","method":"POST","path":"/api/x","body":"{\"key\":\"k\"}","status":200,"answer":"{\"at\":\"2026-01-01T00:00:00.000Z\",\"id\":\"evt_1a\",\"seq\":7}\n"}`,
+		`{"test":"A","method":"POST","path":"/api/x","body":"{\"key\":\"k\"}","status":200,`+
+			`"answer":"{\"at\":\"2026-01-01T00:00:00.000Z\",\"id\":\"evt_1a\",\"seq\":7}\n"}`,
 		`{"test":"A","method":"GET","path":"/api/y","status":200,"answer":"{\"ok\":true}"}`,
 		`{"test":"A","method":"GET","path":"/api/z","status":404,"answer":"{\"message\":\"No.\"}"}`,
 		`{"test":"B","method":"GET","path":"/api/old","status":200,"answer":"OK"}`)
 	after := recorded(t,
-		`{"test":"A","method":"POST","path":"/api/x","body":"{\"key\":\"k\"}","status":200,"answer":"{\"seq\":9,\"at\":\"2027-01-01T00:00:00.000Z\",\"id\":\"evt_2b\"}"}`,
+		`{"test":"A","method":"POST","path":"/api/x","body":"{\"key\":\"k\"}","status":200,"answer":"{\"seq\":9,`+
+			`\"at\":\"2027-01-01T00:00:00.000Z\",\"id\":\"evt_2b\"}"}`,
 		`{"test":"A","method":"GET","path":"/api/y","status":200,"answer":"{\"ok\":true,\"more\":1}"}`,
 		`{"test":"A","method":"GET","path":"/api/z","status":400,"answer":"{\"message\":\"No.\"}"}`)
 	var out strings.Builder

@@ -24,7 +24,8 @@ var varying = []struct {
 }
 
 // varyingNumbers are the fields whose numbers differ between any two runs.
-var varyingNumbers = regexp.MustCompile(`(^|_)(ms|bytes|seq|pid|size|took|uptime|age|cursor|position|n|in|rate|seconds|latency|count_from)$`)
+var varyingNumbers = regexp.MustCompile(`(^|_)(ms|bytes|seq|pid|size|took|uptime|age|cursor|position|n|in|rate|seconds|latency|` +
+	`count_from)$`)
 
 // plainText replaces what differs between runs.
 func plainText(s string) string {

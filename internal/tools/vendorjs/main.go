@@ -34,15 +34,19 @@ var packs = []pack{
 		[]string{"LICENSE", "dist/preact.module.js", "hooks/dist/hooks.module.js"}},
 	{"htm 3.1.1", "Apache-2.0", "htm-3.1.1.tgz", "2425b9bee11409177bcabc7f32e319926fc6690c1701c0b257c88bdff2d5ba90", packages + "/htm",
 		[]string{"LICENSE", "dist/htm.module.js"}},
-	{"@preact/signals-core 1.14.5", "MIT", "preact-signals-core-1.14.5.tgz", "94c421ac996214c94f532fb4c43d8ede048a16df0cd9538ffb965174dbe8daba", packages + "/signals-core",
+	{"@preact/signals-core 1.14.5", "MIT", "preact-signals-core-1.14.5.tgz",
+		"94c421ac996214c94f532fb4c43d8ede048a16df0cd9538ffb965174dbe8daba", packages + "/signals-core",
 		[]string{"LICENSE", "dist/signals-core.module.js"}},
-	{"@preact/signals 2.11.4", "MIT", "preact-signals-2.11.4.tgz", "66ea8221dd8aaa0da2365d49c3f116b071d56cfb63b2e16c072c6b4e08a928b7", packages + "/signals",
+	{"@preact/signals 2.11.4", "MIT", "preact-signals-2.11.4.tgz", "66ea8221dd8aaa0da2365d49c3f116b071d56cfb63b2e16c072c6b4e08a928b7",
+		packages + "/signals",
 		[]string{"LICENSE", "dist/signals.module.js"}},
 	// For tests only: it looks for what would keep people from using a page.
-	{"axe-core 4.14.0", "MPL-2.0", "axe-core-4.14.0.tgz", "2277b0a3ef47af9b52497faa3e71598e86e0a0e5e6eb295207a5657ede4709af", "internal/console/browsertest/axe",
+	{"axe-core 4.14.0", "MPL-2.0", "axe-core-4.14.0.tgz", "2277b0a3ef47af9b52497faa3e71598e86e0a0e5e6eb295207a5657ede4709af",
+		"internal/console/browsertest/axe",
 		[]string{"LICENSE", "LICENSE-3RD-PARTY.txt", "axe.min.js"}},
 	// The reference of the API at /docs.
-	{"swagger-ui-dist 5.34.1", "Apache-2.0", "swagger-ui-dist-5.34.1.tgz", "8e7286de0230e431fc8a5a75490d28117af3d0c306413b6f9e17f7bb55045fb6", "internal/api/docs/vendor",
+	{"swagger-ui-dist 5.34.1", "Apache-2.0", "swagger-ui-dist-5.34.1.tgz",
+		"8e7286de0230e431fc8a5a75490d28117af3d0c306413b6f9e17f7bb55045fb6", "internal/api/docs/vendor",
 		[]string{"LICENSE", "NOTICE", "swagger-ui-bundle.js", "swagger-ui-bundle.js.LICENSE.txt", "swagger-ui.css"}},
 }
 

@@ -39,7 +39,8 @@ func (p pack) unpack(tarball, dir string) error {
 		}
 		files[name] = all[name]
 	}
-	head := fmt.Sprintf("# %s, %s, the files that are used, unchanged as published on npm.\n# sha256 of %s: %s\n", p.name, p.licence, p.tarball, p.sum)
+	head := fmt.Sprintf("# %s, %s, the files that are used, unchanged as published on npm.\n# sha256 of %s: %s\n", p.name, p.licence,
+		p.tarball, p.sum)
 	return write(dir, head, files)
 }
 
