@@ -42,7 +42,8 @@ func BenchmarkDeliver(b *testing.B) {
 	ctx, cancel := context.WithCancel(context.Background())
 	seed(b, db, server.URL)
 	engine := callback.New(callback.Config{
-		Store: db, Secrets: callback.NewSecrets(db, keyring), Client: safehttp.Policy{AllowPrivate: loopback}.Client(safehttp.Options{MaxBody: callback.MaxResponse}),
+		Store: db, Secrets: callback.NewSecrets(db, keyring),
+		Client: safehttp.Policy{AllowPrivate: loopback}.Client(safehttp.Options{MaxBody: callback.MaxResponse}),
 		Render: func(e *parley.Event) ([]byte, error) { return e.Body() }, Log: slog.New(slog.DiscardHandler), Version: "1",
 	})
 	done := make(chan error)
@@ -57,7 +58,7 @@ func BenchmarkDeliver(b *testing.B) {
 	}
 }
 
-// seed stores b.N events in a hundred chats, and a webhook that is to be told of them.
+// seed stores b.N events in a hundred chats, and a webhook that wants them.
 func seed(b *testing.B, db *store.DB, url string) {
 	ctx := b.Context()
 	err := db.Tx(ctx, func(tx *store.Tx) error {
@@ -68,12 +69,14 @@ func seed(b *testing.B, db *store.DB, url string) {
 			return err
 		}
 		for i := range b.N {
-			m := parley.Message{Channel: shop, Chat: parley.ContactOf(fmt.Sprint(6281100000000 + i%100)), ID: parley.MessageID(fmt.Sprintf("3EB0%08X", i)),
+			m := parley.Message{Channel: shop, Chat: parley.ContactOf(fmt.Sprint(6281100000000 + i%100)),
+				ID:      parley.MessageID(fmt.Sprintf("3EB0%08X", i)),
 				Content: parley.Text{Body: "Where is my parcel?"}, Status: parley.Received, CreatedAt: time.Now()}
 			if err := tx.AddMessage(ctx, &m); err != nil {
 				return err
 			}
-			if err := tx.AddEvent(ctx, &parley.Event{Type: parley.MessageReceived, Channel: shop, At: time.Now(), Chat: m.Chat, Message: &m}); err != nil {
+			if err := tx.AddEvent(ctx, &parley.Event{Type: parley.MessageReceived, Channel: shop, At: time.Now(), Chat: m.Chat,
+				Message: &m}); err != nil {
 				return err
 			}
 		}

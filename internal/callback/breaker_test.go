@@ -43,12 +43,12 @@ func TestDownForADay(t *testing.T) {
 		pass(2 * time.Minute)
 		got := map[string][]string{}
 		for _, h := range e.servers.at("crm.example")[len(down):] {
-			chat, text := told(e.T, h)
+			chat, text := delivered(e.T, h)
 			got[chat] = append(got[chat], text)
 		}
 		for chat := range want {
 			if !slices.Equal(got[chat], want[chat]) {
-				e.Errorf("chat %s was told\n%q\nwant\n%q", chat, got[chat], want[chat])
+				e.Errorf("chat %s got\n%q\nwant\n%q", chat, got[chat], want[chat])
 			}
 		}
 		for _, d := range e.deliveries(parley.DeliveryQuery{}) {
@@ -115,7 +115,7 @@ func TestBreaker(t *testing.T) {
 	})
 }
 
-func TestGivesUpAfterFiveDays(t *testing.T) {
+func TestDisabledAfterFiveDays(t *testing.T) {
 	inBubble(t, func(e *env) {
 		w := e.webhook("https://crm.example/hook?key=very-secret")
 		w.Failures, w.FailingSince, w.FailingFor = 7000, time.Now().Add(-200*time.Hour), 118*time.Hour // as earlier processes left it
@@ -154,15 +154,19 @@ func TestGivesUpAfterFiveDays(t *testing.T) {
 			e.Errorf("%d wait, %v", waiting, err)
 		}
 		hits := e.servers.at("crm.example")
-		if _, text := told(e.T, hits[len(hits)-1]); !slices.ContainsFunc(hits[before:], func(h hit) bool { _, said := told(e.T, h); return said == "while it is off" }) {
-			e.Errorf("what happened while it was off was not told; the last was %q", text)
+		if _, text := delivered(e.T, hits[len(hits)-1]); !slices.ContainsFunc(hits[before:], func(h hit) bool {
+			_,
+				said := delivered(e.T, h)
+			return said == "while it is off"
+		}) {
+			e.Errorf("what happened while it was off was not delivered; the last was %q", text)
 		}
 	})
 }
 
-// TestTimeOffDoesNotCount has the gateway be off for days between two failures, and nothing happen for days after
+// TestTimeWithoutAProcessDoesNotCount has the gateway be off for days between two failures, and nothing happen for days after
 // another. Neither is time in which the webhook failed.
-func TestTimeOffDoesNotCount(t *testing.T) {
+func TestTimeWithoutAProcessDoesNotCount(t *testing.T) {
 	inBubble(t, func(e *env) {
 		w := e.webhook("https://crm.example/hook")
 		e.servers.on("crm.example", always(500))
@@ -178,7 +182,7 @@ func TestTimeOffDoesNotCount(t *testing.T) {
 		if !got.IsEnabled() || got.Failures < 2 || got.FailingFor > time.Minute {
 			e.Fatalf("after days off: %+v", got)
 		}
-		pass(100 * time.Hour) // the delivery has failed for good by then, after its retries in some 76 hours
+		pass(100 * time.Hour) // the delivery has failed by then, after its retries in some 76 hours
 		tried := e.readWebhook(w.ID).FailingFor
 		if tried < 60*time.Hour || tried > 95*time.Hour {
 			e.Errorf("retries count as %v", tried)
@@ -192,7 +196,7 @@ func TestTimeOffDoesNotCount(t *testing.T) {
 	})
 }
 
-func TestGoneSwitchesOff(t *testing.T) {
+func TestGoneDisables(t *testing.T) {
 	inBubble(t, func(e *env) {
 		w := e.webhook("https://crm.example/hook")
 		e.servers.on("crm.example", always(410))
@@ -241,7 +245,7 @@ func TestPoisonBlocksItsChatOnly(t *testing.T) {
 		collect := func() {
 			bobs, anns = nil, nil
 			for _, h := range e.servers.at("crm.example") {
-				if chat, text := told(e.T, h); chat == string(bob) {
+				if chat, text := delivered(e.T, h); chat == string(bob) {
 					bobs = append(bobs, text)
 				} else if text != "poison" {
 					anns = append(anns, text)
@@ -250,9 +254,9 @@ func TestPoisonBlocksItsChatOnly(t *testing.T) {
 		}
 		collect()
 		if len(bobs) != 20 || len(anns) != 0 {
-			e.Errorf("told of Bob %d times, of Ann %q", len(bobs), anns)
+			e.Errorf("Bob: %d deliveries, Ann: %q", len(bobs), anns)
 		}
-		pass(100 * time.Hour) // the poison has failed for good by then
+		pass(100 * time.Hour) // the poison has failed by then
 		collect()
 		if !slices.Equal(anns, []string{"behind it"}) {
 			e.Errorf("after the poison came %q", anns)
@@ -278,12 +282,12 @@ func TestPoisonsDoNotHideAWorkingEndpoint(t *testing.T) {
 		e.says("6281100000099@c.us", "good")
 		pass(3 * time.Minute)
 		if done := parley.DeliveryDone; len(e.deliveries(parley.DeliveryQuery{State: &done})) != 1 {
-			e.Error("the good one was not told within three minutes")
+			e.Error("the good one got nothing within three minutes")
 		}
 	})
 }
 
-func TestTarpitDelaysNobody(t *testing.T) {
+func TestTarpitDelaysNoOther(t *testing.T) {
 	inBubble(t, func(e *env) {
 		for i := range 100 {
 			e.webhook(fmt.Sprintf("https://good%d.example/", i))
@@ -343,7 +347,7 @@ func TestAtMostFourAtATime(t *testing.T) {
 	})
 }
 
-func TestChangedAddressBeginsAnew(t *testing.T) {
+func TestNewURLClearsFailures(t *testing.T) {
 	inBubble(t, func(e *env) {
 		w := e.webhook("https://old.example/hook")
 		e.servers.on("old.example", always(500))
@@ -365,7 +369,7 @@ func TestChangedAddressBeginsAnew(t *testing.T) {
 		e.says(ann, "after it was removed")
 		pass(time.Minute)
 		if n := len(e.servers.at("new.example")); n != 12 {
-			e.Errorf("a removed webhook was told: %d", n)
+			e.Errorf("a deleted webhook got %d events", n)
 		}
 	})
 }

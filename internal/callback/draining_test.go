@@ -71,7 +71,8 @@ func TestManyWebhooksBehind(t *testing.T) {
 		}
 		hooks := map[parley.WebhookID]int{}
 		for i := range 5 {
-			w := parley.Webhook{ID: parley.NewWebhookID(), URL: fmt.Sprintf("https://crm%d.example/hook", i), CreatedAt: time.Now(), Cursor: seqs[i*300]}
+			w := parley.Webhook{ID: parley.NewWebhookID(), URL: fmt.Sprintf("https://crm%d.example/hook", i), CreatedAt: time.Now(),
+				Cursor: seqs[i*300]}
 			e.tx(func(tx *store.Tx) error { return tx.AddWebhook(e.Context(), w) })
 			e.servers.on(fmt.Sprintf("crm%d.example", i), always(500)) // planning does not wait for them
 			hooks[w.ID] = len(seqs) - i*300 - 1

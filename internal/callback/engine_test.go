@@ -18,8 +18,8 @@ import (
 	"parley/internal/store"
 )
 
-// told is what a request told: whose chat it was and what was said.
-func told(t *testing.T, h hit) (chat, text string) {
+// delivered is the chat and the text of a delivered event.
+func delivered(t *testing.T, h hit) (chat, text string) {
 	t.Helper()
 	var body struct {
 		Data struct {
@@ -33,7 +33,7 @@ func told(t *testing.T, h hit) (chat, text string) {
 	return body.Data.ContactID, body.Data.Body
 }
 
-func TestEventsGoToWhoWantsThem(t *testing.T) {
+func TestWebhooksGetTheEventsTheyWant(t *testing.T) {
 	inBubble(t, func(e *env) {
 		e.says(ann, "before anybody listened")
 		e.webhook("https://all.example/")
@@ -53,7 +53,7 @@ func TestEventsGoToWhoWantsThem(t *testing.T) {
 		pass(time.Second)
 		for host, want := range map[string]int{"all.example": 2, "some.example": 1, "none.example": 0, "other.example": 0, "off.example": 0} {
 			if n := len(e.servers.at(host)); n != want {
-				e.Errorf("%s was told %d times, want %d", host, n, want)
+				e.Errorf("%s got %d requests, want %d", host, n, want)
 			}
 		}
 	})
@@ -87,7 +87,7 @@ func TestReplayKeepsTheID(t *testing.T) {
 				got = append(got, h.id())
 			}
 			if !slices.Equal(got, want) {
-				e.Errorf("told again %v, want %v", got, want)
+				e.Errorf("replayed %v, want %v", got, want)
 			}
 		}
 		replay(parley.DeliveryQuery{IDs: []parley.DeliveryID{all[2].ID}}, ids[2])
@@ -97,7 +97,7 @@ func TestReplayKeepsTheID(t *testing.T) {
 	})
 }
 
-func TestRestartInMidFlight(t *testing.T) {
+func TestRestartWithAttemptsInFlight(t *testing.T) {
 	inBubble(t, func(e *env) {
 		e.webhook("https://crm.example/hook")
 		e.servers.on("crm.example", tarpit)
@@ -117,16 +117,16 @@ func TestRestartInMidFlight(t *testing.T) {
 		var texts []string
 		hits := e.servers.at("crm.example")
 		for _, h := range hits {
-			_, text := told(e.T, h)
+			_, text := delivered(e.T, h)
 			texts = append(texts, text)
 		}
 		if !slices.Equal(texts, []string{"one", "one", "two", "three"}) || hits[0].id() != hits[1].id() {
-			e.Errorf("told %q", texts)
+			e.Errorf("delivered %q", texts)
 		}
 	})
 }
 
-func TestAGoneEventEndsItsDelivery(t *testing.T) {
+func TestPurgedEventFailsItsDelivery(t *testing.T) {
 	inBubble(t, func(e *env) {
 		e.webhook("https://crm.example/hook")
 		e.servers.on("crm.example", always(500))
@@ -157,7 +157,7 @@ func TestAGoneEventEndsItsDelivery(t *testing.T) {
 	})
 }
 
-func TestOldDeliveriesAreForgotten(t *testing.T) {
+func TestOldDeliveriesArePurged(t *testing.T) {
 	inBubble(t, func(e *env) {
 		e.webhook("https://crm.example/hook")
 		e.start()
@@ -211,7 +211,7 @@ func TestTestEvent(t *testing.T) {
 	})
 }
 
-// TestDeliveriesStayWhileTheClockIsDoubted forgets old deliveries only by a clock that is trusted.
+// TestDeliveriesStayWhileTheClockIsDoubted purges old deliveries only by a trusted clock.
 func TestDeliveriesStayWhileTheClockIsDoubted(t *testing.T) {
 	inBubble(t, func(e *env) {
 		var trusted atomic.Bool
@@ -233,9 +233,9 @@ func TestDeliveriesStayWhileTheClockIsDoubted(t *testing.T) {
 	})
 }
 
-// TestWakeCounts adds a webhook and replays a delivery while the engine runs: it reads the store when it is woken, and
+// TestReload adds a webhook and replays a delivery while the engine runs: it reads the store when it is woken, and
 // not by itself.
-func TestWakeCounts(t *testing.T) {
+func TestReload(t *testing.T) {
 	inBubble(t, func(e *env) {
 		e.start()
 		pass(10 * time.Second)
@@ -245,7 +245,7 @@ func TestWakeCounts(t *testing.T) {
 		e.says(ann, "hello")
 		pass(time.Second)
 		if n := len(e.servers.at("crm.example")); n != 1 {
-			e.Fatalf("told %d times", n)
+			e.Fatalf("delivered %d times", n)
 		}
 		e.tx(func(tx *store.Tx) error {
 			_, err := tx.ReplayDeliveries(context.Background(), parley.DeliveryQuery{}, time.Now(), 10)
@@ -254,7 +254,7 @@ func TestWakeCounts(t *testing.T) {
 		e.engine.Reload()
 		pass(time.Second)
 		if n := len(e.servers.at("crm.example")); n != 2 {
-			e.Errorf("told %d times after a replay", n)
+			e.Errorf("delivered %d times after a replay", n)
 		}
 	})
 }

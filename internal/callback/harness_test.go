@@ -118,7 +118,7 @@ func (e *env) tx(do func(tx *store.Tx) error) {
 	}
 }
 
-// webhook adds a webhook that is told everything.
+// webhook adds a webhook for all events.
 func (e *env) webhook(url string, types ...parley.EventType) parley.Webhook {
 	e.Helper()
 	w := parley.Webhook{ID: parley.NewWebhookID(), URL: url, Types: types, CreatedAt: time.Now()}
@@ -153,7 +153,7 @@ func (e *env) says(who parley.ContactID, text string) parley.Event {
 	return event
 }
 
-// calls stores the outcome of a login link and the callback that tells it.
+// calls stores the outcome of a login link and its callback.
 func (e *env) calls(url string, kind parley.EventType, reason string) parley.Delivery {
 	e.Helper()
 	var d parley.Delivery
@@ -208,7 +208,7 @@ type hit struct {
 
 func (h hit) id() string { return h.header.Get("Webhook-Id") }
 
-// servers stands where the network would be: a function per host.
+// servers replaces the network: a function per host.
 type servers struct {
 	mu     sync.Mutex
 	byHost map[string]func(req *http.Request) (*http.Response, error)
@@ -252,7 +252,7 @@ func (s *servers) Do(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// answer is a bare answer.
+// answer is an empty response.
 func answer(code int) *http.Response {
 	return &http.Response{StatusCode: code, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(fmt.Sprintf("answer %d", code)))}
 }

@@ -147,7 +147,7 @@ func TestBadCertificatesAndClosedPorts(t *testing.T) {
 	}
 }
 
-func TestAnswersOfAllSizes(t *testing.T) {
+func TestResponsesOfAllSizes(t *testing.T) {
 	e := onNetwork(t, safehttp.Policy{AllowPrivate: loopback})
 	ended := make(chan struct{})
 	huge := strings.Repeat("0123456789", 1<<20)
@@ -184,7 +184,7 @@ func TestAnswersOfAllSizes(t *testing.T) {
 	}
 }
 
-func TestWholeWay(t *testing.T) {
+func TestDeliveryOverTheNetwork(t *testing.T) {
 	type got struct {
 		request *http.Request
 		body    []byte
@@ -215,7 +215,7 @@ func TestWholeWay(t *testing.T) {
 	}
 	e.calls(server.URL+"/ok?y=a b", parley.OTPFailed, "wrong_sender")
 	for r = range requests {
-		if r.request.Method == "GET" { // the webhook is told of it too
+		if r.request.Method == "GET" { // the webhook gets it too
 			break
 		}
 	}
@@ -249,7 +249,7 @@ func (s unrecorded) Tx(ctx context.Context, do func(tx *store.Tx) error) error {
 	})
 }
 
-func TestWhatWasNotRecordedIsToldAgain(t *testing.T) {
+func TestUnstoredResultIsDeliveredAgain(t *testing.T) {
 	inBubble(t, func(e *env) {
 		e.webhook("https://crm.example/hook")
 		e.engine = callback.New(callback.Config{Store: unrecorded{e.store}, Secrets: e.secrets, Client: e.servers,
@@ -259,7 +259,7 @@ func TestWhatWasNotRecordedIsToldAgain(t *testing.T) {
 		e.says(ann, "two")
 		pass(5 * time.Minute)
 		if n := len(e.servers.at("crm.example")); n != 1 {
-			e.Errorf("told %d times by a process that cannot record it", n)
+			e.Errorf("delivered %d times by a process that cannot record it", n)
 		}
 		e.stop()
 		e.renew(e.servers)
@@ -267,7 +267,7 @@ func TestWhatWasNotRecordedIsToldAgain(t *testing.T) {
 		pass(time.Second)
 		hits := e.servers.at("crm.example")
 		if len(hits) != 3 || hits[1].id() != hits[0].id() {
-			e.Errorf("told %d times", len(hits))
+			e.Errorf("delivered %d times", len(hits))
 		}
 	})
 }

@@ -11,7 +11,7 @@ import (
 	"parley/internal/store"
 )
 
-// TestRetryNow: a waiting delivery is tried at once, behind it the next of its chat, also at a webhook that counts as
+// TestRetryNow: a waiting delivery is tried at once, behind it the next of its chat, also at a webhook that is
 // broken; a finished one is not, and neither is anything of a webhook that is off.
 func TestRetryNow(t *testing.T) {
 	inBubble(t, func(e *env) {
@@ -44,7 +44,7 @@ func TestRetryNow(t *testing.T) {
 		}
 
 		e.servers.on("crm.example", always(500))
-		for i := range 12 { // it counts as broken after ten
+		for i := range 12 { // it is broken after ten
 			e.says(parley.ContactOf(fmt.Sprint(6281100000100+i)), "hello")
 		}
 		pass(30 * time.Second)

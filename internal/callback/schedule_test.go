@@ -145,7 +145,8 @@ func TestHistory(t *testing.T) {
 		for i, w := range want {
 			got := history[i]
 			word, _, _ := strings.Cut(got.Problem, ":")
-			if got.Number != i+1 || !got.At.Equal(hits[i].at.Truncate(time.Millisecond)) || got.Took.Truncate(time.Second) != w.took || got.Code != w.code || word != w.problem || got.Answer != w.answer {
+			if got.Number != i+1 || !got.At.Equal(hits[i].at.Truncate(time.Millisecond)) || got.Took.Truncate(time.Second) != w.took ||
+				got.Code != w.code || word != w.problem || got.Answer != w.answer {
 				e.Errorf("attempt %d: %+v, want %+v", i+1, got, w)
 			}
 		}
@@ -176,9 +177,11 @@ func TestTimeouts(t *testing.T) {
 func TestStatusCodes(t *testing.T) {
 	const delivered, again, off = "delivered", "again", "off"
 	for code, want := range map[int]string{
-		200: delivered, 201: delivered, 202: delivered, 203: delivered, 204: delivered, 205: delivered, 206: delivered, 226: delivered, 299: delivered,
+		200: delivered, 201: delivered, 202: delivered, 203: delivered, 204: delivered, 205: delivered, 206: delivered, 226: delivered,
+		299: delivered,
 		300: again, 301: again, 302: again, 303: again, 304: again, 307: again, 308: again,
-		400: again, 401: again, 402: again, 403: again, 404: again, 405: again, 408: again, 409: again, 410: off, 413: again, 418: again, 422: again, 429: again,
+		400: again, 401: again, 402: again, 403: again, 404: again, 405: again, 408: again, 409: again, 410: off, 413: again,
+		418: again, 422: again, 429: again,
 		500: again, 501: again, 502: again, 503: again, 504: again, 599: again,
 	} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
@@ -253,7 +256,7 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-func TestARestingEndpointIsLeftAlone(t *testing.T) {
+func TestPausedEndpointGetsNothing(t *testing.T) {
 	inBubble(t, func(e *env) {
 		e.webhook("https://crm.example/hook")
 		e.servers.on("crm.example", func(*http.Request) (*http.Response, error) {

@@ -51,7 +51,7 @@ func TestWebhookIsSignedByTheStandard(t *testing.T) {
 			e.Fatal(err)
 		}
 		if string(h.body) != string(body) || h.id() != string(event.ID) {
-			e.Errorf("told %s as %s\nwant %s as %s", h.body, h.id(), body, event.ID)
+			e.Errorf("delivered %s as %s\nwant %s as %s", h.body, h.id(), body, event.ID)
 		}
 		if h.method != "POST" || h.url != "https://crm.example/hook?key=1" || h.header.Get("Content-Type") != "application/json" ||
 			h.header.Get("User-Agent") != "parley/1.2.3" || len(h.header.Get("X-Request-Id")) < 16 {
@@ -127,7 +127,7 @@ func TestBothSecretsSignForADayAfterRotation(t *testing.T) {
 	})
 }
 
-func TestSecretsAreMadeOnceAndEncrypted(t *testing.T) {
+func TestSecretsAreCreatedOnceAndEncrypted(t *testing.T) {
 	e := newEnv(t)
 	defer e.close()
 	ctx := context.Background()
@@ -210,8 +210,10 @@ func TestCallbackIsSigned(t *testing.T) {
 			if !strings.HasPrefix(h.url, want.prefix) || h.method != http.MethodGet || len(h.body) > 0 {
 				e.Errorf("%s %s %q", h.method, h.url, h.body)
 			}
-			if q.Get("status") != want.status || q.Get("reason") != want.reason || q.Has("reason") != (want.reason != "") || q.Get("id") != "otl_1" ||
-				q.Get("contact_id") != string(ann) || q.Get("timestamp") != parley.Stamp(h.at) || q.Get("signature") != h.header.Get("webhook-signature") {
+			if q.Get("status") != want.status || q.Get("reason") != want.reason || q.Has("reason") != (want.reason != "") ||
+				q.Get("id") != "otl_1" ||
+				q.Get("contact_id") != string(ann) || q.Get("timestamp") != parley.Stamp(h.at) ||
+				q.Get("signature") != h.header.Get("webhook-signature") {
 				e.Errorf("parameters %v", q)
 			}
 			if !checkCallback(first.Secret, q) {

@@ -59,9 +59,9 @@ func TestAWaitingMessageLeavesFromItsOwnAccount(t *testing.T) {
 	})
 }
 
-// TestAnAccountThatChangedIsRememberedOverARestart ends the process after another account was stored and before
+// TestAChangedAccountSurvivesARestart ends the process after another account was stored and before
 // the old messages failed.
-func TestAnAccountThatChangedIsRememberedOverARestart(t *testing.T) {
+func TestAChangedAccountSurvivesARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.states("99900000001", parley.Reconnecting)

@@ -88,7 +88,7 @@ func TestClockThatLeadsIsDoubtedForAnHour(t *testing.T) {
 
 func TestNetworkConfirmsTheClock(t *testing.T) {
 	c := newFakeClock(stored, stored.Add(3*maxLead))
-	c.wants(t, "before the network told its time", false)
+	c.wants(t, "before the network reported its time", false)
 	c.agrees = true
 	c.wants(t, "when the network agrees", true)
 	c.agrees = false

@@ -120,9 +120,9 @@ func expectNew(t *testing.T, path string, round int) {
 	}
 }
 
-// TestAChannelMadeAnewByAnotherProcess deletes a channel and makes another one with its code, before the gateway
+// TestAChannelCreatedAgainByAnotherProcess deletes a channel and makes another one with its code, before the gateway
 // notices.
-func TestAChannelMadeAnewByAnotherProcess(t *testing.T) {
+func TestAChannelCreatedAgainByAnotherProcess(t *testing.T) {
 	b := newBench(t)
 	sink := b.driver.sink("demo")
 	b.tx(func(tx *store.Tx) error {

@@ -17,8 +17,8 @@ import (
 	"parley/internal/store"
 )
 
-// TestEverythingThatHappensIsInTheLog walks through a message's life.
-func TestEverythingThatHappensIsInTheLog(t *testing.T) {
+// TestAllEventsAreInTheLog walks through a message's life.
+func TestAllEventsAreInTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		before := b.lastEvent()
@@ -31,7 +31,7 @@ func TestEverythingThatHappensIsInTheLog(t *testing.T) {
 		}
 		give(network.Receipt{From: ayu, IDs: []parley.MessageID{own.ID}, Status: parley.Read, At: time.Now()})
 		give(network.Reaction{From: ayu, Target: own.Ref(), Emoji: "🎉", At: time.Now()})
-		for range 2 { // given again: told once
+		for range 2 { // received twice, published once
 			give(network.Message{From: ayu, ID: "A1", Content: parley.Text{Body: "hi"}, At: time.Now()})
 		}
 		give(network.Deletion{From: ayu, Target: "A1", At: time.Now()})
@@ -61,14 +61,15 @@ func TestEverythingThatHappensIsInTheLog(t *testing.T) {
 			`message.reaction 6281234567890@c.us READ text {"reaction":{"emoji":"👍","from_me":true}}`,
 			"message.deleted 6281234567890@c.us DELETED text ",
 		}
-		if len(story) != len(want)+1 || !slices.Equal(story[:len(want)], want) || !strings.HasPrefix(story[len(want)], `channel.status  {"status":"RECONNECTING","was":"WORKING"`) {
+		if len(story) != len(want)+1 || !slices.Equal(story[:len(want)], want) ||
+			!strings.HasPrefix(story[len(want)], `channel.status  {"status":"RECONNECTING","was":"WORKING"`) {
 			t.Errorf("got\n%s", strings.Join(story, "\n"))
 		}
 	})
 }
 
-// TestTheTextOfAChannelThatKeepsNoneIsEncrypted looks at the event of a message whose text is not kept.
-func TestTheTextOfAChannelThatKeepsNoneIsEncrypted(t *testing.T) {
+// TestTextOfAChannelWithoutRetentionIsEncrypted looks at the event of a message whose text is not kept.
+func TestTextOfAChannelWithoutRetentionIsEncrypted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		none := parley.Duration(0)
@@ -90,14 +91,16 @@ func TestTheTextOfAChannelThatKeepsNoneIsEncrypted(t *testing.T) {
 		}
 		poll := b.send(parley.Poll{Title: "Lunch?", Options: []string{"yes", "no"}})
 		before = b.lastEvent()
-		if err := b.driver.session("demo").sink(t.Context(), network.Vote{From: ayu, Poll: poll.ID, Options: []string{"yes"}, At: time.Now()}); err != nil {
+		if err := b.driver.session("demo").sink(t.Context(), network.Vote{From: ayu, Poll: poll.ID, Options: []string{"yes"},
+			At: time.Now()}); err != nil {
 			t.Fatal(err)
 		}
 		vote := b.events(before)[0]
-		if whole, err := b.keyring.Decrypt(vote.Encrypted, parley.EventTextContext("demo")); err != nil || strings.Contains(string(vote.Data), "yes") || !strings.Contains(string(whole), `"options":["yes"]`) {
+		if whole, err := b.keyring.Decrypt(vote.Encrypted, parley.EventTextContext("demo")); err != nil ||
+			strings.Contains(string(vote.Data), "yes") || !strings.Contains(string(whole), `"options":["yes"]`) {
 			t.Errorf("a vote is kept as %s, encrypted as %s, %v", vote.Data, whole, err)
 		}
-		b.stop() // so that nobody keeps house every minute of those days
+		b.stop() // so that maintenance does not run for days
 		time.Sleep(4*24*time.Hour - time.Minute)
 		b.restart()
 		if e := b.events(before)[0]; e.Encrypted == nil {
@@ -177,7 +180,7 @@ func TestInboundLoginLinks(t *testing.T) {
 	})
 }
 
-func TestOldEventsGo(t *testing.T) {
+func TestOldEventsArePurged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.stop()
@@ -198,11 +201,12 @@ func TestOldEventsGo(t *testing.T) {
 	})
 }
 
-// TestASecretIsSentInClearAndKeptEncrypted sends a message whose text only the recipient may read.
-func TestASecretIsSentInClearAndKeptEncrypted(t *testing.T) {
+// TestASecretIsSentDecryptedAndStoredEncrypted sends a message whose text only the recipient may read.
+func TestASecretIsSentDecryptedAndStoredEncrypted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		secret := parley.Secret{Shown: "•••• is your code", OTP: "otc_1", Encrypted: b.keyring.Encrypt([]byte("1234 is your code"), "otc_1")}
+		secret := parley.Secret{Shown: "•••• is your code", OTP: "otc_1",
+			Encrypted: b.keyring.Encrypt([]byte("1234 is your code"), "otc_1")}
 		m := b.send(secret)
 		if got := b.driver.texts("demo", ayu); !slices.Equal(got, []string{"1234 is your code"}) {
 			t.Errorf("the network got %q", got)

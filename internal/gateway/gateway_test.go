@@ -17,7 +17,7 @@ import (
 
 const ayu, budi = parley.ContactID("6281234567890@c.us"), parley.ContactID("6281234567891@c.us")
 
-func TestAcceptedIsSentAndAnswered(t *testing.T) {
+func TestSendIsConfirmed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		m := b.await(ayu, "halo", time.Second)
@@ -64,7 +64,7 @@ func TestOneWaitForAllMessages(t *testing.T) {
 	})
 }
 
-func TestRefusalIsAnswered(t *testing.T) {
+func TestRefusalIsReturned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		until := time.Now().Add(time.Hour)
@@ -81,7 +81,7 @@ func TestRefusalIsAnswered(t *testing.T) {
 	})
 }
 
-func TestUnusableChannelsTakeNothing(t *testing.T) {
+func TestUnusableChannelsReject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		for _, s := range []parley.ChannelStatus{parley.LoggedOut, parley.ScanQRCode, parley.Failed} {
@@ -105,7 +105,7 @@ func TestUnusableChannelsTakeNothing(t *testing.T) {
 	})
 }
 
-func TestAFullQueueTakesNoMore(t *testing.T) {
+func TestAFullQueueRejects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.driver.session("demo").tell(network.State{Status: parley.Reconnecting})
@@ -126,7 +126,7 @@ func TestAFullQueueTakesNoMore(t *testing.T) {
 	})
 }
 
-func TestTheAllowListIsKept(t *testing.T) {
+func TestAllowList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		_, err := b.g.UpdateChannel(t.Context(), "demo", func(c *parley.Channel) { c.Settings.AllowOnly = []parley.ContactID{ayu} })
@@ -140,7 +140,7 @@ func TestTheAllowListIsKept(t *testing.T) {
 	})
 }
 
-func TestAKeyIsTakenOnce(t *testing.T) {
+func TestAKeyIsAcceptedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		var taken, refused int
@@ -176,7 +176,7 @@ func TestAKeyIsTakenOnce(t *testing.T) {
 		}
 		ms, err := b.g.CurrentMessages(t.Context(), "demo", answer.Messages)
 		if err != nil || ms[0].Status != parley.Sent || ms[0].Content.Text() != "once" {
-			t.Errorf("it stands as %+v, %v", ms, err)
+			t.Errorf("the current messages are %+v, %v", ms, err)
 		}
 	})
 }
@@ -212,7 +212,7 @@ func TestOrderOfAcceptanceIsOrderOnTheNetwork(t *testing.T) {
 	})
 }
 
-func TestWhatWasPendingIsSentByTheNextRun(t *testing.T) {
+func TestPendingIsSentByTheNextRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.driver.session("demo").tell(network.State{Status: parley.Reconnecting})
@@ -226,12 +226,13 @@ func TestWhatWasPendingIsSentByTheNextRun(t *testing.T) {
 	})
 }
 
-func TestDeletingAMessageThatWaitsKeepsItFromBeingSent(t *testing.T) {
+func TestADeletedPendingMessageIsNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.driver.session("demo").tell(network.State{Status: parley.Reconnecting})
 		m := b.accept(ayu, "oops")
-		if _, err := b.g.Send(t.Context(), "demo", []gateway.Draft{{To: ayu, Content: parley.Delete{Target: m.Ref()}}}, gateway.SendOptions{}); err != nil {
+		if _, err := b.g.Send(t.Context(), "demo", []gateway.Draft{{To: ayu, Content: parley.Delete{Target: m.Ref()}}},
+			gateway.SendOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		b.driver.session("demo").tell(network.State{Status: parley.Working})
@@ -277,7 +278,7 @@ func TestRefreshFollowsTheStore(t *testing.T) {
 	})
 }
 
-func TestAChannelThatCannotOpenIsFailedAndTouchesNoOther(t *testing.T) {
+func TestAChannelThatCannotOpenFailsAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.driver.refuse = "broken"
@@ -290,7 +291,8 @@ func TestAChannelThatCannotOpenIsFailedAndTouchesNoOther(t *testing.T) {
 		if c, err := b.g.StartChannel(t.Context(), "broken"); err != nil || c.State.Status != parley.Working {
 			t.Errorf("started again: %+v, %v", c.State, err)
 		}
-		if _, err := b.g.CreateChannel(t.Context(), parley.Channel{Code: "broken", Network: parley.Sandbox}); parley.CodeOf(err) != parley.Invalid {
+		if _, err := b.g.CreateChannel(t.Context(), parley.Channel{Code: "broken",
+			Network: parley.Sandbox}); parley.CodeOf(err) != parley.Invalid {
 			t.Errorf("a second one with the same code: %v", err)
 		}
 		if _, err := b.g.CreateChannel(t.Context(), parley.Channel{Code: "x", Network: "pigeon"}); parley.CodeOf(err) != parley.Invalid {
@@ -299,7 +301,7 @@ func TestAChannelThatCannotOpenIsFailedAndTouchesNoOther(t *testing.T) {
 	})
 }
 
-func TestAMovedClockExpiresWhatWaits(t *testing.T) {
+func TestAnAdvancedClockExpiresTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.driver.session("demo").tell(network.State{Status: parley.Reconnecting})
@@ -318,7 +320,8 @@ func TestAMovedClockExpiresWhatWaits(t *testing.T) {
 func TestDeletingAChannelRemovesItsFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		in := network.Message{From: ayu, ID: "A1", Content: parley.File{Media: parley.Media{Filename: "a.txt"}}, File: []byte("hello"), At: time.Now()}
+		in := network.Message{From: ayu, ID: "A1", Content: parley.File{Media: parley.Media{Filename: "a.txt"}}, File: []byte("hello"),
+			At: time.Now()}
 		if err := b.driver.session("demo").sink(t.Context(), in); err != nil {
 			t.Fatal(err)
 		}
@@ -378,7 +381,7 @@ func TestPickForPool(t *testing.T) {
 	})
 }
 
-func TestOldTextAndAnswersGo(t *testing.T) {
+func TestOldTextAndStoredResponsesArePurged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		key := &parley.Answer{Scope: "demo", Key: "k", Fingerprint: []byte("f"), CreatedAt: time.Now()}
@@ -410,7 +413,7 @@ func TestOldTextAndAnswersGo(t *testing.T) {
 	})
 }
 
-func TestAfterTheDrainNothingIsTaken(t *testing.T) {
+func TestNothingIsAcceptedAfterTheDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.stop()
@@ -423,7 +426,7 @@ func TestAfterTheDrainNothingIsTaken(t *testing.T) {
 	})
 }
 
-func TestActivityTellsTheStory(t *testing.T) {
+func TestActivity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		happens, cancel := b.g.Activity()

@@ -15,7 +15,7 @@ import (
 	"parley/internal/store"
 )
 
-func TestGoLiveKeepsWhatIsTheChannels(t *testing.T) {
+func TestGoLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.await(ayu, "in the sandbox", time.Second)
@@ -100,9 +100,9 @@ func TestGoLiveWithoutHistory(t *testing.T) {
 	})
 }
 
-// TestGoLiveUnderFire has many callers send all the time while the channel goes live. What was accepted
+// TestGoLiveUnderLoad has many callers send all the time while the channel goes live. What was accepted
 // before fails or was sent in the sandbox; nothing of it reaches the live network.
-func TestGoLiveUnderFire(t *testing.T) {
+func TestGoLiveUnderLoad(t *testing.T) {
 	b := newBench(t)
 	sandbox := b.driver.session("demo")
 	refused, done := make(chan error, 8), make(chan []parley.MessageRef, 8)
@@ -110,7 +110,8 @@ func TestGoLiveUnderFire(t *testing.T) {
 		go func() {
 			var refs []parley.MessageRef
 			for n := 0; ; n++ {
-				sent, err := b.g.Send(t.Context(), "demo", text(parley.ContactOf(fmt.Sprintf("62812345678%02d", i)), "fire"), gateway.SendOptions{Wait: 10 * time.Second})
+				sent, err := b.g.Send(t.Context(), "demo", text(parley.ContactOf(fmt.Sprintf("62812345678%02d", i)), "fire"),
+					gateway.SendOptions{Wait: 10 * time.Second})
 				if err != nil {
 					refused <- err
 					done <- refs
@@ -151,12 +152,13 @@ func TestGoLiveUnderFire(t *testing.T) {
 	t.Logf("%d messages were accepted before", accepted)
 }
 
-// TestMessageForRetry finds messages as their recipients saw them, whoever sent them, and nothing that is
+// TestMessageForRetry finds messages as their recipients saw them, in both directions, and nothing that is
 // gone.
 func TestMessageForRetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		if _, err := b.g.UpdateChannel(t.Context(), "demo", func(c *parley.Channel) { c.Network = parley.WhatsApp; c.Settings.Pace = new(parley.Duration) }); err != nil {
+		if _, err := b.g.UpdateChannel(t.Context(), "demo",
+			func(c *parley.Channel) { c.Network = parley.WhatsApp; c.Settings.Pace = new(parley.Duration) }); err != nil {
 			t.Fatal(err)
 		}
 		find := func(id parley.MessageID) string {
@@ -177,9 +179,11 @@ func TestMessageForRetry(t *testing.T) {
 		}
 		sent := b.send(parley.Text{Body: "halo"})
 		same("a text", find(sent.ID), "parley.Text halo")
-		secret := parley.Secret{Shown: "•••• is your code", OTP: "otc_1", Encrypted: b.keyring.Encrypt([]byte("1234 is your code"), "otc_1")}
+		secret := parley.Secret{Shown: "•••• is your code", OTP: "otc_1",
+			Encrypted: b.keyring.Encrypt([]byte("1234 is your code"), "otc_1")}
 		same("a secret", find(b.send(secret).ID), "parley.Text 1234 is your code")
-		if err := b.driver.session("demo").sink(t.Context(), network.Message{From: ayu, ID: "IN1", Content: parley.Text{Body: "theirs"}, At: time.Now()}); err != nil {
+		if err := b.driver.session("demo").sink(t.Context(), network.Message{From: ayu, ID: "IN1",
+			Content: parley.Text{Body: "theirs"}, At: time.Now()}); err != nil {
 			t.Fatal(err)
 		}
 		same("theirs", find("IN1"), "parley.Text theirs")

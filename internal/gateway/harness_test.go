@@ -22,7 +22,7 @@ import (
 	"parley/internal/store"
 )
 
-// bench is a gateway on a store in memory and a network that does as it is told.
+// bench is a gateway on a store in memory and a scripted network.
 type bench struct {
 	t       *testing.T
 	store   *store.DB

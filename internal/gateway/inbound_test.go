@@ -41,15 +41,16 @@ func TestReceipts(t *testing.T) {
 	})
 }
 
-// TestAReceiptSettlesAnUnknownOutcome loses the confirmation of a send that arrived.
-func TestAReceiptSettlesAnUnknownOutcome(t *testing.T) {
+// TestAReceiptConfirmsAnUnknownOutcome loses the confirmation of a send that arrived.
+func TestAReceiptConfirmsAnUnknownOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.driver.answer = func(*parley.Message) error { return network.OutcomeUnknown(nil) }
 		answer := b.begin(ayu, "did it?", time.Second)
 		synctest.Wait()
 		id := b.driver.session("demo").given[0].ID
-		if err := b.driver.session("demo").sink(t.Context(), network.Receipt{From: ayu, IDs: []parley.MessageID{id}, Status: parley.Delivered, At: time.Now()}); err != nil {
+		if err := b.driver.session("demo").sink(t.Context(), network.Receipt{From: ayu, IDs: []parley.MessageID{id},
+			Status: parley.Delivered, At: time.Now()}); err != nil {
 			t.Fatal(err)
 		}
 		m := answer()
@@ -62,11 +63,12 @@ func TestAReceiptSettlesAnUnknownOutcome(t *testing.T) {
 	})
 }
 
-func TestInboundIsKeptOnce(t *testing.T) {
+func TestInboundIsStoredOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		s := b.driver.session("demo")
-		in := network.Message{From: ayu, ID: "A1", Content: parley.File{Caption: "doc", Media: parley.Media{Filename: "a.txt"}}, File: []byte("hello"), At: time.Now()}
+		in := network.Message{From: ayu, ID: "A1", Content: parley.File{Caption: "doc", Media: parley.Media{Filename: "a.txt"}},
+			File: []byte("hello"), At: time.Now()}
 		for range 3 {
 			if err := s.sink(t.Context(), in); err != nil {
 				t.Fatal(err)
@@ -110,9 +112,9 @@ func TestInboundIsKeptOnce(t *testing.T) {
 	})
 }
 
-// TestHistoryHoldsNoOpenCode links a channel anew while a login link is open. What was said before comes
+// TestHistoryHasNoOpenCode links a channel again while a login link is open. What was said before comes
 // again, the link's code in it: that is masked, and logs nobody in.
-func TestHistoryHoldsNoOpenCode(t *testing.T) {
+func TestHistoryHasNoOpenCode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		issuer := b.verify()
@@ -149,7 +151,7 @@ func TestHistoryHoldsNoOpenCode(t *testing.T) {
 	})
 }
 
-// verify has the gateway show what comes in to whoever waits for login links, as the server does.
+// verify gives inbound messages to the login links, as the server does.
 func (b *bench) verify() *otp.Issuer {
 	b.t.Helper()
 	issuer := otp.New(otp.Config{Store: b.store, Keyring: b.keyring, Now: func(parley.ChannelCode) time.Time { return time.Now() }})

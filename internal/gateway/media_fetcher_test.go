@@ -99,9 +99,9 @@ func (h *host) requests() []string {
 	return slices.Clone(h.asked)
 }
 
-// TestFilesHoldNobodyUp: while the server of files never answers, and a stranger's pictures wait, what others
+// TestFilesDelayNoOther: while the server of files never answers, and a stranger's pictures wait, what others
 // say, receipts and login links are handled.
-func TestFilesHoldNobodyUp(t *testing.T) {
+func TestFilesDelayNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		issuer := b.verify()
@@ -206,8 +206,8 @@ func TestFetchesAreBounded(t *testing.T) {
 	})
 }
 
-// TestFilesAreTriedAgain, also after a restart, until the server of files works.
-func TestFilesAreTriedAgain(t *testing.T) {
+// TestFilesAreRetried, also after a restart, until the server of files works.
+func TestFilesAreRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		var tries atomic.Int32

@@ -41,7 +41,7 @@ func TestPairingSteps(t *testing.T) {
 			t.Errorf("the step is %+v", p)
 		}
 		reader := feed.New(feed.Config{Store: b.store, Keyring: b.keyring})
-		told := func() string {
+		lastEvent := func() string {
 			t.Helper()
 			events := b.events(before)
 			last := events[len(events)-1]
@@ -54,14 +54,15 @@ func TestPairingSteps(t *testing.T) {
 			}
 			return string(body)
 		}
-		if got := told(); !strings.Contains(got, `"data":{"step":"qr","code":"SECRET","expires_at":"`) || !strings.Contains(got, `"n":1,"of":6}`) {
+		if got := lastEvent(); !strings.Contains(got, `"data":{"step":"qr","code":"SECRET","expires_at":"`) ||
+			!strings.Contains(got, `"n":1,"of":6}`) {
 			t.Errorf("the event is %s", got)
 		}
 		time.Sleep(61 * time.Second)
 		if p, ok := b.g.Pairing("demo"); !ok || p.Code != "" {
 			t.Errorf("after its time the step is %+v", p)
 		}
-		if got := told(); strings.Contains(got, "SECRET") || !strings.Contains(got, `"step":"qr"`) {
+		if got := lastEvent(); strings.Contains(got, "SECRET") || !strings.Contains(got, `"step":"qr"`) {
 			t.Errorf("after its time the event is %s", got)
 		}
 		tell(network.Pairing{Step: parley.PairedStep})
@@ -142,8 +143,8 @@ func TestAHangingChannelStopsNoOther(t *testing.T) {
 	})
 }
 
-// TestHistoryIsKeptAndNotTold gives a channel what was said before it was linked.
-func TestHistoryIsKeptAndNotTold(t *testing.T) {
+// TestHistoryIsStoredAndNotPublished gives a channel what was said before it was linked.
+func TestHistoryIsStoredAndNotPublished(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		before := b.lastEvent()
@@ -151,7 +152,8 @@ func TestHistoryIsKeptAndNotTold(t *testing.T) {
 		defer unsubscribe()
 		for range 2 { // networks give it again
 			for i := range 3 {
-				m := network.Message{From: ayu, ID: parley.MessageID(fmt.Sprintf("OLD%d", i)), Content: parley.Text{Body: "old"}, At: time.Now().Add(-time.Hour), Past: true, History: true}
+				m := network.Message{From: ayu, ID: parley.MessageID(fmt.Sprintf("OLD%d", i)), Content: parley.Text{Body: "old"},
+					At: time.Now().Add(-time.Hour), Past: true, History: true}
 				if err := b.driver.session("demo").sink(t.Context(), m); err != nil {
 					t.Fatal(err)
 				}
@@ -162,7 +164,7 @@ func TestHistoryIsKeptAndNotTold(t *testing.T) {
 			t.Errorf("the history is %+v, %v", page, err)
 		}
 		if events := b.events(before); len(events) != 0 {
-			t.Errorf("told %+v", events)
+			t.Errorf("published %+v", events)
 		}
 		select {
 		case a := <-happens:

@@ -11,15 +11,14 @@ import (
 	"parley/internal/store"
 )
 
-// The characters of codes. Where there are letters, those characters are left out that are taken for
-// others: 0 and o, 1 and l and i.
+// The characters of codes. Codes with letters leave out characters that look alike: 0 and o, 1 and l and i.
 const (
 	digits      = "0123456789"
 	clearDigits = "23456789"
 	letters     = "abcdefghjkmnpqrstuvwxyz"
 )
 
-// CodeRequest says what code to make, and for whom.
+// CodeRequest says what code to make, and for which contact.
 type CodeRequest struct {
 	Channel   parley.Channel
 	Contact   parley.ContactID
@@ -27,35 +26,32 @@ type CodeRequest struct {
 	Length    int
 	Digits    bool // at least one of Digits and Letters
 	Letters   bool
-	Uppercase bool // the letters are capital
+	Uppercase bool
 	TTL       time.Duration
 }
 
-// alphabet returns the characters that the code is made of.
-func (o CodeRequest) alphabet() string {
-	var all string
-	switch {
-	case o.Digits && !o.Letters:
-		all = digits
-	case o.Digits:
+// alphabet returns the characters of the code.
+func (r CodeRequest) alphabet() string {
+	all := letters
+	if r.Digits && r.Letters {
 		all = clearDigits + letters
-	default:
-		all = letters
+	} else if r.Digits {
+		all = digits
 	}
-	if o.Uppercase {
+	if r.Uppercase {
 		return strings.ToUpper(all)
 	}
 	return all
 }
 
-// draw chooses a code of which every character is equally likely: a random byte counts only if it lies
-// below the largest multiple of the alphabet's length.
-func draw(from io.Reader, alphabet string, length int) (string, error) {
+// randomCode draws a code in which every character is equally likely. It rejects random bytes from the largest multiple
+// of the alphabet's length on.
+func randomCode(source io.Reader, alphabet string, length int) (string, error) {
 	bound := 256 / len(alphabet) * len(alphabet)
 	code := make([]byte, 0, length)
 	var random [16]byte
 	for {
-		if _, err := io.ReadFull(from, random[:]); err != nil {
+		if _, err := io.ReadFull(source, random[:]); err != nil {
 			return "", fmt.Errorf("draw a code: %w", err)
 		}
 		for _, b := range random {
@@ -69,17 +65,15 @@ func draw(from io.Reader, alphabet string, length int) (string, error) {
 	}
 }
 
-// hidden is what history shows in place of each character of a code.
-const hidden = "•"
+// maskChar replaces each character of a code in history.
+const maskChar = "•"
 
-// message is the text that carries a code. The stars make it stand out; whoever gets the code must know
-// what it opens, and that nobody else may have it.
-func message(code, name string, life time.Duration) string {
-	return fmt.Sprintf("*%s* is your %s verification code. It expires in %s. Do not share it with anyone.", code, name, lifetime(life))
+// codeText is the text of the message that carries a code.
+func codeText(code, name string, ttl time.Duration) string {
+	return fmt.Sprintf("*%s* is your %s verification code. It expires in %s. Do not share it with anyone.", code, name, lifetime(ttl))
 }
 
-// lifetime says how long a code is good in whole minutes, or in seconds under two minutes. It never
-// promises too much.
+// lifetime writes whole minutes, or seconds under two minutes. It rounds down.
 func lifetime(d time.Duration) string {
 	if d < 2*time.Minute {
 		return fmt.Sprintf("%d seconds", int(d.Seconds()))
@@ -87,9 +81,9 @@ func lifetime(d time.Duration) string {
 	return fmt.Sprintf("%d minutes", int(d.Minutes()))
 }
 
-// LimitError is the error of a request that comes too soon. It is a [parley.Error] that says so.
+// LimitError is the error of a request that exceeds a limit. It wraps a [parley.Error].
 type LimitError struct {
-	Quota parley.OTPQuota // the limit that it came up against
+	Quota parley.OTPQuota // the exceeded limit
 	err   *parley.Error
 }
 
@@ -97,7 +91,12 @@ func (e *LimitError) Error() string { return e.err.Error() }
 
 func (e *LimitError) Unwrap() error { return e.err }
 
-func limited(q parley.OTPQuota) *LimitError {
+func newLimitError(q parley.OTPQuota, sentence string) *LimitError {
+	return &LimitError{q, &parley.Error{Code: parley.TooMany, RetryAfter: q.Wait,
+		Message: sentence + " Try again after the time in Retry-After."}}
+}
+
+func contactLimitError(q parley.OTPQuota) *LimitError {
 	var sentence string
 	switch q.OTPLimit {
 	case parley.OTPPause:
@@ -109,64 +108,58 @@ func limited(q parley.OTPQuota) *LimitError {
 	case parley.OTPGuesses:
 		sentence = "There were 20 wrong tries for this contact in 24 hours, so no code is sent to it for now."
 	}
-	return tooMany(q, sentence)
+	return newLimitError(q, sentence)
 }
 
-func tooMany(q parley.OTPQuota, sentence string) *LimitError {
-	return &LimitError{q, &parley.Error{Code: parley.TooMany, RetryAfter: q.Wait, Message: sentence + " Try again after the time in Retry-After."}}
-}
-
-// NewCode is a code that was made and is to be stored and sent.
+// NewCode is a new code, to be stored and sent.
 type NewCode struct {
 	Code    parley.OTPCode
-	Content parley.Secret   // of the message that carries it; its text is kept with the code
+	Content parley.Secret   // of the message; its text is stored with the code
 	Quota   parley.OTPQuota // what is left of the limits once it is stored
 	// Priority is that of the message: codes to known contacts leave first.
 	Priority parley.Priority
 
 	issuer    *Issuer
-	order     CodeRequest
+	request   CodeRequest
 	release   func()               // its reservation
-	mustPause *parley.OTPStrangers // when it was to be stored, codes to strangers had to pause
+	mustPause *parley.OTPStrangers // Store found that codes to strangers must pause
 }
 
-// NewCode makes a code, which must be closed in the end. Where a limit forbids it the error is [LimitError]:
-// then there is no code.
-func (i *Issuer) NewCode(ctx context.Context, o CodeRequest) (*NewCode, error) {
-	now := i.now(o.Channel.Code)
-	priority, err := i.allow(ctx, o, now)
+// NewCode makes a code. The caller must Close it. If a limit forbids it, the error is [LimitError].
+func (i *Issuer) NewCode(ctx context.Context, r CodeRequest) (*NewCode, error) {
+	now := i.now(r.Channel.Code)
+	priority, err := i.checkLimits(ctx, r, now)
 	var release func()
 	if err == nil {
-		release, err = i.reserve(o, priority)
+		release, err = i.reserve(r, priority)
 	}
 	if err != nil {
-		i.measures.requested("limited")
+		i.metrics.requested("limited")
 		return nil, err
 	}
-	code, err := draw(i.Rand, o.alphabet(), o.Length)
+	code, err := randomCode(i.Rand, r.alphabet(), r.Length)
 	if err != nil {
 		release()
 		return nil, err
 	}
-	c := parley.OTPCode{ID: parley.NewCodeID(), Channel: o.Channel.Code, Contact: o.Contact, CreatedAt: now, ExpiresAt: now.Add(o.TTL)}
+	c := parley.OTPCode{ID: parley.NewCodeID(), Channel: r.Channel.Code, Contact: r.Contact, CreatedAt: now, ExpiresAt: now.Add(r.TTL)}
 	c.Hash = hashCode(i.peppers[0], c, code)
-	c.Encrypted = i.keyring.Encrypt([]byte(message(code, o.Name, o.TTL)), string(c.ID))
-	shown := message(strings.Repeat(hidden, o.Length), o.Name, o.TTL)
-	return &NewCode{Code: c, Content: parley.Secret{Shown: shown, OTP: c.ID}, Priority: priority, issuer: i, order: o, release: release}, nil
+	c.Encrypted = i.Keyring.Encrypt([]byte(codeText(code, r.Name, r.TTL)), string(c.ID))
+	shown := codeText(strings.Repeat(maskChar, r.Length), r.Name, r.TTL)
+	return &NewCode{Code: c, Content: parley.Secret{Shown: shown, OTP: c.ID}, Priority: priority, issuer: i, request: r, release: release}, nil
 }
 
-// allow checks the limits before a code is made, and returns the priority of its message. They are checked
-// again when the code is stored; to look before that keeps those who come too soon off the transactions of
-// others.
-func (i *Issuer) allow(ctx context.Context, o CodeRequest, now time.Time) (parley.Priority, error) {
-	if _, _, err := i.within(ctx, i.Store, o.Channel.Code, o.Contact, now); err != nil {
+// checkLimits checks the limits before a code is made, and returns the priority of its message. Store checks them again;
+// this first check keeps rejected requests out of transactions.
+func (i *Issuer) checkLimits(ctx context.Context, r CodeRequest, now time.Time) (parley.Priority, error) {
+	if _, _, err := i.checkContact(ctx, i.Store, r.Channel.Code, r.Contact, now); err != nil {
 		return 0, err
 	}
-	limits := i.limitsStrangers(o)
-	if _, pace := o.Channel.Pace(); pace == 0 && !limits {
-		return parley.PriorityKnown, nil // everybody is alike where nobody waits
+	limits := i.limitsStrangers(r)
+	if _, pace := r.Channel.Pace(); pace == 0 && !limits {
+		return parley.PriorityKnown, nil // without a pace, priorities make no difference
 	}
-	known, err := i.Store.KnowsContact(ctx, o.Channel.Code, o.Contact)
+	known, err := i.Store.KnowsContact(ctx, r.Channel.Code, r.Contact)
 	if err != nil {
 		return 0, err
 	}
@@ -174,10 +167,10 @@ func (i *Issuer) allow(ctx context.Context, o CodeRequest, now time.Time) (parle
 		return parley.PriorityKnown, nil
 	}
 	if limits {
-		s, err := i.withinStrangers(ctx, i.Store, o, now)
+		s, err := i.checkStranger(ctx, i.Store, r, now)
 		if err == errMustPause {
-			if err = i.pause(ctx, o.Channel.Code, s, now); err == nil {
-				err = paused(now)
+			if err = i.pause(ctx, r.Channel.Code, s, now); err == nil {
+				err = pauseError(now)
 			}
 		}
 		if err != nil {
@@ -187,22 +180,22 @@ func (i *Issuer) allow(ctx context.Context, o CodeRequest, now time.Time) (parle
 	return parley.PriorityStranger, nil
 }
 
-// Close ends what the issue holds, after it was stored or could not be.
-func (is *NewCode) Close(ctx context.Context) {
-	is.release()
-	if is.mustPause == nil {
+// Close releases the reservation, after the code was stored or rejected.
+func (n *NewCode) Close(ctx context.Context) {
+	n.release()
+	if n.mustPause == nil {
 		return
 	}
-	if err := is.issuer.pause(ctx, is.Code.Channel, *is.mustPause, is.Code.CreatedAt); err != nil {
-		is.issuer.Log.Error("pause codes to strangers", "channel", is.Code.Channel, "error", err)
+	if err := n.issuer.pause(ctx, n.Code.Channel, *n.mustPause, n.Code.CreatedAt); err != nil {
+		n.issuer.Log.Error("pause codes to strangers", "channel", n.Code.Channel, "error", err)
 	}
 }
 
-// Store stores the code in the place of the one before, in the transaction that accepts its message.
-// Where a limit forbids that meanwhile the error is [LimitError].
-func (is *NewCode) Store(ctx context.Context, tx *store.Tx) error {
-	c := is.Code
-	ledger, elsewhere, err := is.issuer.within(ctx, tx, c.Channel, c.Contact, c.CreatedAt)
+// Store replaces the contact's previous code, in the transaction that accepts the message. If a limit forbids it meanwhile,
+// the error is [LimitError].
+func (n *NewCode) Store(ctx context.Context, tx *store.Tx) error {
+	c := n.Code
+	ledger, elsewhere, err := n.issuer.checkContact(ctx, tx, c.Channel, c.Contact, c.CreatedAt)
 	if err != nil {
 		return err
 	}
@@ -211,45 +204,46 @@ func (is *NewCode) Store(ctx context.Context, tx *store.Tx) error {
 			return err
 		}
 	}
-	if is.Priority == parley.PriorityStranger && is.issuer.limitsStrangers(is.order) {
-		if err := is.storeStranger(ctx, tx); err != nil {
+	if n.Priority == parley.PriorityStranger && n.issuer.limitsStrangers(n.request) {
+		if err := n.countStranger(ctx, tx); err != nil {
 			return err
 		}
 	}
 	ledger.Replace(c)
-	is.Quota = ledger.Left(c.CreatedAt, elsewhere)
+	n.Quota = ledger.Left(c.CreatedAt, elsewhere)
 	if err := tx.PutLedger(ctx, ledger); err != nil {
 		return err
 	}
 	tx.OnCommit(func() {
-		is.issuer.measures.requested("sent")
-		is.release() // the queue has it next
+		n.issuer.metrics.requested("sent")
+		n.release() // the queue counts it from now on
 	})
 	return nil
 }
 
-// storeStranger counts a code to a stranger.
-func (is *NewCode) storeStranger(ctx context.Context, tx *store.Tx) error {
-	s, err := is.issuer.withinStrangers(ctx, tx, is.order, is.Code.CreatedAt)
-	is.mustPause = nil
-	if err == errMustPause { // Close does it: this transaction is not kept
-		is.mustPause, err = &s, paused(is.Code.CreatedAt)
+func (n *NewCode) countStranger(ctx context.Context, tx *store.Tx) error {
+	s, err := n.issuer.checkStranger(ctx, tx, n.request, n.Code.CreatedAt)
+	n.mustPause = nil
+	if err == errMustPause { // Close pauses: this transaction is rolled back
+		n.mustPause, err = &s, pauseError(n.Code.CreatedAt)
 	}
 	if err != nil {
 		return err
 	}
-	return tx.AddStranger(ctx, is.Code, !s.Counted)
+	return tx.AddStranger(ctx, n.Code, !s.Counted)
 }
 
-// ledgers is where what is known of codes is read: the store, or a transaction.
+// ledgers reads what is stored of codes: the store, or a transaction.
 type ledgers interface {
 	Ledgers(ctx context.Context, contact parley.ContactID) ([]parley.OTPLedger, error)
 	Strangers(ctx context.Context, channel parley.ChannelCode, contact parley.ContactID, now time.Time, limit int) (parley.OTPStrangers, error)
 }
 
-// within returns what is known of a contact's codes on a channel, and how long ago some were asked for
-// on others, if the limits let another one be sent now.
-func (i *Issuer) within(ctx context.Context, from ledgers, channel parley.ChannelCode, contact parley.ContactID, now time.Time) (parley.OTPLedger, []time.Duration, error) {
+// checkContact checks the limits of a contact. It returns the contact's ledger on the channel, and the ages of requests on
+// other channels.
+func (i *Issuer) checkContact(
+	ctx context.Context, from ledgers, channel parley.ChannelCode, contact parley.ContactID, now time.Time,
+) (parley.OTPLedger, []time.Duration, error) {
 	all, err := from.Ledgers(ctx, contact)
 	if err != nil {
 		return parley.OTPLedger{}, nil, err
@@ -261,7 +255,7 @@ func (i *Issuer) within(ctx context.Context, from ledgers, channel parley.Channe
 		if l.Code.Channel == channel {
 			its = now
 		}
-		if _, inside := from.(*store.Tx); l.Correct(its) && !inside { // inside a transaction the caller stores it
+		if _, inTx := from.(*store.Tx); l.Correct(its) && !inTx { // in a transaction the caller stores it
 			if err := i.correct(ctx, l.Code, its); err != nil {
 				return parley.OTPLedger{}, nil, err
 			}
@@ -273,12 +267,12 @@ func (i *Issuer) within(ctx context.Context, from ledgers, channel parley.Channe
 		}
 	}
 	if q := own.Request(now, elsewhere); q.Left == 0 {
-		return own, nil, limited(q)
+		return own, nil, contactLimitError(q)
 	}
 	return own, elsewhere, nil
 }
 
-// correct stores a ledger without times that lie in the future.
+// correct removes times in the future from a ledger.
 func (i *Issuer) correct(ctx context.Context, of parley.OTPCode, now time.Time) error {
 	return i.Store.Tx(ctx, func(tx *store.Tx) error {
 		l, err := tx.Ledger(ctx, of.Channel, of.Contact)
@@ -289,27 +283,27 @@ func (i *Issuer) correct(ctx context.Context, of parley.OTPCode, now time.Time) 
 	})
 }
 
-// TryResult is how a try to use a code ended.
+// TryResult is the result of a try to use a code.
 type TryResult struct {
 	parley.OTPTry
 	At time.Time
-	// BlockedUntil is until when no new code is sent because of too many wrong tries; zero: one may be asked
-	// for.
+	// BlockedUntil is until when too many wrong tries forbid a new code; zero: they do not.
 	BlockedUntil time.Time
 }
 
-// Validate lets somebody try a code. When it returns, the try is counted and, if it was right, the code
-// used up, whatever happens to the process. With stores what the caller keeps of that in the same
+// Validate tries a code. When it returns, the try is counted durably, and a right code is used. inTx runs in the same
 // transaction; nil: nothing. It may be called more than once.
-func (i *Issuer) Validate(ctx context.Context, channel parley.ChannelCode, contact parley.ContactID, code string, with func(*store.Tx, TryResult) error) (TryResult, error) {
+func (i *Issuer) Validate(
+	ctx context.Context, channel parley.ChannelCode, contact parley.ContactID, code string, inTx func(*store.Tx, TryResult) error,
+) (TryResult, error) {
 	now := i.now(channel)
-	var tried TryResult
+	var result TryResult
 	err := i.Store.Tx(ctx, func(tx *store.Tx) error {
 		ledger, err := tx.Ledger(ctx, channel, contact)
 		if err != nil {
 			return err
 		}
-		matches := i.matches(ledger.Code, code) // whatever there is to compare with
+		matches := i.matches(ledger.Code, code) // always, so that all tries take the same time
 		corrected := ledger.Correct(now) && ledger.Code.ID != ""
 		try, changed := ledger.Try(matches, now)
 		if corrected {
@@ -318,7 +312,7 @@ func (i *Issuer) Validate(ctx context.Context, channel parley.ChannelCode, conta
 			}
 		}
 		if changed {
-			if err := i.settleCode(ctx, tx, ledger, now); err != nil {
+			if err := i.storeTry(ctx, tx, ledger, now); err != nil {
 				return err
 			}
 		}
@@ -327,32 +321,30 @@ func (i *Issuer) Validate(ctx context.Context, channel parley.ChannelCode, conta
 				return err
 			}
 		}
-		tried = TryResult{OTPTry: try, At: now, BlockedUntil: barred(ledger, try, now)}
-		if with == nil {
+		result = TryResult{OTPTry: try, At: now, BlockedUntil: blockedUntil(ledger, try, now)}
+		if inTx == nil {
 			return nil
 		}
-		return with(tx, tried)
+		return inTx(tx, result)
 	})
 	if err != nil {
 		return TryResult{}, err
 	}
-	i.measures.tried(tried.Status)
-	return tried, nil
+	i.metrics.tried(result.Status)
+	return result, nil
 }
 
-// barred returns until when the wrong tries of a contact forbid a new code; zero: they do not.
-func barred(l parley.OTPLedger, try parley.OTPTry, now time.Time) time.Time {
-	if try.Status != parley.OTPStatusLocked {
-		return time.Time{}
-	}
-	if q := parley.OTPGuesses.Of(parley.Ages(l.Wrong, now)); q.Left == 0 {
-		return now.Add(q.Wait)
+func blockedUntil(l parley.OTPLedger, try parley.OTPTry, now time.Time) time.Time {
+	if try.Status == parley.OTPStatusLocked {
+		if q := parley.OTPGuesses.Of(parley.Ages(l.Wrong, now)); q.Left == 0 {
+			return now.Add(q.Wait)
+		}
 	}
 	return time.Time{}
 }
 
-// settleCode stores what a try changed, and tells how the code ended, if it did.
-func (i *Issuer) settleCode(ctx context.Context, tx *store.Tx, l parley.OTPLedger, now time.Time) error {
+// storeTry stores the change of a try. If the code is finished, it publishes that.
+func (i *Issuer) storeTry(ctx context.Context, tx *store.Tx, l parley.OTPLedger, now time.Time) error {
 	if err := tx.UpdateLedger(ctx, l); err != nil {
 		return err
 	}
@@ -370,12 +362,12 @@ func (i *Issuer) settleCode(ctx context.Context, tx *store.Tx, l parley.OTPLedge
 	default:
 		return nil
 	}
-	tx.OnCommit(func() { i.measures.ended(c.Status, 1) })
+	tx.OnCommit(func() { i.metrics.finished(c.Status, 1) })
 	_, err := publish(ctx, tx, kind, c.ID, c.Channel, c.Contact, reason, now)
 	return err
 }
 
-// countWrongTry counts a wrong try, and raises the alarm where there were many over all contacts.
+// countWrongTry counts a wrong try, and raises an alarm if there were many over all contacts.
 func (i *Issuer) countWrongTry(ctx context.Context, tx *store.Tx, channel parley.ChannelCode, now time.Time) error {
 	tries, err := tx.CountWrongTry(ctx, channel, now)
 	if err != nil || tries <= parley.OTPGuessLimit {
@@ -386,6 +378,6 @@ func (i *Issuer) countWrongTry(ctx context.Context, tx *store.Tx, channel parley
 	if err != nil || !raised {
 		return err
 	}
-	tx.OnCommit(func() { i.measures.alarm(alarm.Type) })
+	tx.OnCommit(func() { i.metrics.alarm(alarm.Type) })
 	return tx.AddEvent(ctx, parley.NewGuessingEvent(alarm))
 }

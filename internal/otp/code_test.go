@@ -33,7 +33,7 @@ func TestAlphabets(t *testing.T) {
 			t.Errorf("%+v: got %s", test, got)
 		}
 		for length := 4; length <= 6; length++ {
-			code, err := draw(crand.Reader, got, length)
+			code, err := randomCode(crand.Reader, got, length)
 			if err != nil || len(code) != length || strings.Trim(code, got) != "" {
 				t.Errorf("%+v: %q, %v", test, code, err)
 			}
@@ -51,7 +51,7 @@ func TestCodesAreUniform(t *testing.T) {
 			counts[i] = map[byte]int{}
 		}
 		for range codes {
-			code, err := draw(crand.Reader, alphabet, length)
+			code, err := randomCode(crand.Reader, alphabet, length)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -74,17 +74,17 @@ func TestCodesAreUniform(t *testing.T) {
 }
 
 // A byte that would favour some characters is not used, however many of them come.
-func TestDrawRejects(t *testing.T) {
+func TestRandomCodeRejects(t *testing.T) {
 	random := bytes.NewReader(append(bytes.Repeat([]byte{250, 255, 253, 251}, 8), 0, 1, 9, 10, 249, 255, 42, 7, 7, 7, 7, 7, 7, 7, 7, 7))
-	if code, err := draw(random, digits, 6); err != nil || code != "019092" {
+	if code, err := randomCode(random, digits, 6); err != nil || code != "019092" {
 		t.Errorf("got %q, %v", code, err)
 	}
 }
 
-func TestDrawFailsWithItsSource(t *testing.T) {
+func TestRandomCodeFailsWithItsSource(t *testing.T) {
 	broken := errors.New("no entropy")
 	for name, source := range map[string]io.Reader{"broken": iotest.ErrReader(broken), "ended": strings.NewReader("too few")} {
-		if code, err := draw(source, digits, 6); err == nil || code != "" {
+		if code, err := randomCode(source, digits, 6); err == nil || code != "" {
 			t.Errorf("%s: %q, %v", name, code, err)
 		}
 	}
@@ -100,15 +100,15 @@ func TestMessage(t *testing.T) {
 		5 * time.Minute:   "5 minutes",
 		time.Hour:         "60 minutes",
 	} {
-		got := message("483920", "Acme", life)
+		got := codeText("483920", "Acme", life)
 		if want := fmt.Sprintf("*483920* is your Acme verification code. It expires in %s. Do not share it with anyone.", want); got != want {
 			t.Errorf("%s: %q", life, got)
 		}
 	}
 }
 
-// TestBarred makes twenty wrong tries: from then on it is said until when no new code helps.
-func TestBarred(t *testing.T) {
+// TestBlockedUntil makes twenty wrong tries: from then on it is said until when no new code helps.
+func TestBlockedUntil(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, "memory:"+t.Name())
 		tried := func(code string) TryResult {

@@ -45,7 +45,7 @@ func newBench(t testing.TB, path string, change ...func(*Config)) *bench {
 	return b
 }
 
-// open opens the store and begins anew, as a process does.
+// open opens the store with a new issuer, as a new process does.
 func (b *bench) open(keyring *encrypt.Keyring, change ...func(*Config)) {
 	b.t.Helper()
 	db, err := store.Open(b.t.Context(), b.path)
@@ -137,29 +137,29 @@ func wrong(code string) string {
 	return "000000"
 }
 
-// events lists what was told, as "type reason".
+// events lists the published events, as "type reason".
 func (b *bench) events() []string {
 	b.t.Helper()
-	events, _, err := b.Store.Events(b.t.Context(), 0, parley.EventFilter{}, 1000)
+	published, _, err := b.Store.Events(b.t.Context(), 0, parley.EventFilter{}, 1000)
 	b.must(err)
-	var told []string
-	for _, e := range events {
-		told = append(told, string(e.Type)+" "+string(e.Data))
+	var events []string
+	for _, e := range published {
+		events = append(events, string(e.Type)+" "+string(e.Data))
 	}
-	return told
+	return events
 }
 
 func (b *bench) wantsEvents(want ...string) {
 	b.t.Helper()
 	got := b.events()
 	if len(got) != len(want) {
-		b.t.Errorf("told %q, want %q", got, want)
+		b.t.Errorf("published %q, want %q", got, want)
 		return
 	}
 	for i := range want {
 		kind, reason, _ := strings.Cut(want[i], " ")
 		if !strings.HasPrefix(got[i], kind+" ") || strings.Contains(got[i], `"reason"`) != (reason != "") || !strings.Contains(got[i], reason) {
-			b.t.Errorf("told %q, want %q", got[i], want[i])
+			b.t.Errorf("published %q, want %q", got[i], want[i])
 		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 func TestNormalise(t *testing.T) {
 	for code, want := range map[string]string{
 		"483920": "483920", " 483920\n": "483920", "\u00a0483920\u2003": "483920", "abCd": "ABCD", "": "", "  ": "",
-		"48 39": "48 39", "48-39": "48-39", // what stands inside counts
+		"48 39": "48 39", "48-39": "48-39", // blanks inside count
 		"ſtre": "ſTRE", "ıı": "ıı", "４８３９": "４８３９", // what only looks like a character of a code is none
 	} {
 		if got := normalize(code); got != want {
@@ -50,7 +50,7 @@ func FuzzNormalise(f *testing.F) {
 	})
 }
 
-func TestHashHoldsForItsRowAlone(t *testing.T) {
+func TestHashIsValidForItsRowOnly(t *testing.T) {
 	c := parley.OTPCode{ID: "otc_1", Channel: "main", Contact: "6281100000001@c.us"}
 	hash := hashCode([]byte("pepper"), c, "483920")
 	if len(hash) != 32 || !bytes.Equal(hash, hashCode([]byte("pepper"), c, " 483920 ")) {
@@ -141,7 +141,8 @@ func TestEveryTryIsTheSameWork(t *testing.T) {
 		done.digests++
 		return &countingHash{sha256.New(), &done}
 	}
-	contacts := []parley.ContactID{"6281100000001@c.us", "6281100000002@c.us", "6281100000003@c.us", "6281100000004@c.us", "6281100000005@c.us"}
+	contacts := []parley.ContactID{"6281100000001@c.us", "6281100000002@c.us", "6281100000003@c.us", "6281100000004@c.us",
+		"6281100000005@c.us"}
 	nobody, wrongly, late, locked, used := contacts[0], contacts[1], contacts[2], contacts[3], contacts[4]
 	short := order(main, late)
 	short.TTL = 30 * time.Second

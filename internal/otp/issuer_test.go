@@ -38,7 +38,7 @@ func TestCodeIsUsedOnce(t *testing.T) {
 	b.wantsEvents("otp.approved")
 }
 
-func TestLetterCaseDoesNotCount(t *testing.T) {
+func TestLetterCaseIsIgnored(t *testing.T) {
 	b := newBench(t, "memory:"+t.Name())
 	for contact, capitals := range map[parley.ContactID]bool{ayu: true, budi: false} {
 		o := order(main, contact)
@@ -52,7 +52,7 @@ func TestLetterCaseDoesNotCount(t *testing.T) {
 	}
 }
 
-func TestChannelsAndContactsAreApart(t *testing.T) {
+func TestChannelsAndContactsAreSeparate(t *testing.T) {
 	b := newBench(t, "memory:"+t.Name())
 	code := b.code(main, ayu)
 	for range 10 {
@@ -177,14 +177,14 @@ func TestExpiry(t *testing.T) {
 				time.Sleep(test.after)
 				b.wants(main, ayu, code, test.want, 0)
 				b.wantsEvents(test.event)
-				b.must(b.keepHouse(t.Context(), map[parley.ChannelCode]time.Time{}, true))
-				b.wantsEvents(test.event) // told once
+				b.must(b.maintain(t.Context(), map[parley.ChannelCode]time.Time{}, true))
+				b.wantsEvents(test.event) // published once
 			})
 		})
 	}
 }
 
-func TestHouse(t *testing.T) {
+func TestMaintenance(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, "memory:"+t.Name())
 		ctx, stop := context.WithCancel(t.Context())
@@ -192,7 +192,8 @@ func TestHouse(t *testing.T) {
 		wg.Go(func() { b.must(b.Run(ctx)) })
 		code := b.code(main, ayu)
 		b.code(other, budi)
-		link := parley.OTPLink{ID: parley.NewLinkID(), Channel: main, Contact: budi, Hash: []byte{1}, CreatedAt: b.now(main), ExpiresAt: b.now(main).Add(time.Hour)}
+		link := parley.OTPLink{ID: parley.NewLinkID(), Channel: main, Contact: budi, Hash: []byte{1}, CreatedAt: b.now(main),
+			ExpiresAt: b.now(main).Add(time.Hour)}
 		b.must(b.Store.Tx(ctx, func(tx *store.Tx) error { return tx.AddLink(ctx, link) }))
 
 		b.advance(main, 5*time.Minute) // of one channel only
@@ -211,7 +212,7 @@ func TestHouse(t *testing.T) {
 		expired := map[parley.ChannelCode]time.Time{}
 		later := func(d time.Duration) {
 			time.Sleep(d)
-			b.must(b.keepHouse(ctx, expired, true))
+			b.must(b.maintain(ctx, expired, true))
 		}
 		later(time.Hour)
 		b.wantsEvents("otp.expired", "otp.expired", "otp.expired")
@@ -231,16 +232,16 @@ func TestHouse(t *testing.T) {
 	})
 }
 
-// A new code takes the place of one that expired before anybody noticed: that is told all the same.
-// TestHouseWaitsForATrustedClock keeps what is counted while the clock is doubted.
-func TestHouseWaitsForATrustedClock(t *testing.T) {
+// A new code takes the place of one that expired before anybody noticed: its expiry is published all the same.
+// TestPurgeWaitsForATrustedClock keeps what is counted while the clock is doubted.
+func TestPurgeWaitsForATrustedClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		trusted := false
 		b := newBench(t, "memory:"+t.Name(), func(c *Config) { c.ClockTrusted = func() bool { return trusted } })
 		b.code(main, ayu)
 		time.Sleep(48 * time.Hour)
 		for _, trusted = range []bool{false, true} {
-			b.must(b.keepHouse(t.Context(), map[parley.ChannelCode]time.Time{}, true))
+			b.must(b.maintain(t.Context(), map[parley.ChannelCode]time.Time{}, true))
 			if l, err := b.Store.Ledger(t.Context(), main, ayu); err != nil || (l.Code.ID == "") != trusted {
 				t.Errorf("with a clock that is trusted (%t): %+v, %v", trusted, l.Code, err)
 			}
@@ -289,7 +290,7 @@ func TestRequestLimits(t *testing.T) {
 				refused(parley.OTPPause, time.Millisecond)
 				time.Sleep(time.Millisecond)
 			}
-			b.restart() // which forgets nothing
+			b.restart() // which loses nothing
 		}
 		refused(parley.OTPRequests, 10*time.Minute-80*time.Second)
 		time.Sleep(time.Until(began.Add(10*time.Minute - time.Millisecond)))
@@ -347,14 +348,14 @@ func TestGuessBudgetStopsRequests(t *testing.T) {
 		}
 		b.restart()
 		time.Sleep(time.Hour)
-		b.must(b.keepHouse(t.Context(), map[parley.ChannelCode]time.Time{}, true))
+		b.must(b.maintain(t.Context(), map[parley.ChannelCode]time.Time{}, true))
 		b.wants(main, ayu, "x", parley.OTPStatusLocked, 0)
 		_, _, err := b.request(order(main, ayu))
 		if q := b.limitOf(err); q.OTPLimit != parley.OTPGuesses || !time.Now().Add(q.Wait).Equal(first.Add(24*time.Hour)) {
 			t.Errorf("got %+v", q)
 		}
 		time.Sleep(time.Until(first.Add(24*time.Hour - time.Millisecond)))
-		b.must(b.keepHouse(t.Context(), map[parley.ChannelCode]time.Time{}, true))
+		b.must(b.maintain(t.Context(), map[parley.ChannelCode]time.Time{}, true))
 		if _, _, err = b.request(order(main, ayu)); b.limitOf(err).Wait != time.Millisecond {
 			t.Errorf("got %v", err)
 		}
@@ -373,10 +374,11 @@ func TestNothingIsLeftOfACode(t *testing.T) {
 	var codes []string
 	for n := range 1000 {
 		o := order(main, parley.ContactID(fmt.Sprintf("999%07d@c.us", n*7919%1e7)))
-		o.Digits, o.Letters, o.Uppercase = true, true, true // less likely to stand somewhere by chance
+		o.Digits, o.Letters, o.Uppercase = true, true, true // less likely to occur by chance
 		code, issue, err := b.request(o)
 		b.must(err)
-		if strings.Contains(issue.Content.Shown, code) || issue.Content.Encrypted != nil || !strings.Contains(issue.Content.Shown, "*••••••*") {
+		if strings.Contains(issue.Content.Shown, code) || issue.Content.Encrypted != nil ||
+			!strings.Contains(issue.Content.Shown, "*••••••*") {
 			t.Fatalf("history would show %q", issue.Content.Shown)
 		}
 		codes = append(codes, code)
@@ -416,7 +418,7 @@ func TestNoCodeWithoutRandomness(t *testing.T) {
 	}
 }
 
-// What the caller keeps is kept with the try, or neither is.
+// The data of the caller is stored with the try, or neither is.
 func TestValidateWith(t *testing.T) {
 	b := newBench(t, "memory:"+t.Name())
 	code := b.code(main, ayu)

@@ -2,7 +2,7 @@ package otp
 
 import (
 	"fmt"
-	"io"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -12,22 +12,23 @@ import (
 	"parley"
 )
 
-// What stands in the texts of a link for the code and for the application's name.
+// Placeholders in the texts of a link.
 const (
-	codePlace = "##code##"
-	namePlace = "##name##"
+	codePlaceholder = "##code##"
+	namePlaceholder = "##name##"
 )
 
-// ourMessages are the texts of a link whose caller gives none. The prompt says what sending it does:
-// nothing else protects somebody who is talked into sending it for another's login.
-var ourMessages = parley.LinkMessages{
+// defaultMessages are the texts of a link whose request has none. The prompt says what it does: nothing else protects
+// people who are talked into sending it for the login of an attacker.
+var defaultMessages = parley.LinkMessages{
 	Prompt:  "Log me in to ##name##. My code is ##code##. If you did not start this, do not send.",
 	Success: "You are logged in to ##name##. Go back to where you started.",
-	Failed:  "This did not log you in to ##name##. Send the message just as it was given to you, once, from the phone of the number that you gave.",
+	Failed: "This did not log you in to ##name##. Send the message just as it was given to you, once, " +
+		"from the phone of the number that you gave.",
 	Expired: "This login link of ##name## has expired. Go back to where you started and ask for a new one.",
 }
 
-// maxFilled is how long a text may be once it is filled in: no longer text can be sent.
+// maxFilled is the maximum length of a text with its placeholders filled in.
 const maxFilled = 4096
 
 // LinkRequest says what login link to make.
@@ -35,43 +36,43 @@ type LinkRequest struct {
 	Channel   parley.Channel
 	Contact   parley.ContactID
 	Name      string               // of the application; empty: the channel's
-	Messages  *parley.LinkMessages // nil: our own
-	OnSuccess string               // address to call; empty: none
+	Messages  *parley.LinkMessages // nil: the default
+	OnSuccess string               // callback address; empty: none
 	OnFailure string
 	Expires   time.Duration
 	Now       time.Time // on the channel's clock
 	Base      string    // the address of this server, for the page of a simulated phone
 }
 
-// NewLink is a link that was just made: the only one that still knows its code.
+// NewLink is a new link, with its code.
 type NewLink struct {
 	parley.OTPLink
 	Code    string
-	Address string // opens the chat with the prompt typed in
+	Address string // opens the chat with the prompt filled in
 	AppURI  string // the same, for the app
 }
 
-// NewLink makes a login link, to be stored by whoever asked for it. What is stored holds the code only
-// as a keyed hash: the texts have a placeholder where it stands.
+// NewLink makes a login link; the caller stores it. The stored link has the code only as a keyed hash: its texts have a
+// placeholder for it.
 func (i *Issuer) NewLink(r LinkRequest) (NewLink, error) {
-	messages := ourMessages
+	messages := defaultMessages
 	if r.Messages != nil {
 		messages = *r.Messages
 	}
-	if !strings.Contains(messages.Prompt, codePlace) {
-		messages.Prompt += " " + codePlace
+	if !strings.Contains(messages.Prompt, codePlaceholder) {
+		messages.Prompt += " " + codePlaceholder
 	}
 	if r.Name == "" {
 		r.Name = r.Channel.Name
 	}
-	code, err := newLinkCode(i.Rand)
+	code, err := randomCode(i.Rand, linkAlphabet, linkCodeLength)
 	if err != nil {
 		return NewLink{}, err
 	}
 	if err := checkFilled(messages, code, r.Name); err != nil {
 		return NewLink{}, err
 	}
-	made := r.Now.UTC().Truncate(time.Millisecond) // as it is stored
+	made := r.Now.UTC().Truncate(time.Millisecond) // the precision of the store
 	l := NewLink{Code: code, OTPLink: parley.OTPLink{
 		ID: parley.NewLinkID(), Channel: r.Channel.Code, Contact: r.Contact, Hash: linkHash(i.peppers[0], r.Channel.Code, code),
 		Name: r.Name, Messages: messages, OnSuccess: r.OnSuccess, OnFailure: r.OnFailure,
@@ -86,34 +87,30 @@ func (i *Issuer) NewLink(r LinkRequest) (NewLink, error) {
 	return l, nil
 }
 
-// newLinkCode chooses a code of which every character is equally likely: a random byte counts only if
-// it lies below the largest multiple of the alphabet's length.
-func newLinkCode(source io.Reader) (string, error) {
-	const bound = 256 / len(linkAlphabet) * len(linkAlphabet)
-	code := make([]byte, 0, linkCodeLength)
-	random := make([]byte, 2*linkCodeLength)
-	for {
-		if _, err := io.ReadFull(source, random); err != nil {
-			return "", fmt.Errorf("choose a code: %w", err)
-		}
-		for _, b := range random {
-			if int(b) >= bound {
-				continue
-			}
-			if code = append(code, linkAlphabet[int(b)%len(linkAlphabet)]); len(code) == linkCodeLength {
-				return string(code), nil
-			}
-		}
-	}
-}
-
-// fill puts the code and the name into a text. What they bring is not filled in once more.
+// fill replaces the placeholders of a text. Placeholders in the name stay.
 func fill(text, code, name string) string {
-	return strings.NewReplacer(codePlace, code, namePlace, name).Replace(text)
+	return strings.NewReplacer(codePlaceholder, code, namePlaceholder, name).Replace(text)
 }
 
-// checkFilled refuses texts that cannot be sent once they are filled in, and a prompt in which the
-// code could not be found again.
+// chatLink opens a chat with a number, with a text filled in.
+func chatLink(number, text string) string { return "https://wa.me/" + number + "?text=" + escape(text) }
+
+// appURI opens the same chat in the app.
+func appURI(number, text string) string {
+	return "whatsapp://send?phone=" + number + "&text=" + escape(text)
+}
+
+// phoneLink is the page of a simulated phone with a text filled in. The ticket is in the fragment, which browsers do not
+// send: it is in no log of a proxy.
+func phoneLink(base string, contact parley.ContactID, to parley.ChannelCode, text, ticket string) string {
+	return base + "/phone/" + contact.Number() + "?to=" + escape(string(to)) + "&text=" + escape(text) + "#ticket=" + escape(ticket)
+}
+
+// escape percent-encodes a query value. A blank becomes %20, because apps show a plus sign as it is.
+func escape(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
+
+// checkFilled rejects texts that are too long with their placeholders filled in, and a prompt in which the code could not be
+// found.
 func checkFilled(m parley.LinkMessages, code, name string) error {
 	var wrong []parley.FieldError
 	for _, t := range []struct{ field, text string }{
@@ -121,12 +118,14 @@ func checkFilled(m parley.LinkMessages, code, name string) error {
 	} {
 		if n := utf8.RuneCountInString(fill(t.text, code, name)); n > maxFilled {
 			wrong = append(wrong, parley.FieldError{Field: t.field,
-				Sentence: fmt.Sprintf("%s must have at most %d characters once %s and %s are filled in; it has %d.", t.field, maxFilled, codePlace, namePlace, n)})
+				Sentence: fmt.Sprintf("%s must have at most %d characters once %s and %s are filled in; it has %d.",
+					t.field, maxFilled, codePlaceholder, namePlaceholder, n)})
 		}
 	}
-	if !slices.Contains(candidates(fill(m.Prompt, code, name)), code) { // never so in our own prompt
+	if !slices.Contains(candidates(fill(m.Prompt, code, name)), code) { // never with the default prompt
 		wrong = append(wrong, parley.FieldError{Field: "message.prompt",
-			Sentence: "message.prompt must not have " + codePlace + " deep inside more than a thousand letters and digits in a row: the code could not be told from them. Put a blank before or after it."})
+			Sentence: "message.prompt must not have " + codePlaceholder + " deep inside more than a thousand letters and digits in a row: " +
+				"the code could not be found among them. Put a blank before or after it."})
 	}
 	if err := parley.InvalidFields(wrong); err != nil {
 		return err
@@ -134,8 +133,8 @@ func checkFilled(m parley.LinkMessages, code, name string) error {
 	return nil
 }
 
-// IsPlain reports whether a text shows what it says: it has no control characters, but line breaks
-// and tabs where lines are allowed, and none that turn the direction of writing around.
+// IsPlain reports whether a text has neither control characters nor characters that change the direction of writing. Line
+// breaks and tabs are allowed if lines is true.
 func IsPlain(text string, lines bool) bool {
 	for _, r := range text {
 		switch {
@@ -149,15 +148,15 @@ func IsPlain(text string, lines bool) bool {
 	return true
 }
 
-// Prompt returns what a simulated phone sends when the link is tapped; not found: the link is not on
-// the sandbox network, or has ended.
+// Prompt returns the text that a simulated phone sends when the link is tapped. Links of real networks and finished links
+// have none: [parley.ErrNotFound].
 func (i *Issuer) Prompt(l parley.OTPLink) (string, error) {
 	if l.Encrypted == nil {
 		return "", parley.ErrNotFound
 	}
 	prompt, err := i.Keyring.Decrypt(l.Encrypted, parley.PromptContext(l.ID))
 	if err != nil {
-		return "", fmt.Errorf("open the prompt of %s: %w", l.ID, err)
+		return "", fmt.Errorf("decrypt the prompt of %s: %w", l.ID, err)
 	}
 	return string(prompt), nil
 }

@@ -10,22 +10,19 @@ import (
 )
 
 const (
-	// linkAlphabet has 31 characters, so that a code of 13 has 64 bits: however many links are open,
-	// guessing one is hopeless. It leaves out what looks like something else.
+	// linkAlphabet has 31 characters, so that a code of 13 has 64 bits and cannot be guessed. It leaves out characters that
+	// look alike.
 	linkAlphabet   = "23456789ABCDEFGHJKMNPQRSTUVWXYZ"
 	linkCodeLength = 13
 
-	// maxCandidates is how many things that look like a code are looked up of one message. No prompt of 1,024
-	// characters with a name in it has more, and in one that is filled with names over and over there are
-	// fewer ends of runs.
+	// maxCandidates bounds the lookups for one message. No prompt of 1,024 characters with a name has more.
 	maxCandidates = 1100
 )
 
-// run is a part of a text, from one byte to before another, that is all characters of the alphabet.
+// run is a part of a text, in bytes, with characters of the alphabet only.
 type run struct{ from, to int }
 
-// runs finds the runs in which a code has room, in either case. A text without any costs no more than
-// reading it.
+// runs finds runs that are long enough for a code, in either case.
 func runs(text string) []run {
 	var found []run
 	from := 0
@@ -41,17 +38,15 @@ func runs(text string) []run {
 	return found
 }
 
-// candidates lists what may be the code of a link in a text, in upper case and each once. A prompt may
-// have the code stand right beside other letters, so that it can be any part of a run. But nearly
-// always there is something else at one side of it: so the ends of all runs come first, then what
-// stands one character further in, and so on. However long the words of a prompt are, the code is
-// among what comes first.
+// candidates lists possible codes of a link in a text, in upper case and each once. A prompt may have letters right beside
+// the code, so it can be any part of a run. Nearly always one side of it is free: so the ends of all runs come first, then
+// the parts one character further in, and so on.
 func candidates(text string) []string {
 	left := runs(text)
 	if len(left) == 0 {
 		return nil
 	}
-	text = capitals(text)
+	text = uppercase(text)
 	var codes []string
 	seen := map[string]bool{}
 	for len(left) > 0 {
@@ -77,8 +72,8 @@ func candidates(text string) []string {
 	return codes
 }
 
-// capitals makes the letters capital that codes are made of. Every byte stays where it is.
-func capitals(text string) string {
+// uppercase makes a to z uppercase. Other bytes stay as they are.
+func uppercase(text string) string {
 	b := []byte(text)
 	for i, c := range b {
 		if 'a' <= c && c <= 'z' {
@@ -88,27 +83,27 @@ func capitals(text string) string {
 	return string(b)
 }
 
-// place is where in a text a code stands.
-type place struct {
+// position is the position of a code in a text.
+type position struct {
 	at   int // of its first byte
 	code string
 }
 
-// placesOf finds a code wherever it stands in a text, in either case.
-func placesOf(code, text string) []place {
-	var found []place
-	text = capitals(text)
+// positionsOf finds a code in a text, in either case.
+func positionsOf(code, text string) []position {
+	var found []position
+	text = uppercase(text)
 	for at := 0; ; {
 		next := strings.Index(text[at:], code)
 		if next < 0 {
 			return found
 		}
-		found = append(found, place{at + next, code})
+		found = append(found, position{at + next, code})
 		at += next + len(code)
 	}
 }
 
-// inAlphabet tells the bytes that a code is made of, in either case, from all others.
+// inAlphabet says which bytes are in linkAlphabet, in either case.
 var inAlphabet = func() (is [256]bool) {
 	for _, c := range []byte(linkAlphabet + strings.ToLower(linkAlphabet)) {
 		is[c] = true
@@ -116,14 +111,14 @@ var inAlphabet = func() (is [256]bool) {
 	return is
 }()
 
-// mask is what history shows in place of a code.
+// mask replaces a code in history.
 const mask = "••••••••"
 
-// hide masks the codes of links in a text, given in the order in which they stand in it.
-func hide(text string, known []hit) string {
+// maskText masks codes in a text. The matches are sorted by position.
+func maskText(text string, matches []match) string {
 	var b strings.Builder
 	end := 0
-	for _, p := range known {
+	for _, p := range matches {
 		if p.at < end {
 			continue // it overlaps the one before
 		}
@@ -135,9 +130,9 @@ func hide(text string, known []hit) string {
 	return b.String()
 }
 
-// hideIn masks the codes in what a message says. A preview may repeat the text, so it goes.
-func hideIn(c parley.Content, known []hit) parley.Content {
-	text := hide(c.Text(), known)
+// maskContent masks codes in a content. It drops a preview, which may repeat the text.
+func maskContent(c parley.Content, matches []match) parley.Content {
+	text := maskText(c.Text(), matches)
 	switch c := c.(type) {
 	case parley.Text:
 		return parley.Text{Body: text}
@@ -160,12 +155,10 @@ func hideIn(c parley.Content, known []hit) parley.Content {
 	return c
 }
 
-// samePrompt reports whether a text is the prompt as it was given. Keyboards and people change some
-// things that mean nothing: how accents are composed, upper and lower case, blanks, and the shape of
-// quotation marks.
+// samePrompt compares a text with the prompt. It ignores what keyboards change: how accents are composed, letter case,
+// blanks, and the shape of quotation marks.
 func samePrompt(text, prompt string) bool { return fold(text) == fold(prompt) }
 
-// fold takes a text down to what counts of it.
 func fold(s string) string {
 	var b strings.Builder
 	b.Grow(len(s))
@@ -181,11 +174,10 @@ func fold(s string) string {
 		gap = false
 		b.WriteRune(foldRune(r))
 	}
-	return norm.NFC.String(b.String()) // letters may compose anew once they are lower case
+	return norm.NFC.String(b.String()) // lower case letters may compose again
 }
 
-// isBlank reports whether a character is a blank, or one of those that nobody sees and that come along
-// when a text is copied.
+// isBlank reports whether a character is a blank, or an invisible one that comes with copied text.
 func isBlank(r rune) bool {
 	switch r {
 	case '\u200b', '\u2060', '\ufeff': // zero-width space, word joiner, byte order mark
@@ -194,8 +186,7 @@ func isBlank(r rune) bool {
 	return unicode.IsSpace(r)
 }
 
-// foldRune returns one shape of a character for all its cases, and one for all double and one for all
-// single quotation marks.
+// foldRune returns one form for both cases of a letter, and one for all double and all single quotation marks.
 func foldRune(r rune) rune {
 	switch r {
 	case '“', '”', '„', '‟', '«', '»', '″', '〝', '〞', '＂':

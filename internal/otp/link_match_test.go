@@ -56,7 +56,7 @@ func manyLetters(n int) string {
 }
 
 // TestCandidatesOfTheLongestPrompts fills as many words as there may be with what looks like a code. A
-// code that has nothing of its kind at one side is found, wherever it stands.
+// code that has nothing of its kind at one side is always found.
 func TestCandidatesOfTheLongestPrompts(t *testing.T) {
 	t.Parallel()
 	const code = "K7QM3XPBT4W9H"
@@ -79,27 +79,27 @@ func TestCandidatesOfTheLongestPrompts(t *testing.T) {
 	}
 }
 
-func TestPlacesOf(t *testing.T) {
+func TestPositionsOf(t *testing.T) {
 	t.Parallel()
 	const code = "K7QM3XPBT4W9H"
 	text := "ünd k7qm3xpbt4w9h, x" + code + "y\xff" + code // a byte that is no character moves nothing
-	places := placesOf(code, text)
-	if len(places) != 3 {
-		t.Fatalf("found at %v", places)
+	positions := positionsOf(code, text)
+	if len(positions) != 3 {
+		t.Fatalf("found at %v", positions)
 	}
-	for _, p := range places {
+	for _, p := range positions {
 		if !strings.EqualFold(text[p.at:p.at+linkCodeLength], code) {
-			t.Errorf("%s does not stand at %d", code, p.at)
+			t.Errorf("%s is not at %d", code, p.at)
 		}
 	}
 }
 
-func TestHide(t *testing.T) {
+func TestMaskText(t *testing.T) {
 	t.Parallel()
-	known := func(text string) (hits []hit) {
+	known := func(text string) (hits []match) {
 		for _, code := range candidates(text) {
-			for _, p := range placesOf(code, text) {
-				hits = append(hits, hit{place: p})
+			for _, p := range positionsOf(code, text) {
+				hits = append(hits, match{position: p})
 			}
 		}
 		return hits
@@ -109,23 +109,23 @@ func TestHide(t *testing.T) {
 		"k7qm3xpbt4w9h":                      "••••••••",
 		"K7QM3XPBT4W9H and 23456789ABCDE ok": "•••••••• and •••••••• ok",
 	} {
-		if got := hide(text, known(text)); got != want {
+		if got := maskText(text, known(text)); got != want {
 			t.Errorf("%q becomes %q, want %q", text, got, want)
 		}
 	}
 }
 
-func TestHideInEveryKindOfMessage(t *testing.T) {
+func TestMaskEveryKindOfMessage(t *testing.T) {
 	t.Parallel()
 	const said = "here: K7QM3XPBT4W9H"
-	hits := []hit{{place: placesOf("K7QM3XPBT4W9H", said)[0]}}
+	hits := []match{{position: positionsOf("K7QM3XPBT4W9H", said)[0]}}
 	media := parley.Media{Key: "k"}
 	for _, c := range []parley.Content{
 		parley.Text{Body: said, Preview: &parley.Preview{URL: "https://a.example/" + said}},
 		parley.Image{Caption: said, Media: media}, parley.Video{Caption: said, Media: media}, parley.File{Caption: said, Media: media},
 		parley.Location{Title: said, Latitude: "1", Longitude: "2"}, parley.Poll{Title: said, Options: []string{"a", "b"}},
 	} {
-		got := hideIn(c, hits)
+		got := maskContent(c, hits)
 		if got.Kind() != c.Kind() || got.Text() != "here: ••••••••" {
 			t.Errorf("a %s becomes a %s that says %q", c.Kind(), got.Kind(), got.Text())
 		}
@@ -185,10 +185,11 @@ func TestIsPlain(t *testing.T) {
 	}
 }
 
-// FuzzAddresses holds that what stands in an address is what comes out of it, however it is read.
+// FuzzAddresses checks that every text survives in an address.
 func FuzzAddresses(f *testing.F) {
 	for _, text := range []string{
-		"", "Login Toko Ayu K7QM3XPBT4W9H", "a b", "a+b", "a&text=b", "a#b", "100%", "a\nb", "é👍🏽", "a=b;c?d/e\\f", "'\"<>`{}|^~", "\u202e", "%20", "##code##",
+		"", "Login Toko Ayu K7QM3XPBT4W9H", "a b", "a+b", "a&text=b", "a#b", "100%", "a\nb", "é👍🏽", "a=b;c?d/e\\f",
+		"'\"<>`{}|^~", "\u202e", "%20", "##code##",
 	} {
 		f.Add(text)
 	}

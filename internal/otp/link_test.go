@@ -42,7 +42,8 @@ func newLinkEnv(t *testing.T) *linkEnv {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &linkEnv{T: t, store: db, issuer: New(Config{Store: db, Keyring: keyring, Now: func(parley.ChannelCode) time.Time { return time.Now() }})}
+	e := &linkEnv{T: t, store: db, issuer: New(Config{Store: db, Keyring: keyring,
+		Now: func(parley.ChannelCode) time.Time { return time.Now() }})}
 	for _, code := range []parley.ChannelCode{"other", "main"} {
 		e.channel = parley.Channel{Code: code, Name: "Toko Ayu", Network: parley.WhatsApp, Number: "6281100000001"}
 		e.channel.Begin(time.Now())
@@ -88,7 +89,7 @@ func (e *linkEnv) promptOf(l NewLink) string {
 }
 
 // message is a new text from somebody.
-func (e *linkEnv) message(from parley.ContactID, text string) parley.Message {
+func (e *linkEnv) codeText(from parley.ContactID, text string) parley.Message {
 	e.said++
 	return parley.Message{Channel: e.channel.Code, Chat: from, ID: parley.MessageID(fmt.Sprintf("3A%06d", e.said)),
 		Content: parley.Text{Body: text}, Status: parley.Received, CreatedAt: time.Now(), UpdatedAt: time.Now()}
@@ -121,11 +122,11 @@ func (e *linkEnv) receive(m parley.Message) (answers []Reply) {
 
 func (e *linkEnv) says(from parley.ContactID, text string) []Reply {
 	e.Helper()
-	return e.receive(e.message(from, text))
+	return e.receive(e.codeText(from, text))
 }
 
-// stands returns a link as it is kept now.
-func (e *linkEnv) stands(l NewLink) parley.OTPLink {
+// stored returns the stored link.
+func (e *linkEnv) stored(l NewLink) parley.OTPLink {
 	e.Helper()
 	now, err := e.store.Link(e.Context(), l.ID)
 	if err != nil {
@@ -134,11 +135,12 @@ func (e *linkEnv) stands(l NewLink) parley.OTPLink {
 	return now
 }
 
-// told lists the events of one-time passwords, with their reasons, oldest first.
-func (e *linkEnv) told() (events []string) {
+// otpEvents lists the events of one-time passwords, with their reasons, oldest first.
+func (e *linkEnv) otpEvents() (events []string) {
 	e.Helper()
 	for after := int64(0); ; {
-		page, reached, err := e.store.Events(e.Context(), after, parley.EventFilter{Types: []parley.EventType{parley.OTPApproved, parley.OTPFailed, parley.OTPExpired}}, 100)
+		page, reached, err := e.store.Events(e.Context(), after, parley.EventFilter{Types: []parley.EventType{parley.OTPApproved,
+			parley.OTPFailed, parley.OTPExpired}}, 100)
 		if err != nil {
 			e.Fatal(err)
 		}
@@ -160,7 +162,8 @@ func (e *linkEnv) calls() (list []string) {
 		e.Fatal(err)
 	}
 	for _, d := range deliveries {
-		if d.Webhook != "" || d.Event == 0 || d.EventID == "" || d.Chat != ayu || d.Channel != e.channel.Code || d.State != parley.DeliveryWaiting {
+		if d.Webhook != "" || d.Event == 0 || d.EventID == "" || d.Chat != ayu || d.Channel != e.channel.Code ||
+			d.State != parley.DeliveryWaiting {
 			e.Errorf("a callback is not as it should be: %+v", d)
 		}
 		list = append(list, d.URL)
@@ -193,7 +196,7 @@ func TestLinkCodesAreUniform(t *testing.T) {
 	var counts [linkCodeLength][256]int
 	e := New(Config{Keyring: newKeyring(t)})
 	for range codes {
-		code, err := newLinkCode(e.Rand)
+		code, err := randomCode(e.Rand, linkAlphabet, linkCodeLength)
 		if err != nil || len(code) != linkCodeLength {
 			t.Fatalf("%q, %v", code, err)
 		}
@@ -236,11 +239,11 @@ func TestNoLinkWithoutRandomness(t *testing.T) {
 	}
 }
 
-func TestNewLinkHoldsNoCode(t *testing.T) {
+func TestNewLinkStoresNoCode(t *testing.T) {
 	t.Parallel()
 	e := newLinkEnv(t)
 	l := e.make(e.request())
-	kept := fmt.Sprintf("%+v", e.stands(l))
+	kept := fmt.Sprintf("%+v", e.stored(l))
 	if strings.Contains(kept, l.Code) || strings.Contains(kept, fmt.Sprint([]byte(l.Code))) {
 		t.Errorf("what is kept holds the code %s: %s", l.Code, kept)
 	}
@@ -280,8 +283,9 @@ func TestNewLinkTexts(t *testing.T) {
 		name string
 		m    parley.LinkMessages
 	}{
-		"message.success": {strings.Repeat("n", 60), parley.LinkMessages{Prompt: "p", Success: strings.Repeat("##name##", 100), Failed: "f", Expired: "e"}},
-		"message.prompt":  {manyLetters(60), parley.LinkMessages{Prompt: amidNames("##code##"), Success: "s", Failed: "f", Expired: "e"}},
+		"message.success": {strings.Repeat("n", 60), parley.LinkMessages{Prompt: "p", Success: strings.Repeat("##name##", 100),
+			Failed: "f", Expired: "e"}},
+		"message.prompt": {manyLetters(60), parley.LinkMessages{Prompt: amidNames("##code##"), Success: "s", Failed: "f", Expired: "e"}},
 	} {
 		_, err := e.issuer.NewLink(with(wrong.name, wrong.m))
 		problem, ok := errors.AsType[*parley.Error](err)
@@ -291,7 +295,7 @@ func TestNewLinkTexts(t *testing.T) {
 	}
 }
 
-// amidNames is a prompt in which a text stands amid more letters than anybody looks through.
+// amidNames is a prompt with a text amid more letters than are searched.
 func amidNames(text string) string {
 	letters, prompt := manyLetters(480), ""
 	for at := 0; at < len(letters); at += 8 {
@@ -314,7 +318,7 @@ func TestSandboxLink(t *testing.T) {
 	}
 	e.same("page", u.Scheme+"://"+u.Host+u.Path, "http://127.0.0.1:7275/phone/6281234567890")
 	e.same("channel", u.Query().Get("to"), "main")
-	prompt, err := e.issuer.Prompt(e.stands(l))
+	prompt, err := e.issuer.Prompt(e.stored(l))
 	e.same("encrypted prompt", prompt, e.promptOf(l))
 	e.same("error", err, nil)
 	if bytes.Contains(l.Encrypted, []byte(l.Code)) {
@@ -335,7 +339,7 @@ func TestSandboxLink(t *testing.T) {
 		}
 	}
 	// The second link ended the first, which may be tapped no more by its id.
-	if _, err := e.issuer.Prompt(e.stands(l)); !errors.Is(err, parley.ErrNotFound) {
+	if _, err := e.issuer.Prompt(e.stored(l)); !errors.Is(err, parley.ErrNotFound) {
 		t.Errorf("the prompt of a link that ended: %v", err)
 	}
 }

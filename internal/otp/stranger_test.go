@@ -25,7 +25,7 @@ func strangerLimits(contacts, prefix int) func(*Config) {
 // person is somebody whose number is not like anybody else's.
 func person(i int) parley.ContactID { return parley.ContactID(fmt.Sprintf("628%05d0000@c.us", i)) }
 
-// TestStrangersAreLimited asks for codes to many people, waits as long as it is told and asks again, a
+// TestStrangersAreLimited asks for codes to many people, waits as long as Retry-After says and asks again, a
 // hundred times. What is counted survives the process.
 func TestStrangersAreLimited(t *testing.T) {
 	const contacts, alike = 7, 3
@@ -237,9 +237,9 @@ func TestPauseUnderConcurrency(t *testing.T) {
 	}
 }
 
-// TestCodesThatWouldExpireAreRefused has codes leave one a second. A request is refused where those before it
+// TestCodesThatWouldExpireAreRejected has codes leave one a second. A request is refused where those before it
 // take longer than its code lives, and its wait is exact. Known contacts do not wait for strangers.
-func TestCodesThatWouldExpireAreRefused(t *testing.T) {
+func TestCodesThatWouldExpireAreRejected(t *testing.T) {
 	var waiting [parley.Priorities]atomic.Int64
 	b := newBench(t, "memory:"+t.Name(), func(c *Config) {
 		c.QueuedAhead = func(_ parley.ChannelCode, priority parley.Priority) int {
@@ -326,8 +326,8 @@ func (b *bench) writes(contact parley.ContactID) {
 	}))
 }
 
-// TestGuessingIsNoticed has somebody try codes of many contacts. Nobody is locked out.
-func TestGuessingIsNoticed(t *testing.T) {
+// TestGuessingIsDetected has somebody try codes of many contacts. Nobody is locked out.
+func TestGuessingIsDetected(t *testing.T) {
 	b := newBench(t, "memory:"+t.Name())
 	guess := func(contact int) {
 		code := b.code(main, person(contact))
@@ -380,7 +380,7 @@ func TestGuessingIsNoticed(t *testing.T) {
 func TestClockThatWasAhead(t *testing.T) {
 	limits := strangerLimits(2, -1)
 	b := newBench(t, filepath.Join(t.TempDir(), "parley.db"), limits)
-	correct := func() { b.must(b.keepHouse(t.Context(), map[parley.ChannelCode]time.Time{}, false)) }
+	correct := func() { b.must(b.maintain(t.Context(), map[parley.ChannelCode]time.Time{}, false)) }
 	b.advance(main, 24*time.Hour)
 	code := b.code(main, ayu)
 	for range 5 {

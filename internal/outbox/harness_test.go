@@ -18,7 +18,7 @@ import (
 	"parley/internal/store"
 )
 
-// bench is a worker on a store in memory and a network that does as it is told.
+// bench is a worker on a store in memory and a scripted network.
 type bench struct {
 	t        *testing.T
 	store    *breakable
@@ -32,9 +32,9 @@ type bench struct {
 	cancel      context.CancelFunc
 	done        chan struct{}
 
-	mu      sync.Mutex
-	settled []parley.Message
-	sent    []parley.Message // everything that was handed in
+	mu     sync.Mutex
+	onDone []parley.Message
+	sent   []parley.Message // everything that was enqueued
 }
 
 func newBench(t *testing.T) *bench {
@@ -75,7 +75,7 @@ func (b *bench) start() {
 		OnDone: func(m *parley.Message) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
-			b.settled = append(b.settled, *m)
+			b.onDone = append(b.onDone, *m)
 		},
 	})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -110,8 +110,8 @@ func (b *bench) receive(m parley.Message) {
 	b.worker.ConfirmByReceipt(seqs)
 }
 
-// settle waits until nothing moves any more.
-func (b *bench) settle() { synctest.Wait() }
+// idle waits until all goroutines wait.
+func (b *bench) idle() { synctest.Wait() }
 
 func (b *bench) tx(do func(*store.Tx) error) {
 	b.t.Helper()
@@ -172,15 +172,15 @@ func (b *bench) expectAll(want parley.Status) {
 	if got := b.worker.Depth(); got != 0 {
 		b.t.Errorf("%d still queued", got)
 	}
-	if got := b.settledCount(); got != len(b.sent) {
-		b.t.Errorf("told of %d, want %d", got, len(b.sent))
+	if got := b.doneCount(); got != len(b.sent) {
+		b.t.Errorf("OnDone was called %d times, want %d", got, len(b.sent))
 	}
 }
 
-func (b *bench) settledCount() int {
+func (b *bench) doneCount() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return len(b.settled)
+	return len(b.onDone)
 }
 
 // breakable is a store whose transactions fail while it is broken.

@@ -25,7 +25,7 @@ func TestMessagesGoOutInOrder(t *testing.T) {
 			b.send(budi, fmt.Sprint("b", i))
 		}
 		b.connect()
-		b.settle()
+		b.idle()
 		for _, chat := range []parley.ContactID{ayu, budi} {
 			got := b.net.texts(chat)
 			if len(got) != 50 || !slices.IsSortedFunc(got, func(x, y string) int { return number(x) - number(y) }) {
@@ -36,9 +36,9 @@ func TestMessagesGoOutInOrder(t *testing.T) {
 	})
 }
 
-// TestOrderHoldsWhenASpellingIsLearned has the network learn another spelling of a number while the first message to it is
+// TestOrderAfterMergedChats has the network learn another spelling of a number while the first message to it is
 // under way: what is accepted after that waits for it.
-func TestOrderHoldsWhenASpellingIsLearned(t *testing.T) {
+func TestOrderAfterMergedChats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		learned, goOn := make(chan struct{}), make(chan struct{})
@@ -53,19 +53,19 @@ func TestOrderHoldsWhenASpellingIsLearned(t *testing.T) {
 		<-learned
 		b.send(ayu, "second")
 		b.send(budi, "third")
-		b.settle() // the third has left: nobody knew that it is the same contact
+		b.idle() // the third has left: nobody knew that it is the same contact
 		b.tx(func(tx *store.Tx) error {
 			tx.OnCommit(func() { b.worker.MergeChats(ayu, budi) })
 			return tx.AddAlias(t.Context(), "demo", ayu, budi)
 		})
 		b.send(budi, "fourth")
 		b.send(ayu, "fifth")
-		b.settle()
+		b.idle()
 		if !slices.Equal(b.net.order, []string{"third"}) {
 			t.Errorf("others did not wait: %v", b.net.order)
 		}
 		close(goOn)
-		b.settle()
+		b.idle()
 		if want := []string{"third", "first", "second", "fourth", "fifth"}; !slices.Equal(b.net.order, want) {
 			t.Errorf("the order was %v", b.net.order)
 		}
@@ -73,7 +73,7 @@ func TestOrderHoldsWhenASpellingIsLearned(t *testing.T) {
 	})
 }
 
-func TestTemporaryFailureIsTriedAgainWithTheSameID(t *testing.T) {
+func TestTemporaryFailureIsRetriedWithTheSameID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		failures := 3
@@ -88,7 +88,7 @@ func TestTemporaryFailureIsTriedAgainWithTheSameID(t *testing.T) {
 		first := b.send(ayu, "first")
 		b.send(ayu, "second")
 		b.send(budi, "other")
-		b.settle()
+		b.idle()
 		if got := b.net.texts(budi); len(got) != 1 {
 			t.Errorf("another chat waited: %v", got)
 		}
@@ -99,7 +99,7 @@ func TestTemporaryFailureIsTriedAgainWithTheSameID(t *testing.T) {
 			t.Errorf("the delay is not stored: %d attempts, next %s", m.Attempts, m.NextAttempt)
 		}
 		time.Sleep(time.Minute) // the back-off, on the fake clock
-		b.settle()
+		b.idle()
 		if got := b.net.texts(ayu); !slices.Equal(got, []string{"first", "second"}) {
 			t.Errorf("got %v", got)
 		}
@@ -110,7 +110,7 @@ func TestTemporaryFailureIsTriedAgainWithTheSameID(t *testing.T) {
 	})
 }
 
-func TestPermanentFailureEndsTheMessageAndItsPool(t *testing.T) {
+func TestPermanentFailureFailsTheMessageAndItsPool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.net.answer = func(m *parley.Message) error {
@@ -125,7 +125,7 @@ func TestPermanentFailureEndsTheMessageAndItsPool(t *testing.T) {
 		}
 		b.send(ayu, "another request")
 		b.connect()
-		b.settle()
+		b.idle()
 		if got := b.net.texts(ayu); !slices.Equal(got, []string{"good", "another request"}) {
 			t.Errorf("got %v", got)
 		}
@@ -141,28 +141,28 @@ func TestPermanentFailureEndsTheMessageAndItsPool(t *testing.T) {
 		if got := b.worker.Depth(); got != 0 {
 			t.Errorf("%d still queued", got)
 		}
-		if got := b.settledCount(); got != 5 {
-			t.Errorf("told of %d, want 5", got)
+		if got := b.doneCount(); got != 5 {
+			t.Errorf("OnDone was called %d times, want 5", got)
 		}
 	})
 }
 
-func TestNothingStaysPendingForEver(t *testing.T) {
+func TestEverythingExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		m := b.send(ayu, "never")
 		time.Sleep(24*time.Hour - time.Second)
-		b.settle()
+		b.idle()
 		if got := b.load(m).Status; got != parley.Pending {
 			t.Fatalf("%s a second early", got)
 		}
 		time.Sleep(2 * time.Second)
-		b.settle()
+		b.idle()
 		if got := b.load(m); got.Status != parley.FailedForGood || got.Failure.Code != parley.Expired {
 			t.Errorf("got %s, %+v", got.Status, got.Failure)
 		}
 		b.connect()
-		b.settle()
+		b.idle()
 		if got := b.net.texts(ayu); len(got) != 0 {
 			t.Errorf("sent after it expired: %v", got)
 		}
@@ -182,7 +182,7 @@ func TestADoubtedClockNeitherFailsNorSends(t *testing.T) {
 				fresh := b.send(budi, "fresh")
 				b.connect()
 				time.Sleep(5 * time.Minute)
-				b.settle()
+				b.idle()
 				for m, want := range map[*parley.Message]parley.Status{&old: parley.Pending, &behind: parley.Pending, &fresh: parley.Sent} {
 					if got := b.load(*m).Status; got != want {
 						t.Errorf("%q is %s, want %s", m.Content.Text(), got, want)
@@ -190,7 +190,7 @@ func TestADoubtedClockNeitherFailsNorSends(t *testing.T) {
 				}
 				b.doubt.Store(false)
 				time.Sleep(11 * time.Second)
-				b.settle()
+				b.idle()
 				for _, m := range []parley.Message{old, behind} {
 					if got := b.load(m); got.Status != parley.FailedForGood || got.Failure.Code != parley.Expired {
 						t.Errorf("%q is %s, %+v", m.Content.Text(), got.Status, got.Failure)
@@ -209,28 +209,28 @@ func TestAClockThatWasAheadDelaysNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		m := b.send(ayu, "soon")
-		b.settle()
+		b.idle()
 		b.tx(func(tx *store.Tx) error {
 			return tx.DelayMessage(t.Context(), "demo", m.Ref(), 1, time.Now().Add(30*24*time.Hour))
 		})
 		b.restart()
 		b.connect()
 		time.Sleep(15 * time.Minute)
-		b.settle()
+		b.idle()
 		if got := b.load(m).Status; got != parley.Sent {
 			t.Errorf("it is %s", got)
 		}
 	})
 }
 
-func TestGivesUpAfterTwentyAttempts(t *testing.T) {
+func TestFailsAfterTwentyAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.net.answer = func(*parley.Message) error { return errors.New("no") }
 		b.connect()
 		m := b.send(ayu, "poison")
 		time.Sleep(3 * time.Hour)
-		b.settle()
+		b.idle()
 		if got := b.load(m); got.Status != parley.FailedForGood || got.Failure.Code != parley.GaveUp {
 			t.Errorf("got %s, %+v", got.Status, got.Failure)
 		}
@@ -255,26 +255,26 @@ func TestWaitsForAConnectionWithoutCountingAttempts(t *testing.T) {
 		time.Sleep(5 * time.Minute)
 		up.Store(true)
 		time.Sleep(2 * time.Second)
-		b.settle()
+		b.idle()
 		if got := b.load(m); got.Status != parley.Sent || got.Attempts != 0 {
 			t.Errorf("got %s after %d attempts", got.Status, got.Attempts)
 		}
 	})
 }
 
-func TestUnknownOutcomeSettledByAReceiptIsNotSentAgain(t *testing.T) {
+func TestUnknownOutcomeConfirmedByAReceiptIsNotSentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.net.answer = func(*parley.Message) error { return network.OutcomeUnknown(nil) }
 		b.connect()
 		m := b.send(ayu, "did it arrive?")
-		b.settle() // it was tried twice: the second time at once
+		b.idle() // it was tried twice: the second time at once
 		b.tx(func(tx *store.Tx) error {
 			_, err := tx.AdvanceMessage(t.Context(), "demo", m.Ref(), parley.Delivered, nil, time.Now())
 			return err
 		})
 		time.Sleep(time.Minute)
-		b.settle()
+		b.idle()
 		if tries := b.net.tries[m.ID]; tries != 2 {
 			t.Errorf("given to the network %d times", tries)
 		}
@@ -297,7 +297,7 @@ func TestPace(t *testing.T) {
 			b.send(parley.ContactOf(fmt.Sprintf("62812345678%02d", i)), "x")
 		}
 		time.Sleep(time.Minute)
-		b.settle()
+		b.idle()
 		for i, at := range b.net.times {
 			if got, want := at.Sub(start), time.Duration(i)*2*time.Second; got != want {
 				t.Errorf("message %d left after %s, want %s", i, got, want)
@@ -319,10 +319,10 @@ func TestCarefulPace(t *testing.T) {
 			b.send(parley.ContactOf(fmt.Sprintf("62812345678%02d", i)), "x")
 		}
 		b.sendAs(parley.Message{Chat: ayu, Content: parley.Text{Body: "code"}, Priority: parley.PriorityKnown})
-		b.settle() // so that the worker knows of all of them when it can send
+		b.idle() // so that the worker knows of all of them when it can send
 		b.connect()
 		time.Sleep(2 * time.Minute)
-		b.settle()
+		b.idle()
 		b.expectAll(parley.Sent)
 		if got := b.net.order[0]; got != "code" {
 			t.Errorf("first out was %q", got)
@@ -340,9 +340,9 @@ func TestCarefulPace(t *testing.T) {
 
 		start := time.Now()
 		b.sendAs(parley.Message{Chat: ayu, Content: parley.Archive{Archived: true}})
-		b.settle()
+		b.idle()
 		b.send(ayu, "right after it")
-		b.settle()
+		b.idle()
 		if got := time.Since(start); got != 0 {
 			t.Errorf("a message behind an operation left after %s", got)
 		}
@@ -357,10 +357,10 @@ func TestAFasterPaceCountsAtOnce(t *testing.T) {
 		b.connect()
 		b.send(ayu, "one")
 		b.send(budi, "two")
-		b.settle()
+		b.idle()
 		b.settings.Store(&parley.ChannelSettings{})
 		b.worker.Wake()
-		b.settle()
+		b.idle()
 		b.expectAll(parley.Sent)
 	})
 }
@@ -374,9 +374,9 @@ func TestUrgentGoesFirst(t *testing.T) {
 			b.send(budi, fmt.Sprint(i))
 		}
 		b.sendAs(parley.Message{Chat: budi, Content: parley.Text{Body: "code"}, Priority: parley.PriorityKnown})
-		b.settle() // so that the worker knows of all of them when it can send
+		b.idle() // so that the worker knows of all of them when it can send
 		b.connect()
-		b.settle()
+		b.idle()
 		if got := b.net.order[0]; got != "code" {
 			t.Errorf("first out was %q of %v", got, b.net.order)
 		}
@@ -403,21 +403,21 @@ func TestCodesUnderAttack(t *testing.T) {
 				want = append(want, fmt.Sprintf("s%d", i))
 			}
 		}
-		b.settle() // so that the worker knows of all of them when it can send
+		b.idle() // so that the worker knows of all of them when it can send
 		b.connect()
 		time.Sleep(2500 * time.Millisecond)
-		b.settle()
+		b.idle()
 		if known, all := b.worker.Ahead(parley.PriorityKnown), b.worker.Ahead(parley.PriorityStranger); known != 0 || all != strangers-3 {
 			t.Errorf("%d and %d codes wait, want 0 and %d", known, all, strangers-3)
 		}
 		code(ayu, "known", parley.PriorityKnown)
 		code(budi, "known too", parley.PriorityKnown)
-		b.settle()
+		b.idle()
 		if known := b.worker.Ahead(parley.PriorityKnown); known != 2 {
 			t.Errorf("%d codes wait for known contacts, want 2", known)
 		}
 		time.Sleep((2*strangers + 3) * time.Second)
-		b.settle()
+		b.idle()
 		b.expectAll(parley.Sent)
 		for range strangers {
 			want = append(want, "other")
@@ -428,9 +428,9 @@ func TestCodesUnderAttack(t *testing.T) {
 	})
 }
 
-// TestPriorityOfWhatIsLeft has a code leave a lane that holds an ordinary message too: that one goes back
+// TestPriorityAfterARestart has a code leave a queue with an ordinary message too: that one goes back
 // behind the codes of others.
-func TestPriorityOfWhatIsLeft(t *testing.T) {
+func TestPriorityAfterARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.net.burst, b.net.calls = 1, 1
@@ -438,18 +438,18 @@ func TestPriorityOfWhatIsLeft(t *testing.T) {
 		first := b.sendAs(parley.Message{Chat: ayu, Content: parley.Text{Body: "replaced"}, Priority: parley.PriorityKnown})
 		b.sendAs(parley.Message{Chat: ayu, Content: parley.Text{Body: "code"}, Priority: parley.PriorityKnown})
 		b.sendAs(parley.Message{Chat: budi, Content: parley.Text{Body: "stranger"}, Priority: parley.PriorityStranger})
-		b.settle()
+		b.idle()
 		b.worker.Cancel(first.Seq)
-		b.settle()
+		b.idle()
 		b.connect()
-		b.settle()
+		b.idle()
 		if want := []string{"code", "stranger", "other"}; !slices.Equal(b.net.order, want) {
 			t.Errorf("left in the order %v, want %v", b.net.order, want)
 		}
 	})
 }
 
-func TestUrgentDoesNotWaitBehindARestingMessage(t *testing.T) {
+func TestUrgentDoesNotWaitForARetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.net.answer = func(m *parley.Message) error {
@@ -460,32 +460,32 @@ func TestUrgentDoesNotWaitBehindARestingMessage(t *testing.T) {
 		}
 		b.connect()
 		b.send(ayu, "slow")
-		b.settle()
+		b.idle()
 		b.sendAs(parley.Message{Chat: ayu, Content: parley.Text{Body: "code"}, Priority: parley.PriorityKnown})
-		b.settle()
+		b.idle()
 		if got := b.net.texts(ayu); !slices.Equal(got, []string{"code"}) {
 			t.Errorf("got %v", got)
 		}
 	})
 }
 
-func TestDroppedMessageIsNotSent(t *testing.T) {
+func TestCancelledMessageIsNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		m := b.send(ayu, "regretted")
 		b.send(ayu, "kept")
-		b.settle() // the first look at the store is over: there it still is to be sent
+		b.idle() // the first look at the store is over: there it still is to be sent
 		b.worker.Cancel(m.Seq)
-		b.settle()
+		b.idle()
 		b.connect()
-		b.settle()
+		b.idle()
 		if got := b.net.texts(ayu); !slices.Equal(got, []string{"kept"}) {
 			t.Errorf("got %v", got)
 		}
 	})
 }
 
-func TestANewWorkerFindsWhatTheOldOneLeft(t *testing.T) {
+func TestANewWorkerReadsTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.send(ayu, "one")
@@ -493,23 +493,23 @@ func TestANewWorkerFindsWhatTheOldOneLeft(t *testing.T) {
 		b.restart()
 		b.connect()
 		b.send(ayu, "three")
-		b.settle()
+		b.idle()
 		if got := b.net.texts(ayu); !slices.Equal(got, []string{"one", "two", "three"}) {
 			t.Errorf("got %v", got)
 		}
 	})
 }
 
-// TestWhatCannotBeRecordedIsRecordedLater has the store fail after the network took a message.
-func TestWhatCannotBeRecordedIsRecordedLater(t *testing.T) {
+// TestConfirmationsAreStoredAfterAnOutage has the store fail after the network took a message.
+func TestConfirmationsAreStoredAfterAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		m := b.send(ayu, "once")
 		b.store.broken.Store(true)
 		b.connect()
-		b.settle()
-		if b.settledCount() != 1 {
-			t.Error("whoever waits was not told that it was sent")
+		b.idle()
+		if b.doneCount() != 1 {
+			t.Error("OnDone was not called")
 		}
 		time.Sleep(5 * time.Second)
 		b.store.broken.Store(false)
@@ -522,36 +522,36 @@ func TestWhatCannotBeRecordedIsRecordedLater(t *testing.T) {
 	})
 }
 
-// TestAFailureThatCannotBeRecordedIsTriedAgain has the store fail after the network refused a message.
-func TestAFailureThatCannotBeRecordedIsTriedAgain(t *testing.T) {
+// TestAFailureIsStoredAfterAnOutage has the store fail after the network refused a message.
+func TestAFailureIsStoredAfterAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.net.answer = func(*parley.Message) error { return network.Refuse(parley.Blocked, "They block us.") }
 		m := b.send(ayu, "no")
 		b.store.broken.Store(true)
 		b.connect()
-		b.settle()
-		if b.settledCount() != 0 {
-			t.Error("a failure was told before it was durable")
+		b.idle()
+		if b.doneCount() != 0 {
+			t.Error("OnDone was called before the failure was durable")
 		}
 		b.store.broken.Store(false)
 		time.Sleep(2 * time.Second)
-		b.settle()
+		b.idle()
 		if got := b.load(m).Status; got != parley.FailedForGood {
 			t.Errorf("got %s", got)
 		}
 	})
 }
 
-// TestWhatIsSentAndNotRecordedIsNotQueuedAgain lets the sweep see rows that are pending in the store.
-func TestWhatIsSentAndNotRecordedIsNotQueuedAgain(t *testing.T) {
+// TestSentAndNotStoredIsNotQueuedAgain lets the sweep see rows that are pending in the store.
+func TestSentAndNotStoredIsNotQueuedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		m := b.send(ayu, "once")
 		b.store.broken.Store(true)
 		b.connect()
 		time.Sleep(3 * time.Minute) // several sweeps
-		b.settle()
+		b.idle()
 		if tries := b.net.tries[m.ID]; tries != 1 {
 			t.Errorf("given to the network %d times", tries)
 		}
@@ -559,13 +559,13 @@ func TestWhatIsSentAndNotRecordedIsNotQueuedAgain(t *testing.T) {
 	})
 }
 
-func TestStopWaitsForWhatIsUnderWay(t *testing.T) {
+func TestStopWaitsForBurstsInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.net.takes = 3 * time.Second
 		b.connect()
 		m := b.send(ayu, "nearly there")
-		b.settle()
+		b.idle()
 		b.stop()
 		if got := b.load(m).Status; got != parley.Sent {
 			t.Errorf("got %s", got)
@@ -578,8 +578,9 @@ func TestConfirmedOperationsTakeEffect(t *testing.T) {
 		b := newBench(t)
 		b.connect()
 		own := b.send(ayu, "hello")
-		b.settle()
-		theirs := parley.Message{Channel: "demo", Chat: ayu, ID: "THEIRS", Content: parley.Text{Body: "hi"}, Status: parley.Received, CreatedAt: time.Now()}
+		b.idle()
+		theirs := parley.Message{Channel: "demo", Chat: ayu, ID: "THEIRS", Content: parley.Text{Body: "hi"}, Status: parley.Received,
+			CreatedAt: time.Now()}
 		b.tx(func(tx *store.Tx) error { return tx.AddMessage(t.Context(), &theirs) })
 		for _, c := range []parley.Content{
 			parley.Reaction{Emoji: "👍", Target: theirs.Ref()},
@@ -590,7 +591,7 @@ func TestConfirmedOperationsTakeEffect(t *testing.T) {
 		} {
 			b.sendAs(parley.Message{Chat: ayu, Content: c})
 		}
-		b.settle()
+		b.idle()
 		if m := b.load(theirs); m.Status != parley.Read || !m.Starred {
 			t.Errorf("theirs is %s, starred %t", m.Status, m.Starred)
 		}
@@ -607,14 +608,14 @@ func TestConfirmedOperationsTakeEffect(t *testing.T) {
 	})
 }
 
-func TestTextIsNotKeptWhereTheChannelKeepsNone(t *testing.T) {
+func TestTextIsErasedWithoutRetention(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		none := parley.Duration(0)
 		b.settings.Store(&parley.ChannelSettings{Retention: &none})
 		b.connect()
 		m := b.send(ayu, "secret")
-		b.settle()
+		b.idle()
 		if got := b.load(m); got.Status != parley.Sent || got.Content.Text() != "" {
 			t.Errorf("%s, still says %q", got.Status, got.Content.Text())
 		}

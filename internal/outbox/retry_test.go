@@ -14,8 +14,8 @@ import (
 	"parley/internal/store"
 )
 
-// TestChatsThatRestWakeWithTheConnection has every send meet a dead connection.
-func TestChatsThatRestWakeWithTheConnection(t *testing.T) {
+// TestChatsContinueWithTheConnection has every send meet a dead connection.
+func TestChatsContinueWithTheConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		var up atomic.Bool
@@ -30,12 +30,12 @@ func TestChatsThatRestWakeWithTheConnection(t *testing.T) {
 		for i := range 20 {
 			b.send(parley.ContactOf(fmt.Sprintf("62812345678%02d", i)), "x")
 		}
-		b.settle()
+		b.idle()
 		b.worker.SetSender(nil)
-		b.settle()
+		b.idle()
 		up.Store(true)
 		b.connect()
-		b.settle()
+		b.idle()
 		b.expectAll(parley.Sent)
 		if took := time.Since(start); took != 0 {
 			t.Errorf("they rested %s after the connection was back", took)
@@ -57,13 +57,13 @@ func TestAConnectionThatCameBackDuringASend(t *testing.T) {
 		}
 		b.connect()
 		b.send(ayu, "x")
-		b.settle()
+		b.idle()
 		b.worker.SetSender(nil)
 		b.connect()
-		b.settle()
+		b.idle()
 		start := time.Now()
 		close(broken)
-		b.settle()
+		b.idle()
 		b.expectAll(parley.Sent)
 		if took := time.Since(start); took != 0 {
 			t.Errorf("it rested %s", took)
@@ -85,7 +85,7 @@ func TestFirstUnknownOutcomeIsRetriedAtOnce(t *testing.T) {
 		b.connect()
 		m := b.send(ayu, "one")
 		b.send(ayu, "two")
-		b.settle()
+		b.idle()
 		b.expectAll(parley.Sent)
 		if tries := b.net.triesOf(m); tries != 2 {
 			t.Errorf("given to the network %d times under its id", tries)
@@ -93,18 +93,18 @@ func TestFirstUnknownOutcomeIsRetriedAtOnce(t *testing.T) {
 
 		unknown.Store(2) // the second time it rests
 		m = b.send(ayu, "three")
-		b.settle()
+		b.idle()
 		if got := b.load(m); got.Status != parley.Pending || got.Attempts != 2 {
 			t.Errorf("got %s after %d attempts", got.Status, got.Attempts)
 		}
 		time.Sleep(5 * time.Second)
-		b.settle()
+		b.idle()
 		b.expectAll(parley.Sent)
 	})
 }
 
-// TestWhatIsNotReadyDoesNotHoldUpItsChat has operations that cannot be done for an hour.
-func TestWhatIsNotReadyDoesNotHoldUpItsChat(t *testing.T) {
+// TestNotReadyDoesNotDelayItsChat has operations that cannot be done for an hour.
+func TestNotReadyDoesNotDelayItsChat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		var ready atomic.Bool
@@ -124,7 +124,7 @@ func TestWhatIsNotReadyDoesNotHoldUpItsChat(t *testing.T) {
 		target := b.send(ayu, "one")
 		on := b.sendAs(parley.Message{Chat: ayu, Content: parley.Star{Target: target.Ref(), Starred: true}})
 		b.send(ayu, "two")
-		b.settle()
+		b.idle()
 		if got := b.net.texts(ayu); !slices.Equal(got, []string{"one", "two"}) {
 			t.Errorf("got %v", got)
 		}
@@ -135,7 +135,7 @@ func TestWhatIsNotReadyDoesNotHoldUpItsChat(t *testing.T) {
 		ready.Store(true)
 		off := b.sendAs(parley.Message{Chat: ayu, Content: parley.Star{Target: target.Ref()}})
 		b.send(ayu, "three")
-		b.settle()
+		b.idle()
 		if got := b.net.texts(ayu); !slices.Equal(got, []string{"one", "two", "three"}) {
 			t.Errorf("got %v", got)
 		}
@@ -143,7 +143,7 @@ func TestWhatIsNotReadyDoesNotHoldUpItsChat(t *testing.T) {
 			t.Errorf("the second change overtook the first: %s", got)
 		}
 		time.Sleep(10 * time.Minute)
-		b.settle()
+		b.idle()
 		if !slices.Equal(done, []string{"true", "false"}) {
 			t.Errorf("done in this order: %v", done)
 		}
@@ -176,12 +176,12 @@ func TestAReceiptIsTheLostConfirmation(t *testing.T) {
 		start := time.Now()
 		one := b.send(ayu, "one")
 		b.send(ayu, "two")
-		b.settle()
+		b.idle()
 		if got := b.net.texts(ayu); len(got) != 0 {
 			t.Fatalf("sent %v", got)
 		}
 		b.receive(one)
-		b.settle()
+		b.idle()
 		if got := b.net.texts(ayu); !slices.Equal(got, []string{"two"}) {
 			t.Errorf("after the receipt: %v", got)
 		}
@@ -200,7 +200,7 @@ func TestAReceiptIsTheLostConfirmation(t *testing.T) {
 	})
 }
 
-func TestAReceiptEndsTheRestOfItsChat(t *testing.T) {
+func TestAReceiptEndsThePauseOfItsChat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.net.answer = func(m *parley.Message) error {
@@ -213,9 +213,9 @@ func TestAReceiptEndsTheRestOfItsChat(t *testing.T) {
 		start := time.Now()
 		one := b.send(ayu, "one")
 		b.send(ayu, "two")
-		b.settle()
+		b.idle()
 		b.receive(one)
-		b.settle()
+		b.idle()
 		if got := b.net.texts(ayu); !slices.Equal(got, []string{"two"}) {
 			t.Errorf("after the receipt: %v", got)
 		}
@@ -225,8 +225,8 @@ func TestAReceiptEndsTheRestOfItsChat(t *testing.T) {
 	})
 }
 
-// TestAMessageDroppedUnderWayIsNotSentAgain has it withdrawn while the connection is lost.
-func TestAMessageDroppedUnderWayIsNotSentAgain(t *testing.T) {
+// TestAMessageCancelledInFlightIsNotSentAgain has it withdrawn while the connection is lost.
+func TestAMessageCancelledInFlightIsNotSentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		lost := make(chan struct{})
@@ -239,17 +239,17 @@ func TestAMessageDroppedUnderWayIsNotSentAgain(t *testing.T) {
 		}
 		b.connect()
 		m := b.send(ayu, "regretted")
-		b.settle()
+		b.idle()
 		b.tx(func(tx *store.Tx) error {
 			_, err := tx.AdvanceMessage(t.Context(), "demo", m.Ref(), parley.Deleted, nil, time.Now())
 			tx.OnCommit(func() { b.worker.Cancel(m.Seq) })
 			return err
 		})
 		b.send(ayu, "kept")
-		b.settle()
+		b.idle()
 		close(lost)
 		time.Sleep(time.Minute)
-		b.settle()
+		b.idle()
 		if got := b.net.texts(ayu); !slices.Equal(got, []string{"kept"}) {
 			t.Errorf("got %v", got)
 		}
@@ -259,9 +259,9 @@ func TestAMessageDroppedUnderWayIsNotSentAgain(t *testing.T) {
 	})
 }
 
-// TestWhatWasConfirmedIsNotSentAgain has the store fail for an hour after the network confirmed a message whose
+// TestConfirmedIsNotSentAgain has the store fail for an hour after the network confirmed a message whose
 // text must go with the confirmation.
-func TestWhatWasConfirmedIsNotSentAgain(t *testing.T) {
+func TestConfirmedIsNotSentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		none := parley.Duration(0)
@@ -278,7 +278,7 @@ func TestWhatWasConfirmedIsNotSentAgain(t *testing.T) {
 		}
 		b.store.broken.Store(false)
 		time.Sleep(time.Minute)
-		b.settle()
+		b.idle()
 		b.expectAll(parley.Sent)
 		if tries := b.net.triesOf(m); tries != 1 {
 			t.Errorf("given to the network %d times", tries)

@@ -136,7 +136,7 @@ func (w *Worker) loadContent(ctx context.Context, b *burst, errs []error) error 
 	return nil
 }
 
-// deletedMessage stands in for a message whose channel was deleted.
+// deletedMessage replaces a message whose channel was deleted.
 func (w *Worker) deletedMessage(e *entry) *parley.Message {
 	return &parley.Message{Seq: e.Seq, Channel: w.Channel, Chat: e.Chat, ID: e.ID, FromMe: true, Status: parley.Deleted}
 }

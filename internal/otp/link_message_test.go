@@ -20,21 +20,21 @@ func TestLinkIsApprovedOnce(t *testing.T) {
 	t.Parallel()
 	e := newLinkEnv(t)
 	l := e.make(e.request())
-	m := e.message(ayu, "  "+strings.ToUpper(e.promptOf(l))+"\n")
+	m := e.codeText(ayu, "  "+strings.ToUpper(e.promptOf(l))+"\n")
 	e.answered(e.receive(m), ayu, filled(l, parley.AnswerSuccess))
-	e.same("status", e.stands(l).Status, parley.OTPStatusApproved)
-	if e.stands(l).EndedAt.IsZero() {
+	e.same("status", e.stored(l).Status, parley.OTPStatusApproved)
+	if e.stored(l).EndedAt.IsZero() {
 		t.Error("an approved link has no end")
 	}
-	e.same("events", e.told(), []string{fmt.Sprintf(`otp.approved{"id":"%s","contact_id":"%s"}`, l.ID, ayu)})
+	e.same("events", e.otpEvents(), []string{fmt.Sprintf(`otp.approved{"id":"%s","contact_id":"%s"}`, l.ID, ayu)})
 	e.same("callbacks", e.calls(), []string{l.OnSuccess})
 
 	e.wantsMasked(m, l)
 
-	// Used again it fails, and nobody but the sender is told.
+	// Used again it fails, and only the sender gets a reply.
 	e.answered(e.says(ayu, e.promptOf(l)), ayu, filled(l, parley.AnswerFailed))
 	e.answered(e.says(budi, e.promptOf(l)), budi, filled(l, parley.AnswerFailed))
-	e.same("events", len(e.told()), 1)
+	e.same("events", len(e.otpEvents()), 1)
 	e.same("callbacks", len(e.calls()), 1)
 }
 
@@ -65,9 +65,9 @@ func TestLinkOfAnyPrompt(t *testing.T) {
 		l := e.make(r)
 		who := parley.ContactID(fmt.Sprintf("62812%08d@c.us", e.said)) // answers to one sender are counted
 		e.answered(e.says(who, e.promptOf(l)), who, "no")
-		m := e.message(ayu, strings.ToLower(e.promptOf(l)))
+		m := e.codeText(ayu, strings.ToLower(e.promptOf(l)))
 		e.receive(m)
-		e.same(name, e.stands(l).Status, parley.OTPStatusApproved)
+		e.same(name, e.stored(l).Status, parley.OTPStatusApproved)
 		e.wantsMasked(m, l)
 	}
 }
@@ -108,22 +108,22 @@ func TestLinkTriesThatFail(t *testing.T) {
 		return fmt.Sprintf(`otp.failed{"id":"%s","contact_id":"%s","reason":"%s"}`, l.ID, ayu, reason)
 	}
 	e.answered(e.says(budi, e.promptOf(l)), budi, failed)
-	e.answered(e.says(ayu, "I was told to send "+l.Code), ayu, failed)
-	caption := e.message(ayu, "")
+	e.answered(e.says(ayu, "They asked me to send "+l.Code), ayu, failed)
+	caption := e.codeText(ayu, "")
 	caption.Content = parley.Image{Caption: e.promptOf(l)}
 	e.answered(e.receive(caption), ayu, failed)
-	e.same("events", e.told(), []string{event("wrong_sender"), event("edited_prompt"), event("edited_prompt")})
+	e.same("events", e.otpEvents(), []string{event("wrong_sender"), event("edited_prompt"), event("edited_prompt")})
 	e.same("callbacks", e.calls(), []string{l.OnFailure, l.OnFailure, l.OnFailure})
-	now := e.stands(l)
+	now := e.stored(l)
 	e.same("link", []any{now.Status, now.Tries, now.Others}, []any{parley.OTPStatusPending, 2, 1})
 
 	// None of that used it up.
 	e.answered(e.says(ayu, e.promptOf(l)), ayu, filled(l, parley.AnswerSuccess))
-	e.same("status", e.stands(l).Status, parley.OTPStatusApproved)
+	e.same("status", e.stored(l).Status, parley.OTPStatusApproved)
 }
 
-// TestFiveWrongTriesEndALink has somebody else try too. Of those tries the first five are reported.
-func TestFiveWrongTriesEndALink(t *testing.T) {
+// TestFiveWrongTriesLockALink has somebody else try too. Of those tries the first five are reported.
+func TestFiveWrongTriesLockALink(t *testing.T) {
 	t.Parallel()
 	e := newLinkEnv(t)
 	l := e.make(e.request())
@@ -131,15 +131,15 @@ func TestFiveWrongTriesEndALink(t *testing.T) {
 		e.says(budi, e.promptOf(l))
 	}
 	for range parley.MaxOTPTries {
-		e.same("status", e.stands(l).Status, parley.OTPStatusPending)
+		e.same("status", e.stored(l).Status, parley.OTPStatusPending)
 		e.says(ayu, l.Code)
 	}
-	now := e.stands(l)
+	now := e.stored(l)
 	e.same("link", []any{now.Status, now.Tries, now.Others}, []any{parley.OTPStatusLocked, 5, 20})
 	e.same("callbacks", len(e.calls()), 10)
-	e.same("events", len(e.told()), 10)
+	e.same("events", len(e.otpEvents()), 10)
 	e.says(ayu, e.promptOf(l))
-	e.same("status after the right prompt", e.stands(l).Status, parley.OTPStatusLocked)
+	e.same("status after the right prompt", e.stored(l).Status, parley.OTPStatusLocked)
 	e.same("callbacks", len(e.calls()), 10)
 }
 
@@ -151,7 +151,7 @@ func TestLinkWithoutCallbacks(t *testing.T) {
 	l := e.make(r)
 	e.says(budi, e.promptOf(l))
 	e.says(ayu, e.promptOf(l))
-	e.same("events", len(e.told()), 2)
+	e.same("events", len(e.otpEvents()), 2)
 	e.same("callbacks", len(e.calls()), 0)
 }
 
@@ -160,16 +160,16 @@ func TestReplacedLink(t *testing.T) {
 	e := newLinkEnv(t)
 	old, next := e.make(e.request()), e.make(e.request())
 	e.answered(e.says(ayu, e.promptOf(old)), ayu, filled(old, parley.AnswerFailed))
-	e.same("old one", e.stands(old).Status, parley.OTPStatusInvalid)
-	e.same("events", len(e.told()), 0)
+	e.same("old one", e.stored(old).Status, parley.OTPStatusInvalid)
+	e.same("events", len(e.otpEvents()), 0)
 	e.same("callbacks", len(e.calls()), 0)
 
 	// Of several codes in one message the open link counts, and all are masked, in whichever order they
 	// are found.
 	for n, said := range []string{e.promptOf(old) + " " + e.promptOf(next), "abc" + old.Code + "def, " + next.Code} {
-		m := e.message(ayu, said)
+		m := e.codeText(ayu, said)
 		e.answered(e.receive(m), ayu, filled(next, parley.AnswerFailed))
-		e.same("open one", e.stands(next).Tries, n+1)
+		e.same("open one", e.stored(next).Tries, n+1)
 		e.wantsMasked(m, old)
 		e.wantsMasked(m, next)
 	}
@@ -180,7 +180,7 @@ func TestMessagesThatAreNoTry(t *testing.T) {
 	e := newLinkEnv(t)
 	l := e.make(e.request())
 
-	old := e.message(ayu, e.promptOf(l)) // from before the link, as history may be
+	old := e.codeText(ayu, e.promptOf(l)) // from before the link, as history may be
 	old.CreatedAt = l.CreatedAt.Add(-time.Hour)
 	e.same("answers to history", len(e.receive(old)), 0)
 	kept, err := e.store.Message(t.Context(), "main", old.Ref())
@@ -192,17 +192,17 @@ func TestMessagesThatAreNoTry(t *testing.T) {
 	}
 
 	e.channel.Code = "other" // a code counts on its own channel alone
-	m := e.message(ayu, e.promptOf(l))
+	m := e.codeText(ayu, e.promptOf(l))
 	e.same("answers on another channel", len(e.receive(m)), 0)
 	if kept, err = e.store.Message(t.Context(), "other", m.Ref()); err != nil {
 		t.Fatal(err)
 	}
 	e.same("what is kept of a text without a known code", kept.Content.Text(), e.promptOf(l))
-	e.same("status", e.stands(l).Status, parley.OTPStatusPending)
-	e.same("events", len(e.told()), 0)
+	e.same("status", e.stored(l).Status, parley.OTPStatusPending)
+	e.same("events", len(e.otpEvents()), 0)
 }
 
-func TestRandomTextsGetNoAnswer(t *testing.T) {
+func TestRandomTextsGetNoReply(t *testing.T) {
 	t.Parallel()
 	e := newLinkEnv(t)
 	e.make(e.request())
@@ -212,26 +212,26 @@ func TestRandomTextsGetNoAnswer(t *testing.T) {
 		for i := range text {
 			text[i] = letters[rand.N(len(letters))]
 		}
-		m := e.message(budi, string(text))
+		m := e.codeText(budi, string(text))
 		then, err := e.issuer.MatchMessage(t.Context(), e.channel, &m)
 		if err != nil || then != nil || m.Content.Text() != string(text) {
 			t.Fatalf("%q was taken for a code: %v", string(text), err)
 		}
 	}
-	e.same("events", len(e.told()), 0)
+	e.same("events", len(e.otpEvents()), 0)
 }
 
 func TestRedeliveriesCountOnce(t *testing.T) {
 	t.Parallel()
 	e := newLinkEnv(t)
 	l := e.make(e.request())
-	m := e.message(ayu, e.promptOf(l))
+	m := e.codeText(ayu, e.promptOf(l))
 	answers := 0
 	for range 1000 {
 		answers += len(e.receive(m))
 	}
 	e.same("answers", answers, 1)
-	e.same("events", len(e.told()), 1)
+	e.same("events", len(e.otpEvents()), 1)
 	e.same("callbacks", e.calls(), []string{l.OnSuccess})
 }
 
@@ -241,12 +241,12 @@ func TestExpiredLink(t *testing.T) {
 		e := newLinkEnv(t)
 		l := e.make(e.request())
 		time.Sleep(5*time.Minute - time.Millisecond)
-		e.same("just before", e.stands(l).StatusAt(time.Now()), parley.OTPStatusPending)
+		e.same("just before", e.stored(l).StatusAt(time.Now()), parley.OTPStatusPending)
 		time.Sleep(time.Millisecond)
 		expired := filled(l, parley.AnswerExpired)
 		e.answered(e.says(budi, e.promptOf(l)), budi, expired)
-		e.same("status", e.stands(l).Status, parley.OTPStatusExpired)
-		e.same("events", e.told(), []string{fmt.Sprintf(`otp.expired{"id":"%s","contact_id":"%s"}`, l.ID, ayu)})
+		e.same("status", e.stored(l).Status, parley.OTPStatusExpired)
+		e.same("events", e.otpEvents(), []string{fmt.Sprintf(`otp.expired{"id":"%s","contact_id":"%s"}`, l.ID, ayu)})
 
 		// A flood gets three answers in ten minutes.
 		answers := 0
@@ -258,13 +258,13 @@ func TestExpiredLink(t *testing.T) {
 		e.same("within ten minutes", len(e.says(ayu, e.promptOf(l))), 0)
 		time.Sleep(time.Second)
 		e.answered(e.says(ayu, e.promptOf(l)), ayu, expired)
-		e.same("events", len(e.told()), 1)
+		e.same("events", len(e.otpEvents()), 1)
 		e.same("callbacks", len(e.calls()), 0)
 	})
 }
 
-// TestAChannelAnswersACrowdOnlySoOften has everybody send one old code. Who logs in is told all the same.
-func TestAChannelAnswersACrowdOnlySoOften(t *testing.T) {
+// TestRepliesOfAChannelAreLimited has everybody send one old code. A success gets its reply all the same.
+func TestRepliesOfAChannelAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newLinkEnv(t)
 		old := e.make(e.request())
@@ -272,7 +272,7 @@ func TestAChannelAnswersACrowdOnlySoOften(t *testing.T) {
 		crowd := func(senders int) (answers int) {
 			var thens []func(*store.Tx) ([]Reply, error)
 			for n := range senders {
-				m := e.message(parley.ContactID(fmt.Sprintf("62812%08d@c.us", n)), e.promptOf(old))
+				m := e.codeText(parley.ContactID(fmt.Sprintf("62812%08d@c.us", n)), e.promptOf(old))
 				then, err := e.issuer.MatchMessage(t.Context(), e.channel, &m)
 				if err != nil {
 					t.Fatal(err)
@@ -293,8 +293,8 @@ func TestAChannelAnswersACrowdOnlySoOften(t *testing.T) {
 			return answers
 		}
 		e.tx(func(tx *store.Tx) error { // most of the crowd was here before the test looks
-			for range maxChannelAnswers - 30 {
-				if err := tx.AddLinkReply(t.Context(), e.channel.Code, everybody, time.Now()); err != nil {
+			for range maxChannelReplies - 30 {
+				if err := tx.AddLinkReply(t.Context(), e.channel.Code, allSenders, time.Now()); err != nil {
 					return err
 				}
 			}
@@ -329,7 +329,7 @@ func TestExpiryFollowsTheChannelsClock(t *testing.T) {
 	e.answered(e.says(ayu, e.promptOf(late)), ayu, filled(late, parley.AnswerExpired))
 }
 
-func TestAnswerThatRepeatsTheCodeIsEncrypted(t *testing.T) {
+func TestReplyWithTheCodeIsEncrypted(t *testing.T) {
 	t.Parallel()
 	e := newLinkEnv(t)
 	r := e.request()
@@ -347,13 +347,13 @@ func TestAnswerThatRepeatsTheCodeIsEncrypted(t *testing.T) {
 	e.same("for another text", len(e.issuer.PossibleReplies(l.OTPLink, "in 23456789ABCDE")), 0)
 }
 
-func TestNobodyOutsideTheAllowListIsAnswered(t *testing.T) {
+func TestNoReplyOutsideTheAllowList(t *testing.T) {
 	t.Parallel()
 	e := newLinkEnv(t)
 	e.channel.Settings.AllowOnly = []parley.ContactID{ayu}
 	l := e.make(e.request())
 	e.same("answers", len(e.says(budi, e.promptOf(l))), 0)
-	e.same("others", e.stands(l).Others, 1)
+	e.same("others", e.stored(l).Others, 1)
 	e.answered(e.says(ayu, e.promptOf(l)), ayu, filled(l, parley.AnswerSuccess))
 }
 
@@ -365,18 +365,18 @@ func TestLinkOfAClockThatWasAhead(t *testing.T) {
 	r := e.request()
 	r.Now = time.Now().Add(24 * time.Hour)
 	l := e.make(r)
-	if err := e.issuer.keepHouse(t.Context(), map[parley.ChannelCode]time.Time{}, false); err != nil {
+	if err := e.issuer.maintain(t.Context(), map[parley.ChannelCode]time.Time{}, false); err != nil {
 		t.Fatal(err)
 	}
-	if now := e.stands(l); now.CreatedAt.After(time.Now()) || now.ExpiresAt.Sub(now.CreatedAt) != r.Expires {
+	if now := e.stored(l); now.CreatedAt.After(time.Now()) || now.ExpiresAt.Sub(now.CreatedAt) != r.Expires {
 		t.Errorf("the link is of %s, until %s", now.CreatedAt, now.ExpiresAt)
 	}
 	e.answered(e.says(ayu, e.promptOf(l)), ayu, filled(l, parley.AnswerSuccess))
 }
 
-// TestInboundNeedsNoWriter shows a text that is all candidates while a transaction is under way: looking the
+// TestMatchMessageNeedsNoWriter shows a text that is all candidates while a transaction is under way: looking the
 // codes up keeps nobody's writes waiting.
-func TestInboundNeedsNoWriter(t *testing.T) {
+func TestMatchMessageNeedsNoWriter(t *testing.T) {
 	t.Parallel()
 	e := newLinkEnv(t)
 	l := e.make(e.request())
@@ -390,7 +390,7 @@ func TestInboundNeedsNoWriter(t *testing.T) {
 		})
 	})
 	<-begun
-	m := e.message(ayu, l.Code+" "+manyLetters(65_536))
+	m := e.codeText(ayu, l.Code+" "+manyLetters(65_536))
 	then, err := e.issuer.MatchMessage(t.Context(), e.channel, &m)
 	close(end)
 	writing.Wait()

@@ -84,12 +84,16 @@ func TestTheNetworkConfirmsAClock(t *testing.T) {
 		evidence func(now time.Time) network.Evidence
 		trusted  bool
 	}{
-		"it tells nothing":        {60 * hour, func(time.Time) network.Evidence { return network.Evidence{} }, false},
-		"it agrees":               {60 * hour, func(now time.Time) network.Evidence { return network.Evidence{ClockSeen: now} }, true},
-		"it does not":             {60 * hour, func(now time.Time) network.Evidence { return network.Evidence{ClockSeen: now, ClockAhead: 60 * hour} }, false},
+		"it tells nothing": {60 * hour, func(time.Time) network.Evidence { return network.Evidence{} }, false},
+		"it agrees":        {60 * hour, func(now time.Time) network.Evidence { return network.Evidence{ClockSeen: now} }, true},
+		"it does not": {60 * hour, func(now time.Time) network.Evidence {
+			return network.Evidence{ClockSeen: now,
+				ClockAhead: 60 * hour}
+		}, false},
 		"it agrees within a week": {7 * 24 * hour, func(now time.Time) network.Evidence { return network.Evidence{ClockSeen: now} }, false},
-		"it told a date":          {40 * 24 * hour, func(now time.Time) network.Evidence { return network.Evidence{NetworkTime: now} }, true},
-		"it told a date long ago": {40 * 24 * hour, func(now time.Time) network.Evidence { return network.Evidence{NetworkTime: now.Add(-40 * 24 * hour)} }, false},
+		"it reported a date":      {40 * 24 * hour, func(now time.Time) network.Evidence { return network.Evidence{NetworkTime: now} }, true},
+		"it reported a date long ago": {40 * 24 * hour,
+			func(now time.Time) network.Evidence { return network.Evidence{NetworkTime: now.Add(-40 * 24 * hour)} }, false},
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

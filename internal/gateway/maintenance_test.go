@@ -12,11 +12,12 @@ import (
 	"parley/internal/network"
 )
 
-// TestFilesThatNoMessageNamesGo leaves files behind as a process does that dies before it stores their message.
-func TestFilesThatNoMessageNamesGo(t *testing.T) {
+// TestOrphansAreRemoved leaves files behind as a process does that dies before it stores their message.
+func TestOrphansAreRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		in := network.Message{From: ayu, ID: "A1", Content: parley.File{Media: parley.Media{Filename: "a.txt"}}, File: []byte("hello"), At: time.Now()}
+		in := network.Message{From: ayu, ID: "A1", Content: parley.File{Media: parley.Media{Filename: "a.txt"}}, File: []byte("hello"),
+			At: time.Now()}
 		if err := b.driver.session("demo").sink(t.Context(), in); err != nil {
 			t.Fatal(err)
 		}

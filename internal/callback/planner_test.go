@@ -137,8 +137,8 @@ func TestEventsOutliveTheSchedule(t *testing.T) {
 	}
 }
 
-// TestPlanningEndsWithItsContext has the planner stop amid a backlog, and not after it.
-func TestPlanningEndsWithItsContext(t *testing.T) {
+// TestPlannerStopsWithItsContext has the planner stop amid a backlog, and not after it.
+func TestPlannerStopsWithItsContext(t *testing.T) {
 	e := newPlanEnv(t)
 	e.add(6000)
 	id := e.webhook(1, parley.PollVoted)

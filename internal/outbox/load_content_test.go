@@ -15,8 +15,8 @@ import (
 	"parley/internal/store"
 )
 
-// TestContentsAreReadWhenTheyAreSent has more wait than may be in memory.
-func TestContentsAreReadWhenTheyAreSent(t *testing.T) {
+// TestContentIsReadWhenItIsSent has more wait than may be in memory.
+func TestContentIsReadWhenItIsSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		thumbnail := bytes.Repeat([]byte{0xff}, 64<<10)
@@ -27,7 +27,8 @@ func TestContentsAreReadWhenTheyAreSent(t *testing.T) {
 		for i := range count {
 			b.tx(func(tx *store.Tx) error {
 				m := parley.Message{Channel: "demo", Chat: ayu, ID: parley.NewMessageID(), FromMe: true, CreatedAt: time.Now(),
-					Content: parley.Text{Body: fmt.Sprint("a", i), Preview: &parley.Preview{URL: "https://example.com", Thumbnail: slices.Clone(thumbnail)}}}
+					Content: parley.Text{Body: fmt.Sprint("a", i), Preview: &parley.Preview{URL: "https://example.com",
+						Thumbnail: slices.Clone(thumbnail)}}}
 				if err := tx.AddMessage(t.Context(), &m); err != nil {
 					return err
 				}
@@ -35,7 +36,7 @@ func TestContentsAreReadWhenTheyAreSent(t *testing.T) {
 				return nil
 			})
 		}
-		b.settle()
+		b.idle()
 		runtime.GC()
 		runtime.ReadMemStats(&after)
 		if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > count*int64(len(thumbnail))/3 {
@@ -47,7 +48,7 @@ func TestContentsAreReadWhenTheyAreSent(t *testing.T) {
 			return nil
 		}
 		b.connect()
-		b.settle()
+		b.idle()
 		got := b.net.texts(ayu)
 		if len(got) != count || !slices.IsSortedFunc(got, func(x, y string) int { return number(x) - number(y) }) {
 			t.Errorf("sent %d: %v", len(got), got)
@@ -58,8 +59,8 @@ func TestContentsAreReadWhenTheyAreSent(t *testing.T) {
 	})
 }
 
-// TestWhatWasAcceptedForAnotherAccountFails has the account change while messages wait, rest and are under way.
-func TestWhatWasAcceptedForAnotherAccountFails(t *testing.T) {
+// TestMessagesForAnotherAccountFail has the account change while messages wait, are retried and are in flight.
+func TestMessagesForAnotherAccountFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.net.burst = 1
@@ -77,18 +78,18 @@ func TestWhatWasAcceptedForAnotherAccountFails(t *testing.T) {
 		}
 		b.connect()
 		old := []parley.Message{b.send(ayu, "under way"), b.send(ayu, "behind it")}
-		b.settle()
+		b.idle()
 		b.worker.SetSender(nil) // the account is logged out
 		old = append(old, b.send(budi, "waits"))
-		b.settle()
+		b.idle()
 		b.accountFrom.Store(old[2].Seq) // another one is paired
 		b.connect()
-		b.settle()
+		b.idle()
 		close(lost)
 		b.send(budi, "for the new one")
-		b.settle()
+		b.idle()
 		time.Sleep(time.Minute)
-		b.settle()
+		b.idle()
 		if got := append(b.net.texts(ayu), b.net.texts(budi)...); !slices.Equal(got, []string{"for the new one"}) {
 			t.Errorf("the new account sent %v", got)
 		}
@@ -100,8 +101,8 @@ func TestWhatWasAcceptedForAnotherAccountFails(t *testing.T) {
 		if got := b.worker.Depth(); got != 0 {
 			t.Errorf("%d still queued", got)
 		}
-		if got := b.settledCount(); got != 4 {
-			t.Errorf("told of %d", got)
+		if got := b.doneCount(); got != 4 {
+			t.Errorf("OnDone was called %d times", got)
 		}
 	})
 }
@@ -111,7 +112,7 @@ func TestAnotherAccountSendsNothingWhileTheStoreFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		old := b.send(ayu, "old")
-		b.settle()
+		b.idle()
 		b.accountFrom.Store(old.Seq)
 		b.store.broken.Store(true)
 		b.connect()
@@ -122,7 +123,7 @@ func TestAnotherAccountSendsNothingWhileTheStoreFails(t *testing.T) {
 		b.store.broken.Store(false)
 		b.send(ayu, "new")
 		time.Sleep(time.Minute)
-		b.settle()
+		b.idle()
 		if got := b.net.texts(ayu); !slices.Equal(got, []string{"new"}) {
 			t.Errorf("sent %v", got)
 		}
