@@ -43,7 +43,7 @@ func benchText(n int64) parley.Message {
 	}
 }
 
-// BenchmarkAccept is what a send costs before it is answered, at 64 callers.
+// BenchmarkAccept measures a send up to its response, with 64 callers.
 func BenchmarkAccept(b *testing.B) {
 	db := benchStore(b)
 	var n atomic.Int64
@@ -86,7 +86,7 @@ func BenchmarkHistory(b *testing.B) {
 	const chat = parley.ContactID("628110000@c.us")
 	for _, size := range []int64{1_000, 1_000_000} {
 		if size > 1_000 && testing.Short() {
-			continue // the seed takes half a minute
+			continue // the seed needs half a minute
 		}
 		db := benchStore(b)
 		if err := db.Tx(b.Context(), func(tx *store.Tx) error {

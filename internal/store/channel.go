@@ -8,18 +8,25 @@ import (
 	"parley"
 )
 
-const channelColumns = `code, id, name, network, number, phone_name, enabled, settings, created_at, status, reason, since, working_at, account_from, lasting_status, lasting_since`
+const (
+	channelColumns = `code, id, name, network, number, phone_name, enabled, settings, created_at, status, reason, since,
+		working_at, account_from, lasting_status, lasting_since`
+
+	// ofChannel is the condition for rows of the channel whose code is the first parameter.
+	ofChannel = `channel = (SELECT id FROM channel WHERE code = $1)`
+)
+
+// channelOf is SQL for the number of a channel. The argument is SQL for its code.
+func channelOf(code string) string { return `(SELECT id FROM channel WHERE code = ` + code + `)` }
 
 // Channels lists all channels by code.
 func (r Reader) Channels(ctx context.Context) ([]parley.Channel, error) {
-	r = r.with(ctx)
-	return list(r, `SELECT `+channelColumns+` FROM channel ORDER BY code`, nil, scanChannel)
+	return list(r.with(ctx), `SELECT `+channelColumns+` FROM channel ORDER BY code`, nil, scanChannel)
 }
 
 // Channel finds a channel.
 func (r Reader) Channel(ctx context.Context, code parley.ChannelCode) (parley.Channel, error) {
-	r = r.with(ctx)
-	return one(r, `SELECT `+channelColumns+` FROM channel WHERE code = $1`, []any{string(code)}, scanChannel)
+	return one(r.with(ctx), `SELECT `+channelColumns+` FROM channel WHERE code = $1`, []any{string(code)}, scanChannel)
 }
 
 func scanChannel(row scanner) (parley.Channel, error) {
@@ -54,7 +61,7 @@ func (t *Tx) AddChannel(_ context.Context, c parley.Channel) error {
 		string(c.LastingStatus), millis(c.LastingSince))
 }
 
-// nextNumber returns a number that no channel had. Numbers follow the revision, which only grows.
+// nextNumber returns a number that no channel ever had. It is the revision, which only grows.
 func (t *Tx) nextNumber() (id int64, err error) {
 	err = t.row(`UPDATE revision SET counter = counter + 1 RETURNING counter`, nil, &id)
 	return id, err
@@ -66,15 +73,15 @@ func (r Reader) channelID(code parley.ChannelCode) (id int64, err error) {
 	return id, err
 }
 
-// channelNumber returns the number of a channel, and 0 for none.
-func (r Reader) channelNumber(code parley.ChannelCode) (int64, error) {
+// channelNumber is channelID with 0 for no channel.
+func (t *Tx) channelNumber(code parley.ChannelCode) (int64, error) {
 	if code == "" {
 		return 0, nil
 	}
-	return r.channelID(code)
+	return t.channelID(code)
 }
 
-// channelID returns the number of a channel. A transaction mostly works on one, so it remembers the last.
+// channelID returns the number of a channel. Most transactions use one channel, so the last one is cached.
 func (t *Tx) channelID(code parley.ChannelCode) (int64, error) {
 	if t.lastCode == code && code != "" {
 		return t.lastID, nil
@@ -86,7 +93,7 @@ func (t *Tx) channelID(code parley.ChannelCode) (int64, error) {
 	return id, err
 }
 
-// CheckChannel makes sure that a channel is there.
+// CheckChannel returns [parley.ErrNotFound] unless a channel exists, with that number if one is given.
 func (t *Tx) CheckChannel(_ context.Context, code parley.ChannelCode, id int64) error {
 	known, err := t.channelID(code)
 	if err == nil && id != 0 && id != known {
@@ -95,7 +102,7 @@ func (t *Tx) CheckChannel(_ context.Context, code parley.ChannelCode, id int64) 
 	return err
 }
 
-// UpdateChannel stores what an operator can change of a channel.
+// UpdateChannel stores the properties of a channel that an operator can change.
 func (t *Tx) UpdateChannel(_ context.Context, c parley.Channel) error {
 	settings, err := json.Marshal(c.Settings)
 	if err != nil {
@@ -108,22 +115,54 @@ func (t *Tx) UpdateChannel(_ context.Context, c parley.Channel) error {
 	return t.revise()
 }
 
-// SetChannelState stores what was seen of a channel's connection and account.
+// SetChannelState stores the state of a channel's connection and account.
 func (t *Tx) SetChannelState(_ context.Context, c parley.Channel) error {
 	return t.change(`UPDATE channel SET number = $1, phone_name = $2, status = $3, reason = $4, since = $5, working_at = $6,
-		lasting_status = $8, lasting_since = $9, account_from = CASE WHEN number IN ('', $1) THEN account_from ELSE (SELECT coalesce(max(seq), 0) FROM message) END WHERE code = $7`,
+		lasting_status = $8, lasting_since = $9, account_from = CASE WHEN number IN ('', $1) THEN account_from
+			ELSE (SELECT coalesce(max(seq), 0) FROM message) END WHERE code = $7`,
 		c.Number, c.PhoneName, string(c.State.Status), c.State.Reason, millis(c.State.Since), millis(c.State.WorkingAt), string(c.Code),
 		string(c.LastingStatus), millis(c.LastingSince))
 }
 
 // Revision counts the changes to channels, tokens and keys.
-func (r Reader) Revision(ctx context.Context) (int64, error) {
-	r = r.with(ctx)
-	var n int64
-	err := r.row(`SELECT counter FROM revision`, nil, &n)
+func (r Reader) Revision(ctx context.Context) (n int64, err error) {
+	err = r.with(ctx).row(`SELECT counter FROM revision`, nil, &n)
 	return n, err
 }
 
 func (t *Tx) revise() error {
 	return t.change(`UPDATE revision SET counter = counter + 1`)
+}
+
+// MoveHistory moves the chats and messages of a channel to another one. The ids of chats stay the same. Events do not move.
+func (t *Tx) MoveHistory(_ context.Context, fromCode, toCode parley.ChannelCode) error {
+	from, err := t.channelID(fromCode)
+	if err != nil {
+		return err
+	}
+	to, err := t.channelID(toCode)
+	if err != nil {
+		return err
+	}
+	if err := t.clearOTPs(from); err != nil {
+		return err
+	}
+	if err := t.execAll([]string{
+		// A repeated request must not get the response of a network that its channel has left.
+		`DELETE FROM idempotency WHERE channel = $1`,
+		// The channel that a file was sent to never runs again, so the file cannot be fetched.
+		`DELETE FROM media_fetch WHERE channel = $1`,
+	}, from); err != nil {
+		return err
+	}
+	if err := t.execAll([]string{
+		`UPDATE message SET channel = $1 WHERE channel = $2`,
+		`UPDATE chat SET channel = $1 WHERE channel = $2`,
+		`UPDATE alias SET channel = $1 WHERE channel = $2`,
+		`UPDATE channel SET chats = (SELECT chats FROM channel WHERE id = $2) WHERE id = $1`,
+		`UPDATE channel SET chats = 0 WHERE $1 = $1 AND id = $2`,
+	}, to, from); err != nil {
+		return err
+	}
+	return t.revise()
 }

@@ -8,10 +8,10 @@ import (
 )
 
 const (
-	// messagesOf is SQL for how many messages a chat has: the position of the last one.
+	// messagesOf is SQL for the number of messages in a chat, which is the position of the last one.
 	messagesOf = `(SELECT coalesce(max(position), 0) FROM message WHERE message.chat = chat.id)`
 
-	// lastOf is SQL for when a chat got its last message. The chat's own row has the first one of that minute.
+	// lastOf is SQL for the time of the last message. last_at in the chat's row is only exact to the minute.
 	lastOf = `max(last_at, coalesce((SELECT created_at FROM message WHERE message.chat = chat.id ORDER BY position DESC LIMIT 1), 0))`
 
 	chatColumns = `contact, ` + messagesOf + `, ` + lastOf + `, archived`
@@ -19,16 +19,13 @@ const (
 
 const minute = 60_000 // milliseconds
 
-// Chats lists a channel's chats, newest first, and how many there are.
+// Chats lists a channel's chats, newest first, and returns their number.
 func (r Reader) Chats(ctx context.Context, channel parley.ChannelCode, page parley.Page) ([]parley.Chat, int64, error) {
 	r = r.with(ctx)
 	var id, total int64
-	err := r.row(`SELECT id, chats FROM channel WHERE code = $1`, []any{string(channel)}, &id, &total)
-	if err == parley.ErrNotFound || err == nil && (page.Offset >= total || page.Limit < 1) {
-		return nil, total, nil
-	}
-	if err != nil {
-		return nil, 0, err
+	err := r.optional(`SELECT id, chats FROM channel WHERE code = $1`, []any{string(channel)}, &id, &total)
+	if err != nil || page.Offset >= total || page.Limit < 1 {
+		return nil, total, err
 	}
 	chats, err := list(r, `SELECT `+chatColumns+` FROM chat WHERE channel = $1 AND last_at > 0
 		ORDER BY last_at / 60000 DESC, `+lastOf+` DESC, contact DESC LIMIT $2 OFFSET $3`,
@@ -38,8 +35,7 @@ func (r Reader) Chats(ctx context.Context, channel parley.ChannelCode, page parl
 
 // Chat finds a chat.
 func (r Reader) Chat(ctx context.Context, channel parley.ChannelCode, chat parley.ContactID) (parley.Chat, error) {
-	r = r.with(ctx)
-	return one(r, `SELECT `+chatColumns+` FROM chat WHERE id = `+chatOf(`$1`, channelOf(`$2`))+` AND last_at > 0`,
+	return one(r.with(ctx), `SELECT `+chatColumns+` FROM chat WHERE id = `+chatOf(`$1`, channelOf(`$2`))+` AND last_at > 0`,
 		[]any{string(chat), string(channel)}, scanChat)
 }
 
@@ -53,8 +49,7 @@ func scanChat(row scanner) (parley.Chat, error) {
 
 // LastChannelWith returns the channel among those given that last exchanged a message with the contact.
 func (r Reader) LastChannelWith(ctx context.Context, contact parley.ContactID, among []parley.ChannelCode) (parley.ChannelCode, error) {
-	r = r.with(ctx)
-	channels, err := list(r, `SELECT code FROM chat JOIN channel ON channel.id = chat.channel WHERE `+withContact+` AND last_at > 0
+	channels, err := list(r.with(ctx), `SELECT code FROM chat JOIN channel ON channel.id = chat.channel WHERE `+withContact+` AND last_at > 0
 		ORDER BY `+lastOf+` DESC, code`,
 		[]any{string(contact)}, func(row scanner) (code parley.ChannelCode, err error) { return code, row.Scan(&code) })
 	if err != nil {
@@ -68,14 +63,14 @@ func (r Reader) LastChannelWith(ctx context.Context, contact parley.ContactID, a
 	return "", parley.ErrNotFound
 }
 
-// SetArchived archives a chat, or brings it back. It stays archived when a message arrives.
+// SetArchived archives a chat or restores it. A new message does not restore it.
 func (t *Tx) SetArchived(_ context.Context, channel parley.ChannelCode, chat parley.ContactID, archived bool) error {
 	return t.change(`UPDATE chat SET archived = $1 WHERE id = `+chatOf(`$2`, channelOf(`$3`))+` AND last_at > 0`,
 		flag(archived), string(chat), string(channel))
 }
 
-// appendToChat makes room for a message in its chat, which it creates where there is none. It returns the chat's id and the
-// message's position, which is 0 if it is not part of the history. The message gets the network's spelling of the contact.
+// appendToChat returns the chat's id and the position of a new message in it. It creates a missing chat. The position is 0
+// if the message is not part of the history. The message gets the network's spelling of the contact.
 func (t *Tx) appendToChat(channel int64, m *parley.Message, at int64) (id, position int64, err error) {
 	if !m.Content.Kind().IsRecord() {
 		if id, err = t.openChat(channel, m.Chat); err == nil {
@@ -91,24 +86,118 @@ func (t *Tx) appendToChat(channel int64, m *parley.Message, at int64) (id, posit
 			[]any{string(m.Chat), channel}, &id, &position, &last, &m.Chat)
 	}
 	position++
-	at = max(at, 1) // 0 means that it has no messages
+	at = max(at, 1) // 0 means: no messages
 	switch {
 	case err == parley.ErrNotFound:
 		id, err = t.sql.Insert(`INSERT INTO chat (channel, contact, last_at) VALUES ($1, $2, $3)`, channel, string(m.Chat), at)
 	case err == nil && at/minute > last/minute: // within a minute the chat's row need not be written
-		_, err = t.sql.Exec(`UPDATE chat SET last_at = $1 WHERE id = $2`, at, id)
+		err = t.exec(`UPDATE chat SET last_at = $1 WHERE id = $2`, at, id)
 	}
 	if err == nil && position == 1 {
-		_, err = t.sql.Exec(`UPDATE channel SET chats = chats + 1 WHERE id = $1`, channel)
+		err = t.exec(`UPDATE channel SET chats = chats + 1 WHERE id = $1`, channel)
 	}
 	return id, position, err
 }
 
-// openChat finds the id of a chat, which it creates where there is none.
+// openChat returns the id of a chat. It creates a missing one.
 func (t *Tx) openChat(channel int64, contact parley.ContactID) (id int64, err error) {
 	err = t.row(`SELECT id FROM chat WHERE id = `+chatOf(`$1`, `$2`), []any{string(contact), channel}, &id)
 	if err == parley.ErrNotFound {
 		id, err = t.sql.Insert(`INSERT INTO chat (channel, contact, last_at) VALUES ($1, $2, 0)`, channel, string(contact))
 	}
 	return id, err
+}
+
+// chatOf is SQL for the id of a contact's chat on a channel, by any spelling of its number. Both arguments are SQL.
+func chatOf(contact, channel string) string {
+	where := ` WHERE contact = ` + contact + ` AND channel = ` + channel + `)`
+	return `coalesce((SELECT id FROM chat` + where + `, (SELECT chat FROM alias` + where + `)`
+}
+
+// Spellings lists all known spellings of a contact's number on a channel, the network's own first.
+func (r Reader) Spellings(ctx context.Context, channel parley.ChannelCode, contact parley.ContactID) ([]parley.ContactID, error) {
+	all, err := list(r.with(ctx), `WITH known (id) AS (SELECT `+chatOf(`$1`, channelOf(`$2`))+`)
+		SELECT contact, 0 AS other FROM chat WHERE id = (SELECT id FROM known)
+		UNION ALL SELECT contact, 1 FROM alias WHERE chat = (SELECT id FROM known) ORDER BY other`,
+		[]any{string(contact), string(channel)}, func(row scanner) (c parley.ContactID, err error) {
+			var other int64
+			return c, row.Scan(&c, &other)
+		})
+	if len(all) == 0 {
+		all = []parley.ContactID{contact}
+	}
+	return all, err
+}
+
+// AddAlias stores that the network spells a number differently. The chats of both spellings become one.
+func (t *Tx) AddAlias(_ context.Context, code parley.ChannelCode, alias, contact parley.ContactID) error {
+	channel, err := t.channelID(code)
+	if err != nil || alias == contact {
+		return err
+	}
+	var from, into int64 // 0: there is no such chat
+	err = t.optional(`SELECT id FROM chat WHERE contact = $1 AND channel = $2`, []any{string(alias), channel}, &from)
+	if err == nil {
+		err = t.optional(`SELECT id FROM chat WHERE id = `+chatOf(`$1`, `$2`), []any{string(contact), channel}, &into)
+	}
+	if err != nil {
+		return err
+	}
+	switch {
+	case into == 0 && from == 0:
+		into, err = t.openChat(channel, contact)
+	case into == 0, into == from: // equal: the network changed its spelling
+		into = from
+		err = t.exec(`UPDATE chat SET contact = $1 WHERE id = $2`, string(contact), from)
+	case from != 0:
+		err = t.mergeChats(channel, from, into)
+	}
+	if err != nil {
+		return err
+	}
+	if err := t.exec(`DELETE FROM alias WHERE channel = $1 AND contact = $2 AND chat = $3
+		AND contact = (SELECT contact FROM chat WHERE id = $3)`, channel, string(contact), into); err != nil {
+		return err
+	}
+	return t.exec(`INSERT INTO alias (channel, contact, chat) VALUES ($1, $2, $3)
+		ON CONFLICT (channel, contact) DO UPDATE SET chat = excluded.chat`, channel, string(alias), into)
+}
+
+// mergeChats moves everything of one chat into another one. Positions must grow with the seq, so the messages after the
+// first moved one get new positions.
+func (t *Tx) mergeChats(channel, from, into int64) error {
+	var moved, had, first, fixed int64 // positions up to fixed do not change
+	const last = `(SELECT coalesce(max(position), 0) FROM message WHERE chat = `
+	err := t.row(`SELECT `+last+`$1), `+last+`$2), coalesce((SELECT seq FROM message WHERE chat = $1 AND position = 1), 0)`,
+		[]any{from, into}, &moved, &had, &first)
+	if err == nil && moved > 0 {
+		fixed, err = t.lastBelow(chatRange{into, had}, first)
+	}
+	if err != nil {
+		return err
+	}
+	for _, s := range []struct {
+		statement string
+		args      []any
+	}{
+		// An id is unique in a chat. If both chats have a message, the moved one gets another id.
+		{`UPDATE message SET id = id || seq WHERE chat = $1 AND EXISTS
+			(SELECT 1 FROM message same WHERE same.id = message.id AND same.chat = $2 AND same.from_me = message.from_me)`, []any{from, into}},
+		{`UPDATE message SET position = -seq WHERE chat = $1 AND position > $2`, []any{into, fixed}},
+		{`UPDATE message SET chat = $2, position = CASE WHEN position > 0 THEN -seq END WHERE chat = $1`, []any{from, into}},
+		{`UPDATE message SET position = $2 + counted.n
+			FROM (SELECT seq, row_number() OVER (ORDER BY seq) AS n FROM message WHERE chat = $1 AND position < 0) AS counted
+			WHERE message.seq = counted.seq`, []any{into, fixed}},
+		{`UPDATE media_fetch SET chat = $2 WHERE chat = $1`, []any{from, into}},
+		{`UPDATE alias SET chat = $2 WHERE chat = $1`, []any{from, into}},
+		{`UPDATE chat SET last_at = max(chat.last_at, old.last_at), known = max(chat.known, old.known)
+			FROM (SELECT * FROM chat WHERE id = $1) AS old WHERE chat.id = $2`, []any{from, into}},
+		{`DELETE FROM chat WHERE id = $1`, []any{from}},
+		{`UPDATE channel SET chats = chats - 1 WHERE id = $1 AND $2 > 0 AND $3 > 0`, []any{channel, moved, had}},
+	} {
+		if err := t.exec(s.statement, s.args...); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -2,16 +2,14 @@ package store
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"time"
 
 	"parley"
 	"parley/internal/store/sqldb"
 )
 
-// What happens is counted by the minute and by the hour, for each channel and for all together, in the transaction in which
-// it happens. Minutes are stored for two days, hours for 35.
+// Counters are per minute and per hour, for each channel and for all together. They are written in the transaction that
+// they count. Minutes are stored for two days, hours for 35.
 const (
 	minuteLife = 48 * time.Hour
 	hourLife   = 35 * 24 * time.Hour
@@ -19,15 +17,15 @@ const (
 
 // countKey is a row of the counters of one minute.
 type countKey struct {
-	channel int64 // 0: all of them
+	channel int64 // 0: all channels
 	what    parley.Counter
-	webhook parley.WebhookID // empty: it is not of a webhook
+	webhook parley.WebhookID // empty: not about a webhook
 }
 
-// counting are the counters of a transaction, or of one caller's part of it.
+// counting holds the counters of a transaction, or of one caller's part of it.
 type counting struct {
 	counts map[countKey]int64
-	// received and confirmed are when a channel last got a message, and last had one confirmed, in milliseconds.
+	// received and confirmed are when a channel last received a message and last had one confirmed, in milliseconds.
 	received, confirmed map[int64]int64
 }
 
@@ -41,7 +39,7 @@ func (c *counting) add(channel int64, what parley.Counter, webhook parley.Webhoo
 	}
 }
 
-// later notes a time of a channel.
+// later stores a time of a channel unless it has a later one.
 func later(times *map[int64]int64, channel, at int64) {
 	if *times == nil {
 		*times = map[int64]int64{}
@@ -65,13 +63,13 @@ func (c *counting) merge(other *counting) {
 	}
 }
 
-// batchCounting are the counters of the transaction under way. Only the writer uses them.
+// batchCounting holds the counters of the current transaction. Only the writer uses it.
 type batchCounting struct {
-	batch int64 // the transaction that they belong to
+	batch int64 // the number of the transaction
 	counting
 }
 
-// of returns the counters of a transaction. What is left of one that was not committed is dropped.
+// of returns the counters of a transaction. Counters of a rolled back transaction are dropped.
 func (b *batchCounting) of(batch int64) *counting {
 	if b.batch != batch {
 		*b = batchCounting{batch: batch}
@@ -93,14 +91,14 @@ func (db *DB) writeCounters(t *sqldb.Tx) error {
 			}
 		}
 	}
-	for channel, at := range c.received {
-		if _, err := t.Exec(`UPDATE channel SET last_received_at = max(last_received_at, $1) WHERE id = $2`, at, channel); err != nil {
-			return err
-		}
-	}
-	for channel, at := range c.confirmed {
-		if _, err := t.Exec(`UPDATE channel SET last_confirmed_at = max(last_confirmed_at, $1) WHERE id = $2`, at, channel); err != nil {
-			return err
+	for statement, times := range map[string]map[int64]int64{
+		`UPDATE channel SET last_received_at = max(last_received_at, $1) WHERE id = $2`:   c.received,
+		`UPDATE channel SET last_confirmed_at = max(last_confirmed_at, $1) WHERE id = $2`: c.confirmed,
+	} {
+		for channel, at := range times {
+			if _, err := t.Exec(statement, at, channel); err != nil {
+				return err
+			}
 		}
 	}
 	*c = counting{}
@@ -133,7 +131,7 @@ func (t *Tx) CountSendTimes(_ context.Context, code parley.ChannelCode, took []t
 	return nil
 }
 
-// countStatus counts messages of histories that got a status.
+// countStatus counts messages of the history that got a status.
 func (t *Tx) countStatus(all []statusRow, to parley.Status, at time.Time) {
 	for _, s := range all {
 		if !s.inHistory {
@@ -151,7 +149,7 @@ func (t *Tx) countStatus(all []statusRow, to parley.Status, at time.Time) {
 				t.countTime(s.channel, parley.CountToDelivered, at.Sub(moment(s.created)))
 			}
 		case parley.Read:
-			if !s.fromMe { // seen by us
+			if !s.fromMe { // read by the channel
 				continue
 			}
 			t.counting.add(s.channel, parley.CountRead, "", 1)
@@ -165,31 +163,29 @@ func (t *Tx) countStatus(all []statusRow, to parley.Status, at time.Time) {
 	}
 }
 
-// Counters sums what happened since a time, over all channels.
+// Counters sums the counters since a time, over all channels.
 func (r Reader) Counters(ctx context.Context, since time.Time) (map[parley.Counter]int64, error) {
-	r = r.with(ctx)
-	// Whole hours, and before the first of them the minutes.
+	// Whole hours, and the minutes before the first of them.
 	hour := (since.Unix() + 3599) / 3600
 	sums := map[parley.Counter]int64{}
-	_, err := list(r, `SELECT what, sum(n) FROM (
+	err := each(r.with(ctx), `SELECT what, sum(n) FROM (
 		SELECT what, n FROM counter_hour WHERE channel = 0 AND hour >= $1
 		UNION ALL SELECT what, n FROM counter_minute WHERE channel = 0 AND minute >= $2 AND minute < $3) AS all_counts GROUP BY what`,
-		[]any{hour, since.Unix() / 60, 60 * hour}, func(row scanner) (struct{}, error) {
+		[]any{hour, since.Unix() / 60, 60 * hour}, func(row scanner) error {
 			var what parley.Counter
 			var n int64
 			err := row.Scan(&what, &n)
 			sums[what] = n
-			return struct{}{}, err
+			return err
 		})
 	return sums, err
 }
 
-// CountersByMinute lists what happened in each minute since a time, over all channels. A minute is numbered since 1970.
+// CountersByMinute reads the counters of each minute since a time, over all channels. Minutes are counted from 1970.
 func (r Reader) CountersByMinute(ctx context.Context, since time.Time) (map[int64]map[parley.Counter]int64, error) {
-	r = r.with(ctx)
 	minutes := map[int64]map[parley.Counter]int64{}
-	_, err := list(r, `SELECT minute, what, sum(n) FROM counter_minute WHERE channel = 0 AND minute >= $1 GROUP BY minute, what`,
-		[]any{since.Unix() / 60}, func(row scanner) (struct{}, error) {
+	err := each(r.with(ctx), `SELECT minute, what, sum(n) FROM counter_minute WHERE channel = 0 AND minute >= $1 GROUP BY minute, what`,
+		[]any{since.Unix() / 60}, func(row scanner) error {
 			var minute, n int64
 			var what parley.Counter
 			err := row.Scan(&minute, &what, &n)
@@ -197,80 +193,33 @@ func (r Reader) CountersByMinute(ctx context.Context, since time.Time) (map[int6
 				minutes[minute] = map[parley.Counter]int64{}
 			}
 			minutes[minute][what] = n
-			return struct{}{}, err
+			return err
 		})
 	return minutes, err
 }
 
-// ChannelActivity is what happened on a channel of late.
+// ChannelActivity reads the recent activity of every channel.
 func (r Reader) ChannelActivity(ctx context.Context, since time.Time) (map[parley.ChannelCode]parley.ChannelActivity, error) {
-	r = r.with(ctx)
 	all := map[parley.ChannelCode]parley.ChannelActivity{}
-	_, err := list(r, `SELECT code, last_received_at, last_confirmed_at,
+	err := each(r.with(ctx), `SELECT code, last_received_at, last_confirmed_at,
 		coalesce((SELECT sum(n) FROM counter_hour WHERE counter_hour.channel = channel.id AND hour >= $1 AND what = $2), 0),
 		coalesce((SELECT sum(n) FROM counter_hour WHERE counter_hour.channel = channel.id AND hour >= $1 AND what = $3), 0) FROM channel`,
-		[]any{since.Unix() / 3600, string(parley.CountSent), string(parley.CountFailed)}, func(row scanner) (struct{}, error) {
+		[]any{since.Unix() / 3600, string(parley.CountSent), string(parley.CountFailed)}, func(row scanner) error {
 			var code parley.ChannelCode
 			var a parley.ChannelActivity
 			var received, confirmed int64
 			err := row.Scan(&code, &received, &confirmed, &a.Sent, &a.Failed)
 			a.ReceivedAt, a.ConfirmedAt = moment(received), moment(confirmed)
 			all[code] = a
-			return struct{}{}, err
+			return err
 		})
 	return all, err
 }
 
-// PurgeCounters removes counters that are too old.
+// PurgeCounters deletes old counters.
 func (t *Tx) PurgeCounters(_ context.Context, now time.Time) error {
-	if _, err := t.sql.Exec(`DELETE FROM counter_minute WHERE minute < $1`, now.Add(-minuteLife).Unix()/60); err != nil {
+	if err := t.exec(`DELETE FROM counter_minute WHERE minute < $1`, now.Add(-minuteLife).Unix()/60); err != nil {
 		return err
 	}
-	_, err := t.sql.Exec(`DELETE FROM counter_hour WHERE hour < $1`, now.Add(-hourLife).Unix()/3600)
-	return err
-}
-
-// countPastEvents fills the counters from the events of the last day, which no counter knows yet.
-func countPastEvents(c *sqldb.Conn) error {
-	number := func(t parley.EventType) int64 {
-		n, err := eventNumber(t)
-		if err != nil {
-			panic(err)
-		}
-		return n
-	}
-	status := number(parley.MessageStatus)
-	if _, err := c.Exec(`UPDATE channel SET
-		last_received_at = coalesce((SELECT max(at) FROM event WHERE event.channel = channel.id AND type = $1), 0),
-		last_confirmed_at = coalesce((SELECT max(at) FROM event WHERE event.channel = channel.id AND type = $2 AND status BETWEEN 1 AND 3), 0)`,
-		number(parley.MessageReceived), status); err != nil {
-		return err
-	}
-	since := time.Now().Add(-24 * time.Hour).UnixMilli()
-	for _, past := range []struct {
-		what      parley.Counter
-		condition string
-	}{
-		{parley.CountReceived, fmt.Sprintf(`type = %d`, number(parley.MessageReceived))},
-		{parley.CountSent, fmt.Sprintf(`type = %d AND status = 1`, status)},
-		{parley.CountDelivered, fmt.Sprintf(`type = %d AND status = 2`, status)},
-		{parley.CountRead, fmt.Sprintf(`type = %d AND status = 3 AND message IN (SELECT seq FROM message WHERE from_me = 1)`, status)},
-		{parley.CountFailed, fmt.Sprintf(`type = %d AND status = 5`, status)},
-		{parley.CountApproved, fmt.Sprintf(`type = %d`, number(parley.OTPApproved))},
-	} {
-		for _, span := range []struct {
-			table, column string
-			ms            int64
-		}{{"counter_minute", "minute", 60_000}, {"counter_hour", "hour", 3_600_000}} {
-			for _, channel := range []string{"channel", "0"} {
-				query := `INSERT INTO TABLE (channel, COLUMN, what, webhook, n) SELECT CHANNEL, received_at / $1, $2, '', count(*) FROM event
-					WHERE received_at >= $3 AND ` + past.condition + ` GROUP BY 1, 2`
-				query = strings.NewReplacer("TABLE", span.table, "COLUMN", span.column, "CHANNEL", channel).Replace(query)
-				if _, err := c.Exec(query, span.ms, string(past.what), since); err != nil {
-					return err
-				}
-			}
-		}
-	}
-	return nil
+	return t.exec(`DELETE FROM counter_hour WHERE hour < $1`, now.Add(-hourLife).Unix()/3600)
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"time"
@@ -10,9 +11,9 @@ import (
 )
 
 const (
-	deliveryColumns = `delivery.seq, endpoint, url, event, event_id, type, coalesce(channel.code, ''), chat, state, attempts, delivery.created_at, next_at,
-		tried_at, ended_at, took, delivery.code, problem, response, earlier`
-	// Those of channels that were deleted are out of sight; those with channel 0 are of events that belong to none.
+	deliveryColumns = `delivery.seq, endpoint, url, event, event_id, type, coalesce(channel.code, ''), chat, state, attempts,
+		delivery.created_at, next_at, tried_at, ended_at, took, delivery.code, problem, response, earlier`
+	// Deliveries of deleted channels are hidden. Channel 0 means that the event belongs to no channel.
 	readDeliveries = `SELECT ` + deliveryColumns + ` FROM delivery LEFT JOIN channel ON channel.id = delivery.channel
 		WHERE (channel.id IS NOT NULL OR delivery.channel = 0) AND `
 )
@@ -27,7 +28,7 @@ func scanDelivery(row scanner) (parley.Delivery, error) {
 		return d, err
 	}
 	if d.URL != "" {
-		d.Webhook = "" // the endpoint of a callback is no webhook
+		d.Webhook = "" // a callback
 	}
 	d.ID = parley.DeliveryIDOf(seq)
 	d.NextAt, d.CreatedAt, d.TriedAt, d.EndedAt = moment(next), moment(created), moment(tried), moment(ended)
@@ -36,44 +37,38 @@ func scanDelivery(row scanner) (parley.Delivery, error) {
 	return d, err
 }
 
-// first is what waits behind nothing, as the index of it is defined.
+// first is the condition of the index delivery_due: the first waiting delivery of each chat.
 const first = `state = 0 AND held = 0`
 
-// DueDeliveries lists what may be tried now at an endpoint, in the order of events.
+// DueDeliveries lists the deliveries to an endpoint that are due, in the order of events.
 func (r Reader) DueDeliveries(ctx context.Context, endpoint parley.Endpoint, now time.Time, limit int) ([]parley.Delivery, error) {
-	r = r.with(ctx)
-	return list(r, readDeliveries+first+` AND endpoint = $1 AND next_at <= $2 ORDER BY event LIMIT $3`,
+	return list(r.with(ctx), readDeliveries+first+` AND endpoint = $1 AND next_at <= $2 ORDER BY event LIMIT $3`,
 		[]any{string(endpoint), millis(now), int64(limit)}, scanDelivery)
 }
 
-// NextDelivery is when the next delivery at an endpoint falls due after a time.
+// NextDelivery is when the next delivery to an endpoint is due after a time.
 func (r Reader) NextDelivery(ctx context.Context, endpoint parley.Endpoint, after time.Time) (time.Time, error) {
-	r = r.with(ctx)
-	var next int64
-	err := r.row(`SELECT coalesce(min(next_at), 0) FROM delivery WHERE `+first+` AND endpoint = $1 AND next_at > $2`,
-		[]any{string(endpoint), millis(after)}, &next)
-	return moment(next), err
+	return r.with(ctx).moment(`SELECT coalesce(min(next_at), 0) FROM delivery WHERE `+first+` AND endpoint = $1 AND next_at > $2`,
+		string(endpoint), millis(after))
 }
 
-// OldestDelivery finds the delivery to a webhook that waits with the oldest event. The oldest of all
-// waits behind none, because it is the oldest of its chat.
+// OldestDelivery finds the waiting delivery to a webhook with the oldest event. It is the first of its chat, so it is not
+// held.
 func (r Reader) OldestDelivery(ctx context.Context, webhook parley.WebhookID, untried bool) (parley.Delivery, error) {
-	r = r.with(ctx)
 	query := readDeliveries + first + ` AND endpoint = $1`
 	if untried {
 		query += ` AND tried_at = 0`
 	}
-	return one(r, query+` ORDER BY event LIMIT 1`, []any{string(webhook)}, scanDelivery)
+	return one(r.with(ctx), query+` ORDER BY event LIMIT 1`, []any{string(webhook)}, scanDelivery)
 }
 
-// CallbackEndpoints lists the endpoints that callbacks wait for. It goes from each endpoint to the next
-// one along the index: there are few of them, and perhaps very many deliveries.
+// CallbackEndpoints lists the endpoints of waiting callbacks. It goes from one endpoint to the next in the index: there are
+// few endpoints, but perhaps very many deliveries.
 func (r Reader) CallbackEndpoints(ctx context.Context) ([]parley.Endpoint, error) {
-	r = r.with(ctx)
 	var all []parley.Endpoint
-	last := "http" // what every callback begins with and no webhook
+	last := "http" // the start of every callback's endpoint, and of no webhook's
 	for {
-		err := r.row(`SELECT endpoint FROM delivery WHERE `+first+` AND endpoint > $1 AND endpoint < $2 ORDER BY endpoint LIMIT 1`,
+		err := r.with(ctx).row(`SELECT endpoint FROM delivery WHERE `+first+` AND endpoint > $1 AND endpoint < $2 ORDER BY endpoint LIMIT 1`,
 			[]any{last, "httq"}, &last)
 		if err == parley.ErrNotFound {
 			return all, nil
@@ -85,7 +80,7 @@ func (r Reader) CallbackEndpoints(ctx context.Context) ([]parley.Endpoint, error
 	}
 }
 
-// CountWaiting counts the deliveries that wait for a webhook, or in all.
+// CountWaiting counts the waiting deliveries of a webhook, or of all.
 func (r Reader) CountWaiting(ctx context.Context, webhook parley.WebhookID) (n int64, err error) {
 	r = r.with(ctx)
 	if webhook == "" {
@@ -94,15 +89,8 @@ func (r Reader) CountWaiting(ctx context.Context, webhook parley.WebhookID) (n i
 	return n, r.row(`SELECT count(*) FROM delivery WHERE state = 0 AND endpoint = $1`, []any{string(webhook)}, &n)
 }
 
-// CountWaitingSince counts the deliveries that were made since a time and wait. The plus sign has the
-// database walk over what waits, which is little, and not over everything since then.
-func (r Reader) CountWaitingSince(ctx context.Context, since time.Time) (n int64, err error) {
-	r = r.with(ctx)
-	return n, r.row(`SELECT count(*) FROM delivery WHERE state = 0 AND +created_at >= $1`, []any{millis(since)}, &n)
-}
-
-// isHeld tells, of its four arguments, whether something of the same chat waits already. The first one
-// is 0 for a callback, which is held by nothing.
+// isHeld is SQL for whether another delivery of the same chat is waiting. The first of its four arguments is 0 for a
+// callback, which is never held.
 const isHeld = `CASE WHEN $%d = 1 AND EXISTS
 	(SELECT 1 FROM delivery WHERE state = 0 AND endpoint = $%d AND channel = $%d AND chat = $%d) THEN 1 ELSE 0 END`
 
@@ -111,8 +99,7 @@ var addDelivery = `INSERT INTO delivery (endpoint, url, event, event_id, type, c
 	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, ` + fmt.Sprintf(isHeld, 19, 1, 6, 7) + `)
 	ON CONFLICT DO NOTHING`
 
-// AddDeliveries stores new deliveries, which get their ids. An event goes to an endpoint once: a second delivery of it is
-// left out.
+// AddDeliveries stores new deliveries and sets their ids. A second delivery of an event to the same endpoint is ignored.
 func (t *Tx) AddDeliveries(_ context.Context, ds []parley.Delivery) error {
 	for i := range ds {
 		d := &ds[i]
@@ -139,8 +126,8 @@ func (t *Tx) AddDeliveries(_ context.Context, ds []parley.Delivery) error {
 	return nil
 }
 
-// UpdateDeliveries stores what became of deliveries. Where one has ended, the next one of its chat has
-// its turn.
+// UpdateDeliveries stores the outcome of attempts. When a delivery has finished, the next one of its chat is not held any
+// more.
 func (t *Tx) UpdateDeliveries(_ context.Context, ds []parley.Delivery) error {
 	for i := range ds {
 		d := &ds[i]
@@ -148,7 +135,7 @@ func (t *Tx) UpdateDeliveries(_ context.Context, ds []parley.Delivery) error {
 		if err != nil {
 			return err
 		}
-		n, err := t.count(`UPDATE delivery SET state = $1, attempts = $2, next_at = $3, tried_at = $4, ended_at = $5,
+		n, err := t.sql.Exec(`UPDATE delivery SET state = $1, attempts = $2, next_at = $3, tried_at = $4, ended_at = $5,
 			took = $6, code = $7, problem = $8, response = $9, earlier = $10 WHERE seq = $11`,
 			int64(d.State), int64(d.Attempts), millis(d.NextAt), millis(d.TriedAt), millis(d.EndedAt),
 			d.Took.Microseconds(), int64(d.Code), d.Problem, d.Answer, earlier, d.ID.Number())
@@ -167,7 +154,7 @@ func (t *Tx) UpdateDeliveries(_ context.Context, ds []parley.Delivery) error {
 			return err
 		}
 		t.counting.add(channel, what, d.Webhook, 1)
-		if _, err := t.sql.Exec(`UPDATE delivery SET held = 0 WHERE seq = (SELECT seq FROM delivery
+		if err := t.exec(`UPDATE delivery SET held = 0 WHERE seq = (SELECT seq FROM delivery
 			WHERE state = 0 AND endpoint = $1 AND channel = $2 AND chat = $3 ORDER BY event LIMIT 1)`,
 			string(d.Webhook), channel, string(d.Chat)); err != nil {
 			return err
@@ -176,33 +163,68 @@ func (t *Tx) UpdateDeliveries(_ context.Context, ds []parley.Delivery) error {
 	return nil
 }
 
-// RetryDeliveries makes everything that waits for a webhook due now. What is held has no time of its
-// own to wait for.
+// RetryDeliveries makes all waiting deliveries of a webhook due now. A held one has no time of its own.
 func (t *Tx) RetryDeliveries(_ context.Context, webhook parley.WebhookID, now time.Time) error {
-	_, err := t.sql.Exec(`UPDATE delivery SET next_at = $1 WHERE `+first+` AND endpoint = $2 AND next_at > $1`, millis(now), string(webhook))
-	return err
+	return t.exec(`UPDATE delivery SET next_at = $1 WHERE `+first+` AND endpoint = $2 AND next_at > $1`, millis(now), string(webhook))
 }
 
-// RetryDelivery makes a waiting delivery due now. One that is held gets its turn after the first of its chat.
+// RetryDelivery makes a waiting delivery due now. For a held one it makes the first of its chat due.
 func (t *Tx) RetryDelivery(_ context.Context, d parley.Delivery, now time.Time) error {
-	if d.Webhook == "" { // a callback is held by nothing
-		_, err := t.sql.Exec(`UPDATE delivery SET next_at = $1 WHERE seq = $2 AND state = 0`, millis(now), d.ID.Number())
-		return err
+	if d.Webhook == "" { // a callback is never held
+		return t.exec(`UPDATE delivery SET next_at = $1 WHERE seq = $2 AND state = 0`, millis(now), d.ID.Number())
 	}
 	channel, err := t.channelNumber(d.Channel)
 	if err != nil {
 		return err
 	}
-	_, err = t.sql.Exec(`UPDATE delivery SET next_at = $1 WHERE `+first+` AND endpoint = $2 AND channel = $3 AND chat = $4 AND next_at > $1`,
+	return t.exec(`UPDATE delivery SET next_at = $1 WHERE `+first+` AND endpoint = $2 AND channel = $3 AND chat = $4 AND next_at > $1`,
 		millis(now), string(d.Endpoint()), channel, string(d.Chat))
-	return err
 }
 
-// PurgeDeliveries removes up to limit deliveries of a state that ended before a time, the oldest first. The state is part of
-// the text: a statement whose index depends on a parameter is prepared again with every call.
+// PurgeDeliveries deletes up to limit deliveries of a state that finished before a time, the oldest first. The state is part
+// of the text: a statement whose index depends on a parameter is prepared again for every call.
 func (t *Tx) PurgeDeliveries(_ context.Context, state parley.DeliveryState, before time.Time, limit int) (int, error) {
-	n, err := t.count(`DELETE FROM delivery WHERE seq IN
+	n, err := t.sql.Exec(`DELETE FROM delivery WHERE seq IN
 		(SELECT seq FROM delivery WHERE state = `+strconv.Itoa(int(state))+` AND state > 0 AND ended_at < $1 ORDER BY ended_at LIMIT $2)`,
 		millis(before), int64(limit))
 	return int(n), err
+}
+
+// storedAttempt is an attempt as stored with its delivery. The names are in the database and must not change.
+type storedAttempt struct {
+	Number  int    `json:"n"`
+	At      int64  `json:"at"`   // milliseconds since 1970
+	Took    int64  `json:"took"` // microseconds
+	Code    int    `json:"code,omitempty"`
+	Problem string `json:"problem,omitempty"`
+	Answer  string `json:"answer,omitempty"`
+}
+
+// encodeAttempts encodes the earlier attempts of a delivery. Most deliveries have none.
+func encodeAttempts(all []parley.DeliveryAttempt) (string, error) {
+	if len(all) == 0 {
+		return "", nil
+	}
+	stored := make([]storedAttempt, len(all))
+	for i, a := range all {
+		stored[i] = storedAttempt{a.Number, millis(a.At), a.Took.Microseconds(), a.Code, a.Problem, a.Answer}
+	}
+	encoded, err := json.Marshal(stored)
+	return string(encoded), err
+}
+
+func decodeAttempts(encoded []byte) ([]parley.DeliveryAttempt, error) {
+	if len(encoded) == 0 {
+		return nil, nil
+	}
+	var stored []storedAttempt
+	if err := json.Unmarshal(encoded, &stored); err != nil {
+		return nil, fmt.Errorf("attempts of a delivery: %w", err)
+	}
+	all := make([]parley.DeliveryAttempt, len(stored))
+	for i, a := range stored {
+		all[i] = parley.DeliveryAttempt{Number: a.Number, At: moment(a.At), Took: time.Duration(a.Took) * time.Microsecond,
+			Code: a.Code, Problem: a.Problem, Answer: a.Answer}
+	}
+	return all, nil
 }

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -12,10 +11,12 @@ import (
 	"parley"
 )
 
-// eventNumbers are how types are stored. A type's number is its index plus one; it must not change.
-var eventNumbers = []parley.EventType{parley.MessageReceived, parley.MessageStatus, parley.MessageReaction, parley.MessageDeleted, parley.PollVoted,
-	parley.ChannelStatusChanged, parley.ChannelPairing, parley.OTPApproved, parley.OTPFailed, parley.OTPExpired, parley.OTPPaused, parley.OTPGuessing,
-	parley.MessageMedia, parley.WebhookGap}
+// eventNumbers maps event types to stored numbers. A type's number is its index plus one; it must not change.
+var eventNumbers = []parley.EventType{
+	parley.MessageReceived, parley.MessageStatus, parley.MessageReaction, parley.MessageDeleted, parley.PollVoted,
+	parley.ChannelStatusChanged, parley.ChannelPairing, parley.OTPApproved, parley.OTPFailed, parley.OTPExpired, parley.OTPPaused,
+	parley.OTPGuessing, parley.MessageMedia, parley.WebhookGap,
+}
 
 func eventNumber(t parley.EventType) (int64, error) {
 	i := slices.Index(eventNumbers, t)
@@ -35,7 +36,7 @@ func eventType(number int64) (parley.EventType, error) {
 // eventWaiters are notified when events are committed.
 type eventWaiters struct {
 	mu    sync.Mutex
-	added chan struct{} // closed when events were committed; nil: nobody waits
+	added chan struct{} // closed when events are committed; nil: there are no waiters
 }
 
 // EventAdded returns a channel that is closed when an event is next added to the log.
@@ -58,8 +59,8 @@ func (w *eventWaiters) notify() {
 	}
 }
 
-// published has waiters notified after the commit.
-func (t *Tx) published() {
+// notifyWaiters notifies waiters after the commit.
+func (t *Tx) notifyWaiters() {
 	if !t.notifies {
 		t.notifies = true
 		t.OnCommit(t.db.waiters.notify)
@@ -89,8 +90,9 @@ func (t *Tx) AddEvent(_ context.Context, e *parley.Event) error {
 	case parley.OTPApproved:
 		t.counting.add(channel, parley.CountApproved, "", 1)
 	}
-	t.published()
-	e.Seq, err = t.sql.Insert(`INSERT INTO event (channel, type, at, received_at, message, status, contact, data, encrypted) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+	t.notifyWaiters()
+	e.Seq, err = t.sql.Insert(`INSERT INTO event (channel, type, at, received_at, message, status, contact, data, encrypted)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
 		channel, number, millis(e.At), t.db.now(), message, int64(status), string(contact), nullableText(e.Data), nullable(e.Encrypted))
 	if err != nil {
 		return err
@@ -102,8 +104,8 @@ func (t *Tx) AddEvent(_ context.Context, e *parley.Event) error {
 	return nil
 }
 
-// publishDelivered adds two events for each of up to maxList messages that were pending and are delivered or further: that
-// it was sent, and that.
+// publishDelivered adds two events for each of up to maxList messages that went from pending to delivered or further: one
+// for SENT and one for their status.
 func (t *Tx) publishDelivered(seqs []int64, status parley.Status, at time.Time) error {
 	if len(seqs) == 0 {
 		return nil
@@ -112,13 +114,12 @@ func (t *Tx) publishDelivered(seqs []int64, status parley.Status, at time.Time) 
 	if err != nil {
 		return err
 	}
-	t.published()
+	t.notifyWaiters()
 	in, args := inList(6, seqs)
-	_, err = t.sql.Exec(`INSERT INTO event (channel, type, at, received_at, message, status, contact)
+	return t.exec(`INSERT INTO event (channel, type, at, received_at, message, status, contact)
 		SELECT channel, $1, $2, $3, seq, passed.status, '' FROM message JOIN (SELECT $4 AS status UNION ALL SELECT $5) AS passed
 		WHERE seq IN `+in+` ORDER BY seq, passed.status`,
 		append([]any{number, millis(at), t.db.now(), int64(parley.Sent), int64(status)}, args...)...)
-	return err
 }
 
 // publishStatus adds an event for each of up to maxList messages that got a status.
@@ -134,22 +135,21 @@ func (t *Tx) publishStatus(seqs []int64, status parley.Status, at time.Time) err
 	if err != nil {
 		return err
 	}
-	t.published()
+	t.notifyWaiters()
 	in, args := inList(5, seqs)
-	_, err = t.sql.Exec(`INSERT INTO event (channel, type, at, received_at, message, status, contact)
+	return t.exec(`INSERT INTO event (channel, type, at, received_at, message, status, contact)
 		SELECT channel, $1, $2, $3, seq, $4, '' FROM message WHERE seq IN `+in+` ORDER BY seq`,
 		append([]any{number, millis(at), t.db.now(), int64(status)}, args...)...)
-	return err
 }
 
-// Events of channels that were deleted are out of sight; those with channel 0 belong to none.
+// Events of deleted channels are hidden. Channel 0 means that an event belongs to no channel.
 const readEvents = `SELECT event.seq, coalesce(channel.code, ''), type, at, message, event.status, contact, data, encrypted
 	FROM event LEFT JOIN channel ON channel.id = event.channel WHERE (channel.id IS NOT NULL OR event.channel = 0) AND `
 
 // storedEvent is an event whose message is not read yet.
 type storedEvent struct {
 	parley.Event
-	message int64 // 0: it is about none
+	message int64 // 0: the event is not about a message
 	status  parley.Status
 }
 
@@ -166,15 +166,16 @@ func scanEvent(row scanner) (e storedEvent, err error) {
 	return e, err
 }
 
-// maxScanned bounds how many rows of the log one call of Events looks at, whatever the filter wants.
+// maxScanned is how many rows of the log one call of Events scans, with any filter.
 const maxScanned = 5000
 
-// Events reads the log after a seq, in order. It returns how far it looked, which is the given seq if nothing is left.
+// Events reads the log after a seq, in order. It also returns the last seq that it scanned, which is the given one at the
+// end of the log.
 func (r Reader) Events(ctx context.Context, after int64, filter parley.EventFilter, limit int) ([]parley.Event, int64, error) {
 	r = r.with(ctx)
 	where, args := `event.seq > $1`, []any{after}
 	if filter.Channel != "" {
-		where += ` AND event.channel = (SELECT id FROM channel WHERE code = $2)`
+		where += ` AND event.channel = ` + channelOf(`$2`)
 		args = append(args, string(filter.Channel))
 	}
 	upTo, err := r.scanTo(after, where, args)
@@ -207,11 +208,12 @@ func (r Reader) Events(ctx context.Context, after int64, filter parley.EventFilt
 	return events, upTo, err
 }
 
-// scanTo returns up to which seq one call looks: at most maxScanned rows further. Where a filter leaves nothing, that is the
-// end of the log.
+// scanTo returns the last seq that one call scans, at most maxScanned rows further. If fewer rows match, that is the end of
+// the log.
 func (r Reader) scanTo(after int64, where string, args []any) (upTo int64, err error) {
 	var count int64
-	err = r.row(`SELECT coalesce(max(seq), 0), count(*) FROM (SELECT event.seq FROM event WHERE `+where+` ORDER BY event.seq LIMIT `+param(len(args)+1)+`) AS next`,
+	err = r.row(`SELECT coalesce(max(seq), 0), count(*) FROM
+		(SELECT event.seq FROM event WHERE `+where+` ORDER BY event.seq LIMIT `+param(len(args)+1)+`) AS next`,
 		append(args, int64(maxScanned)), &upTo, &count)
 	if err != nil || count == maxScanned {
 		return upTo, err
@@ -220,8 +222,8 @@ func (r Reader) scanTo(after int64, where string, args []any) (upTo int64, err e
 	return max(after, upTo, last), err
 }
 
-// withMessages fills in the ids of events, and the messages that they are about. Events of messages
-// that are gone, or that are not part of a history, are left out.
+// withMessages fills in the ids of events and their messages. Events of messages that were deleted, or are not part of a
+// history, are left out.
 func (r Reader) withMessages(found []storedEvent) ([]parley.Event, error) {
 	if len(found) == 0 {
 		return nil, nil
@@ -263,34 +265,24 @@ func (r Reader) withMessages(found []storedEvent) ([]parley.Event, error) {
 
 // messagesBySeq reads messages with their reactions.
 func (r Reader) messagesBySeq(seqs []int64) (map[int64]*parley.Message, error) {
-	all := make(map[int64]*parley.Message, len(seqs))
-	for some := range slices.Chunk(seqs, maxList) {
-		in, args := inList(1, some)
-		messages, err := list(r, readMessages+`WHERE message.seq IN `+in, args, scanMessage)
-		if err == nil {
-			err = r.addReactions(messages)
-		}
-		if err != nil {
-			return nil, err
-		}
-		for i := range messages {
-			all[messages[i].Seq] = &messages[i]
-		}
+	messages, err := listIn(r, readMessages+`WHERE message.seq IN `, ``, nil, seqs, scanMessage)
+	if err == nil {
+		err = r.addReactions(messages)
 	}
-	return all, nil
+	all := make(map[int64]*parley.Message, len(messages))
+	for i := range messages {
+		all[messages[i].Seq] = &messages[i]
+	}
+	return all, err
 }
 
-// EventsAt reads events by their seqs, in order. Those that are not there any more are left out.
+// EventsAt reads events by their seqs, in order. Purged ones are left out.
 func (r Reader) EventsAt(ctx context.Context, seqs []int64) ([]parley.Event, error) {
 	r = r.with(ctx)
-	var all []storedEvent
-	for some := range slices.Chunk(slices.Compact(slices.Sorted(slices.Values(seqs))), maxList) {
-		in, args := inList(1, some)
-		found, err := list(r, readEvents+`event.seq IN `+in+` ORDER BY event.seq`, args, scanEvent)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, found...)
+	sorted := slices.Compact(slices.Sorted(slices.Values(seqs)))
+	all, err := listIn(r, readEvents+`event.seq IN `, ` ORDER BY event.seq`, nil, sorted, scanEvent)
+	if err != nil {
+		return nil, err
 	}
 	return r.withMessages(all)
 }
@@ -305,27 +297,22 @@ func (r Reader) EventsAbout(ctx context.Context, m *parley.Message) ([]parley.Ev
 	return r.withMessages(found)
 }
 
-// LastEvent is the seq of the newest event, also of one that was removed since.
+// LastEvent is the seq of the newest event, even if it was purged.
 func (r Reader) LastEvent(ctx context.Context) (int64, error) {
 	return r.with(ctx).lastEvent()
 }
 
 func (r Reader) lastEvent() (last int64, err error) {
-	err = r.row(`SELECT seq FROM sqlite_sequence WHERE name = 'event'`, nil, &last)
-	if err == parley.ErrNotFound {
-		return 0, nil
-	}
+	err = r.optional(`SELECT seq FROM sqlite_sequence WHERE name = 'event'`, nil, &last)
 	return last, err
 }
 
 // EraseEncrypted removes the encrypted texts from before a time.
 func (t *Tx) EraseEncrypted(_ context.Context, before time.Time) error {
-	_, err := t.sql.Exec(`UPDATE event SET encrypted = NULL WHERE encrypted IS NOT NULL AND received_at < $1`, millis(before))
-	return err
+	return t.exec(`UPDATE event SET encrypted = NULL WHERE encrypted IS NOT NULL AND received_at < $1`, millis(before))
 }
 
-// addChannelState stores what a channel's status became beside the log, so that it is found without reading all that
-// happened meanwhile.
+// addChannelState stores a channel's new status beside the log, where it is found without reading the log.
 func (t *Tx) addChannelState(channel int64, e *parley.Event) error {
 	var state struct {
 		Status string `json:"status"`
@@ -334,15 +321,13 @@ func (t *Tx) addChannelState(channel int64, e *parley.Event) error {
 	if err := json.Unmarshal(e.Data, &state); err != nil {
 		return fmt.Errorf("event of a channel's status: %w", err)
 	}
-	_, err := t.sql.Exec(`INSERT INTO channel_state (channel, seq, at, status, reason) VALUES ($1, $2, $3, $4, $5)`,
+	return t.exec(`INSERT INTO channel_state (channel, seq, at, status, reason) VALUES ($1, $2, $3, $4, $5)`,
 		channel, e.Seq, millis(e.At), state.Status, state.Reason)
-	return err
 }
 
-// ChannelStates lists what a channel's status was, newest first.
+// ChannelStates lists the statuses of a channel since a time, newest first.
 func (r Reader) ChannelStates(ctx context.Context, code parley.ChannelCode, since time.Time, limit int) ([]parley.ChannelState, error) {
-	r = r.with(ctx)
-	states, err := list(r, `SELECT status, reason, at FROM channel_state WHERE channel = (SELECT id FROM channel WHERE code = $1) ORDER BY seq DESC LIMIT $2`,
+	states, err := list(r.with(ctx), `SELECT status, reason, at FROM channel_state WHERE `+ofChannel+` ORDER BY seq DESC LIMIT $2`,
 		[]any{string(code), int64(limit)}, func(row scanner) (s parley.ChannelState, err error) {
 			var at int64
 			err = row.Scan(&s.Status, &s.Reason, &at)
@@ -350,20 +335,9 @@ func (r Reader) ChannelStates(ctx context.Context, code parley.ChannelCode, sinc
 			return s, err
 		})
 	for i, s := range states {
-		if s.Since.Before(since) { // it lasted into that time; those before it did not
+		if s.Since.Before(since) { // the status at that time; older ones had ended
 			return states[:i+1], err
 		}
 	}
 	return states, err
-}
-
-var errNoLog = errors.New("the event log has no number")
-
-// startLog reads the number of the log.
-func (db *DB) startLog() error {
-	err := db.row(`SELECT number FROM log`, nil, &db.logNumber)
-	if err == parley.ErrNotFound {
-		return errNoLog
-	}
-	return err
 }

@@ -13,13 +13,13 @@ import (
 
 const idempotencyColumns = `scope, key, fingerprint, channel, messages, created_at, status_code, content_type, body`
 
-// scope is how the scope of an idempotency key is stored: a channel by its number, so that the keys of a channel that was
-// deleted or reset do not count for the next one with its code.
+// scope is the stored scope of an idempotency key. It has the channel's number, so the keys of a deleted or reset channel
+// are not valid for the next one with its code.
 func (r Reader) scope(scope string) (string, error) {
 	if strings.HasPrefix(scope, "*") { // the kind of a token
 		return scope, nil
 	}
-	code, rest, days := strings.Cut(scope, "+") // behind the plus are the days that a sandbox's clock is ahead
+	code, rest, days := strings.Cut(scope, "+") // after the plus: the days that a sandbox's clock is ahead
 	id, err := r.channelID(parley.ChannelCode(code))
 	stored := "channel " + strconv.FormatInt(id, 10)
 	if days {
@@ -28,7 +28,7 @@ func (r Reader) scope(scope string) (string, error) {
 	return stored, err
 }
 
-// Answer finds the stored response to a request with an idempotency key.
+// StoredResponse finds the stored response to a request with an idempotency key.
 func (r Reader) StoredResponse(ctx context.Context, scope, key string) (parley.Answer, error) {
 	r = r.with(ctx)
 	stored, err := r.scope(scope)
@@ -38,8 +38,8 @@ func (r Reader) StoredResponse(ctx context.Context, scope, key string) (parley.A
 	a := parley.Answer{Scope: scope, Key: key}
 	var messages []byte
 	var created int64
-	err = r.row(`SELECT fingerprint, coalesce((SELECT code FROM channel WHERE channel.id = idempotency.channel), ''), messages, created_at, status_code, content_type, body
-		FROM idempotency WHERE scope = $1 AND key = $2`, []any{stored, key},
+	err = r.row(`SELECT fingerprint, coalesce((SELECT code FROM channel WHERE channel.id = idempotency.channel), ''), messages,
+		created_at, status_code, content_type, body FROM idempotency WHERE scope = $1 AND key = $2`, []any{stored, key},
 		&a.Fingerprint, &a.Channel, &messages, &created, &a.StatusCode, &a.ContentType, &a.Body)
 	if err != nil {
 		return parley.Answer{}, err
@@ -76,21 +76,21 @@ func (t *Tx) SetStoredResponse(_ context.Context, a parley.Answer) error {
 		int64(a.StatusCode), a.ContentType, a.Body, scope, a.Key)
 }
 
-// DeleteStoredResponse removes an idempotency key.
+// DeleteStoredResponse deletes an idempotency key.
 func (t *Tx) DeleteStoredResponse(_ context.Context, scope, key string) error {
 	stored, err := t.scope(scope)
+	if err == nil {
+		return t.exec(`DELETE FROM idempotency WHERE scope = $1 AND key = $2`, stored, key)
+	}
 	if err == parley.ErrNotFound {
 		return nil
-	}
-	if err == nil {
-		_, err = t.sql.Exec(`DELETE FROM idempotency WHERE scope = $1 AND key = $2`, stored, key)
 	}
 	return err
 }
 
-// PurgeStoredResponses removes up to limit idempotency keys from before a time, the oldest first.
+// PurgeStoredResponses deletes up to limit idempotency keys from before a time, the oldest first.
 func (t *Tx) PurgeStoredResponses(_ context.Context, before time.Time, limit int) (int, error) {
-	n, err := t.count(`DELETE FROM idempotency WHERE (scope, key) IN
+	n, err := t.sql.Exec(`DELETE FROM idempotency WHERE (scope, key) IN
 		(SELECT scope, key FROM idempotency WHERE created_at < $1 ORDER BY created_at LIMIT $2)`, millis(before), int64(limit))
 	return int(n), err
 }

@@ -4,18 +4,19 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"slices"
+	"parley/internal/store/sqldb"
+	"time"
 
 	"parley"
 )
 
 const (
-	messageColumns = `message.seq, channel.code, chat.contact, message.id, from_me, kind, secret, message.status, updated_at, message.created_at,
-		received_at, priority, attempts, next_attempt, expires_at, starred, reply_to, pool, request, idempotency_key,
+	messageColumns = `message.seq, channel.code, chat.contact, message.id, from_me, kind, secret, message.status, updated_at,
+		message.created_at, received_at, priority, attempts, next_attempt, expires_at, starred, reply_to, pool, request, idempotency_key,
 		failure_code, failure, failure_until, body, data,
 		coalesce((SELECT next_at FROM media_fetch WHERE media_fetch.seq = message.seq), 0)`
 
-	// fromMessages is where messageColumns come from. A message of a channel that was deleted or reset is not there.
+	// fromMessages is where messageColumns come from. It has no messages of a deleted or reset channel.
 	fromMessages = ` FROM message JOIN chat ON chat.id = message.chat JOIN channel ON channel.id = message.channel `
 
 	readMessages = `SELECT ` + messageColumns + fromMessages
@@ -28,7 +29,8 @@ func (r Reader) Message(ctx context.Context, channel parley.ChannelCode, ref par
 		return one(r, readMessages+`WHERE message.id = $1 AND message.chat = `+chatOf(`$2`, channelOf(`$3`))+` AND from_me = $4`,
 			[]any{string(ref.ID), string(ref.Chat), string(channel), flag(ref.FromMe)}, scanMessage)
 	}
-	found, err := list(r, readMessages+`WHERE message.id = $1 AND channel.code = $2 LIMIT 2`, []any{string(ref.ID), string(channel)}, scanMessage)
+	found, err := list(r, readMessages+`WHERE message.id = $1 AND channel.code = $2 LIMIT 2`,
+		[]any{string(ref.ID), string(channel)}, scanMessage)
 	switch {
 	case err != nil:
 		return parley.Message{}, err
@@ -42,25 +44,14 @@ func (r Reader) Message(ctx context.Context, channel parley.ChannelCode, ref par
 
 // Messages reads messages of a channel by their seqs.
 func (r Reader) Messages(ctx context.Context, channel parley.ChannelCode, seqs []int64) ([]parley.Message, error) {
-	r = r.with(ctx)
-	all := make([]parley.Message, 0, len(seqs))
-	for some := range slices.Chunk(seqs, maxList) {
-		in, args := inList(2, some)
-		found, err := list(r, readMessages+`WHERE channel.code = $1 AND message.seq IN `+in, append([]any{string(channel)}, args...), scanMessage)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, found...)
-	}
-	return all, nil
+	return listIn(r.with(ctx), readMessages+`WHERE channel.code = $1 AND message.seq IN `, ``, []any{string(channel)}, seqs, scanMessage)
 }
 
-// Queue lists what a channel still has to send: by priority, then as they were accepted.
+// Queue lists a channel's pending messages by priority, then in the order of acceptance.
 func (r Reader) Queue(ctx context.Context, channel parley.ChannelCode) ([]parley.Queued, error) {
-	r = r.with(ctx)
-	return list(r, `SELECT message.seq, contact, message.id, kind, priority, pool, attempts, next_attempt, expires_at
+	return list(r.with(ctx), `SELECT message.seq, contact, message.id, kind, priority, pool, attempts, next_attempt, expires_at
 		FROM message JOIN chat ON chat.id = message.chat
-		WHERE message.channel = (SELECT id FROM channel WHERE code = $1) AND status = 0 ORDER BY priority DESC, message.seq`,
+		WHERE message.`+ofChannel+` AND status = 0 ORDER BY priority DESC, message.seq`,
 		[]any{string(channel)}, scanQueued)
 }
 
@@ -82,7 +73,8 @@ func scanMessage(row scanner) (parley.Message, error) {
 		&code, &failure, &until, &body, &data, &fetch); err != nil {
 		return m, err
 	}
-	m.UpdatedAt, m.CreatedAt, m.ReceivedAt, m.NextAttempt, m.ExpiresAt = moment(updated), moment(created), moment(received), moment(next), moment(expires)
+	m.UpdatedAt, m.CreatedAt, m.ReceivedAt = moment(updated), moment(created), moment(received)
+	m.NextAttempt, m.ExpiresAt = moment(next), moment(expires)
 	if code != "" {
 		m.Failure = &parley.Failure{Code: parley.FailureCode(code), Message: failure, Until: moment(until)}
 	}
@@ -102,8 +94,8 @@ func scanMessage(row scanner) (parley.Message, error) {
 	return m, nil
 }
 
-// AddMessage stores a new message: one that was not tried, did not fail and has no star yet. It gets an id if it has none,
-// and a position in its chat if it is part of the history. Its chat becomes the network's spelling of the contact.
+// AddMessage stores a new message, without attempts, failure and star. It gets an id if it has none, and a position if it
+// is part of the history. Its chat becomes the network's spelling of the contact.
 func (t *Tx) AddMessage(_ context.Context, m *parley.Message) error {
 	data, err := parley.EncodeContent(m.Content)
 	if err != nil {
@@ -135,16 +127,17 @@ func (t *Tx) AddMessage(_ context.Context, m *parley.Message) error {
 	if secret {
 		t.counting.add(channel, parley.CountCodes, "", 1)
 	}
-	m.Seq, err = t.sql.Insert(`INSERT INTO message (channel, chat, position, id, from_me, kind, secret, status, updated_at, created_at, received_at, priority,
-		expires_at, reply_to, pool, request, idempotency_key, body, data)
+	m.Seq, err = t.sql.Insert(`INSERT INTO message (channel, chat, position, id, from_me, kind, secret, status, updated_at, created_at,
+		received_at, priority, expires_at, reply_to, pool, request, idempotency_key, body, data)
 		VALUES ($1, $2, nullif($3, 0), $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`,
-		channel, chat, position, string(m.ID), flag(m.FromMe), string(m.Content.Kind()), flag(secret), int64(m.Status), updated, created, received,
-		int64(m.Priority), millis(m.ExpiresAt), string(m.ReplyTo), string(m.Pool), m.Request, m.IdempotencyKey, m.Content.Text(), nullableText(data))
+		channel, chat, position, string(m.ID), flag(m.FromMe), string(m.Content.Kind()), flag(secret), int64(m.Status), updated, created,
+		received, int64(m.Priority), millis(m.ExpiresAt), string(m.ReplyTo), string(m.Pool), m.Request, m.IdempotencyKey,
+		m.Content.Text(), nullableText(data))
 	return err
 }
 
-// newMessageID chooses a random id. Messages of one commit share the first two random bytes: so their entries in the index of ids
-// are near each other, and the commit writes one page of it in place of one for each message.
+// newMessageID chooses a random id. Messages of one commit share the first two random bytes. Their entries in the index of
+// ids are then near each other, so the commit writes one page of it instead of one per message.
 func (t *Tx) newMessageID() parley.MessageID {
 	if db := t.db; db.idBatch != t.sql.Batch {
 		db.idBatch = t.sql.Batch
@@ -189,18 +182,18 @@ func (t *Tx) EraseMessage(_ context.Context, channel parley.ChannelCode, ref par
 
 // erase empties a message and ends the fetch of its file.
 func (t *Tx) erase(seq int64) error {
-	if _, err := t.sql.Exec(`DELETE FROM media_fetch WHERE seq = $1`, seq); err != nil {
+	if err := t.exec(`DELETE FROM media_fetch WHERE seq = $1`, seq); err != nil {
 		return err
 	}
 	return t.change(`UPDATE message SET body = '', data = NULL WHERE seq = $1`, seq)
 }
 
-// SetStarred marks a message, or takes the mark back.
+// SetStarred stars a message or removes the star.
 func (t *Tx) SetStarred(_ context.Context, channel parley.ChannelCode, target parley.MessageRef, starred bool) error {
 	return t.set(channel, target, `UPDATE message SET starred = $1 WHERE seq = $2`, flag(starred))
 }
 
-// SetReaction stores who reacted to a message with what; an empty emoji takes it back.
+// SetReaction stores a contact's reaction to a message; an empty emoji removes it.
 func (t *Tx) SetReaction(_ context.Context, channel parley.ChannelCode, target parley.MessageRef, by parley.ContactID, emoji string) error {
 	seq, err := t.find(channel, target)
 	if err != nil {
@@ -214,19 +207,15 @@ func (t *Tx) SetReaction(_ context.Context, channel parley.ChannelCode, target p
 		return parley.ErrNotFound
 	}
 	if emoji == "" {
-		_, err := t.sql.Exec(`DELETE FROM reaction WHERE seq = $1 AND contact = $2`, seq, string(by))
-		return err
+		return t.exec(`DELETE FROM reaction WHERE seq = $1 AND contact = $2`, seq, string(by))
 	}
-	_, err = t.sql.Exec(`INSERT INTO reaction (seq, contact, emoji) VALUES ($1, $2, $3)
+	return t.exec(`INSERT INTO reaction (seq, contact, emoji) VALUES ($1, $2, $3)
 		ON CONFLICT (seq, contact) DO UPDATE SET emoji = excluded.emoji`, seq, string(by), emoji)
-	return err
 }
 
 // Reactions lists the emojis on a message.
 func (r Reader) Reactions(ctx context.Context, seq int64) ([]string, error) {
-	r = r.with(ctx)
-	return list(r, `SELECT emoji FROM reaction WHERE seq = $1 ORDER BY contact`, []any{seq},
-		func(row scanner) (emoji string, err error) { return emoji, row.Scan(&emoji) })
+	return list(r.with(ctx), `SELECT emoji FROM reaction WHERE seq = $1 ORDER BY contact`, []any{seq}, sqldb.ScanOne[string])
 }
 
 // addReactions fills in the reactions of messages.
@@ -236,41 +225,25 @@ func (r Reader) addReactions(messages []parley.Message) error {
 	for i := range messages {
 		bySeq[messages[i].Seq], seqs[i] = &messages[i], messages[i].Seq
 	}
-	for some := range slices.Chunk(seqs, maxList) {
-		in, args := inList(1, some)
-		rows, err := r.conn.Query(`SELECT seq, emoji FROM reaction WHERE seq IN `+in+` ORDER BY seq, contact`, args...)
-		if err != nil {
-			return err
-		}
-		for rows.Next() {
-			var seq int64
+	_, err := listIn(r, `SELECT seq, emoji FROM reaction WHERE seq IN `, ` ORDER BY seq, contact`, nil, seqs,
+		func(row scanner) (seq int64, err error) {
 			var emoji string
-			if err := rows.Scan(&seq, &emoji); err != nil {
-				rows.Close()
-				return err
+			if err = row.Scan(&seq, &emoji); err == nil {
+				bySeq[seq].Reactions = append(bySeq[seq].Reactions, emoji)
 			}
-			m := bySeq[seq]
-			m.Reactions = append(m.Reactions, emoji)
-		}
-		rows.Close()
-		if err := rows.Err(); err != nil {
-			return err
-		}
-	}
-	return nil
+			return seq, err
+		})
+	return err
 }
 
-// History reads a chat's messages, newest first, with their reactions, and how many there are.
-//
-// Positions have no gaps, so a page is a range of them: it costs the same wherever it is.
-func (r Reader) History(ctx context.Context, channel parley.ChannelCode, chat parley.ContactID, page parley.Page) ([]parley.Message, int64, error) {
+// History reads a chat's messages, newest first, with their reactions, and returns their number. Positions have no gaps,
+// so a page is a range of positions and every page costs the same.
+func (r Reader) History(ctx context.Context, channel parley.ChannelCode, chat parley.ContactID, page parley.Page) (
+	[]parley.Message, int64, error) {
 	r = r.with(ctx)
 	var id, total int64
-	err := r.row(`SELECT id, `+messagesOf+` FROM chat WHERE id = `+chatOf(`$1`, channelOf(`$2`)),
+	err := r.optional(`SELECT id, `+messagesOf+` FROM chat WHERE id = `+chatOf(`$1`, channelOf(`$2`)),
 		[]any{string(chat), string(channel)}, &id, &total)
-	if err == parley.ErrNotFound {
-		return nil, 0, nil
-	}
 	newest := total - page.Offset
 	if err != nil || newest < 1 || page.Limit < 1 {
 		return nil, total, err
@@ -282,4 +255,25 @@ func (r Reader) History(ctx context.Context, channel parley.ChannelCode, chat pa
 		return nil, 0, err
 	}
 	return messages, total, r.addReactions(messages)
+}
+
+// SetResend stores the encrypted text of a message whose channel stores no text, so that it can be sent again.
+func (t *Tx) SetResend(_ context.Context, channel parley.ChannelCode, ref parley.MessageRef, encrypted []byte, at time.Time) error {
+	seq, err := t.find(channel, ref)
+	if err != nil {
+		return err
+	}
+	return t.exec(`INSERT INTO resend (seq, sealed, at) VALUES ($1, $2, $3)
+		ON CONFLICT (seq) DO UPDATE SET sealed = excluded.sealed, at = excluded.at`, seq, encrypted, millis(at))
+}
+
+// Resend reads what SetResend stored of a message.
+func (r Reader) Resend(ctx context.Context, seq int64) (encrypted []byte, err error) {
+	err = r.with(ctx).row(`SELECT sealed FROM resend WHERE seq = $1`, []any{seq}, &encrypted)
+	return encrypted, err
+}
+
+// PurgeResends deletes what was stored before a time.
+func (t *Tx) PurgeResends(_ context.Context, before time.Time) error {
+	return t.exec(`DELETE FROM resend WHERE at < $1`, millis(before))
 }

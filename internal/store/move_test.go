@@ -22,23 +22,24 @@ var moveTests = map[string]func(*env){
 				tx.AddToken(e.Context(), parley.Token{ID: "tok_1", Kind: parley.ChannelToken, Channel: main}),
 				tx.AddEvent(e.Context(), &parley.Event{Type: parley.MessageReceived, Channel: main, At: start, Message: &said}))
 		})
-		told := e.events(0)
+		before := e.events(0)
 		e.tx(func(tx *store.Tx) error { return tx.MoveHistory(e.Context(), main, other) })
 
 		page, total, err := e.store.History(e.Context(), other, ann, parley.Page{Limit: 10})
 		e.must(err)
-		e.same("history", []any{ids(page), page[1].Reactions, page[1].Status, total}, []any{[]string{"B1", "A1"}, []string{"👍"}, parley.Delivered, int64(2)})
+		e.same("history", []any{ids(page), page[1].Reactions, page[1].Status, total},
+			[]any{[]string{"B1", "A1"}, []string{"👍"}, parley.Delivered, int64(2)})
 		if m, err := e.store.Message(e.Context(), other, sent.Ref()); err != nil || m.Channel != other {
 			e.Errorf("the message is %+v, %v", m, err)
 		}
 		_, chats, err := e.store.Chats(e.Context(), main, parley.Page{Limit: 10})
 		e.must(err)
 		_, err = e.store.Message(e.Context(), main, sent.Ref())
-		_, answer := e.store.StoredResponse(e.Context(), string(main), "k")
-		e.same("what is left", []any{chats, err, answer}, []any{int64(0), parley.ErrNotFound, parley.ErrNotFound})
+		_, response := e.store.StoredResponse(e.Context(), string(main), "k")
+		e.same("what is left", []any{chats, err, response}, []any{int64(0), parley.ErrNotFound, parley.ErrNotFound})
 		_, err = e.store.Token(e.Context(), "tok_1")
 		e.must(err)
-		e.same("events", len(e.events(0)), len(told))
+		e.same("events", len(e.events(0)), len(before))
 
 		// The same person, and the same ids, are new to the channel; others are not touched.
 		again := outgoing("A1")
@@ -56,7 +57,7 @@ var moveTests = map[string]func(*env){
 		e.wants(parley.ErrNotFound, func(tx *store.Tx) error { return tx.MoveHistory(e.Context(), main, "none") })
 	},
 
-	"what may be asked for again is kept for a while": func(e *env) {
+	"a resend is stored until it is purged": func(e *env) {
 		e.channel(main)
 		m := outgoing("A1")
 		e.add(&m)
@@ -67,7 +68,7 @@ var moveTests = map[string]func(*env){
 			e.tx(func(tx *store.Tx) error { return tx.SetResend(e.Context(), main, m.Ref(), []byte(encrypted), start) })
 			got, err := e.store.Resend(e.Context(), m.Seq)
 			e.must(err)
-			e.same("what is kept", string(got), encrypted)
+			e.same("stored", string(got), encrypted)
 		}
 		e.tx(func(tx *store.Tx) error { return tx.PurgeResends(e.Context(), start) })
 		_, err := e.store.Resend(e.Context(), m.Seq)
@@ -77,7 +78,7 @@ var moveTests = map[string]func(*env){
 			e.Errorf("after: %v", err)
 		}
 		e.wants(parley.ErrNotFound, func(tx *store.Tx) error {
-			return tx.SetResend(e.Context(), main, parley.MessageRef{FromMe: true, Chat: ann, ID: "nobody"}, []byte("x"), start)
+			return tx.SetResend(e.Context(), main, parley.MessageRef{FromMe: true, Chat: ann, ID: "unknown"}, []byte("x"), start)
 		})
 		e.tx(func(tx *store.Tx) error { return tx.SetResend(e.Context(), main, m.Ref(), []byte("last"), start) })
 		e.tx(func(tx *store.Tx) error { return tx.DeleteChannel(e.Context(), main) })

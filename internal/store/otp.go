@@ -1,10 +1,12 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 const (
 	ledgerColumns = `seq, contact, (SELECT code FROM channel WHERE channel.id = otp_code.channel), id, hash, encrypted, status, tries,
 		created_at, expires_at, ended_at, wrong, requests`
+	readLedgers = `SELECT ` + ledgerColumns + ` FROM otp_code `
 )
 
 func scanLedger(row scanner) (parley.OTPLedger, error) {
@@ -21,15 +24,15 @@ func scanLedger(row scanner) (parley.OTPLedger, error) {
 	var seq, created, expires, ended int64
 	var wrong, requests []byte
 	c := &l.Code
-	if err := row.Scan(&seq, &c.Contact, &c.Channel, &c.ID, &c.Hash, &c.Encrypted, &c.Status, &c.Tries, &created, &expires, &ended, &wrong, &requests); err != nil {
+	if err := row.Scan(&seq, &c.Contact, &c.Channel, &c.ID, &c.Hash, &c.Encrypted, &c.Status, &c.Tries,
+		&created, &expires, &ended, &wrong, &requests); err != nil {
 		return l, err
 	}
 	c.CreatedAt, c.ExpiresAt, c.EndedAt = moment(created), moment(expires), moment(ended)
 	return l, errors.Join(decodeTimes(wrong, &l.Wrong), decodeTimes(requests, &l.Requests))
 }
 
-// Ledger reads what is known of the codes of a contact on a channel. A code that was made under another spelling of its
-// number counts.
+// Ledger reads the ledger of a contact's codes on a channel. A code for another spelling of the number counts.
 func (r Reader) Ledger(ctx context.Context, channel parley.ChannelCode, contact parley.ContactID) (parley.OTPLedger, error) {
 	r = r.with(ctx)
 	spellings, err := r.Spellings(ctx, channel, contact)
@@ -37,7 +40,7 @@ func (r Reader) Ledger(ctx context.Context, channel parley.ChannelCode, contact 
 		return parley.OTPLedger{}, err
 	}
 	in, args := inList(2, texts(spellings))
-	l, err := one(r, `SELECT `+ledgerColumns+` FROM otp_code WHERE channel = `+channelOf(`$1`)+` AND contact IN `+in+` ORDER BY created_at DESC LIMIT 1`,
+	l, err := one(r, readLedgers+`WHERE `+ofChannel+` AND contact IN `+in+` ORDER BY created_at DESC LIMIT 1`,
 		append([]any{string(channel)}, args...), scanLedger)
 	if err == parley.ErrNotFound {
 		return parley.OTPLedger{Code: parley.OTPCode{Channel: channel, Contact: contact}}, nil
@@ -45,48 +48,47 @@ func (r Reader) Ledger(ctx context.Context, channel parley.ChannelCode, contact 
 	return l, err
 }
 
-// Ledgers reads what every channel knows of a contact's codes: of each channel the newest last.
+// Ledgers reads a contact's ledgers on all channels, the newest of each channel last.
 func (r Reader) Ledgers(ctx context.Context, contact parley.ContactID) ([]parley.OTPLedger, error) {
-	r = r.with(ctx)
-	return list(r, `SELECT `+ledgerColumns+` FROM otp_code WHERE contact IN (SELECT $1 UNION
-		SELECT alias.contact FROM alias WHERE chat IN (SELECT id FROM chat WHERE contact = $1)) ORDER BY 3, created_at`, []any{string(contact)}, scanLedger)
+	return list(r.with(ctx), readLedgers+`WHERE contact IN (SELECT $1 UNION
+		SELECT alias.contact FROM alias WHERE chat IN (SELECT id FROM chat WHERE contact = $1)) ORDER BY 3, created_at`,
+		[]any{string(contact)}, scanLedger)
 }
 
-// Code finds a code that is still a contact's newest.
+// Code finds a code if it is a contact's newest.
 func (r Reader) Code(ctx context.Context, id parley.OTPID) (parley.OTPCode, error) {
-	r = r.with(ctx)
-	l, err := one(r, `SELECT `+ledgerColumns+` FROM otp_code WHERE id = $1`, []any{string(id)}, scanLedger)
+	l, err := one(r.with(ctx), readLedgers+`WHERE id = $1`, []any{string(id)}, scanLedger)
 	return l.Code, err
 }
 
 // OTPsDue reports whether a channel has codes or links to expire.
 func (r Reader) OTPsDue(ctx context.Context, channel parley.ChannelCode, after, now time.Time) (bool, error) {
-	r = r.with(ctx)
 	var due int64
-	err := r.row(`SELECT CASE WHEN EXISTS (SELECT 1 FROM otp_code WHERE channel = (SELECT id FROM channel WHERE code = $1) AND expires_at > $2 AND expires_at <= $3 AND status = 0)
-		OR EXISTS (SELECT 1 FROM otp_link WHERE channel = (SELECT id FROM channel WHERE code = $1) AND expires_at <= $3 AND status = 0) THEN 1 ELSE 0 END`,
+	err := r.with(ctx).row(`SELECT CASE
+		WHEN EXISTS (SELECT 1 FROM otp_code WHERE `+ofChannel+` AND expires_at > $2 AND expires_at <= $3 AND status = 0)
+		OR EXISTS (SELECT 1 FROM otp_link WHERE `+ofChannel+` AND expires_at <= $3 AND status = 0) THEN 1 ELSE 0 END`,
 		[]any{string(channel), millis(after), millis(now)}, &due)
 	return due != 0, err
 }
 
-// PutLedger stores all of a ledger.
+// PutLedger stores a whole ledger.
 func (t *Tx) PutLedger(_ context.Context, l parley.OTPLedger) error {
 	c := l.Code
 	channel, err := t.channelID(c.Channel)
 	if err != nil {
 		return err
 	}
-	_, err = t.sql.Exec(`INSERT INTO otp_code (contact, channel, id, hash, encrypted, status, tries, created_at, expires_at, ended_at, wrong, requests)
+	return t.exec(`INSERT INTO otp_code
+		(contact, channel, id, hash, encrypted, status, tries, created_at, expires_at, ended_at, wrong, requests)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 		ON CONFLICT (contact, channel) DO UPDATE SET id = excluded.id, hash = excluded.hash, encrypted = excluded.encrypted,
 		status = excluded.status, tries = excluded.tries, created_at = excluded.created_at, expires_at = excluded.expires_at,
 		ended_at = excluded.ended_at, wrong = excluded.wrong, requests = excluded.requests`,
 		string(c.Contact), channel, string(c.ID), c.Hash, nullable(c.Encrypted), int64(c.Status), int64(c.Tries),
 		millis(c.CreatedAt), millis(c.ExpiresAt), millis(c.EndedAt), encodeTimes(l.Wrong), encodeTimes(l.Requests))
-	return err
 }
 
-// UpdateLedger stores what a try changes.
+// UpdateLedger stores the part of a ledger that a try changes.
 func (t *Tx) UpdateLedger(_ context.Context, l parley.OTPLedger) error {
 	c := l.Code
 	if c.Status != parley.OTPStatusPending {
@@ -96,9 +98,9 @@ func (t *Tx) UpdateLedger(_ context.Context, l parley.OTPLedger) error {
 		int64(c.Status), int64(c.Tries), millis(c.EndedAt), encodeTimes(l.Wrong), nullable(c.Encrypted), string(c.ID))
 }
 
-// ExpireCodes ends open codes of a channel that are past their time.
+// ExpireCodes expires the open codes of a channel that are past their time.
 func (t *Tx) ExpireCodes(_ context.Context, channel parley.ChannelCode, after, now time.Time, limit int) ([]parley.OTPCode, error) {
-	due, err := list(t.Reader, `SELECT `+ledgerColumns+` FROM otp_code WHERE channel = (SELECT id FROM channel WHERE code = $1) AND expires_at > $2 AND expires_at <= $3 AND status = 0
+	due, err := list(t.Reader, readLedgers+`WHERE `+ofChannel+` AND expires_at > $2 AND expires_at <= $3 AND status = 0
 		ORDER BY expires_at LIMIT $4`, []any{string(channel), millis(after), millis(now), int64(limit)}, scanLedger)
 	if err != nil {
 		return nil, err
@@ -116,18 +118,18 @@ func (t *Tx) ExpireCodes(_ context.Context, channel parley.ChannelCode, after, n
 	return codes, nil
 }
 
-// PurgeOTPs removes codes, links and replies of a channel from before a time.
+// PurgeOTPs deletes codes, links and replies of a channel from before a time.
 func (t *Tx) PurgeOTPs(_ context.Context, channel parley.ChannelCode, before time.Time, limit int) (int, error) {
 	var removed int64
 	for _, old := range []string{
 		`DELETE FROM otp_code WHERE seq IN
-			(SELECT seq FROM otp_code WHERE channel = (SELECT id FROM channel WHERE code = $1) AND expires_at < $2 AND status <> 0 ORDER BY expires_at LIMIT $3)`,
+			(SELECT seq FROM otp_code WHERE ` + ofChannel + ` AND expires_at < $2 AND status <> 0 ORDER BY expires_at LIMIT $3)`,
 		`DELETE FROM otp_link WHERE id IN
-			(SELECT id FROM otp_link WHERE channel = (SELECT id FROM channel WHERE code = $1) AND status <> 0 AND ended_at < $2 ORDER BY ended_at LIMIT $3)`,
+			(SELECT id FROM otp_link WHERE ` + ofChannel + ` AND status <> 0 AND ended_at < $2 ORDER BY ended_at LIMIT $3)`,
 		`DELETE FROM otp_reply WHERE seq IN
-			(SELECT seq FROM otp_reply WHERE channel = (SELECT id FROM channel WHERE code = $1) AND at < $2 ORDER BY at LIMIT $3)`,
+			(SELECT seq FROM otp_reply WHERE ` + ofChannel + ` AND at < $2 ORDER BY at LIMIT $3)`,
 	} {
-		n, err := t.count(old, string(channel), millis(before), int64(limit))
+		n, err := t.sql.Exec(old, string(channel), millis(before), int64(limit))
 		if err != nil {
 			return 0, err
 		}
@@ -136,21 +138,16 @@ func (t *Tx) PurgeOTPs(_ context.Context, channel parley.ChannelCode, before tim
 	return int(removed), nil
 }
 
-// clearOTPs removes all that is kept of a channel's codes and links.
+// clearOTPs deletes all codes and links of a channel.
 func (t *Tx) clearOTPs(channel int64) error {
-	for _, own := range []string{
+	return t.execAll([]string{
 		`DELETE FROM otp_code WHERE channel = $1`,
 		`DELETE FROM otp_link WHERE channel = $1`,
 		`DELETE FROM otp_reply WHERE channel = $1`,
 		`DELETE FROM otp_stranger WHERE channel = $1`,
 		`DELETE FROM otp_wrong WHERE channel = $1`,
 		`DELETE FROM otp_alarm WHERE channel = $1`,
-	} {
-		if _, err := t.sql.Exec(own, channel); err != nil {
-			return err
-		}
-	}
-	return nil
+	}, channel)
 }
 
 // encodeTimes writes times as JSON, in milliseconds.
@@ -174,4 +171,16 @@ func decodeTimes(encoded []byte, into *[]time.Time) error {
 		*into = append(*into, moment(at))
 	}
 	return nil
+}
+
+// RecentCodes lists a channel's codes, newest first.
+func (r Reader) RecentCodes(ctx context.Context, channel parley.ChannelCode, limit int) ([]parley.OTPCode, error) {
+	ledgers, err := list(r.with(ctx), readLedgers+`WHERE `+ofChannel+` ORDER BY expires_at DESC LIMIT $2`,
+		[]any{string(channel), int64(limit)}, scanLedger)
+	codes := make([]parley.OTPCode, len(ledgers))
+	for i, l := range ledgers {
+		codes[i] = l.Code
+	}
+	slices.SortStableFunc(codes, func(a, b parley.OTPCode) int { return cmp.Compare(millis(b.CreatedAt), millis(a.CreatedAt)) })
+	return codes, err
 }

@@ -75,7 +75,7 @@ var codeTests = map[string]func(*env){
 		e.same("code", code, want.Code)
 	},
 
-	"a new code takes the place of the old": func(e *env) {
+	"a new code replaces the old one": func(e *env) {
 		first, second := newLedger(main, ann), newLedger(main, ann)
 		e.putLedgers(first)
 		second.Code.Hash, second.Code.Encrypted, second.Requests = []byte{4}, []byte("other"), append(first.Requests, start.Add(time.Second))
@@ -163,7 +163,7 @@ var codeTests = map[string]func(*env){
 			})
 			return status, id
 		}
-		status(ann) // so that whoever remembers it does
+		status(ann) // fills a cache, if there is one
 		e.tx(func(tx *store.Tx) error {
 			return second(tx.ExpireCodes(e.Context(), main, start, start.Add(time.Hour), 10))
 		})
@@ -222,23 +222,24 @@ var codeTests = map[string]func(*env){
 	},
 
 	"what ended long ago is forgotten": func(e *env) {
-		e.putLedgers(newLedger(main, ann), ended(newLedger(main, bob), parley.OTPStatusApproved, start), ended(newLedger(other, bob), parley.OTPStatusLocked, start))
-		forget := func(before time.Time) (n int) {
+		e.putLedgers(newLedger(main, ann), ended(newLedger(main, bob), parley.OTPStatusApproved, start),
+			ended(newLedger(other, bob), parley.OTPStatusLocked, start))
+		purge := func(before time.Time) (n int) {
 			e.tx(func(tx *store.Tx) (err error) {
 				n, err = tx.PurgeOTPs(e.Context(), main, before, 10)
 				return err
 			})
 			return n
 		}
-		e.same("too early", forget(start), 0)
-		e.same("in time", forget(start.Add(time.Hour)), 1)
+		e.same("too early", purge(start), 0)
+		e.same("in time", purge(start.Add(time.Hour)), 1)
 		e.same("forgotten", e.ledger(main, bob).Code.ID, parley.OTPID(""))
 		if e.ledger(main, ann).Code.ID == "" || e.ledger(other, bob).Code.ID == "" {
-			e.Error("an open code, or another channel's, is gone")
+			e.Error("an open code, or another channel's, is deleted")
 		}
 	},
 
-	"a channel takes its codes and links with it": func(e *env) {
+	"codes and links are deleted with their channel": func(e *env) {
 		e.channel(main, other)
 		e.putLedgers(newLedger(main, ann), ended(newLedger(main, bob), parley.OTPStatusExpired, start), newLedger(other, ann))
 		e.addLinks(newLink(main, ann, 1), newLink(other, ann, 2))
@@ -256,7 +257,7 @@ var codeTests = map[string]func(*env){
 		e.same("replies", len(replies), 0)
 		e.same("links of another channel", e.linksByHash(other, []byte{2}), 1)
 		if e.ledger(other, ann).Code.ID == "" {
-			e.Error("another channel's code is gone")
+			e.Error("another channel's code is deleted")
 		}
 	},
 }

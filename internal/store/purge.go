@@ -3,28 +3,28 @@ package store
 import (
 	"context"
 	"fmt"
+	"strings"
+	"time"
 
 	"parley"
 )
 
-// Everything of a channel names it by its number. To delete a channel removes its row, to reset it gives it another number:
-// in both cases all that names the old number is out of sight at once. The rows themselves are purged later, some hundred in a
-// transaction, so that nobody waits long behind them.
+// Rows of a channel name it by its number. Deleting a channel deletes its row, resetting it gives it another number. Both
+// hide all rows with the old number at once. The rows are purged later, some hundred in a transaction, so other writers do
+// not wait long.
 
-// DeleteChannel removes a channel. What is its own is out of sight at once; [Tx.PurgeChannels] removes it.
+// DeleteChannel deletes a channel. Its rows are hidden at once; [Tx.PurgeChannels] deletes them.
 func (t *Tx) DeleteChannel(ctx context.Context, code parley.ChannelCode) error {
 	id, err := t.channelID(code)
 	if err != nil {
 		return err
 	}
-	for _, own := range []string{
+	if err := t.execAll([]string{
 		`DELETE FROM channel WHERE code = $1`,
 		`DELETE FROM token WHERE channel = $1`,
 		`DELETE FROM ticket WHERE channel = $1`,
-	} {
-		if _, err := t.sql.Exec(own, string(code)); err != nil {
-			return err
-		}
+	}, string(code)); err != nil {
+		return err
 	}
 	if err := t.deleteCallbacks(ctx, code); err != nil {
 		return err
@@ -35,8 +35,8 @@ func (t *Tx) DeleteChannel(ctx context.Context, code parley.ChannelCode) error {
 	return t.revise()
 }
 
-// ClearChannel forgets all messages of a channel, its codes and links, and the responses to its requests. They are out of
-// sight at once; [Tx.PurgeChannels] removes them.
+// ClearChannel deletes the messages, codes, links and stored responses of a channel. They are hidden at once;
+// [Tx.PurgeChannels] deletes them.
 func (t *Tx) ClearChannel(_ context.Context, code parley.ChannelCode) error {
 	id, err := t.channelID(code)
 	if err != nil {
@@ -49,37 +49,33 @@ func (t *Tx) ClearChannel(_ context.Context, code parley.ChannelCode) error {
 	if err := t.change(`UPDATE channel SET id = $1, chats = 0 WHERE id = $2`, next, id); err != nil {
 		return err
 	}
-	if _, err := t.sql.Exec(`UPDATE channel_state SET channel = $1 WHERE channel = $2`, next, id); err != nil {
+	if err := t.exec(`UPDATE channel_state SET channel = $1 WHERE channel = $2`, next, id); err != nil {
 		return err
 	}
 	return t.retire(id, next)
 }
 
-// retire forgets a number, and notes that its rows of a number are to be purged.
+// retire schedules the purge of a number's rows.
 func (t *Tx) retire(id, successor int64) error {
 	t.lastCode = ""
-	if _, err := t.sql.Exec(`UPDATE retired SET successor = $1 WHERE successor = $2`, successor, id); err != nil {
+	if err := t.exec(`UPDATE retired SET successor = $1 WHERE successor = $2`, successor, id); err != nil {
 		return err
 	}
-	_, err := t.sql.Exec(`INSERT INTO retired (channel, successor) VALUES ($1, $2)`, id, successor)
-	return err
+	return t.exec(`INSERT INTO retired (channel, successor) VALUES ($1, $2)`, id, successor)
 }
 
-// purgeBatch is how many rows of a table one call of PurgeChannels removes.
+// purgeBatch is how many rows of a table one call of PurgeChannels deletes.
 const purgeBatch = 200
 
-// PurgeChannels removes some rows of channels that were deleted or reset and of webhooks that were deleted, and returns the
-// files of their messages. It reports whether there is more to do.
+// PurgeChannels deletes some rows of deleted or reset channels and of deleted webhooks. It returns the files of the deleted
+// messages, and whether there is more to do.
 func (t *Tx) PurgeChannels(_ context.Context) (files []parley.Media, more bool, err error) {
 	if more, err := t.purgeWebhook(); more || err != nil {
 		return nil, more, err
 	}
 	var id, successor int64
-	err = t.row(`SELECT channel, successor FROM retired ORDER BY channel LIMIT 1`, nil, &id, &successor)
-	if err == parley.ErrNotFound {
-		return nil, false, nil
-	}
-	if err != nil {
+	err = t.optional(`SELECT channel, successor FROM retired ORDER BY channel LIMIT 1`, nil, &id, &successor)
+	if err != nil || id == 0 {
 		return nil, false, err
 	}
 	files, done, err := t.purgeMessages(id)
@@ -99,90 +95,77 @@ func (t *Tx) PurgeChannels(_ context.Context) (files []parley.Media, more bool, 
 			return files, true, nil
 		}
 	}
-	_, err = t.sql.Exec(`DELETE FROM retired WHERE channel = $1`, id)
-	return files, true, err
+	return files, true, t.exec(`DELETE FROM retired WHERE channel = $1`, id)
 }
 
-// purgeWebhook removes some deliveries of a webhook that was deleted. It reports whether there was such a webhook.
+// purgeWebhook deletes some deliveries of a deleted webhook. It reports whether there was such a webhook.
 func (t *Tx) purgeWebhook() (found bool, err error) {
 	var id string
-	if err := t.row(`SELECT id FROM retired_webhook LIMIT 1`, nil, &id); err != nil {
-		if err == parley.ErrNotFound {
-			err = nil
-		}
+	if err := t.optional(`SELECT id FROM retired_webhook LIMIT 1`, nil, &id); err != nil || id == "" {
 		return false, err
 	}
 	n, err := t.sql.Exec(`DELETE FROM delivery WHERE seq IN (SELECT seq FROM delivery WHERE endpoint = $1 LIMIT $2)`, id, int64(purgeBatch))
 	if err != nil || n == purgeBatch {
 		return true, err
 	}
-	_, err = t.sql.Exec(`DELETE FROM retired_webhook WHERE id = $1`, id)
-	return true, err
+	return true, t.exec(`DELETE FROM retired_webhook WHERE id = $1`, id)
 }
 
-// purgeMessages removes some messages of a number with what hangs on them.
+// purgeMessages deletes some messages of a number with the rows that refer to them.
 func (t *Tx) purgeMessages(id int64) (files []parley.Media, done bool, err error) {
-	type row struct {
-		seq  int64
-		file *parley.Media
-	}
-	found, err := list(t.Reader, `SELECT seq, kind, data FROM message WHERE channel = $1 ORDER BY seq LIMIT $2`, []any{id, int64(purgeBatch)},
-		func(r scanner) (m row, err error) {
-			m.file, err = scanFile(r, &m.seq)
-			return m, err
-		})
-	if err != nil || len(found) == 0 {
+	seqs, files, err := t.messageFiles(`channel = $1 ORDER BY seq LIMIT $2`, id, int64(purgeBatch))
+	if err != nil || len(seqs) == 0 {
 		return nil, err == nil, err
 	}
-	for _, m := range found {
-		if m.file != nil {
-			files = append(files, *m.file)
-		}
-	}
-	first, last := found[0].seq, found[len(found)-1].seq
 	const those = ` IN (SELECT seq FROM message WHERE channel = $1 AND seq BETWEEN $2 AND $3)`
-	for _, statement := range []string{
+	return files, false, t.execAll([]string{
 		`DELETE FROM media_fetch WHERE seq` + those,
 		`DELETE FROM resend WHERE seq` + those,
 		`DELETE FROM reaction WHERE seq` + those,
 		`DELETE FROM event WHERE message` + those,
 		`DELETE FROM message WHERE channel = $1 AND seq BETWEEN $2 AND $3`,
-	} {
-		if _, err := t.sql.Exec(statement, id, first, last); err != nil {
-			return nil, false, err
+	}, id, seqs[0], seqs[len(seqs)-1])
+}
+
+// messageFiles lists the seqs of messages, and their files that have a key.
+func (t *Tx) messageFiles(where string, args ...any) (seqs []int64, files []parley.Media, err error) {
+	seqs, err = list(t.Reader, `SELECT seq, kind, data FROM message WHERE `+where, args, func(row scanner) (seq int64, err error) {
+		file, err := scanFile(row, &seq)
+		if file != nil && file.Key != "" {
+			files = append(files, *file)
 		}
-	}
-	return files, false, nil
+		return seq, err
+	})
+	return seqs, files, err
 }
 
-// scanFile reads the file that a message carries, from its seq, kind and data; nil: none.
-func scanFile(r scanner, seq *int64) (*parley.Media, error) {
-	var kind string
+// scanFile reads the file of a message from its seq, kind and data; nil: none.
+func scanFile(row scanner, seq *int64) (*parley.Media, error) {
+	var kind parley.Kind
 	var data []byte
-	if err := r.Scan(seq, &kind, &data); err != nil || data == nil || !parley.Kind(kind).IsMedia() {
+	if err := row.Scan(seq, &kind, &data); err != nil || data == nil || !kind.IsMedia() {
 		return nil, err
 	}
-	content, err := parley.DecodeContent(parley.Kind(kind), "", data)
+	content, err := parley.DecodeContent(kind, "", data)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("file of a message: %w", err)
 	}
-	if file := parley.MediaOf(content); file != nil && file.Key != "" {
-		return file, nil
-	}
-	return nil, nil
+	return parley.MediaOf(content), nil
 }
 
-// purge is a statement that removes up to $2 rows of a number, or gives them another one.
+// purge is a statement that deletes up to $2 rows of a number, or gives them another number.
 type purge struct {
 	statement string
 	moves     bool
 }
 
-// purges lists what to do with the other rows of a number. What a channel that was reset keeps moves to its new number: the
-// events that are not about messages, and the deliveries.
+// purges lists the statements for the other rows of a number. After a reset, deliveries and events that are not about
+// messages move to the new number.
 func purges(successor int64) []purge {
 	remove := func(table, key string) purge {
-		return purge{`DELETE FROM ` + table + ` WHERE ` + key + ` IN (SELECT ` + trim(key) + ` FROM ` + table + ` WHERE channel = $1 LIMIT $2)`, false}
+		columns := strings.Trim(key, "()")
+		some := `(SELECT ` + columns + ` FROM ` + table + ` WHERE channel = $1 LIMIT $2)`
+		return purge{`DELETE FROM ` + table + ` WHERE ` + key + ` IN ` + some, false}
 	}
 	move := func(table string) purge {
 		if successor == 0 {
@@ -203,10 +186,22 @@ func purges(successor int64) []purge {
 	return all
 }
 
-// trim removes the parentheses of a row value.
-func trim(key string) string {
-	if key[0] == '(' {
-		return key[1 : len(key)-1]
+// EraseOlder erases up to limit messages of a channel that are not pending and were received before a time, the oldest
+// first. It returns their number, and the files that no message needs any more.
+func (t *Tx) EraseOlder(_ context.Context, channel parley.ChannelCode, before time.Time, limit int) (int, []parley.Media, error) {
+	id, err := t.channelID(channel)
+	if err != nil {
+		return 0, nil, err
 	}
-	return key
+	due, files, err := t.messageFiles(`channel = $1 AND received_at < $2 AND (body <> '' OR data IS NOT NULL)
+		AND status <> 0 ORDER BY received_at LIMIT $3`, id, millis(before), int64(limit))
+	if err != nil {
+		return 0, nil, err
+	}
+	for _, seq := range due {
+		if err := t.erase(seq); err != nil {
+			return 0, nil, err
+		}
+	}
+	return len(due), files, nil
 }

@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	// maxLooked is how many messages one step of a search looks at: some milliseconds' work, however many there are.
+	// maxLooked is how many messages one step of a search reads. That takes some milliseconds in a store of any size.
 	maxLooked = 5000
-	// maxChats is how many chats with numbers that begin with some digits are told apart.
+	// maxChats is how many chats whose numbers begin with some digits are searched one by one.
 	maxChats = 2000
 	// maxSorted is how many messages of such chats are sorted to find the newest.
 	maxSorted = 6 * maxLooked
 )
 
-// FindMessages looks for messages of histories, newest first.
+// FindMessages searches the histories, newest message first.
 func (r Reader) FindMessages(ctx context.Context, q parley.MessageQuery) (parley.MessagePage, error) {
 	r = r.with(ctx)
 	if q.Before == 0 {
@@ -34,7 +34,7 @@ func (r Reader) FindMessages(ctx context.Context, q parley.MessageQuery) (parley
 	return r.findInAll(q)
 }
 
-// search is the part of a statement that says which messages are looked at.
+// search is the condition of a statement.
 type search struct {
 	where string
 	args  []any
@@ -51,13 +51,13 @@ func (s *search) and(condition string, args ...any) {
 	s.where += condition
 }
 
-// walk returns the messages to look through: all before the cursor, of a channel or of all, pending or failed ones alone where
-// the query wants those. Each has an index.
+// walk is the condition for all messages before the cursor, of a channel or of all. For pending and failed messages there
+// are indexes.
 func walk(q parley.MessageQuery) search {
 	var s search
 	s.and(`message.seq < ?`, q.Before)
 	if q.Channel != "" {
-		s.and(`message.channel = (SELECT id FROM channel WHERE code = ?)`, string(q.Channel))
+		s.and(`message.channel = `+channelOf(`?`), string(q.Channel))
 	}
 	if q.Status != nil && *q.Status == parley.Pending {
 		s.and(`message.status = 0`)
@@ -68,12 +68,12 @@ func walk(q parley.MessageQuery) search {
 	return s
 }
 
-// findInAll looks through the next messages.
+// findInAll searches the next maxLooked messages.
 func (r Reader) findInAll(q parley.MessageQuery) (parley.MessagePage, error) {
 	s := walk(q)
 	var lowest, count, newest int64
-	err := r.row(`SELECT coalesce(min(seq), 0), count(*), coalesce(max(created_at), 0) FROM (SELECT seq, created_at FROM message WHERE `+s.where+
-		` ORDER BY seq DESC LIMIT `+param(len(s.args)+1)+`) AS next`, append(s.args, int64(maxLooked)), &lowest, &count, &newest)
+	err := r.row(`SELECT coalesce(min(seq), 0), count(*), coalesce(max(created_at), 0) FROM (SELECT seq, created_at FROM message
+		WHERE `+s.where+` ORDER BY seq DESC LIMIT `+param(len(s.args)+1)+`) AS next`, append(s.args, int64(maxLooked)), &lowest, &count, &newest)
 	if err != nil || count == 0 {
 		return parley.MessagePage{}, err
 	}
@@ -85,14 +85,14 @@ func (r Reader) findInAll(q parley.MessageQuery) (parley.MessagePage, error) {
 	if err != nil {
 		return parley.MessagePage{}, err
 	}
-	// If so many in a row are too old, so is what was accepted before them.
+	// If so many in a row are too old, all earlier ones are too.
 	if count < maxLooked || len(found) == 0 && newest < millis(q.Since) {
 		lowest = 0
 	}
 	return page(found, lowest, q.Limit), nil
 }
 
-// page cuts what was found in everything down to a seq, or in all where that is zero.
+// page limits what was found. lowest is the last seq that was searched; 0: all were.
 func page(found []parley.Message, lowest int64, limit int) parley.MessagePage {
 	if len(found) > limit {
 		found = found[:limit]
@@ -101,11 +101,11 @@ func page(found []parley.Message, lowest int64, limit int) parley.MessagePage {
 	return parley.MessagePage{Messages: found, Next: lowest}
 }
 
-// match reads those of some messages that a query wants, and one more than its limit, to tell whether there are more.
+// match reads the messages that match a query, and one more than its limit, which shows that there are more.
 func (r Reader) match(q parley.MessageQuery, s search, order string) ([]parley.Message, error) {
 	s.and(`position > 0`)
 	if q.Channel != "" {
-		s.and(`message.channel = (SELECT id FROM channel WHERE code = ?)`, string(q.Channel))
+		s.and(`message.channel = `+channelOf(`?`), string(q.Channel))
 	}
 	if q.Kind != "" {
 		s.and(`kind = ?`, string(q.Kind))
@@ -128,31 +128,22 @@ func (r Reader) match(q parley.MessageQuery, s search, order string) ([]parley.M
 	return list(r, readMessages+`WHERE `+s.where+order+` LIMIT `+param(len(s.args)+1), append(s.args, int64(q.Limit)+1), scanMessage)
 }
 
-// matchText is match for a query that wants a text. What that contains is decided here: the database does
-// not know the letters of every language. Only what does is read whole.
+// matchText is match for a query with a text. The text is compared here, because the database does not know the letters of
+// every language. Only matching messages are read completely.
 func (r Reader) matchText(q parley.MessageQuery, s search, order string) ([]parley.Message, error) {
 	seqs, err := r.findText(q, s, order)
 	if err != nil {
 		return nil, err
 	}
-	var found []parley.Message
-	for some := range slices.Chunk(seqs, maxList) {
-		in, args := inList(1, some)
-		messages, err := list(r, readMessages+`WHERE message.seq IN `+in, args, scanMessage)
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, messages...)
-	}
+	found, err := listIn(r, readMessages+`WHERE message.seq IN `, ``, nil, seqs, scanMessage)
 	slices.SortFunc(found, newestFirst)
-	return found, nil
+	return found, err
 }
 
 func newestFirst(a, b parley.Message) int { return cmp.Compare(b.Seq, a.Seq) }
 
-// findText lists the messages that contain the text of a query, one more than its limit. Its rows are closed when it
-// returns, before the messages are read: a search that held one connection while it waits for another would block
-// all readers once there are as many searches as connections.
+// findText lists the messages that contain the text of a query, one more than its limit. It closes its rows before the
+// messages are read: searches that hold one connection and wait for another could block all readers.
 func (r Reader) findText(q parley.MessageQuery, s search, order string) ([]int64, error) {
 	rows, err := r.conn.Query(`SELECT message.seq, body`+fromMessages+`WHERE `+s.where+order, s.args...)
 	if err != nil {
@@ -174,12 +165,12 @@ func (r Reader) findText(q parley.MessageQuery, s search, order string) ([]int64
 	return seqs, rows.Err()
 }
 
-// chatRange is a chat to look through.
+// chatRange is a chat to search.
 type chatRange struct{ id, messages int64 }
 
 func scanChatRange(row scanner) (c chatRange, err error) { return c, row.Scan(&c.id, &c.messages) }
 
-// findWithContact looks in the chats with a contact: one of each channel.
+// findWithContact searches the chats with a contact, one of each channel.
 func (r Reader) findWithContact(q parley.MessageQuery) (parley.MessagePage, error) {
 	chats, err := r.chatsOf(q.Channel, withContact, string(q.Contact))
 	if err != nil || len(chats) == 0 {
@@ -187,7 +178,7 @@ func (r Reader) findWithContact(q parley.MessageQuery) (parley.MessagePage, erro
 	}
 	each := int64(max(maxLooked/len(chats), q.Limit+1))
 	var all []parley.Message
-	var lowest int64 // of every chat everything is looked through down to here
+	var lowest int64 // every chat is searched down to this seq
 	for _, c := range chats {
 		found, reached, err := r.findInChat(q, c, each)
 		if err != nil {
@@ -212,7 +203,7 @@ func (r Reader) chatsOf(channel parley.ChannelCode, condition string, args ...an
 		append(args, string(channel), int64(maxChats)+1), scanChatRange)
 }
 
-// findInChat looks through so many messages of a chat and returns how far down it got; zero: to its end.
+// findInChat searches up to most messages of a chat. It returns the last seq that it read; 0: the chat's beginning.
 func (r Reader) findInChat(q parley.MessageQuery, c chatRange, most int64) (found []parley.Message, reached int64, err error) {
 	newest := c.messages
 	if q.Before != math.MaxInt64 {
@@ -236,10 +227,10 @@ func (r Reader) findInChat(q parley.MessageQuery, c chatRange, most int64) (foun
 	return found, reached, err
 }
 
-// lastBelow returns the position in a chat of its last message below a seq; zero: there is none. Positions and
-// seqs grow together, so it is found by bisection.
+// lastBelow returns the position of a chat's last message below a seq; 0: there is none. Positions and seqs grow together,
+// so it is found by bisection.
 func (r Reader) lastBelow(c chatRange, seq int64) (int64, error) {
-	low, high := int64(0), c.messages // the message at low is below, that after high is not
+	low, high := int64(0), c.messages // the message at low is below the seq, the one after high is not
 	for low < high {
 		middle := (low + high + 1) / 2
 		at, err := r.seqAt(c.id, middle)
@@ -260,9 +251,8 @@ func (r Reader) seqAt(chat, position int64) (seq int64, err error) {
 	return seq, err
 }
 
-// findByNumber looks in the chats with everybody whose number begins with some digits. There may be one or most of all, so it
-// goes the way that is bounded: through all messages of those chats where there are not many, else through the newest messages
-// of all, among which theirs are not rare.
+// findByNumber searches the chats with numbers that begin with some digits. If these chats have few messages it searches all
+// of them. Else it searches the newest messages of all chats, among which theirs are not rare. Both are bounded.
 func (r Reader) findByNumber(q parley.MessageQuery) (parley.MessagePage, error) {
 	whole := parley.ContactOf(q.Number)
 	known, err := r.chatsOf("", withContact, string(whole))
@@ -291,11 +281,11 @@ func (r Reader) findByNumber(q parley.MessageQuery) (parley.MessagePage, error) 
 	return page(found, 0, q.Limit), err
 }
 
-// afterNumber is what all numbers that begin with some digits come before.
+// afterNumber is the upper end of the numbers that begin with some digits.
 func afterNumber(digits string) string {
 	digits = strings.TrimRight(digits, "9")
 	if digits == "" {
-		return "a" // after everything that is a number
+		return "a" // after all numbers
 	}
 	last := len(digits) - 1
 	return digits[:last] + string(digits[last]+1)

@@ -48,7 +48,8 @@ var searchTests = map[string]func(*env){
 			return tx.ConfirmMessages(e.Context(), main, []int64{sent.Seq}, start)
 		})
 		e.tx(func(tx *store.Tx) error {
-			return second(tx.AdvanceMessage(e.Context(), main, failed.Ref(), parley.FailedForGood, &parley.Failure{Code: parley.Blocked, Message: "Blocked."}, start))
+			why := parley.Failure{Code: parley.Blocked, Message: "Blocked."}
+			return second(tx.AdvanceMessage(e.Context(), main, failed.Ref(), parley.FailedForGood, &why, start))
 		})
 		status := func(s parley.Status) *parley.Status { return &s }
 		own := func(b bool) *bool { return &b }
@@ -152,7 +153,8 @@ var searchTests = map[string]func(*env){
 				if err := tx.PutLedger(e.Context(), parley.OTPLedger{Code: c}); err != nil {
 					return err
 				}
-				l := parley.OTPLink{ID: parley.OTPID(strings.Replace(string(c.ID), "otc", "otl", 1)), Channel: c.Channel, Contact: c.Contact, Hash: c.Hash, CreatedAt: c.CreatedAt, ExpiresAt: c.ExpiresAt}
+				l := parley.OTPLink{ID: parley.OTPID(strings.Replace(string(c.ID), "otc", "otl", 1)), Channel: c.Channel,
+					Contact: c.Contact, Hash: c.Hash, CreatedAt: c.CreatedAt, ExpiresAt: c.ExpiresAt}
 				if err := tx.AddLink(e.Context(), l); err != nil {
 					return err
 				}

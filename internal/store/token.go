@@ -11,14 +11,12 @@ const tokenColumns = `id, name, kind, channel, created_at, expires_at, last_used
 
 // Tokens lists all tokens, oldest first.
 func (r Reader) Tokens(ctx context.Context) ([]parley.Token, error) {
-	r = r.with(ctx)
-	return list(r, `SELECT `+tokenColumns+` FROM token ORDER BY created_at, seq`, nil, scanToken)
+	return list(r.with(ctx), `SELECT `+tokenColumns+` FROM token ORDER BY created_at, seq`, nil, scanToken)
 }
 
 // Token finds a token.
 func (r Reader) Token(ctx context.Context, id parley.TokenID) (parley.Token, error) {
-	r = r.with(ctx)
-	return one(r, `SELECT `+tokenColumns+` FROM token WHERE id = $1`, []any{string(id)}, scanToken)
+	return one(r.with(ctx), `SELECT `+tokenColumns+` FROM token WHERE id = $1`, []any{string(id)}, scanToken)
 }
 
 func scanToken(row scanner) (parley.Token, error) {
@@ -29,7 +27,7 @@ func scanToken(row scanner) (parley.Token, error) {
 	return t, err
 }
 
-// AddToken stores what is kept of a new token.
+// AddToken stores a new token.
 func (t *Tx) AddToken(_ context.Context, k parley.Token) error {
 	if err := t.add(`INSERT INTO token (`+tokenColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING`,
 		string(k.ID), k.Name, string(k.Kind), string(k.Channel),
@@ -48,7 +46,7 @@ func (t *Tx) RevokeToken(_ context.Context, id parley.TokenID, at time.Time) err
 	return t.revise()
 }
 
-// SetTokenUse stores how a token was last used. What is not known of that stays as it was.
+// SetTokenUse stores the last use of a token. Unknown properties do not change.
 func (t *Tx) SetTokenUse(_ context.Context, id parley.TokenID, use parley.TokenUse) error {
 	return t.change(`UPDATE token SET last_used_at = $1, last_used_from = CASE WHEN $2 = '' THEN last_used_from ELSE $2 END,
 		user_agent = CASE WHEN $2 = '' THEN user_agent ELSE $3 END WHERE id = $4`, millis(use.At), use.From, use.UserAgent, string(id))
@@ -58,8 +56,7 @@ const keyColumns = `id, public, sealed, created_at`
 
 // SigningKeys lists all signing keys, newest first.
 func (r Reader) SigningKeys(ctx context.Context) ([]parley.SigningKey, error) {
-	r = r.with(ctx)
-	return list(r, `SELECT `+keyColumns+` FROM signing_key ORDER BY created_at DESC, seq DESC`, nil, scanKey)
+	return list(r.with(ctx), `SELECT `+keyColumns+` FROM signing_key ORDER BY created_at DESC, seq DESC`, nil, scanKey)
 }
 
 func scanKey(row scanner) (parley.SigningKey, error) {
@@ -77,4 +74,43 @@ func (t *Tx) AddSigningKey(_ context.Context, k parley.SigningKey) error {
 		return err
 	}
 	return t.revise()
+}
+
+const ticketColumns = `hash, purpose, channel, created_at, expires_at, used_at`
+
+// Ticket finds a ticket by the hash of its secret.
+func (r Reader) Ticket(ctx context.Context, hash []byte) (parley.Ticket, error) {
+	return one(r.with(ctx), `SELECT `+ticketColumns+` FROM ticket WHERE hash = $1`, []any{hash}, scanTicket)
+}
+
+func scanTicket(row scanner) (parley.Ticket, error) {
+	var t parley.Ticket
+	var created, expires, used int64
+	err := row.Scan(&t.Hash, &t.Purpose, &t.Channel, &created, &expires, &used)
+	t.CreatedAt, t.ExpiresAt, t.UsedAt = moment(created), moment(expires), moment(used)
+	return t, err
+}
+
+// AddTicket stores a new ticket.
+func (t *Tx) AddTicket(_ context.Context, k parley.Ticket) error {
+	return t.add(`INSERT INTO ticket (`+ticketColumns+`) VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING`,
+		k.Hash, string(k.Purpose), string(k.Channel), millis(k.CreatedAt), millis(k.ExpiresAt), millis(k.UsedAt))
+}
+
+// UseTicket marks a valid ticket as used. Of several concurrent calls one succeeds.
+func (t *Tx) UseTicket(ctx context.Context, hash []byte, now time.Time) (parley.Ticket, error) {
+	if err := t.change(`UPDATE ticket SET used_at = $1 WHERE hash = $2 AND used_at = 0 AND expires_at > $1`, millis(now), hash); err != nil {
+		return parley.Ticket{}, err
+	}
+	return t.Ticket(ctx, hash)
+}
+
+// ExtendTicket sets when an unused ticket expires.
+func (t *Tx) ExtendTicket(_ context.Context, hash []byte, expiresAt time.Time) error {
+	return t.change(`UPDATE ticket SET expires_at = $1 WHERE hash = $2 AND used_at = 0`, millis(expiresAt), hash)
+}
+
+// PurgeTickets deletes the tickets that expired before a time.
+func (t *Tx) PurgeTickets(_ context.Context, before time.Time) error {
+	return t.exec(`DELETE FROM ticket WHERE expires_at < $1`, millis(before))
 }

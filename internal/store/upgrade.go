@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"parley"
+	"strings"
+	"time"
 
 	"parley/internal/store/sqldb"
 )
@@ -12,7 +15,7 @@ import (
 // plainTables is the migration that turns packed rows into plain ones.
 const plainTables = 16
 
-// upgrade does what SQL cannot do for a migration.
+// upgrade does the parts of migrations that SQL cannot do.
 func upgrade(c *sqldb.Conn, version int) error {
 	if version != plainTables {
 		return nil
@@ -29,10 +32,10 @@ func upgrade(c *sqldb.Conn, version int) error {
 	return nil
 }
 
-// unpackEvents writes a row for each event of the packed log, under the same seq. What belongs to no channel any more is
-// left out.
+// unpackEvents writes a row for each event of the packed log, with the same seq. Events of deleted channels are left out.
 func unpackEvents(c *sqldb.Conn) error {
-	rows, err := c.Query(`SELECT old_event.seq, count, channel.id, at, entries, sealed FROM old_event JOIN channel ON channel.code = old_event.channel`)
+	rows, err := c.Query(`SELECT old_event.seq, count, channel.id, at, entries, sealed
+		FROM old_event JOIN channel ON channel.code = old_event.channel`)
 	if err != nil {
 		return err
 	}
@@ -125,7 +128,8 @@ func unpackCodes(c *sqldb.Conn) error {
 		if err := errors.Join(err1, err2); err != nil {
 			return err
 		}
-		if _, err := c.Exec(`INSERT INTO otp_code (seq, contact, channel, id, hash, encrypted, status, tries, created_at, expires_at, ended_at, wrong, requests)
+		if _, err := c.Exec(`INSERT INTO otp_code
+			(seq, contact, channel, id, hash, encrypted, status, tries, created_at, expires_at, ended_at, wrong, requests)
 			SELECT seq, contact, channel.id, o.id, hash, sealed, o.status, tries, o.created_at, expires_at, ended_at, $2, $3
 			FROM old_otp_code o JOIN channel ON channel.code = o.channel WHERE seq = $1`, seq, wrongTimes, requestTimes); err != nil {
 			return err
@@ -138,18 +142,63 @@ func unpackCodes(c *sqldb.Conn) error {
 	return err
 }
 
-// unpackTimes turns packed times, each the milliseconds since the one before, into JSON.
+// unpackTimes converts packed times to JSON. Each is stored as the milliseconds since the previous one.
 func unpackTimes(b []byte) (string, error) {
 	times := []int64{}
 	var at int64
 	for len(b) > 0 {
-		since, n := binary.Varint(b)
-		if n <= 0 {
-			return "", errPacked
+		since, rest, err := nextNumber(b)
+		if err != nil {
+			return "", err
 		}
-		at, b = at+since, b[n:]
+		at, b = at+since, rest
 		times = append(times, at)
 	}
 	encoded, err := json.Marshal(times)
 	return string(encoded), err
+}
+
+// countPastEvents fills the counters from the events of the last day.
+func countPastEvents(c *sqldb.Conn) error {
+	number := func(t parley.EventType) int64 {
+		n, err := eventNumber(t)
+		if err != nil {
+			panic(err)
+		}
+		return n
+	}
+	status := number(parley.MessageStatus)
+	if _, err := c.Exec(`UPDATE channel SET
+		last_received_at = coalesce((SELECT max(at) FROM event WHERE event.channel = channel.id AND type = $1), 0),
+		last_confirmed_at = coalesce((SELECT max(at) FROM event WHERE event.channel = channel.id AND type = $2 AND status BETWEEN 1 AND 3), 0)`,
+		number(parley.MessageReceived), status); err != nil {
+		return err
+	}
+	since := time.Now().Add(-24 * time.Hour).UnixMilli()
+	for _, past := range []struct {
+		what      parley.Counter
+		condition string
+	}{
+		{parley.CountReceived, fmt.Sprintf(`type = %d`, number(parley.MessageReceived))},
+		{parley.CountSent, fmt.Sprintf(`type = %d AND status = 1`, status)},
+		{parley.CountDelivered, fmt.Sprintf(`type = %d AND status = 2`, status)},
+		{parley.CountRead, fmt.Sprintf(`type = %d AND status = 3 AND message IN (SELECT seq FROM message WHERE from_me = 1)`, status)},
+		{parley.CountFailed, fmt.Sprintf(`type = %d AND status = 5`, status)},
+		{parley.CountApproved, fmt.Sprintf(`type = %d`, number(parley.OTPApproved))},
+	} {
+		for _, span := range []struct {
+			table, column string
+			ms            int64
+		}{{"counter_minute", "minute", 60_000}, {"counter_hour", "hour", 3_600_000}} {
+			for _, channel := range []string{"channel", "0"} {
+				query := `INSERT INTO TABLE (channel, COLUMN, what, webhook, n) SELECT CHANNEL, received_at / $1, $2, '', count(*) FROM event
+					WHERE received_at >= $3 AND ` + past.condition + ` GROUP BY 1, 2`
+				query = strings.NewReplacer("TABLE", span.table, "COLUMN", span.column, "CHANNEL", channel).Replace(query)
+				if _, err := c.Exec(query, span.ms, string(past.what), since); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
 }

@@ -16,21 +16,20 @@ const (
 
 // Webhooks lists all webhooks, oldest first.
 func (r Reader) Webhooks(ctx context.Context) ([]parley.Webhook, error) {
-	r = r.with(ctx)
-	return list(r, readWebhooks+`ORDER BY created_at, seq`, nil, scanWebhook)
+	return list(r.with(ctx), readWebhooks+`ORDER BY created_at, seq`, nil, scanWebhook)
 }
 
 // Webhook finds a webhook.
 func (r Reader) Webhook(ctx context.Context, id parley.WebhookID) (parley.Webhook, error) {
-	r = r.with(ctx)
-	return one(r, readWebhooks+`WHERE id = $1`, []any{string(id)}, scanWebhook)
+	return one(r.with(ctx), readWebhooks+`WHERE id = $1`, []any{string(id)}, scanWebhook)
 }
 
 func scanWebhook(row scanner) (parley.Webhook, error) {
 	var w parley.Webhook
 	var types []byte
 	var created, disabled, failing, failingFor, lost int64
-	if err := row.Scan(&w.ID, &w.URL, &w.Channel, &types, &created, &w.Cursor, &disabled, &w.Reason, &failing, &failingFor, &w.Failures, &w.Lost, &lost); err != nil {
+	if err := row.Scan(&w.ID, &w.URL, &w.Channel, &types, &created, &w.Cursor, &disabled, &w.Reason,
+		&failing, &failingFor, &w.Failures, &w.Lost, &lost); err != nil {
 		return w, err
 	}
 	if err := json.Unmarshal(types, &w.Types); err != nil {
@@ -44,7 +43,7 @@ func scanWebhook(row scanner) (parley.Webhook, error) {
 	return w, nil
 }
 
-// encodeTypes writes the types of a webhook as they are stored.
+// encodeTypes encodes the event types of a webhook.
 func encodeTypes(types []parley.EventType) (string, error) {
 	if len(types) == 0 {
 		return "[]", nil
@@ -72,8 +71,8 @@ func (t *Tx) AddWebhook(ctx context.Context, w parley.Webhook) error {
 	return t.revise()
 }
 
-// UpdateWebhook stores everything of a webhook but its cursor and what it lost. For one that is switched on, it reports the
-// events that were removed meanwhile.
+// UpdateWebhook stores a webhook except its cursor and losses. For one that is enabled again it reports the events that
+// were purged meanwhile.
 func (t *Tx) UpdateWebhook(ctx context.Context, w parley.Webhook) error {
 	types, err := encodeTypes(w.Types)
 	if err != nil {
@@ -91,34 +90,32 @@ func (t *Tx) UpdateWebhook(ctx context.Context, w parley.Webhook) error {
 	return t.revise()
 }
 
-// SetWebhookCursor stores how far deliveries were planned. It does not go back behind a gap that was reported.
+// SetWebhookCursor stores up to which event deliveries were created. It never goes back, as a reported gap may be there.
 func (t *Tx) SetWebhookCursor(_ context.Context, id parley.WebhookID, cursor int64) error {
-	_, err := t.sql.Exec(`UPDATE webhook SET cursor = max(cursor, $1) WHERE id = $2`, cursor, string(id))
-	return err
+	return t.exec(`UPDATE webhook SET cursor = max(cursor, $1) WHERE id = $2`, cursor, string(id))
 }
 
-// SetWebhookHealth stores since when, for how long and how often a webhook only failed.
+// SetWebhookHealth stores since when, for how long and how often a webhook has failed without a success.
 func (t *Tx) SetWebhookHealth(_ context.Context, w parley.Webhook) error {
-	_, err := t.sql.Exec(`UPDATE webhook SET failing_since = $1, failing_ms = $2, failures = $3 WHERE id = $4`,
+	return t.exec(`UPDATE webhook SET failing_since = $1, failing_ms = $2, failures = $3 WHERE id = $4`,
 		millis(w.FailingSince), w.FailingFor.Milliseconds(), int64(w.Failures), string(w.ID))
-	return err
 }
 
-// DeleteWebhook removes a webhook with its secret. Its deliveries are out of sight at once; [Tx.PurgeChannels] removes them.
+// DeleteWebhook deletes a webhook with its secret. Its deliveries are hidden at once; [Tx.PurgeChannels] deletes them.
 func (t *Tx) DeleteWebhook(_ context.Context, id parley.WebhookID) error {
 	if err := t.change(`DELETE FROM webhook WHERE id = $1`, string(id)); err != nil {
 		return err
 	}
-	if _, err := t.sql.Exec(`INSERT INTO retired_webhook (id) VALUES ($1)`, string(id)); err != nil {
+	if err := t.exec(`INSERT INTO retired_webhook (id) VALUES ($1)`, string(id)); err != nil {
 		return err
 	}
-	if _, err := t.sql.Exec(`DELETE FROM secret WHERE owner = $1`, string(parley.WebhookSecret(id))); err != nil {
+	if err := t.exec(`DELETE FROM secret WHERE owner = $1`, string(parley.WebhookSecret(id))); err != nil {
 		return err
 	}
 	return t.revise()
 }
 
-// deleteCallbacks removes what a channel has of webhooks, secrets and deliveries.
+// deleteCallbacks deletes the webhooks and secrets of a channel.
 func (t *Tx) deleteCallbacks(ctx context.Context, code parley.ChannelCode) error {
 	own, err := list(t.Reader, readWebhooks+`WHERE channel = $1`, []any{string(code)}, scanWebhook)
 	if err != nil {
@@ -129,16 +126,15 @@ func (t *Tx) deleteCallbacks(ctx context.Context, code parley.ChannelCode) error
 			return err
 		}
 	}
-	_, err = t.sql.Exec(`DELETE FROM secret WHERE owner = $1`, string(parley.ChannelSecret(code)))
-	return err
+	return t.exec(`DELETE FROM secret WHERE owner = $1`, string(parley.ChannelSecret(code)))
 }
 
 // Secret finds the signing secret of an owner.
 func (r Reader) Secret(ctx context.Context, owner parley.SecretOwner) (parley.SigningSecret, error) {
-	r = r.with(ctx)
 	s := parley.SigningSecret{Owner: owner}
 	var until int64
-	err := r.row(`SELECT sealed, old_sealed, old_until FROM secret WHERE owner = $1`, []any{string(owner)}, &s.Encrypted, &s.OldEncrypted, &until)
+	err := r.with(ctx).row(`SELECT sealed, old_sealed, old_until FROM secret WHERE owner = $1`, []any{string(owner)},
+		&s.Encrypted, &s.OldEncrypted, &until)
 	if err != nil {
 		return parley.SigningSecret{}, err
 	}
@@ -146,10 +142,9 @@ func (r Reader) Secret(ctx context.Context, owner parley.SecretOwner) (parley.Si
 	return s, nil
 }
 
-// SetSecret stores a signing secret, in place of the one that its owner has.
+// SetSecret stores the signing secret of an owner and replaces the current one.
 func (t *Tx) SetSecret(_ context.Context, s parley.SigningSecret) error {
-	_, err := t.sql.Exec(`INSERT INTO secret (owner, sealed, old_sealed, old_until) VALUES ($1, $2, $3, $4)
+	return t.exec(`INSERT INTO secret (owner, sealed, old_sealed, old_until) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (owner) DO UPDATE SET sealed = excluded.sealed, old_sealed = excluded.old_sealed, old_until = excluded.old_until`,
 		string(s.Owner), s.Encrypted, nullable(s.OldEncrypted), millis(s.OldUntil))
-	return err
 }

@@ -9,44 +9,36 @@ import (
 	"time"
 )
 
-// A reader that goes on for long keeps the log from being written back, so that it grows with every commit. So a
-// database is checked in slices, each of which is a short read of its own: as a whole if that is quick, else table
-// by table, else a range of rows after the other.
+// A long read prevents checkpoints, and the log grows with every commit. So a database is checked in slices, each of them
+// a short read: as a whole if that is quick, else table by table, else in ranges of rows.
 const (
 	sliceLimit = 2 * time.Second        // for one of SQLite's own checks
 	rangeLimit = 100 * time.Millisecond // for one range of rows
 )
 
-// CheckStart looks for damage where it would be worst: in the schema and at the beginning of every table. It takes some
-// milliseconds, however large the database is.
+// CheckStart looks for damage in the schema and at the beginning of every table. It needs some milliseconds, however large
+// the database is.
 func (db *DB) CheckStart(ctx context.Context) error {
 	return db.checkWith(ctx, func(k *checker) error {
 		if err := k.quickCheck("sqlite_schema"); err != nil {
 			return err
 		}
-		var names []string
-		err := k.conn.each(`SELECT name FROM sqlite_schema WHERE type = 'table'`, nil, func(scan func(...any) error) error {
-			names = append(names, "")
-			return scan(&names[len(names)-1])
-		})
-		if err != nil {
-			return err
-		}
+		names, err := Collect(k.conn, ScanOne[string], `SELECT name FROM sqlite_schema WHERE type = 'table'`)
 		for _, name := range names {
-			if err := k.conn.each(`SELECT 1 FROM `+quoted(name)+` NOT INDEXED LIMIT 1`, nil, func(func(...any) error) error { return nil }); err != nil {
+			if _, err := k.conn.Exec(`SELECT 1 FROM ` + quoted(name) + ` NOT INDEXED LIMIT 1`); err != nil {
 				return fmt.Errorf("check %s: %w", name, err)
 			}
 		}
-		return nil
+		return err
 	})
 }
 
-// Check looks for damage everywhere and returns the first that it finds.
+// Check looks for damage everywhere and returns the first it finds.
 func (db *DB) Check(ctx context.Context) error {
 	return db.checkWith(ctx, func(k *checker) error { return k.all(ctx) })
 }
 
-// CheckSlowly is Check for the background: after each slice it pauses for as long as that took.
+// CheckSlowly is Check for the background. After each slice it pauses for as long as the slice ran.
 func (db *DB) CheckSlowly(ctx context.Context) error {
 	return db.checkWith(ctx, func(k *checker) error {
 		k.pauses = true
@@ -60,10 +52,10 @@ func (db *DB) checkWith(ctx context.Context, do func(*checker) error) error {
 		return db.checked(err)
 	}
 	defer c.close()
-	return db.checked(do(&checker{conn: c, limit: db.sliceLimit, rangeLimit: db.rangeLimit}))
+	return db.checked(do(&checker{conn: c.asConn(), limits: db.limits}))
 }
 
-// checked notes damage.
+// checked stores damage, after which nothing is written.
 func (db *DB) checked(err error) error {
 	err = classed(err)
 	db.health.observe(err)
@@ -72,13 +64,11 @@ func (db *DB) checked(err error) error {
 
 // checker looks for damage on a connection of its own.
 type checker struct {
-	conn       *connection
-	limit      time.Duration
-	rangeLimit time.Duration
-	pauses     bool
+	conn   *Conn
+	limits limits
+	pauses bool
 }
 
-// all checks everything.
 func (k *checker) all(ctx context.Context) error {
 	done, err := k.slice(ctx, func() error { return k.quickCheck("1") })
 	if done || err != nil {
@@ -105,13 +95,13 @@ func (k *checker) all(ctx context.Context) error {
 	return nil
 }
 
-// slice runs one of SQLite's checks, and reports whether it was done within the limit.
+// slice runs one of SQLite's checks and reports whether it ended within the limit.
 func (k *checker) slice(ctx context.Context, check func() error) (done bool, err error) {
 	defer k.pause(ctx, time.Now())
-	limited, cancel := context.WithTimeout(ctx, k.limit)
+	limited, cancel := context.WithTimeout(ctx, k.limits.sliceLimit)
 	defer cancel()
-	k.conn.interruptWith(limited)
-	defer k.conn.interruptWith(ctx)
+	k.conn.own.interruptWith(limited)
+	defer k.conn.own.interruptWith(ctx)
 	err = check()
 	if err != nil && limited.Err() != nil && ctx.Err() == nil && !IsDamage(err) {
 		return false, nil
@@ -119,7 +109,7 @@ func (k *checker) slice(ctx context.Context, check func() error) (done bool, err
 	return true, err
 }
 
-// pause waits for as long as passed since a time.
+// pause waits for as long as the slice that began at a time ran.
 func (k *checker) pause(ctx context.Context, since time.Time) {
 	if !k.pauses {
 		return
@@ -134,10 +124,10 @@ func (k *checker) pause(ctx context.Context, since time.Time) {
 
 // quickCheck runs SQLite's own check, of a table or of everything.
 func (k *checker) quickCheck(what string) error {
-	return check(k.conn, "quick_check("+what+")")
+	return check(k.conn.own, "quick_check("+what+")")
 }
 
-// check runs one of SQLite's checks, which answer "ok" or what is wrong.
+// check runs one of SQLite's checks, which return "ok" or the damage.
 func check(c *connection, pragma string) error {
 	var found string
 	if err := c.queryRow("PRAGMA "+pragma, nil, []any{&found}); err != nil {
@@ -152,17 +142,17 @@ func check(c *connection, pragma string) error {
 // table is a table with its indexes.
 type table struct {
 	name     string
-	key      []string // what its rows are ordered by: the rowid, or the primary key
+	key      []string // the order of its rows: the rowid, or the primary key
 	columns  []string
 	indexes  []tree
 	byNumber bool // the key is a rowid
 }
 
-// tree is a table or an index that can be walked through in order.
+// tree is a table or an index that is read in order.
 type tree struct {
 	from     string // with INDEXED BY for an index
 	key      []string
-	columns  []string // of a table: what else is read
+	columns  []string // the others of a table
 	byNumber bool
 }
 
@@ -172,7 +162,7 @@ func (t *table) rows() tree {
 
 func quoted(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
-// weight is an expression for which the database must read all of a row.
+// weight is an expression that makes the database read a whole row.
 func (t tree) weight() string {
 	parts := []string{"0"}
 	for _, c := range t.columns {
@@ -193,7 +183,7 @@ func (k *checker) walk(ctx context.Context, t tree) error {
 	}
 }
 
-// readRange reads rows after a key for as long as a range may take. It returns the last key; nil: there are no more.
+// readRange reads rows after a key until the limit of a range. It returns the last key; nil: there are no more rows.
 func (k *checker) readRange(ctx context.Context, t tree, after []any) (last []any, err error) {
 	began := time.Now()
 	defer k.pause(ctx, began)
@@ -206,98 +196,79 @@ func (k *checker) readRange(ctx context.Context, t tree, after []any) (last []an
 	for i := range row {
 		into[i] = &row[i]
 	}
-	err = k.conn.each(`SELECT `+keys+`, `+t.weight()+` FROM `+t.from+where+` ORDER BY `+keys, after, func(scan func(...any) error) error {
-		if err := scan(into...); err != nil {
-			return err
+	rows, err := k.conn.Query(`SELECT `+keys+`, `+t.weight()+` FROM `+t.from+where+` ORDER BY `+keys, after...)
+	if err != nil {
+		return nil, fmt.Errorf("check %s: %w", t.from, err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := rows.Scan(into...); err != nil {
+			return nil, err
 		}
 		if t.byNumber && last != nil && last[0].(int64) >= row[0].(int64) {
-			return &DamageError{fmt.Sprintf("rows of %s are out of order", t.from)}
+			return nil, &DamageError{fmt.Sprintf("rows of %s are out of order", t.from)}
 		}
-		if last = slices.Clone(row[:len(t.key)]); time.Since(began) > k.rangeLimit && !slices.Contains(last, nil) {
-			return errRangeEnds // a range cannot begin after NULL, which is neither less nor more than anything
+		last = slices.Clone(row[:len(t.key)])
+		// A range cannot begin after NULL, which is neither less nor greater than anything.
+		if time.Since(began) > k.limits.rangeLimit && !slices.Contains(last, nil) {
+			return last, nil
 		}
-		return nil
-	})
-	switch {
-	case err == errRangeEnds:
-		return last, nil
-	case err != nil:
+	}
+	if err := rows.Err(); err != nil {
 		return nil, fmt.Errorf("check %s: %w", t.from, err)
 	}
 	return nil, nil
 }
 
-var errRangeEnds = errors.New("the range ends here")
-
-// tablesOf lists the tables and those of their indexes that can be walked through: with all rows, by plain columns.
-func tablesOf(c *connection) ([]table, error) {
-	var tables []table
-	err := c.each(`SELECT name, wr FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite\_schema' ESCAPE '\' ORDER BY name`,
-		nil, func(scan func(...any) error) error {
-			var t table
-			var withoutRowid bool
-			err := scan(&t.name, &withoutRowid)
-			t.byNumber = !withoutRowid
-			tables = append(tables, t)
-			return err
-		})
-	if err != nil {
-		return nil, err
-	}
+// tablesOf lists the tables and those of their indexes that can be read in order: with all rows, by plain columns.
+func tablesOf(c *Conn) ([]table, error) {
+	tables, err := Collect(c, func(row Scanner) (t table, err error) {
+		var withoutRowid bool
+		err = row.Scan(&t.name, &withoutRowid)
+		t.byNumber = !withoutRowid
+		return t, err
+	}, `SELECT name, wr FROM pragma_table_list
+		WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite\_schema' ESCAPE '\' ORDER BY name`)
 	for i := range tables {
-		if err := tables[i].read(c); err != nil {
-			return nil, err
-		}
+		err = errors.Join(err, tables[i].read(c))
 	}
-	return tables, nil
+	return tables, err
 }
 
-// read finds out the columns and indexes of a table.
-func (t *table) read(c *connection) error {
+// read reads the columns and indexes of a table.
+func (t *table) read(c *Conn) error {
 	if t.byNumber {
 		t.key = []string{"rowid"}
 	}
-	err := c.each(`SELECT name, pk FROM pragma_table_info(?) ORDER BY pk, cid`, []any{t.name}, func(scan func(...any) error) error {
-		var name string
-		var place int
-		err := scan(&name, &place)
-		if place > 0 && !t.byNumber {
+	_, err := Collect(c, func(row Scanner) (name string, err error) {
+		var keyPosition int
+		err = row.Scan(&name, &keyPosition)
+		if keyPosition > 0 && !t.byNumber {
 			t.key = append(t.key, quoted(name))
 		} else {
 			t.columns = append(t.columns, quoted(name))
 		}
-		return err
-	})
+		return name, err
+	}, `SELECT name, pk FROM pragma_table_info($1) ORDER BY pk, cid`, t.name)
 	if err != nil {
 		return err
 	}
-	var names []string
-	err = c.each(`SELECT name FROM pragma_index_list(?) AS list WHERE partial = 0 AND NOT (origin = 'pk' AND ?) AND NOT EXISTS
-		(SELECT 1 FROM pragma_index_xinfo(list.name) WHERE cid = -2 OR "desc" = 1 OR coll <> 'BINARY')`, []any{t.name, !t.byNumber},
-		func(scan func(...any) error) error {
-			var name string
-			err := scan(&name)
-			names = append(names, name)
-			return err
-		})
-	if err != nil {
-		return err
-	}
+	names, err := Collect(c, ScanOne[string], `SELECT name FROM pragma_index_list($1) AS list
+		WHERE partial = 0 AND NOT (origin = 'pk' AND $2) AND NOT EXISTS
+		(SELECT 1 FROM pragma_index_xinfo(list.name) WHERE cid = -2 OR "desc" = 1 OR coll <> 'BINARY')`, t.name, !t.byNumber)
 	for _, name := range names {
 		index := tree{from: quoted(t.name) + " INDEXED BY " + quoted(name)}
-		err := c.each(`SELECT coalesce(name, '') FROM pragma_index_xinfo(?) ORDER BY seqno`, []any{name}, func(scan func(...any) error) error {
-			var column string
-			err := scan(&column)
-			if column = quoted(column); column == `""` {
-				column = "rowid"
+		index.key, err = Collect(c, func(row Scanner) (string, error) {
+			column, err := ScanOne[string](row)
+			if column == "" {
+				return "rowid", err
 			}
-			index.key = append(index.key, column)
-			return err
-		})
+			return quoted(column), err
+		}, `SELECT coalesce(name, '') FROM pragma_index_xinfo($1) ORDER BY seqno`, name)
 		if err != nil {
 			return err
 		}
 		t.indexes = append(t.indexes, index)
 	}
-	return nil
+	return err
 }

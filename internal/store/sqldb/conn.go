@@ -3,22 +3,23 @@ package sqldb
 import (
 	"context"
 	"database/sql"
+	"fmt"
 
 	"zombiezen.com/go/sqlite"
 )
 
-// Conn runs statements, which are prepared once. A reader's statements each use any free connection of the pool and end
-// with the context that it is bound to. The writer's ignore contexts: interrupting a statement inside a shared transaction
-// would undo what others did.
+// Conn runs statements, which are prepared once. A reader's statement uses any free connection of the pool and ends with
+// the reader's context. The writer ignores contexts: an interrupted statement would undo what others did in the shared
+// transaction.
 type Conn struct {
-	own     *connection // nil: of the pool
+	own     *connection // nil: use the pool
 	pool    *pool
-	ctx     context.Context // of the pool's
-	observe func(error)     // gets the errors that mean that the database does not work now
+	ctx     context.Context // for the pool
+	observe func(error)     // receives the errors that mean that the database is unavailable
 
-	// broken is the error after which the writer's transaction is lost. The database may have rolled it
-	// back by then, and a further statement would be committed on its own: so there is none until the
-	// next transaction begins. Only the writer's goroutine uses it.
+	// broken is the error that lost the writer's transaction. The database may have rolled it back by then, and a further
+	// statement would be committed on its own. So none runs until the next transaction begins. Only the writer's goroutine
+	// uses it.
 	broken error
 }
 
@@ -33,13 +34,12 @@ func (c *Conn) With(ctx context.Context) *Conn {
 // Tx is a Conn inside a transaction.
 type Tx struct {
 	*Conn
-	// Batch numbers the transactions of the database; callers whose functions are committed together
-	// have the same.
+	// Batch numbers the transactions of the database. Functions that are committed together have the same number.
 	Batch int64
 	then  []func()
 }
 
-// OnCommit has f called after the commit, before the next transaction begins.
+// OnCommit calls f after the commit, before the next transaction begins.
 func (tx *Tx) OnCommit(f func()) { tx.then = append(tx.then, f) }
 
 // Exec runs a statement that returns no rows and returns how many rows it changed.
@@ -51,8 +51,8 @@ func (c *Conn) Exec(query string, args ...any) (changed int64, err error) {
 	return changed, err
 }
 
-// Insert runs an INSERT of one row into a table whose key the database chooses, and returns that key.
-// It returns 0 if ON CONFLICT DO NOTHING kept the row out.
+// Insert runs an INSERT of one row into a table whose key the database chooses, and returns that key. It returns 0 if
+// ON CONFLICT DO NOTHING rejected the row.
 func (c *Conn) Insert(query string, args ...any) (key int64, err error) {
 	err = c.run(func(conn *connection) error {
 		changed, err := conn.exec(query, args)
@@ -117,7 +117,7 @@ func (c *Conn) Query(query string, args ...any) (*Rows, error) {
 	return rows, nil
 }
 
-// classed marks the errors that mean "the database does not work now". They end the writer's transaction.
+// classed marks the errors that mean that the database is unavailable. They end the writer's transaction.
 func (c *Conn) classed(err error) error {
 	class := classed(err)
 	if class == err {
@@ -128,17 +128,44 @@ func (c *Conn) classed(err error) error {
 	return class
 }
 
-// Rows are the rows of a result. A reader's rows hold a connection until they are closed or read to their end: close
-// them before the next query.
+// Scanner is a row of a result.
+type Scanner interface{ Scan(into ...any) error }
+
+// Collect runs a query and reads all its rows, each with scan.
+func Collect[T any](c *Conn, scan func(Scanner) (T, error), query string, args ...any) ([]T, error) {
+	rows, err := c.Query(query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	list := []T{}
+	for rows.Next() {
+		v, err := scan(rows)
+		if err != nil {
+			return nil, fmt.Errorf("read row: %w", err)
+		}
+		list = append(list, v)
+	}
+	return list, rows.Err()
+}
+
+// ScanOne scans a row of one column.
+func ScanOne[T any](row Scanner) (v T, err error) {
+	err = row.Scan(&v)
+	return v, err
+}
+
+// Rows are the rows of a result. A reader's rows hold a connection until they are closed or read to their end. Close them
+// before the next query.
 type Rows struct {
 	conn   *Conn
 	stmt   *statement
-	loan   *loan // of the pool's connection; nil: it is the writer's
+	loan   *loan // nil: the writer's connection
 	err    error
 	closed bool
 }
 
-// Next moves to the next row, the first one at first. After the last row and after an error it returns false.
+// Next moves to the next row. After the last row and after an error it returns false.
 func (r *Rows) Next() bool {
 	if r.closed || r.err != nil {
 		return false
@@ -187,5 +214,5 @@ func (r *Rows) Close() error {
 	return r.stmt.Reset()
 }
 
-// resultCode is what SQLite says went wrong.
+// resultCode returns SQLite's primary result code.
 func resultCode(err error) sqlite.ResultCode { return sqlite.ErrCode(err).ToPrimary() }

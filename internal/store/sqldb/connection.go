@@ -42,20 +42,20 @@ func openConnection(address string, flags sqlite.OpenFlags, pragmas ...string) (
 	return c, nil
 }
 
-// set runs a pragma. SQLite ignores its busy timeout when two processes change a new file to WAL at once: one of
-// them gets SQLITE_BUSY immediately, so the pragma is retried here.
+// set runs a pragma. SQLite ignores its busy timeout when two processes change a new file to WAL at once. One of them
+// gets SQLITE_BUSY immediately, so the pragma is retried here.
 func (c *connection) set(pragma string) error {
 	const retries, pause = 500, 10 * time.Millisecond
 	for i := 0; ; i++ {
 		_, err := c.exec("PRAGMA "+pragma, nil)
-		if sqlite.ErrCode(err).ToPrimary() != sqlite.ResultBusy || i == retries {
+		if resultCode(err) != sqlite.ResultBusy || i == retries {
 			return err
 		}
 		time.Sleep(pause)
 	}
 }
 
-// interruptWith has statements end with an error once ctx is done.
+// interruptWith makes statements end with an error once ctx is done.
 func (c *connection) interruptWith(ctx context.Context) { c.conn.SetInterrupt(ctx.Done()) }
 
 // script runs several statements that are not prepared.
@@ -97,28 +97,6 @@ func (c *connection) queryRow(query string, args, into []any) error {
 	return scan(stmt.Stmt, into)
 }
 
-// each calls do for every row of a result.
-func (c *connection) each(query string, args []any, do func(scan func(into ...any) error) error) error {
-	stmt, err := c.bound(query, args)
-	if err != nil {
-		return err
-	}
-	stmt.inUse = true
-	defer func() {
-		stmt.inUse = false
-		stmt.Reset()
-	}()
-	for {
-		found, err := stmt.Step()
-		if err != nil || !found {
-			return err
-		}
-		if err := do(func(into ...any) error { return scan(stmt.Stmt, into) }); err != nil {
-			return err
-		}
-	}
-}
-
 // bound finds or prepares a statement and binds its arguments.
 func (c *connection) bound(query string, args []any) (*statement, error) {
 	stmt, ok := c.stmts[query]
@@ -147,7 +125,7 @@ func (c *connection) bound(query string, args []any) (*statement, error) {
 // numbered turns parameters $1, $2 … into SQLite's ?1, ?2 …. Text in quotes stays as it is.
 func numbered(query string) string {
 	parts := strings.Split(query, "'")
-	for i := 0; i < len(parts); i += 2 { // the others are in quotes
+	for i := 0; i < len(parts); i += 2 { // odd parts are in quotes
 		parts[i] = strings.ReplaceAll(parts[i], "$", "?")
 	}
 	return strings.Join(parts, "'")

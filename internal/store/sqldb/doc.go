@@ -1,25 +1,23 @@
-// Package sqldb is one SQL database as this program uses them: opened with the right settings,
-// migrated, read through a pool and written by a single goroutine that commits many callers'
-// changes together. It knows nothing of what the tables mean.
+// Package sqldb runs one SQLite database: it opens and migrates it, reads it through a pool of connections and writes it
+// with a single goroutine. It does not know what the tables mean. Statements are prepared once per connection. Parameters
+// are written $1, $2 ….
 //
 // # Group commit
 //
-// A commit costs an fsync, and while one is under way more callers arrive. So [DB.Write] hands its
-// function to the writer, which runs all those that wait inside one BEGIN … COMMIT. If one of them
-// fails, the transaction is rolled back and run again with a savepoint around each, so that a bad
-// write costs only itself. That is why such a function may run twice.
+// A commit costs an fsync, and more callers arrive meanwhile. So [DB.Write] enqueues its function for the writer, which
+// runs all enqueued functions inside one BEGIN … COMMIT. If one of them fails, the transaction is rolled back and run again
+// with a savepoint around each function. That is why such a function may run twice.
 //
-// An error that means "the database does not work now" (locked, full, damaged, closed) has the code
-// parley.Unavailable, and ends the transaction for all who share it. Nobody is told that a write was
-// kept which was not, and the next transaction begins afresh.
+// Invariants:
 //
-// # Nothing hangs
-//
-// Reads end with their context, wait a limited time for a connection and hold it a limited time (pool.go). Rows must be
-// closed before the next query: a caller that holds one connection and waits for another blocks all readers, if there are enough
-// of them. Writes behind a transaction that takes too long are refused, [DB.Writable] tries a write that changes nothing, and
-// damage that any statement meets ends writing (health.go). Checks for damage (check.go), copies (backup.go) and checkpoints
-// (log.go) have connections of their own.
-//
-// Statements are prepared once per connection. Parameters are written $1, $2 ….
+//   - A write that returns nil is committed. A write that fails changes nothing, and does not affect those that share its
+//     transaction.
+//   - An error that means that the database is unavailable (locked, full, damaged, closed) has the code parley.Unavailable.
+//     It ends the transaction for all who share it. The next transaction starts again.
+//   - No call hangs. Reads end with their context, wait a limited time for a connection and hold it a limited time
+//     (pool.go). Writes behind a stuck transaction fail (health.go).
+//   - Rows must be closed before the next query. Callers that hold one connection and wait for another could block all
+//     readers.
+//   - After any statement finds damage, nothing is written (health.go).
+//   - Checks for damage (check.go), copies (backup.go) and checkpoints (log.go) use connections of their own.
 package sqldb

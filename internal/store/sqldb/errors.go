@@ -11,10 +11,10 @@ import (
 
 var errClosed = errors.New("database is closed")
 
-// retryAfter is when a caller may try again. How long the trouble lasts is not known.
+// retryAfter is when a caller may try again. The length of an outage is not known.
 const retryAfter = 5 * time.Second
 
-// classed gives an error that means "the database does not work now" the code parley.Unavailable.
+// classed gives errors that mean that the database is unavailable the code parley.Unavailable.
 func classed(err error) error {
 	if err == nil || parley.CodeOf(err) == parley.Unavailable {
 		return err
@@ -27,9 +27,10 @@ func classed(err error) error {
 	return err
 }
 
-// unavailable is the error of a database that does not work now, with a sentence that says why where that is known.
+// unavailable is the error of a database that is unavailable. Its message says why, where that is known.
 func unavailable(cause error) *parley.Error {
-	e := &parley.Error{Code: parley.Unavailable, Message: "The database does not work now. Try again soon.", RetryAfter: retryAfter, Cause: cause}
+	e := &parley.Error{Code: parley.Unavailable, RetryAfter: retryAfter, Cause: cause}
+	e.Message = "The database does not work now. Try again soon."
 	switch resultCode(cause) {
 	case sqlite.ResultFull:
 		e.Message = "The server cannot write to its database: the disk is full. Try again later."
@@ -51,7 +52,7 @@ type DamageError struct{ Found string }
 
 func (e *DamageError) Error() string { return "the database is damaged: " + e.Found }
 
-// IsDamage reports whether an error says that a database file is damaged, or none.
+// IsDamage reports whether an error says that a file is damaged or not a database.
 func IsDamage(err error) bool {
 	if err == nil {
 		return false

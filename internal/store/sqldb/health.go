@@ -11,33 +11,32 @@ import (
 )
 
 const (
-	// stuckAfter is how long one transaction may take before the writer counts as stuck: writes that wait behind it
-	// are refused then, in place of waiting for ever.
+	// stuckAfter is the age of a transaction from which the writer counts as stuck. Enqueued writes then fail.
 	stuckAfter = 10 * time.Second
-	// slowAfter is how long one transaction may take before [DB.Writable] says that the database cannot be written to.
+	// slowAfter is the age of a transaction from which [DB.Writable] returns an error.
 	slowAfter = 2 * time.Second
-	// probeEvery is how long a failed transaction or a probe answers [DB.Writable].
+	// probeEvery is how long [DB.Writable] uses the result of a failed transaction or a probe.
 	probeEvery = time.Second
-	// watchEvery is how often the writer and the size of the log are looked at.
+	// watchEvery is how often the writer and the size of the log are checked.
 	watchEvery = time.Second
 )
 
-// health is what others may know of the writer.
+// health is the state of the writer that other goroutines can read.
 type health struct {
-	opened time.Time     // times are counted from here, so that a changed clock does not matter
-	began  atomic.Int64  // when the transaction under way began; zero: there is none
-	ended  atomic.Int64  // when the last one ended; zero: there was none
-	proven atomic.Int64  // when a probe last succeeded; zero: none did since a write failed
+	opened time.Time     // times are relative to it, so a changed clock does not matter
+	began  atomic.Int64  // when the current transaction began; 0: there is none
+	ended  atomic.Int64  // when the last one ended; 0: there was none
+	proven atomic.Int64  // when a probe last succeeded; 0: not since a write failed
 	lost   atomic.Value  // of failure: why the last one was lost
 	damage atomic.Value  // of failure: the damage that was found
 	found  chan struct{} // closed when damage is found
-	fresh  time.Duration // probeEvery, but in tests
+	fresh  time.Duration // probeEvery, except in tests
 
 	mu    sync.Mutex
-	probe *probe // the one under way; nil: there is none
+	probe *probe // the running one; nil: there is none
 }
 
-// failure wraps an error for an atomic.Value, which takes only one type.
+// failure wraps an error for an atomic.Value, whose values must have one type.
 type failure struct{ err error }
 
 func newHealth() *health {
@@ -46,7 +45,7 @@ func newHealth() *health {
 
 func (h *health) now() int64 { return int64(time.Since(h.opened)) }
 
-// begin and end are called by the writer around a transaction.
+// The writer calls begin and end around a transaction.
 func (h *health) begin() { h.began.Store(h.now()) }
 
 func (h *health) end(lost error) {
@@ -58,10 +57,10 @@ func (h *health) end(lost error) {
 	h.began.Store(0)
 }
 
-// pause is called by the writer after something that was no transaction.
+// pause replaces end after work that was not a transaction.
 func (h *health) pause() { h.began.Store(0) }
 
-// busyFor is how long the transaction under way has taken.
+// busyFor is the age of the current transaction.
 func (h *health) busyFor() time.Duration {
 	if began := h.began.Load(); began != 0 {
 		return time.Duration(h.now() - began)
@@ -69,13 +68,13 @@ func (h *health) busyFor() time.Duration {
 	return 0
 }
 
-// isProven reports whether a probe succeeded a moment ago, and no write failed since.
+// isProven reports whether a probe succeeded recently and no write failed since.
 func (h *health) isProven() bool {
 	proven := h.proven.Load()
 	return proven != 0 && time.Duration(h.now()-proven) <= h.fresh
 }
 
-// lastFailure returns why the last transaction failed, if it did so a moment ago.
+// lastFailure returns why the last transaction failed, if that was recently.
 func (h *health) lastFailure() error {
 	ended := h.ended.Load()
 	if ended == 0 || time.Duration(h.now()-ended) > h.fresh {
@@ -84,7 +83,7 @@ func (h *health) lastFailure() error {
 	return h.lost.Load().(failure).err
 }
 
-// observe notes damage that a statement or a check met. From then on nothing is written.
+// observe stores damage that a statement or a check found. From then on nothing is written.
 func (h *health) observe(err error) {
 	if !IsDamage(err) {
 		return
@@ -105,8 +104,8 @@ func (h *health) damaged() error {
 	return nil
 }
 
-// Damaged returns a channel that is closed when damage is found, by a check or by any statement. From then on every
-// write is refused: what is acknowledged must not go into a damaged file.
+// Damaged returns a channel that is closed when a check or a statement finds damage. From then on every write fails: what
+// is acknowledged must not go into a damaged file.
 func (db *DB) Damaged() <-chan struct{} { return db.health.found }
 
 // Damage returns the damage that was found, or nil.
@@ -118,9 +117,9 @@ type probe struct {
 	err  error
 }
 
-// Writable returns nil if a write would succeed now, else why not, at the latest when ctx ends. Unless it did so
-// a moment ago it tries, with a write that changes nothing but needs the lock, the log and the disk. That others succeeded is
-// no proof: a transaction that happened to change nothing does not write.
+// Writable returns nil if a write would succeed now, else why not. It returns at the latest when ctx ends. Unless the
+// last result is recent it probes, with a write that changes nothing but needs the lock, the log and the disk. A
+// transaction of others is no proof: one that changes nothing does not write.
 func (db *DB) Writable(ctx context.Context) error {
 	if err := db.health.damaged(); err != nil {
 		return err
@@ -145,7 +144,7 @@ func (db *DB) Writable(ctx context.Context) error {
 	return stuck(db.health.busyFor())
 }
 
-// startProbe has the writer probe, unless it does so already.
+// startProbe starts a probe, or returns the running one.
 func (db *DB) startProbe(ctx context.Context) *probe {
 	h := db.health
 	h.mu.Lock()
@@ -170,23 +169,23 @@ func (db *DB) startProbe(ctx context.Context) *probe {
 	return p
 }
 
-// touch writes the first page of the file, and nothing new in it. A row that is updated to what it was is not written
-// at all, but this is.
+// touch writes the first page of the file with the same content. SQLite does not write a row that is updated to its old
+// values, but it writes this.
 func touch(tx *Tx) error {
 	_, err := tx.Exec("PRAGMA user_version = 0")
 	return err
 }
 
-// stuck is the error of a writer that does not get on.
+// stuck is the error of a writer that makes no progress.
 func stuck(busy time.Duration) error {
 	return &parley.Error{Code: parley.Unavailable, RetryAfter: retryAfter,
 		Message: "The server cannot write to its database (disk slow, or locked by another program?). Try again soon.",
-		Cause:   fmt.Errorf("the writer is busy for %s", busy.Round(time.Millisecond))}
+		Cause:   fmt.Errorf("the writer has been busy for %s", busy.Round(time.Millisecond))}
 }
 
-// watch looks after the writer and the log until the database is closed.
+// watch checks the writer and the log until the database is closed.
 func (db *DB) watch() {
-	tick := time.NewTicker(db.watchEvery)
+	tick := time.NewTicker(db.limits.watchEvery)
 	defer tick.Stop()
 	for {
 		select {
@@ -194,19 +193,19 @@ func (db *DB) watch() {
 			return
 		case <-tick.C:
 		}
-		if busy := db.health.busyFor(); busy > db.stuckAfter {
+		if busy := db.health.busyFor(); busy > db.limits.stuckAfter {
 			db.refuseWaiting(stuck(busy))
 		}
 		db.watchLog()
 	}
 }
 
-// refuseWaiting answers the writes that wait behind a writer that is stuck. What the writer works on cannot be
-// answered: nobody knows whether it will be committed.
+// refuseWaiting fails the writes that are enqueued behind a stuck writer. The writes in the current transaction must wait:
+// it may still be committed.
 func (db *DB) refuseWaiting(err error) {
 	for {
 		select {
-		case w, open := <-db.in:
+		case w, open := <-db.queue:
 			if !open {
 				return
 			}

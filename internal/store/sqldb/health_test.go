@@ -17,7 +17,7 @@ import (
 	"parley"
 )
 
-// holdWriter has the writer work until the test lets it go.
+// holdWriter blocks the writer until the test releases it.
 func holdWriter(t *testing.T, db *DB) (release func()) {
 	t.Helper()
 	began, end, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
@@ -33,8 +33,8 @@ func holdWriter(t *testing.T, db *DB) (release func()) {
 	}
 }
 
-// forget has the outcome of the last write be too old to tell whether one would succeed now.
-func forget(db *DB) { db.health.fresh = -1 }
+// expire makes the outcome of the last write too old for Writable.
+func expire(db *DB) { db.health.fresh = -1 }
 
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
@@ -57,7 +57,7 @@ func logSize(t *testing.T, db *DB) int64 {
 func TestWritableTriesAWrite(t *testing.T) {
 	db := open(t)
 	add(t, db, "a")
-	forget(db)
+	expire(db)
 	before := logSize(t, db)
 	if err := db.Writable(t.Context()); err != nil {
 		t.Fatal(err)
@@ -76,11 +76,11 @@ func TestWritableTriesAWrite(t *testing.T) {
 	}
 }
 
-// TestWritableTellsAFullDisk has every write to a file fail, as on a full disk.
-func TestWritableTellsAFullDisk(t *testing.T) {
+// TestWritableReportsAFullDisk makes every write to a file fail, as on a full disk.
+func TestWritableReportsAFullDisk(t *testing.T) {
 	db := open(t)
 	add(t, db, "a")
-	forget(db)
+	expire(db)
 	var was syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &was); err != nil {
 		t.Fatal(err)
@@ -113,15 +113,15 @@ func TestWritableEndsWithTheContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := db.Writable(ctx); parley.CodeOf(err) != parley.Unavailable {
-		t.Errorf("behind a writer that is stuck: %v", err)
+		t.Errorf("behind a stuck writer: %v", err)
 	}
 }
 
-// TestWritableTellsALock has another process hold the lock.
-func TestWritableTellsALock(t *testing.T) {
+// TestWritableReportsALock lets another process hold the lock.
+func TestWritableReportsALock(t *testing.T) {
 	db := open(t)
 	add(t, db, "a")
-	forget(db)
+	expire(db)
 	if _, err := db.writer.Exec("PRAGMA busy_timeout = 1"); err != nil {
 		t.Fatal(err)
 	}
@@ -133,11 +133,11 @@ func TestWritableTellsALock(t *testing.T) {
 	eventually(t, "it can be written to again", func() bool { return db.Writable(t.Context()) == nil })
 }
 
-// TestWritesBehindAStuckWriterAreRefused: they get an error in place of waiting for ever, and are not carried out
-// when the writer is back.
+// TestWritesBehindAStuckWriterAreRefused: they get an error instead of waiting forever, and do not run
+// when the writer continues.
 func TestWritesBehindAStuckWriterAreRefused(t *testing.T) {
 	db := openWith(t, Options{Path: filepath.Join(t.TempDir(), "test.db"), Migrations: things,
-		stuckAfter: time.Millisecond, watchEvery: time.Millisecond})
+		limits: limits{stuckAfter: time.Millisecond, watchEvery: time.Millisecond}})
 	release := holdWriter(t, db)
 	results := make(chan error, 2*maxBatch)
 	for i := range 2 * maxBatch { // more than fit into the queue
@@ -185,7 +185,7 @@ func broken(t *testing.T) *DB {
 	return openAt(t, path)
 }
 
-// TestDamageStopsWrites: once a check or any statement met damage, nothing is written any more.
+// TestDamageStopsWrites: after a check or any statement found damage, nothing is written.
 func TestDamageStopsWrites(t *testing.T) {
 	read := func(db *DB) error {
 		rows, err := db.Read(context.Background()).Query(`SELECT data FROM thing`)
@@ -218,7 +218,8 @@ func TestDamageStopsWrites(t *testing.T) {
 			<-db.Damaged()
 			runs := 0
 			err := db.Write(t.Context(), func(*Tx) error { runs++; return nil })
-			if e, ok := errors.AsType[*parley.Error](err); !ok || e.Code != parley.Unavailable || !strings.Contains(e.Message, "damaged") || runs != 0 {
+			e, ok := errors.AsType[*parley.Error](err)
+			if !ok || e.Code != parley.Unavailable || !strings.Contains(e.Message, "damaged") || runs != 0 {
 				t.Errorf("a write after that: %v after %d runs", err, runs)
 			}
 			if err := db.Writable(t.Context()); !IsDamage(err) {
@@ -232,7 +233,7 @@ func TestDamageStopsWrites(t *testing.T) {
 func TestEverySliceFindsDamage(t *testing.T) {
 	for _, limit := range []time.Duration{sliceLimit, time.Nanosecond} {
 		db := broken(t)
-		db.sliceLimit, db.rangeLimit = limit, time.Nanosecond // one row in a range
+		db.limits.sliceLimit, db.limits.rangeLimit = limit, time.Nanosecond // one row in a range
 		if err := db.CheckStart(t.Context()); err != nil {
 			t.Errorf("the start of it is damaged: %v", err)
 		}
@@ -240,7 +241,7 @@ func TestEverySliceFindsDamage(t *testing.T) {
 			t.Errorf("with %s for a slice: %v", limit, err)
 		}
 		whole := openAt(t, filepath.Join(t.TempDir(), "test.db"))
-		whole.sliceLimit, whole.rangeLimit = limit, time.Nanosecond
+		whole.limits.sliceLimit, whole.limits.rangeLimit = limit, time.Nanosecond
 		for i := range 20 {
 			add(t, whole, fmt.Sprint(i))
 		}
@@ -269,11 +270,11 @@ func TestCheckWalksThroughEverything(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.close()
-	tables, err := tablesOf(c)
+	tables, err := tablesOf(c.asConn())
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &checker{conn: c}
+	k := &checker{conn: c.asConn()}
 	var walked []string
 	for _, table := range tables {
 		for _, tree := range append([]tree{table.rows()}, table.indexes...) {

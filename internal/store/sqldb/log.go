@@ -6,22 +6,22 @@ import (
 	"time"
 )
 
-// Commits are appended to SQLite's log (WAL), and a checkpoint writes it back to the database file. A checkpoint by the
-// writer would stop all writes for its whole length, so the writer leaves it to a connection of its own: when the log has
-// grown, that one writes it back, which blocks nobody. Then the writer, between two transactions, writes back the little that
-// came since, and begins the log again at its start. Readers that overlap all the time could keep it from that, so it waits for
-// those of a moment ago. If a reader that takes long is what keeps the log, as a copy of the database does, nothing is tried:
-// it ends by itself.
+// Commits are appended to SQLite's log (WAL). A checkpoint copies the log to the database file. A checkpoint by the writer
+// would block all writes, so another connection does most of it. Then the writer, between two transactions, copies the
+// rest and restarts the log at its beginning.
+//
+// Overlapping readers could prevent the restart, so the writer waits a moment for them. A long reader, such as a copy of
+// the database, also prevents it. The restart is then tried again later.
 const (
-	maxLog         = 64 << 20               // bytes of log from which a checkpoint is made
-	autoCheckpoint = 262144                 // pages of log, 1 GiB: the writer's own checkpoint, if the other one does not keep up
+	maxLog         = 64 << 20               // bytes of log that start a checkpoint
+	autoCheckpoint = 262144                 // pages of log, 1 GiB: the writer's own checkpoint, if the other one is too slow
 	sizeEvery      = 50 * time.Millisecond  // how often a busy writer looks at the size of its log
-	restartEvery   = 5 * time.Second        // how often the log is begun again, if a long reader keeps that from succeeding
-	restartWaits   = 100 * time.Millisecond // for readers, while writers wait
-	restartShare   = 16                     // at most one part in so many is left to the writer
+	restartEvery   = 5 * time.Second        // the pause after a restart that a reader prevented
+	restartWaits   = 100 * time.Millisecond // for readers; writers wait meanwhile
+	restartShare   = 16                     // at most this fraction (1/n) is left to the writer
 )
 
-// checkLogSize is called by the writer after every transaction. It starts a checkpoint if the log is too large.
+// checkLogSize starts a checkpoint if the log is too large. The writer calls it after every transaction.
 func (db *DB) checkLogSize() {
 	if now := time.Now(); now.Sub(db.logSizeAt) >= sizeEvery {
 		db.logSizeAt = now
@@ -29,20 +29,17 @@ func (db *DB) checkLogSize() {
 	}
 }
 
-// watchLog starts a checkpoint if the log is too large and none is under way. It does not wait for it.
+// watchLog starts a checkpoint if the log is too large and none is running. It does not wait for it.
 func (db *DB) watchLog() {
-	if info, err := os.Stat(db.path + "-wal"); err != nil || info.Size() <= db.maxLog {
-		return
+	info, err := os.Stat(db.path + "-wal")
+	if err == nil && info.Size() > db.limits.maxLog && db.restarting.CompareAndSwap(false, true) {
+		db.watching.Go(db.emptyLog)
 	}
-	if !db.emptying.CompareAndSwap(false, true) {
-		return
-	}
-	db.watching.Go(db.emptyLog)
 }
 
-// emptyLog writes the log back and has the writer begin it again.
+// emptyLog makes a checkpoint and lets the writer restart the log.
 func (db *DB) emptyLog() {
-	defer db.emptying.Store(false)
+	defer db.restarting.Store(false)
 	restarted := make(chan bool, 1)
 	if db.checkpoint() {
 		select {
@@ -55,23 +52,23 @@ func (db *DB) emptyLog() {
 			case <-db.ending.Done():
 				return
 			}
-		default: // it is asked already
+		default: // the last one is still waiting
 		}
 	}
 	select {
-	case <-time.After(db.emptyEvery):
+	case <-time.After(db.limits.restartEvery):
 	case <-db.ending.Done():
 	}
 }
 
-// checkpoint writes the log back as far as that is possible, and reports whether nearly all of it is.
+// checkpoint copies as much of the log as possible and reports whether nearly all of it is copied.
 func (db *DB) checkpoint() bool {
 	c, err := db.ownConnection(db.ending)
 	if err != nil {
 		return false
 	}
 	defer c.close()
-	for range 3 { // each has less to do than the one before
+	for range 3 { // each has less to do than the previous one
 		var blocked, frames, done int64
 		if err := c.queryRow("PRAGMA wal_checkpoint(PASSIVE)", nil, []any{&blocked, &frames, &done}); err != nil {
 			return false
@@ -83,12 +80,12 @@ func (db *DB) checkpoint() bool {
 	return false
 }
 
-// restartLog is done by the writer. If it fails it is tried again later.
+// restartLog runs on the writer. If it fails it is tried again later.
 func (db *DB) restartLog() bool {
 	db.writer.Exec(fmt.Sprintf("PRAGMA busy_timeout = %d", restartWaits.Milliseconds()))
 	var blocked, frames, done int64
 	err := db.writer.QueryRow("PRAGMA wal_checkpoint(TRUNCATE)", nil, &blocked, &frames, &done)
 	db.writer.Exec("PRAGMA " + busyTimeout)
-	db.writer.broken = nil // no transaction was under way
+	db.writer.broken = nil // there was no transaction
 	return err == nil && blocked == 0
 }

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// TestLogStaysSmall has readers overlap all the time, so that SQLite itself never empties the log.
+// TestLogStaysSmall uses readers that overlap all the time, so SQLite itself never empties the log.
 func TestLogStaysSmall(t *testing.T) {
 	const limit, most = 1 << 20, 3000
 	db := openWith(t, Options{Path: filepath.Join(t.TempDir(), "test.db"), Migrations: things,
-		watchEvery: time.Millisecond, emptyEvery: time.Millisecond, maxLog: limit})
+		limits: limits{watchEvery: time.Millisecond, restartEvery: time.Millisecond, maxLog: limit}})
 	add(t, db, "first")
 	stop := make(chan struct{})
 	var reading sync.WaitGroup
@@ -42,7 +42,8 @@ func TestLogStaysSmall(t *testing.T) {
 			data[at]++ // what stays the same is not written
 		}
 		if err := db.Write(t.Context(), func(tx *Tx) error {
-			_, err := tx.Exec(`INSERT INTO thing (name, data) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET data = excluded.data`, fmt.Sprint(i%10), data)
+			_, err := tx.Exec(`INSERT INTO thing (name, data) VALUES ($1, $2)
+				ON CONFLICT (name) DO UPDATE SET data = excluded.data`, fmt.Sprint(i%10), data)
 			return err
 		}); err != nil {
 			t.Fatal(err)
@@ -60,14 +61,15 @@ func TestLogStaysSmall(t *testing.T) {
 	close(stop)
 	reading.Wait()
 	var timeout string
-	if err := db.Write(t.Context(), func(tx *Tx) error { return tx.QueryRow("PRAGMA busy_timeout", nil, &timeout) }); err != nil || timeout != "5000" {
-		t.Errorf("the writer's patience is %s: %v", timeout, err)
+	readTimeout := func(tx *Tx) error { return tx.QueryRow("PRAGMA busy_timeout", nil, &timeout) }
+	if err := db.Write(t.Context(), readTimeout); err != nil || timeout != "5000" {
+		t.Errorf("the writer's timeout is %s: %v", timeout, err)
 	}
 }
 
-// TestLogOfALongReaderIsLeft: as long as one reader needs the log nothing is tried, so that no writer waits for it.
+// TestLogOfALongReaderIsLeft: while a reader needs the log no restart is tried, so no writer waits for it.
 func TestLogOfALongReaderIsLeft(t *testing.T) {
-	db := openWith(t, Options{Path: filepath.Join(t.TempDir(), "test.db"), Migrations: things, watchEvery: time.Hour})
+	db := openWith(t, Options{Path: filepath.Join(t.TempDir(), "test.db"), Migrations: things, limits: limits{watchEvery: time.Hour}})
 	add(t, db, "first")
 	rows := holdReader(t, db)
 	for i := range 100 {

@@ -1,7 +1,6 @@
 package sqldb
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -9,7 +8,7 @@ import (
 	"strings"
 )
 
-// migration is one step of the tables' history.
+// migration is one version of the tables.
 type migration struct {
 	version int
 	name    string
@@ -36,11 +35,9 @@ func listMigrations(migrations fs.FS) ([]migration, error) {
 	return all, nil
 }
 
-// migrate applies the migrations that were not applied yet, each in a transaction of its own, so
-// that a crash leaves the database at one version or the next.
+// migrate applies the missing migrations, each in its own transaction. A crash leaves the database at a whole version.
 func migrate(c *Conn, o Options) error {
-	migrations := o.Migrations
-	all, err := listMigrations(migrations)
+	all, err := listMigrations(o.Migrations)
 	if err != nil {
 		return err
 	}
@@ -48,17 +45,17 @@ func migrate(c *Conn, o Options) error {
 		return fmt.Errorf("migrate: %w", err)
 	}
 	var at int
-	if err := c.QueryRow(currentVersion, nil, &at); err != nil {
+	if err := c.QueryRow(`SELECT coalesce(max(version), 0) FROM schema_version`, nil, &at); err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
-	if err := refuseNewer(at, all); err != nil {
-		return err
+	if n := len(all); n > 0 && at > all[n-1].version {
+		return fmt.Errorf("the database is at version %d, this program knows only %d: run a newer one", at, all[n-1].version)
 	}
 	for _, m := range all {
 		if m.version <= at {
 			continue
 		}
-		text, err := fs.ReadFile(migrations, m.name)
+		text, err := fs.ReadFile(o.Migrations, m.name)
 		if err != nil {
 			return err
 		}
@@ -67,32 +64,6 @@ func migrate(c *Conn, o Options) error {
 		}
 	}
 	return nil
-}
-
-const currentVersion = `SELECT coalesce(max(version), 0) FROM schema_version`
-
-func refuseNewer(at int, known []migration) error {
-	newest := 0
-	for _, m := range known {
-		newest = max(newest, m.version)
-	}
-	if at > newest {
-		return fmt.Errorf("the database is at version %d, this program knows only %d: run a newer one", at, newest)
-	}
-	return nil
-}
-
-// checkVersion makes sure that a database is one of ours and not newer than we are.
-func checkVersion(c *connection, migrations fs.FS) error {
-	all, err := listMigrations(migrations)
-	if err != nil {
-		return err
-	}
-	var at int
-	if err := c.queryRow(currentVersion, nil, []any{&at}); err != nil || at == 0 {
-		return errors.New("this is not a database of this program")
-	}
-	return refuseNewer(at, all)
 }
 
 func apply(c *Conn, version int, text string, upgrade func(*Conn, int) error) (err error) {
@@ -105,11 +76,11 @@ func apply(c *Conn, version int, text string, upgrade func(*Conn, int) error) (e
 			c.Exec("ROLLBACK")
 		}
 	}()
-	var there int // another process may have applied it while we waited for the lock
-	if err := c.QueryRow(`SELECT count(*) FROM schema_version WHERE version = $1`, []any{version}, &there); err != nil {
+	var applied int // another process may have applied it meanwhile
+	if err := c.QueryRow(`SELECT count(*) FROM schema_version WHERE version = $1`, []any{version}, &applied); err != nil {
 		return err
 	}
-	if there == 0 {
+	if applied == 0 {
 		if err := c.own.script(text); err != nil {
 			return err
 		}

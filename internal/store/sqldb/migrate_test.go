@@ -13,10 +13,11 @@ import (
 	"testing/fstest"
 )
 
-// later is things one version on.
+// later is things with one more migration.
 var later = func() fstest.MapFS {
 	all := maps.Clone(things)
-	all["sqlite/0002_more.sql"] = &fstest.MapFile{Data: []byte(`ALTER TABLE thing ADD COLUMN more TEXT; INSERT INTO thing (name) VALUES ('two');`)}
+	all["sqlite/0002_more.sql"] = &fstest.MapFile{Data: []byte(
+		`ALTER TABLE thing ADD COLUMN more TEXT; INSERT INTO thing (name) VALUES ('two');`)}
 	return all
 }()
 
@@ -82,7 +83,7 @@ func TestMigrationWithoutNumberIsRefused(t *testing.T) {
 	}
 }
 
-// openAsProcess, in the environment, makes this test binary a program that opens a database and ends.
+// openAsProcess in the environment makes this test binary open a database and exit.
 const openAsProcess = "SQLDB_TEST_OPEN"
 
 func TestMain(m *testing.M) {

@@ -12,10 +12,9 @@ import (
 )
 
 const (
-	// readerWait is how long a statement waits for a free connection. If all of them are busy for so long, an error
-	// that says so is better than a request that hangs.
+	// readerWait is how long a statement waits for a free connection. Then an error is better than a request that hangs.
 	readerWait = 5 * time.Second
-	// readLimit is how long a statement and its rows hold a connection. Rows that nobody closed are closed then.
+	// readLimit is how long a statement and its rows may hold a connection. Rows that are still open are closed then.
 	readLimit = time.Minute
 )
 
@@ -27,12 +26,12 @@ var (
 // pool holds the connections for reading. They are opened when they are needed.
 type pool struct {
 	open    func() (*connection, error)
-	observe func(error)        // gets the errors that mean that the database does not work now
-	free    chan *connection   // nil: one that is not open yet
-	ending  context.Context    // over when the pool is closed
-	end     context.CancelFunc // ends it
+	observe func(error)      // receives the errors that mean that the database is unavailable
+	free    chan *connection // nil: a connection that is not open yet
+	ending  context.Context  // ends when the pool is closed
+	end     context.CancelFunc
 
-	wait, limit time.Duration // readerWait and readLimit, but in tests
+	wait, limit time.Duration // readerWait and readLimit, except in tests
 }
 
 func newPool(size int, open func() (*connection, error), observe func(error)) *pool {
@@ -44,7 +43,7 @@ func newPool(size int, open func() (*connection, error), observe func(error)) *p
 	return p
 }
 
-// close ends the statements that run and closes all connections.
+// close ends the running statements and closes all connections.
 func (p *pool) close() error {
 	p.end()
 	var all error
@@ -60,22 +59,22 @@ func (p *pool) close() error {
 type loan struct {
 	pool   *pool
 	caller context.Context
-	ctx    context.Context // the caller's, with the limit
+	ctx    context.Context // the caller's with the limit
 	cancel context.CancelFunc
 	stop   [2]func() bool
 
 	mu    sync.Mutex
 	conn  *connection // nil: it was returned
 	stmt  *statement  // whose rows are being read; nil: none
-	ended error       // why it was returned before its rows were read to their end
+	ended error       // why it was returned before all rows were read
 }
 
-// borrow waits for a free connection.
+// borrow waits for a free connection and opens it if necessary.
 func (p *pool) borrow(ctx context.Context) (*loan, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	conn, err := p.take(ctx)
+	conn, err := p.waitFree(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -89,11 +88,12 @@ func (p *pool) borrow(ctx context.Context) (*loan, error) {
 	l.ctx, l.cancel = context.WithTimeout(ctx, p.limit)
 	conn.interruptWith(l.ctx)
 	l.stop[0] = context.AfterFunc(p.ending, l.cancel)
-	l.stop[1] = context.AfterFunc(l.ctx, func() { l.finish(l.ctx.Err()) }) // also for a caller that forgot its rows
+	l.stop[1] = context.AfterFunc(l.ctx, func() { l.finish(l.ctx.Err()) }) // also if the caller did not close its rows
 	return l, nil
 }
 
-func (p *pool) take(ctx context.Context) (*connection, error) {
+// waitFree waits for a free connection; nil: it is not open yet.
+func (p *pool) waitFree(ctx context.Context) (*connection, error) {
 	if p.ending.Err() != nil {
 		return nil, unavailable(errClosed)
 	}
@@ -116,7 +116,7 @@ func (p *pool) take(ctx context.Context) (*connection, error) {
 	}
 }
 
-// finish resets the statement and returns the connection, once. It waits for a step under way, which ends with the
+// finish resets the statement and returns the connection, once. It waits for the current step, which ends with the
 // context.
 func (l *loan) finish(why error) {
 	l.mu.Lock()
@@ -135,7 +135,7 @@ func (l *loan) finish(why error) {
 	l.pool.free <- conn
 }
 
-// end returns the connection. Only the caller calls it; it may do so twice.
+// end returns the connection. Only the caller calls it. It may be called twice.
 func (l *loan) end() {
 	for _, stop := range l.stop {
 		stop()
@@ -154,7 +154,7 @@ func (l *loan) run(do func(c *connection) error) error {
 	return l.classed(do(l.conn))
 }
 
-// classed tells our own limit from the caller's context, and marks what means that the database does not work now.
+// classed distinguishes the pool's limit from the caller's context, and marks errors that mean unavailable.
 func (l *loan) classed(err error) error {
 	interrupted := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
 		err != nil && sqlite.ErrCode(err) == sqlite.ResultInterrupt

@@ -10,7 +10,7 @@ import (
 	"parley"
 )
 
-// narrow opens a database with one connection for reading, for which nobody waits longer than a moment.
+// narrow opens a database with one connection for reading and a short wait for it.
 func narrow(t *testing.T) (*DB, *pool) {
 	t.Helper()
 	db := openWith(t, Options{Path: filepath.Join(t.TempDir(), "test.db"), Migrations: things, Readers: 1})
@@ -58,8 +58,8 @@ func TestWaitingForAReaderEndsWithTheContext(t *testing.T) {
 	}
 }
 
-// TestForgottenRowsAreClosed: rows that nobody closes give their connection back in the end.
-func TestForgottenRowsAreClosed(t *testing.T) {
+// TestOpenRowsAreClosed: rows that the caller does not close return their connection after the limit.
+func TestOpenRowsAreClosed(t *testing.T) {
 	db, pool := narrow(t)
 	pool.limit, pool.wait = 50*time.Millisecond, time.Minute
 	rows := holdReader(t, db)
@@ -74,7 +74,7 @@ func TestForgottenRowsAreClosed(t *testing.T) {
 	}
 }
 
-// TestRowsThatEndedHoldNoConnection: as with package sql, rows that were read to their end are closed.
+// TestRowsThatEndedHoldNoConnection: as with package sql, rows that were read completely are closed.
 func TestRowsThatEndedHoldNoConnection(t *testing.T) {
 	db, _ := narrow(t)
 	rows := holdReader(t, db)
@@ -86,7 +86,7 @@ func TestRowsThatEndedHoldNoConnection(t *testing.T) {
 	}
 }
 
-// TestLongWorkHasItsOwnConnection: a copy and a check go on while all readers are busy, and take none.
+// TestLongWorkHasItsOwnConnection: a copy and a check run while all readers are busy.
 func TestLongWorkHasItsOwnConnection(t *testing.T) {
 	db, _ := narrow(t)
 	defer holdReader(t, db).Close()

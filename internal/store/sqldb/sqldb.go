@@ -20,20 +20,30 @@ type Options struct {
 	Path string
 	// Durable makes every commit survive a power cut; else it survives only the end of the process.
 	Durable bool
-	// ReaderCache is how many KiB of pages each connection for reading caches; 0: 512.
+	// ReaderCache is the page cache of each connection for reading, in KiB; 0: 512.
 	ReaderCache int
 	// Migrations holds files sqlite/NNNN_name.sql, applied in order.
 	Migrations fs.FS
-	// Upgrade does what SQL alone cannot do for a migration, after its script and in the same transaction; nil: nothing.
+	// Upgrade does what SQL alone cannot do for a migration, after its script and in the same transaction. It may be nil.
 	Upgrade func(c *Conn, version int) error
-	// Readers is how many connections for reading there are; zero: 4.
+	// Readers is the number of connections for reading; 0: 4.
 	Readers int
-	// BeforeCommit is called in every transaction when the functions of all its callers have run; nil: nothing is. If it
-	// fails, nothing is committed.
+	// BeforeCommit is called in every transaction after the functions of all its callers. If it fails, nothing is
+	// committed. It may be nil.
 	BeforeCommit func(tx *Tx) error
-	// For tests; zero: the constants.
-	stuckAfter, watchEvery, sliceLimit, rangeLimit, emptyEvery time.Duration
-	maxLog                                                     int64
+
+	limits // only tests set them; zero: the constants
+}
+
+// limits are how long and how large things may become.
+type limits struct {
+	stuckAfter, watchEvery, sliceLimit, rangeLimit, restartEvery time.Duration
+	maxLog                                                       int64
+}
+
+func (l limits) withDefaults() limits {
+	return limits{cmp.Or(l.stuckAfter, stuckAfter), cmp.Or(l.watchEvery, watchEvery), cmp.Or(l.sliceLimit, sliceLimit),
+		cmp.Or(l.rangeLimit, rangeLimit), cmp.Or(l.restartEvery, restartEvery), cmp.Or(l.maxLog, maxLog)}
 }
 
 // DB is an open database.
@@ -42,30 +52,26 @@ type DB struct {
 	reader *Conn
 	writer *Conn
 
-	in    chan *write
-	done  chan struct{} // closed when the writer has ended
-	batch int64         // the writer's own: how many transactions it began
-
+	queue        chan *write
+	done         chan struct{} // closed when the writer has ended
 	beforeCommit func(*Tx) error
-	lost         error // the writer's own: why the transaction under way is lost; nil: it is not
 
-	health     *health
-	stuckAfter time.Duration
-	watchEvery time.Duration
-	sliceLimit time.Duration
-	rangeLimit time.Duration
-	maxLog     int64
-	emptyEvery time.Duration
+	// Only the writer uses these.
+	batch     int64     // how many transactions it began
+	lost      error     // why the current transaction is lost
+	logSizeAt time.Time // when it last looked at the size of the log
 
-	// watching are the goroutines beside the writer, which end when ending is over.
-	watching  sync.WaitGroup
-	ending    context.Context
-	end       context.CancelFunc
-	emptying  atomic.Bool
-	logSizeAt time.Time   // of the writer: when it last looked at the size of the log
-	chores    chan func() // what the writer does between transactions
+	health *health
+	limits limits
 
-	closing sync.RWMutex // held for reading while a write is handed in
+	// watching are the goroutines beside the writer. They end with the context ending.
+	watching   sync.WaitGroup
+	ending     context.Context
+	end        context.CancelFunc
+	restarting atomic.Bool // a goroutine is restarting the log
+	chores     chan func() // the writer runs them between transactions
+
+	closing sync.RWMutex // held for reading while a write is enqueued
 	closed  bool
 }
 
@@ -75,10 +81,8 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		return nil, err
 	}
 	db := &DB{
-		in: make(chan *write, maxBatch), done: make(chan struct{}), beforeCommit: o.BeforeCommit,
-		health: newHealth(), stuckAfter: cmp.Or(o.stuckAfter, stuckAfter), watchEvery: cmp.Or(o.watchEvery, watchEvery),
-		sliceLimit: cmp.Or(o.sliceLimit, sliceLimit), rangeLimit: cmp.Or(o.rangeLimit, rangeLimit),
-		maxLog: cmp.Or(o.maxLog, maxLog), emptyEvery: cmp.Or(o.emptyEvery, restartEvery), chores: make(chan func(), 1),
+		path: o.Path, queue: make(chan *write, maxBatch), done: make(chan struct{}), beforeCommit: o.BeforeCommit,
+		health: newHealth(), limits: o.limits.withDefaults(), chores: make(chan func(), 1),
 	}
 	o.Readers = cmp.Or(o.Readers, defaultReaders)
 	if err := db.open(o); err != nil {
@@ -86,7 +90,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	}
 	db.ending, db.end = context.WithCancel(context.Background())
 	go db.run()
-	if !strings.HasPrefix(o.Path, memory) || o.watchEvery != 0 { // memory has no log, and a tick costs a fake clock much
+	if !strings.HasPrefix(o.Path, memory) || o.watchEvery != 0 { // memory has no log, and ticks are slow with a fake clock
 		db.watching.Go(db.watch)
 	}
 	return db, nil
@@ -97,7 +101,6 @@ func (db *DB) open(o Options) error {
 	if err != nil {
 		return err
 	}
-	db.path = o.Path
 	db.reader = &Conn{pool: pool, ctx: context.Background(), observe: db.health.observe}
 	db.writer = &Conn{own: writer, observe: db.health.observe}
 	if err = checkSQLite(db.writer, o); err == nil {
@@ -109,7 +112,7 @@ func (db *DB) open(o Options) error {
 	return nil
 }
 
-// Close waits for the writes that were handed in and closes the database. It may be called twice.
+// Close waits for the enqueued writes and closes the database. It may be called twice.
 func (db *DB) Close() error {
 	db.closing.Lock()
 	already := db.closed
@@ -119,12 +122,12 @@ func (db *DB) Close() error {
 		<-db.done
 		return nil
 	}
-	close(db.in)
+	close(db.queue)
 	<-db.done
 	db.end()
 	db.watching.Wait()
 	return errors.Join(db.reader.pool.close(), db.writer.own.close())
 }
 
-// Read returns the connection pool for reading, whose statements end with ctx. It sees what is committed.
+// Read returns the connection pool for reading. Its statements end with ctx and see what is committed.
 func (db *DB) Read(ctx context.Context) *Conn { return db.reader.With(ctx) }

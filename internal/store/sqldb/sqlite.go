@@ -12,17 +12,17 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// memory, before a name, makes a database that lives in memory: tests with a fake clock need it.
+// memory before a name means a database in memory. Tests with a fake clock need it.
 const memory = "memory:"
 
-// readerCache is how many KiB of pages a connection for reading caches. There are several, each with its own cache, the
-// system caches the same pages once more, and a page of 4 KiB takes 8.
+// readerCache is the page cache of a connection for reading, in KiB. It is small: there are several connections, the
+// system caches the same pages, and a page of 4 KiB uses 8.
 const readerCache = 512
 
 const busyTimeout = "busy_timeout(5000)" // another process may hold the lock for a moment
 
-// openSQLite opens the writer's connection and the pool for reading. The file is readable by its owner only; SQLite
-// gives its side files the same mode.
+// openSQLite opens the writer's connection and the pool for reading. Only the owner can read the file. SQLite gives its
+// side files the same mode.
 func openSQLite(o Options, observe func(error)) (write *connection, read *pool, err error) {
 	synchronous := "OFF" // survives the end of the process, not of the machine
 	if o.Durable {
@@ -33,9 +33,9 @@ func openSQLite(o Options, observe func(error)) (write *connection, read *pool, 
 		"journal_mode(WAL)",
 		"synchronous(" + synchronous + ")",
 		"foreign_keys(1)",
-		"secure_delete(1)",             // what is erased is overwritten
-		"cache_size(-4096)",            // KiB; more was measured to gain nothing
-		"journal_size_limit(67108864)", // give the disk back after a burst
+		"secure_delete(1)",             // overwrites what is erased
+		"cache_size(-4096)",            // KiB; more gained nothing when measured
+		"journal_size_limit(67108864)", // frees disk space after a burst
 		fmt.Sprintf("wal_autocheckpoint(%d)", autoCheckpoint),
 	}
 	if !strings.HasPrefix(o.Path, memory) {
@@ -53,7 +53,7 @@ func openSQLite(o Options, observe func(error)) (write *connection, read *pool, 
 	return write, read, nil
 }
 
-// location is the address of a database, be it a file or in memory.
+// location is the address of a database in a file or in memory.
 func location(path string, query url.Values) string {
 	if name, ok := strings.CutPrefix(path, memory); ok {
 		path = "/" + name
@@ -62,8 +62,7 @@ func location(path string, query url.Values) string {
 	return address(path, query)
 }
 
-// ownConnection opens a connection for work that takes long, so that it does not use one of the readers'. Its statements
-// end with ctx.
+// ownConnection opens a connection for long work, which must not block a reader. Its statements end with ctx.
 func (db *DB) ownConnection(ctx context.Context) (*connection, error) {
 	c, err := openConnection(location(db.path, url.Values{}), sqlite.OpenReadWrite, busyTimeout, "query_only(1)")
 	if err != nil {
@@ -73,7 +72,10 @@ func (db *DB) ownConnection(ctx context.Context) (*connection, error) {
 	return c, nil
 }
 
-// create makes the file if it is not there.
+// asConn makes a Conn that uses one connection only.
+func (c *connection) asConn() *Conn { return &Conn{own: c, observe: func(error) {}} }
+
+// create creates the file if it does not exist.
 func create(path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -82,12 +84,12 @@ func create(path string) error {
 	return f.Close()
 }
 
-// address is how the driver is told which file to open and how.
+// address is the URI of a database file.
 func address(path string, query url.Values) string {
 	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + query.Encode()
 }
 
-// checkSQLite makes sure that the settings that our promises rest on are in force.
+// checkSQLite makes sure that the settings which durability needs are in force.
 func checkSQLite(writer *Conn, o Options) error {
 	var synchronous, foreignKeys int
 	var journal string
@@ -109,7 +111,7 @@ func checkSQLite(writer *Conn, o Options) error {
 	return nil
 }
 
-// Size returns how many bytes the database holds, without what waits to be written back to it.
+// Size returns the size of the database in bytes, without the log.
 func (db *DB) Size(ctx context.Context) (int64, error) {
 	var pages, pageSize int64
 	c := db.Read(ctx)

@@ -9,54 +9,48 @@ import (
 
 const (
 	maxBatch = 512 // callers per commit; more gained nothing
-	// manyWrites in the last commit mean that there is load, and gatherPause is how long the next one then waits for more.
+	// With manyWrites in the last commit there is load. The next commit then waits gatherPause for more writes.
 	manyWrites  = 16
 	gatherPause = 500 * time.Microsecond
 )
 
-// write is one caller's function on its way to the writer.
+// write is one caller's function.
 type write struct {
-	do   func(*Tx) error
-	tx   Tx
-	room [3]func() // for what most want to be done after the commit
-	err  error
-	then func(error) // told how it ended
+	do       func(*Tx) error
+	tx       Tx
+	onCommit [3]func() // the buffer of tx.then, which saves an allocation
+	err      error
+	then     func(error) // receives the outcome
 }
 
-// Write runs do in a transaction, alone or with others, and returns when it is committed. If do
-// fails, nothing of it is kept. It may run more than once.
+// Write runs do in a transaction, alone or with others, and returns when it is committed. If do fails, all its changes
+// are rolled back. It may run more than once.
 func (db *DB) Write(ctx context.Context, do func(*Tx) error) error {
 	done := make(chan error, 1)
 	db.Begin(ctx, do, func(err error) { done <- err })
 	return <-done // even if ctx ends: the caller must know whether it was committed
 }
 
-// Begin is Write for a caller that does something else meanwhile: then is told how it ended. Mostly it is
-// called by the writer, for which all others wait: it must be quick.
+// Begin is Write without waiting: then receives the outcome. The writer calls then and everybody else waits for it, so
+// it must be quick.
 func (db *DB) Begin(ctx context.Context, do func(*Tx) error, then func(error)) {
-	if err := ctx.Err(); err != nil {
-		then(err)
-		return
-	}
-	if err := db.handIn(ctx, &write{do: do, then: then}); err != nil {
+	if err := db.enqueue(ctx, &write{do: do, then: then}); err != nil {
 		then(err)
 	}
 }
 
-// handIn gives a write to the writer.
-func (db *DB) handIn(ctx context.Context, w *write) error {
+// enqueue gives a write to the writer. It waits while the queue is full.
+func (db *DB) enqueue(ctx context.Context, w *write) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	db.closing.RLock()
 	defer db.closing.RUnlock()
 	if db.closed {
 		return unavailable(errClosed)
 	}
 	select {
-	case db.in <- w:
-		return nil
-	default:
-	}
-	select { // so many wait that it must wait to be let in
-	case db.in <- w:
+	case db.queue <- w:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -75,13 +69,13 @@ func (db *DB) run() {
 			chore()
 			db.health.pause()
 			continue
-		case w = <-db.in:
+		case w = <-db.queue:
 		}
 		if w == nil { // closed
 			return
 		}
-		// Let callers that are ready hand in theirs first: fewer, larger commits. Every commit writes the same pages at the
-		// ends of the tables again, so under load it waits a moment for more.
+		// Fewer, larger commits are cheaper: each one writes the last pages of the tables again. So let callers that are
+		// ready enqueue theirs first, and under load wait a moment for more.
 		if len(batch) >= manyWrites {
 			time.Sleep(gatherPause)
 		} else {
@@ -103,17 +97,17 @@ func (db *DB) run() {
 			}
 			w.then(w.err)
 		}
-		clear(batch) // what callers hold is theirs again; its length is the load
+		clear(batch) // lets go of the callers' data; the length stays as a measure of the load
 		db.checkLogSize()
 		db.health.end(db.lost)
 	}
 }
 
-// gather adds to a batch those that wait.
+// gather adds the enqueued writes to a batch.
 func (db *DB) gather(batch []*write) []*write {
 	for len(batch) < maxBatch {
 		select {
-		case w, open := <-db.in:
+		case w, open := <-db.queue:
 			if !open {
 				return batch
 			}
@@ -125,8 +119,8 @@ func (db *DB) gather(batch []*write) []*write {
 	return batch
 }
 
-// commit runs the batch in one transaction and sets each write's error. If one of several fails, it
-// runs them again with a savepoint each, so that only that one is undone.
+// commit runs the batch in one transaction and sets each write's error. If one of several fails, it runs them again with
+// a savepoint each, which undoes only the failed one.
 func (db *DB) commit(batch []*write) {
 	failed, err := db.transact(batch, false)
 	if failed && len(batch) > 1 {
@@ -137,7 +131,7 @@ func (db *DB) commit(batch []*write) {
 	}
 }
 
-// refuse sets the error of those that have none.
+// refuse sets the error of the writes that have none.
 func refuse(batch []*write, err error) {
 	for _, w := range batch {
 		if w.err == nil {
@@ -146,9 +140,8 @@ func refuse(batch []*write, err error) {
 	}
 }
 
-// transact runs the batch between BEGIN and COMMIT. It returns an error if nothing of the batch was
-// kept, and whether that came while a write ran. Without savepoints the first one that fails ends
-// it; with them a failing write is undone alone.
+// transact runs the batch between BEGIN and COMMIT. It returns an error if the whole batch was rolled back, and whether a
+// write caused it. Without savepoints the first failure ends the transaction. With them a failed write is undone alone.
 func (db *DB) transact(batch []*write, savepoints bool) (failed bool, err error) {
 	for _, w := range batch {
 		w.err = nil
@@ -160,7 +153,7 @@ func (db *DB) transact(batch []*write, savepoints bool) (failed bool, err error)
 	defer func() {
 		if err != nil {
 			db.lost = db.writer.broken // nil: a caller's own error
-			db.control("ROLLBACK")     // the database may have done so already
+			db.control("ROLLBACK")     // the database may have rolled back already
 		}
 	}()
 	for _, w := range batch {
@@ -184,7 +177,7 @@ func (db *DB) transact(batch []*write, savepoints bool) (failed bool, err error)
 	return false, err
 }
 
-// alone runs one write so that it can be undone by itself. Its error is the database's own.
+// alone runs one write with a savepoint. It returns the database's own error only.
 func (db *DB) alone(w *write) error {
 	if err := db.control("SAVEPOINT one"); err != nil {
 		return err
@@ -200,8 +193,8 @@ func (db *DB) alone(w *write) error {
 	return db.control("RELEASE one")
 }
 
-// call runs a write's function. A panic becomes an error, so that one caller cannot end the writer of
-// all. A write that went on after the transaction was lost has failed, whatever it says.
+// call runs a write's function. A panic becomes an error: one caller must not end the writer. A write that went on after
+// the transaction was lost has failed, even if it returns nil.
 func (db *DB) call(w *write) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -212,11 +205,11 @@ func (db *DB) call(w *write) (err error) {
 		}
 		w.err = err
 	}()
-	w.tx = Tx{Conn: db.writer, Batch: db.batch, then: w.room[:0]}
-	return db.writer.classed(w.do(&w.tx)) // rows that were being read tell their errors unclassed
+	w.tx = Tx{Conn: db.writer, Batch: db.batch, then: w.onCommit[:0]}
+	return db.writer.classed(w.do(&w.tx)) // errors of rows are not classed yet
 }
 
-// control runs a statement of the writer's own. Its failure is nobody's fault.
+// control runs a statement of the writer itself. No caller caused its failure, so it means unavailable.
 func (db *DB) control(statement string) error {
 	db.writer.broken = nil
 	_, err := db.writer.Exec(statement)

@@ -13,7 +13,7 @@ import (
 	"parley"
 )
 
-// together has the writer take all of these in one batch: it holds it up until they wait.
+// together runs these in one batch: it blocks the writer until all are enqueued.
 func together(t *testing.T, db *DB, do ...func(*Tx) error) []error {
 	t.Helper()
 	began, end := make(chan struct{}), make(chan struct{})
@@ -32,7 +32,7 @@ func together(t *testing.T, db *DB, do ...func(*Tx) error) []error {
 	var wg sync.WaitGroup
 	for i, do := range do {
 		wg.Add(1)
-		db.Begin(context.Background(), do, func(err error) { // in this order, and there before the writer looks
+		db.Begin(context.Background(), do, func(err error) { // in this order, before the writer looks
 			results[i] = err
 			wg.Done()
 		})
@@ -43,8 +43,8 @@ func together(t *testing.T, db *DB, do ...func(*Tx) error) []error {
 	return results
 }
 
-// counted wraps a write so that it notes how many things a reader sees while it runs. There are as
-// many different numbers as there were commits.
+// counted wraps a write and stores how many things a reader sees while it runs. There are as many different numbers as
+// there were commits.
 func counted(db *DB, seen map[int]bool, do func(*Tx) error) func(*Tx) error {
 	return func(tx *Tx) error {
 		var committed int
@@ -107,7 +107,7 @@ func TestOneFailureIsAlone(t *testing.T) {
 	results := together(t, db,
 		func(tx *Tx) error { runs++; return adds("a")(tx) },
 		func(tx *Tx) error { return errors.Join(adds("b")(tx), refused) },
-		adds("a"), // there already
+		adds("a"), // already exists
 		func(tx *Tx) error {
 			if err := adds("c")(tx); err != nil {
 				return err
@@ -183,7 +183,7 @@ func TestFullDiskIsUnavailableUntilThereIsRoom(t *testing.T) {
 	if err := db.Write(t.Context(), large("b")); parley.CodeOf(err) != parley.Unavailable {
 		t.Errorf("alone: got %v", err)
 	}
-	// In company, nobody is told that a write was kept which was not.
+	// With others, a write that returns nil must be committed.
 	small := []string{"c", "d"}
 	results := together(t, db, adds("c"), large("b"), adds("d"))
 	want := []string{"a"}
@@ -197,7 +197,7 @@ func TestFullDiskIsUnavailableUntilThereIsRoom(t *testing.T) {
 	if parley.CodeOf(results[1]) != parley.Unavailable {
 		t.Errorf("in company: got %v", results[1])
 	}
-	// A write that goes on after the error has failed all the same, and leaves nothing.
+	// A write that continues after the error also fails and changes nothing.
 	if err := db.Write(t.Context(), func(tx *Tx) error {
 		if err := large("e")(tx); err == nil {
 			return errors.New("there was room")
@@ -259,9 +259,9 @@ func TestStatementsInAndOutOfTransactions(t *testing.T) {
 		if _, err := tx.Exec(`INSERT INTO thing (name, data) VALUES ($1, $2)`, name("a"), []byte{1}); err != nil {
 			return err
 		}
-		kept, err := tx.Insert(`INSERT INTO thing (name) VALUES ($1) ON CONFLICT DO NOTHING`, "b")
-		if err != nil || kept != 2 {
-			return fmt.Errorf("insert: key %d: %w", kept, err)
+		key, err := tx.Insert(`INSERT INTO thing (name) VALUES ($1) ON CONFLICT DO NOTHING`, "b")
+		if err != nil || key != 2 {
+			return fmt.Errorf("insert: key %d: %w", key, err)
 		}
 		if again, err := tx.Insert(`INSERT INTO thing (name) VALUES ($1) ON CONFLICT DO NOTHING`, "b"); err != nil || again != 0 {
 			return fmt.Errorf("insert again: key %d: %w", again, err)
@@ -275,7 +275,7 @@ func TestStatementsInAndOutOfTransactions(t *testing.T) {
 	}
 }
 
-// check1 reads a thing in all the ways there are.
+// check1 reads a thing in all possible ways.
 func check1(c *Conn) error {
 	var seq int64
 	var n int

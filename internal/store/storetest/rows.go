@@ -1,4 +1,4 @@
-// Package storetest looks into the tables of a store, for tests: what is left of a channel that is gone.
+// Package storetest reads the tables of a store for tests: it finds rows of a deleted channel.
 package storetest
 
 import (
@@ -9,8 +9,7 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite"
 )
 
-// leftovers find rows of a channel that is gone: what names it is found in every table by itself; these are
-// what hangs on messages, chats and webhooks that are gone.
+// leftovers find rows that refer to a deleted message, chat or webhook. Rows that name the channel are found without them.
 var leftovers = map[string]string{
 	"message without a chat": `SELECT count(*) FROM message WHERE chat NOT IN (SELECT id FROM chat)`,
 	"reaction of no message": `SELECT count(*) FROM reaction WHERE seq NOT IN (SELECT seq FROM message)`,
@@ -20,8 +19,7 @@ var leftovers = map[string]string{
 		AND substr(owner, 9) NOT IN (SELECT id FROM webhook)`,
 }
 
-// ChannelRows counts, table by table, what a database holds of a channel, and what is left of channels that
-// are gone. Tables without any are left out.
+// ChannelRows counts the rows of a channel and of deleted channels, by table. Tables without any are left out.
 func ChannelRows(t testing.TB, path, code string) map[string]int {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+path+"?mode=ro&_pragma=busy_timeout(10000)")
@@ -60,7 +58,8 @@ func ChannelRows(t testing.TB, path, code string) map[string]int {
 			OR typeof(channel) = 'integer' AND channel <> 0 AND channel NOT IN (SELECT id FROM channel)`, table), code)
 	}
 	count("channel", `SELECT count(*) FROM channel WHERE code = $1`, code)
-	count("idempotency by scope", `SELECT count(*) FROM idempotency WHERE scope LIKE 'channel %' AND CAST(substr(scope, 9) AS INTEGER) NOT IN (SELECT id FROM channel)`)
+	count("idempotency by scope", `SELECT count(*) FROM idempotency WHERE scope LIKE 'channel %'
+		AND CAST(substr(scope, 9) AS INTEGER) NOT IN (SELECT id FROM channel)`)
 	count("secret", `SELECT count(*) FROM secret WHERE owner = 'channel:' || $1`, code)
 	for what, query := range leftovers {
 		count(what, query)

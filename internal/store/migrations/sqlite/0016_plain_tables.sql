@@ -1,6 +1,5 @@
--- Plain tables: a row per message with its status, its position in the chat and its place in the queue, and a row per
--- event. Everything of a channel names it by its number, which changes when the channel is reset: so all of it is gone at
--- once, and the rows are purged in batches.
+-- Plain tables: a row per message with its status and its position in the chat, and a row per event. Rows name their channel
+-- by its number. A reset changes the number, which hides the old rows at once. They are purged in batches.
 --
 -- Times are milliseconds since 1970 in UTC, 0 where there is none. Flags are 0 and 1.
 
@@ -59,7 +58,7 @@ CREATE TABLE message (
   status          INTEGER NOT NULL,            -- 0 pending, 1 sent, 2 delivered, 3 read, 4 played, 5 failed, 6 deleted, 7 received
   updated_at      INTEGER NOT NULL,            -- when the status last changed
   created_at      INTEGER NOT NULL,            -- by the network's clock
-  received_at     INTEGER NOT NULL,            -- when we accepted or received it; retention counts from it
+  received_at     INTEGER NOT NULL,            -- when it was accepted or received here; retention counts from it
   priority        INTEGER NOT NULL,
   attempts        INTEGER NOT NULL DEFAULT 0,
   next_attempt    INTEGER NOT NULL DEFAULT 0,
@@ -119,9 +118,10 @@ SELECT o.id, c.id, o.contact,
   CASE WHEN EXISTS (SELECT 1 FROM message WHERE chat = o.id AND position > 0)
     THEN max(o.last_at, coalesce(late.at, 0), 1) ELSE 0 END, archived, known
 FROM old_chat o JOIN channel c ON c.code = o.channel
-LEFT JOIN (SELECT chat, max(created_at) AS at FROM message WHERE seq > (SELECT seq FROM filed) AND position > 0 GROUP BY chat) late ON late.chat = o.id;
+LEFT JOIN (SELECT chat, max(created_at) AS at FROM message
+  WHERE seq > (SELECT seq FROM filed) AND position > 0 GROUP BY chat) late ON late.chat = o.id;
 
--- The contact comes first, to find all channels that talked with somebody.
+-- The contact comes first, to find all channels of a contact.
 CREATE UNIQUE INDEX chat_contact ON chat (contact, channel);
 -- By the minute: chats are listed by it, and sorted within it.
 CREATE INDEX chat_time ON chat (channel, last_at / 60000) WHERE last_at > 0;
@@ -188,7 +188,9 @@ CREATE TABLE idempotency (
   PRIMARY KEY (scope, key)
 ) WITHOUT ROWID;
 INSERT INTO idempotency
-SELECT CASE WHEN scope LIKE '*%' THEN scope WHEN instr(scope, '+') > 0 THEN 'channel ' || s.id || substr(scope, instr(scope, '+')) ELSE 'channel ' || s.id END, key, fingerprint, coalesce(c.id, 0), messages, a.created_at, status_code, content_type, body
+SELECT CASE WHEN scope LIKE '*%' THEN scope
+    WHEN instr(scope, '+') > 0 THEN 'channel ' || s.id || substr(scope, instr(scope, '+'))
+    ELSE 'channel ' || s.id END, key, fingerprint, coalesce(c.id, 0), messages, a.created_at, status_code, content_type, body
 FROM answer a LEFT JOIN channel s ON s.code = substr(scope, 1, instr(scope || '+', '+') - 1) LEFT JOIN channel c ON c.code = a.channel
 WHERE scope LIKE '*%' OR s.id IS NOT NULL;
 DROP TABLE answer;
@@ -205,7 +207,8 @@ CREATE TABLE media_fetch (
   next_at    INTEGER NOT NULL,
   created_at INTEGER NOT NULL
 );
-INSERT INTO media_fetch SELECT seq, c.id, chat, reference, attempts, next_at, o.created_at FROM old_media_fetch o JOIN channel c ON c.code = o.channel;
+INSERT INTO media_fetch SELECT seq, c.id, chat, reference, attempts, next_at, o.created_at
+FROM old_media_fetch o JOIN channel c ON c.code = o.channel;
 DROP TABLE old_media_fetch;
 CREATE INDEX media_fetch_due ON media_fetch (next_at, chat);
 CREATE INDEX media_fetch_channel ON media_fetch (channel);
@@ -313,9 +316,8 @@ CREATE TABLE otp_alarm (
 INSERT INTO otp_alarm SELECT c.id, type, at, until, count FROM old_otp_alarm o JOIN channel c ON c.code = o.channel;
 DROP TABLE old_otp_alarm;
 
--- Deliveries. Of those that wait for a webhook, only the first of each chat is not held: the others wait behind it,
--- whatever becomes of it. So what may be tried is found without walking over all that must not. A callback is held by
--- nothing.
+-- Deliveries. Of the waiting deliveries of a webhook, only the first of each chat is not held. The others wait until it has
+-- finished. So due deliveries are found without a walk over the held ones. A callback is never held.
 ALTER TABLE delivery RENAME TO old_delivery;
 DROP INDEX delivery_first;
 DROP INDEX delivery_chat;

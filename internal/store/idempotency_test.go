@@ -9,42 +9,43 @@ import (
 	"parley/internal/store"
 )
 
-func taken(scope, key string) parley.Answer {
+func accepted(scope, key string) parley.Answer {
 	return parley.Answer{Scope: scope, Key: key, Fingerprint: []byte{1, 2, 3}, CreatedAt: start}
 }
 
 var answerTests = map[string]func(*env){
-	"a request is taken, then answered": func(e *env) {
-		want := taken("main", "k")
+	"a request is accepted, then it has a response": func(e *env) {
+		want := accepted("main", "k")
 		want.Channel = main
 		want.Messages = []parley.MessageRef{{FromMe: true, Chat: ann, ID: "A1"}, {FromMe: true, Chat: ann, ID: "A2"}}
 		e.tx(func(tx *store.Tx) error { return tx.AddStoredResponse(e.Context(), want) })
 		got, err := e.store.StoredResponse(e.Context(), "main", "k")
 		e.must(err)
-		e.same("taken", got, want)
+		e.same("accepted", got, want)
 		if got.IsComplete() {
-			e.Error("it is complete before it was answered")
+			e.Error("it is complete before it has a response")
 		}
 		want.StatusCode, want.ContentType, want.Body = 200, "application/json", []byte(`{"a":1}`)
 		e.tx(func(tx *store.Tx) error {
-			return tx.SetStoredResponse(e.Context(), parley.Answer{Scope: "main", Key: "k", StatusCode: 200, ContentType: want.ContentType, Body: want.Body})
+			return tx.SetStoredResponse(e.Context(), parley.Answer{Scope: "main", Key: "k", StatusCode: 200,
+				ContentType: want.ContentType, Body: want.Body})
 		})
 		got, err = e.store.StoredResponse(e.Context(), "main", "k")
 		e.must(err)
-		e.same("answered", got, want)
+		e.same("with a response", got, want)
 	},
 
 	"a key is used once in its scope": func(e *env) {
 		e.tx(func(tx *store.Tx) error {
-			return errors.Join(tx.AddStoredResponse(e.Context(), taken("main", "k")), tx.AddStoredResponse(e.Context(), taken("main", "K")),
-				tx.AddStoredResponse(e.Context(), taken("*global", "k")))
+			return errors.Join(tx.AddStoredResponse(e.Context(), accepted("main", "k")), tx.AddStoredResponse(e.Context(), accepted("main", "K")),
+				tx.AddStoredResponse(e.Context(), accepted("*global", "k")))
 		})
-		e.wants(parley.ErrExists, func(tx *store.Tx) error { return tx.AddStoredResponse(e.Context(), taken("main", "k")) })
+		e.wants(parley.ErrExists, func(tx *store.Tx) error { return tx.AddStoredResponse(e.Context(), accepted("main", "k")) })
 	},
 
-	"a request is taken back": func(e *env) {
+	"a key is deleted": func(e *env) {
 		for range 2 {
-			e.tx(func(tx *store.Tx) error { return tx.AddStoredResponse(e.Context(), taken("main", "k")) })
+			e.tx(func(tx *store.Tx) error { return tx.AddStoredResponse(e.Context(), accepted("main", "k")) })
 			e.tx(func(tx *store.Tx) error {
 				return errors.Join(tx.DeleteStoredResponse(e.Context(), "main", "k"), tx.DeleteStoredResponse(e.Context(), "main", "other"))
 			})
@@ -55,12 +56,12 @@ var answerTests = map[string]func(*env){
 		if _, err := e.store.StoredResponse(e.Context(), "main", "k"); !errors.Is(err, parley.ErrNotFound) {
 			e.Errorf("got %v", err)
 		}
-		e.wants(parley.ErrNotFound, func(tx *store.Tx) error { return tx.SetStoredResponse(e.Context(), taken("main", "k")) })
+		e.wants(parley.ErrNotFound, func(tx *store.Tx) error { return tx.SetStoredResponse(e.Context(), accepted("main", "k")) })
 	},
 
-	"old answers are forgotten, the oldest first": func(e *env) {
+	"old responses are purged, the oldest first": func(e *env) {
 		for i := range 5 {
-			a := taken("main", fmt.Sprint(i))
+			a := accepted("main", fmt.Sprint(i))
 			a.CreatedAt = start.Add(time.Duration(i) * time.Minute)
 			e.tx(func(tx *store.Tx) error { return tx.AddStoredResponse(e.Context(), a) })
 		}
@@ -74,7 +75,7 @@ var answerTests = map[string]func(*env){
 			for i := range 5 {
 				_, err := e.store.StoredResponse(e.Context(), "main", fmt.Sprint(i))
 				if errors.Is(err, parley.ErrNotFound) != (i < step.oldest) {
-					e.Errorf("answer %d: %v", i, err)
+					e.Errorf("response %d: %v", i, err)
 				}
 			}
 		}

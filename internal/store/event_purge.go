@@ -8,29 +8,26 @@ import (
 	"parley"
 )
 
-// PurgeEvents removes up to limit events that were stored before a time, the oldest first. Those that an enabled webhook or
+// PurgeEvents deletes up to limit events that were stored before a time, the oldest first. Events that an enabled webhook or
 // a waiting delivery needs stay, unless the log is longer than most events.
 func (t *Tx) PurgeEvents(ctx context.Context, before time.Time, most int64, limit int) (int, error) {
 	n, err := t.removeEvents(ctx, millis(before), most, int64(limit))
 	if err != nil {
 		return 0, err
 	}
-	// What channels were before then, but not what they are since.
-	_, err = t.sql.Exec(`DELETE FROM channel_state WHERE at < $1 AND EXISTS
+	// The current status of a channel stays, however old it is.
+	err = t.exec(`DELETE FROM channel_state WHERE at < $1 AND EXISTS
 		(SELECT 1 FROM channel_state AS later WHERE later.channel = channel_state.channel AND later.seq > channel_state.seq)`, millis(before))
 	return int(n), err
 }
 
 func (t *Tx) removeEvents(ctx context.Context, before, most, limit int64) (int64, error) {
 	var oldest int64
-	err := t.row(`SELECT seq FROM event ORDER BY seq LIMIT 1`, nil, &oldest)
-	if err == parley.ErrNotFound {
-		return 0, nil
-	}
-	if err != nil {
+	err := t.optional(`SELECT seq FROM event ORDER BY seq LIMIT 1`, nil, &oldest)
+	if err != nil || oldest == 0 {
 		return 0, err
 	}
-	// Of the deliveries of a chat, the one with the oldest event is not held. Without the hint, all that were delivered are walked.
+	// The delivery with the oldest event of a chat is not held. Without the hint the database walks over all delivered ones.
 	var upTo int64
 	if err := t.row(`SELECT max(removed_to, min(
 		coalesce((SELECT min(cursor) FROM webhook WHERE disabled_at = 0), $1),
@@ -48,14 +45,14 @@ func (t *Tx) removeEvents(ctx context.Context, before, most, limit int64) (int64
 		WHERE received_at < $3`, []any{upTo, limit, before}, &last); err != nil || last == 0 {
 		return 0, err
 	}
-	if _, err := t.sql.Exec(`UPDATE log SET removed_to = max(removed_to, $1)`, last); err != nil {
+	if err := t.exec(`UPDATE log SET removed_to = max(removed_to, $1)`, last); err != nil {
 		return 0, err
 	}
 	return t.sql.Exec(`DELETE FROM event WHERE seq <= $1 AND received_at < $2`, last, before)
 }
 
-// dropNeeded gives up the oldest events although they are needed, if the log is longer than most events. It returns up to
-// which seq; 0: none. It does so for a hundredth of the log at a time, so that a webhook gets few reports of gaps.
+// dropNeeded drops the oldest events although they are needed, if the log is longer than most events. It returns the last
+// dropped seq; 0: none. It drops a hundredth of the log at a time, so a webhook gets few reports of gaps.
 func (t *Tx) dropNeeded(ctx context.Context, oldest, before, most int64) (upTo int64, err error) {
 	end := oldest + max(most/100, 1) - 1
 	last, err := t.lastEvent()
@@ -67,14 +64,13 @@ func (t *Tx) dropNeeded(ctx context.Context, oldest, before, most int64) (upTo i
 	if err != nil || stored >= before {
 		return 0, err
 	}
-	if _, err := t.sql.Exec(`UPDATE log SET removed_to = max(removed_to, $1)`, end); err != nil {
+	if err := t.exec(`UPDATE log SET removed_to = max(removed_to, $1)`, end); err != nil {
 		return 0, err
 	}
 	return end, t.reportGaps(ctx)
 }
 
-// reportGaps publishes an event for each enabled webhook whose next events were removed or are about to be, and moves its
-// cursor behind them.
+// reportGaps publishes an event for each enabled webhook that lost events, and moves its cursor behind them.
 func (t *Tx) reportGaps(ctx context.Context) error {
 	var removed int64
 	if err := t.row(`SELECT removed_to FROM log`, nil, &removed); err != nil {

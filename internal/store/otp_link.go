@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,15 +11,15 @@ import (
 	"parley"
 )
 
-const linkColumns = `id, (SELECT code FROM channel WHERE channel.id = otp_link.channel), contact, hash, name, messages, on_success, on_failure, status,
-	tries, others, created_at, expires_at, ended_at, encrypted`
+const readLinks = `SELECT id, (SELECT code FROM channel WHERE channel.id = otp_link.channel), contact, hash, name, messages,
+	on_success, on_failure, status, tries, others, created_at, expires_at, ended_at, encrypted FROM otp_link `
 
 func scanLink(row scanner) (parley.OTPLink, error) {
 	var l parley.OTPLink
 	var messages []byte
 	var created, expires, ended int64
-	if err := row.Scan(&l.ID, &l.Channel, &l.Contact, &l.Hash, &l.Name, &messages, &l.OnSuccess, &l.OnFailure, &l.Status, &l.Tries, &l.Others,
-		&created, &expires, &ended, &l.Encrypted); err != nil {
+	if err := row.Scan(&l.ID, &l.Channel, &l.Contact, &l.Hash, &l.Name, &messages, &l.OnSuccess, &l.OnFailure, &l.Status,
+		&l.Tries, &l.Others, &created, &expires, &ended, &l.Encrypted); err != nil {
 		return l, err
 	}
 	if err := json.Unmarshal(messages, &l.Messages); err != nil {
@@ -30,38 +31,21 @@ func scanLink(row scanner) (parley.OTPLink, error) {
 
 // Link finds a link.
 func (r Reader) Link(ctx context.Context, id parley.OTPID) (parley.OTPLink, error) {
-	r = r.with(ctx)
-	return one(r, `SELECT `+linkColumns+` FROM otp_link WHERE id = $1`, []any{string(id)}, scanLink)
+	return one(r.with(ctx), readLinks+`WHERE id = $1`, []any{string(id)}, scanLink)
 }
 
-// LinksByHash finds those of a channel's links that have one of these keyed hashes of their code.
+// LinksByHash finds the links of a channel whose code has one of these keyed hashes.
 func (r Reader) LinksByHash(ctx context.Context, channel parley.ChannelCode, hashes [][]byte) ([]parley.OTPLink, error) {
-	r = r.with(ctx)
-	var links []parley.OTPLink
-	for some := range slices.Chunk(hashes, maxList) {
-		in, args := inList(2, some)
-		found, err := list(r, `SELECT `+linkColumns+` FROM otp_link WHERE channel = (SELECT id FROM channel WHERE code = $1) AND hash IN `+in,
-			append([]any{string(channel)}, args...), scanLink)
-		if err != nil {
-			return nil, err
-		}
-		links = append(links, found...)
-	}
-	return links, nil
+	return listIn(r.with(ctx), readLinks+`WHERE `+ofChannel+` AND hash IN `, ``, []any{string(channel)}, hashes, scanLink)
 }
 
-// LinkReplies lists when a sender was answered, oldest first.
+// LinkReplies lists when a sender got replies, oldest first.
 func (r Reader) LinkReplies(ctx context.Context, channel parley.ChannelCode, to parley.ContactID, since time.Time) ([]time.Time, error) {
-	r = r.with(ctx)
-	return list(r, `SELECT at FROM otp_reply WHERE channel = (SELECT id FROM channel WHERE code = $1) AND contact = $2 AND at >= $3 ORDER BY at`,
-		[]any{string(channel), string(to), millis(since)}, func(row scanner) (time.Time, error) {
-			var at int64
-			err := row.Scan(&at)
-			return moment(at), err
-		})
+	return list(r.with(ctx), `SELECT at FROM otp_reply WHERE `+ofChannel+` AND contact = $2 AND at >= $3 ORDER BY at`,
+		[]any{string(channel), string(to), millis(since)}, scanMoment)
 }
 
-// AddLink stores a new link and ends the one that was open.
+// AddLink stores a new link and invalidates the open one.
 func (t *Tx) AddLink(ctx context.Context, l parley.OTPLink) error {
 	messages, err := json.Marshal(l.Messages)
 	if err != nil {
@@ -72,7 +56,8 @@ func (t *Tx) AddLink(ctx context.Context, l parley.OTPLink) error {
 		return err
 	}
 	in, args := inList(4, texts(spellings))
-	if _, err := t.sql.Exec(`UPDATE otp_link SET status = $1, ended_at = $2, encrypted = NULL WHERE channel = `+channelOf(`$3`)+` AND contact IN `+in+` AND status = 0`,
+	if err := t.exec(`UPDATE otp_link SET status = $1, ended_at = $2, encrypted = NULL
+		WHERE channel = `+channelOf(`$3`)+` AND contact IN `+in+` AND status = 0`,
 		append([]any{int64(parley.OTPStatusInvalid), millis(l.CreatedAt), string(l.Channel)}, args...)...); err != nil {
 		return err
 	}
@@ -88,8 +73,8 @@ func (t *Tx) AddLink(ctx context.Context, l parley.OTPLink) error {
 		int64(l.Status), int64(l.Tries), int64(l.Others), millis(l.CreatedAt), millis(l.ExpiresAt), millis(l.EndedAt), nullable(l.Encrypted))
 }
 
-// UpdateLink stores status, tries and end of a link. One that ended at no known time ended by its own,
-// and one that ended loses what was encrypted.
+// UpdateLink stores the status, tries and end of a link. Without an end time, a finished link ended when it expired. A
+// finished link loses its encrypted code.
 func (t *Tx) UpdateLink(_ context.Context, l parley.OTPLink) error {
 	if l.Status != parley.OTPStatusPending && l.EndedAt.IsZero() {
 		l.EndedAt = l.ExpiresAt
@@ -101,18 +86,18 @@ func (t *Tx) UpdateLink(_ context.Context, l parley.OTPLink) error {
 		int64(l.Status), int64(l.Tries), int64(l.Others), millis(l.EndedAt), nullable(l.Encrypted), string(l.ID))
 }
 
-// AddLinkReply notes that a sender is answered.
+// AddLinkReply stores that a sender gets a reply.
 func (t *Tx) AddLinkReply(_ context.Context, channel parley.ChannelCode, to parley.ContactID, at time.Time) error {
 	id, err := t.channelID(channel)
-	if err == nil {
-		_, err = t.sql.Exec(`INSERT INTO otp_reply (channel, contact, at) VALUES ($1, $2, $3)`, id, string(to), millis(at))
+	if err != nil {
+		return err
 	}
-	return err
+	return t.exec(`INSERT INTO otp_reply (channel, contact, at) VALUES ($1, $2, $3)`, id, string(to), millis(at))
 }
 
-// ExpireLinks ends open links of a channel that are past their time.
+// ExpireLinks expires the open links of a channel that are past their time.
 func (t *Tx) ExpireLinks(ctx context.Context, channel parley.ChannelCode, now time.Time, limit int) ([]parley.OTPLink, error) {
-	due, err := list(t.Reader, `SELECT `+linkColumns+` FROM otp_link WHERE channel = (SELECT id FROM channel WHERE code = $1) AND status = 0 AND expires_at <= $2 ORDER BY expires_at LIMIT $3`,
+	due, err := list(t.Reader, readLinks+`WHERE `+ofChannel+` AND status = 0 AND expires_at <= $2 ORDER BY expires_at LIMIT $3`,
 		[]any{string(channel), millis(now), int64(limit)}, scanLink)
 	if err != nil {
 		return nil, err
@@ -124,4 +109,20 @@ func (t *Tx) ExpireLinks(ctx context.Context, channel parley.ChannelCode, now ti
 		}
 	}
 	return due, nil
+}
+
+// RecentLinks lists a channel's links, newest first. It reads the open links that expire last and the finished ones that
+// ended last.
+func (r Reader) RecentLinks(ctx context.Context, channel parley.ChannelCode, limit int) ([]parley.OTPLink, error) {
+	var links []parley.OTPLink
+	for _, some := range []string{`status = 0 ORDER BY expires_at`, `status <> 0 ORDER BY ended_at`} {
+		found, err := list(r.with(ctx), readLinks+`WHERE `+ofChannel+` AND `+some+` DESC LIMIT $2`,
+			[]any{string(channel), int64(limit)}, scanLink)
+		if err != nil {
+			return nil, err
+		}
+		links = append(links, found...)
+	}
+	slices.SortStableFunc(links, func(a, b parley.OTPLink) int { return cmp.Compare(millis(b.CreatedAt), millis(a.CreatedAt)) })
+	return links[:min(limit, len(links))], nil
 }

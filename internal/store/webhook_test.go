@@ -70,7 +70,8 @@ var webhookTests = map[string]func(*env){
 		want.Cursor, want.FailingSince, want.FailingFor, want.Failures = 8, start.Add(time.Second), time.Minute, 13
 		e.tx(func(tx *store.Tx) error {
 			return errors.Join(tx.SetWebhookCursor(e.Context(), want.ID, 8), tx.SetWebhookHealth(e.Context(), want),
-				tx.SetWebhookCursor(e.Context(), "whk_gone", 8), tx.SetWebhookHealth(e.Context(), parley.Webhook{ID: "whk_gone", FailingSince: start, Failures: 1}))
+				tx.SetWebhookCursor(e.Context(), "whk_gone", 8),
+				tx.SetWebhookHealth(e.Context(), parley.Webhook{ID: "whk_gone", FailingSince: start, Failures: 1}))
 		})
 		got, err := e.store.Webhook(e.Context(), want.ID)
 		e.must(err)

@@ -43,18 +43,19 @@ var eventTests = map[string]func(*env){
 		}
 	},
 
-	"statuses are told one by one": func(e *env) {
+	"statuses are published one by one": func(e *env) {
 		e.channel(main)
 		one, two, three := outgoing(""), outgoing(""), outgoing("")
 		e.add(&one, &two, &three)
 		e.tx(func(tx *store.Tx) error {
 			return tx.ConfirmMessages(e.Context(), main, []int64{one.Seq, two.Seq}, start)
 		})
-		e.tx(func(tx *store.Tx) error { // confirmed twice: nothing more to tell
+		e.tx(func(tx *store.Tx) error { // confirmed twice: no further event
 			return tx.ConfirmMessages(e.Context(), main, []int64{two.Seq}, start.Add(time.Second))
 		})
 		e.tx(func(tx *store.Tx) error { // the third jumps over SENT
-			_, _, _, err := tx.AdvanceMessages(e.Context(), main, ann, []parley.MessageID{one.ID, three.ID}, parley.Delivered, start.Add(2*time.Second))
+			both := []parley.MessageID{one.ID, three.ID}
+			_, _, _, err := tx.AdvanceMessages(e.Context(), main, ann, both, parley.Delivered, start.Add(2*time.Second))
 			return err
 		})
 		e.tx(func(tx *store.Tx) error {
@@ -65,12 +66,13 @@ var eventTests = map[string]func(*env){
 		})
 		e.same("story", e.story(0), []string{
 			fmt.Sprint(one.Seq, " SENT message.status"), fmt.Sprint(two.Seq, " SENT message.status"),
-			fmt.Sprint(one.Seq, " DELIVERED message.status"), fmt.Sprint(three.Seq, " SENT message.status"), fmt.Sprint(three.Seq, " DELIVERED message.status"),
+			fmt.Sprint(one.Seq, " DELIVERED message.status"),
+			fmt.Sprint(three.Seq, " SENT message.status"), fmt.Sprint(three.Seq, " DELIVERED message.status"),
 			fmt.Sprint(two.Seq, " DELETED message.deleted"),
 		})
 	},
 
-	"a confirmation that comes with one that was confirmed before tells only of the new one": func(e *env) {
+	"a second confirmation of a message publishes nothing": func(e *env) {
 		e.channel(main)
 		one, two := outgoing(""), outgoing("")
 		e.add(&one, &two)
@@ -99,7 +101,7 @@ var eventTests = map[string]func(*env){
 		e.same("failure after it arrived", e.events(got[0].Seq)[0].Message.Failure, (*parley.Failure)(nil))
 	},
 
-	"operations are not told of": func(e *env) {
+	"operations are not published": func(e *env) {
 		e.channel(main)
 		m := outgoing("")
 		m.Content = parley.Seen{Target: parley.MessageRef{Chat: ann, ID: "B1"}}
@@ -167,7 +169,8 @@ var eventTests = map[string]func(*env){
 		e.channel(main)
 		add := func(at time.Time) {
 			e.tx(func(tx *store.Tx) error {
-				return tx.AddEvent(e.Context(), &parley.Event{Type: parley.OTPExpired, Channel: main, At: at, Data: []byte(`{}`), Encrypted: []byte("x")})
+				expired := parley.Event{Type: parley.OTPExpired, Channel: main, At: at, Data: []byte(`{}`), Encrypted: []byte("x")}
+				return tx.AddEvent(e.Context(), &expired)
 			})
 		}
 		add(start)
@@ -210,7 +213,7 @@ var eventTests = map[string]func(*env){
 			waits = ds[0]
 			return err
 		})
-		forget := func(most int64, want int) {
+		purge := func(most int64, want int) {
 			e.Helper()
 			e.tx(func(tx *store.Tx) error {
 				n, err := tx.PurgeEvents(e.Context(), tick(), most, 10)
@@ -218,14 +221,14 @@ var eventTests = map[string]func(*env){
 				return err
 			})
 		}
-		forget(1e9, 3) // up to the delivery that waits
-		forget(1e9, 0)
+		purge(1e9, 3) // up to the delivery that waits
+		purge(1e9, 0)
 		waits.State, waits.EndedAt = parley.DeliveryDone, start
 		e.tx(func(tx *store.Tx) error { return tx.UpdateDeliveries(e.Context(), []parley.Delivery{waits}) })
-		forget(1e9, 3) // up to the cursor of the webhook that is on
-		forget(204, 0) // it has no more than that
+		purge(1e9, 3) // up to the cursor of the enabled webhook
+		purge(204, 0) // the log is not longer
 		e.same("events", len(e.events(0)), 204)
-		forget(200, 2) // a hundredth of what may be there
+		purge(200, 2) // a hundredth of the limit
 		gap := e.events(first + 209)
 		e.same("gaps", len(gap), 1)
 		e.same("gap", fmt.Sprint(gap[0].Type, " ", gap[0].Channel, string(gap[0].Data)),
@@ -291,7 +294,7 @@ var eventTests = map[string]func(*env){
 							}
 						}
 						if i == 7 {
-							return errTest // and nothing of it is kept
+							return errTest // and is rolled back
 						}
 						return nil
 					})
@@ -312,7 +315,7 @@ var eventTests = map[string]func(*env){
 		}
 	},
 
-	"what is not kept is not told": func(e *env) {
+	"a rolled back event is not published": func(e *env) {
 		e.channel(main)
 		added := e.store.EventAdded()
 		e.wants(errTest, func(tx *store.Tx) error {
@@ -321,7 +324,7 @@ var eventTests = map[string]func(*env){
 		e.same("events", len(e.events(0)), 0)
 		select {
 		case <-added:
-			e.Error("whoever waits was woken for nothing")
+			e.Error("a waiter was notified without an event")
 		default:
 		}
 		e.tx(func(tx *store.Tx) error {
@@ -330,7 +333,7 @@ var eventTests = map[string]func(*env){
 		<-added
 	},
 
-	"the events of a message that is gone are gone": func(e *env) {
+	"the events of a deleted message are deleted": func(e *env) {
 		e.channel(main)
 		m := outgoing("")
 		e.add(&m)

@@ -58,7 +58,8 @@ var messageTests = map[string]func(*env){
 			SHA256: []byte{1}, MediaKey: []byte{2}, Width: 3, Height: 4, Seconds: 5, Waveform: []byte{6}, Thumbnail: []byte{7}}
 		target := parley.MessageRef{FromMe: true, Chat: ann, ID: "A1"}
 		for i, content := range []parley.Content{
-			parley.Text{Body: "plain"}, parley.Secret{Shown: "••••", OTP: "otc_1", Encrypted: []byte{8}}, parley.Text{Body: "with a link", Preview: &parley.Preview{URL: "https://example.com", Title: "T"}},
+			parley.Text{Body: "plain"}, parley.Secret{Shown: "••••", OTP: "otc_1", Encrypted: []byte{8}},
+			parley.Text{Body: "with a link", Preview: &parley.Preview{URL: "https://example.com", Title: "T"}},
 			parley.Image{Caption: "c", Media: media}, parley.Video{Caption: "c", Media: media}, parley.File{Media: media},
 			parley.Voice{Media: media}, parley.Location{Title: "t", Latitude: "1.50", Longitude: "-2"},
 			parley.Poll{Title: "t", Options: []string{"a", "b"}, Multiple: true},
@@ -271,7 +272,7 @@ var messageTests = map[string]func(*env){
 		slices.Reverse(history)
 		e.same("messages", len(history), writers*each*4/5)
 		if !slices.IsSortedFunc(history, func(a, b parley.Message) int { return cmp.Compare(a.Seq, b.Seq) }) {
-			e.Error("history is not in the order in which the messages were taken")
+			e.Error("history is not in the order of acceptance")
 		}
 		for w, own := range sent {
 			var got []parley.MessageID
@@ -307,14 +308,14 @@ var messageTests = map[string]func(*env){
 			_, err := tx.AdvanceMessage(e.Context(), main, parley.MessageRef{FromMe: true, Chat: ann, ID: ids[1]}, parley.Read, nil, start)
 			return err
 		})
-		moved, unknown = advance(parley.Read, ids[0], "NOBODY", ids[1], ids[2])
+		moved, unknown = advance(parley.Read, ids[0], "UNKNOWN", ids[1], ids[2])
 		e.same("moved of some", moved, []parley.MessageID{ids[0], ids[2]})
-		e.same("unknown of some", unknown, []parley.MessageID{"NOBODY"})
+		e.same("unknown of some", unknown, []parley.MessageID{"UNKNOWN"})
 		for i, want := range []parley.Status{parley.Read, parley.Read, parley.Read, parley.Delivered} {
 			e.same("status", e.message(outgoing(string(ids[i]))).Status, want)
 		}
 		var elsewhere []parley.MessageID
-		e.tx(func(tx *store.Tx) (err error) { // a receipt by somebody else moves nothing
+		e.tx(func(tx *store.Tx) (err error) { // a receipt of another contact changes nothing
 			elsewhere, _, unknown, err = tx.AdvanceMessages(e.Context(), main, bob, ids[3:4], parley.Read, start)
 			return err
 		})
@@ -326,7 +327,8 @@ var messageTests = map[string]func(*env){
 		m := outgoing("A1")
 		e.add(&m)
 		e.tx(func(tx *store.Tx) error {
-			_, err := tx.AdvanceMessage(e.Context(), main, m.Ref(), parley.FailedForGood, &parley.Failure{Code: parley.GaveUp, Message: "No."}, start)
+			why := parley.Failure{Code: parley.GaveUp, Message: "No."}
+			_, err := tx.AdvanceMessage(e.Context(), main, m.Ref(), parley.FailedForGood, &why, start)
 			return err
 		})
 		e.tx(func(tx *store.Tx) error {

@@ -20,36 +20,31 @@ func scanMediaFetch(row scanner) (f parley.MediaFetch, err error) {
 	return f, err
 }
 
-// AddMediaFetch stores that the file of a message is to be fetched.
+// AddMediaFetch schedules the fetch of a message's file.
 func (t *Tx) AddMediaFetch(_ context.Context, f parley.MediaFetch) error {
-	_, err := t.sql.Exec(`INSERT INTO media_fetch (seq, channel, chat, reference, attempts, next_at, created_at)
+	return t.exec(`INSERT INTO media_fetch (seq, channel, chat, reference, attempts, next_at, created_at)
 		SELECT seq, channel, chat, $2, $3, $4, $5 FROM message WHERE seq = $1`,
 		f.Seq, f.Reference, int64(f.Attempts), millis(f.NextAt), millis(f.CreatedAt))
-	return err
 }
 
-// DueMediaFetches returns the oldest file of each chat that is due and not being fetched.
+// DueMediaFetches returns for each chat the oldest file that is due and not being fetched.
 func (r Reader) DueMediaFetches(ctx context.Context, now, latest time.Time, running []int64) ([]parley.MediaFetch, error) {
-	r = r.with(ctx)
 	args, except := []any{millis(now), millis(latest)}, ""
 	for _, seq := range running {
 		args = append(args, seq)
 		except += " AND seq <> " + param(len(args))
 	}
-	return list(r, `SELECT `+mediaFetchColumns+fromMediaFetches+`
+	return list(r.with(ctx), `SELECT `+mediaFetchColumns+fromMediaFetches+`
 		WHERE media_fetch.seq IN (SELECT min(seq) FROM media_fetch WHERE (next_at <= $1 OR next_at > $2)`+except+` GROUP BY chat)
 		ORDER BY media_fetch.seq`, args, scanMediaFetch)
 }
 
-// NextMediaFetch is when the next file is due that is not due now.
+// NextMediaFetch is when the next file becomes due.
 func (r Reader) NextMediaFetch(ctx context.Context, now time.Time) (time.Time, error) {
-	r = r.with(ctx)
-	var next int64
-	err := r.row(`SELECT coalesce(min(next_at), 0) FROM media_fetch WHERE next_at > $1`, []any{millis(now)}, &next)
-	return moment(next), err
+	return r.with(ctx).moment(`SELECT coalesce(min(next_at), 0) FROM media_fetch WHERE next_at > $1`, millis(now))
 }
 
-// MediaFetch reads a file that is to be fetched.
+// MediaFetch reads a scheduled fetch.
 func (r Reader) MediaFetch(ctx context.Context, seq int64) (parley.MediaFetch, error) {
 	r = r.with(ctx)
 	f, err := one(r, `SELECT `+mediaFetchColumns+fromMediaFetches+`WHERE media_fetch.seq = $1`,
@@ -78,7 +73,7 @@ func (t *Tx) DelayMediaFetch(_ context.Context, seq int64, attempts int, next ti
 	return t.change(`UPDATE media_fetch SET attempts = $1, next_at = $2 WHERE seq = $3`, int64(attempts), millis(next), seq)
 }
 
-// FinishMediaFetch stores what was fetched, or that nothing will be.
+// FinishMediaFetch stores the fetched file, or with nil that it cannot be fetched.
 func (t *Tx) FinishMediaFetch(_ context.Context, seq int64, media *parley.Media) (parley.Message, error) {
 	if err := t.change(`DELETE FROM media_fetch WHERE seq = $1`, seq); err != nil {
 		return parley.Message{}, err
@@ -93,4 +88,31 @@ func (t *Tx) FinishMediaFetch(_ context.Context, seq int64, media *parley.Media)
 		return m, fmt.Errorf("encode message: %w", err)
 	}
 	return m, t.change(`UPDATE message SET data = $1 WHERE seq = $2`, nullableText(data), seq)
+}
+
+// filesAtOnce is how many messages one call of MessageFiles reads.
+const filesAtOnce = 5000
+
+// MessageFiles lists the files of messages after a seq. It also returns the last seq that it read.
+func (r Reader) MessageFiles(ctx context.Context, after int64) (keys []string, last int64, err error) {
+	r = r.with(ctx)
+	var newest int64
+	if err := r.row(`SELECT coalesce(max(seq), 0) FROM message`, nil, &newest); err != nil {
+		return nil, after, err
+	}
+	last = max(after, min(newest, after+filesAtOnce))
+	err = each(r, `SELECT seq, kind, data FROM message WHERE seq > $1 AND seq <= $2 AND data IS NOT NULL
+		AND kind IN ($3, $4, $5, $6)`, []any{after, last,
+		string(parley.KindImage), string(parley.KindVideo), string(parley.KindFile), string(parley.KindVoice)}, func(row scanner) error {
+		var seq int64
+		file, err := scanFile(row, &seq)
+		if file != nil {
+			keys = append(keys, file.Key, file.ID) // an inbound file is stored under its id before it gets its key
+		}
+		return err
+	})
+	if err != nil {
+		return nil, after, err
+	}
+	return keys, last, nil
 }

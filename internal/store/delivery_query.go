@@ -12,7 +12,7 @@ import (
 	"parley"
 )
 
-// Deliveries lists deliveries, newest first, and how many there are.
+// Deliveries lists deliveries, newest first, and returns their number.
 func (r Reader) Deliveries(ctx context.Context, q parley.DeliveryQuery, page parley.Page) ([]parley.Delivery, int64, error) {
 	r = r.with(ctx)
 	total, err := r.countDeliveries(q)
@@ -30,8 +30,8 @@ func (r Reader) Deliveries(ctx context.Context, q parley.DeliveryQuery, page par
 	return found, total, err
 }
 
-// countDeliveries counts deliveries. Most are delivered, and no index knows those: they are what is
-// left of all without the few that wait or failed.
+// countDeliveries counts deliveries. No index has the delivered ones, which are the most. Their number is that of all
+// deliveries without the waiting and failed ones.
 func (r Reader) countDeliveries(q parley.DeliveryQuery) (n int64, err error) {
 	if q.State == nil || *q.State != parley.DeliveryDone {
 		where, args, err := r.conditions(q)
@@ -51,7 +51,7 @@ func (r Reader) countDeliveries(q parley.DeliveryQuery) (n int64, err error) {
 	return counts[0] - counts[1] - counts[2], nil
 }
 
-// ReplayDeliveries has deliveries that have ended made again.
+// ReplayDeliveries makes finished deliveries wait again.
 func (t *Tx) ReplayDeliveries(_ context.Context, q parley.DeliveryQuery, now time.Time, limit int) (int, error) {
 	if q.State != nil && *q.State == parley.DeliveryWaiting {
 		return 0, nil
@@ -68,7 +68,8 @@ func (t *Tx) ReplayDeliveries(_ context.Context, q parley.DeliveryQuery, now tim
 	if err != nil || len(some) == 0 {
 		return 0, err
 	}
-	slices.SortStableFunc(some, func(a, b parley.Delivery) int { return cmp.Compare(a.Event, b.Event) }) // so that the first is held by none of them
+	// In the order of events: the first of a chat must not be held by the others.
+	slices.SortStableFunc(some, func(a, b parley.Delivery) int { return cmp.Compare(a.Event, b.Event) })
 	for i := range some {
 		d := &some[i]
 		d.MakeRoom()
@@ -80,7 +81,8 @@ func (t *Tx) ReplayDeliveries(_ context.Context, q parley.DeliveryQuery, now tim
 		if err != nil {
 			return 0, err
 		}
-		if err := t.change(replayDelivery, flag(d.Webhook != ""), string(d.Endpoint()), channel, string(d.Chat), millis(now), earlier, d.ID.Number()); err != nil {
+		if err := t.change(replayDelivery, flag(d.Webhook != ""), string(d.Endpoint()), channel, string(d.Chat),
+			millis(now), earlier, d.ID.Number()); err != nil {
 			return 0, err
 		}
 	}
@@ -90,12 +92,11 @@ func (t *Tx) ReplayDeliveries(_ context.Context, q parley.DeliveryQuery, now tim
 var replayDelivery = `UPDATE delivery SET held = ` + fmt.Sprintf(isHeld, 1, 2, 3, 4) + `, state = 0, attempts = 0, next_at = $5,
 	tried_at = 0, ended_at = 0, took = 0, code = 0, problem = '', response = '', earlier = $6 WHERE seq = $7`
 
-// rareIndex names the index of those that wait or failed, where only they can match: they are few, and the database would
-// walk over everything that was delivered. Empty: it may choose.
+// rareIndex names the index of waiting or failed deliveries if only they can match. They are few, and without the hint the
+// database would walk over all delivered ones. Empty: the database may choose.
 func rareIndex(q parley.DeliveryQuery) string {
 	switch {
 	case q.State == nil || len(q.IDs)+len(q.Events) > 0:
-		return ""
 	case *q.State == parley.DeliveryWaiting:
 		return ` INDEXED BY delivery_chat`
 	case *q.State == parley.DeliveryFailed:
@@ -104,12 +105,12 @@ func rareIndex(q parley.DeliveryQuery) string {
 	return ""
 }
 
-// conditions writes a query as SQL. States are part of the text, because only then can an index of some
-// of them be used. Deliveries of webhooks that were deleted are left out.
+// conditions writes a query as SQL. States are part of the text, because a partial index needs that. Deliveries of deleted
+// webhooks are left out.
 func (r Reader) conditions(q parley.DeliveryQuery) (where string, args []any, err error) {
 	all, plus := []string{`true`}, ""
 	if rareIndex(q) != "" {
-		plus = `+` // has the database not use the index of channels
+		plus = `+` // prevents the use of the index of channels
 	}
 	var retired bool
 	if err := r.row(`SELECT EXISTS (SELECT 1 FROM retired_webhook)`, nil, &retired); err != nil {

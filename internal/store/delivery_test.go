@@ -18,7 +18,8 @@ var deliveryTests = map[string]func(*env){
 			EndedAt: start.Add(2 * time.Minute), Took: 1234 * time.Microsecond, Code: 503, Problem: "http_status: no", Answer: "try later",
 			Earlier: []parley.DeliveryAttempt{
 				{Number: 1, At: start, Took: 15 * time.Second, Problem: "timeout: slow"},
-				{Number: 2, At: start.Add(5 * time.Second), Took: 99 * time.Microsecond, Code: 500, Problem: "http_status: no", Answer: "<b>\"oh\"\n</b> 👋"},
+				{Number: 2, At: start.Add(5 * time.Second), Took: 99 * time.Microsecond, Code: 500, Problem: "http_status: no",
+					Answer: "<b>\"oh\"\n</b> 👋"},
 			},
 		}
 		call := callback("https://App.example:8443/ok?x=1", 6)
@@ -122,7 +123,7 @@ var deliveryTests = map[string]func(*env){
 		}
 	},
 
-	"what is gone is not updated": func(e *env) {
+	"a deleted delivery is not updated": func(e *env) {
 		e.deliver(hook, ann, 1)
 		e.becomes(finished(delivery(hook, ann, 9), parley.DeliveryDone, start), finished(delivery(hook, ann, 1), parley.DeliveryDone, start))
 		_, total, err := e.store.Deliveries(e.Context(), parley.DeliveryQuery{}, parley.Page{Limit: 10})
@@ -151,7 +152,8 @@ var deliveryTests = map[string]func(*env){
 			want []int64
 		}{
 			{"all", parley.DeliveryQuery{}, []int64{6, 5, 4, 3, 2, 1}},
-			{"ids", parley.DeliveryQuery{IDs: []parley.DeliveryID{made[0], made[1], made[2], parley.DeliveryIDOf(99), "dlv_none"}}, []int64{3, 2, 1}},
+			{"ids", parley.DeliveryQuery{IDs: []parley.DeliveryID{made[0], made[1], made[2], parley.DeliveryIDOf(99), "dlv_none"}},
+				[]int64{3, 2, 1}},
 			{"events", parley.DeliveryQuery{Events: []int64{2, 4, 6}}, []int64{6, 4, 2}},
 			{"webhook", parley.DeliveryQuery{Webhook: "whk_2"}, []int64{6, 5, 4}},
 			{"channel", parley.DeliveryQuery{Channel: main}, []int64{3, 2, 1}},
@@ -190,7 +192,7 @@ var deliveryTests = map[string]func(*env){
 		e.same("replayed", replay(parley.DeliveryQuery{Webhook: hook}, 1), 1)
 		e.same("replayed after that", replay(parley.DeliveryQuery{Webhook: hook}, 10), 1)
 		e.same("replayed at last", replay(parley.DeliveryQuery{Webhook: hook}, 10), 0)
-		// The one that has its turn keeps it; then they come in the order of events.
+		// The first one stays first; then they come in the order of events.
 		for _, n := range []int64{3, 1, 2} {
 			e.same("due", e.due("whk_1", start, 10), []int64{n})
 			e.becomes(finished(delivery(hook, ann, n), parley.DeliveryDone, start))
@@ -205,7 +207,7 @@ var deliveryTests = map[string]func(*env){
 		e.same("delivery", found[0], want)
 	},
 
-	"a delivery keeps its attempts over retries and replays, and they go with it": func(e *env) {
+	"the attempts of a delivery survive retries and replays, and are purged with it": func(e *env) {
 		d := delivery(hook, ann, 1)
 		e.tx(func(tx *store.Tx) error { return tx.AddDeliveries(e.Context(), []parley.Delivery{d}) })
 		q := parley.DeliveryQuery{Webhook: hook}
@@ -241,7 +243,8 @@ var deliveryTests = map[string]func(*env){
 		fails(time.Minute, 503, "http_status: busy", "later")
 		again = read()
 		e.same("history at last", again.History(), append(want,
-			parley.DeliveryAttempt{Number: 3, At: start.Add(time.Minute), Took: time.Millisecond, Code: 503, Problem: "http_status: busy", Answer: "later"}))
+			parley.DeliveryAttempt{Number: 3, At: start.Add(time.Minute), Took: time.Millisecond, Code: 503,
+				Problem: "http_status: busy", Answer: "later"}))
 		e.becomes(finished(again, parley.DeliveryDone, start))
 		e.tx(func(tx *store.Tx) error {
 			return second(tx.PurgeDeliveries(e.Context(), parley.DeliveryDone, start.Add(time.Second), 10))
@@ -269,14 +272,15 @@ var deliveryTests = map[string]func(*env){
 			e.becomes(finished(delivery(hook, ann, n+1), parley.DeliveryDone, start.Add(time.Duration(n)*time.Second)))
 		}
 
-		forget := func(before time.Time, limit int) (n int) {
+		purge := func(before time.Time, limit int) (n int) {
 			e.tx(func(tx *store.Tx) (err error) {
 				n, err = tx.PurgeDeliveries(e.Context(), parley.DeliveryDone, before, limit)
 				return err
 			})
 			return n
 		}
-		e.same("forgotten", []int{forget(start.Add(2*time.Second), 1), forget(start.Add(2*time.Second), 10), forget(start.Add(2*time.Second), 10)}, []int{1, 1, 0})
+		later := start.Add(2 * time.Second)
+		e.same("purged", []int{purge(later, 1), purge(later, 10), purge(later, 10)}, []int{1, 1, 0})
 		left, _, err := e.store.Deliveries(e.Context(), parley.DeliveryQuery{}, parley.Page{Limit: 10})
 		e.must(err)
 		e.same("left", places(left), []int64{4, 3})

@@ -34,7 +34,7 @@ var chatTests = map[string]func(*env){
 			e.must(err)
 			e.same("chats", []any{chats, total}, []any{test.want, int64(2)})
 		}
-		chats, total, err := e.store.Chats(e.Context(), "nobody", parley.Page{Limit: 10})
+		chats, total, err := e.store.Chats(e.Context(), "unknown", parley.Page{Limit: 10})
 		e.must(err)
 		e.same("of an unknown channel", []any{len(chats), total}, []any{0, int64(0)})
 	},
@@ -153,7 +153,7 @@ var chatTests = map[string]func(*env){
 		}
 	},
 
-	"a chat takes the network's spelling": func(e *env) {
+	"a chat gets the network's spelling": func(e *env) {
 		m := outgoing("A1")
 		e.add(&m)
 		e.tx(func(tx *store.Tx) error { return tx.AddAlias(e.Context(), main, ann, bob) })

@@ -8,7 +8,7 @@ import (
 	"parley"
 )
 
-// statusRow is what is needed of a message to change its status.
+// statusRow is the part of a message that a change of its status needs.
 type statusRow struct {
 	seq, channel, created     int64
 	id                        parley.MessageID
@@ -22,8 +22,9 @@ func scanStatus(row scanner) (s statusRow, err error) {
 
 const statusColumns = `seq, channel, created_at, id, status, position IS NOT NULL, from_me, secret`
 
-// AdvanceMessage moves a message on to a status, if that can follow the one it has.
-func (t *Tx) AdvanceMessage(_ context.Context, channel parley.ChannelCode, ref parley.MessageRef, to parley.Status, why *parley.Failure, at time.Time) (bool, error) {
+// AdvanceMessage sets the status of a message, if it can follow the current one.
+func (t *Tx) AdvanceMessage(_ context.Context, channel parley.ChannelCode, ref parley.MessageRef, to parley.Status,
+	why *parley.Failure, at time.Time) (bool, error) {
 	seq, err := t.find(channel, ref)
 	if err != nil {
 		return false, err
@@ -32,10 +33,10 @@ func (t *Tx) AdvanceMessage(_ context.Context, channel parley.ChannelCode, ref p
 	return len(moved) > 0, err
 }
 
-// AdvanceMessages moves messages that the channel sent to one chat on to a status, where that can
-// follow the one they have. It returns those that moved, and the ids that are not there.
-func (t *Tx) AdvanceMessages(_ context.Context, code parley.ChannelCode, contact parley.ContactID, ids []parley.MessageID, to parley.Status, at time.Time) (
-	moved []parley.MessageID, seqs []int64, unknown []parley.MessageID, err error) {
+// AdvanceMessages sets the status of messages that the channel sent to one chat, where it can follow the current one. It
+// returns the messages that changed, and the ids that it did not find.
+func (t *Tx) AdvanceMessages(_ context.Context, code parley.ChannelCode, contact parley.ContactID, ids []parley.MessageID,
+	to parley.Status, at time.Time) (moved []parley.MessageID, seqs []int64, unknown []parley.MessageID, err error) {
 	channel, err := t.channelID(code)
 	if err == parley.ErrNotFound {
 		return nil, nil, ids, nil
@@ -67,13 +68,13 @@ func (t *Tx) AdvanceMessages(_ context.Context, code parley.ChannelCode, contact
 	return moved, seqs, unknown, nil
 }
 
-// ConfirmMessages moves messages on from pending to sent. Those that are further already, or gone, stay as they are.
+// ConfirmMessages sets pending messages to SENT. It ignores messages that are further or do not exist.
 func (t *Tx) ConfirmMessages(_ context.Context, _ parley.ChannelCode, seqs []int64, at time.Time) error {
 	_, err := t.advanceSeqs(seqs, parley.Sent, nil, at)
 	return err
 }
 
-// advanceSeqs moves messages on and returns those that moved.
+// advanceSeqs advances messages and returns those that changed.
 func (t *Tx) advanceSeqs(seqs []int64, to parley.Status, why *parley.Failure, at time.Time) (moved []statusRow, err error) {
 	for some := range slices.Chunk(seqs, maxList) {
 		in, args := inList(1, some)
@@ -90,8 +91,8 @@ func (t *Tx) advanceSeqs(seqs []int64, to parley.Status, why *parley.Failure, at
 	return moved, nil
 }
 
-// advance moves up to maxList messages on to a status, where that can follow the one they have, and publishes it. It returns
-// those that moved.
+// advance sets the status of up to maxList messages, where it can follow the current one, and publishes it. It returns the
+// messages that changed.
 func (t *Tx) advance(all []statusRow, to parley.Status, why *parley.Failure, at time.Time) ([]statusRow, error) {
 	moved := slices.DeleteFunc(all, func(s statusRow) bool { return !to.CanFollow(s.status) })
 	if len(moved) == 0 {
@@ -108,7 +109,7 @@ func (t *Tx) advance(all []statusRow, to parley.Status, why *parley.Failure, at 
 		seqs[i] = s.seq
 		switch {
 		case !s.inHistory:
-		case s.status == parley.Pending && (to == parley.Delivered || to == parley.Read || to == parley.Played): // it was sent, too
+		case s.status == parley.Pending && (to == parley.Delivered || to == parley.Read || to == parley.Played): // SENT was skipped
 			skipped = append(skipped, s.seq)
 			t.countStatus([]statusRow{s}, parley.Sent, at)
 		default:
@@ -117,7 +118,8 @@ func (t *Tx) advance(all []statusRow, to parley.Status, why *parley.Failure, at 
 	}
 	t.countStatus(moved, to, at)
 	in, args := inList(6, seqs)
-	if _, err := t.sql.Exec(`UPDATE message SET status = $1, updated_at = $2, failure_code = $3, failure = $4, failure_until = $5 WHERE seq IN `+in,
+	if err := t.exec(`UPDATE message SET status = $1, updated_at = $2, failure_code = $3, failure = $4, failure_until = $5
+		WHERE seq IN `+in,
 		append([]any{int64(to), millis(at), string(code), text, until}, args...)...); err != nil {
 		return nil, err
 	}
@@ -127,29 +129,26 @@ func (t *Tx) advance(all []statusRow, to parley.Status, why *parley.Failure, at 
 	return moved, t.publishDelivered(skipped, to, at)
 }
 
-// DelayMessage stores that sending failed for now and when to try again.
+// DelayMessage stores a failed attempt and the time of the next one.
 func (t *Tx) DelayMessage(_ context.Context, channel parley.ChannelCode, ref parley.MessageRef, attempts int, next time.Time) error {
-	return t.set(channel, ref, `UPDATE message SET attempts = $1, next_attempt = $2 WHERE status = 0 AND seq = $3`, int64(attempts), millis(next))
+	return t.set(channel, ref, `UPDATE message SET attempts = $1, next_attempt = $2 WHERE status = 0 AND seq = $3`,
+		int64(attempts), millis(next))
 }
 
-// FailPool fails what is still pending of a pool and returns the messages' references in order.
-func (t *Tx) FailPool(_ context.Context, channel parley.ChannelCode, pool parley.PoolID, why parley.Failure, at time.Time) ([]parley.MessageRef, error) {
-	type waiting struct {
-		seq int64
-		ref parley.MessageRef
-	}
-	pending, err := list(t.Reader, `SELECT message.seq, from_me, contact, message.id FROM message JOIN chat ON chat.id = message.chat
-		WHERE message.channel = (SELECT id FROM channel WHERE code = $1) AND status = 0 AND pool = $2 AND pool <> '' ORDER BY message.seq`,
-		[]any{string(channel), string(pool)}, func(row scanner) (w waiting, err error) {
-			return w, row.Scan(&w.seq, &w.ref.FromMe, &w.ref.Chat, &w.ref.ID)
+// FailPool fails the pending messages of a pool and returns their references in order.
+func (t *Tx) FailPool(_ context.Context, channel parley.ChannelCode, pool parley.PoolID, why parley.Failure, at time.Time) (
+	[]parley.MessageRef, error) {
+	var seqs []int64
+	failed, err := list(t.Reader, `SELECT message.seq, from_me, contact, message.id FROM message JOIN chat ON chat.id = message.chat
+		WHERE message.`+ofChannel+` AND status = 0 AND pool = $2 AND pool <> '' ORDER BY message.seq`,
+		[]any{string(channel), string(pool)}, func(row scanner) (ref parley.MessageRef, err error) {
+			var seq int64
+			err = row.Scan(&seq, &ref.FromMe, &ref.Chat, &ref.ID)
+			seqs = append(seqs, seq)
+			return ref, err
 		})
 	if err != nil {
 		return nil, err
-	}
-	var failed []parley.MessageRef
-	var seqs []int64
-	for _, w := range pending {
-		failed, seqs = append(failed, w.ref), append(seqs, w.seq)
 	}
 	_, err = t.advanceSeqs(seqs, parley.FailedForGood, &why, at)
 	return failed, err

@@ -156,22 +156,22 @@ var channelTests = map[string]func(*env){
 		}
 		e.tx(func(tx *store.Tx) error { return tx.DeleteChannel(e.Context(), main) })
 
-		gone := func(what string, err error) {
+		deleted := func(what string, err error) {
 			if !errors.Is(err, parley.ErrNotFound) {
 				e.Errorf("%s of the deleted channel: got error %v", what, err)
 			}
 		}
 		m := outgoing("A1")
 		_, err := e.store.Message(e.Context(), main, m.Ref())
-		gone("message", err)
+		deleted("message", err)
 		_, err = e.store.Token(e.Context(), "tok_main")
-		gone("token", err)
+		deleted("token", err)
 		_, err = e.store.Chat(e.Context(), main, ann)
-		gone("chat", err)
+		deleted("chat", err)
 		_, err = e.store.StoredResponse(e.Context(), string(main), "k")
-		gone("answer", err)
+		deleted("response", err)
 
-		// A channel of the same name begins with nothing, and the other one keeps its own.
+		// A channel of the same name is empty, and the other one is unchanged.
 		e.channel(main)
 		e.add(&m)
 		page, total, err := e.store.History(e.Context(), main, ann, parley.Page{Limit: 10})

@@ -111,7 +111,7 @@ var linkTests = map[string]func(*env){
 		})
 		early.Status, early.EndedAt, early.Encrypted = parley.OTPStatusExpired, early.ExpiresAt, nil
 		e.same("expired", got, []parley.OTPLink{early})
-		e.same("as it is kept", e.link(early.ID), early)
+		e.same("as stored", e.link(early.ID), early)
 		e.same("not due", e.link(late.ID), late)
 
 		var n int
@@ -123,7 +123,7 @@ var linkTests = map[string]func(*env){
 		if _, err := e.store.Link(e.Context(), used.ID); !errors.Is(err, parley.ErrNotFound) {
 			e.Errorf("the used one: %v", err)
 		}
-		e.same("kept", e.link(early.ID), early)
+		e.same("stored", e.link(early.ID), early)
 	},
 
 	"replies are counted by channel and sender": func(e *env) {

@@ -32,7 +32,8 @@ var numberTests = map[string]func(*env){
 		elsewhere.Channel = other
 		e.add(&long, &ann, &elsewhere)
 		for number, want := range map[string][]string{
-			"6281100000001": {"ELSEWHERE", "ANN"}, "628110000000": {"ELSEWHERE", "ANN", "LONG"}, "62811000000012": {"LONG"}, "62811000000013": nil, "811": nil,
+			"6281100000001": {"ELSEWHERE", "ANN"}, "628110000000": {"ELSEWHERE", "ANN", "LONG"},
+			"62811000000012": {"LONG"}, "62811000000013": nil, "811": nil,
 		} {
 			e.same("who begins with "+number, e.findAll(parley.MessageQuery{Limit: 2, Number: number}), want)
 		}
