@@ -11,11 +11,11 @@ type clock struct {
 	mu         sync.Mutex
 	ahead      time.Duration
 	seen       time.Time // zero: it is not known
-	newestTime time.Time // the newest time of a confirmation; zero: none
+	newestTime time.Time // newest time in a confirmation; zero: none yet
 }
 
-// measureClock takes note of the time that the network told when it let us in. That was on its way for no
-// longer than all of the login took, by which we may only seem to be ahead.
+// measureClock compares this machine's clock with the time in the login response. The response was in transit for at
+// most the whole login, so up to that much of a positive offset is ignored.
 func (conn *connection) measureClock(took time.Duration) {
 	offset, told := conn.networkClockOffset()
 	ahead := -offset
@@ -30,8 +30,8 @@ func (conn *connection) measureClock(took time.Duration) {
 	}
 }
 
-// improve takes note of the time of a confirmation, where it shows that the clock is better than was thought. It
-// never makes it worse: a message that the network had before may be confirmed with the time of then.
+// improve uses the time of a confirmation if it shows a smaller offset. It never enlarges the offset: a message that
+// the network already had may be confirmed with its original time.
 func (c *clock) improve(told time.Time) {
 	if told.IsZero() {
 		return
@@ -46,11 +46,11 @@ func (c *clock) improve(told time.Time) {
 	}
 }
 
-// clockJump is how far the clock must have moved beside the time that passed for it to have been set meanwhile.
+// clockJump is the difference between wall clock and elapsed time that shows that the clock was set.
 const clockJump = time.Second
 
-// aheadBy tells how far the clock is ahead and when that was seen; a zero time: it is not known. After it was
-// set, or the machine slept, that is so until the next connection.
+// aheadBy returns how far the clock is ahead and when that was measured; a zero time means unknown. It stays unknown
+// until the next connection after the clock was set or the machine slept.
 func (c *clock) aheadBy() (ahead time.Duration, seen time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,7 +62,6 @@ func (c *clock) aheadBy() (ahead time.Duration, seen time.Time) {
 	return c.ahead, c.seen
 }
 
-// newest is the newest time that the network told; zero: none.
 func (c *clock) newest() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -71,13 +70,12 @@ func (c *clock) newest() time.Time {
 
 const (
 	week = 7 * 24 * time.Hour
-	// sessionStart is where whatsmeow begins to count the time of a week.
+	// sessionStart is the offset at which whatsmeow starts its week.
 	sessionStart = 3 * 24 * time.Hour
 )
 
-// networkClockOffset is how far the network's clock was ahead of ours when it let us in, in whole seconds; false: it did
-// not tell. whatsmeow keeps that to itself, but for a number that it gives the network: the milliseconds of
-// the week on the network's clock. So more than half a week is not told apart from less.
+// networkClockOffset returns how far the network's clock was ahead at login, in whole seconds. whatsmeow exposes it
+// only as milliseconds of the week on the network's clock, so offsets beyond half a week wrap.
 func (conn *connection) networkClockOffset() (time.Duration, bool) {
 	now := time.Now()
 	told, err := strconv.ParseInt(conn.inner().GetUnifiedSessionID(), 10, 64)

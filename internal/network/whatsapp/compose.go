@@ -18,7 +18,7 @@ import (
 	"parley/internal/network"
 )
 
-// compose makes the network's message of one of ours. Composed again, it means the same to the recipient.
+// compose builds the network's message. Composing a message twice gives the recipient the same meaning.
 func (conn *connection) compose(ctx context.Context, m *parley.Message, to types.JID) (*waE2E.Message, error) {
 	quote := conn.quote(ctx, m, to)
 	switch c := m.Content.(type) {
@@ -47,7 +47,6 @@ func (conn *connection) compose(ctx context.Context, m *parley.Message, to types
 	return nil, network.ErrUnsupported
 }
 
-// composeText makes a text, with what is shown of its first link.
 func (conn *connection) composeText(ctx context.Context, c parley.Text, quote *waE2E.ContextInfo) *waE2E.Message {
 	if c.Preview == nil && quote == nil {
 		return &waE2E.Message{Conversation: new(c.Body)}
@@ -149,8 +148,8 @@ func composePoll(c parley.Poll, secret []byte, quote *waE2E.ContextInfo) *waE2E.
 	return &waE2E.Message{PollCreationMessage: x, MessageContextInfo: &waE2E.MessageContextInfo{MessageSecret: secret}}
 }
 
-// pollSecret is what votes in a poll are encrypted under. A poll that is sent again must have the one that
-// its recipient may know already.
+// pollSecret returns the key for votes in a poll. A poll that is sent again must keep the secret that its recipient may
+// already have.
 func (conn *connection) pollSecret(ctx context.Context, to types.JID, id parley.MessageID) ([]byte, error) {
 	secret, _, err := conn.secrets.GetMessageSecret(ctx, to, conn.lid, types.MessageID(id))
 	if err != nil {
@@ -164,7 +163,7 @@ func (conn *connection) pollSecret(ctx context.Context, to types.JID, id parley.
 	return secret, nil
 }
 
-// nonEmpty and size leave out what is empty.
+// nonEmpty and nonZero leave out zero values.
 func nonEmpty(s string) *string {
 	if s == "" {
 		return nil
@@ -182,8 +181,8 @@ func nonZero(n int) *uint32 {
 // resendTimeout bounds making a message again for a device that could not read it; it may have a file.
 const resendTimeout = 2 * time.Minute
 
-// messageForRetry makes a message again that a device could not read, of what the gateway keeps. whatsmeow
-// asks for it when it does not remember the message itself, as after a restart.
+// messageForRetry composes a message again for a device that could not decrypt it. whatsmeow calls it when the message
+// is not in its own cache, for example after a restart.
 func (conn *connection) messageForRetry(_, to types.JID, id types.MessageID) *waE2E.Message {
 	ctx, cancel := context.WithTimeout(conn.ctx, resendTimeout)
 	defer cancel()
@@ -208,7 +207,7 @@ func (conn *connection) messageForRetry(_, to types.JID, id types.MessageID) *wa
 	return raw
 }
 
-// storedMessage looks a message up that the gateway keeps; nil: it has none, or does not have its text any more.
+// storedMessage returns a message that the gateway stores; nil: not found, or its text is erased.
 func (conn *connection) storedMessage(ctx context.Context, chat parley.ContactID, id parley.MessageID) *parley.Message {
 	if conn.s.d.MessageForRetry == nil {
 		return nil
@@ -220,8 +219,8 @@ func (conn *connection) storedMessage(ctx context.Context, chat parley.ContactID
 	return m
 }
 
-// quote makes what a reply shows of the message that it answers; nil: it is no reply. Where the gateway does
-// not have that message, the recipient's phone still finds it by its id.
+// quote builds the quotation of a reply; nil: not a reply. If the gateway does not have the quoted message, the
+// recipient's phone still finds it by id.
 func (conn *connection) quote(ctx context.Context, m *parley.Message, to types.JID) *waE2E.ContextInfo {
 	if m.ReplyTo == "" {
 		return nil
@@ -260,11 +259,11 @@ func quotedContent(c parley.Content) *waE2E.Message {
 	return &waE2E.Message{Conversation: new(c.Text())}
 }
 
-// maxPolls is how many polls are remembered with their options. Older ones are asked of the gateway.
+// maxPolls is how many polls are cached. Older ones are read from the gateway.
 const maxPolls = 512
 
-// polls remembers the options of polls, of which votes carry only hashes. They are not written to disk: a
-// channel may keep no text.
+// polls caches the options of polls, because votes carry only hashes. They are never written to disk: a channel may
+// store no text.
 type polls struct {
 	mu      sync.Mutex
 	options map[parley.MessageID][]string
@@ -287,7 +286,6 @@ func (p *polls) add(id parley.MessageID, options []string) {
 	}
 }
 
-// pollOptions finds what could be chosen in a poll.
 func (conn *connection) pollOptions(chat parley.ContactID, id parley.MessageID) ([]string, bool) {
 	conn.s.polls.mu.Lock()
 	options, ok := conn.s.polls.options[id]

@@ -14,8 +14,8 @@ import (
 	"go.mau.fi/whatsmeow/types/events"
 )
 
-// connection is one connection: a client that connects once, with what is known of its device. whatsmeow writes
-// fields of its device without a lock, so that nobody else reads them.
+// connection is one connection to the network: a client that connects once. whatsmeow writes fields of its device
+// without a lock, so nothing else may read them.
 type connection struct {
 	s        *session
 	client   *whatsmeow.Client
@@ -45,10 +45,10 @@ type connection struct {
 
 	mu             sync.Mutex
 	closed         bool
-	handlerCtx     context.Context // of the handling of events; ends when the line is being ended, before ctx does
+	handlerCtx     context.Context // ends before ctx does, when the connection is closed
 	cancelHandlers context.CancelFunc
 	handlers       sync.WaitGroup // events that are being handled
-	background     sync.WaitGroup // questions to the network whose answers nobody waits for
+	background     sync.WaitGroup // goroutines that close waits for
 }
 
 // updatesBuffer is for more events than a connection can have before run looks.
@@ -71,13 +71,13 @@ func newConnection(s *session, device *store.Device) *connection {
 	c := whatsmeow.NewClient(device, conn.log)
 	c.EnableAutoReconnect = false // the session reconnects
 	c.DisableLoginAutoReconnect = true
-	c.SynchronousAck = true // only what the sink took is acknowledged
+	c.SynchronousAck = true // acknowledge only what the sink has stored
 	c.EnableDecryptedEventBuffer = true
 	c.BackgroundEventCtx = conn.ctx
 	c.GetMessageForRetry = conn.messageForRetry
 	c.RefreshCAT = refuseCAT
 	c.SetMaxParallelRetryReceiptHandling(retriesAtOnce)
-	c.SetForceActiveDeliveryReceipts(true) // what we keep is delivered, whether or not anybody looks
+	c.SetForceActiveDeliveryReceipts(true) // a stored message is delivered, whether or not somebody looks at it
 	conn.client = c
 	ws := s.d.dialer.client(&connObserver{onRead: s.heard, onLost: conn.lost})
 	c.SetPreLoginHTTPClient(ws)
@@ -87,7 +87,7 @@ func newConnection(s *session, device *store.Device) *connection {
 	return conn
 }
 
-// refuseCAT answers a request for a token of another product. Without it whatsmeow calls a nil function.
+// refuseCAT rejects a request for a token of another product. Without it whatsmeow calls a nil function.
 func refuseCAT(context.Context) error { return errors.New("this device has no such token") }
 
 // dialTimeout bounds making a connection, handshake included.
@@ -111,7 +111,7 @@ func (conn *connection) connect() error {
 	return err
 }
 
-// handleEvent takes an event of whatsmeow. Where it reports false, nothing is acknowledged to the network.
+// handleEvent handles an event of whatsmeow. After false, nothing is acknowledged to the network.
 func (conn *connection) handleEvent(evt any) bool {
 	conn.mu.Lock()
 	if conn.closed {
@@ -124,19 +124,18 @@ func (conn *connection) handleEvent(evt any) bool {
 	return conn.dispatchEvent(evt)
 }
 
-// post tells run of an event that concerns the connection.
+// post sends an event about the connection to run.
 func (conn *connection) post(evt any) {
 	select {
 	case conn.updates <- evt:
-	default: // run is far behind; what ends a connection is among what it has
+	default: // run is far behind; the queued events include the end of the connection
 	}
 }
 
-// failWaiters ends the waiting of everybody who waits for an answer on the line. Left to itself whatsmeow would
-// have them wait for a reconnect, which there is not, and which several cannot wait for at once without a data
-// race. The code is one after which it does not.
+// failWaiters fails every request that waits for a response. Otherwise whatsmeow waits for a reconnect that never
+// comes, with a data race if several wait. It does not wait after this error code.
 func (conn *connection) failWaiters() {
-	conn.s.current.CompareAndSwap(conn, nil) // first: who is told that it is over may send again at once
+	conn.s.current.CompareAndSwap(conn, nil) // first: a caller that fails now may send again at once
 	conn.acks.closeAll()
 	conn.inner().ClearResponseWaiters(&waBinary.Node{Tag: "stream:error", Attrs: waBinary.Attrs{"code": "401"}})
 }
@@ -145,13 +144,13 @@ func (conn *connection) failWaiters() {
 // handled on another goroutine.
 const lostGrace = time.Second
 
-// lost takes note that nothing comes any more. whatsmeow tells of most ends itself, and of some it does not.
+// lost handles the end of the socket. whatsmeow reports most ends itself, but not all.
 func (conn *connection) lost() {
 	conn.failWaiters()
 	time.AfterFunc(lostGrace, func() { conn.post(&events.Disconnected{}) })
 }
 
-// close ends the line. What the sink is just taking is still acknowledged. It may be called twice.
+// close ends the connection. Events that the sink is storing are still acknowledged. It may be called twice.
 func (conn *connection) close() {
 	conn.mu.Lock()
 	conn.closed = true
@@ -160,13 +159,13 @@ func (conn *connection) close() {
 	conn.handlers.Wait()
 	conn.typing.end()
 	conn.log.muted.Store(true)
-	conn.inner().ExpectDisconnect() // its end is no news
+	conn.inner().ExpectDisconnect() // no event for this disconnect
 	conn.failWaiters()
 	conn.cancel()
 	conn.background.Wait()
 }
 
-// goBackground runs something whose end nobody waits for but hangUp. It reports false when the line is being ended.
+// goBackground starts a goroutine that only close waits for. It returns false once the connection is closing.
 func (conn *connection) goBackground(f func()) bool {
 	conn.mu.Lock()
 	defer conn.mu.Unlock()
@@ -176,9 +175,7 @@ func (conn *connection) goBackground(f func()) bool {
 	return !conn.closed
 }
 
-// inner gives what whatsmeow has no public name for: sending a stanza and asking a question of our own,
-// ending the waiting for answers, uploading under a key that we chose. The version is pinned, and every use
-// is tested.
+// inner returns methods of whatsmeow that have no public name. The version is pinned and every use is tested.
 func (conn *connection) inner() *whatsmeow.DangerousInternalClient {
 	return conn.client.DangerousInternals() //lint:ignore SA1019 it is marked so to warn of changes between versions
 }

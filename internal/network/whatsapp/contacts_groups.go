@@ -16,7 +16,6 @@ import (
 	"parley/internal/network/whatsapp/keystore"
 )
 
-// Contacts lists those whom the account knows by name.
 func (s *session) Contacts(ctx context.Context, page parley.Page) (_ []parley.Contact, _ int64, err error) {
 	defer s.recoverPanic(&err)
 	conn, err := s.connected()
@@ -42,7 +41,7 @@ func (s *session) Contacts(ctx context.Context, page parley.Page) (_ []parley.Co
 	return all, total, nil
 }
 
-// contactName is the best name of a contact: the owner's, then a business's, then the person's own.
+// contactName prefers the owner's name for a contact, then the business name, then the contact's own.
 func contactName(c types.ContactInfo) string {
 	return cmp.Or(c.FullName, c.FirstName, c.BusinessName, c.PushName)
 }
@@ -54,7 +53,7 @@ func pageOf[E any](all []E, page parley.Page) []E {
 	return all[from:to]
 }
 
-// blocklist caches whom the account blocks. The network notifies of changes.
+// blocklist caches blocked contacts. The network sends a notification when the list changes.
 type blocklist struct {
 	mu      sync.Mutex
 	known   map[types.JID]bool // nil: to be read
@@ -75,7 +74,7 @@ func (b *blocklist) get() (known map[types.JID]bool, changes int) {
 	return b.known, b.changes
 }
 
-// put stores the list, unless it changed since it was asked for.
+// put stores the list, unless it changed since the query started.
 func (b *blocklist) put(known map[types.JID]bool, changes int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -109,7 +108,6 @@ func (conn *connection) isBlocked(ctx context.Context, c parley.ContactID) (bool
 	return known[phoneJID(c)] || known[lid.ToNonAD()], nil
 }
 
-// Contact tells all that is known of one contact.
 func (s *session) Contact(ctx context.Context, id parley.ContactID) (_ parley.Contact, err error) {
 	defer s.recoverPanic(&err)
 	conn, err := s.connected()
@@ -158,7 +156,7 @@ func (conn *connection) storedName(ctx context.Context, id parley.ContactID, lid
 	return name, business, nil
 }
 
-// pictureURL is the address of a contact's picture; empty where there is none, or none for us.
+// pictureURL returns "" if the contact has no picture or does not show it to this account.
 func (conn *connection) pictureURL(ctx context.Context, lid types.JID) (string, error) {
 	info, err := conn.client.GetProfilePictureInfo(ctx, lid, nil)
 	switch {
@@ -172,7 +170,6 @@ func (conn *connection) pictureURL(ctx context.Context, lid types.JID) (string, 
 	return info.URL, nil
 }
 
-// CheckNumber asks whether a phone number is on the network.
 func (s *session) CheckNumber(ctx context.Context, number string) (_ parley.ContactID, _ bool, err error) {
 	defer s.recoverPanic(&err)
 	conn, err := s.connected()
@@ -235,7 +232,7 @@ func (conn *connection) isOwn(jid types.JID) bool {
 	return jid.User != "" && (jid.User == conn.jid.User && jid.Server == types.DefaultUserServer || jid.User == conn.lid.User && jid.Server == types.HiddenUserServer)
 }
 
-// CreateGroup makes a group of contacts who are all on the network.
+// CreateGroup creates a group. All contacts must be on the network.
 func (s *session) CreateGroup(ctx context.Context, name string, participants []parley.ContactID) (_ parley.Group, err error) {
 	defer s.recoverPanic(&err)
 	conn, err := s.connected()
@@ -255,7 +252,7 @@ func (s *session) CreateGroup(ctx context.Context, name string, participants []p
 	made, err := conn.client.CreateGroup(ctx, request)
 	if err != nil {
 		if err = conn.queryError("make a group", err); network.ClassOf(err) == network.Disconnected {
-			err = network.OutcomeUnknown(err) // it was asked for: the network may have made it
+			err = network.OutcomeUnknown(err) // the network may have created it
 		}
 		return parley.Group{}, err
 	}

@@ -13,7 +13,7 @@ import (
 	"parley/internal/network/whatsapp/keystore"
 )
 
-// persistTimeout bounds keeping what must be kept although the session is being closed.
+// persistTimeout bounds writes that must happen even while the session is closing.
 const persistTimeout = 20 * time.Second
 
 // database holds the keys of all devices, and which channel has which device.
@@ -27,15 +27,14 @@ func openDatabase(ctx context.Context, path string, log *logger) (*database, err
 	return &database{keys}, nil
 }
 
-// channelDevice is what is kept of a channel.
+// channelDevice is the stored device of a channel.
 type channelDevice struct {
-	jid types.JID // its device; empty: it has none
-	// Why it has none: the status to show and a sentence. Empty where it never had one.
+	jid types.JID // empty: not paired
+	// Why the channel is not paired: the status and the sentence to show. Empty if it never was.
 	status parley.ChannelStatus
 	reason string
 }
 
-// channel reads what is kept of a channel; nothing is kept of a new one.
 func (db *database) channel(ctx context.Context, code parley.ChannelCode) (channelDevice, error) {
 	c, err := db.keys.Channel(ctx, code)
 	return channelDevice{c.JID, c.Status, c.Reason}, err
@@ -57,7 +56,7 @@ func (db *database) deleteChannel(ctx context.Context, code parley.ChannelCode) 
 	return db.keys.DeleteChannel(ctx, code)
 }
 
-// deleteDevice removes the keys of a device. One that is not there is no error.
+// deleteDevice removes the keys of a device. An unknown device is not an error.
 func (db *database) deleteDevice(ctx context.Context, jid types.JID) error {
 	if jid.IsEmpty() {
 		return nil
@@ -67,9 +66,8 @@ func (db *database) deleteDevice(ctx context.Context, jid types.JID) error {
 
 func (db *database) close() error { return db.keys.Close() }
 
-// PrepareRestored makes the database of a backup fit to be used. The keys of a conversation move on with every
-// message: with those of an earlier moment, what we send would be taken for a copy of what was sent since,
-// and shown to nobody. So they are forgotten, and made anew with the next message.
+// PrepareRestored deletes the Signal sessions of a restored database. Old sessions would encrypt with keys that were
+// used since the backup, and recipients would drop those messages as duplicates. The next message starts new sessions.
 func PrepareRestored(ctx context.Context, path string, log *slog.Logger) error {
 	db, err := openDatabase(ctx, path, newLogger(log, ""))
 	if err != nil {

@@ -14,22 +14,20 @@ import (
 	"go.mau.fi/whatsmeow/types"
 )
 
-// A message is encrypted for each device of its recipient, and of the account. Which devices there are, and the
-// keys of those that we never wrote to, only the network knows. whatsmeow asks for both while it holds a lock
-// that every other send needs. Here they are asked for before any lock is taken: what is not answered delays
-// the messages of one contact.
+// A message is encrypted for each device of its recipient and of the account. whatsmeow queries devices and keys while
+// it holds a lock that every other send needs. Here they are queried before any lock is acquired, so a query without a
+// response delays the messages of one contact only.
 
 const (
 	// deviceQueryTimeout is how long a send waits for the devices or the keys of a contact.
 	deviceQueryTimeout = 15 * time.Second
-	// queryRetryAfter is after how long such a question is asked a second time: its answer may be lost.
+	// queryRetryAfter is when a query is sent a second time, in case its response was lost.
 	queryRetryAfter = 5 * time.Second
 	// maxDeviceLists is how many contacts' devices are cached. Beyond that the cache starts over.
 	maxDeviceLists = 8192
 )
 
-// deviceLists caches the devices of contacts. An entry is first a query under way, for which all wait who
-// need it.
+// deviceLists caches the devices of contacts. An entry starts as a pending query that all its readers share.
 type deviceLists struct {
 	mu    sync.Mutex
 	byJID map[types.JID]*deviceList // under the LID and the number alike
@@ -63,7 +61,7 @@ func (c *deviceLists) find(names ...types.JID) (list *deviceList, isNew bool) {
 	return list, true
 }
 
-// known returns the entry of a contact whose query has ended; nil: there is none.
+// known returns an entry whose query has finished, or nil.
 func (c *deviceLists) known(name types.JID) *deviceList {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -90,8 +88,8 @@ func (c *deviceLists) fill(list *deviceList, devices []types.JID, err error) {
 	close(list.ready)
 }
 
-// invalidate has the devices of contacts asked for again. A query that is under way serves those who wait for it
-// and nobody after them: its answer may be from before the change.
+// invalidate removes entries. A pending query still serves its waiters but nobody after them: its response may predate
+// the change.
 func (c *deviceLists) invalidate(names ...types.JID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -110,7 +108,7 @@ func (c *deviceLists) remove(list *deviceList) {
 	}
 }
 
-// startDeviceQuery returns the entry of somebody's devices, and asks the network for them where they are not known.
+// startDeviceQuery returns the entry of a contact and starts the query if there is no entry.
 func (conn *connection) startDeviceQuery(lid, number types.JID) *deviceList {
 	lid, number = lid.ToNonAD(), number.ToNonAD()
 	list, isNew := conn.s.devices.find(lid, number)
@@ -123,7 +121,6 @@ func (conn *connection) startDeviceQuery(lid, number types.JID) *deviceList {
 	return list
 }
 
-// devicesOf returns the devices of somebody, by LID.
 func (conn *connection) devicesOf(ctx context.Context, lid, number types.JID) ([]types.JID, error) {
 	for tries := 1; ; tries++ {
 		list := conn.startDeviceQuery(lid, number)
@@ -140,7 +137,6 @@ func (conn *connection) devicesOf(ctx context.Context, lid, number types.JID) ([
 
 var errConnectionEnded = errors.New("the connection has ended")
 
-// queryDevices asks the network for the devices of somebody.
 func (conn *connection) queryDevices(lid types.JID) ([]types.JID, error) {
 	return queryWithRetry(conn.ctx, conn, func(ctx context.Context) ([]types.JID, error) {
 		query := []waBinary.Node{{Tag: "devices", Attrs: waBinary.Attrs{"version": "2"}}}
@@ -155,7 +151,7 @@ func (conn *connection) queryDevices(lid types.JID) ([]types.JID, error) {
 			}
 		}
 		if len(devices) == 0 {
-			return nil, errNothingEncrypted // nobody to encrypt for
+			return nil, errNothingEncrypted // no device to encrypt for
 		}
 		return devices, nil
 	})
@@ -181,7 +177,7 @@ func readDevices(of types.JID, user waBinary.Node) []types.JID {
 	return devices
 }
 
-// queryWithRetry asks a question, and once more when its answer is late. The first answer counts.
+// queryWithRetry sends a query, and once more if the response is late. The first response wins.
 func queryWithRetry[A any](ctx context.Context, conn *connection, ask func(context.Context) (A, error)) (A, error) {
 	ctx, cancel := context.WithTimeout(ctx, deviceQueryTimeout)
 	defer cancel()
@@ -225,7 +221,7 @@ func (r recipients) merge(others recipients) recipients {
 	return all
 }
 
-// resolve finds out for which devices of somebody a message has to be encrypted, and with what.
+// resolve returns the devices of a contact, with the keys to start missing sessions.
 func (conn *connection) resolve(ctx context.Context, lid, number types.JID) (recipients, error) {
 	devices, err := conn.devicesOf(ctx, lid, number)
 	if err != nil {
@@ -273,7 +269,7 @@ func (conn *connection) resolveOwn() *pendingQuery[recipients] {
 	return conn.ownDevices.join(conn, func() (recipients, error) { return conn.resolve(conn.ctx, conn.lid, conn.jid) })
 }
 
-// cachedOwnDevices returns the account's own devices where nothing has to be asked for.
+// cachedOwnDevices returns the account's own devices if no query is needed.
 func (conn *connection) cachedOwnDevices(ctx context.Context) (recipients, bool) {
 	list := conn.s.devices.known(conn.lid.ToNonAD())
 	if list == nil {
@@ -283,7 +279,6 @@ func (conn *connection) cachedOwnDevices(ctx context.Context) (recipients, bool)
 	return recipients{devices: list.devices}, err == nil && len(missing) == 0
 }
 
-// awaitOwn waits for a while. It returns false where the devices are not resolved by then.
 func awaitOwn(ctx context.Context, own *pendingQuery[recipients]) (recipients, bool) {
 	ctx, cancel := context.WithTimeout(ctx, ownGrace)
 	defer cancel()
@@ -296,7 +291,7 @@ func (conn *connection) isThisDevice(device types.JID) bool {
 	return device == conn.jid || device == conn.lid
 }
 
-// onDeviceNotification takes note of a notification by which the devices of somebody have changed.
+// onDeviceNotification drops cached devices that changed.
 func (conn *connection) onDeviceNotification(ctx context.Context, node *waBinary.Node) {
 	changed := []types.JID{node.AttrGetter().OptionalJIDOrEmpty("from"), node.AttrGetter().OptionalJIDOrEmpty("lid")}
 	switch node.Attrs["type"] {
@@ -332,7 +327,7 @@ func (conn *connection) otherAddress(ctx context.Context, jid types.JID) (types.
 
 // pendingQuery is a question under way for which several wait.
 type pendingQuery[T any] struct {
-	ready chan struct{} // closed when it is answered
+	ready chan struct{} // closed when the query has finished
 	value T
 	err   error
 }
@@ -347,13 +342,13 @@ func (f *pendingQuery[T]) await(ctx context.Context) (T, error) {
 	}
 }
 
-// sharedQuery is a question that is asked once for all who need the answer at the same time.
+// sharedQuery sends one query for all callers that need its result at the same time.
 type sharedQuery[T any] struct {
 	mu      sync.Mutex
 	current *pendingQuery[T]
 }
 
-// join returns the question that is under way, or asks it, as an errand of a line.
+// join returns the pending query, or starts it on a connection.
 func (s *sharedQuery[T]) join(conn *connection, ask func() (T, error)) *pendingQuery[T] {
 	s.mu.Lock()
 	defer s.mu.Unlock()

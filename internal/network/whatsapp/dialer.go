@@ -19,8 +19,8 @@ import (
 	"go.mau.fi/whatsmeow"
 )
 
-// Trust is what makes a server on this machine pass for the network. It takes the real network out of
-// reach of the whole process.
+// Trust makes this process accept a local server as the network. The real network is then out of reach for the whole
+// process.
 type Trust struct {
 	Root [32]byte // public key that signs the server's Noise certificates
 	CA   []byte   // PEM of the authority behind its TLS certificate; empty: it speaks plain TCP
@@ -42,7 +42,7 @@ func ReadTrust(path string) (*Trust, error) {
 	return &t, nil
 }
 
-// checkEndpoint refuses every address that is not on this machine: keys of accounts would go there.
+// checkEndpoint rejects addresses of other machines: keys of accounts would go there.
 func checkEndpoint(address string) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -103,8 +103,8 @@ func newDialer(endpoint string, trust *Trust) (*dialer, error) {
 	return d, nil
 }
 
-// client makes an HTTP client. Where ear is not nil, it listens to the client's connections, inside and
-// outside of TLS: a connection can end in either place.
+// client returns an HTTP client. A non-nil observer sees its connections inside and outside of TLS: a connection can
+// end in either layer.
 func (d *dialer) client(ear *connObserver) *http.Client {
 	base := net.Dialer{Timeout: dialTimeout}
 	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -122,7 +122,7 @@ func (d *dialer) client(ear *connObserver) *http.Client {
 	}
 	switch {
 	case d.plain:
-		transport.DialTLSContext = dial // net/http takes what this returns as past its handshake
+		transport.DialTLSContext = dial // net/http expects a connection after its handshake here
 	case ear != nil:
 		transport.DialTLSContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 			c, err := dial(ctx, network, address)
@@ -150,13 +150,12 @@ func (e *connObserver) handshake(ctx context.Context, c net.Conn, address string
 	return e.wrap(secure), nil
 }
 
-// connObserver is told what happens on connections.
+// connObserver is called for events on connections.
 type connObserver struct {
 	onRead func() // something came
 	onLost func() // nothing will come any more
 }
 
-// wrap puts the ear on a connection, where there are both.
 func (e *connObserver) wrap(c net.Conn) net.Conn {
 	if e == nil || c == nil {
 		return c
@@ -181,14 +180,13 @@ func (c *observedConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// host is where the network is.
 const host = "web.whatsapp.com"
 
 // reachTimeout bounds a look at whether the network can be reached.
 const reachTimeout = 5 * time.Second
 
-// CheckReachable looks whether the network can be reached from this machine, or the server at endpoint that stands in for it.
-// The error is a sentence that says why not, and what to look at.
+// CheckReachable reports whether the network, or the test server at endpoint, can be reached from this machine. The
+// error is a sentence that says why not and what to check.
 func CheckReachable(ctx context.Context, endpoint string) error {
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
@@ -214,8 +212,8 @@ func CheckReachable(ctx context.Context, endpoint string) error {
 	return answer.Body.Close()
 }
 
-// unreachableMessage says in a sentence why no connection could be made, and what to look at. Of the error it repeats only
-// the name of the host.
+// unreachableMessage says why the network cannot be reached and what to check. It repeats only the host name from the
+// error.
 func unreachableMessage(err error) string {
 	return "WhatsApp cannot be reached: " + unreachableReason(err) + "."
 }

@@ -12,12 +12,12 @@ import (
 	"parley"
 )
 
-// disconnection is how a connection ended and what follows.
+// disconnection says how a connection ended and what happens next.
 type disconnection struct {
-	status     parley.ChannelStatus // Reconnecting: it comes back by itself
+	status     parley.ChannelStatus // Reconnecting: the session reconnects
 	reason     string
 	unpaired   bool          // the account has no such device any more: it must be paired again
-	retryAfter time.Duration // when to try again, where it does not come back by itself; zero: never
+	retryAfter time.Duration // when to try again after other states; zero: never
 	retryNow   bool          // comes back without waiting
 }
 
@@ -27,7 +27,7 @@ const (
 	pairAgain       = " Pair the channel again."
 )
 
-// disconnectionOf says what an event of whatsmeow means for the connection; false: nothing.
+// disconnectionOf returns false for events that do not end the connection.
 func disconnectionOf(evt any) (disconnection, bool) {
 	switch e := evt.(type) {
 	case *events.Disconnected:
@@ -55,7 +55,7 @@ func disconnectionOf(evt any) (disconnection, bool) {
 	return disconnection{}, false
 }
 
-// loggedOut tells apart why the device is no more. whatsmeow has deleted its keys in every case.
+// loggedOut distinguishes the reasons for a logout. whatsmeow has deleted the keys in every case.
 func loggedOut(e *events.LoggedOut) disconnection {
 	switch e.Reason {
 	case events.ConnectFailureMainDeviceGone:
@@ -106,7 +106,7 @@ func dialProblem(err error) string {
 var (
 	loginTimedOut = disconnection{status: parley.Reconnecting, reason: "WhatsApp did not answer the login in time. It is tried again."}
 	loggedOutHere = disconnection{status: parley.LoggedOut, unpaired: true, reason: "The channel was logged out." + pairAgain}
-	// loggedOutOffline is a logout that the network could not be told of.
+	// loggedOutOffline is a logout without a connection to the network.
 	loggedOutOffline = disconnection{status: parley.LoggedOut, unpaired: true,
 		reason: "The channel was logged out here, without a connection: remove the device on the phone too, under Linked devices." + pairAgain}
 	keysMissing = disconnection{status: parley.LoggedOut, unpaired: true, reason: "The keys of this device are not there any more." + pairAgain}
@@ -126,9 +126,8 @@ const (
 	idleBackoff   = time.Minute
 )
 
-// reconnects decides how long to wait before the next connection. A connection that was logged in and is lost
-// is made again at once; a token bucket keeps a server that ends every connection from being dialled in a
-// loop. Only dials and logins that fail back off.
+// reconnects decides the delay before the next connection. A lost connection is dialled at once; a token bucket
+// prevents a dial loop with a server that ends every connection. Only failed dials and logins back off.
 type reconnects struct {
 	now    func() time.Time
 	random func(time.Duration) time.Duration // uniform below its argument

@@ -18,23 +18,21 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// whatsmeow's SendMessage keeps all others waiting until the network has confirmed a message: an account
-// then sends one message per round trip, and one that waits for keys stops all. What it does for a message to one
-// person is done here with the same parts. Nothing is held while the network is asked: only encrypting, with keys
-// that are there, and writing to the socket are one at a time. That of one chat there is never more than one
-// message under way is the gateway's part.
+// whatsmeow's SendMessage blocks all other sends until the network confirms a message: one message per round trip, and
+// a message that waits for keys blocks all. This file does the same with whatsmeow's own parts, but holds a lock only
+// while it encrypts with known keys and writes to the socket. The gateway guarantees at most one message per chat at a
+// time.
 
-// outgoing is a message on its way to somebody.
 type outgoing struct {
-	to, number types.JID // the LID, and the number where it is known
+	to, number types.JID // the LID, and the number if known
 	id         types.MessageID
 	raw        *waE2E.Message
-	plain, own []byte // for the recipient, and for our own devices, which are told whom it went to
+	plain, own []byte // for the recipient; for our own devices, with the recipient's address
 
 	stanza, ciphertext waBinary.Attrs
 }
 
-// prepare encodes a message, and stores what is needed of it when somebody asks for it again or votes.
+// prepare encodes a message and stores what later retries and votes need.
 func (conn *connection) prepare(ctx context.Context, to types.JID, id types.MessageID, raw *waE2E.Message) (*outgoing, error) {
 	p := &outgoing{to: to, id: id, raw: raw}
 	var err error
@@ -62,7 +60,7 @@ func (conn *connection) prepare(ctx context.Context, to types.JID, id types.Mess
 	return p, nil
 }
 
-// transmit gives the network a message and waits until it confirms it.
+// transmit sends a message and waits for its confirmation.
 func (conn *connection) transmit(ctx context.Context, to types.JID, id types.MessageID, raw *waE2E.Message) error {
 	p, err := conn.prepare(ctx, to, id, raw)
 	if err != nil {
@@ -93,8 +91,7 @@ func (conn *connection) transmit(ctx context.Context, to types.JID, id types.Mes
 	}
 }
 
-// resolveAll finds out for which devices a message has to be encrypted, and with what. It reports false where
-// our own devices are not among them because that could not be found out in time.
+// resolveAll returns the devices to encrypt for. complete is false if our own devices were not resolved in time.
 func (conn *connection) resolveAll(ctx context.Context, p *outgoing) (all recipients, complete bool, err error) {
 	own, known := conn.cachedOwnDevices(ctx)
 	var pending *pendingQuery[recipients]
@@ -143,8 +140,8 @@ func (conn *connection) encryptAndSend(ctx context.Context, p *outgoing, all rec
 	return reached, nil
 }
 
-// writeFailed takes note that a message could not be written to the socket. The network has nothing of it then:
-// it does not read half a frame. Only where the writing was given up it may go on.
+// writeFailed handles an error of the socket. The network ignores half a frame, so it has nothing of the message. Only
+// a cancelled write may still go out.
 func (conn *connection) writeFailed(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return err
@@ -158,8 +155,8 @@ func (conn *connection) writeFailed(ctx context.Context, err error) error {
 	return err
 }
 
-// encrypt encrypts a message for devices, and stores the sessions as they are after that. It asks the network
-// for nothing: a device whose keys are not there is left out. It returns the ciphertexts and for whom they are.
+// encrypt encrypts a message for devices and stores their sessions. It never queries the network: a device without keys
+// is left out. It returns the ciphertexts and their devices.
 func (conn *connection) encrypt(ctx context.Context, p *outgoing, all recipients) ([]waBinary.Node, []types.JID, error) {
 	var addresses []string
 	for _, device := range all.devices {
@@ -197,7 +194,7 @@ func (conn *connection) encrypt(ctx context.Context, p *outgoing, all recipients
 	return ciphertexts, reached, conn.client.Store.PutCachedSessions(cached)
 }
 
-// startsSession reports whether a ciphertext begins a session, so that its reader has to know who we are.
+// startsSession reports whether a ciphertext starts a session; the reader then needs our identity.
 func startsSession(ciphertexts []waBinary.Node) bool {
 	return slices.ContainsFunc(ciphertexts, func(to waBinary.Node) bool {
 		enc := to.GetChildByTag("enc")
@@ -205,15 +202,15 @@ func startsSession(ciphertexts []waBinary.Node) bool {
 	})
 }
 
-// messageContent calls whatsmeow's GetMessageContent without what its last parameter, whose type has no public
-// name, is for: bots and groups.
+// messageContent calls whatsmeow's GetMessageContent with a zero last parameter, whose type has no public name. That
+// one is for bots and groups.
 func messageContent[X any](content func(waBinary.Node, *waE2E.Message, waBinary.Attrs, bool, X) []waBinary.Node,
 	base waBinary.Node, raw *waE2E.Message, attrs waBinary.Attrs, identity bool) []waBinary.Node {
 	var none X
 	return content(base, raw, attrs, identity, none)
 }
 
-// privacyToken is what shows the network that the recipient agreed to be written to; nil: we have nothing to show.
+// privacyToken proves to the network that the recipient accepts messages from this account; nil: no token.
 func (conn *connection) privacyToken(ctx context.Context, to types.JID) *waBinary.Node {
 	token, err := conn.inner().EnsureTCToken(ctx, to)
 	if err != nil {
@@ -228,10 +225,10 @@ func (conn *connection) privacyToken(ctx context.Context, to types.JID) *waBinar
 	return nil
 }
 
-// tokenWeek is how long the network goes by one token that we gave to a contact.
+// tokenWeek is how long one issued token is valid, in seconds.
 const tokenWeek = 7 * 24 * 60 * 60 // seconds
 
-// issuePrivacyToken gives a contact the token by which it may write to us, once a week.
+// issuePrivacyToken allows a contact to write to this account. It is sent once a week.
 func (conn *connection) issuePrivacyToken(to types.JID) {
 	now := time.Now()
 	if given := conn.inner().GetTCTokenSenderTS(to); !given.IsZero() && now.Unix()/tokenWeek <= given.Unix()/tokenWeek {
@@ -244,8 +241,8 @@ func (conn *connection) issuePrivacyToken(to types.JID) {
 	})
 }
 
-// handleAck reads the network's answer to a message. It names the devices that the network knows by a hash:
-// where we know others, or left some out, those that the message did not reach get it now.
+// handleAck reads the network's confirmation. Its hash names the devices that the network knows. Devices that the
+// message did not reach get it now.
 func (conn *connection) handleAck(p *outgoing, node *waBinary.Node, listed, reached []types.JID, complete bool) error {
 	attrs := node.AttrGetter()
 	conn.s.clock.improve(attrs.OptionalUnixTime("t"))
@@ -298,15 +295,15 @@ func devicesHash(devices []types.JID) string {
 	return "2:" + base64.RawStdEncoding.EncodeToString(hash[:6])
 }
 
-// pendingAcks are the messages of a line that wait for the network's confirmation. whatsmeow has such a list too, but
-// what is never confirmed stays in it until the connection ends.
+// pendingAcks are messages that wait for confirmation. whatsmeow's own list would hold unconfirmed ones until the
+// connection ends.
 type pendingAcks struct {
 	mu      sync.Mutex
 	waiting map[types.MessageID]chan *waBinary.Node
 	closed  bool // the connection has ended: nothing will come
 }
 
-// expect returns where the confirmation of a message will come. It is closed when the connection ends first.
+// expect returns the channel for the confirmation of a message. It is closed if the connection ends first.
 func (a *pendingAcks) expect(id types.MessageID) <-chan *waBinary.Node {
 	a.mu.Lock()
 	defer a.mu.Unlock()

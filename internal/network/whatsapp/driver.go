@@ -17,23 +17,23 @@ import (
 	"parley/internal/network"
 )
 
-// Config says what a driver works with. The fields of the first block are required.
+// Config configures a driver. The fields of the first block are required.
 type Config struct {
 	Path  string // of the SQLite file with the devices' keys, which nothing else may write
 	Log   *slog.Logger
 	Media func(key string) (*os.File, error) // opens the file of an outgoing message
 
-	// MessageForRetry finds a message of a chat, whoever sent it: to make it again for a device that could
-	// not read it, to quote it, and to name the options of a poll. It has the text that the recipient sees.
-	// What it answers with an error or nil is done without. Nil: nothing is ever found.
+	// MessageForRetry returns a message of a chat, from either side, with the text that the recipient sees. It is used
+	// to encrypt a message again, to quote it, and to name the options of a poll. An error or nil means not found. It
+	// may be nil.
 	MessageForRetry func(ctx context.Context, channel parley.ChannelCode, chat parley.ContactID, id parley.MessageID) (*parley.Message, error)
 
-	// TempDir is the folder for the encrypted copies of files while they are uploaded. Empty: the system's,
-	// where a copy stays if the program is killed.
+	// TempDir holds the encrypted copies of files during uploads. Empty: the system's folder, where a killed process
+	// leaves copies.
 	TempDir string
 
-	// Endpoint is the address of a server on this machine that stands in for WhatsApp, and Trust what to
-	// know it by. Empty: the real network.
+	// Endpoint is the address of a local server that replaces WhatsApp in tests, with its Trust. Empty: the real
+	// network.
 	Endpoint string
 	Trust    *Trust
 }
@@ -47,19 +47,19 @@ type Driver struct {
 	db          *database
 	dialer      *dialer
 	media       *http.Client
-	mediaLimits *limitedTransport // what media works with
-	dialSlots   chan struct{}     // holds one for each connection that is being made
+	mediaLimits *limitedTransport // the transport of media
+	dialSlots   chan struct{}     // one slot per connection that is being dialled
 	absent      absentCache
 	panics      atomic.Int64 // stanzas whose handling panicked
 
-	// What tests make quicker.
+	// Tests shorten these.
 	maxBackoff                                 time.Duration // between two connections
 	ackTimeout                                 time.Duration
 	silenceLimit, pingTimeout, queryRetryAfter time.Duration
 	typingTimeout                              time.Duration
 	codeTimeout                                time.Duration // of a pairing
 	reuploadTimeout                            time.Duration
-	receiptRetryDelay                          func(tries int) time.Duration // before a receipt for an unknown message is given again
+	receiptRetryDelay                          func(tries int) time.Duration // before a receipt for an unknown message is offered again
 
 	mu       sync.Mutex
 	sessions map[parley.ChannelCode]*session
@@ -100,8 +100,8 @@ func (d *Driver) Open(_ context.Context, channel parley.Channel, sink network.Si
 	return s, nil
 }
 
-// Forget removes the keys of a channel's device. The phone lists the device until its owner removes it there,
-// or the channel was logged out before.
+// Forget removes the keys of a channel's device. The phone lists the device until its owner removes it, unless the
+// channel was logged out.
 func (d *Driver) Forget(ctx context.Context, code parley.ChannelCode) error {
 	if d.session(code) != nil {
 		return fmt.Errorf("whatsapp: forget channel %s: its session is open", code)
@@ -138,7 +138,6 @@ func (d *Driver) session(code parley.ChannelCode) *session {
 	return d.sessions[code]
 }
 
-// removeSession forgets a session that was closed.
 func (d *Driver) removeSession(s *session) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -147,8 +146,8 @@ func (d *Driver) removeSession(s *session) {
 	}
 }
 
-// pushName is what the account of a device calls itself; empty: it is not known. It is read from the
-// database, since whatsmeow writes its copy in memory without a lock.
+// pushName returns the account's own name, or "". It reads the database, because whatsmeow writes its copy in memory
+// without a lock.
 func (d *Driver) pushName(ctx context.Context, jid types.JID) string {
 	name, err := d.db.keys.PushName(ctx, jid)
 	if err != nil {
@@ -157,7 +156,7 @@ func (d *Driver) pushName(ctx context.Context, jid types.JID) string {
 	return name
 }
 
-// Evidence returns what an open channel last saw; false: it is not open.
+// Evidence returns when an open channel last showed that it works; false: it is not open.
 func (d *Driver) Evidence(code parley.ChannelCode) (network.Evidence, bool) {
 	s := d.session(code)
 	if s == nil {
@@ -172,7 +171,7 @@ func (d *Driver) Evidence(code parley.ChannelCode) (network.Evidence, bool) {
 		Received: loadTime(&e.receivedAt), RestrictedUntil: restricted, ClockAhead: ahead, ClockSeen: seen, NetworkTime: s.clock.newest()}, true
 }
 
-// evidence is kept in nanoseconds, so that noting it costs nothing.
+// evidence holds times in nanoseconds.
 type evidence struct{ connectedAt, heardAt, confirmedAt, receivedAt atomic.Int64 }
 
 func (e *evidence) connected() { e.connectedAt.Store(time.Now().UnixNano()) }

@@ -10,18 +10,17 @@ import (
 	"go.mau.fi/whatsmeow/types"
 )
 
-// whatsmeow sends a message even where it could encrypt it for nobody: an error of the store, or keys that
-// the server did not give, is logged, the recipient left out, and the network confirms the empty message.
-// The stores of every device are therefore wrapped. While a message is being encrypted they watch, on the
-// context of the send, whether a Signal session with the recipient moved on, which it does exactly when
-// something was encrypted for it; without that, or after any error of the store, nothing leaves.
+// whatsmeow sends a message even if it could not encrypt it for the recipient: it logs the error, leaves the recipient
+// out, and the network confirms an empty message. Therefore the stores of every device are wrapped. During a send they
+// check that a Signal session with the recipient moved, which happens only when something was encrypted for it. Without
+// that, or after any store error, nothing leaves.
 
 // errNothingEncrypted is why a send was stopped.
 var errNothingEncrypted = errors.New("nothing could be encrypted for the recipient")
 
 // encryptionCheck watches one send.
 type encryptionCheck struct {
-	user string // what the Signal addresses of the recipient's devices begin with
+	user string // prefix of the Signal addresses of the recipient's devices
 
 	mu        sync.Mutex
 	encrypted bool  // something is encrypted for the recipient
@@ -41,7 +40,7 @@ func encryptionCheckOf(ctx context.Context) *encryptionCheck {
 	return s
 }
 
-// fail remembers an error of the store.
+// fail stores the first error of the store.
 func (s *encryptionCheck) fail(err error) error {
 	if s != nil && err != nil {
 		s.mu.Lock()
@@ -53,7 +52,7 @@ func (s *encryptionCheck) fail(err error) error {
 	return err
 }
 
-// sessionsMoved is told which sessions moved on. It refuses the message if the recipient's is not among them.
+// sessionsMoved gets the sessions that moved. It fails if none belongs to the recipient.
 func (s *encryptionCheck) sessionsMoved(sessions map[string][]byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,7 +60,7 @@ func (s *encryptionCheck) sessionsMoved(sessions map[string][]byte) error {
 		return s.err
 	}
 	for address := range sessions {
-		user := address[:strings.IndexAny(address+":", "_:")] // behind it stand the kind of server and the device
+		user := address[:strings.IndexAny(address+":", "_:")] // the kind of server and the device follow
 		if user == s.user {
 			s.encrypted = true
 			return nil
@@ -71,7 +70,7 @@ func (s *encryptionCheck) sessionsMoved(sessions map[string][]byte) error {
 	return errNothingEncrypted
 }
 
-// reset takes back what encrypted found: the sessions could not be stored, or nothing could be written.
+// reset marks the message as not encrypted: its sessions could not be stored, or it could not be written.
 func (s *encryptionCheck) reset(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,8 +91,7 @@ func (s *encryptionCheck) cause() error {
 	return s.err
 }
 
-// wrapStores wraps the stores of a device that a send uses, leaves its removal to the session, and has the line
-// told of numbers that become known.
+// wrapStores wraps the stores that a send uses, prevents the removal of the device, and reports new LID mappings.
 func wrapStores(d *store.Device, learned func([]types.JID)) {
 	d.LIDs = lidObserver{d.LIDs, learned}
 	d.Container = undeletable{d.Container}
@@ -101,9 +99,8 @@ func wrapStores(d *store.Device, learned func([]types.JID)) {
 	d.Identities = checkedIdentities{d.Identities}
 }
 
-// errDeviceKept is what whatsmeow is told when it wants to remove a device that was logged out. It would first
-// remove the keys and then write the fields of the device, which others are reading; as it is, it gives up,
-// and the session removes the keys once nothing uses them any more.
+// errDeviceKept stops whatsmeow from removing a logged-out device. It would write fields of the device while others
+// read them. The session removes the keys when the connection is closed.
 var errDeviceKept = errors.New("the session removes the device")
 
 type undeletable struct{ store.DeviceContainer }
@@ -112,7 +109,7 @@ func (undeletable) DeleteDevice(context.Context, *store.Device) error { return e
 
 type checkedSessions struct{ store.SessionStore }
 
-// PutManySessions is where whatsmeow keeps what it encrypted with, before it sends.
+// PutManySessions is called after encryption and before the send.
 func (s checkedSessions) PutManySessions(ctx context.Context, all map[string][]byte) error {
 	watch := encryptionCheckOf(ctx)
 	if watch == nil {

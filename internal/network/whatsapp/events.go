@@ -9,11 +9,11 @@ import (
 	"parley/internal/wait"
 )
 
-// dispatchEvent handles one event of whatsmeow. Every kind is named, also those that nothing follows from. It
-// reports false for what is to come again.
+// dispatchEvent handles one event of whatsmeow. It lists every kind, also ignored ones. It returns false for an event
+// that the network must deliver again.
 func (conn *connection) dispatchEvent(evt any) bool {
 	switch e := evt.(type) {
-	// Somebody said or did something.
+	// Messages and receipts.
 	case *events.Message:
 		conn.s.evidence.received()
 		return conn.handleMessage(e)
@@ -23,12 +23,12 @@ func (conn *connection) dispatchEvent(evt any) bool {
 	case *events.HistorySync:
 		return conn.handleHistory(e)
 
-	// The connection began or ended: run decides what follows.
+	// The connection started or ended: run handles these.
 	case *events.Connected, *events.Disconnected, *events.KeepAliveTimeout, *events.LoggedOut, *events.StreamReplaced,
 		*events.StreamError, *events.TemporaryBan, *events.ConnectFailure, *events.ClientOutdated, *events.CATRefreshError,
 		*events.ManualLoginReconnect:
 		conn.post(e)
-	case *events.KeepAliveRestored: // the line was given up when it failed
+	case *events.KeepAliveRestored: // the connection was closed when the keepalive failed
 
 	// Pairing.
 	case *events.QR, *events.PairSuccess, *events.PairError, *events.QRScannedWithoutMultidevice,
@@ -43,30 +43,30 @@ func (conn *connection) dispatchEvent(evt any) bool {
 		}
 	case *events.PushNameSetting:
 		conn.post(e)
-	case *events.AppStateSyncError: // whatsmeow logged it; the next change of ours tries to repair it
+	case *events.AppStateSyncError: // whatsmeow logs it; the next change of a setting repairs it
 	case *events.NotifyAccountReachoutTimelock:
 		conn.setRestriction(e)
 
 	case *events.Blocklist:
 		conn.blocked.changed()
-	case *events.UndecryptableMessage: // whatsmeow asks the sender and our phone for it again
+	case *events.UndecryptableMessage: // whatsmeow requests it again from the sender and our phone
 	case *events.MediaRetry:
 		conn.s.uploads.deliver(e)
 	case *events.FBMessage: // of another product
-	case *events.OfflineSyncPreview, *events.OfflineSyncCompleted: // what we missed comes as events of its own
+	case *events.OfflineSyncPreview, *events.OfflineSyncCompleted: // missed messages come as their own events
 	case *events.IdentityChange: // a contact has a new phone; whatsmeow makes new keys
 
-	// Ignored: whatsmeow keeps names and numbers in its store, where contacts are read from.
+	// Ignored: whatsmeow stores names and numbers, and contacts are read from its store.
 	case *events.Contact, *events.PushName, *events.BusinessName, *events.Picture, *events.UserAbout:
-	// Ignored: what the owner does in the app on the phone is not the gateway's history.
+	// Ignored: the owner's actions in the phone's app.
 	case *events.Archive, *events.Pin, *events.Mute, *events.Star, *events.DeleteForMe, *events.MarkChatAsRead,
 		*events.ClearChat, *events.DeleteChat, *events.UnarchiveChatsSetting, *events.UserStatusMute,
 		*events.LabelEdit, *events.LabelAssociationChat, *events.LabelAssociationMessage, *events.AppState, *events.PrivacySettings:
-	// Ignored: groups are read when somebody asks.
+	// Ignored: groups are read on request.
 	case *events.JoinedGroup, *events.GroupInfo:
-	// Ignored: nobody asked to be told who is online or types.
+	// Ignored: presence.
 	case *events.Presence, *events.ChatPresence:
-	// Ignored: we take no calls.
+	// Ignored: calls.
 	case *events.CallOffer, *events.CallAccept, *events.CallPreAccept, *events.CallTransport, *events.CallOfferNotice,
 		*events.CallRelayLatency, *events.CallTerminate, *events.CallReject, *events.UnknownCallEvent:
 	// Ignored: channels in the sense of the app, which broadcast.
@@ -77,7 +77,7 @@ func (conn *connection) dispatchEvent(evt any) bool {
 	return true
 }
 
-// setRestriction notes until when the network does not let the account write to people who never wrote to it.
+// setRestriction stores until when the account may not write to strangers.
 func (conn *connection) setRestriction(e *events.NotifyAccountReachoutTimelock) {
 	conn.s.mu.Lock()
 	defer conn.s.mu.Unlock()

@@ -13,9 +13,8 @@ import (
 	"parley/internal/network"
 )
 
-// A person has two addresses on the network: the phone number, and the LID, a number that says nothing of
-// the former. Chats, senders and receipts come in either form. This file is the only one that knows: to
-// the gateway a person is the phone number, to the network we write by LID.
+// A contact has two addresses on the network: the phone number and the LID, an unrelated number. Chats, senders and
+// receipts use either. Only this file maps them: the gateway uses phone numbers, the network gets LIDs.
 
 // phoneJID is the address of a contact by number.
 func phoneJID(c parley.ContactID) types.JID {
@@ -39,12 +38,12 @@ func groupJID(id parley.GroupID) (types.JID, bool) {
 	return types.NewJID(user, types.GroupServer), true
 }
 
-// isDirect reports whether a chat is with one person.
+// isDirect reports whether a chat has one other member.
 func isDirect(chat types.JID) bool {
 	return (chat.Server == types.DefaultUserServer || chat.Server == types.HiddenUserServer) && !chat.IsBot() && chat != types.PSAJID
 }
 
-// parseNumber reads a phone number in any spelling. What cannot be one is "".
+// parseNumber reads a phone number in any spelling; "" if it cannot exist.
 func parseNumber(number string) string {
 	digits, err := parley.ParseNumber(number)
 	if err != nil || !parley.ContactOf(digits).CanExist() {
@@ -53,8 +52,8 @@ func parseNumber(number string) string {
 	return digits
 }
 
-// contactFor maps an address, and the other one of the same person where that was said too, to the contact. It
-// reports false for a LID whose number nobody told us.
+// contactFor maps an address, and optionally the other address of the same contact. It returns false for a LID whose
+// number is not known.
 func (conn *connection) contactFor(ctx context.Context, jid, other types.JID) (parley.ContactID, bool, error) {
 	for _, j := range []types.JID{jid, other} {
 		if c, ok := contactOf(j); ok {
@@ -76,14 +75,12 @@ func (conn *connection) contactFor(ctx context.Context, jid, other types.JID) (p
 	return "", false, nil
 }
 
-// absentFor is how long a number is believed not to be on the network. Who writes to it again and again
-// does not make us ask again and again; who joins is found soon.
+// absentFor is how long a number is cached as absent. It limits repeated look-ups, and finds new accounts soon enough.
 const absentFor = 10 * time.Minute
 
-// maxAbsent is how many such numbers are remembered.
 const maxAbsent = 10_000
 
-// absentCache remembers numbers that are not on the network.
+// absentCache holds numbers that are not on the network.
 type absentCache struct {
 	mu    sync.Mutex
 	since map[parley.ContactID]time.Time
@@ -109,13 +106,13 @@ func (a *absentCache) set(c parley.ContactID, absent bool) {
 	a.since[c] = time.Now()
 }
 
-// errAbsent is the answer for a number that has no account.
 var errAbsent = network.Refuse(parley.NotOnNetwork, "This number is not on WhatsApp.")
 
 // maxAliases is how many spellings of numbers are cached.
 const maxAliases = 10_000
 
-// aliases caches numbers that the network spells in another way. The gateway stores them; this is for what it queued before.
+// aliases caches numbers that the network spells differently. The gateway stores them too; this cache is for messages
+// that it queued before.
 type aliases struct {
 	mu  sync.Mutex
 	own map[parley.ContactID]parley.ContactID
@@ -160,7 +157,7 @@ func (conn *connection) storeAlias(asked, own parley.ContactID) error {
 	return nil
 }
 
-// addressOf finds the LID under which we write to a contact. The network is asked once for each.
+// addressOf returns the LID of a contact. The network is queried once per contact.
 func (conn *connection) addressOf(ctx context.Context, c parley.ContactID) (types.JID, error) {
 	if !c.CanExist() {
 		return types.EmptyJID, network.ErrImpossibleNumber
@@ -199,7 +196,7 @@ func (conn *connection) addressOf(ctx context.Context, c parley.ContactID) (type
 	return lid, nil
 }
 
-// lookUpNumber asks whether a contact is on the network, and learns its LID and the network's spelling of its number.
+// lookUpNumber queries whether a contact is on the network, and stores its LID and the network's spelling.
 func (conn *connection) lookUpNumber(ctx context.Context, c parley.ContactID) (bool, error) {
 	if !c.CanExist() {
 		return false, nil
@@ -223,7 +220,7 @@ func (conn *connection) lookUpNumber(ctx context.Context, c parley.ContactID) (b
 	return false, nil
 }
 
-// networkNumber returns the number in the network's answer to a look-up.
+// networkNumber returns the number in a look-up response.
 func networkNumber(a types.IsOnWhatsAppResponse, asked parley.ContactID) parley.ContactID {
 	for _, jid := range []types.JID{a.PhoneNumber, a.JID} {
 		if own, ok := contactOf(jid); ok {

@@ -15,27 +15,26 @@ const encryptionOverhead = 16 + 10
 // downloadIdleTimeout is how long a server of files may send nothing.
 const downloadIdleTimeout = 30 * time.Second
 
-// errTooLarge says that a file is larger than one may be. It stays so: nobody needs to ask again.
+// errTooLarge is permanent: the file stays too large.
 var errTooLarge = errors.New("the file is too large to be kept")
 
 var errIdle = errors.New("the server of files sends nothing")
 
-// noRetryKey marks the context of a download that whatsmeow must not try again by itself: its pauses, which the
-// server may choose, would hold a place that other files need.
+// noRetryKey marks a download that whatsmeow must not retry itself. Its delays, which the server chooses, would hold a
+// slot that other files need.
 type noRetryKey struct{}
 
-// limitedTransport keeps responses from being larger than a file may be, and downloads from hanging. What a message
-// says of its file's size is a stranger's word, and whatsmeow reads a response to its end.
+// limitedTransport bounds the size of responses and ends stalled downloads. The size in a message comes from a
+// stranger, and whatsmeow reads a response to its end.
 type limitedTransport struct {
 	http.RoundTripper
 	maxBytes    int64         // the size of the largest file, before it is encrypted
-	idleTimeout time.Duration // without a byte, after which a download is given up
+	idleTimeout time.Duration // without a byte until a download fails
 }
 
-// RoundTrip refuses a response where its body is read: whatsmeow takes an error of the request itself for
-// trouble of the network, and tries for a quarter of a minute.
+// RoundTrip reports errors when the body is read. whatsmeow retries an error of the request itself for 15 seconds.
 func (b *limitedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Method != http.MethodGet { // an upload may take its time to be answered
+	if r.Method != http.MethodGet { // a server may respond late to an upload
 		resp, err := b.RoundTripper.RoundTrip(r)
 		if err != nil {
 			return nil, err
@@ -59,7 +58,7 @@ func (b *limitedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 // isRetryable reports whether another attempt may succeed after a status.
 func isRetryable(status int) bool { return status == http.StatusTooManyRequests || status >= 500 }
 
-// get makes a request that is given up when nothing comes for a while.
+// get sends a request that fails if no byte comes for a while.
 func (b *limitedTransport) get(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	timer := time.AfterFunc(b.idleTimeout, func() { cancel(errIdle) })
@@ -83,7 +82,6 @@ func (b *limitedTransport) limit(resp *http.Response) *http.Response {
 	return resp
 }
 
-// causeOf says that a request was given up, where it was.
 func causeOf(ctx context.Context, err error) error {
 	if errors.Is(context.Cause(ctx), errIdle) {
 		return errIdle
@@ -91,7 +89,7 @@ func causeOf(ctx context.Context, err error) error {
 	return err
 }
 
-// CloseIdleConnections has to be passed on by name: an http.Client looks for it on what it was given.
+// CloseIdleConnections must exist by name: http.Client looks for it on its transport.
 func (b *limitedTransport) CloseIdleConnections() {
 	(&http.Client{Transport: b.RoundTripper}).CloseIdleConnections()
 }
@@ -122,7 +120,7 @@ func (w *idleTimeoutBody) Close() error {
 	return w.ReadCloser.Close()
 }
 
-// limitedBody gives so much of a response and then fails, unless the response has ended.
+// limitedBody fails after its limit, unless the response ends exactly there.
 type limitedBody struct {
 	io.ReadCloser
 	left int64 // negative: there is more than may be

@@ -19,12 +19,12 @@ import (
 	"parley/internal/network/whatsapp/keystore"
 )
 
-// logger passes on what whatsmeow logs at warn and above, without stanzas and whole numbers.
+// logger passes on warnings and errors of whatsmeow, without stanzas and full numbers.
 type logger struct {
 	log    *slog.Logger
-	muted  *atomic.Bool // once a connection is over, what whatsmeow says about it is noise
+	muted  *atomic.Bool // set when the connection is closed: later logs are noise
 	module string
-	// received is called with every stanza that comes, before whatsmeow handles it; nil: nobody wants to know.
+	// received is called with every stanza before whatsmeow handles it; nil: not called.
 	received func(*waBinary.Node)
 }
 
@@ -52,9 +52,9 @@ func (l *logger) Sub(module string) waLog.Logger {
 	return &sub
 }
 
-// stanzaTap is no log: whatsmeow has no other seam between reading a stanza and handling it on a goroutine of its own,
-// where a panic would end the process. stanzas.go takes the stanzas over here. The version of whatsmeow is pinned, and
-// no message would arrive if this line of its log changed, so every test of receiving covers it.
+// stanzaTap is not a log. whatsmeow logs each stanza before it handles it on its own goroutine, where a panic would end
+// the process. This is the only place to intercept stanzas (stanzas.go). If that log line changed, no message would
+// arrive and every test of receiving would fail.
 type stanzaTap struct {
 	logger
 	received func(*waBinary.Node)
@@ -77,8 +77,7 @@ func (l *logger) write(level slog.Level, format string, args []any) {
 
 var longNumber = regexp.MustCompile(`[0-9]{4,}([0-9]{4})`)
 
-// redact writes a line without what must not be in a log: of a stanza only its name is left, of a long
-// number only its end, and of a long text, which may be a stranger's, only its beginning.
+// redact removes stanza contents, all but the end of long numbers, and all but the start of long texts.
 func redact(format string, args []any) string {
 	clean := make([]any, len(args))
 	for i, arg := range args {
@@ -101,11 +100,10 @@ func redact(format string, args []any) string {
 // maskNumbers leaves only the ends of long numbers.
 func maskNumbers(text string) string { return longNumber.ReplaceAllString(text, "…$1") }
 
-// maxLogged is how much of a text is logged, in bytes: whatsmeow repeats in its errors what a sender wrote.
+// maxLogged bounds logged texts, in bytes: whatsmeow's errors repeat what a sender wrote.
 const maxLogged = 200
 
-// truncate cuts a text that is too long for a log, between two characters. Its numbers are shortened before
-// that: half of one would not be known as a number.
+// truncate cuts a long text between two characters. It masks numbers first: half a number would not be recognised.
 func truncate(text string) string {
 	text = strings.ToValidUTF8(maskNumbers(text), "")
 	if len(text) <= maxLogged {
@@ -115,7 +113,7 @@ func truncate(text string) string {
 	return strings.ToValidUTF8(text[:maxLogged-len(more)], "") + more
 }
 
-// discardLogger takes what libsignal would print to stdout.
+// discardLogger drops what libsignal would print to stdout.
 type discardLogger struct{}
 
 func (discardLogger) Debug(string, string)   {}
@@ -124,8 +122,8 @@ func (discardLogger) Warning(string, string) {}
 func (discardLogger) Error(string, string)   {}
 func (discardLogger) Configure(string)       {}
 
-// configureLibraries sets what these libraries keep in variables of the whole process: where libsignal logs, how it
-// writes sessions, and the name that a phone shows in its list of linked devices.
+// configureLibraries sets process-wide variables: libsignal's logger and session format, and the name on the phone's
+// list of linked devices.
 var configureLibraries = sync.OnceFunc(func() {
 	var quiet signallog.Loggable = discardLogger{}
 	signallog.Setup(&quiet)

@@ -23,7 +23,6 @@ import (
 	"parley/internal/network"
 )
 
-// mediaType is the kind under which the network keeps a file.
 func mediaType(c parley.Content) whatsmeow.MediaType {
 	switch c.(type) {
 	case parley.Image:
@@ -38,8 +37,8 @@ func mediaType(c parley.Content) whatsmeow.MediaType {
 
 const mediaKeySize = 32
 
-// upload encrypts a file under the key that was chosen for it and puts it on the network's media server.
-// The same file gives the same ciphertext, so that a second upload replaces the first.
+// upload encrypts a file with its stored key and uploads it. The same file gives the same ciphertext, so a second
+// upload replaces the first.
 func (conn *connection) upload(ctx context.Context, m *parley.Media, kind whatsmeow.MediaType) (up whatsmeow.UploadResponse, err error) {
 	plain, err := conn.s.d.Media(m.Key)
 	if errors.Is(err, os.ErrNotExist) {
@@ -79,7 +78,7 @@ func (conn *connection) upload(ctx context.Context, m *parley.Media, kind whatsm
 	return up, nil
 }
 
-// maxHostTries is how often the network is asked for its media servers before a file waits for its next attempt.
+// maxHostTries is how often media servers are queried before a file waits for its next attempt.
 const maxHostTries = 3
 
 // refreshMediaHosts has whatsmeow know the network's media servers. It would ask for them under a lock on which
@@ -99,7 +98,7 @@ func (conn *connection) refreshMediaHosts(ctx context.Context) error {
 	return err
 }
 
-// mediaKeys derives what a file is encrypted with from its key.
+// mediaKeys derives the encryption keys of a file.
 func mediaKeys(key []byte, kind whatsmeow.MediaType) (iv, cipher, mac []byte) {
 	all := hkdfutil.SHA256(key, nil, []byte(kind), 112)
 	return all[:16], all[16:48], all[48:80]
@@ -110,21 +109,21 @@ const (
 	maxDownload = 100 << 20
 	// maxPath bounds the address of a file, which its sender wrote.
 	maxPath = 2048
-	// reuploadTimeout is how long the account's phone may take to upload a file again. One that is off is asked
-	// again at the next try.
+	// reuploadTimeout bounds a repeated upload by the account's phone. A phone that is off gets the request again at
+	// the next attempt.
 	reuploadTimeout = 15 * time.Second
 )
 
-// fileReference is what is needed to fetch the file of a message, also by a later process.
+// fileReference holds everything needed to fetch a file, also after a restart.
 type fileReference struct {
 	Kind      whatsmeow.MediaType `json:"kind,omitempty"`
 	Path      string              `json:"path,omitempty"`
 	Key       []byte              `json:"key,omitempty"`
 	SHA256    []byte              `json:"sha256,omitempty"`
-	EncSHA256 []byte              `json:"enc_sha256,omitempty"` // of what is on the server
-	Chat      string              `json:"chat,omitempty"`       // with the id, what the account's phone knows the message by
+	EncSHA256 []byte              `json:"enc_sha256,omitempty"` // of the ciphertext on the server
+	Chat      string              `json:"chat,omitempty"`       // with ID, names the message to the account's phone
 	ID        types.MessageID     `json:"id,omitempty"`
-	Content   []byte              `json:"content,omitempty"` // the file itself, where the message has it
+	Content   []byte              `json:"content,omitempty"` // the file itself, if the message contains it
 }
 
 // These make it a file that whatsmeow can download.
@@ -140,8 +139,7 @@ func (r *fileReference) isValid() bool {
 		len(r.Key) == mediaKeySize && len(r.SHA256) == sha256.Size && len(r.EncSHA256) == sha256.Size
 }
 
-// reference makes the reference of the file that a message carries; nil where it carries none, or one that
-// cannot be fetched: the message comes without it.
+// reference returns the reference of a message's file; nil if it has none or it cannot be fetched.
 func (conn *connection) reference(info *types.MessageInfo, p parsed) []byte {
 	r := fileReference{Content: p.data}
 	if f := p.file; f != nil {
@@ -173,8 +171,7 @@ var (
 	errFileGone    = network.Refuse(parley.Refused, "The network does not have the file any more.")
 )
 
-// Fetch downloads the file of a message, verifies and decrypts it. One that the network has lost is uploaded
-// again by the account's phone, if that still has it.
+// Fetch downloads, verifies and decrypts a file. If the network has lost it, the account's phone uploads it again.
 func (s *session) Fetch(ctx context.Context, reference []byte, to *os.File) (err error) {
 	defer s.recoverPanic(&err)
 	var r fileReference
@@ -229,7 +226,7 @@ func isGone(err error) bool {
 		errors.Is(err, whatsmeow.ErrMediaDownloadFailedWith410)
 }
 
-// isPermanent reports whether trying again would give the same.
+// isPermanent reports whether a retry would fail the same way.
 func isPermanent(err error) bool {
 	for _, final := range []error{
 		whatsmeow.ErrInvalidMediaHMAC, whatsmeow.ErrInvalidMediaEncSHA256, whatsmeow.ErrInvalidMediaSHA256,
@@ -263,7 +260,7 @@ func (u *reuploads) await(id types.MessageID) (answer <-chan *events.MediaRetry,
 	}
 }
 
-// deliver passes the phone's answer on. Without anybody who waits it is dropped: the next try asks again.
+// deliver passes on the phone's response. It is dropped if no request waits: the next attempt asks again.
 func (u *reuploads) deliver(e *events.MediaRetry) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -275,7 +272,7 @@ func (u *reuploads) deliver(e *events.MediaRetry) {
 	}
 }
 
-// requestReupload asks the account's phone to upload a file again, and returns its new address.
+// requestReupload asks the account's phone to upload a file again and returns its new path.
 func (conn *connection) requestReupload(ctx context.Context, r *fileReference) (path string, err error) {
 	chat, err := types.ParseJID(r.Chat)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"parley/internal/network"
 )
 
-// markSeen tells the sender of a message that it was seen. The network does not confirm receipts, but it takes
-// what comes on a connection in order: an answer to what was sent after it confirms it too.
+// markSeen sends a read receipt. The network does not confirm receipts, but it handles stanzas in order: the response
+// to a later ping confirms it.
 func (conn *connection) markSeen(ctx context.Context, chat parley.ContactID, target parley.MessageRef) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -35,14 +35,13 @@ func (conn *connection) markSeen(ctx context.Context, chat parley.ContactID, tar
 	return nil
 }
 
-// name is what the account calls itself.
 func (s *session) name() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.status.Phone.Name
 }
 
-// star marks a message for the account's owner, or takes the mark back.
+// star stars or unstars a message for the account's owner.
 func (conn *connection) star(ctx context.Context, chat parley.ContactID, c parley.Star) error {
 	jid, err := conn.ownChatJID(ctx, chat)
 	if err != nil {
@@ -88,8 +87,7 @@ func (conn *connection) beforeAny(err error) error {
 
 const (
 	maxSettingTries = 4
-	// maxPendingSettings is how many changes of settings may be under way, of which one at a time is made: the
-	// others wait. More than that would take the calls away that messages need.
+	// maxPendingSettings bounds changes of settings that wait. More would block calls that messages need.
 	maxPendingSettings = 4
 )
 
@@ -97,8 +95,8 @@ const (
 // does in the first seconds after pairing.
 var errNoKeys = errors.New("the phone has not shared the keys of the account's settings yet")
 
-// changeSetting changes a setting of the account. Another device may change the same at the same time, and whatsmeow
-// fetches changes in the background without a lock: then the state is fetched anew and it is tried again.
+// changeSetting changes a setting of the account. Another device may change it at the same time, and whatsmeow fetches
+// changes in the background without a lock. On a conflict the state is fetched again and the change repeated.
 func (conn *connection) changeSetting(ctx context.Context, patch appstate.PatchInfo) error {
 	id, err := conn.keys.GetLatestAppStateSyncKeyID(ctx)
 	if err != nil {
@@ -121,7 +119,7 @@ func (conn *connection) changeSetting(ctx context.Context, patch appstate.PatchI
 		if conn.isBroken(err) || ctx.Err() != nil || errors.Is(err, whatsmeow.ErrIQTimedOut) {
 			break
 		}
-		full := tries >= maxSettingTries-1 // what we have may be beyond repair
+		full := tries >= maxSettingTries-1 // the local state may be broken
 		if fetchErr := conn.client.FetchAppState(ctx, patch.Type, full, false); fetchErr != nil {
 			conn.log.Warnf("fetch settings: %v", fetchErr)
 		}
@@ -129,13 +127,13 @@ func (conn *connection) changeSetting(ctx context.Context, patch appstate.PatchI
 	return conn.queryError("change a setting", err)
 }
 
-// settingsQueue lets one change of the settings through at a time: each is made on top of the one before it.
+// settingsQueue serializes changes of settings: each one builds on the previous.
 type settingsQueue struct {
 	waiting atomic.Int32
 	slot    chan struct{} // holds one while a change is made
 }
 
-// acquire waits for the turn. Where too many wait already it answers that the change is not possible yet.
+// acquire waits for the slot. If too many wait, the change is not possible yet.
 func (s *settingsQueue) acquire(ctx context.Context) (done func(), err error) {
 	if s.waiting.Add(1) > maxPendingSettings {
 		s.waiting.Add(-1)
@@ -155,11 +153,11 @@ func unlinkNode(jid types.JID) []waBinary.Node {
 	return []waBinary.Node{{Tag: "remove-companion-device", Attrs: waBinary.Attrs{"jid": jid, "reason": "user_initiated"}}}
 }
 
-// typingTimeout is how long "typing…" is shown unless somebody says that it is over.
+// typingTimeout is how long "typing…" is shown if it is not stopped.
 const typingTimeout = 10 * time.Second
 
-// typing remembers to whom "typing…" is shown. While it is shown to anybody the account is online, since
-// phones show it of nobody else; and not longer, since its own phone does not ring meanwhile.
+// typing tracks who sees "typing…". The account is online only while somebody sees it: phones show it only for online
+// accounts, but the owner's phone does not ring meanwhile.
 type typing struct {
 	mu    sync.Mutex
 	until map[parley.ContactID]*time.Timer
@@ -182,7 +180,7 @@ func (t *typing) start(to parley.ContactID, while time.Duration, over func()) {
 	t.until[to] = time.AfterFunc(while, over)
 }
 
-// stop notes that it is not shown any more. It reports whether it is shown to nobody now.
+// stop reports whether no contact sees "typing…" any more.
 func (t *typing) stop(to parley.ContactID) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -199,7 +197,6 @@ func (t *typing) isOn() bool {
 	return len(t.until) > 0
 }
 
-// end forgets everything: there is no connection any more.
 func (t *typing) end() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -234,7 +231,7 @@ func (s *session) Typing(ctx context.Context, to parley.ContactID, on bool) (err
 		}
 	}
 	conn.typing.start(to, s.d.typingTimeout, over)
-	if name := s.name(); name != "" { // without one nobody can be online
+	if name := s.name(); name != "" { // an account without a name cannot be online
 		if err := conn.presence(ctx, types.PresenceAvailable, name); err != nil {
 			return conn.queryError("come online", err)
 		}
@@ -242,7 +239,7 @@ func (s *session) Typing(ctx context.Context, to parley.ContactID, on bool) (err
 	if err := conn.client.SendChatPresence(ctx, jid, types.ChatPresenceComposing, types.ChatPresenceMediaText); err != nil {
 		return conn.queryError("show typing", err)
 	}
-	conn.typing.start(to, s.d.typingTimeout, over) // again: the end must follow what was just sent, however long that took
+	conn.typing.start(to, s.d.typingTimeout, over) // again: the timeout counts from the stanza that was just sent
 	return nil
 }
 
@@ -260,8 +257,7 @@ func (conn *connection) stopTyping(ctx context.Context, to parley.ContactID, jid
 	return nil
 }
 
-// presence says whether somebody sits here, under the account's name. whatsmeow's own way reads the name
-// while another goroutine may write it.
+// presence sets the account's presence. whatsmeow's own method reads the name while another goroutine may write it.
 func (conn *connection) presence(ctx context.Context, p types.Presence, name string) error {
 	return conn.inner().SendNode(ctx, waBinary.Node{Tag: "presence", Attrs: waBinary.Attrs{"type": string(p), "name": name}})
 }

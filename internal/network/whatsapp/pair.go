@@ -15,19 +15,19 @@ import (
 
 // pairOptions say how a channel is to be linked.
 type pairOptions struct {
-	number string // the account's, in digits, to link by a code that is typed on its phone; empty: by QR code
+	number string // the account's number in digits, for pairing by code; empty: by QR code
 }
 
 const (
-	firstCode = 60 * time.Second  // how long the network takes the first QR code
+	firstCode = 60 * time.Second  // how long the first QR code is valid
 	otherCode = 20 * time.Second  // and each of the others
 	typedCode = 160 * time.Second // and a code to type: then it closes the connection
 	// pairWait is for the first codes to come, or for the network's last word after a pairing.
 	pairWait = 30 * time.Second
-	// readyTimeout is how long the network may take to say that the new device may connect.
+	// readyTimeout is how long the network may take to allow the new device to connect.
 	readyTimeout = 5 * time.Second
-	// codeTimeout is how long the phone may take to link the device after a code was typed. After a wrong one
-	// it never does.
+	// codeTimeout is how long the phone may take to link the device after a code was typed. After a wrong code it never
+	// does.
 	codeTimeout = 10 * time.Second
 	// pairLosses is how often the connection of a pairing is made again.
 	pairLosses = 5
@@ -45,12 +45,12 @@ const (
 	notStored    = "The new device could not be kept. Remove it on the phone, under Linked devices, and pair again."
 )
 
-// Pair begins to link the account anew, by QR code.
+// Pair starts pairing by QR code.
 func (s *session) Pair(ctx context.Context) error {
 	return s.submit(ctx, request{pair: &pairOptions{}})
 }
 
-// PairWithCode begins to link the account anew, by a code that is typed on its phone.
+// PairWithCode starts pairing by a code that is typed on the phone.
 func (s *session) PairWithCode(ctx context.Context, number string) error {
 	plain := parseNumber(number)
 	if plain == "" {
@@ -65,25 +65,24 @@ type pairing struct {
 	l        *connection
 	o        pairOptions
 	codes    []string        // QR codes that were not shown yet
-	of       int             // how many the network gave
-	shown    network.Pairing // the code to type that is shown
-	until    time.Time       // when the network's codes end; zero: it gave none yet
-	timer    *time.Timer     // of the code that is shown
+	of       int             // how many codes the network sent
+	shown    network.Pairing // the code to type
+	until    time.Time       // when the network's codes expire; zero: no code yet
+	timer    *time.Timer     // of the shown code
 	typed    *time.Timer     // since a code was typed on the phone
-	accepted bool            // the network asked the new device to connect
+	accepted bool            // the network told the device to reconnect
 }
 
-// pairingOutcome is what follows from something that happened during a pairing.
 type pairingOutcome int
 
 const (
 	pairingGoesOn pairingOutcome = iota
-	pairingOver                  // with the step that was told last
+	pairingOver                  // the last published step is final
 	pairingLost                  // the connection is gone, and the attempt needs another one
 )
 
-// pair links the channel to an account, or does not. It returns the next attempt, if somebody wants one
-// before this one is over. A connection that is lost meanwhile is made again, with new codes.
+// pair links the channel to an account. It returns the next attempt if one is requested before this one ends. A lost
+// connection is dialled again, with new codes.
 func (s *session) pair(o pairOptions) *pairOptions {
 	s.setState(parley.ScanQRCode, "It waits for somebody to link it on the phone.", network.Phone{})
 	s.publishStep(network.Pairing{Step: parley.StartingStep})
@@ -124,7 +123,7 @@ func (s *session) tryPairing(o pairOptions, again bool) (pairingOutcome, *pairOp
 			return pairingOver, nil
 		case r := <-s.requests:
 			r.result <- nil
-			return pairingOver, r.pair // nil: a logout, which gives this up
+			return pairingOver, r.pair // nil: a logout, which cancels the pairing
 		case <-p.timer.C:
 			end = p.expired()
 		case <-p.typed.C:
@@ -139,7 +138,7 @@ func (s *session) tryPairing(o pairOptions, again bool) (pairingOutcome, *pairOp
 	}
 }
 
-// expired shows the next code, if there is one, in place of one that cannot be used any more.
+// expired shows the next code, if any.
 func (p *pairing) expired() pairingOutcome {
 	if p.showNext() {
 		return pairingGoesOn
@@ -152,18 +151,15 @@ func (p *pairing) expired() pairingOutcome {
 	return pairingOver
 }
 
-// codeTyped is news of a line: somebody typed a code on the phone, perhaps another one than is shown. The phone
-// finds out which, and does not say.
+// codeTyped is posted when a code was typed on the phone. The phone checks the code and does not report the result.
 type codeTyped struct{}
 
-// onCodeNotification tells the pairing that a code was typed on the phone.
 func (conn *connection) onCodeNotification(node *waBinary.Node) {
 	if conn.jid.IsEmpty() && node.Attrs["type"] == "link_code_companion_reg" {
 		conn.post(codeTyped{})
 	}
 }
 
-// publishStep has the sink told of a step of the pairing.
 func (s *session) publishStep(p network.Pairing) {
 	p.At = time.Now()
 	s.enqueue(p)
@@ -173,7 +169,6 @@ func (p *pairing) fail(reason string) {
 	p.s.publishStep(network.Pairing{Step: parley.FailedStep, Reason: reason})
 }
 
-// handleEvent takes an event.
 func (p *pairing) handleEvent(evt any) pairingOutcome {
 	switch e := evt.(type) {
 	case *events.QR:
@@ -196,9 +191,9 @@ func (p *pairing) handleEvent(evt any) pairingOutcome {
 		p.timer.Reset(typedCode)
 		p.codes = nil
 		return pairingGoesOn
-	case *events.PairPasskeyConfirmation: // only after a passkey was given
+	case *events.PairPasskeyConfirmation: // follows a passkey
 		return pairingGoesOn
-	case *events.ManualLoginReconnect: // the network can be quicker than whatsmeow's own news of the pairing
+	case *events.ManualLoginReconnect: // the network can be quicker than whatsmeow's event
 		p.accepted = true
 		p.timer.Reset(pairWait)
 		p.typed.Stop()
@@ -236,7 +231,6 @@ func (p *pairing) showFirst(codes []string) pairingOutcome {
 	return pairingGoesOn
 }
 
-// showNext shows the next QR code. It reports false when there is none.
 func (p *pairing) showNext() bool {
 	if len(p.codes) == 0 {
 		return false
@@ -251,7 +245,6 @@ func (p *pairing) showNext() bool {
 	return true
 }
 
-// showCode asks the network for a code to type. It reports whether there is one.
 func (p *pairing) showCode() bool {
 	ctx, cancel := context.WithTimeout(p.l.ctx, requestTimeout)
 	defer cancel()
@@ -281,7 +274,7 @@ func (p *pairing) code(ctx context.Context) (_ string, err error) {
 	return p.l.client.PairPhone(ctx, p.o.number, true, whatsmeow.PairClientChrome, "Chrome (Linux)")
 }
 
-// paired keeps which device the channel has, and waits for the network to take it.
+// paired stores the channel's device and waits until the network accepts it.
 func (p *pairing) paired(e *events.PairSuccess) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.s.ctx), persistTimeout)
 	defer cancel()

@@ -10,16 +10,15 @@ import (
 	"parley"
 )
 
-// parsed is what a message of the network says.
+// parsed is the content of a network message.
 type parsed struct {
-	content parley.Content // nil: nothing that a person would see
+	content parley.Content // nil: nothing to show
 	replyTo parley.MessageID
-	file    fileMessage // what Content carries, to be fetched; nil: nothing
-	data    []byte      // or its bytes, where the message itself has them
+	file    fileMessage // the file to fetch; nil: none
+	data    []byte      // the file itself, if the message contains it
 }
 
-// parse reads a message that came. What is no content of ours is told in words, so that somebody sees that
-// there was something.
+// parse reads an inbound message. Unsupported content becomes a text, so that it is visible.
 func parse(m *waE2E.Message) parsed {
 	switch {
 	case m == nil:
@@ -48,7 +47,7 @@ func parse(m *waE2E.Message) parsed {
 	return parseReply(m)
 }
 
-// parseReply reads what somebody chose where a business offered choices, and gives a name to what is left.
+// parseReply reads choices in business messages, and names other content.
 func parseReply(m *waE2E.Message) parsed {
 	switch {
 	case m.ButtonsResponseMessage != nil:
@@ -139,7 +138,6 @@ func parseFile(m *waE2E.Message) parsed {
 	return parsed{content: parley.File{Caption: stripNUL(x.GetCaption()), Media: media}, replyTo: quoted(x.GetContextInfo()), file: x}
 }
 
-// fileMessage is what all files of messages have.
 type fileMessage interface {
 	whatsmeow.DownloadableMessage
 	GetFileLength() uint64
@@ -152,7 +150,6 @@ func describeMedia(x fileMessage, mime string, thumbnail []byte) parley.Media {
 // maxThumbnail is larger than any thumbnail that a phone makes.
 const maxThumbnail = 64 << 10
 
-// limitThumbnail drops a thumbnail that is too large.
 func limitThumbnail(thumbnail []byte) []byte {
 	if len(thumbnail) > maxThumbnail {
 		return nil
@@ -179,7 +176,7 @@ func parseCards(x *waE2E.ContactsArrayMessage) parsed {
 	return contactCard(x.GetDisplayName(), strings.Join(all, "\n"), x.GetContextInfo())
 }
 
-// pollOf finds a poll in whichever version of the message it stands.
+// pollOf returns the poll of any message version.
 func pollOf(m *waE2E.Message) *waE2E.PollCreationMessage {
 	for _, p := range []*waE2E.PollCreationMessage{m.GetPollCreationMessage(), m.GetPollCreationMessageV2(), m.GetPollCreationMessageV3(), m.GetPollCreationMessageV5()} {
 		if p != nil {
@@ -199,5 +196,5 @@ func parsePoll(x *waE2E.PollCreationMessage) parsed {
 
 func quoted(c *waE2E.ContextInfo) parley.MessageID { return parley.MessageID(c.GetStanzaID()) }
 
-// stripNUL takes out what no store of ours can keep.
+// stripNUL removes bytes that databases cannot store in text.
 func stripNUL(s string) string { return strings.ReplaceAll(s, "\x00", "") }

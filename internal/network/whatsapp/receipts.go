@@ -14,23 +14,20 @@ import (
 	"parley/internal/network"
 )
 
-// For every message that we send a receipt comes back, and whatsmeow would wait with the next until the sink
-// has kept this one: a commit each. So receipts are gathered for a moment and given together, those of
-// different chats at the same time, and acknowledged by us when they are kept.
+// Every sent message causes a receipt, and whatsmeow would block until the sink stored each one: one commit each.
+// Therefore receipts are delivered in batches, different chats in parallel, and acknowledged here when they are stored.
 
 const (
-	// batchDelay is how long receipts are gathered. Nobody waits for them.
-	batchDelay = 5 * time.Millisecond
-	// maxParallelChats is how many chats' receipts are given at the same time.
+	batchDelay       = 5 * time.Millisecond
 	maxParallelChats = 16
-	// receiptTries is how often a receipt is given to a sink that does not know what it is for. Ids are
-	// stored before messages are sent: what is unknown after more than a second is another device's, or invented.
+	// receiptTries is how often a receipt for an unknown message is offered. Ids are stored before messages are sent,
+	// so after a second an unknown id belongs to another device or is invented.
 	receiptTries = 8
-	// maxUnknown is how many such receipts wait to be given again, and maxUnknownEach how many of one contact:
-	// contacts can invent any number of them.
+	// maxUnknown bounds receipts that wait for a retry, and maxUnknownEach those of one contact: contacts can invent
+	// receipts.
 	maxUnknown, maxUnknownEach = 256, 16
-	// hostedDevice is the number of a device that a business's host has. whatsmeow does not tell its address
-	// as it was, so that it has to acknowledge what comes from it.
+	// hostedDevice is the device number of a business's host. whatsmeow changes its address, so whatsmeow must
+	// acknowledge its receipts itself.
 	hostedDevice = 99
 )
 
@@ -38,18 +35,18 @@ const (
 type queuedReceipt struct {
 	network.Receipt
 	ack   *waBinary.Node // nil: whatsmeow acknowledges it
-	tries int            // how often the sink did not know what it is for
+	tries int            // how often the sink did not know the message
 }
 
-// receiptQueue are the receipts of a line that are not kept yet.
+// receiptQueue holds receipts that are not stored yet.
 type receiptQueue struct {
 	mu        sync.Mutex
 	queue     []queuedReceipt
-	pending   map[parley.ContactID]int // how many of a chat wait or are being given
+	pending   map[parley.ContactID]int // queued or in delivery, by chat
 	running   bool
-	delivered chan struct{} // closed when some were given; nil: nobody waits for that
+	delivered chan struct{} // closed after each batch; nil: no waiter
 
-	// Receipts for unknown messages that are given again after a pause, by contact. Nothing waits for them.
+	// Receipts for unknown messages that wait for a retry, by contact.
 	unknown    map[parley.ContactID]int
 	allUnknown int
 }
@@ -63,7 +60,6 @@ func ackOf(e *events.Receipt) *waBinary.Node {
 	return &waBinary.Node{Tag: "ack", Attrs: ack}
 }
 
-// queueReceipt has a receipt given and acknowledged soon.
 func (conn *connection) queueReceipt(one queuedReceipt) {
 	s := &conn.receipts
 	s.mu.Lock()
@@ -79,7 +75,6 @@ func (conn *connection) queueReceipt(one queuedReceipt) {
 	}
 }
 
-// deliverReceipts gives receipts until none waits.
 func (conn *connection) deliverReceipts() {
 	for conn.pause(batchDelay) {
 		s := &conn.receipts
@@ -106,7 +101,7 @@ func (conn *connection) deliverReceipts() {
 	}
 }
 
-// deliverBatch gives receipts, each chat's in order.
+// deliverBatch delivers receipts, each chat's in order.
 func (conn *connection) deliverBatch(batch []queuedReceipt) {
 	var chats [][]queuedReceipt
 	at := map[parley.ContactID]int{}
@@ -131,7 +126,7 @@ func (conn *connection) deliverBatch(batch []queuedReceipt) {
 	giving.Wait()
 }
 
-// deliverChat gives the receipts of one chat, those that say the same together.
+// deliverChat delivers the receipts of one chat, equal ones together.
 func (conn *connection) deliverChat(chat []queuedReceipt) {
 	for len(chat) > 0 {
 		n := slices.IndexFunc(chat, func(s queuedReceipt) bool { return s.Status != chat[0].Status || !s.At.Equal(chat[0].At) })
@@ -158,8 +153,8 @@ func (conn *connection) deliverChat(chat []queuedReceipt) {
 	}
 }
 
-// offerReceipt hands a receipt to the sink until that has it, and returns the ids that the sink does not know.
-// It reports false when the line is being ended.
+// offerReceipt offers a receipt until the sink accepts it, and returns the unknown ids. It returns false when the
+// connection is closing.
 func (conn *connection) offerReceipt(r network.Receipt) (unknown []parley.MessageID, ok bool) {
 	for tries := 1; conn.s.ctx.Err() == nil; tries++ {
 		err := conn.s.sink(conn.s.ctx, r)
@@ -179,7 +174,7 @@ func (conn *connection) offerReceipt(r network.Receipt) (unknown []parley.Messag
 	return nil, false
 }
 
-// deliverReceipt gives a receipt that whatsmeow acknowledges.
+// deliverReceipt delivers a receipt that whatsmeow acknowledges.
 func (conn *connection) deliverReceipt(r network.Receipt) bool {
 	conn.s.sinkMu.Lock()
 	defer conn.s.sinkMu.Unlock()
@@ -203,8 +198,7 @@ func intersect(ids, some []parley.MessageID) []parley.MessageID {
 	return found
 }
 
-// retryUnknown gives a part of a receipt, which the sink does not know, again after a pause. It reports false when it
-// was given often enough, or there are too many.
+// retryUnknown offers unknown ids again later. It returns false after too many tries or with too many waiting.
 func (conn *connection) retryUnknown(one queuedReceipt, unknown []parley.MessageID) bool {
 	one.IDs = unknown
 	one.tries++
@@ -235,13 +229,11 @@ func (conn *connection) retryUnknown(one queuedReceipt, unknown []parley.Message
 	return true
 }
 
-// acknowledge tells the network that a receipt is stored. It reports false when it could not.
 func (conn *connection) acknowledge(s queuedReceipt) bool {
 	return s.ack == nil || conn.inner().SendNode(conn.ctx, *s.ack) == nil
 }
 
-// awaitChat waits until the receipts of a chat that came before are given. It reports false when the line is
-// being ended.
+// awaitChat waits for earlier receipts of a chat. It returns false when the connection is closing.
 func (s *receiptQueue) awaitChat(from parley.ContactID, ended <-chan struct{}) bool {
 	for {
 		s.mu.Lock()

@@ -26,15 +26,15 @@ const (
 // retryDelay is how long to wait after a sink refused a number of times.
 func retryDelay(tries int) time.Duration { return min(firstRetry<<min(tries-1, 10), lastRetry) }
 
-// deliver hands an event of a chat to the sink, after what came of that chat before. It reports false when the
-// line ended first: then the network, which was not told that we have it, gives it again.
+// deliver passes an event to the sink after earlier events of its chat. It returns false if the connection ended first;
+// the network then delivers it again.
 func (conn *connection) deliver(chat parley.ContactID, e network.Event) bool {
 	conn.s.sinkMu.Lock()
 	defer conn.s.sinkMu.Unlock()
 	return conn.receipts.awaitChat(chat, conn.handlerCtx.Done()) && conn.offer(e)
 }
 
-// offer hands an event to the sink until that has it.
+// offer repeats until the sink accepts the event.
 func (conn *connection) offer(e network.Event) bool {
 	for tries := 1; conn.s.ctx.Err() == nil; tries++ {
 		if err := conn.s.sink(conn.s.ctx, e); err == nil {
@@ -47,10 +47,8 @@ func (conn *connection) offer(e network.Event) bool {
 	return false
 }
 
-// pause waits for a while. It reports false when the line is being ended.
 func (conn *connection) pause(d time.Duration) bool { return wait.Sleep(conn.handlerCtx, d) }
 
-// handleMessage takes a message.
 func (conn *connection) handleMessage(e *events.Message) bool {
 	if e.Info.IsFromMe { // by another device of the account
 		conn.s.otherDeviceSends.add(e.Info.ID)
@@ -74,8 +72,7 @@ func (conn *connection) handleMessage(e *events.Message) bool {
 	return ok && (event == nil || conn.deliver(from, event))
 }
 
-// toEvent makes what the gateway is told of a message; nil where it means nothing to it. It reports false when
-// the line ended before it was done.
+// toEvent converts a message; nil: nothing for the gateway. It returns false if the connection ended first.
 func (conn *connection) toEvent(e *events.Message, from parley.ContactID) (network.Event, bool) {
 	m := e.Message
 	if sealed := m.GetSecretEncryptedMessage(); sealed != nil {
@@ -90,7 +87,7 @@ func (conn *connection) toEvent(e *events.Message, from parley.ContactID) (netwo
 	switch {
 	case m.GetReactionMessage() != nil:
 		r := m.GetReactionMessage()
-		// The key is as the sender sees it: what is from them is not from us.
+		// The key is from the sender's view: their own messages are not from us.
 		target := parley.MessageRef{FromMe: !r.GetKey().GetFromMe(), Chat: from, ID: parley.MessageID(r.GetKey().GetID())}
 		return network.Reaction{From: from, Target: target, Emoji: r.GetText(), At: at}, true
 	case m.GetPollUpdateMessage() != nil:
@@ -105,7 +102,7 @@ func (conn *connection) toEvent(e *events.Message, from parley.ContactID) (netwo
 	return conn.messageEvent(e, p, from), true
 }
 
-// changeEvent makes an event of what alters an earlier message.
+// changeEvent converts a deletion or an edit.
 func (conn *connection) changeEvent(m *waE2E.ProtocolMessage, e *events.Message, from parley.ContactID) (network.Event, bool) {
 	target := parley.MessageID(m.GetKey().GetID())
 	switch m.GetType() {
@@ -116,7 +113,7 @@ func (conn *connection) changeEvent(m *waE2E.ProtocolMessage, e *events.Message,
 		if p.content == nil {
 			return nil, true
 		}
-		p.replyTo = target // an edit is kept as what it is: something said later about an earlier message
+		p.replyTo = target // an edit is stored as a later message about an earlier one
 		said := conn.messageEvent(e, p, from)
 		said.Past = true
 		return said, true
@@ -147,16 +144,14 @@ func (conn *connection) voteEvent(e *events.Message, from parley.ContactID) (net
 	return network.Vote{From: from, Poll: poll, Options: chosenOptions(options, choice.GetSelectedOptions()), At: e.Info.Timestamp}, true
 }
 
-// receiptStatus maps the receipts that say something about what we sent.
 var receiptStatus = map[types.ReceiptType]parley.Status{
 	types.ReceiptTypeDelivered: parley.Delivered,
-	types.ReceiptTypeInactive:  parley.Delivered, // on a device that nobody looks at
+	types.ReceiptTypeInactive:  parley.Delivered, // on an inactive device
 	types.ReceiptTypeRead:      parley.Read,
 	types.ReceiptTypePlayed:    parley.Played,
 }
 
-// handleReceipt takes a receipt. Those between devices of the account, in groups, and for what another device
-// sent are of no use to the gateway.
+// handleReceipt ignores receipts between the account's devices, in groups, and for messages of other devices.
 func (conn *connection) handleReceipt(e *events.Receipt) bool {
 	status, ok := receiptStatus[e.Type]
 	if !ok || e.IsFromMe || e.IsGroup || !isDirect(e.Chat) {
@@ -178,10 +173,9 @@ func (conn *connection) handleReceipt(e *events.Receipt) bool {
 	return false // we acknowledge it
 }
 
-// maxOtherDeviceSends is how many messages of other devices are remembered.
 const maxOtherDeviceSends = 2048
 
-// otherDeviceSends remembers what other devices of the account sent, whose receipts come here too.
+// otherDeviceSends caches ids that the account's other devices sent: their receipts come here too.
 type otherDeviceSends struct {
 	mu   sync.Mutex
 	ids  map[types.MessageID]bool
@@ -217,14 +211,13 @@ func (f *otherDeviceSends) without(ids []types.MessageID) []parley.MessageID {
 	return rest
 }
 
-// handleHistory gives what was said in direct chats before the channel was paired, marked as past. Files are
-// described and not fetched: most of them are gone from the network, and there may be years of them. What is
-// not given when the connection ends is not given again: the network was told before that we have it.
+// handleHistory delivers the direct chats from before pairing. Files are not fetched: most are gone, and there may be
+// years of them. After a disconnect the rest is lost, because the network already has our acknowledgement.
 func (conn *connection) handleHistory(e *events.HistorySync) bool {
 	switch e.Data.GetSyncType() {
 	case waHistorySync.HistorySync_INITIAL_BOOTSTRAP, waHistorySync.HistorySync_RECENT, waHistorySync.HistorySync_FULL, waHistorySync.HistorySync_ON_DEMAND:
 	default:
-		return true // names and settings, which whatsmeow keeps
+		return true // names and settings, which whatsmeow stores
 	}
 	numbers := map[types.JID]types.JID{} // said with the history; whatsmeow stores them at the same time
 	for _, m := range e.Data.GetPhoneNumberToLidMappings() {
@@ -246,7 +239,7 @@ func (conn *connection) handleHistory(e *events.HistorySync) bool {
 	return true
 }
 
-// deliverHistory gives the messages of one chat of before, the oldest first.
+// deliverHistory delivers one chat, oldest message first.
 func (conn *connection) deliverHistory(chat *waHistorySync.Conversation, jid, other types.JID) bool {
 	from, known, err := conn.contactFor(conn.ctx, jid, other)
 	if err != nil || !known {
@@ -265,7 +258,7 @@ func (conn *connection) deliverHistory(chat *waHistorySync.Conversation, jid, ot
 			all = append(all, said)
 		}
 	}
-	if len(all) > 1 && all[0].At.After(all[len(all)-1].At) { // phones tell the newest first
+	if len(all) > 1 && all[0].At.After(all[len(all)-1].At) { // phones send the newest first
 		slices.Reverse(all)
 	}
 	for _, m := range all {

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// loginTimeout is from the handshake to the first sign that the account is let in.
+	// loginTimeout is from the handshake to the login response.
 	loginTimeout = 30 * time.Second
-	// databasePause is between attempts to read what is kept of a channel.
+	// databasePause is between attempts to read the database.
 	databasePause = 5 * time.Second
 )
 
@@ -41,7 +41,6 @@ func (s *session) run() {
 	}
 }
 
-// connectingStatus is the status of a channel that is not connected and tries to be.
 func (s *session) connectingStatus(worked bool) parley.ChannelStatus {
 	if worked {
 		return parley.Reconnecting
@@ -49,7 +48,7 @@ func (s *session) connectingStatus(worked bool) parley.ChannelStatus {
 	return parley.Starting
 }
 
-// awaitPairing waits until somebody wants to pair the channel.
+// awaitPairing waits for a pairing request.
 func (s *session) awaitPairing(rec channelDevice) *pairOptions {
 	if rec.status == "" {
 		s.setState(parley.ScanQRCode, "No WhatsApp account is linked.", network.Phone{})
@@ -69,8 +68,7 @@ func (s *session) awaitPairing(rec channelDevice) *pairOptions {
 	}
 }
 
-// maintain holds the account's connection, again and again, until the account is gone or somebody wants to
-// pair another one.
+// maintain reconnects until the account is logged out or another pairing is requested.
 func (s *session) maintain(rec channelDevice) *pairOptions {
 	phone := network.Phone{Name: s.d.pushName(s.ctx, rec.jid), Number: rec.jid.User}
 	worked := false
@@ -133,12 +131,12 @@ func (s *session) hasQueue() bool {
 
 // waitResult is how a wait ended.
 type waitResult struct {
-	pair     *pairOptions // somebody wants to pair
-	unpaired bool         // the device is no more
+	pair     *pairOptions // a pairing request
+	unpaired bool         // the channel has no device any more
 }
 
-// waitOrRequest waits for a while, or for a request; for ever where the while is zero. Only where the channel has
-// failed can it be paired anew: else it comes back by itself.
+// waitOrRequest waits for a duration or a request; without a limit if the duration is zero. Only a failed channel can
+// be paired again: others reconnect.
 func (s *session) waitOrRequest(d time.Duration, jid types.JID, failed bool) waitResult {
 	var due <-chan time.Time
 	if d > 0 || !failed {
@@ -172,7 +170,7 @@ func errPaired(code parley.ChannelCode) error {
 	return parley.Errorf(parley.BadRequest, "Channel %s has an account already. Log it out first with: parley channel logout %s", code, code)
 }
 
-// unpair forgets the device of the channel and keeps why.
+// unpair removes the channel's device and stores the reason.
 func (s *session) unpair(jid types.JID, e disconnection) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), persistTimeout)
 	defer cancel()
@@ -186,7 +184,7 @@ func (s *session) unpair(jid types.JID, e disconnection) {
 	s.setState(e.status, e.reason, network.Phone{})
 }
 
-// holdConnection makes a connection and holds it until it ends. It says how it ended and whether it worked meanwhile.
+// holdConnection connects and returns when the connection ends, and whether the login succeeded.
 func (s *session) holdConnection(jid types.JID, phone *network.Phone) (e disconnection, up bool) {
 	device, err := s.d.db.keys.Device(s.ctx, jid)
 	if err != nil {
@@ -242,8 +240,7 @@ func (s *session) holdConnection(jid types.JID, phone *network.Phone) (e disconn
 	}
 }
 
-// announceName tells the network the account's name, without which others see none, and that nobody sits here:
-// else the account's phone would not ring. Before the name is known there is nothing to tell.
+// announceName sends the account's name, which others see, as unavailable: otherwise the owner's phone would not ring.
 func (conn *connection) announceName(name string) {
 	if name == "" || conn.typing.isOn() {
 		return
@@ -253,7 +250,7 @@ func (conn *connection) announceName(name string) {
 	}
 }
 
-// logOut unlinks the device. Without a connection the network is not told.
+// logOut unlinks the device. Without a connection, only here.
 func (s *session) logOut(conn *connection, up bool) (disconnection, error) {
 	e := loggedOutOffline
 	if up {
@@ -268,7 +265,6 @@ func (s *session) logOut(conn *connection, up bool) (disconnection, error) {
 	return e, nil
 }
 
-// unlink asks the network to remove this device from the account.
 func (conn *connection) unlink() (err error) {
 	defer conn.s.recoverPanic(&err)
 	_, err = conn.inner().SendIQ(conn.ctx, whatsmeow.DangerousInfoQuery{

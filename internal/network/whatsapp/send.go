@@ -18,25 +18,24 @@ import (
 	"parley/internal/network"
 )
 
-// The messages of a burst would go out one after the other, each when the one before it was confirmed. Several
-// calls at once, which are for different chats, go out together. A message to a new contact takes four round
-// trips: at 100 ms each, 64 calls are 160 messages a second.
+// Messages of one call go out one after the other, each after the previous confirmation. Parallel calls, which are for
+// different chats, overlap. A message to a new contact takes four round trips: at 100 ms each, 64 calls are 160
+// messages a second.
 const (
 	messagesPerCall = 1
 	parallelCalls   = 64
 )
 
 const (
-	// ackTimeout is how long the network may take to confirm a message before the outcome is unknown.
+	// ackTimeout is how long a confirmation may take before the outcome is unknown.
 	ackTimeout = 20 * time.Second
-	// requestTimeout is how long the network may take to answer a question.
+	// requestTimeout bounds other requests to the network.
 	requestTimeout = 20 * time.Second
 )
 
 // Limits are how many messages a call of Send should carry, and how many calls are useful at once.
 func (s *session) Limits() (int, int) { return messagesPerCall, parallelCalls }
 
-// Send gives messages and operations to the network.
 func (s *session) Send(ctx context.Context, ms []*parley.Message) []error {
 	errs := make([]error, len(ms))
 	failed := map[parley.ContactID]bool{}
@@ -91,8 +90,7 @@ func (s *session) sendOne(ctx context.Context, m *parley.Message) (err error) {
 	return err
 }
 
-// send gives the network a message under our id. It answers nil only where something that the recipient can
-// read was confirmed.
+// send sends a message under our id. nil means that a ciphertext for the recipient was confirmed.
 func (conn *connection) send(ctx context.Context, to types.JID, id parley.MessageID, raw *waE2E.Message) error {
 	ctx, watch := withEncryptionCheck(ctx, to)
 	ctx, done := conn.s.d.db.keys.SendContext(ctx)
@@ -102,7 +100,6 @@ func (conn *connection) send(ctx context.Context, to types.JID, id parley.Messag
 
 // Errors are classed here and nowhere else.
 
-// classify says what follows from an error of a send.
 func (conn *connection) classify(err error, watch *encryptionCheck) error {
 	switch {
 	case isRefusal(err):
@@ -117,7 +114,7 @@ func (conn *connection) classify(err error, watch *encryptionCheck) error {
 	case err == nil: // it must not happen; if it does, it must not pass for sent
 		err = errNothingEncrypted
 	}
-	return conn.classifyUnsent(fmt.Errorf("send: %w", err)) // nothing left that anybody could read
+	return conn.classifyUnsent(fmt.Errorf("send: %w", err)) // nothing readable left
 }
 
 // classifyUnsent classes an error that came before anything was sent.
@@ -143,7 +140,7 @@ func (conn *connection) isBroken(err error) bool {
 		return true
 	}
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-		return false // an answer that is late does not say that: somebody watches the connection
+		return false // a late response does not mean that: the watchdog decides
 	}
 	if _, lost := errors.AsType[net.Error](err); lost {
 		return true
@@ -161,7 +158,7 @@ func (conn *connection) queryError(what string, err error) error {
 	return conn.classifyUnsent(fmt.Errorf("%s: %w", what, err))
 }
 
-// isRefusal reports whether an error is the network's answer to a message.
+// isRefusal reports whether the network rejected the message.
 func isRefusal(err error) bool {
 	if _, ok := errors.AsType[*refusal](err); ok {
 		return true
@@ -170,7 +167,7 @@ func isRefusal(err error) bool {
 	return ok
 }
 
-// refusal is the network's answer to a message that it does not take now. Later it may.
+// refusal is a temporary rejection by the network.
 type refusal struct{ code int }
 
 func (r *refusal) Error() string { return fmt.Sprintf("WhatsApp answered with error %d", r.code) }
@@ -184,15 +181,15 @@ const (
 	codeCalmDown       = 420
 	codeStale          = 421 // it knows other addresses of the recipient than we do
 	codeTooMany        = 429
-	codeReachoutLimit  = 463 // the account may not write to people who never wrote to it, for a time
+	codeReachoutLimit  = 463 // the account may not write to strangers for a time
 	codeStrangersLimit = 475 // the same, for another reason
 	codeInvalidStanza  = 479
 	codeUnavailable    = 480
 	firstServerError   = 500
 )
 
-// refusalError says what follows from the network's answer to a message. What is not known to pass is permanent:
-// else the messages behind it would wait for nothing.
+// refusalError classifies the code of a rejection. Unknown codes are permanent: otherwise the queue behind the message
+// would wait for nothing.
 func (conn *connection) refusalError(code int) error {
 	switch {
 	case code == codeReachoutLimit, code == codeStrangersLimit:

@@ -26,12 +26,12 @@ type session struct {
 
 	ctx    context.Context // ends when the session is closed
 	cancel context.CancelFunc
-	done   sync.WaitGroup // run and tell
+	done   sync.WaitGroup // run and publishStates
 
 	requests   chan request               // for run
 	queueDepth atomic.Pointer[func() int] // how many messages wait to be sent; nil: not known
 
-	current          atomic.Pointer[connection] // the line while it works; else nil
+	current          atomic.Pointer[connection] // nil: not connected
 	sinkMu           sync.Mutex                 // one event from the network at a time
 	devices          deviceLists
 	polls            polls
@@ -42,13 +42,13 @@ type session struct {
 	clock            clock
 
 	mu          sync.Mutex
-	status      network.State   // as it was last told, or will be
-	unpublished []network.Event // what the sink does not know yet, in order
+	status      network.State   // as published last, or queued
+	unpublished []network.Event // events that wait for the sink, in order
 	changed     chan struct{}   // holds one: there is something untold
-	restricted  time.Time       // until when the network lets nobody new be written to; zero: not known
+	restricted  time.Time       // until when the account may not write to strangers; zero: unknown
 }
 
-// request is something that somebody asks of run.
+// request is a request to run.
 type request struct {
 	pair   *pairOptions // nil: a logout
 	result chan error
@@ -63,7 +63,7 @@ func newSession(d *Driver, code parley.ChannelCode, sink network.Sink) *session 
 	return s
 }
 
-// setState notes a change of the connection; the sink is told in its turn.
+// setState enqueues a changed state for the sink.
 func (s *session) setState(status parley.ChannelStatus, reason string, phone network.Phone) {
 	s.mu.Lock()
 	state := network.State{Status: status, Reason: reason, Phone: phone}
@@ -76,7 +76,6 @@ func (s *session) setState(status parley.ChannelStatus, reason string, phone net
 	s.enqueue(state)
 }
 
-// enqueue has the sink told of a state or a step of pairing.
 func (s *session) enqueue(e network.Event) {
 	s.mu.Lock()
 	s.unpublished = append(s.unpublished, e)
@@ -87,7 +86,7 @@ func (s *session) enqueue(e network.Event) {
 // stepTries is how often a step of pairing is offered to a sink that refuses it. Soon it is worth nothing.
 const stepTries = 3
 
-// publishStates gives the sink what it does not know yet, in order.
+// publishStates passes queued states and pairing steps to the sink, in order.
 func (s *session) publishStates() {
 	for tries := 0; s.ctx.Err() == nil; {
 		s.mu.Lock()
@@ -119,7 +118,7 @@ func (s *session) publishStates() {
 // pause waits for a while, or until the session is closed. It reports whether it is still open.
 func (s *session) pause(d time.Duration) bool { return wait.Sleep(s.ctx, d) }
 
-// connected returns the line to work with, or says that there is none.
+// connected returns the current connection or a NotConnected error.
 func (s *session) connected() (*connection, error) {
 	if conn := s.current.Load(); conn != nil && s.ctx.Err() == nil {
 		return conn, nil

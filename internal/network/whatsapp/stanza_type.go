@@ -8,8 +8,7 @@ import (
 	"go.mau.fi/whatsmeow/types/events"
 )
 
-// What the network is told of a message beside its ciphertext is read off its kind, as whatsmeow does it for
-// its own sends. A test compares the two.
+// The attributes of a message's stanza follow from its kind, as in whatsmeow's own sends. A test compares the two.
 
 // stanzaType is the type of a message's stanza.
 func stanzaType(m *waE2E.Message) string {
@@ -24,7 +23,7 @@ func stanzaType(m *waE2E.Message) string {
 	return "text"
 }
 
-// mediaTypeOf is the kind of file, card or preview that a message carries; empty: none.
+// mediaTypeOf returns "" for a message without a file, card or preview.
 func mediaTypeOf(m *waE2E.Message) string {
 	switch {
 	case m.ExtendedTextMessage != nil && m.ExtendedTextMessage.Title != nil:

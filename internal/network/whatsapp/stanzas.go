@@ -11,24 +11,22 @@ import (
 	"go.mau.fi/whatsmeow/types"
 )
 
-// whatsmeow handles stanzas on a goroutine of its own: a panic there, on a stanza that the server should not
-// have sent, would end the process with the channels of all accounts. So stanzas are taken from it at the one
-// place where they can be seen before it handles them, its log of what it received, and its handlers are
-// called here, one after the other, where a panic ends nothing but the handling of that stanza. Answers to
-// requests go their usual way, to the goroutine that asked.
+// whatsmeow handles stanzas on its own goroutine, where a panic on an unexpected stanza would end the process with all
+// channels. Therefore its log of received stanzas is intercepted, and its handlers run here, one at a time, where a
+// panic ends only that stanza. Responses to requests go to their caller as usual.
 
 // handledTag is the name that a stanza gets which whatsmeow must not handle itself.
 const handledTag = "handled elsewhere"
 
-// stuckAfter is how long the handling of one stanza may take before the next ones stop waiting for it.
+// stuckAfter is how long one stanza may block the next ones.
 const stuckAfter = 5 * time.Minute
 
-// stanzaQueue are the stanzas of a line that are not handled yet, in order.
+// stanzaQueue holds stanzas that are not handled yet, in order.
 type stanzaQueue struct {
 	mu      sync.Mutex
 	queue   []*waBinary.Node
-	learned []types.JID // senders whose messages were kept, and whose numbers are known now
-	running int         // number of the goroutine that handles them; 0: none
+	learned []types.JID // LIDs whose number became known
+	running int         // number of the handling goroutine; 0: none
 	started int         // how many there were
 }
 
@@ -58,7 +56,7 @@ func (conn *connection) onStanza(node *waBinary.Node) {
 	}
 }
 
-// isHandled reports whether whatsmeow has a handler for a stanza. An iq that is an answer has none.
+// isHandled reports whether whatsmeow has a handler for a stanza. Responses to requests have none.
 func isHandled(node *waBinary.Node) bool {
 	switch node.Tag {
 	case "message", "status", "appdata", "receipt", "call", "chatstate", "presence", "notification", "success", "failure", "stream:error", "ib":
@@ -69,7 +67,6 @@ func isHandled(node *waBinary.Node) bool {
 	return false
 }
 
-// isResponse reports whether an iq can only be an answer to a request of ours.
 func isResponse(iq *waBinary.Node) bool {
 	kind := iq.Attrs["type"]
 	_, hasID := iq.Attrs["id"].(string)
@@ -81,9 +78,8 @@ func isResponse(iq *waBinary.Node) bool {
 	return hasID && (kind == "result" || kind == "error")
 }
 
-// accepts reports whether whatsmeow may see a stanza. A request of the server has to do with pairing. On a
-// device that is paired it would make whatsmeow give up its login, or the connection; and whatsmeow uses its id
-// without a check.
+// accepts reports whether whatsmeow may see a stanza. Requests of the server are for pairing. On a paired device they
+// would break its login or connection, and whatsmeow uses their id unchecked.
 func (conn *connection) accepts(node *waBinary.Node) bool {
 	if node.Tag != "iq" {
 		return true
@@ -105,7 +101,7 @@ func (conn *connection) startStanzaHandler() {
 	conn.background.Go(func() { conn.handleStanzas(number) })
 }
 
-// handleStanzas handles stanzas until none is left, or another goroutine took over.
+// handleStanzas runs until the queue is empty or another goroutine took over.
 func (conn *connection) handleStanzas(number int) {
 	for {
 		node, known := conn.nextStanza(number)
@@ -147,7 +143,7 @@ func (conn *connection) nextStanza(number int) (*waBinary.Node, []types.JID) {
 	return node, known
 }
 
-// skipStuck lets another goroutine handle what comes after a stanza whose handling does not end.
+// skipStuck starts another goroutine for the stanzas behind one that blocks.
 func (conn *connection) skipStuck(number int, node *waBinary.Node) {
 	conn.log.Warnf("handling %s takes too long: what came after it is handled now", node)
 	s := &conn.stanzas
@@ -161,8 +157,8 @@ func (conn *connection) skipStuck(number int, node *waBinary.Node) {
 	}
 }
 
-// handleStanza has whatsmeow handle one stanza. After a panic the network gives it again with the next
-// connection, if it was one to be confirmed.
+// handleStanza lets whatsmeow handle one stanza. After a panic the network delivers it again with the next connection,
+// if it needs an acknowledgement.
 func (conn *connection) handleStanza(node *waBinary.Node) {
 	var panicked error
 	defer conn.s.recoverPanic(&panicked)
@@ -198,10 +194,10 @@ func (conn *connection) handleStanza(node *waBinary.Node) {
 	}
 }
 
-// errPanicked is what a call of whatsmeow gives that panicked, on an answer that the network should not give.
+// errPanicked is returned by a call to whatsmeow that panicked on an invalid response.
 var errPanicked = errors.New("WhatsApp's answer could not be read")
 
-// recoverPanic makes an error of a panic. Every call of whatsmeow on a goroutine of ours is under one.
+// recoverPanic turns a panic into an error. Every call to whatsmeow on our goroutines needs it.
 func (s *session) recoverPanic(err *error) {
 	if why := recover(); why != nil {
 		s.d.panics.Add(1)

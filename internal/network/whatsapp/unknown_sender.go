@@ -9,22 +9,22 @@ import (
 	"go.mau.fi/whatsmeow/types"
 )
 
-// A person may write under a LID whose number the network does not say. To the gateway a person is the number,
-// so such a message is not acknowledged, and kept until the number is known: then it is handled again, before
-// what that person wrote later. With the next connection the network gives it again anyway.
+// A sender may use a LID whose number the network does not give. The gateway identifies contacts by number. Such a
+// message is not acknowledged and held until the number is known. Then it is handled, before later messages of that
+// sender. The network also delivers it again with the next connection.
 
-// maxHeld is how many such messages a line keeps. Those beyond it come with the next connection.
+// maxHeld bounds held messages. Others come with the next connection.
 const maxHeld = 1000
 
-// unknownSenders are the messages of a line whose senders are not known.
+// unknownSenders holds messages of senders whose number is not known.
 type unknownSenders struct {
 	mu      sync.Mutex
-	marked  map[types.MessageID]string  // by id: the LID of the sender, until the stanza is kept
+	marked  map[types.MessageID]string  // LID of the sender by message id, until the stanza is held
 	stanzas map[string][]*waBinary.Node // by the LID of their sender, in order
 	count   int
 }
 
-// mark takes note that the sender of the message which is being handled is not known.
+// mark notes that the sender of a message is not known.
 func (h *unknownSenders) mark(id types.MessageID, lid string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -34,7 +34,7 @@ func (h *unknownSenders) mark(id types.MessageID, lid string) {
 	h.marked[id] = lid
 }
 
-// hold keeps a stanza that was just handled, if its sender was not known.
+// hold stores a stanza that was just handled, if its sender is unknown.
 func (h *unknownSenders) hold(stanza *waBinary.Node) {
 	id, _ := stanza.Attrs["id"].(string)
 	h.mu.Lock()
@@ -48,7 +48,7 @@ func (h *unknownSenders) hold(stanza *waBinary.Node) {
 	h.count++
 }
 
-// pop returns the stanzas of a sender, in order, and forgets them.
+// pop removes and returns the stanzas of a sender, in order.
 func (h *unknownSenders) pop(lid string) []*waBinary.Node {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -58,7 +58,7 @@ func (h *unknownSenders) pop(lid string) []*waBinary.Node {
 	return stanzas
 }
 
-// isEmpty reports whether no message is kept, or about to be.
+// isEmpty reports whether no message is held or marked.
 func (h *unknownSenders) isEmpty() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -75,8 +75,8 @@ func (conn *connection) replayFrom(sender types.JID) {
 	}
 }
 
-// scheduleReplay has what is kept of senders handled after the stanza that is being handled: if that is from one
-// of them, it comes first there.
+// scheduleReplay handles held messages after the current stanza. If that one is from the same sender, its held messages
+// come first.
 func (conn *connection) scheduleReplay(senders []types.JID) {
 	if conn.unknownSenders.isEmpty() { // as nearly always
 		return
@@ -90,7 +90,7 @@ func (conn *connection) scheduleReplay(senders []types.JID) {
 	}
 }
 
-// lidObserver tells the line when the number of a LID becomes known.
+// lidObserver reports new LID mappings.
 type lidObserver struct {
 	store.LIDStore
 	learned func(lids []types.JID)

@@ -9,9 +9,8 @@ import (
 	"go.mau.fi/whatsmeow/types/events"
 )
 
-// A connection can die without a sign: nothing comes any more, and what is written goes nowhere. whatsmeow
-// pings by the clock, which finds that within 30 seconds. While a send waits for the network, a connection
-// that has been silent for a while is pinged at once.
+// A connection can die silently: nothing arrives, and writes go nowhere. whatsmeow's own pings find that within 30
+// seconds. While a send waits, a silent connection is pinged at once.
 
 func init() { // whatsmeow reads these without a lock, so they are set before the first client exists
 	whatsmeow.KeepAliveIntervalMin, whatsmeow.KeepAliveIntervalMax = 15*time.Second, 20*time.Second
@@ -21,18 +20,18 @@ func init() { // whatsmeow reads these without a lock, so they are set before th
 const (
 	// silenceLimit is how long a connection may be silent, while a send waits, before it is pinged.
 	silenceLimit = 5 * time.Second
-	// pingTimeout is how long anything at all may take to come after the ping. Both are 9 seconds together.
+	// pingTimeout is how long anything may take to arrive after the ping. Both together are 9 seconds.
 	pingTimeout = 4 * time.Second
 )
 
-// watchdog counts the sends that wait for the network on a line.
+// watchdog counts sends that wait for the network.
 type watchdog struct {
 	mu      sync.Mutex
 	waiting int
 	running bool
 }
 
-// watchWhileSending has the line watched until done is called.
+// watchWhileSending watches the connection until done is called.
 func (conn *connection) watchWhileSending() (done func()) {
 	conn.mu.Lock() // after it is closed no errand may begin
 	defer conn.mu.Unlock()
@@ -59,7 +58,7 @@ func (w *watchdog) stopIfIdle() bool {
 	return !w.running
 }
 
-// watch pings the network whenever it has been silent for a while, and ends the line when it stays silent.
+// watch pings a silent connection, and ends it if it stays silent.
 func (conn *connection) watch() {
 	began := time.Now()
 	for {
@@ -85,13 +84,13 @@ func (conn *connection) watch() {
 	}
 }
 
-// ping pings the network. It reports whether anything came in time, be it the answer or something else.
+// ping reports whether anything arrived in time, the pong or something else.
 func (conn *connection) ping() bool {
 	before := conn.s.evidence.heardAt.Load()
 	ctx, cancel := context.WithCancel(conn.ctx)
 	defer cancel()
 	answered := make(chan struct{})
-	conn.background.Go(func() { // it can be kept waiting by a write that does not end before the connection does
+	conn.background.Go(func() { // a blocked write may hold it until the connection ends
 		if ok, _ := conn.inner().SendKeepAlive(ctx); ok {
 			close(answered)
 		}

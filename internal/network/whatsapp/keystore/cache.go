@@ -6,10 +6,10 @@ import (
 )
 
 const (
-	// cacheBytes bounds what is remembered of all devices together, in two halves. A session has about half
-	// a kilobyte: it is room for the chats that are written to now, on all channels.
+	// cacheBytes bounds the cache of all devices, in two halves. A session has about half a kilobyte, so active chats
+	// of all channels fit.
 	cacheBytes = 16 << 20
-	// entryBytes is what an entry costs beside its name and value.
+	// entryBytes is the overhead of an entry.
 	entryBytes = 160
 	// counters is how many counters of writes there are: enough that two names seldom share one.
 	counters = 256
@@ -22,14 +22,13 @@ type key struct {
 	name   string
 }
 
-// entry is what is remembered under a key.
 type entry struct {
-	value []byte // nil: there is none
+	value []byte // nil: no such row
 	keyReserve
 }
 
-// cache remembers values, and that there is none. What was not used for long is forgotten: entries are
-// written into the young half, and when that is full it becomes the old one.
+// cache holds values and the absence of values. Entries go into the young half; when it is full, it becomes the old
+// half and the previous old half is dropped.
 type cache struct {
 	mu         sync.Mutex
 	young, old map[key]entry
@@ -38,7 +37,6 @@ type cache struct {
 	seed       maphash.Seed
 }
 
-// get returns what is remembered.
 func (c *cache) get(k key) (e entry, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -51,7 +49,6 @@ func (c *cache) get(k key) (e entry, known bool) {
 	return e, known
 }
 
-// set notes what is so now.
 func (c *cache) set(k key, e entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -59,14 +56,14 @@ func (c *cache) set(k key, e entry) {
 	c.insert(k, e)
 }
 
-// version is taken before a value is read from the database, for fill.
+// version must be read before the database, for fill.
 func (c *cache) version(k key) uint32 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return *c.counter(k)
 }
 
-// fill remembers what was read, unless it may have been written since the mark.
+// fill caches a value from the database unless it may have changed since version.
 func (c *cache) fill(k key, value []byte, mark uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -75,7 +72,6 @@ func (c *cache) fill(k key, value []byte, mark uint32) {
 	}
 }
 
-// removeMatching drops what matches.
 func (c *cache) removeMatching(match func(key) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -91,7 +87,6 @@ func (c *cache) removeMatching(match func(key) bool) {
 	}
 }
 
-// each calls f with everything that is remembered.
 func (c *cache) each(f func(key, entry)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

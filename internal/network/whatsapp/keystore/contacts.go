@@ -13,7 +13,7 @@ import (
 	"parley/internal/store/sqldb"
 )
 
-// PutPushName keeps what a contact calls itself. It reports whether that is new, and what it was before.
+// PutPushName stores a contact's own name. It returns whether it changed, and the previous name.
 func (d *device) PutPushName(ctx context.Context, user types.JID, name string) (bool, string, error) {
 	is, err := d.GetContact(ctx, user)
 	if err != nil || is.PushName == name {
@@ -24,7 +24,7 @@ func (d *device) PutPushName(ctx context.Context, user types.JID, name string) (
 	return err == nil, is.PushName, err
 }
 
-// PutBusinessName keeps what a business calls itself, as PutPushName does.
+// PutBusinessName is PutPushName for the name of a business.
 func (d *device) PutBusinessName(ctx context.Context, user types.JID, name string) (bool, string, error) {
 	is, err := d.GetContact(ctx, user)
 	if err != nil || is.BusinessName == name {
@@ -38,8 +38,8 @@ func (d *device) PutBusinessName(ctx context.Context, user types.JID, name strin
 const putName = `INSERT INTO contacts (device, jid, first_name, full_name) VALUES ($1, $2, $3, $4)
 	ON CONFLICT (device, jid) DO UPDATE SET first_name = excluded.first_name, full_name = excluded.full_name`
 
-// PutContactName keeps what the account's owner calls a contact. The interface names the full name first, but
-// whatsmeow gives the first name first.
+// PutContactName stores the owner's name for a contact. The interface names the full name first, but whatsmeow passes
+// the first name first.
 func (d *device) PutContactName(ctx context.Context, user types.JID, first, full string) error {
 	return d.putContact(ctx, "keep a contact", user, putName, d.id, user.String(), first, full)
 }
@@ -59,7 +59,7 @@ func (d *device) PutAllContactNames(ctx context.Context, contacts []store.Contac
 	})
 }
 
-// PutManyRedactedPhones keeps what may be shown of the numbers of contacts who hide theirs.
+// PutManyRedactedPhones stores the visible part of hidden numbers.
 func (d *device) PutManyRedactedPhones(ctx context.Context, entries []store.RedactedPhoneEntry) error {
 	return d.write(ctx, "keep contacts", func(tx *sqldb.Tx) error {
 		for _, e := range entries {
@@ -111,9 +111,8 @@ func (d *device) GetAllContacts(ctx context.Context) (map[types.JID]types.Contac
 	return all, wrapError("read contacts", rows.Err())
 }
 
-const mutedForever = -1 // in place of the time until which a chat is muted
+const mutedForever = -1 // in muted_until
 
-// PutMutedUntil keeps until when a chat is muted.
 func (d *device) PutMutedUntil(ctx context.Context, chat types.JID, until time.Time) error {
 	var at int64
 	switch {
@@ -126,13 +125,11 @@ func (d *device) PutMutedUntil(ctx context.Context, chat types.JID, until time.T
 		ON CONFLICT (device, jid) DO UPDATE SET muted_until = excluded.muted_until`, d.id, chat.String(), at)
 }
 
-// PutPinned keeps whether a chat is pinned.
 func (d *device) PutPinned(ctx context.Context, chat types.JID, pinned bool) error {
 	return d.exec(ctx, "keep a chat's setting", `INSERT INTO chats (device, jid, pinned) VALUES ($1, $2, $3)
 		ON CONFLICT (device, jid) DO UPDATE SET pinned = excluded.pinned`, d.id, chat.String(), pinned)
 }
 
-// PutArchived keeps whether a chat is archived.
 func (d *device) PutArchived(ctx context.Context, chat types.JID, archived bool) error {
 	return d.exec(ctx, "keep a chat's setting", `INSERT INTO chats (device, jid, archived) VALUES ($1, $2, $3)
 		ON CONFLICT (device, jid) DO UPDATE SET archived = excluded.archived`, d.id, chat.String(), archived)
@@ -204,8 +201,8 @@ func (d *device) ListContacts(ctx context.Context, limit int, offset int64) ([]L
 const pageOfContacts = `SELECT number, name, business FROM listed WHERE device = $1 ORDER BY name, number LIMIT $2 OFFSET $3`
 
 const (
-	// relist replaces the row of a number by what is known of it now: the owner's name for it, then a business's, then its own.
-	// What is noted under the number goes before what is noted under the LID.
+	// relist replaces the row of a number. It prefers the owner's name, then the business name, then the contact's own.
+	// A row under the number wins over one under the LID.
 	relist = `INSERT INTO listed (device, number, name, business)
 		SELECT $1, $2, coalesce(max(CASE WHEN jid = $3 THEN name END), max(name), ''), max(business) FROM (
 			SELECT jid, coalesce(nullif(full_name, ''), nullif(first_name, ''), nullif(business_name, ''), nullif(push_name, '')) AS name,
@@ -216,7 +213,7 @@ const (
 	unlist = `DELETE FROM listed WHERE device = $1 AND number = $2`
 )
 
-// relistNumber brings the list up to date with what is known of a number.
+// relistNumber updates the list for a number.
 func (d *device) relistNumber(tx *sqldb.Tx, number string) error {
 	jid := types.NewJID(number, types.DefaultUserServer)
 	if number == "" || jid.IsBot() || jid == types.PSAJID {

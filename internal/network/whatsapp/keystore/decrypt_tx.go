@@ -6,8 +6,8 @@ import (
 	"parley/internal/store/sqldb"
 )
 
-// decryptTx collects what belongs together while a message is decrypted: the session that moved on, a key that
-// was used up, and the text, which cannot be had a second time. All of it is committed, or nothing.
+// decryptTx collects the writes of one decryption: the moved session, a used key, and the text, which cannot be
+// decrypted twice. All of them are committed, or none.
 type decryptTx struct {
 	holder
 	staged map[key][]byte // states as they are to be; nil: removed
@@ -27,7 +27,7 @@ func (dtx *decryptTx) put(changes []change) {
 	}
 }
 
-// DoDecryptionTxn runs do and commits what it changed, or nothing where it fails.
+// DoDecryptionTxn commits what do changed, unless it fails.
 func (d *device) DoDecryptionTxn(ctx context.Context, do func(context.Context) error) error {
 	dtx := &decryptTx{staged: map[key][]byte{}}
 	defer d.s.locks.releaseAll(&dtx.holder)
@@ -61,7 +61,7 @@ func (d *device) DoDecryptionTxn(ctx context.Context, do func(context.Context) e
 	})
 }
 
-// write runs do in a transaction: that of the unit where there is one, else one of its own.
+// write runs do in the transaction of the decryption if there is one, else in its own.
 func (d *device) write(ctx context.Context, what string, do func(*sqldb.Tx) error) error {
 	if dtx := decryptTxOf(ctx); dtx != nil {
 		dtx.writes = append(dtx.writes, func(tx *sqldb.Tx) error { return wrapError(what, do(tx)) })

@@ -15,13 +15,13 @@ import (
 	"parley/internal/wait"
 )
 
-// hashRetention is how long the network may give a message again.
+// hashRetention is how long the network may deliver a message again.
 const hashRetention = 14 * 24 * time.Hour
 
-// GetBufferedEvent finds a message that was decrypted before; nil: it was not. Without a text it was taken.
+// GetBufferedEvent returns a message that was decrypted before, or nil. Without a text it was already processed.
 func (d *device) GetBufferedEvent(ctx context.Context, hash [32]byte) (*store.BufferedEvent, error) {
 	var e store.BufferedEvent
-	isTaken := d.s.pruner.has(decryptedID{d.id, hash}) // asked first: what the broom has let go of is gone from the database
+	isTaken := d.s.pruner.has(decryptedID{d.id, hash}) // before the query: pruned texts are gone from the database
 	var serverAt, at int64
 	err := d.s.db.Read(ctx).QueryRow(`SELECT plaintext, server_at, at FROM decrypted WHERE device = $1 AND hash = $2`, []any{d.id, hash[:]}, &e.Plaintext, &serverAt, &at)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -37,22 +37,20 @@ func (d *device) GetBufferedEvent(ctx context.Context, hash [32]byte) (*store.Bu
 	return &e, nil
 }
 
-// PutBufferedEvent keeps a decrypted message.
 func (d *device) PutBufferedEvent(ctx context.Context, hash [32]byte, plaintext []byte, serverAt time.Time) error {
 	at := time.Now().UnixMilli()
 	return d.exec(ctx, "keep a decrypted message", `INSERT INTO decrypted (device, hash, plaintext, server_at, at) VALUES ($1, $2, $3, $4, $5)`,
 		d.id, hash[:], nonNil(plaintext), serverAt.Unix(), at)
 }
 
-// ClearBufferedEventPlaintext removes the text of a message that was taken, soon. Should that be lost, the
-// message is given to the sink once more at worst, which keeps it once.
+// ClearBufferedEventPlaintext schedules the removal of a processed text. If that is lost in a crash, the sink gets the
+// message again and stores it once.
 func (d *device) ClearBufferedEventPlaintext(_ context.Context, hash [32]byte) error {
 	d.s.pruner.schedule(decryptedID{d.id, hash})
 	return nil
 }
 
-// DeleteOldBufferedHashes forgets messages that the network does not give again, and secrets of messages that
-// nobody answers any more. whatsmeow asks for it twice a day where messages come in, which is what makes them.
+// DeleteOldBufferedHashes purges old hashes and old message secrets. whatsmeow calls it twice a day.
 func (d *device) DeleteOldBufferedHashes(ctx context.Context) error {
 	now := time.Now()
 	return errors.Join(
@@ -63,7 +61,7 @@ func (d *device) DeleteOldBufferedHashes(ctx context.Context) error {
 
 var errNotStored = errors.New("what was sent is kept by the gateway, not here")
 
-// AddOutgoingEvent is not used: what a device could not read is made again of what the gateway keeps.
+// AddOutgoingEvent is not used: retries are composed from the gateway's messages.
 func (d *device) AddOutgoingEvent(context.Context, types.JID, types.MessageID, string, []byte) error {
 	return errNotStored
 }
@@ -85,11 +83,11 @@ type decryptedID struct {
 const (
 	// pruneDelay gathers texts to remove, so that they cost no commit each.
 	pruneDelay = 50 * time.Millisecond
-	// pruneBatch is how many go at a time; others who write wait no longer.
+	// pruneBatch bounds one transaction, and so the delay of other writers.
 	pruneBatch = 1000
 )
 
-// pruner removes texts that were taken, many at a time.
+// pruner removes processed texts in batches.
 type pruner struct {
 	db   *sqldb.DB
 	wake chan struct{} // holds one: there is something to remove
@@ -106,7 +104,7 @@ func startPruner(db *sqldb.DB) *pruner {
 	return p
 }
 
-// close removes what waits and ends the broom.
+// close prunes what is pending and stops the pruner.
 func (p *pruner) close() {
 	close(p.stop)
 	p.done.Wait()
@@ -146,7 +144,7 @@ func (p *pruner) run() {
 	}
 }
 
-// prune removes what waits. What fails waits on: a database that does not work now may do so later.
+// prune removes pending texts. After an error they stay pending.
 func (p *pruner) prune() {
 	for {
 		some := p.batch()
@@ -172,7 +170,7 @@ func (p *pruner) prune() {
 	}
 }
 
-// batch returns some of what waits, which waits on until it is removed.
+// batch returns pending texts, which stay pending until they are removed.
 func (p *pruner) batch() []decryptedID {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -18,15 +18,15 @@ import (
 	"parley/internal/store/sqldb"
 )
 
-// device is what is kept of one device. There is one for each that was asked for, however many clients have
-// it: while one is being ended, the next may have begun.
+// device implements the stores of one device. All clients of a device share it: one may be closing while the next has
+// started.
 type device struct {
 	s          *Store
 	id         int64
 	generating chan struct{} // holds one while one-time keys are made
 
 	mu              sync.Mutex
-	pendingVersions map[settingVersion][128]byte // versions of settings whose sums are about to be kept, with their hashes
+	pendingVersions map[settingVersion][128]byte // versions whose MACs are not stored yet, with their hashes
 }
 
 var _ store.AllSessionSpecificStores = (*device)(nil)
@@ -34,7 +34,7 @@ var _ store.AllSessionSpecificStores = (*device)(nil)
 // advSecretLength is how long the secret in a QR code is.
 const advSecretLength = 32
 
-// NewDevice makes a device with keys of its own, to be linked to a phone. It is kept once it is saved.
+// NewDevice creates an unpaired device. It is stored by Save.
 func (s *Store) NewDevice() *store.Device {
 	var random [4 + advSecretLength]byte
 	rand.Read(random[:]) // it never fails
@@ -47,7 +47,7 @@ func (s *Store) NewDevice() *store.Device {
 	return d
 }
 
-// Device reads a device; nil: there is none.
+// Device returns nil if the device does not exist.
 func (s *Store) Device(ctx context.Context, jid types.JID) (*store.Device, error) {
 	var (
 		d                                         store.Device
@@ -86,7 +86,6 @@ func (s *Store) Device(ctx context.Context, jid types.JID) (*store.Device, error
 	return &d, nil
 }
 
-// attachStores gives a device its stores.
 func (s *Store) attachStores(d *store.Device, id int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,7 +99,6 @@ func (s *Store) attachStores(d *store.Device, id int64) {
 	d.LIDs, d.Container, d.Initialized = own, s, true
 }
 
-// Devices lists the devices that are kept.
 func (s *Store) Devices(ctx context.Context) ([]types.JID, error) {
 	rows, err := s.db.Read(ctx).Query(`SELECT jid FROM devices ORDER BY id`)
 	if err != nil {
@@ -122,7 +120,7 @@ func (s *Store) Devices(ctx context.Context) ([]types.JID, error) {
 	return all, wrapError("list devices", rows.Err())
 }
 
-// PushName is what the account of a device calls itself; empty: it is not known.
+// PushName returns the account's own name, or "".
 func (s *Store) PushName(ctx context.Context, jid types.JID) (string, error) {
 	var name string
 	err := s.db.Read(ctx).QueryRow(`SELECT push_name FROM devices WHERE jid = $1`, []any{jid.String()}, &name)
@@ -132,7 +130,6 @@ func (s *Store) PushName(ctx context.Context, jid types.JID) (string, error) {
 	return name, wrapError("read a device's name", err)
 }
 
-// PutDevice keeps a device.
 func (s *Store) PutDevice(ctx context.Context, d *store.Device) error {
 	if d.ID == nil {
 		return errors.New("keep a device: it has no address yet")
@@ -148,7 +145,7 @@ func (s *Store) PutDevice(ctx context.Context, d *store.Device) error {
 	jid := d.ID.String()
 	var id int64
 	err = s.write(ctx, "keep a device", func(tx *sqldb.Tx) error {
-		// Another device that had this address is no more: nothing of it is of use to this one.
+		// Another device had this address before. Its rows are useless.
 		_, err := tx.Exec(`DELETE FROM devices WHERE jid = $1 AND noise_key <> $2`, jid, d.NoiseKey.Priv[:])
 		if err != nil {
 			return err
@@ -175,7 +172,6 @@ func (s *Store) PutDevice(ctx context.Context, d *store.Device) error {
 	return nil
 }
 
-// DeleteDevice removes a device with everything that is kept of it.
 func (s *Store) DeleteDevice(ctx context.Context, d *store.Device) error {
 	if d.ID == nil {
 		return errors.New("remove a device: it has no address")
@@ -183,7 +179,7 @@ func (s *Store) DeleteDevice(ctx context.Context, d *store.Device) error {
 	return s.RemoveDevice(ctx, *d.ID)
 }
 
-// RemoveDevice removes a device with everything that is kept of it. One that is not there is no error.
+// RemoveDevice deletes a device with all its rows. An unknown device is not an error.
 func (s *Store) RemoveDevice(ctx context.Context, jid types.JID) error {
 	if err := s.exec(ctx, "remove a device", `DELETE FROM devices WHERE jid = $1`, jid.String()); err != nil {
 		return err

@@ -1,11 +1,12 @@
-// Package keystore keeps the keys and states of WhatsApp devices, for whatsmeow, in one database for all
-// channels. It knows nothing of messages, and of the network only the names that whatsmeow gives things.
+// Package keystore stores the keys and states of WhatsApp devices for whatsmeow, in one database for all channels.
 //
-// Sending a message moves the Signal session of every device that is to read it. A session that falls back
-// to an earlier state encrypts with a key that was used before, and the recipient takes the message for a
-// copy and shows nothing. So before anything leaves the database has sessions that are past what was used,
-// some keys ahead (reserve.go), in commits that all channels share; and whoever reads a session to move it on
-// holds it until it is written back (lease.go).
+// Invariants:
 //
-// What is read at every message is in memory too, within a bound that all channels share.
+//   - No key of a Signal session is used twice. A session that fell back would encrypt with a used key, and the
+//     recipient would drop the message as a duplicate.
+//   - Before a message leaves, the database has a session that is past the message's key (key_reserve.go).
+//   - A session is locked from its read to its write (session_lock.go).
+//   - A decrypted text, the moved session and the used prekey are committed together (decrypt_tx.go).
+//   - Values that every message needs are cached, within one bound for all channels (cache.go).
+//   - Each device has its own LID mappings: one account cannot change where another one writes to (lid_map.go).
 package keystore

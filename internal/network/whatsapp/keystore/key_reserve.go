@@ -6,19 +6,17 @@ import (
 	"parley/internal/store/sqldb"
 )
 
-// A message must not leave before the database has a session that is past the message's key. It may be well
-// past it: keys that are never used cost nothing, since the recipient skips them, as it does those of
-// messages that were lost. So the database is given a session that is some keys ahead, and the next messages
-// on it need no commit. After a crash the session goes on from there, and no key is used twice; when the
-// store is closed the database gets the sessions as they are.
+// A message must not leave before the database has a session past the message's key. It may be well past it: the
+// recipient skips unused keys, as it does for lost messages. So the stored session is some keys ahead, and the next
+// messages need no commit. After a crash the session continues from there. A clean close stores the exact sessions.
 
 // reservedKeys is how many keys of a session are reserved at once. A recipient skips up to 2000.
 const reservedKeys = 16
 
 // keyReserve says how far ahead the database is.
 type keyReserve struct {
-	chain string // of which sending chain
-	until uint32 // the number of the first key that is not reserved
+	chain string // names the sending chain
+	until uint32 // first key that is not reserved
 }
 
 // covers reports whether the database is past all keys that a session has used.
@@ -26,8 +24,8 @@ func (r keyReserve) covers(chain string, next uint32) bool {
 	return r.chain == chain && next <= r.until
 }
 
-// reserveKeysFor sorts changes of sessions: into those that the database must be given, ahead, and all as they are
-// to be remembered. Where the database is to be given none it is enough to remember them.
+// reserveKeysFor splits changed sessions into those to store, some keys ahead, and those to cache, as they are. If
+// nothing must be stored, caching is enough.
 func (s *Store) reserveKeysFor(changes []change, moved bool) (stored []change, after map[key]entry, err error) {
 	after = make(map[key]entry, len(changes))
 	needed := moved
@@ -80,7 +78,7 @@ func (s *Store) cacheAll(after map[key]entry) {
 	}
 }
 
-// flushSessions gives the database all sessions as they are, so that no keys are skipped.
+// flushSessions stores the exact sessions, so that no keys are skipped.
 func (s *Store) flushSessions() error {
 	exact := map[key]entry{}
 	s.cache.each(func(k key, e entry) {
@@ -92,7 +90,7 @@ func (s *Store) flushSessions() error {
 		return nil
 	}
 	return s.write(context.Background(), "keep sessions", func(tx *sqldb.Tx) error {
-		for k, e := range exact { // that of a device which is no more changes nothing
+		for k, e := range exact { // no effect for a deleted device
 			_, err := tx.Exec(`UPDATE states SET value = $1 WHERE device = $2 AND kind = $3 AND name = $4`, e.value, k.device, int64(k.kind), k.name)
 			if err != nil {
 				return err

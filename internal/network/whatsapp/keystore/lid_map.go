@@ -12,8 +12,8 @@ import (
 	"parley/internal/store/sqldb"
 )
 
-// Each device has the addresses that it learned itself. Its phone can tell it anything: what one account was told must
-// not decide where another one writes to, nor whom it takes a sender for.
+// Each device has its own mappings. A phone can send its device any mapping: what one account received must not decide
+// where another one writes to, nor who a sender is.
 var _ store.LIDStore = (*device)(nil)
 
 // GetLIDForPN finds the LID of a number, with the same device; empty: it is not known.
@@ -32,7 +32,6 @@ func (d *device) GetPNForLID(ctx context.Context, lid types.JID) (types.JID, err
 	return d.counterpart(ctx, lid, numberKind, types.DefaultUserServer)
 }
 
-// counterpart finds the other address of a person.
 func (d *device) counterpart(ctx context.Context, of types.JID, k kind, server string) (types.JID, error) {
 	at := key{d.id, k, of.User}
 	is, known := d.s.cache.get(at)
@@ -55,7 +54,7 @@ func (d *device) counterpart(ctx context.Context, of types.JID, k kind, server s
 	return types.JID{User: string(user), Device: of.Device, Server: server}, nil
 }
 
-// otherAddress is the other address of somebody; empty: it is not known, or there is none.
+// otherAddress returns the LID of a number or the number of a LID; empty: unknown.
 func (d *device) otherAddress(ctx context.Context, jid types.JID) (types.JID, error) {
 	switch jid.Server {
 	case types.DefaultUserServer:
@@ -84,7 +83,6 @@ func (d *device) GetManyLIDsForPNs(ctx context.Context, numbers []types.JID) (ma
 	return all, nil
 }
 
-// PutLIDMapping keeps the two addresses of a person.
 func (d *device) PutLIDMapping(ctx context.Context, lid, number types.JID) error {
 	if lid.Server != types.HiddenUserServer || number.Server != types.DefaultUserServer {
 		return fmt.Errorf("keep a person's addresses: %s and %s are not a LID and a number", lid.Server, number.Server)
@@ -92,7 +90,7 @@ func (d *device) PutLIDMapping(ctx context.Context, lid, number types.JID) error
 	return d.PutManyLIDMappings(ctx, []store.LIDMapping{{LID: lid, PN: number}})
 }
 
-// PutManyLIDMappings does so for many. What is no LID and a number is left out.
+// PutManyLIDMappings skips invalid pairs.
 func (d *device) PutManyLIDMappings(ctx context.Context, mappings []store.LIDMapping) error {
 	var fresh []store.LIDMapping
 	for _, m := range mappings {
@@ -120,7 +118,7 @@ func (d *device) PutManyLIDMappings(ctx context.Context, mappings []store.LIDMap
 	})
 }
 
-// putMapping keeps one pair. A number has one LID and a LID one number: what they were before is forgotten.
+// putMapping stores one pair and removes older pairs of either address.
 func (d *device) putMapping(tx *sqldb.Tx, lid, number string) error {
 	var oldNumber, oldLID string
 	for query, args := range map[string]struct {

@@ -11,7 +11,7 @@ import (
 	"parley/internal/store/sqldb"
 )
 
-// lockPreKeys keeps others from making one-time keys, whose numbers would be the same.
+// lockPreKeys serializes the creation of one-time keys: two callers would use the same ids.
 func (d *device) lockPreKeys() (end func()) {
 	d.generating <- struct{}{}
 	return func() { <-d.generating }
@@ -83,7 +83,7 @@ func (d *device) addPreKeys(ctx context.Context, made []*keys.PreKey, uploaded b
 	})
 }
 
-// GenOnePreKey makes a key that is given away at once.
+// GenOnePreKey creates a key that is sent at once.
 func (d *device) GenOnePreKey(ctx context.Context) (*keys.PreKey, error) {
 	defer d.lockPreKeys()()
 	last, err := d.lastPreKey(ctx)
@@ -94,7 +94,7 @@ func (d *device) GenOnePreKey(ctx context.Context) (*keys.PreKey, error) {
 	return k, d.addPreKeys(ctx, []*keys.PreKey{k}, true)
 }
 
-// GetPreKey reads a key; nil: there is none, or it was used.
+// GetPreKey returns nil for an unknown or used key.
 func (d *device) GetPreKey(ctx context.Context, id uint32) (*keys.PreKey, error) {
 	var private []byte
 	err := d.s.db.Read(ctx).QueryRow(`SELECT key FROM prekeys WHERE device = $1 AND id = $2`, []any{d.id, int64(id)}, &private)
@@ -117,7 +117,6 @@ func (d *device) MarkPreKeysAsUploaded(ctx context.Context, upTo uint32) error {
 	return d.exec(ctx, "note one-time keys as sent", `UPDATE prekeys SET uploaded = 1 WHERE device = $1 AND id <= $2 AND uploaded = 0`, d.id, int64(upTo))
 }
 
-// UploadedPreKeyCount counts the keys that the network has and nobody used.
 func (d *device) UploadedPreKeyCount(ctx context.Context) (int, error) {
 	var count int
 	err := d.s.db.Read(ctx).QueryRow(`SELECT count(*) FROM prekeys WHERE device = $1 AND uploaded = 1`, []any{d.id}, &count)

@@ -15,18 +15,18 @@ import (
 	"parley/internal/store/sqldb"
 )
 
-// secretRetention is for how long answers to a message, as votes in a poll, can be read.
+// secretRetention is how long responses to a message, such as votes, can be decrypted.
 const secretRetention = 180 * 24 * time.Hour
 
 // dayOf counts days since 1970.
 func dayOf(t time.Time) int64 { return t.Unix() / (24 * 60 * 60) }
 
-// PutMessageSecret keeps what answers to a message are encrypted under.
+// PutMessageSecret stores the key for responses to a message.
 func (d *device) PutMessageSecret(ctx context.Context, chat, sender types.JID, id types.MessageID, secret []byte) error {
 	return d.PutMessageSecrets(ctx, []store.MessageSecretInsert{{Chat: chat, Sender: sender, ID: id, Secret: secret}})
 }
 
-// PutMessageSecrets does so for many. What is there already stays.
+// PutMessageSecrets keeps existing secrets.
 func (d *device) PutMessageSecrets(ctx context.Context, inserts []store.MessageSecretInsert) error {
 	if len(inserts) == 0 {
 		return nil
@@ -44,8 +44,7 @@ func (d *device) PutMessageSecrets(ctx context.Context, inserts []store.MessageS
 	})
 }
 
-// purgeSecrets removes the secrets of messages that are too old to be answered, some at a time so that
-// others who write need not wait for all.
+// purgeSecrets deletes old secrets in batches, so that other writers do not wait long.
 func (s *Store) purgeSecrets(ctx context.Context, before int64) error {
 	for removed := int64(pruneBatch); removed == pruneBatch; {
 		err := s.write(ctx, "forget the secrets of messages", func(tx *sqldb.Tx) error {
@@ -61,8 +60,8 @@ func (s *Store) purgeSecrets(ctx context.Context, before int64) error {
 	return nil
 }
 
-// GetMessageSecret finds the secret of a message, under whichever address of the chat and of the sender, and
-// the address of the sender under which it is kept; nil: there is none.
+// GetMessageSecret finds a secret under either address of the chat and of the sender. It also returns the sender's
+// stored address; nil: not found.
 func (d *device) GetMessageSecret(ctx context.Context, chat, sender types.JID, id types.MessageID) ([]byte, types.JID, error) {
 	chat, sender = chat.ToNonAD(), sender.ToNonAD()
 	otherChat, err := d.otherAddress(ctx, chat)
@@ -87,7 +86,7 @@ func (d *device) GetMessageSecret(ctx context.Context, chat, sender types.JID, i
 	return secret, jid, wrapError("read the secret of a message", err)
 }
 
-// A privacy token is kept as two times, in seconds, and the token.
+// A privacy token is stored as two times, in seconds, followed by the token.
 const tokenTimes = 16
 
 func packToken(t store.PrivacyToken) []byte {
@@ -110,8 +109,8 @@ func unpackToken(user types.JID, value []byte) (*store.PrivacyToken, error) {
 	return t, nil
 }
 
-// PutPrivacyTokens keeps what contacts gave us to be written to. An older one does not replace a newer one,
-// and when we gave ours is not forgotten.
+// PutPrivacyTokens stores tokens of contacts. An older one does not replace a newer one, and the sender time is
+// preserved.
 func (d *device) PutPrivacyTokens(ctx context.Context, tokens ...store.PrivacyToken) error {
 	return d.s.write(ctx, "keep a token", func(tx *sqldb.Tx) error {
 		var changes []change
@@ -139,8 +138,7 @@ func (d *device) PutPrivacyTokens(ctx context.Context, tokens ...store.PrivacyTo
 	})
 }
 
-// GetPrivacyToken finds the newest token of a contact, under either address; nil: there is none. whatsmeow
-// asks for it at every message.
+// GetPrivacyToken returns the newest token under either address, or nil. whatsmeow calls it for every message.
 func (d *device) GetPrivacyToken(ctx context.Context, user types.JID) (*store.PrivacyToken, error) {
 	user = user.ToNonAD()
 	other, err := d.otherAddress(ctx, user)
@@ -203,12 +201,11 @@ func (d *device) expiredTokens(ctx context.Context, before time.Time) ([]change,
 	return expired, wrapError("read tokens", rows.Err())
 }
 
-// PutNCTSalt keeps what stands in for a token that we do not have.
+// PutNCTSalt stores the salt that replaces a missing token.
 func (d *device) PutNCTSalt(ctx context.Context, salt []byte) error {
 	return d.put(ctx, change{key{d.id, saltKind, ""}, nonNil(salt)})
 }
 
-// GetNCTSalt reads it; nil: there is none.
 func (d *device) GetNCTSalt(ctx context.Context) ([]byte, error) { return d.get(ctx, saltKind, "") }
 
 // DeleteNCTSalt removes it.

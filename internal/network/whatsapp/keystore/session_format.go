@@ -14,13 +14,12 @@ import (
 	"go.mau.fi/whatsmeow/store"
 )
 
-// UseCompactSessions has libsignal write sessions compactly. By itself it writes JSON, and reading and writing
-// that at every message cost more than encrypting. It is a setting of the whole process, made before the
-// first session is read; sessions in JSON can be read all the same.
+// UseCompactSessions replaces libsignal's JSON format, which costs more per message than the encryption. It is a
+// process-wide setting and must be made before the first session is read. Sessions in JSON stay readable.
 func UseCompactSessions() { store.SignalProtobufSerializer.Session = compact{} }
 
-// compact writes sessions as bytes: a mark, then the states, the current one first. Numbers are varints, and
-// what has a length has it before it. Each state begins with its sending chain, so that advance finds it.
+// compact writes a version byte, then the states, the current one first. Numbers are varints, and variable fields have
+// a length prefix. Each state starts with its sending chain, for sendingChain.
 type compact struct{}
 
 var _ record.SessionSerializer = compact{}
@@ -64,8 +63,8 @@ func (compact) Deserialize(b []byte) (*record.SessionStructure, error) {
 	return s, nil
 }
 
-// sendingChain returns the public key of a session's sending chain, which names it, and the number that the next
-// message on it has. It reports false where it cannot tell.
+// sendingChain returns the public key of the sending chain, which names it, and the index of the next message. It
+// returns false for other formats.
 func sendingChain(b []byte) (name string, next uint32, ok bool) {
 	if len(b) == 0 || b[0] != compactMark {
 		return "", 0, false
@@ -165,7 +164,7 @@ func (w *writer) chain(c *record.ChainStructure) {
 	}
 }
 
-// reader reads what a writer wrote. Once something is bad all is, and everything it returns is empty.
+// reader reads what a writer wrote. After an error, everything it returns is empty.
 type reader struct {
 	b   []byte
 	bad bool
@@ -183,7 +182,7 @@ func (r *reader) number() uint64 {
 	return n
 }
 
-// count reads how many of something follow. None takes less than a byte.
+// count reads the number of items that follow. Each takes at least a byte.
 func (r *reader) count() int {
 	n := r.number()
 	if n > uint64(len(r.b)) {

@@ -8,21 +8,19 @@ import (
 	"time"
 )
 
-// A session is read, moved on and written back. Two who do so at once would start from the same state, and
-// what one wrote would be lost: the next message would be encrypted with a key that was used before. So a
-// session is locked from its reading to its writing. Every lock has a number. A writer whose lock is gone, or
-// has another number by now, is refused: it read the session before somebody else moved it on.
+// A session is read, moved and written back. Two goroutines that do so at once would start from the same state, and the
+// next message would use a key twice. So a session is locked from its read to its write. Every lock has a number. A
+// writer whose lock is gone or has another number is rejected.
 //
-// A send holds its locks under its context, from Sending to done; decrypting a message holds the sender's until
-// its transaction ends. What whatsmeow does while it handles a stanza, such as encrypting again for a device
-// that could not read, does not say when it ends: it holds a lock until it writes, or for a while.
+// A send holds its locks under its context, from SendContext to done. A decryption holds the sender's lock until its
+// transaction ends. Other work during the handling of a stanza has no known end: it holds a lock until it writes, or
+// for lockTimeout.
 
 const (
-	// lockTimeout is how long a lock lasts whose holder gives no sign of an end. Between reading and writing there
-	// is nothing but computing; only after an error nothing is written.
+	// lockTimeout ends a lock whose holder has no known end. Between read and write there is only computation; after an
+	// error nothing is written.
 	lockTimeout = time.Second
-	// maxLockWait is after which somebody gives up waiting for a lock. Nobody holds one while waiting for the
-	// network.
+	// maxLockWait bounds the wait for a lock. No holder waits for the network.
 	maxLockWait = 30 * time.Second
 )
 
@@ -31,16 +29,16 @@ var (
 	errLost   = errors.New("the session was not written: somebody else has locked it since it was read")
 )
 
-// holder is somebody who locks sessions. Its fields are guarded by the mutex of the locks.
+// holder owns session locks. The mutex of sessionLocks guards its fields.
 type holder struct {
-	timed   bool           // nobody says when it ends: its locks last for a while
-	numbers map[key]uint64 // of the locks that it was given
+	timed   bool           // no known end: its locks expire
+	numbers map[key]uint64 // numbers of its locks
 }
 
 type holderKey struct{}
 
-// SendContext marks the context of one send. What it reads of sessions is its own until it wrote them, or
-// until done.
+// SendContext marks the context of one send. The sessions that it reads are locked until they are written, or until
+// done.
 func (s *Store) SendContext(ctx context.Context) (marked context.Context, done func()) {
 	h := &holder{}
 	return context.WithValue(ctx, holderKey{}, h), func() { s.locks.releaseAll(h) }
@@ -51,7 +49,7 @@ func (s *Store) StanzaContext(ctx context.Context) context.Context {
 	return context.WithValue(ctx, holderKey{}, &holder{timed: true})
 }
 
-// holderOf is who uses a context. Those without a mark of their own are not told apart.
+// holderOf returns the holder of a context. All contexts without a mark share one.
 func (s *Store) holderOf(ctx context.Context) *holder {
 	if h, ok := ctx.Value(holderKey{}).(*holder); ok {
 		return h
@@ -74,7 +72,7 @@ type sessionLock struct {
 	free   chan struct{} // closed when it is released
 }
 
-// acquire locks sessions, waiting for others. Taken in one order by all, they cannot be waited for in a circle.
+// acquire locks sessions. All callers use the same order, so there is no deadlock.
 func (l *sessionLocks) acquire(ctx context.Context, by *holder, keys ...key) error {
 	if len(keys) > 1 {
 		slices.SortFunc(keys, compareKeys)
@@ -124,8 +122,8 @@ func await(ctx context.Context, free <-chan struct{}, until time.Time, deadline 
 	return nil
 }
 
-// try locks a session, or returns what to wait for. A timed holder may be several goroutines: it waits for
-// itself too.
+// try locks a session, or returns what to wait for. A timed holder may be several goroutines, so it waits for itself
+// too.
 func (l *sessionLocks) try(by *holder, k key) (free <-chan struct{}, until time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -155,7 +153,7 @@ func (l *sessionLocks) try(by *holder, k key) (free <-chan struct{}, until time.
 
 func (l *sessionLocks) isTimed(by *holder) bool { return by.timed || by == &l.unmarked }
 
-// owned returns the lock of a session if the holder still has it, else nil. The caller holds the mutex.
+// owned returns the lock if the holder still has it, else nil. The caller holds the mutex.
 func (l *sessionLocks) owned(by *holder, k key) *sessionLock {
 	if is := l.held[k]; is != nil && is.by == by && is.number == by.numbers[k] {
 		return is
@@ -163,8 +161,8 @@ func (l *sessionLocks) owned(by *holder, k key) *sessionLock {
 	return nil
 }
 
-// verify reports whether the holder still has the locks of sessions that it is about to write, and keeps them
-// for it until they are released, however long the writing takes.
+// verify fails unless the holder still has the locks. It extends them until they are released, however long the write
+// takes.
 func (l *sessionLocks) verify(by *holder, keys ...key) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -179,7 +177,6 @@ func (l *sessionLocks) verify(by *holder, keys ...key) error {
 	return nil
 }
 
-// release gives locks back that the holder has.
 func (l *sessionLocks) release(by *holder, keys ...key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -196,7 +193,7 @@ func (l *sessionLocks) releaseLocked(by *holder, keys ...key) {
 	}
 }
 
-// sessionRemoved takes note that a session was removed. A timed holder does not write it then.
+// sessionRemoved releases the lock of a deleted session. A timed holder does not write it any more.
 func (l *sessionLocks) sessionRemoved(by *holder, k key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -205,7 +202,7 @@ func (l *sessionLocks) sessionRemoved(by *holder, k key) {
 	}
 }
 
-// releaseAll gives back everything that a holder has. What it locks after that lasts for a while only.
+// releaseAll releases the locks of a holder. Its later locks expire.
 func (l *sessionLocks) releaseAll(by *holder) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

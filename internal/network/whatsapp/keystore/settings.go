@@ -11,16 +11,15 @@ import (
 	"parley/internal/store/sqldb"
 )
 
-// The account's settings are shared by its devices as patches, encrypted under keys that the phone gives out.
+// The account's settings are shared by its devices as patches, encrypted with keys from the phone.
 
-// PutAppStateSyncKey keeps a key, unless a newer one of its id is there.
+// PutAppStateSyncKey does not replace a newer key.
 func (d *device) PutAppStateSyncKey(ctx context.Context, id []byte, k store.AppStateSyncKey) error {
 	return d.exec(ctx, "keep a key of settings", `INSERT INTO setting_keys (device, id, data, fingerprint, at) VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (device, id) DO UPDATE SET data = excluded.data, fingerprint = excluded.fingerprint, at = excluded.at
 		WHERE excluded.at > setting_keys.at`, d.id, id, nonNil(k.Data), nonNil(k.Fingerprint), k.Timestamp)
 }
 
-// nonNil is an empty value where there is none.
 func nonNil(b []byte) []byte {
 	if b == nil {
 		return []byte{}
@@ -28,7 +27,6 @@ func nonNil(b []byte) []byte {
 	return b
 }
 
-// GetAppStateSyncKey reads a key; nil: there is none.
 func (d *device) GetAppStateSyncKey(ctx context.Context, id []byte) (*store.AppStateSyncKey, error) {
 	var k store.AppStateSyncKey
 	err := d.s.db.Read(ctx).QueryRow(`SELECT data, at, fingerprint FROM setting_keys WHERE device = $1 AND id = $2`, []any{d.id, id}, &k.Data, &k.Timestamp, &k.Fingerprint)
@@ -41,7 +39,6 @@ func (d *device) GetAppStateSyncKey(ctx context.Context, id []byte) (*store.AppS
 	return &k, nil
 }
 
-// GetLatestAppStateSyncKeyID returns the id of the newest key; nil: there is none.
 func (d *device) GetLatestAppStateSyncKeyID(ctx context.Context) ([]byte, error) {
 	var id []byte
 	err := d.s.db.Read(ctx).QueryRow(`SELECT id FROM setting_keys WHERE device = $1 ORDER BY at DESC LIMIT 1`, []any{d.id}, &id)
@@ -75,9 +72,8 @@ type settingVersion struct {
 	version uint64
 }
 
-// PutAppStateVersion says how far a collection of settings was read. It is kept with the sums of that version,
-// which whatsmeow gives next: whoever changes a setting meanwhile would find a version without its sums, and
-// make a patch of it that the network takes and no device of the account can ever verify.
+// PutAppStateVersion is stored later, with the MACs of that version, which whatsmeow passes next. A change of a setting
+// in between would use a version without MACs, and create a patch that no device can verify.
 func (d *device) PutAppStateVersion(_ context.Context, name string, version uint64, hash [128]byte) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -88,7 +84,7 @@ func (d *device) PutAppStateVersion(_ context.Context, name string, version uint
 	return nil
 }
 
-// popVersion takes the hash of a version whose sums have come; false: it was kept before.
+// popVersion returns the hash of a pending version; false: already stored.
 func (d *device) popVersion(v settingVersion) (hash [128]byte, isNew bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -114,12 +110,11 @@ func (d *device) GetAppStateVersion(ctx context.Context, name string) (version u
 	return version, [128]byte(sum), nil
 }
 
-// DeleteAppStateVersion forgets a collection.
 func (d *device) DeleteAppStateVersion(ctx context.Context, name string) error {
 	return d.exec(ctx, "forget settings", `DELETE FROM setting_versions WHERE device = $1 AND name = $2`, d.id, name)
 }
 
-// PutAppStateMutationMACs keeps the sums over what was set, and the version that they are of.
+// PutAppStateMutationMACs stores MACs and their version.
 func (d *device) PutAppStateMutationMACs(ctx context.Context, name string, version uint64, sums []store.AppStateMutationMAC) error {
 	hash, isNew := d.popVersion(settingVersion{name, version})
 	return d.write(ctx, "keep sums of settings", func(tx *sqldb.Tx) error {
@@ -141,7 +136,6 @@ func (d *device) PutAppStateMutationMACs(ctx context.Context, name string, versi
 	})
 }
 
-// DeleteAppStateMutationMACs forgets sums.
 func (d *device) DeleteAppStateMutationMACs(ctx context.Context, name string, indexes [][]byte) error {
 	return d.write(ctx, "forget sums of settings", func(tx *sqldb.Tx) error {
 		for _, index := range indexes {
@@ -153,7 +147,6 @@ func (d *device) DeleteAppStateMutationMACs(ctx context.Context, name string, in
 	})
 }
 
-// GetAppStateMutationMAC reads the newest sum of an index; nil: there is none.
 func (d *device) GetAppStateMutationMAC(ctx context.Context, name string, index []byte) ([]byte, error) {
 	var value []byte
 	err := d.s.db.Read(ctx).QueryRow(`SELECT value_mac FROM setting_sums WHERE device = $1 AND name = $2 AND index_mac = $3

@@ -10,10 +10,10 @@ import (
 	"parley/internal/store/sqldb"
 )
 
-// What the Signal protocol keeps: sessions and identities of other devices, and the keys of senders in groups.
-// An address is a user, "_1" behind a LID, a colon and the number of a device.
+// Signal sessions, identities of other devices, and sender keys of groups. An address is a user, "_1" for a LID, a
+// colon and the device number.
 
-// PutIdentity keeps the identity key of a device. whatsmeow does so at every message.
+// PutIdentity is called for every message.
 func (d *device) PutIdentity(ctx context.Context, address string, identity [32]byte) error {
 	is, err := d.get(ctx, identityKind, address)
 	if err != nil || bytes.Equal(is, identity[:]) {
@@ -22,23 +22,20 @@ func (d *device) PutIdentity(ctx context.Context, address string, identity [32]b
 	return d.put(ctx, change{key{d.id, identityKind, address}, identity[:]})
 }
 
-// IsTrustedIdentity reports whether a device has the identity that we know, or none that we know.
 func (d *device) IsTrustedIdentity(ctx context.Context, address string, identity [32]byte) (bool, error) {
 	is, err := d.get(ctx, identityKind, address)
 	return is == nil || bytes.Equal(is, identity[:]), err
 }
 
-// DeleteIdentity forgets the identity of a device.
 func (d *device) DeleteIdentity(ctx context.Context, address string) error {
 	return d.put(ctx, change{key{d.id, identityKind, address}, nil})
 }
 
-// DeleteAllIdentities forgets the identities of all devices of a user.
 func (d *device) DeleteAllIdentities(ctx context.Context, user string) error {
 	return d.removeUser(ctx, identityKind, user)
 }
 
-// removeUser removes what is kept of all devices of a user.
+// removeUser removes the states of all devices of a user.
 func (d *device) removeUser(ctx context.Context, k kind, user string) error {
 	for _, separator := range []byte{':', '_'} {
 		if err := d.removeRange(ctx, k, user+string(separator), user+string(separator+1)); err != nil {
@@ -64,7 +61,7 @@ func (d *device) HasSession(ctx context.Context, address string) (bool, error) {
 	return value != nil, err
 }
 
-// GetManySessions reads sessions as GetSession does; nil where there is none.
+// GetManySessions is GetSession for several; nil: no session.
 func (d *device) GetManySessions(ctx context.Context, addresses []string) (map[string][]byte, error) {
 	keys := make([]key, len(addresses))
 	for i, address := range addresses {
@@ -128,7 +125,6 @@ func (d *device) DeleteAllSessions(ctx context.Context, user string) error {
 	return d.removeUser(ctx, sessionKind, user)
 }
 
-// PutSenderKey keeps the key of a sender in a group.
 func (d *device) PutSenderKey(ctx context.Context, group, user string, value []byte) error {
 	return d.put(ctx, change{key{d.id, senderKeyKind, senderName(group, user)}, value})
 }
@@ -138,10 +134,10 @@ func (d *device) GetSenderKey(ctx context.Context, group, user string) ([]byte, 
 	return d.get(ctx, senderKeyKind, senderName(group, user))
 }
 
-// senderName begins with the address, so that all of a user stand together.
+// senderName starts with the address: the rows of one user are adjacent.
 func senderName(group, user string) string { return user + " " + group }
 
-// MigratePNToLID moves what is kept under a number to the LID of the same person.
+// MigratePNToLID moves the states of a number to its LID.
 func (d *device) MigratePNToLID(ctx context.Context, number, lid types.JID) error {
 	from, to := number.SignalAddressUser()+":", lid.SignalAddressUser()+":"
 	done := key{d.id, migratedKind, from}

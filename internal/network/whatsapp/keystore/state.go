@@ -10,20 +10,20 @@ import (
 	"parley/internal/store/sqldb"
 )
 
-// kind says what a state is. The numbers are in the database.
+// kind is stored in the database: do not renumber.
 type kind int64
 
 const (
 	sessionKind   kind = 1 // a Signal session, by address
 	identityKind  kind = 2 // the identity key of a device, by address
 	senderKeyKind kind = 3 // the key of a sender in a group, by address and group
-	tokenKind     kind = 4 // what a contact gave us to be written to, by JID
-	saltKind      kind = 5 // what stands in for such a token; without a name
+	tokenKind     kind = 4 // privacy token of a contact, by JID
+	saltKind      kind = 5 // replaces a missing token; no name
 
-	// Remembered only; they are kept elsewhere or not at all.
+	// Only in the cache.
 	lidKind      kind = 101 // the LID of a number
 	numberKind   kind = 102 // the number of a LID
-	migratedKind kind = 103 // what was kept under a number is kept under the LID by now
+	migratedKind kind = 103 // the states of a number were moved to its LID
 )
 
 func compareKeys(a, b key) int {
@@ -36,7 +36,7 @@ type change struct {
 	value []byte
 }
 
-// get reads a state; nil: there is none. Within a unit it sees what the unit changed.
+// get returns nil if there is no state. Within a decryption it sees its changes.
 func (d *device) get(ctx context.Context, k kind, name string) ([]byte, error) {
 	of := key{d.id, k, name}
 	if dtx := decryptTxOf(ctx); dtx != nil {
@@ -47,7 +47,6 @@ func (d *device) get(ctx context.Context, k kind, name string) ([]byte, error) {
 	return d.s.state(ctx, of)
 }
 
-// state reads a state that is committed.
 func (s *Store) state(ctx context.Context, k key) ([]byte, error) {
 	if e, known := s.cache.get(k); known {
 		return e.value, nil
@@ -75,7 +74,7 @@ func read(c *sqldb.Conn, k key) ([]byte, error) {
 	return value, nil
 }
 
-// put changes states, together, and returns when that is durable; within a unit when that ends.
+// put changes states together and returns when they are durable; within a decryption, when it commits.
 func (d *device) put(ctx context.Context, changes ...change) error {
 	if dtx := decryptTxOf(ctx); dtx != nil {
 		dtx.put(changes)

@@ -31,7 +31,7 @@ type Store struct {
 	closing sync.Once
 
 	mu      sync.Mutex
-	devices map[string]*device // by JID: those that were asked for, each once
+	devices map[string]*device // by JID, one per device in use
 }
 
 var _ store.DeviceContainer = (*Store)(nil)
@@ -60,7 +60,7 @@ func openWith(ctx context.Context, path string, log waLog.Logger, readers int) (
 	return s, nil
 }
 
-// Close writes what waits and closes the database. It may be called twice.
+// Close flushes pending writes and closes the database. It may be called twice.
 func (s *Store) Close() error {
 	var err error
 	s.closing.Do(func() {
@@ -93,15 +93,14 @@ func wrapError(what string, err error) error {
 // errLength says that something in the database is not as long as it must be.
 var errLength = errors.New("what is stored has the wrong length")
 
-// Channel is what is kept of a channel.
+// Channel is the stored state of a channel.
 type Channel struct {
-	JID types.JID // its device; empty: it has none
-	// Why it has none: the status to show and a sentence. Empty where it never had one.
+	JID types.JID // empty: not paired
+	// Why it is not paired: the status and the sentence to show. Empty if it never was.
 	Status parley.ChannelStatus
 	Reason string
 }
 
-// Channel reads what is kept of a channel; nothing is kept of a new one.
 func (s *Store) Channel(ctx context.Context, code parley.ChannelCode) (Channel, error) {
 	var jid string
 	var c Channel
@@ -121,7 +120,6 @@ func (s *Store) Channel(ctx context.Context, code parley.ChannelCode) (Channel, 
 	return c, nil
 }
 
-// PutChannel keeps what is known of a channel.
 func (s *Store) PutChannel(ctx context.Context, code parley.ChannelCode, c Channel) error {
 	jid := ""
 	if !c.JID.IsEmpty() {
@@ -132,13 +130,13 @@ func (s *Store) PutChannel(ctx context.Context, code parley.ChannelCode, c Chann
 		string(code), jid, string(c.Status), c.Reason)
 }
 
-// DeleteChannel removes what is kept of a channel. Its device is removed with Forget.
+// DeleteChannel removes the row of a channel, but not its device.
 func (s *Store) DeleteChannel(ctx context.Context, code parley.ChannelCode) error {
 	return s.exec(ctx, fmt.Sprintf("forget channel %s", code), `DELETE FROM channels WHERE code = $1`, string(code))
 }
 
-// DeleteSessions removes the keys of all conversations, but not who the other side is: after an older copy of
-// the database was put in its place, those that it has were used already.
+// DeleteSessions removes all Signal sessions, but not the identities. After a restore, the stored keys were already
+// used.
 func (s *Store) DeleteSessions(ctx context.Context) error {
 	err := s.exec(ctx, "forget sessions", `DELETE FROM states WHERE kind IN ($1, $2)`, int64(sessionKind), int64(senderKeyKind))
 	s.cache.removeMatching(func(k key) bool { return k.kind == sessionKind || k.kind == senderKeyKind })
