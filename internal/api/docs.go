@@ -41,7 +41,7 @@ func serveDocs() http.Handler {
 		files[name] = sync.OnceValue(func() *asset.File {
 			body := mustReadDocs(file.path)
 			if strings.HasSuffix(file.path, ".gz") {
-				return asset.NewCompressed(file.contentType, asset.Asked, body)
+				return asset.NewCompressed(file.contentType, asset.Revalidate, body)
 			}
 			return newAsset(file.contentType, body)
 		})
@@ -75,5 +75,5 @@ func mustReadDocs(path string) []byte {
 // newAsset makes a handler of an embedded file. Its address stays the same when the file changes, so
 // browsers ask each time.
 func newAsset(contentType string, body []byte) *asset.File {
-	return asset.New(contentType, asset.Asked, body)
+	return asset.New(contentType, asset.Revalidate, body)
 }

@@ -40,8 +40,8 @@ func (n *realNetwork) Open(ctx context.Context, channel parley.Channel, sink net
 	return driver.Open(ctx, channel, sink)
 }
 
-// Forget removes the keys of a channel's device, where there are any.
-func (n *realNetwork) Forget(ctx context.Context, code parley.ChannelCode) error {
+// DeleteChannel removes the keys of a channel's device, where there are any.
+func (n *realNetwork) DeleteChannel(ctx context.Context, code parley.ChannelCode) error {
 	if n.opened() == nil {
 		if _, err := os.Stat(n.config.Path); errors.Is(err, fs.ErrNotExist) {
 			return nil
@@ -51,7 +51,7 @@ func (n *realNetwork) Forget(ctx context.Context, code parley.ChannelCode) error
 	if err != nil {
 		return err
 	}
-	return driver.Forget(ctx, code)
+	return driver.DeleteChannel(ctx, code)
 }
 
 // Evidence returns what an open channel last saw.

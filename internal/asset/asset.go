@@ -1,5 +1,9 @@
-// Package asset serves files that are part of the program: with a validator, so that browsers fetch
-// them once, and compressed for those that take them so.
+// Package asset serves embedded files.
+//
+// Invariants:
+//
+//   - Every file has a validator, so that browsers fetch it once.
+//   - A client that accepts gzip gets the compressed form, with a validator of its own.
 package asset
 
 import (
@@ -15,10 +19,10 @@ import (
 )
 
 const (
-	// Asked has browsers ask each time whether they still have the newest: an upgrade shows at once.
-	Asked = "no-cache"
-	// Kept has browsers never ask again: for files whose address changes with what is in them.
-	Kept = "public, max-age=31536000, immutable"
+	// Revalidate makes browsers revalidate each time: an upgrade shows at once.
+	Revalidate = "no-cache"
+	// Immutable makes browsers never revalidate: for files whose URL changes with their content.
+	Immutable = "public, max-age=31536000, immutable"
 )
 
 // File is an embedded file.
@@ -26,11 +30,11 @@ type File struct {
 	contentType string
 	cache       string
 	tag         string        // of the body; the compressed form has one of its own
-	body        func() []byte // of the two forms one is there, and one made when first asked for:
-	compressed  func() []byte // most servers are never asked
+	body        func() []byte // one form is embedded, the other is created at
+	compressed  func() []byte // its first request
 }
 
-// New makes a file to serve. The cache is Asked or Kept.
+// New returns a file to serve. The cache is Asked or Kept.
 func New(contentType, cache string, body []byte) *File {
 	return &File{
 		contentType: contentType,
@@ -41,7 +45,7 @@ func New(contentType, cache string, body []byte) *File {
 	}
 }
 
-// NewCompressed is New for a file that is in the program as gzip made it, because it is large.
+// NewCompressed is New for a file that is embedded as gzip because it is large.
 func NewCompressed(contentType, cache string, compressed []byte) *File {
 	return &File{
 		contentType: contentType,
@@ -75,13 +79,12 @@ func (f *File) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func gzipped(body []byte) []byte {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
-	z.Write(body) // a buffer takes everything
+	z.Write(body) // a buffer never fails
 	z.Close()
 	return b.Bytes()
 }
 
-// mustUnzip unpacks a file that is part of the program: that it is damaged cannot happen in a binary that
-// was tested, so there is nobody to return an error to.
+// mustUnzip panics on a damaged file, which cannot happen in a tested binary.
 func mustUnzip(compressed []byte) []byte {
 	z, err := gzip.NewReader(bytes.NewReader(compressed))
 	if err != nil {
@@ -94,7 +97,7 @@ func mustUnzip(compressed []byte) []byte {
 	return body
 }
 
-// acceptsGzip reports whether the caller takes gzip. "gzip;q=0" says that it does not.
+// acceptsGzip reports whether the client accepts gzip. "gzip;q=0" means no.
 func acceptsGzip(r *http.Request) bool {
 	for _, coding := range strings.Split(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
 		name, weight, _ := strings.Cut(coding, ";")

@@ -14,13 +14,13 @@ import (
 
 func TestFile(t *testing.T) {
 	body := strings.Repeat("all the same ", 100)
-	t.Run("as it is", func(t *testing.T) { testFile(t, asset.New("text/plain", asset.Kept, []byte(body)), body) })
+	t.Run("as it is", func(t *testing.T) { testFile(t, asset.New("text/plain", asset.Immutable, []byte(body)), body) })
 	t.Run("compressed", func(t *testing.T) {
 		var packed bytes.Buffer
 		z := gzip.NewWriter(&packed)
 		z.Write([]byte(body))
 		z.Close()
-		testFile(t, asset.NewCompressed("text/plain", asset.Kept, packed.Bytes()), body)
+		testFile(t, asset.NewCompressed("text/plain", asset.Immutable, packed.Bytes()), body)
 	})
 }
 
@@ -35,7 +35,7 @@ func testFile(t *testing.T, file *asset.File, body string) {
 		return w
 	}
 	plain := ask("Accept-Encoding", "gzip;q=0")
-	if plain.Body.String() != body || plain.Header().Get("Content-Encoding") != "" || plain.Header().Get("Cache-Control") != asset.Kept {
+	if plain.Body.String() != body || plain.Header().Get("Content-Encoding") != "" || plain.Header().Get("Cache-Control") != asset.Immutable {
 		t.Errorf("plain: %v", plain.Header())
 	}
 	packed := ask("Accept-Encoding", "br, gzip")

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/text/language"
 )
 
-// Language returns which of the known languages the caller's browser asks for; the first, if it asks for none of them.
+// Language returns the best of the known languages for a browser; the first one if none matches.
 func Language(hr *http.Request, known []string) string {
 	tags := make([]language.Tag, len(known))
 	for i, name := range known {

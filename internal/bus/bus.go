@@ -1,5 +1,9 @@
-// Package bus carries what is happening to whoever watches: live events inside one process. It is a
-// hint, never the truth: what must not be lost is in the store.
+// Package bus publishes live values inside one process.
+//
+// Invariants:
+//
+//   - Publish never blocks. A subscriber that falls behind is cut off and must resume from the store.
+//   - The bus is a hint: everything that must not be lost is in the store.
 package bus
 
 import (
@@ -8,7 +12,7 @@ import (
 	"sync"
 )
 
-// Topic hands every value that is published to every subscriber. The zero value is ready to use.
+// Topic sends every published value to every subscriber. The zero value is ready to use.
 type Topic[T any] struct {
 	mu   sync.RWMutex
 	subs map[*subscription[T]]struct{}
@@ -16,18 +20,17 @@ type Topic[T any] struct {
 
 type subscription[T any] struct{ values chan T }
 
-// Publish gives v to all subscribers and never waits: a subscriber whose buffer is full is cut off,
-// and its channel closed, so that it can see what it missed elsewhere and come back.
+// Publish sends v to all subscribers and never blocks. A subscriber with a full buffer is cut off and its channel
+// closed.
 func (t *Topic[T]) Publish(v T) {
 	t.mu.RLock()
 	all := slices.Collect(maps.Keys(t.subs))
 	t.mu.RUnlock()
-	t.give(v, all)
+	t.send(v, all)
 }
 
-// PublishInGroups is Publish to so many subscribers at a time, with a pause between them: where each
-// of many has work to do with a value, they are not all to begin at once. Who subscribes meanwhile may
-// or may not get v.
+// PublishInGroups is Publish to size subscribers at a time, with a pause between groups, so that many subscribers do
+// not all work at once. New subscribers may or may not get v.
 func (t *Topic[T]) PublishInGroups(v T, size int, pause func()) {
 	t.mu.RLock()
 	all := slices.Collect(maps.Keys(t.subs))
@@ -36,12 +39,11 @@ func (t *Topic[T]) PublishInGroups(v T, size int, pause func()) {
 		if i > 0 {
 			pause()
 		}
-		t.give(v, group)
+		t.send(v, group)
 	}
 }
 
-// give gives v to those of a group that still subscribe.
-func (t *Topic[T]) give(v T, group []*subscription[T]) {
+func (t *Topic[T]) send(v T, group []*subscription[T]) {
 	t.mu.RLock()
 	var slow []*subscription[T]
 	for _, s := range group {
@@ -60,15 +62,15 @@ func (t *Topic[T]) give(v T, group []*subscription[T]) {
 	}
 }
 
-// Watched reports whether anybody subscribes, so that costly values need not be made for nobody.
-func (t *Topic[T]) Watched() bool {
+// HasSubscribers reports whether there are subscribers, to avoid building values that are not read.
+func (t *Topic[T]) HasSubscribers() bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return len(t.subs) > 0
 }
 
-// Subscribe returns what is published from now on, until cancel is called or the subscriber falls
-// more than buffer values behind.
+// Subscribe returns values published from now on, until cancel is called or the subscriber falls more than buffer
+// values behind.
 func (t *Topic[T]) Subscribe(buffer int) (values <-chan T, cancel func()) {
 	s := &subscription[T]{values: make(chan T, buffer)}
 	t.mu.Lock()

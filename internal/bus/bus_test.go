@@ -44,7 +44,7 @@ func TestSlowSubscriberIsCutOff(t *testing.T) {
 	if _, open := <-slow; open {
 		t.Error("a slow subscriber's channel is still open")
 	}
-	if topic.Watched() {
+	if topic.HasSubscribers() {
 		t.Error("a slow subscriber still counts")
 	}
 }
@@ -85,7 +85,7 @@ func TestGroupsAreServedOneAfterTheOther(t *testing.T) {
 		t.Errorf("in the pauses %v had the value, at the end %d", seen, got())
 	}
 	topic.PublishInGroups(2, 3, func() {}) // nobody has room
-	if topic.Watched() {
+	if topic.HasSubscribers() {
 		t.Error("slow subscribers still count")
 	}
 }

@@ -52,7 +52,7 @@ func newAssets(from fs.FS) (*assets, error) {
 		fmt.Fprintf(hash, "%s %d\n", name, len(body))
 		hash.Write(body)
 		if kind, served := contentTypes[path.Ext(name)]; served {
-			a.byPath[name] = asset.New(kind, asset.Kept, body)
+			a.byPath[name] = asset.New(kind, asset.Immutable, body)
 		}
 		return nil
 	})

@@ -187,5 +187,5 @@ func (c *Console) serveManifest(w http.ResponseWriter, hr *http.Request) {
 		c.API.Refuse(w, hr, err)
 		return
 	}
-	asset.New("application/manifest+json", asset.Asked, body).ServeHTTP(w, hr)
+	asset.New("application/manifest+json", asset.Revalidate, body).ServeHTTP(w, hr)
 }

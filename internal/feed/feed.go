@@ -1,5 +1,10 @@
-// Package feed reads the event log for whoever follows it: from a place, and then live. The log in
-// the store is the truth; a reader that loses its connection comes back with the place it reached.
+// Package feed streams the event log to subscribers: from a cursor, then live.
+//
+// Invariants:
+//
+//   - The log in the store is the source: a subscriber that lost its connection resumes from its cursor.
+//   - A reader gets every event after its cursor that its filter accepts, once and in order.
+//   - A slow reader is cut off. It never delays the others.
 package feed
 
 import (
@@ -19,21 +24,20 @@ import (
 )
 
 const (
-	// again is how long to wait after the log could not be read.
-	again = time.Second
-	// pace is the least time between two looks at the log. What happens within it is told together,
-	// so that many events in a second cost every reader few wake-ups.
-	pace = 50 * time.Millisecond
-	// group is how many readers are given events at once, and between is how long the next ones wait:
-	// hundreds that write at the same moment would keep everybody else off the processor.
-	group   = 8
-	between = time.Millisecond
-	// page is how many events are read at once. A full buffer of full pages is held once for all
-	// readers, and takes about 20 MB.
-	page = 128
-	// buffer is how many pages a reader may fall behind: at least two seconds, beside what the kernel
-	// holds of its connection.
-	buffer = 200
+	// retryDelay is how long to wait after the log could not be read.
+	retryDelay = time.Second
+	// minInterval is the minimum time between two reads of the log. Events within it are sent together, so that each reader
+	// wakes up less often.
+	minInterval = 50 * time.Millisecond
+	// groupSize is how many readers get events at once, and between is the pause before the next ones: hundreds of parallel
+	// writes would starve other work.
+	groupSize  = 8
+	groupPause = time.Millisecond
+	// pageSize is how many events are read at once. A full buffer of full pages is shared by all readers, and takes about
+	// 20 MB.
+	pageSize = 128
+	// defaultBuffer is how many pages a reader may fall behind: at least two seconds, beside the kernel's buffer.
+	defaultBuffer = 200
 )
 
 // Errors that end a reader.
@@ -42,14 +46,14 @@ var (
 	ErrClosed = errors.New("the feed is closed")
 )
 
-// Store is what a feed needs of the store.
+// Store is the part of the store that a feed needs.
 type Store interface {
 	Events(ctx context.Context, after int64, filter parley.EventFilter, limit int) ([]parley.Event, int64, error)
 	EventAdded() <-chan struct{}
 	LastEvent(ctx context.Context) (int64, error)
 }
 
-// Config says what a feed works with.
+// Config configures a feed.
 type Config struct {
 	Store   Store
 	Keyring *encrypt.Keyring
@@ -61,38 +65,37 @@ type Config struct {
 // Feed follows the event log, once for all readers.
 type Feed struct {
 	Config
-	live   bus.Topic[[]Item]
-	joined chan struct{} // the log is followed again
-	closed chan struct{}
-	close  func()
+	live       bus.Topic[[]Item]
+	subscribed chan struct{} // the log is followed again
+	closed     chan struct{}
+	close      func()
 
 	open   prometheus.Gauge
 	cutOff prometheus.Counter
 
 	mu        sync.Mutex
 	readers   map[*Reader]struct{}
-	following bool  // somebody subscribes, and everything after at will be published
-	at        int64 // how far the log was read
+	following bool  // there are subscribers, and everything after at will be published
+	cursor    int64 // how far the log was read
 }
 
-// Item is an event with the JSON that tells of it. It is shared by all readers and must not be
-// changed.
+// Item is an event with its JSON. All readers share it: do not change it.
 type Item struct {
 	Event parley.Event
 	Body  []byte
 }
 
-// New returns a feed. Until Run runs, readers get what is in the store only.
+// New returns a feed. Before Run, readers get only what is already in the store.
 func New(c Config) *Feed {
 	f := &Feed{
-		Config: c, joined: make(chan struct{}, 1), closed: make(chan struct{}), readers: map[*Reader]struct{}{},
+		Config: c, subscribed: make(chan struct{}, 1), closed: make(chan struct{}), readers: map[*Reader]struct{}{},
 		open: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "parley_feed_readers", Help: "Readers of the event log that are open now."}),
 		cutOff: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "parley_feed_cut_off_total", Help: "Readers of the event log that fell behind and were cut off."}),
 	}
 	if f.Buffer == 0 {
-		f.Buffer = buffer
+		f.Buffer = defaultBuffer
 	}
 	f.close = sync.OnceFunc(func() { close(f.closed) })
 	if c.Metrics != nil {
@@ -105,7 +108,7 @@ func New(c Config) *Feed {
 // streams that never end. It may be called twice.
 func (f *Feed) Close() { f.close() }
 
-// Listeners counts the readers that are told of events of a type on a channel.
+// Listeners counts the readers of an event type on a channel.
 func (f *Feed) Listeners(channel parley.ChannelCode, kind parley.EventType) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -118,9 +121,9 @@ func (f *Feed) Listeners(channel parley.ChannelCode, kind parley.EventType) int 
 	return n
 }
 
-// Open puts the text of a message, a vote, or the code of a pairing into an event that has it only
-// encrypted. What cannot be opened stays empty, and so does a code that cannot be used any more.
-func (f *Feed) Open(e *parley.Event) {
+// Decrypt decrypts the text of a message, a vote, or a pairing code into an event. What cannot be decrypted stays empty,
+// and so does an expired code.
+func (f *Feed) Decrypt(e *parley.Event) {
 	if e.Encrypted == nil || e.Type == parley.ChannelPairing && parley.PairingEnded(e.Data, time.Now()) {
 		return
 	}
@@ -142,24 +145,24 @@ func (f *Feed) Open(e *parley.Event) {
 	}
 }
 
-// Render opens an event and writes it as it is told.
+// Render decrypts an event and returns its JSON.
 func (f *Feed) Render(e *parley.Event) ([]byte, error) {
-	f.Open(e)
+	f.Decrypt(e)
 	return e.Body()
 }
 
-// Run publishes what is added to the log until ctx ends, while somebody subscribes.
+// Run publishes new events until ctx ends, while there are subscribers.
 func (f *Feed) Run(ctx context.Context) {
 	broken := false
 	for ctx.Err() == nil {
-		if !f.stillFollowed() {
+		if !f.hasSubscribers() {
 			select {
-			case <-f.joined:
+			case <-f.subscribed:
 			case <-ctx.Done():
 			}
 			continue
 		}
-		added := f.Store.EventAdded() // before reading: what comes after is a reason to read again
+		added := f.Store.EventAdded() // before reading, so that no later event is missed
 		err := f.publish(ctx)
 		if ctx.Err() == nil && (err != nil) != broken { // once, not with every look
 			if broken = err != nil; broken {
@@ -169,33 +172,32 @@ func (f *Feed) Run(ctx context.Context) {
 			}
 		}
 		if err != nil {
-			wait.Sleep(ctx, again)
+			wait.Sleep(ctx, retryDelay)
 			continue
 		}
 		select {
 		case <-added:
-			wait.Sleep(ctx, pace)
+			wait.Sleep(ctx, minInterval)
 		case <-ctx.Done():
 		}
 	}
 }
 
-// stillFollowed reports whether anybody subscribes. If nobody does, the next one decides where to go
-// on from.
-func (f *Feed) stillFollowed() bool {
+// hasSubscribers reports whether there are subscribers. If not, the next one sets the cursor.
+func (f *Feed) hasSubscribers() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.following = f.following && f.live.Watched()
+	f.following = f.following && f.live.HasSubscribers()
 	return f.following
 }
 
-// publish gives everything new in the log to the readers.
+// publish sends new events to the readers.
 func (f *Feed) publish(ctx context.Context) error {
-	for f.stillFollowed() {
+	for f.hasSubscribers() {
 		f.mu.Lock()
-		at := f.at
+		at := f.cursor
 		f.mu.Unlock()
-		events, reached, err := f.Store.Events(ctx, at, parley.EventFilter{}, page)
+		events, reached, err := f.Store.Events(ctx, at, parley.EventFilter{}, pageSize)
 		if err != nil {
 			return fmt.Errorf("read the event log: %w", err)
 		}
@@ -204,10 +206,10 @@ func (f *Feed) publish(ctx context.Context) error {
 		}
 		items := f.render(events)
 		f.mu.Lock()
-		f.at = reached // before publishing: who joins now reads up to here by itself
+		f.cursor = reached // before publishing: a reader that joins now reads up to here from the store
 		f.mu.Unlock()
 		if len(items) > 0 {
-			f.live.PublishInGroups(items, group, func() { wait.Sleep(ctx, between) })
+			f.live.PublishInGroups(items, groupSize, func() { wait.Sleep(ctx, groupPause) })
 		}
 	}
 	return nil
@@ -227,15 +229,14 @@ func (f *Feed) render(events []parley.Event) []Item {
 	return items
 }
 
-// join subscribes to what is added from now on and returns the place up to which the reader must
-// have read by itself before it takes any of that.
-func (f *Feed) join(at int64) (live <-chan []Item, leave func(), from int64) {
+// subscribe subscribes to new events. The reader must read up to from itself before it uses any of them.
+func (f *Feed) subscribe(at int64) (live <-chan []Item, leave func(), from int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	live, leave = f.live.Subscribe(f.Buffer)
 	if !f.following {
-		f.following, f.at = true, at
-		wait.Notify(f.joined)
+		f.following, f.cursor = true, at
+		wait.Notify(f.subscribed)
 	}
-	return live, leave, f.at
+	return live, leave, f.cursor
 }

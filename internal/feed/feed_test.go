@@ -109,12 +109,12 @@ func (e *env) expect(r *Reader, from, to int) {
 
 func TestReaderCatchesUpAndFollows(t *testing.T) {
 	e := start(t)
-	e.add("main", 3*page+7)
+	e.add("main", 3*pageSize+7)
 	r := e.feed.Subscribe(0, parley.EventFilter{})
 	defer r.Close()
-	e.expect(r, 0, 3*page+7)
+	e.expect(r, 0, 3*pageSize+7)
 	e.add("main", 5)
-	e.expect(r, 3*page+7, e.n)
+	e.expect(r, 3*pageSize+7, e.n)
 }
 
 // TestNoGapAndNoDouble has readers come, at any place, while events are added all the time: each gets
@@ -195,9 +195,9 @@ func TestSlowReaderIsCutOffAndComesBack(t *testing.T) {
 	e.expect(slow, 0, 1)
 	e.expect(other, 0, 1)
 	slow.Ready() // it is live now
-	for e.n < (few+2)*page {
+	for e.n < (few+2)*pageSize {
 		from := e.n
-		e.add("main", page)
+		e.add("main", pageSize)
 		e.expect(other, from, e.n) // it was published
 	}
 	last, n := parley.Event{}, 1
@@ -325,15 +325,15 @@ func TestFilterThatFindsNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		if types.live != nil {
-			t.Fatalf("the reader joined at %d of %d", types.place, backlog)
+			t.Fatalf("the reader joined at %d of %d", types.cursor, backlog)
 		}
 	}
 	cancel()
 	if _, err := types.Next(patience); !errors.Is(err, context.Canceled) {
 		t.Errorf("a reader whose owner has gone ended with %v", err)
 	}
-	if types.place != 10_000 {
-		t.Errorf("two pages went to %d", types.place)
+	if types.cursor != 10_000 {
+		t.Errorf("two pages went to %d", types.cursor)
 	}
 	if err := types.catchUp(t.Context()); err != nil || types.live == nil {
 		t.Errorf("at the end of the log the reader did not join: %v", err)

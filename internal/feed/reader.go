@@ -11,21 +11,21 @@ import (
 type Reader struct {
 	feed   *Feed
 	filter parley.EventFilter
-	place  int64 // everything up to here was taken
+	cursor int64 // everything up to here was read
 
-	items []Item // what was taken last
-	next  int    // the first of items that was not looked at
-	floor int64  // items up to here were taken before
+	items    []Item // the current page
+	next     int    // the first of items that was not looked at
+	returned int64  // items up to here were returned before
 
-	live  <-chan []Item // nil: the reader is still catching up
-	leave func()
-	from  int64 // what is live is whole from here on
-	slow  bool
+	live        <-chan []Item // nil: the reader is still catching up
+	unsubscribe func()
+	liveFrom    int64 // live pages are complete after this cursor
+	slow        bool
 }
 
-// Subscribe returns a reader of everything after a place that the filter wants. It must be closed.
+// Subscribe returns a reader of the events after a cursor that the filter accepts. It must be closed.
 func (f *Feed) Subscribe(after int64, filter parley.EventFilter) *Reader {
-	r := &Reader{feed: f, filter: filter, place: after, leave: func() {}}
+	r := &Reader{feed: f, filter: filter, cursor: after, unsubscribe: func() {}}
 	f.mu.Lock()
 	f.readers[r] = struct{}{}
 	f.mu.Unlock()
@@ -35,7 +35,7 @@ func (f *Feed) Subscribe(after int64, filter parley.EventFilter) *Reader {
 
 // Close ends the reader. It may be called twice.
 func (r *Reader) Close() {
-	r.leave()
+	r.unsubscribe()
 	f := r.feed
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -45,11 +45,11 @@ func (r *Reader) Close() {
 	}
 }
 
-// Next waits for the next event. After [ErrSlow] or [ErrClosed] no more will come, and the reader's
-// owner comes back with a new one after the last event that it got.
+// Next waits for the next event. After [ErrSlow] or [ErrClosed] there are no more: open a new reader after the last
+// event.
 func (r *Reader) Next(ctx context.Context) (Item, error) {
 	for !r.skip() {
-		if err := r.more(ctx); err != nil {
+		if err := r.nextPage(ctx); err != nil {
 			return Item{}, err
 		}
 	}
@@ -67,7 +67,7 @@ func (r *Reader) Ready() bool {
 		}
 		select {
 		case items, open := <-r.live:
-			r.take(items, open)
+			r.usePage(items, open)
 		default:
 			return false
 		}
@@ -75,21 +75,21 @@ func (r *Reader) Ready() bool {
 	return true
 }
 
-// skip passes over what is not wanted and reports whether something wanted is left.
+// skip skips filtered events and reports whether one is left.
 func (r *Reader) skip() bool {
 	for ; r.next < len(r.items); r.next++ {
-		if e := &r.items[r.next].Event; e.Seq > r.floor && r.filter.Wants(e) {
+		if e := &r.items[r.next].Event; e.Seq > r.returned && r.filter.Wants(e) {
 			return true
 		}
 	}
 	return false
 }
 
-// isLive reports whether everything before what is live was taken.
-func (r *Reader) isLive() bool { return r.live != nil && r.place >= r.from }
+// isLive reports whether everything before the live pages was read.
+func (r *Reader) isLive() bool { return r.live != nil && r.cursor >= r.liveFrom }
 
-// more gets further items: from the store until the reader has caught up, then what is published.
-func (r *Reader) more(ctx context.Context) error {
+// nextPage gets the next page: from the store until the reader has caught up, then live.
+func (r *Reader) nextPage(ctx context.Context) error {
 	switch {
 	case isClosed(r.feed.closed):
 		return ErrClosed
@@ -100,7 +100,7 @@ func (r *Reader) more(ctx context.Context) error {
 	}
 	select {
 	case items, open := <-r.live:
-		r.take(items, open)
+		r.usePage(items, open)
 		return nil
 	case <-r.feed.closed:
 		return ErrClosed
@@ -109,43 +109,43 @@ func (r *Reader) more(ctx context.Context) error {
 	}
 }
 
-// take takes what was published. A reader that was cut off gets what was in its buffer first.
-func (r *Reader) take(items []Item, open bool) {
+// usePage uses a published page. A reader that was cut off gets its buffered pages first.
+func (r *Reader) usePage(items []Item, open bool) {
 	if !open {
 		r.slow = true
 		r.feed.cutOff.Inc()
 		return
 	}
-	r.items, r.next, r.floor = items, 0, r.place
-	r.place = max(r.place, items[len(items)-1].Event.Seq)
+	r.items, r.next, r.returned = items, 0, r.cursor
+	r.cursor = max(r.cursor, items[len(items)-1].Event.Seq)
 }
 
-// catchUp reads a page from the store; a page in which the filter finds nothing counts as read. It joins the others only
-// when it is near the end: before, what is published would only fill its buffer.
+// catchUp reads a page from the store; a page without accepted events is also read. It subscribes only near the end:
+// before, live pages would only fill its buffer.
 func (r *Reader) catchUp(ctx context.Context) error {
-	events, reached, err := r.feed.Store.Events(ctx, r.place, r.filter, page)
+	events, reached, err := r.feed.Store.Events(ctx, r.cursor, r.filter, pageSize)
 	if ctx.Err() != nil { // however the driver reports that
 		return ctx.Err()
 	}
 	if err != nil {
 		return fmt.Errorf("read the event log: %w", err)
 	}
-	nothingLeft := reached == r.place
+	nothingLeft := reached == r.cursor
 	near := false
-	if r.live == nil && len(events) < page/2 {
+	if r.live == nil && len(events) < pageSize/2 {
 		last, err := r.feed.Store.LastEvent(ctx)
 		if err != nil {
 			return fmt.Errorf("read the event log: %w", err)
 		}
-		near = last-reached < page
+		near = last-reached < pageSize
 	}
-	r.items, r.next, r.floor = r.feed.render(events), 0, r.place
-	r.place = reached
+	r.items, r.next, r.returned = r.feed.render(events), 0, r.cursor
+	r.cursor = reached
 	switch {
 	case near:
-		r.live, r.leave, r.from = r.feed.join(reached)
-	case r.live != nil && nothingLeft: // what was up to there has been removed from the log
-		r.place = max(r.place, r.from)
+		r.live, r.unsubscribe, r.liveFrom = r.feed.subscribe(reached)
+	case r.live != nil && nothingLeft: // events up to there were purged
+		r.cursor = max(r.cursor, r.liveFrom)
 	}
 	return nil
 }

@@ -148,7 +148,7 @@ func (g *Gateway) delete(ctx context.Context, a *account) error {
 // removeFromNetwork removes what the network stored of a deleted channel.
 func (g *Gateway) removeFromNetwork(ctx context.Context, a *account) error {
 	if driver := g.Drivers[a.snapshot().Network]; driver != nil {
-		return driver.Forget(ctx, a.code)
+		return driver.DeleteChannel(ctx, a.code)
 	}
 	return nil
 }

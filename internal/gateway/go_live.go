@@ -53,7 +53,7 @@ func (g *Gateway) goLive(ctx context.Context, code parley.ChannelCode, allow []p
 			g.statusChanged(&failed[i])
 		}
 		if sandbox := g.Drivers[parley.Sandbox]; sandbox != nil {
-			err = sandbox.Forget(ctx, code)
+			err = sandbox.DeleteChannel(ctx, code)
 		}
 	}
 	return errors.Join(err, g.replace(ctx, a), g.refresh(ctx))

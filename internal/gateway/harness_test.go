@@ -202,7 +202,7 @@ func given(s *session) []parley.Message {
 	return s.given
 }
 
-func (d *driver) Forget(ctx context.Context, code parley.ChannelCode) error {
+func (d *driver) DeleteChannel(ctx context.Context, code parley.ChannelCode) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.forgotten = append(d.forgotten, code)

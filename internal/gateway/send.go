@@ -264,7 +264,7 @@ func (g *Gateway) statusChanged(m *parley.Message) {
 		found.waiter.update(found.index, m)
 	}
 	g.metrics.statusChanged(m)
-	if g.activity.Watched() {
+	if g.activity.HasSubscribers() {
 		g.activity.Publish(activityOf(m))
 	}
 }

@@ -9,24 +9,23 @@ import (
 	"io"
 )
 
-// What one picture may cost. Strangers send pictures, and a few kilobytes can be made to take
-// gigabytes of memory or hours of a core.
+// Limits on the cost of one picture. Strangers send pictures, and a few kilobytes can take gigabytes of memory or hours
+// of CPU.
 const (
-	// maxDecode is for what a decoder keeps at once, in bytes: 40 million pixels of four bytes fit. Twice
-	// that is all that pictures take, since two are decoded at once.
+	// maxDecode bounds the memory of a decoder in bytes: 40 million pixels of four bytes fit. Two pictures are decoded
+	// at once.
 	maxDecode = 160 << 20
 
-	// maxScans is how many passes a JPEG may have, and maxVisits how many samples they may go over in all:
-	// each pass goes over the whole picture, however few bytes it takes in the file. Programs make about
-	// ten; a photo of 40 million pixels that is coded colour by colour has 480 million visits.
+	// maxScans bounds the passes of a JPEG and maxVisits the samples of all passes. Each pass visits the whole picture,
+	// however few bytes it has. Encoders use about ten; a photo of 40 million pixels, coded colour by colour, has 480
+	// million visits.
 	maxScans  = 100
 	maxVisits = 500_000_000
 )
 
-// errCostly says that a picture may be a good one but takes too much to be decoded.
+// errCostly reports a valid picture that is too expensive to decode.
 var errCostly = errors.New("too costly to decode")
 
-// cost is what decoding a picture takes.
 type cost struct {
 	memory int64 // in bytes, at its highest
 	scans  int   // passes over a JPEG
@@ -37,7 +36,7 @@ func (c cost) isTooHigh() bool {
 	return c.memory > maxDecode || c.scans > maxScans || c.visits > maxVisits
 }
 
-// costOf tells from a picture's headers what decoding it takes.
+// costOf reads the cost of a picture from its headers.
 func costOf(r io.ReadSeeker, kind string, size image.Point) (cost, error) {
 	if err := rewind(r); err != nil {
 		return cost{}, err
@@ -75,21 +74,22 @@ func pngCost(r io.Reader, size image.Point) (cost, error) {
 	return cost{memory: perPixel * area(size)}, nil
 }
 
-// mouthful is how much a decoder is given at once. A few bytes can be much work, and only between two
-// reads can it be stopped.
-const mouthful = 256
+// maxRead bounds one read of a decoder. A few bytes can cause much work, and it can be stopped only between reads.
+const maxRead = 256
 
-// timed reads until time is up: decoders know no context, but they stop where they cannot read on.
-type timed struct {
+// deadlineReader fails after a deadline: decoders have no context, but they stop when they cannot read.
+type deadlineReader struct {
 	ctx  context.Context
 	from io.Reader
 }
 
-func newTimed(ctx context.Context, r io.Reader) *timed { return &timed{ctx, bufio.NewReader(r)} }
+func newDeadlineReader(ctx context.Context, r io.Reader) *deadlineReader {
+	return &deadlineReader{ctx, bufio.NewReader(r)}
+}
 
-func (t *timed) Read(p []byte) (int, error) {
+func (t *deadlineReader) Read(p []byte) (int, error) {
 	if t.ctx.Err() != nil {
 		return 0, context.Cause(t.ctx)
 	}
-	return t.from.Read(p[:min(len(p), mouthful)])
+	return t.from.Read(p[:min(len(p), maxRead)])
 }

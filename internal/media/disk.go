@@ -15,8 +15,7 @@ import (
 	"time"
 )
 
-// tempDir holds files until they are complete. It is in the library's folder, so that a file can be
-// renamed into its place.
+// tempDir holds incomplete files. It is in the library's folder, so that a rename completes a file.
 const tempDir = "tmp"
 
 var keyForm = regexp.MustCompile(`^[0-9a-f]{32}$`)
@@ -28,7 +27,7 @@ func NewKey() string {
 	return hex.EncodeToString(b)
 }
 
-// path returns where a key's file is: under two levels of folders, so that none grows too large.
+// path uses two levels of folders, so that none grows too large.
 func (l *Library) path(key string) (string, error) { return pathIn(l.dir, key) }
 
 func pathIn(dir, key string) (string, error) {
@@ -49,14 +48,13 @@ func (l *Library) prepare() error {
 	return os.Chmod(l.dir, 0o700) // it may have been there
 }
 
-// TempDir is the folder for what is not to outlive the process: what a crash leaves there, the next
-// start removes.
+// TempDir is for files that must not outlive the process: the next start removes what a crash leaves there.
 func (l *Library) TempDir() string { return TempDir(l.dir) }
 
 // TempDir is that folder of the library in a folder.
 func TempDir(dir string) string { return filepath.Join(dir, tempDir) }
 
-// draft is a file that is being written. Unless it is kept, discard removes it.
+// draft is a file that is being written. discard removes it unless it was stored.
 type draft struct {
 	*os.File
 	kept bool
@@ -70,7 +68,7 @@ func (l *Library) newDraft() (*draft, error) {
 	return &draft{File: f}, nil
 }
 
-// discard closes the file, and removes it if it was not kept.
+// discard closes the file and removes it if it was not stored.
 func (d *draft) discard() {
 	d.Close()
 	if !d.kept {
@@ -78,13 +76,12 @@ func (d *draft) discard() {
 	}
 }
 
-// keep puts a draft into its place under a new key. When it returns, the file survives power loss.
-func (l *Library) keep(d *draft) (key string, err error) {
+func (l *Library) store(d *draft) (key string, err error) {
 	key = NewKey()
 	return key, l.persist(d, key)
 }
 
-// persist puts a draft into its place under a key. When it returns, the file survives power loss.
+// persist renames a draft to its final path. When it returns, the file survives power loss.
 func (l *Library) persist(d *draft, key string) error {
 	if err := d.Sync(); err != nil {
 		return fmt.Errorf("sync media file: %w", err)
@@ -108,9 +105,8 @@ func (l *Library) persist(d *draft, key string) error {
 	return nil
 }
 
-// makeFolder makes a folder of the second level and sees to it that it and its parent are on disk. A
-// folder that is there may have been made by a call that is not yet done, or before a crash, so its
-// being there proves nothing.
+// makeFolder creates a folder and syncs it and its parent. An existing folder proves nothing: another call may not have
+// synced it yet, or a crash came before.
 func (l *Library) makeFolder(folder string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -136,7 +132,7 @@ func syncFolder(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// head returns the beginning of a file, for those who tell files apart by it.
+// head returns the first bytes of a file, which identify its type.
 func (d *draft) head() ([]byte, error) {
 	buf := make([]byte, sniffLen)
 	n, err := d.ReadAt(buf, 0)
@@ -169,7 +165,7 @@ func (d *draft) contains(sequence []byte) (bool, error) {
 func (l *Library) Older(before time.Time, after string, limit int) (keys []string, err error) {
 	err = filepath.WalkDir(l.dir, func(path string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // it went meanwhile
+			return nil // removed meanwhile
 		}
 		if err != nil {
 			return err

@@ -1,4 +1,9 @@
-// Package media fetches the files that outgoing messages point at and keeps the ones that incoming
-// messages bring. It says what a file is by its content, never by its name or by what a server calls
-// it, and it returns only once the file is durably on disk.
+// Package media fetches the files of outgoing messages and stores the files of inbound ones.
+//
+// Invariants:
+//   - A file's type comes from its content, never from its name or from a server's claim.
+//   - A stored file is durable when the call returns.
+//   - A file appears under its key whole or not at all; the next start removes drafts.
+//   - Decoders are bounded in memory and time. A stranger's picture is never decoded.
+//   - ffmpeg runs confined, with a fixed input format.
 package media

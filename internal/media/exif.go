@@ -7,15 +7,15 @@ import (
 	"io"
 )
 
-// turn is how a stored picture is turned to be looked at: the orientation of EXIF, 1 to 8.
-type turn int
+// rotation is how a stored picture is turned to be looked at: the orientation of EXIF, 1 to 8.
+type rotation int
 
-const upright turn = 1
+const upright rotation = 1
 
-func (t turn) swapsSides() bool { return t >= 5 && t <= 8 }
+func (t rotation) swapsSides() bool { return t >= 5 && t <= 8 }
 
 // apply turns a picture. It is made for small ones.
-func (t turn) apply(img *image.RGBA) *image.RGBA {
+func (t rotation) apply(img *image.RGBA) *image.RGBA {
 	if t <= upright || t > 8 {
 		return img
 	}
@@ -27,15 +27,15 @@ func (t turn) apply(img *image.RGBA) *image.RGBA {
 	out := image.NewRGBA(image.Rectangle{Max: size})
 	for y := range h {
 		for x := range w {
-			to := t.move(x, y, w, h)
+			to := t.mapPoint(x, y, w, h)
 			out.SetRGBA(to.X, to.Y, img.RGBAAt(x, y))
 		}
 	}
 	return out
 }
 
-// move says where a pixel of the stored picture is looked at.
-func (t turn) move(x, y, w, h int) image.Point {
+// mapPoint maps a pixel of the stored picture to its displayed position.
+func (t rotation) mapPoint(x, y, w, h int) image.Point {
 	switch t {
 	case 2:
 		return image.Pt(w-1-x, y)
@@ -57,7 +57,7 @@ func (t turn) move(x, y, w, h int) image.Point {
 
 // orientation reads how a JPEG is to be turned. Cameras store it near the beginning; a file without
 // it, or with one that cannot be read, is upright.
-func orientation(r io.ReadSeeker, kind string) turn {
+func orientation(r io.ReadSeeker, kind string) rotation {
 	if kind != "image/jpeg" || rewind(r) != nil {
 		return upright
 	}
@@ -73,15 +73,15 @@ func orientation(r io.ReadSeeker, kind string) turn {
 		}
 		segment := head[at+4 : at+2+size]
 		if tiff, ok := bytes.CutPrefix(segment, []byte("Exif\x00\x00")); ok && head[at+1] == 0xe1 {
-			return exifTurn(tiff)
+			return exifRotation(tiff)
 		}
 		at += 2 + size
 	}
 	return upright
 }
 
-// exifTurn looks for the orientation in the first directory of EXIF data.
-func exifTurn(tiff []byte) turn {
+// exifRotation looks for the orientation in the first directory of EXIF data.
+func exifRotation(tiff []byte) rotation {
 	var order binary.ByteOrder
 	switch {
 	case bytes.HasPrefix(tiff, []byte("II*\x00")):
@@ -103,7 +103,7 @@ func exifTurn(tiff []byte) turn {
 			break
 		}
 		if order.Uint16(entries) == orientationTag {
-			if t := turn(order.Uint16(entries[8:])); t >= 1 && t <= 8 {
+			if t := rotation(order.Uint16(entries[8:])); t >= 1 && t <= 8 {
 				return t
 			}
 			break

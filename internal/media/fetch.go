@@ -13,17 +13,17 @@ import (
 	"parley/internal/safehttp"
 )
 
-// Source is where a file is to be fetched from and what the caller says of it.
+// Source is an address to fetch, with the caller's claims about the file.
 type Source struct {
 	URL      string
 	Filename string // empty: as the server or the address names it
-	MIME     string // empty: by content; it counts only where the content does not say
+	MIME     string // empty: by content; used only if the content does not tell
 
-	// OnRead is told how many bytes were read, as they come in; nil: nobody counts.
+	// OnRead gets the number of bytes as they are read; may be nil.
 	OnRead func(n int)
 }
 
-// fetched is a file that was fetched but not yet kept.
+// fetched is a fetched file that is not stored yet.
 type fetched struct {
 	*draft
 	resp  *http.Response // without its body
@@ -31,8 +31,7 @@ type fetched struct {
 	media parley.Media   // source, size, hash and media key
 }
 
-// fetch fetches a file into a draft, which the caller discards. What it calls the file is for
-// sentences.
+// fetch fetches a file into a draft, which the caller discards. what names the file in error messages.
 func (l *Library) fetch(ctx context.Context, src Source, what string, limit int64) (*fetched, error) {
 	resp, err := l.fetcher.Get(ctx, src.URL)
 	if err != nil {
@@ -47,7 +46,7 @@ func (l *Library) fetch(ctx context.Context, src Source, what string, limit int6
 		return nil, err
 	}
 	f := &fetched{draft: d, resp: resp}
-	if err := f.receive(counted(resp.Body, src.OnRead), what, limit); err != nil {
+	if err := f.receive(countReads(resp.Body, src.OnRead), what, limit); err != nil {
 		d.discard()
 		return nil, err
 	}
@@ -77,20 +76,20 @@ func (f *fetched) receive(body io.Reader, what string, limit int64) error {
 	return nil
 }
 
-// counted is a reader that tells how much is read from it.
-func counted(r io.Reader, onRead func(n int)) io.Reader {
+// countReads counts the bytes that are read.
+func countReads(r io.Reader, onRead func(n int)) io.Reader {
 	if onRead == nil {
 		return r
 	}
-	return &counter{r, onRead}
+	return &countingReader{r, onRead}
 }
 
-type counter struct {
+type countingReader struct {
 	from   io.Reader
 	onRead func(n int)
 }
 
-func (c *counter) Read(p []byte) (int, error) {
+func (c *countingReader) Read(p []byte) (int, error) {
 	n, err := c.from.Read(p)
 	if n > 0 {
 		c.onRead(n)
@@ -104,8 +103,7 @@ func newMediaKey() []byte {
 	return key
 }
 
-// fetchError says in a sentence why a file could not be fetched. What is not the other side's doing,
-// such as a full disk, stays an error of ours.
+// fetchError explains why a file could not be fetched. Local errors, such as a full disk, stay server errors.
 func fetchError(what string, limit int64, err error) error {
 	if _, ok := errors.AsType[*safehttp.BadURL](err); ok {
 		return &Error{err.Error(), nil}
@@ -127,8 +125,7 @@ func tooLarge(what string, limit int64) *Error {
 	}
 }
 
-// badType says that a file is not of the kind that is wanted.
-func badType(kind, wanted string) *Error {
+func wrongType(kind, wanted string) *Error {
 	return &Error{
 		Sentence: fmt.Sprintf("The address gives %s, not %s.", bare(kind), wanted),
 		Cause:    &safehttp.Problem{Code: safehttp.BadType, Sentence: "The answer has the wrong type."},

@@ -19,16 +19,15 @@ import (
 // ffmpegMemory is the largest piece of memory that ffmpeg may ask for at once, in bytes.
 const ffmpegMemory = "268435456"
 
-// ffmpegLimits are what it may use in all. Most of the address space is of its libraries.
+// ffmpegLimits bound the process. Most of the address space is for its libraries.
 var ffmpegLimits = confine.Limits{Memory: 1 << 30, CPU: convertTimeout}
 
 var ffmpegVersion = regexp.MustCompile(`ffmpeg version (\S+)`)
 
-// FFmpeg tells which ffmpeg is installed, and whether it can convert voice notes.
+// FFmpeg is an installed ffmpeg.
 func (l *Library) FFmpeg() (version string, ok bool) { return FFmpeg(l.ffmpeg) }
 
-// FFmpeg tells which ffmpeg is at a path, or in PATH if that is empty, and whether it can convert
-// voice notes.
+// FFmpeg returns the version of the ffmpeg at a path, or in PATH if empty, and whether it can convert voice notes.
 func FFmpeg(path string) (version string, ok bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -42,14 +41,13 @@ func FFmpeg(path string) (version string, ok bool) {
 
 func ffmpegCommand(ctx context.Context, path string, args ...string) *exec.Cmd {
 	cmd := confine.Command(ctx, ffmpegLimits, cmp.Or(path, "ffmpeg"), args...)
-	cmd.Env = []string{"LC_ALL=C", "MALLOC_ARENA_MAX=2"} // it needs nothing of ours, and little address space for each thread
+	cmd.Env = []string{"LC_ALL=C", "MALLOC_ARENA_MAX=2"} // no environment, and little address space per thread
 	cmd.WaitDelay = time.Second
 	return cmd
 }
 
-// toOpus has ffmpeg convert the file at a path to ogg/opus, 16 kHz mono. ffmpeg is a program of a
-// million lines that reads a stranger's file: it is told the format, and it is confined, so that it can use
-// bounded time, memory and output, write no file and reach no network.
+// toOpus converts a file to ogg/opus, 16 kHz mono. ffmpeg reads a stranger's file, so it is confined: the format is
+// fixed, time, memory and output are bounded, and it cannot write files or use the network.
 func (l *Library) toOpus(ctx context.Context, path, demuxer string, to io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, convertTimeout)
 	defer cancel()
@@ -59,8 +57,8 @@ func (l *Library) toOpus(ctx context.Context, path, demuxer string, to io.Writer
 		"-map", "0:a:0", "-map_metadata", "-1", "-threads", "1",
 		"-c:a", "libopus", "-application", "voip", "-b:a", "24k", "-ac", "1", "-ar", "16000",
 		"-f", "ogg", "pipe:1")
-	out := &limited{to: to, left: maxVoice}
-	said := &tail{}
+	out := &limitedWriter{to: to, left: maxVoice}
+	said := &lastOutput{}
 	cmd.Stdout, cmd.Stderr = out, said
 	err := cmd.Run()
 	switch {
@@ -85,14 +83,14 @@ func (l *Library) toOpus(ctx context.Context, path, demuxer string, to io.Writer
 	return &Error{"The audio could not be converted: it is damaged or in a format that is not known. Send an ogg/opus or mp3 file that plays.", cause}
 }
 
-// limited writes up to a limit and then fails, which ends the program that writes to it.
-type limited struct {
+// limitedWriter writes up to a limit and then fails, which ends the program that writes to it.
+type limitedWriter struct {
 	to   io.Writer
 	left int64 // negative: more was written than allowed
 	err  error // of the writer underneath
 }
 
-func (w *limited) Write(p []byte) (int, error) {
+func (w *limitedWriter) Write(p []byte) (int, error) {
 	if w.left -= int64(len(p)); w.left < 0 {
 		return 0, errors.New("more output than allowed")
 	}
@@ -103,10 +101,10 @@ func (w *limited) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// tail keeps the last of what a program says.
-type tail struct{ last []byte }
+// lastOutput stores the last output of a program.
+type lastOutput struct{ last []byte }
 
-func (t *tail) Write(p []byte) (int, error) {
+func (t *lastOutput) Write(p []byte) (int, error) {
 	const most = 1 << 10
 	t.last = append(t.last, p...)
 	t.last = t.last[max(0, len(t.last)-most):]

@@ -9,11 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-// maxName is how long a file's name may be in bytes, with its extension: most file systems take 255.
+// maxName bounds a file's name in bytes, extension included: most file systems accept 255.
 const maxName = 200
 
-// nameOf chooses a file's name: what the caller gave, else what the server or the address calls it,
-// with an extension that fits.
+// nameOf prefers the caller's name, then the server's, then the one in the URL, with an extension that fits.
 func nameOf(given string, resp *http.Response, kind string) string {
 	if name := safeName(given); name != "" {
 		return name
@@ -39,8 +38,8 @@ var extensions = map[string]string{
 	"application/pdf": ".pdf", "application/zip": ".zip", "text/plain": ".txt", "text/html": ".html", "text/csv": ".csv", "application/json": ".json",
 }
 
-// safeName makes a name that can be shown and saved anywhere: no folders, no control characters,
-// none that turn the direction of writing (which hide the true extension), not hidden, not too long.
+// safeName removes folders, control characters and direction marks, which hide the true extension. The name is not
+// hidden and not too long.
 func safeName(name string) string {
 	name = strings.ToValidUTF8(name, "")
 	name = name[strings.LastIndexAny(name, `/\`)+1:]

@@ -9,16 +9,16 @@ import (
 	"parley"
 )
 
-// What may be read of a film to describe it. A film that says it elsewhere is sent without.
+// How much of a film is read to describe it. Otherwise it is sent without a description.
 const (
-	maxBoxes    = 1000     // of an MP4
-	webmOpening = 64 << 10 // bytes at the beginning of a WebM, where it says what it holds
+	maxBoxes   = 1000     // of an MP4
+	webmHeader = 64 << 10 // bytes at the start of a WebM, which describe its content
 )
 
-// describeFilm adds how large a film is shown and how long it lasts, as far as it says so where it should.
-func describeFilm(r io.ReaderAt, kind string, m *parley.Media) {
+// describeVideo adds the displayed size and the duration of a film if they are found.
+func describeVideo(r io.ReaderAt, kind string, m *parley.Media) {
 	if kind == "video/webm" {
-		opening := make([]byte, min(m.Size, webmOpening))
+		opening := make([]byte, min(m.Size, webmHeader))
 		if n, err := r.ReadAt(opening, 0); err == nil || errors.Is(err, io.EOF) {
 			describeWebM(opening[:n], m)
 		}
@@ -27,7 +27,7 @@ func describeFilm(r io.ReaderAt, kind string, m *parley.Media) {
 	describeMP4(r, m)
 }
 
-// box is a part of an MP4, QuickTime or 3GP file: its four letters, and where its content lies.
+// box is a part of an MP4, QuickTime or 3GP file: its type and the position of its content.
 type box struct {
 	kind     string
 	from, to int64
@@ -49,7 +49,6 @@ func describeMP4(r io.ReaderAt, m *parley.Media) {
 	})
 }
 
-// describe takes over what a box in the description of a film says.
 func (r *boxReader) describe(b box, m *parley.Media) {
 	switch b.kind {
 	case "mvhd":
@@ -63,7 +62,7 @@ func (r *boxReader) describe(b box, m *parley.Media) {
 	}
 }
 
-// each visits the boxes within another, up to one that is damaged.
+// each visits the boxes within another, up to a damaged one.
 func (r *boxReader) each(outer box, visit func(box)) {
 	for at := outer.from; at < outer.to && r.left > 0; r.left-- {
 		var head [16]byte
@@ -139,16 +138,16 @@ const (
 	webmSegment  = 0x18538067
 	webmTracks   = 0x1654ae6b
 	webmTrack    = 0xae
-	webmCluster  = 0x1f43b675 // the first one ends what describes it
+	webmCluster  = 0x1f43b675 // ends the description
 	webmInfo     = 0x1549a966
-	webmScale    = 0x2ad7b1 // nanoseconds that a unit of time has
+	webmScale    = 0x2ad7b1 // nanoseconds per unit of time
 	webmDuration = 0x4489
 	webmVideo    = 0xe0
 	webmWidth    = 0xb0
 	webmHeight   = 0xba
 )
 
-// describeWebM reads what comes before the first pictures.
+// describeWebM reads the part before the first frames.
 func describeWebM(opening []byte, m *parley.Media) {
 	scale, duration := 1e6, 0.0
 	for rest := opening; len(rest) > 0; {
@@ -160,7 +159,7 @@ func describeWebM(opening []byte, m *parley.Media) {
 		rest = rest[n+k:]
 		switch id {
 		case webmSegment, webmTracks, webmTrack, webmInfo, webmVideo:
-			continue // what is within is read as if it stood beside
+			continue // its children are read like siblings
 		}
 		if size > uint64(len(rest)) {
 			break
@@ -206,8 +205,8 @@ func wholeSeconds(seconds float64) int {
 	return int(math.Ceil(seconds))
 }
 
-// webmNumber reads a number and how many bytes it takes, which its leading zero bits say; 0: there is
-// none. An id is written with the bit that ends them, a size without.
+// webmNumber returns a number and its length in bytes, which the leading zero bits encode; 0: invalid. An id keeps the
+// marker bit, a size does not.
 func webmNumber(data []byte, marked bool) (value uint64, n int) {
 	if len(data) == 0 || data[0] == 0 {
 		return 0, 0

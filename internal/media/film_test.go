@@ -58,7 +58,7 @@ func TestFilmsAreDescribed(t *testing.T) {
 		"nothing":         {"video/webm", nil, 0, 0, 0},
 	} {
 		m := parley.Media{Size: int64(len(test.data))}
-		describeFilm(bytes.NewReader(test.data), test.kind, &m)
+		describeVideo(bytes.NewReader(test.data), test.kind, &m)
 		if m.Width != test.width || m.Height != test.height || m.Seconds != test.seconds {
 			t.Errorf("%s: %d × %d, %d s; want %d × %d, %d s", name, m.Width, m.Height, m.Seconds, test.width, test.height, test.seconds)
 		}
@@ -75,7 +75,7 @@ func FuzzFilm(f *testing.F) {
 			kind = "video/webm"
 		}
 		m := parley.Media{Size: int64(len(data))}
-		describeFilm(bytes.NewReader(data), kind, &m)
+		describeVideo(bytes.NewReader(data), kind, &m)
 		if m.Width < 0 || m.Height < 0 || m.Seconds < 0 {
 			t.Errorf("%+v", m)
 		}

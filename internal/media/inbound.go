@@ -29,8 +29,7 @@ const (
 	maxClaim     = 255 // characters of a name or a type that a stranger chose
 )
 
-// Claimed returns what is stored of a file before it is there: what its sender says of it, within bounds,
-// under the id that the file will have.
+// Claimed returns the sender's claims about a file, within bounds, with the id that the file will have.
 func Claimed(m parley.Media) parley.Media {
 	claimed := parley.Media{
 		ID: NewKey(), MIME: claimedType(m.MIME), Filename: safeName(m.Filename), Size: max(0, m.Size),
@@ -63,9 +62,9 @@ func claimedSide(pixels int) int {
 	return pixels
 }
 
-// Receive stores a file that came in. fill writes it; what it returns is returned as it is. The file gets
-// the id that [Claimed] chose, so that a second try replaces the first. It is described by its first bytes: a
-// stranger's picture is never decoded. What those do not tell is as the sender says.
+// Receive stores an inbound file. fill writes it; its error is returned as is. The file gets the id from [Claimed], so
+// that a second attempt replaces the first. Only its first bytes are read: a stranger's picture is never decoded. The
+// rest is as the sender claims.
 func (l *Library) Receive(claimed parley.Media, fill func(*os.File) error) (parley.Media, error) {
 	d, err := l.newDraft()
 	if err != nil {
@@ -86,7 +85,7 @@ func (l *Library) Receive(claimed parley.Media, fill func(*os.File) error) (parl
 	return m, nil
 }
 
-// Keep stores a file that somebody picked in a simulated phone.
+// Keep stores a file that was picked in a simulated phone.
 func (l *Library) Keep(data []byte, filename string) (parley.Media, error) {
 	return l.Receive(Claimed(parley.Media{Filename: filename}), func(f *os.File) error {
 		if _, err := f.Write(data); err != nil {
@@ -96,7 +95,7 @@ func (l *Library) Keep(data []byte, filename string) (parley.Media, error) {
 	})
 }
 
-// described returns what the file itself tells, and where it does not, what its sender says.
+// described prefers the file's own properties over the sender's claims.
 func (d *draft) described(claimed parley.Media) (parley.Media, error) {
 	m := claimed
 	hash := sha256.New()
@@ -118,12 +117,12 @@ func (d *draft) described(claimed parley.Media) (parley.Media, error) {
 	m.Size, m.SHA256 = size, hash.Sum(nil)
 	m.MIME = documentType(kind, "", m.Filename)
 	told := parley.Media{Size: size}
-	_ = unpanicked(func() error { // what cannot be read is stored without
+	_ = unpanicked(func() error { // stored without
 		switch {
 		case isPicture(kind):
 			told.Width, told.Height = pictureSize(d, kind)
 		case isFilm(kind):
-			describeFilm(d.File, kind, &told)
+			describeVideo(d.File, kind, &told)
 		}
 		return nil
 	})

@@ -19,10 +19,10 @@ const (
 	jpegAdobe       = 0xee
 )
 
-// jpegFile is what a JPEG's segments say of the memory and the time that its decoder will take.
+// jpegFile is the decoding cost of a JPEG, from its segments.
 type jpegFile struct {
 	size        image.Point
-	components  []sampling // none: no frame was met yet
+	components  []sampling // none: no frame yet
 	progressive bool
 	rgb         bool // its colours may have to be rearranged
 	scans       int
@@ -31,8 +31,8 @@ type jpegFile struct {
 // sampling is how many blocks a component has in each group of blocks, across and down.
 type sampling struct{ across, down int64 }
 
-// jpegCost walks over the segments of a JPEG, as its decoder does. It stops where the decoder would find
-// the file damaged: what was met until then is all that is decoded.
+// jpegCost reads the segments of a JPEG like its decoder. It stops where the decoder would fail: only earlier segments
+// are decoded.
 func jpegCost(r io.Reader) (cost, error) {
 	in := bufio.NewReader(r)
 	if _, err := in.Discard(2); err != nil { // the start of the picture
@@ -52,7 +52,7 @@ func jpegCost(r io.Reader) (cost, error) {
 	return cost{f.memory(), f.scans, int64(f.scans) * f.samples()}, nil
 }
 
-// nextSegment looks for the next marker and reads what belongs to it. The end of the picture has nothing.
+// nextSegment reads the next marker with its content.
 func nextSegment(in *bufio.Reader) (marker byte, segment []byte, err error) {
 	if marker, err = nextMarker(in); err != nil || marker == jpegEnd {
 		return marker, nil, err
@@ -97,7 +97,7 @@ func (f *jpegFile) take(marker byte, segment []byte) {
 	}
 }
 
-// takeFrame reads the header of a frame. The decoder takes one only.
+// takeFrame reads the header of a frame. The decoder accepts only one.
 func (f *jpegFile) takeFrame(marker byte, frame []byte) {
 	const fixed, each, most = 6, 3, 4
 	if f.components != nil || len(frame) < fixed || int(frame[5]) > most || len(frame) != fixed+each*int(frame[5]) {
@@ -129,11 +129,9 @@ func (f *jpegFile) samples() (n int64) {
 	return n
 }
 
-// upTo is how many steps it takes to cover a length.
 func upTo(length, step int64) int64 { return (length + step - 1) / step }
 
-// memory is for the samples, a byte each; four more where all passes have to be seen before a sample is
-// known; and the pixels made of them where they are not kept apart by colour.
+// memory is one byte per sample, four more for progressive files, and the pixels of colour models that are converted.
 func (f *jpegFile) memory() int64 {
 	memory := f.samples()
 	if f.progressive {

@@ -14,7 +14,7 @@ func (l *Library) Image(ctx context.Context, src Source) (parley.Media, error) {
 	}
 	defer f.discard()
 	if !isPicture(f.kind) {
-		return parley.Media{}, badType(f.kind, "an image. Send the address of a JPEG, PNG, WebP or GIF file")
+		return parley.Media{}, wrongType(f.kind, "an image. Send the address of a JPEG, PNG, WebP or GIF file")
 	}
 	if err := l.work(ctx, l.decoding, func() error { return describePicture(ctx, f.File, f.kind, &f.media) }); err != nil {
 		return parley.Media{}, pictureError(err)
@@ -30,9 +30,9 @@ func (l *Library) Video(ctx context.Context, src Source) (parley.Media, error) {
 	}
 	defer f.discard()
 	if !isFilm(f.kind) {
-		return parley.Media{}, badType(f.kind, "a video. Send the address of an MP4, 3GP, WebM or MOV file")
+		return parley.Media{}, wrongType(f.kind, "a video. Send the address of an MP4, 3GP, WebM or MOV file")
 	}
-	describeFilm(f.File, f.kind, &f.media)
+	describeVideo(f.File, f.kind, &f.media)
 	return l.finish(f, src, f.kind)
 }
 
@@ -57,12 +57,12 @@ func (l *Library) File(ctx context.Context, src Source) (parley.Media, error) {
 	return l.finish(f, src, documentType(f.kind, src.MIME, name))
 }
 
-// finish keeps a fetched file.
+// finish stores a fetched file.
 func (l *Library) finish(f *fetched, src Source, kind string) (parley.Media, error) {
 	m := f.media
 	m.MIME = kind
 	m.Filename = nameOf(src.Filename, f.resp, kind)
-	key, err := l.keep(f.draft)
+	key, err := l.store(f.draft)
 	if err != nil {
 		return parley.Media{}, err
 	}
@@ -70,8 +70,8 @@ func (l *Library) finish(f *fetched, src Source, kind string) (parley.Media, err
 	return m, nil
 }
 
-// describe adds what can be told of a file that need not be a picture, a sound or a film. Where it cannot be
-// read, it is a file all the same. Pictures larger than one that may be sent as such are not looked at.
+// describe adds properties of a file that is sent as a document. Errors are ignored. Pictures that are too large to
+// send as such are not read.
 func (l *Library) describe(ctx context.Context, d *draft, kind string, m *parley.Media) {
 	described := *m
 	var err error
@@ -81,7 +81,7 @@ func (l *Library) describe(ctx context.Context, d *draft, kind string, m *parley
 	case kind == mimeOpus:
 		err = l.measureInto(ctx, d, &described)
 	case isFilm(kind):
-		describeFilm(d.File, kind, &described)
+		describeVideo(d.File, kind, &described)
 	}
 	if err == nil {
 		*m = described

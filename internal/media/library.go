@@ -13,25 +13,24 @@ import (
 	"parley/internal/safehttp"
 )
 
-// Limits of what is fetched.
+// Limits on fetched files.
 const (
 	maxImage  = 16 << 20
 	maxVoice  = 16 << 20
 	maxVideo  = 64 << 20
 	maxFile   = 100 << 20
-	maxPixels = 40_000_000 // a decoded picture takes 4 to 8 bytes for each
+	maxPixels = 40_000_000 // a decoded picture takes 4 to 8 bytes per pixel
 
 	maxRedirects   = 3
 	fetchTimeout   = 30 * time.Second
 	previewTimeout = 3 * time.Second  // a text waits for its preview
-	convertTimeout = 60 * time.Second // 16 minutes of sound take about 7 seconds of a core
-	decodeTimeout  = 15 * time.Second // 40 million pixels take about a second of a core; the worst that is let in, about four
+	convertTimeout = 60 * time.Second // 16 minutes of sound take about 7 CPU seconds
+	decodeTimeout  = 15 * time.Second // 40 million pixels take about one CPU second; the worst accepted picture about four
 
-	// busyFor is how long to wait where there is no place for a picture or a sound.
+	// busyFor is the suggested delay when all slots are in use.
 	busyFor = 10 * time.Second
 
-	// decodeAtOnce bounds the memory of pictures, each of which may take maxDecode. Pictures that strangers
-	// send are not decoded.
+	// decodeAtOnce bounds the memory of pictures, each up to maxDecode. Pictures from strangers are not decoded.
 	decodeAtOnce = 2
 )
 
@@ -41,9 +40,9 @@ type Library struct {
 	dir     string
 	fetcher *safehttp.Client // for files
 	glancer *safehttp.Client // for previews
-	ffmpeg  string           // empty: what PATH has
+	ffmpeg  string           // empty: from PATH
 
-	// Places for what takes memory and a core.
+	// Slots for expensive work.
 	working  chan struct{} // sounds
 	decoding chan struct{} // pictures
 
@@ -51,8 +50,8 @@ type Library struct {
 	durable map[string]bool // folders known to be on disk
 }
 
-// Error is why a file cannot be sent, in a sentence for the caller. Any other error of this package
-// is the server's own trouble; where that is only being busy, it is a [parley.Error].
+// Error says why a file cannot be sent, in a sentence for the caller. Other errors of this package are the server's; if
+// it is only busy, a [parley.Error].
 type Error struct {
 	Sentence string
 	Cause    error // for the log; nil: the sentence is all
@@ -64,8 +63,8 @@ func (e *Error) Unwrap() error { return e.Cause }
 
 func errorf(format string, args ...any) *Error { return &Error{Sentence: fmt.Sprintf(format, args...)} }
 
-// Open opens the library in a folder, which it makes if need be. It removes what a crash left half
-// written, so only the one process that serves may open it.
+// Open opens the library in a folder and creates it if needed. It removes what a crash left incomplete, so only the
+// serving process may open it.
 func Open(dir string, policy safehttp.Policy) (*Library, error) {
 	l := &Library{
 		dir:     dir,
@@ -93,7 +92,7 @@ func (l *Library) Open(key string) (*os.File, error) {
 	return os.Open(path)
 }
 
-// Remove removes a file. Removing one that is not there is no error.
+// Remove removes a file. An unknown file is not an error.
 func (l *Library) Remove(key string) error {
 	path, err := pathIn(l.dir, key)
 	if err != nil {
@@ -111,7 +110,7 @@ func (l *Library) Close() {
 	l.glancer.CloseIdle()
 }
 
-// work runs do once there is a place for it.
+// work runs do when a slot is free.
 func (l *Library) work(ctx context.Context, places chan struct{}, do func() error) error {
 	select {
 	case places <- struct{}{}:
@@ -127,19 +126,18 @@ func tooBusy(cause error) error {
 	return &parley.Error{Code: parley.Unavailable, RetryAfter: busyFor, Message: "The server is too busy with other files. Try again.", Cause: cause}
 }
 
-// isForCaller reports whether an error says already what the caller is to be told.
+// isForCaller reports whether an error already has a message for the caller.
 func isForCaller(err error) bool {
 	_, ok := errors.AsType[*Error](err)
 	return ok || parley.CodeOf(err) != parley.Internal
 }
 
-// isInterrupted reports whether something was not done because nobody waits for it any more.
+// isInterrupted reports whether the work was cancelled.
 func isInterrupted(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// unpanicked turns a panic into an error: decoders get whatever strangers send, and none of it may
-// end the process.
+// unpanicked turns a panic into an error: decoders read files of strangers.
 func unpanicked(do func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {

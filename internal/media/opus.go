@@ -26,7 +26,7 @@ const (
 	hush = 0.0005
 )
 
-// sound is what is shown of a voice note before it is played.
+// sound is what a chat shows before a voice note is played.
 type sound struct {
 	seconds  int
 	waveform []byte // 64 values, 0 to 100
@@ -35,7 +35,7 @@ type sound struct {
 // errChannels says that a file is good but has more channels than a voice note may have.
 var errChannels = errors.New("more than two channels")
 
-// measure reads an ogg/opus file to its end. A file that is cut short or damaged is an error.
+// measure reads an ogg/opus file to its end. A truncated or damaged file is an error.
 func measure(ctx context.Context, r io.ReadSeeker) (sound, error) {
 	var packets int
 	var samples int64
@@ -57,8 +57,7 @@ func measure(ctx context.Context, r io.ReadSeeker) (sound, error) {
 	return sound{seconds: max(1, int((length+opusRate/2)/opusRate)), waveform: wave}, nil
 }
 
-// eachPacket gives the audio packets of an ogg/opus file, and returns how many samples at the
-// beginning are not to be played.
+// eachPacket passes the audio packets of an ogg/opus file, and returns the number of samples to skip at the start.
 func eachPacket(ctx context.Context, r io.ReadSeeker, do func(packet []byte)) (skip uint16, err error) {
 	if err := rewind(r); err != nil {
 		return 0, err

@@ -16,15 +16,15 @@ const (
 	maxDescription = 500
 )
 
-// page is what a page says of itself in its head.
+// page is the metadata in the head of a page.
 type page struct {
 	title, description, image string
 }
 
 func (p page) isEmpty() bool { return p == page{} }
 
-// parsePage reads the head of an HTML page in whatever encoding it is. What is for sharing (Open
-// Graph) goes before the page's own title and description.
+// parsePage reads the head of an HTML page in any encoding. Open Graph metadata wins over the page's title and
+// description.
 func parsePage(r io.Reader, contentType string) page {
 	utf8, err := charset.NewReader(r, contentType)
 	if err != nil {
@@ -36,7 +36,7 @@ func parsePage(r io.Reader, contentType string) page {
 	for {
 		kind := tokens.Next()
 		if kind == html.ErrorToken {
-			break // the end, or where the page was cut
+			break // the end, or the truncation
 		}
 		if kind != html.StartTagToken && kind != html.SelfClosingTagToken {
 			continue
@@ -80,7 +80,7 @@ func readMeta(tag html.Token, own, shared *page) {
 	}
 }
 
-// firstLine returns the first text that says something, on one line and not too long.
+// firstLine returns the first non-empty text, on one line and truncated.
 func firstLine(limit int, texts ...string) string {
 	for _, text := range texts {
 		text = strings.Map(func(r rune) rune {

@@ -18,8 +18,7 @@ import (
 	"parley"
 )
 
-// thumbnailSize is the longer side of a thumbnail in pixels: what a chat shows until the picture
-// itself is loaded.
+// thumbnailSize is the longer side of a thumbnail in pixels.
 const thumbnailSize = 100
 
 var errPixels = errors.New("too many pixels")
@@ -32,9 +31,8 @@ func isPicture(kind string) bool {
 	return false
 }
 
-// describePicture adds a picture's size as it is stored and a thumbnail as it is to be looked at. A
-// picture that is too costly to decode does without the thumbnail: a chat then shows nothing until the
-// picture itself is loaded.
+// describePicture adds the stored size of a picture and an upright thumbnail. A picture that is too expensive to decode
+// gets no thumbnail.
 func describePicture(ctx context.Context, r io.ReadSeeker, kind string, m *parley.Media) error {
 	img, size, err := readPicture(ctx, r, kind, maxPixels)
 	if errors.Is(err, errCostly) {
@@ -52,8 +50,8 @@ func describePicture(ctx context.Context, r io.ReadSeeker, kind string, m *parle
 	return nil
 }
 
-// readPicture decodes a picture if it does not have too many pixels, which is seen before any memory
-// is spent on them. The size of one that is too costly is returned with the error.
+// readPicture decodes a picture. It checks the number of pixels before it allocates memory. The size of a too expensive
+// picture is returned with the error.
 func readPicture(ctx context.Context, r io.ReadSeeker, kind string, limit int) (img image.Image, size image.Point, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, decodeTimeout, errCostly)
 	defer cancel()
@@ -103,7 +101,7 @@ func readStill(ctx context.Context, r io.ReadSeeker, kind string, limit int) (im
 	if err := rewind(r); err != nil {
 		return nil, size, err
 	}
-	if img, err = decode(newTimed(ctx, r)); err != nil {
+	if img, err = decode(newDeadlineReader(ctx, r)); err != nil {
 		return nil, size, fmt.Errorf("decode %s: %w", kind, err)
 	}
 	return img, size, nil
@@ -114,8 +112,7 @@ func rewind(r io.Seeker) error {
 	return err
 }
 
-// maxSide is how long a side may be: as long as a JPEG's or a GIF's can be. What is made for each row or
-// column of a picture stays small then.
+// maxSide is the largest side of a JPEG or GIF. It bounds buffers per row and column.
 const maxSide = 65_535
 
 func fits(width, height, limit int) bool {
@@ -134,14 +131,14 @@ func readWebP(ctx context.Context, r io.ReadSeeker, limit int) (image.Image, ima
 	if err != nil {
 		return nil, image.Point{}, err
 	}
-	// What the file says of itself and what its frame says may differ: both must fit.
+	// The header and the frame may give different sizes: both must fit.
 	if !fits(w.canvas.X, w.canvas.Y, limit) || !fits(w.frame.X, w.frame.Y, limit) {
 		return nil, image.Point{}, errPixels
 	}
 	if (cost{memory: w.memory()}).isTooHigh() {
 		return nil, w.canvas, errCostly
 	}
-	img, err := webp.Decode(newTimed(ctx, bytes.NewReader(w.still)))
+	img, err := webp.Decode(newDeadlineReader(ctx, bytes.NewReader(w.still)))
 	if err != nil {
 		return nil, w.canvas, fmt.Errorf("decode image/webp: %w", err)
 	}
@@ -169,7 +166,7 @@ type small struct {
 }
 
 // thumbnail makes a picture at most so wide and high, turned the way it is to be looked at.
-func thumbnail(img image.Image, turn turn, width, height int) (small, error) {
+func thumbnail(img image.Image, turn rotation, width, height int) (small, error) {
 	if turn.swapsSides() {
 		width, height = height, width
 	}
@@ -197,8 +194,8 @@ func thumbnail(img image.Image, turn turn, width, height int) (small, error) {
 // coarseness is how many times larger than wanted a picture may be when it is made small with care.
 const coarseness = 4
 
-// coarse leaves pixels out of a picture that is much larger than wanted. The careful way keeps 32 bytes
-// for every row of the picture times the width that is wanted, and more for the longer side.
+// coarse drops pixels of a much larger picture. The exact scaler needs 32 bytes per row times the target width, and
+// more for the longer side.
 func coarse(img image.Image, width, height int) image.Image {
 	b := img.Bounds()
 	w, h := min(b.Dx(), coarseness*width), min(b.Dy(), coarseness*height)

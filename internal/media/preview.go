@@ -23,8 +23,8 @@ const (
 	maxPreviewJPEG   = 64 << 10 // it travels inside the message
 )
 
-// Preview looks at the first link of a text and returns what to show of it; nil: nothing. It takes at
-// most three seconds and never fails. OnRead is told how many bytes were read; nil: nobody counts.
+// Preview returns the preview of the first link in a text, or nil. It takes at most three seconds and never fails.
+// onRead gets the number of bytes read; may be nil.
 func (l *Library) Preview(ctx context.Context, text string, highQuality bool, onRead func(n int)) *parley.Preview {
 	link := firstLink(text)
 	if link == "" {
@@ -78,7 +78,7 @@ func trimPunctuation(link string) string {
 	}
 }
 
-// readPage fetches a page, or what fits of it, and returns where it was found in the end.
+// readPage fetches the start of a page and returns its final URL.
 func (l *Library) readPage(ctx context.Context, link string, onRead func(n int)) (page, *url.URL, error) {
 	resp, err := l.glancer.Get(ctx, link)
 	if err != nil {
@@ -86,7 +86,7 @@ func (l *Library) readPage(ctx context.Context, link string, onRead func(n int))
 	}
 	defer resp.Body.Close()
 	kind := resp.Header.Get("Content-Type")
-	body := io.LimitReader(counted(resp.Body, onRead), maxPage)
+	body := io.LimitReader(countReads(resp.Body, onRead), maxPage)
 	if kind == "" {
 		head := make([]byte, 512)
 		n, _ := io.ReadFull(body, head)
@@ -113,7 +113,7 @@ func (l *Library) previewPicture(ctx context.Context, at *url.URL, address strin
 		return small{}, err
 	}
 	defer resp.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(counted(resp.Body, onRead), maxPreviewImage+1))
+	data, err := io.ReadAll(io.LimitReader(countReads(resp.Body, onRead), maxPreviewImage+1))
 	if err != nil {
 		return small{}, err
 	}

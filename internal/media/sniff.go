@@ -8,17 +8,15 @@ import (
 	"strings"
 )
 
-// sniffLen is how much of a file's beginning says what it is. The codecs of a WebM file are named
-// within it.
+// sniffLen is how many first bytes identify a file. The codecs of a WebM file are among them.
 const sniffLen = 4 << 10
 
 const (
-	mimeOpus = "audio/ogg; codecs=opus" // without the codec, WhatsApp takes a voice note and never delivers it
+	mimeOpus = "audio/ogg; codecs=opus" // without the codec, WhatsApp accepts a voice note but never delivers it
 	mimeAny  = "application/octet-stream"
 )
 
-// sniff tells a file's media type by its first bytes. The standard library knows what browsers need;
-// the rest is ours.
+// sniff detects a media type by the first bytes. The standard library detects what browsers need; this adds the rest.
 func sniff(head []byte) string {
 	switch {
 	case bytes.HasPrefix(head, []byte("OggS")):
@@ -140,7 +138,7 @@ var byExtension = map[string]string{
 	".epub": "application/epub+zip", ".apk": "application/vnd.android.package-archive", ".zip": "application/zip",
 }
 
-// documentType chooses a document's type from its content, what the caller said and its name.
+// documentType chooses a document's type from its content, the caller's claim and its name.
 func documentType(sniffed, given, name string) string {
 	if !isGeneric(sniffed) {
 		return sniffed

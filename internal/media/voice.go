@@ -12,8 +12,8 @@ import (
 	"parley"
 )
 
-// demuxers has what ffmpeg calls the formats that are converted. Naming the format keeps it from
-// guessing one that reads other files, such as a playlist.
+// demuxers maps types to ffmpeg's formats. A fixed format prevents ffmpeg from guessing one that reads other files,
+// such as a playlist.
 var demuxers = map[string]string{
 	"audio/mpeg": "mp3", "audio/wav": "wav", "audio/aac": "aac", "audio/flac": "flac", "audio/amr": "amr",
 	"audio/ogg": "ogg", mimeOpus: "ogg", mimeWebM: "matroska",
@@ -24,9 +24,8 @@ const mimeWebM = "audio/webm"
 
 const wantedAudio = "audio. Send the address of an OGG, OPUS, MP3, WAV, AAC or M4A file"
 
-// Voice fetches a voice note. An ogg/opus file is kept as it is; other audio is converted to that.
-// The media's SHA256 is that of the file as fetched; its MIME and Size are those of the file that is
-// kept.
+// Voice fetches a voice note. An ogg/opus file is stored unchanged; other audio is converted. SHA256 is that of the
+// fetched file; MIME and Size are those of the stored one.
 func (l *Library) Voice(ctx context.Context, src Source) (parley.Media, error) {
 	f, err := l.fetch(ctx, src, "voice note", maxVoice)
 	if err != nil {
@@ -35,12 +34,12 @@ func (l *Library) Voice(ctx context.Context, src Source) (parley.Media, error) {
 	defer f.discard()
 	m, err := l.voice(ctx, f, src)
 	if errors.Is(err, errNoSound) {
-		return parley.Media{}, badType(f.kind, wantedAudio)
+		return parley.Media{}, wrongType(f.kind, wantedAudio)
 	}
 	return m, err
 }
 
-// Recorded keeps a voice note that somebody recorded, as Voice does with one that it fetched.
+// Recorded stores a recorded voice note, as Voice does with a fetched one.
 func (l *Library) Recorded(ctx context.Context, data []byte, filename string) (parley.Media, error) {
 	d, err := l.newDraft()
 	if err != nil {
@@ -61,7 +60,6 @@ func (l *Library) Recorded(ctx context.Context, data []byte, filename string) (p
 // errNoSound says that a file is something else.
 var errNoSound = errors.New("no sound")
 
-// voice keeps a file as a voice note.
 func (l *Library) voice(ctx context.Context, f *fetched, src Source) (parley.Media, error) {
 	demuxer, ok := demuxers[f.kind]
 	if !ok {
@@ -86,7 +84,7 @@ func (l *Library) voice(ctx context.Context, f *fetched, src Source) (parley.Med
 	return l.convertVoice(ctx, f, src, demuxer)
 }
 
-// convertVoice keeps an ogg/opus file made of the one that was fetched.
+// convertVoice stores an ogg/opus conversion of the fetched file.
 func (l *Library) convertVoice(ctx context.Context, f *fetched, src Source, demuxer string) (parley.Media, error) {
 	made, err := l.newDraft()
 	if err != nil {

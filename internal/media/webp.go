@@ -6,7 +6,7 @@ import (
 	"image"
 )
 
-// webpFile is what has to be known of a WebP file before it is decoded.
+// webpFile is the decoding cost of a WebP file.
 type webpFile struct {
 	canvas image.Point // the size of the picture
 	frame  image.Point // the size of its first frame
@@ -51,7 +51,7 @@ func parseWebP(data []byte) (webpFile, error) {
 	return w, nil
 }
 
-// memory is what decoding the still picture takes, in bytes. The decoder reads all of the file first.
+// memory returns the memory to decode the still picture, in bytes. The decoder reads the whole file first.
 func (w webpFile) memory() int64 {
 	memory := 3 * int64(len(w.still))
 	for name, chunk := range riffChunks(w.still[12:]) {
@@ -68,9 +68,9 @@ func (w webpFile) memory() int64 {
 	return memory
 }
 
-// losslessMemory is what decoding a picture without loss takes: twice four bytes for each pixel and some
-// for tiles of them, and the tables of its code. Those may be 2,600 of 53 kB, which is known only by
-// decoding them; but 300 bytes of table take at least a byte of the file.
+// losslessMemory returns the memory of a lossless picture: eight bytes per pixel, the tiles, and the tables of its
+// code. There may be 2,600 tables of 53 kB, which only decoding shows; but 300 bytes of table take at least a byte of
+// the file.
 func losslessMemory(size image.Point, coded int) int64 {
 	const mostTables, perByte = 2_600 * 53_000, 300
 	return 9*area(size) + min(mostTables, perByte*int64(coded))
@@ -107,7 +107,7 @@ func webpFrameSize(name string, chunk []byte) image.Point {
 	return image.Point{}
 }
 
-// riffChunks gives the chunks of a RIFF file, up to one that is cut short.
+// riffChunks passes the chunks of a RIFF file, up to a truncated one.
 func riffChunks(data []byte) func(yield func(name string, chunk []byte) bool) {
 	return func(yield func(string, []byte) bool) {
 		for len(data) >= 8 {

@@ -1,10 +1,14 @@
 // Package network is the contract between the gateway and a chat network.
 //
-// A [Driver] opens a [Session] for each channel. The gateway calls the session to send and to ask;
-// the session calls the [Sink] with what arrives. That function is the one upward path in the
-// program, and it returns an error: nil means "safely kept, you may acknowledge it to the network",
-// anything else means "give it to me again".
+// A [Driver] opens a [Session] for each channel. The gateway calls the session to send and to query; the session calls
+// the [Sink] with events.
 //
-// Ids of a network are opaque outside its driver: sessions speak of contacts in the vocabulary of
-// package parley only. The package networktest holds every driver to what is written here.
+// Invariants:
+//
+//   - The Sink is the only path from a driver up to the gateway. nil means "stored, acknowledge it to the network"; an
+//     error means "deliver it again".
+//   - Events of one chat are delivered in order.
+//   - A message is confirmed only when the network has it, and the same id is shown once.
+//   - Ids of a network are opaque outside its driver: sessions use contacts of package parley.
+//   - Package networktest tests every driver against this contract.
 package network

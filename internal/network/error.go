@@ -8,32 +8,31 @@ import (
 	"parley"
 )
 
-// Class says what may be done after a send failed. Temporary is the default: an error is permanent
-// only where the network said so.
+// Class says what to do after a failed send. Temporary is the default: an error is permanent only if the network said
+// so.
 type Class int
 
 const (
 	// Temporary: not sent, and worth trying again later.
 	Temporary Class = iota
-	// Permanent: not sent, and trying again would give the same answer.
+	// Permanent: not sent, and a retry would fail the same way.
 	Permanent
 	// Disconnected: not sent, because there is no connection; try again once there is one. It does
 	// not count as an attempt.
 	Disconnected
-	// Unknown: the network may have it. A receipt confirms it; else it is sent again with the same id, the
-	// first time as soon as there is a connection.
+	// Unknown: the network may have it. A receipt confirms it; otherwise it is sent again with the same id, first as
+	// soon as there is a connection.
 	Unknown
-	// NotReady: it cannot be done yet, and nothing else depends on it: an operation that needs something
-	// which the account does not have so far. It is tried again until it expires, beside the later
-	// messages of its chat, which do not wait for it. A session answers it at once, without waiting for
-	// what is missing.
+	// NotReady: not possible yet, and nothing depends on it, such as an operation that needs keys which the account
+	// does not have yet. It is repeated until it expires; later messages of its chat do not wait for it. A session
+	// returns it at once.
 	NotReady
 )
 
-// Error is an error of a session with what follows from it.
+// Error is an error of a session with its class.
 type Error struct {
 	Class   Class
-	Failure parley.Failure // what a message that fails with it carries (Permanent only)
+	Failure parley.Failure // of the failed message (Permanent only)
 	Cause   error
 }
 
@@ -72,19 +71,17 @@ func OutcomeUnknown(cause error) *Error { return &Error{Class: Unknown, Cause: c
 // NotPossibleYet makes a NotReady error.
 func NotPossibleYet(cause error) *Error { return &Error{Class: NotReady, Cause: cause} }
 
-// ErrUnsupported is the answer of a session whose network has no such thing.
+// ErrUnsupported is returned for an operation that the network does not have.
 var ErrUnsupported = Refuse(parley.Unsupported, "This network cannot do that.")
 
-// ErrImpossibleNumber is the answer of every network for a contact whose number cannot exist: see
-// [parley.ContactID.CanExist].
+// ErrImpossibleNumber is returned for a contact whose number cannot exist: see [parley.ContactID.CanExist].
 var ErrImpossibleNumber = Refuse(parley.NotOnNetwork,
 	"This is no phone number. Begin with the country code, without a leading 0, and give 7 to 15 digits: 62812… and not 0812….")
 
-// ErrHeldBack is the answer for a message that was not sent because an earlier one of its chat, in
-// the same call, was not.
+// ErrHeldBack is returned for a message that was not sent because an earlier one of its chat, in the same call, failed.
 var ErrHeldBack = &Error{Class: Disconnected, Cause: errors.New("held back behind an earlier message")}
 
-// ClassOf returns the class of an error that a session answered.
+// ClassOf returns the class of a session's error.
 func ClassOf(err error) Class {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Class
@@ -92,8 +89,7 @@ func ClassOf(err error) Class {
 	return Temporary
 }
 
-// UnknownMessages is the answer of a sink to a receipt for messages that it does not know. It has taken the
-// rest of the receipt.
+// UnknownMessages is a sink's error for a receipt with unknown ids. The sink has stored the others.
 type UnknownMessages struct{ IDs []parley.MessageID }
 
 func (e *UnknownMessages) Error() string {

@@ -12,20 +12,19 @@ import (
 // server that drips would otherwise hold a connection for the whole time-out.
 const minRate = 1 << 10
 
-// body is an answer's body within the client's limits. Its errors are problems.
+// body is a response body within the client's limits. Its errors are problems.
 type body struct {
 	ctx     context.Context
 	from    io.ReadCloser
 	limit   int64
 	read    atomic.Int64
-	err     error // what every further Read answers
+	err     error // the error of every further Read
 	started time.Time
 	watch   *time.Timer
 	stop    func()
 }
 
-// newBody watches over the body of an answer. It cancels the request when the body comes too slowly,
-// and calls stop when the body is closed.
+// newBody cancels the request when the body is too slow, and calls stop when the body is closed.
 func newBody(ctx context.Context, resp *http.Response, o Options, cancel context.CancelCauseFunc, stop func()) *body {
 	b := &body{ctx: ctx, from: resp.Body, limit: o.MaxBody, started: time.Now(), stop: stop}
 	if resp.ContentLength > b.limit {

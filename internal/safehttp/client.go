@@ -11,29 +11,28 @@ import (
 )
 
 const (
-	dialTimeout   = 3 * time.Second  // a server that is there answers within a round trip or two
+	dialTimeout   = 3 * time.Second  // a reachable server accepts within a round trip or two
 	tlsTimeout    = 5 * time.Second  // slow machines need a second or two for the handshake
-	headerTimeout = 10 * time.Second // until the answer begins, unless told; the whole may take longer
-	maxHeader     = 64 << 10         // more header than that is no honest answer
+	headerTimeout = 10 * time.Second // default, until the response starts; the whole may take longer
+	maxHeader     = 64 << 10         // a larger header is not honest
 	userAgent     = "Parley"
 )
 
-// Options are what differs between uses of a client.
+// Options configure a client.
 type Options struct {
 	// Timeout is for the whole request, until its body is read; zero: 30 seconds.
 	Timeout time.Duration
-	// HeaderTimeout is until the answer begins; zero: 10 seconds.
+	// HeaderTimeout is until the response starts; zero: 10 seconds.
 	HeaderTimeout time.Duration
-	// MaxRedirects is how many redirects are followed; zero: none, the redirect itself is the answer.
+	// MaxRedirects is how many redirects are followed; zero: none, the redirect itself is the response.
 	MaxRedirects int
-	// MaxBody is how many bytes an answer's body may have; zero: 1 MiB.
+	// MaxBody bounds a response body in bytes; zero: 1 MiB.
 	MaxBody int64
-	// Grace is how long a body may come slower than 1 KiB/s before it is given up; zero: 5 seconds.
+	// Grace is how long a body may be slower than 1 KiB/s; zero: 5 seconds.
 	Grace time.Duration
 }
 
-// Client sends requests within its policy. It keeps no cookies. It may be used by several
-// goroutines.
+// Client sends requests within its policy. It stores no cookies. It may be used by several goroutines.
 type Client struct {
 	http    http.Client
 	options Options
@@ -74,7 +73,7 @@ func (p Policy) transport(header time.Duration) *http.Transport {
 	}
 }
 
-// dialTLS makes TLS connections itself, so that their failures can be told from all others.
+// dialTLS makes TLS connections itself, so that their errors can be distinguished.
 func (p Policy) dialTLS(dialer *net.Dialer) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		raw, err := dialer.DialContext(ctx, network, address)
@@ -97,8 +96,8 @@ func (p Policy) dialTLS(dialer *net.Dialer) func(context.Context, string, string
 	}
 }
 
-// Get fetches an address. Every answer but a 2xx one is a problem. The error is a *Problem or a
-// *BadURL; without one the caller closes the body, whose errors are problems too.
+// Get fetches a URL. Every status but 2xx is a problem. The error is a *Problem or a *BadURL; without one the caller
+// closes the body, whose errors are problems too.
 func (c *Client) Get(ctx context.Context, address string) (*http.Response, error) {
 	u, err := CheckURL(address)
 	if err != nil {
@@ -116,8 +115,8 @@ func (c *Client) Get(ctx context.Context, address string) (*http.Response, error
 	return resp, nil
 }
 
-// Do sends a request and returns whatever status is answered. The error is a *Problem or a *BadURL;
-// without one the caller closes the body, whose errors are problems too.
+// Do sends a request and returns the response with any status. The error is a *Problem or a *BadURL; without one the
+// caller closes the body, whose errors are problems too.
 func (c *Client) Do(req *http.Request) (*http.Response, error) {
 	u, err := checkParsed(req.URL)
 	if err != nil {
@@ -145,7 +144,7 @@ func (c *Client) Do(req *http.Request) (*http.Response, error) {
 // CloseIdle closes the connections that wait for another request.
 func (c *Client) CloseIdle() { c.http.CloseIdleConnections() }
 
-// checkRedirect decides about a redirect; where it leads is checked when it is dialled.
+// checkRedirect decides about a redirect; its address is checked when it is dialled.
 func (c *Client) checkRedirect(req *http.Request, via []*http.Request) error {
 	switch {
 	case c.options.MaxRedirects == 0:

@@ -1,7 +1,10 @@
-// Package safehttp makes HTTP clients that cannot reach private addresses, for every address that a
-// caller of the API gives us: callbacks, webhooks, media and link previews.
+// Package safehttp makes HTTP clients that cannot reach private addresses, for every URL that API callers provide:
+// callbacks, webhooks, media and link previews.
 //
-// What a name looks like says nothing about where it leads, so the only check that counts is made on
-// the very address that is about to be dialled, after DNS and again at each redirect. Clients have a
-// transport of their own and know no proxy: a proxy would dial for us, past that check.
+// Invariants:
+//
+//   - The address that is dialled is checked, after DNS and again at each redirect. A name says nothing about where it
+//     leads.
+//   - A client uses no proxy: a proxy would dial without that check.
+//   - Errors for callers reveal nothing about the other end but a status.
 package safehttp

@@ -14,11 +14,11 @@ import (
 
 // Policy says which addresses clients may reach. The zero Policy allows public ones only.
 type Policy struct {
-	// AllowPrivate adds ranges that are not public. Link-local and metadata addresses are opened
-	// only by a range that lies within theirs, never by a wider one.
+	// AllowPrivate adds private ranges. Link-local and metadata addresses are allowed only by a range within theirs,
+	// never by a wider one.
 	AllowPrivate []netip.Prefix
-	// Forbid names our own listeners, which stay out of reach even where their range is allowed. An
-	// unspecified address stands for every address of this machine.
+	// Forbid names our own listeners, which are blocked even if their range is allowed. An unspecified address means
+	// every address of this machine.
 	Forbid []netip.AddrPort
 	// Resolver looks names up; nil: the system's.
 	Resolver *net.Resolver
@@ -26,9 +26,9 @@ type Policy struct {
 	RootCAs *x509.CertPool
 }
 
-// guarded lists what must stay closed although an operator allows a wide private range: whoever
-// reaches these gets the credentials of the machine itself.
-var guarded = []netip.Prefix{
+// protectedRanges lists addresses that stay blocked although an operator allows a wide private range: they serve the
+// credentials of the machine itself.
+var protectedRanges = []netip.Prefix{
 	netip.MustParsePrefix("169.254.0.0/16"),         // link-local; metadata of AWS, GCP, Azure, Oracle, Scaleway …
 	netip.MustParsePrefix("fe80::/10"),              // link-local
 	netip.MustParsePrefix("100.100.100.200/32"),     // metadata of Alibaba Cloud
@@ -59,7 +59,7 @@ func (p Policy) control(network, address string, _ syscall.RawConn) error {
 
 func (p Policy) allows(to netip.AddrPort) bool {
 	addr := to.Addr().Unmap().WithZone("")
-	if p.isOurs(netip.AddrPortFrom(addr, to.Port())) || !p.allowsAddr(addr) {
+	if p.isOwnListener(netip.AddrPortFrom(addr, to.Port())) || !p.allowsAddr(addr) {
 		return false
 	}
 	if v4, ok := translated(addr); ok {
@@ -69,7 +69,7 @@ func (p Policy) allows(to netip.AddrPort) bool {
 }
 
 func (p Policy) allowsAddr(addr netip.Addr) bool {
-	for _, g := range guarded {
+	for _, g := range protectedRanges {
 		if g.Contains(addr) {
 			return slices.ContainsFunc(p.AllowPrivate, func(a netip.Prefix) bool {
 				return a.Contains(addr) && a.Bits() >= g.Bits()
@@ -93,8 +93,8 @@ func isPublic(addr netip.Addr) bool {
 
 var sixToFour = netip.MustParsePrefix("2002::/16")
 
-// translated returns the IPv4 address that a NAT64 or 6to4 gateway would connect to. Where an
-// operator without IPv4 allows such a range, that address is what has to be judged.
+// translated returns the IPv4 address behind a NAT64 or 6to4 address. If an operator without IPv4 allows such a range,
+// that address must be checked.
 func translated(addr netip.Addr) (netip.Addr, bool) {
 	b := addr.As16()
 	switch {
@@ -106,7 +106,7 @@ func translated(addr netip.Addr) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-func (p Policy) isOurs(to netip.AddrPort) bool {
+func (p Policy) isOwnListener(to netip.AddrPort) bool {
 	return slices.ContainsFunc(p.Forbid, func(ours netip.AddrPort) bool {
 		if ours.Port() != to.Port() {
 			return false

@@ -41,7 +41,7 @@ func TestEveryReservedRangeIsRefused(t *testing.T) {
 			}
 		})
 	}
-	for _, p := range slices.Concat(ssrf.IPv4DeniedPrefixes, ssrf.IPv6DeniedPrefixes, guarded) {
+	for _, p := range slices.Concat(ssrf.IPv4DeniedPrefixes, ssrf.IPv6DeniedPrefixes, protectedRanges) {
 		if _, ok := reserved[p.String()]; !ok {
 			t.Errorf("%s is refused but not tested", p)
 		}

@@ -18,16 +18,16 @@ const (
 	TLS            ProblemCode = "tls"             // no trusted TLS connection
 	Timeout        ProblemCode = "timeout"         // too slow
 	TooLarge       ProblemCode = "too_large"       // the body is over the limit
-	BadType        ProblemCode = "bad_type"        // the body is not of the kind that is wanted
-	HTTPStatus     ProblemCode = "http_status"     // the server answered something else than success
+	BadType        ProblemCode = "bad_type"        // the body has an unexpected type
+	HTTPStatus     ProblemCode = "http_status"     // a status that is not success
 )
 
-// Problem is why a request did not succeed. Its text may be shown to whoever gave the address: it
-// holds nothing that was found at the other end but a status. The cause is for the log only.
+// Problem is why a request failed. Its text may be shown to the caller who provided the URL: it contains nothing from
+// the other end but a status. The cause is for the log only.
 type Problem struct {
 	Code     ProblemCode
 	Sentence string
-	Status   int // what the server answered (HTTPStatus only; 0: a redirect was not followed)
+	Status   int // the response status (HTTPStatus only; 0: a redirect was not followed)
 	Cause    error
 }
 
@@ -38,13 +38,13 @@ func (p *Problem) Unwrap() error { return p.Cause }
 // errSlow is the cause with which a request is cancelled whose body comes too slowly.
 var errSlow = errors.New("body too slow")
 
-// tlsError marks what went wrong while a TLS connection was made.
+// tlsError marks errors of the TLS handshake.
 type tlsError struct{ error }
 
 func (e tlsError) Unwrap() error { return e.error }
 
-// problemOf finds the problem in an error of net/http. Blocked comes first: where some addresses of
-// a name are blocked and the others do not answer, that is what has to be said.
+// problemOf classifies an error of net/http. Blocked wins: if some addresses of a name are blocked and the others fail,
+// the caller must learn that.
 func problemOf(ctx context.Context, err error) *Problem {
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return p
@@ -84,7 +84,7 @@ func tooLarge(limit int64) *Problem {
 	return &Problem{Code: TooLarge, Sentence: "The answer is larger than " + Size(limit) + "."}
 }
 
-// Size writes a number of bytes as people read it: in full mebibytes, kibibytes or bytes.
+// Size formats a number of bytes in full mebibytes, kibibytes or bytes.
 func Size(bytes int64) string {
 	switch {
 	case bytes >= 1<<20 && bytes%(1<<20) == 0:

@@ -15,14 +15,13 @@ import (
 // used for all.
 const maxURL = 2048
 
-// BadURL says what is wrong with an address, and so what to send instead.
+// BadURL says what is wrong with a URL and what to send instead.
 type BadURL struct{ Sentence string }
 
 func (e *BadURL) Error() string { return e.Sentence }
 
-// CheckURL checks what can be wrong with an address in any configuration; where it leads is checked
-// when it is dialled. It returns the address with its host in ASCII and without a fragment, which is
-// legal in a link but never sent to a server. An error is a *BadURL.
+// CheckURL checks what is wrong with a URL in any configuration; its address is checked when it is dialled. It returns
+// the URL with its host in ASCII and without a fragment, which is never sent to a server. An error is a *BadURL.
 func CheckURL(raw string) (*url.URL, error) {
 	bad := func(sentence string) (*url.URL, error) { return nil, &BadURL{sentence} }
 	switch {
@@ -65,7 +64,7 @@ func checkParsed(u *url.URL) (*url.URL, error) {
 	return &checked, nil
 }
 
-// checkHost returns the host with its port as it should be written, or what is wrong with it.
+// checkHost returns the normalized host with its port, or an error.
 func checkHost(u *url.URL) (host, wrong string) {
 	host, wrong = checkHostname(u.Hostname(), strings.HasPrefix(u.Host, "["))
 	port := u.Port()
@@ -104,7 +103,7 @@ func toASCII(name string) (string, error) {
 	return strings.ToLower(name), nil // underscores and the like, which IDNA refuses, are in use
 }
 
-// isHostname checks an ASCII name by what DNS takes: labels of letters, digits, "-" and "_".
+// isHostname accepts labels of letters, digits, "-" and "_".
 func isHostname(name string) bool {
 	name = strings.TrimSuffix(name, ".")
 	if name == "" || len(name) > 253 {
@@ -118,8 +117,8 @@ func isHostname(name string) bool {
 	return true
 }
 
-// endsInNumber reports whether some resolvers would take a name for an IPv4 address in one of its
-// old spellings: 127.1, 2130706433, 0x7f000001, 0177.0.0.1.
+// endsInNumber reports whether a resolver may read a name as an old spelling of an IPv4 address: 127.1, 2130706433,
+// 0x7f000001, 0177.0.0.1.
 func endsInNumber(name string) bool {
 	labels := strings.Split(strings.TrimSuffix(name, "."), ".")
 	last := labels[len(labels)-1]

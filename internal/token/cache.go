@@ -7,11 +7,11 @@ import (
 	"parley"
 )
 
-// maxCached bounds the memory for tokens that were found good: 10,000 of them take about 8 MB.
+// maxCached bounds the cache: 10,000 tokens take about 8 MB.
 const maxCached = 10_000
 
-// cache remembers tokens that were found good, by their whole text. The map's hash is seeded and
-// its comparison complete, so nobody can make two tokens meet.
+// cache holds valid tokens by their whole text. The map's hash is seeded and its comparison complete, so collisions
+// cannot be forged.
 type cache struct {
 	mu      sync.RWMutex
 	entries map[string]*entry
@@ -40,15 +40,15 @@ func (c *cache) get(raw string) *entry {
 	return e
 }
 
-// generation is to be read before a token is looked up in the store, and given to add.
+// generation must be read before the store is queried, for add.
 func (c *cache) generation() uint64 {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.cleared
 }
 
-// add remembers a token, unless the cache was cleared since the token was looked up: it may have
-// been revoked in between. A full cache forgets some other token.
+// add caches a token unless the cache was cleared since generation: it may have been revoked in between. A full cache
+// evicts some other token.
 func (c *cache) add(raw string, e *entry, generation uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -39,8 +39,7 @@ func (a *Authority) Rotate(ctx context.Context) error {
 	return a.readKeys(ctx)
 }
 
-// readKeys reads the keys from the store. Only the newest one's secret is opened: the others no
-// longer sign.
+// readKeys reads the keys from the store. Only the newest secret is decrypted: the others no longer sign.
 func (a *Authority) readKeys(ctx context.Context) error {
 	stored, err := a.store.SigningKeys(ctx)
 	if err != nil {

@@ -7,9 +7,9 @@ import (
 	"parley"
 )
 
-// Local returns a new token of a kind that is valid on this Authority alone, until the process ends. It is not
-// stored, so it is not listed and cannot be revoked. It is for the command line of those who can read the data
-// directory. Call it before Verify is used by others.
+// Local returns a token that only this Authority accepts, until the process ends. It is not stored, so it is not listed
+// and cannot be revoked. It is for the command line of users who can read the data directory. Call it before others use
+// Verify.
 func (a *Authority) Local(kind parley.TokenKind) string {
 	var secret [32]byte
 	rand.Read(secret[:]) // never fails

@@ -1,5 +1,11 @@
-// Package token issues and checks the bearer tokens of the API: JWTs signed with Ed25519, each of
-// which counts only while its id is listed in the store. It knows nothing of HTTP.
+// Package token issues and verifies the bearer tokens of the API: JWTs signed with Ed25519.
+//
+// Invariants:
+//
+//   - A token is valid only while its id is listed in the store.
+//   - A token itself is never stored.
+//   - Only our own keys verify a token: headers that bring a key or ask for another rule are rejected.
+//   - A revoked token is rejected at once: Revoke clears the cache.
 package token
 
 import (
@@ -27,15 +33,15 @@ type Authority struct {
 	keyring *encrypt.Keyring
 	parser  *jwt.Parser
 	keys    atomic.Pointer[signingKeys]
-	seen    cache
+	cache   cache
 	local   map[string]parley.Token // those of Local; not changed once requests are served
 
-	touching sync.Mutex
-	closed   bool
-	touches  sync.WaitGroup // writes of "last used" under way; none is begun once it is closed
+	touchMu sync.Mutex
+	closed  bool
+	touches sync.WaitGroup // pending writes of "last used"; none starts after Close
 }
 
-// Open reads the signing keys from the store and makes the first one where there is none.
+// Open reads the signing keys and creates the first one if there is none.
 func Open(ctx context.Context, store *store.DB, keyring *encrypt.Keyring) (*Authority, error) {
 	a := &Authority{
 		store:   store,
@@ -45,7 +51,7 @@ func Open(ctx context.Context, store *store.DB, keyring *encrypt.Keyring) (*Auth
 			jwt.WithIssuer(issuer),
 			jwt.WithStrictDecoding()),
 	}
-	a.seen.init()
+	a.cache.init()
 	if err := a.readKeys(ctx); err != nil {
 		return nil, err
 	}
@@ -55,15 +61,14 @@ func Open(ctx context.Context, store *store.DB, keyring *encrypt.Keyring) (*Auth
 	return a, a.Rotate(ctx)
 }
 
-// Close waits for what is being written. A request that is still being answered may call Verify meanwhile.
+// Close waits for pending writes. Verify may still be called meanwhile.
 func (a *Authority) Close() {
-	a.touching.Lock()
+	a.touchMu.Lock()
 	a.closed = true
-	a.touching.Unlock()
+	a.touchMu.Unlock()
 	a.touches.Wait()
 }
 
-// claims are what a token says.
 type claims struct {
 	Issuer    string             `json:"iss"`
 	Subject   string             `json:"sub"`
@@ -77,7 +82,7 @@ type claims struct {
 func (c *claims) GetIssuer() (string, error)              { return c.Issuer, nil }
 func (c *claims) GetSubject() (string, error)             { return c.Subject, nil }
 func (c *claims) GetAudience() (jwt.ClaimStrings, error)  { return nil, nil }
-func (c *claims) GetIssuedAt() (*jwt.NumericDate, error)  { return nil, nil } // another clock may be ahead of ours
+func (c *claims) GetIssuedAt() (*jwt.NumericDate, error)  { return nil, nil } // another clock may be ahead
 func (c *claims) GetNotBefore() (*jwt.NumericDate, error) { return nil, nil }
 
 func (c *claims) GetExpirationTime() (*jwt.NumericDate, error) {
@@ -87,9 +92,8 @@ func (c *claims) GetExpirationTime() (*jwt.NumericDate, error) {
 	return jwt.NewNumericDate(time.Unix(c.ExpiresAt, 0)), nil
 }
 
-// Issue stores a new token's metadata and returns the token, which is kept nowhere: what is not
-// written down now is lost. An id is chosen unless t has one. What is given also stores more in the same
-// transaction.
+// Issue stores a token's metadata and returns the token, which is not stored. It chooses an id unless t has one. also
+// stores more in the same transaction.
 func (a *Authority) Issue(ctx context.Context, t parley.Token, also ...func(*store.Tx, parley.Token) error) (signed string, err error) {
 	if err := check(t); err != nil {
 		return "", err
@@ -99,7 +103,7 @@ func (a *Authority) Issue(ctx context.Context, t parley.Token, also ...func(*sto
 	}
 	t.CreatedAt, t.LastUsedAt, t.RevokedAt = time.Now().UTC().Truncate(time.Millisecond), time.Time{}, time.Time{}
 	if !t.ExpiresAt.IsZero() {
-		t.ExpiresAt = t.ExpiresAt.UTC().Truncate(time.Second) // what the claim can say
+		t.ExpiresAt = t.ExpiresAt.UTC().Truncate(time.Second) // the precision of the claim
 	}
 	if signed, err = a.sign(t); err != nil {
 		return "", err
@@ -128,7 +132,6 @@ func (a *Authority) Issue(ctx context.Context, t parley.Token, also ...func(*sto
 	return signed, nil
 }
 
-// check says what is wrong with a token to be issued.
 func check(t parley.Token) error {
 	if _, err := parley.ParseTokenKind(string(t.Kind)); err != nil {
 		return err
@@ -168,17 +171,17 @@ func (a *Authority) Revoke(ctx context.Context, id parley.TokenID) error {
 		}
 		return tx.RevokeToken(ctx, id, time.Now().UTC())
 	})
-	a.seen.clear()
+	a.cache.clear()
 	if err != nil {
 		return fmt.Errorf("revoke token: %w", err)
 	}
 	return nil
 }
 
-// Refresh forgets which tokens were valid and reads the keys again. It is to be called when tokens were removed
-// from the store other than by Revoke: with their channel.
+// Refresh clears the cache and reads the keys again. Call it after tokens were removed without Revoke, such as with
+// their channel.
 func (a *Authority) Refresh(ctx context.Context) error {
-	a.seen.clear()
+	a.cache.clear()
 	return a.readKeys(ctx)
 }
 

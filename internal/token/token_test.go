@@ -115,7 +115,7 @@ func TestRevokeUnderLoad(t *testing.T) {
 	for range 20 {
 		raw := issue(t, a, parley.Token{Kind: parley.GlobalToken})
 		token := verify(t, a, raw)
-		a.seen.clear()
+		a.cache.clear()
 		var wg sync.WaitGroup
 		for range 4 {
 			wg.Go(func() {
@@ -339,7 +339,7 @@ func refused(t testing.TB, a *Authority, raw string) {
 	_, err := a.Verify(t.Context(), raw)
 	if parley.CodeOf(err) != parley.Unauthenticated {
 		t.Errorf("not refused: %v", err)
-	} else if !isOneOf(err, errNone(), errNotAToken(), errNotValid(nil)) {
+	} else if !isOneOf(err, errNoToken(), errNotAToken(), errNotValid(nil)) {
 		t.Errorf("another sentence: %v", err)
 	}
 }
@@ -373,7 +373,7 @@ func TestRefusalsSayWhich(t *testing.T) {
 		want   *parley.Error
 		signed bool
 	}{
-		"nothing":                {"", errNone(), false},
+		"nothing":                {"", errNoToken(), false},
 		"a word":                 {"bad", errNotAToken(), false},
 		"three words":            {"a.b.c", errNotAToken(), false},
 		"blanks":                 {"a b", errNotAToken(), false},

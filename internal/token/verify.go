@@ -11,8 +11,7 @@ import (
 	"parley/internal/store"
 )
 
-// maxToken is how long a token may be. Ours have about 350 characters; what is longer is refused
-// before any of it is parsed.
+// maxToken bounds a token's length. Ours have about 350 characters; longer ones are rejected unparsed.
 const maxToken = 4 << 10
 
 // touchEvery is how exactly it is known when a token was last used.
@@ -22,8 +21,8 @@ const touchEvery = time.Minute
 // expired, or its channel was deleted. Presenting such a token is not an attempt to guess one.
 var ErrSigned = errors.New("signed by this server")
 
-// The four answers to a token that is not valid. A caller learns no more about the cause than these say.
-func errNone() *parley.Error {
+// The four errors for an invalid token. A caller learns no more about the cause.
+func errNoToken() *parley.Error {
 	return parley.Errorf(parley.Unauthenticated, "No token was sent. Send one header Authorization: Bearer <token>.")
 }
 
@@ -41,19 +40,19 @@ func errExpired() *parley.Error {
 	return &parley.Error{Code: parley.Unauthenticated, Cause: ErrSigned, Message: "The token has expired. Make a new one with: parley token create"}
 }
 
-// Verify says whose token this is, or answers an Unauthenticated [parley.Error]. The first look at
-// a token checks its signature and the store; later ones cost a look-up in memory.
+// Verify returns the metadata of a token or an Unauthenticated [parley.Error]. The first call checks its signature and
+// the store; later ones use the cache.
 func (a *Authority) Verify(ctx context.Context, raw string) (parley.Token, error) {
-	return a.VerifyFrom(ctx, raw, nobody)
+	return a.VerifyFrom(ctx, raw, anonymous)
 }
 
-func nobody() (from, userAgent string) { return "", "" }
+func anonymous() (from, userAgent string) { return "", "" }
 
-// VerifyFrom is Verify with who uses the token: the address and the program. That is asked for only when
-// it is noted, once a minute for each token.
+// VerifyFrom is Verify with the user of the token: address and program. who is called only when they are stored, once a
+// minute for each token.
 func (a *Authority) VerifyFrom(ctx context.Context, raw string, who func() (from, userAgent string)) (parley.Token, error) {
 	now := time.Now()
-	if e := a.seen.get(raw); e != nil {
+	if e := a.cache.get(raw); e != nil {
 		if !e.token.Active(now) {
 			return parley.Token{}, errExpired() // a revoked one is not in the cache
 		}
@@ -62,26 +61,26 @@ func (a *Authority) VerifyFrom(ctx context.Context, raw string, who func() (from
 	}
 	switch {
 	case raw == "":
-		return parley.Token{}, errNone()
+		return parley.Token{}, errNoToken()
 	case !wellFormed(raw):
 		return parley.Token{}, errNotAToken()
 	}
 	if t, isLocal := a.local[raw]; isLocal {
 		return t, nil
 	}
-	generation := a.seen.generation()
+	generation := a.cache.generation()
 	t, err := a.check(ctx, raw, now)
 	if err != nil {
 		return parley.Token{}, err
 	}
 	e := newEntry(t)
-	a.seen.add(raw, e, generation)
+	a.cache.add(raw, e, generation)
 	a.touch(ctx, e, now, who)
 	return t, nil
 }
 
-// wellFormed refuses what is too long, and every character that base64url does not have: the
-// decoder would skip line breaks, and one token must have one spelling.
+// wellFormed rejects long tokens, and characters that base64url does not have: the decoder would skip line breaks, and
+// one token must have one spelling.
 func wellFormed(raw string) bool {
 	if len(raw) > maxToken {
 		return false
@@ -99,7 +98,7 @@ func wellFormed(raw string) bool {
 // check verifies the signature and the claims, and that the store lists just this token.
 func (a *Authority) check(ctx context.Context, raw string, now time.Time) (parley.Token, error) {
 	c := &claims{}
-	_, err := a.parser.ParseWithClaims(raw, c, a.keyOf) // looks at the claims only after the signature
+	_, err := a.parser.ParseWithClaims(raw, c, a.verificationKey) // looks at the claims only after the signature
 	switch {
 	case errors.Is(err, jwt.ErrTokenExpired):
 		return parley.Token{}, errExpired()
@@ -126,12 +125,11 @@ func (a *Authority) check(ctx context.Context, raw string, now time.Time) (parle
 	return t, nil
 }
 
-// refusedHeaders are those by which a token brings its own key, or asks for a rule that we do not
-// know.
+// refusedHeaders bring a key or ask for a rule that is not supported.
 var refusedHeaders = []string{"jwk", "jku", "x5u", "x5c", "x5t", "x5t#S256", "crit", "b64", "zip"}
 
-// keyOf finds the key that a token names, in our own table and nowhere else.
-func (a *Authority) keyOf(t *jwt.Token) (any, error) {
+// verificationKey finds the key that a token names, in our own table and nowhere else.
+func (a *Authority) verificationKey(t *jwt.Token) (any, error) {
 	for _, name := range refusedHeaders {
 		if _, there := t.Header[name]; there {
 			return nil, errors.New("refused header")
@@ -145,8 +143,8 @@ func (a *Authority) keyOf(t *jwt.Token) (any, error) {
 	return key, nil
 }
 
-// touch has it written, at most once a minute and off the caller's path, that a token was used, and by whom. A
-// write that fails is let go: the next minute brings another.
+// touch stores at most once a minute, in the background, that a token was used and by whom. Errors are ignored: the
+// next minute repeats it.
 func (a *Authority) touch(ctx context.Context, e *entry, now time.Time, who func() (from, userAgent string)) {
 	last := e.touched.Load()
 	if now.UnixMilli()-last < touchEvery.Milliseconds() || !e.touched.CompareAndSwap(last, now.UnixMilli()) {
@@ -155,8 +153,8 @@ func (a *Authority) touch(ctx context.Context, e *entry, now time.Time, who func
 	ctx = context.WithoutCancel(ctx)
 	id, use := e.token.ID, parley.TokenUse{At: now.UTC()}
 	use.From, use.UserAgent = who()
-	a.touching.Lock()
-	defer a.touching.Unlock()
+	a.touchMu.Lock()
+	defer a.touchMu.Unlock()
 	if a.closed {
 		return
 	}

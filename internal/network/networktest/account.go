@@ -192,7 +192,7 @@ func testGroups(t *testing.T, h Harness) {
 	}
 }
 
-func testForget(t *testing.T, h Harness) {
+func testDeleteChannel(t *testing.T, h Harness) {
 	s, _ := start(t, h)
 	phone := h.Phone(t, 0)
 	send(t, s, outgoing(phone.Contact(), parley.Text{Body: "hi"}))
@@ -203,7 +203,7 @@ func testForget(t *testing.T, h Harness) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := h.Driver.Forget(t.Context(), h.Channel.Code); err != nil {
+		if err := h.Driver.DeleteChannel(t.Context(), h.Channel.Code); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -13,16 +13,16 @@ import (
 	"parley/internal/network"
 )
 
-// patience is how long the suite waits for something to come. Only a program that hangs reaches it.
-const patience = 2 * time.Minute
+// testTimeout is how long the suite waits for something to come. Only a program that hangs reaches it.
+const testTimeout = 2 * time.Minute
 
-// inbox is a sink that keeps what it takes.
+// inbox is a sink that stores its events.
 type inbox struct {
 	mu      sync.Mutex
 	events  []network.Event
 	changed chan struct{}                              // closed at the next event
-	refuse  func(context.Context, network.Event) error // nil: takes everything
-	inside  map[parley.ContactID]bool                  // chats of which an event is being given
+	refuse  func(context.Context, network.Event) error // nil: accepts everything
+	inside  map[parley.ContactID]bool                  // chats with an event in delivery
 	wrong   error
 }
 
@@ -67,7 +67,7 @@ func (in *inbox) refuseWith(refuse func(context.Context, network.Event) error) {
 // await waits until enough returns true for the events so far.
 func (in *inbox) await(t *testing.T, what string, enough func([]network.Event) bool) {
 	t.Helper()
-	timeout := time.NewTimer(patience)
+	timeout := time.NewTimer(testTimeout)
 	defer timeout.Stop()
 	for {
 		in.mu.Lock()
@@ -83,7 +83,7 @@ func (in *inbox) await(t *testing.T, what string, enough func([]network.Event) b
 		select {
 		case <-changed:
 		case <-timeout.C:
-			t.Fatalf("%s: not within %s; there came %+v", what, patience, events)
+			t.Fatalf("%s: not within %s; there came %+v", what, testTimeout, events)
 		}
 	}
 }

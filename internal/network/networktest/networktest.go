@@ -10,35 +10,33 @@ import (
 	"parley/internal/network"
 )
 
-// Harness is a network to test, with nothing on it yet but what each field says.
+// Harness is a network under test.
 type Harness struct {
 	Driver  network.Driver
-	Channel parley.Channel // paired, and not opened
+	Channel parley.Channel // paired, not opened
 
-	// Phone returns one of the phones of the test: online, on the network, reading only when it is told
-	// to. The same number is the same phone. At least 0 and 1 are contacts of the channel.
-	Phone func(t *testing.T, number int) Phone
-	// Absent is a number that is not on the network.
+	// Phone returns a phone of the test: online, on the network, reading only on request. The same number is the same
+	// phone. At least 0 and 1 are contacts of the channel.
+	Phone  func(t *testing.T, number int) Phone
 	Absent parley.ContactID
-	// Keep puts a file where the driver looks for what messages carry and returns its description.
+	// Keep stores a file where the driver looks for media and returns its description.
 	Keep func(t *testing.T, data []byte, m parley.Media) parley.Media
-	// Pair does what a person does to pair the channel again.
+	// Pair does what an owner does to pair the channel again.
 	Pair func(t *testing.T, s network.Session)
-	// SilentBlocks says that the network does not tell who blocks the channel: what is sent to them is
-	// confirmed and never arrives.
+	// SilentBlocks says that the network hides who blocks the channel: messages to them are confirmed and never arrive.
 	SilentBlocks bool
-	// Disconnect breaks the connection of a session; the driver is to make it again by itself.
+	// Disconnect breaks the connection of a session; the driver must reconnect.
 	Disconnect func(t *testing.T, s network.Session)
 }
 
-// Phone is somebody whom the channel can talk with.
+// Phone is a contact of the channel.
 type Phone interface {
 	Contact() parley.ContactID
 	// Shows returns the messages from the channel that the phone shows, oldest first.
 	Shows(t *testing.T) []Shown
 	// Send sends a message to the channel and returns its id.
 	Send(t *testing.T, content parley.Content, media []byte, replyTo parley.MessageID) parley.MessageID
-	// WasSeen reports whether the channel told the phone that it saw the message.
+	// WasSeen reports whether the phone got a read receipt.
 	WasSeen(t *testing.T, id parley.MessageID) bool
 	// ReactionTo returns the channel's reaction to a message that the phone sent.
 	ReactionTo(t *testing.T, id parley.MessageID) string
@@ -54,7 +52,7 @@ type Phone interface {
 // Shown is a message as a phone shows it.
 type Shown struct {
 	ID       parley.MessageID
-	Content  parley.Content // with what the network carries of it
+	Content  parley.Content // as the network carries it
 	ReplyTo  parley.MessageID
 	Reaction string // the channel's own
 	Deleted  bool
@@ -74,10 +72,10 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"a failure holds back the rest of its chat", testHeldBack},
 		{"receipts come", testReceipts},
 		{"a phone that was offline gets what waited", testOffline},
-		{"a refused receipt comes again", testReceiptAgain},
+		{"a refused receipt comes again", testReceiptRetry},
 		{"inbound messages come intact", testInbound},
 		{"a file can be fetched later", testFetchLater},
-		{"inbound messages come in order, and again when refused", testInboundAgain},
+		{"inbound messages come in order, and again when refused", testInboundRetry},
 		{"what came while the session was closed comes later", testInboundLater},
 		{"reactions go both ways", testReactions},
 		{"deletions go both ways", testDeletions},
@@ -95,7 +93,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"contacts are listed by name", testContacts},
 		{"numbers can be checked", testNumbers},
 		{"groups can be made and read", testGroups},
-		{"a channel can be forgotten, twice", testForget},
+		{"a channel can be forgotten, twice", testDeleteChannel},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, open(t)) })
 	}

@@ -53,7 +53,7 @@ func testOffline(t *testing.T, h Harness) {
 	expectBodies(t, away, "1", "2")
 }
 
-func testReceiptAgain(t *testing.T, h Harness) {
+func testReceiptRetry(t *testing.T, h Harness) {
 	s, in := start(t, h)
 	phone := h.Phone(t, 0)
 	var refused atomic.Int32
@@ -130,7 +130,7 @@ func testFetchLater(t *testing.T, h Harness) {
 	}
 }
 
-// fetch gets the file of a message; nil: it has none.
+// fetch returns the file of a message; nil: no file.
 func fetch(t *testing.T, s network.Session, reference []byte) []byte {
 	t.Helper()
 	if reference == nil {
@@ -151,7 +151,7 @@ func fetch(t *testing.T, s network.Session, reference []byte) []byte {
 	return data
 }
 
-func testInboundAgain(t *testing.T, h Harness) {
+func testInboundRetry(t *testing.T, h Harness) {
 	_, in := start(t, h)
 	first, other := h.Phone(t, 0), h.Phone(t, 1)
 	var tries atomic.Int32

@@ -180,7 +180,7 @@ func testRefusals(t *testing.T, h Harness) {
 	}
 }
 
-// testImpossibleNumbers writes to numbers that nobody can have. The reason says what to do.
+// testImpossibleNumbers sends to numbers that cannot exist. The reason says what to do.
 func testImpossibleNumbers(t *testing.T, h Harness) {
 	s, _ := start(t, h)
 	for _, number := range []string{"0812345", "081234567890", "12345", "628123", "6281234567890123"} {

@@ -97,8 +97,8 @@ func (n *Network) Open(ctx context.Context, channel parley.Channel, sink network
 	return newSession(w, channel, sink)
 }
 
-// Forget removes a channel's world: at once for callers, its rows in batches.
-func (n *Network) Forget(ctx context.Context, code parley.ChannelCode) error {
+// DeleteChannel removes a channel's world: at once for callers, its rows in batches.
+func (n *Network) DeleteChannel(ctx context.Context, code parley.ChannelCode) error {
 	w, err := n.world(ctx, code)
 	if err != nil {
 		return err

@@ -128,7 +128,7 @@ func TestRemovedWorldsArePurged(t *testing.T) {
 			d.send(text(fmt.Sprintf("62855%06d", i), "hi"))
 		}
 		must(t, n.Reset(ctx, "test"))
-		must(t, n.Forget(ctx, "gone"))
+		must(t, n.DeleteChannel(ctx, "gone"))
 		synctest.Wait()
 		for table, want := range map[string]int{
 			"worlds": 2, "phones": 4, "messages": 2*purgeBatch + 11, "events": 1, "files": 1, "faults": 1, "groups": 2,

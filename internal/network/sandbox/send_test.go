@@ -130,7 +130,7 @@ func TestResetLeavesOtherChannelsAlone(t *testing.T) {
 		}
 		d.send(text(ayu, "forgotten"))
 		must(t, d.session.Close())
-		must(t, n.Forget(ctx, "test"))
+		must(t, n.DeleteChannel(ctx, "test"))
 		var orphans int
 		must(t, n.db.Read(t.Context()).QueryRow(`SELECT count(*) FROM messages WHERE phone NOT IN (SELECT id FROM phones)`, nil, &orphans))
 		if orphans != 0 {

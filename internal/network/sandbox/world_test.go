@@ -185,11 +185,11 @@ func TestForgottenChannelIsNew(t *testing.T) {
 	withDesk(t, func(t *testing.T, d *desk) {
 		ctx := t.Context()
 		d.send(text(ayu, "hi"))
-		if err := d.network.Forget(ctx, "test"); err == nil {
+		if err := d.network.DeleteChannel(ctx, "test"); err == nil {
 			t.Error("a channel with an open session was forgotten")
 		}
 		must(t, d.session.Close())
-		must(t, d.network.Forget(ctx, "test"))
+		must(t, d.network.DeleteChannel(ctx, "test"))
 		if got := d.messages(ayu, Query{}); len(got) != 0 {
 			t.Errorf("the phone shows %+v", got)
 		}

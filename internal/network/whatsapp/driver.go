@@ -100,11 +100,11 @@ func (d *Driver) Open(_ context.Context, channel parley.Channel, sink network.Si
 	return s, nil
 }
 
-// Forget removes the keys of a channel's device. The phone lists the device until its owner removes it, unless the
+// DeleteChannel removes the keys of a channel's device. The phone lists the device until its owner removes it, unless the
 // channel was logged out.
-func (d *Driver) Forget(ctx context.Context, code parley.ChannelCode) error {
+func (d *Driver) DeleteChannel(ctx context.Context, code parley.ChannelCode) error {
 	if d.session(code) != nil {
-		return fmt.Errorf("whatsapp: forget channel %s: its session is open", code)
+		return fmt.Errorf("whatsapp: delete channel %s: its session is open", code)
 	}
 	return d.db.deleteChannel(ctx, code)
 }

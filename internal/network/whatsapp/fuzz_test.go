@@ -91,7 +91,7 @@ func (f *stanzaFuzz) connect() {
 			time.Sleep(shortly / 2)
 		}
 		must(f.t, f.s.Close())
-		must(f.t, f.w.driver.Forget(f.t.Context(), code))
+		must(f.t, f.w.driver.DeleteChannel(f.t.Context(), code))
 	}
 	f.s, f.in = f.w.start()
 	f.in.status(parley.ScanQRCode)
@@ -257,7 +257,7 @@ func (f *stanzaFuzz) pairing(i int) {
 		owner.EnterCode(ctx, step.Code)
 	}
 	must(f.t, s.Close())
-	must(f.t, f.w.driver.Forget(f.t.Context(), name))
+	must(f.t, f.w.driver.DeleteChannel(f.t.Context(), name))
 }
 
 // breaker makes broken stanzas, the same ones for the same seed as long as they are asked for in one order.

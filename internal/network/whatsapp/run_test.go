@@ -230,7 +230,7 @@ func TestManyChannels(t *testing.T) {
 		if _, err := w.driver.Open(t.Context(), parley.Channel{Code: name}, in.sink); err == nil {
 			t.Error("a channel was opened twice")
 		}
-		if err := w.driver.Forget(t.Context(), name); err == nil {
+		if err := w.driver.DeleteChannel(t.Context(), name); err == nil {
 			t.Error("an open channel was forgotten")
 		}
 	}

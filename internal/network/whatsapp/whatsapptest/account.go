@@ -12,17 +12,17 @@ import (
 	"go.mau.fi/whatsmeow/types"
 )
 
-// Addressing is how a person is shown to others.
+// Addressing is which addresses of an account others see.
 type Addressing int
 
 const (
 	Both       Addressing = iota // by LID, with the number beside it: today's normal case
 	ByNumber                     // by number, with the LID beside it
 	OnlyLID                      // by LID alone: the number stays hidden and cannot be looked up
-	OnlyNumber                   // by number alone: a person without a LID, to whom today's clients cannot write
+	OnlyNumber                   // by number alone: an account without a LID, which today's clients cannot write to
 )
 
-// account is one person: a number, a LID, a phone and the devices linked to it. Guarded by Server.mu.
+// account is one account: a number, a LID, a phone and its linked devices. Guarded by Server.mu.
 type account struct {
 	number, lid string
 	name, about string
@@ -34,10 +34,10 @@ type account struct {
 	online      bool
 	collections map[string]*collection
 	blocked     []types.JID
-	peers       map[*account]bool // whom to tell of changed devices and identities
-	strangers   int               // error code for messages of people whom this one never wrote to
-	wroteTo     map[*account]bool // whom this one wrote to
-	refusal     *Refusal          // answers the next logins instead of success
+	peers       map[*account]bool // accounts that are notified of changed devices and identities
+	strangers   int               // error code for messages of accounts that this one never wrote to
+	wroteTo     map[*account]bool // accounts that this one wrote to
+	refusal     *Refusal          // response to the next logins; nil: success
 }
 
 // device is one device of an account: the phone (0), a simulated companion, or a linked client. Guarded by
@@ -48,13 +48,13 @@ type device struct {
 	keys  publicKeys // of a linked client, as it uploaded them
 	adv   []byte     // signed identity of a companion; empty for a phone
 
-	queue []*queued // what the device has not acknowledged, in order
+	queue []*queued // unacknowledged stanzas, in order
 	sim   *simDevice
 
 	noise  [32]byte // credential of a linked client
 	fresh  bool     // never active before
 	conn   *conn    // its connection, if any
-	active bool     // its connection takes stanzas
+	active bool     // its connection receives stanzas
 	hold   bool     // notifications wait
 	held   []*queued
 
@@ -83,7 +83,7 @@ type publicKey struct {
 	pub [32]byte
 }
 
-// lidOf gives each number a LID of fifteen digits that looks nothing like it and is always the same.
+// lidOf returns a stable LID of fifteen digits for a number.
 func lidOf(number string) string {
 	sum := sha256.Sum256([]byte(number))
 	const span = 900_000_000_000_000

@@ -16,17 +16,17 @@ import (
 
 const (
 	frameHeader = 3       // bytes of big-endian length before each frame
-	maxFrame    = 1 << 24 // what three bytes can say; the first upload of keys is beyond websocket's default
+	maxFrame    = 1 << 24 // the limit of three bytes; the first upload of keys exceeds websocket's default
 )
 
-// closeGrace is how long a connection stays open after a final stanza. A client that sees the end of
-// the socket drops what it has queued but not handled, the final stanza included.
+// closeGrace is how long a connection stays open after a final stanza. A client that sees the end of the socket drops
+// stanzas that it has not handled, the final one included.
 const closeGrace = 300 * time.Millisecond
 
 // prologue opens the first message of a client: "WA", the protocol's version and its dictionary's.
 var prologue = []byte{'W', 'A', 6, 3}
 
-// conn is one encrypted connection. Its reader is the goroutine that serves it; anybody may send.
+// conn is one encrypted connection. The goroutine that serves it reads; any goroutine may send.
 type conn struct {
 	ws    *websocket.Conn
 	left  []byte // received bytes that no frame has claimed yet
@@ -43,7 +43,7 @@ type conn struct {
 
 	stalled atomic.Bool // the network carries nothing, though the socket is open
 
-	mangle func(waBinary.Node) waBinary.Node // changes what is sent
+	mangle func(waBinary.Node) waBinary.Node // changes outgoing stanzas
 
 	ctx    context.Context // done when the connection is
 	cancel context.CancelFunc
@@ -167,7 +167,7 @@ func (c *conn) queue(n waBinary.Node, delay time.Duration, last bool) {
 	}
 }
 
-// write sends what is queued, in order, until the connection ends.
+// write sends queued frames in order until the connection ends.
 func (c *conn) write(seal cipher.AEAD) {
 	defer c.cancel()
 	for count := uint32(0); ; count++ {
@@ -226,7 +226,7 @@ func (c *conn) wait(d time.Duration) bool {
 	}
 }
 
-// writeFrame sends one whole frame in one websocket message: the client miscounts a frame that is split.
+// writeFrame sends one frame in one websocket message: the client miscounts a split frame.
 func (c *conn) writeFrame(body []byte) error {
 	if len(body) >= maxFrame {
 		return errors.New("frame is too long")

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Vote chooses options of a poll that the phone showed; none takes the vote back.
+// Vote votes in a poll that the phone received; no options withdraw the vote.
 func (p *Phone) Vote(ctx context.Context, pollID string, options ...string) (string, error) {
 	m, err := p.message(pollID)
 	if err != nil {
@@ -65,7 +65,6 @@ func voteKey(secret []byte, pollID string, author, voter types.JID) (key, extra 
 	return hkdfutil.SHA256(secret, nil, []byte(info), 32), []byte(pollID + "\x00" + voter.String())
 }
 
-// kindOf tells what a message is.
 func kindOf(m *waE2E.Message) Kind {
 	switch {
 	case m.Conversation != nil, m.GetExtendedTextMessage() != nil:
@@ -99,12 +98,12 @@ func kindOf(m *waE2E.Message) Kind {
 	}
 }
 
-// isSenderKeyOnly tells a message that only carries the key of a group.
+// isSenderKeyOnly reports whether a message contains only a group key.
 func isSenderKeyOnly(m *waE2E.Message) bool {
 	return m.GetSenderKeyDistributionMessage() != nil && kindOf(m) == KindOther && m.GetProtocolMessage() == nil
 }
 
-// poll finds a poll in whichever version of the message it stands.
+// poll returns the poll of any message version.
 func poll(m *waE2E.Message) *waE2E.PollCreationMessage {
 	for _, p := range []*waE2E.PollCreationMessage{m.GetPollCreationMessage(), m.GetPollCreationMessageV2(), m.GetPollCreationMessageV3()} {
 		if p != nil {
@@ -123,7 +122,7 @@ func edit(m *waE2E.Message) *waE2E.ProtocolMessage {
 	return nil
 }
 
-// describe reads the text of a message, what it is about, and what it answers.
+// describe returns the text of a message, its target, and the message that it quotes.
 func describe(m *waE2E.Message) (text, target, quoted string) {
 	switch kindOf(m) {
 	case KindText:

@@ -13,10 +13,10 @@ import (
 type queued struct {
 	class, id string // class is the tag of the stanza
 	stanza    node
-	trace     *Trace // of the ledger; nil for what is no message
+	trace     *Trace // nil if the stanza is not a message
 }
 
-// deliver gives a stanza to a device now or as soon as it is there. The caller holds the lock.
+// deliver queues a stanza for a device, and sends it if the device is active. The caller holds the lock.
 func (s *Server) deliver(d *device, stanza node, e *Trace) {
 	if d.removed {
 		return
@@ -41,14 +41,14 @@ func (s *Server) sendQueued(d *device, q *queued, stanza node) {
 	d.conn.send(stanza, s.delay())
 }
 
-// sendNow sends a stanza that is not worth keeping. The caller holds the lock.
+// sendNow sends a stanza without queueing it. The caller holds the lock.
 func (s *Server) sendNow(d *device, stanza node) {
 	if d.sim == nil && d.active {
 		d.conn.send(stanza, s.delay())
 	}
 }
 
-// flush gives a device that became active what it has missed. The caller holds the lock.
+// flush sends the queue to a device that became active. The caller holds the lock.
 func (s *Server) flush(d *device) {
 	d.active = true
 	count := map[string]int{}
@@ -72,7 +72,7 @@ func (s *Server) flush(d *device) {
 	s.changed.notify()
 }
 
-// dequeue forgets the first queued stanza of a class and id, and returns it. The caller holds the lock.
+// dequeue removes and returns the first queued stanza with a class and an id. The caller holds the lock.
 func (s *Server) dequeue(d *device, class, id string) *queued {
 	for i, q := range d.queue {
 		if q.class == class && q.id == id {
@@ -84,7 +84,6 @@ func (s *Server) dequeue(d *device, class, id string) *queued {
 	return nil
 }
 
-// handleAck takes an ack of a client.
 func (s *Server) handleAck(d *device, stanza *node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,14 +100,14 @@ func (s *Server) handleAck(d *device, stanza *node) {
 	}
 }
 
-// notify makes a notification and gives it to a device. The caller holds the lock.
+// notify sends a notification to a device. The caller holds the lock.
 func (s *Server) notify(d *device, from types.JID, kind string, extra attrs, children ...node) {
 	a := attrs{"from": from, "type": kind, "id": s.nextID(""), "t": unix()}
 	maps.Copy(a, extra)
 	s.deliver(d, n("notification", a, children...), nil)
 }
 
-// announceDevices tells everybody who knows an account that its devices changed. The caller holds the lock.
+// announceDevices notifies all peers of an account that its devices changed. The caller holds the lock.
 func (s *Server) announceDevices(a *account, change string, id uint16) {
 	s.announceDevicesFrom(a, a.publicJID(0), nil, change, id)
 }
@@ -126,7 +125,7 @@ func (s *Server) announceDevicesFrom(a *account, from types.JID, extra attrs, ch
 	s.announceOwn(a, id)
 }
 
-// announceOwn tells the other linked clients of an account which devices it has. The caller holds the lock.
+// announceOwn sends the device list to the other linked clients of an account. The caller holds the lock.
 func (s *Server) announceOwn(a *account, changed uint16) {
 	all := a.addresses(a.pnJID(0))
 	var list []node
@@ -140,8 +139,7 @@ func (s *Server) announceOwn(a *account, changed uint16) {
 	}
 }
 
-// HoldNotifications keeps notifications from the linked client, as a slow network does, until they are let
-// go again.
+// HoldNotifications delays notifications to the linked client, as a slow network does.
 func (l *Link) HoldNotifications(hold bool) {
 	s := l.phone.server
 	s.mu.Lock()
@@ -188,7 +186,7 @@ func (s *Server) handleChatState(d *device, stanza *node) {
 	}
 }
 
-// Block makes the phone ignore a person: their messages are confirmed but never arrive.
+// Block makes the phone ignore a contact: its messages are confirmed but never arrive.
 func (p *Phone) Block(other *Phone) {
 	s := p.server
 	s.mu.Lock()

@@ -40,17 +40,16 @@ type Fault struct {
 	held      *heldIQs
 }
 
-// heldIQs are requests whose answers are held.
+// heldIQs are requests whose responses are held.
 type heldIQs struct {
 	until   int
 	answers []func()
 }
 
-// LoseAck takes the next message and passes it on, but never confirms it.
+// LoseAck accepts the next message but never confirms it.
 func LoseAck() *Fault { return &Fault{target: faultMessage, kind: loseAck, left: 1} }
 
-// RefuseMessage answers the next message with an error and passes nothing on. 463 and 475 are the network's
-// limits on writing to strangers.
+// RefuseMessage rejects the next message with an error. 463 and 475 are the network's limits on writing to strangers.
 func RefuseMessage(code int) *Fault {
 	return &Fault{target: faultMessage, kind: refuseMessage, code: code, left: 1}
 }
@@ -61,30 +60,30 @@ func DropBeforeAccept() *Fault { return &Fault{target: faultMessage, kind: dropB
 // DropAfterAccept passes the next message on, but cuts the socket instead of confirming it.
 func DropAfterAccept() *Fault { return &Fault{target: faultMessage, kind: dropAfter, left: 1} }
 
-// LoseReceipt forgets the next receipt of a client, so that its message will be delivered again.
+// LoseReceipt drops the next receipt of a client, so that its message is delivered again.
 func LoseReceipt() *Fault { return &Fault{target: faultReceipt, kind: loseReceipt, left: 1} }
 
-// FailIQ answers the next request in a namespace ("usync", "encrypt", "w:m", …) with an error such as 429.
+// FailIQ responds to the next request in a namespace ("usync", "encrypt", "w:m", …) with an error such as 429.
 func FailIQ(namespace string, code int) *Fault {
 	return &Fault{target: faultIQ, kind: failIQ, namespace: namespace, code: code, left: 1}
 }
 
-// LoseIQ never answers the next request in a namespace.
+// LoseIQ never responds to the next request in a namespace.
 func LoseIQ(namespace string) *Fault {
 	return &Fault{target: faultIQ, kind: loseIQ, namespace: namespace, left: 1}
 }
 
-// HoldIQ answers the next requests in a namespace only when so many have come.
+// HoldIQ holds the responses in a namespace until that many requests have come.
 func HoldIQ(namespace string, until int) *Fault {
 	return &Fault{target: faultIQ, kind: holdIQ, namespace: namespace, left: until, held: &heldIQs{until: until}}
 }
 
-// FailUpload answers the next upload of media with an HTTP status.
+// FailUpload responds to the next upload of media with an HTTP status.
 func FailUpload(status int) *Fault {
 	return &Fault{target: faultUpload, kind: failHTTP, code: status, left: 1}
 }
 
-// FailDownload answers the next download of media with an HTTP status.
+// FailDownload responds to the next download of media with an HTTP status.
 func FailDownload(status int) *Fault {
 	return &Fault{target: faultDownload, kind: failHTTP, code: status, left: 1}
 }
@@ -95,13 +94,13 @@ func (f *Fault) Times(times int) *Fault {
 	return f
 }
 
-// From limits it to what one phone, or the clients linked to it, send.
+// From limits the fault to messages from one phone or its linked clients.
 func (f *Fault) From(p *Phone) *Fault {
 	f.from = p
 	return f
 }
 
-// To limits it to what is sent to one phone.
+// To limits the fault to messages to one phone.
 func (f *Fault) To(p *Phone) *Fault {
 	f.to = p
 	return f
@@ -120,7 +119,7 @@ func (s *Server) Inject(faults ...*Fault) {
 	}
 }
 
-// ClearFaults forgets the faults that have not happened yet.
+// ClearFaults removes faults that have not happened yet.
 func (s *Server) ClearFaults() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -151,8 +151,7 @@ func (s *Server) announceGroup(g *group, by *device) {
 	}
 }
 
-// groupIQ answers a request about groups. It reports false for one that it does not know. The caller holds
-// the lock.
+// groupIQ handles a request about groups. It returns false for an unknown one. The caller holds the lock.
 func (s *Server) groupIQ(c *conn, d *device, q, child *node) bool {
 	to := jid(q, "to")
 	if to == types.GroupServerJID {
@@ -174,7 +173,7 @@ func (s *Server) groupIQ(c *conn, d *device, q, child *node) bool {
 	return true
 }
 
-// groupsIQ answers a request that is about no particular group.
+// groupsIQ handles a request about no particular group.
 func (s *Server) groupsIQ(c *conn, d *device, q, child *node) bool {
 	switch str(q, "type") + " " + child.Tag {
 	case "get participating":

@@ -11,7 +11,6 @@ import (
 	"go.mau.fi/whatsmeow/types"
 )
 
-// Kind is what a message is.
 type Kind string
 
 const (
@@ -34,14 +33,14 @@ const (
 // Message is something that a phone could read and showed to its owner.
 type Message struct {
 	ID       string
-	Chat     types.JID // the other person's LID, or the group
+	Chat     types.JID // the contact's LID, or the group
 	From     string    // number of the author
-	FromMe   bool      // a copy of what another device of the same person sent
+	FromMe   bool      // a copy of a message that another device of the account sent
 	Device   uint16    // the device that it was shown on
 	Kind     Kind
 	Text     string // text, caption, title of a poll, or emoji
 	Target   string // the message that a reaction, a vote, an edit or a deletion is about
-	Quoted   string // the message that this one answers
+	Quoted   string // the message that this one quotes
 	Copies   int    // how often it arrived; it is shown once
 	Retries  int    // how often the phone had to ask for it again
 	At       time.Time
@@ -55,7 +54,7 @@ type seenKey struct {
 	id     string
 }
 
-// Receipt is what clients told about a message of this phone.
+// Receipt is a receipt for a message of this phone.
 type Receipt struct {
 	ID     string
 	Type   types.ReceiptType
@@ -63,7 +62,6 @@ type Receipt struct {
 	Device uint16 // 0 is the reader's phone
 }
 
-// Typing is a sign that somebody is typing.
 type Typing struct {
 	From  string
 	State string
@@ -79,10 +77,10 @@ func Text(text string) Match { return func(m Message) bool { return m.Text == te
 // ID matches the message with this id.
 func ID(id string) Match { return func(m Message) bool { return m.ID == id } }
 
-// On matches what was shown on one device; without it any device will do.
+// On matches messages on one device; without it any device matches.
 func On(device uint16) Match { return func(m Message) bool { return m.Device == device } }
 
-// Inbox lists what the phone showed, oldest first.
+// Inbox lists received messages, oldest first.
 func (p *Phone) Inbox() []Message {
 	p.view.Lock()
 	defer p.view.Unlock()
@@ -123,7 +121,7 @@ func (p *Phone) AwaitCount(ctx context.Context, least int) error {
 	return err
 }
 
-// AwaitReceipt waits until a linked client gave a receipt of one of the types for a message of this phone.
+// AwaitReceipt waits for a receipt of a linked client, of one of the types, for a message of this phone.
 func (p *Phone) AwaitReceipt(ctx context.Context, id string, kinds ...types.ReceiptType) (Receipt, error) {
 	return await(ctx, &p.changed, func() (Receipt, bool) {
 		for _, r := range p.Receipts() {
@@ -135,14 +133,13 @@ func (p *Phone) AwaitReceipt(ctx context.Context, id string, kinds ...types.Rece
 	})
 }
 
-// Receipts lists the receipts for what this phone sent.
+// Receipts lists the receipts for messages of this phone.
 func (p *Phone) Receipts() []Receipt {
 	p.view.Lock()
 	defer p.view.Unlock()
 	return slices.Clone(p.receipts)
 }
 
-// AwaitTyping waits until somebody types to this phone.
 func (p *Phone) AwaitTyping(ctx context.Context) (Typing, error) {
 	return await(ctx, &p.changed, func() (Typing, bool) {
 		p.view.Lock()
@@ -154,7 +151,7 @@ func (p *Phone) AwaitTyping(ctx context.Context) (Typing, error) {
 	})
 }
 
-// addTyping notes that somebody is typing. The server's lock may be held.
+// addTyping may be called with the server's lock held.
 func (p *Phone) addTyping(t Typing) {
 	p.view.Lock()
 	p.typing = append(p.typing, t)
@@ -203,5 +200,5 @@ func (p *Phone) summary() string {
 	return strings.Join(all, ", ")
 }
 
-// tail is enough of a number to tell phones of a test apart.
+// tail identifies a phone in test output.
 func tail(number string) string { return number[max(0, len(number)-4):] }

@@ -4,8 +4,8 @@ import (
 	"strconv"
 )
 
-// handleIQ answers a request of a linked client. What is not in this table is a violation: a client whose request
-// nobody answers would hang for more than a minute, so it is told at once.
+// handleIQ handles a request of a linked client. An unknown request is a violation. It gets an error at once: without a
+// response the client would hang for more than a minute.
 func (s *Server) handleIQ(c *conn, d *device, q *node) {
 	f := s.takeFault(faultIQ, d.owner, nil, str(q, "xmlns"))
 	switch {
@@ -29,10 +29,10 @@ func (s *Server) handleIQ(c *conn, d *device, q *node) {
 	}
 }
 
-// respond answers a request. The caller holds the lock.
+// respond responds to a request. The caller holds the lock.
 func (s *Server) respond(c *conn, d *device, q *node) {
 	if c.device != d {
-		return // unlinked or replaced while it asked
+		return // unlinked or replaced meanwhile
 	}
 	space, kind, child := str(q, "xmlns"), str(q, "type"), first(q)
 	switch space + " " + kind + " " + child.Tag {
@@ -70,7 +70,7 @@ func (s *Server) respond(c *conn, d *device, q *node) {
 	case "blocklist get ":
 		s.reply(c, q, blocklist(d.owner))
 	case "md set remove-companion-device":
-		// The client deletes its store by itself: telling it again would make two deletions race.
+		// The client deletes its store itself. A stream error would cause a second, racing deletion.
 		d.detach()
 		s.unlink(d)
 		s.reply(c, q)

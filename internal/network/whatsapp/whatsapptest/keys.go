@@ -17,7 +17,7 @@ func (s *Server) keyCount(d *device) int {
 	return len(d.keys.oneTime)
 }
 
-// uploadKeys takes the keys of a client. The caller holds the lock.
+// uploadKeys stores the keys of a client. The caller holds the lock.
 func (s *Server) uploadKeys(c *conn, d *device, q *node) {
 	signed, signature, ok := readKey(q.GetChildByTag("skey"))
 	identity := content(q.GetChildByTag("identity"))
@@ -50,8 +50,7 @@ func readKey(k node) (publicKey, []byte, bool) {
 	return publicKey{from24(id), [32]byte(value)}, content(k.GetChildByTag("signature")), true
 }
 
-// bundles answers who asks for keys, in the form of address in which they were asked. The caller holds the
-// lock.
+// bundles returns keys under the requested form of address. The caller holds the lock.
 func (s *Server) bundles(asked *node) node {
 	var users []node
 	for _, u := range asked.GetChildren() {
@@ -76,7 +75,7 @@ func (s *Server) bundle(d *device) []node {
 	return out
 }
 
-// keyNodes writes the keys of a device and, where there is one, a one-time key.
+// keyNodes encodes the keys of a device, with an optional one-time key.
 func (d *device) keyNodes(oneTime publicKey, ok bool) []node {
 	k := d.public()
 	out := []node{
@@ -98,7 +97,7 @@ func (d *device) public() publicKeys {
 	return d.keys
 }
 
-// takeOneTime uses up a one-time key. A simulated device makes them when they are asked for.
+// takeOneTime uses up a one-time key. A simulated device creates them on demand.
 func (d *device) takeOneTime() (publicKey, bool) {
 	if d.sim != nil {
 		return d.sim.store.newPreKey(), true
@@ -111,8 +110,7 @@ func (d *device) takeOneTime() (publicKey, bool) {
 	return k, true
 }
 
-// usync answers questions about people: their devices, their LID, whether a number is on the network. The
-// caller holds the lock.
+// usync responds to queries about accounts: devices, LID, whether a number exists. The caller holds the lock.
 func (s *Server) usync(asked *node) node {
 	query, list := asked.GetChildByTag("query"), asked.GetChildByTag("list")
 	var users []node
@@ -146,7 +144,7 @@ func (s *Server) usyncContact(asked string) node {
 	return n("user", attrs{"jid": a.lidJID(0), "pn_jid": a.pnJID(0)}, contact)
 }
 
-// usyncUser answers each question about one person, in the form of address that was asked.
+// usyncUser responds to each query about one account, under the requested form of address.
 func (s *Server) usyncUser(who types.JID, query *node) node {
 	out := n("user", attrs{"jid": who})
 	a := s.find(who)
@@ -168,7 +166,7 @@ func (s *Server) usyncUser(who types.JID, query *node) node {
 			if a.pictureURL != "" {
 				answers = append(answers, n("picture", attrs{"id": "1"}))
 			}
-		case "business", "contact", "disappearing_mode", "username": // nobody here has any
+		case "business", "contact", "disappearing_mode", "username": // not simulated
 		default:
 			s.violateLocked("unknown question about a person <%s>", q.Tag)
 		}

@@ -27,7 +27,7 @@ const (
 	macSize  = 10        // of the authentication code behind a ciphertext
 )
 
-// serveUpload keeps a ciphertext under its hash.
+// serveUpload stores a ciphertext under its hash.
 func (s *Server) serveUpload(w http.ResponseWriter, r *http.Request) {
 	if f := s.takeFault(faultUpload, nil, nil, ""); f != nil {
 		http.Error(w, http.StatusText(f.code), f.code)
@@ -52,7 +52,7 @@ func (s *Server) serveUpload(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// store keeps a ciphertext and returns its path, which clients extend with more parameters.
+// store stores a ciphertext and returns its path, which clients extend with parameters.
 func (s *Server) store(kind, token string, body []byte) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,7 +78,7 @@ func (s *Server) serveDownload(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(body)
 }
 
-// HoldDownloads makes the media server take requests for files and not answer them, until they are let go again.
+// HoldDownloads makes the media server accept requests for files without a response until it is called with false.
 func (s *Server) HoldDownloads(hold bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,7 +91,7 @@ func (s *Server) HoldDownloads(hold bool) {
 	}
 }
 
-// AwaitHeld waits until so many requests for files are not answered.
+// AwaitHeld waits until that many downloads are held.
 func (s *Server) AwaitHeld(ctx context.Context, downloads int) error {
 	_, err := await(ctx, &s.changed, func() (struct{}, bool) {
 		s.mu.Lock()
@@ -101,7 +101,7 @@ func (s *Server) AwaitHeld(ctx context.Context, downloads int) error {
 	return err
 }
 
-// holdDownload waits while downloads are held. It reports false when the client gave up.
+// holdDownload waits while downloads are held. It returns false if the client gave up.
 func (s *Server) holdDownload(ctx context.Context) bool {
 	s.mu.Lock()
 	released := s.downloads
@@ -233,8 +233,7 @@ func mediaOf(m *waE2E.Message) Media {
 	}
 }
 
-// reupload answers a linked client that could not download a file: the phone, which has it, puts it onto
-// the media server once more.
+// reupload puts a file that a linked client could not download back onto the media server.
 func (p *Phone) reupload(to *device, r *node) {
 	id := str(r, "id")
 	answer := []node{n("error", attrs{"code": notOnPhone})}
@@ -252,7 +251,7 @@ func (p *Phone) reupload(to *device, r *node) {
 	s.notify(to, p.account.pnJID(0), "mediaretry", attrs{"id": id}, append(answer, rmr)...)
 }
 
-// asksFor checks that a request was made by somebody who can read the message.
+// asksFor checks that the requester can decrypt the message.
 func asksFor(media Media, id string, r *node) bool {
 	sealed, iv := content(r.GetChildByTag("encrypt", "enc_p")), content(r.GetChildByTag("encrypt", "enc_iv"))
 	if len(iv) != 12 {
@@ -262,7 +261,7 @@ func asksFor(media Media, id string, r *node) bool {
 	return err == nil
 }
 
-// restoreMedia puts a file back and describes where it is now.
+// restoreMedia puts a file back and returns its new location.
 func (p *Phone) restoreMedia(media Media, id string) ([]node, error) {
 	token := base64.URLEncoding.EncodeToString(media.GetFileEncSHA256())
 	s := p.server

@@ -17,18 +17,18 @@ type outgoing struct {
 	edit     string
 	trace    *Trace
 
-	ciphertexts map[*device][]node // what only one device can read
-	shared      []node             // what every member of a group can read
-	extra       []node             // what travels beside it
+	ciphertexts map[*device][]node // readable by one device
+	shared      []node             // readable by every member of a group
+	extra       []node             // sent in clear
 }
 
-// handleMessage takes a message of a client: it confirms it and passes it on.
+// handleMessage confirms a message of a client and delivers it.
 func (s *Server) handleMessage(c *conn, d *device, m *node) {
 	s.mu.Lock()
 	recipient := s.find(jid(m, "to"))
 	s.mu.Unlock()
 	var f *Fault
-	if str(m, "category") != "peer" { // a test means messages to people
+	if str(m, "category") != "peer" { // faults are for messages to contacts
 		f = s.takeFault(faultMessage, d.owner, recipient, "")
 	}
 	if f.is(dropBefore) {
@@ -45,7 +45,7 @@ func (s *Server) handleMessage(c *conn, d *device, m *node) {
 	if s.isRetry(m) {
 		out.trace.Resent++
 		s.deliverAll(out)
-		return // nobody waits for an ack of this
+		return // not acknowledged
 	}
 	if str(m, "device_fanout") == "false" { // for devices that the message has not reached
 		out.trace.Resent++
@@ -86,7 +86,7 @@ func (s *Server) refuseMessage(c *conn, m *node, e *Trace, code int) {
 	c.send(n("ack", attrs{"class": "message", "from": jid(m, "to"), "id": str(m, "id"), "t": unix(), "error": code}), s.delay())
 }
 
-// isRetry tells a message that answers a device which could not read the first one.
+// isRetry reports whether a message is encrypted again for a device that could not read it.
 func (s *Server) isRetry(m *node) bool {
 	enc, ok := m.GetOptionalChildByTag("enc")
 	return ok && str(&enc, "count") != ""
@@ -121,7 +121,7 @@ func (s *Server) parseMessage(d *device, m *node) (*outgoing, int) {
 	return out, 0
 }
 
-// sortParts sorts the parts of a message by who may have them, and counts its ciphertexts.
+// sortParts sorts the parts of a message by recipient and counts ciphertexts.
 func (s *Server) sortParts(out *outgoing, m *node) {
 	first := out.trace.Stanzas == 0 && !s.isRetry(m)
 	count := func(to *account) {
@@ -169,7 +169,8 @@ func (s *Server) directTarget(m *node) *device {
 	return s.findDevice(jid(m, "to"))
 }
 
-// ackAttrs makes the confirmation of a message. Where the client's list of devices is not ours, ours is told.
+// ackAttrs builds the confirmation of a message. It contains the hash of the server's device list if the client's
+// differs.
 func (s *Server) ackAttrs(out *outgoing, m *node) attrs {
 	a := attrs{"class": "message", "from": out.chat, "id": out.id, "t": s.unix()}
 	if out.peer {
@@ -199,7 +200,7 @@ func (s *Server) ackAttrs(out *outgoing, m *node) attrs {
 	return a
 }
 
-// deliverAll delivers a letter to everybody who can read a part of it. The caller holds the lock.
+// deliverAll delivers a message to every device that can read a part of it. The caller holds the lock.
 func (s *Server) deliverAll(out *outgoing) {
 	if out.group != nil && len(out.shared) > 0 {
 		for _, m := range out.group.members {
@@ -218,7 +219,6 @@ func (s *Server) deliverAll(out *outgoing) {
 	}
 }
 
-// blocks tells whether an account receives nothing from another.
 func (a *account) blocks(other *account) bool {
 	return slices.Contains(a.blocked, other.pnJID(0)) || slices.Contains(a.blocked, other.lidJID(0))
 }
@@ -251,7 +251,7 @@ func (s *Server) envelope(out *outgoing, to *device) node {
 	return n("message", a, slices.Concat(out.ciphertexts[to], out.shared, out.extra)...)
 }
 
-// setOther names the other address of an account beside the one that is used.
+// setOther adds the other address of an account.
 func setOther(a attrs, key string, used types.JID, who *account) {
 	switch {
 	case used.Server == types.HiddenUserServer && who.shown != OnlyLID:

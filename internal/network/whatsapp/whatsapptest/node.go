@@ -24,7 +24,7 @@ func n(tag string, a attrs, children ...node) node {
 
 func leaf(tag string, content []byte) node { return node{Tag: tag, Content: content} }
 
-// content reads the bytes of a leaf: what happens to be a word of the dictionary arrives as a string.
+// content returns the bytes of a leaf. A word of the dictionary arrives as a string.
 func content(n node) []byte {
 	switch c := n.Content.(type) {
 	case []byte:

@@ -25,7 +25,6 @@ type responder struct {
 	count       uint32
 }
 
-// handshakeResult is what a finished handshake gives.
 type handshakeResult struct {
 	static      [32]byte // the client's key, its credential at every later login
 	payload     *waWa6.ClientPayload
@@ -42,7 +41,7 @@ func newResponder(prologue []byte) (*responder, error) {
 	return r, nil
 }
 
-// answer takes the client's first message and returns ours, with the ephemeral key that belongs to it.
+// answer reads the client hello and returns the server hello with its ephemeral key.
 func (r *responder) answer(hello []byte, cert *certificate) ([]byte, *keys.KeyPair, error) {
 	var m waWa6.HandshakeMessage
 	if err := proto.Unmarshal(hello, &m); err != nil {
@@ -68,7 +67,7 @@ func (r *responder) answer(hello []byte, cert *certificate) ([]byte, *keys.KeyPa
 	return out, ours, err
 }
 
-// finish takes the client's last message and splits the keys of the connection.
+// finish reads the client finish and derives the keys of the connection.
 func (r *responder) finish(raw []byte, ours *keys.KeyPair) (*handshakeResult, error) {
 	var m waWa6.HandshakeMessage
 	if err := proto.Unmarshal(raw, &m); err != nil {

@@ -25,10 +25,9 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-const refsPerRegistration = 6 // as many codes as a client shows before it gives up
+const refsPerRegistration = 6 // as many codes as a client shows
 
-// registration is a connection of a client that is not paired yet. Its fields are written once, but for
-// asked, which Server.mu guards.
+// registration is a connection of an unpaired client. Only asked changes; Server.mu guards it.
 type registration struct {
 	conn     *conn
 	refs     []string
@@ -36,7 +35,6 @@ type registration struct {
 	response chan *node
 }
 
-// Link is a client that is linked to a phone.
 type Link struct {
 	phone  *Phone
 	device *device
@@ -45,7 +43,7 @@ type Link struct {
 // Device is the client's number among the devices of its phone.
 func (l *Link) Device() uint16 { return l.device.id }
 
-// register gives a new client the references for its QR codes.
+// register sends a new client the references for its QR codes.
 func (s *Server) register(c *conn) {
 	g := &registration{conn: c, response: make(chan *node, 1)}
 	var refs []node
@@ -93,7 +91,7 @@ func (p *Phone) Scan(ctx context.Context, qr string) (*Link, error) {
 	return p.link(ctx, g, raw[1], raw[2])
 }
 
-// link signs the identity of a client and takes its answer.
+// link signs the identity of a client and waits for its response.
 func (p *Phone) link(ctx context.Context, g *registration, identity, secret []byte) (*Link, error) {
 	s := p.server
 	if !slices.Equal(identity, g.conn.keys.payload.GetDevicePairingData().GetEIdent()) {
@@ -135,7 +133,7 @@ func (p *Phone) link(ctx context.Context, g *registration, identity, secret []by
 	return p.linked(g, id, signed, identity, answer)
 }
 
-// awaitReply waits for what a client says while it is linked. It may hang up right after it.
+// awaitReply waits for a response during pairing. The client may disconnect right after it.
 func (c *conn) awaitReply(ctx context.Context, said <-chan *node) (*node, error) {
 	select {
 	case word := <-said:
@@ -169,7 +167,7 @@ func (p *Phone) adv(id uint16, identity []byte) (*waAdv.ADVSignedDeviceIdentity,
 	}, nil
 }
 
-// linked checks what the client signed, remembers it, and asks it to connect again.
+// linked verifies the client's signature, stores the device, and asks the client to reconnect.
 func (p *Phone) linked(g *registration, id uint16, signed *waAdv.ADVSignedDeviceIdentity, identity []byte, answer *node) (*Link, error) {
 	if str(answer, "type") == "error" {
 		e := answer.GetChildByTag("error")
@@ -205,12 +203,11 @@ func (p *Phone) linked(g *registration, id uint16, signed *waAdv.ADVSignedDevice
 	return &Link{phone: p, device: d}, nil
 }
 
-// deviceMessage is what a companion signs to accept its identity.
 func deviceMessage(signed *waAdv.ADVSignedDeviceIdentity, identity []byte) []byte {
 	return slices.Concat(whatsmeow.AdvDeviceSignaturePrefix, signed.Details, identity, signed.AccountSignatureKey)
 }
 
-// Online waits until the linked client is connected and takes stanzas.
+// Online waits until the linked client is connected and receives stanzas.
 func (l *Link) Online(ctx context.Context) error {
 	s := l.phone.server
 	_, err := await(ctx, &s.changed, func() (struct{}, bool) {
@@ -232,7 +229,7 @@ func (l *Link) Offline(ctx context.Context) error {
 	return err
 }
 
-// Idle waits until the client has acknowledged everything that it was given.
+// Idle waits until the client has acknowledged all stanzas.
 func (l *Link) Idle(ctx context.Context) error {
 	s := l.phone.server
 	_, err := await(ctx, &s.changed, func() (struct{}, bool) {
@@ -256,7 +253,7 @@ type codePairing struct {
 	finish       chan *node // the client's last word
 }
 
-// registrationIQ answers what an unpaired client asks.
+// registrationIQ handles requests of an unpaired client.
 func (s *Server) registrationIQ(c *conn, stanza *node) {
 	reg, ok := stanza.GetOptionalChildByTag("link_code_companion_reg")
 	switch {
@@ -302,8 +299,7 @@ func (s *Server) codeHello(c *conn, stanza, reg *node) {
 	s.reply(c, stanza, n("link_code_companion_reg", attrs{"stage": "companion_hello"}, leaf("link_code_pairing_ref", []byte(p.ref))))
 }
 
-// EnterCode types the code that a client showed into the phone, and returns once both sides have signed. A
-// wrong code is an error that the phone learns from the client's answer.
+// EnterCode types a client's code into the phone, and returns once both sides have signed. A wrong code is an error.
 func (p *Phone) EnterCode(ctx context.Context, code string) (*Link, error) {
 	s := p.server
 	s.mu.Lock()

@@ -41,8 +41,7 @@ func (p *Phone) sendPeer(ctx context.Context, d *device, m *waE2E.ProtocolMessag
 	return nil
 }
 
-// handlePeerRequest takes what a linked client asked of its own phone, and answers what the phone can answer. The
-// caller holds the phone's lock.
+// handlePeerRequest handles a request of a linked client to its phone. The caller holds the phone's lock.
 func (p *Phone) handlePeerRequest(from *device, id string, m *waE2E.ProtocolMessage) {
 	ctx := p.server.ctx
 	asked := m.GetPeerDataOperationRequestMessage()
@@ -54,15 +53,14 @@ func (p *Phone) handlePeerRequest(from *device, id string, m *waE2E.ProtocolMess
 	}
 }
 
-// spawnUnlocked does something that needs the phone's lock after it was given back.
+// spawnUnlocked runs f on a goroutine, for work that needs the phone's lock itself.
 func (p *Phone) spawnUnlocked(f func()) {
 	p.server.mu.Lock()
 	defer p.server.mu.Unlock()
 	p.server.spawn(f)
 }
 
-// resendPlaceholders gives a linked client the content of messages that it did not get. What the phone does not know
-// is left out.
+// resendPlaceholders sends a linked client the messages that it could not decrypt.
 func (p *Phone) resendPlaceholders(ctx context.Context, to *device, id string, asked *waE2E.PeerDataOperationRequestMessage) error {
 	answer := &waE2E.PeerDataOperationRequestResponseMessage{
 		PeerDataOperationRequestType: asked.PeerDataOperationRequestType, StanzaID: &id,
@@ -89,8 +87,7 @@ func (p *Phone) resendPlaceholders(ctx context.Context, to *device, id string, a
 	})
 }
 
-// shareState tells a newly linked client what a real phone tells it: the keys of the settings, with the
-// owner's name among them, and the history.
+// shareState sends a newly linked client the keys of the settings, with the owner's name, and the history.
 func (p *Phone) shareState(d *device) {
 	ctx := p.server.ctx
 	p.view.Lock()
@@ -102,8 +99,8 @@ func (p *Phone) shareState(d *device) {
 	p.mu.Lock()
 	st := p.settings()
 	if st.known.versions[string(appstate.WAPatchCriticalBlock)].version == 0 {
-		// A client that is told of a change before it has the keys would ask for them. Without a name it cannot
-		// come online, which nobody overlooks.
+		// A client that is notified before it has the keys would request them. A missing name is visible: the client
+		// cannot come online.
 		_ = p.change(ctx, appstate.BuildSettingPushName(p.account.name), false)
 	}
 	p.mu.Unlock()
@@ -113,7 +110,6 @@ func (p *Phone) shareState(d *device) {
 	}
 }
 
-// shareKeys gives a linked client the keys of the settings.
 func (p *Phone) shareKeys(ctx context.Context, d *device) error {
 	p.mu.Lock()
 	st := p.settings()
@@ -131,7 +127,7 @@ func (p *Phone) shareKeys(ctx context.Context, d *device) error {
 	})
 }
 
-// certify keeps the signed identity of a simulated companion, with its own signature.
+// certify stores the signed identity of a simulated companion with its own signature.
 func (s *Server) certify(m *simDevice, signed *waAdv.ADVSignedDeviceIdentity) error {
 	signed.DeviceSignature = sign(m.store.own().identity, deviceMessage(signed, m.store.own().identity.Pub[:]))
 	adv, err := proto.Marshal(signed)
@@ -158,10 +154,9 @@ type Past struct {
 	At     time.Time
 }
 
-// WithHistory gives the phone a past that it tells newly linked clients.
+// WithHistory sets the history that the phone sends to newly linked clients.
 func WithHistory(chats ...Conversation) Option { return func(p *Phone) { p.history = chats } }
 
-// SendHistory tells a linked client about chats of before it was linked.
 func (l *Link) SendHistory(ctx context.Context, chats ...Conversation) error {
 	return l.phone.sendHistory(ctx, l.device, chats)
 }

@@ -7,7 +7,7 @@ import (
 	"go.mau.fi/whatsmeow/types"
 )
 
-// Phone is the simulated phone of one person. Its methods may be called from any goroutine.
+// Phone is a simulated phone. Its methods may be called from any goroutine.
 type Phone struct {
 	server  *Server
 	account *account
@@ -16,13 +16,13 @@ type Phone struct {
 
 	pending chan struct{} // has a token while a queue may hold something
 
-	mu    sync.Mutex // guards the keys and what was sent with them
+	mu    sync.Mutex // guards keys and sent messages
 	sent  map[string]*sentMessage
 	order []string // ids of sent, oldest first
 	state *phoneSettings
 
 	changed  notifier
-	view     sync.Mutex // guards what a person can see on the phone; nothing is locked while it is held
+	view     sync.Mutex // guards the visible state; no other lock is acquired while it is held
 	inbox    []*Message
 	seen     map[seenKey]*Message
 	shown    int // messages of others on the phone itself
@@ -37,34 +37,30 @@ type Phone struct {
 // Option is a property of a new phone.
 type Option func(*Phone)
 
-// Named gives the person a name that others see.
 func Named(name string) Option { return func(p *Phone) { p.account.name = name } }
 
-// About gives the person a line about themselves.
 func About(text string) Option { return func(p *Phone) { p.account.about = text } }
 
-// Picture gives the person a profile picture.
 func Picture(url string) Option { return func(p *Phone) { p.account.pictureURL = url } }
 
-// Shown says how the person is addressed; without it by Both.
+// Shown sets the addressing of the account; the default is Both.
 func Shown(as Addressing) Option { return func(p *Phone) { p.account.shown = as } }
 
-// Show changes how the person is addressed from now on.
+// Show changes the addressing of the account.
 func (p *Phone) Show(as Addressing) {
 	p.server.mu.Lock()
 	defer p.server.mu.Unlock()
 	p.account.shown = as
 }
 
-// RefusesStrangers makes the network answer messages of people to whom this person never wrote with an error,
-// as it does with 463 and 475 to accounts that write to too many strangers.
+// RefusesStrangers rejects messages of accounts that this one never wrote to, as the network does with 463 and 475.
 func RefusesStrangers(code int) Option { return func(p *Phone) { p.account.strangers = code } }
 
-// Silent makes a phone that tells newly linked clients nothing: no name, no settings, no history.
+// Silent makes a phone that sends nothing to newly linked clients: no name, no settings, no history.
 func Silent() Option { return func(p *Phone) { p.silent = true } }
 
-// Phone returns the phone of a number, given in digits. The first call puts the number on the network, with
-// the options; later ones return the same phone and take no options.
+// Phone returns the phone of a number, in digits. The first call creates the account with the options; later calls
+// ignore options.
 func (s *Server) Phone(number string, options ...Option) *Phone {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,8 +86,8 @@ func (s *Server) Phone(number string, options ...Option) *Phone {
 	return p
 }
 
-// AlsoFoundAs makes the network answer a look-up of another number, in digits, with this phone's. The network does so for numbers
-// of some countries that people write in two ways.
+// AlsoFoundAs makes look-ups of another number return this phone. The network does so in countries where a number has
+// two spellings.
 func (p *Phone) AlsoFoundAs(number string) {
 	p.server.mu.Lock()
 	defer p.server.mu.Unlock()
@@ -106,7 +102,7 @@ func (p *Phone) newDevice(id uint16) *simDevice {
 	return d.sim
 }
 
-// newRegistration is the number that tells installations apart.
+// newRegistration returns a registration id, which identifies an installation.
 func newRegistration() uint32 { return 1 + rand.Uint32N(16380) }
 
 // Number is the phone's number in digits.
@@ -118,14 +114,13 @@ func (p *Phone) JID() types.JID { return p.account.pnJID(0) }
 // LID is the phone's other address.
 func (p *Phone) LID() types.JID { return p.account.lidJID(0) }
 
-// SwitchOff stops the phone from receiving; what is sent to it waits.
+// SwitchOff makes messages to the phone wait.
 func (p *Phone) SwitchOff() {
 	p.view.Lock()
 	defer p.view.Unlock()
 	p.offline = true
 }
 
-// SwitchOn lets the phone receive again.
 func (p *Phone) SwitchOn() {
 	p.view.Lock()
 	p.offline = false
@@ -140,7 +135,7 @@ func (p *Phone) wake() {
 	}
 }
 
-// run handles what arrives at the phone's simulated devices until the server closes.
+// run handles the stanzas of the phone's simulated devices until the server closes.
 func (p *Phone) run() {
 	ctx := p.server.ctx
 	for ctx.Err() == nil {
@@ -163,7 +158,7 @@ func (p *Phone) run() {
 	}
 }
 
-// next takes the oldest stanza of a simulated device.
+// next dequeues the oldest stanza of a simulated device.
 func (p *Phone) next() (*simDevice, *queued) {
 	p.view.Lock()
 	offline := p.offline
@@ -188,7 +183,7 @@ func (p *Phone) next() (*simDevice, *queued) {
 	return nil, nil
 }
 
-// updateDelivery changes the ledger's line of a device.
+// updateDelivery changes the trace of a device.
 func (p *Phone) updateDelivery(d *device, e *Trace, change func(*Delivery)) {
 	if e == nil {
 		return
@@ -199,8 +194,8 @@ func (p *Phone) updateDelivery(d *device, e *Trace, change func(*Delivery)) {
 	p.server.changed.notify()
 }
 
-// Reinstall gives the phone a new identity, as a new installation of the app has, and logs linked devices out. No
-// notification is sent: senders learn of it when the phone cannot read their message.
+// Reinstall gives the phone a new identity, as a new installation does, and logs linked devices out. It sends no
+// notification: senders notice when the phone cannot read their message.
 func (p *Phone) Reinstall() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -215,8 +210,7 @@ func (p *Phone) Reinstall() {
 	}
 }
 
-// AddDevice links a simulated companion to the phone and tells everybody who knows the person. What arrives
-// at it is in the inbox with its device id.
+// AddDevice links a simulated companion and notifies all peers. Its messages are in the inbox with its device id.
 func (p *Phone) AddDevice() (uint16, error) {
 	id, err := p.AddDeviceQuietly()
 	if err != nil {
@@ -229,7 +223,7 @@ func (p *Phone) AddDevice() (uint16, error) {
 	return id, nil
 }
 
-// AddDeviceByNumber is an AddDevice that is told of under the person's number, with the LID beside it.
+// AddDeviceByNumber is AddDevice with a notification under the number, with the LID beside it.
 func (p *Phone) AddDeviceByNumber() (uint16, error) {
 	id, err := p.AddDeviceQuietly()
 	if err != nil {
@@ -242,8 +236,7 @@ func (p *Phone) AddDeviceByNumber() (uint16, error) {
 	return id, nil
 }
 
-// AddDeviceQuietly is an AddDevice that nobody is told of: senders learn it from the ack of their next
-// message.
+// AddDeviceQuietly is AddDevice without a notification: senders learn of it from the ack of their next message.
 func (p *Phone) AddDeviceQuietly() (uint16, error) {
 	s := p.server
 	s.mu.Lock()

@@ -13,9 +13,9 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-const maxRetries = 5 // times that a device asks for a message that it cannot read
+const maxRetries = 5 // retries that a device requests for one message
 
-// handleMessage decrypts a message, shows it and gives a receipt. The caller holds the phone's lock.
+// handleMessage decrypts a message, shows it and sends a receipt. The caller holds the phone's lock.
 func (p *Phone) handleMessage(ctx context.Context, m *simDevice, q *queued) {
 	stanza := &q.stanza
 	author := jid(stanza, "from")
@@ -67,7 +67,6 @@ func (p *Phone) handleMessage(ctx context.Context, m *simDevice, q *queued) {
 	p.sendDeliveryReceipt(m, stanza, types.ReceiptTypeDelivered)
 }
 
-// toMessage makes what the owner sees.
 func (p *Phone) toMessage(m *simDevice, sender *device, stanza *node, raw *waE2E.Message) *Message {
 	seconds, _ := strconv.ParseInt(str(stanza, "t"), 10, 64)
 	msg := &Message{
@@ -93,7 +92,7 @@ func (p *Phone) toMessage(m *simDevice, sender *device, stanza *node, raw *waE2E
 	return msg
 }
 
-// sendDeliveryReceipt gives a receipt as a client would.
+// sendDeliveryReceipt sends a receipt as a client does.
 func (p *Phone) sendDeliveryReceipt(m *simDevice, stanza *node, kind types.ReceiptType, children ...node) {
 	a := attrs{"id": str(stanza, "id"), "to": jid(stanza, "from")}
 	if who := jid(stanza, "participant"); !who.IsEmpty() {
@@ -105,7 +104,7 @@ func (p *Phone) sendDeliveryReceipt(m *simDevice, stanza *node, kind types.Recei
 	p.server.passReceipt(m.device, &r, kind)
 }
 
-// requestRetry asks the sender for a message again, unless it is a second copy of what was read already.
+// requestRetry requests a message again, unless it is a copy of one that was already read.
 func (p *Phone) requestRetry(m *simDevice, q *queued, enc *node, err error) {
 	stanza := &q.stanza
 	p.updateDelivery(m.device, q.trace, func(d *Delivery) { d.Failed, d.Why = d.Failed+1, err.Error() })
@@ -121,7 +120,7 @@ func (p *Phone) requestRetry(m *simDevice, q *queued, enc *node, err error) {
 		return
 	}
 	if errors.Is(err, signalerror.ErrOldCounter) {
-		return // a copy of what was no message, a key of a group for instance
+		return // a copy of something that is not a message, such as a group key
 	}
 	count, _ := strconv.Atoi(str(enc, "count"))
 	if count++; count > maxRetries {
@@ -142,7 +141,7 @@ func (p *Phone) requestRetry(m *simDevice, q *queued, enc *node, err error) {
 		n("keys", nil, keys...))
 }
 
-// handleReceipt takes a receipt for what this phone sent. The caller holds the phone's lock.
+// handleReceipt handles a receipt for a message of this phone. The caller holds the phone's lock.
 func (p *Phone) handleReceipt(ctx context.Context, m *simDevice, r *node) {
 	kind := types.ReceiptType(str(r, "type"))
 	who := jid(r, "from")
@@ -169,8 +168,7 @@ func (p *Phone) handleReceipt(ctx context.Context, m *simDevice, r *node) {
 	}
 }
 
-// handleReceipt takes a receipt of a client: it is confirmed, ends the delivery of the message, and goes to whom
-// it concerns.
+// handleReceipt confirms a receipt of a client, ends the delivery of the message, and passes the receipt on.
 func (s *Server) handleReceipt(c *conn, d *device, r *node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -212,8 +210,8 @@ func receiptIDs(r *node) []string {
 	return ids
 }
 
-// passReceipt gives a receipt to the devices that it concerns: the sending one, or all of the sender's for
-// what a person did. The caller holds the lock.
+// passReceipt sends a receipt to the sending device, or to all of the sender's devices for read and played. The caller
+// holds the lock.
 func (s *Server) passReceipt(from *device, r *node, kind types.ReceiptType) {
 	chat := jid(r, "to")
 	author := chat
@@ -250,8 +248,7 @@ func (s *Server) passReceipt(from *device, r *node, kind types.ReceiptType) {
 	}
 }
 
-// receiptSender is how the reader of a message appears in its receipt. A phone that is seen by number gives
-// receipts by number too.
+// receiptSender is the reader's address in a receipt. A phone that is shown by number sends receipts by number too.
 func (s *Server) receiptSender(from *device, to *account) types.JID {
 	if from.owner == to {
 		return from.owner.lidJID(from.id)
@@ -261,14 +258,14 @@ func (s *Server) receiptSender(from *device, to *account) types.JID {
 
 const maxStoredSent = 1024 // messages that a phone can send again to a device that could not read them
 
-// sentMessage is kept so that it can be encrypted again.
+// sentMessage can be encrypted again.
 type sentMessage struct {
 	raw   *waE2E.Message
 	chat  types.JID
 	group *group
 }
 
-// storeSent remembers a message for a while, to send it again to who cannot read it.
+// storeSent stores a message for later retries.
 func (p *Phone) storeSent(id string, m *sentMessage) {
 	p.sent[id] = m
 	p.order = append(p.order, id)
@@ -278,7 +275,7 @@ func (p *Phone) storeSent(id string, m *sentMessage) {
 	}
 }
 
-// resend encrypts a message anew for a device that could not read it. The caller holds the phone's lock.
+// resend encrypts a message again for a device that could not read it. The caller holds the phone's lock.
 func (p *Phone) resend(ctx context.Context, m *simDevice, to *device, r *node) {
 	id := str(r, "id")
 	msg := p.sent[id]

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Chat is whom a phone can write to: a *Phone or a *Group.
+// Chat is a recipient: a *Phone or a *Group.
 type Chat interface {
 	// jid resolves the chat as the writing phone sees it. The server's lock is held.
 	jid(s *Server) (types.JID, *group, error)
@@ -24,7 +24,7 @@ func (p *Phone) Send(ctx context.Context, to Chat, text string) (string, error) 
 	return p.SendMessage(ctx, to, &waE2E.Message{Conversation: proto.String(text)})
 }
 
-// React puts an emoji on a message that the phone knows; "" takes it back.
+// React reacts to a message; "" removes the reaction.
 func (p *Phone) React(ctx context.Context, id, emoji string) (string, error) {
 	m, err := p.message(id)
 	if err != nil {
@@ -35,7 +35,7 @@ func (p *Phone) React(ctx context.Context, id, emoji string) (string, error) {
 	}})
 }
 
-// Delete takes back, for everyone, a message that this phone sent.
+// Delete deletes a message of this phone for everyone.
 func (p *Phone) Delete(ctx context.Context, id string) (string, error) {
 	m, err := p.message(id)
 	if err != nil {
@@ -60,13 +60,13 @@ func (p *Phone) Edit(ctx context.Context, id, text string) (string, error) {
 	}}})
 }
 
-// Read tells the sender that the owner has read a message; Played that they have listened to it.
+// Read sends a read receipt.
 func (p *Phone) Read(ids ...string) error { return p.sendReceipt(types.ReceiptTypeRead, ids) }
 
 // Played is the Read of a voice message.
 func (p *Phone) Played(ids ...string) error { return p.sendReceipt(types.ReceiptTypePlayed, ids) }
 
-// sendReceipt gives one receipt for messages of one author.
+// sendReceipt sends one receipt for messages of one author.
 func (p *Phone) sendReceipt(kind types.ReceiptType, ids []string) error {
 	var items []node
 	var a attrs

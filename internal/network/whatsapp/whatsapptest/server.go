@@ -20,12 +20,12 @@ import (
 
 // Config says how a server behaves. The zero value is a good server.
 type Config struct {
-	Address   string        // where to listen; empty: a free port of 127.0.0.1
+	Address   string        // empty: a free port of 127.0.0.1
 	Plain     bool          // speak plain TCP instead of TLS, which saves memory with many clients
-	RoundTrip time.Duration // added to every answer
+	RoundTrip time.Duration // added to every response
 
-	// FewKeys tells a new device that it has a key on the server already, so that it uploads 50 keys
-	// instead of 812: pairing then costs a tenth, which matters with many accounts.
+	// FewKeys tells a new device that the server already has one of its keys. It then uploads 50 keys instead of 812,
+	// and pairing costs a tenth.
 	FewKeys bool
 }
 
@@ -53,8 +53,8 @@ type Server struct {
 	byLID         map[string]*account
 	groups        map[string]*group
 	blobs         map[string][]byte        // encrypted media by the hash in their path
-	downloads     chan struct{}            // closed when requests for files are answered again; nil: they are
-	held          int                      // requests for files that are not answered
+	downloads     chan struct{}            // closed when downloads are released; nil: not held
+	held          int                      // downloads without a response
 	phoneMedia    map[string][]byte        // media that the server forgot and phones still have
 	registrations map[string]*registration // by the reference in their QR code
 	codes         map[string]*codePairing  // by number
@@ -126,8 +126,8 @@ func (s *Server) Close() {
 	s.wg.Wait()
 }
 
-// enter counts a goroutine that Close has to wait for: http.Server forgets hijacked connections. It reports
-// false once the server is closing.
+// enter counts a goroutine that Close waits for: http.Server does not track hijacked connections. It returns false once
+// the server is closing.
 func (s *Server) enter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,37 +148,36 @@ func (s *Server) spawn(f func()) {
 // Endpoint is the address that the server listens on.
 func (s *Server) Endpoint() string { return s.trust.Address }
 
-// Trust is what a client needs to take this server for its network.
+// Trust is what a client needs to accept this server as its network.
 func (s *Server) Trust() Trust { return s.trust }
 
 // SetRoundTrip adds a delay to every stanza that the server sends from now on.
 func (s *Server) SetRoundTrip(d time.Duration) { s.roundTrip.Store(int64(d)) }
 
-// SetClock has the server tell times that are so far ahead of this machine's clock; negative: behind.
+// SetClock sets how far the server's times are ahead of this machine's clock; negative: behind.
 func (s *Server) SetClock(ahead time.Duration) { s.ahead.Store(int64(ahead / time.Second)) }
 
-// unix is the time by the server's own clock, where clients compare theirs with it.
+// unix is the server's own time.
 func (s *Server) unix() int64 { return unix() + s.ahead.Load() }
 
 func (s *Server) delay() time.Duration { return time.Duration(s.roundTrip.Load()) }
 
-// Down cuts every connection, media included, and lets nobody in until Up.
+// Down cuts every connection, media included, and accepts none until Up.
 func (s *Server) Down() {
 	s.listener.paused.Store(true)
 	s.listener.closeAll()
 }
 
-// Up ends what Down began.
 func (s *Server) Up() { s.listener.paused.Store(false) }
 
-// Refuse answers new websocket connections with an HTTP status; 0 welcomes them again.
+// Refuse responds to new websocket connections with an HTTP status; 0 accepts them again.
 func (s *Server) Refuse(status int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refuse = status
 }
 
-// Violations lists what clients sent that this network does not know.
+// Violations lists stanzas and requests that this network does not know.
 func (s *Server) Violations() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -206,7 +205,7 @@ func (s *Server) serveChat(w http.ResponseWriter, r *http.Request) {
 	}
 	ws, err := websocket.Accept(w, r, nil)
 	if err != nil {
-		return // Accept has answered
+		return // Accept has responded
 	}
 	defer func() { _ = ws.CloseNow() }()
 	if !s.enter() {
@@ -234,7 +233,7 @@ func (s *Server) serveChat(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// pausableListener is a listener that can be shut without giving up its port.
+// pausableListener stops accepting connections without closing its port.
 type pausableListener struct {
 	net.Listener
 	paused atomic.Bool
@@ -272,7 +271,7 @@ func (g *pausableListener) closeAll() {
 	}
 }
 
-// trackedConn forgets itself at its gate when it is closed.
+// trackedConn removes itself from its listener when it is closed.
 type trackedConn struct {
 	net.Conn
 	listener *pausableListener
@@ -285,7 +284,7 @@ func (c *trackedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// T is what a story needs of a test; *testing.T and *testing.B have it.
+// T is the part of *testing.T and *testing.B that the kit needs.
 type T interface {
 	Helper()
 	Errorf(format string, args ...any)
@@ -338,13 +337,13 @@ func (p *Phone) ExpectReceipt(t T, id string, kinds ...types.ReceiptType) Receip
 	return r
 }
 
-// notifier lets any number of goroutines wait until something may have changed.
+// notifier lets any number of goroutines wait for a change.
 type notifier struct {
 	mu sync.Mutex
 	ch chan struct{}
 }
 
-// changed returns a channel that is closed at the next ring.
+// changed returns a channel that is closed at the next notify.
 func (b *notifier) changed() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -363,7 +362,7 @@ func (b *notifier) notify() {
 	}
 }
 
-// await looks again after every ring until look finds what it wants or ctx ends.
+// await calls look after every change until it returns true or ctx ends.
 func await[V any](ctx context.Context, b *notifier, look func() (V, bool)) (V, error) {
 	for {
 		rung := b.changed()

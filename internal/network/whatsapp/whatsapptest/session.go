@@ -7,8 +7,8 @@ import (
 	"go.mau.fi/whatsmeow/types"
 )
 
-// login lets a connection in: with references for a QR code, or with success. A connection that it refuses
-// is read on until the client hangs up or the grace after a final stanza is over.
+// login sends references for a QR code, or success. A rejected connection is read until the client disconnects or
+// closeGrace ends.
 func (s *Server) login(c *conn) {
 	p := c.keys.payload
 	if p.Username == nil {
@@ -44,7 +44,6 @@ func (s *Server) login(c *conn) {
 	c.send(n("success", attrs{"t": s.unix(), "lid": a.lidJID(d.id), "location": "loopback", "display_name": a.name}), s.delay())
 }
 
-// disconnected forgets a connection.
 func (s *Server) disconnected(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,7 +58,7 @@ func (s *Server) disconnected(c *conn) {
 	s.changed.notify()
 }
 
-// handle answers one stanza of a client. Stanzas of one connection are handled one after the other.
+// handle handles one stanza of a client. Stanzas of one connection are handled in order.
 func (s *Server) handle(c *conn, stanza *node) {
 	s.mu.Lock()
 	d := c.device
@@ -69,10 +68,10 @@ func (s *Server) handle(c *conn, stanza *node) {
 		s.pairResponse(c, stanza)
 	case stanza.Tag == "iq" && c.registration != nil:
 		s.registrationIQ(c, stanza)
-	case stanza.Tag == "ib": // telemetry, no answer
+	case stanza.Tag == "ib": // telemetry, no response
 	case stanza.Tag == "ack" && c.registration != nil: // of a notification about a pairing code
 	case d == nil:
-		// What a client sends after it was refused or replaced has no owner and is no mistake of its.
+		// Stanzas of a rejected or replaced client are not violations.
 		if c.registration != nil {
 			s.violate("%s before pairing", shape(stanza))
 		}
@@ -93,7 +92,7 @@ func (s *Server) handle(c *conn, stanza *node) {
 	}
 }
 
-// pairResponse takes the answer to an IQ of ours. Only pairing asks for one.
+// pairResponse handles the response to a pairing request of the server.
 func (s *Server) pairResponse(c *conn, stanza *node) {
 	if c.registration == nil {
 		s.violate("answer to nothing %s", shape(stanza))
@@ -112,7 +111,6 @@ func (s *Server) pairResponse(c *conn, stanza *node) {
 	}
 }
 
-// reply answers an IQ.
 func (s *Server) reply(c *conn, to *node, children ...node) {
 	c.send(n("iq", s.replyAttrs(to, "result"), children...), s.delay())
 }
@@ -130,8 +128,7 @@ func (s *Server) replyAttrs(to *node, kind string) attrs {
 	return attrs{"from": from, "id": str(to, "id"), "type": kind}
 }
 
-// Mangle passes every stanza for a client through a function from now on, to see what a client does with what
-// no network sends; nil ends it.
+// Mangle passes every stanza to a client through a function, to test malformed stanzas; nil ends it.
 func (s *Server) Mangle(f func(waBinary.Node) waBinary.Node) {
 	if f == nil {
 		s.mangler.Store(nil)
@@ -140,7 +137,7 @@ func (s *Server) Mangle(f func(waBinary.Node) waBinary.Node) {
 	s.mangler.Store(&f)
 }
 
-// Inject sends any stanza to the linked client. It reports false where that is not connected.
+// Inject sends any stanza to the linked client. It returns false if the client is not connected.
 func (l *Link) Inject(stanza waBinary.Node) bool {
 	s := l.phone.server
 	s.mu.Lock()
@@ -159,7 +156,7 @@ func (s *Server) mangle(stanza waBinary.Node) waBinary.Node {
 	return stanza
 }
 
-// Refusal is what a login is answered with instead of success.
+// Refusal is the response to a rejected login.
 type Refusal struct {
 	Reason int // 401, 403 and 406 log the device out; 405: outdated; 402: banned for a time; 500 and 503: come again
 	Code   int // of a ban
@@ -178,14 +175,14 @@ func (r *Refusal) node() node {
 	return n("failure", a)
 }
 
-// RefuseLogin answers the coming logins of the account's devices with a refusal.
+// RefuseLogin rejects the next logins of the account's devices.
 func (p *Phone) RefuseLogin(r Refusal) {
 	p.server.mu.Lock()
 	defer p.server.mu.Unlock()
 	p.account.refusal = &r
 }
 
-// AllowLogin ends what RefuseLogin began.
+// AllowLogin ends RefuseLogin.
 func (p *Phone) AllowLogin() {
 	p.server.mu.Lock()
 	defer p.server.mu.Unlock()
@@ -197,9 +194,9 @@ type End int
 
 const (
 	Cut       End = iota // the socket closes without a word
-	Replaced             // another connection took the place of this one
+	Replaced             // another connection replaced this one
 	Restarted            // the server restarts (503); the client comes back
-	Reconnect            // the server asks for a new connection (515)
+	Reconnect            // the server requests a new connection (515)
 	Removed              // the device was unlinked
 	Unknown              // an error that no client knows
 )
@@ -249,11 +246,11 @@ func (l *Link) Stall() {
 	}
 }
 
-// Remove unlinks the device as its owner does on the phone: the client is told if it is connected, and
-// logged out at its next login if it is not.
+// Remove unlinks the device as its owner does on the phone. A connected client gets an error; another one is logged out
+// at its next login.
 func (l *Link) Remove() { l.End(Removed) }
 
-// unlink forgets a device. The caller holds the lock.
+// unlink removes a device. The caller holds the lock.
 func (s *Server) unlink(d *device) {
 	if c := d.conn; c != nil {
 		c.end(Removed.node(), s.delay())

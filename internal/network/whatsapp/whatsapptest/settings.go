@@ -16,8 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// phoneSettings is what a phone needs to read and write its account's settings: the keys, and how far it has
-// read. Guarded by Phone.mu.
+// phoneSettings are the keys of the account's settings and the versions that the phone has read. Guarded by Phone.mu.
 type phoneSettings struct {
 	keyID []byte
 	key   store.AppStateSyncKey
@@ -39,7 +38,7 @@ func (p *Phone) settings() *phoneSettings {
 	return p.state
 }
 
-// Change changes a setting on the phone, such as appstate.BuildArchive makes, and tells the linked clients.
+// Change changes a setting, such as appstate.BuildArchive makes, and notifies the linked clients.
 func (p *Phone) Change(ctx context.Context, patch appstate.PatchInfo) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -71,7 +70,7 @@ func (p *Phone) change(ctx context.Context, patch appstate.PatchInfo, tell bool)
 	return p.catchUp(ctx, string(patch.Type))
 }
 
-// SaveContact puts a person into the phone's address book, which linked clients share.
+// SaveContact adds a contact to the phone's address book, which linked clients share.
 func (p *Phone) SaveContact(ctx context.Context, other *Phone, name string) error {
 	return p.Change(ctx, appstate.PatchInfo{Type: appstate.WAPatchCriticalUnblockLow, Mutations: []appstate.MutationInfo{{
 		Index: []string{appstate.IndexContact, other.JID().String()}, Version: 2,
@@ -130,7 +129,7 @@ func (p *Phone) catchUp(ctx context.Context, name string) error {
 	return nil
 }
 
-// settingVersions keeps how far a phone has read each collection, for the processor.
+// settingVersions stores the version of each collection for the processor.
 type settingVersions struct {
 	versions map[string]settingVersion
 	macs     map[string][]byte
@@ -233,7 +232,7 @@ func (a *account) collection(name string) *collection {
 	return c
 }
 
-// appState answers a client that fetches or changes settings. The caller holds the lock.
+// appState handles a client that fetches or changes settings. The caller holds the lock.
 func (s *Server) appState(c *conn, d *device, q *node) {
 	sync := q.GetChildByTag("sync")
 	var answers []node
@@ -266,8 +265,7 @@ func (s *Server) syncCollection(d *device, asked *node) node {
 	return n("collection", out)
 }
 
-// addPatch gives a patch its version, keeps it, and may tell the other devices of the account. The caller
-// holds the lock.
+// addPatch numbers and stores a patch, and may notify the other devices of the account. The caller holds the lock.
 func (s *Server) addPatch(from *device, col *collection, raw []byte, tell bool) error {
 	var p waServerSync.SyncdPatch
 	if err := proto.Unmarshal(raw, &p); err != nil {

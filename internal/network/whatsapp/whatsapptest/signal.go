@@ -24,8 +24,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// keyring is what a simulated device keeps for Signal, in memory. Its mutex guards single operations; who
-// encrypts or decrypts holds the phone's mutex over the whole of it.
+// keyring is the Signal store of a simulated device, in memory. Its mutex guards single operations; the phone's mutex
+// guards a whole encryption or decryption.
 type keyring struct {
 	registration uint32
 	own          func() ownKeys // made when they are first needed: most of a thousand phones never are
@@ -88,7 +88,7 @@ func (k *keyring) GetIdentityKeyPair() *identity.KeyPair {
 
 func (k *keyring) GetLocalRegistrationID() uint32 { return k.registration }
 
-// SaveIdentity keeps nothing: simulated phones trust whoever the server names.
+// SaveIdentity does nothing: simulated phones trust every identity.
 func (k *keyring) SaveIdentity(context.Context, *protocol.SignalAddress, *identity.Key) error {
 	return nil
 }
@@ -164,7 +164,7 @@ func (k *keyring) LoadSenderKey(_ context.Context, name *protocol.SenderKeyName)
 	return grouprecord.NewSenderKeyFromBytes(raw, s.SenderKeyRecord, s.SenderKeyState)
 }
 
-// errUncalled is for what the interface has and libsignal never calls on the way to a ciphertext.
+// errUncalled is returned by methods that libsignal does not call here.
 var errUncalled = errors.New("not kept by a simulated phone")
 
 func (k *keyring) StorePreKey(context.Context, uint32, *record.PreKey) error { return errUncalled }
@@ -194,7 +194,7 @@ func pair(k *keys.KeyPair) *ecc.ECKeyPair {
 type simDevice struct {
 	phone  *Phone
 	device *device
-	store  *keyring // replaced, with the server's lock held too, when the phone is installed anew
+	store  *keyring // replaced when the phone is reinstalled, with the server's lock held too
 }
 
 // address names a device in the sessions of simulated ones, whatever form of address it is seen by.
@@ -202,7 +202,7 @@ func address(d *device) *protocol.SignalAddress {
 	return protocol.NewSignalAddress(d.owner.number, uint32(d.id))
 }
 
-// encrypt encrypts for one device, with its keys from the server where there is no session yet.
+// encrypt encrypts for one device, and starts a session if there is none.
 func (m *simDevice) encrypt(ctx context.Context, to *device, plain []byte) (node, error) {
 	builder := session.NewBuilderFromSignal(m.store, address(to), store.SignalProtobufSerializer)
 	if known, _ := m.store.ContainsSession(ctx, address(to)); !known {
@@ -306,8 +306,8 @@ func (m *simDevice) decryptFirst(ctx context.Context, from *device, sealed *prot
 	return plain, err
 }
 
-// decryptWith decrypts with whichever session of a device fits. Where both sides began at once there are
-// several; each is tried on a copy, because a failed try would spoil it.
+// decryptWith tries every session of a device. There are several if both sides started one. Each try uses a copy,
+// because a failed try corrupts it.
 func (m *simDevice) decryptWith(ctx context.Context, from *device, known *record.Session, sealed *protocol.SignalMessage) ([]byte, error) {
 	ser := store.SignalProtobufSerializer
 	raw := known.Serialize()
@@ -336,7 +336,7 @@ func (m *simDevice) decryptWith(ctx context.Context, from *device, known *record
 	return nil, err
 }
 
-// encryptGroup encrypts for a whole group and returns what each member needs to read it.
+// encryptGroup encrypts for a group and returns the key that each member needs.
 func (m *simDevice) encryptGroup(ctx context.Context, group string, plain []byte) (node, *waE2E.Message, error) {
 	ser := store.SignalProtobufSerializer
 	builder := groups.NewGroupSessionBuilder(m.store, ser)
@@ -355,7 +355,7 @@ func (m *simDevice) encryptGroup(ctx context.Context, group string, plain []byte
 	return node{Tag: "enc", Attrs: attrs{"v": "2", "type": "skmsg"}, Content: sealed.SignedSerialize()}, key, nil
 }
 
-// storeSenderKey takes the key of a member of a group.
+// storeSenderKey stores the group key of a member.
 func (m *simDevice) storeSenderKey(ctx context.Context, from *device, d *waE2E.SenderKeyDistributionMessage) error {
 	ser := store.SignalProtobufSerializer
 	key, err := protocol.NewSenderKeyDistributionMessageFromBytes(d.GetAxolotlSenderKeyDistributionMessage(), ser.SenderKeyDistributionMessage)
@@ -366,7 +366,7 @@ func (m *simDevice) storeSenderKey(ctx context.Context, from *device, d *waE2E.S
 	return groups.NewGroupSessionBuilder(m.store, ser).Process(ctx, name, key)
 }
 
-// pad hides the length of a message: up to fifteen bytes, each of which says how many they are.
+// pad adds up to fifteen bytes, each with the length of the padding.
 func pad(plain []byte) []byte {
 	size := random(1)[0] & 15
 	if size == 0 {

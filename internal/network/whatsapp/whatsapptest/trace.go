@@ -4,8 +4,7 @@ import (
 	"slices"
 )
 
-// traceLog is the network's own record of messages, to be compared with what a client claims. Guarded by
-// Server.mu.
+// traceLog is the network's list of messages, to compare with a client's claims. Guarded by Server.mu.
 type traceLog struct {
 	byID  map[string]*Trace
 	order []*Trace
@@ -20,10 +19,10 @@ type Trace struct {
 	To   string // number of the recipient, or the group's id
 	Peer bool   // from a client to its own phone, about their common state
 
-	Stanzas      int // how often the network was given it
+	Stanzas      int // stanzas that contained it
 	Ciphertexts  int // ciphertexts in the first of them
-	ForRecipient int // of which for devices of the recipient (in a group: for anybody else)
-	Resent       int // answers to devices that could not read it
+	ForRecipient int // ciphertexts for devices of the recipient (in a group: of anyone else)
+	Resent       int // retries for devices that could not read it
 	Acked        int // positive acks that were sent
 	Refused      int // the error code of the last refusal
 	accepted     bool
@@ -31,7 +30,7 @@ type Trace struct {
 	Deliveries []*Delivery
 }
 
-// Delivery is what became of a message at one device.
+// Delivery is the state of a message at one device.
 type Delivery struct {
 	Phone     string // number
 	Device    uint16
@@ -54,7 +53,6 @@ func (l *traceLog) get(id, from, to string) *Trace {
 	return e
 }
 
-// delivery finds or makes the record of a device.
 func (e *Trace) delivery(d *device) *Delivery {
 	for _, x := range e.Deliveries {
 		if x.Phone == d.owner.number && x.Device == d.id {
@@ -66,7 +64,7 @@ func (e *Trace) delivery(d *device) *Delivery {
 	return x
 }
 
-// At is the record of one device; empty where the message never came there.
+// At returns the delivery to one device; empty if the message never came there.
 func (e Trace) At(p *Phone, device uint16) Delivery {
 	for _, d := range e.Deliveries {
 		if d.Phone == p.number && d.Device == device {
@@ -101,7 +99,6 @@ func (s *Server) Traces() []Trace {
 	return all
 }
 
-// Trace is the record of one message.
 func (s *Server) Trace(id string) (Trace, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,14 +109,13 @@ func (s *Server) Trace(id string) (Trace, bool) {
 	return e.clone(), true
 }
 
-// Unencrypted lists messages that came without a ciphertext for their recipient: sends that reached nobody
-// though they were confirmed.
+// Unencrypted lists messages without a ciphertext for their recipient: confirmed, but readable by none.
 func (s *Server) Unencrypted() []Trace {
 	return slices.DeleteFunc(s.Traces(), func(e Trace) bool { return e.ForRecipient > 0 || e.Peer })
 }
 
-// Unreadable lists messages that a phone of their recipient was given and could never read. Where the sender
-// used a key twice, the phone takes the second message for a copy of the first and asks for nothing.
+// Unreadable lists messages that a device received and could never read. If the sender used a key twice, the device
+// drops the second message as a duplicate and requests no retry.
 func (s *Server) Unreadable() []Trace {
 	return slices.DeleteFunc(s.Traces(), func(e Trace) bool {
 		return !slices.ContainsFunc(e.Deliveries, func(d *Delivery) bool { return d.Failed > 0 && d.Decrypted == 0 })

@@ -29,16 +29,15 @@ const (
 	mediaHost = "mmg.whatsapp.net" // the host that we name for media
 )
 
-// Trust is what a client needs to take this server for its network. It is plain data, so that it can be
-// handed to another process.
+// Trust is what a client needs to accept this server as its network. Another process can get it as JSON.
 type Trust struct {
 	Address string   // host and port to dial whatever host a URL names
 	Root    [32]byte // public key that signs the server's Noise certificates
 	CA      []byte   // PEM of the authority behind its TLS certificate; empty: it speaks plain TCP
 }
 
-// Apply makes a client that has not connected yet talk to the server. All three HTTP clients are set: one
-// forgotten would dial the internet.
+// Apply makes an unconnected client use the server. It sets all three HTTP clients: a missing one would dial the
+// internet.
 func (t Trust) Apply(cli *whatsmeow.Client) error {
 	if err := t.Install(); err != nil {
 		return err
@@ -75,7 +74,7 @@ func (t Trust) Install() error {
 	return nil
 }
 
-// HTTPClient returns a client that dials the server whatever host is asked for.
+// HTTPClient returns a client that dials the server for every host.
 func (t Trust) HTTPClient() (*http.Client, error) {
 	var d net.Dialer
 	dial := func(ctx context.Context, network, _ string) (net.Conn, error) {
@@ -83,7 +82,7 @@ func (t Trust) HTTPClient() (*http.Client, error) {
 	}
 	transport := &http.Transport{DialContext: dial}
 	if len(t.CA) == 0 {
-		// net/http takes what this returns as already past its handshake.
+		// net/http expects a connection after its handshake here.
 		transport.DialTLSContext = dial
 		return &http.Client{Transport: transport}, nil
 	}
@@ -95,8 +94,7 @@ func (t Trust) HTTPClient() (*http.Client, error) {
 	return &http.Client{Transport: transport}, nil
 }
 
-// Unreachable is the trust of a server that is not there: whoever takes it for the network reaches nobody, on
-// this machine or another.
+// Unreachable is the trust of a server that does not exist: a client that uses it connects to nothing.
 func Unreachable() Trust { return Trust{Address: "127.0.0.1:1", Root: *processRoot().Pub} }
 
 // processRoot signs the certificates of every server of this process, see Trust.Install.
@@ -147,7 +145,7 @@ func sign(by *keys.KeyPair, message []byte) []byte {
 	return sig[:]
 }
 
-// newTLS makes a self-signed authority that is also the server's certificate.
+// newTLS creates a self-signed authority that is also the server's certificate.
 func newTLS(now time.Time) (tls.Certificate, []byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
