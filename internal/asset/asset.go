@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/text/language"
 )
 
 const (
@@ -107,4 +109,14 @@ func acceptsGzip(r *http.Request) bool {
 		}
 	}
 	return false
+}
+
+// Language returns the best of the known languages for a browser; the first one if none matches.
+func Language(hr *http.Request, known []string) string {
+	tags := make([]language.Tag, len(known))
+	for i, name := range known {
+		tags[i] = language.Make(name)
+	}
+	_, best := language.MatchStrings(language.NewMatcher(tags), hr.Header["Accept-Language"]...)
+	return known[best]
 }

@@ -4,7 +4,13 @@
 package networktest
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
 	"testing"
+	"time"
 
 	"parley"
 	"parley/internal/network"
@@ -97,4 +103,195 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, open(t)) })
 	}
+}
+
+// testTimeout is how long the suite waits for something to come. Only a program that hangs reaches it.
+const testTimeout = 2 * time.Minute
+
+// inbox is a sink that stores its events.
+type inbox struct {
+	mu      sync.Mutex
+	events  []network.Event
+	changed chan struct{}                              // closed at the next event
+	refuse  func(context.Context, network.Event) error // nil: accepts everything
+	inside  map[parley.ContactID]bool                  // chats with an event in delivery
+	wrong   error
+}
+
+func newInbox() *inbox {
+	return &inbox{changed: make(chan struct{}), inside: map[parley.ContactID]bool{}}
+}
+
+// sink is the network.Sink.
+func (in *inbox) sink(ctx context.Context, e network.Event) error {
+	chat := chatOf(e)
+	in.mu.Lock()
+	if in.inside[chat] {
+		in.wrong = fmt.Errorf("two events of one chat at once, the second a %T", e)
+	}
+	in.inside[chat] = true
+	refuse := in.refuse
+	in.mu.Unlock()
+
+	var err error
+	if refuse != nil {
+		err = refuse(ctx, e)
+	}
+
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.inside[chat] = false
+	if err != nil {
+		return err
+	}
+	in.events = append(in.events, e)
+	close(in.changed)
+	in.changed = make(chan struct{})
+	return nil
+}
+
+func (in *inbox) refuseWith(refuse func(context.Context, network.Event) error) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.refuse = refuse
+}
+
+// await waits until enough returns true for the events so far.
+func (in *inbox) await(t *testing.T, what string, enough func([]network.Event) bool) {
+	t.Helper()
+	timeout := time.NewTimer(testTimeout)
+	defer timeout.Stop()
+	for {
+		in.mu.Lock()
+		done, changed, wrong := enough(in.events), in.changed, in.wrong
+		events := slices.Clone(in.events)
+		in.mu.Unlock()
+		if wrong != nil {
+			t.Fatal(wrong)
+		}
+		if done {
+			return
+		}
+		select {
+		case <-changed:
+		case <-timeout.C:
+			t.Fatalf("%s: not within %s; there came %+v", what, testTimeout, events)
+		}
+	}
+}
+
+func (in *inbox) all() []network.Event {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return slices.Clone(in.events)
+}
+
+// of returns the events of one type that came.
+func of[E network.Event](events []network.Event) []E {
+	var list []E
+	for _, e := range events {
+		if e, ok := e.(E); ok {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+// awaitCount waits for a number of events of a type and returns them.
+func awaitCount[E network.Event](t *testing.T, in *inbox, count int) []E {
+	t.Helper()
+	var none E
+	in.await(t, fmt.Sprintf("%d of %T", count, none), func(events []network.Event) bool { return len(of[E](events)) >= count })
+	return of[E](in.all())
+}
+
+// awaitStatus waits until receipts of a status came for all ids.
+func (in *inbox) awaitStatus(t *testing.T, status parley.Status, ids ...parley.MessageID) {
+	t.Helper()
+	in.await(t, fmt.Sprintf("receipts %s", status), func(events []network.Event) bool {
+		seen := map[parley.MessageID]bool{}
+		for _, r := range of[network.Receipt](events) {
+			for _, id := range r.IDs {
+				seen[id] = seen[id] || r.Status == status
+			}
+		}
+		return !slices.ContainsFunc(ids, func(id parley.MessageID) bool { return !seen[id] })
+	})
+}
+
+// awaitState waits for a state after the first skip ones and returns how many there are up to it.
+func (in *inbox) awaitState(t *testing.T, status parley.ChannelStatus, skip int) (network.State, int) {
+	t.Helper()
+	var found network.State
+	var at int
+	in.await(t, string(status), func(events []network.Event) bool {
+		states := of[network.State](events)
+		for i := skip; i < len(states); i++ {
+			if states[i].Status == status {
+				found, at = states[i], i+1
+				return true
+			}
+		}
+		return false
+	})
+	return found, at
+}
+
+func chatOf(e network.Event) parley.ContactID {
+	switch e := e.(type) {
+	case network.Message:
+		return e.From
+	case network.Receipt:
+		return e.From
+	case network.Reaction:
+		return e.From
+	case network.Deletion:
+		return e.From
+	case network.Vote:
+		return e.From
+	}
+	return ""
+}
+
+var errNotNow = errors.New("not now")
+
+// start opens the channel's session and waits until it works. It is closed when the test ends.
+func start(t *testing.T, h Harness) (network.Session, *inbox) {
+	t.Helper()
+	in := newInbox()
+	s, err := h.Driver.Open(t.Context(), h.Channel, in.sink)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	in.awaitState(t, parley.Working, 0)
+	return s, in
+}
+
+// outgoing makes a message to a contact.
+func outgoing(to parley.ContactID, content parley.Content) *parley.Message {
+	return &parley.Message{Channel: "test", Chat: to, ID: parley.NewMessageID(), FromMe: true, Content: content, CreatedAt: time.Now()}
+}
+
+// send sends messages in one call and fails the test unless all are confirmed.
+func send(t *testing.T, s network.Session, ms ...*parley.Message) {
+	t.Helper()
+	for i, err := range trySend(t, s, ms...) {
+		if err != nil {
+			t.Fatalf("send %s: %v", ms[i].Content.Kind(), err)
+		}
+	}
+}
+
+func trySend(t *testing.T, s network.Session, ms ...*parley.Message) []error {
+	t.Helper()
+	errs := s.Send(t.Context(), ms)
+	if len(errs) != len(ms) {
+		t.Fatalf("%d answers for %d messages", len(errs), len(ms))
+	}
+	return errs
 }
