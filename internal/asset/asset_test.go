@@ -35,7 +35,8 @@ func testFile(t *testing.T, file *asset.File, body string) {
 		return w
 	}
 	plain := ask("Accept-Encoding", "gzip;q=0")
-	if plain.Body.String() != body || plain.Header().Get("Content-Encoding") != "" || plain.Header().Get("Cache-Control") != asset.Immutable {
+	if plain.Body.String() != body || plain.Header().Get("Content-Encoding") != "" ||
+		plain.Header().Get("Cache-Control") != asset.Immutable {
 		t.Errorf("plain: %v", plain.Header())
 	}
 	packed := ask("Accept-Encoding", "br, gzip")

@@ -356,7 +356,8 @@ func TestEncryptedText(t *testing.T) {
 			if err := tx.EraseMessage(t.Context(), channel, m.Ref()); err != nil {
 				return err
 			}
-			return tx.AddEvent(t.Context(), &parley.Event{Type: parley.MessageReceived, Channel: channel, At: m.CreatedAt, Message: &m, Encrypted: encrypted})
+			return tx.AddEvent(t.Context(),
+				&parley.Event{Type: parley.MessageReceived, Channel: channel, At: m.CreatedAt, Message: &m, Encrypted: encrypted})
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -81,13 +81,16 @@ func TestLargePhotos(t *testing.T) {
 		size      image.Point
 		thumbnail bool
 	}{
-		"40.jpg":             {flatJPEG{width: 7300, height: 5475, sampling: 0x22}.bytes(), image.Pt(7300, 5475), true},
-		"12-progressive.jpg": {flatJPEG{width: 4032, height: 3024, sampling: 0x22, progressive: true, scans: 9}.bytes(), image.Pt(4032, 3024), true},
-		"40-progressive.jpg": {flatJPEG{width: 7300, height: 5475, sampling: 0x22, progressive: true, scans: 9}.bytes(), image.Pt(7300, 5475), false},
-		"page.png":           {flatPNG{width: 300, height: 30_000, depth: 8, colour: 2}.bytes(t), image.Pt(300, 30_000), true},
-		"100-scans.jpg":      {flatJPEG{width: 100, height: 100, progressive: true, scans: maxScans - 1}.bytes(), image.Pt(100, 100), true},
-		"many-visits.jpg":    {flatJPEG{width: 3000, height: 3000, progressive: true, scans: maxScans / 2}.bytes(), image.Pt(3000, 3000), false},
-		"101-scans.jpg":      {flatJPEG{width: 100, height: 100, progressive: true, scans: maxScans}.bytes(), image.Pt(100, 100), false},
+		"40.jpg": {flatJPEG{width: 7300, height: 5475, sampling: 0x22}.bytes(), image.Pt(7300, 5475), true},
+		"12-progressive.jpg": {flatJPEG{width: 4032, height: 3024, sampling: 0x22, progressive: true, scans: 9}.bytes(),
+			image.Pt(4032, 3024), true},
+		"40-progressive.jpg": {flatJPEG{width: 7300, height: 5475, sampling: 0x22, progressive: true, scans: 9}.bytes(),
+			image.Pt(7300, 5475), false},
+		"page.png":      {flatPNG{width: 300, height: 30_000, depth: 8, colour: 2}.bytes(t), image.Pt(300, 30_000), true},
+		"100-scans.jpg": {flatJPEG{width: 100, height: 100, progressive: true, scans: maxScans - 1}.bytes(), image.Pt(100, 100), true},
+		"many-visits.jpg": {flatJPEG{width: 3000, height: 3000, progressive: true, scans: maxScans / 2}.bytes(), image.Pt(3000, 3000),
+			false},
+		"101-scans.jpg": {flatJPEG{width: 100, height: 100, progressive: true, scans: maxScans}.bytes(), image.Pt(100, 100), false},
 	} {
 		synctest.Test(t, func(t *testing.T) { // time stands still while a busy machine decodes
 			l := open(t)
@@ -110,7 +113,8 @@ func TestCostIsNoLess(t *testing.T) {
 	interlacedGIF := gifOf(t, image.NewPaletted(image.Rect(0, 0, side, side), color.Palette{color.Black, color.White}))
 	interlacedGIF[bytes.IndexByte(interlacedGIF[13:], ',')+13+9] |= 0x40 // in the last byte of the frame's descriptor
 	webp := func(args ...string) []byte {
-		return ffmpeg(t, "a.webp", append([]string{"-f", "lavfi", "-i", "testsrc2=size=1500x1500,format=yuva420p", "-frames:v", "1"}, args...)...)
+		return ffmpeg(t, "a.webp", append([]string{"-f", "lavfi", "-i", "testsrc2=size=1500x1500,format=yuva420p", "-frames:v", "1"},
+			args...)...)
 	}
 	for name, data := range map[string][]byte{
 		"baseline":         flatJPEG{width: side, height: side}.bytes(),
@@ -252,9 +256,11 @@ func TestDecodingIsBrokenOff(t *testing.T) {
 // TestSlowPicture goes without a thumbnail when it takes too long to decode.
 func TestSlowPicture(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		file := &hooked{Reader: bytes.NewReader(jpegOf(t, halves(300, 200))), rewinds: decodedAfter, onRead: func() { time.Sleep(2 * decodeTimeout) }}
+		file := &hooked{Reader: bytes.NewReader(jpegOf(t, halves(300, 200))), rewinds: decodedAfter,
+			onRead: func() { time.Sleep(2 * decodeTimeout) }}
 		var m parley.Media
-		if err := describePicture(t.Context(), file, "image/jpeg", &m); err != nil || m.Width != 300 || m.Height != 200 || m.Thumbnail != nil {
+		if err := describePicture(t.Context(), file, "image/jpeg", &m); err != nil || m.Width != 300 || m.Height != 200 ||
+			m.Thumbnail != nil {
 			t.Errorf("%+v, %v", m, err)
 		}
 	})
@@ -316,7 +322,8 @@ func TestStrangersTakeNoPlace(t *testing.T) {
 // TestLargeFilesAreNotLookedAt: a picture that is larger than one that may be sent as such is just a file.
 func TestLargeFilesAreNotLookedAt(t *testing.T) {
 	data := append(pngOf(t, halves(30, 20)), make([]byte, maxImage)...)
-	if m, err := described(t, open(t), data); err != nil || m.Size != int64(len(data)) || m.MIME != "image/png" || m.Width != 0 || m.Thumbnail != nil {
+	if m, err := described(t, open(t), data); err != nil || m.Size != int64(len(data)) || m.MIME != "image/png" || m.Width != 0 ||
+		m.Thumbnail != nil {
 		t.Errorf("%+v, %v", m, err)
 	}
 }

@@ -163,7 +163,8 @@ var extensions = map[string]string{
 	"image/jpeg": ".jpg", "image/png": ".png", "image/webp": ".webp", "image/gif": ".gif",
 	"video/mp4": ".mp4", "video/3gpp": ".3gp", "video/webm": ".webm", "video/quicktime": ".mov",
 	"audio/ogg": ".ogg", "audio/mpeg": ".mp3", "audio/wav": ".wav", "audio/aac": ".aac", "audio/mp4": ".m4a", "audio/flac": ".flac",
-	"application/pdf": ".pdf", "application/zip": ".zip", "text/plain": ".txt", "text/html": ".html", "text/csv": ".csv", "application/json": ".json",
+	"application/pdf": ".pdf", "application/zip": ".zip", "text/plain": ".txt", "text/html": ".html", "text/csv": ".csv",
+	"application/json": ".json",
 }
 
 // safeName removes folders, control characters and direction marks, which hide the true extension. The name is not

@@ -33,7 +33,8 @@ func TestVideo(t *testing.T) {
 	} {
 		url := serve(t, map[string][]byte{"/" + name: test.data}) + "/" + name
 		m, err := l.Video(t.Context(), Source{URL: url, MIME: "video/avi"})
-		if err != nil || m.MIME != test.mime || m.Size != int64(len(test.data)) || !bytes.Equal(m.SHA256, sha(test.data)) || m.Filename != name {
+		if err != nil || m.MIME != test.mime || m.Size != int64(len(test.data)) || !bytes.Equal(m.SHA256, sha(test.data)) ||
+			m.Filename != name {
 			t.Errorf("%s: %+v, %v", name, m, err)
 		}
 		if err := l.Remove(m.Key); err != nil {
@@ -41,7 +42,8 @@ func TestVideo(t *testing.T) {
 		}
 	}
 	base := serve(t, map[string][]byte{"/mkv": film("a.mkv", "-c:v", "mpeg4"), "/png": pngOf(t, halves(2, 2)), "/m4a": tone(t, "a.m4a", 1)})
-	for path, says := range map[string]string{"/mkv": "gives video/x-matroska, not a video. Send the address of an MP4", "/png": "gives image/png", "/m4a": "gives audio/mp4", "/no": "404"} {
+	for path, says := range map[string]string{"/mkv": "gives video/x-matroska, not a video. Send the address of an MP4",
+		"/png": "gives image/png", "/m4a": "gives audio/mp4", "/no": "404"} {
 		_, err := l.Video(t.Context(), Source{URL: base + path})
 		mustRefuse(t, l, err, says)
 	}
@@ -68,7 +70,8 @@ func TestFile(t *testing.T) {
 		{"/x" + zip, "", "not a type", "x.zip", "application/zip"},
 		{"/x" + zip, "", "evil\r\nX: y/z", "x.zip", "application/zip"},
 		{"/x?content=%00%01", "", "", "x", "application/octet-stream"},
-		{"/x?content=a&disposition=attachment%3B+filename%3D%22..%2F..%2Fetc%2Fname.txt%22", "", "", "name.txt", "text/plain; charset=utf-8"},
+		{"/x?content=a&disposition=attachment%3B+filename%3D%22..%2F..%2Fetc%2Fname.txt%22", "", "", "name.txt",
+			"text/plain; charset=utf-8"},
 		{"/x?content=a&disposition=attachment%3B+filename*%3DUTF-8''%25e2%2582%25ac.txt", "", "", "€.txt", "text/plain; charset=utf-8"},
 		{"/x?content=a&disposition=%3B%3B%3B", "", "", "x.txt", "text/plain; charset=utf-8"},
 		{"/?content=a", "", "", "file.txt", "text/plain; charset=utf-8"},
@@ -79,7 +82,8 @@ func TestFile(t *testing.T) {
 		l := open(t)
 		m, err := l.File(t.Context(), Source{URL: base + test.path, Filename: test.filename, MIME: test.mime})
 		if err != nil || m.Filename != test.wantName || m.MIME != test.wantMIME {
-			t.Errorf("%s %q %q: %q %q %v, want %q %q", test.path, test.filename, test.mime, m.Filename, m.MIME, err, test.wantName, test.wantMIME)
+			t.Errorf("%s %q %q: %q %q %v, want %q %q", test.path, test.filename, test.mime, m.Filename, m.MIME, err, test.wantName,
+				test.wantMIME)
 		}
 	}
 	l := open(t)

@@ -183,5 +183,6 @@ func ffmpeg(t testing.TB, name string, args ...string) []byte {
 // tone makes a file with a sine of some seconds.
 func tone(t testing.TB, name string, seconds float64, args ...string) []byte {
 	t.Helper()
-	return ffmpeg(t, name, append([]string{"-f", "lavfi", "-i", fmt.Sprintf("sine=frequency=440:sample_rate=48000:duration=%g", seconds)}, args...)...)
+	return ffmpeg(t, name, append([]string{"-f", "lavfi", "-i", fmt.Sprintf("sine=frequency=440:sample_rate=48000:duration=%g", seconds)},
+		args...)...)
 }

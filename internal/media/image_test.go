@@ -22,15 +22,18 @@ func TestImage(t *testing.T) {
 		mime          string
 		width, height int
 	}{
-		"/a.png":      {pngOf(t, halves(300, 200)), "image/png", 300, 200},
-		"/a.jpg":      {jpegOf(t, halves(200, 300)), "image/jpeg", 200, 300},
-		"/a.gif":      {gifOf(t, halves(40, 30)), "image/gif", 40, 30},
-		"/a.webp":     {ffmpeg(t, "a.webp", "-f", "lavfi", "-i", "testsrc=size=320x240", "-frames:v", "1"), "image/webp", 320, 240},
-		"/l.webp":     {ffmpeg(t, "l.webp", "-f", "lavfi", "-i", "testsrc=size=33x21", "-frames:v", "1", "-lossless", "1"), "image/webp", 33, 21},
-		"/alpha.webp": {ffmpeg(t, "alpha.webp", "-f", "lavfi", "-i", "color=red@0.5:size=64x48,format=yuva420p", "-frames:v", "1"), "image/webp", 64, 48},
-		"/anim.webp":  {ffmpeg(t, "anim.webp", "-f", "lavfi", "-i", "testsrc=size=120x80:rate=5:duration=1", "-c:v", "libwebp_anim"), "image/webp", 120, 80},
-		"/wide.png":   {pngOf(t, halves(3000, 2)), "image/png", 3000, 2},
-		"/lie.txt":    {pngOf(t, halves(10, 10)), "image/png", 10, 10},
+		"/a.png":  {pngOf(t, halves(300, 200)), "image/png", 300, 200},
+		"/a.jpg":  {jpegOf(t, halves(200, 300)), "image/jpeg", 200, 300},
+		"/a.gif":  {gifOf(t, halves(40, 30)), "image/gif", 40, 30},
+		"/a.webp": {ffmpeg(t, "a.webp", "-f", "lavfi", "-i", "testsrc=size=320x240", "-frames:v", "1"), "image/webp", 320, 240},
+		"/l.webp": {ffmpeg(t, "l.webp", "-f", "lavfi", "-i", "testsrc=size=33x21", "-frames:v", "1", "-lossless", "1"), "image/webp",
+			33, 21},
+		"/alpha.webp": {ffmpeg(t, "alpha.webp", "-f", "lavfi", "-i", "color=red@0.5:size=64x48,format=yuva420p", "-frames:v", "1"),
+			"image/webp", 64, 48},
+		"/anim.webp": {ffmpeg(t, "anim.webp", "-f", "lavfi", "-i", "testsrc=size=120x80:rate=5:duration=1", "-c:v", "libwebp_anim"),
+			"image/webp", 120, 80},
+		"/wide.png": {pngOf(t, halves(3000, 2)), "image/png", 3000, 2},
+		"/lie.txt":  {pngOf(t, halves(10, 10)), "image/png", 10, 10},
 	} {
 		url := serve(t, map[string][]byte{name: test.data}) + name
 		m, err := l.Image(t.Context(), Source{URL: url, MIME: "image/tiff"})
@@ -78,10 +81,14 @@ func TestImageRefuses(t *testing.T) {
 	}
 	base := serve(t, files)
 	for path, says := range map[string]string{
-		"/page": "gives text/html, not an image", "/svg": "gives image/svg+xml, not an image", "/svg2": "gives image/svg+xml", "/pdf": "gives application/pdf",
-		"/gifjs": "damaged or not really an image", "/pnghtml": "damaged or not really an image", "/jpegphp": "damaged or not really an image",
-		"/cut": "damaged", "/huge": "too many pixels. Send at most 40 million", "/lying": "too many pixels", "/riff": "damaged", "/empty": "is empty",
-		"/heic": "gives image/heic", "/bmp": "gives image/bmp", "/sound": "not an image", "/text": "gives text/plain", "/gzipped": "gives application/x-gzip",
+		"/page": "gives text/html, not an image", "/svg": "gives image/svg+xml, not an image", "/svg2": "gives image/svg+xml",
+		"/pdf":   "gives application/pdf",
+		"/gifjs": "damaged or not really an image", "/pnghtml": "damaged or not really an image",
+		"/jpegphp": "damaged or not really an image",
+		"/cut":     "damaged", "/huge": "too many pixels. Send at most 40 million", "/lying": "too many pixels", "/riff": "damaged",
+		"/empty": "is empty",
+		"/heic":  "gives image/heic", "/bmp": "gives image/bmp", "/sound": "not an image", "/text": "gives text/plain",
+		"/gzipped": "gives application/x-gzip",
 		"/missing": "The image could not be fetched. The server answered with status 404",
 	} {
 		_, err := l.Image(t.Context(), Source{URL: base + path})
@@ -165,7 +172,8 @@ func TestOrientation(t *testing.T) {
 	}{
 		0: {image.Pt(100, 50), image.Pt(10, 25)}, 1: {image.Pt(100, 50), image.Pt(10, 25)}, 2: {image.Pt(100, 50), image.Pt(90, 25)},
 		3: {image.Pt(100, 50), image.Pt(90, 25)}, 4: {image.Pt(100, 50), image.Pt(10, 25)}, 5: {image.Pt(50, 100), image.Pt(25, 10)},
-		6: {image.Pt(50, 100), image.Pt(25, 10)}, 7: {image.Pt(50, 100), image.Pt(25, 90)}, 8: {image.Pt(50, 100), image.Pt(25, 90)}, 9: {image.Pt(100, 50), image.Pt(10, 25)},
+		6: {image.Pt(50, 100), image.Pt(25, 10)}, 7: {image.Pt(50, 100), image.Pt(25, 90)}, 8: {image.Pt(50, 100), image.Pt(25, 90)},
+		9: {image.Pt(100, 50), image.Pt(10, 25)},
 	}
 	l := open(t)
 	stored := jpegOf(t, halves(200, 100))
@@ -212,7 +220,8 @@ func TestPixelLimit(t *testing.T) {
 	for _, test := range []struct {
 		width, height int
 		want          bool
-	}{{8000, 5000, true}, {8001, 5000, false}, {40_000_000, 1, false}, {1, 20_000_000, false}, {65_535, 610, true}, {610, 65_535, true}, {65_536, 1, false}, {0, 5, false}, {-1, -1, false}, {1 << 31, 1 << 31, false}} {
+	}{{8000, 5000, true}, {8001, 5000, false}, {40_000_000, 1, false}, {1, 20_000_000, false}, {65_535, 610, true}, {610, 65_535, true},
+		{65_536, 1, false}, {0, 5, false}, {-1, -1, false}, {1 << 31, 1 << 31, false}} {
 		if got := fits(test.width, test.height, maxPixels); got != test.want {
 			t.Errorf("%dx%d: %t", test.width, test.height, got)
 		}

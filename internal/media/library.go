@@ -123,7 +123,8 @@ func (l *Library) work(ctx context.Context, places chan struct{}, do func() erro
 
 // tooBusy says that it is not the file's fault: the same request may do well later.
 func tooBusy(cause error) error {
-	return &parley.Error{Code: parley.Unavailable, RetryAfter: busyFor, Message: "The server is too busy with other files. Try again.", Cause: cause}
+	return &parley.Error{Code: parley.Unavailable, RetryAfter: busyFor, Message: "The server is too busy with other files. Try again.",
+		Cause: cause}
 }
 
 // isForCaller reports whether an error already has a message for the caller.

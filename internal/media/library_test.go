@@ -118,7 +118,8 @@ func TestKeysReachNothingElse(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(l.dir, "secret"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range []string{"", "secret", "../secret", "../../../../etc/passwd", strings.Repeat("A", 32), strings.Repeat("a", 31), strings.Repeat("a", 32) + "\n", "tmp"} {
+	for _, key := range []string{"", "secret", "../secret", "../../../../etc/passwd", strings.Repeat("A", 32), strings.Repeat("a", 31),
+		strings.Repeat("a", 32) + "\n", "tmp"} {
 		if _, err := l.Open(key); err == nil {
 			t.Errorf("%q can be opened", key)
 		}

@@ -71,7 +71,8 @@ func TestPreview(t *testing.T) {
 		picture            bool
 	}{
 		{"/full", "Shared& title", "What it is", true}, {"/moved", "Shared& title", "What it is", true},
-		{"/plain", "Just a title", "A page", false}, {"/latin", "Café", "", false}, {"/noimage", "t", "", false}, {"/private", "t", "", false},
+		{"/plain", "Just a title", "A page", false}, {"/latin", "Café", "", false}, {"/noimage", "t", "", false},
+		{"/private", "t", "", false},
 		{"/htmlpic", "t", "", false}, {"/hugepic", "t", "", false}, {"/noise", "t", "", true}, {"/onlydesc", "127.0.0.1", "d", false},
 		{"/long", strings.Repeat("ü", 199) + "…", "", false}, {"/big", "early", "", false}, {"/script", "yes", "", false},
 	} {
@@ -91,7 +92,8 @@ func TestPreview(t *testing.T) {
 	if p := l.Preview(t.Context(), base+"/invalid", true, nil); p == nil || !utf8.ValidString(p.Title) {
 		t.Errorf("invalid bytes: %+v", p)
 	}
-	for _, text := range []string{"no link", base + "/empty", base + "/json", base + "/404", "http://10.0.0.1/", "ftp://a.example/", "http://127.0.0.1:1/"} {
+	for _, text := range []string{"no link", base + "/empty", base + "/json", base + "/404", "http://10.0.0.1/", "ftp://a.example/",
+		"http://127.0.0.1:1/"} {
 		if p := l.Preview(t.Context(), text, true, nil); p != nil {
 			t.Errorf("%s: %+v, want none", text, p)
 		}

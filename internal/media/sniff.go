@@ -39,7 +39,8 @@ func sniff(head []byte) string {
 		return "audio/aac"
 	}
 	detected := http.DetectContentType(head)
-	if (strings.HasPrefix(detected, "text/plain") || strings.HasPrefix(detected, "text/xml")) && bytes.Contains(bytes.ToLower(head), []byte("<svg")) {
+	if (strings.HasPrefix(detected, "text/plain") || strings.HasPrefix(detected, "text/xml")) &&
+		bytes.Contains(bytes.ToLower(head), []byte("<svg")) {
 		return "image/svg+xml"
 	}
 	return detected
@@ -55,7 +56,8 @@ func sniffOgg(head []byte) string {
 	switch {
 	case bytes.HasPrefix(first, []byte("OpusHead")):
 		return mimeOpus
-	case bytes.HasPrefix(first, []byte("\x01vorbis")), bytes.HasPrefix(first, []byte("\x7fFLAC")), bytes.HasPrefix(first, []byte("Speex   ")):
+	case bytes.HasPrefix(first, []byte("\x01vorbis")), bytes.HasPrefix(first, []byte("\x7fFLAC")),
+		bytes.HasPrefix(first, []byte("Speex   ")):
 		return "audio/ogg"
 	case bytes.HasPrefix(first, []byte("\x80theora")), bytes.HasPrefix(first, []byte("fishead")):
 		return "video/ogg"

@@ -52,10 +52,11 @@ func TestFilmsAreDescribed(t *testing.T) {
 		"turned":          {"video/mp4", boxOf("moov", length, sound, track(map[int]uint32{1: one, 3: 0xffff0000})), 1080, 1920, 8},
 		"upright":         {"video/mp4", boxOf("moov", length, track(map[int]uint32{0: upright, 4: one})), 1920, 1080, 8},
 		"the later form":  {"video/mp4", boxOf("moov", boxOf("mvhd", later)), 0, 0, 3},
-		"up to the end":   {"video/mp4", append(boxOf("free"), append([]byte{0, 0, 0, 0}, append([]byte("moov"), track(nil)...)...)...), 1920, 1080, 0},
-		"cut short":       {"video/mp4", boxOf("moov", length, track(nil))[:150], 0, 0, 0},
-		"no film":         {"video/mp4", []byte("not at all"), 0, 0, 0},
-		"nothing":         {"video/webm", nil, 0, 0, 0},
+		"up to the end": {"video/mp4", append(boxOf("free"), append([]byte{0, 0, 0, 0}, append([]byte("moov"), track(nil)...)...)...),
+			1920, 1080, 0},
+		"cut short": {"video/mp4", boxOf("moov", length, track(nil))[:150], 0, 0, 0},
+		"no film":   {"video/mp4", []byte("not at all"), 0, 0, 0},
+		"nothing":   {"video/webm", nil, 0, 0, 0},
 	} {
 		m := parley.Media{Size: int64(len(test.data))}
 		describeVideo(bytes.NewReader(test.data), test.kind, &m)

@@ -44,7 +44,8 @@ func TestVoice(t *testing.T) {
 			t.Errorf("%s: %v", name, errors.Join(err, errors.Unwrap(err)))
 			continue
 		}
-		if m.MIME != "audio/ogg; codecs=opus" || m.Seconds != 3 || len(m.Waveform) != 64 || m.Source != url || !bytes.Equal(m.SHA256, sha(test.data)) || len(m.MediaKey) != 32 {
+		if m.MIME != "audio/ogg; codecs=opus" || m.Seconds != 3 || len(m.Waveform) != 64 || m.Source != url ||
+			!bytes.Equal(m.SHA256, sha(test.data)) || len(m.MediaKey) != 32 {
 			t.Errorf("%s: %+v", name, m)
 		}
 		if loud := slices.Max(m.Waveform); loud != 100 {
@@ -86,8 +87,10 @@ func TestVoiceRefuses(t *testing.T) {
 	broken := bytes.Clone(opus)
 	broken[len(broken)/2] ^= 0xff
 	headers := opus[:bytes.Index(opus, []byte("OpusTags"))+200]
-	film := ffmpeg(t, "a.mp4", "-f", "lavfi", "-i", "testsrc=size=64x64:duration=1", "-f", "lavfi", "-i", "sine=duration=1", "-c:v", "mpeg4", "-shortest")
-	mov := ffmpeg(t, "a.mov", "-f", "lavfi", "-i", "testsrc=size=64x64:duration=1", "-f", "lavfi", "-i", "sine=duration=1", "-c:v", "mpeg4", "-shortest")
+	film := ffmpeg(t, "a.mp4", "-f", "lavfi", "-i", "testsrc=size=64x64:duration=1", "-f", "lavfi", "-i", "sine=duration=1", "-c:v",
+		"mpeg4", "-shortest")
+	mov := ffmpeg(t, "a.mov", "-f", "lavfi", "-i", "testsrc=size=64x64:duration=1", "-f", "lavfi", "-i", "sine=duration=1", "-c:v",
+		"mpeg4", "-shortest")
 	base := serve(t, map[string][]byte{
 		"/film.aac": mov,
 		"/cut.ogg":  opus[:len(opus)*2/3], "/broken.ogg": broken, "/headers.ogg": headers, "/film.m4a": film,
@@ -97,9 +100,11 @@ func TestVoiceRefuses(t *testing.T) {
 		"/concat.mp3": []byte("ffconcat version 1.0\nfile /etc/passwd\n"),
 	})
 	for path, says := range map[string]string{
-		"/cut.ogg": "cut short", "/broken.ogg": "damaged", "/headers.ogg": "damaged", "/film.m4a": "gives video/mp4, not audio", "/film.aac": "gives video/quicktime, not audio",
+		"/cut.ogg": "cut short", "/broken.ogg": "damaged", "/headers.ogg": "damaged", "/film.m4a": "gives video/mp4, not audio",
+		"/film.aac": "gives video/quicktime, not audio",
 		"/page.mp3": "gives text/html, not audio", "/text.wav": "gives text/plain, not audio", "/picture.ogg": "gives image/png, not audio",
-		"/noise.mp3": "could not be converted", "/list.mp3": "gives text/plain", "/concat.mp3": "gives text/plain", "/head.wav": "could not be converted",
+		"/noise.mp3": "could not be converted", "/list.mp3": "gives text/plain", "/concat.mp3": "gives text/plain",
+		"/head.wav": "could not be converted",
 		"/none.mp3": "status 404",
 	} {
 		_, err := l.Voice(t.Context(), Source{URL: base + path})
@@ -212,7 +217,8 @@ func TestWaveform(t *testing.T) {
 
 // Of a long note not every packet is decoded, and still its shape is right.
 func TestLongVoice(t *testing.T) {
-	data := tone(t, "a.ogg", 300, "-af", "volume=enable='gte(t,150)':volume=0", "-ar", "8000", "-c:a", "libopus", "-b:a", "6k", "-compression_level", "0")
+	data := tone(t, "a.ogg", 300, "-af", "volume=enable='gte(t,150)':volume=0", "-ar", "8000", "-c:a", "libopus", "-b:a", "6k",
+		"-compression_level", "0")
 	m, err := described(t, open(t), data)
 	if err != nil || m.Seconds != 300 || slices.Min(m.Waveform[1:31]) < 80 || slices.Max(m.Waveform[33:]) > 5 {
 		t.Errorf("%d seconds, %v, %v", m.Seconds, m.Waveform, err)
@@ -314,7 +320,8 @@ func TestRecorded(t *testing.T) {
 		_, err = empty.Recorded(t.Context(), data, "")
 		mustRefuse(t, empty, err, "ffmpeg is not installed")
 	}
-	for says, data := range map[string][]byte{"is text/plain, not audio": []byte("hello"), "is empty": nil, "is image/png, not audio": pngOf(t, halves(2, 2))} {
+	for says, data := range map[string][]byte{"is text/plain, not audio": []byte("hello"), "is empty": nil,
+		"is image/png, not audio": pngOf(t, halves(2, 2))} {
 		empty := open(t)
 		_, err := empty.Recorded(t.Context(), data, "")
 		mustRefuse(t, empty, err, says)
@@ -331,7 +338,8 @@ func wantRecorded(t *testing.T, l *Library, name, key string, err error) {
 	if err := os.WriteFile(file, read(t, l, key), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.CommandContext(t.Context(), "ffmpeg", "-nostdin", "-v", "warning", "-f", "ogg", "-i", file, "-f", "null", "-").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "ffmpeg", "-nostdin", "-v", "warning", "-f", "ogg", "-i", file, "-f", "null",
+		"-").CombinedOutput()
 	if err != nil || len(bytes.TrimSpace(out)) > 0 {
 		t.Errorf("%s: ffmpeg says of it: %s (%v)", name, out, err)
 	}

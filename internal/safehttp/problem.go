@@ -50,7 +50,8 @@ func problemOf(ctx context.Context, err error) *Problem {
 		return p
 	}
 	if errors.Is(err, errBlocked) {
-		return &Problem{BlockedAddress, "The address leads to a private or reserved network, which this server does not reach. Use a public address, or have the operator allow its range.", 0, err}
+		return &Problem{BlockedAddress,
+			"The address leads to a private or reserved network, which this server does not reach. Use a public address, or have the operator allow its range.", 0, err}
 	}
 	if _, ok := errors.AsType[*net.DNSError](err); ok {
 		return &Problem{DNS, "The host name could not be looked up. Check that it is spelled right.", 0, err}

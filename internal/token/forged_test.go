@@ -137,7 +137,8 @@ func forge(t *testing.T, a *Authority, good, keyURL string) map[string]string {
 		forged["alg "+alg+" unsigned"] = unsigned(with(header, "alg", alg), claims)
 		forged["alg "+alg+" with old signature"] = unsigned(with(header, "alg", alg), claims) + s
 	}
-	for _, kid := range []string{"../../../../dev/null", "/etc/passwd", "' OR 1=1 --", "key' UNION SELECT 'x", "\x00", keyURL, "*", strings.Repeat("k", 2000)} {
+	for _, kid := range []string{"../../../../dev/null", "/etc/passwd", "' OR 1=1 --", "key' UNION SELECT 'x", "\x00", keyURL, "*",
+		strings.Repeat("k", 2000)} {
 		forged["kid "+kid] = signEd(with(header, "kid", kid), claims, foreign)
 	}
 	for claim, value := range map[string]any{

@@ -37,7 +37,8 @@ func errNotValid(cause error) *parley.Error {
 }
 
 func errExpired() *parley.Error {
-	return &parley.Error{Code: parley.Unauthenticated, Cause: ErrSigned, Message: "The token has expired. Make a new one with: parley token create"}
+	return &parley.Error{Code: parley.Unauthenticated, Cause: ErrSigned,
+		Message: "The token has expired. Make a new one with: parley token create"}
 }
 
 // Verify returns the metadata of a token or an Unauthenticated [parley.Error]. The first call checks its signature and

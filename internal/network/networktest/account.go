@@ -162,7 +162,8 @@ func testGroups(t *testing.T, h Harness) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if made.Name != "A group" || made.ParticipantCount != 3 || !made.IsOwner || made.CreatedAt.IsZero() || !strings.HasSuffix(string(made.ID), "@g.us") {
+	if made.Name != "A group" || made.ParticipantCount != 3 || !made.IsOwner || made.CreatedAt.IsZero() ||
+		!strings.HasSuffix(string(made.ID), "@g.us") {
 		t.Errorf("the group is %+v", made)
 	}
 	all, total, err := s.Groups(t.Context(), parley.Page{Limit: 100})

@@ -282,7 +282,8 @@ func testOwnOperations(t *testing.T, h Harness) {
 	phone := h.Phone(t, 0)
 	m := outgoing(phone.Contact(), parley.Text{Body: "hi"})
 	send(t, s, m)
-	send(t, s, outgoing(phone.Contact(), parley.Star{Target: m.Ref(), Starred: true}), outgoing(phone.Contact(), parley.Star{Target: m.Ref()}))
+	send(t, s, outgoing(phone.Contact(), parley.Star{Target: m.Ref(), Starred: true}),
+		outgoing(phone.Contact(), parley.Star{Target: m.Ref()}))
 	send(t, s, outgoing(phone.Contact(), parley.Archive{Archived: true}), outgoing(phone.Contact(), parley.Archive{}))
 	expectBodies(t, phone, "hi")
 }

@@ -72,7 +72,8 @@ func sameContent(got, want parley.Content) error {
 		return nil
 	}
 	carried := parley.MediaOf(got)
-	if !bytes.Equal(carried.SHA256, media.SHA256) || carried.MIME != media.MIME || carried.Size != media.Size || carried.Seconds != media.Seconds {
+	if !bytes.Equal(carried.SHA256, media.SHA256) || carried.MIME != media.MIME || carried.Size != media.Size ||
+		carried.Seconds != media.Seconds {
 		return fmt.Errorf("its file is %+v, want %+v", carried, media)
 	}
 	if want.Kind() == parley.KindFile && carried.Filename != media.Filename {
@@ -145,7 +146,8 @@ func testHeldBack(t *testing.T, h Harness) {
 	s, _ := start(t, h)
 	phone := h.Phone(t, 0)
 	errs := trySend(t, s,
-		outgoing(h.Absent, parley.Text{Body: "1"}), outgoing(phone.Contact(), parley.Text{Body: "2"}), outgoing(h.Absent, parley.Text{Body: "3"}))
+		outgoing(h.Absent, parley.Text{Body: "1"}), outgoing(phone.Contact(), parley.Text{Body: "2"}),
+		outgoing(h.Absent, parley.Text{Body: "3"}))
 	if network.ClassOf(errs[0]) != network.Permanent {
 		t.Errorf("to an absent number: %v", errs[0])
 	}

@@ -20,7 +20,8 @@ func TestClock(t *testing.T) {
 		in.status(parley.Working)
 		e, ok := w.driver.Evidence(code)
 		// A second is lost where times are cut off, and what the login took.
-		if !ok || e.ClockSeen.IsZero() || e.ClockAhead > ahead+time.Second || e.ClockAhead < ahead-10*time.Second || ahead <= 0 && e.ClockAhead < ahead-time.Second {
+		if !ok || e.ClockSeen.IsZero() || e.ClockAhead > ahead+time.Second || e.ClockAhead < ahead-10*time.Second || ahead <= 0 &&
+			e.ClockAhead < ahead-time.Second {
 			t.Errorf("a clock that is %s ahead is seen as %s (%v)", ahead, e.ClockAhead, ok)
 		}
 	}

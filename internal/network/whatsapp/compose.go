@@ -94,13 +94,15 @@ func (conn *connection) composeFile(ctx context.Context, c parley.Content, quote
 	switch c := c.(type) {
 	case parley.Image:
 		return &waE2E.Message{ImageMessage: &waE2E.ImageMessage{
-			Caption: nonEmpty(c.Caption), Mimetype: &media.MIME, Width: nonZero(media.Width), Height: nonZero(media.Height), JPEGThumbnail: media.Thumbnail,
-			URL: &up.URL, DirectPath: &up.DirectPath, MediaKey: up.MediaKey, MediaKeyTimestamp: now,
+			Caption: nonEmpty(c.Caption), Mimetype: &media.MIME, Width: nonZero(media.Width), Height: nonZero(media.Height),
+			JPEGThumbnail: media.Thumbnail,
+			URL:           &up.URL, DirectPath: &up.DirectPath, MediaKey: up.MediaKey, MediaKeyTimestamp: now,
 			FileSHA256: up.FileSHA256, FileEncSHA256: up.FileEncSHA256, FileLength: &up.FileLength, ContextInfo: quote,
 		}}, nil
 	case parley.Video:
 		return &waE2E.Message{VideoMessage: &waE2E.VideoMessage{
-			Caption: nonEmpty(c.Caption), Mimetype: &media.MIME, Width: nonZero(media.Width), Height: nonZero(media.Height), Seconds: nonZero(media.Seconds), JPEGThumbnail: media.Thumbnail,
+			Caption: nonEmpty(c.Caption), Mimetype: &media.MIME, Width: nonZero(media.Width), Height: nonZero(media.Height),
+			Seconds: nonZero(media.Seconds), JPEGThumbnail: media.Thumbnail,
 			URL: &up.URL, DirectPath: &up.DirectPath, MediaKey: up.MediaKey, MediaKeyTimestamp: now,
 			FileSHA256: up.FileSHA256, FileEncSHA256: up.FileEncSHA256, FileLength: &up.FileLength, ContextInfo: quote,
 		}}, nil
@@ -113,8 +115,9 @@ func (conn *connection) composeFile(ctx context.Context, c parley.Content, quote
 	}
 	caption := c.Text()
 	doc := &waE2E.Message{DocumentMessage: &waE2E.DocumentMessage{
-		Caption: nonEmpty(caption), Mimetype: &media.MIME, FileName: new(media.Filename), Title: new(media.Filename), JPEGThumbnail: media.Thumbnail,
-		URL: &up.URL, DirectPath: &up.DirectPath, MediaKey: up.MediaKey, MediaKeyTimestamp: now,
+		Caption: nonEmpty(caption), Mimetype: &media.MIME, FileName: new(media.Filename), Title: new(media.Filename),
+		JPEGThumbnail: media.Thumbnail,
+		URL:           &up.URL, DirectPath: &up.DirectPath, MediaKey: up.MediaKey, MediaKeyTimestamp: now,
 		FileSHA256: up.FileSHA256, FileEncSHA256: up.FileEncSHA256, FileLength: &up.FileLength, ContextInfo: quote,
 	}}
 	if caption == "" {
@@ -225,7 +228,8 @@ func (conn *connection) quote(ctx context.Context, m *parley.Message, to types.J
 	if m.ReplyTo == "" {
 		return nil
 	}
-	quote := &waE2E.ContextInfo{StanzaID: new(string(m.ReplyTo)), Participant: new(to.String()), QuotedMessage: &waE2E.Message{Conversation: new("")}}
+	quote := &waE2E.ContextInfo{StanzaID: new(string(m.ReplyTo)), Participant: new(to.String()),
+		QuotedMessage: &waE2E.Message{Conversation: new("")}}
 	quoted := conn.storedMessage(ctx, m.Chat, m.ReplyTo)
 	if quoted == nil {
 		return quote
@@ -241,13 +245,17 @@ func (conn *connection) quote(ctx context.Context, m *parley.Message, to types.J
 func quotedContent(c parley.Content) *waE2E.Message {
 	switch c := c.(type) {
 	case parley.Image:
-		return &waE2E.Message{ImageMessage: &waE2E.ImageMessage{Caption: nonEmpty(c.Caption), Mimetype: &c.Media.MIME, JPEGThumbnail: c.Media.Thumbnail}}
+		return &waE2E.Message{ImageMessage: &waE2E.ImageMessage{Caption: nonEmpty(c.Caption), Mimetype: &c.Media.MIME,
+			JPEGThumbnail: c.Media.Thumbnail}}
 	case parley.Video:
-		return &waE2E.Message{VideoMessage: &waE2E.VideoMessage{Caption: nonEmpty(c.Caption), Mimetype: &c.Media.MIME, JPEGThumbnail: c.Media.Thumbnail}}
+		return &waE2E.Message{VideoMessage: &waE2E.VideoMessage{Caption: nonEmpty(c.Caption), Mimetype: &c.Media.MIME,
+			JPEGThumbnail: c.Media.Thumbnail}}
 	case parley.File:
-		return &waE2E.Message{DocumentMessage: &waE2E.DocumentMessage{Caption: nonEmpty(c.Caption), Mimetype: &c.Media.MIME, FileName: &c.Media.Filename}}
+		return &waE2E.Message{DocumentMessage: &waE2E.DocumentMessage{Caption: nonEmpty(c.Caption), Mimetype: &c.Media.MIME,
+			FileName: &c.Media.Filename}}
 	case parley.Voice:
-		return &waE2E.Message{AudioMessage: &waE2E.AudioMessage{PTT: new(true), Mimetype: &c.Media.MIME, Seconds: new(uint32(c.Media.Seconds))}}
+		return &waE2E.Message{AudioMessage: &waE2E.AudioMessage{PTT: new(true), Mimetype: &c.Media.MIME,
+			Seconds: new(uint32(c.Media.Seconds))}}
 	case parley.Location:
 		m, err := composeLocation(c, nil)
 		if err == nil {

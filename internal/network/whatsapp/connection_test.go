@@ -43,7 +43,8 @@ func TestTextBothWays(t *testing.T) {
 // TestNobodyWaitsForAReconnect ends the stream while somebody waits for an answer on it: they are told by
 // us, and not by whatsmeow, that there is nothing to wait for any more.
 func TestNobodyWaitsForAReconnect(t *testing.T) {
-	for name, end := range map[string]whatsapptest.End{"cut": whatsapptest.Cut, "restarted": whatsapptest.Restarted, "reconnect": whatsapptest.Reconnect, "unknown": whatsapptest.Unknown} {
+	for name, end := range map[string]whatsapptest.End{"cut": whatsapptest.Cut, "restarted": whatsapptest.Restarted,
+		"reconnect": whatsapptest.Reconnect, "unknown": whatsapptest.Unknown} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			s, _ := w.paired()

@@ -229,7 +229,8 @@ func (conn *connection) toGroup(ctx context.Context, g *types.GroupInfo) (parley
 
 // isOwn reports whether an address is the account's own.
 func (conn *connection) isOwn(jid types.JID) bool {
-	return jid.User != "" && (jid.User == conn.jid.User && jid.Server == types.DefaultUserServer || jid.User == conn.lid.User && jid.Server == types.HiddenUserServer)
+	return jid.User != "" && (jid.User == conn.jid.User && jid.Server == types.DefaultUserServer || jid.User == conn.lid.User &&
+		jid.Server == types.HiddenUserServer)
 }
 
 // CreateGroup creates a group. All contacts must be on the network.

@@ -199,23 +199,30 @@ func (w *world) raw(t *testing.T, c parley.Content, data []byte, replyTo parley.
 	case parley.Location:
 		latitude, _ := strconv.ParseFloat(c.Latitude, 64)
 		longitude, _ := strconv.ParseFloat(c.Longitude, 64)
-		return &waE2E.Message{LocationMessage: &waE2E.LocationMessage{Name: new(c.Title), DegreesLatitude: &latitude, DegreesLongitude: &longitude, ContextInfo: quote}}
+		return &waE2E.Message{LocationMessage: &waE2E.LocationMessage{Name: new(c.Title), DegreesLatitude: &latitude,
+			DegreesLongitude: &longitude, ContextInfo: quote}}
 	case parley.Image:
 		up := w.put(t, data, whatsmeow.MediaImage)
 		return &waE2E.Message{ImageMessage: &waE2E.ImageMessage{Caption: new(c.Caption), Mimetype: &c.Media.MIME, ContextInfo: quote,
-			DirectPath: &up.DirectPath, MediaKey: up.MediaKey, FileSHA256: up.FileSHA256, FileEncSHA256: up.FileEncSHA256, FileLength: &up.FileLength}}
+			DirectPath: &up.DirectPath, MediaKey: up.MediaKey, FileSHA256: up.FileSHA256, FileEncSHA256: up.FileEncSHA256,
+			FileLength: &up.FileLength}}
 	case parley.Video:
 		up := w.put(t, data, whatsmeow.MediaVideo)
 		return &waE2E.Message{VideoMessage: &waE2E.VideoMessage{Caption: new(c.Caption), Mimetype: &c.Media.MIME, ContextInfo: quote,
-			DirectPath: &up.DirectPath, MediaKey: up.MediaKey, FileSHA256: up.FileSHA256, FileEncSHA256: up.FileEncSHA256, FileLength: &up.FileLength}}
+			DirectPath: &up.DirectPath, MediaKey: up.MediaKey, FileSHA256: up.FileSHA256, FileEncSHA256: up.FileEncSHA256,
+			FileLength: &up.FileLength}}
 	case parley.Voice:
 		up := w.put(t, data, whatsmeow.MediaAudio)
-		return &waE2E.Message{AudioMessage: &waE2E.AudioMessage{PTT: new(true), Seconds: new(uint32(c.Media.Seconds)), Mimetype: &c.Media.MIME, ContextInfo: quote,
-			DirectPath: &up.DirectPath, MediaKey: up.MediaKey, FileSHA256: up.FileSHA256, FileEncSHA256: up.FileEncSHA256, FileLength: &up.FileLength}}
+		return &waE2E.Message{AudioMessage: &waE2E.AudioMessage{PTT: new(true), Seconds: new(uint32(c.Media.Seconds)),
+			Mimetype: &c.Media.MIME, ContextInfo: quote,
+			DirectPath: &up.DirectPath, MediaKey: up.MediaKey, FileSHA256: up.FileSHA256, FileEncSHA256: up.FileEncSHA256,
+			FileLength: &up.FileLength}}
 	case parley.File:
 		up := w.put(t, data, whatsmeow.MediaDocument)
-		return &waE2E.Message{DocumentMessage: &waE2E.DocumentMessage{FileName: new(c.Media.Filename), Mimetype: &c.Media.MIME, ContextInfo: quote,
-			DirectPath: &up.DirectPath, MediaKey: up.MediaKey, FileSHA256: up.FileSHA256, FileEncSHA256: up.FileEncSHA256, FileLength: &up.FileLength}}
+		return &waE2E.Message{DocumentMessage: &waE2E.DocumentMessage{FileName: new(c.Media.Filename), Mimetype: &c.Media.MIME,
+			ContextInfo: quote,
+			DirectPath:  &up.DirectPath, MediaKey: up.MediaKey, FileSHA256: up.FileSHA256, FileEncSHA256: up.FileEncSHA256,
+			FileLength: &up.FileLength}}
 	}
 	t.Fatalf("a phone does not send a %T here", c)
 	return nil
@@ -242,7 +249,8 @@ func (w *world) put(t *testing.T, data []byte, kind whatsmeow.MediaType) whatsme
 	if answer.StatusCode != http.StatusOK {
 		t.Fatal(answer.Status)
 	}
-	return whatsmeow.UploadResponse{DirectPath: path + "?v=1", MediaKey: plain[:], FileSHA256: plain[:], FileEncSHA256: sum[:], FileLength: uint64(len(data))}
+	return whatsmeow.UploadResponse{DirectPath: path + "?v=1", MediaKey: plain[:], FileSHA256: plain[:], FileEncSHA256: sum[:],
+		FileLength: uint64(len(data))}
 }
 
 func (p *contractPhone) WasSeen(t *testing.T, id parley.MessageID) bool {

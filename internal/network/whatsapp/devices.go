@@ -170,7 +170,8 @@ func readDevices(of types.JID, user waBinary.Node) []types.JID {
 		jid := of
 		jid.Device = uint16(id)
 		if attrs.OptionalBool("is_hosted") {
-			jid.Server = map[string]string{types.HiddenUserServer: types.HostedLIDServer, types.DefaultUserServer: types.HostedServer}[of.Server]
+			jid.Server = map[string]string{types.HiddenUserServer: types.HostedLIDServer,
+				types.DefaultUserServer: types.HostedServer}[of.Server]
 		}
 		devices = append(devices, jid)
 	}

@@ -37,15 +37,18 @@ func disconnectionOf(evt any) (disconnection, bool) {
 	case *events.ManualLoginReconnect: // stream error 515
 		return disconnection{status: parley.Reconnecting, reason: "WhatsApp asked for a new connection.", retryNow: true}, true
 	case *events.StreamError:
-		return disconnection{status: parley.Reconnecting, reason: fmt.Sprintf("WhatsApp ended the connection with error %q. It is being made again.", e.Code)}, true
+		return disconnection{status: parley.Reconnecting,
+			reason: fmt.Sprintf("WhatsApp ended the connection with error %q. It is being made again.", e.Code)}, true
 	case *events.LoggedOut:
 		return loggedOut(e), true
 	case *events.StreamReplaced:
-		return disconnection{status: parley.Failed, reason: "Another program connected as this device. Stop it, then start the channel again."}, true
+		return disconnection{status: parley.Failed,
+			reason: "Another program connected as this device. Stop it, then start the channel again."}, true
 	case *events.TemporaryBan:
 		return banned(e), true
 	case *events.ClientOutdated:
-		return disconnection{status: parley.Failed, reason: "WhatsApp does not accept this version of the program any more. Upgrade it."}, true
+		return disconnection{status: parley.Failed, reason: "WhatsApp does not accept this version of the program any more. Upgrade it."},
+			true
 	case *events.ConnectFailure:
 		return disconnection{status: parley.Failed, retryAfter: loginRetryDelay,
 			reason: fmt.Sprintf("WhatsApp refused the login with code %d. It is tried again in half an hour; start the channel to try at once.", int(e.Reason))}, true
@@ -83,11 +86,13 @@ func banned(e *events.TemporaryBan) disconnection {
 		why = fmt.Sprintf("code %d", int(e.Code))
 	}
 	if e.Expire <= 0 {
-		return disconnection{status: parley.Failed, retryAfter: loginRetryDelay, reason: fmt.Sprintf("WhatsApp banned the account for a time: %s.", why)}
+		return disconnection{status: parley.Failed, retryAfter: loginRetryDelay,
+			reason: fmt.Sprintf("WhatsApp banned the account for a time: %s.", why)}
 	}
 	until := time.Now().Add(e.Expire)
 	return disconnection{status: parley.Failed, retryAfter: e.Expire,
-		reason: fmt.Sprintf("WhatsApp banned the account until %s: %s. The channel comes back then.", until.UTC().Format("2006-01-02 15:04 UTC"), why)}
+		reason: fmt.Sprintf("WhatsApp banned the account until %s: %s. The channel comes back then.",
+			until.UTC().Format("2006-01-02 15:04 UTC"), why)}
 }
 
 // dialFailed is the end of a connection that could not be made.
@@ -108,8 +113,10 @@ var (
 	loggedOutHere = disconnection{status: parley.LoggedOut, unpaired: true, reason: "The channel was logged out." + pairAgain}
 	// loggedOutOffline is a logout without a connection to the network.
 	loggedOutOffline = disconnection{status: parley.LoggedOut, unpaired: true,
-		reason: "The channel was logged out here, without a connection: remove the device on the phone too, under Linked devices." + pairAgain}
-	keysMissing = disconnection{status: parley.LoggedOut, unpaired: true, reason: "The keys of this device are not there any more." + pairAgain}
+		reason: "The channel was logged out here, without a connection: remove the device on the phone too, under Linked devices." +
+			pairAgain}
+	keysMissing = disconnection{status: parley.LoggedOut, unpaired: true, reason: "The keys of this device are not there any more." +
+		pairAgain}
 )
 
 const (

@@ -129,7 +129,8 @@ func (conn *connection) encryptAndSend(ctx context.Context, p *outgoing, all rec
 	if !p.number.IsEmpty() {
 		attrs["peer_recipient_pn"] = p.number
 	}
-	content := messageContent(in.GetMessageContent, waBinary.Node{Tag: "participants", Content: ciphertexts}, p.raw, attrs, startsSession(ciphertexts))
+	content := messageContent(in.GetMessageContent, waBinary.Node{Tag: "participants", Content: ciphertexts}, p.raw, attrs,
+		startsSession(ciphertexts))
 	if token := conn.privacyToken(ctx, p.to); token != nil {
 		content = append(content, *token)
 	}

@@ -28,7 +28,8 @@ func TestNewDevices(t *testing.T) {
 		add    func(*whatsapptest.Phone) (uint16, error)
 		resent int
 	}{
-		"by LID": {(*whatsapptest.Phone).AddDevice, 0}, "by number": {(*whatsapptest.Phone).AddDeviceByNumber, 0}, "quiet": {(*whatsapptest.Phone).AddDeviceQuietly, 1},
+		"by LID": {(*whatsapptest.Phone).AddDevice, 0}, "by number": {(*whatsapptest.Phone).AddDeviceByNumber, 0},
+		"quiet": {(*whatsapptest.Phone).AddDeviceQuietly, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -318,7 +319,8 @@ func (w *world) tapped(s *session) (*connection, *tap) {
 	must(w.t, err)
 	device, err := w.driver.db.keys.Device(w.t.Context(), devices[0])
 	must(w.t, err)
-	conn := &connection{s: s, jid: *device.ID, lid: device.LID, secrets: device.MsgSecrets, log: newLogger(w.driver.Log, code), ctx: w.t.Context()}
+	conn := &connection{s: s, jid: *device.ID, lid: device.LID, secrets: device.MsgSecrets, log: newLogger(w.driver.Log, code),
+		ctx: w.t.Context()}
 	stanzas := &tap{Logger: waLog.Noop, received: func(n *waBinary.Node) {
 		if n.Tag == "ack" {
 			conn.acks.deliver(n)

@@ -26,7 +26,8 @@ type Config struct {
 	// MessageForRetry returns a message of a chat, from either side, with the text that the recipient sees. It is used
 	// to encrypt a message again, to quote it, and to name the options of a poll. An error or nil means not found. It
 	// may be nil.
-	MessageForRetry func(ctx context.Context, channel parley.ChannelCode, chat parley.ContactID, id parley.MessageID) (*parley.Message, error)
+	MessageForRetry func(ctx context.Context, channel parley.ChannelCode, chat parley.ContactID, id parley.MessageID) (*parley.Message,
+		error)
 
 	// TempDir holds the encrypted copies of files during uploads. Empty: the system's folder, where a killed process
 	// leaves copies.
@@ -79,8 +80,10 @@ func Open(ctx context.Context, c Config) (*Driver, error) {
 	}
 	fetching := &limitedTransport{dialer.client(nil).Transport, maxDownload, downloadIdleTimeout}
 	return &Driver{
-		Config: c, db: db, dialer: dialer, media: &http.Client{Transport: fetching}, mediaLimits: fetching, dialSlots: make(chan struct{}, maxParallelDials),
-		maxBackoff: idleBackoff, ackTimeout: ackTimeout, silenceLimit: silenceLimit, pingTimeout: pingTimeout, queryRetryAfter: queryRetryAfter, typingTimeout: typingTimeout, codeTimeout: codeTimeout,
+		Config: c, db: db, dialer: dialer, media: &http.Client{Transport: fetching}, mediaLimits: fetching,
+		dialSlots:  make(chan struct{}, maxParallelDials),
+		maxBackoff: idleBackoff, ackTimeout: ackTimeout, silenceLimit: silenceLimit, pingTimeout: pingTimeout,
+		queryRetryAfter: queryRetryAfter, typingTimeout: typingTimeout, codeTimeout: codeTimeout,
 		reuploadTimeout: reuploadTimeout, receiptRetryDelay: retryDelay, sessions: map[parley.ChannelCode]*session{},
 	}, nil
 }
@@ -168,7 +171,8 @@ func (d *Driver) Evidence(code parley.ChannelCode) (network.Evidence, bool) {
 	e := &s.evidence
 	ahead, seen := s.clock.aheadBy()
 	return network.Evidence{Connected: loadTime(&e.connectedAt), Heard: loadTime(&e.heardAt), Confirmed: loadTime(&e.confirmedAt),
-		Received: loadTime(&e.receivedAt), RestrictedUntil: restricted, ClockAhead: ahead, ClockSeen: seen, NetworkTime: s.clock.newest()}, true
+		Received: loadTime(&e.receivedAt), RestrictedUntil: restricted, ClockAhead: ahead, ClockSeen: seen,
+		NetworkTime: s.clock.newest()}, true
 }
 
 // evidence holds times in nanoseconds.

@@ -270,7 +270,8 @@ type breaker struct {
 }
 
 func newBreaker(seed uint64, w *world) *breaker {
-	return &breaker{random: rand.New(rand.NewPCG(seed, 1)), samples: sampleStanzas(w.owner.JID(), w.owner.LID(), w.friend.JID(), w.friend.LID()), jids: oddAddresses(w.owner.LID(), w.friend.JID())}
+	return &breaker{random: rand.New(rand.NewPCG(seed, 1)), samples: sampleStanzas(w.owner.JID(), w.owner.LID(), w.friend.JID(),
+		w.friend.LID()), jids: oddAddresses(w.owner.LID(), w.friend.JID())}
 }
 
 // stanza breaks one of the samples.

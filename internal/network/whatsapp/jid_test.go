@@ -41,7 +41,8 @@ func TestAddresses(t *testing.T) {
 	}
 	for chat, want := range map[types.JID]bool{
 		types.NewJID("62811", types.DefaultUserServer): true, types.NewJID("99", types.HiddenUserServer): true,
-		types.NewJID("1", types.GroupServer): false, types.StatusBroadcastJID: false, types.PSAJID: false, types.NewJID("1", types.NewsletterServer): false,
+		types.NewJID("1", types.GroupServer): false, types.StatusBroadcastJID: false, types.PSAJID: false,
+		types.NewJID("1", types.NewsletterServer): false,
 	} {
 		if got := isDirect(chat); got != want {
 			t.Errorf("%s is a chat of two: %t", chat, got)

@@ -50,7 +50,8 @@ func (b *limitedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		err = fmt.Errorf("the server of files answers %d", resp.StatusCode)
 	}
 	if err != nil {
-		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(failingBody{err}), ContentLength: -1, Request: r}, nil
+		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(failingBody{err}), ContentLength: -1,
+			Request: r}, nil
 	}
 	return resp, nil
 }

@@ -69,7 +69,8 @@ func TestFileLargerThanItSays(t *testing.T) {
 			s, in := w.paired()
 			before := len(requests.methods())
 			send := func(caption string, size int64) {
-				m := w.raw(t, parley.Image{Caption: caption, Media: parley.Media{MIME: "image/png"}}, bytes.Repeat([]byte("x"), int(size)), "")
+				m := w.raw(t, parley.Image{Caption: caption, Media: parley.Media{MIME: "image/png"}},
+					bytes.Repeat([]byte("x"), int(size)), "")
 				m.ImageMessage.FileLength = new(uint64(1))
 				_, err := w.friend.SendMessage(within(t), w.owner, m)
 				must(t, err)
@@ -98,14 +99,16 @@ func TestAnswersAreBounded(t *testing.T) {
 		large     bool
 	}{
 		"small": {10, true, false}, "full": {most + encryptionOverhead, true, false}, "streamed": {most + encryptionOverhead, false, false},
-		"large": {most + encryptionOverhead + 1, true, true}, "large and streamed": {most + encryptionOverhead + 1, false, true}, "huge": {1 << 20, false, true}, "none": {0, false, false},
+		"large": {most + encryptionOverhead + 1, true, true}, "large and streamed": {most + encryptionOverhead + 1, false, true},
+		"huge": {1 << 20, false, true}, "none": {0, false, false},
 	} {
 		body := bytes.NewReader(make([]byte, test.size))
 		answer := &http.Response{Body: io.NopCloser(iotest.HalfReader(body)), ContentLength: -1}
 		if test.announced {
 			answer.ContentLength = int64(test.size)
 		}
-		resp, err := (&limitedTransport{answering{answer}, most, downloadIdleTimeout}).RoundTrip(httptest.NewRequest(http.MethodGet, "/", nil))
+		resp, err := (&limitedTransport{answering{answer}, most, downloadIdleTimeout}).RoundTrip(httptest.NewRequest(http.MethodGet, "/",
+			nil))
 		must(t, err)
 		data, err := io.ReadAll(resp.Body)
 		if errors.Is(err, errTooLarge) != test.large || isPermanent(err) != test.large || !test.large && len(data) != test.size {
@@ -176,7 +179,8 @@ func TestStrangersDoNotFillTheLog(t *testing.T) {
 	_, in := w.paired()
 	path := strings.Repeat("endless ", 2000)
 	_, err := w.friend.SendMessage(within(t), w.owner, &waE2E.Message{ImageMessage: &waE2E.ImageMessage{
-		Caption: new("odd"), Mimetype: new("image/png"), DirectPath: &path, MediaKey: make([]byte, 32), FileSHA256: make([]byte, 32), FileEncSHA256: make([]byte, 32)}})
+		Caption: new("odd"), Mimetype: new("image/png"), DirectPath: &path, MediaKey: make([]byte, 32), FileSHA256: make([]byte, 32),
+		FileEncSHA256: make([]byte, 32)}})
 	must(t, err)
 	if m := in.said("odd"); m.File != nil {
 		t.Errorf("it refers to %s", m.File)

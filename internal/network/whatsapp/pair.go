@@ -239,7 +239,8 @@ func (p *pairing) showNext() bool {
 	if len(p.codes) == p.of {
 		life = firstCode
 	}
-	p.s.publishStep(network.Pairing{Step: parley.QRStep, Code: p.codes[0], ExpiresAt: time.Now().Add(life), N: p.of - len(p.codes) + 1, Of: p.of})
+	p.s.publishStep(network.Pairing{Step: parley.QRStep, Code: p.codes[0], ExpiresAt: time.Now().Add(life), N: p.of - len(p.codes) + 1,
+		Of: p.of})
 	p.codes = p.codes[1:]
 	p.timer.Reset(life)
 	return true
@@ -258,7 +259,8 @@ func (p *pairing) showCode() bool {
 		p.s.publishStep(p.shown)
 		p.timer.Reset(typedCode)
 		return true
-	case errors.Is(err, whatsmeow.ErrIQNotFound), errors.Is(err, whatsmeow.ErrPhoneNumberTooShort), errors.Is(err, whatsmeow.ErrPhoneNumberIsNotInternational):
+	case errors.Is(err, whatsmeow.ErrIQNotFound), errors.Is(err, whatsmeow.ErrPhoneNumberTooShort),
+		errors.Is(err, whatsmeow.ErrPhoneNumberIsNotInternational):
 		p.fail("This number is not on WhatsApp. Give it with its country code.")
 	case errors.Is(err, whatsmeow.ErrIQRateOverLimit):
 		p.fail("WhatsApp gives no more codes for this number now. Wait some minutes, or pair by QR code.")

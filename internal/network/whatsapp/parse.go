@@ -32,10 +32,12 @@ func parse(m *waE2E.Message) parsed {
 		return parseFile(m)
 	case m.LocationMessage != nil:
 		x := m.LocationMessage
-		return parsed{content: locationOf(x.GetName(), x.GetDegreesLatitude(), x.GetDegreesLongitude()), replyTo: quoted(x.GetContextInfo())}
+		return parsed{content: locationOf(x.GetName(), x.GetDegreesLatitude(), x.GetDegreesLongitude()),
+			replyTo: quoted(x.GetContextInfo())}
 	case m.LiveLocationMessage != nil:
 		x := m.LiveLocationMessage
-		return parsed{content: locationOf(x.GetCaption(), x.GetDegreesLatitude(), x.GetDegreesLongitude()), replyTo: quoted(x.GetContextInfo())}
+		return parsed{content: locationOf(x.GetCaption(), x.GetDegreesLatitude(), x.GetDegreesLongitude()),
+			replyTo: quoted(x.GetContextInfo())}
 	case m.ContactMessage != nil:
 		x := m.ContactMessage
 		return contactCard(x.GetDisplayName(), x.GetVcard(), x.GetContextInfo())
@@ -93,7 +95,8 @@ func textReply(text string, c *waE2E.ContextInfo) parsed {
 func parseText(x *waE2E.ExtendedTextMessage) parsed {
 	text := parley.Text{Body: stripNUL(x.GetText())}
 	if url := x.GetMatchedText(); url != "" && x.GetTitle() != "" {
-		text.Preview = &parley.Preview{URL: stripNUL(url), Title: stripNUL(x.GetTitle()), Description: stripNUL(x.GetDescription()), Thumbnail: limitThumbnail(x.GetJPEGThumbnail())}
+		text.Preview = &parley.Preview{URL: stripNUL(url), Title: stripNUL(x.GetTitle()), Description: stripNUL(x.GetDescription()),
+			Thumbnail: limitThumbnail(x.GetJPEGThumbnail())}
 	}
 	return parsed{content: text, replyTo: quoted(x.GetContextInfo())}
 }
@@ -178,7 +181,8 @@ func parseCards(x *waE2E.ContactsArrayMessage) parsed {
 
 // pollOf returns the poll of any message version.
 func pollOf(m *waE2E.Message) *waE2E.PollCreationMessage {
-	for _, p := range []*waE2E.PollCreationMessage{m.GetPollCreationMessage(), m.GetPollCreationMessageV2(), m.GetPollCreationMessageV3(), m.GetPollCreationMessageV5()} {
+	for _, p := range []*waE2E.PollCreationMessage{m.GetPollCreationMessage(), m.GetPollCreationMessageV2(), m.GetPollCreationMessageV3(),
+		m.GetPollCreationMessageV5()} {
 		if p != nil {
 			return p
 		}

@@ -215,7 +215,8 @@ func (f *otherDeviceSends) without(ids []types.MessageID) []parley.MessageID {
 // years of them. After a disconnect the rest is lost, because the network already has our acknowledgement.
 func (conn *connection) handleHistory(e *events.HistorySync) bool {
 	switch e.Data.GetSyncType() {
-	case waHistorySync.HistorySync_INITIAL_BOOTSTRAP, waHistorySync.HistorySync_RECENT, waHistorySync.HistorySync_FULL, waHistorySync.HistorySync_ON_DEMAND:
+	case waHistorySync.HistorySync_INITIAL_BOOTSTRAP, waHistorySync.HistorySync_RECENT, waHistorySync.HistorySync_FULL,
+		waHistorySync.HistorySync_ON_DEMAND:
 	default:
 		return true // names and settings, which whatsmeow stores
 	}

@@ -35,7 +35,8 @@ func TestKindsOfMessages(t *testing.T) {
 	s, in := w.paired()
 	data := []byte("some bytes of a file")
 	file := func(kind whatsmeow.MediaType) whatsmeow.UploadResponse { return w.put(t, data, kind) }
-	image, video, audio, paper := file(whatsmeow.MediaImage), file(whatsmeow.MediaVideo), file(whatsmeow.MediaAudio), file(whatsmeow.MediaDocument)
+	image, video, audio, paper := file(whatsmeow.MediaImage), file(whatsmeow.MediaVideo), file(whatsmeow.MediaAudio),
+		file(whatsmeow.MediaDocument)
 	quote := &waE2E.ContextInfo{StanzaID: new("3EB0AA")}
 	for name, test := range map[string]struct {
 		raw   *waE2E.Message
@@ -43,38 +44,52 @@ func TestKindsOfMessages(t *testing.T) {
 		reply parley.MessageID
 		media []byte
 	}{
-		"plain text":   {&waE2E.Message{Conversation: new("hi\x00 there")}, parley.Text{Body: "hi there"}, "", nil},
-		"a reply":      {&waE2E.Message{ExtendedTextMessage: &waE2E.ExtendedTextMessage{Text: new("yes"), ContextInfo: quote}}, parley.Text{Body: "yes"}, "3EB0AA", nil},
+		"plain text": {&waE2E.Message{Conversation: new("hi\x00 there")}, parley.Text{Body: "hi there"}, "", nil},
+		"a reply": {&waE2E.Message{ExtendedTextMessage: &waE2E.ExtendedTextMessage{Text: new("yes"), ContextInfo: quote}},
+			parley.Text{Body: "yes"}, "3EB0AA", nil},
 		"disappearing": {&waE2E.Message{EphemeralMessage: &waE2E.FutureProofMessage{Message: &waE2E.Message{Conversation: new("gone soon")}}}, parley.Text{Body: "gone soon"}, "", nil},
-		"a video": {&waE2E.Message{VideoMessage: &waE2E.VideoMessage{Caption: new("film"), Mimetype: new("video/mp4"), Seconds: new(uint32(4)),
-			DirectPath: &video.DirectPath, MediaKey: video.MediaKey, FileSHA256: video.FileSHA256, FileEncSHA256: video.FileEncSHA256, FileLength: &video.FileLength}},
+		"a video": {&waE2E.Message{VideoMessage: &waE2E.VideoMessage{Caption: new("film"), Mimetype: new("video/mp4"),
+			Seconds:    new(uint32(4)),
+			DirectPath: &video.DirectPath, MediaKey: video.MediaKey, FileSHA256: video.FileSHA256, FileEncSHA256: video.FileEncSHA256,
+			FileLength: &video.FileLength}},
 			parley.Video{Caption: "film"}, "", data},
 		"to be seen once": {&waE2E.Message{ViewOnceMessageV2: &waE2E.FutureProofMessage{Message: &waE2E.Message{ImageMessage: &waE2E.ImageMessage{Mimetype: new("image/png"),
-			DirectPath: &image.DirectPath, MediaKey: image.MediaKey, FileSHA256: image.FileSHA256, FileEncSHA256: image.FileEncSHA256, FileLength: &image.FileLength}}}},
+			DirectPath: &image.DirectPath, MediaKey: image.MediaKey, FileSHA256: image.FileSHA256, FileEncSHA256: image.FileEncSHA256,
+			FileLength: &image.FileLength}}}},
 			parley.Image{}, "", data},
 		"a sticker": {&waE2E.Message{StickerMessage: &waE2E.StickerMessage{Mimetype: new("image/webp"),
-			DirectPath: &image.DirectPath, MediaKey: image.MediaKey, FileSHA256: image.FileSHA256, FileEncSHA256: image.FileEncSHA256, FileLength: &image.FileLength}},
+			DirectPath: &image.DirectPath, MediaKey: image.MediaKey, FileSHA256: image.FileSHA256, FileEncSHA256: image.FileEncSHA256,
+			FileLength: &image.FileLength}},
 			parley.Image{}, "", data},
-		"a voice note": {&waE2E.Message{AudioMessage: &waE2E.AudioMessage{PTT: new(true), Seconds: new(uint32(3)), Mimetype: new("audio/ogg; codecs=opus"), Waveform: make([]byte, 64),
-			DirectPath: &audio.DirectPath, MediaKey: audio.MediaKey, FileSHA256: audio.FileSHA256, FileEncSHA256: audio.FileEncSHA256, FileLength: &audio.FileLength}},
+		"a voice note": {&waE2E.Message{AudioMessage: &waE2E.AudioMessage{PTT: new(true), Seconds: new(uint32(3)),
+			Mimetype: new("audio/ogg; codecs=opus"), Waveform: make([]byte, 64),
+			DirectPath: &audio.DirectPath, MediaKey: audio.MediaKey, FileSHA256: audio.FileSHA256, FileEncSHA256: audio.FileEncSHA256,
+			FileLength: &audio.FileLength}},
 			parley.Voice{Media: parley.Media{Seconds: 3}}, "", data},
 		"music": {&waE2E.Message{AudioMessage: &waE2E.AudioMessage{Mimetype: new("audio/mpeg"),
-			DirectPath: &audio.DirectPath, MediaKey: audio.MediaKey, FileSHA256: audio.FileSHA256, FileEncSHA256: audio.FileEncSHA256, FileLength: &audio.FileLength}},
+			DirectPath: &audio.DirectPath, MediaKey: audio.MediaKey, FileSHA256: audio.FileSHA256, FileEncSHA256: audio.FileEncSHA256,
+			FileLength: &audio.FileLength}},
 			parley.File{}, "", data},
 		"a paper with a caption": {&waE2E.Message{DocumentWithCaptionMessage: &waE2E.FutureProofMessage{Message: &waE2E.Message{DocumentMessage: &waE2E.DocumentMessage{Caption: new("read"), FileName: new("a.pdf"), Mimetype: new("application/pdf"),
-			DirectPath: &paper.DirectPath, MediaKey: paper.MediaKey, FileSHA256: paper.FileSHA256, FileEncSHA256: paper.FileEncSHA256, FileLength: &paper.FileLength}}}},
+			DirectPath: &paper.DirectPath, MediaKey: paper.MediaKey, FileSHA256: paper.FileSHA256, FileEncSHA256: paper.FileEncSHA256,
+			FileLength: &paper.FileLength}}}},
 			parley.File{Caption: "read"}, "", data},
-		"a place that moves": {&waE2E.Message{LiveLocationMessage: &waE2E.LiveLocationMessage{DegreesLatitude: new(-6.5), DegreesLongitude: new(106.25), Caption: new("me")}},
+		"a place that moves": {&waE2E.Message{LiveLocationMessage: &waE2E.LiveLocationMessage{DegreesLatitude: new(-6.5),
+			DegreesLongitude: new(106.25), Caption: new("me")}},
 			parley.Location{Title: "me", Latitude: "-6.5", Longitude: "106.25"}, "", nil},
 		"a contact": {&waE2E.Message{ContactMessage: &waE2E.ContactMessage{DisplayName: new("Cici"), Vcard: new("BEGIN:VCARD")}},
 			parley.File{Caption: "Cici"}, "", []byte("BEGIN:VCARD")},
-		"contacts": {&waE2E.Message{ContactsArrayMessage: &waE2E.ContactsArrayMessage{DisplayName: new("2 people"), Contacts: []*waE2E.ContactMessage{{Vcard: new("A")}, {Vcard: new("B")}}}},
+		"contacts": {&waE2E.Message{ContactsArrayMessage: &waE2E.ContactsArrayMessage{DisplayName: new("2 people"),
+			Contacts: []*waE2E.ContactMessage{{Vcard: new("A")}, {Vcard: new("B")}}}},
 			parley.File{Caption: "2 people"}, "", []byte("A\nB")},
-		"a poll": {&waE2E.Message{PollCreationMessageV3: &waE2E.PollCreationMessage{Name: new("Tea?"), SelectableOptionsCount: new(uint32(1)), Options: []*waE2E.PollCreationMessage_Option{{OptionName: new("yes")}, {OptionName: new("no")}}}},
+		"a poll": {&waE2E.Message{PollCreationMessageV3: &waE2E.PollCreationMessage{Name: new("Tea?"),
+			SelectableOptionsCount: new(uint32(1)),
+			Options:                []*waE2E.PollCreationMessage_Option{{OptionName: new("yes")}, {OptionName: new("no")}}}},
 			parley.Poll{Title: "Tea?"}, "", nil},
 		"a chosen button": {&waE2E.Message{ButtonsResponseMessage: &waE2E.ButtonsResponseMessage{Response: &waE2E.ButtonsResponseMessage_SelectedDisplayText{SelectedDisplayText: "OK"}}},
 			parley.Text{Body: "OK"}, "", nil},
-		"a chosen row": {&waE2E.Message{ListResponseMessage: &waE2E.ListResponseMessage{Title: new("Row 2")}}, parley.Text{Body: "Row 2"}, "", nil},
+		"a chosen row": {&waE2E.Message{ListResponseMessage: &waE2E.ListResponseMessage{Title: new("Row 2")}}, parley.Text{Body: "Row 2"},
+			"", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := w.arrives(in, test.raw)
@@ -288,7 +303,8 @@ func TestPast(t *testing.T) {
 	_, in := w.paired()
 	at := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 	must(t, w.link.SendHistory(within(t), whatsapptest.Conversation{With: w.friend, Messages: []whatsapptest.Past{
-		{ID: "OLD1", Text: "then", At: at}, {ID: "OLD2", Text: "mine", FromMe: true, At: at.Add(time.Minute)}, {ID: "OLD3", Text: "later", At: at.Add(time.Hour)},
+		{ID: "OLD1", Text: "then", At: at}, {ID: "OLD2", Text: "mine", FromMe: true, At: at.Add(time.Minute)},
+		{ID: "OLD3", Text: "later", At: at.Add(time.Hour)},
 	}}))
 	if m := in.said("later"); !m.Past || m.From != friendID || m.ID != "OLD3" || !m.At.Equal(at.Add(time.Hour)) {
 		t.Errorf("there came %+v", m)
@@ -419,14 +435,16 @@ func TestPreviewAndQuote(t *testing.T) {
 	m := w.sent(s, w.outgoing(friendID, parley.Text{Body: "see https://example.com", Preview: &parley.Preview{
 		URL: "https://example.com", Title: "Example", Description: "of a page", Thumbnail: []byte("jpeg"), Width: 600, Height: 300}}))
 	x := w.friend.Expect(t, whatsapptest.ID(string(m.ID))).Raw.GetExtendedTextMessage()
-	if x.GetTitle() != "Example" || x.GetMatchedText() != "https://example.com" || x.GetDescription() != "of a page" || string(x.GetJPEGThumbnail()) != "jpeg" || x.GetThumbnailDirectPath() == "" || x.GetThumbnailWidth() != 600 {
+	if x.GetTitle() != "Example" || x.GetMatchedText() != "https://example.com" || x.GetDescription() != "of a page" ||
+		string(x.GetJPEGThumbnail()) != "jpeg" || x.GetThumbnailDirectPath() == "" || x.GetThumbnailWidth() != 600 {
 		t.Errorf("the preview is %v", x)
 	}
 	answer := w.outgoing(friendID, parley.Text{Body: "did you?"})
 	answer.ReplyTo = m.ID
 	w.sent(s, answer)
 	quote := w.friend.Expect(t, whatsapptest.ID(string(answer.ID))).Raw.GetExtendedTextMessage().GetContextInfo()
-	if quote.GetStanzaID() != string(m.ID) || quote.GetQuotedMessage().GetConversation() != m.Content.Text() || quote.GetParticipant() != w.owner.LID().String() {
+	if quote.GetStanzaID() != string(m.ID) || quote.GetQuotedMessage().GetConversation() != m.Content.Text() ||
+		quote.GetParticipant() != w.owner.LID().String() {
 		t.Errorf("the quotation is %v", quote)
 	}
 	id, err := w.friend.Send(within(t), w.owner, "yes")
@@ -454,7 +472,8 @@ func TestPeople(t *testing.T) {
 	must(t, w.link.Idle(within(t)))
 	all, total, err := s.Contacts(t.Context(), parley.Page{Limit: 10})
 	must(t, err)
-	if second, _, err := s.Contacts(t.Context(), parley.Page{Limit: 1, Offset: 1}); err != nil || total != 2 || len(second) != 1 || second[0] != all[1] {
+	if second, _, err := s.Contacts(t.Context(), parley.Page{Limit: 1, Offset: 1}); err != nil || total != 2 || len(second) != 1 ||
+		second[0] != all[1] {
 		t.Errorf("the second page is %v (%v), of %d", second, err, total)
 	}
 	var names []string
@@ -469,7 +488,8 @@ func TestPeople(t *testing.T) {
 	}
 	g := w.friend.CreateGroup("Friends", w.owner, w.other)
 	groups, total, err := s.Groups(t.Context(), parley.Page{Limit: 10})
-	if err != nil || total != 1 || string(groups[0].ID) != g.JID().String() || groups[0].Owner != friendID || groups[0].IsOwner || groups[0].ParticipantCount != 3 {
+	if err != nil || total != 1 || string(groups[0].ID) != g.JID().String() || groups[0].Owner != friendID || groups[0].IsOwner ||
+		groups[0].ParticipantCount != 3 {
 		t.Errorf("the groups are %+v (%v)", groups, err)
 	}
 	inside, err := s.Participants(t.Context(), groups[0].ID)

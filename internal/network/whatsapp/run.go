@@ -167,7 +167,8 @@ func (s *session) waitOrRequest(d time.Duration, jid types.JID, failed bool) wai
 }
 
 func errPaired(code parley.ChannelCode) error {
-	return parley.Errorf(parley.BadRequest, "Channel %s has an account already. Log it out first with: parley channel logout %s", code, code)
+	return parley.Errorf(parley.BadRequest, "Channel %s has an account already. Log it out first with: parley channel logout %s", code,
+		code)
 }
 
 // unpair removes the channel's device and stores the reason.

@@ -23,12 +23,13 @@ func TestEnds(t *testing.T) {
 		retried  bool // by itself
 		words    string
 	}{
-		"closed without a word":     {&events.Disconnected{}, parley.Reconnecting, false, true, "lost"},
-		"dead":                      {&events.KeepAliveTimeout{}, parley.Reconnecting, false, true, "stopped answering"},
-		"asked to come again":       {&events.ManualLoginReconnect{}, parley.Reconnecting, false, true, "new connection"},
-		"an unknown stream error":   {&events.StreamError{Code: "599"}, parley.Reconnecting, false, true, "599"},
-		"removed on the phone":      {&events.LoggedOut{Reason: 401}, parley.LoggedOut, true, false, "Pair the channel again"},
-		"removed while away":        {&events.LoggedOut{OnConnect: true, Reason: 401}, parley.LoggedOut, true, false, "Pair the channel again"},
+		"closed without a word":   {&events.Disconnected{}, parley.Reconnecting, false, true, "lost"},
+		"dead":                    {&events.KeepAliveTimeout{}, parley.Reconnecting, false, true, "stopped answering"},
+		"asked to come again":     {&events.ManualLoginReconnect{}, parley.Reconnecting, false, true, "new connection"},
+		"an unknown stream error": {&events.StreamError{Code: "599"}, parley.Reconnecting, false, true, "599"},
+		"removed on the phone":    {&events.LoggedOut{Reason: 401}, parley.LoggedOut, true, false, "Pair the channel again"},
+		"removed while away": {&events.LoggedOut{OnConnect: true, Reason: 401}, parley.LoggedOut, true, false,
+			"Pair the channel again"},
 		"the phone is locked":       {&events.LoggedOut{OnConnect: true, Reason: 403}, parley.LoggedOut, true, false, "Open WhatsApp"},
 		"banned":                    {&events.LoggedOut{OnConnect: true, Reason: 406}, parley.Failed, true, false, "banned"},
 		"replaced":                  {&events.StreamReplaced{}, parley.Failed, false, false, "Another program"},

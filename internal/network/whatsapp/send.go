@@ -145,7 +145,8 @@ func (conn *connection) isBroken(err error) bool {
 	if _, lost := errors.AsType[net.Error](err); lost {
 		return true
 	}
-	for _, broken := range []error{whatsmeow.ErrNotConnected, whatsmeow.ErrNotLoggedIn, errConnectionEnded, socket.ErrSocketClosed, net.ErrClosed, io.EOF} {
+	for _, broken := range []error{whatsmeow.ErrNotConnected, whatsmeow.ErrNotLoggedIn, errConnectionEnded, socket.ErrSocketClosed,
+		net.ErrClosed, io.EOF} {
 		if errors.Is(err, broken) {
 			return true
 		}
@@ -200,7 +201,8 @@ func (conn *connection) refusalError(code int) error {
 			fmt.Sprintf("WhatsApp does not let this account write to people who never wrote to it now (error %d).", code), until)
 	case code == codeNotFound:
 		return errAbsent
-	case code == codeRequestTimeout, code == codeCalmDown, code == codeStale, code == codeTooMany, code == codeUnavailable, code >= firstServerError:
+	case code == codeRequestTimeout, code == codeCalmDown, code == codeStale, code == codeTooMany, code == codeUnavailable,
+		code >= firstServerError:
 		return &refusal{code}
 	case code == codeBadRequest, code == codeInvalidStanza:
 		return network.Refuse(parley.Refused, fmt.Sprintf("WhatsApp did not understand this message (error %d).", code))

@@ -200,7 +200,8 @@ func TestLeftTheNetwork(t *testing.T) {
 	w := newWorld(t)
 	s, _ := w.paired()
 	absent := parley.ContactOf(absentNumber)
-	must(t, s.(*session).current.Load().client.Store.LIDs.PutLIDMapping(t.Context(), types.NewJID("123456789012345", types.HiddenUserServer), phoneJID(absent)))
+	must(t, s.(*session).current.Load().client.Store.LIDs.PutLIDMapping(t.Context(),
+		types.NewJID("123456789012345", types.HiddenUserServer), phoneJID(absent)))
 	if err := send(s, w.text(absent, "hello")); !errors.Is(err, errAbsent) {
 		t.Errorf("to somebody who left: %v", err)
 	}
@@ -246,7 +247,8 @@ func TestSettingsConflict(t *testing.T) {
 	archived := func(want bool) {
 		t.Helper()
 		_, err := w.owner.AwaitSetting(within(t), func(m appstate.Mutation) bool {
-			return m.Index[0] == appstate.IndexArchive && m.Index[1] == w.friend.JID().String() && m.Action.GetArchiveChatAction().GetArchived() == want
+			return m.Index[0] == appstate.IndexArchive && m.Index[1] == w.friend.JID().String() &&
+				m.Action.GetArchiveChatAction().GetArchived() == want
 		})
 		must(t, err)
 	}
@@ -339,8 +341,10 @@ func TestRefusals(t *testing.T) {
 		class   network.Class
 		failure parley.FailureCode
 	}{
-		400: {permanent, parley.Refused}, 401: {permanent, parley.Refused}, 403: {permanent, parley.Refused}, 404: {permanent, parley.NotOnNetwork},
-		405: {permanent, parley.Refused}, 406: {permanent, parley.Refused}, 408: {temporary, ""}, 420: {temporary, ""}, 421: {temporary, ""},
+		400: {permanent, parley.Refused}, 401: {permanent, parley.Refused}, 403: {permanent, parley.Refused},
+		404: {permanent, parley.NotOnNetwork},
+		405: {permanent, parley.Refused}, 406: {permanent, parley.Refused}, 408: {temporary, ""}, 420: {temporary, ""},
+		421: {temporary, ""},
 		429: {temporary, ""}, 463: {permanent, parley.Restricted}, 475: {permanent, parley.Restricted}, 479: {permanent, parley.Refused},
 		480: {temporary, ""}, 488: {permanent, parley.Refused}, 500: {temporary, ""}, 503: {temporary, ""}, 552: {temporary, ""},
 	} {

@@ -59,7 +59,8 @@ func (conn *connection) onStanza(node *waBinary.Node) {
 // isHandled reports whether whatsmeow has a handler for a stanza. Responses to requests have none.
 func isHandled(node *waBinary.Node) bool {
 	switch node.Tag {
-	case "message", "status", "appdata", "receipt", "call", "chatstate", "presence", "notification", "success", "failure", "stream:error", "ib":
+	case "message", "status", "appdata", "receipt", "call", "chatstate", "presence", "notification", "success", "failure", "stream:error",
+		"ib":
 		return true
 	case "iq":
 		return !isResponse(node)

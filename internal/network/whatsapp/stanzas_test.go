@@ -41,7 +41,8 @@ func TestNoPairingOnAPairedDevice(t *testing.T) {
 	conn := s.(*session).current.Load()
 	for _, stanza := range []waBinary.Node{
 		pairSuccess(waBinary.Attrs{"type": "set"}), pairSuccess(waBinary.Attrs{"type": "set", "id": "1"}),
-		pairSuccess(waBinary.Attrs{"type": "result"}), pairSuccess(waBinary.Attrs{"type": "odd"}), pairSuccess(waBinary.Attrs{"type": "result", "id": "1"}),
+		pairSuccess(waBinary.Attrs{"type": "result"}), pairSuccess(waBinary.Attrs{"type": "odd"}),
+		pairSuccess(waBinary.Attrs{"type": "result", "id": "1"}),
 		el("iq", waBinary.Attrs{"from": types.ServerJID, "type": "set", "id": "2"}, el("pair-device", nil, el("ref", nil, []byte("x")))),
 	} {
 		if !w.link.Inject(stanza) {

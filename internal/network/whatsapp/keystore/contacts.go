@@ -139,7 +139,8 @@ func (d *device) PutArchived(ctx context.Context, chat types.JID, archived bool)
 func (d *device) GetChatSettings(ctx context.Context, chat types.JID) (types.LocalChatSettings, error) {
 	var c types.LocalChatSettings
 	var until int64
-	err := d.s.db.Read(ctx).QueryRow(`SELECT muted_until, pinned, archived FROM chats WHERE device = $1 AND jid = $2`, []any{d.id, chat.String()},
+	err := d.s.db.Read(ctx).QueryRow(`SELECT muted_until, pinned, archived FROM chats WHERE device = $1 AND jid = $2`,
+		[]any{d.id, chat.String()},
 		&until, &c.Pinned, &c.Archived)
 	if errors.Is(err, sql.ErrNoRows) {
 		return c, nil

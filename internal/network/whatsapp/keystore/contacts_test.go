@@ -42,7 +42,8 @@ func TestListFollowsContacts(t *testing.T) {
 		case 3:
 			err = own.PutAllContactNames(t.Context(), []store.ContactEntry{{JID: jid, FullName: name}})
 		case 4:
-			err = own.PutLIDMapping(t.Context(), types.NewJID(pick(lids), types.HiddenUserServer), types.NewJID(pick(numbers), types.DefaultUserServer))
+			err = own.PutLIDMapping(t.Context(), types.NewJID(pick(lids), types.HiddenUserServer),
+				types.NewJID(pick(numbers), types.DefaultUserServer))
 		}
 		must(t, err)
 		compareLists(t, own)
@@ -95,7 +96,8 @@ func TestPageOfContactsReadsOneIndex(t *testing.T) {
 	own := d.LIDs.(*device)
 	var many []store.ContactEntry
 	for i := range 500 {
-		many = append(many, store.ContactEntry{JID: types.NewJID(fmt.Sprintf("628%09d", i), types.DefaultUserServer), FullName: fmt.Sprintf("N%03d", i)})
+		many = append(many, store.ContactEntry{JID: types.NewJID(fmt.Sprintf("628%09d", i), types.DefaultUserServer),
+			FullName: fmt.Sprintf("N%03d", i)})
 	}
 	must(t, own.PutAllContactNames(t.Context(), many))
 	page, total, err := own.ListContacts(t.Context(), 2, 498)
@@ -173,12 +175,14 @@ func TestAddressesOfAnOlderStore(t *testing.T) {
 	db, err := sqldb.Open(t.Context(), sqldb.Options{Path: path, Migrations: fstest.MapFS{"sqlite/0001_first.sql": {Data: first}}})
 	must(t, err)
 	device := func(id, jid string) string {
-		return `INSERT INTO devices VALUES (` + id + `, '` + jid + `', '', 1, zeroblob(32), zeroblob(32), zeroblob(32), 1, zeroblob(64), x'', x'', '', '', '', 0, '')`
+		return `INSERT INTO devices VALUES (` + id + `, '` + jid +
+			`', '', 1, zeroblob(32), zeroblob(32), zeroblob(32), 1, zeroblob(64), x'', x'', '', '', '', 0, '')`
 	}
 	for _, statement := range []string{
 		device("1", number.String()), device("2", friend.String()),
 		`INSERT INTO people VALUES ('` + real.User + `', '` + victim.User + `'), ('` + attacker.User + `', '6281233334444')`,
-		`INSERT INTO states VALUES (1, 1, '` + real.User + `_1:0', x'00'), (1, 1, '` + real.User + `_1:3', x'00'), (1, 2, '` + attacker.User + `_1:0', x'00'), (2, 1, '6281233334444:0', x'00')`,
+		`INSERT INTO states VALUES (1, 1, '` + real.User + `_1:0', x'00'), (1, 1, '` + real.User + `_1:3', x'00'), (1, 2, '` +
+			attacker.User + `_1:0', x'00'), (2, 1, '6281233334444:0', x'00')`,
 		`INSERT INTO contacts (device, jid, full_name, push_name) VALUES (1, '` + real.User + `@lid', '', 'Her own'), (1, '` + number.User + `@s.whatsapp.net', 'Me', ''),
 			(1, '6281200000001@s.whatsapp.net', 'Ann', ''), (1, '` + attacker.User + `@lid', 'Nobody', '')`,
 	} {
@@ -200,7 +204,8 @@ func TestAddressesOfAnOlderStore(t *testing.T) {
 	}
 	listed, total, err := one.LIDs.(ContactList).ListContacts(t.Context(), 10, 0)
 	must(t, err)
-	if want := []ListedContact{{Number: "6281200000001", Name: "Ann"}, {Number: victim.User, Name: "Her own"}}; total != 2 || !slices.Equal(listed, want) {
+	if want := []ListedContact{{Number: "6281200000001", Name: "Ann"}, {Number: victim.User, Name: "Her own"}}; total != 2 ||
+		!slices.Equal(listed, want) {
 		t.Errorf("%d are listed: %v", total, listed)
 	}
 }

@@ -23,7 +23,8 @@ func (d *device) GetBufferedEvent(ctx context.Context, hash [32]byte) (*store.Bu
 	var e store.BufferedEvent
 	isTaken := d.s.pruner.has(decryptedID{d.id, hash}) // before the query: pruned texts are gone from the database
 	var serverAt, at int64
-	err := d.s.db.Read(ctx).QueryRow(`SELECT plaintext, server_at, at FROM decrypted WHERE device = $1 AND hash = $2`, []any{d.id, hash[:]}, &e.Plaintext, &serverAt, &at)
+	err := d.s.db.Read(ctx).QueryRow(`SELECT plaintext, server_at, at FROM decrypted WHERE device = $1 AND hash = $2`,
+		[]any{d.id, hash[:]}, &e.Plaintext, &serverAt, &at)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
@@ -39,7 +40,8 @@ func (d *device) GetBufferedEvent(ctx context.Context, hash [32]byte) (*store.Bu
 
 func (d *device) PutBufferedEvent(ctx context.Context, hash [32]byte, plaintext []byte, serverAt time.Time) error {
 	at := time.Now().UnixMilli()
-	return d.exec(ctx, "keep a decrypted message", `INSERT INTO decrypted (device, hash, plaintext, server_at, at) VALUES ($1, $2, $3, $4, $5)`,
+	return d.exec(ctx, "keep a decrypted message",
+		`INSERT INTO decrypted (device, hash, plaintext, server_at, at) VALUES ($1, $2, $3, $4, $5)`,
 		d.id, hash[:], nonNil(plaintext), serverAt.Unix(), at)
 }
 
@@ -153,7 +155,8 @@ func (p *pruner) prune() {
 		}
 		err := p.db.Write(context.Background(), func(tx *sqldb.Tx) error {
 			for _, t := range some {
-				if _, err := tx.Exec(`UPDATE decrypted SET plaintext = NULL WHERE device = $1 AND hash = $2`, t.device, t.hash[:]); err != nil {
+				if _, err := tx.Exec(`UPDATE decrypted SET plaintext = NULL WHERE device = $1 AND hash = $2`, t.device,
+					t.hash[:]); err != nil {
 					return err
 				}
 			}

@@ -71,7 +71,8 @@ func (s *Store) Device(ctx context.Context, jid types.JID) (*store.Device, error
 	}
 	d.NoiseKey = keys.NewKeyPairFromPrivateKey([32]byte(noise))
 	d.IdentityKey = keys.NewKeyPairFromPrivateKey([32]byte(identity))
-	d.SignedPreKey = &keys.PreKey{KeyPair: *keys.NewKeyPairFromPrivateKey([32]byte(signed)), KeyID: signedID, Signature: (*[64]byte)(signature)}
+	d.SignedPreKey = &keys.PreKey{KeyPair: *keys.NewKeyPairFromPrivateKey([32]byte(signed)), KeyID: signedID,
+		Signature: (*[64]byte)(signature)}
 	d.Account = &waAdv.ADVSignedDeviceIdentity{}
 	if err := proto.Unmarshal(given, d.Account); err != nil {
 		return nil, fmt.Errorf("read a device's identity: %w", err)

@@ -91,7 +91,8 @@ func (s *Store) flushSessions() error {
 	}
 	return s.write(context.Background(), "keep sessions", func(tx *sqldb.Tx) error {
 		for k, e := range exact { // no effect for a deleted device
-			_, err := tx.Exec(`UPDATE states SET value = $1 WHERE device = $2 AND kind = $3 AND name = $4`, e.value, k.device, int64(k.kind), k.name)
+			_, err := tx.Exec(`UPDATE states SET value = $1 WHERE device = $2 AND kind = $3 AND name = $4`, e.value, k.device,
+				int64(k.kind), k.name)
 			if err != nil {
 				return err
 			}

@@ -23,11 +23,13 @@ func TestLikeTheirs(t *testing.T) {
 	var was [2][]string
 	for round := range 2 {
 		ours := open(t, filepath.Join(dir, "ours.db"))
-		db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "theirs.db")+"?_pragma=foreign_keys(1)&_pragma=journal_mode(WAL)&_txlock=immediate")
+		db, err := sql.Open("sqlite", "file:"+filepath.Join(dir,
+			"theirs.db")+"?_pragma=foreign_keys(1)&_pragma=journal_mode(WAL)&_txlock=immediate")
 		must(t, err)
 		theirs := sqlstore.NewWithDB(db, "sqlite", waLog.Noop)
 		must(t, theirs.Upgrade(t.Context()))
-		for i, d := range []*store.Device{likeDevice(t, ours.NewDevice(), ours.Device), likeDevice(t, theirs.NewDevice(), theirs.GetDevice)} {
+		for i, d := range []*store.Device{likeDevice(t, ours.NewDevice(), ours.Device),
+			likeDevice(t, theirs.NewDevice(), theirs.GetDevice)} {
 			was[i] = append(was[i], doEverything(t, d, round)...)
 		}
 		must(t, ours.Close())
@@ -51,7 +53,8 @@ func likeDevice(t *testing.T, d *store.Device, get func(context.Context, types.J
 	}
 	jid := number
 	d.ID, d.LID, d.RegistrationID = &jid, types.JID{User: "1001", Server: types.HiddenUserServer, Device: 3}, 4_000_000_000
-	d.Account = &waAdv.ADVSignedDeviceIdentity{Details: []byte("details"), AccountSignature: make([]byte, 64), AccountSignatureKey: make([]byte, 32), DeviceSignature: make([]byte, 64)}
+	d.Account = &waAdv.ADVSignedDeviceIdentity{Details: []byte("details"), AccountSignature: make([]byte, 64),
+		AccountSignatureKey: make([]byte, 32), DeviceSignature: make([]byte, 64)}
 	must(t, d.Save(t.Context()))
 	d.PushName, d.LIDMigrationTimestamp = "Shop", 7
 	must(t, d.Save(t.Context()))
@@ -71,7 +74,8 @@ func doEverything(t *testing.T, d *store.Device, round int) (answers []string) {
 	group := types.NewJID("12036", types.GroupServer)
 	key1, key2 := [32]byte{1}, [32]byte{2}
 
-	note("device", d.ID, d.LID, d.RegistrationID, d.PushName, d.LIDMigrationTimestamp, d.Account.GetDetails(), len(d.Account.GetDeviceSignature()), d.SignedPreKey.KeyID, d.Initialized)
+	note("device", d.ID, d.LID, d.RegistrationID, d.PushName, d.LIDMigrationTimestamp, d.Account.GetDetails(),
+		len(d.Account.GetDeviceSignature()), d.SignedPreKey.KeyID, d.Initialized)
 
 	ids := d.Identities
 	trusted := func(address string, k [32]byte) {
@@ -79,7 +83,8 @@ func doEverything(t *testing.T, d *store.Device, round int) (answers []string) {
 		note("trusted "+address, ok, err)
 	}
 	trusted("628111:0", key1)
-	note("put identity", ids.PutIdentity(ctx, "628111:0", key1), ids.PutIdentity(ctx, "628111:0", key1), ids.PutIdentity(ctx, "628111:5", key2), ids.PutIdentity(ctx, "6281119:0", key2))
+	note("put identity", ids.PutIdentity(ctx, "628111:0", key1), ids.PutIdentity(ctx, "628111:0", key1),
+		ids.PutIdentity(ctx, "628111:5", key2), ids.PutIdentity(ctx, "6281119:0", key2))
 	trusted("628111:0", key1)
 	trusted("628111:0", key2)
 	trusted("628111:5", key1)
@@ -101,12 +106,15 @@ func doEverything(t *testing.T, d *store.Device, round int) (answers []string) {
 		}
 	}
 	session("628111:0")
-	_, err := ss.GetManySessions(ctx, []string{"628111:0", "628111:5", "6281119:0", "628222:0"}) // ours wants sessions read before they are written
+	// ours wants sessions read before they are written
+	_, err := ss.GetManySessions(ctx, []string{"628111:0", "628111:5", "6281119:0", "628222:0"})
 	note("read sessions", err)
-	note("put sessions", ss.PutManySessions(ctx, map[string][]byte{"628111:0": []byte("a"), "628111:5": []byte("b"), "6281119:0": []byte("c"), "628222:0": []byte("d")}))
+	note("put sessions", ss.PutManySessions(ctx,
+		map[string][]byte{"628111:0": []byte("a"), "628111:5": []byte("b"), "6281119:0": []byte("c"), "628222:0": []byte("d")}))
 	many, err := ss.GetManySessions(ctx, []string{"628111:0", "628111:5", "1:1"})
 	note("sessions", len(many), string(many["628111:0"]), string(many["628111:5"]), many["1:1"] == nil, err)
-	note("put them back", ss.PutManySessions(ctx, map[string][]byte{"628111:0": []byte("a2"), "628111:5": []byte("b2")}), ss.DeleteSession(ctx, "1:1"))
+	note("put them back", ss.PutManySessions(ctx, map[string][]byte{"628111:0": []byte("a2"), "628111:5": []byte("b2")}),
+		ss.DeleteSession(ctx, "1:1"))
 	session("628111:0")
 	note("delete session", ss.DeleteSession(ctx, "628111:0"))
 	session("628111:0")
@@ -154,7 +162,8 @@ func doEverything(t *testing.T, d *store.Device, round int) (answers []string) {
 	}
 	latest()
 	put := func(id byte, data string, at int64) {
-		note("put key of settings", ak.PutAppStateSyncKey(ctx, []byte{id}, store.AppStateSyncKey{Data: []byte(data), Fingerprint: []byte("f"), Timestamp: at}))
+		note("put key of settings", ak.PutAppStateSyncKey(ctx, []byte{id},
+			store.AppStateSyncKey{Data: []byte(data), Fingerprint: []byte("f"), Timestamp: at}))
 	}
 	put(1, "old", 10)
 	put(2, "new", 20)
@@ -181,10 +190,12 @@ func doEverything(t *testing.T, d *store.Device, round int) (answers []string) {
 	index, value := make([]byte, 32), make([]byte, 32)
 	index[0], value[0] = 1, 2
 	note("put version", as.PutAppStateVersion(ctx, "regular", uint64(4+round), [128]byte{9})) // its sums follow, as whatsmeow does it
-	note("put sums", as.PutAppStateMutationMACs(ctx, "regular", uint64(4+round), []store.AppStateMutationMAC{{IndexMAC: index, ValueMAC: value}}))
+	note("put sums", as.PutAppStateMutationMACs(ctx, "regular", uint64(4+round),
+		[]store.AppStateMutationMAC{{IndexMAC: index, ValueMAC: value}}))
 	version("regular")
 	newer := append([]byte{3}, value[1:]...)
-	note("put newer", as.PutAppStateMutationMACs(ctx, "regular", uint64(8+round), []store.AppStateMutationMAC{{IndexMAC: index, ValueMAC: newer}}), as.PutAppStateMutationMACs(ctx, "regular", 9, nil))
+	note("put newer", as.PutAppStateMutationMACs(ctx, "regular", uint64(8+round),
+		[]store.AppStateMutationMAC{{IndexMAC: index, ValueMAC: newer}}), as.PutAppStateMutationMACs(ctx, "regular", 9, nil))
 	sum := func() {
 		mac, err := as.GetAppStateMutationMAC(ctx, "regular", index)
 		note("sum", mac, err)
@@ -192,7 +203,8 @@ func doEverything(t *testing.T, d *store.Device, round int) (answers []string) {
 	sum()
 	note("delete sums", as.DeleteAppStateMutationMACs(ctx, "regular", [][]byte{index}), as.DeleteAppStateMutationMACs(ctx, "regular", nil))
 	sum()
-	note("sum for nothing", as.PutAppStateMutationMACs(ctx, "unknown", 1, []store.AppStateMutationMAC{{IndexMAC: index, ValueMAC: value}}) != nil)
+	note("sum for nothing", as.PutAppStateMutationMACs(ctx, "unknown", 1,
+		[]store.AppStateMutationMAC{{IndexMAC: index, ValueMAC: value}}) != nil)
 	note("delete version", as.DeleteAppStateVersion(ctx, "regular"))
 	version("regular")
 
@@ -210,8 +222,10 @@ func doEverything(t *testing.T, d *store.Device, round int) (answers []string) {
 	note("business name", changed, err)
 	note("name", cs.PutContactName(ctx, pn, "A", "Ayu A."))
 	contact(pn)
-	note("names", cs.PutAllContactNames(ctx, []store.ContactEntry{{JID: pn, FirstName: "B", FullName: "B B"}, {JID: lid, FirstName: "C", FullName: "C C"}}), cs.PutAllContactNames(ctx, nil))
-	note("redacted", cs.PutManyRedactedPhones(ctx, []store.RedactedPhoneEntry{{JID: lid, RedactedPhone: "+62***1"}}), cs.PutManyRedactedPhones(ctx, nil))
+	note("names", cs.PutAllContactNames(ctx, []store.ContactEntry{{JID: pn, FirstName: "B", FullName: "B B"},
+		{JID: lid, FirstName: "C", FullName: "C C"}}), cs.PutAllContactNames(ctx, nil))
+	note("redacted", cs.PutManyRedactedPhones(ctx, []store.RedactedPhoneEntry{{JID: lid, RedactedPhone: "+62***1"}}),
+		cs.PutManyRedactedPhones(ctx, nil))
 	contact(pn)
 	contact(lid)
 	everybody, err := cs.GetAllContacts(ctx)
@@ -242,7 +256,8 @@ func doEverything(t *testing.T, d *store.Device, round int) (answers []string) {
 	withDevice := pn
 	withDevice.Device = 4
 	pair(withDevice, lid)
-	note("put more", lids.PutManyLIDMappings(ctx, []store.LIDMapping{{LID: lid2, PN: pn2}, {LID: lid2, PN: pn2}, {LID: group, PN: pn2}, {LID: lid, PN: pn}}), lids.PutManyLIDMappings(ctx, nil))
+	note("put more", lids.PutManyLIDMappings(ctx, []store.LIDMapping{{LID: lid2, PN: pn2}, {LID: lid2, PN: pn2}, {LID: group, PN: pn2},
+		{LID: lid, PN: pn}}), lids.PutManyLIDMappings(ctx, nil))
 	pair(pn2, lid2)
 	found, err := lids.GetManyLIDsForPNs(ctx, []types.JID{pn, pn2, withDevice, types.NewJID("1", types.DefaultUserServer), lid})
 	note("many", found[pn], found[pn2], found[withDevice], len(found), err)
@@ -264,7 +279,8 @@ func doEverything(t *testing.T, d *store.Device, round int) (answers []string) {
 	}
 	secret(pn, pn, "M0")
 	note("put secrets", ms.PutMessageSecret(ctx, lid, lid, "M1", []byte("one")), ms.PutMessageSecret(ctx, lid, lid, "M1", []byte("other")),
-		ms.PutMessageSecrets(ctx, []store.MessageSecretInsert{{Chat: group, Sender: withDevice, ID: "M2", Secret: []byte("two")}}), ms.PutMessageSecrets(ctx, nil))
+		ms.PutMessageSecrets(ctx, []store.MessageSecretInsert{{Chat: group, Sender: withDevice, ID: "M2", Secret: []byte("two")}}),
+		ms.PutMessageSecrets(ctx, nil))
 	secret(lid, lid, "M1")
 	secret(pn, pn, "M1")
 	secret(withDevice, lid, "M1")
@@ -283,7 +299,8 @@ func doEverything(t *testing.T, d *store.Device, round int) (answers []string) {
 	}
 	at := func(second int64) time.Time { return time.Unix(second+1000*int64(round), 0) }
 	token(lid2)
-	note("put tokens", pt.PutPrivacyTokens(ctx, store.PrivacyToken{User: lid, Token: []byte("t1"), Timestamp: at(100), SenderTimestamp: at(90)}, store.PrivacyToken{User: pn2, Token: []byte("t2"), Timestamp: at(100)}))
+	note("put tokens", pt.PutPrivacyTokens(ctx, store.PrivacyToken{User: lid, Token: []byte("t1"), Timestamp: at(100),
+		SenderTimestamp: at(90)}, store.PrivacyToken{User: pn2, Token: []byte("t2"), Timestamp: at(100)}))
 	token(lid)
 	token(pn)
 	token(lid2)

@@ -38,7 +38,8 @@ func (d *device) GetOrGenPreKeys(ctx context.Context, count uint32) ([]*keys.Pre
 
 // unsentPreKeys reads keys that the network does not have yet.
 func (d *device) unsentPreKeys(ctx context.Context, count uint32) ([]*keys.PreKey, error) {
-	rows, err := d.s.db.Read(ctx).Query(`SELECT id, key FROM prekeys WHERE device = $1 AND uploaded = 0 ORDER BY id LIMIT $2`, d.id, int64(count))
+	rows, err := d.s.db.Read(ctx).Query(`SELECT id, key FROM prekeys WHERE device = $1 AND uploaded = 0 ORDER BY id LIMIT $2`, d.id,
+		int64(count))
 	if err != nil {
 		return nil, fmt.Errorf("read one-time keys: %w", err)
 	}
@@ -75,7 +76,8 @@ func (d *device) lastPreKey(ctx context.Context) (uint32, error) {
 func (d *device) addPreKeys(ctx context.Context, made []*keys.PreKey, uploaded bool) error {
 	return d.s.write(ctx, "keep one-time keys", func(tx *sqldb.Tx) error {
 		for _, k := range made {
-			if _, err := tx.Exec(`INSERT INTO prekeys (device, id, key, uploaded) VALUES ($1, $2, $3, $4)`, d.id, int64(k.KeyID), k.Priv[:], uploaded); err != nil {
+			if _, err := tx.Exec(`INSERT INTO prekeys (device, id, key, uploaded) VALUES ($1, $2, $3, $4)`, d.id, int64(k.KeyID),
+				k.Priv[:], uploaded); err != nil {
 				return err
 			}
 		}
@@ -114,7 +116,8 @@ func (d *device) RemovePreKey(ctx context.Context, id uint32) error {
 
 // MarkPreKeysAsUploaded notes that the network has all keys up to one.
 func (d *device) MarkPreKeysAsUploaded(ctx context.Context, upTo uint32) error {
-	return d.exec(ctx, "note one-time keys as sent", `UPDATE prekeys SET uploaded = 1 WHERE device = $1 AND id <= $2 AND uploaded = 0`, d.id, int64(upTo))
+	return d.exec(ctx, "note one-time keys as sent", `UPDATE prekeys SET uploaded = 1 WHERE device = $1 AND id <= $2 AND uploaded = 0`,
+		d.id, int64(upTo))
 }
 
 func (d *device) UploadedPreKeyCount(ctx context.Context) (int, error) {

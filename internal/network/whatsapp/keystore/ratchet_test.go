@@ -98,7 +98,8 @@ func TestEncryptingAndDecryptingAtOnce(t *testing.T) {
 	})
 	both.Go(func() {
 		for i, m := range incoming {
-			if text, err := decrypt(context.Background(), ours, theirs, m, sha256.Sum256(m.bytes)); err != nil || text != fmt.Sprint("in ", i) {
+			if text, err := decrypt(context.Background(), ours, theirs, m, sha256.Sum256(m.bytes)); err != nil ||
+				text != fmt.Sprint("in ", i) {
 				t.Errorf("message %d: %q, %v", i, text, err)
 			}
 		}

@@ -247,7 +247,8 @@ func (r *reader) chain() *record.ChainStructure {
 	c := &record.ChainStructure{SenderRatchetKeyPublic: r.bytes(), ChainKey: &chain.KeyStructure{Index: uint32(r.number())}}
 	c.ChainKey.Key, c.SenderRatchetKeyPrivate = r.bytes(), r.bytes()
 	for range r.count() {
-		c.MessageKeys = append(c.MessageKeys, &message.KeysStructure{CipherKey: r.bytes(), MacKey: r.bytes(), IV: r.bytes(), Index: uint32(r.number())})
+		c.MessageKeys = append(c.MessageKeys,
+			&message.KeysStructure{CipherKey: r.bytes(), MacKey: r.bytes(), IV: r.bytes(), Index: uint32(r.number())})
 	}
 	return c
 }

@@ -15,17 +15,22 @@ import (
 func fullSession() *record.SessionStructure {
 	fill := func(b byte) []byte { return bytes.Repeat([]byte{b}, 33) }
 	line := func(b byte) *record.ChainStructure {
-		return &record.ChainStructure{SenderRatchetKeyPublic: fill(b), SenderRatchetKeyPrivate: fill(b + 1), ChainKey: &chain.KeyStructure{Key: fill(b + 2), Index: 70_000 + uint32(b)},
-			MessageKeys: []*message.KeysStructure{{CipherKey: fill(b + 3), MacKey: fill(b + 4), IV: fill(b + 5), Index: 3}, {CipherKey: fill(9), MacKey: fill(8), IV: fill(7), Index: 4_000_000_000}}}
+		return &record.ChainStructure{SenderRatchetKeyPublic: fill(b), SenderRatchetKeyPrivate: fill(b + 1),
+			ChainKey: &chain.KeyStructure{Key: fill(b + 2), Index: 70_000 + uint32(b)},
+			MessageKeys: []*message.KeysStructure{{CipherKey: fill(b + 3), MacKey: fill(b + 4), IV: fill(b + 5), Index: 3},
+				{CipherKey: fill(9), MacKey: fill(8), IV: fill(7), Index: 4_000_000_000}}}
 	}
 	state := func(b byte) *record.StateStructure {
 		return &record.StateStructure{
 			LocalIdentityPublic: fill(b), LocalRegistrationID: 4_000_000_000, NeedsRefresh: true,
-			PendingKeyExchange: &record.PendingKeyExchangeStructure{Sequence: 5, LocalBaseKeyPublic: fill(1), LocalBaseKeyPrivate: fill(2), LocalRatchetKeyPublic: fill(3),
+			PendingKeyExchange: &record.PendingKeyExchangeStructure{Sequence: 5, LocalBaseKeyPublic: fill(1),
+				LocalBaseKeyPrivate: fill(2), LocalRatchetKeyPublic: fill(3),
 				LocalRatchetKeyPrivate: fill(4), LocalIdentityKeyPublic: fill(5), LocalIdentityKeyPrivate: fill(6)},
-			PendingPreKey:   &record.PendingPreKeyStructure{PreKeyID: optional.NewOptionalUint32(77), SignedPreKeyID: 1, BaseKey: fill(b + 1)},
-			PreviousCounter: 12, ReceiverChains: []*record.ChainStructure{line(10), line(20)}, RemoteIdentityPublic: fill(b + 2), RemoteRegistrationID: 99,
-			RootKey: fill(b + 3), SenderBaseKey: fill(b + 4), SenderChain: line(30), SessionVersion: 3,
+			PendingPreKey: &record.PendingPreKeyStructure{PreKeyID: optional.NewOptionalUint32(77), SignedPreKeyID: 1,
+				BaseKey: fill(b + 1)},
+			PreviousCounter: 12, ReceiverChains: []*record.ChainStructure{line(10), line(20)}, RemoteIdentityPublic: fill(b + 2),
+			RemoteRegistrationID: 99,
+			RootKey:              fill(b + 3), SenderBaseKey: fill(b + 4), SenderChain: line(30), SessionVersion: 3,
 		}
 	}
 	return &record.SessionStructure{SessionState: state(40), PreviousStates: []*record.StateStructure{state(50), state(60)}}

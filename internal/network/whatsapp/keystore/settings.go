@@ -29,7 +29,8 @@ func nonNil(b []byte) []byte {
 
 func (d *device) GetAppStateSyncKey(ctx context.Context, id []byte) (*store.AppStateSyncKey, error) {
 	var k store.AppStateSyncKey
-	err := d.s.db.Read(ctx).QueryRow(`SELECT data, at, fingerprint FROM setting_keys WHERE device = $1 AND id = $2`, []any{d.id, id}, &k.Data, &k.Timestamp, &k.Fingerprint)
+	err := d.s.db.Read(ctx).QueryRow(`SELECT data, at, fingerprint FROM setting_keys WHERE device = $1 AND id = $2`, []any{d.id, id},
+		&k.Data, &k.Timestamp, &k.Fingerprint)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
@@ -96,7 +97,8 @@ func (d *device) popVersion(v settingVersion) (hash [128]byte, isNew bool) {
 // GetAppStateVersion reads how far a collection was read; 0: it was not.
 func (d *device) GetAppStateVersion(ctx context.Context, name string) (version uint64, hash [128]byte, err error) {
 	var sum []byte
-	err = d.s.db.Read(ctx).QueryRow(`SELECT version, hash FROM setting_versions WHERE device = $1 AND name = $2`, []any{d.id, name}, &version, &sum)
+	err = d.s.db.Read(ctx).QueryRow(`SELECT version, hash FROM setting_versions WHERE device = $1 AND name = $2`, []any{d.id, name},
+		&version, &sum)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return 0, hash, nil
@@ -139,7 +141,8 @@ func (d *device) PutAppStateMutationMACs(ctx context.Context, name string, versi
 func (d *device) DeleteAppStateMutationMACs(ctx context.Context, name string, indexes [][]byte) error {
 	return d.write(ctx, "forget sums of settings", func(tx *sqldb.Tx) error {
 		for _, index := range indexes {
-			if _, err := tx.Exec(`DELETE FROM setting_sums WHERE device = $1 AND name = $2 AND index_mac = $3`, d.id, name, index); err != nil {
+			if _, err := tx.Exec(`DELETE FROM setting_sums WHERE device = $1 AND name = $2 AND index_mac = $3`, d.id, name,
+				index); err != nil {
 				return err
 			}
 		}

@@ -62,7 +62,8 @@ func (s *Store) state(ctx context.Context, k key) ([]byte, error) {
 
 func read(c *sqldb.Conn, k key) ([]byte, error) {
 	var value []byte
-	err := c.QueryRow(`SELECT value FROM states WHERE device = $1 AND kind = $2 AND name = $3`, []any{k.device, int64(k.kind), k.name}, &value)
+	err := c.QueryRow(`SELECT value FROM states WHERE device = $1 AND kind = $2 AND name = $3`, []any{k.device, int64(k.kind), k.name},
+		&value)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return nil, nil

@@ -104,7 +104,8 @@ type Channel struct {
 func (s *Store) Channel(ctx context.Context, code parley.ChannelCode) (Channel, error) {
 	var jid string
 	var c Channel
-	err := s.db.Read(ctx).QueryRow(`SELECT jid, status, reason FROM channels WHERE code = $1`, []any{string(code)}, &jid, &c.Status, &c.Reason)
+	err := s.db.Read(ctx).QueryRow(`SELECT jid, status, reason FROM channels WHERE code = $1`, []any{string(code)}, &jid, &c.Status,
+		&c.Reason)
 	if errors.Is(err, sql.ErrNoRows) {
 		return Channel{}, nil
 	}

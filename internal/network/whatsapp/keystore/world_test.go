@@ -55,7 +55,8 @@ func linked(t testing.TB, s *Store, jid types.JID) *store.Device {
 	t.Helper()
 	d := s.NewDevice()
 	d.ID, d.LID = &jid, types.JID{User: "100" + jid.User, Server: types.HiddenUserServer, Device: jid.Device}
-	d.Account = &waAdv.ADVSignedDeviceIdentity{Details: []byte("details"), AccountSignature: make([]byte, 64), DeviceSignature: make([]byte, 64)}
+	d.Account = &waAdv.ADVSignedDeviceIdentity{Details: []byte("details"), AccountSignature: make([]byte, 64),
+		DeviceSignature: make([]byte, 64)}
 	must(t, d.Save(t.Context()))
 	return again(t, s, jid)
 }

@@ -20,10 +20,11 @@ func TestMediaBothWays(t *testing.T) {
 	w := newWorld(t)
 	data := bytes.Repeat([]byte("picture "), 5000)
 	up := must[whatsmeow.UploadResponse](t)(w.client.Upload(within(t), data, whatsmeow.MediaImage))
-	sent := must[whatsmeow.SendResponse](t)(w.client.SendMessage(within(t), w.friend.JID(), &waE2E.Message{ImageMessage: &waE2E.ImageMessage{
-		Caption: proto.String("look"), Mimetype: proto.String("image/png"), URL: &up.URL, DirectPath: &up.DirectPath, MediaKey: up.MediaKey,
-		FileEncSHA256: up.FileEncSHA256, FileSHA256: up.FileSHA256, FileLength: &up.FileLength,
-	}}))
+	sent := must[whatsmeow.SendResponse](t)(w.client.SendMessage(within(t), w.friend.JID(),
+		&waE2E.Message{ImageMessage: &waE2E.ImageMessage{
+			Caption: proto.String("look"), Mimetype: proto.String("image/png"), URL: &up.URL, DirectPath: &up.DirectPath, MediaKey: up.MediaKey,
+			FileEncSHA256: up.FileEncSHA256, FileSHA256: up.FileSHA256, FileLength: &up.FileLength,
+		}}))
 	m := w.friend.Expect(t, whatsapptest.ID(sent.ID))
 	if m.Kind != whatsapptest.KindImage || m.Text != "look" {
 		t.Errorf("the phone shows %s %q", m.Kind, m.Text)
@@ -91,7 +92,8 @@ func TestOwnersPhoneWrites(t *testing.T) {
 	w := newWorld(t)
 	id := must[string](t)(w.owner.Send(within(t), w.friend, "typed on the phone"))
 	w.friend.Expect(t, whatsapptest.ID(id))
-	if e := w.client.message("typed on the phone"); !e.Info.IsFromMe || e.Info.Chat != w.friend.LID() || e.Info.RecipientAlt != w.friend.JID() {
+	if e := w.client.message("typed on the phone"); !e.Info.IsFromMe || e.Info.Chat != w.friend.LID() ||
+		e.Info.RecipientAlt != w.friend.JID() {
 		t.Errorf("the client got %+v", e.Info)
 	}
 	if err := w.link.Idle(within(t)); err != nil {
@@ -111,19 +113,24 @@ func TestKindsOfMessages(t *testing.T) {
 		r := must[whatsmeow.SendResponse](t)(c.SendMessage(ctx, w.friend.JID(), m))
 		return w.friend.Expect(t, whatsapptest.ID(r.ID))
 	}
-	if m := send(&waE2E.Message{LocationMessage: &waE2E.LocationMessage{DegreesLatitude: proto.Float64(1), DegreesLongitude: proto.Float64(2), Name: proto.String("here")}}); m.Kind != whatsapptest.KindLocation || m.Text != "here" {
+	if m := send(&waE2E.Message{LocationMessage: &waE2E.LocationMessage{DegreesLatitude: proto.Float64(1),
+		DegreesLongitude: proto.Float64(2), Name: proto.String("here")}}); m.Kind != whatsapptest.KindLocation || m.Text != "here" {
 		t.Errorf("a place is shown as %s %q", m.Kind, m.Text)
 	}
-	if m := send(c.BuildReaction(w.friend.LID(), types.EmptyJID, hello.ID, "👍")); m.Kind != whatsapptest.KindReaction || m.Text != "👍" || m.Target != hello.ID {
+	if m := send(c.BuildReaction(w.friend.LID(), types.EmptyJID, hello.ID, "👍")); m.Kind != whatsapptest.KindReaction || m.Text != "👍" ||
+		m.Target != hello.ID {
 		t.Errorf("a reaction is shown as %+v", m)
 	}
-	if m := send(c.BuildEdit(w.friend.LID(), hello.ID, &waE2E.Message{Conversation: proto.String("hello!")})); m.Kind != whatsapptest.KindEdit || m.Text != "hello!" || m.Target != hello.ID {
+	if m := send(c.BuildEdit(w.friend.LID(), hello.ID,
+		&waE2E.Message{Conversation: proto.String("hello!")})); m.Kind != whatsapptest.KindEdit || m.Text != "hello!" ||
+		m.Target != hello.ID {
 		t.Errorf("an edit is shown as %+v", m)
 	}
 	if m := send(c.BuildRevoke(w.friend.LID(), types.EmptyJID, hello.ID)); m.Kind != whatsapptest.KindDelete || m.Target != hello.ID {
 		t.Errorf("a deletion is shown as %+v", m)
 	}
-	if m := send(&waE2E.Message{ExtendedTextMessage: &waE2E.ExtendedTextMessage{Text: proto.String("re"), ContextInfo: &waE2E.ContextInfo{StanzaID: proto.String("X1")}}}); m.Quoted != "X1" {
+	if m := send(&waE2E.Message{ExtendedTextMessage: &waE2E.ExtendedTextMessage{Text: proto.String("re"),
+		ContextInfo: &waE2E.ContextInfo{StanzaID: proto.String("X1")}}}); m.Quoted != "X1" {
 		t.Errorf("an answer is shown as %+v", m)
 	}
 
@@ -133,13 +140,17 @@ func TestKindsOfMessages(t *testing.T) {
 		t.Helper()
 		return expect(c, func(e *events.Message) bool { return e.Info.ID == id })
 	}
-	if e := next(must[string](t)(w.friend.React(ctx, hello.ID, "❤️"))); e.Message.GetReactionMessage().GetKey().GetID() != hello.ID || e.Message.GetReactionMessage().GetText() != "❤️" {
+	if e := next(must[string](t)(w.friend.React(ctx, hello.ID, "❤️"))); e.Message.GetReactionMessage().GetKey().GetID() != hello.ID ||
+		e.Message.GetReactionMessage().GetText() != "❤️" {
 		t.Errorf("the client got the reaction %v", e.Message)
 	}
-	if e := next(must[string](t)(w.friend.Edit(ctx, theirs, "mine!"))); e.Message.GetProtocolMessage().GetEditedMessage().GetConversation() != "mine!" || !e.IsEdit {
+	if e := next(must[string](t)(w.friend.Edit(ctx, theirs,
+		"mine!"))); e.Message.GetProtocolMessage().GetEditedMessage().GetConversation() != "mine!" || !e.IsEdit {
 		t.Errorf("the client got the edit %v", e.Message)
 	}
-	if e := next(must[string](t)(w.friend.Delete(ctx, theirs))); e.Message.GetProtocolMessage().GetType() != waE2E.ProtocolMessage_REVOKE || e.Message.GetProtocolMessage().GetKey().GetID() != theirs {
+	if e := next(must[string](t)(w.friend.Delete(ctx,
+		theirs))); e.Message.GetProtocolMessage().GetType() != waE2E.ProtocolMessage_REVOKE ||
+		e.Message.GetProtocolMessage().GetKey().GetID() != theirs {
 		t.Errorf("the client got the deletion %v", e.Message)
 	}
 }
@@ -149,12 +160,14 @@ func TestVotes(t *testing.T) {
 	for _, shown := range []whatsapptest.Addressing{whatsapptest.Both, whatsapptest.ByNumber} {
 		w := newWorld(t, whatsapptest.Shown(shown))
 		c := w.client
-		r := must[whatsmeow.SendResponse](t)(c.SendMessage(within(t), w.friend.JID(), c.BuildPollCreation("lunch?", []string{"yes", "no"}, 1)))
+		r := must[whatsmeow.SendResponse](t)(c.SendMessage(within(t), w.friend.JID(),
+			c.BuildPollCreation("lunch?", []string{"yes", "no"}, 1)))
 		w.friend.Expect(t, whatsapptest.ID(r.ID))
 		id := must[string](t)(w.friend.Vote(within(t), r.ID, "yes"))
 		e := expect(c, func(e *events.Message) bool { return e.Info.ID == id })
 		vote := must[*waE2E.PollVoteMessage](t)(c.DecryptPollVote(within(t), e))
-		if want := whatsmeow.HashPollOptions([]string{"yes"})[0]; len(vote.SelectedOptions) != 1 || !bytes.Equal(vote.SelectedOptions[0], want) {
+		if want := whatsmeow.HashPollOptions([]string{"yes"})[0]; len(vote.SelectedOptions) != 1 ||
+			!bytes.Equal(vote.SelectedOptions[0], want) {
 			t.Errorf("shown as %d: the client read another vote", shown)
 		}
 	}

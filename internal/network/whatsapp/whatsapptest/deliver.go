@@ -195,8 +195,9 @@ func (p *Phone) Block(other *Phone) {
 	p.account.blocked = append(p.account.blocked, who)
 	for _, d := range p.account.devices {
 		if d.sim == nil {
-			s.notify(d, p.account.pnJID(0), "account_sync", nil, n("blocklist", attrs{"action": "modify", "dhash": strconv.Itoa(len(p.account.blocked))},
-				n("item", attrs{"jid": who, "action": "block"})))
+			s.notify(d, p.account.pnJID(0), "account_sync", nil,
+				n("blocklist", attrs{"action": "modify", "dhash": strconv.Itoa(len(p.account.blocked))},
+					n("item", attrs{"jid": who, "action": "block"})))
 		}
 	}
 }

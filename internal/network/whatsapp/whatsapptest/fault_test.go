@@ -66,7 +66,8 @@ func TestLostAck(t *testing.T) {
 
 // TestDroppedSocket cuts the socket under a message: the client resends it by itself.
 func TestDroppedSocket(t *testing.T) {
-	for name, fault := range map[string]func() *whatsapptest.Fault{"before": whatsapptest.DropBeforeAccept, "after": whatsapptest.DropAfterAccept} {
+	for name, fault := range map[string]func() *whatsapptest.Fault{"before": whatsapptest.DropBeforeAccept,
+		"after": whatsapptest.DropAfterAccept} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.client.receipt(w.client.text(w.friend.JID(), "warm").ID, types.ReceiptTypeDelivered)

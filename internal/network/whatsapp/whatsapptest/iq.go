@@ -100,7 +100,8 @@ func (s *Server) picture(c *conn, q, asked *node) {
 		s.replyError(c, q, 404, "item-not-found")
 		return
 	}
-	s.reply(c, q, n("picture", attrs{"id": "1", "url": a.pictureURL, "type": str(asked, "type"), "direct_path": "/picture/" + a.lid + "?v=1"}))
+	s.reply(c, q, n("picture", attrs{"id": "1", "url": a.pictureURL, "type": str(asked, "type"), "direct_path": "/picture/" + a.lid +
+		"?v=1"}))
 }
 
 func blocklist(a *account) node {

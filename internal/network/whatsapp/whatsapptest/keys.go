@@ -148,7 +148,8 @@ func (s *Server) usyncContact(asked string) node {
 func (s *Server) usyncUser(who types.JID, query *node) node {
 	out := n("user", attrs{"jid": who})
 	a := s.find(who)
-	if a == nil || (a.shown == OnlyLID && who.Server == types.DefaultUserServer) || (a.shown == OnlyNumber && who.Server == types.HiddenUserServer) {
+	if a == nil || (a.shown == OnlyLID && who.Server == types.DefaultUserServer) ||
+		(a.shown == OnlyNumber && who.Server == types.HiddenUserServer) {
 		return out
 	}
 	var answers []node

@@ -83,7 +83,8 @@ func TestStrangeCallers(t *testing.T) {
 	s := must[*whatsapptest.Server](t)(whatsapptest.Start(whatsapptest.Config{FewKeys: true}))
 	t.Cleanup(s.Close)
 	h := must[*http.Client](t)(s.Trust().HTTPClient())
-	for _, first := range [][]byte{{}, []byte("GET / HTTP/1.1\r\n\r\n"), {'W', 'A', 6, 3, 0, 0, 2, 1, 2}, {'W', 'A', 6, 3, 0xff, 0xff, 0xff}} {
+	for _, first := range [][]byte{{}, []byte("GET / HTTP/1.1\r\n\r\n"), {'W', 'A', 6, 3, 0, 0, 2, 1, 2},
+		{'W', 'A', 6, 3, 0xff, 0xff, 0xff}} {
 		ws, _, err := websocket.Dial(within(t), "wss://web.whatsapp.com/ws/chat", &websocket.DialOptions{HTTPClient: h})
 		if err != nil {
 			t.Fatal(err)
@@ -115,7 +116,8 @@ func TestNothingCame(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := b.Await(ctx, whatsapptest.Text("another"))
-	if err == nil || !strings.Contains(err.Error(), id) || strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), b.Number()) {
+	if err == nil || !strings.Contains(err.Error(), id) || strings.Contains(err.Error(), "secret") ||
+		strings.Contains(err.Error(), b.Number()) {
 		t.Errorf("waiting in vain says %v", err)
 	}
 }

@@ -58,7 +58,8 @@ func (s *Server) register(c *conn) {
 	for _, ref := range g.refs {
 		s.registrations[ref] = g
 	}
-	c.send(n("iq", attrs{"from": types.ServerJID, "type": "set", "xmlns": "md", "id": s.nextID("ref-")}, n("pair-device", nil, refs...)), s.delay())
+	c.send(n("iq", attrs{"from": types.ServerJID, "type": "set", "xmlns": "md", "id": s.nextID("ref-")}, n("pair-device", nil, refs...)),
+		s.delay())
 }
 
 // Scan links the client that shows this QR code, and returns once both sides have signed.
@@ -325,7 +326,8 @@ func (p *Phone) EnterCode(ctx context.Context, code string) (*Link, error) {
 	s.mu.Lock()
 	id := s.nextID("")
 	s.mu.Unlock()
-	pairing.registration.conn.send(n("notification", attrs{"from": types.ServerJID, "type": "link_code_companion_reg", "id": id, "t": unix()},
+	pairing.registration.conn.send(n("notification",
+		attrs{"from": types.ServerJID, "type": "link_code_companion_reg", "id": id, "t": unix()},
 		n("link_code_companion_reg", attrs{"stage": "primary_hello"},
 			leaf("link_code_pairing_wrapped_primary_ephemeral_pub", slices.Concat(salt, iv, ours)),
 			leaf("primary_identity_pub", identity.Pub[:]),
@@ -336,7 +338,8 @@ func (p *Phone) EnterCode(ctx context.Context, code string) (*Link, error) {
 		return nil, err
 	}
 	theirIdentity := content(finish.GetChildByTag("companion_identity_public"))
-	secret, err := codeSecret(ephemeral, theirs, identity, theirIdentity, content(finish.GetChildByTag("link_code_pairing_wrapped_key_bundle")))
+	secret, err := codeSecret(ephemeral, theirs, identity, theirIdentity,
+		content(finish.GetChildByTag("link_code_pairing_wrapped_key_bundle")))
 	if err != nil {
 		return nil, err
 	}

@@ -43,7 +43,8 @@ func TestPairingForNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect[*events.QR](c, nil)
-	if _, err := c.PairPhone(within(t), "15550001111", true, whatsmeow.PairClientChrome, "Chrome (Linux)"); !errors.Is(err, whatsmeow.ErrIQNotFound) {
+	if _, err := c.PairPhone(within(t), "15550001111", true, whatsmeow.PairClientChrome, "Chrome (Linux)"); !errors.Is(err,
+		whatsmeow.ErrIQNotFound) {
 		t.Errorf("a code for nobody: %v", err)
 	}
 }
@@ -72,7 +73,8 @@ func TestScanningNonsense(t *testing.T) {
 	s := whatsapptest.StartTest(t, whatsapptest.Config{})
 	owner := s.Phone("6281234567890")
 	key := strings.Repeat("A", 43) + "="
-	for _, code := range []string{"", "https://example.test", "https://wa.me/settings/linked_devices#2@gone," + key + "," + key + "," + key + ",1"} {
+	for _, code := range []string{"", "https://example.test", "https://wa.me/settings/linked_devices#2@gone," + key + "," + key + "," +
+		key + ",1"} {
 		if _, err := owner.Scan(within(t), code); err == nil {
 			t.Errorf("scanning %q linked a device", code)
 		}

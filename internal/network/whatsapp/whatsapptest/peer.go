@@ -33,7 +33,8 @@ func (p *Phone) sendPeer(ctx context.Context, d *device, m *waE2E.ProtocolMessag
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	id := s.nextID("3A" + fmt.Sprintf("%08X", newRegistration()))
-	out := &outgoing{id: id, kind: "text", chat: p.account.pnJID(0), from: p.main.device, peer: true, ciphertexts: map[*device][]node{d: {enc}}}
+	out := &outgoing{id: id, kind: "text", chat: p.account.pnJID(0), from: p.main.device, peer: true,
+		ciphertexts: map[*device][]node{d: {enc}}}
 	out.trace = s.traces.get(id, p.number, p.number)
 	out.trace.Peer, out.trace.accepted = true, true
 	out.trace.Stanzas, out.trace.Ciphertexts = 1, 1
@@ -77,9 +78,10 @@ func (p *Phone) resendPlaceholders(ctx context.Context, to *device, id string, a
 		if err != nil {
 			return fmt.Errorf("encode message: %w", err)
 		}
-		answer.PeerDataOperationResult = append(answer.PeerDataOperationResult, &waE2E.PeerDataOperationRequestResponseMessage_PeerDataOperationResult{
-			PlaceholderMessageResendResponse: &waE2E.PeerDataOperationRequestResponseMessage_PeerDataOperationResult_PlaceholderMessageResendResponse{WebMessageInfoBytes: raw},
-		})
+		answer.PeerDataOperationResult = append(answer.PeerDataOperationResult,
+			&waE2E.PeerDataOperationRequestResponseMessage_PeerDataOperationResult{
+				PlaceholderMessageResendResponse: &waE2E.PeerDataOperationRequestResponseMessage_PeerDataOperationResult_PlaceholderMessageResendResponse{WebMessageInfoBytes: raw},
+			})
 	}
 	return p.sendPeer(ctx, to, &waE2E.ProtocolMessage{
 		Type:                                    waE2E.ProtocolMessage_PEER_DATA_OPERATION_REQUEST_RESPONSE_MESSAGE.Enum(),

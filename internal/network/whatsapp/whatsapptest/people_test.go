@@ -69,7 +69,8 @@ func TestLookingPeopleUp(t *testing.T) {
 	if info.Status != "busy" || info.LID != w.friend.LID() || len(info.Devices) != 1 {
 		t.Errorf("the friend is %+v", info)
 	}
-	if pic := must[*types.ProfilePictureInfo](t)(c.GetProfilePictureInfo(ctx, w.friend.JID(), nil)); pic.URL != "https://example.test/p.jpg" {
+	if pic := must[*types.ProfilePictureInfo](t)(c.GetProfilePictureInfo(ctx, w.friend.JID(),
+		nil)); pic.URL != "https://example.test/p.jpg" {
 		t.Errorf("the friend looks like %+v", pic)
 	}
 	if _, err := c.GetProfilePictureInfo(ctx, w.owner.JID(), nil); !errors.Is(err, whatsmeow.ErrProfilePictureNotSet) {
@@ -132,7 +133,8 @@ func TestGroupMessages(t *testing.T) {
 func TestGroupRequests(t *testing.T) {
 	w := newWorld(t)
 	c, ctx := w.client, within(t)
-	made := must[*types.GroupInfo](t)(c.CreateGroup(ctx, whatsmeow.ReqCreateGroup{Name: "Fresh", Participants: []types.JID{w.friend.LID()}}))
+	made := must[*types.GroupInfo](t)(c.CreateGroup(ctx,
+		whatsmeow.ReqCreateGroup{Name: "Fresh", Participants: []types.JID{w.friend.LID()}}))
 	g := w.Group(made.JID)
 	if g == nil || g.Subject() != "Fresh" {
 		t.Fatalf("no group was made")

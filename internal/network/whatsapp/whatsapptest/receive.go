@@ -192,9 +192,11 @@ func (s *Server) handleReceipt(c *conn, d *device, r *node) {
 	}
 	s.changed.notify()
 	switch types.ReceiptType(kind) {
-	case types.ReceiptTypeSender, types.ReceiptTypePeerMsg, types.ReceiptTypeHistorySync, types.ReceiptTypeReadSelf, types.ReceiptTypePlayedSelf:
+	case types.ReceiptTypeSender, types.ReceiptTypePeerMsg, types.ReceiptTypeHistorySync, types.ReceiptTypeReadSelf,
+		types.ReceiptTypePlayedSelf:
 		// between a client and its own phone
-	case types.ReceiptTypeDelivered, types.ReceiptTypeInactive, types.ReceiptTypeRead, types.ReceiptTypePlayed, types.ReceiptTypeRetry, types.ReceiptTypeServerError:
+	case types.ReceiptTypeDelivered, types.ReceiptTypeInactive, types.ReceiptTypeRead, types.ReceiptTypePlayed, types.ReceiptTypeRetry,
+		types.ReceiptTypeServerError:
 		s.passReceipt(d, r, types.ReceiptType(kind))
 	default:
 		s.violateLocked("receipt of an unknown type %s", shape(r))

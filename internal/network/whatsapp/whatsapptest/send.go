@@ -123,7 +123,8 @@ func (p *Phone) sendTo(ctx context.Context, chat types.JID, raw *waE2E.Message) 
 	s := p.server
 	s.mu.Lock()
 	id := s.nextID("3A" + fmt.Sprintf("%08X", newRegistration()))
-	out := &outgoing{id: id, kind: stanzaKind(kindOf(raw)), chat: chat, from: p.main.device, ciphertexts: map[*device][]node{}, edit: editOf(raw)}
+	out := &outgoing{id: id, kind: stanzaKind(kindOf(raw)), chat: chat, from: p.main.device, ciphertexts: map[*device][]node{},
+		edit: editOf(raw)}
 	targets, err := s.targets(out)
 	s.mu.Unlock()
 	if err != nil {

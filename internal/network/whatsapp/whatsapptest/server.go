@@ -85,7 +85,8 @@ func Start(cfg Config) (*Server, error) {
 		listener: &pausableListener{Listener: tcp},
 		trust:    Trust{Address: tcp.Addr().String(), Root: *processRoot().Pub},
 		byNumber: map[string]*account{}, aliases: map[string]*account{}, byLID: map[string]*account{}, groups: map[string]*group{},
-		blobs: map[string][]byte{}, phoneMedia: map[string][]byte{}, registrations: map[string]*registration{}, codes: map[string]*codePairing{},
+		blobs: map[string][]byte{}, phoneMedia: map[string][]byte{}, registrations: map[string]*registration{},
+		codes:  map[string]*codePairing{},
 		traces: newTraceLog(),
 	}
 	s.roundTrip.Store(int64(cfg.RoundTrip))

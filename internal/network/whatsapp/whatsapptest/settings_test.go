@@ -19,7 +19,8 @@ func TestSettingsBothWays(t *testing.T) {
 	if err := c.SendAppState(ctx, appstate.BuildArchive(w.friend.JID(), true, time.Time{}, nil)); err != nil {
 		t.Fatal(err)
 	}
-	m := must[appstate.Mutation](t)(w.owner.AwaitSetting(ctx, func(m appstate.Mutation) bool { return m.Index[0] == appstate.IndexArchive }))
+	m := must[appstate.Mutation](t)(w.owner.AwaitSetting(ctx,
+		func(m appstate.Mutation) bool { return m.Index[0] == appstate.IndexArchive }))
 	if !m.Action.GetArchiveChatAction().GetArchived() || m.Index[1] != w.friend.JID().String() {
 		t.Errorf("the phone read %v", m)
 	}

@@ -358,7 +358,8 @@ func (m *simDevice) encryptGroup(ctx context.Context, group string, plain []byte
 // storeSenderKey stores the group key of a member.
 func (m *simDevice) storeSenderKey(ctx context.Context, from *device, d *waE2E.SenderKeyDistributionMessage) error {
 	ser := store.SignalProtobufSerializer
-	key, err := protocol.NewSenderKeyDistributionMessageFromBytes(d.GetAxolotlSenderKeyDistributionMessage(), ser.SenderKeyDistributionMessage)
+	key, err := protocol.NewSenderKeyDistributionMessageFromBytes(d.GetAxolotlSenderKeyDistributionMessage(),
+		ser.SenderKeyDistributionMessage)
 	if err != nil {
 		return fmt.Errorf("read a sender key: %w", err)
 	}

@@ -170,7 +170,8 @@ func TestSendDuringLogout(t *testing.T) {
 	w.Inject(whatsapptest.LoseAck())
 	done := make(chan error, 1)
 	go func() {
-		_, err := w.client.SendMessage(within(t), w.friend.JID(), &waE2E.Message{Conversation: proto.String("x")}, whatsmeow.SendRequestExtra{Timeout: testTimeout})
+		_, err := w.client.SendMessage(within(t), w.friend.JID(), &waE2E.Message{Conversation: proto.String("x")},
+			whatsmeow.SendRequestExtra{Timeout: testTimeout})
 		done <- err
 	}()
 	w.friend.Expect(t, whatsapptest.Text("x"))
