@@ -166,7 +166,7 @@ func (f *Feed) Run(ctx context.Context) {
 		err := f.publish(ctx)
 		if ctx.Err() == nil && (err != nil) != broken { // once, not with every look
 			if broken = err != nil; broken {
-				f.Log.Error("the event log cannot be read: streams stand still", "error", err)
+				f.Log.Error("the event log cannot be read: streams are stopped", "error", err)
 			} else {
 				f.Log.Info("the event log can be read again")
 			}
@@ -221,7 +221,7 @@ func (f *Feed) render(events []parley.Event) []Item {
 	for i := range events {
 		body, err := f.Render(&events[i])
 		if err != nil {
-			f.Log.Error("an event cannot be told", "event", string(events[i].ID), "error", err)
+			f.Log.Error("an event cannot be encoded", "event", string(events[i].ID), "error", err)
 			continue
 		}
 		items = append(items, Item{Event: events[i], Body: body})

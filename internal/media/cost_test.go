@@ -92,7 +92,7 @@ func TestLargePhotos(t *testing.T) {
 			false},
 		"101-scans.jpg": {flatJPEG{width: 100, height: 100, progressive: true, scans: maxScans}.bytes(), image.Pt(100, 100), false},
 	} {
-		synctest.Test(t, func(t *testing.T) { // time stands still while a busy machine decodes
+		synctest.Test(t, func(t *testing.T) { // fake time does not advance while a busy machine decodes
 			l := open(t)
 			took := allocated(func() {
 				m, err := described(t, l, test.data)
@@ -162,7 +162,7 @@ func TestCostIsNoLess(t *testing.T) {
 }
 
 // TestScansAreCounted as the decoder meets them: what looks like a pass inside of another segment, in the coded pixels or
-// behind the picture's end is none; fill bytes and stray ones hide none.
+// behind the picture's end does not count; fill bytes and stray ones hide none.
 func TestScansAreCounted(t *testing.T) {
 	const start, frame = "\xff\xd8", "\xff\xc0\x00\x0b\x08\x00\x08\x00\x08\x01\x01\x11\x00"
 	const scan = "\xff\xda\x00\x08\x01\x01\x00\x00\x3f\x00"

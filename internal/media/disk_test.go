@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// A disk that takes no more is an error of ours, not of the caller, and leaves nothing behind. The
-// limit on file sizes that stands for it holds for a whole process, so the test has one of its own.
+// A full disk is a server error, not the caller's, and leaves no file. The test simulates it by a
+// limit on file sizes, which is process-wide, so it runs in a process of its own.
 func TestFullDiskLeavesNoFile(t *testing.T) {
 	if os.Getenv("PARLEY_TEST_CHILD") == "" {
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
@@ -36,7 +36,7 @@ func TestFullDiskLeavesNoFile(t *testing.T) {
 			t.Errorf("%s: no error", name)
 		}
 		if _, ok := errors.AsType[*Error](err); ok {
-			t.Errorf("%s: the caller is told %q", name, err)
+			t.Errorf("%s: the caller gets %q", name, err)
 		}
 		if files := filesOf(t, l); len(files) != 0 {
 			t.Errorf("%s: left behind: %v", name, files)

@@ -120,7 +120,8 @@ func FuzzSafeName(f *testing.F) {
 	f.Add(strings.Repeat("é", 150) + ".x")
 	f.Fuzz(func(t *testing.T, name string) {
 		got := safeName(name)
-		if strings.ContainsAny(got, "/\\\x00") || len(got) > maxName || !utf8.ValidString(got) || strings.HasPrefix(got, ".") || strings.ContainsFunc(got, unicode.IsControl) {
+		if strings.ContainsAny(got, "/\\\x00") || len(got) > maxName || !utf8.ValidString(got) || strings.HasPrefix(got, ".") ||
+			strings.ContainsFunc(got, unicode.IsControl) {
 			t.Errorf("%q: %q", name, got)
 		}
 	})
@@ -159,7 +160,8 @@ func TestSniff(t *testing.T) {
 
 // Whatever a file begins with, and whatever it claims to be, telling what it is ends well.
 func FuzzSniff(f *testing.F) {
-	for _, data := range [][]byte{pngOf(f, halves(4, 4)), jpegOf(f, halves(4, 4)), gifOf(f, halves(4, 4)), []byte("OggS"), []byte("RIFF\x00\x00\x00\x00WEBPVP8X"), []byte("\x00\x00\x00\x20ftypM4A ")} {
+	for _, data := range [][]byte{pngOf(f, halves(4, 4)), jpegOf(f, halves(4, 4)), gifOf(f, halves(4, 4)), []byte("OggS"),
+		[]byte("RIFF\x00\x00\x00\x00WEBPVP8X"), []byte("\x00\x00\x00\x20ftypM4A ")} {
 		f.Add(data)
 	}
 	f.Add(withOrientation(jpegOf(f, halves(4, 4)), 6, binary.BigEndian))

@@ -117,7 +117,7 @@ func TestServerTrouble(t *testing.T) {
 	base := serveFunc(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/500":
-			http.Error(w, "stack trace of ours", http.StatusInternalServerError)
+			http.Error(w, "stack trace", http.StatusInternalServerError)
 		case "/more": // than was sent
 			w.Header().Set("Content-Length", "100000")
 			w.Write(picture)

@@ -116,20 +116,20 @@ func (d *draft) described(claimed parley.Media) (parley.Media, error) {
 	kind := sniff(head)
 	m.Size, m.SHA256 = size, hash.Sum(nil)
 	m.MIME = documentType(kind, "", m.Filename)
-	told := parley.Media{Size: size}
+	found := parley.Media{Size: size}
 	_ = unpanicked(func() error { // stored without
 		switch {
 		case isPicture(kind):
-			told.Width, told.Height = pictureSize(d, kind)
+			found.Width, found.Height = pictureSize(d, kind)
 		case isFilm(kind):
-			describeVideo(d.File, kind, &told)
+			describeVideo(d.File, kind, &found)
 		}
 		return nil
 	})
-	if told.Width > 0 {
-		m.Width, m.Height = told.Width, told.Height
+	if found.Width > 0 {
+		m.Width, m.Height = found.Width, found.Height
 	}
-	m.Seconds = cmp.Or(told.Seconds, m.Seconds)
+	m.Seconds = cmp.Or(found.Seconds, m.Seconds)
 	return m, nil
 }
 

@@ -23,7 +23,9 @@ func TestPreview(t *testing.T) {
 		noise.Pix[i] = byte(random.Uint32())
 	}
 	pages := map[string]string{
-		"/full":     `<html><head><title>Own</title><meta property="og:title" content=" Shared&amp;  title "><meta property="og:description" content="What it is"><meta property="og:image" content="/pictures/a.png"></head><body><meta property="og:title" content="no">`,
+		"/full": `<html><head><title>Own</title><meta property="og:title" content=" Shared&amp;  title ">` +
+			`<meta property="og:description" content="What it is"><meta property="og:image" content="/pictures/a.png"></head>` +
+			`<body><meta property="og:title" content="no">`,
 		"/plain":    "<title>\n Just a\ttitle </title><meta name=description content='A page'>",
 		"/latin":    "<meta charset=iso-8859-1><title>Caf\xe9</title>",
 		"/invalid":  "<title>a\xff\xfeb</title>",

@@ -185,20 +185,24 @@ func (l *Library) toOpus(ctx context.Context, path, demuxer string, to io.Writer
 	case ctx.Err() != nil:
 		return &Error{"The audio took too long to convert. Send a shorter file, or one in ogg/opus.", errors.Join(err, ctx.Err())}
 	case cmd.Process == nil: // it could not be started
-		return &Error{"This server can send only ogg/opus voice notes, because ffmpeg is not installed. Send an .ogg/.opus file, or install ffmpeg.", err}
+		return &Error{"This server can send only ogg/opus voice notes, because ffmpeg is not installed. " +
+			"Send an .ogg/.opus file, or install ffmpeg.", err}
 	case out.err != nil:
 		return fmt.Errorf("write converted voice note: %w", out.err)
 	case out.left < 0:
 		return errorf("The voice note is too long. Converted to ogg/opus it must have at most %s.", safehttp.Size(maxVoice))
 	case cmd.ProcessState.ExitCode() == confine.Failed:
-		return &Error{"This server can send only ogg/opus voice notes, because it cannot run ffmpeg with limits. Send an .ogg/.opus file, or run: parley doctor",
+		return &Error{"This server can send only ogg/opus voice notes, because it cannot run ffmpeg with limits. " +
+			"Send an .ogg/.opus file, or run: parley doctor",
 			fmt.Errorf("ffmpeg: %s", strings.TrimSpace(string(said.last)))}
 	}
 	cause := fmt.Errorf("ffmpeg: %w: %s", err, strings.TrimSpace(string(said.last)))
 	if bytes.Contains(said.last, []byte("Unknown encoder")) {
-		return &Error{"This server can send only ogg/opus voice notes, because its ffmpeg cannot make opus. Send an .ogg/.opus file, or install an ffmpeg with libopus.", cause}
+		return &Error{"This server can send only ogg/opus voice notes, because its ffmpeg cannot make opus. " +
+			"Send an .ogg/.opus file, or install an ffmpeg with libopus.", cause}
 	}
-	return &Error{"The audio could not be converted: it is damaged or in a format that is not known. Send an ogg/opus or mp3 file that plays.", cause}
+	return &Error{"The audio could not be converted: it is damaged or in a format that is not known. " +
+		"Send an ogg/opus or mp3 file that plays.", cause}
 }
 
 // limitedWriter writes up to a limit and then fails, which ends the program that writes to it.

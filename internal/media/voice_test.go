@@ -121,7 +121,8 @@ func TestVoiceWithoutFFmpeg(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	for _, l := range []*Library{hidden, emptyPath} {
 		_, err := l.Voice(t.Context(), Source{URL: base + "/a.mp3"})
-		mustRefuse(t, l, err, "This server can send only ogg/opus voice notes, because ffmpeg is not installed. Send an .ogg/.opus file, or install ffmpeg.")
+		mustRefuse(t, l, err, "This server can send only ogg/opus voice notes, because ffmpeg is not installed. "+
+			"Send an .ogg/.opus file, or install ffmpeg.")
 		if m, err := l.Voice(t.Context(), Source{URL: base + "/a.ogg"}); err != nil || m.Seconds != 1 {
 			t.Errorf("ogg/opus needs no ffmpeg: %+v, %v", m, err)
 		}

@@ -271,7 +271,7 @@ func TestBigHeadersAreRefused(t *testing.T) {
 	}
 }
 
-// Whether a port of our own network is open must not be told by the time that a refusal takes: a
+// The time of a rejection must not reveal whether a port of our network is open: a
 // blocked address is answered as fast as a port that nobody listens on, and not after a time-out.
 func TestBlockedTakesNoLongerThanRefused(t *testing.T) {
 	canary := newCanary(t)

@@ -74,7 +74,7 @@ func TestHostileAddressesReachNothing(t *testing.T) {
 }
 
 // testCorpus gives every hostile address to a client, by the front door and past the check of the
-// address's text, so that the check at dialling stands alone too.
+// address's text, so that the check at dialling is tested alone too.
 func testCorpus(t *testing.T, policy Policy, corpus []string) {
 	canary := newCanary(t)
 	client := policy.Client(Options{Timeout: 5 * time.Second, MaxRedirects: 3})
@@ -173,8 +173,8 @@ func loopback(p Policy) Policy {
 	return p
 }
 
-// A name whose first answer is allowed and whose second is not: every connection is judged anew, so
-// checking the name once and dialling it later would not do. 127.0.0.2 stands for a public address,
+// A name whose first answer is allowed and whose second is not: every connection is checked again, so
+// checking the name once and dialling it later would not do. 127.0.0.2 plays a public address,
 // to stay on this machine.
 func TestRebindingReachesNothing(t *testing.T) {
 	canary := newCanary(t)
@@ -257,7 +257,7 @@ func runAgain(t *testing.T, env ...string) {
 }
 
 // hostile lists addresses that lead, or might lead by some reading, to where no caller may send us.
-// {p} stands for the port of the canary on loopback.
+// {p} is the port of the canary on loopback.
 var hostile = []string{
 	// Loopback, as it is written.
 	"http://127.0.0.1:{p}/", "http://127.0.0.1:{p}", "HTTP://127.0.0.1:{p}/", "http://127.0.0.2:{p}/", "http://127.255.255.254:{p}/",
@@ -302,18 +302,27 @@ var hostile = []string{
 	"http://192.0.2.1/", "http://192.88.99.1/",
 	"http://198.18.0.1/", "http://198.19.255.255/", "http://198.51.100.1/", "http://203.0.113.1/", "http://224.0.0.1/",
 	"http://239.255.255.250:1900/", "http://240.0.0.1/", "http://255.255.255.255/",
-	// Tricks on whoever reads the address.
+	// Tricks on human readers.
 	"http://example.com@127.0.0.1:{p}/", "http://127.0.0.1:{p}@example.com@127.0.0.1:{p}/", "http://user:pass@127.0.0.1:{p}/",
 	"http://@127.0.0.1:{p}/", "http://:@127.0.0.1:{p}/",
-	"http://127.0.0.1:{p}#@example.com/", "http://127.0.0.1:{p}?@example.com/", `http://127.0.0.1:{p}\@example.com/`, `http://example.com\@127.0.0.1:{p}/`,
-	`http:\\127.0.0.1:{p}\`, `http:/\127.0.0.1:{p}/`, "http:///127.0.0.1:{p}/", "http:/127.0.0.1:{p}/", "http:127.0.0.1:{p}/", "//127.0.0.1:{p}/", "127.0.0.1:{p}/",
-	"http://127.0.0.1:{p}%20.example.com/", "http://127.0.0.1%00.example.com:{p}/", "http://127.0.0.1%2eexample.com:{p}/", "http://127.0.0.1%09:{p}/", "http://%31%32%37.0.0.1:{p}/", "http://127%2e0%2e0%2e1:{p}/",
-	"http://127.0.0.1\t:{p}/", "http://127.0.0.1\n:{p}/", "http://127.0.0.1\r\nHost: x:{p}/", "http://127.0.0.1\x00:{p}/", " http://127.0.0.1:{p}/", "http://127.0.0.1 :{p}/", "http://127.0.0.1:{p} /",
-	"http://127.0.0.1:{p}:80/", "http://127.0.0.1:0{p}/", "http://127.0.0.1:+{p}/", "http://127.0.0.1:99999/", "http://127.0.0.1:0/", "http://127.0.0.1:-1/", "http://127.0.0.1:x/", "http://127.0.0.1:/",
-	"http://[127.0.0.1]:{p}/", "http://[::1/", "http://::1:{p}/", "http://[::1]{p}/", "http://[[::1]]:{p}/", "http://{127.0.0.1}:{p}/", "http://(127.0.0.1):{p}/", "http://127.0.0.1,example.com:{p}/", "http://127..0.0.1:{p}/", "http://.127.0.0.1:{p}/",
+	"http://127.0.0.1:{p}#@example.com/", "http://127.0.0.1:{p}?@example.com/", `http://127.0.0.1:{p}\@example.com/`,
+	`http://example.com\@127.0.0.1:{p}/`,
+	`http:\\127.0.0.1:{p}\`, `http:/\127.0.0.1:{p}/`, "http:///127.0.0.1:{p}/", "http:/127.0.0.1:{p}/", "http:127.0.0.1:{p}/",
+	"//127.0.0.1:{p}/", "127.0.0.1:{p}/",
+	"http://127.0.0.1:{p}%20.example.com/", "http://127.0.0.1%00.example.com:{p}/", "http://127.0.0.1%2eexample.com:{p}/",
+	"http://127.0.0.1%09:{p}/", "http://%31%32%37.0.0.1:{p}/", "http://127%2e0%2e0%2e1:{p}/",
+	"http://127.0.0.1\t:{p}/", "http://127.0.0.1\n:{p}/", "http://127.0.0.1\r\nHost: x:{p}/", "http://127.0.0.1\x00:{p}/",
+	" http://127.0.0.1:{p}/", "http://127.0.0.1 :{p}/", "http://127.0.0.1:{p} /",
+	"http://127.0.0.1:{p}:80/", "http://127.0.0.1:0{p}/", "http://127.0.0.1:+{p}/", "http://127.0.0.1:99999/",
+	"http://127.0.0.1:0/", "http://127.0.0.1:-1/", "http://127.0.0.1:x/", "http://127.0.0.1:/",
+	"http://[127.0.0.1]:{p}/", "http://[::1/", "http://::1:{p}/", "http://[::1]{p}/", "http://[[::1]]:{p}/",
+	"http://{127.0.0.1}:{p}/", "http://(127.0.0.1):{p}/", "http://127.0.0.1,example.com:{p}/", "http://127..0.0.1:{p}/",
+	"http://.127.0.0.1:{p}/",
 	// Other schemes.
-	"gopher://127.0.0.1:{p}/_GET", "file:///etc/passwd", "file://127.0.0.1/etc/passwd", "ftp://127.0.0.1:{p}/", "dict://127.0.0.1:{p}/", "ldap://127.0.0.1:{p}/", "tftp://127.0.0.1:{p}/",
-	"ws://127.0.0.1:{p}/", "unix:///var/run/docker.sock", "data:text/html,hello", "javascript:alert(1)", "jar:http://127.0.0.1:{p}!/", "view-source:http://127.0.0.1:{p}/", "netdoc:///etc/passwd", "",
+	"gopher://127.0.0.1:{p}/_GET", "file:///etc/passwd", "file://127.0.0.1/etc/passwd", "ftp://127.0.0.1:{p}/",
+	"dict://127.0.0.1:{p}/", "ldap://127.0.0.1:{p}/", "tftp://127.0.0.1:{p}/",
+	"ws://127.0.0.1:{p}/", "unix:///var/run/docker.sock", "data:text/html,hello", "javascript:alert(1)",
+	"jar:http://127.0.0.1:{p}!/", "view-source:http://127.0.0.1:{p}/", "netdoc:///etc/passwd", "",
 }
 
 // hostileNames resolve to where no caller may send us. The test's own name server answers them.

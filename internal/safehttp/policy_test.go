@@ -131,7 +131,7 @@ func TestForbidKeepsOurListenersOutOfReach(t *testing.T) {
 		{"127.0.0.1:7275", "127.0.0.1:7275", false},
 		{"127.0.0.1:7275", "[::ffff:127.0.0.1]:7275", false},
 		{"127.0.0.1:7275", "127.0.0.1:9000", true}, // a developer's own server
-		{"127.0.0.1:7275", "127.0.0.2:7275", true}, // nobody of ours is there
+		{"127.0.0.1:7275", "127.0.0.2:7275", true}, // not our listener
 		{"0.0.0.0:7275", "127.0.0.2:7275", false},
 		{"0.0.0.0:7275", "[::1]:7275", false},
 		{"[::]:7275", "127.0.0.1:7275", false},

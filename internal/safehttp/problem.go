@@ -51,7 +51,8 @@ func problemOf(ctx context.Context, err error) *Problem {
 	}
 	if errors.Is(err, errBlocked) {
 		return &Problem{BlockedAddress,
-			"The address leads to a private or reserved network, which this server does not reach. Use a public address, or have the operator allow its range.", 0, err}
+			"The address leads to a private or reserved network, which this server does not reach. " +
+				"Use a public address, or have the operator allow its range.", 0, err}
 	}
 	if _, ok := errors.AsType[*net.DNSError](err); ok {
 		return &Problem{DNS, "The host name could not be looked up. Check that it is spelled right.", 0, err}
@@ -60,7 +61,8 @@ func problemOf(ctx context.Context, err error) *Problem {
 		return &Problem{Timeout, "The server did not answer in time, or too slowly.", 0, errors.Join(err, context.Cause(ctx))}
 	}
 	if _, ok := errors.AsType[tlsError](err); ok || errors.Is(err, http.ErrSchemeMismatch) {
-		return &Problem{TLS, "No trusted TLS connection could be made. Check the server's certificate and that it speaks TLS 1.2 or newer.", 0, err}
+		return &Problem{TLS, "No trusted TLS connection could be made. " +
+			"Check the server's certificate and that it speaks TLS 1.2 or newer.", 0, err}
 	}
 	return &Problem{Connect, "The server could not be reached, or broke the connection.", 0, err}
 }

@@ -91,7 +91,8 @@ func checkHostname(name string, bracketed bool) (host, wrong string) {
 		return "", notAHost
 	}
 	if _, err := netip.ParseAddr(ascii); err != nil && endsInNumber(ascii) {
-		return "", "The host of the address ends in a number but is no IPv4 address. Write one as four decimal numbers, for example 192.0.2.1."
+		return "", "The host of the address ends in a number but is no IPv4 address. " +
+			"Write one as four decimal numbers, for example 192.0.2.1."
 	}
 	return ascii, ""
 }

@@ -273,7 +273,7 @@ func testSeen(t *testing.T, h Harness) {
 		send(t, s, outgoing(phone.Contact(), parley.Seen{Target: parley.MessageRef{Chat: phone.Contact(), ID: id}}))
 	}
 	if !phone.WasSeen(t, id) {
-		t.Error("the phone was not told that its message was seen")
+		t.Error("the phone got no read receipt")
 	}
 }
 

@@ -17,7 +17,7 @@ type clock struct {
 // measureClock compares this machine's clock with the time in the login response. The response was in transit for at
 // most the whole login, so up to that much of a positive offset is ignored.
 func (conn *connection) measureClock(took time.Duration) {
-	offset, told := conn.networkClockOffset()
+	offset, known := conn.networkClockOffset()
 	ahead := -offset
 	if ahead > 0 {
 		ahead = max(0, ahead-took)
@@ -25,23 +25,23 @@ func (conn *connection) measureClock(took time.Duration) {
 	c := &conn.s.clock
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ahead, c.seen = ahead, time.Now(); !told {
+	if c.ahead, c.seen = ahead, time.Now(); !known {
 		c.seen = time.Time{}
 	}
 }
 
 // improve uses the time of a confirmation if it shows a smaller offset. It never enlarges the offset: a message that
 // the network already had may be confirmed with its original time.
-func (c *clock) improve(told time.Time) {
-	if told.IsZero() {
+func (c *clock) improve(confirmed time.Time) {
+	if confirmed.IsZero() {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if told.After(c.newestTime) {
-		c.newestTime = told
+	if confirmed.After(c.newestTime) {
+		c.newestTime = confirmed
 	}
-	if ahead := time.Since(told); !c.seen.IsZero() && ahead.Abs() < c.ahead.Abs() {
+	if ahead := time.Since(confirmed); !c.seen.IsZero() && ahead.Abs() < c.ahead.Abs() {
 		c.ahead, c.seen = ahead, time.Now()
 	}
 }
@@ -78,11 +78,11 @@ const (
 // only as milliseconds of the week on the network's clock, so offsets beyond half a week wrap.
 func (conn *connection) networkClockOffset() (time.Duration, bool) {
 	now := time.Now()
-	told, err := strconv.ParseInt(conn.inner().GetUnifiedSessionID(), 10, 64)
-	if err != nil || told < 0 {
+	theirs, err := strconv.ParseInt(conn.inner().GetUnifiedSessionID(), 10, 64)
+	if err != nil || theirs < 0 {
 		return 0, false
 	}
 	ours := now.Add(sessionStart).UnixMilli() % week.Milliseconds()
-	offset := (time.Duration(told-ours)*time.Millisecond + week + week/2) % week
+	offset := (time.Duration(theirs-ours)*time.Millisecond + week + week/2) % week
 	return (offset - week/2).Round(time.Second), true
 }

@@ -30,7 +30,7 @@ func TestClock(t *testing.T) {
 		t.Errorf("a confirmation changed it to %s", e.ClockAhead)
 	}
 	if e, _ := w.driver.Evidence(code); time.Until(e.NetworkTime) < 47*time.Hour {
-		t.Errorf("the network told %s", e.NetworkTime)
+		t.Errorf("the network time is %s", e.NetworkTime)
 	}
 	w.SetClock(0) // as if somebody put it right, little by little
 	w.sent(s, w.text(friendID, "put right"))

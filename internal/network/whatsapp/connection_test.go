@@ -40,7 +40,7 @@ func TestTextBothWays(t *testing.T) {
 	}
 }
 
-// TestNobodyWaitsForAReconnect ends the stream while somebody waits for an answer on it: they are told by
+// TestNobodyWaitsForAReconnect ends the stream while somebody waits for an answer on it: they get
 // us, and not by whatsmeow, that there is nothing to wait for any more.
 func TestNobodyWaitsForAReconnect(t *testing.T) {
 	for name, end := range map[string]whatsapptest.End{"cut": whatsapptest.Cut, "restarted": whatsapptest.Restarted,
@@ -53,7 +53,7 @@ func TestNobodyWaitsForAReconnect(t *testing.T) {
 			select {
 			case node := <-answer:
 				if code := node.Attrs["code"]; node.Tag != "stream:error" || code != "401" {
-					t.Errorf("they were told <%s> with code %v", node.Tag, code)
+					t.Errorf("they got <%s> with code %v", node.Tag, code)
 				}
 			case <-within(t).Done():
 				t.Error("they wait on")
@@ -84,7 +84,7 @@ func TestUnreachableSaysWhy(t *testing.T) {
 	}
 }
 
-// TestReach finds a server, and says why when there is none.
+// TestReach finds a server, and says why if it cannot.
 func TestReach(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)

@@ -49,7 +49,7 @@ func checkEndpoint(address string) error {
 		return fmt.Errorf("endpoint: %w", err)
 	}
 	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
-		return fmt.Errorf("endpoint %s is not a loopback address: only a server on this machine may stand in for WhatsApp", address)
+		return fmt.Errorf("endpoint %s is not a loopback address: only a server on this machine may replace WhatsApp", address)
 	}
 	return nil
 }
@@ -229,7 +229,8 @@ func unreachableReason(err error) string {
 		return fmt.Sprintf("DNS does not answer when it is asked for %s. Look at the network and the DNS settings of this machine", host)
 	}
 	if isCertificate(err) {
-		return fmt.Sprintf("the certificate of %s is not trusted. Look for a proxy or firewall that answers in its place, and at the clock and the root certificates of this machine", host)
+		return fmt.Sprintf("the certificate of %s is not trusted. Check for a proxy or firewall that intercepts it, "+
+			"and check the clock and the root certificates of this machine", host)
 	}
 	var timeout interface{ Timeout() bool }
 	switch {

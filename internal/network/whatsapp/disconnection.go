@@ -51,7 +51,9 @@ func disconnectionOf(evt any) (disconnection, bool) {
 			true
 	case *events.ConnectFailure:
 		return disconnection{status: parley.Failed, retryAfter: loginRetryDelay,
-			reason: fmt.Sprintf("WhatsApp refused the login with code %d. It is tried again in half an hour; start the channel to try at once.", int(e.Reason))}, true
+			reason: fmt.Sprintf("WhatsApp refused the login with code %d. It is tried again in half an hour; "+
+				"start the channel to try at once.",
+				int(e.Reason))}, true
 	case *events.CATRefreshError: // tokens of another product
 		return disconnection{status: parley.Failed, reason: "WhatsApp asked for a token that this device does not have." + pairAgain}, true
 	}
@@ -66,7 +68,8 @@ func loggedOut(e *events.LoggedOut) disconnection {
 			reason: "WhatsApp locked the account or logged its phone out. Open WhatsApp on the phone and do what it asks." + pairAgain}
 	case events.ConnectFailureUnknownLogout:
 		return disconnection{status: parley.Failed, unpaired: true,
-			reason: "WhatsApp banned the account. Open WhatsApp on the phone to ask for a review; once it works there, pair the channel again."}
+			reason: "WhatsApp banned the account. Open WhatsApp on the phone to ask for a review; " +
+				"once it works there, pair the channel again."}
 	}
 	return disconnection{status: parley.LoggedOut, unpaired: true, reason: "The account removed this device." + pairAgain}
 }

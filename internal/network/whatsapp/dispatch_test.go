@@ -21,7 +21,7 @@ import (
 	"parley/internal/wait"
 )
 
-// TestNewDevices reaches a device that a contact linked with the next message, whether the network told of it,
+// TestNewDevices reaches a device that a contact linked with the next message, whether the network announced it,
 // by LID or by number, or not: then the confirmation of the message does.
 func TestNewDevices(t *testing.T) {
 	for name, test := range map[string]struct {

@@ -160,7 +160,8 @@ func sampleStanzas(own, ownLID, other, otherLID types.JID) []waBinary.Node {
 			el("live_updates", nil, el("message", a{"server_id": "1", "id": "1", "type": "x", "t": "1"}, el("plaintext", nil, b(10)),
 				el("reactions", nil, el("reaction", a{"code": "x", "count": "1"}))))),
 		notify(server, "mex", el("update", a{"op_name": "NotificationUserReachoutTimelockUpdate"},
-			[]byte(`{"data":{"xwa2_notify_account_reachout_timelock":{"is_active":true,"time_enforcement_ends":"1700000000"},"xwa2_notify_newsletter_on_join":{}}}`))),
+			[]byte(`{"data":{"xwa2_notify_account_reachout_timelock":{"is_active":true,"time_enforcement_ends":"1700000000"},`+
+				`"xwa2_notify_newsletter_on_join":{}}}`))),
 		notify(otherLID, "status", el("set", nil, []byte("about"))),
 		notify(server, "passkey_prologue_request", el("passkey_prologue_request", nil, []byte(`{"challenge":"x"}`))),
 		notify(server, "crsc_continuation", el("crsc_continuation", nil, b(64))),

@@ -288,17 +288,17 @@ func (conn *connection) requestReupload(ctx context.Context, r *fileReference) (
 	defer timer.Stop()
 	select {
 	case e := <-answer:
-		told, err := whatsmeow.DecryptMediaRetryNotification(e, r.Key)
+		response, err := whatsmeow.DecryptMediaRetryNotification(e, r.Key)
 		if err != nil {
 			return "", err
 		}
-		switch result := told.GetResult(); {
+		switch result := response.GetResult(); {
 		case result == waMmsRetry.MediaRetryNotification_NOT_FOUND:
 			return "", whatsmeow.ErrMediaNotAvailableOnPhone
-		case result != waMmsRetry.MediaRetryNotification_SUCCESS || !strings.HasPrefix(told.GetDirectPath(), "/"):
+		case result != waMmsRetry.MediaRetryNotification_SUCCESS || !strings.HasPrefix(response.GetDirectPath(), "/"):
 			return "", fmt.Errorf("the phone did not upload the file: %s", result)
 		}
-		return told.GetDirectPath(), nil
+		return response.GetDirectPath(), nil
 	case <-timer.C:
 		return "", errors.New("the phone did not upload the file again in time")
 	case <-ctx.Done():

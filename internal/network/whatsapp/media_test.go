@@ -24,7 +24,7 @@ import (
 	"parley/internal/network/whatsapp/whatsapptest"
 )
 
-// spy is told of the requests that the driver makes for files.
+// spy sees the requests that the driver makes for files.
 type spy struct {
 	http.RoundTripper
 	mu   sync.Mutex

@@ -70,7 +70,7 @@ type pairing struct {
 	until    time.Time       // when the network's codes expire; zero: no code yet
 	timer    *time.Timer     // of the shown code
 	typed    *time.Timer     // since a code was typed on the phone
-	accepted bool            // the network told the device to reconnect
+	accepted bool            // the network asked the device to reconnect
 }
 
 type pairingOutcome int

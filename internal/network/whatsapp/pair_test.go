@@ -61,9 +61,9 @@ func TestPairingByAWrongCode(t *testing.T) {
 	if _, err := w.owner.EnterCode(within(t), wrong); err == nil {
 		t.Fatal("the phone accepted another code")
 	}
-	told := in.step(parley.WrongCodeStep)
-	if told.Code != shown.Code || !told.ExpiresAt.Equal(shown.ExpiresAt) || told.Reason == "" {
-		t.Errorf("the step is %+v, want the code that was shown, %+v", told, shown)
+	got := in.step(parley.WrongCodeStep)
+	if got.Code != shown.Code || !got.ExpiresAt.Equal(shown.ExpiresAt) || got.Reason == "" {
+		t.Errorf("the step is %+v, want the code that was shown, %+v", got, shown)
 	}
 	_, err := w.owner.EnterCode(within(t), shown.Code)
 	must(t, err)
@@ -233,7 +233,7 @@ func TestEndpointMustBeLocal(t *testing.T) {
 	trust := w.Trust()
 	for _, endpoint := range []string{"web.whatsapp.com:443", "192.0.2.1:443", "localhost:443", "127.0.0.1", "[2001:db8::1]:1"} {
 		if _, err := newDialer(endpoint, &Trust{Root: trust.Root, CA: trust.CA}); err == nil {
-			t.Errorf("%s may stand in for WhatsApp", endpoint)
+			t.Errorf("%s may replace WhatsApp", endpoint)
 		}
 	}
 	if _, err := newDialer("127.0.0.1:1", nil); err == nil {
@@ -250,7 +250,7 @@ func TestEndpointMustBeLocal(t *testing.T) {
 	}
 }
 
-// TestPairingAFailedChannel links a channel anew whose device cannot be used: the old one is forgotten.
+// TestPairingAFailedChannel pairs a channel again whose device cannot be used. The old device is removed.
 func TestPairingAFailedChannel(t *testing.T) {
 	w := newWorld(t)
 	s, in := w.paired()
@@ -260,7 +260,7 @@ func TestPairingAFailedChannel(t *testing.T) {
 	must(t, s.Pair(t.Context()))
 	w.scan(in, skip)
 	in.statusAfter(skip, parley.Working)
-	w.sent(s, w.text(friendID, "anew"))
+	w.sent(s, w.text(friendID, "again"))
 	devices, err := w.driver.db.keys.Devices(t.Context())
 	if err != nil || len(devices) != 1 || devices[0].Device != w.link.Device() {
 		t.Errorf("the devices are %+v (%v)", devices, err)

@@ -21,7 +21,7 @@ import (
 	"parley/internal/wait"
 )
 
-// arrives lets the friend send any message and returns what the gateway is told.
+// arrives lets the friend send any message and returns the event that the gateway gets.
 func (w *world) arrives(in *inbox, raw *waE2E.Message) network.Message {
 	w.t.Helper()
 	id, err := w.friend.SendMessage(within(w.t), w.owner, raw)
@@ -47,15 +47,18 @@ func TestKindsOfMessages(t *testing.T) {
 		"plain text": {&waE2E.Message{Conversation: new("hi\x00 there")}, parley.Text{Body: "hi there"}, "", nil},
 		"a reply": {&waE2E.Message{ExtendedTextMessage: &waE2E.ExtendedTextMessage{Text: new("yes"), ContextInfo: quote}},
 			parley.Text{Body: "yes"}, "3EB0AA", nil},
-		"disappearing": {&waE2E.Message{EphemeralMessage: &waE2E.FutureProofMessage{Message: &waE2E.Message{Conversation: new("gone soon")}}}, parley.Text{Body: "gone soon"}, "", nil},
+		"disappearing": {&waE2E.Message{EphemeralMessage: &waE2E.FutureProofMessage{
+			Message: &waE2E.Message{Conversation: new("gone soon")}}},
+			parley.Text{Body: "gone soon"}, "", nil},
 		"a video": {&waE2E.Message{VideoMessage: &waE2E.VideoMessage{Caption: new("film"), Mimetype: new("video/mp4"),
 			Seconds:    new(uint32(4)),
 			DirectPath: &video.DirectPath, MediaKey: video.MediaKey, FileSHA256: video.FileSHA256, FileEncSHA256: video.FileEncSHA256,
 			FileLength: &video.FileLength}},
 			parley.Video{Caption: "film"}, "", data},
-		"to be seen once": {&waE2E.Message{ViewOnceMessageV2: &waE2E.FutureProofMessage{Message: &waE2E.Message{ImageMessage: &waE2E.ImageMessage{Mimetype: new("image/png"),
-			DirectPath: &image.DirectPath, MediaKey: image.MediaKey, FileSHA256: image.FileSHA256, FileEncSHA256: image.FileEncSHA256,
-			FileLength: &image.FileLength}}}},
+		"to be seen once": {&waE2E.Message{ViewOnceMessageV2: &waE2E.FutureProofMessage{Message: &waE2E.Message{
+			ImageMessage: &waE2E.ImageMessage{Mimetype: new("image/png"),
+				DirectPath: &image.DirectPath, MediaKey: image.MediaKey, FileSHA256: image.FileSHA256, FileEncSHA256: image.FileEncSHA256,
+				FileLength: &image.FileLength}}}},
 			parley.Image{}, "", data},
 		"a sticker": {&waE2E.Message{StickerMessage: &waE2E.StickerMessage{Mimetype: new("image/webp"),
 			DirectPath: &image.DirectPath, MediaKey: image.MediaKey, FileSHA256: image.FileSHA256, FileEncSHA256: image.FileEncSHA256,
@@ -70,9 +73,10 @@ func TestKindsOfMessages(t *testing.T) {
 			DirectPath: &audio.DirectPath, MediaKey: audio.MediaKey, FileSHA256: audio.FileSHA256, FileEncSHA256: audio.FileEncSHA256,
 			FileLength: &audio.FileLength}},
 			parley.File{}, "", data},
-		"a paper with a caption": {&waE2E.Message{DocumentWithCaptionMessage: &waE2E.FutureProofMessage{Message: &waE2E.Message{DocumentMessage: &waE2E.DocumentMessage{Caption: new("read"), FileName: new("a.pdf"), Mimetype: new("application/pdf"),
-			DirectPath: &paper.DirectPath, MediaKey: paper.MediaKey, FileSHA256: paper.FileSHA256, FileEncSHA256: paper.FileEncSHA256,
-			FileLength: &paper.FileLength}}}},
+		"a paper with a caption": {&waE2E.Message{DocumentWithCaptionMessage: &waE2E.FutureProofMessage{Message: &waE2E.Message{
+			DocumentMessage: &waE2E.DocumentMessage{Caption: new("read"), FileName: new("a.pdf"), Mimetype: new("application/pdf"),
+				DirectPath: &paper.DirectPath, MediaKey: paper.MediaKey, FileSHA256: paper.FileSHA256, FileEncSHA256: paper.FileEncSHA256,
+				FileLength: &paper.FileLength}}}},
 			parley.File{Caption: "read"}, "", data},
 		"a place that moves": {&waE2E.Message{LiveLocationMessage: &waE2E.LiveLocationMessage{DegreesLatitude: new(-6.5),
 			DegreesLongitude: new(106.25), Caption: new("me")}},
@@ -86,7 +90,8 @@ func TestKindsOfMessages(t *testing.T) {
 			SelectableOptionsCount: new(uint32(1)),
 			Options:                []*waE2E.PollCreationMessage_Option{{OptionName: new("yes")}, {OptionName: new("no")}}}},
 			parley.Poll{Title: "Tea?"}, "", nil},
-		"a chosen button": {&waE2E.Message{ButtonsResponseMessage: &waE2E.ButtonsResponseMessage{Response: &waE2E.ButtonsResponseMessage_SelectedDisplayText{SelectedDisplayText: "OK"}}},
+		"a chosen button": {&waE2E.Message{ButtonsResponseMessage: &waE2E.ButtonsResponseMessage{
+			Response: &waE2E.ButtonsResponseMessage_SelectedDisplayText{SelectedDisplayText: "OK"}}},
 			parley.Text{Body: "OK"}, "", nil},
 		"a chosen row": {&waE2E.Message{ListResponseMessage: &waE2E.ListResponseMessage{Title: new("Row 2")}}, parley.Text{Body: "Row 2"},
 			"", nil},
@@ -216,7 +221,7 @@ func TestVoteAfterRestart(t *testing.T) {
 }
 
 // TestRefusedMessageComesAgain refuses a message until its connection ends, and until the program does:
-// nobody is told that we have it before we do.
+// nothing is acknowledged before it is stored.
 func TestRefusedMessageComesAgain(t *testing.T) {
 	for name, restart := range map[string]bool{"another connection": false, "another start": true} {
 		t.Run(name, func(t *testing.T) {
@@ -237,7 +242,7 @@ func TestRefusedMessageComesAgain(t *testing.T) {
 			must(t, err)
 			<-first
 			if e, _ := w.Trace(id); len(e.At(w.owner, w.link.Device()).Receipts) != 0 {
-				t.Errorf("the network was told %+v", e.At(w.owner, w.link.Device()))
+				t.Errorf("the trace is %+v", e.At(w.owner, w.link.Device()))
 			}
 			if restart {
 				must(t, w.driver.Close())
@@ -297,7 +302,7 @@ func TestChangesOfMessages(t *testing.T) {
 	}
 }
 
-// TestPast is told what was said before the channel was paired.
+// TestPast gets messages from before the pairing.
 func TestPast(t *testing.T) {
 	w := newWorld(t)
 	_, in := w.paired()

@@ -166,7 +166,7 @@ func TestBanEnds(t *testing.T) {
 	in.statusAfter(skip, parley.Working)
 }
 
-// TestLogoutWithoutConnection logs out while the network is away, and says that the phone was not told.
+// TestLogoutWithoutConnection logs out while the network is away, and says that the device stays on the phone.
 func TestLogoutWithoutConnection(t *testing.T) {
 	w := newWorld(t)
 	s, in := w.paired()

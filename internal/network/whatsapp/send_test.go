@@ -130,7 +130,7 @@ func TestNothingUnsealedIsSent(t *testing.T) {
 	w.sealedAll()
 }
 
-// TestRestricted is told that the account may not write to strangers, and until when.
+// TestRestricted reports that the account may not write to strangers, and until when.
 func TestRestricted(t *testing.T) {
 	w := newWorld(t, whatsapptest.RefusesStrangers(463))
 	s, _ := w.paired()

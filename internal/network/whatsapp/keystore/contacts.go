@@ -79,7 +79,8 @@ func (d *device) PutManyRedactedPhones(ctx context.Context, entries []store.Reda
 // GetContact reads a contact.
 func (d *device) GetContact(ctx context.Context, user types.JID) (types.ContactInfo, error) {
 	var c types.ContactInfo
-	err := d.s.db.Read(ctx).QueryRow(`SELECT first_name, full_name, push_name, business_name, redacted_phone FROM contacts WHERE device = $1 AND jid = $2`, []any{d.id, user.String()},
+	err := d.s.db.Read(ctx).QueryRow(`SELECT first_name, full_name, push_name, business_name, redacted_phone FROM contacts
+		WHERE device = $1 AND jid = $2`, []any{d.id, user.String()},
 		&c.FirstName, &c.FullName, &c.PushName, &c.BusinessName, &c.RedactedPhone)
 	if errors.Is(err, sql.ErrNoRows) {
 		return types.ContactInfo{}, nil
@@ -90,7 +91,8 @@ func (d *device) GetContact(ctx context.Context, user types.JID) (types.ContactI
 
 // GetAllContacts lists the contacts.
 func (d *device) GetAllContacts(ctx context.Context) (map[types.JID]types.ContactInfo, error) {
-	rows, err := d.s.db.Read(ctx).Query(`SELECT jid, first_name, full_name, push_name, business_name, redacted_phone FROM contacts WHERE device = $1`, d.id)
+	rows, err := d.s.db.Read(ctx).Query(`SELECT jid, first_name, full_name, push_name, business_name, redacted_phone FROM contacts
+		WHERE device = $1`, d.id)
 	if err != nil {
 		return nil, fmt.Errorf("read contacts: %w", err)
 	}

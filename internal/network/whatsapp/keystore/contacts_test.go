@@ -183,7 +183,8 @@ func TestAddressesOfAnOlderStore(t *testing.T) {
 		`INSERT INTO people VALUES ('` + real.User + `', '` + victim.User + `'), ('` + attacker.User + `', '6281233334444')`,
 		`INSERT INTO states VALUES (1, 1, '` + real.User + `_1:0', x'00'), (1, 1, '` + real.User + `_1:3', x'00'), (1, 2, '` +
 			attacker.User + `_1:0', x'00'), (2, 1, '6281233334444:0', x'00')`,
-		`INSERT INTO contacts (device, jid, full_name, push_name) VALUES (1, '` + real.User + `@lid', '', 'Her own'), (1, '` + number.User + `@s.whatsapp.net', 'Me', ''),
+		`INSERT INTO contacts (device, jid, full_name, push_name) VALUES (1, '` + real.User + `@lid', '', 'Her own'),
+			(1, '` + number.User + `@s.whatsapp.net', 'Me', ''),
 			(1, '6281200000001@s.whatsapp.net', 'Ann', ''), (1, '` + attacker.User + `@lid', 'Nobody', '')`,
 	} {
 		must(t, db.Write(t.Context(), func(tx *sqldb.Tx) error { _, err := tx.Exec(statement); return err }))

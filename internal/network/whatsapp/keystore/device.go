@@ -56,8 +56,9 @@ func (s *Store) Device(ctx context.Context, jid types.JID) (*store.Device, error
 		noise, identity, signed, signature, given []byte
 		signedID                                  uint32
 	)
-	err := s.db.Read(ctx).QueryRow(`SELECT id, lid, registration, noise_key, identity_key, signed_key, signed_key_id, signature, adv_secret, account,
-		platform, business_name, push_name, lid_migration_at, companion_nonce FROM devices WHERE jid = $1`, []any{jid.String()},
+	err := s.db.Read(ctx).QueryRow(`SELECT id, lid, registration, noise_key, identity_key, signed_key, signed_key_id, signature,
+		adv_secret, account, platform, business_name, push_name, lid_migration_at, companion_nonce
+		FROM devices WHERE jid = $1`, []any{jid.String()},
 		&id, &lid, &d.RegistrationID, &noise, &identity, &signed, &signedID, &signature, &d.AdvSecretKey, &given,
 		&d.Platform, &d.BusinessName, &d.PushName, &d.LIDMigrationTimestamp, &d.CompanionMetaNonce)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -151,8 +152,8 @@ func (s *Store) PutDevice(ctx context.Context, d *store.Device) error {
 		if err != nil {
 			return err
 		}
-		_, err = tx.Exec(`INSERT INTO devices (jid, lid, registration, noise_key, identity_key, signed_key, signed_key_id, signature, adv_secret, account,
-			platform, business_name, push_name, lid_migration_at, companion_nonce)
+		_, err = tx.Exec(`INSERT INTO devices (jid, lid, registration, noise_key, identity_key, signed_key, signed_key_id, signature,
+			adv_secret, account, platform, business_name, push_name, lid_migration_at, companion_nonce)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
 			ON CONFLICT (jid) DO UPDATE SET lid = excluded.lid, platform = excluded.platform, business_name = excluded.business_name,
 			push_name = excluded.push_name, lid_migration_at = excluded.lid_migration_at, companion_nonce = excluded.companion_nonce`,

@@ -135,7 +135,8 @@ func (d *device) putMapping(tx *sqldb.Tx, lid, number string) error {
 	if _, err := tx.Exec(`DELETE FROM people WHERE device = $1 AND number = $2 AND lid <> $3`, d.id, number, lid); err != nil {
 		return err
 	}
-	if _, err := tx.Exec(`INSERT INTO people (device, lid, number) VALUES ($1, $2, $3) ON CONFLICT (device, lid) DO UPDATE SET number = excluded.number`, d.id, lid, number); err != nil {
+	if _, err := tx.Exec(`INSERT INTO people (device, lid, number) VALUES ($1, $2, $3)
+		ON CONFLICT (device, lid) DO UPDATE SET number = excluded.number`, d.id, lid, number); err != nil {
 		return err
 	}
 	for _, n := range []string{oldNumber, number} {

@@ -35,7 +35,8 @@ func (d *device) PutMessageSecrets(ctx context.Context, inserts []store.MessageS
 		today := dayOf(time.Now())
 		for _, m := range inserts {
 			_, err := tx.Exec(`INSERT INTO message_secrets (device, id, chat, sender, secret, day) VALUES ($1, $2, $3, $4, $5, $6)
-				ON CONFLICT (device, id, chat, sender) DO NOTHING`, d.id, m.ID, m.Chat.ToNonAD().String(), m.Sender.ToNonAD().String(), nonNil(m.Secret), today)
+				ON CONFLICT (device, id, chat, sender) DO NOTHING`,
+				d.id, m.ID, m.Chat.ToNonAD().String(), m.Sender.ToNonAD().String(), nonNil(m.Secret), today)
 			if err != nil {
 				return err
 			}
@@ -74,7 +75,8 @@ func (d *device) GetMessageSecret(ctx context.Context, chat, sender types.JID, i
 	}
 	var secret []byte
 	var by string
-	err = d.s.db.Read(ctx).QueryRow(`SELECT secret, sender FROM message_secrets WHERE device = $1 AND id = $2 AND chat IN ($3, $4) AND sender IN ($5, $6)`,
+	err = d.s.db.Read(ctx).QueryRow(`SELECT secret, sender FROM message_secrets
+		WHERE device = $1 AND id = $2 AND chat IN ($3, $4) AND sender IN ($5, $6)`,
 		[]any{d.id, id, chat.String(), otherChat.String(), sender.String(), otherSender.String()}, &secret, &by)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, types.EmptyJID, nil

@@ -122,7 +122,8 @@ func (d *device) PutAppStateMutationMACs(ctx context.Context, name string, versi
 	return d.write(ctx, "keep sums of settings", func(tx *sqldb.Tx) error {
 		if isNew {
 			_, err := tx.Exec(`INSERT INTO setting_versions (device, name, version, hash) VALUES ($1, $2, $3, $4)
-				ON CONFLICT (device, name) DO UPDATE SET version = excluded.version, hash = excluded.hash`, d.id, name, int64(version), hash[:])
+				ON CONFLICT (device, name) DO UPDATE SET version = excluded.version, hash = excluded.hash`,
+				d.id, name, int64(version), hash[:])
 			if err != nil {
 				return err
 			}

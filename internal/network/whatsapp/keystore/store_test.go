@@ -46,8 +46,8 @@ func TestForget(t *testing.T) {
 	if err := ours.Sessions.PutSession(ctx, "1:1", []byte("late")); err == nil || errors.Is(err, errLost) {
 		t.Error("something was kept of a device that is no more")
 	}
-	anew := linked(t, s, number)
-	if has, err := anew.Sessions.HasSession(ctx, "1:1"); has || err != nil {
+	relinked := linked(t, s, number)
+	if has, err := relinked.Sessions.HasSession(ctx, "1:1"); has || err != nil {
 		t.Errorf("the new device has a session of the old one (%v)", err)
 	}
 	if ok, err := other.Identities.IsTrustedIdentity(ctx, "1:1", [32]byte{2}); ok || err != nil {
@@ -59,16 +59,16 @@ func TestForget(t *testing.T) {
 func TestSameAddress(t *testing.T) {
 	s, old, _ := fresh(t)
 	putSession(t, old, "1:1", "session")
-	anew := linked(t, s, number)
-	if *anew.NoiseKey.Priv == *old.NoiseKey.Priv {
+	relinked := linked(t, s, number)
+	if *relinked.NoiseKey.Priv == *old.NoiseKey.Priv {
 		t.Error("it has the old device's keys")
 	}
-	if has, err := anew.Sessions.HasSession(t.Context(), "1:1"); has || err != nil {
+	if has, err := relinked.Sessions.HasSession(t.Context(), "1:1"); has || err != nil {
 		t.Errorf("it has a session of the old device (%v)", err)
 	}
-	anew.PushName = "Shop"
-	putSession(t, anew, "2:2", "session")
-	must(t, anew.Save(t.Context()))
+	relinked.PushName = "Shop"
+	putSession(t, relinked, "2:2", "session")
+	must(t, relinked.Save(t.Context()))
 	if has, err := again(t, s, number).Sessions.HasSession(t.Context(), "2:2"); !has || err != nil {
 		t.Errorf("saving it again lost a session (%v)", err)
 	}

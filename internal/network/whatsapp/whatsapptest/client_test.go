@@ -69,7 +69,8 @@ type client struct {
 func newClient(t testing.TB, s *whatsapptest.Server) *client {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "store.db")
-	dsn := "file:" + path + "?_pragma=foreign_keys(1)&_pragma=journal_mode(WAL)&_pragma=busy_timeout(10000)&_pragma=synchronous(OFF)&_txlock=immediate"
+	dsn := "file:" + path + "?_pragma=foreign_keys(1)&_pragma=journal_mode(WAL)" +
+		"&_pragma=busy_timeout(10000)&_pragma=synchronous(OFF)&_txlock=immediate"
 	db, err := sqlstore.New(within(t), "sqlite", dsn, waLog.Noop)
 	if err != nil {
 		t.Fatal(err)

@@ -22,7 +22,8 @@ func TestMediaBothWays(t *testing.T) {
 	up := must[whatsmeow.UploadResponse](t)(w.client.Upload(within(t), data, whatsmeow.MediaImage))
 	sent := must[whatsmeow.SendResponse](t)(w.client.SendMessage(within(t), w.friend.JID(),
 		&waE2E.Message{ImageMessage: &waE2E.ImageMessage{
-			Caption: proto.String("look"), Mimetype: proto.String("image/png"), URL: &up.URL, DirectPath: &up.DirectPath, MediaKey: up.MediaKey,
+			Caption: proto.String("look"), Mimetype: proto.String("image/png"),
+			URL: &up.URL, DirectPath: &up.DirectPath, MediaKey: up.MediaKey,
 			FileEncSHA256: up.FileEncSHA256, FileSHA256: up.FileSHA256, FileLength: &up.FileLength,
 		}}))
 	m := w.friend.Expect(t, whatsapptest.ID(sent.ID))

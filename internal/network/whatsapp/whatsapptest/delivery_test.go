@@ -22,7 +22,7 @@ func TestReceiptsBothWays(t *testing.T) {
 		t.Fatal(err)
 	}
 	if e := c.receipt(b.ID, types.ReceiptTypeRead); !slices.Equal(e.MessageIDs, []string{a.ID, b.ID}) || e.Chat != w.friend.LID() {
-		t.Errorf("the client was told of %v in %v", e.MessageIDs, e.Chat)
+		t.Errorf("the client got receipts for %v in %v", e.MessageIDs, e.Chat)
 	}
 	if err := w.friend.Played(a.ID); err != nil {
 		t.Fatal(err)
@@ -226,7 +226,7 @@ func TestAtLeastOnce(t *testing.T) {
 	await(t, refused)
 	refused <- struct{}{} // from now on it is taken
 	if slices.ContainsFunc(friend.Receipts(), func(r whatsapptest.Receipt) bool { return r.Device == link.Device() }) {
-		t.Errorf("the friend was told %v", friend.Receipts())
+		t.Errorf("the friend got %v", friend.Receipts())
 	}
 	link.End(whatsapptest.Cut)
 	c.message("keep me")

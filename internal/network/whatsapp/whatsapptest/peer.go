@@ -61,6 +61,11 @@ func (p *Phone) spawnUnlocked(f func()) {
 	p.server.spawn(f)
 }
 
+type (
+	placeholderResult = waE2E.PeerDataOperationRequestResponseMessage_PeerDataOperationResult
+	placeholderResend = waE2E.PeerDataOperationRequestResponseMessage_PeerDataOperationResult_PlaceholderMessageResendResponse
+)
+
 // resendPlaceholders sends a linked client the messages that it could not decrypt.
 func (p *Phone) resendPlaceholders(ctx context.Context, to *device, id string, asked *waE2E.PeerDataOperationRequestMessage) error {
 	answer := &waE2E.PeerDataOperationRequestResponseMessage{
@@ -78,10 +83,10 @@ func (p *Phone) resendPlaceholders(ctx context.Context, to *device, id string, a
 		if err != nil {
 			return fmt.Errorf("encode message: %w", err)
 		}
-		answer.PeerDataOperationResult = append(answer.PeerDataOperationResult,
-			&waE2E.PeerDataOperationRequestResponseMessage_PeerDataOperationResult{
-				PlaceholderMessageResendResponse: &waE2E.PeerDataOperationRequestResponseMessage_PeerDataOperationResult_PlaceholderMessageResendResponse{WebMessageInfoBytes: raw},
-			})
+		result := new(placeholderResult)
+		result.PlaceholderMessageResendResponse = new(placeholderResend)
+		result.PlaceholderMessageResendResponse.WebMessageInfoBytes = raw
+		answer.PeerDataOperationResult = append(answer.PeerDataOperationResult, result)
 	}
 	return p.sendPeer(ctx, to, &waE2E.ProtocolMessage{
 		Type:                                    waE2E.ProtocolMessage_PEER_DATA_OPERATION_REQUEST_RESPONSE_MESSAGE.Enum(),

@@ -85,7 +85,7 @@ func TestLookingPeopleUp(t *testing.T) {
 	}
 }
 
-// TestUnknownRequest is told at once that the network does not know it, and is recorded.
+// TestUnknownRequest gets an error at once and is a violation.
 func TestUnknownRequest(t *testing.T) {
 	s := must[*whatsapptest.Server](t)(whatsapptest.Start(whatsapptest.Config{FewKeys: true}))
 	t.Cleanup(s.Close)

@@ -95,7 +95,7 @@ func TestHistory(t *testing.T) {
 	c.pair(owner)
 	chats := expect[*events.HistorySync](c, nil).Data.GetConversations()
 	if len(chats) != 1 || chats[0].GetID() != friend.LID().String() || len(chats[0].GetMessages()) != 2 {
-		t.Fatalf("the client was told %v", chats)
+		t.Fatalf("the client got %v", chats)
 	}
 	e := must[*events.Message](t)(c.ParseWebMessage(friend.LID(), chats[0].GetMessages()[0].GetMessage()))
 	if e.Info.ID != "OLD1" || e.Message.GetConversation() != "then" || !e.Info.Timestamp.Equal(at) {

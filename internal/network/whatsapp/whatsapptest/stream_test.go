@@ -109,7 +109,7 @@ func TestDeviceRemovedWhileAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	if e := expect[*events.LoggedOut](w.client, nil); !e.OnConnect || e.Reason != events.ConnectFailureLoggedOut {
-		t.Errorf("the client was told %+v", e)
+		t.Errorf("the client got %+v", e)
 	}
 }
 
