@@ -86,7 +86,7 @@ func (b *phoneBook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var args []string
 	err := json.NewDecoder(r.Body).Decode(&args)
 	if err == nil {
-		ctx, cancel := context.WithTimeout(r.Context(), patience)
+		ctx, cancel := context.WithTimeout(r.Context(), testTimeout)
 		defer cancel()
 		err = b.do(ctx, strings.TrimPrefix(r.URL.Path, "/"), append(args, "", ""))
 	}
@@ -181,7 +181,7 @@ func awaitCode(file string, pattern *regexp.Regexp) (string, error) {
 }
 
 func awaitFile(file string, find func(text string) (string, bool)) (string, error) {
-	deadline := time.After(patience)
+	deadline := time.After(testTimeout)
 	for tick := time.Tick(20 * time.Millisecond); ; {
 		text, err := os.ReadFile(file)
 		if found, ok := find(string(text)); err == nil && ok {

@@ -13,8 +13,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// patience is the limit of every wait in these tests. Only a program that hangs reaches it.
-const patience = 2 * time.Minute
+// testTimeout is the limit of every wait in these tests. Only a program that hangs reaches it.
+const testTimeout = 2 * time.Minute
 
 // noLinger keeps the race detector from waiting a second at the end of each of our many processes.
 const noLinger = "atexit_sleep_ms=0"
@@ -101,12 +101,12 @@ func ask(ts *testscript.TestScript, method, url, token, content string) string {
 
 // again tries until it works.
 func again(ts *testscript.TestScript, wrong string, works func() bool) {
-	deadline := time.After(patience)
+	deadline := time.After(testTimeout)
 	for tick := time.Tick(20 * time.Millisecond); !works(); {
 		select {
 		case <-tick:
 		case <-deadline:
-			ts.Fatalf("after %s: %s", patience, wrong)
+			ts.Fatalf("after %s: %s", testTimeout, wrong)
 		}
 	}
 }

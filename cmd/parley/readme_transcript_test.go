@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// readmePatience is the limit of one command of the README: only a dead program reaches it.
-const readmePatience = 3 * time.Minute
+// readmeTimeout is the limit of one command of the README: only a dead program reaches it.
+const readmeTimeout = 3 * time.Minute
 
 // TestReadmeTranscript types the README from start to end: every command of every console block, in order, in one
 // shell. What the README shows of a response must be in the response; … matches anything.
@@ -39,7 +39,7 @@ func TestReadmeTranscript(t *testing.T) {
 		out := w.types(command)
 		missing := c.missing(out)
 		isRead := strings.Contains(command, "/chat/detail")
-		for limit := time.Now().Add(readmePatience); missing != "" && isRead && time.Now().Before(limit); { // a person is slower than a phone
+		for limit := time.Now().Add(readmeTimeout); missing != "" && isRead && time.Now().Before(limit); { // a person is slower than a phone
 			out = w.types(command)
 			missing = c.missing(out)
 		}
@@ -198,7 +198,7 @@ func (w *newcomer) run(lines string) string {
 		w.t.Fatal(err)
 	}
 	var out strings.Builder
-	for limit := time.After(readmePatience); ; {
+	for limit := time.After(readmeTimeout); ; {
 		select {
 		case line, open := <-w.lines:
 			code, isEnd := strings.CutPrefix(line, mark)

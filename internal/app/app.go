@@ -1,6 +1,9 @@
-// Package app puts the program together: it opens the data directory, starts the gateway and the
-// HTTP server on it, and stops them in the right order. It is the only package that knows all
-// others, and it decides nothing that one of them could.
+// Package app puts the program together: it opens the data directory, starts the gateway and the HTTP server on it, and
+// stops them in the right order.
+//
+// Invariants: one process owns a data directory, by an exclusive lock. Only Run and Migrate migrate, after a copy; backups
+// and the doctor change nothing. No request is served before all parts are open, and nothing that a request uses is closed
+// before it ends. The process ends within 30 s of a signal.
 package app
 
 import (
@@ -34,8 +37,8 @@ import (
 	"parley/internal/safehttp"
 )
 
-// Run runs the gateway until ctx ends, then stops it: no new requests, those under way are finished,
-// what is left to send stays in the database.
+// Run runs the gateway until ctx ends, then stops it: no new requests are accepted, running ones finish, and unsent
+// messages stay in the database.
 func Run(ctx context.Context, cfg Config) error { return cfg.DataDir.explain(run(ctx, cfg)) }
 
 func run(ctx context.Context, cfg Config) error {
@@ -80,15 +83,15 @@ type server struct {
 	recent  diagnostics.Recent // of log
 	lock    *Lock
 	started time.Time
-	offline bool // in the process of a command: there is no listener, and no part runs
+	offline bool // in the process of a command: no listener, and no part runs
 	state   readiness
 	limits  stopLimits
 
-	untrustedProxy atomic.Bool // one on this machine passes requests on
+	untrustedProxy atomic.Bool // a proxy on this machine forwards requests
 
 	listener  net.Listener
 	url       string
-	addresses safehttp.Policy // what messages, webhooks and callbacks may point at
+	addresses safehttp.Policy // the addresses that requests may name
 	metrics   *prometheus.Registry
 	data      *Data
 	admin     string // tokens for the command line
@@ -103,13 +106,13 @@ type server struct {
 	http      *http.Server
 	handlers  *handlers
 
-	requests    context.Context // all requests are under it
+	requests    context.Context // parent of all request contexts
 	endRequests context.CancelFunc
 }
 
-// open makes the parts, from the bottom up. What it made is closed by close, also when it fails.
+// open opens the parts, from the bottom up. close closes them, also after a failure.
 func (s *server) open(ctx context.Context) error {
-	if err := s.openDoor(); err != nil {
+	if err := s.openListener(); err != nil {
 		return err
 	}
 	if err := s.openFiles(ctx); err != nil {
@@ -122,8 +125,8 @@ func (s *server) open(ctx context.Context) error {
 	return s.makeHandlers()
 }
 
-// openDoor listens. Nobody is answered before the parts are there.
-func (s *server) openDoor() error {
+// openListener listens. Requests wait until the parts are open.
+func (s *server) openListener() error {
 	shown, err := loadCertificate(s.cfg, s.log)
 	if err != nil {
 		return err
@@ -132,15 +135,15 @@ func (s *server) openDoor() error {
 		return err
 	}
 	s.url = urlOf(s.listener, shown != nil)
-	own := s.listener.Addr().(*net.TCPAddr).AddrPort() // no message may point at us, even where loopback is allowed
+	own := s.listener.Addr().(*net.TCPAddr).AddrPort() // requests may not name our own port, even where loopback is allowed
 	s.listener = bound(s.listener, shown)
 	s.addresses = safehttp.Policy{AllowPrivate: s.cfg.AllowPrivate, Forbid: []netip.AddrPort{own}}
 	return nil
 }
 
-// openFiles opens what is kept in the data directory.
+// openFiles opens the files of the data directory.
 func (s *server) openFiles(ctx context.Context) (err error) {
-	if _, err := s.cfg.DataDir.keepBefore(ctx, s.log); err != nil {
+	if _, err := s.cfg.DataDir.copyBefore(ctx, s.log); err != nil {
 		return err
 	}
 	if s.data, err = OpenData(ctx, s.cfg.DataDir, s.log); err != nil {
@@ -157,7 +160,7 @@ func (s *server) openFiles(ctx context.Context) (err error) {
 	return err
 }
 
-// makeParts makes what does the work. None runs yet.
+// makeParts creates the parts. None runs yet.
 func (s *server) makeParts() {
 	s.otp = otp.New(otp.Config{
 		Store:        s.data.Store,
@@ -203,7 +206,7 @@ func (s *server) makeParts() {
 	})
 }
 
-// makeHandlers makes what answers requests.
+// makeHandlers creates the HTTP handlers.
 func (s *server) makeHandlers() error {
 	routes := s.newAPI()
 	pages, err := console.New(console.Config{
@@ -243,7 +246,7 @@ func (s *server) newAPI() *api.API {
 	})
 }
 
-// isLive reports whether a channel reaches real people.
+// isLive reports whether any channel is on a real network.
 func (s *server) isLive() bool {
 	return slices.ContainsFunc(s.gateway.Channels(), func(c parley.Channel) bool { return c.Network != parley.Sandbox })
 }
@@ -280,7 +283,7 @@ func (s *server) run(ctx context.Context) error {
 		}
 	})
 	running.Go(func() { s.feed.Run(parts) })
-	running.Go(func() { keepMemorySmall(parts) })
+	running.Go(func() { tuneMemory(parts) })
 	for name, part := range map[string]func(context.Context) error{"one-time passwords": s.otp.Run, "callbacks": s.callback.Run} {
 		running.Go(func() {
 			if err := part(parts); err != nil {
@@ -304,7 +307,7 @@ func (s *server) run(ctx context.Context) error {
 	s.drain()
 	stopParts()
 	if errors.Is(err, context.Canceled) {
-		err = nil // it was asked for
+		err = nil // a requested stop is not an error
 	}
 	if !within(s.limits.parts-time.Since(began), func() { s.handlers.stop(); running.Wait() }) {
 		s.log.Error("some parts did not stop in time: they are left")
@@ -313,8 +316,8 @@ func (s *server) run(ctx context.Context) error {
 	return err
 }
 
-// awaitStart waits until the channels were started and reports whether that came before ctx ended. A
-// development server also waits for its channel to work, so that the first request can use it.
+// awaitStart waits until the channels have started, and reports whether they did before ctx ended. A development server
+// also waits until its channel works, so that the first request can use it.
 func (s *server) awaitStart(ctx context.Context) bool {
 	select {
 	case <-s.gateway.Ready():
@@ -327,15 +330,15 @@ func (s *server) awaitStart(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
-// noteUntrustedProxy lets the doctor find the proxy, also on the command line.
+// noteUntrustedProxy makes the proxy visible to the doctor, also on the command line.
 func (s *server) noteUntrustedProxy() {
 	s.untrustedProxy.Store(true)
 	s.describe()
 }
 
-// describe writes into the lock file how this server is reached.
+// describe writes the address and the tokens of this server to the lock file.
 func (s *server) describe() {
-	err := s.lock.Say(Running{
+	err := s.lock.Announce(Running{
 		PID: os.Getpid(), Command: "parley " + s.cfg.mode(), URL: s.url, PublicURL: s.cfg.PublicURL, Reach: s.reach(),
 		AdminToken: s.admin, GlobalToken: s.global,
 	})
@@ -344,7 +347,7 @@ func (s *server) describe() {
 	}
 }
 
-// becomeReady tells everybody that the server can be used.
+// becomeReady sets the server ready and announces it.
 func (s *server) becomeReady(ctx context.Context) {
 	s.describe()
 	s.state.set(ready)
@@ -371,7 +374,7 @@ func (s *server) becomeReady(ctx context.Context) {
 	}
 }
 
-// drain stops taking requests and waits for those under way.
+// drain stops accepting requests and waits for the running ones.
 func (s *server) drain() {
 	s.state.set(draining)
 	s.feed.Close() // streams never end by themselves
@@ -385,7 +388,7 @@ func (s *server) drain() {
 	}
 }
 
-// closeInTime closes what was opened, unless something hangs.
+// closeInTime closes everything, unless something hangs.
 func (s *server) closeInTime() error {
 	var err error
 	if !within(s.limits.files, func() { err = s.close() }) {
@@ -395,7 +398,7 @@ func (s *server) closeInTime() error {
 	return err
 }
 
-// close closes what was opened, from the top down.
+// close closes what open opened, from the top down.
 func (s *server) close() error {
 	var errs []error
 	if s.listener != nil {

@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"time"
 
+	"parley/internal/api"
 	"parley/internal/media"
 	"parley/internal/store"
 )
@@ -22,13 +25,13 @@ const (
 	backupMedia    = "media"
 )
 
-// snapshot is the main database of a data directory, to be backed up.
+// snapshot is a copy of the main database.
 type snapshot struct {
 	size int64
 	copy func(ctx context.Context, to string, progress func(done, total int64)) error
 }
 
-// snapshot copies the open database, while others go on using it.
+// snapshot copies the open database while it is in use.
 func (d *Data) snapshot(ctx context.Context) (snapshot, error) {
 	size, err := d.Store.Size(ctx)
 	return snapshot{size, func(ctx context.Context, to string, progress func(done, total int64)) error {
@@ -36,9 +39,9 @@ func (d *Data) snapshot(ctx context.Context) (snapshot, error) {
 	}}, err
 }
 
-// Backup writes the whole of a data directory as a tar file, while others go on using it: each database
-// as it is at one moment, the key and all files. Settings are of the machine and not part of it, nor is
-// what simulated phones received. It calls progress, which must not be nil, with the bytes done and to do.
+// Backup writes a data directory as a tar file while it is in use: a snapshot of each database, the key and all files.
+// Settings and the messages of simulated phones are not included. It calls progress, which must not be nil, with the
+// bytes done and the total.
 func Backup(ctx context.Context, data *Data, w io.Writer, progress func(done, total int64)) error {
 	from, err := data.snapshot(ctx)
 	if err != nil {
@@ -48,7 +51,7 @@ func Backup(ctx context.Context, data *Data, w io.Writer, progress func(done, to
 }
 
 func (d Dir) backup(ctx context.Context, from snapshot, w io.Writer, progress func(done, total int64)) error {
-	_ = d.removeLeftovers() // what cannot be removed keeps nobody from a backup
+	_ = d.removeLeftovers() // a leftover does not prevent a backup
 	scratch, owner, err := newScratch(string(d), backupScratch)
 	if err != nil {
 		return fmt.Errorf("backup: %w", err)
@@ -57,7 +60,7 @@ func (d Dir) backup(ctx context.Context, from snapshot, w io.Writer, progress fu
 	defer os.RemoveAll(scratch)
 	snapshot, devices := filepath.Join(scratch, backupDatabase), filepath.Join(scratch, backupWhatsApp)
 
-	_, rest := d.mediaFiles() // how large they are about
+	_, rest := d.mediaFiles() // an estimate
 	database, keys := from.size, sizeOf(d.WhatsApp())
 	// The databases are written twice: into the snapshots and into the file.
 	total := 2*(database+keys) + rest
@@ -66,7 +69,7 @@ func (d Dir) backup(ctx context.Context, from snapshot, w io.Writer, progress fu
 	}); err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
-	if keys > 0 { // after the other: a channel that the backup knows as paired has its keys in it
+	if keys > 0 { // after the main database: a channel that the backup knows as paired has its keys in it
 		if err := store.CopyFile(ctx, d.WhatsApp(), devices, func(done, of int64) {
 			progress(database+min(done, keys), total)
 		}); err != nil {
@@ -74,7 +77,7 @@ func (d Dir) backup(ctx context.Context, from snapshot, w io.Writer, progress fu
 		}
 	}
 
-	// After the snapshot: a file is on disk before its message is stored, so all that the snapshot names are there.
+	// After the snapshot: a file is on disk before its message is stored, so every file that the snapshot names exists.
 	files, rest := d.mediaFiles()
 	b := &backup{tar: tar.NewWriter(w), done: database + keys, total: 2*(database+keys) + rest, progress: progress}
 	b.add(ctx, snapshot, backupDatabase)
@@ -89,7 +92,7 @@ func (d Dir) backup(ctx context.Context, from snapshot, w io.Writer, progress fu
 	return nil
 }
 
-// sizeOf is how large a file is; zero where there is none.
+// sizeOf is the size of a file, or zero if it does not exist.
 func sizeOf(path string) int64 {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -98,17 +101,17 @@ func sizeOf(path string) int64 {
 	return info.Size()
 }
 
-// mediaFiles lists the files that messages carry and how large they are together.
+// mediaFiles lists the files of messages, with their total size.
 func (d Dir) mediaFiles() (names []string, size int64) {
 	filepath.WalkDir(d.Media(), func(path string, entry fs.DirEntry, err error) error {
 		if entry != nil && entry.IsDir() && path == media.TempDir(d.Media()) {
-			return fs.SkipDir // what is not complete is not needed
+			return fs.SkipDir // incomplete files are not needed
 		}
 		if err != nil || !entry.Type().IsRegular() {
-			return nil // nor is what vanishes meanwhile
+			return nil // removed meanwhile
 		}
 		if info, err := entry.Info(); err == nil {
-			name, _ := filepath.Rel(d.Media(), path) // it lies in there
+			name, _ := filepath.Rel(d.Media(), path) // never fails: path is below it
 			names, size = append(names, name), size+info.Size()
 		}
 		return nil
@@ -116,7 +119,7 @@ func (d Dir) mediaFiles() (names []string, size int64) {
 	return names, size
 }
 
-// backup is a tar file being written. After an error it does nothing more.
+// backup is a tar file being written. After an error it does nothing.
 type backup struct {
 	tar         *tar.Writer
 	done, total int64
@@ -124,8 +127,7 @@ type backup struct {
 	err         error
 }
 
-// add writes one file. One that is not there is left out: a file is removed when no message needs it
-// any more.
+// add writes one file. A missing one is skipped: files are removed when no message needs them.
 func (b *backup) add(ctx context.Context, path, name string) {
 	if b.err == nil {
 		b.err = ctx.Err()
@@ -154,10 +156,129 @@ func (b *backup) add(ctx context.Context, path, name string) {
 	_, b.err = io.Copy(b, io.LimitReader(f, info.Size()))
 }
 
-// Write counts what goes into the file.
+// Write counts the bytes for the progress.
 func (b *backup) Write(p []byte) (int, error) {
 	n, err := b.tar.Write(p)
 	b.done += int64(n)
 	b.progress(min(b.done, b.total), b.total)
 	return n, err
+}
+
+// SaveBackup writes a backup to a temporary file and renames it when it is complete and on disk. It returns the size. If
+// the path exists, it returns fs.ErrExist.
+func SaveBackup(path string, write func(io.Writer) error) (int64, error) {
+	if _, err := os.Stat(path); err == nil {
+		return 0, &os.PathError{Op: "write the backup", Path: path, Err: os.ErrExist}
+	}
+	folder := filepath.Dir(path)
+	_ = removeLeftovers(folder, backupPart) // may fail: other users have some
+	f, err := newPart(folder, backupPart)
+	if err != nil {
+		return 0, fmt.Errorf("write the backup: %w", err)
+	}
+	defer os.Remove(f.Name()) // after the rename there is nothing to remove
+	if err := errors.Join(write(f), f.Sync()); err != nil {
+		f.Close()
+		return 0, err
+	}
+	size, err := f.Seek(0, io.SeekEnd)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return 0, fmt.Errorf("write the backup: %w", err)
+	}
+	if err := errors.Join(os.Rename(f.Name(), path), syncFolders(folder)); err != nil {
+		return 0, fmt.Errorf("write the backup: %w", err)
+	}
+	return size, nil
+}
+
+// Backups is the folder of the backups that the API creates.
+func (d Dir) Backups() string { return filepath.Join(string(d), "backups") }
+
+// The names sort by time.
+const (
+	backupName  = "parley-%s.tar"
+	backupStamp = "20060102T150405.000Z"
+)
+
+// backup writes a backup to the data directory.
+func (s *server) backup(ctx context.Context) (api.Backup, error) {
+	folder := s.cfg.DataDir.Backups()
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return api.Backup{}, fmt.Errorf("make the folder of backups: %w", err)
+	}
+	now := time.Now().UTC()
+	b := api.Backup{Path: filepath.Join(folder, fmt.Sprintf(backupName, now.Format(backupStamp))), At: now}
+	var err error
+	b.Bytes, err = SaveBackup(b.Path, func(w io.Writer) error { return s.writeBackup(ctx, w) })
+	return b, err
+}
+
+func (s *server) writeBackup(ctx context.Context, w io.Writer) error {
+	return Backup(ctx, s.data, w, func(int64, int64) {})
+}
+
+// lastBackup finds the newest backup in the data directory.
+func (d Dir) lastBackup() (api.Backup, bool) {
+	made, err := filepath.Glob(filepath.Join(d.Backups(), fmt.Sprintf(backupName, "*"))) // sorted
+	if err != nil || len(made) == 0 {
+		return api.Backup{}, false
+	}
+	path := made[len(made)-1]
+	info, err := os.Stat(path)
+	if err != nil {
+		return api.Backup{}, false
+	}
+	return api.Backup{Path: path, Bytes: info.Size(), At: info.ModTime()}, true
+}
+
+// BackupOffline writes the backup of a data directory without a server. The database is copied unchanged, of any
+// version, even if it is damaged. See [Backup].
+func BackupOffline(ctx context.Context, dir Dir, log *slog.Logger, w io.Writer, progress func(done, total int64)) error {
+	if err := errors.Join(dir.checkRestored(), dir.Prepare(log)); err != nil {
+		return err
+	}
+	lock, err := dir.Lock("parley backup")
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	wal := dir.Database() + "-wal"
+	from := snapshot{size: sizeOf(dir.Database()) + sizeOf(wal)}
+	from.copy = func(ctx context.Context, to string, progress func(done, total int64)) error {
+		if err := copyRaw(dir.Database(), to); err != nil {
+			return err
+		}
+		if err := copyRaw(wal, to+"-wal"); errors.Is(err, fs.ErrNotExist) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		// The server was killed: its last writes are in the WAL of the copy, and are merged into the copy.
+		whole := filepath.Join(filepath.Dir(to), "whole.db")
+		err := store.CopyFile(ctx, to, whole, progress)
+		if store.IsDamage(err) {
+			log.Warn("the database is damaged: the backup has it as it is", "error", err)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return os.Rename(whole, to)
+	}
+	return dir.explain(dir.backup(ctx, from, w, progress))
+}
+
+// copyRaw copies the bytes of a file to a new one.
+func copyRaw(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
 }

@@ -3,14 +3,20 @@ package app
 import (
 	"context"
 	"fmt"
+	"io"
 	"path/filepath"
 	"strings"
+	"time"
+	"unicode"
+
+	"github.com/jedib0t/go-pretty/v6/text"
 
 	"parley"
 	"parley/internal/console"
+	"parley/internal/gateway"
 )
 
-// banner greets the person who started a development server: what runs, and a line to copy.
+// banner is what a development server prints at a terminal: what runs, and an example to copy.
 func (s *server) banner(ctx context.Context) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, "  "+format+"\n", args...) }
@@ -35,7 +41,7 @@ func (s *server) banner(ctx context.Context) string {
 	line("Token     saved in %s (only you can read it)", s.cfg.DataDir.DevEnv())
 	line("Allowed   addresses of this machine (loopback) in what you send: `parley serve` allows none")
 	b.WriteString("\n")
-	if to == "" { // the demo channel is live: no example that would reach a stranger
+	if to == "" { // the demo channel is live: an example would reach a real phone
 		line("For simulated phones, create another channel: parley channel create try")
 		line("Then load the tokens: . %s", env)
 	} else {
@@ -52,8 +58,7 @@ func (s *server) banner(ctx context.Context) string {
 	return b.String()
 }
 
-// bannerConsole leads to the console, signed in. The link is a secret: it is shown to the person at the
-// terminal only where no browser was opened.
+// bannerConsole prints the address of the console. The link is a secret: it is printed only if no browser was opened.
 func (s *server) bannerConsole(ctx context.Context, line func(string, ...any)) {
 	link, err := s.data.SignInLink(ctx, s.address())
 	switch {
@@ -68,7 +73,7 @@ func (s *server) bannerConsole(ctx context.Context, line func(string, ...any)) {
 	}
 }
 
-// liveChannels lists the channels that reach real phones.
+// liveChannels lists the channels on real networks.
 func (s *server) liveChannels() []string {
 	var live []string
 	for _, c := range s.gateway.Channels() {
@@ -79,10 +84,10 @@ func (s *server) liveChannels() []string {
 	return live
 }
 
-// bannerChannel shows the demo channel and its phones, and returns a simulated phone to write to. It is empty
-// where the demo channel is not on the sandbox any more.
+// bannerChannel prints the demo channel and its phones, and returns a simulated phone to write to. It returns "" if the
+// demo channel is no longer on the sandbox.
 func (s *server) bannerChannel(ctx context.Context, line func(string, ...any)) parley.ContactID {
-	const anyPhone parley.ContactID = "99912345673@c.us" // on the sandbox every number is a phone; 999 is nobody's code
+	const anyPhone parley.ContactID = "99912345673@c.us" // on the sandbox every number is a phone; no country has the code 999
 	demo, ok := s.gateway.Channel(DemoChannel)
 	if !ok {
 		return ""
@@ -108,4 +113,131 @@ func (s *server) bannerChannel(ctx context.Context, line func(string, ...any)) p
 		line("Phone     %-8s %-9s %s", phone.Name, "", ShowNumber(phone.ID.Number()))
 	}
 	return phones[0].ID
+}
+
+// show prints the banner, then one line per activity, until ctx ends.
+func (s *server) show(ctx context.Context) {
+	io.WriteString(s.cfg.Screen, s.banner(ctx)) // a closed terminal is ignored
+	v := view{nameOf: s.contactName}
+	for ctx.Err() == nil {
+		happens, unsubscribe := s.gateway.Activity()
+		for open := true; open; {
+			var a gateway.Activity
+			select {
+			case a, open = <-happens: // closed if we were too slow: subscribe again
+			case <-ctx.Done():
+				open = false
+			}
+			if open {
+				io.WriteString(s.cfg.Screen, v.line(a)+"\n")
+			}
+		}
+		unsubscribe()
+	}
+}
+
+// contactName is the name of a contact on the screen. Only the sandbox is asked for names: on another network each line
+// would cost a query.
+func (s *server) contactName(channel parley.ChannelCode, id parley.ContactID) string {
+	if c, ok := s.gateway.Channel(channel); !ok || c.Network != parley.Sandbox {
+		return ShowNumber(id.Number())
+	}
+	if session, err := s.gateway.Session(channel); err == nil {
+		if contact, err := session.Contact(context.Background(), id); err == nil && contact.Name != "" {
+			return contact.Name
+		}
+	}
+	return ShowNumber(id.Number())
+}
+
+// The widths of the columns of a line.
+const (
+	whoWidth    = 22
+	kindWidth   = 10
+	textWidth   = 28
+	statusWidth = 10
+	tookWidth   = 8
+)
+
+// view formats activity as lines. It omits the message if the previous line has it.
+type view struct {
+	nameOf func(parley.ChannelCode, parley.ContactID) string
+	last   parley.MessageID
+}
+
+func (v *view) line(a gateway.Activity) string {
+	at := a.At.Local().Format(time.TimeOnly)
+	if a.State != "" {
+		v.last = ""
+		what := string(a.State)
+		if a.Pairing != "" {
+			what = "pairing: " + string(a.Pairing)
+		}
+		return strings.TrimRight(fmt.Sprintf("%s  %s%s%s", at, cell(string(a.Channel), whoWidth), cell(what, kindWidth+textWidth),
+			Plain(a.Reason)), " ")
+	}
+	who, kind, said, id := "", "", "", string(a.ID)
+	switch {
+	case a.ID == v.last && a.Kind == "": // the previous line has the rest
+		id = ""
+	default:
+		from, to := string(a.Channel), v.nameOf(a.Channel, a.Contact)
+		if !a.FromMe {
+			from, to = to, from
+		}
+		who, kind, said = from+" → "+to, string(a.Kind), a.Text
+	}
+	v.last = a.ID
+	if a.Failure != nil {
+		id += "  " + Plain(a.Failure.Message)
+	}
+	return strings.TrimRight(fmt.Sprintf("%s  %s%s%s%s%s%s", at,
+		cell(who, whoWidth), cell(kind, kindWidth), cell(said, textWidth),
+		cell(a.Status.String(), statusWidth), cell(took(a.Took), tookWidth), id), " ")
+}
+
+// cell pads or cuts a text to a column, with two blanks after it.
+func cell(s string, width int) string {
+	return text.Pad(text.Snip(Plain(s), width, "…"), width, ' ') + "  "
+}
+
+// Plain removes what would move the cursor: strangers write the text.
+func Plain(s string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) && r != '\u200d' { // the joiner of emoji is harmless
+			return ' '
+		}
+		return r
+	}, s)
+}
+
+func took(d time.Duration) string {
+	switch {
+	case d <= 0:
+		return ""
+	case d < time.Second:
+		return fmt.Sprintf("%d ms", max(1, d.Milliseconds()))
+	}
+	return fmt.Sprintf("%.1f s", d.Seconds())
+}
+
+// ShowNumber formats the digits of a phone number: country code, then groups.
+func ShowNumber(digits string) string {
+	if len(digits) < 8 {
+		return "+" + digits
+	}
+	code := 2 // the length of most country codes
+	switch {
+	case strings.HasPrefix(digits, "999"): // no country has it: numbers of the sandbox
+		code = 3
+	case digits[0] == '1' || digits[0] == '7':
+		code = 1
+	}
+	groups := []string{digits[code : code+3]}
+	rest := digits[code+3:]
+	for len(rest) > 4 {
+		groups = append(groups, rest[:4])
+		rest = rest[4:]
+	}
+	return "+" + digits[:code] + " " + strings.Join(append(groups, rest), "-")
 }

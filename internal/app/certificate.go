@@ -8,28 +8,27 @@ import (
 	"time"
 )
 
-// certificateLook is how often, at most, it is looked whether the files of a certificate have changed.
+// certificateLook is the minimum interval between two checks of the files.
 const certificateLook = 10 * time.Second
 
-// certificate is the one that the server shows. Whoever renews it writes the files anew, so they are read again
-// when they have changed.
+// certificate is the server's TLS certificate. It is reloaded when its files change, so a renewal needs no restart.
 type certificate struct {
 	cert, key string // the files
 	log       *slog.Logger
 
 	mu       sync.Mutex
 	current  *tls.Certificate
-	as       [2]fileState // as they were when they were last read
+	as       [2]fileState // at the last read
 	lookedAt time.Time
 }
 
-// fileState is what tells that a file is another one than before.
+// fileState identifies a version of a file.
 type fileState struct {
 	changed time.Time
 	size    int64
 }
 
-// loadCertificate reads the certificate, or returns nil where none is configured.
+// loadCertificate reads the certificate, or returns nil if none is configured.
 func loadCertificate(cfg Config, log *slog.Logger) (*certificate, error) {
 	if cfg.TLSCert == "" {
 		return nil, nil
@@ -44,7 +43,7 @@ func loadCertificate(cfg Config, log *slog.Logger) (*certificate, error) {
 	return c, nil
 }
 
-// state looks at the files. One that is not there is as one that never was, and reading it says why.
+// state reads the state of the files. A missing one has the zero state; reading it reports the error.
 func (c *certificate) state() (as [2]fileState) {
 	for i, path := range []string{c.cert, c.key} {
 		if info, err := os.Stat(path); err == nil {
@@ -54,20 +53,20 @@ func (c *certificate) state() (as [2]fileState) {
 	return as
 }
 
-// get returns the certificate for a connection. One that cannot be read, as when only one of the files is
-// written yet, does not replace the one that could be.
+// get returns the certificate for a connection. If the new files cannot be read, for example because only one is written
+// yet, the last good one stays.
 func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if now := time.Now(); now.Sub(c.lookedAt) >= certificateLook {
 		c.lookedAt = now
-		c.follow()
+		c.reload()
 	}
 	return c.current, nil
 }
 
-// follow reads the files if they have changed.
-func (c *certificate) follow() {
+// reload reads the files if they have changed.
+func (c *certificate) reload() {
 	as := c.state()
 	if as == c.as {
 		return

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// TestCertificateIsRenewed writes a certificate's files anew while the server shows it.
+// TestCertificateIsRenewed replaces the files of a certificate while the server shows it.
 func TestCertificateIsRenewed(t *testing.T) {
 	dir := t.TempDir()
 	cert, key, _ := selfSigned(t, dir)

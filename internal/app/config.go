@@ -1,89 +1,85 @@
 package app
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/netip"
+	"net/url"
+	"strings"
 	"time"
 
 	"parley/internal/diagnostics"
 	"parley/internal/doctor"
 )
 
-// DefaultListen is where the server listens unless told: loopback, and a port (PARL on a keypad)
-// that the programs of its users do not use already.
+// DefaultListen is loopback with a port (PARL on a keypad) that other programs rarely use.
 const DefaultListen = "127.0.0.1:7275"
 
-// Config says how to run the gateway.
+// Config is the configuration of the gateway.
 type Config struct {
-	// DataDir holds everything that is kept. It is made if it is missing.
+	// DataDir is the data directory. It is created if it is missing.
 	DataDir Dir
-	// Listen is the address to listen on; empty: DefaultListen. Port 0 takes a free one.
+	// Listen is the address to listen on; empty: DefaultListen. Port 0 selects a free one.
 	Listen string
-	// PublicURL is the address at which everybody reaches the server: links lead there; empty: nobody said
-	// it, and those made on this machine are good on this machine only.
+	// PublicURL is the server's public address, for links. If it is empty, links work on this machine only.
 	PublicURL string
-	// AllowPrivate lists the private addresses that messages may point at; empty: none.
+	// AllowPrivate lists the private addresses that requests may name; empty: none.
 	AllowPrivate []netip.Prefix
-	// BehindProxy says that something in front does TLS, so that any address may be listened on.
+	// BehindProxy means that a proxy does TLS, so any listen address is allowed.
 	BehindProxy bool
-	// TrustedProxies are those whose word on a caller's address is believed; empty: with BehindProxy
-	// all on private addresses, else none.
+	// TrustedProxies are the proxies whose X-Forwarded-For is trusted; empty: with BehindProxy all on private addresses,
+	// else none.
 	TrustedProxies []netip.Prefix
-	// RequestsPerSecond is how many requests a token may make; zero: any number.
+	// RequestsPerSecond is the limit of a token; zero: unlimited.
 	RequestsPerSecond float64
-	// MediaPerMinute is how many bytes of files may be fetched for a token in a minute; zero: 200 MiB,
-	// below zero: any number.
+	// MediaPerMinute is the limit of bytes fetched for a token; zero: 200 MiB; below zero: unlimited.
 	MediaPerMinute int64
-	// OTPContacts is to how many new contacts a channel may send one-time codes in an hour, OTPPrefix to how
-	// many whose numbers share all but their last 4 digits; zero: 60 and 10, and any number on the sandbox;
-	// below zero: any number.
+	// OTPContacts limits the new contacts per hour to whom a channel sends codes. OTPPrefix limits those whose numbers
+	// share all but their last 4 digits. Zero: 60 and 10, and unlimited on the sandbox; below zero: unlimited.
 	OTPContacts, OTPPrefix int
 	// TLSCert and TLSKey are files; empty: plain HTTP.
 	TLSCert, TLSKey string
-	// MetricsOpen answers /metrics to everybody; false: to this machine and to admin tokens.
+	// MetricsOpen serves /metrics to everybody; false: to this machine and to admin tokens.
 	MetricsOpen bool
-	// EventLife is how long events are kept, OTPLife how long codes and links are after they ended. EventCap is how many
-	// events the log may have because some are still needed. Zero: the defaults of the packages that keep them.
+	// EventLife and OTPLife are the retentions of events and of finished codes and links. EventCap limits the events
+	// stored beyond their retention. Zero: the defaults of the packages.
 	EventLife, OTPLife time.Duration
 	EventCap           int64
-	// WhatsAppEndpoint is the address of a server on this machine that stands in for WhatsApp, and
-	// WhatsAppTrust the file that says what to know it by; empty: the real network.
+	// WhatsAppEndpoint is the address of a test server for WhatsApp's protocol on this machine, and WhatsAppTrust a file
+	// with its public key; empty: the real network.
 	WhatsAppEndpoint, WhatsAppTrust string
-	// Dev makes a sandbox to try things on: a demo channel, tokens for it, loopback allowed.
+	// Dev runs a sandbox for development: a demo channel, tokens for it, loopback allowed.
 	Dev bool
 	// Version is what the program calls itself.
 	Version string
-	// SettingsFrom says where the settings came from; nil: nobody knows.
+	// SettingsFrom counts the origins of the settings; nil: unknown.
 	SettingsFrom *doctor.Settings
-	// Settings are those in force, as they may be shown to whoever helps; none: nobody knows them.
+	// Settings are the settings with secrets masked, for the support bundle.
 	Settings []diagnostics.Setting
-	// Log takes what operators should know; nil: nothing is logged. LogLevel is what its level can be
-	// changed by while the server runs; nil: it cannot be.
+	// Log is for operators; nil: no log. LogLevel changes its level while the server runs; nil: it cannot change.
 	Log      *slog.Logger
 	LogLevel *slog.LevelVar
-	// Screen is the terminal of a person who watches in Dev; nil: nobody does. Text and numbers of
-	// messages go nowhere else.
+	// Screen is the terminal of a development server; nil: none. Texts and numbers of messages are printed nowhere else.
 	Screen io.Writer
-	// Open shows a link to the person who watches in Dev, in a browser, and reports whether it could; nil:
-	// no browser is to be opened.
+	// Open opens a link in a browser and reports whether it could; nil: no browser.
 	Open func(link string) bool
 	// limits bounds the steps of stopping; nil: the usual ones. For tests.
 	limits *stopLimits
-	// opened is called with the server before it answers requests; nil: nobody is. For tests.
+	// opened is called with the server before it serves requests; may be nil. For tests.
 	opened func(*server)
-	// OnReady is called with the server's address once it is ready; nil: nobody is told.
+	// OnReady is called with the server's address once it is ready; may be nil.
 	OnReady func(url string)
 }
 
-// Reach is from where a server with this configuration can be reached.
+// Reach is who can reach a server with this configuration.
 func (c Config) Reach() doctor.Reach {
 	return doctor.Reach{Listen: c.Listen, TLS: c.TLSCert != "", BehindProxy: c.BehindProxy}
 }
 
-// mode is how the server was started, in a word.
+// mode is how the server was started: dev or serve.
 func (c Config) mode() string {
 	if c.Dev {
 		return "dev"
@@ -91,7 +87,7 @@ func (c Config) mode() string {
 	return "serve"
 }
 
-// ConfigError says what is wrong with a Config.
+// ConfigError is an error in a Config.
 type ConfigError struct{ Sentence string }
 
 func (e *ConfigError) Error() string { return e.Sentence }
@@ -100,13 +96,13 @@ func configErrorf(format string, args ...any) error {
 	return &ConfigError{fmt.Sprintf(format, args...)}
 }
 
-// Check says what is wrong with the configuration, if anything is.
+// Check returns the first error in the configuration.
 func (c Config) Check() error {
 	_, err := c.normal()
 	return err
 }
 
-// normal fills in the defaults and refuses what must not run.
+// normal sets the defaults and rejects what must not run.
 func (c Config) normal() (Config, error) {
 	if c.Listen == "" {
 		c.Listen = DefaultListen
@@ -128,28 +124,27 @@ func (c Config) normal() (Config, error) {
 		return c, configErrorf("TLS needs both a certificate and its key: --tls-cert and --tls-key.")
 	}
 	if !isLoopback(host) && c.TLSCert == "" && !c.BehindProxy {
-		return c, configErrorf("Everybody who can reach this port could use your WhatsApp. Say --behind-proxy if a proxy does TLS, or give " +
-			"--tls-cert.")
+		return c, configErrorf("Everybody who can reach this port could use your WhatsApp. Pass --behind-proxy if a proxy does TLS, " +
+			"or --tls-cert and --tls-key.")
 	}
 	if c.PublicURL, err = PublicURL(c.PublicURL); err != nil {
 		return c, err
 	}
-	c.WhatsAppEndpoint, err = standIn(c.WhatsAppEndpoint, c.WhatsAppTrust)
+	c.WhatsAppEndpoint, err = testEndpoint(c.WhatsAppEndpoint, c.WhatsAppTrust)
 	return c, err
 }
 
 var (
 	loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 
-	// private is where proxies are: on this machine or in its own network.
+	// private are the usual addresses of proxies: this machine and its own network.
 	private = append([]netip.Prefix{
 		netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("172.16.0.0/12"),
 		netip.MustParsePrefix("192.168.0.0/16"), netip.MustParsePrefix("fc00::/7"),
 	}, loopback...)
 )
 
-// isLoopback reports whether a host to listen on is this machine alone. Names other than localhost
-// may resolve to anything.
+// isLoopback reports whether a host is this machine only. Names other than localhost may resolve to anything.
 func isLoopback(host string) bool {
 	if host == "localhost" {
 		return true
@@ -157,3 +152,27 @@ func isLoopback(host string) bool {
 	addr, err := netip.ParseAddr(host)
 	return err == nil && addr.Unmap().IsLoopback()
 }
+
+// PublicURL checks the public address and removes its final slash. It has no path: the console and links are at the root
+// of a host.
+func PublicURL(text string) (string, error) {
+	if text == "" {
+		return "", nil
+	}
+	u, err := url.Parse(text)
+	switch {
+	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Hostname() == "", strings.HasSuffix(u.Host, ":"):
+		return "", configErrorf("--public-url must be a whole address, such as https://chat.example.com.")
+	case u.User != nil, u.RawQuery != "", u.ForceQuery, strings.Contains(text, "#"):
+		return "", configErrorf("--public-url must be a scheme, a host and a port only, such as https://chat.example.com.")
+	case strings.Trim(u.Path, "/") != "":
+		return "", configErrorf("--public-url cannot have a path: the console and links are at the root of a host. Use a separate host, " +
+			"such as https://chat.example.com.")
+	}
+	host := strings.ToLower(u.Host)
+	host = strings.TrimSuffix(host, map[string]string{"http": ":80", "https": ":443"}[u.Scheme]) // browsers omit it too
+	return u.Scheme + "://" + host, nil
+}
+
+// address is the base of links: the public address, else the one on this machine.
+func (s *server) address() string { return cmp.Or(s.cfg.PublicURL, s.url) }

@@ -3,16 +3,19 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"syscall"
 
 	"parley/internal/console"
+	"parley/internal/doctor"
 	"parley/internal/encrypt"
 	"parley/internal/store"
 	"parley/internal/token"
 )
 
-// Data is an open data directory: what the gateway stores and what signs tokens. Only the process that holds the
-// lock of the directory opens it.
+// Data is an open data directory: the store and the signing of tokens. Only the process that holds the directory's lock
+// opens it.
 type Data struct {
 	Dir     Dir
 	Store   *store.DB
@@ -20,7 +23,7 @@ type Data struct {
 	Tokens  *token.Authority
 }
 
-// OpenData opens a data directory, making what is missing and migrating what is older.
+// OpenData opens a data directory. It creates what is missing and migrates an older database.
 func OpenData(ctx context.Context, dir Dir, log *slog.Logger) (*Data, error) {
 	data, err := openData(ctx, dir, log)
 	return data, dir.explain(err)
@@ -54,7 +57,52 @@ func (d *Data) Close() error {
 	return d.Store.Close()
 }
 
-// SignInLink makes a link that signs in to the console of the server at an address, once.
+// SignInLink creates a single-use link that signs in to the console at an address.
 func (d *Data) SignInLink(ctx context.Context, url string) (string, error) {
 	return console.NewLink(ctx, d.Store, url)
+}
+
+// DataError says what is wrong with a data directory and how to fix it.
+type DataError struct{ Sentence string }
+
+func (e *DataError) Error() string { return e.Sentence }
+
+// explain replaces an error about the data by a sentence, if the cause is known.
+func (d Dir) explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, done := errors.AsType[*ConfigError](err); done {
+		return err
+	}
+	if _, done := errors.AsType[*DataError](err); done {
+		return err
+	}
+	switch {
+	case store.IsDamage(err):
+		return &DataError{fmt.Sprintf("The database %s is damaged (%s). Nothing was changed. Restore a backup with: parley restore FILE "+
+			"--data %s",
+			d.Database(), cause(err), d)}
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), store.IsFull(err),
+		store.IsDiskError(err) && doctor.FreeDisk(string(d)) < doctor.NoDisk:
+		return &DataError{fmt.Sprintf("The disk that holds %s is full (%s). Free some space, then start again.", d, cause(err))}
+	}
+	return err
+}
+
+// cause is the text of the innermost error.
+func cause(err error) string {
+	if found := store.FoundDamage(err); found != "" {
+		return found
+	}
+	for {
+		inner := errors.Unwrap(err)
+		if several, ok := err.(interface{ Unwrap() []error }); ok {
+			inner = several.Unwrap()[0]
+		}
+		if inner == nil {
+			return err.Error()
+		}
+		err = inner
+	}
 }

@@ -3,17 +3,22 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"parley"
 	"parley/internal/store"
 )
 
-// DemoChannel is the channel that a development server makes.
+// DemoChannel is the channel that a development server creates.
 const DemoChannel = "demo"
 
-// prepareDev makes the demo channel and writes dev.env. On data that was used before, what still
-// works is kept: programs that hold the tokens go on working.
+// prepareDev creates the demo channel and writes dev.env. Tokens that are still valid stay, so programs that have them
+// continue to work.
 func prepareDev(ctx context.Context, data *Data, url string) error {
 	if err := ensureDemo(ctx, data.Store); err != nil {
 		return err
@@ -50,12 +55,71 @@ func ensureDemo(ctx context.Context, db *store.DB) error {
 	return AddChannel(ctx, db, parley.Channel{Code: DemoChannel, Name: "Demo", Network: parley.Sandbox})
 }
 
-// AddChannel stores a new channel that is to run. A gateway starts it when it reads the store.
+// AddChannel stores a new enabled channel. A gateway starts it when it reads the store.
 func AddChannel(ctx context.Context, db *store.DB, c parley.Channel) error {
 	c.Begin(time.Now())
 	err := db.Tx(ctx, func(tx *store.Tx) error { return tx.AddChannel(ctx, c) })
 	if errors.Is(err, parley.ErrExists) {
-		return parley.Errorf(parley.Invalid, "There is a channel %s already.", c.Code)
+		return parley.Errorf(parley.Invalid, "Channel %s already exists.", c.Code)
 	}
 	return err
+}
+
+// The names in dev.env.
+const (
+	EnvURL         = "PARLEY_URL"
+	EnvToken       = "PARLEY_TOKEN"
+	EnvGlobalToken = "PARLEY_GLOBAL_TOKEN"
+	EnvAdminToken  = "PARLEY_ADMIN_TOKEN"
+)
+
+var envNames = []string{EnvURL, EnvToken, EnvGlobalToken, EnvAdminToken}
+
+// DevEnv is the content of dev.env: NAME=value lines for a shell.
+type DevEnv map[string]string
+
+// ReadDevEnv reads dev.env in a data directory. A missing file is empty.
+func ReadDevEnv(dir Dir) (DevEnv, error) {
+	env := DevEnv{}
+	data, err := os.ReadFile(dir.DevEnv())
+	if errors.Is(err, fs.ErrNotExist) {
+		return env, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", dir.DevEnv(), err)
+	}
+	for line := range strings.Lines(string(data)) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok && !strings.HasPrefix(name, "#") {
+			env[name] = value
+		}
+	}
+	return env, nil
+}
+
+// Lines returns the known values, each as NAME=value.
+func (e DevEnv) Lines() []string {
+	var lines []string
+	for _, name := range envNames {
+		if e[name] != "" {
+			lines = append(lines, name+"="+e[name])
+		}
+	}
+	return lines
+}
+
+// write replaces the file atomically.
+func (e DevEnv) write(dir Dir) error {
+	f, err := os.CreateTemp(filepath.Dir(dir.DevEnv()), "dev.env.*") // mode 0600
+	if err != nil {
+		return fmt.Errorf("write %s: %w", dir.DevEnv(), err)
+	}
+	defer os.Remove(f.Name()) // after the rename there is nothing to remove
+	_, err = f.WriteString(strings.Join(e.Lines(), "\n") + "\n")
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", dir.DevEnv(), err)
+	}
+	if err := os.Rename(f.Name(), dir.DevEnv()); err != nil {
+		return fmt.Errorf("write %s: %w", dir.DevEnv(), err)
+	}
+	return nil
 }

@@ -10,10 +10,10 @@ import (
 	"syscall"
 )
 
-// Dir is a data directory. Nothing is kept elsewhere.
+// Dir is a data directory. Everything is stored in it.
 type Dir string
 
-func (d Dir) Database() string { return filepath.Join(string(d), "parley.db") }   // what the gateway remembers
+func (d Dir) Database() string { return filepath.Join(string(d), "parley.db") }   // everything but keys of linked devices and files
 func (d Dir) Sandbox() string  { return filepath.Join(string(d), "sandbox.db") }  // what the simulated phones received
 func (d Dir) WhatsApp() string { return filepath.Join(string(d), "whatsapp.db") } // the keys of linked devices
 func (d Dir) Media() string    { return filepath.Join(string(d), "media") }       // files that messages carry
@@ -34,8 +34,8 @@ func (d Dir) IsDev() bool {
 	return err == nil
 }
 
-// checkKey refuses a database without its key. The key is made before the database, so it was lost; a new one would
-// open nothing, and hide what is missing.
+// checkKey rejects a database without its key. The key is created before the database, so it was lost; a new one would
+// decrypt nothing and hide the loss.
 func (d Dir) checkKey() error {
 	if _, err := os.Stat(d.Key()); !errors.Is(err, fs.ErrNotExist) || !d.Exists() {
 		return nil
@@ -45,8 +45,8 @@ func (d Dir) checkKey() error {
 		d.Key(), d.Database(), d, d)}
 }
 
-// Prepare makes the directory, for its owner alone. One that others can look into is closed to them
-// if it is ours; one that holds other things is left as it is and refused.
+// Prepare creates the directory with mode 0700. An existing one that others can read is closed to them; one that
+// contains other files is rejected.
 func (d Dir) Prepare(log *slog.Logger) error {
 	if err := os.MkdirAll(string(d), 0o700); err != nil {
 		return fmt.Errorf("make the data directory: %w", err)
@@ -87,7 +87,7 @@ func (d Dir) tighten(mode fs.FileMode, log *slog.Logger) error {
 	}
 	_, noSettings := os.Stat(d.Settings())
 	if len(entries) > 0 && !d.Exists() && noSettings != nil {
-		return configErrorf("%s is open to other users (mode %04o) and holds other things. Give a directory of its own with --data.", d, mode)
+		return configErrorf("%s is open to other users (mode %04o) and contains other files. Give another directory with --data.", d, mode)
 	}
 	if err := os.Chmod(string(d), 0o700); err != nil {
 		return configErrorf("%s is open to other users (mode %04o) and cannot be closed to them: %v. Run: chmod 700 %s", d, mode,

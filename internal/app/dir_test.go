@@ -73,7 +73,7 @@ func TestLockKeepsOthersOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := lock.Say(Running{PID: 4121, URL: "http://127.0.0.1:7275"}); err != nil {
+	if err := lock.Announce(Running{PID: 4121, URL: "http://127.0.0.1:7275"}); err != nil {
 		t.Fatal(err)
 	}
 	_, err = dir.Lock("parley test")

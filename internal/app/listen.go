@@ -20,8 +20,8 @@ const (
 	maxConnections = 10_000 // beyond it new ones wait to be accepted
 
 	readHeaderTimeout = 5 * time.Second  // a slow header is an attack
-	readTimeout       = 30 * time.Second // 1 MiB over a bad line
-	writeTimeout      = 60 * time.Second // longer than the longest wait that a caller can ask for
+	readTimeout       = 30 * time.Second // 1 MiB over a slow connection
+	writeTimeout      = 60 * time.Second // longer than any wait that a request can set
 	idleTimeout       = 2 * time.Minute
 	maxHeader         = 16 << 10
 )
@@ -43,7 +43,7 @@ func listen(cfg Config) (net.Listener, error) {
 	return l, nil
 }
 
-// freeNear finds the next port that is free, to propose it.
+// freeNear finds the next free port, for the error message.
 func freeNear(address string) string {
 	host, port, _ := net.SplitHostPort(address)
 	number, _ := strconv.Atoi(port)
@@ -57,7 +57,7 @@ func freeNear(address string) string {
 	return net.JoinHostPort(host, "0")
 }
 
-// urlOf is the address under which this machine reaches the listener.
+// urlOf is the address of the listener on this machine.
 func urlOf(l net.Listener, secure bool) string {
 	at := l.Addr().(*net.TCPAddr).AddrPort()
 	host := at.Addr().Unmap()
@@ -72,7 +72,7 @@ func urlOf(l net.Listener, secure bool) string {
 	return scheme + "://" + netip.AddrPortFrom(host, at.Port()).String()
 }
 
-// bound wraps the listener with what holds for every connection.
+// bound adds the limits and TLS to the listener.
 func bound(l net.Listener, shown *certificate) net.Listener {
 	l = netutil.LimitListener(l, maxConnections)
 	if shown == nil {
@@ -98,8 +98,8 @@ func newHTTPServer(ctx context.Context, handler http.Handler, log *slog.Logger) 
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
 
-		DisableGeneralOptionsHandler: true, // OPTIONS * is answered as everything else is
+		DisableGeneralOptionsHandler: true, // OPTIONS * is an ordinary request
 		Protocols:                    protocols,
-		ErrorLog:                     slog.NewLogLogger(log.Handler(), slog.LevelDebug), // what peers do wrong
+		ErrorLog:                     slog.NewLogLogger(log.Handler(), slog.LevelDebug), // errors of clients
 	}
 }

@@ -14,19 +14,18 @@ import (
 	"parley/internal/doctor"
 )
 
-// Lock keeps a data directory for one process: only who holds it opens the databases. The system releases it when
-// the process ends, however it ends.
+// Lock is the exclusive lock of a data directory: only its owner opens the databases. The system releases it when the
+// process ends.
 type Lock struct {
 	mu   sync.Mutex // held while the file is written
 	file *os.File
 }
 
-// Running is what the process that holds the lock says of itself in the lock file, which only the owner of the
-// directory can read.
+// Running is what the owner of the lock writes to the lock file. Only the owner of the directory can read it.
 type Running struct {
 	PID     int    `json:"pid"`
 	Command string `json:"command,omitempty"`
-	URL     string `json:"url,omitempty"` // empty: it is no server, or not ready yet
+	URL     string `json:"url,omitempty"` // empty: not a server, or not ready yet
 	// AdminToken and GlobalToken are for the command line. They are valid while this server runs.
 	AdminToken  string `json:"admin_token,omitempty"`
 	GlobalToken string `json:"global_token,omitempty"`
@@ -35,7 +34,7 @@ type Running struct {
 	Reach     doctor.Reach `json:"reach,omitzero"`
 }
 
-// InUseError says that another process has the data directory.
+// InUseError means that another process owns the data directory.
 type InUseError struct {
 	Dir Dir
 	By  Running
@@ -52,7 +51,7 @@ func (e *InUseError) Error() string {
 	return fmt.Sprintf("%s is in use by %s. Stop it, or give another directory with --data.", e.Dir, who)
 }
 
-// Lock takes the directory for a command. It waits a while for others, then returns an [InUseError].
+// Lock locks the directory for a command. It waits a while, then returns an [InUseError].
 func (d Dir) Lock(command string) (*Lock, error) {
 	f, err := os.OpenFile(d.LockFile(), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -66,7 +65,7 @@ func (d Dir) Lock(command string) (*Lock, error) {
 		return nil, fmt.Errorf("lock %s: %w", d.LockFile(), err)
 	}
 	l := &Lock{file: f}
-	if err := l.Say(Running{PID: os.Getpid(), Command: command}); err != nil {
+	if err := l.Announce(Running{PID: os.Getpid(), Command: command}); err != nil {
 		f.Close()
 		return nil, err
 	}
@@ -74,31 +73,31 @@ func (d Dir) Lock(command string) (*Lock, error) {
 }
 
 const (
-	// lockPatience is how long a process waits for a command that has the directory.
-	lockPatience = 5 * time.Second
-	// serverPatience is how long it waits where that is a server, which does not end soon. Somebody who looks whether
-	// a server runs has the lock for a moment.
-	serverPatience = time.Second
+	// lockTimeout is how long a process waits for a command that has the lock.
+	lockTimeout = 5 * time.Second
+	// serverTimeout is how long it waits for a server, which will not end soon. A process that checks whether a server
+	// runs holds the lock for a moment.
+	serverTimeout = time.Second
 )
 
 func lockFile(f *os.File) error {
 	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		waited := time.Since(began)
-		if !errors.Is(err, syscall.EWOULDBLOCK) || waited > lockPatience || waited > serverPatience && readRunning(f).URL != "" {
+		if !errors.Is(err, syscall.EWOULDBLOCK) || waited > lockTimeout || waited > serverTimeout && readRunning(f).URL != "" {
 			return err
 		}
 	}
 }
 
-// Running returns what the process says of itself that holds the directory; false: none does. What a process said
-// that was killed does not count, because the lock ended with it.
+// Running returns the owner of the lock; false: nobody has it. The text of a killed process does not count, because its
+// lock ended.
 func (d Dir) Running() (Running, bool) {
 	f, err := os.Open(d.LockFile())
 	if err != nil {
 		return Running{}, false
 	}
-	defer f.Close() // and with it the lock
+	defer f.Close() // releases the lock too
 	if syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) == nil {
 		return Running{}, false
 	}
@@ -114,8 +113,8 @@ func readRunning(f *os.File) (r Running) {
 	return r
 }
 
-// Say writes what others should know of this process.
-func (l *Lock) Say(r Running) error {
+// Announce writes what other processes need to know.
+func (l *Lock) Announce(r Running) error {
 	data, err := json.Marshal(r)
 	if err != nil {
 		return err
@@ -123,7 +122,7 @@ func (l *Lock) Say(r Running) error {
 	return l.write(append(data, '\n'))
 }
 
-// Close lets go of the directory.
+// Close releases the directory.
 func (l *Lock) Close() error {
 	return errors.Join(l.write(nil), l.file.Close())
 }

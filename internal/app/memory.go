@@ -16,35 +16,35 @@ import (
 )
 
 const (
-	// spareHeap is how much garbage may lie beside what is in use before it is collected. A small heap is collected
-	// rarely, which saves a tenth of the processor's time; a large one is not allowed to become five times as large.
+	// spareHeap is how much garbage may exist beside the live heap. A small heap is collected rarely, which saves a
+	// tenth of the CPU time; a large one must not become five times as large.
 	spareHeap  = 64 << 20
 	maxPercent = 400
 	minPercent = 50
 
 	memoryTick = 5 * time.Second
-	// idleRate is how much may be allocated in a tick by a server that counts as idle, and idleGarbage how much must
-	// have been allocated since memory was last returned for that to be worth the work.
+	// idleRate is the most that an idle server allocates in a tick. idleGarbage is how much must have been allocated
+	// since memory was last returned, to be worth the work.
 	idleRate    = 2 << 20
 	idleGarbage = 4 << 20
 )
 
-// limitMemory sets the soft memory limit of the process from that of its control group or of the machine. GOMEMLIMIT
-// overrules it.
+// limitMemory sets the soft memory limit of the process to that of its control group or machine. GOMEMLIMIT overrides
+// it.
 func limitMemory() {
 	if _, set := os.LookupEnv("GOMEMLIMIT"); set {
 		return
 	}
 	if limit := memoryLimit(os.DirFS("/")); limit > 0 {
-		debug.SetMemoryLimit(limit / 10 * 8) // SQLite and the threads' stacks are not counted by Go
+		debug.SetMemoryLimit(limit / 10 * 8) // Go does not count SQLite and thread stacks
 	}
 }
 
-// memoryLimit is how much memory the process may use, as the files of a Linux system say; 0: they do not say.
+// memoryLimit is the memory limit in the files of a Linux system; 0: unknown.
 func memoryLimit(root fs.FS) int64 {
 	least := int64(math.MaxInt64)
 	consider := func(text string) {
-		if n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64); err == nil && n > 0 { // "max": none
+		if n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64); err == nil && n > 0 { // "max": unlimited
 			least = min(least, n)
 		}
 	}
@@ -56,7 +56,7 @@ func memoryLimit(root fs.FS) int64 {
 			}
 		}
 	}
-	for group := own; ; group = path.Dir(group) { // the limit of a group holds for those below it
+	for group := own; ; group = path.Dir(group) { // a group's limit includes the groups below it
 		if text, err := fs.ReadFile(root, path.Join("sys/fs/cgroup", group, "memory.max")); err == nil {
 			consider(string(text))
 		}
@@ -82,7 +82,7 @@ func memoryLimit(root fs.FS) int64 {
 	return least
 }
 
-// gcPercent is how much garbage may lie beside a heap of this size, in percent of it.
+// gcPercent is the allowed garbage for a heap of this size, in percent.
 func gcPercent(live uint64) int {
 	if live == 0 {
 		return maxPercent
@@ -90,8 +90,8 @@ func gcPercent(live uint64) int {
 	return int(min(max(spareHeap*100/live, minPercent), maxPercent))
 }
 
-// memoryKeeper adapts the garbage collector to the heap, and returns memory to the system while the server is idle.
-type memoryKeeper struct {
+// memoryTuner adapts the garbage collector to the heap, and returns memory to the system while the server is idle.
+type memoryTuner struct {
 	percent  int
 	setGC    func(percent int) int
 	release  func() // collect, and return what is free
@@ -99,8 +99,8 @@ type memoryKeeper struct {
 	lastDone uint64 // … when memory was last returned
 }
 
-// tick looks at the heap: how much is in use, and how much was ever allocated.
-func (k *memoryKeeper) tick(live, allocated uint64) {
+// tick gets the live heap and the bytes ever allocated.
+func (k *memoryTuner) tick(live, allocated uint64) {
 	if percent := gcPercent(live); k.setGC != nil && percent != k.percent {
 		k.percent = percent
 		k.setGC(percent)
@@ -113,9 +113,9 @@ func (k *memoryKeeper) tick(live, allocated uint64) {
 	}
 }
 
-// keepMemorySmall ticks until ctx ends.
-func keepMemorySmall(ctx context.Context) {
-	k := &memoryKeeper{percent: maxPercent, setGC: debug.SetGCPercent, release: debug.FreeOSMemory}
+// tuneMemory ticks until ctx ends.
+func tuneMemory(ctx context.Context) {
+	k := &memoryTuner{percent: maxPercent, setGC: debug.SetGCPercent, release: debug.FreeOSMemory}
 	if _, set := os.LookupEnv("GOGC"); set {
 		k.setGC = nil
 	} else {

@@ -37,7 +37,7 @@ func TestGCPercent(t *testing.T) {
 // TestMemoryIsReturnedWhenIdle: after a burst memory is returned once, not while it goes on, and not again for nothing.
 func TestMemoryIsReturnedWhenIdle(t *testing.T) {
 	released := 0
-	k := &memoryKeeper{percent: 400, setGC: func(p int) int { return p }, release: func() { released++ }}
+	k := &memoryTuner{percent: 400, setGC: func(p int) int { return p }, release: func() { released++ }}
 	for step, c := range []struct {
 		allocated uint64
 		want      int

@@ -12,8 +12,8 @@ import (
 	"parley/internal/store"
 )
 
-// Version reads at which version the database of the directory is, and which one this program needs. Both are the
-// same where there is no database yet. The caller holds the lock of the directory.
+// Version reads the version of the database and the one that this program needs. They are equal if there is no database
+// yet. The caller has the lock of the directory.
 func (d Dir) Version(ctx context.Context) (at, needed int, err error) {
 	if !d.Exists() {
 		return 0, 0, nil
@@ -25,7 +25,7 @@ func (d Dir) Version(ctx context.Context) (at, needed int, err error) {
 	return at, needed, nil
 }
 
-// checkVersion refuses a database of another version than this program needs, and says what to do.
+// checkVersion rejects a database of another version, and says how to continue.
 func (d Dir) checkVersion(ctx context.Context) error {
 	at, needed, err := d.Version(ctx)
 	switch {
@@ -42,8 +42,8 @@ func (d Dir) checkVersion(ctx context.Context) error {
 	return nil
 }
 
-// Migrate brings the database up to date with this program, after it was copied. It returns the versions before and
-// after, and the copy: "" where nothing had to be done.
+// Migrate copies the database and migrates it. It returns the versions before and after, and the path of the copy, or ""
+// if there was nothing to migrate.
 func Migrate(ctx context.Context, dir Dir, log *slog.Logger) (from, to int, kept string, err error) {
 	if err := errors.Join(dir.checkRestored(), dir.Prepare(log)); err != nil {
 		return 0, 0, "", err
@@ -56,26 +56,26 @@ func Migrate(ctx context.Context, dir Dir, log *slog.Logger) (from, to int, kept
 	if from, to, err = dir.Version(ctx); err != nil {
 		return from, to, "", err
 	}
-	if kept, err = dir.keepBefore(ctx, log); err != nil {
+	if kept, err = dir.copyBefore(ctx, log); err != nil {
 		return from, to, "", err
 	}
-	data, err := OpenData(ctx, dir, log) // which migrates
+	data, err := OpenData(ctx, dir, log) // migrates
 	if err != nil {
 		return from, to, kept, err
 	}
 	return from, to, kept, data.Close()
 }
 
-// keepBefore copies a database that is about to be migrated, and returns the copy: "" where there is nothing to
-// migrate. The caller holds the lock of the directory.
-func (d Dir) keepBefore(ctx context.Context, log *slog.Logger) (string, error) {
+// copyBefore copies a database before its migration and returns the path of the copy, or "" if there is nothing to
+// migrate. The caller has the lock of the directory.
+func (d Dir) copyBefore(ctx context.Context, log *slog.Logger) (string, error) {
 	at, needed, err := d.Version(ctx)
 	if err != nil || at == 0 || at >= needed {
 		return "", err
 	}
 	copied := fmt.Sprintf("%s.before-v%d", d.Database(), needed)
 	if before, _, err := store.Version(ctx, copied); err == nil && before < at {
-		return copied, nil // a migration was interrupted: this is how it began
+		return copied, nil // an interrupted migration left this copy
 	}
 	size := sizeOf(d.Database()) + sizeOf(d.Database()+"-wal")
 	if free := doctor.FreeDisk(string(d)); free < size {

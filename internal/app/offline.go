@@ -12,18 +12,18 @@ import (
 	"parley/internal/safehttp"
 )
 
-// Offline is the API on a data directory that no server runs on, in the process of a command. It opens no session,
-// sends nothing and delivers nothing, and no channel is WORKING. It holds the lock of the directory until it is closed.
+// Offline is the API on a data directory without a server, in the process of a command. It opens no session, sends and
+// delivers nothing, and no channel is WORKING. It has the lock of the directory until it is closed.
 type Offline struct {
 	http.Handler
-	// AdminToken is valid here, and nowhere else.
+	// AdminToken is valid only here.
 	AdminToken string
 
 	server *server
 }
 
-// OpenOffline opens the API on a data directory, making what is missing, for a command. A database of another
-// version is refused.
+// OpenOffline opens the API on a data directory for a command. It creates what is missing and rejects a database of
+// another version.
 func OpenOffline(ctx context.Context, cfg Config, command string) (*Offline, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)

@@ -13,7 +13,7 @@ import (
 	"parley/internal/gateway"
 )
 
-// program is what the management API may know of the server and have it do.
+// program is what the management API may read from the server and call on it.
 func (s *server) program() api.Program {
 	return api.Program{
 		Version:      s.cfg.Version,
@@ -33,11 +33,10 @@ func (s *server) program() api.Program {
 	}
 }
 
-// examineFor is how long the database may be checked for damage while somebody waits: a large one takes
-// longer, and was checked at the start.
+// examineFor limits the check for damage within a request. A large database takes longer, and was checked at the start.
 const examineFor = 10 * time.Second
 
-// examine makes the checks of the doctor on this server.
+// examine runs the checks of the doctor on this server.
 func (s *server) examine(ctx context.Context) []doctor.Finding {
 	var findings []doctor.Finding
 	if s.cfg.SettingsFrom != nil {
@@ -53,7 +52,7 @@ func (s *server) examine(ctx context.Context) []doctor.Finding {
 	return append(findings, doctor.FFmpeg(ctx))
 }
 
-// examineData looks at the database, and at the channels and webhooks in it.
+// examineData checks the database, and the channels and webhooks in it.
 func (c Config) examineData(ctx context.Context, data *Data, channels []parley.Channel, running bool) []doctor.Finding {
 	findings := []doctor.Finding{examineDatabase(ctx, data)}
 	findings = append(findings, doctor.Channels(channels, running)...)
@@ -75,8 +74,8 @@ func (c Config) examineData(ctx context.Context, data *Data, channels []parley.C
 	return findings
 }
 
-// ExamineOffline looks at a data directory that no server runs on. Nothing in it is changed: a database of another
-// version is only named.
+// ExamineOffline checks a data directory without a server. It changes nothing; a database of another version is only
+// reported.
 func ExamineOffline(ctx context.Context, cfg Config) ([]doctor.Finding, error) {
 	dir := cfg.DataDir
 	if err := errors.Join(dir.checkRestored(), dir.Prepare(cfg.Log)); err != nil {
@@ -106,12 +105,12 @@ func ExamineOffline(ctx context.Context, cfg Config) ([]doctor.Finding, error) {
 // reach is who can reach this server.
 func (s *server) reach() doctor.Reach {
 	r := s.cfg.Reach()
-	r.Listen = s.listener.Addr().String() // the port that it got
+	r.Listen = s.listener.Addr().String() // with the real port
 	r.UntrustedProxy = s.untrustedProxy.Load()
 	return r
 }
 
-// examineReady says whether requests may come.
+// examineReady checks whether the server is ready.
 func (s *server) examineReady(ctx context.Context) doctor.Finding {
 	ctx, cancel := context.WithTimeout(ctx, writableFor)
 	defer cancel()
@@ -126,7 +125,7 @@ func (s *server) examineReady(ctx context.Context) doctor.Finding {
 	return doctor.NotReady(s.url, reason)
 }
 
-// writableFor is how long a write may take while somebody waits to hear whether it works.
+// writableFor limits a test write within a request.
 const writableFor = 2 * time.Second
 
 func examineDatabase(ctx context.Context, data *Data) doctor.Finding {

@@ -10,7 +10,7 @@ import (
 	"parley"
 )
 
-// readiness says whether requests should come here now. The zero value is not ready yet.
+// readiness is whether load balancers should send requests. The zero value is not ready.
 type readiness struct{ at atomic.Int32 }
 
 const (
@@ -21,8 +21,8 @@ const (
 
 func (r *readiness) set(to int32) { r.at.Store(to) }
 
-// checkReady answers nil when requests may come, else why they should go elsewhere. A server that cannot write is of no
-// use, so the database must answer, and take a write.
+// checkReady returns nil if the server is ready, else the reason. A server that cannot write is not ready, so it makes a
+// test write.
 func (s *server) checkReady(ctx context.Context) error {
 	switch s.state.at.Load() {
 	case starting:
@@ -39,7 +39,7 @@ func (s *server) checkReady(ctx context.Context) error {
 	return nil
 }
 
-// measureWritable shows whether the database can be written to.
+// measureWritable is the metric for whether the database is writable.
 func (s *server) measureWritable() {
 	s.metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "parley_database_writable", Help: "1 if the database takes a write, 0 if it does not: the disk is full, it is locked or damaged.",
@@ -51,4 +51,42 @@ func (s *server) measureWritable() {
 		}
 		return 1
 	}))
+}
+
+// smallDatabase is the size up to which the whole database is checked before the server is ready, in a few milliseconds.
+// Of a larger one only the beginning is; the rest is checked while the server runs.
+const smallDatabase = 8 << 20
+
+// CheckDatabase looks for damage and says how to repair it.
+func CheckDatabase(ctx context.Context, data *Data) error {
+	return data.Dir.explain(data.Store.Check(ctx))
+}
+
+// checkBefore looks for damage before the first request, and reports whether it checked everything.
+func (s *server) checkBefore(ctx context.Context) (all bool, err error) {
+	size, err := s.data.Store.Size(ctx)
+	if err != nil {
+		return false, err
+	}
+	if size <= smallDatabase {
+		return true, s.data.Store.Check(ctx)
+	}
+	return false, s.data.Store.CheckStart(ctx)
+}
+
+// checkRest looks for damage while the server runs.
+func (s *server) checkRest(ctx context.Context) {
+	err := s.data.Store.CheckSlowly(ctx)
+	if err != nil && ctx.Err() == nil && s.data.Store.Damage() == nil { // reportDamage reports damage
+		s.log.Warn("the database could not be checked for damage", "error", err)
+	}
+}
+
+// reportDamage waits until a check or a request finds damage. From then on nothing is accepted; reads still work.
+func (s *server) reportDamage(ctx context.Context) {
+	select {
+	case <-s.data.Store.Damaged():
+		s.log.Error("nothing is accepted any more: " + s.data.Dir.explain(s.data.Store.Damage()).Error())
+	case <-ctx.Done():
+	}
 }

@@ -22,27 +22,26 @@ import (
 	"parley/internal/store"
 )
 
-// Restored is what a restore did.
+// Restored is the result of a restore.
 type Restored struct {
-	// Before is the folder with what was there before: "" where there was nothing.
+	// Before is the folder with the old data, or "".
 	Before string
-	// Ended is what was open when the backup was made and is not any more, and what stays revoked or rotated.
+	// Ended is what the restore ended, and what stays revoked or rotated.
 	Ended store.Ended
-	// Compared says that the database that was there could be read: what it knew as revoked or rotated stays so.
+	// Compared means that the old database could be read: its revocations and rotations stay.
 	Compared bool
-	// Back are the tokens that work again although the database that was there did not know them: their
-	// channels were deleted since.
+	// Back are the tokens that are valid again because the old database did not have them: their channels were deleted
+	// since.
 	Back []parley.Token
 }
 
-// Restore puts a backup in the place of what a data directory holds. The backup is unpacked and
-// checked first; if it is not good, nothing changes. What was there before is moved into a folder of
-// the data directory.
+// Restore replaces the data by a backup. The backup is unpacked and checked first; if it is not usable, nothing changes.
+// The old data is moved to a folder of the data directory.
 func Restore(ctx context.Context, dir Dir, backup io.Reader, log *slog.Logger) (Restored, error) {
 	if err := dir.Prepare(log); err != nil {
 		return Restored{}, err
 	}
-	lock, err := dir.Lock("parley restore") // nobody may use what is replaced
+	lock, err := dir.Lock("parley restore") // the data must not be in use
 	if err != nil {
 		return Restored{}, err
 	}
@@ -50,7 +49,7 @@ func Restore(ctx context.Context, dir Dir, backup io.Reader, log *slog.Logger) (
 	if err := dir.recoverRestore(log); err != nil {
 		return Restored{}, err
 	}
-	_ = dir.removeLeftovers() // what cannot be removed keeps nobody from restoring
+	_ = dir.removeLeftovers() // a leftover does not prevent a restore
 	scratch, owner, err := newScratch(string(dir), restoreScratch)
 	if err != nil {
 		return Restored{}, fmt.Errorf("restore: %w", err)
@@ -73,7 +72,7 @@ func Restore(ctx context.Context, dir Dir, backup io.Reader, log *slog.Logger) (
 	return r, err
 }
 
-// syncTree makes durable which names are in a folder and the folders below it.
+// syncTree fsyncs a folder and the folders below it.
 func syncTree(root string) error {
 	return filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.IsDir() {
@@ -83,8 +82,7 @@ func syncTree(root string) error {
 	})
 }
 
-// unpack writes the files of a backup into a directory. Names that a backup does not have are
-// refused: a tar file can name any place.
+// unpack writes the files of a backup to a directory. It rejects other names: a tar file can contain any path.
 func unpack(ctx context.Context, backup io.Reader, into Dir) error {
 	if err := os.MkdirAll(into.Media(), 0o700); err != nil {
 		return err
@@ -102,7 +100,7 @@ func unpack(ctx context.Context, backup io.Reader, into Dir) error {
 			return err
 		}
 		if head.Typeflag != tar.TypeReg || !isBackupName(head.Name) {
-			return fmt.Errorf("this is no backup: it holds %q", head.Name)
+			return fmt.Errorf("not a backup: it contains %q", head.Name)
 		}
 		if err := unpackFile(archive, filepath.Join(string(into), filepath.FromSlash(head.Name))); err != nil {
 			return err
@@ -130,12 +128,12 @@ func unpackFile(from io.Reader, to string) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// tryOut opens what was unpacked as a server would: the databases are whole, and the key is its own. It ends what
-// must not come to life again.
+// tryOut opens the unpacked data like a server: the databases must be whole and the key the right one. It ends what must
+// not be valid again.
 func tryOut(ctx context.Context, unpacked, present Dir, log *slog.Logger) (Restored, error) {
 	for _, needed := range []string{unpacked.Database(), unpacked.Key()} {
 		if _, err := os.Stat(needed); err != nil {
-			return Restored{}, fmt.Errorf("it holds no %s", filepath.Base(needed))
+			return Restored{}, fmt.Errorf("it contains no %s", filepath.Base(needed))
 		}
 	}
 	data, err := OpenData(ctx, unpacked, log)
@@ -150,17 +148,17 @@ func tryOut(ctx context.Context, unpacked, present Dir, log *slog.Logger) (Resto
 		return Restored{}, err
 	}
 	if _, err := os.Stat(unpacked.WhatsApp()); errors.Is(err, fs.ErrNotExist) {
-		return r, nil // it had no WhatsApp channel
+		return r, nil // there was no WhatsApp channel
 	}
 	return r, whatsapp.PrepareRestored(ctx, unpacked.WhatsApp(), log)
 }
 
-// interrupted is what a request is answered whose idempotency key had no response yet when the backup was made.
+// interrupted is the response to a request whose idempotency key had none when the backup was made.
 const interrupted = `{"message":"The data were restored from a backup of a moment at which this request was under way. ` +
 	`See whether it was done; if not, send it with a new Idempotency-Key."}`
 
-// endRestored ends what was open in a backup, and keeps revoked and rotated what the present database knows as
-// such. One that cannot be read does not keep anybody from restoring: that may be why it is done.
+// endRestored ends what was open in a backup. What the old database knows as revoked or rotated stays so. If that cannot
+// be read, the restore continues: it may be the reason for it.
 func (d *Data) endRestored(ctx context.Context, present Dir, log *slog.Logger) (Restored, error) {
 	r := Restored{}
 	var known store.Credentials
@@ -185,14 +183,14 @@ func (d *Data) endRestored(ctx context.Context, present Dir, log *slog.Logger) (
 	return r, err
 }
 
-// credentialsOf reads the tokens and secrets of another data directory, which nobody uses. The secrets are
-// encrypted for this one.
+// credentialsOf reads the tokens and secrets of another data directory, which is not in use. The secrets are encrypted
+// for this one.
 func (d *Data) credentialsOf(ctx context.Context, other Dir) (store.Credentials, error) {
 	known, err := store.ReadCredentials(ctx, other.Database())
 	if err != nil || len(known.Secrets) == 0 {
 		return known, err
 	}
-	if _, err := os.Stat(other.Key()); err != nil { // it would be made
+	if _, err := os.Stat(other.Key()); err != nil { // opening would create it
 		return store.Credentials{}, err
 	}
 	keyring, err := encrypt.OpenKeyFile(other.Key())

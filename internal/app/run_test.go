@@ -118,7 +118,7 @@ func TestRequestUnderWayIsFinished(t *testing.T) {
 	}
 }
 
-// TestDevTokensAreKept restarts on the same data: good tokens stay, a revoked one is made anew.
+// TestDevTokensAreKept restarts on the same data: valid tokens stay, a revoked one is replaced.
 func TestDevTokensAreKept(t *testing.T) {
 	dir := Dir(t.TempDir())
 	first := start(t, Config{DataDir: dir, Dev: true})

@@ -9,22 +9,22 @@ import (
 	"syscall"
 )
 
-// The names of what a backup or a restore needs while it runs. A lock on it shows that a process owns it; what
-// a process that died left behind is removed by the next start, backup or restore.
+// Temporary files of backups and restores. A lock shows that a process owns one. Leftovers of dead processes are removed
+// by the next start, backup or restore.
 const (
 	backupScratch  = ".backup-*"        // a folder with copies of the databases
-	restoreScratch = ".restore-*"       // a folder with what a backup holds
-	backupPart     = ".parley-backup-*" // a backup that is not complete
+	restoreScratch = ".restore-*"       // a folder with the files of a backup
+	backupPart     = ".parley-backup-*" // an incomplete backup
 )
 
-// newScratch makes a folder and owns it. The caller closes the file it returns once the folder is removed.
+// newScratch creates and locks a folder. The caller closes the returned file after removing the folder.
 func newScratch(in, pattern string) (path string, owner *os.File, err error) {
 	for {
 		if path, err = os.MkdirTemp(in, pattern); err != nil {
 			return "", nil, err
 		}
 		if owner, err = os.Open(path); errors.Is(err, fs.ErrNotExist) {
-			continue // another process took it for a leftover
+			continue // another process removed it as a leftover
 		}
 		if err != nil {
 			return "", nil, err
@@ -36,7 +36,7 @@ func newScratch(in, pattern string) (path string, owner *os.File, err error) {
 	}
 }
 
-// newPart makes a file and owns it until it is closed.
+// newPart creates a file and locks it until it is closed.
 func newPart(in, pattern string) (*os.File, error) {
 	for {
 		f, err := os.CreateTemp(in, pattern) // mode 0600
@@ -47,8 +47,8 @@ func newPart(in, pattern string) (*os.File, error) {
 	}
 }
 
-// own locks an open file or folder; false: another process took it for a leftover. Where the file system has no
-// such locks, nothing is ever taken for a leftover.
+// own locks an open file or folder; false: another process removed it as a leftover. On file systems without locks there
+// are no leftovers.
 func own(f *os.File, path string) bool {
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); errors.Is(err, syscall.EWOULDBLOCK) {
 		return false
@@ -58,7 +58,7 @@ func own(f *os.File, path string) bool {
 	return err == nil && gone == nil && os.SameFile(opened, named)
 }
 
-// removeLeftovers removes what processes that died left in a folder, by its names.
+// removeLeftovers removes the files of dead processes from a folder, by name patterns.
 func removeLeftovers(in string, patterns ...string) error {
 	entries, err := os.ReadDir(in)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -70,7 +70,7 @@ func removeLeftovers(in string, patterns ...string) error {
 	var errs []error
 	for _, entry := range entries {
 		for _, pattern := range patterns {
-			if match, _ := filepath.Match(pattern, entry.Name()); match { // the patterns are good
+			if match, _ := filepath.Match(pattern, entry.Name()); match { // the patterns are valid
 				errs = append(errs, removeLeftover(filepath.Join(in, entry.Name())))
 			}
 		}
@@ -78,7 +78,7 @@ func removeLeftovers(in string, patterns ...string) error {
 	return errors.Join(errs...)
 }
 
-// removeLeftover removes a file or a folder unless a running process owns it.
+// removeLeftover removes a file or a folder unless a process owns it.
 func removeLeftover(path string) error {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -94,12 +94,12 @@ func removeLeftover(path string) error {
 	return os.RemoveAll(path)
 }
 
-// removeLeftovers removes what backups and restores that died left in the data directory.
+// removeLeftovers removes the files of dead backups and restores from the data directory.
 func (d Dir) removeLeftovers() error {
 	return errors.Join(removeLeftovers(string(d), backupScratch, restoreScratch), removeLeftovers(d.Backups(), backupPart))
 }
 
-// syncFolders makes durable which names are in folders.
+// syncFolders fsyncs folders.
 func syncFolders(paths ...string) error {
 	for _, path := range paths {
 		f, err := os.Open(path)

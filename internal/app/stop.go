@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// stopLimits bounds the steps of stopping. A database or a request that hangs must not keep the process from ending:
-// supervisors kill what is still there after 30 s. Nothing is lost by that, because what was acknowledged is on disk.
+// stopLimits bounds the steps of stopping. A database or request that hangs must not block the exit: supervisors kill
+// the process after 30 s. Nothing is lost, because acknowledged messages are on disk.
 type stopLimits struct {
-	requests time.Duration // to answer those under way
-	parts    time.Duration // to do that and to end what sends, receives and delivers
+	requests time.Duration // to finish running requests
+	parts    time.Duration // including that: to end what sends, receives and delivers
 	files    time.Duration // after that, to close the databases
 }
 
@@ -19,7 +19,7 @@ var usualLimits = stopLimits{requests: 20 * time.Second, parts: 25 * time.Second
 
 var errStuck = errors.New("stopped without waiting any longer for what hangs; what was acknowledged is stored")
 
-// within calls f and reports whether it returned in time. If it did not, it goes on until the process ends.
+// within calls f and reports whether it returned in time. Otherwise f runs until the process ends.
 func within(limit time.Duration, f func()) bool {
 	done := make(chan struct{})
 	go func() {
@@ -36,14 +36,14 @@ func within(limit time.Duration, f func()) bool {
 	}
 }
 
-// handlers counts the requests that are being answered. [http.Server.Close] closes their connections, but does not
-// wait for them; what they use must not be closed before they end.
+// handlers counts the running requests. [http.Server.Close] closes their connections, but does not wait for them; what
+// they use must stay open until they end.
 type handlers struct {
 	http.Handler
 
 	mu      sync.Mutex
 	running int
-	idle    chan struct{} // closed when none is left; nil: they go on coming
+	idle    chan struct{} // closed when none is left; nil: not stopping
 }
 
 func (h *handlers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -75,7 +75,7 @@ func (h *handlers) end() {
 	}
 }
 
-// stop lets no more begin and waits for those that run.
+// stop rejects new requests and waits for the running ones.
 func (h *handlers) stop() {
 	h.mu.Lock()
 	if h.idle == nil {

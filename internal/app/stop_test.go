@@ -112,7 +112,7 @@ func TestLockedDatabase(t *testing.T) {
 }
 
 // TestHangingReaders has all connections for reading be in use for ever.
-// stuckContext blocks whoever asks for its deadline, as a read does once it has a connection.
+// stuckContext blocks callers of Deadline, as a read does once it has a connection.
 type stuckContext struct {
 	context.Context
 	once    sync.Once

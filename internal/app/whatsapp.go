@@ -16,13 +16,13 @@ import (
 	"parley/internal/network/whatsapp"
 )
 
-// realNetwork opens the driver of WhatsApp when the first channel needs it: a server with sandbox channels
-// alone pays neither the time nor the memory nor the file.
+// realNetwork opens the WhatsApp driver when the first channel needs it: a server with only sandbox channels pays no
+// time, memory or file for it.
 type realNetwork struct {
 	config whatsapp.Config
 
 	mu     sync.Mutex
-	driver *whatsapp.Driver // nil: nobody needed it yet
+	driver *whatsapp.Driver // nil: not needed yet
 	closed bool
 }
 
@@ -40,7 +40,7 @@ func (n *realNetwork) Open(ctx context.Context, channel parley.Channel, sink net
 	return driver.Open(ctx, channel, sink)
 }
 
-// DeleteChannel removes the keys of a channel's device, where there are any.
+// DeleteChannel removes the keys of a channel's device, if there are any.
 func (n *realNetwork) DeleteChannel(ctx context.Context, code parley.ChannelCode) error {
 	if n.opened() == nil {
 		if _, err := os.Stat(n.config.Path); errors.Is(err, fs.ErrNotExist) {
@@ -54,7 +54,7 @@ func (n *realNetwork) DeleteChannel(ctx context.Context, code parley.ChannelCode
 	return driver.DeleteChannel(ctx, code)
 }
 
-// Evidence returns what an open channel last saw.
+// Evidence returns the evidence of an open channel.
 func (n *realNetwork) Evidence(code parley.ChannelCode) (network.Evidence, bool) {
 	driver := n.opened()
 	if driver == nil {
@@ -81,7 +81,7 @@ func (n *realNetwork) opened() *whatsapp.Driver {
 	return n.driver
 }
 
-// open opens the driver. One that could not be opened is tried again by the next caller.
+// open opens the driver. After a failure the next caller tries again.
 func (n *realNetwork) open(ctx context.Context) (*whatsapp.Driver, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -97,12 +97,12 @@ func (n *realNetwork) open(ctx context.Context) (*whatsapp.Driver, error) {
 	}
 	n.driver = driver
 	if n.config.Endpoint != "" {
-		n.config.Log.Warn("another server stands in for WhatsApp: nothing reaches a real phone", "endpoint", n.config.Endpoint)
+		n.config.Log.Warn("a test server replaces WhatsApp: nothing reaches a real phone", "endpoint", n.config.Endpoint)
 	}
 	return driver, nil
 }
 
-// newRealNetwork makes the network of a server's WhatsApp channels.
+// newRealNetwork creates the network of a server's WhatsApp channels.
 func (s *server) newRealNetwork(files func(key string) (*os.File, error), log *slog.Logger) (*realNetwork, error) {
 	c := whatsapp.Config{
 		Path:    s.cfg.DataDir.WhatsApp(),
@@ -123,14 +123,14 @@ func (s *server) newRealNetwork(files func(key string) (*os.File, error), log *s
 	return &realNetwork{config: c}, nil
 }
 
-// standIn checks the address of a server that stands in for WhatsApp, given as an address or a URL, and
-// returns its host and port. It must be on this machine: the keys of accounts go there.
-func standIn(address, trust string) (string, error) {
+// testEndpoint checks the address or URL of a test server for WhatsApp's protocol, and returns its host and port. It
+// must be on this machine: the keys of accounts go there.
+func testEndpoint(address, trust string) (string, error) {
 	if address == "" && trust == "" {
 		return "", nil
 	}
 	if address == "" || trust == "" {
-		return "", configErrorf("A server that stands in for WhatsApp needs both its address and what to know it by: --whatsapp-endpoint " +
+		return "", configErrorf("A test server for WhatsApp needs both its address and its public key: --whatsapp-endpoint " +
 			"and --whatsapp-trust.")
 	}
 	if strings.Contains(address, "://") {
@@ -145,7 +145,7 @@ func standIn(address, trust string) (string, error) {
 		return "", configErrorf("--whatsapp-endpoint: %q is not an address such as 127.0.0.1:7443.", address)
 	}
 	if !isLoopback(host) {
-		return "", configErrorf("--whatsapp-endpoint: %s is not on this machine. Only a loopback address may stand in for WhatsApp, because "+
+		return "", configErrorf("--whatsapp-endpoint: %s is not on this machine. Only a loopback address is allowed, because "+
 			"the keys of your accounts go there.", address)
 	}
 	if host == "localhost" {
@@ -154,9 +154,9 @@ func standIn(address, trust string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// ReachWhatsApp looks whether WhatsApp can be reached from this machine. The error says why not.
+// ReachWhatsApp checks whether WhatsApp can be reached from this machine.
 func (c Config) ReachWhatsApp(ctx context.Context) error {
-	endpoint, err := standIn(c.WhatsAppEndpoint, c.WhatsAppTrust)
+	endpoint, err := testEndpoint(c.WhatsAppEndpoint, c.WhatsAppTrust)
 	if err != nil {
 		return err
 	}

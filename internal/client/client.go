@@ -1,5 +1,7 @@
-// Package client calls the HTTP API of a server, or that of a handler in the same process. It knows the envelope of
-// responses and errors; which endpoint does what is up to its callers. It never retries.
+// Package client calls the HTTP API of a server, or of a handler in the same process. It knows the envelope of responses
+// and errors, not what endpoints do.
+//
+// Invariants: it never retries. A response other than 2xx is an *Error, a missing or incomplete one an *UnreachableError.
 package client
 
 import (
@@ -18,8 +20,8 @@ import (
 type Client struct {
 	Base    string // without /api
 	Token   string
-	Origin  string // where the token was set, for errors about it; empty: nobody set it
-	Channel string // for X-Channel; empty: the token's own
+	Origin  string // where the token was set, for error messages; may be empty
+	Channel string // for X-Channel; empty: the token's channel
 	HTTP    *http.Client
 }
 
@@ -34,8 +36,8 @@ type Response struct {
 	} `json:"meta"`
 }
 
-// OfThisMachine returns an HTTP client for a server on this machine whose address a file says that only its owner can
-// write. The certificate is for the name that others use, so it is not checked.
+// OfThisMachine returns an HTTP client for the server of a lock file on this machine. The certificate has the public
+// name, so it is not checked; only the owner of the directory can write the address.
 func OfThisMachine() *http.Client {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.Proxy = nil
@@ -62,8 +64,8 @@ func (c *Client) Post(ctx context.Context, path string, body, data any) (*Respon
 	return c.Call(ctx, http.MethodPost, path, nil, body, data)
 }
 
-// Call makes one request. The data of the response is decoded into data, unless that is nil. A response that is not of
-// the 200s is an [Error], no response an [UnreachableError].
+// Call makes one request and decodes the data of the response into data, unless that is nil. A response other than 2xx
+// is an [Error], no response an [UnreachableError].
 func (c *Client) Call(ctx context.Context, method, path string, query url.Values, body, data any) (*Response, error) {
 	resp, err := c.Open(ctx, method, path, query, nil, body)
 	if err != nil {
@@ -73,7 +75,7 @@ func (c *Client) Call(ctx context.Context, method, path string, query url.Values
 	r := &Response{}
 	if err := json.NewDecoder(resp.Body).Decode(r); err != nil {
 		if _, syntax := errors.AsType[*json.SyntaxError](err); syntax {
-			return nil, c.notOurs(resp)
+			return nil, c.foreign(resp)
 		}
 		return nil, &UnreachableError{Base: c.Base, Err: fmt.Errorf("read the response: %w", err)}
 	}
@@ -85,7 +87,7 @@ func (c *Client) Call(ctx context.Context, method, path string, query url.Values
 	return r, nil
 }
 
-// Open makes a request and returns the response to be read by the caller, who closes its body.
+// Open makes a request and returns the response. The caller closes its body.
 func (c *Client) Open(ctx context.Context, method, path string, query url.Values, header http.Header, body any) (*http.Response, error) {
 	req, err := c.request(ctx, method, path, query, body)
 	if err != nil {
@@ -110,7 +112,7 @@ func (c *Client) Open(ctx context.Context, method, path string, query url.Values
 	}
 	if resp.StatusCode >= 300 {
 		defer resp.Body.Close()
-		return nil, c.refusal(resp)
+		return nil, c.rejection(resp)
 	}
 	return resp, nil
 }
@@ -144,7 +146,7 @@ func (c *Client) request(ctx context.Context, method, path string, query url.Val
 	return req, nil
 }
 
-// Events opens the event stream, after the event lastID where that is not empty.
+// Events opens the event stream, after the event lastID if that is not empty.
 func (c *Client) Events(ctx context.Context, query url.Values, lastID string) (*http.Response, error) {
 	header := http.Header{"Accept": {"text/event-stream"}}
 	if lastID != "" {

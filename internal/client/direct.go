@@ -6,7 +6,7 @@ import (
 	"net/http"
 )
 
-// Direct returns a transport that calls a handler in this process. A response is read whole before it is returned.
+// Direct returns a transport that calls a handler in this process. It buffers the whole response.
 func Direct(h http.Handler) http.RoundTripper { return direct{h} }
 
 type direct struct{ handler http.Handler }
@@ -26,7 +26,7 @@ func (d direct) RoundTrip(req *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// recorder keeps a response.
+// recorder buffers a response.
 type recorder struct {
 	status int
 	header http.Header

@@ -11,17 +11,17 @@ import (
 	"strings"
 )
 
-// Error is what the API answers to a request that it refuses.
+// Error is the API's rejection of a request.
 type Error struct {
 	Status  int
-	Code    string // a stable word for programs
+	Code    string // stable, for programs
 	Message string
-	Errors  map[string][]string // what is wrong, by field
+	Errors  map[string][]string // sentences by field
 
-	Origin string // where the token was set, of an error about it
+	Origin string // where the token was set, if the error is about it
 }
 
-// Error is the message, and on lines of their own what is wrong with each field.
+// Error is the message, with one line per wrong field.
 func (e *Error) Error() string {
 	lines := []string{e.Message}
 	if e.Origin != "" {
@@ -37,7 +37,7 @@ func (e *Error) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// UnreachableError says that there was no response, or only half of one.
+// UnreachableError means that there was no complete response.
 type UnreachableError struct {
 	Base string
 	Err  error
@@ -49,7 +49,7 @@ func (e *UnreachableError) Error() string {
 
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// codes are the words for errors whose body has none.
+// codes are for errors whose body has no code.
 var codes = map[int]string{
 	http.StatusBadRequest:            "bad_request",
 	http.StatusUnauthorized:          "unauthenticated",
@@ -64,8 +64,8 @@ var codes = map[int]string{
 	http.StatusServiceUnavailable:    "unavailable",
 }
 
-// refusal reads an error.
-func (c *Client) refusal(resp *http.Response) error {
+// rejection reads an error response.
+func (c *Client) rejection(resp *http.Response) error {
 	raw, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 	if err != nil {
 		return &UnreachableError{Base: c.Base, Err: fmt.Errorf("read the response: %w", err)}
@@ -76,7 +76,7 @@ func (c *Client) refusal(resp *http.Response) error {
 		Errors  map[string][]string `json:"errors"`
 	}
 	if json.Unmarshal(raw, &body) != nil || body.Message == "" {
-		return c.notOurs(resp)
+		return c.foreign(resp)
 	}
 	e := &Error{Status: resp.StatusCode, Message: body.Message, Errors: body.Errors,
 		Code: cmp.Or(body.Code, codes[resp.StatusCode], "internal")}
@@ -86,8 +86,8 @@ func (c *Client) refusal(resp *http.Response) error {
 	return e
 }
 
-// notOurs is the error of a response that this API never gives.
-func (c *Client) notOurs(resp *http.Response) error {
+// foreign is the error for a response that Parley never sends.
+func (c *Client) foreign(resp *http.Response) error {
 	return &Error{Status: resp.StatusCode, Code: "internal",
 		Message: fmt.Sprintf("%s answered %s with something that is not of this API. Is it a parley server?", c.Base, resp.Status)}
 }

@@ -8,7 +8,8 @@ import (
 	"parley"
 )
 
-// What follows are the parts of the API's data that people are shown.
+// The types below have the fields of the API's data that commands print. They are separate from internal/api's own
+// types, which clients must not import.
 
 // Channel is a channel.
 type Channel struct {
@@ -23,13 +24,13 @@ type Channel struct {
 	CreatedAt time.Time              `json:"created_at"`
 	Settings  parley.ChannelSettings `json:"settings"`
 
-	// What only a server knows.
+	// Only from a running server.
 	Evidence        *Evidence  `json:"evidence"`
 	Pairing         *Pairing   `json:"pairing"`
 	RestrictedUntil *time.Time `json:"restricted_until"`
 }
 
-// Evidence is when a channel last showed that it works; nil: not since it was started.
+// Evidence is when a channel last showed that it works; nil: not since its start.
 type Evidence struct {
 	Connected *time.Time `json:"connected_at"`
 	Heard     *time.Time `json:"heard_at"`
@@ -49,7 +50,7 @@ type Pairing struct {
 	At        time.Time          `json:"at"`
 }
 
-// Token is what is stored of a token.
+// Token is a token's metadata.
 type Token struct {
 	ID         parley.TokenID     `json:"id"`
 	Name       string             `json:"name"`
@@ -59,7 +60,7 @@ type Token struct {
 	ExpiresAt  time.Time          `json:"expires_at"`
 	LastUsedAt time.Time          `json:"last_used_at"`
 	RevokedAt  time.Time          `json:"revoked_at"`
-	Token      string             `json:"token"` // of one that was just created
+	Token      string             `json:"token"` // only after its creation
 }
 
 // State is active, expired or revoked.
@@ -115,7 +116,7 @@ type Delivery struct {
 	TriedAt   time.Time          `json:"tried_at"`
 	Attempt
 
-	// Where one delivery is read.
+	// Only in a request for one delivery.
 	History []struct {
 		Number int       `json:"number"`
 		At     time.Time `json:"at"`
@@ -124,7 +125,7 @@ type Delivery struct {
 	Body *string `json:"body"`
 }
 
-// Result says in a few words how the last attempt went.
+// Result is the result of the last attempt.
 func (d *Delivery) Result() string {
 	if d.TriedAt.IsZero() {
 		return "-"
@@ -132,7 +133,7 @@ func (d *Delivery) Result() string {
 	return d.Attempt.String()
 }
 
-// Attempt is how an attempt to deliver went.
+// Attempt is the result of one attempt.
 type Attempt struct {
 	Code    *int   `json:"code"`
 	TookMS  int64  `json:"took_ms"`
@@ -140,7 +141,7 @@ type Attempt struct {
 	Answer  string `json:"answer"`
 }
 
-// String says it in a few words: "200 in 84 ms", "timeout in 10000 ms".
+// String is for example "200 in 84 ms" or "timeout in 10000 ms".
 func (a Attempt) String() string {
 	what, _, _ := strings.Cut(a.Problem, ":")
 	if a.Code != nil {

@@ -1,20 +1,20 @@
-// Package confine runs a program that reads a stranger's file with little to do harm with: bounded memory and CPU
-// time, few open files, no writing of files and no network.
+// Package confine runs a program on a stranger's file with bounded memory and CPU time, few open files, no writing of files
+// and no network.
 //
-// Limits hold for the program from its first instruction. To set them, a process starts this same binary once
-// more, under another name; its init function sets the limits and then executes the program in its place.
+// Invariant: the limits hold from the first instruction of the program. A process starts this same binary again under
+// another name; its init function sets the limits and executes the program in its place.
 package confine
 
 import "time"
 
-// Limits are what a confined program may use.
+// Limits are the limits of a confined program.
 type Limits struct {
-	Memory uint64        // bytes of address space; zero: any amount
-	CPU    time.Duration // in whole seconds; zero: any time
+	Memory uint64        // bytes of address space; zero: unlimited
+	CPU    time.Duration // in whole seconds; zero: unlimited
 }
 
-// Failed is the exit status of a command whose limits could not be set. The reason is on standard error.
+// Failed is the exit status if the limits could not be set. The reason is on stderr.
 const Failed = 125
 
-// maxFiles is how many files a confined program may have open: its input, its libraries while they are loaded.
+// maxFiles includes the input and the libraries while they are loaded.
 const maxFiles = 64

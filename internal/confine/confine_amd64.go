@@ -2,7 +2,7 @@
 
 package confine
 
-// Of linux/audit.h and asm/unistd.h.
+// From linux/audit.h and asm/unistd.h.
 const (
 	auditArch          = 0xc000003e
 	sysProcessVMReadv  = 310

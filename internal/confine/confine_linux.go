@@ -18,14 +18,14 @@ import (
 // Available reports whether programs are confined on this system.
 const Available = true
 
-// ourName is what this binary is called when it is to confine itself and become another program.
+// ourName is the name under which this binary confines itself and executes another program.
 const ourName = "parley-confine"
 
-// Command is exec.CommandContext for a program that is to be confined.
+// Command is exec.CommandContext for a confined program.
 func Command(ctx context.Context, l Limits, program string, args ...string) *exec.Cmd {
 	path, err := exec.LookPath(program)
 	if err != nil {
-		return exec.CommandContext(ctx, program, args...) // says that it is not there
+		return exec.CommandContext(ctx, program, args...) // returns the error at its start
 	}
 	cmd := exec.CommandContext(ctx, "/proc/self/exe")
 	cmd.Args = append([]string{ourName, strconv.FormatUint(l.Memory, 10), strconv.Itoa(int(l.CPU / time.Second)), path}, args...)
@@ -41,9 +41,9 @@ func init() {
 	os.Exit(Failed)
 }
 
-// become sets the limits and executes a program in place of this one. It returns only where that fails.
+// become sets the limits and executes a program in this process. It returns only an error.
 func become(memory, cpu string, program []string) error {
-	runtime.LockOSThread() // the filter is this thread's, and goes with it into the program
+	runtime.LockOSThread() // the filter belongs to this thread, and to the program that it executes
 	bytes, err := strconv.ParseUint(memory, 10, 64)
 	if err != nil {
 		return err
@@ -61,7 +61,7 @@ func become(memory, cpu string, program []string) error {
 		set      bool
 	}{
 		{syscall.RLIMIT_CORE, 0, true},
-		{syscall.RLIMIT_FSIZE, 0, true}, // what it makes goes through a pipe
+		{syscall.RLIMIT_FSIZE, 0, true}, // its output goes through a pipe
 		{syscall.RLIMIT_NOFILE, maxFiles, true},
 		{syscall.RLIMIT_CPU, seconds, seconds > 0},
 	} {
@@ -75,9 +75,8 @@ func become(memory, cpu string, program []string) error {
 	return limitMemoryAndExec(bytes, program)
 }
 
-// limitMemoryAndExec executes a program that may use so much address space; zero: as much as it likes. This process has
-// more than that already, so that it can allocate nothing in between: everything is prepared, and the calls are made as they
-// are.
+// limitMemoryAndExec executes a program with a limit on its address space; zero: unlimited. This process already uses
+// more than that, so nothing may be allocated in between: everything is prepared, and the calls are raw.
 func limitMemoryAndExec(bytes uint64, program []string) error {
 	path, err := syscall.BytePtrFromString(program[0])
 	if err != nil {
@@ -104,7 +103,7 @@ func limitMemoryAndExec(bytes uint64, program []string) error {
 	return errno
 }
 
-// Of linux/prctl.h, linux/seccomp.h and linux/audit.h.
+// From linux/prctl.h, linux/seccomp.h and linux/audit.h.
 const (
 	prSetNoNewPrivs   = 38
 	prSetSeccomp      = 22
@@ -116,11 +115,10 @@ const (
 	x32Calls          = 0x40000000
 )
 
-// denied are the system calls by which a program reaches a network or other processes. Through a ring of io_uring
-// it could do so without a call.
+// denied are the system calls that reach a network or other processes. io_uring could do so without a call.
 var denied = []uint32{syscall.SYS_SOCKET, ioURingSetup, syscall.SYS_PTRACE, sysProcessVMReadv, sysProcessVMWritev}
 
-// denyNetwork has the kernel refuse those calls to this thread and to everything that it becomes.
+// denyNetwork makes the kernel reject these calls in this thread and in what it executes.
 func denyNetwork() error {
 	if _, _, errno := syscall.RawSyscall6(syscall.SYS_PRCTL, prSetNoNewPrivs, 1, 0, 0, 0, 0); errno != 0 {
 		return errno
@@ -135,8 +133,8 @@ func denyNetwork() error {
 	return nil
 }
 
-// filterOf makes a seccomp filter that refuses some system calls with EPERM and kills what calls the kernel in the
-// way of another architecture, where calls have other numbers.
+// filterOf makes a seccomp filter. It rejects system calls with EPERM, and kills a process that uses the calls of
+// another architecture, which have other numbers.
 func filterOf(denied []uint32) []syscall.SockFilter {
 	const (
 		load  = syscall.BPF_LD | syscall.BPF_W | syscall.BPF_ABS
@@ -144,7 +142,7 @@ func filterOf(denied []uint32) []syscall.SockFilter {
 		least = syscall.BPF_JMP | syscall.BPF_JGE | syscall.BPF_K
 		end   = syscall.BPF_RET | syscall.BPF_K
 
-		number, architecture = 0, 4 // where they are in struct seccomp_data
+		number, architecture = 0, 4 // offsets in struct seccomp_data
 	)
 	filter := []syscall.SockFilter{
 		{Code: load, K: architecture},

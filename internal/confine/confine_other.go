@@ -7,10 +7,10 @@ import (
 	"os/exec"
 )
 
-// Available reports whether programs are confined on this system. The doctor says so where they are not.
+// Available reports whether programs are confined on this system. The doctor reports it.
 const Available = false
 
-// Command is exec.CommandContext: there are no limits here.
+// Command is exec.CommandContext, without limits.
 func Command(ctx context.Context, _ Limits, program string, args ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, program, args...)
 }

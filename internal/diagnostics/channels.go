@@ -11,7 +11,7 @@ import (
 	"parley"
 )
 
-// channelRow is what is told of a channel.
+// channelRow is a channel in the bundle.
 type channelRow struct {
 	Code            string               `json:"code"`
 	Network         parley.NetworkName   `json:"network"`
@@ -50,7 +50,7 @@ func (s Source) writeChannels(_ context.Context, b *strings.Builder) error {
 	return writeJSON(b, rows)
 }
 
-// change is what the status of a channel became.
+// change is a change of a channel's status.
 type change struct {
 	At      time.Time            `json:"at"`
 	Channel string               `json:"channel"`
@@ -59,8 +59,8 @@ type change struct {
 }
 
 const (
-	changesOf  = 20  // of one channel: the newest show how it goes
-	allChanges = 500 // of all: more are not read
+	changesOf  = 20  // the newest of one channel
+	allChanges = 500 // of all channels
 )
 
 func (s Source) writeChanges(ctx context.Context, b *strings.Builder) error {
@@ -77,7 +77,7 @@ func (s Source) writeChanges(ctx context.Context, b *strings.Builder) error {
 	return errors.Join(writeJSON(b, changes[:min(len(changes), allChanges)]), errors.Join(errs...))
 }
 
-// writeJSON writes a document for people to read.
+// writeJSON writes an indented document.
 func writeJSON(b *strings.Builder, v any) error {
 	enc := json.NewEncoder(b)
 	enc.SetEscapeHTML(false)

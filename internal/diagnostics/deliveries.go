@@ -11,7 +11,7 @@ import (
 	"parley"
 )
 
-// webhookRow is what is told of a webhook.
+// webhookRow is a webhook in the bundle.
 type webhookRow struct {
 	ID           parley.WebhookID   `json:"id"`
 	Host         string             `json:"host"`
@@ -24,7 +24,7 @@ type webhookRow struct {
 	Failures     int                `json:"failures"`
 	Waiting      int64              `json:"waiting"`
 	Failed       int64              `json:"failed"`
-	LastProblem  string             `json:"last_problem"` // of the oldest that waits
+	LastProblem  string             `json:"last_problem"` // of the oldest waiting delivery
 }
 
 func (s Source) writeWebhooks(ctx context.Context, b *strings.Builder) error {
@@ -61,7 +61,7 @@ func (s Source) webhook(ctx context.Context, w parley.Webhook) (webhookRow, erro
 	return row, errors.Join(errs[:]...)
 }
 
-// deliveries is what is told of all of them.
+// deliveries are all deliveries in the bundle.
 type deliveries struct {
 	ByState      map[string]int64 `json:"by_state"`
 	LastFailures []failure        `json:"last_failures"`
@@ -77,13 +77,13 @@ type failure struct {
 	State    string            `json:"state"`
 	Attempts int               `json:"attempts"`
 	At       *time.Time        `json:"at"`
-	Status   int               `json:"http_status"` // zero: there was no answer
+	Status   int               `json:"http_status"` // zero: no response
 	Problem  string            `json:"problem"`
 }
 
 const (
 	lastFailures = 50
-	lookedAt     = 200 // of the newest in each state: most that wait were never tried
+	lookedAt     = 200 // the newest in each state: most waiting ones were never tried
 )
 
 func (s Source) writeDeliveries(ctx context.Context, b *strings.Builder) error {
@@ -125,7 +125,7 @@ func (f failure) when() time.Time {
 	return *f.At
 }
 
-// kinds is the word that a problem begins with. What follows it is for whoever owns the address.
+// kinds match the first word of a problem. The rest is for the owner of the address.
 var kinds = regexp.MustCompile(`^[a-z_]+`)
 
 func kindOf(problem string) string {

@@ -1,6 +1,7 @@
-// Package diagnostics makes the file that somebody who asks for help hands over: how the server is, without
-// secrets, message texts, codes, names or whole phone numbers. What is told is chosen field by field, so that
-// nothing new is in it before somebody decides so.
+// Package diagnostics makes the support bundle: a zip file that describes the state of a server.
+//
+// Invariants: it has no secrets, message texts, codes, names or whole phone numbers. Every field in it is listed here by
+// name, so a new field of the program is not included by accident. A part that fails does not prevent the others.
 package diagnostics
 
 import (
@@ -14,7 +15,7 @@ import (
 	"parley/internal/network"
 )
 
-// Store is what the files tell of the store.
+// Store has the methods of the store that the bundle needs.
 type Store interface {
 	Webhooks(ctx context.Context) ([]parley.Webhook, error)
 	Deliveries(ctx context.Context, q parley.DeliveryQuery, page parley.Page) ([]parley.Delivery, int64, error)
@@ -23,49 +24,49 @@ type Store interface {
 	ChannelStates(ctx context.Context, code parley.ChannelCode, since time.Time, limit int) ([]parley.ChannelState, error)
 }
 
-// Source is where what is told comes from. All fields are required.
+// Source is the data of the bundle. All fields are required.
 type Source struct {
 	Version   string
-	Mode      string // how the server was started
+	Mode      string // dev or serve
 	StartedAt time.Time
-	Settings  []Setting // those in force, secrets masked; none: nobody knows them
+	Settings  []Setting // with secrets masked; may be empty
 	Doctor    func(ctx context.Context) []doctor.Finding
 	Channels  func() []Channel
 	Store     Store
-	// Metrics writes the figures as they are served.
+	// Metrics writes the metrics as they are served.
 	Metrics func() (string, error)
 	// Log returns the last warnings and errors, oldest first.
 	Log func() []string
 }
 
-// Setting is a setting in force, as it may be shown, and where it came from.
+// Setting is a setting with its origin.
 type Setting struct{ Key, Value, Origin string }
 
-// Channel is a channel with what is known of it while it runs.
+// Channel is a channel with its evidence.
 type Channel struct {
 	parley.Channel
-	Evidence *network.Evidence // nil: it is not running, or its network cannot tell
+	Evidence *network.Evidence // nil: not running, or unknown
 	Waiting  int
 }
 
 // File is one file of the bundle.
 type File struct{ Name, Text string }
 
-// part is how a file is made.
+// part is a file and the function that writes it.
 type part struct {
 	name, about string
 	write       func(ctx context.Context, b *strings.Builder) error
 }
 
-// Collect makes all files, the first of which says what the others are. What cannot be found out says so in
-// its place: help is needed most where something does not work.
+// Collect makes all files; the first one describes the others. A file that fails contains the error: a bundle is needed
+// most when something is broken.
 func Collect(ctx context.Context, s Source) []File {
 	now := time.Now()
 	parts := []part{
 		{"version.txt", "what runs, since when and where, and what it was built of", s.writeVersion},
 		{"config.txt", "every setting and where it came from; secrets are masked", s.writeSettings},
 		{"doctor.txt", "what parley doctor finds", s.writeFindings},
-		{"channels.json", "how each channel stands; of its number only the last digits", s.writeChannels},
+		{"channels.json", "the status of each channel; only the last digits of its number", s.writeChannels},
 		{"channel-changes.json", "what the status of channels was of late, newest first", s.writeChanges},
 		{"webhooks.json", "webhooks by their hosts, and what became of their deliveries", s.writeWebhooks},
 		{"deliveries.json", "deliveries counted by state, and the last that failed", s.writeDeliveries},

@@ -42,7 +42,7 @@ func TestCollectFromRuins(t *testing.T) {
 	}
 	for name, part := range map[string]string{
 		"version.txt": "test", "doctor.txt": "damaged", "channels.json": `"number": "…890"`, "goroutines.txt": "TestCollectFromRuins",
-		"config.txt": "could not be found out: the program that runs", "channel-changes.json": "disk I/O error of …890",
+		"config.txt": "could not be found out: the settings of the server", "channel-changes.json": "disk I/O error of …890",
 		"webhooks.json":   "could not be found out",
 		"deliveries.json": "could not be found out", "metrics.txt": "could not be found out: no figures",
 		"log.txt": `level=ERROR msg="it burns" number=…890`,

@@ -16,9 +16,8 @@ import (
 	"parley/internal/doctor"
 )
 
-// told are the settings of a build that say what it is. Others, like the flags of the linker, may hold
-// anything.
-var told = []string{"vcs.revision", "vcs.time", "vcs.modified", "CGO_ENABLED", "GOOS", "GOARCH", "-race", "-trimpath"}
+// buildSettings are the build settings in the bundle. Others, such as linker flags, may contain anything.
+var buildSettings = []string{"vcs.revision", "vcs.time", "vcs.modified", "CGO_ENABLED", "GOOS", "GOARCH", "-race", "-trimpath"}
 
 func (s Source) writeVersion(_ context.Context, b *strings.Builder) error {
 	var memory runtime.MemStats
@@ -35,10 +34,10 @@ func (s Source) writeVersion(_ context.Context, b *strings.Builder) error {
 	}
 	info, known := debug.ReadBuildInfo()
 	if !known {
-		return errors.Join(table(b, rows), errors.New("the build did not record what it was made of"))
+		return errors.Join(table(b, rows), errors.New("the binary has no build information"))
 	}
 	for _, one := range info.Settings {
-		if slices.Contains(told, one.Key) {
+		if slices.Contains(buildSettings, one.Key) {
 			rows = append(rows, []string{one.Key, one.Value})
 		}
 	}
@@ -48,7 +47,7 @@ func (s Source) writeVersion(_ context.Context, b *strings.Builder) error {
 	return table(b, rows)
 }
 
-// table writes rows with their columns one below the other.
+// table writes rows in aligned columns.
 func table(b *strings.Builder, rows [][]string) error {
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
@@ -59,7 +58,7 @@ func table(b *strings.Builder, rows [][]string) error {
 
 func (s Source) writeSettings(_ context.Context, b *strings.Builder) error {
 	if len(s.Settings) == 0 {
-		return errors.New("the program that runs the server did not tell its settings")
+		return errors.New("the settings of the server are not known")
 	}
 	rows := [][]string{{"SETTING", "VALUE", "FROM"}}
 	for _, one := range s.Settings {
@@ -79,12 +78,12 @@ func (s Source) writeFindings(ctx context.Context, b *strings.Builder) error {
 	return nil
 }
 
-// labels are what the figures are told apart by. A channel can be called by its number.
+// labels match the values of a metric's labels. A channel's code can be its number.
 var labels = regexp.MustCompile(`"[^"\n]*"`)
 
 func (s Source) writeMetrics(_ context.Context, b *strings.Builder) error {
 	figures, err := s.Metrics()
-	scrubbed := map[string]string{} // the same few come again and again
+	scrubbed := map[string]string{} // a cache: there are few values
 	for line := range strings.Lines(figures) {
 		if untouched(line) {
 			continue
@@ -101,8 +100,7 @@ func (s Source) writeMetrics(_ context.Context, b *strings.Builder) error {
 	return err
 }
 
-// untouched reports whether a line is of a histogram in which nothing was counted: most of all lines, on most
-// servers.
+// untouched reports whether a line belongs to an empty histogram, like most lines of most servers.
 func untouched(line string) bool {
 	if !strings.HasSuffix(line, " 0\n") {
 		return false
@@ -111,15 +109,15 @@ func untouched(line string) bool {
 	return strings.HasSuffix(name, "_bucket") || strings.HasSuffix(name, "_sum") || strings.HasSuffix(name, "_count")
 }
 
-// writeGoroutines writes the stacks of all goroutines, those that are alike once. This form of the profile
-// has functions and lines only: the other one has what the functions were called with.
+// writeGoroutines writes the stacks of all goroutines, equal ones once. This form of the profile has no arguments of
+// functions.
 func writeGoroutines(_ context.Context, b *strings.Builder) error {
 	var stacks strings.Builder
 	if err := pprof.Lookup("goroutine").WriteTo(&stacks, 1); err != nil {
 		return err
 	}
 	for line := range strings.Lines(stacks.String()) {
-		if !strings.HasPrefix(line, "# labels:") { // which are values
+		if !strings.HasPrefix(line, "# labels:") { // they contain values
 			b.WriteString(line)
 		}
 	}

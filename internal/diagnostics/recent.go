@@ -11,22 +11,22 @@ import (
 
 const (
 	recentLines = 500
-	recentLine  = 2 << 10 // of a longer one the beginning is kept
+	recentLine  = 2 << 10 // bytes of a line; the rest is cut
 )
 
-// Recent keeps the last warnings and errors of a log, for the bundle. It is safe for concurrent use.
+// Recent stores the last warnings and errors of a log, for the bundle. It is safe for concurrent use.
 type Recent struct {
 	mu    sync.Mutex
-	lines []string // a ring once it is full
-	next  int      // where the ring goes on
+	lines []string // a ring buffer
+	next  int      // next index of the ring
 }
 
-// Handler takes a log's records. Which of them are kept does not depend on the level that the log itself is at.
+// Handler receives the records of a log. The level of the log does not matter here.
 func (r *Recent) Handler() slog.Handler {
 	return slog.NewTextHandler(r, &slog.HandlerOptions{Level: slog.LevelWarn})
 }
 
-// Write keeps a line. The handler writes one at a time.
+// Write stores a line. The handler serializes calls.
 func (r *Recent) Write(line []byte) (int, error) {
 	kept := bytes.TrimSuffix(line, []byte("\n"))
 	kept = kept[:min(len(kept), recentLine)]
@@ -41,7 +41,7 @@ func (r *Recent) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// Lines returns what is kept, oldest first.
+// Lines returns the stored lines, oldest first.
 func (r *Recent) Lines() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -12,8 +12,8 @@ var (
 	tokens    = regexp.MustCompile(`\beyJ[\w-]+\.[\w-]*\.[\w-]*|\bwhsec_[\w+/=-]+`)
 )
 
-// scrub takes out of a sentence what it should not hold, even where its writer was careless: of an address
-// all but the host, of a phone number all but the last digits, and whole tokens and secrets.
+// scrub removes from a sentence what its writer should have omitted: addresses except their host, phone numbers except
+// their last digits, and tokens and secrets.
 func scrub(sentence string) string {
 	sentence = addresses.ReplaceAllStringFunc(sentence, func(found string) string {
 		address := strings.TrimRight(found, ".,;:!?)")
@@ -34,10 +34,10 @@ func scrubNumbers(text string) string {
 	})
 }
 
-// shownDigits is how much of a number is told: enough to see which of a few it is.
+// shownDigits are enough to recognise one of a few numbers.
 const shownDigits = 3
 
-// maskNumber keeps the last digits of a phone number.
+// maskNumber masks all but the last digits of a phone number.
 func maskNumber(number string) string {
 	if number == "" {
 		return ""
@@ -45,7 +45,7 @@ func maskNumber(number string) string {
 	return "…" + number[max(0, len(number)-shownDigits):]
 }
 
-// hostOf is the host of an address, with its port. The rest may hold secrets.
+// hostOf is the host and port of an address. The rest may contain secrets.
 func hostOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Zip packs files into one. They are small: all of them are in memory anyway.
+// Zip packs files. They are small and in memory already.
 func Zip(files []File, at time.Time) ([]byte, error) {
 	var packed bytes.Buffer
 	z := zip.NewWriter(&packed)

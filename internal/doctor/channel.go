@@ -7,7 +7,7 @@ import (
 	"parley"
 )
 
-// Channels looks at how channels stand, as far as a server runs that could start them.
+// Channels checks the status of channels. Without a running server, a stopped channel is fine.
 func Channels(channels []parley.Channel, running bool) []Finding {
 	findings := make([]Finding, len(channels))
 	for i, c := range channels {
@@ -16,7 +16,7 @@ func Channels(channels []parley.Channel, running bool) []Finding {
 	return findings
 }
 
-// Simulated warns that a server which is meant for production reaches no real phone.
+// Simulated warns that a production server has only sandbox channels.
 func Simulated(channels []parley.Channel, dev bool) []Finding {
 	real := func(c parley.Channel) bool { return c.Network != parley.Sandbox }
 	if dev || len(channels) == 0 || slices.ContainsFunc(channels, real) {
@@ -36,7 +36,7 @@ func checkChannel(c parley.Channel, running bool) Finding {
 	}
 	switch {
 	case c.State.Status == parley.Working || !c.Enabled || !running:
-		return f // what should not run, or cannot without a server, is as it should be
+		return f // disabled, or without a server: as expected
 	case c.State.Status.CanSend():
 		f.Level = Warning // it recovers by itself
 	default:

@@ -6,15 +6,13 @@ import (
 )
 
 const (
-	// clockOff is how far a clock may be off before anybody is told: people do not notice so much, and it is
-	// well above what is uncertain about the time that a network tells.
+	// clockOff is the smallest deviation to report. It is above the uncertainty of the network's time.
 	clockOff = 5 * time.Second
-	// clockWrong is from when on things break: receivers refuse webhooks that are signed so long ago, or so
-	// far ahead.
+	// clockWrong is the deviation at which receivers reject the signatures of webhooks.
 	clockWrong = 5 * time.Minute
 )
 
-// Clock tells how far the clock of this machine is ahead of WhatsApp's; behind it, where that is negative.
+// Clock reports how far this machine's clock is ahead of WhatsApp's. Negative is behind.
 func Clock(ahead time.Duration) Finding {
 	f := Finding{Check: "clock", Level: Fine, Found: "agrees with WhatsApp's"}
 	off := ahead.Abs()

@@ -8,13 +8,13 @@ import (
 	"parley"
 )
 
-// Attack is an alarm of one-time codes that holds, and what it says.
+// Attack is an active alarm about one-time codes, with its sentence.
 type Attack struct {
 	parley.OTPAlarm
 	Finding Finding
 }
 
-// Attacks looks for attacks on one-time codes that were noticed lately.
+// Attacks reports recent attacks on one-time codes.
 func Attacks(ctx context.Context, store interface {
 	OTPAlarms(ctx context.Context) ([]parley.OTPAlarm, error)
 }, channels []parley.Channel, now time.Time) ([]Attack, error) {

@@ -5,13 +5,13 @@ import (
 	"fmt"
 )
 
-// Settings is where the settings of a server came from.
+// Settings counts the origins of a server's settings.
 type Settings struct {
-	File                      string // the configuration file; empty: there is none
-	Environment, Files, Flags int    // how many came from each; files are those that the environment names
+	File                      string // the configuration file; may be empty
+	Environment, Files, Flags int    // counts by origin; Files are named by the environment
 }
 
-// Look tells where they came from: wrong ones never get this far.
+// Look reports the origins. Invalid settings never get this far.
 func (s Settings) Look() Finding {
 	f := Finding{"config", Fine, cmp.Or(s.File, "no configuration file"), ""}
 	for _, from := range []struct {

@@ -10,14 +10,13 @@ import (
 	"parley"
 )
 
-// LittleDisk is the free space below which a busy gateway can run full within a day.
+// LittleDisk is the free space that a busy gateway can use up within a day.
 const LittleDisk = 1 << 30
 
-// NoDisk is how much free disk is none: less than a database needs to work.
+// NoDisk is less than a database needs to work.
 const NoDisk = 1 << 20
 
-// Directory looks at who may look into a data directory. There is nothing to say where that is its owner
-// alone.
+// Directory checks the permissions of a data directory. It reports nothing if only the owner has access.
 func Directory(dir string) []Finding {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -29,22 +28,22 @@ func Directory(dir string) []Finding {
 	return nil
 }
 
-// Broken is what is found where the database does not work.
+// Broken is the finding for a database that does not work.
 func Broken(err error) Finding {
 	return Finding{"data", Problem, err.Error(), ""}
 }
 
-// Database is a database to look at.
+// Database is a database to check.
 type Database struct {
 	Path string
-	// Writable says why nothing can be written to it; nil: nobody tried.
+	// Writable is why writes fail; nil: not tested.
 	Writable func(context.Context) error
 	Size     func(context.Context) (int64, error)
-	// Check looks for damage; nil: there is no time for that.
+	// Check looks for damage; nil: skip it.
 	Check func(context.Context) error
 }
 
-// Look checks the database and the disk that it lies on.
+// Look checks the database and its disk.
 func (d Database) Look(ctx context.Context) (Finding, error) {
 	checked := "not checked for damage"
 	if d.Check != nil {
@@ -74,7 +73,7 @@ func (d Database) Look(ctx context.Context) (Finding, error) {
 	return f, nil
 }
 
-// unwritable says that nothing can be accepted, and why.
+// unwritable says why writes fail.
 func unwritable(err error) Finding {
 	reason := err.Error()
 	if e, ok := errors.AsType[*parley.Error](err); ok {
@@ -83,7 +82,7 @@ func unwritable(err error) Finding {
 	return Finding{"data", Problem, "the database cannot be written to: " + reason, ""}
 }
 
-// FreeDisk is how many bytes may still be written where a path lies.
+// FreeDisk is the free space of the disk of a path.
 func FreeDisk(path string) int64 {
 	var fs syscall.Statfs_t
 	if syscall.Statfs(path, &fs) != nil {

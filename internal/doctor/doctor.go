@@ -1,5 +1,7 @@
-// Package doctor looks for what is wrong with a gateway and says what to do about it, in the same words on
-// the command line and in the management API.
+// Package doctor checks a gateway and says how to fix problems, in the same words on the command line and in the
+// management API.
+//
+// Invariants: a check changes nothing. Every problem has a sentence; a remedy is a command or an action, never a guess.
 package doctor
 
 import (
@@ -13,10 +15,10 @@ type Finding struct {
 	Check  string `json:"check"`
 	Level  Level  `json:"level"`
 	Found  string `json:"found"`
-	Remedy string `json:"remedy,omitempty"` // what to do, where something is to be done
+	Remedy string `json:"remedy,omitempty"` // how to fix it; may be empty
 }
 
-// Level says how bad a finding is.
+// Level is the severity of a finding.
 type Level string
 
 const (
@@ -25,7 +27,7 @@ const (
 	Problem Level = "problem"
 )
 
-// Count writes a number of things for people.
+// Count is a number with its noun, in the plural if needed.
 func Count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -33,7 +35,7 @@ func Count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// Lasted writes a length of time for people, in its largest unit: 40 s, 12 min, 1 h, 3 d.
+// Lasted is a length of time in its largest unit: 40 s, 12 min, 1 h, 3 d.
 func Lasted(d time.Duration) string {
 	switch {
 	case d < time.Minute:
@@ -46,7 +48,7 @@ func Lasted(d time.Duration) string {
 	return fmt.Sprintf("%d d", d/(24*time.Hour))
 }
 
-// When writes a time for people, on the clock of the machine.
+// When is a local time for people. The zero time is a dash.
 func When(t time.Time) string {
 	if t.IsZero() {
 		return "-"
@@ -54,7 +56,7 @@ func When(t time.Time) string {
 	return t.Local().Format("2006-01-02 15:04:05")
 }
 
-// Size writes a number of bytes for people.
+// Size is a number of bytes for people.
 func Size(n int64) string {
 	const units = "kMGTP"
 	if n < 1000 {
@@ -67,7 +69,7 @@ func Size(n int64) string {
 	return fmt.Sprintf("%.1f %cB", value, units[unit])
 }
 
-// IsUnencrypted reports whether others can read what is sent to an address: it is not https, and not on this machine.
+// IsUnencrypted reports whether an address is neither https nor on this machine.
 func IsUnencrypted(address string) bool {
 	return len(address) > 5 && strings.EqualFold(address[:5], "http:") && !isLoopback(address)
 }

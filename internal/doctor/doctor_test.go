@@ -57,7 +57,7 @@ func TestDatabase(t *testing.T) {
 	size := func(context.Context) (int64, error) { return 1_234_567, nil }
 	d := Database{Path: t.TempDir(), Size: size, Check: func(context.Context) error { return damaged }}
 	if _, err := d.Look(t.Context()); !errors.Is(err, damaged) {
-		t.Errorf("damage is not told: %v", err)
+		t.Errorf("damage is not reported: %v", err)
 	}
 	unwritable := Database{Path: t.TempDir(), Size: size, Writable: func(context.Context) error {
 		return &parley.Error{Code: parley.Unavailable, Message: "Another program has locked the database.", Cause: errors.New("busy")}

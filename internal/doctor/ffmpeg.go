@@ -9,9 +9,9 @@ import (
 	"parley/internal/confine"
 )
 
-// FFmpeg looks for the program that converts audio.
+// FFmpeg checks for the program that converts audio.
 func FFmpeg(ctx context.Context) Finding {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	cmd := confine.Command(ctx, confine.Limits{}, "ffmpeg", "-hide_banner", "-version")
 	out, err := cmd.Output()

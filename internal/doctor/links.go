@@ -5,8 +5,7 @@ import (
 	"net/url"
 )
 
-// Links tells where links lead that are given to people, if there is anything to say of it: to the public
-// address of the server or, where nobody said one, to the machine itself.
+// Links reports problems with the address in links: the server's public address or, without one, this machine.
 func Links(public string, behindProxy bool) []Finding {
 	switch {
 	case public == "" && behindProxy:
@@ -23,7 +22,7 @@ func Links(public string, behindProxy bool) []Finding {
 	return []Finding{{"links", Fine, "they lead to " + public, ""}}
 }
 
-// isLoopback reports whether an address leads to the machine itself.
+// isLoopback reports whether an address is on this machine.
 func isLoopback(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil {

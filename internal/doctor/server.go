@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-const patience = 5 * time.Second // for an answer of something on this machine
+const timeout = 5 * time.Second // for a response from this machine
 
-// Server asks a server that should be running whether it is ready.
+// Server checks whether the server of a lock file is ready.
 func Server(ctx context.Context, url string, pid int) Finding {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/readyz", nil)
 	if err != nil {
@@ -34,29 +34,29 @@ func Server(ctx context.Context, url string, pid int) Finding {
 	return NotReady(url, said.Message)
 }
 
-// NotReady is what is found where a server should get no requests.
+// NotReady is the finding for a server that is not ready.
 func NotReady(url, reason string) Finding {
 	return Finding{Check: "server", Level: Problem, Found: fmt.Sprintf("%s is not ready: %s", url, reason), Remedy: "read its log"}
 }
 
-// Ready is what is found where a server is ready.
+// Ready is the finding for a server that is ready.
 func Ready(url string, pid int) Finding {
 	return Finding{"server", Fine, fmt.Sprintf("%s is ready, pid %d", url, pid), ""}
 }
 
-// Reach is from where a server can be reached.
+// Reach is who can reach a server.
 type Reach struct {
 	Listen      string `json:"listen"`
 	TLS         bool   `json:"tls,omitempty"`
 	BehindProxy bool   `json:"behind_proxy,omitempty"`
-	// UntrustedProxy says that a proxy on the server's machine passes requests on and is not trusted.
+	// UntrustedProxy means that a proxy on this machine forwards requests and is not trusted.
 	UntrustedProxy bool `json:"untrusted_proxy,omitempty"`
 }
 
-// Look reports who can reach the server that runs.
+// Look reports who can reach the running server.
 func (r Reach) Look() Finding { return r.look("listens") }
 
-// WouldReach reports who could reach a server with these settings; none runs.
+// WouldReach reports who could reach a server with these settings.
 func (r Reach) WouldReach() Finding { return r.look("would listen") }
 
 func (r Reach) look(verb string) Finding {

@@ -9,16 +9,16 @@ import (
 	"parley"
 )
 
-// WebhookReader reads webhooks and what waits for them.
+// WebhookReader reads webhooks and their waiting deliveries.
 type WebhookReader interface {
 	Webhooks(ctx context.Context) ([]parley.Webhook, error)
 	OldestDelivery(ctx context.Context, webhook parley.WebhookID, untried bool) (parley.Delivery, error)
 }
 
-// reportGapsFor is for how long lost events are reported.
+// reportGapsFor is how long a gap is reported.
 const reportGapsFor = 7 * 24 * time.Hour
 
-// Webhooks looks at whether events reach those who asked for them.
+// Webhooks checks whether events reach their webhooks.
 func Webhooks(ctx context.Context, store WebhookReader) ([]Finding, error) {
 	webhooks, err := store.Webhooks(ctx)
 	if err != nil {

@@ -11,14 +11,14 @@ import (
 	"parley"
 )
 
-// oldClient is the age from which on the network may begin to refuse the client that we link.
+// oldClient is the age at which WhatsApp may start to reject the client.
 const oldClient = 45 * 24 * time.Hour
 
-// release is what the version of a released binary looks like. Others are built from a working tree.
+// release matches the version of a release. Builds from source have a suffix.
 var release = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+$`)
 
-// WhatsApp reports the age of the client for WhatsApp, if a channel uses it. Only a release can be outdated: it
-// has a newer one to upgrade to. A build from source gets the age alone.
+// WhatsApp reports the age of the WhatsApp client, if a channel uses it. Only a release can be outdated, because it has
+// a newer release.
 func WhatsApp(channels []parley.Channel, version string, now time.Time) []Finding {
 	if !usesWhatsApp(channels) {
 		return nil
@@ -46,10 +46,10 @@ func usesWhatsApp(channels []parley.Channel) bool {
 	return slices.ContainsFunc(channels, func(c parley.Channel) bool { return c.Network == parley.WhatsApp })
 }
 
-// commitTime finds the time in the version of a module that has no releases.
+// commitTime matches the time in a module's pseudo-version.
 var commitTime = regexp.MustCompile(`[-.]([0-9]{14})-[0-9a-f]{12}$`)
 
-// checkClient reads the age of the client from the version of the module that it comes from.
+// checkClient takes the age of the client from its module version.
 func checkClient(info *debug.BuildInfo, released bool, now time.Time) Finding {
 	for _, m := range info.Deps {
 		if m.Path != "go.mau.fi/whatsmeow" {

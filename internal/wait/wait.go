@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Sleep waits for a time, or until ctx ends. It reports whether ctx goes on.
+// Sleep waits for d or until ctx ends. It reports whether ctx is still active.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -40,7 +40,7 @@ func TestCompare(t *testing.T) {
 A: GET /api/z 
   - 404 {"message":"No."}
   + 400 {"message":"No."}
-1 requests have the same answers, 2 have others, 1 are only in the first record
+1 requests have the same responses, 2 have others, 1 are only in the first record
 `
 	if out.String() != want {
 		t.Errorf("printed\n%s\nwant\n%s", &out, want)

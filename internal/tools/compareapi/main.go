@@ -1,11 +1,11 @@
-// Command compareapi compares what two versions of the API answered to the same requests of the same tests.
+// Command compareapi compares the responses of two versions of the API to the same requests of the same tests.
 //
 //	PARLEY_RECORD=/tmp/old go test ./internal/e2e/... ./internal/parleytest   # in the one version
 //	PARLEY_RECORD=/tmp/new go test ./internal/e2e/... ./internal/parleytest   # in the other
 //	go run ./internal/tools/compareapi /tmp/old /tmp/new
 //
-// Values that differ between any two runs, such as ids and times, are replaced by what they are. The exit code is 1 where
-// an answer differs.
+// Values that differ between any two runs, such as ids and times, are replaced by placeholders. The exit code is 1 if a
+// response differs.
 package main
 
 import (
@@ -43,18 +43,18 @@ type call struct {
 	Answer                   string
 }
 
-// answers are the different responses to each request, both without what differs between runs.
-type answers map[string]map[string]bool
+// responses are the different responses to each request, without what differs between runs.
+type responses map[string]map[string]bool
 
-func read(dir string) (answers, error) {
+func read(dir string) (responses, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
 	if err != nil {
 		return nil, err
 	}
 	if len(files) == 0 {
-		return nil, fmt.Errorf("%s holds no record", dir)
+		return nil, fmt.Errorf("%s contains no record", dir)
 	}
-	all := answers{}
+	all := responses{}
 	for _, path := range files {
 		f, err := os.Open(path)
 		if err != nil {
@@ -68,7 +68,7 @@ func read(dir string) (answers, error) {
 	return all, nil
 }
 
-func (all answers) add(record io.Reader) error {
+func (all responses) add(record io.Reader) error {
 	for lines := bufio.NewReader(record); ; {
 		line, err := lines.ReadBytes('\n')
 		if err == io.EOF {
@@ -89,7 +89,7 @@ func (all answers) add(record io.Reader) error {
 	}
 }
 
-// run prints the requests that both versions answered and that got other answers. It returns how many there are.
+// run prints the requests whose responses differ between the versions, and returns how many.
 func run(oldDir, newDir string, out io.Writer) (differ int, err error) {
 	before, err := read(oldDir)
 	if err != nil {
@@ -114,11 +114,11 @@ func run(oldDir, newDir string, out io.Writer) (differ int, err error) {
 			printMissing(out, "  +", is, was)
 		}
 	}
-	fmt.Fprintf(out, "%d requests have the same answers, %d have others, %d are only in the first record\n", same, differ, only)
+	fmt.Fprintf(out, "%d requests have the same responses, %d have others, %d are only in the first record\n", same, differ, only)
 	return differ, nil
 }
 
-// printMissing prints the answers of one version that the other did not give.
+// printMissing prints the responses of one version that the other did not give.
 func printMissing(out io.Writer, mark string, of, in map[string]bool) {
 	for _, a := range slices.Sorted(maps.Keys(of)) {
 		if !in[a] {

@@ -35,7 +35,7 @@ func plainText(s string) string {
 	return s
 }
 
-// plainBody does so in a body. Of JSON the fields are sorted.
+// plainBody does so in a body. It sorts the fields of JSON.
 func plainBody(body string) string {
 	var value any
 	decoder := json.NewDecoder(strings.NewReader(body))

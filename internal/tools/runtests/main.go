@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// interval is how often a line says what is running.
+// interval is the time between two progress lines.
 const interval = 10 * time.Second
 
 func main() {
@@ -30,7 +30,7 @@ func main() {
 // run runs go test and returns its exit code.
 func run(args []string, out io.Writer) (int, error) {
 	dir := ""
-	if len(args) > 1 && args[0] == "-C" { // another module
+	if len(args) > 1 && args[0] == "-C" { // in another module
 		dir, args = args[1], args[2:]
 	}
 	cmd := exec.Command("go", append([]string{"test", "-json"}, args...)...)
@@ -45,7 +45,7 @@ func run(args []string, out io.Writer) (int, error) {
 	}
 	p := newProgress(out)
 	stop := make(chan struct{})
-	go p.report(stop) // only prints, and ends with the process
+	go p.report(stop) // it only prints, and ends with the process
 	readErr := p.read(events)
 	close(stop)
 	fmt.Fprintln(out, p.slowest(20))

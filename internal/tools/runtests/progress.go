@@ -24,7 +24,7 @@ type event struct {
 // test is a top-level test, with the output of its subtests. Without a name it is the package's own output.
 type test struct{ pkg, name string }
 
-// progress turns events into lines for people.
+// progress converts events to lines for people.
 type progress struct {
 	mu             sync.Mutex
 	out            io.Writer
@@ -39,7 +39,7 @@ func newProgress(out io.Writer) *progress {
 	return &progress{out: out, begun: time.Now(), running: map[test]time.Time{}, output: map[test][]string{}, took: map[test]float64{}}
 }
 
-// read handles events until they end. Lines that are no events, such as those of the compiler, are printed.
+// read handles events until they end. It prints other lines, such as those of the compiler.
 func (p *progress) read(events io.Reader) error {
 	lines := bufio.NewReader(events)
 	for {
@@ -75,7 +75,7 @@ func (p *progress) handle(e event) {
 		if !isSubtest {
 			p.running[t] = time.Now()
 		}
-	case "pause": // until others have ended
+	case "pause": // until others end
 		if !isSubtest {
 			delete(p.running, t)
 		}
@@ -102,8 +102,8 @@ func (p *progress) endTest(t test, failed bool) {
 	delete(p.running, t)
 }
 
-// endPackage prints the closing line of a package that passed. Of one that failed it prints everything, with the
-// output of tests that never ended: one of them may be why.
+// endPackage prints the last line of a package that passed. If it failed, it prints everything, with the output of tests
+// that never ended: one of them may be the cause.
 func (p *progress) endPackage(e event) {
 	own := test{pkg: e.Package}
 	if e.Action == "fail" {
@@ -128,7 +128,7 @@ func (p *progress) print(t test, wanted func(line string) bool) {
 	}
 }
 
-// isNoise tells the lines that say nothing about a failure.
+// isNoise matches lines that say nothing about a failure.
 func isNoise(line string) bool {
 	line = strings.TrimSpace(line)
 	return slices.ContainsFunc([]string{"=== ", "--- PASS", "--- SKIP", "PASS", "-test.shuffle"}, func(start string) bool {
@@ -146,7 +146,7 @@ func (p *progress) sorted() []test {
 	return all
 }
 
-// report prints a line now and then.
+// report prints a progress line at each interval.
 func (p *progress) report(stop <-chan struct{}) {
 	for {
 		select {
@@ -160,7 +160,7 @@ func (p *progress) report(stop <-chan struct{}) {
 	}
 }
 
-// status says how far it is: "1m20s: 412 tests passed, 0 failed; running internal/api TestTokens 3s".
+// status is for example "1m20s: 412 tests passed, 0 failed; running internal/api TestTokens 3s".
 func (p *progress) status(now time.Time) string {
 	const most = 6
 	var running []string
@@ -178,7 +178,7 @@ func (p *progress) status(now time.Time) string {
 	return fmt.Sprintf("  %s: %d tests passed, %d failed; %s", now.Sub(p.begun).Round(time.Second), p.passed, p.failed, doing)
 }
 
-// slowest lists the tests that took longest, to know where the time goes.
+// slowest lists the slowest tests.
 func (p *progress) slowest(most int) string {
 	var all []test
 	for t := range p.took {

@@ -14,7 +14,7 @@ import (
 	"path/filepath"
 )
 
-// pack is a published package. To take a newer one, change its line here and run the command.
+// pack is a published package. To upgrade it, change its line here and run the command.
 type pack struct {
 	name    string // and version
 	licence string
@@ -40,7 +40,7 @@ var packs = []pack{
 	{"@preact/signals 2.11.4", "MIT", "preact-signals-2.11.4.tgz", "66ea8221dd8aaa0da2365d49c3f116b071d56cfb63b2e16c072c6b4e08a928b7",
 		packages + "/signals",
 		[]string{"LICENSE", "dist/signals.module.js"}},
-	// For tests only: it looks for what would keep people from using a page.
+	// For tests only: it finds accessibility problems.
 	{"axe-core 4.14.0", "MPL-2.0", "axe-core-4.14.0.tgz", "2277b0a3ef47af9b52497faa3e71598e86e0a0e5e6eb295207a5657ede4709af",
 		"internal/console/browsertest/axe",
 		[]string{"LICENSE", "LICENSE-3RD-PARTY.txt", "axe.min.js"}},

@@ -7,7 +7,7 @@ import (
 	"regexp"
 )
 
-// modules maps what the console serves to where it stands among the packages.
+// modules maps the files that the console serves to their paths in the packages.
 var modules = map[string]string{
 	"preact.js":       "preact/dist/preact.module.js",
 	"hooks.js":        "preact/hooks/dist/hooks.module.js",
@@ -21,8 +21,8 @@ var modules = map[string]string{
 	"signals.LICENSE.txt":      "signals/LICENSE",
 }
 
-// addresses are those of the modules that the modules themselves import. A browser finds a bare name
-// only by an import map, which would have to be inline, and the console's policy allows nothing inline.
+// addresses are the modules that modules import. A browser resolves a bare name only with an inline import map, which
+// the console's policy forbids.
 var addresses = map[string]string{
 	"preact":               "./preact.js",
 	"preact/hooks":         "./hooks.js",
@@ -31,10 +31,10 @@ var addresses = map[string]string{
 
 var (
 	imported  = regexp.MustCompile(`(\bfrom|\bimport)"([^"]+)"`)
-	sourceMap = regexp.MustCompile(`//# sourceMappingURL=\S+\s*$`) // it is not served
+	sourceMap = regexp.MustCompile(`//# sourceMappingURL=\S+\s*$`) // source maps are not served
 )
 
-// makeModules reads what is served from the packages, with every import leading to a file beside it.
+// makeModules reads the served files from the packages, and rewrites every import to a file beside it.
 func makeModules(packages string) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	for name, from := range modules {

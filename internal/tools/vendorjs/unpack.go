@@ -16,10 +16,10 @@ import (
 	"strings"
 )
 
-// sumsName is the file that lists what stands beside it, as sha256sum writes it.
+// sumsName is the file with the checksums of the files beside it, in the format of sha256sum.
 const sumsName = "SUMS"
 
-// unpack copies the files of a package that are used, after checking that it is the one that was published.
+// unpack copies the used files of a package, after checking its checksum.
 func (p pack) unpack(tarball, dir string) error {
 	data, err := os.ReadFile(tarball)
 	if err != nil {
@@ -44,7 +44,7 @@ func (p pack) unpack(tarball, dir string) error {
 	return write(dir, head, files)
 }
 
-// untar reads the files of a package, by their path in it.
+// untar reads the files of a package, by path.
 func untar(data []byte) (map[string][]byte, error) {
 	z, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {
@@ -69,7 +69,7 @@ func untar(data []byte) (map[string][]byte, error) {
 	}
 }
 
-// write replaces a directory with files, and with the list of their sums.
+// write replaces a directory by files and the list of their checksums.
 func write(dir, head string, files map[string][]byte) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err

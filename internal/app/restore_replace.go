@@ -11,22 +11,21 @@ import (
 	"time"
 )
 
-// A restore replaces several files, so it can be interrupted in between. While it runs, a folder of the data
-// directory holds what comes and what goes, and its name is the journal: the next start finishes what it finds
-// there.
+// A restore replaces several files, so it can be interrupted. While it runs, a folder of the data directory has the new
+// and the old files, and its name is the journal: the next start finishes the restore.
 const (
 	replacing   = "restore-in-progress"
 	comes, goes = "new", "old" // folders in it
-	allGone     = "all-gone"   // a file in it: what was there before is in goes
+	allGone     = "all-gone"   // a file in it: all old files are in goes
 )
 
 func (d Dir) replacing() string { return filepath.Join(string(d), replacing) }
 
-// rename moves a file or a folder; tests have it fail.
+// rename moves a file or a folder. Tests make it fail.
 type rename func(from, to string) error
 
-// replaceBy puts what a scratch folder has in its folder for what comes in the place of what is here, which goes
-// into a folder of its own. If that cannot be done, everything is put back.
+// replaceBy replaces the data by the files in a scratch folder, and moves the old ones to a folder. If that fails, it
+// moves everything back.
 func (d Dir) replaceBy(scratch string, move rename) (before string, err error) {
 	if err := os.Mkdir(filepath.Join(scratch, goes), 0o700); err != nil {
 		return "", fmt.Errorf("restore: %w. Nothing was changed", err)
@@ -44,8 +43,8 @@ func (d Dir) replaceBy(scratch string, move rename) (before string, err error) {
 	return "", errors.Join(fmt.Errorf("restore: %w. Nothing was changed", err), d.endRestore(os.Rename))
 }
 
-// finishRestore moves what is not moved yet, after whatever was done before the process died. It returns the
-// folder with what was there before: "" where there was nothing.
+// finishRestore moves the remaining files, at whatever point the process died. It returns the folder with the old data,
+// or "".
 func (d Dir) finishRestore(move rename) (before string, err error) {
 	folder := d.replacing()
 	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
@@ -64,7 +63,7 @@ func (d Dir) finishRestore(move rename) (before string, err error) {
 		return "", err
 	}
 	if left, err := os.ReadDir(out); err == nil && len(left) > 0 {
-		before, err = os.MkdirTemp(string(d), "before-restore-"+time.Now().UTC().Format("20060102T150405Z")+"-*") // no two are the same
+		before, err = os.MkdirTemp(string(d), "before-restore-"+time.Now().UTC().Format("20060102T150405Z")+"-*") // unique
 		if err := errors.Join(err, os.Remove(before)); err != nil {
 			return "", err
 		}
@@ -75,8 +74,7 @@ func (d Dir) finishRestore(move rename) (before string, err error) {
 	return before, nil
 }
 
-// undoRestore puts back what was there before. If the process dies meanwhile, the next start can still finish
-// the restore.
+// undoRestore moves the old files back. If the process dies meanwhile, the next start can still finish the restore.
 func (d Dir) undoRestore(move rename) error {
 	folder := d.replacing()
 	mark := filepath.Join(folder, allGone)
@@ -91,8 +89,8 @@ func (d Dir) undoRestore(move rename) error {
 	return Dir(filepath.Join(folder, goes)).moveAll(string(d), move)
 }
 
-// endRestore removes the folder of a restore that is done, or undone. It loses its name first, under which
-// another start would finish it once more.
+// endRestore removes the folder of a finished restore. It renames it first: under the old name another start would
+// finish it again.
 func (d Dir) endRestore(move rename) error {
 	done, err := os.MkdirTemp(string(d), restoreScratch)
 	if err != nil {
@@ -104,7 +102,7 @@ func (d Dir) endRestore(move rename) error {
 	return errors.Join(syncFolders(string(d)), os.RemoveAll(done))
 }
 
-// recoverRestore finishes a restore whose process died. The caller holds the lock of the directory.
+// recoverRestore finishes a restore whose process died. The caller has the lock of the directory.
 func (d Dir) recoverRestore(log *slog.Logger) error {
 	if _, err := os.Stat(d.replacing()); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -121,7 +119,7 @@ func (d Dir) recoverRestore(log *slog.Logger) error {
 	return nil
 }
 
-// checkRestored refuses a directory whose restore was interrupted: some of its files may be missing.
+// checkRestored rejects a directory with an interrupted restore: files may be missing.
 func (d Dir) checkRestored() error {
 	if _, err := os.Stat(d.replacing()); err != nil {
 		return nil
@@ -129,7 +127,7 @@ func (d Dir) checkRestored() error {
 	return configErrorf("A restore of %s was interrupted. Start the server, which finishes it, or restore again.", d)
 }
 
-// moveAll moves everything that a gateway keeps to another directory. Settings are of the machine and stay.
+// moveAll moves all data to another directory. Settings stay.
 func (d Dir) moveAll(to string, move rename) error {
 	side := func(database string) []string { return []string{database, database + "-wal", database + "-shm"} }
 	pieces := slices.Concat(side(d.Database()), side(d.Sandbox()), side(d.WhatsApp()), []string{d.Media(), d.Key()})
