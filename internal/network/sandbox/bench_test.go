@@ -55,7 +55,8 @@ func sendBursts(b *testing.B, s network.Session, count, phones, burst int) {
 			for left := count / maxCalls; left > 0; left -= burst {
 				ms := make([]*parley.Message, min(burst, left))
 				for i := range ms {
-					ms[i] = &parley.Message{Chat: chats[sent%len(chats)], ID: parley.NewMessageID(), FromMe: true, Content: parley.Text{Body: "Halo, kode Anda 482913"}}
+					ms[i] = &parley.Message{Chat: chats[sent%len(chats)], ID: parley.NewMessageID(), FromMe: true,
+						Content: parley.Text{Body: "Halo, kode Anda 482913"}}
 					sent++
 				}
 				for _, err := range s.Send(b.Context(), ms) {

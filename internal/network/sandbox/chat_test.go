@@ -49,12 +49,12 @@ func TestChatAsksForNothing(t *testing.T) {
 			t.Errorf("a file that is not there: %v", err)
 		}
 		if _, err := d.network.Chat(t.Context(), "test", number, "nonsense", 2); parley.CodeOf(err) != parley.Invalid {
-			t.Errorf("a cursor that is none: %v", err)
+			t.Errorf("an invalid cursor: %v", err)
 		}
 		chats, err := d.network.Chats(t.Context(), "test", number)
 		must(t, err)
 		if len(chats) != 0 {
-			t.Errorf("a phone that nobody wrote to has chats: %+v", chats)
+			t.Errorf("a phone without messages has chats: %+v", chats)
 		}
 	})
 }

@@ -24,8 +24,8 @@ func Links(text string) []string {
 
 var linkPattern = regexp.MustCompile(`(?i)\bhttps?://[^\s<>"“”«»` + "`" + `]+`)
 
-// trimLink takes off what ends the sentence around a link and not the link: punctuation, marks of
-// emphasis, and a bracket that was opened before it.
+// trimLink removes the end of the surrounding sentence: punctuation, marks of emphasis, and a bracket that was opened before
+// the link.
 func trimLink(link string) string {
 	for link != "" {
 		last := link[len(link)-1]

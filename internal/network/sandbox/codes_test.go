@@ -48,7 +48,7 @@ func TestCodes(t *testing.T) {
 		{"PROMO HARI INI", nil},
 		{"Masukkan kode PROMO", nil},
 
-		// what is none
+		// not codes
 		{"Call +62 812-3456-7890", nil},
 		{"Call 0812 3456 7890 or 0812-3456-7890", nil},
 		{"6281234567890", nil},
@@ -91,7 +91,8 @@ func TestLinks(t *testing.T) {
 }
 
 func FuzzExtract(f *testing.F) {
-	for _, seed := range []string{"Your code is 482913.", "*kxqmbt* is your code", "https://example.com/(a).", "+62 812-3456-7890", "\x00#’1234", "é1234\xff"} {
+	for _, seed := range []string{"Your code is 482913.", "*kxqmbt* is your code", "https://example.com/(a).",
+		"+62 812-3456-7890", "\x00#’1234", "é1234\xff"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -36,23 +36,34 @@ func (s *session) Typing(ctx context.Context, to parley.ContactID, on bool) erro
 	return nil
 }
 
-// Contacts lists the phones that have a name.
-func (s *session) Contacts(ctx context.Context, page parley.Page) ([]parley.Contact, int64, error) {
+// The totals and pages of contacts and groups. None of them may read all rows of a world.
+const (
+	contactTotal = `SELECT contact_count FROM worlds WHERE id = $1`
+	groupTotal   = `SELECT group_count FROM worlds WHERE id = $1`
+	contactPage  = `SELECT ` + phoneColumns + ` FROM phones WHERE world = $1 AND name <> '' ORDER BY name, number LIMIT $2 OFFSET $3`
+	groupPage    = `SELECT id, name, created_at, (SELECT count(*) FROM members WHERE grp = groups.id) FROM groups
+		WHERE world = $1 ORDER BY name, id LIMIT $2 OFFSET $3`
+)
+
+// readPage reads a total and a page.
+func readPage[T any](ctx context.Context, s *session, total, query string, page parley.Page, scan func(scanner) (T, error)) (
+	list []T, count int64, err error) {
 	if err := s.connected(); err != nil {
 		return nil, 0, err
 	}
-	db := s.world.net.db.Read(ctx)
-	var total int64
-	if err := db.QueryRow(`SELECT count(*) FROM phones WHERE world = $1 AND name <> ''`, []any{s.world.id.Load()}, &total); err != nil {
-		return nil, 0, fmt.Errorf("list contacts: %w", err)
+	db, world := s.world.net.db.Read(ctx), s.world.id.Load()
+	if err = db.QueryRow(total, []any{world}, &count); err == nil {
+		list, err = sqldb.Collect(db, scan, query, world, page.Limit, page.Offset)
 	}
-	list, err := collect(db, s.scanContact,
-		`SELECT `+phoneColumns+` FROM phones WHERE world = $1 AND name <> '' ORDER BY name, number LIMIT $2 OFFSET $3`,
-		s.world.id.Load(), page.Limit, page.Offset)
 	if err != nil {
-		return nil, 0, fmt.Errorf("list contacts: %w", err)
+		return nil, 0, fmt.Errorf("list contacts or groups: %w", err)
 	}
-	return list, total, nil
+	return list, count, nil
+}
+
+// Contacts lists the phones that have a name.
+func (s *session) Contacts(ctx context.Context, page parley.Page) ([]parley.Contact, int64, error) {
+	return readPage(ctx, s, contactTotal, contactPage, page, s.scanContact)
 }
 
 func (s *session) scanContact(row scanner) (parley.Contact, error) {
@@ -62,7 +73,7 @@ func (s *session) scanContact(row scanner) (parley.Contact, error) {
 	return c, err
 }
 
-// Contact tells what is known of one number.
+// Contact returns the details of a number.
 func (s *session) Contact(ctx context.Context, id parley.ContactID) (parley.Contact, error) {
 	if err := s.connected(); err != nil {
 		return parley.Contact{}, err
@@ -74,21 +85,21 @@ func (s *session) Contact(ctx context.Context, id parley.ContactID) (parley.Cont
 	return p.contact(), nil
 }
 
-// CheckNumber tells whether a number in any spelling is on the network.
+// CheckNumber reports whether a number in any spelling is on the network.
 func (s *session) CheckNumber(ctx context.Context, number string) (parley.ContactID, bool, error) {
 	if err := s.connected(); err != nil {
 		return "", false, err
 	}
 	digits, err := parley.ParseNumber(number)
 	if err != nil {
-		return "", false, nil // what is no number is nobody's
+		return "", false, nil // not a number
 	}
 	id := parley.ContactOf(digits)
 	p, err := s.world.lookUpAny(ctx, id)
 	return id, p.OnNetwork, err
 }
 
-// lookUpAny returns the phone of a number without creating it: asking leaves no trace.
+// lookUpAny returns the phone of a number without creating it.
 func (w *world) lookUpAny(ctx context.Context, id parley.ContactID) (Phone, error) {
 	p, err := w.lookUp(ctx, id.Number())
 	if errors.Is(err, sql.ErrNoRows) {
@@ -110,28 +121,15 @@ func (p Phone) contact() parley.Contact {
 
 // Groups lists the groups of the channel's world, all of which it owns.
 func (s *session) Groups(ctx context.Context, page parley.Page) ([]parley.Group, int64, error) {
-	if err := s.connected(); err != nil {
-		return nil, 0, err
-	}
-	db := s.world.net.db.Read(ctx)
-	var total int64
-	if err := db.QueryRow(`SELECT count(*) FROM groups WHERE world = $1`, []any{s.world.id.Load()}, &total); err != nil {
-		return nil, 0, fmt.Errorf("list groups: %w", err)
-	}
-	list, err := collect(db, func(row scanner) (parley.Group, error) {
+	return readPage(ctx, s, groupTotal, groupPage, page, func(row scanner) (parley.Group, error) {
 		var id, created, members int64
 		var name string
 		err := row.Scan(&id, &name, &created, &members)
 		return s.world.group(id, name, created, members), err
-	}, `SELECT id, name, created_at, (SELECT count(*) FROM members WHERE grp = groups.id) FROM groups
-		WHERE world = $1 ORDER BY name, id LIMIT $2 OFFSET $3`, s.world.id.Load(), page.Limit, page.Offset)
-	if err != nil {
-		return nil, 0, fmt.Errorf("list groups: %w", err)
-	}
-	return list, total, nil
+	})
 }
 
-// CreateGroup makes a group that the channel owns.
+// CreateGroup creates a group that the channel owns.
 func (s *session) CreateGroup(ctx context.Context, name string, participants []parley.ContactID) (parley.Group, error) {
 	if err := s.connected(); err != nil {
 		return parley.Group{}, err
@@ -174,14 +172,14 @@ func (s *session) Participants(ctx context.Context, id parley.GroupID) ([]parley
 		return nil, parley.ErrNotFound
 	}
 	db := s.world.net.db.Read(ctx)
-	var there int
-	if err := db.QueryRow(`SELECT count(*) FROM groups WHERE id = $1 AND world = $2`, []any{row, s.world.id.Load()}, &there); err != nil {
+	var groups int
+	if err := db.QueryRow(`SELECT count(*) FROM groups WHERE id = $1 AND world = $2`, []any{row, s.world.id.Load()}, &groups); err != nil {
 		return nil, fmt.Errorf("list participants: %w", err)
 	}
-	if there == 0 {
+	if groups == 0 {
 		return nil, parley.ErrNotFound
 	}
-	list, err := collect(db, func(row scanner) (parley.Participant, error) {
+	list, err := sqldb.Collect(db, func(row scanner) (parley.Participant, error) {
 		var number, name string
 		err := row.Scan(&number, &name)
 		return parley.Participant{ID: parley.ContactOf(number), Name: name}, err

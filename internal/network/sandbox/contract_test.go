@@ -61,7 +61,8 @@ func openNetwork(t *testing.T, path string) *Network {
 
 // text makes a message to a number.
 func text(number, body string) *parley.Message {
-	return &parley.Message{Channel: "test", Chat: parley.ContactOf(number), ID: parley.NewMessageID(), FromMe: true, Content: parley.Text{Body: body}}
+	return &parley.Message{Channel: "test", Chat: parley.ContactOf(number), ID: parley.NewMessageID(), FromMe: true,
+		Content: parley.Text{Body: body}}
 }
 
 // testPhone lends a phone to the suite.
@@ -87,7 +88,8 @@ func (p testPhone) Shows(t *testing.T) []networktest.Shown {
 	var shown []networktest.Shown
 	for _, m := range p.all(t) {
 		if m.ID.FromMe {
-			shown = append(shown, networktest.Shown{ID: m.ID.ID, Content: m.Content, ReplyTo: m.ReplyTo, Reaction: m.Reaction, Deleted: m.Status == parley.Deleted})
+			shown = append(shown, networktest.Shown{ID: m.ID.ID, Content: m.Content, ReplyTo: m.ReplyTo, Reaction: m.Reaction,
+				Deleted: m.Status == parley.Deleted})
 		}
 	}
 	return shown

@@ -2,8 +2,11 @@ package sandbox
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -99,7 +102,7 @@ func (s *session) reportEvent(ctx context.Context, e event, j *job) error {
 
 // events reads the next things that a phone did, oldest first.
 func (w *world) events(ctx context.Context, phone int64) ([]event, error) {
-	return collect(w.net.db.Read(ctx), scanEvent,
+	return sqldb.Collect(w.net.db.Read(ctx), scanEvent,
 		`SELECT seq, sender, body, at FROM events WHERE phone = $1 ORDER BY seq LIMIT `+strconv.Itoa(maxEvents), phone)
 }
 
@@ -139,7 +142,7 @@ func (e event) networkEvent(phone int64, from parley.ContactID) (network.Event, 
 	return nil, fmt.Errorf("unknown event %q", e.Type)
 }
 
-// The network gives every phone a LID too: a name that does not contain the number.
+// The network also gives every phone a LID, a name without the number.
 const (
 	lidServer = "@lid"
 	lidBase   = 200_000_000_000_000
@@ -168,4 +171,58 @@ func (w *world) contactOf(ctx context.Context, sender string) (parley.ContactID,
 		return "", fmt.Errorf("map LID: %w", err)
 	}
 	return p.contactID(), nil
+}
+
+// fileReference names a file to the channel.
+type fileReference struct {
+	Phone   int64            `json:"phone"`
+	Message parley.MessageID `json:"message"`
+}
+
+// addFile stores the file of a message that a phone sends.
+func addFile(tx *sqldb.Tx, phone int64, id parley.MessageID, content []byte) error {
+	_, err := tx.Exec(`INSERT INTO files (phone, message, content, at) VALUES ($1, $2, $3, $4)`,
+		phone, string(id), content, time.Now().UnixMilli())
+	return err
+}
+
+// file reads a file. If there is none the error is sql.ErrNoRows.
+func (n *Network) file(ctx context.Context, r fileReference) (content []byte, err error) {
+	err = n.db.Read(ctx).QueryRow(`SELECT content FROM files WHERE phone = $1 AND message = $2`,
+		[]any{r.Phone, string(r.Message)}, &content)
+	return content, err
+}
+
+// Fetch writes a file that a phone sent.
+func (s *session) Fetch(ctx context.Context, reference []byte, to *os.File) error {
+	if err := s.connected(); err != nil {
+		return err
+	}
+	var r fileReference
+	if err := json.Unmarshal(reference, &r); err != nil {
+		return network.Refuse(parley.Refused, "The file has no address.")
+	}
+	content, err := s.world.net.file(ctx, r)
+	if errors.Is(err, sql.ErrNoRows) {
+		return network.Refuse(parley.Refused, "The network does not have the file any more.")
+	}
+	if err != nil {
+		return fmt.Errorf("read a file: %w", err)
+	}
+	_, err = to.Write(content)
+	return err
+}
+
+// SentFile returns the file of a message that a phone sent. After the retention the error is [parley.ErrNotFound]: then only
+// the channel has the file.
+func (n *Network) SentFile(ctx context.Context, channel parley.ChannelCode, number string, id parley.MessageID) ([]byte, error) {
+	_, p, err := n.find(ctx, channel, number)
+	if err != nil {
+		return nil, err
+	}
+	content, err := n.file(ctx, fileReference{p.id, id})
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, parley.ErrNotFound
+	}
+	return content, err
 }

@@ -18,9 +18,9 @@ import (
 type FaultKind string
 
 const (
-	FaultRefuse   FaultKind = "refuse"         // the network refuses it for good, with a reason
+	FaultRefuse   FaultKind = "refuse"         // the network rejects it finally, with a reason
 	FaultLate     FaultKind = "late"           // it arrives, and its confirmation comes seconds later
-	FaultTwice    FaultKind = "twice"          // the network gets it twice, and confirms it twice
+	FaultTwice    FaultKind = "twice"          // the network receives and confirms it twice
 	FaultDrop     FaultKind = "drop_socket"    // it arrives, and the connection breaks before the confirmation
 	FaultLogOut   FaultKind = "log_out"        // the account is logged out instead
 	FaultReachout FaultKind = "reachout_limit" // refused: no new contacts for now, as the real network's error 463
@@ -29,8 +29,8 @@ const (
 // FaultKinds lists every fault.
 var FaultKinds = []FaultKind{FaultRefuse, FaultLate, FaultTwice, FaultDrop, FaultLogOut, FaultReachout}
 
-// Fault is ordered for the next sends that match it. Operations (a reaction, a deletion and so on)
-// match only when their kind is named.
+// Fault applies to the next sends that match it. Operations (a reaction, a deletion and so on) match only if it names their
+// kind.
 type Fault struct {
 	Fault  FaultKind
 	Times  int         // how many sends; zero: one
@@ -46,13 +46,13 @@ const (
 	maxFaultTimes = 1000
 	maxFaults     = 100 // waiting on a channel
 
-	lateBy        = 3 * time.Second // longer than a patient client waits, shorter than the gateway's own wait
+	lateBy        = 3 * time.Second // longer than clients wait, shorter than the gateway waits
 	reachoutFor   = 24 * time.Hour
 	reconnectIn   = time.Second
 	refusedReason = "The network refused the message."
 )
 
-// AddFault orders a fault after those that wait already.
+// AddFault adds a fault to the queue.
 func (n *Network) AddFault(ctx context.Context, channel parley.ChannelCode, f Fault) error {
 	if err := f.check(); err != nil {
 		return err
@@ -62,9 +62,9 @@ func (n *Network) AddFault(ctx context.Context, channel parley.ChannelCode, f Fa
 		return err
 	}
 	if w.faults.len() >= maxFaults {
-		return parley.InvalidField("fault", fmt.Sprintf("fault must wait: %d faults are ordered already.", maxFaults))
+		return parley.InvalidField("fault", fmt.Sprintf("fault must wait: %d faults are queued already.", maxFaults))
 	}
-	err = n.db.Write(ctx, func(tx *sqldb.Tx) error {
+	return n.write(ctx, "add fault", func(tx *sqldb.Tx) error {
 		added := f
 		var err error
 		added.id, err = tx.Insert(`INSERT INTO faults (world, fault, times, contact, kind, reason) VALUES ($1, $2, $3, $4, $5, $6)`,
@@ -72,10 +72,6 @@ func (n *Network) AddFault(ctx context.Context, channel parley.ChannelCode, f Fa
 		tx.OnCommit(func() { w.faults.add(added) })
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("add fault: %w", err)
-	}
-	return nil
 }
 
 // check validates a fault and fills in what was left out.
@@ -112,7 +108,7 @@ func (f *Fault) check() error {
 	return nil
 }
 
-// Faults lists the faults that still wait, in order, with the sends left to each.
+// Faults lists the queued faults in order, each with its remaining sends.
 func (n *Network) Faults(ctx context.Context, channel parley.ChannelCode) ([]Fault, error) {
 	w, err := n.world(ctx, channel)
 	if err != nil {
@@ -121,7 +117,7 @@ func (n *Network) Faults(ctx context.Context, channel parley.ChannelCode) ([]Fau
 	return w.faults.list(), nil
 }
 
-// WaitingFaults counts the faults that wait on a channel. A channel that was not used since the start counts as none.
+// WaitingFaults counts the queued faults of a channel. It is 0 for a channel that was not used since the start.
 func (n *Network) WaitingFaults(channel parley.ChannelCode) int {
 	n.mu.Lock()
 	w := n.worlds[channel]
@@ -132,26 +128,22 @@ func (n *Network) WaitingFaults(channel parley.ChannelCode) int {
 	return w.faults.len()
 }
 
-// ClearFaults drops the faults that still wait.
+// ClearFaults deletes the queued faults.
 func (n *Network) ClearFaults(ctx context.Context, channel parley.ChannelCode) error {
 	w, err := n.world(ctx, channel)
 	if err != nil {
 		return err
 	}
-	err = n.db.Write(ctx, func(tx *sqldb.Tx) error {
+	return n.write(ctx, "clear faults", func(tx *sqldb.Tx) error {
 		_, err := tx.Exec(`DELETE FROM faults WHERE world = $1`, w.id.Load())
 		tx.OnCommit(func() { w.faults.set(nil) })
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("clear faults: %w", err)
-	}
-	return nil
 }
 
 // faultQueue is a channel's queue of faults. The queue in memory decides; the database follows it.
 type faultQueue struct {
-	size  atomic.Int32 // so that a send without faults costs nothing
+	size  atomic.Int32 // lets a send without faults skip the lock
 	mu    sync.Mutex
 	queue []Fault
 }
@@ -178,7 +170,7 @@ func (q *faultQueue) set(list []Fault) {
 	q.size.Store(int32(len(list)))
 }
 
-// next uses up one send of the first fault that matches.
+// next returns the first fault that matches, with one send less.
 func (q *faultQueue) next(to parley.ContactID, kind parley.Kind) (Fault, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -198,7 +190,7 @@ func (q *faultQueue) next(to parley.ContactID, kind parley.Kind) (Fault, bool) {
 	return Fault{}, false
 }
 
-// saveFault stores how many sends are left to a fault.
+// saveFault stores the remaining sends of a fault.
 func (n *Network) saveFault(ctx context.Context, f Fault) error {
 	return n.db.Write(ctx, func(tx *sqldb.Tx) error {
 		query := `UPDATE faults SET times = $2 WHERE id = $1`
@@ -212,7 +204,7 @@ func (n *Network) saveFault(ctx context.Context, f Fault) error {
 
 // loadFaults fills a world's queue from the database.
 func (w *world) loadFaults(c *sqldb.Conn) error {
-	list, err := collect(c, func(row scanner) (f Fault, err error) {
+	list, err := sqldb.Collect(c, func(row scanner) (f Fault, err error) {
 		err = row.Scan(&f.id, &f.Fault, &f.Times, &f.contact, &f.Kind, &f.Reason)
 		f.To = f.contact.Number()
 		return f, err
@@ -259,7 +251,7 @@ func (b *burst) sendWithFault(ctx context.Context, i int) {
 	}
 }
 
-// arrives says whether the message reaches the phone nevertheless.
+// arrives reports whether the message reaches the phone in spite of the fault.
 func (k FaultKind) arrives() bool { return k == FaultLate || k == FaultTwice || k == FaultDrop }
 
 // apply does what a fault does to the connection and returns the error of the send.
@@ -277,7 +269,7 @@ func (s *session) apply(ctx context.Context, f Fault) error {
 		}
 		return network.NotConnected(errLoggedOut)
 	case FaultDrop:
-		s.setStatus(parley.Reconnecting, "The connection broke; it is being made again.")
+		s.setStatus(parley.Reconnecting, "The connection broke. It is being restored.")
 		return network.OutcomeUnknown(errSocket)
 	case FaultLate:
 		return s.waitLate(ctx)
@@ -285,7 +277,7 @@ func (s *session) apply(ctx context.Context, f Fault) error {
 	return nil
 }
 
-// waitLate waits as long as a late confirmation takes.
+// waitLate delays a confirmation.
 func (s *session) waitLate(ctx context.Context) error {
 	timer := time.NewTimer(lateBy)
 	defer timer.Stop()

@@ -20,7 +20,7 @@ func TestFaultRefuse(t *testing.T) {
 	withDesk(t, func(t *testing.T, d *desk) {
 		d.order(Fault{Fault: FaultRefuse, Times: 2, To: "+" + ayu, Kind: parley.KindText, Reason: "Too rude."})
 		if err := d.send(text(budi, "hi"))[0]; err != nil {
-			t.Errorf("to somebody else: %v", err)
+			t.Errorf("to another contact: %v", err)
 		}
 		for range 2 {
 			refusal, ok := errors.AsType[*network.Error](d.send(text(ayu, "hi"))[0])
@@ -152,7 +152,8 @@ func TestFaultReachoutLimit(t *testing.T) {
 	withDesk(t, func(t *testing.T, d *desk) {
 		d.order(Fault{Fault: FaultReachout})
 		refusal, ok := errors.AsType[*network.Error](d.send(text(ayu, "hi"))[0])
-		if !ok || refusal.Failure.Code != parley.Restricted || !strings.Contains(refusal.Failure.Message, "463") || !refusal.Failure.Until.After(time.Now()) {
+		if !ok || refusal.Failure.Code != parley.Restricted || !strings.Contains(refusal.Failure.Message, "463") ||
+			!refusal.Failure.Until.After(time.Now()) {
 			t.Errorf("got %+v", refusal)
 		}
 	})

@@ -9,8 +9,8 @@ import (
 	"parley/internal/store/sqldb"
 )
 
-// unpackFirstVersion turns what the first version left in its table bundles into plain rows of messages, and drops the
-// table. Each transaction moves some bundles, so it can be interrupted at any moment and goes on at the next start.
+// unpackFirstVersion converts the first version's table bundles to rows of messages, and drops it. Each transaction moves
+// some bundles. After an interruption it continues at the next start.
 func (n *Network) unpackFirstVersion(ctx context.Context) error {
 	for more := true; more; {
 		err := n.db.Write(ctx, func(tx *sqldb.Tx) (err error) {

@@ -1,3 +1,25 @@
+// Package sandbox is a chat network with simulated phones, for development and tests without an account.
+//
+// Its database, sandbox.db, is separate from the gateway's and is written before a send is confirmed. So a test that kills
+// the gateway can compare what was accepted with what arrived, with copies and order.
+//
+// Every channel has its own world: the same number in two worlds is two phones. Any number is a phone; its first use
+// creates it. [Network] is the driver for the gateway. It is also the side of the phones: the HTTP API and tests use it to
+// read phones, to act as them and to order faults.
+//
+// Invariants:
+//
+//   - One row per message. It is committed before Send confirms it.
+//   - Positions (seq) are assigned by the database's writer, so they become visible in order.
+//   - Memory holds only what is in progress: waiting requests, typing, pending reports, unsaved cursors. Everything else
+//     about a phone is read from its row, so idle phones cost no memory.
+//   - A session reports receipts and phone events to the sink, several phones at once. One goroutine at a time reports a
+//     phone, so the order in a chat is right.
+//   - A receipt writes no row: a phone has two cursors, delivered and read, saved once a second. After a crash the receipts
+//     since then are reported again, which changes nothing.
+//   - The purger, one goroutine per network, deletes what is older than the retention and the worlds of deleted channels, in
+//     small batches.
+//   - A page of contacts or groups costs the same in a world of any size: triggers count them in the world's row.
 package sandbox
 
 import (
@@ -36,14 +58,13 @@ func Open(ctx context.Context, path string, log *slog.Logger) (*Network, error) 
 	return openWith(ctx, path, log, 0)
 }
 
-// openWith opens it with a number of connections for reading; zero: the default. Tests use one, which shows that nothing
-// needs two at a time.
+// openWith opens it with a number of connections for reading; 0: the default. Tests use one, to show that no call needs two.
 func openWith(ctx context.Context, path string, log *slog.Logger, readers int) (*Network, error) {
 	tables, err := fs.Sub(migrations, "migrations")
 	if err != nil {
 		return nil, err
 	}
-	// Commits survive the end of the process. A power cut may lose the last ones: nobody owns simulated messages.
+	// Commits survive the end of the process. A power cut may lose the last simulated messages.
 	db, err := sqldb.Open(ctx, sqldb.Options{Path: path, Durable: false, Migrations: tables, Readers: readers})
 	if err != nil {
 		return nil, fmt.Errorf("sandbox network: %w", err)
@@ -97,16 +118,16 @@ func (n *Network) Open(ctx context.Context, channel parley.Channel, sink network
 	return newSession(w, channel, sink)
 }
 
-// DeleteChannel removes a channel's world: at once for callers, its rows in batches.
+// DeleteChannel removes a channel's world. Callers do not see it any more; its rows are purged in batches.
 func (n *Network) DeleteChannel(ctx context.Context, code parley.ChannelCode) error {
 	w, err := n.world(ctx, code)
 	if err != nil {
 		return err
 	}
 	if w.session.Load() != nil {
-		return fmt.Errorf("forget sandbox channel %s: its session is open", code)
+		return fmt.Errorf("delete sandbox channel %s: its session is open", code)
 	}
-	err = n.db.Write(ctx, func(tx *sqldb.Tx) error {
+	err = n.write(ctx, "delete sandbox channel "+string(code), func(tx *sqldb.Tx) error {
 		tx.OnCommit(func() {
 			n.mu.Lock()
 			delete(n.worlds, code)
@@ -115,21 +136,26 @@ func (n *Network) DeleteChannel(ctx context.Context, code parley.ChannelCode) er
 		})
 		return markRemoved(tx, w.id.Load())
 	})
-	if err != nil {
-		return fmt.Errorf("forget sandbox channel %s: %w", code, err)
-	}
 	n.purger.wake()
+	return err
+}
+
+// write runs do in a transaction. what begins the error.
+func (n *Network) write(ctx context.Context, what string, do func(*sqldb.Tx) error) error {
+	if err := n.db.Write(ctx, do); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
 	return nil
 }
 
-// Reset gives a channel a new world with the same number: paired, with its two phones, their group and no faults.
-// The rows of the old world are removed in batches.
+// Reset gives a channel a new world with the same number: paired, with its two phones, their group and no faults. The rows
+// of the old world are purged in batches.
 func (n *Network) Reset(ctx context.Context, channel parley.ChannelCode) error {
 	w, err := n.world(ctx, channel)
 	if err != nil {
 		return err
 	}
-	err = n.db.Write(ctx, func(tx *sqldb.Tx) error {
+	err = n.write(ctx, "reset sandbox channel "+string(channel), func(tx *sqldb.Tx) error {
 		if err := markRemoved(tx, w.id.Load()); err != nil {
 			return err
 		}
@@ -142,7 +168,7 @@ func (n *Network) Reset(ctx context.Context, channel parley.ChannelCode) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("reset sandbox channel %s: %w", channel, err)
+		return err
 	}
 	n.purger.wake()
 	if s := w.session.Load(); s != nil {
@@ -151,17 +177,14 @@ func (n *Network) Reset(ctx context.Context, channel parley.ChannelCode) error {
 	return nil
 }
 
-// nextSeq assigns the next position. Only the database's writer calls it, so positions are in the order of the commits.
+// nextSeq assigns the next position. Only the database's writer calls it, so positions follow the order of commits.
 func (n *Network) nextSeq() int64 { return n.seq.Add(1) }
 
-// lastSeq returns the position of the newest message that is committed, or where that was if it was removed.
+// lastSeq returns the position of the newest committed message, even if it was purged.
 func lastSeq(c *sqldb.Conn) (seq int64, err error) {
-	var removed int64
-	if err = c.QueryRow(`SELECT seq FROM counter`, nil, &removed); err == nil {
-		err = c.QueryRow(`SELECT coalesce(max(seq), 0) FROM messages`, nil, &seq)
-	}
+	err = c.QueryRow(`SELECT max(counter.seq, coalesce((SELECT max(seq) FROM messages), 0)) FROM counter`, nil, &seq)
 	if err != nil {
 		return 0, fmt.Errorf("read the last position: %w", err)
 	}
-	return max(seq, removed), nil
+	return seq, nil
 }

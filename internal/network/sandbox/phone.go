@@ -24,7 +24,7 @@ type Phone struct {
 	Blocks    bool          // refuses the channel's messages
 	OnNetwork bool
 	LIDOnly   bool // the network names it by a LID instead of its number
-	Answers   bool // replies to every message
+	Replies   bool // replies to every message
 
 	TypingUntil time.Time // until when it shows that the channel is typing; zero: it does not
 	LastSeenAt  time.Time // zero: not known
@@ -35,8 +35,8 @@ type Reads string
 
 const (
 	AtOnce   Reads = "at_once"   // as soon as it is delivered
-	WhenOpen Reads = "when_open" // when somebody opens the chat: [Network.Read]
-	Never    Reads = "never"     // not even then: its owner switched read receipts off
+	WhenOpen Reads = "when_open" // when the chat is opened: [Network.Read]
+	Never    Reads = "never"     // not even then: read receipts are off
 )
 
 // NewPhone says what phone to create.
@@ -45,7 +45,7 @@ type NewPhone struct {
 	Name   string
 }
 
-// PhonePatch says what to change about a phone; nil leaves it.
+// PhonePatch says what to change about a phone; nil: no change.
 type PhonePatch struct {
 	Name      *string
 	Online    *bool
@@ -74,7 +74,7 @@ type phone struct {
 
 func (p *phone) contactID() parley.ContactID { return parley.ContactOf(p.Number) }
 
-// shownUpTo returns up to which position somebody who holds the phone can see messages.
+// shownUpTo returns the position of the last message that the phone's screen can show.
 func (p *phone) shownUpTo() int64 {
 	if p.Online {
 		return math.MaxInt64
@@ -82,8 +82,8 @@ func (p *phone) shownUpTo() int64 {
 	return p.delivered
 }
 
-// newPhone returns how the phone of a number behaves at first. Numbers that begin with 999, a country code that no country
-// has, are magic: their last digit says what goes wrong with them.
+// newPhone returns a new phone. 999 is not the code of a country: the last digit of such a number selects a fault of the
+// phone.
 func newPhone(number string) Phone {
 	p := Phone{Number: number, Online: true, Reads: WhenOpen, OnNetwork: parley.ContactOf(number).CanExist()}
 	if !strings.HasPrefix(number, "999") {
@@ -97,7 +97,7 @@ func newPhone(number string) Phone {
 	case '2':
 		p.Blocks = true
 	case '3':
-		p.Answers, p.Reads = true, AtOnce
+		p.Replies, p.Reads = true, AtOnce
 	case '4':
 		p.Reads = Never
 	}
@@ -109,7 +109,7 @@ const phoneColumns = `id, world, number, name, online, reads, delay_ms, blocks, 
 func scanPhone(row scanner) (*phone, error) {
 	var p phone
 	var delay, seen int64
-	err := row.Scan(&p.id, &p.world, &p.Number, &p.Name, &p.Online, &p.Reads, &delay, &p.Blocks, &p.OnNetwork, &p.LIDOnly, &p.Answers, &seen,
+	err := row.Scan(&p.id, &p.world, &p.Number, &p.Name, &p.Online, &p.Reads, &delay, &p.Blocks, &p.OnNetwork, &p.LIDOnly, &p.Replies, &seen,
 		&p.delivered, &p.read)
 	p.OnNetwork = p.OnNetwork && p.contactID().CanExist()
 	p.Delay = time.Duration(delay) * time.Millisecond
@@ -119,9 +119,9 @@ func scanPhone(row scanner) (*phone, error) {
 	return &p, err
 }
 
-// queryPhone reads one phone; there being none is sql.ErrNoRows.
+// queryPhone reads one phone. If there is none the error is sql.ErrNoRows.
 func queryPhone(c *sqldb.Conn, where string, args ...any) (*phone, error) {
-	list, err := collect(c, scanPhone, `SELECT `+phoneColumns+` FROM phones WHERE `+where, args...)
+	list, err := sqldb.Collect(c, scanPhone, `SELECT `+phoneColumns+` FROM phones WHERE `+where, args...)
 	if err == nil && len(list) == 0 {
 		err = sql.ErrNoRows
 	}
@@ -137,7 +137,7 @@ func createPhone(tx *sqldb.Tx, world int64, number string) (*phone, error) {
 	var err error
 	p.id, err = tx.Insert(`INSERT INTO phones (world, number, online, reads, blocks, on_network, answers, created_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
-		world, number, p.Online, string(p.Reads), p.Blocks, p.OnNetwork, p.Answers, time.Now().UnixMilli())
+		world, number, p.Online, string(p.Reads), p.Blocks, p.OnNetwork, p.Replies, time.Now().UnixMilli())
 	return &p, err
 }
 
@@ -145,7 +145,7 @@ func createPhone(tx *sqldb.Tx, world int64, number string) (*phone, error) {
 func (w *world) phone(tx *sqldb.Tx, number string) (*phone, error) {
 	p, err := queryPhone(tx.Conn, `world = $1 AND number = $2`, w.id.Load(), number)
 	if errors.Is(err, sql.ErrNoRows) {
-		var world int64 // which a reset in the same commit may have replaced
+		var world int64 // a reset in the same commit may have replaced it
 		if err := tx.QueryRow(`SELECT id FROM worlds WHERE channel = $1`, []any{string(w.code)}, &world); err != nil {
 			return nil, err
 		}
@@ -156,7 +156,7 @@ func (w *world) phone(tx *sqldb.Tx, number string) (*phone, error) {
 	return w.current(p), err
 }
 
-// lookUp returns the phone of a number; there being none is sql.ErrNoRows.
+// lookUp returns the phone of a number. If there is none the error is sql.ErrNoRows.
 func (w *world) lookUp(ctx context.Context, number string) (*phone, error) {
 	p, err := queryPhone(w.net.db.Read(ctx), `world = $1 AND number = $2`, w.id.Load(), number)
 	return w.current(p), err
@@ -221,7 +221,7 @@ func (n *Network) Phones(ctx context.Context, channel parley.ChannelCode) ([]Pho
 	if err != nil {
 		return nil, err
 	}
-	list, err := collect(n.db.Read(ctx), w.scanView, `SELECT `+phoneColumns+` FROM phones WHERE world = $1 ORDER BY id`, w.id.Load())
+	list, err := sqldb.Collect(n.db.Read(ctx), w.scanView, `SELECT `+phoneColumns+` FROM phones WHERE world = $1 ORDER BY id`, w.id.Load())
 	if err != nil {
 		return nil, fmt.Errorf("list phones: %w", err)
 	}
@@ -257,13 +257,13 @@ func (n *Network) CreatePhone(ctx context.Context, channel parley.ChannelCode, p
 	return n.UpdatePhone(ctx, channel, p.Number, PhonePatch{Name: &p.Name})
 }
 
-// createFreeNumber creates a phone with the lowest number above all that were chosen before.
+// createFreeNumber creates a phone with the next free number.
 func (n *Network) createFreeNumber(ctx context.Context, channel parley.ChannelCode) (number string, err error) {
 	w, err := n.world(ctx, channel)
 	if err != nil {
 		return "", err
 	}
-	err = n.db.Write(ctx, func(tx *sqldb.Tx) error {
+	err = n.write(ctx, "choose a number", func(tx *sqldb.Tx) error {
 		var highest int64
 		err := tx.QueryRow(`SELECT coalesce(max(CAST(number AS INTEGER)), $2) FROM phones
 			WHERE world = $1 AND length(number) = 13 AND number BETWEEN $3 AND $4`,
@@ -275,14 +275,11 @@ func (n *Network) createFreeNumber(ctx context.Context, channel parley.ChannelCo
 		_, err = w.phone(tx, number)
 		return err
 	})
-	if err != nil {
-		return "", fmt.Errorf("choose a number: %w", err)
-	}
-	return number, nil
+	return number, err
 }
 
-// UpdatePhone changes how a phone behaves. One that comes online gets what waited for it; one that begins to read at once
-// reads what it has.
+// UpdatePhone changes a phone. One that comes online receives its waiting messages. One that begins to read at once reads
+// all its messages.
 func (n *Network) UpdatePhone(ctx context.Context, channel parley.ChannelCode, number string, patch PhonePatch) (Phone, error) {
 	if err := patch.check(); err != nil {
 		return Phone{}, err
@@ -291,15 +288,15 @@ func (n *Network) UpdatePhone(ctx context.Context, channel parley.ChannelCode, n
 	if err != nil {
 		return Phone{}, err
 	}
-	err = n.db.Write(ctx, func(tx *sqldb.Tx) error {
-		if p, err = w.phone(tx, p.Number); err != nil { // again, in case that the world was reset
+	err = n.write(ctx, "update phone", func(tx *sqldb.Tx) error {
+		if p, err = w.phone(tx, p.Number); err != nil { // again, in case the world was reset
 			return err
 		}
 		tx.OnCommit(func() { w.schedule(p.id, receiptWork|eventWork) })
 		return patch.apply(tx, p.id)
 	})
 	if err != nil {
-		return Phone{}, fmt.Errorf("update phone: %w", err)
+		return Phone{}, err
 	}
 	if patch.Reads != nil && *patch.Reads == AtOnce {
 		if _, err := n.Read(ctx, channel, number, ""); err != nil {
@@ -310,28 +307,25 @@ func (n *Network) UpdatePhone(ctx context.Context, channel parley.ChannelCode, n
 }
 
 func (patch PhonePatch) apply(tx *sqldb.Tx, id int64) error {
+	var delay any
+	if patch.Delay != nil {
+		delay = patch.Delay.Milliseconds()
+	}
 	_, err := tx.Exec(`UPDATE phones SET name = coalesce($2, name), online = coalesce($3, online), reads = coalesce($4, reads),
 		delay_ms = coalesce($5, delay_ms), blocks = coalesce($6, blocks), on_network = coalesce($7, on_network),
 		lid_only = coalesce($8, lid_only), changed = 1, seen_at = CASE WHEN $3 IS NULL OR $3 = online THEN seen_at ELSE $9 END
 		WHERE id = $1`,
-		id, optional(patch.Name), optional(patch.Online), optional(patch.Reads), optionalMilliseconds(patch.Delay),
+		id, optional(patch.Name), optional(patch.Online), optional(patch.Reads), delay,
 		optional(patch.Blocks), optional(patch.OnNetwork), optional(patch.LIDOnly), time.Now().UnixMilli())
 	return err
 }
 
-// optional returns a value for the database, or nil to leave what is there.
+// optional returns a value for the database, or nil for no change.
 func optional[T any](value *T) any {
 	if value == nil {
 		return nil
 	}
 	return *value
-}
-
-func optionalMilliseconds(d *time.Duration) any {
-	if d == nil {
-		return nil
-	}
-	return d.Milliseconds()
 }
 
 func (patch PhonePatch) check() error {

@@ -48,9 +48,9 @@ func TestMagicNumbers(t *testing.T) {
 				t.Errorf("%s: %+v (%v), want %s", test.number, got, err, test.status)
 			}
 		}
-		answers := came[network.Message](d)
-		if len(answers) != 1 || answers[0].From != "99900000003@c.us" || answers[0].Content.Text() != "You wrote: hi" {
-			t.Errorf("the answers are %+v", answers)
+		replies := came[network.Message](d)
+		if len(replies) != 1 || replies[0].From != "99900000003@c.us" || replies[0].Content.Text() != "You wrote: hi" {
+			t.Errorf("the replies are %+v", replies)
 		}
 	})
 }
@@ -62,7 +62,7 @@ func TestPhoneAnswersACopyOnce(t *testing.T) {
 		d.send(m)
 		waitFor(t, time.Second)
 		if got := came[network.Message](d); len(got) != 1 {
-			t.Errorf("the answers are %+v", got)
+			t.Errorf("the replies are %+v", got)
 		}
 	})
 }
@@ -306,7 +306,8 @@ func TestUpdatePhoneRefusesNonsense(t *testing.T) {
 func TestActsThatMakeNoSense(t *testing.T) {
 	withDesk(t, func(t *testing.T, d *desk) {
 		ctx, n := t.Context(), d.network
-		poll := &parley.Message{Chat: parley.ContactOf(ayu), ID: parley.NewMessageID(), FromMe: true, Content: parley.Poll{Title: "?", Options: []string{"a", "b"}}}
+		poll := &parley.Message{Chat: parley.ContactOf(ayu), ID: parley.NewMessageID(), FromMe: true,
+			Content: parley.Poll{Title: "?", Options: []string{"a", "b"}}}
 		hello := text(ayu, "hi")
 		d.send(poll, hello)
 		theirs, err := n.SendAs(ctx, "test", ayu, Outgoing{Content: parley.Text{Body: "hi"}})

@@ -23,9 +23,8 @@ const (
 	maxReceipt = 500 // ids in one receipt
 	workers    = 16  // phones reported at once, so that their commits are shared
 
-	// A receipt for a message that the gateway does not know may have overtaken the message, so it is reported again. After
-	// a few failures each id is reported alone, so that one does not hold up the rest; one that stays unknown for about
-	// half a minute was never sent by the gateway, and is skipped.
+	// A receipt may overtake the message in the gateway, so an unknown message is reported again. After a few failures each
+	// id is reported alone, so one does not delay the rest. After about half a minute an unknown message is skipped.
 	aloneAfter  = 3
 	giveUpAfter = 20
 )
@@ -67,7 +66,7 @@ const (
 // maxArrivals is how many a job holds in memory. There may be a job for every phone.
 const maxArrivals = 64
 
-// add appends a message. The database has it too, so it need not be held where there are many.
+// add appends a message. If there are many, they are read from the database instead.
 func (j *job) add(d delivery) {
 	if len(j.arrivals) == maxArrivals {
 		j.arrivals = nil
@@ -79,8 +78,8 @@ func (j *job) add(d delivery) {
 	j.phone = d.phone
 }
 
-// require has more read from the database. Messages in memory come after those, so they are read from there too: a receipt
-// must not overtake an older one.
+// require makes the job read from the database. Messages in memory are newer, so they are read from there too: a receipt must
+// not overtake an older one.
 func (j *job) require(what work) {
 	j.work |= what
 	if j.work&receiptWork != 0 {
@@ -123,7 +122,7 @@ func (j *job) isDone() bool { return j.work == 0 && len(j.arrivals) == 0 }
 // scheduleBacklog schedules the phones that have something to report from before the session. It returns whether it could.
 func (s *session) scheduleBacklog() bool {
 	w := s.world
-	ids, err := collect(w.net.db.Read(s.ctx), scanOne[int64], `SELECT id FROM phones p WHERE world = $1 AND online = 1 AND (
+	ids, err := sqldb.Collect(w.net.db.Read(s.ctx), sqldb.ScanOne[int64], `SELECT id FROM phones p WHERE world = $1 AND online = 1 AND (
 		EXISTS (SELECT 1 FROM events e WHERE e.phone = p.id) OR
 		EXISTS (SELECT 1 FROM messages m WHERE m.phone = p.id AND m.seq > p.delivered AND m.from_phone = 0))`, w.id.Load())
 	if err != nil {
@@ -140,7 +139,7 @@ func (s *session) scheduleBacklog() bool {
 
 // runJobs reports about every phone that is due and returns when the next one is.
 func (s *session) runJobs(jobs map[int64]*job) (next time.Time) {
-	for id, scheduled := range s.world.takePending() {
+	for id, scheduled := range s.world.drainPending() {
 		if j := jobs[id]; j != nil {
 			j.merge(scheduled)
 		} else {
@@ -258,7 +257,7 @@ func (s *session) readArrivals(ctx context.Context, j *job) error {
 	if j.work&receiptWork == 0 || len(j.arrivals) > 0 {
 		return nil
 	}
-	list, err := collect(s.world.net.db.Read(ctx), scanArrival, `SELECT seq, id, kind, at FROM messages
+	list, err := sqldb.Collect(s.world.net.db.Read(ctx), scanArrival, `SELECT seq, id, kind, at FROM messages
 		WHERE phone = $1 AND seq > $2 AND from_phone = 0 ORDER BY seq LIMIT `+strconv.Itoa(maxReceipt), p.id, p.delivered)
 	if err != nil {
 		return fmt.Errorf("read what reached a phone: %w", err)
@@ -316,7 +315,7 @@ func (s *session) report(ctx context.Context, e network.Event) error {
 	return nil
 }
 
-// givesUp says whether a refusal is final: the gateway was asked often enough and does not know the message.
+// givesUp reports whether to skip a message that the gateway did not know in many attempts.
 func (s *session) givesUp(j *job, err error) bool {
 	if j.failures < giveUpAfter || !errors.Is(err, parley.ErrNotFound) {
 		return false

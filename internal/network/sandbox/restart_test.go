@@ -89,8 +89,8 @@ func TestRestartKeepsEverything(t *testing.T) {
 	}
 }
 
-// TestKilledProcessLosesNothing has another process send, kills it, and compares what it was told was
-// sent with what is in the record.
+// TestKilledProcessLosesNothing kills another process that sends. It compares the confirmed messages with those in the
+// database.
 func TestKilledProcessLosesNothing(t *testing.T) {
 	const variable = "PARLEY_SANDBOX_SEND_TO"
 	if path := os.Getenv(variable); path != "" {
@@ -151,7 +151,7 @@ func sendForEver(t *testing.T, path string) {
 	must(t, err)
 	s, err := n.Open(t.Context(), parley.Channel{Code: "test"}, func(context.Context, network.Event) error { return nil })
 	must(t, err)
-	end := time.Now().Add(time.Minute) // should nobody kill it
+	end := time.Now().Add(time.Minute) // if it is not killed
 	var group sync.WaitGroup
 	for caller := range killCallers {
 		group.Go(func() {

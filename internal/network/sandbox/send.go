@@ -16,10 +16,10 @@ const (
 	maxCalls = 2
 )
 
-// Limits are how many messages a call of Send should carry, and how many calls are useful at once.
+// Limits returns how many messages a call of Send should have, and how many concurrent calls are useful.
 func (s *session) Limits() (int, int) { return maxBurst, maxCalls }
 
-// Send delivers messages and operations to the phones: what it returns nil for is committed.
+// Send delivers messages and operations to the phones. A nil error means that one is committed.
 func (s *session) Send(ctx context.Context, ms []*parley.Message) []error {
 	b := burst{session: s, ms: ms, errs: make([]error, len(ms)), failed: map[parley.ContactID]bool{}}
 	var next []int
@@ -28,7 +28,7 @@ func (s *session) Send(ctx context.Context, ms []*parley.Message) []error {
 			next = append(next, i)
 			continue
 		}
-		b.write(ctx, next, 1) // what came before must not suffer from a fault
+		b.write(ctx, next, 1) // a fault must not affect earlier messages
 		next = next[:0]
 		b.sendWithFault(ctx, i)
 	}
@@ -41,10 +41,10 @@ type burst struct {
 	session *session
 	ms      []*parley.Message
 	errs    []error
-	failed  map[parley.ContactID]bool // chats in which one failed; the later ones are held back
+	failed  map[parley.ContactID]bool // chats with a failed message; later ones are held back
 }
 
-// fail sets the error of a message and has the later ones of its chat held back.
+// fail sets the error of a message. Later ones of its chat are held back.
 func (b *burst) fail(i int, err error) {
 	chat := b.ms[i].Chat
 	if b.failed[chat] {
@@ -127,7 +127,7 @@ func (t *sendTx) phone(contact parley.ContactID) (p *phone, err error) {
 	return p, err
 }
 
-// refusal returns why the network does not carry a message or operation to a phone, or nil.
+// refusal returns why the network rejects a message or operation to a phone, or nil.
 func (p *phone) refusal(m *parley.Message) error {
 	kind := m.Content.Kind()
 	switch m.Content.(type) {
@@ -166,7 +166,7 @@ const (
 	oneMessage = ` WHERE phone = $1 AND id = $2 AND from_phone = $3`
 )
 
-// deliver writes a message to a phone. One whose id is known is another copy of it.
+// deliver writes a message to a phone. A known id means another copy of that message.
 func (t *sendTx) deliver(m *parley.Message, p *phone, copies int) error {
 	w, content := t.world, m.Content
 	data, err := parley.EncodeContent(content)
@@ -183,7 +183,7 @@ func (t *sendTx) deliver(m *parley.Message, p *phone, copies int) error {
 	if added != 0 {
 		more--
 		t.arrived = append(t.arrived, delivery{p, arrival{seq: seq, id: m.ID, voice: content.Kind() == parley.KindVoice, at: t.at}})
-		if p.Answers && p.Online {
+		if p.Replies && p.Online {
 			if _, err := w.addPhoneMessage(t.tx, p, replyTo(m)); err != nil {
 				return err
 			}
@@ -200,7 +200,7 @@ func (t *sendTx) deliver(m *parley.Message, p *phone, copies int) error {
 	return nil
 }
 
-// replyTo is what a phone that replies to every message sends.
+// replyTo is the reply of a phone that replies to every message.
 func replyTo(m *parley.Message) phoneMessage {
 	text := fmt.Sprintf("I got your %s.", m.Content.Kind())
 	if body := m.Content.Text(); body != "" {
@@ -209,7 +209,7 @@ func replyTo(m *parley.Message) phoneMessage {
 	return phoneMessage{id: newPhoneMessageID(), content: parley.Text{Body: text}, replyTo: m.ID, at: time.Now()}
 }
 
-// applyOperation changes the message that an operation is about. One that was removed is no error, as on the real network.
+// applyOperation changes the message of an operation. A missing message is no error, as on the real network.
 func (t *sendTx) applyOperation(m *parley.Message, p *phone) (err error) {
 	switch c := m.Content.(type) {
 	case parley.Reaction:

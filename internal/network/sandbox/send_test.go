@@ -128,13 +128,13 @@ func TestResetLeavesOtherChannelsAlone(t *testing.T) {
 		if err != nil || len(page.Messages) != 1 {
 			t.Errorf("the other channel's phone shows %+v (%v)", page.Messages, err)
 		}
-		d.send(text(ayu, "forgotten"))
+		d.send(text(ayu, "deleted"))
 		must(t, d.session.Close())
 		must(t, n.DeleteChannel(ctx, "test"))
 		var orphans int
 		must(t, n.db.Read(t.Context()).QueryRow(`SELECT count(*) FROM messages WHERE phone NOT IN (SELECT id FROM phones)`, nil, &orphans))
 		if orphans != 0 {
-			t.Errorf("%d messages belong to nobody", orphans)
+			t.Errorf("%d messages belong to no phone", orphans)
 		}
 	})
 }
@@ -219,20 +219,20 @@ func TestWhatHappensToAMessage(t *testing.T) {
 
 func TestOperationsInTheBurstOfTheirMessage(t *testing.T) {
 	withDesk(t, func(t *testing.T, d *desk) {
-		m, kept := text(ayu, "mistake"), text(ayu, "kept")
+		m, other := text(ayu, "mistake"), text(ayu, "other")
 		operation := func(content parley.Content) *parley.Message {
 			return &parley.Message{Chat: m.Chat, ID: parley.NewMessageID(), FromMe: true, Content: content}
 		}
-		errs := d.send(m, operation(parley.Delete{Target: m.Ref()}), kept, operation(parley.Reaction{Emoji: "👍", Target: kept.Ref()}))
+		errs := d.send(m, operation(parley.Delete{Target: m.Ref()}), other, operation(parley.Reaction{Emoji: "👍", Target: other.Ref()}))
 		if err := errors.Join(errs...); err != nil {
 			t.Fatal(err)
 		}
 		got := d.messages(ayu, Query{})
-		if len(got) != 2 || got[0].Status != parley.Deleted || got[1].Body != "kept" || got[1].Reaction != "👍" {
+		if len(got) != 2 || got[0].Status != parley.Deleted || got[1].Body != "other" || got[1].Reaction != "👍" {
 			t.Errorf("the phone shows %+v", got)
 		}
 		waitFor(t, time.Second)
-		if got := d.receipts(parley.Delivered); !slices.Equal(got, []parley.MessageID{m.ID, kept.ID}) {
+		if got := d.receipts(parley.Delivered); !slices.Equal(got, []parley.MessageID{m.ID, other.ID}) {
 			t.Errorf("receipts for %s", got)
 		}
 	})

@@ -18,7 +18,7 @@ var _ network.Session = (*session)(nil)
 // session is a channel's connection to its world.
 type session struct {
 	world *world
-	name  string // what the account calls itself
+	name  string // of the account
 	sink  network.Sink
 
 	ctx    context.Context // ends when the session is closed
@@ -46,7 +46,7 @@ func newSession(w *world, channel parley.Channel, sink network.Sink) (*session, 
 		cancel()
 		return nil, fmt.Errorf("open sandbox channel %s: it has an open session", channel.Code)
 	}
-	w.takePending() // the session finds it in the database
+	w.drainPending() // the session finds it in the database
 	s.setStatus(parley.Starting, "")
 	if w.loggedOut.Load() {
 		s.setStatus(parley.LoggedOut, loggedOutReason)
@@ -125,7 +125,7 @@ func (s *session) Close() error {
 }
 
 const (
-	collectFor = 60 * time.Millisecond // receipts are collected, to report many in one event; a real network takes longer
+	collectFor = 60 * time.Millisecond // receipts are collected, to report many in one event; a real network is slower
 	saveEvery  = time.Second           // how often the phones' cursors are saved
 
 	firstRetry = 10 * time.Millisecond

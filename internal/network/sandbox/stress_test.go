@@ -66,14 +66,14 @@ func TestManyAtOnce(t *testing.T) {
 			}
 		}
 		for i, body := range inbound[parley.ContactOf(number)] {
-			if body != fmt.Sprint("answer ", i) {
-				t.Errorf("answer %d is %q", i, body)
+			if body != fmt.Sprint("reply ", i) {
+				t.Errorf("reply %d is %q", i, body)
 			}
 		}
 	}
 }
 
-// chatter sends bursts to a phone that answers each, is switched off and on, and reads.
+// chatter sends bursts to a phone that replies to each, is switched off and on, and reads.
 func chatter(t *testing.T, n *Network, s network.Session, number string, bursts, size int) {
 	for b := range bursts {
 		if _, err := n.UpdatePhone(t.Context(), "test", number, PhonePatch{Online: new(b%2 == 0)}); err != nil {
@@ -88,7 +88,7 @@ func chatter(t *testing.T, n *Network, s network.Session, number string, bursts,
 				t.Error(err)
 			}
 		}
-		if _, err := n.SendAs(t.Context(), "test", number, Outgoing{Content: parley.Text{Body: fmt.Sprint("answer ", b)}}); err != nil {
+		if _, err := n.SendAs(t.Context(), "test", number, Outgoing{Content: parley.Text{Body: fmt.Sprint("reply ", b)}}); err != nil {
 			t.Error(err)
 		}
 		if _, err := n.Read(t.Context(), "test", number, ""); err != nil {

@@ -22,7 +22,7 @@ var firstPhones = []NewPhone{
 
 const firstGroup = "Ayu & Budi"
 
-// world is what one channel sees of the network. It outlives the channel's sessions.
+// world is the part of the network that one channel sees. It outlives the channel's sessions.
 type world struct {
 	net    *Network
 	id     atomic.Int64 // the row; a reset replaces it
@@ -33,10 +33,10 @@ type world struct {
 	session   atomic.Pointer[session] // the open one, or nil
 	loggedOut atomic.Bool
 
-	soon chan struct{} // notified when receipts are pending: they are collected for a moment
+	soon chan struct{} // notified when receipts are pending, which are collected for a moment
 	now  chan struct{} // notified when something should be reported at once
 
-	// By the id of a phone. An entry is removed when its purpose ends, so idle phones have none.
+	// By the id of a phone. Idle phones have no entry.
 	mu      sync.Mutex
 	typing  map[int64]time.Time // until when the channel is typing
 	waiters map[int64]*waiter   // requests that wait for the next message
@@ -67,7 +67,7 @@ func (n *Network) world(ctx context.Context, code parley.ChannelCode) (*world, e
 	}
 	w = &world{net: n, code: code, soon: make(chan struct{}, 1), now: make(chan struct{}, 1)}
 	w.clear()
-	err := n.db.Write(ctx, func(tx *sqldb.Tx) error {
+	err := n.write(ctx, "sandbox channel "+string(code), func(tx *sqldb.Tx) error {
 		if err := w.load(tx); err != nil {
 			return err
 		}
@@ -82,7 +82,7 @@ func (n *Network) world(ctx context.Context, code parley.ChannelCode) (*world, e
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("sandbox channel %s: %w", code, err)
+		return nil, err
 	}
 	return w, nil
 }
@@ -112,7 +112,7 @@ func createWorld(tx *sqldb.Tx, channel parley.ChannelCode, number string) (id in
 		return 0, err
 	}
 	if number == "" {
-		// 999 is a country code that no country has: dialling the number reaches nobody.
+		// 999 is not the code of a country, so the number does not exist.
 		if _, err := tx.Exec(`UPDATE worlds SET number = $1 WHERE id = $2`, fmt.Sprintf("999%08d", id), id); err != nil {
 			return 0, err
 		}
@@ -132,13 +132,14 @@ func createWorld(tx *sqldb.Tx, channel parley.ChannelCode, number string) (id in
 	return id, err
 }
 
-// markRemoved takes a world from its channel. The purger removes its rows.
+// markRemoved detaches a world from its channel. The purger deletes its rows.
 func markRemoved(tx *sqldb.Tx, id int64) error {
-	_, err := tx.Exec(`UPDATE worlds SET removed = 1, channel = $1 WHERE id = $2`, fmt.Sprintf("removed:%d", id), id) // no channel's code
+	notACode := fmt.Sprintf("removed:%d", id)
+	_, err := tx.Exec(`UPDATE worlds SET removed = 1, channel = $1 WHERE id = $2`, notACode, id)
 	return err
 }
 
-// clear empties what is in memory and wakes the requests that wait for a message.
+// clear drops everything in memory and wakes the requests that wait for a message.
 func (w *world) clear() {
 	w.faults.set(nil)
 	w.mu.Lock()
@@ -155,19 +156,15 @@ func (w *world) setLoggedOut(ctx context.Context, out bool) error {
 	if w.loggedOut.Load() == out {
 		return nil
 	}
-	err := w.net.db.Write(ctx, func(tx *sqldb.Tx) error {
+	return w.net.write(ctx, "sandbox channel "+string(w.code), func(tx *sqldb.Tx) error {
 		_, err := tx.Exec(`UPDATE worlds SET logged_out = $1 WHERE id = $2`, out, w.id.Load())
 		tx.OnCommit(func() { w.loggedOut.Store(out) })
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("sandbox channel %s: %w", w.code, err)
-	}
-	return nil
 }
 
-// arrived is called by the database's writer after new messages to phones are committed: it ends "typing…", wakes the
-// requests that wait and schedules the receipts.
+// arrived ends "typing…", wakes waiting requests and schedules receipts. The database's writer calls it after it committed
+// messages to phones.
 func (w *world) arrived(list []delivery) {
 	w.mu.Lock()
 	for _, d := range list {
@@ -176,7 +173,7 @@ func (w *world) arrived(list []delivery) {
 			close(waiter.arrived)
 			delete(w.waiters, d.phone.id)
 		}
-		if d.phone.Online { // else it gets the message when it is online again
+		if d.phone.Online { // else it receives the message when it is online again
 			w.job(d.phone.id).add(d)
 		}
 	}
@@ -185,7 +182,7 @@ func (w *world) arrived(list []delivery) {
 	notify(w.soon)
 }
 
-// schedule has the session read from the database what there is to report about a phone, at once.
+// schedule makes the session read from the database what to report about a phone, at once.
 func (w *world) schedule(phone int64, what work) {
 	if w.session.Load() == nil {
 		return // the next session finds it in the database
@@ -206,13 +203,13 @@ func (w *world) job(phone int64) *job {
 	return j
 }
 
-// takePending returns what was scheduled since the last call.
-func (w *world) takePending() map[int64]*job {
+// drainPending returns what was scheduled since the last call.
+func (w *world) drainPending() map[int64]*job {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	taken := w.pending
+	scheduled := w.pending
 	w.pending = map[int64]*job{}
-	return taken
+	return scheduled
 }
 
 // awaitMessage returns a channel that is closed when the next message to a phone is committed or the world is reset. The
@@ -235,7 +232,7 @@ func (w *world) awaitMessage(phone int64) (arrived <-chan struct{}, release func
 	}
 }
 
-// setTyping stores until when a phone shows that the channel is typing; a time in the past: it does not.
+// setTyping stores until when a phone shows that the channel is typing. A time in the past ends it.
 func (w *world) setTyping(phone int64, until time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

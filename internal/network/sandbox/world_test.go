@@ -181,12 +181,12 @@ func TestResetMakesTheWorldNew(t *testing.T) {
 	})
 }
 
-func TestForgottenChannelIsNew(t *testing.T) {
+func TestDeletedChannelIsNew(t *testing.T) {
 	withDesk(t, func(t *testing.T, d *desk) {
 		ctx := t.Context()
 		d.send(text(ayu, "hi"))
 		if err := d.network.DeleteChannel(ctx, "test"); err == nil {
-			t.Error("a channel with an open session was forgotten")
+			t.Error("a channel with an open session was deleted")
 		}
 		must(t, d.session.Close())
 		must(t, d.network.DeleteChannel(ctx, "test"))

@@ -15,18 +15,18 @@ import (
 )
 
 const (
-	keepMessages = 10_000              // the newest per phone
-	keepFor      = 30 * 24 * time.Hour // messages, events that no session reported, and phones without messages
-	keepFilesFor = 48 * time.Hour      // files that phones sent: longer than the channel tries to fetch them
+	maxMessages   = 10_000              // per phone
+	retention     = 30 * 24 * time.Hour // of messages, unreported events, and phones without messages
+	fileRetention = 48 * time.Hour      // of files that phones sent: longer than the channel tries to fetch them
 
 	purgeEvery = 5 * time.Minute
 	sweepEvery = 24 * time.Hour // how often all phones are checked, not only those with new messages
-	purgeBatch = 100            // rows in one transaction, so that no send waits long
-	fileBatch  = 5              // likewise: files are large
-	purgeShare = 4              // a purge uses one part in so many of the writer's time
+	purgeBatch = 100            // rows in one transaction, so sends do not wait long
+	fileBatch  = 5              // the same for files, which are large
+	purgeShare = 4              // a purge uses this fraction (1/n) of the writer's time
 )
 
-// purger removes what is over the retention, and the worlds of removed channels.
+// purger deletes what is older than the retention, and the worlds of deleted channels.
 type purger struct {
 	cancel context.CancelFunc
 	done   sync.WaitGroup
@@ -48,10 +48,10 @@ func (p *purger) stop() {
 	p.done.Wait()
 }
 
-// wake has the purger run at once.
+// wake makes the purger run at once.
 func (p *purger) wake() { notify(p.now) }
 
-// grew notes phones that have new messages.
+// grew stores which phones have new messages.
 func (p *purger) grew(list []delivery) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,7 +60,7 @@ func (p *purger) grew(list []delivery) {
 	}
 }
 
-func (p *purger) takeGrown() []int64 {
+func (p *purger) drainGrown() []int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	ids := slices.Collect(maps.Keys(p.grown))
@@ -96,10 +96,10 @@ func (n *Network) logPurge(ctx context.Context, err error) {
 	}
 }
 
-// purge removes what is over the retention, except what only a sweep finds.
+// purge deletes what is older than the retention, except what only a sweep finds.
 func (n *Network) purge(ctx context.Context, now time.Time) error {
 	errs := []error{n.purgeRemovedWorlds(ctx)}
-	before := now.Add(-keepFor).UnixMilli()
+	before := now.Add(-retention).UnixMilli()
 	// Positions grow with time: the oldest rows are the first ones of their table.
 	errs = append(errs,
 		n.deleteBatches(ctx, purgeBatch,
@@ -108,14 +108,14 @@ func (n *Network) purge(ctx context.Context, now time.Time) error {
 			`DELETE FROM events WHERE seq IN (SELECT seq FROM events ORDER BY seq LIMIT $1) AND at < $2`, before),
 		n.deleteBatches(ctx, fileBatch,
 			`DELETE FROM files WHERE (phone, message) IN (SELECT phone, message FROM files WHERE at < $2 LIMIT $1)`,
-			now.Add(-keepFilesFor).UnixMilli()))
-	for _, id := range n.purger.takeGrown() {
+			now.Add(-fileRetention).UnixMilli()))
+	for _, id := range n.purger.drainGrown() {
 		errs = append(errs, n.trimChat(ctx, id))
 	}
 	return errors.Join(errs...)
 }
 
-// writeBatch runs one transaction of a purge and then leaves the writer to others for a while.
+// writeBatch runs one transaction of a purge. Then it pauses, so that others can write.
 func (n *Network) writeBatch(ctx context.Context, do func(*sqldb.Tx) error) error {
 	began := time.Now()
 	if err := n.db.Write(ctx, do); err != nil {
@@ -144,7 +144,7 @@ func (n *Network) deleteBatches(ctx context.Context, batch int64, query string, 
 	return nil
 }
 
-// deleteRows runs a DELETE and returns how many rows it removed. Their positions are not assigned again after a restart.
+// deleteRows runs a DELETE and returns the number of rows. Their positions are not assigned again after a restart.
 func (n *Network) deleteRows(tx *sqldb.Tx, query string, args ...any) (deleted int64, err error) {
 	deleted, err = tx.Exec(query, args...)
 	if err == nil && deleted > 0 {
@@ -153,11 +153,11 @@ func (n *Network) deleteRows(tx *sqldb.Tx, query string, args ...any) (deleted i
 	return deleted, err
 }
 
-// trimChat removes the oldest messages of a phone that has more than keepMessages.
+// trimChat deletes the oldest messages of a phone that has more than maxMessages.
 func (n *Network) trimChat(ctx context.Context, phone int64) error {
 	var last int64
 	err := n.db.Read(ctx).QueryRow(`SELECT seq FROM messages WHERE phone = $1 ORDER BY seq DESC LIMIT 1 OFFSET $2`,
-		[]any{phone, keepMessages}, &last)
+		[]any{phone, maxMessages}, &last)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	}
@@ -168,11 +168,12 @@ func (n *Network) trimChat(ctx context.Context, phone int64) error {
 		`DELETE FROM messages WHERE seq IN (SELECT seq FROM messages WHERE phone = $2 AND seq <= $3 ORDER BY seq LIMIT $1)`, phone, last)
 }
 
-// sweepPhones trims the chats of all phones and removes the phones that nothing distinguishes from one that does not
-// exist: no messages, no name or setting of its own, no group, and older than the retention.
+// sweepPhones trims the chats of all phones. It deletes phones that are like one that does not exist: without messages,
+// name, settings and group, and older than the retention.
 func (n *Network) sweepPhones(ctx context.Context, now time.Time) error {
 	for after := int64(0); ; {
-		ids, err := collect(n.db.Read(ctx), scanOne[int64], `SELECT id FROM phones WHERE id > $1 ORDER BY id LIMIT $2`, after, purgeBatch)
+		ids, err := sqldb.Collect(n.db.Read(ctx), sqldb.ScanOne[int64],
+			`SELECT id FROM phones WHERE id > $1 ORDER BY id LIMIT $2`, after, purgeBatch)
 		if err != nil || len(ids) == 0 {
 			return err
 		}
@@ -185,7 +186,7 @@ func (n *Network) sweepPhones(ctx context.Context, now time.Time) error {
 			_, err := tx.Exec(`DELETE FROM phones WHERE id > $1 AND id <= $2 AND created_at < $3 AND changed = 0 AND
 				NOT EXISTS (SELECT 1 FROM messages WHERE phone = phones.id) AND NOT EXISTS (SELECT 1 FROM events WHERE phone = phones.id) AND
 				number NOT IN (SELECT m.number FROM groups g JOIN members m ON m.grp = g.id WHERE g.world = phones.world)`,
-				after, ids[len(ids)-1], now.Add(-keepFor).UnixMilli())
+				after, ids[len(ids)-1], now.Add(-retention).UnixMilli())
 			return err
 		})
 		if err != nil {
@@ -195,7 +196,7 @@ func (n *Network) sweepPhones(ctx context.Context, now time.Time) error {
 	}
 }
 
-// purgeRemovedWorlds removes the worlds of deleted and reset channels.
+// purgeRemovedWorlds deletes the worlds of deleted and reset channels.
 func (n *Network) purgeRemovedWorlds(ctx context.Context) error {
 	for {
 		var world int64
@@ -214,7 +215,7 @@ func (n *Network) purgeRemovedWorlds(ctx context.Context) error {
 
 func (n *Network) purgeWorld(ctx context.Context, world int64) error {
 	for {
-		ids, err := collect(n.db.Read(ctx), scanOne[int64], `SELECT id FROM phones WHERE world = $1 LIMIT $2`, world, purgeBatch)
+		ids, err := sqldb.Collect(n.db.Read(ctx), sqldb.ScanOne[int64], `SELECT id FROM phones WHERE world = $1 LIMIT $2`, world, purgeBatch)
 		if err != nil {
 			return err
 		}

@@ -40,10 +40,10 @@ func TestOldMessagesArePurged(t *testing.T) {
 			after           time.Duration
 			files, messages int
 		}{
-			{keepFilesFor - time.Minute, 1, 2*purgeBatch + 4},
-			{keepFilesFor + time.Minute, 0, 2*purgeBatch + 4},
-			{keepFor - time.Minute, 0, 2*purgeBatch + 4},
-			{keepFor + time.Minute, 0, 0},
+			{fileRetention - time.Minute, 1, 2*purgeBatch + 4},
+			{fileRetention + time.Minute, 0, 2*purgeBatch + 4},
+			{retention - time.Minute, 0, 2*purgeBatch + 4},
+			{retention + time.Minute, 0, 0},
 		} {
 			now := time.Now().Add(test.after)
 			must(t, d.network.purge(t.Context(), now))
@@ -68,13 +68,13 @@ func TestLongChatsAreTrimmed(t *testing.T) {
 			_, err := tx.Exec(`WITH RECURSIVE i (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM i WHERE n < $1)
 				INSERT INTO messages (seq, phone, from_phone, id, kind, body, reply_to, at)
 				SELECT n + 1, (SELECT id FROM phones WHERE number = $2), 0, 'M' || n, 'text', n, '', $3 FROM i`,
-				keepMessages+purgeBatch+3, ayu, time.Now().UnixMilli())
-			d.network.seq.Store(keepMessages + purgeBatch + 4)
+				maxMessages+purgeBatch+3, ayu, time.Now().UnixMilli())
+			d.network.seq.Store(maxMessages + purgeBatch + 4)
 			return err
 		}))
 		d.send(append(texts(budi, 5), text(ayu, "newest"))...)
 		waitFor(t, 2*purgeEvery)
-		if count := rows(t, d.network, "messages"); count != keepMessages+5 {
+		if count := rows(t, d.network, "messages"); count != maxMessages+5 {
 			t.Errorf("there are %d messages", count)
 		}
 		if got := d.messages(ayu, Query{Limit: 1}); got[0].Body != fmt.Sprint(purgeBatch+5) {

@@ -24,15 +24,15 @@ import (
 
 // Outgoing is what a phone sends to the channel.
 type Outgoing struct {
-	// Content is a text, image, video, file, voice or location. What it says of its media (name, type,
-	// seconds) is kept; what is left out is taken from the bytes.
+	// Content is a text, image, video, file, voice or location. Properties of its media that are empty are found from the
+	// bytes.
 	Content parley.Content
 	Media   []byte // the bytes of the file that Content carries
 	ReplyTo string // the id of a message in the chat, full or bare; empty: no reply
 }
 
-// SendAs has a phone send a message. It is kept until the channel took it: a phone that is offline
-// sends it when it is online again.
+// SendAs sends a message as a phone. It is stored until the channel accepts it. A phone that is offline sends it when it is
+// online again.
 func (n *Network) SendAs(ctx context.Context, channel parley.ChannelCode, number string, o Outgoing) (Message, error) {
 	w, p, err := n.actor(ctx, channel, number)
 	if err != nil {
@@ -52,15 +52,15 @@ func (n *Network) SendAs(ctx context.Context, channel parley.ChannelCode, number
 	}
 	m := phoneMessage{id: newPhoneMessageID(), content: content, replyTo: replyTo, media: o.Media, at: time.Now()}
 	var seq int64
-	err = n.db.Write(ctx, func(tx *sqldb.Tx) (err error) {
-		if p, err = w.phone(tx, p.Number); err != nil { // again, in case that the world was reset
+	err = n.write(ctx, "send as phone", func(tx *sqldb.Tx) (err error) {
+		if p, err = w.phone(tx, p.Number); err != nil { // again, in case the world was reset
 			return err
 		}
 		seq, err = w.addPhoneMessage(tx, p, m)
 		return err
 	})
 	if err != nil {
-		return Message{}, fmt.Errorf("send as phone: %w", err)
+		return Message{}, err
 	}
 	return m.message(p, seq), nil
 }
@@ -110,54 +110,38 @@ func describe(o Outgoing) (parley.Content, error) {
 	if o.Content != nil && o.Content.Kind().IsMedia() && len(o.Media) == 0 {
 		return nil, parley.InvalidField("file", "file must have content.")
 	}
-	switch c := o.Content.(type) {
-	case parley.Text:
-		return c, nil
-	case parley.Location:
-		return c, nil
-	case parley.Image:
-		c.Media = described(c.Media, o.Media)
-		if config, _, err := image.DecodeConfig(bytes.NewReader(o.Media)); err == nil {
-			c.Media.Width, c.Media.Height = config.Width, config.Height
-		}
-		return c, nil
-	case parley.Video:
-		c.Media = described(c.Media, o.Media)
-		return c, nil
-	case parley.File:
-		c.Media = described(c.Media, o.Media)
-		return c, nil
-	case parley.Voice:
-		c.Media = described(c.Media, o.Media)
-		return c, nil
+	switch o.Content.(type) {
+	case parley.Text, parley.Location:
+		return o.Content, nil
+	case parley.Image, parley.Video, parley.File, parley.Voice:
+	default:
+		return nil, parley.InvalidField("type", "type must be text, image, voice, video, file or location.")
 	}
-	return nil, parley.InvalidField("type", "type must be text, image, voice, video, file or location.")
-}
-
-func described(m parley.Media, data []byte) parley.Media {
-	m.Size = int64(len(data))
-	sum := sha256.Sum256(data)
+	m := *parley.MediaOf(o.Content)
+	m.Size = int64(len(o.Media))
+	sum := sha256.Sum256(o.Media)
 	m.SHA256 = sum[:]
 	if m.MIME == "" {
-		m.MIME = http.DetectContentType(data)
+		m.MIME = http.DetectContentType(o.Media)
 	}
-	return m
+	if _, ok := o.Content.(parley.Image); ok {
+		if config, _, err := image.DecodeConfig(bytes.NewReader(o.Media)); err == nil {
+			m.Width, m.Height = config.Width, config.Height
+		}
+	}
+	return parley.WithMedia(o.Content, m), nil
 }
 
-// newPhoneMessageID chooses an id as phones of the real network do: other than the gateway's own.
+// newPhoneMessageID chooses an id in the form of the real network's phones, which is not the gateway's.
 func newPhoneMessageID() parley.MessageID {
 	random := make([]byte, 9)
 	rand.Read(random) // never fails
 	return parley.MessageID(fmt.Sprintf("3A%X", random))
 }
 
-// React has a phone react to a message of the chat; an empty emoji takes the reaction back.
+// React reacts to a message of the chat as a phone; an empty emoji removes the reaction.
 func (n *Network) React(ctx context.Context, channel parley.ChannelCode, number, messageID, emoji string) error {
-	w, p, err := n.actor(ctx, channel, number)
-	if err != nil {
-		return err
-	}
-	target, err := n.target(ctx, p, "message_id", messageID)
+	w, p, target, err := n.actOn(ctx, channel, number, messageID)
 	if err != nil {
 		return err
 	}
@@ -165,14 +149,9 @@ func (n *Network) React(ctx context.Context, channel parley.ChannelCode, number,
 		`UPDATE messages SET phone_reaction = $4`+oneMessage, emoji)
 }
 
-// Vote has a phone choose among the options of a poll that the channel sent; no options take the
-// choice back.
+// Vote chooses options of a poll that the channel sent, as a phone. No options remove the vote.
 func (n *Network) Vote(ctx context.Context, channel parley.ChannelCode, number, messageID string, options []string) error {
-	w, p, err := n.actor(ctx, channel, number)
-	if err != nil {
-		return err
-	}
-	target, err := n.target(ctx, p, "message_id", messageID)
+	w, p, target, err := n.actOn(ctx, channel, number, messageID)
 	if err != nil {
 		return err
 	}
@@ -186,7 +165,7 @@ func (n *Network) Vote(ctx context.Context, channel parley.ChannelCode, number, 
 		}
 	}
 	if len(options) > 1 && !poll.Multiple {
-		return parley.InvalidField("options", "options must be one option: this poll takes a single answer.")
+		return parley.InvalidField("options", "options must be one option: this poll allows a single choice.")
 	}
 	votes, err := json.Marshal(options)
 	if err != nil {
@@ -196,19 +175,15 @@ func (n *Network) Vote(ctx context.Context, channel parley.ChannelCode, number, 
 		`UPDATE messages SET votes = $4`+oneMessage, string(votes))
 }
 
-// Delete has a phone take back a message that it sent. Doing so twice is no error.
+// Delete deletes a message that a phone sent. A second call is no error.
 func (n *Network) Delete(ctx context.Context, channel parley.ChannelCode, number, messageID string) error {
-	w, p, err := n.actor(ctx, channel, number)
-	if err != nil {
-		return err
-	}
-	target, err := n.target(ctx, p, "message_id", messageID)
+	w, p, target, err := n.actOn(ctx, channel, number, messageID)
 	if err != nil {
 		return err
 	}
 	if target.ID.FromMe {
 		return parley.InvalidField("message_id",
-			"message_id must be that of a message which the phone sent: it cannot take back others.")
+			"message_id must be that of a message which the phone sent: it cannot delete others.")
 	}
 	if target.Status == parley.Deleted {
 		return nil
@@ -216,8 +191,8 @@ func (n *Network) Delete(ctx context.Context, channel parley.ChannelCode, number
 	return n.change(ctx, w, p, target, event{Type: deletionEvent, Target: target.ID.ID}, deleteMessage, int64(parley.Deleted))
 }
 
-// Read has a phone read one message, or everything that it shows if messageID is empty, and returns
-// how many were new to it. A phone that never reads tells nobody, and so it is always none.
+// Read reads one message as a phone, or everything that it shows if messageID is empty. It returns how many were unread. A
+// phone that never reads sends no receipts, so it returns 0.
 func (n *Network) Read(ctx context.Context, channel parley.ChannelCode, number, messageID string) (int, error) {
 	w, p, err := n.actor(ctx, channel, number)
 	if err != nil {
@@ -254,11 +229,11 @@ func (n *Network) readOne(ctx context.Context, w *world, p *phone, m Message) (i
 
 // readAll moves the phone's cursor and stores the receipts for the channel, in one transaction.
 func (n *Network) readAll(ctx context.Context, w *world, p *phone) (count int, err error) {
-	err = n.db.Write(ctx, func(tx *sqldb.Tx) error {
+	err = n.write(ctx, "read as phone", func(tx *sqldb.Tx) error {
 		if p, err = w.phone(tx, p.Number); err != nil { // its cursors may have moved
 			return err
 		}
-		unread, err := collect(tx.Conn, scanArrival, `SELECT seq, id, kind, at FROM messages
+		unread, err := sqldb.Collect(tx.Conn, scanArrival, `SELECT seq, id, kind, at FROM messages
 			WHERE phone = $1 AND seq > $2 AND seq <= $3 AND from_phone = 0 AND status = 0 ORDER BY seq`, p.id, p.read, p.shownUpTo())
 		count = len(unread)
 		if err != nil || count == 0 {
@@ -279,24 +254,27 @@ func (n *Network) readAll(ctx context.Context, w *world, p *phone) (count int, e
 		}
 		return nil
 	})
-	if err != nil {
-		return 0, fmt.Errorf("read as phone: %w", err)
-	}
-	return count, nil
+	return count, err
 }
 
-// change changes a message of a phone's chat and stores what the phone did for the channel, in one transaction.
+// change changes a message of a phone's chat and stores the event for the channel, in one transaction.
 func (n *Network) change(ctx context.Context, w *world, p *phone, m Message, e event, update string, value any) error {
-	err := n.db.Write(ctx, func(tx *sqldb.Tx) error {
+	return n.write(ctx, "act as phone", func(tx *sqldb.Tx) error {
 		if _, err := tx.Exec(update, p.id, string(m.ID.ID), direction(m.ID.FromMe), value); err != nil {
 			return err
 		}
 		return w.addEvent(tx, p, e)
 	})
+}
+
+// actOn finds the phone that a caller acts as and the message that it acts on.
+func (n *Network) actOn(ctx context.Context, channel parley.ChannelCode, number, messageID string) (*world, *phone, Message, error) {
+	w, p, err := n.actor(ctx, channel, number)
 	if err != nil {
-		return fmt.Errorf("act as phone: %w", err)
+		return nil, nil, Message{}, err
 	}
-	return nil
+	target, err := n.target(ctx, p, "message_id", messageID)
+	return w, p, target, err
 }
 
 // actor finds the phone that a caller acts as.
@@ -315,7 +293,7 @@ func (n *Network) actor(ctx context.Context, channel parley.ChannelCode, number 
 	return w, p, nil
 }
 
-// CheckMessage reports a field that names no message of the chat with a phone.
+// CheckMessage returns an error about a field unless it is the id of a message in the chat with a phone.
 func (n *Network) CheckMessage(ctx context.Context, channel parley.ChannelCode, number, field, id string) error {
 	_, p, err := n.find(ctx, channel, number)
 	if err == nil {
@@ -324,8 +302,8 @@ func (n *Network) CheckMessage(ctx context.Context, channel parley.ChannelCode, 
 	return err
 }
 
-// target finds a message of the phone's chat by its full or bare id. A bare id that both sides used
-// means the one that the channel sent.
+// target finds a message of the phone's chat by its full or bare id. If both sides used a bare id, it finds the channel's
+// message.
 func (n *Network) target(ctx context.Context, p *phone, field, id string) (Message, error) {
 	unknown := parley.InvalidField(field, field+" must be the id of a message in the chat with this phone.")
 	ref, err := parley.ParseMessageRef(id)
@@ -344,9 +322,9 @@ func (n *Network) target(ctx context.Context, p *phone, field, id string) (Messa
 	return Message{}, unknown
 }
 
-// message reads one message of a phone's chat; there being none is sql.ErrNoRows.
+// message reads one message of a phone's chat. If there is none the error is sql.ErrNoRows.
 func (n *Network) message(ctx context.Context, p *phone, from int64, id parley.MessageID) (Message, error) {
-	list, err := collect(n.db.Read(ctx), p.scanMessage, `SELECT `+messageColumns+` FROM messages`+oneMessage, p.id, string(id), from)
+	list, err := sqldb.Collect(n.db.Read(ctx), p.scanMessage, `SELECT `+messageColumns+` FROM messages`+oneMessage, p.id, string(id), from)
 	if err != nil {
 		return Message{}, fmt.Errorf("read message: %w", err)
 	}

@@ -37,7 +37,7 @@ type Cursor string
 
 func cursorAt(seq int64) Cursor { return Cursor("c" + strconv.FormatInt(seq, 36)) }
 
-// Check reports a cursor that this server cannot have given.
+// Check returns an error for a cursor that is not from this server.
 func (c Cursor) Check() error {
 	_, err := c.seq()
 	return err
@@ -50,23 +50,22 @@ func (c Cursor) seq() (int64, error) {
 	digits, ok := strings.CutPrefix(string(c), "c")
 	seq, err := strconv.ParseInt(digits, 36, 64)
 	if !ok || err != nil || seq < 0 || cursorAt(seq) != c {
-		return 0, parley.InvalidField("after", "after must be a cursor as this server gave it.")
+		return 0, parley.InvalidField("after", "after must be a cursor from this server.")
 	}
 	return seq, nil
 }
 
-// Query says which messages are wanted. The zero value is all that reached the phone, up to
-// [DefaultLimit].
+// Query selects messages. The zero value selects everything that reached the phone, up to [DefaultLimit].
 type Query struct {
 	After    Cursor
 	Kind     parley.Kind   // empty: every kind
 	Contains string        // in the body or the file's name, in any case; empty: everything
 	Limit    int           // zero: DefaultLimit
-	Wait     time.Duration // how long to wait until one matches; zero: not at all
-	Both     bool          // also what the phone itself sent
+	Wait     time.Duration // how long to wait for a match; 0: not at all
+	Both     bool          // also what the phone sent
 }
 
-// DefaultLimit is how many messages one call returns unless it says otherwise.
+// DefaultLimit is how many messages one call returns by default.
 const DefaultLimit = 50
 
 // Page is what [Network.Messages] returns.
@@ -75,7 +74,7 @@ type Page struct {
 	Cursor   Cursor    // the position after the last of them, or the one asked for
 }
 
-// Cursor returns the position that everything later comes after.
+// Cursor returns the current position: later messages come after it.
 func (n *Network) Cursor(ctx context.Context, channel parley.ChannelCode) (Cursor, error) {
 	if _, err := n.world(ctx, channel); err != nil {
 		return "", err
@@ -87,9 +86,8 @@ func (n *Network) Cursor(ctx context.Context, channel parley.ChannelCode) (Curso
 	return cursorAt(seq), nil
 }
 
-// Messages returns what reached a phone, oldest first: also what waits for it while it is offline,
-// which its status tells. With a wait it returns as soon as one matches; if none does in time the
-// error is a [*WaitTimeout].
+// Messages returns what reached a phone, oldest first. It includes what waits for an offline phone, with status SENT. With
+// a wait it returns at the first match. If there is none in time the error is a [*WaitTimeout].
 func (n *Network) Messages(ctx context.Context, channel parley.ChannelCode, number string, q Query) (Page, error) {
 	after, err := q.After.seq()
 	if err != nil {
@@ -116,7 +114,7 @@ func (n *Network) messages(
 	if err != nil {
 		return Page{}, false, err
 	}
-	arrived, release := w.awaitMessage(p.id) // before reading, so that none is missed in between
+	arrived, release := w.awaitMessage(p.id) // before the read, so none is missed in between
 	defer release()
 	found, err := n.read(ctx, p, after, q)
 	if err != nil {
@@ -140,8 +138,8 @@ func (n *Network) messages(
 
 const messageColumns = `seq, from_phone, id, kind, body, data, reply_to, at, copies, status, reaction, phone_reaction, votes`
 
-// read returns the messages of a phone after a position that match the query. What a text contains
-// is decided here and not in the database, which does not know the letters of every language.
+// read returns the messages of a phone after a position that match the query. Texts are compared here, because the database
+// does not know the letters of every language.
 func (n *Network) read(ctx context.Context, p *phone, after int64, q Query) ([]Message, error) {
 	var list []Message
 	err := n.scan(ctx, p, after, q.Both, func(m Message) bool {
@@ -177,32 +175,7 @@ func (n *Network) scan(ctx context.Context, p *phone, after int64, both bool, do
 	return rows.Err()
 }
 
-// scanner is a row of a result.
-type scanner interface{ Scan(into ...any) error }
-
-// collect runs a query and scans its rows.
-func collect[T any](c *sqldb.Conn, scan func(scanner) (T, error), query string, args ...any) ([]T, error) {
-	rows, err := c.Query(query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	list := []T{}
-	for rows.Next() {
-		v, err := scan(rows)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, v)
-	}
-	return list, rows.Err()
-}
-
-// scanOne scans a row of one column.
-func scanOne[T any](row scanner) (v T, err error) {
-	err = row.Scan(&v)
-	return v, err
-}
+type scanner = sqldb.Scanner
 
 func (p *phone) scanMessage(row scanner) (Message, error) {
 	var m Message
@@ -218,7 +191,7 @@ func (p *phone) scanMessage(row scanner) (Message, error) {
 	m.ID.Chat, m.ID.FromMe = p.contactID(), !fromPhone
 	m.At = time.UnixMilli(at).UTC()
 	m.Cursor = cursorAt(seq)
-	if m.Status == 0 { // it follows from the phone's cursors, so that receipts need not change every row
+	if m.Status == 0 { // then it follows from the phone's cursors: receipts change no rows
 		m.Status = p.statusOf(seq, fromPhone, m.Kind)
 	}
 	if m.Content, err = parley.DecodeContent(m.Kind, m.Body, data); err != nil {
@@ -265,8 +238,7 @@ func (m *Message) contains(text string) bool {
 		m.Media != nil && strings.Contains(strings.ToLower(m.Media.Filename), text)
 }
 
-// Chat is what a phone's list of chats shows of the one with the channel: the only one there is, because
-// every channel has a world of its own.
+// Chat is an entry of a phone's list of chats. The list has one entry, because every channel has its own world.
 type Chat struct {
 	Number      string   // the channel's
 	Last        *Message // nil: the chat is empty
@@ -274,10 +246,10 @@ type Chat struct {
 	TypingUntil time.Time
 }
 
-// ChatPage is a part of a chat as the phone shows it.
+// ChatPage is a page of a chat as the phone shows it.
 type ChatPage struct {
 	Messages []Message // of both sides, newest first
-	Next     Cursor    // the position that older ones are before; empty: there are none
+	Next     Cursor    // for older messages; empty: there are none
 }
 
 const maxUnread = 999 // no screen shows more
@@ -302,14 +274,14 @@ func (n *Network) Chats(ctx context.Context, channel parley.ChannelCode, number 
 	return []Chat{chat}, nil
 }
 
-// Chat reads what a phone shows of its chat with the channel: what reached it and what it sent, newest
-// first, before a position. What waits for a phone that is offline is not on its screen.
+// Chat reads a phone's chat with the channel before a position, newest message first. What waits for an offline phone is
+// not shown.
 func (n *Network) Chat(ctx context.Context, channel parley.ChannelCode, number string, before Cursor, limit int) (ChatPage, error) {
 	last := int64(math.MaxInt64)
 	if before != "" {
 		seq, err := before.seq()
 		if err != nil {
-			return ChatPage{}, parley.InvalidField("before", "before must be a cursor as this server gave it.")
+			return ChatPage{}, parley.InvalidField("before", "before must be a cursor from this server.")
 		}
 		last = seq
 	}
@@ -321,7 +293,7 @@ func (n *Network) Chat(ctx context.Context, channel parley.ChannelCode, number s
 }
 
 func (n *Network) chat(ctx context.Context, p *phone, before int64, limit int) (page ChatPage, err error) {
-	page.Messages, err = collect(n.db.Read(ctx), p.scanMessage, `SELECT `+messageColumns+` FROM messages
+	page.Messages, err = sqldb.Collect(n.db.Read(ctx), p.scanMessage, `SELECT `+messageColumns+` FROM messages
 		WHERE phone = $1 AND seq < $2 AND (from_phone = 1 OR seq <= $3) ORDER BY seq DESC LIMIT $4`,
 		p.id, before, p.shownUpTo(), limit+1)
 	if err != nil {
@@ -334,8 +306,7 @@ func (n *Network) chat(ctx context.Context, p *phone, before int64, limit int) (
 	return page, nil
 }
 
-// Message finds one message of a phone's chat by its full or bare id; there being none is
-// [parley.ErrNotFound].
+// Message finds one message of a phone's chat by its full or bare id. If there is none the error is [parley.ErrNotFound].
 func (n *Network) Message(ctx context.Context, channel parley.ChannelCode, number, id string) (Message, error) {
 	_, p, err := n.find(ctx, channel, number)
 	if err != nil {
@@ -346,4 +317,88 @@ func (n *Network) Message(ctx context.Context, channel parley.ChannelCode, numbe
 		return Message{}, parley.ErrNotFound
 	}
 	return m, err
+}
+
+// WaitTimeout is the error of a wait without a match. Its text contains nothing of the messages, so it can be logged.
+// [WaitTimeout.Sentence] does.
+type WaitTimeout struct {
+	Number  string
+	Query   Query
+	Arrived []Message // what reached the phone after the cursor, the last maxArrived of it
+	Total   int       // the number of all of these
+}
+
+const maxArrived = 10 // messages listed when a wait times out
+
+func (e *WaitTimeout) Error() string {
+	return fmt.Sprintf("no message matched within %s (%d arrived)", e.Query.Wait, e.Total)
+}
+
+// Sentence says what was expected and what arrived instead.
+func (e *WaitTimeout) Sentence() string {
+	var b strings.Builder
+	kind := "message"
+	if e.Query.Kind != "" {
+		kind = string(e.Query.Kind) + " message"
+	}
+	fmt.Fprintf(&b, "No %s to %s", kind, e.Number)
+	if e.Query.Contains != "" {
+		fmt.Fprintf(&b, " containing %q", e.Query.Contains)
+	}
+	fmt.Fprintf(&b, " within %s.", e.Query.Wait)
+	switch e.Total {
+	case 0:
+		b.WriteString(" Nothing arrived at that phone after the cursor.")
+		return b.String()
+	case 1:
+		b.WriteString(" 1 message did arrive at that phone after the cursor:")
+	default:
+		fmt.Fprintf(&b, " %d messages did arrive at that phone after the cursor", e.Total)
+		if e.Total > len(e.Arrived) {
+			fmt.Fprintf(&b, ", the last %d", len(e.Arrived))
+		}
+		b.WriteString(":")
+	}
+	for i, m := range e.Arrived {
+		if i > 0 {
+			b.WriteString(";")
+		}
+		fmt.Fprintf(&b, " %s %s %s %s", m.At.Format(time.TimeOnly), m.Kind, m.brief(), m.Status)
+	}
+	b.WriteString(".")
+	return b.String()
+}
+
+// brief is the text of a message in a list.
+func (m *Message) brief() string {
+	const most = 60
+	text := m.Body
+	if text == "" && m.Media != nil {
+		text = m.Media.Filename
+	}
+	if runes := []rune(text); len(runes) > most {
+		text = string(runes[:most]) + "…"
+	}
+	return strconv.Quote(text)
+}
+
+// timedOut returns the error of a wait that ended, with what arrived instead.
+func (n *Network) timedOut(ctx context.Context, channel parley.ChannelCode, number string, after int64, q Query) error {
+	_, p, err := n.find(ctx, channel, number) // its cursors may have moved
+	if err != nil {
+		return err
+	}
+	e := &WaitTimeout{Number: p.Number, Query: q}
+	err = n.scan(ctx, p, after, false, func(m Message) bool {
+		e.Arrived = append(e.Arrived, m)
+		if len(e.Arrived) > maxArrived {
+			e.Arrived = e.Arrived[1:]
+		}
+		e.Total++
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	return e
 }

@@ -142,7 +142,8 @@ func TestWaitTimesOutAndTellsWhatCame(t *testing.T) {
 		if !ok || timeout.Total != 1 || time.Since(began) != 10*time.Second {
 			t.Fatalf("got %v after %s", err, time.Since(began))
 		}
-		want := `No message to 6281234567890 containing "kode" within 10s. 1 message did arrive at that phone after the cursor: 00:00:00 text "Selamat datang di Toko Ayu" DELIVERED.`
+		want := `No message to 6281234567890 containing "kode" within 10s. ` +
+			`1 message did arrive at that phone after the cursor: 00:00:00 text "Selamat datang di Toko Ayu" DELIVERED.`
 		if got := timeout.Sentence(); got != want {
 			t.Errorf("it says %s\nwant    %s", got, want)
 		}
@@ -150,7 +151,8 @@ func TestWaitTimesOutAndTellsWhatCame(t *testing.T) {
 			t.Errorf("its text may be logged, but says %s", err)
 		}
 		_, err = d.network.Messages(t.Context(), "test", budi, Query{Kind: parley.KindImage, Wait: time.Second})
-		if timeout, ok := errors.AsType[*WaitTimeout](err); !ok || timeout.Sentence() != "No image message to 6281234567891 within 1s. Nothing arrived at that phone after the cursor." {
+		want = "No image message to 6281234567891 within 1s. Nothing arrived at that phone after the cursor."
+		if timeout, ok := errors.AsType[*WaitTimeout](err); !ok || timeout.Sentence() != want {
 			t.Errorf("got %+v", err)
 		}
 	})
