@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"parley"
@@ -12,14 +11,10 @@ import (
 
 // readEndpoints reads the endpoints if webhooks have changed, deliveries were replayed, or the last read failed.
 func (e *Engine) readEndpoints(ctx context.Context, now time.Time) {
-	e.mu.Lock()
-	reload := e.reload
-	e.reload = false
-	e.mu.Unlock()
-	if !reload && (!e.reading.failing || now.Before(e.readAt.Add(storeErrorPause))) {
+	if !e.reload && (!e.reading.failing || now.Before(e.readAt.Add(storeErrorPause))) {
 		return
 	}
-	e.readAt = now
+	e.reload, e.readAt = false, now
 	if err := e.updateEndpoints(ctx); ctx.Err() == nil {
 		e.reading.report(e.Log, err, "deliveries cannot be read: webhooks and callbacks wait", "deliveries can be read again")
 	}
@@ -90,32 +85,8 @@ func (e *Engine) countBroken() {
 	e.metrics.broken.Set(float64(broken))
 }
 
-// applyInput applies what other goroutines handed over.
-func (e *Engine) applyInput(now time.Time) {
-	e.mu.Lock()
-	notified, retries, returned, stored := e.notified, e.retries, e.returned, e.stored
-	e.notified, e.retries, e.returned, e.stored = map[parley.Endpoint]bool{}, map[parley.Endpoint]bool{}, nil, nil
-	e.mu.Unlock()
-	for key := range retries {
-		e.endpoint(key).restart()
-	}
-	for _, r := range returned {
-		e.finishAttempt(r, now)
-	}
-	for _, r := range stored {
-		if ep := e.endpoints[r.endpoint]; ep != nil {
-			delete(ep.known, r.delivery.ID)
-			ep.mayBeDue = true // the next one of its chat, or itself later
-			e.active[ep] = true
-		}
-	}
-	for key := range notified {
-		if e.endpoints[key] == nil && strings.HasPrefix(string(key), "whk_") { // a new webhook: read it at once
-			e.input(func() { e.reload = true })
-			continue
-		}
-		e.endpoint(key).mayBeDue = true
-	}
+// activateDue makes endpoints active whose time has come.
+func (e *Engine) activateDue(now time.Time) {
 	if !e.nextCheck.IsZero() && !now.Before(e.nextCheck) {
 		e.nextCheck = time.Time{}
 		for _, ep := range e.endpoints {
@@ -315,6 +286,6 @@ func (e *Engine) start(ctx context.Context, ep *endpoint, j job, now time.Time) 
 	e.busy[ep] = true
 	e.sends.Go(func() {
 		r.attempt, r.err = e.attempt(ctx, r.url, &j)
-		e.input(func() { e.returned = append(e.returned, r) })
+		e.inRun(func(now time.Time) { e.finishAttempt(r, now) })
 	})
 }

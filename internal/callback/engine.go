@@ -8,7 +8,7 @@
 // Invariants:
 //   - The store holds the deliveries. One that was attempted and not stored is attempted again under the same event id.
 //   - Deliveries of one chat to one webhook keep their order.
-//   - Only Run touches the endpoints. Other goroutines hand their input over through the fields under mu.
+//   - Only Run touches the endpoints. Other goroutines pass functions to Run, which calls them in order.
 //   - Endpoints that are slow or fail use at most half of all attempts, so the others stay fast.
 //   - Logs name hosts, never whole addresses: those may hold secrets.
 package callback
@@ -18,6 +18,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -88,14 +89,11 @@ type Engine struct {
 	wake    chan struct{} // holds one notification
 	sends   sync.WaitGroup
 
-	mu       sync.Mutex
-	notified map[parley.Endpoint]bool // the store may have a due delivery
-	retries  map[parley.Endpoint]bool // an attempt now was requested
-	returned []result                 // attempts that ended
-	stored   []result                 // results that are in the store
-	reload   bool                     // webhooks have changed, or deliveries were replayed
+	mu    sync.Mutex
+	input []func(now time.Time) // called by Run
 
 	// Owned by Run.
+	reload    bool // webhooks have changed, or deliveries were replayed
 	endpoints map[parley.Endpoint]*endpoint
 	active    map[*endpoint]bool // may have something to send now
 	busy      map[*endpoint]bool // have attempts in flight
@@ -113,26 +111,36 @@ func New(c Config) *Engine {
 	if c.ClockTrusted == nil {
 		c.ClockTrusted = func() bool { return true }
 	}
-	e := &Engine{Config: c, wake: make(chan struct{}, 1), notified: map[parley.Endpoint]bool{}, retries: map[parley.Endpoint]bool{},
-		endpoints: map[parley.Endpoint]*endpoint{}, active: map[*endpoint]bool{}, busy: map[*endpoint]bool{}, reload: true}
+	e := &Engine{Config: c, wake: make(chan struct{}, 1), endpoints: map[parley.Endpoint]*endpoint{},
+		active: map[*endpoint]bool{}, busy: map[*endpoint]bool{}, reload: true}
 	e.metrics = newMetrics(c.Metrics, c.Store)
 	e.planner = newPlanner(c, e.notify)
 	e.results = newResultWriter(c, e.resultsStored)
 	return e
 }
 
-// input changes the fields that Run reads under mu, and wakes Run.
-func (e *Engine) input(change func()) {
+// inRun has Run call a function.
+func (e *Engine) inRun(do func(now time.Time)) {
 	e.mu.Lock()
-	change()
+	e.input = append(e.input, do)
 	e.mu.Unlock()
 	wait.Notify(e.wake)
+}
+
+func (e *Engine) applyInput(now time.Time) {
+	e.mu.Lock()
+	input := e.input
+	e.input = nil
+	e.mu.Unlock()
+	for _, do := range input {
+		do(now)
+	}
 }
 
 // Reload makes the engine read the store at once, after webhooks changed or deliveries were replayed.
 func (e *Engine) Reload() {
 	e.planner.Wake()
-	e.input(func() { e.reload = true })
+	e.inRun(func(time.Time) { e.reload = true })
 }
 
 // Run delivers until ctx ends, then waits a little for attempts in flight.
@@ -153,8 +161,9 @@ func (e *Engine) Run(ctx context.Context) error {
 	defer timer.Stop()
 	for ctx.Err() == nil {
 		now := time.Now()
-		e.readEndpoints(ctx, now)
 		e.applyInput(now)
+		e.readEndpoints(ctx, now)
+		e.activateDue(now)
 		e.dispatch(ctx, sending, now)
 		e.countBroken()
 		timer.Reset(max(0, e.untilNextCheck(now)))
@@ -187,9 +196,13 @@ func (e *Engine) notify(endpoints []parley.Endpoint) {
 	if len(endpoints) == 0 {
 		return
 	}
-	e.input(func() {
+	e.inRun(func(time.Time) {
 		for _, key := range endpoints {
-			e.notified[key] = true
+			if e.endpoints[key] == nil && strings.HasPrefix(string(key), "whk_") {
+				e.reload = true // a new webhook
+			} else {
+				e.endpoint(key).mayBeDue = true
+			}
 		}
 	})
 }
@@ -215,9 +228,15 @@ func (e *Engine) resultsStored(results []result) {
 	if disabled {
 		e.planner.Wake()
 	}
-	e.input(func() {
-		e.stored = append(e.stored, results...)
+	e.inRun(func(time.Time) {
 		e.reload = e.reload || disabled
+		for _, r := range results {
+			if ep := e.endpoints[r.endpoint]; ep != nil {
+				delete(ep.known, r.delivery.ID)
+				ep.mayBeDue = true // the next one of its chat, or itself later
+				e.active[ep] = true
+			}
+		}
 	})
 }
 

@@ -72,7 +72,7 @@ func retryAfter(resp *http.Response, now time.Time) time.Duration {
 var ErrFinished = parley.Errorf(parley.BadRequest, "The delivery is finished: it does not wait for a retry. Replay it instead.")
 
 // ErrDisabled says that a webhook is disabled.
-var ErrDisabled = parley.Errorf(parley.BadRequest, "The webhook is switched off. Enable it: that retries what waits.")
+var ErrDisabled = parley.Errorf(parley.BadRequest, "The webhook is switched off. Enable it to retry its waiting deliveries.")
 
 // Retry attempts a waiting delivery now, and returns it as it was before.
 func (e *Engine) Retry(ctx context.Context, id parley.DeliveryID) (d parley.Delivery, err error) {
@@ -96,7 +96,7 @@ func (e *Engine) Retry(ctx context.Context, id parley.DeliveryID) (d parley.Deli
 		return tx.RetryDelivery(ctx, d, d.NextAt)
 	})
 	if err == nil {
-		e.input(func() { e.retries[d.Endpoint()] = true })
+		e.inRun(func(time.Time) { e.endpoint(d.Endpoint()).restart() })
 	}
 	return d, err
 }
@@ -113,7 +113,7 @@ func (e *Engine) RetryWebhook(ctx context.Context, id parley.WebhookID) (waiting
 		return tx.RetryDeliveries(ctx, id, time.Now())
 	})
 	if err == nil {
-		e.input(func() { e.retries[parley.Endpoint(id)] = true })
+		e.inRun(func(time.Time) { e.endpoint(parley.Endpoint(id)).restart() })
 	}
 	return waiting, err
 }

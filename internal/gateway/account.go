@@ -190,7 +190,7 @@ func (a *account) open(ctx context.Context) {
 	session, err := driver.Open(ctx, c, a.handleEvent)
 	if err != nil { // the other channels go on
 		a.g.Log.Error("open session", "channel", c.Code, "error", err)
-		a.setState(ctx, network.State{Status: parley.Failed, Reason: "Its session could not be opened; the log says why."})
+		a.setState(ctx, network.State{Status: parley.Failed, Reason: "Its session could not be opened. See the log of the server."})
 		return
 	}
 	a.mu.Lock()

@@ -12,14 +12,14 @@ import (
 )
 
 // ErrCodeExists rejects the code of an existing channel.
-var ErrCodeExists = parley.InvalidField("code", "code is taken: there is a channel with it already.")
+var ErrCodeExists = parley.InvalidField("code", "code already exists: another channel has it.")
 
 // CreateChannel stores a new channel and starts it. inTx runs in the same transaction.
 func (g *Gateway) CreateChannel(
 	ctx context.Context, c parley.Channel, inTx ...func(*store.Tx, parley.Channel) error,
 ) (parley.Channel, error) {
 	if _, ok := g.Drivers[c.Network]; !ok {
-		return parley.Channel{}, parley.InvalidField("network", "network must be the name of a network that this server has.")
+		return parley.Channel{}, parley.InvalidField("network", "network must be a network of this server.")
 	}
 	c.Begin(time.Now())
 	err := g.Store.Tx(ctx, func(tx *store.Tx) error {
@@ -158,7 +158,7 @@ func (g *Gateway) removeFromNetwork(ctx context.Context, a *account) error {
 func (g *Gateway) ResetChannel(ctx context.Context, code parley.ChannelCode, resetNetwork func(context.Context) error) error {
 	c, ok := g.Channel(code)
 	if !ok || c.Network != parley.Sandbox {
-		return parley.Errorf(parley.BadRequest, "Only a sandbox channel can be cleared.")
+		return parley.Errorf(parley.BadRequest, "Only a sandbox channel can be reset.")
 	}
 	ctx = context.WithoutCancel(ctx) // a cancelled client must not leave it half done
 	if err := g.reset(ctx, code, resetNetwork); err != nil {
@@ -225,7 +225,7 @@ const maxAhead = 100 * 365 * 24 * time.Hour
 func (g *Gateway) AdvanceClock(ctx context.Context, code parley.ChannelCode, d time.Duration) error {
 	c, ok := g.Channel(code)
 	if !ok || c.Network != parley.Sandbox {
-		return parley.Errorf(parley.BadRequest, "Only the clock of a sandbox channel can be moved.")
+		return parley.Errorf(parley.BadRequest, "Only the clock of a sandbox channel can be advanced.")
 	}
 	if d > maxAhead-time.Duration(c.Settings.ClockAhead) {
 		return parley.InvalidField("advance", "advance must leave the clock at most 100 years ahead.")

@@ -67,7 +67,7 @@ type Gateway struct {
 	ready    chan struct{}
 	stopped  chan struct{} // closed when Run ends: nobody confirms messages any more
 	activity bus.Topic[Activity]
-	waiters  sendWaiters
+	waiters  sync.Map // of parley.MessageID to waitingFor
 	fetcher  *mediaFetcher
 	metrics  *metrics
 	clock    clockGuard
@@ -87,8 +87,7 @@ func New(c Config) *Gateway {
 	if c.Clock == nil {
 		c.Clock = time.Now
 	}
-	g := &Gateway{Config: c, ready: make(chan struct{}), stopped: make(chan struct{}), accounts: map[parley.ChannelCode]*account{},
-		waiters: sendWaiters{byID: map[parley.MessageID]waitingFor{}}}
+	g := &Gateway{Config: c, ready: make(chan struct{}), stopped: make(chan struct{}), accounts: map[parley.ChannelCode]*account{}}
 	began := time.Now()
 	g.clock = clockGuard{wall: c.Clock, running: func() time.Duration { return time.Since(began) }, confirms: g.networkConfirms}
 	g.fetcher = newMediaFetcher(g)
@@ -369,4 +368,40 @@ func (g *Gateway) all() []*account {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	return slices.Collect(maps.Values(g.accounts))
+}
+
+// Activity is a change of a message's or channel's status, or a pairing step, for live views. It is not stored.
+type Activity struct {
+	At      time.Time
+	Channel parley.ChannelCode
+
+	// Of a message.
+	Contact parley.ContactID
+	Kind    parley.Kind // empty on a receipt
+	FromMe  bool
+	Text    string
+	ID      parley.MessageID
+	Status  parley.Status
+	Failure *parley.Failure
+	Took    time.Duration // since the message was accepted; zero: unknown
+
+	// Of a channel; empty on messages.
+	State   parley.ChannelStatus
+	Pairing parley.PairingStep // of a pairing step; else empty
+	Reason  string
+}
+
+// Activity subscribes to activity. A subscriber that falls far behind is cut off.
+func (g *Gateway) Activity() (<-chan Activity, func()) {
+	const buffer = 1024
+	return g.activity.Subscribe(buffer)
+}
+
+func activityOf(m *parley.Message) Activity {
+	act := Activity{At: m.UpdatedAt, Channel: m.Channel, Contact: m.Chat, FromMe: m.FromMe, ID: m.ID, Status: m.Status, Failure: m.Failure}
+	if m.Content != nil {
+		act.Kind, act.Text = m.Content.Kind(), m.Content.Text()
+		act.Took = m.UpdatedAt.Sub(m.CreatedAt)
+	}
+	return act
 }

@@ -37,7 +37,7 @@ func (g *Gateway) goLive(ctx context.Context, code parley.ChannelCode, allow []p
 	case c.Settings.ArchiveOf != "":
 		return c.Usable()
 	case c.Network != parley.Sandbox:
-		return parley.Errorf(parley.BadRequest, "Channel %s is live already.", code)
+		return parley.Errorf(parley.BadRequest, "Channel %s is already live.", code)
 	}
 	if !a.retired.CompareAndSwap(nil, &retirement{refusal: errGoingLive(code)}) {
 		return errChannelNotFound(code)

@@ -36,8 +36,40 @@ func newMetrics(r prometheus.Registerer, g *Gateway) *metrics {
 	for _, s := range parley.Statuses {
 		m.byStatus[s] = status.WithLabelValues(s.String())
 	}
-	r.MustRegister(m.accepted, m.received, status, m.toSent, m.files, channelsByStatus{g})
+	r.MustRegister(m.accepted, m.received, status, m.toSent, m.files,
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "parley_messages_waiting", Help: "Messages that wait to be sent."}, func() float64 {
+			return g.sum(func(a *account) int { return a.worker.Depth() })
+		}),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "parley_clock_trusted",
+			Help: "1 while the clock of the machine is trusted; 0 while erasing and expiry by age pause because it is far ahead."}, func() float64 {
+			if g.ClockTrusted() {
+				return 1
+			}
+			return 0
+		}))
+	for _, status := range parley.ChannelStatuses {
+		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "parley_channels", Help: "Channels by status.",
+			ConstLabels: prometheus.Labels{"status": string(status)}}, func() float64 {
+			return g.sum(func(a *account) int {
+				if a.snapshot().State.Status == status {
+					return 1
+				}
+				return 0
+			})
+		}))
+	}
 	return m
+}
+
+// sum adds a number of each account.
+func (g *Gateway) sum(of func(*account) int) float64 {
+	n := 0
+	for _, a := range g.all() {
+		n += of(a)
+	}
+	return float64(n)
 }
 
 func (m *metrics) statusChanged(msg *parley.Message) {
@@ -50,37 +82,3 @@ func (m *metrics) statusChanged(msg *parley.Message) {
 }
 
 func (m *metrics) fetched(result parley.MediaStatus) { m.files.WithLabelValues(string(result)).Inc() }
-
-// channelsByStatus collects the numbers of channels and of queued messages.
-type channelsByStatus struct{ g *Gateway }
-
-var (
-	channelsDesc = prometheus.NewDesc("parley_channels", "Channels by status.", []string{"status"}, nil)
-	waitingDesc  = prometheus.NewDesc("parley_messages_waiting", "Messages that wait to be sent.", nil, nil)
-	trustedDesc  = prometheus.NewDesc("parley_clock_trusted",
-		"1 while the clock of the machine is trusted; 0 while erasing and expiry by age pause because it is far ahead.", nil, nil)
-)
-
-func (channelsByStatus) Describe(ch chan<- *prometheus.Desc) {
-	ch <- channelsDesc
-	ch <- waitingDesc
-	ch <- trustedDesc
-}
-
-func (c channelsByStatus) Collect(ch chan<- prometheus.Metric) {
-	count := map[parley.ChannelStatus]int{}
-	waiting := 0
-	for _, a := range c.g.all() {
-		count[a.snapshot().State.Status]++
-		waiting += a.worker.Depth()
-	}
-	for _, s := range parley.ChannelStatuses {
-		ch <- prometheus.MustNewConstMetric(channelsDesc, prometheus.GaugeValue, float64(count[s]), string(s))
-	}
-	ch <- prometheus.MustNewConstMetric(waitingDesc, prometheus.GaugeValue, float64(waiting))
-	trusted := 0.0
-	if c.g.ClockTrusted() {
-		trusted = 1
-	}
-	ch <- prometheus.MustNewConstMetric(trustedDesc, prometheus.GaugeValue, trusted)
-}

@@ -52,14 +52,18 @@ func (g *Gateway) Send(ctx context.Context, code parley.ChannelCode, drafts []Dr
 	}
 	if a.worker.Depth()+len(drafts) > MaxQueue {
 		return nil, &parley.Error{Code: parley.TooMany, RetryAfter: 10 * time.Second,
-			Message: fmt.Sprintf("Channel %s has %d messages waiting and takes no more until some are sent.", code, MaxQueue)}
+			Message: fmt.Sprintf("The queue of channel %s is full: %d messages wait. Try again after the time in Retry-After.", code, MaxQueue)}
 	}
 	ms := a.newMessages(channel, drafts)
 	var waiter *sendWaiter
 	var timeout <-chan time.Time
 	if options.Wait > 0 {
-		waiter = newSendWaiter(ms)
-		defer g.waiters.remove(waiter)
+		waiter = &sendWaiter{done: make(chan struct{}), messages: ms, open: len(ms)}
+		defer func() {
+			for i := range ms {
+				g.waiters.Delete(ms[i].ID)
+			}
+		}()
 		timer := time.NewTimer(options.Wait)
 		defer timer.Stop()
 		timeout = timer.C
@@ -71,7 +75,11 @@ func (g *Gateway) Send(ctx context.Context, code parley.ChannelCode, drafts []Dr
 			}
 		}
 		if waiter != nil {
-			tx.OnCommit(func() { g.waiters.add(waiter) }) // before the worker has them
+			tx.OnCommit(func() { // before the worker has them
+				for i := range ms {
+					g.waiters.Store(ms[i].ID, waitingFor{waiter, i})
+				}
+			})
 		}
 		return a.acceptAll(ctx, tx, ms, drafts, options.Key)
 	})
@@ -201,8 +209,10 @@ type sendWaiter struct {
 	open     int // neither confirmed nor failed
 }
 
-func newSendWaiter(ms []parley.Message) *sendWaiter {
-	return &sendWaiter{done: make(chan struct{}), messages: ms, open: len(ms)}
+// waitingFor is a message for which a request waits.
+type waitingFor struct {
+	waiter *sendWaiter
+	index  int
 }
 
 // update applies a new status. A receipt may be faster than the confirmation that it implies: the request gets SENT.
@@ -228,40 +238,11 @@ func (w *sendWaiter) current() []parley.Message {
 	return slices.Clone(w.messages)
 }
 
-// sendWaiters finds the waiter of a message.
-type sendWaiters struct {
-	mu   sync.Mutex
-	byID map[parley.MessageID]waitingFor
-}
-
-type waitingFor struct {
-	waiter *sendWaiter
-	index  int
-}
-
-func (ws *sendWaiters) add(w *sendWaiter) {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	for i := range w.messages {
-		ws.byID[w.messages[i].ID] = waitingFor{w, i}
-	}
-}
-
-func (ws *sendWaiters) remove(w *sendWaiter) {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	for i := range w.messages {
-		delete(ws.byID, w.messages[i].ID)
-	}
-}
-
 // statusChanged notifies the waiter, the metrics and the activity of a new status.
 func (g *Gateway) statusChanged(m *parley.Message) {
-	g.waiters.mu.Lock()
-	found, ok := g.waiters.byID[m.ID]
-	g.waiters.mu.Unlock()
-	if ok {
-		found.waiter.update(found.index, m)
+	if found, ok := g.waiters.Load(m.ID); ok {
+		w := found.(waitingFor)
+		w.waiter.update(w.index, m)
 	}
 	g.metrics.statusChanged(m)
 	if g.activity.HasSubscribers() {

@@ -84,10 +84,10 @@ func strangerLimitError(q parley.OTPQuota, now time.Time) *LimitError {
 	var sentence string
 	switch q.Name {
 	case "otp-contacts":
-		sentence = fmt.Sprintf("Codes were sent to %d new contacts within an hour, the most that this channel may.", q.Quota)
+		sentence = fmt.Sprintf("The limit of codes to %d new contacts in an hour is reached.", q.Quota)
 	case "otp-prefix":
-		sentence = fmt.Sprintf("Codes were sent to %d numbers within an hour that share all but their last 4 digits with this one, "+
-			"the most that this channel may.", q.Quota)
+		sentence = fmt.Sprintf("The limit of codes to %d new contacts in an hour whose numbers share all but their last 4 digits "+
+			"is reached.", q.Quota)
 	default:
 		sentence = fmt.Sprintf("Codes to new contacts pause until %s, because too few of the last ones were approved.",
 			parley.Stamp(now.Add(q.Wait)))

@@ -28,7 +28,7 @@ type entry struct {
 // chatQueues is the queue of a channel, chat by chat.
 type chatQueues struct {
 	byKey map[queueKey]*chatQueue
-	// ready lists queues that may have a message to send, by the priority of their first message. takeDue checks them.
+	// ready lists queues that may have a message to send, by the priority of their first message. dequeueDue checks them.
 	ready [parley.Priorities][]*chatQueue
 	later map[*chatQueue]bool // queues whose first message is not due yet
 	// sameChat maps other spellings of a contact to the one of its queue.
@@ -133,8 +133,8 @@ func (qs *chatQueues) markReady(q *chatQueue) {
 	qs.ready[priority] = append(qs.ready[priority], q)
 }
 
-// takeDue removes up to size messages that may be sent now and marks their queues as in flight.
-func (qs *chatQueues) takeDue(size int, now time.Time) []*entry {
+// dequeueDue removes up to size messages that may be sent now and marks their queues as in flight.
+func (qs *chatQueues) dequeueDue(size int, now time.Time) []*entry {
 	for q := range qs.later {
 		if q.due(1, now) > 0 {
 			delete(qs.later, q)

@@ -34,7 +34,7 @@ func (w *Worker) expire(now time.Time) {
 		w.postpone(expired, now.Add(untrustedClockPause))
 		return
 	}
-	why := &parley.Failure{Code: parley.Expired, Message: "It could not be sent in the time that its channel allows."}
+	why := &parley.Failure{Code: parley.Expired, Message: "It expired before it could be sent."}
 	if !w.failAll(expired, why, now) {
 		w.nextExpiry = now.Add(shortPause)
 	}
@@ -64,7 +64,7 @@ func (w *Worker) failOldAccount(now time.Time) bool {
 		}
 	})
 	why := &parley.Failure{Code: parley.AccountChanged,
-		Message: "The channel was paired with another account before it was sent. Send it again if it is meant to come from that one."}
+		Message: "The channel was paired with another account before it was sent. Send it again to send it from the new account."}
 	if !w.failAll(old, why, now) {
 		return false
 	}

@@ -6,7 +6,7 @@
 //   - At most one burst of a chat is in flight, so its messages keep their order.
 //   - A retry uses the same message id, so the network can recognize a duplicate.
 //   - A failure is durable before anyone hears of it. SENT is written shortly afterwards (confirm_writer.go).
-//   - Only Run touches the chat queues. Other goroutines hand their input over through the fields under mu.
+//   - Only Run touches the chat queues. Other goroutines pass functions to Run, which calls them in order.
 package outbox
 
 import (
@@ -79,12 +79,7 @@ type Worker struct {
 	depth [parley.Priorities]atomic.Int64
 
 	mu          sync.Mutex
-	enqueued    []*parley.Message
-	merges      []chatMerge
-	cancelled   []int64  // Seqs
-	receipts    []int64  // Seqs of messages that receipts confirmed
-	returned    []*burst // bursts whose send ended
-	written     []int64  // Seqs whose confirmation is in the store
+	input       []func() // called by Run
 	sender      Sender   // nil while there is no connection
 	connections int      // how many there were
 
@@ -106,14 +101,20 @@ type Worker struct {
 // New makes a worker; Run starts it.
 func New(c Config) *Worker {
 	w := &Worker{Config: c, wake: make(chan struct{}, 1), known: map[int64]*entry{}, queues: newChatQueues()}
-	w.confirms = newConfirmWriter(c, func(seqs []int64) { w.input(func() { w.written = append(w.written, seqs...) }) })
+	w.confirms = newConfirmWriter(c, func(seqs []int64) {
+		w.inRun(func() {
+			for _, seq := range seqs {
+				delete(w.known, seq)
+			}
+		})
+	})
 	return w
 }
 
-// input changes the fields that Run reads under mu, and wakes Run.
-func (w *Worker) input(change func()) {
+// inRun has Run call a function.
+func (w *Worker) inRun(do func()) {
 	w.mu.Lock()
-	change()
+	w.input = append(w.input, do)
 	w.mu.Unlock()
 	w.Wake()
 }
@@ -123,29 +124,41 @@ func (w *Worker) Enqueue(ms ...*parley.Message) {
 	for _, m := range ms {
 		w.count(m.Priority, 1)
 	}
-	w.input(func() { w.enqueued = append(w.enqueued, ms...) })
+	w.inRun(func() {
+		for _, m := range ms {
+			if w.known[m.Seq] != nil { // the sweep found it first
+				w.count(m.Priority, -1)
+				continue
+			}
+			w.insert(w.newEntry(m))
+		}
+	})
 }
-
-// chatMerge says that two spellings of a number are the same contact.
-type chatMerge struct{ from, to parley.ContactID }
 
 // MergeChats merges the queues of two spellings of a contact's number. Call it on commit of the alias: messages that are
 // enqueued later have the new spelling.
 func (w *Worker) MergeChats(from, to parley.ContactID) {
-	w.input(func() { w.merges = append(w.merges, chatMerge{from, to}) })
+	w.inRun(func() { w.queues.merge(from, to) })
 }
 
 // Cancel removes a message from the queue by its Seq. If it is in flight, that attempt is the last.
-func (w *Worker) Cancel(seq int64) { w.input(func() { w.cancelled = append(w.cancelled, seq) }) }
+func (w *Worker) Cancel(seq int64) {
+	w.inRun(func() {
+		if e := w.known[seq]; e != nil && !w.dequeue(e) {
+			e.cancelled = true
+		}
+	})
+}
 
 // SetSender sets the connection to send on; nil: there is none. Messages that wait for a connection become due, also if
 // s is the current sender: then it has reconnected.
 func (w *Worker) SetSender(s Sender) {
-	w.input(func() {
-		if w.sender = s; s != nil {
-			w.connections++
-		}
-	})
+	w.mu.Lock()
+	if w.sender = s; s != nil {
+		w.connections++
+	}
+	w.mu.Unlock()
+	w.Wake()
 }
 
 // Wake makes the worker check again, after settings or a clock changed.
@@ -156,9 +169,17 @@ func (w *Worker) Flush(ctx context.Context) error { return w.confirms.flush(ctx)
 
 // ConfirmByReceipt confirms messages by Seq after the store advanced them because of a receipt. They are not sent again.
 func (w *Worker) ConfirmByReceipt(seqs []int64) {
-	if rest := w.confirms.drop(seqs); len(rest) > 0 {
-		w.input(func() { w.receipts = append(w.receipts, rest...) })
+	rest := w.confirms.drop(seqs)
+	if len(rest) == 0 {
+		return
 	}
+	w.inRun(func() {
+		for _, seq := range rest {
+			if e := w.known[seq]; e != nil && !w.dequeue(e) {
+				confirmInFlight(e)
+			}
+		}
+	})
 }
 
 // Depth is how many messages are queued or in flight.
@@ -233,39 +254,16 @@ func (w *Worker) sweep(ctx context.Context, now time.Time) {
 	}
 }
 
-// applyInput applies what other goroutines handed over.
+// applyInput calls the functions of other goroutines.
 func (w *Worker) applyInput() {
 	w.mu.Lock()
-	enqueued, merges, cancelled, receipts, returned, written := w.enqueued, w.merges, w.cancelled, w.receipts, w.returned, w.written
-	w.enqueued, w.merges, w.cancelled, w.receipts, w.returned, w.written = nil, nil, nil, nil, nil, nil
+	input := w.input
+	w.input = nil
 	reconnected := w.connections != w.connection
 	w.connection = w.connections
 	w.mu.Unlock()
-	for _, b := range returned {
-		w.finishBurst(b)
-	}
-	for _, m := range enqueued {
-		if w.known[m.Seq] != nil { // the sweep found it first
-			w.count(m.Priority, -1)
-			continue
-		}
-		w.insert(w.newEntry(m))
-	}
-	for _, m := range merges {
-		w.queues.merge(m.from, m.to)
-	}
-	for _, seq := range written {
-		delete(w.known, seq)
-	}
-	for _, seq := range cancelled {
-		if e := w.known[seq]; e != nil && !w.dequeue(e) {
-			e.cancelled = true
-		}
-	}
-	for _, seq := range receipts {
-		if e := w.known[seq]; e != nil && !w.dequeue(e) {
-			confirmInFlight(e)
-		}
+	for _, do := range input {
+		do()
 	}
 	if reconnected {
 		w.queues.reconnected()
@@ -338,7 +336,7 @@ func (w *Worker) start(ctx context.Context, now time.Time) {
 		size = 1
 	}
 	for w.burstsInFlight < calls && !now.Before(w.lastSend.Add(pace)) {
-		due := w.queues.takeDue(size, now)
+		due := w.queues.dequeueDue(size, now)
 		if len(due) == 0 {
 			return
 		}
@@ -354,7 +352,7 @@ func (w *Worker) start(ctx context.Context, now time.Time) {
 		w.bursts.Go(func() {
 			w.send(ctx, sender, b)
 			b.cancel()
-			w.input(func() { w.returned = append(w.returned, b) })
+			w.inRun(func() { w.finishBurst(b) })
 		})
 	}
 }
@@ -386,8 +384,11 @@ func (w *Worker) finishBurst(b *burst) {
 			w.requeue(e, o, b.connection != w.connection)
 		}
 	}
-	for _, pool := range b.failedPools {
-		for _, e := range w.queues.remove(pool.Chat, func(e *entry) bool { return e.Pool == pool.ID }) {
+	for i, failed := range b.entries {
+		if b.outcomes[i].status != parley.FailedForGood || failed.Pool == "" {
+			continue
+		}
+		for _, e := range w.queues.remove(failed.Chat, func(e *entry) bool { return e.Pool == failed.Pool }) {
 			w.remove(e)
 			w.OnDone(&parley.Message{Seq: e.Seq, Channel: w.Channel, Chat: e.Chat, ID: e.ID, FromMe: true, Pool: e.Pool,
 				Status: parley.FailedForGood, Failure: poolFailed(), UpdatedAt: w.Now()})
