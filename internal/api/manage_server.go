@@ -1,15 +1,26 @@
 package api
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
+	"net/http"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"parley"
 	"parley/internal/diagnostics"
@@ -187,3 +198,156 @@ func (l *levelFor) data(of *slog.LevelVar) *logLevelData {
 	defer l.mu.Unlock()
 	return &logLevelData{strings.ToLower(of.Level().String()), stampOrNil(l.until)}
 }
+
+// levelFor changes a log's level for a while.
+type levelFor struct {
+	mu    sync.Mutex
+	usual slog.Level // what it goes back to
+	until time.Time  // zero: it is as usual
+	timer *time.Timer
+}
+
+func (l *levelFor) set(of *slog.LevelVar, level slog.Level, d time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.until.IsZero() {
+		l.usual = of.Level()
+	} else {
+		l.timer.Stop()
+	}
+	of.Set(level)
+	until := time.Now().Add(d)
+	l.until = until
+	l.timer = time.AfterFunc(d, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.until.Equal(until) { // else it was changed again meanwhile
+			of.Set(l.usual)
+			l.until = time.Time{}
+		}
+	})
+}
+
+var typeTar = []string{"application/x-tar"}
+
+// errNoBackup is the answer where there is nothing to fetch.
+var errNoBackup = parley.Errorf(parley.NotFound, "There is no backup on this server yet. Make one first.")
+
+// readBackup answers with the newest backup, which is read as the caller takes it: it may be large.
+func (s *server) readBackup(context.Context, *request) (answer, error) {
+	b, made := s.Program.LastBackup()
+	if !made {
+		return answer{}, errNoBackup
+	}
+	f, err := os.Open(b.Path)
+	if errors.Is(err, fs.ErrNotExist) { // somebody has just removed it
+		return answer{}, errNoBackup
+	}
+	if err != nil {
+		return answer{}, fmt.Errorf("open the backup: %w", err)
+	}
+	info, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return answer{}, fmt.Errorf("look at the backup: %w", err)
+	}
+	return answer{status: http.StatusOK, contentType: typeTar, file: f, size: info.Size(),
+		header: []field{{"Content-Disposition", fmt.Sprintf("attachment; filename=%q", filepath.Base(b.Path))}, {"Content-Security-Policy", sandboxed}}}, nil
+}
+
+// streamBackup answers with a backup of this moment, which is made as the caller takes it and kept nowhere. One that
+// fails on the way ends without the end that a complete answer has.
+func (s *server) streamBackup(ctx context.Context, _ *request) (answer, error) {
+	if !s.backup.TryLock() {
+		return answer{}, errBackupRuns()
+	}
+	out, in := io.Pipe()
+	go func() { // ends with the backup, or when the answer is closed
+		defer s.backup.Unlock()
+		in.CloseWithError(s.Program.WriteBackup(ctx, in))
+	}()
+	buffered := bufio.NewReaderSize(out, 64<<10)
+	if _, err := buffered.Peek(1); err != nil { // an error before the first byte can still be told as one
+		out.Close()
+		return answer{}, err
+	}
+	name := time.Now().UTC().Format("parley-20060102T150405Z.tar")
+	return answer{status: http.StatusOK, contentType: typeTar, file: &piped{buffered, out}, size: sizeUnknown,
+		header: []field{{"Content-Disposition", fmt.Sprintf("attachment; filename=%q", name)}, {"Content-Security-Policy", sandboxed}}}, nil
+}
+
+// piped is a pipe that is read through a buffer.
+type piped struct {
+	io.Reader
+	io.Closer
+}
+
+var typeZip = []string{"application/zip"}
+
+// diagnosticsName is what a bundle is saved as.
+const diagnosticsName = "parley-diagnostics-20060102T150405Z.zip"
+
+// readDiagnostics answers with what somebody who helps needs to know, in one file.
+func (s *server) readDiagnostics(ctx context.Context, _ *request) (answer, error) {
+	now := time.Now().UTC()
+	packed, err := diagnostics.Zip(diagnostics.Collect(ctx, s.diagnosed()), now)
+	return answer{status: http.StatusOK, contentType: typeZip, body: packed,
+		header: []field{{"Content-Disposition", fmt.Sprintf("attachment; filename=%q", now.Format(diagnosticsName))}}}, err
+}
+
+// diagnosticsFile is one file of the bundle, to be looked at before it is saved.
+type diagnosticsFile struct {
+	Name  string `json:"name"`
+	Bytes int    `json:"bytes"`
+	Text  string `json:"text"`
+}
+
+func (s *server) listDiagnostics(ctx context.Context, _ *request) (envelope[[]diagnosticsFile], error) {
+	files := diagnostics.Collect(ctx, s.diagnosed())
+	rows := make([]diagnosticsFile, len(files))
+	for i, f := range files {
+		rows[i] = diagnosticsFile{f.Name, len(f.Text), f.Text}
+	}
+	return ok("OK", rows), nil
+}
+
+// diagnosed is where the bundle takes what it tells from.
+func (s *server) diagnosed() diagnostics.Source {
+	return diagnostics.Source{
+		Version: s.Program.Version, Mode: s.Program.Mode, StartedAt: s.Program.StartedAt, Settings: s.Program.Settings,
+		Doctor: s.Program.Doctor, Channels: s.diagnosedChannels, Store: s.Store, Metrics: s.metricsText, Log: s.Program.RecentLog,
+	}
+}
+
+func (s *server) diagnosedChannels() []diagnostics.Channel {
+	var all []diagnostics.Channel
+	for _, c := range s.Gateway.Channels() {
+		one := diagnostics.Channel{Channel: c, Waiting: s.Gateway.QueueDepth(c.Code)}
+		if e, known := s.Gateway.Evidence(c.Code); known {
+			one.Evidence = &e
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// metricsText is what /metrics would answer.
+func (s *server) metricsText() (string, error) {
+	kept := &keptAnswer{header: http.Header{}, status: http.StatusOK}
+	promhttp.HandlerFor(s.Metrics, promhttp.HandlerOpts{DisableCompression: true}).ServeHTTP(kept, &http.Request{Header: http.Header{}})
+	if kept.status != http.StatusOK {
+		return "", fmt.Errorf("the figures are answered with %d", kept.status)
+	}
+	return kept.body.String(), nil
+}
+
+// keptAnswer is an answer that goes nowhere.
+type keptAnswer struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (k *keptAnswer) Header() http.Header         { return k.header }
+func (k *keptAnswer) WriteHeader(status int)      { k.status = status }
+func (k *keptAnswer) Write(p []byte) (int, error) { return k.body.Write(p) }
