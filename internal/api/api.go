@@ -1,5 +1,11 @@
-// Package api is the HTTP interface: it checks requests, has the gateway do the work and writes the
-// answers. All routes stand in one function, routes, and go through one adapter, route.
+// Package api is the HTTP interface: it checks requests, calls the gateway and writes responses.
+//
+// Invariants:
+//   - All routes are listed in this file and pass through one adapter, route, with one order of checks.
+//   - openapi.yaml describes every route; tests validate every response against it.
+//   - Only a [parley.Error] shows its text to a caller.
+//   - No log line and no metric contains a token, a message text or a phone number.
+//   - Buffers of a request are pooled: an endpoint must not keep a slice of the body.
 package api
 
 import (
@@ -30,11 +36,11 @@ import (
 	"parley/internal/token"
 )
 
-// Config says what the API works with. The fields of the first block are required.
+// Config holds the dependencies of the API. The fields of the first block are required.
 type Config struct {
 	Gateway   *gateway.Gateway
 	Store     *store.DB
-	tx        func(ctx context.Context, do func(*store.Tx) error) error // Store.Tx, but in tests
+	tx        func(ctx context.Context, do func(*store.Tx) error) error // Store.Tx, except in tests
 	Tokens    *token.Authority
 	OTP       *otp.Issuer
 	Keyring   *encrypt.Keyring
@@ -45,93 +51,93 @@ type Config struct {
 	Log       *slog.Logger
 	Metrics   *prometheus.Registry
 
-	// Program is what the management API tells of the program and has it do.
+	// Program is the running program, for the management API.
 	Program Program
-	// URL is the address at which this machine reaches the server. Links lead there, unless the request
-	// itself tells a better one.
+	// URL is the local address of the server, for links, unless the request names a better one.
 	URL string
-	// PublicURL is the address at which everybody reaches the server: all links lead there; empty: nobody
-	// said it.
+	// PublicURL is the public address of the server, for all links; empty: not configured.
 	PublicURL string
-	// Ready says whether the server should get requests; nil: whenever the gateway runs and the
-	// database answers.
+	// Ready returns an error while the server should get no requests; nil: the gateway and the database decide.
 	Ready func(ctx context.Context) error
-	// OpenMetrics lets everybody read /metrics, not only this machine and admin tokens.
+	// OpenMetrics makes /metrics public, not only for this machine and admin tokens.
 	OpenMetrics bool
-	// TrustedProxies are those whose X-Forwarded-For is believed; none: nobody's.
+	// TrustedProxies are the proxies whose X-Forwarded-For is used.
 	TrustedProxies []netip.Prefix
-	// OnUntrustedProxy is called once, with the first request that a proxy on this machine passed on which is
-	// not trusted; nil: nothing is called.
+	// OnUntrustedProxy is called once, at the first request from an untrusted proxy on this machine; optional.
 	OnUntrustedProxy func()
-	// RequestsPerSecond is how many requests a token may send, with twice as many at once; zero: any
-	// number.
+	// RequestsPerSecond is the rate limit of a token, with a burst of twice as many; zero: none.
 	RequestsPerSecond float64
-	// MediaPerMinute is how many bytes of files may be fetched for a token in a minute; zero: 200 MiB,
-	// below zero: any number.
+	// MediaPerMinute limits the bytes fetched for a token per minute; zero: 200 MiB, negative: no limit.
 	MediaPerMinute int64
-	// AuthFailures is how many authentications may fail from one address before further failures are 429;
-	// zero: 30.
+	// AuthFailures is how many authentications of one address may fail before they return 429; zero: 30.
 	AuthFailures int
-	// StreamsPerToken is how many streams of events a token may have open; zero: 1,000.
+	// StreamsPerToken is how many event streams a token may have open; zero: 1,000.
 	StreamsPerToken int
-	// Heartbeat is how long a stream of events may be silent; zero: 15 s.
+	// Heartbeat is the longest silence of an event stream; zero: 15 s.
 	Heartbeat time.Duration
 }
 
-// server is what all routes share.
+// server is the state shared by all routes.
 type server struct {
 	Config
 	failures   *limit.Buckets[netip.Addr]
 	proxyNoted atomic.Bool                    // OnUntrustedProxy was called
 	perToken   *limit.Buckets[parley.TokenID] // nil: no limit
 	fetches    *limit.Slots[parley.TokenID]
-	fetched    *limit.Meter[parley.TokenID] // bytes; nil: no limit
+	fetched    *limit.Window[parley.TokenID] // bytes; nil: no limit
 	flights    flights
 	streams    *limit.Slots[parley.TokenID]
 
-	fingerprints [][]byte // the keys that those of requests are made with: the first for new ones
+	fingerprints [][]byte // keys of request fingerprints: the first for new ones
 
-	contactNames names
-	level        levelFor
-	backup       sync.Mutex   // held while one is made
-	littleDisk   atomic.Int64 // since when, in milliseconds; zero: there is enough
-	clockOff     atomic.Int64 // the same of a clock that is off
+	contactNames nameCache
+	level        temporaryLevel
+	backup       sync.Mutex   // held during a backup
+	littleDisk   atomic.Int64 // since when the disk is nearly full, in ms; zero: it is not
+	clockOff     atomic.Int64 // since when the clock is off, likewise
 	words        pairWords
-	pairings     *limit.Buckets[string] // by the hash of a ticket: how often its holder asks for new codes
+	pairings     *limit.Buckets[string] // requests for codes, by the hash of a ticket
 }
 
 // API is the handler of the whole HTTP interface.
 type API struct{ *router }
 
-// New makes the HTTP interface.
+// New creates the HTTP interface.
 func New(c Config) *API {
 	s := &server{
-		Config: c, fetches: limit.NewSlots[parley.TokenID](maxFetches), streams: limit.NewSlots[parley.TokenID](cmp.Or(c.StreamsPerToken, streamsPerToken)),
-		fingerprints: c.Keyring.Derive("idempotency"), words: readPairWords(), pairings: limit.NewBuckets[string](pairEvery, pairBurst),
+		Config:       c,
+		fetches:      limit.NewSlots[parley.TokenID](maxFetches),
+		streams:      limit.NewSlots[parley.TokenID](cmp.Or(c.StreamsPerToken, streamsPerToken)),
+		fingerprints: c.Keyring.Derive("idempotency"),
+		words:        readPairWords(),
+		pairings:     limit.NewBuckets[string](pairEvery, pairBurst),
 	}
 	if s.tx == nil {
 		s.tx = c.Store.Tx
 	}
-	burst := authFailures
-	if c.AuthFailures > 0 {
-		burst = c.AuthFailures
-	}
-	s.failures = limit.NewBuckets[netip.Addr](authForgiven, burst)
+	s.failures = limit.NewBuckets[netip.Addr](authForgiven, cmp.Or(max(0, c.AuthFailures), authFailures))
 	if c.RequestsPerSecond > 0 {
-		s.perToken = limit.NewBuckets[parley.TokenID](time.Duration(float64(time.Second)/c.RequestsPerSecond), max(1, int(2*c.RequestsPerSecond)))
+		every := time.Duration(float64(time.Second) / c.RequestsPerSecond)
+		s.perToken = limit.NewBuckets[parley.TokenID](every, max(1, int(2*c.RequestsPerSecond)))
 	}
 	if c.MediaPerMinute >= 0 {
-		s.fetched = limit.NewMeter[parley.TokenID](cmp.Or(c.MediaPerMinute, mediaPerMinute), time.Minute)
+		s.fetched = limit.NewWindow[parley.TokenID](cmp.Or(c.MediaPerMinute, mediaPerMinute), time.Minute)
 	}
 	mux := newRouter(s, c.Metrics)
 	routes(mux, s)
-	openRoutes(mux, s)
+	publicRoutes(mux, s)
 	mux.finish()
 	return &API{mux}
 }
 
-// routes lists everything that can be asked of the server by somebody who is known.
+// routes adds all routes that need a token or a console session.
 func routes(m *router, s *server) {
+	messagingRoutes(m, s)
+	sandboxRoutes(m, s)
+	manageRoutes(m, s)
+}
+
+func messagingRoutes(m *router, s *server) {
 	m.add("POST /api/send-message/text", ofChannel, body, sending(s, s.readText))
 	m.add("POST /api/send-message/image", ofChannel, body, sending(s, s.readImage))
 	m.add("POST /api/send-message/video", ofChannel, body, sending(s, s.readVideo))
@@ -170,7 +176,9 @@ func routes(m *router, s *server) {
 	m.add("GET /api/otp/link/{id}", ofAny, nothing, handle(s.link))
 
 	m.stream("GET /api/events", ofAny)
+}
 
+func sandboxRoutes(m *router, s *server) {
 	m.add("GET /api/sandbox/cursor", ofChannel, nothing, onSandbox(s.cursor))
 	m.add("GET /api/sandbox/phones", ofChannel, nothing, onSandbox(s.phones))
 	m.add("POST /api/sandbox/phones", ofChannel, optionalBody, onSandbox(s.createPhone))
@@ -188,7 +196,9 @@ func routes(m *router, s *server) {
 	m.add("POST /api/sandbox/clock", ofChannel, body, onSandbox(s.moveClock))
 	m.add("GET /api/sandbox/listeners", ofChannel, query, onSandbox(s.listeners))
 	m.add("DELETE /api/sandbox", ofChannel, nothing, onSandbox(s.resetSandbox))
+}
 
+func manageRoutes(m *router, s *server) {
 	m.add("GET /api/manage/channels", ofAdmin, nothing, handle(s.listChannels))
 	m.add("POST /api/manage/channels", ofAdmin, body, handleCreated(s.createChannel))
 	m.add("GET /api/manage/channels/{code}", ofAdmin, nothing, handle(s.readChannel))
@@ -241,19 +251,19 @@ func routes(m *router, s *server) {
 	m.stream("GET /api/manage/events", ofAdmin)
 }
 
-// openRoutes lists what everybody can ask for.
-func openRoutes(m *router, s *server) {
-	m.add("GET /livez", everybody, nothing, handleText(s.live))
-	m.add("GET /readyz", everybody, nothing, handleText(s.ready))
+// publicRoutes adds the routes without authentication.
+func publicRoutes(m *router, s *server) {
+	m.add("GET /livez", public, nothing, handleText(s.live))
+	m.add("GET /readyz", public, nothing, handleText(s.ready))
 	m.serve("GET /metrics", s.metrics())
-	m.add("GET /.well-known/jwks.json", everybody, nothing, work{do: s.jwks})
+	m.add("GET /.well-known/jwks.json", public, nothing, work{do: s.jwks})
 	m.serve("GET /phone/{number}", servePhone())
-	m.add("POST /phone/{number}/send", everybody, body, handle(s.tap))
+	m.add("POST /phone/{number}/send", public, body, handle(s.tap))
 	m.serve("GET /phone.js", servePhoneFile("phone.js", "text/javascript; charset=utf-8"))
 	m.serve("GET /phone.css", servePhoneFile("phone.css", "text/css; charset=utf-8"))
 	m.serve("GET /pair", servePairPage())
-	m.add("POST /pair/begin", everybody, optionalBody, handle(s.beginPairLink))
-	m.add("GET /pair/state", everybody, nothing, handle(s.pairLinkState))
+	m.add("POST /pair/begin", public, optionalBody, handle(s.beginPairLink))
+	m.add("GET /pair/state", public, nothing, handle(s.pairLinkState))
 	m.serve("GET /pair.js", servePairFile("pair.js", "text/javascript; charset=utf-8"))
 	m.serve("GET /pair.css", servePairFile("pair.css", "text/css; charset=utf-8"))
 	m.serve("GET /openapi.json", serveOpenAPI())
@@ -261,30 +271,30 @@ func openRoutes(m *router, s *server) {
 	m.serve("GET /docs/{file}", serveDocs())
 }
 
-// Routes lists every route as "METHOD /path", for tests that hold documents to it.
+// Routes lists every route as "METHOD /path", for tests of the documentation.
 func Routes() []string {
 	m := newRouter(&server{}, prometheus.NewRegistry())
 	routes(m, m.server)
-	openRoutes(m, m.server)
+	publicRoutes(m, m.server)
 	return m.names
 }
 
-// router is a ServeMux whose patterns are paths: each path dispatches by method, so that every path answers 405 to the
-// methods that it does not have, also where another path with a wildcard would match.
+// router is a ServeMux whose patterns are paths. Each path dispatches by method, so that a path returns 405 for
+// other methods, even if another path with a wildcard matches.
 type router struct {
 	*server
-	door     door // nil: that of tokens
-	mux      *http.ServeMux
-	duration *prometheus.HistogramVec
-	names    []string
-	paths    map[string]*methods
-	notFound http.Handler // under /api, where a token is asked for first
-	noPath   http.Handler // elsewhere
+	checkSession sessionCheck // of the console; nil: tokens authenticate
+	mux          *http.ServeMux
+	duration     *prometheus.HistogramVec
+	names        []string
+	paths        map[string]*methods
+	notFound     http.Handler // under /api, where authentication comes first
+	noPath       http.Handler // elsewhere
 }
 
 // methods serves one path.
 type methods struct {
-	access access // the methods of a path are for the same tokens
+	access access // the same for all methods of a path
 	by     map[string]http.Handler
 	other  http.Handler
 }
@@ -301,7 +311,7 @@ func (p *methods) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 	h.ServeHTTP(w, hr)
 }
 
-// allow lists the methods of a path for the header Allow. Where GET is, HEAD is too.
+// allow is the value of the header Allow. GET implies HEAD.
 func (p *methods) allow() string {
 	names := slices.Collect(maps.Keys(p.by))
 	if p.by[http.MethodGet] != nil {
@@ -314,7 +324,7 @@ func (p *methods) allow() string {
 func newRouter(s *server, metrics prometheus.Registerer) *router {
 	duration := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "parley_http_request_duration_seconds",
-		Help:    "How long requests took, by route and status.",
+		Help:    "Duration of requests, by route and status.",
 		Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
 	}, []string{"route", "status"})
 	metrics.MustRegister(duration)
@@ -331,25 +341,23 @@ func (m *router) add(pattern string, who access, in input, w work) {
 	m.handle(rt, rt)
 }
 
-// serve adds a handler that writes its own answers, under other spellings of its path too.
+// serve adds a handler that writes its own responses, also under other spellings of its path.
 func (m *router) serve(pattern string, h http.Handler, spellings ...string) {
-	rt := m.route(pattern, everybody, nothing, work{})
-	m.handle(rt, &foreign{rt, h})
+	rt := m.route(pattern, public, nothing, work{})
+	m.handle(rt, &rawRoute{rt, h})
 	for _, spelling := range spellings {
 		m.mux.Handle(spelling, m.paths[rt.path])
 	}
 }
 
-// route makes a route that is not served yet.
 func (m *router) route(pattern string, who access, in input, w work) *route {
 	method, path, _ := strings.Cut(pattern, " ")
 	return &route{
-		server: m.server, door: m.door, method: method, path: path, access: who, input: in, work: w,
+		server: m.server, checkSession: m.checkSession, method: method, path: path, access: who, input: in, work: w,
 		duration: m.duration, ok: m.duration.WithLabelValues(pattern, "200"),
 	}
 }
 
-// handle has a handler serve a route's method and path.
 func (m *router) handle(rt *route, h http.Handler) {
 	m.names = append(m.names, rt.name())
 	p := m.paths[rt.path]
@@ -361,24 +369,24 @@ func (m *router) handle(rt *route, h http.Handler) {
 	p.by[rt.method] = h
 }
 
-// finish adds the answers to other methods on known paths, and to unknown paths.
+// finish adds the responses to other methods and unknown paths.
 func (m *router) finish() {
 	for path, p := range m.paths {
 		p.other = m.route("OTHER "+path, p.access, noRoute, refusing(&notAllowed{allow: p.allow()}))
 	}
-	nothingThere := parley.Errorf(parley.NotFound, "There is nothing at this path. The reference is at /docs.")
-	m.notFound = m.route("ANY /api/", anyToken, noRoute, refusing(nothingThere))
-	m.noPath = m.route("ANY /", everybody, noRoute, refusing(nothingThere))
+	unknownPath := parley.Errorf(parley.NotFound, "This path does not exist. The reference is at /docs.")
+	m.notFound = m.route("ANY /api/", anyToken, noRoute, refusing(unknownPath))
+	m.noPath = m.route("ANY /", public, noRoute, refusing(unknownPath))
 	m.mux.Handle("/api", m.notFound)
 	m.mux.Handle("/api/", m.notFound)
 	m.mux.Handle("/", m.noPath)
 }
 
 func refusing(err error) work {
-	return work{do: func(context.Context, *request) (answer, error) { return answer{}, err }}
+	return work{do: func(context.Context, *request) (response, error) { return response{}, err }}
 }
 
-// ServeHTTP keeps the mux from redirecting to a cleaned path: a path that is not clean is no path.
+// ServeHTTP returns 404 for a path that is not clean, where the mux would redirect.
 func (m *router) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 	path := hr.URL.Path
 	if !strings.HasPrefix(path, "/") || strings.Contains(path, "//") || strings.Contains(path, "/./") || strings.Contains(path, "/../") ||

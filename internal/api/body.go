@@ -9,41 +9,39 @@ import (
 )
 
 const (
-	// maxBody is how large a body may be.
 	maxBody = 1 << 20
-	// maxOpenBody is how large it may be where no token is asked for: the longest text fits, each of its characters
-	// escaped, and many at once do not fill the memory.
-	maxOpenBody = 64 << 10
+	// maxPublicBody is for routes without a token. The longest text fits, with every character escaped.
+	maxPublicBody = 64 << 10
 )
 
-// input says where a route's fields come from.
+// input is where a route's fields come from.
 type input int
 
 const (
-	nothing      input = iota // it has none
-	query                     // the query of the address
-	body                      // the body, which must be a JSON object
-	optionalBody              // the same, but no body at all means an empty object
-	queryOrBody               // the query, or the body where the query names no message
+	nothing      input = iota // no fields
+	query                     // the URL query
+	body                      // the body, a JSON object
+	optionalBody              // the same; no body means an empty object
+	queryOrBody               // the query, or the body if the query has no message_id
 	noRoute                   // a path or method that does not exist: nothing is read
 )
 
-var errTooLarge = parley.Errorf(parley.TooLarge, "The body is larger than 1 MiB, the most that is taken.")
+var errTooLarge = parley.Errorf(parley.TooLarge, "The body is larger than 1 MiB, which is the limit.")
 
-var errOpenTooLarge = parley.Errorf(parley.TooLarge, "The body is larger than 64 KiB, the most that is taken here.")
+var errPublicTooLarge = parley.Errorf(parley.TooLarge, "The body is larger than 64 KiB, which is the limit here.")
 
-// readOpen reads the body of a route that is open to everybody, and its fields.
-func (rt *route) readOpen(r *request, w http.ResponseWriter) error {
+// readPublic reads the body and the fields of a route without a token.
+func (rt *route) readPublic(r *request, w http.ResponseWriter) error {
 	if rt.input == nothing {
 		return nil
 	}
-	if err := rt.readBodyOf(r, w, maxOpenBody, errOpenTooLarge); err != nil {
+	if err := rt.readBodyOf(r, w, maxPublicBody, errPublicTooLarge); err != nil {
 		return err
 	}
 	return rt.readFields(r)
 }
 
-// readBody reads the whole body, whether or not the route needs it: an idempotency key covers it.
+// readBody reads the whole body, even if the route has no fields: the idempotency key covers it.
 func (rt *route) readBody(r *request, w http.ResponseWriter) error {
 	return rt.readBodyOf(r, w, maxBody, errTooLarge)
 }
@@ -62,15 +60,14 @@ func (rt *route) readBodyOf(r *request, w http.ResponseWriter, most int64, errLa
 		return errLarger
 	}
 	if err != nil {
-		return &parley.Error{Code: parley.BadRequest, Message: "The body could not be read to its end.", Cause: err}
+		return &parley.Error{Code: parley.BadRequest, Message: "The request body is incomplete.", Cause: err}
 	}
 	return nil
 }
 
-// minRead is the room that a bytes.Buffer wants before it asks the reader whether there is more.
+// minRead is the free space that bytes.Buffer needs to read up to the end without growing.
 const minRead = 512
 
-// readFields reads the fields that the route takes.
 func (rt *route) readFields(r *request) (err error) {
 	from := rt.input
 	sent := r.body.Bytes()
@@ -97,7 +94,7 @@ func (rt *route) readFields(r *request) (err error) {
 	return err
 }
 
-// checkType refuses a body that does not say that it is JSON.
+// checkType refuses a body that is not declared as JSON.
 func checkType(h http.Header, sent []byte) error {
 	if len(sent) == 0 {
 		return parley.Errorf(parley.BadRequest, "The body is empty. Send a JSON object with the header Content-Type: application/json.")

@@ -8,7 +8,7 @@ import (
 	"parley/internal/gateway"
 )
 
-// history answers the messages exchanged with a contact, newest first.
+// history lists the messages of a chat, newest first.
 func (s *server) history(ctx context.Context, r *request) (envelope[[]parley.Record], error) {
 	contact, page := r.Contact("contact_id"), r.Page()
 	if err := r.Err(); err != nil {
@@ -17,7 +17,9 @@ func (s *server) history(ctx context.Context, r *request) (envelope[[]parley.Rec
 	return s.readHistory(ctx, r.channel, contact, page, "OK")
 }
 
-func (s *server) readHistory(ctx context.Context, c parley.Channel, chat parley.ContactID, page parley.Page, sentence string) (envelope[[]parley.Record], error) {
+func (s *server) readHistory(
+	ctx context.Context, c parley.Channel, chat parley.ContactID, page parley.Page, sentence string,
+) (envelope[[]parley.Record], error) {
 	ms, total, err := s.Gateway.History(ctx, c.Code, chat, page)
 	if err != nil {
 		return envelope[[]parley.Record]{}, err
@@ -25,14 +27,13 @@ func (s *server) readHistory(ctx context.Context, c parley.Channel, chat parley.
 	records := make([]parley.Record, len(ms))
 	for i := range ms {
 		records[i] = parley.RecordOf(&ms[i])
-		if !c.Settings.KeepsText() { // it is not erased before it is sent
+		if !c.Settings.KeepsText() { // a pending message still has its text
 			records[i].Body = ""
 		}
 	}
 	return okList(sentence, records, page, total), nil
 }
 
-// chatRow is one chat of the list.
 type chatRow struct {
 	ContactID parley.ContactID `json:"contact_id"`
 	Messages  int64            `json:"messages"`
@@ -49,14 +50,12 @@ func (s *server) chats(ctx context.Context, r *request) (envelope[[]chatRow], er
 	if err != nil {
 		return envelope[[]chatRow]{}, err
 	}
-	rows := make([]chatRow, len(chats))
-	for i, c := range chats {
-		rows[i] = chatRow{ContactID: c.Contact, Messages: c.Messages, Archived: c.Archived, Timestamp: parley.Stamp(c.LastAt)}
-	}
-	return okList("OK", rows, page, total), nil
+	return okList("OK", mapped(chats, func(c parley.Chat) chatRow {
+		return chatRow{ContactID: c.Contact, Messages: c.Messages, Archived: c.Archived, Timestamp: parley.Stamp(c.LastAt)}
+	}), page, total), nil
 }
 
-// chat reads the contact of a chat that must be there.
+// chat reads the contact of an existing chat.
 func (s *server) chat(ctx context.Context, r *request) (parley.ContactID, error) {
 	contact := r.Contact("contact_id")
 	if err := r.Err(); err != nil {
@@ -64,41 +63,40 @@ func (s *server) chat(ctx context.Context, r *request) (parley.ContactID, error)
 	}
 	_, err := s.Store.Chat(ctx, r.channel.Code, contact)
 	if errors.Is(err, parley.ErrNotFound) {
-		return "", parley.InvalidField("contact_id", "contact_id names no chat of this channel: no message was exchanged with this contact yet.")
+		return "", parley.InvalidField("contact_id", "contact_id has no chat on this channel yet. Send a message first.")
 	}
 	return contact, err
 }
 
-// archivePage is what archiving answers of the chat.
 var archivePage = parley.Page{Limit: 50}
 
-// archiving puts a chat away and answers its newest messages.
+// archiving archives a chat and returns its newest messages.
 func archiving(s *server) work {
-	again := func(ctx context.Context, r *request, ms []parley.Message) (answer, error) {
+	fromMessages := func(ctx context.Context, r *request, ms []parley.Message) (response, error) {
 		m := &ms[0]
 		list, err := s.readHistory(ctx, r.channel, m.Chat, archivePage, outcome(m, "Chat archived", "Accepted; the chat will be archived"))
 		if err != nil {
-			return answer{}, err
+			return response{}, err
 		}
 		list.Success = m.Status != parley.FailedForGood
-		return jsonAnswer(list)
+		return jsonResponse(list)
 	}
 	return work{
-		do: func(ctx context.Context, r *request) (answer, error) {
+		do: func(ctx context.Context, r *request) (response, error) {
 			if err := r.channel.Usable(); err != nil {
-				return answer{}, err
+				return response{}, err
 			}
 			chat, err := s.chat(ctx, r)
 			if err != nil {
-				return answer{}, err
+				return response{}, err
 			}
 			ms, err := s.accept(ctx, r, r.channel.Code, []gateway.Draft{{To: chat, Content: parley.Archive{Archived: true}}})
 			if err != nil {
-				return answer{}, err
+				return response{}, err
 			}
-			a, err := again(context.WithoutCancel(ctx), r, ms)
+			a, err := fromMessages(context.WithoutCancel(ctx), r, ms)
 			return r.prefer.on(a), err
 		},
-		again: again,
+		fromMessages: fromMessages,
 	}
 }

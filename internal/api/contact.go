@@ -8,7 +8,6 @@ import (
 	"parley"
 )
 
-// contactRow is one contact of the list.
 type contactRow struct {
 	ID         parley.ContactID `json:"id"`
 	Name       string           `json:"name"`
@@ -18,7 +17,6 @@ type contactRow struct {
 	LastSeenAt *string          `json:"last_seen_at"`
 }
 
-// contactDetail is everything that is known of one contact.
 type contactDetail struct {
 	contactRow `json:",inline"`
 	About      string  `json:"about"`
@@ -46,14 +44,10 @@ func (s *server) contacts(ctx context.Context, r *request) (envelope[[]contactRo
 	if err != nil {
 		return envelope[[]contactRow]{}, err
 	}
-	rows := make([]contactRow, len(contacts))
-	for i, c := range contacts {
-		rows[i] = rowOf(c)
-	}
-	return okList("OK", rows, page, total), nil
+	return okList("OK", mapped(contacts, rowOf), page, total), nil
 }
 
-// askContact asks the network about the contact that the request names.
+// askContact asks the network about the contact of the request.
 func (s *server) askContact(ctx context.Context, r *request) (parley.Contact, error) {
 	id := r.Contact("contact_id")
 	if err := r.Err(); err != nil {
@@ -72,7 +66,7 @@ func (s *server) askContact(ctx context.Context, r *request) (parley.Contact, er
 	return c, err
 }
 
-// ownSpelling returns the network's own spelling of a contact's number, as far as it is known.
+// ownSpelling returns the network's spelling of a contact's number, if it is known.
 func (s *server) ownSpelling(ctx context.Context, channel parley.ChannelCode, asked parley.ContactID) (parley.ContactID, error) {
 	spellings, err := s.Store.Spellings(ctx, channel, asked)
 	if err != nil {
@@ -109,7 +103,7 @@ type numberData struct {
 	ContactID *string `json:"contact_id"`
 }
 
-// checkNumber asks whether a phone number, in any spelling, is on the network.
+// checkNumber asks the network whether a phone number exists.
 func (s *server) checkNumber(ctx context.Context, r *request) (envelope[numberData], error) {
 	var digits string
 	if spelling := r.Text("phone", 1, 100); spelling != "" {
@@ -131,63 +125,63 @@ func (s *server) checkNumber(ctx context.Context, r *request) (envelope[numberDa
 }
 
 const (
-	namesFor    = 5 * time.Minute // how long a channel's names are good
-	namesAgain  = time.Minute     // after which those that could not be read are tried again
-	namesWithin = time.Second     // a list must not wait longer for them: they only make it nicer
-	maxNames    = 5000            // of a channel
-	maxAsked    = 5               // channels in one request; the others have theirs with the next one
+	namesFor    = 5 * time.Minute // how long the names of a channel are cached
+	namesAgain  = time.Minute     // retry after a failure
+	namesWithin = time.Second     // names are optional, so a list waits no longer
+	maxNames    = 5000            // per channel
+	maxAsked    = 5               // channels read in one request; later requests read the others
 )
 
-// names knows what channels call their contacts. It is a copy, read again now and then.
-type names struct {
+// nameCache caches the names of contacts.
+type nameCache struct {
 	mu sync.Mutex
 	by map[nameKey]nameList
 }
 
-// nameKey is whose contacts they are: a channel with the account that it has.
+// nameKey is a channel with its current account.
 type nameKey struct {
 	channel int64
 	number  string
 }
 
 type nameList struct {
-	until time.Time // to be read again after
+	until time.Time // expiry
 	of    map[parley.ContactID]string
 }
 
-// fresh returns a channel's names, and whether they are good.
-func (n *names) fresh(key nameKey) (map[parley.ContactID]string, bool) {
+// get returns the names of a channel, and whether they have not expired.
+func (n *nameCache) get(key nameKey) (map[parley.ContactID]string, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	list, there := n.by[key]
 	return list.of, there && time.Now().Before(list.until)
 }
 
-func (n *names) keep(key nameKey, list nameList) {
+func (n *nameCache) put(key nameKey, list nameList) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.by == nil {
 		n.by = map[nameKey]nameList{}
 	}
 	if list.of == nil {
-		list.of = n.by[key].of // better than none
+		list.of = n.by[key].of // old names are better than none
 	}
 	n.by[key] = list
 }
 
-// caller finds the names of contacts for one request.
-type caller struct {
+// nameFinder finds the names of contacts for one request.
+type nameFinder struct {
 	*server
 	asked int
 	of    map[parley.ChannelCode]map[parley.ContactID]string
 }
 
-func (s *server) newCaller() *caller {
-	return &caller{server: s, of: map[parley.ChannelCode]map[parley.ContactID]string{}}
+func (s *server) newNameFinder() *nameFinder {
+	return &nameFinder{server: s, of: map[parley.ChannelCode]map[parley.ContactID]string{}}
 }
 
-// name is what a channel calls a contact; empty: nothing, or that is not known now.
-func (c *caller) name(ctx context.Context, code parley.ChannelCode, id parley.ContactID) string {
+// name returns the name of a contact, or "" if it is not known now.
+func (c *nameFinder) name(ctx context.Context, code parley.ChannelCode, id parley.ContactID) string {
 	list, there := c.of[code]
 	if !there {
 		list = c.read(ctx, code)
@@ -196,10 +190,10 @@ func (c *caller) name(ctx context.Context, code parley.ChannelCode, id parley.Co
 	return list[id]
 }
 
-func (c *caller) read(ctx context.Context, code parley.ChannelCode) map[parley.ContactID]string {
+func (c *nameFinder) read(ctx context.Context, code parley.ChannelCode) map[parley.ContactID]string {
 	channel, _ := c.Gateway.Channel(code)
 	key := nameKey{channel.ID, channel.Number}
-	list, good := c.contactNames.fresh(key)
+	list, good := c.contactNames.get(key)
 	if good || c.asked >= maxAsked {
 		return list
 	}
@@ -212,7 +206,7 @@ func (c *caller) read(ctx context.Context, code parley.ChannelCode) map[parley.C
 	}
 	contacts, _, err := session.Contacts(ctx, parley.Page{Limit: maxNames})
 	if err != nil {
-		c.contactNames.keep(key, nameList{until: time.Now().Add(namesAgain)})
+		c.contactNames.put(key, nameList{until: time.Now().Add(namesAgain)})
 		return list
 	}
 	list = make(map[parley.ContactID]string, len(contacts))
@@ -221,8 +215,8 @@ func (c *caller) read(ctx context.Context, code parley.ChannelCode) map[parley.C
 	}
 	until := time.Now().Add(namesFor)
 	if channel.Network == parley.Sandbox {
-		until = time.Now() // they are at hand, and change while somebody watches
+		until = time.Now() // reading them is cheap, and they change often
 	}
-	c.contactNames.keep(key, nameList{until, list})
+	c.contactNames.put(key, nameList{until, list})
 	return list
 }

@@ -2,7 +2,6 @@ package api
 
 import (
 	"embed"
-	_ "embed"
 	"net/http"
 	"strings"
 	"sync"
@@ -10,15 +9,14 @@ import (
 	"parley/internal/asset"
 )
 
-// The reference page at /docs: our own frame around Swagger UI. docs/vendor holds its two files unchanged; the binary embeds
-// their compressed copies in docs/packed.
+// The reference page at /docs, based on Swagger UI. docs/vendor has the original files; the binary embeds their
+// compressed copies in docs/packed.
 //
 //go:generate go test -run TestPackedDocs -update-docs .
 //go:embed docs/index.html docs/init.js docs/style.css docs/icon.svg docs/packed
 var docsFiles embed.FS
 
-// docsAssets maps the files that the page loads, by their names under /docs/, to where they are
-// embedded and what they are.
+// docsAssets are the files that the page loads, by their names under /docs/.
 var docsAssets = map[string]struct{ path, contentType string }{
 	"init.js":              {"docs/init.js", "text/javascript; charset=utf-8"},
 	"style.css":            {"docs/style.css", "text/css; charset=utf-8"},
@@ -27,13 +25,11 @@ var docsAssets = map[string]struct{ path, contentType string }{
 	"swagger-ui-bundle.js": {"docs/packed/swagger-ui-bundle.js.gz", "text/javascript; charset=utf-8"},
 }
 
-// docsPolicy lets the page load and call this server alone, and run no inline script or style. The
-// icons in Swagger UI's style sheet are data: images.
+// docsPolicy lets the page load and call only this server. The icons in Swagger UI's style sheet are data: images.
 const docsPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
 	"connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
 
-// serveDocs serves the reference page at /docs and the files that it loads below /docs/. They are read when
-// they are first asked for: most servers are never asked, and would hold megabytes for nothing.
+// serveDocs serves the reference page and its files. It reads them on first use, because they take megabytes.
 func serveDocs() http.Handler {
 	files := map[string]func() *asset.File{"": sync.OnceValue(func() *asset.File {
 		return newAsset("text/html; charset=utf-8", mustReadDocs("docs/index.html"))
@@ -53,7 +49,7 @@ func serveDocs() http.Handler {
 		if !found {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusNotFound)
-			w.Write([]byte(`{"message":"There is nothing here. The reference is at /docs."}`))
+			w.Write([]byte(`{"message":"This file does not exist. The reference is at /docs."}`))
 			return
 		}
 		w.Header().Set("Content-Security-Policy", docsPolicy)
@@ -63,8 +59,6 @@ func serveDocs() http.Handler {
 	})
 }
 
-// mustReadDocs reads an embedded file. That one of them is missing cannot happen in a binary that
-// was built, so there is nobody to return an error to.
 func mustReadDocs(path string) []byte {
 	body, err := docsFiles.ReadFile(path)
 	if err != nil {
@@ -73,15 +67,13 @@ func mustReadDocs(path string) []byte {
 	return body
 }
 
-// newAsset makes a handler of an embedded file. Its address stays the same when the file changes, so
-// browsers ask each time.
+// newAsset serves an embedded file. Its address does not change with its content, so browsers revalidate it.
 func newAsset(contentType string, body []byte) *asset.File {
 	return asset.New(contentType, asset.Revalidate, body)
 }
 
-// openapi.yaml is written by hand and is the reference of the HTTP API. openapi.json is the same
-// document in the form that programs read, so that the binary needs no YAML; a test holds the two
-// together.
+// openapi.yaml is written by hand. openapi.json is generated from it, so that the binary needs no YAML; a test
+// compares the two.
 //
 //go:generate go test -run TestOpenAPIFiles -update-openapi .
 
@@ -91,5 +83,4 @@ var openAPI []byte
 // OpenAPI returns the OpenAPI document as JSON.
 func OpenAPI() []byte { return openAPI }
 
-// serveOpenAPI serves the OpenAPI document.
 func serveOpenAPI() http.Handler { return newAsset("application/json", openAPI) }

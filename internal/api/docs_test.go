@@ -92,13 +92,13 @@ func TestAssets(t *testing.T) {
 		r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+path, nil)
 		r.Header.Set("Accept-Encoding", "gzip;q=0")
 		r.Header.Set("If-None-Match", plain.Get("ETag"))
-		answer, err := http.DefaultTransport.RoundTrip(r)
+		response, err := http.DefaultTransport.RoundTrip(r)
 		if err != nil {
 			t.Fatal(err)
 		}
-		answer.Body.Close()
-		if answer.StatusCode != http.StatusNotModified {
-			t.Errorf("%s answered %d to a caller that has it", path, answer.StatusCode)
+		response.Body.Close()
+		if response.StatusCode != http.StatusNotModified {
+			t.Errorf("%s answered %d to a caller that has it", path, response.StatusCode)
 		}
 	}
 	if _, _, body := getAsset(t, server.URL+"/openapi.json", "identity"); !bytes.Equal([]byte(body), OpenAPI()) {
@@ -124,19 +124,19 @@ func getAsset(t *testing.T, url, encoding string) (int, http.Header, string) {
 		t.Fatal(err)
 	}
 	r.Header.Set("Accept-Encoding", encoding)
-	answer, err := http.DefaultTransport.RoundTrip(r)
+	response, err := http.DefaultTransport.RoundTrip(r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return answer.StatusCode, answer.Header, string(body)
+	return response.StatusCode, response.Header, string(body)
 }
 
-var updateDocs = flag.Bool("update-docs", false, "compress anew what of docs/vendor is part of the binary")
+var updateDocs = flag.Bool("update-docs", false, "compress docs/vendor into docs/packed")
 
 // TestPackedDocs holds the compressed files to those that they are made of.
 func TestPackedDocs(t *testing.T) {

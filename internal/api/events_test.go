@@ -59,7 +59,7 @@ type listening struct {
 // listen opens a stream on a server. It is closed when the test ends.
 func listen(t testing.TB, client *http.Client, url, token string, headers ...string) *listening {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), wait)
 	t.Cleanup(cancel)
 	req := must(http.NewRequestWithContext(ctx, "GET", url+"/api/events?types=otp.expired", nil))(t)
 	req.Header.Set("Authorization", "Bearer "+token)
@@ -193,7 +193,7 @@ func TestRevokedTokenEndsStream(t *testing.T) {
 	if err := e.config.Tokens.Revoke(t.Context(), "tok_short"); err != nil {
 		t.Fatal(err)
 	}
-	l.until("the token is not valid any more")
+	l.until("the token is no longer valid")
 	if _, err := l.line(); err != io.EOF {
 		t.Errorf("the stream ended with %v", err)
 	}
@@ -204,7 +204,7 @@ func TestClosedFeedEndsStreams(t *testing.T) {
 	l := listen(t, e.server.Client(), e.server.URL, e.global)
 	l.until("events follow")
 	e.config.Feed.Close()
-	l.until("the server stops")
+	l.until("the server is stopping")
 	if _, err := l.line(); err != io.EOF {
 		t.Errorf("the stream ended with %v", err)
 	}
@@ -325,11 +325,11 @@ func TestPlaces(t *testing.T) {
 	}{
 		{"none", "", last, ""},
 		{"one that is there", events[7].ID, events[7].Seq, ""},
-		{"one that was removed", events[1].ID, events[1].Seq, "not kept any more"},
-		{"one of the future", parley.NewEventID(now, 1, last+1000), 0, "not known here"},
-		{"one of another log", parley.NewEventID(now.Add(time.Hour), 1, events[7].Seq), 0, "not known here"},
+		{"one that was removed", events[1].ID, events[1].Seq, "was purged"},
+		{"one of the future", parley.NewEventID(now, 1, last+1000), 0, "is unknown"},
+		{"one of another log", parley.NewEventID(now.Add(time.Hour), 1, events[7].Seq), 0, "is unknown"},
 	} {
-		got, err := s.placeOf(t.Context(), c.after)
+		got, err := s.cursorAfter(t.Context(), c.after)
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}

@@ -10,7 +10,6 @@ import (
 	"parley/internal/network"
 )
 
-// groupRow is one group.
 type groupRow struct {
 	ID               parley.GroupID   `json:"id"`
 	Name             string           `json:"name"`
@@ -49,14 +48,10 @@ func (s *server) groups(ctx context.Context, r *request) (envelope[[]groupRow], 
 	if err != nil {
 		return envelope[[]groupRow]{}, err
 	}
-	rows := make([]groupRow, len(groups))
-	for i, g := range groups {
-		rows[i] = groupOf(g)
-	}
-	return okList("OK", rows, page, total), nil
+	return okList("OK", mapped(groups, groupOf), page, total), nil
 }
 
-// maxParticipants is what the real network takes in one group.
+// maxParticipants is the limit of WhatsApp.
 const maxParticipants = 1024
 
 func (s *server) createGroup(ctx context.Context, r *request) (envelope[groupRow], error) {
@@ -82,7 +77,7 @@ func (s *server) createGroup(ctx context.Context, r *request) (envelope[groupRow
 	if err := s.beginKey(ctx, r); err != nil {
 		return envelope[groupRow]{}, err
 	}
-	// Whether the caller waits or not: with a key it will ask again what became of it.
+	// Continue if the caller leaves: with a key it retries.
 	g, err := session.CreateGroup(context.WithoutCancel(ctx), name, participants)
 	if err != nil && network.ClassOf(err) != network.Unknown {
 		err = errors.Join(err, s.removeKey(ctx, r))
@@ -90,7 +85,6 @@ func (s *server) createGroup(ctx context.Context, r *request) (envelope[groupRow
 	return ok("Group created", groupOf(g)), err
 }
 
-// participantRow is one member of a group.
 type participantRow struct {
 	ID      parley.ContactID `json:"id"`
 	Name    string           `json:"name"`
@@ -111,11 +105,9 @@ func (s *server) participants(ctx context.Context, r *request) (envelope[[]parti
 	}
 	members, err := session.Participants(ctx, parley.GroupID(id))
 	if errors.Is(err, parley.ErrNotFound) {
-		err = parley.InvalidField("group_id", "group_id names no group of this channel.")
+		err = parley.InvalidField("group_id", "group_id names a group that does not exist on this channel.")
 	}
-	rows := make([]participantRow, len(members))
-	for i, m := range members {
-		rows[i] = participantRow{ID: m.ID, Name: m.Name, IsAdmin: m.IsAdmin, IsOwner: m.IsOwner}
-	}
-	return ok("OK", rows), err
+	return ok("OK", mapped(members, func(m parley.Participant) participantRow {
+		return participantRow{ID: m.ID, Name: m.Name, IsAdmin: m.IsAdmin, IsOwner: m.IsOwner}
+	})), err
 }

@@ -24,44 +24,40 @@ import (
 	"parley/internal/gateway"
 )
 
-// route is one method of one path: who may call it, what it reads and what it does. It brings every
-// request through the same order of checks, whose errors are 429 and 401, 403, 404 and 405, 413,
-// 400, 422, before any work is done.
+// route is one method of one path. Every request passes the same checks in the same order before any work is
+// done. Their errors are 429 and 401, 403, 404 and 405, 413, 400, 422.
 type route struct {
 	*server
-	door   door // nil: that of tokens
-	method string
-	path   string
-	access access
-	input  input
+	checkSession sessionCheck // of the console; nil: tokens authenticate
+	method       string
+	path         string
+	access       access
+	input        input
 	work
 
 	duration *prometheus.HistogramVec // by route and status
-	ok       prometheus.Observer      // the same of this route and 200, found once
+	ok       prometheus.Observer      // of this route and 200
 }
 
-// work is what a route does.
+// work is the endpoint of a route.
 type work struct {
-	// do does the work and says what to answer.
-	do func(ctx context.Context, r *request) (answer, error)
-	// again says what to answer from the messages that the work made, where the answer itself was
-	// lost; nil: the work makes none.
-	again func(ctx context.Context, r *request, ms []parley.Message) (answer, error)
+	do func(ctx context.Context, r *request) (response, error)
+	// fromMessages rebuilds a lost response from the messages that the work created; nil: it creates none.
+	fromMessages func(ctx context.Context, r *request, ms []parley.Message) (response, error)
 }
 
-// request is one request on its way through a route.
 type request struct {
 	http      *http.Request
 	id        string
 	token     parley.Token
-	channel   parley.Channel // zero where the endpoint is not about one
+	channel   parley.Channel // zero: the endpoint needs none
 	form.Form                // the fields of the body, or of the query
 	prefer    preference
-	quota     limit.Quota // the limit that the request came closest to; without a name: to none
+	quota     limit.Quota // the limit with the least left; no name: none
 
 	key      *parley.Answer // stored with the work; nil: no idempotency key was sent
-	accepted bool           // the work was accepted, and with it the key stored
-	replaces bool           // the response replaces the one that was stored with the work
+	accepted bool           // the work was accepted and the key stored with it
+	replaces bool           // the response replaces the one stored with the work
 
 	reader *form.Reader
 	body   bytes.Buffer
@@ -78,7 +74,7 @@ func newRequest(hr *http.Request) *request {
 	return r
 }
 
-// maxPooled is the largest body buffer that is kept for later requests.
+// maxPooled is the largest body buffer that later requests reuse.
 const maxPooled = 64 << 10
 
 func (r *request) release() {
@@ -90,19 +86,18 @@ func (r *request) release() {
 	requests.Put(r)
 }
 
-// handle makes work of an endpoint that answers JSON.
+// handle wraps an endpoint that returns JSON.
 func handle[T any](endpoint func(ctx context.Context, r *request) (T, error)) work {
-	return work{do: func(ctx context.Context, r *request) (answer, error) {
+	return work{do: func(ctx context.Context, r *request) (response, error) {
 		v, err := endpoint(ctx, r)
 		if err != nil {
-			return answer{}, err
+			return response{}, err
 		}
-		return jsonAnswer(v)
+		return jsonResponse(v)
 	}}
 }
 
-// onUsable has an endpoint refuse a channel that cannot be used before it looks at any field: what is
-// wrong with the request as a whole is told first.
+// onUsable refuses a channel that cannot be used before any field is checked.
 func onUsable[T any](endpoint func(ctx context.Context, r *request) (T, error)) func(ctx context.Context, r *request) (T, error) {
 	return func(ctx context.Context, r *request) (T, error) {
 		if err := r.channel.Usable(); err != nil {
@@ -113,21 +108,21 @@ func onUsable[T any](endpoint func(ctx context.Context, r *request) (T, error)) 
 	}
 }
 
-// handleCreated is handle for an endpoint that makes something with an address of its own.
+// handleCreated is handle with the status 201.
 func handleCreated[T any](endpoint func(ctx context.Context, r *request) (T, error)) work {
 	made := handle(endpoint)
-	return work{do: func(ctx context.Context, r *request) (answer, error) {
+	return work{do: func(ctx context.Context, r *request) (response, error) {
 		a, err := made.do(ctx, r)
 		a.status = http.StatusCreated
 		return a, err
 	}}
 }
 
-// handleString is handle for an endpoint whose answer is declared as a string: its text is JSON, and
-// it comes as JSON to a caller that asks for that.
+// handleString is handle for an endpoint whose response is declared as a string of JSON. A caller that asks
+// for JSON gets that.
 func handleString[T any](endpoint func(ctx context.Context, r *request) (T, error)) work {
 	asJSON := handle(endpoint)
-	return work{do: func(ctx context.Context, r *request) (answer, error) {
+	return work{do: func(ctx context.Context, r *request) (response, error) {
 		a, err := asJSON.do(ctx, r)
 		a.header = append(a.header, field{"Vary", "Accept"})
 		if !acceptsJSON(r.http.Header) {
@@ -137,7 +132,7 @@ func handleString[T any](endpoint func(ctx context.Context, r *request) (T, erro
 	}}
 }
 
-// acceptsJSON reports whether the caller names JSON among what it takes. A wildcard does not name it.
+// acceptsJSON reports whether Accept names JSON. A wildcard does not.
 func acceptsJSON(h http.Header) bool {
 	for _, line := range h["Accept"] {
 		for part := range strings.SplitSeq(line, ",") {
@@ -150,18 +145,18 @@ func acceptsJSON(h http.Header) bool {
 	return false
 }
 
-// handleText makes work of an endpoint that answers only that it is done, as plain text.
+// handleText wraps an endpoint without a result. The response is the plain text OK.
 func handleText(endpoint func(ctx context.Context, r *request) error) work {
-	return work{do: func(ctx context.Context, r *request) (answer, error) {
+	return work{do: func(ctx context.Context, r *request) (response, error) {
 		if err := endpoint(ctx, r); err != nil {
-			return answer{}, err
+			return response{}, err
 		}
-		return answer{status: http.StatusOK, contentType: typePlain, body: []byte("OK")}, nil
+		return response{status: http.StatusOK, contentType: typePlain, body: []byte("OK")}, nil
 	}}
 }
 
 const (
-	longRequest = 10 * time.Second // beyond it, the time to write the answer is counted anew
+	longRequest = 10 * time.Second // after it, the write deadline is extended
 	timeToWrite = 30 * time.Second
 )
 
@@ -169,16 +164,16 @@ func (rt *route) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 	began := time.Now()
 	r := newRequest(hr)
 	defer r.release()
-	a, err := rt.answer(hr.Context(), r, w)
+	a, err := rt.run(hr.Context(), r, w)
 	if err != nil {
 		a = refusal(err)
 	}
-	if r.quota.Name != "" && a.status != http.StatusTooManyRequests { // which tells of its own
+	if r.quota.Name != "" && a.status != http.StatusTooManyRequests { // an error carries its own
 		a.header = append(a.header, quotaFields(r.quota)...)
 	}
 	if time.Since(began) > longRequest {
-		// The server's deadline for writing runs since the request came in, and a file to fetch and a
-		// network to wait for can take longer than that.
+		// The server's write deadline starts with the request. Fetching a file or waiting for the network can
+		// take longer.
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(timeToWrite))
 	}
 	write(w, r.id, a)
@@ -187,15 +182,14 @@ func (rt *route) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 	rt.logRequest(hr.Context(), r, a.status, took, err)
 }
 
-// answer brings the request through the checks and has the work done. A panic in it is this
-// request's trouble only.
-func (rt *route) answer(ctx context.Context, r *request, w http.ResponseWriter) (a answer, err error) {
+// run passes the request through the checks and does the work. A panic fails only this request.
+func (rt *route) run(ctx context.Context, r *request, w http.ResponseWriter) (a response, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = &panicError{p, debug.Stack()}
 		}
 	}()
-	if rt.access != everybody {
+	if rt.access != public {
 		if r.token, err = rt.identify(ctx, r.http); err != nil {
 			return a, err
 		}
@@ -206,8 +200,8 @@ func (rt *route) answer(ctx context.Context, r *request, w http.ResponseWriter) 
 	if rt.input == noRoute {
 		return rt.do(ctx, r)
 	}
-	if rt.access == everybody {
-		if err := rt.readOpen(r, w); err != nil {
+	if rt.access == public {
+		if err := rt.readPublic(r, w); err != nil {
 			return a, err
 		}
 		return rt.do(ctx, r)
@@ -218,21 +212,21 @@ func (rt *route) answer(ctx context.Context, r *request, w http.ResponseWriter) 
 	if err := rt.readBody(r, w); err != nil {
 		return a, err
 	}
-	if err := rt.choose(ctx, r); err != nil {
+	if err := rt.chooseChannel(ctx, r); err != nil {
 		return a, err
 	}
 	if err := rt.readFields(r); err != nil {
 		return a, err
 	}
 	r.prefer = preferenceOf(r.http.Header)
-	a, err = rt.once(ctx, r)
-	if r.channel.Code != "" && errors.Is(err, gateway.ErrChannelNotFound) { // it was deleted meanwhile
-		err = parley.Errorf(parley.BadRequest, "Channel %s does not exist any more.", r.channel.Code)
+	a, err = rt.idempotent(ctx, r)
+	if r.channel.Code != "" && errors.Is(err, gateway.ErrChannelNotFound) { // deleted meanwhile
+		err = parley.Errorf(parley.BadRequest, "Channel %s no longer exists.", r.channel.Code)
 	}
 	return a, err
 }
 
-// withinLimit counts the request towards the token's general limit, if one is set.
+// withinLimit counts the request against the token's rate limit, if one is set.
 func (s *server) withinLimit(r *request) error {
 	if s.perToken == nil || r.token.Kind == console {
 		return nil
@@ -240,23 +234,22 @@ func (s *server) withinLimit(r *request) error {
 	q := s.perToken.Spend(r.token.ID, time.Now())
 	q.Name = limitRequests
 	if q.Refused {
-		return limit.Exceeded(q, "This token sends more requests than it may. Slow down.")
+		return limit.Exceeded(q, "This token exceeds its rate limit. Slow down.")
 	}
-	r.within(q)
+	r.noteQuota(q)
 	return nil
 }
 
-// panicError is a panic on its way to the log.
 type panicError struct {
 	value any
 	stack []byte
 }
 
-func (e *panicError) Error() string { return "panic while answering" }
+func (e *panicError) Error() string { return "panic in an endpoint" }
 
-// said is what may be logged of a panic's value: the words of the runtime, or of whoever wrote them
-// into the program. Any other value is told by its type, because it may hold what a caller sent.
-func (e *panicError) said() string {
+// loggable returns what may be logged of a panic: a text of the runtime or of this program. For any other value
+// that is its type, because the value may contain what a caller sent.
+func (e *panicError) loggable() string {
 	switch v := e.value.(type) {
 	case string:
 		return v
@@ -266,7 +259,7 @@ func (e *panicError) said() string {
 	return fmt.Sprintf("%T", e.value)
 }
 
-// The headers of every answer. They are shared, so nobody may change them in place.
+// The headers of every response. They are shared: do not change them in place.
 var (
 	noStore    = []string{"no-store"}
 	noSniff    = []string{"nosniff"}
@@ -274,11 +267,9 @@ var (
 	noReferrer = []string{"no-referrer"}
 )
 
-// newline ends every body that is JSON, so that a terminal's prompt does not stick to it. Other plain text has
-// none: the interface says what it is, to the letter.
+// newline ends JSON bodies, for terminals. Plain text is specified to the letter and has none.
 var newline = []byte("\n")
 
-// setHeaders writes what every answer carries.
 func setHeaders(h http.Header, id string) {
 	h["Cache-Control"] = noStore
 	h["X-Content-Type-Options"] = noSniff
@@ -287,12 +278,12 @@ func setHeaders(h http.Header, id string) {
 	h["X-Request-Id"] = []string{id}
 }
 
-func write(w http.ResponseWriter, id string, a answer) {
+func write(w http.ResponseWriter, id string, a response) {
 	h := w.Header()
 	setHeaders(h, id)
 	h["Content-Type"] = a.contentType
 	size := a.size + int64(len(a.body))
-	endLine := a.file == nil && bytes.HasPrefix(a.body, []byte("{")) // JSON, of whatever declared type
+	endLine := a.file == nil && bytes.HasPrefix(a.body, []byte("{")) // JSON, also if declared as text
 	if endLine {
 		size++
 	}
@@ -305,17 +296,17 @@ func write(w http.ResponseWriter, id string, a answer) {
 	w.WriteHeader(a.status)
 	if a.file != nil {
 		if err := sendFile(w, a.file); err != nil && a.size == sizeUnknown && !errors.Is(err, http.ErrBodyNotAllowed) {
-			panic(http.ErrAbortHandler) // else the caller would take it for complete
+			panic(http.ErrAbortHandler) // else an incomplete file would look complete
 		}
 		return
 	}
-	w.Write(a.body) // a caller that is gone learns nothing
+	w.Write(a.body) // the only error is a closed connection
 	if endLine {
 		w.Write(newline) // not appended to the body, which may be shared
 	}
 }
 
-// requestID returns the caller's id for the request if it is fit to stand in a log, else a new one.
+// requestID returns the caller's id of the request if it is safe to log, else a new one.
 func requestID(hr *http.Request) string {
 	if ids := hr.Header["X-Request-Id"]; len(ids) == 1 && saneID(ids[0]) {
 		return ids[0]
@@ -352,16 +343,15 @@ func (rt *route) measure(status int, took time.Duration) {
 	rt.duration.WithLabelValues(rt.name(), strconv.Itoa(status)).Observe(took.Seconds())
 }
 
-// name is what metrics and logs call the route: never the path itself, which may hold a number.
+// name is the route in metrics and logs: never the request's path, which may contain a number.
 func (rt *route) name() string { return rt.method + " " + rt.path }
 
-// logRequest writes one line: at debug where all went well, at info where the caller was refused, as
-// a warning where something did not answer, as an error where we failed. It holds no body, no query,
-// no number and no token but its id.
+// logRequest writes one line: debug for success, info for a caller's error, warning for 503, error for other
+// failures. It contains no body, query, number or token, only the token's id.
 func (rt *route) logRequest(ctx context.Context, r *request, status int, took time.Duration, err error) {
 	level := slog.LevelDebug
 	switch {
-	case status < http.StatusBadRequest, errors.Is(err, context.Canceled): // the caller is gone
+	case status < http.StatusBadRequest, errors.Is(err, context.Canceled): // the caller left
 	case status < http.StatusInternalServerError:
 		level = slog.LevelInfo
 	case status == http.StatusServiceUnavailable:
@@ -385,20 +375,19 @@ func (rt *route) logRequest(ctx context.Context, r *request, status int, took ti
 	if level >= slog.LevelWarn && err != nil {
 		attrs = append(attrs, slog.String("error", err.Error()))
 		if p, ok := err.(*panicError); ok {
-			attrs = append(attrs, slog.String("panic", p.said()), slog.String("stack", string(p.stack)))
+			attrs = append(attrs, slog.String("panic", p.loggable()), slog.String("stack", string(p.stack)))
 		}
 	}
 	rt.Log.LogAttrs(ctx, level, "request", attrs...)
 }
 
-// foreign serves a handler that writes its own answers, with the headers, the figures and the log of
-// all routes. What it sets itself goes before.
-type foreign struct {
+// rawRoute serves a handler that writes its own responses, with the headers, metrics and log of all routes.
+type rawRoute struct {
 	*route
 	handler http.Handler
 }
 
-func (f *foreign) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
+func (f *rawRoute) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 	began := time.Now()
 	r := newRequest(hr)
 	defer r.release()
@@ -410,7 +399,6 @@ func (f *foreign) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 	f.logRequest(hr.Context(), r, seen.status, took, nil)
 }
 
-// statusWriter notes the status that a handler writes.
 type statusWriter struct {
 	http.ResponseWriter
 	status int

@@ -68,7 +68,7 @@ func TestOrderOfChecks(t *testing.T) {
 	}
 }
 
-// checkError checks what every error answer must have.
+// checkError checks what every error response must have.
 func checkError(t *testing.T, what string, r reply) {
 	t.Helper()
 	if message, _ := r.json["message"].(string); message == "" {
@@ -269,11 +269,11 @@ func TestPanicAndInternalErrors(t *testing.T) {
 	s := &server{Config: e.config, failures: limit.NewBuckets[netip.Addr](time.Second, 30)}
 	router := newRouter(s, noMetrics{})
 	fail := func(err error) work {
-		return work{do: func(context.Context, *request) (answer, error) {
+		return work{do: func(context.Context, *request) (response, error) {
 			if err == nil {
 				panic("secret panic")
 			}
-			return answer{}, err
+			return response{}, err
 		}}
 	}
 	router.add("GET /api/panic", ofChannel, nothing, fail(nil))
@@ -387,9 +387,9 @@ func TestPanicTellsNothingOfTheRequest(t *testing.T) {
 		"http":    func(r *request) { panic(*r.http) },
 		"form":    func(r *request) { panic(struct{ Contact string }{r.Text("contact_id", 1, 100)}) },
 	} {
-		router.add("POST /api/"+path, ofChannel, body, work{do: func(_ context.Context, r *request) (answer, error) {
+		router.add("POST /api/"+path, ofChannel, body, work{do: func(_ context.Context, r *request) (response, error) {
 			trouble(r)
-			return answer{}, errors.New("it did not panic")
+			return response{}, errors.New("it did not panic")
 		}})
 	}
 	router.finish()

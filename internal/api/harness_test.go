@@ -31,8 +31,8 @@ import (
 	"parley/internal/token"
 )
 
-// patience is the limit of every wait in these tests. Only a program that hangs reaches it.
-const patience = 2 * time.Minute
+// wait is the limit of every wait in these tests. Only a program that hangs reaches it.
+const wait = 2 * time.Minute
 
 const ayu = "6281234567890@c.us" // somebody to write to
 
@@ -125,7 +125,7 @@ func (e *env) waitWorking(code parley.ChannelCode) {
 	}
 }
 
-// reply is an answer as a client sees it.
+// reply is an response as a client sees it.
 type reply struct {
 	*http.Response
 	text string
@@ -160,7 +160,7 @@ func (e *env) call(method, path, token string, body any, headers ...string) repl
 	return r
 }
 
-// want checks an answer's status and returns its data.
+// want checks an response's status and returns its data.
 func (r reply) want(t testing.TB, status int) map[string]any {
 	t.Helper()
 	if r.StatusCode != status {
@@ -170,7 +170,7 @@ func (r reply) want(t testing.TB, status int) map[string]any {
 	return data
 }
 
-// wrong returns the names of the fields that an answer finds wrong.
+// wrong returns the names of the fields that an response finds wrong.
 func (r reply) wrong() map[string]any {
 	fields, _ := r.json["errors"].(map[string]any)
 	return fields

@@ -19,23 +19,22 @@ import (
 	"parley/internal/store"
 )
 
-// keptFor is how long an idempotency key is remembered.
-const keptFor = gateway.IdempotencyRetention
+// keyLife is how long an idempotency key is remembered.
+const keyLife = gateway.IdempotencyRetention
 
 const (
 	keyHeader      = "Idempotency-Key"
 	replayedHeader = "Idempotent-Replayed"
 )
 
-// once has the work done, or, where the request carries the key of an earlier one, answers what that
-// one was answered.
-func (rt *route) once(ctx context.Context, r *request) (answer, error) {
+// idempotent does the work, or returns the stored response of an earlier request with the same key.
+func (rt *route) idempotent(ctx context.Context, r *request) (response, error) {
 	values := r.http.Header[keyHeader]
 	if len(values) == 0 || rt.method == http.MethodGet {
 		return rt.do(ctx, r)
 	}
 	if len(values) > 1 || !validKey(values[0]) {
-		return answer{}, parley.InvalidField(keyHeader, "Idempotency-Key must be 1 to 255 printable ASCII characters, given once.")
+		return response{}, parley.InvalidField(keyHeader, "Idempotency-Key must be 1 to 255 printable ASCII characters, given once.")
 	}
 	key := parley.Answer{
 		Scope: rt.scope(r), Key: values[0], Fingerprint: fingerprint(r, rt.fingerprints[0]), Channel: r.channel.Code,
@@ -47,68 +46,68 @@ func (rt *route) once(ctx context.Context, r *request) (answer, error) {
 			select {
 			case <-f.done:
 			case <-ctx.Done():
-				return answer{}, ctx.Err()
+				return response{}, ctx.Err()
 			}
 			if f.stored == nil {
-				continue // the first one was refused; now this one may try
+				continue // the first request was refused, so this one runs
 			}
 			return rt.replay(*f.stored, r)
 		}
-		a, err := rt.lead(ctx, r, key, f)
+		a, err := rt.runFirst(ctx, r, key, f)
 		if errors.Is(err, parley.ErrExists) && tries < 3 {
-			continue // its response was stored meanwhile: answer with that
+			continue // its response was stored meanwhile
 		}
 		return a, err
 	}
 }
 
-// lead does the work for all requests that carry the key now.
-func (rt *route) lead(ctx context.Context, r *request, key parley.Answer, f *flight) (a answer, err error) {
+// runFirst does the work for all concurrent requests with the same key.
+func (rt *route) runFirst(ctx context.Context, r *request, key parley.Answer, f *flight) (a response, err error) {
 	defer rt.flights.leave(f)
-	earlier, err := rt.earlier(ctx, key)
+	stored, err := rt.findStored(ctx, key)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	if earlier != nil {
-		if !earlier.IsComplete() && rt.isOf(*earlier, r) {
-			if err := rt.complete(ctx, r, earlier); err != nil {
-				return answer{}, err
+	if stored != nil {
+		if !stored.IsComplete() && rt.matches(*stored, r) {
+			if err := rt.complete(ctx, r, stored); err != nil {
+				return response{}, err
 			}
 		}
-		f.stored = earlier
-		return rt.replay(*earlier, r)
+		f.stored = stored
+		return rt.replay(*stored, r)
 	}
 	r.key = &key
 	if a, err = rt.do(ctx, r); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	if key.IsComplete() && !r.replaces { // it was stored with the work
+	if key.IsComplete() && !r.replaces { // stored with the work
 		f.stored = &key
 		return a, nil
 	}
-	if rt.again != nil && !r.accepted {
-		return a, nil // nothing was accepted, so nothing is kept: the key may be tried again
+	if rt.fromMessages != nil && !r.accepted {
+		return a, nil // nothing was accepted, so the key may be used again
 	}
 	key.StatusCode, key.ContentType, key.Body = a.status, a.contentType[0], a.body
 	f.stored = &key
-	rt.keep(ctx, r, key)
+	rt.storeResponse(ctx, r, key)
 	return a, nil
 }
 
-// earlier finds what was kept under a key; nil: nothing, or nothing that still counts.
-func (rt *route) earlier(ctx context.Context, key parley.Answer) (*parley.Answer, error) {
-	kept, err := rt.Store.StoredResponse(ctx, key.Scope, key.Key)
+// findStored returns the stored response of a key; nil: none, or it has expired.
+func (rt *route) findStored(ctx context.Context, key parley.Answer) (*parley.Answer, error) {
+	stored, err := rt.Store.StoredResponse(ctx, key.Scope, key.Key)
 	if errors.Is(err, parley.ErrNotFound) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("look up idempotency key: %w", err)
 	}
-	oldest := key.CreatedAt.Add(-keptFor)
-	if kept.CreatedAt.After(oldest) || !rt.Gateway.ClockTrusted() {
-		return &kept, nil
+	oldest := key.CreatedAt.Add(-keyLife)
+	if stored.CreatedAt.After(oldest) || !rt.Gateway.ClockTrusted() {
+		return &stored, nil
 	}
-	// The sweep has not come by yet. The oldest go first, so this one goes too.
+	// The regular purge has not run yet. It purges the oldest first, so purge up to this one.
 	for {
 		const batch = 1000
 		var gone int
@@ -117,7 +116,7 @@ func (rt *route) earlier(ctx context.Context, key parley.Answer) (*parley.Answer
 			return err
 		})
 		if err != nil {
-			return nil, fmt.Errorf("forget idempotency keys: %w", err)
+			return nil, fmt.Errorf("purge idempotency keys: %w", err)
 		}
 		if gone < batch {
 			return nil, nil
@@ -125,36 +124,36 @@ func (rt *route) earlier(ctx context.Context, key parley.Answer) (*parley.Answer
 	}
 }
 
-// complete makes the answer that was lost, because the process died between accepting the work and
-// answering, from the messages as they stand by now.
-func (rt *route) complete(ctx context.Context, r *request, kept *parley.Answer) error {
-	if rt.again == nil {
-		return parley.Errorf(parley.Conflict, "A request with this Idempotency-Key was begun and its outcome is not known. "+
-			"See whether it was done; if not, send it with a new key.")
+// complete rebuilds a response that was lost because the process died after accepting the work. It uses the
+// current state of the messages.
+func (rt *route) complete(ctx context.Context, r *request, stored *parley.Answer) error {
+	if rt.fromMessages == nil {
+		return parley.Errorf(parley.Conflict, "A request with this Idempotency-Key was interrupted, and its result is unknown. "+
+			"Check whether it was done. If not, send it with a new key.")
 	}
-	ms, err := rt.Gateway.CurrentMessages(ctx, kept.Channel, kept.Messages)
+	ms, err := rt.Gateway.CurrentMessages(ctx, stored.Channel, stored.Messages)
 	if err != nil {
-		return fmt.Errorf("answer from messages: %w", err)
+		return fmt.Errorf("rebuild a response from messages: %w", err)
 	}
-	a, err := rt.again(ctx, r, ms)
+	a, err := rt.fromMessages(ctx, r, ms)
 	if err != nil {
 		return err
 	}
-	kept.StatusCode, kept.ContentType, kept.Body = a.status, a.contentType[0], a.body
+	stored.StatusCode, stored.ContentType, stored.Body = a.status, a.contentType[0], a.body
 	r.accepted = true
-	rt.keep(ctx, r, *kept)
+	rt.storeResponse(ctx, r, *stored)
 	return nil
 }
 
-// keep stores an answer. Where that fails the work is done all the same, so the caller gets the
-// answer; a later request with the key is answered from the messages. So it is where the channel
-// keeps no text for as long as the answer would be kept, because that repeats it.
-func (rt *route) keep(ctx context.Context, r *request, key parley.Answer) {
+// storeResponse stores a response. If that fails, the caller still gets it, because the work is done; a retry
+// rebuilds it from the messages. A response repeats message text, so it is not stored if the channel's
+// retention is shorter than the life of the key.
+func (rt *route) storeResponse(ctx context.Context, r *request, key parley.Answer) {
 	c, ok := rt.Gateway.Channel(key.Channel)
-	if life := c.Settings.Retention; ok && rt.again != nil && r.accepted && life != nil && time.Duration(*life) < keptFor {
+	if life := c.Settings.Retention; ok && rt.fromMessages != nil && r.accepted && life != nil && time.Duration(*life) < keyLife {
 		return
 	}
-	ctx = context.WithoutCancel(ctx) // also for a caller that is gone: it will ask again
+	ctx = context.WithoutCancel(ctx) // a caller that left will retry
 	err := rt.tx(ctx, func(tx *store.Tx) error {
 		if r.accepted {
 			return tx.SetStoredResponse(ctx, key)
@@ -162,11 +161,11 @@ func (rt *route) keep(ctx context.Context, r *request, key parley.Answer) {
 		return r.addKey(ctx, tx, key)
 	})
 	if err != nil {
-		rt.Log.LogAttrs(ctx, slog.LevelWarn, "keep answer", slog.String("request_id", r.id), slog.String("error", err.Error()))
+		rt.Log.LogAttrs(ctx, slog.LevelWarn, "cannot store a response", slog.String("request_id", r.id), slog.String("error", err.Error()))
 	}
 }
 
-// addKey stores a key of the request. That of a channel goes with the channel.
+// addKey stores the key. A key of a channel is deleted with the channel.
 func (r *request) addKey(ctx context.Context, tx *store.Tx, key parley.Answer) error {
 	if key.Channel != "" {
 		c := parley.Channel{Code: key.Channel}
@@ -180,9 +179,8 @@ func (r *request) addKey(ctx context.Context, tx *store.Tx, key parley.Answer) e
 	return tx.AddStoredResponse(ctx, key)
 }
 
-// storeKey stores the request's key, if it has one, with its response in the transaction that does the work:
-// if the process dies afterwards, a retry finds that it was done. Nothing in the response may be secret. Of
-// several transactions, each stores what was done so far.
+// storeKey stores the request's key, if any, and the response in the transaction that does the work. So a retry
+// after a crash finds that it was done. The response must not contain a secret.
 func (r *request) storeKey(ctx context.Context, tx *store.Tx, status int, response any) error {
 	key := r.key
 	if key == nil {
@@ -199,8 +197,8 @@ func (r *request) storeKey(ctx context.Context, tx *store.Tx, status int, respon
 	return r.addKey(ctx, tx, *key)
 }
 
-// beginKey stores the request's key, if it has one, before work that no transaction covers. If the process dies
-// before the response is stored, a retry is answered that the outcome is not known.
+// beginKey stores the request's key, if any, before work outside of a transaction. After a crash, a retry gets
+// the error that the result is unknown.
 func (s *server) beginKey(ctx context.Context, r *request) error {
 	if r.key == nil {
 		return nil
@@ -210,19 +208,17 @@ func (s *server) beginKey(ctx context.Context, r *request) error {
 	return err
 }
 
-// removeKey takes back what beginKey stored: the work was certainly not done, so the key may be tried again.
+// removeKey undoes beginKey: the work was certainly not done, so the key may be used again.
 func (s *server) removeKey(ctx context.Context, r *request) error {
 	if r.key == nil {
 		return nil
 	}
-	ctx = context.WithoutCancel(ctx) // also for a caller that is gone
+	ctx = context.WithoutCancel(ctx) // also if the caller left
 	return s.tx(ctx, func(tx *store.Tx) error { return tx.DeleteStoredResponse(ctx, r.key.Scope, r.key.Key) })
 }
 
-// storeEncrypted stores the request's key, if it has one, with its answer in the transaction that does the
-// work: for work whose answer could not be made again. The answer is encrypted, because it holds what
-// must not lie in the database.
-func (s *server) storeEncrypted(ctx context.Context, tx *store.Tx, r *request, a answer) error {
+// storeEncrypted is storeKey for a response that cannot be rebuilt and contains a secret: it is encrypted.
+func (s *server) storeEncrypted(ctx context.Context, tx *store.Tx, r *request, a response) error {
 	key := r.key
 	if key == nil {
 		return nil
@@ -233,28 +229,28 @@ func (s *server) storeEncrypted(ctx context.Context, tx *store.Tx, r *request, a
 	return r.addKey(ctx, tx, *key)
 }
 
-// encryptedType begins the stored content type of an answer that is encrypted.
+// encryptedType is the prefix of the stored content type of an encrypted response.
 const encryptedType = "sealed "
 
-// responseContext is what an encrypted answer is bound to: no other key opens it.
+// responseContext binds an encrypted response to its key. Changing it makes stored responses unreadable.
 func responseContext(key *parley.Answer) string { return "answer to " + key.Scope + " " + key.Key }
 
-// replay answers what was answered before, if the request is the same.
-func (s *server) replay(kept parley.Answer, r *request) (answer, error) {
-	if !s.isOf(kept, r) {
-		return answer{}, parley.InvalidField(keyHeader,
+// replay returns the stored response, if the request is the same.
+func (s *server) replay(stored parley.Answer, r *request) (response, error) {
+	if !s.matches(stored, r) {
+		return response{}, parley.InvalidField(keyHeader,
 			"Idempotency-Key was used for another request in the last 24 hours. Use a new key, or send the same request.")
 	}
-	body, contentType := kept.Body, kept.ContentType
+	body, contentType := stored.Body, stored.ContentType
 	if inside, encrypted := strings.CutPrefix(contentType, encryptedType); encrypted {
 		var err error
-		if body, err = s.Keyring.Decrypt(kept.Body, responseContext(&kept)); err != nil {
-			return answer{}, fmt.Errorf("open a kept answer: %w", err)
+		if body, err = s.Keyring.Decrypt(stored.Body, responseContext(&stored)); err != nil {
+			return response{}, fmt.Errorf("decrypt a stored response: %w", err)
 		}
 		contentType = inside
 	}
-	return answer{
-		status: kept.StatusCode, contentType: []string{contentType}, body: body,
+	return response{
+		status: stored.StatusCode, contentType: []string{contentType}, body: body,
 		header: []field{{replayedHeader, "true"}},
 	}, nil
 }
@@ -272,9 +268,8 @@ func validKey(key string) bool {
 	return true
 }
 
-// scope is among which requests a key is one key: those of a channel, all of Global endpoints, or
-// all of the management API. A star keeps the latter two apart from channels of that name. The clock
-// of a sandbox channel that was moved on by a day has left the keys of the day before behind.
+// scope is where a key is unique: in a channel, in all Global endpoints, or in the management API. The star
+// cannot be part of a channel code. A sandbox clock that moved forward by a day expires the keys of the day before.
 func (rt *route) scope(r *request) string {
 	switch rt.access {
 	case ofGlobal:
@@ -282,32 +277,32 @@ func (rt *route) scope(r *request) string {
 	case ofAdmin:
 		return "*admin"
 	}
-	days := time.Duration(r.channel.Settings.ClockAhead) / keptFor
+	days := time.Duration(r.channel.Settings.ClockAhead) / keyLife
 	if days == 0 {
 		return string(r.channel.Code)
 	}
 	return string(r.channel.Code) + "+" + strconv.Itoa(int(days))
 }
 
-// isOf reports whether what is stored under a key is of a request that asked for the same. It may have been
-// stored before the file of keys got another first line.
-func (s *server) isOf(kept parley.Answer, r *request) bool {
-	return slices.ContainsFunc(s.fingerprints, func(key []byte) bool { return hmac.Equal(kept.Fingerprint, fingerprint(r, key)) })
+// matches reports whether a stored response belongs to the same request. Its fingerprint may use an older key of
+// the keyring.
+func (s *server) matches(stored parley.Answer, r *request) bool {
+	return slices.ContainsFunc(s.fingerprints, func(key []byte) bool { return hmac.Equal(stored.Fingerprint, fingerprint(r, key)) })
 }
 
-// fingerprint tells requests apart: two with the same one ask for the same. It is made with a key that is not
-// in the database, from which a short body, like a code, could be guessed otherwise.
+// fingerprint identifies a request. It uses a secret key: without one, a short body such as a code could be
+// guessed from the database.
 func fingerprint(r *request, key []byte) []byte {
 	h := hmac.New(sha256.New, key)
 	for _, part := range []string{r.http.Method, r.http.URL.EscapedPath(), r.http.URL.RawQuery} {
 		h.Write([]byte(part))
-		h.Write([]byte{0}) // stands in none of them
+		h.Write([]byte{0}) // occurs in none of them
 	}
 	h.Write(r.body.Bytes())
 	return h.Sum(nil)
 }
 
-// flights are the requests with a key that are being worked on in this process.
+// flights are the running requests with a key, in this process.
 type flights struct {
 	mu sync.Mutex
 	by map[flightKey]*flight
@@ -318,10 +313,10 @@ type flightKey struct{ scope, key string }
 type flight struct {
 	flightKey
 	done   chan struct{}
-	stored *parley.Answer // what was kept; nil: nothing. To be read after done is closed.
+	stored *parley.Answer // the stored response; nil: none. Read it after done is closed.
 }
 
-// join returns the flight of a key and whether the caller is the first, who must leave it.
+// join returns the flight of a key, and whether the caller is the first and must leave it.
 func (fs *flights) join(scope, key string) (*flight, bool) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()

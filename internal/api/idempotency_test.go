@@ -131,7 +131,7 @@ func TestConcurrentDuplicatesWait(t *testing.T) {
 }
 
 // TestAnswerThatWasLost plays a process that died after it accepted the work: the key is there, its
-// answer is not.
+// response is not.
 func TestAnswerThatWasLost(t *testing.T) {
 	e := newEnv(t)
 	lose := func(scope, key string) {
@@ -202,7 +202,7 @@ func (e *env) waitMessage(id string) {
 		}
 		select {
 		case <-changes:
-		case <-time.After(patience):
+		case <-time.After(wait):
 			e.t.Fatalf("message %s does not come", id)
 		}
 	}
@@ -347,7 +347,7 @@ func TestGroupOfAProcessThatDied(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if r := create("k", ayu); r.StatusCode != 409 || !strings.Contains(r.text, "not known") {
+		if r := create("k", ayu); r.StatusCode != 409 || !strings.Contains(r.text, "result is unknown") {
 			t.Errorf("%d %s", r.StatusCode, r.text)
 		}
 	}
@@ -367,7 +367,7 @@ func TestGroupOfAProcessThatDied(t *testing.T) {
 func TestKeysCountWhileTheClockIsDoubted(t *testing.T) {
 	e := newEnv(t)
 	old := parley.Answer{
-		Scope: "*admin", Key: "k", CreatedAt: time.Now().Add(-2 * keptFor), StatusCode: 200, ContentType: "application/json", Body: []byte("{}"),
+		Scope: "*admin", Key: "k", CreatedAt: time.Now().Add(-2 * keyLife), StatusCode: 200, ContentType: "application/json", Body: []byte("{}"),
 	}
 	rt := e.keyRoute()
 	hr := must(http.NewRequest("POST", "/x", nil))(t)
@@ -377,14 +377,14 @@ func TestKeysCountWhileTheClockIsDoubted(t *testing.T) {
 	}
 	hr.Header.Set(keyName, "k")
 	did := 0
-	rt.do = func(context.Context, *request) (answer, error) {
+	rt.do = func(context.Context, *request) (response, error) {
 		did++
-		return jsonAnswer(m{})
+		return jsonResponse(m{})
 	}
-	e.ahead.Store(int64(2 * keptFor))
-	for want, ahead := range []time.Duration{2 * keptFor, 0} {
+	e.ahead.Store(int64(2 * keyLife))
+	for want, ahead := range []time.Duration{2 * keyLife, 0} {
 		e.ahead.Store(int64(ahead))
-		if _, err := rt.once(t.Context(), newRequest(hr)); err != nil || did != want {
+		if _, err := rt.idempotent(t.Context(), newRequest(hr)); err != nil || did != want {
 			t.Errorf("with a clock that is %s ahead the work was done %d times, %v", ahead, did, err)
 		}
 	}
@@ -394,12 +394,12 @@ func TestKeysEndAfterADay(t *testing.T) {
 	e := newEnv(t)
 	rt := e.keyRoute()
 	made := 0
-	rt.do = func(_ context.Context, r *request) (answer, error) {
+	rt.do = func(_ context.Context, r *request) (response, error) {
 		made++
-		return jsonAnswer(m{"made": made})
+		return jsonResponse(m{"made": made})
 	}
 	old := parley.Answer{
-		Scope: "*admin", Key: "k", Fingerprint: []byte("other"), CreatedAt: time.Now().Add(-keptFor),
+		Scope: "*admin", Key: "k", Fingerprint: []byte("other"), CreatedAt: time.Now().Add(-keyLife),
 		StatusCode: 200, ContentType: "application/json", Body: []byte("{}"),
 	}
 	if err := e.config.Store.Tx(t.Context(), func(tx *store.Tx) error { return tx.AddStoredResponse(t.Context(), old) }); err != nil {
@@ -409,7 +409,7 @@ func TestKeysEndAfterADay(t *testing.T) {
 		hr := must(http.NewRequest("POST", "/x", nil))(t)
 		hr.Header.Set(keyName, "k")
 		r := newRequest(hr)
-		a, err := rt.once(t.Context(), r)
+		a, err := rt.idempotent(t.Context(), r)
 		if err != nil || string(a.body) != want {
 			t.Errorf("request %d: %s, %v", i, a.body, err)
 		}

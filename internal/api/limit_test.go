@@ -18,7 +18,7 @@ import (
 	"parley/internal/media"
 )
 
-// retryAfter is the wait that the answer to an error tells.
+// retryAfter is the wait that the response to an error tells.
 func retryAfter(t *testing.T, err error) time.Duration {
 	t.Helper()
 	for _, f := range refusal(err).header {
@@ -35,7 +35,7 @@ func retryAfter(t *testing.T, err error) time.Duration {
 }
 
 // TestWaitingAsToldIsEnough spends each kind of limit a hundred times, at odd moments, waits exactly as
-// long as it was told, and is let in. Every limit that goes by time is among them.
+// long as the response says, and is allowed. Every limit that goes by time is among them.
 func TestWaitingAsToldIsEnough(t *testing.T) {
 	s := &server{}
 	const token = parley.TokenID("tok")
@@ -47,8 +47,8 @@ func TestWaitingAsToldIsEnough(t *testing.T) {
 		"failed authentications": {
 			func() { s.failures = limit.NewBuckets[netip.Addr](authForgiven, authFailures) },
 			func() error {
-				if left, wait := s.failures.Take(address, time.Now()); !left {
-					return tooManyFailures(wait)
+				if q := s.failures.Spend(address, time.Now()); q.Refused {
+					return limit.Exceeded(q, "No.")
 				}
 				return nil
 			}},
@@ -60,10 +60,10 @@ func TestWaitingAsToldIsEnough(t *testing.T) {
 			func() error { return s.withinLimit(&request{token: parley.Token{ID: token}}) }},
 		"bytes fetched": {
 			func() {
-				s.fetched = limit.NewMeter[parley.TokenID](1000, time.Minute)
+				s.fetched = limit.NewWindow[parley.TokenID](1000, time.Minute)
 			},
 			func() error {
-				err := s.mayFetch(token, []part{{source: new(media.Source)}})
+				err := s.mayFetch(token, []outgoing{{source: new(media.Source)}})
 				if err == nil {
 					s.fetched.Add(token, rand.Int64N(400), time.Now())
 				}
@@ -172,26 +172,26 @@ func TestOnlyTheTightestIsTold(t *testing.T) {
 	} {
 		for _, order := range [][]limit.Quota{{general, c.other}, {c.other, general}} {
 			r := &request{}
-			r.within(order[0])
-			r.within(order[1])
+			r.noteQuota(order[0])
+			r.noteQuota(order[1])
 			if r.quota.Name != c.want {
-				t.Errorf("%+v: %s is told", order, r.quota.Name)
+				t.Errorf("%+v: %s is shown", order, r.quota.Name)
 			}
 		}
 	}
 	r := &request{}
-	r.within(limit.Quota{Name: "short", Most: 1, Wait: time.Second})
-	r.within(limit.Quota{Name: "long", Most: 1, Wait: time.Minute})
-	r.within(limit.Quota{Name: "middle", Most: 1, Wait: time.Second})
+	r.noteQuota(limit.Quota{Name: "short", Most: 1, Wait: time.Second})
+	r.noteQuota(limit.Quota{Name: "long", Most: 1, Wait: time.Minute})
+	r.noteQuota(limit.Quota{Name: "middle", Most: 1, Wait: time.Second})
 	if r.quota.Name != "long" {
-		t.Errorf("%s is told, though another forbids for longer", r.quota.Name)
+		t.Errorf("%s is shown, though another forbids for longer", r.quota.Name)
 	}
-	// The limit that refused is told, however little is left of others.
+	// The limit that refused is shown, however little is left of others.
 	err := fmt.Errorf("wrapped: %w", limit.Exceeded(limit.Quota{Name: "refused", Most: 5, Wait: 90 * time.Second}, "No."))
 	if a := refusal(err); fmt.Sprint(a.header) != `[{Retry-After 90} {RateLimit-Policy "refused";q=5} {RateLimit "refused";r=0;t=90}]` {
 		t.Errorf("the header is %v", a.header)
 	}
-	if _, ok := exceeded(errors.New("something else")); ok {
+	if _, ok := quotaOf(errors.New("something else")); ok {
 		t.Error("any error is a limit")
 	}
 }
@@ -240,7 +240,7 @@ func TestFieldsAreStructured(t *testing.T) {
 	for _, q := range []limit.Quota{
 		{Name: limitRequests, Most: 100, Window: 2 * time.Second, Left: 3, Wait: 10 * time.Millisecond},
 		{Name: limitFetches, Unit: limit.UnitBytes, Most: 200 << 20, Window: time.Minute, Left: 12, Wait: 59*time.Second + 1},
-		{Name: limitFetches, Unit: limit.UnitAtOnce, Most: 4, Wait: fetchPatience},
+		{Name: limitFetches, Unit: limit.UnitAtOnce, Most: 4, Wait: fetchWait},
 		{Name: limitQueue, Most: 10_000, Wait: 10 * time.Second},
 		codeQuota(parley.OTPRequests.Of([]time.Duration{time.Second})),
 		codeQuota(parley.OTPGuesses.Of(nil)),

@@ -9,31 +9,28 @@ import (
 	"parley/internal/otp"
 )
 
-// The names of limits, as header fields call them. Those of one-time codes have theirs from the root.
+// Names of limits in header fields. Those of one-time codes are in the root package.
 const (
 	limitRequests = "api"         // requests of a token
-	limitFetches  = "media-fetch" // files that are fetched for a token: at once, and bytes in a minute
-	limitQueue    = "send"        // messages that a channel has waiting
-	limitStreams  = "streams"     // of events that a token has open
+	limitFetches  = "media-fetch" // files fetched for a token: concurrently, and bytes per minute
+	limitQueue    = "send"        // waiting messages of a channel
+	limitStreams  = "streams"     // open event streams of a token
 )
 
-// within has the answer tell of a quota that the request counted towards, unless it came closer to
-// another.
-func (r *request) within(q limit.Quota) {
+// noteQuota shows a quota in the response, unless another one is tighter.
+func (r *request) noteQuota(q limit.Quota) {
 	if q.TighterThan(r.quota) {
 		r.quota = q
 	}
 }
 
-// quotaFields are the header fields of a quota.
 func quotaFields(q limit.Quota) []field {
 	policy, left := q.Header()
 	return []field{{"RateLimit-Policy", policy}, {"RateLimit", left}}
 }
 
-// exceeded finds the limit that an error is about. Those of callers who are not known are about none: who guesses
-// at tokens need not know how often.
-func exceeded(err error) (limit.Quota, bool) {
+// quotaOf returns the limit that an error is about. Failed authentications show none, to give guessers no hint.
+func quotaOf(err error) (limit.Quota, bool) {
 	if e, ok := errors.AsType[*limit.Error](err); ok {
 		return e.Quota, true
 	}
@@ -43,17 +40,15 @@ func exceeded(err error) (limit.Quota, bool) {
 	return limit.Quota{}, false
 }
 
-// fullQueue has the answer say that it was the channel's queue that took no more, if it was. How soon
-// there is room is the network's to say, so that its wait is a guess.
+// fullQueue adds the quota of the channel's queue to the error of a full queue. Its wait is an estimate.
 func fullQueue(err error) error {
-	e, ok := err.(*parley.Error) // as the gateway makes it; nothing else that it returns has this code
+	e, ok := err.(*parley.Error) // the gateway returns this code only for a full queue
 	if !ok || e.Code != parley.TooMany {
 		return err
 	}
 	return &limit.Error{Quota: limit.Quota{Name: limitQueue, Most: gateway.MaxQueue, Wait: e.RetryAfter}, Err: e}
 }
 
-// codeQuota is what is left of a limit of one-time codes.
 func codeQuota(q parley.OTPQuota) limit.Quota {
 	return limit.Quota{Name: q.Name, Most: int64(q.Quota), Window: q.Window, Left: int64(q.Left), Wait: q.Wait}
 }

@@ -13,7 +13,6 @@ import (
 	"parley/internal/store"
 )
 
-// channelRow is a channel as the management API shows it.
 type channelRow struct {
 	Code      parley.ChannelCode   `json:"code"`
 	Name      string               `json:"name"`
@@ -21,25 +20,25 @@ type channelRow struct {
 	Number    string               `json:"number"`
 	Status    parley.ChannelStatus `json:"status"`
 	Reason    string               `json:"reason"`
-	Since     *string              `json:"since"` // null: not known, because no server runs
+	Since     *string              `json:"since"` // null: no server runs
 	Enabled   bool                 `json:"enabled"`
 	Settings  channelSettings      `json:"settings"`
 	CreatedAt string               `json:"created_at"`
 
-	ArchiveOf       parley.ChannelCode `json:"archive_of,omitempty"` // the channel whose sandbox history it keeps
+	ArchiveOf       parley.ChannelCode `json:"archive_of,omitempty"` // the channel whose sandbox history it holds
 	RestrictedUntil *string            `json:"restricted_until,omitempty"`
-	Evidence        *evidenceRow       `json:"evidence"` // null: it is not running, or its network cannot tell
-	Pairing         *pairingRow        `json:"pairing"`  // null: it was not paired lately
+	Evidence        *evidenceRow       `json:"evidence"` // null: not running, or not provided by the network
+	Pairing         *pairingRow        `json:"pairing"`  // null: not paired activity
 
-	LastInboundAt   *string `json:"last_inbound_at"`   // null: nothing came in what is counted
-	LastConfirmedAt *string `json:"last_confirmed_at"` // null: likewise, of what the network confirmed
+	LastInboundAt   *string `json:"last_inbound_at"`   // null: nothing in the counted period
+	LastConfirmedAt *string `json:"last_confirmed_at"` // null: likewise
 	Waiting         int     `json:"waiting"`
 	Sent24h         int64   `json:"sent_24h"`
 	Failed24h       int64   `json:"failed_24h"`
-	Faults          int     `json:"faults"` // of the simulated network, that wait for a send
+	Faults          int     `json:"faults"` // of the simulated network, waiting for a send
 }
 
-// channelSettings are those of a channel that differ from the defaults.
+// channelSettings are the settings that differ from the defaults.
 type channelSettings struct {
 	Pace      string             `json:"pace,omitempty"`
 	TTL       string             `json:"ttl,omitempty"`
@@ -53,7 +52,7 @@ func channelOf(c parley.Channel) channelRow {
 		Status: c.State.Status, Reason: c.State.Reason, Since: stampOrNil(c.State.Since),
 		Enabled: c.Enabled, CreatedAt: parley.Stamp(c.CreatedAt), ArchiveOf: c.Settings.ArchiveOf,
 	}
-	if d := c.Settings.Pace; d != nil && (*d != 0 || c.Network != parley.Sandbox) { // the sandbox has none anyway
+	if d := c.Settings.Pace; d != nil && (*d != 0 || c.Network != parley.Sandbox) { // zero is the default of the sandbox
 		row.Settings.Pace = d.String()
 	}
 	if d := c.Settings.TTL; d != 0 {
@@ -67,8 +66,8 @@ func channelOf(c parley.Channel) channelRow {
 	return row
 }
 
-// channelRow is a channel with what is known of it while it runs.
-func (s *server) channelRow(c parley.Channel, lately parley.ChannelActivity) channelRow {
+// channelRow adds what is known while the channel runs.
+func (s *server) channelRow(c parley.Channel, activity parley.ChannelActivity) channelRow {
 	row := channelOf(c)
 	if c.Network == parley.Sandbox {
 		row.Faults = s.Sandbox.WaitingFaults(c.Code)
@@ -81,22 +80,18 @@ func (s *server) channelRow(c parley.Channel, lately parley.ChannelActivity) cha
 		row.Pairing = pairingOf(p)
 	}
 	row.Waiting = s.Gateway.QueueDepth(c.Code)
-	row.LastInboundAt, row.LastConfirmedAt = stampOrNil(lately.ReceivedAt), stampOrNil(lately.ConfirmedAt)
-	row.Sent24h, row.Failed24h = lately.Sent, lately.Failed
+	row.LastInboundAt, row.LastConfirmedAt = stampOrNil(activity.ReceivedAt), stampOrNil(activity.ConfirmedAt)
+	row.Sent24h, row.Failed24h = activity.Sent, activity.Failed
 	return row
 }
 
 func (s *server) listChannels(ctx context.Context, _ *request) (envelope[[]channelRow], error) {
 	activity := s.channelActivity(ctx)
-	channels := s.Gateway.Channels()
-	rows := make([]channelRow, len(channels))
-	for i, c := range channels {
-		rows[i] = s.channelRow(c, activity[c.Code])
-	}
-	return ok("OK", rows), nil
+	row := func(c parley.Channel) channelRow { return s.channelRow(c, activity[c.Code]) }
+	return ok("OK", mapped(s.Gateway.Channels(), row)), nil
 }
 
-// channelActivity is what happened on each channel in the last day. Without it the channels can be shown all the same.
+// channelActivity reads the counters of the last day. Channels are shown without them if that fails.
 func (s *server) channelActivity(ctx context.Context) map[parley.ChannelCode]parley.ChannelActivity {
 	activity, err := s.Store.ChannelActivity(ctx, time.Now().Add(-stats.Day))
 	if err != nil {
@@ -105,23 +100,27 @@ func (s *server) channelActivity(ctx context.Context) map[parley.ChannelCode]par
 	return activity
 }
 
-// code is the channel that the path names.
+// code is the channel in the path.
 func (r *request) code() parley.ChannelCode { return parley.ChannelCode(r.http.PathValue("code")) }
 
 func (s *server) readChannel(ctx context.Context, r *request) (envelope[channelRow], error) {
 	c, err := s.channelNamed(ctx, r.code())
-	return s.channelAnswer(ctx, "OK", c, err)
+	return s.channelResponse(ctx, "OK", c, err)
 }
 
-// channelAnswer is the answer with a channel as it is after something was done to it.
-func (s *server) channelAnswer(ctx context.Context, sentence string, c parley.Channel, err error) (envelope[channelRow], error) {
-	if errors.Is(err, parley.ErrNotFound) {
-		err = parley.Errorf(parley.NotFound, "There is no such channel.")
-	}
+// channelResponse is the response with a channel after a change.
+func (s *server) channelResponse(ctx context.Context, sentence string, c parley.Channel, err error) (envelope[channelRow], error) {
 	if err != nil {
-		return envelope[channelRow]{}, err
+		return envelope[channelRow]{}, noChannel(err)
 	}
 	return ok(sentence, s.channelRow(c, s.channelActivity(ctx)[c.Code])), nil
+}
+
+func noChannel(err error) error {
+	if errors.Is(err, parley.ErrNotFound) {
+		return parley.Errorf(parley.NotFound, "This channel does not exist.")
+	}
+	return err
 }
 
 func (s *server) createChannel(ctx context.Context, r *request) (envelope[channelRow], error) {
@@ -140,15 +139,14 @@ func (s *server) createChannel(ctx context.Context, r *request) (envelope[channe
 	if err := r.Failed(isTaken); err != nil {
 		return envelope[channelRow]{}, err
 	}
-	const sentence = "Channel made"
+	const sentence = "Channel created"
 	c, err := s.Gateway.CreateChannel(ctx, c, func(tx *store.Tx, stored parley.Channel) error {
 		return r.storeKey(ctx, tx, http.StatusCreated, ok(sentence, channelOf(stored)))
 	})
-	r.accepted, r.replaces = err == nil, true // it says more once the channel was started
-	return s.channelAnswer(ctx, sentence, c, err)
+	r.accepted, r.replaces = err == nil, true // the response says more once the channel has started
+	return s.channelResponse(ctx, sentence, c, err)
 }
 
-// newCode reads the code of a channel to make.
 func (r *request) newCode() parley.ChannelCode {
 	text := r.Text("code", 1, 1000)
 	code, err := parley.ParseChannelCode(text)
@@ -161,10 +159,10 @@ func (r *request) newCode() parley.ChannelCode {
 const (
 	maxPace    = time.Hour
 	maxTTL     = 30 * 24 * time.Hour
-	maxAllowed = 1000 // a list to go live with; whoever writes to more writes to everybody
+	maxAllowed = 1000 // of an allow list; longer lists mean everybody
 )
 
-// settings reads the settings of a channel. What is left out has its default.
+// settings reads the settings of a channel. A missing one has its default.
 func (r *request) settings() parley.ChannelSettings {
 	var settings parley.ChannelSettings
 	f, isObject := r.Object("settings", false)
@@ -182,8 +180,7 @@ func (r *request) settings() parley.ChannelSettings {
 	return settings
 }
 
-// changeChannel changes what is given. Settings are given whole: what they leave out goes back to its
-// default.
+// changeChannel changes the given fields. Settings are replaced as a whole: a missing one is reset.
 func (s *server) changeChannel(ctx context.Context, r *request) (envelope[channelRow], error) {
 	name, settings := r.OptionalText("name", 1, 60), r.settings()
 	if err := r.Err(); err != nil {
@@ -200,11 +197,10 @@ func (s *server) changeChannel(ctx context.Context, r *request) (envelope[channe
 			c.Settings.ClockAhead, c.Settings.ArchiveOf = ahead, of
 		}
 	})
-	return s.channelAnswer(ctx, "Channel changed", c, err)
+	return s.channelResponse(ctx, "Channel changed", c, err)
 }
 
-// checkChannel makes sure that the channel of a request is still there, in the transaction that adds
-// something to it.
+// checkChannel returns an error if the channel was deleted. It runs in the transaction that adds to the channel.
 func checkChannel(ctx context.Context, tx *store.Tx, c parley.Channel) error {
 	err := tx.CheckChannel(ctx, c.Code, c.ID)
 	if errors.Is(err, parley.ErrNotFound) {
@@ -220,7 +216,7 @@ func (s *server) deleteChannel(ctx context.Context, r *request) (envelope[noData
 	err := s.Gateway.DeleteChannel(ctx, r.code())
 	if err == nil {
 		s.Callbacks.Secrets.Evict(parley.ChannelSecret(r.code()))
-		s.Callbacks.Reload() // its webhooks went with it
+		s.Callbacks.Reload() // its webhooks were deleted too
 		err = s.Tokens.Refresh(ctx)
 	}
 	return ok("Channel deleted", noData{}), err
@@ -228,20 +224,20 @@ func (s *server) deleteChannel(ctx context.Context, r *request) (envelope[noData
 
 func (s *server) startChannel(ctx context.Context, r *request) (envelope[channelRow], error) {
 	c, err := s.Gateway.StartChannel(ctx, r.code())
-	return s.channelAnswer(ctx, "Channel started", c, err)
+	return s.channelResponse(ctx, "Channel started", c, err)
 }
 
 func (s *server) stopChannel(ctx context.Context, r *request) (envelope[channelRow], error) {
 	c, err := s.Gateway.StopChannel(ctx, r.code())
-	return s.channelAnswer(ctx, "Channel stopped", c, err)
+	return s.channelResponse(ctx, "Channel stopped", c, err)
 }
 
 func (s *server) logoutChannel(ctx context.Context, r *request) (envelope[channelRow], error) {
 	c, err := s.Gateway.LogoutChannel(ctx, r.code())
-	return s.channelAnswer(ctx, "Channel logged out", c, err)
+	return s.channelResponse(ctx, "Channel logged out", c, err)
 }
 
-// channelStateRow is what a channel's status was from a time on.
+// channelStateRow is a status from a time on.
 type channelStateRow struct {
 	Status parley.ChannelStatus `json:"status"`
 	Reason string               `json:"reason"`
@@ -250,30 +246,24 @@ type channelStateRow struct {
 
 const (
 	maxStateDays = 30
-	maxStates    = 1000 // of one channel: more fit on no screen
+	maxStates    = 1000 // in one response
 )
 
-// channelTimeline lists what a channel's status was in the last days, newest first. The oldest lasted
-// into them.
+// channelTimeline lists the statuses of the last days, newest first. The oldest began before them.
 func (s *server) channelTimeline(ctx context.Context, r *request) (envelope[[]channelStateRow], error) {
 	days := r.Whole("days", 1, 1, maxStateDays)
 	if err := r.Err(); err != nil {
 		return envelope[[]channelStateRow]{}, err
 	}
 	c, err := s.channelNamed(ctx, r.code())
-	if errors.Is(err, parley.ErrNotFound) {
-		err = parley.Errorf(parley.NotFound, "There is no such channel.")
-	}
 	if err != nil {
-		return envelope[[]channelStateRow]{}, err
+		return envelope[[]channelStateRow]{}, noChannel(err)
 	}
 	states, err := s.Store.ChannelStates(ctx, c.Code, time.Now().AddDate(0, 0, -int(days)), maxStates)
-	if len(states) == 0 { // it never changed
+	if len(states) == 0 { // never changed
 		states = []parley.ChannelState{c.State}
 	}
-	rows := make([]channelStateRow, len(states))
-	for i, state := range states {
-		rows[i] = channelStateRow{state.Status, state.Reason, parley.Stamp(state.Since)}
-	}
-	return ok("OK", rows), err
+	return ok("OK", mapped(states, func(state parley.ChannelState) channelStateRow {
+		return channelStateRow{state.Status, state.Reason, parley.Stamp(state.Since)}
+	})), err
 }

@@ -14,7 +14,6 @@ import (
 	"parley/internal/store"
 )
 
-// deliveryRow is a delivery as a list shows it.
 type deliveryRow struct {
 	ID        parley.DeliveryID  `json:"id"`
 	Webhook   *string            `json:"webhook"`
@@ -33,7 +32,7 @@ type deliveryRow struct {
 	Problem   string             `json:"problem"`
 }
 
-// deliveryDetail is a delivery with what was sent and what was answered.
+// deliveryDetail adds the request and the response.
 type deliveryDetail struct {
 	deliveryRow `json:",inline"`
 	Answer      string            `json:"answer"`
@@ -42,7 +41,6 @@ type deliveryDetail struct {
 	Request     *deliveryRequest  `json:"request"`
 }
 
-// deliveryAttempt is one of a delivery's attempts.
 type deliveryAttempt struct {
 	Number  int    `json:"number"`
 	At      string `json:"at"`
@@ -52,14 +50,13 @@ type deliveryAttempt struct {
 	Answer  string `json:"answer"`
 }
 
-// deliveryRequest is the request of a delivery's last attempt, but for its body.
+// deliveryRequest is the request of the last attempt, without its body.
 type deliveryRequest struct {
 	Method  string            `json:"method"`
 	URL     string            `json:"url"`
 	Headers map[string]string `json:"headers"`
 }
 
-// deliveryOf shows a delivery. That of a webhook goes to the webhook's address.
 func deliveryOf(d parley.Delivery, webhooks map[parley.WebhookID]string) deliveryRow {
 	row := deliveryRow{
 		ID: d.ID, Webhook: textOrNil(d.Webhook), URL: d.URL, EventID: d.EventID, Type: d.Type, Channel: d.Channel,
@@ -75,7 +72,6 @@ func deliveryOf(d parley.Delivery, webhooks map[parley.WebhookID]string) deliver
 	return row
 }
 
-// codeOrNil is an HTTP status that may be missing.
 func codeOrNil(code int) *int {
 	if code == 0 {
 		return nil
@@ -86,7 +82,7 @@ func codeOrNil(code int) *int {
 func (s *server) listDeliveries(ctx context.Context, r *request) (envelope[[]deliveryRow], error) {
 	q, page := deliveryQuery(r.Form, "waiting", retrying, "delivered", "failed"), r.Page()
 	if r.Has("event_id") {
-		q.Events = append(q.Events, eventPlace(r.Form, "event_id"))
+		q.Events = append(q.Events, eventSeq(r.Form, "event_id"))
 	}
 	if err := r.Err(); err != nil {
 		return envelope[[]deliveryRow]{}, err
@@ -99,14 +95,11 @@ func (s *server) listDeliveries(ctx context.Context, r *request) (envelope[[]del
 	if err != nil {
 		return envelope[[]deliveryRow]{}, err
 	}
-	rows := make([]deliveryRow, len(found))
-	for i, d := range found {
-		rows[i] = deliveryOf(d, addresses)
-	}
-	return okList("OK", rows, page, total), nil
+	row := func(d parley.Delivery) deliveryRow { return deliveryOf(d, addresses) }
+	return okList("OK", mapped(found, row), page, total), nil
 }
 
-// addresses maps webhooks to where they are.
+// addresses returns the URLs of all webhooks.
 func (s *server) addresses(ctx context.Context) (map[parley.WebhookID]string, error) {
 	webhooks, err := s.Store.Webhooks(ctx)
 	by := make(map[parley.WebhookID]string, len(webhooks))
@@ -116,7 +109,7 @@ func (s *server) addresses(ctx context.Context) (map[parley.WebhookID]string, er
 	return by, err
 }
 
-// deliveryQuery reads the fields that describe deliveries.
+// deliveryQuery reads the filter of deliveries.
 func deliveryQuery(f form.Form, states ...string) parley.DeliveryQuery {
 	q := parley.DeliveryQuery{
 		Webhook: parley.WebhookID(f.OptionalText("webhook", 1, 100)),
@@ -135,12 +128,13 @@ func deliveryQuery(f form.Form, states ...string) parley.DeliveryQuery {
 	return q
 }
 
-// retrying are those among the waiting ones that were tried and failed, in a list.
+// retrying are the waiting deliveries with a failed attempt.
 const retrying = "retrying"
 
-// eventPlace reads the id of an event and returns its place in the log.
-func eventPlace(f form.Form, name string) int64 {
-	seq, _ := form.Parse(f, name, func(id string) (int64, error) { return parley.EventID(id).Seq() }, "the id of an event: evt_ and 26 letters and digits")
+// eventSeq reads the id of an event and returns its sequence number.
+func eventSeq(f form.Form, name string) int64 {
+	parse := func(id string) (int64, error) { return parley.EventID(id).Seq() }
+	seq, _ := form.Parse(f, name, parse, "the id of an event: evt_ and 26 letters and digits")
 	return seq
 }
 
@@ -151,7 +145,7 @@ func (s *server) readDelivery(ctx context.Context, r *request) (envelope[deliver
 		return envelope[deliveryDetail]{}, err
 	}
 	if len(found) == 0 {
-		return envelope[deliveryDetail]{}, parley.Errorf(parley.NotFound, "There is no such delivery.")
+		return envelope[deliveryDetail]{}, parley.Errorf(parley.NotFound, "This delivery does not exist.")
 	}
 	addresses, err := s.addresses(ctx)
 	if err != nil {
@@ -188,10 +182,9 @@ func (s *server) deliveryRequest(ctx context.Context, d parley.Delivery, webhook
 
 const (
 	maxReplayed = 10_000 // in one call, which takes about a second
-	// replayBatch is how many deliveries are replayed in one transaction, for which every other writer
-	// waits.
+	// replayBatch is how many deliveries one transaction replays. Every other writer waits for it.
 	replayBatch = 250
-	maxNamed    = 1000 // deliveries or events that one call may name
+	maxNamed    = 1000 // ids in one call
 )
 
 type replayData struct {
@@ -200,7 +193,6 @@ type replayData struct {
 	EndedBefore string `json:"ended_before"`
 }
 
-// replayDeliveries has deliveries made again.
 func (s *server) replayDeliveries(ctx context.Context, r *request) (envelope[replayData], error) {
 	q, limit := r.replay(), int(r.Whole("limit", 1000, 1, maxReplayed))
 	if err := r.Err(); err != nil {
@@ -214,7 +206,7 @@ func (s *server) replayDeliveries(ctx context.Context, r *request) (envelope[rep
 			if n, err = tx.ReplayDeliveries(ctx, q, time.Now(), batch); err != nil {
 				return err
 			}
-			done = ok(fmt.Sprintf("%d made again", replayed+n), replayData{replayed + n, n == batch, parley.Stamp(q.EndedBefore)})
+			done = ok(fmt.Sprintf("%d queued for replay", replayed+n), replayData{replayed + n, n == batch, parley.Stamp(q.EndedBefore)})
 			return r.storeKey(ctx, tx, http.StatusOK, done)
 		})
 		if err != nil {
@@ -227,24 +219,24 @@ func (s *server) replayDeliveries(ctx context.Context, r *request) (envelope[rep
 	return done, nil
 }
 
-// replay reads which deliveries to make again.
+// replay reads which deliveries to replay.
 func (r *request) replay() parley.DeliveryQuery {
 	q := deliveryQuery(r.Form, "failed", "delivered")
 	r.List("ids", 1, maxNamed, false, func(f form.Form, index string) {
 		q.IDs = append(q.IDs, parley.DeliveryID(f.Text(index, 1, 100)))
 	})
 	r.List("event_ids", 1, maxNamed, false, func(f form.Form, index string) {
-		q.Events = append(q.Events, eventPlace(f, index))
+		q.Events = append(q.Events, eventSeq(f, index))
 	})
 	described := false
 	for _, name := range []string{"ids", "event_ids", "webhook", "channel", "state", "since", "until"} {
 		described = described || r.Has(name)
 	}
 	if !described {
-		r.Note("ids", "Say which deliveries to replay: by ids, event_ids, webhook, channel, state, since or until.")
+		r.Note("ids", "Select deliveries to replay by ids, event_ids, webhook, channel, state, since or until.")
 	}
 	if q.EndedBefore = r.Time("ended_before"); q.EndedBefore.IsZero() {
-		q.EndedBefore = time.Now().Add(time.Millisecond) // with what ended just now: it is compared in milliseconds
+		q.EndedBefore = time.Now().Add(time.Millisecond) // times are compared in milliseconds; include what finished just now
 	}
 	return q
 }
@@ -254,7 +246,7 @@ func (s *server) retryDelivery(ctx context.Context, r *request) (envelope[delive
 	d, err := s.Callbacks.Retry(ctx, parley.DeliveryID(r.http.PathValue("id")))
 	switch {
 	case errors.Is(err, parley.ErrNotFound):
-		return envelope[deliveryRow]{}, parley.Errorf(parley.NotFound, "There is no such delivery.")
+		return envelope[deliveryRow]{}, parley.Errorf(parley.NotFound, "This delivery does not exist.")
 	case err != nil:
 		return envelope[deliveryRow]{}, err
 	}
@@ -262,18 +254,18 @@ func (s *server) retryDelivery(ctx context.Context, r *request) (envelope[delive
 	if err != nil {
 		return envelope[deliveryRow]{}, err
 	}
-	return ok("Trying now", deliveryOf(d, addresses)), nil
+	return ok("Retrying now", deliveryOf(d, addresses)), nil
 }
 
 type retryData struct {
 	Waiting int64 `json:"waiting"`
 }
 
-// retryWebhook tries everything that waits for a webhook now.
+// retryWebhook tries all waiting deliveries of a webhook now.
 func (s *server) retryWebhook(ctx context.Context, r *request) (envelope[retryData], error) {
 	n, err := s.Callbacks.RetryWebhook(ctx, r.webhookID())
 	if err != nil {
 		return envelope[retryData]{}, noWebhook(err)
 	}
-	return ok(fmt.Sprintf("Trying %d now", n), retryData{n}), nil
+	return ok(fmt.Sprintf("Retrying %d now", n), retryData{n}), nil
 }

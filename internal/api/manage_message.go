@@ -11,7 +11,6 @@ import (
 	"parley/internal/api/form"
 )
 
-// messageRow is a message as the management API shows it.
 type messageRow struct {
 	Channel   parley.ChannelCode  `json:"channel"`
 	MessageID string              `json:"message_id"`
@@ -29,7 +28,7 @@ type messageRow struct {
 	OTP       bool                `json:"otp"`
 }
 
-// hiddenText stands for the text of a message that carries a one-time code.
+// hiddenText replaces the text of a message with a one-time code.
 const hiddenText = "••••••"
 
 func (s *server) messageRow(m *parley.Message, name string) messageRow {
@@ -42,9 +41,8 @@ func (s *server) messageRow(m *parley.Message, name string) messageRow {
 	}
 }
 
-// shownText is what an operator may see of what a message says: of a channel that keeps no text nothing,
-// not even before it is sent, and of a one-time code to a real phone nothing at all. On the sandbox it is
-// as history has it.
+// shownText is the text that an operator may see: none if the channel stores no text, even before it is sent, and
+// never a one-time code to a real phone.
 func (s *server) shownText(m *parley.Message) string {
 	channel, there := s.Gateway.Channel(m.Channel)
 	if !there || !channel.Settings.KeepsText() || m.Status == parley.Deleted {
@@ -56,13 +54,12 @@ func (s *server) shownText(m *parley.Message) string {
 	return m.Content.Text()
 }
 
-// searchMeta says how to go on with a search.
 type searchMeta struct {
-	Cursor  *string `json:"cursor"` // null: everything was looked through
+	Cursor  *string `json:"cursor"` // null: the search is complete
 	HasMore bool    `json:"has_more"`
 }
 
-type messagesAnswer struct {
+type messagesResponse struct {
 	Success bool         `json:"success"`
 	Message string       `json:"message"`
 	Data    []messageRow `json:"data"`
@@ -71,38 +68,37 @@ type messagesAnswer struct {
 
 const (
 	maxFound    = 200
-	maxSought   = 200 // characters of a text to look for
-	cursorStart = "m" // of a cursor, so that nobody takes it for a number
-	leastDigits = 3   // of the beginning of a number: fewer are the codes of many countries at once
+	maxSought   = 200 // characters of a search text
+	cursorStart = "m" // prefix of a cursor, so that it is no number
+	leastDigits = 3   // of a number prefix; fewer would match many countries
 )
 
-// listMessages looks for messages of all channels, newest first. One call looks through so many and no
-// more, so that it takes no longer with a million of them.
-func (s *server) listMessages(ctx context.Context, r *request) (messagesAnswer, error) {
+// listMessages searches the messages of all channels, newest first. One call scans a bounded number of rows.
+func (s *server) listMessages(ctx context.Context, r *request) (messagesResponse, error) {
 	q := messageQuery(r.Form)
 	if err := r.Err(); err != nil {
-		return messagesAnswer{}, err
+		return messagesResponse{}, err
 	}
 	page, err := s.Gateway.FindMessages(ctx, q)
 	if err != nil {
-		return messagesAnswer{}, err
+		return messagesResponse{}, err
 	}
-	answer := messagesAnswer{Success: true, Message: "OK", Data: make([]messageRow, 0, len(page.Messages)), Meta: searchMeta{HasMore: page.Next != 0}}
-	caller := s.newCaller()
+	response := messagesResponse{Success: true, Message: "OK", Data: []messageRow{}, Meta: searchMeta{HasMore: page.Next != 0}}
+	names := s.newNameFinder()
 	for i := range page.Messages {
 		m := &page.Messages[i]
 		if q.Text != "" && s.shownText(m) == "" {
-			continue // what must not be shown must not be found either
+			continue // hidden text must not be searchable
 		}
-		answer.Data = append(answer.Data, s.messageRow(m, caller.name(ctx, m.Channel, m.Chat)))
+		response.Data = append(response.Data, s.messageRow(m, names.name(ctx, m.Channel, m.Chat)))
 	}
 	if page.Next != 0 {
-		answer.Meta.Cursor = textOrNil(cursorStart + strconv.FormatInt(page.Next, 36))
+		response.Meta.Cursor = textOrNil(cursorStart + strconv.FormatInt(page.Next, 36))
 	}
-	return answer, nil
+	return response, nil
 }
 
-// messageQuery reads the fields that describe messages.
+// messageQuery reads the filter of messages.
 func messageQuery(f form.Form) parley.MessageQuery {
 	q := parley.MessageQuery{
 		Channel: parley.ChannelCode(f.OptionalText("channel", 1, 100)),
@@ -113,7 +109,7 @@ func messageQuery(f form.Form) parley.MessageQuery {
 	switch text := f.OptionalText("contact", 1, 60); {
 	case text == "":
 	case len(text) >= leastDigits && len(text) <= form.MaxNumber && strings.Trim(text, "0123456789") == "" && !strings.HasPrefix(text, "00"):
-		q.Number = text // of somebody, or the beginning of it
+		q.Number = text // a number or its prefix
 	default:
 		q.Contact = parley.ContactOf(f.CheckNumber("contact", text))
 	}
@@ -131,7 +127,7 @@ func messageQuery(f form.Form) parley.MessageQuery {
 		digits, ok := strings.CutPrefix(text, cursorStart)
 		seq, err := strconv.ParseInt(digits, 36, 64)
 		if !ok || err != nil || seq < 1 {
-			f.Fail("cursor", "must be a cursor as this server gave it.")
+			f.Fail("cursor", "must be a cursor from an earlier response.")
 		}
 		q.Before = seq
 	}
@@ -152,7 +148,7 @@ func status(f form.Form, name string) *parley.Status {
 	return nil
 }
 
-// pastTime reads an optional time: as such, or as how long ago it is.
+// pastTime reads an optional time, or how long ago it was.
 func pastTime(f form.Form, name string) time.Time {
 	text := f.OptionalText(name, 1, 40)
 	if text == "" {
@@ -164,27 +160,27 @@ func pastTime(f form.Form, name string) time.Time {
 	if ago, ok := parseAgo(text); ok {
 		return time.Now().Add(-ago)
 	}
-	f.Fail(name, "must be a time, for example %s, or how long ago it is: 30s, 15m, 1h, 2d or 1w.", time.Now().UTC().Format(time.RFC3339))
+	f.Fail(name, "must be a time, for example %s, or how long ago: 30s, 15m, 1h, 2d or 1w.", time.Now().UTC().Format(time.RFC3339))
 	return time.Time{}
 }
 
 var agoUnits = map[byte]time.Duration{'s': time.Second, 'm': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour, 'w': 7 * 24 * time.Hour}
 
-// parseAgo reads a length of time in one unit: 90m, 2d.
+// parseAgo reads a duration in one unit: 90m, 2d.
 func parseAgo(text string) (time.Duration, bool) {
-	const most = 10_000 // of any unit: as much as anybody can mean
+	const most = 10_000 // of any unit
 	unit, known := agoUnits[text[len(text)-1]]
 	n, err := strconv.Atoi(text[:len(text)-1])
 	return time.Duration(n) * unit, known && err == nil && n >= 0 && n <= most
 }
 
-// messageNamed finds the message that the path names, on the channel that the query does.
+// messageNamed returns the message in the path, of the channel in the query.
 func (s *server) messageNamed(ctx context.Context, r *request) (parley.Message, error) {
 	code := parley.ChannelCode(r.Text("channel", 1, 100))
 	if err := r.Err(); err != nil {
 		return parley.Message{}, err
 	}
-	none := parley.Errorf(parley.NotFound, "Channel %s has no such message.", code)
+	none := parley.Errorf(parley.NotFound, "This message does not exist on channel %s.", code)
 	ref, err := parley.ParseMessageRef(r.http.PathValue("message_id"))
 	if err != nil {
 		return parley.Message{}, none
@@ -194,20 +190,21 @@ func (s *server) messageNamed(ctx context.Context, r *request) (parley.Message, 
 	case errors.Is(err, parley.ErrNotFound), err == nil && !m.Content.Kind().IsRecord():
 		return parley.Message{}, none
 	case errors.Is(err, parley.ErrAmbiguous):
-		return parley.Message{}, parley.Errorf(parley.BadRequest, "Several messages of channel %s have this id. Give the full one, for example true_%s_3EB0C4312F6A1D2E9B8870.", code, form.ExampleContact)
+		return parley.Message{}, parley.Errorf(parley.BadRequest,
+			"Several messages of channel %s have this id. Send the full id, for example true_%s_3EB0C4312F6A1D2E9B8870.",
+			code, form.ExampleContact)
 	}
 	return m, err
 }
 
-// readMessageFile answers with the file that a message carries.
-func (s *server) readMessageFile(ctx context.Context, r *request) (answer, error) {
+func (s *server) readMessageFile(ctx context.Context, r *request) (response, error) {
 	m, err := s.messageNamed(ctx, r)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	channel, there := s.Gateway.Channel(m.Channel)
 	if !there || !channel.Settings.KeepsText() || m.Status == parley.Deleted {
-		return answer{}, errNoFile
+		return response{}, errNoFile
 	}
 	return s.openFile(parley.MediaOf(m.Content))
 }

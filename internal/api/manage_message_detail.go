@@ -9,7 +9,6 @@ import (
 	"parley"
 )
 
-// messageDetail is a message with everything that is known of it.
 type messageDetail struct {
 	messageRow     `json:",inline"`
 	Timeline       []statusAt       `json:"timeline"`
@@ -22,7 +21,6 @@ type messageDetail struct {
 	IdempotencyKey *string          `json:"idempotency_key"`
 }
 
-// statusAt is a status that a message got.
 type statusAt struct {
 	Status parley.Status `json:"status"`
 	At     string        `json:"at"`
@@ -52,8 +50,7 @@ type pollOption struct {
 	Votes int    `json:"votes"`
 }
 
-// maxCaused is how many deliveries are shown with a message.
-const maxCaused = 100
+const maxCaused = 100 // deliveries in one response
 
 func (s *server) readMessage(ctx context.Context, r *request) (envelope[messageDetail], error) {
 	m, err := s.messageNamed(ctx, r)
@@ -65,7 +62,7 @@ func (s *server) readMessage(ctx context.Context, r *request) (envelope[messageD
 		return envelope[messageDetail]{}, err
 	}
 	d := messageDetail{
-		messageRow: s.messageRow(&m, s.newCaller().name(ctx, m.Channel, m.Chat)),
+		messageRow: s.messageRow(&m, s.newNameFinder().name(ctx, m.Channel, m.Chat)),
 		Timeline:   timelineOf(&m, events), ReplyTo: textOrNil(m.ReplyTo), Deliveries: []deliveryRow{}, Reactions: []string{},
 	}
 	s.addContent(&d, &m, events)
@@ -76,8 +73,7 @@ func (s *server) readMessage(ctx context.Context, r *request) (envelope[messageD
 	return ok("OK", d), nil
 }
 
-// timelineOf lists what became of a message, from when it was taken to how it stands now. What the log has
-// no more is left out in between.
+// timelineOf lists the statuses of a message, from acceptance until now. Purged events are missing in between.
 func timelineOf(m *parley.Message, events []parley.Event) []statusAt {
 	first := parley.Pending
 	if !m.FromMe {
@@ -95,7 +91,7 @@ func timelineOf(m *parley.Message, events []parley.Event) []statusAt {
 	return line
 }
 
-// addContent shows what a message carries besides its text, as long as that may be shown.
+// addContent adds the content beside the text, if it may be shown.
 func (s *server) addContent(d *messageDetail, m *parley.Message, events []parley.Event) {
 	channel, there := s.Gateway.Channel(m.Channel)
 	if !there || !channel.Settings.KeepsText() || m.Status == parley.Deleted {
@@ -121,23 +117,23 @@ func pollOf(c parley.Poll, chosen []string) *messagePoll {
 	for _, name := range c.Options {
 		votes := 0
 		if slices.Contains(chosen, name) {
-			votes = 1 // only the two of the chat are there
+			votes = 1 // only the contact can vote
 		}
 		p.Options = append(p.Options, pollOption{name, votes})
 	}
 	return p
 }
 
-// lastVote is what the contact chose last in a poll.
+// lastVote is the contact's latest vote in a poll.
 func lastVote(events []parley.Event) []string {
 	for _, e := range slices.Backward(events) {
-		var told struct {
+		var data struct {
 			Vote struct {
 				Options []string `json:"options"`
 			} `json:"vote"`
 		}
-		if e.Type == parley.PollVoted && json.Unmarshal(e.Data, &told) == nil {
-			return told.Vote.Options
+		if e.Type == parley.PollVoted && json.Unmarshal(e.Data, &data) == nil {
+			return data.Vote.Options
 		}
 	}
 	return nil
@@ -151,7 +147,7 @@ func (s *server) addReactions(ctx context.Context, d *messageDetail, m *parley.M
 	return err
 }
 
-// addDeliveries shows which deliveries the events of a message caused.
+// addDeliveries adds the deliveries of the message's events.
 func (s *server) addDeliveries(ctx context.Context, d *messageDetail, events []parley.Event) error {
 	if len(events) == 0 {
 		return nil

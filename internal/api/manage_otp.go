@@ -9,7 +9,7 @@ import (
 	"parley"
 )
 
-// otpRow is a code or a login link, never with what is secret of it.
+// otpRow is a code or a login link, without its secret.
 type otpRow struct {
 	ID        parley.OTPID       `json:"id"`
 	Kind      string             `json:"kind"` // code or link
@@ -57,7 +57,7 @@ func (s *server) listOTPs(ctx context.Context, r *request) (envelope[[]otpRow], 
 
 func codeRow(c parley.OTPCode, now time.Time) otpRow {
 	if c.Status == parley.OTPStatusPending && !now.Before(c.ExpiresAt) {
-		c.Status = parley.OTPStatusExpired // nobody has noticed yet
+		c.Status = parley.OTPStatusExpired // not stored yet
 	}
 	return otpRow{ID: c.ID, Kind: "code", Channel: c.Channel, ContactID: c.Contact, Status: c.Status, CreatedAt: parley.Stamp(c.CreatedAt),
 		ExpiresAt: parley.Stamp(c.ExpiresAt), EndedAt: stampOrNil(c.EndedAt), Attempts: c.Tries, made: c.CreatedAt}

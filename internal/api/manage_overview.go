@@ -13,7 +13,6 @@ import (
 	"parley/internal/stats"
 )
 
-// overviewData is how the whole gateway is.
 type overviewData struct {
 	Needs       []need                       `json:"needs"`
 	Channels    map[parley.ChannelStatus]int `json:"channels"`
@@ -64,7 +63,7 @@ func timesOf(t *stats.Times) *times {
 	return &times{t.P50, t.P95}
 }
 
-// readOverview reports how the gateway is. It reads counters, so it costs the same with a million messages.
+// readOverview reads counters, so it costs the same with a million messages.
 func (s *server) readOverview(ctx context.Context, _ *request) (envelope[overviewData], error) {
 	now := time.Now()
 	report, err := stats.Read(ctx, s.Store, now)
@@ -91,10 +90,10 @@ func (s *server) readOverview(ctx context.Context, _ *request) (envelope[overvie
 	return ok("OK", data), err
 }
 
-// need is something that a person should look at.
+// need is something that needs attention.
 type need struct {
 	Kind     string     `json:"kind"`     // channel, webhook, disk, clock or otp
-	Severity string     `json:"severity"` // problem: something does not work; warning: it may soon not
+	Severity string     `json:"severity"` // problem: broken; warning: may break soon
 	Channel  *string    `json:"channel"`
 	Webhook  *string    `json:"webhook"`
 	Sentence string     `json:"sentence"`
@@ -104,9 +103,8 @@ type need struct {
 	since time.Time
 }
 
-// needAction is the one thing to do about it.
 type needAction struct {
-	Name  string `json:"name"` // what the label says
+	Name  string `json:"name"` // of the label
 	Label string `json:"label"`
 	HREF  string `json:"href"`
 }
@@ -121,17 +119,17 @@ const (
 	isProblem = "problem"
 	isWarning = "warning"
 
-	// A channel that recovers by itself is nobody's business at first.
+	// recovering is how long a reconnecting channel is not reported.
 	recovering = time.Minute
-	// fullDisk is the free space below which nothing can be counted on.
+	// fullDisk is the free space below which writes may fail.
 	fullDisk = 100 << 20
-	// Of so many codes more than half must reach a phone.
+	// enoughCodes is from how many codes on the delivery rate counts.
 	enoughCodes = 10
-	// maxNeeds bounds the list where everything is broken.
+	// maxNeeds bounds the response.
 	maxNeeds = 100
 )
 
-// needs lists what a person should look at, newest first.
+// needs lists what needs attention, newest first.
 func (s *server) needs(ctx context.Context, channels []parley.Channel, report stats.Report, now time.Time) ([]need, error) {
 	all := []need{}
 	for _, c := range channels {
@@ -173,7 +171,7 @@ func (s *server) needs(ctx context.Context, channels []parley.Channel, report st
 	return all[:min(len(all), maxNeeds)], nil
 }
 
-// channelNeed tells of a channel that should work and does not.
+// channelNeed reports an enabled channel that does not work.
 func channelNeed(c parley.Channel, now time.Time) (need, bool) {
 	if !c.Enabled || c.State.Status == parley.Working {
 		return need{}, false
@@ -184,21 +182,21 @@ func channelNeed(c parley.Channel, now time.Time) (need, bool) {
 	switch c.State.Status {
 	case parley.LoggedOut:
 		n.Action = pairAt(page)
-		n.Sentence = fmt.Sprintf("Channel %s is logged out. It sends nothing until somebody pairs it.", c.Code)
+		n.Sentence = fmt.Sprintf("Channel %s is logged out and sends nothing. Pair it again.", c.Code)
 	case parley.ScanQRCode:
 		n.Action, n.Severity = pairAt(page), isWarning
-		n.Sentence = fmt.Sprintf("Channel %s waits for a phone to pair it.", c.Code)
+		n.Sentence = fmt.Sprintf("Channel %s is not paired. Pair its phone.", c.Code)
 	case parley.Failed:
 		n.Sentence = fmt.Sprintf("Channel %s failed.", c.Code)
-	case parley.Stopped: // it should run
+	case parley.Stopped: // although it is enabled
 		n.Sentence = fmt.Sprintf("Channel %s is stopped.", c.Code)
-	default: // it recovers by itself
+	default: // it reconnects on its own
 		lasts := now.Sub(c.State.Since)
 		if lasts < recovering {
 			return need{}, false
 		}
 		n.Severity = isWarning
-		n.Sentence = fmt.Sprintf("Channel %s is %s for %s.", c.Code, c.State.Status, doctor.Lasted(lasts))
+		n.Sentence = fmt.Sprintf("Channel %s has been %s for %s.", c.Code, c.State.Status, doctor.Lasted(lasts))
 	}
 	if c.State.Reason != "" {
 		n.Sentence += " " + c.State.Reason
@@ -206,18 +204,18 @@ func channelNeed(c parley.Channel, now time.Time) (need, bool) {
 	return n, true
 }
 
-// webhookNeed tells of a webhook that is told nothing.
+// webhookNeed reports a webhook that receives nothing.
 func webhookNeed(w parley.Webhook, now time.Time) (need, bool) {
 	n := need{Kind: "webhook", Webhook: textOrNil(w.ID), Channel: textOrNil(w.Channel)}
 	switch {
-	case !w.IsEnabled() && w.Failures > 0: // one that somebody switched off is as it should be
+	case !w.IsEnabled() && w.Failures > 0: // not one that was switched off by hand
 		n.Severity, n.since = isProblem, w.DisabledAt
 		n.Sentence = fmt.Sprintf("The webhook %s is off. %s", w.URL, w.Reason)
 		n.Action = needAction{"webhook", "See webhook", "/console/webhooks?webhook=" + url.QueryEscape(string(w.ID))}
 	case w.IsEnabled() && w.Failures > 0:
 		lasts := now.Sub(w.FailingSince)
 		n.Severity, n.since = isWarning, w.FailingSince
-		n.Sentence = fmt.Sprintf("Every call of %s has failed for %s: %s.", w.URL, doctor.Lasted(lasts), doctor.Count(w.Failures, "attempt"))
+		n.Sentence = fmt.Sprintf("Every delivery to %s has failed for %s: %s.", w.URL, doctor.Lasted(lasts), doctor.Count(w.Failures, "attempt"))
 		n.Action = needAction{"deliveries", "See deliveries", "/console/webhooks?state=retrying&webhook=" + url.QueryEscape(string(w.ID))}
 	default:
 		return need{}, false
@@ -225,7 +223,7 @@ func webhookNeed(w parley.Webhook, now time.Time) (need, bool) {
 	return n, true
 }
 
-// diskNeed tells that the disk runs full, since when that was first seen.
+// diskNeed reports a nearly full disk.
 func (s *server) diskNeed(now time.Time) (need, bool) {
 	if s.Program.DataDir == "" {
 		return need{}, false
@@ -236,22 +234,23 @@ func (s *server) diskNeed(now time.Time) (need, bool) {
 		return need{}, false
 	}
 	s.littleDisk.CompareAndSwap(0, now.UnixMilli())
-	n := need{Kind: "disk", Severity: isWarning, since: time.UnixMilli(s.littleDisk.Load()), Action: needAction{"settings", "Settings", "/console/settings"},
-		Sentence: fmt.Sprintf("The disk has %s left. When it is full, nothing is accepted any more.", doctor.Size(free))}
+	n := need{Kind: "disk", Severity: isWarning, since: time.UnixMilli(s.littleDisk.Load()),
+		Action:   needAction{"settings", "Settings", "/console/settings"},
+		Sentence: fmt.Sprintf("The disk has %s left. When it is full, no messages are accepted. Free some space.", doctor.Size(free))}
 	if free < fullDisk {
 		n.Severity = isProblem
 	}
 	return n, true
 }
 
-// otpNeed tells that one-time codes do not reach people.
+// otpNeed reports that one-time codes do not reach phones.
 func otpNeed(r stats.Report) (need, bool) {
 	codes := r.Codes.Requested - r.Codes.Links
 	if codes < enoughCodes || 2*r.Codes.Delivered >= codes {
 		return need{}, false
 	}
 	return need{Kind: "otp", Severity: isWarning, since: r.From, Action: needAction{"codes", "See codes", "/console/otp"},
-		Sentence: fmt.Sprintf("Of %d one-time codes in the last 24 hours only %d reached a phone.", codes, r.Codes.Delivered)}, true
+		Sentence: fmt.Sprintf("Only %[2]d of %[1]d one-time codes in the last 24 hours reached a phone.", codes, r.Codes.Delivered)}, true
 }
 
 // attackNeed reports an attack on one-time codes.
@@ -261,7 +260,7 @@ func attackNeed(a doctor.Attack) need {
 		Sentence: a.Finding.Found}
 }
 
-// clockNeed tells that the clock of this machine is off, since when that was first seen.
+// clockNeed reports that the clock of this machine is off.
 func (s *server) clockNeed(now time.Time) (need, bool) {
 	ahead, known := s.Gateway.ClockAhead()
 	found := doctor.Clock(ahead)
@@ -270,8 +269,9 @@ func (s *server) clockNeed(now time.Time) (need, bool) {
 		return need{}, false
 	}
 	s.clockOff.CompareAndSwap(0, now.UnixMilli())
-	n := need{Kind: "clock", Severity: isWarning, since: time.UnixMilli(s.clockOff.Load()), Action: needAction{"channels", "See channels", "/console/channels"},
-		Sentence: found.Found + " Set it by network time (NTP)."}
+	n := need{Kind: "clock", Severity: isWarning, since: time.UnixMilli(s.clockOff.Load()),
+		Action:   needAction{"channels", "See channels", "/console/channels"},
+		Sentence: found.Found + " Synchronise it with NTP."}
 	if found.Level == doctor.Problem {
 		n.Severity = isProblem
 	}

@@ -27,40 +27,37 @@ import (
 	"parley/internal/doctor"
 )
 
-// Program is what the management API tells of the program that runs, and has it do.
+// Program is the running program, for the management API.
 type Program struct {
 	Version   string
 	StartedAt time.Time
 	Mode      string // "dev" or "serve"
 	DataDir   string
-	// Settings are those in force, as they may be shown; none: nobody knows them.
+	// Settings are the current settings, without secrets.
 	Settings []diagnostics.Setting
-	// EventLife is how long the event log is kept, OTPLife how long codes and links are after they ended.
+	// EventLife and OTPLife are the retention of events and of finished codes and links.
 	EventLife, OTPLife time.Duration
-	// DatabaseSize tells how many bytes the database holds.
+	// DatabaseSize is in bytes.
 	DatabaseSize func(ctx context.Context) (int64, error)
-	// Doctor looks for what is wrong.
+	// Doctor runs all checks.
 	Doctor func(ctx context.Context) []doctor.Finding
-	// Backup makes a backup in the data directory, LastBackup finds the newest that was made so; false:
-	// there is none.
+	// Backup creates a backup in the data directory. LastBackup returns the newest; false: none.
 	Backup     func(ctx context.Context) (Backup, error)
 	LastBackup func() (Backup, bool)
-	// WriteBackup writes a backup and keeps none.
+	// WriteBackup writes a backup without storing it.
 	WriteBackup func(ctx context.Context, w io.Writer) error
 	// RecentLog returns the last warnings and errors of the log, oldest first.
 	RecentLog func() []string
-	// LogLevel is what the log's level can be changed by; nil: it cannot be.
+	// LogLevel changes the level of the log; nil: not possible.
 	LogLevel *slog.LevelVar
 }
 
-// Backup is a file with everything in it.
 type Backup struct {
 	Path  string
 	Bytes int64
 	At    time.Time
 }
 
-// serverData is what is told of the program.
 type serverData struct {
 	Version          string         `json:"version"`
 	StartedAt        string         `json:"started_at"`
@@ -75,7 +72,7 @@ type serverData struct {
 	LastBackup       *lastBackup    `json:"last_backup"`
 	Retention        retentionTimes `json:"retention"`
 	URL              string         `json:"url"`
-	LocalURL         string         `json:"local_url"` // at which this machine reaches it
+	LocalURL         string         `json:"local_url"` // for this machine
 	LogLevel         *logLevelData  `json:"log_level"`
 }
 
@@ -126,12 +123,12 @@ type findingRow struct {
 	Remedy   string       `json:"remedy"`
 }
 
-// maxFindings bounds the answer where there are thousands of channels. The worst come first.
+// maxFindings bounds the response. The worst come first.
 const maxFindings = 500
 
 func (s *server) askDoctor(ctx context.Context, _ *request) (envelope[doctorData], error) {
 	found := s.Program.Doctor(ctx)
-	slices.SortStableFunc(found, func(a, b doctor.Finding) int { return badness(b.Level) - badness(a.Level) })
+	slices.SortStableFunc(found, func(a, b doctor.Finding) int { return severity(b.Level) - severity(a.Level) })
 	rows := make([]findingRow, 0, len(found))
 	for _, f := range found[:min(len(found), maxFindings)] {
 		rows = append(rows, findingRow{f.Check, f.Level, f.Found, f.Remedy})
@@ -139,7 +136,7 @@ func (s *server) askDoctor(ctx context.Context, _ *request) (envelope[doctorData
 	return ok("OK", doctorData{rows}), nil
 }
 
-func badness(l doctor.Level) int {
+func severity(l doctor.Level) int {
 	return slices.Index([]doctor.Level{doctor.Fine, doctor.Warning, doctor.Problem}, l)
 }
 
@@ -148,29 +145,28 @@ type backupData struct {
 	Bytes int64  `json:"bytes"`
 }
 
-// makeBackup makes a backup, whether or not the caller waits for its end. One at a time: each reads
-// everything.
+// makeBackup continues if the caller leaves. Only one backup runs at a time.
 func (s *server) makeBackup(ctx context.Context, _ *request) (envelope[backupData], error) {
 	if !s.backup.TryLock() {
 		return envelope[backupData]{}, errBackupRuns()
 	}
 	defer s.backup.Unlock()
 	b, err := s.Program.Backup(context.WithoutCancel(ctx))
-	return ok("Backup made. Whoever has the file has your accounts.", backupData{b.Path, b.Bytes}), err
+	return ok("Backup created. The file gives access to your accounts: store it safely.", backupData{b.Path, b.Bytes}), err
 }
 
 func errBackupRuns() error {
-	return &parley.Error{Code: parley.TooMany, RetryAfter: 10 * time.Second, Message: "A backup is being made already. Wait for its end."}
+	return &parley.Error{Code: parley.TooMany, RetryAfter: 10 * time.Second, Message: "Another backup is running. Try again when it is done."}
 }
 
 type logLevelData struct {
 	Level string  `json:"level"`
-	Until *string `json:"until"` // null: for good
+	Until *string `json:"until"` // null: permanent
 }
 
 const maxLogMinutes = 24 * 60
 
-// changeLogLevel has the log say more, or less, for a while.
+// changeLogLevel changes the level of the log for a while.
 func (s *server) changeLogLevel(_ context.Context, r *request) (envelope[*logLevelData], error) {
 	word := r.Choice("level", true, "debug", "info", "warn", "error")
 	minutes := r.Whole("minutes", 15, 1, maxLogMinutes)
@@ -189,8 +185,8 @@ func (s *server) changeLogLevel(_ context.Context, r *request) (envelope[*logLev
 	return ok("Log level changed", s.level.data(s.Program.LogLevel)), nil
 }
 
-// data tells how the level stands; nil: it cannot be changed.
-func (l *levelFor) data(of *slog.LevelVar) *logLevelData {
+// data returns the current level; nil: it cannot be changed.
+func (l *temporaryLevel) data(of *slog.LevelVar) *logLevelData {
 	if of == nil {
 		return nil
 	}
@@ -199,15 +195,15 @@ func (l *levelFor) data(of *slog.LevelVar) *logLevelData {
 	return &logLevelData{strings.ToLower(of.Level().String()), stampOrNil(l.until)}
 }
 
-// levelFor changes a log's level for a while.
-type levelFor struct {
+// temporaryLevel changes the level of a log for a while.
+type temporaryLevel struct {
 	mu    sync.Mutex
-	usual slog.Level // what it goes back to
-	until time.Time  // zero: it is as usual
+	usual slog.Level // to restore
+	until time.Time  // zero: not changed
 	timer *time.Timer
 }
 
-func (l *levelFor) set(of *slog.LevelVar, level slog.Level, d time.Duration) {
+func (l *temporaryLevel) set(of *slog.LevelVar, level slog.Level, d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.until.IsZero() {
@@ -221,7 +217,7 @@ func (l *levelFor) set(of *slog.LevelVar, level slog.Level, d time.Duration) {
 	l.timer = time.AfterFunc(d, func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if l.until.Equal(until) { // else it was changed again meanwhile
+		if l.until.Equal(until) { // else it was changed again
 			of.Set(l.usual)
 			l.until = time.Time{}
 		}
@@ -230,53 +226,53 @@ func (l *levelFor) set(of *slog.LevelVar, level slog.Level, d time.Duration) {
 
 var typeTar = []string{"application/x-tar"}
 
-// errNoBackup is the answer where there is nothing to fetch.
-var errNoBackup = parley.Errorf(parley.NotFound, "There is no backup on this server yet. Make one first.")
+var errNoBackup = parley.Errorf(parley.NotFound, "There is no backup on this server yet. Create one first.")
 
-// readBackup answers with the newest backup, which is read as the caller takes it: it may be large.
-func (s *server) readBackup(context.Context, *request) (answer, error) {
+// readBackup streams the newest backup.
+func (s *server) readBackup(context.Context, *request) (response, error) {
 	b, made := s.Program.LastBackup()
 	if !made {
-		return answer{}, errNoBackup
+		return response{}, errNoBackup
 	}
 	f, err := os.Open(b.Path)
-	if errors.Is(err, fs.ErrNotExist) { // somebody has just removed it
-		return answer{}, errNoBackup
+	if errors.Is(err, fs.ErrNotExist) { // removed just now
+		return response{}, errNoBackup
 	}
 	if err != nil {
-		return answer{}, fmt.Errorf("open the backup: %w", err)
+		return response{}, fmt.Errorf("open the backup: %w", err)
 	}
 	info, err := f.Stat()
 	if err != nil {
 		f.Close()
-		return answer{}, fmt.Errorf("look at the backup: %w", err)
+		return response{}, fmt.Errorf("stat the backup: %w", err)
 	}
-	return answer{status: http.StatusOK, contentType: typeTar, file: f, size: info.Size(),
-		header: []field{{"Content-Disposition", fmt.Sprintf("attachment; filename=%q", filepath.Base(b.Path))}, {"Content-Security-Policy", sandboxed}}}, nil
+	return tarResponse(f, info.Size(), filepath.Base(b.Path)), nil
 }
 
-// streamBackup answers with a backup of this moment, which is made as the caller takes it and kept nowhere. One that
-// fails on the way ends without the end that a complete answer has.
-func (s *server) streamBackup(ctx context.Context, _ *request) (answer, error) {
+func tarResponse(file io.ReadCloser, size int64, name string) response {
+	return response{status: http.StatusOK, contentType: typeTar, file: file, size: size,
+		header: []field{{"Content-Disposition", fmt.Sprintf("attachment; filename=%q", name)}, {"Content-Security-Policy", sandboxed}}}
+}
+
+// streamBackup streams a new backup without storing it. A failure aborts the connection, so that the caller notices.
+func (s *server) streamBackup(ctx context.Context, _ *request) (response, error) {
 	if !s.backup.TryLock() {
-		return answer{}, errBackupRuns()
+		return response{}, errBackupRuns()
 	}
 	out, in := io.Pipe()
-	go func() { // ends with the backup, or when the answer is closed
+	go func() { // ends with the backup, or when the response is closed
 		defer s.backup.Unlock()
 		in.CloseWithError(s.Program.WriteBackup(ctx, in))
 	}()
 	buffered := bufio.NewReaderSize(out, 64<<10)
-	if _, err := buffered.Peek(1); err != nil { // an error before the first byte can still be told as one
+	if _, err := buffered.Peek(1); err != nil { // before the first byte, an error can still be returned
 		out.Close()
-		return answer{}, err
+		return response{}, err
 	}
 	name := time.Now().UTC().Format("parley-20060102T150405Z.tar")
-	return answer{status: http.StatusOK, contentType: typeTar, file: &piped{buffered, out}, size: sizeUnknown,
-		header: []field{{"Content-Disposition", fmt.Sprintf("attachment; filename=%q", name)}, {"Content-Security-Policy", sandboxed}}}, nil
+	return tarResponse(&piped{buffered, out}, sizeUnknown, name), nil
 }
 
-// piped is a pipe that is read through a buffer.
 type piped struct {
 	io.Reader
 	io.Closer
@@ -284,18 +280,17 @@ type piped struct {
 
 var typeZip = []string{"application/zip"}
 
-// diagnosticsName is what a bundle is saved as.
 const diagnosticsName = "parley-diagnostics-20060102T150405Z.zip"
 
-// readDiagnostics answers with what somebody who helps needs to know, in one file.
-func (s *server) readDiagnostics(ctx context.Context, _ *request) (answer, error) {
+// readDiagnostics returns the support bundle.
+func (s *server) readDiagnostics(ctx context.Context, _ *request) (response, error) {
 	now := time.Now().UTC()
-	packed, err := diagnostics.Zip(diagnostics.Collect(ctx, s.diagnosed()), now)
-	return answer{status: http.StatusOK, contentType: typeZip, body: packed,
+	packed, err := diagnostics.Zip(diagnostics.Collect(ctx, s.diagnosticsSource()), now)
+	return response{status: http.StatusOK, contentType: typeZip, body: packed,
 		header: []field{{"Content-Disposition", fmt.Sprintf("attachment; filename=%q", now.Format(diagnosticsName))}}}, err
 }
 
-// diagnosticsFile is one file of the bundle, to be looked at before it is saved.
+// diagnosticsFile is one file of the bundle, for a preview.
 type diagnosticsFile struct {
 	Name  string `json:"name"`
 	Bytes int    `json:"bytes"`
@@ -303,16 +298,11 @@ type diagnosticsFile struct {
 }
 
 func (s *server) listDiagnostics(ctx context.Context, _ *request) (envelope[[]diagnosticsFile], error) {
-	files := diagnostics.Collect(ctx, s.diagnosed())
-	rows := make([]diagnosticsFile, len(files))
-	for i, f := range files {
-		rows[i] = diagnosticsFile{f.Name, len(f.Text), f.Text}
-	}
-	return ok("OK", rows), nil
+	row := func(f diagnostics.File) diagnosticsFile { return diagnosticsFile{f.Name, len(f.Text), f.Text} }
+	return ok("OK", mapped(diagnostics.Collect(ctx, s.diagnosticsSource()), row)), nil
 }
 
-// diagnosed is where the bundle takes what it tells from.
-func (s *server) diagnosed() diagnostics.Source {
+func (s *server) diagnosticsSource() diagnostics.Source {
 	return diagnostics.Source{
 		Version: s.Program.Version, Mode: s.Program.Mode, StartedAt: s.Program.StartedAt, Settings: s.Program.Settings,
 		Doctor: s.Program.Doctor, Channels: s.diagnosedChannels, Store: s.Store, Metrics: s.metricsText, Log: s.Program.RecentLog,
@@ -331,23 +321,22 @@ func (s *server) diagnosedChannels() []diagnostics.Channel {
 	return all
 }
 
-// metricsText is what /metrics would answer.
+// metricsText returns the content of /metrics.
 func (s *server) metricsText() (string, error) {
-	kept := &keptAnswer{header: http.Header{}, status: http.StatusOK}
-	promhttp.HandlerFor(s.Metrics, promhttp.HandlerOpts{DisableCompression: true}).ServeHTTP(kept, &http.Request{Header: http.Header{}})
-	if kept.status != http.StatusOK {
-		return "", fmt.Errorf("the figures are answered with %d", kept.status)
+	recorded := &recordedResponse{header: http.Header{}, status: http.StatusOK}
+	promhttp.HandlerFor(s.Metrics, promhttp.HandlerOpts{DisableCompression: true}).ServeHTTP(recorded, &http.Request{Header: http.Header{}})
+	if recorded.status != http.StatusOK {
+		return "", fmt.Errorf("/metrics returned %d", recorded.status)
 	}
-	return kept.body.String(), nil
+	return recorded.body.String(), nil
 }
 
-// keptAnswer is an answer that goes nowhere.
-type keptAnswer struct {
+type recordedResponse struct {
 	header http.Header
 	status int
 	body   bytes.Buffer
 }
 
-func (k *keptAnswer) Header() http.Header         { return k.header }
-func (k *keptAnswer) WriteHeader(status int)      { k.status = status }
-func (k *keptAnswer) Write(p []byte) (int, error) { return k.body.Write(p) }
+func (k *recordedResponse) Header() http.Header         { return k.header }
+func (k *recordedResponse) WriteHeader(status int)      { k.status = status }
+func (k *recordedResponse) Write(p []byte) (int, error) { return k.body.Write(p) }

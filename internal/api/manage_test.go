@@ -135,11 +135,11 @@ func TestSandboxAPI(t *testing.T) {
 	}
 }
 
-// TestLogLevelGoesBack makes sure that a change of the level ends, and that a later one counts anew.
+// TestLogLevelGoesBack checks that a temporary level ends, and that a later one restarts the time.
 func TestLogLevelGoesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var level slog.LevelVar
-		var l levelFor
+		var l temporaryLevel
 		wants := func(when string, want slog.Level, changed bool) {
 			t.Helper()
 			synctest.Wait()

@@ -12,7 +12,6 @@ import (
 	"parley/internal/store"
 )
 
-// tokenRow is what is known of a token.
 type tokenRow struct {
 	ID         parley.TokenID   `json:"id"`
 	Name       string           `json:"name"`
@@ -27,7 +26,7 @@ type tokenRow struct {
 	UserAgent    *string `json:"user_agent"`
 }
 
-// newToken is a token with its text, which is shown this once.
+// newToken is the only response that contains the token itself.
 type newToken struct {
 	tokenRow `json:",inline"`
 	Token    string `json:"token"`
@@ -43,11 +42,7 @@ func tokenOf(t parley.Token) tokenRow {
 
 func (s *server) listTokens(ctx context.Context, _ *request) (envelope[[]tokenRow], error) {
 	tokens, err := s.Store.Tokens(ctx)
-	rows := make([]tokenRow, len(tokens))
-	for i, t := range tokens {
-		rows[i] = tokenOf(t)
-	}
-	return ok("OK", rows), err
+	return ok("OK", mapped(tokens, tokenOf)), err
 }
 
 func (s *server) createToken(ctx context.Context, r *request) (envelope[newToken], error) {
@@ -57,12 +52,12 @@ func (s *server) createToken(ctx context.Context, r *request) (envelope[newToken
 		Channel: parley.ChannelCode(r.OptionalText("channel", 1, 32)),
 		Name:    r.OptionalText("name", 1, 100),
 	}
-	t.ExpiresAt = moment(r.Form, "expires_at")
+	t.ExpiresAt = futureTime(r.Form, "expires_at")
 	switch {
 	case t.Kind == parley.ChannelToken && !r.Has("channel"):
 		r.Fail("channel", "is required for a channel token: the channel's code.")
 	case t.Kind != "" && t.Kind != parley.ChannelToken && r.Has("channel"):
-		r.Fail("channel", "is for channel tokens only.")
+		r.Fail("channel", "is only for channel tokens.")
 	}
 	if err := r.Failed(func() error { return s.checkTokensChannel(ctx, t) }); err != nil {
 		return envelope[newToken]{}, err
@@ -70,15 +65,14 @@ func (s *server) createToken(ctx context.Context, r *request) (envelope[newToken
 	var row tokenRow
 	signed, err := s.Tokens.Issue(ctx, t, func(tx *store.Tx, stored parley.Token) error {
 		row = tokenOf(stored)
-		// A token is never stored, so a retry with the same idempotency key learns only which one it was.
-		return r.storeKey(ctx, tx, http.StatusCreated, ok(tokenMadeBefore, newToken{row, ""}))
+		// The stored response must not contain the token, so a retry gets only its row.
+		return r.storeKey(ctx, tx, http.StatusCreated, ok(tokenExists, newToken{row, ""}))
 	})
-	return ok("Token made. Keep it now: it is not shown again.", newToken{row, signed}), err
+	return ok("Token created. Copy it now: it is not shown again.", newToken{row, signed}), err
 }
 
-const tokenMadeBefore = "The token was made before and is not shown again. Revoke it and make another if it was lost."
+const tokenExists = "The token was already created and is not shown again. If it is lost, revoke it and create another."
 
-// checkTokensChannel reports a channel that is not there.
 func (s *server) checkTokensChannel(ctx context.Context, t parley.Token) error {
 	if t.Channel == "" {
 		return nil
@@ -90,15 +84,15 @@ func (s *server) checkTokensChannel(ctx context.Context, t parley.Token) error {
 	return err
 }
 
-// moment reads an optional time to come.
-func moment(f form.Form, name string) time.Time {
+// futureTime reads an optional time in the future.
+func futureTime(f form.Form, name string) time.Time {
 	t, _ := form.Parse(f, name, func(text string) (time.Time, error) {
 		t, err := time.Parse(time.RFC3339, text)
 		if err == nil && !t.After(time.Now()) {
 			err = errors.New("in the past")
 		}
 		return t, err
-	}, "a time to come, for example "+time.Now().AddDate(1, 0, 0).UTC().Format(time.RFC3339))
+	}, "a time in the future, for example "+time.Now().AddDate(1, 0, 0).UTC().Format(time.RFC3339))
 	return t
 }
 
@@ -106,7 +100,7 @@ func (s *server) revokeToken(ctx context.Context, r *request) (envelope[tokenRow
 	id := parley.TokenID(r.http.PathValue("id"))
 	err := s.Tokens.Revoke(ctx, id)
 	if errors.Is(err, parley.ErrNotFound) {
-		return envelope[tokenRow]{}, parley.Errorf(parley.NotFound, "There is no such token.")
+		return envelope[tokenRow]{}, parley.Errorf(parley.NotFound, "This token does not exist.")
 	}
 	if err != nil {
 		return envelope[tokenRow]{}, err
@@ -115,12 +109,12 @@ func (s *server) revokeToken(ctx context.Context, r *request) (envelope[tokenRow
 	return ok("Token revoked", tokenOf(t)), err
 }
 
-// rotateSigningKey signs new tokens with a new key. Those of older keys stay valid.
+// rotateSigningKey creates a new key for new tokens. Existing tokens stay valid.
 func (s *server) rotateSigningKey(ctx context.Context, _ *request) (envelope[noData], error) {
 	return ok("New tokens are signed with a new key.", noData{}), s.Tokens.Rotate(ctx)
 }
 
-// SignInLife is how long a link to the console can be used.
+// SignInLife is how long a sign-in link is valid.
 const SignInLife = 15 * time.Minute
 
 type signInLink struct {
@@ -128,15 +122,15 @@ type signInLink struct {
 	ExpiresAt string `json:"expires_at"`
 }
 
-// makeSignInLink makes a link that signs in to the console, once.
+// makeSignInLink creates a one-time link to the console.
 func (s *server) makeSignInLink(ctx context.Context, r *request) (envelope[signInLink], error) {
 	secret, ticket := parley.NewTicket(parley.SignInTicket, "", time.Now(), SignInLife)
 	link := signInLink{ExpiresAt: parley.Stamp(ticket.ExpiresAt)}
 	err := s.tx(ctx, func(tx *store.Tx) error {
-		// Only the ticket's hash is kept, so a retry with the same idempotency key does not learn it.
-		before := ok("The link was made before and is not shown again. Make another.", link)
+		// The stored response must not contain the ticket.
+		before := ok("The link was already created and is not shown again. Create another.", link)
 		return errors.Join(tx.AddTicket(ctx, ticket), r.storeKey(ctx, tx, http.StatusOK, before))
 	})
 	link.URL = s.baseURL(r.http) + "/console/login#" + secret
-	return ok("Link made. It works once, and whoever has it may do everything.", link), err
+	return ok("Link created. It works once and gives full access.", link), err
 }

@@ -13,7 +13,7 @@ import (
 	"parley/internal/store"
 )
 
-// webhookRow is a webhook as the management API shows it: without its secret.
+// webhookRow is a webhook without its secret.
 type webhookRow struct {
 	ID           parley.WebhookID   `json:"id"`
 	URL          string             `json:"url"`
@@ -28,7 +28,6 @@ type webhookRow struct {
 	CreatedAt    string             `json:"created_at"`
 }
 
-// newWebhook is a webhook that was just made.
 type newWebhook struct {
 	webhookRow `json:",inline"`
 	Secret     string `json:"secret"`
@@ -42,7 +41,7 @@ func webhookOf(w parley.Webhook) webhookRow {
 	}
 }
 
-// warningOf says what could be better about an address that is told of events.
+// warningOf returns a warning about the address of a webhook, or "".
 func warningOf(address string) string {
 	if doctor.IsUnencrypted(address) {
 		return "The address is not encrypted: anyone on the network path can read it. Use https."
@@ -52,14 +51,10 @@ func warningOf(address string) string {
 
 func (s *server) listWebhooks(ctx context.Context, _ *request) (envelope[[]webhookRow], error) {
 	webhooks, err := s.Store.Webhooks(ctx)
-	rows := make([]webhookRow, len(webhooks))
-	for i, w := range webhooks {
-		rows[i] = webhookOf(w)
-	}
-	return ok("OK", rows), err
+	return ok("OK", mapped(webhooks, webhookOf)), err
 }
 
-// webhookID is the webhook that the path names.
+// webhookID is the webhook in the path.
 func (r *request) webhookID() parley.WebhookID { return parley.WebhookID(r.http.PathValue("id")) }
 
 func (s *server) readWebhook(ctx context.Context, r *request) (envelope[webhookRow], error) {
@@ -69,7 +64,7 @@ func (s *server) readWebhook(ctx context.Context, r *request) (envelope[webhookR
 
 func noWebhook(err error) error {
 	if errors.Is(err, parley.ErrNotFound) {
-		return parley.Errorf(parley.NotFound, "There is no such webhook.")
+		return parley.Errorf(parley.NotFound, "This webhook does not exist.")
 	}
 	return err
 }
@@ -98,15 +93,15 @@ func (s *server) createWebhook(ctx context.Context, r *request) (envelope[newWeb
 		if secret, err = s.Callbacks.Secrets.Add(ctx, tx, parley.WebhookSecret(w.ID)); err != nil {
 			return err
 		}
-		// Secrets are kept encrypted, so a retry with the same idempotency key learns only which webhook it was.
-		before := "The webhook was made before. Its secret is at " + r.http.URL.Path + "/" + string(w.ID) + "/secret."
+		// The stored response must not contain the secret, so a retry gets only the webhook.
+		before := "The webhook already exists. Its secret is at " + r.http.URL.Path + "/" + string(w.ID) + "/secret."
 		return r.storeKey(ctx, tx, http.StatusCreated, ok(before, newWebhook{webhookOf(w), ""}))
 	})
 	s.Callbacks.Reload()
-	return ok("Webhook made", newWebhook{webhookOf(w), secret}), err
+	return ok("Webhook created", newWebhook{webhookOf(w), secret}), err
 }
 
-// channelField notes that a channel is not there. None is every channel.
+// channelField fails the field channel if the channel does not exist. An empty one means all channels.
 func (s *server) channelField(ctx context.Context, r *request, code parley.ChannelCode) error {
 	if code == "" {
 		return nil
@@ -119,9 +114,9 @@ func (s *server) channelField(ctx context.Context, r *request, code parley.Chann
 	return err
 }
 
-const namesNoChannel = "names no channel of this server."
+const namesNoChannel = "names a channel that does not exist."
 
-// noChannelField makes the error of a channel that was deleted after it was looked for.
+// noChannelField is the error of a channel that was deleted meanwhile.
 func noChannelField(err error) error {
 	if errors.Is(err, parley.ErrNotFound) {
 		return parley.InvalidField("channel", "channel "+namesNoChannel)
@@ -129,7 +124,6 @@ func noChannelField(err error) error {
 	return err
 }
 
-// changeWebhook changes what is given.
 func (s *server) changeWebhook(ctx context.Context, r *request) (envelope[webhookRow], error) {
 	url := ""
 	if r.Has("url") {
@@ -138,7 +132,7 @@ func (s *server) changeWebhook(ctx context.Context, r *request) (envelope[webhoo
 	types, changesTypes := eventTypes(r.Form, "events"), r.Has("events")
 	enabled, switches := r.Bool("enabled", true), r.Has("enabled")
 	if r.Has("channel") {
-		r.Fail("channel", "cannot be changed. Make another webhook for another channel.")
+		r.Fail("channel", "cannot be changed. Create another webhook for another channel.")
 	}
 	if err := r.Err(); err != nil {
 		return envelope[webhookRow]{}, err
@@ -155,7 +149,7 @@ func (s *server) changeWebhook(ctx context.Context, r *request) (envelope[webhoo
 		moved := url != "" && url != w.URL
 		if moved {
 			w.URL = url
-			w.Forgive() // it was the other address that failed
+			w.Forgive() // the old address failed, not this one
 		}
 		switch {
 		case switches && enabled:
@@ -173,7 +167,6 @@ func (s *server) changeWebhook(ctx context.Context, r *request) (envelope[webhoo
 	return changed, noWebhook(err)
 }
 
-// switchedOff is why a webhook is off that somebody switched off.
 const switchedOff = "It was switched off by hand."
 
 func (s *server) deleteWebhook(ctx context.Context, r *request) (envelope[noData], error) {
@@ -188,7 +181,6 @@ func (s *server) deleteWebhook(ctx context.Context, r *request) (envelope[noData
 	return deleted, noWebhook(err)
 }
 
-// attemptData is how an attempt to deliver went.
 type attemptData struct {
 	Code    *int   `json:"code"`
 	TookMS  int64  `json:"took_ms"`
@@ -196,7 +188,7 @@ type attemptData struct {
 	Answer  string `json:"answer"`
 }
 
-// testWebhook sends a test event and answers what came back.
+// testWebhook sends a test event and returns the result.
 func (s *server) testWebhook(ctx context.Context, r *request) (envelope[attemptData], error) {
 	w, err := s.Store.Webhook(ctx, r.webhookID())
 	if err != nil {
@@ -206,14 +198,13 @@ func (s *server) testWebhook(ctx context.Context, r *request) (envelope[attemptD
 	if err != nil {
 		return envelope[attemptData]{}, err
 	}
-	e := ok("The address took the event", attemptData{codeOrNil(a.Code), a.Took.Milliseconds(), a.Problem, a.Response})
+	e := ok("The webhook accepted the event", attemptData{codeOrNil(a.Code), a.Took.Milliseconds(), a.Problem, a.Response})
 	if !a.Succeeded() {
-		e.Success, e.Message = false, "The address did not take the event. "+a.Problem
+		e.Success, e.Message = false, "The webhook did not accept the event. "+a.Problem
 	}
 	return e, nil
 }
 
-// secretData is what signatures are made with.
 type secretData struct {
 	Secret   string  `json:"secret"`
 	OldUntil *string `json:"old_until"`
@@ -235,7 +226,6 @@ func (s *server) rotateWebhookSecret(ctx context.Context, r *request) (envelope[
 	return s.rotateSecret(ctx, r, owner)
 }
 
-// webhookSecret names the secret of the webhook that the path names.
 func (s *server) webhookSecret(ctx context.Context, r *request) (parley.SecretOwner, error) {
 	w, err := s.Store.Webhook(ctx, r.webhookID())
 	return parley.WebhookSecret(w.ID), noWebhook(err)
@@ -257,21 +247,17 @@ func (s *server) rotateChannelSecret(ctx context.Context, r *request) (envelope[
 	return s.rotateSecret(ctx, r, owner)
 }
 
-// channelSecret names the secret of the channel that the path names.
 func (s *server) channelSecret(ctx context.Context, r *request) (parley.SecretOwner, error) {
 	c, err := s.Store.Channel(ctx, r.code())
-	if errors.Is(err, parley.ErrNotFound) {
-		err = parley.Errorf(parley.NotFound, "There is no such channel.")
-	}
-	return parley.ChannelSecret(c.Code), err
+	return parley.ChannelSecret(c.Code), noChannel(err)
 }
 
-// readListenSecret shows what parley listen signs with the events that it forwards.
+// readListenSecret returns the secret of parley listen, which signs forwarded events.
 func (s *server) readListenSecret(ctx context.Context, _ *request) (envelope[secretData], error) {
 	return s.showSecret(ctx, parley.ListenSecret)
 }
 
-// noOwner makes the error of a secret whose owner was deleted after it was looked for.
+// noOwner is the error of a secret whose owner was deleted meanwhile.
 func noOwner(err error) error {
 	if errors.Is(err, parley.ErrNotFound) {
 		return parley.Errorf(parley.NotFound, "It was just deleted.")
@@ -286,17 +272,16 @@ func (s *server) showSecret(ctx context.Context, owner parley.SecretOwner) (enve
 
 func (s *server) rotateSecret(ctx context.Context, r *request, owner parley.SecretOwner) (envelope[secretData], error) {
 	keys, err := s.Callbacks.Secrets.Rotate(ctx, owner, func(tx *store.Tx, oldUntil time.Time) error {
-		// Secrets are kept encrypted, so a retry with the same idempotency key does not learn it.
-		before := ok("The secret was changed before. Read it where it is shown.", secretData{"", stampOrNil(oldUntil)})
+		// The stored response must not contain the secret.
+		before := ok("The secret was already rotated. Read it with GET.", secretData{"", stampOrNil(oldUntil)})
 		return r.storeKey(ctx, tx, http.StatusOK, before)
 	})
-	return ok("Secret changed. For 24 hours the old one signs too.", secretData{keys.Secret, stampOrNil(keys.OldUntil)}), noOwner(err)
+	return ok("Secret rotated. The old one also signs for 24 hours.", secretData{keys.Secret, stampOrNil(keys.OldUntil)}), noOwner(err)
 }
 
-// maxTypes is far above how many types there are.
-const maxTypes = 100
+const maxTypes = 100 // far above the number of types
 
-// eventTypes reads an optional list of types of events, each once.
+// eventTypes reads an optional list of event types, without duplicates.
 func eventTypes(f form.Form, name string) []parley.EventType {
 	var types []parley.EventType
 	f.List(name, 0, maxTypes, false, func(f form.Form, index string) {
@@ -309,9 +294,5 @@ func eventTypes(f form.Form, name string) []parley.EventType {
 }
 
 func typeNames() []string {
-	names := make([]string, len(parley.EventTypes))
-	for i, t := range parley.EventTypes {
-		names[i] = string(t)
-	}
-	return names
+	return mapped(parley.EventTypes, func(t parley.EventType) string { return string(t) })
 }

@@ -13,54 +13,50 @@ import (
 	"parley"
 )
 
-// shownTypes are the types of files that a console may show: a browser only draws or plays them. All
-// others are bytes to be saved.
-var shownTypes = []string{"image/jpeg", "image/png", "image/gif", "image/webp", "audio/ogg", "video/mp4"}
+// inlineTypes are safe to show in a browser. All others are served as bytes.
+var inlineTypes = []string{"image/jpeg", "image/png", "image/gif", "image/webp", "audio/ogg", "video/mp4"}
 
 var typeBytes = []string{"application/octet-stream"}
 
-// sandboxed keeps a browser that opens a file from treating it as a page of ours.
+// sandboxed stops a browser from treating an opened file as a page of this server.
 const sandboxed = "default-src 'none'; frame-ancestors 'none'; sandbox"
 
-// errNoFile is the answer where a message carries no file, or it is kept no longer.
-var errNoFile = parley.Errorf(parley.NotFound, "This message has no file, or its file could not be fetched or is not kept any more.")
+var errNoFile = parley.Errorf(parley.NotFound, "This message has no file, or its file was not downloaded or has been deleted.")
 
-// errFilePending is the response while the file of an inbound message is being fetched.
 func errFilePending(next time.Time) error {
 	return &parley.Error{Code: parley.Unavailable, RetryAfter: max(time.Second, time.Until(next)),
-		Message: "The file of this message is being fetched from the network. Try again later, or wait for the event message.media."}
+		Message: "The file of this message is still downloading. Try again later, or wait for the event message.media."}
 }
 
-// openFile answers with a file of the library.
-func (s *server) openFile(m *parley.Media) (answer, error) {
+func (s *server) openFile(m *parley.Media) (response, error) {
 	switch {
 	case m == nil:
-		return answer{}, errNoFile
+		return response{}, errNoFile
 	case m.Status() == parley.MediaPending:
-		return answer{}, errFilePending(m.FetchAt)
+		return response{}, errFilePending(m.FetchAt)
 	case m.Key == "":
-		return answer{}, errNoFile
+		return response{}, errNoFile
 	}
 	f, err := s.Media.Open(m.Key)
 	if errors.Is(err, fs.ErrNotExist) {
-		return answer{}, errNoFile
+		return response{}, errNoFile
 	}
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	info, err := f.Stat()
 	if err != nil {
 		f.Close()
-		return answer{}, err
+		return response{}, err
 	}
-	return fileAnswer(f, info.Size(), m), nil
+	return fileResponse(f, info.Size(), m), nil
 }
 
-// fileAnswer answers with a file, to be saved.
-func fileAnswer(f io.ReadCloser, size int64, m *parley.Media) answer {
+// fileResponse serves a file as an attachment.
+func fileResponse(f io.ReadCloser, size int64, m *parley.Media) response {
 	kind := typeBytes
 	plain, _, _ := mime.ParseMediaType(m.MIME)
-	if slices.Contains(shownTypes, plain) {
+	if slices.Contains(inlineTypes, plain) {
 		kind = []string{plain}
 	}
 	disposition := "attachment"
@@ -69,26 +65,26 @@ func fileAnswer(f io.ReadCloser, size int64, m *parley.Media) answer {
 			disposition = named
 		}
 	}
-	return answer{status: http.StatusOK, contentType: kind, file: f, size: size,
+	return response{status: http.StatusOK, contentType: kind, file: f, size: size,
 		header: []field{{"Content-Disposition", disposition}, {"Content-Security-Policy", sandboxed}}}
 }
 
-func bytesAnswer(b []byte, m *parley.Media) answer {
-	return fileAnswer(io.NopCloser(bytes.NewReader(b)), int64(len(b)), m)
+func bytesResponse(b []byte, m *parley.Media) response {
+	return fileResponse(io.NopCloser(bytes.NewReader(b)), int64(len(b)), m)
 }
 
-// sendFile writes a file a piece at a time, and gives the caller time to take each.
+// sendFile writes a file in chunks, with a new write deadline for each.
 func sendFile(w http.ResponseWriter, f io.ReadCloser) error {
 	defer f.Close()
 	const piece = 1 << 20
 	control := http.NewResponseController(w)
 	for {
-		_ = control.SetWriteDeadline(time.Now().Add(timeToWrite)) // not every writer can, and then it has none
+		_ = control.SetWriteDeadline(time.Now().Add(timeToWrite)) // a writer without deadlines returns an error
 		_, err := io.CopyN(w, f, piece)
 		if err == io.EOF {
 			return nil
 		}
-		if err != nil { // the file cannot be read, or the caller is gone
+		if err != nil { // the file is unreadable, or the caller left
 			return err
 		}
 	}

@@ -45,7 +45,7 @@ func TestSendImage(t *testing.T) {
 	details := said["details"].(m)
 	if said["caption"] != "" || said["image"] != address+"/dot.png" || details["mimetype"] != "image/png" ||
 		details["width"] != "12" || details["height"] != "34" || details["fileSha256"] != base64.StdEncoding.EncodeToString(sum[:]) {
-		t.Errorf("answer: %s", r.text)
+		t.Errorf("response: %s", r.text)
 	}
 	got := e.call("GET", "/api/sandbox/phones/6281234567890/messages?type=image&wait=10", e.main, nil)
 	got.want(t, 200)
@@ -209,7 +209,7 @@ func TestPool(t *testing.T) {
 	r.want(t, 200)
 	list := outcomes(r)
 	if r.json["success"] != true || r.json["message"] != "OK" || len(list) != 5 || list[3]["type"] != "image" || list[4]["status"] != "SENT" {
-		t.Errorf("answer: %s", r.text)
+		t.Errorf("response: %s", r.text)
 	}
 	got := e.call("GET", "/api/sandbox/phones/6281234567890/messages", e.second, nil)
 	var bodies []any
@@ -225,7 +225,7 @@ func TestPool(t *testing.T) {
 	list = outcomes(r)
 	if r.want(t, 200); r.json["success"] != false || r.json["message"] != "Failed to send pool message" ||
 		list[0]["status"] != "FAILED" || list[0]["id"] == nil || list[1]["id"] != nil || list[1]["error"].(m)["code"] != "not_sent" {
-		t.Errorf("answer: %s", r.text)
+		t.Errorf("response: %s", r.text)
 	}
 
 	// A pinned channel that does not work takes nothing.
@@ -233,7 +233,7 @@ func TestPool(t *testing.T) {
 	r = e.call("POST", "/api/send-message/pool", e.global, m{"contact_id": ayu, "pools": []m{{"type": "text", "data": []string{"a", "b"}}}}, "X-Channel", "second")
 	list = outcomes(r)
 	if r.want(t, 200); r.json["success"] != false || len(list) != 2 || list[0]["id"] != nil || list[0]["status"] != "FAILED" {
-		t.Errorf("answer: %s", r.text)
+		t.Errorf("response: %s", r.text)
 	}
 }
 
@@ -339,6 +339,6 @@ func TestFetchedBytesAreLimited(t *testing.T) {
 		t.Errorf("a third token: %d, %d requests, %v %s", r.StatusCode, hits.Load(), r.Header, r.text)
 	}
 	if r := e.call("POST", "/api/send-message/text", e.main, m{"contact_id": ayu, "message": "no link"}); r.Header.Get("RateLimit") != "" {
-		t.Errorf("a text without a link is told of %s", r.Header.Get("RateLimit"))
+		t.Errorf("a text without a link shows %s", r.Header.Get("RateLimit"))
 	}
 }

@@ -14,7 +14,7 @@ import (
 	yaml "github.com/oasdiff/yaml3"
 )
 
-var updateOpenAPI = flag.Bool("update-openapi", false, "write openapi.json anew from openapi.yaml")
+var updateOpenAPI = flag.Bool("update-openapi", false, "write openapi.json from openapi.yaml")
 
 // TestOpenAPIFiles holds openapi.json to openapi.yaml, of which it is made.
 func TestOpenAPIFiles(t *testing.T) {

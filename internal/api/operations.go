@@ -9,30 +9,30 @@ import (
 	"parley/internal/gateway"
 )
 
-// operating makes work of an endpoint that does something to a message or a chat: the draft that it
-// reads is no message of its own, but waits in the same queue.
+// operating is the work of an endpoint that changes a message or a chat. Its draft is not a message, but goes
+// through the same outbox.
 func operating(s *server, read func(ctx context.Context, r *request) (gateway.Draft, error)) work {
 	return work{
-		do: func(ctx context.Context, r *request) (answer, error) {
+		do: func(ctx context.Context, r *request) (response, error) {
 			if err := r.channel.Usable(); err != nil {
-				return answer{}, err
+				return response{}, err
 			}
 			draft, err := read(ctx, r)
 			if err != nil {
-				return answer{}, err
+				return response{}, err
 			}
 			ms, err := s.accept(ctx, r, r.channel.Code, []gateway.Draft{draft})
 			if err != nil {
-				return answer{}, err
+				return response{}, err
 			}
-			a, err := done(ctx, r, ms)
+			a, err := operationResponse(ctx, r, ms)
 			return r.prefer.on(a), err
 		},
-		again: done,
+		fromMessages: operationResponse,
 	}
 }
 
-// target finds the message that the field message_id names. Whatever is wrong with it is noted.
+// target returns the message of the field message_id, or fails the field.
 func (s *server) target(ctx context.Context, r *request) (parley.Message, error) {
 	const name = "message_id"
 	ref := r.Message(name)
@@ -42,9 +42,9 @@ func (s *server) target(ctx context.Context, r *request) (parley.Message, error)
 	m, err := s.Store.Message(ctx, r.channel.Code, ref)
 	switch {
 	case errors.Is(err, parley.ErrAmbiguous):
-		r.Fail(name, "fits several messages of this channel. Send the full id.")
+		r.Fail(name, "matches several messages of this channel. Send the full id.")
 	case errors.Is(err, parley.ErrNotFound), err == nil && !m.Content.Kind().IsRecord():
-		r.Fail(name, "names no message of this channel.")
+		r.Fail(name, "names a message that does not exist on this channel.")
 	default:
 		return m, err
 	}
@@ -60,9 +60,8 @@ func (s *server) react(ctx context.Context, r *request) (gateway.Draft, error) {
 	return gateway.Draft{To: m.Chat, Content: parley.Reaction{Emoji: reaction, Target: m.Ref()}}, r.Err()
 }
 
-// emoji returns one emoji, or "" to take a reaction back.
 func emoji(f form.Form, name string) string {
-	const what = `one emoji, or "" to take the reaction back`
+	const what = `one emoji, or "" to remove the reaction`
 	s, _ := f.String(name, what)
 	if s != "" && !isEmoji(s) {
 		f.Fail(name, "must be %s.", what)
@@ -74,7 +73,7 @@ func emoji(f form.Form, name string) string {
 func (s *server) see(ctx context.Context, r *request) (gateway.Draft, error) {
 	m, err := s.target(ctx, r)
 	if err == nil && m.FromMe {
-		r.Fail("message_id", "is an own message. Only what others sent can be marked as seen.")
+		r.Fail("message_id", "is one of your own messages. Only received messages can be marked as seen.")
 	}
 	if err == nil {
 		err = r.Err()
@@ -85,7 +84,7 @@ func (s *server) see(ctx context.Context, r *request) (gateway.Draft, error) {
 func (s *server) delete(ctx context.Context, r *request) (gateway.Draft, error) {
 	m, err := s.target(ctx, r)
 	if err == nil && m.ID != "" && !m.FromMe {
-		r.Fail("message_id", "is a message that the contact sent. Only own messages can be deleted.")
+		r.Fail("message_id", "is a message of the contact. You can delete only your own messages.")
 	}
 	if err == nil {
 		err = r.Err()
@@ -110,7 +109,6 @@ func (s *server) unarchive(ctx context.Context, r *request) (gateway.Draft, erro
 	return gateway.Draft{To: chat, Content: parley.Archive{Archived: false}}, err
 }
 
-// reactionData is what is answered to a reaction.
 type reactionData struct {
 	ID        string     `json:"id"` // the reaction's own
 	Status    string     `json:"status"`
@@ -119,7 +117,6 @@ type reactionData struct {
 	Error     *sentError `json:"error,omitempty"`
 }
 
-// operationData is what is answered to the other operations.
 type operationData struct {
 	Status    string     `json:"status"`
 	Type      string     `json:"type"`
@@ -127,27 +124,27 @@ type operationData struct {
 	Error     *sentError `json:"error,omitempty"`
 }
 
-// done says what became of an operation, from the message that stands for it.
-func done(_ context.Context, _ *request, ms []parley.Message) (answer, error) {
+// operationResponse describes the result of an operation. It depends on the message alone.
+func operationResponse(_ context.Context, _ *request, ms []parley.Message) (response, error) {
 	m := &ms[0]
 	success := m.Status != parley.FailedForGood
-	sentence := outcome(m, "Done", "Accepted; the network will be told")
+	sentence := outcome(m, "Done", "Accepted; it will be done")
 	if c, ok := m.Content.(parley.Reaction); ok {
-		return jsonAnswer(envelope[reactionData]{Success: success, Message: sentence, Data: reactionData{
+		return jsonResponse(envelope[reactionData]{Success: success, Message: sentence, Data: reactionData{
 			ID: string(m.ID), Status: m.Status.String(), Message: c.Emoji, Timestamp: parley.Stamp(m.UpdatedAt), Error: failureOf(m),
 		}})
 	}
-	status, kind := holds(m.Content)
+	status, kind := effectOf(m.Content)
 	if m.Status == parley.Pending || !success {
 		status = m.Status.String()
 	}
-	return jsonAnswer(envelope[operationData]{Success: success, Message: sentence, Data: operationData{
+	return jsonResponse(envelope[operationData]{Success: success, Message: sentence, Data: operationData{
 		Status: status, Type: kind, Timestamp: parley.Stamp(m.UpdatedAt), Error: failureOf(m),
 	}})
 }
 
-// holds is what an operation brings about, and what it is called.
-func holds(c parley.Content) (status, kind string) {
+// effectOf returns the status after an operation, and the name of the operation.
+func effectOf(c parley.Content) (status, kind string) {
 	switch c := c.(type) {
 	case parley.Seen:
 		return "READ", "seen"
@@ -172,7 +169,7 @@ func (s *server) stopTyping(ctx context.Context, r *request) error {
 	return s.showTyping(ctx, r, false)
 }
 
-// showTyping is told to the network at once: it means nothing later.
+// showTyping calls the network at once, not through the outbox: it means nothing later.
 func (s *server) showTyping(ctx context.Context, r *request, on bool) error {
 	if err := r.channel.Usable(); err != nil {
 		return err

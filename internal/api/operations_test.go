@@ -94,7 +94,7 @@ func TestOperationsThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestTyping looks at the phone itself: it shows the typing for up to 10 s, until it is told to stop
+// TestTyping looks at the phone itself: it shows the typing for up to 10 s, until the channel stops it
 // or until the next message.
 func TestTyping(t *testing.T) {
 	e := newEnv(t)

@@ -16,16 +16,15 @@ import (
 	"parley/internal/store"
 )
 
-// What a code is like, unless the caller says otherwise, and within which bounds.
 const (
 	minCodeLength, maxCodeLength = 4, 6
 	defaultCodeLife              = 300 // seconds
 	minCodeLife, maxCodeLife     = 30, 3600
-	maxTriedCode                 = 64 // longer than any code, so that blanks around it do no harm
+	maxTriedCode                 = 64 // longer than any code, to allow blanks around it
 	maxAppName                   = 60
 )
 
-// codeData is what is answered to a request for a code. The code itself never is.
+// codeData never contains the code itself.
 type codeData struct {
 	ID        parley.OTPID     `json:"id"`
 	ContactID parley.ContactID `json:"contact_id"`
@@ -34,46 +33,46 @@ type codeData struct {
 	Timestamp string           `json:"timestamp"`
 }
 
-// requestCode makes a code and sends it to the contact. The answer is the same whether or not the
-// network has such a number, so it does not wait for it.
-func (s *server) requestCode(ctx context.Context, r *request) (answer, error) {
+// requestCode sends a code to the contact. It does not wait for the network, so that the response does not show
+// whether the number exists.
+func (s *server) requestCode(ctx context.Context, r *request) (response, error) {
 	order, err := readOrder(r)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	if err := r.channel.Accepts(order.Contact); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	asked := order.Contact
 	if order.Contact, err = s.ownSpelling(ctx, r.channel.Code, asked); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	issue, err := s.OTP.NewCode(ctx, order)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	defer issue.Close(ctx)
 	code := issue.Code
-	a, err := jsonAnswer(ok("Code accepted; it will be sent", codeData{
-		ID: code.ID, ContactID: asked, Status: code.Status, ExpiredAt: parley.Stamp(code.ExpiresAt), Timestamp: parley.Stamp(code.CreatedAt),
+	a, err := jsonResponse(ok("Code accepted; it will be sent", codeData{
+		ID: code.ID, ContactID: asked, Status: code.Status,
+		ExpiredAt: parley.Stamp(code.ExpiresAt), Timestamp: parley.Stamp(code.CreatedAt),
 	}))
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	if r.key != nil { // the answer is known by now, so it can be kept with what it says
+	if r.key != nil { // the response is complete, so it is stored with the code
 		r.key.StatusCode, r.key.ContentType, r.key.Body = a.status, a.contentType[0], a.body
 	}
 	draft := gateway.Draft{To: asked, Content: issue.Content, Request: r.id, Priority: issue.Priority, ExpiresAt: code.ExpiresAt}
 	terms := gateway.SendOptions{Key: r.key, InTx: func(tx *store.Tx) error { return issue.Store(ctx, tx) }}
 	if _, err := s.Gateway.Send(ctx, code.Channel, []gateway.Draft{draft}, terms); err != nil {
-		return answer{}, fullQueue(wasDeleted(code.Channel, err))
+		return response{}, fullQueue(wasDeleted(code.Channel, err))
 	}
 	r.accepted = true
-	r.within(codeQuota(issue.Quota))
+	r.noteQuota(codeQuota(issue.Quota))
 	return a, nil
 }
 
-// readOrder reads the fields of a request for a code.
 func readOrder(r *request) (otp.CodeRequest, error) {
 	if err := r.channel.Usable(); err != nil {
 		return otp.CodeRequest{}, err
@@ -89,20 +88,18 @@ func readOrder(r *request) (otp.CodeRequest, error) {
 		TTL:       time.Duration(r.Whole("expires", defaultCodeLife, minCodeLife, maxCodeLife)) * time.Second,
 	}
 	if !o.Digits && !o.Letters {
-		r.Fail("useNumber", "must not be false where useLetter is too: a code needs digits or letters.")
-		r.Fail("useLetter", "must not be false where useNumber is too: a code needs digits or letters.")
+		r.Fail("useNumber", "must not be false if useLetter is false: a code needs digits or letters.")
+		r.Fail("useLetter", "must not be false if useNumber is false: a code needs digits or letters.")
 	}
 	return o, r.Err()
 }
 
-// maxNameDigits is how many digits an application's name may have: with more it could be taken for
-// the code.
-const maxNameDigits = 4
+const maxNameDigits = 4 // a longer number could look like the code
 
 var namesAddress = regexp.MustCompile(`(?i)https?:|://|www\.`)
 
-// appName returns the optional name of the application that a code or a link is for. It is shown to
-// people in a message that they trust, so it must be what it seems.
+// appName reads the optional name of the caller's application. People trust the message that shows it, so the name
+// must not mislead.
 func appName(f form.Form, byDefault string) string {
 	name := f.OptionalText("name", 1, maxAppName)
 	if name == "" {
@@ -116,52 +113,50 @@ func appName(f form.Form, byDefault string) string {
 	}
 	switch {
 	case !otp.IsPlain(name, false):
-		f.Fail("name", "must not hold line breaks, other control characters or characters that turn the direction of writing.")
+		f.Fail("name", "must not contain line breaks, control characters or characters that change the writing direction.")
 	case namesAddress.MatchString(name):
 		f.Fail("name", "must be the name of an application, not a web address.")
 	case digits > maxNameDigits:
-		f.Fail("name", "must not have more than %d digits, which could be taken for the code.", maxNameDigits)
+		f.Fail("name", "must not have more than %d digits: they could look like the code.", maxNameDigits)
 	}
 	return name
 }
 
-// validateCode lets a caller try a code. What is answered under an idempotency key is kept in the
-// transaction that counts the try, so that asking again never counts twice.
-func (s *server) validateCode(ctx context.Context, r *request) (answer, error) {
+// validateCode stores the response of an idempotency key in the transaction that counts the try, so that a retry
+// never counts twice.
+func (s *server) validateCode(ctx context.Context, r *request) (response, error) {
 	contact, code := r.Contact("contact_id"), r.Text("code", 1, maxTriedCode)
 	if err := r.Err(); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	var keep func(*store.Tx, otp.TryResult) error
+	var addKey func(*store.Tx, otp.TryResult) error
 	if r.key != nil {
-		keep = func(tx *store.Tx, try otp.TryResult) error {
+		addKey = func(tx *store.Tx, try otp.TryResult) error {
 			a := tried(try)
 			r.key.StatusCode, r.key.ContentType, r.key.Body = a.status, a.contentType[0], a.body
 			return r.addKey(ctx, tx, *r.key)
 		}
 	}
-	try, err := s.OTP.Validate(ctx, r.channel.Code, contact, code, keep)
+	try, err := s.OTP.Validate(ctx, r.channel.Code, contact, code, addKey)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	r.accepted = true
 	return tried(try), nil
 }
 
 var triedSentences = map[parley.OTPStatus]string{
-	parley.OTPStatusApproved: "The code is right.",
+	parley.OTPStatusApproved: "The code is correct.",
 	parley.OTPStatusInvalid:  "The code is wrong.",
-	parley.OTPStatusExpired:  "The code has expired. Ask for a new one.",
-	parley.OTPStatusLocked:   "There were too many wrong tries. Ask for a new code.",
+	parley.OTPStatusExpired:  "The code has expired. Request a new one.",
+	parley.OTPStatusLocked:   "Too many wrong tries. Request a new code.",
 }
 
-// noCode is said where no code is open. The answer's id is null then.
-const noCode = "No code is open for this contact, or it was used already. Ask for a new one."
+// noCode is for a contact without an open code. The id in the response is null.
+const noCode = "No code is open for this contact, or it was already used. Request a new one."
 
-// barredSentence is said where not even a new code helps yet.
-const barredSentence = "There were 20 wrong tries in 24 hours. Ask for a new code, but not before %s."
+const barredSentence = "There were 20 wrong tries in 24 hours. Request a new code after %s."
 
-// triedSentence says how a try ended.
 func triedSentence(try otp.TryResult) string {
 	switch {
 	case try.ID == "":
@@ -172,8 +167,8 @@ func triedSentence(try otp.TryResult) string {
 	return triedSentences[try.Status]
 }
 
-// tried writes the answer to a try: by hand, because everybody who logs in waits for it.
-func tried(try otp.TryResult) answer {
+// tried writes the response by hand, because every login waits for it.
+func tried(try otp.TryResult) response {
 	b := make([]byte, 0, roomForSent)
 	b = append(b, `{"success":`...)
 	b = strconv.AppendBool(b, try.Status == parley.OTPStatusApproved)
@@ -192,5 +187,5 @@ func tried(try otp.TryResult) answer {
 	b = append(b, `,"timestamp":"`...)
 	b = parley.AppendStamp(b, try.At)
 	b = append(b, `"}}`...)
-	return answer{status: http.StatusOK, contentType: typeJSON, body: b}
+	return response{status: http.StatusOK, contentType: typeJSON, body: b}
 }

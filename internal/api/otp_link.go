@@ -15,12 +15,12 @@ import (
 )
 
 const (
-	minLinkExpires = 60 // nobody reads a text and sends it faster
+	minLinkExpires = 60 // less time is not enough to read and send a text
 	maxLinkExpires = 24 * 60 * 60
 	maxLinkText    = 1024
 )
 
-// linkData is a login link as it is answered when it is made: the only time that its code is told.
+// linkData is the only response that contains the code.
 type linkData struct {
 	ID        parley.OTPID     `json:"id"`
 	Code      string           `json:"code"`
@@ -31,39 +31,39 @@ type linkData struct {
 	Timestamp string           `json:"timestamp"`
 }
 
-// linking is the work of making a login link on one of the channels that it may be made on.
+// linking is the work of creating a login link on one of the allowed channels.
 func linking(s *server, on func(r *request) ([]parley.Channel, error)) work {
-	return work{do: func(ctx context.Context, r *request) (answer, error) {
+	return work{do: func(ctx context.Context, r *request) (response, error) {
 		channels, err := on(r)
 		if err != nil {
-			return answer{}, err
+			return response{}, err
 		}
 		wanted := readLink(r.Form)
 		if err := r.Err(); err != nil {
-			return answer{}, err
+			return response{}, err
 		}
 		if wanted.Channel, err = linkChannel(channels, wanted.Contact); err != nil {
-			return answer{}, err
+			return response{}, err
 		}
 		wanted.Now, wanted.Base = s.Gateway.Now(wanted.Channel.Code), s.baseURL(r.http)
 		return s.makeLink(ctx, r, wanted)
 	}}
 }
 
-// makeLink makes the link and keeps it, in one transaction with the answer to the request's key.
-func (s *server) makeLink(ctx context.Context, r *request, wanted otp.LinkRequest) (answer, error) {
+// makeLink stores the link and the response of the idempotency key in one transaction.
+func (s *server) makeLink(ctx context.Context, r *request, wanted otp.LinkRequest) (response, error) {
 	l, err := s.OTP.NewLink(wanted)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	a, err := jsonAnswer(ok("Link created", linkData{
+	a, err := jsonResponse(ok("Link created", linkData{
 		ID: l.ID, Code: l.Code, ContactID: l.Contact, Link: l.Address, AppURI: l.AppURI,
 		ExpiredAt: parley.Stamp(l.ExpiresAt), Timestamp: parley.Stamp(l.CreatedAt),
 	}))
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	r.channel = wanted.Channel // for the log, where it was not named
+	r.channel = wanted.Channel // for the log
 	err = s.tx(ctx, func(tx *store.Tx) error {
 		if err := checkChannel(ctx, tx, wanted.Channel); err != nil {
 			return err
@@ -76,7 +76,6 @@ func (s *server) makeLink(ctx context.Context, r *request, wanted otp.LinkReques
 	return a, err
 }
 
-// readLink reads the fields of a login link.
 func readLink(f form.Form) otp.LinkRequest {
 	wanted := otp.LinkRequest{
 		Contact: f.Contact("contact_id"),
@@ -95,22 +94,20 @@ func readLink(f form.Form) otp.LinkRequest {
 	return wanted
 }
 
-// plain returns a required text that shows what it says.
+// plain reads a required text without invisible characters.
 func plain(f form.Form, name string, max int) string {
 	s := f.Text(name, 1, max)
 	if !otp.IsPlain(s, true) {
-		f.Fail(name, "must not hold control characters, nor characters that turn the direction of writing.")
+		f.Fail(name, "must not contain control characters or characters that change the writing direction.")
 	}
 	return s
 }
 
-// ownChannel is where a link is made by a request that is about one channel.
 func ownChannel(r *request) ([]parley.Channel, error) {
 	return []parley.Channel{r.channel}, r.channel.Usable()
 }
 
-// workingChannels is where a link may be made by a Global request: on the channel that it pins, or
-// else on any, as long as they work.
+// workingChannels returns the WORKING channels for a Global request: that of X-Channel, else all.
 func (s *server) workingChannels(r *request) ([]parley.Channel, error) {
 	channels := s.Gateway.Channels()
 	if r.channel.Code != "" {
@@ -121,13 +118,13 @@ func (s *server) workingChannels(r *request) ([]parley.Channel, error) {
 	case len(working) > 0:
 		return working, nil
 	case r.channel.Code != "":
-		return nil, parley.Errorf(parley.BadRequest, "Channel %s is %s, and a login link needs one that is WORKING.", r.channel.Code, r.channel.State.Status)
+		return nil, parley.Errorf(parley.BadRequest,
+			"Channel %s is %s. A login link needs a WORKING channel.", r.channel.Code, r.channel.State.Status)
 	}
-	return nil, parley.Errorf(parley.BadRequest, "No channel is WORKING, and a login link needs one. See them with: parley channel list")
+	return nil, parley.Errorf(parley.BadRequest, "No channel is WORKING, so no login link can be created. Check with: parley channel list")
 }
 
-// linkChannel chooses one of the channels, each as likely as the others, that may write to the contact
-// and know their own number, which the link opens a chat with.
+// linkChannel picks a random channel that may write to the contact and knows its own number.
 func linkChannel(channels []parley.Channel, to parley.ContactID) (parley.Channel, error) {
 	var able []parley.Channel
 	var why error
@@ -135,7 +132,7 @@ func linkChannel(channels []parley.Channel, to parley.ContactID) (parley.Channel
 		err := c.Accepts(to)
 		if err == nil && c.Number == "" {
 			err = &parley.Error{Code: parley.Unavailable, RetryAfter: 2 * time.Second,
-				Message: fmt.Sprintf("Channel %s does not know its number yet. Try again in a moment.", c.Code)}
+				Message: fmt.Sprintf("The number of channel %s is not known yet. Try again in a moment.", c.Code)}
 		}
 		if err != nil {
 			why = err
@@ -149,7 +146,7 @@ func linkChannel(channels []parley.Channel, to parley.ContactID) (parley.Channel
 	return able[rand.N(len(able))], nil
 }
 
-// linkState is how a login link stands. It has neither the code nor what holds it.
+// linkState contains neither the code nor the link.
 type linkState struct {
 	ID            parley.OTPID       `json:"id"`
 	Channel       parley.ChannelCode `json:"channel"`
@@ -163,19 +160,19 @@ type linkState struct {
 	Timestamp     string             `json:"timestamp"`
 }
 
-// link tells how a login link stands: to the tokens of its channel and to Global ones. To all others
-// there is no such link.
+// link returns the state of a login link. For a token of another channel it does not exist.
 func (s *server) link(ctx context.Context, r *request) (envelope[linkState], error) {
 	l, err := s.Store.Link(ctx, parley.OTPID(r.http.PathValue("id")))
-	if errors.Is(err, parley.ErrNotFound) || err == nil && !r.reaches(l.Channel) {
-		return envelope[linkState]{}, parley.Errorf(parley.NotFound, "There is no such login link, or it is not of this token's channel.")
+	if errors.Is(err, parley.ErrNotFound) || err == nil && !r.mayAccess(l.Channel) {
+		return envelope[linkState]{}, parley.Errorf(parley.NotFound, "This login link does not exist, or belongs to another channel.")
 	}
 	if err != nil {
 		return envelope[linkState]{}, err
 	}
 	state := linkState{
 		ID: l.ID, Channel: l.Channel, ContactID: l.Contact, Name: l.Name, Status: l.StatusAt(s.Gateway.Now(l.Channel)),
-		Tries: l.Tries, TriesByOthers: l.Others, ExpiredAt: parley.Stamp(l.ExpiresAt), EndedAt: stampOrNil(l.EndedAt), Timestamp: parley.Stamp(l.CreatedAt),
+		Tries: l.Tries, TriesByOthers: l.Others,
+		ExpiredAt: parley.Stamp(l.ExpiresAt), EndedAt: stampOrNil(l.EndedAt), Timestamp: parley.Stamp(l.CreatedAt),
 	}
 	if state.Status == parley.OTPStatusExpired && l.EndedAt.IsZero() {
 		state.EndedAt = &state.ExpiredAt

@@ -21,32 +21,30 @@ import (
 )
 
 const (
-	// maxFetches is how many files a token may have fetched at once.
+	// maxFetches is how many files are fetched for a token concurrently.
 	maxFetches = 4
-	// fetchPatience is how long a request waits for others of its token to end their fetches.
-	fetchPatience = 2 * time.Second
-	// mediaPerMinute is how many bytes may be fetched for a token in a minute, unless the operator says
-	// otherwise: a link of 28 Mbit/s, kept busy.
+	// fetchWait is how long a request waits for others of its token to end their fetches.
+	fetchWait = 2 * time.Second
+	// mediaPerMinute is the default limit of bytes fetched for a token: 28 Mbit/s.
 	mediaPerMinute = 200 << 20
-	// fetchTime is how long all fetches of one request may take together.
+	// fetchTime is the timeout of all fetches of one request.
 	fetchTime = 45 * time.Second
 )
 
-// part is one message of a request: its fields are checked, but its file is not fetched yet.
-type part struct {
+// outgoing is one message of a request: its fields are checked, its file is not fetched yet.
+type outgoing struct {
 	content parley.Content
 	replyTo parley.MessageID
-	form    form.Form // that it was read from, to note what turns out to be wrong later
+	form    form.Form // for errors that are found later
 
-	source *media.Source // the file to fetch; nil: there is none
+	source *media.Source // the file to fetch; nil: none
 	field  string        // the full path of the field that names the file
 
-	preview, highQuality bool // of a text: whether to look for a link
+	preview, highQuality bool // of a text: preview a link
 }
 
-// readText reads the fields of a text.
-func (s *server) readText(f form.Form) part {
-	return part{
+func (s *server) readText(f form.Form) outgoing {
+	return outgoing{
 		content:     parley.Text{Body: f.Text("message", 1, 4096)},
 		preview:     f.Flag("linkPreview", true),
 		highQuality: f.Flag("linkPreviewHighQuality", true),
@@ -55,27 +53,26 @@ func (s *server) readText(f form.Form) part {
 	}
 }
 
-// caption reads the optional text under a file.
 func caption(f form.Form) string { return f.OptionalText("caption", 1, 1024) }
 
-func (s *server) readImage(f form.Form) part {
-	p := filePart(f)
+func (s *server) readImage(f form.Form) outgoing {
+	p := readFileField(f)
 	p.content = parley.Image{Caption: caption(f)}
 	return p
 }
 
-func (s *server) readFile(f form.Form) part {
-	p := filePart(f)
+func (s *server) readFile(f form.Form) outgoing {
+	p := readFileField(f)
 	p.content = parley.File{Caption: caption(f)}
 	return p
 }
 
-func (s *server) readVideo(f form.Form) part {
-	var p part
+func (s *server) readVideo(f form.Form) outgoing {
+	var p outgoing
 	if f.Has("videoUrl") && !f.Has("file") {
-		p = fetchedPart(f, "videoUrl", f.Address("videoUrl"))
+		p = withSource(f, "videoUrl", f.Address("videoUrl"))
 	} else {
-		p = filePart(f)
+		p = readFileField(f)
 	}
 	p.content = parley.Video{Caption: caption(f)}
 	return p
@@ -83,28 +80,28 @@ func (s *server) readVideo(f form.Form) part {
 
 var audioPattern = regexp.MustCompile(`^https?://.*\.(opus|mp3|wav|ogg|aac|m4a)$`)
 
-func (s *server) readVoice(f form.Form) part {
+func (s *server) readVoice(f form.Form) outgoing {
 	url := f.Address("audioUrl")
 	if url != "" && !audioPattern.MatchString(url) {
-		f.Fail("audioUrl", "must be the address of an audio file: http:// or https:// at its beginning and .opus, .mp3, .wav, .ogg, .aac or .m4a at its end, in lower case.")
+		f.Fail("audioUrl", "must be the http or https address of an audio file, ending in .opus, .mp3, .wav, .ogg, .aac or .m4a (lower case).")
 	}
-	p := fetchedPart(f, "audioUrl", url)
+	p := withSource(f, "audioUrl", url)
 	p.content = parley.Voice{}
 	return p
 }
 
-// readPoolVoice is readVoice for a pool's item, which may also name its file as the others do.
-func (s *server) readPoolVoice(f form.Form) part {
+// readPoolVoice is readVoice for an item of a pool, which may use the field file instead.
+func (s *server) readPoolVoice(f form.Form) outgoing {
 	if f.Has("audioUrl") || !f.Has("file") {
 		return s.readVoice(f)
 	}
-	p := filePart(f)
+	p := readFileField(f)
 	p.content = parley.Voice{}
 	return p
 }
 
-func (s *server) readLocation(f form.Form) part {
-	return part{
+func (s *server) readLocation(f form.Form) outgoing {
+	return outgoing{
 		content: parley.Location{
 			Latitude:  f.Latitude("latitude"),
 			Longitude: f.Longitude("longitude"),
@@ -115,7 +112,7 @@ func (s *server) readLocation(f form.Form) part {
 	}
 }
 
-func (s *server) readPoll(f form.Form) part {
+func (s *server) readPoll(f form.Form) outgoing {
 	poll := parley.Poll{
 		Title:    f.Text("title", 1, 255),
 		Options:  f.Texts("options", 2, 12, 1, 100),
@@ -128,19 +125,19 @@ func (s *server) readPoll(f form.Form) part {
 		}
 		seen[option] = true
 	}
-	return part{content: poll, replyTo: f.ReplyTo(), form: f}
+	return outgoing{content: poll, replyTo: f.ReplyTo(), form: f}
 }
 
-// filePart reads the object that names a file to send.
-func filePart(f form.Form) part {
+// readFileField reads the object that names a file.
+func readFileField(f form.Form) outgoing {
 	inside, given := f.Object("file", false)
 	if !given {
 		if !f.Has("file") {
 			inside.Fail("url", "is required: the http or https address of the file to send.")
 		}
-		return part{replyTo: f.ReplyTo(), form: f}
+		return outgoing{replyTo: f.ReplyTo(), form: f}
 	}
-	p := fetchedPart(f, "file.url", inside.Address("url"))
+	p := withSource(f, "file.url", inside.Address("url"))
 	p.source.Filename = inside.OptionalText("filename", 0, 255)
 	p.source.MIME = inside.OptionalText("mimeType", 0, 255)
 	if kind := p.source.MIME; kind != "" {
@@ -151,40 +148,39 @@ func filePart(f form.Form) part {
 	return p
 }
 
-func fetchedPart(f form.Form, name, url string) part {
-	return part{source: &media.Source{URL: url}, field: f.Path(name), replyTo: f.ReplyTo(), form: f}
+func withSource(f form.Form, name, url string) outgoing {
+	return outgoing{source: &media.Source{URL: url}, field: f.Path(name), replyTo: f.ReplyTo(), form: f}
 }
 
-// checkReply notes a reply to a message that the channel does not have.
-func (s *server) checkReply(ctx context.Context, channel parley.ChannelCode, p part) error {
+// checkReply fails the field reply_to if the message does not exist.
+func (s *server) checkReply(ctx context.Context, channel parley.ChannelCode, p outgoing) error {
 	if p.replyTo == "" {
 		return nil
 	}
 	m, err := s.Store.Message(ctx, channel, parley.MessageRef{ID: p.replyTo})
 	switch {
-	case errors.Is(err, parley.ErrAmbiguous): // there are even several
+	case errors.Is(err, parley.ErrAmbiguous): // it exists, in several chats
 		return nil
 	case errors.Is(err, parley.ErrNotFound), err == nil && !m.Content.Kind().IsRecord():
-		p.form.Fail("reply_to", "names no message of this channel.")
+		p.form.Fail("reply_to", "names a message that does not exist on this channel.")
 		return nil
 	}
 	return err
 }
 
-// drafts fetches the files of the parts and makes drafts of them. Whatever cannot be fetched is noted
-// under the field that names it.
-func (s *server) drafts(ctx context.Context, r *request, to parley.ContactID, parts []part) ([]gateway.Draft, error) {
-	if err := s.mayFetch(r.token.ID, parts); err != nil {
+// drafts fetches the files and returns drafts. A file that cannot be fetched fails its field.
+func (s *server) drafts(ctx context.Context, r *request, to parley.ContactID, items []outgoing) ([]gateway.Draft, error) {
+	if err := s.mayFetch(r.token.ID, items); err != nil {
 		return nil, err
 	}
-	defer func() { r.within(s.mediaLeft(r.token.ID)) }()
+	defer func() { r.noteQuota(s.mediaLeft(r.token.ID)) }()
 	ctx, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
-	drafts := make([]gateway.Draft, len(parts))
-	errs := make([]error, len(parts))
+	drafts := make([]gateway.Draft, len(items))
+	errs := make([]error, len(items))
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, maxFetches)
-	for i, p := range parts {
+	for i, p := range items {
 		drafts[i] = gateway.Draft{To: to, Content: p.content, ReplyTo: p.replyTo}
 		if !p.needsWork() {
 			continue
@@ -192,8 +188,8 @@ func (s *server) drafts(ctx context.Context, r *request, to parley.ContactID, pa
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() {
-				if trouble := recover(); trouble != nil {
-					errs[i] = &panicError{trouble, debug.Stack()}
+				if p := recover(); p != nil {
+					errs[i] = &panicError{p, debug.Stack()}
 				}
 				<-slots
 			}()
@@ -203,7 +199,7 @@ func (s *server) drafts(ctx context.Context, r *request, to parley.ContactID, pa
 	wg.Wait()
 	for i, err := range errs {
 		if e, ok := errors.AsType[*media.Error](err); ok {
-			r.Note(parts[i].field, e.Sentence)
+			r.Note(items[i].field, e.Sentence)
 		} else if err != nil {
 			s.discard(drafts)
 			return nil, err
@@ -216,46 +212,48 @@ func (s *server) drafts(ctx context.Context, r *request, to parley.ContactID, pa
 	return drafts, nil
 }
 
-func (p part) needsWork() bool { return p.source != nil || p.preview && mayHoldLink(p.content.Text()) }
+func (p outgoing) needsWork() bool {
+	return p.source != nil || p.preview && mayHoldLink(p.content.Text())
+}
 
-// mayFetch refuses to fetch files where too much was fetched for the token of late.
-func (s *server) mayFetch(token parley.TokenID, parts []part) error {
-	if !slices.ContainsFunc(parts, func(p part) bool { return p.source != nil }) {
+// mayFetch refuses files if the token has reached its limit of bytes.
+func (s *server) mayFetch(token parley.TokenID, items []outgoing) error {
+	if !slices.ContainsFunc(items, func(p outgoing) bool { return p.source != nil }) {
 		return nil
 	}
 	if q := s.mediaLeft(token); q.Refused {
-		return limit.Exceeded(q, fmt.Sprintf("More than %s of files were fetched for this token within a minute. Try again after the time in Retry-After.", safehttp.Size(q.Most)))
+		return limit.Exceeded(q, fmt.Sprintf(
+			"More than %s of files were fetched for this token within a minute. Try again after the time in Retry-After.", safehttp.Size(q.Most)))
 	}
 	return nil
 }
 
-var errManyFetches = limit.Exceeded(limit.Quota{Name: limitFetches, Unit: limit.UnitAtOnce, Most: maxFetches, Wait: fetchPatience},
-	fmt.Sprintf("This token has %d files fetched at once, the most that it may. Try again when one is done.", maxFetches))
+var errManyFetches = limit.Exceeded(limit.Quota{Name: limitFetches, Unit: limit.UnitAtOnce, Most: maxFetches, Wait: fetchWait},
+	fmt.Sprintf("%d files are being fetched for this token, which is the limit. Try again later.", maxFetches))
 
-// mediaLeft is how many bytes may be fetched for a token now.
 func (s *server) mediaLeft(token parley.TokenID) limit.Quota {
 	if s.fetched == nil {
 		return limit.Quota{}
 	}
-	q := s.fetched.Look(token, time.Now())
+	q := s.fetched.Peek(token, time.Now())
 	q.Name, q.Unit = limitFetches, limit.UnitBytes
 	return q
 }
 
-// fetch fetches what a part points at, in its turn among all that is fetched for the token, and counts it for
-// that. A text goes without a preview rather than wait, or not at all.
-func (s *server) fetch(ctx context.Context, token parley.TokenID, p part) (parley.Content, error) {
-	patience := fetchPatience
+// fetch fetches the file or the preview of a message within the token's limits. A text does not wait: it is sent
+// without a preview instead.
+func (s *server) fetch(ctx context.Context, token parley.TokenID, p outgoing) (parley.Content, error) {
+	wait := fetchWait
 	if p.source == nil {
-		patience = 0
+		wait = 0
 	}
-	if !s.fetches.Take(token, ctx.Done(), patience) {
+	if !s.fetches.Acquire(token, ctx.Done(), wait) {
 		if p.source == nil {
 			return p.content, nil
 		}
 		return p.content, errManyFetches
 	}
-	defer s.fetches.Give(token)
+	defer s.fetches.Release(token)
 	count := func(n int) {
 		if s.fetched != nil {
 			s.fetched.Add(token, int64(n), time.Now())
@@ -290,11 +288,11 @@ func (s *server) fetch(ctx context.Context, token parley.TokenID, p part) (parle
 	return p.content, nil
 }
 
-// discard removes the files of drafts that are not sent after all.
+// discard removes the files of drafts that were not accepted.
 func (s *server) discard(drafts []gateway.Draft) {
 	for _, d := range drafts {
 		if m := parley.MediaOf(d.Content); m != nil && m.Key != "" {
-			_ = s.Media.Remove(m.Key) // what stays behind only takes room
+			_ = s.Media.Remove(m.Key) // a leftover file only takes space
 		}
 	}
 }

@@ -19,7 +19,7 @@ func TestPairWords(t *testing.T) {
 		t.Errorf("%d languages", len(words))
 	}
 	var used strings.Builder
-	for _, file := range []string{"pair/page.html", "pair/pair.js", "pairlink.go"} {
+	for _, file := range []string{"pair/page.html", "pair/pair.js", "pairing.go"} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -58,9 +58,9 @@ func TestPairWords(t *testing.T) {
 func TestPairPageCarriesItsWords(t *testing.T) {
 	request := httptest.NewRequest("GET", "/pair", nil)
 	request.Header.Set("Accept-Language", "id")
-	answer := httptest.NewRecorder()
-	servePairPage().ServeHTTP(answer, request)
-	page := answer.Body.String()
+	response := httptest.NewRecorder()
+	servePairPage().ServeHTTP(response, request)
+	page := response.Body.String()
 	found := regexp.MustCompile(`data-words="([^"]*)"`).FindStringSubmatch(page)
 	if found == nil {
 		t.Fatal(page)

@@ -17,25 +17,22 @@ import (
 	"parley/internal/network/sandbox"
 )
 
-// The page at /phone/{number}, which a login link of a sandbox channel leads to: a simulated phone with
-// the prompt typed in. It knows only what its address says; the ticket in the fragment, which browsers
-// keep to themselves, lets its script send the text as that phone, and hear what is answered to it.
+// The page at /phone/{number}, the target of login links on sandbox channels: a simulated phone with the prompt
+// filled in. The ticket in the URL fragment, which browsers do not send, lets its script send the text as that phone.
 //
 //go:embed phone/page.html phone/phone.js phone/phone.css
 var phoneFiles embed.FS
 
-// phonePolicy lets the page load and call this server alone, with no exceptions.
+// phonePolicy lets the page load and call only this server.
 const phonePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'none'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
 
-// phoneView is what the page shows.
 type phoneView struct {
 	Number  string
-	Channel string // empty: the address names none
+	Channel string // empty: none in the address
 	Text    string
 }
 
-// servePhone serves the page.
 func servePhone() http.Handler {
 	page := template.Must(template.ParseFS(phoneFiles, "phone/page.html"))
 	return http.HandlerFunc(func(w http.ResponseWriter, hr *http.Request) {
@@ -43,7 +40,7 @@ func servePhone() http.Handler {
 		if err != nil || number != hr.PathValue("number") {
 			w.Header().Set("Content-Type", typeJSON[0])
 			w.WriteHeader(http.StatusNotFound)
-			w.Write([]byte(`{"message":"There is no such phone."}`))
+			w.Write([]byte(`{"message":"This phone does not exist."}`))
 			return
 		}
 		view := phoneView{Number: number}
@@ -57,38 +54,35 @@ func servePhone() http.Handler {
 		w.Header().Set("Content-Security-Policy", phonePolicy)
 		w.Header().Set("Cross-Origin-Opener-Policy", "same-origin")
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		page.Execute(w, view) // a reader that is gone learns nothing
+		page.Execute(w, view) // the only error is a closed connection
 	})
 }
 
-// servePhoneFile serves a file that the page loads.
 func servePhoneFile(name, contentType string) http.Handler {
 	body, err := phoneFiles.ReadFile("phone/" + name)
 	if err != nil {
-		panic(err) // cannot happen in a binary that was built
+		panic(err) // the files are embedded
 	}
 	return newAsset(contentType, body)
 }
 
 const (
-	maxTapped = 4096             // characters: the longest text that can be sent
-	tapWait   = 10 * time.Second // how long the page waits for an answer
+	maxTapped = 4096             // characters, as in a text message
+	tapWait   = 10 * time.Second // how long the page waits for a reply
 )
 
-// tapped is what the page is told.
 type tapped struct {
-	Answer    *string `json:"answer"` // null: none came
+	Answer    *string `json:"answer"` // null: no reply
 	Timestamp string  `json:"timestamp"`
 }
 
-// tap sends a text as the phone that a ticket is for, and returns what the link's own answer to it was:
-// nothing else that reached the phone.
+// tap sends a text as the phone of a ticket, and returns only the reply of the login link, no other message.
 func (s *server) tap(ctx context.Context, r *request) (envelope[tapped], error) {
 	ticket, text := r.Text("ticket", 1, 200), r.Text("text", 1, maxTapped)
 	if err := r.Err(); err != nil {
 		return envelope[tapped]{}, err
 	}
-	link, err := s.linkOf(ctx, r.http, ticket)
+	link, err := s.linkOfTicket(ctx, r.http, ticket)
 	if err != nil {
 		return envelope[tapped]{}, err
 	}
@@ -96,18 +90,18 @@ func (s *server) tap(ctx context.Context, r *request) (envelope[tapped], error) 
 	if err != nil {
 		return envelope[tapped]{}, err
 	}
-	told := tapped{Timestamp: parley.Stamp(sent.At)}
-	if answers := s.OTP.PossibleReplies(link, text); len(answers) > 0 {
-		told.Answer, err = s.awaitAnswer(ctx, link, sent.Cursor, answers)
+	data := tapped{Timestamp: parley.Stamp(sent.At)}
+	if replies := s.OTP.PossibleReplies(link, text); len(replies) > 0 {
+		data.Answer, err = s.awaitReply(ctx, link, sent.Cursor, replies)
 	}
-	return ok("Sent by the phone", told), err
+	return ok("Sent by the phone", data), err
 }
 
-// linkOf returns the link that a ticket is for, while it is good: until the link expires, for the phone
-// in the path alone. Tickets are too long to be guessed, so nobody counts who tries.
-func (s *server) linkOf(ctx context.Context, hr *http.Request, ticket string) (parley.OTPLink, error) {
-	id, ours := s.OTP.LinkOfTicket(ticket)
-	if !ours {
+// linkOfTicket returns the link of a ticket until it expires, only for the phone in the path. Tickets cannot be
+// guessed, so failures do not count.
+func (s *server) linkOfTicket(ctx context.Context, hr *http.Request, ticket string) (parley.OTPLink, error) {
+	id, valid := s.OTP.LinkOfTicket(ticket)
+	if !valid {
 		return parley.OTPLink{}, errTicket
 	}
 	link, err := s.Store.Link(ctx, id)
@@ -118,19 +112,21 @@ func (s *server) linkOf(ctx context.Context, hr *http.Request, ticket string) (p
 		return link, err
 	}
 	c, there := s.Gateway.Channel(link.Channel)
-	if !there || c.Network != parley.Sandbox || link.Contact.Number() != hr.PathValue("number") || !s.Gateway.Now(link.Channel).Before(link.ExpiresAt) {
+	if !there || c.Network != parley.Sandbox || link.Contact.Number() != hr.PathValue("number") ||
+		!s.Gateway.Now(link.Channel).Before(link.ExpiresAt) {
 		return link, errTicket
 	}
 	return link, nil
 }
 
-var errTicket = parley.Errorf(parley.NotFound, "This login link is not good, or not any more. Ask for a new one.")
+var errTicket = parley.Errorf(parley.NotFound, "This login link is invalid or has expired. Request a new one.")
 
-// awaitAnswer waits for one of the answers that a link may give to arrive at the phone; nil: none came.
-func (s *server) awaitAnswer(ctx context.Context, link parley.OTPLink, after sandbox.Cursor, answers []string) (*string, error) {
+// awaitReply waits for one of the replies of a link to arrive at the phone; nil: none came.
+func (s *server) awaitReply(ctx context.Context, link parley.OTPLink, after sandbox.Cursor, replies []string) (*string, error) {
 	deadline := time.Now().Add(tapWait)
 	for left := tapWait; left > 0; left = time.Until(deadline) {
-		page, err := s.Sandbox.Messages(ctx, link.Channel, link.Contact.Number(), sandbox.Query{After: after, Kind: parley.KindText, Wait: left})
+		q := sandbox.Query{After: after, Kind: parley.KindText, Wait: left}
+		page, err := s.Sandbox.Messages(ctx, link.Channel, link.Contact.Number(), q)
 		if _, late := errors.AsType[*sandbox.WaitTimeout](err); late {
 			return nil, nil
 		}
@@ -138,7 +134,7 @@ func (s *server) awaitAnswer(ctx context.Context, link parley.OTPLink, after san
 			return nil, err
 		}
 		for _, m := range page.Messages {
-			if slices.Contains(answers, m.Body) {
+			if slices.Contains(replies, m.Body) {
 				return &m.Body, nil
 			}
 		}
@@ -147,9 +143,8 @@ func (s *server) awaitAnswer(ctx context.Context, link parley.OTPLink, after san
 	return nil, nil
 }
 
-// baseURL is the address for links that lead back to this server: the one that the operator said, else
-// that at which the caller reaches it. What the request says of that counts only where it names this
-// machine, or comes by a proxy that is trusted: a ticket must not lead to wherever a header says.
+// baseURL is the base of links to this server: PublicURL, else the Host of the request. The Host is used only if it
+// names this machine or a trusted proxy sent it: a forged header must not decide where a ticket leads.
 func (s *server) baseURL(hr *http.Request) string {
 	if s.PublicURL != "" {
 		return s.PublicURL

@@ -19,47 +19,47 @@ const (
 // pooling is the work of sending several messages in order.
 func pooling(s *server) work {
 	return work{
-		do: func(ctx context.Context, r *request) (answer, error) {
+		do: func(ctx context.Context, r *request) (response, error) {
 			a, err := s.sendPool(ctx, r)
 			return r.prefer.on(a), err
 		},
-		again: pooled,
+		fromMessages: pooled,
 	}
 }
 
-func (s *server) sendPool(ctx context.Context, r *request) (answer, error) {
+func (s *server) sendPool(ctx context.Context, r *request) (response, error) {
 	to := r.Contact("contact_id")
-	parts := s.readPool(r.Form)
+	items := s.readPool(r.Form)
 	channel, unpicked := s.pick(ctx, r, to)
 	if unpicked == nil {
-		for _, p := range parts {
+		for _, p := range items {
 			if err := s.checkReply(ctx, channel, p); err != nil {
-				return answer{}, err
+				return response{}, err
 			}
 		}
 	}
 	if err := r.Err(); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	if errors.Is(unpicked, parley.ErrNotFound) {
-		return unsent(parts)
+		return unsent(items)
 	}
 	if unpicked != nil {
-		return answer{}, unpicked
+		return response{}, unpicked
 	}
-	drafts, err := s.drafts(ctx, r, to, parts)
+	drafts, err := s.drafts(ctx, r, to, items)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	ms, err := s.accept(ctx, r, channel, drafts)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	return pooled(ctx, r, ms)
 }
 
-// pick chooses the channel: the one that the caller pinned, if it is working, else one that is. None
-// is [parley.ErrNotFound], but where one works and may not write to the contact, that is the error.
+// pick returns the channel of X-Channel if it is WORKING, without the header any WORKING one. The error is
+// [parley.ErrNotFound] if none works, or why the working one may not write to the contact.
 func (s *server) pick(ctx context.Context, r *request, to parley.ContactID) (parley.ChannelCode, error) {
 	if r.channel.Code == "" {
 		code, err := s.Gateway.PickForPool(ctx, to)
@@ -74,7 +74,7 @@ func (s *server) pick(ctx context.Context, r *request, to parley.ContactID) (par
 	return r.channel.Code, r.channel.Accepts(to)
 }
 
-// notAllowed is why a working channel does not write to a contact; nil: none works.
+// notAllowed returns why a working channel may not write to a contact; nil: none works.
 func (s *server) notAllowed(to parley.ContactID) error {
 	for _, c := range s.Gateway.Channels() {
 		if c.State.Status == parley.Working {
@@ -84,10 +84,10 @@ func (s *server) notAllowed(to parley.ContactID) error {
 	return nil
 }
 
-// readPool reads the items: each has a type, and data that is an object with that type's fields or
-// an array of strings, which are that many messages.
-func (s *server) readPool(f form.Form) []part {
-	var parts []part
+// readPool reads the items. The data of an item is an object with the fields of its type, or an array of strings,
+// one message each.
+func (s *server) readPool(f form.Form) []outgoing {
+	var items []outgoing
 	f.List("pools", 1, maxPoolItems, true, func(f form.Form, index string) {
 		item, isObject := f.Object(index, true)
 		if !isObject {
@@ -98,21 +98,21 @@ func (s *server) readPool(f form.Form) []part {
 		case !item.Has("data"):
 			item.Fail("data", "is required: an object, or an array of strings.")
 		case item.IsArray("data"):
-			parts = append(parts, s.readStrings(item, kind)...)
+			items = append(items, s.readStrings(item, kind)...)
 		case !item.IsObject("data"):
 			item.Fail("data", "must be an object, or an array of strings.")
 		case kind != "":
 			inside, _ := item.Object("data", true)
-			parts = append(parts, s.poolReader(kind)(inside))
+			items = append(items, s.poolReader(kind)(inside))
 		}
 	})
-	if len(parts) > maxPoolMessages {
-		f.Fail("pools", "must be at most %d messages in all; it has %d.", maxPoolMessages, len(parts))
+	if len(items) > maxPoolMessages {
+		f.Fail("pools", "must have at most %d messages in total; it has %d.", maxPoolMessages, len(items))
 	}
-	return parts
+	return items
 }
 
-func (s *server) poolReader(kind parley.Kind) func(form.Form) part {
+func (s *server) poolReader(kind parley.Kind) func(form.Form) outgoing {
 	switch kind {
 	case parley.KindImage:
 		return s.readImage
@@ -127,10 +127,10 @@ func (s *server) poolReader(kind parley.Kind) func(form.Form) part {
 }
 
 // readStrings reads data that is an array of strings: texts, or addresses of files.
-func (s *server) readStrings(item form.Form, kind parley.Kind) []part {
-	var parts []part
+func (s *server) readStrings(item form.Form, kind parley.Kind) []outgoing {
+	var items []outgoing
 	item.List("data", 1, maxItemStrings, true, func(f form.Form, index string) {
-		p := part{form: f}
+		p := outgoing{form: f}
 		if kind == parley.KindText || kind == "" {
 			p.content = parley.Text{Body: f.Text(index, 1, 4096)}
 			p.preview, p.highQuality = true, true
@@ -142,12 +142,12 @@ func (s *server) readStrings(item form.Form, kind parley.Kind) []part {
 			p.content = emptyFile(kind)
 			p.source, p.field = &media.Source{URL: url}, f.Path(index)
 		}
-		parts = append(parts, p)
+		items = append(items, p)
 	})
-	return parts
+	return items
 }
 
-// emptyFile is the content of a file that is yet to be fetched.
+// emptyFile is the content of a file before it is fetched.
 func emptyFile(kind parley.Kind) parley.Content {
 	switch kind {
 	case parley.KindImage:
@@ -160,24 +160,24 @@ func emptyFile(kind parley.Kind) parley.Content {
 	return parley.File{}
 }
 
-// poolData is the answer to a pool, which has no envelope.
+// poolData is the response to a pool, which has no envelope.
 type poolData struct {
 	Success bool   `json:"success"`
 	Message string `json:"message"`
 	Pools   string `json:"pools"` // the JSON of []poolOutcome
 }
 
-// poolOutcome is what became of one message.
+// poolOutcome is the result of one message.
 type poolOutcome struct {
 	Type      parley.Kind `json:"type"`
 	Status    string      `json:"status"`
-	MessageID *string     `json:"message_id"` // null: it was not sent
+	MessageID *string     `json:"message_id"` // null: not sent
 	ID        *string     `json:"id"`
 	Error     *sentError  `json:"error"`
 }
 
-// pooled says what became of the messages of a pool.
-func pooled(_ context.Context, _ *request, ms []parley.Message) (answer, error) {
+// pooled describes the results of a pool.
+func pooled(_ context.Context, _ *request, ms []parley.Message) (response, error) {
 	outcomes := make([]poolOutcome, len(ms))
 	failed := false
 	for i := range ms {
@@ -190,29 +190,29 @@ func pooled(_ context.Context, _ *request, ms []parley.Message) (answer, error) 
 		failed = failed || m.Status == parley.FailedForGood
 		outcomes[i] = o
 	}
-	return poolAnswer(outcomes, !failed)
+	return poolResponse(outcomes, !failed)
 }
 
-// unsent is the answer to a pool that no channel could take.
-func unsent(parts []part) (answer, error) {
-	outcomes := make([]poolOutcome, len(parts))
-	for i, p := range parts {
+// unsent is the response if no channel is WORKING.
+func unsent(items []outgoing) (response, error) {
+	outcomes := make([]poolOutcome, len(items))
+	for i, p := range items {
 		outcomes[i] = poolOutcome{
 			Type: p.content.Kind(), Status: parley.FailedForGood.String(),
 			Error: &sentError{parley.NotSent, "No channel was WORKING."},
 		}
 	}
-	return poolAnswer(outcomes, false)
+	return poolResponse(outcomes, false)
 }
 
-func poolAnswer(outcomes []poolOutcome, success bool) (answer, error) {
+func poolResponse(outcomes []poolOutcome, success bool) (response, error) {
 	list, err := encode(outcomes)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	message := "OK"
 	if !success {
 		message = "Failed to send pool message"
 	}
-	return jsonAnswer(poolData{Success: success, Message: message, Pools: string(list)})
+	return jsonResponse(poolData{Success: success, Message: message, Pools: string(list)})
 }

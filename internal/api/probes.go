@@ -11,23 +11,23 @@ import (
 	"parley"
 )
 
-// live answers as long as the process can answer at all.
+// live always succeeds: the process responds.
 func (s *server) live(context.Context, *request) error { return nil }
 
-// readyLimit is when ready answers at the latest, whatever happens: whoever asks waits two seconds.
+// readyLimit is below the common probe timeout of two seconds.
 const readyLimit = 1800 * time.Millisecond
 
-// ready says whether the server should get requests.
+// ready is for load balancers.
 func (s *server) ready(ctx context.Context, _ *request) error {
 	ctx, cancel := context.WithTimeout(ctx, readyLimit)
 	defer cancel()
 	result := make(chan error, 1)
-	go func() { result <- s.checkReady(ctx) }() // a disk that hangs honours no context
+	go func() { result <- s.checkReady(ctx) }() // a hanging disk ignores the context
 	select {
 	case err := <-result:
 		return err
 	case <-ctx.Done():
-		return parley.Errorf(parley.Unavailable, "The database does not answer.")
+		return parley.Errorf(parley.Unavailable, "The database does not respond.")
 	}
 }
 
@@ -35,18 +35,18 @@ func (s *server) checkReady(ctx context.Context) error {
 	select {
 	case <-s.Gateway.Ready():
 	default:
-		return parley.Errorf(parley.Unavailable, "The channels are being started.")
+		return parley.Errorf(parley.Unavailable, "The channels are starting.")
 	}
 	if s.Ready != nil {
 		return s.Ready(ctx)
 	}
 	if _, err := s.Store.Revision(ctx); err != nil {
-		return &parley.Error{Code: parley.Unavailable, Message: "The database does not answer.", Cause: err}
+		return &parley.Error{Code: parley.Unavailable, Message: "The database does not respond.", Cause: err}
 	}
 	return nil
 }
 
-// metrics serves the figures to this machine, to an admin token, and to everybody where the operator opened them.
+// metrics serves this machine and admin tokens, and everybody if OpenMetrics is set.
 func (s *server) metrics() http.Handler {
 	figures := promhttp.HandlerFor(s.Metrics, promhttp.HandlerOpts{})
 	return http.HandlerFunc(func(w http.ResponseWriter, hr *http.Request) {
@@ -59,7 +59,7 @@ func (s *server) metrics() http.Handler {
 }
 
 func (s *server) mayReadMetrics(hr *http.Request) error {
-	const sentence = "Metrics are shown to this machine only. From elsewhere, or through a proxy, send an admin token."
+	const sentence = "Metrics are readable only on this machine. From elsewhere, or through a proxy, send an admin token."
 	if s.OpenMetrics || s.isLocal(hr) {
 		return nil
 	}
@@ -74,23 +74,21 @@ func (s *server) mayReadMetrics(hr *http.Request) error {
 }
 
 // isLocal reports whether a request was made on this machine: it comes from loopback, names this machine as its
-// host (a page of another site that a browser here shows does not), and no proxy passed it on. A trusted proxy on
-// this machine may add no header, so behind one no request counts as local.
+// host (against pages of other sites in a local browser), and was not forwarded. A trusted local proxy may add
+// no header, so behind one no request is local.
 func (s *server) isLocal(hr *http.Request) bool {
 	addr := s.addressOf(hr)
 	return addr.IsLoopback() && !s.trusts(addr) && !isForwarded(hr.Header) && NamesThisMachine(hr.Host)
 }
 
-// jwks answers the public keys. They may be kept for a while: a new key is published before others
-// need it.
-func (s *server) jwks(context.Context, *request) (answer, error) {
-	return answer{
+// jwks returns the public keys. Caching is safe: a new key is published before it is used.
+func (s *server) jwks(context.Context, *request) (response, error) {
+	return response{
 		status: http.StatusOK, contentType: typeJSON, body: s.Tokens.JWKS(),
 		header: []field{{"Cache-Control", "public, max-age=300"}},
 	}, nil
 }
 
-// healthData is how a channel is doing.
 type healthData struct {
 	Name            string               `json:"name"`
 	Code            parley.ChannelCode   `json:"code"`
@@ -108,13 +106,13 @@ type healthData struct {
 
 type phoneData struct {
 	Name   string `json:"name"`
-	Number int64  `json:"number"` // 0 before it is known
+	Number int64  `json:"number"` // 0: not known
 }
 
 func (s *server) health(_ context.Context, r *request) (envelope[healthData], error) {
 	c := r.channel
 	now := time.Now()
-	number, _ := strconv.ParseInt(c.Number, 10, 64) // not known yet: 0
+	number, _ := strconv.ParseInt(c.Number, 10, 64)
 	data := healthData{
 		Name: c.Name, Code: c.Code, Network: c.Network,
 		Status: c.State.Status, Reason: c.State.Reason, Since: parley.Stamp(c.State.Since),

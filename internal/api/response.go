@@ -18,15 +18,14 @@ import (
 	"parley/internal/network"
 )
 
-// answer is what a request is answered, before it is written.
-type answer struct {
+type response struct {
 	status      int
-	contentType []string // of one element, as a header map holds it
+	contentType []string // one element, as in a header map
 	body        []byte
 	header      []field
 
-	file io.ReadCloser // what is written in place of the body; nil: the body is
-	size int64         // of the file; sizeUnknown: it is sent until its end
+	file io.ReadCloser // written instead of the body; nil: the body
+	size int64         // of the file; sizeUnknown: until its end
 }
 
 const sizeUnknown = -1
@@ -38,7 +37,7 @@ var (
 	typePlain = []string{"text/plain; charset=utf-8"}
 )
 
-// envelope is the form of nearly all answers.
+// envelope is the form of nearly all responses.
 type envelope[D any] struct {
 	Success bool   `json:"success"`
 	Message string `json:"message"`
@@ -50,26 +49,33 @@ func ok[D any](message string, data D) envelope[D] {
 	return envelope[D]{Success: true, Message: message, Data: data}
 }
 
+// mapped converts the elements of a list.
+func mapped[T, R any](list []T, row func(T) R) []R {
+	rows := make([]R, len(list))
+	for i, one := range list {
+		rows[i] = row(one)
+	}
+	return rows
+}
+
 func okList[D any](message string, rows []D, page parley.Page, total int64) envelope[[]D] {
 	return envelope[[]D]{Success: true, Message: message, Data: rows, Meta: metaOf(page, total)}
 }
 
-// encode writes JSON. Text that a chat network gave us may be no UTF-8; it is then mended rather
-// than failing the answer.
+// encode writes JSON. Text from a chat network may be invalid UTF-8; it is repaired instead of failing.
 func encode(v any) ([]byte, error) {
 	body, err := json.Marshal(v, jsontext.AllowInvalidUTF8(true))
 	if err != nil {
-		return nil, fmt.Errorf("encode answer: %w", err)
+		return nil, fmt.Errorf("encode response: %w", err)
 	}
 	return body, nil
 }
 
-func jsonAnswer(v any) (answer, error) {
+func jsonResponse(v any) (response, error) {
 	body, err := encode(v)
-	return answer{status: http.StatusOK, contentType: typeJSON, body: body}, err
+	return response{status: http.StatusOK, contentType: typeJSON, body: body}, err
 }
 
-// stampOrNil writes a time that may be missing.
 func stampOrNil(t time.Time) *string {
 	if t.IsZero() {
 		return nil
@@ -78,7 +84,6 @@ func stampOrNil(t time.Time) *string {
 	return &s
 }
 
-// statuses maps codes to HTTP statuses.
 var statuses = map[parley.Code]int{
 	parley.Internal:        http.StatusInternalServerError,
 	parley.BadRequest:      http.StatusBadRequest,
@@ -92,7 +97,7 @@ var statuses = map[parley.Code]int{
 	parley.Unavailable:     http.StatusServiceUnavailable,
 }
 
-// withHeader is an error whose answer carries a header of its own.
+// withHeader is an error whose response has an extra header.
 type withHeader struct {
 	error
 	field
@@ -100,26 +105,25 @@ type withHeader struct {
 
 func (e *withHeader) Unwrap() error { return e.error }
 
-// notAllowed is the answer to a method that a path does not have.
 type notAllowed struct{ allow string }
 
 func (e *notAllowed) Error() string {
-	return "This path takes only " + e.allow + "."
+	return "Use " + e.allow + " for this path."
 }
 
-// refusal turns an error into the answer to it. Only a [parley.Error] tells its text.
-func refusal(err error) answer {
+// refusal is the response to an error. Only a [parley.Error] shows its text.
+func refusal(err error) response {
 	if e, ok := errors.AsType[*notAllowed](err); ok {
-		a := errorAnswer(http.StatusMethodNotAllowed, e.Error(), nil)
+		a := errorResponse(http.StatusMethodNotAllowed, e.Error(), nil)
 		a.header = append(a.header, field{"Allow", e.allow})
 		return a
 	}
 	e := callersError(err)
-	a := errorAnswer(statuses[e.Code], e.Message, e.Fields)
+	a := errorResponse(statuses[e.Code], e.Message, e.Fields)
 	if e.Code == parley.TooMany || e.Code == parley.Unavailable {
 		a.header = append(a.header, field{"Retry-After", strconv.FormatInt(max(1, limit.WholeSeconds(e.RetryAfter)), 10)})
 	}
-	if q, ok := exceeded(err); ok {
+	if q, ok := quotaOf(err); ok {
 		a.header = append(a.header, quotaFields(q)...)
 	}
 	for h, ok := errors.AsType[*withHeader](err); ok; h, ok = errors.AsType[*withHeader](h.error) {
@@ -128,7 +132,7 @@ func refusal(err error) answer {
 	return a
 }
 
-// callersError finds what a caller may know of an error.
+// callersError returns what a caller may see of an error.
 func callersError(err error) *parley.Error {
 	if e, ok := errors.AsType[*parley.Error](err); ok && e.Code != parley.Internal {
 		return e
@@ -137,7 +141,7 @@ func callersError(err error) *parley.Error {
 		if e.Class == network.Permanent {
 			return &parley.Error{Code: parley.BadRequest, Message: e.Failure.Message, Cause: err}
 		}
-		return &parley.Error{Code: parley.Unavailable, Message: "The chat network does not answer. Try again soon.", Cause: err}
+		return &parley.Error{Code: parley.Unavailable, Message: "The chat network does not respond. Try again later.", Cause: err}
 	}
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG) {
 		return &parley.Error{Code: parley.Unavailable, Message: "The server's disk is full. Try again later.", Cause: err}
@@ -148,16 +152,16 @@ func callersError(err error) *parley.Error {
 	return &parley.Error{Code: parley.Internal, Message: "Internal server error", Cause: err}
 }
 
-// errorAnswer writes the body that all errors have: a message and, where fields are wrong, a list
-// of sentences for each of them, in the order in which they were found.
-func errorAnswer(status int, message string, wrong []parley.FieldError) answer {
+// errorResponse writes the body of all errors: a message and, for wrong fields, a list of sentences for each, in
+// the order in which they were found.
+func errorResponse(status int, message string, wrong []parley.FieldError) response {
 	b := append([]byte(nil), `{"message":`...)
 	b = appendString(b, message)
 	if len(wrong) > 0 {
 		b = append(b, `,"errors":{`...)
 		for i, e := range wrong {
 			if firstOf(wrong, e.Field) != i {
-				continue // written with the first one of this field
+				continue // written with the first of this field
 			}
 			if i > 0 {
 				b = append(b, ',')
@@ -176,7 +180,7 @@ func errorAnswer(status int, message string, wrong []parley.FieldError) answer {
 		b = append(b, '}')
 	}
 	b = append(b, '}')
-	return answer{status: status, contentType: typeJSON, body: b}
+	return response{status: status, contentType: typeJSON, body: b}
 }
 
 func firstOf(wrong []parley.FieldError, field string) int {
@@ -189,11 +193,10 @@ func firstOf(wrong []parley.FieldError, field string) int {
 }
 
 func appendString(b []byte, s string) []byte {
-	b, _ = jsontext.AppendQuote(b, s) // an error says that bad UTF-8 was mended
+	b, _ = jsontext.AppendQuote(b, s) // the error only says that invalid UTF-8 was replaced
 	return b
 }
 
-// meta is what a list says of its pages.
 type meta struct {
 	CurrentPage int64 `json:"current_page"`
 	PerPage     int64 `json:"per_page"`

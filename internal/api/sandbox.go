@@ -13,12 +13,11 @@ import (
 	"parley/internal/network/sandbox"
 )
 
-// onSandbox makes work of an endpoint that is there only for channels on the sandbox network.
+// onSandbox wraps an endpoint for channels on the sandbox network.
 func onSandbox[T any](endpoint func(ctx context.Context, r *request) (T, error)) work {
 	return handle(ofSandbox(endpoint))
 }
 
-// ofSandbox has an endpoint refuse channels on other networks.
 func ofSandbox[T any](endpoint func(ctx context.Context, r *request) (T, error)) func(ctx context.Context, r *request) (T, error) {
 	return func(ctx context.Context, r *request) (T, error) {
 		if r.channel.Network != parley.Sandbox {
@@ -30,19 +29,20 @@ func ofSandbox[T any](endpoint func(ctx context.Context, r *request) (T, error))
 	}
 }
 
-// withNumber adds to what is wrong with a request that the path names no phone number.
+// withNumber adds an invalid number in the path to the wrong fields.
 func withNumber(r *request, err error) error {
 	e, wrong := errors.AsType[*parley.Error](err)
-	if !wrong || e.Code != parley.Invalid || r.number() == "" || slices.ContainsFunc(e.Fields, func(f parley.FieldError) bool { return f.Field == "number" }) {
+	isNumber := func(f parley.FieldError) bool { return f.Field == "number" }
+	if !wrong || e.Code != parley.Invalid || r.number() == "" || slices.ContainsFunc(e.Fields, isNumber) {
 		return err
 	}
 	if _, bad := parley.ParseNumber(r.number()); bad == nil {
 		return err
 	}
-	return parley.InvalidFields(append(e.Fields[:len(e.Fields):len(e.Fields)], parley.FieldError{Field: "number", Sentence: sandbox.NumberSentence}))
+	return parley.InvalidFields(append(slices.Clone(e.Fields), parley.FieldError{Field: "number", Sentence: sandbox.NumberSentence}))
 }
 
-// noData is the data of an answer that only says that something is done.
+// noData is the data of a response without a result.
 type noData struct{}
 
 type cursorData struct {
@@ -76,11 +76,7 @@ func simulatedOf(p sandbox.Phone) simulated {
 
 func (s *server) phones(ctx context.Context, r *request) (envelope[[]simulated], error) {
 	phones, err := s.Sandbox.Phones(ctx, r.channel.Code)
-	rows := make([]simulated, len(phones))
-	for i, p := range phones {
-		rows[i] = simulatedOf(p)
-	}
-	return ok("OK", rows), err
+	return ok("OK", mapped(phones, simulatedOf)), err
 }
 
 func (s *server) createPhone(ctx context.Context, r *request) (envelope[simulated], error) {
@@ -89,10 +85,10 @@ func (s *server) createPhone(ctx context.Context, r *request) (envelope[simulate
 		return envelope[simulated]{}, err
 	}
 	made, err := s.Sandbox.CreatePhone(ctx, r.channel.Code, phone)
-	return ok("Phone made", simulatedOf(made)), err
+	return ok("Phone created", simulatedOf(made)), err
 }
 
-// number is the phone that the path names.
+// number is the phone in the path.
 func (r *request) number() string { return r.http.PathValue("number") }
 
 func (s *server) changePhone(ctx context.Context, r *request) (envelope[simulated], error) {
@@ -116,10 +112,9 @@ func (s *server) changePhone(ctx context.Context, r *request) (envelope[simulate
 	return ok("Phone changed", simulatedOf(phone)), err
 }
 
-// maxPhoneDelay is a minute, in milliseconds: a test that waits longer has better means.
-const maxPhoneDelay = 60_000
+const maxPhoneDelay = 60_000 // ms
 
-// given reads a field only where it is there; nil: it is not.
+// given reads an optional field; nil: not given.
 func given[T any](r *request, name string, read func() T) *T {
 	if !r.Has(name) {
 		return nil
@@ -143,12 +138,11 @@ type arrived struct {
 	Cursor    sandbox.Cursor `json:"cursor"`
 }
 
-// arrivedFile is the file that such a message carries.
 type arrivedFile struct {
 	MIMEType string `json:"mimetype"`
 	Filename string `json:"filename"`
 	Size     int64  `json:"size"`
-	SHA256   string `json:"sha256"` // in hexadecimal, as command lines print it
+	SHA256   string `json:"sha256"` // hexadecimal
 	Width    int    `json:"width,omitempty"`
 	Height   int    `json:"height,omitempty"`
 	Seconds  int    `json:"seconds,omitempty"`
@@ -168,7 +162,7 @@ func arrivedOf(m sandbox.Message) arrived {
 	return a
 }
 
-// arrivals is the answer with what reached a phone. Its meta is a position, not a page.
+// arrivals has a cursor as meta, not a page.
 type arrivals struct {
 	Success bool       `json:"success"`
 	Message string     `json:"message"`
@@ -198,31 +192,19 @@ func (s *server) phoneMessages(ctx context.Context, r *request) (arrivals, error
 	if err != nil {
 		return arrivals{}, err
 	}
-	rows := make([]arrived, len(page.Messages))
-	for i, m := range page.Messages {
-		rows[i] = arrivedOf(m)
-	}
-	if page.Cursor == "" { // from the beginning, and nothing there: the position now
+	if page.Cursor == "" { // no message yet: the current position
 		if page.Cursor, err = s.Sandbox.Cursor(ctx, r.channel.Code); err != nil {
 			return arrivals{}, err
 		}
 	}
-	return arrivals{Success: true, Message: "OK", Data: rows, Meta: cursorData{page.Cursor}}, nil
+	return arrivals{Success: true, Message: "OK", Data: mapped(page.Messages, arrivedOf), Meta: cursorData{page.Cursor}}, nil
 }
 
-// faultKinds and faultyKinds are what may go wrong, and with what.
+// faultKinds are the faults, faultyKinds what they can affect.
 var (
-	faultKinds  = wordsOf(sandbox.FaultKinds)
+	faultKinds  = mapped(sandbox.FaultKinds, func(k sandbox.FaultKind) string { return string(k) })
 	faultyKinds = append(slices.Clone(recordKinds), "reaction", "seen", "delete", "star", "archive")
 )
-
-func wordsOf[S ~string](list []S) []string {
-	words := make([]string, len(list))
-	for i, s := range list {
-		words[i] = string(s)
-	}
-	return words
-}
 
 func (s *server) addFault(ctx context.Context, r *request) (envelope[noData], error) {
 	fault := sandbox.Fault{
@@ -237,10 +219,10 @@ func (s *server) addFault(ctx context.Context, r *request) (envelope[noData], er
 	if err := r.Err(); err != nil {
 		return envelope[noData]{}, err
 	}
-	return ok("Fault ordered", noData{}), s.Sandbox.AddFault(ctx, r.channel.Code, fault)
+	return ok("Fault added", noData{}), s.Sandbox.AddFault(ctx, r.channel.Code, fault)
 }
 
-// waitingFault is a fault that was ordered, with the sends that are left to it.
+// waitingFault is a fault with the number of sends that it still affects.
 type waitingFault struct {
 	Fault  sandbox.FaultKind `json:"fault"`
 	Times  int               `json:"times"`
@@ -251,18 +233,16 @@ type waitingFault struct {
 
 func (s *server) listFaults(ctx context.Context, r *request) (envelope[[]waitingFault], error) {
 	faults, err := s.Sandbox.Faults(ctx, r.channel.Code)
-	rows := make([]waitingFault, len(faults))
-	for i, f := range faults {
-		rows[i] = waitingFault{f.Fault, f.Times, textOrNil(f.To), textOrNil(f.Kind), textOrNil(f.Reason)}
-	}
-	return ok("OK", rows), err
+	return ok("OK", mapped(faults, func(f sandbox.Fault) waitingFault {
+		return waitingFault{f.Fault, f.Times, textOrNil(f.To), textOrNil(f.Kind), textOrNil(f.Reason)}
+	})), err
 }
 
 func (s *server) clearFaults(ctx context.Context, r *request) (envelope[noData], error) {
-	return ok("Faults switched off", noData{}), s.Sandbox.ClearFaults(ctx, r.channel.Code)
+	return ok("Faults removed", noData{}), s.Sandbox.ClearFaults(ctx, r.channel.Code)
 }
 
-// optionalNumber returns a phone number in any spelling, or "" where it is not given.
+// optionalNumber reads an optional phone number in any format.
 func optionalNumber(f form.Form, name string) string {
 	s := f.OptionalText(name, 1, 50)
 	if s == "" {
@@ -274,8 +254,7 @@ func optionalNumber(f form.Form, name string) string {
 	return s
 }
 
-// maxAdvance is how far one request may move the clock: a leap year, in seconds.
-const maxAdvance = 366 * 24 * 60 * 60
+const maxAdvance = 366 * 24 * 60 * 60 // seconds: a leap year
 
 type clockData struct {
 	Timestamp string `json:"timestamp"`
@@ -290,9 +269,8 @@ func (s *server) moveClock(ctx context.Context, r *request) (envelope[clockData]
 	return ok("Clock moved", clockData{parley.Stamp(s.Gateway.Now(r.channel.Code))}), err
 }
 
-// resetSandbox forgets all of a channel's world, the chats that the channel had in it, and that its
-// clock was moved.
+// resetSandbox deletes the simulated network of a channel and the channel's chats, and resets its clock.
 func (s *server) resetSandbox(ctx context.Context, r *request) (envelope[noData], error) {
 	err := s.Gateway.ResetChannel(ctx, r.channel.Code, func(ctx context.Context) error { return s.Sandbox.Reset(ctx, r.channel.Code) })
-	return ok("Everything forgotten", noData{}), err
+	return ok("Sandbox reset", noData{}), err
 }

@@ -13,7 +13,6 @@ import (
 	"parley/internal/network/sandbox"
 )
 
-// phoneChat is a chat in a phone's list.
 type phoneChat struct {
 	Channel   parley.ChannelCode `json:"channel"`
 	Name      string             `json:"name"`
@@ -38,7 +37,7 @@ type bubble struct {
 	Media     *bubbleFile      `json:"media"`
 	Location  *messageLocation `json:"location"`
 	Poll      *messagePoll     `json:"poll"`
-	Votes     []string         `json:"votes"` // what the phone chose, if it is a poll
+	Votes     []string         `json:"votes"` // the phone's votes in a poll
 	Reactions []string         `json:"reactions"`
 	ReplyTo   *string          `json:"reply_to"`
 	Deleted   bool             `json:"deleted"`
@@ -61,13 +60,14 @@ type bubbleFile struct {
 	Width    int    `json:"width"`
 	Height   int    `json:"height"`
 	Seconds  int    `json:"seconds"`
-	Waveform []int  `json:"waveform"` // 64 values from 0 to 100; empty: it is no voice message
+	Waveform []int  `json:"waveform"` // 64 values from 0 to 100; empty: not a voice message
 }
 
 func bubbleOf(m sandbox.Message) bubble {
 	b := bubble{
-		FromPhone: !m.ID.FromMe, MessageID: m.ID.String(), ID: m.ID.ID, Type: m.Kind, Body: m.Body, Codes: listed(m.Codes), Links: listed(m.Links),
-		Votes: listed(m.Votes), Reactions: listed(m.Reactions), ReplyTo: textOrNil(m.ReplyTo), Deleted: m.Status == parley.Deleted, Status: m.Status,
+		FromPhone: !m.ID.FromMe, MessageID: m.ID.String(), ID: m.ID.ID, Type: m.Kind, Body: m.Body,
+		Codes: listed(m.Codes), Links: listed(m.Links), Votes: listed(m.Votes), Reactions: listed(m.Reactions),
+		ReplyTo: textOrNil(m.ReplyTo), Deleted: m.Status == parley.Deleted, Status: m.Status,
 		Timestamp: parley.Stamp(m.At), Copies: m.Copies,
 	}
 	if b.Deleted {
@@ -92,7 +92,7 @@ func bubbleOf(m sandbox.Message) bubble {
 	return b
 }
 
-// listed is a list that is empty rather than null.
+// listed returns an empty list instead of null.
 func listed(all []string) []string {
 	if all == nil {
 		return []string{}
@@ -100,7 +100,7 @@ func listed(all []string) []string {
 	return all
 }
 
-// phoneChats lists the chats of a phone: the one with the channel, once something was said.
+// phoneChats lists the chats of a phone: that with the channel, if it has messages.
 func (s *server) phoneChats(ctx context.Context, r *request) (envelope[[]phoneChat], error) {
 	chats, err := s.Sandbox.Chats(ctx, r.channel.Code, r.number())
 	rows := make([]phoneChat, 0, len(chats))
@@ -113,72 +113,67 @@ func (s *server) phoneChats(ctx context.Context, r *request) (envelope[[]phoneCh
 	return ok("OK", rows), err
 }
 
-type bubblesAnswer struct {
+type bubblesResponse struct {
 	Success bool       `json:"success"`
 	Message string     `json:"message"`
 	Data    []bubble   `json:"data"`
 	Meta    searchMeta `json:"meta"`
 }
 
-// phoneChat answers what a phone shows of its chat with the channel, newest first.
-func (s *server) phoneChat(ctx context.Context, r *request) (bubblesAnswer, error) {
+// phoneChat lists the messages on a phone's screen, newest first.
+func (s *server) phoneChat(ctx context.Context, r *request) (bubblesResponse, error) {
 	before, limit := sandbox.Cursor(r.OptionalText("before", 1, 100)), int(r.Whole("limit", 50, 1, maxFound))
 	if err := r.Err(); err != nil {
-		return bubblesAnswer{}, err
+		return bubblesResponse{}, err
 	}
 	page, err := s.Sandbox.Chat(ctx, r.channel.Code, r.number(), before, limit)
 	if err != nil {
-		return bubblesAnswer{}, err
+		return bubblesResponse{}, err
 	}
-	answer := bubblesAnswer{Success: true, Message: "OK", Data: make([]bubble, len(page.Messages)),
-		Meta: searchMeta{Cursor: textOrNil(page.Next), HasMore: page.Next != ""}}
-	for i, m := range page.Messages {
-		answer.Data[i] = bubbleOf(m)
-	}
-	return answer, nil
+	return bubblesResponse{Success: true, Message: "OK", Data: mapped(page.Messages, bubbleOf),
+		Meta: searchMeta{Cursor: textOrNil(page.Next), HasMore: page.Next != ""}}, nil
 }
 
-// phoneFile answers with a file that is on a phone. One that the channel sent is in the library under its
-// own key; one that the phone sent is on the network for a while, and then only the channel has it.
-func (s *server) phoneFile(ctx context.Context, r *request) (answer, error) {
+// phoneFile serves a file on a phone. One that the channel sent is in the library. One that the phone sent stays on
+// the network for a while; later only the channel has it.
+func (s *server) phoneFile(ctx context.Context, r *request) (response, error) {
 	code, number := r.channel.Code, r.number()
 	m, err := s.Sandbox.Message(ctx, code, number, r.http.PathValue("message_id"))
 	if errors.Is(err, parley.ErrNotFound) {
-		return answer{}, parley.Errorf(parley.NotFound, "There is no such message on this phone.")
+		return response{}, parley.Errorf(parley.NotFound, "This message does not exist on this phone.")
 	}
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	if m.Media == nil {
-		return answer{}, errNoFile
+		return response{}, errNoFile
 	}
 	if m.ID.FromMe {
 		return s.openFile(m.Media)
 	}
 	sent, err := s.Sandbox.SentFile(ctx, code, number, m.ID.ID)
 	if err == nil {
-		return bytesAnswer(sent, m.Media), nil
+		return bytesResponse(sent, m.Media), nil
 	}
 	if !errors.Is(err, parley.ErrNotFound) {
-		return answer{}, err
+		return response{}, err
 	}
-	kept, err := s.Store.Message(ctx, code, m.ID)
+	stored, err := s.Store.Message(ctx, code, m.ID)
 	if errors.Is(err, parley.ErrNotFound) {
-		return answer{}, errNoFile
+		return response{}, errNoFile
 	}
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	return s.openFile(parley.MediaOf(kept.Content))
+	return s.openFile(parley.MediaOf(stored.Content))
 }
 
-// sendPicked has a phone send a file that the request itself holds, as somebody who picks one on a phone:
-// there is no server that it could be fetched from.
+// sendPicked sends a file that is part of the request, as if picked on the phone.
 func (s *server) sendPicked(ctx context.Context, r *request, kind string, file form.Form) (envelope[acted], error) {
 	replyTo, caption := r.ReplyTo(), caption(r.Form)
 	data, name := base64Of(file, "data"), file.OptionalText("filename", 0, 255)
 	if file.Has("url") {
-		file.Fail("url", "must not be given beside data: one of them says what the file is.")
+		file.Fail("url", "must not be sent together with data. Send one of them.")
 	}
 	if err := r.Err(); err != nil {
 		return envelope[acted]{}, err
@@ -198,8 +193,7 @@ func (s *server) sendPicked(ctx context.Context, r *request, kind string, file f
 	return s.say(ctx, r, sandbox.Outgoing{Content: content, Media: data, ReplyTo: string(replyTo)})
 }
 
-// sendRecorded has a phone send a voice note. Browsers record in formats of their own; phones send ogg
-// with opus, and so that is what the channel gets.
+// sendRecorded sends a voice note. Browsers record in other formats; phones send ogg with opus, so it is converted.
 func (s *server) sendRecorded(ctx context.Context, r *request, data []byte, name string, replyTo parley.MessageID) (envelope[acted], error) {
 	m, err := s.Media.Recorded(ctx, data, name)
 	if e, ok := errors.AsType[*media.Error](err); ok {
@@ -211,14 +205,14 @@ func (s *server) sendRecorded(ctx context.Context, r *request, data []byte, name
 	}
 	defer s.Media.Remove(m.Key) // the network has its own copy
 	content := parley.Voice{Media: m}
-	kept, err := s.readMedia(content)
+	file, err := s.readMedia(content)
 	if err != nil {
 		return envelope[acted]{}, err
 	}
-	return s.say(ctx, r, sandbox.Outgoing{Content: content, Media: kept, ReplyTo: string(replyTo)})
+	return s.say(ctx, r, sandbox.Outgoing{Content: content, Media: file, ReplyTo: string(replyTo)})
 }
 
-// picked makes the content of a file by what it is to be sent as. Nothing is converted.
+// picked returns the content of a file. Nothing is converted.
 func picked(f form.Form, kind string, m parley.Media, caption string) parley.Content {
 	wants := func(begin, sentence string) {
 		if !strings.HasPrefix(m.MIME, begin) {
@@ -227,7 +221,7 @@ func picked(f form.Form, kind string, m parley.Media, caption string) parley.Con
 	}
 	switch kind {
 	case "image":
-		wants("image/", "must be a picture.")
+		wants("image/", "must be an image.")
 		return parley.Image{Media: m, Caption: caption}
 	case "video":
 		wants("video/", "must be a video.")
@@ -236,7 +230,7 @@ func picked(f form.Form, kind string, m parley.Media, caption string) parley.Con
 	return parley.File{Media: m, Caption: caption}
 }
 
-// base64Of reads required bytes in base64; how many is bounded by the request.
+// base64Of reads required bytes in base64.
 func base64Of(f form.Form, name string) []byte {
 	data, err := base64.StdEncoding.DecodeString(f.Text(name, 1, maxBody))
 	if err != nil {

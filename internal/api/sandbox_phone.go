@@ -13,18 +13,16 @@ import (
 	"parley/internal/network/sandbox"
 )
 
-// acted is what is answered to something that a phone did: the message that it sent, or the one that
-// it did something to.
+// acted is the message that a phone sent or changed.
 type acted struct {
 	MessageID string           `json:"message_id"`
 	ID        parley.MessageID `json:"id"`
 	Timestamp string           `json:"timestamp"`
 }
 
-// sendAsPhone has a phone send something, or do something to a message.
 func (s *server) sendAsPhone(ctx context.Context, r *request) (envelope[acted], error) {
 	kind := r.Choice("type", true, "text", "image", "voice", "video", "file", "location", "reaction", "vote", "delete")
-	var p part
+	var p outgoing
 	switch kind {
 	case "reaction", "vote", "delete":
 		return s.actAsPhone(ctx, r, kind)
@@ -38,7 +36,7 @@ func (s *server) sendAsPhone(ctx context.Context, r *request) (envelope[acted], 
 	switch kind {
 	case "text":
 		p = s.readText(r.Form)
-		p.preview = false // phones send none
+		p.preview = false // phones send no previews
 	case "image":
 		p = s.readImage(r.Form)
 	case "video":
@@ -53,7 +51,7 @@ func (s *server) sendAsPhone(ctx context.Context, r *request) (envelope[acted], 
 	if err := r.Failed(s.repliesInChat(ctx, r, p)); err != nil {
 		return envelope[acted]{}, err
 	}
-	drafts, err := s.drafts(ctx, r, parley.ContactOf(r.number()), []part{p})
+	drafts, err := s.drafts(ctx, r, parley.ContactOf(r.number()), []outgoing{p})
 	if err != nil {
 		return envelope[acted]{}, err
 	}
@@ -66,8 +64,8 @@ func (s *server) sendAsPhone(ctx context.Context, r *request) (envelope[acted], 
 	return s.say(ctx, r, sandbox.Outgoing{Content: content, Media: file, ReplyTo: string(p.replyTo)})
 }
 
-// repliesInChat checks that what a phone replies to is in its chat.
-func (s *server) repliesInChat(ctx context.Context, r *request, p part) func() error {
+// repliesInChat checks that the replied message is in the phone's chat.
+func (s *server) repliesInChat(ctx context.Context, r *request, p outgoing) func() error {
 	return func() error {
 		if p.replyTo == "" {
 			return nil
@@ -81,7 +79,7 @@ func (s *server) say(ctx context.Context, r *request, what sandbox.Outgoing) (en
 	return ok("Sent by the phone", acted{m.ID.String(), m.ID.ID, parley.Stamp(m.At)}), err
 }
 
-// readMedia returns the bytes of the file that a content carries; nil: it carries none.
+// readMedia returns the bytes of a content's file; nil: it has none.
 func (s *server) readMedia(c parley.Content) ([]byte, error) {
 	m := parley.MediaOf(c)
 	if m == nil {
@@ -95,11 +93,11 @@ func (s *server) readMedia(c parley.Content) ([]byte, error) {
 	return io.ReadAll(f)
 }
 
-// actAsPhone has a phone do something to a message of its chat.
+// actAsPhone changes a message of the phone's chat.
 func (s *server) actAsPhone(ctx context.Context, r *request, kind string) (envelope[acted], error) {
 	ref := r.Message("message_id")
 	id, code, number := ref.String(), r.channel.Code, r.number()
-	if ref.IsBare() { // the answer has the full one
+	if ref.IsBare() { // the response contains the full id
 		if m, err := s.Store.Message(ctx, code, ref); err == nil {
 			ref = m.Ref()
 		}
@@ -130,10 +128,10 @@ func (s *server) actAsPhone(ctx context.Context, r *request, kind string) (envel
 }
 
 type readData struct {
-	Read int `json:"read"` // how many messages were new to the phone
+	Read int `json:"read"` // newly read messages
 }
 
-// readAsPhone has a phone read one message, or all that it has.
+// readAsPhone marks one message or all messages as read.
 func (s *server) readAsPhone(ctx context.Context, r *request) (envelope[readData], error) {
 	var id string
 	if r.Has("message_id") {
@@ -146,13 +144,12 @@ func (s *server) readAsPhone(ctx context.Context, r *request) (envelope[readData
 	return ok("Read by the phone", readData{n}), err
 }
 
-// openAsPhone does what a thumb on a link that opens a chat does: it sends the text in the link. A login
-// link of this channel may be named by its id, as long as it is open.
+// openAsPhone sends the text of a chat link, as a tap on the link does. An open login link may be named by its id.
 func (s *server) openAsPhone(ctx context.Context, r *request) (envelope[acted], error) {
 	var text string
 	switch {
 	case r.Has("id") && r.Has("link"):
-		r.Fail("id", "must not be given beside link: one of them says what to open.")
+		r.Fail("id", "must not be sent together with link. Send one of them.")
 	case r.Has("id"):
 		prompt, err := s.promptOf(ctx, r, parley.OTPID(r.Text("id", 1, 100)))
 		if err != nil {
@@ -162,7 +159,7 @@ func (s *server) openAsPhone(ctx context.Context, r *request) (envelope[acted], 
 	case r.Has("link"):
 		text = r.linkText("link")
 	default:
-		r.Fail("link", "is required, or else id: a link that opens a chat with a text to send, or the id of a login link.")
+		r.Fail("link", "or id is required: a link that opens a chat with a text, or the id of a login link.")
 	}
 	if err := r.Err(); err != nil {
 		return envelope[acted]{}, err
@@ -170,7 +167,7 @@ func (s *server) openAsPhone(ctx context.Context, r *request) (envelope[acted], 
 	return s.say(ctx, r, sandbox.Outgoing{Content: parley.Text{Body: text}})
 }
 
-// promptOf returns what the login link with an id has typed in.
+// promptOf returns the text of a login link.
 func (s *server) promptOf(ctx context.Context, r *request, id parley.OTPID) (string, error) {
 	link, err := s.Store.Link(ctx, id)
 	switch {
@@ -182,29 +179,28 @@ func (s *server) promptOf(ctx context.Context, r *request, id parley.OTPID) (str
 	}
 	prompt, err := s.OTP.Prompt(link)
 	if errors.Is(err, parley.ErrNotFound) {
-		r.Fail("id", "names a login link that is %s, whose text is not kept any more. Open it by its link instead.", link.StatusAt(s.Gateway.Now(link.Channel)))
+		status := link.StatusAt(s.Gateway.Now(link.Channel))
+		r.Fail("id", "names a login link that is %s, so its text was deleted. Send its link instead.", status)
 		return "", nil
 	}
 	return prompt, err
 }
 
-// linkText returns the text of a link that opens a chat. The page of a simulated phone says with which
-// channel.
+// linkText returns the text of a chat link. The link of a simulated phone also names a channel.
 func (r *request) linkText(name string) string {
 	link := r.Text(name, 1, 8192)
 	text, to := textIn(link)
 	switch {
 	case link == "":
 	case text == "":
-		r.Fail(name, "must be a link that opens a chat with a text to send.")
+		r.Fail(name, "must be a link that opens a chat with a text.")
 	case to != "" && to != string(r.channel.Code):
-		r.Fail(name, "opens a chat with channel %s, and this request is for channel %s.", to, r.channel.Code)
+		r.Fail(name, "opens a chat with channel %s, but this request is for channel %s.", to, r.channel.Code)
 	}
 	return text
 }
 
-// textIn returns the text that a link has typed into the chat, in its query or in its fragment, and
-// the channel that it names, if any.
+// textIn returns the text in the query or fragment of a link, and the channel that it names, if any.
 func textIn(link string) (text, to string) {
 	u, err := url.Parse(link)
 	if err != nil {

@@ -13,27 +13,27 @@ import (
 	"parley/internal/gateway"
 )
 
-// sending makes work of an endpoint that sends one message: read says what its fields are.
-func sending(s *server, read func(form.Form) part) work {
+// sending is the work of an endpoint that sends one message.
+func sending(s *server, read func(form.Form) outgoing) work {
 	return work{
-		do: func(ctx context.Context, r *request) (answer, error) {
-			drafts, err := s.one(ctx, r, read)
+		do: func(ctx context.Context, r *request) (response, error) {
+			drafts, err := s.readDraft(ctx, r, read)
 			if err != nil {
-				return answer{}, err
+				return response{}, err
 			}
 			ms, err := s.accept(ctx, r, r.channel.Code, drafts)
 			if err != nil {
-				return answer{}, err
+				return response{}, err
 			}
-			a, err := sent(ctx, r, ms)
+			a, err := sendResponse(ctx, r, ms)
 			return r.prefer.on(a), err
 		},
-		again: sent,
+		fromMessages: sendResponse,
 	}
 }
 
-// one reads the fields of a single message and makes a draft of them.
-func (s *server) one(ctx context.Context, r *request, read func(form.Form) part) ([]gateway.Draft, error) {
+// readDraft reads the fields of a single message.
+func (s *server) readDraft(ctx context.Context, r *request, read func(form.Form) outgoing) ([]gateway.Draft, error) {
 	if err := r.channel.Usable(); err != nil {
 		return nil, err
 	}
@@ -48,14 +48,14 @@ func (s *server) one(ctx context.Context, r *request, read func(form.Form) part)
 	if err := r.channel.Accepts(to); err != nil {
 		return nil, err
 	}
-	if !p.needsWork() { // the common case takes no detour
+	if !p.needsWork() { // the common case
 		return []gateway.Draft{{To: to, Content: p.content, ReplyTo: p.replyTo}}, nil
 	}
-	return s.drafts(ctx, r, to, []part{p})
+	return s.drafts(ctx, r, to, []outgoing{p})
 }
 
-// accept has the gateway take the drafts, with the request's idempotency key, and waits for the
-// network as long as the caller wants to.
+// accept passes the drafts and the idempotency key to the gateway, and waits for the network as long as the
+// caller prefers.
 func (s *server) accept(ctx context.Context, r *request, channel parley.ChannelCode, drafts []gateway.Draft) ([]parley.Message, error) {
 	for i := range drafts {
 		drafts[i].Request = r.id
@@ -69,7 +69,7 @@ func (s *server) accept(ctx context.Context, r *request, channel parley.ChannelC
 	return ms, nil
 }
 
-// wasDeleted makes the error of a request whose channel is gone since it was looked for.
+// wasDeleted is the error of a request whose channel was deleted meanwhile.
 func wasDeleted(code parley.ChannelCode, err error) error {
 	if parley.CodeOf(err) == parley.NotFound {
 		return parley.Errorf(parley.BadRequest, "Channel %s was deleted.", code)
@@ -77,24 +77,23 @@ func wasDeleted(code parley.ChannelCode, err error) error {
 	return err
 }
 
-// on adds the header that says which preference was followed.
-func (p preference) on(a answer) answer {
+// on adds the header Preference-Applied.
+func (p preference) on(a response) response {
 	if p.applied != "" {
 		a.header = append(a.header, field{"Preference-Applied", p.applied})
 	}
 	return a
 }
 
-// mayHoldLink reports whether it is worth looking for a link to preview.
+// mayHoldLink reports whether a text may contain a link to preview.
 func mayHoldLink(text string) bool { return strings.Contains(text, "://") }
 
-// sentError says why a message was not sent.
 type sentError struct {
 	Code    parley.FailureCode `json:"code"`
 	Message string             `json:"message"`
 }
 
-// sentFile is what is answered of a file; one of its three addresses is there.
+// sentFile describes a sent file; exactly one of its three addresses is set.
 type sentFile struct {
 	Caption string      `json:"caption"`
 	Image   *string     `json:"image,omitempty"`
@@ -103,7 +102,7 @@ type sentFile struct {
 	Details fileDetails `json:"details"`
 }
 
-// fileDetails describe a file as it was fetched, in strings throughout.
+// fileDetails are all strings, for compatibility.
 type fileDetails struct {
 	MIMEType   string `json:"mimetype"`
 	Height     string `json:"height"`
@@ -113,10 +112,9 @@ type fileDetails struct {
 	Timestamp  string `json:"timestamp"`
 }
 
-// sent says what became of a message. It is made of the message alone, so that it can be said again
-// when the first answer was lost. It is written by hand because nothing is answered more often, and
-// reflection took longer for it than reading the request does.
-func sent(_ context.Context, _ *request, ms []parley.Message) (answer, error) {
+// sendResponse describes the result of a send. It depends on the message alone, so that a lost response can be
+// rebuilt. It is written by hand because reflection took longer than reading the request.
+func sendResponse(_ context.Context, _ *request, ms []parley.Message) (response, error) {
 	m := &ms[0]
 	b := make([]byte, 0, roomForSent+len(m.Content.Text()))
 	b = append(b, `{"success":`...)
@@ -126,9 +124,9 @@ func sent(_ context.Context, _ *request, ms []parley.Message) (answer, error) {
 	b = append(b, `,"data":{"status":`...)
 	b = appendString(b, m.Status.String())
 	b = append(b, `,"message":`...)
-	b, err := appendSaid(b, m)
+	b, err := appendContent(b, m)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	b = append(b, `,"timestamp":"`...)
 	b = parley.AppendStamp(b, m.CreatedAt)
@@ -144,13 +142,12 @@ func sent(_ context.Context, _ *request, ms []parley.Message) (answer, error) {
 		b = append(b, '}')
 	}
 	b = append(b, "}}"...)
-	return answer{status: http.StatusOK, contentType: typeJSON, body: b}, nil
+	return response{status: http.StatusOK, contentType: typeJSON, body: b}, nil
 }
 
-// roomForSent holds what stands beside the text in nearly every answer; a longer one grows.
-const roomForSent = 256
+const roomForSent = 256 // bytes beside the text in nearly every response
 
-// outcome is the sentence of an envelope.
+// outcome is the sentence for the result of a message.
 func outcome(m *parley.Message, done, pending string) string {
 	switch {
 	case m.Status == parley.Pending:
@@ -158,7 +155,7 @@ func outcome(m *parley.Message, done, pending string) string {
 	case m.Status == parley.FailedForGood && m.Failure != nil:
 		return m.Failure.Message
 	case m.Status == parley.FailedForGood:
-		return "The network did not take it."
+		return "The network rejected it."
 	}
 	return done
 }
@@ -170,8 +167,8 @@ func failureOf(m *parley.Message) *sentError {
 	return &sentError{m.Failure.Code, m.Failure.Message}
 }
 
-// appendSaid appends what was sent, as the answer repeats it: a string or, of a file, an object.
-func appendSaid(b []byte, m *parley.Message) ([]byte, error) {
+// appendContent appends what was sent, as the response repeats it: a string or, of a file, an object.
+func appendContent(b []byte, m *parley.Message) ([]byte, error) {
 	var file sentFile
 	switch c := m.Content.(type) {
 	case parley.Image:
@@ -181,13 +178,13 @@ func appendSaid(b []byte, m *parley.Message) ([]byte, error) {
 	case parley.File:
 		file = sentFile{Caption: c.Caption, File: &c.Media.Source, Details: details(m, c.Media)}
 	default:
-		return appendString(b, said(c)), nil
+		return appendString(b, contentText(c)), nil
 	}
 	object, err := encode(file)
 	return append(b, object...), err
 }
 
-func said(c parley.Content) string {
+func contentText(c parley.Content) string {
 	switch c := c.(type) {
 	case parley.Voice:
 		return c.Media.Source
@@ -222,7 +219,7 @@ type preference struct {
 }
 
 // preferenceOf reads the header. Preferences that are not known, or not sensible, are ignored: that
-// is what the header is for. With respond-async and wait=N together, the answer comes at once unless
+// is what the header is for. With respond-async and wait=N together, the response comes at once unless
 // it is there within N seconds.
 func preferenceOf(h http.Header) preference {
 	p := preference{wait: defaultWait}

@@ -14,7 +14,7 @@ func TestSendText(t *testing.T) {
 	r := e.call("POST", "/api/send-message/text", e.main, m{"contact_id": "6281234567890@s.us", "message": "Hello"})
 	data := r.want(t, http.StatusOK)
 	if data["status"] != "SENT" || data["message"] != "Hello" || r.json["success"] != true {
-		t.Errorf("answer: %s", r.text)
+		t.Errorf("response: %s", r.text)
 	}
 	full, _ := data["message_id"].(string)
 	if full != "true_"+ayu+"_"+data["id"].(string) {
@@ -54,7 +54,7 @@ func TestReplyToMustExist(t *testing.T) {
 	}
 }
 
-// sentForm is the data of an answer to a send as a struct.
+// sentForm is the data of an response to a send as a struct.
 type sentForm struct {
 	Status    string     `json:"status"`
 	Message   any        `json:"message"` // a string, or sentFile
@@ -112,7 +112,7 @@ func FuzzSent(f *testing.F) {
 				MessageID: message.Ref().String(), ID: id, Error: failureOf(&message),
 			},
 		}))(t)
-		got := must(sent(t.Context(), nil, []parley.Message{message}))(t)
+		got := must(sendResponse(t.Context(), nil, []parley.Message{message}))(t)
 		if string(got.body) != string(want) {
 			t.Errorf("written\n%s\nwant\n%s", got.body, want)
 		}

@@ -15,7 +15,7 @@ func TestBackupIsNotForOthers(t *testing.T) {
 	e := start(t)
 	cookie := e.session()
 	const file = "/console/api/manage/backup/file"
-	e.ask(http.MethodGet, file, "", "Cookie", cookie, "Sec-Fetch-Site", "same-origin").ExpectError(http.StatusNotFound, "Make one first.")
+	e.ask(http.MethodGet, file, "", "Cookie", cookie, "Sec-Fetch-Site", "same-origin").ExpectError(http.StatusNotFound, "Create one first.")
 	e.ask(http.MethodPost, "/console/api/manage/backup", "", "Cookie", cookie, "Sec-Fetch-Site", "same-origin").Expect(http.StatusOK)
 	for from, status := range map[string]int{
 		"same-origin": http.StatusOK, "none": http.StatusOK, "": http.StatusOK, // typed, and from what is no browser

@@ -17,7 +17,7 @@ import (
 	"parley/internal/store"
 )
 
-// env is a gateway, and a browser that is not quite one: it sends what it is told to.
+// env is a gateway, and a browser that is not quite one: it sends what the test wants.
 type env struct {
 	*parleytest.Env
 	t *testing.T
@@ -123,7 +123,7 @@ func TestLinkSignsInOnce(t *testing.T) {
 
 	for _, s := range []string{secret[1], ticket} {
 		if strings.Contains(e.Log.String(), s) {
-			t.Error("a secret stands in the log")
+			t.Error("the log contains a secret")
 		}
 	}
 }
@@ -172,7 +172,7 @@ func TestGuessingTicketsIsSlow(t *testing.T) {
 }
 
 // TestCookieForBrowsersWithoutSecureOnes: some browsers keep no secure cookie on http://localhost. On
-// this machine they get another one; elsewhere they are told, before their link is used up.
+// this machine they get another one; elsewhere they get an error before their link is used.
 func TestCookieForBrowsersWithoutSecureOnes(t *testing.T) {
 	t.Parallel()
 	e := start(t)
@@ -210,7 +210,7 @@ func TestSessionEndsWhenItIsIdle(t *testing.T) {
 	before := expiry(used)
 	a := e.ask(http.MethodGet, "/console/api/manage/channels", "", "Cookie", "__Host-parley="+used).Expect(http.StatusOK)
 	if !strings.HasPrefix(a.Header.Get("Set-Cookie"), "__Host-parley="+used+";") {
-		t.Errorf("the browser is not told to keep it longer: %q", a.Header.Get("Set-Cookie"))
+		t.Errorf("the cookie is not extended: %q", a.Header.Get("Set-Cookie"))
 	}
 	after := expiry(used)
 	if left := after.Sub(now); left < 12*time.Hour-time.Minute || !after.After(before) {
@@ -316,9 +316,9 @@ func TestStreamEndsWithTheSession(t *testing.T) {
 	}
 	e.Phone("6281234567890").Types("makasih!")
 	e.ask(http.MethodDelete, "/console/session", "", "Cookie", cookie).Expect(http.StatusOK)
-	told, err := io.ReadAll(resp.Body)
-	if err != nil || !strings.Contains(string(told), "not valid any more") {
-		t.Errorf("the stream went on: %q, %v", told, err)
+	rest, err := io.ReadAll(resp.Body)
+	if err != nil || !strings.Contains(string(rest), "no longer valid") {
+		t.Errorf("the stream went on: %q, %v", rest, err)
 	}
 }
 
@@ -346,7 +346,7 @@ func TestPages(t *testing.T) {
 	}
 	e.ask(http.MethodPost, "/console/channels", "", "Cookie", cookie).Expect(http.StatusMethodNotAllowed)
 
-	// Whoever is not signed in is led to the page that says how, unless that is not known for sure.
+	// A browser without a session is redirected to the sign-in page, if that is certain.
 	for site, status := range map[string]int{"none": 303, "same-origin": 303, "cross-site": 200, "": 200} {
 		a := e.ask(http.MethodGet, "/console/messages?status=failed", "", "Sec-Fetch-Site", site).Expect(status)
 		if to := a.Header.Get("Location"); status == 303 && to != "/console/login?next=%2Fconsole%2Fmessages%3Fstatus%3Dfailed" {
@@ -457,7 +457,7 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// TestManifest checks what browsers are told when somebody installs the console as an app.
+// TestManifest checks the manifest of the installed app.
 func TestManifest(t *testing.T) {
 	t.Parallel()
 	e := start(t)

@@ -13,7 +13,7 @@ import (
 	"parley/internal/safehttp"
 )
 
-// ExampleContact is the example in a sentence where what was sent has no digits to make one of.
+// ExampleContact is for sentences, if the request has no digits for an example.
 const ExampleContact = "6281234567890@c.us"
 
 // Contact returns a required contact id.
@@ -33,7 +33,7 @@ func (f Form) Contact(name string) parley.ContactID {
 	case err == nil:
 		return id
 	case err == parley.ErrGroupID:
-		f.Fail(name, "names a group, and groups can be read, not written to. Send a person's id: digits followed by @c.us, for example %s.", ExampleContact)
+		f.Fail(name, "names a group, and you cannot send to groups. Use a contact: digits followed by @c.us, for example %s.", ExampleContact)
 	case contactPattern.MatchString(s):
 		f.Fail(name, "must be %d to %d characters long.", parley.MinContactID, parley.MaxContactID)
 	default:
@@ -44,7 +44,7 @@ func (f Form) Contact(name string) parley.ContactID {
 
 var contactPattern = regexp.MustCompile(`^[0-9]+@[cs]\.us$`)
 
-// exampleOf makes a contact id of the digits in what was sent, where they can be one.
+// exampleOf returns a contact id with the digits of the request, if possible.
 func exampleOf(sent string) string {
 	digits := strings.Map(func(r rune) rune {
 		if '0' <= r && r <= '9' {
@@ -59,7 +59,7 @@ func exampleOf(sent string) string {
 	return number + "@c.us"
 }
 
-// Number returns an optional phone number in any spelling, or a contact id, as its digits.
+// Number returns the digits of an optional phone number in any format, or of a contact id.
 func (f Form) Number(name string) string {
 	text := f.OptionalText(name, 1, 60)
 	if text == "" {
@@ -68,7 +68,7 @@ func (f Form) Number(name string) string {
 	return f.CheckNumber(name, text)
 }
 
-// CheckNumber is Number for a text that was read already.
+// CheckNumber is Number for a text.
 func (f Form) CheckNumber(name, text string) string {
 	digits := f.CheckSpelling(name, text)
 	if len(digits) > MaxNumber {
@@ -78,7 +78,7 @@ func (f Form) CheckNumber(name, text string) string {
 	return digits
 }
 
-// CheckSpelling is CheckNumber for numbers of any length, also such as cannot exist.
+// CheckSpelling is CheckNumber for numbers of any length, even if they cannot exist.
 func (f Form) CheckSpelling(name, text string) string {
 	digits, err := parley.ParseNumber(strings.TrimSuffix(strings.TrimSuffix(text, "@c.us"), "@s.us"))
 	if err != nil {
@@ -105,7 +105,7 @@ func (f Form) Message(name string) parley.MessageRef {
 	}
 	ref, err := parley.ParseMessageRef(v.text())
 	if err != nil {
-		f.Fail(name, "must be the id of a message as an answer gave it, for example true_%s_3EB0C4312F6A1D2E9B8870.", ExampleContact)
+		f.Fail(name, "must be the id of a message from an earlier response, for example true_%s_3EB0C4312F6A1D2E9B8870.", ExampleContact)
 		return parley.MessageRef{}
 	}
 	return ref
@@ -113,25 +113,24 @@ func (f Form) Message(name string) parley.MessageRef {
 
 var replyPattern = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// ReplyTo returns the optional bare id of the message that is replied to.
+// ReplyTo returns the optional bare id of the message to reply to.
 func (f Form) ReplyTo() parley.MessageID {
 	s := f.OptionalText("reply_to", 1, 100)
 	if s == "" || replyPattern.MatchString(s) {
 		return parley.MessageID(s)
 	}
 	if ref, err := parley.ParseMessageRef(s); err == nil && !ref.IsBare() {
-		f.Fail("reply_to", "takes the bare id of a message: send %s.", ref.ID)
+		f.Fail("reply_to", "must be the bare id of a message: send %s.", ref.ID)
 	} else {
 		f.Fail("reply_to", "must be letters, digits, - and _ only: the bare id of a message.")
 	}
 	return ""
 }
 
-// MaxURL is how long an address may be.
+// MaxURL is the longest address.
 const MaxURL = 2048
 
-// Address returns a required http or https address. Whether it may be reached is decided when it is
-// dialled.
+// Address returns a required http or https address. Forbidden hosts are refused when dialling.
 func (f Form) Address(name string) string {
 	s, given := f.String(name, "an http or https address")
 	if !given {
@@ -140,7 +139,7 @@ func (f Form) Address(name string) string {
 	return f.CheckAddress(name, s)
 }
 
-// CheckAddress is Address for a text that was read already.
+// CheckAddress is Address for a text.
 func (f Form) CheckAddress(name, s string) string {
 	if _, err := safehttp.CheckURL(s); err != nil {
 		f.Note(f.path+name, err.Error()) // a sentence for the caller
@@ -164,13 +163,13 @@ var (
 
 // Latitude returns a required latitude as the caller wrote it.
 func (f Form) Latitude(name string) string {
-	const what = `degrees in a string, from "-90" to "90" with at most 10 decimals, for example "-6.2088"`
+	const what = `a string of degrees from "-90" to "90", for example "-6.2088"`
 	return f.degrees(name, latitudePattern, 90, what)
 }
 
 // Longitude returns a required longitude as the caller wrote it.
 func (f Form) Longitude(name string) string {
-	const what = `degrees in a string, from "-180" to "180" with at most 10 decimals, for example "106.8456"`
+	const what = `a string of degrees from "-180" to "180", for example "106.8456"`
 	return f.degrees(name, longitudePattern, 180, what)
 }
 
@@ -180,13 +179,13 @@ func (f Form) degrees(name string, pattern *regexp.Regexp, bound float64, what s
 		return ""
 	}
 	if x, err := strconv.ParseFloat(s, 64); err != nil || math.Abs(x) > bound {
-		f.Fail(name, "must lie between -%v and %v.", bound, bound)
+		f.Fail(name, "must be between -%v and %v.", bound, bound)
 		return ""
 	}
 	return s
 }
 
-// Time returns an optional time; zero where it is not given.
+// Time returns an optional time, or zero.
 func (f Form) Time(name string) time.Time {
 	t, _ := Parse(f, name, parseTime, "a time, for example "+time.Now().UTC().Format(time.RFC3339))
 	return t
@@ -194,7 +193,7 @@ func (f Form) Time(name string) time.Time {
 
 func parseTime(text string) (time.Time, error) { return time.Parse(time.RFC3339, text) }
 
-// Duration returns an optional length of time from min to max, written as "90s", "720h" or "30d"; nil where it is not given.
+// Duration returns an optional duration from min to max, such as "90s", "720h" or "30d"; nil: not given.
 func (f Form) Duration(name string, min, max time.Duration) *parley.Duration {
 	d, ok := Parse(f, name, func(text string) (parley.Duration, error) {
 		d, err := parley.ParseDuration(text)
@@ -202,7 +201,7 @@ func (f Form) Duration(name string, min, max time.Duration) *parley.Duration {
 			err = errBounds
 		}
 		return d, err
-	}, fmt.Sprintf("a length of time from %s to %s, written as 90s, 1h30m, 720h or 30d", parley.Duration(min), parley.Duration(max)))
+	}, fmt.Sprintf("a duration from %s to %s, such as 90s, 1h30m, 720h or 30d", parley.Duration(min), parley.Duration(max)))
 	if !ok {
 		return nil
 	}

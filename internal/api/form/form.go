@@ -16,18 +16,17 @@ import (
 	"parley"
 )
 
-// Form hands out the fields of a request, checked: each method reads one field, and what is wrong
-// with it is noted under its dotted path, so that a caller learns of everything at once. After a
-// failure the methods return zero values; [Form.Err] says whether any was noted.
+// Form reads and validates the fields of a request. Each method reads one field and collects its error under its
+// dotted path. After an error the methods return zero values; [Form.Err] returns all errors.
 type Form struct {
 	doc     *document
-	at      int32  // the object whose members are the fields; none: it is missing or no object
-	element bool   // at is an element of an array instead, and every name means it
+	at      int32  // the object with the fields; none: missing or no object
+	element bool   // at is an element of an array, and every name means it
 	path    string // of that object or array, with a dot at the end; empty at the top
 	wrong   *[]parley.FieldError
 }
 
-// Err returns everything that is wrong so far as one error, or nil.
+// Err returns all errors so far as one, or nil.
 func (f Form) Err() error {
 	if len(*f.wrong) == 0 {
 		return nil
@@ -35,8 +34,7 @@ func (f Form) Err() error {
 	return parley.InvalidFields(slices.Clone(*f.wrong))
 }
 
-// Failed is Err with everything that is wrong where anything is: checks find what would otherwise be found out
-// only when the request is carried out.
+// Failed is Err, but if there is an error it also runs checks that otherwise run only later, to report all at once.
 func (f Form) Failed(checks ...func() error) error {
 	if len(*f.wrong) == 0 {
 		return nil
@@ -55,13 +53,13 @@ func (f Form) Failed(checks ...func() error) error {
 	return f.Err()
 }
 
-// Fail notes that a field is wrong. The sentence begins with the field's path.
+// Fail adds an error. The sentence begins with the field's path.
 func (f Form) Fail(name, format string, args ...any) {
 	path := f.path + name
 	f.Note(path, path+" "+fmt.Sprintf(format, args...))
 }
 
-// Note notes a sentence of its own wording.
+// Note adds an error with a complete sentence.
 func (f Form) Note(path, sentence string) {
 	*f.wrong = append(*f.wrong, parley.FieldError{Field: path, Sentence: sentence})
 }
@@ -69,7 +67,7 @@ func (f Form) Note(path, sentence string) {
 // Path returns the full dotted path of a field.
 func (f Form) Path(name string) string { return f.path + name }
 
-// find looks a field up; nil: it is not given.
+// find returns a field; nil: not given.
 func (f Form) find(name string) *value {
 	switch {
 	case f.at == none:
@@ -79,7 +77,7 @@ func (f Form) find(name string) *value {
 	}
 	at, twice := f.doc.member(f.at, name)
 	if twice {
-		f.Fail(name, "must be given once.")
+		f.Fail(name, "must be sent once.")
 	}
 	if at == none {
 		return nil
@@ -110,11 +108,10 @@ func (f Form) is(name string, kind jsontext.Kind) bool {
 	return at != none && f.doc.values[at].kind == kind
 }
 
-// isText reports whether a value is a string, or a parameter of a query, which may be one.
+// isText reports whether a value is a string or a query parameter.
 func (v *value) isText() bool { return v.kind == '"' || v.kind == parameter }
 
-// String returns a required string of any length; what says what it must be. It reports false where there
-// is none.
+// String returns a required string of any length; what describes it. It reports false if there is none.
 func (f Form) String(name, what string) (string, bool) {
 	v := f.find(name)
 	switch {
@@ -128,8 +125,7 @@ func (f Form) String(name, what string) (string, bool) {
 	return "", false
 }
 
-// Parse returns an optional string as parse reads it, and reports false where it is not given or cannot be read;
-// what says what it must be.
+// Parse parses an optional string; what describes it. It reports false if it is missing or invalid.
 func Parse[T any](f Form, name string, parse func(text string) (T, error), what string) (T, bool) {
 	v := f.find(name)
 	if v != nil && v.isText() {
@@ -154,7 +150,7 @@ func (f Form) Text(name string, min, max int) string {
 	return f.checkText(v, name, min, max)
 }
 
-// OptionalText returns a string of min to max characters, or "" where it is not given.
+// OptionalText returns a string of min to max characters, or "" if it is not given.
 func (f Form) OptionalText(name string, min, max int) string {
 	v := f.find(name)
 	if v == nil {
@@ -184,7 +180,7 @@ func (f Form) checkText(v *value, name string, min, max int) string {
 	return s
 }
 
-// amount says "1 to 100 characters" or "at most 64 characters".
+// amount returns "1 to 100 characters" or "at most 64 characters".
 func amount(min, max int, unit string) string {
 	if min == 0 {
 		return fmt.Sprintf("at most %d %ss", max, unit)
@@ -192,14 +188,14 @@ func amount(min, max int, unit string) string {
 	return fmt.Sprintf("%d to %d %ss", min, max, unit)
 }
 
-// Matching returns a required string that fits a pattern; what says what it must be.
+// Matching returns a required string that matches a pattern; what describes it.
 func (f Form) Matching(name string, pattern *regexp.Regexp, what string) string {
 	v := f.find(name)
 	switch {
 	case v == nil:
-		f.Fail(name, "is required: it must be %s.", what)
+		f.Fail(name, "is required: %s.", what)
 	case !v.isText():
-		f.Fail(name, "must be a string: %s.", what)
+		f.Fail(name, "must be %s.", what)
 	default:
 		if s := v.text(); pattern.MatchString(s) {
 			return s
@@ -209,7 +205,7 @@ func (f Form) Matching(name string, pattern *regexp.Regexp, what string) string 
 	return ""
 }
 
-// Choice returns one of a few words; without the field, the first where it is optional.
+// Choice returns one of some words; if the field is optional and missing, the first.
 func (f Form) Choice(name string, required bool, words ...string) string {
 	v := f.find(name)
 	switch {
@@ -227,7 +223,7 @@ func (f Form) Choice(name string, required bool, words ...string) string {
 	return ""
 }
 
-// Bool returns true or false; byDefault where the field is not given.
+// Bool returns byDefault if the field is not given.
 func (f Form) Bool(name string, byDefault bool) bool {
 	v := f.find(name)
 	if v == nil {
@@ -255,7 +251,7 @@ func (f Form) Flag(name string, byDefault bool) bool {
 	case `false`, `"false"`, `0`, `"0"`:
 		return false
 	}
-	if v.kind == '"' { // perhaps written with escapes
+	if v.kind == '"' { // it may contain escapes
 		switch v.text() {
 		case "true", "1":
 			return true
@@ -263,11 +259,11 @@ func (f Form) Flag(name string, byDefault bool) bool {
 			return false
 		}
 	}
-	f.Fail(name, `must be true or false (also taken: "true", "false", 1, 0, "1", "0").`)
+	f.Fail(name, `must be true or false (also accepted: "true", "false", 1, 0, "1", "0").`)
 	return byDefault
 }
 
-// Whole returns a whole number from min to max; byDefault where the field is not given.
+// Whole returns a whole number from min to max; byDefault if the field is not given.
 func (f Form) Whole(name string, byDefault, min, max int64) int64 {
 	v := f.find(name)
 	if v == nil {
@@ -306,27 +302,27 @@ func bounds(min, max int64) string {
 	return fmt.Sprintf("a whole number from %d to %d", min, max)
 }
 
-// parseWhole reads a whole number: 300, 300.0 and 3e2 are one, 300.5 is none. What is too large to
-// hold becomes the largest that can be held. In a query only digits count.
+// parseWhole accepts 300, 300.0 and 3e2, but not 300.5. A number that is too large becomes the largest int64. In a
+// query only digits are allowed.
 func parseWhole(s string, onlyDigits bool) (int64, bool) {
 	n, err := strconv.ParseInt(s, 10, 64)
 	switch {
 	case err == nil:
 		return n, !onlyDigits || s[0] != '+'
 	case errors.Is(err, strconv.ErrRange):
-		return n, true // ParseInt gives the nearest
+		return n, true // ParseInt returns the nearest
 	case onlyDigits:
 		return 0, false
 	}
 	return parseFraction(s)
 }
 
-// parseFraction reads a number of JSON that is written with a fraction or an exponent. It looks at the digits
-// themselves: as a float 300.0000000000000000000001 would be whole.
+// parseFraction reads a JSON number with a fraction or an exponent. It works on the digits, because as a float
+// 300.0000000000000000000001 would be whole.
 func parseFraction(s string) (int64, bool) {
 	const (
 		most = 20      // digits, more than fit
-		far  = 1 << 30 // no body has so many digits that a larger exponent says more
+		far  = 1 << 30 // larger exponents make no difference
 	)
 	mantissa, power, _ := strings.Cut(strings.ToLower(s), "e")
 	exponent, err := strconv.Atoi(cmp.Or(power, "0"))
@@ -336,21 +332,21 @@ func parseFraction(s string) (int64, bool) {
 	mantissa, negative := strings.CutPrefix(mantissa, "-")
 	before, after, _ := strings.Cut(mantissa, ".")
 	digits := strings.TrimLeft(before+after, "0")
-	// Where the point is among the digits.
+	// The position of the point among the digits.
 	point := min(max(exponent, -far), far) + len(digits) - len(after)
 	digits = strings.TrimRight(digits, "0")
 	switch {
 	case digits == "":
 		return 0, true
 	case len(digits) > point:
-		return 0, false // some stand behind the point
+		return 0, false // digits after the point
 	}
 	whole := digits + strings.Repeat("0", min(point, most)-min(len(digits), most))
 	if negative {
 		whole = "-" + whole
 	}
 	n, err := strconv.ParseInt(whole, 10, 64)
-	return n, err == nil || errors.Is(err, strconv.ErrRange) // ParseInt gives the nearest
+	return n, err == nil || errors.Is(err, strconv.ErrRange) // ParseInt returns the nearest
 }
 
 // Object returns the form of a nested object, and whether it is given and is one.
@@ -362,7 +358,7 @@ func (f Form) Object(name string, required bool) (Form, bool) {
 	}
 	switch {
 	case at == none && required && f.at != none:
-		f.Fail(name, "is required: it must be an object.")
+		f.Fail(name, "is required: an object.")
 	case at == none:
 	case f.doc.values[at].kind != '{':
 		f.Fail(name, "must be an object.")
@@ -373,13 +369,12 @@ func (f Form) Object(name string, required bool) (Form, bool) {
 	return inside, false
 }
 
-// List calls visit for each element of an array of min to max elements, with its index, which is the name by
-// which the form reads it.
+// List calls visit for each element of an array. The index is the name of the element in the form.
 func (f Form) List(name string, min, max int, required bool, visit func(f Form, index string)) {
 	v := f.find(name)
 	switch {
 	case v == nil && required:
-		f.Fail(name, "is required: it must be an array of %s.", amount(min, max, "element"))
+		f.Fail(name, "is required: an array of %s.", amount(min, max, "element"))
 	case v == nil:
 	case v.kind != '[':
 		f.Fail(name, "must be an array of %s.", amount(min, max, "element"))

@@ -1,11 +1,10 @@
-// Package form reads the fields of a request, from its JSON body or from its query, and collects everything that is
-// wrong with them.
+// Package form reads and validates the fields of a request, from its JSON body or its query.
 //
-//   - Every wrong field is noted under its dotted path; a request is refused once, with all of them.
-//   - Types are strict, null means not given, and a field that nobody reads is ignored.
+// Invariants:
+//   - Errors are collected by dotted path: a request is refused once, with all of them.
+//   - Types are strict, null means not given, and unknown fields are ignored.
 //   - A body is one JSON object of at most 16 levels and 10,000 values, without duplicate names and without U+0000.
-//   - What a [Reader] has read aliases the body. Texts are copied when a [Form] returns them, so nothing that it
-//     returns outlives its validity after [Reader.Release].
+//   - A [Reader] aliases the body. A [Form] returns copies, which stay valid after [Reader.Release].
 package form
 
 import (
@@ -16,7 +15,7 @@ import (
 	"parley"
 )
 
-// Reader reads the fields of one request at a time. Readers are pooled: they keep their memory.
+// Reader reads the fields of one request. Readers are pooled.
 type Reader struct {
 	doc   document
 	wrong []parley.FieldError
@@ -28,10 +27,10 @@ var readers = sync.Pool{New: func() any {
 	return r
 }}
 
-// NewReader returns a reader for one request. Release gives it back.
+// NewReader returns a reader from the pool.
 func NewReader() *Reader { return readers.Get().(*Reader) }
 
-// Release gives the reader back. Its forms must not be used after that.
+// Release returns the reader to the pool. Its forms must not be used after that.
 func (r *Reader) Release() {
 	clear(r.wrong) // the sentences
 	r.wrong = r.wrong[:0]

@@ -1,9 +1,10 @@
-// Package limit bounds how often, how much and how much at once each key may do something.
+// Package limit holds rate limiters by key: token buckets, sliding windows and concurrency slots.
 //
-//   - All times are whole nanoseconds: after waiting as long as [Quota.Wait] says, a key is let in.
-//   - No window begins again all at once: at no moment is more let in than the limit says.
-//   - Tables are bounded: a key that used nothing lately takes no memory.
-//   - A [Quota] never says whose it is, so it can be shown in a header.
+// Invariants:
+//   - Times are exact: after waiting for [Quota.Wait], a key is allowed.
+//   - Windows slide, so no moment allows more than the limit.
+//   - Tables are bounded: an unused key takes no memory.
+//   - A [Quota] does not contain its key, so it can be shown in a header.
 package limit
 
 import (
@@ -21,28 +22,22 @@ const maxKeys = 1 << 16
 
 // Buckets is a bounded table of token buckets. A key that is not in it has a full bucket.
 //
-// It is not made of rate.Limiter: that counts in floating point, so a caller that waits exactly as long as it says
-// may come too early, and the bounded table and what is left would still be needed around it.
+// rate.Limiter is not used because it counts in floating point: a caller that waits exactly as long as it says
+// may come too early.
 type Buckets[K comparable] struct {
-	every time.Duration // in which a token comes back
-	burst int           // how many fit into a bucket
+	every time.Duration // after which a token is refilled
+	burst int           // tokens in a full bucket
 
 	mu sync.Mutex
 	by map[K]time.Time // when the bucket is full again
 }
 
-// NewBuckets returns buckets of burst tokens each, one of which comes back in every.
+// NewBuckets returns buckets of burst tokens, refilled one per every.
 func NewBuckets[K comparable](every time.Duration, burst int) *Buckets[K] {
 	return &Buckets[K]{every: max(every, 1), burst: burst, by: map[K]time.Time{}}
 }
 
-// Take takes a token from a key's bucket, or says how long until there is one.
-func (l *Buckets[K]) Take(key K, now time.Time) (bool, time.Duration) {
-	q := l.Spend(key, now)
-	return !q.Refused, q.Wait
-}
-
-// Spend takes a token from a key's bucket, if there is one, and says what is left.
+// Spend removes a token from a key's bucket, if there is one, and returns what is left.
 func (l *Buckets[K]) Spend(key K, now time.Time) Quota {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -61,19 +56,18 @@ func (l *Buckets[K]) Spend(key K, now time.Time) Quota {
 	return q
 }
 
-// look returns how many tokens are in a key's bucket, and how long until there is one more. A bucket
-// that is full is forgotten.
+// look returns how many tokens are in a key's bucket, and how long until the next. It drops a full bucket.
 func (l *Buckets[K]) look(key K, now time.Time) (tokens int, wait time.Duration) {
 	missing := l.missing(key, now)
 	if missing == 0 {
 		delete(l.by, key)
 		return l.burst, 0
 	}
-	gone := int((missing + l.every - 1) / l.every) // one that is on its way is not there yet
+	gone := int((missing + l.every - 1) / l.every) // a token that is partly refilled does not count
 	return max(0, l.burst-gone), missing - time.Duration(min(gone, l.burst)-1)*l.every
 }
 
-// missing is how long it takes a key's bucket to be full.
+// missing is how long until a key's bucket is full.
 func (l *Buckets[K]) missing(key K, now time.Time) time.Duration {
 	full, known := l.by[key]
 	if !known {
@@ -87,7 +81,7 @@ func (l *Buckets[K]) makeRoom(now time.Time) {
 	const looked = 16
 	var fullest K
 	least, n := time.Duration(0), 0
-	for key := range l.by { // begins anywhere
+	for key := range l.by { // random order
 		if missing := l.missing(key, now); n == 0 || missing < least {
 			fullest, least = key, missing
 		}
@@ -98,8 +92,7 @@ func (l *Buckets[K]) makeRoom(now time.Time) {
 	delete(l.by, fullest)
 }
 
-// NetworkOf is what failed authentications are counted by: an IPv4 address, or the network of 64
-// bits that one customer of an IPv6 provider has.
+// NetworkOf is the key of an address: the IPv4 address, or the /64 network of an IPv6 customer.
 func NetworkOf(addr netip.Addr) netip.Addr {
 	addr = addr.Unmap().WithZone("")
 	if addr.Is6() {
@@ -110,25 +103,25 @@ func NetworkOf(addr netip.Addr) netip.Addr {
 	return addr
 }
 
-// What is counted, where it is not requests.
+// Units other than requests.
 const (
 	UnitBytes  = "content-bytes"
 	UnitAtOnce = "concurrent-requests"
 )
 
-// Quota is what is left of a limit.
+// Quota is the state of a limit.
 type Quota struct {
 	Name    string // empty: there is no limit
 	Unit    string // empty: requests
 	Most    int64
-	Window  time.Duration // zero: it does not go by time
+	Window  time.Duration // zero: not by time
 	Left    int64
-	Wait    time.Duration // until there is more; where the quota refuses, until it would not
-	Refused bool          // the request that it was asked for
+	Wait    time.Duration // until there is more; if refused, until it is allowed
+	Refused bool          // this request
 }
 
 // Header returns the values of the header fields RateLimit-Policy and RateLimit, in the syntax of structured fields
-// (RFC 9651). Times are rounded up: nobody comes back too early.
+// (RFC 9651). Times are rounded up, so that no caller retries too early.
 func (q Quota) Header() (policy, limit string) {
 	policy = fmt.Sprintf("%q;q=%d", q.Name, q.Most)
 	if q.Window > 0 {
@@ -154,13 +147,13 @@ func (q Quota) TighterThan(other Quota) bool {
 // WholeSeconds returns a time in seconds, rounded up.
 func WholeSeconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
 
-// Error is the error of a request that is over a limit, which its response names.
+// Error is the error of a request over a limit. The response names the limit.
 type Error struct {
 	Quota
 	Err *parley.Error
 }
 
-// Exceeded returns the error of a request that a quota refuses, with a sentence for its caller.
+// Exceeded returns the error of a refused request, with a sentence for the caller.
 func Exceeded(q Quota, sentence string) error {
 	return &Error{q, &parley.Error{Code: parley.TooMany, RetryAfter: q.Wait, Message: sentence}}
 }
@@ -169,14 +162,11 @@ func (e *Error) Error() string { return e.Err.Error() }
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// meterGrain is how many parts a meter's window is counted in, which bounds what is remembered of a
-// key. What was used in one part is forgotten together, with the last of it.
-const meterGrain = 60
+const windowSlices = 60 // bounds the memory of a key; a slice expires as a whole
 
-// Meter counts how much each key used within a window that moves along with time, so that there is no
-// moment at which all is forgotten at once. How much something takes shows only when it is done, so a
-// meter lets a key begin that has anything left, and what goes beyond is counted too.
-type Meter[K comparable] struct {
+// Window counts how much each key used within a sliding window. The amount of a use is known only afterwards:
+// a key with anything left may begin, and what exceeds the limit counts too.
+type Window[K comparable] struct {
 	most   int64
 	window time.Duration
 
@@ -189,20 +179,20 @@ type usage struct {
 	amount   int64
 }
 
-// NewMeter returns a meter that allows most within any window.
-func NewMeter[K comparable](most int64, window time.Duration) *Meter[K] {
-	return &Meter[K]{most: most, window: window, by: map[K][]usage{}}
+// NewWindow allows most within any window.
+func NewWindow[K comparable](most int64, window time.Duration) *Window[K] {
+	return &Window[K]{most: most, window: window, by: map[K][]usage{}}
 }
 
 // Add counts what a key used.
-func (m *Meter[K]) Add(key K, amount int64, now time.Time) {
+func (m *Window[K]) Add(key K, amount int64, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	used, known := m.by[key]
 	if !known {
-		m.forgetOthers(now)
+		m.dropIdle(now)
 	}
-	if n := len(used); n > 0 && now.Sub(used[n-1].from) < m.window/meterGrain {
+	if n := len(used); n > 0 && now.Sub(used[n-1].from) < m.window/windowSlices {
 		used[n-1].to = now
 		used[n-1].amount += amount
 		return
@@ -210,8 +200,8 @@ func (m *Meter[K]) Add(key K, amount int64, now time.Time) {
 	m.by[key] = append(m.recent(used, now), usage{now, now, amount})
 }
 
-// Look says what is left for a key.
-func (m *Meter[K]) Look(key K, now time.Time) Quota {
+// Peek returns what is left for a key.
+func (m *Window[K]) Peek(key K, now time.Time) Quota {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	used := m.recent(m.by[key], now)
@@ -234,15 +224,15 @@ func (m *Meter[K]) Look(key K, now time.Time) Quota {
 	return q
 }
 
-// recent drops what counts no longer.
-func (m *Meter[K]) recent(used []usage, now time.Time) []usage {
+// recent drops expired slices.
+func (m *Window[K]) recent(used []usage, now time.Time) []usage {
 	return slices.DeleteFunc(used, func(u usage) bool { return now.Sub(u.to) >= m.window })
 }
 
-// forgetOthers looks at a few other keys and forgets those that used nothing of late.
-func (m *Meter[K]) forgetOthers(now time.Time) {
+// dropIdle drops unused keys among a few.
+func (m *Window[K]) dropIdle(now time.Time) {
 	n := 0
-	for key, used := range m.by { // begins anywhere
+	for key, used := range m.by { // random order
 		if now.Sub(used[len(used)-1].to) >= m.window {
 			delete(m.by, key)
 		}
@@ -252,21 +242,21 @@ func (m *Meter[K]) forgetOthers(now time.Time) {
 	}
 }
 
-// Slots bounds how much of something each key does at once.
+// Slots limits the concurrency of each key.
 type Slots[K comparable] struct {
 	most int
 	mu   sync.Mutex
 	by   map[K]chan struct{}
-	uses map[K]int // of the channel, taken or waited for; at zero it is forgotten
+	uses map[K]int // slots in use or waited for; at zero the key is dropped
 }
 
-// NewSlots returns slots for most of something at once.
+// NewSlots returns most slots for each key.
 func NewSlots[K comparable](most int) *Slots[K] {
 	return &Slots[K]{most: most, by: map[K]chan struct{}{}, uses: map[K]int{}}
 }
 
-// Take waits for a slot, until patience has run out or done is closed, and reports whether it got one.
-func (s *Slots[K]) Take(key K, done <-chan struct{}, patience time.Duration) bool {
+// Acquire waits for a slot, until the timeout or until done is closed, and reports whether it got one.
+func (s *Slots[K]) Acquire(key K, done <-chan struct{}, timeout time.Duration) bool {
 	s.mu.Lock()
 	slot := s.by[key]
 	if slot == nil {
@@ -280,7 +270,7 @@ func (s *Slots[K]) Take(key K, done <-chan struct{}, patience time.Duration) boo
 		return true
 	default:
 	}
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	select {
 	case slot <- struct{}{}:
@@ -288,23 +278,23 @@ func (s *Slots[K]) Take(key K, done <-chan struct{}, patience time.Duration) boo
 	case <-timer.C:
 	case <-done:
 	}
-	s.forget(key)
+	s.drop(key)
 	return false
 }
 
 // Most is how many slots each key has.
 func (s *Slots[K]) Most() int { return s.most }
 
-// Give gives a slot back.
-func (s *Slots[K]) Give(key K) {
+// Release returns a slot.
+func (s *Slots[K]) Release(key K) {
 	s.mu.Lock()
 	slot := s.by[key]
 	s.mu.Unlock()
 	<-slot
-	s.forget(key)
+	s.drop(key)
 }
 
-func (s *Slots[K]) forget(key K) {
+func (s *Slots[K]) drop(key K) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.uses[key]--; s.uses[key] == 0 {

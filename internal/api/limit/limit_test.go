@@ -8,16 +8,16 @@ import (
 )
 
 // TestNoBurstAtABoundary looks for a moment at which more is let in than the limit says: with windows
-// that begin anew it would be twice as much around each beginning.
+// that restart it would be twice as much around each beginning.
 func TestNoBurstAtABoundary(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const most, window = 100, time.Minute
-		m := NewMeter[int](most, window)
+		m := NewWindow[int](most, window)
 		var let []time.Time
 		for range 2000 {
 			time.Sleep(time.Duration(rand.Int64N(int64(time.Second))))
 			now := time.Now()
-			if m.Look(1, now).Refused {
+			if m.Peek(1, now).Refused {
 				continue
 			}
 			m.Add(1, 1, now)
@@ -39,7 +39,7 @@ func TestNoBurstAtABoundary(t *testing.T) {
 		l := NewBuckets[int](time.Second, 30) // thirty at once, and then one a second
 		began, n := time.Now(), 0
 		for time.Since(began) < 5*time.Minute {
-			if ok, _ := l.Take(1, time.Now()); ok {
+			if !l.Spend(1, time.Now()).Refused {
 				n++
 			}
 			if most := 30 + int(time.Since(began)/time.Second); n > most {
@@ -56,19 +56,19 @@ func TestNoBurstAtABoundary(t *testing.T) {
 // TestMeterForgetsKeys holds what is remembered of tokens that fetch nothing any more to a bound.
 func TestMeterForgetsKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := NewMeter[int](1000, time.Minute)
+		m := NewWindow[int](1000, time.Minute)
 		for i := range 10_000 {
 			m.Add(i, 1, time.Now())
 			time.Sleep(time.Second)
 		}
 		if len(m.by) > 200 {
-			t.Errorf("%d keys are remembered", len(m.by))
+			t.Errorf("%d keys are in memory", len(m.by))
 		}
 		for range 10_000 {
 			m.Add(-1, 1, time.Now())
 			time.Sleep(time.Millisecond)
 		}
-		if n := len(m.by[-1]); n > meterGrain+1 {
+		if n := len(m.by[-1]); n > windowSlices+1 {
 			t.Errorf("%d entries for one key", n)
 		}
 	})
@@ -77,17 +77,17 @@ func TestMeterForgetsKeys(t *testing.T) {
 func TestTableOfBucketsIsBounded(t *testing.T) {
 	l := NewBuckets[int](time.Second, 30)
 	now := time.Now()
-	l.Take(-1, now)
+	l.Spend(-1, now)
 	for range 29 {
-		l.Take(-1, now)
+		l.Spend(-1, now)
 	}
 	for i := range maxKeys + 1000 {
-		l.Take(i, now)
+		l.Spend(i, now)
 	}
 	if len(l.by) > maxKeys {
 		t.Errorf("%d entries", len(l.by))
 	}
-	if left, _ := l.Take(-1, now); left {
-		t.Error("the emptiest bucket was forgotten for full ones")
+	if !l.Spend(-1, now).Refused {
+		t.Error("the emptiest bucket was dropped for full ones")
 	}
 }

@@ -1,5 +1,4 @@
-// The page by which the owner of a number links it to one channel. The ticket in its address lets it ask
-// for codes and see how that goes, and nothing else.
+// The page where the owner of a number links it to one channel. The ticket in its address allows only that.
 
 const main = document.querySelector("main");
 const words = JSON.parse(main.dataset.words);
@@ -16,12 +15,12 @@ const slowAfter = 5; // s until the page says that it takes longer than usual
 const stuckAfter = 15; // s until it says what may be wrong
 const quiet = 4; // white squares around a QR code, as its standard wants
 
-let shown = ""; // the step on the screen, so that it is told once
+let shown = ""; // the step on the screen, so that it is announced once
 let drawn = ""; // the code on the screen
 let ends = 0; // when it expires, by this machine's clock
 let life = 0; // ms that it lasts
-let way = {}; // what the last codes were asked with, to ask for new ones
-let over = false; // nothing will change any more
+let way = {}; // how the last codes were requested, to request new ones
+let over = false; // the final state
 
 // fill puts values into a sentence.
 function fill(key, values) {
@@ -96,12 +95,12 @@ const rest = svg("circle", { cx: 16, cy: 16, r: 14, "stroke-dasharray": round })
 const clock = document.createElement("span");
 left.append(svg("svg", { viewBox: "0 0 32 32", "aria-hidden": "true" }, svg("circle", { cx: 16, cy: 16, r: 14 }), rest), clock);
 
-let tell = () => ""; // says how much time is left
+let timeLeft = () => ""; // the time left, in words
 
 function tick() {
   const remains = Math.max(0, ends - Date.now());
   rest.setAttribute("stroke-dashoffset", life ? round * (1 - remains / life) : 0);
-  clock.textContent = tell(Math.ceil(remains / 1000));
+  clock.textContent = timeLeft(Math.ceil(remains / 1000));
 }
 
 function minutes(seconds) {
@@ -116,7 +115,7 @@ function count(pairing, now) {
   life = Date.parse(pairing.expires_at) - Date.parse(pairing.at);
 }
 
-// render shows how things stand.
+// render shows the current state.
 function render(data) {
   name.textContent = data.name;
   document.title = `${words.title} · ${data.name}`;
@@ -134,10 +133,10 @@ function render(data) {
       return show("starting", words.starting, { hint: slow });
     }
     case "qr":
-      if (!pairing.code) return show("starting", words.starting); // it has just expired, and the next one is on its way
+      if (!pairing.code) return show("starting", words.starting); // it has just expired; the next one follows
       if (drawn !== pairing.code) draw(pairing.qr);
       count(pairing, data.timestamp);
-      tell = (seconds) => fill("qr_left", { n: pairing.n, of: pairing.of, seconds });
+      timeLeft = (seconds) => fill("qr_left", { n: pairing.n, of: pairing.of, seconds });
       tick();
       return show("qr", words.qr, { picture: true, left: true, steps: words.qr_steps, ways: "code" });
     case "code":
@@ -145,7 +144,7 @@ function render(data) {
       if (!pairing.code) return show("starting", words.starting);
       count(pairing, data.timestamp);
       code.textContent = pairing.code;
-      tell = (seconds) => fill("code_left", { time: minutes(seconds) });
+      timeLeft = (seconds) => fill("code_left", { time: minutes(seconds) });
       tick();
       const wrongCode = pairing.step === "wrong_code";
       return show("code", wrongCode ? words.wrong_code : words.code,
@@ -163,7 +162,7 @@ function render(data) {
   show("ready", data.reason && data.status === "FAILED" ? data.reason : words.ready, { ways: true });
 }
 
-// ask begins to link anew, with a code where a number is given, else with QR codes.
+// ask starts to link: with a code if a number is given, else with QR codes.
 async function ask(body) {
   way = body;
   wrong.textContent = "";
@@ -178,7 +177,7 @@ async function ask(body) {
   }
 }
 
-// fail tells what went wrong; where the link is of no use any more, that is the end.
+// fail shows what went wrong. If the link no longer works, that is final.
 function fail(problem) {
   if (problem.final) {
     over = true;

@@ -1,5 +1,4 @@
-// The composer of a simulated phone: it sends the text with the ticket that stands in the page's
-// address, and shows what was answered.
+// The composer of a simulated phone: it sends the text with the ticket in the page's address, and shows the reply.
 
 const number = document.querySelector("main").dataset.number;
 const ticket = new URLSearchParams(location.hash.slice(1)).get("ticket");
@@ -20,16 +19,16 @@ function show(body, own) {
   chat.append(item);
 }
 
-// send has the server send the text, and returns the answer; null: none came.
+// send sends the text and returns the reply; null: none came.
 async function send(body) {
   const response = await fetch(`/phone/${number}/send`, {
     method: "POST",
     headers: { "Content-Type": "application/json" },
     body: JSON.stringify({ ticket, text: body }),
   });
-  const said = await response.json();
-  if (!response.ok) throw new Error(said.message);
-  return said.data.answer;
+  const result = await response.json();
+  if (!response.ok) throw new Error(result.message);
+  return result.data.answer;
 }
 
 form.addEventListener("submit", async (event) => {
@@ -39,14 +38,14 @@ form.addEventListener("submit", async (event) => {
   button.disabled = true;
   state.textContent = "Sending…";
   try {
-    const answer = await send(body);
+    const reply = await send(body);
     show(body, true);
     text.value = "";
-    if (answer === null) {
-      state.textContent = "Sent. No answer came back.";
+    if (reply === null) {
+      state.textContent = "Sent. No reply arrived.";
     } else {
-      show(answer, false);
-      state.textContent = "Sent and answered.";
+      show(reply, false);
+      state.textContent = "Sent. A reply arrived.";
     }
   } catch (problem) {
     state.textContent = problem.message;
@@ -64,6 +63,6 @@ text.addEventListener("keydown", (event) => {
 });
 
 if (!ticket) {
-  state.textContent = "The address of this page is not whole: the part after # is missing.";
+  state.textContent = "The address is incomplete: the part after # is missing. Copy the whole link.";
   button.disabled = true;
 }

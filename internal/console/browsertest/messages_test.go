@@ -273,7 +273,7 @@ func TestMessageDrawer(t *testing.T) {
 	p.openRow(2)
 	p.see("The number has no WhatsApp account.")
 	p.see("not_on_network")
-	p.see("Check the number with its country code")
+	p.see("Check the number and its country code")
 	p.accessible()
 
 	// The next one: what answers another shows it, as text and nothing else.

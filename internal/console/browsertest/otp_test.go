@@ -88,7 +88,7 @@ func TestOTPLink(t *testing.T) {
 	p.see("Waiting for the callback…")
 	p.accessible()
 	p.click("button", "Open the chat")
-	p.see("A login link typed this in.")
+	p.see("A login link filled this in.")
 	p.click("button", "Send")
 	for _, step := range []string{"created", "typed", "approved", "answered", "callback"} {
 		p.story(step)
@@ -128,7 +128,7 @@ func TestOTPLinkAtThePhone(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := c.open("/phone/" + ayu + "?" + link.RawQuery)
-	p.see("A login link typed this in.")
+	p.see("A login link filled this in.")
 	p.click("button", "Send")
 	p.see("You are logged in to Toko.")
 	c.Eventually("the link is approved", func() bool {
@@ -155,7 +155,7 @@ func TestOTPWrongFields(t *testing.T) {
 	p := c.open("/otp?kind=link")
 	p.fill("Number", "abc")
 	p.click("button", "Create a link")
-	p.see("Write the number with its country code")
+	p.see("Enter the number with its country code")
 	p.until("it is said once", `document.querySelectorAll('main .wrong').length === 1 && !document.querySelector('main form .note.bad')`)
 	p.fill("Number", ayu)
 	p.fill("Callback address", "nowhere")

@@ -24,7 +24,7 @@ func TestOverviewInEveryLanguage(t *testing.T) {
 		eval[any](p, `document.cookie = 'lang=`+language+`; Path=/console', null`)
 		p.visit("/")
 		p.live()
-		p.see("Channel toko is logged out. It sends nothing until somebody pairs it.")
+		p.see("Channel toko is logged out and sends nothing. Pair it again.")
 		p.find("link", words.act)
 		p.see(words.tile)
 		p.click("button", words.doctor)

@@ -96,7 +96,7 @@ func TestPhoneCannotRecord(t *testing.T) {
 	p := c.open("/phone/" + ayu)
 	p.microphone(chromium.PermissionSettingDenied)
 	p.click("button", "Record a voice message")
-	p.see("The browser does not let this page use the microphone.")
+	p.see("The browser blocks the microphone on this page.")
 	p.lost("group", "Record a voice message")
 	p.accessible()
 	for name, sentence := range map[string]string{"NotFoundError": "This computer has no microphone.", "NotReadableError": "Another program may be using it."} {
@@ -107,5 +107,5 @@ func TestPhoneCannotRecord(t *testing.T) {
 	// As it is on a page over plain http from another computer.
 	eval[any](p, `void Object.defineProperty(navigator, 'mediaDevices', { value: undefined })`)
 	p.click("button", "Record a voice message")
-	p.see("Browsers give the microphone only to pages over https")
+	p.see("Browsers allow the microphone only over https")
 }

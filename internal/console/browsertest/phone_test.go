@@ -212,7 +212,7 @@ func TestPhoneWindow(t *testing.T) {
 	t.Parallel()
 	c := start(t)
 	p := c.open("/phone/" + ayu + "?to=demo&window=1&text=Login%20Shop%20K7QM3XPBT4W9H")
-	p.see("A login link typed this in.")
+	p.see("A login link filled this in.")
 	if n := p.count("navigation", ""); n != 0 {
 		t.Errorf("the window has %d navigations", n)
 	}

@@ -222,8 +222,8 @@ func TestDelivery(t *testing.T) {
 	p.press("r")
 	p.see("Replay queued")
 	c.Eventually("it came again", func() bool { return hook.got.Load() > before })
-	p.see("Attempts before a replay are listed too")
-	p.see("Taken at the first attempt")
+	p.see("The list includes attempts before a replay")
+	p.see("Delivered at the first attempt")
 	p.click("link", "View message")
 	p.see("Received from Ayu")
 }

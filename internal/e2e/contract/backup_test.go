@@ -42,7 +42,7 @@ func TestBackupFile(t *testing.T) {
 	if err := os.RemoveAll(filepath.Dir(made)); err != nil {
 		t.Fatal(err)
 	}
-	e.Get(file, admin).ExpectError(http.StatusNotFound, "Make one first.")
+	e.Get(file, admin).ExpectError(http.StatusNotFound, "Create one first.")
 }
 
 func expectBackup(t *testing.T, body []byte) {

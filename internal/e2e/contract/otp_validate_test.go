@@ -119,7 +119,7 @@ func tryWrong(t *testing.T, e *parleytest.Env) {
 		}
 		wantTry(e, number, wrongCode(code), "LOCKED", 0)
 		a := wantTry(e, number, code, "LOCKED", 0) // the right one comes too late
-		if a.Text("data.id") != asked.Text("data.id") || !strings.HasSuffix(a.Text("message"), "Ask for a new code.") {
+		if a.Text("data.id") != asked.Text("data.id") || !strings.HasSuffix(a.Text("message"), "Request a new code.") {
 			e.T.Errorf("got %s", a.Body)
 		}
 		advance(e, 3600)
@@ -229,7 +229,7 @@ func tryBudget(t *testing.T, e *parleytest.Env) {
 // wantBarred demands that an answer says when a new code helps, if none does now.
 func wantBarred(a *parleytest.Answer) {
 	a.T.Helper()
-	_, until, _ := strings.Cut(strings.TrimSuffix(a.Text("message"), "."), "not before ")
+	_, until, _ := strings.Cut(strings.TrimSuffix(a.Text("message"), "."), "after ")
 	end, err := time.Parse(time.RFC3339, until)
 	now, _ := time.Parse(time.RFC3339, a.Text("data.timestamp"))
 	if wait := end.Sub(now); err != nil || wait <= 23*time.Hour || wait >= 24*time.Hour {

@@ -374,7 +374,7 @@ func TestContractLinkState(t *testing.T) {
 			t.Errorf("the state holds the code: %s", a.Body)
 		}
 	}
-	e.Get(path, parleytest.As(second)).ExpectError(http.StatusNotFound, "no such login link")
+	e.Get(path, parleytest.As(second)).ExpectError(http.StatusNotFound, "does not exist")
 	e.Get(path, parleytest.As(e.Admin)).Expect(http.StatusForbidden)
 	e.Get(path, parleytest.As("")).Expect(http.StatusUnauthorized)
 	e.Get(path, parleytest.On("second")).Expect(http.StatusForbidden)

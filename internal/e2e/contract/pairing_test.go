@@ -312,10 +312,10 @@ func TestContractPairLinkThatIsNotGood(t *testing.T) {
 	good := linkTo(e, "toko")
 	for _, c := range []struct{ ticket, says string }{
 		{add(parley.PairTicket, "toko", -time.Second), "expired"},
-		{add(parley.SessionTicket, "", time.Hour), "not good"},
-		{add(parley.SignInTicket, "", time.Hour), "not good"},
-		{add(parley.PairTicket, "nobody", time.Hour), "not good"},
-		{good[1:], "not good"}, {strings.ToUpper(good), "not good"}, {e.Admin, "not good"},
+		{add(parley.SessionTicket, "", time.Hour), "invalid"},
+		{add(parley.SignInTicket, "", time.Hour), "invalid"},
+		{add(parley.PairTicket, "nobody", time.Hour), "invalid"},
+		{good[1:], "invalid"}, {strings.ToUpper(good), "invalid"}, {e.Admin, "invalid"},
 	} {
 		e.Get("/pair/state", parleytest.As(c.ticket)).ExpectError(http.StatusUnauthorized, c.says)
 		e.Post("/pair/begin", "", parleytest.As(c.ticket)).ExpectError(http.StatusUnauthorized, c.says)
@@ -341,7 +341,7 @@ func TestContractPairLinkThatIsNotGood(t *testing.T) {
 	}
 	e.Post("/pair/begin", "", parleytest.As(linkTo(e, "toko"))).Expect(http.StatusOK) // each link for itself
 	e.Delete(channels+"/toko", admin).Expect(http.StatusOK)
-	e.Get("/pair/state", holder).ExpectError(http.StatusUnauthorized, "not good")
+	e.Get("/pair/state", holder).ExpectError(http.StatusUnauthorized, "invalid")
 }
 
 func TestContractPairPage(t *testing.T) {

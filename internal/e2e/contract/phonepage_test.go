@@ -96,7 +96,7 @@ func TestContractPhonePageSends(t *testing.T) {
 	wantNowhere(t, e, strings.SplitN(ticket, ".", 2)[1])
 
 	e.Post("/api/sandbox/clock", `{"advance":300}`)
-	tapPage(e, number, ticket, l.prompt).ExpectError(http.StatusNotFound, "not any more")
+	tapPage(e, number, ticket, l.prompt).ExpectError(http.StatusNotFound, "has expired")
 }
 
 func TestContractPhonePageTickets(t *testing.T) {

@@ -442,7 +442,7 @@ func (ep endpoint) expectReplies(t *testing.T, e *parleytest.Env, otherChannel s
 	} {
 		part(t, e, "reply to "+what, func(e *parleytest.Env) {
 			a := expectInvalid(ep.call(e, ep.body.with("reply_to", id)), "reply_to")
-			expectSentence(a, "reply_to", "names no message of this channel")
+			expectSentence(a, "reply_to", "names a message that does not exist on this channel")
 		})
 	}
 	for _, id := range []string{"", strings.Repeat("A", 101), strings.Repeat("é", 100), "3EB0!", "3EB0 ", " 3EB0", "3EB0\n", "3EB0.1", "a/b", "é", "３", "true_" + phone.Contact() + "_"} {

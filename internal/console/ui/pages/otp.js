@@ -98,10 +98,10 @@ function Backend({ channel, kind, story, real, first, request }) {
     <${Form} form=${form}>
       ${real && html`<${Note} kind="warn"><label class="choice"><input type="checkbox" checked=${sure} onChange=${(event) => setSure(event.target.checked)} /><span>${t('sure')}</span></label><//>`}
       <${Field} form=${form} name="to" path="contact_id" type="tel" label=${t('to')} required />
-      <div class="pair"><${Field} form=${form} name="name" label=${t('name')} maxlength="60" />
+      <div class="otp-row"><${Field} form=${form} name="name" label=${t('name')} maxlength="60" />
         <${Field} form=${form} name="expires" type="number" label=${t('expires')} min=${link ? 60 : 30} max=${link ? 86400 : 3600} /></div>
       ${link ? html`<${Field} form=${form} name="callback" path="callback.success" type="url" label=${t('callback')} hint=${t('callbackHint', { example: 'localhost:3000/login' })} />`
-        : html`<div class="pair"><${Field} form=${form} name="length" type="number" label=${t('length')} min="4" max="6" /><${Field} form=${form} name="letters" type="checkbox" label=${t('letters')} /></div>`}
+        : html`<div class="otp-row"><${Field} form=${form} name="length" type="number" label=${t('length')} min="4" max="6" /><${Field} form=${form} name="letters" type="checkbox" label=${t('letters')} /></div>`}
       <${Submit} form=${form} icon="send" disabled=${real && !sure}>${t(`ask.${kind}`)}<//>
     <//>
     ${story.run?.kind === kind && html`<h3>${t('answer')}</h3><${Code} wrap text=${mask(JSON.stringify(real ? hidden(story.run.answer) : story.run.answer, null, 2))} what="JSON" />`}
