@@ -29,7 +29,8 @@ func TestDocsStayAtHome(t *testing.T) {
 			t.Errorf("the policy %q lacks %q", policy, wanted)
 		}
 	}
-	for _, banned := range []string{`(?i)https?://`, `(?i)(src|href)="//`, `(?i)<style`, `(?i)\sstyle=`, `(?i)\son[a-z]+=`, `(?i)<script(\s+defer)?>`} {
+	for _, banned := range []string{`(?i)https?://`, `(?i)(src|href)="//`, `(?i)<style`, `(?i)\sstyle=`, `(?i)\son[a-z]+=`,
+		`(?i)<script(\s+defer)?>`} {
 		if found := regexp.MustCompile(banned).FindString(page); found != "" {
 			t.Errorf("the page contains %q", found)
 		}

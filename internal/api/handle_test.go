@@ -44,7 +44,8 @@ func TestOrderOfChecks(t *testing.T) {
 		{"unclean path", "POST", "/api//send-message/text", e.main, large, nil, 404},
 		{"dots in path", "POST", "/api/x/../send-message/text", e.main, large, nil, 404},
 		{"unknown method", "PATCH", "/api/send-message/text", e.main, large, nil, 405},
-		{"large body of the wrong type, no channel", "POST", "/api/send-message/text", e.global, large, []string{"Content-Type", "text/plain"}, 413},
+		{"large body of the wrong type, no channel", "POST", "/api/send-message/text", e.global, large, []string{"Content-Type", "text/plain"},
+			413},
 		{"no channel named", "POST", "/api/send-message/text", e.global, `{"contact_id":1}`, nil, 400},
 		{"unknown channel named", "POST", "/api/send-message/text", e.global, `{"contact_id":1}`, []string{"X-Channel", "nobody"}, 400},
 		{"wrong content type", "POST", "/api/send-message/text", e.main, `{"contact_id":1}`, []string{"Content-Type", "text/plain"}, 400},
@@ -54,7 +55,8 @@ func TestOrderOfChecks(t *testing.T) {
 		{"malformed body", "POST", "/api/send-message/text", e.main, `{"contact_id":1`, nil, 400},
 		{"bad query", "GET", "/api/chat/detail?contact_id=%zz", e.main, nil, nil, 400},
 		{"wrong fields", "POST", "/api/send-message/text", e.main, `{"contact_id":1}`, nil, 422},
-		{"content type with a parameter", "POST", "/api/send-message/text", e.main, `{"contact_id":1}`, []string{"Content-Type", "Application/JSON; charset=utf-8"}, 422},
+		{"content type with a parameter", "POST", "/api/send-message/text", e.main, `{"contact_id":1}`, []string{"Content-Type",
+			"Application/JSON; charset=utf-8"}, 422},
 		{"own channel named", "POST", "/api/send-message/text", e.main, `{"contact_id":1}`, []string{"X-Channel", "main"}, 422},
 		{"channel named by a Global token", "POST", "/api/send-message/text", e.global, `{"contact_id":1}`, []string{"X-Channel", "main"}, 422},
 		{"outside of the API", "GET", "/nowhere", "", nil, nil, 404},
@@ -279,11 +281,13 @@ func TestPanicAndInternalErrors(t *testing.T) {
 	router.add("GET /api/panic", ofChannel, nothing, fail(nil))
 	router.add("GET /api/error", ofChannel, nothing, fail(errors.New("secret path /etc/x")))
 	router.add("GET /api/coded", ofChannel, nothing, fail(parley.Errorf(parley.Internal, "secret sentence")))
-	router.add("GET /api/down", ofChannel, nothing, fail(&parley.Error{Code: parley.Unavailable, Message: "Try later.", Cause: errors.New("secret cause")}))
+	router.add("GET /api/down", ofChannel, nothing, fail(&parley.Error{Code: parley.Unavailable, Message: "Try later.",
+		Cause: errors.New("secret cause")}))
 	e.server.Config.Handler = router
 	router.finish()
 	for path, want := range map[string]string{
-		"/api/panic": "Internal server error", "/api/error": "Internal server error", "/api/coded": "Internal server error", "/api/down": "Try later.",
+		"/api/panic": "Internal server error", "/api/error": "Internal server error", "/api/coded": "Internal server error",
+		"/api/down": "Try later.",
 	} {
 		r := e.call("GET", path, e.main, nil, "X-Request-Id", "id-of-"+path[5:])
 		checkError(t, path, r)
@@ -327,7 +331,8 @@ func TestProbes(t *testing.T) {
 			t.Errorf("%s: %d %v", path, r.StatusCode, r.Header)
 		}
 	}
-	if r := e.call("GET", "/metrics", "", nil); !strings.Contains(r.text, `parley_http_request_duration_seconds_count{route="GET /livez",status="200"}`) {
+	if r := e.call("GET", "/metrics", "", nil); !strings.Contains(r.text,
+		`parley_http_request_duration_seconds_count{route="GET /livez",status="200"}`) {
 		t.Error("the figures have no requests")
 	}
 }
@@ -395,7 +400,8 @@ func TestPanicTellsNothingOfTheRequest(t *testing.T) {
 	router.finish()
 	e.server.Config.Handler = router
 	for _, path := range []string{"index", "nil", "request", "http", "form"} {
-		r := e.call("POST", "/api/"+path+"?canary=canary-query", e.main, m{"contact_id": ayu, "message": "canary-text"}, "X-Request-Id", "id-of-"+path)
+		r := e.call("POST", "/api/"+path+"?canary=canary-query", e.main, m{"contact_id": ayu, "message": "canary-text"}, "X-Request-Id",
+			"id-of-"+path)
 		if r.StatusCode != 500 || r.json["message"] != "Internal server error" || len(r.json) != 1 {
 			t.Errorf("%s: %d %s", path, r.StatusCode, r.text)
 		}

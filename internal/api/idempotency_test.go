@@ -290,7 +290,10 @@ func TestWorkIsDoneOnceByAProcessThatDies(t *testing.T) {
 	e.server.Config.Handler = handler(nil)
 	hook := e.call("POST", "/api/manage/webhooks", e.admin, m{"url": "https://crm.example/hook"}).want(t, 201)["id"].(string)
 	failed := parley.Delivery{Webhook: parley.WebhookID(hook), Event: 1, Channel: "main", State: parley.DeliveryFailed, EndedAt: time.Now()}
-	if err := e.config.Store.Tx(t.Context(), func(tx *store.Tx) error { return tx.AddDeliveries(t.Context(), []parley.Delivery{failed}) }); err != nil {
+	if err := e.config.Store.Tx(t.Context(), func(tx *store.Tx) error {
+		return tx.AddDeliveries(t.Context(),
+			[]parley.Delivery{failed})
+	}); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {

@@ -77,7 +77,8 @@ func (s *server) countFailure(hr *http.Request) error {
 		return nil
 	}
 	if q := s.failures.Spend(limit.NetworkOf(s.addressOf(hr)), time.Now()); q.Refused {
-		return &parley.Error{Code: parley.TooMany, RetryAfter: q.Wait, Message: "Too many failed authentications from this address. Try again later."}
+		return &parley.Error{Code: parley.TooMany, RetryAfter: q.Wait,
+			Message: "Too many failed authentications from this address. Try again later."}
 	}
 	return nil
 }

@@ -19,7 +19,8 @@ func TestRealCodesAreHidden(t *testing.T) {
 		if err := tx.AddChannel(t.Context(), parley.Channel{Code: "real", Network: parley.WhatsApp, CreatedAt: now}); err != nil {
 			return err
 		}
-		for _, c := range []parley.Content{parley.Text{Body: "Good morning"}, parley.Secret{Shown: "Your code is ••••••", OTP: "otc_1"}} {
+		for _, c := range []parley.Content{parley.Text{Body: "Good morning"}, parley.Secret{Shown: "Your code is ••••••",
+			OTP: "otc_1"}} {
 			m := parley.Message{Channel: "real", Chat: ayu, FromMe: true, Content: c, CreatedAt: now, UpdatedAt: now}
 			if err := tx.AddMessage(t.Context(), &m); err != nil {
 				return err
@@ -45,7 +46,8 @@ func TestRealCodesAreHidden(t *testing.T) {
 		}
 	}
 	id := rows[0].(m)["message_id"].(string)
-	if detail := e.call("GET", "/api/manage/messages/"+id+"?channel=real", e.admin, nil); detail.StatusCode != http.StatusOK || strings.Contains(detail.text, "Your code") {
+	if detail := e.call("GET", "/api/manage/messages/"+id+"?channel=real", e.admin, nil); detail.StatusCode != http.StatusOK ||
+		strings.Contains(detail.text, "Your code") {
 		t.Errorf("its detail: %d %s", detail.StatusCode, detail.text)
 	}
 }

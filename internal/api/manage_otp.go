@@ -64,6 +64,7 @@ func codeRow(c parley.OTPCode, now time.Time) otpRow {
 }
 
 func linkRow(l parley.OTPLink, now time.Time) otpRow {
-	return otpRow{ID: l.ID, Kind: "link", Channel: l.Channel, ContactID: l.Contact, Status: l.StatusAt(now), CreatedAt: parley.Stamp(l.CreatedAt),
+	return otpRow{ID: l.ID, Kind: "link", Channel: l.Channel, ContactID: l.Contact, Status: l.StatusAt(now),
+		CreatedAt: parley.Stamp(l.CreatedAt),
 		ExpiresAt: parley.Stamp(l.ExpiresAt), EndedAt: stampOrNil(l.EndedAt), Attempts: l.Tries, made: l.CreatedAt}
 }

@@ -10,7 +10,8 @@ import (
 
 func TestManageChannels(t *testing.T) {
 	e := newEnv(t)
-	made := e.call("POST", "/api/manage/channels", e.admin, m{"code": "shop", "settings": m{"ttl": "2h", "allow_only": []string{"6281234567890@s.us"}}}).want(t, 201)
+	made := e.call("POST", "/api/manage/channels", e.admin, m{"code": "shop", "settings": m{"ttl": "2h",
+		"allow_only": []string{"6281234567890@s.us"}}}).want(t, 201)
 	settings := made["settings"].(m)
 	if made["name"] != "shop" || made["network"] != "sandbox" || settings["ttl"] != "2h" || settings["allow_only"].([]any)[0] != ayu {
 		t.Errorf("made: %v", made)
@@ -26,7 +27,8 @@ func TestManageChannels(t *testing.T) {
 	token := e.call("POST", "/api/manage/tokens", e.admin, m{"kind": "channel", "channel": "shop"}).want(t, 201)
 	e.call("GET", "/api/channel/health", token["token"].(string), nil).want(t, 200)
 	e.call("DELETE", "/api/manage/channels/shop", e.admin, nil).want(t, 200)
-	for _, c := range [][2]string{{"GET", ""}, {"PATCH", ""}, {"DELETE", ""}, {"POST", "/start"}, {"POST", "/stop"}, {"POST", "/pair"}, {"POST", "/logout"}} {
+	for _, c := range [][2]string{{"GET", ""}, {"PATCH", ""}, {"DELETE", ""}, {"POST", "/start"}, {"POST", "/stop"}, {"POST", "/pair"},
+		{"POST", "/logout"}} {
 		var body any
 		if c[0] == "PATCH" {
 			body = m{"name": "x"}
@@ -96,18 +98,21 @@ func TestSandboxAPI(t *testing.T) {
 	phone := e.call("POST", "/api/sandbox/phones", e.main, m{"name": "Budi"}).want(t, 200)
 	number := phone["number"].(string)
 	base := "/api/sandbox/phones/" + number
-	e.call("POST", "/api/send-message/text", e.main, m{"contact_id": number + "@c.us", "message": "Your code is 481516. See https://example.com/x", "linkPreview": false}).want(t, 200)
+	e.call("POST", "/api/send-message/text", e.main, m{"contact_id": number + "@c.us",
+		"message": "Your code is 481516. See https://example.com/x", "linkPreview": false}).want(t, 200)
 	got := e.call("GET", base+"/messages?wait=10&contains=CODE&after="+cursor, e.main, nil)
 	got.want(t, 200)
 	row := got.json["data"].([]any)[0].(m)
-	if row["codes"].([]any)[0] != "481516" || row["links"].([]any)[0] != "https://example.com/x" || row["copies"] != 1.0 || got.json["meta"].(m)["cursor"] != row["cursor"] {
+	if row["codes"].([]any)[0] != "481516" || row["links"].([]any)[0] != "https://example.com/x" || row["copies"] != 1.0 ||
+		got.json["meta"].(m)["cursor"] != row["cursor"] {
 		t.Errorf("messages: %s", got.text)
 	}
 	late := e.call("GET", base+"/messages?wait=1&contains=nothing", e.main, nil)
 	if message, _ := late.json["message"].(string); late.StatusCode != 404 || !strings.Contains(message, "481516") {
 		t.Errorf("wait that times out: %d %s", late.StatusCode, late.text)
 	}
-	if empty := e.call("GET", base+"/messages?contains=nothing", e.main, nil); !strings.Contains(empty.text, `"data":[]`) || empty.json["meta"].(m)["cursor"] == "" {
+	if empty := e.call("GET", base+"/messages?contains=nothing", e.main, nil); !strings.Contains(empty.text, `"data":[]`) ||
+		empty.json["meta"].(m)["cursor"] == "" {
 		t.Errorf("no wait: %s", empty.text)
 	}
 	changed := e.call("PATCH", base, e.main, m{"online": false, "reads": "never", "delay_ms": 5}).want(t, 200)

@@ -70,7 +70,8 @@ func TestFilesThatAreRefused(t *testing.T) {
 		{"another scheme", "image", m{"file": m{"url": "ftp://example.com/x"}}, []string{"file.url"}},
 		{"a password", "image", m{"file": m{"url": "http://a:b@example.com/x"}}, []string{"file.url"}},
 		{"too long", "image", m{"file": m{"url": "http://example.com/" + strings.Repeat("x", 2048)}}, []string{"file.url"}},
-		{"empty caption, bad type", "image", m{"caption": "", "file": m{"url": "x", "mimeType": "nonsense"}}, []string{"caption", "file.url", "file.mimeType"}},
+		{"empty caption, bad type", "image", m{"caption": "", "file": m{"url": "x", "mimeType": "nonsense"}}, []string{"caption", "file.url",
+			"file.mimeType"}},
 		{"long caption", "image", m{"caption": strings.Repeat("é", 1025), "file": m{"url": address + "/dot.png"}}, []string{"caption"}},
 		{"missing file", "image", m{"file": m{"url": address + "/missing.png"}}, []string{"file.url"}},
 		{"no image", "image", m{"file": m{"url": address + "/notes.txt"}}, []string{"file.url"}},
@@ -221,7 +222,8 @@ func TestPool(t *testing.T) {
 	}
 
 	// After one fails, the later ones are not sent.
-	r = e.call("POST", "/api/send-message/pool", e.global, m{"contact_id": "99900000000@c.us", "pools": []m{{"type": "text", "data": []string{"a", "b"}}}})
+	r = e.call("POST", "/api/send-message/pool", e.global, m{"contact_id": "99900000000@c.us",
+		"pools": []m{{"type": "text", "data": []string{"a", "b"}}}})
 	list = outcomes(r)
 	if r.want(t, 200); r.json["success"] != false || r.json["message"] != "Failed to send pool message" ||
 		list[0]["status"] != "FAILED" || list[0]["id"] == nil || list[1]["id"] != nil || list[1]["error"].(m)["code"] != "not_sent" {
@@ -230,7 +232,8 @@ func TestPool(t *testing.T) {
 
 	// A pinned channel that does not work takes nothing.
 	e.call("POST", "/api/manage/channels/second/stop", e.admin, nil).want(t, 200)
-	r = e.call("POST", "/api/send-message/pool", e.global, m{"contact_id": ayu, "pools": []m{{"type": "text", "data": []string{"a", "b"}}}}, "X-Channel", "second")
+	r = e.call("POST", "/api/send-message/pool", e.global, m{"contact_id": ayu, "pools": []m{{"type": "text", "data": []string{"a", "b"}}}},
+		"X-Channel", "second")
 	list = outcomes(r)
 	if r.want(t, 200); r.json["success"] != false || len(list) != 2 || list[0]["id"] != nil || list[0]["status"] != "FAILED" {
 		t.Errorf("response: %s", r.text)

@@ -49,7 +49,8 @@ func TestOperations(t *testing.T) {
 	}
 	history := e.call("GET", "/api/chat/details?contact_id="+ayu, e.main, nil)
 	rows := history.json["data"].([]any)
-	if first, second := rows[0].(m), rows[1].(m); first["status"] != "READ" || fmt.Sprint(first["reactions"]) != "[👍]" || first["from_me"] != "false" ||
+	if first, second := rows[0].(m), rows[1].(m); first["status"] != "READ" || fmt.Sprint(first["reactions"]) != "[👍]" ||
+		first["from_me"] != "false" ||
 		second["status"] != "DELETED" || second["body"] != "" || second["is_media"] != false {
 		t.Errorf("history: %s", history.text)
 	}
@@ -133,7 +134,8 @@ func TestPhonesSeeOperations(t *testing.T) {
 		page := must(e.config.Sandbox.Messages(t.Context(), "main", "6281234567890", sandbox.Query{Both: true}))(t)
 		return page.Messages[len(page.Messages)-1]
 	}
-	e.call("POST", "/api/send-message/location", e.main, m{"contact_id": ayu, "latitude": "-6.2", "longitude": "106.80", "title": "Here"}).want(t, 200)
+	e.call("POST", "/api/send-message/location", e.main, m{"contact_id": ayu, "latitude": "-6.2", "longitude": "106.80",
+		"title": "Here"}).want(t, 200)
 	if got, want := last().Content, (parley.Location{Title: "Here", Latitude: "-6.2", Longitude: "106.80"}); got != want {
 		t.Errorf("the phone got %+v, want %+v", got, want)
 	}
@@ -174,7 +176,8 @@ func TestAmbiguousBareID(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := e.call("POST", "/api/send-message/seen", e.main, m{"message_id": "ABCDEF012345"}); r.StatusCode != 422 || !strings.Contains(r.text, "Send the full id") {
+	if r := e.call("POST", "/api/send-message/seen", e.main, m{"message_id": "ABCDEF012345"}); r.StatusCode != 422 ||
+		!strings.Contains(r.text, "Send the full id") {
 		t.Errorf("the bare id: %d %s", r.StatusCode, r.text)
 	}
 	e.call("POST", "/api/send-message/seen", e.main, m{"message_id": "false_6281100000002@c.us_ABCDEF012345"}).want(t, 200)
@@ -183,7 +186,8 @@ func TestAmbiguousBareID(t *testing.T) {
 			t.Errorf("%s: %s, want %s", chat, r.text, status)
 		}
 	}
-	e.call("POST", "/api/send-message/text", e.main, m{"contact_id": "6281100000001@c.us", "message": "x", "reply_to": "ABCDEF012345"}).want(t, 200)
+	e.call("POST", "/api/send-message/text", e.main, m{"contact_id": "6281100000001@c.us", "message": "x",
+		"reply_to": "ABCDEF012345"}).want(t, 200)
 }
 
 func TestStoppedChannel(t *testing.T) {
@@ -207,12 +211,18 @@ func TestPages(t *testing.T) {
 		e.call("POST", "/api/send-message/text", e.main, m{"contact_id": ayu, "message": fmt.Sprint(i)}).want(t, 200)
 	}
 	for query, want := range map[string]string{
-		"":                                       `{"current_page":1,"per_page":50,"total":5,"total_pages":1,"has_next_page":false,"has_prev_page":false}`,
-		"&limit=2":                               `{"current_page":1,"per_page":2,"total":5,"total_pages":3,"has_next_page":true,"has_prev_page":false}`,
-		"&limit=2&offset=2":                      `{"current_page":2,"per_page":2,"total":5,"total_pages":3,"has_next_page":true,"has_prev_page":true}`,
-		"&limit=2&offset=3":                      `{"current_page":2,"per_page":2,"total":5,"total_pages":3,"has_next_page":false,"has_prev_page":true}`,
-		"&limit=2&offset=4":                      `{"current_page":3,"per_page":2,"total":5,"total_pages":3,"has_next_page":false,"has_prev_page":true}`,
-		"&limit=100&offset=99999999999999999999": `{"current_page":92233720368547759,"per_page":100,"total":5,"total_pages":1,"has_next_page":false,"has_prev_page":true}`,
+		"": `{"current_page":1,"per_page":50,"total":5,"total_pages":1,"has_next_page":false,` +
+			`"has_prev_page":false}`,
+		"&limit=2": `{"current_page":1,"per_page":2,"total":5,"total_pages":3,"has_next_page":true,` +
+			`"has_prev_page":false}`,
+		"&limit=2&offset=2": `{"current_page":2,"per_page":2,"total":5,"total_pages":3,"has_next_page":true,` +
+			`"has_prev_page":true}`,
+		"&limit=2&offset=3": `{"current_page":2,"per_page":2,"total":5,"total_pages":3,"has_next_page":false,` +
+			`"has_prev_page":true}`,
+		"&limit=2&offset=4": `{"current_page":3,"per_page":2,"total":5,"total_pages":3,"has_next_page":false,` +
+			`"has_prev_page":true}`,
+		"&limit=100&offset=99999999999999999999": `{"current_page":92233720368547759,"per_page":100,"total":5,"total_pages":1,` +
+			`"has_next_page":false,"has_prev_page":true}`,
 	} {
 		r := e.call("GET", "/api/chat/detail?contact_id="+ayu+query, e.main, nil)
 		if r.want(t, 200); !strings.Contains(r.text, `"meta":`+want) {
@@ -251,7 +261,8 @@ func TestArchive(t *testing.T) {
 	if archived() != true {
 		t.Error("not archived")
 	}
-	if data := e.call("POST", "/api/chat/un-archive", e.main, m{"contact_id": ayu}).want(t, 200); data["type"] != "un-archive" || archived() != false {
+	if data := e.call("POST", "/api/chat/un-archive", e.main, m{"contact_id": ayu}).want(t, 200); data["type"] != "un-archive" ||
+		archived() != false {
 		t.Errorf("un-archive: %v", data)
 	}
 }
@@ -293,7 +304,8 @@ func TestCheckPhoneNumber(t *testing.T) {
 			t.Errorf("%s: %v", spelling, data)
 		}
 	}
-	if data := e.call("GET", "/api/channel/check-phone-number?phone=99900000000", e.main, nil).want(t, 200); data["is_exists"] != false || data["contact_id"] != nil {
+	if data := e.call("GET", "/api/channel/check-phone-number?phone=99900000000", e.main, nil).want(t, 200); data["is_exists"] != false ||
+		data["contact_id"] != nil {
 		t.Errorf("not on the network: %v", data)
 	}
 	for _, query := range []string{"", "?phone=", "?phone=hello", "?phone=12"} {

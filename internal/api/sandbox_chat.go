@@ -194,7 +194,8 @@ func (s *server) sendPicked(ctx context.Context, r *request, kind string, file f
 }
 
 // sendRecorded sends a voice note. Browsers record in other formats; phones send ogg with opus, so it is converted.
-func (s *server) sendRecorded(ctx context.Context, r *request, data []byte, name string, replyTo parley.MessageID) (envelope[acted], error) {
+func (s *server) sendRecorded(ctx context.Context, r *request, data []byte, name string, replyTo parley.MessageID) (envelope[acted],
+	error) {
 	m, err := s.Media.Recorded(ctx, data, name)
 	if e, ok := errors.AsType[*media.Error](err); ok {
 		r.Note("file.data", e.Sentence)

@@ -98,9 +98,11 @@ func FuzzSent(f *testing.F) {
 		case 4:
 			message.Content, said = parley.Location{Latitude: "1", Longitude: "2", Title: text + "!"}, text+"!"
 		case 5:
-			message.Content, said = parley.Image{Caption: text, Media: file}, sentFile{Caption: text, Image: &other, Details: details(&message, file)}
+			message.Content, said = parley.Image{Caption: text, Media: file}, sentFile{Caption: text, Image: &other, Details: details(&message,
+				file)}
 		case 6:
-			message.Content, said = parley.Video{Caption: text, Media: file}, sentFile{Caption: text, Video: &other, Details: details(&message, file)}
+			message.Content, said = parley.Video{Caption: text, Media: file}, sentFile{Caption: text, Video: &other, Details: details(&message,
+				file)}
 		case 7:
 			message.Content, said = parley.File{Caption: text, Media: file}, sentFile{Caption: text, File: &other, Details: details(&message, file)}
 		}

@@ -21,8 +21,10 @@ func TestBackupIsNotForOthers(t *testing.T) {
 		"same-origin": http.StatusOK, "none": http.StatusOK, "": http.StatusOK, // typed, and from what is no browser
 		"same-site": http.StatusForbidden, "cross-site": http.StatusForbidden,
 	} {
-		a := e.ask(http.MethodGet, file, "", "Cookie", cookie, "Sec-Fetch-Site", from, "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document").Expect(status)
-		if attached := strings.HasPrefix(a.Header.Get("Content-Disposition"), `attachment; filename="parley-`); attached != (status == http.StatusOK) || a.Header.Get("Cache-Control") != "no-store" {
+		a := e.ask(http.MethodGet, file, "", "Cookie", cookie, "Sec-Fetch-Site", from, "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest",
+			"document").Expect(status)
+		if attached := strings.HasPrefix(a.Header.Get("Content-Disposition"),
+			`attachment; filename="parley-`); attached != (status == http.StatusOK) || a.Header.Get("Cache-Control") != "no-store" {
 			t.Errorf("from %q: %v", from, a.Header)
 		}
 	}
@@ -37,10 +39,12 @@ func TestPublicOrigin(t *testing.T) {
 	cookie := e.session()
 	for origin, status := range map[string]int{
 		"https://chat.example.com": http.StatusOK, e.URL: http.StatusOK, "": http.StatusOK,
-		"http://chat.example.com": http.StatusForbidden, "https://chat.example.com.evil.example": http.StatusForbidden, "https://evil.example": http.StatusForbidden, "null": http.StatusForbidden,
+		"http://chat.example.com": http.StatusForbidden, "https://chat.example.com.evil.example": http.StatusForbidden,
+		"https://evil.example": http.StatusForbidden, "null": http.StatusForbidden,
 	} {
 		for _, method := range []string{http.MethodGet, http.MethodPost} {
-			path := map[string]string{http.MethodGet: "/console/api/manage/channels", http.MethodPost: "/console/api/manage/channels/demo/start"}[method]
+			path := map[string]string{http.MethodGet: "/console/api/manage/channels",
+				http.MethodPost: "/console/api/manage/channels/demo/start"}[method]
 			e.ask(method, path, "", "Cookie", cookie, "Origin", origin).Expect(status)
 			if origin == "https://chat.example.com" {
 				e.ask(method, path, "", "Cookie", cookie, "Origin", origin, "Sec-Fetch-Site", "same-origin").Expect(http.StatusOK)

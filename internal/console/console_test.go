@@ -57,7 +57,7 @@ func (e *env) session() string {
 }
 
 // ask makes a request. Headers come in pairs.
-func (e *env) ask(method, path, body string, headers ...string) *parleytest.Answer {
+func (e *env) ask(method, path, body string, headers ...string) *parleytest.Response {
 	e.t.Helper()
 	req, err := http.NewRequestWithContext(e.t.Context(), method, e.URL+path, strings.NewReader(body))
 	if err != nil {
@@ -81,10 +81,10 @@ func (e *env) ask(method, path, body string, headers ...string) *parleytest.Answ
 	if err != nil {
 		e.t.Fatal(err)
 	}
-	return &parleytest.Answer{T: e.t, Request: method + " " + path, Status: resp.StatusCode, Header: resp.Header, Body: text}
+	return &parleytest.Response{T: e.t, Request: method + " " + path, Status: resp.StatusCode, Header: resp.Header, Body: text}
 }
 
-func (e *env) signIn(ticket string, headers ...string) *parleytest.Answer {
+func (e *env) signIn(ticket string, headers ...string) *parleytest.Response {
 	e.t.Helper()
 	return e.ask(http.MethodPost, "/console/session", `{"ticket":"`+ticket+`"}`, headers...)
 }
@@ -105,7 +105,8 @@ func TestLinkSignsInOnce(t *testing.T) {
 	}
 	a := e.signIn(ticket, "Cookie", probe).Expect(http.StatusOK)
 	set := a.Header.Get("Set-Cookie")
-	secret := regexp.MustCompile(`^__Host-parley=([\w-]{43}); Path=/; Max-Age=43200; HttpOnly; Secure; SameSite=Strict$`).FindStringSubmatch(set)
+	secret := regexp.MustCompile(`^__Host-parley=([\w-]{43}); Path=/; Max-Age=43200; HttpOnly; Secure; SameSite=Strict$`).
+		FindStringSubmatch(set)
 	if secret == nil {
 		t.Fatalf("the cookie is %q", set)
 	}
@@ -149,7 +150,8 @@ func TestRefusedTickets(t *testing.T) {
 			}
 		})
 	}
-	e.ask(http.MethodPost, "/console/session", `ticket=x`, "Content-Type", "application/x-www-form-urlencoded").ExpectError(http.StatusBadRequest, "JSON")
+	e.ask(http.MethodPost, "/console/session", `ticket=x`, "Content-Type", "application/x-www-form-urlencoded").
+		ExpectError(http.StatusBadRequest, "JSON")
 	// A ticket that was offered for the wrong thing is still good for the right one.
 	secret := e.ticket(parley.SessionTicket, now, time.Hour)
 	e.signIn(secret, "Cookie", probe).Expect(http.StatusUnauthorized)
@@ -260,10 +262,14 @@ func TestOneIdentityForEverything(t *testing.T) {
 		t.Errorf("answer: %s", a.Body)
 	}
 	e.ask(http.MethodPost, "/console/api/send-message/text", text, "Cookie", cookie).ExpectError(http.StatusBadRequest, "X-Channel")
-	e.ask(http.MethodPost, "/console/api/send-message/text?channel=demo", text, "Cookie", cookie).ExpectError(http.StatusBadRequest, "X-Channel")
-	e.ask(http.MethodPost, "/console/api/send-message/pool", `{"contact_id":"6281234567890@c.us","pools":[{"type":"text","data":{"message":"Halo"}}]}`,
+	e.ask(http.MethodPost, "/console/api/send-message/text?channel=demo", text, "Cookie", cookie).ExpectError(http.StatusBadRequest,
+		"X-Channel")
+	e.ask(http.MethodPost, "/console/api/send-message/pool",
+		`{"contact_id":"6281234567890@c.us","pools":[{"type":"text","data":{"message":"Halo"}}]}`,
 		"Cookie", cookie, "X-Channel", "demo").Expect(http.StatusOK)
-	link := e.ask(http.MethodPost, "/console/api/otp/link/request", `{"contact_id":"6281234567890@c.us","expires":300,"name":"Toko","callback":{"success":"http://127.0.0.1:1/a","failed":"http://127.0.0.1:1/b"}}`,
+	link := e.ask(http.MethodPost, "/console/api/otp/link/request",
+		`{"contact_id":"6281234567890@c.us","expires":300,"name":"Toko","callback":{"success":"http://127.0.0.1:1/a",`+
+			`"failed":"http://127.0.0.1:1/b"}}`,
 		"Cookie", cookie, "X-Channel", "demo").Expect(http.StatusOK)
 	e.ask(http.MethodGet, "/console/api/otp/link/"+link.Text("data.id"), "", "Cookie", cookie).Expect(http.StatusOK)
 }
@@ -292,7 +298,8 @@ func TestPagesOfOthersAreKeptOut(t *testing.T) {
 	for _, site := range []string{"same-origin", "none"} {
 		e.ask(http.MethodGet, "/console/api/manage/channels", "", "Cookie", cookie, "Sec-Fetch-Site", site).Expect(http.StatusOK)
 	}
-	e.ask(http.MethodPost, "/console/api/manage/channels", `{"code":"mine","network":"sandbox"}`, "Cookie", cookie, "Origin", e.URL, "Sec-Fetch-Site", "same-origin").Expect(http.StatusCreated)
+	e.ask(http.MethodPost, "/console/api/manage/channels", `{"code":"mine","network":"sandbox"}`, "Cookie", cookie, "Origin", e.URL,
+		"Sec-Fetch-Site", "same-origin").Expect(http.StatusCreated)
 }
 
 // TestStreamEndsWithTheSession opens the stream, sees an event, signs out and finds the stream ended.
@@ -335,7 +342,8 @@ func TestPages(t *testing.T) {
 		if kind := a.Header.Get("Content-Type"); kind != "text/html; charset=utf-8" {
 			t.Errorf("%s is %s", path, kind)
 		}
-		for _, want := range []string{"default-src 'none'", "script-src 'self';", "style-src 'self';", "require-trusted-types-for 'script'", "trusted-types parley", "frame-ancestors 'none'", "worker-src 'self'"} {
+		for _, want := range []string{"default-src 'none'", "script-src 'self';", "style-src 'self';", "require-trusted-types-for 'script'",
+			"trusted-types parley", "frame-ancestors 'none'", "worker-src 'self'"} {
 			if got := a.Header.Get("Content-Security-Policy"); !strings.Contains(got, want) || strings.Contains(got, "unsafe") {
 				t.Errorf("%s: the policy is %q, want %q", path, got, want)
 			}
@@ -376,11 +384,12 @@ func TestFrame(t *testing.T) {
 		headers []string
 		want    []string
 	}{
-		"as it comes":           {nil, []string{`lang="en"`, `data-theme="auto"`, `data-band="sandbox"`, `icon_sandbox.svg`}},
-		"chosen":                {[]string{"Cookie", "theme=dark; lang=pt-BR"}, []string{`lang="pt-BR"`, `data-theme="dark"`}},
-		"asked for":             {[]string{"Accept-Language", "fr-FR, id-ID;q=0.9, en;q=0.8"}, []string{`lang="id"`}},
-		"Portuguese of Europe":  {[]string{"Accept-Language", "pt-PT"}, []string{`lang="pt-BR"`}},
-		"what there is not":     {[]string{"Cookie", `theme="><script>; lang=xx`, "Accept-Language", "zz"}, []string{`lang="en"`, `data-theme="auto"`}},
+		"as it comes":          {nil, []string{`lang="en"`, `data-theme="auto"`, `data-band="sandbox"`, `icon_sandbox.svg`}},
+		"chosen":               {[]string{"Cookie", "theme=dark; lang=pt-BR"}, []string{`lang="pt-BR"`, `data-theme="dark"`}},
+		"asked for":            {[]string{"Accept-Language", "fr-FR, id-ID;q=0.9, en;q=0.8"}, []string{`lang="id"`}},
+		"Portuguese of Europe": {[]string{"Accept-Language", "pt-PT"}, []string{`lang="pt-BR"`}},
+		"what there is not": {[]string{"Cookie", `theme="><script>; lang=xx`, "Accept-Language", "zz"}, []string{`lang="en"`,
+			`data-theme="auto"`}},
 		"chosen before askings": {[]string{"Cookie", "lang=en", "Accept-Language", "id"}, []string{`lang="en"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -402,7 +411,8 @@ func TestFrame(t *testing.T) {
 	if err := json.Unmarshal([]byte(strings.ReplaceAll(meta[1], "&#34;", `"`)), &begin); err != nil {
 		t.Fatal(err)
 	}
-	for key, want := range map[string]any{"base": "/console/" + build[1] + "/", "version": "test", "mode": "dev", "live": false, "lang": "en"} {
+	for key, want := range map[string]any{"base": "/console/" + build[1] + "/", "version": "test", "mode": "dev", "live": false,
+		"lang": "en"} {
 		if begin[key] != want {
 			t.Errorf("%s is %v, want %v", key, begin[key], want)
 		}
@@ -424,7 +434,8 @@ func TestFrame(t *testing.T) {
 			t.Errorf("%s: %v", r[1], a.Header)
 		}
 	}
-	for _, path := range []string{"/console/000000000000/app.js", "/console/" + build[1] + "/nothing.js", "/console/" + build[1] + "/index.html", "/console/" + build[1] + "/README.md", "/console/" + build[1] + "/"} {
+	for _, path := range []string{"/console/000000000000/app.js", "/console/" + build[1] + "/nothing.js", "/console/" + build[1] +
+		"/index.html", "/console/" + build[1] + "/README.md", "/console/" + build[1] + "/"} {
 		if a := e.ask(http.MethodGet, path, "").Expect(http.StatusNotFound); a.Header.Get("Cache-Control") != "no-store" {
 			t.Errorf("that %s is not there may be kept", path)
 		}
@@ -439,11 +450,14 @@ func TestHeaders(t *testing.T) {
 		method, path string
 		status       int
 	}{
-		{"GET", "/console", 303}, {"POST", "/console/", 405}, {"GET", "/console/", 200}, {"GET", "/console/nothing", 404}, {"GET", "/console/login", 200},
-		{"GET", "/console/session", 405}, {"DELETE", "/console/session", 200}, {"POST", "/console/session", 400}, {"GET", "/console/api/manage/server", 401},
+		{"GET", "/console", 303}, {"POST", "/console/", 405}, {"GET", "/console/", 200}, {"GET", "/console/nothing", 404},
+		{"GET", "/console/login", 200},
+		{"GET", "/console/session", 405}, {"DELETE", "/console/session", 200}, {"POST", "/console/session", 400},
+		{"GET", "/console/api/manage/server", 401},
 	} {
 		a := e.ask(c.method, c.path, "").Expect(c.status)
-		for header, want := range map[string]string{"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"} {
+		for header, want := range map[string]string{"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff",
+			"Referrer-Policy": "no-referrer"} {
 			if got := a.Header.Get(header); got != want {
 				t.Errorf("%s %s: %s is %q, want %q", c.method, c.path, header, got, want)
 			}
@@ -462,8 +476,10 @@ func TestManifest(t *testing.T) {
 	t.Parallel()
 	e := start(t)
 	for language, phone := range map[string]string{"en": "Phone", "id-ID": "Ponsel", "pt-BR": "Celular"} {
-		a := e.ask(http.MethodGet, "/console/manifest.webmanifest", "", "Accept-Language", language, "Sec-Fetch-Site", "same-origin").Expect(http.StatusOK)
-		for header, want := range map[string]string{"Content-Type": "application/manifest+json", "Cache-Control": "no-cache", "X-Content-Type-Options": "nosniff"} {
+		a := e.ask(http.MethodGet, "/console/manifest.webmanifest", "", "Accept-Language", language, "Sec-Fetch-Site", "same-origin").
+			Expect(http.StatusOK)
+		for header, want := range map[string]string{"Content-Type": "application/manifest+json", "Cache-Control": "no-cache",
+			"X-Content-Type-Options": "nosniff"} {
 			if got := a.Header.Get(header); got != want {
 				t.Errorf("%s is %q, want %q", header, got, want)
 			}
@@ -495,7 +511,8 @@ func TestGoCookieJar(t *testing.T) {
 	client := &http.Client{Jar: jar}
 	for _, do := range []func() (*http.Response, error){
 		func() (*http.Response, error) {
-			return client.Post(e.URL+"/console/session", "application/json", strings.NewReader(`{"ticket":"`+e.ticket(parley.SignInTicket, time.Now(), time.Minute)+`"}`))
+			return client.Post(e.URL+"/console/session", "application/json", strings.NewReader(`{"ticket":"`+e.ticket(parley.SignInTicket,
+				time.Now(), time.Minute)+`"}`))
 		},
 		func() (*http.Response, error) { return client.Get(e.URL + "/console/api/manage/tokens") },
 	} {

@@ -116,7 +116,8 @@ func (c *Console) signIn(w http.ResponseWriter, hr *http.Request) (sessionRespon
 		if err := c.API.CountFailure(hr); err != nil {
 			return sessionResponse{}, err
 		}
-		return sessionResponse{}, parley.Errorf(parley.Unauthenticated, "This sign-in link does not belong to this server. Create one with: parley open")
+		return sessionResponse{}, parley.Errorf(parley.Unauthenticated,
+			"This sign-in link does not belong to this server. Create one with: parley open")
 	}
 	if err != nil {
 		return sessionResponse{}, err

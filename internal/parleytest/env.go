@@ -1,15 +1,19 @@
-// Package parleytest gives a test a whole gateway on loopback: the API as a caller meets it, phones
-// on the sandbox network, and a server with files to send. Every answer that a test gets is held
-// against the OpenAPI document.
+// Package parleytest runs a whole gateway on loopback for a test: the HTTP API, phones on the sandbox network, and
+// a server with files to send.
+//
+// Invariants: no test reaches the real network; every response is validated against the OpenAPI document; every wait
+// ends after WaitLimit.
 package parleytest
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"log/slog"
 	"net/http"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,10 +22,10 @@ import (
 	"parley/internal/network/whatsapp/whatsapptest"
 )
 
-// Patience is the limit of every wait in tests. Only a program that hangs reaches it, however busy the machine is.
-const Patience = 2 * time.Minute
+// WaitLimit is the limit of every wait in tests. Only a hanging program reaches it, even on a busy machine.
+const WaitLimit = 2 * time.Minute
 
-// Env is a running gateway as "parley dev" starts it, and somebody who calls it.
+// Env is a running gateway as "parley dev" starts it, and a client.
 type Env struct {
 	T      testing.TB
 	URL    string // without /api
@@ -44,7 +48,7 @@ func Start(t testing.TB, change ...func(*app.Config)) *Env {
 	e := &Env{T: t, Log: log}
 	e.config = app.Config{DataDir: app.Dir(filepath.Join(t.TempDir(), "data")), Listen: "127.0.0.1:0", Dev: true, Version: "test",
 		Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: level})), LogLevel: level}
-	standIn(t, whatsapptest.Unreachable())(&e.config) // no test reaches the real network, whatever it does
+	standIn(t, whatsapptest.Unreachable())(&e.config) // no test reaches the real network
 	for _, f := range change {
 		f(&e.config)
 	}
@@ -52,7 +56,7 @@ func Start(t testing.TB, change ...func(*app.Config)) *Env {
 	if !e.config.Dev {
 		e.prepare()
 	}
-	e.client = &http.Client{Transport: NewValidator(t).Wrap(http.DefaultTransport.(*http.Transport).Clone()), Timeout: Patience}
+	e.client = &http.Client{Transport: NewValidator(t).Wrap(http.DefaultTransport.(*http.Transport).Clone()), Timeout: WaitLimit}
 	e.run()
 	t.Cleanup(func() {
 		if err := e.stop(); err != nil {
@@ -62,11 +66,11 @@ func Start(t testing.TB, change ...func(*app.Config)) *Env {
 	return e
 }
 
-// Serve is a change that has the gateway run as "parley serve" does, which allows no private address.
-// The channel and the tokens that a development server makes by itself are made beforehand.
+// Serve is a change that runs the gateway as "parley serve" does, which allows no private address.
+// It creates the channel and the tokens that a development server creates itself.
 func Serve(c *app.Config) { c.Dev = false }
 
-// prepare makes the channel and the tokens of a gateway that is not a development server.
+// prepare creates the channel and the tokens of a gateway that is not a development server.
 func (e *Env) prepare() {
 	e.T.Helper()
 	ctx := context.Background()
@@ -78,7 +82,8 @@ func (e *Env) prepare() {
 	if err := app.AddChannel(ctx, data.Store, parley.Channel{Code: app.DemoChannel, Network: parley.Sandbox}); err != nil {
 		e.T.Fatal(err)
 	}
-	for kind, token := range map[parley.TokenKind]*string{parley.ChannelToken: &e.Token, parley.GlobalToken: &e.Global, parley.AdminToken: &e.Admin} {
+	for kind, token := range map[parley.TokenKind]*string{parley.ChannelToken: &e.Token, parley.GlobalToken: &e.Global,
+		parley.AdminToken: &e.Admin} {
 		t := parley.Token{Name: "test", Kind: kind}
 		if kind == parley.ChannelToken {
 			t.Channel = app.DemoChannel
@@ -166,7 +171,7 @@ func With(name, value string) Option {
 func On(channel string) Option { return With("X-Channel", channel) }
 
 // Call makes a request with the token of channel demo. A body that is not empty is sent as JSON.
-func (e *Env) Call(method, path, body string, options ...Option) *Answer {
+func (e *Env) Call(method, path, body string, options ...Option) *Response {
 	e.T.Helper()
 	answer, err := e.TryCall(method, path, body, options...)
 	if err != nil {
@@ -175,8 +180,8 @@ func (e *Env) Call(method, path, body string, options ...Option) *Answer {
 	return answer
 }
 
-// TryCall is Call for a request that may get no answer. It may be called from any goroutine.
-func (e *Env) TryCall(method, path, body string, options ...Option) (*Answer, error) {
+// TryCall is Call for a request that may get no response. It may be called from any goroutine.
+func (e *Env) TryCall(method, path, body string, options ...Option) (*Response, error) {
 	var reader io.Reader
 	if body != "" {
 		reader = strings.NewReader(body)
@@ -201,44 +206,43 @@ func (e *Env) TryCall(method, path, body string, options ...Option) (*Answer, er
 	if err == nil {
 		err = record(recording{e.T.Name(), method, path, body, resp.StatusCode, string(text)})
 	}
-	return &Answer{T: e.T, Request: method + " " + path, Status: resp.StatusCode, Header: resp.Header, Body: text}, err
+	return &Response{T: e.T, Request: method + " " + path, Status: resp.StatusCode, Header: resp.Header, Body: text}, err
 }
 
 // Get, Post, Put and Delete are Call with the method named.
-func (e *Env) Get(path string, options ...Option) *Answer {
+func (e *Env) Get(path string, options ...Option) *Response {
 	e.T.Helper()
 	return e.Call("GET", path, "", options...)
 }
 
-func (e *Env) Post(path, body string, options ...Option) *Answer {
+func (e *Env) Post(path, body string, options ...Option) *Response {
 	e.T.Helper()
 	return e.Call("POST", path, body, options...)
 }
 
-func (e *Env) Put(path, body string, options ...Option) *Answer {
+func (e *Env) Put(path, body string, options ...Option) *Response {
 	e.T.Helper()
 	return e.Call("PUT", path, body, options...)
 }
 
-func (e *Env) Delete(path string, options ...Option) *Answer {
+func (e *Env) Delete(path string, options ...Option) *Response {
 	e.T.Helper()
 	return e.Call("DELETE", path, "", options...)
 }
 
-// Eventually waits until what it asks for is so. It is for what arrives by itself, such as a
-// receipt; a test that can wait for a signal does that instead.
+// Eventually polls until a condition holds. Prefer to wait for an event, if there is one.
 func (e *Env) Eventually(what string, holds func() bool) {
 	e.T.Helper()
-	deadline := time.Now().Add(Patience)
+	deadline := time.Now().Add(WaitLimit)
 	for pause := 2 * time.Millisecond; !holds(); pause = min(2*pause, 50*time.Millisecond) {
 		if time.Now().After(deadline) {
-			e.T.Fatalf("not so after %s: %s", Patience, what)
+			e.T.Fatalf("not so after %s: %s", WaitLimit, what)
 		}
 		time.Sleep(pause)
 	}
 }
 
-// CreateChannel makes another sandbox channel and returns a token for it.
+// CreateChannel creates another sandbox channel and returns a token for it.
 func (e *Env) CreateChannel(code string) (token string) {
 	e.T.Helper()
 	e.Post("/api/manage/channels", `{"code":"`+code+`","network":"sandbox"}`, As(e.Admin)).Expect(http.StatusCreated)
@@ -248,7 +252,7 @@ func (e *Env) CreateChannel(code string) (token string) {
 	return e.CreateToken("channel", code)
 }
 
-// CreateToken makes a token.
+// CreateToken creates a token.
 func (e *Env) CreateToken(kind, channel string) string {
 	e.T.Helper()
 	body := `{"name":"test","kind":"` + kind + `"}`
@@ -256,4 +260,37 @@ func (e *Env) CreateToken(kind, channel string) string {
 		body = `{"name":"test","kind":"` + kind + `","channel":"` + channel + `"}`
 	}
 	return e.Post("/api/manage/tokens", body, As(e.Admin)).Expect(http.StatusCreated).Text("data.token")
+}
+
+// Log collects the log of a gateway.
+type Log struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *Log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+// Contains reports whether a text was logged.
+func (l *Log) Contains(text string) bool { return strings.Contains(l.String(), text) }
+
+// Lacks fails the test if any of these texts was logged.
+func (l *Log) Lacks(t testing.TB, texts ...string) {
+	t.Helper()
+	for line := range strings.Lines(l.String()) {
+		for _, text := range texts {
+			if strings.Contains(line, text) {
+				t.Errorf("the log has %q: %s", text, line)
+			}
+		}
+	}
+}
+
+func (l *Log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }

@@ -27,7 +27,7 @@ type Validator struct {
 	doc     *openapi3.T
 	mux     *http.ServeMux            // finds patterns as the server does
 	routes  map[string]*routers.Route // by pattern
-	unknown *routers.Route            // stands in for paths and methods that the document does not have
+	unknown *routers.Route            // for paths and methods that the document does not have
 }
 
 // NewValidator makes a validator that tells t what it finds.
@@ -183,7 +183,7 @@ func (v *Validator) isOther(r *http.Request) bool {
 	return item != nil && item.Operations()[method] == nil
 }
 
-// pathParams returns what stands in a path for the names in braces of its pattern.
+// pathParams returns the values of the path for the names in braces of its pattern.
 func pathParams(pattern, path string) map[string]string {
 	params := map[string]string{}
 	parts := strings.Split(path, "/")

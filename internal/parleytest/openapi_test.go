@@ -12,7 +12,7 @@ import (
 	"parley/internal/api"
 )
 
-// complaints is a test that notes what it is told instead of failing.
+// complaints is a test that collects errors instead of failing.
 type complaints struct {
 	testing.TB
 	list []string
@@ -55,7 +55,8 @@ func TestValidator(t *testing.T) {
 			body: strings.Replace(goodSend, `"SENT"`, `1`, 1), complaint: "/data/status"},
 		{name: "a time without milliseconds", method: "POST", path: "/api/send-message/text", request: goodText, status: 200,
 			body: strings.Replace(goodSend, `.000Z`, `Z`, 1), complaint: "/data/timestamp"},
-		{name: "no JSON", method: "POST", path: "/api/send-message/text", request: goodText, status: 200, body: `{"success"`, complaint: "decode"},
+		{name: "no JSON", method: "POST", path: "/api/send-message/text", request: goodText, status: 200, body: `{"success"`,
+			complaint: "decode"},
 		{name: "a wrong content type", method: "POST", path: "/api/send-message/text", request: goodText, status: 200, body: goodSend,
 			contentType: "text/html", complaint: "text/html"},
 		{name: "a status of its own", method: "POST", path: "/api/send-message/text", request: goodText, status: 418, body: `{"message":"No."}`,
@@ -63,7 +64,8 @@ func TestValidator(t *testing.T) {
 		{name: "a bad request that was taken", method: "POST", path: "/api/send-message/text", request: `{"contact_id":"Ayu","message":"Hello"}`,
 			status: 200, body: goodSend, complaint: "the server took a request that the document forbids"},
 		{name: "a bad parameter that was taken", method: "GET", path: "/api/chat?limit=101", status: 200,
-			body:      `{"success":true,"message":"OK","data":[],"meta":{"current_page":1,"per_page":50,"total":0,"total_pages":1,"has_next_page":false,"has_prev_page":false}}`,
+			body: `{"success":true,"message":"OK","data":[],"meta":{"current_page":1,"per_page":50,"total":0,"total_pages":1,` +
+				`"has_next_page":false,"has_prev_page":false}}`,
 			complaint: "limit"},
 		{name: "a bad request that was refused", method: "POST", path: "/api/send-message/text", request: `{"message":"Hello"}`, status: 422,
 			body: `{"message":"contact_id is required.","errors":{"contact_id":["contact_id is required."]}}`},
@@ -71,28 +73,40 @@ func TestValidator(t *testing.T) {
 			body: `{"message":"Wrong.","errors":{}}`, complaint: "errors"},
 		{name: "an error that says too much", method: "POST", path: "/api/send-message/text", request: `{}`, status: 500,
 			body: `{"message":"Internal server error","cause":"disk"}`, complaint: "cause"},
-		{name: "401 without a challenge", method: "GET", path: "/api/chat", status: 401, body: `{"message":"No."}`, complaint: "WWW-Authenticate"},
-		{name: "401", method: "GET", path: "/api/chat", status: 401, header: `WWW-Authenticate: Bearer realm="parley"`, body: `{"message":"No."}`},
+		{name: "401 without a challenge", method: "GET", path: "/api/chat", status: 401, body: `{"message":"No."}`,
+			complaint: "WWW-Authenticate"},
+		{name: "401", method: "GET", path: "/api/chat", status: 401, header: `WWW-Authenticate: Bearer realm="parley"`,
+			body: `{"message":"No."}`},
 		{name: "429 without a time", method: "GET", path: "/api/chat", status: 429, body: `{"message":"No."}`, complaint: "Retry-After"},
 		{name: "typing", method: "POST", path: "/api/send-message/typing", request: `{"contact_id":"6281234567890@c.us"}`, status: 200,
 			contentType: "text/plain; charset=utf-8", body: "OK"},
-		{name: "typing, another word", method: "POST", path: "/api/send-message/typing", request: `{"contact_id":"6281234567890@c.us"}`, status: 200,
+		{name: "typing, another word", method: "POST", path: "/api/send-message/typing", request: `{"contact_id":"6281234567890@c.us"}`,
+			status:      200,
 			contentType: "text/plain; charset=utf-8", body: "fine", complaint: "OK"},
-		{name: "a contact as text", method: "GET", path: "/api/contact/info?contact_id=6281234567890@c.us", status: 200, contentType: "text/plain; charset=utf-8",
-			body: `{"success":true,"message":"OK","data":{"id":"6281234567890@c.us","name":"Ayu","number":"6281234567890","is_business":false,"is_blocked":false,"last_seen_at":null,"about":"","picture_url":null,"on_network":true}}`},
-		{name: "a contact as text with a field missing", method: "GET", path: "/api/contact/info?contact_id=6281234567890@c.us", status: 200, contentType: "text/plain; charset=utf-8",
-			body: `{"success":true,"message":"OK","data":{"id":"6281234567890@c.us"}}`, complaint: "on_network"},
-		{name: "a pool", method: "POST", path: "/api/send-message/pool", request: `{"contact_id":"6281234567890@c.us","pools":[{"type":"text","data":["a"]}]}`, status: 200,
-			body: `{"success":false,"message":"Failed to send pool message","pools":"[{\"type\":\"text\",\"status\":\"FAILED\",\"message_id\":null,\"id\":null,\"error\":{\"code\":\"not_sent\",\"message\":\"No channel.\"}}]"}`},
-		{name: "a pool with a bad outcome", method: "POST", path: "/api/send-message/pool", request: `{"contact_id":"6281234567890@c.us","pools":[{"type":"text","data":["a"]}]}`, status: 200,
+		{name: "a contact as text", method: "GET", path: "/api/contact/info?contact_id=6281234567890@c.us", status: 200,
+			contentType: "text/plain; charset=utf-8",
+			body: `{"success":true,"message":"OK","data":{"id":"6281234567890@c.us","name":"Ayu","number":"6281234567890","is_business":false,` +
+				`"is_blocked":false,"last_seen_at":null,"about":"","picture_url":null,"on_network":true}}`},
+		{name: "a contact as text with a field missing", method: "GET", path: "/api/contact/info?contact_id=6281234567890@c.us", status: 200,
+			contentType: "text/plain; charset=utf-8",
+			body:        `{"success":true,"message":"OK","data":{"id":"6281234567890@c.us"}}`, complaint: "on_network"},
+		{name: "a pool", method: "POST", path: "/api/send-message/pool",
+			request: `{"contact_id":"6281234567890@c.us","pools":[{"type":"text","data":["a"]}]}`, status: 200,
+			body: `{"success":false,"message":"Failed to send pool message","pools":"[{\"type\":\"text\",\"status\":\"FAILED\",` +
+				`\"message_id\":null,\"id\":null,\"error\":{\"code\":\"not_sent\",\"message\":\"No channel.\"}}]"}`},
+		{name: "a pool with a bad outcome", method: "POST", path: "/api/send-message/pool",
+			request: `{"contact_id":"6281234567890@c.us","pools":[{"type":"text","data":["a"]}]}`, status: 200,
 			body: `{"success":true,"message":"OK","pools":"[{\"type\":\"text\"}]"}`, complaint: "pools.0"},
 		{name: "an unknown path", method: "GET", path: "/api/nothing", status: 404, body: `{"message":"There is nothing here."}`},
 		{name: "an unknown path in plain text", method: "GET", path: "/api/nothing", status: 404, contentType: "text/plain; charset=utf-8",
 			body: "404 page not found", complaint: "text/plain"},
-		{name: "an unknown path that answers", method: "GET", path: "/api/nothing", status: 200, body: `{}`, complaint: "status is not supported"},
+		{name: "an unknown path that answers", method: "GET", path: "/api/nothing", status: 200, body: `{}`,
+			complaint: "status is not supported"},
 		{name: "another method", method: "GET", path: "/api/send-message/text", status: 405, header: "Allow: POST", body: `{"message":"No."}`},
-		{name: "another method, not said which", method: "GET", path: "/api/send-message/text", status: 405, body: `{"message":"No."}`, complaint: "Allow"},
-		{name: "a path with a parameter", method: "GET", path: "/api/manage/channels/shop", status: 404, body: `{"message":"There is no channel shop."}`},
+		{name: "another method, not said which", method: "GET", path: "/api/send-message/text", status: 405, body: `{"message":"No."}`,
+			complaint: "Allow"},
+		{name: "a path with a parameter", method: "GET", path: "/api/manage/channels/shop", status: 404,
+			body: `{"message":"There is no channel shop."}`},
 		{name: "a page for people", method: "GET", path: "/", status: 200, contentType: "text/html; charset=utf-8", body: "<!doctype html>"},
 		{name: "HEAD", method: "HEAD", path: "/api/chat", status: 200},
 		{name: "not modified", method: "GET", path: "/openapi.json", status: 304},
@@ -115,8 +129,8 @@ func TestValidator(t *testing.T) {
 				io.WriteString(w, test.body)
 			}))
 			defer server.Close()
-			told := &complaints{TB: t}
-			client := &http.Client{Transport: NewValidator(told).Wrap(http.DefaultTransport)}
+			found := &complaints{TB: t}
+			client := &http.Client{Transport: NewValidator(found).Wrap(http.DefaultTransport)}
 
 			r, err := http.NewRequestWithContext(t.Context(), test.method, server.URL+test.path, strings.NewReader(test.request))
 			if err != nil {
@@ -133,10 +147,10 @@ func TestValidator(t *testing.T) {
 			}
 
 			switch {
-			case test.complaint == "" && len(told.list) > 0:
-				t.Errorf("complained: %q", told.list)
-			case test.complaint != "" && (len(told.list) != 1 || !strings.Contains(told.list[0], test.complaint)):
-				t.Errorf("complained %q, want %q", told.list, test.complaint)
+			case test.complaint == "" && len(found.list) > 0:
+				t.Errorf("complained: %q", found.list)
+			case test.complaint != "" && (len(found.list) != 1 || !strings.Contains(found.list[0], test.complaint)):
+				t.Errorf("complained %q, want %q", found.list, test.complaint)
 			}
 		})
 	}

@@ -15,7 +15,7 @@ func TestEveryOperation(t *testing.T) {
 	e := Start(t)
 	v := NewValidator(t)
 	done := map[string]bool{}
-	do := func(method, path, body string, options ...Option) *Answer {
+	do := func(method, path, body string, options ...Option) *Response {
 		t.Helper()
 		a := e.Call(method, path, body, options...)
 		if a.Status >= 300 {
@@ -28,14 +28,15 @@ func TestEveryOperation(t *testing.T) {
 	files := Files(t)
 	const ayu = "6281234567890@c.us"
 	fill := strings.NewReplacer("AYU", ayu, "FILES", files)
-	send := func(endpoint, body string, options ...Option) *Answer {
+	send := func(endpoint, body string, options ...Option) *Response {
 		t.Helper()
 		return do("POST", "/api/send-message/"+endpoint, fill.Replace(body), options...)
 	}
 
 	// Sending.
 	first := send("text", `{"contact_id":"AYU","message":"Hello","linkPreview":"false"}`)
-	send("text", `{"contact_id":"AYU","message":"And this","reply_to":"`+first.Text("data.id")+`","linkPreviewHighQuality":null}`, With("Prefer", "respond-async"))
+	send("text", `{"contact_id":"AYU","message":"And this","reply_to":"`+first.Text("data.id")+`","linkPreviewHighQuality":null}`,
+		With("Prefer", "respond-async"))
 	image := send("image", `{"contact_id":"AYU","caption":"A dot","file":{"url":"FILES/dot.png","mimeType":"image/png","filename":"dot.png"}}`)
 	send("video", `{"contact_id":"AYU","videoUrl":"FILES/film.mp4"}`, With("Prefer", "wait=5"))
 	send("file", `{"contact_id":"AYU","file":{"url":"FILES/notes.txt"}}`, With("Idempotency-Key", "notes"))
@@ -43,7 +44,8 @@ func TestEveryOperation(t *testing.T) {
 	send("voice", `{"contact_id":"AYU","audioUrl":"FILES/hello.ogg"}`)
 	send("location", `{"contact_id":"AYU","latitude":"-6.2088","longitude":"106.8456"}`)
 	poll := send("poll", `{"contact_id":"AYU","title":"When?","options":["Morning","Evening"]}`)
-	send("pool", `{"contact_id":"AYU","pools":[{"type":"text","data":["One","Two"]},{"type":"image","data":{"file":{"url":"FILES/dot.png"}}},{"type":"voice","data":["FILES/hello.ogg"]}]}`, As(e.Global))
+	send("pool", `{"contact_id":"AYU","pools":[{"type":"text","data":["One","Two"]},{"type":"image",`+
+		`"data":{"file":{"url":"FILES/dot.png"}}},{"type":"voice","data":["FILES/hello.ogg"]}]}`, As(e.Global))
 	refused := send("text", `{"contact_id":"99912345670@c.us","message":"Hello"}`)
 	if refused.Bool("success") || refused.Text("data.error.code") != "not_on_network" {
 		t.Errorf("a number that is not on the network: %s", refused.Body)
@@ -78,7 +80,8 @@ func TestEveryOperation(t *testing.T) {
 	received := e.Phone("6281234567890").Received("Thank you!")
 
 	// A login link, by its id and on the page of the phone.
-	const login = `{"contact_id":"AYU","expires":300.0,"name":"Toko Ayu","message":{"prompt":"p","success":"s","failed":"f","expired":"e"},"callback":{"success":"https://shop.example.com/ok","failed":"https://shop.example.com/no"}}`
+	const login = `{"contact_id":"AYU","expires":300.0,"name":"Toko Ayu","message":{"prompt":"p","success":"s","failed":"f",` +
+		`"expired":"e"},"callback":{"success":"https://shop.example.com/ok","failed":"https://shop.example.com/no"}}`
 	link := do("POST", "/api/otp/link/request", fill.Replace(login), With("Idempotency-Key", "login"))
 	do("POST", "/api/otp/link/request", fill.Replace(login), With("Idempotency-Key", "login"))
 	do("GET", "/api/otp/link/"+link.Text("data.id"), "")
@@ -91,14 +94,17 @@ func TestEveryOperation(t *testing.T) {
 	do("GET", page.Path+"?"+page.RawQuery, "", As(""))
 	do("GET", "/phone.js", "", As(""))
 	do("GET", "/phone.css", "", As(""))
-	do("POST", page.Path+"/send", `{"ticket":"`+strings.TrimPrefix(page.Fragment, "ticket=")+`","text":"`+page.Query().Get("text")+`"}`, As(""))
+	do("POST", page.Path+"/send", `{"ticket":"`+strings.TrimPrefix(page.Fragment, "ticket=")+`","text":"`+page.Query().Get("text")+`"}`,
+		As(""))
 	do("GET", "/api/otp/link/"+link.Text("data.id"), "", As(e.Global))
 
 	// A one-time code.
-	do("POST", "/api/otp/code/request", fill.Replace(`{"contact_id":"AYU","length":6,"useNumber":true,"useLetter":true,"allCapital":true,"name":"Toko Ayu","expires":300}`))
+	do("POST", "/api/otp/code/request",
+		fill.Replace(`{"contact_id":"AYU","length":6,"useNumber":true,"useLetter":true,"allCapital":true,"name":"Toko Ayu","expires":300}`))
 	code := do("GET", phone+"/messages?contains=verification&wait=10&after="+cursor, "").Text("data.0.codes.0")
 	do("POST", "/api/otp/code/validate", fill.Replace(`{"contact_id":"AYU","code":"wrong"}`))
-	if status := do("POST", "/api/otp/code/validate", fill.Replace(`{"contact_id":"AYU","code":"`+code+`"}`)).Text("data.status"); status != "APPROVED" {
+	if status := do("POST", "/api/otp/code/validate", fill.Replace(`{"contact_id":"AYU","code":"`+code+`"}`)).
+		Text("data.status"); status != "APPROVED" {
 		t.Errorf("the code that was sent is %s", status)
 	}
 
@@ -151,11 +157,13 @@ func TestEveryOperation(t *testing.T) {
 	do("DELETE", "/api/sandbox", "")
 
 	// Management.
-	do("POST", "/api/manage/channels", `{"code":"shop","name":"Toko Ayu","network":"sandbox","settings":{"ttl":"1h","allow_only":["6281234567890@s.us"]}}`, admin)
+	do("POST", "/api/manage/channels",
+		`{"code":"shop","name":"Toko Ayu","network":"sandbox","settings":{"ttl":"1h","allow_only":["6281234567890@s.us"]}}`, admin)
 	do("GET", "/api/manage/channels", "", admin)
 	do("GET", "/api/manage/channels/shop", "", admin)
 	do("PATCH", "/api/manage/channels/shop", `{"settings":{"retention":"0s","pace":"1.5s"}}`, admin)
-	token := do("POST", "/api/manage/tokens", `{"kind":"channel","channel":"shop","name":"Web shop","expires_at":"2999-01-01T00:00:00Z"}`, admin)
+	token := do("POST", "/api/manage/tokens", `{"kind":"channel","channel":"shop","name":"Web shop","expires_at":"2999-01-01T00:00:00Z"}`,
+		admin)
 	do("GET", "/api/channel/health", "", As(token.Text("data.token")))
 	do("GET", "/api/manage/tokens", "", admin)
 	do("DELETE", "/api/manage/tokens/"+token.Text("data.id"), "", admin)
@@ -164,7 +172,8 @@ func TestEveryOperation(t *testing.T) {
 	do("GET", "/api/manage/channels/shop/secret", "", admin)
 	do("POST", "/api/manage/channels/shop/secret/rotate", "", admin)
 	do("HEAD", "/api/manage/events", "", admin)
-	hook := "/api/manage/webhooks/" + do("POST", "/api/manage/webhooks", fill.Replace(`{"url":"FILES/hook","channel":"demo","events":["message.received"]}`), admin).Text("data.id")
+	hook := "/api/manage/webhooks/" + do("POST", "/api/manage/webhooks",
+		fill.Replace(`{"url":"FILES/hook","channel":"demo","events":["message.received"]}`), admin).Text("data.id")
 	do("GET", "/api/manage/webhooks", "", admin)
 	do("GET", hook, "", admin)
 	do("PATCH", hook, `{"enabled":true,"events":["message.received","message.status"]}`, admin)

@@ -14,10 +14,10 @@ type Phone struct {
 	as     []Option
 }
 
-// Phone takes up a phone of channel demo.
+// Phone returns a phone of channel demo.
 func (e *Env) Phone(number string) *Phone { return &Phone{env: e, number: number} }
 
-// PhoneOf takes up a phone in the world of another channel, by a token for it.
+// PhoneOf returns a phone of another channel, by its token.
 func (e *Env) PhoneOf(token, number string) *Phone {
 	return &Phone{env: e, number: number, as: []Option{As(token)}}
 }
@@ -48,7 +48,7 @@ func (p *Phone) Messages() []Arrived {
 func (p *Phone) Expect(text string) Arrived {
 	p.env.T.Helper()
 	path := "/api/sandbox/phones/" + p.number + "/messages?wait=30&contains=" + url.QueryEscape(text)
-	var answer *Answer
+	var answer *Response
 	p.env.Eventually(p.number+" has "+text, func() bool {
 		answer = p.env.Get(path, p.as...)
 		return answer.Status != http.StatusNotFound // which says that no such message came in 30 s
@@ -62,7 +62,7 @@ func (p *Phone) messages(query string) []Arrived {
 }
 
 // arrivals reads a page of messages of a phone.
-func arrivals(answer *Answer) []Arrived {
+func arrivals(answer *Response) []Arrived {
 	answer.T.Helper()
 	answer.Expect(http.StatusOK)
 	var page struct{ Data []Arrived }
@@ -73,13 +73,13 @@ func arrivals(answer *Answer) []Arrived {
 }
 
 // Types sends a text to the channel.
-func (p *Phone) Types(text string) *Answer {
+func (p *Phone) Types(text string) *Response {
 	p.env.T.Helper()
 	return p.Sends(fmt.Sprintf(`{"type":"text","message":%q}`, text))
 }
 
 // Sends acts as the phone with a body of the sandbox API.
-func (p *Phone) Sends(body string) *Answer {
+func (p *Phone) Sends(body string) *Response {
 	p.env.T.Helper()
 	return p.env.Post("/api/sandbox/phones/"+p.number+"/send", body, p.as...).Expect(http.StatusOK)
 }
@@ -90,7 +90,7 @@ func (p *Phone) Reads() {
 	p.env.Post("/api/sandbox/phones/"+p.number+"/read", `{}`, p.as...).Expect(http.StatusOK)
 }
 
-// Becomes changes how the phone behaves, by a body of the sandbox API.
+// Becomes changes the phone, with a body of the sandbox API.
 func (p *Phone) Becomes(body string) {
 	p.env.T.Helper()
 	p.env.Call("PATCH", "/api/sandbox/phones/"+p.number, body, p.as...).Expect(http.StatusOK)

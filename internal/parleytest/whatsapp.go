@@ -31,13 +31,13 @@ func StartOnLoopback(t testing.TB, change ...func(*app.Config)) *OnLoopback {
 	return &OnLoopback{Env: Start(t, append(change, UseLoopback(t, net))...), Net: net}
 }
 
-// UseLoopback is a change that has a gateway take a server on this machine for WhatsApp.
+// UseLoopback makes a gateway use a server on this machine as WhatsApp.
 func UseLoopback(t testing.TB, net *whatsapptest.Server) func(*app.Config) {
 	t.Helper()
 	return standIn(t, net.Trust())
 }
 
-// standIn is a change that has a gateway take whoever is trusted for WhatsApp.
+// standIn makes a gateway use the test server as WhatsApp.
 func standIn(t testing.TB, trust whatsapptest.Trust) func(*app.Config) {
 	t.Helper()
 	raw, err := json.Marshal(trust)
@@ -51,7 +51,7 @@ func standIn(t testing.TB, trust whatsapptest.Trust) func(*app.Config) {
 	return func(c *app.Config) { c.WhatsAppEndpoint, c.WhatsAppTrust = trust.Address, file }
 }
 
-// WhatsAppChannel makes a channel on the network, without a pace, and returns a token for it. It is not
+// WhatsAppChannel creates a channel on the network, without a pace, and returns a token for it. It is not
 // linked to an account.
 func (e *OnLoopback) WhatsAppChannel(code string) (token string) {
 	e.T.Helper()
@@ -71,7 +71,7 @@ func (e *Env) Becomes(code string, status parley.ChannelStatus) (reason string) 
 	return reason
 }
 
-// Pair links a channel to the account of a phone, which scans the QR code that the event log tells.
+// Pair links a channel to the account of a phone, which scans the QR code of the event log.
 func (e *OnLoopback) Pair(code string, owner *whatsapptest.Phone) *whatsapptest.Link {
 	e.T.Helper()
 	events := e.Events(parley.ChannelPairing)
@@ -85,7 +85,7 @@ func (e *OnLoopback) Pair(code string, owner *whatsapptest.Phone) *whatsapptest.
 	return link
 }
 
-// Event is an event as the stream tells it.
+// Event is an event of the stream.
 type Event struct {
 	ID, Type, Channel string
 	Seq               int64
@@ -131,7 +131,7 @@ func (e *Env) Events(types ...parley.EventType) *EventStream {
 	return s
 }
 
-// EventStream keeps what the event stream told.
+// EventStream collects the events of the stream.
 type EventStream struct {
 	t     testing.TB
 	mu    sync.Mutex
@@ -169,7 +169,7 @@ func (s *EventStream) All() []Event {
 // Expect waits for an event that matches.
 func (s *EventStream) Expect(match func(Event) bool) Event {
 	s.t.Helper()
-	timeout := time.After(Patience)
+	timeout := time.After(WaitLimit)
 	for seen := 0; ; {
 		s.mu.Lock()
 		rest, added := s.all[seen:], s.added

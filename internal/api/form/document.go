@@ -176,7 +176,8 @@ func explain(err error, body []byte) error {
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		return parley.Errorf(parley.BadRequest, "The body ends before its JSON object does.")
 	case errors.Is(err, jsontext.ErrDuplicateName):
-		return parley.Errorf(parley.BadRequest, "The body gives the field %q twice, near byte %d. Send each field once.", shortened(wrong.JSONPointer.LastToken()), wrong.ByteOffset)
+		return parley.Errorf(parley.BadRequest, "The body gives the field %q twice, near byte %d. Send each field once.",
+			shortened(wrong.JSONPointer.LastToken()), wrong.ByteOffset)
 	case !utf8.Valid(body):
 		return parley.Errorf(parley.BadRequest, "The body is not valid UTF-8.")
 	case bytes.HasPrefix(body, []byte("\uFEFF")):
@@ -184,7 +185,9 @@ func explain(err error, body []byte) error {
 	case bytes.IndexByte(body, 0) >= 0:
 		return parley.Errorf(parley.BadRequest, "The body is not valid JSON: it holds the character U+0000, which no text may contain.")
 	case ok && strings.Contains(wrong.Error(), "surrogate"):
-		return parley.Errorf(parley.BadRequest, "The body is not valid JSON: near byte %d it holds half of a surrogate pair, like \\ud83d alone, which is no character.", wrong.ByteOffset)
+		return parley.Errorf(parley.BadRequest,
+			"The body is not valid JSON: near byte %d it holds half of a surrogate pair, like \\ud83d alone, which is no character.",
+			wrong.ByteOffset)
 	case ok:
 		return parley.Errorf(parley.BadRequest, "The body is not valid JSON near byte %d. Check its quotes, commas and braces.", wrong.ByteOffset)
 	}

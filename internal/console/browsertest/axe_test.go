@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// axe looks for what would keep people from using a page. It stands whole and unchanged in axe.
+// axe checks the accessibility of a page. The folder axe has the unchanged original.
 //
 //go:embed axe/axe.min.js
 var axe string
@@ -31,7 +31,9 @@ func (p *tab) accessible() {
 	// What moves is looked at when it has come to rest: half of a fade has half of the contrast.
 	eval[any](p, `Promise.all(document.getAnimations().filter((a) => a.effect?.getComputedTiming().iterations !== Infinity)
 		.map((a) => a.finished.catch(() => {}))).then(() => null)`)
-	found := eval[[]violation](p, `axe.run(document, {resultTypes: ['violations'], runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']}).then((r) => r.violations)`)
+	found := eval[[]violation](p,
+		`axe.run(document, {resultTypes: ['violations'], runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', `+
+			`'best-practice']}).then((r) => r.violations)`)
 	for _, v := range found {
 		var where []string
 		for _, n := range v.Nodes {

@@ -51,7 +51,7 @@ func run(m *testing.M) int {
 		chromedp.Flag("disable-dev-shm-usage", true),               // containers have little of it
 		chromedp.Flag("disable-background-timer-throttling", true), // all but one tab are in the background
 		chromedp.Flag("use-fake-device-for-media-stream", true),    // a microphone that beeps, for pages that may use one
-		chromedp.WSURLReadTimeout(patience),
+		chromedp.WSURLReadTimeout(waitLimit),
 	)
 	if os.Getuid() == 0 {
 		options = append(options, chromedp.NoSandbox) // Chromium refuses to run as root with it

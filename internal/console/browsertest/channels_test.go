@@ -27,7 +27,8 @@ func (p *tab) rows() []string {
 // choose picks from a list by its value.
 func (p *tab) choose(label, value string) {
 	p.t.Helper()
-	on[bool](p, "combobox", label, `function() { this.value = `+quote(value)+`; return this.dispatchEvent(new Event('change', { bubbles: true })); }`)
+	on[bool](p, "combobox", label,
+		`function() { this.value = `+quote(value)+`; return this.dispatchEvent(new Event('change', { bubbles: true })); }`)
 }
 
 // addChannels stores channels that do not run, as another process would.
@@ -73,7 +74,7 @@ func TestChannelsByNeed(t *testing.T) {
 		t.Errorf("the order is %v", got)
 	}
 
-	// One that needs somebody is told, counted and put first, as long as nobody is at the table.
+	// A channel that needs attention is reported, counted and sorted first, unless the reader uses the table.
 	p.must(chromedp.Run(p.ctx, chromedp.MouseEvent("mouseMoved", 640, 10)))
 	c.Post("/api/manage/channels/toko/logout", "", parleytest.As(c.Admin)).Expect(http.StatusOK)
 	p.see("One channel needs attention.")
@@ -83,7 +84,8 @@ func TestChannelsByNeed(t *testing.T) {
 
 	// Filters are in the address.
 	p.click("button", "stopped 1")
-	p.until("only that one is there", `document.querySelectorAll('main tbody tr[data-key]').length === 1 && location.search === '?status=STOPPED'`)
+	p.until("only that one is there",
+		`document.querySelectorAll('main tbody tr[data-key]').length === 1 && location.search === '?status=STOPPED'`)
 	p.fill("Search channels", "ayu")
 	p.see("No channel matches.")
 	p.click("button", "Clear filter")
@@ -101,9 +103,11 @@ func TestChannelsDoNotJump(t *testing.T) {
 	p := c.open("/channels")
 	p.find("row", "")
 	p.must(chromedp.Run(p.ctx, chromedp.MouseEvent("mouseMoved", 700, 300)))
-	over := eval[bool](p, `(() => { const box = document.querySelector('.table-box').getBoundingClientRect(); return box.top < 300 && box.bottom > 300; })()`)
+	over := eval[bool](p, `(() => { const box = document.querySelector('.table-box').getBoundingClientRect(); return box.top < 300 && `+
+		`box.bottom > 300; })()`)
 	if !over {
-		p.must(chromedp.Run(p.ctx, chromedp.MouseEvent("mouseMoved", 700, float64(eval[int](p, `Math.round(document.querySelector('.table-box').getBoundingClientRect().top + 20)`)))))
+		p.must(chromedp.Run(p.ctx, chromedp.MouseEvent("mouseMoved", 700,
+			float64(eval[int](p, `Math.round(document.querySelector('.table-box').getBoundingClientRect().top + 20)`)))))
 	}
 	c.Post("/api/manage/channels/toko/logout", "", parleytest.As(c.Admin)).Expect(http.StatusOK)
 	p.find("button", "logged out 1")

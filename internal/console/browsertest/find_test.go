@@ -29,7 +29,7 @@ func (p *tab) find(role, name string) cdp.BackendNodeID {
 
 func (p *tab) findAny(roles []string, name string) cdp.BackendNodeID {
 	p.t.Helper()
-	for deadline := time.Now().Add(patience); ; {
+	for deadline := time.Now().Add(waitLimit); ; {
 		found, err := p.query(roles, name)
 		if len(found) > 0 {
 			return found[0]
@@ -52,7 +52,7 @@ func (p *tab) count(role, name string) int {
 // lost waits until there is nothing of a role and a name any more.
 func (p *tab) lost(role, name string) {
 	p.t.Helper()
-	for deadline := time.Now().Add(patience); p.count(role, name) > 0; p.breathe() {
+	for deadline := time.Now().Add(waitLimit); p.count(role, name) > 0; p.breathe() {
 		if time.Now().After(deadline) {
 			p.fail("there still is a %s called %q", role, name)
 		}
@@ -100,7 +100,7 @@ func (p *tab) nodes() ([]*accessibility.Node, error) {
 	return nodes, err
 }
 
-// outline lists what there is of some roles, for whoever looks for why a test failed.
+// outline lists the elements of some roles, for the message of a failed test.
 func (p *tab) outline(roles []string) string {
 	nodes, err := p.nodes()
 	if err != nil {
@@ -127,7 +127,7 @@ func text(v *accessibility.Value) string {
 // click presses the mouse in the middle of something, once it is at rest and nothing covers it.
 func (p *tab) click(role, name string) {
 	p.t.Helper()
-	for deadline := time.Now().Add(patience); ; {
+	for deadline := time.Now().Add(waitLimit); ; {
 		at, err := p.middle(p.find(role, name))
 		if err == nil {
 			p.must(chromedp.Run(p.ctx, chromedp.MouseClickXY(at.X, at.Y)))
@@ -164,7 +164,8 @@ func (p *tab) middle(node cdp.BackendNodeID) (at struct{ X, Y float64 }, err err
 		if err != nil {
 			return err
 		}
-		result, exception, err := runtime.CallFunctionOn(look).WithObjectID(object.ObjectID).WithAwaitPromise(true).WithReturnByValue(true).Do(ctx)
+		result, exception, err := runtime.CallFunctionOn(look).WithObjectID(object.ObjectID).WithAwaitPromise(true).WithReturnByValue(true).
+			Do(ctx)
 		switch {
 		case err != nil:
 			return err
@@ -176,7 +177,7 @@ func (p *tab) middle(node cdp.BackendNodeID) (at struct{ X, Y float64 }, err err
 	return at, err
 }
 
-// fill replaces what stands in the field with a label.
+// fill replaces the content of the field with a label.
 func (p *tab) fill(label, content string) {
 	p.t.Helper()
 	p.focus(p.findAny(inputs, label))

@@ -83,7 +83,8 @@ func TestHostileTexts(t *testing.T) {
 	c := start(t)
 	admin := parleytest.As(c.Admin)
 	for i, name := range []string{hostile[2], hostile[36], hostile[57]} {
-		c.Post("/api/manage/channels", fmt.Sprintf(`{"code":"h%d","name":%s,"network":"sandbox"}`, i, quote(name)), admin).Expect(http.StatusCreated)
+		c.Post("/api/manage/channels", fmt.Sprintf(`{"code":"h%d","name":%s,"network":"sandbox"}`, i, quote(name)), admin).
+			Expect(http.StatusCreated)
 		c.Post("/api/sandbox/phones", fmt.Sprintf(`{"number":"62812900100%02d","name":%s}`, i, quote(name)))
 		c.Phone(fmt.Sprintf("62812900100%02d", i)).Types("Halo")
 		c.Post("/api/manage/tokens", `{"kind":"global","name":`+quote(name)+`}`, admin).Expect(http.StatusCreated)
@@ -99,8 +100,10 @@ func TestHostileTexts(t *testing.T) {
 		p.until(text+" is shown as text", "document.querySelector('[role=log]').textContent.includes("+quote(text)+")")
 	}
 	p.harmless()
-	for _, path := range []string{"/", "/channels", "/channels/h0", "/channels/h1", "/channels/h2", "/messages", "/messages?open=" + message + "&channel=demo", "/messages?q=" + "%3Cimg+src%3Dx+onerror%3Dpwned%3D1%3E",
-		"/phone", "/otp", "/webhooks", "/tokens", "/api-recipes", "/settings", "/%3Cimg%20src=x%20onerror=pwned=1%3E", "/login?next=javascript:pwned=1"} {
+	for _, path := range []string{"/", "/channels", "/channels/h0", "/channels/h1", "/channels/h2", "/messages", "/messages?open=" +
+		message + "&channel=demo", "/messages?q=" + "%3Cimg+src%3Dx+onerror%3Dpwned%3D1%3E",
+		"/phone", "/otp", "/webhooks", "/tokens", "/api-recipes", "/settings", "/%3Cimg%20src=x%20onerror=pwned=1%3E",
+		"/login?next=javascript:pwned=1"} {
 		p.allow("404")
 		p.visit(path)
 		p.rest()
@@ -114,7 +117,8 @@ func (p *tab) harmless() {
 	if eval[bool](p, `'pwned' in window`) {
 		p.fail("a text was run")
 	}
-	if found := eval[string](p, `[...document.body.querySelectorAll('script:not([src]), img[src="x"], iframe, object, embed, marquee, base, style, [onerror], [onload], [href^="javascript:"]')].map((e) => e.outerHTML).join()`); found != "" {
+	if found := eval[string](p, `[...document.body.querySelectorAll('script:not([src]), img[src="x"], iframe, object, embed, marquee, `+
+		`base, style, [onerror], [onload], [href^="javascript:"]')].map((e) => e.outerHTML).join()`); found != "" {
 		p.fail("a text became %s", found)
 	}
 }

@@ -49,9 +49,11 @@ func TestNothingIsTooWide(t *testing.T) {
 	c := start(t)
 	admin := parleytest.As(c.Admin)
 	long := "cabang-surabaya-timur-1234567890"
-	c.Post("/api/manage/channels", `{"code":"`+long+`","name":"`+strings.Repeat("Toko Ayu ", 6)+`","network":"sandbox"}`, admin).Expect(http.StatusCreated)
+	c.Post("/api/manage/channels", `{"code":"`+long+`","name":"`+strings.Repeat("Toko Ayu ", 6)+`","network":"sandbox"}`, admin).
+		Expect(http.StatusCreated)
 	c.Post("/api/manage/channels/"+long+"/logout", "", admin).Expect(http.StatusOK)
-	c.Post("/api/manage/tokens", `{"kind":"channel","channel":"`+long+`","name":"`+strings.Repeat("enterprise resource planning ", 3)+`"}`, admin).Expect(http.StatusCreated)
+	c.Post("/api/manage/tokens", `{"kind":"channel","channel":"`+long+`","name":"`+strings.Repeat("enterprise resource planning ", 3)+`"}`,
+		admin).Expect(http.StatusCreated)
 	c.addWebhook(newReceiver(t, 500).URL + "/" + strings.Repeat("long/", 30))
 	c.Phone(ayu).Types("hello")
 	c.Eventually("the webhook fails", func() bool {
@@ -87,7 +89,7 @@ func TestNothingIsTooWide(t *testing.T) {
 		return button.top >= text.bottom && text.width > 240;
 	})`)
 	if !below {
-		t.Error("the button stands beside what it is about")
+		t.Error("the button is not beside its text")
 	}
 	// The band that says what is real is not covered.
 	p.visit("/tokens")
@@ -95,13 +97,16 @@ func TestNothingIsTooWide(t *testing.T) {
 	p.rest()
 	p.openRow(1)
 	p.find("dialog", "")
-	if top := eval[float64](p, `document.querySelector('.drawer').getBoundingClientRect().top - document.querySelector('.band').getBoundingClientRect().bottom`); top < 0 {
+	if top := eval[float64](p,
+		`document.querySelector('.drawer').getBoundingClientRect().top - `+
+			`document.querySelector('.band').getBoundingClientRect().bottom`); top < 0 {
 		t.Errorf("the drawer covers %v px of the band", -top)
 	}
 	// Copying covers nothing of what is copied.
 	p.press(kb.Escape)
 	p.click("button", "As code")
-	apart := eval[bool](p, `(() => { const [pre, copy] = ['pre', '.icon-button'].map((part) => document.querySelector(`+"`dialog .code > ${part}`"+`).getBoundingClientRect()); return pre.right <= copy.left; })()`)
+	apart := eval[bool](p, `(() => { const [pre, copy] = ['pre', '.icon-button'].map((part) => document.querySelector(`+"`dialog .code > "+
+		"${part}`"+`).getBoundingClientRect()); return pre.right <= copy.left; })()`)
 	if !apart {
 		t.Error("the copy button lies over the code")
 	}
@@ -116,7 +121,7 @@ func TestNothingToScroll(t *testing.T) {
 	}
 }
 
-// TestSelectingMovesNothing holds that ticking a row leaves it under the pointer, and that whoever misses the
+// TestSelectingMovesNothing holds that ticking a row leaves it under the pointer, and that a click that misses the
 // box by a little does not open the channel.
 func TestSelectingMovesNothing(t *testing.T) {
 	t.Parallel()
@@ -132,7 +137,9 @@ func TestSelectingMovesNothing(t *testing.T) {
 		p.live()
 		p.find("checkbox", "Select toko")
 		p.rest()
-		box := eval[[]float64](p, `(() => { const { x, y, width, height } = document.querySelector('[data-key=toko] .pick label').getBoundingClientRect(); return [x, y, width, height]; })()`)
+		box := eval[[]float64](p,
+			`(() => { const { x, y, width, height } = document.querySelector('[data-key=toko] .pick label').getBoundingClientRect(); return [x, `+
+				`y, width, height]; })()`)
 		if box[2] < 24 || box[3] < 24 {
 			t.Errorf("at %d px the target is %v px wide and %v px high", width, box[2], box[3])
 		}
@@ -183,7 +190,8 @@ func TestAddressesWithin(t *testing.T) {
 func TestAgo(t *testing.T) {
 	t.Parallel()
 	p := start(t).open("/channels/demo")
-	for language, want := range map[string]string{"en": `· \d+ (s|min) ago\.`, "id": `· \d+ (s|min) yang lalu\.`, "pt-BR": `· há \d+ (s|min)\.(\s|$)`} {
+	for language, want := range map[string]string{"en": `· \d+ (s|min) ago\.`, "id": `· \d+ (s|min) yang lalu\.`,
+		"pt-BR": `· há \d+ (s|min)\.(\s|$)`} {
 		p.speak(language, "/channels/demo")
 		p.until("it is said since when, in "+language, `/`+want+`/.test(document.querySelector('.lead').innerText)`)
 	}
@@ -202,4 +210,33 @@ func TestLastUseInHand(t *testing.T) {
 	p.size(360, 740)
 	p.see("Last used never")
 	p.accessible()
+}
+
+// TestFocusIsNotBehindTheBars moves the focus over pages in a hand: what has it must be seen, and not be hidden
+// by the bars at the top and the bottom.
+func TestFocusIsNotBehindTheBars(t *testing.T) {
+	t.Parallel()
+	p := startPairer(t).on(screen{"low", "light", 390, 520, 2})
+	for _, path := range []string{"/channels/toko/pair", "/channels/toko", "/settings"} {
+		p.visit(path)
+		p.live()
+		p.rest()
+		for _, from := range []string{"0", "document.body.scrollHeight"} {
+			hidden := eval[[]string](p, `(() => {
+				const hidden = [];
+				for (const e of document.querySelectorAll('main a[href], main button, main input, main select, main textarea')) {
+					scrollTo(0, `+from+`);
+					e.focus();
+					if (document.activeElement !== e) continue; // it cannot have the focus
+					const { x, y, width, height } = e.getClientRects()[0];
+					const front = document.elementFromPoint(x + width / 2, y + height / 2);
+					if (front?.closest('.top, .band, .bottom-bar')) hidden.push(e.outerHTML.slice(0, 80));
+				}
+				return hidden;
+			})()`)
+			if len(hidden) > 0 {
+				t.Errorf("%s, from %s: behind a bar are %q", path, from, hidden)
+			}
+		}
+	}
 }

@@ -49,7 +49,8 @@ func (p *tab) openRow(n int) {
 // hasRows waits until a table shows so many rows, drawn or not.
 func (p *tab) hasRows(n int) {
 	p.t.Helper()
-	p.until(fmt.Sprintf("there are %d rows", n), fmt.Sprintf(`document.querySelector('main .table')?.getAttribute('aria-rowcount') === '%d'`, n+1))
+	p.until(fmt.Sprintf("there are %d rows", n), fmt.Sprintf(`document.querySelector('main .table')?.getAttribute('aria-rowcount') === '%d'`,
+		n+1))
 }
 
 // noteTicks has the page note when it first shows a message with a status.
@@ -58,7 +59,8 @@ const noteTicks = `(() => {
 	const look = () => { for (const row of document.querySelectorAll('main tbody tr[data-key]')) {
 		window.seen[row.dataset.key + ' ' + row.querySelector('[data-status]')?.dataset.status] ??= Date.now();
 	} };
-	new MutationObserver(look).observe(document.querySelector('main'), { subtree: true, childList: true, attributes: true, characterData: true });
+	const all = { subtree: true, childList: true, attributes: true, characterData: true };
+	new MutationObserver(look).observe(document.querySelector('main'), all);
 	return null;
 })()`
 
@@ -93,7 +95,7 @@ func TestTicks(t *testing.T) {
 	p.see("None of the latest 5 messages failed.")
 }
 
-// TestBurst holds that whoever types is not disturbed by a crowd of events, and that none is lost.
+// TestBurst checks that a burst of events does not disturb typing, and that none is lost.
 func TestBurst(t *testing.T) {
 	t.Parallel()
 	const messages = 700 // each is sent, delivered and read
@@ -107,7 +109,8 @@ func TestBurst(t *testing.T) {
 	for worker := range 7 {
 		senders.Go(func() {
 			for i := range messages / 7 {
-				_, err := c.TryCall("POST", "/api/send-message/text", fmt.Sprintf(`{"contact_id":"%s@c.us","message":"promo %d-%d"}`, ayu, worker, i), parleytest.With("Prefer", "respond-async"))
+				_, err := c.TryCall("POST", "/api/send-message/text", fmt.Sprintf(`{"contact_id":"%s@c.us","message":"promo %d-%d"}`, ayu, worker, i),
+					parleytest.With("Prefer", "respond-async"))
 				if err != nil {
 					t.Error(err)
 				}
@@ -283,9 +286,10 @@ func TestMessageDrawer(t *testing.T) {
 	p.press("]")
 	p.press("]")
 	p.see("Read by Ayu")
-	p.until("every step is told", `['PENDING', 'SENT', 'DELIVERED', 'READ'].every((status) => document.querySelector('.line [data-status=' + status + ']'))`)
+	p.until("every step is shown",
+		`['PENDING', 'SENT', 'DELIVERED', 'READ'].every((status) => document.querySelector('.line [data-status=' + status + ']'))`)
 	p.see("Request id")
-	p.until("who was told is told", `document.querySelectorAll('.caused li').length >= 4`)
+	p.until("the deliveries are shown", `document.querySelectorAll('.caused li').length >= 4`)
 	p.accessible()
 
 	// Under the mask nothing of it is read over a shoulder.
@@ -322,11 +326,15 @@ func TestSendFromHere(t *testing.T) {
 	p.click("button", "Send")
 	p.until("the number is wrong", `document.querySelector('[name=to][aria-invalid=true]')`)
 	p.see("Enter the number with its country code, for example +62 812-3456-7890.")
-	p.until("it is said once, and in no other words", `document.querySelectorAll('dialog .wrong').length === 1 && !document.querySelector('dialog .note.bad') && !document.querySelector('dialog').innerText.includes('@c.us')`)
+	p.until("it is said once, and in no other words",
+		`document.querySelectorAll('dialog .wrong').length === 1 && !document.querySelector('dialog .note.bad') && `+
+			`!document.querySelector('dialog').innerText.includes('@c.us')`)
 	p.fill("Contact", "+62 812-3456-7890")
 	p.until("the number is right", `!document.querySelector('[name=to][aria-invalid=true]')`)
 	p.click("button", "Send")
-	p.until("the text is missing, which is said once", `document.querySelector('[name=message][aria-invalid=true]') && document.querySelectorAll('dialog .wrong').length === 1 && !document.querySelector('dialog .note.bad')`)
+	p.until("the text is missing, which is said once",
+		`document.querySelector('[name=message][aria-invalid=true]') && document.querySelectorAll('dialog .wrong').length === 1 && `+
+			`!document.querySelector('dialog .note.bad')`)
 	p.fill("Text", `<script>alert(1)</script> "halo"`)
 	p.click("button", "As code")
 	p.find("dialog", "As code")
@@ -368,7 +376,8 @@ func TestFilterHalfTyped(t *testing.T) {
 	p := c.open("/messages")
 	p.hasRows(1)
 	const top = `document.querySelector('[data-search]').getBoundingClientRect().top`
-	const asked = `performance.getEntriesByType('resource').filter((one) => one.name.includes('/manage/messages?')).map((one) => new URL(one.name).search)`
+	const asked = `performance.getEntriesByType('resource').filter((one) => one.name.includes('/manage/messages?')).map((one) => new ` +
+		`URL(one.name).search)`
 	const q = `new URLSearchParams(location.search).get('q')`
 	was := eval[float64](p, top)
 	p.focus(p.findAny(inputs, "Filter messages"))
@@ -398,7 +407,8 @@ func TestFilterHalfTyped(t *testing.T) {
 	if now := eval[float64](p, top); now != was {
 		t.Errorf("the filter moved from %v to %v", was, now)
 	}
-	if said := eval[string](p, asked+`.filter((one) => /status=DEL(&|$)|status=LOST|after=3(&|$)|contact=6(&|$)/.test(one)).join()`); said != "" {
+	if said := eval[string](p,
+		asked+`.filter((one) => /status=DEL(&|$)|status=LOST|after=3(&|$)|contact=6(&|$)/.test(one)).join()`); said != "" {
 		t.Errorf("the server was asked for %s", said)
 	}
 
@@ -478,7 +488,8 @@ func TestBetween(t *testing.T) {
 	t.Parallel()
 	c := start(t)
 	shop := parleytest.As(c.CreateChannel("cabang-surabaya-timur"))
-	c.Post("/api/send-message/text", `{"contact_id":"6281377700099@c.us","message":"`+strings.Repeat("Panjang sekali. ", 20)+`"}`, shop).Expect(http.StatusOK)
+	c.Post("/api/send-message/text", `{"contact_id":"6281377700099@c.us","message":"`+strings.Repeat("Panjang sekali. ", 20)+`"}`, shop).
+		Expect(http.StatusOK)
 	c.Phone("6281377700098").Becomes(`{"name":"Siti Nurhaliza Kusumaningrum Wijayanti Rahayu"}`)
 	c.say("text", "6281377700098", `"message":"Halo"`)
 	p := c.open("/messages")
@@ -487,7 +498,10 @@ func TestBetween(t *testing.T) {
 			return emulation.SetDeviceMetricsOverride(width, 900, 1, false).Do(ctx)
 		}))
 		p.hasRows(2)
-		p.until(fmt.Sprintf("the number is whole at %d px", width), `[...document.querySelectorAll('.between .mono-num')].every((one) => one.clientWidth > 0 && one.scrollWidth <= one.clientWidth)`)
-		p.until(fmt.Sprintf("all can be told at %d px", width), `[...document.querySelectorAll('.between > span:not(.sr)')].every((one) => one.title && one.clientWidth >= Math.min(one.scrollWidth, 60))`)
+		p.until(fmt.Sprintf("the number is whole at %d px", width),
+			`[...document.querySelectorAll('.between .mono-num')].every((one) => one.clientWidth > 0 && one.scrollWidth <= one.clientWidth)`)
+		p.until(fmt.Sprintf("all are legible at %d px", width),
+			`[...document.querySelectorAll('.between > span:not(.sr)')].every((one) => one.title && one.clientWidth >= Math.min(one.scrollWidth,`+
+				` 60))`)
 	}
 }

@@ -74,8 +74,8 @@ func TestOTPExpires(t *testing.T) {
 	p.see("The code has expired.")
 }
 
-// TestOTPLink logs in by a link: it opens the phone with the prompt typed in, one tap sends it, and the
-// story is told to the callback.
+// TestOTPLink logs in by a link: it opens the phone with the prompt filled in, one tap sends it, and the
+// callback is called.
 func TestOTPLink(t *testing.T) {
 	t.Parallel()
 	c := start(t)
@@ -95,7 +95,7 @@ func TestOTPLink(t *testing.T) {
 	}
 	p.see("Welcome!")
 	if got := <-called; got.Get("status") != "success" || got.Get("session") != "7" || got.Get("contact_id") != ayu+"@c.us" {
-		t.Errorf("the shop was told %v", got)
+		t.Errorf("the shop received %v", got)
 	}
 	p.click("button", "Send it again")
 	c.Phone(ayu).Expect("did not log you in")
@@ -161,6 +161,8 @@ func TestOTPWrongFields(t *testing.T) {
 	p.fill("Callback address", "nowhere")
 	p.allow("422")
 	p.click("button", "Create a link")
-	p.until("the address is wrong, which is said once", `document.querySelector('[name=callback][aria-invalid=true]') && document.querySelectorAll('main .wrong').length === 1 && !document.querySelector('main form .note.bad')`)
+	p.until("the address is wrong, which is said once",
+		`document.querySelector('[name=callback][aria-invalid=true]') && document.querySelectorAll('main .wrong').length === 1 && `+
+			`!document.querySelector('main form .note.bad')`)
 	p.accessible()
 }

@@ -51,5 +51,6 @@ func TestOverviewOfOneChannel(t *testing.T) {
 	p.choose("Channel", "toko")
 	p.see("One problem needs attention.")
 	p.click("link", "Pair")
-	p.until("its page is open, and it is still picked", `location.pathname === '/console/channels/toko/pair' && new URLSearchParams(location.search).get('channel') === 'toko'`)
+	p.until("its page is open, and it is still picked",
+		`location.pathname === '/console/channels/toko/pair' && new URLSearchParams(location.search).get('channel') === 'toko'`)
 }

@@ -23,8 +23,8 @@ import (
 	"parley/internal/store"
 )
 
-// patience is how long something may take to show. Only a program that hangs reaches it.
-const patience = 2 * time.Minute
+// waitLimit is how long something may take to show. Only a program that hangs reaches it.
+const waitLimit = 2 * time.Minute
 
 // console is a gateway and a browser that is signed in to it.
 type console struct {
@@ -135,7 +135,7 @@ func newPage(t *testing.T, url string, ctx context.Context) *tab {
 	return p
 }
 
-// during lends the tab to a part of its test, which is then told what the page does wrong.
+// during lends the tab to a subtest, which reports the errors of the page.
 func (p *tab) during(t *testing.T) *tab {
 	t.Helper()
 	p.finish()
@@ -252,13 +252,14 @@ func (p *tab) rest() {
 	p.t.Helper()
 	p.until("the page has a heading", `document.querySelector('h1')?.innerText`)
 	p.until("the page has loaded", `!document.querySelector('[aria-busy=true], .loading')`)
-	eval[any](p, `document.fonts.ready.then(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))).then(() => null)`)
+	eval[any](p, `document.fonts.ready.then(() => new Promise((done) => requestAnimationFrame(() => `+
+		`requestAnimationFrame(done)))).then(() => null)`)
 }
 
 // until waits for a JavaScript expression to be true. On its way the page may be replaced by another.
 func (p *tab) until(what, expression string) {
 	p.t.Helper()
-	for deadline := time.Now().Add(patience); ; p.breathe() {
+	for deadline := time.Now().Add(waitLimit); ; p.breathe() {
 		met, err := tryEval[bool](p, "!!("+expression+")")
 		if met {
 			return

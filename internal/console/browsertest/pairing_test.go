@@ -130,7 +130,8 @@ func TestPairInHand(t *testing.T) {
 	p.until("in a hand the code comes first", first+` === 'With a code'`)
 	p.click("button", "Show QR code")
 	p.state("qr")
-	p.until("the picture fits", `document.querySelector('.qr').getBoundingClientRect().width >= 264 && document.documentElement.scrollWidth <= innerWidth`)
+	p.until("the picture fits",
+		`document.querySelector('.qr').getBoundingClientRect().width >= 264 && document.documentElement.scrollWidth <= innerWidth`)
 }
 
 // TestPairSteps shows the steps that need an account, or a network, that is not on this machine.
@@ -142,12 +143,14 @@ func TestPairSteps(t *testing.T) {
 	eval[any](p, `(() => {
 		const real = fetch;
 		window.pairing = null;
-		window.fetch = (url, options) => (String(url).endsWith('/pairing') ? Promise.resolve(Response.json({ success: true, data: window.pairing })) : real(url, options));
+		window.fetch = (url, options) => (String(url).endsWith('/pairing')
+			? Promise.resolve(Response.json({ success: true, data: window.pairing })) : real(url, options));
 		return null;
 	})()`)
 	shows := func(fields, state string) {
 		t.Helper()
-		eval[any](p, `window.pairing = { expires_at: null, reason: '', n: 0, of: 0, code: null, qr: [], at: new Date().toISOString(), `+fields+` }, null`)
+		eval[any](p, `window.pairing = { expires_at: null, reason: '', n: 0, of: 0, code: null, qr: [], at: new Date().toISOString(), `+
+			``+fields+` }, null`)
 		p.click("link", "Status")
 		p.click("link", "Pair")
 		p.state(state)

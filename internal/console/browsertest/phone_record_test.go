@@ -51,7 +51,7 @@ func TestPhoneRecords(t *testing.T) {
 	p.press(kb.Enter)
 	p.find("image", "Voice message")
 	p.lost("group", "Record a voice message")
-	var answer *parleytest.Answer
+	var answer *parleytest.Response
 	c.Eventually("the channel got it", func() bool {
 		answer = c.Get("/api/chat/detail?contact_id=" + ayu + "@c.us").Expect(http.StatusOK)
 		return answer.Count("data") == 1
@@ -80,7 +80,8 @@ func TestPhoneRecordsAtMost(t *testing.T) {
 	p := c.open("/phone/" + ayu)
 	p.microphone(chromium.PermissionSettingGranted)
 	// A clock that runs thirty times as fast, for this page alone.
-	eval[any](p, `(() => { const now = performance.now.bind(performance), begin = now(); performance.now = () => begin + (now() - begin) * 30; })()`)
+	eval[any](p, `(() => { const now = performance.now.bind(performance), begin = now(); performance.now = () => begin + (now() - begin) `+
+		`* 30; })()`)
 	p.click("button", "Record a voice message")
 	p.see("Stopped")
 	p.see("1:00 / 1:00")
@@ -99,7 +100,8 @@ func TestPhoneCannotRecord(t *testing.T) {
 	p.see("The browser blocks the microphone on this page.")
 	p.lost("group", "Record a voice message")
 	p.accessible()
-	for name, sentence := range map[string]string{"NotFoundError": "This computer has no microphone.", "NotReadableError": "Another program may be using it."} {
+	for name, sentence := range map[string]string{"NotFoundError": "This computer has no microphone.",
+		"NotReadableError": "Another program may be using it."} {
 		eval[any](p, `void (navigator.mediaDevices.getUserMedia = async () => { throw new DOMException('', '`+name+`'); })`)
 		p.click("button", "Record a voice message")
 		p.see(sentence)

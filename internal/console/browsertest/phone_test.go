@@ -42,15 +42,16 @@ func TestPhoneDrawsEveryKind(t *testing.T) {
 	p.see("Monas")
 	p.see("This message was deleted")
 	p.gone("a slip")
-	p.until("the words are emphasised", `document.querySelector('.body b')?.innerText === 'bold' && document.querySelector('.body i')?.innerText === 'slanted'`)
-	p.until("the reaction stands on it", `document.querySelector('[data-id="`+bare+`"] .reactions')?.innerText === '❤️'`)
+	p.until("the words are emphasised",
+		`document.querySelector('.body b')?.innerText === 'bold' && document.querySelector('.body i')?.innerText === 'slanted'`)
+	p.until("the reaction is on it", `document.querySelector('[data-id="`+bare+`"] .reactions')?.innerText === '❤️'`)
 	p.until("the answer quotes it", `document.querySelector('.own .quoted')?.innerText.includes('Your order is ready.')`)
 	eval[any](p, `document.querySelector('.transcript').scrollTop = 0, null`)
 	p.until("the picture is drawn", `document.querySelector('.picture img')?.naturalWidth > 0`)
 	p.accessible()
 
 	p.click("button", "Morning…")
-	p.until("the vote stands", `document.querySelector('.option[aria-pressed=true]')?.innerText.includes('Morning')`)
+	p.until("the vote is there", `document.querySelector('.option[aria-pressed=true]')?.innerText.includes('Morning')`)
 	p.click("button", "Actions for: Your order is ready.")
 	p.click("button", "Inspect")
 	p.see(`"message_id": "` + last + `"`)
@@ -78,7 +79,7 @@ func TestPhoneAnswers(t *testing.T) {
 
 	p.click("button", "Actions for: Shall we deliver?")
 	p.click("button", "React with 👍")
-	p.until("the reaction stands", `document.querySelector('.theirs .reactions')?.innerText === '👍'`)
+	p.until("the reaction is there", `document.querySelector('.theirs .reactions')?.innerText === '👍'`)
 	p.click("button", "Actions for: Shall we deliver?")
 	p.click("button", "Reply")
 	p.typed("At noon")
@@ -99,9 +100,9 @@ func TestPhoneAnswers(t *testing.T) {
 }
 
 // received waits until the newest message of Ayu's chat is one from the phone with a text.
-func (c *console) received(text string) *parleytest.Answer {
+func (c *console) received(text string) *parleytest.Response {
 	c.t.Helper()
-	var answer *parleytest.Answer
+	var answer *parleytest.Response
 	c.Eventually("the channel got "+text, func() bool {
 		answer = c.Get("/api/chat/detail?limit=1&contact_id=" + ayu + "@c.us").Expect(http.StatusOK)
 		return answer.Text("data.0.body") == text && answer.Text("data.0.from_me") == "false"
@@ -152,7 +153,8 @@ func TestPhoneBehaves(t *testing.T) {
 	p.see("Ayu is offline.")
 	waiting := c.say("text", ayu, `"message":"Are you there?"`)
 	c.status(waiting, "SENT")
-	eval[any](p, `(() => { const reads = document.querySelector('select[name=reads]'); reads.value = 'never'; reads.dispatchEvent(new Event('change', { bubbles: true })); })()`)
+	eval[any](p, `(() => { const reads = document.querySelector('select[name=reads]'); reads.value = 'never'; reads.dispatchEvent(new `+
+		`Event('change', { bubbles: true })); })()`)
 	p.click("checkbox", "Online")
 	p.see("Are you there?")
 	c.status(waiting, "DELIVERED") // and stays so
@@ -245,13 +247,15 @@ func TestPhoneLongChat(t *testing.T) {
 	t.Parallel()
 	c := start(t)
 	for i := range 120 {
-		c.Post("/api/send-message/text", fmt.Sprintf(`{"contact_id":"%s@c.us","message":"Message %d"}`, ayu, i), parleytest.With("Prefer", "respond-async")).Expect(http.StatusOK)
+		c.Post("/api/send-message/text", fmt.Sprintf(`{"contact_id":"%s@c.us","message":"Message %d"}`, ayu, i), parleytest.With("Prefer",
+			"respond-async")).Expect(http.StatusOK)
 	}
 	c.Phone(ayu).Expect("Message 119")
 	p := c.open("/phone/" + ayu)
 	const bubbles = `document.querySelectorAll('.bubble').length`
 	p.until("the newest are there", bubbles+` === 50 && document.querySelector('.bubble:last-child').innerText.includes('Message 119')`)
-	p.until("the newest is in view", `(({scrollHeight, scrollTop, clientHeight}) => scrollHeight - scrollTop - clientHeight < 2)(document.querySelector('.transcript'))`)
+	p.until("the newest is in view",
+		`(({scrollHeight, scrollTop, clientHeight}) => scrollHeight - scrollTop - clientHeight < 2)(document.querySelector('.transcript'))`)
 	eval[any](p, `document.querySelector('.transcript').scrollTop = 0, null`)
 	p.click("button", "Show earlier messages")
 	p.until("there are more", bubbles+` === 100`)
@@ -261,7 +265,8 @@ func TestPhoneLongChat(t *testing.T) {
 	}
 	c.say("text", ayu, `"message":"And one more"`)
 	p.click("button", "One new ↓")
-	p.until("the newest is in view", `(({scrollHeight, scrollTop, clientHeight}) => scrollHeight - scrollTop - clientHeight < 2)(document.querySelector('.transcript'))`)
+	p.until("the newest is in view",
+		`(({scrollHeight, scrollTop, clientHeight}) => scrollHeight - scrollTop - clientHeight < 2)(document.querySelector('.transcript'))`)
 	p.lost("button", "One new ↓")
 }
 
@@ -335,12 +340,14 @@ func TestPhoneMasked(t *testing.T) {
 	p.press(".")
 	p.lost("link", "Zulfikar")
 	p.until("the faces show nothing", `[...document.querySelectorAll('.face:not(.plus)')].every((face) => face.innerText === '•')`)
-	p.until("neither does the field", `document.querySelector('input[name=name]').value === '••••••••' && document.querySelector('input[name=name]').readOnly`)
+	p.until("neither does the field",
+		`document.querySelector('input[name=name]').value === '••••••••' && document.querySelector('input[name=name]').readOnly`)
 	if left := eval[string](p, `document.querySelector('main').innerText.match(/Zul|4711|0098/)?.[0] || ''`); left != "" {
 		t.Errorf("%s is still shown", left)
 	}
 	p.accessible()
 	p.press(".")
 	p.find("link", "Zulfikar")
-	p.until("the field has it again", `document.querySelector('input[name=name]').value === 'Zulfikar' && !document.querySelector('input[name=name]').readOnly`)
+	p.until("the field has it again",
+		`document.querySelector('input[name=name]').value === 'Zulfikar' && !document.querySelector('input[name=name]').readOnly`)
 }

@@ -9,7 +9,7 @@ import (
 	"parley/internal/parleytest"
 )
 
-// TestEveryRecipe runs each recipe as it stands, and each does what it says.
+// TestEveryRecipe runs each recipe unchanged.
 func TestEveryRecipe(t *testing.T) {
 	t.Parallel()
 	c := start(t)
@@ -26,14 +26,16 @@ func TestEveryRecipe(t *testing.T) {
 	}
 	for _, name := range recipes {
 		p.click("link", name)
-		p.until("recipe "+name+" is shown", `document.querySelector('main .card h2').innerText === `+quote(name)+` && !document.querySelector('[data-t=answer]')`)
+		p.until("recipe "+name+" is shown",
+			`document.querySelector('main .card h2').innerText === `+quote(name)+` && !document.querySelector('[data-t=answer]')`)
 		for label, file := range files[name] {
 			p.fill(label, file)
 		}
 		p.until("there is something to answer", `!document.querySelector('input[list]') || document.querySelector('input[list]').placeholder`)
 		p.click("button", "Run")
 		p.until("recipe "+name+" has an answer", `document.querySelector('[data-t=answer]')`)
-		if answer := eval[string](p, `document.querySelector('[data-t=answer]').innerText`); eval[string](p, `document.querySelector('[data-t=answer] .badge').innerText`) != "200" {
+		if answer := eval[string](p, `document.querySelector('[data-t=answer]').innerText`); eval[string](p,
+			`document.querySelector('[data-t=answer] .badge').innerText`) != "200" {
 			t.Errorf("%s is answered with %s", name, answer)
 		}
 	}
@@ -49,7 +51,8 @@ func TestRecipe(t *testing.T) {
 	p.allow("422")
 	p.fill("To", "12")
 	p.press(kb.Enter, input.ModifierCtrl)
-	p.until("the field is wrong and has the focus", `document.activeElement.name === 'contact_id' && document.activeElement.ariaInvalid === 'true'`)
+	p.until("the field is wrong and has the focus",
+		`document.activeElement.name === 'contact_id' && document.activeElement.ariaInvalid === 'true'`)
 	p.see(`"errors": {`)
 	p.fill("To", ayu)
 	p.fill("Text", "Rp 5.000, 'murah' <b>")

@@ -76,7 +76,8 @@ func (p *tab) downloads(act func()) []byte {
 	p.t.Helper()
 	dir, saved := p.t.TempDir(), make(chan string, 1)
 	p.must(do(p.ctx, func(ctx context.Context) error {
-		return downloading.SetDownloadBehavior(downloading.SetDownloadBehaviorBehaviorAllowAndName).WithBrowserContextID(chromedp.FromContext(ctx).BrowserContextID).
+		return downloading.SetDownloadBehavior(downloading.SetDownloadBehaviorBehaviorAllowAndName).
+			WithBrowserContextID(chromedp.FromContext(ctx).BrowserContextID).
 			WithDownloadPath(dir).WithEventsEnabled(true).Do(ctx)
 	}))
 	ctx, cancel := context.WithCancel(p.ctx)
@@ -95,7 +96,7 @@ func (p *tab) downloads(act func()) []byte {
 		content, err := os.ReadFile(filepath.Join(dir, name))
 		p.must(err)
 		return content
-	case <-time.After(patience):
+	case <-time.After(waitLimit):
 		p.fail("nothing was downloaded")
 		return nil
 	}

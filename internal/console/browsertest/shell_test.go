@@ -65,7 +65,8 @@ func TestRestart(t *testing.T) {
 	p.until("the page says that it is not live", `document.documentElement.dataset.live === 'off'`)
 	// A request notices it later than the stream did. The dot and the sentence tell of the same moment still.
 	p.until("what is shown is old", `document.querySelector('[data-t=live]').innerText.includes('stale')`)
-	eval[any](p, `import(document.querySelector('script[type=module]').src.replace('app.js', 'api.js')).then(({ api }) => api.get('/manage/server')).catch(() => null)`)
+	eval[any](p, `import(document.querySelector('script[type=module]').src.replace('app.js', 'api.js')).then(({ api }) => `+
+		`api.get('/manage/server')).catch(() => null)`)
 	p.until("the dot and the page agree", `(() => {
 		const since = document.querySelector('[data-t=live]').innerText.match(/stale since (.*)/)?.[1];
 		return since && document.querySelector('main').innerText.includes('No response from the server since ' + since + '.');
@@ -94,7 +95,7 @@ func TestKeys(t *testing.T) {
 	p.press("y")
 	p.see("Copied code")
 	p.focus(p.findAny(inputs, "Name"))
-	p.press(kb.Escape) // whoever types does not lose it
+	p.press(kb.Escape) // typed text is not lost
 	if at := eval[string](p, `location.pathname`); at != "/console/channels/demo/settings" {
 		t.Errorf("Escape in a field led to %s", at)
 	}
@@ -112,12 +113,14 @@ func TestPaletteNames(t *testing.T) {
 	p := c.open("/")
 	p.press("k", input.ModifierCtrl)
 	p.find("option", "متجر حيفا +62 812-9000-4711…")
-	p.until("what belongs to a name stands right of it", `[...document.querySelectorAll('.palette [role=option]')].filter((one) => one.innerText.includes('حيفا')).length === 2
+	p.until("what belongs to a name is right of it", `[...document.querySelectorAll('.palette [role=option]')]
+		.filter((one) => one.innerText.includes('حيفا')).length === 2
 		&& [...document.querySelectorAll('.palette [role=option]')].filter((one) => one.innerText.includes('4711')).every((one) => {
 			const [label, more] = [...one.querySelectorAll('bdi')].map((bdi) => bdi.getBoundingClientRect());
 			return label.left < 140 + document.querySelector('.palette').getBoundingClientRect().left && label.right <= more.left;
 		})`)
-	p.until("a long text leaves room for whose it is", `[...document.querySelectorAll('.palette [role=option]')].filter((one) => one.innerText.includes('Halo Kak')).every((one) => {
+	p.until("a long text leaves room for whose it is", `[...document.querySelectorAll('.palette [role=option]')]
+		.filter((one) => one.innerText.includes('Halo Kak')).every((one) => {
 		const more = one.querySelector('.muted');
 		return more.innerText.includes('demo') && more.clientWidth >= 100 && more.scrollWidth <= more.clientWidth;
 	})`)
@@ -128,7 +131,8 @@ func TestPaletteNames(t *testing.T) {
 func TestMaskOfNames(t *testing.T) {
 	t.Parallel()
 	c := start(t)
-	c.Post("/api/manage/channels", `{"code":"toko","name":"Toko Rahasia","network":"sandbox"}`, parleytest.As(c.Admin)).Expect(http.StatusCreated)
+	c.Post("/api/manage/channels", `{"code":"toko","name":"Toko Rahasia","network":"sandbox"}`, parleytest.As(c.Admin)).
+		Expect(http.StatusCreated)
 	p := c.open("/messages")
 	p.until("the picker has the name", `document.querySelector('.picker').textContent.includes('Rahasia')`)
 	p.press(".")

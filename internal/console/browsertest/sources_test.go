@@ -1,14 +1,21 @@
 package browsertest
 
 import (
+	"context"
 	"encoding/json"
+	"io"
 	"io/fs"
+	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
 	"github.com/evanw/esbuild/pkg/api"
 )
 
@@ -148,7 +155,8 @@ func TestSizeBudget(t *testing.T) {
 // and addresses of others. The policy of the pages stops most of it; here it is found before it is run.
 func TestNothingDangerous(t *testing.T) {
 	t.Parallel()
-	banned := regexp.MustCompile(`\b(innerHTML|outerHTML|insertAdjacentHTML|dangerouslySetInnerHTML|srcdoc|createContextualFragment|setHTMLUnsafe|parseHTMLUnsafe)\b` +
+	banned := regexp.MustCompile(`\b(innerHTML|outerHTML|insertAdjacentHTML|dangerouslySetInnerHTML|srcdoc|createContextualFragment` +
+		`|setHTMLUnsafe|parseHTMLUnsafe)\b` +
 		`|\bdocument\.write|\beval\(|\bnew Function\b|\bjavascript:|https?://|<style|\sstyle="|\son[a-z]+="`)
 	for name, body := range own(t, ".js", ".css", ".html") {
 		for number, line := range strings.Split(string(body), "\n") {
@@ -163,4 +171,94 @@ func TestNothingDangerous(t *testing.T) {
 			t.Errorf("%s has %q", name, found)
 		}
 	}
+}
+
+// served fetches what the server makes of a file of the front end; encoding is gzip or identity.
+func (c *console) served(build, name, encoding string) []byte {
+	c.t.Helper()
+	status, body := c.fetch("/console/"+build+"/"+name, encoding)
+	if status != http.StatusOK {
+		c.t.Fatalf("%s: answer %d", name, status)
+	}
+	return body
+}
+
+var namesBuild = regexp.MustCompile(`data-build="(\w+)"`)
+
+// build is the name under which the files stand.
+func (c *console) build() string {
+	c.t.Helper()
+	_, frame := c.fetch("/console/login", "identity")
+	found := namesBuild.FindSubmatch(frame)
+	if found == nil {
+		c.t.Fatalf("the frame names no build: %s", frame)
+	}
+	return string(found[1])
+}
+
+func (c *console) fetch(path, encoding string) (status int, body []byte) {
+	c.t.Helper()
+	r, err := http.NewRequestWithContext(c.t.Context(), http.MethodGet, c.URL+path, nil)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	r.Header.Set("Accept-Encoding", encoding)
+	answer, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if body, err = io.ReadAll(answer.Body); err != nil {
+		c.t.Fatal(err)
+	}
+	return answer.StatusCode, body
+}
+
+var preloads = regexp.MustCompile(`<link rel="(?:module)?preload"[^>]* href="([^"]+)"`)
+
+// TestPreloaded holds that the frame names exactly the modules that every page loads, so that a browser asks for them at
+// once: else each would be known only when the one that imports it is there.
+func TestPreloaded(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	_, frame := c.fetch("/console/login", "identity")
+	named := map[string]bool{}
+	for _, found := range preloads.FindAllSubmatch(frame, -1) {
+		named[strings.TrimPrefix(string(found[1]), "/console/"+c.build()+"/")] = true
+	}
+	want := map[string]bool{"i18n/en.json": true}
+	needs(modules(t), "app.js", want)
+	if !maps.Equal(named, want) {
+		t.Errorf("the frame names %q, and every page loads %q", slices.Sorted(maps.Keys(named)), slices.Sorted(maps.Keys(want)))
+	}
+}
+
+// TestInstall has the browser judge whether the console can be installed as an app. In windows that
+// forget everything, as those of the other tests are, nothing can be installed.
+func TestInstall(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	lasting, closeTab := chromedp.NewContext(browser)
+	t.Cleanup(closeTab)
+	p := newPage(t, c.URL, lasting)
+	c.signIn(p)
+	p.visit("/")
+	p.must(do(p.ctx, func(ctx context.Context) error {
+		url, problems, _, _, err := page.GetAppManifest().Do(ctx)
+		if err != nil {
+			return err
+		}
+		if url != c.URL+"/console/manifest.webmanifest" {
+			t.Errorf("the manifest is at %q", url)
+		}
+		for _, problem := range problems {
+			t.Errorf("the manifest: %s", problem.Message)
+		}
+		reasons, err := page.GetInstallabilityErrors().Do(ctx)
+		for _, r := range reasons {
+			t.Errorf("it cannot be installed: %s", r.ErrorID)
+		}
+		return err
+	}))
+	c.open("/phone?window=1").find("region", "Phone of Ayu") // where the app's menu leads
 }

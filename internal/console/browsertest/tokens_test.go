@@ -26,7 +26,8 @@ func TestTokenLife(t *testing.T) {
 	shown := eval[[]string](p, `[...document.querySelectorAll('dialog pre')].map((pre) => pre.innerText)`)
 	token := shown[0]
 	c.Get("/api/channel/health", parleytest.As(token)).Expect(http.StatusOK)
-	if rest := strings.Join(shown[1:], "\n"); strings.Contains(rest, token) || !strings.Contains(rest, "PARLEY_TOKEN=•") || !strings.Contains(rest, "gh secret set PARLEY_TOKEN") {
+	if rest := strings.Join(shown[1:], "\n"); strings.Contains(rest, token) || !strings.Contains(rest, "PARLEY_TOKEN=•") ||
+		!strings.Contains(rest, "gh secret set PARLEY_TOKEN") {
 		t.Errorf("beside the token is shown:\n%s", rest)
 	}
 

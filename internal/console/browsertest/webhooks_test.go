@@ -20,7 +20,7 @@ import (
 	"parley/internal/store"
 )
 
-// receiver is an address that takes events, or answers with whatever status it is told to.
+// receiver is a webhook that responds with a given status.
 type receiver struct {
 	*httptest.Server
 	status, got atomic.Int64
@@ -40,7 +40,8 @@ func newReceiver(t *testing.T, status int64) *receiver {
 
 func (c *console) addWebhook(url string) (id string) {
 	c.t.Helper()
-	return c.Post("/api/manage/webhooks", `{"url":"`+url+`","events":["message.received"]}`, parleytest.As(c.Admin)).Expect(http.StatusCreated).Text("data.id")
+	return c.Post("/api/manage/webhooks", `{"url":"`+url+`","events":["message.received"]}`, parleytest.As(c.Admin)).
+		Expect(http.StatusCreated).Text("data.id")
 }
 
 // lostDeliveries stores deliveries that have failed for good, as those of a night without the receiver.
@@ -51,14 +52,16 @@ func (c *console) lostDeliveries(webhook string, n int) {
 			var all []parley.Delivery
 			for i := range n {
 				at := time.Now().Add(-time.Duration(n-i) * time.Second).Truncate(time.Millisecond)
-				event := parley.NewOTPEvent(parley.OTPFailed, "otp_x", app.DemoChannel, parley.ContactOf(fmt.Sprintf("62812%08d", i)), "wrong_sender", at)
+				event := parley.NewOTPEvent(parley.OTPFailed, "otp_x", app.DemoChannel, parley.ContactOf(fmt.Sprintf("62812%08d", i)), "wrong_sender",
+					at)
 				if err := tx.AddEvent(ctx, event); err != nil {
 					return err
 				}
 				d := parley.NewDelivery(event, parley.WebhookID(webhook))
 				d.CreatedAt = at
 				d.TriedAt, d.EndedAt, d.Took, d.Attempts = at, at, 84*time.Millisecond, 10
-				d.State, d.Code, d.Problem, d.Answer = parley.DeliveryFailed, 503, "http_status: The server answered 503 Service Unavailable.", "<b>out to lunch</b>"
+				d.State, d.Code, d.Problem, d.Answer = parley.DeliveryFailed, 503, "http_status: The server answered 503 Service Unavailable.",
+					"<b>out to lunch</b>"
 				all = append(all, d)
 			}
 			return tx.AddDeliveries(ctx, all)
@@ -101,7 +104,8 @@ func TestWebhook(t *testing.T) {
 	p.see("<b>out to lunch</b>")
 	p.accessible()
 	hook.status.Store(200)
-	on[any](p, "combobox", "Event", `function() { this.value = 'message.received'; this.dispatchEvent(new Event('change', { bubbles: true })); return null; }`)
+	on[any](p, "combobox", "Event",
+		`function() { this.value = 'message.received'; this.dispatchEvent(new Event('change', { bubbles: true })); return null; }`)
 	before := hook.got.Load()
 	p.click("button", "Send test event")
 	p.see("message.received triggered")
@@ -109,7 +113,8 @@ func TestWebhook(t *testing.T) {
 
 	// The secret, and a new one.
 	secret := func() string {
-		return eval[string](p, `[...document.querySelectorAll('.drawer code')].map((code) => code.innerText).find((text) => text.startsWith('whsec_'))`)
+		return eval[string](p,
+			`[...document.querySelectorAll('.drawer code')].map((code) => code.innerText).find((text) => text.startsWith('whsec_'))`)
 	}
 	p.click("button", "Reveal")
 	p.see("whsec_")
@@ -163,11 +168,12 @@ func TestReplayMany(t *testing.T) {
 	p.click("button", "Replay")
 	p.see("Done: 320 of 320 resent.")
 	p.accessible()
-	c.Eventually("all are told", func() bool { return hook.got.Load() == lost })
+	c.Eventually("all are delivered", func() bool { return hook.got.Load() == lost })
 	p.click("button", "Close")
 	p.see("None failed.")
 	p.click("link", "Show all")
-	p.until("all are delivered", `document.querySelectorAll('main [data-state=delivered]').length >= 50 && !document.querySelector('main [data-state=failed]')`)
+	p.until("all are delivered",
+		`document.querySelectorAll('main [data-state=delivered]').length >= 50 && !document.querySelector('main [data-state=failed]')`)
 }
 
 // TestDelivery looks at one delivery: what was sent, what came back, and that its signature can be checked.
@@ -191,7 +197,8 @@ func TestDelivery(t *testing.T) {
 	for _, language := range []string{"JavaScript", "PHP", "Python", "Go", "Shell"} {
 		p.click("tab", language)
 		p.until("it is shown in "+language, `document.querySelector('[role=tabpanel]').getAttribute('aria-label') === `+quote(language))
-		if code := eval[string](p, `document.querySelector('[role=tabpanel] code').innerText`); !strings.Contains(code, "WEBHOOK_SECRET") || !strings.Contains(code, "evt_") {
+		if code := eval[string](p, `document.querySelector('[role=tabpanel] code').innerText`); !strings.Contains(code, "WEBHOOK_SECRET") ||
+			!strings.Contains(code, "evt_") {
 			t.Errorf("%s: %s", language, code)
 		}
 	}
@@ -232,7 +239,9 @@ func TestDelivery(t *testing.T) {
 func TestCallbackInList(t *testing.T) {
 	t.Parallel()
 	c, site := start(t), newReceiver(t, 200)
-	asked := c.Post("/api/otp/link/request", fmt.Sprintf(`{"contact_id":"%s@c.us","expires":300,"name":"Toko Ayu","callback":{"success":"%[2]s/ok","failed":"%[2]s/no"}}`, ayu, site.URL)).Expect(http.StatusOK)
+	asked := c.Post("/api/otp/link/request",
+		fmt.Sprintf(`{"contact_id":"%s@c.us","expires":300,"name":"Toko Ayu","callback":{"success":"%[2]s/ok","failed":"%[2]s/no"}}`, ayu,
+			site.URL)).Expect(http.StatusOK)
 	c.Post("/api/sandbox/phones/"+ayu+"/open", fmt.Sprintf(`{"link":%q}`, asked.Text("data.link"))).Expect(http.StatusOK)
 	c.Eventually("the site is called", func() bool { return site.got.Load() > 0 })
 	p := c.open("/webhooks/deliveries")
@@ -265,7 +274,8 @@ func TestFailingWebhook(t *testing.T) {
 	p.until("the tile warns", `document.querySelector('.tile.warn')?.innerText.includes('Webhooks delivered')`)
 	p.accessible()
 	p.click("link", "See webhook")
-	p.until("the webhook is open, and the channel is still picked", `/webhook=whk_/.test(location.search) && /channel=demo/.test(location.search)`)
+	p.until("the webhook is open, and the channel is still picked",
+		`/webhook=whk_/.test(location.search) && /channel=demo/.test(location.search)`)
 	p.see("failed, since")
 	p.until("the list says what was answered", `(() => {
 		const row = document.querySelector('main tbody tr[data-key]')?.innerText || '';

@@ -51,9 +51,12 @@ func (c *console) populate() (message string) {
 	if codes := c.Phone(ayu).Expect("Toko Ayu").Codes; len(codes) > 0 {
 		c.Post("/api/otp/code/validate", `{"contact_id":"`+ayu+`@c.us","code":"`+codes[0]+`"}`).Expect(http.StatusOK)
 	}
-	c.Post("/api/otp/link/request", fmt.Sprintf(`{"contact_id":"%s@c.us","expires":300,"name":"Toko Ayu","callback":{"success":"%[2]s/ok","failed":"%[2]s/no"}}`, budi, files)).Expect(http.StatusOK)
+	c.Post("/api/otp/link/request",
+		fmt.Sprintf(`{"contact_id":"%s@c.us","expires":300,"name":"Toko Ayu","callback":{"success":"%[2]s/ok","failed":"%[2]s/no"}}`, budi,
+			files)).Expect(http.StatusOK)
 
-	for _, token := range []string{`{"kind":"channel","channel":"toko","name":"Kasir di depan"}`, `{"kind":"global","name":"CRM"}`, `{"kind":"admin","name":"Terraform"}`} {
+	for _, token := range []string{`{"kind":"channel","channel":"toko","name":"Kasir di depan"}`, `{"kind":"global","name":"CRM"}`,
+		`{"kind":"admin","name":"Terraform"}`} {
 		c.Post("/api/manage/tokens", token, admin).Expect(http.StatusCreated)
 	}
 	return first

@@ -29,7 +29,8 @@ func TestEveryAnswer(t *testing.T) {
 func requestIDs(t *testing.T, e *parleytest.Env) {
 	own := regexp.MustCompile(`^req_[0-9a-f]{24}$`)
 	seen := map[string]bool{}
-	for _, path := range []string{"/api/channel/health", "/api/chat/detail", "/api/nowhere", "/livez", "/docs", "/openapi.json", "/.well-known/jwks.json", "/none"} {
+	for _, path := range []string{"/api/channel/health", "/api/chat/detail", "/api/nowhere", "/livez", "/docs", "/openapi.json",
+		"/.well-known/jwks.json", "/none"} {
 		id := e.Get(path).Header.Get("X-Request-Id")
 		if !own.MatchString(id) || seen[id] {
 			t.Errorf("%s: id %q", path, id)
@@ -83,12 +84,13 @@ func timesEverywhere(t *testing.T, e *parleytest.Env) {
 			}
 		}
 	}
-	for _, a := range []*parleytest.Answer{
+	for _, a := range []*parleytest.Response{
 		sent,
 		e.Put("/api/send-message/reaction", `{"message_id":"`+received+`","reaction":"👍"}`),
 		e.Post("/api/send-message/seen", `{"message_id":"`+received+`"}`),
 		e.Delete("/api/send-message/delete?message_id=" + sent.Text("data.message_id")),
-		e.Get("/api/chat"), e.Get("/api/chat/detail?contact_id=" + number + "@c.us"), e.Post("/api/chat/archive", `{"contact_id":"`+number+`@c.us"}`),
+		e.Get("/api/chat"), e.Get("/api/chat/detail?contact_id=" + number + "@c.us"), e.Post("/api/chat/archive",
+			`{"contact_id":"`+number+`@c.us"}`),
 		e.Get("/api/groups"), e.Get("/api/contact"), e.Get("/api/contact/info?contact_id=" + number + "@c.us"), e.Get("/api/channel/health"),
 		e.Get("/api/sandbox/phones/" + number + "/messages"), e.Phone(number).Types("Bye"), e.Post("/api/sandbox/clock", `{"advance":1}`),
 		e.Get("/api/manage/channels", parleytest.As(e.Admin)), e.Get("/api/manage/tokens", parleytest.As(e.Admin)),
@@ -107,7 +109,7 @@ func timesEverywhere(t *testing.T, e *parleytest.Env) {
 // securityHeaders checks what every answer carries, whatever became of the request.
 func securityHeaders(t *testing.T, e *parleytest.Env) {
 	admin := parleytest.As(e.Admin)
-	for status, a := range map[int]*parleytest.Answer{
+	for status, a := range map[int]*parleytest.Response{
 		200: e.Get("/api/channel/health"),
 		201: e.Post("/api/manage/tokens", `{"kind":"global"}`, admin),
 		400: e.Post(sendText, `[]`),
@@ -136,18 +138,20 @@ func securityHeaders(t *testing.T, e *parleytest.Env) {
 	}
 	wantHeader(t, e.Get("/api/contact"), "Cache-Control", "no-store")
 	wantHeader(t, e.Post("/api/send-message/typing", `{"contact_id":"6281400000008@c.us"}`), "X-Content-Type-Options", "nosniff")
-	for _, path := range []string{"/livez", "/readyz", "/metrics", "/openapi.json", "/docs", "/docs/init.js", "/.well-known/jwks.json", "/nowhere"} {
+	for _, path := range []string{"/livez", "/readyz", "/metrics", "/openapi.json", "/docs", "/docs/init.js", "/.well-known/jwks.json",
+		"/nowhere"} {
 		a := e.Get(path, parleytest.As(""))
 		wantHeader(t, a, "X-Content-Type-Options", "nosniff")
 		wantHeader(t, a, "Referrer-Policy", "no-referrer")
 		wantHeader(t, a, "Server", "")
-		if policy := a.Header.Get("Content-Security-Policy"); !strings.Contains(policy, "default-src 'none'") || !strings.Contains(policy, "frame-ancestors 'none'") {
+		if policy := a.Header.Get("Content-Security-Policy"); !strings.Contains(policy, "default-src 'none'") || !strings.Contains(policy,
+			"frame-ancestors 'none'") {
 			t.Errorf("%s: Content-Security-Policy %q", path, policy)
 		}
 	}
 }
 
-func wantHeader(t *testing.T, a *parleytest.Answer, name, want string) {
+func wantHeader(t *testing.T, a *parleytest.Response, name, want string) {
 	t.Helper()
 	if got := strings.Join(a.Header.Values(name), "|"); got != want {
 		t.Errorf("%s (%d): %s is %q, want %q", a.Request, a.Status, name, got, want)
@@ -158,7 +162,8 @@ func wantHeader(t *testing.T, a *parleytest.Answer, name, want string) {
 func referencesToNothing(t *testing.T, e *parleytest.Env) {
 	other := e.CreateChannel("references")
 	sent := e.Post(sendText, textTo("6281400000009"), parleytest.As(other)).Expect(http.StatusOK)
-	for _, id := range []string{sent.Text("data.message_id"), sent.Text("data.id"), "true_6281400000009@c.us_3EB0000000000000000000", "3EB0000000000000000000"} {
+	for _, id := range []string{sent.Text("data.message_id"), sent.Text("data.id"), "true_6281400000009@c.us_3EB0000000000000000000",
+		"3EB0000000000000000000"} {
 		e.Put("/api/send-message/reaction", `{"message_id":"`+id+`","reaction":"👍"}`).ExpectFields("message_id")
 		e.Put("/api/send-message/star", `{"message_id":"`+id+`","starred":true}`).ExpectFields("message_id")
 		e.Post("/api/send-message/seen", `{"message_id":"`+id+`"}`).ExpectFields("message_id")
@@ -177,7 +182,8 @@ func referencesToNothing(t *testing.T, e *parleytest.Env) {
 // envelopes checks the form of what succeeds.
 func envelopes(t *testing.T, e *parleytest.Env) {
 	for path, more := range map[string][]string{
-		"/api/channel/health": nil, "/api/chat": {"meta"}, "/api/groups": {"meta"}, "/api/contact": {"meta"}, "/api/sandbox/phones": nil, "/api/sandbox/cursor": nil,
+		"/api/channel/health": nil, "/api/chat": {"meta"}, "/api/groups": {"meta"}, "/api/contact": {"meta"}, "/api/sandbox/phones": nil,
+		"/api/sandbox/cursor":                            nil,
 		"/api/chat/detail?contact_id=6281400000010@c.us": {"meta"}, "/api/contact/picture?contact_id=6281400000010@c.us": nil,
 		"/api/channel/check-phone-number?phone=6281400000010": nil, "/api/sandbox/phones/6281400000010/messages": {"meta"},
 	} {

@@ -38,7 +38,8 @@ func operations(t testing.TB) []operation {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fill := strings.NewReplacer("{code}", "nobody", "{id}", "tok_unknown", "{number}", "6281500000001", "{file}", "style.css", "{message_id}", "3EB0C4312F6A1D2E9B8870")
+	fill := strings.NewReplacer("{code}", "nobody", "{id}", "tok_unknown", "{number}", "6281500000001", "{file}", "style.css",
+		"{message_id}", "3EB0C4312F6A1D2E9B8870")
 	var list []operation
 	for _, path := range slices.Sorted(maps.Keys(doc.Paths.Map())) {
 		item := doc.Paths.Value(path)
@@ -188,8 +189,8 @@ var (
 	stranger  = verdict{http.StatusUnauthorized, badToken, "not valid on this server"}
 	expired   = verdict{http.StatusUnauthorized, badToken, "expired"}
 	forbidden = verdict{http.StatusForbidden, notPermitted, ""}
-	noLink    = verdict{http.StatusUnauthorized, noToken, "This link is not good"}
-	badLink   = verdict{http.StatusUnauthorized, badToken, "This link is not good"}
+	noLink    = verdict{http.StatusUnauthorized, noToken, "This link is invalid"}
+	badLink   = verdict{http.StatusUnauthorized, badToken, "This link is invalid"}
 	nameOne   = verdict{http.StatusBadRequest, "", "X-Channel"}
 	may       = verdict{}
 )
@@ -256,15 +257,21 @@ func actors(t *testing.T, e *parleytest.Env) []actor {
 		with("another issuer", own.token(map[string]any{"iss": "somebody"}), stranger),
 		with("of another channel, naming ours", other, forbidden, parleytest.On("demo")),
 		with("of our channel, naming another", e.Token, forbidden, parleytest.On("other")),
-		{name: "token in the query", options: []parleytest.Option{parleytest.As("")}, query: "access_token=" + e.Token, channel: nobody, global: nobody, admin: nobody},
+		{name: "token in the query", options: []parleytest.Option{parleytest.As("")}, query: "access_token=" + e.Token, channel: nobody,
+			global: nobody, admin: nobody},
 		{name: "of another channel", options: []parleytest.Option{parleytest.As(other)}, channel: may, global: forbidden, admin: forbidden},
 		{name: "channel", options: []parleytest.Option{parleytest.As(e.Token)}, channel: may, global: forbidden, admin: forbidden},
-		{name: "channel, naming itself", options: []parleytest.Option{parleytest.As(e.Token), parleytest.On("demo")}, channel: may, global: forbidden, admin: forbidden},
-		{name: "global, naming none of several", options: []parleytest.Option{parleytest.As(e.Global)}, channel: nameOne, global: may, admin: forbidden},
-		{name: "global", options: []parleytest.Option{parleytest.As(e.Global), parleytest.On("other")}, channel: may, global: may, admin: forbidden},
-		{name: "global, naming nobody", options: []parleytest.Option{parleytest.As(e.Global), parleytest.On("nobody")}, channel: nameOne, global: nameOne, admin: forbidden},
+		{name: "channel, naming itself", options: []parleytest.Option{parleytest.As(e.Token), parleytest.On("demo")}, channel: may,
+			global: forbidden, admin: forbidden},
+		{name: "global, naming none of several", options: []parleytest.Option{parleytest.As(e.Global)}, channel: nameOne, global: may,
+			admin: forbidden},
+		{name: "global", options: []parleytest.Option{parleytest.As(e.Global), parleytest.On("other")}, channel: may, global: may,
+			admin: forbidden},
+		{name: "global, naming nobody", options: []parleytest.Option{parleytest.As(e.Global), parleytest.On("nobody")}, channel: nameOne,
+			global: nameOne, admin: forbidden},
 		{name: "admin", options: []parleytest.Option{parleytest.As(e.Admin)}, channel: forbidden, global: forbidden, admin: may},
-		{name: "admin, naming a channel", options: []parleytest.Option{parleytest.As(e.Admin), parleytest.On("demo")}, channel: forbidden, global: forbidden, admin: may},
+		{name: "admin, naming a channel", options: []parleytest.Option{parleytest.As(e.Admin), parleytest.On("demo")}, channel: forbidden,
+			global: forbidden, admin: may},
 	}
 	return list
 }

@@ -113,7 +113,8 @@ func readBadArchiving(t *testing.T, e *parleytest.Env) {
 		for _, value := range []string{`null`, `1`, `true`, `[]`, `{}`, `["6281234567890@c.us"]`} {
 			e.Post(path, `{"contact_id":`+value+`}`).ExpectFields("contact_id")
 		}
-		for _, id := range []string{"", "6281234567890", "1234@c.us", strings.Repeat("1", 46) + "@c.us", "6281234567890@x.us", "6281234567890@c.us\n"} {
+		for _, id := range []string{"", "6281234567890", "1234@c.us", strings.Repeat("1", 46) + "@c.us", "6281234567890@x.us",
+			"6281234567890@c.us\n"} {
 			e.Post(path, `{"contact_id":`+quoted(id)+`}`).ExpectFields("contact_id")
 		}
 		e.Post(path, `{"contact_id":"120363020000000001@g.us"}`).ExpectFields("contact_id").ExpectError(422, "group")

@@ -15,9 +15,10 @@ import (
 
 const foundMessages = "/api/manage/messages"
 
-var foundKeys = []string{"channel", "message_id", "id", "contact_id", "name", "from_me", "type", "body", "status", "error", "timestamp", "updated_at", "request_id", "otp"}
+var foundKeys = []string{"channel", "message_id", "id", "contact_id", "name", "from_me", "type", "body", "status", "error", "timestamp",
+	"updated_at", "request_id", "otp"}
 
-// TestFoundMessages holds the search for messages, and what is told of one, to the contract.
+// TestFoundMessages checks the search for messages and the details of one.
 func TestFoundMessages(t *testing.T) {
 	e := parleytest.Start(t)
 	for name, test := range map[string]func(*testing.T, *parleytest.Env, parleytest.Option){
@@ -41,12 +42,13 @@ func findFiltered(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 	as := parleytest.As(token)
 	phone := e.PhoneOf(token, number)
 	phone.Becomes(`{"name":"Sari"}`)
-	sent := e.Post("/api/send-message/text", `{"contact_id":"`+number+`@c.us","message":"Selamat PAGI"}`, as, parleytest.With("X-Request-Id", "req-filters")).Expect(200)
+	sent := e.Post("/api/send-message/text", `{"contact_id":"`+number+`@c.us","message":"Selamat PAGI"}`, as, parleytest.With("X-Request-Id",
+		"req-filters")).Expect(200)
 	refused := e.Post("/api/send-message/text", `{"contact_id":"99900000000@c.us","message":"nobody"}`, as).Expect(200)
 	phone.Types("makasih")
 	phone.Received("makasih")
 
-	find := func(query string) *parleytest.Answer {
+	find := func(query string) *parleytest.Response {
 		t.Helper()
 		return e.Get(foundMessages+"?channel=filters&"+query, admin).Expect(200)
 	}
@@ -112,9 +114,11 @@ func findFiltered(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 func findPages(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 	token := e.CreateChannel("pages")
 	for i := range 7 {
-		e.Post("/api/send-message/text", fmt.Sprintf(`{"contact_id":"628150000200%d@c.us","message":"m%d"}`, i%2, i), parleytest.As(token)).Expect(200)
+		e.Post("/api/send-message/text", fmt.Sprintf(`{"contact_id":"628150000200%d@c.us","message":"m%d"}`, i%2, i), parleytest.As(token)).
+			Expect(200)
 	}
-	for _, query := range []string{"channel=pages", "channel=pages&direction=out", "contact=6281500002000", "contact=6281500002000&channel=pages",
+	for _, query := range []string{"channel=pages", "channel=pages&direction=out", "contact=6281500002000",
+		"contact=6281500002000&channel=pages",
 		"contact=62815000020", "contact=628150000200&direction=out&channel=pages"} {
 		var got []string
 		for cursor := ""; ; {
@@ -138,9 +142,12 @@ func findPages(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 
 func findBad(_ *testing.T, e *parleytest.Env, admin parleytest.Option) {
 	for query, field := range map[string]string{
-		"status=sent": "status", "type=reaction": "type", "direction=up": "direction", "limit=0": "limit", "limit=201": "limit", "limit=x": "limit",
-		"after=yesterday": "after", "before=5": "before", "before=-1h": "before", "after=99999d": "after", "cursor=5": "cursor", "cursor=m-5": "cursor", "cursor=m!": "cursor",
-		"contact=x": "contact", "contact=62": "contact", "contact=62-8": "contact", "contact=6281234567890123": "contact", "contact=120363000000000001@g.us": "contact", "text=" + strings.Repeat("x", 201): "text",
+		"status=sent": "status", "type=reaction": "type", "direction=up": "direction", "limit=0": "limit", "limit=201": "limit",
+		"limit=x":         "limit",
+		"after=yesterday": "after", "before=5": "before", "before=-1h": "before", "after=99999d": "after", "cursor=5": "cursor",
+		"cursor=m-5": "cursor", "cursor=m!": "cursor",
+		"contact=x": "contact", "contact=62": "contact", "contact=62-8": "contact", "contact=6281234567890123": "contact",
+		"contact=120363000000000001@g.us": "contact", "text=" + strings.Repeat("x", 201): "text",
 	} {
 		e.Get(foundMessages+"?"+query, admin).ExpectFields(field)
 	}
@@ -157,13 +164,14 @@ func findDetail(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 	phone.Expect("second")
 	phone.Reads()
 	phone.Sends(`{"type":"reaction","message_id":"` + id + `","reaction":"👍"}`)
-	var a *parleytest.Answer
-	e.Eventually("it was read, reacted to and told of", func() bool {
+	var a *parleytest.Response
+	e.Eventually("it was read, reacted to and published", func() bool {
 		a = e.Get(foundMessages+"/"+id+"?channel=demo", admin).Expect(200)
 		return a.Text("data.status") == "READ" && a.Text("data.reactions.0") == "👍" && a.Count("data.deliveries") >= 3
 	})
 	wantKeys(t, a, "", "success", "message", "data")
-	wantKeys(t, a, "data", append(slices.Clone(foundKeys), "timeline", "reply_to", "media", "location", "poll", "reactions", "deliveries", "idempotency_key")...)
+	wantKeys(t, a, "data", append(slices.Clone(foundKeys), "timeline", "reply_to", "media", "location", "poll", "reactions", "deliveries",
+		"idempotency_key")...)
 	wantValue(t, a, "data.reply_to", first.Text("data.id"))
 	wantValue(t, a, "data.idempotency_key", "detail-1")
 	wantValue(t, a, "data.media", nil)
@@ -206,12 +214,13 @@ func findDetail(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 
 func findPoll(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 	phone := e.Phone("6281500003002")
-	sent := e.Post("/api/send-message/poll", `{"contact_id":"`+phone.Contact()+`","title":"Lunch?","options":["Soto","Bakso"],"is_multiple_answer":true}`).Expect(200)
+	sent := e.Post("/api/send-message/poll",
+		`{"contact_id":"`+phone.Contact()+`","title":"Lunch?","options":["Soto","Bakso"],"is_multiple_answer":true}`).Expect(200)
 	id := sent.Text("data.message_id")
 	phone.Expect("Lunch?")
 	phone.Sends(`{"type":"vote","message_id":"` + id + `","options":["Soto"]}`)
 	phone.Sends(`{"type":"vote","message_id":"` + id + `","options":["Bakso"]}`)
-	var a *parleytest.Answer
+	var a *parleytest.Response
 	e.Eventually("the last vote counts", func() bool {
 		a = e.Get(foundMessages+"/"+id+"?channel=demo", admin).Expect(200)
 		return a.Number("data.poll.options.1.votes") == 1
@@ -222,7 +231,8 @@ func findPoll(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 	wantValue(t, a, "data.poll.options.0.name", "Soto")
 	wantValue(t, a, "data.poll.options.0.votes", 0.0)
 
-	place := e.Post("/api/send-message/location", `{"contact_id":"`+phone.Contact()+`","latitude":"-6.2","longitude":"106.8","title":"Monas"}`).Expect(200)
+	place := e.Post("/api/send-message/location",
+		`{"contact_id":"`+phone.Contact()+`","latitude":"-6.2","longitude":"106.8","title":"Monas"}`).Expect(200)
 	a = e.Get(foundMessages+"/"+place.Text("data.message_id")+"?channel=demo", admin).Expect(200)
 	wantKeys(t, a, "data.location", "latitude", "longitude", "title")
 	wantValue(t, a, "data.location.title", "Monas")
@@ -232,7 +242,8 @@ func findFiles(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 	files := parleytest.Files(t)
 	phone := e.Phone("6281500003003")
 	picture := served(t, files+"/dot.png")
-	sent := e.Post("/api/send-message/image", `{"contact_id":"`+phone.Contact()+`","file":{"url":"`+files+`/dot.png","filename":"dot é\".png"},"caption":"dot"}`).Expect(200)
+	sent := e.Post("/api/send-message/image",
+		`{"contact_id":"`+phone.Contact()+`","file":{"url":"`+files+`/dot.png","filename":"dot é\".png"},"caption":"dot"}`).Expect(200)
 	path := foundMessages + "/" + sent.Text("data.message_id")
 	detail := e.Get(path+"?channel=demo", admin).Expect(200)
 	wantKeys(t, detail, "data.media", "mimetype", "filename", "bytes", "status")
@@ -306,7 +317,8 @@ func findTextless(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 	phone := e.PhoneOf(token, "6281500003005")
 	e.Call("PATCH", "/api/manage/channels/textless", `{"settings":{"retention":"0s"}}`, admin).Expect(200)
 	e.Post("/api/send-message/text", `{"contact_id":"`+phone.Contact()+`","message":"secret plans"}`, parleytest.As(token)).Expect(200)
-	sent := e.Post("/api/send-message/image", `{"contact_id":"`+phone.Contact()+`","file":{"url":"`+files+`/dot.png"},"caption":"secret picture"}`, parleytest.As(token)).Expect(200)
+	sent := e.Post("/api/send-message/image",
+		`{"contact_id":"`+phone.Contact()+`","file":{"url":"`+files+`/dot.png"},"caption":"secret picture"}`, parleytest.As(token)).Expect(200)
 	found := e.Get(foundMessages+"?channel=textless", admin).Expect(200)
 	if got := column(found, "body"); !slices.Equal(got, []string{"", ""}) {
 		t.Errorf("bodies %q", got)
@@ -321,9 +333,9 @@ func findTextless(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 
 func findNothing(_ *testing.T, e *parleytest.Env, admin parleytest.Option) {
 	for _, path := range []string{"/3EB0C4312F6A1D2E9B8870", "/true_6281234567890@c.us_3EB0C4312F6A1D2E9B8870", "/no_message", "/%00"} {
-		e.Get(foundMessages+path+"?channel=demo", admin).ExpectError(404, "no such message")
-		e.Get(foundMessages+path+"/media?channel=demo", admin).ExpectError(404, "no such message")
-		e.Get(foundMessages+path+"?channel=nobody", admin).ExpectError(404, "no such message")
+		e.Get(foundMessages+path+"?channel=demo", admin).ExpectError(404, "message does not exist")
+		e.Get(foundMessages+path+"/media?channel=demo", admin).ExpectError(404, "message does not exist")
+		e.Get(foundMessages+path+"?channel=nobody", admin).ExpectError(404, "message does not exist")
 		e.Get(foundMessages+path, admin).ExpectFields("channel")
 	}
 }

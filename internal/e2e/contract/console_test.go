@@ -21,7 +21,7 @@ func TestOverview(t *testing.T) {
 	admin := parleytest.As(e.Admin)
 	e.CreateChannel("second")
 	phone := e.Phone("6281700001001")
-	text := func(contact string) *parleytest.Answer {
+	text := func(contact string) *parleytest.Response {
 		return e.Post("/api/send-message/text", `{"contact_id":"`+contact+`","message":"hi"}`).Expect(200)
 	}
 	text(phone.Contact())
@@ -36,7 +36,7 @@ func TestOverview(t *testing.T) {
 	e.Post("/api/otp/code/validate", `{"contact_id":"`+phone.Contact()+`","code":"`+code+`"}`).Expect(200)
 	e.Post("/api/otp/link/request", `{"contact_id":"`+phone.Contact()+`","expires":300}`).Expect(200)
 
-	var a *parleytest.Answer
+	var a *parleytest.Response
 	whole := func() bool {
 		a = e.Get("/api/manage/overview", admin).Expect(200)
 		return a.Number("data.last24h.delivered") == 3 && a.Number("data.last24h.read") == 2 && a.Number("data.last24h.failed") == 1
@@ -45,7 +45,8 @@ func TestOverview(t *testing.T) {
 	check := func() {
 		t.Helper()
 		wantKeys(t, a, "", "success", "message", "data")
-		wantKeys(t, a, "data", "needs", "channels", "last24h", "to_sent_ms", "to_sent_from", "to_delivered_ms", "waiting", "webhooks", "otp", "per_minute")
+		wantKeys(t, a, "data", "needs", "channels", "last24h", "to_sent_ms", "to_sent_from", "to_delivered_ms", "waiting", "webhooks", "otp",
+			"per_minute")
 		wantKeys(t, a, "data.channels", "STOPPED", "STARTING", "SCAN_QR_CODE", "WORKING", "RECONNECTING", "LOGGED_OUT", "FAILED")
 		wantValue(t, a, "data.channels.WORKING", 2.0)
 		for name, want := range map[string]float64{"sent": 3, "delivered": 3, "read": 2, "failed": 1, "received": 1} {
@@ -96,8 +97,8 @@ func TestNeeds(t *testing.T) {
 	e.Post(channels+"/gone/logout", "", admin).Expect(200)
 	hook, _ := makeWebhook(e, `{"url":"`+quiet+`","channel":"demo"}`)
 	e.Post("/api/send-message/text", `{"contact_id":"6281700002001@c.us","message":"hi"}`).Expect(200)
-	var a *parleytest.Answer
-	e.Eventually("both are told of", func() bool {
+	var a *parleytest.Response
+	e.Eventually("both are reported", func() bool {
 		a = e.Get("/api/manage/overview", admin).Expect(200)
 		return a.Count("data.needs") == 2
 	})
@@ -114,7 +115,7 @@ func TestNeeds(t *testing.T) {
 	wantObject(t, a, byKind["channel"]+".action", map[string]any{"name": "pair", "label": "Pair", "href": "/console/channels/gone/pair"})
 	wantValue(t, a, byKind["webhook"]+".severity", "warning")
 	wantValue(t, a, byKind["webhook"]+".webhook", hook)
-	if s := a.Text(byKind["channel"] + ".sentence"); !strings.HasPrefix(s, "Channel gone is logged out.") {
+	if s := a.Text(byKind["channel"] + ".sentence"); !strings.HasPrefix(s, "Channel gone is logged out and sends nothing.") {
 		t.Errorf("the sentence is %q", s)
 	}
 	e.Eventually("its deliveries wait", func() bool {
@@ -122,13 +123,14 @@ func TestNeeds(t *testing.T) {
 	})
 }
 
-// TestServer holds what is told of the program to the contract.
+// TestServer checks what the server reports about the program.
 func TestServer(t *testing.T) {
 	level := new(slog.LevelVar)
 	e := parleytest.Start(t, func(c *app.Config) { c.LogLevel, c.SettingsFrom = level, &doctor.Settings{} })
 	admin := parleytest.As(e.Admin)
 	a := e.Get("/api/manage/server", admin).Expect(200)
-	wantKeys(t, a, "data", "version", "started_at", "up_time", "database_bytes", "data_dir_free_bytes", "go_version", "channels", "mode", "networks", "ffmpeg",
+	wantKeys(t, a, "data", "version", "started_at", "up_time", "database_bytes", "data_dir_free_bytes", "go_version", "channels", "mode",
+		"networks", "ffmpeg",
 		"last_backup", "retention", "url", "local_url", "log_level")
 	wantValue(t, a, "data.version", "test")
 	wantValue(t, a, "data.mode", "dev")
@@ -154,7 +156,8 @@ func TestServer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if info.Size() != int64(made.Number("data.bytes")) || info.Mode().Perm() != 0o600 || !strings.HasPrefix(made.Text("data.path"), string(e.Data)) {
+		if info.Size() != int64(made.Number("data.bytes")) || info.Mode().Perm() != 0o600 || !strings.HasPrefix(made.Text("data.path"),
+			string(e.Data)) {
 			t.Errorf("%s has %d bytes, mode %04o: %s", made.Text("data.path"), info.Size(), info.Mode().Perm(), made.Body)
 		}
 		again := e.Post("/api/manage/backup", "", admin).Expect(200)
@@ -182,7 +185,8 @@ func TestServer(t *testing.T) {
 		e := within(t, e)
 		e.Get("/api/channel/health", parleytest.With("X-Forwarded-For", "203.0.113.9")).Expect(200)
 		a := e.Get("/api/manage/doctor", admin).Expect(200)
-		if body := string(a.Body); !strings.Contains(body, "requests come through a proxy on this machine that is not trusted") || !strings.Contains(body, "set --behind-proxy") {
+		if body := string(a.Body); !strings.Contains(body, "requests come through a proxy on this machine that is not trusted") ||
+			!strings.Contains(body, "set --behind-proxy") {
 			t.Errorf("the doctor says %s", body)
 		}
 		if running, _ := e.Data.Running(); !running.Reach.UntrustedProxy || running.URL != e.URL { // for the command line
@@ -201,7 +205,8 @@ func TestServer(t *testing.T) {
 		if level.Level() != slog.LevelDebug {
 			t.Errorf("the log is at %v", level.Level())
 		}
-		for body, field := range map[string]string{`{}`: "level", `{"level":"loud"}`: "level", `{"level":"info","minutes":0}`: "minutes", `{"level":"info","minutes":1441}`: "minutes"} {
+		for body, field := range map[string]string{`{}`: "level", `{"level":"loud"}`: "level", `{"level":"info","minutes":0}`: "minutes",
+			`{"level":"info","minutes":1441}`: "minutes"} {
 			e.Call("PATCH", "/api/manage/log-level", body, admin).ExpectFields(field)
 		}
 	})
@@ -231,7 +236,8 @@ func TestListedOTPs(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	for i := range 3 {
-		wantKeys(t, a, fmt.Sprintf("data.%d", i), "id", "kind", "channel", "contact_id", "status", "created_at", "expires_at", "ended_at", "attempts")
+		wantKeys(t, a, fmt.Sprintf("data.%d", i), "id", "kind", "channel", "contact_id", "status", "created_at", "expires_at", "ended_at",
+			"attempts")
 		wantValue(t, a, fmt.Sprintf("data.%d.status", i), "PENDING")
 		wantRecent(t, a, fmt.Sprintf("data.%d.created_at", i))
 	}
@@ -257,7 +263,7 @@ func TestChannelTimeline(t *testing.T) {
 	e.Post(channels+"/line/stop", "", admin).Expect(200)
 	e.Post(channels+"/line/start", "", admin).Expect(200)
 	path := channels + "/line/timeline"
-	var a *parleytest.Answer
+	var a *parleytest.Response
 	e.Eventually("it works again", func() bool {
 		a = e.Get(path, admin).Expect(200)
 		return a.Text("data.0.status") == "WORKING"
@@ -277,7 +283,7 @@ func TestChannelTimeline(t *testing.T) {
 		e.Get(path+"?"+query, admin).ExpectFields("days")
 	}
 	e.Get(path+"?days=30", admin).Expect(200)
-	e.Get(channels+"/nobody/timeline", admin).ExpectError(404, "no such channel")
+	e.Get(channels+"/nobody/timeline", admin).ExpectError(404, "channel does not exist")
 }
 
 // TestTokenUse makes sure that it is known from where a token was used.
@@ -285,7 +291,8 @@ func TestTokenUse(t *testing.T) {
 	e := parleytest.Start(t)
 	made := e.Post(tokens, `{"kind":"global","name":"used"}`, parleytest.As(e.Admin)).Expect(201)
 	wantValue(t, made, "data.last_used_from", nil)
-	e.Get("/api/channel/health", parleytest.As(made.Text("data.token")), parleytest.With("User-Agent", "shop/1.2 "+strings.Repeat("é", 300))).Expect(200)
+	e.Get("/api/channel/health", parleytest.As(made.Text("data.token")), parleytest.With("User-Agent", "shop/1.2 "+strings.Repeat("é",
+		300))).Expect(200)
 	e.Eventually("its use is known", func() bool {
 		a := e.Get(tokens, parleytest.As(e.Admin)).Expect(200)
 		i := slices.Index(column(a, "id"), made.Text("data.id"))
@@ -296,7 +303,7 @@ func TestTokenUse(t *testing.T) {
 }
 
 // wantObject compares an object whole.
-func wantObject(t *testing.T, a *parleytest.Answer, path string, want map[string]any) {
+func wantObject(t *testing.T, a *parleytest.Response, path string, want map[string]any) {
 	t.Helper()
 	if got, _ := a.Value(path).(map[string]any); !maps.Equal(got, want) {
 		t.Errorf("%s: %s is %v, want %v", a.Request, path, got, want)

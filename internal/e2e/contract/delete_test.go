@@ -22,7 +22,7 @@ func TestDeletedChannelLeavesNothing(t *testing.T) {
 		code := "passing"
 		e.CreateChannel(code)
 		e.Post(webhooks, `{"url":"`+quiet+`","channel":"`+code+`"}`, admin).Expect(http.StatusCreated)
-		calls := []func(n int) (*parleytest.Answer, error){}
+		calls := []func(n int) (*parleytest.Response, error){}
 		for i, call := range []struct{ path, body string }{
 			{"/api/send-message/text", `{"contact_id":"%s@c.us","message":"hi"}`},
 			{"/api/otp/code/request", `{"contact_id":"%s@c.us","length":6,"expires":60}`},
@@ -30,7 +30,7 @@ func TestDeletedChannelLeavesNothing(t *testing.T) {
 			{"/api/sandbox/phones/%s/send", `{"type":"text","message":"hi"}`},
 			{"/api/groups/create", `{"name":"%s","participants":[{"id":"99912345671@c.us"}]}`},
 		} {
-			calls = append(calls, func(n int) (*parleytest.Answer, error) {
+			calls = append(calls, func(n int) (*parleytest.Response, error) {
 				number := fmt.Sprintf("999%d%06d1", i, n)
 				target, body := call.path, call.body
 				if i == 3 {
@@ -43,13 +43,13 @@ func TestDeletedChannelLeavesNothing(t *testing.T) {
 			})
 		}
 		calls = append(calls,
-			func(int) (*parleytest.Answer, error) {
+			func(int) (*parleytest.Response, error) {
 				return e.TryCall("POST", "/api/manage/channels/"+code+"/secret/rotate", "", admin)
 			},
-			func(int) (*parleytest.Answer, error) {
+			func(int) (*parleytest.Response, error) {
 				return e.TryCall("POST", webhooks, `{"url":"`+quiet+`","channel":"`+code+`"}`, admin)
 			},
-			func(int) (*parleytest.Answer, error) {
+			func(int) (*parleytest.Response, error) {
 				return e.TryCall("POST", "/api/manage/tokens", `{"name":"x","kind":"channel","channel":"`+code+`"}`, admin)
 			})
 		var stop atomic.Bool

@@ -24,7 +24,8 @@ import (
 
 const deliveries = "/api/manage/deliveries"
 
-var deliveryKeys = []string{"id", "webhook", "url", "event_id", "type", "channel", "contact_id", "state", "attempts", "next_at", "created_at", "tried_at", "code", "took_ms", "problem"}
+var deliveryKeys = []string{"id", "webhook", "url", "event_id", "type", "channel", "contact_id", "state", "attempts", "next_at",
+	"created_at", "tried_at", "code", "took_ms", "problem"}
 
 func webhookID(id string) parley.WebhookID { return parley.WebhookID(id) }
 
@@ -64,7 +65,8 @@ func past(t *testing.T, e *parleytest.Env, webhook, channel string, times ...tim
 	err := data.Store.Tx(t.Context(), func(tx *store.Tx) error {
 		ids, events = nil, nil
 		for i, at := range times {
-			event := parley.NewOTPEvent(parley.OTPFailed, parley.OTPID("otp_x"), parley.ChannelCode(channel), "6281234567890@c.us", "wrong_sender", at)
+			event := parley.NewOTPEvent(parley.OTPFailed, parley.OTPID("otp_x"), parley.ChannelCode(channel), "6281234567890@c.us", "wrong_sender",
+				at)
 			if err := tx.AddEvent(t.Context(), event); err != nil {
 				return err
 			}
@@ -89,7 +91,7 @@ func past(t *testing.T, e *parleytest.Env, webhook, channel string, times ...tim
 	return ids, events
 }
 
-// idle makes a webhook on a channel of its own that is told of nothing by itself.
+// idle creates a webhook on its own channel, which publishes no events.
 func idle(e *parleytest.Env, channel string) (id string) {
 	e.CreateChannel(channel)
 	id, _ = makeWebhook(e, `{"url":"`+quiet+`","channel":"`+channel+`","events":["channel.pairing"]}`)
@@ -197,13 +199,14 @@ func deliveryOne(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 	if err := json.Unmarshal([]byte(a.Text("data.body")), &body); err != nil {
 		t.Fatal(err)
 	}
-	if body.ID != events[0] || body.Type != "otp.failed" || body.Channel != "shown" || body.Seq == 0 || body.Data["reason"] != "wrong_sender" || body.Timestamp != "2026-01-01T00:00:00.000Z" {
+	if body.ID != events[0] || body.Type != "otp.failed" || body.Channel != "shown" || body.Seq == 0 ||
+		body.Data["reason"] != "wrong_sender" || body.Timestamp != "2026-01-01T00:00:00.000Z" {
 		t.Errorf("the body is %+v", body)
 	}
 }
 
 // wantRequest holds that the request that is shown is signed as the one that was made.
-func wantRequest(t *testing.T, e *parleytest.Env, a *parleytest.Answer, webhook string) {
+func wantRequest(t *testing.T, e *parleytest.Env, a *parleytest.Response, webhook string) {
 	t.Helper()
 	wantValue(t, a, "data.request.method", http.MethodPost)
 	wantValue(t, a, "data.request.url", quiet)
@@ -248,7 +251,7 @@ func TestDeliveryHistory(t *testing.T) {
 	t.Cleanup(receiver.Close)
 	id, _ := makeWebhook(e, `{"url":"`+receiver.URL+`","events":["message.received"]}`)
 	e.Phone("6281234567890").Types("halo")
-	var shown *parleytest.Answer
+	var shown *parleytest.Response
 	expect := func(state string, attempts, count int) {
 		t.Helper()
 		e.Eventually(fmt.Sprintf("%d attempts are shown", count), func() bool {

@@ -34,7 +34,7 @@ func TestReadingGroupsAndContacts(t *testing.T) {
 
 var groupKeys = []string{"id", "name", "created_at", "owner", "restricted", "is_community", "is_owner", "actions", "participant_count"}
 
-func wantGroup(t *testing.T, a *parleytest.Answer, path, name, owner string, members int) {
+func wantGroup(t *testing.T, a *parleytest.Response, path, name, owner string, members int) {
 	t.Helper()
 	wantKeys(t, a, path, groupKeys...)
 	wantKeys(t, a, path+".actions", "join_approval", "can_add_member")
@@ -127,14 +127,16 @@ func makeBadGroups(t *testing.T, e *parleytest.Env) {
 		{`{"name":"x","participants":"6281200000001@c.us"}`, []string{"participants"}},
 		{`{"name":"x","participants":[` + crowd + `]}`, []string{"participants"}},
 		{`{"name":"x","participants":["6281200000001@c.us"]}`, []string{"participants.0"}},
-		{`{"name":"x","participants":[{"id":"6281200000001@c.us"},null,1,{}]}`, []string{"participants.1", "participants.2", "participants.3.id"}},
+		{`{"name":"x","participants":[{"id":"6281200000001@c.us"},null,1,{}]}`, []string{"participants.1", "participants.2",
+			"participants.3.id"}},
 		{`{"name":"","participants":[{"id":1},{"id":"x"},{"id":"120363020000000001@g.us"},{"id":null}]}`,
 			[]string{"name", "participants.0.id", "participants.1.id", "participants.2.id", "participants.3.id"}},
 	} {
 		e.Post("/api/groups/create", c.body).ExpectFields(c.fields...)
 	}
 	// Somebody who is not on the network cannot join; the network says so.
-	e.Post("/api/groups/create", `{"name":"x","participants":[{"id":"99912000000@c.us"}]}`).ExpectError(http.StatusBadRequest, "not on the network")
+	e.Post("/api/groups/create", `{"name":"x","participants":[{"id":"99912000000@c.us"}]}`).ExpectError(http.StatusBadRequest,
+		"not on the network")
 	if after := e.Get("/api/groups").Number("meta.total"); after != before {
 		t.Errorf("%d groups, want %d as before", after, before)
 	}
@@ -142,7 +144,8 @@ func makeBadGroups(t *testing.T, e *parleytest.Env) {
 
 func readParticipants(t *testing.T, e *parleytest.Env) {
 	e.Post("/api/sandbox/phones", `{"number":"6281200000011","name":"Citra"}`).Expect(http.StatusOK)
-	made := e.Post("/api/groups/create", `{"name":"Members","participants":[{"id":"6281200000012@c.us"},{"id":"6281200000011@s.us"}]}`).Expect(http.StatusOK)
+	made := e.Post("/api/groups/create", `{"name":"Members","participants":[{"id":"6281200000012@c.us"},{"id":"6281200000011@s.us"}]}`).
+		Expect(http.StatusOK)
 	a := e.Get("/api/groups/participants?group_id=" + made.Text("data.id")).Expect(http.StatusOK)
 	wantKeys(t, a, "", "success", "message", "data")
 	wantValue(t, a, "success", true)
@@ -227,7 +230,7 @@ func readContacts(t *testing.T, e *parleytest.Env) {
 // JSON, unless the caller asks for JSON, which gets the same bytes.
 func readContactsAsString(t *testing.T, e *parleytest.Env) {
 	as := parleytest.As(e.CreateChannel("strings"))
-	for _, number := range []string{"6281234567890", "6281234567891"} { // so that when they were last seen stands still
+	for _, number := range []string{"6281234567890", "6281234567891"} { // so that last_seen_at does not change
 		e.Call("PATCH", "/api/sandbox/phones/"+number, `{"online":false}`, as).Expect(http.StatusOK)
 	}
 	for _, path := range []string{"/api/contact", "/api/contact?limit=1", "/api/contact/info?contact_id=6281234567890@c.us"} {
@@ -345,7 +348,8 @@ func checkNumbers(t *testing.T, e *parleytest.Env) {
 		wantValue(t, a, "data.contact_id", id)
 	}
 	e.Get("/api/channel/check-phone-number").ExpectFields("phone")
-	for _, bad := range []string{"", "%20", "abc", "+", "1234", strings.Repeat("1", 46), strings.Repeat("-", 96) + "12345", "6281234567890&phone=6281234567890",
+	for _, bad := range []string{"", "%20", "abc", "+", "1234", strings.Repeat("1", 46), strings.Repeat("-", 96) + "12345",
+		"6281234567890&phone=6281234567890",
 		"%EF%BC%96%EF%BC%922811555", "62%20815%205500031%20ext%205", "6281100000001@g.us", "628155500031@lid", "62x8155500031"} {
 		e.Get(path + bad).ExpectFields("phone")
 	}
@@ -358,8 +362,9 @@ func checkNumbers(t *testing.T, e *parleytest.Env) {
 func readWhileConnecting(t *testing.T, e *parleytest.Env) {
 	as := parleytest.As(e.CreateChannel("wobbly"))
 	e.Post("/api/sandbox/faults", `{"fault":"drop_socket"}`, as).Expect(http.StatusOK)
-	e.Post("/api/send-message/text", `{"contact_id":"6281200000061@c.us","message":"Hello"}`, as, parleytest.With("Prefer", "respond-async")).Expect(http.StatusOK)
-	e.Eventually("it connects anew", func() bool { return e.Get("/api/channel/health", as).Text("data.status") == "RECONNECTING" })
+	e.Post("/api/send-message/text", `{"contact_id":"6281200000061@c.us","message":"Hello"}`, as, parleytest.With("Prefer", "respond-async")).
+		Expect(http.StatusOK)
+	e.Eventually("it reconnects", func() bool { return e.Get("/api/channel/health", as).Text("data.status") == "RECONNECTING" })
 	a := e.Get("/api/groups", as)
 	if a.Status == http.StatusOK { // it was faster than us: then it works
 		wantValue(t, e.Get("/api/channel/health", as), "data.status", "WORKING")

@@ -30,8 +30,8 @@ type stream struct {
 	lastID   string
 }
 
-// told is an event as a stream tells it.
-type told struct {
+// streamEvent is an event of the stream.
+type streamEvent struct {
 	Seq     int64
 	ID      string
 	Type    string
@@ -42,7 +42,7 @@ type told struct {
 // follow opens a stream, which ends with the test at the latest.
 func follow(t *testing.T, e *parleytest.Env, path string, options ...parleytest.Option) *stream {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), parleytest.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), parleytest.WaitLimit)
 	t.Cleanup(cancel)
 	req, err := http.NewRequestWithContext(ctx, "GET", e.URL+path, nil)
 	if err != nil {
@@ -65,13 +65,13 @@ func follow(t *testing.T, e *parleytest.Env, path string, options ...parleytest.
 }
 
 // read returns the next event, or how the stream ended. It holds the event to the document.
-func (s *stream) read() (told, error) {
+func (s *stream) read() (streamEvent, error) {
 	s.t.Helper()
 	var data, kind string
 	for {
 		line, err := s.in.ReadString('\n')
 		if err != nil {
-			return told{}, err
+			return streamEvent{}, err
 		}
 		line = strings.TrimSuffix(line, "\n")
 		name, value, _ := strings.Cut(line, ": ")
@@ -93,9 +93,9 @@ func (s *stream) read() (told, error) {
 }
 
 // check holds an event to the document and to the lines around it.
-func (s *stream) check(kind, data string) told {
+func (s *stream) check(kind, data string) streamEvent {
 	s.t.Helper()
-	var e told
+	var e streamEvent
 	var value any
 	if err := json.Unmarshal([]byte(data), &e); err != nil {
 		s.t.Fatalf("%v: %s", err, data)
@@ -115,7 +115,7 @@ func (s *stream) check(kind, data string) told {
 }
 
 // next returns the next event, which must come.
-func (s *stream) next() told {
+func (s *stream) next() streamEvent {
 	s.t.Helper()
 	e, err := s.read()
 	if err != nil {
@@ -125,7 +125,7 @@ func (s *stream) next() told {
 }
 
 // want returns the next event, which must be of a type.
-func (s *stream) want(kind string) told {
+func (s *stream) want(kind string) streamEvent {
 	s.t.Helper()
 	e := s.next()
 	if e.Type != kind {
@@ -163,7 +163,8 @@ func TestStreamTellsWhatHappens(t *testing.T) {
 
 	phone.Types("menu")
 	received := s.want("message.received")
-	for name, want := range map[string]any{"contact_id": phone.Contact(), "body": "menu", "from_me": "false", "status": "RECEIVED", "type": "text"} {
+	for name, want := range map[string]any{"contact_id": phone.Contact(), "body": "menu", "from_me": "false", "status": "RECEIVED",
+		"type": "text"} {
 		if received.Data[name] != want {
 			t.Errorf("%s is %v, want %v", name, received.Data[name], want)
 		}
@@ -172,7 +173,8 @@ func TestStreamTellsWhatHappens(t *testing.T) {
 		t.Errorf("the channel is %q", received.Channel)
 	}
 
-	poll := e.Post("/api/send-message/poll", `{"contact_id":"`+phone.Contact()+`","title":"When?","options":["now","later"]}`).Expect(http.StatusOK).Text("data.message_id")
+	poll := e.Post("/api/send-message/poll", `{"contact_id":"`+phone.Contact()+`","title":"When?","options":["now","later"]}`).
+		Expect(http.StatusOK).Text("data.message_id")
 	for _, status := range []string{"SENT", "DELIVERED"} {
 		if got := s.want("message.status"); got.Data["status"] != status || got.Data["message_id"] != poll {
 			t.Errorf("got %v, want %s of %s", got.Data, status, poll)
@@ -183,7 +185,8 @@ func TestStreamTellsWhatHappens(t *testing.T) {
 		t.Errorf("got %v, want READ", got.Data)
 	}
 	phone.Sends(`{"type":"vote","message_id":"` + poll + `","options":["later"]}`)
-	if vote := s.want("poll.vote").Data["vote"].(map[string]any); vote["contact_id"] != phone.Contact() || vote["options"].([]any)[0] != "later" {
+	if vote := s.want("poll.vote").Data["vote"].(map[string]any); vote["contact_id"] != phone.Contact() ||
+		vote["options"].([]any)[0] != "later" {
 		t.Errorf("the vote is %v", vote)
 	}
 	phone.Sends(`{"type":"reaction","message_id":"` + poll + `","reaction":"👍"}`)
@@ -230,7 +233,8 @@ func TestStreamRefusals(t *testing.T) {
 	e := parleytest.Start(t)
 	e.CreateChannel("shop")
 	global := parleytest.As(e.Global)
-	e.Get("/api/events?types=message.received,message.sent").ExpectFields("types").ExpectError(http.StatusUnprocessableEntity, "There are: message.received, message.status")
+	e.Get("/api/events?types=message.received,message.sent").ExpectFields("types").ExpectError(http.StatusUnprocessableEntity,
+		"commas: message.received, message.status")
 	e.Get("/api/events?types=").ExpectFields("types")
 	e.Get("/api/events?after=yesterday").ExpectFields("after")
 	e.Get("/api/events", parleytest.With("Last-Event-ID", "12")).ExpectFields("Last-Event-ID")
@@ -277,7 +281,7 @@ func TestStreamGoesOnAfterRestart(t *testing.T) {
 	phone.Types("5")
 	got = append(got, again.want("message.received").Data["body"].(string))
 	if want := []string{"1", "2", "3", "4", "5"}; !slices.Equal(got, want) {
-		t.Errorf("the caller was told %q, want %q", got, want)
+		t.Errorf("the caller received %q, want %q", got, want)
 	}
 
 	// A caller that got no event yet can come back, too: the stream says where it began.
@@ -286,7 +290,7 @@ func TestStreamGoesOnAfterRestart(t *testing.T) {
 	}
 	late := follow(t, e, path+"&after="+drained.lastID)
 	if body := late.want("message.received").Data["body"]; body != "4" {
-		t.Errorf("after the restart the caller was told %v first", body)
+		t.Errorf("after the restart the caller received %v first", body)
 	}
 }
 

@@ -55,7 +55,7 @@ func everyBody(t *testing.T, e *parleytest.Env) {
 }
 
 // wantOnlyMessage checks the body of every error but a validation error.
-func wantOnlyMessage(t *testing.T, a *parleytest.Answer) {
+func wantOnlyMessage(t *testing.T, a *parleytest.Response) {
 	t.Helper()
 	wantKeys(t, a, "", "message")
 	if sentence := a.Text("message"); len(strings.Fields(sentence)) < 3 || !strings.HasSuffix(sentence, ".") {
@@ -119,7 +119,8 @@ func brokenBodies(t *testing.T, e *parleytest.Env) {
 
 func contentTypes(t *testing.T, e *parleytest.Env) {
 	for _, kind := range []string{
-		"application/json", "application/json; charset=utf-8", "application/json;charset=UTF-8", "Application/JSON", "application/json ; v=1; x=\"y\"",
+		"application/json", "application/json; charset=utf-8", "application/json;charset=UTF-8", "Application/JSON",
+		"application/json ; v=1; x=\"y\"",
 	} {
 		e.Post(sendText, textTo("6281400000002"), parleytest.With("Content-Type", kind)).Expect(http.StatusOK)
 	}
@@ -130,7 +131,8 @@ func contentTypes(t *testing.T, e *parleytest.Env) {
 		a := e.Post(sendText, textTo("6281400000002"), parleytest.With("Content-Type", kind))
 		a.ExpectError(http.StatusBadRequest, "Content-Type: application/json")
 	}
-	e.Post(sendText, textTo("6281400000002"), parleytest.With("Content-Encoding", "gzip")).ExpectError(http.StatusBadRequest, "Content-Encoding")
+	e.Post(sendText, textTo("6281400000002"), parleytest.With("Content-Encoding", "gzip")).ExpectError(http.StatusBadRequest,
+		"Content-Encoding")
 	if n := e.Get("/api/chat/detail?contact_id=6281400000002@c.us").Number("meta.total"); n != 5 {
 		t.Errorf("%d messages were sent, want 5", n)
 	}
@@ -164,7 +166,8 @@ func largeBodies(t *testing.T, e *parleytest.Env) {
 // looseFields checks that unknown fields are ignored and that null is the same as leaving out.
 func looseFields(t *testing.T, e *parleytest.Env) {
 	for _, more := range []string{
-		`"colour":"red"`, `"Message":1`, `"message_id":{"deep":[1,2,{"x":null}]}`, `"":0`, `"reply_to":null,"linkPreview":null`, `"contact_id ":"x"`,
+		`"colour":"red"`, `"Message":1`, `"message_id":{"deep":[1,2,{"x":null}]}`, `"":0`, `"reply_to":null,"linkPreview":null`,
+		`"contact_id ":"x"`,
 	} {
 		e.Post(sendText, strings.TrimSuffix(textTo("6281400000004"), "}")+","+more+"}").Expect(http.StatusOK)
 	}
@@ -176,7 +179,7 @@ func looseFields(t *testing.T, e *parleytest.Env) {
 // strictTypes checks that a value of another type is refused and never converted.
 func strictTypes(t *testing.T, e *parleytest.Env) {
 	for _, c := range []struct {
-		method, path, body, field string // X stands for the value
+		method, path, body, field string // X is replaced by the value
 		right                     string // the only type that is taken, and null where the field is optional
 		optional                  bool
 	}{
@@ -208,7 +211,8 @@ func strictTypes(t *testing.T, e *parleytest.Env) {
 		}
 	}
 	// A whole number may be written in any way that means one.
-	for value, fine := range map[string]bool{"5": true, "5.0": true, "5e0": true, "0.5e1": true, "5.5": false, "-5": false, "60001": false, "1e99": false} {
+	for value, fine := range map[string]bool{"5": true, "5.0": true, "5e0": true, "0.5e1": true, "5.5": false, "-5": false, "60001": false,
+		"1e99": false} {
 		a := e.Call("PATCH", "/api/sandbox/phones/6281400000005", `{"delay_ms":`+value+`}`)
 		if fine {
 			wantValue(t, a.Expect(http.StatusOK), "data.delay_ms", 5.0)
@@ -229,11 +233,14 @@ func validationErrors(t *testing.T, e *parleytest.Env) {
 		{"POST", sendText, `{}`, []string{"contact_id", "message"}},
 		{"POST", "/api/send-message/location", `{"contact_id":5,"latitude":6.2,"longitude":"200","title":"","reply_to":"a b"}`,
 			[]string{"contact_id", "latitude", "longitude", "title", "reply_to"}},
-		{"POST", "/api/send-message/image", `{"contact_id":"x","caption":"","file":{"url":"ftp://x/y"}}`, []string{"contact_id", "caption", "file.url"}},
-		{"POST", "/api/send-message/pool", `{"contact_id":"x","pools":[{"type":"text","data":{}},{"type":"song","data":["x"]},{"type":"text","data":["",1]},7]}`,
+		{"POST", "/api/send-message/image", `{"contact_id":"x","caption":"","file":{"url":"ftp://x/y"}}`, []string{"contact_id", "caption",
+			"file.url"}},
+		{"POST", "/api/send-message/pool",
+			`{"contact_id":"x","pools":[{"type":"text","data":{}},{"type":"song","data":["x"]},{"type":"text","data":["",1]},7]}`,
 			[]string{"contact_id", "pools.0.data.message", "pools.1.type", "pools.2.data.0", "pools.2.data.1", "pools.3"}},
 		{"GET", "/api/chat/detail?limit=0&offset=-1", "", []string{"contact_id", "limit", "offset"}},
-		{"POST", "/api/sandbox/faults", `{"fault":"flood","times":0,"to":"nobody","type":"song","reason":""}`, []string{"fault", "times", "to", "type", "reason"}},
+		{"POST", "/api/sandbox/faults", `{"fault":"flood","times":0,"to":"nobody","type":"song","reason":""}`, []string{"fault", "times", "to",
+			"type", "reason"}},
 		{"POST", "/api/sandbox/phones", `{"number":"nobody","name":""}`, []string{"number", "name"}},
 		{"POST", "/api/manage/channels", `{"code":"NO","name":"","network":"smoke","settings":{"ttl":1,"allow_only":["x"]}}`,
 			[]string{"code", "name", "network", "settings.ttl", "settings.allow_only.0"}},
@@ -281,9 +288,11 @@ func validationErrors(t *testing.T, e *parleytest.Env) {
 
 func unknownPaths(t *testing.T, e *parleytest.Env) {
 	for _, path := range []string{
-		"/api", "/api/", "/api/nowhere", "/api/send-message", "/api/send-message/", "/api/send-message/text/", "/api/send-message/texts", "/api/Send-Message/Text",
+		"/api", "/api/", "/api/nowhere", "/api/send-message", "/api/send-message/", "/api/send-message/text/", "/api/send-message/texts",
+		"/api/Send-Message/Text",
 		"/api/chat/detail/more", "/api/sandbox/phones/", "/api/sandbox/phones/62811/none",
-		"/api/manage", "/api/manage/channels/", "/api/manage/channels/demo/none", "/api/v1/chat", "/api/chat%2Fdetail", "/api/events/none", "/api/send-message/text%00",
+		"/api/manage", "/api/manage/channels/", "/api/manage/channels/demo/none", "/api/v1/chat", "/api/chat%2Fdetail", "/api/events/none",
+		"/api/send-message/text%00",
 	} {
 		for _, method := range []string{"GET", "POST", "DELETE"} {
 			a := e.Call(method, path, "").Expect(http.StatusNotFound)
@@ -297,7 +306,8 @@ func unknownPaths(t *testing.T, e *parleytest.Env) {
 		}
 		e.Get(path, parleytest.As("")).Expect(http.StatusUnauthorized) // who is nobody learns nothing
 	}
-	for _, path := range []string{"/", "/nowhere", "/apis", "/livez/", "/send-message/text", "/.well-known/", "/docs/none.js", "/metrics/x", "/.git/config"} {
+	for _, path := range []string{"/", "/nowhere", "/apis", "/livez/", "/send-message/text", "/.well-known/", "/docs/none.js", "/metrics/x",
+		"/.git/config"} {
 		wantOnlyMessage(t, e.Get(path, parleytest.As("")).Expect(http.StatusNotFound))
 	}
 }

@@ -39,7 +39,8 @@ func newGallery(t *testing.T) *gallery {
 	g := &gallery{files: map[string][]byte{
 		"notes.txt": []byte("Milk, bread.\n"), "page.html": []byte("<!doctype html><title>x</title>"), "empty.png": {}, "bare": []byte("Milk.\n"),
 		"paper.pdf": []byte("%PDF-1.7\n1 0 obj\n"), "table.csv": []byte("a,b\n1,2\n"), "bundle.zip": []byte("PK\x03\x04xxxxxxxx"),
-		"drawing.svg": []byte(`<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg"/>`), "old.bmp": append([]byte("BM"), make([]byte, 60)...),
+		"drawing.svg": []byte(`<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg"/>`), "old.bmp": append([]byte("BM"),
+			make([]byte, 60)...),
 	}}
 	img := image.NewRGBA(image.Rect(0, 0, 9, 5))
 	img.Set(3, 3, color.RGBA{255, 0, 0, 255})
@@ -68,11 +69,14 @@ func newGallery(t *testing.T) *gallery {
 func (g *gallery) record(t *testing.T) {
 	t.Helper()
 	dir := t.TempDir()
-	args := []string{"-v", "error", "-f", "lavfi", "-i", "aevalsrc=sin(440*2*PI*t)*lt(t\\,1):d=2:s=48000", "-f", "lavfi", "-i", "testsrc=size=32x16:rate=5:duration=1"}
+	args := []string{"-v", "error", "-f", "lavfi", "-i", "aevalsrc=sin(440*2*PI*t)*lt(t\\,1):d=2:s=48000", "-f", "lavfi", "-i",
+		"testsrc=size=32x16:rate=5:duration=1"}
 	outputs := map[string]string{
-		"tone.mp3": "-map 0 -ac 1", "tone.wav": "-map 0 -ac 1", "tone.aac": "-map 0 -ac 1", "tone.m4a": "-map 0 -ac 1", "tone.opus": "-map 0 -ac 1 -c:a libopus",
-		"tone.ogg": "-map 0 -ac 1 -c:a libopus", "stereo.ogg": "-map 0 -ac 2 -c:a libopus",
-		"still.webp": "-map 1 -frames:v 1", "film.mp4": "-map 1 -c:v mpeg4", "film.webm": "-map 1 -c:v libvpx", "film.m4a": "-map 1 -map 0 -c:v mpeg4 -f mp4",
+		"tone.mp3": "-map 0 -ac 1", "tone.wav": "-map 0 -ac 1", "tone.aac": "-map 0 -ac 1", "tone.m4a": "-map 0 -ac 1",
+		"tone.opus": "-map 0 -ac 1 -c:a libopus",
+		"tone.ogg":  "-map 0 -ac 1 -c:a libopus", "stereo.ogg": "-map 0 -ac 2 -c:a libopus",
+		"still.webp": "-map 1 -frames:v 1", "film.mp4": "-map 1 -c:v mpeg4", "film.webm": "-map 1 -c:v libvpx",
+		"film.m4a": "-map 1 -map 0 -c:v mpeg4 -f mp4",
 	}
 	for name, how := range outputs {
 		args = append(append(args, strings.Fields(how)...), filepath.Join(dir, name))
@@ -164,7 +168,7 @@ func arrivedFile(e *parleytest.Env, number string) (row, file map[string]any) {
 }
 
 // expectFileData demands what is answered of a picture, film or document: strings throughout.
-func expectFileData(a *parleytest.Answer, kind, contact, url, caption string, file []byte, mimetype, width, height string) {
+func expectFileData(a *parleytest.Response, kind, contact, url, caption string, file []byte, mimetype, width, height string) {
 	a.T.Helper()
 	expectSent(a)
 	expectSendData(a, contact)
@@ -173,7 +177,8 @@ func expectFileData(a *parleytest.Answer, kind, contact, url, caption string, fi
 	if got := keysOf(a, "data.message"); !slices.Equal(got, keys) {
 		a.T.Errorf("%s: the message has %v, want %v", a.Request, got, keys)
 	}
-	if got := keysOf(a, "data.message.details"); !slices.Equal(got, []string{"fileSha256", "height", "mediaKey", "mimetype", "timestamp", "width"}) {
+	if got := keysOf(a, "data.message.details"); !slices.Equal(got, []string{"fileSha256", "height", "mediaKey", "mimetype", "timestamp",
+		"width"}) {
 		a.T.Errorf("%s: the details have %v", a.Request, got)
 	}
 	sum := sha256.Sum256(file)
@@ -199,7 +204,8 @@ func expectArrivedFile(e *parleytest.Env, number, kind, caption, filename, mimet
 	if row["type"] != kind || row["body"] != caption {
 		e.T.Errorf("the phone got %v", row)
 	}
-	if media["filename"] != filename || media["mimetype"] != mimetype || media["sha256"] != hex.EncodeToString(sum[:]) || media["size"] != float64(len(file)) {
+	if media["filename"] != filename || media["mimetype"] != mimetype || media["sha256"] != hex.EncodeToString(sum[:]) ||
+		media["size"] != float64(len(file)) {
 		e.T.Errorf("the phone got %v, want %s, %s, %d bytes", media, filename, mimetype, len(file))
 	}
 }
@@ -215,16 +221,21 @@ func (ep endpoint) expectAddresses(t *testing.T, e *parleytest.Env, field, good,
 		return address + extension
 	}
 	for name, url := range map[string]string{
-		"with a query": good + "?a=b&c=%20" + extension, "of 2048 characters": padded("a", 2048), "of 2048 characters of two bytes": padded("é", 2048),
-		"of localhost": strings.Replace(good, "127.0.0.1", "localhost", 1),
+		"with a query": good + "?a=b&c=%20" + extension, "of 2048 characters": padded("a", 2048),
+		"of 2048 characters of two bytes": padded("é", 2048),
+		"of localhost":                    strings.Replace(good, "127.0.0.1", "localhost", 1),
 	} {
 		part(t, e, "address "+name, func(e *parleytest.Env) { expectSent(ep.call(e, ep.body.with(field, url))) })
 	}
 	for _, url := range []string{
-		"", padded("a", 2049), padded("é", 2049), "x" + extension, "dot" + extension, "/dot" + extension, "//127.0.0.1/dot" + extension, "ftp://127.0.0.1/dot" + extension,
-		"file:///etc/dot" + extension, "data:image/png;base64,AAAA" + extension, "javascript:alert(1)//" + extension, "http://" + extension[1:] + "@/x" + extension,
-		"http://u:p@127.0.0.1/dot" + extension, "http://u@127.0.0.1/dot" + extension, "http:///dot" + extension, "http://127.0.0.1:0/dot" + extension, "http://127.0.0.1:70000/dot" + extension,
-		"http://127.0.0.1:x/dot" + extension, "http://a b/dot" + extension, "http://127.0.0.1/%zz" + extension, "http://127.0.0.1/a\nb" + extension, " " + good, "http://[::1/dot" + extension,
+		"", padded("a", 2049), padded("é", 2049), "x" + extension, "dot" + extension, "/dot" + extension, "//127.0.0.1/dot" + extension,
+		"ftp://127.0.0.1/dot" + extension,
+		"file:///etc/dot" + extension, "data:image/png;base64,AAAA" + extension, "javascript:alert(1)//" + extension, "http://" +
+			extension[1:] + "@/x" + extension,
+		"http://u:p@127.0.0.1/dot" + extension, "http://u@127.0.0.1/dot" + extension, "http:///dot" + extension, "http://127.0.0.1:0/dot" +
+			extension, "http://127.0.0.1:70000/dot" + extension,
+		"http://127.0.0.1:x/dot" + extension, "http://a b/dot" + extension, "http://127.0.0.1/%zz" + extension, "http://127.0.0.1/a\nb" +
+			extension, " " + good, "http://[::1/dot" + extension,
 	} {
 		part(t, e, fmt.Sprintf("address %.40q", url), func(e *parleytest.Env) {
 			expectInvalid(ep.call(e, ep.body.with(field, url)), field)
@@ -238,9 +249,12 @@ func (ep endpoint) expectUnfetchable(t *testing.T, e *parleytest.Env, g *gallery
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
 	for name, url := range map[string]string{
-		"nothing there": g.url + "/nowhere" + extension, "forbidden": g.url + "/status/403" + extension, "an error": g.url + "/status/500" + extension, "no content": g.url + "/status/204" + extension,
-		"an endless redirect": g.url + "/loop/x" + extension, "nobody listens": gone.URL + "/x" + extension, "no such host": "http://parley.invalid/x" + extension,
-		"our own server": e.URL + "/x" + extension, "a metadata service": "http://169.254.169.254/latest/x" + extension, "a private network": "http://10.0.0.1/x" + extension,
+		"nothing there": g.url + "/nowhere" + extension, "forbidden": g.url + "/status/403" + extension, "an error": g.url + "/status/500" +
+			extension, "no content": g.url + "/status/204" + extension,
+		"an endless redirect": g.url + "/loop/x" + extension, "nobody listens": gone.URL + "/x" + extension,
+		"no such host":   "http://parley.invalid/x" + extension,
+		"our own server": e.URL + "/x" + extension, "a metadata service": "http://169.254.169.254/latest/x" + extension,
+		"a private network": "http://10.0.0.1/x" + extension,
 	} {
 		part(t, e, "unfetchable: "+name, func(e *parleytest.Env) {
 			expectInvalid(ep.call(e, ep.body.with(field, url)), field)

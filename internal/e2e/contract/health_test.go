@@ -2,12 +2,15 @@ package contract_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
 	"parley"
+	"parley/internal/network/whatsapp/whatsapptest"
 	"parley/internal/parleytest"
 	"parley/internal/store"
 )
@@ -98,7 +101,7 @@ func healthStopped(t *testing.T, e *parleytest.Env) {
 	}
 
 	e.Post("/api/manage/channels/health/start", "", admin).Expect(http.StatusOK)
-	var again *parleytest.Answer
+	var again *parleytest.Response
 	e.Eventually("it works again", func() bool {
 		again = e.Get("/api/channel/health", as).Expect(http.StatusOK)
 		return again.Text("data.status") == "WORKING"
@@ -121,9 +124,10 @@ func healthBefore(t *testing.T, e *parleytest.Env) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.Post("/api/manage/channels", `{"code":"foreign","network":"whatsapp"}`, parleytest.As(e.Admin)).Expect(http.StatusCreated) // reads the other too
+	// reads the other too
+	e.Post("/api/manage/channels", `{"code":"foreign","network":"whatsapp"}`, parleytest.As(e.Admin)).Expect(http.StatusCreated)
 	for code, status := range map[string]string{"asleep": "STOPPED", "foreign": "SCAN_QR_CODE"} {
-		var a *parleytest.Answer
+		var a *parleytest.Response
 		e.Eventually(code+" is known", func() bool {
 			a = e.Get("/api/channel/health", parleytest.As(e.Global), parleytest.On(code))
 			return a.Status == http.StatusOK && a.Text("data.status") == status
@@ -139,14 +143,15 @@ func healthBefore(t *testing.T, e *parleytest.Env) {
 	e.Get("/api/groups", parleytest.As(e.Global), parleytest.On("foreign")).ExpectError(http.StatusBadRequest, "SCAN_QR_CODE")
 	// The sandbox API is for channels on the sandbox network, whatever else is wrong.
 	e.Get("/api/sandbox/phones", parleytest.As(e.Global), parleytest.On("foreign")).ExpectError(http.StatusBadRequest, "sandbox")
-	e.Post("/api/sandbox/clock", `{"advance":0}`, parleytest.As(e.Global), parleytest.On("foreign")).ExpectError(http.StatusBadRequest, "sandbox")
+	e.Post("/api/sandbox/clock", `{"advance":0}`, parleytest.As(e.Global), parleytest.On("foreign")).ExpectError(http.StatusBadRequest,
+		"sandbox")
 }
 
 func healthLoggedOut(t *testing.T, e *parleytest.Env) {
 	as, admin := parleytest.As(e.CreateChannel("leaving")), parleytest.As(e.Admin)
 	working := e.Get("/api/channel/health", as).Expect(http.StatusOK)
 	e.Post("/api/manage/channels/leaving/logout", "", admin).Expect(http.StatusOK)
-	var a *parleytest.Answer
+	var a *parleytest.Response
 	e.Eventually("it is logged out", func() bool {
 		a = e.Get("/api/channel/health", as).Expect(http.StatusOK)
 		return a.Text("data.status") == "LOGGED_OUT"
@@ -170,5 +175,38 @@ func healthRestricted(t *testing.T, e *parleytest.Env) {
 	if err != nil || !until.After(time.Now()) || !stampForm.MatchString(a.Text("data.restricted_until")) {
 		t.Errorf("restricted_until %q", a.Text("data.restricted_until"))
 	}
-	wantValue(t, e.Post("/api/send-message/text", `{"contact_id":"6281300000001@c.us","message":"Hello"}`, as).Expect(http.StatusOK), "data.status", "SENT")
+	wantValue(t, e.Post("/api/send-message/text", `{"contact_id":"6281300000001@c.us","message":"Hello"}`, as).Expect(http.StatusOK),
+		"data.status", "SENT")
+}
+
+// TestClockIsOff checks that a clock which differs from the network's is reported, and no longer once it is
+// put right.
+func TestClockIsOff(t *testing.T) {
+	e := parleytest.StartOnLoopback(t)
+	admin := parleytest.As(e.Admin)
+	e.Net.SetClock(20 * time.Second)
+	e.WhatsAppChannel("shop")
+	link := e.Pair("shop", e.Net.Phone(ownNumber, whatsapptest.Named("Shop")))
+	of := func(path, list, field string) (sentence string) {
+		a := e.Get(path, admin).Expect(200)
+		for i := range a.Count(list) {
+			if at := fmt.Sprintf("%s.%d.", list, i); a.Text(at+field) == "clock" {
+				sentence = a.Text(at + "sentence")
+			}
+		}
+		return sentence
+	}
+	need := of("/api/manage/overview", "data.needs", "kind")
+	if !strings.HasPrefix(need, "The clock of this machine is ") || !strings.Contains(need, " s behind WhatsApp's.") {
+		t.Errorf("what is needed is %q", need)
+	}
+	if found := of("/api/manage/doctor", "data.findings", "name"); found == "" || !strings.HasPrefix(need, found) {
+		t.Errorf("the doctor found %q", found)
+	}
+	e.Net.SetClock(0)
+	link.End(whatsapptest.Cut)
+	e.Eventually("it is all right", func() bool { return of("/api/manage/overview", "data.needs", "kind") == "" })
+	if found := of("/api/manage/doctor", "data.findings", "name"); found != "agrees with WhatsApp's" {
+		t.Errorf("the doctor found %q", found)
+	}
 }

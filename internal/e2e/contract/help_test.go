@@ -14,7 +14,7 @@ import (
 	"parley/internal/parleytest"
 )
 
-// within gives a subtest the gateway of the test around it, so that what fails is told to the subtest.
+// within gives a subtest the gateway of the test around it, so that failures are reported by the subtest.
 func within(t *testing.T, e *parleytest.Env) *parleytest.Env {
 	own := *e
 	own.T = t
@@ -33,7 +33,7 @@ func besides(t *testing.T, e *parleytest.Env) *app.Data {
 }
 
 // wantKeys fails the test where an object of the answer has other members than these.
-func wantKeys(t *testing.T, a *parleytest.Answer, path string, keys ...string) {
+func wantKeys(t *testing.T, a *parleytest.Response, path string, keys ...string) {
 	t.Helper()
 	object, ok := valueAt(a, path).(map[string]any)
 	if !ok {
@@ -52,7 +52,7 @@ func wantKeys(t *testing.T, a *parleytest.Answer, path string, keys ...string) {
 }
 
 // valueAt is the value at a path, or the whole answer where the path is empty.
-func valueAt(a *parleytest.Answer, path string) any {
+func valueAt(a *parleytest.Response, path string) any {
 	a.T.Helper()
 	if path != "" {
 		return a.Value(path)
@@ -65,7 +65,7 @@ func valueAt(a *parleytest.Answer, path string) any {
 }
 
 // wantValue fails the test where the value at a path is another.
-func wantValue(t *testing.T, a *parleytest.Answer, path string, want any) {
+func wantValue(t *testing.T, a *parleytest.Response, path string, want any) {
 	t.Helper()
 	if got := a.Value(path); got != want {
 		t.Errorf("%s: %s is %#v, want %#v: %.600s", a.Request, path, got, want, a.Body)
@@ -73,7 +73,7 @@ func wantValue(t *testing.T, a *parleytest.Answer, path string, want any) {
 }
 
 // wantTexts fails the test where the list at a path holds other strings.
-func wantTexts(t *testing.T, a *parleytest.Answer, path string, want ...string) {
+func wantTexts(t *testing.T, a *parleytest.Response, path string, want ...string) {
 	t.Helper()
 	list, ok := a.Value(path).([]any)
 	got := make([]string, len(list))
@@ -86,7 +86,7 @@ func wantTexts(t *testing.T, a *parleytest.Answer, path string, want ...string) 
 }
 
 // column collects one member of every row in data.
-func column(a *parleytest.Answer, name string) []string {
+func column(a *parleytest.Response, name string) []string {
 	a.T.Helper()
 	rows := []string{}
 	for i := range a.Count("data") {
@@ -96,7 +96,7 @@ func column(a *parleytest.Answer, name string) []string {
 }
 
 // rowWhere finds the row of data whose member has a text, and returns its path.
-func rowWhere(a *parleytest.Answer, name, text string) (path string) {
+func rowWhere(a *parleytest.Response, name, text string) (path string) {
 	a.T.Helper()
 	i := slices.Index(column(a, name), text)
 	if i < 0 {
@@ -109,7 +109,7 @@ func rowWhere(a *parleytest.Answer, name, text string) (path string) {
 var stampForm = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$`)
 
 // wantRecent reads a time of the answer, which must be in the form of all times and about now.
-func wantRecent(t *testing.T, a *parleytest.Answer, path string) time.Time {
+func wantRecent(t *testing.T, a *parleytest.Response, path string) time.Time {
 	t.Helper()
 	text := a.Text(path)
 	at, err := time.Parse(time.RFC3339, text)
@@ -129,7 +129,7 @@ type page struct {
 	Prev    bool  `json:"has_prev_page"`
 }
 
-func wantPage(t *testing.T, a *parleytest.Answer, want page) {
+func wantPage(t *testing.T, a *parleytest.Response, want page) {
 	t.Helper()
 	wantKeys(t, a, "meta", "current_page", "per_page", "total", "total_pages", "has_next_page", "has_prev_page")
 	var got struct{ Meta page }

@@ -19,7 +19,8 @@ func TestContractLocation(t *testing.T) {
 	phone, _ := newPhone(e)
 	db := openStore(e)
 	location := endpoint{
-		method: "POST", path: "location", body: object{"contact_id": phone.Contact(), "latitude": "-6.2088", "longitude": "106.8456", "title": "Jakarta"},
+		method: "POST", path: "location", body: object{"contact_id": phone.Contact(), "latitude": "-6.2088", "longitude": "106.8456",
+			"title": "Jakarta"},
 		fields: []member{
 			{name: "contact_id", kind: "string", required: true},
 			{name: "latitude", kind: "string", required: true},
@@ -46,7 +47,8 @@ func TestContractLocation(t *testing.T) {
 			if got, want := contentOf(a, e, db), (parley.Location{Title: title, Latitude: "-6.2088", Longitude: "106.8456"}); got != want {
 				e.T.Errorf("what was sent is %+v, want %+v", got, want)
 			}
-			if row := historyOf(e, phone.Contact(), a.Text("data.id")); row["type"] != "location" || row["body"] != title || row["is_media"] != false {
+			if row := historyOf(e, phone.Contact(), a.Text("data.id")); row["type"] != "location" || row["body"] != title ||
+				row["is_media"] != false {
 				e.T.Errorf("history has %v", row)
 			}
 		}
@@ -60,17 +62,20 @@ func TestContractLocation(t *testing.T) {
 		}
 	})
 
-	signs := []string{"", "1.", ".5", "+1", "--1", "- 1", " 1", "1 ", "1\n", "1,5", "1.5.5", "1e1", "0x1", "NaN", "Inf", "1°", "6.2088S", "１", "١", "1.12345678901", "001", "-", "1_0"}
+	signs := []string{"", "1.", ".5", "+1", "--1", "- 1", " 1", "1 ", "1\n", "1,5", "1.5.5", "1e1", "0x1", "NaN", "Inf", "1°", "6.2088S",
+		"１", "١", "1.12345678901", "001", "-", "1_0"}
 	for name, c := range map[string]struct {
 		good, bad, outside []string
 	}{
 		"latitude": {
-			good:    []string{"0", "-0", "00", "7", "07", "-6.2088", "89", "89.9999999999", "-89.9999999999", "90", "-90", "90.0", "-90.0000000000", "1.0123456789", "0.1"},
+			good: []string{"0", "-0", "00", "7", "07", "-6.2088", "89", "89.9999999999", "-89.9999999999", "90", "-90", "90.0",
+				"-90.0000000000", "1.0123456789", "0.1"},
 			bad:     append(slices.Clone(signs), "91", "-91", "99", "100", "180", "090"),
 			outside: []string{"90.1", "-90.0000000001", "90.0000000001"},
 		},
 		"longitude": {
-			good:    []string{"0", "-0", "00", "7", "99", "100", "106.8456", "179.9999999999", "-179.9999999999", "180", "-180", "180.0", "-180.0000000000", "1.0123456789"},
+			good: []string{"0", "-0", "00", "7", "99", "100", "106.8456", "179.9999999999", "-179.9999999999", "180", "-180", "180.0",
+				"-180.0000000000", "1.0123456789"},
 			bad:     append(slices.Clone(signs), "181", "-181", "190", "200", "999", "1000", "007"),
 			outside: []string{"180.1", "-180.0000000001"},
 		},
@@ -103,7 +108,8 @@ func TestContractPoll(t *testing.T) {
 	phone, number := newPhone(e)
 	db := openStore(e)
 	poll := endpoint{
-		method: "POST", path: "poll", body: object{"contact_id": phone.Contact(), "title": "When?", "options": []any{"Pagi ☀️", "Sore", "sore", " Sore"}},
+		method: "POST", path: "poll", body: object{"contact_id": phone.Contact(), "title": "When?", "options": []any{"Pagi ☀️", "Sore",
+			"sore", " Sore"}},
 		fields: []member{
 			{name: "contact_id", kind: "string", required: true},
 			{name: "title", kind: "string", required: true},
@@ -168,7 +174,8 @@ func TestContractPoll(t *testing.T) {
 		})
 	}
 	part(t, e, "several errors at once", func(e *parleytest.Env) {
-		expectInvalid(poll.call(e, object{"contact_id": nil, "title": strings.Repeat("x", 256), "options": []any{"", 1}, "is_multiple_answer": "yes", "reply_to": 1}),
+		expectInvalid(poll.call(e, object{"contact_id": nil, "title": strings.Repeat("x", 256), "options": []any{"", 1},
+			"is_multiple_answer": "yes", "reply_to": 1}),
 			"contact_id", "title", "options.0", "options.1", "is_multiple_answer", "reply_to")
 	})
 }
@@ -187,7 +194,7 @@ func testVotes(t *testing.T, e *parleytest.Env, poll endpoint, number string) {
 	} {
 		part(t, e, "several answers: "+name, func(e *parleytest.Env) {
 			id := expectSent(poll.call(e, c.body)).Text("data.id")
-			vote := func(options ...any) *parleytest.Answer {
+			vote := func(options ...any) *parleytest.Response {
 				return e.Post("/api/sandbox/phones/"+number+"/send", jsonOf(e.T, object{"type": "vote", "message_id": id, "options": options}))
 			}
 			vote("Pagi ☀️").Expect(http.StatusOK)

@@ -17,8 +17,10 @@ const (
 )
 
 var (
-	channelKeys = []string{"code", "name", "network", "number", "status", "reason", "since", "enabled", "settings", "created_at", "evidence", "pairing", "last_inbound_at", "last_confirmed_at", "waiting", "sent_24h", "failed_24h", "faults"}
-	tokenKeys   = []string{"id", "name", "kind", "channel", "created_at", "expires_at", "last_used_at", "last_used_from", "user_agent", "revoked_at"}
+	channelKeys = []string{"code", "name", "network", "number", "status", "reason", "since", "enabled", "settings", "created_at", "evidence",
+		"pairing", "last_inbound_at", "last_confirmed_at", "waiting", "sent_24h", "failed_24h", "faults"}
+	tokenKeys = []string{"id", "name", "kind", "channel", "created_at", "expires_at", "last_used_at", "last_used_from", "user_agent",
+		"revoked_at"}
 )
 
 // TestManagement holds the management API to the contract.
@@ -55,7 +57,7 @@ func manageChannels(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 	wantValue(t, made, "data.network", "sandbox")
 	wantValue(t, made, "data.enabled", true)
 	wantRecent(t, made, "data.created_at")
-	var one *parleytest.Answer
+	var one *parleytest.Response
 	e.Eventually("it works", func() bool {
 		one = e.Get(channels+"/shop", admin).Expect(http.StatusOK)
 		return one.Text("data.status") == "WORKING"
@@ -99,7 +101,8 @@ func manageCodes(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 		wantValue(t, e.Get(channels+"/"+code, admin).Expect(http.StatusOK), "data.code", code)
 		e.Post(channels, `{"code":"`+code+`"}`, admin).ExpectFields("code").ExpectError(422, "taken")
 	}
-	for _, code := range []string{`""`, `"A"`, `"Shop"`, `"-a"`, `"_a"`, `"a b"`, `"a.b"`, `"a/b"`, `"é"`, `"a\n"`, quoted(strings.Repeat("c", 33)), quoted(strings.Repeat("c", 2000)),
+	for _, code := range []string{`""`, `"A"`, `"Shop"`, `"-a"`, `"_a"`, `"a b"`, `"a.b"`, `"a/b"`, `"é"`, `"a\n"`,
+		quoted(strings.Repeat("c", 33)), quoted(strings.Repeat("c", 2000)),
 		`1`, `true`, `null`, `["a"]`, `{}`} {
 		e.Post(channels, `{"code":`+code+`}`, admin).ExpectFields("code")
 	}
@@ -125,7 +128,7 @@ func manageSettings(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 	} {
 		code := fmt.Sprintf("settings%d", i)
 		made := e.Post(channels, `{"code":"`+code+`","settings":`+c.settings+`}`, admin).Expect(http.StatusCreated)
-		for _, a := range []*parleytest.Answer{made, e.Get(channels+"/"+code, admin).Expect(http.StatusOK)} {
+		for _, a := range []*parleytest.Response{made, e.Get(channels+"/"+code, admin).Expect(http.StatusOK)} {
 			keys := []string{}
 			for name, value := range c.want {
 				keys = append(keys, name)
@@ -181,7 +184,8 @@ func manageBadChannels(t *testing.T, e *parleytest.Env, admin parleytest.Option)
 	if after := e.Get(channels, admin).Count("data"); after != before {
 		t.Errorf("%d channels, want %d as before", after, before)
 	}
-	wantValue(t, e.Post(channels, `{"code":"longname","name":"`+strings.Repeat("é", 60)+`"}`, admin).Expect(http.StatusCreated), "data.name", strings.Repeat("é", 60))
+	wantValue(t, e.Post(channels, `{"code":"longname","name":"`+strings.Repeat("é", 60)+`"}`, admin).Expect(http.StatusCreated),
+		"data.name", strings.Repeat("é", 60))
 }
 
 func manageChange(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
@@ -200,7 +204,7 @@ func manageChange(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 	} {
 		changed := e.Call("PATCH", channels+"/changing", c.body, admin).Expect(http.StatusOK)
 		wantKeys(t, changed, "", "success", "message", "data")
-		for _, a := range []*parleytest.Answer{changed, e.Get(channels+"/changing", admin).Expect(http.StatusOK)} {
+		for _, a := range []*parleytest.Response{changed, e.Get(channels+"/changing", admin).Expect(http.StatusOK)} {
 			wantKeys(t, a, "data", channelKeys...)
 			wantValue(t, a, "data.code", "changing")
 			wantValue(t, a, "data.network", "sandbox")
@@ -231,15 +235,16 @@ func manageChange(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 	as := []parleytest.Option{parleytest.As(e.Global), parleytest.On("changing")}
 	e.Post("/api/sandbox/clock", `{"advance":86400}`, as...).Expect(http.StatusOK)
 	e.Call("PATCH", channels+"/changing", `{"settings":{"ttl":"1h"}}`, admin).Expect(http.StatusOK)
-	if at, err := time.Parse(time.RFC3339, e.Get("/api/channel/health", as...).Text("data.timestamp")); err != nil || time.Until(at) < 23*time.Hour {
+	if at, err := time.Parse(time.RFC3339, e.Get("/api/channel/health", as...).Text("data.timestamp")); err != nil ||
+		time.Until(at) < 23*time.Hour {
 		t.Errorf("the clock says %s (%v), want a day ahead", at, err)
 	}
 }
 
 // awaitStatus waits until a channel has a status, and returns it.
-func awaitStatus(e *parleytest.Env, code, status string) *parleytest.Answer {
+func awaitStatus(e *parleytest.Env, code, status string) *parleytest.Response {
 	e.T.Helper()
-	var a *parleytest.Answer
+	var a *parleytest.Response
 	e.Eventually(code+" is "+status, func() bool {
 		a = e.Get(channels+"/"+code, parleytest.As(e.Admin)).Expect(http.StatusOK)
 		return a.Text("data.status") == status
@@ -257,7 +262,8 @@ func manageStartAndStop(t *testing.T, e *parleytest.Env, admin parleytest.Option
 		wantValue(t, a, "data.status", "STOPPED")
 		wantValue(t, a, "data.number", number)
 	}
-	e.Post(sendText, textTo("6282000000003"), as).ExpectError(http.StatusBadRequest, "STOPPED").ExpectError(http.StatusBadRequest, "parley channel start stopping")
+	e.Post(sendText, textTo("6282000000003"), as).ExpectError(http.StatusBadRequest, "STOPPED").ExpectError(http.StatusBadRequest,
+		"parley channel start stopping")
 	for _, act := range []string{"pair", "logout"} {
 		e.Post(channels+"/stopping/"+act, "", admin).ExpectError(http.StatusBadRequest, "STOPPED")
 	}
@@ -281,7 +287,8 @@ func managePairing(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 		t.Error("it does not say why")
 	}
 	wantValue(t, out, "data.enabled", true)
-	e.Post(sendText, textTo("6282000000004"), as).ExpectError(http.StatusBadRequest, "LOGGED_OUT").ExpectError(http.StatusBadRequest, "parley channel pair pairing")
+	e.Post(sendText, textTo("6282000000004"), as).ExpectError(http.StatusBadRequest, "LOGGED_OUT").ExpectError(http.StatusBadRequest,
+		"parley channel pair pairing")
 	// To start it is not to pair it.
 	e.Post(channels+"/pairing/stop", "", admin).Expect(http.StatusOK)
 	e.Post(channels+"/pairing/start", "", admin).Expect(http.StatusOK)
@@ -305,7 +312,7 @@ func manageDelete(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 	e.Get(channels+"/leaving", admin).Expect(http.StatusNotFound)
 	e.Delete(channels+"/leaving", admin).Expect(http.StatusNotFound)
 	e.Get("/api/channel/health", parleytest.As(e.Global), parleytest.On("leaving")).ExpectError(http.StatusBadRequest, "X-Channel")
-	// Another with its code begins anew.
+	// Another channel with its code starts empty.
 	as = parleytest.As(e.CreateChannel("leaving"))
 	wantValue(t, e.Get("/api/chat", as).Expect(http.StatusOK), "meta.total", 0.0)
 	wantValue(t, e.Get("/api/chat/detail?contact_id=6282000000005@c.us", as).Expect(http.StatusOK), "meta.total", 0.0)
@@ -323,7 +330,7 @@ func manageUnknown(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 			wantOnlyMessage(t, e.Post(channels+"/"+code+"/"+act, "", admin).Expect(http.StatusNotFound))
 		}
 	}
-	// What is wrong with the fields is told first.
+	// Wrong fields are reported first.
 	e.Call("PATCH", channels+"/nobody", `{"name":1}`, admin).ExpectFields("name")
 }
 
@@ -334,7 +341,8 @@ func manageAllowList(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 	e.Call("PATCH", channels+"/careful", `{"settings":{"allow_only":["`+allowed+`@s.us"]}}`, admin).Expect(http.StatusOK)
 	wantValue(t, e.Post(sendText, textTo(allowed), as).Expect(http.StatusOK), "data.status", "SENT")
 	e.Post(sendText, textTo(other), as).ExpectError(http.StatusForbidden, "parley channel allow careful "+other)
-	e.Post("/api/groups/create", `{"name":"x","participants":[{"id":"`+allowed+`@c.us"},{"id":"`+other+`@c.us"}]}`, as).ExpectError(http.StatusForbidden, "parley channel allow")
+	e.Post("/api/groups/create", `{"name":"x","participants":[{"id":"`+allowed+`@c.us"},{"id":"`+other+`@c.us"}]}`, as).
+		ExpectError(http.StatusForbidden, "parley channel allow")
 	e.Post("/api/groups/create", `{"name":"x","participants":[{"id":"`+allowed+`@c.us"}]}`, as).Expect(http.StatusOK)
 	e.Call("PATCH", channels+"/careful", `{"settings":{}}`, admin).Expect(http.StatusOK)
 	wantValue(t, e.Post(sendText, textTo(other), as).Expect(http.StatusOK), "data.status", "SENT")
@@ -354,7 +362,8 @@ func manageTokens(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 		{`{"kind":"global","name":"CI","colour":"red"}`, "CI", "global", nil, nil},
 		{`{"kind":"admin","name":"` + longest + `","channel":null,"expires_at":null}`, longest, "admin", nil, nil},
 		{`{"kind":"global","expires_at":"` + ends.Format(time.RFC3339) + `"}`, "", "global", nil, ends.Format("2006-01-02T15:04:05.000Z")},
-		{`{"kind":"global","expires_at":"` + ends.In(time.FixedZone("WIB", 7*3600)).Format(time.RFC3339) + `"}`, "", "global", nil, ends.Format("2006-01-02T15:04:05.000Z")},
+		{`{"kind":"global","expires_at":"` + ends.In(time.FixedZone("WIB", 7*3600)).Format(time.RFC3339) + `"}`, "", "global", nil,
+			ends.Format("2006-01-02T15:04:05.000Z")},
 	} {
 		a := e.Post(tokens, c.body, admin).Expect(http.StatusCreated)
 		wantKeys(t, a, "", "success", "message", "data")
@@ -365,7 +374,7 @@ func manageTokens(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 		row := rowWhere(list, "id", a.Text("data.id"))
 		wantKeys(t, list, row, tokenKeys...)
 		for _, at := range []struct {
-			a    *parleytest.Answer
+			a    *parleytest.Response
 			path string
 		}{{a, "data"}, {list, row}} {
 			wantValue(t, at.a, at.path+".name", c.name)
@@ -450,7 +459,7 @@ func manageRevoke(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 	e.Get(tokens+"/"+id, admin).Expect(http.StatusMethodNotAllowed)
 }
 
-// manageShownOnce checks that a token is told when it is made and never again.
+// manageShownOnce checks that a token is shown when it is created and never again.
 func manageShownOnce(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 	key := parleytest.With("Idempotency-Key", "one-token")
 	made := e.Post(tokens, `{"kind":"global","name":"Once"}`, admin, key).Expect(http.StatusCreated)
@@ -461,7 +470,8 @@ func manageShownOnce(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 	wantValue(t, again, "data.token", "")
 	e.Get("/api/chat", parleytest.As(raw), parleytest.On("demo")).Expect(http.StatusOK)
 	signature := raw[strings.LastIndex(raw, ".")+1:]
-	for _, a := range []*parleytest.Answer{again, e.Get(tokens, admin), e.Delete(tokens+"/"+made.Text("data.id"), admin), e.Get(tokens, admin)} {
+	for _, a := range []*parleytest.Response{again, e.Get(tokens, admin), e.Delete(tokens+"/"+made.Text("data.id"), admin),
+		e.Get(tokens, admin)} {
 		if strings.Contains(string(a.Body), signature) {
 			t.Errorf("%s shows the token again", a.Request)
 		}

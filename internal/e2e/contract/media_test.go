@@ -41,10 +41,12 @@ var fileFields = []member{
 
 func testImage(t *testing.T, e *parleytest.Env, g *gallery, shop string) {
 	phone, number := newPhone(e)
-	picture := endpoint{method: "POST", path: "image", body: object{"contact_id": phone.Contact(), "file": object{"url": g.url + "/dot.png"}}, fields: fileFields}
+	picture := endpoint{method: "POST", path: "image", body: object{"contact_id": phone.Contact(), "file": object{"url": g.url +
+		"/dot.png"}}, fields: fileFields}
 	for name, want := range map[string]struct{ mimetype, width, height string }{
-		"dot.png": {"image/png", "9", "5"}, "dot.jpg": {"image/jpeg", "9", "5"}, "dot.gif": {"image/gif", "9", "5"}, "still.webp": {"image/webp", "32", "16"},
-		"liar.gif": {"image/png", "9", "5"}, // by content, whatever it is called
+		"dot.png": {"image/png", "9", "5"}, "dot.jpg": {"image/jpeg", "9", "5"}, "dot.gif": {"image/gif", "9", "5"},
+		"still.webp": {"image/webp", "32", "16"},
+		"liar.gif":   {"image/png", "9", "5"}, // by content, whatever it is called
 	} {
 		part(t, e, name, func(e *parleytest.Env) {
 			url, caption := g.url+"/"+name, "A dot\nשלום 👍"
@@ -90,16 +92,19 @@ func testImage(t *testing.T, e *parleytest.Env, g *gallery, shop string) {
 	})
 	picture.expectAddresses(t, e, "file.url", g.url+"/dot.png", ".png")
 	picture.expectUnfetchable(t, e, g, "file.url", ".png")
-	picture.expectRefused(t, e, g, "file.url", "page.html", "notes.txt", "drawing.svg", "old.bmp", "empty.png", "cut.png", "film.mp4", "tone.mp3", "paper.pdf")
+	picture.expectRefused(t, e, g, "file.url", "page.html", "notes.txt", "drawing.svg", "old.bmp", "empty.png", "cut.png", "film.mp4",
+		"tone.mp3", "paper.pdf")
 	picture.expectSizes(t, e, g, "file.url", "dot.png", 16*mebibyte)
 	picture.expectTooLarge(t, e, "too large as it turns out", "file.url", g.sized("dot.png", 16*mebibyte+1), 16*mebibyte)
 	part(t, e, "several errors at once", func(e *parleytest.Env) {
-		expectInvalid(picture.call(e, object{"contact_id": "x", "caption": "", "reply_to": "a b", "file": object{"url": "x", "filename": 1, "mimeType": "x"}}),
+		expectInvalid(picture.call(e, object{"contact_id": "x", "caption": "", "reply_to": "a b", "file": object{"url": "x", "filename": 1,
+			"mimeType": "x"}}),
 			"contact_id", "caption", "reply_to", "file.url", "file.filename", "file.mimeType")
 	})
 	part(t, e, "by a redirect", func(e *parleytest.Env) {
 		url := g.url + "/to/dot.png"
-		expectFileData(picture.call(e, picture.body.with("file.url", url)), "image", phone.Contact(), url, "", g.files["dot.png"], "image/png", "9", "5")
+		expectFileData(picture.call(e, picture.body.with("file.url", url)), "image", phone.Contact(), url, "", g.files["dot.png"], "image/png",
+			"9", "5")
 	})
 	part(t, e, "nothing is sent that was refused", func(e *parleytest.Env) {
 		before := len(phone.Messages())
@@ -129,12 +134,13 @@ func expectKept(e *parleytest.Env, file []byte) {
 
 func testFilenames(t *testing.T, e *parleytest.Env, g *gallery, picture endpoint, number string) {
 	for name, c := range map[string]struct{ url, given, want string }{
-		"of the address":         {"/dot.png?x=/other.gif", "", "dot.png"},
-		"of the server":          {"/named/dot.png", "", "from the server.png"},
-		"given":                  {"/named/dot.png", "Foto Ayu – 1.png", "Foto Ayu – 1.png"},
-		"without an extension":   {"/picture", "", "picture.png"},
-		"with folders":           {"/dot.png", "../../etc/passwd.png", "passwd.png"},
-		"of 255 characters":      {"/dot.png", strings.Repeat("a", 251) + ".png", strings.Repeat("a", 196) + ".png"}, // shortened to what can be saved everywhere
+		"of the address":       {"/dot.png?x=/other.gif", "", "dot.png"},
+		"of the server":        {"/named/dot.png", "", "from the server.png"},
+		"given":                {"/named/dot.png", "Foto Ayu – 1.png", "Foto Ayu – 1.png"},
+		"without an extension": {"/picture", "", "picture.png"},
+		"with folders":         {"/dot.png", "../../etc/passwd.png", "passwd.png"},
+		// shortened to what can be saved everywhere
+		"of 255 characters":      {"/dot.png", strings.Repeat("a", 251) + ".png", strings.Repeat("a", 196) + ".png"},
 		"that hides its end":     {"/dot.png", "gnp.\u202egpj.exe", "gnp.gpj.exe"},
 		"with control signs":     {"/dot.png", "a\tb\r\n.png", "ab.png"},
 		"in a language of marks": {"/dot.png", "تقرير.png", "تقرير.png"},
@@ -182,7 +188,8 @@ func (ep endpoint) expectTooLarge(t *testing.T, e *parleytest.Env, how, field, u
 
 func testFile(t *testing.T, e *parleytest.Env, g *gallery, shop string) {
 	phone, number := newPhone(e)
-	document := endpoint{method: "POST", path: "file", body: object{"contact_id": phone.Contact(), "file": object{"url": g.url + "/notes.txt"}}, fields: fileFields}
+	document := endpoint{method: "POST", path: "file", body: object{"contact_id": phone.Contact(), "file": object{"url": g.url +
+		"/notes.txt"}}, fields: fileFields}
 	for name, mimetype := range map[string]string{
 		"notes.txt": "text/plain; charset=utf-8", "paper.pdf": "application/pdf", "table.csv": "text/csv", "bundle.zip": "application/zip",
 		"page.html": "text/html; charset=utf-8", "drawing.svg": "image/svg+xml", "tone.mp3": "audio/mpeg", "film.mp4": "video/mp4",
@@ -225,15 +232,18 @@ func testFile(t *testing.T, e *parleytest.Env, g *gallery, shop string) {
 
 func testVideo(t *testing.T, e *parleytest.Env, g *gallery, shop string) {
 	phone, number := newPhone(e)
-	film := endpoint{method: "POST", path: "video", body: object{"contact_id": phone.Contact(), "file": object{"url": g.url + "/film.mp4"}}, fields: fileFields}
-	short := endpoint{method: "POST", path: "video", body: object{"contact_id": phone.Contact(), "videoUrl": g.url + "/film.mp4"}, fields: []member{
-		{name: "contact_id", kind: "string", required: true},
-		{name: "caption", kind: "string"},
-		{name: "videoUrl", kind: "string", required: true, missing: "file.url"},
-		{name: "reply_to", kind: "string"},
-	}}
+	film := endpoint{method: "POST", path: "video", body: object{"contact_id": phone.Contact(), "file": object{"url": g.url + "/film.mp4"}},
+		fields: fileFields}
+	short := endpoint{method: "POST", path: "video", body: object{"contact_id": phone.Contact(), "videoUrl": g.url + "/film.mp4"},
+		fields: []member{
+			{name: "contact_id", kind: "string", required: true},
+			{name: "caption", kind: "string"},
+			{name: "videoUrl", kind: "string", required: true, missing: "file.url"},
+			{name: "reply_to", kind: "string"},
+		}}
 	for name, mimetype := range map[string]string{"film.mp4": "video/mp4", "film.webm": "video/webm"} {
-		for form, body := range map[string]object{"file": film.body.with("file.url", g.url+"/"+name), "videoUrl": short.body.with("videoUrl", g.url+"/"+name)} {
+		for form, body := range map[string]object{"file": film.body.with("file.url", g.url+"/"+name), "videoUrl": short.body.with("videoUrl",
+			g.url+"/"+name)} {
 			part(t, e, name+" as "+form, func(e *parleytest.Env) {
 				a := film.call(e, body.with("caption", "Watch"))
 				expectFileData(a, "video", phone.Contact(), g.url+"/"+name, "Watch", g.files[name], mimetype, "32", "16")
@@ -259,11 +269,12 @@ func testVideo(t *testing.T, e *parleytest.Env, g *gallery, shop string) {
 func testVoice(t *testing.T, e *parleytest.Env, g *gallery, shop string) {
 	phone, number := newPhone(e)
 	db := openStore(e)
-	voice := endpoint{method: "POST", path: "voice", body: object{"contact_id": phone.Contact(), "audioUrl": g.url + "/tone.ogg"}, fields: []member{
-		{name: "contact_id", kind: "string", required: true},
-		{name: "audioUrl", kind: "string", required: true},
-		{name: "reply_to", kind: "string"},
-	}}
+	voice := endpoint{method: "POST", path: "voice", body: object{"contact_id": phone.Contact(), "audioUrl": g.url + "/tone.ogg"},
+		fields: []member{
+			{name: "contact_id", kind: "string", required: true},
+			{name: "audioUrl", kind: "string", required: true},
+			{name: "reply_to", kind: "string"},
+		}}
 	const note = "audio/ogg; codecs=opus"
 	for name, filename := range map[string]string{
 		"tone.ogg": "tone.ogg", "tone.opus": "tone.opus", // voice notes already
@@ -292,7 +303,8 @@ func testVoice(t *testing.T, e *parleytest.Env, g *gallery, shop string) {
 	voice.expectReplies(t, e, shop, phone)
 	voice.expectAddresses(t, e, "audioUrl", g.url+"/tone.ogg", ".ogg")
 	voice.expectUnfetchable(t, e, g, "audioUrl", ".mp3")
-	for _, name := range []string{"tone", "tone.flac", "tone.OGG", "tone.ogg?x=1", "tone.ogg#x", "tone.ogg/", "toneogg", "tone.ogg ", "tone.ogg\n", "tone.mp4", "tone.ogg.txt"} {
+	for _, name := range []string{"tone", "tone.flac", "tone.OGG", "tone.ogg?x=1", "tone.ogg#x", "tone.ogg/", "toneogg", "tone.ogg ",
+		"tone.ogg\n", "tone.mp4", "tone.ogg.txt"} {
 		part(t, e, fmt.Sprintf("pattern %q", name), func(e *parleytest.Env) {
 			expectInvalid(voice.call(e, voice.body.with("audioUrl", g.url+"/"+name)), "audioUrl")
 		})

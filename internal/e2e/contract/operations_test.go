@@ -27,7 +27,8 @@ func converse(e *parleytest.Env, otherChannel string) conversation {
 	c.own = expectSent(submit(e, "text", object{"contact_id": phone.Contact(), "message": "How are you?"})).Text("data.message_id")
 	phone.Types("Fine.")
 	c.theirs = phone.Received("Fine.")
-	c.elsewhere = expectSent(submit(e, "text", object{"contact_id": phone.Contact(), "message": "Elsewhere"}, parleytest.As(otherChannel))).Text("data.message_id")
+	c.elsewhere = expectSent(submit(e, "text", object{"contact_id": phone.Contact(), "message": "Elsewhere"}, parleytest.As(otherChannel))).
+		Text("data.message_id")
 	return c
 }
 
@@ -45,7 +46,7 @@ func TestContractOperations(t *testing.T) {
 }
 
 // expectOperation demands what is answered to all operations but reactions.
-func expectOperation(a *parleytest.Answer, status, kind string) {
+func expectOperation(a *parleytest.Response, status, kind string) {
 	a.T.Helper()
 	a.Expect(http.StatusOK)
 	if got := keysOf(a, ""); !slices.Equal(got, []string{"data", "message", "success"}) || !a.Bool("success") || a.Text("message") == "" {
@@ -62,7 +63,8 @@ func expectOperation(a *parleytest.Answer, status, kind string) {
 
 // spellings are the ways to name a message.
 func spellings(full string) map[string]string {
-	return map[string]string{"full id": full, "bare id": bareOf(full), "other spelling of the contact": strings.Replace(full, "@c.us", "@s.us", 1)}
+	return map[string]string{"full id": full, "bare id": bareOf(full), "other spelling of the contact": strings.Replace(full, "@c.us",
+		"@s.us", 1)}
 }
 
 // badTargets names messages that are none, or none of this channel.
@@ -70,11 +72,15 @@ func badTargets(c conversation) map[string]string {
 	flag, rest, _ := strings.Cut(c.own, "_")
 	turned := map[string]string{"true": "false_", "false": "true_"}[flag] + rest
 	return map[string]string{
-		"nothing": "", "no id": "x y", "two parts": "true_3EB0", "an unknown flag": "maybe_" + rest, "no bare id": "true_" + c.phone.Contact() + "_", "four parts": c.own + "_1",
-		"a group's": "true_120363020000000001@g.us_3EB0", "no contact": "true_x_" + bareOf(c.own), "101 characters": strings.Repeat("A", 101), "a hundred characters": strings.Repeat("A", 100),
-		"unknown": "true_" + c.phone.Contact() + "_3EB0000000000000000000", "unknown and bare": "3EB0000000000000000000", "the wrong side's": turned,
-		"another chat's": "true_6281234567890@c.us_" + bareOf(c.own), "another channel's": c.elsewhere, "another channel's, bare": bareOf(c.elsewhere),
-		"with blanks": " " + c.own, "in small letters": strings.ToLower(c.own),
+		"nothing": "", "no id": "x y", "two parts": "true_3EB0", "an unknown flag": "maybe_" + rest, "no bare id": "true_" + c.phone.Contact() +
+			"_", "four parts": c.own + "_1",
+		"a group's": "true_120363020000000001@g.us_3EB0", "no contact": "true_x_" + bareOf(c.own), "101 characters": strings.Repeat("A", 101),
+		"a hundred characters": strings.Repeat("A", 100),
+		"unknown":              "true_" + c.phone.Contact() + "_3EB0000000000000000000", "unknown and bare": "3EB0000000000000000000",
+		"the wrong side's": turned,
+		"another chat's":   "true_6281234567890@c.us_" + bareOf(c.own), "another channel's": c.elsewhere,
+		"another channel's, bare": bareOf(c.elsewhere),
+		"with blanks":             " " + c.own, "in small letters": strings.ToLower(c.own),
 	}
 }
 
@@ -97,7 +103,8 @@ func testReaction(t *testing.T, e *parleytest.Env, shop string) {
 					if got := keysOf(a, "data"); !slices.Equal(got, []string{"id", "message", "status", "timestamp"}) || !a.Bool("success") {
 						e.T.Errorf("the answer is %s", a.Body)
 					}
-					if a.Value("data.message") != emoji || a.Value("data.status") != "SENT" || !bareIDForm.MatchString(a.Text("data.id")) || a.Text("data.id") == bareOf(full) {
+					if a.Value("data.message") != emoji || a.Value("data.status") != "SENT" || !bareIDForm.MatchString(a.Text("data.id")) ||
+						a.Text("data.id") == bareOf(full) {
 						e.T.Errorf("the data is %s", a.Body)
 					}
 					expectStamp(a, "data.timestamp")
@@ -118,14 +125,16 @@ func testReaction(t *testing.T, e *parleytest.Env, shop string) {
 			expectInvalid(react.call(e, react.body.with("message_id", id)), "message_id")
 		})
 	}
-	for _, emoji := range []string{"❤", "❤️", "👩‍👩‍👧‍👦", "🏴󠁧󠁢󠁥󠁮󠁧󠁿", "🇮🇩", "1️⃣", "☕", "©", "🫶🏿", "🤷🏽‍♀️"} {
+	for _, emoji := range []string{"❤", "❤️", "👩‍👩‍👧‍👦", "🏴󠁧󠁢󠁥󠁮󠁧󠁿", "🇮🇩", "1️⃣",
+		"☕", "©", "🫶🏿", "🤷🏽‍♀️"} {
 		part(t, e, "reaction "+emoji, func(e *parleytest.Env) {
 			if a := react.call(e, react.body.with("reaction", emoji)).Expect(http.StatusOK); a.Text("data.message") != emoji {
 				e.T.Errorf("the answer is %s", a.Body)
 			}
 		})
 	}
-	for _, no := range []string{"👍👍", "👍 ", " 👍", "👍x", "x", "1", "#", "ok", ":)", ":thumbsup:", "é", "字", "🇮", "\u200d", "\ufe0f", " ", "<3", "👍\n"} {
+	for _, no := range []string{"👍👍", "👍 ", " 👍", "👍x", "x", "1", "#", "ok", ":)", ":thumbsup:", "é", "字", "🇮",
+		"\u200d", "\ufe0f", " ", "<3", "👍\n"} {
 		part(t, e, fmt.Sprintf("reaction %q", no), func(e *parleytest.Env) {
 			expectInvalid(react.call(e, react.body.with("reaction", no)), "reaction")
 		})
@@ -152,7 +161,7 @@ func testReaction(t *testing.T, e *parleytest.Env, shop string) {
 		if a.Header.Get("Preference-Applied") != "respond-async" {
 			e.T.Errorf("headers: %v", a.Header)
 		}
-		e.Eventually("the reaction stands", func() bool { return slices.Equal(standing(e, c.theirs), []any{"🎉"}) })
+		e.Eventually("the reaction is there", func() bool { return slices.Equal(standing(e, c.theirs), []any{"🎉"}) })
 	})
 }
 
@@ -172,7 +181,8 @@ func testSeen(t *testing.T, e *parleytest.Env, shop string) {
 		})
 	}
 	c := converse(e, shop)
-	see := endpoint{method: "POST", path: "seen", body: object{"message_id": c.theirs}, fields: []member{{name: "message_id", kind: "string", required: true}}}
+	see := endpoint{method: "POST", path: "seen", body: object{"message_id": c.theirs}, fields: []member{{name: "message_id", kind: "string",
+		required: true}}}
 	see.expectTypes(t, e)
 	targets := badTargets(c)
 	targets["own"], targets["own and bare"] = c.own, bareOf(c.own)
@@ -182,13 +192,13 @@ func testSeen(t *testing.T, e *parleytest.Env, shop string) {
 }
 
 func testDelete(t *testing.T, e *parleytest.Env, shop string) {
-	byQuery := func(e *parleytest.Env, id string) *parleytest.Answer {
+	byQuery := func(e *parleytest.Env, id string) *parleytest.Response {
 		return e.Delete("/api/send-message/delete?message_id=" + url.QueryEscape(id))
 	}
-	byBody := func(e *parleytest.Env, id string) *parleytest.Answer {
+	byBody := func(e *parleytest.Env, id string) *parleytest.Response {
 		return e.Call("DELETE", "/api/send-message/delete", jsonOf(e.T, object{"message_id": id}))
 	}
-	for way, del := range map[string]func(*parleytest.Env, string) *parleytest.Answer{"query": byQuery, "body": byBody} {
+	for way, del := range map[string]func(*parleytest.Env, string) *parleytest.Response{"query": byQuery, "body": byBody} {
 		for _, spelling := range []string{"full id", "bare id", "other spelling of the contact"} {
 			part(t, e, spelling+" in the "+way, func(e *parleytest.Env) {
 				c := converse(e, shop)
@@ -216,7 +226,8 @@ func testDelete(t *testing.T, e *parleytest.Env, shop string) {
 		})
 	}
 	c := converse(e, shop)
-	inBody := endpoint{method: "DELETE", path: "delete", body: object{"message_id": c.own}, fields: []member{{name: "message_id", kind: "string", required: true}}}
+	inBody := endpoint{method: "DELETE", path: "delete", body: object{"message_id": c.own}, fields: []member{{name: "message_id",
+		kind: "string", required: true}}}
 	inBody.expectTypes(t, e)
 	part(t, e, "neither", func(e *parleytest.Env) {
 		expectInvalid(e.Delete("/api/send-message/delete"), "message_id")
@@ -233,7 +244,8 @@ func testDelete(t *testing.T, e *parleytest.Env, shop string) {
 	})
 	part(t, e, "a body that is no JSON", func(e *parleytest.Env) {
 		e.Call("DELETE", "/api/send-message/delete", "message_id="+c.own).Expect(http.StatusBadRequest)
-		e.Call("DELETE", "/api/send-message/delete", `{"message_id":"`+c.own+`"}`, parleytest.With("Content-Type", "text/plain")).Expect(http.StatusBadRequest)
+		e.Call("DELETE", "/api/send-message/delete", `{"message_id":"`+c.own+`"}`, parleytest.With("Content-Type", "text/plain")).
+			Expect(http.StatusBadRequest)
 	})
 	part(t, e, "what failed", func(e *parleytest.Env) {
 		failed := expectFailed(submit(e, "text", object{"contact_id": "99912345670@c.us", "message": "x"}), "not_on_network")
@@ -252,7 +264,8 @@ func testStar(t *testing.T, e *parleytest.Env, shop string) {
 		for spelling, id := range spellings(full) {
 			part(t, e, side+" by "+spelling, func(e *parleytest.Env) {
 				for _, starred := range []bool{true, true, false, false} {
-					expectOperation(star.call(e, object{"message_id": id, "starred": starred}), map[bool]string{true: "STARRED", false: "UNSTARRED"}[starred], "star")
+					expectOperation(star.call(e, object{"message_id": id, "starred": starred}), map[bool]string{true: "STARRED",
+						false: "UNSTARRED"}[starred], "star")
 					if got := storedMessage(e, db, full).Starred; got != starred {
 						e.T.Errorf("starred: %t, want %t", got, starred)
 					}
@@ -267,14 +280,18 @@ func testStar(t *testing.T, e *parleytest.Env, shop string) {
 		})
 	}
 	for _, value := range []any{"true", "false", 1, 0} {
-		part(t, e, fmt.Sprintf("starred %#v", value), func(e *parleytest.Env) { expectInvalid(star.call(e, star.body.with("starred", value)), "starred") })
+		part(t, e, fmt.Sprintf("starred %#v", value), func(e *parleytest.Env) {
+			expectInvalid(star.call(e, star.body.with("starred", value)),
+				"starred")
+		})
 	}
 }
 
 // testTyping holds both endpoints that answer a plain string. That the phone shows it is not seen
 // from here.
 func testTyping(t *testing.T, e *parleytest.Env, path string) {
-	typing := endpoint{method: "POST", path: path, body: object{"contact_id": "6281234567890@c.us"}, fields: []member{{name: "contact_id", kind: "string", required: true}}}
+	typing := endpoint{method: "POST", path: path, body: object{"contact_id": "6281234567890@c.us"}, fields: []member{{name: "contact_id",
+		kind: "string", required: true}}}
 	part(t, e, "answer", func(e *parleytest.Env) {
 		for _, contact := range []string{"6281234567890@c.us", "6281234567890@s.us", "99912345670@c.us", "99912345671@c.us"} {
 			a := typing.call(e, object{"contact_id": contact}).Expect(http.StatusOK)

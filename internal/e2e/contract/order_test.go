@@ -40,7 +40,7 @@ func TestOrderOfChecksByCallers(t *testing.T) {
 			t.Fatalf("failure %d: %d", i+1, a.Status)
 		}
 	}
-	for what, a := range map[string]*parleytest.Answer{
+	for what, a := range map[string]*parleytest.Response{
 		"a bad token": e.Post("/api/nowhere", large, parleytest.As("guess"), plain, from("198.51.100.1")),
 		"no token":    e.Post(sendText, large, parleytest.As(""), plain, from("198.51.100.1")),
 	} {
@@ -69,7 +69,8 @@ func TestOrderOfChecksByCallers(t *testing.T) {
 	e.Call("PATCH", sendText, large, channel, plain).Expect(http.StatusMethodNotAllowed)
 
 	e.Post(sendText, large, token(parley.GlobalToken), plain, parleytest.On("nobody")).Expect(http.StatusRequestEntityTooLarge)
-	e.Post(sendText, `{"contact_id":1}`, token(parley.GlobalToken), plain, parleytest.On("nobody")).ExpectError(http.StatusBadRequest, "X-Channel")
+	e.Post(sendText, `{"contact_id":1}`, token(parley.GlobalToken), plain, parleytest.On("nobody")).ExpectError(http.StatusBadRequest,
+		"X-Channel")
 	e.Post(sendText, `{"contact_id":1}`, token(parley.ChannelToken), plain).ExpectError(http.StatusBadRequest, "Content-Type")
 	e.Post(sendText, `{"contact_id":1,}`, token(parley.ChannelToken)).ExpectError(http.StatusBadRequest, "JSON")
 	e.Post(sendText, `{"contact_id":1}`, token(parley.ChannelToken)).ExpectFields("contact_id", "message")
@@ -94,7 +95,7 @@ func TestMovedClockIsNoOtherTime(t *testing.T) {
 	e := parleytest.Start(t)
 	moved := e.Post("/api/sandbox/clock", `{"advance":86400}`).Expect(http.StatusOK)
 	sent := e.Post(sendText, textTo("6281400000012")).Expect(http.StatusOK)
-	for _, a := range []*parleytest.Answer{moved, sent} {
+	for _, a := range []*parleytest.Response{moved, sent} {
 		at, err := time.Parse(time.RFC3339, a.Text("data.timestamp"))
 		if err != nil || !stampForm.MatchString(a.Text("data.timestamp")) || time.Until(at) < 23*time.Hour {
 			t.Errorf("%s: timestamp %q, want one a day ahead", a.Request, a.Text("data.timestamp"))

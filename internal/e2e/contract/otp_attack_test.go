@@ -11,7 +11,7 @@ import (
 	"parley/internal/parleytest"
 )
 
-func askFor(e *parleytest.Env, number string, options ...parleytest.Option) *parleytest.Answer {
+func askFor(e *parleytest.Env, number string, options ...parleytest.Option) *parleytest.Response {
 	e.T.Helper()
 	return e.Post(codeRequest, `{"contact_id":"`+number+`@c.us"}`, options...)
 }
@@ -65,7 +65,7 @@ func TestContractCodesUnderAttack(t *testing.T) {
 	attack.Wait()
 	asked := askFor(e, known).Expect(http.StatusOK)
 	e.Phone(known).Expect("verification code")
-	of := func(more string) *parleytest.Answer {
+	of := func(more string) *parleytest.Response {
 		return e.Get("/api/manage/messages?channel=demo&direction=out&limit=100&"+more, admin).Expect(http.StatusOK)
 	}
 	var left string // when the known contact's code did

@@ -25,20 +25,21 @@ var lastBuyer atomic.Int64
 func newBuyer() string { return fmt.Sprintf("62899%08d", lastBuyer.Add(1)) }
 
 // askCode asks for a code and demands the form of the answer.
-func askCode(e *parleytest.Env, body object, options ...parleytest.Option) *parleytest.Answer {
+func askCode(e *parleytest.Env, body object, options ...parleytest.Option) *parleytest.Response {
 	e.T.Helper()
 	a := e.Post(codeRequest, jsonOf(e.T, body), options...).Expect(http.StatusOK)
 	if got := keysOf(a, ""); !slices.Equal(got, []string{"data", "message", "success"}) || !a.Bool("success") || a.Text("message") == "" {
 		e.T.Errorf("the envelope is %s", a.Body)
 	}
-	if got := keysOf(a, "data"); !slices.Equal(got, []string{"contact_id", "expired_at", "id", "status", "timestamp"}) || a.Text("data.status") != "PENDING" {
+	if got := keysOf(a, "data"); !slices.Equal(got, []string{"contact_id", "expired_at", "id", "status", "timestamp"}) ||
+		a.Text("data.status") != "PENDING" {
 		e.T.Errorf("the data is %s", a.Body)
 	}
 	return a
 }
 
 // sentCode asks for a code and reads it on the phone.
-func sentCode(e *parleytest.Env, number string, more object, options ...parleytest.Option) (code string, a *parleytest.Answer) {
+func sentCode(e *parleytest.Env, number string, more object, options ...parleytest.Option) (code string, a *parleytest.Response) {
 	e.T.Helper()
 	body := object{"contact_id": number + "@c.us"}
 	for name, value := range more {
@@ -51,11 +52,11 @@ func sentCode(e *parleytest.Env, number string, more object, options ...parleyte
 	if len(arrived.Codes) != 1 {
 		e.T.Fatalf("the phone shows %q, with the codes %q", arrived.Body, arrived.Codes)
 	}
-	told := string(a.Body)
+	shown := string(a.Body)
 	for _, path := range []string{"data.id", "data.contact_id", "data.expired_at", "data.timestamp"} {
-		told = strings.ReplaceAll(told, a.Text(path), "") // four digits may be in there by chance
+		shown = strings.ReplaceAll(shown, a.Text(path), "") // four digits may be in there by chance
 	}
-	if strings.Contains(told, arrived.Codes[0]) {
+	if strings.Contains(shown, arrived.Codes[0]) {
 		e.T.Errorf("the answer tells the code: %s", a.Body)
 	}
 	return arrived.Codes[0], a
@@ -87,14 +88,16 @@ func codeMessage(t *testing.T, e *parleytest.Env) {
 		want string
 		life time.Duration
 	}{
-		"defaults":      {object{}, `^\*([0-9]{6})\* is your Demo verification code\. It expires in 5 minutes\. Do not share it with anyone\.$`, 300 * time.Second},
+		"defaults": {object{}, `^\*([0-9]{6})\* is your Demo verification code\. It expires in 5 minutes\. Do not share it with anyone\.$`,
+			300 * time.Second},
 		"shortest life": {object{"expires": 30}, `expires in 30 seconds\.`, 30 * time.Second},
 		"seconds":       {object{"expires": 119}, `expires in 119 seconds\.`, 119 * time.Second},
 		"minutes":       {object{"expires": 120}, `expires in 2 minutes\.`, 120 * time.Second},
 		"no fraction":   {object{"expires": 179}, `expires in 2 minutes\.`, 179 * time.Second},
 		"longest life":  {object{"expires": 3600}, `expires in 60 minutes\.`, 3600 * time.Second},
 		"a name":        {object{"name": "Toko Ayu & Co."}, `^\*[0-9]{6}\* is your Toko Ayu & Co\. verification code\.`, 300 * time.Second},
-		"nulls":         {object{"length": nil, "useNumber": nil, "useLetter": nil, "allCapital": nil, "name": nil, "expires": nil}, `^\*[0-9]{6}\* is your Demo `, 300 * time.Second},
+		"nulls": {object{"length": nil, "useNumber": nil, "useLetter": nil, "allCapital": nil, "name": nil, "expires": nil},
+			`^\*[0-9]{6}\* is your Demo `, 300 * time.Second},
 	} {
 		part(t, e, name, func(e *parleytest.Env) {
 			number := newBuyer()
@@ -151,7 +154,8 @@ func codeAlphabets(t *testing.T, e *parleytest.Env) {
 func codeFields(t *testing.T, e *parleytest.Env) {
 	good := func() object { return object{"contact_id": newBuyer() + "@c.us"} }
 	for field, values := range map[string][]any{
-		"contact_id": {nil, 7, true, []any{}, object{}, "", "1234@c.us", "6281234567890", "6281234567890@lid", "+6281234567890@c.us", "120363020000000001@g.us", "status@broadcast", "6281234567890@s.whatsapp.net"},
+		"contact_id": {nil, 7, true, []any{}, object{}, "", "1234@c.us", "6281234567890", "6281234567890@lid", "+6281234567890@c.us",
+			"120363020000000001@g.us", "status@broadcast", "6281234567890@s.whatsapp.net"},
 		"length":     {0, 1, 3, 7, -1, 1e9, 1e300, 4.5, "4", "", true, []any{4}, object{}},
 		"useNumber":  {"true", 1, 0, "", []any{}, object{}},
 		"useLetter":  {"true", 1, 0, "", []any{}, object{}},
@@ -193,7 +197,8 @@ func codeFields(t *testing.T, e *parleytest.Env) {
 
 // codeNames tries what an application may be called in a message that its recipient trusts.
 func codeNames(t *testing.T, e *parleytest.Env) {
-	for _, name := range []string{"A", strings.Repeat("é", 60), strings.Repeat("😀", 60), "St. Mary", "A.B.", "A.B.C", "Booking.com", "Ayu...", "v2.0", "Studio 54", "7-Eleven", "متجر", "Café “Zur Post”"} {
+	for _, name := range []string{"A", strings.Repeat("é", 60), strings.Repeat("😀", 60), "St. Mary", "A.B.", "A.B.C", "Booking.com",
+		"Ayu...", "v2.0", "Studio 54", "7-Eleven", "متجر", "Café “Zur Post”"} {
 		part(t, e, "good "+name, func(e *parleytest.Env) {
 			number := newBuyer()
 			askCode(e, object{"contact_id": number + "@c.us", "name": name})
@@ -202,7 +207,8 @@ func codeNames(t *testing.T, e *parleytest.Env) {
 			}
 		})
 	}
-	for _, name := range []string{"https://evil.example", "HTTP:x", "www.evil.example", "a://b", "Acme\nPay 5", "Acme\u202emca", "Acme\u0000", "Acme\u0007", "12345", "1 2 3 4 5", "Acme ١٢٣٤٥"} {
+	for _, name := range []string{"https://evil.example", "HTTP:x", "www.evil.example", "a://b", "Acme\nPay 5", "Acme\u202emca",
+		"Acme\u0000", "Acme\u0007", "12345", "1 2 3 4 5", "Acme ١٢٣٤٥"} {
 		part(t, e, fmt.Sprintf("bad %q", name), func(e *parleytest.Env) {
 			number := newBuyer()
 			a := e.Post(codeRequest, jsonOf(e.T, object{"contact_id": number + "@c.us", "name": name}))
@@ -248,21 +254,22 @@ func codeCallers(t *testing.T, e *parleytest.Env, shop string) {
 	})
 	part(t, e, "a contact that is not allowed", func(e *parleytest.Env) {
 		token := e.CreateChannel("picky")
-		e.Call("PATCH", "/api/manage/channels/picky", `{"settings":{"allow_only":["6281200000001@c.us"]}}`, parleytest.As(e.Admin)).Expect(http.StatusOK)
+		e.Call("PATCH", "/api/manage/channels/picky", `{"settings":{"allow_only":["6281200000001@c.us"]}}`, parleytest.As(e.Admin)).
+			Expect(http.StatusOK)
 		e.Post(codeRequest, body(), parleytest.As(token)).ExpectError(http.StatusForbidden, "allow")
 		askCode(e, object{"contact_id": "6281200000001@c.us"}, parleytest.As(token))
 	})
 }
 
 // codeOf asks for a code on another channel and reads it there.
-func codeOf(e *parleytest.Env, token, number string) (code string, a *parleytest.Answer) {
+func codeOf(e *parleytest.Env, token, number string) (code string, a *parleytest.Response) {
 	e.T.Helper()
 	a = askCode(e, object{"contact_id": number + "@c.us"}, parleytest.As(token))
 	return e.PhoneOf(token, number).Expect("verification code").Codes[0], a
 }
 
 // expectLimited demands 429 with all that tells when to come back, and returns the seconds.
-func expectLimited(a *parleytest.Answer, policy string) int {
+func expectLimited(a *parleytest.Response, policy string) int {
 	a.T.Helper()
 	a.ExpectError(http.StatusTooManyRequests, " ")
 	after, err := strconv.Atoi(a.Header.Get("Retry-After"))
@@ -290,7 +297,8 @@ func codeLimits(t *testing.T, e *parleytest.Env) {
 	body := `{"contact_id":"` + number + `@c.us"}`
 	for n := range 5 {
 		a := e.Post(codeRequest, body, as).Expect(http.StatusOK)
-		if policy, left := a.Header.Get("RateLimit-Policy"), a.Header.Get("RateLimit"); policy != `"otp-send";q=5;w=600` || !strings.HasPrefix(left, fmt.Sprintf(`"otp-send";r=%d;t=`, 4-n)) {
+		if policy, left := a.Header.Get("RateLimit-Policy"), a.Header.Get("RateLimit"); policy != `"otp-send";q=5;w=600` ||
+			!strings.HasPrefix(left, fmt.Sprintf(`"otp-send";r=%d;t=`, 4-n)) {
 			t.Errorf("after %d requests: %s and %s", n+1, policy, left)
 		}
 		if n == 4 {
@@ -300,7 +308,7 @@ func codeLimits(t *testing.T, e *parleytest.Env) {
 		if after > 20 || after < 15 {
 			t.Errorf("Retry-After is %d", after)
 		}
-		// A wrong body is told first, also to somebody who comes too soon.
+		// A wrong body is reported first, even if the request is too early.
 		expectInvalid(e.Post(codeRequest, `{"contact_id":"`+number+`@c.us","length":9}`, as), "length")
 		advance(e, after, as) // waiting as long as was said is enough
 	}
@@ -375,7 +383,8 @@ func codeOvertakes(t *testing.T, e *parleytest.Env) {
 	token := paced(e, "slow")
 	as, number := parleytest.As(token), newBuyer()
 	for n := range 20 {
-		submit(e, "text", object{"contact_id": number + "@c.us", "message": fmt.Sprint("text ", n)}, as, parleytest.With("Prefer", "respond-async")).Expect(http.StatusOK)
+		submit(e, "text", object{"contact_id": number + "@c.us", "message": fmt.Sprint("text ", n)}, as, parleytest.With("Prefer",
+			"respond-async")).Expect(http.StatusOK)
 	}
 	askCode(e, object{"contact_id": number + "@c.us", "expires": 3600}, as)
 	setPace(e, "slow", "0s")
@@ -393,7 +402,8 @@ func codeTooLate(t *testing.T, e *parleytest.Env) {
 	number := newBuyer()
 	for ; ; number = newBuyer() { // again, should the connection be back too soon: it takes a second
 		order(e, `{"fault":"drop_socket"}`, as)
-		submit(e, "text", object{"contact_id": "6281234567890@c.us", "message": "x"}, as, parleytest.With("Prefer", "respond-async")).Expect(http.StatusOK)
+		submit(e, "text", object{"contact_id": "6281234567890@c.us", "message": "x"}, as, parleytest.With("Prefer", "respond-async")).
+			Expect(http.StatusOK)
 		e.Eventually("it reconnects", func() bool { return status() == "RECONNECTING" })
 		askCode(e, object{"contact_id": number + "@c.us", "expires": 30}, as)
 		advance(e, 30, as)
@@ -425,7 +435,8 @@ func codeWaits(t *testing.T, e *parleytest.Env) {
 	setPace(e, "patient", "0s")
 	phone := e.PhoneOf(token, number)
 	code := phone.Expect("verification code").Codes[0]
-	if a := wantTry(e, number, code, "APPROVED", 0, as); a.Text("data.id") != second.Text("data.id") || a.Text("data.id") == first.Text("data.id") {
+	if a := wantTry(e, number, code, "APPROVED", 0, as); a.Text("data.id") != second.Text("data.id") ||
+		a.Text("data.id") == first.Text("data.id") {
 		t.Errorf("got %s", a.Body)
 	}
 	expectSent(submit(e, "text", object{"contact_id": number + "@c.us", "message": "later"}, as))

@@ -17,7 +17,7 @@ import (
 var anyEvent = parley.EventFilter{}
 
 // tryCode tries a code and demands the form of the answer.
-func tryCode(e *parleytest.Env, number, code string, options ...parleytest.Option) *parleytest.Answer {
+func tryCode(e *parleytest.Env, number, code string, options ...parleytest.Option) *parleytest.Response {
 	e.T.Helper()
 	a := e.Post(codeValidate, jsonOf(e.T, object{"contact_id": number + "@c.us", "code": code}), options...).Expect(http.StatusOK)
 	if got := keysOf(a, ""); !slices.Equal(got, []string{"data", "message", "success"}) || !isSentence(a.Text("message")) {
@@ -33,7 +33,7 @@ func tryCode(e *parleytest.Env, number, code string, options ...parleytest.Optio
 }
 
 // wantTry tries a code and demands how that ends.
-func wantTry(e *parleytest.Env, number, code, status string, left int, options ...parleytest.Option) *parleytest.Answer {
+func wantTry(e *parleytest.Env, number, code, status string, left int, options ...parleytest.Option) *parleytest.Response {
 	e.T.Helper()
 	a := tryCode(e, number, code, options...)
 	if a.Text("data.status") != status || a.Number("data.attempts_left") != left {
@@ -227,7 +227,7 @@ func tryBudget(t *testing.T, e *parleytest.Env) {
 }
 
 // wantBarred demands that an answer says when a new code helps, if none does now.
-func wantBarred(a *parleytest.Answer) {
+func wantBarred(a *parleytest.Response) {
 	a.T.Helper()
 	_, until, _ := strings.Cut(strings.TrimSuffix(a.Text("message"), "."), "after ")
 	end, err := time.Parse(time.RFC3339, until)

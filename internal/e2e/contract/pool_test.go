@@ -25,7 +25,7 @@ type outcome struct {
 }
 
 // outcomes reads the answer to a pool, which is always 200 and of one form.
-func outcomes(a *parleytest.Answer, success bool) (list []outcome) {
+func outcomes(a *parleytest.Response, success bool) (list []outcome) {
 	a.T.Helper()
 	a.Expect(http.StatusOK)
 	message := map[bool]string{true: "OK", false: "Failed to send pool message"}[success]
@@ -60,7 +60,7 @@ func outcomes(a *parleytest.Answer, success bool) (list []outcome) {
 
 // expectOutcomes demands types with their statuses, as "text SENT", where a failure has its code
 // beside: "text FAILED not_sent". What was not sent has no ids, everything else has both.
-func expectOutcomes(a *parleytest.Answer, contact string, success bool, want ...string) []outcome {
+func expectOutcomes(a *parleytest.Response, contact string, success bool, want ...string) []outcome {
 	a.T.Helper()
 	list := outcomes(a, success)
 	var got []string
@@ -92,7 +92,7 @@ func texts(contact string, messages ...any) object {
 }
 
 // pool posts a pool with the Global token.
-func pool(e *parleytest.Env, body object, options ...parleytest.Option) *parleytest.Answer {
+func pool(e *parleytest.Env, body object, options ...parleytest.Option) *parleytest.Response {
 	e.T.Helper()
 	return submit(e, "pool", body, append([]parleytest.Option{parleytest.As(e.Global)}, options...)...)
 }
@@ -131,7 +131,8 @@ func testPoolSent(t *testing.T, e *parleytest.Env, g *gallery) {
 		first := expectSent(submit(e, "text", object{"contact_id": phone.Contact(), "message": "first"}))
 		body := object{"contact_id": phone.Contact(), "pools": []any{
 			object{"type": "text", "data": object{"message": "Halo 👋\nאחת", "reply_to": first.Text("data.id"), "linkPreview": "false"}},
-			object{"type": "image", "data": object{"caption": "A dot", "file": object{"mimeType": "image/png", "filename": "titik.png", "url": g.url + "/dot.png"}}},
+			object{"type": "image", "data": object{"caption": "A dot", "file": object{"mimeType": "image/png", "filename": "titik.png",
+				"url": g.url + "/dot.png"}}},
 			object{"type": "video", "data": object{"caption": "A film", "file": object{"url": g.url + "/film.mp4"}}},
 			object{"type": "video", "data": object{"videoUrl": g.url + "/film.webm"}},
 			object{"type": "file", "data": object{"caption": "A list", "file": object{"url": g.url + "/notes.txt"}}},
@@ -141,7 +142,8 @@ func testPoolSent(t *testing.T, e *parleytest.Env, g *gallery) {
 		}}
 		list := expectOutcomes(pool(e, body), phone.Contact(), true,
 			"text SENT", "image SENT", "video SENT", "video SENT", "file SENT", "voice SENT", "voice SENT", "text SENT")
-		expectBodies(e, phone, "text first", "text Halo 👋\nאחת", "image A dot", "video A film", "video ", "file A list", "voice ", "voice ", "text last")
+		expectBodies(e, phone, "text first", "text Halo 👋\nאחת", "image A dot", "video A film", "video ", "file A list", "voice ",
+			"voice ", "text last")
 		arrived := phone.Messages()
 		for i, o := range list {
 			if arrived[i+1].MessageID != *o.MessageID {
@@ -208,14 +210,16 @@ func testPoolFields(t *testing.T, e *parleytest.Env, g *gallery) {
 		of("video", object{"file": object{"url": g.url + "/film.mp4"}}, append(fileFields, wholeFile)...).expectTypes(t, e)
 	})
 	t.Run("voice", func(t *testing.T) {
-		of("voice", object{"audioUrl": g.url + "/tone.ogg"}, within("audioUrl", "string", true), within("reply_to", "string", false)).expectTypes(t, e)
+		of("voice", object{"audioUrl": g.url + "/tone.ogg"}, within("audioUrl", "string", true), within("reply_to", "string",
+			false)).expectTypes(t, e)
 	})
 	text.expectContacts(t, e)
 
 	const contact = "6281234567890@c.us"
 	for _, kind := range []string{"Text", "TEXT", " text", "", "location", "poll", "audio", "document", "sticker"} {
 		part(t, e, fmt.Sprintf("type %q", kind), func(e *parleytest.Env) {
-			expectInvalid(pool(e, object{"contact_id": contact, "pools": []any{object{"type": kind, "data": object{"message": "x"}}}}), "pools.0.type")
+			expectInvalid(pool(e, object{"contact_id": contact, "pools": []any{object{"type": kind, "data": object{"message": "x"}}}}),
+				"pools.0.type")
 		})
 	}
 	for what, item := range map[string]any{"string": "Hello", "number": 7, "null": nil, "boolean": true, "array": []any{}} {
@@ -229,7 +233,8 @@ func testPoolFields(t *testing.T, e *parleytest.Env, g *gallery) {
 			expectInvalid(pool(e, texts(contact, "x", "y", item)), "pools.0.data.2")
 		})
 		part(t, e, "an address in an array that is "+what, func(e *parleytest.Env) {
-			expectInvalid(pool(e, object{"contact_id": contact, "pools": []any{object{"type": "image", "data": []any{g.url + "/dot.png", item}}}}), "pools.0.data.1")
+			expectInvalid(pool(e, object{"contact_id": contact, "pools": []any{object{"type": "image", "data": []any{g.url + "/dot.png", item}}}}),
+				"pools.0.data.1")
 		})
 	}
 	part(t, e, "everything that is wrong", func(e *parleytest.Env) {
@@ -252,19 +257,24 @@ func testPoolFields(t *testing.T, e *parleytest.Env, g *gallery) {
 		item  object
 		field string
 	}{
-		"a file that is not there":  {object{"type": "file", "data": object{"file": object{"url": g.url + "/nowhere"}}}, "pools.1.data.file.url"},
-		"a picture that is none":    {object{"type": "image", "data": object{"file": object{"url": g.url + "/page.html"}}}, "pools.1.data.file.url"},
-		"a picture in an array":     {object{"type": "image", "data": []any{g.url + "/dot.png", g.url + "/notes.txt"}}, "pools.1.data.1"},
-		"a sound that is none":      {object{"type": "voice", "data": object{"audioUrl": g.url + "/wrong.mp3"}}, "pools.1.data.audioUrl"},
-		"a sound's file":            {object{"type": "voice", "data": object{"file": object{"url": g.url + "/dot.png"}}}, "pools.1.data.file.url"},
-		"a film that is none":       {object{"type": "video", "data": object{"videoUrl": g.url + "/dot.png"}}, "pools.1.data.videoUrl"},
-		"a reply to nothing":        {object{"type": "text", "data": object{"message": "x", "reply_to": "3EB0000000000000000000"}}, "pools.1.data.reply_to"},
-		"a reply to a full id":      {object{"type": "text", "data": object{"message": "x", "reply_to": "true_6281234567890@c.us_3EB0"}}, "pools.1.data.reply_to"},
+		"a file that is not there": {object{"type": "file", "data": object{"file": object{"url": g.url + "/nowhere"}}}, "pools.1.data.file.url"},
+		"a picture that is none": {object{"type": "image", "data": object{"file": object{"url": g.url + "/page.html"}}},
+			"pools.1.data.file.url"},
+		"a picture in an array": {object{"type": "image", "data": []any{g.url + "/dot.png", g.url + "/notes.txt"}}, "pools.1.data.1"},
+		"a sound that is none":  {object{"type": "voice", "data": object{"audioUrl": g.url + "/wrong.mp3"}}, "pools.1.data.audioUrl"},
+		"a sound's file": {object{"type": "voice", "data": object{"file": object{"url": g.url + "/dot.png"}}},
+			"pools.1.data.file.url"},
+		"a film that is none": {object{"type": "video", "data": object{"videoUrl": g.url + "/dot.png"}}, "pools.1.data.videoUrl"},
+		"a reply to nothing": {object{"type": "text", "data": object{"message": "x", "reply_to": "3EB0000000000000000000"}},
+			"pools.1.data.reply_to"},
+		"a reply to a full id": {object{"type": "text", "data": object{"message": "x", "reply_to": "true_6281234567890@c.us_3EB0"}},
+			"pools.1.data.reply_to"},
 		"a text of 4097 characters": {object{"type": "text", "data": []any{strings.Repeat("字", 4097)}}, "pools.1.data.0"},
 	} {
 		part(t, e, "nothing is sent for "+name, func(e *parleytest.Env) {
 			phone, _ := newPhone(e)
-			body := object{"contact_id": phone.Contact(), "pools": []any{object{"type": "text", "data": []any{"never sent"}}, c.item, object{"type": "text", "data": []any{"nor this"}}}}
+			body := object{"contact_id": phone.Contact(), "pools": []any{object{"type": "text", "data": []any{"never sent"}}, c.item,
+				object{"type": "text", "data": []any{"nor this"}}}}
 			expectInvalid(pool(e, body), c.field)
 			expectBodies(e, phone)
 		})
@@ -308,7 +318,8 @@ func testPoolBounds(t *testing.T, e *parleytest.Env) {
 	}{
 		"no item": {object{"contact_id": "6281234567890@c.us", "pools": []any{}}, "pools"}, "31 items": {items(31, 1), "pools"},
 		"no message": {items(1, 0), "pools.0.data"}, "11 messages in an item": {items(1, 11), "pools.0.data"},
-		"101 messages": {items(10, 10).with("pools", append(items(10, 10)["pools"].([]any), object{"type": "text", "data": object{"message": "x"}})), "pools"},
+		"101 messages": {items(10, 10).with("pools", append(items(10, 10)["pools"].([]any), object{"type": "text",
+			"data": object{"message": "x"}})), "pools"},
 	} {
 		part(t, e, name, func(e *parleytest.Env) { expectInvalid(pool(e, c.body), c.field) })
 	}
@@ -318,12 +329,14 @@ func testPoolFailing(t *testing.T, e *parleytest.Env) {
 	part(t, e, "in the middle", func(e *parleytest.Env) {
 		phone, number := newPhone(e)
 		files := parleytest.Files(e.T)
-		e.Post("/api/sandbox/faults", `{"fault":"refuse","times":1,"to":"`+number+`","type":"image","reason":"The picture is not wanted."}`).Expect(http.StatusOK)
+		e.Post("/api/sandbox/faults", `{"fault":"refuse","times":1,"to":"`+number+`","type":"image","reason":"The picture is not wanted."}`).
+			Expect(http.StatusOK)
 		body := object{"contact_id": phone.Contact(), "pools": []any{
 			object{"type": "text", "data": []any{"one"}}, object{"type": "image", "data": []any{files + "/dot.png"}},
 			object{"type": "text", "data": []any{"two"}}, object{"type": "voice", "data": []any{files + "/hello.ogg"}},
 		}}
-		list := expectOutcomes(pool(e, body), phone.Contact(), false, "text SENT", "image FAILED refused", "text FAILED not_sent", "voice FAILED not_sent")
+		list := expectOutcomes(pool(e, body), phone.Contact(), false, "text SENT", "image FAILED refused", "text FAILED not_sent",
+			"voice FAILED not_sent")
 		if list[1].Error.Message != "The picture is not wanted." {
 			e.T.Errorf("the reason is %q", list[1].Error.Message)
 		}
@@ -341,7 +354,8 @@ func testPoolFailing(t *testing.T, e *parleytest.Env) {
 	})
 	for code, contact := range map[string]string{"not_on_network": "99912345670@c.us", "blocked": "99912345672@c.us"} {
 		part(t, e, code, func(e *parleytest.Env) {
-			expectOutcomes(pool(e, texts(contact, "one", "two", "three")), contact, false, "text FAILED "+code, "text FAILED not_sent", "text FAILED not_sent")
+			expectOutcomes(pool(e, texts(contact, "one", "two", "three")), contact, false, "text FAILED "+code, "text FAILED not_sent",
+				"text FAILED not_sent")
 			expectOutcomes(pool(e, texts(contact, "one")), contact, false, "text FAILED "+code)
 		})
 	}
@@ -349,7 +363,8 @@ func testPoolFailing(t *testing.T, e *parleytest.Env) {
 		phone, number := newPhone(e)
 		e.Post("/api/sandbox/faults", `{"fault":"twice","times":2,"to":"`+number+`"}`).Expect(http.StatusOK) // harmless
 		e.Post("/api/sandbox/faults", `{"fault":"refuse","times":1,"to":"`+number+`"}`).Expect(http.StatusOK)
-		expectOutcomes(pool(e, texts(phone.Contact(), "one", "two", "three")), phone.Contact(), false, "text SENT", "text SENT", "text FAILED refused")
+		expectOutcomes(pool(e, texts(phone.Contact(), "one", "two", "three")), phone.Contact(), false, "text SENT", "text SENT",
+			"text FAILED refused")
 		expectBodies(e, phone, "text one", "text two")
 	})
 }
@@ -460,7 +475,8 @@ func testPoolChannels(t *testing.T, e *parleytest.Env) {
 			object{"type": "text", "data": []any{"never", "sent"}}, object{"type": "image", "data": []any{"http://127.0.0.1:9/never-fetched.png"}},
 		}}
 		for _, options := range [][]parleytest.Option{nil, {parleytest.On("demo")}, {parleytest.On("shop")}} {
-			expectOutcomes(pool(e, body, options...), "6281234567890@c.us", false, "text FAILED not_sent", "text FAILED not_sent", "image FAILED not_sent")
+			expectOutcomes(pool(e, body, options...), "6281234567890@c.us", false, "text FAILED not_sent", "text FAILED not_sent",
+				"image FAILED not_sent")
 		}
 		expectInvalid(pool(e, body.with("pools.0.data.1", "")), "pools.0.data.1")
 		for _, channel := range []string{"demo", "shop"} {

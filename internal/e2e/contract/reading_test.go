@@ -52,7 +52,8 @@ func fillChat(e *parleytest.Env, contact string, count int) {
 			items = append(items, `{"type":"text","data":[`+strings.Join(ten, ",")+`]}`)
 		}
 		body := `{"contact_id":"` + contact + `","pools":[` + strings.Join(items, ",") + `]}`
-		a := e.Post("/api/send-message/pool", body, parleytest.As(e.Global), parleytest.On("demo"), parleytest.With("Prefer", "wait=30")).Expect(http.StatusOK)
+		a := e.Post("/api/send-message/pool", body, parleytest.As(e.Global), parleytest.On("demo"), parleytest.With("Prefer", "wait=30")).
+			Expect(http.StatusOK)
 		if !a.Bool("success") {
 			e.T.Fatalf("the chat was not filled: %s", a.Body)
 		}
@@ -98,7 +99,8 @@ func readPages(t *testing.T, e *parleytest.Env, contact string) {
 		wantValue(t, a, "success", true)
 	}
 	// An offset that no machine can count to is still none too many.
-	if a := e.Get("/api/chat/detail?contact_id=" + contact + "&offset=9223372036854775807").Expect(http.StatusOK); a.Count("data") != 0 || !a.Bool("meta.has_prev_page") {
+	if a := e.Get("/api/chat/detail?contact_id=" + contact + "&offset=9223372036854775807").Expect(http.StatusOK); a.Count("data") != 0 ||
+		!a.Bool("meta.has_prev_page") {
 		t.Errorf("a large offset: %s", a.Body)
 	}
 }
@@ -241,7 +243,7 @@ func readRecords(t *testing.T, e *parleytest.Env) {
 	e.Put("/api/send-message/reaction", `{"message_id":"`+inbound+`","reaction":"👍"}`).Expect(http.StatusOK)
 	e.Put("/api/send-message/star", `{"message_id":"`+inbound+`","starred":true}`).Expect(http.StatusOK)
 	e.Post("/api/send-message/seen", `{"message_id":"`+inbound+`"}`).Expect(http.StatusOK)
-	e.Eventually("the reaction stands", func() bool {
+	e.Eventually("the reaction is there", func() bool {
 		a := e.Get("/api/chat/detail?limit=1&offset=12&contact_id=" + contact)
 		return a.Text("data.0.body") == "Hello 👋" && a.Count("data.0.reactions") == 1
 	})
@@ -302,7 +304,7 @@ func readReactions(t *testing.T, e *parleytest.Env) {
 	received := phone.Received("theirs")
 	standing := func(body string, want ...string) {
 		t.Helper()
-		e.Eventually(fmt.Sprintf("on %q stands %q", body, want), func() bool {
+		e.Eventually(fmt.Sprintf("%q has the reactions %q", body, want), func() bool {
 			a := e.Get("/api/chat/detail?contact_id=" + number + "@c.us").Expect(http.StatusOK)
 			list, ok := a.Value(rowWhere(a, "body", body) + ".reactions").([]any)
 			got := []string{}
@@ -348,7 +350,8 @@ func readDeletions(t *testing.T, e *parleytest.Env) {
 	sent := e.Post("/api/send-message/text", `{"contact_id":"`+contact+`","message":"a slip"}`).Expect(http.StatusOK)
 	phone.Types("another slip")
 	received := phone.Received("another slip")
-	picture := e.Post("/api/send-message/image", `{"contact_id":"`+contact+`","caption":"a wrong picture","file":{"url":"`+parleytest.Files(t)+`/dot.png"}}`).Expect(http.StatusOK)
+	picture := e.Post("/api/send-message/image",
+		`{"contact_id":"`+contact+`","caption":"a wrong picture","file":{"url":"`+parleytest.Files(t)+`/dot.png"}}`).Expect(http.StatusOK)
 	before := e.Get("/api/chat/detail?contact_id=" + contact).Expect(http.StatusOK)
 
 	for _, id := range []string{sent.Text("data.message_id"), picture.Text("data.id")} {
@@ -356,7 +359,7 @@ func readDeletions(t *testing.T, e *parleytest.Env) {
 		wantValue(t, deleted, "data.status", "DELETED")
 	}
 	phone.Sends(`{"type":"delete","message_id":"` + received + `"}`)
-	var after *parleytest.Answer
+	var after *parleytest.Response
 	e.Eventually("all three are deleted", func() bool {
 		after = e.Get("/api/chat/detail?contact_id=" + contact).Expect(http.StatusOK)
 		return slices.Equal(column(after, "status"), []string{"DELETED", "DELETED", "DELETED"})
@@ -374,7 +377,7 @@ func readDeletions(t *testing.T, e *parleytest.Env) {
 	}
 	deleteUnsent(t, e)
 	if strings.Contains(string(after.Body), "slip") || strings.Contains(string(after.Body), "wrong") {
-		t.Errorf("what was deleted is still told: %s", after.Body)
+		t.Errorf("the deleted text is still shown: %s", after.Body)
 	}
 }
 
@@ -385,8 +388,9 @@ func deleteUnsent(t *testing.T, e *parleytest.Env) {
 	const contact = "6281100000010@c.us"
 	e.Post("/api/sandbox/faults", `{"fault":"drop_socket"}`, as).Expect(http.StatusOK)
 	e.Post("/api/send-message/text", `{"contact_id":"`+contact+`","message":"breaks the connection"}`, as, async).Expect(http.StatusOK)
-	e.Eventually("it connects anew", func() bool { return e.Get("/api/channel/health", as).Text("data.status") == "RECONNECTING" })
-	unsent := e.Post("/api/send-message/text", `{"contact_id":"`+contact+`","message":"never said"}`, as, async).Expect(http.StatusOK).Text("data.message_id")
+	e.Eventually("it reconnects", func() bool { return e.Get("/api/channel/health", as).Text("data.status") == "RECONNECTING" })
+	unsent := e.Post("/api/send-message/text", `{"contact_id":"`+contact+`","message":"never said"}`, as, async).Expect(http.StatusOK).
+		Text("data.message_id")
 	e.Delete("/api/send-message/delete?message_id="+unsent, as, async).Expect(http.StatusOK)
 	e.Eventually("it is deleted", func() bool {
 		a := e.Get("/api/chat/detail?limit=1&contact_id="+contact, as).Expect(http.StatusOK)
@@ -411,7 +415,8 @@ func readRetention(t *testing.T, e *parleytest.Env) {
 
 	// What waits to be sent has to be kept until then, and is not shown.
 	e.Post("/api/sandbox/faults", `{"fault":"log_out"}`, as, on).Expect(http.StatusOK)
-	e.Post("/api/send-message/text", `{"contact_id":"6281100000007@c.us","message":"not yet"}`, as, on, parleytest.With("Prefer", "respond-async")).Expect(http.StatusOK)
+	e.Post("/api/send-message/text", `{"contact_id":"6281100000007@c.us","message":"not yet"}`, as, on, parleytest.With("Prefer",
+		"respond-async")).Expect(http.StatusOK)
 	a = e.Get("/api/chat/detail?contact_id=6281100000007@c.us", as, on).Expect(http.StatusOK)
 	wantValue(t, a, "data.0.status", "PENDING")
 	wantValue(t, a, "data.0.body", "")
@@ -426,14 +431,18 @@ func readStopped(t *testing.T, e *parleytest.Env) {
 	wantValue(t, e.Get("/api/chat/detail?contact_id=6281100000008@s.us", as).Expect(http.StatusOK), "data.0.body", "before")
 	wantValue(t, e.Get("/api/chat", as).Expect(http.StatusOK), "data.0.contact_id", "6281100000008@c.us")
 	for _, path := range []string{
-		"/api/groups", "/api/groups?limit=0", "/api/contact", "/api/contact?offset=-1", "/api/contact/info?contact_id=6281100000008@c.us", "/api/contact/info",
-		"/api/contact/picture?contact_id=6281100000008@c.us", "/api/contact/picture", "/api/groups/participants", "/api/channel/check-phone-number",
+		"/api/groups", "/api/groups?limit=0", "/api/contact", "/api/contact?offset=-1", "/api/contact/info?contact_id=6281100000008@c.us",
+		"/api/contact/info",
+		"/api/contact/picture?contact_id=6281100000008@c.us", "/api/contact/picture", "/api/groups/participants",
+		"/api/channel/check-phone-number",
 		"/api/channel/check-phone-number?phone=6281100000008",
 	} {
 		e.Get(path, as).ExpectError(http.StatusBadRequest, "STOPPED").ExpectError(http.StatusBadRequest, "parley channel start resting")
 	}
-	for _, path := range []string{"/api/chat/archive", "/api/chat/un-archive", "/api/groups/create", "/api/send-message/typing", "/api/send-message/stop-typing"} {
-		e.Post(path, `{"contact_id":"6281100000008@c.us","name":"Club","participants":[{"id":"6281100000008@c.us"}]}`, as).ExpectError(http.StatusBadRequest, "STOPPED")
+	for _, path := range []string{"/api/chat/archive", "/api/chat/un-archive", "/api/groups/create", "/api/send-message/typing",
+		"/api/send-message/stop-typing"} {
+		e.Post(path, `{"contact_id":"6281100000008@c.us","name":"Club","participants":[{"id":"6281100000008@c.us"}]}`, as).
+			ExpectError(http.StatusBadRequest, "STOPPED")
 		e.Post(path, `{}`, as).ExpectError(http.StatusBadRequest, "STOPPED")
 	}
 }

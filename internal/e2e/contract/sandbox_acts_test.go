@@ -27,7 +27,7 @@ func TestSandboxActs(t *testing.T) {
 }
 
 // wantActed checks the answer to something that a phone did.
-func wantActed(t *testing.T, a *parleytest.Answer) {
+func wantActed(t *testing.T, a *parleytest.Response) {
 	t.Helper()
 	wantKeys(t, a.Expect(http.StatusOK), "", "success", "message", "data")
 	wantValue(t, a, "success", true)
@@ -61,7 +61,7 @@ func actsSend(t *testing.T, e *parleytest.Env) {
 		if want := "false_" + number + "@c.us_" + said.Text("data.id"); said.Text("data.message_id") != want {
 			t.Errorf("it has the id %q, want %q", said.Text("data.message_id"), want)
 		}
-		var a *parleytest.Answer
+		var a *parleytest.Response
 		e.Eventually("the channel has it", func() bool {
 			a = e.Get("/api/chat/detail?limit=1&contact_id=" + number + "@c.us").Expect(http.StatusOK)
 			return a.Number("meta.total") == before+1
@@ -124,12 +124,13 @@ func actsReact(t *testing.T, e *parleytest.Env) {
 	sent := say(e, number, "mine")
 	e.Phone(number).Types("theirs")
 	said := e.Phone(number).Received("theirs")
-	for id, full := range map[string]string{sent: sent, bareOf(sent): sent, said: said, bareOf(said): said} { // full and bare ids, either side's
+	// full and bare ids, either side's
+	for id, full := range map[string]string{sent: sent, bareOf(sent): sent, said: said, bareOf(said): said} {
 		for _, emoji := range []string{"❤️", "👍🏽", "👨‍👩‍👧", ""} {
 			a := e.Post(path, `{"type":"reaction","message_id":"`+id+`","reaction":"`+emoji+`"}`)
 			wantActed(t, a)
 			wantValue(t, a, "data.message_id", full)
-			e.Eventually("the channel knows that "+emoji+" stands", func() bool {
+			e.Eventually("the channel has "+emoji, func() bool {
 				list := e.Get("/api/chat/detail?contact_id=" + number + "@c.us").Expect(http.StatusOK)
 				at := rowWhere(list, "message_id", full) + ".reactions"
 				return emoji == "" && list.Count(at) == 0 || list.Count(at) == 1 && list.Text(at+".0") == emoji
@@ -146,20 +147,23 @@ func actsReact(t *testing.T, e *parleytest.Env) {
 func actsVote(t *testing.T, e *parleytest.Env) {
 	const number, path = "6281800000005", phones + "/6281800000005/send"
 	poll := func(more string) string {
-		return e.Post("/api/send-message/poll", `{"contact_id":"`+number+`@c.us","title":"When?","options":["Now","Later","Never"]`+more+`}`).Expect(http.StatusOK).Text("data.message_id")
+		return e.Post("/api/send-message/poll", `{"contact_id":"`+number+`@c.us","title":"When?","options":["Now","Later","Never"]`+more+`}`).
+			Expect(http.StatusOK).Text("data.message_id")
 	}
 	single, several := poll(""), poll(`,"is_multiple_answer":true`)
-	vote := func(id, options string) *parleytest.Answer {
+	vote := func(id, options string) *parleytest.Response {
 		return e.Post(path, `{"type":"vote","message_id":"`+id+`","options":`+options+`}`)
 	}
-	for _, a := range []*parleytest.Answer{
-		vote(single, `["Now"]`), vote(bareOf(single), `["Later"]`), vote(single, `[]`), vote(several, `["Now","Never"]`), vote(several, `["Now","Later","Never"]`),
+	for _, a := range []*parleytest.Response{
+		vote(single, `["Now"]`), vote(bareOf(single), `["Later"]`), vote(single, `[]`), vote(several, `["Now","Never"]`),
+		vote(several, `["Now","Later","Never"]`),
 	} {
 		wantActed(t, a)
 	}
 	text := say(e, number, "no poll")
-	for _, a := range []*parleytest.Answer{
-		vote(single, `["Now","Later"]`), vote(several, `["Now","Now"]`), vote(several, `["Tomorrow"]`), vote(single, `"Now"`), vote(single, `null`),
+	for _, a := range []*parleytest.Response{
+		vote(single, `["Now","Later"]`), vote(several, `["Now","Now"]`), vote(several, `["Tomorrow"]`), vote(single, `"Now"`),
+		vote(single, `null`),
 	} {
 		a.ExpectFields("options")
 	}
@@ -215,7 +219,8 @@ func actsRead(t *testing.T, e *parleytest.Env) {
 
 	e.Phone(number).Types("its own")
 	own := e.Phone(number).Received("its own")
-	for _, id := range []string{quoted(own), `"3EB0000000000000000000"`, `"not an id"`, `""`, `7`, `[]`, quoted(say(e, "6281800000008", "elsewhere"))} {
+	for _, id := range []string{quoted(own), `"3EB0000000000000000000"`, `"not an id"`, `""`, `7`, `[]`,
+		quoted(say(e, "6281800000008", "elsewhere"))} {
 		e.Post(path, `{"message_id":`+id+`}`).ExpectFields("message_id")
 	}
 	e.Post(path, `{`).Expect(http.StatusBadRequest)
@@ -237,7 +242,8 @@ func actsOpen(t *testing.T, e *parleytest.Env) {
 			t.Errorf("%.80s sent %s, the channel has %s", link, a.Text("data.message_id"), id)
 		}
 	}
-	for _, bad := range []string{`null`, `""`, `1`, `[]`, `"https://wa.me/99900000001"`, `"https://wa.me/1?text="`, `"no link"`, `"https://exa mple/%zz?text=x"`,
+	for _, bad := range []string{`null`, `""`, `1`, `[]`, `"https://wa.me/99900000001"`, `"https://wa.me/1?text="`, `"no link"`,
+		`"https://exa mple/%zz?text=x"`,
 		quoted("https://wa.me/1?text=" + strings.Repeat("x", 8192-21+1))} {
 		e.Post(path, `{"link":`+bad+`}`).ExpectFields("link")
 	}
@@ -245,7 +251,7 @@ func actsOpen(t *testing.T, e *parleytest.Env) {
 	e.Post(path, "").Expect(http.StatusBadRequest)
 }
 
-// actsOffline checks that what a phone does while it is offline is told when it is back.
+// actsOffline checks that what a phone does offline is delivered when it is online again.
 func actsOffline(t *testing.T, e *parleytest.Env) {
 	const number = "6281800000010"
 	phone := e.Phone(number)
@@ -258,7 +264,7 @@ func actsOffline(t *testing.T, e *parleytest.Env) {
 	wantValue(t, a, "meta.total", 1.0)
 	wantTexts(t, a, "data.0.reactions")
 	phone.Becomes(`{"online":true}`)
-	e.Eventually("all is told", func() bool {
+	e.Eventually("all events are published", func() bool {
 		a = e.Get("/api/chat/detail?contact_id=" + number + "@c.us").Expect(http.StatusOK)
 		return a.Number("meta.total") == 3 && a.Count("data.2.reactions") == 1
 	})

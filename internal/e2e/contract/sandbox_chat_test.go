@@ -10,7 +10,8 @@ import (
 	"parley/internal/parleytest"
 )
 
-var bubbleKeys = []string{"from_phone", "message_id", "id", "type", "body", "codes", "links", "preview", "media", "location", "poll", "votes",
+var bubbleKeys = []string{"from_phone", "message_id", "id", "type", "body", "codes", "links", "preview", "media", "location", "poll",
+	"votes",
 	"reactions", "reply_to", "deleted", "status", "timestamp", "copies"}
 
 // TestSandboxChat holds what a phone shows to the contract.
@@ -36,7 +37,8 @@ func screen(phone *parleytest.Phone) string {
 
 func writes(e *parleytest.Env, phone *parleytest.Phone, text string) (messageID string) {
 	e.T.Helper()
-	return e.Post("/api/send-message/text", `{"contact_id":"`+phone.Contact()+`","message":`+quoted(text)+`}`).Expect(200).Text("data.message_id")
+	return e.Post("/api/send-message/text", `{"contact_id":"`+phone.Contact()+`","message":`+quoted(text)+`}`).Expect(200).
+		Text("data.message_id")
 }
 
 func chatList(t *testing.T, e *parleytest.Env) {
@@ -77,7 +79,7 @@ func chatBubbles(t *testing.T, e *parleytest.Env) {
 	gone := writes(e, phone, "oops")
 	phone.Expect("oops")
 	e.Delete("/api/send-message/delete?message_id=" + gone).Expect(200)
-	var a *parleytest.Answer
+	var a *parleytest.Response
 	e.Eventually("all of it shows", func() bool {
 		a = e.Get(screen(phone) + "/chat").Expect(200)
 		return a.Bool("data.0.deleted") && a.Text("data.1.reactions.0") == "🎉" && a.Text("data.2.reactions.0") == "👍"
@@ -190,7 +192,7 @@ func chatFiles(t *testing.T, e *parleytest.Env) {
 
 	text := writes(e, phone, "no file")
 	e.Get(path+text).ExpectError(404, "no file")
-	e.Get(path+"3EB0C4312F6A1D2E9B8870").ExpectError(404, "no such message")
+	e.Get(path+"3EB0C4312F6A1D2E9B8870").ExpectError(404, "message does not exist")
 	phone.Sends(`{"type":"delete","message_id":"` + own + `"}`)
 	e.Get(path+own).ExpectError(404, "no file")
 }

@@ -116,7 +116,7 @@ func faultOperations(t *testing.T, e *parleytest.Env) {
 	as := parleytest.As(e.CreateChannel("operations"))
 	const number = "6281900000004"
 	id := say(e, number, "Hello", as)
-	react := func() *parleytest.Answer {
+	react := func() *parleytest.Response {
 		return e.Put("/api/send-message/reaction", `{"message_id":"`+id+`","reaction":"👍"}`, as).Expect(http.StatusOK)
 	}
 	order(e, `{"fault":"refuse"}`, as)
@@ -127,7 +127,8 @@ func faultOperations(t *testing.T, e *parleytest.Env) {
 	if status, _, _ := try(e, number, as); status != "FAILED" { // the first one waited for a message
 		t.Errorf("the message: %s", status)
 	}
-	for _, kind := range []string{"text", "image", "video", "file", "voice", "location", "poll", "reaction", "seen", "delete", "star", "archive"} {
+	for _, kind := range []string{"text", "image", "video", "file", "voice", "location", "poll", "reaction", "seen", "delete", "star",
+		"archive"} {
 		order(e, `{"fault":"refuse","type":"`+kind+`"}`, as)
 	}
 }
@@ -190,7 +191,8 @@ func faultLogOut(t *testing.T, e *parleytest.Env) {
 	a := e.Post(sendText, textTo(number), as, parleytest.With("Prefer", "wait=1")).Expect(http.StatusOK)
 	wantValue(t, a, "data.status", "PENDING")
 	e.Eventually("the account is logged out", func() bool { return e.Get("/api/channel/health", as).Text("data.status") == "LOGGED_OUT" })
-	e.Post(sendText, textTo(number), as).ExpectError(http.StatusBadRequest, "LOGGED_OUT").ExpectError(http.StatusBadRequest, "parley channel pair logout")
+	e.Post(sendText, textTo(number), as).ExpectError(http.StatusBadRequest, "LOGGED_OUT").ExpectError(http.StatusBadRequest,
+		"parley channel pair logout")
 	e.Post("/api/manage/channels/logout/pair", "", parleytest.As(e.Admin)).Expect(http.StatusOK)
 	got := e.Get(phones+"/"+number+"/messages?wait=30", as).Expect(http.StatusOK) // what waited goes out
 	wantValue(t, got, "data.0.message_id", a.Text("data.message_id"))
@@ -257,7 +259,7 @@ func faultTooMany(t *testing.T, e *parleytest.Env) {
 
 func sandboxClock(t *testing.T, e *parleytest.Env) {
 	as := parleytest.As(e.CreateChannel("clock"))
-	ahead := func(a *parleytest.Answer) time.Duration {
+	ahead := func(a *parleytest.Response) time.Duration {
 		t.Helper()
 		at, err := time.Parse(time.RFC3339, a.Text("data.timestamp"))
 		if err != nil || !stampForm.MatchString(a.Text("data.timestamp")) {
@@ -269,11 +271,13 @@ func sandboxClock(t *testing.T, e *parleytest.Env) {
 	for _, step := range []struct {
 		body string
 		by   time.Duration
-	}{{`{"advance":1}`, time.Second}, {`{"advance":3600}`, time.Hour}, {`{"advance":7200.0}`, 2 * time.Hour}, {`{"advance":31622400}`, 366 * 24 * time.Hour}} {
+	}{{`{"advance":1}`, time.Second}, {`{"advance":3600}`, time.Hour}, {`{"advance":7200.0}`, 2 * time.Hour}, {`{"advance":31622400}`,
+		366 * 24 * time.Hour}} {
 		a := e.Post("/api/sandbox/clock", step.body, as).Expect(http.StatusOK)
 		wantKeys(t, a, "data", "timestamp")
 		total += step.by
-		for _, a := range []*parleytest.Answer{a, e.Get("/api/channel/health", as).Expect(http.StatusOK), e.Post(sendText, textTo("6281900000011"), as).Expect(http.StatusOK)} {
+		for _, a := range []*parleytest.Response{a, e.Get("/api/channel/health", as).Expect(http.StatusOK),
+			e.Post(sendText, textTo("6281900000011"), as).Expect(http.StatusOK)} {
 			if got := ahead(a); (got - total).Abs() > time.Minute {
 				t.Errorf("%s after %s: %s ahead, want %s", a.Request, step.body, got, total)
 			}
@@ -301,7 +305,7 @@ func sandboxExpiry(t *testing.T, e *parleytest.Env) {
 	order(e, `{"fault":"log_out"}`, as)
 	sent := e.Post(sendText, textTo(number), as, parleytest.With("Prefer", "respond-async")).Expect(http.StatusOK)
 	e.Eventually("nothing can be sent", func() bool { return e.Get("/api/channel/health", as).Text("data.status") == "LOGGED_OUT" })
-	record := func() *parleytest.Answer {
+	record := func() *parleytest.Response {
 		return e.Get("/api/chat/detail?contact_id="+number+"@c.us", as).Expect(http.StatusOK)
 	}
 	e.Post("/api/sandbox/clock", `{"advance":86000}`, as).Expect(http.StatusOK)

@@ -12,7 +12,7 @@ import (
 	"parley/internal/parleytest"
 )
 
-// TestSandboxMessages holds what is told of the messages that reach a phone to the contract.
+// TestSandboxMessages checks the list of messages that reach a phone.
 func TestSandboxMessages(t *testing.T) {
 	t.Parallel() // much of it is waiting
 	e := parleytest.Start(t)
@@ -41,8 +41,10 @@ func sandboxArrivals(t *testing.T, e *parleytest.Env) {
 		media                  map[string]any
 	}{
 		{"text", `"message":"again","reply_to":"` + bareOf(first) + `"`, "again", nil},
-		{"image", `"caption":"A dot","file":{"url":"` + files + `/dot.png"}`, "A dot", map[string]any{"mimetype": "image/png", "filename": "dot.png", "width": 4.0, "height": 3.0}},
-		{"video", `"file":{"url":"` + files + `/film.mp4","filename":"my film.mp4"}`, "", map[string]any{"mimetype": "video/mp4", "filename": "my film.mp4"}},
+		{"image", `"caption":"A dot","file":{"url":"` + files + `/dot.png"}`, "A dot", map[string]any{"mimetype": "image/png",
+			"filename": "dot.png", "width": 4.0, "height": 3.0}},
+		{"video", `"file":{"url":"` + files + `/film.mp4","filename":"my film.mp4"}`, "", map[string]any{"mimetype": "video/mp4",
+			"filename": "my film.mp4"}},
 		{"file", `"caption":"Notes","file":{"url":"` + files + `/notes.txt"}`, "Notes", map[string]any{"filename": "notes.txt", "size": 13.0}},
 		{"voice", `"audioUrl":"` + files + `/hello.ogg"`, "", map[string]any{"mimetype": "audio/ogg; codecs=opus", "seconds": 1.0}},
 		{"location", `"latitude":"-6.2","longitude":"106.8","title":"Monas"`, "Monas", nil},
@@ -105,7 +107,9 @@ func sandboxQueries(t *testing.T, e *parleytest.Env) {
 	}
 	start := cursorNow(e)
 	fillChat(e, number+"@c.us", 105)
-	e.Post("/api/send-message/file", `{"contact_id":"`+number+`@c.us","caption":"Rechnung","file":{"url":"`+parleytest.Files(t)+`/notes.txt","filename":"Jänner.TXT"}}`).Expect(http.StatusOK)
+	e.Post("/api/send-message/file",
+		`{"contact_id":"`+number+`@c.us","caption":"Rechnung","file":{"url":"`+parleytest.Files(t)+`/notes.txt","filename":"Jänner.TXT"}}`).
+		Expect(http.StatusOK)
 	say(e, number, "Straße FÜR alle")
 
 	for _, c := range []struct {
@@ -158,10 +162,12 @@ func sandboxQueries(t *testing.T, e *parleytest.Env) {
 func sandboxBadQueries(t *testing.T, e *parleytest.Env) {
 	const path = phones + "/6281700000015/messages"
 	for query, fields := range map[string][]string{
-		"limit=0": {"limit"}, "limit=101": {"limit"}, "limit=x": {"limit"}, "limit=": {"limit"}, "limit=1&limit=1": {"limit"}, "limit=1.0": {"limit"},
-		"wait=-1": {"wait"}, "wait=31": {"wait"}, "wait=soon": {"wait"}, "wait=0.5": {"wait"}, "wait=": {"wait"},
+		"limit=0": {"limit"}, "limit=101": {"limit"}, "limit=x": {"limit"}, "limit=": {"limit"}, "limit=1&limit=1": {"limit"},
+		"limit=1.0": {"limit"},
+		"wait=-1":   {"wait"}, "wait=31": {"wait"}, "wait=soon": {"wait"}, "wait=0.5": {"wait"}, "wait=": {"wait"},
 		"type=song": {"type"}, "type=": {"type"}, "type=reaction": {"type"}, "type=TEXT": {"type"}, "type=text&type=text": {"type"},
-		"after=x": {"after"}, "after=c-1": {"after"}, "after=c": {"after"}, "after=c01": {"after"}, "after=%20": {"after"}, "after=" + strings.Repeat("c", 101): {"after"},
+		"after=x": {"after"}, "after=c-1": {"after"}, "after=c": {"after"}, "after=c01": {"after"}, "after=%20": {"after"}, "after=" +
+			strings.Repeat("c", 101): {"after"},
 		"contains=" + strings.Repeat("x", 4097): {"contains"},
 		"limit=0&wait=31&type=song":             {"limit", "wait", "type"},
 	} {
@@ -175,7 +181,7 @@ func sandboxBadQueries(t *testing.T, e *parleytest.Env) {
 func sandboxWaiting(t *testing.T, e *parleytest.Env) {
 	const number = "6281700000016"
 	type reply struct {
-		answer *parleytest.Answer
+		answer *parleytest.Response
 		err    error
 	}
 	waits := func(query string) <-chan reply {
@@ -211,7 +217,8 @@ func sandboxTooLate(t *testing.T, e *parleytest.Env) {
 		t.Errorf("it waited only for %s", took)
 	}
 	wantOnlyMessage(t, nothing)
-	if message := nothing.Text("message"); !strings.Contains(message, number) || !strings.Contains(message, "Nothing arrived") || strings.Contains(message, "before the cursor") {
+	if message := nothing.Text("message"); !strings.Contains(message, number) || !strings.Contains(message, "Nothing arrived") ||
+		strings.Contains(message, "before the cursor") {
 		t.Errorf("nothing arrived: %q", message)
 	}
 	say(e, number, "Your order is on its way")
@@ -223,7 +230,8 @@ func sandboxTooLate(t *testing.T, e *parleytest.Env) {
 		}
 	}
 	// Without a wait nothing is no error.
-	if none := e.Get(path + "?contains=invoice&after=" + cursor).Expect(http.StatusOK); none.Count("data") != 0 || none.Text("meta.cursor") != cursor {
+	if none := e.Get(path + "?contains=invoice&after=" + cursor).Expect(http.StatusOK); none.Count("data") != 0 ||
+		none.Text("meta.cursor") != cursor {
 		t.Errorf("without a wait: %s", none.Body)
 	}
 }

@@ -21,7 +21,8 @@ func TestPhonePicksFile(t *testing.T) {
 	for _, c := range []struct{ body, kind, mime string }{
 		{`{"type":"image","caption":"A dot","file":{"data":"` + inBase64("dot.png") + `","filename":"dot.png"}}`, "image", "image/png"},
 		{`{"type":"voice","file":{"data":"` + inBase64("hello.ogg") + `"}}`, "voice", "audio/ogg; codecs=opus"},
-		{`{"type":"voice","file":{"data":"` + base64.StdEncoding.EncodeToString(recording(t)) + `","filename":"voice.webm"}}`, "voice", "audio/ogg; codecs=opus"},
+		{`{"type":"voice","file":{"data":"` + base64.StdEncoding.EncodeToString(recording(t)) + `","filename":"voice.webm"}}`, "voice",
+			"audio/ogg; codecs=opus"},
 		{`{"type":"video","file":{"data":"` + inBase64("film.mp4") + `"}}`, "video", "video/mp4"},
 		{`{"type":"file","file":{"data":"` + inBase64("notes.txt") + `","filename":"notes.txt"}}`, "file", "text/plain; charset=utf-8"},
 	} {
@@ -37,7 +38,7 @@ func TestPhonePicksFile(t *testing.T) {
 		e.Eventually("the channel has it", func() bool {
 			return e.Get("/api/chat/detail?limit=1&contact_id="+number+"@c.us").Text("data.0.message_id") == said.Text("data.message_id")
 		})
-		// The file is there for whoever looks at the phone, also when the channel has taken it.
+		// The phone still has the file after the channel has fetched it.
 		e.Get(phones + "/" + number + "/media/" + said.Text("data.message_id")).Expect(http.StatusOK)
 	}
 	for _, c := range []struct{ body, field string }{
@@ -57,7 +58,8 @@ func TestPhonePicksFile(t *testing.T) {
 func recording(t *testing.T) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "voice.webm")
-	out, err := exec.CommandContext(t.Context(), "ffmpeg", "-v", "error", "-f", "lavfi", "-i", "sine=duration=1", "-c:a", "libopus", "-live", "1", path).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "ffmpeg", "-v", "error", "-f", "lavfi", "-i", "sine=duration=1", "-c:a", "libopus", "-live",
+		"1", path).CombinedOutput()
 	if err != nil {
 		t.Fatalf("record: %v: %s", err, out)
 	}

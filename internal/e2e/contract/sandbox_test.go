@@ -134,7 +134,8 @@ func sandboxPhones(t *testing.T, e *parleytest.Env) {
 	say(e, "6281700000006", "Hello", as)
 	list := e.Get(phones, as).Expect(http.StatusOK)
 	rowWhere(list, "number", "6281700000006")
-	if got := slices.Index(column(list, "number"), "6281700000002"); got < 0 || slices.Contains(column(list, "number")[got+1:], "6281700000002") {
+	if got := slices.Index(column(list, "number"), "6281700000002"); got < 0 || slices.Contains(column(list, "number")[got+1:],
+		"6281700000002") {
 		t.Errorf("6281700000002 is not there once: %q", column(list, "number"))
 	}
 }
@@ -212,7 +213,8 @@ func sandboxChanges(t *testing.T, e *parleytest.Env) {
 		body string
 		want map[string]any
 	}{
-		{`{}`, map[string]any{"name": "", "online": true, "reads": "when_open", "delay_ms": 0.0, "blocks": false, "on_network": true, "lid_only": false}},
+		{`{}`, map[string]any{"name": "", "online": true, "reads": "when_open", "delay_ms": 0.0, "blocks": false, "on_network": true,
+			"lid_only": false}},
 		{`{"name":"Fajar"}`, map[string]any{"name": "Fajar"}},
 		{`{"online":false}`, map[string]any{"online": false, "name": "Fajar"}},
 		{`{"online":true,"reads":"at_once"}`, map[string]any{"online": true, "reads": "at_once"}},
@@ -221,8 +223,10 @@ func sandboxChanges(t *testing.T, e *parleytest.Env) {
 		{`{"delay_ms":60000}`, map[string]any{"delay_ms": 60000.0}},
 		{`{"delay_ms":0}`, map[string]any{"delay_ms": 0.0}},
 		{`{"blocks":true,"on_network":false,"lid_only":true}`, map[string]any{"blocks": true, "on_network": false, "lid_only": true}},
-		{`{"name":null,"online":null,"reads":null,"delay_ms":null,"blocks":null}`, map[string]any{"name": "Fajar", "online": true, "blocks": true}},
-		{`{"blocks":false,"on_network":true,"lid_only":false,"colour":1}`, map[string]any{"blocks": false, "on_network": true, "lid_only": false}},
+		{`{"name":null,"online":null,"reads":null,"delay_ms":null,"blocks":null}`, map[string]any{"name": "Fajar", "online": true,
+			"blocks": true}},
+		{`{"blocks":false,"on_network":true,"lid_only":false,"colour":1}`, map[string]any{"blocks": false, "on_network": true,
+			"lid_only": false}},
 		{`{"name":"` + strings.Repeat("名", 100) + `"}`, map[string]any{"name": strings.Repeat("名", 100)}},
 		{`{"name":""}`, map[string]any{"name": "", "reads": "when_open"}},
 	} {
@@ -271,7 +275,7 @@ func sandboxBadChanges(t *testing.T, e *parleytest.Env) {
 	}
 }
 
-// sandboxBehaviours checks that phones behave as they are told to.
+// sandboxBehaviours checks the settings of phones.
 func sandboxBehaviours(t *testing.T, e *parleytest.Env) {
 	const number = "6281700000012"
 	phone := e.Phone(number)
@@ -318,13 +322,13 @@ func sandboxBehaviours(t *testing.T, e *parleytest.Env) {
 	phone.Becomes(`{"delay_ms":400}`)
 	began := time.Now()
 	say(e, number, "slowly")
-	phone.Expect("slowly") // it is there, and the channel is not told yet
+	phone.Expect("slowly") // it arrived, and the channel has no receipt yet
 	if got := status("slowly"); got != "SENT" && time.Since(began) < delay {
-		t.Errorf("told without delay: %s", got)
+		t.Errorf("delivered without delay: %s", got)
 	}
 	becomes("slowly", "DELIVERED")
 	if took := time.Since(began); took < delay {
-		t.Errorf("told after %s, want no sooner than %s", took, delay)
+		t.Errorf("delivered after %s, want no sooner than %s", took, delay)
 	}
 	phone.Becomes(`{"delay_ms":0}`)
 
@@ -337,7 +341,8 @@ func sandboxBehaviours(t *testing.T, e *parleytest.Env) {
 	wantValue(t, gone, "data.error.code", "not_on_network")
 	wantValue(t, e.Get("/api/channel/check-phone-number?phone="+number), "data.is_exists", false)
 	for _, act := range []string{"send", "read", "open"} {
-		e.Post(phones+"/"+number+"/"+act, `{"type":"text","message":"x","link":"https://wa.me/1?text=x"}`).ExpectError(http.StatusBadRequest, "on_network")
+		e.Post(phones+"/"+number+"/"+act, `{"type":"text","message":"x","link":"https://wa.me/1?text=x"}`).ExpectError(http.StatusBadRequest,
+			"on_network")
 	}
 	phone.Becomes(`{"on_network":true,"lid_only":true}`)
 	phone.Types("who am I?")
@@ -368,7 +373,8 @@ func sandboxApart(t *testing.T, e *parleytest.Env) {
 	}
 	wantValue(t, e.Post(sendText, textTo(number), right).Expect(http.StatusOK), "success", true)
 	wantValue(t, e.Post(sendText, textTo(number), left).Expect(http.StatusOK), "success", false)
-	for _, act := range []string{`{"type":"reaction","message_id":"` + id + `","reaction":"👍"}`, `{"type":"text","message":"x","reply_to":"` + bareOf(id) + `"}`} {
+	for _, act := range []string{`{"type":"reaction","message_id":"` + id + `","reaction":"👍"}`,
+		`{"type":"text","message":"x","reply_to":"` + bareOf(id) + `"}`} {
 		e.Post(phones+"/"+number+"/send", act, right).Expect(http.StatusUnprocessableEntity)
 	}
 	e.Post("/api/sandbox/faults", `{"fault":"refuse"}`, left).Expect(http.StatusOK)

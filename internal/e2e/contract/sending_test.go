@@ -21,7 +21,7 @@ import (
 
 // What the tests of sending share: bodies, phones, and rules that hold for every answer.
 
-// part runs a part of a test on a gateway that all parts share. What goes wrong is told to the part.
+// part runs a part of a test on a gateway that all parts share. The part reports its own failures.
 func part(t *testing.T, e *parleytest.Env, name string, do func(e *parleytest.Env)) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) {
@@ -87,7 +87,7 @@ func jsonOf(t testing.TB, v any) string {
 }
 
 // submit posts a body to one of the endpoints that send.
-func submit(e *parleytest.Env, kind string, body object, options ...parleytest.Option) *parleytest.Answer {
+func submit(e *parleytest.Env, kind string, body object, options ...parleytest.Option) *parleytest.Response {
 	e.T.Helper()
 	return e.Post("/api/send-message/"+kind, jsonOf(e.T, body), options...)
 }
@@ -100,7 +100,7 @@ func newPhone(e *parleytest.Env) (phone *parleytest.Phone, number string) {
 }
 
 // expectSent demands that a message was taken by the network, and the form of such an answer.
-func expectSent(a *parleytest.Answer) *parleytest.Answer {
+func expectSent(a *parleytest.Response) *parleytest.Response {
 	a.T.Helper()
 	a.Expect(http.StatusOK)
 	if !a.Bool("success") || a.Text("data.status") != "SENT" || a.Value("data.error") != nil {
@@ -110,7 +110,7 @@ func expectSent(a *parleytest.Answer) *parleytest.Answer {
 }
 
 // expectPending demands that a message was taken but not confirmed yet.
-func expectPending(a *parleytest.Answer) *parleytest.Answer {
+func expectPending(a *parleytest.Response) *parleytest.Response {
 	a.T.Helper()
 	a.Expect(http.StatusOK)
 	if !a.Bool("success") || a.Text("data.status") != "PENDING" || a.Value("data.error") != nil {
@@ -120,7 +120,7 @@ func expectPending(a *parleytest.Answer) *parleytest.Answer {
 }
 
 // expectFailed demands that the network refused what was a good request.
-func expectFailed(a *parleytest.Answer, code string) *parleytest.Answer {
+func expectFailed(a *parleytest.Response, code string) *parleytest.Response {
 	a.T.Helper()
 	a.Expect(http.StatusOK)
 	if a.Value("success") != false || a.Text("data.status") != "FAILED" || a.Text("data.error.code") != code {
@@ -134,7 +134,7 @@ func expectFailed(a *parleytest.Answer, code string) *parleytest.Answer {
 
 // expectInvalid demands a validation error of just these fields, with the rules that hold for all of
 // them: each sentence is one, and the message is the first and says how many more there are.
-func expectInvalid(a *parleytest.Answer, fields ...string) *parleytest.Answer {
+func expectInvalid(a *parleytest.Response, fields ...string) *parleytest.Response {
 	a.T.Helper()
 	a.ExpectFields(fields...)
 	said := sentences(a)
@@ -157,7 +157,7 @@ func expectInvalid(a *parleytest.Answer, fields ...string) *parleytest.Answer {
 }
 
 // expectSentence demands that a field's first sentence has a part.
-func expectSentence(a *parleytest.Answer, field, part string) {
+func expectSentence(a *parleytest.Response, field, part string) {
 	a.T.Helper()
 	errors, _ := a.Value("errors").(map[string]any)
 	list, _ := errors[field].([]any)
@@ -168,8 +168,8 @@ func expectSentence(a *parleytest.Answer, field, part string) {
 
 func isSentence(s string) bool { return strings.Contains(s, " ") && strings.HasSuffix(s, ".") }
 
-// sentences lists what is wrong in the order in which it stands in the answer.
-func sentences(a *parleytest.Answer) (list []string) {
+// sentences lists what is wrong in the order of the response.
+func sentences(a *parleytest.Response) (list []string) {
 	a.T.Helper()
 	var body struct{ Errors json.RawMessage }
 	if err := json.Unmarshal(a.Body, &body); err != nil {
@@ -193,7 +193,7 @@ func sentences(a *parleytest.Answer) (list []string) {
 }
 
 // keysOf lists the members of an object in an answer; "" is the answer itself.
-func keysOf(a *parleytest.Answer, path string) []string {
+func keysOf(a *parleytest.Response, path string) []string {
 	a.T.Helper()
 	var value any
 	if path == "" {
@@ -214,7 +214,7 @@ var (
 
 // expectSendData demands the envelope and the data of a send to a contact: status, message,
 // timestamp, and beside them the two ids.
-func expectSendData(a *parleytest.Answer, contact string) {
+func expectSendData(a *parleytest.Response, contact string) {
 	a.T.Helper()
 	if got := keysOf(a, ""); !slices.Equal(got, []string{"data", "message", "success"}) {
 		a.T.Errorf("%s: the envelope has %v", a.Request, got)
@@ -233,7 +233,7 @@ func expectSendData(a *parleytest.Answer, contact string) {
 }
 
 // expectStamp demands a time of just now.
-func expectStamp(a *parleytest.Answer, path string) {
+func expectStamp(a *parleytest.Response, path string) {
 	a.T.Helper()
 	text := a.Text(path)
 	at, err := time.Parse(time.RFC3339, text)
@@ -285,7 +285,7 @@ func storedMessage(e *parleytest.Env, db *store.DB, full string) parley.Message 
 }
 
 // contentOf returns the content of the message that was sent.
-func contentOf(a *parleytest.Answer, e *parleytest.Env, db *store.DB) parley.Content {
+func contentOf(a *parleytest.Response, e *parleytest.Env, db *store.DB) parley.Content {
 	a.T.Helper()
 	return storedMessage(e, db, a.Text("data.message_id")).Content
 }
@@ -306,7 +306,7 @@ type member struct {
 	missing  string // the field on which it is reported as missing; empty: on itself
 }
 
-func (ep endpoint) call(e *parleytest.Env, body any, options ...parleytest.Option) *parleytest.Answer {
+func (ep endpoint) call(e *parleytest.Env, body any, options ...parleytest.Option) *parleytest.Response {
 	e.T.Helper()
 	return e.Call(ep.method, "/api/send-message/"+ep.path, jsonOf(e.T, body), slices.Concat(ep.options, options)...)
 }
@@ -373,9 +373,12 @@ func (ep endpoint) expectContacts(t *testing.T, e *parleytest.Env) {
 	}
 	for _, bad := range []string{
 		"", "1234@c.us", digits(46) + "@c.us", digits(46) + "@s.us", // 0, 9 and 51 characters
-		"6281234567890", "@c.us", "6281234567890@", "6281234567890@d.us", "6281234567890@cs.us", "6281234567890@c-us", "6281234567890@c.us.", "6281234567890@C.us",
-		"+6281234567890@c.us", "62812 34567890@c.us", "62812-34567890@c.us", "62812x4567890@c.us", " 6281234567890@c.us", "6281234567890@c.us ", "6281234567890@c.us\n",
-		"٦٢٨١٢٣٤٥٦٧٨@c.us", "6281234567890@c.us,6281234567891@c.us", "6281234567890@s.whatsapp.net", "6281234567890@lid", "status@broadcast",
+		"6281234567890", "@c.us", "6281234567890@", "6281234567890@d.us", "6281234567890@cs.us", "6281234567890@c-us", "6281234567890@c.us.",
+		"6281234567890@C.us",
+		"+6281234567890@c.us", "62812 34567890@c.us", "62812-34567890@c.us", "62812x4567890@c.us", " 6281234567890@c.us", "6281234567890@c.us ",
+		"6281234567890@c.us\n",
+		"٦٢٨١٢٣٤٥٦٧٨@c.us", "6281234567890@c.us,6281234567891@c.us", "6281234567890@s.whatsapp.net", "6281234567890@lid",
+		"status@broadcast",
 	} {
 		part(t, e, fmt.Sprintf("contact %q", bad), func(e *parleytest.Env) {
 			expectInvalid(ep.call(e, ep.body.with("contact_id", bad)), "contact_id")
@@ -383,13 +386,14 @@ func (ep endpoint) expectContacts(t *testing.T, e *parleytest.Env) {
 	}
 	part(t, e, "contact is a group", func(e *parleytest.Env) {
 		a := expectInvalid(ep.call(e, ep.body.with("contact_id", "120363020000000001@g.us")), "contact_id")
-		expectSentence(a, "contact_id", "groups can be read, not written to")
+		expectSentence(a, "contact_id", "you cannot send to groups")
 	})
 }
 
 // expectLengths tries a text at its bounds, in characters of one, two and four bytes. What is taken is
 // given to taken, with the text.
-func (ep endpoint) expectLengths(t *testing.T, e *parleytest.Env, name string, least, most int, taken func(e *parleytest.Env, text string)) {
+func (ep endpoint) expectLengths(t *testing.T, e *parleytest.Env, name string, least, most int, taken func(e *parleytest.Env,
+	text string)) {
 	t.Helper()
 	for _, letter := range []string{"a", "é", "😀"} {
 		for _, n := range []int{least - 1, least, most, most + 1} {
@@ -415,8 +419,10 @@ func (ep endpoint) expectReplies(t *testing.T, e *parleytest.Env, otherChannel s
 	first := expectSent(submit(e, "text", object{"contact_id": phone.Contact(), "message": "something to reply to"}))
 	phone.Types("something else to reply to")
 	theirs := bareOf(phone.Received("something else to reply to"))
-	elsewhere := expectSent(submit(e, "text", object{"contact_id": phone.Contact(), "message": "on another channel"}, parleytest.As(otherChannel)))
-	reaction := e.Put("/api/send-message/reaction", jsonOf(t, object{"message_id": first.Text("data.id"), "reaction": "👍"})).Expect(http.StatusOK)
+	elsewhere := expectSent(submit(e, "text", object{"contact_id": phone.Contact(), "message": "on another channel"},
+		parleytest.As(otherChannel)))
+	reaction := e.Put("/api/send-message/reaction", jsonOf(t, object{"message_id": first.Text("data.id"), "reaction": "👍"})).
+		Expect(http.StatusOK)
 
 	for what, id := range map[string]string{"own": first.Text("data.id"), "theirs": theirs} {
 		part(t, e, "reply to "+what, func(e *parleytest.Env) {
@@ -445,7 +451,8 @@ func (ep endpoint) expectReplies(t *testing.T, e *parleytest.Env, otherChannel s
 			expectSentence(a, "reply_to", "names a message that does not exist on this channel")
 		})
 	}
-	for _, id := range []string{"", strings.Repeat("A", 101), strings.Repeat("é", 100), "3EB0!", "3EB0 ", " 3EB0", "3EB0\n", "3EB0.1", "a/b", "é", "３", "true_" + phone.Contact() + "_"} {
+	for _, id := range []string{"", strings.Repeat("A", 101), strings.Repeat("é", 100), "3EB0!", "3EB0 ", " 3EB0", "3EB0\n", "3EB0.1",
+		"a/b", "é", "３", "true_" + phone.Contact() + "_"} {
 		part(t, e, fmt.Sprintf("reply to %.20q", id), func(e *parleytest.Env) {
 			expectInvalid(ep.call(e, ep.body.with("reply_to", id)), "reply_to")
 		})

@@ -108,7 +108,8 @@ func testTextsArriveIntact(t *testing.T, e *parleytest.Env, text endpoint) {
 			e.T.Errorf("%q arrived, want %q", got, want)
 		}
 	})
-	for name, message := range map[string]string{"NUL": `a\u0000b`, "half a pair": `\ud83d`, "wrong half": `\ude00\ud83d`, "no UTF-8": "\xff\xfe"} {
+	for name, message := range map[string]string{"NUL": `a\u0000b`, "half a pair": `\ud83d`, "wrong half": `\ude00\ud83d`,
+		"no UTF-8": "\xff\xfe"} {
 		part(t, e, "refused: "+name, func(e *parleytest.Env) {
 			e.Post("/api/send-message/text", `{"contact_id":"6281234567890@c.us","message":"`+message+`"}`).ExpectError(http.StatusBadRequest, ".")
 		})
@@ -125,7 +126,8 @@ func testOnePerson(t *testing.T, e *parleytest.Env) {
 		expectSendData(second, number+"@c.us")
 		for _, spelling := range []string{"@c.us", "@s.us"} {
 			history := e.Get("/api/chat/detail?contact_id=" + number + spelling).Expect(http.StatusOK)
-			if history.Count("data") != 2 || history.Text("data.0.body") != "two" || history.Text("data.1.message_id") != first.Text("data.message_id") {
+			if history.Count("data") != 2 || history.Text("data.0.body") != "two" ||
+				history.Text("data.1.message_id") != first.Text("data.message_id") {
 				e.T.Errorf("the history of %s: %s", spelling, history.Body)
 			}
 		}
@@ -141,7 +143,8 @@ func testSeveralErrors(t *testing.T, e *parleytest.Env) {
 		if !strings.HasSuffix(two.Text("message"), ". (and 1 more errors)") {
 			e.T.Errorf("two errors: %s", two.Body)
 		}
-		all := expectInvalid(submit(e, "text", object{"contact_id": 1, "message": []any{}, "reply_to": "a b", "linkPreview": "yes", "linkPreviewHighQuality": 2}),
+		all := expectInvalid(submit(e, "text", object{"contact_id": 1, "message": []any{}, "reply_to": "a b", "linkPreview": "yes",
+			"linkPreviewHighQuality": 2}),
 			"contact_id", "message", "reply_to", "linkPreview", "linkPreviewHighQuality")
 		if !strings.HasSuffix(all.Text("message"), ". (and 4 more errors)") {
 			e.T.Errorf("five errors: %s", all.Body)
@@ -154,7 +157,8 @@ func testSeveralErrors(t *testing.T, e *parleytest.Env) {
 }
 
 // flagSpellings are the ways to write the two flags, as JSON.
-var flagSpellings = map[string]bool{`true`: true, `"true"`: true, `1`: true, `"1"`: true, `false`: false, `"false"`: false, `0`: false, `"0"`: false}
+var flagSpellings = map[string]bool{`true`: true, `"true"`: true, `1`: true, `"1"`: true, `false`: false, `"false"`: false, `0`: false,
+	`"0"`: false}
 
 func testFlags(t *testing.T, e *parleytest.Env, text endpoint) {
 	for _, flag := range []string{"linkPreview", "linkPreviewHighQuality"} {
@@ -163,7 +167,8 @@ func testFlags(t *testing.T, e *parleytest.Env, text endpoint) {
 				expectSent(text.call(e, text.body.with(flag, json.RawMessage(spelling))))
 			})
 		}
-		for _, bad := range []string{`"yes"`, `"no"`, `"True"`, `"FALSE"`, `" true"`, `"true "`, `""`, `"2"`, `"01"`, `2`, `-1`, `0.5`, `1.0`, `1e0`, `[true]`, `{"true":true}`} {
+		for _, bad := range []string{`"yes"`, `"no"`, `"True"`, `"FALSE"`, `" true"`, `"true "`, `""`, `"2"`, `"01"`, `2`, `-1`, `0.5`, `1.0`,
+			`1e0`, `[true]`, `{"true":true}`} {
 			part(t, e, flag+" "+bad, func(e *parleytest.Env) {
 				expectInvalid(text.call(e, text.body.with(flag, json.RawMessage(bad))), flag)
 			})

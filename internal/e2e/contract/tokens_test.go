@@ -42,7 +42,8 @@ func TestTokens(t *testing.T) {
 	}
 	e.Get("/api/channel/health", parleytest.As(e.Global)).ExpectError(http.StatusBadRequest, "no channel")
 	e.Get("/api/channel/health", parleytest.As(e.Global), parleytest.On("demo")).ExpectError(http.StatusBadRequest, "X-Channel")
-	pool := e.Post("/api/send-message/pool", `{"contact_id":"6281600000001@c.us","pools":[{"type":"text","data":["x"]}]}`, parleytest.As(e.Global)).Expect(http.StatusOK)
+	pool := e.Post("/api/send-message/pool", `{"contact_id":"6281600000001@c.us","pools":[{"type":"text","data":["x"]}]}`,
+		parleytest.As(e.Global)).Expect(http.StatusOK)
 	wantValue(t, pool, "success", false)
 	wantValue(t, pool, "message", "Failed to send pool message")
 }
@@ -64,7 +65,8 @@ func keySet(t *testing.T, e *parleytest.Env) map[string]ed25519.PublicKey {
 	keys := map[string]ed25519.PublicKey{}
 	for _, k := range set.Keys {
 		x, err := base64.RawURLEncoding.DecodeString(k.X)
-		if err != nil || len(x) != ed25519.PublicKeySize || k.Kty != "OKP" || k.Crv != "Ed25519" || k.Alg != "EdDSA" || k.Use != "sig" || k.Kid == "" {
+		if err != nil || len(x) != ed25519.PublicKeySize || k.Kty != "OKP" || k.Crv != "Ed25519" || k.Alg != "EdDSA" || k.Use != "sig" ||
+			k.Kid == "" {
 			t.Errorf("a key that is none: %+v (%v)", k, err)
 		}
 		keys[k.Kid] = x
@@ -191,13 +193,14 @@ func tokensOnSeveralChannels(t *testing.T, e *parleytest.Env) {
 	wantValue(t, e.Get("/api/chat/detail?contact_id=6281600000003@c.us", second).Expect(http.StatusOK), "data.0.body", "pinned")
 	wantValue(t, e.Get("/api/chat/detail?contact_id=6281600000003@c.us").Expect(http.StatusOK), "meta.total", 0.0)
 	wantValue(t, e.Post("/api/send-message/pool", strings.Replace(pool, "pinned", "free", 1), global).Expect(http.StatusOK), "success", true)
-	wantValue(t, e.Get("/api/chat/detail?contact_id=6281600000003@c.us", second).Expect(http.StatusOK), "data.0.body", "free") // where they last spoke
+	// where they last spoke
+	wantValue(t, e.Get("/api/chat/detail?contact_id=6281600000003@c.us", second).Expect(http.StatusOK), "data.0.body", "free")
 	e.Post("/api/send-message/pool", pool, global, parleytest.On("nobody")).ExpectError(http.StatusBadRequest, "X-Channel")
 	wantForbidden(t, e.Post("/api/send-message/pool", pool))
 	wantForbidden(t, e.Post("/api/send-message/pool", pool, second, parleytest.On("second")))
 }
 
-func wantForbidden(t *testing.T, a *parleytest.Answer) {
+func wantForbidden(t *testing.T, a *parleytest.Response) {
 	t.Helper()
 	wantOnlyMessage(t, a.Expect(http.StatusForbidden))
 	wantHeader(t, a, "WWW-Authenticate", notPermitted)
@@ -247,7 +250,8 @@ func badTokens(t *testing.T, e *parleytest.Env) {
 	if len(sentences) != 3 { // no token, not a token, not valid here
 		t.Errorf("the sentences are %q", slices.Collect(maps.Keys(sentences)))
 	}
-	a := e.Get("/api/channel/health", parleytest.As(own.token(map[string]any{"exp": time.Now().Add(-time.Second).Unix()}))).ExpectError(http.StatusUnauthorized, "expired")
+	a := e.Get("/api/channel/health", parleytest.As(own.token(map[string]any{"exp": time.Now().Add(-time.Second).Unix()}))).
+		ExpectError(http.StatusUnauthorized, "expired")
 	wantHeader(t, a, "WWW-Authenticate", badToken)
 	if sentences[a.Text("message")] {
 		t.Error("an expired token gets the sentence of a bad one")
@@ -265,7 +269,7 @@ func expiringTokens(t *testing.T, e *parleytest.Env) {
 	}
 	_, claims := decoded(t, raw)
 	ends := time.Unix(int64(claims["exp"].(float64)), 0)
-	ask := func() *parleytest.Answer { return e.Get("/api/manage/channels", parleytest.As(raw)) }
+	ask := func() *parleytest.Response { return e.Get("/api/manage/channels", parleytest.As(raw)) }
 	e.Eventually("it has run out", func() bool {
 		began := time.Now()
 		good := ask().Status == http.StatusForbidden // and no admin's
@@ -351,12 +355,13 @@ func tokensElsewhere(t *testing.T, e *parleytest.Env) {
 		e.Get("/api/chat", parleytest.As(""), option, fromAnywhere()).Expect(http.StatusUnauthorized)
 	}
 	e.Get("/api/chat?access_token="+e.Token+"&token="+e.Token, parleytest.As("")).Expect(http.StatusUnauthorized)
-	e.Post(sendText, `{"access_token":"`+e.Token+`","contact_id":"6281600000004@c.us","message":"x"}`, parleytest.As("")).Expect(http.StatusUnauthorized)
+	e.Post(sendText, `{"access_token":"`+e.Token+`","contact_id":"6281600000004@c.us","message":"x"}`, parleytest.As("")).
+		Expect(http.StatusUnauthorized)
 }
 
 func adminSendsNothing(t *testing.T, e *parleytest.Env) {
 	admin := parleytest.As(e.Admin)
-	for _, a := range []*parleytest.Answer{
+	for _, a := range []*parleytest.Response{
 		e.Post(sendText, textTo("6281600000005"), admin), e.Post(sendText, textTo("6281600000005"), admin, parleytest.On("demo")),
 		e.Post("/api/send-message/pool", `{}`, admin), e.Get("/api/chat", admin), e.Get("/api/sandbox/phones", admin, parleytest.On("demo")),
 	} {

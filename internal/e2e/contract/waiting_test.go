@@ -80,7 +80,7 @@ func TestContractWaiting(t *testing.T) {
 func testDefaultWait(e *parleytest.Env) (collect func(t *testing.T)) {
 	token := paced(e, "patient")
 	type result struct {
-		answer *parleytest.Answer
+		answer *parleytest.Response
 		err    error
 		took   time.Duration
 	}
@@ -113,7 +113,8 @@ func testPrefer(t *testing.T, e *parleytest.Env) {
 	} {
 		part(t, e, header, func(e *parleytest.Env) {
 			phone, _ := newPhone(e)
-			a := submit(e, "text", object{"contact_id": phone.Contact(), "message": "Hello"}, parleytest.With("Prefer", header)).Expect(http.StatusOK)
+			a := submit(e, "text", object{"contact_id": phone.Contact(), "message": "Hello"}, parleytest.With("Prefer", header)).
+				Expect(http.StatusOK)
 			expectSendData(a, phone.Contact())
 			if !a.Bool("success") || a.Text("data.status") != want.status || a.Header.Get("Preference-Applied") != want.applied {
 				e.T.Errorf("%s with Preference-Applied %q, want %q", a.Body, a.Header.Get("Preference-Applied"), want)
@@ -157,7 +158,8 @@ func testLate(t *testing.T, e *parleytest.Env) {
 		e.Post("/api/sandbox/faults", `{"fault":"late","times":1,"to":"`+number+`"}`).Expect(http.StatusOK)
 		began := time.Now()
 		first := expectPending(submit(e, "text", object{"contact_id": phone.Contact(), "message": "one"}, parleytest.With("Prefer", "wait=0")))
-		expectSent(submit(e, "text", object{"contact_id": phone.Contact(), "message": "two"}, parleytest.With("Prefer", "wait=30"))) // waits behind it
+		// waits behind it
+		expectSent(submit(e, "text", object{"contact_id": phone.Contact(), "message": "two"}, parleytest.With("Prefer", "wait=30")))
 		if took := time.Since(began); took < 2500*time.Millisecond {
 			e.T.Errorf("the second was sent after %s, before the first was confirmed", took)
 		}
@@ -193,7 +195,8 @@ func testFailed(t *testing.T, e *parleytest.Env) {
 		part(t, e, "nothing arrived: "+code, func(e *parleytest.Env) { expectBodies(e, e.Phone(strings.TrimSuffix(contact, "@c.us"))) })
 	}
 	part(t, e, "a failure after the answer", func(e *parleytest.Env) {
-		a := expectPending(submit(e, "text", object{"contact_id": "99912345670@c.us", "message": "x"}, parleytest.With("Prefer", "respond-async")))
+		a := expectPending(submit(e, "text", object{"contact_id": "99912345670@c.us", "message": "x"}, parleytest.With("Prefer",
+			"respond-async")))
 		e.Eventually("it is failed", func() bool { return statusOf(e, "99912345670@c.us", a.Text("data.id")) == "FAILED" })
 	})
 	part(t, e, "refused with a reason", func(e *parleytest.Env) {
@@ -246,7 +249,8 @@ func testStatuses(t *testing.T, e *parleytest.Env) {
 		if status := statusOf(e, contact, id); status != "SENT" {
 			e.T.Errorf("a message to a phone that is offline is %s", status)
 		}
-		if a := submit(e, "text", object{"contact_id": contact, "message": "y"}, parleytest.With("Prefer", "wait=1")); a.Text("data.status") != "SENT" {
+		if a := submit(e, "text", object{"contact_id": contact, "message": "y"}, parleytest.With("Prefer",
+			"wait=1")); a.Text("data.status") != "SENT" {
 			e.T.Errorf("the answer is %s", a.Body)
 		}
 		e.Phone("99912345671").Becomes(`{"online":true}`)
@@ -312,7 +316,8 @@ func testReconnecting(t *testing.T, e *parleytest.Env) {
 		phone := e.PhoneOf(token, "6281234567890")
 		e.Post("/api/sandbox/faults", `{"fault":"drop_socket","times":1}`, as).Expect(http.StatusOK)
 		status := func() string { return e.Get("/api/channel/health", as).Text("data.status") }
-		first := expectPending(submit(e, "text", object{"contact_id": phone.Contact(), "message": "one"}, as, parleytest.With("Prefer", "respond-async")))
+		first := expectPending(submit(e, "text", object{"contact_id": phone.Contact(), "message": "one"}, as, parleytest.With("Prefer",
+			"respond-async")))
 		e.Eventually("it is reconnecting", func() bool { return status() == "RECONNECTING" })
 		second := submit(e, "text", object{"contact_id": phone.Contact(), "message": "two"}, as, parleytest.With("Prefer", "respond-async"))
 		expectPending(second)
@@ -324,7 +329,8 @@ func testReconnecting(t *testing.T, e *parleytest.Env) {
 			e.T.Error("the connection came back too fast to see anything")
 		}
 		e.Eventually("both are sent", func() bool {
-			return statusOf(e, phone.Contact(), first.Text("data.id"), as) != "PENDING" && statusOf(e, phone.Contact(), second.Text("data.id"), as) != "PENDING"
+			return statusOf(e, phone.Contact(), first.Text("data.id"), as) != "PENDING" && statusOf(e, phone.Contact(), second.Text("data.id"),
+				as) != "PENDING"
 		})
 		expectBodies(e, phone, "text one", "text two") // the first was given to the network again, under its id
 		if status() != "WORKING" {
@@ -339,7 +345,8 @@ func testExpiry(t *testing.T, e *parleytest.Env) {
 		as := parleytest.As(token)
 		e.Call("PATCH", "/api/manage/channels/"+code, `{"settings":`+settings+`}`, parleytest.As(e.Admin)).Expect(http.StatusOK)
 		contact := "6281234567891@c.us"
-		id := expectPending(submit(e, "text", object{"contact_id": contact, "message": "late"}, as, parleytest.With("Prefer", "respond-async"))).Text("data.id")
+		id := expectPending(submit(e, "text", object{"contact_id": contact, "message": "late"}, as, parleytest.With("Prefer", "respond-async"))).
+			Text("data.id")
 		e.Post("/api/manage/channels/"+code+"/stop", "", parleytest.As(e.Admin)).Expect(http.StatusOK)
 		e.Post("/api/sandbox/clock", fmt.Sprintf(`{"advance":%d}`, before), as).Expect(http.StatusOK)
 		if status := statusOf(e, contact, id, as); status != "PENDING" {
@@ -449,7 +456,8 @@ func testAllowList(t *testing.T, e *parleytest.Env) {
 	own := expectSent(submit(e, "text", object{"contact_id": phone.Contact(), "message": "own"}, as)).Text("data.message_id")
 	phone.Types("theirs")
 	theirs := phone.Received("theirs")
-	e.Call("PATCH", "/api/manage/channels/soon", `{"settings":{"allow_only":["6281234567890@s.us"]}}`, parleytest.As(e.Admin)).Expect(http.StatusOK)
+	e.Call("PATCH", "/api/manage/channels/soon", `{"settings":{"allow_only":["6281234567890@s.us"]}}`, parleytest.As(e.Admin)).
+		Expect(http.StatusOK)
 	for _, ep := range sendings(e, files, phone.Contact(), own, theirs) {
 		part(t, e, ep.path, func(e *parleytest.Env) {
 			ep.call(e, ep.body, as).ExpectError(http.StatusForbidden, "parley channel allow soon 6281234567891")

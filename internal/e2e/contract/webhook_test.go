@@ -18,7 +18,8 @@ import (
 
 const webhooks = "/api/manage/webhooks"
 
-var webhookKeys = []string{"id", "url", "channel", "events", "enabled", "reason", "disabled_at", "failing_since", "failures", "warning", "created_at"}
+var webhookKeys = []string{"id", "url", "channel", "events", "enabled", "reason", "disabled_at", "failing_since", "failures", "warning",
+	"created_at"}
 
 // TestWebhooks holds the management of webhooks and of signing secrets to the contract.
 func TestWebhooks(t *testing.T) {
@@ -63,14 +64,19 @@ func webhookMake(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 		warned  bool
 	}{
 		{`{"url":"https://example.com/hook"}`, "https://example.com/hook", nil, []string{}, false},
-		{`{"url":"https://example.com/hook","channel":null,"events":null,"colour":"red"}`, "https://example.com/hook", nil, []string{}, false}, // the same again is another
-		{`{"url":"http://10.0.0.1:8080/?a=b&a=c#d","events":[]}`, "http://10.0.0.1:8080/?a=b&a=c#d", nil, []string{}, true},                    // whether it may be reached is decided later
+		// the same again is another
+		{`{"url":"https://example.com/hook","channel":null,"events":null,"colour":"red"}`, "https://example.com/hook", nil, []string{}, false},
+		// whether it may be reached is decided later
+		{`{"url":"http://10.0.0.1:8080/?a=b&a=c#d","events":[]}`, "http://10.0.0.1:8080/?a=b&a=c#d", nil, []string{}, true},
 		{`{"url":"HTTP://Example.com"}`, "HTTP://Example.com", nil, []string{}, true},
 		{`{"url":"https://169.254.169.254/"}`, "https://169.254.169.254/", nil, []string{}, false},
 		{`{"url":"` + longest + `","channel":"hooked"}`, longest, "hooked", []string{}, false},
-		{`{"url":"https://example.com/","channel":"hooked","events":["message.received","otp.approved","message.received"]}`, "https://example.com/", "hooked", []string{"message.received", "otp.approved"}, false},
-		{`{"url":"https://example.com/","events":["message.received","message.status","message.reaction","message.deleted","poll.vote","channel.status","channel.pairing","otp.approved","otp.failed","otp.expired","message.media"]}`,
-			"https://example.com/", nil, []string{"message.received", "message.status", "message.reaction", "message.deleted", "poll.vote", "channel.status", "channel.pairing", "otp.approved", "otp.failed", "otp.expired", "message.media"}, false},
+		{`{"url":"https://example.com/","channel":"hooked","events":["message.received","otp.approved","message.received"]}`,
+			"https://example.com/", "hooked", []string{"message.received", "otp.approved"}, false},
+		{`{"url":"https://example.com/","events":["message.received","message.status","message.reaction","message.deleted","poll.vote",` +
+			`"channel.status","channel.pairing","otp.approved","otp.failed","otp.expired","message.media"]}`,
+			"https://example.com/", nil, []string{"message.received", "message.status", "message.reaction", "message.deleted", "poll.vote",
+				"channel.status", "channel.pairing", "otp.approved", "otp.failed", "otp.expired", "message.media"}, false},
 	} {
 		made := e.Post(webhooks, c.body, admin).Expect(http.StatusCreated)
 		wantKeys(t, made, "", "success", "message", "data")
@@ -82,7 +88,7 @@ func webhookMake(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 		list := e.Get(webhooks, admin).Expect(http.StatusOK)
 		wantKeys(t, list, "", "success", "message", "data")
 		for _, at := range []struct {
-			a    *parleytest.Answer
+			a    *parleytest.Response
 			path string
 		}{{made, "data"}, {one, "data"}, {list, rowWhere(list, "id", id)}} {
 			wantValue(t, at.a, at.path+".url", c.url)
@@ -145,7 +151,8 @@ func webhookBad(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 		{`{` + good + `,"events":"message.received"}`, []string{"events"}},
 		{`{` + good + `,"events":{}}`, []string{"events"}},
 		{`{` + good + `,"events":["message.received","message.sent"]}`, []string{"events.1"}},
-		{`{` + good + `,"events":["MESSAGE.RECEIVED",""," message.received","*",1,null]}`, []string{"events.0", "events.1", "events.2", "events.3", "events.4", "events.5"}},
+		{`{` + good + `,"events":["MESSAGE.RECEIVED",""," message.received","*",1,null]}`, []string{"events.0", "events.1", "events.2",
+			"events.3", "events.4", "events.5"}},
 		{`{` + good + `,"events":["message.received"` + strings.Repeat(`,"message.received"`, 100) + `]}`, []string{"events"}},
 		{`{"url":"x","channel":"nobody","events":[1]}`, []string{"url", "channel", "events.0"}}, // everything at once
 	} {
@@ -163,7 +170,7 @@ func webhookBad(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 func webhookChange(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 	id, _ := makeWebhook(e, `{"url":"https://example.com/a","channel":"demo","events":["message.received"]}`)
 	path := webhooks + "/" + id
-	patch := func(body string) *parleytest.Answer {
+	patch := func(body string) *parleytest.Response {
 		a := e.Call("PATCH", path, body, admin).Expect(http.StatusOK)
 		wantKeys(t, a, "", "success", "message", "data")
 		wantKeys(t, a, "data", webhookKeys...)
@@ -282,7 +289,7 @@ func webhookUnknown(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 		wantOnlyMessage(t, e.Get(channels+"/"+id+"/secret", admin).Expect(http.StatusNotFound))
 		wantOnlyMessage(t, e.Post(channels+"/"+id+"/secret/rotate", "", admin).Expect(http.StatusNotFound))
 	}
-	e.Call("PATCH", webhooks+"/whk_0", `{"enabled":1}`, admin).ExpectFields("enabled") // what is wrong with the fields is told first
+	e.Call("PATCH", webhooks+"/whk_0", `{"enabled":1}`, admin).ExpectFields("enabled") // wrong fields are reported first
 }
 
 func webhookSecret(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
@@ -294,7 +301,7 @@ func webhookSecret(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 	rotated := rotates(t, e, webhooks+"/"+id+"/secret", webhooks+"/"+id+"/rotate", made)
 	list := e.Get(webhooks, admin).Expect(http.StatusOK)
 	one := e.Get(webhooks+"/"+id, admin).Expect(http.StatusOK)
-	for _, a := range []*parleytest.Answer{list, one} {
+	for _, a := range []*parleytest.Response{list, one} {
 		if strings.Contains(string(a.Body), "whsec_") {
 			t.Errorf("%s shows a secret", a.Request)
 		}
@@ -377,7 +384,7 @@ func webhookTested(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 	}))
 	defer server.Close()
 	id, secret := makeWebhook(e, `{"url":"`+server.URL+`/hook","channel":"tested"}`)
-	test := func() *parleytest.Answer {
+	test := func() *parleytest.Response {
 		a := e.Post(webhooks+"/"+id+"/test", "", admin).Expect(http.StatusOK)
 		wantKeys(t, a, "", "success", "message", "data")
 		wantKeys(t, a, "data", "code", "took_ms", "problem", "answer")
@@ -401,7 +408,8 @@ func webhookTested(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 	for i, r := range seen {
 		h := r.Header
 		signed := h.Get("webhook-id") + "." + h.Get("webhook-timestamp") + "." + bodies[i]
-		if r.Method != http.MethodPost || r.URL.Path != "/hook" || !slices.Contains(strings.Fields(h.Get("webhook-signature")), signature(secret, signed)) {
+		if r.Method != http.MethodPost || r.URL.Path != "/hook" || !slices.Contains(strings.Fields(h.Get("webhook-signature")),
+			signature(secret, signed)) {
 			t.Errorf("not signed: %s %s %v %s", r.Method, r.URL, h, bodies[i])
 		}
 	}

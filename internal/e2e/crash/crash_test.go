@@ -195,7 +195,7 @@ func (s *testServer) start(t *testing.T) {
 
 func (s *testServer) awaitReady(t *testing.T) {
 	t.Helper()
-	deadline := time.After(patience)
+	deadline := time.After(waitLimit)
 	for tick := time.Tick(2 * time.Millisecond); ; {
 		if status, _, err := s.call("GET", "/readyz", "", "", ""); err == nil && status == http.StatusOK {
 			return
@@ -203,7 +203,7 @@ func (s *testServer) awaitReady(t *testing.T) {
 		select {
 		case <-tick:
 		case <-deadline:
-			t.Fatalf("not ready after %s\n%s", patience, readFile(t, s.data+".log"))
+			t.Fatalf("not ready after %s\n%s", waitLimit, readFile(t, s.data+".log"))
 		}
 	}
 }
@@ -242,7 +242,7 @@ func (s *testServer) command(t *testing.T, args ...string) []byte {
 // awaitChannel waits until the server has noticed a channel that another process made.
 func (s *testServer) awaitChannel(t *testing.T, code string) {
 	t.Helper()
-	deadline := time.After(patience)
+	deadline := time.After(waitLimit)
 	for tick := time.Tick(20 * time.Millisecond); ; {
 		status, answer, err := s.call("GET", "/api/channel/health", code, "", "")
 		if err == nil && status == http.StatusOK && bytes.Contains(answer, []byte(`"WORKING"`)) {
@@ -251,7 +251,7 @@ func (s *testServer) awaitChannel(t *testing.T, code string) {
 		select {
 		case <-tick:
 		case <-deadline:
-			t.Fatalf("channel %s does not work after %s: %d %s %v", code, patience, status, answer, err)
+			t.Fatalf("channel %s does not work after %s: %d %s %v", code, waitLimit, status, answer, err)
 		}
 	}
 }
@@ -286,7 +286,7 @@ func (s *testServer) call(method, path, channel, body, key string, headers ...st
 // insist posts until it is answered, as clients should: with the same idempotency key. Nil: the answer
 // was not good.
 func (s *testServer) insist(t *testing.T, path, channel, body, key string, headers ...string) []byte {
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(waitLimit)
 	for time.Now().Before(deadline) {
 		status, answer, err := s.call("POST", path, channel, body, key, headers...)
 		switch {
@@ -299,7 +299,7 @@ func (s *testServer) insist(t *testing.T, path, channel, body, key string, heade
 			return nil
 		}
 	}
-	t.Errorf("no answer to %s after %s", key, patience)
+	t.Errorf("no answer to %s after %s", key, waitLimit)
 	return nil
 }
 

@@ -15,9 +15,9 @@ import (
 )
 
 // TestKillLoopDelivery ends the server with SIGKILL again and again between the moment at which
-// something happened for good and the moment at which everybody has been told of it. Whoever is told,
+// an event is durable and the moment at which every subscriber has received it. A subscriber,
 // a webhook, the addresses of login links and a reader of the event stream, must in the end have
-// been told of everything that the event log holds.
+// received everything in the event log.
 //
 // PARLEY_KILLS makes it longer: see "make kills" and "make torture".
 func TestKillLoopDelivery(t *testing.T) {
@@ -34,7 +34,7 @@ func TestKillLoopDelivery(t *testing.T) {
 		work.allow()
 		select {
 		case <-lit:
-		case <-time.After(patience):
+		case <-time.After(waitLimit):
 			t.Fatalf("nothing happens\n%s", readFile(t, s.data+".log"))
 		}
 		s.kill(t)
@@ -52,7 +52,8 @@ func TestKillLoopDelivery(t *testing.T) {
 		return
 	}
 	calls, again := r.listener.counts()
-	t.Logf("%d kills, %d events: all told to the webhook in order, %d of %d calls were repeats; %d login links, %d came back to the stream; slowest recovery %s",
+	t.Logf("%d kills, %d events: all delivered to the webhook in order, %d of %d calls were repeats; %d login links, %d came back to the "+
+		"stream; slowest recovery %s",
 		kills, len(log), again, calls, len(r.links), r.stream.returns(), s.slowest)
 }
 
@@ -127,7 +128,8 @@ func (w *clientWork) finish() {
 // phoneWrites has a phone write to the channel.
 func (r *deliveryRun) phoneWrites(client, n int) bool {
 	path := fmt.Sprintf("/api/sandbox/phones/62815%04d%03d/send", client, n%3)
-	return r.insist(r.t, path, "demo", fmt.Sprintf(`{"type":"text","message":"in %d %d"}`, client, n), fmt.Sprintf("phone-%d-%d", client, n)) != nil
+	return r.insist(r.t, path, "demo", fmt.Sprintf(`{"type":"text","message":"in %d %d"}`, client, n), fmt.Sprintf("phone-%d-%d", client,
+		n)) != nil
 }
 
 func (r *deliveryRun) sends(client, n int) bool {
@@ -139,7 +141,8 @@ func (r *deliveryRun) sends(client, n int) bool {
 func (r *deliveryRun) usesLink(client, n int) bool {
 	owner, thief := fmt.Sprintf("62816%03d%05d", client, n), fmt.Sprintf("62817%03d%05d", client, n)
 	use := linkUse(n % int(linkUses))
-	body := fmt.Sprintf(`{"contact_id":"%s@c.us","expires":3600,"callback":{"success":"%s","failed":"%s"}}`, owner, r.listener.url("/ok"), r.listener.url("/no"))
+	body := fmt.Sprintf(`{"contact_id":"%s@c.us","expires":3600,"callback":{"success":"%s","failed":"%s"}}`, owner, r.listener.url("/ok"),
+		r.listener.url("/no"))
 	answer := r.insist(r.t, "/api/otp/link/request", "demo", body, fmt.Sprintf("link-%d-%d", client, n))
 	if answer == nil {
 		return false
@@ -197,7 +200,7 @@ func (r *deliveryRun) readLog() (log []parley.Event) {
 func (r *deliveryRun) awaitTold() []parley.Event {
 	r.t.Helper()
 	before := -1
-	deadline := time.After(patience)
+	deadline := time.After(waitLimit)
 	for tick := time.Tick(100 * time.Millisecond); ; {
 		log := r.readLog()
 		hook, links, stream := r.missing(log)
@@ -208,12 +211,12 @@ func (r *deliveryRun) awaitTold() []parley.Event {
 		select {
 		case <-tick:
 		case <-deadline:
-			r.t.Fatalf("of %d events the webhook was not told of %v, login links' addresses not of %v, the stream not of %d", len(log), hook, links, stream)
+			r.t.Fatalf("of %d events the webhook missed %v, login links' addresses %v, the stream %d", len(log), hook, links, stream)
 		}
 	}
 }
 
-// missing lists the events that the webhook or the address of a login link was not told of, and
+// missing lists the events that the webhook or the address of a login link did not receive, and
 // counts those that did not come on the stream.
 func (r *deliveryRun) missing(log []parley.Event) (hook, links []parley.EventID, stream int) {
 	r.listener.mu.Lock()
@@ -238,7 +241,7 @@ func linkOf(e parley.Event) (parley.OTPID, bool) {
 	return data.ID, json.Unmarshal(e.Data, &data) == nil && data.ID != ""
 }
 
-// judgeLog compares what the webhook and the stream were told with the log.
+// judgeLog compares what the webhook and the stream received with the log.
 func (r *deliveryRun) judgeLog(log []parley.Event) {
 	t := r.t
 	var want []parley.EventID
@@ -247,13 +250,14 @@ func (r *deliveryRun) judgeLog(log []parley.Event) {
 		want = append(want, e.ID)
 		kinds[e.Type]++
 	}
-	for _, kind := range []parley.EventType{parley.MessageReceived, parley.MessageStatus, parley.OTPApproved, parley.OTPFailed, parley.ChannelStatusChanged} {
+	for _, kind := range []parley.EventType{parley.MessageReceived, parley.MessageStatus, parley.OTPApproved, parley.OTPFailed,
+		parley.ChannelStatusChanged} {
 		if kinds[kind] == 0 {
 			t.Errorf("no %s happened: the test tests nothing of it", kind)
 		}
 	}
 	if got := r.stream.ids(); !slices.Equal(got, want) {
-		t.Errorf("the stream told %d events, the log has %d; they part at %d", len(got), len(want), parting(got, want))
+		t.Errorf("the stream sent %d events, the log has %d; they part at %d", len(got), len(want), parting(got, want))
 	}
 	r.listener.mu.Lock()
 	defer r.listener.mu.Unlock()
@@ -262,7 +266,7 @@ func (r *deliveryRun) judgeLog(log []parley.Event) {
 	}
 	for id := range r.listener.bodies {
 		if !slices.Contains(want, id) {
-			t.Errorf("the webhook was told of %s, which is not in the log", id)
+			t.Errorf("the webhook received %s, which is not in the log", id)
 		}
 	}
 }

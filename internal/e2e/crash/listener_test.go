@@ -20,7 +20,7 @@ import (
 type moment int
 
 const (
-	committed moment = iota // a client was answered: what it wanted is stored, and maybe nobody was told yet
+	committed moment = iota // a client got its response: the work is stored, perhaps not published
 	delivered               // the webhook was called, and has not answered
 	reported                // the address of a login link was called, and has not answered
 	streamed                // an event came on the stream
@@ -76,13 +76,13 @@ type listener struct {
 
 	mu        sync.Mutex
 	calls     int
-	bodies    map[parley.EventID]string // what the webhook was told
+	bodies    map[parley.EventID]string // what the webhook received
 	last      map[string]int64          // the place of the last new event, by chat
 	callbacks []linkCall
 	wrong     []string
 }
 
-// linkCall is what the address of a login link was told.
+// linkCall is a request to the address of a login link.
 type linkCall struct {
 	path           string
 	id             parley.OTPID
@@ -109,12 +109,13 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	q := r.URL.Query()
 	l.mu.Lock()
-	l.callbacks = append(l.callbacks, linkCall{r.URL.Path, parley.OTPID(q.Get("id")), parley.EventID(q.Get("event_id")), q.Get("status"), q.Get("reason")})
+	l.callbacks = append(l.callbacks, linkCall{r.URL.Path, parley.OTPID(q.Get("id")), parley.EventID(q.Get("event_id")), q.Get("status"),
+		q.Get("reason")})
 	l.mu.Unlock()
 	l.fuse.pass(reported)
 }
 
-// hear notes what the webhook is told. The first time, it must come after all others of its chat that
+// hear records what the webhook receives. The first time, it must come after all others of its chat that
 // came before it in the log; later, it must be the same.
 func (l *listener) hear(id parley.EventID, body []byte) {
 	var event struct {
@@ -135,7 +136,7 @@ func (l *listener) hear(id parley.EventID, body []byte) {
 	case err != nil || event.ID != id:
 		l.wrong = append(l.wrong, fmt.Sprintf("webhook-id %s has the body %s", id, body))
 	case again && known != string(body):
-		l.wrong = append(l.wrong, fmt.Sprintf("event %s was told as\n%s\nand then as\n%s", id, known, body))
+		l.wrong = append(l.wrong, fmt.Sprintf("event %s arrived as\n%s\nand then as\n%s", id, known, body))
 	case !again && event.Seq <= l.last[chat]:
 		l.wrong = append(l.wrong, fmt.Sprintf("event %d of %s came after %d", event.Seq, chat, l.last[chat]))
 	}
@@ -187,7 +188,7 @@ func followStream(t *testing.T, s *testServer, f *fuse) *streamReader {
 }
 
 // read reads the stream after an event until it breaks, and returns the last event that it got whole.
-// The place at which the stream begins is told as an id without an event.
+// The stream begins with its cursor, an id without an event.
 func (r *streamReader) read(ctx context.Context, last parley.EventID, begun chan<- parley.EventID) parley.EventID {
 	req, err := http.NewRequestWithContext(ctx, "GET", "http://"+r.server.addr+"/api/events", nil)
 	if err != nil {

@@ -1,5 +1,5 @@
 // Package crash_test ends servers with SIGKILL, and their networks with outages, while clients send, and then compares what
-// everybody was told with what arrived.
+// each subscriber received with what was published.
 package crash_test
 
 import (
@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// patience is the limit of every wait in these tests. Only a program that hangs reaches it.
-const patience = 2 * time.Minute
+// waitLimit is the limit of every wait in these tests. Only a program that hangs reaches it.
+const waitLimit = 2 * time.Minute
 
 // program is the path of the program, built for these tests.
 var program string

@@ -13,8 +13,8 @@ import (
 )
 
 // TestKillLoopWhatsAppInbound ends the program with SIGKILL again and again while phones write to it, so that
-// it dies while it takes messages in: decrypted, kept, told of, or not yet. The network gives it again what it
-// did not acknowledge; each message must be in the history once, and told of once.
+// it dies while it receives messages: decrypted, stored, published, or not yet. The network resends what it
+// did not acknowledge; each message must be in the history once, and published once.
 //
 // PARLEY_KILLS and PARLEY_INBOUND make it longer: see "make kills" and "make torture".
 func TestKillLoopWhatsAppInbound(t *testing.T) {
@@ -145,17 +145,17 @@ func (w *whatsappWorld) write(c whatsappChat, messages int, allowed <-chan struc
 // judgeInbound compares the history and the event log with what the phones wrote.
 func (w *whatsappWorld) judgeInbound(each int) {
 	w.t.Helper()
-	told := w.received()
+	published := w.received()
 	want := numbered("in", 0, each, 1)
 	var kept, log comparison
 	for _, c := range w.chats {
 		_, texts := w.history(c)
 		kept.compare(texts, want)
-		log.compare(told[c.contact.Number()], want)
-		delete(told, c.contact.Number())
+		log.compare(published[c.contact.Number()], want)
+		delete(published, c.contact.Number())
 	}
-	for _, texts := range told {
-		w.t.Errorf("%d messages are told of in a chat that there is not", len(texts))
+	for _, texts := range published {
+		w.t.Errorf("%d messages were published in a chat that does not exist", len(texts))
 	}
 	if kept.sum()+log.sum() > 0 {
 		w.t.Errorf("in the history: %s; in the event log: %s\n%s", kept, log, w.tail())

@@ -47,7 +47,8 @@ func TestKillLoopWhatsApp(t *testing.T) {
 	for _, e := range w.wa.Traces() {
 		again += max(0, e.Stanzas-1)
 	}
-	t.Logf("%d messages, %d kills, %d sockets dropped; %d came again under their id; slowest recovery %s", total, w.crashes, kills, again, w.slowest)
+	t.Logf("%d messages, %d kills, %d sockets dropped; %d came again under their id; slowest recovery %s", total, w.crashes, kills, again,
+		w.slowest)
 }
 
 // answersAfter is after how many messages a phone answers, so that keys move on in both directions.
@@ -106,7 +107,7 @@ func (w *whatsappWorld) drop(i int) {
 }
 
 // judgeSends compares what the phones showed, and what the program says of it, with what was accepted; and what
-// the phones answered with what the program kept and told of.
+// the phones answered with what the program stored and published.
 func (w *whatsappWorld) judgeSends(each int) {
 	t := w.t
 	t.Helper()
@@ -116,14 +117,14 @@ func (w *whatsappWorld) judgeSends(each int) {
 		}
 	}
 	sends, answers := numbered("m", 0, each, 1), numbered("a", answersAfter, each+1, answersAfter)
-	told := w.received()
+	published := w.received()
 	var phones, sent, received, log comparison
 	for _, c := range w.chats {
 		phones.compare(c.shown(), sends)
 		s, r := w.history(c)
 		sent.compare(s, sends)
 		received.compare(r, answers)
-		log.compare(told[c.contact.Number()], answers)
+		log.compare(published[c.contact.Number()], answers)
 	}
 	if bad := phones.sum() + sent.sum() + received.sum() + log.sum(); bad > 0 {
 		t.Errorf("%d are wrong\n%s", bad, w.tail())

@@ -133,12 +133,12 @@ func (w *whatsappWorld) becomes(code string, status parley.ChannelStatus) error 
 
 // until waits until something is so.
 func (w *whatsappWorld) until(holds func() bool) error {
-	deadline := time.After(patience)
+	deadline := time.After(waitLimit)
 	for tick := time.Tick(20 * time.Millisecond); !holds(); {
 		select {
 		case <-tick:
 		case <-deadline:
-			return fmt.Errorf("not so after %s", patience)
+			return fmt.Errorf("not so after %s", waitLimit)
 		}
 	}
 	return nil
@@ -347,12 +347,12 @@ func (c *tally) add() {
 
 // await waits until it counted so far. Only one may wait at a time.
 func (c *tally) await(least int) error {
-	deadline := time.After(patience)
+	deadline := time.After(waitLimit)
 	for c.n.Load() < int64(least) {
 		select {
 		case <-c.moved:
 		case <-deadline:
-			return fmt.Errorf("%d of %d after %s", c.n.Load(), least, patience)
+			return fmt.Errorf("%d of %d after %s", c.n.Load(), least, waitLimit)
 		}
 	}
 	return nil
@@ -376,7 +376,7 @@ func (w *whatsappWorld) watch(c whatsappChat, shown *tally, answersAfter int) {
 // awaitFaults waits until everything that was to go wrong has gone wrong.
 func (w *whatsappWorld) awaitFaults() {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(w.t.Context(), waitLimit)
 	defer cancel()
 	if err := w.wa.AwaitFaults(ctx); err != nil {
 		w.t.Errorf("not every fault happened: %v", err)

@@ -36,13 +36,13 @@ func TestGeneratedRequests(t *testing.T) {
 	var wg sync.WaitGroup
 	var statuses sync.Map
 	// A channel that one caller makes while another removes it has no right answer, and one that is
-	// being forgotten or started anew has none for anybody.
+	// being reset or restarted has none.
 	var managing sync.RWMutex
 	const workers = 4
 	for worker := range workers {
 		wg.Go(func() {
-			told := &complaints{TB: t}
-			client := &http.Client{Timeout: parleytest.Patience, Transport: parleytest.NewValidator(told).Wrap(&http.Transport{})}
+			found := &complaints{TB: t}
+			client := &http.Client{Timeout: parleytest.WaitLimit, Transport: parleytest.NewValidator(found).Wrap(&http.Transport{})}
 			defer client.CloseIdleConnections()
 			for i := worker; i < count; i += workers {
 				op := operations[i%len(operations)]
@@ -60,14 +60,15 @@ func TestGeneratedRequests(t *testing.T) {
 				unlock()
 				statuses.Store(status, true)
 				if lenient(op) {
-					told.forgive("the server took a request that the document forbids")
+					found.forgive("the server took a request that the document forbids")
 				}
-				told.forgive("value out of range") // no offset is too large for the server, but for the validator
-				if err != nil || status >= 500 || len(told.list) > 0 {
+				found.forgive("value out of range") // no offset is too large for the server, but for the validator
+				if err != nil || status >= 500 || len(found.list) > 0 {
 					r.Header.Del("Authorization")
-					t.Errorf("request %d of seed %d: %s %.300s %.300v\nsent: %.300s\nanswer %d, %.300v: %.300s\n%.600s", i, seed, r.Method, r.URL, r.Header, body, status, err, answer, strings.Join(told.list, "\n"))
+					t.Errorf("request %d of seed %d: %s %.300s %.300v\nsent: %.300s\nanswer %d, %.300v: %.300s\n%.600s", i, seed, r.Method, r.URL,
+						r.Header, body, status, err, answer, strings.Join(found.list, "\n"))
 				}
-				told.list = nil
+				found.list = nil
 			}
 		})
 	}
@@ -95,7 +96,7 @@ func fromEnv(t *testing.T, name string, byDefault int) int {
 	return n
 }
 
-// complaints keeps what a validator finds, so that it can be told with the request that it is about.
+// complaints keeps what a validator finds, so that it can be reported with its request.
 type complaints struct {
 	testing.TB
 	list []string
@@ -134,7 +135,7 @@ func do(client *http.Client, r *http.Request) (status int, body []byte, err erro
 }
 
 // wordsFor returns values that mean something to this gateway, by the name of the field. Some would
-// hold up the test or take away what it stands on if they were made up: such fields have only these.
+// block the test or delete what it needs if they were random: such fields have only these.
 func wordsFor(e *parleytest.Env) map[string][]any {
 	files := parleytest.Files(e.T)
 	sent := e.Post("/api/send-message/text", `{"contact_id":"6281234567890@c.us","message":"Hello"}`).Expect(http.StatusOK)
@@ -143,18 +144,27 @@ func wordsFor(e *parleytest.Env) map[string][]any {
 	phone.Types("Hello yourself")
 	received := phone.Received("Hello yourself")
 	group := e.Get("/api/groups").Text("data.0.id")
-	contacts := []any{"6281234567890@c.us", "6281234567890@s.us", "6281290000001@c.us", "99912345670@c.us", "99912345672@c.us", "6281234567890@g.us"}
+	contacts := []any{"6281234567890@c.us", "6281234567890@s.us", "6281290000001@c.us", "99912345670@c.us", "99912345672@c.us",
+		"6281234567890@g.us"}
 	messages := []any{sent.Text("data.message_id"), sent.Text("data.id"), poll.Text("data.message_id"), received, "3EB0NOTHING"}
-	addresses := []any{files + "/dot.png", files + "/film.mp4", files + "/notes.txt", files + "/nothing", "http://10.0.0.1/x.png", e.URL + "/livez"}
+	addresses := []any{files + "/dot.png", files + "/film.mp4", files + "/notes.txt", files + "/nothing", "http://10.0.0.1/x.png", e.URL +
+		"/livez"}
 	return map[string][]any{
-		"contact_id": contacts, "id": append(contacts, "tok_1"), "allow_only": contacts, "message_id": messages, "reply_to": {sent.Text("data.id"), poll.Text("data.id"), "3EB0NOTHING"},
-		"url": addresses, "videoUrl": addresses, "audioUrl": {files + "/hello.ogg", files + "/nothing.ogg", "http://169.254.169.254/x.mp3"},
-		"group_id": {group, "1@g.us"}, "number": {"6281234567890", "62 812-9000-0001", "99912345671"}, "phone": {"+62 812-3456-7890", "99912345670", "0"}, "to": {"6281234567890"},
-		"code": {"spare", "nothing", "gen-1", "gen-2"}, "channel": {"demo", "nothing"}, "X-Channel": {"demo", "nobody"}, "file": {"style.css", "nothing.js"},
-		"reaction": {"👍", "", "❤️", "x"}, "latitude": {"-6.2", "90", "91"}, "longitude": {"106.8", "-180", "180.5"}, "options": {"a", "b", "c"}, "mimeType": {"image/png", "x"},
-		"pace": {"0s", "1ms"}, "ttl": {"1h", "1s"}, "retention": {"0s", "720h"}, "expires_at": {"2999-01-01T00:00:00Z", "2000-01-01T00:00:00Z"}, "link": {"https://wa.me/1?text=Hello", "https://wa.me/1"},
-		"fault": {"refuse", "twice", "reachout_limit"}, "times": {1}, "wait": {0}, "advance": {1, 60}, "delay_ms": {0, 1}, "after": {"", "x"}, "type": nil,
-		"Prefer": {"respond-async", "respond-async, wait=0", "wait=0", "wait=0; x, nonsense"}, "Idempotency-Key": {"k1", "k2", "k3", "k4", strings.Repeat("k", 255), strings.Repeat("k", 256)},
+		"contact_id": contacts, "id": append(contacts, "tok_1"), "allow_only": contacts, "message_id": messages,
+		"reply_to": {sent.Text("data.id"), poll.Text("data.id"), "3EB0NOTHING"},
+		"url":      addresses, "videoUrl": addresses, "audioUrl": {files + "/hello.ogg", files + "/nothing.ogg", "http://169.254.169.254/x.mp3"},
+		"group_id": {group, "1@g.us"}, "number": {"6281234567890", "62 812-9000-0001", "99912345671"}, "phone": {"+62 812-3456-7890",
+			"99912345670", "0"}, "to": {"6281234567890"},
+		"code": {"spare", "nothing", "gen-1", "gen-2"}, "channel": {"demo", "nothing"}, "X-Channel": {"demo", "nobody"}, "file": {"style.css",
+			"nothing.js"},
+		"reaction": {"👍", "", "❤️", "x"}, "latitude": {"-6.2", "90", "91"}, "longitude": {"106.8", "-180", "180.5"},
+		"options": {"a", "b", "c"}, "mimeType": {"image/png", "x"},
+		"pace": {"0s", "1ms"}, "ttl": {"1h", "1s"}, "retention": {"0s", "720h"}, "expires_at": {"2999-01-01T00:00:00Z", "2000-01-01T00:00:00Z"},
+		"link":  {"https://wa.me/1?text=Hello", "https://wa.me/1"},
+		"fault": {"refuse", "twice", "reachout_limit"}, "times": {1}, "wait": {0}, "advance": {1, 60}, "delay_ms": {0, 1}, "after": {"", "x"},
+		"type":   nil,
+		"Prefer": {"respond-async", "respond-async, wait=0", "wait=0", "wait=0; x, nonsense"}, "Idempotency-Key": {"k1", "k2", "k3", "k4",
+			strings.Repeat("k", 255), strings.Repeat("k", 256)},
 	}
 }
 
@@ -316,7 +326,8 @@ func (g *generator) text(schema *openapi3.Schema) string {
 
 // wrong makes a value that hardly any field takes.
 func (g *generator) wrong() any {
-	values := []any{nil, true, 0, -1, 1.5, 1e300, json.Number("99999999999999999999"), json.Number("-1e400"), "", " ", "0", "null", strings.Repeat("x", 5000), strings.Repeat("😀", 5000), "a\x00b", "\u202e", "../../x", "' OR 1=1 --", "%00",
+	values := []any{nil, true, 0, -1, 1.5, 1e300, json.Number("99999999999999999999"), json.Number("-1e400"), "", " ", "0", "null",
+		strings.Repeat("x", 5000), strings.Repeat("😀", 5000), "a\x00b", "\u202e", "../../x", "' OR 1=1 --", "%00",
 		[]any{}, []any{nil}, []any{1, "a", []any{}}, map[string]any{}, map[string]any{"url": 1}, "http://127.0.0.1:1/x.ogg"}
 	return values[g.rng.IntN(len(values))]
 }

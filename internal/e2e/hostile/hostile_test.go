@@ -22,7 +22,7 @@ import (
 	"parley/internal/parleytest"
 )
 
-// hostile is a request that must be refused. It is written to the connection as it stands, because
+// hostile is a request that must be refused. It is written to the connection unchanged, because
 // no HTTP client would send most of them.
 type hostile struct {
 	name   string
@@ -98,20 +98,23 @@ func TestHostileTokens(t *testing.T) {
 	tries := []string{
 		"", "Authorization:", "Authorization: Bearer", "Authorization: Bearer ", "Authorization: " + e.Token, "Authorization: Basic " + e.Token,
 		"Authorization: bearer:" + e.Token, "Authorization: Bearer null", "Authorization: Bearer undefined", "Authorization: Bearer ..",
-		"Authorization: Bearer " + head + "." + claims + ".", "Authorization: Bearer " + head + "." + claims, "Authorization: Bearer " + head + ".." + signature,
+		"Authorization: Bearer " + head + "." + claims + ".", "Authorization: Bearer " + head + "." + claims, "Authorization: Bearer " + head +
+			".." + signature,
 		"Authorization: Bearer " + e.Token + "x", "Authorization: Bearer " + e.Token + "=", "Authorization: Bearer " + e.Token + " " + e.Token,
-		"Authorization: Bearer " + strings.ToUpper(e.Token), "Authorization: Bearer \"" + e.Token + "\"", "Authorization: Bearer é", "Authorization: Bearer \xff\xfe",
+		"Authorization: Bearer " + strings.ToUpper(e.Token), "Authorization: Bearer \"" + e.Token + "\"", "Authorization: Bearer é",
+		"Authorization: Bearer \xff\xfe",
 		"Authorization: Bearer eyJhbGciOiJub25lIn0." + claims + ".", "Authorization: Bearer " + strings.Repeat(".", 8000),
 		"Authorization: Bearer " + e.Token + "\r\nAuthorization: Bearer " + e.Token, "Cookie: token=" + e.Token, "X-Api-Key: " + e.Token,
 	}
 	for _, header := range tries {
 		a.refused(hostile{name: "token", method: "GET", path: "/api/chat", as: "nobody", header: []string{header}, want: http.StatusUnauthorized})
 	}
-	a.refused(hostile{name: "token in the query", method: "GET", path: "/api/chat?access_token=" + e.Token + "&token=" + e.Token, as: "nobody", want: http.StatusUnauthorized})
+	a.refused(hostile{name: "token in the query", method: "GET", path: "/api/chat?access_token=" + e.Token + "&token=" + e.Token,
+		as: "nobody", want: http.StatusUnauthorized})
 	e.Get("/api/chat").Expect(http.StatusOK)
 
 	// Then somebody guesses on, from one address: it has to wait.
-	var last *parleytest.Answer
+	var last *parleytest.Response
 	for range 40 {
 		last = e.Get("/api/chat", parleytest.As("guess"))
 	}
@@ -153,7 +156,10 @@ func (a *attacker) refused(h hostile) {
 			complain("header %s is %q, want %q", name, got, want)
 		}
 	}
-	if id := resp.Header.Get("X-Request-Id"); id == "" || len(id) > 128 || strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' }) {
+	if id := resp.Header.Get("X-Request-Id"); id == "" || len(id) > 128 || strings.ContainsFunc(id, func(r rune) bool {
+		return r <= ' ' ||
+			r > '~'
+	}) {
 		complain("X-Request-Id is %q", id)
 	}
 	if h.method == "HEAD" {
@@ -203,7 +209,7 @@ func (a *attacker) exchange(method, text string, cut bool) (*http.Response, []by
 		return nil, nil, err
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(parleytest.Patience)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(parleytest.WaitLimit)); err != nil {
 		return nil, nil, err
 	}
 	written := make(chan struct{})
@@ -235,7 +241,8 @@ func (a *attacker) exchange(method, text string, cut bool) (*http.Response, []by
 func (a *attacker) state() string {
 	a.t.Helper()
 	var b strings.Builder
-	for _, path := range []string{"/api/chat?limit=100", "/api/chat/detail?contact_id=6281234567890@c.us", "/api/sandbox/cursor", "/api/sandbox/phones",
+	for _, path := range []string{"/api/chat?limit=100", "/api/chat/detail?contact_id=6281234567890@c.us", "/api/sandbox/cursor",
+		"/api/sandbox/phones",
 		"/api/sandbox/phones/6281234567890/messages", "/api/contact", "/api/groups"} {
 		answer := a.Get(path).Expect(http.StatusOK)
 		if path == "/api/contact" { // says when a phone was last seen

@@ -39,11 +39,16 @@ func TestNothingPrivateLeaks(t *testing.T) {
 	e.Delete("/api/manage/tokens/"+revoked.Text("data.id"), parleytest.As(e.Admin)).Expect(http.StatusOK)
 	secrets := canaries{
 		"the channel token": {e.Token, inDevEnv}, "the global token": {e.Global, inDevEnv}, "the admin token": {e.Admin, inDevEnv},
-		"a new token": {made, nowhere}, "a revoked token": {revoked.Text("data.token"), nowhere}, "a forged token": {"eyJhbGciOiJub25lIn0.canaryclaims.canarysig", nowhere},
-		"a text": {"canary-text-7f3a", inData}, "a caption": {"canary-caption-91bc", inData}, "a title": {"canary-title-55de", inData}, "an option": {"canary-option-08aa", inData},
-		"what a phone says": {"canary-inbound-c01d", inData}, "a refused text": {"canary-refused-ee17", nowhere}, "a broken body": {"canary-broken-3d3d", nowhere},
-		"a number": {"6281377001144", inData}, "another number": {"6281377001155", inData}, "a refused number": {"62813770011@66", nowhere}, "a number looked up": {"6281377001177", inData},
-		"a key": {"canary-key-4b4b", inData}, "a refusal's reason": {"canary-reason-d00d", inData}, "a file's name": {"canary-file-a0a0.txt", inData}, "a query": {"canary-query-b1b1", nowhere},
+		"a new token": {made, nowhere}, "a revoked token": {revoked.Text("data.token"), nowhere},
+		"a forged token": {"eyJhbGciOiJub25lIn0.canaryclaims.canarysig", nowhere},
+		"a text":         {"canary-text-7f3a", inData}, "a caption": {"canary-caption-91bc", inData}, "a title": {"canary-title-55de", inData},
+		"an option":         {"canary-option-08aa", inData},
+		"what a phone says": {"canary-inbound-c01d", inData}, "a refused text": {"canary-refused-ee17", nowhere},
+		"a broken body": {"canary-broken-3d3d", nowhere},
+		"a number":      {"6281377001144", inData}, "another number": {"6281377001155", inData}, "a refused number": {"62813770011@66", nowhere},
+		"a number looked up": {"6281377001177", inData},
+		"a key":              {"canary-key-4b4b", inData}, "a refusal's reason": {"canary-reason-d00d", inData}, "a file's name": {"canary-file-a0a0.txt",
+			inData}, "a query": {"canary-query-b1b1", nowhere},
 		"a group": {"canary-group-f2f2", inData}, "a name": {"canary-name-6a6a", inData},
 	}
 	tellStory(t, e, secrets)
@@ -71,7 +76,7 @@ func TestNothingPrivateLeaks(t *testing.T) {
 		t.Error("the text is in no file: the search does not work")
 	}
 	if lines := strings.Count(e.Log.String(), "level=DEBUG"); lines < 20 {
-		t.Errorf("only %d lines were logged at debug: the story was not told", lines)
+		t.Errorf("only %d lines were logged at debug: the scenario did not run", lines)
 	}
 }
 
@@ -106,8 +111,10 @@ func tellStory(t *testing.T, e *parleytest.Env, secrets canaries) {
 	e.Delete(send + "delete?message_id=" + text.Text("data.message_id")).Expect(http.StatusOK)
 	e.Post("/api/chat/archive", to+`"x":1}`).Expect(http.StatusOK)
 	e.Post("/api/groups/create", `{"name":"`+v("a group")+`","participants":[{"id":"`+v("a number")+`@c.us"}]}`).Expect(http.StatusOK)
-	for _, path := range []string{"/api/chat", "/api/contact", "/api/groups", "/api/chat/detail?contact_id=" + v("a number") + "@c.us", "/api/contact/info?contact_id=" + v("another number") + "@c.us",
-		"/api/channel/check-phone-number?phone=" + v("a number looked up"), "/api/sandbox/phones/" + v("a number") + "/messages?contains=canary"} {
+	for _, path := range []string{"/api/chat", "/api/contact", "/api/groups", "/api/chat/detail?contact_id=" + v("a number") + "@c.us",
+		"/api/contact/info?contact_id=" + v("another number") + "@c.us",
+		"/api/channel/check-phone-number?phone=" + v("a number looked up"), "/api/sandbox/phones/" + v("a number") +
+			"/messages?contains=canary"} {
 		e.Get(path).Expect(http.StatusOK)
 	}
 	e.Get("/api/sandbox/phones/" + v("another number") + "/messages?wait=1&contains=" + v("a query")).Expect(http.StatusNotFound)
@@ -132,8 +139,10 @@ func tellStory(t *testing.T, e *parleytest.Env, secrets canaries) {
 
 	// The network makes trouble.
 	for _, fault := range []string{"refuse", "twice", "reachout_limit", "drop_socket", "log_out"} {
-		e.Post("/api/sandbox/faults", fmt.Sprintf(`{"fault":%q,"reason":%q,"to":%q}`, fault, v("a refusal's reason"), v("another number"))).Expect(http.StatusOK)
-		e.Post(send+"text", `{"contact_id":"`+v("another number")+`@c.us","message":"`+v("a text")+`"}`, parleytest.With("Prefer", "wait=3")).Expect(http.StatusOK)
+		e.Post("/api/sandbox/faults", fmt.Sprintf(`{"fault":%q,"reason":%q,"to":%q}`, fault, v("a refusal's reason"), v("another number"))).
+			Expect(http.StatusOK)
+		e.Post(send+"text", `{"contact_id":"`+v("another number")+`@c.us","message":"`+v("a text")+`"}`, parleytest.With("Prefer", "wait=3")).
+			Expect(http.StatusOK)
 	}
 	e.Post("/api/manage/channels/demo/pair", "", parleytest.As(e.Admin)).Expect(http.StatusOK)
 	e.Phone(v("another number")).Expect(v("a text"))

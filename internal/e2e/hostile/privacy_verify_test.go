@@ -24,7 +24,7 @@ import (
 // hidden is a value of the story of verification, and where it may be found all the same.
 type hidden struct {
 	what, value string
-	told        bool // other answers, the stream and webhooks may tell it
+	public      bool // other responses, the stream and webhooks may contain it
 	kept        bool // the gateway keeps it
 	arrived     bool // the sandbox network keeps it, as everything that went over it
 	ofUser      bool // it is in the file that a development server writes for its user
@@ -32,7 +32,7 @@ type hidden struct {
 
 // TestNothingOfVerificationLeaks has codes and links made, used, guessed at and lost, with webhooks,
 // callbacks and the event stream beside them, and then looks for what must not be known: in the log at
-// its most talkative, in the figures, in all other answers, in what receivers were told, in every file
+// its most talkative, in the figures, in all other answers, in what receivers got, in every file
 // and in a backup.
 func TestNothingOfVerificationLeaks(t *testing.T) {
 	e := parleytest.Start(t)
@@ -45,15 +45,16 @@ func TestNothingOfVerificationLeaks(t *testing.T) {
 	s.mistakes()
 	s.Eventually("the callbacks came", func() bool { return customer.got("/ok") > 0 && customer.got("/no") > 1 })
 	s.Eventually("the webhooks came", func() bool { return customer.got("/hook") > 10 && customer.got("/broken") > 0 })
-	s.Eventually("the stream told it", func() bool { return strings.Contains(stream.String(), "otp.approved") })
+	s.Eventually("the stream has it", func() bool { return strings.Contains(stream.String(), "otp.approved") })
 
-	places := map[string]string{"the log": e.Log.String(), "the figures": string(e.Get("/metrics", parleytest.As("")).Expect(http.StatusOK).Body)}
-	others := map[string]string{"the stream": stream.String(), "what the customer was told": customer.String()}
+	places := map[string]string{"the log": e.Log.String(), "the figures": string(e.Get("/metrics", parleytest.As("")).
+		Expect(http.StatusOK).Body)}
+	others := map[string]string{"the stream": stream.String(), "what the customer received": customer.String()}
 	s.readEverything(others)
 	for _, h := range s.hidden {
 		for _, form := range h.forms() {
 			reportFound(t, h.what, form, places)
-			if !h.told {
+			if !h.public {
 				reportFound(t, h.what, form, others)
 			}
 		}
@@ -80,7 +81,7 @@ func TestNothingOfVerificationLeaks(t *testing.T) {
 		}
 	}
 	if !strings.Contains(others["the stream"], "message.received") || strings.Count(e.Log.String(), "level=DEBUG") < 20 {
-		t.Error("the story was not told")
+		t.Error("the scenario did not run")
 	}
 }
 
@@ -135,30 +136,37 @@ func (s *verification) hook() {
 	s.T.Helper()
 	admin := parleytest.As(s.Admin)
 	for _, number := range []string{buyer, stranger, late, waiting} {
-		s.hide(hidden{what: "a number", value: number, told: true, kept: true, arrived: true})
+		s.hide(hidden{what: "a number", value: number, public: true, kept: true, arrived: true})
 	}
 	for what, token := range map[string]string{"the channel token": s.Token, "the global token": s.Global, "the admin token": s.Admin} {
 		s.hide(hidden{what: what, value: token, ofUser: true})
 	}
-	key := s.hide(hidden{what: "the query of a webhook", value: "canary-hook-e5e5", told: true, kept: true})
-	made := s.Post("/api/manage/webhooks", `{"url":"`+s.customer.URL+`/hook?key=`+key+`"}`, admin, parleytest.With("Idempotency-Key", "hook")).Expect(http.StatusCreated)
+	key := s.hide(hidden{what: "the query of a webhook", value: "canary-hook-e5e5", public: true, kept: true})
+	made := s.Post("/api/manage/webhooks", `{"url":"`+s.customer.URL+`/hook?key=`+key+`"}`, admin, parleytest.With("Idempotency-Key",
+		"hook")).Expect(http.StatusCreated)
 	s.webhook = made.Text("data.id")
 	s.Post("/api/manage/webhooks", `{"url":"`+s.customer.URL+`/broken?key=`+key+`"}`, admin).Expect(http.StatusCreated)
 	s.hide(hidden{what: "a webhook's secret", value: made.Text("data.secret")})
-	s.hide(hidden{what: "a webhook's secret, read", value: s.Get("/api/manage/webhooks/"+s.webhook+"/secret", admin).Expect(http.StatusOK).Text("data.secret")})
-	s.hide(hidden{what: "a channel's secret", value: s.Get("/api/manage/channels/demo/secret", admin).Expect(http.StatusOK).Text("data.secret")})
-	s.hide(hidden{what: "a webhook's new secret", value: s.Post("/api/manage/webhooks/"+s.webhook+"/rotate", "", admin, parleytest.With("Idempotency-Key", "rotate")).Expect(http.StatusOK).Text("data.secret")})
-	s.hide(hidden{what: "a channel's new secret", value: s.Post("/api/manage/channels/demo/secret/rotate", "", admin).Expect(http.StatusOK).Text("data.secret")})
+	s.hide(hidden{what: "a webhook's secret, read", value: s.Get("/api/manage/webhooks/"+s.webhook+"/secret", admin).Expect(http.StatusOK).
+		Text("data.secret")})
+	s.hide(hidden{what: "a channel's secret", value: s.Get("/api/manage/channels/demo/secret", admin).Expect(http.StatusOK).
+		Text("data.secret")})
+	s.hide(hidden{what: "a webhook's new secret", value: s.Post("/api/manage/webhooks/"+s.webhook+"/rotate", "", admin,
+		parleytest.With("Idempotency-Key", "rotate")).Expect(http.StatusOK).Text("data.secret")})
+	s.hide(hidden{what: "a channel's new secret", value: s.Post("/api/manage/channels/demo/secret/rotate", "", admin).Expect(http.StatusOK).
+		Text("data.secret")})
 	s.Post("/api/manage/webhooks/"+s.webhook+"/test", "", admin).Expect(http.StatusOK)
 }
 
 // codes has codes used, guessed at, replaced, expired, lost and left open.
 func (s *verification) codes() {
 	s.T.Helper()
-	name := s.hide(hidden{what: "an app", value: "canary app xq", told: true, kept: true, arrived: true})
+	name := s.hide(hidden{what: "an app", value: "canary app xq", public: true, kept: true, arrived: true})
 	request := func(number string, options ...parleytest.Option) (code string) {
 		s.T.Helper()
-		s.Post("/api/otp/code/request", `{"contact_id":"`+number+`@c.us","useLetter":true,"useNumber":false,"allCapital":true,"name":"`+name+`"}`, options...).Expect(http.StatusOK)
+		s.Post("/api/otp/code/request",
+			`{"contact_id":"`+number+`@c.us","useLetter":true,"useNumber":false,"allCapital":true,"name":"`+name+`"}`, options...).
+			Expect(http.StatusOK)
 		return s.hide(hidden{what: "a code", value: s.Phone(number).Expect("verification code").Codes[0], arrived: true})
 	}
 	validate := func(number, code, status string, options ...parleytest.Option) {
@@ -181,21 +189,25 @@ func (s *verification) codes() {
 	s.Post("/api/otp/code/request", `{"contact_id":"99912345670@c.us","name":"`+name+`"}`).Expect(http.StatusOK)
 	s.Post("/api/sandbox/faults", `{"fault":"drop_socket","to":"`+stranger+`"}`).Expect(http.StatusOK)
 	request(stranger)
-	s.Post("/api/send-message/text", `{"contact_id":"`+buyer+`@c.us","message":"`+s.hide(hidden{what: "a text", value: "canary-text-b4b4", told: true, kept: true, arrived: true})+`"}`).Expect(http.StatusOK)
+	s.Post("/api/send-message/text", `{"contact_id":"`+buyer+`@c.us","message":"`+s.hide(hidden{what: "a text", value: "canary-text-b4b4",
+		public: true, kept: true, arrived: true})+`"}`).Expect(http.StatusOK)
 }
 
 // links has login links used by the right phone and the wrong one, edited, expired and left open.
 func (s *verification) links() {
 	s.T.Helper()
 	text := func(what string) string {
-		return s.hide(hidden{what: what, value: "canary " + strings.ReplaceAll(what, " ", "-"), told: true, kept: true, arrived: true})
+		return s.hide(hidden{what: what, value: "canary " + strings.ReplaceAll(what, " ", "-"), public: true, kept: true, arrived: true})
 	}
-	key := s.hide(hidden{what: "the query of a callback", value: "canary-callback-d6d6", told: true, kept: true})
-	body := fmt.Sprintf(`,"name":"canary app xq","message":{"prompt":"%s ##code##","success":"%s","failed":"%s","expired":"%s"},"callback":{"success":"%s/ok?key=%s","failed":"%s/no?key=%[6]s"}}`,
-		text("the prompt of a link"), text("the success of a link"), text("the failure of a link"), text("the end of a link"), s.customer.URL, key, s.customer.URL)
+	key := s.hide(hidden{what: "the query of a callback", value: "canary-callback-d6d6", public: true, kept: true})
+	body := fmt.Sprintf(`,"name":"canary app xq","message":{"prompt":"%s ##code##","success":"%s","failed":"%s","expired":"%s"},`+
+		`"callback":{"success":"%s/ok?key=%s","failed":"%s/no?key=%[6]s"}}`,
+		text("the prompt of a link"), text("the success of a link"), text("the failure of a link"), text("the end of a link"), s.customer.URL,
+		key, s.customer.URL)
 	make := func(path, number string, expires int, options ...parleytest.Option) (link, code string) {
 		s.T.Helper()
-		a := s.Post("/api/otp/link/"+path, fmt.Sprintf(`{"contact_id":"%s@c.us","expires":%d%s`, number, expires, body), options...).Expect(http.StatusOK)
+		a := s.Post("/api/otp/link/"+path, fmt.Sprintf(`{"contact_id":"%s@c.us","expires":%d%s`, number, expires, body), options...).
+			Expect(http.StatusOK)
 		s.link, link = a.Text("data.id"), a.Text("data.link")
 		s.hide(hidden{what: "the code of a link", value: a.Text("data.code"), arrived: true})
 		if _, ticket, ok := strings.Cut(link, "#"); ok {
@@ -211,7 +223,8 @@ func (s *verification) links() {
 		s.Post("/api/sandbox/phones/"+number+"/open", fmt.Sprintf(`{"link":%q}`, link)).Expect(http.StatusOK)
 	}
 	link, code := make("request", buyer, 300, parleytest.With("Idempotency-Key", "link"))
-	s.Post("/api/otp/link/request", fmt.Sprintf(`{"contact_id":"%s@c.us","expires":300%s`, buyer, body), parleytest.With("Idempotency-Key", "link")).Expect(http.StatusOK)
+	s.Post("/api/otp/link/request", fmt.Sprintf(`{"contact_id":"%s@c.us","expires":300%s`, buyer, body), parleytest.With("Idempotency-Key",
+		"link")).Expect(http.StatusOK)
 	s.page(link)
 	open(stranger, link)
 	s.Phone(stranger).Expect("canary the-failure-of-a-link")
@@ -245,7 +258,8 @@ func (s *verification) mistakes() {
 	s.T.Helper()
 	wrong := s.hide(hidden{what: "a wrong value", value: "canary-wrong-a9a9"})
 	for _, path := range []string{"/api/otp/code/request", "/api/otp/code/validate", "/api/otp/link/request"} {
-		s.Post(path, `{"contact_id":"`+wrong+`","code":1,"expires":"`+wrong+`","message":"`+wrong+`","callback":{"success":"ftp://`+wrong+`"}}`).Expect(http.StatusUnprocessableEntity)
+		s.Post(path, `{"contact_id":"`+wrong+`","code":1,"expires":"`+wrong+`","message":"`+wrong+`","callback":{"success":"ftp://`+wrong+`"}}`).
+			Expect(http.StatusUnprocessableEntity)
 		s.Post(path, `{"`+wrong+`":`).Expect(http.StatusBadRequest)
 	}
 	s.Post("/phone/"+buyer+"/send", `{"ticket":"`+wrong+`","text":"`+wrong+`"}`, parleytest.As(""))
@@ -259,7 +273,8 @@ func (s *verification) mistakes() {
 func (s *verification) readEverything(into map[string]string) {
 	s.T.Helper()
 	admin := parleytest.As(s.Admin)
-	for _, path := range []string{"/api/channel/health", "/api/chat", "/api/contact", "/api/groups", "/api/otp/link/" + s.link, "/openapi.json", "/.well-known/jwks.json", "/livez", "/readyz", "/docs"} {
+	for _, path := range []string{"/api/channel/health", "/api/chat", "/api/contact", "/api/groups", "/api/otp/link/" + s.link,
+		"/openapi.json", "/.well-known/jwks.json", "/livez", "/readyz", "/docs"} {
 		into[path] = string(s.Get(path).Expect(http.StatusOK).Body)
 	}
 	for _, number := range []string{buyer, stranger, late, waiting} {
@@ -275,8 +290,9 @@ func (s *verification) readEverything(into map[string]string) {
 		id := deliveries.Text(fmt.Sprintf("data.%d.id", i))
 		into["delivery "+id] = string(s.Get("/api/manage/deliveries/"+id, admin).Expect(http.StatusOK).Body)
 	}
-	// Asked for again, a secret that was told once is not told by an answer that was kept.
-	into["a repeated change of a secret"] = string(s.Post("/api/manage/webhooks/"+s.webhook+"/rotate", "", admin, parleytest.With("Idempotency-Key", "rotate")).Expect(http.StatusOK).Body)
+	// The stored response of a repeated request does not contain the secret.
+	into["a repeated change of a secret"] = string(s.Post("/api/manage/webhooks/"+s.webhook+"/rotate", "", admin,
+		parleytest.With("Idempotency-Key", "rotate")).Expect(http.StatusOK).Body)
 }
 
 // customer is the server of somebody who uses the gateway, and what it was sent.
@@ -331,11 +347,11 @@ func listen(t *testing.T, e *parleytest.Env) *parleytest.Log {
 	if resp.StatusCode != http.StatusOK {
 		t.Fatalf("the stream is answered %d", resp.StatusCode)
 	}
-	told := &parleytest.Log{}
+	received := &parleytest.Log{}
 	var wg sync.WaitGroup
-	wg.Go(func() { _, _ = bufio.NewReader(resp.Body).WriteTo(told) }) // until it is closed
+	wg.Go(func() { _, _ = bufio.NewReader(resp.Body).WriteTo(received) }) // until it is closed
 	t.Cleanup(func() { cancel(); resp.Body.Close(); wg.Wait() })
-	return told
+	return received
 }
 
 // backUp makes a backup of a running gateway and returns the folder that it is in.

@@ -21,13 +21,21 @@ const ayu = "6281234567890@c.us" // a phone to write to
 // PORT is that of the canary, which listens on loopback. Those that could leave the machine have
 // addresses at which nothing can answer in time to matter.
 var forbidden = []string{
-	"http://127.0.0.1:PORT", "http://127.1.2.3:PORT", "http://localhost:PORT", "http://LOCALHOST:PORT", "http://localhost.:PORT", "https://127.0.0.1:PORT", "http://0.0.0.0:PORT",
-	"http://127.1:PORT", "http://2130706433:PORT", "http://0x7f000001:PORT", "http://0x7f.1:PORT", "http://0177.0.0.1:PORT", "http://017700000001:PORT", "http://0:PORT", "http://127.0.0.01:PORT",
-	"http://①②⑦.⓪.⓪.①:PORT", "http://１２７.０.０.１:PORT", "http://127。0。0。1:PORT", "http://ⓛⓞⓒⓐⓛⓗⓞⓢⓣ:PORT",
-	"http://[::1]:PORT", "http://[::]:PORT", "http://[0:0:0:0:0:0:0:1]:PORT", "http://[::ffff:127.0.0.1]:PORT", "http://[::ffff:7f00:1]:PORT", "http://[::127.0.0.1]:PORT", "http://[64:ff9b::127.0.0.1]:PORT", "http://[2002:7f00:1::]:PORT", "http://[::1%25lo]:PORT",
-	"http://10.0.0.1", "http://172.16.0.1", "http://192.168.1.1", "http://100.64.0.1", "http://169.254.169.254/latest/meta-data", "http://169.254.170.2", "http://100.100.100.200", "http://168.63.129.16", "http://192.0.0.192",
-	"http://198.18.0.1", "http://224.0.0.1", "http://255.255.255.255", "http://[fe80::1]", "http://[fc00::1]", "http://[fd00:ec2::254]", "http://[::ffff:169.254.169.254]", "http://[64:ff9b::a9fe:a9fe]",
-	"http://user:pass@127.0.0.1:PORT", "http://parley.test@127.0.0.1:PORT", "http://127.0.0.1:PORT\\@parley.test", "http://%31%32%37.0.0.1:PORT", "http://127.0.0.1%00.parley.test:PORT", "http:127.0.0.1:PORT", "//127.0.0.1:PORT",
+	"http://127.0.0.1:PORT", "http://127.1.2.3:PORT", "http://localhost:PORT", "http://LOCALHOST:PORT", "http://localhost.:PORT",
+	"https://127.0.0.1:PORT", "http://0.0.0.0:PORT",
+	"http://127.1:PORT", "http://2130706433:PORT", "http://0x7f000001:PORT", "http://0x7f.1:PORT", "http://0177.0.0.1:PORT",
+	"http://017700000001:PORT", "http://0:PORT", "http://127.0.0.01:PORT",
+	"http://①②⑦.⓪.⓪.①:PORT", "http://１２７.０.０.１:PORT", "http://127。0。0。1:PORT",
+	"http://ⓛⓞⓒⓐⓛⓗⓞⓢⓣ:PORT",
+	"http://[::1]:PORT", "http://[::]:PORT", "http://[0:0:0:0:0:0:0:1]:PORT", "http://[::ffff:127.0.0.1]:PORT",
+	"http://[::ffff:7f00:1]:PORT", "http://[::127.0.0.1]:PORT", "http://[64:ff9b::127.0.0.1]:PORT", "http://[2002:7f00:1::]:PORT",
+	"http://[::1%25lo]:PORT",
+	"http://10.0.0.1", "http://172.16.0.1", "http://192.168.1.1", "http://100.64.0.1", "http://169.254.169.254/latest/meta-data",
+	"http://169.254.170.2", "http://100.100.100.200", "http://168.63.129.16", "http://192.0.0.192",
+	"http://198.18.0.1", "http://224.0.0.1", "http://255.255.255.255", "http://[fe80::1]", "http://[fc00::1]", "http://[fd00:ec2::254]",
+	"http://[::ffff:169.254.169.254]", "http://[64:ff9b::a9fe:a9fe]",
+	"http://user:pass@127.0.0.1:PORT", "http://parley.test@127.0.0.1:PORT", "http://127.0.0.1:PORT\\@parley.test",
+	"http://%31%32%37.0.0.1:PORT", "http://127.0.0.1%00.parley.test:PORT", "http:127.0.0.1:PORT", "//127.0.0.1:PORT",
 	"gopher://127.0.0.1:PORT", "file:///etc/passwd", "ftp://127.0.0.1:PORT", "ws://127.0.0.1:PORT", "unix:///run/x.sock",
 }
 
@@ -69,14 +77,16 @@ func TestNoAddressLeadsInside(t *testing.T) {
 		}
 		a := e.Post(path, body, options...).ExpectFields(field)
 		sentence := a.Text("message")
-		if len(sentence) < 20 || !strings.HasSuffix(sentence, ".") || strings.Contains(sentence, "secret") || strings.Contains(sentence, "dial") || strings.Contains(sentence, "refused") {
+		if len(sentence) < 20 || !strings.HasSuffix(sentence, ".") || strings.Contains(sentence, "secret") || strings.Contains(sentence,
+			"dial") || strings.Contains(sentence, "refused") {
 			t.Errorf("%s: %q is no sentence for a caller", address, sentence)
 		}
 		tries++
 	}
 	for _, address := range forbidden { // a text is sent all the same, without a preview
 		address = strings.ReplaceAll(address, "PORT", c.port())
-		e.Post("/api/send-message/text", fmt.Sprintf(`{"contact_id":"6281290004711@c.us","message":%q}`, "See "+address+"/x"), parleytest.With("Prefer", "respond-async")).Expect(http.StatusOK)
+		e.Post("/api/send-message/text", fmt.Sprintf(`{"contact_id":"6281290004711@c.us","message":%q}`, "See "+address+"/x"),
+			parleytest.With("Prefer", "respond-async")).Expect(http.StatusOK)
 		tries++
 	}
 	if hits := c.hits.Load(); hits != 0 {
@@ -88,8 +98,7 @@ func TestNoAddressLeadsInside(t *testing.T) {
 	t.Logf("%d addresses tried", tries)
 }
 
-// fetching is a request that has an address fetched, of each kind in turn, and the field that it
-// stands in.
+// fetching is a request that fetches an address, of each kind in turn, and the field of the address.
 func fetching(i int, address string) (field, path, body string) {
 	requests := []struct{ field, path, body string }{
 		{"file.url", "/api/send-message/image", `{"contact_id":"AYU","file":{"url":%q}}`},
@@ -113,11 +122,14 @@ func TestRedirectsLeadNowhereInside(t *testing.T) {
 	allow := netip.MustParsePrefix("127.0.0.1/32")
 	e := parleytest.Start(t, parleytest.Serve, func(c *app.Config) { c.AllowPrivate = []netip.Prefix{allow} })
 	e.Eventually("the channel works", func() bool { return e.Get("/api/channel/health").Text("data.status") == "WORKING" })
-	for i, to := range []string{"http://127.0.0.2:PORT/", "http://[::1]:PORT/", "http://169.254.169.254/latest/", "http://10.0.0.1/", "file:///etc/passwd", "http://u:p@127.0.0.1:PORT/", "gopher://127.0.0.1:PORT/", "http://0x7f000002:PORT/", "//127.0.0.3:PORT/", "http://[::ffff:127.0.0.9]:PORT/"} {
+	for i, to := range []string{"http://127.0.0.2:PORT/", "http://[::1]:PORT/", "http://169.254.169.254/latest/", "http://10.0.0.1/",
+		"file:///etc/passwd", "http://u:p@127.0.0.1:PORT/", "gopher://127.0.0.1:PORT/", "http://0x7f000002:PORT/", "//127.0.0.3:PORT/",
+		"http://[::ffff:127.0.0.9]:PORT/"} {
 		to = strings.ReplaceAll(to, "PORT", c.port())
 		field, path, body := fetching(i%4, outside.URL+"/r?to="+url.QueryEscape(to)+"&as=x.ogg")
 		e.Post(path, body).ExpectFields(field)
-		e.Post("/api/send-message/text", fmt.Sprintf(`{"contact_id":"6281290004711@c.us","message":%q}`, outside.URL+"/r?to="+url.QueryEscape(to)), parleytest.With("Prefer", "respond-async")).Expect(http.StatusOK)
+		e.Post("/api/send-message/text", fmt.Sprintf(`{"contact_id":"6281290004711@c.us","message":%q}`,
+			outside.URL+"/r?to="+url.QueryEscape(to)), parleytest.With("Prefer", "respond-async")).Expect(http.StatusOK)
 	}
 	loop := outside.URL + "/r?to=" + url.QueryEscape("/r?to=/r")
 	e.Post("/api/send-message/image", fmt.Sprintf(`{"contact_id":%q,"file":{"url":%q}}`, ayu, loop)).ExpectFields("file.url")
@@ -139,7 +151,8 @@ func TestAllowedAddresses(t *testing.T) {
 	e.Eventually("the channel works", func() bool { return e.Get("/api/channel/health").Text("data.status") == "WORKING" })
 	e.Post("/api/send-message/image", fmt.Sprintf(`{"contact_id":%q,"file":{"url":%q}}`, ayu, files+"/dot.png")).Expect(http.StatusOK)
 	e.Post("/api/send-message/voice", fmt.Sprintf(`{"contact_id":%q,"audioUrl":%q}`, ayu, files+"/hello.ogg")).Expect(http.StatusOK)
-	for _, address := range []string{e.URL + "/livez", strings.Replace(e.URL, "127.0.0.1", "localhost", 1) + "/metrics", "http://169.254.169.254/latest/meta-data", "http://192.168.0.1/"} {
+	for _, address := range []string{e.URL + "/livez", strings.Replace(e.URL, "127.0.0.1", "localhost", 1) + "/metrics",
+		"http://169.254.169.254/latest/meta-data", "http://192.168.0.1/"} {
 		e.Post("/api/send-message/file", fmt.Sprintf(`{"contact_id":%q,"file":{"url":%q}}`, ayu, address)).ExpectFields("file.url")
 	}
 	if got := e.Phone("6281234567890").Messages(); len(got) != 2 {

@@ -30,7 +30,7 @@ func TestFullDisk(t *testing.T) {
 	t.Run("a file system without room", func(t *testing.T) {
 		dir := smallFileSystem(t)
 		if dir == "" {
-			t.Log("no file system can be mounted here; the limit on files stands in for it")
+			t.Log("no file system can be mounted here; the limit on files replaces it")
 			return
 		}
 		e := parleytest.Start(t, func(c *app.Config) { c.DataDir = app.Dir(filepath.Join(dir, "data")) })
@@ -119,10 +119,11 @@ func runFull(t *testing.T, e *parleytest.Env, fill func() (free func())) {
 	accepted := sendUntilFull(t, e)
 	e.Get("/api/chat").Expect(http.StatusOK) // what is there can be read
 	e.Get("/livez", parleytest.As("")).Expect(http.StatusOK)
-	for _, a := range []*parleytest.Answer{ // there may be room for less than a message
+	for _, a := range []*parleytest.Response{ // there may be room for less than a message
 		e.Post("/api/manage/tokens", `{"kind":"global"}`, parleytest.As(e.Admin)),
 		e.Post("/api/groups/create", `{"name":"Family","participants":[{"id":"`+ayu+`"}]}`),
-		e.Post("/api/send-message/image", `{"contact_id":"`+ayu+`","file":{"url":"`+files+`/dot.png"}}`, parleytest.With("Prefer", "respond-async")),
+		e.Post("/api/send-message/image", `{"contact_id":"`+ayu+`","file":{"url":"`+files+`/dot.png"}}`, parleytest.With("Prefer",
+			"respond-async")),
 	} {
 		if a.Status >= 300 {
 			refused(t, a)
@@ -195,7 +196,7 @@ func sendUntilFull(t *testing.T, e *parleytest.Env) map[int][]string {
 }
 
 // refused checks the answer to what cannot be kept.
-func refused(t *testing.T, a *parleytest.Answer) {
+func refused(t *testing.T, a *parleytest.Response) {
 	t.Helper()
 	if a.Status != http.StatusServiceUnavailable && a.Status != http.StatusInsufficientStorage || a.Header.Get("Retry-After") == "" {
 		t.Errorf("%s on a full disk: answer %d, Retry-After %q: %s", a.Request, a.Status, a.Header.Get("Retry-After"), a.Body)

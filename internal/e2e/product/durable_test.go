@@ -79,7 +79,8 @@ func TestPendingSurvivesRestart(t *testing.T) {
 	phone := e.Phone("6281234567890")
 	phone.Becomes(`{"online":false}`) // no receipt settles it
 	order(e, "late", "")
-	pending := e.Post("/api/send-message/text", `{"contact_id":"`+ayu+`","message":"late"}`, parleytest.With("Prefer", "respond-async")).Expect(http.StatusOK)
+	pending := e.Post("/api/send-message/text", `{"contact_id":"`+ayu+`","message":"late"}`, parleytest.With("Prefer", "respond-async")).
+		Expect(http.StatusOK)
 	if pending.Text("data.status") != "PENDING" {
 		t.Errorf("respond-async answered %s", pending.Body)
 	}
@@ -101,11 +102,14 @@ func TestPendingSurvivesRestart(t *testing.T) {
 func TestStoppedChannelKeepsItsQueue(t *testing.T) {
 	e := parleytest.Start(t)
 	order(e, "drop_socket", "")
-	first := e.Post("/api/send-message/text", `{"contact_id":"`+ayu+`","message":"first"}`, parleytest.With("Prefer", "respond-async")).Expect(http.StatusOK)
-	second := e.Post("/api/send-message/text", `{"contact_id":"`+ayu+`","message":"second"}`, parleytest.With("Prefer", "respond-async")).Expect(http.StatusOK)
+	first := e.Post("/api/send-message/text", `{"contact_id":"`+ayu+`","message":"first"}`, parleytest.With("Prefer", "respond-async")).
+		Expect(http.StatusOK)
+	second := e.Post("/api/send-message/text", `{"contact_id":"`+ayu+`","message":"second"}`, parleytest.With("Prefer", "respond-async")).
+		Expect(http.StatusOK)
 	e.Phone("6281234567890").Expect("first")
 	e.Post("/api/manage/channels/demo/stop", "", parleytest.As(e.Admin)).Expect(http.StatusOK)
-	e.Post("/api/send-message/text", `{"contact_id":"`+ayu+`","message":"third"}`).ExpectError(http.StatusBadRequest, "parley channel start demo")
+	e.Post("/api/send-message/text", `{"contact_id":"`+ayu+`","message":"third"}`).ExpectError(http.StatusBadRequest,
+		"parley channel start demo")
 	e.Restart()
 	e.Post("/api/manage/channels/demo/start", "", parleytest.As(e.Admin)).Expect(http.StatusOK)
 	awaitStatus(e, ayu, first.Text("data.message_id"), "DELIVERED")
@@ -119,7 +123,7 @@ func TestStoppedChannelKeepsItsQueue(t *testing.T) {
 func TestFaults(t *testing.T) {
 	e := parleytest.Start(t)
 	phone := e.Phone("6281234567890")
-	send := func(text string, options ...parleytest.Option) *parleytest.Answer {
+	send := func(text string, options ...parleytest.Option) *parleytest.Response {
 		t.Helper()
 		return e.Post("/api/send-message/text", `{"contact_id":"`+ayu+`","message":"`+text+`"}`, options...).Expect(http.StatusOK)
 	}
@@ -127,7 +131,8 @@ func TestFaults(t *testing.T) {
 	t.Run("refuse", func(t *testing.T) {
 		order(e, "refuse", "The account is full.")
 		a := send("refused")
-		if a.Bool("success") || a.Text("data.status") != "FAILED" || a.Text("data.error.message") != "The account is full." || a.Text("data.error.code") == "" {
+		if a.Bool("success") || a.Text("data.status") != "FAILED" || a.Text("data.error.message") != "The account is full." ||
+			a.Text("data.error.code") == "" {
 			t.Errorf("answered %s", a.Body)
 		}
 		awaitStatus(e, ayu, a.Text("data.message_id"), "FAILED")
@@ -138,7 +143,8 @@ func TestFaults(t *testing.T) {
 	t.Run("refuse in a pool", func(t *testing.T) {
 		e.Post("/api/sandbox/faults", `{"fault":"refuse","type":"location"}`).Expect(http.StatusOK) // not what the pool sends
 		order(e, "refuse", "No.")
-		pool := e.Post("/api/send-message/pool", `{"contact_id":"`+ayu+`","pools":[{"type":"text","data":["p1","p2"]}]}`, parleytest.As(e.Global)).Expect(http.StatusOK)
+		pool := e.Post("/api/send-message/pool", `{"contact_id":"`+ayu+`","pools":[{"type":"text","data":["p1","p2"]}]}`,
+			parleytest.As(e.Global)).Expect(http.StatusOK)
 		if pool.Bool("success") || pool.Text("message") != "Failed to send pool message" || !strings.Contains(pool.Text("pools"), `"not_sent"`) {
 			t.Errorf("answered %s", pool.Body)
 		}
@@ -208,7 +214,8 @@ func TestFaults(t *testing.T) {
 		}
 		e.Eventually("the channel is logged out", func() bool { return e.Get("/api/channel/health").Text("data.status") == "LOGGED_OUT" })
 		e.Post("/api/send-message/text", `{"contact_id":"`+ayu+`","message":"refused"}`).ExpectError(http.StatusBadRequest, "LOGGED_OUT")
-		pool := e.Post("/api/send-message/pool", `{"contact_id":"`+ayu+`","pools":[{"type":"text","data":["refused"]}]}`, parleytest.As(e.Global)).Expect(http.StatusOK)
+		pool := e.Post("/api/send-message/pool", `{"contact_id":"`+ayu+`","pools":[{"type":"text","data":["refused"]}]}`,
+			parleytest.As(e.Global)).Expect(http.StatusOK)
 		if pool.Bool("success") {
 			t.Errorf("a pool without a channel: %s", pool.Body)
 		}
@@ -230,7 +237,8 @@ func TestMessagesExpire(t *testing.T) {
 	e.Post("/api/manage/channels/demo/logout", "", parleytest.As(e.Admin)).Expect(http.StatusOK)
 	e.Post("/api/manage/channels/demo/pair", "", parleytest.As(e.Admin)).Expect(http.StatusOK)
 	order(e, "log_out", "")
-	waiting := e.Post("/api/send-message/text", `{"contact_id":"`+ayu+`","message":"too old"}`, parleytest.With("Prefer", "respond-async")).Expect(http.StatusOK)
+	waiting := e.Post("/api/send-message/text", `{"contact_id":"`+ayu+`","message":"too old"}`, parleytest.With("Prefer", "respond-async")).
+		Expect(http.StatusOK)
 	e.Eventually("the channel is logged out", func() bool { return e.Get("/api/channel/health").Text("data.status") == "LOGGED_OUT" })
 	e.Post("/api/sandbox/clock", fmt.Sprintf(`{"advance":%d}`, 25*time.Hour/time.Second)).Expect(http.StatusOK)
 	awaitStatus(e, ayu, waiting.Text("data.message_id"), "FAILED")

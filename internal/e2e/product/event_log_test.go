@@ -92,7 +92,7 @@ func openLog(t *testing.T, e *parleytest.Env) *eventLog {
 	return &eventLog{e, data}
 }
 
-// bodies are all events, as they are told.
+// bodies are all events, as they are delivered.
 func (l *eventLog) bodies() [][]byte {
 	l.T.Helper()
 	var bodies [][]byte
@@ -173,13 +173,14 @@ func converse(l *eventLog) {
 	order(l.Env, "reachout_limit", "")
 	l.send("text", `{"contact_id":"AYU","message":"Restricted"}`)
 	l.expect(parley.MessageStatus, `"code":"restricted"`)
-	l.Post("/api/send-message/pool", `{"contact_id":"99912345670@c.us","pools":[{"type":"text","data":["One","Two"]}]}`, parleytest.As(l.Global)).Expect(http.StatusOK)
+	l.Post("/api/send-message/pool", `{"contact_id":"99912345670@c.us","pools":[{"type":"text","data":["One","Two"]}]}`,
+		parleytest.As(l.Global)).Expect(http.StatusOK)
 	l.expect(parley.MessageStatus, `"code":"not_on_network"`)
 	l.expect(parley.MessageStatus, `"code":"not_sent"`)
 }
 
 // send sends a message to Ayu, whatever becomes of it.
-func (l *eventLog) send(kind, body string) *parleytest.Answer {
+func (l *eventLog) send(kind, body string) *parleytest.Response {
 	l.T.Helper()
 	return l.Post("/api/send-message/"+kind, strings.ReplaceAll(body, "AYU", ayu)).Expect(http.StatusOK)
 }
@@ -197,14 +198,16 @@ func gather(l *eventLog) {
 		l.Put("/api/send-message/reaction", `{"message_id":"`+theirs+`","reaction":"`+emoji+`"}`).Expect(http.StatusOK)
 		l.expect(parley.MessageReaction, `"message_id":"`+theirs, `"emoji":"`+emoji+`","from_me":true`)
 	}
-	poll := l.send("poll", `{"contact_id":"AYU","title":"When?","options":["Today","Tomorrow"],"is_multiple_answer":true}`).Text("data.message_id")
+	poll := l.send("poll", `{"contact_id":"AYU","title":"When?","options":["Today","Tomorrow"],"is_multiple_answer":true}`).
+		Text("data.message_id")
 	for _, options := range []string{`["Tomorrow","Today"]`, `["Tomorrow"]`, `[]`} {
 		phone.Sends(`{"type":"vote","message_id":"` + poll + `","options":` + options + `}`)
 		l.expect(parley.PollVoted, `"options":`+options)
 	}
 	phone.Sends(`{"type":"delete","message_id":"` + theirs + `"}`)
 	l.expect(parley.MessageDeleted, `"message_id":"`+theirs)
-	reply := phone.Sends(`{"type":"text","message":"Oh.","reply_to":"` + strings.TrimPrefix(ours, "true_"+ayu+"_") + `"}`).Text("data.message_id")
+	reply := phone.Sends(`{"type":"text","message":"Oh.","reply_to":"` + strings.TrimPrefix(ours, "true_"+ayu+"_") + `"}`).
+		Text("data.message_id")
 	phone.Received("Oh.")
 	phone.Sends(`{"type":"delete","message_id":"` + reply + `"}`)
 	l.expect(parley.MessageDeleted, `"message_id":"`+reply)
@@ -268,7 +271,7 @@ func useCodes(l *eventLog) {
 // attackCodes has codes guessed, and requested for made-up numbers.
 func attackCodes(l *eventLog) {
 	l.T.Helper()
-	request := func(number string) *parleytest.Answer {
+	request := func(number string) *parleytest.Response {
 		l.T.Helper()
 		return l.Post("/api/otp/code/request", `{"contact_id":"`+number+`@c.us"}`)
 	}
@@ -301,7 +304,7 @@ func attackCodes(l *eventLog) {
 // useLinks has login links approved, failed and expired.
 func useLinks(l *eventLog) {
 	l.T.Helper()
-	request := func(number string) *parleytest.Answer {
+	request := func(number string) *parleytest.Response {
 		l.T.Helper()
 		return l.Post("/api/otp/link/request", `{"contact_id":"`+number+`@c.us","expires":60}`).Expect(http.StatusOK)
 	}

@@ -2,6 +2,7 @@ package product_test
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -15,15 +16,16 @@ const ayu = "6281234567890@c.us"
 // key is the option that sends an idempotency key.
 func key(k string) parleytest.Option { return parleytest.With("Idempotency-Key", k) }
 
-func isReplay(a *parleytest.Answer) bool { return a.Header.Get("Idempotent-Replayed") == "true" }
+func isReplay(a *parleytest.Response) bool { return a.Header.Get("Idempotent-Replayed") == "true" }
 
 // expectReplay fails the test where an answer is not the first one again.
-func expectReplay(t *testing.T, first, second *parleytest.Answer) {
+func expectReplay(t *testing.T, first, second *parleytest.Response) {
 	t.Helper()
 	if isReplay(first) || !isReplay(second) {
 		t.Errorf("%s: replayed is %v, then %v", first.Request, isReplay(first), isReplay(second))
 	}
-	if second.Status != first.Status || string(second.Body) != string(first.Body) || second.Header.Get("Content-Type") != first.Header.Get("Content-Type") {
+	if second.Status != first.Status || string(second.Body) != string(first.Body) ||
+		second.Header.Get("Content-Type") != first.Header.Get("Content-Type") {
 		t.Errorf("%s: answered %d %s, then %d %s", first.Request, first.Status, first.Body, second.Status, second.Body)
 	}
 }
@@ -32,7 +34,7 @@ func expectReplay(t *testing.T, first, second *parleytest.Answer) {
 func TestOneKeyManyRequests(t *testing.T) {
 	e := parleytest.Start(t)
 	const requests = 200
-	answers := make([]*parleytest.Answer, requests)
+	answers := make([]*parleytest.Response, requests)
 	var wg sync.WaitGroup
 	start := make(chan struct{})
 	for i := range requests {
@@ -63,7 +65,8 @@ func TestOneKeyManyRequests(t *testing.T) {
 	if replays != requests-1 {
 		t.Errorf("%d of %d answers are replays", replays, requests)
 	}
-	if got := e.Phone("6281234567890").Messages(); len(got) != 1 || got[0].Copies != 1 || got[0].MessageID != answers[0].Text("data.message_id") {
+	if got := e.Phone("6281234567890").Messages(); len(got) != 1 || got[0].Copies != 1 ||
+		got[0].MessageID != answers[0].Text("data.message_id") {
 		t.Errorf("the phone got %+v", got)
 	}
 	if total := e.Get("/api/chat/detail?contact_id=" + ayu).Number("meta.total"); total != 1 {
@@ -80,12 +83,13 @@ func TestKeyScopes(t *testing.T) {
 	expectReplay(t, first, e.Post(path, body, key("k")))
 
 	t.Run("another request", func(t *testing.T) {
-		refused := map[string]*parleytest.Answer{
-			"one byte more":    e.Post(path, body+" ", key("k")),
-			"another byte":     e.Post(path, strings.Replace(body, "Hello", "Hallo", 1), key("k")),
-			"another query":    e.Post(path+"?x=1", body, key("k")),
-			"another path":     e.Post("/api/send-message/typing", body, key("k")),
-			"another method":   e.Put("/api/send-message/reaction", `{"message_id":"`+first.Text("data.message_id")+`","reaction":"👍"}`, key("k")),
+		refused := map[string]*parleytest.Response{
+			"one byte more": e.Post(path, body+" ", key("k")),
+			"another byte":  e.Post(path, strings.Replace(body, "Hello", "Hallo", 1), key("k")),
+			"another query": e.Post(path+"?x=1", body, key("k")),
+			"another path":  e.Post("/api/send-message/typing", body, key("k")),
+			"another method": e.Put("/api/send-message/reaction", `{"message_id":"`+first.Text("data.message_id")+`","reaction":"👍"}`,
+				key("k")),
 			"no body at all":   e.Delete("/api/send-message/delete?message_id="+first.Text("data.message_id"), key("k")),
 			"of the sandbox":   e.Post("/api/sandbox/phones", "", key("k")),
 			"with bad content": e.Post(path, `{"contact_id":"`+ayu+`","message":""}`, key("k")),
@@ -224,7 +228,8 @@ func TestKeyAfterRefusal(t *testing.T) {
 	e.Post(path, `{}`, key("k"), parleytest.As(e.Global), parleytest.On("nope")).Expect(http.StatusBadRequest)
 	e.Post("/api/manage/channels/demo/stop", "", parleytest.As(e.Admin)).Expect(http.StatusOK)
 	e.Post(path, `{"contact_id":"`+ayu+`","message":"Hello"}`, key("k")).Expect(http.StatusBadRequest) // the channel is stopped
-	pool := e.Post("/api/send-message/pool", `{"contact_id":"`+ayu+`","pools":[{"type":"text","data":["Hello"]}]}`, key("k"), parleytest.As(e.Global))
+	pool := e.Post("/api/send-message/pool", `{"contact_id":"`+ayu+`","pools":[{"type":"text","data":["Hello"]}]}`, key("k"),
+		parleytest.As(e.Global))
 	if pool.Expect(http.StatusOK).Bool("success") {
 		t.Errorf("a pool without a channel: %s", pool.Body)
 	}
@@ -232,7 +237,8 @@ func TestKeyAfterRefusal(t *testing.T) {
 	first := e.Post(path, `{"contact_id":"`+ayu+`","message":"Hello"}`, key("k")).Expect(http.StatusOK)
 	expectReplay(t, first, e.Post(path, `{"contact_id":"`+ayu+`","message":"Hello"}`, key("k")))
 	e.Eventually("the pool is sent with the same key", func() bool {
-		again := e.Post("/api/send-message/pool", `{"contact_id":"`+ayu+`","pools":[{"type":"text","data":["Hello"]}]}`, key("k"), parleytest.As(e.Global))
+		again := e.Post("/api/send-message/pool", `{"contact_id":"`+ayu+`","pools":[{"type":"text","data":["Hello"]}]}`, key("k"),
+			parleytest.As(e.Global))
 		return again.Bool("success") && !isReplay(again)
 	})
 
@@ -246,7 +252,7 @@ func TestKeyAfterRefusal(t *testing.T) {
 }
 
 // TestKeysSurviveRestarts repeats requests after the process ended, also one whose answer was lost:
-// it is then given from the message as it stands.
+// it is then given from the current message.
 func TestKeysSurviveRestarts(t *testing.T) {
 	e := parleytest.Start(t)
 	const path, body = "/api/send-message/text", `{"contact_id":"` + ayu + `","message":"Hello"}`
@@ -277,7 +283,7 @@ func TestKeysSurviveRestarts(t *testing.T) {
 }
 
 // expectStored is expectReplay for an answer that was a replay already.
-func expectStored(t *testing.T, first, second *parleytest.Answer) {
+func expectStored(t *testing.T, first, second *parleytest.Response) {
 	t.Helper()
 	if !isReplay(second) || string(second.Body) != string(first.Body) {
 		t.Errorf("answered %s, then %s", first.Body, second.Body)
@@ -313,5 +319,39 @@ func forgetAnswer(t *testing.T, e *parleytest.Env, scope, k string) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestRespondAsync checks that a caller that does not want to wait always gets the same answer, not
+// SENT now and then because the network was fast.
+func TestRespondAsync(t *testing.T) {
+	e := parleytest.Start(t)
+	for range 200 {
+		a := e.Post("/api/send-message/text", `{"contact_id":"`+ayu+`","message":"Hello"}`, parleytest.With("Prefer", "respond-async")).
+			Expect(http.StatusOK)
+		if a.Text("data.status") != "PENDING" || a.Header.Get("Preference-Applied") != "respond-async" {
+			t.Fatalf("answered %v %s", a.Header, a.Body)
+		}
+	}
+}
+
+// TestWebhooksCarryTheRequestID follows one send by the id that its caller gave it.
+func TestWebhooksCarryTheRequestID(t *testing.T) {
+	e := parleytest.Start(t)
+	ids := make(chan string, 10)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { ids <- r.Header.Get("X-Request-Id") }))
+	defer server.Close()
+	e.Post("/api/manage/webhooks", `{"url":"`+server.URL+`","events":["message.status","message.received"]}`, parleytest.As(e.Admin)).
+		Expect(http.StatusCreated)
+	e.Post("/api/send-message/text", `{"contact_id":"6281234567890@c.us","message":"Halo"}`, parleytest.With("X-Request-Id", "order-4711")).
+		Expect(http.StatusOK)
+	for range 2 { // SENT, DELIVERED
+		if id := <-ids; id != "order-4711" {
+			t.Errorf("the event has %q", id)
+		}
+	}
+	e.Phone("6281234567890").Types("thanks")
+	if id := <-ids; id == "order-4711" || len(id) < 16 || strings.TrimSpace(id) != id {
+		t.Errorf("an inbound message has %q", id)
 	}
 }

@@ -43,7 +43,7 @@ func TestTwoSpellingsAreOneChat(t *testing.T) {
 	if err := ana.Read(ana.Expect(t, whatsapptest.Text("one")).ID); err != nil {
 		t.Fatal(err)
 	}
-	stands(e, token, written, "one", "READ")
+	awaitRecord(e, token, written, "one", "READ")
 	second := e.Post(sendText, `{"contact_id":"`+written+`@c.us","message":"two"}`, as).Expect(http.StatusOK)
 	if !strings.HasPrefix(second.Text("data.message_id"), "true_"+written+"@c.us_") {
 		t.Errorf("the second response is %s", second.Body)
@@ -55,7 +55,7 @@ func TestTwoSpellingsAreOneChat(t *testing.T) {
 	if _, err := ana.Send(t.Context(), owner, "four"); err != nil {
 		t.Fatal(err)
 	}
-	stands(e, token, written, "four", "RECEIVED")
+	awaitRecord(e, token, written, "four", "RECEIVED")
 	chats := e.Get("/api/chat", as).Expect(http.StatusOK)
 	if chats.Number("meta.total") != 1 || chats.Text("data.0.contact_id") != spelled+"@c.us" || chats.Number("data.0.messages") != 4 {
 		t.Errorf("the chats are %s", chats.Body)
@@ -99,7 +99,7 @@ func TestNumberIsLearnedByLookingItUp(t *testing.T) {
 	if _, err := ana.Send(t.Context(), owner, "hello"); err != nil {
 		t.Fatal(err)
 	}
-	stands(e, token, written, "hello", "RECEIVED")
+	awaitRecord(e, token, written, "hello", "RECEIVED")
 	if a := e.Get("/api/channel/check-phone-number?phone=081234567", as).Expect(http.StatusOK); a.Bool("data.is_exists") {
 		t.Errorf("a number that cannot exist was answered %s", a.Body)
 	}
@@ -111,8 +111,9 @@ func TestLoginUnderTwoSpellings(t *testing.T) {
 	e, token, owner, ana := brazil(t)
 	as, customer := parleytest.As(token), hear(t)
 	events := e.Events("otp.approved")
-	made := e.Post("/api/otp/link/request", fmt.Sprintf(`{"contact_id":"%s@c.us","expires":300,"callback":{"success":"%s/in","failed":"%s/out"}}`,
-		written, customer.url, customer.url), as).Expect(http.StatusOK)
+	made := e.Post("/api/otp/link/request",
+		fmt.Sprintf(`{"contact_id":"%s@c.us","expires":300,"callback":{"success":"%s/in","failed":"%s/out"}}`,
+			written, customer.url, customer.url), as).Expect(http.StatusOK)
 	link, err := url.Parse(made.Text("data.link"))
 	if err != nil || made.Text("data.contact_id") != written+"@c.us" {
 		t.Fatalf("the link is %s", made.Body)

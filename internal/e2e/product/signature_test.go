@@ -146,7 +146,9 @@ func TestCallbackSnippets(t *testing.T) {
 	defer server.Close()
 	before := e.Get("/api/manage/channels/demo/secret", parleytest.As(e.Admin)).Expect(http.StatusOK).Text("data.secret")
 
-	link := e.Post("/api/otp/link/request", `{"contact_id":"`+ayu+`","expires":300,"callback":{"success":"`+server.URL+`/ok?shop=1&x=a+b","failed":"`+server.URL+`/no"}}`).Expect(http.StatusOK)
+	link := e.Post("/api/otp/link/request",
+		`{"contact_id":"`+ayu+`","expires":300,"callback":{"success":"`+server.URL+`/ok?shop=1&x=a+b","failed":"`+server.URL+`/no"}}`).
+		Expect(http.StatusOK)
 	id := link.Text("data.id")
 	open := func(number string) (query string) {
 		e.Post("/api/sandbox/phones/"+number+"/open", `{"link":"`+link.Text("data.app_uri")+`"}`).Expect(http.StatusOK)
@@ -159,7 +161,7 @@ func TestCallbackSnippets(t *testing.T) {
 		t.Errorf("the caller's own query became %s", approved)
 	}
 	if strings.Contains(failed+approved, link.Text("data.code")) {
-		t.Errorf("the code is told: %s, %s", failed, approved)
+		t.Errorf("the code is shown: %s, %s", failed, approved)
 	}
 
 	// What the gateway signs is what the document says.
@@ -198,7 +200,8 @@ func TestCallbackSnippets(t *testing.T) {
 		{"no signature", before, changed("&signature=", "&x="), "no"},
 		{"no secret at all", "", changed(url.QueryEscape(values.Get("signature")), url.QueryEscape(sign(nil, lines(values)))), "no"},
 		{"nothing", before, "", "no"},
-		{"four minutes old", before, made(func(v url.Values) { v.Set("timestamp", parley.Stamp(time.Now().Add(-4*time.Minute))) }), "failed " + id},
+		{"four minutes old", before, made(func(v url.Values) { v.Set("timestamp", parley.Stamp(time.Now().Add(-4*time.Minute))) }), "failed " +
+			id},
 		{"six minutes old", before, made(func(v url.Values) { v.Set("timestamp", parley.Stamp(time.Now().Add(-6*time.Minute))) }), "no"},
 		{"from the future", before, made(func(v url.Values) { v.Set("timestamp", parley.Stamp(time.Now().Add(6*time.Minute))) }), "no"},
 		{"a time that is none", before, made(func(v url.Values) { v.Set("timestamp", "at noon?") }), "no"},

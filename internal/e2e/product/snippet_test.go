@@ -25,7 +25,7 @@ type language struct {
 	run     []string // run in the folder of the file, with what the driver takes
 	// What is put after the snippet, so that it can be called: for each line of its input, of parts with
 	// bars between, it prints a line. That of a webhook gets secret, id, time and signatures, and the file
-	// with the body as its argument; it is told twice and prints both statuses and how many events were
+	// with the body as its argument; it gets the event twice and prints both statuses and how many events were
 	// handled. That of a callback gets secret and query and prints status and id, or "no".
 	webhook, callback string
 }
@@ -50,7 +50,8 @@ while IFS='|' read -r secret query; do
   fi
 done
 `},
-	{name: "Go", fence: "go", program: "go", always: true, file: "snippet.go", compile: []string{"go", "build", "-o", "snippet", "snippet.go", "main.go"}, run: []string{"./snippet"},
+	{name: "Go", fence: "go", program: "go", always: true, file: "snippet.go", compile: []string{"go", "build", "-o", "snippet",
+		"snippet.go", "main.go"}, run: []string{"./snippet"},
 		webhook: `package main
 
 import (

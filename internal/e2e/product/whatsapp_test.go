@@ -31,8 +31,8 @@ func sends(e *parleytest.OnLoopback, token, number, text string) (id string) {
 	return a.Text("data.id")
 }
 
-// stands waits until the newest record of a chat with this text has a status.
-func stands(e *parleytest.OnLoopback, token, number, text, status string) {
+// awaitRecord waits until the newest record of a chat with this text has a status.
+func awaitRecord(e *parleytest.OnLoopback, token, number, text, status string) {
 	e.T.Helper()
 	e.Eventually(text+" is "+status, func() bool {
 		a := e.Get(historyPath+number+"@c.us", parleytest.As(token)).Expect(http.StatusOK)
@@ -61,15 +61,15 @@ func TestWhatsAppChannel(t *testing.T) {
 	if got := ayu.Expect(t, whatsapptest.Text("Hello Ayu")); got.ID != id {
 		t.Errorf("it came under the id %s, not %s", got.ID, id)
 	}
-	stands(e, token, ayuNumber, "Hello Ayu", "DELIVERED")
+	awaitRecord(e, token, ayuNumber, "Hello Ayu", "DELIVERED")
 	if err := ayu.Read(id); err != nil {
 		t.Fatal(err)
 	}
-	stands(e, token, ayuNumber, "Hello Ayu", "READ")
+	awaitRecord(e, token, ayuNumber, "Hello Ayu", "READ")
 	if _, err := ayu.Send(t.Context(), owner, "Hello shop"); err != nil {
 		t.Fatal(err)
 	}
-	stands(e, token, ayuNumber, "Hello shop", "RECEIVED")
+	awaitRecord(e, token, ayuNumber, "Hello shop", "RECEIVED")
 	said := events.Expect(func(event parleytest.Event) bool { return event.Type == "message.received" })
 	if said.Channel != "shop" || said.Data["body"] != "Hello shop" || said.Data["contact_id"] != ayuNumber+"@c.us" {
 		t.Errorf("the event is %+v", said)
@@ -98,7 +98,7 @@ func TestWhatsAppChannel(t *testing.T) {
 		}
 	}
 	if received != 1 {
-		t.Errorf("one message was told %d times", received)
+		t.Errorf("one message was published %d times", received)
 	}
 	e.Log.Lacks(t, shopNumber, ayuNumber, "Hello")
 }
@@ -161,14 +161,15 @@ func TestWhatsAppIsDownAtTheStart(t *testing.T) {
 	if reason := e.Becomes("shop", parley.Starting); !strings.Contains(reason, "cannot be reached") {
 		e.Eventually("it says why", func() bool { return strings.Contains(e.Becomes("shop", parley.Starting), "cannot be reached") })
 	}
-	a := e.Post(sendText, `{"contact_id":"6289876543210@c.us","message":"waits"}`, parleytest.As(token), parleytest.With("Prefer", "respond-async")).Expect(http.StatusOK)
+	a := e.Post(sendText, `{"contact_id":"6289876543210@c.us","message":"waits"}`, parleytest.As(token), parleytest.With("Prefer",
+		"respond-async")).Expect(http.StatusOK)
 	if a.Text("data.status") != "PENDING" {
 		t.Errorf("it was answered %s", a.Body)
 	}
 	e.Net.Up()
 	e.Becomes("shop", parley.Working)
 	ayu.Expect(t, whatsapptest.Text("waits"))
-	stands(e, token, ayuNumber, "waits", "DELIVERED")
+	awaitRecord(e, token, ayuNumber, "waits", "DELIVERED")
 }
 
 // TestOneAccountsTroubleIsNoOthers removes the device of one channel and bans another: a third one works on,
@@ -194,7 +195,8 @@ func TestOneAccountsTroubleIsNoOthers(t *testing.T) {
 		t.Errorf("the banned one says %q", reason)
 	}
 	for code, remedy := range map[string]string{"removed": "parley channel pair removed", "banned": "parley channel show banned"} {
-		e.Post(sendText, `{"contact_id":"6289876543210@c.us","message":"no"}`, parleytest.As(tokens[code])).ExpectError(http.StatusBadRequest, remedy)
+		e.Post(sendText, `{"contact_id":"6289876543210@c.us","message":"no"}`, parleytest.As(tokens[code])).ExpectError(http.StatusBadRequest,
+			remedy)
 	}
 	sends(e, tokens["fine"], ayuNumber, "still here")
 	ayu.Expect(t, whatsapptest.Text("still here"))
@@ -227,14 +229,15 @@ func TestStrangersAreRefused(t *testing.T) {
 }
 
 // TestHistoryFloodsNobody pairs a channel with an account that has a past: the past can be read, and nobody
-// was told of it.
+// received it.
 func TestHistoryFloodsNobody(t *testing.T) {
 	e := parleytest.StartOnLoopback(t)
 	ayu := e.Net.Phone(ayuNumber)
 	const many = 60
 	past := whatsapptest.Conversation{With: ayu}
 	for i := range many {
-		past.Messages = append(past.Messages, whatsapptest.Past{ID: fmt.Sprintf("3A%06X", i), Text: fmt.Sprintf("long ago %d", i), At: time.Now().Add(-time.Hour + time.Duration(i)*time.Second)})
+		past.Messages = append(past.Messages, whatsapptest.Past{ID: fmt.Sprintf("3A%06X", i), Text: fmt.Sprintf("long ago %d", i),
+			At: time.Now().Add(-time.Hour + time.Duration(i)*time.Second)})
 	}
 	owner := e.Net.Phone(shopNumber, whatsapptest.WithHistory(past))
 	token := e.WhatsAppChannel("shop")
@@ -251,7 +254,7 @@ func TestHistoryFloodsNobody(t *testing.T) {
 	})
 	for _, event := range events.All() {
 		if body, _ := event.Data["body"].(string); strings.HasPrefix(body, "long ago") {
-			t.Fatalf("somebody was told of the past: %+v", event)
+			t.Fatalf("the past was published: %+v", event)
 		}
 	}
 }

@@ -25,7 +25,7 @@ const (
 type madeLink struct{ id, code, link, appURI, prompt string }
 
 // linkOf reads the answer to the making of a link.
-func linkOf(a *parleytest.Answer) madeLink {
+func linkOf(a *parleytest.Response) madeLink {
 	a.T.Helper()
 	a.Expect(http.StatusOK)
 	l := madeLink{id: a.Text("data.id"), code: a.Text("data.code"), link: a.Text("data.link"), appURI: a.Text("data.app_uri")}
@@ -46,8 +46,8 @@ func linkFor(e *parleytest.Env, number string, more ...string) madeLink {
 
 const linkCallback = `"callback":{"success":"http://127.0.0.1:9/ok?a=1","failed":"http://127.0.0.1:9/no"}`
 
-// awaitLink waits until a link stands so, and returns what is told of it.
-func awaitLink(e *parleytest.Env, id, status string) (a *parleytest.Answer) {
+// awaitLink waits until a link has a status, and returns the response.
+func awaitLink(e *parleytest.Env, id, status string) (a *parleytest.Response) {
 	e.T.Helper()
 	e.Eventually("link is "+status, func() bool {
 		a = e.Get("/api/otp/link/" + id).Expect(http.StatusOK)
@@ -61,7 +61,8 @@ func awaitLink(e *parleytest.Env, id, status string) (a *parleytest.Answer) {
 func otpEvents(t *testing.T, e *parleytest.Env) (events, callbacks []string) {
 	t.Helper()
 	store := besides(t, e).Store
-	page, _, err := store.Events(t.Context(), 0, parley.EventFilter{Types: []parley.EventType{parley.OTPApproved, parley.OTPFailed, parley.OTPExpired}}, 1000)
+	page, _, err := store.Events(t.Context(), 0, parley.EventFilter{Types: []parley.EventType{parley.OTPApproved, parley.OTPFailed,
+		parley.OTPExpired}}, 1000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,11 +110,13 @@ func TestContractLinkShape(t *testing.T) {
 		t.Errorf("the prompt is %q, want %q", l.prompt, want)
 	}
 	number := e.Get("/api/channel/health").Number("data.phone.number")
-	if !strings.HasPrefix(fmt.Sprint(number), "999") || !strings.HasPrefix(l.appURI, fmt.Sprintf("whatsapp://send?phone=%d&text=Log%%20me%%20in%%20to%%20Toko%%20Ayu.%%20My", number)) {
+	if !strings.HasPrefix(fmt.Sprint(number), "999") || !strings.HasPrefix(l.appURI,
+		fmt.Sprintf("whatsapp://send?phone=%d&text=Log%%20me%%20in%%20to%%20Toko%%20Ayu.%%20My", number)) {
 		t.Errorf("the app's address is %q; the channel has number %d", l.appURI, number)
 	}
 	u, err := url.Parse(l.link)
-	if err != nil || u.Scheme+"://"+u.Host+u.Path != e.URL+"/phone/6281234567890" || u.Query().Get("to") != "demo" || u.Query().Get("text") != want ||
+	if err != nil || u.Scheme+"://"+u.Host+u.Path != e.URL+"/phone/6281234567890" || u.Query().Get("to") != "demo" || u.Query().
+		Get("text") != want ||
 		!strings.HasPrefix(u.Fragment, "ticket=otl_") {
 		t.Errorf("the link is %q, %v", l.link, err)
 	}
@@ -130,7 +133,8 @@ func TestContractLinkFields(t *testing.T) {
 	e := parleytest.Start(t)
 	const contact = `"contact_id":"6281234567890@c.us"`
 	texts := func(prompt, success, failed, expired string) string {
-		return fmt.Sprintf(`{%s,"expires":300,"message":{"prompt":%s,"success":%s,"failed":%s,"expired":%s}}`, contact, prompt, success, failed, expired)
+		return fmt.Sprintf(`{%s,"expires":300,"message":{"prompt":%s,"success":%s,"failed":%s,"expired":%s}}`, contact, prompt, success, failed,
+			expired)
 	}
 	for _, c := range []struct {
 		body   string
@@ -159,8 +163,10 @@ func TestContractLinkFields(t *testing.T) {
 		{`{` + contact + `,"expires":300,"callback":"http://a.example"}`, []string{"callback"}},
 		{`{` + contact + `,"expires":300,"callback":{}}`, []string{"callback.success", "callback.failed"}},
 		{`{` + contact + `,"expires":300,"callback":{"success":"http://a.example"}}`, []string{"callback.failed"}},
-		{`{` + contact + `,"expires":300,"callback":{"success":"ftp://a.example","failed":"/no"}}`, []string{"callback.success", "callback.failed"}},
-		{`{` + contact + `,"expires":300,"callback":{"success":"http://u:p@a.example","failed":"http://a.example/` + strings.Repeat("x", 2040) + `"}}`,
+		{`{` + contact + `,"expires":300,"callback":{"success":"ftp://a.example","failed":"/no"}}`, []string{"callback.success",
+			"callback.failed"}},
+		{`{` + contact + `,"expires":300,"callback":{"success":"http://u:p@a.example","failed":"http://a.example/` + strings.Repeat("x", 2040) +
+			`"}}`,
 			[]string{"callback.success", "callback.failed"}},
 	} {
 		e.Post(linkPath, c.body).ExpectFields(c.fields...)
@@ -189,7 +195,8 @@ func TestContractLinkFields(t *testing.T) {
 func TestContractLinkTexts(t *testing.T) {
 	t.Parallel()
 	e := parleytest.Start(t)
-	const own = `"name":"A & B","message":{"prompt":"Masuk ##name## + 100% #1\n«ya»","success":"Hai ##name##, ##code##!","failed":"Gagal ##name##","expired":"Basi"}`
+	const own = `"name":"A & B","message":{"prompt":"Masuk ##name## + 100% #1\n«ya»","success":"Hai ##name##, ##code##!",` +
+		`"failed":"Gagal ##name##","expired":"Basi"}`
 	l := linkFor(e, "6281300000001", own)
 	if want := "Masuk A & B + 100% #1\n«ya» " + l.code; l.prompt != want {
 		t.Errorf("the prompt is %q, want %q", l.prompt, want)
@@ -235,7 +242,8 @@ func TestContractLinkFlow(t *testing.T) {
 
 	events, callbacks := otpEvents(t, e)
 	wantList(t, "events", events, "otp.failed wrong_sender", "otp.failed edited_prompt", "otp.approved")
-	wantList(t, "callbacks", callbacks, "otp.approved http://127.0.0.1:9/ok?a=1", "otp.failed http://127.0.0.1:9/no", "otp.failed http://127.0.0.1:9/no")
+	wantList(t, "callbacks", callbacks, "otp.approved http://127.0.0.1:9/ok?a=1", "otp.failed http://127.0.0.1:9/no",
+		"otp.failed http://127.0.0.1:9/no")
 	if strings.Contains(string(e.Get("/api/chat/detail?contact_id="+phone.Contact()).Body), l.code) {
 		t.Error("history holds the code")
 	}
@@ -394,7 +402,7 @@ func TestContractGlobalLink(t *testing.T) {
 	const body = `{"contact_id":"6281300000008@c.us","expires":300}`
 	e.Post(globalPath, body).ExpectError(http.StatusForbidden, "Global")
 	e.Post(globalPath, body, parleytest.As(e.Admin)).Expect(http.StatusForbidden)
-	channelOf := func(a *parleytest.Answer) string {
+	channelOf := func(a *parleytest.Response) string {
 		return e.Get("/api/otp/link/"+linkOf(a).id, parleytest.As(e.Global)).Text("data.channel")
 	}
 	chosen := map[string]int{}
@@ -426,7 +434,8 @@ func TestContractGlobalLink(t *testing.T) {
 func TestContractLinkAllowList(t *testing.T) {
 	t.Parallel()
 	e := parleytest.Start(t)
-	e.Call("PATCH", "/api/manage/channels/demo", `{"settings":{"allow_only":["6281300000009@c.us"]}}`, parleytest.As(e.Admin)).Expect(http.StatusOK)
+	e.Call("PATCH", "/api/manage/channels/demo", `{"settings":{"allow_only":["6281300000009@c.us"]}}`, parleytest.As(e.Admin)).
+		Expect(http.StatusOK)
 	l := linkFor(e, "6281300000009")
 	const stranger = `{"contact_id":"6281300000010@c.us","expires":300}`
 	e.Post(linkPath, stranger).ExpectError(http.StatusForbidden, "parley channel allow")
@@ -448,7 +457,7 @@ func TestContractLinkIdempotency(t *testing.T) {
 			key = append(key, parleytest.As(e.Global))
 		}
 		const body = `{"contact_id":"6281300000011@c.us","expires":300}`
-		answers := make([]*parleytest.Answer, 20)
+		answers := make([]*parleytest.Response, 20)
 		var wg sync.WaitGroup
 		for i := range answers {
 			wg.Go(func() { answers[i], _ = e.TryCall("POST", path, body, key...) })
@@ -474,7 +483,8 @@ func TestContractLinkIdempotency(t *testing.T) {
 			t.Errorf("after a restart: %s, want %s", again.Body, answers[0].Body)
 		}
 		e.Post(path, `{"contact_id":"6281300000011@c.us","expires":301}`, key...).ExpectFields("Idempotency-Key")
-		e.Post(path, `{"contact_id":"6281300000011@c.us","expires":1}`, append(key, parleytest.With("Idempotency-Key", "bad"))...).ExpectFields("expires")
+		e.Post(path, `{"contact_id":"6281300000011@c.us","expires":1}`, append(key, parleytest.With("Idempotency-Key", "bad"))...).
+			ExpectFields("expires")
 		wantNowhere(t, e, l.code)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Answer is what a request got.
-type Answer struct {
+// Response is the response to a request.
+type Response struct {
 	T       testing.TB
 	Request string
 	Status  int
@@ -17,8 +17,8 @@ type Answer struct {
 	Body    []byte
 }
 
-// Expect fails the test where the status is another.
-func (a *Answer) Expect(status int) *Answer {
+// Expect fails the test on another status.
+func (a *Response) Expect(status int) *Response {
 	a.T.Helper()
 	if a.Status != status {
 		a.T.Fatalf("%s: answer %d, want %d: %s", a.Request, a.Status, status, a.Body)
@@ -26,8 +26,8 @@ func (a *Answer) Expect(status int) *Answer {
 	return a
 }
 
-// ExpectError fails the test where the answer is not this error with a sentence that contains part.
-func (a *Answer) ExpectError(status int, part string) *Answer {
+// ExpectError fails the test if the response is not this error with a sentence that contains part.
+func (a *Response) ExpectError(status int, part string) *Response {
 	a.T.Helper()
 	a.Expect(status)
 	if got := a.Text("message"); !strings.Contains(got, part) {
@@ -36,8 +36,8 @@ func (a *Answer) ExpectError(status int, part string) *Answer {
 	return a
 }
 
-// ExpectFields fails the test where the answer is not a validation error of just these fields.
-func (a *Answer) ExpectFields(fields ...string) *Answer {
+// ExpectFields fails the test if the response is not a validation error of just these fields.
+func (a *Response) ExpectFields(fields ...string) *Response {
 	a.T.Helper()
 	a.Expect(http.StatusUnprocessableEntity)
 	var body struct{ Errors map[string][]string }
@@ -56,9 +56,9 @@ func (a *Answer) ExpectFields(fields ...string) *Answer {
 	return a
 }
 
-// Value finds a value in the JSON of the answer by its dotted path ("data.0.status"); nil: it is
+// Value finds a value in the JSON of the response by its dotted path ("data.0.status"); nil: it is
 // null or not there.
-func (a *Answer) Value(path string) any {
+func (a *Response) Value(path string) any {
 	a.T.Helper()
 	var value any
 	if err := json.Unmarshal(a.Body, &value); err != nil {
@@ -82,14 +82,14 @@ func (a *Answer) Value(path string) any {
 }
 
 // Text is Value for a string; "" where it is none.
-func (a *Answer) Text(path string) string {
+func (a *Response) Text(path string) string {
 	a.T.Helper()
 	s, _ := a.Value(path).(string)
 	return s
 }
 
 // Number is Value for a number; -1 where it is none.
-func (a *Answer) Number(path string) int {
+func (a *Response) Number(path string) int {
 	a.T.Helper()
 	if n, ok := a.Value(path).(float64); ok {
 		return int(n)
@@ -98,14 +98,14 @@ func (a *Answer) Number(path string) int {
 }
 
 // Bool is Value for a boolean; false where it is none.
-func (a *Answer) Bool(path string) bool {
+func (a *Response) Bool(path string) bool {
 	a.T.Helper()
 	b, _ := a.Value(path).(bool)
 	return b
 }
 
 // Count is the length of a list; -1 where it is none.
-func (a *Answer) Count(path string) int {
+func (a *Response) Count(path string) int {
 	a.T.Helper()
 	if list, ok := a.Value(path).([]any); ok {
 		return len(list)

@@ -1,6 +1,7 @@
 package contract_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -24,7 +25,7 @@ func ticketIn(t *testing.T, link string) string {
 }
 
 // tapPage does what the page of a simulated phone does.
-func tapPage(e *parleytest.Env, number, ticket, text string) *parleytest.Answer {
+func tapPage(e *parleytest.Env, number, ticket, text string) *parleytest.Response {
 	e.T.Helper()
 	return e.Post("/phone/"+number+"/send", `{"ticket":`+quoted(ticket)+`,"text":`+quoted(text)+`}`, parleytest.As(""))
 }
@@ -37,17 +38,20 @@ func TestContractPhonePage(t *testing.T) {
 	path, _, _ = strings.Cut(path, "#")
 	a := e.Get(path, parleytest.As("")).Expect(http.StatusOK)
 	for name, want := range map[string]string{
-		"Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff",
+		"Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-store", "Referrer-Policy": "no-referrer",
+		"X-Content-Type-Options": "nosniff",
 	} {
 		if got := a.Header.Get(name); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
 	}
 	policy := a.Header.Get("Content-Security-Policy")
-	if !strings.HasPrefix(policy, "default-src 'none'; script-src 'self';") || strings.Contains(policy, "unsafe") || strings.Contains(policy, "data:") {
+	if !strings.HasPrefix(policy, "default-src 'none'; script-src 'self';") || strings.Contains(policy, "unsafe") || strings.Contains(policy,
+		"data:") {
 		t.Errorf("the policy is %q", policy)
 	}
-	for _, part := range []string{"+6281400000001", "<strong>demo</strong>", ">" + l.prompt + "</textarea>", `<label for="text">`, `role="status"`} {
+	for _, part := range []string{"+6281400000001", "<strong>demo</strong>", ">" + l.prompt + "</textarea>", `<label for="text">`,
+		`role="status"`} {
 		if !strings.Contains(string(a.Body), part) {
 			t.Errorf("the page has no %q: %s", part, a.Body)
 		}
@@ -62,8 +66,10 @@ func TestContractPhonePage(t *testing.T) {
 		}
 	}
 
-	hostile := e.Get("/phone/6281400000001?to=%3Cb%3E&text="+url.QueryEscape(`</textarea><script>alert(1)</script>"'`), parleytest.As("")).Expect(http.StatusOK)
-	if body := string(hostile.Body); strings.Contains(body, "<script>alert") || strings.Contains(body, "<b>") || !strings.Contains(body, "&lt;script&gt;alert(1)") {
+	hostile := e.Get("/phone/6281400000001?to=%3Cb%3E&text="+url.QueryEscape(`</textarea><script>alert(1)</script>"'`), parleytest.As("")).
+		Expect(http.StatusOK)
+	if body := string(hostile.Body); strings.Contains(body, "<script>alert") || strings.Contains(body, "<b>") || !strings.Contains(body,
+		"&lt;script&gt;alert(1)") {
 		t.Errorf("what the address says is not shown as text: %s", body)
 	}
 	for _, bad := range []string{"x", "1", "6281400000001x", "%3Cscript%3E", "+6281400000001"} {
@@ -87,7 +93,8 @@ func TestContractPhonePageSends(t *testing.T) {
 	wantRecent(t, a, "data.timestamp")
 	wantValue(t, a, "data.answer", "You are logged in to Demo. Go back to where you started.")
 	awaitLink(e, l.id, "APPROVED")
-	if again := tapPage(e, number, ticket, l.prompt).Expect(http.StatusOK).Text("data.answer"); !strings.HasPrefix(again, "This did not log you in") {
+	if again := tapPage(e, number, ticket, l.prompt).Expect(http.StatusOK).Text("data.answer"); !strings.HasPrefix(again,
+		"This did not log you in") {
 		t.Errorf("tapped again: %q", again)
 	}
 	if e.Log.Contains(ticket) || e.Log.Contains(l.code) || e.Log.Contains(number) {
@@ -119,7 +126,8 @@ func TestContractPhonePageTickets(t *testing.T) {
 	e.Post("/phone/"+number+"/send", `[]`, parleytest.As("")).Expect(http.StatusBadRequest)
 	e.Post("/phone/"+number+"/send", `{}`, parleytest.As(""), parleytest.With("Content-Type", "text/plain")).Expect(http.StatusBadRequest)
 	e.Post("/phone/"+number+"/send", `{"text":"`+strings.Repeat("x", 64<<10)+`"}`, parleytest.As("")).Expect(http.StatusRequestEntityTooLarge)
-	e.Post("/phone/"+number+"/send", `{"ticket":"`+ticket+`","text":"`+strings.Repeat(`\ud83d\ude00`, 4096)+`"}`, parleytest.As("")).Expect(http.StatusOK)
+	e.Post("/phone/"+number+"/send", `{"ticket":"`+ticket+`","text":"`+strings.Repeat(`\ud83d\ude00`, 4096)+`"}`, parleytest.As("")).
+		Expect(http.StatusOK)
 	wantValue(t, e.Get("/api/otp/link/"+l.id), "data.status", "PENDING")
 	wantValue(t, e.Get("/api/otp/link/"+l.id), "data.tries", 0.0)
 	tapPage(e, number, ticket, l.prompt).Expect(http.StatusOK)
@@ -132,7 +140,7 @@ func TestContractOpenLoginLink(t *testing.T) {
 	e := parleytest.Start(t)
 	second := e.CreateChannel("second")
 	const number = "6281400000006"
-	open := func(number, body string, options ...parleytest.Option) *parleytest.Answer {
+	open := func(number, body string, options ...parleytest.Option) *parleytest.Response {
 		return e.Post(phones+"/"+number+"/open", body, options...)
 	}
 	byID := linkFor(e, number)
@@ -158,5 +166,25 @@ func TestContractOpenLoginLink(t *testing.T) {
 	expiring := linkFor(e, number)
 	e.Post("/api/sandbox/clock", `{"advance":300}`)
 	awaitLink(e, expiring.id, "EXPIRED")
-	e.Eventually("its prompt is gone", func() bool { return open(number, `{"id":"`+expiring.id+`"}`).Status == http.StatusUnprocessableEntity })
+	e.Eventually("its prompt is gone",
+		func() bool { return open(number, `{"id":"`+expiring.id+`"}`).Status == http.StatusUnprocessableEntity })
+}
+
+// TestContractLinkOfLongWords holds that a code is found beside words that are longer than it.
+func TestContractLinkOfLongWords(t *testing.T) {
+	t.Parallel()
+	e := parleytest.Start(t)
+	for n, more := range []string{
+		`"name":"` + strings.Repeat("abcdefgh", 7) + `"`,
+		`"message":{"prompt":"https://toko.example/` + strings.Repeat("Km7p", 120) + ` ##code##","success":"s","failed":"f","expired":"e"}`,
+		`"message":{"prompt":"masuk` + strings.Repeat("Km7p", 60) + `##code##sekarang","success":"s","failed":"f","expired":"e"}`,
+	} {
+		number := fmt.Sprintf("62813000010%02d", n)
+		l := linkFor(e, number, more)
+		e.Phone(number).Types(l.prompt)
+		awaitLink(e, l.id, "APPROVED")
+		if strings.Contains(string(e.Get("/api/chat/detail?contact_id="+number+"@c.us").Body), l.code) {
+			t.Errorf("history holds the code of %q", l.prompt)
+		}
+	}
 }

@@ -51,7 +51,7 @@ func TestSignInByLink(t *testing.T) {
 				t.Error("scripts can read the cookie")
 			}
 			if eval[bool](p, `performance.getEntriesByType('navigation').some((n) => n.name.includes('#'))`) {
-				t.Error("the secret stands in the page's history")
+				t.Error("the page's history contains the secret")
 			}
 
 			// The same link a second time, in another browser.
@@ -60,7 +60,7 @@ func TestSignInByLink(t *testing.T) {
 			other.visit(link)
 			other.see("used")
 			if at := eval[string](other, `location.pathname + location.hash`); at != "/console/login" {
-				t.Errorf("it stands at %s", at)
+				t.Errorf("it is at %s", at)
 			}
 		})
 	}
@@ -125,7 +125,8 @@ func TestCookieIsForTheConsoleAlone(t *testing.T) {
 	other.allow("ERR_FAILED")
 	other.visit(elsewhere.URL)
 	for _, ask := range []string{
-		`fetch('URL/console/api/manage/channels', {method: 'POST', mode: 'no-cors', credentials: 'include', body: '{"code":"stolen","network":"sandbox"}'})`,
+		`fetch('URL/console/api/manage/channels', {method: 'POST', mode: 'no-cors', credentials: 'include', body: '{"code":"stolen",` +
+			`"network":"sandbox"}'})`,
 		`fetch('URL/console/api/manage/channels', {method: 'POST', credentials: 'include', body: '{"code":"stolen","network":"sandbox"}'})`,
 		`fetch('URL/console/session', {method: 'DELETE', mode: 'cors', credentials: 'include'})`,
 		`fetch('URL/console/api/manage/tokens', {credentials: 'include'})`,
@@ -162,7 +163,7 @@ func TestSignOut(t *testing.T) {
 	// The stream ends with the session, and with it every tab knows.
 	second.see("parley open")
 	if at := eval[string](second, `location.pathname`); at != "/console/login" {
-		t.Errorf("the other tab stands at %s", at)
+		t.Errorf("the other tab is at %s", at)
 	}
 }
 
@@ -186,7 +187,7 @@ func TestSignInAgain(t *testing.T) {
 	other.visit("/tokens")
 	other.live()
 	if at := eval[string](other, `location.pathname`); at != "/console/tokens" {
-		t.Errorf("the other tab stands at %s", at)
+		t.Errorf("the other tab is at %s", at)
 	}
 }
 
