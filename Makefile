@@ -1,33 +1,33 @@
-# Everything that people and machines run here. `make` alone lists it.
+# All tasks of this repository. `make` alone lists them.
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 RELEASE     := $(shell sed -n 's/^const release = "\(.*\)"/\1/p' cmd/parley/version.go)
 VERSION     := $(if $(filter v$(RELEASE),$(shell git describe --tags --exact-match --dirty 2>/dev/null)),$(RELEASE),$(RELEASE)-dev)
 TARGETS     := linux/amd64 linux/arm64 darwin/arm64
 
-# The race detector needs a C compiler; without one its tests are skipped, which is said.
+# The race detector needs a C compiler. Without one its tests are skipped, with a message.
 CC_FOUND = $(shell command -v gcc || command -v clang || command -v cc)
 
-# The tests in a browser are a module of their own, so that nobody else downloads what drives it.
+# The tests in a browser are a module of their own: other builds do not download its dependencies.
 BROWSER := internal/console/browsertest
 
 # Runs go test and prints progress. No package comes near the time limit unless something hangs.
 RUNTESTS := go run ./internal/tools/runtests
 LIMIT    := -timeout 40m
-# What takes longest comes first, so that it does not run alone at the end.
+# The slowest come first, so that they do not run alone at the end.
 PACKAGES := ./cmd/parley ./internal/e2e/... ./internal/api ./internal/media ./internal/network/whatsapp ./...
 
 .DEFAULT_GOAL := help
 .PHONY: help run build test check extra race kills browser screenshots bench torture cover release clean \
 	needs browser-needs fmt static tidy generated
 
-help: ## List what can be made
+help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: build ## Build, and start a sandbox to try things on
+run: build ## Build, and start a sandbox
 	bin/parley dev
 
-build: ## Build bin/parley: one static file
+build: ## Build bin/parley, one static file
 	@command -v go >/dev/null || { echo "make: Go is not installed. Install Go 1.26 or later: https://go.dev/dl"; exit 1; }
 	@[ -x bin/parley ] || echo "The first build downloads modules and compiles for a few minutes."
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/parley ./cmd/parley
@@ -40,10 +40,9 @@ check: test extra ## Run everything that a change must pass
 
 extra: fmt static tidy generated kills race browser ## Run what check does beyond test
 
-# The detector makes everything some eight times slower. Left out is what has nothing to race: requests one after the
-# other, other programs that check signatures, decoding large pictures. The loops are shorter. Stanzas by chance are left
-# out because whatsmeow itself closes a channel that it may be sending on (docs/whatsapp.md). SQLite, C code in the form of
-# Go, is not instrumented: it locks by its own means, and would take most of the time.
+# The detector makes everything about eight times slower. Tests without concurrency are skipped, and the loops are shorter.
+# Random stanzas are skipped because whatsmeow itself closes a channel that it may be sending on (docs/whatsapp.md).
+# SQLite, translated from C, is not instrumented: it has its own locks, and would take most of the time.
 UNRACED := -gcflags='modernc.org/sqlite/lib=-race=false' -gcflags='modernc.org/libc/...=-race=false'
 race: export PARLEY_KILLS=2
 race: export PARLEY_MESSAGES=300
@@ -52,7 +51,7 @@ race: export PARLEY_REQUESTS=250
 race: needs ## Run the tests of every package under the race detector
 	$(if $(CC_FOUND),$(RUNTESTS) $(LIMIT) -shuffle=on -race $(UNRACED) -skip 'TestHostileRequests|Snippets|FuzzNodes|TestLargePhotos|TestCostIsNoLess|TestHostilePictures' $(PACKAGES),@echo "make: no C compiler: no tests under the race detector")
 
-kills: needs ## Run the tests that kill the server and those by chance, each in full
+kills: needs ## Run the tests that kill the server and the random ones, in full
 	PARLEY_KILLS=25 PARLEY_MESSAGES=5000 PARLEY_INBOUND=1000 PARLEY_OUTAGE=2s PARLEY_REQUESTS=2100 \
 		$(RUNTESTS) $(LIMIT) -count=1 -run 'TestKillLoop|TestWhatsAppOutage|TestGeneratedRequests' ./internal/e2e/crash ./internal/e2e/hostile
 
@@ -60,17 +59,17 @@ browser: needs browser-needs ## Run the tests of the console in a browser
 	cd $(BROWSER) && go vet ./...
 	$(RUNTESTS) -C $(BROWSER) $(LIMIT) -shuffle=on ./...
 
-screenshots: needs browser-needs ## Take the pictures of the console in docs/img
+screenshots: needs browser-needs ## Regenerate the console screenshots in docs/img
 	cd $(BROWSER) && go test -count=1 -run '^TestEveryPage$$' -screenshots $(CURDIR)/docs/img .
 
-bench: build ## Measure what users meet, as ratios of one run
+bench: build ## Measure performance, as ratios of one run
 	go run ./internal/bench
 
-torture: needs ## Kill the server again and again under load, for long
+torture: needs ## Kill the server repeatedly under load, for hours
 	PARLEY_KILLS=120 PARLEY_MESSAGES=30000 PARLEY_INBOUND=10000 PARLEY_OUTAGE=10s go test -count=1 -v -timeout 4h -run 'TestKillLoop|TestWhatsAppOutage' ./internal/e2e/crash
 	$(if $(CC_FOUND),PARLEY_KILLS=25 PARLEY_MESSAGES=5000 PARLEY_INBOUND=1000 CGO_ENABLED=1 go test -race -count=1 -v -timeout 1h -run 'TestKillLoopWhatsApp' ./internal/e2e/crash)
 
-cover: needs ## Show how much of the code the tests reach
+cover: needs ## Show the test coverage
 	go test -coverprofile=cover.out -coverpkg=./... ./...
 	go tool cover -func=cover.out | tail -n 1
 
@@ -89,8 +88,8 @@ release: ## Build the binaries of a release into dist, with checksums
 clean: ## Remove what was built
 	rm -rf bin dist cover.out
 
-# What the tests need beside Go. On Debian as root it is installed; elsewhere it is named. A C compiler comes
-# first: once there is one Go compiles everything anew, with cgo.
+# Programs that the tests need beside Go. On Debian as root they are installed; elsewhere a message names them. A C compiler comes
+# first: with one, Go compiles everything again, with cgo.
 define install
 	{ [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
 		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(1) >/dev/null; } || \
