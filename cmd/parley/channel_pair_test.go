@@ -288,7 +288,7 @@ func TestPairAfterATimeOut(t *testing.T) {
 	}
 }
 
-func TestPairThatEndsOtherwise(t *testing.T) {
+func TestPairFails(t *testing.T) {
 	for _, c := range []struct {
 		last string
 		code exitCode
@@ -421,7 +421,7 @@ func TestGoLive(t *testing.T) {
 	}
 }
 
-func TestGoLiveThatIsRefused(t *testing.T) {
+func TestGoLiveRejected(t *testing.T) {
 	terminal := roomy
 	for _, c := range []struct {
 		types string

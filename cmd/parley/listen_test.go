@@ -41,7 +41,7 @@ type pretend func(*http.Request) (*http.Response, error)
 
 func (p pretend) RoundTrip(r *http.Request) (*http.Response, error) { return p(r) }
 
-func answered(status int) *http.Response {
+func respond(status int) *http.Response {
 	return &http.Response{StatusCode: status, Body: io.NopCloser(strings.NewReader(""))}
 }
 
@@ -113,7 +113,7 @@ func TestForwardRetries(t *testing.T) {
 				<-r.Context().Done()
 				return nil, r.Context().Err()
 			}
-			return answered(next), nil
+			return respond(next), nil
 		})
 		for _, e := range []streamEvent{madeUp(t, 1, "a@c.us"), madeUp(t, 2, "a@c.us"), madeUp(t, 3, "b@c.us")} {
 			if err := f.forward(t.Context(), e); err != nil {
@@ -159,7 +159,7 @@ func TestForwardEndsWithContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, _ := newPretended(func(r *http.Request) (*http.Response, error) {
 			if r.Header.Get("webhook-id") == madeUpID(1) {
-				return answered(500), nil
+				return respond(500), nil
 			}
 			<-r.Context().Done()
 			return nil, r.Context().Err()
@@ -193,8 +193,8 @@ func TestForwardAddress(t *testing.T) {
 	}
 }
 
-// TestEarComesBack has a server break off, refuse for a while and go on: the last id is sent along.
-func TestEarComesBack(t *testing.T) {
+// TestStreamReconnects has a server break off, refuse for a while and go on: the last id is sent along.
+func TestStreamReconnects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := []string{}
 		written := func(ids ...int) string {
@@ -234,8 +234,8 @@ func TestEarComesBack(t *testing.T) {
 	})
 }
 
-// TestEarHangsUpOnSilence has a connection die without a word.
-func TestEarHangsUpOnSilence(t *testing.T) {
+// TestStreamTimeout has a connection die without a word.
+func TestStreamTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := 0
 		cl := &client.Client{Base: "http://parley", Token: "t", HTTP: &http.Client{}}

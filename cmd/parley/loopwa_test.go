@@ -34,7 +34,7 @@ func loopwa() {
 	case len(os.Args) == 2 && os.Args[1] == "serve":
 		err = serveLoopwa()
 	case len(os.Args) > 2:
-		err = tellLoopwa(os.Args[1], os.Args[2:])
+		err = callLoopwa(os.Args[1], os.Args[2:])
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "loopwa:", err)
@@ -136,8 +136,8 @@ var (
 	typedCode   = regexp.MustCompile(`\b([A-Z0-9]{4}-[A-Z0-9]{4})\b`)
 )
 
-// tellLoopwa has the network do something.
-func tellLoopwa(verb string, args []string) (err error) {
+// callLoopwa has the network do something.
+func callLoopwa(verb string, args []string) (err error) {
 	switch {
 	case verb == "scan" && len(args) == 2:
 		args[1], err = awaitCode(args[1], scannedCode)

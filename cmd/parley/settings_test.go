@@ -52,7 +52,7 @@ func TestSettingsKinds(t *testing.T) {
 	}
 }
 
-func TestSettingsRefuse(t *testing.T) {
+func TestSettingsReject(t *testing.T) {
 	for _, c := range []struct{ toml, want string }{
 		{`listn = "x"`, `Did you mean "listen"?`},
 		{`listen = 7275`, "listen must be a text"},

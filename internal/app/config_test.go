@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestConfigRefuses(t *testing.T) {
+func TestConfigRejects(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		config Config

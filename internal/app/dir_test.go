@@ -30,7 +30,7 @@ func TestPrepareMakesAPrivateDirectory(t *testing.T) {
 	}
 }
 
-func TestPrepareClosesWhatIsOurs(t *testing.T) {
+func TestPrepareTightensOwnFiles(t *testing.T) {
 	dir := Dir(t.TempDir())
 	if err := os.WriteFile(dir.Database(), nil, 0o644); err != nil {
 		t.Fatal(err)
@@ -52,7 +52,7 @@ func TestPrepareClosesWhatIsOurs(t *testing.T) {
 	}
 }
 
-func TestPrepareLeavesOthersAlone(t *testing.T) {
+func TestPrepareRejectsOtherFiles(t *testing.T) {
 	dir := Dir(t.TempDir())
 	if err := os.WriteFile(filepath.Join(string(dir), "thesis.tex"), nil, 0o644); err != nil {
 		t.Fatal(err)
@@ -67,7 +67,7 @@ func TestPrepareLeavesOthersAlone(t *testing.T) {
 	}
 }
 
-func TestLockKeepsOthersOut(t *testing.T) {
+func TestLockIsExclusive(t *testing.T) {
 	dir := Dir(t.TempDir())
 	lock, err := dir.Lock("parley test")
 	if err != nil {

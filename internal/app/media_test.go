@@ -42,10 +42,10 @@ func lostPicture(t *testing.T) *waE2E.Message {
 	}}
 }
 
-// TestFilesHoldNobodyUp: while the media server never answers and 20 costly pictures of a stranger wait,
+// TestSlowFilesDelayNothing: while the media server never answers and 20 costly pictures of a stranger wait,
 // another chat's text, a receipt and a login link on the same channel are handled. The files come later, also
 // after a restart in the middle of it and although the media server fails for a while.
-func TestFilesHoldNobodyUp(t *testing.T) {
+func TestSlowFilesDelayNothing(t *testing.T) {
 	e := parleytest.StartOnLoopback(t)
 	owner, stranger, ayu := e.Net.Phone("6281234567890"), e.Net.Phone("6289876543210"), e.Net.Phone("6281100000001")
 	token := e.WhatsAppChannel("shop")
@@ -118,6 +118,12 @@ func TestFilesHoldNobodyUp(t *testing.T) {
 		t.Error(err)
 	}
 
+	failDownload(t, e, stranger, owner, events)
+}
+
+// failDownload sends a picture that the media server does not have.
+func failDownload(t *testing.T, e *parleytest.OnLoopback, stranger, owner *whatsapptest.Phone, events *parleytest.EventStream) {
+	t.Helper()
 	if _, err := stranger.SendMessage(t.Context(), owner, lostPicture(t)); err != nil {
 		t.Fatal(err)
 	}
@@ -125,6 +131,6 @@ func TestFilesHoldNobodyUp(t *testing.T) {
 	if file := event.Data["media"].(map[string]any); file["status"] != "failed" {
 		t.Errorf("it became %v", file)
 	}
-	path = "/api/manage/messages/" + url.PathEscape(event.Data["message_id"].(string)) + "/media?channel=shop"
+	path := "/api/manage/messages/" + url.PathEscape(event.Data["message_id"].(string)) + "/media?channel=shop"
 	e.Get(path, parleytest.As(e.Admin)).ExpectError(http.StatusNotFound, "could not be fetched")
 }

@@ -262,8 +262,8 @@ func TestBackupOfADamagedDatabase(t *testing.T) {
 	}
 }
 
-// TestTheLockIsWaitedFor opens a directory while a command has it for a moment.
-func TestTheLockIsWaitedFor(t *testing.T) {
+// TestLockWaits opens a directory while a command has it for a moment.
+func TestLockWaits(t *testing.T) {
 	dir := Dir(t.TempDir())
 	_, first := openOffline(t, dir)
 	opened := make(chan error, 1)

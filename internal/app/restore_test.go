@@ -106,8 +106,8 @@ func failing(at int, moves *int) rename {
 // and the folder with what was there.
 const movesOfARestore = 1 + 5 + 5 + 1
 
-// TestRestoreIsWholeOrNot fails at each move in turn.
-func TestRestoreIsWholeOrNot(t *testing.T) {
+// TestRestoreIsAtomic fails at each move in turn.
+func TestRestoreIsAtomic(t *testing.T) {
 	for last := range movesOfARestore {
 		d := filled(t, "old")
 		was := contents(t, string(d))
@@ -123,8 +123,8 @@ func TestRestoreIsWholeOrNot(t *testing.T) {
 	}
 }
 
-// TestRestoreOfAProcessThatDied dies at each move in turn; the next start finishes it.
-func TestRestoreOfAProcessThatDied(t *testing.T) {
+// TestInterruptedRestore dies at each move in turn; the next start finishes it.
+func TestInterruptedRestore(t *testing.T) {
 	for last := 1; last <= movesOfARestore; last++ { // the first is that of its own folder: without it nothing began
 		d, moves := filled(t, "old"), 1
 		if err := errors.Join(os.Rename(incoming(t, d, "new"), d.replacing()), os.Mkdir(filepath.Join(d.replacing(), goes), 0o700)); err != nil {
@@ -265,8 +265,8 @@ func TestBackupHasFilesOfTheSnapshot(t *testing.T) {
 	}
 }
 
-// TestRestoreRevivesNothing takes things away after a backup: a restore does not bring them back.
-func TestRestoreRevivesNothing(t *testing.T) {
+// TestRestoreEndsOpenSessions takes things away after a backup: a restore does not bring them back.
+func TestRestoreEndsOpenSessions(t *testing.T) {
 	for _, rotatesKey := range []bool{false, true} {
 		dir := Dir(t.TempDir())
 		data, backup, was := backedUp(t, dir)
@@ -336,8 +336,8 @@ func TestRestoreRevivesNothing(t *testing.T) {
 	}
 }
 
-// TestRestoreWithoutAnything restores where there is no database to compare with, or one that cannot be read.
-func TestRestoreWithoutAnything(t *testing.T) {
+// TestRestoreToEmptyDirectory restores where there is no database to compare with, or one that cannot be read.
+func TestRestoreToEmptyDirectory(t *testing.T) {
 	data, backup, _ := backedUp(t, Dir(t.TempDir()))
 	if err := data.Close(); err != nil {
 		t.Fatal(err)

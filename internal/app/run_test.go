@@ -73,9 +73,9 @@ func (r *running) end(t *testing.T) {
 	}
 }
 
-// TestRequestUnderWayIsFinished stops the server while a request is half sent: the port closes at
+// TestRunningRequestFinishes stops the server while a request is half sent: the port closes at
 // once, and the request is still answered.
-func TestRequestUnderWayIsFinished(t *testing.T) {
+func TestRunningRequestFinishes(t *testing.T) {
 	r := start(t, Config{DataDir: Dir(t.TempDir()), Dev: true})
 	address := strings.TrimPrefix(r.url, "http://")
 	conn, err := net.Dial("tcp", address)
@@ -118,8 +118,8 @@ func TestRequestUnderWayIsFinished(t *testing.T) {
 	}
 }
 
-// TestDevTokensAreKept restarts on the same data: valid tokens stay, a revoked one is replaced.
-func TestDevTokensAreKept(t *testing.T) {
+// TestDevTokensSurviveRestart restarts on the same data: valid tokens stay, a revoked one is replaced.
+func TestDevTokensSurviveRestart(t *testing.T) {
 	dir := Dir(t.TempDir())
 	first := start(t, Config{DataDir: dir, Dev: true})
 	first.end(t)
@@ -279,8 +279,8 @@ func breakPage(t *testing.T, path string) {
 	}
 }
 
-// TestDatabaseThatIsNone: a file that is no database at all is refused with a sentence.
-func TestDatabaseThatIsNone(t *testing.T) {
+// TestFileIsNotADatabase: a file that is no database at all is refused with a sentence.
+func TestFileIsNotADatabase(t *testing.T) {
 	dir := Dir(t.TempDir())
 	if err := os.WriteFile(dir.Database(), bytes.Repeat([]byte("not a database "), 1000), 0o600); err != nil {
 		t.Fatal(err)

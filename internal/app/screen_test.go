@@ -39,8 +39,8 @@ func TestScreenLines(t *testing.T) {
 	}
 }
 
-// TestScreenIsNotMoved: what strangers write must not reach the terminal as commands.
-func TestScreenIsNotMoved(t *testing.T) {
+// TestScreenIgnoresControlCharacters: what strangers write must not reach the terminal as commands.
+func TestScreenIgnoresControlCharacters(t *testing.T) {
 	v := view{nameOf: func(parley.ChannelCode, parley.ContactID) string { return "\x1b]0;owned\a" }}
 	line := v.line(gateway.Activity{Channel: "demo", Kind: parley.KindText, Text: "a\x1b[2Jb\nc\u202ed\r\u009b2J", ID: "B",
 		Status: parley.Received})

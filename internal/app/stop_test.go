@@ -18,8 +18,8 @@ import (
 // short are limits that a test can wait for.
 var short = &stopLimits{requests: 50 * time.Millisecond, parts: 100 * time.Millisecond, files: 50 * time.Millisecond}
 
-// TestStoppingTakesLessThanSupervisorsGrant: after 30 s they kill what is still there.
-func TestStoppingTakesLessThanSupervisorsGrant(t *testing.T) {
+// TestStoppingIsBounded: after 30 s they kill what is still there.
+func TestStoppingIsBounded(t *testing.T) {
 	if total := usualLimits.parts + usualLimits.files; total >= 30*time.Second || usualLimits.requests >= usualLimits.parts {
 		t.Errorf("stopping may take %s, of which %s are for requests", total, usualLimits.requests)
 	}

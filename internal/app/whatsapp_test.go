@@ -15,9 +15,9 @@ import (
 	"parley/internal/parleytest"
 )
 
-// TestTheRealNetworkIsOpenedWhenNeeded finds no trace of WhatsApp beside sandbox channels, and a private
+// TestWhatsAppOpensLazily finds no trace of WhatsApp beside sandbox channels, and a private
 // file as soon as there is a channel on it.
-func TestTheRealNetworkIsOpenedWhenNeeded(t *testing.T) {
+func TestWhatsAppOpensLazily(t *testing.T) {
 	e := parleytest.StartOnLoopback(t)
 	e.CreateChannel("another")
 	e.Delete("/api/manage/channels/another", parleytest.As(e.Admin)).Expect(http.StatusOK)
@@ -35,10 +35,10 @@ func TestTheRealNetworkIsOpenedWhenNeeded(t *testing.T) {
 	e.Delete("/api/manage/channels/shop", parleytest.As(e.Admin)).Expect(http.StatusOK)
 }
 
-// TestBackupBringsPairingsBack makes a backup of a server with a paired channel while it works, goes on
+// TestBackupIncludesPairings makes a backup of a server with a paired channel while it works, goes on
 // sending, and has another server go on from the backup: without a person, and with messages that their
 // recipient can read although the keys of the backup were used since.
-func TestBackupBringsPairingsBack(t *testing.T) {
+func TestBackupIncludesPairings(t *testing.T) {
 	e := parleytest.StartOnLoopback(t)
 	owner, ayu := e.Net.Phone("6281234567890"), e.Net.Phone("6289876543210")
 	token := e.WhatsAppChannel("shop")

@@ -80,7 +80,7 @@ func TestFilesAreLimited(t *testing.T) {
 	}
 }
 
-func TestThereIsNoNetwork(t *testing.T) {
+func TestNetworkIsDenied(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -24,9 +24,9 @@ func (broken) Deliveries(context.Context, parley.DeliveryQuery, parley.Page) ([]
 	return nil, 0, errBroken
 }
 
-// TestCollectFromRuins makes the files of a server on which nothing works any more: each tells what there is,
+// TestCollectWithErrors makes the files of a server on which nothing works any more: each tells what there is,
 // and what there is not.
-func TestCollectFromRuins(t *testing.T) {
+func TestCollectWithErrors(t *testing.T) {
 	files := Collect(t.Context(), Source{
 		Version: "test", StartedAt: time.Now(), Store: broken{},
 		Doctor: func(context.Context) []doctor.Finding {
@@ -41,7 +41,7 @@ func TestCollectFromRuins(t *testing.T) {
 		text[f.Name] = f.Text
 	}
 	for name, part := range map[string]string{
-		"version.txt": "test", "doctor.txt": "damaged", "channels.json": `"number": "…890"`, "goroutines.txt": "TestCollectFromRuins",
+		"version.txt": "test", "doctor.txt": "damaged", "channels.json": `"number": "…890"`, "goroutines.txt": "TestCollectWithErrors",
 		"config.txt": "could not be found out: the settings of the server", "channel-changes.json": "disk I/O error of …890",
 		"webhooks.json":   "could not be found out",
 		"deliveries.json": "could not be found out", "metrics.txt": "could not be found out: no figures",

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestRecentKeepsTheLastWarnings(t *testing.T) {
+func TestRecentStoresLastWarnings(t *testing.T) {
 	var recent Recent
 	log := slog.New(recent.Handler()).With("part", "test")
 	if got := recent.Lines(); len(got) != 0 {

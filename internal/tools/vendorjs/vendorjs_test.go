@@ -101,7 +101,7 @@ func TestModulesAreMadeOfThePackages(t *testing.T) {
 	}
 }
 
-func TestAnImportThatIsNotServedIsRefused(t *testing.T) {
+func TestUnknownImportIsRejected(t *testing.T) {
 	if _, err := rewrite([]byte(`import{x}from"elsewhere";`)); err == nil {
 		t.Error("the import was taken")
 	}
