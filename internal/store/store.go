@@ -79,11 +79,6 @@ func (db *DB) Tx(ctx context.Context, do func(*Tx) error) error {
 	return db.sql.Write(ctx, db.writing(do))
 }
 
-// Begin is [DB.Tx] without waiting: then receives the outcome. Other transactions wait for then, so it must be quick.
-func (db *DB) Begin(ctx context.Context, do func(*Tx) error, then func(error)) {
-	db.sql.Begin(ctx, db.writing(do), then)
-}
-
 func (db *DB) writing(do func(*Tx) error) func(*sqldb.Tx) error {
 	return func(t *sqldb.Tx) error {
 		own := &Tx{Reader: Reader{conn: t.Conn}, sql: t, db: db}
