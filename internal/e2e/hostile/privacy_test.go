@@ -47,11 +47,11 @@ func TestNothingPrivateLeaks(t *testing.T) {
 		"a broken body": {"canary-broken-3d3d", nowhere},
 		"a number":      {"6281377001144", inData}, "another number": {"6281377001155", inData}, "a refused number": {"62813770011@66", nowhere},
 		"a number looked up": {"6281377001177", inData},
-		"a key":              {"canary-key-4b4b", inData}, "a refusal's reason": {"canary-reason-d00d", inData}, "a file's name": {"canary-file-a0a0.txt",
-			inData}, "a query": {"canary-query-b1b1", nowhere},
+		"a key":              {"canary-key-4b4b", inData}, "a refusal's reason": {"canary-reason-d00d", inData},
+		"a file's name": {"canary-file-a0a0.txt", inData}, "a query": {"canary-query-b1b1", nowhere},
 		"a group": {"canary-group-f2f2", inData}, "a name": {"canary-name-6a6a", inData},
 	}
-	tellStory(t, e, secrets)
+	runScenario(t, e, secrets)
 
 	metrics := string(e.Get("/metrics", parleytest.As("")).Expect(http.StatusOK).Body)
 	for what, canary := range secrets {
@@ -80,8 +80,8 @@ func TestNothingPrivateLeaks(t *testing.T) {
 	}
 }
 
-// tellStory uses every value in all the ways that callers, phones and mistakes do.
-func tellStory(t *testing.T, e *parleytest.Env, secrets canaries) {
+// runScenario uses every value in all the ways that callers, phones and mistakes do.
+func runScenario(t *testing.T, e *parleytest.Env, secrets canaries) {
 	t.Helper()
 	v := func(what string) string { return secrets[what].value }
 	files := parleytest.Files(t)
