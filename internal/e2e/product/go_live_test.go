@@ -54,7 +54,7 @@ func TestGoLive(t *testing.T) {
 	if got := live.Text("data.settings.ttl"); got != "2h" {
 		t.Errorf("its messages live for %q", got)
 	}
-	e.Post(demo+"/go-live", `{"everybody":true}`, admin).ExpectError(http.StatusBadRequest, "live already")
+	e.Post(demo+"/go-live", `{"everybody":true}`, admin).ExpectError(http.StatusBadRequest, "already live")
 	e.Becomes("demo", parley.ScanQRCode)
 
 	// The sandbox history is apart, and nothing of it is lost.
