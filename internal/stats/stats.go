@@ -1,4 +1,9 @@
-// Package stats reports what happened of late, from the counters in the store. It holds no state.
+// Package stats makes reports from the counters in the store.
+//
+// Invariants:
+//
+//   - It has no state: two reports at the same time from the same counters are equal.
+//   - A report covers the last day; its minutes cover the last hour.
 package stats
 
 import (
@@ -14,42 +19,41 @@ const Day = 24 * time.Hour
 
 const hour = 60 // minutes
 
-// Counts are how many messages reached a status, and how many were received.
+// Counts are the numbers of messages that reached a status or were received.
 type Counts struct {
 	Sent, Delivered, Read, Failed, Received int64
 }
 
-// Codes are how many one-time codes and login links were requested, how many of the codes reached a phone, and how many of
-// both were approved.
+// Codes are the numbers of one-time codes and login links. Delivered counts codes only.
 type Codes struct {
 	Requested, Links, Delivered, Approved int64
 }
 
-// Times are how long something took, in milliseconds.
+// Times are quantiles of a duration, in milliseconds.
 type Times struct{ P50, P95 int64 }
 
-// Webhooks is what became of deliveries. Those that wait may be older than a day.
+// Webhooks are the numbers of deliveries by state. Waiting ones may be older than a day.
 type Webhooks struct{ Delivered, Failed, Waiting int64 }
 
-// Minute is what happened in one.
+// Minute has the counts of one minute.
 type Minute struct {
 	At time.Time
 	Counts
 }
 
-// Report is what happened in the last day.
+// Report has the numbers of the last day.
 type Report struct {
 	From   time.Time
 	Counts Counts
 	Codes  Codes
 	// ToSent is from the acceptance of a message to the network's confirmation, ToDelivered to its arrival on the phone.
-	// Nil: there were none.
+	// Nil: nothing was counted.
 	ToSent, ToDelivered *Times
 	Webhooks            Webhooks
 	Minutes             []Minute // the last hour, oldest first
 }
 
-// Store is what a report is made of.
+// Store is the part of the store that a report needs.
 type Store interface {
 	Counters(ctx context.Context, since time.Time) (map[parley.Counter]int64, error)
 	CountersByMinute(ctx context.Context, since time.Time) (map[int64]map[parley.Counter]int64, error)
@@ -100,8 +104,8 @@ func timesOf(n map[parley.Counter]int64, what parley.Counter) *Times {
 	return &Times{P50: quantile(counts, total, 0.5), P95: quantile(counts, total, 0.95)}
 }
 
-// quantile returns the time that a part of all is below, in milliseconds. Within a bucket the times are taken to be even;
-// beyond the last bound it is that bound.
+// quantile returns the time below which a fraction of all is, in milliseconds. It interpolates within a bucket. Beyond the
+// last bound it returns that bound.
 func quantile(counts []int64, total int64, part float64) int64 {
 	rank := part * float64(total)
 	var low, below float64

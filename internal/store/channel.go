@@ -108,11 +108,8 @@ func (t *Tx) UpdateChannel(_ context.Context, c parley.Channel) error {
 	if err != nil {
 		return fmt.Errorf("settings of channel %s: %w", c.Code, err)
 	}
-	if err := t.change(`UPDATE channel SET name = $1, network = $2, enabled = $3, settings = $4 WHERE code = $5`,
-		c.Name, string(c.Network), flag(c.Enabled), string(settings), string(c.Code)); err != nil {
-		return err
-	}
-	return t.revise()
+	return t.revised(t.change(`UPDATE channel SET name = $1, network = $2, enabled = $3, settings = $4 WHERE code = $5`,
+		c.Name, string(c.Network), flag(c.Enabled), string(settings), string(c.Code)))
 }
 
 // SetChannelState stores the state of a channel's connection and account.
@@ -132,6 +129,14 @@ func (r Reader) Revision(ctx context.Context) (n int64, err error) {
 
 func (t *Tx) revise() error {
 	return t.change(`UPDATE revision SET counter = counter + 1`)
+}
+
+// revised increases the revision after a change that succeeded.
+func (t *Tx) revised(err error) error {
+	if err != nil {
+		return err
+	}
+	return t.revise()
 }
 
 // MoveHistory moves the chats and messages of a channel to another one. The ids of chats stay the same. Events do not move.
@@ -155,14 +160,11 @@ func (t *Tx) MoveHistory(_ context.Context, fromCode, toCode parley.ChannelCode)
 	}, from); err != nil {
 		return err
 	}
-	if err := t.execAll([]string{
+	return t.revised(t.execAll([]string{
 		`UPDATE message SET channel = $1 WHERE channel = $2`,
 		`UPDATE chat SET channel = $1 WHERE channel = $2`,
 		`UPDATE alias SET channel = $1 WHERE channel = $2`,
 		`UPDATE channel SET chats = (SELECT chats FROM channel WHERE id = $2) WHERE id = $1`,
 		`UPDATE channel SET chats = 0 WHERE $1 = $1 AND id = $2`,
-	}, to, from); err != nil {
-		return err
-	}
-	return t.revise()
+	}, to, from))
 }

@@ -83,7 +83,7 @@ var eventTests = map[string]func(*env){
 		e.same("story", e.story(0), []string{fmt.Sprint(one.Seq, " SENT message.status"), fmt.Sprint(two.Seq, " SENT message.status")})
 	},
 
-	"what fails says why, and what mends says nothing of it": func(e *env) {
+	"a failed message has a reason, and a later receipt removes it": func(e *env) {
 		e.channel(main)
 		m := outgoing("")
 		e.add(&m)

@@ -29,10 +29,7 @@ func (t *Tx) DeleteChannel(ctx context.Context, code parley.ChannelCode) error {
 	if err := t.deleteCallbacks(ctx, code); err != nil {
 		return err
 	}
-	if err := t.retire(id, 0); err != nil {
-		return err
-	}
-	return t.revise()
+	return t.revised(t.retire(id, 0))
 }
 
 // ClearChannel deletes the messages, codes, links and stored responses of a channel. They are hidden at once;

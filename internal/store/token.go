@@ -29,21 +29,15 @@ func scanToken(row scanner) (parley.Token, error) {
 
 // AddToken stores a new token.
 func (t *Tx) AddToken(_ context.Context, k parley.Token) error {
-	if err := t.add(`INSERT INTO token (`+tokenColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING`,
+	return t.revised(t.add(`INSERT INTO token (`+tokenColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING`,
 		string(k.ID), k.Name, string(k.Kind), string(k.Channel),
-		millis(k.CreatedAt), millis(k.ExpiresAt), millis(k.LastUsedAt), millis(k.RevokedAt), k.LastUsedFrom, k.UserAgent); err != nil {
-		return err
-	}
-	return t.revise()
+		millis(k.CreatedAt), millis(k.ExpiresAt), millis(k.LastUsedAt), millis(k.RevokedAt), k.LastUsedFrom, k.UserAgent))
 }
 
 // RevokeToken marks a token as revoked, unless it is already.
 func (t *Tx) RevokeToken(_ context.Context, id parley.TokenID, at time.Time) error {
-	if err := t.change(`UPDATE token SET revoked_at = CASE WHEN revoked_at = 0 THEN $1 ELSE revoked_at END WHERE id = $2`,
-		millis(at), string(id)); err != nil {
-		return err
-	}
-	return t.revise()
+	return t.revised(t.change(`UPDATE token SET revoked_at = CASE WHEN revoked_at = 0 THEN $1 ELSE revoked_at END WHERE id = $2`,
+		millis(at), string(id)))
 }
 
 // SetTokenUse stores the last use of a token. Unknown properties do not change.
@@ -69,11 +63,8 @@ func scanKey(row scanner) (parley.SigningKey, error) {
 
 // AddSigningKey stores a new signing key.
 func (t *Tx) AddSigningKey(_ context.Context, k parley.SigningKey) error {
-	if err := t.add(`INSERT INTO signing_key (`+keyColumns+`) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`,
-		k.ID, k.Public, k.Encrypted, millis(k.CreatedAt)); err != nil {
-		return err
-	}
-	return t.revise()
+	return t.revised(t.add(`INSERT INTO signing_key (`+keyColumns+`) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`,
+		k.ID, k.Public, k.Encrypted, millis(k.CreatedAt)))
 }
 
 const ticketColumns = `hash, purpose, channel, created_at, expires_at, used_at`

@@ -102,7 +102,7 @@ var transactionTests = map[string]func(*env){
 		e.same("calls", calls, []string{"first", "second"})
 	},
 
-	"a function that runs again sets its results anew": func(e *env) {
+	"a function that runs twice sets its results twice": func(e *env) {
 		const callers = 32
 		seen := make([]int64, callers)
 		var wg sync.WaitGroup

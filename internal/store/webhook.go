@@ -63,12 +63,10 @@ func (t *Tx) AddWebhook(ctx context.Context, w parley.Webhook) error {
 			return err
 		}
 	}
-	if err := t.add(`INSERT INTO webhook (`+webhookColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT DO NOTHING`,
+	return t.revised(t.add(`INSERT INTO webhook (`+webhookColumns+`)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT DO NOTHING`,
 		string(w.ID), w.URL, string(w.Channel), types, millis(w.CreatedAt), w.Cursor,
-		millis(w.DisabledAt), w.Reason, millis(w.FailingSince), w.FailingFor.Milliseconds(), int64(w.Failures)); err != nil {
-		return err
-	}
-	return t.revise()
+		millis(w.DisabledAt), w.Reason, millis(w.FailingSince), w.FailingFor.Milliseconds(), int64(w.Failures)))
 }
 
 // UpdateWebhook stores a webhook except its cursor and losses. For one that is enabled again it reports the events that
@@ -84,10 +82,7 @@ func (t *Tx) UpdateWebhook(ctx context.Context, w parley.Webhook) error {
 		millis(w.FailingSince), w.FailingFor.Milliseconds(), int64(w.Failures), string(w.ID)); err != nil {
 		return err
 	}
-	if err := t.reportGaps(ctx); err != nil {
-		return err
-	}
-	return t.revise()
+	return t.revised(t.reportGaps(ctx))
 }
 
 // SetWebhookCursor stores up to which event deliveries were created. It never goes back, as a reported gap may be there.
@@ -109,10 +104,7 @@ func (t *Tx) DeleteWebhook(_ context.Context, id parley.WebhookID) error {
 	if err := t.exec(`INSERT INTO retired_webhook (id) VALUES ($1)`, string(id)); err != nil {
 		return err
 	}
-	if err := t.exec(`DELETE FROM secret WHERE owner = $1`, string(parley.WebhookSecret(id))); err != nil {
-		return err
-	}
-	return t.revise()
+	return t.revised(t.exec(`DELETE FROM secret WHERE owner = $1`, string(parley.WebhookSecret(id))))
 }
 
 // deleteCallbacks deletes the webhooks and secrets of a channel.

@@ -132,7 +132,7 @@ func TestWaitLooksBackToTheCursor(t *testing.T) {
 	})
 }
 
-func TestWaitTimesOutAndTellsWhatCame(t *testing.T) {
+func TestWaitTimeoutListsWhatArrived(t *testing.T) {
 	withDesk(t, func(t *testing.T, d *desk) {
 		d.send(text(ayu, "Selamat datang di Toko Ayu"))
 		waitFor(t, time.Second)

@@ -55,7 +55,7 @@ func TestMagicNumbers(t *testing.T) {
 	})
 }
 
-func TestPhoneAnswersACopyOnce(t *testing.T) {
+func TestPhoneRepliesToACopyOnce(t *testing.T) {
 	withDesk(t, func(t *testing.T, d *desk) {
 		m := text("99900000003", "hi")
 		d.send(m)

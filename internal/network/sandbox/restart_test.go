@@ -18,7 +18,7 @@ import (
 	"parley/internal/network"
 )
 
-func TestRestartKeepsEverything(t *testing.T) {
+func TestRestartLosesNothing(t *testing.T) {
 	ctx, path := t.Context(), filepath.Join(t.TempDir(), "sandbox.db")
 	n := openNetwork(t, path)
 	refuseAll := func(_ context.Context, e network.Event) error {

@@ -47,7 +47,7 @@ func TestCopiesInAndAcrossBursts(t *testing.T) {
 	})
 }
 
-func TestPhoneAnswersACopyOnceAfterRestart(t *testing.T) {
+func TestPhoneRepliesToACopyOnceAfterRestart(t *testing.T) {
 	ctx, path := t.Context(), filepath.Join(t.TempDir(), "sandbox.db")
 	const number = "99900000003"
 	question := text(number, "question")

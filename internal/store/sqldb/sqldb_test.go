@@ -149,7 +149,7 @@ func TestWrongSettingsAreRefused(t *testing.T) {
 	}
 }
 
-func TestOpenTellsWhatIsWrong(t *testing.T) {
+func TestOpenSaysWhatIsWrong(t *testing.T) {
 	garbage := filepath.Join(t.TempDir(), "garbage.db")
 	if err := os.WriteFile(garbage, []byte(strings.Repeat("no database ", 1000)), 0o600); err != nil {
 		t.Fatal(err)
