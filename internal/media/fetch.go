@@ -116,7 +116,7 @@ func fetchError(what string, limit int64, err error) error {
 	problem, ok := errors.AsType[*safehttp.Problem](err)
 	switch {
 	case !ok:
-		return fmt.Errorf("keep fetched %s: %w", what, err)
+		return fmt.Errorf("store fetched %s: %w", what, err)
 	case problem.Code == safehttp.TooLarge:
 		return tooLarge(what, limit)
 	}

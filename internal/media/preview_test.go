@@ -15,8 +15,8 @@ import (
 	"parley/internal/safehttp"
 )
 
-func TestPreview(t *testing.T) {
-	l := open(t)
+// servePages serves the pages and pictures of TestPreview.
+func servePages(t *testing.T) (base string) {
 	noise := image.NewRGBA(image.Rect(0, 0, 450, 450))
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := range noise.Pix {
@@ -42,7 +42,7 @@ func TestPreview(t *testing.T) {
 	}
 	noisy := jpegOf(t, noise)
 	picture := pngOf(t, halves(800, 400))
-	base := serveFunc(t, func(w http.ResponseWriter, r *http.Request) {
+	return serveFunc(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/pictures/a.png":
 			w.Write(picture)
@@ -67,6 +67,10 @@ func TestPreview(t *testing.T) {
 			w.Write([]byte(text))
 		}
 	})
+}
+
+func TestPreview(t *testing.T) {
+	l, base := open(t), servePages(t)
 	for _, test := range []struct {
 		path               string
 		title, description string

@@ -65,9 +65,6 @@ func sampleStanzas(own, ownLID, other, otherLID types.JID) []waBinary.Node {
 	b := func(n int) []byte { return slices.Repeat([]byte{7}, n) }
 	group := types.NewJID("1203630000000000", types.GroupServer)
 	server := types.ServerJID
-	notify := func(from types.JID, kind string, content ...any) waBinary.Node {
-		return el("notification", a{"from": from, "type": kind, "id": "N1", "t": "1700000000"}, content...)
-	}
 	message := func(more a, content ...any) waBinary.Node {
 		attrs := a{"from": otherLID, "sender_pn": other, "id": "3A01", "t": "1700000000", "type": "text", "notify": "Ayu"}
 		maps.Copy(attrs, more)
@@ -128,6 +125,19 @@ func sampleStanzas(own, ownLID, other, otherLID types.JID) []waBinary.Node {
 			el("keys", nil, el("type", nil, b(1)), el("identity", nil, b(32)), key("key"), key("skey"), el("device-identity", nil, b(60)))),
 		el("receipt", a{"from": group, "id": "3EB001", "t": "1700000000"},
 			el("participants", a{"key": "3EB001"}, el("user", a{"jid": otherLID, "t": "1700000000"}))),
+	}
+	return append(all, sampleNotifications(own, ownLID, other, otherLID)...)
+}
+
+func sampleNotifications(own, ownLID, other, otherLID types.JID) []waBinary.Node {
+	type a = waBinary.Attrs
+	b := func(n int) []byte { return slices.Repeat([]byte{7}, n) }
+	group := types.NewJID("1203630000000000", types.GroupServer)
+	server := types.ServerJID
+	notify := func(from types.JID, kind string, content ...any) waBinary.Node {
+		return el("notification", a{"from": from, "type": kind, "id": "N1", "t": "1700000000"}, content...)
+	}
+	return []waBinary.Node{
 		notify(server, "encrypt", el("count", a{"value": "3"})), notify(otherLID, "encrypt", el("identity", nil, b(32))),
 		notify(own, "server_sync", el("collection", a{"name": "regular", "version": "3"})),
 		notify(own, "server_sync", el("collection", a{"name": "nonsense", "version": "x"})),
@@ -166,5 +176,4 @@ func sampleStanzas(own, ownLID, other, otherLID types.JID) []waBinary.Node {
 		notify(server, "passkey_prologue_request", el("passkey_prologue_request", nil, []byte(`{"challenge":"x"}`))),
 		notify(server, "crsc_continuation", el("crsc_continuation", nil, b(64))),
 	}
-	return all
 }

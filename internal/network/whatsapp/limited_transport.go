@@ -16,7 +16,7 @@ const encryptionOverhead = 16 + 10
 const downloadIdleTimeout = 30 * time.Second
 
 // errTooLarge is permanent: the file stays too large.
-var errTooLarge = errors.New("the file is too large to be kept")
+var errTooLarge = errors.New("the file is too large")
 
 var errIdle = errors.New("the server of files sends nothing")
 

@@ -73,16 +73,9 @@ func (conn *connection) ownChatJID(ctx context.Context, chat parley.ContactID) (
 	}
 	if device != nil && device.LIDMigrationTimestamp > 0 {
 		to, err := conn.addressOf(ctx, chat)
-		return to, conn.beforeAny(err)
+		return to, conn.classifyUnsent(err)
 	}
 	return phoneJID(chat), nil
-}
-
-func (conn *connection) beforeAny(err error) error {
-	if err == nil {
-		return nil
-	}
-	return conn.classifyUnsent(err)
 }
 
 const (

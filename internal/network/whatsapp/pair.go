@@ -42,7 +42,7 @@ const (
 	wrongCode    = "The phone did not accept the code that was typed. Type this one."
 	lostSentence = "The connection to WhatsApp was lost. It is being made again, with a new code."
 	lostForGood  = "The connection to WhatsApp was lost and could not be made again. Pair again."
-	notStored    = "The new device could not be kept. Remove it on the phone, under Linked devices, and pair again."
+	notStored    = "The new device could not be stored. Remove it on the phone, under Linked devices, and pair again."
 )
 
 // Pair starts pairing by QR code.
@@ -285,7 +285,7 @@ func (p *pairing) paired(e *events.PairSuccess) {
 		err = p.s.d.db.setChannel(ctx, p.s.code, channelDevice{jid: e.ID})
 	}
 	if err != nil {
-		p.s.d.Log.Error("keep a paired device", "channel", p.s.code, "error", err)
+		p.s.d.Log.Error("store a paired device", "channel", p.s.code, "error", err)
 		p.fail(notStored)
 		return
 	}

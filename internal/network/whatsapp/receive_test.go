@@ -106,16 +106,21 @@ func TestKindsOfMessages(t *testing.T) {
 					t.Errorf("its file is %q", got)
 				}
 			}
-			if m.Content.Kind() != test.want.Kind() || m.Content.Text() != test.want.Text() {
-				t.Errorf("it says %+v, want %+v", m.Content, test.want)
-			}
-			if want := parley.MediaOf(test.want); want != nil && want.Seconds != 0 && parley.MediaOf(m.Content).Seconds != want.Seconds {
-				t.Errorf("it lasts %d seconds", parley.MediaOf(m.Content).Seconds)
-			}
-			if place, ok := test.want.(parley.Location); ok && m.Content != parley.Content(place) {
-				t.Errorf("it is at %+v", m.Content)
-			}
+			checkContent(t, m.Content, test.want)
 		})
+	}
+}
+
+func checkContent(t *testing.T, got, want parley.Content) {
+	t.Helper()
+	if got.Kind() != want.Kind() || got.Text() != want.Text() {
+		t.Errorf("it says %+v, want %+v", got, want)
+	}
+	if media := parley.MediaOf(want); media != nil && media.Seconds != 0 && parley.MediaOf(got).Seconds != media.Seconds {
+		t.Errorf("it lasts %d seconds", parley.MediaOf(got).Seconds)
+	}
+	if place, ok := want.(parley.Location); ok && got != parley.Content(place) {
+		t.Errorf("it is at %+v", got)
 	}
 }
 

@@ -25,7 +25,7 @@ func (s *session) run() {
 	for s.ctx.Err() == nil {
 		rec, err := s.d.db.channel(s.ctx, s.code)
 		if err != nil {
-			s.d.Log.Error("read what is kept of a channel", "channel", s.code, "error", err)
+			s.d.Log.Error("read a channel", "channel", s.code, "error", err)
 			s.setState(s.connectingStatus(false), "The database of devices does not work now. It is tried again.", network.Phone{})
 			s.pause(databasePause)
 			continue
@@ -176,7 +176,7 @@ func (s *session) unpair(jid types.JID, e disconnection) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), persistTimeout)
 	defer cancel()
 	if err := s.d.db.setChannel(ctx, s.code, channelDevice{status: e.status, reason: e.reason}); err != nil {
-		s.d.Log.Error("keep that a channel is not paired", "channel", s.code, "error", err)
+		s.d.Log.Error("store that a channel is not paired", "channel", s.code, "error", err)
 		s.pause(databasePause) // it will be noticed again
 	}
 	if err := s.d.db.deleteDevice(ctx, jid); err != nil {

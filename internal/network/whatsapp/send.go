@@ -119,6 +119,9 @@ func (conn *connection) classify(err error, watch *encryptionCheck) error {
 
 // classifyUnsent classes an error that came before anything was sent.
 func (conn *connection) classifyUnsent(err error) error {
+	if err == nil {
+		return nil
+	}
 	if _, ok := errors.AsType[*network.Error](err); ok {
 		return err
 	}

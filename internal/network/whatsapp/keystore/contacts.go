@@ -19,7 +19,7 @@ func (d *device) PutPushName(ctx context.Context, user types.JID, name string) (
 	if err != nil || is.PushName == name {
 		return false, "", err
 	}
-	err = d.putContact(ctx, "keep a name", user, `INSERT INTO contacts (device, jid, push_name) VALUES ($1, $2, $3)
+	err = d.putContact(ctx, "store a name", user, `INSERT INTO contacts (device, jid, push_name) VALUES ($1, $2, $3)
 		ON CONFLICT (device, jid) DO UPDATE SET push_name = excluded.push_name`, d.id, user.String(), name)
 	return err == nil, is.PushName, err
 }
@@ -30,7 +30,7 @@ func (d *device) PutBusinessName(ctx context.Context, user types.JID, name strin
 	if err != nil || is.BusinessName == name {
 		return false, "", err
 	}
-	err = d.putContact(ctx, "keep a name", user, `INSERT INTO contacts (device, jid, business_name) VALUES ($1, $2, $3)
+	err = d.putContact(ctx, "store a name", user, `INSERT INTO contacts (device, jid, business_name) VALUES ($1, $2, $3)
 		ON CONFLICT (device, jid) DO UPDATE SET business_name = excluded.business_name`, d.id, user.String(), name)
 	return err == nil, is.BusinessName, err
 }
@@ -41,12 +41,12 @@ const putName = `INSERT INTO contacts (device, jid, first_name, full_name) VALUE
 // PutContactName stores the owner's name for a contact. The interface names the full name first, but whatsmeow passes
 // the first name first.
 func (d *device) PutContactName(ctx context.Context, user types.JID, first, full string) error {
-	return d.putContact(ctx, "keep a contact", user, putName, d.id, user.String(), first, full)
+	return d.putContact(ctx, "store a contact", user, putName, d.id, user.String(), first, full)
 }
 
 // PutAllContactNames does so for many.
 func (d *device) PutAllContactNames(ctx context.Context, contacts []store.ContactEntry) error {
-	return d.write(ctx, "keep contacts", func(tx *sqldb.Tx) error {
+	return d.write(ctx, "store contacts", func(tx *sqldb.Tx) error {
 		for _, c := range contacts {
 			if _, err := tx.Exec(putName, d.id, c.JID.String(), c.FirstName, c.FullName); err != nil {
 				return err
@@ -61,7 +61,7 @@ func (d *device) PutAllContactNames(ctx context.Context, contacts []store.Contac
 
 // PutManyRedactedPhones stores the visible part of hidden numbers.
 func (d *device) PutManyRedactedPhones(ctx context.Context, entries []store.RedactedPhoneEntry) error {
-	return d.write(ctx, "keep contacts", func(tx *sqldb.Tx) error {
+	return d.write(ctx, "store contacts", func(tx *sqldb.Tx) error {
 		for _, e := range entries {
 			_, err := tx.Exec(`INSERT INTO contacts (device, jid, redacted_phone) VALUES ($1, $2, $3)
 				ON CONFLICT (device, jid) DO UPDATE SET redacted_phone = excluded.redacted_phone`, d.id, e.JID.String(), e.RedactedPhone)
@@ -123,18 +123,21 @@ func (d *device) PutMutedUntil(ctx context.Context, chat types.JID, until time.T
 	case !until.IsZero():
 		at = until.Unix()
 	}
-	return d.exec(ctx, "keep a chat's setting", `INSERT INTO chats (device, jid, muted_until) VALUES ($1, $2, $3)
-		ON CONFLICT (device, jid) DO UPDATE SET muted_until = excluded.muted_until`, d.id, chat.String(), at)
+	return d.putChatSetting(ctx, chat, "muted_until", at)
 }
 
 func (d *device) PutPinned(ctx context.Context, chat types.JID, pinned bool) error {
-	return d.exec(ctx, "keep a chat's setting", `INSERT INTO chats (device, jid, pinned) VALUES ($1, $2, $3)
-		ON CONFLICT (device, jid) DO UPDATE SET pinned = excluded.pinned`, d.id, chat.String(), pinned)
+	return d.putChatSetting(ctx, chat, "pinned", pinned)
 }
 
 func (d *device) PutArchived(ctx context.Context, chat types.JID, archived bool) error {
-	return d.exec(ctx, "keep a chat's setting", `INSERT INTO chats (device, jid, archived) VALUES ($1, $2, $3)
-		ON CONFLICT (device, jid) DO UPDATE SET archived = excluded.archived`, d.id, chat.String(), archived)
+	return d.putChatSetting(ctx, chat, "archived", archived)
+}
+
+// putChatSetting sets a column of the table chats.
+func (d *device) putChatSetting(ctx context.Context, chat types.JID, column string, value any) error {
+	return d.exec(ctx, "store a chat's setting", `INSERT INTO chats (device, jid, `+column+`) VALUES ($1, $2, $3)
+		ON CONFLICT (device, jid) DO UPDATE SET `+column+` = excluded.`+column, d.id, chat.String(), value)
 }
 
 // GetChatSettings reads a chat's settings.

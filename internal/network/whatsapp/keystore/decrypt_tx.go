@@ -47,7 +47,7 @@ func (d *device) DoDecryptionTxn(ctx context.Context, do func(context.Context) e
 	if err != nil {
 		return err
 	}
-	return d.s.write(ctx, "keep a decrypted message", func(tx *sqldb.Tx) error {
+	return d.s.write(ctx, "store a decrypted message", func(tx *sqldb.Tx) error {
 		for _, other := range dtx.writes {
 			if err := other(tx); err != nil {
 				return err

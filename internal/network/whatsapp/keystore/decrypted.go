@@ -40,7 +40,7 @@ func (d *device) GetBufferedEvent(ctx context.Context, hash [32]byte) (*store.Bu
 
 func (d *device) PutBufferedEvent(ctx context.Context, hash [32]byte, plaintext []byte, serverAt time.Time) error {
 	at := time.Now().UnixMilli()
-	return d.exec(ctx, "keep a decrypted message",
+	return d.exec(ctx, "store a decrypted message",
 		`INSERT INTO decrypted (device, hash, plaintext, server_at, at) VALUES ($1, $2, $3, $4, $5)`,
 		d.id, hash[:], nonNil(plaintext), serverAt.Unix(), at)
 }
@@ -56,7 +56,7 @@ func (d *device) ClearBufferedEventPlaintext(_ context.Context, hash [32]byte) e
 func (d *device) DeleteOldBufferedHashes(ctx context.Context) error {
 	now := time.Now()
 	return errors.Join(
-		d.s.exec(ctx, "forget decrypted messages", `DELETE FROM decrypted WHERE at < $1`, now.Add(-hashRetention).UnixMilli()),
+		d.s.exec(ctx, "purge decrypted messages", `DELETE FROM decrypted WHERE at < $1`, now.Add(-hashRetention).UnixMilli()),
 		d.s.purgeSecrets(ctx, dayOf(now.Add(-secretRetention))),
 	)
 }

@@ -134,11 +134,11 @@ func (s *Store) PushName(ctx context.Context, jid types.JID) (string, error) {
 
 func (s *Store) PutDevice(ctx context.Context, d *store.Device) error {
 	if d.ID == nil {
-		return errors.New("keep a device: it has no address yet")
+		return errors.New("store a device: it has no address yet")
 	}
 	account, err := proto.Marshal(d.Account)
 	if err != nil {
-		return fmt.Errorf("keep a device: %w", err)
+		return fmt.Errorf("store a device: %w", err)
 	}
 	lid := ""
 	if !d.LID.IsEmpty() {
@@ -146,7 +146,7 @@ func (s *Store) PutDevice(ctx context.Context, d *store.Device) error {
 	}
 	jid := d.ID.String()
 	var id int64
-	err = s.write(ctx, "keep a device", func(tx *sqldb.Tx) error {
+	err = s.write(ctx, "store a device", func(tx *sqldb.Tx) error {
 		// Another device had this address before. Its rows are useless.
 		_, err := tx.Exec(`DELETE FROM devices WHERE jid = $1 AND noise_key <> $2`, jid, d.NoiseKey.Priv[:])
 		if err != nil {

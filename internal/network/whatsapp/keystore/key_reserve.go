@@ -66,7 +66,7 @@ func (d *device) storeSessions(ctx context.Context, changes []change) error {
 		d.s.cacheAll(after)
 		return ctx.Err()
 	}
-	return d.s.write(ctx, "keep sessions", func(tx *sqldb.Tx) error {
+	return d.s.write(ctx, "store sessions", func(tx *sqldb.Tx) error {
 		tx.OnCommit(func() { d.s.cacheAll(after) })
 		return writeStates(tx, stored)
 	})
@@ -89,7 +89,7 @@ func (s *Store) flushSessions() error {
 	if len(exact) == 0 {
 		return nil
 	}
-	return s.write(context.Background(), "keep sessions", func(tx *sqldb.Tx) error {
+	return s.write(context.Background(), "store sessions", func(tx *sqldb.Tx) error {
 		for k, e := range exact { // no effect for a deleted device
 			_, err := tx.Exec(`UPDATE states SET value = $1 WHERE device = $2 AND kind = $3 AND name = $4`, e.value, k.device,
 				int64(k.kind), k.name)

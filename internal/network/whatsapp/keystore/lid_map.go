@@ -44,7 +44,7 @@ func (d *device) counterpart(ctx context.Context, of types.JID, k kind, server s
 		}
 		err := d.s.db.Read(ctx).QueryRow(query, []any{d.id, of.User}, &user)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
-			return types.EmptyJID, fmt.Errorf("find a person's other address: %w", err)
+			return types.EmptyJID, fmt.Errorf("find a contact's other address: %w", err)
 		}
 		d.s.cache.fill(at, user, mark)
 	}
@@ -85,7 +85,7 @@ func (d *device) GetManyLIDsForPNs(ctx context.Context, numbers []types.JID) (ma
 
 func (d *device) PutLIDMapping(ctx context.Context, lid, number types.JID) error {
 	if lid.Server != types.HiddenUserServer || number.Server != types.DefaultUserServer {
-		return fmt.Errorf("keep a person's addresses: %s and %s are not a LID and a number", lid.Server, number.Server)
+		return fmt.Errorf("store a person's addresses: %s and %s are not a LID and a number", lid.Server, number.Server)
 	}
 	return d.PutManyLIDMappings(ctx, []store.LIDMapping{{LID: lid, PN: number}})
 }
@@ -108,7 +108,7 @@ func (d *device) PutManyLIDMappings(ctx context.Context, mappings []store.LIDMap
 	if len(fresh) == 0 {
 		return nil
 	}
-	return d.s.write(ctx, "keep people's addresses", func(tx *sqldb.Tx) error {
+	return d.s.write(ctx, "store contacts' addresses", func(tx *sqldb.Tx) error {
 		for _, m := range fresh {
 			if err := d.putMapping(tx, m.LID.User, m.PN.User); err != nil {
 				return err

@@ -64,105 +64,142 @@ func likeDevice(t *testing.T, d *store.Device, get func(context.Context, types.J
 }
 
 // doEverything calls every method of the stores of a device and returns what they answered.
-func doEverything(t *testing.T, d *store.Device, round int) (answers []string) {
-	ctx := t.Context()
-	note := func(what string, values ...any) {
-		answers = append(answers, fmt.Sprintf("%d %s: %v", round, what, values))
-	}
-	pn, lid := types.NewJID("628111", types.DefaultUserServer), types.NewJID("777", types.HiddenUserServer)
-	pn2, lid2 := types.NewJID("628222", types.DefaultUserServer), types.NewJID("888", types.HiddenUserServer)
-	group := types.NewJID("12036", types.GroupServer)
-	key1, key2 := [32]byte{1}, [32]byte{2}
-
-	note("device", d.ID, d.LID, d.RegistrationID, d.PushName, d.LIDMigrationTimestamp, d.Account.GetDetails(),
+func doEverything(t *testing.T, d *store.Device, round int) []string {
+	r := &storeRun{t: t, ctx: t.Context(), d: d, round: round}
+	r.note("device", d.ID, d.LID, d.RegistrationID, d.PushName, d.LIDMigrationTimestamp, d.Account.GetDetails(),
 		len(d.Account.GetDeviceSignature()), d.SignedPreKey.KeyID, d.Initialized)
-
-	ids := d.Identities
-	trusted := func(address string, k [32]byte) {
-		ok, err := ids.IsTrustedIdentity(ctx, address, k)
-		note("trusted "+address, ok, err)
+	for _, do := range []func(){
+		r.doIdentities, r.doSessions, r.doPreKeys, r.doAppStateKeys, r.doAppState, r.doContacts, r.doChatSettings, r.doLIDs,
+		r.doMsgSecrets, r.doPrivacyTokens, r.doEventBuffer,
+	} {
+		do()
 	}
-	trusted("628111:0", key1)
-	note("put identity", ids.PutIdentity(ctx, "628111:0", key1), ids.PutIdentity(ctx, "628111:0", key1),
-		ids.PutIdentity(ctx, "628111:5", key2), ids.PutIdentity(ctx, "6281119:0", key2))
-	trusted("628111:0", key1)
-	trusted("628111:0", key2)
-	trusted("628111:5", key1)
-	note("delete identity", ids.DeleteIdentity(ctx, "628111:0"))
-	trusted("628111:0", key2)
-	note("delete identities", ids.DeleteAllIdentities(ctx, "628111"))
-	trusted("628111:5", key1)
-	trusted("6281119:0", key1)
+	return r.answers
+}
 
-	ss := d.Sessions
+// storeRun calls the stores of a device and notes what they return.
+type storeRun struct {
+	t       *testing.T
+	ctx     context.Context
+	d       *store.Device
+	round   int
+	answers []string
+}
+
+var (
+	runPN, runLID   = types.NewJID("628111", types.DefaultUserServer), types.NewJID("777", types.HiddenUserServer)
+	runPN2, runLID2 = types.NewJID("628222", types.DefaultUserServer), types.NewJID("888", types.HiddenUserServer)
+	runPNDevice4    = types.JID{User: "628111", Server: types.DefaultUserServer, Device: 4}
+	runGroup        = types.NewJID("12036", types.GroupServer)
+	runKey1         = [32]byte{1}
+	runKey2         = [32]byte{2}
+)
+
+func (r *storeRun) note(what string, values ...any) {
+	r.answers = append(r.answers, fmt.Sprintf("%d %s: %v", r.round, what, values))
+}
+
+func (r *storeRun) at(second int64) time.Time { return time.Unix(second+1000*int64(r.round), 0) }
+
+func (r *storeRun) trusted(address string, k [32]byte) {
+	ok, err := r.d.Identities.IsTrustedIdentity(r.ctx, address, k)
+	r.note("trusted "+address, ok, err)
+}
+
+func (r *storeRun) doIdentities() {
+	ctx := r.ctx
+	ids := r.d.Identities
+	r.trusted("628111:0", runKey1)
+	r.note("put identity", ids.PutIdentity(ctx, "628111:0", runKey1), ids.PutIdentity(ctx, "628111:0", runKey1),
+		ids.PutIdentity(ctx, "628111:5", runKey2), ids.PutIdentity(ctx, "6281119:0", runKey2))
+	r.trusted("628111:0", runKey1)
+	r.trusted("628111:0", runKey2)
+	r.trusted("628111:5", runKey1)
+	r.note("delete identity", ids.DeleteIdentity(ctx, "628111:0"))
+	r.trusted("628111:0", runKey2)
+	r.note("delete identities", ids.DeleteAllIdentities(ctx, "628111"))
+	r.trusted("628111:5", runKey1)
+	r.trusted("6281119:0", runKey1)
+}
+
+func (r *storeRun) doSessions() {
+	ctx := r.ctx
+	ss := r.d.Sessions
 	session := func(address string) {
 		value, err := ss.GetSession(ctx, address)
 		has, err2 := ss.HasSession(ctx, address)
-		note("session "+address, string(value), value == nil, err, has, err2)
+		r.note("session "+address, string(value), value == nil, err, has, err2)
 		if value != nil {
-			note("put back", ss.PutSession(ctx, address, value))
+			r.note("put back", ss.PutSession(ctx, address, value))
 		} else {
-			note("delete none", ss.DeleteSession(ctx, address))
+			r.note("delete none", ss.DeleteSession(ctx, address))
 		}
 	}
 	session("628111:0")
 	// ours wants sessions read before they are written
 	_, err := ss.GetManySessions(ctx, []string{"628111:0", "628111:5", "6281119:0", "628222:0"})
-	note("read sessions", err)
-	note("put sessions", ss.PutManySessions(ctx,
+	r.note("read sessions", err)
+	r.note("put sessions", ss.PutManySessions(ctx,
 		map[string][]byte{"628111:0": []byte("a"), "628111:5": []byte("b"), "6281119:0": []byte("c"), "628222:0": []byte("d")}))
 	many, err := ss.GetManySessions(ctx, []string{"628111:0", "628111:5", "1:1"})
-	note("sessions", len(many), string(many["628111:0"]), string(many["628111:5"]), many["1:1"] == nil, err)
-	note("put them back", ss.PutManySessions(ctx, map[string][]byte{"628111:0": []byte("a2"), "628111:5": []byte("b2")}),
+	r.note("sessions", len(many), string(many["628111:0"]), string(many["628111:5"]), many["1:1"] == nil, err)
+	r.note("put them back", ss.PutManySessions(ctx, map[string][]byte{"628111:0": []byte("a2"), "628111:5": []byte("b2")}),
 		ss.DeleteSession(ctx, "1:1"))
 	session("628111:0")
-	note("delete session", ss.DeleteSession(ctx, "628111:0"))
+	r.note("delete session", ss.DeleteSession(ctx, "628111:0"))
 	session("628111:0")
-	note("delete sessions", ss.DeleteAllSessions(ctx, "628111"))
+	r.note("delete sessions", ss.DeleteAllSessions(ctx, "628111"))
 	session("628111:5")
 	session("6281119:0")
 
-	note("sender key", d.SenderKeys.PutSenderKey(ctx, group.String(), "628222:0", []byte("k")))
-	note("identity of 628222", ids.PutIdentity(ctx, "628222:0", key1))
-	note("migrate", ss.MigratePNToLID(ctx, pn2, lid2), ss.MigratePNToLID(ctx, pn2, lid2), ss.MigratePNToLID(ctx, pn, lid))
+	r.note("sender key", r.d.SenderKeys.PutSenderKey(ctx, runGroup.String(), "628222:0", []byte("k")))
+	r.note("identity of 628222", r.d.Identities.PutIdentity(ctx, "628222:0", runKey1))
+	r.note("migrate", ss.MigratePNToLID(ctx, runPN2, runLID2), ss.MigratePNToLID(ctx, runPN2, runLID2),
+		ss.MigratePNToLID(ctx, runPN, runLID))
 	session("628222:0")
 	session("888_1:0")
-	trusted("888_1:0", key2)
+	r.trusted("888_1:0", runKey2)
 	for _, user := range []string{"628222:0", "888_1:0", "1:1"} {
-		value, err := d.SenderKeys.GetSenderKey(ctx, group.String(), user)
-		note("sender key of "+user, string(value), value == nil, err)
+		value, err := r.d.SenderKeys.GetSenderKey(ctx, runGroup.String(), user)
+		r.note("sender key of "+user, string(value), value == nil, err)
 	}
+}
 
-	pk := d.PreKeys
+func (r *storeRun) doPreKeys() {
+	ctx := r.ctx
+	pk := r.d.PreKeys
 	count := func() {
 		n, err := pk.UploadedPreKeyCount(ctx)
-		note("uploaded keys", n, err)
+		r.note("uploaded keys", n, err)
 	}
 	made, err := pk.GetOrGenPreKeys(ctx, 3)
-	note("keys", len(made), made[0].KeyID, made[2].KeyID, err)
+	r.note("keys", len(made), made[0].KeyID, made[2].KeyID, err)
 	more, err := pk.GetOrGenPreKeys(ctx, 5)
-	note("more keys", len(more), more[4].KeyID, *more[0].Priv == *made[0].Priv, err)
+	r.note("more keys", len(more), more[4].KeyID, *more[0].Priv == *made[0].Priv, err)
 	count()
-	note("mark", pk.MarkPreKeysAsUploaded(ctx, more[2].KeyID))
+	r.note("mark", pk.MarkPreKeysAsUploaded(ctx, more[2].KeyID))
 	count()
 	one, err := pk.GenOnePreKey(ctx)
-	note("one key", one.KeyID, err)
+	r.note("one key", one.KeyID, err)
 	count()
 	got, err := pk.GetPreKey(ctx, one.KeyID)
-	note("got key", got.KeyID, *got.Priv == *one.Priv, *got.Pub == *one.Pub, err)
-	note("remove key", pk.RemovePreKey(ctx, one.KeyID))
+	r.note("got key", got.KeyID, *got.Priv == *one.Priv, *got.Pub == *one.Pub, err)
+	r.note("remove key", pk.RemovePreKey(ctx, one.KeyID))
 	got, err = pk.GetPreKey(ctx, one.KeyID)
-	note("no key", got == nil, err)
+	r.note("no key", got == nil, err)
 	count()
+}
 
-	ak := d.AppStateKeys
+func (r *storeRun) doAppStateKeys() {
+	ctx := r.ctx
+	ak := r.d.AppStateKeys
 	latest := func() {
 		id, err := ak.GetLatestAppStateSyncKeyID(ctx)
-		note("latest", id, err)
+		r.note("latest", id, err)
 	}
 	latest()
 	put := func(id byte, data string, at int64) {
-		note("put key of settings", ak.PutAppStateSyncKey(ctx, []byte{id},
+		r.note("put key of settings", ak.PutAppStateSyncKey(ctx, []byte{id},
 			store.AppStateSyncKey{Data: []byte(data), Fingerprint: []byte("f"), Timestamp: at}))
 	}
 	put(1, "old", 10)
@@ -171,182 +208,204 @@ func doEverything(t *testing.T, d *store.Device, round int) (answers []string) {
 	latest()
 	for _, id := range []byte{1, 2, 3} {
 		k, err := ak.GetAppStateSyncKey(ctx, []byte{id})
-		note("key of settings", k == nil, err)
+		r.note("key of settings", k == nil, err)
 		if k != nil {
-			note("it", string(k.Data), string(k.Fingerprint), k.Timestamp)
+			r.note("it", string(k.Data), string(k.Fingerprint), k.Timestamp)
 		}
 	}
 	all, err := ak.GetAllAppStateSyncKeys(ctx)
-	note("all keys of settings", len(all), string(all[0].Data), err)
+	r.note("all keys of settings", len(all), string(all[0].Data), err)
+}
 
-	as := d.AppState
+func (r *storeRun) doAppState() {
+	ctx := r.ctx
+	as := r.d.AppState
 	version := func(name string) {
 		v, hash, err := as.GetAppStateVersion(ctx, name)
-		note("version of "+name, v, hash[0], err)
+		r.note("version of "+name, v, hash[0], err)
 	}
-	if round == 0 {
+	if r.round == 0 {
 		version("regular")
 	}
 	index, value := make([]byte, 32), make([]byte, 32)
 	index[0], value[0] = 1, 2
-	note("put version", as.PutAppStateVersion(ctx, "regular", uint64(4+round), [128]byte{9})) // its sums follow, as whatsmeow does it
-	note("put sums", as.PutAppStateMutationMACs(ctx, "regular", uint64(4+round),
+	r.note("put version", as.PutAppStateVersion(ctx, "regular", uint64(4+r.round), [128]byte{9})) // its sums follow, as whatsmeow does it
+	r.note("put sums", as.PutAppStateMutationMACs(ctx, "regular", uint64(4+r.round),
 		[]store.AppStateMutationMAC{{IndexMAC: index, ValueMAC: value}}))
 	version("regular")
 	newer := append([]byte{3}, value[1:]...)
-	note("put newer", as.PutAppStateMutationMACs(ctx, "regular", uint64(8+round),
+	r.note("put newer", as.PutAppStateMutationMACs(ctx, "regular", uint64(8+r.round),
 		[]store.AppStateMutationMAC{{IndexMAC: index, ValueMAC: newer}}), as.PutAppStateMutationMACs(ctx, "regular", 9, nil))
 	sum := func() {
 		mac, err := as.GetAppStateMutationMAC(ctx, "regular", index)
-		note("sum", mac, err)
+		r.note("sum", mac, err)
 	}
 	sum()
-	note("delete sums", as.DeleteAppStateMutationMACs(ctx, "regular", [][]byte{index}), as.DeleteAppStateMutationMACs(ctx, "regular", nil))
+	r.note("delete sums", as.DeleteAppStateMutationMACs(ctx, "regular", [][]byte{index}),
+		as.DeleteAppStateMutationMACs(ctx, "regular", nil))
 	sum()
-	note("sum for nothing", as.PutAppStateMutationMACs(ctx, "unknown", 1,
+	r.note("sum for nothing", as.PutAppStateMutationMACs(ctx, "unknown", 1,
 		[]store.AppStateMutationMAC{{IndexMAC: index, ValueMAC: value}}) != nil)
-	note("delete version", as.DeleteAppStateVersion(ctx, "regular"))
+	r.note("delete version", as.DeleteAppStateVersion(ctx, "regular"))
 	version("regular")
+}
 
-	cs := d.Contacts
+func (r *storeRun) doContacts() {
+	ctx := r.ctx
+	cs := r.d.Contacts
 	contact := func(jid types.JID) {
 		c, err := cs.GetContact(ctx, jid)
-		note("contact", jid, fmt.Sprintf("%+v", c), err)
+		r.note("contact", jid, fmt.Sprintf("%+v", c), err)
 	}
-	contact(pn2)
-	changed, before, err := cs.PutPushName(ctx, pn, fmt.Sprint("Ayu", round))
-	note("push name", changed, before, err)
-	changed, before, err = cs.PutPushName(ctx, pn, fmt.Sprint("Ayu", round))
-	note("push name again", changed, before, err)
-	changed, _, err = cs.PutBusinessName(ctx, pn, fmt.Sprint("Shop", round))
-	note("business name", changed, err)
-	note("name", cs.PutContactName(ctx, pn, "A", "Ayu A."))
-	contact(pn)
-	note("names", cs.PutAllContactNames(ctx, []store.ContactEntry{{JID: pn, FirstName: "B", FullName: "B B"},
-		{JID: lid, FirstName: "C", FullName: "C C"}}), cs.PutAllContactNames(ctx, nil))
-	note("redacted", cs.PutManyRedactedPhones(ctx, []store.RedactedPhoneEntry{{JID: lid, RedactedPhone: "+62***1"}}),
+	contact(runPN2)
+	changed, before, err := cs.PutPushName(ctx, runPN, fmt.Sprint("Ayu", r.round))
+	r.note("push name", changed, before, err)
+	changed, before, err = cs.PutPushName(ctx, runPN, fmt.Sprint("Ayu", r.round))
+	r.note("push name again", changed, before, err)
+	changed, _, err = cs.PutBusinessName(ctx, runPN, fmt.Sprint("Shop", r.round))
+	r.note("business name", changed, err)
+	r.note("name", cs.PutContactName(ctx, runPN, "A", "Ayu A."))
+	contact(runPN)
+	r.note("names", cs.PutAllContactNames(ctx, []store.ContactEntry{{JID: runPN, FirstName: "B", FullName: "B B"},
+		{JID: runLID, FirstName: "C", FullName: "C C"}}), cs.PutAllContactNames(ctx, nil))
+	r.note("redacted", cs.PutManyRedactedPhones(ctx, []store.RedactedPhoneEntry{{JID: runLID, RedactedPhone: "+62***1"}}),
 		cs.PutManyRedactedPhones(ctx, nil))
-	contact(pn)
-	contact(lid)
+	contact(runPN)
+	contact(runLID)
 	everybody, err := cs.GetAllContacts(ctx)
-	note("contacts", len(everybody), fmt.Sprintf("%+v %+v", everybody[pn], everybody[lid]), err)
+	r.note("contacts", len(everybody), fmt.Sprintf("%+v %+v", everybody[runPN], everybody[runLID]), err)
+}
 
-	ch := d.ChatSettings
+func (r *storeRun) doChatSettings() {
+	ctx := r.ctx
+	ch := r.d.ChatSettings
 	settings := func() {
-		c, err := ch.GetChatSettings(ctx, pn)
-		note("chat", c.Found, c.MutedUntil.Unix(), c.Pinned, c.Archived, err)
+		c, err := ch.GetChatSettings(ctx, runPN)
+		r.note("chat", c.Found, c.MutedUntil.Unix(), c.Pinned, c.Archived, err)
 	}
 	settings()
-	note("mute", ch.PutMutedUntil(ctx, pn, time.Unix(1000, 0)), ch.PutPinned(ctx, pn, true), ch.PutArchived(ctx, pn, true))
+	r.note("mute", ch.PutMutedUntil(ctx, runPN, time.Unix(1000, 0)), ch.PutPinned(ctx, runPN, true), ch.PutArchived(ctx, runPN, true))
 	settings()
-	note("mute for ever", ch.PutMutedUntil(ctx, pn, store.MutedForever), ch.PutPinned(ctx, pn, false))
+	r.note("mute for ever", ch.PutMutedUntil(ctx, runPN, store.MutedForever), ch.PutPinned(ctx, runPN, false))
 	settings()
-	note("unmute", ch.PutMutedUntil(ctx, pn, time.Time{}))
+	r.note("unmute", ch.PutMutedUntil(ctx, runPN, time.Time{}))
 	settings()
+}
 
-	lids := d.LIDs
+func (r *storeRun) doLIDs() {
+	ctx := r.ctx
+	lids := r.d.LIDs
 	pair := func(p, l types.JID) {
 		a, err1 := lids.GetLIDForPN(ctx, p)
 		b, err2 := lids.GetPNForLID(ctx, l)
-		note("addresses", a, err1, b, err2)
+		r.note("addresses", a, err1, b, err2)
 	}
-	pair(pn, lid)
-	note("put addresses", lids.PutLIDMapping(ctx, lid, pn), lids.PutLIDMapping(ctx, lid, pn), lids.PutLIDMapping(ctx, pn, lid) != nil)
-	pair(pn, lid)
-	withDevice := pn
-	withDevice.Device = 4
-	pair(withDevice, lid)
-	note("put more", lids.PutManyLIDMappings(ctx, []store.LIDMapping{{LID: lid2, PN: pn2}, {LID: lid2, PN: pn2}, {LID: group, PN: pn2},
-		{LID: lid, PN: pn}}), lids.PutManyLIDMappings(ctx, nil))
-	pair(pn2, lid2)
-	found, err := lids.GetManyLIDsForPNs(ctx, []types.JID{pn, pn2, withDevice, types.NewJID("1", types.DefaultUserServer), lid})
-	note("many", found[pn], found[pn2], found[withDevice], len(found), err)
-	_, err = lids.GetLIDForPN(ctx, lid)
-	note("not a number", err != nil)
-	_, err = lids.GetPNForLID(ctx, pn)
-	note("not a LID", err != nil)
-	lid3 := types.NewJID(fmt.Sprint("99", round), types.HiddenUserServer)
-	note("a new LID for a number", lids.PutLIDMapping(ctx, lid3, pn2))
-	pair(pn2, lid2)
-	pair(pn2, lid3)
-	note("and back", lids.PutLIDMapping(ctx, lid2, pn2))
-	pair(pn2, lid3)
+	pair(runPN, runLID)
+	r.note("put addresses", lids.PutLIDMapping(ctx, runLID, runPN), lids.PutLIDMapping(ctx, runLID, runPN),
+		lids.PutLIDMapping(ctx, runPN, runLID) != nil)
+	pair(runPN, runLID)
+	pair(runPNDevice4, runLID)
+	r.note("put more", lids.PutManyLIDMappings(ctx,
+		[]store.LIDMapping{{LID: runLID2, PN: runPN2}, {LID: runLID2, PN: runPN2}, {LID: runGroup, PN: runPN2},
+			{LID: runLID, PN: runPN}}), lids.PutManyLIDMappings(ctx, nil))
+	pair(runPN2, runLID2)
+	found, err := lids.GetManyLIDsForPNs(ctx, []types.JID{runPN, runPN2, runPNDevice4, types.NewJID("1", types.DefaultUserServer), runLID})
+	r.note("many", found[runPN], found[runPN2], found[runPNDevice4], len(found), err)
+	_, err = lids.GetLIDForPN(ctx, runLID)
+	r.note("not a number", err != nil)
+	_, err = lids.GetPNForLID(ctx, runPN)
+	r.note("not a LID", err != nil)
+	lid3 := types.NewJID(fmt.Sprint("99", r.round), types.HiddenUserServer)
+	r.note("a new LID for a number", lids.PutLIDMapping(ctx, lid3, runPN2))
+	pair(runPN2, runLID2)
+	pair(runPN2, lid3)
+	r.note("and back", lids.PutLIDMapping(ctx, runLID2, runPN2))
+	pair(runPN2, lid3)
+}
 
-	ms := d.MsgSecrets
+func (r *storeRun) doMsgSecrets() {
+	ctx := r.ctx
+	ms := r.d.MsgSecrets
 	secret := func(chat, sender types.JID, id string) {
 		s, by, err := ms.GetMessageSecret(ctx, chat, sender, id)
-		note("secret "+id, string(s), by, err)
+		r.note("secret "+id, string(s), by, err)
 	}
-	secret(pn, pn, "M0")
-	note("put secrets", ms.PutMessageSecret(ctx, lid, lid, "M1", []byte("one")), ms.PutMessageSecret(ctx, lid, lid, "M1", []byte("other")),
-		ms.PutMessageSecrets(ctx, []store.MessageSecretInsert{{Chat: group, Sender: withDevice, ID: "M2", Secret: []byte("two")}}),
+	secret(runPN, runPN, "M0")
+	r.note("put secrets", ms.PutMessageSecret(ctx, runLID, runLID, "M1", []byte("one")),
+		ms.PutMessageSecret(ctx, runLID, runLID, "M1", []byte("other")),
+		ms.PutMessageSecrets(ctx, []store.MessageSecretInsert{{Chat: runGroup, Sender: runPNDevice4, ID: "M2", Secret: []byte("two")}}),
 		ms.PutMessageSecrets(ctx, nil))
-	secret(lid, lid, "M1")
-	secret(pn, pn, "M1")
-	secret(withDevice, lid, "M1")
-	secret(pn2, pn, "M1")
-	secret(group, lid, "M2")
-	secret(group, pn2, "M2")
+	secret(runLID, runLID, "M1")
+	secret(runPN, runPN, "M1")
+	secret(runPNDevice4, runLID, "M1")
+	secret(runPN2, runPN, "M1")
+	secret(runGroup, runLID, "M2")
+	secret(runGroup, runPN2, "M2")
+}
 
-	pt := d.PrivacyTokens
+func (r *storeRun) doPrivacyTokens() {
+	ctx := r.ctx
+	pt := r.d.PrivacyTokens
 	token := func(user types.JID) {
 		k, err := pt.GetPrivacyToken(ctx, user)
 		if k == nil {
-			note("no token", user, err)
+			r.note("no token", user, err)
 			return
 		}
-		note("token", k.User, string(k.Token), k.Timestamp.Unix(), k.SenderTimestamp.IsZero(), k.SenderTimestamp.Unix(), err)
+		r.note("token", k.User, string(k.Token), k.Timestamp.Unix(), k.SenderTimestamp.IsZero(), k.SenderTimestamp.Unix(), err)
 	}
-	at := func(second int64) time.Time { return time.Unix(second+1000*int64(round), 0) }
-	token(lid2)
-	note("put tokens", pt.PutPrivacyTokens(ctx, store.PrivacyToken{User: lid, Token: []byte("t1"), Timestamp: at(100),
-		SenderTimestamp: at(90)}, store.PrivacyToken{User: pn2, Token: []byte("t2"), Timestamp: at(100)}))
-	token(lid)
-	token(pn)
-	token(lid2)
-	note("older token", pt.PutPrivacyTokens(ctx, store.PrivacyToken{User: lid, Token: []byte("t0"), Timestamp: at(50)}))
-	token(lid)
-	note("newer token", pt.PutPrivacyTokens(ctx, store.PrivacyToken{User: lid, Token: []byte("t3"), Timestamp: at(150)}))
-	token(lid)
-	note("token by number", pt.PutPrivacyTokens(ctx, store.PrivacyToken{User: pn, Token: []byte("t4"), Timestamp: at(200)}))
-	token(lid)
-	deleted, err := pt.DeleteExpiredPrivacyTokens(ctx, at(150))
-	note("expired", deleted, err)
-	token(pn2)
-	token(lid)
+	token(runLID2)
+	r.note("put tokens", pt.PutPrivacyTokens(ctx, store.PrivacyToken{User: runLID, Token: []byte("t1"), Timestamp: r.at(100),
+		SenderTimestamp: r.at(90)}, store.PrivacyToken{User: runPN2, Token: []byte("t2"), Timestamp: r.at(100)}))
+	token(runLID)
+	token(runPN)
+	token(runLID2)
+	r.note("older token", pt.PutPrivacyTokens(ctx, store.PrivacyToken{User: runLID, Token: []byte("t0"), Timestamp: r.at(50)}))
+	token(runLID)
+	r.note("newer token", pt.PutPrivacyTokens(ctx, store.PrivacyToken{User: runLID, Token: []byte("t3"), Timestamp: r.at(150)}))
+	token(runLID)
+	r.note("token by number", pt.PutPrivacyTokens(ctx, store.PrivacyToken{User: runPN, Token: []byte("t4"), Timestamp: r.at(200)}))
+	token(runLID)
+	deleted, err := pt.DeleteExpiredPrivacyTokens(ctx, r.at(150))
+	r.note("expired", deleted, err)
+	token(runPN2)
+	token(runLID)
 
 	salt := func() {
-		s, err := d.NCTSalt.GetNCTSalt(ctx)
-		note("salt", s, s == nil, err)
+		s, err := r.d.NCTSalt.GetNCTSalt(ctx)
+		r.note("salt", s, s == nil, err)
 	}
 	salt()
-	note("put salt", d.NCTSalt.PutNCTSalt(ctx, []byte("s")), d.NCTSalt.PutNCTSalt(ctx, []byte("s2")))
+	r.note("put salt", r.d.NCTSalt.PutNCTSalt(ctx, []byte("s")), r.d.NCTSalt.PutNCTSalt(ctx, []byte("s2")))
 	salt()
-	note("delete salt", d.NCTSalt.DeleteNCTSalt(ctx))
+	r.note("delete salt", r.d.NCTSalt.DeleteNCTSalt(ctx))
 	salt()
+}
 
-	eb := d.EventBuffer
+func (r *storeRun) doEventBuffer() {
+	ctx := r.ctx
+	eb := r.d.EventBuffer
 	event := func(hash [32]byte) {
 		e, err := eb.GetBufferedEvent(ctx, hash)
 		if e == nil {
-			note("no event", err)
+			r.note("no event", err)
 			return
 		}
-		note("event", string(e.Plaintext), e.ServerTime.Unix(), time.Since(e.InsertTime) < time.Hour, err)
+		r.note("event", string(e.Plaintext), e.ServerTime.Unix(), time.Since(e.InsertTime) < time.Hour, err)
 	}
-	hash := [32]byte{byte(round)}
+	hash := [32]byte{byte(r.round)}
 	event(hash)
-	note("unit", eb.DoDecryptionTxn(ctx, func(ctx context.Context) error { return eb.PutBufferedEvent(ctx, hash, []byte("text"), at(5)) }))
+	r.note("unit", eb.DoDecryptionTxn(ctx,
+		func(ctx context.Context) error { return eb.PutBufferedEvent(ctx, hash, []byte("text"), r.at(5)) }))
 	event(hash)
-	note("failed unit", eb.DoDecryptionTxn(ctx, func(ctx context.Context) error {
-		must(t, eb.PutBufferedEvent(ctx, [32]byte{200}, []byte("text"), at(5)))
-		must(t, d.Identities.PutIdentity(ctx, "3:3", key1))
-		ok, err := d.Identities.IsTrustedIdentity(ctx, "3:3", key2)
-		note("inside a unit", ok, err)
+	r.note("failed unit", eb.DoDecryptionTxn(ctx, func(ctx context.Context) error {
+		must(r.t, eb.PutBufferedEvent(ctx, [32]byte{200}, []byte("text"), r.at(5)))
+		must(r.t, r.d.Identities.PutIdentity(ctx, "3:3", runKey1))
+		ok, err := r.d.Identities.IsTrustedIdentity(ctx, "3:3", runKey2)
+		r.note("inside a unit", ok, err)
 		return fmt.Errorf("no")
 	}))
-	trusted("3:3", key2)
-	note("old ones", eb.DeleteOldBufferedHashes(ctx))
+	r.trusted("3:3", runKey2)
+	r.note("old ones", eb.DeleteOldBufferedHashes(ctx))
 	event(hash)
-	return answers
 }

@@ -31,7 +31,7 @@ func (d *device) PutMessageSecrets(ctx context.Context, inserts []store.MessageS
 	if len(inserts) == 0 {
 		return nil
 	}
-	return d.write(ctx, "keep the secret of a message", func(tx *sqldb.Tx) error {
+	return d.write(ctx, "store the secret of a message", func(tx *sqldb.Tx) error {
 		today := dayOf(time.Now())
 		for _, m := range inserts {
 			_, err := tx.Exec(`INSERT INTO message_secrets (device, id, chat, sender, secret, day) VALUES ($1, $2, $3, $4, $5, $6)
@@ -48,7 +48,7 @@ func (d *device) PutMessageSecrets(ctx context.Context, inserts []store.MessageS
 // purgeSecrets deletes old secrets in batches, so that other writers do not wait long.
 func (s *Store) purgeSecrets(ctx context.Context, before int64) error {
 	for removed := int64(pruneBatch); removed == pruneBatch; {
-		err := s.write(ctx, "forget the secrets of messages", func(tx *sqldb.Tx) error {
+		err := s.write(ctx, "purge the secrets of messages", func(tx *sqldb.Tx) error {
 			var err error
 			removed, err = tx.Exec(`DELETE FROM message_secrets WHERE (device, id, chat, sender) IN
 				(SELECT device, id, chat, sender FROM message_secrets WHERE day < $1 LIMIT $2)`, before, int64(pruneBatch))
@@ -114,7 +114,7 @@ func unpackToken(user types.JID, value []byte) (*store.PrivacyToken, error) {
 // PutPrivacyTokens stores tokens of contacts. An older one does not replace a newer one, and the sender time is
 // preserved.
 func (d *device) PutPrivacyTokens(ctx context.Context, tokens ...store.PrivacyToken) error {
-	return d.s.write(ctx, "keep a token", func(tx *sqldb.Tx) error {
+	return d.s.write(ctx, "store a token", func(tx *sqldb.Tx) error {
 		var changes []change
 		for _, t := range tokens {
 			of := key{d.id, tokenKind, t.User.ToNonAD().String()}

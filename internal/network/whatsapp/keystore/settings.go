@@ -15,7 +15,7 @@ import (
 
 // PutAppStateSyncKey does not replace a newer key.
 func (d *device) PutAppStateSyncKey(ctx context.Context, id []byte, k store.AppStateSyncKey) error {
-	return d.exec(ctx, "keep a key of settings", `INSERT INTO setting_keys (device, id, data, fingerprint, at) VALUES ($1, $2, $3, $4, $5)
+	return d.exec(ctx, "store a key of settings", `INSERT INTO setting_keys (device, id, data, fingerprint, at) VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (device, id) DO UPDATE SET data = excluded.data, fingerprint = excluded.fingerprint, at = excluded.at
 		WHERE excluded.at > setting_keys.at`, d.id, id, nonNil(k.Data), nonNil(k.Fingerprint), k.Timestamp)
 }
@@ -113,13 +113,13 @@ func (d *device) GetAppStateVersion(ctx context.Context, name string) (version u
 }
 
 func (d *device) DeleteAppStateVersion(ctx context.Context, name string) error {
-	return d.exec(ctx, "forget settings", `DELETE FROM setting_versions WHERE device = $1 AND name = $2`, d.id, name)
+	return d.exec(ctx, "delete settings", `DELETE FROM setting_versions WHERE device = $1 AND name = $2`, d.id, name)
 }
 
 // PutAppStateMutationMACs stores MACs and their version.
 func (d *device) PutAppStateMutationMACs(ctx context.Context, name string, version uint64, sums []store.AppStateMutationMAC) error {
 	hash, isNew := d.popVersion(settingVersion{name, version})
-	return d.write(ctx, "keep sums of settings", func(tx *sqldb.Tx) error {
+	return d.write(ctx, "store sums of settings", func(tx *sqldb.Tx) error {
 		if isNew {
 			_, err := tx.Exec(`INSERT INTO setting_versions (device, name, version, hash) VALUES ($1, $2, $3, $4)
 				ON CONFLICT (device, name) DO UPDATE SET version = excluded.version, hash = excluded.hash`,
@@ -140,7 +140,7 @@ func (d *device) PutAppStateMutationMACs(ctx context.Context, name string, versi
 }
 
 func (d *device) DeleteAppStateMutationMACs(ctx context.Context, name string, indexes [][]byte) error {
-	return d.write(ctx, "forget sums of settings", func(tx *sqldb.Tx) error {
+	return d.write(ctx, "delete sums of settings", func(tx *sqldb.Tx) error {
 		for _, index := range indexes {
 			if _, err := tx.Exec(`DELETE FROM setting_sums WHERE device = $1 AND name = $2 AND index_mac = $3`, d.id, name,
 				index); err != nil {

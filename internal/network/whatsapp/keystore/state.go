@@ -81,7 +81,7 @@ func (d *device) put(ctx context.Context, changes ...change) error {
 		dtx.put(changes)
 		return nil
 	}
-	return d.s.write(ctx, "keep a state", func(tx *sqldb.Tx) error { return d.s.apply(tx, changes) })
+	return d.s.write(ctx, "store a state", func(tx *sqldb.Tx) error { return d.s.apply(tx, changes) })
 }
 
 // apply changes states within a transaction, and in memory when it is committed.

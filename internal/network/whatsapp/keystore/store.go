@@ -126,20 +126,20 @@ func (s *Store) PutChannel(ctx context.Context, code parley.ChannelCode, c Chann
 	if !c.JID.IsEmpty() {
 		jid = c.JID.String()
 	}
-	return s.exec(ctx, fmt.Sprintf("keep channel %s", code), `INSERT INTO channels (code, jid, status, reason) VALUES ($1, $2, $3, $4)
+	return s.exec(ctx, fmt.Sprintf("store channel %s", code), `INSERT INTO channels (code, jid, status, reason) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (code) DO UPDATE SET jid = excluded.jid, status = excluded.status, reason = excluded.reason`,
 		string(code), jid, string(c.Status), c.Reason)
 }
 
 // DeleteChannel removes the row of a channel, but not its device.
 func (s *Store) DeleteChannel(ctx context.Context, code parley.ChannelCode) error {
-	return s.exec(ctx, fmt.Sprintf("forget channel %s", code), `DELETE FROM channels WHERE code = $1`, string(code))
+	return s.exec(ctx, fmt.Sprintf("delete channel %s", code), `DELETE FROM channels WHERE code = $1`, string(code))
 }
 
 // DeleteSessions removes all Signal sessions, but not the identities. After a restore, the stored keys were already
 // used.
 func (s *Store) DeleteSessions(ctx context.Context) error {
-	err := s.exec(ctx, "forget sessions", `DELETE FROM states WHERE kind IN ($1, $2)`, int64(sessionKind), int64(senderKeyKind))
+	err := s.exec(ctx, "delete sessions", `DELETE FROM states WHERE kind IN ($1, $2)`, int64(sessionKind), int64(senderKeyKind))
 	s.cache.removeMatching(func(k key) bool { return k.kind == sessionKind || k.kind == senderKeyKind })
 	return err
 }

@@ -214,10 +214,5 @@ func (p *Phone) Type(to *Phone, state types.ChatPresence) {
 
 // ClientOnline waits until a client of this account has said that it is available.
 func (p *Phone) ClientOnline(ctx context.Context) error {
-	_, err := await(ctx, &p.server.changed, func() (struct{}, bool) {
-		p.server.mu.Lock()
-		defer p.server.mu.Unlock()
-		return struct{}{}, p.account.online
-	})
-	return err
+	return p.server.await(ctx, func() bool { return p.account.online })
 }

@@ -128,12 +128,7 @@ func (s *Server) ClearFaults() {
 
 // AwaitFaults waits until every injected fault has happened.
 func (s *Server) AwaitFaults(ctx context.Context) error {
-	_, err := await(ctx, &s.changed, func() (struct{}, bool) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return struct{}{}, len(s.faults) == 0
-	})
-	return err
+	return s.await(ctx, func() bool { return len(s.faults) == 0 })
 }
 
 func (s *Server) takeFault(place faultTarget, from, to *account, namespace string) *Fault {

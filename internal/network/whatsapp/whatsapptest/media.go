@@ -93,12 +93,7 @@ func (s *Server) HoldDownloads(hold bool) {
 
 // AwaitHeld waits until that many downloads are held.
 func (s *Server) AwaitHeld(ctx context.Context, downloads int) error {
-	_, err := await(ctx, &s.changed, func() (struct{}, bool) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return struct{}{}, s.held == downloads
-	})
-	return err
+	return s.await(ctx, func() bool { return s.held == downloads })
 }
 
 // holdDownload waits while downloads are held. It returns false if the client gave up.

@@ -210,35 +210,17 @@ func deviceMessage(signed *waAdv.ADVSignedDeviceIdentity, identity []byte) []byt
 
 // Online waits until the linked client is connected and receives stanzas.
 func (l *Link) Online(ctx context.Context) error {
-	s := l.phone.server
-	_, err := await(ctx, &s.changed, func() (struct{}, bool) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return struct{}{}, l.device.active
-	})
-	return err
+	return l.phone.server.await(ctx, func() bool { return l.device.active })
 }
 
 // Offline waits until the linked client has no connection.
 func (l *Link) Offline(ctx context.Context) error {
-	s := l.phone.server
-	_, err := await(ctx, &s.changed, func() (struct{}, bool) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return struct{}{}, l.device.conn == nil
-	})
-	return err
+	return l.phone.server.await(ctx, func() bool { return l.device.conn == nil })
 }
 
 // Idle waits until the client has acknowledged all stanzas.
 func (l *Link) Idle(ctx context.Context) error {
-	s := l.phone.server
-	_, err := await(ctx, &s.changed, func() (struct{}, bool) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return struct{}{}, len(l.device.queue) == 0
-	})
-	return err
+	return l.phone.server.await(ctx, func() bool { return len(l.device.queue) == 0 })
 }
 
 const (

@@ -378,3 +378,13 @@ func await[V any](ctx context.Context, b *notifier, look func() (V, bool)) (V, e
 		}
 	}
 }
+
+// await waits for a condition, which is evaluated with the lock held.
+func (s *Server) await(ctx context.Context, isMet func() bool) error {
+	_, err := await(ctx, &s.changed, func() (struct{}, bool) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return struct{}{}, isMet()
+	})
+	return err
+}

@@ -65,7 +65,7 @@ func (p *Phone) change(ctx context.Context, patch appstate.PatchInfo, tell bool)
 	err = s.addPatch(p.main.device, col, raw, tell)
 	s.mu.Unlock()
 	if err != nil {
-		return fmt.Errorf("keep a change of settings: %w", err)
+		return fmt.Errorf("store a change of settings: %w", err)
 	}
 	return p.catchUp(ctx, string(patch.Type))
 }
