@@ -181,7 +181,7 @@ func (s *server) sendPicked(ctx context.Context, r *request, kind string, file f
 	if kind == "voice" {
 		return s.sendRecorded(ctx, r, data, name, replyTo)
 	}
-	m, err := s.Media.Keep(data, name)
+	m, err := s.Media.Store(data, name)
 	if err != nil {
 		return envelope[acted]{}, err
 	}

@@ -184,7 +184,7 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-func TestSlowReaderIsCutOffAndComesBack(t *testing.T) {
+func TestSlowReaderIsCutOffAndResumes(t *testing.T) {
 	const few = 4
 	e := start(t, func(c *Config) { c.Buffer = few })
 	slow := e.feed.Subscribe(0, parley.EventFilter{})
@@ -240,8 +240,8 @@ func TestCloseEndsReaders(t *testing.T) {
 	}
 }
 
-// TestNobodyReadsForNobody makes sure that the log is not read while nobody follows it.
-func TestNobodyReadsForNobody(t *testing.T) {
+// TestNoReadsWithoutSubscribers makes sure that the log is not read while nobody follows it.
+func TestNoReadsWithoutSubscribers(t *testing.T) {
 	e := start(t)
 	r := e.feed.Subscribe(0, parley.EventFilter{})
 	e.add("main", 1)
@@ -260,8 +260,8 @@ func TestNobodyReadsForNobody(t *testing.T) {
 	e.expect(again, 0, e.n)
 }
 
-// TestPlaceThatWasRemoved has a reader come back to a place whose followers are all gone.
-func TestPlaceThatWasRemoved(t *testing.T) {
+// TestPurgedCursor has a reader come back to a place whose followers are all gone.
+func TestPurgedCursor(t *testing.T) {
 	e := start(t)
 	e.add("main", 10)
 	first := e.feed.Subscribe(0, parley.EventFilter{})

@@ -28,7 +28,7 @@ func TestOrphansAreRemoved(t *testing.T) {
 		}
 		named := parley.MediaOf(page[0].Content).Key
 		keep := func() string {
-			m, err := b.media.Keep([]byte("hello"), "a.txt")
+			m, err := b.media.Store([]byte("hello"), "a.txt")
 			if err != nil {
 				t.Fatal(err)
 			}

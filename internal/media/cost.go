@@ -134,7 +134,7 @@ func jpegCost(r io.Reader) (cost, error) {
 		if err != nil {
 			return cost{}, err
 		}
-		f.take(marker, segment)
+		f.readSegment(marker, segment)
 	}
 	return cost{f.memory(), f.scans, int64(f.scans) * f.samples()}, nil
 }
@@ -172,10 +172,10 @@ func nextMarker(in *bufio.Reader) (byte, error) {
 	}
 }
 
-func (f *jpegFile) take(marker byte, segment []byte) {
+func (f *jpegFile) readSegment(marker byte, segment []byte) {
 	switch marker {
 	case jpegBaseline, jpegExtended, jpegProgressive:
-		f.takeFrame(marker, segment)
+		f.readFrame(marker, segment)
 	case jpegScan:
 		f.scans++
 	case jpegAdobe:
@@ -184,8 +184,8 @@ func (f *jpegFile) take(marker byte, segment []byte) {
 	}
 }
 
-// takeFrame reads the header of a frame. The decoder accepts only one.
-func (f *jpegFile) takeFrame(marker byte, frame []byte) {
+// readFrame reads the header of a frame. The decoder accepts only one.
+func (f *jpegFile) readFrame(marker byte, frame []byte) {
 	const fixed, each, most = 6, 3, 4
 	if f.components != nil || len(frame) < fixed || int(frame[5]) > most || len(frame) != fixed+each*int(frame[5]) {
 		return

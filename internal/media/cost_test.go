@@ -58,11 +58,11 @@ func TestHostilePictures(t *testing.T) {
 }
 
 // TestHostilePicturesAreKept: what came in is kept, however it was made.
-func TestHostilePicturesAreKept(t *testing.T) {
+func TestHostilePicturesAreStored(t *testing.T) {
 	l := open(t)
 	for name, data := range hostile(t) {
 		took := allocated(func() {
-			m, err := l.Keep(data, name[1:])
+			m, err := l.Store(data, name[1:])
 			if err != nil || m.Size != int64(len(data)) || m.Key == "" || m.Thumbnail != nil {
 				t.Errorf("%s: %+v, %v", name, m, err)
 			}
@@ -292,7 +292,7 @@ func TestTooBusy(t *testing.T) {
 }
 
 // TestStrangersTakeNoPlace: what came in is described while others have all places, and by its header alone.
-func TestStrangersTakeNoPlace(t *testing.T) {
+func TestStrangersUseNoSlot(t *testing.T) {
 	l := open(t)
 	for range cap(l.decoding) {
 		l.decoding <- struct{}{}
@@ -304,7 +304,7 @@ func TestStrangersTakeNoPlace(t *testing.T) {
 		"a.png": pngOf(t, halves(30, 20)), "a.jpg": jpegOf(t, halves(30, 20)),
 		"a.webp": ffmpeg(t, "a.webp", "-f", "lavfi", "-i", "testsrc=size=30x20", "-frames:v", "1"),
 	} {
-		m, err := l.Keep(data, name)
+		m, err := l.Store(data, name)
 		if err != nil || m.Key == "" || m.Width != 30 || m.Height != 20 || m.Thumbnail != nil {
 			t.Errorf("%s: %+v, %v", name, m, err)
 		}

@@ -76,7 +76,7 @@ func (d *draft) discard() {
 	}
 }
 
-func (l *Library) store(d *draft) (key string, err error) {
+func (l *Library) persistNew(d *draft) (key string, err error) {
 	key = NewKey()
 	return key, l.persist(d, key)
 }

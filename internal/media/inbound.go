@@ -85,8 +85,8 @@ func (l *Library) Receive(claimed parley.Media, fill func(*os.File) error) (parl
 	return m, nil
 }
 
-// Keep stores a file that was picked in a simulated phone.
-func (l *Library) Keep(data []byte, filename string) (parley.Media, error) {
+// Store stores a file that was picked in a simulated phone.
+func (l *Library) Store(data []byte, filename string) (parley.Media, error) {
 	return l.Receive(Claimed(parley.Media{Filename: filename}), func(f *os.File) error {
 		if _, err := f.Write(data); err != nil {
 			return fmt.Errorf("write media file: %w", err)

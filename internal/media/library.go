@@ -204,7 +204,7 @@ func (l *Library) finish(f *fetched, src Source, kind string) (parley.Media, err
 	m := f.media
 	m.MIME = kind
 	m.Filename = nameOf(src.Filename, f.resp, kind)
-	key, err := l.store(f.draft)
+	key, err := l.persistNew(f.draft)
 	if err != nil {
 		return parley.Media{}, err
 	}

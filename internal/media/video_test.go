@@ -23,7 +23,7 @@ func header(length int, numbers map[int]uint32) []byte {
 	return b
 }
 
-func TestFilmsAreDescribed(t *testing.T) {
+func TestVideosAreDescribed(t *testing.T) {
 	real := func(name string, args ...string) []byte {
 		return ffmpeg(t, name, append([]string{"-f", "lavfi", "-i", "testsrc=size=96x64:rate=5:duration=2"}, args...)...)
 	}

@@ -147,7 +147,7 @@ func TestForbidKeepsOurListenersOutOfReach(t *testing.T) {
 	}
 }
 
-func TestControlTakesTCPOnly(t *testing.T) {
+func TestControlAcceptsTCPOnly(t *testing.T) {
 	for network, want := range map[string]bool{"tcp4": true, "tcp6": true, "udp4": false, "unix": false, "ip4": false} {
 		if err := (Policy{}).control(network, "8.8.8.8:80", nil); (err == nil) != want {
 			t.Errorf("%s: %v", network, err)

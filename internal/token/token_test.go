@@ -236,7 +236,7 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 }
 
-func TestLastUsedIsKeptToTheMinute(t *testing.T) {
+func TestLastUsedIsStoredToTheMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, db := newAuthority(t)
 		raw := issue(t, a, parley.Token{Kind: parley.GlobalToken})

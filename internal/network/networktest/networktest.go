@@ -25,8 +25,8 @@ type Harness struct {
 	// phone. At least 0 and 1 are contacts of the channel.
 	Phone  func(t *testing.T, number int) Phone
 	Absent parley.ContactID
-	// Keep stores a file where the driver looks for media and returns its description.
-	Keep func(t *testing.T, data []byte, m parley.Media) parley.Media
+	// StoreMedia stores a file where the driver looks for media and returns its description.
+	StoreMedia func(t *testing.T, data []byte, m parley.Media) parley.Media
 	// Pair does what an owner does to pair the channel again.
 	Pair func(t *testing.T, s network.Session)
 	// SilentBlocks says that the network hides who blocks the channel: messages to them are confirmed and never arrive.

@@ -17,7 +17,7 @@ import (
 func testReceipts(t *testing.T, h Harness) {
 	s, in := start(t, h)
 	phone := h.Phone(t, 0)
-	voice := h.Keep(t, []byte("OggS and so on"), parley.Media{MIME: "audio/ogg; codecs=opus", Seconds: 3})
+	voice := h.StoreMedia(t, []byte("OggS and so on"), parley.Media{MIME: "audio/ogg; codecs=opus", Seconds: 3})
 	text := outgoing(phone.Contact(), parley.Text{Body: "hi"})
 	note := outgoing(phone.Contact(), parley.Voice{Media: voice})
 	send(t, s, text, note)

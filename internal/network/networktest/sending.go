@@ -18,10 +18,10 @@ import (
 func testKinds(t *testing.T, h Harness) {
 	s, _ := start(t, h)
 	phone := h.Phone(t, 0)
-	picture := h.Keep(t, tinyPNG(t), parley.Media{MIME: "image/png", Filename: "a.png", Width: 2, Height: 3})
-	voice := h.Keep(t, []byte("OggS and so on"), parley.Media{MIME: "audio/ogg; codecs=opus", Seconds: 3, Waveform: make([]byte, 64)})
-	film := h.Keep(t, []byte("ftyp and so on"), parley.Media{MIME: "video/mp4", Filename: "a.mp4", Seconds: 2})
-	paper := h.Keep(t, []byte("%PDF-1.7 and so on"), parley.Media{MIME: "application/pdf", Filename: "a report.pdf"})
+	picture := h.StoreMedia(t, tinyPNG(t), parley.Media{MIME: "image/png", Filename: "a.png", Width: 2, Height: 3})
+	voice := h.StoreMedia(t, []byte("OggS and so on"), parley.Media{MIME: "audio/ogg; codecs=opus", Seconds: 3, Waveform: make([]byte, 64)})
+	film := h.StoreMedia(t, []byte("ftyp and so on"), parley.Media{MIME: "video/mp4", Filename: "a.mp4", Seconds: 2})
+	paper := h.StoreMedia(t, []byte("%PDF-1.7 and so on"), parley.Media{MIME: "application/pdf", Filename: "a report.pdf"})
 	var sent []*parley.Message
 	for _, content := range []parley.Content{
 		parley.Text{Body: "Halo dari parley 👋\nنص\u202e & <b>*tebal*</b>"},

@@ -22,7 +22,7 @@ func TestContract(t *testing.T) {
 				return testPhone{network: n, channel: "test", number: firstPhones[number].Number}
 			},
 			Absent: "99912345670@c.us",
-			Keep: func(t *testing.T, data []byte, m parley.Media) parley.Media {
+			StoreMedia: func(t *testing.T, data []byte, m parley.Media) parley.Media {
 				sum := sha256.Sum256(data)
 				m.Size, m.SHA256 = int64(len(data)), sum[:]
 				return m

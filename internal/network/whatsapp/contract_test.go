@@ -38,7 +38,7 @@ func TestContract(t *testing.T) {
 			Channel:      parley.Channel{Code: code, Name: "Test", Network: parley.WhatsApp},
 			Phone:        func(_ *testing.T, number int) networktest.Phone { return phones[number] },
 			Absent:       parley.ContactOf(absentNumber),
-			Keep:         w.keepFile,
+			StoreMedia:   w.keepFile,
 			Pair:         d.pair,
 			SilentBlocks: true,
 			Disconnect:   func(*testing.T, network.Session) { w.link.End(whatsapptest.Cut) },

@@ -131,16 +131,16 @@ func (s *Server) AwaitFaults(ctx context.Context) error {
 	return s.await(ctx, func() bool { return len(s.faults) == 0 })
 }
 
-func (s *Server) takeFault(place faultTarget, from, to *account, namespace string) *Fault {
+func (s *Server) nextFault(target faultTarget, from, to *account, namespace string) *Fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.takeFaultLocked(place, from, to, namespace)
+	return s.nextFaultLocked(target, from, to, namespace)
 }
 
-// takeFaultLocked finds the first fault that matches and counts it. The caller holds the lock.
-func (s *Server) takeFaultLocked(place faultTarget, from, to *account, namespace string) *Fault {
+// nextFaultLocked finds the first fault that matches and counts it. The caller holds the lock.
+func (s *Server) nextFaultLocked(target faultTarget, from, to *account, namespace string) *Fault {
 	for i, f := range s.faults {
-		if f.target != place || f.namespace != namespace ||
+		if f.target != target || f.namespace != namespace ||
 			(f.from != nil && f.from.account != from) || (f.to != nil && f.to.account != to) {
 			continue
 		}

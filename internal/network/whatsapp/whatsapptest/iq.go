@@ -7,7 +7,7 @@ import (
 // handleIQ handles a request of a linked client. An unknown request is a violation. It gets an error at once: without a
 // response the client would hang for more than a minute.
 func (s *Server) handleIQ(c *conn, d *device, q *node) {
-	f := s.takeFault(faultIQ, d.owner, nil, str(q, "xmlns"))
+	f := s.nextFault(faultIQ, d.owner, nil, str(q, "xmlns"))
 	switch {
 	case f.is(failIQ):
 		s.replyError(c, q, f.code, iqErrorText[f.code])

@@ -68,7 +68,7 @@ func (s *Server) bundles(asked *node) node {
 // bundle lists the keys of a device and uses one of them up.
 func (s *Server) bundle(d *device) []node {
 	out := []node{leaf("registration", be32(d.public().registration))}
-	out = append(out, d.keyNodes(d.takeOneTime())...)
+	out = append(out, d.keyNodes(d.useOneTimeKey())...)
 	if len(d.adv) > 0 {
 		out = append(out, leaf("device-identity", d.adv))
 	}
@@ -97,8 +97,8 @@ func (d *device) public() publicKeys {
 	return d.keys
 }
 
-// takeOneTime uses up a one-time key. A simulated device creates them on demand.
-func (d *device) takeOneTime() (publicKey, bool) {
+// useOneTimeKey uses up a one-time key. A simulated device creates them on demand.
+func (d *device) useOneTimeKey() (publicKey, bool) {
 	if d.sim != nil {
 		return d.sim.store.newPreKey(), true
 	}

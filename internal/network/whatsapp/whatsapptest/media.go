@@ -29,7 +29,7 @@ const (
 
 // serveUpload stores a ciphertext under its hash.
 func (s *Server) serveUpload(w http.ResponseWriter, r *http.Request) {
-	if f := s.takeFault(faultUpload, nil, nil, ""); f != nil {
+	if f := s.nextFault(faultUpload, nil, nil, ""); f != nil {
 		http.Error(w, http.StatusText(f.code), f.code)
 		return
 	}
@@ -61,7 +61,7 @@ func (s *Server) store(kind, token string, body []byte) string {
 }
 
 func (s *Server) serveDownload(w http.ResponseWriter, r *http.Request) {
-	if f := s.takeFault(faultDownload, nil, nil, ""); f != nil {
+	if f := s.nextFault(faultDownload, nil, nil, ""); f != nil {
 		http.Error(w, http.StatusText(f.code), f.code)
 		return
 	}

@@ -29,7 +29,7 @@ func (s *Server) handleMessage(c *conn, d *device, m *node) {
 	s.mu.Unlock()
 	var f *Fault
 	if str(m, "category") != "peer" { // faults are for messages to contacts
-		f = s.takeFault(faultMessage, d.owner, recipient, "")
+		f = s.nextFault(faultMessage, d.owner, recipient, "")
 	}
 	if f.is(dropBefore) {
 		c.cancel()

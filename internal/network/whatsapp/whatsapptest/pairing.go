@@ -112,7 +112,7 @@ func (p *Phone) link(ctx context.Context, g *registration, identity, secret []by
 	if err != nil {
 		return nil, fmt.Errorf("encode device identity: %w", err)
 	}
-	if p.takeBadSignature() {
+	if p.popBadSignature() {
 		secret = make([]byte, len(secret))
 	}
 	mac := hmac.New(sha256.New, secret)

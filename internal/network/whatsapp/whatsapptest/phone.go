@@ -257,7 +257,7 @@ func (p *Phone) RefuseNextPairing() {
 	p.badSign = true
 }
 
-func (p *Phone) takeBadSignature() bool {
+func (p *Phone) popBadSignature() bool {
 	p.view.Lock()
 	defer p.view.Unlock()
 	bad := p.badSign

@@ -127,7 +127,7 @@ func (p *Phone) requestRetry(m *simDevice, q *queued, enc *node, err error) {
 		return
 	}
 	p.server.mu.Lock()
-	one, ok := m.device.takeOneTime()
+	one, ok := m.device.useOneTimeKey()
 	keys := m.device.keyNodes(one, ok)
 	registration := m.store.registration
 	if len(m.device.adv) > 0 {
@@ -180,7 +180,7 @@ func (s *Server) handleReceipt(c *conn, d *device, r *node) {
 	if p := jid(r, "participant"); !p.IsEmpty() {
 		a["participant"] = p
 	}
-	if f := s.takeFaultLocked(faultReceipt, d.owner, s.find(to), ""); f.is(loseReceipt) {
+	if f := s.nextFaultLocked(faultReceipt, d.owner, s.find(to), ""); f.is(loseReceipt) {
 		return // as if the socket had lost it
 	}
 	c.send(n("ack", a), s.delay())

@@ -226,7 +226,7 @@ func (m *simDevice) startSession(ctx context.Context, builder *session.Builder, 
 	s := m.phone.server
 	s.mu.Lock()
 	k := to.public()
-	one, ok := to.takeOneTime()
+	one, ok := to.useOneTimeKey()
 	s.mu.Unlock()
 	if k.signed.id == 0 {
 		return errNoKeys
