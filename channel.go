@@ -43,7 +43,7 @@ type Channel struct {
 // Begin sets the fields of a new channel. It is enabled, and its name is its code unless it has one.
 func (c *Channel) Begin(now time.Time) {
 	c.Enabled, c.CreatedAt = true, now
-	c.State = ChannelState{Status: Starting, Since: now}
+	c.State = ChannelState{Status: ChannelStarting, Since: now}
 	if c.Name == "" {
 		c.Name = string(c.Code)
 	}
@@ -52,8 +52,8 @@ func (c *Channel) Begin(now time.Time) {
 // Offline returns the channel as it is while no server runs. Its stored state is from an earlier time; only LOGGED_OUT
 // and FAILED still hold.
 func (c Channel) Offline() Channel {
-	if c.Runs() && c.State.Status != LoggedOut && c.State.Status != Failed {
-		c.State = ChannelState{Status: Stopped, Reason: ServerStopped, WorkingAt: c.State.WorkingAt}
+	if c.Runs() && c.State.Status != ChannelLoggedOut && c.State.Status != ChannelFailed {
+		c.State = ChannelState{Status: ChannelStopped, Reason: ServerStopped, WorkingAt: c.State.WorkingAt}
 	}
 	return c
 }
@@ -76,22 +76,23 @@ type ChannelState struct {
 type ChannelStatus string
 
 const (
-	Stopped      ChannelStatus = "STOPPED"      // a user stopped it
-	Starting     ChannelStatus = "STARTING"     // connecting for the first time since it was started
-	ScanQRCode   ChannelStatus = "SCAN_QR_CODE" // waits for a person to pair it
-	Working      ChannelStatus = "WORKING"      // connected, with recent evidence
-	Reconnecting ChannelStatus = "RECONNECTING" // was connected, is trying again by itself
-	LoggedOut    ChannelStatus = "LOGGED_OUT"   // the account removed this device; a person must pair it again
-	Failed       ChannelStatus = "FAILED"       // needs attention; the reason says why
+	ChannelStopped      ChannelStatus = "STOPPED"      // a user stopped it
+	ChannelStarting     ChannelStatus = "STARTING"     // connecting for the first time since it was started
+	ChannelScanQRCode   ChannelStatus = "SCAN_QR_CODE" // waits for a person to pair it
+	ChannelWorking      ChannelStatus = "WORKING"      // connected, with recent evidence
+	ChannelReconnecting ChannelStatus = "RECONNECTING" // was connected, is trying again by itself
+	ChannelLoggedOut    ChannelStatus = "LOGGED_OUT"   // the account removed this device; a person must pair it again
+	ChannelFailed       ChannelStatus = "FAILED"       // needs attention; the reason says why
 )
 
 // ChannelStatuses lists every status.
-var ChannelStatuses = []ChannelStatus{Stopped, Starting, ScanQRCode, Working, Reconnecting, LoggedOut, Failed}
+var ChannelStatuses = []ChannelStatus{ChannelStopped, ChannelStarting, ChannelScanQRCode, ChannelWorking, ChannelReconnecting,
+	ChannelLoggedOut, ChannelFailed}
 
 // CanSend reports whether a channel in this status accepts new messages. Those that reconnect by themselves do: the messages
 // wait in the outbox.
 func (s ChannelStatus) CanSend() bool {
-	return s == Working || s == Starting || s == Reconnecting
+	return s == ChannelWorking || s == ChannelStarting || s == ChannelReconnecting
 }
 
 // ChannelSettings are what an operator can set on a channel. Zero values are the defaults.
@@ -140,8 +141,8 @@ func (s ChannelSettings) MessageTTL() time.Duration {
 	return DefaultTTL
 }
 
-// KeepsText reports whether the text of messages stays stored after they are sent.
-func (s ChannelSettings) KeepsText() bool { return s.Retention == nil || *s.Retention > 0 }
+// StoresText reports whether the text of messages stays stored after they are sent.
+func (s ChannelSettings) StoresText() bool { return s.Retention == nil || *s.Retention > 0 }
 
 // Accepts returns nil if the channel accepts a message to the contact now, else an error that says what to do.
 func (c Channel) Accepts(to ContactID) error {
@@ -165,9 +166,9 @@ func (c Channel) Usable() error {
 	}
 	remedy := fmt.Sprintf("Start it with: parley channel start %s", c.Code)
 	switch c.State.Status {
-	case ScanQRCode, LoggedOut:
+	case ChannelScanQRCode, ChannelLoggedOut:
 		remedy = fmt.Sprintf("Pair it with: parley channel pair %s", c.Code)
-	case Failed:
+	case ChannelFailed:
 		remedy = fmt.Sprintf("See what is wrong with: parley channel show %s", c.Code)
 	}
 	return Errorf(BadRequest, "Channel %s is %s and cannot be used. %s", c.Code, c.State.Status, remedy)

@@ -10,11 +10,11 @@ import (
 func TestChannelAccepts(t *testing.T) {
 	c := Channel{Code: "demo"}
 	for status, want := range map[ChannelStatus]string{
-		Working: "", Starting: "", Reconnecting: "",
-		Stopped:    "parley channel start demo",
-		ScanQRCode: "parley channel pair demo",
-		LoggedOut:  "parley channel pair demo",
-		Failed:     "parley channel show demo",
+		ChannelWorking: "", ChannelStarting: "", ChannelReconnecting: "",
+		ChannelStopped:    "parley channel start demo",
+		ChannelScanQRCode: "parley channel pair demo",
+		ChannelLoggedOut:  "parley channel pair demo",
+		ChannelFailed:     "parley channel show demo",
 	} {
 		c.State.Status = status
 		err := c.Accepts("6281234567890@c.us")
@@ -31,7 +31,8 @@ func TestChannelAccepts(t *testing.T) {
 }
 
 func TestChannelAllowList(t *testing.T) {
-	c := Channel{Code: "demo", State: ChannelState{Status: Working}, Settings: ChannelSettings{AllowOnly: []ContactID{"6281234567890@c.us"}}}
+	c := Channel{Code: "demo", State: ChannelState{Status: ChannelWorking},
+		Settings: ChannelSettings{AllowOnly: []ContactID{"6281234567890@c.us"}}}
 	if err := c.Accepts("6281234567890@c.us"); err != nil {
 		t.Error(err)
 	}
@@ -43,13 +44,13 @@ func TestChannelAllowList(t *testing.T) {
 
 func TestChannelSettings(t *testing.T) {
 	var s ChannelSettings
-	if s.MessageTTL() != 24*time.Hour || !s.KeepsText() {
-		t.Errorf("defaults: %s, %t", s.MessageTTL(), s.KeepsText())
+	if s.MessageTTL() != 24*time.Hour || !s.StoresText() {
+		t.Errorf("defaults: %s, %t", s.MessageTTL(), s.StoresText())
 	}
 	none := Duration(0)
 	s = ChannelSettings{TTL: Duration(time.Hour), Retention: &none}
-	if s.MessageTTL() != time.Hour || s.KeepsText() {
-		t.Errorf("set: %s, %t", s.MessageTTL(), s.KeepsText())
+	if s.MessageTTL() != time.Hour || s.StoresText() {
+		t.Errorf("set: %s, %t", s.MessageTTL(), s.StoresText())
 	}
 	text, err := json.Marshal(s)
 	if err != nil || string(text) != `{"ttl":"1h","retention":"0s"}` {

@@ -26,8 +26,8 @@ const (
 	KindArchive  Kind = "archive"
 )
 
-// IsRecord reports whether messages of this kind are part of a chat's history.
-func (k Kind) IsRecord() bool {
+// InHistory reports whether messages of this kind are part of a chat's history.
+func (k Kind) InHistory() bool {
 	switch k {
 	case KindText, KindImage, KindVideo, KindFile, KindVoice, KindLocation, KindPoll:
 		return true

@@ -50,8 +50,8 @@ func TestKinds(t *testing.T) {
 	media := map[Kind]bool{KindImage: true, KindVideo: true, KindFile: true, KindVoice: true}
 	for _, k := range []Kind{KindText, KindImage, KindVideo, KindFile, KindVoice, KindLocation, KindPoll,
 		KindReaction, KindSeen, KindDelete, KindStar, KindArchive} {
-		if k.IsRecord() != records[k] || k.IsMedia() != media[k] {
-			t.Errorf("%s: record %t, media %t", k, k.IsRecord(), k.IsMedia())
+		if k.InHistory() != records[k] || k.IsMedia() != media[k] {
+			t.Errorf("%s: record %t, media %t", k, k.InHistory(), k.IsMedia())
 		}
 	}
 }

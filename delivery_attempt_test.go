@@ -13,8 +13,8 @@ import (
 func TestEarlierAttemptsAreBounded(t *testing.T) {
 	var d parley.Delivery
 	for n := range 100 {
-		d.MakeRoom()
-		d.TriedAt, d.Code, d.Answer = time.UnixMilli(int64(n+1)), 500, strings.Repeat("x", 511)+"é and more"
+		d.SaveAttempt()
+		d.TriedAt, d.Code, d.Response = time.UnixMilli(int64(n+1)), 500, strings.Repeat("x", 511)+"é and more"
 	}
 	all := d.History()
 	if len(all) != 21 || all[0].Number != 1 || all[1].Number != 81 || all[20].Number != 100 {
@@ -24,8 +24,8 @@ func TestEarlierAttemptsAreBounded(t *testing.T) {
 		if !a.At.Equal(time.UnixMilli(int64(a.Number))) {
 			t.Errorf("attempt %d was made at %v", a.Number, a.At)
 		}
-		if isLast := i == len(all)-1; isLast && a.Answer != d.Answer || !isLast && a.Answer != strings.Repeat("x", 511) {
-			t.Errorf("of the answer to attempt %d %d bytes are left", a.Number, len(a.Answer))
+		if isLast := i == len(all)-1; isLast && a.Response != d.Response || !isLast && a.Response != strings.Repeat("x", 511) {
+			t.Errorf("of the answer to attempt %d %d bytes are left", a.Number, len(a.Response))
 		}
 	}
 }
@@ -33,7 +33,7 @@ func TestEarlierAttemptsAreBounded(t *testing.T) {
 // TestHistoryOfAnOldDelivery begins where its attempts were not kept yet.
 func TestHistoryOfAnOldDelivery(t *testing.T) {
 	d := parley.Delivery{Attempts: 3, TriedAt: time.UnixMilli(1), Code: 503, Problem: "http_status: busy"}
-	d.MakeRoom()
+	d.SaveAttempt()
 	if !d.TriedAt.IsZero() || d.Code != 0 || d.Problem != "" {
 		t.Errorf("the last attempt is still there: %+v", d)
 	}

@@ -180,7 +180,7 @@ func eventData(v any) json.RawMessage {
 func (e *Event) Body() ([]byte, error) {
 	data := e.Data
 	if e.Message != nil {
-		rec := RecordOf(e.Message)
+		rec := ViewOf(e.Message)
 		rec.ContactID = e.Message.Chat
 		encoded, err := json.Marshal(rec)
 		if err != nil {

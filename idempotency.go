@@ -4,8 +4,8 @@ import (
 	"time"
 )
 
-// Answer is the stored response to a request with an idempotency key.
-type Answer struct {
+// StoredResponse is the stored response to a request with an idempotency key.
+type StoredResponse struct {
 	Scope       string // the channel's code, or the kind of the token where no channel is meant
 	Key         string
 	Fingerprint []byte // of method, path, query and body
@@ -20,4 +20,4 @@ type Answer struct {
 }
 
 // IsComplete reports whether the response is stored, not only that the request was accepted.
-func (a Answer) IsComplete() bool { return a.StatusCode != 0 }
+func (a StoredResponse) IsComplete() bool { return a.StatusCode != 0 }

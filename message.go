@@ -3,7 +3,7 @@ package parley
 import "time"
 
 // Message is a message in a chat, or an operation on the chat, such as a reaction or a deletion. Both wait in the same
-// queue, so a deletion never overtakes its message. Only kinds with [Kind.IsRecord] are part of the chat's history.
+// queue, so a deletion never overtakes its message. Only kinds with [Kind.InHistory] are part of the chat's history.
 type Message struct {
 	Seq     int64 // the order in which the gateway accepted messages, over all channels
 	Channel ChannelCode
@@ -17,7 +17,7 @@ type Message struct {
 	IdempotencyKey string
 
 	Status  Status
-	Failure *Failure // why, when Status is FailedForGood
+	Failure *Failure // why, when Status is Failed
 
 	Priority    Priority  // what goes ahead of what in the channel's queue
 	Pool        PoolID    // after one of a pool fails, the later ones are not sent

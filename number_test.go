@@ -19,7 +19,8 @@ func TestParseNumber(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"", "+", "1234", "hello", "62812345x", "6281234567890@c.us", "62812345678@g.us", "６２８１２３４５", strings.Repeat("1", 46), "6281234567@c.us@c.us", "62812\n345678",
+		"", "+", "1234", "hello", "62812345x", "6281234567890@c.us", "62812345678@g.us",
+		"６２８１２３４５", strings.Repeat("1", 46), "6281234567@c.us@c.us", "62812\n345678",
 	} {
 		if got, err := parley.ParseNumber(text); err == nil {
 			t.Errorf("%q: %q", text, got)

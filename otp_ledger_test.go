@@ -48,7 +48,8 @@ func TestOTPTry(t *testing.T) {
 			if want := (OTPTry{id, test.status, test.left}); try != want || !changed {
 				t.Errorf("got %+v, changed %t; want %+v", try, changed, want)
 			}
-			if ended := l.Code.Status != OTPStatusPending; ended != test.ends || ended != (l.Code.Encrypted == nil) || ended == l.Code.EndedAt.IsZero() {
+			if ended := l.Code.Status != OTPStatusPending; ended != test.ends || ended != (l.Code.Encrypted == nil) ||
+				ended == l.Code.EndedAt.IsZero() {
 				t.Errorf("the code is %+v", l.Code)
 			}
 		})
@@ -182,10 +183,11 @@ func TestOTPRequestTakesTheTightestLimit(t *testing.T) {
 		left      int
 		wait      time.Duration
 	}{
-		"free":                      {OTPLedger{}, nil, OTPRequests, 5, 0},
-		"the pause":                 {OTPLedger{Requests: []time.Time{ago(5 * time.Second)}}, nil, OTPPause, 0, 15 * time.Second},
-		"the pause is shorter":      {OTPLedger{Requests: five}, nil, OTPRequests, 0, time.Minute},
-		"the pause is longer":       {OTPLedger{Requests: append([]time.Time{ago(10*time.Minute - time.Second)}, five[1:]...)}, nil, OTPPause, 0, 19 * time.Second},
+		"free":                 {OTPLedger{}, nil, OTPRequests, 5, 0},
+		"the pause":            {OTPLedger{Requests: []time.Time{ago(5 * time.Second)}}, nil, OTPPause, 0, 15 * time.Second},
+		"the pause is shorter": {OTPLedger{Requests: five}, nil, OTPRequests, 0, time.Minute},
+		"the pause is longer": {OTPLedger{Requests: append([]time.Time{ago(10*time.Minute - time.Second)}, five[1:]...)}, nil,
+			OTPPause, 0, 19 * time.Second},
 		"over all channels":         {OTPLedger{}, many, OTPContact, 0, 30 * time.Second},
 		"all channels and this one": {OTPLedger{Requests: []time.Time{ago(30 * time.Second)}}, many[1:], OTPContact, 0, 30 * time.Second},
 		"guessed too often":         {OTPLedger{Requests: five, Wrong: guesses}, many, OTPGuesses, 0, 23 * time.Hour},
@@ -218,7 +220,8 @@ func (m *otpModel) count(times []time.Time, now time.Time, while time.Duration) 
 }
 
 func (m *otpModel) mayRequest(now time.Time) bool {
-	return m.count(m.requests, now, 20*time.Second) < 1 && m.count(m.requests, now, 10*time.Minute) < 5 && m.count(m.wrong, now, 24*time.Hour) < 20
+	return m.count(m.requests, now, 20*time.Second) < 1 && m.count(m.requests, now, 10*time.Minute) < 5 &&
+		m.count(m.wrong, now, 24*time.Hour) < 20
 }
 
 func (m *otpModel) try(right bool, now time.Time) (status OTPStatus, left int) {
@@ -252,7 +255,8 @@ func (m *otpModel) try(right bool, now time.Time) (status OTPStatus, left int) {
 func TestOTPLedgerIsTheModel(t *testing.T) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 1))
-	pauses := []time.Duration{0, time.Millisecond, time.Second, 19 * time.Second, 20 * time.Second, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, time.Hour, 23 * time.Hour, 24 * time.Hour}
+	pauses := []time.Duration{0, time.Millisecond, time.Second, 19 * time.Second, 20 * time.Second, 2 * time.Minute, 5 * time.Minute,
+		10 * time.Minute, time.Hour, 23 * time.Hour, 24 * time.Hour}
 	seen := map[OTPStatus]int{}
 	for range 300 {
 		var l OTPLedger

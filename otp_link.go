@@ -12,19 +12,19 @@ type LinkTry struct {
 
 // LinkOutcome is what follows from a try.
 type LinkOutcome struct {
-	Answer   LinkAnswer
+	Reply    LinkReply
 	Event    EventType // to publish; empty: none
 	Reason   string    // why it failed, for the event
 	Callback string    // the address to call; empty: none
 }
 
-// LinkAnswer says which of a link's messages is the reply to a try.
-type LinkAnswer int
+// LinkReply says which of a link's messages is the reply to a try.
+type LinkReply int
 
 const (
-	AnswerSuccess LinkAnswer = iota
-	AnswerFailed
-	AnswerExpired
+	ReplySuccess LinkReply = iota
+	ReplyFailed
+	ReplyExpired
 )
 
 // Why a try to use a login link failed.
@@ -56,17 +56,17 @@ func (l OTPLink) Try(t LinkTry) (OTPLink, LinkOutcome) {
 		}
 		switch {
 		case l.Status != OTPStatusExpired:
-			return l, LinkOutcome{Answer: AnswerFailed}
+			return l, LinkOutcome{Reply: ReplyFailed}
 		case was == OTPStatusPending:
-			return l, LinkOutcome{Answer: AnswerExpired, Event: OTPExpired}
+			return l, LinkOutcome{Reply: ReplyExpired, Event: OTPExpired}
 		}
-		return l, LinkOutcome{Answer: AnswerExpired}
+		return l, LinkOutcome{Reply: ReplyExpired}
 	}
-	failed := LinkOutcome{Answer: AnswerFailed, Event: OTPFailed, Callback: l.OnFailure}
+	failed := LinkOutcome{Reply: ReplyFailed, Event: OTPFailed, Callback: l.OnFailure}
 	switch {
 	case t.From != l.Contact && t.Alias != l.Contact:
 		if l.Others++; l.Others > maxReportedOthers {
-			return l, LinkOutcome{Answer: AnswerFailed}
+			return l, LinkOutcome{Reply: ReplyFailed}
 		}
 		failed.Reason = WrongSender
 		return l, failed
@@ -78,15 +78,15 @@ func (l OTPLink) Try(t LinkTry) (OTPLink, LinkOutcome) {
 		return l, failed
 	}
 	l.Status, l.EndedAt = OTPStatusApproved, t.At
-	return l, LinkOutcome{Answer: AnswerSuccess, Event: OTPApproved, Callback: l.OnSuccess}
+	return l, LinkOutcome{Reply: ReplySuccess, Event: OTPApproved, Callback: l.OnSuccess}
 }
 
 // Text returns the reply to a try, with the code and the name yet to be filled in.
-func (m LinkMessages) Text(a LinkAnswer) string {
+func (m LinkMessages) Text(a LinkReply) string {
 	switch a {
-	case AnswerSuccess:
+	case ReplySuccess:
 		return m.Success
-	case AnswerExpired:
+	case ReplyExpired:
 		return m.Expired
 	}
 	return m.Failed

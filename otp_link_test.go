@@ -15,12 +15,12 @@ func TestLinkTruthTable(t *testing.T) {
 	link := OTPLink{ID: "otl_1", Contact: right, OnSuccess: "http://a.example/ok", OnFailure: "http://a.example/no",
 		CreatedAt: made, ExpiresAt: made.Add(5 * time.Minute)}
 
-	approved := LinkOutcome{AnswerSuccess, OTPApproved, "", link.OnSuccess}
-	wrongSender := LinkOutcome{AnswerFailed, OTPFailed, WrongSender, link.OnFailure}
-	edited := LinkOutcome{AnswerFailed, OTPFailed, EditedPrompt, link.OnFailure}
-	expires := LinkOutcome{AnswerExpired, OTPExpired, "", ""}
-	expired := LinkOutcome{Answer: AnswerExpired}
-	ended := LinkOutcome{Answer: AnswerFailed}
+	approved := LinkOutcome{ReplySuccess, OTPApproved, "", link.OnSuccess}
+	wrongSender := LinkOutcome{ReplyFailed, OTPFailed, WrongSender, link.OnFailure}
+	edited := LinkOutcome{ReplyFailed, OTPFailed, EditedPrompt, link.OnFailure}
+	expires := LinkOutcome{ReplyExpired, OTPExpired, "", ""}
+	expired := LinkOutcome{Reply: ReplyExpired}
+	ended := LinkOutcome{Reply: ReplyFailed}
 
 	approvals := 0
 	for _, status := range []OTPStatus{OTPStatusPending, OTPStatusApproved, OTPStatusInvalid, OTPStatusExpired, OTPStatusLocked} {
@@ -53,7 +53,8 @@ func TestLinkTruthTable(t *testing.T) {
 						t.Errorf("%s: %+v, want %+v", name, got, want)
 					}
 					if after.Status != wantStatus || after.Tries != tries || after.Others != others {
-						t.Errorf("%s: status %s, tries %d, others %d; want %s, %d, %d", name, after.Status, after.Tries, after.Others, wantStatus, tries, others)
+						t.Errorf("%s: status %s, tries %d, others %d; want %s, %d, %d",
+							name, after.Status, after.Tries, after.Others, wantStatus, tries, others)
 					}
 					if got.Event == OTPApproved {
 						approvals++
@@ -74,7 +75,7 @@ func TestLinkIsLockedByTheRightContactAlone(t *testing.T) {
 	for i := range 100 {
 		var o LinkOutcome
 		l, o = l.Try(LinkTry{From: "6289876543210@c.us", Edited: true, At: now})
-		if reported := o.Event == OTPFailed && o.Callback != ""; reported != (i < 5) || o.Answer != AnswerFailed {
+		if reported := o.Event == OTPFailed && o.Callback != ""; reported != (i < 5) || o.Reply != ReplyFailed {
 			t.Errorf("try %d by another: %+v", i, o)
 		}
 	}
@@ -93,7 +94,7 @@ func TestLinkIsLockedByTheRightContactAlone(t *testing.T) {
 	if l.Status != OTPStatusLocked {
 		t.Fatalf("after %d wrong tries it is %s", MaxOTPTries, l.Status)
 	}
-	if l, o := l.Try(LinkTry{From: l.Contact, At: now}); l.Status != OTPStatusLocked || o != (LinkOutcome{Answer: AnswerFailed}) {
+	if l, o := l.Try(LinkTry{From: l.Contact, At: now}); l.Status != OTPStatusLocked || o != (LinkOutcome{Reply: ReplyFailed}) {
 		t.Errorf("the right prompt on a locked link: %s, %+v", l.Status, o)
 	}
 }
@@ -101,7 +102,7 @@ func TestLinkIsLockedByTheRightContactAlone(t *testing.T) {
 func TestLinkMessageText(t *testing.T) {
 	t.Parallel()
 	m := LinkMessages{Prompt: "p", Success: "s", Failed: "f", Expired: "e"}
-	for answer, want := range map[LinkAnswer]string{AnswerSuccess: "s", AnswerFailed: "f", AnswerExpired: "e"} {
+	for answer, want := range map[LinkReply]string{ReplySuccess: "s", ReplyFailed: "f", ReplyExpired: "e"} {
 		if got := m.Text(answer); got != want {
 			t.Errorf("answer %d is %q, want %q", answer, got, want)
 		}

@@ -7,23 +7,23 @@ import "fmt"
 type Status int
 
 const (
-	Pending       Status = 0 // durably accepted, not yet confirmed by the network
-	Sent          Status = 1 // the network has it
-	Delivered     Status = 2 // it reached the recipient's phone
-	Read          Status = 3 // the recipient saw it; of an inbound message: it was marked as seen
-	Played        Status = 4 // the recipient played it (voice)
-	FailedForGood Status = 5 // it will not be sent; the message's Failure says why
-	Deleted       Status = 6 // it was deleted for everyone
-	Received      Status = 7 // inbound, not yet marked as seen
+	Pending   Status = 0 // durably accepted, not yet confirmed by the network
+	Sent      Status = 1 // the network has it
+	Delivered Status = 2 // it reached the recipient's phone
+	Read      Status = 3 // the recipient saw it; of an inbound message: it was marked as seen
+	Played    Status = 4 // the recipient played it (voice)
+	Failed    Status = 5 // it will not be sent; the message's Failure says why
+	Deleted   Status = 6 // it was deleted for everyone
+	Received  Status = 7 // inbound, not yet marked as seen
 )
 
 var statusNames = map[Status]string{
 	Pending: "PENDING", Sent: "SENT", Delivered: "DELIVERED", Read: "READ", Played: "PLAYED",
-	FailedForGood: "FAILED", Deleted: "DELETED", Received: "RECEIVED",
+	Failed: "FAILED", Deleted: "DELETED", Received: "RECEIVED",
 }
 
 // Statuses lists every status in the order of their numbers.
-var Statuses = []Status{Pending, Sent, Delivered, Read, Played, FailedForGood, Deleted, Received}
+var Statuses = []Status{Pending, Sent, Delivered, Read, Played, Failed, Deleted, Received}
 
 func (s Status) String() string {
 	if name, ok := statusNames[s]; ok {
@@ -44,12 +44,12 @@ func (s Status) CanFollow(from Status) bool {
 	case Sent:
 		return from == Pending
 	case Delivered:
-		return from == Pending || from == Sent || from == FailedForGood
+		return from == Pending || from == Sent || from == Failed
 	case Read:
-		return from == Pending || from == Sent || from == Delivered || from == FailedForGood || from == Received
+		return from == Pending || from == Sent || from == Delivered || from == Failed || from == Received
 	case Played:
-		return from == Pending || from == Sent || from == Delivered || from == Read || from == FailedForGood
-	case FailedForGood:
+		return from == Pending || from == Sent || from == Delivered || from == Read || from == Failed
+	case Failed:
 		return from == Pending || from == Sent
 	case Deleted:
 		return from != Deleted
@@ -68,5 +68,5 @@ func (s Status) Before() []Status {
 	return before
 }
 
-// IsSettled reports whether the outbox is done with a message in this status.
-func (s Status) IsSettled() bool { return s != Pending }
+// IsFinal reports whether the outbox is done with a message in this status.
+func (s Status) IsFinal() bool { return s != Pending }

@@ -8,14 +8,14 @@ import (
 // TestStatusOnlyMovesForward walks every pair of statuses.
 func TestStatusOnlyMovesForward(t *testing.T) {
 	can := map[Status][]Status{ // to: from
-		Pending:       nil,
-		Sent:          {Pending},
-		Delivered:     {Pending, Sent, FailedForGood},
-		Read:          {Pending, Sent, Delivered, FailedForGood, Received},
-		Played:        {Pending, Sent, Delivered, Read, FailedForGood},
-		FailedForGood: {Pending, Sent},
-		Deleted:       {Pending, Sent, Delivered, Read, Played, FailedForGood, Received},
-		Received:      nil,
+		Pending:   nil,
+		Sent:      {Pending},
+		Delivered: {Pending, Sent, Failed},
+		Read:      {Pending, Sent, Delivered, Failed, Received},
+		Played:    {Pending, Sent, Delivered, Read, Failed},
+		Failed:    {Pending, Sent},
+		Deleted:   {Pending, Sent, Delivered, Read, Played, Failed, Received},
+		Received:  nil,
 	}
 	for _, to := range Statuses {
 		for _, from := range Statuses {
@@ -51,8 +51,8 @@ func TestStatusCannotGoInCircles(t *testing.T) {
 
 func TestOnlyPendingIsUnsettled(t *testing.T) {
 	for _, s := range Statuses {
-		if got := s.IsSettled(); got != (s != Pending) {
-			t.Errorf("%s.IsSettled() = %t", s, got)
+		if got := s.IsFinal(); got != (s != Pending) {
+			t.Errorf("%s.IsFinal() = %t", s, got)
 		}
 	}
 }

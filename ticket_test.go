@@ -20,7 +20,8 @@ func TestTicketKeepsOnlyTheHashOfItsSecret(t *testing.T) {
 	if other, _ := parley.NewTicket(parley.PairTicket, "toko", now, time.Hour); other == secret {
 		t.Error("two tickets have one secret")
 	}
-	if ticket.Purpose != parley.PairTicket || ticket.Channel != "toko" || !ticket.CreatedAt.Equal(now) || !ticket.ExpiresAt.Equal(now.Add(time.Hour)) {
+	if ticket.Purpose != parley.PairTicket || ticket.Channel != "toko" || !ticket.CreatedAt.Equal(now) ||
+		!ticket.ExpiresAt.Equal(now.Add(time.Hour)) {
 		t.Errorf("got %+v", ticket)
 	}
 }

@@ -42,11 +42,11 @@ func (w *Webhook) IsEnabled() bool { return w.DisabledAt.IsZero() }
 // Enable enables the webhook and clears its failures. Waiting deliveries continue.
 func (w *Webhook) Enable() {
 	w.DisabledAt, w.Reason = time.Time{}, ""
-	w.Forgive()
+	w.ClearFailures()
 }
 
-// Forgive clears the failures of the webhook.
-func (w *Webhook) Forgive() { w.FailingSince, w.FailingFor, w.Failures = time.Time{}, 0, 0 }
+// ClearFailures clears the failures of the webhook.
+func (w *Webhook) ClearFailures() { w.FailingSince, w.FailingFor, w.Failures = time.Time{}, 0, 0 }
 
 // Disable disables the webhook. Its events wait until it is enabled again.
 func (w *Webhook) Disable(at time.Time, reason string) { w.DisabledAt, w.Reason = at, reason }
@@ -77,7 +77,7 @@ type Delivery struct {
 	Took      time.Duration
 	Code      int    // the HTTP status of the last attempt; zero: no response
 	Problem   string // why the last attempt failed, in a few words; empty: it did not
-	Answer    string // the beginning of the response to a failed attempt
+	Response  string // the beginning of the response to a failed attempt
 
 	// Earlier are the attempts before the last one, oldest first: at most maxEarlier. A replay does not clear them.
 	Earlier []DeliveryAttempt

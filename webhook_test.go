@@ -13,7 +13,8 @@ func TestDeliveryID(t *testing.T) {
 			t.Errorf("%d reads as %d", n, got)
 		}
 	}
-	for _, wrong := range []parley.DeliveryID{"", "dlv_", "dlv_1", "dlv_00000000000000zz", "evt_0000000000000001", "dlv_ffffffffffffffff", "dlv_-000000000000001", "dlv_00000000000000001"} {
+	for _, wrong := range []parley.DeliveryID{"", "dlv_", "dlv_1", "dlv_00000000000000zz",
+		"evt_0000000000000001", "dlv_ffffffffffffffff", "dlv_-000000000000001", "dlv_00000000000000001"} {
 		if n := wrong.Number(); n != -1 {
 			t.Errorf("%q is %d", wrong, n)
 		}

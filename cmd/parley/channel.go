@@ -195,7 +195,7 @@ func awaitStarted(ctx context.Context, api *client.Client, code string) (*client
 	for limit := time.Now().Add(3 * time.Second); ; {
 		var ch client.Channel
 		r, err := api.Get(ctx, client.Path("channels", code), nil, &ch)
-		if err != nil || ch.Status != parley.Starting || time.Now().After(limit) {
+		if err != nil || ch.Status != parley.ChannelStarting || time.Now().After(limit) {
 			return r, err
 		}
 		if err := pause(ctx, healthEvery); err != nil {

@@ -291,9 +291,9 @@ func (p *pairer) awaitWorking(ctx context.Context) error {
 			return err
 		}
 		switch ch.Status {
-		case parley.Working:
+		case parley.ChannelWorking:
 			return p.view.show(ctx, newStep(workingStep, ch))
-		case parley.LoggedOut, parley.Failed, parley.Stopped:
+		case parley.ChannelLoggedOut, parley.ChannelFailed, parley.ChannelStopped:
 			return fail(exitNegative, "channel %s is %s. %s", p.code, ch.Status, ch.Reason)
 		}
 		if err := pause(ctx, pairPoll); err != nil {

@@ -102,7 +102,7 @@ func (c *cli) showEnd(code string, s *pairStep) error {
 		c.hint("✓ linked; finishing on WhatsApp's side…")
 	case workingStep:
 		c.hint("✓ linked to %s", showAccount(s.channel))
-		fmt.Fprintln(c.out, parley.Working)
+		fmt.Fprintln(c.out, parley.ChannelWorking)
 		c.hint("Send yourself a test: parley send %s NUMBER 'hello!'", code)
 	}
 	return nil

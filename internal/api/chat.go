@@ -9,25 +9,25 @@ import (
 )
 
 // history lists the messages of a chat, newest first.
-func (s *server) history(ctx context.Context, r *request) (envelope[[]parley.Record], error) {
+func (s *server) history(ctx context.Context, r *request) (envelope[[]parley.MessageView], error) {
 	contact, page := r.Contact("contact_id"), r.Page()
 	if err := r.Err(); err != nil {
-		return envelope[[]parley.Record]{}, err
+		return envelope[[]parley.MessageView]{}, err
 	}
 	return s.readHistory(ctx, r.channel, contact, page, "OK")
 }
 
 func (s *server) readHistory(
 	ctx context.Context, c parley.Channel, chat parley.ContactID, page parley.Page, sentence string,
-) (envelope[[]parley.Record], error) {
+) (envelope[[]parley.MessageView], error) {
 	ms, total, err := s.Gateway.History(ctx, c.Code, chat, page)
 	if err != nil {
-		return envelope[[]parley.Record]{}, err
+		return envelope[[]parley.MessageView]{}, err
 	}
-	records := make([]parley.Record, len(ms))
+	records := make([]parley.MessageView, len(ms))
 	for i := range ms {
-		records[i] = parley.RecordOf(&ms[i])
-		if !c.Settings.KeepsText() { // a pending message still has its text
+		records[i] = parley.ViewOf(&ms[i])
+		if !c.Settings.StoresText() { // a pending message still has its text
 			records[i].Body = ""
 		}
 	}
@@ -78,7 +78,7 @@ func archiving(s *server) work {
 		if err != nil {
 			return response{}, err
 		}
-		list.Success = m.Status != parley.FailedForGood
+		list.Success = m.Status != parley.Failed
 		return jsonResponse(list)
 	}
 	return work{

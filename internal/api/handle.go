@@ -55,9 +55,9 @@ type request struct {
 	prefer    preference
 	quota     limit.Quota // the limit with the least left; no name: none
 
-	key      *parley.Answer // stored with the work; nil: no idempotency key was sent
-	accepted bool           // the work was accepted and the key stored with it
-	replaces bool           // the response replaces the one stored with the work
+	key      *parley.StoredResponse // stored with the work; nil: no idempotency key was sent
+	accepted bool                   // the work was accepted and the key stored with it
+	replaces bool                   // the response replaces the one stored with the work
 
 	reader *form.Reader
 	body   bytes.Buffer

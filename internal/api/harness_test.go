@@ -115,7 +115,7 @@ func (e *env) waitWorking(code parley.ChannelCode) {
 	changes, stop := e.config.Gateway.Activity()
 	defer stop()
 	for {
-		if c, _ := e.config.Gateway.Channel(code); c.State.Status == parley.Working {
+		if c, _ := e.config.Gateway.Channel(code); c.State.Status == parley.ChannelWorking {
 			return
 		}
 		select {

@@ -36,7 +36,7 @@ func (rt *route) idempotent(ctx context.Context, r *request) (response, error) {
 	if len(values) > 1 || !validKey(values[0]) {
 		return response{}, parley.InvalidField(keyHeader, "Idempotency-Key must be 1 to 255 printable ASCII characters, given once.")
 	}
-	key := parley.Answer{
+	key := parley.StoredResponse{
 		Scope: rt.scope(r), Key: values[0], Fingerprint: fingerprint(r, rt.fingerprints[0]), Channel: r.channel.Code,
 		CreatedAt: time.Now().UTC(),
 	}
@@ -62,7 +62,7 @@ func (rt *route) idempotent(ctx context.Context, r *request) (response, error) {
 }
 
 // runFirst does the work for all concurrent requests with the same key.
-func (rt *route) runFirst(ctx context.Context, r *request, key parley.Answer, f *flight) (a response, err error) {
+func (rt *route) runFirst(ctx context.Context, r *request, key parley.StoredResponse, f *flight) (a response, err error) {
 	defer rt.flights.leave(f)
 	stored, err := rt.findStored(ctx, key)
 	if err != nil {
@@ -95,7 +95,7 @@ func (rt *route) runFirst(ctx context.Context, r *request, key parley.Answer, f 
 }
 
 // findStored returns the stored response of a key; nil: none, or it has expired.
-func (rt *route) findStored(ctx context.Context, key parley.Answer) (*parley.Answer, error) {
+func (rt *route) findStored(ctx context.Context, key parley.StoredResponse) (*parley.StoredResponse, error) {
 	stored, err := rt.Store.StoredResponse(ctx, key.Scope, key.Key)
 	if errors.Is(err, parley.ErrNotFound) {
 		return nil, nil
@@ -126,7 +126,7 @@ func (rt *route) findStored(ctx context.Context, key parley.Answer) (*parley.Ans
 
 // complete rebuilds a response that was lost because the process died after accepting the work. It uses the
 // current state of the messages.
-func (rt *route) complete(ctx context.Context, r *request, stored *parley.Answer) error {
+func (rt *route) complete(ctx context.Context, r *request, stored *parley.StoredResponse) error {
 	if rt.fromMessages == nil {
 		return parley.Errorf(parley.Conflict, "A request with this Idempotency-Key was interrupted, and its result is unknown. "+
 			"Check whether it was done. If not, send it with a new key.")
@@ -148,7 +148,7 @@ func (rt *route) complete(ctx context.Context, r *request, stored *parley.Answer
 // storeResponse stores a response. If that fails, the caller still gets it, because the work is done; a retry
 // rebuilds it from the messages. A response repeats message text, so it is not stored if the channel's
 // retention is shorter than the life of the key.
-func (rt *route) storeResponse(ctx context.Context, r *request, key parley.Answer) {
+func (rt *route) storeResponse(ctx context.Context, r *request, key parley.StoredResponse) {
 	c, ok := rt.Gateway.Channel(key.Channel)
 	if life := c.Settings.Retention; ok && rt.fromMessages != nil && r.accepted && life != nil && time.Duration(*life) < keyLife {
 		return
@@ -166,7 +166,7 @@ func (rt *route) storeResponse(ctx context.Context, r *request, key parley.Answe
 }
 
 // addKey stores the key. A key of a channel is deleted with the channel.
-func (r *request) addKey(ctx context.Context, tx *store.Tx, key parley.Answer) error {
+func (r *request) addKey(ctx context.Context, tx *store.Tx, key parley.StoredResponse) error {
 	if key.Channel != "" {
 		c := parley.Channel{Code: key.Channel}
 		if r.channel.Code == c.Code {
@@ -233,10 +233,12 @@ func (s *server) storeEncrypted(ctx context.Context, tx *store.Tx, r *request, a
 const encryptedType = "sealed "
 
 // responseContext binds an encrypted response to its key. Changing it makes stored responses unreadable.
-func responseContext(key *parley.Answer) string { return "answer to " + key.Scope + " " + key.Key }
+func responseContext(key *parley.StoredResponse) string {
+	return "answer to " + key.Scope + " " + key.Key
+}
 
 // replay returns the stored response, if the request is the same.
-func (s *server) replay(stored parley.Answer, r *request) (response, error) {
+func (s *server) replay(stored parley.StoredResponse, r *request) (response, error) {
 	if !s.matches(stored, r) {
 		return response{}, parley.InvalidField(keyHeader,
 			"Idempotency-Key was used for another request in the last 24 hours. Use a new key, or send the same request.")
@@ -286,7 +288,7 @@ func (rt *route) scope(r *request) string {
 
 // matches reports whether a stored response belongs to the same request. Its fingerprint may use an older key of
 // the keyring.
-func (s *server) matches(stored parley.Answer, r *request) bool {
+func (s *server) matches(stored parley.StoredResponse, r *request) bool {
 	return slices.ContainsFunc(s.fingerprints, func(key []byte) bool { return hmac.Equal(stored.Fingerprint, fingerprint(r, key)) })
 }
 
@@ -313,7 +315,7 @@ type flightKey struct{ scope, key string }
 type flight struct {
 	flightKey
 	done   chan struct{}
-	stored *parley.Answer // the stored response; nil: none. Read it after done is closed.
+	stored *parley.StoredResponse // the stored response; nil: none. Read it after done is closed.
 }
 
 // join returns the flight of a key, and whether the caller is the first and must leave it.

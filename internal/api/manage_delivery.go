@@ -157,13 +157,13 @@ func (s *server) readDelivery(ctx context.Context, r *request) (envelope[deliver
 		return envelope[deliveryDetail]{}, err
 	}
 	request, err := s.deliveryRequest(ctx, d, addresses[d.Webhook])
-	return ok("OK", deliveryDetail{deliveryOf(d, addresses), d.Answer, historyOf(&d), body, request}), err
+	return ok("OK", deliveryDetail{deliveryOf(d, addresses), d.Response, historyOf(&d), body, request}), err
 }
 
 func historyOf(d *parley.Delivery) []deliveryAttempt {
 	all := []deliveryAttempt{}
 	for _, a := range d.History() {
-		all = append(all, deliveryAttempt{a.Number, parley.Stamp(a.At), a.Took.Milliseconds(), codeOrNil(a.Code), a.Problem, a.Answer})
+		all = append(all, deliveryAttempt{a.Number, parley.Stamp(a.At), a.Took.Milliseconds(), codeOrNil(a.Code), a.Problem, a.Response})
 	}
 	return all
 }

@@ -21,7 +21,7 @@ type messageRow struct {
 	Type      parley.Kind         `json:"type"`
 	Body      string              `json:"body"`
 	Status    parley.Status       `json:"status"`
-	Error     *parley.RecordError `json:"error"`
+	Error     *parley.FailureView `json:"error"`
 	Timestamp string              `json:"timestamp"`
 	UpdatedAt string              `json:"updated_at"`
 	RequestID *string             `json:"request_id"`
@@ -32,7 +32,7 @@ type messageRow struct {
 const hiddenText = "••••••"
 
 func (s *server) messageRow(m *parley.Message, name string) messageRow {
-	rec := parley.RecordOf(m)
+	rec := parley.ViewOf(m)
 	_, isSecret := m.Content.(parley.Secret)
 	return messageRow{
 		Channel: m.Channel, MessageID: rec.MessageID, ID: m.ID, ContactID: m.Chat, Name: name, FromMe: m.FromMe, Type: rec.Type,
@@ -45,7 +45,7 @@ func (s *server) messageRow(m *parley.Message, name string) messageRow {
 // never a one-time code to a real phone.
 func (s *server) shownText(m *parley.Message) string {
 	channel, there := s.Gateway.Channel(m.Channel)
-	if !there || !channel.Settings.KeepsText() || m.Status == parley.Deleted {
+	if !there || !channel.Settings.StoresText() || m.Status == parley.Deleted {
 		return ""
 	}
 	if _, isSecret := m.Content.(parley.Secret); isSecret && channel.Network != parley.Sandbox {
@@ -187,7 +187,7 @@ func (s *server) messageNamed(ctx context.Context, r *request) (parley.Message, 
 	}
 	m, err := s.Gateway.Message(ctx, code, ref)
 	switch {
-	case errors.Is(err, parley.ErrNotFound), err == nil && !m.Content.Kind().IsRecord():
+	case errors.Is(err, parley.ErrNotFound), err == nil && !m.Content.Kind().InHistory():
 		return parley.Message{}, none
 	case errors.Is(err, parley.ErrAmbiguous):
 		return parley.Message{}, parley.Errorf(parley.BadRequest,
@@ -203,7 +203,7 @@ func (s *server) readMessageFile(ctx context.Context, r *request) (response, err
 		return response{}, err
 	}
 	channel, there := s.Gateway.Channel(m.Channel)
-	if !there || !channel.Settings.KeepsText() || m.Status == parley.Deleted {
+	if !there || !channel.Settings.StoresText() || m.Status == parley.Deleted {
 		return response{}, errNoFile
 	}
 	return s.openFile(parley.MediaOf(m.Content))

@@ -94,7 +94,7 @@ func timelineOf(m *parley.Message, events []parley.Event) []statusAt {
 // addContent adds the content beside the text, if it may be shown.
 func (s *server) addContent(d *messageDetail, m *parley.Message, events []parley.Event) {
 	channel, there := s.Gateway.Channel(m.Channel)
-	if !there || !channel.Settings.KeepsText() || m.Status == parley.Deleted {
+	if !there || !channel.Settings.StoresText() || m.Status == parley.Deleted {
 		return
 	}
 	if f := parley.MediaOf(m.Content); f != nil && !f.IsZero() {

@@ -173,22 +173,22 @@ func (s *server) needs(ctx context.Context, channels []parley.Channel, report st
 
 // channelNeed reports an enabled channel that does not work.
 func channelNeed(c parley.Channel, now time.Time) (need, bool) {
-	if !c.Enabled || c.State.Status == parley.Working {
+	if !c.Enabled || c.State.Status == parley.ChannelWorking {
 		return need{}, false
 	}
 	page := channelPage(c)
 	n := need{Kind: "channel", Severity: isProblem, Channel: textOrNil(c.Code), since: c.State.Since,
 		Action: seeChannel(page)}
 	switch c.State.Status {
-	case parley.LoggedOut:
+	case parley.ChannelLoggedOut:
 		n.Action = pairAt(page)
 		n.Sentence = fmt.Sprintf("Channel %s is logged out and sends nothing. Pair it again.", c.Code)
-	case parley.ScanQRCode:
+	case parley.ChannelScanQRCode:
 		n.Action, n.Severity = pairAt(page), isWarning
 		n.Sentence = fmt.Sprintf("Channel %s is not paired. Pair its phone.", c.Code)
-	case parley.Failed:
+	case parley.ChannelFailed:
 		n.Sentence = fmt.Sprintf("Channel %s failed.", c.Code)
-	case parley.Stopped: // although it is enabled
+	case parley.ChannelStopped: // although it is enabled
 		n.Sentence = fmt.Sprintf("Channel %s is stopped.", c.Code)
 	default: // it reconnects on its own
 		lasts := now.Sub(c.State.Since)

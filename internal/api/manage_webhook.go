@@ -149,7 +149,7 @@ func (s *server) changeWebhook(ctx context.Context, r *request) (envelope[webhoo
 		moved := url != "" && url != w.URL
 		if moved {
 			w.URL = url
-			w.Forgive() // the old address failed, not this one
+			w.ClearFailures() // the old address failed, not this one
 		}
 		switch {
 		case switches && enabled:

@@ -43,7 +43,7 @@ func (s *server) target(ctx context.Context, r *request) (parley.Message, error)
 	switch {
 	case errors.Is(err, parley.ErrAmbiguous):
 		r.Fail(name, "matches several messages of this channel. Send the full id.")
-	case errors.Is(err, parley.ErrNotFound), err == nil && !m.Content.Kind().IsRecord():
+	case errors.Is(err, parley.ErrNotFound), err == nil && !m.Content.Kind().InHistory():
 		r.Fail(name, "names a message that does not exist on this channel.")
 	default:
 		return m, err
@@ -127,7 +127,7 @@ type operationData struct {
 // operationResponse describes the result of an operation. It depends on the message alone.
 func operationResponse(_ context.Context, _ *request, ms []parley.Message) (response, error) {
 	m := &ms[0]
-	success := m.Status != parley.FailedForGood
+	success := m.Status != parley.Failed
 	sentence := outcome(m, "Done", "Accepted; it will be done")
 	if c, ok := m.Content.(parley.Reaction); ok {
 		return jsonResponse(envelope[reactionData]{Success: success, Message: sentence, Data: reactionData{

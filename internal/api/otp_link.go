@@ -113,7 +113,7 @@ func (s *server) workingChannels(r *request) ([]parley.Channel, error) {
 	if r.channel.Code != "" {
 		channels = []parley.Channel{r.channel}
 	}
-	working := slices.DeleteFunc(channels, func(c parley.Channel) bool { return c.State.Status != parley.Working })
+	working := slices.DeleteFunc(channels, func(c parley.Channel) bool { return c.State.Status != parley.ChannelWorking })
 	switch {
 	case len(working) > 0:
 		return working, nil

@@ -15,7 +15,8 @@ func TestLinkChannelIsRandom(t *testing.T) {
 	t.Parallel()
 	var channels []parley.Channel
 	for i := range 7 {
-		c := parley.Channel{Code: parley.ChannelCode(fmt.Sprint("c", i)), Number: "999", State: parley.ChannelState{Status: parley.Working}}
+		c := parley.Channel{Code: parley.ChannelCode(fmt.Sprint("c", i)), Number: "999",
+			State: parley.ChannelState{Status: parley.ChannelWorking}}
 		switch i {
 		case 2:
 			c.Number = "" // not known yet

@@ -161,7 +161,7 @@ func (s *server) checkReply(ctx context.Context, channel parley.ChannelCode, p o
 	switch {
 	case errors.Is(err, parley.ErrAmbiguous): // it exists, in several chats
 		return nil
-	case errors.Is(err, parley.ErrNotFound), err == nil && !m.Content.Kind().IsRecord():
+	case errors.Is(err, parley.ErrNotFound), err == nil && !m.Content.Kind().InHistory():
 		p.form.Fail("reply_to", "names a message that does not exist on this channel.")
 		return nil
 	}

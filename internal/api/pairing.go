@@ -157,7 +157,7 @@ func (s *server) makePairLink(ctx context.Context, r *request) (envelope[pairLin
 	case err == nil && c.Network != parley.WhatsApp:
 		err = parley.Errorf(parley.BadRequest,
 			"Channel %s is on the network %s, which has no pairing. Move it to WhatsApp with: parley channel go-live %s", c.Code, c.Network, c.Code)
-	case err == nil && c.State.Status == parley.Working:
+	case err == nil && c.State.Status == parley.ChannelWorking:
 		err = parley.Errorf(parley.BadRequest, "Channel %s is already paired. Log it out first with: parley channel logout %s", c.Code, c.Code)
 	}
 	if err != nil {
@@ -281,7 +281,7 @@ func badTicket(sentence string, given bool) error {
 
 // paired reports whether a channel was paired after the ticket was created.
 func paired(c parley.Channel, t parley.Ticket) bool {
-	return c.State.Status == parley.Working || c.State.WorkingAt.After(t.CreatedAt)
+	return c.State.Status == parley.ChannelWorking || c.State.WorkingAt.After(t.CreatedAt)
 }
 
 // spendIfPaired marks a ticket as used once its channel is paired. This response still shows the result; later

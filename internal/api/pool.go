@@ -68,7 +68,7 @@ func (s *server) pick(ctx context.Context, r *request, to parley.ContactID) (par
 		}
 		return code, err
 	}
-	if r.channel.State.Status != parley.Working {
+	if r.channel.State.Status != parley.ChannelWorking {
 		return "", parley.ErrNotFound
 	}
 	return r.channel.Code, r.channel.Accepts(to)
@@ -77,7 +77,7 @@ func (s *server) pick(ctx context.Context, r *request, to parley.ContactID) (par
 // notAllowed returns why a working channel may not write to a contact; nil: none works.
 func (s *server) notAllowed(to parley.ContactID) error {
 	for _, c := range s.Gateway.Channels() {
-		if c.State.Status == parley.Working {
+		if c.State.Status == parley.ChannelWorking {
 			return c.Accepts(to)
 		}
 	}
@@ -187,7 +187,7 @@ func pooled(_ context.Context, _ *request, ms []parley.Message) (response, error
 			full, bare := m.Ref().String(), string(m.ID)
 			o.MessageID, o.ID = &full, &bare
 		}
-		failed = failed || m.Status == parley.FailedForGood
+		failed = failed || m.Status == parley.Failed
 		outcomes[i] = o
 	}
 	return poolResponse(outcomes, !failed)
@@ -198,7 +198,7 @@ func unsent(items []outgoing) (response, error) {
 	outcomes := make([]poolOutcome, len(items))
 	for i, p := range items {
 		outcomes[i] = poolOutcome{
-			Type: p.content.Kind(), Status: parley.FailedForGood.String(),
+			Type: p.content.Kind(), Status: parley.Failed.String(),
 			Error: &sentError{parley.NotSent, "No channel was WORKING."},
 		}
 	}

@@ -123,7 +123,7 @@ func (s *server) health(_ context.Context, r *request) (envelope[healthData], er
 	}
 	if !c.State.WorkingAt.IsZero() {
 		data.StartAt = parley.Stamp(c.State.WorkingAt)
-		if c.State.Status == parley.Working {
+		if c.State.Status == parley.ChannelWorking {
 			data.UpTime = max(0, now.Sub(c.State.WorkingAt)).Truncate(time.Second).String()
 		}
 	}

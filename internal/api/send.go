@@ -118,7 +118,7 @@ func sendResponse(_ context.Context, _ *request, ms []parley.Message) (response,
 	m := &ms[0]
 	b := make([]byte, 0, roomForSent+len(m.Content.Text()))
 	b = append(b, `{"success":`...)
-	b = strconv.AppendBool(b, m.Status != parley.FailedForGood)
+	b = strconv.AppendBool(b, m.Status != parley.Failed)
 	b = append(b, `,"message":`...)
 	b = appendString(b, outcome(m, "Message sent", "Message accepted; it will be sent"))
 	b = append(b, `,"data":{"status":`...)
@@ -152,16 +152,16 @@ func outcome(m *parley.Message, done, pending string) string {
 	switch {
 	case m.Status == parley.Pending:
 		return pending
-	case m.Status == parley.FailedForGood && m.Failure != nil:
+	case m.Status == parley.Failed && m.Failure != nil:
 		return m.Failure.Message
-	case m.Status == parley.FailedForGood:
+	case m.Status == parley.Failed:
 		return "The network rejected it."
 	}
 	return done
 }
 
 func failureOf(m *parley.Message) *sentError {
-	if m.Status != parley.FailedForGood || m.Failure == nil {
+	if m.Status != parley.Failed || m.Failure == nil {
 		return nil
 	}
 	return &sentError{m.Failure.Code, m.Failure.Message}

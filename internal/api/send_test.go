@@ -107,7 +107,7 @@ func FuzzSent(f *testing.F) {
 			message.Content, said = parley.File{Caption: text, Media: file}, sentFile{Caption: text, File: &other, Details: details(&message, file)}
 		}
 		want := must(encode(envelope[sentForm]{
-			Success: message.Status != parley.FailedForGood,
+			Success: message.Status != parley.Failed,
 			Message: outcome(&message, "Message sent", "Message accepted; it will be sent"),
 			Data: sentForm{
 				Status: message.Status.String(), Message: said, Timestamp: parley.Stamp(message.CreatedAt),

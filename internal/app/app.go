@@ -353,7 +353,7 @@ func (s *server) becomeReady(ctx context.Context) {
 	s.state.set(ready)
 	channels, working := s.gateway.Channels(), 0
 	for _, c := range channels {
-		if c.State.Status == parley.Working {
+		if c.State.Status == parley.ChannelWorking {
 			working++
 		}
 	}

@@ -46,7 +46,7 @@ func TestOffline(t *testing.T) {
 		if _, err := api.Post(ctx, client.Path("channels", "sandbox", verb), nil, &ch); err != nil {
 			t.Fatal(err)
 		}
-		if ch.Status != parley.Stopped || ch.Enabled != (verb == "start") {
+		if ch.Status != parley.ChannelStopped || ch.Enabled != (verb == "start") {
 			t.Errorf("after %s it is %s, enabled %v", verb, ch.Status, ch.Enabled)
 		}
 	}
@@ -55,7 +55,7 @@ func TestOffline(t *testing.T) {
 		t.Fatalf("%d channels, %v", len(all), err)
 	}
 	for _, ch := range all {
-		if ch.Status != parley.Stopped || ch.Reason != parley.ServerStopped {
+		if ch.Status != parley.ChannelStopped || ch.Reason != parley.ServerStopped {
 			t.Errorf("%s is %s: %s", ch.Code, ch.Status, ch.Reason)
 		}
 	}

@@ -169,7 +169,7 @@ func (d *Data) endRestored(ctx context.Context, present Dir, log *slog.Logger) (
 		}
 		r.Compared = err == nil
 	}
-	response := parley.Answer{StatusCode: http.StatusConflict, ContentType: "application/json", Body: []byte(interrupted)}
+	response := parley.StoredResponse{StatusCode: http.StatusConflict, ContentType: "application/json", Body: []byte(interrupted)}
 	var err error
 	if r.Ended, err = d.Store.EndRestored(ctx, known, response, time.Now()); err != nil || !r.Compared {
 		return r, err

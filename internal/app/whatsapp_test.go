@@ -78,7 +78,7 @@ func TestBackupIncludesPairings(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.Restart()
-	e.Becomes("shop", parley.Working)
+	e.Becomes("shop", parley.ChannelWorking)
 	send("from the backup")
 	if _, err := ayu.Send(t.Context(), owner, "and back"); err != nil {
 		t.Fatal(err)

@@ -194,8 +194,8 @@ func (e *Engine) finishAttempt(r result, now time.Time) {
 // afterAttempt is the delivery after an attempt.
 func afterAttempt(j job, a Attempt, now time.Time) parley.Delivery {
 	d := j.Delivery
-	d.MakeRoom()
-	d.TriedAt, d.Took, d.Code, d.Problem, d.Answer = a.At, a.Took, a.Code, a.Problem, a.Response
+	d.SaveAttempt()
+	d.TriedAt, d.Took, d.Code, d.Problem, d.Response = a.At, a.Took, a.Code, a.Problem, a.Response
 	if a.Succeeded() {
 		d.Attempts++
 		d.State, d.EndedAt = parley.DeliveryDone, now

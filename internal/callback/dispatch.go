@@ -233,7 +233,7 @@ func (e *Engine) withEvents(ctx context.Context, ep *endpoint, ds []parley.Deliv
 		ep.known[d.ID] = true
 		event, ok := bySeq[d.Event]
 		if !ok || event.ID != d.EventID {
-			d.MakeRoom()
+			d.SaveAttempt()
 			d.State, d.EndedAt, d.Problem = parley.DeliveryFailed, now, "gone: The event is gone."
 			e.metrics.finished(&d)
 			e.results.add(result{endpoint: ep.key, delivery: d})

@@ -57,7 +57,7 @@ func TestWebhookSchedule(t *testing.T) {
 			}
 		}
 		d := e.only()
-		if d.State != parley.DeliveryFailed || d.Attempts != 10 || d.Code != 500 || d.Answer != "answer 500" ||
+		if d.State != parley.DeliveryFailed || d.Attempts != 10 || d.Code != 500 || d.Response != "answer 500" ||
 			!strings.HasPrefix(d.Problem, "http_status: ") || d.EndedAt.IsZero() {
 			e.Errorf("in the end: %+v", d)
 		}
@@ -112,7 +112,7 @@ func TestHistory(t *testing.T) {
 		e.start()
 		e.says(ann, "hello")
 		pass(2 * time.Second)
-		if d := e.only(); len(d.Earlier) != 0 || len(d.Answer) < 1000 || len(d.History()) != 1 {
+		if d := e.only(); len(d.Earlier) != 0 || len(d.Response) < 1000 || len(d.History()) != 1 {
 			e.Errorf("after one attempt: %+v", d)
 		}
 		pass(time.Hour)
@@ -146,7 +146,7 @@ func TestHistory(t *testing.T) {
 			got := history[i]
 			word, _, _ := strings.Cut(got.Problem, ":")
 			if got.Number != i+1 || !got.At.Equal(hits[i].at.Truncate(time.Millisecond)) || got.Took.Truncate(time.Second) != w.took ||
-				got.Code != w.code || word != w.problem || got.Answer != w.answer {
+				got.Code != w.code || word != w.problem || got.Response != w.answer {
 				e.Errorf("attempt %d: %+v, want %+v", i+1, got, w)
 			}
 		}

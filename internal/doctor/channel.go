@@ -35,7 +35,7 @@ func checkChannel(c parley.Channel, running bool) Finding {
 		f.Found = fmt.Sprintf("%s: %s", c.State.Status, c.State.Reason)
 	}
 	switch {
-	case c.State.Status == parley.Working || !c.Enabled || !running:
+	case c.State.Status == parley.ChannelWorking || !c.Enabled || !running:
 		return f // disabled, or without a server: as expected
 	case c.State.Status.CanSend():
 		f.Level = Warning // it recovers by itself
@@ -46,7 +46,7 @@ func checkChannel(c parley.Channel, running bool) Finding {
 	if c.State.Reason != "" {
 		f.Found += ": " + c.State.Reason
 	}
-	if c.State.Status == parley.LoggedOut || c.State.Status == parley.ScanQRCode {
+	if c.State.Status == parley.ChannelLoggedOut || c.State.Status == parley.ChannelScanQRCode {
 		f.Remedy = "parley channel pair " + string(c.Code)
 	}
 	return f

@@ -21,13 +21,14 @@ func TestChannels(t *testing.T) {
 		running bool
 		want    Finding
 	}{
-		{parley.Working, true, true, Finding{Level: Fine, Found: "WORKING since 2026-11-15 08:30:00"}},
-		{parley.Stopped, false, true, Finding{Level: Fine, Found: "STOPPED since 2026-11-15 08:30:00"}},
-		{parley.LoggedOut, true, false, Finding{Level: Fine, Found: "LOGGED_OUT since 2026-11-15 08:30:00"}},
-		{parley.LoggedOut, true, true, Finding{Level: Problem, Found: "LOGGED_OUT since 2026-11-15 08:30:00: Why.",
+		{parley.ChannelWorking, true, true, Finding{Level: Fine, Found: "WORKING since 2026-11-15 08:30:00"}},
+		{parley.ChannelStopped, false, true, Finding{Level: Fine, Found: "STOPPED since 2026-11-15 08:30:00"}},
+		{parley.ChannelLoggedOut, true, false, Finding{Level: Fine, Found: "LOGGED_OUT since 2026-11-15 08:30:00"}},
+		{parley.ChannelLoggedOut, true, true, Finding{Level: Problem, Found: "LOGGED_OUT since 2026-11-15 08:30:00: Why.",
 			Remedy: "parley channel pair shop"}},
-		{parley.Failed, true, true, Finding{Level: Problem, Found: "FAILED since 2026-11-15 08:30:00: Why.", Remedy: "parley channel show shop"}},
-		{parley.Reconnecting, true, true, Finding{Level: Warning, Found: "RECONNECTING since 2026-11-15 08:30:00: Why."}},
+		{parley.ChannelFailed, true, true, Finding{Level: Problem, Found: "FAILED since 2026-11-15 08:30:00: Why.",
+			Remedy: "parley channel show shop"}},
+		{parley.ChannelReconnecting, true, true, Finding{Level: Warning, Found: "RECONNECTING since 2026-11-15 08:30:00: Why."}},
 	} {
 		channel := parley.Channel{Code: "shop", Enabled: c.enabled, State: parley.ChannelState{Status: c.status, Reason: "Why.", Since: since}}
 		c.want.Check = "channel shop"

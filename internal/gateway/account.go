@@ -78,7 +78,7 @@ func errChannelNotFound(code parley.ChannelCode) *parley.Error {
 // newAccount starts the worker of a channel. The session is opened by sync.
 func newAccount(g *Gateway, c parley.Channel) *account {
 	if c.Runs() && !g.Offline { // the stored state is that of an earlier process
-		c.State = parley.ChannelState{Status: parley.Starting, Since: time.Now(), WorkingAt: c.State.WorkingAt}
+		c.State = parley.ChannelState{Status: parley.ChannelStarting, Since: time.Now(), WorkingAt: c.State.WorkingAt}
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	a := &account{g: g, code: c.Code, id: c.ID, stop: stop, done: make(chan struct{}), channel: c}
@@ -109,8 +109,8 @@ func newAccount(g *Gateway, c parley.Channel) *account {
 
 // asOffline is a channel as it is while no server runs.
 func asOffline(c parley.Channel) parley.Channel {
-	if c = c.Offline(); !c.Runs() && c.State.Status != parley.Stopped {
-		c.State = parley.ChannelState{Status: parley.Stopped, Reason: stoppedReason(c), WorkingAt: c.State.WorkingAt}
+	if c = c.Offline(); !c.Runs() && c.State.Status != parley.ChannelStopped {
+		c.State = parley.ChannelState{Status: parley.ChannelStopped, Reason: stoppedReason(c), WorkingAt: c.State.WorkingAt}
 	}
 	return c
 }
@@ -139,7 +139,7 @@ func (a *account) inSync() bool {
 	case a.channel.Runs():
 		return a.session != nil && a.sessionNetwork == a.channel.Network
 	}
-	return a.session == nil && a.channel.State.Status == parley.Stopped
+	return a.session == nil && a.channel.State.Status == parley.ChannelStopped
 }
 
 // sync opens or closes the session to match the channel. If it already runs, that run repeats.
@@ -162,7 +162,7 @@ func (a *account) sync(ctx context.Context) {
 		case c.Runs() && !isOpen:
 			a.open(ctx)
 		case !c.Runs():
-			a.setState(ctx, network.State{Status: parley.Stopped, Reason: stoppedReason(c)})
+			a.setState(ctx, network.State{Status: parley.ChannelStopped, Reason: stoppedReason(c)})
 		}
 		a.mu.Lock()
 		more, a.syncAgain = a.syncAgain, false
@@ -183,14 +183,14 @@ func (a *account) open(ctx context.Context) {
 	c := a.snapshot()
 	driver, ok := a.g.Drivers[c.Network]
 	if !ok {
-		a.setState(ctx, network.State{Status: parley.Failed, Reason: fmt.Sprintf("This program has no network %q.", c.Network)})
+		a.setState(ctx, network.State{Status: parley.ChannelFailed, Reason: fmt.Sprintf("This program has no network %q.", c.Network)})
 		return
 	}
-	a.setState(ctx, network.State{Status: parley.Starting})
+	a.setState(ctx, network.State{Status: parley.ChannelStarting})
 	session, err := driver.Open(ctx, c, a.handleEvent)
 	if err != nil { // the other channels go on
 		a.g.Log.Error("open session", "channel", c.Code, "error", err)
-		a.setState(ctx, network.State{Status: parley.Failed, Reason: "Its session could not be opened. See the log of the server."})
+		a.setState(ctx, network.State{Status: parley.ChannelFailed, Reason: "Its session could not be opened. See the log of the server."})
 		return
 	}
 	a.mu.Lock()
@@ -213,7 +213,7 @@ func (a *account) open(ctx context.Context) {
 func (a *account) updateSender() {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
-	if a.session != nil && a.channel.State.Status == parley.Working {
+	if a.session != nil && a.channel.State.Status == parley.ChannelWorking {
 		a.worker.SetSender(a.session)
 		a.g.fetcher.wake()
 	} else {
@@ -283,7 +283,7 @@ func (a *account) setState(ctx context.Context, s network.State) {
 	st.Reason = s.Reason
 	if st.Status != s.Status {
 		st.Status, st.Since = s.Status, now
-		if s.Status == parley.Working {
+		if s.Status == parley.ChannelWorking {
 			st.WorkingAt = now
 		}
 		a.trackLasting(st)
@@ -319,7 +319,7 @@ func (a *account) setState(ctx context.Context, s network.State) {
 // the start is the one from before, it keeps its time. It is called with the lock held.
 func (a *account) trackLasting(st *parley.ChannelState) {
 	c := &a.channel
-	if st.Status == parley.Starting || st.Status == parley.Stopped && c.Runs() {
+	if st.Status == parley.ChannelStarting || st.Status == parley.ChannelStopped && c.Runs() {
 		return
 	}
 	if !a.hadLasting && st.Status == c.LastingStatus && c.LastingSince.Before(st.Since) {
@@ -339,7 +339,7 @@ func (a *account) snapshot() parley.Channel {
 func (a *account) liveSession() network.Session {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
-	if a.channel.State.Status != parley.Working {
+	if a.channel.State.Status != parley.ChannelWorking {
 		return nil
 	}
 	return a.session

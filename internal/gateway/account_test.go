@@ -31,28 +31,28 @@ func TestAWaitingMessageLeavesFromItsOwnAccount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		first, second := "99900000001", "99900000002"
-		b.states(first, parley.Reconnecting)
+		b.states(first, parley.ChannelReconnecting)
 		old := b.accept(ayu, "from the first")
-		b.states("", parley.LoggedOut, parley.ScanQRCode)
-		b.states(second, parley.Starting)
+		b.states("", parley.ChannelLoggedOut, parley.ChannelScanQRCode)
+		b.states(second, parley.ChannelStarting)
 		b.accept(ayu, "from the second, early")
-		b.states(second, parley.Working)
+		b.states(second, parley.ChannelWorking)
 		b.accept(ayu, "from the second")
 		synctest.Wait()
 		if got := b.driver.texts("demo", ayu); !slices.Equal(got, []string{"from the second, early", "from the second"}) {
 			t.Errorf("the second account sent %v", got)
 		}
-		if got := b.load(old); got.Status != parley.FailedForGood || got.Failure.Code != parley.AccountChanged {
+		if got := b.load(old); got.Status != parley.Failed || got.Failure.Code != parley.AccountChanged {
 			t.Errorf("the message of the first account is %s, %+v", got.Status, got.Failure)
 		}
 		if c, _ := b.g.Channel("demo"); c.Number != second {
 			t.Errorf("the channel has number %s", c.Number)
 		}
 
-		b.states(second, parley.Reconnecting)
+		b.states(second, parley.ChannelReconnecting)
 		same := b.accept(ayu, "waits")
-		b.states("", parley.LoggedOut, parley.ScanQRCode)
-		b.states(second, parley.Starting, parley.Working)
+		b.states("", parley.ChannelLoggedOut, parley.ChannelScanQRCode)
+		b.states(second, parley.ChannelStarting, parley.ChannelWorking)
 		synctest.Wait()
 		if got := b.load(same); got.Status != parley.Sent {
 			t.Errorf("paired with the same number it is %s", got.Status)
@@ -65,7 +65,7 @@ func TestAWaitingMessageLeavesFromItsOwnAccount(t *testing.T) {
 func TestAChangedAccountSurvivesARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		b.states("99900000001", parley.Reconnecting)
+		b.states("99900000001", parley.ChannelReconnecting)
 		old := b.accept(ayu, "old")
 		b.stop()
 		b.tx(func(tx *store.Tx) error {
@@ -99,7 +99,7 @@ func TestSinceSurvivesARestart(t *testing.T) {
 			}
 			return c.State.Since
 		}
-		b.states("6281211112222", parley.Reconnecting, parley.Working)
+		b.states("6281211112222", parley.ChannelReconnecting, parley.ChannelWorking)
 		began := since()
 		for range 2 {
 			time.Sleep(time.Hour)
@@ -123,7 +123,7 @@ func TestSinceSurvivesARestart(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Hour)
-		b.states("6281211112222", parley.Reconnecting, parley.Working)
+		b.states("6281211112222", parley.ChannelReconnecting, parley.ChannelWorking)
 		if got := since(); !got.Equal(time.Now()) {
 			t.Errorf("after a loss it works since %s, want now, %s", got, time.Now())
 		}

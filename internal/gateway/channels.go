@@ -65,7 +65,7 @@ func (g *Gateway) StartChannel(ctx context.Context, code parley.ChannelCode) (pa
 		switch c := a.snapshot(); {
 		case c.Settings.ArchiveOf != "":
 			return parley.Channel{}, c.Usable()
-		case c.State.Status == parley.Failed:
+		case c.State.Status == parley.ChannelFailed:
 			a.closeSession()
 		}
 	}
@@ -177,7 +177,7 @@ const statusTimeout = 2 * time.Second
 
 // AwaitStart waits a while until a channel has started, so that the next request can use it.
 func (g *Gateway) AwaitStart(ctx context.Context, code parley.ChannelCode) {
-	g.awaitStatus(ctx, code, func(s parley.ChannelStatus) bool { return s != parley.Starting })
+	g.awaitStatus(ctx, code, func(s parley.ChannelStatus) bool { return s != parley.ChannelStarting })
 }
 
 // awaitStatus waits up to statusTimeout.
@@ -208,7 +208,7 @@ func (g *Gateway) reset(ctx context.Context, code parley.ChannelCode, resetNetwo
 	if err != nil {
 		return err
 	}
-	a.setState(ctx, network.State{Status: parley.Starting}) // new messages wait
+	a.setState(ctx, network.State{Status: parley.ChannelStarting}) // new messages wait
 	a.close()
 	err = g.Store.Tx(ctx, func(tx *store.Tx) error { return tx.ClearChannel(ctx, code) })
 	if err == nil {
@@ -239,7 +239,7 @@ func (g *Gateway) AdvanceClock(ctx context.Context, code parley.ChannelCode, d t
 func (g *Gateway) PickForPool(ctx context.Context, to parley.ContactID) (parley.ChannelCode, error) {
 	var working []parley.ChannelCode
 	for _, c := range g.Channels() {
-		if c.State.Status == parley.Working && c.Accepts(to) == nil {
+		if c.State.Status == parley.ChannelWorking && c.Accepts(to) == nil {
 			working = append(working, c.Code)
 		}
 	}

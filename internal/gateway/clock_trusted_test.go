@@ -21,12 +21,12 @@ func TestAClockThatIsAheadErasesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := b.lastEvent()
-		key := &parley.Answer{Scope: "demo", Key: "k", Fingerprint: []byte("f"), CreatedAt: time.Now()}
+		key := &parley.StoredResponse{Scope: "demo", Key: "k", Fingerprint: []byte("f"), CreatedAt: time.Now()}
 		sent, err := b.g.Send(t.Context(), "demo", text(ayu, "old"), gateway.SendOptions{Key: key, Wait: time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
-		b.driver.session("demo").tell(network.State{Status: parley.Reconnecting})
+		b.driver.session("demo").tell(network.State{Status: parley.ChannelReconnecting})
 		waits := b.accept(ayu, "waits")
 		time.Sleep(11 * time.Minute) // until the time is stored at which the clock was trusted
 		b.stop()
@@ -67,7 +67,7 @@ func TestAClockThatIsAheadErasesNothing(t *testing.T) {
 		if _, err := b.store.StoredResponse(t.Context(), "demo", "k"); !errors.Is(err, parley.ErrNotFound) {
 			t.Errorf("after an hour the key is still there: %v", err)
 		}
-		if got := b.load(waits); got.Status != parley.FailedForGood || got.Failure.Code != parley.Expired {
+		if got := b.load(waits); got.Status != parley.Failed || got.Failure.Code != parley.Expired {
 			t.Errorf("after an hour the message that waited is %s", got.Status)
 		}
 		if n := len(b.driver.texts("demo", ayu)); n != 1 {

@@ -39,7 +39,7 @@ func TestAllEventsAreInTheLog(t *testing.T) {
 		give(network.Vote{From: ayu, Poll: poll.ID, Options: []string{"yes"}, At: time.Now()})
 		b.send(parley.Reaction{Emoji: "👍", Target: own.Ref()})
 		b.send(parley.Delete{Target: own.Ref()})
-		give(network.State{Status: parley.Reconnecting, Reason: "The socket was dropped."})
+		give(network.State{Status: parley.ChannelReconnecting, Reason: "The socket was dropped."})
 		b.send(parley.Location{Title: "waits", Latitude: "1", Longitude: "2"}) // nothing to tell yet
 
 		var story []string
@@ -218,7 +218,7 @@ func TestASecretIsSentDecryptedAndStoredEncrypted(t *testing.T) {
 		b.driver.answer = func(*parley.Message) error { return network.Refuse(parley.NotOnNetwork, "no") }
 		b.send(secret)
 		events := b.events(before)
-		if len(events) != 2 || events[0].Message.Status != parley.FailedForGood || events[1].Type != parley.OTPFailed ||
+		if len(events) != 2 || events[0].Message.Status != parley.Failed || events[1].Type != parley.OTPFailed ||
 			string(events[1].Data) != `{"id":"otc_1","contact_id":"6281234567890@c.us","reason":"not_on_network"}` {
 			t.Errorf("events %+v", events)
 		}

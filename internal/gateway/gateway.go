@@ -244,7 +244,7 @@ func (g *Gateway) drain(ctx context.Context) {
 		wg.Go(func() {
 			a.close()
 			if a.snapshot().Runs() { // the others have a reason of their own
-				a.setState(ctx, network.State{Status: parley.Stopped, Reason: parley.ServerStopped})
+				a.setState(ctx, network.State{Status: parley.ChannelStopped, Reason: parley.ServerStopped})
 			}
 		})
 	}

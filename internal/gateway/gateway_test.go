@@ -36,13 +36,13 @@ func TestSendIsConfirmed(t *testing.T) {
 func TestWaitEndsAfterItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		b.driver.session("demo").tell(network.State{Status: parley.Reconnecting, Reason: "The socket was closed."})
+		b.driver.session("demo").tell(network.State{Status: parley.ChannelReconnecting, Reason: "The socket was closed."})
 		begun := time.Now()
 		m := b.await(ayu, "later", 10*time.Second)
 		if m.Status != parley.Pending || time.Since(begun) != 10*time.Second {
 			t.Errorf("%s after %s", m.Status, time.Since(begun))
 		}
-		b.driver.session("demo").tell(network.State{Status: parley.Working})
+		b.driver.session("demo").tell(network.State{Status: parley.ChannelWorking})
 		synctest.Wait()
 		if got := b.load(m).Status; got != parley.Sent {
 			t.Errorf("after the connection came back it is %s", got)
@@ -54,7 +54,7 @@ func TestWaitEndsAfterItsTime(t *testing.T) {
 func TestOneWaitForAllMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		b.driver.session("demo").tell(network.State{Status: parley.Reconnecting, Reason: "The socket was closed."})
+		b.driver.session("demo").tell(network.State{Status: parley.ChannelReconnecting, Reason: "The socket was closed."})
 		begun := time.Now()
 		drafts := slices.Concat(text(ayu, "one"), text(ayu, "two"), text(ayu, "three"))
 		ms, err := b.g.Send(t.Context(), "demo", drafts, gateway.SendOptions{Wait: time.Second})
@@ -72,7 +72,7 @@ func TestRefusalIsReturned(t *testing.T) {
 			return network.RefuseUntil(parley.Restricted, "New contacts are restricted.", until)
 		}
 		m := b.await(ayu, "no", time.Second)
-		if m.Status != parley.FailedForGood || m.Failure == nil || m.Failure.Code != parley.Restricted {
+		if m.Status != parley.Failed || m.Failure == nil || m.Failure.Code != parley.Restricted {
 			t.Errorf("got %s, %+v", m.Status, m.Failure)
 		}
 		if got := b.g.RestrictedUntil("demo"); !got.Equal(until) {
@@ -84,7 +84,7 @@ func TestRefusalIsReturned(t *testing.T) {
 func TestUnusableChannelsReject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		for _, s := range []parley.ChannelStatus{parley.LoggedOut, parley.ScanQRCode, parley.Failed} {
+		for _, s := range []parley.ChannelStatus{parley.ChannelLoggedOut, parley.ChannelScanQRCode, parley.ChannelFailed} {
 			b.driver.session("demo").tell(network.State{Status: s})
 			if _, err := b.g.Send(t.Context(), "demo", text(ayu, "x"), gateway.SendOptions{}); parley.CodeOf(err) != parley.BadRequest {
 				t.Errorf("%s: %v", s, err)
@@ -108,7 +108,7 @@ func TestUnusableChannelsReject(t *testing.T) {
 func TestAFullQueueRejects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		b.driver.session("demo").tell(network.State{Status: parley.Reconnecting})
+		b.driver.session("demo").tell(network.State{Status: parley.ChannelReconnecting})
 		for range 100 {
 			drafts := make([]gateway.Draft, 100)
 			for i := range drafts {
@@ -148,7 +148,7 @@ func TestAKeyIsAcceptedOnce(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 50 {
 			wg.Go(func() {
-				key := &parley.Answer{Scope: "demo", Key: "k", Fingerprint: []byte("f"), CreatedAt: time.Now()}
+				key := &parley.StoredResponse{Scope: "demo", Key: "k", Fingerprint: []byte("f"), CreatedAt: time.Now()}
 				_, err := b.g.Send(t.Context(), "demo", text(ayu, "once"), gateway.SendOptions{Key: key})
 				mu.Lock()
 				defer mu.Unlock()
@@ -215,7 +215,7 @@ func TestOrderOfAcceptanceIsOrderOnTheNetwork(t *testing.T) {
 func TestPendingIsSentByTheNextRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		b.driver.session("demo").tell(network.State{Status: parley.Reconnecting})
+		b.driver.session("demo").tell(network.State{Status: parley.ChannelReconnecting})
 		b.accept(ayu, "one")
 		b.accept(ayu, "two")
 		b.restart()
@@ -229,13 +229,13 @@ func TestPendingIsSentByTheNextRun(t *testing.T) {
 func TestADeletedPendingMessageIsNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		b.driver.session("demo").tell(network.State{Status: parley.Reconnecting})
+		b.driver.session("demo").tell(network.State{Status: parley.ChannelReconnecting})
 		m := b.accept(ayu, "oops")
 		if _, err := b.g.Send(t.Context(), "demo", []gateway.Draft{{To: ayu, Content: parley.Delete{Target: m.Ref()}}},
 			gateway.SendOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		b.driver.session("demo").tell(network.State{Status: parley.Working})
+		b.driver.session("demo").tell(network.State{Status: parley.ChannelWorking})
 		synctest.Wait()
 		if got := b.driver.texts("demo", ayu); !slices.Equal(got, []string{""}) { // the deletion alone
 			t.Errorf("the network got %q", got)
@@ -253,7 +253,7 @@ func TestRefreshFollowsTheStore(t *testing.T) {
 			return tx.AddChannel(t.Context(), parley.Channel{Code: "toko", Name: "Toko", Network: parley.Sandbox, Enabled: true})
 		})
 		b.refresh()
-		if c, ok := b.g.Channel("toko"); !ok || c.State.Status != parley.Working || c.Number != "99900000001" {
+		if c, ok := b.g.Channel("toko"); !ok || c.State.Status != parley.ChannelWorking || c.Number != "99900000001" {
 			t.Errorf("a new channel: %+v", c)
 		}
 		b.tx(func(tx *store.Tx) error {
@@ -265,7 +265,7 @@ func TestRefreshFollowsTheStore(t *testing.T) {
 			return tx.UpdateChannel(t.Context(), c)
 		})
 		b.refresh()
-		if c, _ := b.g.Channel("toko"); c.State.Status != parley.Stopped || !b.driver.session("toko").closed {
+		if c, _ := b.g.Channel("toko"); c.State.Status != parley.ChannelStopped || !b.driver.session("toko").closed {
 			t.Errorf("a stopped channel: %+v", c.State)
 		}
 		b.tx(func(tx *store.Tx) error {
@@ -283,12 +283,12 @@ func TestAChannelThatCannotOpenFailsAlone(t *testing.T) {
 		b := newBench(t)
 		b.driver.refuse = "broken"
 		c, err := b.g.CreateChannel(t.Context(), parley.Channel{Code: "broken", Network: parley.Sandbox})
-		if err != nil || c.State.Status != parley.Failed || c.State.Reason == "" {
+		if err != nil || c.State.Status != parley.ChannelFailed || c.State.Reason == "" {
 			t.Errorf("got %+v, %v", c.State, err)
 		}
 		b.accept(ayu, "still here")
 		b.driver.refuse = ""
-		if c, err := b.g.StartChannel(t.Context(), "broken"); err != nil || c.State.Status != parley.Working {
+		if c, err := b.g.StartChannel(t.Context(), "broken"); err != nil || c.State.Status != parley.ChannelWorking {
 			t.Errorf("started again: %+v, %v", c.State, err)
 		}
 		if _, err := b.g.CreateChannel(t.Context(), parley.Channel{Code: "broken",
@@ -304,14 +304,14 @@ func TestAChannelThatCannotOpenFailsAlone(t *testing.T) {
 func TestAnAdvancedClockExpiresTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		b.driver.session("demo").tell(network.State{Status: parley.Reconnecting})
+		b.driver.session("demo").tell(network.State{Status: parley.ChannelReconnecting})
 		answer := b.begin(ayu, "old", time.Second)
 		synctest.Wait()
 		if err := b.g.AdvanceClock(t.Context(), "demo", 25*time.Hour); err != nil {
 			t.Fatal(err)
 		}
 		m := answer()
-		if m.Status != parley.FailedForGood || m.Failure.Code != parley.Expired {
+		if m.Status != parley.Failed || m.Failure.Code != parley.Expired {
 			t.Errorf("got %s, %+v", m.Status, m.Failure)
 		}
 	})
@@ -370,11 +370,11 @@ func TestPickForPool(t *testing.T) {
 				t.Fatalf("got %s, %v", code, err)
 			}
 		}
-		b.driver.session("demo").tell(network.State{Status: parley.LoggedOut})
+		b.driver.session("demo").tell(network.State{Status: parley.ChannelLoggedOut})
 		if code, err := b.g.PickForPool(t.Context(), ayu); code != "toko" || err != nil {
 			t.Errorf("with demo logged out: %s, %v", code, err)
 		}
-		b.driver.session("toko").tell(network.State{Status: parley.Reconnecting})
+		b.driver.session("toko").tell(network.State{Status: parley.ChannelReconnecting})
 		if _, err := b.g.PickForPool(t.Context(), ayu); !errors.Is(err, parley.ErrNotFound) {
 			t.Errorf("with none working: %v", err)
 		}
@@ -384,7 +384,7 @@ func TestPickForPool(t *testing.T) {
 func TestOldTextAndStoredResponsesArePurged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		key := &parley.Answer{Scope: "demo", Key: "k", Fingerprint: []byte("f"), CreatedAt: time.Now()}
+		key := &parley.StoredResponse{Scope: "demo", Key: "k", Fingerprint: []byte("f"), CreatedAt: time.Now()}
 		sent, err := b.g.Send(t.Context(), "demo", text(ayu, "old"), gateway.SendOptions{Key: key, Wait: time.Second})
 		if err != nil {
 			t.Fatal(err)
@@ -420,7 +420,7 @@ func TestNothingIsAcceptedAfterTheDrain(t *testing.T) {
 		if _, err := b.g.Send(t.Context(), "demo", text(ayu, "x"), gateway.SendOptions{}); parley.CodeOf(err) != parley.Unavailable {
 			t.Errorf("got %v", err)
 		}
-		if c, err := b.store.Channel(t.Context(), "demo"); err != nil || c.State.Status != parley.Stopped {
+		if c, err := b.store.Channel(t.Context(), "demo"); err != nil || c.State.Status != parley.ChannelStopped {
 			t.Errorf("stored: %+v, %v", c.State, err)
 		}
 	})
@@ -439,8 +439,8 @@ func TestActivity(t *testing.T) {
 		if a := <-happens; a.Text != "makasih" || a.FromMe || a.Status != parley.Received {
 			t.Errorf("got %+v", a)
 		}
-		b.driver.session("demo").tell(network.State{Status: parley.LoggedOut})
-		if a := <-happens; a.State != parley.LoggedOut {
+		b.driver.session("demo").tell(network.State{Status: parley.ChannelLoggedOut})
+		if a := <-happens; a.State != parley.ChannelLoggedOut {
 			t.Errorf("got %+v", a)
 		}
 	})

@@ -86,7 +86,7 @@ func (a *account) moveToWhatsApp(ctx context.Context, tx *store.Tx, allow []parl
 		return nil, err
 	}
 	c.Network, c.Enabled, c.Number, c.PhoneName = parley.WhatsApp, true, "", ""
-	c.State = parley.ChannelState{Status: parley.Starting, Since: time.Now()}
+	c.State = parley.ChannelState{Status: parley.ChannelStarting, Since: time.Now()}
 	c.Settings.AllowOnly, c.Settings.ClockAhead = allow, 0
 	if c.Settings.Pace != nil && *c.Settings.Pace == 0 { // the default of a sandbox, dangerous on WhatsApp
 		c.Settings.Pace = nil
@@ -103,11 +103,11 @@ func failQueue(ctx context.Context, tx *store.Tx, c parley.Channel, now time.Tim
 		Message: "Its channel went live before it was sent in the sandbox. Send it again if it is meant for a real phone."}
 	failed := make([]parley.Message, len(queue))
 	for i, q := range queue {
-		if _, err := tx.AdvanceMessage(ctx, c.Code, q.Ref(), parley.FailedForGood, why, now); err != nil {
+		if _, err := tx.AdvanceMessage(ctx, c.Code, q.Ref(), parley.Failed, why, now); err != nil {
 			return nil, err
 		}
 		failed[i] = parley.Message{Channel: c.Code, Seq: q.Seq, Chat: q.Chat, ID: q.ID, FromMe: true,
-			Status: parley.FailedForGood, Failure: why, UpdatedAt: now}
+			Status: parley.Failed, Failure: why, UpdatedAt: now}
 	}
 	return failed, nil
 }
@@ -124,7 +124,7 @@ func archive(ctx context.Context, tx *store.Tx, c parley.Channel) error {
 	to := c
 	to.Name, to.Enabled, to.CreatedAt = c.Name+" (sandbox)", false, time.Now()
 	to.Settings.ArchiveOf, to.Settings.AllowOnly = c.Code, nil
-	to.State = parley.ChannelState{Status: parley.Stopped, Reason: stoppedReason(to), Since: to.CreatedAt}
+	to.State = parley.ChannelState{Status: parley.ChannelStopped, Reason: stoppedReason(to), Since: to.CreatedAt}
 	err = parley.ErrExists
 	for n := 1; errors.Is(err, parley.ErrExists); n++ {
 		to.Code = archiveCode(c.Code, n)

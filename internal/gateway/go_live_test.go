@@ -48,7 +48,8 @@ func TestGoLive(t *testing.T) {
 			t.Errorf("the archive has %+v, %v", page, err)
 		}
 		archive, ok := b.g.Channel("demo-sandbox")
-		if !ok || archive.State.Status != parley.Stopped || !strings.Contains(archive.State.Reason, "channel demo from before it went live") {
+		if !ok || archive.State.Status != parley.ChannelStopped ||
+			!strings.Contains(archive.State.Reason, "channel demo from before it went live") {
 			t.Errorf("the archive is %+v", archive)
 		}
 		if _, err := b.g.StartChannel(t.Context(), "demo-sandbox"); parley.CodeOf(err) != parley.BadRequest {
@@ -60,7 +61,7 @@ func TestGoLive(t *testing.T) {
 			}
 		}
 		b.restart()
-		if c, _ := b.g.Channel("demo-sandbox"); c.State.Status != parley.Stopped {
+		if c, _ := b.g.Channel("demo-sandbox"); c.State.Status != parley.ChannelStopped {
 			t.Errorf("after a restart the archive is %s", c.State.Status)
 		}
 	})
@@ -133,7 +134,7 @@ func TestGoLiveUnderLoad(t *testing.T) {
 		for _, ref := range <-done {
 			accepted++
 			m, err := b.store.Message(t.Context(), "demo-sandbox", ref)
-			if err != nil || !m.Status.IsSettled() {
+			if err != nil || !m.Status.IsFinal() {
 				t.Errorf("%s is %s, %v", ref.ID, m.Status, err)
 			}
 		}

@@ -184,7 +184,7 @@ func (d *driver) Open(ctx context.Context, c parley.Channel, sink network.Sink) 
 	}
 	s.sink = sink
 	d.mu.Unlock()
-	s.tell(network.State{Status: parley.Working, Phone: network.Phone{Name: "Toko", Number: cmp.Or(d.number, "99900000001")}})
+	s.tell(network.State{Status: parley.ChannelWorking, Phone: network.Phone{Name: "Toko", Number: cmp.Or(d.number, "99900000001")}})
 	return s, nil
 }
 

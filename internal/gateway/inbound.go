@@ -86,7 +86,7 @@ func (a *account) receive(ctx context.Context, e network.Message) error {
 
 // enqueueFile enqueues the file of a message for the fetcher. A channel that stores no text stores no files.
 func (a *account) enqueueFile(ctx context.Context, tx *store.Tx, channel parley.Channel, m *parley.Message, reference []byte) error {
-	if reference == nil || !m.Content.Kind().IsMedia() || !channel.Settings.KeepsText() {
+	if reference == nil || !m.Content.Kind().IsMedia() || !channel.Settings.StoresText() {
 		return nil
 	}
 	now := a.g.Clock()
@@ -106,7 +106,7 @@ func (a *account) storeInbound(
 		return err
 	}
 	event := parley.Event{Type: parley.MessageReceived, Channel: channel.Code, At: m.CreatedAt, Message: m}
-	if !channel.Settings.KeepsText() {
+	if !channel.Settings.StoresText() {
 		if text := m.Content.Text(); text != "" {
 			event.Encrypted = a.g.Keyring.Encrypt([]byte(text), parley.EventTextContext(channel.Code))
 		}
@@ -130,7 +130,7 @@ func (a *account) storeInbound(
 
 // storeHistory stores a message from before the channel was linked. It is not published.
 func (a *account) storeHistory(ctx context.Context, tx *store.Tx, channel parley.Channel, m *parley.Message) error {
-	if err := tx.AddMessage(ctx, m); err != nil || channel.Settings.KeepsText() {
+	if err := tx.AddMessage(ctx, m); err != nil || channel.Settings.StoresText() {
 		return err
 	}
 	return tx.EraseMessage(ctx, channel.Code, m.Ref())
@@ -195,7 +195,7 @@ func (a *account) publishVote(ctx context.Context, e network.Vote) error {
 			return ignoreNotFound(err)
 		}
 		event := parley.NewVoteEvent(&poll, e.From, e.Options, e.At)
-		if !a.snapshot().Settings.KeepsText() {
+		if !a.snapshot().Settings.StoresText() {
 			event.Encrypted = a.g.Keyring.Encrypt(event.Data, parley.EventTextContext(a.code))
 			event.Data = parley.NewVoteEvent(&poll, e.From, nil, e.At).Data
 		}

@@ -278,7 +278,7 @@ func TestFilesFailAfterADay(t *testing.T) {
 		b.picture("demo", ayu, "A2", "flaky")
 		time.Sleep(23 * time.Hour)
 		b.wantMedia(ayu, "A2", parley.MediaPending)
-		b.driver.session("demo").tell(network.State{Status: parley.Reconnecting})
+		b.driver.session("demo").tell(network.State{Status: parley.ChannelReconnecting})
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		tries.Store(0)
@@ -297,7 +297,7 @@ func TestFilesFailAfterADay(t *testing.T) {
 			t.Errorf("published %v", got)
 		}
 
-		b.driver.session("demo").tell(network.State{Status: parley.Working})
+		b.driver.session("demo").tell(network.State{Status: parley.ChannelWorking})
 		b.picture("demo", ayu, "A4", "cut off")
 		time.Sleep(time.Minute)
 		synctest.Wait()

@@ -31,7 +31,7 @@ func (g *Gateway) PairChannel(ctx context.Context, code parley.ChannelCode, numb
 	if err != nil {
 		return c, err
 	}
-	g.awaitStatus(ctx, code, func(s parley.ChannelStatus) bool { return s != parley.LoggedOut })
+	g.awaitStatus(ctx, code, func(s parley.ChannelStatus) bool { return s != parley.ChannelLoggedOut })
 	return g.currentChannel(code)
 }
 

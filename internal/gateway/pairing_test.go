@@ -119,25 +119,25 @@ func TestAHangingChannelStopsNoOther(t *testing.T) {
 		}
 		working := 0
 		for _, c := range b.g.Channels() {
-			if c.State.Status == parley.Working {
+			if c.State.Status == parley.ChannelWorking {
 				working++
 			}
 		}
 		if working != 300 { // with the demo channel, without the one that hangs
 			t.Errorf("%d channels work", working)
 		}
-		if c, err := b.g.StopChannel(t.Context(), "c7"); err != nil || c.State.Status != parley.Stopped {
+		if c, err := b.g.StopChannel(t.Context(), "c7"); err != nil || c.State.Status != parley.ChannelStopped {
 			t.Errorf("another channel is %s, %v", c.State.Status, err)
 		}
-		if c, err := b.g.StopChannel(t.Context(), "c150"); err != nil || c.State.Status != parley.Starting {
+		if c, err := b.g.StopChannel(t.Context(), "c150"); err != nil || c.State.Status != parley.ChannelStarting {
 			t.Errorf("the channel that hangs is %s, %v", c.State.Status, err)
 		}
 		close(b.driver.hold)
 		synctest.Wait()
-		if c, _ := b.g.Channel("c150"); c.State.Status != parley.Stopped || !b.driver.session("c150").closed {
+		if c, _ := b.g.Channel("c150"); c.State.Status != parley.ChannelStopped || !b.driver.session("c150").closed {
 			t.Errorf("when it opened at last, it became %s", c.State.Status)
 		}
-		if c, err := b.g.StartChannel(t.Context(), "c150"); err != nil || c.State.Status != parley.Working {
+		if c, err := b.g.StartChannel(t.Context(), "c150"); err != nil || c.State.Status != parley.ChannelWorking {
 			t.Errorf("started again it is %s, %v", c.State.Status, err)
 		}
 	})

@@ -31,7 +31,7 @@ type SendOptions struct {
 	// Wait is how long to wait until the network confirms all messages. Zero: they are returned as PENDING.
 	Wait time.Duration
 	// Key, if not nil, is stored in the same transaction. If it already exists, the error is [parley.ErrExists].
-	Key *parley.Answer
+	Key *parley.StoredResponse
 	// InTx, if not nil, runs first in the same transaction. If it fails, nothing is stored and Send returns its error.
 	InTx func(*store.Tx) error
 }
@@ -123,7 +123,7 @@ func (a *account) newMessages(channel parley.Channel, drafts []Draft) []parley.M
 }
 
 // acceptAll stores messages with the idempotency key of their request, if it has one.
-func (a *account) acceptAll(ctx context.Context, tx *store.Tx, ms []parley.Message, drafts []Draft, key *parley.Answer) error {
+func (a *account) acceptAll(ctx context.Context, tx *store.Tx, ms []parley.Message, drafts []Draft, key *parley.StoredResponse) error {
 	if key != nil {
 		for i := range ms {
 			ms[i].IdempotencyKey = key.Key
@@ -220,7 +220,7 @@ func (w *sendWaiter) update(i int, m *parley.Message) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	own := &w.messages[i]
-	if own.Status.IsSettled() {
+	if own.Status.IsFinal() {
 		return
 	}
 	own.Status, own.Failure, own.UpdatedAt = m.Status, m.Failure, m.UpdatedAt

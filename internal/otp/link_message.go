@@ -175,7 +175,7 @@ func (i *Issuer) applyTry(ctx context.Context, tx *store.Tx, channel parley.Chan
 			return nil, fmt.Errorf("publish the outcome of login link %s: %w", link.ID, err)
 		}
 	}
-	return i.replyTo(ctx, tx, channel, match{h.position, link}, outcome.Answer, try)
+	return i.replyTo(ctx, tx, channel, match{h.position, link}, outcome.Reply, try)
 }
 
 // publishOutcome adds the event, and the callback if the link has one.
@@ -189,7 +189,7 @@ func publishOutcome(ctx context.Context, tx *store.Tx, link parley.OTPLink, o pa
 
 // replyTo returns the reply to the sender; nothing if there were too many lately, or the channel may not write to it.
 func (i *Issuer) replyTo(
-	ctx context.Context, tx *store.Tx, channel parley.Channel, h match, which parley.LinkAnswer, try parley.LinkTry,
+	ctx context.Context, tx *store.Tx, channel parley.Channel, h match, which parley.LinkReply, try parley.LinkTry,
 ) ([]Reply, error) {
 	if channel.Accepts(try.From) != nil && (try.Alias == "" || channel.Accepts(try.Alias) != nil) {
 		return nil, nil
@@ -208,14 +208,14 @@ func (i *Issuer) replyTo(
 }
 
 // mayReply reports whether the limits allow a reply, and counts it.
-func mayReply(ctx context.Context, tx *store.Tx, channel parley.ChannelCode, which parley.LinkAnswer, try parley.LinkTry) (bool, error) {
+func mayReply(ctx context.Context, tx *store.Tx, channel parley.ChannelCode, which parley.LinkReply, try parley.LinkTry) (bool, error) {
 	type count struct {
 		of     parley.ContactID
 		most   int
 		window time.Duration
 	}
 	counts := []count{{try.From, maxReplies, replyWindow}}
-	if which != parley.AnswerSuccess {
+	if which != parley.ReplySuccess {
 		counts = append(counts, count{allSenders, maxChannelReplies, channelWindow})
 	}
 	for _, c := range counts {
@@ -242,7 +242,7 @@ func (i *Issuer) PossibleReplies(l parley.OTPLink, text string) []string {
 			continue
 		}
 		var replies []string
-		for _, which := range []parley.LinkAnswer{parley.AnswerSuccess, parley.AnswerFailed, parley.AnswerExpired} {
+		for _, which := range []parley.LinkReply{parley.ReplySuccess, parley.ReplyFailed, parley.ReplyExpired} {
 			replies = append(replies, fill(l.Messages.Text(which), code, l.Name))
 		}
 		return replies

@@ -21,7 +21,7 @@ func TestLinkIsApprovedOnce(t *testing.T) {
 	e := newLinkEnv(t)
 	l := e.make(e.request())
 	m := e.codeText(ayu, "  "+strings.ToUpper(e.promptOf(l))+"\n")
-	e.answered(e.receive(m), ayu, filled(l, parley.AnswerSuccess))
+	e.answered(e.receive(m), ayu, filled(l, parley.ReplySuccess))
 	e.same("status", e.stored(l).Status, parley.OTPStatusApproved)
 	if e.stored(l).EndedAt.IsZero() {
 		t.Error("an approved link has no end")
@@ -32,8 +32,8 @@ func TestLinkIsApprovedOnce(t *testing.T) {
 	e.wantsMasked(m, l)
 
 	// Used again it fails, and only the sender gets a reply.
-	e.answered(e.says(ayu, e.promptOf(l)), ayu, filled(l, parley.AnswerFailed))
-	e.answered(e.says(budi, e.promptOf(l)), budi, filled(l, parley.AnswerFailed))
+	e.answered(e.says(ayu, e.promptOf(l)), ayu, filled(l, parley.ReplyFailed))
+	e.answered(e.says(budi, e.promptOf(l)), budi, filled(l, parley.ReplyFailed))
 	e.same("events", len(e.otpEvents()), 1)
 	e.same("callbacks", len(e.calls()), 1)
 }
@@ -95,7 +95,7 @@ func TestLinkOfTheLongestName(t *testing.T) {
 			r.Channel.Name = long
 		}
 		l := e.make(r)
-		e.answered(e.says(ayu, e.promptOf(l)), ayu, filled(l, parley.AnswerSuccess))
+		e.answered(e.says(ayu, e.promptOf(l)), ayu, filled(l, parley.ReplySuccess))
 	}
 }
 
@@ -103,7 +103,7 @@ func TestLinkTriesThatFail(t *testing.T) {
 	t.Parallel()
 	e := newLinkEnv(t)
 	l := e.make(e.request())
-	failed := filled(l, parley.AnswerFailed)
+	failed := filled(l, parley.ReplyFailed)
 	event := func(reason string) string {
 		return fmt.Sprintf(`otp.failed{"id":"%s","contact_id":"%s","reason":"%s"}`, l.ID, ayu, reason)
 	}
@@ -118,7 +118,7 @@ func TestLinkTriesThatFail(t *testing.T) {
 	e.same("link", []any{now.Status, now.Tries, now.Others}, []any{parley.OTPStatusPending, 2, 1})
 
 	// None of that used it up.
-	e.answered(e.says(ayu, e.promptOf(l)), ayu, filled(l, parley.AnswerSuccess))
+	e.answered(e.says(ayu, e.promptOf(l)), ayu, filled(l, parley.ReplySuccess))
 	e.same("status", e.stored(l).Status, parley.OTPStatusApproved)
 }
 
@@ -159,7 +159,7 @@ func TestReplacedLink(t *testing.T) {
 	t.Parallel()
 	e := newLinkEnv(t)
 	old, next := e.make(e.request()), e.make(e.request())
-	e.answered(e.says(ayu, e.promptOf(old)), ayu, filled(old, parley.AnswerFailed))
+	e.answered(e.says(ayu, e.promptOf(old)), ayu, filled(old, parley.ReplyFailed))
 	e.same("old one", e.stored(old).Status, parley.OTPStatusInvalid)
 	e.same("events", len(e.otpEvents()), 0)
 	e.same("callbacks", len(e.calls()), 0)
@@ -168,7 +168,7 @@ func TestReplacedLink(t *testing.T) {
 	// are found.
 	for n, said := range []string{e.promptOf(old) + " " + e.promptOf(next), "abc" + old.Code + "def, " + next.Code} {
 		m := e.codeText(ayu, said)
-		e.answered(e.receive(m), ayu, filled(next, parley.AnswerFailed))
+		e.answered(e.receive(m), ayu, filled(next, parley.ReplyFailed))
 		e.same("open one", e.stored(next).Tries, n+1)
 		e.wantsMasked(m, old)
 		e.wantsMasked(m, next)
@@ -243,7 +243,7 @@ func TestExpiredLink(t *testing.T) {
 		time.Sleep(5*time.Minute - time.Millisecond)
 		e.same("just before", e.stored(l).StatusAt(time.Now()), parley.OTPStatusPending)
 		time.Sleep(time.Millisecond)
-		expired := filled(l, parley.AnswerExpired)
+		expired := filled(l, parley.ReplyExpired)
 		e.answered(e.says(budi, e.promptOf(l)), budi, expired)
 		e.same("status", e.stored(l).Status, parley.OTPStatusExpired)
 		e.same("events", e.otpEvents(), []string{fmt.Sprintf(`otp.expired{"id":"%s","contact_id":"%s"}`, l.ID, ayu)})
@@ -304,12 +304,12 @@ func TestRepliesOfAChannelAreLimited(t *testing.T) {
 		time.Sleep(30 * time.Minute)
 		open := e.make(e.request())
 		e.same("answers to a crowd", crowd(20), 10)
-		e.answered(e.says(ayu, e.promptOf(open)), ayu, filled(open, parley.AnswerSuccess))
+		e.answered(e.says(ayu, e.promptOf(open)), ayu, filled(open, parley.ReplySuccess))
 		e.same("answers to who used it twice", len(e.says(ayu, e.promptOf(open))), 0)
 		main := e.channel
 		e.channel.Code = "other" // which has its own count
-		e.answered(e.says(ayu, e.promptOf(e.make(e.request()))), ayu, filled(open, parley.AnswerSuccess))
-		e.answered(e.says(budi, e.promptOf(e.make(e.request()))), budi, filled(open, parley.AnswerFailed))
+		e.answered(e.says(ayu, e.promptOf(e.make(e.request()))), ayu, filled(open, parley.ReplySuccess))
+		e.answered(e.says(budi, e.promptOf(e.make(e.request()))), budi, filled(open, parley.ReplyFailed))
 		e.channel = main
 		time.Sleep(30*time.Minute + time.Second)
 		e.same("answers when the first are an hour ago", crowd(20), 20)
@@ -323,10 +323,10 @@ func TestExpiryFollowsTheChannelsClock(t *testing.T) {
 	r := e.request()
 	r.Now = r.Now.Add(48 * time.Hour)
 	l := e.make(r)
-	e.answered(e.says(ayu, e.promptOf(l)), ayu, filled(l, parley.AnswerSuccess))
+	e.answered(e.says(ayu, e.promptOf(l)), ayu, filled(l, parley.ReplySuccess))
 	late := e.make(r)
 	e.channel.Settings.ClockAhead += parley.Duration(5 * time.Minute)
-	e.answered(e.says(ayu, e.promptOf(late)), ayu, filled(late, parley.AnswerExpired))
+	e.answered(e.says(ayu, e.promptOf(late)), ayu, filled(late, parley.ReplyExpired))
 }
 
 func TestReplyWithTheCodeIsEncrypted(t *testing.T) {
@@ -354,7 +354,7 @@ func TestNoReplyOutsideTheAllowList(t *testing.T) {
 	l := e.make(e.request())
 	e.same("answers", len(e.says(budi, e.promptOf(l))), 0)
 	e.same("others", e.stored(l).Others, 1)
-	e.answered(e.says(ayu, e.promptOf(l)), ayu, filled(l, parley.AnswerSuccess))
+	e.answered(e.says(ayu, e.promptOf(l)), ayu, filled(l, parley.ReplySuccess))
 }
 
 // TestLinkOfAClockThatWasAhead makes a link on a clock that is a day ahead for a moment. Once that is noticed it
@@ -371,7 +371,7 @@ func TestLinkOfAClockThatWasAhead(t *testing.T) {
 	if now := e.stored(l); now.CreatedAt.After(time.Now()) || now.ExpiresAt.Sub(now.CreatedAt) != r.Expires {
 		t.Errorf("the link is of %s, until %s", now.CreatedAt, now.ExpiresAt)
 	}
-	e.answered(e.says(ayu, e.promptOf(l)), ayu, filled(l, parley.AnswerSuccess))
+	e.answered(e.says(ayu, e.promptOf(l)), ayu, filled(l, parley.ReplySuccess))
 }
 
 // TestMatchMessageNeedsNoWriter shows a text that is all candidates while a transaction is under way: looking the

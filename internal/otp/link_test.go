@@ -186,7 +186,7 @@ func (e *linkEnv) answered(got []Reply, to parley.ContactID, text string) {
 	}
 }
 
-func filled(l NewLink, which parley.LinkAnswer) string {
+func filled(l NewLink, which parley.LinkReply) string {
 	return fill(l.Messages.Text(which), l.Code, l.Name)
 }
 
@@ -253,7 +253,7 @@ func TestNewLinkStoresNoCode(t *testing.T) {
 			t.Errorf("our own prompt is %q, without %q", prompt, part)
 		}
 	}
-	for _, which := range []parley.LinkAnswer{parley.AnswerSuccess, parley.AnswerFailed, parley.AnswerExpired} {
+	for _, which := range []parley.LinkReply{parley.ReplySuccess, parley.ReplyFailed, parley.ReplyExpired} {
 		if text := filled(l, which); !strings.Contains(text, "Toko Ayu") || strings.Contains(text, l.Code) {
 			t.Errorf("our own answer %q must name the application, and not the code", text)
 		}

@@ -107,14 +107,14 @@ func (w *Worker) failQueued(ctx context.Context, tx *store.Tx, e *entry, why *pa
 	}
 	moved, err := w.fail(ctx, tx, &m, why, now)
 	if moved {
-		m.Status, m.Failure, m.UpdatedAt = parley.FailedForGood, why, now
+		m.Status, m.Failure, m.UpdatedAt = parley.Failed, why, now
 	}
 	return m, ignoreNotFound(err)
 }
 
 // fail stores that a message failed. For a one-time code it publishes otp.failed.
 func (w *Worker) fail(ctx context.Context, tx *store.Tx, m *parley.Message, why *parley.Failure, now time.Time) (bool, error) {
-	moved, err := tx.AdvanceMessage(ctx, w.Channel, m.Ref(), parley.FailedForGood, why, now)
+	moved, err := tx.AdvanceMessage(ctx, w.Channel, m.Ref(), parley.Failed, why, now)
 	if secret, ok := m.Content.(parley.Secret); ok && secret.OTP.IsCode() && moved && err == nil {
 		err = tx.AddEvent(ctx, parley.NewOTPEvent(parley.OTPFailed, secret.OTP, w.Channel, m.Chat, string(why.Code), now))
 	}

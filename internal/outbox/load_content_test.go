@@ -94,7 +94,7 @@ func TestMessagesForAnotherAccountFail(t *testing.T) {
 			t.Errorf("the new account sent %v", got)
 		}
 		for _, m := range old {
-			if got := b.load(m); got.Status != parley.FailedForGood || got.Failure.Code != parley.AccountChanged {
+			if got := b.load(m); got.Status != parley.Failed || got.Failure.Code != parley.AccountChanged {
 				t.Errorf("%s is %s, %+v", m.Content.Text(), got.Status, got.Failure)
 			}
 		}

@@ -340,7 +340,7 @@ func (w *Worker) start(ctx context.Context, now time.Time) {
 		if len(due) == 0 {
 			return
 		}
-		if due[0].Kind.IsRecord() { // operations such as "seen" do not count for the pace
+		if due[0].Kind.InHistory() { // operations such as "seen" do not count for the pace
 			w.lastSend = now
 			if pace > 0 {
 				w.paceFraction = rand.Float64()
@@ -385,13 +385,13 @@ func (w *Worker) finishBurst(b *burst) {
 		}
 	}
 	for i, failed := range b.entries {
-		if b.outcomes[i].status != parley.FailedForGood || failed.Pool == "" {
+		if b.outcomes[i].status != parley.Failed || failed.Pool == "" {
 			continue
 		}
 		for _, e := range w.queues.remove(failed.Chat, func(e *entry) bool { return e.Pool == failed.Pool }) {
 			w.remove(e)
 			w.OnDone(&parley.Message{Seq: e.Seq, Channel: w.Channel, Chat: e.Chat, ID: e.ID, FromMe: true, Pool: e.Pool,
-				Status: parley.FailedForGood, Failure: poolFailed(), UpdatedAt: w.Now()})
+				Status: parley.Failed, Failure: poolFailed(), UpdatedAt: w.Now()})
 		}
 	}
 }

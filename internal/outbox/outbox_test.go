@@ -158,7 +158,7 @@ func TestEverythingExpires(t *testing.T) {
 		}
 		time.Sleep(2 * time.Second)
 		b.idle()
-		if got := b.load(m); got.Status != parley.FailedForGood || got.Failure.Code != parley.Expired {
+		if got := b.load(m); got.Status != parley.Failed || got.Failure.Code != parley.Expired {
 			t.Errorf("got %s, %+v", got.Status, got.Failure)
 		}
 		b.connect()
@@ -192,7 +192,7 @@ func TestADoubtedClockNeitherFailsNorSends(t *testing.T) {
 				time.Sleep(11 * time.Second)
 				b.idle()
 				for _, m := range []parley.Message{old, behind} {
-					if got := b.load(m); got.Status != parley.FailedForGood || got.Failure.Code != parley.Expired {
+					if got := b.load(m); got.Status != parley.Failed || got.Failure.Code != parley.Expired {
 						t.Errorf("%q is %s, %+v", m.Content.Text(), got.Status, got.Failure)
 					}
 				}
@@ -231,7 +231,7 @@ func TestFailsAfterTwentyAttempts(t *testing.T) {
 		m := b.send(ayu, "poison")
 		time.Sleep(3 * time.Hour)
 		b.idle()
-		if got := b.load(m); got.Status != parley.FailedForGood || got.Failure.Code != parley.GaveUp {
+		if got := b.load(m); got.Status != parley.Failed || got.Failure.Code != parley.GaveUp {
 			t.Errorf("got %s, %+v", got.Status, got.Failure)
 		}
 		if tries := b.net.tries[m.ID]; tries != 20 {
@@ -537,7 +537,7 @@ func TestAFailureIsStoredAfterAnOutage(t *testing.T) {
 		b.store.broken.Store(false)
 		time.Sleep(2 * time.Second)
 		b.idle()
-		if got := b.load(m).Status; got != parley.FailedForGood {
+		if got := b.load(m).Status; got != parley.Failed {
 			t.Errorf("got %s", got)
 		}
 	})

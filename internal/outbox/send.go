@@ -122,7 +122,7 @@ func (w *Worker) loadContent(ctx context.Context, b *burst, errs []error) error 
 		if m == nil {
 			m = w.deletedMessage(e)
 		}
-		if m.Status.IsSettled() {
+		if m.Status.IsFinal() {
 			errs[i] = errDone
 		}
 		b.messages[i] = m
@@ -182,7 +182,7 @@ func (w *Worker) markDone(ctx context.Context, b *burst, errs []error, selected 
 		if !selected(i) {
 			continue
 		}
-		if now, err := w.Store.Message(ctx, w.Channel, m.Ref()); err == nil && now.Status.IsSettled() {
+		if now, err := w.Store.Message(ctx, w.Channel, m.Ref()); err == nil && now.Status.IsFinal() {
 			m.Status, m.Failure, m.UpdatedAt = now.Status, now.Failure, now.UpdatedAt
 			errs[i] = errDone
 		}
@@ -197,7 +197,7 @@ func (w *Worker) storeOutcomes(ctx context.Context, b *burst, errs []error) erro
 	var took []time.Duration
 	for i, err := range errs {
 		b.outcomes[i] = outcomeOf(b.entries[i], err, now)
-		if b.outcomes[i].status == parley.Sent && b.entries[i].Kind.IsRecord() {
+		if b.outcomes[i].status == parley.Sent && b.entries[i].Kind.InHistory() {
 			confirmed = append(confirmed, b.entries[i].Seq)
 			took = append(took, now.Sub(b.messages[i].CreatedAt))
 		}
@@ -260,13 +260,13 @@ func (w *Worker) storeOutcome(
 ) error {
 	switch {
 	case o.status == parley.Sent:
-		if !m.Content.Kind().IsRecord() { // ConfirmMessages confirmed the others
+		if !m.Content.Kind().InHistory() { // ConfirmMessages confirmed the others
 			if _, err := tx.AdvanceMessage(ctx, w.Channel, m.Ref(), parley.Sent, nil, now); err != nil {
 				return ignoreNotFound(err)
 			}
 		}
 		return w.applyEffect(ctx, tx, m, now, removed)
-	case o.status == parley.FailedForGood:
+	case o.status == parley.Failed:
 		if _, err := w.fail(ctx, tx, m, o.failure, now); err != nil {
 			return ignoreNotFound(err)
 		}
@@ -314,7 +314,7 @@ func outcomeOf(e *entry, err error, now time.Time) outcome {
 	switch class {
 	case network.Permanent:
 		refusal, _ := errors.AsType[*network.Error](err)
-		return outcome{status: parley.FailedForGood, failure: &refusal.Failure, attempts: e.Attempts + 1}
+		return outcome{status: parley.Failed, failure: &refusal.Failure, attempts: e.Attempts + 1}
 	case network.Disconnected:
 		return outcome{attempts: e.Attempts, retryAt: now.Add(shortPause), awaitsConnection: true}
 	case network.NotReady:
@@ -322,7 +322,7 @@ func outcomeOf(e *entry, err error, now time.Time) outcome {
 	}
 	attempts := e.Attempts + 1 // Temporary and Unknown: the same id is sent again
 	if attempts >= maxAttempts {
-		return outcome{status: parley.FailedForGood, attempts: attempts, failure: &parley.Failure{
+		return outcome{status: parley.Failed, attempts: attempts, failure: &parley.Failure{
 			Code: parley.GaveUp, Message: fmt.Sprintf("Sending was tried %d times and failed each time.", maxAttempts)}}
 	}
 	o := outcome{attempts: attempts, retryAt: now.Add(backOff(attempts)), unknown: class == network.Unknown}
@@ -347,7 +347,7 @@ func poolFailed() *parley.Failure {
 
 // hasEffect reports whether a confirmation changes more than the status of its message.
 func (w *Worker) hasEffect(e *entry) bool {
-	return !e.Kind.IsRecord() || !w.Settings().KeepsText()
+	return !e.Kind.InHistory() || !w.Settings().StoresText()
 }
 
 // applyEffect stores what a confirmed message changes: the target of an operation, or the text that is not stored. It is
@@ -366,7 +366,7 @@ func (w *Worker) applyEffect(ctx context.Context, tx *store.Tx, m *parley.Messag
 	case parley.Archive:
 		err = tx.SetArchived(ctx, w.Channel, m.Chat, c.Archived)
 	default:
-		if w.Settings().KeepsText() {
+		if w.Settings().StoresText() {
 			return nil
 		}
 		if encrypted := w.EncryptForResend(m); encrypted != nil {

@@ -56,7 +56,7 @@ func standIn(t testing.TB, trust whatsapptest.Trust) func(*app.Config) {
 func (e *OnLoopback) WhatsAppChannel(code string) (token string) {
 	e.T.Helper()
 	e.Post("/api/manage/channels", `{"code":"`+code+`","network":"whatsapp","settings":{"pace":"0s"}}`, As(e.Admin)).Expect(http.StatusCreated)
-	e.Becomes(code, parley.ScanQRCode)
+	e.Becomes(code, parley.ChannelScanQRCode)
 	return e.CreateToken("channel", code)
 }
 
@@ -81,7 +81,7 @@ func (e *OnLoopback) Pair(code string, owner *whatsapptest.Phone) *whatsapptest.
 	if err != nil {
 		e.T.Fatal(err)
 	}
-	e.Becomes(code, parley.Working)
+	e.Becomes(code, parley.ChannelWorking)
 	return link
 }
 

@@ -91,7 +91,7 @@ type Ended struct {
 // EndRestored makes a restored store safe to use. What was open at the backup may have been used since, so it expires. A
 // token that was revoked since the backup stays revoked, and a rotated secret stays rotated. The secrets in present must be
 // encrypted for this store. Keys without a response get this one.
-func (db *DB) EndRestored(ctx context.Context, present Credentials, response parley.Answer, now time.Time) (Ended, error) {
+func (db *DB) EndRestored(ctx context.Context, present Credentials, response parley.StoredResponse, now time.Time) (Ended, error) {
 	var e Ended
 	err := db.Tx(ctx, func(t *Tx) error {
 		e = Ended{}
@@ -115,7 +115,7 @@ func (db *DB) EndRestored(ctx context.Context, present Credentials, response par
 }
 
 // endOpen expires or deletes everything that is open.
-func (t *Tx) endOpen(e *Ended, response parley.Answer, now time.Time) error {
+func (t *Tx) endOpen(e *Ended, response parley.StoredResponse, now time.Time) error {
 	expired, at := int64(parley.OTPStatusExpired), millis(now)
 	for _, step := range []struct {
 		count *int64

@@ -18,7 +18,7 @@ func fullChannel(code parley.ChannelCode) parley.Channel {
 			AllowOnly: []parley.ContactID{ann}, ClockAhead: parley.Duration(time.Minute),
 		},
 		CreatedAt: start,
-		State:     parley.ChannelState{Status: parley.Working, Reason: "a reason", Since: start, WorkingAt: start.Add(time.Second)},
+		State:     parley.ChannelState{Status: parley.ChannelWorking, Reason: "a reason", Since: start, WorkingAt: start.Add(time.Second)},
 	}
 }
 
@@ -94,7 +94,7 @@ var channelTests = map[string]func(*env){
 		want := fullChannel(main)
 		e.tx(func(tx *store.Tx) error { return tx.AddChannel(e.Context(), want) })
 		want.Number, want.PhoneName = "999", "Other phone"
-		want.State = parley.ChannelState{Status: parley.LoggedOut, Reason: "removed", Since: start.Add(time.Hour)}
+		want.State = parley.ChannelState{Status: parley.ChannelLoggedOut, Reason: "removed", Since: start.Add(time.Hour)}
 		e.tx(func(tx *store.Tx) error {
 			return tx.SetChannelState(e.Context(), parley.Channel{Code: main, Name: "ignored",
 				Number: want.Number, PhoneName: want.PhoneName, State: want.State})
@@ -151,7 +151,7 @@ var channelTests = map[string]func(*env){
 				return errors.Join(
 					tx.AddToken(e.Context(), parley.Token{ID: parley.TokenID("tok_" + code), Kind: parley.ChannelToken, Channel: code}),
 					tx.SetReaction(e.Context(), code, m.Ref(), ann, "👍"),
-					tx.AddStoredResponse(e.Context(), parley.Answer{Scope: string(code), Key: "k", Fingerprint: []byte{1}, Channel: code}))
+					tx.AddStoredResponse(e.Context(), parley.StoredResponse{Scope: string(code), Key: "k", Fingerprint: []byte{1}, Channel: code}))
 			})
 		}
 		e.tx(func(tx *store.Tx) error { return tx.DeleteChannel(e.Context(), main) })

@@ -72,7 +72,7 @@ func (t *Tx) SetArchived(_ context.Context, channel parley.ChannelCode, chat par
 // appendToChat returns the chat's id and the position of a new message in it. It creates a missing chat. The position is 0
 // if the message is not part of the history. The message gets the network's spelling of the contact.
 func (t *Tx) appendToChat(channel int64, m *parley.Message, at int64) (id, position int64, err error) {
-	if !m.Content.Kind().IsRecord() {
+	if !m.Content.Kind().InHistory() {
 		if id, err = t.openChat(channel, m.Chat); err == nil {
 			err = t.row(`SELECT contact FROM chat WHERE id = $1`, []any{id}, &m.Chat)
 		}

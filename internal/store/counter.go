@@ -153,7 +153,7 @@ func (t *Tx) countStatus(all []statusRow, to parley.Status, at time.Time) {
 				continue
 			}
 			t.counting.add(s.channel, parley.CountRead, "", 1)
-		case parley.FailedForGood:
+		case parley.Failed:
 			t.counting.add(s.channel, parley.CountFailed, "", 1)
 			continue
 		default:

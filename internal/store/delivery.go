@@ -23,7 +23,7 @@ func scanDelivery(row scanner) (parley.Delivery, error) {
 	var seq, created, next, tried, ended, took int64
 	var earlier []byte
 	err := row.Scan(&seq, &d.Webhook, &d.URL, &d.Event, &d.EventID, &d.Type, &d.Channel, &d.Chat, &d.State, &d.Attempts, &created, &next,
-		&tried, &ended, &took, &d.Code, &d.Problem, &d.Answer, &earlier)
+		&tried, &ended, &took, &d.Code, &d.Problem, &d.Response, &earlier)
 	if err != nil {
 		return d, err
 	}
@@ -117,7 +117,7 @@ func (t *Tx) AddDeliveries(_ context.Context, ds []parley.Delivery) error {
 		seq, err := t.sql.Insert(addDelivery,
 			string(d.Endpoint()), d.URL, d.Event, string(d.EventID), string(d.Type), channel, string(d.Chat),
 			int64(d.State), int64(d.Attempts), millis(d.CreatedAt), millis(d.NextAt), millis(d.TriedAt), millis(d.EndedAt),
-			d.Took.Microseconds(), int64(d.Code), d.Problem, d.Answer, earlier, flag(d.Webhook != ""))
+			d.Took.Microseconds(), int64(d.Code), d.Problem, d.Response, earlier, flag(d.Webhook != ""))
 		if err != nil {
 			return err
 		}
@@ -138,7 +138,7 @@ func (t *Tx) UpdateDeliveries(_ context.Context, ds []parley.Delivery) error {
 		n, err := t.sql.Exec(`UPDATE delivery SET state = $1, attempts = $2, next_at = $3, tried_at = $4, ended_at = $5,
 			took = $6, code = $7, problem = $8, response = $9, earlier = $10 WHERE seq = $11`,
 			int64(d.State), int64(d.Attempts), millis(d.NextAt), millis(d.TriedAt), millis(d.EndedAt),
-			d.Took.Microseconds(), int64(d.Code), d.Problem, d.Answer, earlier, d.ID.Number())
+			d.Took.Microseconds(), int64(d.Code), d.Problem, d.Response, earlier, d.ID.Number())
 		if err != nil {
 			return err
 		}
@@ -207,7 +207,7 @@ func encodeAttempts(all []parley.DeliveryAttempt) (string, error) {
 	}
 	stored := make([]storedAttempt, len(all))
 	for i, a := range all {
-		stored[i] = storedAttempt{a.Number, millis(a.At), a.Took.Microseconds(), a.Code, a.Problem, a.Answer}
+		stored[i] = storedAttempt{a.Number, millis(a.At), a.Took.Microseconds(), a.Code, a.Problem, a.Response}
 	}
 	encoded, err := json.Marshal(stored)
 	return string(encoded), err
@@ -224,7 +224,7 @@ func decodeAttempts(encoded []byte) ([]parley.DeliveryAttempt, error) {
 	all := make([]parley.DeliveryAttempt, len(stored))
 	for i, a := range stored {
 		all[i] = parley.DeliveryAttempt{Number: a.Number, At: moment(a.At), Took: time.Duration(a.Took) * time.Microsecond,
-			Code: a.Code, Problem: a.Problem, Answer: a.Answer}
+			Code: a.Code, Problem: a.Problem, Response: a.Answer}
 	}
 	return all, nil
 }

@@ -72,7 +72,7 @@ func (t *Tx) ReplayDeliveries(_ context.Context, q parley.DeliveryQuery, now tim
 	slices.SortStableFunc(some, func(a, b parley.Delivery) int { return cmp.Compare(a.Event, b.Event) })
 	for i := range some {
 		d := &some[i]
-		d.MakeRoom()
+		d.SaveAttempt()
 		earlier, err := encodeAttempts(d.Earlier)
 		if err != nil {
 			return 0, err

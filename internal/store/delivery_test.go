@@ -15,11 +15,11 @@ var deliveryTests = map[string]func(*env){
 		want := parley.Delivery{
 			Webhook: hook, Event: 5, EventID: parley.NewEventID(start, 1, 5), Type: parley.OTPFailed, Channel: main, Chat: ann,
 			State: parley.DeliveryFailed, Attempts: 3, NextAt: start.Add(time.Hour), CreatedAt: start, TriedAt: start.Add(time.Minute),
-			EndedAt: start.Add(2 * time.Minute), Took: 1234 * time.Microsecond, Code: 503, Problem: "http_status: no", Answer: "try later",
+			EndedAt: start.Add(2 * time.Minute), Took: 1234 * time.Microsecond, Code: 503, Problem: "http_status: no", Response: "try later",
 			Earlier: []parley.DeliveryAttempt{
 				{Number: 1, At: start, Took: 15 * time.Second, Problem: "timeout: slow"},
 				{Number: 2, At: start.Add(5 * time.Second), Took: 99 * time.Microsecond, Code: 500, Problem: "http_status: no",
-					Answer: "<b>\"oh\"\n</b> 👋"},
+					Response: "<b>\"oh\"\n</b> 👋"},
 			},
 		}
 		call := callback("https://App.example:8443/ok?x=1", 6)
@@ -223,9 +223,9 @@ var deliveryTests = map[string]func(*env){
 			due, err := e.store.DueDeliveries(e.Context(), "whk_1", start.Add(after), 1)
 			e.must(err)
 			tried := due[0]
-			tried.MakeRoom()
+			tried.SaveAttempt()
 			tried.Attempts++
-			tried.TriedAt, tried.Took, tried.Code, tried.Problem, tried.Answer = start.Add(after), time.Millisecond, code, problem, answer
+			tried.TriedAt, tried.Took, tried.Code, tried.Problem, tried.Response = start.Add(after), time.Millisecond, code, problem, answer
 			e.becomes(tried)
 		}
 		fails(0, 500, "http_status: no", "oh")
@@ -234,7 +234,7 @@ var deliveryTests = map[string]func(*env){
 		e.becomes(finished(read(), parley.DeliveryFailed, start.Add(time.Second)))
 		e.tx(func(tx *store.Tx) error { return second(tx.ReplayDeliveries(e.Context(), q, start, 10)) })
 		want := []parley.DeliveryAttempt{
-			{Number: 1, At: start, Took: time.Millisecond, Code: 500, Problem: "http_status: no", Answer: "oh"},
+			{Number: 1, At: start, Took: time.Millisecond, Code: 500, Problem: "http_status: no", Response: "oh"},
 			{Number: 2, At: start.Add(time.Second), Took: time.Millisecond, Problem: "timeout: slow"},
 		}
 		again := read()
@@ -244,7 +244,7 @@ var deliveryTests = map[string]func(*env){
 		again = read()
 		e.same("history at last", again.History(), append(want,
 			parley.DeliveryAttempt{Number: 3, At: start.Add(time.Minute), Took: time.Millisecond, Code: 503,
-				Problem: "http_status: busy", Answer: "later"}))
+				Problem: "http_status: busy", Response: "later"}))
 		e.becomes(finished(again, parley.DeliveryDone, start))
 		e.tx(func(tx *store.Tx) error {
 			return second(tx.PurgeDeliveries(e.Context(), parley.DeliveryDone, start.Add(time.Second), 10))

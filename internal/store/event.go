@@ -248,12 +248,12 @@ func (r Reader) withMessages(found []storedEvent) ([]parley.Event, error) {
 		e.ID = parley.NewEventID(e.At, number, e.Seq)
 		if e.message != 0 {
 			m := messages[e.message]
-			if m == nil || !m.Content.Kind().IsRecord() {
+			if m == nil || !m.Content.Kind().InHistory() {
 				continue
 			}
 			then := *m
 			then.Status = e.status
-			if then.Status != parley.FailedForGood {
+			if then.Status != parley.Failed {
 				then.Failure = nil
 			}
 			e.Message, e.Chat = &then, m.Chat

@@ -89,7 +89,7 @@ var eventTests = map[string]func(*env){
 		e.add(&m)
 		why := &parley.Failure{Code: parley.Blocked, Message: "Blocked."}
 		e.tx(func(tx *store.Tx) error {
-			return second(tx.AdvanceMessage(e.Context(), main, m.Ref(), parley.FailedForGood, why, start))
+			return second(tx.AdvanceMessage(e.Context(), main, m.Ref(), parley.Failed, why, start))
 		})
 		got := e.events(0)
 		e.same("failure", got[0].Message.Failure, why)

@@ -29,20 +29,20 @@ func (r Reader) scope(scope string) (string, error) {
 }
 
 // StoredResponse finds the stored response to a request with an idempotency key.
-func (r Reader) StoredResponse(ctx context.Context, scope, key string) (parley.Answer, error) {
+func (r Reader) StoredResponse(ctx context.Context, scope, key string) (parley.StoredResponse, error) {
 	r = r.with(ctx)
 	stored, err := r.scope(scope)
 	if err != nil {
-		return parley.Answer{}, err
+		return parley.StoredResponse{}, err
 	}
-	a := parley.Answer{Scope: scope, Key: key}
+	a := parley.StoredResponse{Scope: scope, Key: key}
 	var messages []byte
 	var created int64
 	err = r.row(`SELECT fingerprint, coalesce((SELECT code FROM channel WHERE channel.id = idempotency.channel), ''), messages,
 		created_at, status_code, content_type, body FROM idempotency WHERE scope = $1 AND key = $2`, []any{stored, key},
 		&a.Fingerprint, &a.Channel, &messages, &created, &a.StatusCode, &a.ContentType, &a.Body)
 	if err != nil {
-		return parley.Answer{}, err
+		return parley.StoredResponse{}, err
 	}
 	if err := json.Unmarshal(messages, &a.Messages); err != nil {
 		return a, fmt.Errorf("messages of an idempotency key: %w", err)
@@ -52,7 +52,7 @@ func (r Reader) StoredResponse(ctx context.Context, scope, key string) (parley.A
 }
 
 // AddStoredResponse stores that a request with an idempotency key was accepted.
-func (t *Tx) AddStoredResponse(_ context.Context, a parley.Answer) error {
+func (t *Tx) AddStoredResponse(_ context.Context, a parley.StoredResponse) error {
 	messages, err := json.Marshal(a.Messages)
 	if err != nil {
 		return fmt.Errorf("messages of an idempotency key: %w", err)
@@ -67,7 +67,7 @@ func (t *Tx) AddStoredResponse(_ context.Context, a parley.Answer) error {
 }
 
 // SetStoredResponse stores the response.
-func (t *Tx) SetStoredResponse(_ context.Context, a parley.Answer) error {
+func (t *Tx) SetStoredResponse(_ context.Context, a parley.StoredResponse) error {
 	scope, err := t.scope(a.Scope)
 	if err != nil {
 		return err

@@ -150,6 +150,6 @@ func (t *Tx) FailPool(_ context.Context, channel parley.ChannelCode, pool parley
 	if err != nil {
 		return nil, err
 	}
-	_, err = t.advanceSeqs(seqs, parley.FailedForGood, &why, at)
+	_, err = t.advanceSeqs(seqs, parley.Failed, &why, at)
 	return failed, err
 }

@@ -211,7 +211,7 @@ var messageTests = map[string]func(*env){
 		m := outgoing("A1")
 		e.add(&m)
 		e.tx(func(tx *store.Tx) error {
-			_, err := tx.AdvanceMessage(e.Context(), main, m.Ref(), parley.FailedForGood, &parley.Failure{Code: parley.GaveUp}, start)
+			_, err := tx.AdvanceMessage(e.Context(), main, m.Ref(), parley.Failed, &parley.Failure{Code: parley.GaveUp}, start)
 			return err
 		})
 		e.same("failure", e.message(m).Failure, &parley.Failure{Code: parley.GaveUp})
@@ -328,7 +328,7 @@ var messageTests = map[string]func(*env){
 		e.add(&m)
 		e.tx(func(tx *store.Tx) error {
 			why := parley.Failure{Code: parley.GaveUp, Message: "No."}
-			_, err := tx.AdvanceMessage(e.Context(), main, m.Ref(), parley.FailedForGood, &why, start)
+			_, err := tx.AdvanceMessage(e.Context(), main, m.Ref(), parley.Failed, &why, start)
 			return err
 		})
 		e.tx(func(tx *store.Tx) error {

@@ -73,7 +73,7 @@ var strangerTests = map[string]func(e *env){
 			}
 			for _, m := range []parley.Message{failed, late} {
 				why := parley.Failure{Code: parley.NotOnNetwork, Message: "no"}
-				if _, err := tx.AdvanceMessage(e.Context(), main, m.Ref(), parley.FailedForGood, &why, start); err != nil {
+				if _, err := tx.AdvanceMessage(e.Context(), main, m.Ref(), parley.Failed, &why, start); err != nil {
 					return err
 				}
 			}

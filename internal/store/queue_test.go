@@ -67,7 +67,7 @@ var queueTests = map[string]func(*env){
 		})
 		e.same("failed", failed, []parley.MessageRef{one.Ref(), two.Ref()})
 		for _, m := range []parley.Message{one, two} {
-			m.Status, m.Failure, m.UpdatedAt = parley.FailedForGood, &why, later
+			m.Status, m.Failure, m.UpdatedAt = parley.Failed, &why, later
 			e.same("failed message", e.message(m), m)
 		}
 		for _, m := range []parley.Message{single, another, elsewhere} {

@@ -62,7 +62,7 @@ func walk(q parley.MessageQuery) search {
 	if q.Status != nil && *q.Status == parley.Pending {
 		s.and(`message.status = 0`)
 	}
-	if q.Status != nil && *q.Status == parley.FailedForGood {
+	if q.Status != nil && *q.Status == parley.Failed {
 		s.and(`message.status = 5`)
 	}
 	return s

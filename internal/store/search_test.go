@@ -49,7 +49,7 @@ var searchTests = map[string]func(*env){
 		})
 		e.tx(func(tx *store.Tx) error {
 			why := parley.Failure{Code: parley.Blocked, Message: "Blocked."}
-			return second(tx.AdvanceMessage(e.Context(), main, failed.Ref(), parley.FailedForGood, &why, start))
+			return second(tx.AdvanceMessage(e.Context(), main, failed.Ref(), parley.Failed, &why, start))
 		})
 		status := func(s parley.Status) *parley.Status { return &s }
 		own := func(b bool) *bool { return &b }
@@ -73,8 +73,8 @@ var searchTests = map[string]func(*env){
 			"text in any case":    {parley.MessageQuery{Text: "pagi, łódź"}, []string{"TEXT"}},
 			"caption":             {parley.MessageQuery{Text: "PROMO"}, []string{"IMAGE"}},
 			"sent":                {parley.MessageQuery{Status: status(parley.Sent)}, ids(sent)},
-			"failed":              {parley.MessageQuery{Status: status(parley.FailedForGood)}, ids(failed)},
-			"failed elsewhere":    {parley.MessageQuery{Status: status(parley.FailedForGood), Channel: other}, nil},
+			"failed":              {parley.MessageQuery{Status: status(parley.Failed)}, ids(failed)},
+			"failed elsewhere":    {parley.MessageQuery{Status: status(parley.Failed), Channel: other}, nil},
 			"pending":             {parley.MessageQuery{Status: status(parley.Pending)}, ids(waits)},
 			"received":            {parley.MessageQuery{Status: status(parley.Received), Channel: other}, []string{"ELSEWHERE"}},
 			"contact and channel": {parley.MessageQuery{Contact: ann, Channel: other}, []string{"ELSEWHERE"}},

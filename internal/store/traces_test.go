@@ -42,17 +42,17 @@ var traceTests = map[string]func(*env){
 		was := func(code parley.ChannelCode, status parley.ChannelStatus, reason string, at time.Time) {
 			e.tx(func(tx *store.Tx) error {
 				c := parley.Channel{Code: code, State: parley.ChannelState{Status: status, Reason: reason, Since: at}}
-				return tx.AddEvent(e.Context(), parley.NewChannelEvent(c, parley.Stopped, c.State.Since))
+				return tx.AddEvent(e.Context(), parley.NewChannelEvent(c, parley.ChannelStopped, c.State.Since))
 			})
 		}
-		was(main, parley.Working, "", start)
-		was(main, parley.Reconnecting, "The socket closed.", start.Add(time.Hour))
-		was(other, parley.Failed, "Broken.", start.Add(time.Hour))
-		was(main, parley.Working, "", start.Add(2*time.Hour))
+		was(main, parley.ChannelWorking, "", start)
+		was(main, parley.ChannelReconnecting, "The socket closed.", start.Add(time.Hour))
+		was(other, parley.ChannelFailed, "Broken.", start.Add(time.Hour))
+		was(main, parley.ChannelWorking, "", start.Add(2*time.Hour))
 		all := []parley.ChannelState{
-			{Status: parley.Working, Since: start.Add(2 * time.Hour)},
-			{Status: parley.Reconnecting, Reason: "The socket closed.", Since: start.Add(time.Hour)},
-			{Status: parley.Working, Since: start},
+			{Status: parley.ChannelWorking, Since: start.Add(2 * time.Hour)},
+			{Status: parley.ChannelReconnecting, Reason: "The socket closed.", Since: start.Add(time.Hour)},
+			{Status: parley.ChannelWorking, Since: start},
 		}
 		states := func(since time.Time, limit int) []parley.ChannelState {
 			got, err := e.store.ChannelStates(e.Context(), main, since, limit)

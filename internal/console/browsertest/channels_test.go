@@ -58,7 +58,7 @@ func (c *console) addChannels(codes ...string) {
 func (c *console) makeChannel(fields string) {
 	c.t.Helper()
 	made := c.Post("/api/manage/channels", `{"network":"sandbox",`+fields+`}`, parleytest.As(c.Admin)).Expect(http.StatusCreated)
-	c.Becomes(made.Text("data.code"), parley.Working)
+	c.Becomes(made.Text("data.code"), parley.ChannelWorking)
 }
 
 func TestChannelsByNeed(t *testing.T) {
@@ -166,7 +166,7 @@ func TestManyChannels(t *testing.T) {
 	p.see("One failed.")
 	p.see("There is no")
 	for _, code := range []string{"shop-1", "shop-5"} {
-		c.Becomes(code, parley.Working)
+		c.Becomes(code, parley.ChannelWorking)
 	}
 	p.accessible()
 	p.click("button", "Clear selection")
@@ -177,7 +177,7 @@ func TestManyChannels(t *testing.T) {
 	p.see("Stop one channel?")
 	p.click("button", "Stop") // that of the dialog: the rest of the page is out of reach
 	p.see("Finished one channel.")
-	c.Becomes("shop-1", parley.Stopped)
+	c.Becomes("shop-1", parley.ChannelStopped)
 }
 
 func TestCreateChannel(t *testing.T) {
@@ -198,7 +198,7 @@ func TestCreateChannel(t *testing.T) {
 	p.click("button", "Create channel")
 	p.until("its page is open", `location.pathname === '/console/channels/toko' && !location.search`)
 	p.find("heading", `<img src=x onerror="alert(1)">`)
-	c.Becomes("toko", parley.Working)
+	c.Becomes("toko", parley.ChannelWorking)
 	p.see("Working since")
 
 	p.visit("/channels?new=whatsapp")

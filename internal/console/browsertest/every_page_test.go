@@ -110,18 +110,18 @@ func past(t *testing.T) func(*app.Config) {
 }
 
 func addPast(ctx context.Context, tx *store.Tx) error {
-	now, was := time.Now(), parley.Stopped
+	now, was := time.Now(), parley.ChannelStopped
 	for _, past := range []struct {
 		before time.Duration
 		status parley.ChannelStatus
 		reason string
 	}{
-		{21 * time.Hour, parley.Working, ""},
-		{9*time.Hour + 12*time.Minute, parley.Reconnecting, "The network closed the connection."},
-		{9*time.Hour + 11*time.Minute, parley.Working, ""},
-		{2 * time.Hour, parley.Stopped, "It was stopped by hand."},
-		{95 * time.Minute, parley.Working, ""},
-		{2 * time.Minute, parley.Stopped, "The server is not running."},
+		{21 * time.Hour, parley.ChannelWorking, ""},
+		{9*time.Hour + 12*time.Minute, parley.ChannelReconnecting, "The network closed the connection."},
+		{9*time.Hour + 11*time.Minute, parley.ChannelWorking, ""},
+		{2 * time.Hour, parley.ChannelStopped, "It was stopped by hand."},
+		{95 * time.Minute, parley.ChannelWorking, ""},
+		{2 * time.Minute, parley.ChannelStopped, "The server is not running."},
 	} {
 		channel := parley.Channel{Code: app.DemoChannel, Network: parley.Sandbox, Name: "Demo",
 			State: parley.ChannelState{Status: past.status, Reason: past.reason, Since: now.Add(-past.before)}}

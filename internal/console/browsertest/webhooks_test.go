@@ -60,7 +60,7 @@ func (c *console) lostDeliveries(webhook string, n int) {
 				d := parley.NewDelivery(event, parley.WebhookID(webhook))
 				d.CreatedAt = at
 				d.TriedAt, d.EndedAt, d.Took, d.Attempts = at, at, 84*time.Millisecond, 10
-				d.State, d.Code, d.Problem, d.Answer = parley.DeliveryFailed, 503, "http_status: The server answered 503 Service Unavailable.",
+				d.State, d.Code, d.Problem, d.Response = parley.DeliveryFailed, 503, "http_status: The server answered 503 Service Unavailable.",
 					"<b>out to lunch</b>"
 				all = append(all, d)
 			}

@@ -75,7 +75,7 @@ func past(t *testing.T, e *parleytest.Env, webhook, channel string, times ...tim
 			d.TriedAt, d.EndedAt, d.Took, d.Attempts = at, at, 84*time.Millisecond, 3
 			d.State, d.Code = parley.DeliveryDone, 200
 			if i%2 == 0 {
-				d.State, d.Code, d.Problem, d.Answer = parley.DeliveryFailed, 503, "http_status", "out to lunch"
+				d.State, d.Code, d.Problem, d.Response = parley.DeliveryFailed, 503, "http_status", "out to lunch"
 			}
 			added := []parley.Delivery{d}
 			if err := tx.AddDeliveries(t.Context(), added); err != nil {

@@ -119,7 +119,7 @@ func healthBefore(t *testing.T, e *parleytest.Env) {
 	now := time.Now().UTC()
 	err := data.Store.Tx(t.Context(), func(tx *store.Tx) error {
 		return tx.AddChannel(t.Context(), parley.Channel{Code: "asleep", Name: "Asleep", Network: parley.Sandbox, CreatedAt: now,
-			State: parley.ChannelState{Status: parley.Stopped, Since: now}})
+			State: parley.ChannelState{Status: parley.ChannelStopped, Since: now}})
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -96,7 +96,7 @@ func (w *whatsappWorld) pair(i int) error {
 	if status, answer, err := w.manage("POST", "/api/manage/channels", body); err != nil || status != http.StatusCreated {
 		return fmt.Errorf("make it: %d %s %w", status, answer, err)
 	}
-	if err := w.becomes(code, parley.ScanQRCode); err != nil {
+	if err := w.becomes(code, parley.ChannelScanQRCode); err != nil {
 		return err
 	}
 	if status, answer, err := w.manage("POST", "/api/manage/channels/"+code+"/pair", `{}`); err != nil || status != http.StatusOK {
@@ -113,7 +113,7 @@ func (w *whatsappWorld) pair(i int) error {
 		return err
 	}
 	w.channels[i].link = link
-	return w.becomes(code, parley.Working)
+	return w.becomes(code, parley.ChannelWorking)
 }
 
 func (w *whatsappWorld) becomes(code string, status parley.ChannelStatus) error {
@@ -208,7 +208,7 @@ func (w *whatsappWorld) history(c whatsappChat) (sent, received []string) {
 	for offset := 0; ; offset += 100 {
 		path := fmt.Sprintf("/api/chat/detail?contact_id=%s@c.us&limit=100&offset=%d", c.contact.Number(), offset)
 		status, answer, err := w.call("GET", path, c.channel.code, "", "")
-		var page struct{ Data []parley.Record }
+		var page struct{ Data []parley.MessageView }
 		if err == nil && status == http.StatusOK {
 			err = json.Unmarshal(answer, &page)
 		}

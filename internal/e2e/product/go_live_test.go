@@ -55,7 +55,7 @@ func TestGoLive(t *testing.T) {
 		t.Errorf("its messages live for %q", got)
 	}
 	e.Post(demo+"/go-live", `{"everybody":true}`, admin).ExpectError(http.StatusBadRequest, "already live")
-	e.Becomes("demo", parley.ScanQRCode)
+	e.Becomes("demo", parley.ChannelScanQRCode)
 
 	// The sandbox history is apart, and nothing of it is lost.
 	if got := e.Get(historyPath + ayuNumber + "@c.us").Expect(http.StatusOK).Number("meta.total"); got != 0 {

@@ -85,7 +85,7 @@ func TestWhatsAppChannel(t *testing.T) {
 	}
 
 	e.Restart()
-	e.Becomes("shop", parley.Working)
+	e.Becomes("shop", parley.ChannelWorking)
 	sends(e, token, ayuNumber, "Hello again")
 	ayu.Expect(t, whatsapptest.Text("Hello again"))
 	if n := len(e.Net.Unencrypted()) + len(e.Net.Unreadable()); n != 0 {
@@ -124,7 +124,7 @@ func TestPairingIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	events.Expect(func(event parleytest.Event) bool { return event.Data["step"] == "paired" })
-	e.Becomes("shop", parley.Working)
+	e.Becomes("shop", parley.ChannelWorking)
 
 	schema := readSchema(t, parley.ChannelPairing)
 	l := openLog(t, e.Env)
@@ -158,8 +158,8 @@ func TestWhatsAppIsDownAtTheStart(t *testing.T) {
 	e.Stop()
 	e.Net.Down()
 	e.Restart()
-	if reason := e.Becomes("shop", parley.Starting); !strings.Contains(reason, "cannot be reached") {
-		e.Eventually("it says why", func() bool { return strings.Contains(e.Becomes("shop", parley.Starting), "cannot be reached") })
+	if reason := e.Becomes("shop", parley.ChannelStarting); !strings.Contains(reason, "cannot be reached") {
+		e.Eventually("it says why", func() bool { return strings.Contains(e.Becomes("shop", parley.ChannelStarting), "cannot be reached") })
 	}
 	a := e.Post(sendText, `{"contact_id":"6289876543210@c.us","message":"waits"}`, parleytest.As(token), parleytest.With("Prefer",
 		"respond-async")).Expect(http.StatusOK)
@@ -167,7 +167,7 @@ func TestWhatsAppIsDownAtTheStart(t *testing.T) {
 		t.Errorf("it was answered %s", a.Body)
 	}
 	e.Net.Up()
-	e.Becomes("shop", parley.Working)
+	e.Becomes("shop", parley.ChannelWorking)
 	ayu.Expect(t, whatsapptest.Text("waits"))
 	awaitRecord(e, token, ayuNumber, "waits", "DELIVERED")
 }
@@ -188,10 +188,10 @@ func TestOneAccountsTroubleIsNoOthers(t *testing.T) {
 	links["removed"].Remove()
 	phones["banned"].RefuseLogin(whatsapptest.Refusal{Reason: 402, Code: 101, Expire: 3600})
 	links["banned"].End(whatsapptest.Cut)
-	if reason := e.Becomes("removed", parley.LoggedOut); !strings.Contains(reason, "removed this device") {
+	if reason := e.Becomes("removed", parley.ChannelLoggedOut); !strings.Contains(reason, "removed this device") {
 		t.Errorf("the removed one says %q", reason)
 	}
-	if reason := e.Becomes("banned", parley.Failed); !strings.Contains(reason, "banned the account until") {
+	if reason := e.Becomes("banned", parley.ChannelFailed); !strings.Contains(reason, "banned the account until") {
 		t.Errorf("the banned one says %q", reason)
 	}
 	for code, remedy := range map[string]string{"removed": "parley channel pair removed", "banned": "parley channel show banned"} {
@@ -225,7 +225,7 @@ func TestStrangersAreRefused(t *testing.T) {
 	if absent.Text("data.error.code") != "not_on_network" {
 		t.Errorf("nobody was answered %s", absent.Body)
 	}
-	e.Becomes("shop", parley.Working)
+	e.Becomes("shop", parley.ChannelWorking)
 }
 
 // TestHistoryFloodsNobody pairs a channel with an account that has a past: the past can be read, and nobody
@@ -274,7 +274,7 @@ func TestRetryAfterRestart(t *testing.T) {
 			ayu.SwitchOff()
 			id := sends(e, token, ayuNumber, "cannot be read yet")
 			e.Restart()
-			e.Becomes("shop", parley.Working)
+			e.Becomes("shop", parley.ChannelWorking)
 			ayu.Reinstall()
 			ayu.SwitchOn()
 			if got := ayu.Expect(t, whatsapptest.Text("cannot be read yet")); got.ID != id || got.Retries == 0 {

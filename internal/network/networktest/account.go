@@ -15,22 +15,22 @@ import (
 func testStates(t *testing.T, h Harness) {
 	s, in := start(t, h)
 	states := of[network.State](in.all())
-	if states[0].Status != parley.Starting {
+	if states[0].Status != parley.ChannelStarting {
 		t.Errorf("the first state is %+v, want STARTING", states[0])
 	}
-	working, at := in.awaitState(t, parley.Working, 0)
+	working, at := in.awaitState(t, parley.ChannelWorking, 0)
 	if working.Phone.Number == "" || strings.Trim(working.Phone.Number, "0123456789") != "" {
 		t.Errorf("a working channel has the number %q", working.Phone.Number)
 	}
 	if err := s.Logout(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	out, at := in.awaitState(t, parley.LoggedOut, at)
+	out, at := in.awaitState(t, parley.ChannelLoggedOut, at)
 	if out.Reason == "" {
 		t.Error("a logout has no reason")
 	}
 	h.Pair(t, s)
-	in.awaitState(t, parley.Working, at)
+	in.awaitState(t, parley.ChannelWorking, at)
 	phone := h.Phone(t, 0)
 	send(t, s, outgoing(phone.Contact(), parley.Text{Body: "back"}))
 	expectBodies(t, phone, "back")
@@ -41,7 +41,7 @@ func testLogoutStays(t *testing.T, h Harness) {
 	if err := s.Logout(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	in.awaitState(t, parley.LoggedOut, 0)
+	in.awaitState(t, parley.ChannelLoggedOut, 0)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -51,9 +51,9 @@ func testLogoutStays(t *testing.T, h Harness) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	in.awaitState(t, parley.LoggedOut, 0)
+	in.awaitState(t, parley.ChannelLoggedOut, 0)
 	for _, state := range of[network.State](in.all()) {
-		if state.Status == parley.Working {
+		if state.Status == parley.ChannelWorking {
 			t.Error("a channel that is logged out works")
 		}
 	}
@@ -62,8 +62,8 @@ func testLogoutStays(t *testing.T, h Harness) {
 func testReconnect(t *testing.T, h Harness) {
 	s, in := start(t, h)
 	h.Disconnect(t, s)
-	_, at := in.awaitState(t, parley.Reconnecting, 0)
-	in.awaitState(t, parley.Working, at)
+	_, at := in.awaitState(t, parley.ChannelReconnecting, 0)
+	in.awaitState(t, parley.ChannelWorking, at)
 	phone := h.Phone(t, 1)
 	m := outgoing(phone.Contact(), parley.Text{Body: "back"})
 	send(t, s, m)

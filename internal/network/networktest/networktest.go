@@ -268,7 +268,7 @@ func start(t *testing.T, h Harness) (network.Session, *inbox) {
 			t.Error(err)
 		}
 	})
-	in.awaitState(t, parley.Working, 0)
+	in.awaitState(t, parley.ChannelWorking, 0)
 	return s, in
 }
 

@@ -176,7 +176,7 @@ func (q *faultQueue) next(to parley.ContactID, kind parley.Kind) (Fault, bool) {
 	defer q.mu.Unlock()
 	for i := range q.queue {
 		f := &q.queue[i]
-		if f.contact != "" && f.contact != to || f.Kind != "" && f.Kind != kind || f.Kind == "" && !kind.IsRecord() {
+		if f.contact != "" && f.contact != to || f.Kind != "" && f.Kind != kind || f.Kind == "" && !kind.InHistory() {
 			continue
 		}
 		f.Times--
@@ -269,7 +269,7 @@ func (s *session) apply(ctx context.Context, f Fault) error {
 		}
 		return network.NotConnected(errLoggedOut)
 	case FaultDrop:
-		s.setStatus(parley.Reconnecting, "The connection broke. It is being restored.")
+		s.setStatus(parley.ChannelReconnecting, "The connection broke. It is being restored.")
 		return network.OutcomeUnknown(errSocket)
 	case FaultLate:
 		return s.waitLate(ctx)

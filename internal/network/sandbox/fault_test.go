@@ -117,7 +117,7 @@ func TestFaultDropSocket(t *testing.T) {
 		for _, state := range came[network.State](d) {
 			statuses = append(statuses, state.Status)
 		}
-		want := []parley.ChannelStatus{parley.Starting, parley.Working, parley.Reconnecting, parley.Working}
+		want := []parley.ChannelStatus{parley.ChannelStarting, parley.ChannelWorking, parley.ChannelReconnecting, parley.ChannelWorking}
 		if !slices.Equal(statuses, want) {
 			t.Errorf("states are %s, want %s", statuses, want)
 		}
@@ -138,7 +138,7 @@ func TestFaultLogOut(t *testing.T) {
 		}
 		waitFor(t, time.Second)
 		states := came[network.State](d)
-		if last := states[len(states)-1]; last.Status != parley.LoggedOut || last.Reason == "" {
+		if last := states[len(states)-1]; last.Status != parley.ChannelLoggedOut || last.Reason == "" {
 			t.Errorf("the state is %+v", last)
 		}
 		must(t, d.session.Pair(t.Context()))

@@ -106,7 +106,7 @@ func (t *sendTx) writeAll(b *burst, which []int, copies int) error {
 			held[m.Chat] = true
 			continue
 		}
-		if m.Content.Kind().IsRecord() {
+		if m.Content.Kind().InHistory() {
 			err = t.deliver(m, p, copies)
 		} else {
 			err = t.applyOperation(m, p)
@@ -135,7 +135,7 @@ func (p *phone) refusal(m *parley.Message) error {
 		return nil // the phone need not accept it
 	}
 	switch {
-	case kind != parley.KindReaction && !kind.IsRecord():
+	case kind != parley.KindReaction && !kind.InHistory():
 		return network.ErrUnsupported
 	case !p.contactID().CanExist():
 		return network.ErrImpossibleNumber

@@ -47,11 +47,11 @@ func newSession(w *world, channel parley.Channel, sink network.Sink) (*session, 
 		return nil, fmt.Errorf("open sandbox channel %s: it has an open session", channel.Code)
 	}
 	w.drainPending() // the session finds it in the database
-	s.setStatus(parley.Starting, "")
+	s.setStatus(parley.ChannelStarting, "")
 	if w.loggedOut.Load() {
-		s.setStatus(parley.LoggedOut, loggedOutReason)
+		s.setStatus(parley.ChannelLoggedOut, loggedOutReason)
 	} else {
-		s.setStatus(parley.Working, "")
+		s.setStatus(parley.ChannelWorking, "")
 	}
 	go s.run()
 	return s, nil
@@ -67,14 +67,14 @@ func (s *session) setStatus(status parley.ChannelStatus, reason string) {
 	s.status = status
 	s.reconnectAt = time.Time{}
 	state := network.State{Status: status, Reason: reason}
-	if status == parley.Working || status == parley.Reconnecting {
+	if status == parley.ChannelWorking || status == parley.ChannelReconnecting {
 		state.Phone = network.Phone{Name: s.name, Number: s.world.number}
 	}
-	if status == parley.Reconnecting {
+	if status == parley.ChannelReconnecting {
 		s.reconnectAt = time.Now().Add(reconnectIn)
 	}
 	s.states = append(s.states, state)
-	s.up.Store(status == parley.Working)
+	s.up.Store(status == parley.ChannelWorking)
 	notify(s.world.now)
 }
 
@@ -97,7 +97,7 @@ func (s *session) Pair(ctx context.Context) error {
 	if err := s.world.setLoggedOut(ctx, false); err != nil {
 		return err
 	}
-	s.setStatus(parley.Working, "")
+	s.setStatus(parley.ChannelWorking, "")
 	return nil
 }
 
@@ -109,7 +109,7 @@ func (s *session) Logout(ctx context.Context) error {
 	if err := s.world.setLoggedOut(ctx, true); err != nil {
 		return err
 	}
-	s.setStatus(parley.LoggedOut, loggedOutReason)
+	s.setStatus(parley.ChannelLoggedOut, loggedOutReason)
 	return nil
 }
 
@@ -166,7 +166,7 @@ func (s *session) reportStates() bool {
 		s.mu.Lock()
 		if !s.reconnectAt.IsZero() && !time.Now().Before(s.reconnectAt) {
 			s.mu.Unlock()
-			s.setStatus(parley.Working, "")
+			s.setStatus(parley.ChannelWorking, "")
 			continue
 		}
 		if len(s.states) == 0 {

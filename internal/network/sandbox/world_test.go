@@ -129,7 +129,7 @@ func TestNewWorldHasTwoPhonesAndAGroup(t *testing.T) {
 		}
 		states := came[network.State](d)
 		last := states[len(states)-1]
-		if last.Status != parley.Working || last.Phone.Number[:3] != "999" || last.Phone.Name != "Test" {
+		if last.Status != parley.ChannelWorking || last.Phone.Number[:3] != "999" || last.Phone.Name != "Test" {
 			t.Errorf("the state is %+v", last)
 		}
 	})
@@ -223,7 +223,7 @@ func TestStateIsToldAgain(t *testing.T) {
 		for _, state := range came[network.State](d) {
 			got = append(got, state.Status)
 		}
-		if want := []parley.ChannelStatus{parley.Starting, parley.Working}; !slices.Equal(got, want) {
+		if want := []parley.ChannelStatus{parley.ChannelStarting, parley.ChannelWorking}; !slices.Equal(got, want) {
 			t.Errorf("states are %s, want %s", got, want)
 		}
 	})

@@ -17,7 +17,7 @@ func TestClock(t *testing.T) {
 		must(t, s.Close())
 		var in *inbox
 		s, in = w.start()
-		in.status(parley.Working)
+		in.status(parley.ChannelWorking)
 		e, ok := w.driver.Evidence(code)
 		// A second is lost where times are cut off, and what the login took.
 		if !ok || e.ClockSeen.IsZero() || e.ClockAhead > ahead+time.Second || e.ClockAhead < ahead-10*time.Second || ahead <= 0 &&

@@ -113,7 +113,7 @@ func TestManyAccountsAtOnce(t *testing.T) {
 		qr := expect(in, 0, func(p network.Pairing) bool { return p.Step == parley.QRStep })
 		_, err = w.Phone(fmt.Sprintf("62811000000%02d", i)).Scan(within(t), qr.Code)
 		must(t, err)
-		in.status(parley.Working)
+		in.status(parley.ChannelWorking)
 		sessions = append(sessions, s)
 	}
 	var sending sync.WaitGroup

@@ -31,31 +31,31 @@ const (
 func disconnectionOf(evt any) (disconnection, bool) {
 	switch e := evt.(type) {
 	case *events.Disconnected:
-		return disconnection{status: parley.Reconnecting, reason: "The connection to WhatsApp was lost. It is being made again."}, true
+		return disconnection{status: parley.ChannelReconnecting, reason: "The connection to WhatsApp was lost. It is being made again."}, true
 	case *events.KeepAliveTimeout:
-		return disconnection{status: parley.Reconnecting, reason: "WhatsApp stopped answering. The connection is being made again."}, true
+		return disconnection{status: parley.ChannelReconnecting, reason: "WhatsApp stopped answering. The connection is being made again."}, true
 	case *events.ManualLoginReconnect: // stream error 515
-		return disconnection{status: parley.Reconnecting, reason: "WhatsApp asked for a new connection.", retryNow: true}, true
+		return disconnection{status: parley.ChannelReconnecting, reason: "WhatsApp asked for a new connection.", retryNow: true}, true
 	case *events.StreamError:
-		return disconnection{status: parley.Reconnecting,
+		return disconnection{status: parley.ChannelReconnecting,
 			reason: fmt.Sprintf("WhatsApp ended the connection with error %q. It is being made again.", e.Code)}, true
 	case *events.LoggedOut:
 		return loggedOut(e), true
 	case *events.StreamReplaced:
-		return disconnection{status: parley.Failed,
+		return disconnection{status: parley.ChannelFailed,
 			reason: "Another program connected as this device. Stop it, then start the channel again."}, true
 	case *events.TemporaryBan:
 		return banned(e), true
 	case *events.ClientOutdated:
-		return disconnection{status: parley.Failed, reason: "WhatsApp does not accept this version of the program any more. Upgrade it."},
+		return disconnection{status: parley.ChannelFailed, reason: "WhatsApp does not accept this version of the program any more. Upgrade it."},
 			true
 	case *events.ConnectFailure:
-		return disconnection{status: parley.Failed, retryAfter: loginRetryDelay,
+		return disconnection{status: parley.ChannelFailed, retryAfter: loginRetryDelay,
 			reason: fmt.Sprintf("WhatsApp refused the login with code %d. It is tried again in half an hour; "+
 				"start the channel to try at once.",
 				int(e.Reason))}, true
 	case *events.CATRefreshError: // tokens of another product
-		return disconnection{status: parley.Failed, reason: "WhatsApp asked for a token that this device does not have." + pairAgain}, true
+		return disconnection{status: parley.ChannelFailed, reason: "WhatsApp asked for a token that this device does not have." + pairAgain}, true
 	}
 	return disconnection{}, false
 }
@@ -64,14 +64,14 @@ func disconnectionOf(evt any) (disconnection, bool) {
 func loggedOut(e *events.LoggedOut) disconnection {
 	switch e.Reason {
 	case events.ConnectFailureMainDeviceGone:
-		return disconnection{status: parley.LoggedOut, unpaired: true,
+		return disconnection{status: parley.ChannelLoggedOut, unpaired: true,
 			reason: "WhatsApp locked the account or logged its phone out. Open WhatsApp on the phone and do what it asks." + pairAgain}
 	case events.ConnectFailureUnknownLogout:
-		return disconnection{status: parley.Failed, unpaired: true,
+		return disconnection{status: parley.ChannelFailed, unpaired: true,
 			reason: "WhatsApp banned the account. Open WhatsApp on the phone to ask for a review; " +
 				"once it works there, pair the channel again."}
 	}
-	return disconnection{status: parley.LoggedOut, unpaired: true, reason: "The account removed this device." + pairAgain}
+	return disconnection{status: parley.ChannelLoggedOut, unpaired: true, reason: "The account removed this device." + pairAgain}
 }
 
 // banReasons are the network's reasons for a ban that ends, in our words.
@@ -89,18 +89,18 @@ func banned(e *events.TemporaryBan) disconnection {
 		why = fmt.Sprintf("code %d", int(e.Code))
 	}
 	if e.Expire <= 0 {
-		return disconnection{status: parley.Failed, retryAfter: loginRetryDelay,
+		return disconnection{status: parley.ChannelFailed, retryAfter: loginRetryDelay,
 			reason: fmt.Sprintf("WhatsApp banned the account for a time: %s.", why)}
 	}
 	until := time.Now().Add(e.Expire)
-	return disconnection{status: parley.Failed, retryAfter: e.Expire,
+	return disconnection{status: parley.ChannelFailed, retryAfter: e.Expire,
 		reason: fmt.Sprintf("WhatsApp banned the account until %s: %s. The channel comes back then.",
 			until.UTC().Format("2006-01-02 15:04 UTC"), why)}
 }
 
 // dialFailed is the end of a connection that could not be made.
 func dialFailed(err error) disconnection {
-	return disconnection{status: parley.Reconnecting, reason: dialProblem(err) + " It is tried again."}
+	return disconnection{status: parley.ChannelReconnecting, reason: dialProblem(err) + " It is tried again."}
 }
 
 // dialProblem says why a connection could not be made.
@@ -112,13 +112,13 @@ func dialProblem(err error) string {
 }
 
 var (
-	loginTimedOut = disconnection{status: parley.Reconnecting, reason: "WhatsApp did not answer the login in time. It is tried again."}
-	loggedOutHere = disconnection{status: parley.LoggedOut, unpaired: true, reason: "The channel was logged out." + pairAgain}
+	loginTimedOut = disconnection{status: parley.ChannelReconnecting, reason: "WhatsApp did not answer the login in time. It is tried again."}
+	loggedOutHere = disconnection{status: parley.ChannelLoggedOut, unpaired: true, reason: "The channel was logged out." + pairAgain}
 	// loggedOutOffline is a logout without a connection to the network.
-	loggedOutOffline = disconnection{status: parley.LoggedOut, unpaired: true,
+	loggedOutOffline = disconnection{status: parley.ChannelLoggedOut, unpaired: true,
 		reason: "The channel was logged out here, without a connection: remove the device on the phone too, under Linked devices." +
 			pairAgain}
-	keysMissing = disconnection{status: parley.LoggedOut, unpaired: true, reason: "The keys of this device are not there any more." +
+	keysMissing = disconnection{status: parley.ChannelLoggedOut, unpaired: true, reason: "The keys of this device are not there any more." +
 		pairAgain}
 )
 

@@ -94,10 +94,10 @@ func (f *stanzaFuzz) connect() {
 		must(f.t, f.w.driver.DeleteChannel(f.t.Context(), code))
 	}
 	f.s, f.in = f.w.start()
-	f.in.status(parley.ScanQRCode)
+	f.in.status(parley.ChannelScanQRCode)
 	must(f.t, f.s.Pair(f.t.Context()))
 	f.w.scan(f.in, 0)
-	f.in.status(parley.Working)
+	f.in.status(parley.ChannelWorking)
 }
 
 // handlers injects stanzas into a connection that works.

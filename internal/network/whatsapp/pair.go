@@ -84,7 +84,7 @@ const (
 // pair links the channel to an account. It returns the next attempt if one is requested before this one ends. A lost
 // connection is dialled again, with new codes.
 func (s *session) pair(o pairOptions) *pairOptions {
-	s.setState(parley.ScanQRCode, "It waits for somebody to link it on the phone.", network.Phone{})
+	s.setState(parley.ChannelScanQRCode, "It waits for somebody to link it on the phone.", network.Phone{})
 	s.publishStep(network.Pairing{Step: parley.StartingStep})
 	for losses := 0; ; {
 		end, next := s.tryPairing(o, losses > 0)
@@ -207,7 +207,7 @@ func (p *pairing) handleEvent(evt any) pairingOutcome {
 	switch {
 	case !ended, p.accepted: // the new device connects next
 		return pairingGoesOn
-	case e.status != parley.Reconnecting:
+	case e.status != parley.ChannelReconnecting:
 		p.fail(e.reason)
 		return pairingOver
 	case !p.until.IsZero() && time.Now().After(p.until.Add(-codesEnd)): // the network closes when its codes are used up
@@ -292,7 +292,7 @@ func (p *pairing) paired(e *events.PairSuccess) {
 	if err := p.s.d.db.deleteDevice(ctx, old.jid); err != nil {
 		p.s.d.Log.Error("remove the device of before", "channel", p.s.code, "error", err)
 	}
-	p.s.setState(parley.Starting, "", network.Phone{Number: e.ID.User})
+	p.s.setState(parley.ChannelStarting, "", network.Phone{Number: e.ID.User})
 	p.s.publishStep(network.Pairing{Step: parley.PairedStep})
 	timeout := time.NewTimer(readyTimeout)
 	defer timeout.Stop()

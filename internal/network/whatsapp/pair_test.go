@@ -31,6 +31,7 @@ func (in *inbox) step(s parley.PairingStep) network.Pairing {
 
 func TestPairingByCode(t *testing.T) {
 	w := newWorld(t)
+	w.driver.codeTimeout = patience
 	s, in := w.start()
 	must(t, s.(network.PairByCode).PairWithCode(t.Context(), "+62 812-3456-7890"))
 	p := in.step(parley.CodeStep)
@@ -40,7 +41,7 @@ func TestPairingByCode(t *testing.T) {
 	_, err := w.owner.EnterCode(within(t), p.Code)
 	must(t, err)
 	in.step(parley.PairedStep)
-	in.status(parley.Working)
+	in.status(parley.ChannelWorking)
 	w.sent(s, w.text(friendID, "linked by code"))
 	if got := in.steps(); !slices.Equal(got, []parley.PairingStep{parley.StartingStep, parley.CodeStep, parley.PairedStep}) {
 		t.Errorf("the steps were %v", got)
@@ -68,7 +69,7 @@ func TestPairingByAWrongCode(t *testing.T) {
 	_, err := w.owner.EnterCode(within(t), shown.Code)
 	must(t, err)
 	in.step(parley.PairedStep)
-	in.status(parley.Working)
+	in.status(parley.ChannelWorking)
 }
 
 // TestPairingSurvivesALostConnection loses the connection while a code is shown: the next one has new codes.
@@ -101,7 +102,7 @@ func TestPairingSurvivesALostConnection(t *testing.T) {
 				_, err := w.owner.EnterCode(within(t), second.Code)
 				must(t, err)
 			}
-			in.status(parley.Working)
+			in.status(parley.ChannelWorking)
 		})
 	}
 }
@@ -118,7 +119,7 @@ func TestPairingRefusals(t *testing.T) {
 		t.Errorf("a channel that is paired: %v", err)
 	}
 	w.Down()
-	in.statusAfter(in.count()-1, parley.Reconnecting)
+	in.statusAfter(in.count()-1, parley.ChannelReconnecting)
 	if err := s.Pair(t.Context()); parley.CodeOf(err) != parley.BadRequest {
 		t.Errorf("a channel that is reconnecting: %v", err)
 	}
@@ -155,7 +156,7 @@ func TestPairingFails(t *testing.T) {
 	skip = in.count()
 	must(t, s.Pair(t.Context()))
 	w.scan(in, skip)
-	in.status(parley.Working)
+	in.status(parley.ChannelWorking)
 }
 
 // TestPairingSteps walks through what has no phone on this network: codes that run out, and passkeys.
@@ -225,7 +226,7 @@ func TestPairingAgain(t *testing.T) {
 		t.Error("the second attempt shows the first code")
 	}
 	must(t, s.Logout(t.Context()))
-	in.statusAfter(in.count()-1, parley.ScanQRCode)
+	in.statusAfter(in.count()-1, parley.ChannelScanQRCode)
 }
 
 func TestEndpointMustBeLocal(t *testing.T) {
@@ -256,10 +257,10 @@ func TestPairingAFailedChannel(t *testing.T) {
 	s, in := w.paired()
 	skip := in.count()
 	w.link.End(whatsapptest.Replaced)
-	in.statusAfter(skip, parley.Failed)
+	in.statusAfter(skip, parley.ChannelFailed)
 	must(t, s.Pair(t.Context()))
 	w.scan(in, skip)
-	in.statusAfter(skip, parley.Working)
+	in.statusAfter(skip, parley.ChannelWorking)
 	w.sent(s, w.text(friendID, "again"))
 	devices, err := w.driver.db.keys.Devices(t.Context())
 	if err != nil || len(devices) != 1 || devices[0].Device != w.link.Device() {

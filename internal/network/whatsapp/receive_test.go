@@ -256,7 +256,7 @@ func TestRefusedMessageComesAgain(t *testing.T) {
 			} else {
 				skip := in.count()
 				w.link.End(whatsapptest.Cut)
-				in.statusAfter(skip, parley.Reconnecting)
+				in.statusAfter(skip, parley.ChannelReconnecting)
 				in.refuseWith(nil)
 			}
 			in.said("keep me")

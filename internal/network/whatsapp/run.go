@@ -43,15 +43,15 @@ func (s *session) run() {
 
 func (s *session) connectingStatus(worked bool) parley.ChannelStatus {
 	if worked {
-		return parley.Reconnecting
+		return parley.ChannelReconnecting
 	}
-	return parley.Starting
+	return parley.ChannelStarting
 }
 
 // awaitPairing waits for a pairing request.
 func (s *session) awaitPairing(rec channelDevice) *pairOptions {
 	if rec.status == "" {
-		s.setState(parley.ScanQRCode, "No WhatsApp account is linked.", network.Phone{})
+		s.setState(parley.ChannelScanQRCode, "No WhatsApp account is linked.", network.Phone{})
 	} else {
 		s.setState(rec.status, rec.reason, network.Phone{})
 	}
@@ -83,7 +83,7 @@ func (s *session) maintain(rec channelDevice) *pairOptions {
 		case e.unpaired:
 			s.unpair(rec.jid, e)
 			return nil
-		case e.status != parley.Reconnecting:
+		case e.status != parley.ChannelReconnecting:
 			s.setState(e.status, e.reason, phone)
 			if r := s.waitOrRequest(e.retryAfter, rec.jid, true); r.unpaired || r.pair != nil {
 				return r.pair
@@ -190,7 +190,7 @@ func (s *session) holdConnection(jid types.JID, phone *network.Phone) (e disconn
 	device, err := s.d.db.keys.Device(s.ctx, jid)
 	if err != nil {
 		s.d.Log.Error("read a device", "channel", s.code, "error", err)
-		return disconnection{status: parley.Reconnecting, reason: "The database of devices does not work now. It is tried again."}, false
+		return disconnection{status: parley.ChannelReconnecting, reason: "The database of devices does not work now. It is tried again."}, false
 	}
 	if device == nil {
 		return keysMissing, false
@@ -234,7 +234,7 @@ func (s *session) holdConnection(jid types.JID, phone *network.Phone) (e disconn
 			}
 			phone.Name = s.d.pushName(s.ctx, jid)
 			if up {
-				s.setState(parley.Working, "", *phone)
+				s.setState(parley.ChannelWorking, "", *phone)
 				conn.announceName(phone.Name)
 			}
 		}

@@ -23,27 +23,27 @@ func TestEnds(t *testing.T) {
 		retried  bool // by itself
 		words    string
 	}{
-		"closed without a word":   {&events.Disconnected{}, parley.Reconnecting, false, true, "lost"},
-		"dead":                    {&events.KeepAliveTimeout{}, parley.Reconnecting, false, true, "stopped answering"},
-		"asked to come again":     {&events.ManualLoginReconnect{}, parley.Reconnecting, false, true, "new connection"},
-		"an unknown stream error": {&events.StreamError{Code: "599"}, parley.Reconnecting, false, true, "599"},
-		"removed on the phone":    {&events.LoggedOut{Reason: 401}, parley.LoggedOut, true, false, "Pair the channel again"},
-		"removed while away": {&events.LoggedOut{OnConnect: true, Reason: 401}, parley.LoggedOut, true, false,
+		"closed without a word":   {&events.Disconnected{}, parley.ChannelReconnecting, false, true, "lost"},
+		"dead":                    {&events.KeepAliveTimeout{}, parley.ChannelReconnecting, false, true, "stopped answering"},
+		"asked to come again":     {&events.ManualLoginReconnect{}, parley.ChannelReconnecting, false, true, "new connection"},
+		"an unknown stream error": {&events.StreamError{Code: "599"}, parley.ChannelReconnecting, false, true, "599"},
+		"removed on the phone":    {&events.LoggedOut{Reason: 401}, parley.ChannelLoggedOut, true, false, "Pair the channel again"},
+		"removed while away": {&events.LoggedOut{OnConnect: true, Reason: 401}, parley.ChannelLoggedOut, true, false,
 			"Pair the channel again"},
-		"the phone is locked":       {&events.LoggedOut{OnConnect: true, Reason: 403}, parley.LoggedOut, true, false, "Open WhatsApp"},
-		"banned":                    {&events.LoggedOut{OnConnect: true, Reason: 406}, parley.Failed, true, false, "banned"},
-		"replaced":                  {&events.StreamReplaced{}, parley.Failed, false, false, "Another program"},
-		"banned for a time":         {&events.TemporaryBan{Code: 101, Expire: time.Hour}, parley.Failed, false, true, "too many people"},
-		"banned for an unknown one": {&events.TemporaryBan{Code: 999}, parley.Failed, false, true, "999"},
-		"outdated":                  {&events.ClientOutdated{}, parley.Failed, false, false, "Upgrade"},
-		"refused":                   {&events.ConnectFailure{Reason: 418}, parley.Failed, false, true, "418"},
-		"a token is missing":        {&events.CATRefreshError{}, parley.Failed, false, false, "Pair the channel again"},
+		"the phone is locked":       {&events.LoggedOut{OnConnect: true, Reason: 403}, parley.ChannelLoggedOut, true, false, "Open WhatsApp"},
+		"banned":                    {&events.LoggedOut{OnConnect: true, Reason: 406}, parley.ChannelFailed, true, false, "banned"},
+		"replaced":                  {&events.StreamReplaced{}, parley.ChannelFailed, false, false, "Another program"},
+		"banned for a time":         {&events.TemporaryBan{Code: 101, Expire: time.Hour}, parley.ChannelFailed, false, true, "too many people"},
+		"banned for an unknown one": {&events.TemporaryBan{Code: 999}, parley.ChannelFailed, false, true, "999"},
+		"outdated":                  {&events.ClientOutdated{}, parley.ChannelFailed, false, false, "Upgrade"},
+		"refused":                   {&events.ConnectFailure{Reason: 418}, parley.ChannelFailed, false, true, "418"},
+		"a token is missing":        {&events.CATRefreshError{}, parley.ChannelFailed, false, false, "Pair the channel again"},
 	} {
 		e, ok := disconnectionOf(test.evt)
 		if !ok || e.status != test.status || e.unpaired != test.unpaired || !strings.Contains(e.reason, test.words) {
 			t.Errorf("%s: %+v", name, e)
 		}
-		if retried := e.status == parley.Reconnecting || e.retryAfter > 0; retried != test.retried {
+		if retried := e.status == parley.ChannelReconnecting || e.retryAfter > 0; retried != test.retried {
 			t.Errorf("%s: tried again by itself: %t", name, retried)
 		}
 	}
@@ -76,11 +76,11 @@ func TestComesBack(t *testing.T) {
 	} {
 		skip := in.count()
 		end()
-		if e := in.statusAfter(skip, parley.Reconnecting); e.Reason == "" || e.Phone.Number != ownerNumber {
+		if e := in.statusAfter(skip, parley.ChannelReconnecting); e.Reason == "" || e.Phone.Number != ownerNumber {
 			t.Errorf("%s: %+v", name, e)
 		}
 		w.Refuse(0)
-		if e := in.statusAfter(skip, parley.Working); e.Reason != "" {
+		if e := in.statusAfter(skip, parley.ChannelWorking); e.Reason != "" {
 			t.Errorf("%s: %+v", name, e)
 		}
 		w.sent(s, w.text(friendID, name))
@@ -96,14 +96,14 @@ func TestUnreachableAtStart(t *testing.T) {
 	w.Down()
 	s, in := w.start()
 	e := expect(in, 0, func(e network.State) bool { return e.Reason != "" })
-	if e.Status != parley.Starting || !strings.Contains(e.Reason, "cannot be reached") {
+	if e.Status != parley.ChannelStarting || !strings.Contains(e.Reason, "cannot be reached") {
 		t.Errorf("it is %+v", e)
 	}
 	if err := send(s, w.text(friendID, "hello")); network.ClassOf(err) != network.Disconnected {
 		t.Errorf("a send meanwhile: %v", err)
 	}
 	w.Up()
-	in.status(parley.Working)
+	in.status(parley.ChannelWorking)
 	w.sent(s, w.text(friendID, "there you are"))
 }
 
@@ -115,13 +115,13 @@ func TestGone(t *testing.T) {
 		words  string
 		paired bool // afterwards still
 	}{
-		"removed on the phone": {func(w *world) { w.link.Remove() }, parley.LoggedOut, "removed this device", false},
-		"locked":               {refuse(whatsapptest.Refusal{Reason: 403}), parley.LoggedOut, "locked", false},
-		"banned":               {refuse(whatsapptest.Refusal{Reason: 406}), parley.Failed, "banned", false},
-		"banned for a time":    {refuse(whatsapptest.Refusal{Reason: 402, Code: 101, Expire: 3600}), parley.Failed, "until", true},
-		"outdated":             {refuse(whatsapptest.Refusal{Reason: 405}), parley.Failed, "Upgrade", true},
-		"refused":              {refuse(whatsapptest.Refusal{Reason: 418}), parley.Failed, "418", true},
-		"replaced":             {func(w *world) { w.link.End(whatsapptest.Replaced) }, parley.Failed, "Another program", true},
+		"removed on the phone": {func(w *world) { w.link.Remove() }, parley.ChannelLoggedOut, "removed this device", false},
+		"locked":               {refuse(whatsapptest.Refusal{Reason: 403}), parley.ChannelLoggedOut, "locked", false},
+		"banned":               {refuse(whatsapptest.Refusal{Reason: 406}), parley.ChannelFailed, "banned", false},
+		"banned for a time":    {refuse(whatsapptest.Refusal{Reason: 402, Code: 101, Expire: 3600}), parley.ChannelFailed, "until", true},
+		"outdated":             {refuse(whatsapptest.Refusal{Reason: 405}), parley.ChannelFailed, "Upgrade", true},
+		"refused":              {refuse(whatsapptest.Refusal{Reason: 418}), parley.ChannelFailed, "418", true},
+		"replaced":             {func(w *world) { w.link.End(whatsapptest.Replaced) }, parley.ChannelFailed, "Another program", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -138,7 +138,7 @@ func TestGone(t *testing.T) {
 			w.owner.AllowLogin()
 			_, in = w.start() // as after a restart
 			if test.paired {
-				in.status(parley.Working)
+				in.status(parley.ChannelWorking)
 				return
 			}
 			if e := in.status(test.status); !strings.Contains(e.Reason, test.words) {
@@ -162,8 +162,8 @@ func TestBanEnds(t *testing.T) {
 	skip := in.count()
 	w.owner.RefuseLogin(whatsapptest.Refusal{Reason: 402, Code: 104, Expire: 1, Times: 1})
 	w.link.End(whatsapptest.Cut)
-	in.statusAfter(skip, parley.Failed)
-	in.statusAfter(skip, parley.Working)
+	in.statusAfter(skip, parley.ChannelFailed)
+	in.statusAfter(skip, parley.ChannelWorking)
 }
 
 // TestLogoutWithoutConnection logs out while the network is away, and says that the device stays on the phone.
@@ -172,9 +172,9 @@ func TestLogoutWithoutConnection(t *testing.T) {
 	s, in := w.paired()
 	skip := in.count()
 	w.Down()
-	in.statusAfter(skip, parley.Reconnecting)
+	in.statusAfter(skip, parley.ChannelReconnecting)
 	must(t, s.Logout(t.Context()))
-	if e := in.statusAfter(skip, parley.LoggedOut); !strings.Contains(e.Reason, "on the phone too") {
+	if e := in.statusAfter(skip, parley.ChannelLoggedOut); !strings.Contains(e.Reason, "on the phone too") {
 		t.Errorf("it is %+v", e)
 	}
 	if devices, err := w.driver.db.keys.Devices(t.Context()); err != nil || len(devices) != 0 {
@@ -226,7 +226,7 @@ func TestManyChannels(t *testing.T) {
 		qr := expect(in, 0, func(p network.Pairing) bool { return p.Step == parley.QRStep })
 		_, err = w.owner.Scan(t.Context(), qr.Code)
 		must(t, err)
-		in.status(parley.Working)
+		in.status(parley.ChannelWorking)
 		inboxes = append(inboxes, in)
 		if _, err := w.driver.Open(t.Context(), parley.Channel{Code: name}, in.sink); err == nil {
 			t.Error("a channel was opened twice")
@@ -350,8 +350,8 @@ func TestComesBackAgainAndAgain(t *testing.T) {
 	for range 10 {
 		skip := in.count()
 		w.link.End(whatsapptest.Cut)
-		in.statusAfter(skip, parley.Reconnecting)
-		in.statusAfter(skip, parley.Working)
+		in.statusAfter(skip, parley.ChannelReconnecting)
+		in.statusAfter(skip, parley.ChannelWorking)
 	}
 	w.sent(s, w.text(friendID, "still here"))
 }
@@ -393,6 +393,6 @@ func TestCATRefusal(t *testing.T) {
 		skip := in.count()
 		w.owner.RefuseLogin(whatsapptest.Refusal{Reason: reason})
 		w.link.End(whatsapptest.Cut)
-		in.statusAfter(skip, parley.Failed)
+		in.statusAfter(skip, parley.ChannelFailed)
 	}
 }

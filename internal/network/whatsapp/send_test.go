@@ -230,9 +230,9 @@ func TestDeadSocketIsNotAbsence(t *testing.T) {
 	if _, exists, err := s.CheckNumber(t.Context(), otherNumber); err == nil || exists || network.ClassOf(err) != network.Disconnected {
 		t.Errorf("a dead socket: exists %t, %v", exists, err)
 	}
-	in.statusAfter(skip, parley.Reconnecting)
+	in.statusAfter(skip, parley.ChannelReconnecting)
 	w.Up()
-	in.statusAfter(in.count()-1, parley.Working)
+	in.statusAfter(in.count()-1, parley.ChannelWorking)
 	w.sent(s, w.text(otherID, "back"))
 }
 
@@ -276,7 +276,7 @@ func TestReadableAgainAfterRestart(t *testing.T) {
 	w.friend.Reinstall()
 	w.open()
 	_, in = w.start()
-	in.status(parley.Working)
+	in.status(parley.ChannelWorking)
 	w.friend.SwitchOn()
 	for _, m := range []*parley.Message{text, paper} {
 		got := w.friend.Expect(t, whatsapptest.ID(string(m.ID)))
@@ -310,7 +310,7 @@ func TestGoesOnAfterACrash(t *testing.T) {
 	w.dir = crashed
 	w.open()
 	s, in = w.start()
-	in.status(parley.Working)
+	in.status(parley.ChannelWorking)
 	for i := range 20 {
 		m := w.sent(s, w.text(friendID, fmt.Sprint("after ", i)))
 		if got := w.friend.Expect(t, whatsapptest.ID(string(m.ID))); got.Retries != 0 {
@@ -378,7 +378,7 @@ func TestSettingsWithoutKeys(t *testing.T) {
 	s, in := w.start()
 	must(t, s.Pair(t.Context()))
 	w.scan(in, 0)
-	in.status(parley.Working)
+	in.status(parley.ChannelWorking)
 	star := w.outgoing(friendID, parley.Star{Target: parley.MessageRef{Chat: friendID, ID: "3EB0"}, Starred: true})
 	archive := w.outgoing(friendID, parley.Archive{Archived: true})
 	text := w.text(friendID, "behind it")

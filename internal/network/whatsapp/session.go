@@ -57,7 +57,7 @@ type request struct {
 func newSession(d *Driver, code parley.ChannelCode, sink network.Sink) *session {
 	s := &session{d: d, code: code, sink: sink, requests: make(chan request), changed: make(chan struct{}, 1)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	s.setState(parley.Starting, "", network.Phone{})
+	s.setState(parley.ChannelStarting, "", network.Phone{})
 	s.done.Go(s.run)
 	s.done.Go(s.publishStates)
 	return s

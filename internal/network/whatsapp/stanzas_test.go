@@ -62,8 +62,8 @@ func TestQuietEnd(t *testing.T) {
 	skip := in.count()
 	s.(*session).current.Load().inner().ExpectDisconnect()
 	w.link.End(whatsapptest.Cut)
-	in.statusAfter(skip, parley.Reconnecting)
-	in.statusAfter(skip, parley.Working)
+	in.statusAfter(skip, parley.ChannelReconnecting)
+	in.statusAfter(skip, parley.ChannelWorking)
 }
 
 // TestReceiptsAreGathered gives receipts that came while others were being kept together, each once.
@@ -124,11 +124,11 @@ func TestReceiptsComeAgain(t *testing.T) {
 	<-refused
 	skip := in.count()
 	w.Down()
-	in.statusAfter(skip, parley.Reconnecting)
+	in.statusAfter(skip, parley.ChannelReconnecting)
 	in.refuseWith(nil)
 	skip = in.count()
 	w.Up()
-	in.statusAfter(skip, parley.Working)
+	in.statusAfter(skip, parley.ChannelWorking)
 	in.got(parley.Delivered, m.ID)
 	must(t, w.link.Idle(within(t)))
 }

@@ -142,10 +142,10 @@ func (w *world) scan(in *inbox, skip int) {
 func (w *world) paired() (network.Session, *inbox) {
 	w.t.Helper()
 	s, in := w.start()
-	in.status(parley.ScanQRCode)
+	in.status(parley.ChannelScanQRCode)
 	must(w.t, s.Pair(w.t.Context()))
 	w.scan(in, 0)
-	expect(in, 0, func(e network.State) bool { return e.Status == parley.Working && e.Phone.Name == "Shop" })
+	expect(in, 0, func(e network.State) bool { return e.Status == parley.ChannelWorking && e.Phone.Name == "Shop" })
 	w.settled(s)
 	return s, in
 }

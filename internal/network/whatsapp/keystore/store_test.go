@@ -98,10 +98,10 @@ func TestChannels(t *testing.T) {
 	}
 	must(t, s.PutChannel(ctx, "shop", Channel{JID: number}))
 	must(t, s.PutChannel(ctx, "gone", Channel{JID: friend}))
-	must(t, s.PutChannel(ctx, "gone", Channel{Status: parley.LoggedOut, Reason: "Bye."}))
+	must(t, s.PutChannel(ctx, "gone", Channel{Status: parley.ChannelLoggedOut, Reason: "Bye."}))
 	must(t, s.Close())
 	s = open(t, path)
-	for code, want := range map[parley.ChannelCode]Channel{"shop": {JID: number}, "gone": {Status: parley.LoggedOut, Reason: "Bye."}} {
+	for code, want := range map[parley.ChannelCode]Channel{"shop": {JID: number}, "gone": {Status: parley.ChannelLoggedOut, Reason: "Bye."}} {
 		if c, err := s.Channel(ctx, code); c != want || err != nil {
 			t.Errorf("of %s there is %+v, %v", code, c, err)
 		}

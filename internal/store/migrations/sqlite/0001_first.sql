@@ -54,7 +54,7 @@ CREATE INDEX chat_by_time ON chat (channel, last_at);
 
 -- What was said and done, in the order in which it was taken. A send writes this row and nothing else;
 -- what is needed to find messages is filled in a moment later, many at a time. Rows are hardly ever
--- changed: to change one field of a wide row costs as much as to write it anew. What does change is in
+-- changed: to change one field of a wide row costs as much as to write it again. What does change is in
 -- narrow tables beside it, by the same seq.
 CREATE TABLE message (
   seq        INTEGER PRIMARY KEY,

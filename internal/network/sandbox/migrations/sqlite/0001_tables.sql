@@ -18,7 +18,7 @@ CREATE TABLE phones (
   lid_only   INTEGER NOT NULL DEFAULT 0,
   answers    INTEGER NOT NULL DEFAULT 0,
   seen_at    INTEGER NOT NULL DEFAULT 0, -- milliseconds; when it was last online
-  delivered  INTEGER NOT NULL DEFAULT 0, -- the channel was told that messages up to this seq were delivered
+  delivered  INTEGER NOT NULL DEFAULT 0, -- messages up to this seq were reported as delivered
   read       INTEGER NOT NULL DEFAULT 0, -- messages up to this seq are read
   UNIQUE (world, number)
 );

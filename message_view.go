@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Record is a message as JSON: in a chat's history and in events.
-type Record struct {
+// MessageView is a message as JSON: in a chat's history and in events.
+type MessageView struct {
 	ContactID ContactID    `json:"contact_id,omitempty"` // in events, where it is not clear from the request
 	MessageID string       `json:"message_id"`
 	ID        MessageID    `json:"id"`
@@ -20,13 +20,13 @@ type Record struct {
 	Reactions []string     `json:"reactions"`
 	Timestamp string       `json:"timestamp"`
 	ReplyTo   MessageID    `json:"reply_to,omitempty"`
-	Media     *RecordMedia `json:"media,omitempty"`
-	Error     *RecordError `json:"error,omitempty"`
+	Media     *MediaView   `json:"media,omitempty"`
+	Error     *FailureView `json:"error,omitempty"`
 }
 
-// RecordMedia is the file that a message carries, as callers see it. While it is pending, all but the id is
+// MediaView is the file that a message carries, as callers see it. While it is pending, all but the id is
 // what its sender says of it.
-type RecordMedia struct {
+type MediaView struct {
 	ID       string      `json:"id"`
 	MIMEType string      `json:"mimetype"`
 	Size     int64       `json:"size"` // in bytes
@@ -38,13 +38,13 @@ type RecordMedia struct {
 	Status   MediaStatus `json:"status"`
 }
 
-// recordMediaOf describes the file of a content; nil: it carries none, or nothing is known of it any more.
-func recordMediaOf(c Content) *RecordMedia {
+// mediaViewOf describes the file of a content; nil: it carries none, or nothing is known of it any more.
+func mediaViewOf(c Content) *MediaView {
 	m := MediaOf(c)
 	if m == nil || m.IsZero() {
 		return nil
 	}
-	rec := &RecordMedia{
+	rec := &MediaView{
 		ID: "med_" + cmp.Or(m.ID, m.Key), MIMEType: m.MIME, Size: m.Size, Filename: m.Filename, Width: m.Width, Height: m.Height,
 		Duration: m.Seconds, SHA256: hex.EncodeToString(m.SHA256), Status: m.Status(),
 	}
@@ -54,16 +54,16 @@ func recordMediaOf(c Content) *RecordMedia {
 	return rec
 }
 
-// RecordError says why a message was not sent.
-type RecordError struct {
+// FailureView says why a message was not sent.
+type FailureView struct {
 	Code    FailureCode `json:"code"`
 	Message string      `json:"message"`
 	Until   string      `json:"until,omitempty"` // until when the reason holds, where that is known
 }
 
-// RecordOf returns a message as callers see it. What was deleted says nothing any more.
-func RecordOf(m *Message) Record {
-	rec := Record{
+// ViewOf returns a message as callers see it. What was deleted says nothing any more.
+func ViewOf(m *Message) MessageView {
+	rec := MessageView{
 		MessageID: m.Ref().String(),
 		ID:        m.ID,
 		Type:      m.Content.Kind(),
@@ -74,7 +74,7 @@ func RecordOf(m *Message) Record {
 		Reactions: m.Reactions,
 		Timestamp: Stamp(m.CreatedAt),
 		ReplyTo:   m.ReplyTo,
-		Media:     recordMediaOf(m.Content),
+		Media:     mediaViewOf(m.Content),
 	}
 	if rec.Reactions == nil {
 		rec.Reactions = []string{}
@@ -83,7 +83,7 @@ func RecordOf(m *Message) Record {
 		rec.Body, rec.Media = "", nil
 	}
 	if f := m.Failure; f != nil {
-		rec.Error = &RecordError{Code: f.Code, Message: f.Message}
+		rec.Error = &FailureView{Code: f.Code, Message: f.Message}
 		if !f.Until.IsZero() {
 			rec.Error.Until = Stamp(f.Until)
 		}
