@@ -51,7 +51,8 @@ var arrows = map[string][]string{
 	"internal/console": {".", "internal/api", "internal/asset", "internal/store"},
 	"internal/app": {".", "internal/api", "internal/callback", "internal/console", "internal/diagnostics", "internal/doctor",
 		"internal/feed", "internal/gateway", "internal/media", "internal/network",
-		"internal/network/sandbox", "internal/network/whatsapp", "internal/otp", "internal/safehttp", "internal/encrypt", "internal/store", "internal/token"},
+		"internal/network/sandbox", "internal/network/whatsapp", "internal/otp", "internal/safehttp", "internal/encrypt",
+		"internal/store", "internal/token"},
 	"cmd/parley": {".", "internal/app", "internal/callback", "internal/client", "internal/console", "internal/diagnostics",
 		"internal/doctor", "internal/media"},
 
@@ -68,7 +69,8 @@ var arrows = map[string][]string{
 	"internal/store/storetest":               {},
 	"internal/network/networktest":           {".", "internal/network"},
 	"internal/parleytest": {".", "internal/api", "internal/app", "internal/gateway", "internal/media", "internal/network",
-		"internal/network/sandbox", "internal/network/whatsapp/whatsapptest", "internal/safehttp", "internal/encrypt", "internal/store", "internal/token"},
+		"internal/network/sandbox", "internal/network/whatsapp/whatsapptest", "internal/safehttp", "internal/encrypt",
+		"internal/store", "internal/token"},
 	"internal/bench": {".", "internal/network/whatsapp/keystore", "internal/network/whatsapp/whatsapptest", "internal/store"},
 }
 
