@@ -18,6 +18,7 @@ const (
 	gatherTime     = 150 * time.Millisecond
 	gatherTimeLoad = 400 * time.Millisecond
 	underLoad      = 256 // messages
+	maxConfirm     = 200 // messages in one transaction: requests wait behind it
 )
 
 // confirmWriter writes SENT in batches, shortly after the requests were notified. Nothing is lost: a confirmation that
@@ -147,6 +148,22 @@ func (c *confirmWriter) isUnderLoad() bool {
 	return len(c.seqs) >= underLoad
 }
 
+// persist writes confirmations. If it fails, all of them are written again: those that are stored do not change.
+func (c *confirmWriter) persist(ctx context.Context, seqs []int64, took []time.Duration) error {
+	for ; len(seqs) > maxConfirm; seqs = seqs[maxConfirm:] {
+		err := c.store.Tx(ctx, func(tx *store.Tx) error { return tx.ConfirmMessages(ctx, c.channel, seqs[:maxConfirm], c.now()) })
+		if err != nil {
+			return err
+		}
+	}
+	return c.store.Tx(ctx, func(tx *store.Tx) error {
+		if err := tx.ConfirmMessages(ctx, c.channel, seqs, c.now()); err != nil {
+			return err
+		}
+		return ignoreNotFound(tx.CountSendTimes(ctx, c.channel, took))
+	})
+}
+
 func (c *confirmWriter) write(ctx context.Context) bool {
 	c.mu.Lock()
 	select {
@@ -162,12 +179,7 @@ func (c *confirmWriter) write(ctx context.Context) bool {
 	c.mu.Unlock()
 	var err error
 	if len(took) > 0 {
-		err = c.store.Tx(ctx, func(tx *store.Tx) error {
-			if err := tx.ConfirmMessages(ctx, c.channel, seqs, c.now()); err != nil {
-				return err
-			}
-			return ignoreNotFound(tx.CountSendTimes(ctx, c.channel, took))
-		})
+		err = c.persist(ctx, seqs, took)
 	}
 	if err == nil {
 		c.onWrite(done)

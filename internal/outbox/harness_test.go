@@ -188,6 +188,7 @@ type breakable struct {
 	*store.DB
 	broken  atomic.Bool
 	refused atomic.Int32 // transactions
+	count   atomic.Int32 // of transactions that were run
 }
 
 func (s *breakable) Tx(ctx context.Context, do func(*store.Tx) error) error {
@@ -195,6 +196,7 @@ func (s *breakable) Tx(ctx context.Context, do func(*store.Tx) error) error {
 		s.refused.Add(1)
 		return errors.New("the disk is full")
 	}
+	s.count.Add(1)
 	return s.DB.Tx(ctx, do)
 }
 

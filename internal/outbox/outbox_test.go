@@ -522,6 +522,27 @@ func TestConfirmationsAreStoredAfterAnOutage(t *testing.T) {
 	})
 }
 
+// TestManyConfirmationsAreStoredInParts has a thousand confirmations written, while requests wait behind each transaction.
+func TestManyConfirmationsAreStoredInParts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		for i := range 1000 {
+			b.send(ayu, fmt.Sprint(i))
+		}
+		before := b.store.count.Load()
+		b.connect()
+		b.idle()
+		for _, m := range b.all() {
+			if m.Status != parley.Sent {
+				t.Fatalf("message %d is %s", m.Seq, m.Status)
+			}
+		}
+		if n := b.store.count.Load() - before; n < 5 {
+			t.Errorf("there were %d transactions", n)
+		}
+	})
+}
+
 // TestAFailureIsStoredAfterAnOutage has the store fail after the network refused a message.
 func TestAFailureIsStoredAfterAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -18,7 +18,7 @@ const (
 	sizeEvery      = 50 * time.Millisecond  // how often a busy writer looks at the size of its log
 	restartEvery   = 5 * time.Second        // the pause after a restart that a reader prevented
 	restartWaits   = 100 * time.Millisecond // for readers; writers wait meanwhile
-	restartShare   = 16                     // at most this fraction (1/n) is left to the writer
+	restartShare   = 64                     // at most this fraction (1/n) is left to the writer
 )
 
 // checkLogSize starts a checkpoint if the log is too large. The writer calls it after every transaction.
@@ -68,7 +68,7 @@ func (db *DB) checkpoint() bool {
 		return false
 	}
 	defer c.close()
-	for range 3 { // each has less to do than the previous one
+	for range 8 { // each has less to do than the previous one
 		var blocked, frames, done int64
 		if err := c.queryRow("PRAGMA wal_checkpoint(PASSIVE)", nil, []any{&blocked, &frames, &done}); err != nil {
 			return false
