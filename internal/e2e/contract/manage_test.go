@@ -99,7 +99,7 @@ func manageCodes(t *testing.T, e *parleytest.Env, admin parleytest.Option) {
 	for _, code := range []string{"a", "0", "9_-z", strings.Repeat("c", 32)} {
 		wantValue(t, e.Post(channels, `{"code":"`+code+`"}`, admin).Expect(http.StatusCreated), "data.code", code)
 		wantValue(t, e.Get(channels+"/"+code, admin).Expect(http.StatusOK), "data.code", code)
-		e.Post(channels, `{"code":"`+code+`"}`, admin).ExpectFields("code").ExpectError(422, "taken")
+		e.Post(channels, `{"code":"`+code+`"}`, admin).ExpectFields("code").ExpectError(422, "already exists")
 	}
 	for _, code := range []string{`""`, `"A"`, `"Shop"`, `"-a"`, `"_a"`, `"a b"`, `"a.b"`, `"a/b"`, `"é"`, `"a\n"`,
 		quoted(strings.Repeat("c", 33)), quoted(strings.Repeat("c", 2000)),

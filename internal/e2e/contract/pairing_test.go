@@ -211,7 +211,7 @@ func TestContractGoLive(t *testing.T) {
 	wantTexts(t, a, "data.settings.allow_only", "6281298765432@c.us", "6281200000001@c.us")
 	wantValue(t, a, "data.settings.ttl", "2h")
 	wantValue(t, e.Get(channels+"/shop/secret", admin), "data.secret", secret)
-	e.Post(live, `{"everybody":true}`, admin).ExpectError(http.StatusBadRequest, "live already")
+	e.Post(live, `{"everybody":true}`, admin).ExpectError(http.StatusBadRequest, "already live")
 	e.Post(sendText, textTo("6281298765432"), shop).ExpectError(http.StatusBadRequest, "parley channel pair shop")
 
 	e.Post(channels+"/shop/pair", "", admin).Expect(http.StatusOK)
