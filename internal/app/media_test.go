@@ -90,7 +90,7 @@ func TestSlowFilesDelayNothing(t *testing.T) {
 		}
 	}
 	path := "/api/manage/messages/" + url.PathEscape(last.Data["message_id"].(string)) + "/media?channel=shop"
-	a := e.Get(path, parleytest.As(e.Admin)).ExpectError(http.StatusServiceUnavailable, "being fetched")
+	a := e.Get(path, parleytest.As(e.Admin)).ExpectError(http.StatusServiceUnavailable, "still downloading")
 	if a.Header.Get("Retry-After") == "" {
 		t.Error("it does not say when to ask again")
 	}
@@ -132,5 +132,5 @@ func failDownload(t *testing.T, e *parleytest.OnLoopback, stranger, owner *whats
 		t.Errorf("it became %v", file)
 	}
 	path := "/api/manage/messages/" + url.PathEscape(event.Data["message_id"].(string)) + "/media?channel=shop"
-	e.Get(path, parleytest.As(e.Admin)).ExpectError(http.StatusNotFound, "could not be fetched")
+	e.Get(path, parleytest.As(e.Admin)).ExpectError(http.StatusNotFound, "was not downloaded")
 }
