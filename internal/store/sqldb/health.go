@@ -196,7 +196,7 @@ func (db *DB) watch() {
 		if busy := db.health.busyFor(); busy > db.limits.stuckAfter {
 			db.refuseWaiting(stuck(busy))
 		}
-		db.watchLog()
+		db.watchLog(db.Read(db.ending))
 	}
 }
 

@@ -47,11 +47,11 @@ func eventually(t *testing.T, what string, is func() bool) {
 
 func logSize(t *testing.T, db *DB) int64 {
 	t.Helper()
-	info, err := os.Stat(db.path + "-wal")
+	frames, _, err := db.Read(t.Context()).logFrames()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return info.Size()
+	return frames * frameSize
 }
 
 func TestWritableTriesAWrite(t *testing.T) {

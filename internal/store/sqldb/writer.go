@@ -89,6 +89,7 @@ func (db *DB) run() {
 		} else {
 			refuse(batch, db.lost)
 		}
+		db.checkLogSize()
 		for _, w := range batch {
 			if w.err == nil {
 				for _, f := range w.tx.then {
@@ -98,7 +99,6 @@ func (db *DB) run() {
 			w.then(w.err)
 		}
 		clear(batch) // lets go of the callers' data; the length stays as a measure of the load
-		db.checkLogSize()
 		db.health.end(db.lost)
 	}
 }
