@@ -102,8 +102,6 @@ func (c *cli) printFinding(f doctor.Finding) {
 
 func count(n int, what string) string { return doctor.Count(n, what) }
 
-func lasted(d time.Duration) string { return doctor.Lasted(d) }
-
 // settingsFrom counts the origins of the settings.
 func (c *cli) settingsFrom() *doctor.Settings {
 	from := new(doctor.Settings)
