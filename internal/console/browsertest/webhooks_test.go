@@ -285,5 +285,5 @@ func TestFailingWebhook(t *testing.T) {
 	eval[any](p, `document.querySelector('.drawer a[href*="open=dlv_"]').click(), null`)
 	p.see("The server answered 500")
 	p.visit("/webhooks/deliveries?state=failed")
-	p.see("What fails now is tried again")
+	p.see("Failing deliveries are retried")
 }
