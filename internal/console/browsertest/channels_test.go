@@ -263,7 +263,7 @@ func TestChannelSettings(t *testing.T) {
 	p.allow("422")
 	p.fill("Seconds between two sends", "soon")
 	p.click("button", "Save")
-	p.see("settings.pace must be a length of time")
+	p.see("settings.pace must be a duration")
 	p.accessible()
 }
 
