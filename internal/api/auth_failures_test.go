@@ -14,7 +14,12 @@ import (
 
 // from sends a request for a channel's health, from an address, without the network. Headers are pairs.
 func (e *env) from(remote, token string, headers ...string) *httptest.ResponseRecorder {
-	hr := httptest.NewRequest("GET", "/api/channel/health", nil)
+	return e.getFrom(remote, "/api/channel/health", token, headers...)
+}
+
+// getFrom sends a GET request from an address, without the network. Headers are pairs.
+func (e *env) getFrom(remote, address, token string, headers ...string) *httptest.ResponseRecorder {
+	hr := httptest.NewRequest("GET", address, nil)
 	hr.RemoteAddr = remote
 	if token != "" {
 		hr.Header.Set("Authorization", "Bearer "+token)

@@ -342,17 +342,7 @@ func TestWhoReadsMetrics(t *testing.T) {
 	e := newEnv(t)
 	const here, elsewhere = "127.0.0.1:1000", "192.0.2.1:1000"
 	ask := func(remote, host, token string, headers ...string) int {
-		hr := httptest.NewRequest("GET", "http://"+host+"/metrics", nil)
-		hr.RemoteAddr = remote
-		if token != "" {
-			hr.Header.Set("Authorization", "Bearer "+token)
-		}
-		for i := 0; i < len(headers); i += 2 {
-			hr.Header.Set(headers[i], headers[i+1])
-		}
-		w := httptest.NewRecorder()
-		e.handler.ServeHTTP(w, hr)
-		return w.Code
+		return e.getFrom(remote, "http://"+host+"/metrics", token, headers...).Code
 	}
 	for what, c := range map[string]struct{ got, want int }{
 		"here":                          {ask(here, "localhost:7275", ""), 200},
