@@ -67,6 +67,7 @@ var arrows = map[string][]string{
 	// Suites, networks on this machine and whole gateways for tests.
 	"internal/network/whatsapp/whatsapptest": {},
 	"internal/store/storetest":               {},
+	"internal/postgrestest":                  {},
 	"internal/network/networktest":           {".", "internal/network"},
 	"internal/parleytest": {".", "internal/api", "internal/app", "internal/gateway", "internal/media", "internal/network",
 		"internal/network/sandbox", "internal/network/whatsapp/whatsapptest", "internal/safehttp", "internal/encrypt",
@@ -78,6 +79,7 @@ var arrows = map[string][]string{
 var onlyIn = map[string][]string{
 	"modernc.org/sqlite":           {"internal/store/storetest", "internal/bench"}, // bench: the stock store, to compare with
 	"zombiezen.com/go/sqlite":      {"internal/store/sqldb"},
+	"github.com/jackc/pgx/v5":      {"internal/store/sqldb", "internal/postgrestest"},
 	"github.com/golang-jwt/jwt/v5": {"internal/token"},
 	"github.com/spf13/cobra":       {"cmd/parley"},
 	"database/sql": {"internal/store/sqldb", "internal/store", "internal/store/storetest", "internal/network/sandbox",

@@ -160,11 +160,13 @@ func (t *Tx) MoveHistory(_ context.Context, fromCode, toCode parley.ChannelCode)
 	}, from); err != nil {
 		return err
 	}
-	return t.revised(t.execAll([]string{
+	if err := t.execAll([]string{
 		`UPDATE message SET channel = $1 WHERE channel = $2`,
 		`UPDATE chat SET channel = $1 WHERE channel = $2`,
 		`UPDATE alias SET channel = $1 WHERE channel = $2`,
 		`UPDATE channel SET chats = (SELECT chats FROM channel WHERE id = $2) WHERE id = $1`,
-		`UPDATE channel SET chats = 0 WHERE $1 = $1 AND id = $2`,
-	}, to, from))
+	}, to, from); err != nil {
+		return err
+	}
+	return t.revised(t.exec(`UPDATE channel SET chats = 0 WHERE id = $1`, from))
 }

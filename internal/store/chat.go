@@ -12,7 +12,7 @@ const (
 	messagesOf = `(SELECT coalesce(max(position), 0) FROM message WHERE message.chat = chat.id)`
 
 	// lastOf is SQL for the time of the last message. last_at in the chat's row is only exact to the minute.
-	lastOf = `max(last_at, coalesce((SELECT created_at FROM message WHERE message.chat = chat.id ORDER BY position DESC LIMIT 1), 0))`
+	lastOf = `greatest(last_at, coalesce((SELECT created_at FROM message WHERE message.chat = chat.id ORDER BY position DESC LIMIT 1), 0))`
 
 	chatColumns = `contact, ` + messagesOf + `, ` + lastOf + `, archived`
 )
@@ -190,7 +190,7 @@ func (t *Tx) mergeChats(channel, from, into int64) error {
 			WHERE message.seq = counted.seq`, []any{into, fixed}},
 		{`UPDATE media_fetch SET chat = $2 WHERE chat = $1`, []any{from, into}},
 		{`UPDATE alias SET chat = $2 WHERE chat = $1`, []any{from, into}},
-		{`UPDATE chat SET last_at = max(chat.last_at, old.last_at), known = max(chat.known, old.known)
+		{`UPDATE chat SET last_at = greatest(chat.last_at, old.last_at), known = greatest(chat.known, old.known)
 			FROM (SELECT * FROM chat WHERE id = $1) AS old WHERE chat.id = $2`, []any{from, into}},
 		{`DELETE FROM chat WHERE id = $1`, []any{from}},
 		{`UPDATE channel SET chats = chats - 1 WHERE id = $1 AND $2 > 0 AND $3 > 0`, []any{channel, moved, had}},

@@ -1,7 +1,10 @@
 package store
 
 import (
+	"cmp"
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"parley"
@@ -22,11 +25,16 @@ type countKey struct {
 	webhook parley.WebhookID // empty: not about a webhook
 }
 
+func (k countKey) compare(other countKey) int {
+	return cmp.Or(cmp.Compare(k.channel, other.channel), cmp.Compare(k.what, other.what), cmp.Compare(k.webhook, other.webhook))
+}
+
 // counting holds the counters of a transaction, or of one caller's part of it.
 type counting struct {
 	counts map[countKey]int64
 	// received and confirmed are when a channel last received a message and last had one confirmed, in milliseconds.
 	received, confirmed map[int64]int64
+	events              bool // events were added
 }
 
 func (c *counting) add(channel int64, what parley.Counter, webhook parley.WebhookID, n int64) {
@@ -49,6 +57,7 @@ func later(times *map[int64]int64, channel, at int64) {
 
 // merge adds the counters of a caller to those of its transaction.
 func (c *counting) merge(other *counting) {
+	c.events = c.events || other.events
 	for k, n := range other.counts {
 		if c.counts == nil {
 			c.counts = map[countKey]int64{}
@@ -77,31 +86,44 @@ func (b *batchCounting) of(batch int64) *counting {
 	return &b.counting
 }
 
-// writeCounters writes the counters of a transaction before it is committed.
-func (db *DB) writeCounters(t *sqldb.Tx) error {
+// beforeCommit ends a transaction: it writes the counters and, on PostgreSQL, the seq of the last event. Other nodes must
+// not see a seq before it is committed.
+func (db *DB) beforeCommit(t *sqldb.Tx) error {
 	c := db.counting.of(t.Batch)
+	if c.events && t.IsPostgres() {
+		if err := t.Do(`UPDATE log SET last_event = pg_sequence_last_value(pg_get_serial_sequence('event', 'seq'))`); err != nil {
+			return err
+		}
+	}
+	err := c.write(t)
+	*c = counting{}
+	return err
+}
+
+// write stores the counters. All nodes lock the rows in the same order, so they do not wait for each other in a circle.
+func (c *counting) write(t *sqldb.Tx) error {
 	now := time.Now().Unix()
-	for k, n := range c.counts {
+	for _, k := range slices.SortedFunc(maps.Keys(c.counts), countKey.compare) {
+		n := c.counts[k]
 		for _, into := range []struct {
 			statement string
 			start     int64
 		}{{addMinute, now / 60}, {addHour, now / 3600}} {
-			if _, err := t.Exec(into.statement, k.channel, into.start, string(k.what), string(k.webhook), n); err != nil {
+			if err := t.Do(into.statement, k.channel, into.start, string(k.what), string(k.webhook), n); err != nil {
 				return err
 			}
 		}
 	}
 	for statement, times := range map[string]map[int64]int64{
-		`UPDATE channel SET last_received_at = max(last_received_at, $1) WHERE id = $2`:   c.received,
-		`UPDATE channel SET last_confirmed_at = max(last_confirmed_at, $1) WHERE id = $2`: c.confirmed,
+		`UPDATE channel SET last_received_at = greatest(last_received_at, $1) WHERE id = $2`:   c.received,
+		`UPDATE channel SET last_confirmed_at = greatest(last_confirmed_at, $1) WHERE id = $2`: c.confirmed,
 	} {
 		for channel, at := range times {
-			if _, err := t.Exec(statement, at, channel); err != nil {
+			if err := t.Do(statement, at, channel); err != nil {
 				return err
 			}
 		}
 	}
-	*c = counting{}
 	return nil
 }
 

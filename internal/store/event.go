@@ -59,12 +59,19 @@ func (w *eventWaiters) notify() {
 	}
 }
 
-// notifyWaiters notifies waiters after the commit.
-func (t *Tx) notifyWaiters() {
-	if !t.notifies {
-		t.notifies = true
-		t.OnCommit(t.db.waiters.notify)
+// beginEvents is called before events are added. Waiters are notified after the commit. On PostgreSQL it locks the log, so
+// that the seqs of events follow the order of the commits of all nodes.
+func (t *Tx) beginEvents() error {
+	if t.notifies {
+		return nil
 	}
+	t.notifies = true
+	t.OnCommit(t.db.waiters.notify)
+	t.counting.events = true
+	if t.conn.IsPostgres() {
+		return t.exec(`SELECT 1 FROM log FOR UPDATE`)
+	}
+	return nil
 }
 
 // AddEvent adds an event to the log.
@@ -90,7 +97,9 @@ func (t *Tx) AddEvent(_ context.Context, e *parley.Event) error {
 	case parley.OTPApproved:
 		t.counting.add(channel, parley.CountApproved, "", 1)
 	}
-	t.notifyWaiters()
+	if err := t.beginEvents(); err != nil {
+		return err
+	}
 	e.Seq, err = t.sql.Insert(`INSERT INTO event (channel, type, at, received_at, message, status, contact, data, encrypted)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
 		channel, number, millis(e.At), t.db.now(), message, int64(status), string(contact), nullableText(e.Data), nullable(e.Encrypted))
@@ -114,10 +123,13 @@ func (t *Tx) publishDelivered(seqs []int64, status parley.Status, at time.Time) 
 	if err != nil {
 		return err
 	}
-	t.notifyWaiters()
+	if err := t.beginEvents(); err != nil {
+		return err
+	}
 	in, args := inList(6, seqs)
 	return t.exec(`INSERT INTO event (channel, type, at, received_at, message, status, contact)
-		SELECT channel, $1, $2, $3, seq, passed.status, '' FROM message JOIN (SELECT $4 AS status UNION ALL SELECT $5) AS passed
+		SELECT channel, $1, $2, $3, seq, passed.status, '' FROM message
+		CROSS JOIN (SELECT CAST($4 AS BIGINT) AS status UNION ALL SELECT CAST($5 AS BIGINT)) AS passed
 		WHERE seq IN `+in+` ORDER BY seq, passed.status`,
 		append([]any{number, millis(at), t.db.now(), int64(parley.Sent), int64(status)}, args...)...)
 }
@@ -135,7 +147,9 @@ func (t *Tx) publishStatus(seqs []int64, status parley.Status, at time.Time) err
 	if err != nil {
 		return err
 	}
-	t.notifyWaiters()
+	if err := t.beginEvents(); err != nil {
+		return err
+	}
 	in, args := inList(5, seqs)
 	return t.exec(`INSERT INTO event (channel, type, at, received_at, message, status, contact)
 		SELECT channel, $1, $2, $3, seq, $4, '' FROM message WHERE seq IN `+in+` ORDER BY seq`,
@@ -303,7 +317,11 @@ func (r Reader) LastEvent(ctx context.Context) (int64, error) {
 }
 
 func (r Reader) lastEvent() (last int64, err error) {
-	err = r.optional(`SELECT seq FROM sqlite_sequence WHERE name = 'event'`, nil, &last)
+	query := `SELECT seq FROM sqlite_sequence WHERE name = 'event'`
+	if r.conn.IsPostgres() {
+		query = `SELECT greatest(last_event, (SELECT max(seq) FROM event)) FROM log` // greatest ignores NULL
+	}
+	err = r.optional(query, nil, &last)
 	return last, err
 }
 

@@ -29,7 +29,7 @@ func (t *Tx) removeEvents(ctx context.Context, before, most, limit int64) (int64
 	}
 	// The delivery with the oldest event of a chat is not held. Without the hint the database walks over all delivered ones.
 	var upTo int64
-	if err := t.row(`SELECT max(removed_to, min(
+	if err := t.row(`SELECT greatest(removed_to, least(
 		coalesce((SELECT min(cursor) FROM webhook WHERE disabled_at = 0), $1),
 		coalesce((SELECT min(event) - 1 FROM delivery INDEXED BY delivery_due WHERE `+first+`), $1))) FROM log`,
 		[]any{int64(math.MaxInt64)}, &upTo); err != nil {
@@ -41,11 +41,11 @@ func (t *Tx) removeEvents(ctx context.Context, before, most, limit int64) (int64
 		}
 	}
 	var last int64
-	if err := t.row(`SELECT coalesce(max(seq), 0) FROM (SELECT seq, received_at FROM event WHERE seq <= $1 ORDER BY seq LIMIT $2) AS some
+	if err := t.row(`SELECT coalesce(max(seq), 0) FROM (SELECT seq, received_at FROM event WHERE seq <= $1 ORDER BY seq LIMIT $2) AS oldest
 		WHERE received_at < $3`, []any{upTo, limit, before}, &last); err != nil || last == 0 {
 		return 0, err
 	}
-	if err := t.exec(`UPDATE log SET removed_to = max(removed_to, $1)`, last); err != nil {
+	if err := t.exec(`UPDATE log SET removed_to = greatest(removed_to, $1)`, last); err != nil {
 		return 0, err
 	}
 	return t.sql.Exec(`DELETE FROM event WHERE seq <= $1 AND received_at < $2`, last, before)
@@ -64,7 +64,7 @@ func (t *Tx) dropNeeded(ctx context.Context, oldest, before, most int64) (upTo i
 	if err != nil || stored >= before {
 		return 0, err
 	}
-	if err := t.exec(`UPDATE log SET removed_to = max(removed_to, $1)`, end); err != nil {
+	if err := t.exec(`UPDATE log SET removed_to = greatest(removed_to, $1)`, end); err != nil {
 		return 0, err
 	}
 	return end, t.reportGaps(ctx)

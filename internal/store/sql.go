@@ -36,8 +36,7 @@ func (t *Tx) OnCommit(f func()) { t.sql.OnCommit(f) }
 
 // exec runs a statement.
 func (t *Tx) exec(query string, args ...any) error {
-	_, err := t.sql.Exec(query, args...)
-	return err
+	return t.sql.Do(query, args...)
 }
 
 // execAll runs statements that have the same arguments.

@@ -58,7 +58,7 @@ func options(path string) (sqldb.Options, error) {
 
 func open(ctx context.Context, o sqldb.Options) (s *DB, err error) {
 	s = &DB{}
-	o.BeforeCommit = s.writeCounters
+	o.BeforeCommit = s.beforeCommit
 	if s.sql, err = sqldb.Open(ctx, o); err != nil {
 		return nil, err
 	}

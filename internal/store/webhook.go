@@ -87,7 +87,7 @@ func (t *Tx) UpdateWebhook(ctx context.Context, w parley.Webhook) error {
 
 // SetWebhookCursor stores up to which event deliveries were created. It never goes back, as a reported gap may be there.
 func (t *Tx) SetWebhookCursor(_ context.Context, id parley.WebhookID, cursor int64) error {
-	return t.exec(`UPDATE webhook SET cursor = max(cursor, $1) WHERE id = $2`, cursor, string(id))
+	return t.exec(`UPDATE webhook SET cursor = greatest(cursor, $1) WHERE id = $2`, cursor, string(id))
 }
 
 // SetWebhookHealth stores since when, for how long and how often a webhook has failed without a success.

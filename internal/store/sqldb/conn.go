@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strings"
 
 	"zombiezen.com/go/sqlite"
 )
@@ -14,6 +15,8 @@ import (
 type Conn struct {
 	own     *connection // nil: use the pool
 	pool    *pool
+	pg      *postgres       // nil: SQLite
+	writes  bool            // the writer's connection
 	ctx     context.Context // for the pool
 	observe func(error)     // receives the errors that mean that the database is unavailable
 
@@ -25,10 +28,10 @@ type Conn struct {
 
 // With returns a Conn whose statements wait and run no longer than ctx allows. The writer's Conn stays as it is.
 func (c *Conn) With(ctx context.Context) *Conn {
-	if c.own != nil {
+	if c.writes {
 		return c
 	}
-	return &Conn{pool: c.pool, ctx: ctx, observe: c.observe}
+	return &Conn{pool: c.pool, pg: c.pg, ctx: ctx, observe: c.observe}
 }
 
 // Tx is a Conn inside a transaction.
@@ -44,6 +47,13 @@ func (tx *Tx) OnCommit(f func()) { tx.then = append(tx.then, f) }
 
 // Exec runs a statement that returns no rows and returns how many rows it changed.
 func (c *Conn) Exec(query string, args ...any) (changed int64, err error) {
+	if c.pg != nil {
+		err = c.runPostgres(func() error {
+			changed, err = c.pg.exec(query, args)
+			return err
+		})
+		return changed, err
+	}
 	err = c.run(func(conn *connection) error {
 		changed, err = conn.exec(query, args)
 		return err
@@ -51,9 +61,34 @@ func (c *Conn) Exec(query string, args ...any) (changed int64, err error) {
 	return changed, err
 }
 
+// Do runs a statement whose result does not matter. On PostgreSQL it is sent together with the next one: its error may come
+// with that one, at the latest with the commit.
+func (c *Conn) Do(query string, args ...any) error {
+	if c.pg != nil {
+		return c.runPostgres(func() error { return c.pg.do(query, args) })
+	}
+	_, err := c.Exec(query, args...)
+	return err
+}
+
+// flush sends the statements that wait, and returns their error.
+func (c *Conn) flush() error {
+	if c.pg == nil {
+		return nil
+	}
+	return c.runPostgres(c.pg.flush)
+}
+
 // Insert runs an INSERT of one row into a table whose key the database chooses, and returns that key. It returns 0 if
 // ON CONFLICT DO NOTHING rejected the row.
 func (c *Conn) Insert(query string, args ...any) (key int64, err error) {
+	if c.pg != nil {
+		err = c.runPostgres(func() error {
+			key, err = c.pg.insert(query, args)
+			return err
+		})
+		return key, err
+	}
 	err = c.run(func(conn *connection) error {
 		changed, err := conn.exec(query, args)
 		if changed > 0 {
@@ -64,9 +99,64 @@ func (c *Conn) Insert(query string, args ...any) (key int64, err error) {
 	return key, err
 }
 
+// IsPostgres reports whether the database is PostgreSQL.
+func (c *Conn) IsPostgres() bool { return c.pg != nil }
+
 // QueryRow runs a statement that returns one row and scans it. No row is sql.ErrNoRows.
 func (c *Conn) QueryRow(query string, args []any, into ...any) error {
+	if c.pg != nil {
+		return c.runPostgres(func() error { return c.pg.queryRow(c.ctx, query, args, into) })
+	}
 	return c.run(func(conn *connection) error { return conn.queryRow(query, args, into) })
+}
+
+// runPostgres runs a statement on PostgreSQL.
+func (c *Conn) runPostgres(do func() error) error {
+	if c.broken != nil {
+		return c.broken
+	}
+	return c.classed(do())
+}
+
+// begin starts a transaction of the writer.
+func (c *Conn) begin() error {
+	if c.pg != nil {
+		return c.runPostgres(c.pg.begin)
+	}
+	_, err := c.Exec("BEGIN IMMEDIATE")
+	return err
+}
+
+// control runs a statement that ends a transaction or a part of it.
+func (c *Conn) control(statement string) (err error) {
+	switch {
+	case c.pg == nil:
+		_, err = c.Exec(statement)
+	case strings.HasPrefix(statement, "ROLLBACK"):
+		err = c.runPostgres(func() error { return c.pg.rollback(statement) })
+	default:
+		err = c.runPostgres(func() error { return c.pg.finish(statement) })
+	}
+	return err
+}
+
+// script runs the statements of a migration.
+func (c *Conn) script(text string) error {
+	if c.pg != nil {
+		return c.pg.script(text)
+	}
+	return c.own.script(text)
+}
+
+// close closes the connections.
+func (c *Conn) close() error {
+	switch {
+	case c.pg != nil:
+		return c.pg.close()
+	case c.own != nil:
+		return c.own.close()
+	}
+	return c.pool.close()
 }
 
 // run runs do on the own connection, or on one of the pool.
@@ -87,6 +177,14 @@ func (c *Conn) run(do func(*connection) error) error {
 
 // Query runs a statement that returns rows, which the caller closes.
 func (c *Conn) Query(query string, args ...any) (*Rows, error) {
+	if c.pg != nil {
+		rows := &Rows{conn: c}
+		err := c.runPostgres(func() (err error) {
+			rows.pg, err = c.pg.query(c.ctx, query, args)
+			return err
+		})
+		return rows, err
+	}
 	if c.own != nil {
 		if c.broken != nil {
 			return nil, c.broken
@@ -124,7 +222,9 @@ func (c *Conn) classed(err error) error {
 		return err
 	}
 	c.observe(class)
-	c.broken = class
+	if c.writes {
+		c.broken = class
+	}
 	return class
 }
 
@@ -161,6 +261,7 @@ type Rows struct {
 	conn   *Conn
 	stmt   *statement
 	loan   *loan // nil: the writer's connection
+	pg     *postgresRows
 	err    error
 	closed bool
 }
@@ -168,6 +269,14 @@ type Rows struct {
 // Next moves to the next row. After the last row and after an error it returns false.
 func (r *Rows) Next() bool {
 	if r.closed || r.err != nil {
+		return false
+	}
+	if r.pg != nil {
+		if r.pg.Next() {
+			return true
+		}
+		r.err = r.conn.classed(r.pg.Err())
+		r.Close()
 		return false
 	}
 	var more bool
@@ -191,6 +300,9 @@ func (r *Rows) Scan(into ...any) error {
 	if r.closed {
 		return sql.ErrNoRows
 	}
+	if r.pg != nil {
+		return r.pg.Scan(into...)
+	}
 	if r.loan != nil {
 		return r.loan.run(func(*connection) error { return scan(r.stmt.Stmt, into) })
 	}
@@ -206,6 +318,10 @@ func (r *Rows) Close() error {
 		return nil
 	}
 	r.closed = true
+	if r.pg != nil {
+		r.pg.Close()
+		return nil
+	}
 	if r.loan != nil {
 		r.loan.end()
 		return nil

@@ -122,11 +122,14 @@ func (c *connection) bound(query string, args []any) (*statement, error) {
 	return stmt, nil
 }
 
-// numbered turns parameters $1, $2 … into SQLite's ?1, ?2 …. Text in quotes stays as it is.
+// sqliteNames turns parameters $1, $2 … into SQLite's ?1, ?2 …, and what SQLite calls differently into its names.
+var sqliteNames = strings.NewReplacer("$", "?", "greatest(", "max(", "least(", "min(")
+
+// numbered is a statement as SQLite reads it. Text in quotes stays as it is.
 func numbered(query string) string {
 	parts := strings.Split(query, "'")
 	for i := 0; i < len(parts); i += 2 { // odd parts are in quotes
-		parts[i] = strings.ReplaceAll(parts[i], "$", "?")
+		parts[i] = sqliteNames.Replace(parts[i])
 	}
 	return strings.Join(parts, "'")
 }

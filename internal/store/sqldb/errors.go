@@ -19,6 +19,9 @@ func classed(err error) error {
 	if err == nil || parley.CodeOf(err) == parley.Unavailable {
 		return err
 	}
+	if isPostgresUnavailable(err) {
+		return unavailable(err)
+	}
 	switch resultCode(err) {
 	case sqlite.ResultBusy, sqlite.ResultLocked, sqlite.ResultReadOnly, sqlite.ResultIOErr,
 		sqlite.ResultCorrupt, sqlite.ResultFull, sqlite.ResultCantOpen, sqlite.ResultNotADB:

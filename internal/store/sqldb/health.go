@@ -172,6 +172,10 @@ func (db *DB) startProbe(ctx context.Context) *probe {
 // touch writes the first page of the file with the same content. SQLite does not write a row that is updated to its old
 // values, but it writes this.
 func touch(tx *Tx) error {
+	if tx.pg != nil {
+		_, err := tx.Exec("SELECT pg_current_xact_id()") // has the commit written
+		return err
+	}
 	_, err := tx.Exec("PRAGMA user_version = 0")
 	return err
 }

@@ -15,8 +15,8 @@ type migration struct {
 }
 
 // listMigrations returns the migrations in order.
-func listMigrations(migrations fs.FS) ([]migration, error) {
-	names, err := fs.Glob(migrations, "sqlite/*.sql") // sorted
+func listMigrations(migrations fs.FS, database string) ([]migration, error) {
+	names, err := fs.Glob(migrations, database+"/*.sql") // sorted
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +37,16 @@ func listMigrations(migrations fs.FS) ([]migration, error) {
 
 // migrate applies the missing migrations, each in its own transaction. A crash leaves the database at a whole version.
 func migrate(c *Conn, o Options) error {
-	all, err := listMigrations(o.Migrations)
+	database := "sqlite"
+	if c.pg != nil {
+		database = "postgres"
+		unlock, err := c.pg.lockMigrations()
+		if err != nil {
+			return fmt.Errorf("migrate: %w", err)
+		}
+		defer unlock()
+	}
+	all, err := listMigrations(o.Migrations, database)
 	if err != nil {
 		return err
 	}
@@ -49,7 +58,7 @@ func migrate(c *Conn, o Options) error {
 		return fmt.Errorf("migrate: %w", err)
 	}
 	if n := len(all); n > 0 && at > all[n-1].version {
-		return fmt.Errorf("the database is at version %d, this program knows only %d: run a newer one", at, all[n-1].version)
+		return refuseNewer(c, at, all[n-1].version)
 	}
 	for _, m := range all {
 		if m.version <= at {
@@ -66,8 +75,24 @@ func migrate(c *Conn, o Options) error {
 	return nil
 }
 
+// refuseNewer refuses a database of a newer program. On PostgreSQL, where nodes are upgraded one by one, a newer database
+// may say that it still serves this program.
+func refuseNewer(c *Conn, at, known int) error {
+	serves := at
+	if c.pg != nil {
+		err := c.QueryRow(`SELECT version FROM schema_serves`, nil, &serves)
+		if err != nil {
+			return fmt.Errorf("oldest program that the database serves: %w", err)
+		}
+	}
+	if serves > known {
+		return fmt.Errorf("the database is at version %d, this program knows only %d: run a newer one", at, known)
+	}
+	return nil
+}
+
 func apply(c *Conn, version int, text string, upgrade func(*Conn, int) error) (err error) {
-	if _, err := c.Exec("BEGIN IMMEDIATE"); err != nil {
+	if err := c.begin(); err != nil {
 		return err
 	}
 	defer func() {
@@ -81,7 +106,7 @@ func apply(c *Conn, version int, text string, upgrade func(*Conn, int) error) (e
 		return err
 	}
 	if applied == 0 {
-		if err := c.own.script(text); err != nil {
+		if err := c.script(text); err != nil {
 			return err
 		}
 		if upgrade != nil {

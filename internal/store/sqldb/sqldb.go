@@ -16,13 +16,15 @@ const defaultReaders = 4 // connections for reading
 
 // Options say which database to open and how.
 type Options struct {
-	// Path is the file; "memory:NAME" is a database in memory.
+	// Path is the file; "memory:NAME" is a database in memory, and "postgres://…" one of a PostgreSQL server.
 	Path string
+	// Schema is the schema of PostgreSQL that the tables are in; empty: that of the address.
+	Schema string
 	// Durable makes every commit survive a power cut; else it survives only the end of the process.
 	Durable bool
 	// ReaderCache is the page cache of each connection for reading, in KiB; 0: 512.
 	ReaderCache int
-	// Migrations holds files sqlite/NNNN_name.sql, applied in order.
+	// Migrations holds files sqlite/NNNN_name.sql and postgres/NNNN_name.sql, applied in order.
 	Migrations fs.FS
 	// Upgrade does what SQL alone cannot do for a migration, after its script and in the same transaction. It may be nil.
 	Upgrade func(c *Conn, version int) error
@@ -86,7 +88,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	}
 	o.Readers = cmp.Or(o.Readers, defaultReaders)
 	if err := db.open(o); err != nil {
-		return nil, fmt.Errorf("open %s: %w", o.Path, err)
+		return nil, fmt.Errorf("open %s: %w", Redacted(o.Path), err)
 	}
 	db.ending, db.end = context.WithCancel(context.Background())
 	go db.run()
@@ -96,20 +98,40 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	return db, nil
 }
 
-func (db *DB) open(o Options) error {
-	writer, pool, err := openSQLite(o, db.health.observe)
+func (db *DB) open(o Options) (err error) {
+	db.path = o.Path
+	db.reader = &Conn{ctx: context.Background(), observe: db.health.observe}
+	db.writer = &Conn{ctx: context.Background(), observe: db.health.observe, writes: true}
+	if IsPostgres(o.Path) {
+		db.writer.pg, db.reader.pg, err = openPostgres(o)
+	} else {
+		db.writer.own, db.reader.pool, err = openSQLite(o, db.health.observe)
+	}
 	if err != nil {
 		return err
 	}
-	db.reader = &Conn{pool: pool, ctx: context.Background(), observe: db.health.observe}
-	db.writer = &Conn{own: writer, observe: db.health.observe}
-	if err = checkSQLite(db.writer, o); err == nil {
-		err = migrate(db.writer, o)
-	}
-	if err != nil {
-		return errors.Join(err, pool.close(), writer.close())
+	if err = db.prepare(o); err != nil {
+		return errors.Join(err, db.reader.close(), db.writer.close())
 	}
 	return nil
+}
+
+// prepare checks the settings and brings the tables up to date.
+func (db *DB) prepare(o Options) error {
+	pg := db.writer.pg
+	if pg == nil {
+		if err := checkSQLite(db.writer, o); err != nil {
+			return err
+		}
+		return migrate(db.writer, o)
+	}
+	if err := pg.prepare(o.Durable); err != nil {
+		return err
+	}
+	if err := migrate(db.writer, o); err != nil {
+		return err
+	}
+	return pg.readKeys()
 }
 
 // Close waits for the enqueued writes and closes the database. It may be called twice.
@@ -126,7 +148,7 @@ func (db *DB) Close() error {
 	<-db.done
 	db.end()
 	db.watching.Wait()
-	return errors.Join(db.reader.pool.close(), db.writer.own.close())
+	return errors.Join(db.reader.close(), db.writer.close())
 }
 
 // Read returns the connection pool for reading. Its statements end with ctx and see what is committed.

@@ -115,6 +115,10 @@ func checkSQLite(writer *Conn, o Options) error {
 func (db *DB) Size(ctx context.Context) (int64, error) {
 	var pages, pageSize int64
 	c := db.Read(ctx)
+	if c.pg != nil {
+		err := c.QueryRow("SELECT pg_database_size(current_database())", nil, &pages)
+		return pages, err
+	}
 	err := errors.Join(c.QueryRow("PRAGMA page_count", nil, &pages), c.QueryRow("PRAGMA page_size", nil, &pageSize))
 	return pages * pageSize, err
 }

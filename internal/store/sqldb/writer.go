@@ -146,7 +146,7 @@ func (db *DB) transact(batch []*write, savepoints bool) (failed bool, err error)
 	for _, w := range batch {
 		w.err = nil
 	}
-	if db.lost = db.control("BEGIN IMMEDIATE"); db.lost != nil {
+	if db.lost = db.begin(); db.lost != nil {
 		return false, db.lost
 	}
 	db.batch++
@@ -171,6 +171,10 @@ func (db *DB) transact(batch []*write, savepoints bool) (failed bool, err error)
 			return false, err
 		}
 	}
+	if db.writer.pg != nil {
+		err = db.writer.control("COMMIT")
+		return err != nil && db.writer.broken == nil, err // a statement that waited for the commit failed
+	}
 	if err = db.control("COMMIT"); err != nil && db.writer.broken == nil {
 		db.writer.broken = err
 	}
@@ -182,7 +186,10 @@ func (db *DB) alone(w *write) error {
 	if err := db.control("SAVEPOINT one"); err != nil {
 		return err
 	}
-	if db.call(w) != nil {
+	if db.call(w) == nil {
+		w.err = db.writer.flush()
+	}
+	if w.err != nil {
 		if lost := db.writer.broken; lost != nil {
 			return lost
 		}
@@ -209,10 +216,20 @@ func (db *DB) call(w *write) (err error) {
 	return db.writer.classed(w.do(&w.tx)) // errors of rows are not classed yet
 }
 
+// begin starts a transaction. No caller caused its failure, so it means unavailable.
+func (db *DB) begin() error {
+	db.writer.broken = nil
+	err := db.writer.begin()
+	if err != nil && db.writer.broken == nil {
+		err = unavailable(err)
+	}
+	return err
+}
+
 // control runs a statement of the writer itself. No caller caused its failure, so it means unavailable.
 func (db *DB) control(statement string) error {
 	db.writer.broken = nil
-	_, err := db.writer.Exec(statement)
+	err := db.writer.control(statement)
 	if err != nil && db.writer.broken == nil {
 		err = unavailable(err)
 	}
