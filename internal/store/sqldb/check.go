@@ -47,6 +47,9 @@ func (db *DB) CheckSlowly(ctx context.Context) error {
 }
 
 func (db *DB) checkWith(ctx context.Context, do func(*checker) error) error {
+	if db.writer.pg != nil {
+		return nil // PostgreSQL checks its own files
+	}
 	c, err := db.ownConnection(ctx)
 	if err != nil {
 		return db.checked(err)

@@ -33,6 +33,9 @@ func (db *DB) checkLogSize() {
 
 // watchLog starts a checkpoint if the log is too large and none is running. It does not wait for it.
 func (db *DB) watchLog(c *Conn) {
+	if c.pg != nil {
+		return // PostgreSQL looks after its own log
+	}
 	frames, copied, err := c.logFrames()
 	if err == nil && frames*frameSize > db.limits.maxLog && copied < frames && db.restarting.CompareAndSwap(false, true) {
 		db.watching.Go(db.emptyLog)

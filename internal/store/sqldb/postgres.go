@@ -1,6 +1,7 @@
 package sqldb
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -22,8 +23,14 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// writeLimit is how long one statement of the writer may take. Only a database that no longer answers reaches it.
-const writeLimit = 30 * time.Second
+const (
+	// writeLimit is how long one statement of the writer may take. Only a database that no longer answers reaches it.
+	writeLimit = 30 * time.Second
+	// connectLimit is how long connecting may take.
+	connectLimit = 5 * time.Second
+	// idleLimit is how long a transaction may wait for its next statement. Then PostgreSQL ends it and its locks.
+	idleLimit = 5 * time.Second
+)
 
 // IsPostgres reports whether a path names a PostgreSQL database.
 func IsPostgres(path string) bool {
@@ -50,31 +57,40 @@ type postgres struct {
 	queue  *pgx.Batch        // statements of the writer that are sent with the next one
 	keys   map[string]string // the column of each table whose value the database chooses
 	texts  sync.Map          // statements as PostgreSQL reads them, by how they are written
+	member *Member           // nil: there is no cluster
+	named  int64             // the node that the session is named for
+	warned bool              // the server sent a warning during the transaction
 	closed atomic.Bool
 }
 
+// Member ties the transactions of a node to its membership of the cluster: once the node is removed, none can commit.
+type Member struct {
+	// ID is the node's id; 0: the node is not a member now, and nothing is written.
+	ID func() int64
+	// Lost is called when a transaction was refused because the node is no longer a member. It must not block.
+	Lost func(id int64)
+}
+
+var errNotMember = errors.New("this node is not a member of the cluster now")
+
 // openPostgres opens the writer's connection and the pool for reading.
 func openPostgres(o Options) (write, read *postgres, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), writeLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), connectLimit)
 	defer cancel()
-	config, err := pgxpool.ParseConfig(o.Path)
+	config, err := postgresConfig(o)
 	if err != nil {
-		return nil, nil, errors.New("the address of the database cannot be read: write postgres://user@host/name") // it may hold a password
-	}
-	config.MaxConns = int32(o.Readers)
-	if o.Schema != "" {
-		settings := config.ConnConfig.RuntimeParams
-		if first, _, _ := strings.Cut(settings["search_path"], ","); first != "" {
-			o.Schema = first + "_" + o.Schema
-		}
-		settings["search_path"] = o.Schema
-	}
-	write = &postgres{config: config.ConnConfig.Copy(), queue: &pgx.Batch{}}
-	if err := write.connect(ctx); err != nil {
 		return nil, nil, err
 	}
+	write = &postgres{config: config.ConnConfig.Copy(), queue: &pgx.Batch{}}
+	write.config.RuntimeParams["idle_in_transaction_session_timeout"] = fmt.Sprint(idleLimit.Milliseconds())
+	write.config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
+		write.warned = write.warned || n.SeverityUnlocalized == "WARNING"
+	}
+	if err := write.connect(ctx); err != nil {
+		return nil, nil, connectError(err)
+	}
 	if o.Schema != "" {
-		if _, err := write.conn.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+pgx.Identifier{o.Schema}.Sanitize()); err != nil {
+		if _, err := write.conn.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+pgx.Identifier{schemaOf(config)}.Sanitize()); err != nil {
 			write.close()
 			return nil, nil, err
 		}
@@ -88,24 +104,97 @@ func openPostgres(o Options) (write, read *postgres, err error) {
 	return write, read, nil
 }
 
+// postgresConfig reads an address.
+func postgresConfig(o Options) (*pgxpool.Config, error) {
+	config, err := pgxpool.ParseConfig(o.Path)
+	if err != nil { // the error may contain a password
+		return nil, errors.New("the address of the database cannot be read: write postgres://user@host/name")
+	}
+	config.MaxConns = int32(o.Readers)
+	settings := config.ConnConfig.RuntimeParams
+	if settings["application_name"] == "" {
+		settings["application_name"] = "parley"
+	}
+	// Of several hosts, the one that can be written. A standby shows the past, so it is not read either.
+	config.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
+	if o.Schema != "" {
+		main := cmp.Or(schemaOf(config), "public")
+		own := o.Schema
+		if main != "public" {
+			own = main + "_" + own
+		}
+		settings["search_path"] = own + "," + main // the cluster's tables are in main
+	}
+	return config, nil
+}
+
+// schemaOf is the schema that tables are made in; empty: the server's default.
+func schemaOf(config *pgxpool.Config) string {
+	first, _, _ := strings.Cut(config.ConnConfig.RuntimeParams["search_path"], ",")
+	return first
+}
+
+// connectError explains why there is no connection.
+func connectError(err error) error {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok && strings.Contains(e.Message, "unsupported startup parameter") {
+		return errPooler
+	}
+	return err
+}
+
+var errPooler = errors.New("the address leads to a connection pooler in transaction mode (PgBouncer?): " +
+	"use the address of PostgreSQL itself, because a session needs a connection of its own")
+
 // connect connects the writer, unless it is connected.
 func (p *postgres) connect(ctx context.Context) (err error) {
 	if p.conn == nil || p.conn.IsClosed() {
+		p.named = 0
 		p.conn, err = pgx.ConnectConfig(ctx, p.config)
 	}
 	return err
 }
 
-// prepare makes sure of the settings that our promises rest on.
+// prepare makes sure of the settings that durability and fencing depend on.
 func (p *postgres) prepare(durable bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), writeLimit)
 	defer cancel()
+	var version int
 	var commit string
-	if err := p.conn.QueryRow(ctx, "SHOW synchronous_commit").Scan(&commit); err != nil {
+	if err := p.conn.QueryRow(ctx, "SELECT current_setting('server_version_num')::int, current_setting('synchronous_commit')").
+		Scan(&version, &commit); err != nil {
 		return err
 	}
+	if version < 140000 {
+		return fmt.Errorf("PostgreSQL %d is too old: use version 14 or newer", version/10000)
+	}
 	if durable && commit != "on" && commit != "remote_apply" {
-		return fmt.Errorf("synchronous_commit is %s, not on: a commit would not survive a power cut", commit)
+		return fmt.Errorf("synchronous_commit of PostgreSQL is %s: set it to on, else an acknowledged message could be lost", commit)
+	}
+	return p.refusePooler(ctx)
+}
+
+// refusePooler refuses a pooler that gives one session of PostgreSQL to several connections. It shows when a second connection
+// begins a transaction in the session of the first.
+func (p *postgres) refusePooler(ctx context.Context) error {
+	second, err := pgx.ConnectConfig(ctx, p.config)
+	if err != nil {
+		return err
+	}
+	defer second.Close(ctx)
+	var one, two int
+	if err := p.conn.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&one); err != nil {
+		return err
+	}
+	tx, err := second.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback(ctx)
+	if err := tx.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&two); err != nil {
+		return err
+	}
+	if one == two {
+		return errPooler
 	}
 	return nil
 }
@@ -152,17 +241,35 @@ func (p *postgres) lockMigrations() (unlock func(), err error) {
 	}, nil
 }
 
-// begin starts a transaction of the writer, on a new connection if the old one was lost.
+// begin starts a transaction of the writer, on a new connection if the old one was lost. The transaction fails unless the
+// node is a member of the cluster.
 func (p *postgres) begin() error {
-	ctx, cancel := context.WithTimeout(context.Background(), writeLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), connectLimit)
 	defer cancel()
-	p.queue = &pgx.Batch{}
+	p.queue, p.warned = &pgx.Batch{}, false
+	var id int64
+	if p.member != nil {
+		if id = p.member.ID(); id == 0 {
+			return unavailable(errNotMember)
+		}
+	}
 	if err := p.connect(ctx); err != nil {
 		return err
 	}
 	p.queue.Queue("BEGIN")
+	if p.member == nil {
+		return nil
+	}
+	if id != p.named { // so that other nodes find the sessions of this one
+		p.queue.Queue("SELECT set_config('application_name', $1, false)", SessionName(id))
+		p.named = id
+	}
+	p.queue.Queue("SELECT fence($1)", id)
 	return nil
 }
+
+// SessionName is the application_name of the sessions in which a node writes.
+func SessionName(node int64) string { return fmt.Sprintf("parley-%d", node) }
 
 // do runs a statement together with the next one. Its error comes with that.
 func (p *postgres) do(query string, args []any) error {
@@ -182,8 +289,15 @@ func (p *postgres) flush() error {
 	defer cancel()
 	waiting := p.queue
 	p.queue = &pgx.Batch{}
-	return p.conn.SendBatch(ctx, waiting).Close()
+	err := p.conn.SendBatch(ctx, waiting).Close()
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == notMember && p.member != nil {
+		p.member.Lost(p.named)
+	}
+	return err
 }
+
+// notMember is the error code of the function fence.
+const notMember = "PF001"
 
 // rollback drops the statements that wait, and the transaction or a part of it.
 func (p *postgres) rollback(statement string) error {
@@ -194,10 +308,18 @@ func (p *postgres) rollback(statement string) error {
 	return err
 }
 
-// finish sends the statements that wait and one that ends the transaction.
+// finish sends the statements that wait and one that ends the transaction. After a warning the outcome is unknown: PostgreSQL
+// reports a commit that did not reach the standby as a success with a warning.
 func (p *postgres) finish(statement string) error {
 	p.queue.Queue(statement)
-	return p.flush()
+	err := p.flush()
+	if err == nil && p.warned {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		p.conn.Close(ctx)
+		err = unavailable(errors.New("the commit was not confirmed by the standby"))
+	}
+	return err
 }
 
 func (p *postgres) exec(query string, args []any) (changed int64, err error) {
@@ -451,6 +573,8 @@ func isPostgresUnavailable(err error) bool {
 		switch e.Code[:2] {
 		case "08", "40", "53", "57", "58", "XX": // connection, rollback, resources, operator, system, internal
 			return true
+		case "PF":
+			return e.Code == notMember
 		case "25": // a transaction that a time-out or an earlier error ended
 			return e.Code == "25P03" || e.Code == "25006"
 		}

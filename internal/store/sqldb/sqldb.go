@@ -20,6 +20,8 @@ type Options struct {
 	Path string
 	// Schema is the schema of PostgreSQL that the tables are in; empty: that of the address.
 	Schema string
+	// Member ties the writes to a membership of a cluster; nil: there is no cluster.
+	Member *Member
 	// Durable makes every commit survive a power cut; else it survives only the end of the process.
 	Durable bool
 	// ReaderCache is the page cache of each connection for reading, in KiB; 0: 512.
@@ -131,6 +133,7 @@ func (db *DB) prepare(o Options) error {
 	if err := migrate(db.writer, o); err != nil {
 		return err
 	}
+	pg.member = o.Member // the tables are made before a node can join
 	return pg.readKeys()
 }
 
