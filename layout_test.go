@@ -36,6 +36,7 @@ var arrows = map[string][]string{
 	"internal/media":           {".", "internal/confine", "internal/safehttp"},
 	"internal/outbox":          {".", "internal/network", "internal/store", "internal/wait"},
 	"internal/network/sandbox": {".", "internal/network", "internal/store/sqldb"},
+	"internal/cluster":         {"internal/store", "internal/store/sqldb", "internal/wait"},
 
 	"internal/doctor":      {".", "internal/confine"},
 	"internal/diagnostics": {".", "internal/doctor", "internal/network"},
@@ -79,7 +80,7 @@ var arrows = map[string][]string{
 var onlyIn = map[string][]string{
 	"modernc.org/sqlite":           {"internal/store/storetest", "internal/bench"}, // bench: the stock store, to compare with
 	"zombiezen.com/go/sqlite":      {"internal/store/sqldb"},
-	"github.com/jackc/pgx/v5":      {"internal/store/sqldb", "internal/postgrestest"},
+	"github.com/jackc/pgx/v5":      {"internal/cluster", "internal/store/sqldb", "internal/postgrestest"},
 	"github.com/golang-jwt/jwt/v5": {"internal/token"},
 	"github.com/spf13/cobra":       {"cmd/parley"},
 	"database/sql": {"internal/store/sqldb", "internal/store", "internal/store/storetest", "internal/network/sandbox",
