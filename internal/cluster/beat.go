@@ -144,12 +144,11 @@ func (c *Cluster) read(ctx context.Context, conn *pgx.Conn) error {
 	}
 	c.mu.Lock()
 	c.nodes, c.owners = nodes, owners
-	close(c.changed)
-	c.changed = make(chan struct{})
 	changed := revision != c.revision || states != c.states
 	added := last != c.last
 	c.revision, c.states, c.last = revision, states, last
 	c.mu.Unlock()
+	c.wakeWaiters()
 	if added {
 		c.store.NotifyEvents()
 	}
@@ -207,7 +206,7 @@ const stopLimit = 30 * time.Second
 // write under the new id.
 func (c *Cluster) rejoin(ctx context.Context) bool {
 	c.mu.Lock()
-	c.owned = [Shards]bool{}
+	c.owned, c.ready = [Shards]bool{}, [Shards]bool{}
 	c.until = time.Time{}
 	c.mu.Unlock()
 	stopping, cancel := context.WithTimeout(ctx, stopLimit)
@@ -310,13 +309,23 @@ func (c *Cluster) acquire(ctx context.Context, conn *pgx.Conn) error {
 			c.owned[shard], c.owners[shard] = true, id
 		}
 	}
-	close(c.changed)
-	c.changed = make(chan struct{})
 	c.mu.Unlock()
 	c.Log.Info("acquired shards", "node", id, "shards", len(got))
-	c.Changed()
 	wait.Notify(c.announce)
-	return nil
+	err = c.Acquired(ctx)
+	c.mu.Lock()
+	c.ready = c.owned
+	c.mu.Unlock()
+	c.wakeWaiters()
+	return err
+}
+
+// wakeWaiters wakes those who wait for the owner of a shard.
+func (c *Cluster) wakeWaiters() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	close(c.changed)
+	c.changed = make(chan struct{})
 }
 
 // release stops everything of some shards, then stores that nobody owns them.
@@ -326,7 +335,7 @@ func (c *Cluster) release(ctx context.Context, shards []int64) error {
 	}
 	c.mu.Lock()
 	for _, shard := range shards {
-		c.owned[shard] = false
+		c.owned[shard], c.ready[shard] = false, false
 	}
 	c.mu.Unlock()
 	stopping, cancel := context.WithTimeout(ctx, stopLimit)

@@ -96,7 +96,9 @@ type Config struct {
 	Log      *slog.Logger
 	Metrics  prometheus.Registerer // nil: no metrics
 
-	// Changed is called when shards were acquired, and when another node changed channels, tokens or webhooks.
+	// Acquired starts everything of shards that this node owns since now. Requests wait until it returns.
+	Acquired func(ctx context.Context) error
+	// Changed is called when another node changed channels, tokens or webhooks. It must not block.
 	Changed func()
 	// Stop stops everything of shards that this node no longer owns, and returns when nothing of them can be written any
 	// more. An error means that this is not certain.
@@ -125,7 +127,8 @@ type Cluster struct {
 	channel  string        // of NOTIFY
 
 	mu       sync.RWMutex
-	owned    [Shards]bool // stored as this node's, and started
+	owned    [Shards]bool // stored as this node's
+	ready    [Shards]bool // owned and started
 	owners   [Shards]int64
 	nodes    map[int64]Node
 	changed  chan struct{} // closed when owned, owners or nodes change
@@ -133,7 +136,6 @@ type Cluster struct {
 	beating  time.Time     // since when all beats succeeded; zero: the last one failed
 	offset   time.Duration // how far the clock of this machine is ahead of the database's
 	draining bool
-	started  bool // shards may be acquired
 	revision int64
 	states   int64
 	last     int64 // event
@@ -216,14 +218,11 @@ func (c *Cluster) insert(ctx context.Context) error {
 
 // Start acquires shards from now on. The first ones are acquired when it returns.
 func (c *Cluster) Start(ctx context.Context) error {
-	c.mu.Lock()
-	c.started = true
-	c.mu.Unlock()
 	conn, err := c.dial(ctx)
 	if err != nil {
 		return err
 	}
-	if err := c.read(ctx, conn); err == nil {
+	if err = c.read(ctx, conn); err == nil {
 		err = c.acquire(ctx, conn)
 	}
 	if err != nil {
@@ -329,7 +328,7 @@ func (c *Cluster) Owner(ctx context.Context, key string) (Node, bool) {
 	defer timeout.Stop()
 	for {
 		c.mu.RLock()
-		own, owner, changed := c.owned[shard], c.owners[shard], c.changed
+		own, owner, changed := c.ready[shard], c.owners[shard], c.changed
 		node, known := c.nodes[owner]
 		c.mu.RUnlock()
 		switch {

@@ -30,7 +30,8 @@ func join(t *testing.T, address string) *node {
 	n := &node{}
 	n.Cluster = cluster.New(cluster.Config{
 		Database: address, URL: "http://127.0.0.1:1", Version: "test", KeyPrint: []byte("print"), Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
-		Changed: func() {},
+		Changed:  func() {},
+		Acquired: func(context.Context) error { return nil },
 		Stop: func(context.Context) error {
 			n.mu.Lock()
 			defer n.mu.Unlock()
@@ -209,7 +210,9 @@ func testJoinAgain(t *testing.T, address string) {
 	if err := b.db.Tx(t.Context(), func(tx *store.Tx) error { return tx.RemoveNode(t.Context(), was) }); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "a new member", func() bool { return a.ID() != 0 && a.ID() != was && owned(a)+owned(b) == cluster.Shards && owned(a) == 64 })
+	eventually(t, "a new member", func() bool {
+		return a.ID() != 0 && a.ID() != was && owned(a)+owned(b) == cluster.Shards && owned(a) == 64
+	})
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.stopped == 0 || a.failed != nil {
