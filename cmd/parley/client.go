@@ -138,7 +138,7 @@ func adminOf(r app.Running) *client.Client {
 // manage calls do with a client of the management API of the data directory: of the server that runs on it, else of one
 // in this process.
 func (c *cli) manage(cmd *cobra.Command, do func(context.Context, *client.Client) error) error {
-	if !c.dir().Exists() {
+	if _, running := c.dir().Running(); !running && !c.dir().Exists() && c.set.text(keyDatabase) == "" {
 		return c.noData()
 	}
 	return c.manageOrCreate(cmd, do)
