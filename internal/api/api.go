@@ -11,6 +11,7 @@ package api
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -26,6 +27,7 @@ import (
 	"parley"
 	"parley/internal/api/limit"
 	"parley/internal/callback"
+	"parley/internal/cluster"
 	"parley/internal/encrypt"
 	"parley/internal/feed"
 	"parley/internal/gateway"
@@ -51,6 +53,10 @@ type Config struct {
 	Log       *slog.Logger
 	Metrics   *prometheus.Registry
 
+	// Cluster says which node serves what; nil: this one serves everything.
+	Cluster cluster.Membership
+	// NodeTLS configures TLS to other nodes; nil: the usual one.
+	NodeTLS *tls.Config
 	// Program is the running program, for the management API.
 	Program Program
 	// URL is the local address of the server, for links, unless the request names a better one.
@@ -86,6 +92,7 @@ type server struct {
 	fetches    *limit.Slots[parley.TokenID]
 	fetched    *limit.Window[parley.TokenID] // bytes; nil: no limit
 	flights    flights
+	forwarder  *forwarder
 	streams    *limit.Slots[parley.TokenID]
 
 	fingerprints [][]byte // keys of request fingerprints: the first for new ones
@@ -104,6 +111,9 @@ type API struct{ *router }
 
 // New creates the HTTP interface.
 func New(c Config) *API {
+	if c.Cluster == nil {
+		c.Cluster = cluster.Single{}
+	}
 	s := &server{
 		Config:       c,
 		fetches:      limit.NewSlots[parley.TokenID](maxFetches),
@@ -111,6 +121,7 @@ func New(c Config) *API {
 		fingerprints: c.Keyring.Derive("idempotency"),
 		words:        readPairWords(),
 		pairings:     limit.NewBuckets[string](pairEvery, pairBurst),
+		forwarder:    newForwarder(c),
 	}
 	if s.tx == nil {
 		s.tx = c.Store.Tx

@@ -165,6 +165,11 @@ func (rt *route) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 	r := newRequest(hr)
 	defer r.release()
 	a, err := rt.run(hr.Context(), r, w)
+	if to, ok := errors.AsType[*elsewhere](err); ok {
+		status := rt.forward(w, r, to)
+		rt.logRequest(hr.Context(), r, status, time.Since(began), nil)
+		return
+	}
 	if err != nil {
 		a = refusal(err)
 	}
@@ -215,6 +220,9 @@ func (rt *route) run(ctx context.Context, r *request, w http.ResponseWriter) (a 
 	if err := rt.chooseChannel(ctx, r); err != nil {
 		return a, err
 	}
+	if err := rt.checkNode(ctx, r); err != nil {
+		return a, err
+	}
 	if err := rt.readFields(r); err != nil {
 		return a, err
 	}
@@ -230,6 +238,9 @@ func (rt *route) run(ctx context.Context, r *request, w http.ResponseWriter) (a 
 func (s *server) withinLimit(r *request) error {
 	if s.perToken == nil || r.token.Kind == console {
 		return nil
+	}
+	if r.token.Kind == parley.ChannelToken && !s.Cluster.Owns(string(r.token.Channel)) {
+		return nil // the node that serves the channel counts it
 	}
 	q := s.perToken.Spend(r.token.ID, time.Now())
 	q.Name = limitRequests

@@ -194,6 +194,9 @@ type pairState struct {
 
 func (s *server) pairLinkState(ctx context.Context, r *request) (envelope[pairState], error) {
 	ticket, c, err := s.pairTicket(ctx, r)
+	if err == nil {
+		err = s.hereForChannel(ctx, c)
+	}
 	if err != nil {
 		return envelope[pairState]{}, err
 	}
@@ -205,6 +208,9 @@ func (s *server) pairLinkState(ctx context.Context, r *request) (envelope[pairSt
 
 func (s *server) beginPairLink(ctx context.Context, r *request) (envelope[pairState], error) {
 	ticket, c, err := s.pairTicket(ctx, r)
+	if err == nil {
+		err = s.hereForChannel(ctx, c)
+	}
 	if err != nil {
 		return envelope[pairState]{}, err
 	}

@@ -86,6 +86,9 @@ func (s *server) tap(ctx context.Context, r *request) (envelope[tapped], error) 
 	if err != nil {
 		return envelope[tapped]{}, err
 	}
+	if err := s.here(ctx, string(link.Channel)); err != nil {
+		return envelope[tapped]{}, err
+	}
 	sent, err := s.Sandbox.SendAs(ctx, link.Channel, link.Contact.Number(), sandbox.Outgoing{Content: parley.Text{Body: text}})
 	if err != nil {
 		return envelope[tapped]{}, err

@@ -47,6 +47,9 @@ func (s *server) sendPool(ctx context.Context, r *request) (response, error) {
 	if unpicked != nil {
 		return response{}, unpicked
 	}
+	if err := s.hereForPool(ctx, channel); err != nil {
+		return response{}, err
+	}
 	drafts, err := s.drafts(ctx, r, to, items)
 	if err != nil {
 		return response{}, err
@@ -56,6 +59,16 @@ func (s *server) sendPool(ctx context.Context, r *request) (response, error) {
 		return response{}, err
 	}
 	return pooled(ctx, r, ms)
+}
+
+// hereForPool returns nil if this node serves the chosen channel.
+func (s *server) hereForPool(ctx context.Context, code parley.ChannelCode) error {
+	c, _ := s.Gateway.Channel(code)
+	err := s.hereForChannel(ctx, c)
+	if e, ok := errors.AsType[*elsewhere](err); ok {
+		e.channel = code
+	}
+	return err
 }
 
 // pick returns the channel of X-Channel if it is WORKING, without the header any WORKING one. The error is

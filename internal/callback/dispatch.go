@@ -32,14 +32,17 @@ func (e *Engine) updateEndpoints(ctx context.Context) error {
 	exists := map[parley.Endpoint]bool{}
 	for _, w := range webhooks {
 		key := parley.Endpoint(w.ID)
+		if !e.Owns(string(key)) {
+			continue
+		}
 		exists[key] = true
 		e.updateWebhook(key, w)
 	}
-	for _, key := range callbacks {
+	for _, key := range e.owned(callbacks) {
 		e.endpoint(key).mayBeDue = true
 	}
 	for key, ep := range e.endpoints {
-		if ep.isWebhook() && !exists[key] {
+		if ep.isWebhook() && !exists[key] || !e.Owns(string(key)) {
 			ep.off = true
 			ep.dropReady()
 			delete(e.endpoints, key)

@@ -76,6 +76,10 @@ type Config struct {
 	Metrics         prometheus.Registerer // nil: no metrics
 	Version         string                // of this program, for the User-Agent
 	FailedRetention time.Duration         // of failed deliveries; zero: 30 days
+	// Owns reports whether this process delivers to a webhook or a host of callbacks; nil: to all.
+	Owns func(key string) bool
+	// Leads reports whether this process purges old deliveries; nil: yes.
+	Leads func() bool
 	// ClockTrusted reports whether the clock may be used to purge by age; nil: always.
 	ClockTrusted func() bool
 }
@@ -107,6 +111,12 @@ type Engine struct {
 func New(c Config) *Engine {
 	if c.FailedRetention == 0 {
 		c.FailedRetention = defaultFailedRetention
+	}
+	if c.Owns == nil {
+		c.Owns = func(string) bool { return true }
+	}
+	if c.Leads == nil {
+		c.Leads = func() bool { return true }
 	}
 	if c.ClockTrusted == nil {
 		c.ClockTrusted = func() bool { return true }
@@ -207,12 +217,17 @@ func (e *Engine) notify(endpoints []parley.Endpoint) {
 	})
 }
 
+// owned are the endpoints that this process delivers to.
+func (e *Engine) owned(endpoints []parley.Endpoint) []parley.Endpoint {
+	return slices.DeleteFunc(endpoints, func(key parley.Endpoint) bool { return !e.Owns(string(key)) })
+}
+
 // findCallbacks notifies the dispatcher of callbacks. Each is stored together with its event.
 func (e *Engine) findCallbacks(ctx context.Context) {
 	for ctx.Err() == nil {
 		added := e.Store.EventAdded()                                     // before reading, so that no event is missed
 		if endpoints, err := e.Store.CallbackEndpoints(ctx); err == nil { // the dispatcher logs store errors
-			e.notify(endpoints)
+			e.notify(e.owned(endpoints))
 		}
 		wait.Sleep(ctx, findPause)
 		select {
@@ -243,7 +258,7 @@ func (e *Engine) resultsStored(results []result) {
 // purgeOld deletes old finished deliveries, every hour.
 func (e *Engine) purgeOld(ctx context.Context) {
 	for ctx.Err() == nil {
-		if !e.ClockTrusted() {
+		if !e.ClockTrusted() || !e.Leads() {
 			wait.Sleep(ctx, purgeRetryPause)
 			continue
 		}

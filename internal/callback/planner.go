@@ -139,6 +139,9 @@ func (p *planner) read(ctx context.Context) error {
 	}
 	hooks := make(map[parley.WebhookID]*hook, len(webhooks))
 	for _, w := range webhooks {
+		if !p.Owns(string(w.ID)) {
+			continue
+		}
 		h := &hook{Webhook: w, stored: w.Cursor, waiting: maxWaiting} // to be counted
 		if old := p.hooks[w.ID]; old != nil {
 			h.Cursor, h.turn = max(w.Cursor, old.Cursor), old.turn

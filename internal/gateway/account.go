@@ -28,6 +28,8 @@ type account struct {
 	// retired is set when the channel is deleted or goes live under another account. Later transactions are rejected.
 	retired atomic.Pointer[retirement]
 
+	moving atomic.Bool // another node takes over: there are no new requests
+
 	mu             sync.RWMutex
 	channel        parley.Channel
 	session        network.Session
@@ -87,6 +89,7 @@ func newAccount(g *Gateway, c parley.Channel) *account {
 		Store:            g.Store,
 		Now:              a.now,
 		ClockTrusted:     g.ClockTrusted,
+		MaySend:          g.Cluster.MaySend,
 		Settings:         func() parley.ChannelSettings { return a.snapshot().Settings },
 		AccountFrom:      func() int64 { return a.snapshot().AccountFrom },
 		Pace:             func() (time.Duration, time.Duration) { return a.snapshot().Pace() },

@@ -13,6 +13,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +28,7 @@ import (
 
 	"parley"
 	"parley/internal/bus"
+	"parley/internal/cluster"
 	"parley/internal/encrypt"
 	"parley/internal/media"
 	"parley/internal/network"
@@ -49,6 +51,8 @@ type Config struct {
 	// delivery needs stay longer, while the log has at most EventCap events; zero: [DefaultEventCap].
 	EventRetention time.Duration
 	EventCap       int64
+	// Cluster says which channels this process serves; nil: all.
+	Cluster Cluster
 	// Offline opens no sessions and sends nothing. Channels can be listed, changed and deleted. Call Refresh, not Run.
 	Offline bool
 	// LoginLinks sees every inbound message before it is stored; nil: no login links.
@@ -59,6 +63,13 @@ type Config struct {
 // run in the transaction that stores the message; nil: nothing.
 type LoginLinks interface {
 	MatchMessage(ctx context.Context, c parley.Channel, m *parley.Message) (then func(*store.Tx) ([]otp.Reply, error), err error)
+}
+
+// Cluster is a [cluster.Membership].
+type Cluster interface {
+	Owns(key string) bool
+	Leads() bool
+	MaySend() bool
 }
 
 // Gateway runs channels. Its methods may be called from several goroutines.
@@ -79,6 +90,7 @@ type Gateway struct {
 
 	mu       sync.RWMutex
 	accounts map[parley.ChannelCode]*account
+	others   map[parley.ChannelCode]parley.Channel // channels of other nodes, as they are stored
 	draining bool
 }
 
@@ -87,7 +99,11 @@ func New(c Config) *Gateway {
 	if c.Clock == nil {
 		c.Clock = time.Now
 	}
-	g := &Gateway{Config: c, ready: make(chan struct{}), stopped: make(chan struct{}), accounts: map[parley.ChannelCode]*account{}}
+	if c.Cluster == nil {
+		c.Cluster = cluster.Single{}
+	}
+	g := &Gateway{Config: c, ready: make(chan struct{}), stopped: make(chan struct{}), accounts: map[parley.ChannelCode]*account{},
+		others: map[parley.ChannelCode]parley.Channel{}}
 	began := time.Now()
 	g.clock = clockGuard{wall: c.Clock, running: func() time.Duration { return time.Since(began) }, confirms: g.networkConfirms}
 	g.fetcher = newMediaFetcher(g)
@@ -140,8 +156,12 @@ func (g *Gateway) refresh(ctx context.Context) error {
 		return err
 	}
 	ids := map[parley.ChannelCode]int64{}
+	others := map[parley.ChannelCode]parley.Channel{}
 	for _, c := range channels {
 		ids[c.Code] = c.ID
+		if !g.owns(c) {
+			others[c.Code] = c
+		}
 	}
 	var removals, changes []func() error
 	for _, a := range g.all() {
@@ -150,7 +170,13 @@ func (g *Gateway) refresh(ctx context.Context) error {
 		}
 	}
 	err = g.concurrently(removals) // first: a new channel may have the same code
+	g.mu.Lock()
+	g.others = others
+	g.mu.Unlock()
 	for _, c := range channels {
+		if !g.owns(c) {
+			continue // Release closes an account that moved to another node
+		}
 		if a := g.updateAccount(c); a != nil && !g.Offline && !a.inSync() {
 			changes = append(changes, func() error { a.sync(ctx); return nil })
 		}
@@ -232,6 +258,57 @@ func (g *Gateway) unregister(a *account) {
 	}
 }
 
+// owns reports whether this process serves a channel. An archive belongs with its channel.
+func (g *Gateway) owns(c parley.Channel) bool { return g.Cluster.Owns(ShardKey(c)) }
+
+// serves reports whether this process has a channel's account.
+func (g *Gateway) serves(code parley.ChannelCode) bool {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	return g.accounts[code] != nil
+}
+
+// ShardKey is what decides which node serves a channel.
+func ShardKey(c parley.Channel) string { return string(cmp.Or(c.Settings.ArchiveOf, c.Code)) }
+
+func errMoved(code parley.ChannelCode) *parley.Error {
+	return &parley.Error{Code: parley.Unavailable, RetryAfter: time.Second,
+		Message: fmt.Sprintf("Channel %s moves to another node. Try again in a moment.", code)}
+}
+
+// Release closes the accounts of channels that this process no longer serves. When it returns nil, nothing of them is
+// written any more. Their stored state stays: the next owner begins with it.
+func (g *Gateway) Release(ctx context.Context) error {
+	g.lifecycle.Lock()
+	defer g.lifecycle.Unlock()
+	var closing sync.WaitGroup
+	for _, a := range g.all() {
+		if g.owns(a.snapshot()) {
+			continue
+		}
+		a.moving.Store(true)
+		closing.Go(func() {
+			a.close()
+			a.retired.CompareAndSwap(nil, &retirement{refusal: errMoved(a.code)})
+			g.mu.Lock()
+			g.others[a.code] = a.snapshot()
+			g.mu.Unlock()
+			g.unregister(a)
+		})
+	}
+	closed := make(chan struct{})
+	go func() {
+		closing.Wait()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // drain closes all accounts.
 func (g *Gateway) drain(ctx context.Context) {
 	g.lifecycle.Lock()
@@ -261,13 +338,19 @@ func (g *Gateway) drain(ctx context.Context) {
 	}
 }
 
-// Channels lists the channels with their current state, by code.
+// Channels lists the channels with their current state, by code. Those of other nodes have their stored state.
 func (g *Gateway) Channels() []parley.Channel {
-	accounts := g.all()
-	channels := make([]parley.Channel, len(accounts))
-	for i, a := range accounts {
-		channels[i] = a.snapshot()
+	g.mu.RLock()
+	channels := make([]parley.Channel, 0, len(g.accounts)+len(g.others))
+	for _, a := range g.accounts {
+		channels = append(channels, a.snapshot())
 	}
+	for code, c := range g.others {
+		if g.accounts[code] == nil {
+			channels = append(channels, c)
+		}
+	}
+	g.mu.RUnlock()
 	slices.SortFunc(channels, func(a, b parley.Channel) int { return strings.Compare(string(a.Code), string(b.Code)) })
 	return channels
 }
@@ -275,10 +358,13 @@ func (g *Gateway) Channels() []parley.Channel {
 // Channel returns a channel with its current state.
 func (g *Gateway) Channel(code parley.ChannelCode) (parley.Channel, bool) {
 	a, err := g.account(code)
-	if err != nil {
-		return parley.Channel{}, false
+	if err == nil {
+		return a.snapshot(), true
 	}
-	return a.snapshot(), true
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	c, ok := g.others[code]
+	return c, ok && !g.draining
 }
 
 // Session returns a channel's live connection, for requests that are not queued.
@@ -355,8 +441,14 @@ func (g *Gateway) account(code parley.ChannelCode) (*account, error) {
 		return nil, &parley.Error{Code: parley.Unavailable, RetryAfter: 5 * time.Second, Message: "The server is stopping. Try again soon."}
 	}
 	a, ok := g.accounts[code]
+	if _, moved := g.others[code]; moved && (!ok || a.moving.Load()) {
+		return nil, errMoved(code)
+	}
 	if !ok {
 		return nil, errChannelNotFound(code)
+	}
+	if a.moving.Load() {
+		return nil, errMoved(code)
 	}
 	if r := a.retired.Load(); r != nil && r.deleted {
 		return nil, errChannelNotFound(code)

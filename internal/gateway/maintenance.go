@@ -33,14 +33,8 @@ func (g *Gateway) runMaintenance(ctx context.Context) {
 	defer ticker.Stop()
 	for {
 		if g.ClockTrusted() {
-			g.storeClock(ctx)
-			g.purgeStoredResponses(ctx)
-			if err := g.Store.Tx(ctx, func(tx *store.Tx) error { return tx.PurgeCounters(ctx, g.Clock()) }); err != nil && ctx.Err() == nil {
-				g.Log.Error("purge old counters", "error", err)
-			}
-			g.purgeEvents(ctx)
-			if err := g.purgeDeleted(ctx); err != nil && ctx.Err() == nil { // the rest of a purge that a crash interrupted
-				g.Log.Error("purge deleted channels and webhooks", "error", err)
+			if g.Cluster.Leads() {
+				g.purgeCommon(ctx)
 			}
 			for _, a := range g.all() {
 				g.eraseOld(ctx, a)
@@ -51,6 +45,19 @@ func (g *Gateway) runMaintenance(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
+	}
+}
+
+// purgeCommon purges what belongs to no single channel.
+func (g *Gateway) purgeCommon(ctx context.Context) {
+	g.storeClock(ctx)
+	g.purgeStoredResponses(ctx)
+	if err := g.Store.Tx(ctx, func(tx *store.Tx) error { return tx.PurgeCounters(ctx, g.Clock()) }); err != nil && ctx.Err() == nil {
+		g.Log.Error("purge old counters", "error", err)
+	}
+	g.purgeEvents(ctx)
+	if err := g.purgeDeleted(ctx); err != nil && ctx.Err() == nil { // the rest of a purge that a crash interrupted
+		g.Log.Error("purge deleted channels and webhooks", "error", err)
 	}
 }
 
@@ -154,7 +161,7 @@ func (g *Gateway) runOrphanSearch(ctx context.Context) {
 		case <-timer.C:
 		}
 		timer.Reset(orphanEvery)
-		if !g.ClockTrusted() {
+		if !g.ClockTrusted() || !g.Cluster.Leads() {
 			timer.Reset(maintenanceEvery)
 			continue
 		}

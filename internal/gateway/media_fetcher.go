@@ -130,7 +130,7 @@ func (f *mediaFetcher) start(ctx context.Context) time.Duration {
 // choose picks the next file, of a connected channel below its limit. Files that are too old need no connection.
 func (f *mediaFetcher) choose(due []parley.MediaFetch, now time.Time) (parley.MediaFetch, bool) {
 	due = slices.DeleteFunc(due, func(d parley.MediaFetch) bool {
-		return f.busy[d.Channel] >= maxFetchesPerChannel || !f.isTooOld(d, now) && f.g.liveSession(d.Channel) == nil
+		return f.busy[d.Channel] >= maxFetchesPerChannel || !f.g.serves(d.Channel) || !f.isTooOld(d, now) && f.g.liveSession(d.Channel) == nil
 	})
 	if len(due) == 0 {
 		return parley.MediaFetch{}, false

@@ -44,6 +44,8 @@ type Config struct {
 	// ContactsPerHour is to how many strangers a channel may send codes in an hour. PrefixPerHour is the same for numbers
 	// that share all but their last 4 digits. Zero: 60 and 10, no limit on the sandbox; below zero: no limit.
 	ContactsPerHour, PrefixPerHour int
+	// Owns reports whether this process serves a channel; nil: all.
+	Owns func(parley.ChannelCode) bool
 	// LookUpNumber asks a channel's network for its spelling of a contact's number, and stores it; nil: there is only one
 	// spelling.
 	LookUpNumber func(context.Context, parley.ChannelCode, parley.ContactID) error
@@ -113,6 +115,10 @@ func (i *Issuer) maintain(ctx context.Context, expired map[parley.ChannelCode]ti
 		return fmt.Errorf("list channels: %w", err)
 	}
 	for _, c := range channels {
+		if i.Owns != nil && !i.Owns(c.Code) {
+			delete(expired, c.Code)
+			continue
+		}
 		now := i.now(c.Code)
 		if last, seen := expired[c.Code]; !seen || now.Before(last) { // the clock may have been ahead
 			if err := i.Store.Tx(ctx, func(tx *store.Tx) error { return tx.CorrectOTPTimes(ctx, c.Code, now) }); err != nil {

@@ -61,6 +61,8 @@ type Config struct {
 	AccountFrom func() int64
 	// ClockTrusted reports whether messages may expire by the clock. Otherwise expired messages neither fail nor leave.
 	ClockTrusted func() bool
+	// MaySend reports whether this process may send; nil: always.
+	MaySend func() bool
 	// Pace is the minimum and maximum time between two sends; zeros: no pause.
 	Pace       func() (least, most time.Duration)
 	OnDone     func(m *parley.Message)  // called for each message that was sent or has failed
@@ -100,6 +102,9 @@ type Worker struct {
 
 // New makes a worker; Run starts it.
 func New(c Config) *Worker {
+	if c.MaySend == nil {
+		c.MaySend = func() bool { return true }
+	}
 	w := &Worker{Config: c, wake: make(chan struct{}, 1), known: map[int64]*entry{}, queues: newChatQueues()}
 	w.confirms = newConfirmWriter(c, func(seqs []int64) {
 		w.inRun(func() {
@@ -212,7 +217,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		w.sweep(ctx, now)
 		w.applyInput()
 		next := now.Add(shortPause)
-		if w.failOldAccount(now) {
+		if w.MaySend() && w.failOldAccount(now) {
 			w.expire(now)
 			w.start(sending, now)
 			next = w.nextWake(now)

@@ -128,6 +128,9 @@ func (r Reader) Revision(ctx context.Context) (n int64, err error) {
 }
 
 func (t *Tx) revise() error {
+	if t.db.onChanges != nil {
+		t.OnCommit(t.db.onChanges)
+	}
 	return t.change(`UPDATE revision SET counter = counter + 1`)
 }
 

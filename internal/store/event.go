@@ -66,7 +66,7 @@ func (t *Tx) beginEvents() error {
 		return nil
 	}
 	t.notifies = true
-	t.OnCommit(t.db.waiters.notify)
+	t.OnCommit(t.db.eventsAdded)
 	t.counting.events = true
 	if t.conn.IsPostgres() {
 		return t.exec(`SELECT 1 FROM log FOR UPDATE`)

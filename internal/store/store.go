@@ -35,6 +35,8 @@ type DB struct {
 	logNumber uint32 // number of the event log, a part of event ids
 	waiters   eventWaiters
 	counting  batchCounting
+	onEvents  func() // see Watch; nil: nothing
+	onChanges func()
 
 	// idBytes are the first bytes of new message ids in one commit. Only the writer uses them.
 	idBatch int64
@@ -42,12 +44,16 @@ type DB struct {
 }
 
 // Open opens the store in a file, which it creates if there is none. The path "memory:NAME" is a store in memory, for
-// tests.
-func Open(ctx context.Context, path string) (*DB, error) {
+// tests, and "postgres://…" one in PostgreSQL.
+func Open(ctx context.Context, path string) (*DB, error) { return OpenAs(ctx, path, nil) }
+
+// OpenAs is Open for a node of a cluster, which can write while it is a member.
+func OpenAs(ctx context.Context, path string, member *sqldb.Member) (*DB, error) {
 	o, err := options(path)
 	if err != nil {
 		return nil, err
 	}
+	o.Member = member
 	return open(ctx, o)
 }
 

@@ -596,3 +596,12 @@ func isPostgresUnavailable(err error) bool {
 	_, lost := errors.AsType[net.Error](err)
 	return connecting || lost || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed)
 }
+
+// ConnectPostgres opens a connection to the database of an address.
+func ConnectPostgres(ctx context.Context, path string) (*pgx.Conn, error) {
+	config, err := postgresConfig(Options{Path: path, Readers: 1})
+	if err != nil {
+		return nil, err
+	}
+	return pgx.ConnectConfig(ctx, config.ConnConfig)
+}

@@ -1,0 +1,362 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"parley/internal/store"
+	"parley/internal/store/sqldb"
+	"parley/internal/wait"
+)
+
+// connect connects the beats, unless they are connected.
+func (c *Cluster) connect(ctx context.Context) (err error) {
+	if c.conn == nil || c.conn.IsClosed() {
+		c.conn, err = c.dial(ctx)
+	}
+	return err
+}
+
+func (c *Cluster) dial(ctx context.Context) (*pgx.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, 3*callLimit)
+	defer cancel()
+	return sqldb.ConnectPostgres(ctx, c.Database)
+}
+
+// beats renews the membership until ctx ends. They have a connection of their own: a long queue of writes must not look like
+// the end of the process.
+func (c *Cluster) beats(ctx context.Context) {
+	ticker := time.NewTicker(beatEvery)
+	defer ticker.Stop()
+	for {
+		err := c.beat(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			c.Log.Warn("the membership was not renewed", "error", err)
+			c.mu.Lock()
+			c.beating = time.Time{}
+			c.mu.Unlock()
+		} else {
+			wait.Notify(c.balance)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		case <-c.lost:
+			if !c.rejoin(ctx) {
+				return
+			}
+		}
+	}
+}
+
+// beat renews the membership, reads who owns what, and removes nodes that do not renew theirs.
+func (c *Cluster) beat(ctx context.Context) error {
+	if err := c.connect(ctx); err != nil {
+		return err
+	}
+	id := c.id.Load()
+	if id == 0 {
+		return nil // rejoin follows
+	}
+	began := time.Now()
+	var draining bool
+	var now time.Time
+	err := c.call(ctx, c.conn, func(ctx context.Context) error {
+		return c.conn.QueryRow(ctx, `UPDATE node SET expires_at = now() + $2 WHERE id = $1 RETURNING draining, clock_timestamp()`, id, lease).
+			Scan(&draining, &now)
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		c.fenced(id)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.until, c.draining = began.Add(lease), draining
+	if c.beating.IsZero() {
+		c.beating = began
+	}
+	steady := time.Since(c.beating) >= lease
+	c.offset = began.Add(time.Since(began) / 2).Sub(now)
+	c.mu.Unlock()
+	if err := c.read(ctx, c.conn); err != nil {
+		return err
+	}
+	if steady {
+		return c.reap(ctx)
+	}
+	return nil
+}
+
+// call runs one statement with a deadline. A connection that did not answer is closed.
+func (c *Cluster) call(ctx context.Context, conn *pgx.Conn, do func(context.Context) error) error {
+	limited, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	err := do(limited)
+	if limited.Err() != nil {
+		conn.Close(context.Background())
+	}
+	return err
+}
+
+// read reads the nodes, who owns what, and what other nodes changed.
+func (c *Cluster) read(ctx context.Context, conn *pgx.Conn) error {
+	nodes := map[int64]Node{}
+	var owners [Shards]int64
+	var revision, states, last int64
+	err := c.call(ctx, conn, func(ctx context.Context) error {
+		batch := &pgx.Batch{}
+		batch.Queue(`SELECT id, url, version, draining, started_at, expires_at FROM node`).Query(func(rows pgx.Rows) error {
+			for rows.Next() {
+				var n Node
+				if err := rows.Scan(&n.ID, &n.URL, &n.Version, &n.Draining, &n.StartedAt, &n.ExpiresAt); err != nil {
+					return err
+				}
+				nodes[n.ID] = n
+			}
+			return rows.Err()
+		})
+		batch.Queue(`SELECT id, node FROM shard WHERE node IS NOT NULL`).Query(func(rows pgx.Rows) error {
+			for rows.Next() {
+				var shard, node int64
+				if err := rows.Scan(&shard, &node); err != nil {
+					return err
+				}
+				owners[shard] = node
+			}
+			return rows.Err()
+		})
+		batch.Queue(`SELECT (SELECT counter FROM revision), coalesce((SELECT max(seq) FROM channel_state), 0), last_event FROM log`).
+			QueryRow(func(row pgx.Row) error { return row.Scan(&revision, &states, &last) })
+		return conn.SendBatch(ctx, batch).Close()
+	})
+	if err != nil {
+		return fmt.Errorf("read the nodes: %w", err)
+	}
+	c.mu.Lock()
+	c.nodes, c.owners = nodes, owners
+	changed := revision != c.revision || states != c.states
+	added := last != c.last
+	c.revision, c.states, c.last = revision, states, last
+	c.mu.Unlock()
+	c.wakeWaiters()
+	if added {
+		c.store.NotifyEvents()
+	}
+	if changed {
+		c.Changed()
+	}
+	return nil
+}
+
+// reap removes nodes that did not renew their membership. Their sessions are ended first, because a transaction that got
+// stuck would hold its locks.
+func (c *Cluster) reap(ctx context.Context) error {
+	var expired []int64
+	err := c.call(ctx, c.conn, func(ctx context.Context) error {
+		rows, err := c.conn.Query(ctx, `SELECT id FROM node WHERE expires_at < now()`)
+		if err != nil {
+			return err
+		}
+		expired, err = pgx.CollectRows(rows, pgx.RowTo[int64])
+		return err
+	})
+	for _, id := range expired {
+		err = errors.Join(err, c.call(ctx, c.conn, func(ctx context.Context) error {
+			_, err := c.conn.Exec(ctx, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+				WHERE application_name = $1 AND datname = current_database() AND pid <> pg_backend_pid()`, sqldb.SessionName(id))
+			return err
+		}))
+		err = errors.Join(err, c.call(ctx, c.conn, func(ctx context.Context) error {
+			tag, err := c.conn.Exec(ctx, `DELETE FROM node WHERE id = $1 AND expires_at < now()`, id) // waits for its transactions
+			if err == nil && tag.RowsAffected() > 0 {
+				c.metrics.failovers.Inc()
+				c.Log.Warn("removed a node that did not renew its membership", "node", id)
+				wait.Notify(c.announce)
+			}
+			return err
+		}))
+	}
+	return err
+}
+
+// fenced is called when the row of this node is gone.
+func (c *Cluster) fenced(id int64) {
+	if !c.id.CompareAndSwap(id, 0) {
+		return
+	}
+	c.metrics.fenced.Inc()
+	c.Log.Error("another node took over: this one did not renew its membership in time", "node", id)
+	wait.Notify(c.lost)
+}
+
+// stopLimit is how long stopping everything may take before the process must end.
+const stopLimit = 30 * time.Second
+
+// rejoin stops everything, then joins under a new id. Before everything has stopped, something of the earlier membership could
+// write under the new id.
+func (c *Cluster) rejoin(ctx context.Context) bool {
+	c.mu.Lock()
+	c.owned, c.ready = [Shards]bool{}, [Shards]bool{}
+	c.until = time.Time{}
+	c.mu.Unlock()
+	stopping, cancel := context.WithTimeout(ctx, stopLimit)
+	err := c.Stop(stopping)
+	cancel()
+	if err != nil {
+		c.Fail(fmt.Errorf("channels could not be stopped after another node took over: %w", err))
+		return false
+	}
+	for {
+		err := c.connect(ctx)
+		if err == nil {
+			err = c.insert(ctx)
+		}
+		if err == nil {
+			return true
+		}
+		if ctx.Err() != nil {
+			return false
+		}
+		c.Log.Warn("the node cannot join the cluster", "error", err)
+		wait.Sleep(ctx, beatEvery)
+	}
+}
+
+// balances acquires and releases shards after each beat, until ctx ends.
+func (c *Cluster) balances(ctx context.Context, conn *pgx.Conn) {
+	defer func() { conn.Close(context.Background()) }()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.balance:
+		}
+		if conn.IsClosed() {
+			again, err := c.dial(ctx)
+			if err != nil {
+				continue // beats report it
+			}
+			conn = again
+		}
+		if err := c.rebalance(ctx, conn); err != nil && ctx.Err() == nil {
+			c.Log.Warn("shards cannot be balanced", "error", err)
+		}
+	}
+}
+
+// rebalance moves towards an equal share of the shards.
+func (c *Cluster) rebalance(ctx context.Context, conn *pgx.Conn) error {
+	if c.id.Load() == 0 {
+		return nil
+	}
+	mine := c.ownedShards()
+	if excess := len(mine) - c.share(); excess > 0 {
+		return c.release(ctx, mine[:min(excess, releaseAtOnce)])
+	}
+	return c.acquire(ctx, conn)
+}
+
+// share is how many shards this node should have.
+func (c *Cluster) share() int {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if c.draining {
+		return 0
+	}
+	serving := 0
+	for _, n := range c.nodes {
+		if !n.Draining {
+			serving++
+		}
+	}
+	serving = max(serving, 1)
+	return (Shards + serving - 1) / serving
+}
+
+// acquire takes free shards up to the own share.
+func (c *Cluster) acquire(ctx context.Context, conn *pgx.Conn) error {
+	most := c.share() - len(c.ownedShards())
+	id := c.id.Load()
+	if most <= 0 || id == 0 {
+		return nil
+	}
+	var got []int64
+	err := c.call(ctx, conn, func(ctx context.Context) error {
+		rows, err := conn.Query(ctx, `UPDATE shard SET node = $1 WHERE id IN
+			(SELECT id FROM shard WHERE node IS NULL ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING id`, id, most)
+		if err != nil {
+			return err
+		}
+		got, err = pgx.CollectRows(rows, pgx.RowTo[int64])
+		return err
+	})
+	if err != nil || len(got) == 0 {
+		return err
+	}
+	c.mu.Lock()
+	if c.id.Load() == id {
+		for _, shard := range got {
+			c.owned[shard], c.owners[shard] = true, id
+		}
+	}
+	c.mu.Unlock()
+	c.Log.Info("acquired shards", "node", id, "shards", len(got))
+	wait.Notify(c.announce)
+	err = c.Acquired(ctx)
+	c.mu.Lock()
+	c.ready = c.owned
+	c.mu.Unlock()
+	c.wakeWaiters()
+	return err
+}
+
+// wakeWaiters wakes those who wait for the owner of a shard.
+func (c *Cluster) wakeWaiters() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// release stops everything of some shards, then stores that nobody owns them.
+func (c *Cluster) release(ctx context.Context, shards []int64) error {
+	if len(shards) == 0 {
+		return nil
+	}
+	c.mu.Lock()
+	for _, shard := range shards {
+		c.owned[shard], c.ready[shard] = false, false
+	}
+	c.mu.Unlock()
+	stopping, cancel := context.WithTimeout(ctx, stopLimit)
+	defer cancel()
+	if err := c.Stop(stopping); err != nil {
+		c.Fail(fmt.Errorf("channels could not be stopped before another node takes over: %w", err))
+		return err
+	}
+	id := c.id.Load()
+	err := c.store.Tx(ctx, func(tx *store.Tx) error { return tx.ReleaseShards(ctx, id, shards) })
+	if err != nil {
+		return fmt.Errorf("release shards: %w", err)
+	}
+	c.mu.Lock()
+	for _, shard := range shards {
+		if c.owners[shard] == id {
+			c.owners[shard] = 0
+		}
+	}
+	c.mu.Unlock()
+	c.Log.Info("released shards", "node", id, "shards", len(shards))
+	wait.Notify(c.announce)
+	return nil
+}

@@ -1,0 +1,221 @@
+package cluster_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"parley"
+	"parley/internal/cluster"
+	"parley/internal/postgrestest"
+	"parley/internal/store"
+)
+
+// node is a member with a store of its own.
+type node struct {
+	*cluster.Cluster
+	db *store.DB
+
+	mu      sync.Mutex
+	stopped int // how often everything was stopped
+	failed  error
+	hang    bool // stopping fails
+}
+
+func join(t *testing.T, address string) *node {
+	t.Helper()
+	n := &node{}
+	n.Cluster = cluster.New(cluster.Config{
+		Database: address, URL: "http://127.0.0.1:1", Version: "test", KeyPrint: []byte("print"), Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Changed:  func() {},
+		Acquired: func(context.Context) error { return nil },
+		Stop: func(context.Context) error {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			n.stopped++
+			if n.hang {
+				return errors.New("it hangs")
+			}
+			return nil
+		},
+		Fail: func(err error) {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			n.failed = err
+		},
+	})
+	var err error
+	if n.db, err = store.OpenAs(t.Context(), address, n.Member()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { n.db.Close() })
+	if err := n.Join(t.Context(), n.db); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { n.Leave(context.Background()) })
+	return n
+}
+
+// write adds an event.
+func (n *node) write(t *testing.T) error {
+	return n.db.Tx(t.Context(), func(tx *store.Tx) error {
+		return tx.AddEvent(t.Context(), &parley.Event{Type: parley.WebhookGap, At: time.Now()})
+	})
+}
+
+// shares returns how many shards each node has.
+func shares(t *testing.T, n *node) map[int64]int {
+	nodes, err := n.Nodes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	shares := map[int64]int{}
+	for _, n := range nodes {
+		shares[n.ID] = n.Shards
+	}
+	return shares
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+func owned(n *node) (shards int) {
+	for i := range cluster.Shards {
+		if n.OwnsShard(i) {
+			shards++
+		}
+	}
+	return shards
+}
+
+func TestCluster(t *testing.T) {
+	server := postgrestest.Start(t)
+	t.Run("shards are spread, drained and handed over", func(t *testing.T) { testBalance(t, server.Schema(t)) })
+	t.Run("a node that stops renewing is taken over and cannot write", func(t *testing.T) { testTakenOver(t, server.Schema(t)) })
+	t.Run("a node that was taken over joins again", func(t *testing.T) { testJoinAgain(t, server.Schema(t)) })
+	t.Run("another key is refused", func(t *testing.T) {
+		address := server.Schema(t)
+		n := join(t, address)
+		other := cluster.New(cluster.Config{Database: address, Version: "test", KeyPrint: []byte("another"), Log: slog.New(slog.DiscardHandler)})
+		if err := other.Join(t.Context(), n.db); !errors.Is(err, cluster.ErrOtherKey) {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("events of other nodes wake waiters", func(t *testing.T) {
+		address := server.Schema(t)
+		a, b := join(t, address), join(t, address)
+		added := b.db.EventAdded()
+		if err := a.write(t); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-added:
+		case <-time.After(time.Minute):
+			t.Error("nobody was woken")
+		}
+	})
+}
+
+func testBalance(t *testing.T, address string) {
+	a := join(t, address)
+	if owned(a) != cluster.Shards {
+		t.Fatalf("the only node has %d shards", owned(a))
+	}
+	b := join(t, address)
+	c := join(t, address)
+	eventually(t, "equal shares", func() bool {
+		for _, n := range []*node{a, b, c} {
+			if o := owned(n); o < 42 || o > 43 {
+				return false
+			}
+		}
+		return owned(a)+owned(b)+owned(c) == cluster.Shards
+	})
+	for i := range cluster.Shards { // the owner is the same for all
+		key := keyOf(i)
+		own := 0
+		for _, n := range []*node{a, b, c} {
+			if n.Owns(key) {
+				own++
+			}
+		}
+		if own != 1 {
+			t.Fatalf("shard %d has %d owners", i, own)
+		}
+	}
+	if found, err := a.Drain(t.Context(), b.ID()); !found || err != nil {
+		t.Fatalf("drain: %v, %v", found, err)
+	}
+	eventually(t, "the drained node has nothing", func() bool { return owned(b) == 0 && owned(a)+owned(c) == cluster.Shards })
+	if !b.Draining() {
+		t.Error("the node does not know that it drains")
+	}
+	if err := a.Leave(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the last one has all", func() bool { return owned(c) == cluster.Shards })
+	if len(shares(t, c)) != 2 {
+		t.Errorf("nodes: %v", shares(t, c))
+	}
+	if found, err := c.Drain(t.Context(), 12345); found || err != nil {
+		t.Errorf("drain of nobody: %v, %v", found, err)
+	}
+}
+
+// keyOf is a key of a shard.
+func keyOf(shard int) string {
+	for i := 0; ; i++ {
+		key := string(rune('a'+i%26)) + string(rune('0'+i/26%75)) + string(rune('0'+i/26/75))
+		if cluster.ShardOf(key) == shard {
+			return key
+		}
+	}
+}
+
+func testTakenOver(t *testing.T, address string) {
+	a, b := join(t, address), join(t, address)
+	eventually(t, "both have shards", func() bool { return owned(a) == 64 && owned(b) == 64 })
+	if err := a.write(t); err != nil {
+		t.Fatal(err)
+	}
+	a.StopBeats() // the process hangs
+	eventually(t, "the other has all", func() bool { return owned(b) == cluster.Shards })
+	if a.MaySend() {
+		t.Error("it may still send")
+	}
+	if err := a.write(t); parley.CodeOf(err) != parley.Unavailable {
+		t.Errorf("it could write: %v", err)
+	}
+	if err := b.write(t); err != nil {
+		t.Error(err)
+	}
+}
+
+func testJoinAgain(t *testing.T, address string) {
+	a, b := join(t, address), join(t, address)
+	eventually(t, "both have shards", func() bool { return owned(a) == 64 && owned(b) == 64 })
+	was := a.ID()
+	if err := b.db.Tx(t.Context(), func(tx *store.Tx) error { return tx.RemoveNode(t.Context(), was) }); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a new member", func() bool {
+		return a.ID() != 0 && a.ID() != was && owned(a)+owned(b) == cluster.Shards && owned(a) == 64
+	})
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.stopped == 0 || a.failed != nil {
+		t.Errorf("stopped %d times, failed: %v", a.stopped, a.failed)
+	}
+}
