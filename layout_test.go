@@ -53,11 +53,12 @@ var arrows = map[string][]string{
 	"internal/app": {".", "internal/api", "internal/callback", "internal/cluster", "internal/console", "internal/diagnostics", "internal/doctor",
 		"internal/feed", "internal/gateway", "internal/media", "internal/network",
 		"internal/network/sandbox", "internal/network/whatsapp", "internal/otp", "internal/safehttp", "internal/encrypt",
-		"internal/store", "internal/token"},
+		"internal/store", "internal/store/sqldb", "internal/token"},
 	"cmd/parley": {".", "internal/app", "internal/callback", "internal/client", "internal/console", "internal/diagnostics",
 		"internal/doctor", "internal/media"},
 
-	"internal/network/whatsapp":          {".", "internal/network", "internal/network/whatsapp/keystore", "internal/wait"},
+	"internal/network/whatsapp": {".", "internal/network", "internal/network/whatsapp/keystore", "internal/store/sqldb",
+		"internal/wait"},
 	"internal/network/whatsapp/keystore": {".", "internal/store/sqldb", "internal/wait"},
 
 	// Tools: third-party files in the tree, and running tests.

@@ -56,7 +56,7 @@ func newEnv(t testing.TB, change ...func(*Config)) *env {
 	log := slog.New(slog.NewJSONHandler(logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	db := must(store.Open(t.Context(), filepath.Join(dir, "parley.db")))(t)
 	t.Cleanup(func() { db.Close() })
-	phones := must(sandbox.Open(t.Context(), filepath.Join(dir, "sandbox.db"), log))(t)
+	phones := must(sandbox.Open(t.Context(), filepath.Join(dir, "sandbox.db"), nil, log))(t)
 	t.Cleanup(func() { phones.Close() })
 	library := must(media.Open(filepath.Join(dir, "media"),
 		safehttp.Policy{AllowPrivate: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}))(t)

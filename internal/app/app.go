@@ -156,7 +156,7 @@ func (s *server) openFiles(ctx context.Context) (err error) {
 		return err
 	}
 	s.admin, s.global = s.data.Tokens.Local(parley.AdminToken), s.data.Tokens.Local(parley.GlobalToken)
-	if s.sandbox, err = sandbox.Open(ctx, s.cfg.DataDir.Sandbox(), s.log); err != nil {
+	if s.sandbox, err = sandbox.Open(ctx, s.cfg.DataDir.Sandbox(), nil, s.log); err != nil {
 		return err
 	}
 	if s.media, err = media.Open(s.cfg.DataDir.Media(), s.addresses); err != nil {

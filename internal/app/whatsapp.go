@@ -14,6 +14,7 @@ import (
 	"parley"
 	"parley/internal/network"
 	"parley/internal/network/whatsapp"
+	"parley/internal/store/sqldb"
 )
 
 // realNetwork opens the WhatsApp driver when the first channel needs it: a server with only sandbox channels pays no
@@ -42,7 +43,7 @@ func (n *realNetwork) Open(ctx context.Context, channel parley.Channel, sink net
 
 // DeleteChannel removes the keys of a channel's device, if there are any.
 func (n *realNetwork) DeleteChannel(ctx context.Context, code parley.ChannelCode) error {
-	if n.opened() == nil {
+	if n.opened() == nil && !sqldb.IsPostgres(n.config.Path) {
 		if _, err := os.Stat(n.config.Path); errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}

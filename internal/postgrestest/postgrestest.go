@@ -1,4 +1,5 @@
-// Package postgrestest runs a PostgreSQL server for tests, on a loopback address and with files of its own.
+// Package postgrestest runs a PostgreSQL server for tests, on a loopback address and with files of its own. [Again] runs all
+// tests of a package on it that open their databases at a [Path].
 //
 // Invariants: the server ends with the test that started it, and at the latest with the process.
 package postgrestest
@@ -71,7 +72,7 @@ func Start(t testing.TB) *Server {
 // Schema makes an empty schema and returns the address of a database that shows only that.
 func (s *Server) Schema(t testing.TB) string {
 	t.Helper()
-	name := fmt.Sprintf("test_%d", s.schemas.Add(1))
+	name := fmt.Sprintf("test_%d_%d", os.Getpid(), s.schemas.Add(1))
 	conn, err := pgx.Connect(t.Context(), s.address)
 	must(t, err)
 	defer conn.Close(context.Background())

@@ -30,7 +30,7 @@ func BenchmarkSend(b *testing.B) {
 }
 
 func benchNetwork(b *testing.B) (*Network, network.Session) {
-	n, err := Open(b.Context(), filepath.Join(b.TempDir(), "sandbox.db"), slog.New(slog.DiscardHandler))
+	n, err := Open(b.Context(), filepath.Join(b.TempDir(), "sandbox.db"), nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -137,7 +137,7 @@ func (s *session) CreateGroup(ctx context.Context, name string, participants []p
 	now := time.Now()
 	var id, members int64
 	var refused error
-	err := s.world.net.db.Write(ctx, func(tx *sqldb.Tx) (err error) {
+	err := s.world.tx(ctx, func(tx *sqldb.Tx) (err error) {
 		for _, participant := range participants {
 			p, err := s.world.phone(tx, participant.Number())
 			if err != nil {
@@ -199,7 +199,7 @@ func createGroup(tx *sqldb.Tx, world int64, name string, members []parley.Contac
 		return 0, err
 	}
 	for _, member := range members {
-		if _, err := tx.Exec(`INSERT INTO members (grp, number) VALUES ($1, $2) ON CONFLICT DO NOTHING`, id, member.Number()); err != nil {
+		if err := tx.Do(`INSERT INTO members (grp, number) VALUES ($1, $2) ON CONFLICT DO NOTHING`, id, member.Number()); err != nil {
 			return 0, err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"parley"
 	"parley/internal/network"
 	"parley/internal/network/networktest"
+	"parley/internal/postgrestest"
 )
 
 func TestContract(t *testing.T) {
@@ -47,7 +48,7 @@ func TestContract(t *testing.T) {
 
 func openNetwork(t *testing.T, path string) *Network {
 	t.Helper()
-	n, err := openWith(t.Context(), path, slog.New(slog.DiscardHandler), 1)
+	n, err := openWith(t.Context(), postgrestest.Path(t, path), nil, slog.New(slog.DiscardHandler), 1)
 	if err != nil {
 		t.Fatal(err)
 	}

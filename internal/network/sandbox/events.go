@@ -56,10 +56,13 @@ func (w *world) addEvent(tx *sqldb.Tx, p *phone, e event) error {
 	if err != nil {
 		return err
 	}
-	_, err = tx.Exec(`INSERT INTO events (seq, phone, sender, body, at) VALUES ($1, $2, $3, $4, $5)`,
-		w.net.nextSeq(), p.id, p.sender(), string(body), time.Now().UnixMilli())
+	seq, err := w.net.nextSeq(tx)
+	if err != nil {
+		return err
+	}
 	tx.OnCommit(func() { w.schedule(p.id, eventWork) })
-	return err
+	return tx.Do(`INSERT INTO events (seq, phone, sender, body, at) VALUES ($1, $2, $3, $4, $5)`,
+		seq, p.id, p.sender(), string(body), time.Now().UnixMilli())
 }
 
 // reportEvents reports what the phone did, in order.
@@ -95,8 +98,7 @@ func (s *session) reportEvent(ctx context.Context, e event, j *job) error {
 		return err
 	}
 	return s.world.net.db.Write(context.WithoutCancel(ctx), func(tx *sqldb.Tx) error {
-		_, err := tx.Exec(`DELETE FROM events WHERE seq = $1`, e.seq)
-		return err
+		return tx.Do(`DELETE FROM events WHERE seq = $1`, e.seq)
 	})
 }
 
@@ -181,9 +183,8 @@ type fileReference struct {
 
 // addFile stores the file of a message that a phone sends.
 func addFile(tx *sqldb.Tx, phone int64, id parley.MessageID, content []byte) error {
-	_, err := tx.Exec(`INSERT INTO files (phone, message, content, at) VALUES ($1, $2, $3, $4)`,
+	return tx.Do(`INSERT INTO files (phone, message, content, at) VALUES ($1, $2, $3, $4)`,
 		phone, string(id), content, time.Now().UnixMilli())
-	return err
 }
 
 // file reads a file. If there is none the error is sql.ErrNoRows.

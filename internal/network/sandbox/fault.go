@@ -64,7 +64,7 @@ func (n *Network) AddFault(ctx context.Context, channel parley.ChannelCode, f Fa
 	if w.faults.len() >= maxFaults {
 		return parley.InvalidField("fault", fmt.Sprintf("fault must wait: %d faults are queued already.", maxFaults))
 	}
-	return n.write(ctx, "add fault", func(tx *sqldb.Tx) error {
+	return w.write(ctx, "add fault", func(tx *sqldb.Tx) error {
 		added := f
 		var err error
 		added.id, err = tx.Insert(`INSERT INTO faults (world, fault, times, contact, kind, reason) VALUES ($1, $2, $3, $4, $5, $6)`,
@@ -134,10 +134,9 @@ func (n *Network) ClearFaults(ctx context.Context, channel parley.ChannelCode) e
 	if err != nil {
 		return err
 	}
-	return n.write(ctx, "clear faults", func(tx *sqldb.Tx) error {
-		_, err := tx.Exec(`DELETE FROM faults WHERE world = $1`, w.id.Load())
+	return w.write(ctx, "clear faults", func(tx *sqldb.Tx) error {
 		tx.OnCommit(func() { w.faults.set(nil) })
-		return err
+		return tx.Do(`DELETE FROM faults WHERE world = $1`, w.id.Load())
 	})
 }
 
@@ -191,14 +190,13 @@ func (q *faultQueue) next(to parley.ContactID, kind parley.Kind) (Fault, bool) {
 }
 
 // saveFault stores the remaining sends of a fault.
-func (n *Network) saveFault(ctx context.Context, f Fault) error {
-	return n.db.Write(ctx, func(tx *sqldb.Tx) error {
+func (w *world) saveFault(ctx context.Context, f Fault) error {
+	return w.tx(ctx, func(tx *sqldb.Tx) error {
 		query := `UPDATE faults SET times = $2 WHERE id = $1`
 		if f.Times == 0 {
 			query = `DELETE FROM faults WHERE id = $1 AND $2 = 0`
 		}
-		_, err := tx.Exec(query, f.id, f.Times)
-		return err
+		return tx.Do(query, f.id, f.Times)
 	})
 }
 
@@ -231,7 +229,7 @@ func (b *burst) sendWithFault(ctx context.Context, i int) {
 		b.write(ctx, []int{i}, 1)
 		return
 	}
-	err := s.world.net.saveFault(ctx, f)
+	err := s.world.saveFault(ctx, f)
 	if err != nil {
 		err = fmt.Errorf("use fault: %w", err)
 	} else if f.Fault.arrives() {

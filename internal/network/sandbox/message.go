@@ -76,14 +76,16 @@ type Page struct {
 
 // Cursor returns the current position: later messages come after it.
 func (n *Network) Cursor(ctx context.Context, channel parley.ChannelCode) (Cursor, error) {
-	if _, err := n.world(ctx, channel); err != nil {
-		return "", err
-	}
-	seq, err := lastSeq(n.db.Read(ctx))
+	w, err := n.world(ctx, channel)
 	if err != nil {
 		return "", err
 	}
-	return cursorAt(seq), nil
+	var seq int64
+	err = w.write(ctx, "read the last position", func(*sqldb.Tx) error { // what was assigned is committed when this is
+		seq = n.seq.Load()
+		return nil
+	})
+	return cursorAt(seq), err
 }
 
 // Messages returns what reached a phone, oldest first. It includes what waits for an offline phone, with status SENT. With
@@ -128,6 +130,9 @@ func (n *Network) messages(
 	}
 	select {
 	case <-arrived:
+		if w.dropped.Load() {
+			return Page{}, false, errMoved()
+		}
 		return Page{}, false, nil
 	case <-timeout:
 		return Page{}, false, n.timedOut(ctx, channel, number, after, q)
@@ -157,22 +162,25 @@ func (n *Network) scan(ctx context.Context, p *phone, after int64, both bool, do
 	if both {
 		from = fromPhone
 	}
-	rows, err := n.db.Read(ctx).Query(`SELECT `+messageColumns+` FROM messages
-		WHERE phone = $1 AND seq > $2 AND from_phone <= $3 ORDER BY seq`, p.id, after, from)
-	if err != nil {
-		return fmt.Errorf("read messages: %w", err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		m, err := p.scanMessage(rows)
+	const atOnce = 200 // PostgreSQL sends all rows of a query, read or not
+	for {
+		list, err := sqldb.Collect(n.db.Read(ctx), p.scanMessage, `SELECT `+messageColumns+` FROM messages
+			WHERE phone = $1 AND seq > $2 AND from_phone <= $3 ORDER BY seq LIMIT $4`, p.id, after, from, atOnce)
 		if err != nil {
 			return fmt.Errorf("read messages: %w", err)
 		}
-		if !do(m) {
+		for _, m := range list {
+			if !do(m) {
+				return nil
+			}
+		}
+		if len(list) < atOnce {
 			return nil
 		}
+		if after, err = list[atOnce-1].Cursor.seq(); err != nil {
+			return err
+		}
 	}
-	return rows.Err()
 }
 
 type scanner = sqldb.Scanner
@@ -266,7 +274,7 @@ func (n *Network) Chats(ctx context.Context, channel parley.ChannelCode, number 
 	}
 	chat := Chat{Number: w.number, Last: &page.Messages[0], TypingUntil: w.view(p).TypingUntil}
 	err = n.db.Read(ctx).QueryRow(`SELECT count(*) FROM (SELECT 1 FROM messages
-		WHERE phone = $1 AND seq > $2 AND seq <= $3 AND from_phone = 0 AND status = 0 LIMIT $4)`,
+		WHERE phone = $1 AND seq > $2 AND seq <= $3 AND from_phone = 0 AND status = 0 LIMIT $4) AS unread`,
 		[]any{p.id, p.read, p.shownUpTo(), maxUnread}, &chat.Unread)
 	if err != nil {
 		return nil, fmt.Errorf("count what is unread: %w", err)

@@ -10,7 +10,9 @@
 // Invariants:
 //
 //   - One row per message. It is committed before Send confirms it.
-//   - Positions (seq) are assigned by the database's writer, so they become visible in order.
+//   - Positions (seq) are assigned by the database's writer, so they become visible in order. On PostgreSQL, which several
+//     nodes share, they come from blocks: those of one phone only grow, whichever node has its channel (seq.go).
+//   - A channel is open at one node. What memory holds of its world is dropped when another node may open it ([Network.Drop]).
 //   - Memory holds only what is in progress: waiting requests, typing, pending reports, unsaved cursors. Everything else
 //     about a phone is read from its row, so idle phones cost no memory.
 //   - A session reports receipts and phone events to the sink, several phones at once. One goroutine at a time reports a
@@ -18,7 +20,7 @@
 //   - A receipt writes no row: a phone has two cursors, delivered and read, saved once a second. After a crash the receipts
 //     since then are reported again, which changes nothing.
 //   - The purger, one goroutine per network, deletes what is older than the retention and the worlds of deleted channels, in
-//     small batches.
+//     small batches. Of several nodes one does so at a time.
 //   - A page of contacts or groups costs the same in a world of any size: triggers count them in the world's row.
 package sandbox
 
@@ -44,51 +46,44 @@ var migrations embed.FS
 
 // Network is the sandbox network with its database.
 type Network struct {
-	db  *sqldb.DB
-	log *slog.Logger
-	seq atomic.Int64 // the last position that was assigned
+	db     *sqldb.DB
+	log    *slog.Logger
+	shared bool         // other nodes use the database too
+	seq    atomic.Int64 // the last position that was assigned
+	block  seqBlock
 
 	purger purger
 	mu     sync.Mutex
 	worlds map[parley.ChannelCode]*world
 }
 
-// Open opens the network whose database is the file at path; "memory:NAME" is a database in memory.
-func Open(ctx context.Context, path string, log *slog.Logger) (*Network, error) {
-	return openWith(ctx, path, log, 0)
+// Open opens the network whose database is the file at path; "memory:NAME" is a database in memory, and "postgres://…" a
+// database that several nodes share. Of those only members of the cluster write; nil: there is no cluster.
+func Open(ctx context.Context, path string, member *sqldb.Member, log *slog.Logger) (*Network, error) {
+	return openWith(ctx, path, member, log, 0)
 }
 
 // openWith opens it with a number of connections for reading; 0: the default. Tests use one, to show that no call needs two.
-func openWith(ctx context.Context, path string, log *slog.Logger, readers int) (*Network, error) {
+func openWith(ctx context.Context, path string, member *sqldb.Member, log *slog.Logger, readers int) (*Network, error) {
 	tables, err := fs.Sub(migrations, "migrations")
 	if err != nil {
 		return nil, err
 	}
 	// Commits survive the end of the process. A power cut may lose the last simulated messages.
-	db, err := sqldb.Open(ctx, sqldb.Options{Path: path, Durable: false, Migrations: tables, Readers: readers})
+	db, err := sqldb.Open(ctx, sqldb.Options{
+		Path: path, Schema: "sandbox", Member: member, Durable: false, Migrations: tables, Readers: readers,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("sandbox network: %w", err)
 	}
-	n := &Network{db: db, log: log, worlds: map[parley.ChannelCode]*world{}}
-	if err := errors.Join(n.unpackFirstVersion(ctx), n.loadSeq(ctx)); err != nil {
-		return nil, errors.Join(fmt.Errorf("sandbox network: %w", err), db.Close())
+	n := &Network{db: db, log: log, shared: sqldb.IsPostgres(path), worlds: map[parley.ChannelCode]*world{}}
+	if !n.shared {
+		if err := errors.Join(n.unpackFirstVersion(ctx), n.loadSeq(ctx)); err != nil {
+			return nil, errors.Join(fmt.Errorf("sandbox network: %w", err), db.Close())
+		}
 	}
 	n.startPurger()
 	return n, nil
-}
-
-// loadSeq finds the last position that was assigned.
-func (n *Network) loadSeq(ctx context.Context) error {
-	last, err := lastSeq(n.db.Read(ctx))
-	if err != nil {
-		return err
-	}
-	var lastEvent int64
-	if err := n.db.Read(ctx).QueryRow(`SELECT coalesce(max(seq), 0) FROM events`, nil, &lastEvent); err != nil {
-		return err
-	}
-	n.seq.Store(max(last, lastEvent))
-	return nil
 }
 
 // Close closes the sessions that are still open, and the database. It may be called twice.
@@ -111,6 +106,9 @@ func (n *Network) Close() error {
 
 // Open starts a channel's session.
 func (n *Network) Open(ctx context.Context, channel parley.Channel, sink network.Sink) (network.Session, error) {
+	if err := n.refresh(ctx, channel.Code); err != nil {
+		return nil, err
+	}
 	w, err := n.world(ctx, channel.Code)
 	if err != nil {
 		return nil, err
@@ -127,7 +125,7 @@ func (n *Network) DeleteChannel(ctx context.Context, code parley.ChannelCode) er
 	if w.session.Load() != nil {
 		return fmt.Errorf("delete sandbox channel %s: its session is open", code)
 	}
-	err = n.write(ctx, "delete sandbox channel "+string(code), func(tx *sqldb.Tx) error {
+	err = w.write(ctx, "delete sandbox channel "+string(code), func(tx *sqldb.Tx) error {
 		tx.OnCommit(func() {
 			n.mu.Lock()
 			delete(n.worlds, code)
@@ -155,11 +153,14 @@ func (n *Network) Reset(ctx context.Context, channel parley.ChannelCode) error {
 	if err != nil {
 		return err
 	}
-	err = n.write(ctx, "reset sandbox channel "+string(channel), func(tx *sqldb.Tx) error {
+	err = w.write(ctx, "reset sandbox channel "+string(channel), func(tx *sqldb.Tx) error {
 		if err := markRemoved(tx, w.id.Load()); err != nil {
 			return err
 		}
 		id, err := createWorld(tx, channel, w.number)
+		if err == nil && id == 0 {
+			err = errMoved() // another node created one
+		}
 		tx.OnCommit(func() {
 			w.id.Store(id)
 			w.loggedOut.Store(false)
@@ -175,16 +176,4 @@ func (n *Network) Reset(ctx context.Context, channel parley.ChannelCode) error {
 		return s.Pair(ctx)
 	}
 	return nil
-}
-
-// nextSeq assigns the next position. Only the database's writer calls it, so positions follow the order of commits.
-func (n *Network) nextSeq() int64 { return n.seq.Add(1) }
-
-// lastSeq returns the position of the newest committed message, even if it was purged.
-func lastSeq(c *sqldb.Conn) (seq int64, err error) {
-	err = c.QueryRow(`SELECT max(counter.seq, coalesce((SELECT max(seq) FROM messages), 0)) FROM counter`, nil, &seq)
-	if err != nil {
-		return 0, fmt.Errorf("read the last position: %w", err)
-	}
-	return seq, nil
 }

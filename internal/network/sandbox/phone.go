@@ -131,12 +131,12 @@ func queryPhone(c *sqldb.Conn, where string, args ...any) (*phone, error) {
 	return list[0], nil
 }
 
-// createPhone creates the phone of a number that has none yet.
+// createPhone creates the phone of a number that has none yet. Its id is zero if another node did so meanwhile.
 func createPhone(tx *sqldb.Tx, world int64, number string) (*phone, error) {
 	p := phone{Phone: newPhone(number), world: world}
 	var err error
 	p.id, err = tx.Insert(`INSERT INTO phones (world, number, online, reads, blocks, on_network, answers, created_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING`,
 		world, number, p.Online, string(p.Reads), p.Blocks, p.OnNetwork, p.Replies, time.Now().UnixMilli())
 	return &p, err
 }
@@ -150,7 +150,9 @@ func (w *world) phone(tx *sqldb.Tx, number string) (*phone, error) {
 			return nil, err
 		}
 		if p, err = queryPhone(tx.Conn, `world = $1 AND number = $2`, world, number); errors.Is(err, sql.ErrNoRows) {
-			return createPhone(tx, world, number)
+			if p, err = createPhone(tx, world, number); err == nil && p.id == 0 {
+				p, err = queryPhone(tx.Conn, `world = $1 AND number = $2`, world, number)
+			}
 		}
 	}
 	return w.current(p), err
@@ -204,7 +206,7 @@ func (n *Network) find(ctx context.Context, channel parley.ChannelCode, number s
 func (w *world) find(ctx context.Context, number string) (*phone, error) {
 	p, err := w.lookUp(ctx, number)
 	if errors.Is(err, sql.ErrNoRows) {
-		err = w.net.db.Write(ctx, func(tx *sqldb.Tx) (err error) {
+		err = w.tx(ctx, func(tx *sqldb.Tx) (err error) {
 			p, err = w.phone(tx, number)
 			return err
 		})
@@ -263,9 +265,9 @@ func (n *Network) createFreeNumber(ctx context.Context, channel parley.ChannelCo
 	if err != nil {
 		return "", err
 	}
-	err = n.write(ctx, "choose a number", func(tx *sqldb.Tx) error {
+	err = w.write(ctx, "choose a number", func(tx *sqldb.Tx) error {
 		var highest int64
-		err := tx.QueryRow(`SELECT coalesce(max(CAST(number AS INTEGER)), $2) FROM phones
+		err := tx.QueryRow(`SELECT coalesce(max(CAST(number AS BIGINT)), $2) FROM phones
 			WHERE world = $1 AND length(number) = 13 AND number BETWEEN $3 AND $4`,
 			[]any{w.id.Load(), int64(freeFrom), strconv.Itoa(freeFrom), strconv.Itoa(freeTo)}, &highest)
 		if err != nil {
@@ -288,7 +290,7 @@ func (n *Network) UpdatePhone(ctx context.Context, channel parley.ChannelCode, n
 	if err != nil {
 		return Phone{}, err
 	}
-	err = n.write(ctx, "update phone", func(tx *sqldb.Tx) error {
+	err = w.write(ctx, "update phone", func(tx *sqldb.Tx) error {
 		if p, err = w.phone(tx, p.Number); err != nil { // again, in case the world was reset
 			return err
 		}
@@ -311,13 +313,12 @@ func (patch PhonePatch) apply(tx *sqldb.Tx, id int64) error {
 	if patch.Delay != nil {
 		delay = patch.Delay.Milliseconds()
 	}
-	_, err := tx.Exec(`UPDATE phones SET name = coalesce($2, name), online = coalesce($3, online), reads = coalesce($4, reads),
+	return tx.Do(`UPDATE phones SET name = coalesce($2, name), online = coalesce($3, online), reads = coalesce($4, reads),
 		delay_ms = coalesce($5, delay_ms), blocks = coalesce($6, blocks), on_network = coalesce($7, on_network),
 		lid_only = coalesce($8, lid_only), changed = 1, seen_at = CASE WHEN $3 IS NULL OR $3 = online THEN seen_at ELSE $9 END
 		WHERE id = $1`,
 		id, optional(patch.Name), optional(patch.Online), optional(patch.Reads), delay,
 		optional(patch.Blocks), optional(patch.OnNetwork), optional(patch.LIDOnly), time.Now().UnixMilli())
-	return err
 }
 
 // optional returns a value for the database, or nil for no change.

@@ -52,7 +52,7 @@ func (n *Network) SendAs(ctx context.Context, channel parley.ChannelCode, number
 	}
 	m := phoneMessage{id: newPhoneMessageID(), content: content, replyTo: replyTo, media: o.Media, at: time.Now()}
 	var seq int64
-	err = n.write(ctx, "send as phone", func(tx *sqldb.Tx) (err error) {
+	err = w.write(ctx, "send as phone", func(tx *sqldb.Tx) (err error) {
 		if p, err = w.phone(tx, p.Number); err != nil { // again, in case the world was reset
 			return err
 		}
@@ -81,8 +81,10 @@ func (w *world) addPhoneMessage(tx *sqldb.Tx, p *phone, m phoneMessage) (seq int
 	if err != nil {
 		return 0, err
 	}
-	seq = w.net.nextSeq()
-	_, err = tx.Exec(insertMessage, seq, p.id, fromPhone, string(m.id), string(kind), text, data, string(m.replyTo), m.at.UnixMilli())
+	if seq, err = w.net.nextSeq(tx); err != nil {
+		return 0, err
+	}
+	err = tx.Do(insertMessage, seq, p.id, fromPhone, string(m.id), string(kind), text, data, string(m.replyTo), m.at.UnixMilli())
 	if err != nil {
 		return 0, err
 	}
@@ -229,7 +231,7 @@ func (n *Network) readOne(ctx context.Context, w *world, p *phone, m Message) (i
 
 // readAll moves the phone's cursor and stores the receipts for the channel, in one transaction.
 func (n *Network) readAll(ctx context.Context, w *world, p *phone) (count int, err error) {
-	err = n.write(ctx, "read as phone", func(tx *sqldb.Tx) error {
+	err = w.write(ctx, "read as phone", func(tx *sqldb.Tx) error {
 		if p, err = w.phone(tx, p.Number); err != nil { // its cursors may have moved
 			return err
 		}
@@ -239,7 +241,7 @@ func (n *Network) readAll(ctx context.Context, w *world, p *phone) (count int, e
 		if err != nil || count == 0 {
 			return err
 		}
-		if _, err := tx.Exec(`UPDATE phones SET read = $1 WHERE id = $2`, unread[count-1].seq, p.id); err != nil {
+		if err := tx.Do(`UPDATE phones SET read = $1 WHERE id = $2`, unread[count-1].seq, p.id); err != nil {
 			return err
 		}
 		for chunk := range slices.Chunk(unread, maxReceipt) {
@@ -259,8 +261,8 @@ func (n *Network) readAll(ctx context.Context, w *world, p *phone) (count int, e
 
 // change changes a message of a phone's chat and stores the event for the channel, in one transaction.
 func (n *Network) change(ctx context.Context, w *world, p *phone, m Message, e event, update string, value any) error {
-	return n.write(ctx, "act as phone", func(tx *sqldb.Tx) error {
-		if _, err := tx.Exec(update, p.id, string(m.ID.ID), direction(m.ID.FromMe), value); err != nil {
+	return w.write(ctx, "act as phone", func(tx *sqldb.Tx) error {
+		if err := tx.Do(update, p.id, string(m.ID.ID), direction(m.ID.FromMe), value); err != nil {
 			return err
 		}
 		return w.addEvent(tx, p, e)

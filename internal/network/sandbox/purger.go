@@ -24,6 +24,7 @@ const (
 	purgeBatch = 100            // rows in one transaction, so sends do not wait long
 	fileBatch  = 5              // the same for files, which are large
 	purgeShare = 4              // a purge uses this fraction (1/n) of the writer's time
+	purgeLock  = 1              // makes one node purge at a time
 )
 
 // purger deletes what is older than the retention, and the worlds of deleted channels.
@@ -84,14 +85,17 @@ func (n *Network) runPurger(ctx context.Context) {
 		}
 		n.logPurge(ctx, n.purge(ctx, time.Now()))
 		if !time.Now().Before(sweepAt) {
-			n.logPurge(ctx, n.sweepPhones(ctx, time.Now()))
-			sweepAt = time.Now().Add(sweepEvery)
+			err := n.sweepPhones(ctx, time.Now())
+			n.logPurge(ctx, err)
+			if !errors.Is(err, errPurging) {
+				sweepAt = time.Now().Add(sweepEvery)
+			}
 		}
 	}
 }
 
 func (n *Network) logPurge(ctx context.Context, err error) {
-	if err != nil && ctx.Err() == nil {
+	if err != nil && ctx.Err() == nil && !errors.Is(err, errPurging) {
 		n.log.LogAttrs(ctx, slog.LevelError, "sandbox: purge", slog.Any("error", err))
 	}
 }
@@ -110,15 +114,30 @@ func (n *Network) purge(ctx context.Context, now time.Time) error {
 			`DELETE FROM files WHERE (phone, message) IN (SELECT phone, message FROM files WHERE at < $2 LIMIT $1)`,
 			now.Add(-fileRetention).UnixMilli()))
 	for _, id := range n.purger.drainGrown() {
-		errs = append(errs, n.trimChat(ctx, id))
+		err := n.trimChat(ctx, id)
+		if errors.Is(err, errPurging) {
+			n.purger.grew([]delivery{{phone: &phone{id: id}}}) // next time
+		}
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
 
-// writeBatch runs one transaction of a purge. Then it pauses, so that others can write.
+// writeBatch runs one transaction of a purge. Then it pauses, so that others can write. If another node runs one, do is not
+// called and the error is errPurging: two that delete the same rows in another order would wait for each other.
 func (n *Network) writeBatch(ctx context.Context, do func(*sqldb.Tx) error) error {
 	began := time.Now()
-	if err := n.db.Write(ctx, do); err != nil {
+	var alone bool
+	err := n.db.Write(ctx, func(tx *sqldb.Tx) (err error) {
+		if alone, err = tx.Alone(purgeLock); err == nil && alone {
+			err = do(tx)
+		}
+		return err
+	})
+	if err == nil && !alone {
+		err = errPurging
+	}
+	if err != nil {
 		return err
 	}
 	select {
@@ -128,6 +147,8 @@ func (n *Network) writeBatch(ctx context.Context, do func(*sqldb.Tx) error) erro
 		return ctx.Err()
 	}
 }
+
+var errPurging = errors.New("another node purges now")
 
 // deleteBatches runs a statement that deletes up to $1 rows until it finds fewer.
 func (n *Network) deleteBatches(ctx context.Context, batch int64, query string, args ...any) error {
@@ -147,8 +168,8 @@ func (n *Network) deleteBatches(ctx context.Context, batch int64, query string, 
 // deleteRows runs a DELETE and returns the number of rows. Their positions are not assigned again after a restart.
 func (n *Network) deleteRows(tx *sqldb.Tx, query string, args ...any) (deleted int64, err error) {
 	deleted, err = tx.Exec(query, args...)
-	if err == nil && deleted > 0 {
-		_, err = tx.Exec(`UPDATE counter SET seq = $1`, n.seq.Load())
+	if err == nil && deleted > 0 && !n.shared {
+		err = tx.Do(`UPDATE counter SET seq = $1`, n.seq.Load())
 	}
 	return deleted, err
 }
@@ -169,11 +190,43 @@ func (n *Network) trimChat(ctx context.Context, phone int64) error {
 }
 
 // sweepPhones trims the chats of all phones. It deletes phones that are like one that does not exist: without messages,
-// name, settings and group, and older than the retention.
+// name, settings and group, and older than the retention. If other nodes use the database, it visits only the worlds in
+// memory: nobody else may add a message to a phone that is being deleted.
 func (n *Network) sweepPhones(ctx context.Context, now time.Time) error {
-	for after := int64(0); ; {
-		ids, err := sqldb.Collect(n.db.Read(ctx), sqldb.ScanOne[int64],
-			`SELECT id FROM phones WHERE id > $1 ORDER BY id LIMIT $2`, after, purgeBatch)
+	if n.shared {
+		for _, w := range n.loaded() {
+			if err := n.sweepWorld(ctx, w.id.Load(), w.dropped.Load, now); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	worlds, err := sqldb.Collect(n.db.Read(ctx), sqldb.ScanOne[int64], `SELECT id FROM worlds WHERE removed = 0`)
+	for _, id := range worlds {
+		if err == nil {
+			err = n.sweepWorld(ctx, id, func() bool { return false }, now)
+		}
+	}
+	return err
+}
+
+// loaded returns the worlds in memory.
+func (n *Network) loaded() []*world {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Collect(maps.Values(n.worlds))
+}
+
+// sweepWorld sweeps the phones of one world until it is dropped.
+func (n *Network) sweepWorld(ctx context.Context, world int64, dropped func() bool, now time.Time) error {
+	for after := ""; !dropped(); {
+		var ids []int64
+		last := after
+		_, err := sqldb.Collect(n.db.Read(ctx), func(row scanner) (id int64, err error) {
+			err = row.Scan(&id, &last)
+			ids = append(ids, id)
+			return id, err
+		}, `SELECT id, number FROM phones WHERE world = $1 AND number > $2 ORDER BY number LIMIT $3`, world, after, purgeBatch)
 		if err != nil || len(ids) == 0 {
 			return err
 		}
@@ -183,17 +236,20 @@ func (n *Network) sweepPhones(ctx context.Context, now time.Time) error {
 			}
 		}
 		err = n.writeBatch(ctx, func(tx *sqldb.Tx) error {
-			_, err := tx.Exec(`DELETE FROM phones WHERE id > $1 AND id <= $2 AND created_at < $3 AND changed = 0 AND
+			if dropped() {
+				return nil
+			}
+			return tx.Do(`DELETE FROM phones WHERE world = $1 AND number > $2 AND number <= $3 AND created_at < $4 AND changed = 0 AND
 				NOT EXISTS (SELECT 1 FROM messages WHERE phone = phones.id) AND NOT EXISTS (SELECT 1 FROM events WHERE phone = phones.id) AND
 				number NOT IN (SELECT m.number FROM groups g JOIN members m ON m.grp = g.id WHERE g.world = phones.world)`,
-				after, ids[len(ids)-1], now.Add(-retention).UnixMilli())
-			return err
+				world, after, last, now.Add(-retention).UnixMilli())
 		})
 		if err != nil {
 			return fmt.Errorf("purge phones: %w", err)
 		}
-		after = ids[len(ids)-1]
+		after = last
 	}
+	return nil
 }
 
 // purgeRemovedWorlds deletes the worlds of deleted and reset channels.
@@ -233,11 +289,10 @@ func (n *Network) purgeWorld(ctx context.Context, world int64) error {
 		return err
 	}
 	return n.db.Write(ctx, func(tx *sqldb.Tx) error {
-		if _, err := tx.Exec(`DELETE FROM faults WHERE world = $1`, world); err != nil {
+		if err := tx.Do(`DELETE FROM faults WHERE world = $1`, world); err != nil {
 			return err
 		}
-		_, err := tx.Exec(`DELETE FROM worlds WHERE id = $1`, world)
-		return err
+		return tx.Do(`DELETE FROM worlds WHERE id = $1`, world)
 	})
 }
 
@@ -263,8 +318,7 @@ func (n *Network) purgePhone(ctx context.Context, id int64) error {
 			if more {
 				return nil
 			}
-			_, err := tx.Exec(`DELETE FROM phones WHERE id = $1`, id)
-			return err
+			return tx.Do(`DELETE FROM phones WHERE id = $1`, id)
 		})
 		if err != nil {
 			return err

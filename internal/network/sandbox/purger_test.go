@@ -67,7 +67,7 @@ func TestLongChatsAreTrimmed(t *testing.T) {
 		must(t, d.network.db.Write(t.Context(), func(tx *sqldb.Tx) error {
 			_, err := tx.Exec(`WITH RECURSIVE i (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM i WHERE n < $1)
 				INSERT INTO messages (seq, phone, from_phone, id, kind, body, reply_to, at)
-				SELECT n + 1, (SELECT id FROM phones WHERE number = $2), 0, 'M' || n, 'text', n, '', $3 FROM i`,
+				SELECT n + 1, (SELECT id FROM phones WHERE number = $2), 0, 'M' || n, 'text', CAST(n AS TEXT), '', CAST($3 AS BIGINT) FROM i`,
 				maxMessages+purgeBatch+3, ayu, time.Now().UnixMilli())
 			d.network.seq.Store(maxMessages + purgeBatch + 4)
 			return err

@@ -364,7 +364,8 @@ func (s *session) saveCursors() {
 		err := w.net.db.Write(context.WithoutCancel(s.ctx), func(tx *sqldb.Tx) error {
 			for _, id := range ids {
 				c := unsaved[id]
-				_, err := tx.Exec(`UPDATE phones SET delivered = max(delivered, $1), read = max(read, $2) WHERE id = $3`, c.delivered, c.read, id)
+				err := tx.Do(`UPDATE phones SET delivered = greatest(delivered, $1), read = greatest(read, $2) WHERE id = $3`,
+					c.delivered, c.read, id)
 				if err != nil {
 					return err
 				}

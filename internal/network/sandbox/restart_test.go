@@ -16,6 +16,7 @@ import (
 
 	"parley"
 	"parley/internal/network"
+	"parley/internal/postgrestest"
 )
 
 func TestRestartLosesNothing(t *testing.T) {
@@ -97,7 +98,7 @@ func TestKilledProcessLosesNothing(t *testing.T) {
 		sendForEver(t, path)
 		return
 	}
-	path := filepath.Join(t.TempDir(), "sandbox.db")
+	path := postgrestest.Path(t, filepath.Join(t.TempDir(), "sandbox.db"))
 	sender := exec.Command(os.Args[0], "-test.run=^TestKilledProcessLosesNothing$")
 	sender.Env = append(os.Environ(), variable+"="+path)
 	out, err := sender.StdoutPipe()
@@ -147,7 +148,7 @@ func killNumber(caller int) string { return fmt.Sprintf("62811000%04d", caller) 
 
 // sendForEver sends from several goroutines and prints what was confirmed, until the process is killed.
 func sendForEver(t *testing.T, path string) {
-	n, err := Open(t.Context(), path, slog.New(slog.DiscardHandler))
+	n, err := Open(t.Context(), path, nil, slog.New(slog.DiscardHandler))
 	must(t, err)
 	s, err := n.Open(t.Context(), parley.Channel{Code: "test"}, func(context.Context, network.Event) error { return nil })
 	must(t, err)

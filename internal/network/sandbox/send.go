@@ -63,7 +63,7 @@ func (b *burst) write(ctx context.Context, which []int, copies int) {
 	var t sendTx
 	err := b.session.connected()
 	if err == nil {
-		err = w.net.db.Write(ctx, func(tx *sqldb.Tx) error {
+		err = w.tx(ctx, func(tx *sqldb.Tx) error {
 			t = sendTx{world: w, tx: tx, at: time.Now(), phones: map[parley.ContactID]*phone{}, refused: map[int]error{}}
 			tx.OnCommit(func() { w.arrived(t.arrived) })
 			return t.writeAll(b, which, copies)
@@ -173,8 +173,11 @@ func (t *sendTx) deliver(m *parley.Message, p *phone, copies int) error {
 	if err != nil {
 		return err
 	}
-	seq := w.net.nextSeq()
-	added, err := t.tx.Insert(insertMessage+` ON CONFLICT DO NOTHING`, seq, p.id, fromChannel, string(m.ID),
+	seq, err := w.net.nextSeq(t.tx)
+	if err != nil {
+		return err
+	}
+	added, err := t.tx.Exec(insertMessage+` ON CONFLICT DO NOTHING`, seq, p.id, fromChannel, string(m.ID),
 		string(content.Kind()), content.Text(), data, string(m.ReplyTo), t.at.UnixMilli())
 	if err != nil {
 		return err
@@ -190,7 +193,7 @@ func (t *sendTx) deliver(m *parley.Message, p *phone, copies int) error {
 		}
 	}
 	if more > 0 {
-		if _, err := t.tx.Exec(`UPDATE messages SET copies = copies + $4`+oneMessage, p.id, string(m.ID), fromChannel, more); err != nil {
+		if err := t.tx.Do(`UPDATE messages SET copies = copies + $4`+oneMessage, p.id, string(m.ID), fromChannel, more); err != nil {
 			return err
 		}
 	}
@@ -213,12 +216,12 @@ func replyTo(m *parley.Message) phoneMessage {
 func (t *sendTx) applyOperation(m *parley.Message, p *phone) (err error) {
 	switch c := m.Content.(type) {
 	case parley.Reaction:
-		_, err = t.tx.Exec(`UPDATE messages SET reaction = $4`+oneMessage, p.id, string(c.Target.ID), direction(c.Target.FromMe), c.Emoji)
+		err = t.tx.Do(`UPDATE messages SET reaction = $4`+oneMessage, p.id, string(c.Target.ID), direction(c.Target.FromMe), c.Emoji)
 	case parley.Seen:
-		_, err = t.tx.Exec(`UPDATE messages SET status = $4`+oneMessage+` AND status = 0`,
+		err = t.tx.Do(`UPDATE messages SET status = $4`+oneMessage+` AND status = 0`,
 			p.id, string(c.Target.ID), fromPhone, int64(parley.Read))
 	case parley.Delete:
-		_, err = t.tx.Exec(deleteMessage, p.id, string(c.Target.ID), fromChannel, int64(parley.Deleted))
+		err = t.tx.Do(deleteMessage, p.id, string(c.Target.ID), fromChannel, int64(parley.Deleted))
 	case parley.Star, parley.Archive: // private to the channel: no phone sees it
 	}
 	return err

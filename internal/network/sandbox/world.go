@@ -32,6 +32,7 @@ type world struct {
 
 	session   atomic.Pointer[session] // the open one, or nil
 	loggedOut atomic.Bool
+	dropped   atomic.Bool // nothing is written any more: another node may have the channel
 
 	soon chan struct{} // notified when receipts are pending, which are collected for a moment
 	now  chan struct{} // notified when something should be reported at once
@@ -90,12 +91,13 @@ func (n *Network) world(ctx context.Context, code parley.ChannelCode) (*world, e
 // load reads a world, or creates it.
 func (w *world) load(tx *sqldb.Tx) error {
 	var id int64
+	var number string
 	var loggedOut bool
 	query := `SELECT id, number, logged_out FROM worlds WHERE channel = $1`
-	err := tx.QueryRow(query, []any{string(w.code)}, &id, &w.number, &loggedOut)
+	err := tx.QueryRow(query, []any{string(w.code)}, &id, &number, &loggedOut)
 	if errors.Is(err, sql.ErrNoRows) {
 		if _, err = createWorld(tx, w.code, ""); err == nil {
-			err = tx.QueryRow(query, []any{string(w.code)}, &id, &w.number, &loggedOut)
+			err = tx.QueryRow(query, []any{string(w.code)}, &id, &number, &loggedOut)
 		}
 	}
 	if err != nil {
@@ -103,17 +105,25 @@ func (w *world) load(tx *sqldb.Tx) error {
 	}
 	w.id.Store(id)
 	w.loggedOut.Store(loggedOut)
+	if w.number != number { // else others may be reading it
+		w.number = number
+	}
+	if err := w.net.takeBlock(tx); err != nil {
+		return err
+	}
 	return w.loadFaults(tx.Conn)
 }
 
-// createWorld creates a world with its first phones and their group; an empty number: one of its own.
+// createWorld creates a world with its first phones and their group, unless another node did so; an empty number: one of its
+// own.
 func createWorld(tx *sqldb.Tx, channel parley.ChannelCode, number string) (id int64, err error) {
-	if id, err = tx.Insert(`INSERT INTO worlds (channel, number) VALUES ($1, $2)`, string(channel), number); err != nil {
+	id, err = tx.Insert(`INSERT INTO worlds (channel, number) VALUES ($1, $2) ON CONFLICT DO NOTHING`, string(channel), number)
+	if err != nil || id == 0 {
 		return 0, err
 	}
 	if number == "" {
 		// 999 is not the code of a country, so the number does not exist.
-		if _, err := tx.Exec(`UPDATE worlds SET number = $1 WHERE id = $2`, fmt.Sprintf("999%08d", id), id); err != nil {
+		if err := tx.Do(`UPDATE worlds SET number = $1 WHERE id = $2`, fmt.Sprintf("999%08d", id), id); err != nil {
 			return 0, err
 		}
 	}
@@ -123,7 +133,7 @@ func createWorld(tx *sqldb.Tx, channel parley.ChannelCode, number string) (id in
 		if err != nil {
 			return 0, err
 		}
-		if _, err := tx.Exec(`UPDATE phones SET name = $1, changed = 1 WHERE id = $2`, first.Name, p.id); err != nil {
+		if err := tx.Do(`UPDATE phones SET name = $1, changed = 1 WHERE id = $2`, first.Name, p.id); err != nil {
 			return 0, err
 		}
 		members = append(members, p.contactID())
@@ -135,8 +145,7 @@ func createWorld(tx *sqldb.Tx, channel parley.ChannelCode, number string) (id in
 // markRemoved detaches a world from its channel. The purger deletes its rows.
 func markRemoved(tx *sqldb.Tx, id int64) error {
 	notACode := fmt.Sprintf("removed:%d", id)
-	_, err := tx.Exec(`UPDATE worlds SET removed = 1, channel = $1 WHERE id = $2`, notACode, id)
-	return err
+	return tx.Do(`UPDATE worlds SET removed = 1, channel = $1 WHERE id = $2`, notACode, id)
 }
 
 // clear drops everything in memory and wakes the requests that wait for a message.
@@ -156,10 +165,9 @@ func (w *world) setLoggedOut(ctx context.Context, out bool) error {
 	if w.loggedOut.Load() == out {
 		return nil
 	}
-	return w.net.write(ctx, "sandbox channel "+string(w.code), func(tx *sqldb.Tx) error {
-		_, err := tx.Exec(`UPDATE worlds SET logged_out = $1 WHERE id = $2`, out, w.id.Load())
+	return w.write(ctx, "sandbox channel "+string(w.code), func(tx *sqldb.Tx) error {
 		tx.OnCommit(func() { w.loggedOut.Store(out) })
-		return err
+		return tx.Do(`UPDATE worlds SET logged_out = $1 WHERE id = $2`, out, w.id.Load())
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"parley"
 	"parley/internal/network/whatsapp/keystore"
+	"parley/internal/store/sqldb"
 )
 
 // persistTimeout bounds writes that must happen even while the session is closing.
@@ -19,8 +20,8 @@ const persistTimeout = 20 * time.Second
 // database holds the keys of all devices, and which channel has which device.
 type database struct{ keys *keystore.Store }
 
-func openDatabase(ctx context.Context, path string, log *logger) (*database, error) {
-	keys, err := keystore.Open(ctx, path, log)
+func openDatabase(ctx context.Context, path string, member *sqldb.Member, log *logger) (*database, error) {
+	keys, err := keystore.Open(ctx, path, member, log)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +70,7 @@ func (db *database) close() error { return db.keys.Close() }
 // PrepareRestored deletes the Signal sessions of a restored database. Old sessions would encrypt with keys that were
 // used since the backup, and recipients would drop those messages as duplicates. The next message starts new sessions.
 func PrepareRestored(ctx context.Context, path string, log *slog.Logger) error {
-	db, err := openDatabase(ctx, path, newLogger(log, ""))
+	db, err := openDatabase(ctx, path, nil, newLogger(log, ""))
 	if err != nil {
 		return fmt.Errorf("open the keys of linked devices: %w", err)
 	}

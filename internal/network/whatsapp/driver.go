@@ -15,11 +15,12 @@ import (
 
 	"parley"
 	"parley/internal/network"
+	"parley/internal/store/sqldb"
 )
 
 // Config configures a driver. The fields of the first block are required.
 type Config struct {
-	Path  string // of the SQLite file with the devices' keys, which nothing else may write
+	Path  string // of the SQLite file with the devices' keys, which nothing else may write; or "postgres://…"
 	Log   *slog.Logger
 	Media func(key string) (*os.File, error) // opens the file of an outgoing message
 
@@ -32,6 +33,9 @@ type Config struct {
 	// TempDir holds the encrypted copies of files during uploads. Empty: the system's folder, where a killed process
 	// leaves copies.
 	TempDir string
+
+	// Member ties the writes to a membership of a cluster; nil: there is no cluster.
+	Member *sqldb.Member
 
 	// Endpoint is the address of a local server that replaces WhatsApp in tests, with its Trust. Empty: the real
 	// network.
@@ -74,9 +78,9 @@ func Open(ctx context.Context, c Config) (*Driver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("whatsapp: %w", err)
 	}
-	db, err := openDatabase(ctx, c.Path, newLogger(c.Log, ""))
+	db, err := openDatabase(ctx, c.Path, c.Member, newLogger(c.Log, ""))
 	if err != nil {
-		return nil, fmt.Errorf("whatsapp: open %s: %w", c.Path, err)
+		return nil, fmt.Errorf("whatsapp: %w", err)
 	}
 	fetching := &limitedTransport{dialer.client(nil).Transport, maxDownload, downloadIdleTimeout}
 	return &Driver{

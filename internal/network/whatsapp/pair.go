@@ -280,6 +280,7 @@ func (p *pairing) code(ctx context.Context) (_ string, err error) {
 func (p *pairing) paired(e *events.PairSuccess) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.s.ctx), persistTimeout)
 	defer cancel()
+	p.s.device = e.ID
 	old, err := p.s.d.db.channel(ctx, p.s.code)
 	if err == nil {
 		err = p.s.d.db.setChannel(ctx, p.s.code, channelDevice{jid: e.ID})

@@ -187,6 +187,7 @@ func (s *session) unpair(jid types.JID, e disconnection) {
 
 // holdConnection connects and returns when the connection ends, and whether the login succeeded.
 func (s *session) holdConnection(jid types.JID, phone *network.Phone) (e disconnection, up bool) {
+	s.device = jid
 	device, err := s.d.db.keys.Device(s.ctx, jid)
 	if err != nil {
 		s.d.Log.Error("read a device", "channel", s.code, "error", err)

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.mau.fi/whatsmeow/types"
+
 	"parley"
 	"parley/internal/network"
 	"parley/internal/wait"
@@ -33,6 +35,7 @@ type session struct {
 
 	current          atomic.Pointer[connection] // nil: not connected
 	sinkMu           sync.Mutex                 // one event from the network at a time
+	device           types.JID                  // whose keys it uses; only run and Close, after it, use it
 	devices          deviceLists
 	polls            polls
 	otherDeviceSends otherDeviceSends
@@ -156,6 +159,9 @@ func (s *session) submit(ctx context.Context, r request) error {
 func (s *session) Close() error {
 	s.cancel()
 	s.done.Wait()
+	if err := s.d.db.keys.Release(context.Background(), s.device); err != nil {
+		s.d.Log.Warn("store the keys of a closed channel: its next messages skip some", "channel", s.code, "error", err)
+	}
 	s.d.removeSession(s)
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -459,6 +460,8 @@ func arguments(args []any) ([]any, error) {
 			if v {
 				value = int64(1)
 			}
+		case string:
+			value = storable(v)
 		case []byte:
 			if v == nil {
 				value = nil
@@ -469,6 +472,15 @@ func arguments(args []any) ([]any, error) {
 		values[i] = value
 	}
 	return values, nil
+}
+
+// storable is a text without what PostgreSQL refuses in one: a zero byte, and bytes that are not UTF-8. Names and texts from a
+// network may contain both.
+func storable(text string) string {
+	if strings.IndexByte(text, 0) < 0 && utf8.ValidString(text) {
+		return text
+	}
+	return strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), string(utf8.RuneError))
 }
 
 // postgresRows are the rows of a result.

@@ -30,6 +30,8 @@ func TestPostgres(t *testing.T) {
 		"a reader cannot write":                     testReaderCannotWrite,
 		"keys are chosen by the database":           testKeys,
 		"a write can be tried":                      testWritable,
+		"any text can be stored":                    testAnyText,
+		"one node is alone":                         testAlone,
 	} {
 		t.Run(name, func(t *testing.T) {
 			test(t, openWith(t, Options{Path: server.Schema(t), Durable: true, Migrations: postgresThings}))
@@ -176,6 +178,35 @@ func testWritable(t *testing.T, db *DB) {
 	}
 	if size, err := db.Size(t.Context()); err != nil || size == 0 {
 		t.Errorf("the size is %d (%v)", size, err)
+	}
+}
+
+func testAnyText(t *testing.T, db *DB) {
+	add(t, db, "zero\x00 and \xff")
+	if got := names(t, db); !slices.Equal(got, []string{"zero and \ufffd"}) {
+		t.Errorf("there are %q", got)
+	}
+}
+
+func testAlone(t *testing.T, db *DB) {
+	other := openWith(t, Options{Path: db.path, Migrations: postgresThings})
+	alone := func(db *DB, inside func()) (is bool) {
+		if err := db.Write(t.Context(), func(tx *Tx) (err error) {
+			is, err = tx.Alone(7)
+			inside()
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return is
+	}
+	first := alone(db, func() {
+		if alone(other, func() {}) {
+			t.Error("the second is alone during the first")
+		}
+	})
+	if !first || !alone(other, func() {}) {
+		t.Error("none is alone")
 	}
 }
 

@@ -48,7 +48,7 @@ func (d *device) PutContactName(ctx context.Context, user types.JID, first, full
 func (d *device) PutAllContactNames(ctx context.Context, contacts []store.ContactEntry) error {
 	return d.write(ctx, "store contacts", func(tx *sqldb.Tx) error {
 		for _, c := range contacts {
-			if _, err := tx.Exec(putName, d.id, c.JID.String(), c.FirstName, c.FullName); err != nil {
+			if err := tx.Do(putName, d.id, c.JID.String(), c.FirstName, c.FullName); err != nil {
 				return err
 			}
 			if err := d.relistJID(tx, c.JID); err != nil {
@@ -63,7 +63,7 @@ func (d *device) PutAllContactNames(ctx context.Context, contacts []store.Contac
 func (d *device) PutManyRedactedPhones(ctx context.Context, entries []store.RedactedPhoneEntry) error {
 	return d.write(ctx, "store contacts", func(tx *sqldb.Tx) error {
 		for _, e := range entries {
-			_, err := tx.Exec(`INSERT INTO contacts (device, jid, redacted_phone) VALUES ($1, $2, $3)
+			err := tx.Do(`INSERT INTO contacts (device, jid, redacted_phone) VALUES ($1, $2, $3)
 				ON CONFLICT (device, jid) DO UPDATE SET redacted_phone = excluded.redacted_phone`, d.id, e.JID.String(), e.RedactedPhone)
 			if err == nil {
 				err = d.relistJID(tx, e.JID)
@@ -212,8 +212,8 @@ const (
 	relist = `INSERT INTO listed (device, number, name, business)
 		SELECT $1, $2, coalesce(max(CASE WHEN jid = $3 THEN name END), max(name), ''), max(business) FROM (
 			SELECT jid, coalesce(nullif(full_name, ''), nullif(first_name, ''), nullif(business_name, ''), nullif(push_name, '')) AS name,
-				business_name <> '' AS business
-			FROM contacts WHERE device = $1 AND jid IN ($3, (SELECT lid || '@lid' FROM people WHERE device = $1 AND number = $2)))
+				CASE WHEN business_name <> '' THEN 1 ELSE 0 END AS business
+			FROM contacts WHERE device = $1 AND jid IN ($3, (SELECT lid || '@lid' FROM people WHERE device = $1 AND number = $2))) AS known
 		WHERE NOT EXISTS (SELECT 1 FROM devices WHERE id = $1 AND (jid LIKE $2 || ':%' OR jid LIKE $2 || '@%'))
 		HAVING count(*) > 0`
 	unlist = `DELETE FROM listed WHERE device = $1 AND number = $2`
@@ -225,11 +225,10 @@ func (d *device) relistNumber(tx *sqldb.Tx, number string) error {
 	if number == "" || jid.IsBot() || jid == types.PSAJID {
 		return nil
 	}
-	if _, err := tx.Exec(unlist, d.id, number); err != nil {
+	if err := tx.Do(unlist, d.id, number); err != nil {
 		return err
 	}
-	_, err := tx.Exec(relist, d.id, number, jid.String())
-	return err
+	return tx.Do(relist, d.id, number, jid.String())
 }
 
 // relistJID does so for an address. A LID whose number is not known is not listed.
@@ -251,7 +250,7 @@ func (d *device) relistJID(tx *sqldb.Tx, jid types.JID) error {
 // putContact changes the row of a contact, and the list with it.
 func (d *device) putContact(ctx context.Context, what string, user types.JID, query string, args ...any) error {
 	return d.write(ctx, what, func(tx *sqldb.Tx) error {
-		if _, err := tx.Exec(query, args...); err != nil {
+		if err := tx.Do(query, args...); err != nil {
 			return err
 		}
 		return d.relistJID(tx, user)

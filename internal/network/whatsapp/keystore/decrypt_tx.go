@@ -47,7 +47,7 @@ func (d *device) DoDecryptionTxn(ctx context.Context, do func(context.Context) e
 	if err != nil {
 		return err
 	}
-	return d.s.write(ctx, "store a decrypted message", func(tx *sqldb.Tx) error {
+	return d.commit(ctx, "store a decrypted message", func(tx *sqldb.Tx) error {
 		for _, other := range dtx.writes {
 			if err := other(tx); err != nil {
 				return err
@@ -67,12 +67,9 @@ func (d *device) write(ctx context.Context, what string, do func(*sqldb.Tx) erro
 		dtx.writes = append(dtx.writes, func(tx *sqldb.Tx) error { return wrapError(what, do(tx)) })
 		return nil
 	}
-	return d.s.write(ctx, what, do)
+	return d.commit(ctx, what, do)
 }
 
 func (d *device) exec(ctx context.Context, what, query string, args ...any) error {
-	return d.write(ctx, what, func(tx *sqldb.Tx) error {
-		_, err := tx.Exec(query, args...)
-		return err
-	})
+	return d.write(ctx, what, func(tx *sqldb.Tx) error { return tx.Do(query, args...) })
 }

@@ -56,9 +56,22 @@ func (d *device) ClearBufferedEventPlaintext(_ context.Context, hash [32]byte) e
 func (d *device) DeleteOldBufferedHashes(ctx context.Context) error {
 	now := time.Now()
 	return errors.Join(
-		d.s.exec(ctx, "purge decrypted messages", `DELETE FROM decrypted WHERE at < $1`, now.Add(-hashRetention).UnixMilli()),
+		d.s.purgeHashes(ctx, now.Add(-hashRetention)),
 		d.s.purgeSecrets(ctx, dayOf(now.Add(-secretRetention))),
 	)
+}
+
+// purgeLock makes one node purge at a time.
+const purgeLock = 1
+
+func (s *Store) purgeHashes(ctx context.Context, before time.Time) error {
+	return s.write(ctx, "purge decrypted messages", func(tx *sqldb.Tx) error {
+		alone, err := tx.Alone(purgeLock)
+		if err != nil || !alone {
+			return err
+		}
+		return tx.Do(`DELETE FROM decrypted WHERE at < $1`, before.UnixMilli())
+	})
 }
 
 var errNotStored = errors.New("what was sent is kept by the gateway, not here")
@@ -155,8 +168,7 @@ func (p *pruner) prune() {
 		}
 		err := p.db.Write(context.Background(), func(tx *sqldb.Tx) error {
 			for _, t := range some {
-				if _, err := tx.Exec(`UPDATE decrypted SET plaintext = NULL WHERE device = $1 AND hash = $2`, t.device,
-					t.hash[:]); err != nil {
+				if err := tx.Do(`UPDATE decrypted SET plaintext = NULL WHERE device = $1 AND hash = $2`, t.device, t.hash[:]); err != nil {
 					return err
 				}
 			}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"go.mau.fi/whatsmeow/proto/waAdv"
 	"go.mau.fi/whatsmeow/store"
@@ -24,6 +25,8 @@ type device struct {
 	s          *Store
 	id         int64
 	generating chan struct{} // holds one while one-time keys are made
+
+	released atomic.Bool // another node may use the device: nothing is written or cached any more
 
 	mu              sync.Mutex
 	pendingVersions map[settingVersion][128]byte // versions whose MACs are not stored yet, with their hashes
@@ -148,11 +151,11 @@ func (s *Store) PutDevice(ctx context.Context, d *store.Device) error {
 	var id int64
 	err = s.write(ctx, "store a device", func(tx *sqldb.Tx) error {
 		// Another device had this address before. Its rows are useless.
-		_, err := tx.Exec(`DELETE FROM devices WHERE jid = $1 AND noise_key <> $2`, jid, d.NoiseKey.Priv[:])
+		err := tx.Do(`DELETE FROM devices WHERE jid = $1 AND noise_key <> $2`, jid, d.NoiseKey.Priv[:])
 		if err != nil {
 			return err
 		}
-		_, err = tx.Exec(`INSERT INTO devices (jid, lid, registration, noise_key, identity_key, signed_key, signed_key_id, signature,
+		err = tx.Do(`INSERT INTO devices (jid, lid, registration, noise_key, identity_key, signed_key, signed_key_id, signature,
 			adv_secret, account, platform, business_name, push_name, lid_migration_at, companion_nonce)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
 			ON CONFLICT (jid) DO UPDATE SET lid = excluded.lid, platform = excluded.platform, business_name = excluded.business_name,

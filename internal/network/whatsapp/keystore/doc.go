@@ -8,5 +8,6 @@
 //   - A session is locked from its read to its write (session_lock.go).
 //   - A decrypted text, the moved session and the used prekey are committed together (decrypt_tx.go).
 //   - Values that every message needs are cached, within one bound for all channels (cache.go).
+//   - A device is used at one node at a time. When that changes, nothing of it stays in memory (release.go).
 //   - Each device has its own LID mappings: one account cannot change where another one writes to (lid_map.go).
 package keystore

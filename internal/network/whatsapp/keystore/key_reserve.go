@@ -63,10 +63,15 @@ func (d *device) storeSessions(ctx context.Context, changes []change) error {
 		return err
 	}
 	if len(stored) == 0 {
+		d.mu.Lock() // release waits: it stores exactly what is cached
+		defer d.mu.Unlock()
+		if d.released.Load() {
+			return errReleased
+		}
 		d.s.cacheAll(after)
 		return ctx.Err()
 	}
-	return d.s.write(ctx, "store sessions", func(tx *sqldb.Tx) error {
+	return d.commit(ctx, "store sessions", func(tx *sqldb.Tx) error {
 		tx.OnCommit(func() { d.s.cacheAll(after) })
 		return writeStates(tx, stored)
 	})
@@ -78,10 +83,13 @@ func (s *Store) cacheAll(after map[key]entry) {
 	}
 }
 
-// flushSessions stores the exact sessions, so that no keys are skipped.
-func (s *Store) flushSessions() error {
+// flushSessions stores the exact sessions of a device, so that no keys are skipped; 0: of all devices.
+func (s *Store) flushSessions(ctx context.Context, device int64) error {
 	exact := map[key]entry{}
 	s.cache.each(func(k key, e entry) {
+		if device != 0 && k.device != device {
+			return
+		}
 		if _, next, ok := sendingChain(e.value); k.kind == sessionKind && ok && next < e.until {
 			exact[k] = entry{value: e.value}
 		}
@@ -89,9 +97,9 @@ func (s *Store) flushSessions() error {
 	if len(exact) == 0 {
 		return nil
 	}
-	return s.write(context.Background(), "store sessions", func(tx *sqldb.Tx) error {
+	return s.write(ctx, "store sessions", func(tx *sqldb.Tx) error {
 		for k, e := range exact { // no effect for a deleted device
-			_, err := tx.Exec(`UPDATE states SET value = $1 WHERE device = $2 AND kind = $3 AND name = $4`, e.value, k.device,
+			err := tx.Do(`UPDATE states SET value = $1 WHERE device = $2 AND kind = $3 AND name = $4`, e.value, k.device,
 				int64(k.kind), k.name)
 			if err != nil {
 				return err

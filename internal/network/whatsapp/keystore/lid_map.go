@@ -46,7 +46,7 @@ func (d *device) counterpart(ctx context.Context, of types.JID, k kind, server s
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return types.EmptyJID, fmt.Errorf("find a contact's other address: %w", err)
 		}
-		d.s.cache.fill(at, user, mark)
+		d.fill(at, user, mark)
 	}
 	if len(user) == 0 {
 		return types.EmptyJID, nil
@@ -108,7 +108,7 @@ func (d *device) PutManyLIDMappings(ctx context.Context, mappings []store.LIDMap
 	if len(fresh) == 0 {
 		return nil
 	}
-	return d.s.write(ctx, "store contacts' addresses", func(tx *sqldb.Tx) error {
+	return d.commit(ctx, "store contacts' addresses", func(tx *sqldb.Tx) error {
 		for _, m := range fresh {
 			if err := d.putMapping(tx, m.LID.User, m.PN.User); err != nil {
 				return err
@@ -132,10 +132,10 @@ func (d *device) putMapping(tx *sqldb.Tx, lid, number string) error {
 			return err
 		}
 	}
-	if _, err := tx.Exec(`DELETE FROM people WHERE device = $1 AND number = $2 AND lid <> $3`, d.id, number, lid); err != nil {
+	if err := tx.Do(`DELETE FROM people WHERE device = $1 AND number = $2 AND lid <> $3`, d.id, number, lid); err != nil {
 		return err
 	}
-	if _, err := tx.Exec(`INSERT INTO people (device, lid, number) VALUES ($1, $2, $3)
+	if err := tx.Do(`INSERT INTO people (device, lid, number) VALUES ($1, $2, $3)
 		ON CONFLICT (device, lid) DO UPDATE SET number = excluded.number`, d.id, lid, number); err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ func (d *device) PutMessageSecrets(ctx context.Context, inserts []store.MessageS
 	return d.write(ctx, "store the secret of a message", func(tx *sqldb.Tx) error {
 		today := dayOf(time.Now())
 		for _, m := range inserts {
-			_, err := tx.Exec(`INSERT INTO message_secrets (device, id, chat, sender, secret, day) VALUES ($1, $2, $3, $4, $5, $6)
+			err := tx.Do(`INSERT INTO message_secrets (device, id, chat, sender, secret, day) VALUES ($1, $2, $3, $4, $5, $6)
 				ON CONFLICT (device, id, chat, sender) DO NOTHING`,
 				d.id, m.ID, m.Chat.ToNonAD().String(), m.Sender.ToNonAD().String(), nonNil(m.Secret), today)
 			if err != nil {
@@ -49,7 +49,11 @@ func (d *device) PutMessageSecrets(ctx context.Context, inserts []store.MessageS
 func (s *Store) purgeSecrets(ctx context.Context, before int64) error {
 	for removed := int64(pruneBatch); removed == pruneBatch; {
 		err := s.write(ctx, "purge the secrets of messages", func(tx *sqldb.Tx) error {
-			var err error
+			removed = 0
+			alone, err := tx.Alone(purgeLock)
+			if err != nil || !alone {
+				return err
+			}
 			removed, err = tx.Exec(`DELETE FROM message_secrets WHERE (device, id, chat, sender) IN
 				(SELECT device, id, chat, sender FROM message_secrets WHERE day < $1 LIMIT $2)`, before, int64(pruneBatch))
 			return err
@@ -114,7 +118,7 @@ func unpackToken(user types.JID, value []byte) (*store.PrivacyToken, error) {
 // PutPrivacyTokens stores tokens of contacts. An older one does not replace a newer one, and the sender time is
 // preserved.
 func (d *device) PutPrivacyTokens(ctx context.Context, tokens ...store.PrivacyToken) error {
-	return d.s.write(ctx, "store a token", func(tx *sqldb.Tx) error {
+	return d.commit(ctx, "store a token", func(tx *sqldb.Tx) error {
 		var changes []change
 		for _, t := range tokens {
 			of := key{d.id, tokenKind, t.User.ToNonAD().String()}
@@ -176,7 +180,7 @@ func (d *device) DeleteExpiredPrivacyTokens(ctx context.Context, before time.Tim
 	if err != nil || len(expired) == 0 {
 		return 0, err
 	}
-	return int64(len(expired)), d.s.write(ctx, "remove tokens", func(tx *sqldb.Tx) error { return d.s.apply(tx, expired) })
+	return int64(len(expired)), d.commit(ctx, "remove tokens", func(tx *sqldb.Tx) error { return d.s.apply(tx, expired) })
 }
 
 func (d *device) expiredTokens(ctx context.Context, before time.Time) ([]change, error) {

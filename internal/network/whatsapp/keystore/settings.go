@@ -121,7 +121,7 @@ func (d *device) PutAppStateMutationMACs(ctx context.Context, name string, versi
 	hash, isNew := d.popVersion(settingVersion{name, version})
 	return d.write(ctx, "store sums of settings", func(tx *sqldb.Tx) error {
 		if isNew {
-			_, err := tx.Exec(`INSERT INTO setting_versions (device, name, version, hash) VALUES ($1, $2, $3, $4)
+			err := tx.Do(`INSERT INTO setting_versions (device, name, version, hash) VALUES ($1, $2, $3, $4)
 				ON CONFLICT (device, name) DO UPDATE SET version = excluded.version, hash = excluded.hash`,
 				d.id, name, int64(version), hash[:])
 			if err != nil {
@@ -129,7 +129,7 @@ func (d *device) PutAppStateMutationMACs(ctx context.Context, name string, versi
 			}
 		}
 		for _, sum := range sums {
-			_, err := tx.Exec(`INSERT INTO setting_sums (device, name, index_mac, version, value_mac) VALUES ($1, $2, $3, $4, $5)`,
+			err := tx.Do(`INSERT INTO setting_sums (device, name, index_mac, version, value_mac) VALUES ($1, $2, $3, $4, $5)`,
 				d.id, name, sum.IndexMAC, int64(version), sum.ValueMAC)
 			if err != nil {
 				return err
@@ -142,8 +142,7 @@ func (d *device) PutAppStateMutationMACs(ctx context.Context, name string, versi
 func (d *device) DeleteAppStateMutationMACs(ctx context.Context, name string, indexes [][]byte) error {
 	return d.write(ctx, "delete sums of settings", func(tx *sqldb.Tx) error {
 		for _, index := range indexes {
-			if _, err := tx.Exec(`DELETE FROM setting_sums WHERE device = $1 AND name = $2 AND index_mac = $3`, d.id, name,
-				index); err != nil {
+			if err := tx.Do(`DELETE FROM setting_sums WHERE device = $1 AND name = $2 AND index_mac = $3`, d.id, name, index); err != nil {
 				return err
 			}
 		}

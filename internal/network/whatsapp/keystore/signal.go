@@ -151,12 +151,12 @@ func (d *device) MigratePNToLID(ctx context.Context, number, lid types.JID) erro
 		[]any{d.id, int64(sessionKind), int64(identityKind), int64(senderKeyKind), from, end}, &found)
 	if err != nil || found == 0 {
 		if err == nil {
-			d.s.cache.fill(done, nil, mark)
+			d.fill(done, nil, mark)
 		}
 		return wrapError("look for sessions under a number", err)
 	}
-	return d.s.write(ctx, "move sessions to a LID", func(tx *sqldb.Tx) error {
-		_, err := tx.Exec(`INSERT INTO states (device, kind, name, value)
+	return d.commit(ctx, "move sessions to a LID", func(tx *sqldb.Tx) error {
+		err := tx.Do(`INSERT INTO states (device, kind, name, value)
 			SELECT device, kind, $1 || substr(name, $2), value FROM states
 			WHERE device = $3 AND kind IN ($4, $5, $6) AND name >= $7 AND name < $8
 			ON CONFLICT (device, kind, name) DO UPDATE SET value = excluded.value`,
@@ -164,7 +164,7 @@ func (d *device) MigratePNToLID(ctx context.Context, number, lid types.JID) erro
 		if err != nil {
 			return err
 		}
-		_, err = tx.Exec(`DELETE FROM states WHERE device = $1 AND kind IN ($2, $3, $4) AND name >= $5 AND name < $6`,
+		err = tx.Do(`DELETE FROM states WHERE device = $1 AND kind IN ($2, $3, $4) AND name >= $5 AND name < $6`,
 			d.id, int64(sessionKind), int64(identityKind), int64(senderKeyKind), from, end)
 		tx.OnCommit(func() {
 			d.s.cache.removeMatching(func(k key) bool {

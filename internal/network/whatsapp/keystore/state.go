@@ -44,19 +44,19 @@ func (d *device) get(ctx context.Context, k kind, name string) ([]byte, error) {
 			return value, nil
 		}
 	}
-	return d.s.state(ctx, of)
+	return d.state(ctx, of)
 }
 
-func (s *Store) state(ctx context.Context, k key) ([]byte, error) {
-	if e, known := s.cache.get(k); known {
+func (d *device) state(ctx context.Context, k key) ([]byte, error) {
+	if e, known := d.s.cache.get(k); known {
 		return e.value, nil
 	}
-	mark := s.cache.version(k)
-	value, err := read(s.db.Read(ctx), k)
+	mark := d.s.cache.version(k)
+	value, err := read(d.s.db.Read(ctx), k)
 	if err != nil {
 		return nil, err
 	}
-	s.cache.fill(k, value, mark)
+	d.fill(k, value, mark)
 	return value, nil
 }
 
@@ -81,7 +81,7 @@ func (d *device) put(ctx context.Context, changes ...change) error {
 		dtx.put(changes)
 		return nil
 	}
-	return d.s.write(ctx, "store a state", func(tx *sqldb.Tx) error { return d.s.apply(tx, changes) })
+	return d.commit(ctx, "store a state", func(tx *sqldb.Tx) error { return d.s.apply(tx, changes) })
 }
 
 // apply changes states within a transaction, and in memory when it is committed.
@@ -99,9 +99,9 @@ func writeStates(tx *sqldb.Tx, changes []change) error {
 	for _, c := range changes {
 		var err error
 		if c.value == nil {
-			_, err = tx.Exec(`DELETE FROM states WHERE device = $1 AND kind = $2 AND name = $3`, c.device, int64(c.kind), c.name)
+			err = tx.Do(`DELETE FROM states WHERE device = $1 AND kind = $2 AND name = $3`, c.device, int64(c.kind), c.name)
 		} else {
-			_, err = tx.Exec(`INSERT INTO states (device, kind, name, value) VALUES ($1, $2, $3, $4)
+			err = tx.Do(`INSERT INTO states (device, kind, name, value) VALUES ($1, $2, $3, $4)
 				ON CONFLICT (device, kind, name) DO UPDATE SET value = excluded.value`, c.device, int64(c.kind), c.name, c.value)
 		}
 		if err != nil {
@@ -113,8 +113,8 @@ func writeStates(tx *sqldb.Tx, changes []change) error {
 
 // removeRange removes the states of a kind whose names are in [from, to).
 func (d *device) removeRange(ctx context.Context, k kind, from, to string) error {
-	return d.s.write(ctx, "remove states", func(tx *sqldb.Tx) error {
-		_, err := tx.Exec(`DELETE FROM states WHERE device = $1 AND kind = $2 AND name >= $3 AND name < $4`, d.id, int64(k), from, to)
+	return d.commit(ctx, "remove states", func(tx *sqldb.Tx) error {
+		err := tx.Do(`DELETE FROM states WHERE device = $1 AND kind = $2 AND name >= $3 AND name < $4`, d.id, int64(k), from, to)
 		tx.OnCommit(func() {
 			d.s.cache.removeMatching(func(c key) bool { return c.device == d.id && c.kind == k && c.name >= from && c.name < to })
 		})

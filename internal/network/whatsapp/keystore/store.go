@@ -20,13 +20,14 @@ import (
 //go:embed migrations
 var embedded embed.FS
 
-// Store is the database of all devices. Nothing else may write its file.
+// Store is the database of all devices. Nothing else may write its file. Nodes that share a database use different devices.
 type Store struct {
 	db     *sqldb.DB
 	log    waLog.Logger
 	cache  cache
 	locks  sessionLocks
 	pruner *pruner
+	shared bool // other nodes use the database too
 
 	closing sync.Once
 
@@ -39,23 +40,26 @@ var _ store.DeviceContainer = (*Store)(nil)
 // readerCache is small because every login reads the account's keys once, and they are not read again.
 const readerCache = 256 // KiB
 
-// Open opens the file, or makes it. Every commit survives a power cut.
-func Open(ctx context.Context, path string, log waLog.Logger) (*Store, error) {
-	return openWith(ctx, path, log, 0)
+// Open opens the file, or makes it; "postgres://…" is a database that several nodes share. Of those only members of the cluster
+// write; nil: there is no cluster. Every commit survives a power cut.
+func Open(ctx context.Context, path string, member *sqldb.Member, log waLog.Logger) (*Store, error) {
+	return openWith(ctx, path, member, log, 0)
 }
 
 // openWith opens it with a number of connections for reading; zero: as many as usual. One is enough for the tests, which
 // shows that nothing needs two at a time.
-func openWith(ctx context.Context, path string, log waLog.Logger, readers int) (*Store, error) {
+func openWith(ctx context.Context, path string, member *sqldb.Member, log waLog.Logger, readers int) (*Store, error) {
 	migrations, err := fs.Sub(embedded, "migrations")
 	if err != nil {
 		return nil, err
 	}
-	db, err := sqldb.Open(ctx, sqldb.Options{Path: path, Durable: true, Migrations: migrations, Readers: readers, ReaderCache: readerCache})
+	db, err := sqldb.Open(ctx, sqldb.Options{
+		Path: path, Schema: "keys", Member: member, Durable: true, Migrations: migrations, Readers: readers, ReaderCache: readerCache,
+	})
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{db: db, log: log, devices: map[string]*device{}}
+	s := &Store{db: db, log: log, shared: sqldb.IsPostgres(path), devices: map[string]*device{}}
 	s.pruner = startPruner(db)
 	return s, nil
 }
@@ -65,7 +69,7 @@ func (s *Store) Close() error {
 	var err error
 	s.closing.Do(func() {
 		s.pruner.close()
-		err = errors.Join(s.flushSessions(), s.db.Close())
+		err = errors.Join(s.flushSessions(context.Background(), 0), s.db.Close())
 	})
 	return err
 }
@@ -77,10 +81,7 @@ func (s *Store) write(ctx context.Context, what string, do func(*sqldb.Tx) error
 
 // exec runs one statement in a transaction.
 func (s *Store) exec(ctx context.Context, what, query string, args ...any) error {
-	return s.write(ctx, what, func(tx *sqldb.Tx) error {
-		_, err := tx.Exec(query, args...)
-		return err
-	})
+	return s.write(ctx, what, func(tx *sqldb.Tx) error { return tx.Do(query, args...) })
 }
 
 func wrapError(what string, err error) error {

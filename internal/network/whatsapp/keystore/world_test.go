@@ -16,6 +16,8 @@ import (
 	"go.mau.fi/whatsmeow/store"
 	"go.mau.fi/whatsmeow/types"
 	waLog "go.mau.fi/whatsmeow/util/log"
+
+	"parley/internal/postgrestest"
 )
 
 func TestMain(m *testing.M) {
@@ -33,7 +35,7 @@ func must(t testing.TB, err error) {
 // open opens a store on a file, which is closed with the test unless that did so.
 func open(t testing.TB, path string) *Store {
 	t.Helper()
-	s, err := openWith(t.Context(), path, waLog.Noop, 1)
+	s, err := openWith(t.Context(), postgrestest.Path(t, path), nil, waLog.Noop, 1)
 	must(t, err)
 	t.Cleanup(func() { must(t, s.Close()) })
 	return s

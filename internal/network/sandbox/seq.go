@@ -1,0 +1,61 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"parley/internal/store/sqldb"
+)
+
+// The positions (seq) of messages and events. On SQLite they are counted from the last one of the database. On PostgreSQL
+// every node assigns them from blocks of its own, which a sequence numbers. A node takes a new block when it loads a world, so
+// its positions are higher than all that another node assigned in that world before.
+
+const (
+	blockSize = 10_000
+	// blockFor is how long a block is used. The purger expects that positions grow with time, nearly.
+	blockFor = time.Hour
+)
+
+// seqBlock says which positions a node may assign. Only the database's writer uses it.
+type seqBlock struct {
+	last  int64     // of the block
+	until time.Time // then a new one is taken
+}
+
+// nextSeq assigns the next position. Only the database's writer calls it, so positions follow the order of commits.
+func (n *Network) nextSeq(tx *sqldb.Tx) (int64, error) {
+	if n.shared && (n.seq.Load() >= n.block.last || time.Now().After(n.block.until)) {
+		if err := n.takeBlock(tx); err != nil {
+			return 0, err
+		}
+	}
+	return n.seq.Add(1), nil
+}
+
+// takeBlock makes the next position higher than all that were assigned, by any node.
+func (n *Network) takeBlock(tx *sqldb.Tx) error {
+	if !n.shared {
+		return nil
+	}
+	var number int64
+	if err := tx.QueryRow(`SELECT nextval('seq_block')`, nil, &number); err != nil {
+		return err
+	}
+	n.seq.Store(number * blockSize)
+	n.block = seqBlock{last: (number + 1) * blockSize, until: time.Now().Add(blockFor)}
+	return nil
+}
+
+// loadSeq finds the last position that was assigned, on SQLite.
+func (n *Network) loadSeq(ctx context.Context) error {
+	var last int64
+	err := n.db.Read(ctx).QueryRow(`SELECT greatest(counter.seq, coalesce((SELECT max(seq) FROM messages), 0),
+		coalesce((SELECT max(seq) FROM events), 0)) FROM counter`, nil, &last)
+	if err != nil {
+		return fmt.Errorf("read the last position: %w", err)
+	}
+	n.seq.Store(last)
+	return nil
+}
