@@ -7,6 +7,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -156,7 +157,7 @@ func (s *server) openFiles(ctx context.Context) (err error) {
 		return err
 	}
 	s.admin, s.global = s.data.Tokens.Local(parley.AdminToken), s.data.Tokens.Local(parley.GlobalToken)
-	if s.sandbox, err = sandbox.Open(ctx, s.cfg.DataDir.Sandbox(), nil, s.log); err != nil {
+	if s.sandbox, err = sandbox.Open(ctx, cmp.Or(s.cfg.Database, s.cfg.DataDir.Sandbox()), s.member(), s.log); err != nil {
 		return err
 	}
 	if s.media, err = media.Open(s.cfg.DataDir.Media(), s.addresses); err != nil {

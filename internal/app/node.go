@@ -147,6 +147,14 @@ func (s *server) joinCluster(ctx context.Context) error {
 	return err
 }
 
+// member ties the writes of other databases to the membership; nil: there is no cluster.
+func (s *server) member() *sqldb.Member {
+	if s.node == nil {
+		return nil
+	}
+	return s.node.Member()
+}
+
 // noteChange makes runChanges read what another node changed.
 func (s *server) noteChange() {
 	select {

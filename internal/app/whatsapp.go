@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -106,7 +107,8 @@ func (n *realNetwork) open(ctx context.Context) (*whatsapp.Driver, error) {
 // newRealNetwork creates the network of a server's WhatsApp channels.
 func (s *server) newRealNetwork(files func(key string) (*os.File, error), log *slog.Logger) (*realNetwork, error) {
 	c := whatsapp.Config{
-		Path:    s.cfg.DataDir.WhatsApp(),
+		Path:    cmp.Or(s.cfg.Database, s.cfg.DataDir.WhatsApp()),
+		Member:  s.member(),
 		Log:     log,
 		Media:   files,
 		TempDir: s.media.TempDir(),

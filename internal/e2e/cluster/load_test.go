@@ -270,7 +270,7 @@ func (l *load) judge() {
 func (l *load) history(channel, contact string) (texts []string) {
 	for page := 1; ; page++ {
 		var got struct {
-			Data []struct{ Message string }
+			Data []struct{ Body string }
 		}
 		path := fmt.Sprintf("/api/chat/detail?contact_id=%s@c.us&page=%d&limit=100", contact, page)
 		if !l.c.get(path, channel, &got) || len(got.Data) == 0 {
@@ -278,7 +278,7 @@ func (l *load) history(channel, contact string) (texts []string) {
 			return texts
 		}
 		for _, m := range got.Data {
-			texts = append(texts, m.Message)
+			texts = append(texts, m.Body)
 		}
 	}
 }

@@ -86,7 +86,7 @@ func freeAddress(t *testing.T) string {
 func (n *node) start(args ...string) {
 	n.c.t.Helper()
 	n.cmd = exec.Command(program, append([]string{"serve", "--data", n.data, "--listen", n.addr, "--database", n.c.address,
-		"--media", filepath.Join(n.c.dir, "media"), "--allow-private", "127.0.0.0/8"}, args...)...)
+		"--allow-private", "127.0.0.0/8"}, args...)...)
 	log, err := os.OpenFile(n.data+".log", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		n.c.t.Fatal(err)
