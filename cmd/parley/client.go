@@ -138,7 +138,7 @@ func adminOf(r app.Running) *client.Client {
 // manage calls do with a client of the management API of the data directory: of the server that runs on it, else of one
 // in this process.
 func (c *cli) manage(cmd *cobra.Command, do func(context.Context, *client.Client) error) error {
-	if !c.dir().Exists() {
+	if _, running := c.dir().Running(); !running && !c.dir().Exists() && c.set.text(keyDatabase) == "" {
 		return c.noData()
 	}
 	return c.manageOrCreate(cmd, do)
@@ -172,7 +172,8 @@ func (c *cli) manageData(cmd *cobra.Command, do func(context.Context, *client.Cl
 		return c.onRunning(ctx, running, do)
 	}
 	isNew := !c.dir().Exists()
-	offline, err := app.OpenOffline(ctx, app.Config{DataDir: c.dir(), Version: version, Log: c.warnings()}, cmd.CommandPath())
+	offline, err := app.OpenOffline(ctx, app.Config{DataDir: c.dir(), Database: c.set.text(keyDatabase), Version: version, Log: c.warnings()},
+		cmd.CommandPath())
 	if used, ok := errors.AsType[*app.InUseError](err); ok && used.By.URL != "" { // it has just started
 		return c.onRunning(ctx, used.By, do)
 	}

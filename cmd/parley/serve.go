@@ -16,7 +16,7 @@ import (
 
 // serverSettings are the flags of commands that run a server.
 var serverSettings = []string{
-	keyListen, keyPublicURL, keyAllowPrivate, keyBehindProxy, keyProxies, keyRate, keyTLSCert, keyTLSKey, keyLogLevel, keyLogFormat,
+	keyDatabase, keySecretKey, keyNodeListen, keyNodeURL, keyListen, keyPublicURL, keyAllowPrivate, keyBehindProxy, keyProxies, keyRate, keyTLSCert, keyTLSKey, keyLogLevel, keyLogFormat,
 	keyMetricsOpen, keyEventLife, keyEventCap, keyOTPLife, keyMedia, keyOTPContacts, keyOTPPrefix, keyEndpoint, keyTrust}
 
 func (c *cli) serve() *cobra.Command {
@@ -81,8 +81,14 @@ func (c *cli) appConfig() (app.Config, error) {
 		return app.Config{}, err
 	}
 	return app.Config{
-		DataDir:      c.dir(),
-		Listen:       c.set.text(keyListen),
+		DataDir: c.dir(),
+		Listen:  c.set.text(keyListen),
+
+		Database:      c.set.text(keyDatabase),
+		SecretKeyFile: c.set.text(keySecretKey),
+		NodeListen:    c.set.text(keyNodeListen),
+		NodeURL:       c.set.text(keyNodeURL),
+
 		PublicURL:    c.set.text(keyPublicURL),
 		AllowPrivate: ranges,
 		BehindProxy:  c.set.on(keyBehindProxy),

@@ -40,6 +40,10 @@ const (
 const (
 	keyData         = "data"
 	keyConfig       = "config"
+	keyDatabase     = "database"
+	keySecretKey    = "secret_key_file"
+	keyNodeListen   = "node_listen"
+	keyNodeURL      = "node_url"
 	keyListen       = "listen"
 	keyPublicURL    = "public_url"
 	keyAllowPrivate = "allow_private"
@@ -69,6 +73,11 @@ const (
 var settingTable = []setting{
 	{key: keyData, fallback: "./.parley", about: "the data directory"},
 	{key: keyConfig, about: "the configuration file (default: parley.toml in the data directory)"},
+	{key: keyDatabase, about: "the address of a PostgreSQL database, which several nodes may share: postgres://user@host/name " +
+		"(default: a file in the data directory)", secret: true},
+	{key: keySecretKey, about: "the file with the key that all nodes share (default: secret.key in the data directory)"},
+	{key: keyNodeListen, about: "the address for requests of other nodes: 10.0.0.11:7276 (default: on this machine only)"},
+	{key: keyNodeURL, about: "how other nodes reach this one: http://10.0.0.11:7276 (default: from --node-listen)"},
 	{key: keyListen, fallback: "127.0.0.1:7275", about: "the address to listen on"},
 	{key: keyPublicURL, about: "the server's public address, for links: https://chat.example.com"},
 	{key: keyAllowPrivate, kind: manyTexts, about: "a range of private addresses that requests may name; may be repeated"},

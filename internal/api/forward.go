@@ -19,10 +19,12 @@ import (
 	"parley"
 	"parley/internal/cluster"
 	"parley/internal/gateway"
+	"parley/internal/token"
 )
 
-// hopHeader marks a request that another node forwarded: "ADDRESS SIGNATURE", where ADDRESS is that of the client. The
-// signature is made with a key that only nodes have. The node that serves the channel checks the token again.
+// hopHeader marks a request that another node forwarded: "ADDRESS TOKEN SIGNATURE". ADDRESS is that of the client. TOKEN is
+// the kind of a token that only the other node knows, that of its own command line; else it is "-", and the token is verified
+// again. The signature is made with a key that only nodes have.
 const hopHeader = "Parley-Hop"
 
 // forwarder sends requests to the nodes that serve their channels.
@@ -53,45 +55,63 @@ func newForwarder(c Config) *forwarder {
 }
 
 // sign returns the signature of a request from a client's address.
-func (f *forwarder) sign(key []byte, method, uri, from string) string {
+func (f *forwarder) sign(key []byte, method, uri, values string) string {
 	mac := hmac.New(sha256.New, key)
-	io.WriteString(mac, method+"\n"+uri+"\n"+from)
+	io.WriteString(mac, method+"\n"+uri+"\n"+values)
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// client verifies the header of a forwarded request and returns the client's address.
-func (f *forwarder) client(hr *http.Request) (from string, ok bool) {
-	from, signature, _ := strings.Cut(hr.Header.Get(hopHeader), " ")
+// hop is what the header of a forwarded request says.
+type hop struct {
+	from  string
+	token parley.TokenKind // empty: the token must be verified
+}
+
+// verify reads the header of a forwarded request.
+func (f *forwarder) verify(hr *http.Request) (hop, bool) {
+	header := hr.Header.Get(hopHeader)
+	end := strings.LastIndexByte(header, ' ')
+	if end < 0 {
+		return hop{}, false
+	}
+	values, signature := header[:end], header[end+1:]
 	for _, key := range f.keys {
-		if hmac.Equal([]byte(signature), []byte(f.sign(key, hr.Method, hr.RequestURI, from))) {
-			return from, true
+		if hmac.Equal([]byte(signature), []byte(f.sign(key, hr.Method, hr.RequestURI, values))) {
+			from, kind, _ := strings.Cut(values, " ")
+			return hop{from, parley.TokenKind(strings.TrimSuffix(kind, "-"))}, true
 		}
 	}
-	return "", false
+	return hop{}, false
 }
 
 type hopKey struct{}
 
 // FromNodes serves requests that other nodes forwarded, and refuses all others.
-func (a *API) FromNodes(h http.Handler) http.Handler {
+func (a *API) FromNodes(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, hr *http.Request) {
-		from, ok := a.forwarder.client(hr)
+		h, ok := a.forwarder.verify(hr)
 		if !ok {
 			a.Refuse(w, hr, parley.Errorf(parley.Forbidden, "This address is only for other nodes of the cluster, with the same secret.key."))
 			return
 		}
-		hr = hr.WithContext(context.WithValue(hr.Context(), hopKey{}, true))
+		hr = hr.WithContext(context.WithValue(hr.Context(), hopKey{}, h))
 		hr.Header.Del(hopHeader)
-		if addr, err := netip.ParseAddr(from); err == nil {
+		if addr, err := netip.ParseAddr(h.from); err == nil {
 			hr.RemoteAddr = netip.AddrPortFrom(addr, 0).String()
 		}
-		h.ServeHTTP(w, hr)
+		handler.ServeHTTP(w, hr)
 	})
 }
 
 func isForwardedByNode(ctx context.Context) bool {
-	forwarded, _ := ctx.Value(hopKey{}).(bool)
+	_, forwarded := ctx.Value(hopKey{}).(hop)
 	return forwarded
+}
+
+// tokenOfNode returns the token that another node vouches for.
+func tokenOfNode(ctx context.Context) (parley.Token, bool) {
+	h, _ := ctx.Value(hopKey{}).(hop)
+	return token.LocalToken(h.token), h.token != ""
 }
 
 // elsewhere is the error of a request that another node must serve.
@@ -153,7 +173,11 @@ func (rt *route) forward(w http.ResponseWriter, r *request, to *elsewhere) (stat
 		write(w, r.id, a)
 		return a.status
 	}
-	from := rt.addressOf(r.http).String()
+	kind := parley.TokenKind("-")
+	if token.IsLocal(r.token) {
+		kind = r.token.Kind
+	}
+	values := rt.addressOf(r.http).String() + " " + string(kind)
 	seen := &statusWriter{ResponseWriter: w, status: http.StatusOK}
 	proxy := &httputil.ReverseProxy{
 		Transport:     f.transport,
@@ -166,7 +190,7 @@ func (rt *route) forward(w http.ResponseWriter, r *request, to *elsewhere) (stat
 			p.Out.URL.Scheme, p.Out.URL.Host = target.Scheme, target.Host
 			p.Out.Host = r.http.Host
 			p.Out.Header.Set("X-Request-Id", r.id)
-			p.Out.Header.Set(hopHeader, from+" "+f.sign(f.keys[0], p.Out.Method, p.Out.URL.RequestURI(), from))
+			p.Out.Header.Set(hopHeader, values+" "+f.sign(f.keys[0], p.Out.Method, p.Out.URL.RequestURI(), values))
 			if to.channel != "" {
 				p.Out.Header.Set("X-Channel", string(to.channel))
 			}

@@ -26,6 +26,7 @@ import (
 	"parley"
 	"parley/internal/api"
 	"parley/internal/callback"
+	"parley/internal/cluster"
 	"parley/internal/console"
 	"parley/internal/diagnostics"
 	"parley/internal/feed"
@@ -62,7 +63,7 @@ func run(ctx context.Context, cfg Config) error {
 	if err := cfg.DataDir.removeLeftovers(); err != nil {
 		cfg.Log.Warn("what an earlier backup or restore left behind cannot be removed", "error", err)
 	}
-	s := &server{cfg: cfg, lock: lock, started: started, limits: usualLimits}
+	s := &server{cfg: cfg, lock: lock, started: started, limits: usualLimits, changed: make(chan struct{}, 1), failed: make(chan error, 1)}
 	if cfg.limits != nil {
 		s.limits = *cfg.limits
 	}
@@ -88,6 +89,14 @@ type server struct {
 	limits  stopLimits
 
 	untrustedProxy atomic.Bool // a proxy on this machine forwards requests
+
+	cluster      cluster.Membership
+	node         *cluster.Cluster // nil: the database is a file
+	nodeListener net.Listener     // for other nodes; nil: there are none
+	nodeURL      string
+	nodeHTTP     *http.Server
+	changed      chan struct{} // another node changed something
+	failed       chan error    // a part failed
 
 	listener  net.Listener
 	url       string
@@ -115,10 +124,10 @@ func (s *server) open(ctx context.Context) error {
 	if err := s.openListener(); err != nil {
 		return err
 	}
+	s.metrics = prometheus.NewRegistry()
 	if err := s.openFiles(ctx); err != nil {
 		return err
 	}
-	s.metrics = prometheus.NewRegistry()
 	s.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	s.measureWritable()
 	s.makeParts()
@@ -138,15 +147,12 @@ func (s *server) openListener() error {
 	own := s.listener.Addr().(*net.TCPAddr).AddrPort() // requests may not name our own port, even where loopback is allowed
 	s.listener = bound(s.listener, shown)
 	s.addresses = safehttp.Policy{AllowPrivate: s.cfg.AllowPrivate, Forbid: []netip.AddrPort{own}}
-	return nil
+	return s.openNode(shown)
 }
 
 // openFiles opens the files of the data directory.
 func (s *server) openFiles(ctx context.Context) (err error) {
-	if _, err := s.cfg.DataDir.copyBefore(ctx, s.log); err != nil {
-		return err
-	}
-	if s.data, err = OpenData(ctx, s.cfg.DataDir, s.log); err != nil {
+	if err := s.openDatabase(ctx); err != nil {
 		return err
 	}
 	s.admin, s.global = s.data.Tokens.Local(parley.AdminToken), s.data.Tokens.Local(parley.GlobalToken)
@@ -173,6 +179,7 @@ func (s *server) makeParts() {
 
 		ContactsPerHour: s.cfg.OTPContacts,
 		PrefixPerHour:   s.cfg.OTPPrefix,
+		Owns:            func(code parley.ChannelCode) bool { return s.cluster.Owns(string(code)) },
 		LookUpNumber: func(ctx context.Context, code parley.ChannelCode, c parley.ContactID) error {
 			return s.gateway.LookUpNumber(ctx, code, c)
 		},
@@ -189,6 +196,7 @@ func (s *server) makeParts() {
 		Metrics:        s.metrics,
 		EventRetention: s.cfg.EventLife,
 		EventCap:       s.cfg.EventCap,
+		Cluster:        s.cluster,
 		Offline:        s.offline,
 		LoginLinks:     s.otp,
 	})
@@ -202,13 +210,18 @@ func (s *server) makeParts() {
 		Metrics: s.metrics,
 		Version: s.cfg.Version,
 
+		Owns:         s.cluster.Owns,
+		Leads:        s.cluster.Leads,
 		ClockTrusted: s.gateway.ClockTrusted,
 	})
 }
 
 // makeHandlers creates the HTTP handlers.
 func (s *server) makeHandlers() error {
-	routes := s.newAPI()
+	routes, err := s.newAPI()
+	if err != nil {
+		return err
+	}
 	pages, err := console.New(console.Config{
 		API: routes, Store: s.data.Store, Log: s.log, Version: s.cfg.Version, Mode: s.cfg.mode(), Live: s.isLive, PublicURL: s.cfg.PublicURL,
 	})
@@ -217,11 +230,15 @@ func (s *server) makeHandlers() error {
 	}
 	s.handlers = &handlers{Handler: pages}
 	s.http = newHTTPServer(s.requests, s.handlers, s.log)
+	s.nodeHTTP = newHTTPServer(s.requests, routes.FromNodes(s.handlers), s.log)
 	return nil
 }
 
-func (s *server) newAPI() *api.API {
+func (s *server) newAPI() (*api.API, error) {
+	nodeTLS, err := s.cfg.nodeTLS()
 	return api.New(api.Config{
+		Cluster:   s.cluster,
+		NodeTLS:   nodeTLS,
 		Gateway:   s.gateway,
 		Store:     s.data.Store,
 		Tokens:    s.data.Tokens,
@@ -243,7 +260,7 @@ func (s *server) newAPI() *api.API {
 		OnUntrustedProxy:  s.noteUntrustedProxy,
 		RequestsPerSecond: s.cfg.RequestsPerSecond,
 		MediaPerMinute:    s.cfg.MediaPerMinute,
-	})
+	}), err
 }
 
 // isLive reports whether any channel is on a real network.
@@ -271,7 +288,25 @@ func (s *server) run(ctx context.Context) error {
 	defer stopParts()
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
+	if s.node != nil {
+		if err := s.node.Start(ctx); err != nil {
+			return fmt.Errorf("acquire shards: %w", err)
+		}
+	}
 	var running sync.WaitGroup
+	running.Go(func() { s.runChanges(parts) })
+	running.Go(func() {
+		select {
+		case err := <-s.failed:
+			fail(err)
+		case <-parts.Done():
+		}
+	})
+	running.Go(func() {
+		if err := s.serveNodes(); err != nil {
+			fail(err)
+		}
+	})
 	running.Go(func() {
 		if err := s.gateway.Run(parts); err != nil {
 			fail(fmt.Errorf("gateway: %w", err))
@@ -304,6 +339,7 @@ func (s *server) run(ctx context.Context) error {
 	<-ctx.Done()
 	err = context.Cause(ctx)
 	began := time.Now()
+	s.handOver()
 	s.drain()
 	stopParts()
 	if errors.Is(err, context.Canceled) {
@@ -386,6 +422,15 @@ func (s *server) drain() {
 		s.http.Close()
 		s.log.Warn("some requests were not finished in time; what they sent is kept", "error", err)
 	}
+	s.nodeHTTP.Close()
+}
+
+// fail ends the process because of an error.
+func (s *server) fail(err error) {
+	select {
+	case s.failed <- err:
+	default:
+	}
 }
 
 // closeInTime closes everything, unless something hangs.
@@ -409,6 +454,14 @@ func (s *server) close() error {
 	}
 	if s.sandbox != nil {
 		errs = append(errs, s.sandbox.Close())
+	}
+	if s.node != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), s.limits.files)
+		errs = append(errs, s.node.Leave(ctx))
+		cancel()
+	}
+	if s.nodeListener != nil {
+		s.nodeListener.Close()
 	}
 	if s.data != nil {
 		errs = append(errs, s.data.Close())

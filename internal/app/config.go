@@ -22,6 +22,12 @@ const DefaultListen = "127.0.0.1:7275"
 type Config struct {
 	// DataDir is the data directory. It is created if it is missing.
 	DataDir Dir
+	// Database is the address of a PostgreSQL database, which several nodes may share; empty: a file in the data directory.
+	Database string
+	// SecretKeyFile is the key that all nodes share; empty: secret.key in the data directory.
+	SecretKeyFile string
+	// NodeListen is where requests of other nodes arrive, and NodeURL is how they reach it; empty: on this machine only.
+	NodeListen, NodeURL string
 	// Listen is the address to listen on; empty: DefaultListen. Port 0 selects a free one.
 	Listen string
 	// PublicURL is the server's public address, for links. If it is empty, links work on this machine only.
@@ -128,6 +134,9 @@ func (c Config) normal() (Config, error) {
 			"or --tls-cert and --tls-key.")
 	}
 	if c.PublicURL, err = PublicURL(c.PublicURL); err != nil {
+		return c, err
+	}
+	if err := c.checkNode(); err != nil {
 		return c, err
 	}
 	c.WhatsAppEndpoint, err = testEndpoint(c.WhatsAppEndpoint, c.WhatsAppTrust)

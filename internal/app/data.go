@@ -53,7 +53,9 @@ func openData(ctx context.Context, dir Dir, log *slog.Logger) (*Data, error) {
 
 // Close closes the database. It may be called twice.
 func (d *Data) Close() error {
-	d.Tokens.Close()
+	if d.Tokens != nil {
+		d.Tokens.Close()
+	}
 	return d.Store.Close()
 }
 

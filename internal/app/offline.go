@@ -29,6 +29,10 @@ func OpenOffline(ctx context.Context, cfg Config, command string) (*Offline, err
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	dir := cfg.DataDir
+	if cfg.Database != "" {
+		return nil, &DataError{"No server runs on this data directory, and its data is in PostgreSQL. Start the server, or name a running one " +
+			"with --url and a token."}
+	}
 	if err := errors.Join(dir.checkRestored(), dir.Prepare(cfg.Log)); err != nil {
 		return nil, dir.explain(err)
 	}
@@ -45,16 +49,17 @@ func OpenOffline(ctx context.Context, cfg Config, command string) (*Offline, err
 	if err != nil {
 		return nil, errors.Join(dir.explain(err), o.Close())
 	}
-	o.Handler, o.AdminToken = s.newAPI(), s.admin
-	return o, nil
+	o.AdminToken = s.admin
+	o.Handler, err = s.newAPI()
+	return o, err
 }
 
 func (s *server) openOffline(ctx context.Context) error {
 	s.addresses = safehttp.Policy{AllowPrivate: s.cfg.AllowPrivate}
+	s.metrics = prometheus.NewRegistry()
 	if err := s.openFiles(ctx); err != nil {
 		return err
 	}
-	s.metrics = prometheus.NewRegistry()
 	s.makeParts()
 	return s.gateway.Refresh(ctx)
 }

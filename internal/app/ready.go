@@ -30,6 +30,9 @@ func (s *server) checkReady(ctx context.Context) error {
 	case draining:
 		return parley.Errorf(parley.Unavailable, "The server is stopping.")
 	}
+	if err := s.checkNodeReady(); err != nil {
+		return err
+	}
 	if err := s.data.Store.Writable(ctx); err != nil {
 		return err
 	}

@@ -360,3 +360,55 @@ func (c *Cluster) release(ctx context.Context, shards []int64) error {
 	wait.Notify(c.announce)
 	return nil
 }
+
+// HasPeers reports whether another node can take over.
+func (c *Cluster) HasPeers() bool {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for _, n := range c.nodes {
+		if n.ID != c.id.Load() && !n.Draining {
+			return true
+		}
+	}
+	return false
+}
+
+// ReleaseAll hands all shards over, a few at a time.
+func (c *Cluster) ReleaseAll(ctx context.Context) error {
+	id := c.id.Load()
+	if id == 0 {
+		return nil
+	}
+	if _, err := c.Drain(ctx, id); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.draining = true
+	c.mu.Unlock()
+	for shards := c.ownedShards(); len(shards) > 0; shards = c.ownedShards() {
+		if err := c.release(ctx, shards[:min(len(shards), releaseAtOnce)]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// StoredKeyPrint reads the fingerprint of the secret key that a database was made with; nil: there is no cluster yet.
+func StoredKeyPrint(ctx context.Context, database string) (print []byte, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*callLimit)
+	defer cancel()
+	conn, err := sqldb.ConnectPostgres(ctx, database)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close(context.Background())
+	var exists bool
+	if err := conn.QueryRow(ctx, `SELECT to_regclass('cluster') IS NOT NULL`).Scan(&exists); err != nil || !exists {
+		return nil, err
+	}
+	err = conn.QueryRow(ctx, `SELECT key_print FROM cluster`).Scan(&print)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
+	}
+	return print, err
+}

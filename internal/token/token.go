@@ -200,6 +200,14 @@ func (a *Authority) Local(kind parley.TokenKind) string {
 	if a.local == nil {
 		a.local = map[string]parley.Token{}
 	}
-	a.local[raw] = parley.Token{ID: parley.TokenID("local_" + kind), Name: "command line", Kind: kind}
+	a.local[raw] = LocalToken(kind)
 	return raw
 }
+
+// LocalToken is what is known of the token that Local returns.
+func LocalToken(kind parley.TokenKind) parley.Token {
+	return parley.Token{ID: parley.TokenID("local_" + kind), Name: "command line", Kind: kind}
+}
+
+// IsLocal reports whether a token is one of Local.
+func IsLocal(t parley.Token) bool { return t.ID == parley.TokenID("local_"+t.Kind) }

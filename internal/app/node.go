@@ -1,0 +1,233 @@
+package app
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"parley"
+	"parley/internal/cluster"
+	"parley/internal/encrypt"
+	"parley/internal/store"
+	"parley/internal/store/sqldb"
+	"parley/internal/token"
+)
+
+// defaultNodeListen is where other nodes on this machine reach this one.
+const defaultNodeListen = "127.0.0.1:0"
+
+// checkNode checks the settings of a node.
+func (c Config) checkNode() error {
+	if c.Database == "" {
+		if c.NodeListen != "" || c.NodeURL != "" {
+			return configErrorf("--node-listen and --node-url are for several nodes on one PostgreSQL. Give its address with --database, too.")
+		}
+		return nil
+	}
+	if !sqldb.IsPostgres(c.Database) {
+		return configErrorf("--database must be the address of a PostgreSQL database, such as postgres://parley@db.example.com/parley. " +
+			"Without it, the database is a file in the data directory.")
+	}
+	host, _, err := net.SplitHostPort(cmp.Or(c.NodeListen, defaultNodeListen))
+	if err != nil {
+		return configErrorf("--node-listen must be a host and a port, such as 10.0.0.11:7276.")
+	}
+	if ip := net.ParseIP(host); c.NodeURL == "" && (host == "" || ip != nil && ip.IsUnspecified()) {
+		return configErrorf("--node-listen %s is not an address that other nodes can use. Name one with --node-url, such as http://10.0.0.11:7276.",
+			c.NodeListen)
+	}
+	u, err := url.Parse(c.NodeURL)
+	if c.NodeURL != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "") {
+		return configErrorf("--node-url must be a scheme, a host and a port, such as http://10.0.0.11:7276.")
+	}
+	if c.NodeURL != "" && u.Scheme == "https" && c.TLSCert == "" {
+		return configErrorf("--node-url begins with https, so this node needs a certificate: --tls-cert and --tls-key.")
+	}
+	return nil
+}
+
+// openNode opens the listener for other nodes.
+func (s *server) openNode(shown *certificate) (err error) {
+	if s.cfg.Database == "" {
+		return nil
+	}
+	if s.nodeListener, err = net.Listen("tcp", cmp.Or(s.cfg.NodeListen, defaultNodeListen)); err != nil {
+		return fmt.Errorf("listen for other nodes: %w", err)
+	}
+	s.nodeURL = cmp.Or(strings.TrimSuffix(s.cfg.NodeURL, "/"), "http://"+s.nodeListener.Addr().String())
+	if !strings.HasPrefix(s.nodeURL, "https:") {
+		shown = nil
+	}
+	s.nodeListener = bound(s.nodeListener, shown)
+	return nil
+}
+
+// nodeTLS trusts the certificates that this machine trusts, and the own one: nodes may share one that nobody else knows.
+func (c Config) nodeTLS() (*tls.Config, error) {
+	if c.TLSCert == "" {
+		return nil, nil
+	}
+	roots, err := x509.SystemCertPool()
+	if err != nil {
+		roots = x509.NewCertPool()
+	}
+	own, err := os.ReadFile(c.TLSCert)
+	if err != nil {
+		return nil, err
+	}
+	roots.AppendCertsFromPEM(own)
+	return &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, nil
+}
+
+// openDatabase opens the database: the file in the data directory, or PostgreSQL as a node of a cluster.
+func (s *server) openDatabase(ctx context.Context) (err error) {
+	if s.cfg.Database == "" {
+		s.cluster = cluster.Single{}
+		if _, err := s.cfg.DataDir.copyBefore(ctx, s.log); err != nil {
+			return err
+		}
+		s.data, err = OpenData(ctx, s.cfg.DataDir, s.log)
+		return err
+	}
+	err = s.joinCluster(ctx)
+	if _, explained := errors.AsType[*DataError](err); err != nil && !explained {
+		err = &DataError{fmt.Sprintf("The database %s cannot be used: %s.", sqldb.Redacted(s.cfg.Database), strings.TrimSuffix(cause(err), "."))}
+	}
+	return err
+}
+
+func (s *server) joinCluster(ctx context.Context) error {
+	keyFile := cmp.Or(s.cfg.SecretKeyFile, s.cfg.DataDir.Key())
+	stored, err := cluster.StoredKeyPrint(ctx, s.cfg.Database)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(keyFile); errors.Is(err, fs.ErrNotExist) && (stored != nil || s.cfg.SecretKeyFile != "") {
+		return &DataError{fmt.Sprintf("%s is missing. All nodes on one database share one key: copy secret.key from the data directory "+
+			"of another node, or name it with --secret-key-file. Nothing was changed.", keyFile)}
+	}
+	keyring, err := encrypt.OpenKeyFile(keyFile)
+	if err != nil {
+		return err
+	}
+	keys := keyring.Derive("fingerprint of the key file")
+	print := keys[len(keys)-1][:16] // of the oldest key: newer ones may be added
+	if stored != nil && !bytes.Equal(stored, print) {
+		return &DataError{fmt.Sprintf("%s is not the key that this database was made with. Copy secret.key from the data directory "+
+			"of another node. Nothing was changed.", keyFile)}
+	}
+	s.node = cluster.New(cluster.Config{
+		Database: s.cfg.Database, URL: s.nodeURL, Version: s.cfg.Version, KeyPrint: print, Log: s.log, Metrics: s.metrics,
+		Acquired: func(ctx context.Context) error { return s.channelsChanged(ctx) },
+		Changed:  s.noteChange,
+		Stop:     s.stopReleased,
+		Fail:     func(err error) { s.fail(err) },
+	})
+	s.cluster = s.node
+	db, err := store.OpenAs(ctx, s.cfg.Database, s.node.Member())
+	if err != nil {
+		return err
+	}
+	s.data = &Data{Dir: s.cfg.DataDir, Store: db, Keyring: keyring}
+	if err := s.node.Join(ctx, db); err != nil {
+		return err
+	}
+	s.data.Tokens, err = token.Open(ctx, db, keyring)
+	return err
+}
+
+// noteChange makes runChanges read what another node changed.
+func (s *server) noteChange() {
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+}
+
+// runChanges reads what other nodes changed, until ctx ends.
+func (s *server) runChanges(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.changed:
+		}
+		if err := s.channelsChanged(ctx); err != nil && ctx.Err() == nil {
+			s.log.Error("read what other nodes changed", "error", err)
+			time.AfterFunc(time.Second, s.noteChange)
+		}
+	}
+}
+
+// channelsChanged makes the parts match the database and the shards of this node.
+func (s *server) channelsChanged(ctx context.Context) error {
+	if s.callback == nil {
+		return nil // not open yet
+	}
+	s.callback.Reload()
+	return errors.Join(s.data.Tokens.Refresh(ctx), s.gateway.Refresh(context.WithoutCancel(ctx)))
+}
+
+// stopReleased stops everything of shards that this node no longer owns.
+func (s *server) stopReleased(ctx context.Context) error {
+	if s.callback == nil {
+		return nil
+	}
+	s.callback.Reload()
+	return s.gateway.Release(ctx)
+}
+
+// handOver gives the channels to other nodes before this one stops. Requests are served meanwhile.
+func (s *server) handOver() {
+	if s.node == nil || !s.node.HasPeers() {
+		return
+	}
+	s.state.set(draining)
+	ctx, cancel := context.WithTimeout(context.Background(), s.limits.requests/2)
+	defer cancel()
+	if err := s.node.ReleaseAll(ctx); err != nil {
+		s.log.Warn("some channels could not be handed over; other nodes take them over later", "error", err)
+	}
+}
+
+// maxClockOffset is how far the clock may be from the database's before other nodes should get the requests.
+const maxClockOffset = 30 * time.Second
+
+// checkNodeReady returns nil if this node can serve requests.
+func (s *server) checkNodeReady() error {
+	if s.node == nil {
+		return nil
+	}
+	switch offset := s.node.ClockOffset().Abs(); {
+	case s.node.Draining():
+		return parley.Errorf(parley.Unavailable, "The node is drained.")
+	case s.node.Remaining() < 2*time.Second:
+		return parley.Errorf(parley.Unavailable, "The node could not renew its membership of the cluster.")
+	case offset > maxClockOffset:
+		return parley.Errorf(parley.Unavailable, "The clock of this machine is %s off from the database's.", offset.Round(time.Second))
+	}
+	return nil
+}
+
+// serveNodes serves the requests of other nodes.
+func (s *server) serveNodes() error {
+	if s.nodeListener == nil {
+		return nil
+	}
+	err := s.nodeHTTP.Serve(s.nodeListener)
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return fmt.Errorf("serve other nodes: %w", err)
+}

@@ -1,0 +1,54 @@
+package cluster_test
+
+import (
+	"math/rand/v2"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestKilledNodes ends nodes with SIGKILL under load. PARLEY_NODE_KILLS is how often.
+func TestKilledNodes(t *testing.T) {
+	c := startNodes(t)
+	l := startLoad(t, c)
+	l.progress()
+	for range times(t, "PARLEY_NODE_KILLS") {
+		n := c.all[rand.N(len(c.all))]
+		n.kill()
+		l.progress() // also of its channels: another node took over
+		n.start()
+		l.progress()
+	}
+	l.judge()
+}
+
+// TestRollingRestart stops and starts all nodes, one after the other, under load. PARLEY_NODE_RESTARTS is how often.
+func TestRollingRestart(t *testing.T) {
+	c := startNodes(t)
+	l := startLoad(t, c)
+	l.progress()
+	for range times(t, "PARLEY_NODE_RESTARTS") {
+		for _, n := range c.all {
+			n.terminate()
+			l.progress()
+			n.start()
+			l.progress()
+		}
+	}
+	l.judge()
+}
+
+// TestPausedNodes stops nodes with SIGSTOP for longer than their membership lasts. PARLEY_NODE_PAUSES is how often.
+func TestPausedNodes(t *testing.T) {
+	c := startNodes(t)
+	l := startLoad(t, c)
+	l.progress()
+	for range times(t, "PARLEY_NODE_PAUSES") {
+		n := c.all[rand.N(len(c.all))]
+		n.signal(syscall.SIGSTOP)
+		time.Sleep(10 * time.Second) // what the test is about: the others take over meanwhile
+		n.signal(syscall.SIGCONT)
+		l.progress()
+	}
+	l.judge()
+}

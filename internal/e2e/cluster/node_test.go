@@ -1,0 +1,222 @@
+package cluster_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"parley/internal/postgrestest"
+)
+
+// nodes is a cluster of processes.
+type nodes struct {
+	t       *testing.T
+	address string // of the database
+	dir     string
+	all     []*node
+	global  string // a token
+	admin   string
+	client  *http.Client
+}
+
+// node is one process.
+type node struct {
+	c    *nodes
+	data string
+	addr string
+	cmd  *exec.Cmd
+}
+
+// startNodes starts three nodes on a new database.
+func startNodes(t *testing.T, args ...string) *nodes {
+	t.Helper()
+	return startNodesOn(t, postgrestest.Start(t).Schema(t), args...)
+}
+
+func startNodesOn(t *testing.T, address string, args ...string) *nodes {
+	t.Helper()
+	c := &nodes{t: t, address: address, dir: t.TempDir(), client: &http.Client{Timeout: 40 * time.Second}}
+	for i := range 3 {
+		n := &node{c: c, data: filepath.Join(c.dir, string(rune('a'+i))), addr: freeAddress(t)}
+		c.all = append(c.all, n)
+		if i > 0 {
+			c.shareKey(n)
+		}
+		n.start(args...)
+	}
+	c.global = c.all[0].command("token", "create", "--kind", "global", "--quiet")
+	c.admin = c.all[0].command("token", "create", "--kind", "admin", "--quiet")
+	return c
+}
+
+// shareKey copies secret.key of the first node to another.
+func (c *nodes) shareKey(n *node) {
+	c.t.Helper()
+	key, err := os.ReadFile(filepath.Join(c.all[0].data, "secret.key"))
+	if err == nil {
+		err = os.MkdirAll(n.data, 0o700)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(n.data, "secret.key"), key, 0o600)
+	}
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return ln.Addr().String()
+}
+
+func (n *node) start(args ...string) {
+	n.c.t.Helper()
+	n.cmd = exec.Command(program, append([]string{"serve", "--data", n.data, "--listen", n.addr, "--database", n.c.address,
+		"--media", filepath.Join(n.c.dir, "media"), "--allow-private", "127.0.0.0/8"}, args...)...)
+	log, err := os.OpenFile(n.data+".log", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		n.c.t.Fatal(err)
+	}
+	defer log.Close()
+	n.cmd.Stdout, n.cmd.Stderr = log, log
+	if err := n.cmd.Start(); err != nil {
+		n.c.t.Fatal(err)
+	}
+	started := n.cmd
+	n.c.t.Cleanup(func() {
+		started.Process.Kill()
+		started.Wait()
+		if n.c.t.Failed() {
+			text, _ := os.ReadFile(n.data + ".log")
+			n.c.t.Logf("%s:\n%s", n.data, text[max(0, len(text)-20_000):])
+		}
+	})
+	n.c.eventually("a node is ready", func() bool {
+		resp, err := n.c.client.Get("http://" + n.addr + "/readyz")
+		if err != nil {
+			return false
+		}
+		resp.Body.Close()
+		return resp.StatusCode == http.StatusOK
+	})
+}
+
+func (n *node) signal(s syscall.Signal) {
+	n.c.t.Helper()
+	if err := n.cmd.Process.Signal(s); err != nil {
+		n.c.t.Fatal(err)
+	}
+}
+
+func (n *node) kill() {
+	n.signal(syscall.SIGKILL)
+	n.cmd.Wait()
+}
+
+// terminate stops a node as a supervisor does.
+func (n *node) terminate() {
+	n.signal(syscall.SIGTERM)
+	if err := n.cmd.Wait(); err != nil {
+		n.c.t.Errorf("a node that was asked to stop: %v", err)
+	}
+}
+
+func (n *node) command(args ...string) string {
+	n.c.t.Helper()
+	cmd := exec.Command(program, append(args, "--data", n.data)...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		n.c.t.Fatalf("parley %s: %v\n%s%s", strings.Join(args, " "), err, out, &stderr)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// eventually waits for a condition.
+func (c *nodes) eventually(what string, ok func() bool) {
+	c.t.Helper()
+	for deadline := time.Now().Add(waitLimit); !ok(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			c.t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+// call makes a request at a node.
+func (c *nodes) call(n *node, method, path, token, channel, body, key string) (status int, answer []byte, retryAfter string, err error) {
+	req, err := http.NewRequest(method, "http://"+n.addr+path, strings.NewReader(body))
+	if err != nil {
+		return 0, nil, "", err
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	for name, value := range map[string]string{"X-Channel": channel, "Idempotency-Key": key} {
+		if value != "" {
+			req.Header.Set(name, value)
+		}
+	}
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := c.client.Do(req)
+	if err != nil {
+		return 0, nil, "", err
+	}
+	defer resp.Body.Close()
+	answer, err = io.ReadAll(resp.Body)
+	return resp.StatusCode, answer, resp.Header.Get("Retry-After"), err
+}
+
+// get reads the data of a response, from any node that answers.
+func (c *nodes) get(path, channel string, into any) (found bool) {
+	c.t.Helper()
+	token := c.global
+	if strings.HasPrefix(path, "/api/manage/") {
+		token = c.admin
+	}
+	for i := 0; ; i++ {
+		status, answer, _, err := c.call(c.all[i%len(c.all)], "GET", path, token, channel, "", "")
+		switch {
+		case err == nil && status == http.StatusOK:
+			if err := json.Unmarshal(answer, into); err != nil {
+				c.t.Fatal(err)
+			}
+			return true
+		case err == nil && status == http.StatusNotFound:
+			return false
+		case err == nil && status != http.StatusServiceUnavailable:
+			c.t.Fatalf("%s: %d %s", path, status, answer)
+		case i > 3000:
+			c.t.Fatalf("%s: nobody answers: %d %s %v", path, status, answer, err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// createChannels makes channels that work.
+func (c *nodes) createChannels(codes ...string) {
+	c.t.Helper()
+	for i, code := range codes {
+		c.all[i%len(c.all)].command("channel", "create", code)
+	}
+	for _, code := range codes {
+		c.eventually("channel "+code+" works", func() bool {
+			var health struct{ Data struct{ Status string } }
+			return c.get("/api/channel/health", code, &health) && health.Data.Status == "WORKING"
+		})
+	}
+}
