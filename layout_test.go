@@ -65,7 +65,7 @@ var arrows = map[string][]string{
 	"internal/tools/compareapi": {},
 
 	// Suites, networks on this machine and whole gateways for tests.
-	"internal/network/whatsapp/whatsapptest": {},
+	"internal/network/whatsapp/whatsapptest": {"internal/wait"},
 	"internal/store/storetest":               {},
 	"internal/network/networktest":           {".", "internal/network"},
 	"internal/parleytest": {".", "internal/api", "internal/app", "internal/gateway", "internal/media", "internal/network",

@@ -59,9 +59,6 @@ func TestPresenceAndTyping(t *testing.T) {
 	if got := must[whatsapptest.Typing](t)(w.friend.AwaitTyping(within(t))); got.From != w.owner.Number() || got.State != "composing" {
 		t.Errorf("the friend sees %+v", got)
 	}
-	w.friend.Type(w.owner, types.ChatPresenceComposing)
-	expect(c, func(e *events.ChatPresence) bool { return e.State == types.ChatPresenceComposing })
-
 	id := must[string](t)(w.friend.Send(within(t), w.owner, "active"))
 	w.friend.ExpectReceipt(t, id, types.ReceiptTypeDelivered)
 }

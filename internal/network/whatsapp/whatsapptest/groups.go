@@ -1,7 +1,6 @@
 package whatsapptest
 
 import (
-	"errors"
 	"slices"
 	"strconv"
 
@@ -23,48 +22,12 @@ type member struct {
 }
 
 // Group is a chat of many, as a test holds it.
-type Group struct {
-	server *Server
-	group  *group
-}
+type Group struct{ group *group }
 
 // JID is the group's address.
 func (g *Group) JID() types.JID { return g.group.jid }
 
-func (g *Group) jid(*Server) (types.JID, *group, error) {
-	if g.group == nil {
-		return types.EmptyJID, nil, errors.New("no group")
-	}
-	return g.group.jid, g.group, nil
-}
-
-// Subject is the group's name.
-func (g *Group) Subject() string {
-	g.server.mu.Lock()
-	defer g.server.mu.Unlock()
-	return g.group.subject
-}
-
-// Members lists the numbers of the members, in the order in which they joined.
-func (g *Group) Members() []string {
-	g.server.mu.Lock()
-	defer g.server.mu.Unlock()
-	var all []string
-	for _, m := range g.group.members {
-		all = append(all, m.account.number)
-	}
-	return all
-}
-
-// Group finds a group by its address.
-func (s *Server) Group(id types.JID) *Group {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if g := s.groups[id.User]; g != nil {
-		return &Group{s, g}
-	}
-	return nil
-}
+func (g *Group) chat() types.JID { return g.group.jid }
 
 // CreateGroup makes a group of this phone and others, and notifies their linked clients.
 func (p *Phone) CreateGroup(subject string, others ...*Phone) *Group {
@@ -77,7 +40,7 @@ func (p *Phone) CreateGroup(subject string, others ...*Phone) *Group {
 	}
 	g := s.newGroup(p.account, subject, accounts)
 	s.announceGroup(g, p.main.device)
-	return &Group{s, g}
+	return &Group{g}
 }
 
 func (s *Server) newGroup(by *account, subject string, others []*account) *group {
@@ -102,15 +65,6 @@ func (g *group) member(a *account) *member {
 		return nil
 	}
 	return g.members[i]
-}
-
-// addresses lists the devices of all members.
-func (g *group) addresses() []types.JID {
-	var all []types.JID
-	for _, m := range g.members {
-		all = append(all, m.account.addresses(m.account.lidJID(0))...)
-	}
-	return all
 }
 
 // envelope names the group and the author on a stanza.
@@ -159,17 +113,17 @@ func (s *Server) groupIQ(c *conn, d *device, q, child *node) bool {
 	}
 	g := s.groups[to.User]
 	if g == nil {
-		s.replyError(c, q, 404, "item-not-found")
+		c.replyError(q, 404, "item-not-found")
 		return true
 	}
 	if g.member(d.owner) == nil {
-		s.replyError(c, q, 403, "forbidden")
+		c.replyError(q, 403, "forbidden")
 		return true
 	}
 	if str(q, "type") != "get" || child.Tag != "query" {
 		return false
 	}
-	s.reply(c, q, g.node())
+	c.reply(q, g.node())
 	return true
 }
 
@@ -183,7 +137,7 @@ func (s *Server) groupsIQ(c *conn, d *device, q, child *node) bool {
 				all = append(all, g.node())
 			}
 		}
-		s.reply(c, q, n("groups", nil, all...))
+		c.reply(q, n("groups", nil, all...))
 	case "set create":
 		var others []*account
 		for _, p := range child.GetChildrenByTag("participant") {
@@ -192,7 +146,7 @@ func (s *Server) groupsIQ(c *conn, d *device, q, child *node) bool {
 			}
 		}
 		g := s.newGroup(d.owner, str(child, "subject"), others)
-		s.reply(c, q, g.node())
+		c.reply(q, g.node())
 		s.announceGroup(g, d)
 	default:
 		return false

@@ -19,9 +19,7 @@ const (
 	KindVideo    Kind = "video"
 	KindAudio    Kind = "audio"
 	KindDocument Kind = "document"
-	KindSticker  Kind = "sticker"
 	KindLocation Kind = "location"
-	KindContact  Kind = "contact"
 	KindPoll     Kind = "poll"
 	KindVote     Kind = "vote"
 	KindReaction Kind = "reaction"
@@ -40,7 +38,6 @@ type Message struct {
 	Kind     Kind
 	Text     string // text, caption, title of a poll, or emoji
 	Target   string // the message that a reaction, a vote, an edit or a deletion is about
-	Quoted   string // the message that this one quotes
 	Copies   int    // how often it arrived; it is shown once
 	Retries  int    // how often the phone had to ask for it again
 	At       time.Time
@@ -65,7 +62,6 @@ type Receipt struct {
 type Typing struct {
 	From  string
 	State string
-	Media string
 }
 
 // Match picks messages.

@@ -24,7 +24,7 @@ func (s *Server) uploadKeys(c *conn, d *device, q *node) {
 	if !ok || !slices.Equal(identity, d.keys.identity[:]) || len(signature) != 64 ||
 		!ecc.VerifySignature(ecc.NewDjbECPublicKey(d.keys.identity), append([]byte{ecc.DjbType}, signed.pub[:]...), [64]byte(signature)) {
 		s.violateLocked("upload of keys that are not signed by the device's identity")
-		s.replyError(c, q, 406, "not-acceptable")
+		c.replyError(q, 406, "not-acceptable")
 		return
 	}
 	d.keys.registration = from24(content(q.GetChildByTag("registration")))
@@ -38,7 +38,7 @@ func (s *Server) uploadKeys(c *conn, d *device, q *node) {
 		}
 		d.keys.oneTime = append(d.keys.oneTime, k)
 	}
-	s.reply(c, q)
+	c.reply(q)
 	s.changed.notify()
 }
 

@@ -20,7 +20,7 @@ import (
 // TestManyAccounts has a thousand phones on one server and some linked clients that all write at once.
 func TestManyAccounts(t *testing.T) {
 	const phones, clients, each = 1000, 10, 5
-	s := whatsapptest.StartTest(t, whatsapptest.Config{FewKeys: true, Plain: true})
+	s := whatsapptest.StartTest(t, whatsapptest.Config{FewKeys: true})
 	var all []*whatsapptest.Phone
 	for i := range phones {
 		all = append(all, s.Phone(fmt.Sprintf("62810%08d", i)))

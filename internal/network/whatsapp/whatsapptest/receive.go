@@ -28,33 +28,15 @@ func (p *Phone) handleMessage(ctx context.Context, m *simDevice, q *queued) {
 	if sender == nil {
 		return // unlinked since it wrote
 	}
-	group := ""
-	if from := jid(stanza, "from"); from.Server == types.GroupServer {
-		group = from.String()
-	}
-	var got *waE2E.Message
-	for _, enc := range stanza.GetChildrenByTag("enc") {
-		msg, err := m.decrypt(ctx, sender, group, &enc)
-		if err != nil {
-			p.requestRetry(m, q, &enc, err)
-			return
-		}
-		if key := msg.GetSenderKeyDistributionMessage(); key != nil {
-			if err := m.storeSenderKey(ctx, sender, key); err != nil {
-				p.requestRetry(m, q, &enc, err)
-				return
-			}
-		}
-		if !isSenderKeyOnly(msg) {
-			got = msg
-		}
-	}
-	if got == nil {
-		return // only a key
+	enc := stanza.GetChildByTag("enc")
+	got, err := m.decrypt(ctx, sender, &enc)
+	if err != nil {
+		p.requestRetry(m, q, &enc, err)
+		return
 	}
 	p.updateDelivery(m.device, q.trace, func(d *Delivery) { d.Decrypted++ })
 	if str(stanza, "category") == "peer" {
-		p.handlePeerRequest(sender, str(stanza, "id"), got.GetProtocolMessage())
+		p.handlePeerRequest(sender, got.GetProtocolMessage())
 		return
 	}
 	msg := p.toMessage(m, sender, stanza, got)
@@ -80,7 +62,7 @@ func (p *Phone) toMessage(m *simDevice, sender *device, stanza *node, raw *waE2E
 		raw = own.GetMessage()
 	}
 	msg.Raw, msg.Kind = raw, kindOf(raw)
-	msg.Text, msg.Target, msg.Quoted = describe(raw)
+	msg.Text, msg.Target = describe(raw)
 	switch from := jid(stanza, "from"); {
 	case from.Server == types.GroupServer:
 		msg.Chat = from
@@ -120,7 +102,7 @@ func (p *Phone) requestRetry(m *simDevice, q *queued, enc *node, err error) {
 		return
 	}
 	if errors.Is(err, signalerror.ErrOldCounter) {
-		return // a copy of something that is not a message, such as a group key
+		return // a copy of something that is not a message
 	}
 	count, _ := strconv.Atoi(str(enc, "count"))
 	if count++; count > maxRetries {
@@ -183,7 +165,7 @@ func (s *Server) handleReceipt(c *conn, d *device, r *node) {
 	if f := s.nextFaultLocked(faultReceipt, d.owner, s.find(to), ""); f.is(loseReceipt) {
 		return // as if the socket had lost it
 	}
-	c.send(n("ack", a), s.delay())
+	c.send(n("ack", a))
 	for _, id := range receiptIDs(r) {
 		s.dequeue(d, "message", id)
 		if e := s.traces.byID[id]; e != nil {
@@ -287,16 +269,7 @@ func (p *Phone) resend(ctx context.Context, m *simDevice, to *device, r *node) {
 	retry := r.GetChildByTag("retry")
 	count, _ := strconv.Atoi(str(&retry, "count"))
 	m.store.deleteSession(address(to))
-	raw := msg.raw
-	if msg.group != nil {
-		_, key, err := m.encryptGroup(ctx, msg.chat.String(), nil)
-		if err != nil {
-			return
-		}
-		raw = proto.CloneOf(raw)
-		raw.SenderKeyDistributionMessage = key.SenderKeyDistributionMessage
-	}
-	plain, err := proto.Marshal(raw)
+	plain, err := proto.Marshal(msg.raw)
 	if err != nil {
 		return
 	}
