@@ -306,24 +306,13 @@ func (conn *connection) onDeviceNotification(ctx context.Context, node *waBinary
 		return
 	}
 	for _, jid := range slices.Clone(changed) {
-		other, err := conn.otherAddress(ctx, jid.ToNonAD())
+		other, err := conn.client.Store.GetAltJID(ctx, jid.ToNonAD())
 		if err != nil {
 			conn.log.Warnf("look up whose devices changed: %v", err)
 		}
 		changed = append(changed, other)
 	}
 	conn.s.devices.invalidate(changed...)
-}
-
-// otherAddress is the LID of a number, or the number of a LID; empty: it is not known.
-func (conn *connection) otherAddress(ctx context.Context, jid types.JID) (types.JID, error) {
-	switch jid.Server {
-	case types.DefaultUserServer:
-		return conn.client.Store.LIDs.GetLIDForPN(ctx, jid)
-	case types.HiddenUserServer:
-		return conn.client.Store.LIDs.GetPNForLID(ctx, jid)
-	}
-	return types.EmptyJID, nil
 }
 
 // pendingQuery is a question under way for which several wait.

@@ -15,6 +15,7 @@ import (
 
 	"parley"
 	"parley/internal/network"
+	"parley/internal/network/whatsapp/keystore"
 )
 
 // Config configures a driver. The fields of the first block are required.
@@ -45,13 +46,13 @@ const maxParallelDials = 8
 // Driver is the real network.
 type Driver struct {
 	Config
-	db          *database
+	keys        *keystore.Store // of all devices, and which channel has which device
 	dialer      *dialer
 	media       *http.Client
-	mediaLimits *limitedTransport // the transport of media
-	dialSlots   chan struct{}     // one slot per connection that is being dialled
-	absent      absentCache
-	panics      atomic.Int64 // stanzas whose handling panicked
+	mediaLimits *limitedTransport                   // the transport of media
+	dialSlots   chan struct{}                       // one slot per connection that is being dialled
+	absent      recent[parley.ContactID, time.Time] // since when numbers are not on the network
+	panics      atomic.Int64                        // stanzas whose handling panicked
 
 	// Tests shorten these.
 	maxBackoff                                 time.Duration // between two connections
@@ -74,13 +75,13 @@ func Open(ctx context.Context, c Config) (*Driver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("whatsapp: %w", err)
 	}
-	db, err := openDatabase(ctx, c.Path, newLogger(c.Log, ""))
+	keys, err := keystore.Open(ctx, c.Path, newLogger(c.Log, ""))
 	if err != nil {
 		return nil, fmt.Errorf("whatsapp: open %s: %w", c.Path, err)
 	}
 	fetching := &limitedTransport{dialer.client(nil).Transport, maxDownload, downloadIdleTimeout}
 	return &Driver{
-		Config: c, db: db, dialer: dialer, media: &http.Client{Transport: fetching}, mediaLimits: fetching,
+		Config: c, keys: keys, dialer: dialer, media: &http.Client{Transport: fetching}, mediaLimits: fetching,
 		dialSlots:  make(chan struct{}, maxParallelDials),
 		maxBackoff: idleBackoff, ackTimeout: ackTimeout, silenceLimit: silenceLimit, pingTimeout: pingTimeout,
 		queryRetryAfter: queryRetryAfter, typingTimeout: typingTimeout, codeTimeout: codeTimeout,
@@ -109,7 +110,24 @@ func (d *Driver) DeleteChannel(ctx context.Context, code parley.ChannelCode) err
 	if d.session(code) != nil {
 		return fmt.Errorf("whatsapp: delete channel %s: its session is open", code)
 	}
-	return d.db.deleteChannel(ctx, code)
+	rec, err := d.keys.Channel(ctx, code)
+	if err != nil {
+		return err
+	}
+	if err := d.keys.RemoveDevice(ctx, rec.JID); err != nil {
+		return err
+	}
+	return d.keys.DeleteChannel(ctx, code)
+}
+
+// PrepareRestored deletes the Signal sessions of a restored database. Old sessions would encrypt with keys that were
+// used since the backup, and recipients would drop those messages as duplicates. The next message starts new sessions.
+func PrepareRestored(ctx context.Context, path string, log *slog.Logger) error {
+	keys, err := keystore.Open(ctx, path, newLogger(log, ""))
+	if err != nil {
+		return fmt.Errorf("open the keys of linked devices: %w", err)
+	}
+	return errors.Join(keys.DeleteSessions(ctx), keys.Close())
 }
 
 // Close closes the sessions that are still open, and the database. It may be called twice.
@@ -131,7 +149,7 @@ func (d *Driver) Close() error {
 	}
 	closing.Wait()
 	d.media.CloseIdleConnections()
-	return d.db.close()
+	return d.keys.Close()
 }
 
 // session finds the open session of a channel.
@@ -152,7 +170,7 @@ func (d *Driver) removeSession(s *session) {
 // pushName returns the account's own name, or "". It reads the database, because whatsmeow writes its copy in memory
 // without a lock.
 func (d *Driver) pushName(ctx context.Context, jid types.JID) string {
-	name, err := d.db.keys.PushName(ctx, jid)
+	name, err := d.keys.PushName(ctx, jid)
 	if err != nil {
 		return ""
 	}

@@ -11,6 +11,7 @@ import (
 
 	"parley"
 	"parley/internal/network"
+	"parley/internal/network/whatsapp/keystore"
 )
 
 // pairOptions say how a channel is to be linked.
@@ -104,7 +105,7 @@ func (s *session) pair(o pairOptions) *pairOptions {
 
 // tryPairing links the channel on one connection.
 func (s *session) tryPairing(o pairOptions, again bool) (pairingOutcome, *pairOptions) {
-	p := &pairing{s: s, l: newConnection(s, s.d.db.keys.NewDevice()), o: o, timer: time.NewTimer(pairWait), typed: time.NewTimer(time.Hour)}
+	p := &pairing{s: s, l: newConnection(s, s.d.keys.NewDevice()), o: o, timer: time.NewTimer(pairWait), typed: time.NewTimer(time.Hour)}
 	p.typed.Stop()
 	defer p.timer.Stop()
 	defer p.typed.Stop()
@@ -280,16 +281,16 @@ func (p *pairing) code(ctx context.Context) (_ string, err error) {
 func (p *pairing) paired(e *events.PairSuccess) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.s.ctx), persistTimeout)
 	defer cancel()
-	old, err := p.s.d.db.channel(ctx, p.s.code)
+	old, err := p.s.d.keys.Channel(ctx, p.s.code)
 	if err == nil {
-		err = p.s.d.db.setChannel(ctx, p.s.code, channelDevice{jid: e.ID})
+		err = p.s.d.keys.PutChannel(ctx, p.s.code, keystore.Channel{JID: e.ID})
 	}
 	if err != nil {
 		p.s.d.Log.Error("store a paired device", "channel", p.s.code, "error", err)
 		p.fail(notStored)
 		return
 	}
-	if err := p.s.d.db.deleteDevice(ctx, old.jid); err != nil {
+	if err := p.s.d.keys.RemoveDevice(ctx, old.JID); err != nil {
 		p.s.d.Log.Error("remove the device of before", "channel", p.s.code, "error", err)
 	}
 	p.s.setState(parley.ChannelStarting, "", network.Phone{Number: e.ID.User})

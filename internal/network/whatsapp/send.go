@@ -73,7 +73,7 @@ func (s *session) sendOne(ctx context.Context, m *parley.Message) (err error) {
 	if err != nil {
 		return conn.classifyUnsent(err)
 	}
-	if own := conn.s.aliases.of(m.Chat); own != m.Chat {
+	if own := conn.s.networkSpelling(m.Chat); own != m.Chat {
 		m = new(*m)
 		m.Chat = own
 	}
@@ -92,30 +92,16 @@ func (s *session) sendOne(ctx context.Context, m *parley.Message) (err error) {
 
 // send sends a message under our id. nil means that a ciphertext for the recipient was confirmed.
 func (conn *connection) send(ctx context.Context, to types.JID, id parley.MessageID, raw *waE2E.Message) error {
-	ctx, watch := withEncryptionCheck(ctx, to)
-	ctx, done := conn.s.d.db.keys.SendContext(ctx)
+	ctx, done := conn.s.d.keys.SendContext(ctx)
 	defer done()
-	return conn.classify(conn.transmit(ctx, to, types.MessageID(id), raw), watch)
+	err := conn.transmit(ctx, to, types.MessageID(id), raw)
+	if err == nil || isRefusal(err) {
+		return err
+	}
+	return conn.queryError("send", err) // nothing readable left
 }
 
 // Errors are classed here and nowhere else.
-
-func (conn *connection) classify(err error, watch *encryptionCheck) error {
-	switch {
-	case isRefusal(err):
-		return err
-	case watch.isEncrypted():
-		if err == nil {
-			return nil
-		}
-		return network.OutcomeUnknown(fmt.Errorf("send: %w", err))
-	case watch.cause() != nil:
-		err = watch.cause()
-	case err == nil: // it must not happen; if it does, it must not pass for sent
-		err = errNothingEncrypted
-	}
-	return conn.classifyUnsent(fmt.Errorf("send: %w", err)) // nothing readable left
-}
 
 // classifyUnsent classes an error that came before anything was sent.
 func (conn *connection) classifyUnsent(err error) error {
@@ -162,7 +148,7 @@ func (conn *connection) queryError(what string, err error) error {
 	return conn.classifyUnsent(fmt.Errorf("%s: %w", what, err))
 }
 
-// isRefusal reports whether the network rejected the message.
+// isRefusal reports whether an error is classed, or a temporary rejection by the network.
 func isRefusal(err error) bool {
 	if _, ok := errors.AsType[*refusal](err); ok {
 		return true

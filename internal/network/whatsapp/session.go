@@ -7,6 +7,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.mau.fi/whatsmeow/types"
+	"go.mau.fi/whatsmeow/types/events"
+
 	"parley"
 	"parley/internal/network"
 	"parley/internal/wait"
@@ -31,13 +34,15 @@ type session struct {
 	requests   chan request               // for run
 	queueDepth atomic.Pointer[func() int] // how many messages wait to be sent; nil: not known
 
-	current          atomic.Pointer[connection] // nil: not connected
-	sinkMu           sync.Mutex                 // one event from the network at a time
-	devices          deviceLists
-	polls            polls
-	otherDeviceSends otherDeviceSends
-	aliases          aliases
-	uploads          reuploads
+	current atomic.Pointer[connection] // nil: not connected
+	sinkMu  sync.Mutex                 // one event from the network at a time
+	devices deviceLists
+	// polls has the options of polls, because votes carry only hashes. They are never written to disk: a channel may
+	// store no text.
+	polls            recent[parley.MessageID, []string]
+	otherDeviceSends recent[types.MessageID, struct{}]          // of the account's other devices: their receipts come here too
+	aliases          recent[parley.ContactID, parley.ContactID] // numbers that the network spells differently
+	uploads          waiters[*events.MediaRetry]                // files that the account's phone uploads again
 	evidence         evidence
 	clock            clock
 
