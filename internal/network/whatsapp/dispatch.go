@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"parley/internal/network"
+	"parley/internal/network/whatsapp/keystore"
 )
 
 // whatsmeow's SendMessage blocks all other sends until the network confirms a message: one message per round trip, and
@@ -188,10 +189,13 @@ func (conn *connection) encrypt(ctx context.Context, p *outgoing, all recipients
 		}
 		ciphertext, _, err := conn.inner().EncryptMessageForDeviceAndWrap(cached, plain, device, device, bundle, p.ciphertext, existing)
 		if err != nil {
-			conn.log.Warnf("encrypt for %s: %v", device, err)
 			if ctx.Err() != nil {
 				return nil, nil, ctx.Err()
 			}
+			if _, unstored := errors.AsType[*keystore.Error](err); unstored {
+				return nil, nil, err // the device would never get the message
+			}
+			conn.log.Warnf("encrypt for %s: %v", device, err)
 			continue
 		}
 		ciphertexts, reached = append(ciphertexts, *ciphertext), append(reached, device)

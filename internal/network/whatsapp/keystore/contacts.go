@@ -2,10 +2,6 @@ package keystore
 
 import (
 	"context"
-	"database/sql"
-	"errors"
-	"fmt"
-	"time"
 
 	"go.mau.fi/whatsmeow/store"
 	"go.mau.fi/whatsmeow/types"
@@ -79,88 +75,16 @@ func (d *device) PutManyRedactedPhones(ctx context.Context, entries []store.Reda
 // GetContact reads a contact.
 func (d *device) GetContact(ctx context.Context, user types.JID) (types.ContactInfo, error) {
 	var c types.ContactInfo
-	err := d.s.db.Read(ctx).QueryRow(`SELECT first_name, full_name, push_name, business_name, redacted_phone FROM contacts
-		WHERE device = $1 AND jid = $2`, []any{d.id, user.String()},
+	var err error
+	c.Found, err = readRow(d.s.db.Read(ctx), "read a contact", `SELECT first_name, full_name, push_name, business_name, redacted_phone
+		FROM contacts WHERE device = $1 AND jid = $2`, []any{d.id, user.String()},
 		&c.FirstName, &c.FullName, &c.PushName, &c.BusinessName, &c.RedactedPhone)
-	if errors.Is(err, sql.ErrNoRows) {
-		return types.ContactInfo{}, nil
-	}
-	c.Found = err == nil
-	return c, wrapError("read a contact", err)
+	return c, err
 }
 
-// GetAllContacts lists the contacts.
-func (d *device) GetAllContacts(ctx context.Context) (map[types.JID]types.ContactInfo, error) {
-	rows, err := d.s.db.Read(ctx).Query(`SELECT jid, first_name, full_name, push_name, business_name, redacted_phone FROM contacts
-		WHERE device = $1`, d.id)
-	if err != nil {
-		return nil, fmt.Errorf("read contacts: %w", err)
-	}
-	defer rows.Close()
-	all := map[types.JID]types.ContactInfo{}
-	for rows.Next() {
-		var text string
-		c := types.ContactInfo{Found: true}
-		if err := rows.Scan(&text, &c.FirstName, &c.FullName, &c.PushName, &c.BusinessName, &c.RedactedPhone); err != nil {
-			return nil, fmt.Errorf("read contacts: %w", err)
-		}
-		jid, err := types.ParseJID(text)
-		if err != nil {
-			return nil, fmt.Errorf("read contacts: %w", err)
-		}
-		all[jid] = c
-	}
-	return all, wrapError("read contacts", rows.Err())
-}
-
-const mutedForever = -1 // in muted_until
-
-func (d *device) PutMutedUntil(ctx context.Context, chat types.JID, until time.Time) error {
-	var at int64
-	switch {
-	case until.Equal(store.MutedForever):
-		at = mutedForever
-	case !until.IsZero():
-		at = until.Unix()
-	}
-	return d.putChatSetting(ctx, chat, "muted_until", at)
-}
-
-func (d *device) PutPinned(ctx context.Context, chat types.JID, pinned bool) error {
-	return d.putChatSetting(ctx, chat, "pinned", pinned)
-}
-
-func (d *device) PutArchived(ctx context.Context, chat types.JID, archived bool) error {
-	return d.putChatSetting(ctx, chat, "archived", archived)
-}
-
-// putChatSetting sets a column of the table chats.
-func (d *device) putChatSetting(ctx context.Context, chat types.JID, column string, value any) error {
-	return d.exec(ctx, "store a chat's setting", `INSERT INTO chats (device, jid, `+column+`) VALUES ($1, $2, $3)
-		ON CONFLICT (device, jid) DO UPDATE SET `+column+` = excluded.`+column, d.id, chat.String(), value)
-}
-
-// GetChatSettings reads a chat's settings.
-func (d *device) GetChatSettings(ctx context.Context, chat types.JID) (types.LocalChatSettings, error) {
-	var c types.LocalChatSettings
-	var until int64
-	err := d.s.db.Read(ctx).QueryRow(`SELECT muted_until, pinned, archived FROM chats WHERE device = $1 AND jid = $2`,
-		[]any{d.id, chat.String()},
-		&until, &c.Pinned, &c.Archived)
-	if errors.Is(err, sql.ErrNoRows) {
-		return c, nil
-	}
-	if err != nil {
-		return c, fmt.Errorf("read a chat's settings: %w", err)
-	}
-	c.Found = true
-	switch {
-	case until == mutedForever:
-		c.MutedUntil = store.MutedForever
-	case until > 0:
-		c.MutedUntil = time.Unix(until, 0)
-	}
-	return c, nil
+// GetAllContacts is not used: whatsmeow would read them to send a status.
+func (d *device) GetAllContacts(context.Context) (map[types.JID]types.ContactInfo, error) {
+	return nil, errUnused
 }
 
 // ListedContact is a contact as it is listed.
@@ -182,25 +106,15 @@ func (d *device) ListContacts(ctx context.Context, limit int, offset int64) ([]L
 	db := d.s.db.Read(ctx)
 	var total int64
 	if err := db.QueryRow(`SELECT listed FROM devices WHERE id = $1`, []any{d.id}, &total); err != nil {
-		return nil, 0, fmt.Errorf("count contacts: %w", err)
+		return nil, 0, wrapError("count contacts", err)
 	}
 	if offset >= total || limit < 1 {
 		return nil, total, nil
 	}
-	rows, err := db.Query(pageOfContacts, d.id, limit, offset)
-	if err != nil {
-		return nil, 0, fmt.Errorf("list contacts: %w", err)
-	}
-	defer rows.Close()
-	var all []ListedContact
-	for rows.Next() {
-		var c ListedContact
-		if err := rows.Scan(&c.Number, &c.Name, &c.Business); err != nil {
-			return nil, 0, fmt.Errorf("list contacts: %w", err)
-		}
-		all = append(all, c)
-	}
-	return all, total, wrapError("list contacts", rows.Err())
+	all, err := sqldb.Collect(db, func(row sqldb.Scanner) (c ListedContact, err error) {
+		return c, row.Scan(&c.Number, &c.Name, &c.Business)
+	}, pageOfContacts, d.id, limit, offset)
+	return all, total, wrapError("list contacts", err)
 }
 
 // pageOfContacts reads the index listed_name alone.
@@ -239,8 +153,7 @@ func (d *device) relistJID(tx *sqldb.Tx, jid types.JID) error {
 		return d.relistNumber(tx, jid.User)
 	case types.HiddenUserServer:
 		var number string
-		err := tx.QueryRow(`SELECT number FROM people WHERE device = $1 AND lid = $2`, []any{d.id, jid.User}, &number)
-		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		if _, err := readRow(tx.Conn, "read a number", numberOfLID, []any{d.id, jid.User}, &number); err != nil {
 			return err
 		}
 		return d.relistNumber(tx, number)

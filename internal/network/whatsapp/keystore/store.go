@@ -83,9 +83,27 @@ func (s *Store) exec(ctx context.Context, what, query string, args ...any) error
 	})
 }
 
+// readRow reads a row. Without one it returns false.
+func readRow(c *sqldb.Conn, what, query string, args []any, into ...any) (found bool, err error) {
+	err = c.QueryRow(query, args, into...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, wrapError(what, err)
+}
+
+// Error is an error of the database.
+type Error struct {
+	what string
+	err  error
+}
+
+func (e *Error) Error() string { return e.what + ": " + e.err.Error() }
+func (e *Error) Unwrap() error { return e.err }
+
 func wrapError(what string, err error) error {
 	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
+		return &Error{what, err}
 	}
 	return nil
 }
@@ -104,16 +122,10 @@ type Channel struct {
 func (s *Store) Channel(ctx context.Context, code parley.ChannelCode) (Channel, error) {
 	var jid string
 	var c Channel
-	err := s.db.Read(ctx).QueryRow(`SELECT jid, status, reason FROM channels WHERE code = $1`, []any{string(code)}, &jid, &c.Status,
-		&c.Reason)
-	if errors.Is(err, sql.ErrNoRows) {
-		return Channel{}, nil
-	}
-	if err != nil {
-		return Channel{}, fmt.Errorf("read channel %s: %w", code, err)
-	}
-	if jid == "" {
-		return c, nil
+	_, err := readRow(s.db.Read(ctx), fmt.Sprintf("read channel %s", code), `SELECT jid, status, reason FROM channels WHERE code = $1`,
+		[]any{string(code)}, &jid, &c.Status, &c.Reason)
+	if err != nil || jid == "" {
+		return c, err
 	}
 	if c.JID, err = types.ParseJID(jid); err != nil {
 		return Channel{}, fmt.Errorf("read the device of channel %s: %w", code, err)
