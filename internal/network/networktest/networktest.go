@@ -16,7 +16,6 @@ import (
 	"parley/internal/network"
 )
 
-// Harness is a network under test.
 type Harness struct {
 	Driver  network.Driver
 	Channel parley.Channel // paired, not opened
@@ -122,7 +121,6 @@ func newInbox() *inbox {
 	return &inbox{changed: make(chan struct{}), inside: map[parley.ContactID]bool{}}
 }
 
-// sink is the network.Sink.
 func (in *inbox) sink(ctx context.Context, e network.Event) error {
 	chat := chatOf(e)
 	in.mu.Lock()
@@ -186,7 +184,6 @@ func (in *inbox) all() []network.Event {
 	return slices.Clone(in.events)
 }
 
-// of returns the events of one type that came.
 func of[E network.Event](events []network.Event) []E {
 	var list []E
 	for _, e := range events {
@@ -197,7 +194,6 @@ func of[E network.Event](events []network.Event) []E {
 	return list
 }
 
-// awaitCount waits for a number of events of a type and returns them.
 func awaitCount[E network.Event](t *testing.T, in *inbox, count int) []E {
 	t.Helper()
 	var none E
@@ -272,7 +268,6 @@ func start(t *testing.T, h Harness) (network.Session, *inbox) {
 	return s, in
 }
 
-// outgoing makes a message to a contact.
 func outgoing(to parley.ContactID, content parley.Content) *parley.Message {
 	return &parley.Message{Channel: "test", Chat: to, ID: parley.NewMessageID(), FromMe: true, Content: content, CreatedAt: time.Now()}
 }

@@ -82,7 +82,6 @@ func (conn *connection) attachThumbnail(ctx context.Context, x *waE2E.ExtendedTe
 	x.ThumbnailWidth, x.ThumbnailHeight = new(uint32(p.Width)), new(uint32(p.Height))
 }
 
-// composeFile uploads a file and makes the message that points at it.
 func (conn *connection) composeFile(ctx context.Context, c parley.Content, quote *waE2E.ContextInfo) (*waE2E.Message, error) {
 	media := parley.MediaOf(c)
 	up, err := conn.upload(ctx, media, mediaType(c))

@@ -133,7 +133,6 @@ func (conn *connection) handleEvent(evt any) bool {
 	return conn.dispatchEvent(evt)
 }
 
-// post sends an event about the connection to run.
 func (conn *connection) post(evt any) {
 	select {
 	case conn.updates <- evt:

@@ -177,7 +177,6 @@ func (s *session) CheckNumber(ctx context.Context, number string) (id parley.Con
 	return id, exists, err
 }
 
-// Groups lists the groups that the account is in.
 func (s *session) Groups(ctx context.Context, page parley.Page) ([]parley.Group, int64, error) {
 	all, err := query(ctx, s, func(ctx context.Context, conn *connection) ([]parley.Group, error) {
 		joined, err := conn.client.GetJoinedGroups(ctx)
@@ -198,7 +197,6 @@ func (s *session) Groups(ctx context.Context, page parley.Page) ([]parley.Group,
 	return all[from:to], int64(len(all)), err
 }
 
-// toGroup describes a group in our words.
 func (conn *connection) toGroup(ctx context.Context, g *types.GroupInfo) (parley.Group, error) {
 	owner, _, err := conn.contactFor(ctx, g.OwnerJID, g.OwnerPN)
 	if err != nil {
@@ -213,7 +211,6 @@ func (conn *connection) toGroup(ctx context.Context, g *types.GroupInfo) (parley
 	}, nil
 }
 
-// isOwn reports whether an address is the account's own.
 func (conn *connection) isOwn(jid types.JID) bool {
 	return jid.User != "" && (jid.User == conn.jid.User && jid.Server == types.DefaultUserServer || jid.User == conn.lid.User &&
 		jid.Server == types.HiddenUserServer)
@@ -245,7 +242,6 @@ func (s *session) CreateGroup(ctx context.Context, name string, participants []p
 	})
 }
 
-// Participants lists a group's members.
 func (s *session) Participants(ctx context.Context, id parley.GroupID) ([]parley.Participant, error) {
 	return query(ctx, s, func(ctx context.Context, conn *connection) ([]parley.Participant, error) {
 		jid, ok := groupJID(id)

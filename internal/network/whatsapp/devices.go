@@ -157,7 +157,6 @@ func (conn *connection) queryDevices(lid types.JID) ([]types.JID, error) {
 	})
 }
 
-// readDevices reads a list of devices.
 func readDevices(of types.JID, user waBinary.Node) []types.JID {
 	list, _ := user.GetOptionalChildByTag("devices", "device-list")
 	var devices []types.JID
@@ -214,7 +213,6 @@ type recipients struct {
 	bundles map[types.JID]*prekey.Bundle
 }
 
-// merge adds other recipients.
 func (r recipients) merge(others recipients) recipients {
 	all := recipients{slices.Concat(r.devices, others.devices), map[types.JID]*prekey.Bundle{}}
 	maps.Copy(all.bundles, r.bundles)
@@ -232,7 +230,6 @@ func (conn *connection) resolve(ctx context.Context, lid, number types.JID) (rec
 	return recipients{devices, bundles}, err
 }
 
-// keysFor fetches the keys of those devices that there is no session with.
 func (conn *connection) keysFor(ctx context.Context, devices []types.JID) (map[types.JID]*prekey.Bundle, error) {
 	missing, err := conn.withoutSession(ctx, devices)
 	if err != nil || len(missing) == 0 {
@@ -287,7 +284,6 @@ func awaitOwn(ctx context.Context, own *pendingQuery[recipients]) (recipients, b
 	return r, err == nil
 }
 
-// isThisDevice reports whether a device is the one that we are.
 func (conn *connection) isThisDevice(device types.JID) bool {
 	return device == conn.jid || device == conn.lid
 }

@@ -135,7 +135,6 @@ func (d *dialer) client(ear *connObserver) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// handshake puts TLS on a connection.
 func (e *connObserver) handshake(ctx context.Context, c net.Conn, address string, config *tls.Config) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -150,7 +149,6 @@ func (e *connObserver) handshake(ctx context.Context, c net.Conn, address string
 	return e.wrap(secure), nil
 }
 
-// connObserver is called for events on connections.
 type connObserver struct {
 	onRead func() // something came
 	onLost func() // nothing will come any more
@@ -163,7 +161,6 @@ func (e *connObserver) wrap(c net.Conn) net.Conn {
 	return &observedConn{c, e}
 }
 
-// observedConn is a connection with an ear.
 type observedConn struct {
 	net.Conn
 	observer *connObserver
@@ -246,7 +243,6 @@ func unreachableReason(err error) string {
 	return fmt.Sprintf("no connection to %s:443. Look at the network and the firewall of this machine", host)
 }
 
-// isCertificate reports whether an error says that a certificate is not to be trusted.
 func isCertificate(err error) bool {
 	_, verification := errors.AsType[*tls.CertificateVerificationError](err)
 	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)

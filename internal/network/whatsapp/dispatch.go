@@ -237,7 +237,6 @@ func (conn *connection) privacyToken(ctx context.Context, to types.JID) *waBinar
 	return nil
 }
 
-// tokenWeek is how long one issued token is valid, in seconds.
 const tokenWeek = 7 * 24 * 60 * 60 // seconds
 
 // issuePrivacyToken allows a contact to write to this account. It is sent once a week.
@@ -331,7 +330,6 @@ func (w *waiters[T]) expect(id types.MessageID) <-chan T {
 	return c
 }
 
-// remove ends the waiting for a message.
 func (w *waiters[T]) remove(id types.MessageID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -348,7 +346,6 @@ func (w *waiters[T]) deliver(id types.MessageID, v T) {
 	}
 }
 
-// closeAll ends the waiting for all messages.
 func (w *waiters[T]) closeAll() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

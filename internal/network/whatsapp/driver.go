@@ -68,7 +68,6 @@ type Driver struct {
 	closed   bool
 }
 
-// Open opens the driver with its database.
 func Open(ctx context.Context, c Config) (*Driver, error) {
 	configureLibraries()
 	dialer, err := newDialer(c.Endpoint, c.Trust)
@@ -89,7 +88,6 @@ func Open(ctx context.Context, c Config) (*Driver, error) {
 	}, nil
 }
 
-// Open starts a channel's session.
 func (d *Driver) Open(_ context.Context, channel parley.Channel, sink network.Sink) (network.Session, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -152,7 +150,6 @@ func (d *Driver) Close() error {
 	return d.keys.Close()
 }
 
-// session finds the open session of a channel.
 func (d *Driver) session(code parley.ChannelCode) *session {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -77,7 +77,6 @@ func (conn *connection) dispatchEvent(evt any) bool {
 	return true
 }
 
-// setRestriction stores until when the account may not write to strangers.
 func (conn *connection) setRestriction(e *events.NotifyAccountReachoutTimelock) {
 	conn.s.mu.Lock()
 	defer conn.s.mu.Unlock()

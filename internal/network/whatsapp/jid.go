@@ -15,7 +15,6 @@ import (
 // A contact has two addresses on the network: the phone number and the LID, an unrelated number. Chats, senders and
 // receipts use either. Only this file maps them: the gateway uses phone numbers, the network gets LIDs.
 
-// phoneJID is the address of a contact by number.
 func phoneJID(c parley.ContactID) types.JID {
 	return types.NewJID(c.Number(), types.DefaultUserServer)
 }
@@ -28,7 +27,6 @@ func contactOf(jid types.JID) (parley.ContactID, bool) {
 	return parley.ContactOf(jid.User), true
 }
 
-// groupJID reads the id of a group.
 func groupJID(id parley.GroupID) (types.JID, bool) {
 	user, server, ok := strings.Cut(string(id), "@")
 	if !ok || server != types.GroupServer || user == "" {
@@ -174,7 +172,6 @@ func (conn *connection) lookUpNumber(ctx context.Context, c parley.ContactID) (b
 	return false, nil
 }
 
-// networkNumber returns the number in a look-up response.
 func networkNumber(a types.IsOnWhatsAppResponse, asked parley.ContactID) parley.ContactID {
 	for _, jid := range []types.JID{a.PhoneNumber, a.JID} {
 		if own, ok := contactOf(jid); ok {

@@ -96,7 +96,6 @@ func (conn *connection) refreshMediaHosts(ctx context.Context) error {
 	return err
 }
 
-// mediaKeys derives the encryption keys of a file.
 func mediaKeys(key []byte, kind whatsmeow.MediaType) (iv, cipher, mac []byte) {
 	all := hkdfutil.SHA256(key, nil, []byte(kind), 112)
 	return all[:16], all[16:48], all[48:80]
@@ -218,13 +217,11 @@ func (conn *connection) download(ctx context.Context, r *fileReference, to *os.F
 
 func second[T any](_ T, err error) error { return err }
 
-// isGone reports whether the network does not have a file any more.
 func isGone(err error) bool {
 	return errors.Is(err, whatsmeow.ErrMediaDownloadFailedWith403) || errors.Is(err, whatsmeow.ErrMediaDownloadFailedWith404) ||
 		errors.Is(err, whatsmeow.ErrMediaDownloadFailedWith410)
 }
 
-// isPermanent reports whether a retry would fail the same way.
 func isPermanent(err error) bool {
 	for _, final := range []error{
 		whatsmeow.ErrInvalidMediaHMAC, whatsmeow.ErrInvalidMediaEncSHA256, whatsmeow.ErrInvalidMediaSHA256,

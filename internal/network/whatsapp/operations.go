@@ -41,7 +41,6 @@ func (s *session) name() string {
 	return s.status.Phone.Name
 }
 
-// star stars or unstars a message for the account's owner.
 func (conn *connection) star(ctx context.Context, chat parley.ContactID, c parley.Star) error {
 	jid, err := conn.ownChatJID(ctx, chat)
 	if err != nil {
@@ -141,7 +140,6 @@ func (s *settingsQueue) acquire(ctx context.Context) (done func(), err error) {
 	}
 }
 
-// unlinkNode is the request to remove a device from its account.
 func unlinkNode(jid types.JID) []waBinary.Node {
 	return []waBinary.Node{{Tag: "remove-companion-device", Attrs: waBinary.Attrs{"jid": jid, "reason": "user_initiated"}}}
 }
@@ -200,7 +198,6 @@ func (t *typing) end() {
 	clear(t.until)
 }
 
-// Typing shows or hides "typing…" to a contact.
 func (s *session) Typing(ctx context.Context, to parley.ContactID, on bool) error {
 	_, err := query(ctx, s, func(ctx context.Context, conn *connection) (struct{}, error) {
 		jid, err := conn.addressOf(ctx, to)

@@ -46,12 +46,10 @@ const (
 	notStored    = "The new device could not be stored. Remove it on the phone, under Linked devices, and pair again."
 )
 
-// Pair starts pairing by QR code.
 func (s *session) Pair(ctx context.Context) error {
 	return s.submit(ctx, request{pair: &pairOptions{}})
 }
 
-// PairWithCode starts pairing by a code that is typed on the phone.
 func (s *session) PairWithCode(ctx context.Context, number string) error {
 	plain := parseNumber(number)
 	if plain == "" {
@@ -218,7 +216,6 @@ func (p *pairing) handleEvent(evt any) pairingOutcome {
 	return pairingLost
 }
 
-// showFirst shows the first code.
 func (p *pairing) showFirst(codes []string) pairingOutcome {
 	if p.o.number != "" {
 		if !p.showCode() {

@@ -10,7 +10,6 @@ import (
 	"parley"
 )
 
-// parsed is the content of a network message.
 type parsed struct {
 	content parley.Content // nil: nothing to show
 	replyTo parley.MessageID
@@ -101,7 +100,6 @@ func parseText(x *waE2E.ExtendedTextMessage) parsed {
 	return parsed{content: text, replyTo: quoted(x.GetContextInfo())}
 }
 
-// parseFile reads a message that carries a file.
 func parseFile(m *waE2E.Message) parsed {
 	switch {
 	case m.ImageMessage != nil:

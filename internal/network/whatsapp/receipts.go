@@ -51,7 +51,6 @@ type receiptQueue struct {
 	allUnknown int
 }
 
-// ackOf makes the acknowledgement of a receipt.
 func ackOf(e *events.Receipt) *waBinary.Node {
 	ack := waBinary.Attrs{"class": "receipt", "id": e.MessageIDs[0], "to": e.Sender}
 	if e.Type != types.ReceiptTypeDelivered {

@@ -101,7 +101,6 @@ func (conn *connection) toEvent(e *events.Message, from parley.ContactID) (netwo
 	return conn.messageEvent(e, p, from), true
 }
 
-// changeEvent converts a deletion or an edit.
 func (conn *connection) changeEvent(m *waE2E.ProtocolMessage, e *events.Message, from parley.ContactID) (network.Event, bool) {
 	target := parley.MessageID(m.GetKey().GetID())
 	switch m.GetType() {
@@ -127,7 +126,6 @@ func (conn *connection) messageEvent(e *events.Message, p parsed, from parley.Co
 		At: e.Info.Timestamp, File: conn.reference(&e.Info, p)}
 }
 
-// voteEvent makes the event of a choice in a poll.
 func (conn *connection) voteEvent(e *events.Message, from parley.ContactID) (network.Event, bool) {
 	poll := parley.MessageID(e.Message.GetPollUpdateMessage().GetPollCreationMessageKey().GetID())
 	choice, err := conn.client.DecryptPollVote(conn.ctx, e)

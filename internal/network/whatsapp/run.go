@@ -51,7 +51,6 @@ func (s *session) connectingStatus(worked bool) parley.ChannelStatus {
 	return parley.ChannelStarting
 }
 
-// awaitPairing waits for a pairing request.
 func (s *session) awaitPairing(rec keystore.Channel) *pairOptions {
 	if rec.Status == "" {
 		s.setState(parley.ChannelScanQRCode, "No WhatsApp account is linked.", network.Phone{})
@@ -124,7 +123,6 @@ func (s *session) backOff(wait time.Duration, jid types.JID) waitResult {
 	}
 }
 
-// WatchQueue makes the session reconnect sooner while messages wait for it.
 func (s *session) WatchQueue(depth func() int) { s.queueDepth.Store(&depth) }
 
 func (s *session) hasQueue() bool {
@@ -132,7 +130,6 @@ func (s *session) hasQueue() bool {
 	return depth != nil && (*depth)() > 0
 }
 
-// waitResult is how a wait ended.
 type waitResult struct {
 	pair     *pairOptions // a pairing request
 	unpaired bool         // the channel has no device any more
@@ -174,7 +171,6 @@ func errPaired(code parley.ChannelCode) error {
 		code)
 }
 
-// unpair removes the channel's device and stores the reason.
 func (s *session) unpair(jid types.JID, e disconnection) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), persistTimeout)
 	defer cancel()

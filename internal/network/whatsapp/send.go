@@ -33,7 +33,6 @@ const (
 	requestTimeout = 20 * time.Second
 )
 
-// Limits are how many messages a call of Send should carry, and how many calls are useful at once.
 func (s *session) Limits() (int, int) { return messagesPerCall, parallelCalls }
 
 func (s *session) Send(ctx context.Context, ms []*parley.Message) []error {
@@ -117,7 +116,6 @@ func (conn *connection) classifyUnsent(err error) error {
 	return err
 }
 
-// isBroken reports whether an error says that there is no connection.
 func (conn *connection) isBroken(err error) bool {
 	if conn.ctx.Err() != nil || conn.s.current.Load() != conn {
 		return true

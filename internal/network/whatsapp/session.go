@@ -53,7 +53,6 @@ type session struct {
 	restricted  time.Time       // until when the account may not write to strangers; zero: unknown
 }
 
-// request is a request to run.
 type request struct {
 	pair   *pairOptions // nil: a logout
 	result chan error
@@ -136,7 +135,6 @@ func (s *session) connected() (*connection, error) {
 	return nil, network.NotConnected(errors.New(s.status.Reason))
 }
 
-// Logout ends the account's pairing.
 func (s *session) Logout(ctx context.Context) error { return s.submit(ctx, request{}) }
 
 // submit has run do something.
@@ -157,7 +155,6 @@ func (s *session) submit(ctx context.Context, r request) error {
 	}
 }
 
-// Close ends the session.
 func (s *session) Close() error {
 	s.cancel()
 	s.done.Wait()

@@ -11,7 +11,6 @@ import (
 // The attributes of a message's stanza follow from its kind, as in whatsmeow's own sends. A test compares the two for each
 // kind that compose makes.
 
-// stanzaType is the type of a message's stanza.
 func stanzaType(m *waE2E.Message) string {
 	switch {
 	case m.ReactionMessage != nil:
@@ -49,7 +48,6 @@ func editAttribute(m *waE2E.Message) types.EditAttribute {
 	return types.EditAttributeEmpty
 }
 
-// stanzaAttrs returns the attributes of a message's stanza and of its ciphertexts.
 func stanzaAttrs(m *waE2E.Message) (stanza, ciphertext waBinary.Attrs) {
 	stanza, ciphertext = waBinary.Attrs{"type": stanzaType(m)}, waBinary.Attrs{}
 	if kind := mediaTypeOf(m); kind != "" {

@@ -72,7 +72,6 @@ func (d *device) PutManyRedactedPhones(ctx context.Context, entries []store.Reda
 	})
 }
 
-// GetContact reads a contact.
 func (d *device) GetContact(ctx context.Context, user types.JID) (types.ContactInfo, error) {
 	var c types.ContactInfo
 	var err error
@@ -87,7 +86,6 @@ func (d *device) GetAllContacts(context.Context) (map[types.JID]types.ContactInf
 	return nil, errUnused
 }
 
-// ListedContact is a contact as it is listed.
 type ListedContact struct {
 	Number   string // digits
 	Name     string // may be empty
@@ -133,7 +131,6 @@ const (
 	unlist = `DELETE FROM listed WHERE device = $1 AND number = $2`
 )
 
-// relistNumber updates the list for a number.
 func (d *device) relistNumber(tx *sqldb.Tx, number string) error {
 	jid := types.NewJID(number, types.DefaultUserServer)
 	if number == "" || jid.IsBot() || jid == types.PSAJID {

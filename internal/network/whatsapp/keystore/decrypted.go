@@ -115,7 +115,6 @@ func (p *pruner) schedule(t decryptedID) {
 	wait.Notify(p.wake)
 }
 
-// has reports whether a text waits to be removed.
 func (p *pruner) has(t decryptedID) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

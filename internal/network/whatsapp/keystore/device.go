@@ -99,7 +99,6 @@ func (s *Store) attachStores(d *store.Device, id int64) {
 	d.LIDs, d.Container, d.Initialized = own, s, true
 }
 
-// PushName returns the account's own name, or "".
 func (s *Store) PushName(ctx context.Context, jid types.JID) (string, error) {
 	var name string
 	_, err := readRow(s.db.Read(ctx), "read a device's name", `SELECT push_name FROM devices WHERE jid = $1`, []any{jid.String()}, &name)

@@ -29,7 +29,6 @@ func (d *device) GetOrGenPreKeys(ctx context.Context, count uint32) ([]*keys.Pre
 	return append(all, made...), d.addPreKeys(ctx, made, false)
 }
 
-// unsentPreKeys reads keys that the network does not have yet.
 func (d *device) unsentPreKeys(ctx context.Context, count uint32) ([]*keys.PreKey, error) {
 	all, err := sqldb.Collect(d.s.db.Read(ctx), func(row sqldb.Scanner) (*keys.PreKey, error) {
 		var id uint32
@@ -90,7 +89,6 @@ func (d *device) GetPreKey(ctx context.Context, id uint32) (*keys.PreKey, error)
 	return preKey(id, private)
 }
 
-// RemovePreKey removes a key that was used.
 func (d *device) RemovePreKey(ctx context.Context, id uint32) error {
 	return d.exec(ctx, "remove a one-time key", `DELETE FROM prekeys WHERE device = $1 AND id = $2`, d.id, int64(id))
 }

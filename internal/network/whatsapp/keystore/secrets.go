@@ -16,7 +16,6 @@ import (
 // secretRetention is how long responses to a message, such as votes, can be decrypted.
 const secretRetention = 180 * 24 * time.Hour
 
-// dayOf counts days since 1970.
 func dayOf(t time.Time) int64 { return t.Unix() / (24 * 60 * 60) }
 
 // PutMessageSecret stores the key for responses to a message.
@@ -165,7 +164,6 @@ func (d *device) GetPrivacyToken(ctx context.Context, user types.JID) (*store.Pr
 	return newest, nil
 }
 
-// DeleteExpiredPrivacyTokens removes tokens that are older than a time.
 func (d *device) DeleteExpiredPrivacyTokens(ctx context.Context, before time.Time) (int64, error) {
 	var expired []change
 	_, err := sqldb.Collect(d.s.db.Read(ctx), func(row sqldb.Scanner) (_ struct{}, err error) {
@@ -193,7 +191,6 @@ func (d *device) PutNCTSalt(ctx context.Context, salt []byte) error {
 
 func (d *device) GetNCTSalt(ctx context.Context) ([]byte, error) { return d.get(ctx, saltKind, "") }
 
-// DeleteNCTSalt removes it.
 func (d *device) DeleteNCTSalt(ctx context.Context) error {
 	return d.put(ctx, change{key{d.id, saltKind, ""}, nil})
 }

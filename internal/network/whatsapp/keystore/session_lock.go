@@ -57,7 +57,6 @@ func (s *Store) holderOf(ctx context.Context) *holder {
 	return &s.locks.unmarked
 }
 
-// sessionLocks are the locks of all sessions.
 type sessionLocks struct {
 	mu       sync.Mutex
 	last     uint64 // number of the latest lock
@@ -103,7 +102,6 @@ func (l *sessionLocks) acquireOne(ctx context.Context, by *holder, k key) error 
 	}
 }
 
-// await waits until a lock is released or over.
 func await(ctx context.Context, free <-chan struct{}, until time.Time, deadline <-chan time.Time) error {
 	var over <-chan time.Time
 	if !until.IsZero() {

@@ -42,12 +42,10 @@ func (d *device) GetLatestAppStateSyncKeyID(ctx context.Context) ([]byte, error)
 	return id, err
 }
 
-// GetAllAppStateSyncKeys is not used.
 func (d *device) GetAllAppStateSyncKeys(context.Context) ([]*store.AppStateSyncKey, error) {
 	return nil, errUnused
 }
 
-// settingVersion is a version of a collection of settings.
 type settingVersion struct {
 	name    string
 	version uint64

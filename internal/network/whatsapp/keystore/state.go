@@ -86,7 +86,6 @@ func (s *Store) apply(tx *sqldb.Tx, changes []change) error {
 	return writeStates(tx, changes)
 }
 
-// writeStates changes states within a transaction.
 func writeStates(tx *sqldb.Tx, changes []change) error {
 	for _, c := range changes {
 		var err error

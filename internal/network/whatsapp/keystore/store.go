@@ -70,12 +70,10 @@ func (s *Store) Close() error {
 	return err
 }
 
-// write runs do in a transaction.
 func (s *Store) write(ctx context.Context, what string, do func(*sqldb.Tx) error) error {
 	return wrapError(what, s.db.Write(ctx, do))
 }
 
-// exec runs one statement in a transaction.
 func (s *Store) exec(ctx context.Context, what, query string, args ...any) error {
 	return s.write(ctx, what, func(tx *sqldb.Tx) error {
 		_, err := tx.Exec(query, args...)
@@ -111,7 +109,6 @@ func wrapError(what string, err error) error {
 // errLength says that something in the database is not as long as it must be.
 var errLength = errors.New("what is stored has the wrong length")
 
-// Channel is the stored state of a channel.
 type Channel struct {
 	JID types.JID // empty: not paired
 	// Why it is not paired: the status and the sentence to show. Empty if it never was.

@@ -70,7 +70,6 @@ func (d *device) detach() {
 	d.conn, d.active, d.held = nil, false, nil
 }
 
-// publicKeys are the keys of a device that others may ask for.
 type publicKeys struct {
 	registration uint32
 	identity     [32]byte
@@ -115,7 +114,6 @@ func (a *account) jidLike(like types.JID, device uint16) types.JID {
 	return a.pnJID(device)
 }
 
-// deviceIDs lists the ids of the account's devices in order.
 func (a *account) deviceIDs() []uint16 { return slices.Sorted(maps.Keys(a.devices)) }
 
 // addresses lists the devices of the account in the form of another address.

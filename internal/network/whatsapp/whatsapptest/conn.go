@@ -64,7 +64,6 @@ func newConn(ctx context.Context, ws *websocket.Conn) *conn {
 	return c
 }
 
-// handshake does the handshake.
 func (c *conn) handshake(cert *certificate) error {
 	head, err := c.bytes(len(prologue))
 	if err != nil {
@@ -96,7 +95,6 @@ func (c *conn) handshake(cert *certificate) error {
 	return err
 }
 
-// receive reads the next stanza.
 func (c *conn) receive() (*waBinary.Node, error) {
 	sealed, err := c.frame()
 	if err != nil {

@@ -94,7 +94,6 @@ func kindOf(m *waE2E.Message) Kind {
 	return KindOther
 }
 
-// poll returns the poll of any message version.
 func poll(m *waE2E.Message) *waE2E.PollCreationMessage {
 	for _, p := range []*waE2E.PollCreationMessage{m.GetPollCreationMessage(), m.GetPollCreationMessageV2(), m.GetPollCreationMessageV3()} {
 		if p != nil {

@@ -35,7 +35,6 @@ func (s *Server) deliver(d *device, stanza node, e *Trace) {
 	}
 }
 
-// sendQueued sends a queued stanza to a connected client.
 func (s *Server) sendQueued(d *device, q *queued, stanza node) {
 	if q.trace != nil {
 		q.trace.delivery(d).Given++
@@ -139,7 +138,6 @@ func (l *Link) HoldNotifications(hold bool) {
 	d.held = nil
 }
 
-// handlePresence stores whether a client is available.
 func (s *Server) handlePresence(d *device, p *node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,7 +150,6 @@ func (s *Server) handlePresence(d *device, p *node) {
 	}
 }
 
-// handleChatState passes on that a client is typing.
 func (s *Server) handleChatState(d *device, stanza *node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

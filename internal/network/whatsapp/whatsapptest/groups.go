@@ -24,7 +24,6 @@ type member struct {
 // Group is a chat of many, as a test holds it.
 type Group struct{ group *group }
 
-// JID is the group's address.
 func (g *Group) JID() types.JID { return g.group.jid }
 
 func (g *Group) chat() types.JID { return g.group.jid }
@@ -74,7 +73,6 @@ func (g *group) envelope(from *device) attrs {
 	}
 }
 
-// node describes the group.
 func (g *group) node() node {
 	creator := g.creator.lidJID(0)
 	var children []node

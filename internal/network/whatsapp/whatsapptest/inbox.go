@@ -51,7 +51,6 @@ type seenKey struct {
 	id     string
 }
 
-// Receipt is a receipt for a message of this phone.
 type Receipt struct {
 	ID     string
 	Type   types.ReceiptType
@@ -64,13 +63,10 @@ type Typing struct {
 	State string
 }
 
-// Match picks messages.
 type Match func(Message) bool
 
-// Text matches a message with exactly this text.
 func Text(text string) Match { return func(m Message) bool { return m.Text == text } }
 
-// ID matches the message with this id.
 func ID(id string) Match { return func(m Message) bool { return m.ID == id } }
 
 // On matches messages on one device; without it any device matches.
@@ -89,7 +85,6 @@ func (p *Phone) Inbox() []Message {
 	return all
 }
 
-// Await waits for a message that matches everything.
 func (p *Phone) Await(ctx context.Context, matches ...Match) (Message, error) {
 	m, err := await(ctx, &p.changed, func() (Message, bool) {
 		p.view.Lock()
@@ -129,7 +124,6 @@ func (p *Phone) AwaitReceipt(ctx context.Context, id string, kinds ...types.Rece
 	})
 }
 
-// Receipts lists the receipts for messages of this phone.
 func (p *Phone) Receipts() []Receipt {
 	p.view.Lock()
 	defer p.view.Unlock()
@@ -174,7 +168,6 @@ func (p *Phone) addToInbox(m *Message) bool {
 	return true
 }
 
-// message finds a message that the phone showed or sent.
 func (p *Phone) message(id string) (Message, error) {
 	p.view.Lock()
 	defer p.view.Unlock()

@@ -27,7 +27,6 @@ const (
 	macSize  = 10        // of the authentication code behind a ciphertext
 )
 
-// serveUpload stores a ciphertext under its hash.
 func (s *Server) serveUpload(w http.ResponseWriter, r *http.Request) {
 	if f := s.nextFault(faultUpload, nil, nil, ""); f != nil {
 		http.Error(w, http.StatusText(f.code), f.code)
@@ -91,7 +90,6 @@ func (s *Server) HoldDownloads(hold bool) {
 	}
 }
 
-// AwaitHeld waits until that many downloads are held.
 func (s *Server) AwaitHeld(ctx context.Context, downloads int) error {
 	return s.await(ctx, func() bool { return s.held == downloads })
 }
@@ -166,7 +164,6 @@ func (k mediaKey) mac(sealed []byte) []byte {
 	return h.Sum(nil)[:macSize]
 }
 
-// file is an encrypted file on the media server.
 type file struct {
 	path                  string
 	key, plainSum, encSum []byte
@@ -187,7 +184,6 @@ func (p *Phone) upload(kind whatsmeow.MediaType, data []byte) (file, error) {
 	return file{path, key, plain[:], enc[:], uint64(len(data))}, nil
 }
 
-// SendImage sends a picture.
 func (p *Phone) SendImage(ctx context.Context, to Chat, data []byte, mime, caption string) (string, error) {
 	f, err := p.upload(whatsmeow.MediaImage, data)
 	if err != nil {

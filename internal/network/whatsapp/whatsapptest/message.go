@@ -7,7 +7,6 @@ import (
 	"go.mau.fi/whatsmeow/types"
 )
 
-// outgoing is a message on its way from one device to others.
 type outgoing struct {
 	id, kind string // kind is the stanza's type: text, media, poll, reaction
 	chat     types.JID
@@ -210,7 +209,6 @@ func (s *Server) envelope(out *outgoing, to *device) node {
 	return n("message", a, slices.Concat(out.ciphertexts[to], out.extra)...)
 }
 
-// setOther adds the other address of an account.
 func setOther(a attrs, key string, used types.JID, who *account) {
 	switch {
 	case used.Server == types.HiddenUserServer && who.shown != OnlyLID:

@@ -217,7 +217,6 @@ func (l *Link) Offline(ctx context.Context) error {
 	return l.phone.server.await(ctx, func() bool { return l.device.conn == nil })
 }
 
-// Idle waits until the client has acknowledged all stanzas.
 func (l *Link) Idle(ctx context.Context) error {
 	return l.phone.server.await(ctx, func() bool { return len(l.device.queue) == 0 })
 }
@@ -235,7 +234,6 @@ type codePairing struct {
 	finish       chan *node // the client's last word
 }
 
-// registrationIQ handles requests of an unpaired client.
 func (s *Server) registrationIQ(c *conn, stanza *node) {
 	reg, ok := stanza.GetOptionalChildByTag("link_code_companion_reg")
 	switch {

@@ -16,7 +16,6 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// sendPeer writes to one linked client of the same account.
 func (p *Phone) sendPeer(ctx context.Context, d *device, m *waE2E.ProtocolMessage) error {
 	plain, err := proto.Marshal(&waE2E.Message{ProtocolMessage: m})
 	if err != nil {
@@ -97,7 +96,6 @@ type Conversation struct {
 	Messages []Past // oldest first
 }
 
-// Past is one message of it.
 type Past struct {
 	ID     string
 	FromMe bool
@@ -126,7 +124,6 @@ func (p *Phone) sendHistory(ctx context.Context, d *device, chats []Conversation
 	})
 }
 
-// pack encodes and compresses a history.
 func (p *Phone) pack(chats []Conversation) ([]byte, error) {
 	h := &waHistorySync.HistorySync{
 		SyncType: waHistorySync.HistorySync_INITIAL_BOOTSTRAP.Enum(), ChunkOrder: proto.Uint32(1), Progress: proto.Uint32(100),

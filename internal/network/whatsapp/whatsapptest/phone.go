@@ -38,7 +38,6 @@ type Phone struct {
 	badSign  bool
 }
 
-// Option is a property of a new phone.
 type Option func(*Phone)
 
 func Named(name string) Option { return func(p *Phone) { p.account.name = name } }
@@ -50,7 +49,6 @@ func Picture(url string) Option { return func(p *Phone) { p.account.pictureURL =
 // Shown sets the addressing of the account; the default is Both.
 func Shown(as Addressing) Option { return func(p *Phone) { p.account.shown = as } }
 
-// Show changes the addressing of the account.
 func (p *Phone) Show(as Addressing) {
 	p.server.mu.Lock()
 	defer p.server.mu.Unlock()
@@ -109,7 +107,6 @@ func (p *Phone) newDevice(id uint16) *simDevice {
 // newRegistration returns a registration id, which identifies an installation.
 func newRegistration() uint32 { return 1 + rand.Uint32N(16380) }
 
-// Number is the phone's number in digits.
 func (p *Phone) Number() string { return p.number }
 
 // JID is the phone's address by number.
@@ -180,7 +177,6 @@ func (p *Phone) next() (*simDevice, *queued) {
 	return nil, nil
 }
 
-// updateDelivery changes the trace of a device.
 func (p *Phone) updateDelivery(d *device, e *Trace, change func(*Delivery)) {
 	if e == nil {
 		return

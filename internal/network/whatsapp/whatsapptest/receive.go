@@ -242,14 +242,12 @@ func (s *Server) receiptSender(from *device, to *account) types.JID {
 
 const maxStoredSent = 1024 // messages that a phone can send again to a device that could not read them
 
-// sentMessage can be encrypted again.
 type sentMessage struct {
 	raw   *waE2E.Message
 	chat  types.JID
 	group *group
 }
 
-// storeSent stores a message for later retries.
 func (p *Phone) storeSent(id string, m *sentMessage) {
 	p.sent[id] = m
 	p.order = append(p.order, id)

@@ -16,7 +16,6 @@ type Chat interface{ chat() types.JID }
 
 func (p *Phone) chat() types.JID { return p.account.lidJID(0) }
 
-// Send writes a text and returns its id.
 func (p *Phone) Send(ctx context.Context, to Chat, text string) (string, error) {
 	return p.SendMessage(ctx, to, &waE2E.Message{Conversation: proto.String(text)})
 }
@@ -57,7 +56,6 @@ func (p *Phone) Edit(ctx context.Context, id, text string) (string, error) {
 	}}})
 }
 
-// Read sends a read receipt.
 func (p *Phone) Read(ids ...string) error { return p.sendReceipt(types.ReceiptTypeRead, ids) }
 
 // Played is the Read of a voice message.

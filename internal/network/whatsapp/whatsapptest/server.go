@@ -133,7 +133,6 @@ func (s *Server) spawn(f func()) {
 	}
 }
 
-// Endpoint is the address that the server listens on.
 func (s *Server) Endpoint() string { return s.trust.Address }
 
 // Trust is what a client needs to accept this server as its network.
@@ -245,7 +244,6 @@ func (g *pausableListener) Accept() (net.Conn, error) {
 	}
 }
 
-// closeAll closes every connection that came through the gate.
 func (g *pausableListener) closeAll() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -317,7 +315,6 @@ type notifier struct {
 	ch chan struct{}
 }
 
-// changed returns a channel that is closed at the next notify.
 func (b *notifier) changed() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -92,7 +92,6 @@ func (s *Server) handle(c *conn, stanza *node) {
 	}
 }
 
-// pairResponse handles the response to a pairing request of the server.
 func (s *Server) pairResponse(c *conn, stanza *node) {
 	if c.registration == nil {
 		s.violate("answer to nothing %s", shape(stanza))
@@ -181,7 +180,6 @@ func (p *Phone) RefuseLogin(r Refusal) {
 	p.account.refusal = &r
 }
 
-// AllowLogin ends RefuseLogin.
 func (p *Phone) AllowLogin() {
 	p.server.mu.Lock()
 	defer p.server.mu.Unlock()

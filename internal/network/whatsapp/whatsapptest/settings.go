@@ -72,7 +72,6 @@ func (p *Phone) change(ctx context.Context, patch appstate.PatchInfo, tell bool)
 	return p.catchUp(ctx, string(patch.Type))
 }
 
-// AwaitSetting waits until a client has changed a setting that matches.
 func (p *Phone) AwaitSetting(ctx context.Context, match func(appstate.Mutation) bool) (appstate.Mutation, error) {
 	var failed error
 	m, err := await(ctx, &p.changed, func() (appstate.Mutation, bool) {
@@ -172,7 +171,6 @@ type collection struct {
 
 func (c *collection) version() uint64 { return uint64(len(c.patches)) }
 
-// since lists the patches after a version.
 func (c *collection) since(version uint64) []node {
 	if version >= c.version() {
 		return nil

@@ -36,7 +36,6 @@ type keyring struct {
 	sessions map[string][]byte
 }
 
-// ownKeys are the lasting keys of a device.
 type ownKeys struct {
 	identity *keys.KeyPair
 	signed   *keys.PreKey
@@ -71,7 +70,6 @@ func (k *keyring) newPreKey() publicKey {
 	return publicKey{made.KeyID, *made.Pub}
 }
 
-// deleteSession drops the session with a device.
 func (k *keyring) deleteSession(address *protocol.SignalAddress) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -204,7 +202,6 @@ func (m *simDevice) startSession(ctx context.Context, builder *session.Builder, 
 // errNoKeys is why nothing can be sent to a client that was linked but has not been online yet.
 var errNoKeys = errors.New("the device has no keys on the server")
 
-// decrypt decrypts one ciphertext of a device.
 func (m *simDevice) decrypt(ctx context.Context, from *device, enc *node) (*waE2E.Message, error) {
 	raw := content(*enc)
 	ser := store.SignalProtobufSerializer

@@ -28,7 +28,6 @@ type Trace struct {
 	Deliveries []*Delivery
 }
 
-// Delivery is the state of a message at one device.
 type Delivery struct {
 	Phone     string // number
 	Device    uint16
