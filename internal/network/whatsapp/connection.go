@@ -122,15 +122,21 @@ func (conn *connection) connect() error {
 
 // handleEvent handles an event of whatsmeow. After false, nothing is acknowledged to the network.
 func (conn *connection) handleEvent(evt any) bool {
-	conn.mu.Lock()
-	if conn.closed {
-		conn.mu.Unlock()
+	if !conn.beginHandler() {
 		return false
 	}
-	conn.handlers.Add(1)
-	conn.mu.Unlock()
 	defer conn.handlers.Done()
 	return conn.dispatchEvent(evt)
+}
+
+// beginHandler counts a handler, which close waits for. It returns false once the connection is closing.
+func (conn *connection) beginHandler() bool {
+	conn.mu.Lock()
+	defer conn.mu.Unlock()
+	if !conn.closed {
+		conn.handlers.Add(1)
+	}
+	return !conn.closed
 }
 
 func (conn *connection) post(evt any) {

@@ -34,11 +34,8 @@ type deviceLists struct {
 }
 
 type deviceList struct {
-	jids  []types.JID
-	ready chan struct{} // closed when the query has ended
-	// Set before ready is closed.
-	devices []types.JID
-	err     error
+	jids []types.JID
+	pendingQuery[[]types.JID]
 }
 
 // find returns the entry of a contact, and whether the caller has to fill it.
@@ -51,7 +48,7 @@ func (c *deviceLists) find(names ...types.JID) (list *deviceList, isNew bool) {
 	if c.byJID == nil || len(c.byJID) >= 2*maxDeviceLists {
 		c.byJID = map[types.JID]*deviceList{}
 	}
-	list = &deviceList{ready: make(chan struct{})}
+	list = &deviceList{pendingQuery: pendingQuery[[]types.JID]{ready: make(chan struct{})}}
 	for _, name := range names {
 		if !name.IsEmpty() {
 			list.jids = append(list.jids, name)
@@ -79,7 +76,7 @@ func (c *deviceLists) known(name types.JID) *deviceList {
 
 // fill ends the query of an entry. One that failed is not cached.
 func (c *deviceLists) fill(list *deviceList, devices []types.JID, err error) {
-	list.devices, list.err = devices, err
+	list.value, list.err = devices, err
 	if err != nil {
 		c.mu.Lock()
 		c.remove(list)
@@ -123,14 +120,9 @@ func (conn *connection) startDeviceQuery(lid, number types.JID) *deviceList {
 
 func (conn *connection) devicesOf(ctx context.Context, lid, number types.JID) ([]types.JID, error) {
 	for tries := 1; ; tries++ {
-		list := conn.startDeviceQuery(lid, number)
-		select {
-		case <-list.ready:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-		if list.err == nil || tries > 1 || conn.ctx.Err() != nil {
-			return list.devices, list.err
+		devices, err := conn.startDeviceQuery(lid, number).await(ctx)
+		if err == nil || tries > 1 || ctx.Err() != nil || conn.ctx.Err() != nil {
+			return devices, err
 		} // the query may have been one of the connection before
 	}
 }
@@ -273,8 +265,8 @@ func (conn *connection) cachedOwnDevices(ctx context.Context) (recipients, bool)
 	if list == nil {
 		return recipients{}, false
 	}
-	missing, err := conn.withoutSession(ctx, list.devices)
-	return recipients{devices: list.devices}, err == nil && len(missing) == 0
+	missing, err := conn.withoutSession(ctx, list.value)
+	return recipients{devices: list.value}, err == nil && len(missing) == 0
 }
 
 func awaitOwn(ctx context.Context, own *pendingQuery[recipients]) (recipients, bool) {

@@ -23,7 +23,7 @@ import (
 // process.
 type Trust struct {
 	Root [32]byte // public key that signs the server's Noise certificates
-	CA   []byte   // PEM of the authority behind its TLS certificate; empty: it speaks plain TCP
+	CA   []byte   // PEM of the authority behind its TLS certificate; empty: no server is trusted
 }
 
 // ReadTrust reads a file with the JSON of a Trust, as the server that it is of wrote it.
@@ -77,7 +77,6 @@ var installed bool
 type dialer struct {
 	endpoint string
 	roots    *x509.CertPool
-	plain    bool
 }
 
 func newDialer(endpoint string, trust *Trust) (*dialer, error) {
@@ -93,12 +92,9 @@ func newDialer(endpoint string, trust *Trust) (*dialer, error) {
 	if err := trust.install(); err != nil {
 		return nil, err
 	}
-	d := &dialer{endpoint: endpoint, plain: len(trust.CA) == 0}
-	if !d.plain {
-		d.roots = x509.NewCertPool()
-		if !d.roots.AppendCertsFromPEM(trust.CA) {
-			return nil, errors.New("the endpoint's authority is not a certificate")
-		}
+	d := &dialer{endpoint: endpoint, roots: x509.NewCertPool()}
+	if len(trust.CA) > 0 && !d.roots.AppendCertsFromPEM(trust.CA) {
+		return nil, errors.New("the endpoint's authority is not a certificate")
 	}
 	return d, nil
 }
@@ -120,10 +116,7 @@ func (d *dialer) client(ear *connObserver) *http.Client {
 		transport.Proxy, transport.ForceAttemptHTTP2 = nil, false
 		transport.TLSClientConfig = &tls.Config{RootCAs: d.roots, MinVersion: tls.VersionTLS13}
 	}
-	switch {
-	case d.plain:
-		transport.DialTLSContext = dial // net/http expects a connection after its handshake here
-	case ear != nil:
+	if ear != nil {
 		transport.DialTLSContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 			c, err := dial(ctx, network, address)
 			if err != nil {

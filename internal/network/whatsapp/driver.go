@@ -167,10 +167,7 @@ func (d *Driver) removeSession(s *session) {
 // pushName returns the account's own name, or "". It reads the database, because whatsmeow writes its copy in memory
 // without a lock.
 func (d *Driver) pushName(ctx context.Context, jid types.JID) string {
-	name, err := d.keys.PushName(ctx, jid)
-	if err != nil {
-		return ""
-	}
+	name, _ := d.keys.PushName(ctx, jid)
 	return name
 }
 

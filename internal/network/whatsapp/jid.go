@@ -94,13 +94,9 @@ func (conn *connection) storeAlias(asked, own parley.ContactID) error {
 	if own == asked || !own.CanExist() || conn.s.networkSpelling(asked) == own {
 		return nil
 	}
-	conn.mu.Lock()
-	if conn.closed {
-		conn.mu.Unlock()
+	if !conn.beginHandler() {
 		return errConnectionEnded
 	}
-	conn.handlers.Add(1)
-	conn.mu.Unlock()
 	defer conn.handlers.Done()
 	if err := conn.s.sink(conn.handlerCtx, network.Alias{Asked: asked, Contact: own}); err != nil {
 		return err

@@ -50,7 +50,7 @@ type world struct {
 // newWorld starts a network and opens the driver; nothing is paired.
 func newWorld(t testing.TB, friend ...whatsapptest.Option) *world {
 	t.Helper()
-	return newWorldOn(t, whatsapptest.StartTest(t, whatsapptest.Config{FewKeys: true}), friend...)
+	return newWorldOn(t, whatsapptest.StartTest(t), friend...)
 }
 
 func newWorldOn(t testing.TB, server *whatsapptest.Server, friend ...whatsapptest.Option) *world {

@@ -15,8 +15,7 @@ func (d *device) PutPushName(ctx context.Context, user types.JID, name string) (
 	if err != nil || is.PushName == name {
 		return false, "", err
 	}
-	err = d.putContact(ctx, "store a name", user, `INSERT INTO contacts (device, jid, push_name) VALUES ($1, $2, $3)
-		ON CONFLICT (device, jid) DO UPDATE SET push_name = excluded.push_name`, d.id, user.String(), name)
+	err = d.putName(ctx, user, "push_name", name)
 	return err == nil, is.PushName, err
 }
 
@@ -26,25 +25,38 @@ func (d *device) PutBusinessName(ctx context.Context, user types.JID, name strin
 	if err != nil || is.BusinessName == name {
 		return false, "", err
 	}
-	err = d.putContact(ctx, "store a name", user, `INSERT INTO contacts (device, jid, business_name) VALUES ($1, $2, $3)
-		ON CONFLICT (device, jid) DO UPDATE SET business_name = excluded.business_name`, d.id, user.String(), name)
+	err = d.putName(ctx, user, "business_name", name)
 	return err == nil, is.BusinessName, err
 }
 
-const putName = `INSERT INTO contacts (device, jid, first_name, full_name) VALUES ($1, $2, $3, $4)
+func (d *device) putName(ctx context.Context, user types.JID, column, name string) error {
+	return d.write(ctx, "store a name", func(tx *sqldb.Tx) error { return d.putColumn(tx, user, column, name) })
+}
+
+// putColumn sets a column of a contact, and changes the list with it.
+func (d *device) putColumn(tx *sqldb.Tx, user types.JID, column, value string) error {
+	_, err := tx.Exec(`INSERT INTO contacts (device, jid, `+column+`) VALUES ($1, $2, $3)
+		ON CONFLICT (device, jid) DO UPDATE SET `+column+` = excluded.`+column, d.id, user.String(), value)
+	if err != nil {
+		return err
+	}
+	return d.relistJID(tx, user)
+}
+
+const putFullName = `INSERT INTO contacts (device, jid, first_name, full_name) VALUES ($1, $2, $3, $4)
 	ON CONFLICT (device, jid) DO UPDATE SET first_name = excluded.first_name, full_name = excluded.full_name`
 
 // PutContactName stores the owner's name for a contact. The interface names the full name first, but whatsmeow passes
 // the first name first.
 func (d *device) PutContactName(ctx context.Context, user types.JID, first, full string) error {
-	return d.putContact(ctx, "store a contact", user, putName, d.id, user.String(), first, full)
+	return d.PutAllContactNames(ctx, []store.ContactEntry{{JID: user, FirstName: first, FullName: full}})
 }
 
 // PutAllContactNames does so for many.
 func (d *device) PutAllContactNames(ctx context.Context, contacts []store.ContactEntry) error {
 	return d.write(ctx, "store contacts", func(tx *sqldb.Tx) error {
 		for _, c := range contacts {
-			if _, err := tx.Exec(putName, d.id, c.JID.String(), c.FirstName, c.FullName); err != nil {
+			if _, err := tx.Exec(putFullName, d.id, c.JID.String(), c.FirstName, c.FullName); err != nil {
 				return err
 			}
 			if err := d.relistJID(tx, c.JID); err != nil {
@@ -59,12 +71,7 @@ func (d *device) PutAllContactNames(ctx context.Context, contacts []store.Contac
 func (d *device) PutManyRedactedPhones(ctx context.Context, entries []store.RedactedPhoneEntry) error {
 	return d.write(ctx, "store contacts", func(tx *sqldb.Tx) error {
 		for _, e := range entries {
-			_, err := tx.Exec(`INSERT INTO contacts (device, jid, redacted_phone) VALUES ($1, $2, $3)
-				ON CONFLICT (device, jid) DO UPDATE SET redacted_phone = excluded.redacted_phone`, d.id, e.JID.String(), e.RedactedPhone)
-			if err == nil {
-				err = d.relistJID(tx, e.JID)
-			}
-			if err != nil {
+			if err := d.putColumn(tx, e.JID, "redacted_phone", e.RedactedPhone); err != nil {
 				return err
 			}
 		}
@@ -156,14 +163,4 @@ func (d *device) relistJID(tx *sqldb.Tx, jid types.JID) error {
 		return d.relistNumber(tx, number)
 	}
 	return nil
-}
-
-// putContact changes the row of a contact, and the list with it.
-func (d *device) putContact(ctx context.Context, what string, user types.JID, query string, args ...any) error {
-	return d.write(ctx, what, func(tx *sqldb.Tx) error {
-		if _, err := tx.Exec(query, args...); err != nil {
-			return err
-		}
-		return d.relistJID(tx, user)
-	})
 }

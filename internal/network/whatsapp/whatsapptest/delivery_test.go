@@ -204,7 +204,7 @@ func TestLostReceipt(t *testing.T) {
 // TestAtLeastOnce refuses a message in the handler: without a receipt the server keeps it, and it comes
 // again after a reconnect.
 func TestAtLeastOnce(t *testing.T) {
-	s := whatsapptest.StartTest(t, whatsapptest.Config{FewKeys: true})
+	s := whatsapptest.StartTest(t)
 	owner, friend := s.Phone("6281234567890", whatsapptest.Silent()), s.Phone("6289876543210")
 	c := newClient(t, s)
 	c.SynchronousAck = true

@@ -39,7 +39,7 @@ func (s *Server) respond(c *conn, d *device, q *node) {
 	case "w:p get ":
 		c.reply(q)
 	case "encrypt get count":
-		c.reply(q, n("count", attrs{"value": s.keyCount(d)}))
+		c.reply(q, n("count", attrs{"value": d.keyCount()}))
 	case "encrypt set registration":
 		s.uploadKeys(c, d, q)
 	case "encrypt get key":

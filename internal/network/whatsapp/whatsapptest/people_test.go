@@ -86,7 +86,7 @@ func TestLookingPeopleUp(t *testing.T) {
 
 // TestUnknownRequest gets an error at once and is a violation.
 func TestUnknownRequest(t *testing.T) {
-	s := must[*whatsapptest.Server](t)(whatsapptest.Start(whatsapptest.Config{FewKeys: true}))
+	s := must[*whatsapptest.Server](t)(whatsapptest.Start())
 	t.Cleanup(s.Close)
 	c := newClient(t, s)
 	c.pair(s.Phone("6281234567890"))

@@ -18,13 +18,7 @@ const maxRetries = 5 // retries that a device requests for one message
 // handleMessage decrypts a message, shows it and sends a receipt. The caller holds the phone's lock.
 func (p *Phone) handleMessage(ctx context.Context, m *simDevice, q *queued) {
 	stanza := &q.stanza
-	author := jid(stanza, "from")
-	if a := jid(stanza, "participant"); !a.IsEmpty() {
-		author = a
-	}
-	p.server.mu.Lock()
-	sender := p.server.findDevice(author)
-	p.server.mu.Unlock()
+	sender := p.server.author(stanza)
 	if sender == nil {
 		return // unlinked since it wrote
 	}
@@ -47,6 +41,17 @@ func (p *Phone) handleMessage(ctx context.Context, m *simDevice, q *queued) {
 		return
 	}
 	p.sendDeliveryReceipt(m, stanza, types.ReceiptTypeDelivered)
+}
+
+// author is the device that a stanza comes from, also in a group; nil: it is unlinked.
+func (s *Server) author(stanza *node) *device {
+	from := jid(stanza, "from")
+	if a := jid(stanza, "participant"); !a.IsEmpty() {
+		from = a
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.findDevice(from)
 }
 
 func (p *Phone) toMessage(m *simDevice, sender *device, stanza *node, raw *waE2E.Message) *Message {
@@ -126,13 +131,7 @@ func (p *Phone) requestRetry(m *simDevice, q *queued, enc *node, err error) {
 // handleReceipt handles a receipt for a message of this phone. The caller holds the phone's lock.
 func (p *Phone) handleReceipt(ctx context.Context, m *simDevice, r *node) {
 	kind := types.ReceiptType(str(r, "type"))
-	who := jid(r, "from")
-	if a := jid(r, "participant"); !a.IsEmpty() {
-		who = a
-	}
-	p.server.mu.Lock()
-	reader := p.server.findDevice(who)
-	p.server.mu.Unlock()
+	reader := p.server.author(r)
 	if reader == nil {
 		return
 	}

@@ -18,16 +18,8 @@ import (
 	"go.mau.fi/whatsmeow/types"
 )
 
-// Config says how a server behaves. The zero value is a good server.
-type Config struct {
-	// FewKeys tells a new device that the server already has one of its keys. It then uploads 50 keys instead of 812,
-	// and pairing costs a tenth.
-	FewKeys bool
-}
-
 // Server is one network: accounts, their phones and linked devices, groups and media, all in memory.
 type Server struct {
-	few      bool
 	cert     *certificate
 	trust    Trust
 	listener *pausableListener
@@ -62,7 +54,7 @@ type Server struct {
 }
 
 // Start starts a server. Its owner closes it.
-func Start(cfg Config) (*Server, error) {
+func Start() (*Server, error) {
 	now := time.Now()
 	cert, err := newCertificate(processRoot(), now)
 	if err != nil {
@@ -77,7 +69,7 @@ func Start(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
 	s := &Server{
-		few: cfg.FewKeys, cert: cert,
+		cert:     cert,
 		listener: &pausableListener{Listener: tcp},
 		trust:    Trust{Address: tcp.Addr().String(), Root: *processRoot().Pub, CA: ca},
 		byNumber: map[string]*account{}, aliases: map[string]*account{}, byLID: map[string]*account{}, groups: map[string]*group{},
@@ -270,9 +262,9 @@ const testTimeout = 2 * time.Minute
 
 // StartTest starts a server that ends with the test, and fails the test if a client sent something that the
 // network does not know.
-func StartTest(t testing.TB, cfg Config) *Server {
+func StartTest(t testing.TB) *Server {
 	t.Helper()
-	s, err := Start(cfg)
+	s, err := Start()
 	if err != nil {
 		t.Fatalf("start loopback server: %v", err)
 	}

@@ -65,7 +65,7 @@ func TestSettingsConflict(t *testing.T) {
 
 // TestHistory tells a new client of chats of before it was linked.
 func TestHistory(t *testing.T) {
-	s := whatsapptest.StartTest(t, whatsapptest.Config{FewKeys: true})
+	s := whatsapptest.StartTest(t)
 	friend := s.Phone("6289876543210", whatsapptest.Named("Friend"))
 	at := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 	owner := s.Phone("6281234567890", whatsapptest.WithHistory(whatsapptest.Conversation{With: friend, Messages: []whatsapptest.Past{

@@ -12,7 +12,7 @@ import (
 
 // TestWalk is the smallest whole story: pair, send, receive.
 func TestWalk(t *testing.T) {
-	s := whatsapptest.StartTest(t, whatsapptest.Config{})
+	s := whatsapptest.StartTest(t)
 	owner := s.Phone("6281234567890", whatsapptest.Named("Owner"))
 	friend := s.Phone("6289876543210", whatsapptest.Named("Friend"))
 	c := newClient(t, s)
