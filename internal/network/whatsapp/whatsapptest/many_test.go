@@ -137,7 +137,7 @@ func TestTrustTravels(t *testing.T) {
 	c.pair(s.Phone("6281234567890"))
 	other := trust
 	other.Root[0] ^= 1
-	if err := other.Install(); err == nil {
+	if err := other.Apply(c.Client); err == nil {
 		t.Error("a process trusts two roots")
 	}
 }
