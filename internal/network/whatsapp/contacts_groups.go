@@ -32,8 +32,7 @@ func (s *session) Contacts(ctx context.Context, page parley.Page) ([]parley.Cont
 	var total int64
 	all, err := query(ctx, s, func(ctx context.Context, conn *connection) (_ []parley.Contact, err error) {
 		var listed []keystore.ListedContact
-		contacts := conn.contacts.(keystore.ContactList)
-		if listed, total, err = contacts.ListContacts(ctx, page.Limit, max(page.Offset, 0)); err != nil {
+		if listed, total, err = s.d.keys.ListContacts(ctx, conn.jid, page.Limit, max(page.Offset, 0)); err != nil {
 			return nil, err
 		}
 		all := make([]parley.Contact, len(listed))

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -133,10 +135,7 @@ func (d *Driver) Close() error {
 	d.mu.Lock()
 	again := d.closed
 	d.closed = true
-	var open []*session
-	for _, s := range d.sessions {
-		open = append(open, s)
-	}
+	open := slices.Collect(maps.Values(d.sessions))
 	d.mu.Unlock()
 	if again {
 		return nil

@@ -99,26 +99,18 @@ type ListedContact struct {
 	Business bool
 }
 
-// ContactList lists the contacts of a device page by page. The contact store of every device is one.
-type ContactList interface {
-	// ListContacts returns a page of the contacts by name, then number, and how many there are.
-	ListContacts(ctx context.Context, limit int, offset int64) ([]ListedContact, int64, error)
-}
-
-var _ ContactList = (*device)(nil)
-
-func (d *device) ListContacts(ctx context.Context, limit int, offset int64) ([]ListedContact, int64, error) {
-	db := d.s.db.Read(ctx)
-	var total int64
-	if err := db.QueryRow(`SELECT listed FROM devices WHERE id = $1`, []any{d.id}, &total); err != nil {
-		return nil, 0, wrapError("count contacts", err)
-	}
-	if offset >= total || limit < 1 {
-		return nil, total, nil
+// ListContacts returns a page of the contacts of a device by name, then number, and how many there are.
+func (s *Store) ListContacts(ctx context.Context, of types.JID, limit int, offset int64) ([]ListedContact, int64, error) {
+	db := s.db.Read(ctx)
+	var device, total int64
+	_, err := readRow(db, "count contacts", `SELECT id, listed FROM devices WHERE jid = $1`, []any{of.String()}, &device, &total)
+	if err != nil || offset >= total || limit < 1 {
+		return nil, total, err
 	}
 	all, err := sqldb.Collect(db, func(row sqldb.Scanner) (c ListedContact, err error) {
-		return c, row.Scan(&c.Number, &c.Name, &c.Business)
-	}, pageOfContacts, d.id, limit, offset)
+		err = row.Scan(&c.Number, &c.Name, &c.Business)
+		return c, err
+	}, pageOfContacts, device, limit, offset)
 	return all, total, wrapError("list contacts", err)
 }
 

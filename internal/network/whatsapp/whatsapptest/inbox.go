@@ -149,15 +149,15 @@ func (p *Phone) addTyping(t Typing) {
 	p.changed.notify()
 }
 
-// addToInbox adds a message to the inbox, or counts another copy of it. It reports whether it is new.
-func (p *Phone) addToInbox(m *Message) bool {
+// addToInbox adds a message to the inbox, or counts another copy of it.
+func (p *Phone) addToInbox(m *Message) {
 	p.view.Lock()
 	defer p.changed.notify()
 	defer p.view.Unlock()
 	key := seenKey{m.Device, m.ID}
 	if known := p.seen[key]; known != nil {
 		known.Copies++
-		return false
+		return
 	}
 	m.Copies = 1
 	if m.Device == 0 && !m.FromMe {
@@ -165,7 +165,6 @@ func (p *Phone) addToInbox(m *Message) bool {
 	}
 	p.seen[key] = m
 	p.inbox = append(p.inbox, m)
-	return true
 }
 
 func (p *Phone) message(id string) (Message, error) {

@@ -10,7 +10,7 @@ import (
 type outgoing struct {
 	id, kind string // kind is the stanza's type: text, media, poll, reaction
 	chat     types.JID
-	group    *group
+	group    *Group
 	from     *device
 	peer     bool
 	edit     string

@@ -34,13 +34,10 @@ func (p *Phone) handleMessage(ctx context.Context, m *simDevice, q *queued) {
 		return
 	}
 	msg := p.toMessage(m, sender, stanza, got)
-	if p.addToInbox(msg) {
-		p.updateDelivery(m.device, q.trace, func(d *Delivery) { d.Shown = 1 })
+	p.addToInbox(msg)
+	if !msg.FromMe {
+		p.sendDeliveryReceipt(m, stanza, types.ReceiptTypeDelivered)
 	}
-	if msg.FromMe {
-		return
-	}
-	p.sendDeliveryReceipt(m, stanza, types.ReceiptTypeDelivered)
 }
 
 // author is the device that a stanza comes from, also in a group; nil: it is unlinked.
@@ -244,7 +241,7 @@ const maxStoredSent = 1024 // messages that a phone can send again to a device t
 type sentMessage struct {
 	raw   *waE2E.Message
 	chat  types.JID
-	group *group
+	group *Group
 }
 
 func (p *Phone) storeSent(id string, m *sentMessage) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"go.mau.fi/whatsmeow/proto/waCommon"
 	"go.mau.fi/whatsmeow/proto/waE2E"
@@ -146,11 +147,11 @@ func (s *Server) targets(out *outgoing) ([]*device, error) {
 		}
 	}
 	if out.chat.Server == types.GroupServer {
-		if out.group = s.groups[out.chat.User]; out.group == nil || out.group.member(out.from.owner) == nil {
+		if out.group = s.groups[out.chat.User]; out.group == nil || !slices.Contains(out.group.members, out.from.owner) {
 			return nil, errors.New("the phone is not in that group")
 		}
 		for _, m := range out.group.members {
-			add(m.account)
+			add(m)
 		}
 		out.trace = s.traces.get(out.id, out.from.owner.number, out.chat.User)
 		return all, nil

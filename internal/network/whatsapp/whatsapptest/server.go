@@ -38,7 +38,7 @@ type Server struct {
 	byNumber      map[string]*account
 	aliases       map[string]*account // by other spellings of their numbers
 	byLID         map[string]*account
-	groups        map[string]*group
+	groups        map[string]*Group
 	blobs         map[string][]byte        // encrypted media by the hash in their path
 	downloads     chan struct{}            // closed when downloads are released; nil: not held
 	held          int                      // downloads without a response
@@ -72,7 +72,7 @@ func Start() (*Server, error) {
 		cert:     cert,
 		listener: &pausableListener{Listener: tcp},
 		trust:    Trust{Address: tcp.Addr().String(), Root: *processRoot().Pub, CA: ca},
-		byNumber: map[string]*account{}, aliases: map[string]*account{}, byLID: map[string]*account{}, groups: map[string]*group{},
+		byNumber: map[string]*account{}, aliases: map[string]*account{}, byLID: map[string]*account{}, groups: map[string]*Group{},
 		blobs: map[string][]byte{}, phoneMedia: map[string][]byte{}, registrations: map[string]*registration{},
 		codes:  map[string]*codePairing{},
 		traces: traceLog{byID: map[string]*Trace{}},

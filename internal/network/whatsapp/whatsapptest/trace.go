@@ -33,7 +33,6 @@ type Delivery struct {
 	Device    uint16
 	Given     int            // times that it was handed to the device
 	Decrypted int            // times that the device could read it
-	Shown     int            // 1 once its owner saw it
 	Failed    int            // times that the device could not read it
 	Why       string         // why it could not, the last time
 	Receipts  map[string]int // receipts by type; "" is delivery

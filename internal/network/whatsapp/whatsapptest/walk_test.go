@@ -42,7 +42,7 @@ func TestWalk(t *testing.T) {
 	if entry.Stanzas != 1 || entry.Ciphertexts != 2 || entry.ForRecipient != 1 || entry.Acked != 1 {
 		t.Errorf("the ledger says %+v", entry)
 	}
-	if d := entry.At(friend, 0); d.Given != 1 || d.Decrypted != 1 || d.Shown != 1 {
+	if d := entry.At(friend, 0); d.Given != 1 || d.Decrypted != 1 {
 		t.Errorf("the ledger says of the friend's phone %+v", d)
 	}
 	if left := s.Unencrypted(); len(left) != 0 {
