@@ -57,8 +57,8 @@ func (s *Store) Device(ctx context.Context, jid types.JID) (*store.Device, error
 		noise, identity, signed, signature, given []byte
 		signedID                                  uint32
 	)
-	found, err := readRow(s.db.Read(ctx), "read a device", `SELECT id, lid, registration, noise_key, identity_key, signed_key, signed_key_id, signature,
-		adv_secret, account, platform, business_name, push_name, lid_migration_at, companion_nonce
+	found, err := readRow(s.db.Read(ctx), "read a device", `SELECT id, lid, registration, noise_key, identity_key, signed_key,
+		signed_key_id, signature, adv_secret, account, platform, business_name, push_name, lid_migration_at, companion_nonce
 		FROM devices WHERE jid = $1`, []any{jid.String()},
 		&id, &lid, &d.RegistrationID, &noise, &identity, &signed, &signedID, &signature, &d.AdvSecretKey, &given,
 		&d.Platform, &d.BusinessName, &d.PushName, &d.LIDMigrationTimestamp, &d.CompanionMetaNonce)
