@@ -9,8 +9,8 @@ import (
 	"go.mau.fi/whatsmeow/types"
 )
 
-// keyCount is how many one-time keys a device has here. A new device is told of one that it has not: it then uploads 50
-// keys instead of 812, and pairing costs a tenth.
+// keyCount is how many one-time keys a device has here. For a new device it counts one key too many: the device then
+// uploads 50 keys instead of 812, and pairing costs a tenth.
 func (d *device) keyCount() int {
 	if len(d.keys.oneTime) == 0 && d.keys.signed.id == 0 {
 		return 1
