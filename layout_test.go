@@ -67,7 +67,7 @@ var arrows = map[string][]string{
 	"internal/tools/compareapi": {},
 
 	// Suites, networks on this machine and whole gateways for tests.
-	"internal/network/whatsapp/whatsapptest": {},
+	"internal/network/whatsapp/whatsapptest": {"internal/wait"},
 	"internal/store/storetest":               {},
 	"internal/postgrestest":                  {},
 	"internal/network/networktest":           {".", "internal/network"},

@@ -52,7 +52,7 @@ type phoneBook struct {
 func serveLoopwa() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	s, err := whatsapptest.Start(whatsapptest.Config{FewKeys: true})
+	s, err := whatsapptest.Start()
 	if err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ func serveNetwork() error {
 	debug.SetGCPercent(400) // it shares the cores with what is measured
 	keystore.UseCompactSessions()
 	silenceSignal()
-	s, err := whatsapptest.Start(whatsapptest.Config{FewKeys: true})
+	s, err := whatsapptest.Start()
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ type OnLoopback struct {
 // StartOnLoopback runs a gateway and the network, until the test ends.
 func StartOnLoopback(t testing.TB, change ...func(*app.Config)) *OnLoopback {
 	t.Helper()
-	net := whatsapptest.StartTest(t, whatsapptest.Config{FewKeys: true})
+	net := whatsapptest.StartTest(t)
 	return &OnLoopback{Env: Start(t, append(change, UseLoopback(t, net))...), Net: net}
 }
 

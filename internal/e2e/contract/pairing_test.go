@@ -45,7 +45,7 @@ var settled = sync.OnceFunc(func() {
 func startWhatsApp(t *testing.T, code string) (*parleytest.Env, *whatsapptest.Phone) {
 	t.Helper()
 	settled()
-	network := whatsapptest.StartTest(t, whatsapptest.Config{FewKeys: true})
+	network := whatsapptest.StartTest(t)
 	trust, err := json.Marshal(network.Trust())
 	if err != nil {
 		t.Fatal(err)

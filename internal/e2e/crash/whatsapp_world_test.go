@@ -52,7 +52,7 @@ type whatsappChat struct {
 // startWhatsApp starts network and program, and links channels, each with a number of contacts.
 func startWhatsApp(t *testing.T, channels, contacts int) *whatsappWorld {
 	t.Helper()
-	w := &whatsappWorld{t: t, wa: whatsapptest.StartTest(t, whatsapptest.Config{FewKeys: true})}
+	w := &whatsappWorld{t: t, wa: whatsapptest.StartTest(t)}
 	trust, err := json.Marshal(w.wa.Trust())
 	if err != nil {
 		t.Fatal(err)

@@ -16,43 +16,42 @@ import (
 	"parley/internal/network"
 )
 
-// Harness is a network under test.
 type Harness struct {
 	Driver  network.Driver
 	Channel parley.Channel // paired, not opened
 
 	// Phone returns a phone of the test: online, on the network, reading only on request. The same number is the same
 	// phone. At least 0 and 1 are contacts of the channel.
-	Phone  func(t *testing.T, number int) Phone
+	Phone  func(t testing.TB, number int) Phone
 	Absent parley.ContactID
 	// StoreMedia stores a file where the driver looks for media and returns its description.
-	StoreMedia func(t *testing.T, data []byte, m parley.Media) parley.Media
+	StoreMedia func(t testing.TB, data []byte, m parley.Media) parley.Media
 	// Pair does what an owner does to pair the channel again.
-	Pair func(t *testing.T, s network.Session)
+	Pair func(t testing.TB, s network.Session)
 	// SilentBlocks says that the network hides who blocks the channel: messages to them are confirmed and never arrive.
 	SilentBlocks bool
 	// Disconnect breaks the connection of a session; the driver must reconnect.
-	Disconnect func(t *testing.T, s network.Session)
+	Disconnect func(t testing.TB, s network.Session)
 }
 
 // Phone is a contact of the channel.
 type Phone interface {
 	Contact() parley.ContactID
 	// Shows returns the messages from the channel that the phone shows, oldest first.
-	Shows(t *testing.T) []Shown
+	Shows(t testing.TB) []Shown
 	// Send sends a message to the channel and returns its id.
-	Send(t *testing.T, content parley.Content, media []byte, replyTo parley.MessageID) parley.MessageID
+	Send(t testing.TB, content parley.Content, media []byte, replyTo parley.MessageID) parley.MessageID
 	// WasSeen reports whether the phone got a read receipt.
-	WasSeen(t *testing.T, id parley.MessageID) bool
+	WasSeen(t testing.TB, id parley.MessageID) bool
 	// ReactionTo returns the channel's reaction to a message that the phone sent.
-	ReactionTo(t *testing.T, id parley.MessageID) string
-	React(t *testing.T, target parley.MessageRef, emoji string)
-	Vote(t *testing.T, poll parley.MessageID, options ...string)
-	Delete(t *testing.T, id parley.MessageID)
-	Read(t *testing.T) // everything
-	SetOnline(t *testing.T, online bool)
-	Block(t *testing.T)
-	SeesTyping(t *testing.T) bool
+	ReactionTo(t testing.TB, id parley.MessageID) string
+	React(t testing.TB, target parley.MessageRef, emoji string)
+	Vote(t testing.TB, poll parley.MessageID, options ...string)
+	Delete(t testing.TB, id parley.MessageID)
+	Read(t testing.TB) // everything
+	SetOnline(t testing.TB, online bool)
+	Block(t testing.TB)
+	SeesTyping(t testing.TB) bool
 }
 
 // Shown is a message as a phone shows it.
@@ -68,7 +67,7 @@ type Shown struct {
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	for _, test := range []struct {
 		name string
-		run  func(t *testing.T, h Harness)
+		run  func(t *fixture)
 	}{
 		{"every kind of message arrives once and intact", testKinds},
 		{"a reply names what it answers", testReply},
@@ -101,8 +100,21 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"groups can be made and read", testGroups},
 		{"a channel can be forgotten, twice", testDeleteChannel},
 	} {
-		t.Run(test.name, func(t *testing.T) { test.run(t, open(t)) })
+		t.Run(test.name, func(t *testing.T) {
+			h := open(t)
+			s, in := start(t, h)
+			test.run(&fixture{t, h, s, in, h.Phone(t, 0)})
+		})
 	}
+}
+
+// fixture is a test with a session that works.
+type fixture struct {
+	*testing.T
+	Harness
+	s     network.Session
+	in    *inbox
+	phone Phone // number 0
 }
 
 // testTimeout is how long the suite waits for something to come. Only a program that hangs reaches it.
@@ -122,7 +134,6 @@ func newInbox() *inbox {
 	return &inbox{changed: make(chan struct{}), inside: map[parley.ContactID]bool{}}
 }
 
-// sink is the network.Sink.
 func (in *inbox) sink(ctx context.Context, e network.Event) error {
 	chat := chatOf(e)
 	in.mu.Lock()
@@ -157,7 +168,7 @@ func (in *inbox) refuseWith(refuse func(context.Context, network.Event) error) {
 }
 
 // await waits until enough returns true for the events so far.
-func (in *inbox) await(t *testing.T, what string, enough func([]network.Event) bool) {
+func (in *inbox) await(t testing.TB, what string, enough func([]network.Event) bool) {
 	t.Helper()
 	timeout := time.NewTimer(testTimeout)
 	defer timeout.Stop()
@@ -186,7 +197,6 @@ func (in *inbox) all() []network.Event {
 	return slices.Clone(in.events)
 }
 
-// of returns the events of one type that came.
 func of[E network.Event](events []network.Event) []E {
 	var list []E
 	for _, e := range events {
@@ -197,8 +207,7 @@ func of[E network.Event](events []network.Event) []E {
 	return list
 }
 
-// awaitCount waits for a number of events of a type and returns them.
-func awaitCount[E network.Event](t *testing.T, in *inbox, count int) []E {
+func awaitCount[E network.Event](t testing.TB, in *inbox, count int) []E {
 	t.Helper()
 	var none E
 	in.await(t, fmt.Sprintf("%d of %T", count, none), func(events []network.Event) bool { return len(of[E](events)) >= count })
@@ -206,7 +215,7 @@ func awaitCount[E network.Event](t *testing.T, in *inbox, count int) []E {
 }
 
 // awaitStatus waits until receipts of a status came for all ids.
-func (in *inbox) awaitStatus(t *testing.T, status parley.Status, ids ...parley.MessageID) {
+func (in *inbox) awaitStatus(t testing.TB, status parley.Status, ids ...parley.MessageID) {
 	t.Helper()
 	in.await(t, fmt.Sprintf("receipts %s", status), func(events []network.Event) bool {
 		seen := map[parley.MessageID]bool{}
@@ -220,7 +229,7 @@ func (in *inbox) awaitStatus(t *testing.T, status parley.Status, ids ...parley.M
 }
 
 // awaitState waits for a state after the first skip ones and returns how many there are up to it.
-func (in *inbox) awaitState(t *testing.T, status parley.ChannelStatus, skip int) (network.State, int) {
+func (in *inbox) awaitState(t testing.TB, status parley.ChannelStatus, skip int) (network.State, int) {
 	t.Helper()
 	var found network.State
 	var at int
@@ -256,7 +265,7 @@ func chatOf(e network.Event) parley.ContactID {
 var errNotNow = errors.New("not now")
 
 // start opens the channel's session and waits until it works. It is closed when the test ends.
-func start(t *testing.T, h Harness) (network.Session, *inbox) {
+func start(t testing.TB, h Harness) (network.Session, *inbox) {
 	t.Helper()
 	in := newInbox()
 	s, err := h.Driver.Open(t.Context(), h.Channel, in.sink)
@@ -272,24 +281,30 @@ func start(t *testing.T, h Harness) (network.Session, *inbox) {
 	return s, in
 }
 
-// outgoing makes a message to a contact.
 func outgoing(to parley.ContactID, content parley.Content) *parley.Message {
 	return &parley.Message{Channel: "test", Chat: to, ID: parley.NewMessageID(), FromMe: true, Content: content, CreatedAt: time.Now()}
 }
 
-// send sends messages in one call and fails the test unless all are confirmed.
-func send(t *testing.T, s network.Session, ms ...*parley.Message) {
+func (t *fixture) must(err error) {
 	t.Helper()
-	for i, err := range trySend(t, s, ms...) {
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// send sends messages in one call and fails the test unless all are confirmed.
+func (t *fixture) send(ms ...*parley.Message) {
+	t.Helper()
+	for i, err := range t.trySend(ms...) {
 		if err != nil {
 			t.Fatalf("send %s: %v", ms[i].Content.Kind(), err)
 		}
 	}
 }
 
-func trySend(t *testing.T, s network.Session, ms ...*parley.Message) []error {
+func (t *fixture) trySend(ms ...*parley.Message) []error {
 	t.Helper()
-	errs := s.Send(t.Context(), ms)
+	errs := t.s.Send(t.Context(), ms)
 	if len(errs) != len(ms) {
 		t.Fatalf("%d answers for %d messages", len(errs), len(ms))
 	}

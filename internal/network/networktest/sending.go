@@ -15,13 +15,11 @@ import (
 	"parley/internal/network"
 )
 
-func testKinds(t *testing.T, h Harness) {
-	s, _ := start(t, h)
-	phone := h.Phone(t, 0)
-	picture := h.StoreMedia(t, tinyPNG(t), parley.Media{MIME: "image/png", Filename: "a.png", Width: 2, Height: 3})
-	voice := h.StoreMedia(t, []byte("OggS and so on"), parley.Media{MIME: "audio/ogg; codecs=opus", Seconds: 3, Waveform: make([]byte, 64)})
-	film := h.StoreMedia(t, []byte("ftyp and so on"), parley.Media{MIME: "video/mp4", Filename: "a.mp4", Seconds: 2})
-	paper := h.StoreMedia(t, []byte("%PDF-1.7 and so on"), parley.Media{MIME: "application/pdf", Filename: "a report.pdf"})
+func testKinds(t *fixture) {
+	picture := t.StoreMedia(t, tinyPNG(t), parley.Media{MIME: "image/png", Filename: "a.png", Width: 2, Height: 3})
+	voice := t.StoreMedia(t, []byte("OggS and so on"), parley.Media{MIME: "audio/ogg; codecs=opus", Seconds: 3, Waveform: make([]byte, 64)})
+	film := t.StoreMedia(t, []byte("ftyp and so on"), parley.Media{MIME: "video/mp4", Filename: "a.mp4", Seconds: 2})
+	paper := t.StoreMedia(t, []byte("%PDF-1.7 and so on"), parley.Media{MIME: "application/pdf", Filename: "a report.pdf"})
 	var sent []*parley.Message
 	for _, content := range []parley.Content{
 		parley.Text{Body: "Halo dari parley 👋\nنص\u202e & <b>*tebal*</b>"},
@@ -34,11 +32,11 @@ func testKinds(t *testing.T, h Harness) {
 		parley.Location{Title: "Monas", Latitude: "-6.1754", Longitude: "106.8272"},
 		parley.Poll{Title: "Kopi?", Options: []string{"ya", "tidak"}, Multiple: true},
 	} {
-		m := outgoing(phone.Contact(), content)
-		send(t, s, m)
+		m := outgoing(t.phone.Contact(), content)
+		t.send(m)
 		sent = append(sent, m)
 	}
-	shown := phone.Shows(t)
+	shown := t.phone.Shows(t)
 	if len(shown) != len(sent) {
 		t.Fatalf("the phone shows %d messages, want %d", len(shown), len(sent))
 	}
@@ -82,45 +80,38 @@ func sameContent(got, want parley.Content) error {
 	return nil
 }
 
-func testReply(t *testing.T, h Harness) {
-	s, _ := start(t, h)
-	phone := h.Phone(t, 0)
-	question := phone.Send(t, parley.Text{Body: "open?"}, nil, "")
-	answer := outgoing(phone.Contact(), parley.Text{Body: "yes"})
+func testReply(t *fixture) {
+	question := t.phone.Send(t, parley.Text{Body: "open?"}, nil, "")
+	answer := outgoing(t.phone.Contact(), parley.Text{Body: "yes"})
 	answer.ReplyTo = question
-	send(t, s, answer)
-	if shown := phone.Shows(t); len(shown) != 1 || shown[0].ReplyTo != question {
+	t.send(answer)
+	if shown := t.phone.Shows(t); len(shown) != 1 || shown[0].ReplyTo != question {
 		t.Errorf("the phone shows %+v, want a reply to %s", shown, question)
 	}
 }
 
-func testSameID(t *testing.T, h Harness) {
-	s, _ := start(t, h)
-	phone := h.Phone(t, 0)
-	m := outgoing(phone.Contact(), parley.Text{Body: "once"})
-	send(t, s, m)
-	send(t, s, m)
-	after := outgoing(phone.Contact(), parley.Text{Body: "after"})
-	send(t, s, after, m)
-	expectBodies(t, phone, "once", "after")
+func testSameID(t *fixture) {
+	m := outgoing(t.phone.Contact(), parley.Text{Body: "once"})
+	t.send(m)
+	t.send(m)
+	after := outgoing(t.phone.Contact(), parley.Text{Body: "after"})
+	t.send(after, m)
+	t.expectBodies(t.phone, "once", "after")
 }
 
-func testOrder(t *testing.T, h Harness) {
-	s, _ := start(t, h)
-	phone := h.Phone(t, 0)
+func testOrder(t *fixture) {
 	var want []string
 	for i := range 30 {
 		body := fmt.Sprint("message ", i)
-		send(t, s, outgoing(phone.Contact(), parley.Text{Body: body}))
+		t.send(outgoing(t.phone.Contact(), parley.Text{Body: body}))
 		want = append(want, body)
 	}
-	expectBodies(t, phone, want...)
+	t.expectBodies(t.phone, want...)
 }
 
-func testBurst(t *testing.T, h Harness) {
-	s, _ := start(t, h)
-	phones := []Phone{h.Phone(t, 0), h.Phone(t, 1)}
-	burst, calls := s.Limits()
+func testBurst(t *fixture) {
+	phones := []Phone{t.Phone(t, 0), t.Phone(t, 1)}
+	burst, calls := t.s.Limits()
 	if burst < 1 || calls < 1 {
 		t.Fatalf("limits are %d and %d", burst, calls)
 	}
@@ -132,22 +123,20 @@ func testBurst(t *testing.T, h Harness) {
 		want[phone] = append(want[phone], body)
 	}
 	for some := range slices.Chunk(ms, burst) {
-		send(t, s, some...)
+		t.send(some...)
 	}
 	for _, phone := range phones {
-		expectBodies(t, phone, want[phone]...)
+		t.expectBodies(phone, want[phone]...)
 	}
-	if errs := s.Send(t.Context(), nil); len(errs) != 0 {
+	if errs := t.s.Send(t.Context(), nil); len(errs) != 0 {
 		t.Errorf("an empty burst answers %v", errs)
 	}
 }
 
-func testHeldBack(t *testing.T, h Harness) {
-	s, _ := start(t, h)
-	phone := h.Phone(t, 0)
-	errs := trySend(t, s,
-		outgoing(h.Absent, parley.Text{Body: "1"}), outgoing(phone.Contact(), parley.Text{Body: "2"}),
-		outgoing(h.Absent, parley.Text{Body: "3"}))
+func testHeldBack(t *fixture) {
+	errs := t.trySend(
+		outgoing(t.Absent, parley.Text{Body: "1"}), outgoing(t.phone.Contact(), parley.Text{Body: "2"}),
+		outgoing(t.Absent, parley.Text{Body: "3"}))
 	if network.ClassOf(errs[0]) != network.Permanent {
 		t.Errorf("to an absent number: %v", errs[0])
 	}
@@ -157,16 +146,14 @@ func testHeldBack(t *testing.T, h Harness) {
 	if !errors.Is(errs[2], network.ErrHeldBack) {
 		t.Errorf("behind the failure: %v, want it held back", errs[2])
 	}
-	expectBodies(t, phone, "2")
+	t.expectBodies(t.phone, "2")
 }
 
-func testRefusals(t *testing.T, h Harness) {
-	s, _ := start(t, h)
-	phone := h.Phone(t, 0)
-	phone.Block(t)
-	for to, want := range map[parley.ContactID]parley.FailureCode{h.Absent: parley.NotOnNetwork, phone.Contact(): parley.Blocked} {
-		err := trySend(t, s, outgoing(to, parley.Text{Body: "hi"}))[0]
-		if want == parley.Blocked && h.SilentBlocks {
+func testRefusals(t *fixture) {
+	t.phone.Block(t)
+	for to, want := range map[parley.ContactID]parley.FailureCode{t.Absent: parley.NotOnNetwork, t.phone.Contact(): parley.Blocked} {
+		err := t.trySend(outgoing(to, parley.Text{Body: "hi"}))[0]
+		if want == parley.Blocked && t.SilentBlocks {
 			if err != nil {
 				t.Errorf("to somebody who blocks us: %v, though the network does not tell", err)
 			}
@@ -177,53 +164,46 @@ func testRefusals(t *testing.T, h Harness) {
 			t.Errorf("got %+v, want a permanent %s with a sentence", err, want)
 		}
 	}
-	if shown := phone.Shows(t); len(shown) != 0 {
+	if shown := t.phone.Shows(t); len(shown) != 0 {
 		t.Errorf("the phone that blocks shows %+v", shown)
 	}
 }
 
 // testImpossibleNumbers sends to numbers that cannot exist. The reason says what to do.
-func testImpossibleNumbers(t *testing.T, h Harness) {
-	s, _ := start(t, h)
+func testImpossibleNumbers(t *fixture) {
 	for _, number := range []string{"0812345", "081234567890", "12345", "628123", "6281234567890123"} {
-		err := trySend(t, s, outgoing(parley.ContactOf(number), parley.Text{Body: "hi"}))[0]
+		err := t.trySend(outgoing(parley.ContactOf(number), parley.Text{Body: "hi"}))[0]
 		refusal, ok := errors.AsType[*network.Error](err)
 		if !ok || refusal.Class != network.Permanent || refusal.Failure.Code != parley.NotOnNetwork ||
 			!strings.Contains(refusal.Failure.Message, "country code") {
 			t.Errorf("to %s: %+v, want a permanent refusal that names the country code", number, err)
 		}
-		if _, exists, err := s.CheckNumber(t.Context(), number); err != nil || exists {
+		if _, exists, err := t.s.CheckNumber(t.Context(), number); err != nil || exists {
 			t.Errorf("%s exists: %t (%v)", number, exists, err)
 		}
-		if c, err := s.Contact(t.Context(), parley.ContactOf(number)); err != nil || c.OnNetwork {
+		if c, err := t.s.Contact(t.Context(), parley.ContactOf(number)); err != nil || c.OnNetwork {
 			t.Errorf("contact %s is %+v (%v)", number, c, err)
 		}
 	}
 }
 
-func testDisconnected(t *testing.T, h Harness) {
-	s, _ := start(t, h)
-	phone := h.Phone(t, 0)
-	if err := s.Logout(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	err := trySend(t, s, outgoing(phone.Contact(), parley.Text{Body: "hi"}))[0]
+func testDisconnected(t *fixture) {
+	t.must(t.s.Logout(t.Context()))
+	err := t.trySend(outgoing(t.phone.Contact(), parley.Text{Body: "hi"}))[0]
 	if network.ClassOf(err) != network.Disconnected {
 		t.Errorf("logged out: %v, want the class for no connection", err)
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	err = trySend(t, s, outgoing(phone.Contact(), parley.Text{Body: "hi"}))[0]
+	t.must(t.s.Close())
+	err = t.trySend(outgoing(t.phone.Contact(), parley.Text{Body: "hi"}))[0]
 	if network.ClassOf(err) != network.Disconnected {
 		t.Errorf("closed: %v, want the class for no connection", err)
 	}
-	if shown := phone.Shows(t); len(shown) != 0 {
+	if shown := t.phone.Shows(t); len(shown) != 0 {
 		t.Errorf("the phone shows %+v", shown)
 	}
 }
 
-func expectBodies(t *testing.T, phone Phone, want ...string) {
+func (t *fixture) expectBodies(phone Phone, want ...string) {
 	t.Helper()
 	var got []string
 	for _, m := range phone.Shows(t) {
@@ -234,7 +214,7 @@ func expectBodies(t *testing.T, phone Phone, want ...string) {
 	}
 }
 
-func tinyPNG(t *testing.T) []byte {
+func tinyPNG(t testing.TB) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, 2, 3))); err != nil {

@@ -19,21 +19,21 @@ func TestContract(t *testing.T) {
 		return networktest.Harness{
 			Driver:  n,
 			Channel: parley.Channel{Code: "test", Name: "Test", Network: parley.Sandbox},
-			Phone: func(t *testing.T, number int) networktest.Phone {
+			Phone: func(t testing.TB, number int) networktest.Phone {
 				return testPhone{network: n, channel: "test", number: firstPhones[number].Number}
 			},
 			Absent: "99912345670@c.us",
-			StoreMedia: func(t *testing.T, data []byte, m parley.Media) parley.Media {
+			StoreMedia: func(t testing.TB, data []byte, m parley.Media) parley.Media {
 				sum := sha256.Sum256(data)
 				m.Size, m.SHA256 = int64(len(data)), sum[:]
 				return m
 			},
-			Pair: func(t *testing.T, s network.Session) {
+			Pair: func(t testing.TB, s network.Session) {
 				if err := s.Pair(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 			},
-			Disconnect: func(t *testing.T, s network.Session) {
+			Disconnect: func(t testing.TB, s network.Session) {
 				if err := n.AddFault(t.Context(), "test", Fault{Fault: FaultDrop}); err != nil {
 					t.Fatal(err)
 				}
@@ -46,7 +46,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-func openNetwork(t *testing.T, path string) *Network {
+func openNetwork(t testing.TB, path string) *Network {
 	t.Helper()
 	n, err := openWith(t.Context(), postgrestest.Path(t, path), nil, slog.New(slog.DiscardHandler), 1)
 	if err != nil {
@@ -75,7 +75,7 @@ type testPhone struct {
 
 func (p testPhone) Contact() parley.ContactID { return parley.ContactOf(p.number) }
 
-func (p testPhone) all(t *testing.T) []Message {
+func (p testPhone) all(t testing.TB) []Message {
 	t.Helper()
 	page, err := p.network.Messages(t.Context(), p.channel, p.number, Query{Both: true, Limit: 1000})
 	if err != nil {
@@ -84,7 +84,7 @@ func (p testPhone) all(t *testing.T) []Message {
 	return page.Messages
 }
 
-func (p testPhone) Shows(t *testing.T) []networktest.Shown {
+func (p testPhone) Shows(t testing.TB) []networktest.Shown {
 	t.Helper()
 	var shown []networktest.Shown
 	for _, m := range p.all(t) {
@@ -96,7 +96,7 @@ func (p testPhone) Shows(t *testing.T) []networktest.Shown {
 	return shown
 }
 
-func (p testPhone) find(t *testing.T, id parley.MessageID) Message {
+func (p testPhone) find(t testing.TB, id parley.MessageID) Message {
 	t.Helper()
 	for _, m := range p.all(t) {
 		if !m.ID.FromMe && m.ID.ID == id {
@@ -107,69 +107,69 @@ func (p testPhone) find(t *testing.T, id parley.MessageID) Message {
 	return Message{}
 }
 
-func (p testPhone) Send(t *testing.T, content parley.Content, media []byte, replyTo parley.MessageID) parley.MessageID {
+func (p testPhone) Send(t testing.TB, content parley.Content, media []byte, replyTo parley.MessageID) parley.MessageID {
 	t.Helper()
 	m, err := p.network.SendAs(t.Context(), p.channel, p.number, Outgoing{Content: content, Media: media, ReplyTo: string(replyTo)})
 	must(t, err)
 	return m.ID.ID
 }
 
-func (p testPhone) WasSeen(t *testing.T, id parley.MessageID) bool {
+func (p testPhone) WasSeen(t testing.TB, id parley.MessageID) bool {
 	t.Helper()
 	return p.find(t, id).Status == parley.Read
 }
 
-func (p testPhone) ReactionTo(t *testing.T, id parley.MessageID) string {
+func (p testPhone) ReactionTo(t testing.TB, id parley.MessageID) string {
 	t.Helper()
 	return p.find(t, id).Reaction
 }
 
-func (p testPhone) React(t *testing.T, target parley.MessageRef, emoji string) {
+func (p testPhone) React(t testing.TB, target parley.MessageRef, emoji string) {
 	t.Helper()
 	must(t, p.network.React(t.Context(), p.channel, p.number, target.String(), emoji))
 }
 
-func (p testPhone) Vote(t *testing.T, poll parley.MessageID, options ...string) {
+func (p testPhone) Vote(t testing.TB, poll parley.MessageID, options ...string) {
 	t.Helper()
 	must(t, p.network.Vote(t.Context(), p.channel, p.number, string(poll), options))
 }
 
-func (p testPhone) Delete(t *testing.T, id parley.MessageID) {
+func (p testPhone) Delete(t testing.TB, id parley.MessageID) {
 	t.Helper()
 	must(t, p.network.Delete(t.Context(), p.channel, p.number, string(id)))
 }
 
-func (p testPhone) Read(t *testing.T) {
+func (p testPhone) Read(t testing.TB) {
 	t.Helper()
 	_, err := p.network.Read(t.Context(), p.channel, p.number, "")
 	must(t, err)
 }
 
-func (p testPhone) SetOnline(t *testing.T, online bool) {
+func (p testPhone) SetOnline(t testing.TB, online bool) {
 	t.Helper()
 	p.patch(t, PhonePatch{Online: &online})
 }
 
-func (p testPhone) Block(t *testing.T) {
+func (p testPhone) Block(t testing.TB) {
 	t.Helper()
 	blocks := true
 	p.patch(t, PhonePatch{Blocks: &blocks})
 }
 
-func (p testPhone) SeesTyping(t *testing.T) bool {
+func (p testPhone) SeesTyping(t testing.TB) bool {
 	t.Helper()
 	phone, err := p.network.Phone(t.Context(), p.channel, p.number)
 	must(t, err)
 	return phone.TypingUntil.After(time.Now())
 }
 
-func (p testPhone) patch(t *testing.T, patch PhonePatch) {
+func (p testPhone) patch(t testing.TB, patch PhonePatch) {
 	t.Helper()
 	_, err := p.network.UpdatePhone(t.Context(), p.channel, p.number, patch)
 	must(t, err)
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -19,21 +19,34 @@ func errMoved() error {
 	return &parley.Error{Code: parley.Unavailable, Message: "The channel moves to another node. Try again soon.", RetryAfter: movedRetry}
 }
 
-// Drop drops what memory holds of a channel whose session is closed, because another node may open it next. When it returns,
-// nothing that began before is written any more, even if there is an error. Later calls load the world again.
-func (n *Network) Drop(ctx context.Context, code parley.ChannelCode) error {
-	n.mu.Lock()
-	w := n.worlds[code]
-	n.mu.Unlock()
-	if w == nil {
+// Drop drops what memory holds of channels that this node does not own, because other nodes may open them. Their sessions are
+// closed. When it returns nil, nothing that began before is written any more. Later calls load a world again.
+func (n *Network) Drop(ctx context.Context, owns func(parley.ChannelCode) bool) error {
+	var dropped int
+	for _, w := range n.loaded() {
+		if owns(w.code) {
+			continue
+		}
+		if w.session.Load() != nil {
+			return fmt.Errorf("drop sandbox channel %s: its session is open", w.code)
+		}
+		n.forget(w)
+		dropped++
+	}
+	if dropped == 0 {
 		return nil
 	}
-	if w.session.Load() != nil {
-		return fmt.Errorf("drop sandbox channel %s: its session is open", code)
+	written := make(chan struct{})
+	go func() {
+		n.db.Write(context.Background(), func(*sqldb.Tx) error { return nil }) // even if it fails, all earlier ones have ended
+		close(written)
+	}()
+	select {
+	case <-written:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("drop sandbox channels: %w", ctx.Err())
 	}
-	n.forget(w)
-	earlier := func(*sqldb.Tx) error { return nil } // committed after all earlier writes
-	return n.write(context.WithoutCancel(ctx), "drop sandbox channel "+string(code), earlier)
 }
 
 // forget removes a world from memory. What still uses it cannot write any more.

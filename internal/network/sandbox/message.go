@@ -80,11 +80,7 @@ func (n *Network) Cursor(ctx context.Context, channel parley.ChannelCode) (Curso
 	if err != nil {
 		return "", err
 	}
-	var seq int64
-	err = w.write(ctx, "read the last position", func(*sqldb.Tx) error { // what was assigned is committed when this is
-		seq = n.seq.Load()
-		return nil
-	})
+	seq, err := w.lastSeq(ctx)
 	return cursorAt(seq), err
 }
 

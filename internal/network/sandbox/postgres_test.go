@@ -55,11 +55,14 @@ func openAt(t *testing.T, n *Network, sink network.Sink) network.Session {
 	return s
 }
 
+// notTest is what a node owns that released the channel "test".
+func notTest(code parley.ChannelCode) bool { return code != "test" }
+
 // release closes the channel "test" at a node, as for another one.
 func release(t *testing.T, n *Network, s network.Session) {
 	t.Helper()
 	must(t, s.Close())
-	must(t, n.Drop(t.Context(), "test"))
+	must(t, n.Drop(t.Context(), notTest))
 }
 
 // TestWorldMoves moves a channel between two nodes while another one stays. Positions of its phone only grow, cursors work
@@ -167,8 +170,8 @@ func TestMemoryIsDropped(t *testing.T) {
 	expectBodies(t, a, ayu, Query{})
 	must(t, s.Send(ctx, []*parley.Message{text(ayu, "new")})[0])
 	expectBodies(t, a, ayu, Query{}, "new")
-	if rows(t, a, "faults") != 0 {
-		t.Error("the faults of the old world are there")
+	if faults, err := a.Faults(ctx, "test"); err != nil || len(faults) != 0 {
+		t.Errorf("the faults of the old world are there: %v (%v)", faults, err)
 	}
 	release(t, a, s)
 }
@@ -179,7 +182,7 @@ func TestDropEndsWrites(t *testing.T) {
 	ctx := t.Context()
 	s := openAt(t, a, takeAll)
 	must(t, s.Send(ctx, []*parley.Message{text(ayu, "hi")})[0])
-	if err := a.Drop(ctx, "test"); err == nil {
+	if err := a.Drop(ctx, notTest); err == nil {
 		t.Error("a world with an open session was dropped")
 	}
 	w, err := a.world(ctx, "test")
@@ -199,7 +202,7 @@ func TestDropEndsWrites(t *testing.T) {
 		waiting = len(w.waiters)
 		w.mu.Unlock()
 	}
-	must(t, a.Drop(ctx, "test"))
+	must(t, a.Drop(ctx, notTest))
 	if err := <-waited; parley.CodeOf(err) != parley.Unavailable {
 		t.Errorf("a waiting request got %v", err)
 	}
@@ -219,8 +222,8 @@ func TestNodesCreateAtOnce(t *testing.T) {
 	numbers := map[*Network][]string{a: make([]string, worlds), b: make([]string, worlds)}
 	var all sync.WaitGroup
 	for n, list := range numbers {
-		for i := range list {
-			all.Go(func() {
+		all.Go(func() {
+			for i := range list {
 				code := parley.ChannelCode(fmt.Sprint("w", i))
 				for phone := range 5 {
 					if _, err := n.Phone(t.Context(), code, fmt.Sprint("628555000", phone)); err != nil {
@@ -228,8 +231,8 @@ func TestNodesCreateAtOnce(t *testing.T) {
 					}
 				}
 				list[i] = numberOf(t, n, code)
-			})
-		}
+			}
+		})
 	}
 	all.Wait()
 	if !slices.Equal(numbers[a], numbers[b]) {
@@ -333,16 +336,17 @@ func TestPlans(t *testing.T) {
 	ctx := t.Context()
 	must(t, n.db.Write(ctx, func(tx *sqldb.Tx) error {
 		for _, statement := range []string{
+			`SET LOCAL session_replication_role = replica`, // no triggers: they make it slow
 			`INSERT INTO worlds (id, channel, number) SELECT i, 'c' || i, i FROM generate_series(1000, 1500) i`,
-			`INSERT INTO phones (id, world, number, name) SELECT i, 1000 + i % 500, 6280000000 + i, 'N' || i FROM generate_series(1000, 30000) i`,
+			`INSERT INTO phones (id, world, number, name) SELECT i, 1000 + i % 500, 6280000000 + i, 'N' || i FROM generate_series(1000, 12000) i`,
 			`INSERT INTO messages (seq, phone, from_phone, id, kind, body, reply_to, at)
-				SELECT i, 1000 + i % 20000, i % 2, 'M' || i, 'text', '', '', i FROM generate_series(1000000, 1100000) i`,
-			`INSERT INTO events (seq, phone, sender, body, at) SELECT i, 1000 + i % 20000, '', '{}', i FROM generate_series(1000000, 1020000) i`,
+				SELECT i, 1000 + i % 10000, i % 2, 'M' || i, 'text', '', '', i FROM generate_series(1000000, 1020000) i`,
+			`INSERT INTO events (seq, phone, sender, body, at) SELECT i, 1000 + i % 10000, '', '{}', i FROM generate_series(1000000, 1010000) i`,
 			`INSERT INTO files (phone, message, content, at) SELECT i, 'M' || i, '', i FROM generate_series(1000, 11000) i`,
-			`INSERT INTO groups (world, name, created_at) SELECT 1000 + i % 500, 'G' || i, i FROM generate_series(1, 10000) i`,
+			`INSERT INTO groups (world, name, created_at) SELECT 1000 + i % 500, 'G' || i, i FROM generate_series(1, 5000) i`,
 			`INSERT INTO members (grp, number) SELECT id, 6280000000 + id FROM groups`,
 			`INSERT INTO faults (world, fault, times, contact, kind, reason)
-				SELECT 1000 + i % 500, 'refuse', 1, '', '', '' FROM generate_series(1, 10000) i`,
+				SELECT 1000 + i % 500, 'refuse', 1, '', '', '' FROM generate_series(1, 5000) i`,
 			`ANALYZE`,
 		} {
 			if err := tx.Do(statement); err != nil {
@@ -363,9 +367,9 @@ func TestPlans(t *testing.T) {
 		`SELECT ` + messageColumns + ` FROM messages` + fill(oneMessage, 1500, "'M1'", 0),
 		`SELECT seq FROM messages WHERE phone = 1500 ORDER BY seq DESC LIMIT 1 OFFSET 10000`,
 		`SELECT seq, sender, body, at FROM events WHERE phone = 1500 ORDER BY seq LIMIT 16`,
-		`SELECT id FROM phones p WHERE world = 1000 AND online = 1 AND (EXISTS (SELECT 1 FROM events e WHERE e.phone = p.id) OR
+		`SELECT id FROM phones p WHERE world = 1000 AND online = 1 AND ((SELECT min(e.seq) FROM events e WHERE e.phone = p.id) IS NOT NULL OR
 			EXISTS (SELECT 1 FROM messages m WHERE m.phone = p.id AND m.seq > p.delivered AND m.from_phone = 0))`,
-		`DELETE FROM messages WHERE seq IN (SELECT seq FROM messages ORDER BY seq LIMIT 100) AND at < 5`,
+		`DELETE FROM messages WHERE seq IN (SELECT seq FROM (SELECT seq, at FROM messages ORDER BY seq LIMIT 100) AS oldest WHERE at < 5)`,
 		`DELETE FROM messages WHERE seq IN (SELECT seq FROM messages WHERE phone = 1500 AND seq <= 9000000 ORDER BY seq LIMIT 100)`,
 		`DELETE FROM events WHERE seq IN (SELECT seq FROM events WHERE phone = 1500 LIMIT 100)`,
 		`DELETE FROM files WHERE (phone, message) IN (SELECT phone, message FROM files WHERE at < 5 LIMIT 5)`,

@@ -107,9 +107,11 @@ func (n *Network) purge(ctx context.Context, now time.Time) error {
 	// Positions grow with time: the oldest rows are the first ones of their table.
 	errs = append(errs,
 		n.deleteBatches(ctx, purgeBatch,
-			`DELETE FROM messages WHERE seq IN (SELECT seq FROM messages ORDER BY seq LIMIT $1) AND at < $2`, before),
+			`DELETE FROM messages WHERE seq IN
+				(SELECT seq FROM (SELECT seq, at FROM messages ORDER BY seq LIMIT $1) AS oldest WHERE at < $2)`, before),
 		n.deleteBatches(ctx, purgeBatch,
-			`DELETE FROM events WHERE seq IN (SELECT seq FROM events ORDER BY seq LIMIT $1) AND at < $2`, before),
+			`DELETE FROM events WHERE seq IN
+				(SELECT seq FROM (SELECT seq, at FROM events ORDER BY seq LIMIT $1) AS oldest WHERE at < $2)`, before),
 		n.deleteBatches(ctx, fileBatch,
 			`DELETE FROM files WHERE (phone, message) IN (SELECT phone, message FROM files WHERE at < $2 LIMIT $1)`,
 			now.Add(-fileRetention).UnixMilli()))

@@ -123,7 +123,7 @@ func (j *job) isDone() bool { return j.work == 0 && len(j.arrivals) == 0 }
 func (s *session) scheduleBacklog() bool {
 	w := s.world
 	ids, err := sqldb.Collect(w.net.db.Read(s.ctx), sqldb.ScanOne[int64], `SELECT id FROM phones p WHERE world = $1 AND online = 1 AND (
-		EXISTS (SELECT 1 FROM events e WHERE e.phone = p.id) OR
+		(SELECT min(e.seq) FROM events e WHERE e.phone = p.id) IS NOT NULL OR
 		EXISTS (SELECT 1 FROM messages m WHERE m.phone = p.id AND m.seq > p.delivered AND m.from_phone = 0))`, w.id.Load())
 	if err != nil {
 		s.logError("find what there is to report", err)

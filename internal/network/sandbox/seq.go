@@ -48,6 +48,24 @@ func (n *Network) takeBlock(tx *sqldb.Tx) error {
 	return nil
 }
 
+// lastSeq returns a position that all committed messages of a world are at or before, and all later ones behind.
+func (w *world) lastSeq(ctx context.Context) (seq int64, err error) {
+	n := w.net
+	if n.shared {
+		err = w.write(ctx, "read the last position", func(*sqldb.Tx) error { // what was assigned before is committed with it
+			seq = n.seq.Load()
+			return nil
+		})
+		return seq, err
+	}
+	// Not the last one that was assigned: after a restart it is assigned again, unless a row has it.
+	err = n.db.Read(ctx).QueryRow(`SELECT greatest(counter.seq, coalesce((SELECT max(seq) FROM messages), 0)) FROM counter`, nil, &seq)
+	if err != nil {
+		return 0, fmt.Errorf("read the last position: %w", err)
+	}
+	return seq, nil
+}
+
 // loadSeq finds the last position that was assigned, on SQLite.
 func (n *Network) loadSeq(ctx context.Context) error {
 	var last int64

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"go.mau.fi/whatsmeow"
@@ -33,7 +32,7 @@ func (conn *connection) compose(ctx context.Context, m *parley.Message, to types
 		if err != nil {
 			return nil, err
 		}
-		conn.s.polls.add(m.ID, c.Options)
+		conn.s.polls.put(m.ID, c.Options, maxPolls)
 		return composePoll(c, secret, quote), nil
 	case parley.Reaction:
 		sender := types.EmptyJID // our own
@@ -83,7 +82,6 @@ func (conn *connection) attachThumbnail(ctx context.Context, x *waE2E.ExtendedTe
 	x.ThumbnailWidth, x.ThumbnailHeight = new(uint32(p.Width)), new(uint32(p.Height))
 }
 
-// composeFile uploads a file and makes the message that points at it.
 func (conn *connection) composeFile(ctx context.Context, c parley.Content, quote *waE2E.ContextInfo) (*waE2E.Message, error) {
 	media := parley.MediaOf(c)
 	up, err := conn.upload(ctx, media, mediaType(c))
@@ -270,35 +268,8 @@ func quotedContent(c parley.Content) *waE2E.Message {
 // maxPolls is how many polls are cached. Older ones are read from the gateway.
 const maxPolls = 512
 
-// polls caches the options of polls, because votes carry only hashes. They are never written to disk: a channel may
-// store no text.
-type polls struct {
-	mu      sync.Mutex
-	options map[parley.MessageID][]string
-	ring    []parley.MessageID
-}
-
-func (p *polls) add(id parley.MessageID, options []string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.options == nil {
-		p.options = map[parley.MessageID][]string{}
-	}
-	if _, ok := p.options[id]; !ok {
-		p.ring = append(p.ring, id)
-	}
-	p.options[id] = options
-	if len(p.ring) > maxPolls {
-		delete(p.options, p.ring[0])
-		p.ring = p.ring[1:]
-	}
-}
-
 func (conn *connection) pollOptions(chat parley.ContactID, id parley.MessageID) ([]string, bool) {
-	conn.s.polls.mu.Lock()
-	options, ok := conn.s.polls.options[id]
-	conn.s.polls.mu.Unlock()
-	if ok {
+	if options, known := conn.s.polls.get(id); known {
 		return options, true
 	}
 	m := conn.storedMessage(conn.ctx, chat, id)

@@ -35,7 +35,7 @@ type connection struct {
 	typing         typing
 	receipts       receiptQueue
 	stanzas        stanzaQueue
-	acks           pendingAcks
+	acks           waiters[*waBinary.Node]
 	unknownSenders unknownSenders
 	blocked        blocklist
 	ownDevices     sharedQuery[recipients] // the account's own devices
@@ -61,7 +61,8 @@ func newConnection(s *session, device *store.Device) *connection {
 	conn := &connection{s: s, log: newLogger(s.d.Log, s.code), updates: make(chan any, updatesBuffer), synced: make(chan struct{}, 1)}
 	conn.settings.slot = make(chan struct{}, 1)
 	if device.ID != nil {
-		wrapStores(device, conn.scheduleReplay)
+		device.LIDs = lidObserver{device.LIDs, conn.scheduleReplay}
+		device.Container = undeletable{device.Container}
 		conn.jid, conn.lid = *device.ID, device.LID
 		conn.contacts, conn.secrets, conn.keys = device.Contacts, device.MsgSecrets, device.AppStateKeys
 	}
@@ -90,6 +91,14 @@ func newConnection(s *session, device *store.Device) *connection {
 // refuseCAT rejects a request for a token of another product. Without it whatsmeow calls a nil function.
 func refuseCAT(context.Context) error { return errors.New("this device has no such token") }
 
+// errDeviceKept stops whatsmeow from removing a logged-out device. It would write fields of the device while others
+// read them. The session removes the keys when the connection is closed.
+var errDeviceKept = errors.New("the session removes the device")
+
+type undeletable struct{ store.DeviceContainer }
+
+func (undeletable) DeleteDevice(context.Context, *store.Device) error { return errDeviceKept }
+
 // dialTimeout bounds making a connection, handshake included.
 const dialTimeout = 30 * time.Second
 
@@ -113,18 +122,23 @@ func (conn *connection) connect() error {
 
 // handleEvent handles an event of whatsmeow. After false, nothing is acknowledged to the network.
 func (conn *connection) handleEvent(evt any) bool {
-	conn.mu.Lock()
-	if conn.closed {
-		conn.mu.Unlock()
+	if !conn.beginHandler() {
 		return false
 	}
-	conn.handlers.Add(1)
-	conn.mu.Unlock()
 	defer conn.handlers.Done()
 	return conn.dispatchEvent(evt)
 }
 
-// post sends an event about the connection to run.
+// beginHandler counts a handler, which close waits for. It returns false once the connection is closing.
+func (conn *connection) beginHandler() bool {
+	conn.mu.Lock()
+	defer conn.mu.Unlock()
+	if !conn.closed {
+		conn.handlers.Add(1)
+	}
+	return !conn.closed
+}
+
 func (conn *connection) post(evt any) {
 	select {
 	case conn.updates <- evt:

@@ -16,41 +16,40 @@ import (
 	"parley/internal/network/whatsapp/keystore"
 )
 
-func (s *session) Contacts(ctx context.Context, page parley.Page) (_ []parley.Contact, _ int64, err error) {
+// query asks something on the current connection.
+func query[T any](ctx context.Context, s *session, ask func(context.Context, *connection) (T, error)) (answer T, err error) {
 	defer s.recoverPanic(&err)
 	conn, err := s.connected()
 	if err != nil {
-		return nil, 0, err
+		return answer, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	page.Offset = max(page.Offset, 0)
-	listed, total, err := conn.contacts.(keystore.ContactList).ListContacts(ctx, page.Limit, page.Offset)
-	if err != nil {
-		return nil, 0, err
-	}
-	all := make([]parley.Contact, 0, len(listed))
-	for _, c := range listed {
-		id := parley.ContactOf(c.Number)
-		blocked, err := conn.isBlocked(ctx, id)
-		if err != nil {
-			return nil, 0, err
+	return ask(ctx, conn)
+}
+
+func (s *session) Contacts(ctx context.Context, page parley.Page) ([]parley.Contact, int64, error) {
+	var total int64
+	all, err := query(ctx, s, func(ctx context.Context, conn *connection) (_ []parley.Contact, err error) {
+		var listed []keystore.ListedContact
+		if listed, total, err = s.d.keys.ListContacts(ctx, conn.jid, page.Limit, max(page.Offset, 0)); err != nil {
+			return nil, err
 		}
-		all = append(all, parley.Contact{ID: id, Name: c.Name, IsBusiness: c.Business, IsBlocked: blocked, OnNetwork: true})
-	}
-	return all, total, nil
+		all := make([]parley.Contact, len(listed))
+		for i, c := range listed {
+			all[i] = parley.Contact{ID: parley.ContactOf(c.Number), Name: c.Name, IsBusiness: c.Business, OnNetwork: true}
+			if all[i].IsBlocked, err = conn.isBlocked(ctx, all[i].ID); err != nil {
+				return nil, err
+			}
+		}
+		return all, nil
+	})
+	return all, total, err
 }
 
 // contactName prefers the owner's name for a contact, then the business name, then the contact's own.
 func contactName(c types.ContactInfo) string {
 	return cmp.Or(c.FullName, c.FirstName, c.BusinessName, c.PushName)
-}
-
-// pageOf cuts a page out of a list.
-func pageOf[E any](all []E, page parley.Page) []E {
-	from := min(max(page.Offset, 0), int64(len(all)))
-	to := min(from+int64(max(page.Limit, 0)), int64(len(all)))
-	return all[from:to]
 }
 
 // blocklist caches blocked contacts. The network sends a notification when the list changes.
@@ -108,37 +107,32 @@ func (conn *connection) isBlocked(ctx context.Context, c parley.ContactID) (bool
 	return known[phoneJID(c)] || known[lid.ToNonAD()], nil
 }
 
-func (s *session) Contact(ctx context.Context, id parley.ContactID) (_ parley.Contact, err error) {
-	defer s.recoverPanic(&err)
-	conn, err := s.connected()
-	if err != nil {
-		return parley.Contact{}, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	c := parley.Contact{ID: id}
-	lid, err := conn.addressOf(ctx, id)
-	if errors.Is(err, errAbsent) || errors.Is(err, network.ErrImpossibleNumber) {
-		return c, nil
-	}
-	if err != nil {
-		return c, conn.classifyUnsent(err)
-	}
-	c.OnNetwork = true
-	id = conn.s.aliases.of(id)
-	if c.Name, c.IsBusiness, err = conn.storedName(ctx, id, lid); err != nil {
+func (s *session) Contact(ctx context.Context, id parley.ContactID) (parley.Contact, error) {
+	return query(ctx, s, func(ctx context.Context, conn *connection) (parley.Contact, error) {
+		c := parley.Contact{ID: id}
+		lid, err := conn.addressOf(ctx, id)
+		if errors.Is(err, errAbsent) || errors.Is(err, network.ErrImpossibleNumber) {
+			return c, nil
+		}
+		if err != nil {
+			return c, conn.classifyUnsent(err)
+		}
+		c.OnNetwork = true
+		id = s.networkSpelling(id)
+		if c.Name, c.IsBusiness, err = conn.storedName(ctx, id, lid); err != nil {
+			return c, err
+		}
+		info, err := conn.client.GetUserInfo(ctx, []types.JID{lid})
+		if err != nil {
+			return c, conn.queryError("read about a contact", err)
+		}
+		c.About = info[lid].Status
+		if c.PictureURL, err = conn.pictureURL(ctx, lid); err != nil {
+			return c, err
+		}
+		c.IsBlocked, err = conn.isBlocked(ctx, id)
 		return c, err
-	}
-	info, err := conn.client.GetUserInfo(ctx, []types.JID{lid})
-	if err != nil {
-		return c, conn.queryError("read about a contact", err)
-	}
-	c.About = info[lid].Status
-	if c.PictureURL, err = conn.pictureURL(ctx, lid); err != nil {
-		return c, err
-	}
-	c.IsBlocked, err = conn.isBlocked(ctx, id)
-	return c, err
+	})
 }
 
 // storedName is the name of a contact, under whichever address it was noted.
@@ -170,49 +164,38 @@ func (conn *connection) pictureURL(ctx context.Context, lid types.JID) (string, 
 	return info.URL, nil
 }
 
-func (s *session) CheckNumber(ctx context.Context, number string) (_ parley.ContactID, _ bool, err error) {
-	defer s.recoverPanic(&err)
-	conn, err := s.connected()
-	if err != nil {
-		return "", false, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	plain := parseNumber(number)
-	if plain == "" {
-		return "", false, nil
-	}
-	id := parley.ContactOf(plain)
-	found, err := conn.lookUpNumber(ctx, id)
-	return id, found, err
-}
-
-// Groups lists the groups that the account is in.
-func (s *session) Groups(ctx context.Context, page parley.Page) (_ []parley.Group, _ int64, err error) {
-	defer s.recoverPanic(&err)
-	conn, err := s.connected()
-	if err != nil {
-		return nil, 0, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	joined, err := conn.client.GetJoinedGroups(ctx)
-	if err != nil {
-		return nil, 0, conn.queryError("list groups", err)
-	}
-	all := make([]parley.Group, 0, len(joined))
-	for _, g := range joined {
-		group, err := conn.toGroup(ctx, g)
-		if err != nil {
-			return nil, 0, err
+func (s *session) CheckNumber(ctx context.Context, number string) (id parley.ContactID, exists bool, err error) {
+	exists, err = query(ctx, s, func(ctx context.Context, conn *connection) (bool, error) {
+		plain := parseNumber(number)
+		if plain == "" {
+			return false, nil
 		}
-		all = append(all, group)
-	}
-	slices.SortFunc(all, func(a, b parley.Group) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
-	return pageOf(all, page), int64(len(all)), nil
+		id = parley.ContactOf(plain)
+		return conn.lookUpNumber(ctx, id)
+	})
+	return id, exists, err
 }
 
-// toGroup describes a group in our words.
+func (s *session) Groups(ctx context.Context, page parley.Page) ([]parley.Group, int64, error) {
+	all, err := query(ctx, s, func(ctx context.Context, conn *connection) ([]parley.Group, error) {
+		joined, err := conn.client.GetJoinedGroups(ctx)
+		if err != nil {
+			return nil, conn.queryError("list groups", err)
+		}
+		all := make([]parley.Group, len(joined))
+		for i, g := range joined {
+			if all[i], err = conn.toGroup(ctx, g); err != nil {
+				return nil, err
+			}
+		}
+		return all, nil
+	})
+	slices.SortFunc(all, func(a, b parley.Group) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
+	from := min(max(page.Offset, 0), int64(len(all)))
+	to := min(from+int64(max(page.Limit, 0)), int64(len(all)))
+	return all[from:to], int64(len(all)), err
+}
+
 func (conn *connection) toGroup(ctx context.Context, g *types.GroupInfo) (parley.Group, error) {
 	owner, _, err := conn.contactFor(ctx, g.OwnerJID, g.OwnerPN)
 	if err != nil {
@@ -227,76 +210,64 @@ func (conn *connection) toGroup(ctx context.Context, g *types.GroupInfo) (parley
 	}, nil
 }
 
-// isOwn reports whether an address is the account's own.
 func (conn *connection) isOwn(jid types.JID) bool {
 	return jid.User != "" && (jid.User == conn.jid.User && jid.Server == types.DefaultUserServer || jid.User == conn.lid.User &&
 		jid.Server == types.HiddenUserServer)
 }
 
 // CreateGroup creates a group. All contacts must be on the network.
-func (s *session) CreateGroup(ctx context.Context, name string, participants []parley.ContactID) (_ parley.Group, err error) {
-	defer s.recoverPanic(&err)
-	conn, err := s.connected()
-	if err != nil {
-		return parley.Group{}, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	request := whatsmeow.ReqCreateGroup{Name: name}
-	for _, p := range participants {
-		jid, err := conn.addressOf(ctx, p)
+func (s *session) CreateGroup(ctx context.Context, name string, participants []parley.ContactID) (parley.Group, error) {
+	return query(ctx, s, func(ctx context.Context, conn *connection) (parley.Group, error) {
+		request := whatsmeow.ReqCreateGroup{Name: name}
+		for _, p := range participants {
+			jid, err := conn.addressOf(ctx, p)
+			if err != nil {
+				return parley.Group{}, conn.classifyUnsent(err)
+			}
+			request.Participants = append(request.Participants, jid)
+		}
+		made, err := conn.client.CreateGroup(ctx, request)
 		if err != nil {
-			return parley.Group{}, conn.classifyUnsent(err)
+			if err = conn.queryError("make a group", err); network.ClassOf(err) == network.Disconnected {
+				err = network.OutcomeUnknown(err) // the network may have created it
+			}
+			return parley.Group{}, err
 		}
-		request.Participants = append(request.Participants, jid)
-	}
-	made, err := conn.client.CreateGroup(ctx, request)
-	if err != nil {
-		if err = conn.queryError("make a group", err); network.ClassOf(err) == network.Disconnected {
-			err = network.OutcomeUnknown(err) // the network may have created it
+		g, err := conn.toGroup(ctx, made)
+		if err != nil {
+			err = network.OutcomeUnknown(err) // it is there
 		}
-		return parley.Group{}, err
-	}
-	g, err := conn.toGroup(ctx, made)
-	if err != nil {
-		err = network.OutcomeUnknown(err) // it is there
-	}
-	return g, err
+		return g, err
+	})
 }
 
-// Participants lists a group's members.
-func (s *session) Participants(ctx context.Context, id parley.GroupID) (_ []parley.Participant, err error) {
-	defer s.recoverPanic(&err)
-	conn, err := s.connected()
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	jid, ok := groupJID(id)
-	if !ok {
-		return nil, parley.ErrNotFound
-	}
-	g, err := conn.client.GetGroupInfo(ctx, jid)
-	if errors.Is(err, whatsmeow.ErrGroupNotFound) || errors.Is(err, whatsmeow.ErrNotInGroup) {
-		return nil, parley.ErrNotFound
-	}
-	if err != nil {
-		return nil, conn.queryError("read a group", err)
-	}
-	var all []parley.Participant
-	for _, p := range g.Participants {
-		contact, _, err := conn.contactFor(ctx, p.PhoneNumber, p.LID)
-		if err != nil {
-			return nil, err
+func (s *session) Participants(ctx context.Context, id parley.GroupID) ([]parley.Participant, error) {
+	return query(ctx, s, func(ctx context.Context, conn *connection) ([]parley.Participant, error) {
+		jid, ok := groupJID(id)
+		if !ok {
+			return nil, parley.ErrNotFound
 		}
-		name, _, err := conn.storedName(ctx, contact, p.LID)
-		if err != nil {
-			return nil, err
+		g, err := conn.client.GetGroupInfo(ctx, jid)
+		if errors.Is(err, whatsmeow.ErrGroupNotFound) || errors.Is(err, whatsmeow.ErrNotInGroup) {
+			return nil, parley.ErrNotFound
 		}
-		all = append(all, parley.Participant{ID: contact, Name: cmp.Or(name, p.DisplayName), IsAdmin: p.IsAdmin, IsOwner: p.IsSuperAdmin})
-	}
-	return all, nil
+		if err != nil {
+			return nil, conn.queryError("read a group", err)
+		}
+		all := make([]parley.Participant, len(g.Participants))
+		for i, p := range g.Participants {
+			all[i] = parley.Participant{IsAdmin: p.IsAdmin, IsOwner: p.IsSuperAdmin}
+			if all[i].ID, _, err = conn.contactFor(ctx, p.PhoneNumber, p.LID); err != nil {
+				return nil, err
+			}
+			name, _, err := conn.storedName(ctx, all[i].ID, p.LID)
+			if err != nil {
+				return nil, err
+			}
+			all[i].Name = cmp.Or(name, p.DisplayName)
+		}
+		return all, nil
+	})
 }
 
 var (

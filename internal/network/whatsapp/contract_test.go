@@ -36,18 +36,18 @@ func TestContract(t *testing.T) {
 		return networktest.Harness{
 			Driver:       d,
 			Channel:      parley.Channel{Code: code, Name: "Test", Network: parley.WhatsApp},
-			Phone:        func(_ *testing.T, number int) networktest.Phone { return phones[number] },
+			Phone:        func(_ testing.TB, number int) networktest.Phone { return phones[number] },
 			Absent:       parley.ContactOf(absentNumber),
 			StoreMedia:   w.keepFile,
 			Pair:         d.pair,
 			SilentBlocks: true,
-			Disconnect:   func(*testing.T, network.Session) { w.link.End(whatsapptest.Cut) },
+			Disconnect:   func(testing.TB, network.Session) { w.link.End(whatsapptest.Cut) },
 		}
 	})
 }
 
 // keepFile puts a file where the driver looks for it.
-func (w *world) keepFile(t *testing.T, data []byte, m parley.Media) parley.Media {
+func (w *world) keepFile(t testing.TB, data []byte, m parley.Media) parley.Media {
 	t.Helper()
 	sum := sha256.Sum256(data)
 	m.Size, m.SHA256, m.Key = int64(len(data)), sum[:], hex.EncodeToString(sum[:16])
@@ -94,7 +94,7 @@ func (s *watchedSession) Send(ctx context.Context, ms []*parley.Message) []error
 }
 
 // pair does what the owner of the phone does.
-func (d *watched) pair(t *testing.T, s network.Session) {
+func (d *watched) pair(t testing.TB, s network.Session) {
 	t.Helper()
 	skip := d.in.count()
 	must(t, s.Pair(t.Context()))
@@ -102,7 +102,7 @@ func (d *watched) pair(t *testing.T, s network.Session) {
 }
 
 // sync waits until the network has handled everything that the session sent: it handles in order.
-func (d *watched) sync(t *testing.T) {
+func (d *watched) sync(t testing.TB) {
 	t.Helper()
 	d.mu.Lock()
 	s := d.s
@@ -122,7 +122,7 @@ type contractPhone struct {
 func (p *contractPhone) Contact() parley.ContactID { return parley.ContactOf(p.Number()) }
 
 // arrived waits until the phone has shown everything that the network took for it, and returns it.
-func (p *contractPhone) arrived(t *testing.T) []whatsapptest.Message {
+func (p *contractPhone) arrived(t testing.TB) []whatsapptest.Message {
 	t.Helper()
 	p.d.sync(t)
 	for _, e := range p.w.Traces() {
@@ -133,7 +133,7 @@ func (p *contractPhone) arrived(t *testing.T) []whatsapptest.Message {
 	return slices.DeleteFunc(p.Inbox(), func(m whatsapptest.Message) bool { return m.From != ownerNumber })
 }
 
-func (p *contractPhone) Shows(t *testing.T) []networktest.Shown {
+func (p *contractPhone) Shows(t testing.TB) []networktest.Shown {
 	t.Helper()
 	var all []networktest.Shown
 	find := func(id string) *networktest.Shown {
@@ -158,7 +158,7 @@ func (p *contractPhone) Shows(t *testing.T) []networktest.Shown {
 }
 
 // fetched downloads what a message carries and describes it by its bytes.
-func (p *contractPhone) fetched(t *testing.T, read parsed) parley.Content {
+func (p *contractPhone) fetched(t testing.TB, read parsed) parley.Content {
 	t.Helper()
 	if read.file == nil {
 		return read.content
@@ -179,7 +179,7 @@ func (p *contractPhone) fetched(t *testing.T, read parsed) parley.Content {
 	return parley.File{Caption: read.content.Text(), Media: media}
 }
 
-func (p *contractPhone) Send(t *testing.T, c parley.Content, data []byte, replyTo parley.MessageID) parley.MessageID {
+func (p *contractPhone) Send(t testing.TB, c parley.Content, data []byte, replyTo parley.MessageID) parley.MessageID {
 	t.Helper()
 	id, err := p.SendMessage(t.Context(), p.w.owner, p.w.raw(t, c, data, replyTo))
 	must(t, err)
@@ -187,7 +187,7 @@ func (p *contractPhone) Send(t *testing.T, c parley.Content, data []byte, replyT
 }
 
 // raw makes the message of a phone.
-func (w *world) raw(t *testing.T, c parley.Content, data []byte, replyTo parley.MessageID) *waE2E.Message {
+func (w *world) raw(t testing.TB, c parley.Content, data []byte, replyTo parley.MessageID) *waE2E.Message {
 	t.Helper()
 	var quote *waE2E.ContextInfo
 	if replyTo != "" {
@@ -229,7 +229,7 @@ func (w *world) raw(t *testing.T, c parley.Content, data []byte, replyTo parley.
 }
 
 // put encrypts a file and uploads it as a phone does.
-func (w *world) put(t *testing.T, data []byte, kind whatsmeow.MediaType) whatsmeow.UploadResponse {
+func (w *world) put(t testing.TB, data []byte, kind whatsmeow.MediaType) whatsmeow.UploadResponse {
 	t.Helper()
 	plain := sha256.Sum256(data)
 	iv, key, macKey := mediaKeys(plain[:], kind)
@@ -253,14 +253,14 @@ func (w *world) put(t *testing.T, data []byte, kind whatsmeow.MediaType) whatsme
 		FileLength: uint64(len(data))}
 }
 
-func (p *contractPhone) WasSeen(t *testing.T, id parley.MessageID) bool {
+func (p *contractPhone) WasSeen(t testing.TB, id parley.MessageID) bool {
 	t.Helper()
 	p.d.sync(t)
 	e, _ := p.w.Trace(string(id))
 	return e.At(p.w.owner, p.w.link.Device()).Receipts[string(types.ReceiptTypeRead)] > 0
 }
 
-func (p *contractPhone) ReactionTo(t *testing.T, id parley.MessageID) (emoji string) {
+func (p *contractPhone) ReactionTo(t testing.TB, id parley.MessageID) (emoji string) {
 	t.Helper()
 	for _, m := range p.arrived(t) {
 		if m.Kind == whatsapptest.KindReaction && m.Target == string(id) {
@@ -271,34 +271,34 @@ func (p *contractPhone) ReactionTo(t *testing.T, id parley.MessageID) (emoji str
 }
 
 // knows waits until the phone has a message that somebody is about to do something with.
-func (p *contractPhone) knows(t *testing.T, fromMe bool, id parley.MessageID) {
+func (p *contractPhone) knows(t testing.TB, fromMe bool, id parley.MessageID) {
 	t.Helper()
 	if fromMe {
 		p.Expect(t, whatsapptest.ID(string(id)))
 	}
 }
 
-func (p *contractPhone) React(t *testing.T, target parley.MessageRef, emoji string) {
+func (p *contractPhone) React(t testing.TB, target parley.MessageRef, emoji string) {
 	t.Helper()
 	p.knows(t, target.FromMe, target.ID)
 	_, err := p.Phone.React(t.Context(), string(target.ID), emoji)
 	must(t, err)
 }
 
-func (p *contractPhone) Vote(t *testing.T, poll parley.MessageID, options ...string) {
+func (p *contractPhone) Vote(t testing.TB, poll parley.MessageID, options ...string) {
 	t.Helper()
 	p.knows(t, true, poll)
 	_, err := p.Phone.Vote(t.Context(), string(poll), options...)
 	must(t, err)
 }
 
-func (p *contractPhone) Delete(t *testing.T, id parley.MessageID) {
+func (p *contractPhone) Delete(t testing.TB, id parley.MessageID) {
 	t.Helper()
 	_, err := p.Phone.Delete(t.Context(), string(id))
 	must(t, err)
 }
 
-func (p *contractPhone) Read(t *testing.T) {
+func (p *contractPhone) Read(t testing.TB) {
 	t.Helper()
 	var all, notes []string
 	for _, m := range p.arrived(t) {
@@ -313,7 +313,7 @@ func (p *contractPhone) Read(t *testing.T) {
 	}
 }
 
-func (p *contractPhone) SetOnline(t *testing.T, online bool) {
+func (p *contractPhone) SetOnline(t testing.TB, online bool) {
 	p.offline = !online
 	if online {
 		p.SwitchOn()
@@ -322,12 +322,12 @@ func (p *contractPhone) SetOnline(t *testing.T, online bool) {
 	}
 }
 
-func (p *contractPhone) Block(*testing.T) {
+func (p *contractPhone) Block(testing.TB) {
 	p.blocks = true
 	p.Phone.Block(p.w.owner)
 }
 
-func (p *contractPhone) SeesTyping(t *testing.T) bool {
+func (p *contractPhone) SeesTyping(t testing.TB) bool {
 	t.Helper()
 	p.d.sync(t)
 	typing, err := p.AwaitTyping(within(t))

@@ -34,11 +34,8 @@ type deviceLists struct {
 }
 
 type deviceList struct {
-	jids  []types.JID
-	ready chan struct{} // closed when the query has ended
-	// Set before ready is closed.
-	devices []types.JID
-	err     error
+	jids []types.JID
+	pendingQuery[[]types.JID]
 }
 
 // find returns the entry of a contact, and whether the caller has to fill it.
@@ -51,7 +48,7 @@ func (c *deviceLists) find(names ...types.JID) (list *deviceList, isNew bool) {
 	if c.byJID == nil || len(c.byJID) >= 2*maxDeviceLists {
 		c.byJID = map[types.JID]*deviceList{}
 	}
-	list = &deviceList{ready: make(chan struct{})}
+	list = &deviceList{pendingQuery: pendingQuery[[]types.JID]{ready: make(chan struct{})}}
 	for _, name := range names {
 		if !name.IsEmpty() {
 			list.jids = append(list.jids, name)
@@ -79,7 +76,7 @@ func (c *deviceLists) known(name types.JID) *deviceList {
 
 // fill ends the query of an entry. One that failed is not cached.
 func (c *deviceLists) fill(list *deviceList, devices []types.JID, err error) {
-	list.devices, list.err = devices, err
+	list.value, list.err = devices, err
 	if err != nil {
 		c.mu.Lock()
 		c.remove(list)
@@ -123,14 +120,9 @@ func (conn *connection) startDeviceQuery(lid, number types.JID) *deviceList {
 
 func (conn *connection) devicesOf(ctx context.Context, lid, number types.JID) ([]types.JID, error) {
 	for tries := 1; ; tries++ {
-		list := conn.startDeviceQuery(lid, number)
-		select {
-		case <-list.ready:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-		if list.err == nil || tries > 1 || conn.ctx.Err() != nil {
-			return list.devices, list.err
+		devices, err := conn.startDeviceQuery(lid, number).await(ctx)
+		if err == nil || tries > 1 || ctx.Err() != nil || conn.ctx.Err() != nil {
+			return devices, err
 		} // the query may have been one of the connection before
 	}
 }
@@ -157,7 +149,6 @@ func (conn *connection) queryDevices(lid types.JID) ([]types.JID, error) {
 	})
 }
 
-// readDevices reads a list of devices.
 func readDevices(of types.JID, user waBinary.Node) []types.JID {
 	list, _ := user.GetOptionalChildByTag("devices", "device-list")
 	var devices []types.JID
@@ -214,7 +205,6 @@ type recipients struct {
 	bundles map[types.JID]*prekey.Bundle
 }
 
-// merge adds other recipients.
 func (r recipients) merge(others recipients) recipients {
 	all := recipients{slices.Concat(r.devices, others.devices), map[types.JID]*prekey.Bundle{}}
 	maps.Copy(all.bundles, r.bundles)
@@ -232,7 +222,6 @@ func (conn *connection) resolve(ctx context.Context, lid, number types.JID) (rec
 	return recipients{devices, bundles}, err
 }
 
-// keysFor fetches the keys of those devices that there is no session with.
 func (conn *connection) keysFor(ctx context.Context, devices []types.JID) (map[types.JID]*prekey.Bundle, error) {
 	missing, err := conn.withoutSession(ctx, devices)
 	if err != nil || len(missing) == 0 {
@@ -276,8 +265,8 @@ func (conn *connection) cachedOwnDevices(ctx context.Context) (recipients, bool)
 	if list == nil {
 		return recipients{}, false
 	}
-	missing, err := conn.withoutSession(ctx, list.devices)
-	return recipients{devices: list.devices}, err == nil && len(missing) == 0
+	missing, err := conn.withoutSession(ctx, list.value)
+	return recipients{devices: list.value}, err == nil && len(missing) == 0
 }
 
 func awaitOwn(ctx context.Context, own *pendingQuery[recipients]) (recipients, bool) {
@@ -287,7 +276,6 @@ func awaitOwn(ctx context.Context, own *pendingQuery[recipients]) (recipients, b
 	return r, err == nil
 }
 
-// isThisDevice reports whether a device is the one that we are.
 func (conn *connection) isThisDevice(device types.JID) bool {
 	return device == conn.jid || device == conn.lid
 }
@@ -306,24 +294,13 @@ func (conn *connection) onDeviceNotification(ctx context.Context, node *waBinary
 		return
 	}
 	for _, jid := range slices.Clone(changed) {
-		other, err := conn.otherAddress(ctx, jid.ToNonAD())
+		other, err := conn.client.Store.GetAltJID(ctx, jid.ToNonAD())
 		if err != nil {
 			conn.log.Warnf("look up whose devices changed: %v", err)
 		}
 		changed = append(changed, other)
 	}
 	conn.s.devices.invalidate(changed...)
-}
-
-// otherAddress is the LID of a number, or the number of a LID; empty: it is not known.
-func (conn *connection) otherAddress(ctx context.Context, jid types.JID) (types.JID, error) {
-	switch jid.Server {
-	case types.DefaultUserServer:
-		return conn.client.Store.LIDs.GetLIDForPN(ctx, jid)
-	case types.HiddenUserServer:
-		return conn.client.Store.LIDs.GetPNForLID(ctx, jid)
-	}
-	return types.EmptyJID, nil
 }
 
 // pendingQuery is a question under way for which several wait.

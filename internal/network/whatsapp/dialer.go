@@ -23,7 +23,7 @@ import (
 // process.
 type Trust struct {
 	Root [32]byte // public key that signs the server's Noise certificates
-	CA   []byte   // PEM of the authority behind its TLS certificate; empty: it speaks plain TCP
+	CA   []byte   // PEM of the authority behind its TLS certificate; empty: no server is trusted
 }
 
 // ReadTrust reads a file with the JSON of a Trust, as the server that it is of wrote it.
@@ -77,7 +77,6 @@ var installed bool
 type dialer struct {
 	endpoint string
 	roots    *x509.CertPool
-	plain    bool
 }
 
 func newDialer(endpoint string, trust *Trust) (*dialer, error) {
@@ -93,12 +92,9 @@ func newDialer(endpoint string, trust *Trust) (*dialer, error) {
 	if err := trust.install(); err != nil {
 		return nil, err
 	}
-	d := &dialer{endpoint: endpoint, plain: len(trust.CA) == 0}
-	if !d.plain {
-		d.roots = x509.NewCertPool()
-		if !d.roots.AppendCertsFromPEM(trust.CA) {
-			return nil, errors.New("the endpoint's authority is not a certificate")
-		}
+	d := &dialer{endpoint: endpoint, roots: x509.NewCertPool()}
+	if len(trust.CA) > 0 && !d.roots.AppendCertsFromPEM(trust.CA) {
+		return nil, errors.New("the endpoint's authority is not a certificate")
 	}
 	return d, nil
 }
@@ -120,10 +116,7 @@ func (d *dialer) client(ear *connObserver) *http.Client {
 		transport.Proxy, transport.ForceAttemptHTTP2 = nil, false
 		transport.TLSClientConfig = &tls.Config{RootCAs: d.roots, MinVersion: tls.VersionTLS13}
 	}
-	switch {
-	case d.plain:
-		transport.DialTLSContext = dial // net/http expects a connection after its handshake here
-	case ear != nil:
+	if ear != nil {
 		transport.DialTLSContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 			c, err := dial(ctx, network, address)
 			if err != nil {
@@ -135,7 +128,6 @@ func (d *dialer) client(ear *connObserver) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// handshake puts TLS on a connection.
 func (e *connObserver) handshake(ctx context.Context, c net.Conn, address string, config *tls.Config) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -150,7 +142,6 @@ func (e *connObserver) handshake(ctx context.Context, c net.Conn, address string
 	return e.wrap(secure), nil
 }
 
-// connObserver is called for events on connections.
 type connObserver struct {
 	onRead func() // something came
 	onLost func() // nothing will come any more
@@ -163,7 +154,6 @@ func (e *connObserver) wrap(c net.Conn) net.Conn {
 	return &observedConn{c, e}
 }
 
-// observedConn is a connection with an ear.
 type observedConn struct {
 	net.Conn
 	observer *connObserver
@@ -246,7 +236,6 @@ func unreachableReason(err error) string {
 	return fmt.Sprintf("no connection to %s:443. Look at the network and the firewall of this machine", host)
 }
 
-// isCertificate reports whether an error says that a certificate is not to be trusted.
 func isCertificate(err error) bool {
 	_, verification := errors.AsType[*tls.CertificateVerificationError](err)
 	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)

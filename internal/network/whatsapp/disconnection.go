@@ -98,12 +98,10 @@ func banned(e *events.TemporaryBan) disconnection {
 			until.UTC().Format("2006-01-02 15:04 UTC"), why)}
 }
 
-// dialFailed is the end of a connection that could not be made.
 func dialFailed(err error) disconnection {
 	return disconnection{status: parley.ChannelReconnecting, reason: dialProblem(err) + " It is tried again."}
 }
 
-// dialProblem says why a connection could not be made.
 func dialProblem(err error) string {
 	if status, ok := errors.AsType[socket.ErrWithStatusCode](err); ok {
 		return fmt.Sprintf("WhatsApp answered with HTTP status %d.", status.StatusCode)

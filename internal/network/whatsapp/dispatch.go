@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,12 +17,19 @@ import (
 	"go.mau.fi/whatsmeow/proto/waE2E"
 	"go.mau.fi/whatsmeow/types"
 	"google.golang.org/protobuf/proto"
+
+	"parley/internal/network"
+	"parley/internal/network/whatsapp/keystore"
 )
 
 // whatsmeow's SendMessage blocks all other sends until the network confirms a message: one message per round trip, and
 // a message that waits for keys blocks all. This file does the same with whatsmeow's own parts, but holds a lock only
 // while it encrypts with known keys and writes to the socket. The gateway guarantees at most one message per chat at a
 // time.
+
+// errNothingEncrypted is why a message was not sent: without a ciphertext for the recipient, the network would confirm a
+// message that nobody can read.
+var errNothingEncrypted = errors.New("nothing could be encrypted for the recipient")
 
 type outgoing struct {
 	to, number types.JID // the LID, and the number if known
@@ -60,7 +68,8 @@ func (conn *connection) prepare(ctx context.Context, to types.JID, id types.Mess
 	return p, nil
 }
 
-// transmit sends a message and waits for its confirmation.
+// transmit sends a message and waits for its confirmation. After an error that is not of the class Unknown and not a
+// refusal, the network has nothing of it.
 func (conn *connection) transmit(ctx context.Context, to types.JID, id types.MessageID, raw *waE2E.Message) error {
 	p, err := conn.prepare(ctx, to, id, raw)
 	if err != nil {
@@ -80,15 +89,16 @@ func (conn *connection) transmit(ctx context.Context, to types.JID, id types.Mes
 	defer timer.Stop()
 	select {
 	case node, ok := <-ack:
-		if !ok {
-			return &whatsmeow.DisconnectedError{Action: "message send"}
+		if ok {
+			return conn.handleAck(p, node, all.devices, reached, complete)
 		}
-		return conn.handleAck(p, node, all.devices, reached, complete)
+		err = &whatsmeow.DisconnectedError{Action: "message send"}
 	case <-timer.C:
-		return whatsmeow.ErrMessageTimedOut
+		err = whatsmeow.ErrMessageTimedOut
 	case <-ctx.Done():
-		return ctx.Err()
+		err = ctx.Err()
 	}
+	return network.OutcomeUnknown(fmt.Errorf("send: %w", err))
 }
 
 // resolveAll returns the devices to encrypt for. complete is false if our own devices were not resolved in time.
@@ -115,12 +125,9 @@ func (conn *connection) encryptAndSend(ctx context.Context, p *outgoing, all rec
 	conn.sending.Lock()
 	defer conn.sending.Unlock()
 	in := conn.inner()
-	ciphertexts, reached, err := conn.encrypt(ctx, p, all)
+	ciphertexts, reached, err := conn.encrypt(ctx, p, all, isRest)
 	if err != nil {
 		return nil, err
-	}
-	if watch := encryptionCheckOf(ctx); watch != nil && !watch.isEncrypted() {
-		return nil, watch.fail(errNothingEncrypted)
 	}
 	attrs := maps.Clone(p.stanza)
 	if isRest { // for these devices only: it has been to the others
@@ -145,10 +152,7 @@ func (conn *connection) encryptAndSend(ctx context.Context, p *outgoing, all rec
 // a cancelled write may still go out.
 func (conn *connection) writeFailed(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return err
-	}
-	if watch := encryptionCheckOf(ctx); watch != nil {
-		watch.reset(err)
+		return network.OutcomeUnknown(fmt.Errorf("send: %w", err))
 	}
 	if conn.isBroken(err) {
 		conn.lost()
@@ -157,8 +161,9 @@ func (conn *connection) writeFailed(ctx context.Context, err error) error {
 }
 
 // encrypt encrypts a message for devices and stores their sessions. It never queries the network: a device without keys
-// is left out. It returns the ciphertexts and their devices.
-func (conn *connection) encrypt(ctx context.Context, p *outgoing, all recipients) ([]waBinary.Node, []types.JID, error) {
+// is left out. It returns the ciphertexts and their devices. Unless the message has been to the recipient before, one of
+// them must be the recipient's.
+func (conn *connection) encrypt(ctx context.Context, p *outgoing, all recipients, isRest bool) ([]waBinary.Node, []types.JID, error) {
 	var addresses []string
 	for _, device := range all.devices {
 		if !conn.isThisDevice(device) {
@@ -184,13 +189,19 @@ func (conn *connection) encrypt(ctx context.Context, p *outgoing, all recipients
 		}
 		ciphertext, _, err := conn.inner().EncryptMessageForDeviceAndWrap(cached, plain, device, device, bundle, p.ciphertext, existing)
 		if err != nil {
-			conn.log.Warnf("encrypt for %s: %v", device, err)
 			if ctx.Err() != nil {
 				return nil, nil, ctx.Err()
 			}
+			if _, unstored := errors.AsType[*keystore.Error](err); unstored {
+				return nil, nil, err // the device would never get the message
+			}
+			conn.log.Warnf("encrypt for %s: %v", device, err)
 			continue
 		}
 		ciphertexts, reached = append(ciphertexts, *ciphertext), append(reached, device)
+	}
+	if !isRest && !slices.ContainsFunc(reached, func(device types.JID) bool { return device.User == p.to.User }) {
+		return nil, nil, errNothingEncrypted
 	}
 	return ciphertexts, reached, conn.client.Store.PutCachedSessions(cached)
 }
@@ -226,7 +237,6 @@ func (conn *connection) privacyToken(ctx context.Context, to types.JID) *waBinar
 	return nil
 }
 
-// tokenWeek is how long one issued token is valid, in seconds.
 const tokenWeek = 7 * 24 * 60 * 60 // seconds
 
 // issuePrivacyToken allows a contact to write to this account. It is sent once a week.
@@ -276,7 +286,7 @@ func (conn *connection) sendToMissedDevices(p *outgoing, reached []types.JID) {
 	}
 	them.devices = slices.DeleteFunc(them.devices, func(d types.JID) bool { return conn.isThisDevice(d) || slices.Contains(reached, d) })
 	if len(them.devices) > 0 {
-		ctx, done := conn.s.d.db.keys.SendContext(conn.ctx)
+		ctx, done := conn.s.d.keys.SendContext(conn.ctx)
 		defer done()
 		_, err = conn.encryptAndSend(ctx, p, them, true)
 	}
@@ -296,55 +306,52 @@ func devicesHash(devices []types.JID) string {
 	return "2:" + base64.RawStdEncoding.EncodeToString(hash[:6])
 }
 
-// pendingAcks are messages that wait for confirmation. whatsmeow's own list would hold unconfirmed ones until the
-// connection ends.
-type pendingAcks struct {
+// waiters are messages that wait for something from the network, such as a confirmation. whatsmeow's own list would hold
+// unconfirmed ones until the connection ends.
+type waiters[T any] struct {
 	mu      sync.Mutex
-	waiting map[types.MessageID]chan *waBinary.Node
+	waiting map[types.MessageID]chan T
 	closed  bool // the connection has ended: nothing will come
 }
 
-// expect returns the channel for the confirmation of a message. It is closed if the connection ends first.
-func (a *pendingAcks) expect(id types.MessageID) <-chan *waBinary.Node {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	ack := make(chan *waBinary.Node, 1)
-	if a.closed {
-		close(ack)
-		return ack
+// expect returns the channel for what a message waits for. It is closed if the connection ends first.
+func (w *waiters[T]) expect(id types.MessageID) <-chan T {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c := make(chan T, 1)
+	if w.closed {
+		close(c)
+		return c
 	}
-	if a.waiting == nil {
-		a.waiting = map[types.MessageID]chan *waBinary.Node{}
+	if w.waiting == nil {
+		w.waiting = map[types.MessageID]chan T{}
 	}
-	a.waiting[id] = ack
-	return ack
+	w.waiting[id] = c
+	return c
 }
 
-// remove ends the waiting for a message.
-func (a *pendingAcks) remove(id types.MessageID) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.waiting, id)
+func (w *waiters[T]) remove(id types.MessageID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.waiting, id)
 }
 
-// deliver passes a confirmation on.
-func (a *pendingAcks) deliver(node *waBinary.Node) {
-	id, _ := node.Attrs["id"].(string)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if ack := a.waiting[id]; ack != nil {
-		delete(a.waiting, id)
-		ack <- node
+// deliver passes on what came. It is dropped if nothing waits for it.
+func (w *waiters[T]) deliver(id types.MessageID, v T) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if c := w.waiting[id]; c != nil {
+		delete(w.waiting, id)
+		c <- v
 	}
 }
 
-// closeAll ends the waiting for all messages.
-func (a *pendingAcks) closeAll() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.closed = true
-	for _, ack := range a.waiting {
-		close(ack)
+func (w *waiters[T]) closeAll() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closed = true
+	for _, c := range w.waiting {
+		close(c)
 	}
-	a.waiting = nil
+	w.waiting = nil
 }

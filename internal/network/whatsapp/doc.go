@@ -15,7 +15,7 @@
 //   - One message of an account is encrypted at a time, and no lock is held while the network is queried (dispatch.go,
 //     devices.go).
 //   - Signal sessions are durable, ahead of every key that was used, before a message leaves (package keystore).
-//   - Nothing is reported as sent unless a ciphertext for the recipient was confirmed (encryption_check.go).
+//   - Nothing is reported as sent unless a ciphertext for the recipient was confirmed (dispatch.go).
 //   - A lost connection is dialled again at once (disconnection.go). A silently dead one is found by pings
 //     (watchdog.go).
 package whatsapp

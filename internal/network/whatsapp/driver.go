@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,6 +17,7 @@ import (
 
 	"parley"
 	"parley/internal/network"
+	"parley/internal/network/whatsapp/keystore"
 	"parley/internal/store/sqldb"
 )
 
@@ -49,13 +52,13 @@ const maxParallelDials = 8
 // Driver is the real network.
 type Driver struct {
 	Config
-	db          *database
+	keys        *keystore.Store // of all devices, and which channel has which device
 	dialer      *dialer
 	media       *http.Client
-	mediaLimits *limitedTransport // the transport of media
-	dialSlots   chan struct{}     // one slot per connection that is being dialled
-	absent      absentCache
-	panics      atomic.Int64 // stanzas whose handling panicked
+	mediaLimits *limitedTransport                   // the transport of media
+	dialSlots   chan struct{}                       // one slot per connection that is being dialled
+	absent      recent[parley.ContactID, time.Time] // since when numbers are not on the network
+	panics      atomic.Int64                        // stanzas whose handling panicked
 
 	// Tests shorten these.
 	maxBackoff                                 time.Duration // between two connections
@@ -71,20 +74,19 @@ type Driver struct {
 	closed   bool
 }
 
-// Open opens the driver with its database.
 func Open(ctx context.Context, c Config) (*Driver, error) {
 	configureLibraries()
 	dialer, err := newDialer(c.Endpoint, c.Trust)
 	if err != nil {
 		return nil, fmt.Errorf("whatsapp: %w", err)
 	}
-	db, err := openDatabase(ctx, c.Path, c.Member, newLogger(c.Log, ""))
+	keys, err := keystore.Open(ctx, c.Path, c.Member, newLogger(c.Log, ""))
 	if err != nil {
 		return nil, fmt.Errorf("whatsapp: %w", err)
 	}
 	fetching := &limitedTransport{dialer.client(nil).Transport, maxDownload, downloadIdleTimeout}
 	return &Driver{
-		Config: c, db: db, dialer: dialer, media: &http.Client{Transport: fetching}, mediaLimits: fetching,
+		Config: c, keys: keys, dialer: dialer, media: &http.Client{Transport: fetching}, mediaLimits: fetching,
 		dialSlots:  make(chan struct{}, maxParallelDials),
 		maxBackoff: idleBackoff, ackTimeout: ackTimeout, silenceLimit: silenceLimit, pingTimeout: pingTimeout,
 		queryRetryAfter: queryRetryAfter, typingTimeout: typingTimeout, codeTimeout: codeTimeout,
@@ -92,7 +94,6 @@ func Open(ctx context.Context, c Config) (*Driver, error) {
 	}, nil
 }
 
-// Open starts a channel's session.
 func (d *Driver) Open(_ context.Context, channel parley.Channel, sink network.Sink) (network.Session, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -113,7 +114,24 @@ func (d *Driver) DeleteChannel(ctx context.Context, code parley.ChannelCode) err
 	if d.session(code) != nil {
 		return fmt.Errorf("whatsapp: delete channel %s: its session is open", code)
 	}
-	return d.db.deleteChannel(ctx, code)
+	rec, err := d.keys.Channel(ctx, code)
+	if err != nil {
+		return err
+	}
+	if err := d.keys.RemoveDevice(ctx, rec.JID); err != nil {
+		return err
+	}
+	return d.keys.DeleteChannel(ctx, code)
+}
+
+// PrepareRestored deletes the Signal sessions of a restored database. Old sessions would encrypt with keys that were
+// used since the backup, and recipients would drop those messages as duplicates. The next message starts new sessions.
+func PrepareRestored(ctx context.Context, path string, log *slog.Logger) error {
+	keys, err := keystore.Open(ctx, path, nil, newLogger(log, ""))
+	if err != nil {
+		return fmt.Errorf("open the keys of linked devices: %w", err)
+	}
+	return errors.Join(keys.DeleteSessions(ctx), keys.Close())
 }
 
 // Close closes the sessions that are still open, and the database. It may be called twice.
@@ -121,10 +139,7 @@ func (d *Driver) Close() error {
 	d.mu.Lock()
 	again := d.closed
 	d.closed = true
-	var open []*session
-	for _, s := range d.sessions {
-		open = append(open, s)
-	}
+	open := slices.Collect(maps.Values(d.sessions))
 	d.mu.Unlock()
 	if again {
 		return nil
@@ -135,10 +150,9 @@ func (d *Driver) Close() error {
 	}
 	closing.Wait()
 	d.media.CloseIdleConnections()
-	return d.db.close()
+	return d.keys.Close()
 }
 
-// session finds the open session of a channel.
 func (d *Driver) session(code parley.ChannelCode) *session {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -156,10 +170,7 @@ func (d *Driver) removeSession(s *session) {
 // pushName returns the account's own name, or "". It reads the database, because whatsmeow writes its copy in memory
 // without a lock.
 func (d *Driver) pushName(ctx context.Context, jid types.JID) string {
-	name, err := d.db.keys.PushName(ctx, jid)
-	if err != nil {
-		return ""
-	}
+	name, _ := d.keys.PushName(ctx, jid)
 	return name
 }
 

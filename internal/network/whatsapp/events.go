@@ -51,7 +51,7 @@ func (conn *connection) dispatchEvent(evt any) bool {
 		conn.blocked.changed()
 	case *events.UndecryptableMessage: // whatsmeow requests it again from the sender and our phone
 	case *events.MediaRetry:
-		conn.s.uploads.deliver(e)
+		conn.s.uploads.deliver(e.MessageID, e)
 	case *events.FBMessage: // of another product
 	case *events.OfflineSyncPreview, *events.OfflineSyncCompleted: // missed messages come as their own events
 	case *events.IdentityChange: // a contact has a new phone; whatsmeow makes new keys
@@ -77,7 +77,6 @@ func (conn *connection) dispatchEvent(evt any) bool {
 	return true
 }
 
-// setRestriction stores until when the account may not write to strangers.
 func (conn *connection) setRestriction(e *events.NotifyAccountReachoutTimelock) {
 	conn.s.mu.Lock()
 	defer conn.s.mu.Unlock()

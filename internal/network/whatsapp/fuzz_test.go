@@ -49,7 +49,7 @@ func TestBrokenStanzas(t *testing.T) {
 	if err != nil {
 		t.Skip("it is part of FuzzNodes")
 	}
-	server, err := whatsapptest.Start(whatsapptest.Config{FewKeys: true}) // which is no witness: what we break is no fault of the client
+	server, err := whatsapptest.Start() // which is no witness: what we break is no fault of the client
 	must(t, err)
 	t.Cleanup(server.Close)
 	w := newWorldOn(t, server)

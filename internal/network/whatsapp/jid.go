@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"go.mau.fi/whatsmeow/types"
@@ -16,7 +15,6 @@ import (
 // A contact has two addresses on the network: the phone number and the LID, an unrelated number. Chats, senders and
 // receipts use either. Only this file maps them: the gateway uses phone numbers, the network gets LIDs.
 
-// phoneJID is the address of a contact by number.
 func phoneJID(c parley.ContactID) types.JID {
 	return types.NewJID(c.Number(), types.DefaultUserServer)
 }
@@ -29,7 +27,6 @@ func contactOf(jid types.JID) (parley.ContactID, bool) {
 	return parley.ContactOf(jid.User), true
 }
 
-// groupJID reads the id of a group.
 func groupJID(id parley.GroupID) (types.JID, bool) {
 	user, server, ok := strings.Cut(string(id), "@")
 	if !ok || server != types.GroupServer || user == "" {
@@ -75,85 +72,36 @@ func (conn *connection) contactFor(ctx context.Context, jid, other types.JID) (p
 	return "", false, nil
 }
 
-// absentFor is how long a number is cached as absent. It limits repeated look-ups, and finds new accounts soon enough.
-const absentFor = 10 * time.Minute
-
-const maxAbsent = 10_000
-
-// absentCache holds numbers that are not on the network.
-type absentCache struct {
-	mu    sync.Mutex
-	since map[parley.ContactID]time.Time
-}
-
-func (a *absentCache) has(c parley.ContactID) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	at, ok := a.since[c]
-	return ok && time.Since(at) < absentFor
-}
-
-func (a *absentCache) set(c parley.ContactID, absent bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if !absent {
-		delete(a.since, c)
-		return
-	}
-	if a.since == nil || len(a.since) >= maxAbsent {
-		a.since = map[parley.ContactID]time.Time{}
-	}
-	a.since[c] = time.Now()
-}
+const (
+	// absentFor is how long a number is cached as absent. It limits repeated look-ups, and finds new accounts soon enough.
+	absentFor = 10 * time.Minute
+	// maxNumbers is how many absent numbers, and how many spellings, are cached.
+	maxNumbers = 10_000
+)
 
 var errAbsent = network.Refuse(parley.NotOnNetwork, "This number is not on WhatsApp.")
 
-// maxAliases is how many spellings of numbers are cached.
-const maxAliases = 10_000
-
-// aliases caches numbers that the network spells differently. The gateway stores them too; this cache is for messages
-// that it queued before.
-type aliases struct {
-	mu  sync.Mutex
-	own map[parley.ContactID]parley.ContactID
-}
-
-// of returns the network's spelling of a contact's number, as far as it is known.
-func (a *aliases) of(c parley.ContactID) parley.ContactID {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if own, ok := a.own[c]; ok {
+// networkSpelling returns the network's spelling of a contact's number, as far as it is known.
+func (s *session) networkSpelling(c parley.ContactID) parley.ContactID {
+	if own, known := s.aliases.get(c); known {
 		return own
 	}
 	return c
 }
 
-func (a *aliases) set(c, own parley.ContactID) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.own == nil || len(a.own) >= maxAliases {
-		a.own = map[parley.ContactID]parley.ContactID{}
-	}
-	a.own[c] = own
-}
-
 // storeAlias stores that the network spells a number in another way.
 func (conn *connection) storeAlias(asked, own parley.ContactID) error {
-	if own == asked || !own.CanExist() || conn.s.aliases.of(asked) == own {
+	if own == asked || !own.CanExist() || conn.s.networkSpelling(asked) == own {
 		return nil
 	}
-	conn.mu.Lock()
-	if conn.closed {
-		conn.mu.Unlock()
+	if !conn.beginHandler() {
 		return errConnectionEnded
 	}
-	conn.handlers.Add(1)
-	conn.mu.Unlock()
 	defer conn.handlers.Done()
 	if err := conn.s.sink(conn.handlerCtx, network.Alias{Asked: asked, Contact: own}); err != nil {
 		return err
 	}
-	conn.s.aliases.set(asked, own)
+	conn.s.aliases.put(asked, own, maxNumbers)
 	return nil
 }
 
@@ -162,7 +110,7 @@ func (conn *connection) addressOf(ctx context.Context, c parley.ContactID) (type
 	if !c.CanExist() {
 		return types.EmptyJID, network.ErrImpossibleNumber
 	}
-	c = conn.s.aliases.of(c)
+	c = conn.s.networkSpelling(c)
 	lid, err := conn.client.Store.LIDs.GetLIDForPN(ctx, phoneJID(c))
 	if err != nil {
 		return types.EmptyJID, fmt.Errorf("look up a number: %w", err)
@@ -170,7 +118,7 @@ func (conn *connection) addressOf(ctx context.Context, c parley.ContactID) (type
 	if !lid.IsEmpty() {
 		return lid, nil
 	}
-	if conn.s.d.absent.has(c) {
+	if since, known := conn.s.d.absent.get(c); known && time.Since(since) < absentFor {
 		return types.EmptyJID, errAbsent
 	}
 	found, err := conn.lookUpNumber(ctx, c)
@@ -180,7 +128,7 @@ func (conn *connection) addressOf(ctx context.Context, c parley.ContactID) (type
 	if !found {
 		return types.EmptyJID, errAbsent
 	}
-	c = conn.s.aliases.of(c)
+	c = conn.s.networkSpelling(c)
 	if lid, err = conn.client.Store.LIDs.GetLIDForPN(ctx, phoneJID(c)); err != nil || !lid.IsEmpty() {
 		return lid, err
 	}
@@ -209,18 +157,17 @@ func (conn *connection) lookUpNumber(ctx context.Context, c parley.ContactID) (b
 	}
 	for _, a := range answers {
 		if a.IsIn {
-			conn.s.d.absent.set(c, false)
+			conn.s.d.absent.remove(c)
 			return true, conn.storeAlias(c, networkNumber(a, c))
 		}
 	}
 	if len(answers) == 0 {
 		return false, fmt.Errorf("the network said nothing about a number")
 	}
-	conn.s.d.absent.set(c, true)
+	conn.s.d.absent.put(c, time.Now(), maxNumbers)
 	return false, nil
 }
 
-// networkNumber returns the number in a look-up response.
 func networkNumber(a types.IsOnWhatsAppResponse, asked parley.ContactID) parley.ContactID {
 	for _, jid := range []types.JID{a.PhoneNumber, a.JID} {
 		if own, ok := contactOf(jid); ok {

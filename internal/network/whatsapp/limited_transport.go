@@ -56,7 +56,6 @@ func (b *limitedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// isRetryable reports whether another attempt may succeed after a status.
 func isRetryable(status int) bool { return status == http.StatusTooManyRequests || status >= 500 }
 
 // get sends a request that fails if no byte comes for a while.
@@ -73,7 +72,6 @@ func (b *limitedTransport) get(r *http.Request) (*http.Response, error) {
 	return b.limit(resp), nil
 }
 
-// limit bounds the body of a response.
 func (b *limitedTransport) limit(resp *http.Response) *http.Response {
 	body := &limitedBody{resp.Body, b.maxBytes + encryptionOverhead}
 	if resp.ContentLength > body.left {
@@ -138,7 +136,6 @@ func (b *limitedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// failingBody is a body that cannot be read.
 type failingBody struct{ err error }
 
 func (f failingBody) Read([]byte) (int, error) { return 0, f.err }

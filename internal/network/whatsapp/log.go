@@ -97,7 +97,6 @@ func redact(format string, args []any) string {
 	return maskNumbers(fmt.Sprintf(format, clean...))
 }
 
-// maskNumbers leaves only the ends of long numbers.
 func maskNumbers(text string) string { return longNumber.ReplaceAllString(text, "…$1") }
 
 // maxLogged bounds logged texts, in bytes: whatsmeow's errors repeat what a sender wrote.

@@ -9,13 +9,11 @@ import (
 	"io"
 	"os"
 	"strings"
-	"sync"
 	"time"
 
 	"go.mau.fi/whatsmeow"
 	"go.mau.fi/whatsmeow/proto/waMmsRetry"
 	"go.mau.fi/whatsmeow/types"
-	"go.mau.fi/whatsmeow/types/events"
 	"go.mau.fi/whatsmeow/util/cbcutil"
 	"go.mau.fi/whatsmeow/util/hkdfutil"
 
@@ -98,7 +96,6 @@ func (conn *connection) refreshMediaHosts(ctx context.Context) error {
 	return err
 }
 
-// mediaKeys derives the encryption keys of a file.
 func mediaKeys(key []byte, kind whatsmeow.MediaType) (iv, cipher, mac []byte) {
 	all := hkdfutil.SHA256(key, nil, []byte(kind), 112)
 	return all[:16], all[16:48], all[48:80]
@@ -220,13 +217,11 @@ func (conn *connection) download(ctx context.Context, r *fileReference, to *os.F
 
 func second[T any](_ T, err error) error { return err }
 
-// isGone reports whether the network does not have a file any more.
 func isGone(err error) bool {
 	return errors.Is(err, whatsmeow.ErrMediaDownloadFailedWith403) || errors.Is(err, whatsmeow.ErrMediaDownloadFailedWith404) ||
 		errors.Is(err, whatsmeow.ErrMediaDownloadFailedWith410)
 }
 
-// isPermanent reports whether a retry would fail the same way.
 func isPermanent(err error) bool {
 	for _, final := range []error{
 		whatsmeow.ErrInvalidMediaHMAC, whatsmeow.ErrInvalidMediaEncSHA256, whatsmeow.ErrInvalidMediaSHA256,
@@ -239,47 +234,14 @@ func isPermanent(err error) bool {
 	return false
 }
 
-// reuploads are the requests to the account's phone to upload files again.
-type reuploads struct {
-	mu      sync.Mutex
-	waiting map[types.MessageID]chan *events.MediaRetry
-}
-
-func (u *reuploads) await(id types.MessageID) (answer <-chan *events.MediaRetry, end func()) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.waiting == nil {
-		u.waiting = map[types.MessageID]chan *events.MediaRetry{}
-	}
-	c := make(chan *events.MediaRetry, 1)
-	u.waiting[id] = c
-	return c, func() {
-		u.mu.Lock()
-		defer u.mu.Unlock()
-		delete(u.waiting, id)
-	}
-}
-
-// deliver passes on the phone's response. It is dropped if no request waits: the next attempt asks again.
-func (u *reuploads) deliver(e *events.MediaRetry) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if c := u.waiting[e.MessageID]; c != nil {
-		select {
-		case c <- e:
-		default:
-		}
-	}
-}
-
 // requestReupload asks the account's phone to upload a file again and returns its new path.
 func (conn *connection) requestReupload(ctx context.Context, r *fileReference) (path string, err error) {
 	chat, err := types.ParseJID(r.Chat)
 	if err != nil {
 		return "", err
 	}
-	answer, end := conn.s.uploads.await(r.ID)
-	defer end()
+	answer := conn.s.uploads.expect(r.ID)
+	defer conn.s.uploads.remove(r.ID)
 	info := &types.MessageInfo{MessageSource: types.MessageSource{Chat: chat}, ID: r.ID}
 	if err := conn.client.SendMediaRetryReceipt(ctx, info, r.Key); err != nil {
 		return "", conn.queryError("ask the phone for a file", err)

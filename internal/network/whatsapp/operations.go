@@ -41,7 +41,6 @@ func (s *session) name() string {
 	return s.status.Phone.Name
 }
 
-// star stars or unstars a message for the account's owner.
 func (conn *connection) star(ctx context.Context, chat parley.ContactID, c parley.Star) error {
 	jid, err := conn.ownChatJID(ctx, chat)
 	if err != nil {
@@ -67,7 +66,7 @@ func (conn *connection) archive(ctx context.Context, chat parley.ContactID, arch
 
 // ownChatJID is how the account's own devices name a chat among each other: by LID once they have moved to it.
 func (conn *connection) ownChatJID(ctx context.Context, chat parley.ContactID) (types.JID, error) {
-	device, err := conn.s.d.db.keys.Device(ctx, conn.jid)
+	device, err := conn.s.d.keys.Device(ctx, conn.jid)
 	if err != nil {
 		return types.EmptyJID, fmt.Errorf("read a device: %w", err)
 	}
@@ -141,7 +140,6 @@ func (s *settingsQueue) acquire(ctx context.Context) (done func(), err error) {
 	}
 }
 
-// unlinkNode is the request to remove a device from its account.
 func unlinkNode(jid types.JID) []waBinary.Node {
 	return []waBinary.Node{{Tag: "remove-companion-device", Attrs: waBinary.Attrs{"jid": jid, "reason": "user_initiated"}}}
 }
@@ -200,22 +198,21 @@ func (t *typing) end() {
 	clear(t.until)
 }
 
-// Typing shows or hides "typing…" to a contact.
-func (s *session) Typing(ctx context.Context, to parley.ContactID, on bool) (err error) {
-	defer s.recoverPanic(&err)
-	conn, err := s.connected()
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	jid, err := conn.addressOf(ctx, to)
-	if err != nil {
-		return conn.classifyUnsent(err)
-	}
-	if !on {
-		return conn.stopTyping(ctx, to, jid)
-	}
+func (s *session) Typing(ctx context.Context, to parley.ContactID, on bool) error {
+	_, err := query(ctx, s, func(ctx context.Context, conn *connection) (struct{}, error) {
+		jid, err := conn.addressOf(ctx, to)
+		if err != nil {
+			return struct{}{}, conn.classifyUnsent(err)
+		}
+		if on {
+			return struct{}{}, conn.startTyping(ctx, to, jid)
+		}
+		return struct{}{}, conn.stopTyping(ctx, to, jid)
+	})
+	return err
+}
+
+func (conn *connection) startTyping(ctx context.Context, to parley.ContactID, jid types.JID) error {
 	over := func() {
 		ctx, cancel := context.WithTimeout(conn.ctx, requestTimeout)
 		defer cancel()
@@ -223,8 +220,8 @@ func (s *session) Typing(ctx context.Context, to parley.ContactID, on bool) (err
 			conn.log.Warnf("stop typing: %v", err)
 		}
 	}
-	conn.typing.start(to, s.d.typingTimeout, over)
-	if name := s.name(); name != "" { // an account without a name cannot be online
+	conn.typing.start(to, conn.s.d.typingTimeout, over)
+	if name := conn.s.name(); name != "" { // an account without a name cannot be online
 		if err := conn.presence(ctx, types.PresenceAvailable, name); err != nil {
 			return conn.queryError("come online", err)
 		}
@@ -232,7 +229,7 @@ func (s *session) Typing(ctx context.Context, to parley.ContactID, on bool) (err
 	if err := conn.client.SendChatPresence(ctx, jid, types.ChatPresenceComposing, types.ChatPresenceMediaText); err != nil {
 		return conn.queryError("show typing", err)
 	}
-	conn.typing.start(to, s.d.typingTimeout, over) // again: the timeout counts from the stanza that was just sent
+	conn.typing.start(to, conn.s.d.typingTimeout, over) // again: the timeout counts from the stanza that was just sent
 	return nil
 }
 

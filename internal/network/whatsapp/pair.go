@@ -11,6 +11,7 @@ import (
 
 	"parley"
 	"parley/internal/network"
+	"parley/internal/network/whatsapp/keystore"
 )
 
 // pairOptions say how a channel is to be linked.
@@ -45,12 +46,10 @@ const (
 	notStored    = "The new device could not be stored. Remove it on the phone, under Linked devices, and pair again."
 )
 
-// Pair starts pairing by QR code.
 func (s *session) Pair(ctx context.Context) error {
 	return s.submit(ctx, request{pair: &pairOptions{}})
 }
 
-// PairWithCode starts pairing by a code that is typed on the phone.
 func (s *session) PairWithCode(ctx context.Context, number string) error {
 	plain := parseNumber(number)
 	if plain == "" {
@@ -104,7 +103,7 @@ func (s *session) pair(o pairOptions) *pairOptions {
 
 // tryPairing links the channel on one connection.
 func (s *session) tryPairing(o pairOptions, again bool) (pairingOutcome, *pairOptions) {
-	p := &pairing{s: s, l: newConnection(s, s.d.db.keys.NewDevice()), o: o, timer: time.NewTimer(pairWait), typed: time.NewTimer(time.Hour)}
+	p := &pairing{s: s, l: newConnection(s, s.d.keys.NewDevice()), o: o, timer: time.NewTimer(pairWait), typed: time.NewTimer(time.Hour)}
 	p.typed.Stop()
 	defer p.timer.Stop()
 	defer p.typed.Stop()
@@ -217,7 +216,6 @@ func (p *pairing) handleEvent(evt any) pairingOutcome {
 	return pairingLost
 }
 
-// showFirst shows the first code.
 func (p *pairing) showFirst(codes []string) pairingOutcome {
 	if p.o.number != "" {
 		if !p.showCode() {
@@ -281,16 +279,16 @@ func (p *pairing) paired(e *events.PairSuccess) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.s.ctx), persistTimeout)
 	defer cancel()
 	p.s.device = e.ID
-	old, err := p.s.d.db.channel(ctx, p.s.code)
+	old, err := p.s.d.keys.Channel(ctx, p.s.code)
 	if err == nil {
-		err = p.s.d.db.setChannel(ctx, p.s.code, channelDevice{jid: e.ID})
+		err = p.s.d.keys.PutChannel(ctx, p.s.code, keystore.Channel{JID: e.ID})
 	}
 	if err != nil {
 		p.s.d.Log.Error("store a paired device", "channel", p.s.code, "error", err)
 		p.fail(notStored)
 		return
 	}
-	if err := p.s.d.db.deleteDevice(ctx, old.jid); err != nil {
+	if err := p.s.d.keys.RemoveDevice(ctx, old.JID); err != nil {
 		p.s.d.Log.Error("remove the device of before", "channel", p.s.code, "error", err)
 	}
 	p.s.setState(parley.ChannelStarting, "", network.Phone{Number: e.ID.User})

@@ -262,8 +262,7 @@ func TestPairingAFailedChannel(t *testing.T) {
 	w.scan(in, skip)
 	in.statusAfter(skip, parley.ChannelWorking)
 	w.sent(s, w.text(friendID, "again"))
-	devices, err := w.driver.db.keys.Devices(t.Context())
-	if err != nil || len(devices) != 1 || devices[0].Device != w.link.Device() {
-		t.Errorf("the devices are %+v (%v)", devices, err)
+	if devices := w.devices(); len(devices) != 1 || devices[0].Device != w.link.Device() {
+		t.Errorf("the devices are %+v", devices)
 	}
 }

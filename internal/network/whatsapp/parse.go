@@ -10,7 +10,6 @@ import (
 	"parley"
 )
 
-// parsed is the content of a network message.
 type parsed struct {
 	content parley.Content // nil: nothing to show
 	replyTo parley.MessageID
@@ -27,9 +26,20 @@ func parse(m *waE2E.Message) parsed {
 		return parsed{content: parley.Text{Body: stripNUL(m.GetConversation())}}
 	case m.ExtendedTextMessage != nil:
 		return parseText(m.ExtendedTextMessage)
-	case m.ImageMessage != nil, m.VideoMessage != nil, m.PtvMessage != nil, m.StickerMessage != nil, m.AudioMessage != nil,
-		m.DocumentMessage != nil, m.DocumentWithCaptionMessage != nil:
-		return parseFile(m)
+	case m.ImageMessage != nil:
+		return parseFile(m.ImageMessage)
+	case m.VideoMessage != nil:
+		return parseFile(m.VideoMessage)
+	case m.PtvMessage != nil: // a short round video
+		return parseFile(m.PtvMessage)
+	case m.StickerMessage != nil:
+		return parseFile(m.StickerMessage)
+	case m.AudioMessage != nil:
+		return parseFile(m.AudioMessage)
+	case m.DocumentMessage != nil:
+		return parseFile(m.DocumentMessage)
+	case m.DocumentWithCaptionMessage != nil:
+		return parseFile(m.DocumentWithCaptionMessage.GetMessage().GetDocumentMessage())
 	case m.LocationMessage != nil:
 		x := m.LocationMessage
 		return parsed{content: locationOf(x.GetName(), x.GetDegreesLatitude(), x.GetDegreesLongitude()),
@@ -101,53 +111,38 @@ func parseText(x *waE2E.ExtendedTextMessage) parsed {
 	return parsed{content: text, replyTo: quoted(x.GetContextInfo())}
 }
 
-// parseFile reads a message that carries a file.
-func parseFile(m *waE2E.Message) parsed {
-	switch {
-	case m.ImageMessage != nil:
-		x := m.ImageMessage
-		media := describeMedia(x, x.GetMimetype(), x.GetJPEGThumbnail())
+func parseFile(x fileMessage) parsed {
+	media := parley.Media{MIME: x.GetMimetype(), Size: int64(x.GetFileLength()), SHA256: x.GetFileSHA256()}
+	p := parsed{replyTo: quoted(x.GetContextInfo()), file: x}
+	switch x := x.(type) {
+	case *waE2E.ImageMessage:
+		media.Thumbnail, media.Width, media.Height = limitThumbnail(x.GetJPEGThumbnail()), int(x.GetWidth()), int(x.GetHeight())
+		p.content = parley.Image{Caption: stripNUL(x.GetCaption()), Media: media}
+	case *waE2E.VideoMessage:
+		media.Thumbnail, media.Seconds = limitThumbnail(x.GetJPEGThumbnail()), int(x.GetSeconds())
 		media.Width, media.Height = int(x.GetWidth()), int(x.GetHeight())
-		return parsed{content: parley.Image{Caption: stripNUL(x.GetCaption()), Media: media}, replyTo: quoted(x.GetContextInfo()), file: x}
-	case m.VideoMessage != nil, m.PtvMessage != nil:
-		x := m.VideoMessage
-		if x == nil {
-			x = m.PtvMessage // a short round one
-		}
-		media := describeMedia(x, x.GetMimetype(), x.GetJPEGThumbnail())
-		media.Width, media.Height, media.Seconds = int(x.GetWidth()), int(x.GetHeight()), int(x.GetSeconds())
-		return parsed{content: parley.Video{Caption: stripNUL(x.GetCaption()), Media: media}, replyTo: quoted(x.GetContextInfo()), file: x}
-	case m.StickerMessage != nil:
-		x := m.StickerMessage
-		media := describeMedia(x, x.GetMimetype(), nil)
+		p.content = parley.Video{Caption: stripNUL(x.GetCaption()), Media: media}
+	case *waE2E.StickerMessage:
 		media.Width, media.Height = int(x.GetWidth()), int(x.GetHeight())
-		return parsed{content: parley.Image{Media: media}, replyTo: quoted(x.GetContextInfo()), file: x}
-	case m.AudioMessage != nil:
-		x := m.AudioMessage
-		media := describeMedia(x, x.GetMimetype(), nil)
+		p.content = parley.Image{Media: media}
+	case *waE2E.AudioMessage:
 		media.Seconds, media.Waveform = int(x.GetSeconds()), x.GetWaveform()
-		p := parsed{content: parley.Voice{Media: media}, replyTo: quoted(x.GetContextInfo()), file: x}
+		p.content = parley.Voice{Media: media}
 		if !x.GetPTT() { // music, not a voice note
 			p.content = parley.File{Media: media}
 		}
-		return p
+	case *waE2E.DocumentMessage:
+		media.Thumbnail, media.Filename = limitThumbnail(x.GetJPEGThumbnail()), stripNUL(x.GetFileName())
+		p.content = parley.File{Caption: stripNUL(x.GetCaption()), Media: media}
 	}
-	x := m.DocumentMessage
-	if x == nil {
-		x = m.DocumentWithCaptionMessage.GetMessage().GetDocumentMessage()
-	}
-	media := describeMedia(x, x.GetMimetype(), x.GetJPEGThumbnail())
-	media.Filename = stripNUL(x.GetFileName())
-	return parsed{content: parley.File{Caption: stripNUL(x.GetCaption()), Media: media}, replyTo: quoted(x.GetContextInfo()), file: x}
+	return p
 }
 
 type fileMessage interface {
 	whatsmeow.DownloadableMessage
 	GetFileLength() uint64
-}
-
-func describeMedia(x fileMessage, mime string, thumbnail []byte) parley.Media {
-	return parley.Media{MIME: mime, Size: int64(x.GetFileLength()), SHA256: x.GetFileSHA256(), Thumbnail: limitThumbnail(thumbnail)}
+	GetMimetype() string
+	GetContextInfo() *waE2E.ContextInfo
 }
 
 // maxThumbnail is larger than any thumbnail that a phone makes.

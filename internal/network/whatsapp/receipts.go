@@ -51,7 +51,6 @@ type receiptQueue struct {
 	allUnknown int
 }
 
-// ackOf makes the acknowledgement of a receipt.
 func ackOf(e *events.Receipt) *waBinary.Node {
 	ack := waBinary.Attrs{"class": "receipt", "id": e.MessageIDs[0], "to": e.Sender}
 	if e.Type != types.ReceiptTypeDelivered {
@@ -103,16 +102,9 @@ func (conn *connection) deliverReceipts() {
 
 // deliverBatch delivers receipts, each chat's in order.
 func (conn *connection) deliverBatch(batch []queuedReceipt) {
-	var chats [][]queuedReceipt
-	at := map[parley.ContactID]int{}
+	chats := map[parley.ContactID][]queuedReceipt{}
 	for _, one := range batch {
-		i, known := at[one.From]
-		if !known {
-			i = len(chats)
-			at[one.From] = i
-			chats = append(chats, nil)
-		}
-		chats[i] = append(chats[i], one)
+		chats[one.From] = append(chats[one.From], one)
 	}
 	turns := make(chan struct{}, maxParallelChats)
 	var giving sync.WaitGroup
@@ -142,7 +134,8 @@ func (conn *connection) deliverChat(chat []queuedReceipt) {
 			return
 		}
 		for _, s := range chat[:n] {
-			if left := intersect(s.IDs, unknown); len(left) > 0 && conn.retryUnknown(s, left) {
+			known := func(id parley.MessageID) bool { return !slices.Contains(unknown, id) }
+			if left := slices.DeleteFunc(slices.Clone(s.IDs), known); len(left) > 0 && conn.retryUnknown(s, left) {
 				continue
 			}
 			if !conn.acknowledge(s) {
@@ -186,16 +179,6 @@ func (conn *connection) deliverReceipt(r network.Receipt) bool {
 		conn.retryUnknown(queuedReceipt{Receipt: r}, unknown)
 	}
 	return ok
-}
-
-func intersect(ids, some []parley.MessageID) []parley.MessageID {
-	var found []parley.MessageID
-	for _, id := range ids {
-		if slices.Contains(some, id) {
-			found = append(found, id)
-		}
-	}
-	return found
 }
 
 // retryUnknown offers unknown ids again later. It returns false after too many tries or with too many waiting.

@@ -2,7 +2,6 @@ package whatsapp
 
 import (
 	"slices"
-	"sync"
 	"time"
 
 	"go.mau.fi/whatsmeow/proto/waE2E"
@@ -51,7 +50,7 @@ func (conn *connection) pause(d time.Duration) bool { return wait.Sleep(conn.han
 
 func (conn *connection) handleMessage(e *events.Message) bool {
 	if e.Info.IsFromMe { // by another device of the account
-		conn.s.otherDeviceSends.add(e.Info.ID)
+		conn.s.otherDeviceSends.put(e.Info.ID, struct{}{}, maxOtherDeviceSends)
 		return true
 	}
 	if e.Info.IsGroup || !isDirect(e.Info.Chat) {
@@ -102,7 +101,6 @@ func (conn *connection) toEvent(e *events.Message, from parley.ContactID) (netwo
 	return conn.messageEvent(e, p, from), true
 }
 
-// changeEvent converts a deletion or an edit.
 func (conn *connection) changeEvent(m *waE2E.ProtocolMessage, e *events.Message, from parley.ContactID) (network.Event, bool) {
 	target := parley.MessageID(m.GetKey().GetID())
 	switch m.GetType() {
@@ -128,7 +126,6 @@ func (conn *connection) messageEvent(e *events.Message, p parsed, from parley.Co
 		At: e.Info.Timestamp, File: conn.reference(&e.Info, p)}
 }
 
-// voteEvent makes the event of a choice in a poll.
 func (conn *connection) voteEvent(e *events.Message, from parley.ContactID) (network.Event, bool) {
 	poll := parley.MessageID(e.Message.GetPollUpdateMessage().GetPollCreationMessageKey().GetID())
 	choice, err := conn.client.DecryptPollVote(conn.ctx, e)
@@ -161,7 +158,12 @@ func (conn *connection) handleReceipt(e *events.Receipt) bool {
 	if err != nil {
 		return false
 	}
-	ids := conn.s.otherDeviceSends.without(e.MessageIDs)
+	var ids []parley.MessageID
+	for _, id := range e.MessageIDs {
+		if _, other := conn.s.otherDeviceSends.get(id); !other {
+			ids = append(ids, parley.MessageID(id))
+		}
+	}
 	if !known || len(ids) == 0 {
 		return true
 	}
@@ -174,42 +176,6 @@ func (conn *connection) handleReceipt(e *events.Receipt) bool {
 }
 
 const maxOtherDeviceSends = 2048
-
-// otherDeviceSends caches ids that the account's other devices sent: their receipts come here too.
-type otherDeviceSends struct {
-	mu   sync.Mutex
-	ids  map[types.MessageID]bool
-	ring []types.MessageID
-}
-
-func (f *otherDeviceSends) add(id types.MessageID) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.ids == nil {
-		f.ids = map[types.MessageID]bool{}
-	}
-	if f.ids[id] {
-		return
-	}
-	f.ids[id] = true
-	if f.ring = append(f.ring, id); len(f.ring) > maxOtherDeviceSends {
-		delete(f.ids, f.ring[0])
-		f.ring = f.ring[1:]
-	}
-}
-
-// without returns the ids that are not among them.
-func (f *otherDeviceSends) without(ids []types.MessageID) []parley.MessageID {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	var rest []parley.MessageID
-	for _, id := range ids {
-		if !f.ids[id] {
-			rest = append(rest, parley.MessageID(id))
-		}
-	}
-	return rest
-}
 
 // handleHistory delivers the direct chats from before pairing. Files are not fetched: most are gone, and there may be
 // years of them. After a disconnect the rest is lost, because the network already has our acknowledgement.

@@ -168,7 +168,7 @@ func TestHiddenNumber(t *testing.T) {
 			must(w.t, s.(*session).current.Load().client.Store.LIDs.PutLIDMapping(w.t.Context(), w.friend.LID(), w.friend.JID()))
 		},
 		"by a new connection": func(w *world, s network.Session) {
-			device, err := w.driver.db.keys.Device(w.t.Context(), s.(*session).current.Load().jid)
+			device, err := w.driver.keys.Device(w.t.Context(), s.(*session).current.Load().jid)
 			must(w.t, err)
 			must(w.t, device.LIDs.PutLIDMapping(w.t.Context(), w.friend.LID(), w.friend.JID()))
 			w.link.End(whatsapptest.Cut)

@@ -10,6 +10,7 @@ import (
 
 	"parley"
 	"parley/internal/network"
+	"parley/internal/network/whatsapp/keystore"
 )
 
 const (
@@ -17,13 +18,15 @@ const (
 	loginTimeout = 30 * time.Second
 	// databasePause is between attempts to read the database.
 	databasePause = 5 * time.Second
+	// persistTimeout bounds writes that must happen even while the session is closing.
+	persistTimeout = 20 * time.Second
 )
 
 // run is the state machine of the session.
 func (s *session) run() {
 	var pairing *pairOptions
 	for s.ctx.Err() == nil {
-		rec, err := s.d.db.channel(s.ctx, s.code)
+		rec, err := s.d.keys.Channel(s.ctx, s.code)
 		if err != nil {
 			s.d.Log.Error("read a channel", "channel", s.code, "error", err)
 			s.setState(s.connectingStatus(false), "The database of devices does not work now. It is tried again.", network.Phone{})
@@ -33,7 +36,7 @@ func (s *session) run() {
 		switch {
 		case pairing != nil:
 			pairing = s.pair(*pairing)
-		case rec.jid.IsEmpty():
+		case rec.JID.IsEmpty():
 			pairing = s.awaitPairing(rec)
 		default:
 			pairing = s.maintain(rec)
@@ -48,12 +51,11 @@ func (s *session) connectingStatus(worked bool) parley.ChannelStatus {
 	return parley.ChannelStarting
 }
 
-// awaitPairing waits for a pairing request.
-func (s *session) awaitPairing(rec channelDevice) *pairOptions {
-	if rec.status == "" {
+func (s *session) awaitPairing(rec keystore.Channel) *pairOptions {
+	if rec.Status == "" {
 		s.setState(parley.ChannelScanQRCode, "No WhatsApp account is linked.", network.Phone{})
 	} else {
-		s.setState(rec.status, rec.reason, network.Phone{})
+		s.setState(rec.Status, rec.Reason, network.Phone{})
 	}
 	for {
 		select {
@@ -69,23 +71,23 @@ func (s *session) awaitPairing(rec channelDevice) *pairOptions {
 }
 
 // maintain reconnects until the account is logged out or another pairing is requested.
-func (s *session) maintain(rec channelDevice) *pairOptions {
-	phone := network.Phone{Name: s.d.pushName(s.ctx, rec.jid), Number: rec.jid.User}
+func (s *session) maintain(rec keystore.Channel) *pairOptions {
+	phone := network.Phone{Name: s.d.pushName(s.ctx, rec.JID), Number: rec.JID.User}
 	worked := false
 	policy := newReconnects()
 	for s.ctx.Err() == nil {
-		e, up := s.holdConnection(rec.jid, &phone)
+		e, up := s.holdConnection(rec.JID, &phone)
 		if s.ctx.Err() != nil {
 			return nil
 		}
 		worked = worked || up
 		switch {
 		case e.unpaired:
-			s.unpair(rec.jid, e)
+			s.unpair(rec.JID, e)
 			return nil
 		case e.status != parley.ChannelReconnecting:
 			s.setState(e.status, e.reason, phone)
-			if r := s.waitOrRequest(e.retryAfter, rec.jid, true); r.unpaired || r.pair != nil {
+			if r := s.waitOrRequest(e.retryAfter, rec.JID, true); r.unpaired || r.pair != nil {
 				return r.pair
 			}
 			s.setState(s.connectingStatus(worked), "", phone)
@@ -95,7 +97,7 @@ func (s *session) maintain(rec channelDevice) *pairOptions {
 			if up || e.retryNow {
 				wait = policy.lost
 			}
-			if r := s.backOff(wait(), rec.jid); r.unpaired {
+			if r := s.backOff(wait(), rec.JID); r.unpaired {
 				return nil
 			}
 		}
@@ -121,7 +123,6 @@ func (s *session) backOff(wait time.Duration, jid types.JID) waitResult {
 	}
 }
 
-// WatchQueue makes the session reconnect sooner while messages wait for it.
 func (s *session) WatchQueue(depth func() int) { s.queueDepth.Store(&depth) }
 
 func (s *session) hasQueue() bool {
@@ -129,7 +130,6 @@ func (s *session) hasQueue() bool {
 	return depth != nil && (*depth)() > 0
 }
 
-// waitResult is how a wait ended.
 type waitResult struct {
 	pair     *pairOptions // a pairing request
 	unpaired bool         // the channel has no device any more
@@ -171,15 +171,14 @@ func errPaired(code parley.ChannelCode) error {
 		code)
 }
 
-// unpair removes the channel's device and stores the reason.
 func (s *session) unpair(jid types.JID, e disconnection) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), persistTimeout)
 	defer cancel()
-	if err := s.d.db.setChannel(ctx, s.code, channelDevice{status: e.status, reason: e.reason}); err != nil {
+	if err := s.d.keys.PutChannel(ctx, s.code, keystore.Channel{Status: e.status, Reason: e.reason}); err != nil {
 		s.d.Log.Error("store that a channel is not paired", "channel", s.code, "error", err)
 		s.pause(databasePause) // it will be noticed again
 	}
-	if err := s.d.db.deleteDevice(ctx, jid); err != nil {
+	if err := s.d.keys.RemoveDevice(ctx, jid); err != nil {
 		s.d.Log.Error("remove a device", "channel", s.code, "error", err)
 	}
 	s.setState(e.status, e.reason, network.Phone{})
@@ -188,7 +187,7 @@ func (s *session) unpair(jid types.JID, e disconnection) {
 // holdConnection connects and returns when the connection ends, and whether the login succeeded.
 func (s *session) holdConnection(jid types.JID, phone *network.Phone) (e disconnection, up bool) {
 	s.device = jid
-	device, err := s.d.db.keys.Device(s.ctx, jid)
+	device, err := s.d.keys.Device(s.ctx, jid)
 	if err != nil {
 		s.d.Log.Error("read a device", "channel", s.code, "error", err)
 		return disconnection{status: parley.ChannelReconnecting, reason: "The database of devices does not work now. It is tried again."}, false

@@ -33,7 +33,6 @@ const (
 	requestTimeout = 20 * time.Second
 )
 
-// Limits are how many messages a call of Send should carry, and how many calls are useful at once.
 func (s *session) Limits() (int, int) { return messagesPerCall, parallelCalls }
 
 func (s *session) Send(ctx context.Context, ms []*parley.Message) []error {
@@ -73,7 +72,7 @@ func (s *session) sendOne(ctx context.Context, m *parley.Message) (err error) {
 	if err != nil {
 		return conn.classifyUnsent(err)
 	}
-	if own := conn.s.aliases.of(m.Chat); own != m.Chat {
+	if own := conn.s.networkSpelling(m.Chat); own != m.Chat {
 		m = new(*m)
 		m.Chat = own
 	}
@@ -92,30 +91,16 @@ func (s *session) sendOne(ctx context.Context, m *parley.Message) (err error) {
 
 // send sends a message under our id. nil means that a ciphertext for the recipient was confirmed.
 func (conn *connection) send(ctx context.Context, to types.JID, id parley.MessageID, raw *waE2E.Message) error {
-	ctx, watch := withEncryptionCheck(ctx, to)
-	ctx, done := conn.s.d.db.keys.SendContext(ctx)
+	ctx, done := conn.s.d.keys.SendContext(ctx)
 	defer done()
-	return conn.classify(conn.transmit(ctx, to, types.MessageID(id), raw), watch)
+	err := conn.transmit(ctx, to, types.MessageID(id), raw)
+	if err == nil || isRefusal(err) {
+		return err
+	}
+	return conn.queryError("send", err) // nothing readable left
 }
 
 // Errors are classed here and nowhere else.
-
-func (conn *connection) classify(err error, watch *encryptionCheck) error {
-	switch {
-	case isRefusal(err):
-		return err
-	case watch.isEncrypted():
-		if err == nil {
-			return nil
-		}
-		return network.OutcomeUnknown(fmt.Errorf("send: %w", err))
-	case watch.cause() != nil:
-		err = watch.cause()
-	case err == nil: // it must not happen; if it does, it must not pass for sent
-		err = errNothingEncrypted
-	}
-	return conn.classifyUnsent(fmt.Errorf("send: %w", err)) // nothing readable left
-}
 
 // classifyUnsent classes an error that came before anything was sent.
 func (conn *connection) classifyUnsent(err error) error {
@@ -131,7 +116,6 @@ func (conn *connection) classifyUnsent(err error) error {
 	return err
 }
 
-// isBroken reports whether an error says that there is no connection.
 func (conn *connection) isBroken(err error) bool {
 	if conn.ctx.Err() != nil || conn.s.current.Load() != conn {
 		return true
@@ -162,7 +146,7 @@ func (conn *connection) queryError(what string, err error) error {
 	return conn.classifyUnsent(fmt.Errorf("%s: %w", what, err))
 }
 
-// isRefusal reports whether the network rejected the message.
+// isRefusal reports whether an error is classed, or a temporary rejection by the network.
 func isRefusal(err error) bool {
 	if _, ok := errors.AsType[*refusal](err); ok {
 		return true

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"go.mau.fi/whatsmeow/types"
+	"go.mau.fi/whatsmeow/types/events"
 
 	"parley"
 	"parley/internal/network"
@@ -33,14 +34,16 @@ type session struct {
 	requests   chan request               // for run
 	queueDepth atomic.Pointer[func() int] // how many messages wait to be sent; nil: not known
 
-	current          atomic.Pointer[connection] // nil: not connected
-	sinkMu           sync.Mutex                 // one event from the network at a time
-	device           types.JID                  // whose keys it uses; only run and Close, after it, use it
-	devices          deviceLists
-	polls            polls
-	otherDeviceSends otherDeviceSends
-	aliases          aliases
-	uploads          reuploads
+	current atomic.Pointer[connection] // nil: not connected
+	sinkMu  sync.Mutex                 // one event from the network at a time
+	device  types.JID                  // whose keys it uses; only run and Close, after it, use it
+	devices deviceLists
+	// polls has the options of polls, because votes carry only hashes. They are never written to disk: a channel may
+	// store no text.
+	polls            recent[parley.MessageID, []string]
+	otherDeviceSends recent[types.MessageID, struct{}]          // of the account's other devices: their receipts come here too
+	aliases          recent[parley.ContactID, parley.ContactID] // numbers that the network spells differently
+	uploads          waiters[*events.MediaRetry]                // files that the account's phone uploads again
 	evidence         evidence
 	clock            clock
 
@@ -51,7 +54,6 @@ type session struct {
 	restricted  time.Time       // until when the account may not write to strangers; zero: unknown
 }
 
-// request is a request to run.
 type request struct {
 	pair   *pairOptions // nil: a logout
 	result chan error
@@ -134,7 +136,6 @@ func (s *session) connected() (*connection, error) {
 	return nil, network.NotConnected(errors.New(s.status.Reason))
 }
 
-// Logout ends the account's pairing.
 func (s *session) Logout(ctx context.Context) error { return s.submit(ctx, request{}) }
 
 // submit has run do something.
@@ -155,11 +156,10 @@ func (s *session) submit(ctx context.Context, r request) error {
 	}
 }
 
-// Close ends the session.
 func (s *session) Close() error {
 	s.cancel()
 	s.done.Wait()
-	if err := s.d.db.keys.Release(context.Background(), s.device); err != nil {
+	if err := s.d.keys.Release(context.Background(), s.device); err != nil {
 		s.d.Log.Warn("store the keys of a closed channel: its next messages skip some", "channel", s.code, "error", err)
 	}
 	s.d.removeSession(s)

@@ -35,8 +35,8 @@ func (conn *connection) onStanza(node *waBinary.Node) {
 	if node.Tag == "stream:error" {
 		conn.failWaiters() // before whatsmeow acts on it
 	}
-	if node.Tag == "ack" {
-		conn.acks.deliver(node)
+	if id, ok := node.Attrs["id"].(string); ok && node.Tag == "ack" {
+		conn.acks.deliver(id, node)
 	}
 	if !isHandled(node) {
 		return
@@ -163,7 +163,7 @@ func (conn *connection) skipStuck(number int, node *waBinary.Node) {
 func (conn *connection) handleStanza(node *waBinary.Node) {
 	var panicked error
 	defer conn.s.recoverPanic(&panicked)
-	ctx, in := conn.s.d.db.keys.StanzaContext(conn.ctx), conn.inner()
+	ctx, in := conn.s.d.keys.StanzaContext(conn.ctx), conn.inner()
 	switch node.Tag {
 	case "message", "appdata":
 		in.HandleEncryptedMessage(ctx, node)

@@ -58,7 +58,6 @@ func (h *unknownSenders) pop(lid string) []*waBinary.Node {
 	return stanzas
 }
 
-// isEmpty reports whether no message is held or marked.
 func (h *unknownSenders) isEmpty() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -90,7 +89,6 @@ func (conn *connection) scheduleReplay(senders []types.JID) {
 	}
 }
 
-// lidObserver reports new LID mappings.
 type lidObserver struct {
 	store.LIDStore
 	learned func(lids []types.JID)

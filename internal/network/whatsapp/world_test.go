@@ -2,6 +2,7 @@ package whatsapp
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"log/slog"
 	"os"
@@ -13,6 +14,7 @@ import (
 
 	"go.mau.fi/whatsmeow/appstate"
 	"go.mau.fi/whatsmeow/proto/waSyncAction"
+	"go.mau.fi/whatsmeow/types"
 
 	"parley"
 	"parley/internal/network"
@@ -48,7 +50,7 @@ type world struct {
 // newWorld starts a network and opens the driver; nothing is paired.
 func newWorld(t testing.TB, friend ...whatsapptest.Option) *world {
 	t.Helper()
-	return newWorldOn(t, whatsapptest.StartTest(t, whatsapptest.Config{FewKeys: true}), friend...)
+	return newWorldOn(t, whatsapptest.StartTest(t), friend...)
 }
 
 func newWorldOn(t testing.TB, server *whatsapptest.Server, friend ...whatsapptest.Option) *world {
@@ -90,6 +92,26 @@ func (w *world) open() {
 	d.maxBackoff = 200 * time.Millisecond
 	w.driver = d
 	w.t.Cleanup(func() { must(w.t, d.Close()) })
+}
+
+// devices lists the devices in the driver's database.
+func (w *world) devices() (all []types.JID) {
+	w.t.Helper()
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(w.dir, "whatsapp.db"))
+	must(w.t, err)
+	defer db.Close()
+	rows, err := db.QueryContext(w.t.Context(), `SELECT jid FROM devices`)
+	must(w.t, err)
+	defer rows.Close()
+	for rows.Next() {
+		var text string
+		must(w.t, rows.Scan(&text))
+		jid, err := types.ParseJID(text)
+		must(w.t, err)
+		all = append(all, jid)
+	}
+	must(w.t, rows.Err())
+	return all
 }
 
 // losesAck sends a message whose confirmation the network loses, and waits for it briefly.

@@ -15,7 +15,6 @@ const (
 	counters = 256
 )
 
-// key names a value.
 type key struct {
 	device int64 // 0: of all devices
 	kind   kind

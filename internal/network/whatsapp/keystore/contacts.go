@@ -2,10 +2,6 @@ package keystore
 
 import (
 	"context"
-	"database/sql"
-	"errors"
-	"fmt"
-	"time"
 
 	"go.mau.fi/whatsmeow/store"
 	"go.mau.fi/whatsmeow/types"
@@ -19,8 +15,7 @@ func (d *device) PutPushName(ctx context.Context, user types.JID, name string) (
 	if err != nil || is.PushName == name {
 		return false, "", err
 	}
-	err = d.putContact(ctx, "store a name", user, `INSERT INTO contacts (device, jid, push_name) VALUES ($1, $2, $3)
-		ON CONFLICT (device, jid) DO UPDATE SET push_name = excluded.push_name`, d.id, user.String(), name)
+	err = d.putName(ctx, user, "push_name", name)
 	return err == nil, is.PushName, err
 }
 
@@ -30,25 +25,38 @@ func (d *device) PutBusinessName(ctx context.Context, user types.JID, name strin
 	if err != nil || is.BusinessName == name {
 		return false, "", err
 	}
-	err = d.putContact(ctx, "store a name", user, `INSERT INTO contacts (device, jid, business_name) VALUES ($1, $2, $3)
-		ON CONFLICT (device, jid) DO UPDATE SET business_name = excluded.business_name`, d.id, user.String(), name)
+	err = d.putName(ctx, user, "business_name", name)
 	return err == nil, is.BusinessName, err
 }
 
-const putName = `INSERT INTO contacts (device, jid, first_name, full_name) VALUES ($1, $2, $3, $4)
+func (d *device) putName(ctx context.Context, user types.JID, column, name string) error {
+	return d.write(ctx, "store a name", func(tx *sqldb.Tx) error { return d.putColumn(tx, user, column, name) })
+}
+
+// putColumn sets a column of a contact, and changes the list with it.
+func (d *device) putColumn(tx *sqldb.Tx, user types.JID, column, value string) error {
+	err := tx.Do(`INSERT INTO contacts (device, jid, `+column+`) VALUES ($1, $2, $3)
+		ON CONFLICT (device, jid) DO UPDATE SET `+column+` = excluded.`+column, d.id, user.String(), value)
+	if err != nil {
+		return err
+	}
+	return d.relistJID(tx, user)
+}
+
+const putFullName = `INSERT INTO contacts (device, jid, first_name, full_name) VALUES ($1, $2, $3, $4)
 	ON CONFLICT (device, jid) DO UPDATE SET first_name = excluded.first_name, full_name = excluded.full_name`
 
 // PutContactName stores the owner's name for a contact. The interface names the full name first, but whatsmeow passes
 // the first name first.
 func (d *device) PutContactName(ctx context.Context, user types.JID, first, full string) error {
-	return d.putContact(ctx, "store a contact", user, putName, d.id, user.String(), first, full)
+	return d.PutAllContactNames(ctx, []store.ContactEntry{{JID: user, FirstName: first, FullName: full}})
 }
 
 // PutAllContactNames does so for many.
 func (d *device) PutAllContactNames(ctx context.Context, contacts []store.ContactEntry) error {
 	return d.write(ctx, "store contacts", func(tx *sqldb.Tx) error {
 		for _, c := range contacts {
-			if err := tx.Do(putName, d.id, c.JID.String(), c.FirstName, c.FullName); err != nil {
+			if err := tx.Do(putFullName, d.id, c.JID.String(), c.FirstName, c.FullName); err != nil {
 				return err
 			}
 			if err := d.relistJID(tx, c.JID); err != nil {
@@ -63,12 +71,7 @@ func (d *device) PutAllContactNames(ctx context.Context, contacts []store.Contac
 func (d *device) PutManyRedactedPhones(ctx context.Context, entries []store.RedactedPhoneEntry) error {
 	return d.write(ctx, "store contacts", func(tx *sqldb.Tx) error {
 		for _, e := range entries {
-			err := tx.Do(`INSERT INTO contacts (device, jid, redacted_phone) VALUES ($1, $2, $3)
-				ON CONFLICT (device, jid) DO UPDATE SET redacted_phone = excluded.redacted_phone`, d.id, e.JID.String(), e.RedactedPhone)
-			if err == nil {
-				err = d.relistJID(tx, e.JID)
-			}
-			if err != nil {
+			if err := d.putColumn(tx, e.JID, "redacted_phone", e.RedactedPhone); err != nil {
 				return err
 			}
 		}
@@ -76,131 +79,39 @@ func (d *device) PutManyRedactedPhones(ctx context.Context, entries []store.Reda
 	})
 }
 
-// GetContact reads a contact.
 func (d *device) GetContact(ctx context.Context, user types.JID) (types.ContactInfo, error) {
 	var c types.ContactInfo
-	err := d.s.db.Read(ctx).QueryRow(`SELECT first_name, full_name, push_name, business_name, redacted_phone FROM contacts
-		WHERE device = $1 AND jid = $2`, []any{d.id, user.String()},
+	var err error
+	c.Found, err = readRow(d.s.db.Read(ctx), "read a contact", `SELECT first_name, full_name, push_name, business_name, redacted_phone
+		FROM contacts WHERE device = $1 AND jid = $2`, []any{d.id, user.String()},
 		&c.FirstName, &c.FullName, &c.PushName, &c.BusinessName, &c.RedactedPhone)
-	if errors.Is(err, sql.ErrNoRows) {
-		return types.ContactInfo{}, nil
-	}
-	c.Found = err == nil
-	return c, wrapError("read a contact", err)
+	return c, err
 }
 
-// GetAllContacts lists the contacts.
-func (d *device) GetAllContacts(ctx context.Context) (map[types.JID]types.ContactInfo, error) {
-	rows, err := d.s.db.Read(ctx).Query(`SELECT jid, first_name, full_name, push_name, business_name, redacted_phone FROM contacts
-		WHERE device = $1`, d.id)
-	if err != nil {
-		return nil, fmt.Errorf("read contacts: %w", err)
-	}
-	defer rows.Close()
-	all := map[types.JID]types.ContactInfo{}
-	for rows.Next() {
-		var text string
-		c := types.ContactInfo{Found: true}
-		if err := rows.Scan(&text, &c.FirstName, &c.FullName, &c.PushName, &c.BusinessName, &c.RedactedPhone); err != nil {
-			return nil, fmt.Errorf("read contacts: %w", err)
-		}
-		jid, err := types.ParseJID(text)
-		if err != nil {
-			return nil, fmt.Errorf("read contacts: %w", err)
-		}
-		all[jid] = c
-	}
-	return all, wrapError("read contacts", rows.Err())
+// GetAllContacts is not used: whatsmeow would read them to send a status.
+func (d *device) GetAllContacts(context.Context) (map[types.JID]types.ContactInfo, error) {
+	return nil, errUnused
 }
 
-const mutedForever = -1 // in muted_until
-
-func (d *device) PutMutedUntil(ctx context.Context, chat types.JID, until time.Time) error {
-	var at int64
-	switch {
-	case until.Equal(store.MutedForever):
-		at = mutedForever
-	case !until.IsZero():
-		at = until.Unix()
-	}
-	return d.putChatSetting(ctx, chat, "muted_until", at)
-}
-
-func (d *device) PutPinned(ctx context.Context, chat types.JID, pinned bool) error {
-	return d.putChatSetting(ctx, chat, "pinned", pinned)
-}
-
-func (d *device) PutArchived(ctx context.Context, chat types.JID, archived bool) error {
-	return d.putChatSetting(ctx, chat, "archived", archived)
-}
-
-// putChatSetting sets a column of the table chats.
-func (d *device) putChatSetting(ctx context.Context, chat types.JID, column string, value any) error {
-	return d.exec(ctx, "store a chat's setting", `INSERT INTO chats (device, jid, `+column+`) VALUES ($1, $2, $3)
-		ON CONFLICT (device, jid) DO UPDATE SET `+column+` = excluded.`+column, d.id, chat.String(), value)
-}
-
-// GetChatSettings reads a chat's settings.
-func (d *device) GetChatSettings(ctx context.Context, chat types.JID) (types.LocalChatSettings, error) {
-	var c types.LocalChatSettings
-	var until int64
-	err := d.s.db.Read(ctx).QueryRow(`SELECT muted_until, pinned, archived FROM chats WHERE device = $1 AND jid = $2`,
-		[]any{d.id, chat.String()},
-		&until, &c.Pinned, &c.Archived)
-	if errors.Is(err, sql.ErrNoRows) {
-		return c, nil
-	}
-	if err != nil {
-		return c, fmt.Errorf("read a chat's settings: %w", err)
-	}
-	c.Found = true
-	switch {
-	case until == mutedForever:
-		c.MutedUntil = store.MutedForever
-	case until > 0:
-		c.MutedUntil = time.Unix(until, 0)
-	}
-	return c, nil
-}
-
-// ListedContact is a contact as it is listed.
 type ListedContact struct {
 	Number   string // digits
 	Name     string // may be empty
 	Business bool
 }
 
-// ContactList lists the contacts of a device page by page. The contact store of every device is one.
-type ContactList interface {
-	// ListContacts returns a page of the contacts by name, then number, and how many there are.
-	ListContacts(ctx context.Context, limit int, offset int64) ([]ListedContact, int64, error)
-}
-
-var _ ContactList = (*device)(nil)
-
-func (d *device) ListContacts(ctx context.Context, limit int, offset int64) ([]ListedContact, int64, error) {
-	db := d.s.db.Read(ctx)
-	var total int64
-	if err := db.QueryRow(`SELECT listed FROM devices WHERE id = $1`, []any{d.id}, &total); err != nil {
-		return nil, 0, fmt.Errorf("count contacts: %w", err)
+// ListContacts returns a page of the contacts of a device by name, then number, and how many there are.
+func (s *Store) ListContacts(ctx context.Context, of types.JID, limit int, offset int64) ([]ListedContact, int64, error) {
+	db := s.db.Read(ctx)
+	var device, total int64
+	_, err := readRow(db, "count contacts", `SELECT id, listed FROM devices WHERE jid = $1`, []any{of.String()}, &device, &total)
+	if err != nil || offset >= total || limit < 1 {
+		return nil, total, err
 	}
-	if offset >= total || limit < 1 {
-		return nil, total, nil
-	}
-	rows, err := db.Query(pageOfContacts, d.id, limit, offset)
-	if err != nil {
-		return nil, 0, fmt.Errorf("list contacts: %w", err)
-	}
-	defer rows.Close()
-	var all []ListedContact
-	for rows.Next() {
-		var c ListedContact
-		if err := rows.Scan(&c.Number, &c.Name, &c.Business); err != nil {
-			return nil, 0, fmt.Errorf("list contacts: %w", err)
-		}
-		all = append(all, c)
-	}
-	return all, total, wrapError("list contacts", rows.Err())
+	all, err := sqldb.Collect(db, func(row sqldb.Scanner) (c ListedContact, err error) {
+		err = row.Scan(&c.Number, &c.Name, &c.Business)
+		return c, err
+	}, pageOfContacts, device, limit, offset)
+	return all, total, wrapError("list contacts", err)
 }
 
 // pageOfContacts reads the index listed_name alone.
@@ -219,7 +130,6 @@ const (
 	unlist = `DELETE FROM listed WHERE device = $1 AND number = $2`
 )
 
-// relistNumber updates the list for a number.
 func (d *device) relistNumber(tx *sqldb.Tx, number string) error {
 	jid := types.NewJID(number, types.DefaultUserServer)
 	if number == "" || jid.IsBot() || jid == types.PSAJID {
@@ -238,21 +148,10 @@ func (d *device) relistJID(tx *sqldb.Tx, jid types.JID) error {
 		return d.relistNumber(tx, jid.User)
 	case types.HiddenUserServer:
 		var number string
-		err := tx.QueryRow(`SELECT number FROM people WHERE device = $1 AND lid = $2`, []any{d.id, jid.User}, &number)
-		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		if _, err := readRow(tx.Conn, "read a number", numberOfLID, []any{d.id, jid.User}, &number); err != nil {
 			return err
 		}
 		return d.relistNumber(tx, number)
 	}
 	return nil
-}
-
-// putContact changes the row of a contact, and the list with it.
-func (d *device) putContact(ctx context.Context, what string, user types.JID, query string, args ...any) error {
-	return d.write(ctx, what, func(tx *sqldb.Tx) error {
-		if err := tx.Do(query, args...); err != nil {
-			return err
-		}
-		return d.relistJID(tx, user)
-	})
 }

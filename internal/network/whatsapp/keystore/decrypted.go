@@ -2,9 +2,7 @@ package keystore
 
 import (
 	"context"
-	"database/sql"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -23,13 +21,10 @@ func (d *device) GetBufferedEvent(ctx context.Context, hash [32]byte) (*store.Bu
 	var e store.BufferedEvent
 	isTaken := d.s.pruner.has(decryptedID{d.id, hash}) // before the query: pruned texts are gone from the database
 	var serverAt, at int64
-	err := d.s.db.Read(ctx).QueryRow(`SELECT plaintext, server_at, at FROM decrypted WHERE device = $1 AND hash = $2`,
-		[]any{d.id, hash[:]}, &e.Plaintext, &serverAt, &at)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read a decrypted message: %w", err)
+	found, err := readRow(d.s.db.Read(ctx), "read a decrypted message",
+		`SELECT plaintext, server_at, at FROM decrypted WHERE device = $1 AND hash = $2`, []any{d.id, hash[:]}, &e.Plaintext, &serverAt, &at)
+	if err != nil || !found {
+		return nil, err
 	}
 	e.ServerTime, e.InsertTime = time.Unix(serverAt, 0), time.UnixMilli(at)
 	if isTaken {
@@ -74,16 +69,17 @@ func (s *Store) purgeHashes(ctx context.Context, before time.Time) error {
 	})
 }
 
-var errNotStored = errors.New("what was sent is kept by the gateway, not here")
+// errUnused is returned by methods that whatsmeow does not call for the gateway.
+var errUnused = errors.New("the key store does not have this")
 
 // AddOutgoingEvent is not used: retries are composed from the gateway's messages.
 func (d *device) AddOutgoingEvent(context.Context, types.JID, types.MessageID, string, []byte) error {
-	return errNotStored
+	return errUnused
 }
 
 // GetOutgoingEvent is not used either.
 func (d *device) GetOutgoingEvent(context.Context, types.JID, types.JID, types.MessageID) (string, []byte, error) {
-	return "", nil, errNotStored
+	return "", nil, errUnused
 }
 
 // DeleteOldOutgoingEvents has nothing to delete.
@@ -132,7 +128,6 @@ func (p *pruner) schedule(t decryptedID) {
 	wait.Notify(p.wake)
 }
 
-// has reports whether a text waits to be removed.
 func (p *pruner) has(t decryptedID) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -3,7 +3,6 @@ package keystore
 import (
 	"context"
 	"crypto/rand"
-	"database/sql"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -22,9 +21,11 @@ import (
 // device implements the stores of one device. All clients of a device share it: one may be closing while the next has
 // started.
 type device struct {
-	s          *Store
-	id         int64
-	generating chan struct{} // holds one while one-time keys are made
+	s                       *Store
+	id                      int64
+	store.ChatSettingsStore // does nothing: nobody reads them
+
+	generating sync.Mutex // one-time keys are made by one caller at a time: two would use the same ids
 
 	released atomic.Bool // another node may use the device: nothing is written or cached any more
 
@@ -59,16 +60,13 @@ func (s *Store) Device(ctx context.Context, jid types.JID) (*store.Device, error
 		noise, identity, signed, signature, given []byte
 		signedID                                  uint32
 	)
-	err := s.db.Read(ctx).QueryRow(`SELECT id, lid, registration, noise_key, identity_key, signed_key, signed_key_id, signature,
-		adv_secret, account, platform, business_name, push_name, lid_migration_at, companion_nonce
+	found, err := readRow(s.db.Read(ctx), "read a device", `SELECT id, lid, registration, noise_key, identity_key, signed_key,
+		signed_key_id, signature, adv_secret, account, platform, business_name, push_name, lid_migration_at, companion_nonce
 		FROM devices WHERE jid = $1`, []any{jid.String()},
 		&id, &lid, &d.RegistrationID, &noise, &identity, &signed, &signedID, &signature, &d.AdvSecretKey, &given,
 		&d.Platform, &d.BusinessName, &d.PushName, &d.LIDMigrationTimestamp, &d.CompanionMetaNonce)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read a device: %w", err)
+	if err != nil || !found {
+		return nil, err
 	}
 	if len(noise) != 32 || len(identity) != 32 || len(signed) != 32 || len(signature) != 64 {
 		return nil, fmt.Errorf("read a device: %w", errLength)
@@ -97,42 +95,17 @@ func (s *Store) attachStores(d *store.Device, id int64) {
 	jid := d.ID.String()
 	own := s.devices[jid]
 	if own == nil || own.id != id {
-		own = &device{s: s, id: id, generating: make(chan struct{}, 1)}
+		own = &device{s: s, id: id, ChatSettingsStore: &store.NoopStore{}}
 		s.devices[jid] = own
 	}
 	d.SetAllStores(own)
 	d.LIDs, d.Container, d.Initialized = own, s, true
 }
 
-func (s *Store) Devices(ctx context.Context) ([]types.JID, error) {
-	rows, err := s.db.Read(ctx).Query(`SELECT jid FROM devices ORDER BY id`)
-	if err != nil {
-		return nil, fmt.Errorf("list devices: %w", err)
-	}
-	defer rows.Close()
-	var all []types.JID
-	for rows.Next() {
-		var text string
-		if err := rows.Scan(&text); err != nil {
-			return nil, fmt.Errorf("list devices: %w", err)
-		}
-		jid, err := types.ParseJID(text)
-		if err != nil {
-			return nil, fmt.Errorf("list devices: %w", err)
-		}
-		all = append(all, jid)
-	}
-	return all, wrapError("list devices", rows.Err())
-}
-
-// PushName returns the account's own name, or "".
 func (s *Store) PushName(ctx context.Context, jid types.JID) (string, error) {
 	var name string
-	err := s.db.Read(ctx).QueryRow(`SELECT push_name FROM devices WHERE jid = $1`, []any{jid.String()}, &name)
-	if errors.Is(err, sql.ErrNoRows) {
-		return "", nil
-	}
-	return name, wrapError("read a device's name", err)
+	_, err := readRow(s.db.Read(ctx), "read a device's name", `SELECT push_name FROM devices WHERE jid = $1`, []any{jid.String()}, &name)
+	return name, err
 }
 
 func (s *Store) PutDevice(ctx context.Context, d *store.Device) error {

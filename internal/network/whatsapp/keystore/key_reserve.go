@@ -19,11 +19,6 @@ type keyReserve struct {
 	until uint32 // first key that is not reserved
 }
 
-// covers reports whether the database is past all keys that a session has used.
-func (r keyReserve) covers(chain string, next uint32) bool {
-	return r.chain == chain && next <= r.until
-}
-
 // reserveKeysFor splits changed sessions into those to store, some keys ahead, and those to cache, as they are. If
 // nothing must be stored, caching is enough.
 func (s *Store) reserveKeysFor(changes []change, moved bool) (stored []change, after map[key]entry, err error) {
@@ -32,7 +27,7 @@ func (s *Store) reserveKeysFor(changes []change, moved bool) (stored []change, a
 	for _, c := range changes {
 		chain, next, ok := sendingChain(c.value)
 		is, _ := s.cache.get(c.key)
-		needed = needed || !ok || !is.covers(chain, next)
+		needed = needed || !ok || is.chain != chain || next > is.until // the database is not past all used keys
 	}
 	for _, c := range changes {
 		chain, next, ok := sendingChain(c.value)
@@ -66,7 +61,7 @@ func (d *device) storeSessions(ctx context.Context, changes []change) error {
 		d.mu.Lock() // release waits: it stores exactly what is cached
 		defer d.mu.Unlock()
 		if d.released.Load() {
-			return errReleased
+			return wrapError("store sessions", errReleased)
 		}
 		d.s.cacheAll(after)
 		return ctx.Err()

@@ -2,8 +2,6 @@ package keystore
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 
 	"go.mau.fi/whatsmeow/store"
@@ -32,19 +30,23 @@ func (d *device) GetPNForLID(ctx context.Context, lid types.JID) (types.JID, err
 	return d.counterpart(ctx, lid, numberKind, types.DefaultUserServer)
 }
 
+const (
+	lidOfNumber = `SELECT lid FROM people WHERE device = $1 AND number = $2`
+	numberOfLID = `SELECT number FROM people WHERE device = $1 AND lid = $2`
+)
+
 func (d *device) counterpart(ctx context.Context, of types.JID, k kind, server string) (types.JID, error) {
 	at := key{d.id, k, of.User}
 	is, known := d.s.cache.get(at)
 	user := is.value
 	if !known {
 		mark := d.s.cache.version(at)
-		query := `SELECT lid FROM people WHERE device = $1 AND number = $2`
+		query := lidOfNumber
 		if k == numberKind {
-			query = `SELECT number FROM people WHERE device = $1 AND lid = $2`
+			query = numberOfLID
 		}
-		err := d.s.db.Read(ctx).QueryRow(query, []any{d.id, of.User}, &user)
-		if err != nil && !errors.Is(err, sql.ErrNoRows) {
-			return types.EmptyJID, fmt.Errorf("find a contact's other address: %w", err)
+		if _, err := readRow(d.s.db.Read(ctx), "find a contact's other address", query, []any{d.id, of.User}, &user); err != nil {
+			return types.EmptyJID, err
 		}
 		d.fill(at, user, mark)
 	}
@@ -121,16 +123,11 @@ func (d *device) PutManyLIDMappings(ctx context.Context, mappings []store.LIDMap
 // putMapping stores one pair and removes older pairs of either address.
 func (d *device) putMapping(tx *sqldb.Tx, lid, number string) error {
 	var oldNumber, oldLID string
-	for query, args := range map[string]struct {
-		of   string
-		into *string
-	}{
-		`SELECT number FROM people WHERE device = $1 AND lid = $2`: {lid, &oldNumber},
-		`SELECT lid FROM people WHERE device = $1 AND number = $2`: {number, &oldLID},
-	} {
-		if err := tx.QueryRow(query, []any{d.id, args.of}, args.into); err != nil && !errors.Is(err, sql.ErrNoRows) {
-			return err
-		}
+	if _, err := readRow(tx.Conn, "read a number", numberOfLID, []any{d.id, lid}, &oldNumber); err != nil {
+		return err
+	}
+	if _, err := readRow(tx.Conn, "read a LID", lidOfNumber, []any{d.id, number}, &oldLID); err != nil {
+		return err
 	}
 	if err := tx.Do(`DELETE FROM people WHERE device = $1 AND number = $2 AND lid <> $3`, d.id, number, lid); err != nil {
 		return err

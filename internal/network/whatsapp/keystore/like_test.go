@@ -69,7 +69,7 @@ func doEverything(t *testing.T, d *store.Device, round int) []string {
 	r.note("device", d.ID, d.LID, d.RegistrationID, d.PushName, d.LIDMigrationTimestamp, d.Account.GetDetails(),
 		len(d.Account.GetDeviceSignature()), d.SignedPreKey.KeyID, d.Initialized)
 	for _, do := range []func(){
-		r.doIdentities, r.doSessions, r.doPreKeys, r.doAppStateKeys, r.doAppState, r.doContacts, r.doChatSettings, r.doLIDs,
+		r.doIdentities, r.doSessions, r.doPreKeys, r.doAppStateKeys, r.doAppState, r.doContacts, r.doLIDs,
 		r.doMsgSecrets, r.doPrivacyTokens, r.doEventBuffer,
 	} {
 		do()
@@ -213,8 +213,6 @@ func (r *storeRun) doAppStateKeys() {
 			r.note("it", string(k.Data), string(k.Fingerprint), k.Timestamp)
 		}
 	}
-	all, err := ak.GetAllAppStateSyncKeys(ctx)
-	r.note("all keys of settings", len(all), string(all[0].Data), err)
 }
 
 func (r *storeRun) doAppState() {
@@ -272,24 +270,6 @@ func (r *storeRun) doContacts() {
 		cs.PutManyRedactedPhones(ctx, nil))
 	contact(runPN)
 	contact(runLID)
-	everybody, err := cs.GetAllContacts(ctx)
-	r.note("contacts", len(everybody), fmt.Sprintf("%+v %+v", everybody[runPN], everybody[runLID]), err)
-}
-
-func (r *storeRun) doChatSettings() {
-	ctx := r.ctx
-	ch := r.d.ChatSettings
-	settings := func() {
-		c, err := ch.GetChatSettings(ctx, runPN)
-		r.note("chat", c.Found, c.MutedUntil.Unix(), c.Pinned, c.Archived, err)
-	}
-	settings()
-	r.note("mute", ch.PutMutedUntil(ctx, runPN, time.Unix(1000, 0)), ch.PutPinned(ctx, runPN, true), ch.PutArchived(ctx, runPN, true))
-	settings()
-	r.note("mute for ever", ch.PutMutedUntil(ctx, runPN, store.MutedForever), ch.PutPinned(ctx, runPN, false))
-	settings()
-	r.note("unmute", ch.PutMutedUntil(ctx, runPN, time.Time{}))
-	settings()
 }
 
 func (r *storeRun) doLIDs() {

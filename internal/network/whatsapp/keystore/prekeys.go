@@ -2,8 +2,6 @@ package keystore
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 
 	"go.mau.fi/whatsmeow/util/keys"
@@ -11,15 +9,10 @@ import (
 	"parley/internal/store/sqldb"
 )
 
-// lockPreKeys serializes the creation of one-time keys: two callers would use the same ids.
-func (d *device) lockPreKeys() (end func()) {
-	d.generating <- struct{}{}
-	return func() { <-d.generating }
-}
-
 // GetOrGenPreKeys returns one-time keys that the network does not have yet, and makes those that are missing.
 func (d *device) GetOrGenPreKeys(ctx context.Context, count uint32) ([]*keys.PreKey, error) {
-	defer d.lockPreKeys()()
+	d.generating.Lock()
+	defer d.generating.Unlock()
 	all, err := d.unsentPreKeys(ctx, count)
 	if err != nil || uint32(len(all)) >= count {
 		return all, err
@@ -36,28 +29,16 @@ func (d *device) GetOrGenPreKeys(ctx context.Context, count uint32) ([]*keys.Pre
 	return append(all, made...), d.addPreKeys(ctx, made, false)
 }
 
-// unsentPreKeys reads keys that the network does not have yet.
 func (d *device) unsentPreKeys(ctx context.Context, count uint32) ([]*keys.PreKey, error) {
-	rows, err := d.s.db.Read(ctx).Query(`SELECT id, key FROM prekeys WHERE device = $1 AND uploaded = 0 ORDER BY id LIMIT $2`, d.id,
-		int64(count))
-	if err != nil {
-		return nil, fmt.Errorf("read one-time keys: %w", err)
-	}
-	defer rows.Close()
-	var all []*keys.PreKey
-	for rows.Next() {
+	all, err := sqldb.Collect(d.s.db.Read(ctx), func(row sqldb.Scanner) (*keys.PreKey, error) {
 		var id uint32
 		var private []byte
-		if err := rows.Scan(&id, &private); err != nil {
-			return nil, fmt.Errorf("read one-time keys: %w", err)
-		}
-		k, err := preKey(id, private)
-		if err != nil {
+		if err := row.Scan(&id, &private); err != nil {
 			return nil, err
 		}
-		all = append(all, k)
-	}
-	return all, wrapError("read one-time keys", rows.Err())
+		return preKey(id, private)
+	}, `SELECT id, key FROM prekeys WHERE device = $1 AND uploaded = 0 ORDER BY id LIMIT $2`, d.id, int64(count))
+	return all, wrapError("read one-time keys", err)
 }
 
 func preKey(id uint32, private []byte) (*keys.PreKey, error) {
@@ -87,7 +68,8 @@ func (d *device) addPreKeys(ctx context.Context, made []*keys.PreKey, uploaded b
 
 // GenOnePreKey creates a key that is sent at once.
 func (d *device) GenOnePreKey(ctx context.Context) (*keys.PreKey, error) {
-	defer d.lockPreKeys()()
+	d.generating.Lock()
+	defer d.generating.Unlock()
 	last, err := d.lastPreKey(ctx)
 	if err != nil {
 		return nil, err
@@ -99,17 +81,14 @@ func (d *device) GenOnePreKey(ctx context.Context) (*keys.PreKey, error) {
 // GetPreKey returns nil for an unknown or used key.
 func (d *device) GetPreKey(ctx context.Context, id uint32) (*keys.PreKey, error) {
 	var private []byte
-	err := d.s.db.Read(ctx).QueryRow(`SELECT key FROM prekeys WHERE device = $1 AND id = $2`, []any{d.id, int64(id)}, &private)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read a one-time key: %w", err)
+	found, err := readRow(d.s.db.Read(ctx), "read a one-time key", `SELECT key FROM prekeys WHERE device = $1 AND id = $2`,
+		[]any{d.id, int64(id)}, &private)
+	if err != nil || !found {
+		return nil, err
 	}
 	return preKey(id, private)
 }
 
-// RemovePreKey removes a key that was used.
 func (d *device) RemovePreKey(ctx context.Context, id uint32) error {
 	return d.exec(ctx, "remove a one-time key", `DELETE FROM prekeys WHERE device = $1 AND id = $2`, d.id, int64(id))
 }

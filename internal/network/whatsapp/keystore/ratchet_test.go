@@ -154,14 +154,14 @@ func TestDecryptingIsAllOrNothing(t *testing.T) {
 	keysBefore, err := ours.PreKeys.UploadedPreKeyCount(t.Context())
 	must(t, err)
 
-	must(t, s.exec(t.Context(), "break", `CREATE TRIGGER broken BEFORE INSERT ON decrypted BEGIN SELECT RAISE(ABORT, 'broken'); END`))
+	must(t, s.exec(t.Context(), "break", `ALTER TABLE decrypted RENAME TO broken`))
 	if _, err := decrypt(t.Context(), ours, theirs, m, hash); err == nil {
 		t.Fatal("it was kept")
 	}
 	if has, err := ours.ContainsSession(t.Context(), addressOf(theirs)); has || err != nil {
 		t.Errorf("a session is left (%v)", err)
 	}
-	must(t, s.exec(t.Context(), "fix", `DROP TRIGGER broken`))
+	must(t, s.exec(t.Context(), "fix", `ALTER TABLE broken RENAME TO decrypted`))
 	if text, err := decrypt(t.Context(), ours, theirs, m, hash); err != nil || text != "hello" {
 		t.Fatalf("the second time it is %q, %v", text, err)
 	}

@@ -3,9 +3,7 @@ package keystore
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"time"
 
@@ -18,7 +16,6 @@ import (
 // secretRetention is how long responses to a message, such as votes, can be decrypted.
 const secretRetention = 180 * 24 * time.Hour
 
-// dayOf counts days since 1970.
 func dayOf(t time.Time) int64 { return t.Unix() / (24 * 60 * 60) }
 
 // PutMessageSecret stores the key for responses to a message.
@@ -79,14 +76,11 @@ func (d *device) GetMessageSecret(ctx context.Context, chat, sender types.JID, i
 	}
 	var secret []byte
 	var by string
-	err = d.s.db.Read(ctx).QueryRow(`SELECT secret, sender FROM message_secrets
+	found, err := readRow(d.s.db.Read(ctx), "read the secret of a message", `SELECT secret, sender FROM message_secrets
 		WHERE device = $1 AND id = $2 AND chat IN ($3, $4) AND sender IN ($5, $6)`,
 		[]any{d.id, id, chat.String(), otherChat.String(), sender.String(), otherSender.String()}, &secret, &by)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, types.EmptyJID, nil
-	}
-	if err != nil {
-		return nil, types.EmptyJID, fmt.Errorf("read the secret of a message: %w", err)
+	if err != nil || !found {
+		return nil, types.EmptyJID, err
 	}
 	jid, err := types.ParseJID(by)
 	return secret, jid, wrapError("read the secret of a message", err)
@@ -174,37 +168,24 @@ func (d *device) GetPrivacyToken(ctx context.Context, user types.JID) (*store.Pr
 	return newest, nil
 }
 
-// DeleteExpiredPrivacyTokens removes tokens that are older than a time.
 func (d *device) DeleteExpiredPrivacyTokens(ctx context.Context, before time.Time) (int64, error) {
-	expired, err := d.expiredTokens(ctx, before)
-	if err != nil || len(expired) == 0 {
-		return 0, err
-	}
-	return int64(len(expired)), d.commit(ctx, "remove tokens", func(tx *sqldb.Tx) error { return d.s.apply(tx, expired) })
-}
-
-func (d *device) expiredTokens(ctx context.Context, before time.Time) ([]change, error) {
-	rows, err := d.s.db.Read(ctx).Query(`SELECT name, value FROM states WHERE device = $1 AND kind = $2`, d.id, int64(tokenKind))
-	if err != nil {
-		return nil, fmt.Errorf("read tokens: %w", err)
-	}
-	defer rows.Close()
 	var expired []change
-	for rows.Next() {
+	_, err := sqldb.Collect(d.s.db.Read(ctx), func(row sqldb.Scanner) (_ struct{}, err error) {
 		var name string
 		var value []byte
-		if err := rows.Scan(&name, &value); err != nil {
-			return nil, fmt.Errorf("read tokens: %w", err)
+		if err := row.Scan(&name, &value); err != nil {
+			return struct{}{}, err
 		}
 		t, err := unpackToken(types.EmptyJID, value)
-		if err != nil {
-			return nil, err
-		}
-		if t.Timestamp.Before(before) {
+		if err == nil && t.Timestamp.Before(before) {
 			expired = append(expired, change{key{d.id, tokenKind, name}, nil})
 		}
+		return struct{}{}, err
+	}, `SELECT name, value FROM states WHERE device = $1 AND kind = $2`, d.id, int64(tokenKind))
+	if err != nil || len(expired) == 0 {
+		return 0, wrapError("read tokens", err)
 	}
-	return expired, wrapError("read tokens", rows.Err())
+	return int64(len(expired)), d.commit(ctx, "remove tokens", func(tx *sqldb.Tx) error { return d.s.apply(tx, expired) })
 }
 
 // PutNCTSalt stores the salt that replaces a missing token.
@@ -214,7 +195,6 @@ func (d *device) PutNCTSalt(ctx context.Context, salt []byte) error {
 
 func (d *device) GetNCTSalt(ctx context.Context) ([]byte, error) { return d.get(ctx, saltKind, "") }
 
-// DeleteNCTSalt removes it.
 func (d *device) DeleteNCTSalt(ctx context.Context) error {
 	return d.put(ctx, change{key{d.id, saltKind, ""}, nil})
 }

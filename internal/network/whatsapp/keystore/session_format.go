@@ -28,7 +28,6 @@ const compactMark = 1 // JSON begins with a brace
 
 var errRecord = errors.New("a session cannot be read")
 
-// Serialize writes a session.
 func (compact) Serialize(s *record.SessionStructure) []byte {
 	w := writer{make([]byte, 0, 512)}
 	w.b = append(w.b, compactMark)
@@ -40,7 +39,6 @@ func (compact) Serialize(s *record.SessionStructure) []byte {
 	return w.b
 }
 
-// Deserialize reads a session.
 func (compact) Deserialize(b []byte) (*record.SessionStructure, error) {
 	if len(b) > 0 && b[0] == '{' {
 		var s record.SessionStructure

@@ -57,7 +57,6 @@ func (s *Store) holderOf(ctx context.Context) *holder {
 	return &s.locks.unmarked
 }
 
-// sessionLocks are the locks of all sessions.
 type sessionLocks struct {
 	mu       sync.Mutex
 	last     uint64 // number of the latest lock
@@ -86,38 +85,25 @@ func (l *sessionLocks) acquire(ctx context.Context, by *holder, keys ...key) err
 }
 
 func (l *sessionLocks) acquireOne(ctx context.Context, by *holder, k key) error {
-	var deadline <-chan time.Time
-	for {
-		wait, until := l.try(by, k)
-		if wait == nil {
-			return nil
-		}
-		if deadline == nil {
-			timer := time.NewTimer(maxLockWait)
-			defer timer.Stop()
-			deadline = timer.C
-		}
-		if err := await(ctx, wait, until, deadline); err != nil {
-			return err
-		}
+	free, until := l.try(by, k)
+	if free == nil {
+		return nil
 	}
-}
-
-// await waits until a lock is released or over.
-func await(ctx context.Context, free <-chan struct{}, until time.Time, deadline <-chan time.Time) error {
-	var over <-chan time.Time
-	if !until.IsZero() {
-		timer := time.NewTimer(time.Until(until))
-		defer timer.Stop()
-		over = timer.C
-	}
-	select {
-	case <-free:
-	case <-over:
-	case <-deadline:
-		return errLocked
-	case <-ctx.Done():
-		return ctx.Err()
+	deadline := time.NewTimer(maxLockWait)
+	defer deadline.Stop()
+	for ; free != nil; free, until = l.try(by, k) {
+		var over <-chan time.Time
+		if !until.IsZero() {
+			over = time.After(time.Until(until))
+		}
+		select {
+		case <-free:
+		case <-over:
+		case <-deadline.C:
+			return errLocked
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 	return nil
 }

@@ -2,8 +2,6 @@ package keystore
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 
 	"go.mau.fi/whatsmeow/store"
@@ -29,45 +27,25 @@ func nonNil(b []byte) []byte {
 
 func (d *device) GetAppStateSyncKey(ctx context.Context, id []byte) (*store.AppStateSyncKey, error) {
 	var k store.AppStateSyncKey
-	err := d.s.db.Read(ctx).QueryRow(`SELECT data, at, fingerprint FROM setting_keys WHERE device = $1 AND id = $2`, []any{d.id, id},
-		&k.Data, &k.Timestamp, &k.Fingerprint)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read a key of settings: %w", err)
+	found, err := readRow(d.s.db.Read(ctx), "read a key of settings",
+		`SELECT data, at, fingerprint FROM setting_keys WHERE device = $1 AND id = $2`, []any{d.id, id}, &k.Data, &k.Timestamp, &k.Fingerprint)
+	if err != nil || !found {
+		return nil, err
 	}
 	return &k, nil
 }
 
 func (d *device) GetLatestAppStateSyncKeyID(ctx context.Context) ([]byte, error) {
 	var id []byte
-	err := d.s.db.Read(ctx).QueryRow(`SELECT id FROM setting_keys WHERE device = $1 ORDER BY at DESC LIMIT 1`, []any{d.id}, &id)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
-	}
-	return id, wrapError("read a key of settings", err)
+	_, err := readRow(d.s.db.Read(ctx), "read a key of settings",
+		`SELECT id FROM setting_keys WHERE device = $1 ORDER BY at DESC LIMIT 1`, []any{d.id}, &id)
+	return id, err
 }
 
-// GetAllAppStateSyncKeys lists the keys, the newest first.
-func (d *device) GetAllAppStateSyncKeys(ctx context.Context) ([]*store.AppStateSyncKey, error) {
-	rows, err := d.s.db.Read(ctx).Query(`SELECT data, at, fingerprint FROM setting_keys WHERE device = $1 ORDER BY at DESC`, d.id)
-	if err != nil {
-		return nil, fmt.Errorf("read keys of settings: %w", err)
-	}
-	defer rows.Close()
-	var all []*store.AppStateSyncKey
-	for rows.Next() {
-		var k store.AppStateSyncKey
-		if err := rows.Scan(&k.Data, &k.Timestamp, &k.Fingerprint); err != nil {
-			return nil, fmt.Errorf("read keys of settings: %w", err)
-		}
-		all = append(all, &k)
-	}
-	return all, wrapError("read keys of settings", rows.Err())
+func (d *device) GetAllAppStateSyncKeys(context.Context) ([]*store.AppStateSyncKey, error) {
+	return nil, errUnused
 }
 
-// settingVersion is a version of a collection of settings.
 type settingVersion struct {
 	name    string
 	version uint64
@@ -97,13 +75,11 @@ func (d *device) popVersion(v settingVersion) (hash [128]byte, isNew bool) {
 // GetAppStateVersion reads how far a collection was read; 0: it was not.
 func (d *device) GetAppStateVersion(ctx context.Context, name string) (version uint64, hash [128]byte, err error) {
 	var sum []byte
-	err = d.s.db.Read(ctx).QueryRow(`SELECT version, hash FROM setting_versions WHERE device = $1 AND name = $2`, []any{d.id, name},
-		&version, &sum)
+	found, err := readRow(d.s.db.Read(ctx), "read a version of settings",
+		`SELECT version, hash FROM setting_versions WHERE device = $1 AND name = $2`, []any{d.id, name}, &version, &sum)
 	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return 0, hash, nil
-	case err != nil:
-		return 0, hash, fmt.Errorf("read a version of settings: %w", err)
+	case err != nil || !found:
+		return 0, hash, err
 	case len(sum) != len(hash):
 		return 0, hash, fmt.Errorf("read a version of settings: %w", errLength)
 	case version == 0:
@@ -152,10 +128,7 @@ func (d *device) DeleteAppStateMutationMACs(ctx context.Context, name string, in
 
 func (d *device) GetAppStateMutationMAC(ctx context.Context, name string, index []byte) ([]byte, error) {
 	var value []byte
-	err := d.s.db.Read(ctx).QueryRow(`SELECT value_mac FROM setting_sums WHERE device = $1 AND name = $2 AND index_mac = $3
-		ORDER BY version DESC LIMIT 1`, []any{d.id, name, index}, &value)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
-	}
-	return value, wrapError("read a sum of settings", err)
+	_, err := readRow(d.s.db.Read(ctx), "read a sum of settings", `SELECT value_mac FROM setting_sums
+		WHERE device = $1 AND name = $2 AND index_mac = $3 ORDER BY version DESC LIMIT 1`, []any{d.id, name, index}, &value)
+	return value, err
 }

@@ -35,7 +35,6 @@ func (d *device) DeleteAllIdentities(ctx context.Context, user string) error {
 	return d.removeUser(ctx, identityKind, user)
 }
 
-// removeUser removes the states of all devices of a user.
 func (d *device) removeUser(ctx context.Context, k kind, user string) error {
 	for _, separator := range []byte{':', '_'} {
 		if err := d.removeRange(ctx, k, user+string(separator), user+string(separator+1)); err != nil {
@@ -55,7 +54,6 @@ func (d *device) GetSession(ctx context.Context, address string) ([]byte, error)
 	return d.get(ctx, sessionKind, address)
 }
 
-// HasSession reports whether there is a session.
 func (d *device) HasSession(ctx context.Context, address string) (bool, error) {
 	value, err := d.get(ctx, sessionKind, address)
 	return value != nil, err
@@ -81,12 +79,10 @@ func (d *device) GetManySessions(ctx context.Context, addresses []string) (map[s
 	return all, nil
 }
 
-// PutSession writes a session back.
 func (d *device) PutSession(ctx context.Context, address string, value []byte) error {
 	return d.putSessions(ctx, change{d.session(address), value})
 }
 
-// PutManySessions writes sessions back, in one commit.
 func (d *device) PutManySessions(ctx context.Context, sessions map[string][]byte) error {
 	changes := make([]change, 0, len(sessions))
 	for address, value := range sessions {
@@ -113,14 +109,12 @@ func (d *device) putSessions(ctx context.Context, changes ...change) error {
 	return d.storeSessions(ctx, changes)
 }
 
-// DeleteSession removes a session.
 func (d *device) DeleteSession(ctx context.Context, address string) error {
 	err := d.put(ctx, change{d.session(address), nil})
 	d.s.locks.sessionRemoved(d.s.holderOf(ctx), d.session(address))
 	return err
 }
 
-// DeleteAllSessions removes the sessions with all devices of a user.
 func (d *device) DeleteAllSessions(ctx context.Context, user string) error {
 	return d.removeUser(ctx, sessionKind, user)
 }
@@ -129,7 +123,6 @@ func (d *device) PutSenderKey(ctx context.Context, group, user string, value []b
 	return d.put(ctx, change{key{d.id, senderKeyKind, senderName(group, user)}, value})
 }
 
-// GetSenderKey reads the key of a sender in a group.
 func (d *device) GetSenderKey(ctx context.Context, group, user string) ([]byte, error) {
 	return d.get(ctx, senderKeyKind, senderName(group, user))
 }

@@ -3,9 +3,6 @@ package keystore
 import (
 	"cmp"
 	"context"
-	"database/sql"
-	"errors"
-	"fmt"
 
 	"parley/internal/store/sqldb"
 )
@@ -62,17 +59,12 @@ func (d *device) state(ctx context.Context, k key) ([]byte, error) {
 
 func read(c *sqldb.Conn, k key) ([]byte, error) {
 	var value []byte
-	err := c.QueryRow(`SELECT value FROM states WHERE device = $1 AND kind = $2 AND name = $3`, []any{k.device, int64(k.kind), k.name},
-		&value)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("read a state: %w", err)
-	case value == nil:
-		value = []byte{}
+	found, err := readRow(c, "read a state", `SELECT value FROM states WHERE device = $1 AND kind = $2 AND name = $3`,
+		[]any{k.device, int64(k.kind), k.name}, &value)
+	if !found {
+		return nil, err
 	}
-	return value, nil
+	return nonNil(value), nil
 }
 
 // put changes states together and returns when they are durable; within a decryption, when it commits.
@@ -94,7 +86,6 @@ func (s *Store) apply(tx *sqldb.Tx, changes []change) error {
 	return writeStates(tx, changes)
 }
 
-// writeStates changes states within a transaction.
 func writeStates(tx *sqldb.Tx, changes []change) error {
 	for _, c := range changes {
 		var err error

@@ -74,19 +74,35 @@ func (s *Store) Close() error {
 	return err
 }
 
-// write runs do in a transaction.
 func (s *Store) write(ctx context.Context, what string, do func(*sqldb.Tx) error) error {
 	return wrapError(what, s.db.Write(ctx, do))
 }
 
-// exec runs one statement in a transaction.
 func (s *Store) exec(ctx context.Context, what, query string, args ...any) error {
 	return s.write(ctx, what, func(tx *sqldb.Tx) error { return tx.Do(query, args...) })
 }
 
+// readRow reads a row. Without one it returns false.
+func readRow(c *sqldb.Conn, what, query string, args []any, into ...any) (found bool, err error) {
+	err = c.QueryRow(query, args, into...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, wrapError(what, err)
+}
+
+// Error is an error of the database.
+type Error struct {
+	what string
+	err  error
+}
+
+func (e *Error) Error() string { return e.what + ": " + e.err.Error() }
+func (e *Error) Unwrap() error { return e.err }
+
 func wrapError(what string, err error) error {
 	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
+		return &Error{what, err}
 	}
 	return nil
 }
@@ -94,7 +110,6 @@ func wrapError(what string, err error) error {
 // errLength says that something in the database is not as long as it must be.
 var errLength = errors.New("what is stored has the wrong length")
 
-// Channel is the stored state of a channel.
 type Channel struct {
 	JID types.JID // empty: not paired
 	// Why it is not paired: the status and the sentence to show. Empty if it never was.
@@ -105,16 +120,10 @@ type Channel struct {
 func (s *Store) Channel(ctx context.Context, code parley.ChannelCode) (Channel, error) {
 	var jid string
 	var c Channel
-	err := s.db.Read(ctx).QueryRow(`SELECT jid, status, reason FROM channels WHERE code = $1`, []any{string(code)}, &jid, &c.Status,
-		&c.Reason)
-	if errors.Is(err, sql.ErrNoRows) {
-		return Channel{}, nil
-	}
-	if err != nil {
-		return Channel{}, fmt.Errorf("read channel %s: %w", code, err)
-	}
-	if jid == "" {
-		return c, nil
+	_, err := readRow(s.db.Read(ctx), fmt.Sprintf("read channel %s", code), `SELECT jid, status, reason FROM channels WHERE code = $1`,
+		[]any{string(code)}, &jid, &c.Status, &c.Reason)
+	if err != nil || jid == "" {
+		return c, err
 	}
 	if c.JID, err = types.ParseJID(jid); err != nil {
 		return Channel{}, fmt.Errorf("read the device of channel %s: %w", code, err)

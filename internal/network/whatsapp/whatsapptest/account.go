@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -69,7 +70,6 @@ func (d *device) detach() {
 	d.conn, d.active, d.held = nil, false, nil
 }
 
-// publicKeys are the keys of a device that others may ask for.
 type publicKeys struct {
 	registration uint32
 	identity     [32]byte
@@ -114,15 +114,7 @@ func (a *account) jidLike(like types.JID, device uint16) types.JID {
 	return a.pnJID(device)
 }
 
-// deviceIDs lists the ids of the account's devices in order.
-func (a *account) deviceIDs() []uint16 {
-	ids := make([]uint16, 0, len(a.devices))
-	for id := range a.devices {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	return ids
-}
+func (a *account) deviceIDs() []uint16 { return slices.Sorted(maps.Keys(a.devices)) }
 
 // addresses lists the devices of the account in the form of another address.
 func (a *account) addresses(like types.JID) []types.JID {

@@ -221,7 +221,7 @@ type world struct {
 
 func newWorld(t testing.TB, friend ...whatsapptest.Option) *world {
 	t.Helper()
-	s := whatsapptest.StartTest(t, whatsapptest.Config{FewKeys: true})
+	s := whatsapptest.StartTest(t)
 	w := &world{Server: s, t: t}
 	w.owner = s.Phone("6281234567890", whatsapptest.Named("Owner"))
 	w.friend = s.Phone("6289876543210", append([]whatsapptest.Option{whatsapptest.Named("Friend")}, friend...)...)

@@ -12,6 +12,8 @@ import (
 
 	"github.com/coder/websocket"
 	waBinary "go.mau.fi/whatsmeow/binary"
+
+	"parley/internal/wait"
 )
 
 const (
@@ -49,10 +51,9 @@ type conn struct {
 	cancel context.CancelFunc
 }
 
-// queuedFrame is a plaintext with the moment at which it may leave.
+// queuedFrame is a plaintext; the last one ends the connection.
 type queuedFrame struct {
 	plain []byte
-	due   time.Time
 	last  bool
 }
 
@@ -63,7 +64,6 @@ func newConn(ctx context.Context, ws *websocket.Conn) *conn {
 	return c
 }
 
-// handshake does the handshake.
 func (c *conn) handshake(cert *certificate) error {
 	head, err := c.bytes(len(prologue))
 	if err != nil {
@@ -95,7 +95,6 @@ func (c *conn) handshake(cert *certificate) error {
 	return err
 }
 
-// receive reads the next stanza.
 func (c *conn) receive() (*waBinary.Node, error) {
 	sealed, err := c.frame()
 	if err != nil {
@@ -139,13 +138,12 @@ func (c *conn) bytes(n int) ([]byte, error) {
 	return taken, nil
 }
 
-// send queues a stanza, to leave after a delay.
-func (c *conn) send(n waBinary.Node, delay time.Duration) { c.queue(n, delay, false) }
+func (c *conn) send(n waBinary.Node) { c.queue(n, false) }
 
 // end queues a final stanza; the connection closes some time after it has left, unless the client was quicker.
-func (c *conn) end(n waBinary.Node, delay time.Duration) { c.queue(n, delay, true) }
+func (c *conn) end(n waBinary.Node) { c.queue(n, true) }
 
-func (c *conn) queue(n waBinary.Node, delay time.Duration, last bool) {
+func (c *conn) queue(n waBinary.Node, last bool) {
 	if c.mangle != nil {
 		n = c.mangle(n)
 	}
@@ -160,11 +158,8 @@ func (c *conn) queue(n waBinary.Node, delay time.Duration, last bool) {
 		return
 	}
 	c.ended = last
-	c.out = append(c.out, queuedFrame{plain, time.Now().Add(delay), last})
-	select {
-	case c.pending <- struct{}{}:
-	default:
-	}
+	c.out = append(c.out, queuedFrame{plain, last})
+	wait.Notify(c.pending)
 }
 
 // write sends queued frames in order until the connection ends.
@@ -172,14 +167,14 @@ func (c *conn) write(seal cipher.AEAD) {
 	defer c.cancel()
 	for count := uint32(0); ; count++ {
 		next, ok := c.next()
-		if !ok || !c.wait(time.Until(next.due)) || !c.awaitFlow() {
+		if !ok || !c.awaitFlow() {
 			return
 		}
 		if c.writeFrame(seal.Seal(nil, nonce(count), next.plain, nil)) != nil {
 			return
 		}
 		if next.last {
-			c.wait(closeGrace)
+			wait.Sleep(c.ctx, closeGrace)
 			return
 		}
 	}
@@ -209,21 +204,6 @@ func (c *conn) awaitFlow() bool {
 		<-c.ctx.Done()
 	}
 	return c.ctx.Err() == nil
-}
-
-// wait reports whether the connection is still there after d.
-func (c *conn) wait(d time.Duration) bool {
-	if d <= 0 {
-		return c.ctx.Err() == nil
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-c.ctx.Done():
-		return false
-	}
 }
 
 // writeFrame sends one frame in one websocket message: the client miscounts a split frame.

@@ -1,6 +1,7 @@
 package whatsapptest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,12 +78,8 @@ func kindOf(m *waE2E.Message) Kind {
 		return KindAudio
 	case m.GetDocumentMessage() != nil, m.GetDocumentWithCaptionMessage() != nil:
 		return KindDocument
-	case m.GetStickerMessage() != nil:
-		return KindSticker
 	case m.GetLocationMessage() != nil:
 		return KindLocation
-	case m.GetContactMessage() != nil, m.GetContactsArrayMessage() != nil:
-		return KindContact
 	case poll(m) != nil:
 		return KindPoll
 	case m.GetPollUpdateMessage() != nil:
@@ -93,17 +90,10 @@ func kindOf(m *waE2E.Message) Kind {
 		return KindDelete
 	case edit(m) != nil:
 		return KindEdit
-	default:
-		return KindOther
 	}
+	return KindOther
 }
 
-// isSenderKeyOnly reports whether a message contains only a group key.
-func isSenderKeyOnly(m *waE2E.Message) bool {
-	return m.GetSenderKeyDistributionMessage() != nil && kindOf(m) == KindOther && m.GetProtocolMessage() == nil
-}
-
-// poll returns the poll of any message version.
 func poll(m *waE2E.Message) *waE2E.PollCreationMessage {
 	for _, p := range []*waE2E.PollCreationMessage{m.GetPollCreationMessage(), m.GetPollCreationMessageV2(), m.GetPollCreationMessageV3()} {
 		if p != nil {
@@ -122,44 +112,33 @@ func edit(m *waE2E.Message) *waE2E.ProtocolMessage {
 	return nil
 }
 
-// describe returns the text of a message, its target, and the message that it quotes.
-func describe(m *waE2E.Message) (text, target, quoted string) {
+// describe returns the text of a message and the message that it is about.
+func describe(m *waE2E.Message) (text, target string) {
 	switch kindOf(m) {
 	case KindText:
-		if x := m.GetExtendedTextMessage(); x != nil {
-			return x.GetText(), "", x.GetContextInfo().GetStanzaID()
-		}
-		return m.GetConversation(), "", ""
+		return cmp.Or(m.GetConversation(), m.GetExtendedTextMessage().GetText()), ""
 	case KindImage:
-		return m.GetImageMessage().GetCaption(), "", m.GetImageMessage().GetContextInfo().GetStanzaID()
+		return m.GetImageMessage().GetCaption(), ""
 	case KindVideo:
-		return m.GetVideoMessage().GetCaption(), "", m.GetVideoMessage().GetContextInfo().GetStanzaID()
-	case KindAudio:
-		return "", "", m.GetAudioMessage().GetContextInfo().GetStanzaID()
+		return m.GetVideoMessage().GetCaption(), ""
 	case KindDocument:
-		d := m.GetDocumentMessage()
-		if d == nil {
-			d = m.GetDocumentWithCaptionMessage().GetMessage().GetDocumentMessage()
-		}
-		return d.GetCaption(), "", d.GetContextInfo().GetStanzaID()
+		captioned := m.GetDocumentWithCaptionMessage().GetMessage()
+		return cmp.Or(m.GetDocumentMessage().GetCaption(), captioned.GetDocumentMessage().GetCaption()), ""
 	case KindLocation:
-		return m.GetLocationMessage().GetName(), "", m.GetLocationMessage().GetContextInfo().GetStanzaID()
-	case KindContact:
-		return m.GetContactMessage().GetDisplayName(), "", ""
+		return m.GetLocationMessage().GetName(), ""
 	case KindPoll:
-		return poll(m).GetName(), "", poll(m).GetContextInfo().GetStanzaID()
+		return poll(m).GetName(), ""
 	case KindVote:
-		return "", m.GetPollUpdateMessage().GetPollCreationMessageKey().GetID(), ""
+		return "", m.GetPollUpdateMessage().GetPollCreationMessageKey().GetID()
 	case KindReaction:
-		return m.GetReactionMessage().GetText(), m.GetReactionMessage().GetKey().GetID(), ""
+		return m.GetReactionMessage().GetText(), m.GetReactionMessage().GetKey().GetID()
 	case KindDelete:
-		return "", m.GetProtocolMessage().GetKey().GetID(), ""
+		return "", m.GetProtocolMessage().GetKey().GetID()
 	case KindEdit:
-		text, _, _ := describe(edit(m).GetEditedMessage())
-		return text, edit(m).GetKey().GetID(), ""
-	default:
-		return "", "", ""
+		text, _ := describe(edit(m).GetEditedMessage())
+		return text, edit(m).GetKey().GetID()
 	}
+	return "", ""
 }
 
 // stanzaKind is the type attribute under which a message travels.
@@ -169,9 +148,8 @@ func stanzaKind(k Kind) string {
 		return "reaction"
 	case KindPoll, KindVote:
 		return "poll"
-	case KindImage, KindVideo, KindAudio, KindDocument, KindSticker, KindContact:
+	case KindImage, KindVideo, KindAudio, KindDocument:
 		return "media"
-	default:
-		return "text"
 	}
+	return "text"
 }

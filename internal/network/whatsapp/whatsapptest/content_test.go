@@ -130,10 +130,6 @@ func TestKindsOfMessages(t *testing.T) {
 	if m := send(c.BuildRevoke(w.friend.LID(), types.EmptyJID, hello.ID)); m.Kind != whatsapptest.KindDelete || m.Target != hello.ID {
 		t.Errorf("a deletion is shown as %+v", m)
 	}
-	if m := send(&waE2E.Message{ExtendedTextMessage: &waE2E.ExtendedTextMessage{Text: proto.String("re"),
-		ContextInfo: &waE2E.ContextInfo{StanzaID: proto.String("X1")}}}); m.Quoted != "X1" {
-		t.Errorf("an answer is shown as %+v", m)
-	}
 
 	theirs := must[string](t)(w.friend.Send(ctx, w.owner, "mine"))
 	c.message("mine")

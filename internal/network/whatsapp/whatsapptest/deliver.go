@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"go.mau.fi/whatsmeow/types"
+
+	"parley/internal/wait"
 )
 
 // queued is a stanza that a device has not acknowledged.
@@ -25,7 +27,7 @@ func (s *Server) deliver(d *device, stanza node, e *Trace) {
 	d.queue = append(d.queue, q)
 	switch {
 	case d.sim != nil:
-		d.sim.phone.wake()
+		wait.Notify(d.sim.phone.pending)
 	case d.active && d.hold && q.class == "notification":
 		d.held = append(d.held, q)
 	case d.active:
@@ -33,19 +35,11 @@ func (s *Server) deliver(d *device, stanza node, e *Trace) {
 	}
 }
 
-// sendQueued sends a queued stanza to a connected client.
 func (s *Server) sendQueued(d *device, q *queued, stanza node) {
 	if q.trace != nil {
 		q.trace.delivery(d).Given++
 	}
-	d.conn.send(stanza, s.delay())
-}
-
-// sendNow sends a stanza without queueing it. The caller holds the lock.
-func (s *Server) sendNow(d *device, stanza node) {
-	if d.sim == nil && d.active {
-		d.conn.send(stanza, s.delay())
-	}
+	d.conn.send(stanza)
 }
 
 // flush sends the queue to a device that became active. The caller holds the lock.
@@ -60,7 +54,7 @@ func (s *Server) flush(d *device) {
 		d.conn.send(n("ib", attrs{"from": types.ServerJID}, n("offline_preview", attrs{
 			"count": total, "message": count["message"], "receipt": count["receipt"],
 			"notification": count["notification"], "appdata": 0,
-		})), s.delay())
+		})))
 	}
 	for i, q := range d.queue {
 		again := q.stanza
@@ -68,20 +62,16 @@ func (s *Server) flush(d *device) {
 		again.Attrs["offline"] = i
 		s.sendQueued(d, q, again)
 	}
-	d.conn.send(n("ib", attrs{"from": types.ServerJID}, n("offline", attrs{"count": total})), s.delay())
+	d.conn.send(n("ib", attrs{"from": types.ServerJID}, n("offline", attrs{"count": total})))
 	s.changed.notify()
 }
 
-// dequeue removes and returns the first queued stanza with a class and an id. The caller holds the lock.
-func (s *Server) dequeue(d *device, class, id string) *queued {
-	for i, q := range d.queue {
-		if q.class == class && q.id == id {
-			d.queue = slices.Delete(d.queue, i, i+1)
-			s.changed.notify()
-			return q
-		}
+// dequeue removes the first queued stanza with a class and an id. The caller holds the lock.
+func (s *Server) dequeue(d *device, class, id string) {
+	if i := slices.IndexFunc(d.queue, func(q *queued) bool { return q.class == class && q.id == id }); i >= 0 {
+		d.queue = slices.Delete(d.queue, i, i+1)
+		s.changed.notify()
 	}
-	return nil
 }
 
 func (s *Server) handleAck(d *device, stanza *node) {
@@ -89,11 +79,7 @@ func (s *Server) handleAck(d *device, stanza *node) {
 	defer s.mu.Unlock()
 	class, id := str(stanza, "class"), str(stanza, "id")
 	switch class {
-	case "message":
-		if q := s.dequeue(d, class, id); q != nil && q.trace != nil {
-			q.trace.delivery(d).Acks++
-		}
-	case "receipt", "notification":
+	case "message", "receipt", "notification":
 		s.dequeue(d, class, id)
 	default:
 		s.violateLocked("ack of an unknown class %s", shape(stanza))
@@ -107,12 +93,9 @@ func (s *Server) notify(d *device, from types.JID, kind string, extra attrs, chi
 	s.deliver(d, n("notification", a, children...), nil)
 }
 
-// announceDevices notifies all peers of an account that its devices changed. The caller holds the lock.
-func (s *Server) announceDevices(a *account, change string, id uint16) {
-	s.announceDevicesFrom(a, a.publicJID(0), nil, change, id)
-}
-
-func (s *Server) announceDevicesFrom(a *account, from types.JID, extra attrs, change string, id uint16) {
+// announceDevices notifies all peers of an account, under one of its addresses, that its devices changed. The caller
+// holds the lock.
+func (s *Server) announceDevices(a *account, from types.JID, extra attrs, change string, id uint16) {
 	for peer := range a.peers {
 		for _, d := range peer.devices {
 			if d.sim != nil || peer == a {
@@ -155,7 +138,6 @@ func (l *Link) HoldNotifications(hold bool) {
 	d.held = nil
 }
 
-// handlePresence stores whether a client is available.
 func (s *Server) handlePresence(d *device, p *node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,7 +150,6 @@ func (s *Server) handlePresence(d *device, p *node) {
 	}
 }
 
-// handleChatState passes on that a client is typing.
 func (s *Server) handleChatState(d *device, stanza *node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,10 +160,8 @@ func (s *Server) handleChatState(d *device, stanza *node) {
 	child := first(stanza)
 	for _, other := range a.devices {
 		if other.sim != nil {
-			other.sim.phone.addTyping(Typing{From: d.owner.number, State: child.Tag, Media: str(&child, "media")})
-			continue
+			other.sim.phone.addTyping(Typing{From: d.owner.number, State: child.Tag})
 		}
-		s.sendNow(other, n("chatstate", attrs{"from": d.owner.publicJID(0)}, child))
 	}
 }
 
@@ -199,16 +178,6 @@ func (p *Phone) Block(other *Phone) {
 				n("blocklist", attrs{"action": "modify", "dhash": strconv.Itoa(len(p.account.blocked))},
 					n("item", attrs{"jid": who, "action": "block"})))
 		}
-	}
-}
-
-// Type shows the clients of another phone that this one's owner is typing, or has paused.
-func (p *Phone) Type(to *Phone, state types.ChatPresence) {
-	s := p.server
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, d := range to.account.devices {
-		s.sendNow(d, n("chatstate", attrs{"from": p.account.publicJID(0)}, n(string(state), nil)))
 	}
 }
 

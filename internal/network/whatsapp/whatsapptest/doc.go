@@ -1,7 +1,7 @@
 // Package whatsapptest is a chat network that speaks WhatsApp's wire protocol on 127.0.0.1. An unmodified client
 // pairs, sends and receives against it, with simulated phones that really encrypt and decrypt.
 //
-//	s := whatsapptest.StartTest(t, whatsapptest.Config{})
+//	s := whatsapptest.StartTest(t)
 //	owner := s.Phone("6281234567890", whatsapptest.Named("Shop"))
 //	friend := s.Phone("6289876543210")
 //	s.Trust().Apply(client)             // the three HTTP clients and the root of the certificates

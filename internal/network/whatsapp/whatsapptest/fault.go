@@ -40,7 +40,6 @@ type Fault struct {
 	held      *heldIQs
 }
 
-// heldIQs are requests whose responses are held.
 type heldIQs struct {
 	until   int
 	answers []func()
@@ -88,7 +87,6 @@ func FailDownload(status int) *Fault {
 	return &Fault{target: faultDownload, kind: failHTTP, code: status, left: 1}
 }
 
-// Times makes it happen more than once.
 func (f *Fault) Times(times int) *Fault {
 	f.left = times
 	return f
@@ -109,7 +107,6 @@ func (f *Fault) To(p *Phone) *Fault {
 // is allows to ask a fault that did not happen.
 func (f *Fault) is(k faultKind) bool { return f != nil && f.kind == k }
 
-// Inject makes faults happen.
 func (s *Server) Inject(faults ...*Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,7 +116,6 @@ func (s *Server) Inject(faults ...*Fault) {
 	}
 }
 
-// ClearFaults removes faults that have not happened yet.
 func (s *Server) ClearFaults() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,133 +1,71 @@
 package whatsapptest
 
 import (
-	"errors"
 	"slices"
 	"strconv"
 
 	"go.mau.fi/whatsmeow/types"
 )
 
-// group is a chat of many. Guarded by Server.mu.
-type group struct {
+// Group is a chat of many. It does not change.
+type Group struct {
 	jid     types.JID
 	subject string
 	created int64
-	creator *account
-	members []*member
+	members []*account // the creator first
 }
 
-type member struct {
-	account *account
-	role    string // "" or "superadmin"
-}
+func (g *Group) JID() types.JID { return g.jid }
 
-// Group is a chat of many, as a test holds it.
-type Group struct {
-	server *Server
-	group  *group
-}
-
-// JID is the group's address.
-func (g *Group) JID() types.JID { return g.group.jid }
-
-func (g *Group) jid(*Server) (types.JID, *group, error) {
-	if g.group == nil {
-		return types.EmptyJID, nil, errors.New("no group")
-	}
-	return g.group.jid, g.group, nil
-}
-
-// Subject is the group's name.
-func (g *Group) Subject() string {
-	g.server.mu.Lock()
-	defer g.server.mu.Unlock()
-	return g.group.subject
-}
-
-// Members lists the numbers of the members, in the order in which they joined.
-func (g *Group) Members() []string {
-	g.server.mu.Lock()
-	defer g.server.mu.Unlock()
-	var all []string
-	for _, m := range g.group.members {
-		all = append(all, m.account.number)
-	}
-	return all
-}
-
-// Group finds a group by its address.
-func (s *Server) Group(id types.JID) *Group {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if g := s.groups[id.User]; g != nil {
-		return &Group{s, g}
-	}
-	return nil
-}
+func (g *Group) chat() types.JID { return g.jid }
 
 // CreateGroup makes a group of this phone and others, and notifies their linked clients.
 func (p *Phone) CreateGroup(subject string, others ...*Phone) *Group {
 	s := p.server
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var accounts []*account
+	members := []*account{p.account}
 	for _, o := range others {
-		accounts = append(accounts, o.account)
+		members = append(members, o.account)
 	}
-	g := s.newGroup(p.account, subject, accounts)
-	s.announceGroup(g, p.main.device)
-	return &Group{s, g}
+	return s.createGroup(p.main.device, subject, members)
 }
 
-func (s *Server) newGroup(by *account, subject string, others []*account) *group {
+// createGroup makes a group and notifies the linked clients of all members, except the creating device. The caller holds
+// the lock.
+func (s *Server) createGroup(by *device, subject string, members []*account) *Group {
 	s.serial++
-	g := &group{
+	g := &Group{
 		jid:     types.NewJID("120363"+strconv.FormatUint(1_000_000_000_000+s.serial, 10), types.GroupServer),
-		subject: subject, created: unix(), creator: by,
-	}
-	g.members = append(g.members, &member{by, "superadmin"})
-	for _, a := range others {
-		if g.member(a) == nil {
-			g.members = append(g.members, &member{a, ""})
-		}
+		subject: subject, created: unix(), members: members,
 	}
 	s.groups[g.jid.User] = g
+	extra := g.envelope(by)
+	extra["participant"], extra["notify"] = by.owner.lidJID(0), by.owner.name
+	for _, m := range g.members {
+		for _, d := range m.devices {
+			if d.sim == nil && d != by {
+				s.notify(d, g.jid, "w:gp2", extra, n("create", attrs{"reason": "invite", "type": "new"}, g.node()))
+			}
+		}
+	}
 	return g
 }
 
-func (g *group) member(a *account) *member {
-	i := slices.IndexFunc(g.members, func(m *member) bool { return m.account == a })
-	if i < 0 {
-		return nil
-	}
-	return g.members[i]
-}
-
-// addresses lists the devices of all members.
-func (g *group) addresses() []types.JID {
-	var all []types.JID
-	for _, m := range g.members {
-		all = append(all, m.account.addresses(m.account.lidJID(0))...)
-	}
-	return all
-}
-
 // envelope names the group and the author on a stanza.
-func (g *group) envelope(from *device) attrs {
+func (g *Group) envelope(from *device) attrs {
 	return attrs{
 		"from": g.jid, "participant": from.owner.lidJID(from.id), "addressing_mode": "lid", "participant_pn": from.owner.pnJID(from.id),
 	}
 }
 
-// node describes the group.
-func (g *group) node() node {
-	creator := g.creator.lidJID(0)
+func (g *Group) node() node {
+	creator := g.members[0].lidJID(0)
 	var children []node
-	for _, m := range g.members {
-		a := attrs{"jid": m.account.lidJID(0), "phone_number": m.account.pnJID(0)}
-		if m.role != "" {
-			a["type"] = m.role
+	for i, m := range g.members {
+		a := attrs{"jid": m.lidJID(0), "phone_number": m.pnJID(0)}
+		if i == 0 {
+			a["type"] = "superadmin"
 		}
 		children = append(children, n("participant", a))
 	}
@@ -135,20 +73,6 @@ func (g *group) node() node {
 		"id": g.jid.User, "subject": g.subject, "creation": g.created, "creator": creator,
 		"s_t": g.created, "s_o": creator, "addressing_mode": "lid", "size": len(g.members),
 	}, children...)
-}
-
-// announceGroup notifies the linked clients of all members, except the creating device, of a new group. The caller holds
-// the lock.
-func (s *Server) announceGroup(g *group, by *device) {
-	for _, m := range g.members {
-		for _, d := range m.account.devices {
-			if d.sim == nil && d != by {
-				extra := g.envelope(by)
-				extra["participant"], extra["notify"] = by.owner.lidJID(0), by.owner.name
-				s.notify(d, g.jid, "w:gp2", extra, n("create", attrs{"reason": "invite", "type": "new"}, g.node()))
-			}
-		}
-	}
 }
 
 // groupIQ handles a request about groups. It returns false for an unknown one. The caller holds the lock.
@@ -159,17 +83,17 @@ func (s *Server) groupIQ(c *conn, d *device, q, child *node) bool {
 	}
 	g := s.groups[to.User]
 	if g == nil {
-		s.replyError(c, q, 404, "item-not-found")
+		c.replyError(q, 404, "item-not-found")
 		return true
 	}
-	if g.member(d.owner) == nil {
-		s.replyError(c, q, 403, "forbidden")
+	if !slices.Contains(g.members, d.owner) {
+		c.replyError(q, 403, "forbidden")
 		return true
 	}
 	if str(q, "type") != "get" || child.Tag != "query" {
 		return false
 	}
-	s.reply(c, q, g.node())
+	c.reply(q, g.node())
 	return true
 }
 
@@ -179,21 +103,19 @@ func (s *Server) groupsIQ(c *conn, d *device, q, child *node) bool {
 	case "get participating":
 		var all []node
 		for _, g := range s.groups {
-			if g.member(d.owner) != nil {
+			if slices.Contains(g.members, d.owner) {
 				all = append(all, g.node())
 			}
 		}
-		s.reply(c, q, n("groups", nil, all...))
+		c.reply(q, n("groups", nil, all...))
 	case "set create":
-		var others []*account
+		members := []*account{d.owner}
 		for _, p := range child.GetChildrenByTag("participant") {
 			if a := s.find(jid(&p, "jid")); a != nil {
-				others = append(others, a)
+				members = append(members, a)
 			}
 		}
-		g := s.newGroup(d.owner, str(child, "subject"), others)
-		s.reply(c, q, g.node())
-		s.announceGroup(g, d)
+		c.reply(q, s.createGroup(d, str(child, "subject"), members).node())
 	default:
 		return false
 	}

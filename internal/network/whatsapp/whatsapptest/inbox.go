@@ -19,9 +19,7 @@ const (
 	KindVideo    Kind = "video"
 	KindAudio    Kind = "audio"
 	KindDocument Kind = "document"
-	KindSticker  Kind = "sticker"
 	KindLocation Kind = "location"
-	KindContact  Kind = "contact"
 	KindPoll     Kind = "poll"
 	KindVote     Kind = "vote"
 	KindReaction Kind = "reaction"
@@ -40,7 +38,6 @@ type Message struct {
 	Kind     Kind
 	Text     string // text, caption, title of a poll, or emoji
 	Target   string // the message that a reaction, a vote, an edit or a deletion is about
-	Quoted   string // the message that this one quotes
 	Copies   int    // how often it arrived; it is shown once
 	Retries  int    // how often the phone had to ask for it again
 	At       time.Time
@@ -54,7 +51,6 @@ type seenKey struct {
 	id     string
 }
 
-// Receipt is a receipt for a message of this phone.
 type Receipt struct {
 	ID     string
 	Type   types.ReceiptType
@@ -65,16 +61,12 @@ type Receipt struct {
 type Typing struct {
 	From  string
 	State string
-	Media string
 }
 
-// Match picks messages.
 type Match func(Message) bool
 
-// Text matches a message with exactly this text.
 func Text(text string) Match { return func(m Message) bool { return m.Text == text } }
 
-// ID matches the message with this id.
 func ID(id string) Match { return func(m Message) bool { return m.ID == id } }
 
 // On matches messages on one device; without it any device matches.
@@ -93,7 +85,6 @@ func (p *Phone) Inbox() []Message {
 	return all
 }
 
-// Await waits for a message that matches everything.
 func (p *Phone) Await(ctx context.Context, matches ...Match) (Message, error) {
 	m, err := await(ctx, &p.changed, func() (Message, bool) {
 		p.view.Lock()
@@ -133,7 +124,6 @@ func (p *Phone) AwaitReceipt(ctx context.Context, id string, kinds ...types.Rece
 	})
 }
 
-// Receipts lists the receipts for messages of this phone.
 func (p *Phone) Receipts() []Receipt {
 	p.view.Lock()
 	defer p.view.Unlock()
@@ -159,15 +149,15 @@ func (p *Phone) addTyping(t Typing) {
 	p.changed.notify()
 }
 
-// addToInbox adds a message to the inbox, or counts another copy of it. It reports whether it is new.
-func (p *Phone) addToInbox(m *Message) bool {
+// addToInbox adds a message to the inbox, or counts another copy of it.
+func (p *Phone) addToInbox(m *Message) {
 	p.view.Lock()
 	defer p.changed.notify()
 	defer p.view.Unlock()
 	key := seenKey{m.Device, m.ID}
 	if known := p.seen[key]; known != nil {
 		known.Copies++
-		return false
+		return
 	}
 	m.Copies = 1
 	if m.Device == 0 && !m.FromMe {
@@ -175,10 +165,8 @@ func (p *Phone) addToInbox(m *Message) bool {
 	}
 	p.seen[key] = m
 	p.inbox = append(p.inbox, m)
-	return true
 }
 
-// message finds a message that the phone showed or sent.
 func (p *Phone) message(id string) (Message, error) {
 	p.view.Lock()
 	defer p.view.Unlock()

@@ -10,7 +10,7 @@ func (s *Server) handleIQ(c *conn, d *device, q *node) {
 	f := s.nextFault(faultIQ, d.owner, nil, str(q, "xmlns"))
 	switch {
 	case f.is(failIQ):
-		s.replyError(c, q, f.code, iqErrorText[f.code])
+		c.replyError(q, f.code, iqErrorText[f.code])
 		return
 	case f.is(loseIQ):
 		return
@@ -37,15 +37,15 @@ func (s *Server) respond(c *conn, d *device, q *node) {
 	space, kind, child := str(q, "xmlns"), str(q, "type"), first(q)
 	switch space + " " + kind + " " + child.Tag {
 	case "w:p get ":
-		s.reply(c, q)
+		c.reply(q)
 	case "encrypt get count":
-		s.reply(c, q, n("count", attrs{"value": s.keyCount(d)}))
+		c.reply(q, n("count", attrs{"value": d.keyCount()}))
 	case "encrypt set registration":
 		s.uploadKeys(c, d, q)
 	case "encrypt get key":
-		s.reply(c, q, s.bundles(&child))
+		c.reply(q, s.bundles(&child))
 	case "passive set active":
-		s.reply(c, q)
+		c.reply(q)
 		s.flush(d)
 		if d.fresh {
 			d.fresh = false
@@ -53,33 +53,33 @@ func (s *Server) respond(c *conn, d *device, q *node) {
 		}
 	case "passive set passive":
 		d.active = false
-		s.reply(c, q)
+		c.reply(q)
 	case "usync get usync":
-		s.reply(c, q, s.usync(&child))
+		c.reply(q, s.usync(&child))
 	case "privacy get privacy":
-		s.reply(c, q, privacySettings())
+		c.reply(q, privacySettings())
 	case "privacy set tokens":
-		s.reply(c, q)
+		c.reply(q)
 	case "w:m set media_conn":
-		s.reply(c, q, n("media_conn", attrs{"auth": "loopback", "ttl": 300, "auth_ttl": 21600, "max_buckets": 12},
+		c.reply(q, n("media_conn", attrs{"auth": "loopback", "ttl": 300, "auth_ttl": 21600, "max_buckets": 12},
 			n("host", attrs{"hostname": mediaHost})))
 	case "w:sync:app:state set sync":
 		s.appState(c, d, q)
 	case "w:profile:picture get picture":
 		s.picture(c, q, &child)
 	case "blocklist get ":
-		s.reply(c, q, blocklist(d.owner))
+		c.reply(q, blocklist(d.owner))
 	case "md set remove-companion-device":
 		// The client deletes its store itself. A stream error would cause a second, racing deletion.
 		d.detach()
 		s.unlink(d)
-		s.reply(c, q)
+		c.reply(q)
 	default:
 		if space == "w:g2" && s.groupIQ(c, d, q, &child) {
 			return
 		}
 		s.violateLocked("unknown request %s", shape(q))
-		s.replyError(c, q, 501, "feature-not-implemented")
+		c.replyError(q, 501, "feature-not-implemented")
 	}
 }
 
@@ -97,10 +97,10 @@ func privacySettings() node {
 func (s *Server) picture(c *conn, q, asked *node) {
 	a := s.find(jid(q, "target"))
 	if a == nil || a.pictureURL == "" {
-		s.replyError(c, q, 404, "item-not-found")
+		c.replyError(q, 404, "item-not-found")
 		return
 	}
-	s.reply(c, q, n("picture", attrs{"id": "1", "url": a.pictureURL, "type": str(asked, "type"), "direct_path": "/picture/" + a.lid +
+	c.reply(q, n("picture", attrs{"id": "1", "url": a.pictureURL, "type": str(asked, "type"), "direct_path": "/picture/" + a.lid +
 		"?v=1"}))
 }
 

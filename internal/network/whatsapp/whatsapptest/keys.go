@@ -9,10 +9,11 @@ import (
 	"go.mau.fi/whatsmeow/types"
 )
 
-// keyCount is how many one-time keys a device has here.
-func (s *Server) keyCount(d *device) int {
-	if len(d.keys.oneTime) == 0 && s.few && d.keys.signed.id == 0 {
-		return 1 // see Config.FewKeys
+// keyCount is how many one-time keys a device has here. For a new device it counts one key too many: the device then
+// uploads 50 keys instead of 812, and pairing costs a tenth.
+func (d *device) keyCount() int {
+	if len(d.keys.oneTime) == 0 && d.keys.signed.id == 0 {
+		return 1
 	}
 	return len(d.keys.oneTime)
 }
@@ -24,7 +25,7 @@ func (s *Server) uploadKeys(c *conn, d *device, q *node) {
 	if !ok || !slices.Equal(identity, d.keys.identity[:]) || len(signature) != 64 ||
 		!ecc.VerifySignature(ecc.NewDjbECPublicKey(d.keys.identity), append([]byte{ecc.DjbType}, signed.pub[:]...), [64]byte(signature)) {
 		s.violateLocked("upload of keys that are not signed by the device's identity")
-		s.replyError(c, q, 406, "not-acceptable")
+		c.replyError(q, 406, "not-acceptable")
 		return
 	}
 	d.keys.registration = from24(content(q.GetChildByTag("registration")))
@@ -38,7 +39,7 @@ func (s *Server) uploadKeys(c *conn, d *device, q *node) {
 		}
 		d.keys.oneTime = append(d.keys.oneTime, k)
 	}
-	s.reply(c, q)
+	c.reply(q)
 	s.changed.notify()
 }
 

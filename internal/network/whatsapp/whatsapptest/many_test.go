@@ -20,7 +20,7 @@ import (
 // TestManyAccounts has a thousand phones on one server and some linked clients that all write at once.
 func TestManyAccounts(t *testing.T) {
 	const phones, clients, each = 1000, 10, 5
-	s := whatsapptest.StartTest(t, whatsapptest.Config{FewKeys: true, Plain: true})
+	s := whatsapptest.StartTest(t)
 	var all []*whatsapptest.Phone
 	for i := range phones {
 		all = append(all, s.Phone(fmt.Sprintf("62810%08d", i)))
@@ -47,7 +47,7 @@ func TestManyAccounts(t *testing.T) {
 
 // TestEveryGoroutineEnds looks for goroutines of a server that was closed.
 func TestEveryGoroutineEnds(t *testing.T) {
-	s := must[*whatsapptest.Server](t)(whatsapptest.Start(whatsapptest.Config{FewKeys: true}))
+	s := must[*whatsapptest.Server](t)(whatsapptest.Start())
 	owner, friend := s.Phone("6281234567890"), s.Phone("6289876543210")
 	c := newClient(t, s)
 	c.pair(owner)
@@ -80,7 +80,7 @@ func ours() []byte {
 
 // TestStrangeCallers sends the server what no client sends: it hangs up and serves the others.
 func TestStrangeCallers(t *testing.T) {
-	s := must[*whatsapptest.Server](t)(whatsapptest.Start(whatsapptest.Config{FewKeys: true}))
+	s := must[*whatsapptest.Server](t)(whatsapptest.Start())
 	t.Cleanup(s.Close)
 	h := must[*http.Client](t)(s.Trust().HTTPClient())
 	for _, first := range [][]byte{{}, []byte("GET / HTTP/1.1\r\n\r\n"), {'W', 'A', 6, 3, 0, 0, 2, 1, 2},
@@ -109,7 +109,7 @@ func TestStrangeCallers(t *testing.T) {
 
 // TestNothingCame says what is there instead, without its text.
 func TestNothingCame(t *testing.T) {
-	s := whatsapptest.StartTest(t, whatsapptest.Config{})
+	s := whatsapptest.StartTest(t)
 	a, b := s.Phone("6281234567890"), s.Phone("6289876543210")
 	id := must[string](t)(a.Send(within(t), b, "a secret"))
 	b.Expect(t, whatsapptest.ID(id))
@@ -124,7 +124,7 @@ func TestNothingCame(t *testing.T) {
 
 // TestTrustTravels hands what a client needs to another process as text.
 func TestTrustTravels(t *testing.T) {
-	s := whatsapptest.StartTest(t, whatsapptest.Config{FewKeys: true})
+	s := whatsapptest.StartTest(t)
 	raw := must[[]byte](t)(json.Marshal(s.Trust()))
 	var trust whatsapptest.Trust
 	if err := json.Unmarshal(raw, &trust); err != nil {
@@ -137,7 +137,7 @@ func TestTrustTravels(t *testing.T) {
 	c.pair(s.Phone("6281234567890"))
 	other := trust
 	other.Root[0] ^= 1
-	if err := other.Install(); err == nil {
+	if err := other.Apply(c.Client); err == nil {
 		t.Error("a process trusts two roots")
 	}
 }

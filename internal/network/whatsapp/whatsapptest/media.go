@@ -27,7 +27,6 @@ const (
 	macSize  = 10        // of the authentication code behind a ciphertext
 )
 
-// serveUpload stores a ciphertext under its hash.
 func (s *Server) serveUpload(w http.ResponseWriter, r *http.Request) {
 	if f := s.nextFault(faultUpload, nil, nil, ""); f != nil {
 		http.Error(w, http.StatusText(f.code), f.code)
@@ -91,7 +90,6 @@ func (s *Server) HoldDownloads(hold bool) {
 	}
 }
 
-// AwaitHeld waits until that many downloads are held.
 func (s *Server) AwaitHeld(ctx context.Context, downloads int) error {
 	return s.await(ctx, func() bool { return s.held == downloads })
 }
@@ -129,13 +127,8 @@ func (s *Server) PurgeMedia() {
 	clear(s.blobs)
 }
 
-// Media is a part of a message that points at a file.
-type Media interface {
-	whatsmeow.DownloadableMessage
-}
-
 // Download fetches a file that a message points at, verifies and decrypts it.
-func (p *Phone) Download(m Media) ([]byte, error) {
+func (p *Phone) Download(m whatsmeow.DownloadableMessage) ([]byte, error) {
 	p.server.mu.Lock()
 	body, ok := p.server.blobs[base64.URLEncoding.EncodeToString(m.GetFileEncSHA256())]
 	p.server.mu.Unlock()
@@ -171,7 +164,6 @@ func (k mediaKey) mac(sealed []byte) []byte {
 	return h.Sum(nil)[:macSize]
 }
 
-// file is an encrypted file on the media server.
 type file struct {
 	path                  string
 	key, plainSum, encSum []byte
@@ -192,7 +184,6 @@ func (p *Phone) upload(kind whatsmeow.MediaType, data []byte) (file, error) {
 	return file{path, key, plain[:], enc[:], uint64(len(data))}, nil
 }
 
-// SendImage sends a picture.
 func (p *Phone) SendImage(ctx context.Context, to Chat, data []byte, mime, caption string) (string, error) {
 	f, err := p.upload(whatsmeow.MediaImage, data)
 	if err != nil {
@@ -207,33 +198,12 @@ func (p *Phone) SendImage(ctx context.Context, to Chat, data []byte, mime, capti
 // notOnPhone is the code of a phone that has the file no longer either.
 const notOnPhone = 2
 
-// mediaOf finds the file in a message.
-func mediaOf(m *waE2E.Message) Media {
-	switch kindOf(m) {
-	case KindImage:
-		return m.GetImageMessage()
-	case KindVideo:
-		return m.GetVideoMessage()
-	case KindAudio:
-		return m.GetAudioMessage()
-	case KindSticker:
-		return m.GetStickerMessage()
-	case KindDocument:
-		if d := m.GetDocumentMessage(); d != nil {
-			return d
-		}
-		return m.GetDocumentWithCaptionMessage().GetMessage().GetDocumentMessage()
-	default:
-		return nil
-	}
-}
-
-// reupload puts a file that a linked client could not download back onto the media server.
+// reupload puts a picture that a linked client could not download back onto the media server.
 func (p *Phone) reupload(to *device, r *node) {
 	id := str(r, "id")
 	answer := []node{n("error", attrs{"code": notOnPhone})}
 	if m, err := p.message(id); err == nil {
-		if media := mediaOf(m.Raw); media != nil && asksFor(media, id, r) {
+		if media := m.Raw.GetImageMessage(); media != nil && asksFor(media, id, r) {
 			if sealed, err := p.restoreMedia(media, id); err == nil {
 				answer = sealed
 			}
@@ -247,7 +217,7 @@ func (p *Phone) reupload(to *device, r *node) {
 }
 
 // asksFor checks that the requester can decrypt the message.
-func asksFor(media Media, id string, r *node) bool {
+func asksFor(media *waE2E.ImageMessage, id string, r *node) bool {
 	sealed, iv := content(r.GetChildByTag("encrypt", "enc_p")), content(r.GetChildByTag("encrypt", "enc_iv"))
 	if len(iv) != 12 {
 		return false
@@ -257,7 +227,7 @@ func asksFor(media Media, id string, r *node) bool {
 }
 
 // restoreMedia puts a file back and returns its new location.
-func (p *Phone) restoreMedia(media Media, id string) ([]node, error) {
+func (p *Phone) restoreMedia(media *waE2E.ImageMessage, id string) ([]node, error) {
 	token := base64.URLEncoding.EncodeToString(media.GetFileEncSHA256())
 	s := p.server
 	s.mu.Lock()
@@ -285,6 +255,6 @@ func (p *Phone) restoreMedia(media Media, id string) ([]node, error) {
 	return []node{n("encrypt", nil, leaf("enc_p", sealed), leaf("enc_iv", iv))}, nil
 }
 
-func retryKey(media Media) []byte {
+func retryKey(media *waE2E.ImageMessage) []byte {
 	return hkdfutil.SHA256(media.GetMediaKey(), nil, []byte("WhatsApp Media Retry Notification"), 32)
 }

@@ -7,19 +7,17 @@ import (
 	"go.mau.fi/whatsmeow/types"
 )
 
-// outgoing is a message on its way from one device to others.
 type outgoing struct {
 	id, kind string // kind is the stanza's type: text, media, poll, reaction
 	chat     types.JID
-	group    *group
+	group    *Group
 	from     *device
 	peer     bool
 	edit     string
 	trace    *Trace
 
-	ciphertexts map[*device][]node // readable by one device
-	shared      []node             // readable by every member of a group
-	extra       []node             // sent in clear
+	ciphertexts map[*device][]node
+	extra       []node // sent in clear
 }
 
 // handleMessage confirms a message of a client and delivers it.
@@ -37,9 +35,9 @@ func (s *Server) handleMessage(c *conn, d *device, m *node) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out, code := s.parseMessage(d, m)
+	out := s.parseMessage(d, m)
 	if out == nil {
-		s.refuseMessage(c, m, nil, code)
+		c.refuseMessage(m, 404)
 		return
 	}
 	if s.isRetry(m) {
@@ -49,17 +47,17 @@ func (s *Server) handleMessage(c *conn, d *device, m *node) {
 	}
 	if str(m, "device_fanout") == "false" { // for devices that the message has not reached
 		out.trace.Resent++
-		c.send(n("ack", attrs{"class": "message", "from": out.chat, "id": out.id, "t": s.unix()}), s.delay())
+		c.send(n("ack", attrs{"class": "message", "from": out.chat, "id": out.id, "t": s.unix()}))
 		s.deliverAll(out)
 		return
 	}
 	out.trace.Stanzas++
 	if f.is(refuseMessage) {
-		s.refuseMessage(c, m, out.trace, f.code)
+		c.refuseMessage(m, f.code)
 		return
 	}
-	if r := recipient; r != nil && r != d.owner && r.strangers != 0 && !r.wroteTo[d.owner] {
-		s.refuseMessage(c, m, out.trace, r.strangers)
+	if r := recipient; r != d.owner && r.strangers != 0 && !r.wroteTo[d.owner] {
+		c.refuseMessage(m, r.strangers)
 		return
 	}
 	switch {
@@ -67,23 +65,18 @@ func (s *Server) handleMessage(c *conn, d *device, m *node) {
 		c.cancel()
 	case !f.is(loseAck):
 		out.trace.Acked++
-		c.send(n("ack", s.ackAttrs(out, m)), s.delay())
+		c.send(n("ack", s.ackAttrs(out, m)))
 	}
 	if out.trace.accepted {
 		return // the same message again, because the client missed our ack
 	}
 	out.trace.accepted = true
-	if recipient != nil {
-		d.owner.wroteTo[recipient] = true
-	}
+	d.owner.wroteTo[recipient] = true
 	s.deliverAll(out)
 }
 
-func (s *Server) refuseMessage(c *conn, m *node, e *Trace, code int) {
-	if e != nil {
-		e.Refused = code
-	}
-	c.send(n("ack", attrs{"class": "message", "from": jid(m, "to"), "id": str(m, "id"), "t": unix(), "error": code}), s.delay())
+func (c *conn) refuseMessage(m *node, code int) {
+	c.send(n("ack", attrs{"class": "message", "from": jid(m, "to"), "id": str(m, "id"), "t": unix(), "error": code}))
 }
 
 // isRetry reports whether a message is encrypted again for a device that could not read it.
@@ -92,33 +85,21 @@ func (s *Server) isRetry(m *node) bool {
 	return ok && str(&enc, "count") != ""
 }
 
-// parseMessage turns a stanza of a client into a letter, or says with which code it is refused.
-func (s *Server) parseMessage(d *device, m *node) (*outgoing, int) {
+// parseMessage reads the message of a client to a contact; nil: there is no such contact.
+func (s *Server) parseMessage(d *device, m *node) *outgoing {
 	out := &outgoing{
 		id: str(m, "id"), kind: str(m, "type"), chat: jid(m, "to"), from: d,
 		peer: str(m, "category") == "peer", edit: str(m, "edit"), ciphertexts: map[*device][]node{},
 	}
-	target := ""
-	if out.chat.Server == types.GroupServer {
-		if out.group = s.groups[out.chat.User]; out.group == nil {
-			return nil, 404
-		}
-		if out.group.member(d.owner) == nil {
-			return nil, 403
-		}
-		target = out.chat.User
-	} else {
-		a := s.find(out.chat)
-		if a == nil {
-			return nil, 404
-		}
-		target = a.number
-		addPeers(d.owner, a)
+	a := s.find(out.chat)
+	if a == nil {
+		return nil
 	}
-	out.trace = s.traces.get(out.id, d.owner.number, target)
+	addPeers(d.owner, a)
+	out.trace = s.traces.get(out.id, d.owner.number, a.number)
 	out.trace.Peer = out.peer
 	s.sortParts(out, m)
-	return out, 0
+	return out
 }
 
 // sortParts sorts the parts of a message by recipient and counts ciphertexts.
@@ -129,7 +110,7 @@ func (s *Server) sortParts(out *outgoing, m *node) {
 			return
 		}
 		out.trace.Ciphertexts++
-		if to != nil && (to != out.from.owner || to.number == out.trace.To) {
+		if to != out.from.owner || to.number == out.trace.To {
 			out.trace.ForRecipient++
 		}
 	}
@@ -145,11 +126,6 @@ func (s *Server) sortParts(out *outgoing, m *node) {
 				}
 			}
 		case "enc":
-			if str(&part, "type") == "skmsg" {
-				out.shared = append(out.shared, part)
-				count(nil)
-				continue
-			}
 			if d := s.directTarget(m); d != nil {
 				out.ciphertexts[d] = append(out.ciphertexts[d], part)
 				count(d.owner)
@@ -176,16 +152,8 @@ func (s *Server) ackAttrs(out *outgoing, m *node) attrs {
 	if out.peer {
 		return a
 	}
-	var ours []types.JID
-	if out.group != nil {
-		ours = out.group.addresses()
-		if hash := devicesHash(ours); hash != str(m, "phash") {
-			a["phash"] = hash
-		}
-		return a
-	}
 	recipient := s.find(out.chat)
-	ours = out.from.owner.addresses(out.chat)
+	ours := out.from.owner.addresses(out.chat)
 	if recipient != out.from.owner {
 		ours = append(ours, recipient.addresses(out.chat)...)
 	}
@@ -202,16 +170,6 @@ func (s *Server) ackAttrs(out *outgoing, m *node) attrs {
 
 // deliverAll delivers a message to every device that can read a part of it. The caller holds the lock.
 func (s *Server) deliverAll(out *outgoing) {
-	if out.group != nil && len(out.shared) > 0 {
-		for _, m := range out.group.members {
-			for _, d := range m.account.devices {
-				if d != out.from {
-					s.deliver(d, s.envelope(out, d), out.trace)
-				}
-			}
-		}
-		return
-	}
 	for d := range out.ciphertexts {
 		if !d.owner.blocks(out.from.owner) {
 			s.deliver(d, s.envelope(out, d), out.trace)
@@ -248,10 +206,9 @@ func (s *Server) envelope(out *outgoing, to *device) node {
 		a["from"] = from
 		setOther(a, "sender", from, sender)
 	}
-	return n("message", a, slices.Concat(out.ciphertexts[to], out.shared, out.extra)...)
+	return n("message", a, slices.Concat(out.ciphertexts[to], out.extra)...)
 }
 
-// setOther adds the other address of an account.
 func setOther(a attrs, key string, used types.JID, who *account) {
 	switch {
 	case used.Server == types.HiddenUserServer && who.shown != OnlyLID:

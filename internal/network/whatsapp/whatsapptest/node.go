@@ -50,7 +50,6 @@ func str(n *node, key string) string {
 
 func jid(n *node, key string) types.JID { return n.AttrGetter().OptionalJIDOrEmpty(key) }
 
-// first is the first child of a node, or an empty node.
 func first(n *node) node {
 	if c := n.GetChildren(); len(c) > 0 {
 		return c[0]

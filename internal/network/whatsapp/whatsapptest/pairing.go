@@ -58,8 +58,7 @@ func (s *Server) register(c *conn) {
 	for _, ref := range g.refs {
 		s.registrations[ref] = g
 	}
-	c.send(n("iq", attrs{"from": types.ServerJID, "type": "set", "xmlns": "md", "id": s.nextID("ref-")}, n("pair-device", nil, refs...)),
-		s.delay())
+	c.send(n("iq", attrs{"from": types.ServerJID, "type": "set", "xmlns": "md", "id": s.nextID("ref-")}, n("pair-device", nil, refs...)))
 }
 
 // Scan links the client that shows this QR code, and returns once both sides have signed.
@@ -126,7 +125,7 @@ func (p *Phone) link(ctx context.Context, g *registration, identity, secret []by
 			leaf("device-identity", sealed),
 			n("device", attrs{"jid": p.account.pnJID(id), "lid": p.account.lidJID(id)}),
 			n("platform", attrs{"name": "android"}),
-		)), s.delay())
+		)))
 	answer, err := g.conn.awaitReply(ctx, g.response)
 	if err != nil {
 		return nil, err
@@ -199,8 +198,8 @@ func (p *Phone) linked(g *registration, id uint16, signed *waAdv.ADVSignedDevice
 	for _, ref := range g.refs {
 		delete(s.registrations, ref)
 	}
-	s.announceDevices(p.account, "add", id)
-	g.conn.end(Reconnect.node(), s.delay())
+	s.announceDevices(p.account, p.account.publicJID(0), nil, "add", id)
+	g.conn.end(Reconnect.node())
 	return &Link{phone: p, device: d}, nil
 }
 
@@ -218,7 +217,6 @@ func (l *Link) Offline(ctx context.Context) error {
 	return l.phone.server.await(ctx, func() bool { return l.device.conn == nil })
 }
 
-// Idle waits until the client has acknowledged all stanzas.
 func (l *Link) Idle(ctx context.Context) error {
 	return l.phone.server.await(ctx, func() bool { return len(l.device.queue) == 0 })
 }
@@ -236,12 +234,11 @@ type codePairing struct {
 	finish       chan *node // the client's last word
 }
 
-// registrationIQ handles requests of an unpaired client.
 func (s *Server) registrationIQ(c *conn, stanza *node) {
 	reg, ok := stanza.GetOptionalChildByTag("link_code_companion_reg")
 	switch {
 	case str(stanza, "xmlns") == "w:p":
-		s.reply(c, stanza)
+		c.reply(stanza)
 	case ok && str(&reg, "stage") == "companion_hello":
 		s.codeHello(c, stanza, &reg)
 	case ok && str(&reg, "stage") == "companion_finish":
@@ -249,10 +246,10 @@ func (s *Server) registrationIQ(c *conn, stanza *node) {
 		p := s.codes[jid(&reg, "jid").User]
 		s.mu.Unlock()
 		if p == nil || p.ref != string(content(reg.GetChildByTag("link_code_pairing_ref"))) {
-			s.replyError(c, stanza, 404, "item-not-found")
+			c.replyError(stanza, 404, "item-not-found")
 			return
 		}
-		s.reply(c, stanza)
+		c.reply(stanza)
 		select {
 		case p.finish <- &reg:
 		default:
@@ -260,26 +257,26 @@ func (s *Server) registrationIQ(c *conn, stanza *node) {
 		}
 	default:
 		s.violate("unknown request before pairing %s", shape(stanza))
-		s.replyError(c, stanza, 501, "feature-not-implemented")
+		c.replyError(stanza, 501, "feature-not-implemented")
 	}
 }
 
 func (s *Server) codeHello(c *conn, stanza, reg *node) {
 	wrapped := content(reg.GetChildByTag("link_code_pairing_wrapped_companion_ephemeral_pub"))
 	if len(wrapped) != wrappedSize || !slices.Equal(content(reg.GetChildByTag("companion_server_auth_key_pub")), c.keys.static[:]) {
-		s.replyError(c, stanza, 400, "bad-request")
+		c.replyError(stanza, 400, "bad-request")
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	number := jid(reg, "jid").User
 	if s.byNumber[number] == nil {
-		s.replyError(c, stanza, 404, "item-not-found")
+		c.replyError(stanza, 404, "item-not-found")
 		return
 	}
 	p := &codePairing{registration: c.registration, ref: rand.Text(), theirs: wrapped, finish: make(chan *node, 1)}
 	s.codes[number] = p
-	s.reply(c, stanza, n("link_code_companion_reg", attrs{"stage": "companion_hello"}, leaf("link_code_pairing_ref", []byte(p.ref))))
+	c.reply(stanza, n("link_code_companion_reg", attrs{"stage": "companion_hello"}, leaf("link_code_pairing_ref", []byte(p.ref))))
 }
 
 // EnterCode types a client's code into the phone, and returns once both sides have signed. A wrong code is an error.
@@ -314,7 +311,7 @@ func (p *Phone) EnterCode(ctx context.Context, code string) (*Link, error) {
 			leaf("link_code_pairing_wrapped_primary_ephemeral_pub", slices.Concat(salt, iv, ours)),
 			leaf("primary_identity_pub", identity.Pub[:]),
 			leaf("link_code_pairing_ref", []byte(pairing.ref)),
-		)), s.delay())
+		)))
 	finish, err := pairing.registration.conn.awaitReply(ctx, pairing.finish)
 	if err != nil {
 		return nil, err

@@ -13,7 +13,7 @@ import (
 
 // TestPairingByCode types the eight characters into the phone.
 func TestPairingByCode(t *testing.T) {
-	s := whatsapptest.StartTest(t, whatsapptest.Config{FewKeys: true})
+	s := whatsapptest.StartTest(t)
 	owner, friend := s.Phone("6281234567890"), s.Phone("6289876543210")
 	c := newClient(t, s)
 	if err := c.Connect(); err != nil {
@@ -37,7 +37,7 @@ func TestPairingByCode(t *testing.T) {
 
 // TestPairingForNobody asks for a code for a number that is not on the network.
 func TestPairingForNobody(t *testing.T) {
-	s := whatsapptest.StartTest(t, whatsapptest.Config{FewKeys: true})
+	s := whatsapptest.StartTest(t)
 	c := newClient(t, s)
 	if err := c.Connect(); err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func TestPairingForNobody(t *testing.T) {
 
 // TestPairingRefused has a phone that signs wrongly: the client refuses, and says why.
 func TestPairingRefused(t *testing.T) {
-	s := whatsapptest.StartTest(t, whatsapptest.Config{FewKeys: true})
+	s := whatsapptest.StartTest(t)
 	owner := s.Phone("6281234567890")
 	owner.RefuseNextPairing()
 	c := newClient(t, s)
@@ -70,7 +70,7 @@ func TestPairingRefused(t *testing.T) {
 
 // TestScanningNonsense shows the phone codes that are none.
 func TestScanningNonsense(t *testing.T) {
-	s := whatsapptest.StartTest(t, whatsapptest.Config{})
+	s := whatsapptest.StartTest(t)
 	owner := s.Phone("6281234567890")
 	key := strings.Repeat("A", 43) + "="
 	for _, code := range []string{"", "https://example.test", "https://wa.me/settings/linked_devices#2@gone," + key + "," + key + "," +

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"go.mau.fi/whatsmeow/appstate"
-	"go.mau.fi/whatsmeow/proto/waAdv"
 	"go.mau.fi/whatsmeow/proto/waCommon"
 	"go.mau.fi/whatsmeow/proto/waE2E"
 	"go.mau.fi/whatsmeow/proto/waHistorySync"
@@ -17,7 +16,6 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// sendPeer writes to one linked client of the same account.
 func (p *Phone) sendPeer(ctx context.Context, d *device, m *waE2E.ProtocolMessage) error {
 	plain, err := proto.Marshal(&waE2E.Message{ProtocolMessage: m})
 	if err != nil {
@@ -42,56 +40,14 @@ func (p *Phone) sendPeer(ctx context.Context, d *device, m *waE2E.ProtocolMessag
 	return nil
 }
 
-// handlePeerRequest handles a request of a linked client to its phone. The caller holds the phone's lock.
-func (p *Phone) handlePeerRequest(from *device, id string, m *waE2E.ProtocolMessage) {
-	ctx := p.server.ctx
-	asked := m.GetPeerDataOperationRequestMessage()
-	switch {
-	case m.GetType() == waE2E.ProtocolMessage_APP_STATE_SYNC_KEY_REQUEST:
-		p.spawnUnlocked(func() { _ = p.shareKeys(ctx, from) })
-	case asked.GetPeerDataOperationRequestType() == waE2E.PeerDataOperationRequestType_PLACEHOLDER_MESSAGE_RESEND:
-		p.spawnUnlocked(func() { _ = p.resendPlaceholders(ctx, from, id, asked) })
+// handlePeerRequest handles a request of a linked client to its phone, on a goroutine: the caller holds the phone's lock.
+func (p *Phone) handlePeerRequest(from *device, m *waE2E.ProtocolMessage) {
+	if m.GetType() != waE2E.ProtocolMessage_APP_STATE_SYNC_KEY_REQUEST {
+		return
 	}
-}
-
-// spawnUnlocked runs f on a goroutine, for work that needs the phone's lock itself.
-func (p *Phone) spawnUnlocked(f func()) {
 	p.server.mu.Lock()
 	defer p.server.mu.Unlock()
-	p.server.spawn(f)
-}
-
-type (
-	placeholderResult = waE2E.PeerDataOperationRequestResponseMessage_PeerDataOperationResult
-	placeholderResend = waE2E.PeerDataOperationRequestResponseMessage_PeerDataOperationResult_PlaceholderMessageResendResponse
-)
-
-// resendPlaceholders sends a linked client the messages that it could not decrypt.
-func (p *Phone) resendPlaceholders(ctx context.Context, to *device, id string, asked *waE2E.PeerDataOperationRequestMessage) error {
-	answer := &waE2E.PeerDataOperationRequestResponseMessage{
-		PeerDataOperationRequestType: asked.PeerDataOperationRequestType, StanzaID: &id,
-	}
-	for _, r := range asked.GetPlaceholderMessageResendRequest() {
-		m, err := p.Await(ctx, ID(r.GetMessageKey().GetID()), On(0))
-		if err != nil {
-			return err
-		}
-		raw, err := proto.Marshal(&waWeb.WebMessageInfo{
-			Key:     &waCommon.MessageKey{RemoteJID: proto.String(m.Chat.String()), FromMe: &m.FromMe, ID: &m.ID},
-			Message: m.Raw, MessageTimestamp: proto.Uint64(uint64(m.At.Unix())),
-		})
-		if err != nil {
-			return fmt.Errorf("encode message: %w", err)
-		}
-		result := new(placeholderResult)
-		result.PlaceholderMessageResendResponse = new(placeholderResend)
-		result.PlaceholderMessageResendResponse.WebMessageInfoBytes = raw
-		answer.PeerDataOperationResult = append(answer.PeerDataOperationResult, result)
-	}
-	return p.sendPeer(ctx, to, &waE2E.ProtocolMessage{
-		Type:                                    waE2E.ProtocolMessage_PEER_DATA_OPERATION_REQUEST_RESPONSE_MESSAGE.Enum(),
-		PeerDataOperationRequestResponseMessage: answer,
-	})
+	p.server.spawn(func() { _ = p.shareKeys(p.server.ctx, from) })
 }
 
 // shareState sends a newly linked client the keys of the settings, with the owner's name, and the history.
@@ -105,7 +61,7 @@ func (p *Phone) shareState(d *device) {
 	}
 	p.mu.Lock()
 	st := p.settings()
-	if st.known.versions[string(appstate.WAPatchCriticalBlock)].version == 0 {
+	if st.versions[string(appstate.WAPatchCriticalBlock)].version == 0 {
 		// A client that is notified before it has the keys would request them. A missing name is visible: the client
 		// cannot come online.
 		_ = p.change(ctx, appstate.BuildSettingPushName(p.account.name), false)
@@ -134,26 +90,12 @@ func (p *Phone) shareKeys(ctx context.Context, d *device) error {
 	})
 }
 
-// certify stores the signed identity of a simulated companion with its own signature.
-func (s *Server) certify(m *simDevice, signed *waAdv.ADVSignedDeviceIdentity) error {
-	signed.DeviceSignature = sign(m.store.own().identity, deviceMessage(signed, m.store.own().identity.Pub[:]))
-	adv, err := proto.Marshal(signed)
-	if err != nil {
-		return fmt.Errorf("encode device identity: %w", err)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	m.device.adv = adv
-	return nil
-}
-
 // Conversation is a chat of before a client was linked.
 type Conversation struct {
 	With     *Phone
 	Messages []Past // oldest first
 }
 
-// Past is one message of it.
 type Past struct {
 	ID     string
 	FromMe bool
@@ -182,7 +124,6 @@ func (p *Phone) sendHistory(ctx context.Context, d *device, chats []Conversation
 	})
 }
 
-// pack encodes and compresses a history.
 func (p *Phone) pack(chats []Conversation) ([]byte, error) {
 	h := &waHistorySync.HistorySync{
 		SyncType: waHistorySync.HistorySync_INITIAL_BOOTSTRAP.Enum(), ChunkOrder: proto.Uint32(1), Progress: proto.Uint32(100),

@@ -2,7 +2,6 @@ package whatsapptest_test
 
 import (
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 
@@ -87,7 +86,7 @@ func TestLookingPeopleUp(t *testing.T) {
 
 // TestUnknownRequest gets an error at once and is a violation.
 func TestUnknownRequest(t *testing.T) {
-	s := must[*whatsapptest.Server](t)(whatsapptest.Start(whatsapptest.Config{FewKeys: true}))
+	s := must[*whatsapptest.Server](t)(whatsapptest.Start())
 	t.Cleanup(s.Close)
 	c := newClient(t, s)
 	c.pair(s.Phone("6281234567890"))
@@ -99,24 +98,14 @@ func TestUnknownRequest(t *testing.T) {
 	}
 }
 
-// TestGroupMessages sends group messages in both directions.
+// TestGroupMessages receives messages in a group.
 func TestGroupMessages(t *testing.T) {
 	w := newWorld(t)
 	eve := w.Phone("6285555555555", whatsapptest.Named("Eve"))
 	g := w.friend.CreateGroup("Team", w.owner, eve)
 	e := expect(w.client, func(e *events.JoinedGroup) bool { return e.JID == g.JID() })
-	if e.Name != g.Subject() || len(e.Participants) != 3 {
+	if e.Name != "Team" || len(e.Participants) != 3 {
 		t.Errorf("the client joined %+v", e.GroupInfo)
-	}
-	sent := w.client.text(g.JID(), "to all")
-	for _, p := range []*whatsapptest.Phone{w.friend, eve, w.owner} {
-		if m := p.Expect(t, whatsapptest.ID(sent.ID)); m.Text != "to all" || m.Chat != g.JID() {
-			t.Errorf("phone %s shows %+v", p.Number(), m)
-		}
-	}
-	w.client.receipt(sent.ID, types.ReceiptTypeDelivered)
-	if e, _ := w.Trace(sent.ID); e.ForRecipient != 2 || e.Ciphertexts != 4 {
-		t.Errorf("the entry is %+v", e)
 	}
 	for _, text := range []string{"first", "second"} {
 		id := must[string](t)(eve.Send(within(t), g, text))
@@ -135,19 +124,12 @@ func TestGroupRequests(t *testing.T) {
 	c, ctx := w.client, within(t)
 	made := must[*types.GroupInfo](t)(c.CreateGroup(ctx,
 		whatsmeow.ReqCreateGroup{Name: "Fresh", Participants: []types.JID{w.friend.LID()}}))
-	g := w.Group(made.JID)
-	if g == nil || g.Subject() != "Fresh" {
-		t.Fatalf("no group was made")
-	}
 	info := must[*types.GroupInfo](t)(c.GetGroupInfo(ctx, made.JID))
 	if info.Name != "Fresh" || len(info.Participants) != 2 || info.OwnerJID != w.owner.LID() {
 		t.Errorf("the group is %+v", info)
 	}
 	if all := must[[]*types.GroupInfo](t)(c.GetJoinedGroups(ctx)); len(all) != 1 || all[0].JID != made.JID {
 		t.Errorf("the client is in %v", all)
-	}
-	if want := []string{w.owner.Number(), w.friend.Number()}; !slices.Equal(g.Members(), want) {
-		t.Errorf("the group has %v", g.Members())
 	}
 	other := w.friend.CreateGroup("Others")
 	if _, err := c.GetGroupInfo(ctx, other.JID()); !errors.Is(err, whatsmeow.ErrNotInGroup) {

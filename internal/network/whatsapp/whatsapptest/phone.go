@@ -1,10 +1,14 @@
 package whatsapptest
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"sync"
 
 	"go.mau.fi/whatsmeow/types"
+	"google.golang.org/protobuf/proto"
+
+	"parley/internal/wait"
 )
 
 // Phone is a simulated phone. Its methods may be called from any goroutine.
@@ -34,7 +38,6 @@ type Phone struct {
 	badSign  bool
 }
 
-// Option is a property of a new phone.
 type Option func(*Phone)
 
 func Named(name string) Option { return func(p *Phone) { p.account.name = name } }
@@ -46,7 +49,6 @@ func Picture(url string) Option { return func(p *Phone) { p.account.pictureURL =
 // Shown sets the addressing of the account; the default is Both.
 func Shown(as Addressing) Option { return func(p *Phone) { p.account.shown = as } }
 
-// Show changes the addressing of the account.
 func (p *Phone) Show(as Addressing) {
 	p.server.mu.Lock()
 	defer p.server.mu.Unlock()
@@ -105,7 +107,6 @@ func (p *Phone) newDevice(id uint16) *simDevice {
 // newRegistration returns a registration id, which identifies an installation.
 func newRegistration() uint32 { return 1 + rand.Uint32N(16380) }
 
-// Number is the phone's number in digits.
 func (p *Phone) Number() string { return p.number }
 
 // JID is the phone's address by number.
@@ -125,14 +126,7 @@ func (p *Phone) SwitchOn() {
 	p.view.Lock()
 	p.offline = false
 	p.view.Unlock()
-	p.wake()
-}
-
-func (p *Phone) wake() {
-	select {
-	case p.pending <- struct{}{}:
-	default:
-	}
+	wait.Notify(p.pending)
 }
 
 // run handles the stanzas of the phone's simulated devices until the server closes.
@@ -183,7 +177,6 @@ func (p *Phone) next() (*simDevice, *queued) {
 	return nil, nil
 }
 
-// updateDelivery changes the trace of a device.
 func (p *Phone) updateDelivery(d *device, e *Trace, change func(*Delivery)) {
 	if e == nil {
 		return
@@ -211,20 +204,14 @@ func (p *Phone) Reinstall() {
 }
 
 // AddDevice links a simulated companion and notifies all peers. Its messages are in the inbox with its device id.
-func (p *Phone) AddDevice() (uint16, error) {
-	id, err := p.AddDeviceQuietly()
-	if err != nil {
-		return 0, err
-	}
-	s := p.server
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.announceDevices(p.account, "add", id)
-	return id, nil
-}
+func (p *Phone) AddDevice() (uint16, error) { return p.addDevice(p.account.publicJID, nil) }
 
 // AddDeviceByNumber is AddDevice with a notification under the number, with the LID beside it.
 func (p *Phone) AddDeviceByNumber() (uint16, error) {
+	return p.addDevice(p.account.pnJID, attrs{"lid": p.account.lidJID(0)})
+}
+
+func (p *Phone) addDevice(from func(device uint16) types.JID, extra attrs) (uint16, error) {
 	id, err := p.AddDeviceQuietly()
 	if err != nil {
 		return 0, err
@@ -232,7 +219,7 @@ func (p *Phone) AddDeviceByNumber() (uint16, error) {
 	s := p.server
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.announceDevicesFrom(p.account, p.account.pnJID(0), attrs{"lid": p.account.lidJID(0)}, "add", id)
+	s.announceDevices(p.account, from(0), extra, "add", id)
 	return id, nil
 }
 
@@ -243,11 +230,20 @@ func (p *Phone) AddDeviceQuietly() (uint16, error) {
 	p.account.lastDevice++
 	m := p.newDevice(p.account.lastDevice)
 	s.mu.Unlock()
-	signed, err := p.adv(m.device.id, m.store.own().identity.Pub[:])
+	identity := m.store.own().identity
+	signed, err := p.adv(m.device.id, identity.Pub[:])
 	if err != nil {
 		return 0, err
 	}
-	return m.device.id, s.certify(m, signed)
+	signed.DeviceSignature = sign(identity, deviceMessage(signed, identity.Pub[:]))
+	adv, err := proto.Marshal(signed)
+	if err != nil {
+		return 0, fmt.Errorf("encode device identity: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m.device.adv = adv
+	return m.device.id, nil
 }
 
 // RefuseNextPairing makes the phone sign the next client's identity wrongly, so that the client refuses.

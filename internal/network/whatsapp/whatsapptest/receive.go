@@ -18,53 +18,37 @@ const maxRetries = 5 // retries that a device requests for one message
 // handleMessage decrypts a message, shows it and sends a receipt. The caller holds the phone's lock.
 func (p *Phone) handleMessage(ctx context.Context, m *simDevice, q *queued) {
 	stanza := &q.stanza
-	author := jid(stanza, "from")
-	if a := jid(stanza, "participant"); !a.IsEmpty() {
-		author = a
-	}
-	p.server.mu.Lock()
-	sender := p.server.findDevice(author)
-	p.server.mu.Unlock()
+	sender := p.server.author(stanza)
 	if sender == nil {
 		return // unlinked since it wrote
 	}
-	group := ""
-	if from := jid(stanza, "from"); from.Server == types.GroupServer {
-		group = from.String()
-	}
-	var got *waE2E.Message
-	for _, enc := range stanza.GetChildrenByTag("enc") {
-		msg, err := m.decrypt(ctx, sender, group, &enc)
-		if err != nil {
-			p.requestRetry(m, q, &enc, err)
-			return
-		}
-		if key := msg.GetSenderKeyDistributionMessage(); key != nil {
-			if err := m.storeSenderKey(ctx, sender, key); err != nil {
-				p.requestRetry(m, q, &enc, err)
-				return
-			}
-		}
-		if !isSenderKeyOnly(msg) {
-			got = msg
-		}
-	}
-	if got == nil {
-		return // only a key
+	enc := stanza.GetChildByTag("enc")
+	got, err := m.decrypt(ctx, sender, &enc)
+	if err != nil {
+		p.requestRetry(m, q, &enc, err)
+		return
 	}
 	p.updateDelivery(m.device, q.trace, func(d *Delivery) { d.Decrypted++ })
 	if str(stanza, "category") == "peer" {
-		p.handlePeerRequest(sender, str(stanza, "id"), got.GetProtocolMessage())
+		p.handlePeerRequest(sender, got.GetProtocolMessage())
 		return
 	}
 	msg := p.toMessage(m, sender, stanza, got)
-	if p.addToInbox(msg) {
-		p.updateDelivery(m.device, q.trace, func(d *Delivery) { d.Shown = 1 })
+	p.addToInbox(msg)
+	if !msg.FromMe {
+		p.sendDeliveryReceipt(m, stanza, types.ReceiptTypeDelivered)
 	}
-	if msg.FromMe {
-		return
+}
+
+// author is the device that a stanza comes from, also in a group; nil: it is unlinked.
+func (s *Server) author(stanza *node) *device {
+	from := jid(stanza, "from")
+	if a := jid(stanza, "participant"); !a.IsEmpty() {
+		from = a
 	}
-	p.sendDeliveryReceipt(m, stanza, types.ReceiptTypeDelivered)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.findDevice(from)
 }
 
 func (p *Phone) toMessage(m *simDevice, sender *device, stanza *node, raw *waE2E.Message) *Message {
@@ -80,7 +64,7 @@ func (p *Phone) toMessage(m *simDevice, sender *device, stanza *node, raw *waE2E
 		raw = own.GetMessage()
 	}
 	msg.Raw, msg.Kind = raw, kindOf(raw)
-	msg.Text, msg.Target, msg.Quoted = describe(raw)
+	msg.Text, msg.Target = describe(raw)
 	switch from := jid(stanza, "from"); {
 	case from.Server == types.GroupServer:
 		msg.Chat = from
@@ -120,7 +104,7 @@ func (p *Phone) requestRetry(m *simDevice, q *queued, enc *node, err error) {
 		return
 	}
 	if errors.Is(err, signalerror.ErrOldCounter) {
-		return // a copy of something that is not a message, such as a group key
+		return // a copy of something that is not a message
 	}
 	count, _ := strconv.Atoi(str(enc, "count"))
 	if count++; count > maxRetries {
@@ -144,13 +128,7 @@ func (p *Phone) requestRetry(m *simDevice, q *queued, enc *node, err error) {
 // handleReceipt handles a receipt for a message of this phone. The caller holds the phone's lock.
 func (p *Phone) handleReceipt(ctx context.Context, m *simDevice, r *node) {
 	kind := types.ReceiptType(str(r, "type"))
-	who := jid(r, "from")
-	if a := jid(r, "participant"); !a.IsEmpty() {
-		who = a
-	}
-	p.server.mu.Lock()
-	reader := p.server.findDevice(who)
-	p.server.mu.Unlock()
+	reader := p.server.author(r)
 	if reader == nil {
 		return
 	}
@@ -183,7 +161,7 @@ func (s *Server) handleReceipt(c *conn, d *device, r *node) {
 	if f := s.nextFaultLocked(faultReceipt, d.owner, s.find(to), ""); f.is(loseReceipt) {
 		return // as if the socket had lost it
 	}
-	c.send(n("ack", a), s.delay())
+	c.send(n("ack", a))
 	for _, id := range receiptIDs(r) {
 		s.dequeue(d, "message", id)
 		if e := s.traces.byID[id]; e != nil {
@@ -260,14 +238,12 @@ func (s *Server) receiptSender(from *device, to *account) types.JID {
 
 const maxStoredSent = 1024 // messages that a phone can send again to a device that could not read them
 
-// sentMessage can be encrypted again.
 type sentMessage struct {
 	raw   *waE2E.Message
 	chat  types.JID
-	group *group
+	group *Group
 }
 
-// storeSent stores a message for later retries.
 func (p *Phone) storeSent(id string, m *sentMessage) {
 	p.sent[id] = m
 	p.order = append(p.order, id)
@@ -287,16 +263,7 @@ func (p *Phone) resend(ctx context.Context, m *simDevice, to *device, r *node) {
 	retry := r.GetChildByTag("retry")
 	count, _ := strconv.Atoi(str(&retry, "count"))
 	m.store.deleteSession(address(to))
-	raw := msg.raw
-	if msg.group != nil {
-		_, key, err := m.encryptGroup(ctx, msg.chat.String(), nil)
-		if err != nil {
-			return
-		}
-		raw = proto.CloneOf(raw)
-		raw.SenderKeyDistributionMessage = key.SenderKeyDistributionMessage
-	}
-	plain, err := proto.Marshal(raw)
+	plain, err := proto.Marshal(msg.raw)
 	if err != nil {
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"go.mau.fi/whatsmeow/proto/waCommon"
 	"go.mau.fi/whatsmeow/proto/waE2E"
@@ -12,14 +13,10 @@ import (
 )
 
 // Chat is a recipient: a *Phone or a *Group.
-type Chat interface {
-	// jid resolves the chat as the writing phone sees it. The server's lock is held.
-	jid(s *Server) (types.JID, *group, error)
-}
+type Chat interface{ chat() types.JID }
 
-func (p *Phone) jid(*Server) (types.JID, *group, error) { return p.account.lidJID(0), nil, nil }
+func (p *Phone) chat() types.JID { return p.account.lidJID(0) }
 
-// Send writes a text and returns its id.
 func (p *Phone) Send(ctx context.Context, to Chat, text string) (string, error) {
 	return p.SendMessage(ctx, to, &waE2E.Message{Conversation: proto.String(text)})
 }
@@ -60,7 +57,6 @@ func (p *Phone) Edit(ctx context.Context, id, text string) (string, error) {
 	}}})
 }
 
-// Read sends a read receipt.
 func (p *Phone) Read(ids ...string) error { return p.sendReceipt(types.ReceiptTypeRead, ids) }
 
 // Played is the Read of a voice message.
@@ -108,13 +104,7 @@ func (p *Phone) key(m Message) *waCommon.MessageKey {
 
 // SendMessage writes any message and returns its id.
 func (p *Phone) SendMessage(ctx context.Context, to Chat, raw *waE2E.Message) (string, error) {
-	p.server.mu.Lock()
-	chat, _, err := to.jid(p.server)
-	p.server.mu.Unlock()
-	if err != nil {
-		return "", err
-	}
-	return p.sendTo(ctx, chat, raw)
+	return p.sendTo(ctx, to.chat(), raw)
 }
 
 func (p *Phone) sendTo(ctx context.Context, chat types.JID, raw *waE2E.Message) (string, error) {
@@ -146,8 +136,7 @@ func (p *Phone) sendTo(ctx context.Context, chat types.JID, raw *waE2E.Message) 
 	return id, nil
 }
 
-// targets lists the devices that a letter of a phone is for, and enters it into the ledger. The caller holds
-// the lock.
+// targets lists the devices that a message of a phone is for, and starts its trace. The caller holds the lock.
 func (s *Server) targets(out *outgoing) ([]*device, error) {
 	var all []*device
 	add := func(a *account) {
@@ -158,11 +147,11 @@ func (s *Server) targets(out *outgoing) ([]*device, error) {
 		}
 	}
 	if out.chat.Server == types.GroupServer {
-		if out.group = s.groups[out.chat.User]; out.group == nil || out.group.member(out.from.owner) == nil {
+		if out.group = s.groups[out.chat.User]; out.group == nil || !slices.Contains(out.group.members, out.from.owner) {
 			return nil, errors.New("the phone is not in that group")
 		}
 		for _, m := range out.group.members {
-			add(m.account)
+			add(m)
 		}
 		out.trace = s.traces.get(out.id, out.from.owner.number, out.chat.User)
 		return all, nil
@@ -181,28 +170,17 @@ func (s *Server) targets(out *outgoing) ([]*device, error) {
 	return all, nil
 }
 
-// encryptAll encrypts a letter for each of its devices. A client that has no keys here yet gets nothing, as on
-// the real network.
+// encryptAll encrypts a message for each device. A client that has no keys here yet gets nothing, as on the real network.
 func (p *Phone) encryptAll(ctx context.Context, out *outgoing, targets []*device, raw *waE2E.Message) error {
 	plain, err := proto.Marshal(raw)
 	if err != nil {
 		return fmt.Errorf("encode message: %w", err)
 	}
-	own := plain
-	if out.group != nil {
-		shared, key, err := p.main.encryptGroup(ctx, out.chat.String(), plain)
-		if err != nil {
-			return err
-		}
-		out.shared = []node{shared}
-		if plain, err = proto.Marshal(key); err != nil {
-			return fmt.Errorf("encode key: %w", err)
-		}
-		own = plain
-	} else if own, err = proto.Marshal(&waE2E.Message{
+	own, err := proto.Marshal(&waE2E.Message{
 		DeviceSentMessage:  &waE2E.DeviceSentMessage{DestinationJID: proto.String(out.chat.String()), Message: raw},
 		MessageContextInfo: raw.GetMessageContextInfo(),
-	}); err != nil {
+	})
+	if err != nil {
 		return fmt.Errorf("encode message: %w", err)
 	}
 	for _, d := range targets {

@@ -3,7 +3,6 @@ package whatsapptest
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -11,6 +10,7 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
+	"testing"
 	"time"
 
 	"github.com/coder/websocket"
@@ -18,27 +18,14 @@ import (
 	"go.mau.fi/whatsmeow/types"
 )
 
-// Config says how a server behaves. The zero value is a good server.
-type Config struct {
-	Address   string        // empty: a free port of 127.0.0.1
-	Plain     bool          // speak plain TCP instead of TLS, which saves memory with many clients
-	RoundTrip time.Duration // added to every response
-
-	// FewKeys tells a new device that the server already has one of its keys. It then uploads 50 keys instead of 812,
-	// and pairing costs a tenth.
-	FewKeys bool
-}
-
 // Server is one network: accounts, their phones and linked devices, groups and media, all in memory.
 type Server struct {
-	few       bool
-	cert      *certificate
-	trust     Trust
-	listener  *pausableListener
-	http      *http.Server
-	roundTrip atomic.Int64 // nanoseconds
-	ahead     atomic.Int64 // of the server's clock, in seconds
-	mangler   atomic.Pointer[func(waBinary.Node) waBinary.Node]
+	cert     *certificate
+	trust    Trust
+	listener *pausableListener
+	http     *http.Server
+	ahead    atomic.Int64 // of the server's clock, in seconds
+	mangler  atomic.Pointer[func(waBinary.Node) waBinary.Node]
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -51,7 +38,7 @@ type Server struct {
 	byNumber      map[string]*account
 	aliases       map[string]*account // by other spellings of their numbers
 	byLID         map[string]*account
-	groups        map[string]*group
+	groups        map[string]*Group
 	blobs         map[string][]byte        // encrypted media by the hash in their path
 	downloads     chan struct{}            // closed when downloads are released; nil: not held
 	held          int                      // downloads without a response
@@ -67,29 +54,29 @@ type Server struct {
 }
 
 // Start starts a server. Its owner closes it.
-func Start(cfg Config) (*Server, error) {
+func Start() (*Server, error) {
 	now := time.Now()
 	cert, err := newCertificate(processRoot(), now)
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Address == "" {
-		cfg.Address = "127.0.0.1:0"
+	pair, ca, err := newTLS(now)
+	if err != nil {
+		return nil, err
 	}
-	tcp, err := net.Listen("tcp", cfg.Address)
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
 	s := &Server{
-		few: cfg.FewKeys, cert: cert,
+		cert:     cert,
 		listener: &pausableListener{Listener: tcp},
-		trust:    Trust{Address: tcp.Addr().String(), Root: *processRoot().Pub},
-		byNumber: map[string]*account{}, aliases: map[string]*account{}, byLID: map[string]*account{}, groups: map[string]*group{},
+		trust:    Trust{Address: tcp.Addr().String(), Root: *processRoot().Pub, CA: ca},
+		byNumber: map[string]*account{}, aliases: map[string]*account{}, byLID: map[string]*account{}, groups: map[string]*Group{},
 		blobs: map[string][]byte{}, phoneMedia: map[string][]byte{}, registrations: map[string]*registration{},
 		codes:  map[string]*codePairing{},
-		traces: newTraceLog(),
+		traces: traceLog{byID: map[string]*Trace{}},
 	}
-	s.roundTrip.Store(int64(cfg.RoundTrip))
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /ws/chat", s.serveChat)
@@ -101,15 +88,7 @@ func Start(cfg Config) (*Server, error) {
 	})
 	// A client that goes away in the middle of a TLS handshake is an everyday event here.
 	s.http = &http.Server{Handler: mux, ErrorLog: log.New(io.Discard, "", 0), ReadHeaderTimeout: time.Minute}
-	var l net.Listener = s.listener
-	if !cfg.Plain {
-		pair, ca, err := newTLS(now)
-		if err != nil {
-			return nil, errors.Join(err, tcp.Close())
-		}
-		s.trust.CA = ca
-		l = tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13})
-	}
+	l := tls.NewListener(s.listener, &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13})
 	s.wg.Go(func() { _ = s.http.Serve(l) }) // ends with Close, with the error that says so
 	return s, nil
 }
@@ -146,22 +125,16 @@ func (s *Server) spawn(f func()) {
 	}
 }
 
-// Endpoint is the address that the server listens on.
 func (s *Server) Endpoint() string { return s.trust.Address }
 
 // Trust is what a client needs to accept this server as its network.
 func (s *Server) Trust() Trust { return s.trust }
-
-// SetRoundTrip adds a delay to every stanza that the server sends from now on.
-func (s *Server) SetRoundTrip(d time.Duration) { s.roundTrip.Store(int64(d)) }
 
 // SetClock sets how far the server's times are ahead of this machine's clock; negative: behind.
 func (s *Server) SetClock(ahead time.Duration) { s.ahead.Store(int64(ahead / time.Second)) }
 
 // unix is the server's own time.
 func (s *Server) unix() int64 { return unix() + s.ahead.Load() }
-
-func (s *Server) delay() time.Duration { return time.Duration(s.roundTrip.Load()) }
 
 // Down cuts every connection, media included, and accepts none until Up.
 func (s *Server) Down() {
@@ -263,7 +236,6 @@ func (g *pausableListener) Accept() (net.Conn, error) {
 	}
 }
 
-// closeAll closes every connection that came through the gate.
 func (g *pausableListener) closeAll() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -285,23 +257,14 @@ func (c *trackedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// T is the part of *testing.T and *testing.B that the kit needs.
-type T interface {
-	Helper()
-	Errorf(format string, args ...any)
-	Fatalf(format string, args ...any)
-	Cleanup(func())
-	Context() context.Context
-}
-
-// testTimeout is how long a story waits for a signal before it fails. Only a program that hangs reaches it.
+// testTimeout is how long a test waits for something. Only a program that hangs reaches it.
 const testTimeout = 2 * time.Minute
 
 // StartTest starts a server that ends with the test, and fails the test if a client sent something that the
 // network does not know.
-func StartTest(t T, cfg Config) *Server {
+func StartTest(t testing.TB) *Server {
 	t.Helper()
-	s, err := Start(cfg)
+	s, err := Start()
 	if err != nil {
 		t.Fatalf("start loopback server: %v", err)
 	}
@@ -315,7 +278,7 @@ func StartTest(t T, cfg Config) *Server {
 }
 
 // Expect waits for a message that matches everything, and fails the test without it.
-func (p *Phone) Expect(t T, matches ...Match) Message {
+func (p *Phone) Expect(t testing.TB, matches ...Match) Message {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
@@ -327,7 +290,7 @@ func (p *Phone) Expect(t T, matches ...Match) Message {
 }
 
 // ExpectReceipt waits for a receipt of one of the types, and fails the test without it.
-func (p *Phone) ExpectReceipt(t T, id string, kinds ...types.ReceiptType) Receipt {
+func (p *Phone) ExpectReceipt(t testing.TB, id string, kinds ...types.ReceiptType) Receipt {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
@@ -344,7 +307,6 @@ type notifier struct {
 	ch chan struct{}
 }
 
-// changed returns a channel that is closed at the next notify.
 func (b *notifier) changed() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()

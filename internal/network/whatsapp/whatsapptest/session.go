@@ -25,7 +25,7 @@ func (s *Server) login(c *conn) {
 				a.refusal = nil
 			}
 		}
-		c.end(r.node(), s.delay())
+		c.end(r.node())
 		return
 	}
 	var d *device
@@ -33,15 +33,15 @@ func (s *Server) login(c *conn) {
 		d = a.devices[uint16(p.GetDevice())]
 	}
 	if d == nil || d.sim != nil || d.noise != c.keys.static {
-		c.end((&Refusal{Reason: 401}).node(), s.delay())
+		c.end((&Refusal{Reason: 401}).node())
 		return
 	}
 	if d.conn != nil {
-		d.conn.end(Replaced.node(), s.delay())
+		d.conn.end(Replaced.node())
 		d.detach()
 	}
 	c.device, d.conn = d, c
-	c.send(n("success", attrs{"t": s.unix(), "lid": a.lidJID(d.id), "location": "loopback", "display_name": a.name}), s.delay())
+	c.send(n("success", attrs{"t": s.unix(), "lid": a.lidJID(d.id), "location": "loopback", "display_name": a.name}))
 }
 
 func (s *Server) disconnected(c *conn) {
@@ -92,7 +92,6 @@ func (s *Server) handle(c *conn, stanza *node) {
 	}
 }
 
-// pairResponse handles the response to a pairing request of the server.
 func (s *Server) pairResponse(c *conn, stanza *node) {
 	if c.registration == nil {
 		s.violate("answer to nothing %s", shape(stanza))
@@ -111,16 +110,15 @@ func (s *Server) pairResponse(c *conn, stanza *node) {
 	}
 }
 
-func (s *Server) reply(c *conn, to *node, children ...node) {
-	c.send(n("iq", s.replyAttrs(to, "result"), children...), s.delay())
+func (c *conn) reply(to *node, children ...node) {
+	c.send(n("iq", replyAttrs(to, "result"), children...))
 }
 
-func (s *Server) replyError(c *conn, to *node, code int, text string, more ...node) {
-	children := append([]node{n("error", attrs{"code": code, "text": text})}, more...)
-	c.send(n("iq", s.replyAttrs(to, "error"), children...), s.delay())
+func (c *conn) replyError(to *node, code int, text string) {
+	c.send(n("iq", replyAttrs(to, "error"), n("error", attrs{"code": code, "text": text})))
 }
 
-func (s *Server) replyAttrs(to *node, kind string) attrs {
+func replyAttrs(to *node, kind string) attrs {
 	from := jid(to, "to")
 	if from.IsEmpty() {
 		from = types.ServerJID
@@ -145,7 +143,7 @@ func (l *Link) Inject(stanza waBinary.Node) bool {
 	if l.device.conn == nil {
 		return false
 	}
-	l.device.conn.send(stanza, 0)
+	l.device.conn.send(stanza)
 	return true
 }
 
@@ -182,7 +180,6 @@ func (p *Phone) RefuseLogin(r Refusal) {
 	p.account.refusal = &r
 }
 
-// AllowLogin ends RefuseLogin.
 func (p *Phone) AllowLogin() {
 	p.server.mu.Lock()
 	defer p.server.mu.Unlock()
@@ -233,7 +230,7 @@ func (l *Link) End(how End) {
 		c.cancel()
 		return
 	}
-	c.end(how.node(), s.delay())
+	c.end(how.node())
 }
 
 // Stall makes the connection of the linked client dead without closing it: nothing passes in either direction.
@@ -253,11 +250,11 @@ func (l *Link) Remove() { l.End(Removed) }
 // unlink removes a device. The caller holds the lock.
 func (s *Server) unlink(d *device) {
 	if c := d.conn; c != nil {
-		c.end(Removed.node(), s.delay())
+		c.end(Removed.node())
 		d.detach()
 	}
 	d.removed = true
 	delete(d.owner.devices, d.id)
-	s.announceDevices(d.owner, "remove", d.id)
+	s.announceDevices(d.owner, d.owner.publicJID(0), nil, "remove", d.id)
 	s.changed.notify()
 }

@@ -2,7 +2,6 @@ package whatsapptest
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,19 +9,22 @@ import (
 
 	"go.mau.fi/whatsmeow/appstate"
 	"go.mau.fi/whatsmeow/proto/waServerSync"
-	"go.mau.fi/whatsmeow/proto/waSyncAction"
 	"go.mau.fi/whatsmeow/store"
 	waLog "go.mau.fi/whatsmeow/util/log"
 	"google.golang.org/protobuf/proto"
 )
 
-// phoneSettings are the keys of the account's settings and the versions that the phone has read. Guarded by Phone.mu.
+// phoneSettings are the keys of the account's settings and the versions that the phone has read. They are the store of
+// its processor. Guarded by Phone.mu.
 type phoneSettings struct {
-	keyID []byte
-	key   store.AppStateSyncKey
-	proc  *appstate.Processor
-	known *settingVersions
-	seen  []appstate.Mutation
+	store.NoopStore // methods that the processor does not call
+
+	keyID    []byte
+	key      store.AppStateSyncKey
+	proc     *appstate.Processor
+	versions map[string]settingVersion
+	macs     map[string][]byte
+	seen     []appstate.Mutation
 }
 
 // settings returns the state of the phone's settings, made at first use. The caller holds the phone's lock.
@@ -30,9 +32,9 @@ func (p *Phone) settings() *phoneSettings {
 	if p.state == nil {
 		st := &phoneSettings{
 			keyID: random(6), key: store.AppStateSyncKey{Data: random(32), Timestamp: unix() * 1000},
-			known: &settingVersions{versions: map[string]settingVersion{}, macs: map[string][]byte{}},
+			versions: map[string]settingVersion{}, macs: map[string][]byte{},
 		}
-		st.proc = appstate.NewProcessor(&store.Device{AppStateKeys: st, AppState: st.known}, waLog.Noop)
+		st.proc = appstate.NewProcessor(&store.Device{AppStateKeys: st, AppState: st}, waLog.Noop)
 		p.state = st
 	}
 	return p.state
@@ -50,7 +52,7 @@ func (p *Phone) change(ctx context.Context, patch appstate.PatchInfo, tell bool)
 		return err
 	}
 	st := p.settings()
-	v := st.known.versions[string(patch.Type)]
+	v := st.versions[string(patch.Type)]
 	raw, err := st.proc.EncodePatch(ctx, st.keyID, appstate.HashState{Version: v.version, Hash: v.hash}, patch)
 	if err != nil {
 		return fmt.Errorf("encode a change of settings: %w", err)
@@ -70,17 +72,6 @@ func (p *Phone) change(ctx context.Context, patch appstate.PatchInfo, tell bool)
 	return p.catchUp(ctx, string(patch.Type))
 }
 
-// SaveContact adds a contact to the phone's address book, which linked clients share.
-func (p *Phone) SaveContact(ctx context.Context, other *Phone, name string) error {
-	return p.Change(ctx, appstate.PatchInfo{Type: appstate.WAPatchCriticalUnblockLow, Mutations: []appstate.MutationInfo{{
-		Index: []string{appstate.IndexContact, other.JID().String()}, Version: 2,
-		Value: &waSyncAction.SyncActionValue{ContactAction: &waSyncAction.ContactAction{
-			FullName: &name, FirstName: &name, LidJID: proto.String(other.LID().String()),
-		}},
-	}}})
-}
-
-// AwaitSetting waits until a client has changed a setting that matches.
 func (p *Phone) AwaitSetting(ctx context.Context, match func(appstate.Mutation) bool) (appstate.Mutation, error) {
 	var failed error
 	m, err := await(ctx, &p.changed, func() (appstate.Mutation, bool) {
@@ -102,7 +93,7 @@ func (p *Phone) AwaitSetting(ctx context.Context, match func(appstate.Mutation) 
 // catchUp reads and verifies the patches that the phone has not seen. The caller holds the phone's lock.
 func (p *Phone) catchUp(ctx context.Context, name string) error {
 	st := p.settings()
-	v := st.known.versions[name]
+	v := st.versions[name]
 	s := p.server
 	s.mu.Lock()
 	var raw [][]byte
@@ -129,61 +120,39 @@ func (p *Phone) catchUp(ctx context.Context, name string) error {
 	return nil
 }
 
-// settingVersions stores the version of each collection for the processor.
-type settingVersions struct {
-	versions map[string]settingVersion
-	macs     map[string][]byte
-}
-
 type settingVersion struct {
 	version uint64
 	hash    [128]byte
 }
 
-var _ store.AppStateStore = (*settingVersions)(nil)
-
-func (k *settingVersions) PutAppStateVersion(_ context.Context, name string, version uint64, hash [128]byte) error {
-	k.versions[name] = settingVersion{version, hash}
+func (st *phoneSettings) PutAppStateVersion(_ context.Context, name string, version uint64, hash [128]byte) error {
+	st.versions[name] = settingVersion{version, hash}
 	return nil
 }
 
-func (k *settingVersions) GetAppStateVersion(_ context.Context, name string) (uint64, [128]byte, error) {
-	v := k.versions[name]
+func (st *phoneSettings) GetAppStateVersion(_ context.Context, name string) (uint64, [128]byte, error) {
+	v := st.versions[name]
 	return v.version, v.hash, nil
 }
 
-func (k *settingVersions) DeleteAppStateVersion(_ context.Context, name string) error {
-	delete(k.versions, name)
-	return nil
-}
+func macKey(name string, index []byte) string { return name + " " + string(index) }
 
-func macKey(name string, index []byte) string {
-	return name + " " + base64.RawStdEncoding.EncodeToString(index)
-}
-
-func (k *settingVersions) PutAppStateMutationMACs(_ context.Context, name string, _ uint64, macs []store.AppStateMutationMAC) error {
+func (st *phoneSettings) PutAppStateMutationMACs(_ context.Context, name string, _ uint64, macs []store.AppStateMutationMAC) error {
 	for _, m := range macs {
-		k.macs[macKey(name, m.IndexMAC)] = m.ValueMAC
+		st.macs[macKey(name, m.IndexMAC)] = m.ValueMAC
 	}
 	return nil
 }
 
-func (k *settingVersions) DeleteAppStateMutationMACs(_ context.Context, name string, indexes [][]byte) error {
+func (st *phoneSettings) DeleteAppStateMutationMACs(_ context.Context, name string, indexes [][]byte) error {
 	for _, i := range indexes {
-		delete(k.macs, macKey(name, i))
+		delete(st.macs, macKey(name, i))
 	}
 	return nil
 }
 
-func (k *settingVersions) GetAppStateMutationMAC(_ context.Context, name string, index []byte) ([]byte, error) {
-	return k.macs[macKey(name, index)], nil
-}
-
-var _ store.AppStateSyncKeyStore = (*phoneSettings)(nil)
-
-// PutAppStateSyncKey is never called: the phone makes the keys.
-func (st *phoneSettings) PutAppStateSyncKey(context.Context, []byte, store.AppStateSyncKey) error {
-	return errUncalled
+func (st *phoneSettings) GetAppStateMutationMAC(_ context.Context, name string, index []byte) ([]byte, error) {
+	return st.macs[macKey(name, index)], nil
 }
 
 func (st *phoneSettings) GetAppStateSyncKey(_ context.Context, id []byte) (*store.AppStateSyncKey, error) {
@@ -191,14 +160,6 @@ func (st *phoneSettings) GetAppStateSyncKey(_ context.Context, id []byte) (*stor
 		return nil, nil
 	}
 	return &st.key, nil
-}
-
-func (st *phoneSettings) GetLatestAppStateSyncKeyID(context.Context) ([]byte, error) {
-	return st.keyID, nil
-}
-
-func (st *phoneSettings) GetAllAppStateSyncKeys(context.Context) ([]*store.AppStateSyncKey, error) {
-	return []*store.AppStateSyncKey{&st.key}, nil
 }
 
 // collection is one list of encrypted changes to an account's settings, which the server cannot read.
@@ -210,7 +171,6 @@ type collection struct {
 
 func (c *collection) version() uint64 { return uint64(len(c.patches)) }
 
-// since lists the patches after a version.
 func (c *collection) since(version uint64) []node {
 	if version >= c.version() {
 		return nil
@@ -239,7 +199,7 @@ func (s *Server) appState(c *conn, d *device, q *node) {
 	for _, asked := range sync.GetChildrenByTag("collection") {
 		answers = append(answers, s.syncCollection(d, &asked))
 	}
-	s.reply(c, q, n("sync", nil, answers...))
+	c.reply(q, n("sync", nil, answers...))
 }
 
 func (s *Server) syncCollection(d *device, asked *node) node {

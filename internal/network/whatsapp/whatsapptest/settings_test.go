@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"go.mau.fi/whatsmeow/appstate"
-	"go.mau.fi/whatsmeow/types"
 	"go.mau.fi/whatsmeow/types/events"
 
 	"parley/internal/network/whatsapp/whatsapptest"
@@ -64,28 +63,9 @@ func TestSettingsConflict(t *testing.T) {
 	expect(c, func(e *events.Archive) bool { return e.Action.GetArchived() })
 }
 
-// TestAddressBook shares the phone's contacts: those of before the client was linked, and later ones.
-func TestAddressBook(t *testing.T) {
-	s := whatsapptest.StartTest(t, whatsapptest.Config{FewKeys: true})
-	owner, friend, eve := s.Phone("6281234567890"), s.Phone("6289876543210"), s.Phone("6285555555555")
-	if err := owner.SaveContact(within(t), friend, "My Friend"); err != nil {
-		t.Fatal(err)
-	}
-	c := newClient(t, s)
-	c.pair(owner)
-	expect(c, func(e *events.AppStateSyncComplete) bool { return e.Name == appstate.WAPatchCriticalUnblockLow })
-	if got := must[types.ContactInfo](t)(c.Store.Contacts.GetContact(within(t), friend.JID())); got.FullName != "My Friend" {
-		t.Errorf("the friend is %+v", got)
-	}
-	if err := owner.SaveContact(within(t), eve, "Eve"); err != nil {
-		t.Fatal(err)
-	}
-	expect(c, func(e *events.Contact) bool { return e.JID == eve.JID() && e.Action.GetFullName() == "Eve" })
-}
-
 // TestHistory tells a new client of chats of before it was linked.
 func TestHistory(t *testing.T) {
-	s := whatsapptest.StartTest(t, whatsapptest.Config{FewKeys: true})
+	s := whatsapptest.StartTest(t)
 	friend := s.Phone("6289876543210", whatsapptest.Named("Friend"))
 	at := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 	owner := s.Phone("6281234567890", whatsapptest.WithHistory(whatsapptest.Conversation{With: friend, Messages: []whatsapptest.Past{

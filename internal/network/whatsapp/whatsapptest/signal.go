@@ -8,8 +8,6 @@ import (
 	"sync"
 
 	"go.mau.fi/libsignal/ecc"
-	"go.mau.fi/libsignal/groups"
-	grouprecord "go.mau.fi/libsignal/groups/state/record"
 	"go.mau.fi/libsignal/keys/identity"
 	"go.mau.fi/libsignal/keys/prekey"
 	"go.mau.fi/libsignal/protocol"
@@ -27,6 +25,8 @@ import (
 // keyring is the Signal store of a simulated device, in memory. Its mutex guards single operations; the phone's mutex
 // guards a whole encryption or decryption.
 type keyring struct {
+	signalstore.SignalProtocol // nil: the methods that libsignal does not call here
+
 	registration uint32
 	own          func() ownKeys // made when they are first needed: most of a thousand phones never are
 
@@ -34,12 +34,8 @@ type keyring struct {
 	lastKey  uint32
 	oneTime  map[uint32]*keys.PreKey
 	sessions map[string][]byte
-	senders  map[string][]byte
 }
 
-var _ signalstore.SignalProtocol = (*keyring)(nil)
-
-// ownKeys are the lasting keys of a device.
 type ownKeys struct {
 	identity *keys.KeyPair
 	signed   *keys.PreKey
@@ -52,7 +48,7 @@ func newKeyring(registration uint32) *keyring {
 			identity := keys.NewKeyPair()
 			return ownKeys{identity, identity.CreateSignedPreKey(1)}
 		}),
-		oneTime: map[uint32]*keys.PreKey{}, sessions: map[string][]byte{}, senders: map[string][]byte{},
+		oneTime: map[uint32]*keys.PreKey{}, sessions: map[string][]byte{},
 	}
 }
 
@@ -74,7 +70,6 @@ func (k *keyring) newPreKey() publicKey {
 	return publicKey{made.KeyID, *made.Pub}
 }
 
-// deleteSession drops the session with a device.
 func (k *keyring) deleteSession(address *protocol.SignalAddress) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -146,45 +141,6 @@ func (k *keyring) LoadSignedPreKey(_ context.Context, id uint32) (*record.Signed
 	return record.NewSignedPreKey(id, 0, pair(&signed.KeyPair), *signed.Signature, store.SignalProtobufSerializer.SignedPreKeyRecord), nil
 }
 
-func (k *keyring) StoreSenderKey(_ context.Context, name *protocol.SenderKeyName, r *grouprecord.SenderKey) error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.senders[name.GroupID()+" "+name.Sender().String()] = r.Serialize()
-	return nil
-}
-
-func (k *keyring) LoadSenderKey(_ context.Context, name *protocol.SenderKeyName) (*grouprecord.SenderKey, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	s := store.SignalProtobufSerializer
-	raw := k.senders[name.GroupID()+" "+name.Sender().String()]
-	if raw == nil {
-		return grouprecord.NewSenderKey(s.SenderKeyRecord, s.SenderKeyState), nil
-	}
-	return grouprecord.NewSenderKeyFromBytes(raw, s.SenderKeyRecord, s.SenderKeyState)
-}
-
-// errUncalled is returned by methods that libsignal does not call here.
-var errUncalled = errors.New("not kept by a simulated phone")
-
-func (k *keyring) StorePreKey(context.Context, uint32, *record.PreKey) error { return errUncalled }
-func (k *keyring) ContainsPreKey(context.Context, uint32) (bool, error)      { return false, errUncalled }
-func (k *keyring) GetSubDeviceSessions(context.Context, string) ([]uint32, error) {
-	return nil, errUncalled
-}
-func (k *keyring) DeleteSession(context.Context, *protocol.SignalAddress) error { return errUncalled }
-func (k *keyring) DeleteAllSessions(context.Context) error                      { return errUncalled }
-func (k *keyring) LoadSignedPreKeys(context.Context) ([]*record.SignedPreKey, error) {
-	return nil, errUncalled
-}
-func (k *keyring) StoreSignedPreKey(context.Context, uint32, *record.SignedPreKey) error {
-	return errUncalled
-}
-func (k *keyring) ContainsSignedPreKey(context.Context, uint32) (bool, error) {
-	return false, errUncalled
-}
-func (k *keyring) RemoveSignedPreKey(context.Context, uint32) error { return errUncalled }
-
 func pair(k *keys.KeyPair) *ecc.ECKeyPair {
 	return ecc.NewECKeyPair(ecc.NewDjbECPublicKey(*k.Pub), ecc.NewDjbECPrivateKey(*k.Priv))
 }
@@ -246,8 +202,7 @@ func (m *simDevice) startSession(ctx context.Context, builder *session.Builder, 
 // errNoKeys is why nothing can be sent to a client that was linked but has not been online yet.
 var errNoKeys = errors.New("the device has no keys on the server")
 
-// decrypt decrypts one ciphertext of a device.
-func (m *simDevice) decrypt(ctx context.Context, from *device, group string, enc *node) (*waE2E.Message, error) {
+func (m *simDevice) decrypt(ctx context.Context, from *device, enc *node) (*waE2E.Message, error) {
 	raw := content(*enc)
 	ser := store.SignalProtobufSerializer
 	var plain []byte
@@ -265,12 +220,6 @@ func (m *simDevice) decrypt(ctx context.Context, from *device, group string, enc
 			if known, err = m.store.LoadSession(ctx, address(from)); err == nil {
 				plain, err = m.decryptWith(ctx, from, known, sealed)
 			}
-		}
-	case "skmsg":
-		var sealed *protocol.SenderKeyMessage
-		if sealed, err = protocol.NewSenderKeyMessageFromBytes(raw, ser.SenderKeyMessage); err == nil {
-			name := protocol.NewSenderKeyName(group, address(from))
-			plain, err = groups.NewGroupCipher(groups.NewGroupSessionBuilder(m.store, ser), name, m.store).Decrypt(ctx, sealed)
 		}
 	default:
 		err = fmt.Errorf("unknown kind of ciphertext %q", kind)
@@ -334,37 +283,6 @@ func (m *simDevice) decryptWith(ctx context.Context, from *device, known *record
 		}
 	}
 	return nil, err
-}
-
-// encryptGroup encrypts for a group and returns the key that each member needs.
-func (m *simDevice) encryptGroup(ctx context.Context, group string, plain []byte) (node, *waE2E.Message, error) {
-	ser := store.SignalProtobufSerializer
-	builder := groups.NewGroupSessionBuilder(m.store, ser)
-	name := protocol.NewSenderKeyName(group, address(m.device))
-	distribution, err := builder.Create(ctx, name)
-	if err != nil {
-		return node{}, nil, fmt.Errorf("make a sender key: %w", err)
-	}
-	sealed, err := groups.NewGroupCipher(builder, name, m.store).Encrypt(ctx, pad(plain))
-	if err != nil {
-		return node{}, nil, fmt.Errorf("encrypt for a group: %w", err)
-	}
-	key := &waE2E.Message{SenderKeyDistributionMessage: &waE2E.SenderKeyDistributionMessage{
-		GroupID: proto.String(group), AxolotlSenderKeyDistributionMessage: distribution.Serialize(),
-	}}
-	return node{Tag: "enc", Attrs: attrs{"v": "2", "type": "skmsg"}, Content: sealed.SignedSerialize()}, key, nil
-}
-
-// storeSenderKey stores the group key of a member.
-func (m *simDevice) storeSenderKey(ctx context.Context, from *device, d *waE2E.SenderKeyDistributionMessage) error {
-	ser := store.SignalProtobufSerializer
-	key, err := protocol.NewSenderKeyDistributionMessageFromBytes(d.GetAxolotlSenderKeyDistributionMessage(),
-		ser.SenderKeyDistributionMessage)
-	if err != nil {
-		return fmt.Errorf("read a sender key: %w", err)
-	}
-	name := protocol.NewSenderKeyName(d.GetGroupID(), address(from))
-	return groups.NewGroupSessionBuilder(m.store, ser).Process(ctx, name, key)
 }
 
 // pad adds up to fifteen bytes, each with the length of the padding.

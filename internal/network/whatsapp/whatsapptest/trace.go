@@ -1,6 +1,7 @@
 package whatsapptest
 
 import (
+	"maps"
 	"slices"
 )
 
@@ -9,8 +10,6 @@ type traceLog struct {
 	byID  map[string]*Trace
 	order []*Trace
 }
-
-func newTraceLog() traceLog { return traceLog{byID: map[string]*Trace{}} }
 
 // Trace is what the network knows of one message.
 type Trace struct {
@@ -24,22 +23,18 @@ type Trace struct {
 	ForRecipient int // ciphertexts for devices of the recipient (in a group: of anyone else)
 	Resent       int // retries for devices that could not read it
 	Acked        int // positive acks that were sent
-	Refused      int // the error code of the last refusal
 	accepted     bool
 
 	Deliveries []*Delivery
 }
 
-// Delivery is the state of a message at one device.
 type Delivery struct {
 	Phone     string // number
 	Device    uint16
 	Given     int            // times that it was handed to the device
 	Decrypted int            // times that the device could read it
-	Shown     int            // 1 once its owner saw it
 	Failed    int            // times that the device could not read it
 	Why       string         // why it could not, the last time
-	Acks      int            // acks of a linked client
 	Receipts  map[string]int // receipts by type; "" is delivery
 }
 
@@ -79,10 +74,7 @@ func (e *Trace) clone() Trace {
 	c.Deliveries = nil
 	for _, d := range e.Deliveries {
 		x := *d
-		x.Receipts = map[string]int{}
-		for k, v := range d.Receipts {
-			x.Receipts[k] = v
-		}
+		x.Receipts = maps.Clone(d.Receipts)
 		c.Deliveries = append(c.Deliveries, &x)
 	}
 	return c

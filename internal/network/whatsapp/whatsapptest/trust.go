@@ -33,14 +33,18 @@ const (
 type Trust struct {
 	Address string   // host and port to dial whatever host a URL names
 	Root    [32]byte // public key that signs the server's Noise certificates
-	CA      []byte   // PEM of the authority behind its TLS certificate; empty: it speaks plain TCP
+	CA      []byte   // PEM of the authority behind its TLS certificate
 }
 
+// installRoot guards whatsmeow.WACertPubKey, which is a variable of the whole process.
+var installRoot sync.Once
+
 // Apply makes an unconnected client use the server. It sets all three HTTP clients: a missing one would dial the
-// internet.
+// internet. A process can trust only one root, so all servers that it starts share theirs.
 func (t Trust) Apply(cli *whatsmeow.Client) error {
-	if err := t.Install(); err != nil {
-		return err
+	installRoot.Do(func() { whatsmeow.WACertPubKey = t.Root })
+	if whatsmeow.WACertPubKey != t.Root {
+		return errors.New("this process already trusts the root of another server")
 	}
 	h, err := t.HTTPClient()
 	if err != nil {
@@ -52,52 +56,24 @@ func (t Trust) Apply(cli *whatsmeow.Client) error {
 	return nil
 }
 
-// installed guards whatsmeow.WACertPubKey, which is a variable of the whole process: it is written once,
-// before the first client dials.
-var installed struct {
-	sync.Mutex
-	done bool
-}
-
-// Install makes this process trust the server's root. A process can trust only one root, so that all
-// servers started in one process share theirs.
-func (t Trust) Install() error {
-	installed.Lock()
-	defer installed.Unlock()
-	if !installed.done {
-		whatsmeow.WACertPubKey = t.Root
-		installed.done = true
-	}
-	if whatsmeow.WACertPubKey != t.Root {
-		return errors.New("this process already trusts the root of another server")
-	}
-	return nil
-}
-
 // HTTPClient returns a client that dials the server for every host.
 func (t Trust) HTTPClient() (*http.Client, error) {
 	var d net.Dialer
-	dial := func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return d.DialContext(ctx, network, t.Address)
-	}
-	transport := &http.Transport{DialContext: dial}
-	if len(t.CA) == 0 {
-		// net/http expects a connection after its handshake here.
-		transport.DialTLSContext = dial
-		return &http.Client{Transport: transport}, nil
-	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(t.CA) {
 		return nil, errors.New("the server's authority is not a certificate")
 	}
-	transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS13}
-	return &http.Client{Transport: transport}, nil
+	dial := func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return d.DialContext(ctx, network, t.Address)
+	}
+	return &http.Client{Transport: &http.Transport{DialContext: dial, TLSClientConfig: &tls.Config{RootCAs: pool,
+		MinVersion: tls.VersionTLS13}}}, nil
 }
 
 // Unreachable is the trust of a server that does not exist: a client that uses it connects to nothing.
 func Unreachable() Trust { return Trust{Address: "127.0.0.1:1", Root: *processRoot().Pub} }
 
-// processRoot signs the certificates of every server of this process, see Trust.Install.
+// processRoot signs the certificates of every server of this process, see Trust.Apply.
 var processRoot = sync.OnceValue(keys.NewKeyPair)
 
 // certificate is the server's Noise identity with the chain that proves it.
