@@ -15,6 +15,7 @@ import (
 	"parley"
 	"parley/internal/app"
 	"parley/internal/client"
+	"parley/internal/wait"
 )
 
 const passkeyHelp = `An account with a passkey asks for it when a device is linked. Only a phone or a computer that has the
@@ -39,11 +40,8 @@ func (f *pairFlags) check() error {
 	if count := oneIf(f.number != "") + oneIf(f.link) + oneIf(f.png != ""); count > 1 {
 		return fail(exitUsage, "give only one of --code, --link and --png")
 	}
-	if f.number == "" {
-		return nil
-	}
 	var err error
-	f.number, err = digits(f.number)
+	f.number, err = optionalDigits(f.number)
 	return err
 }
 
@@ -107,16 +105,11 @@ func (c *cli) pair(ctx context.Context, cl *client.Client, code string, flags pa
 // pairSandbox pairs a channel on the sandbox, which needs no person.
 func (c *cli) pairSandbox(ctx context.Context, cl *client.Client, code string) error {
 	r, err := cl.Post(ctx, client.Path("channels", code, "pair"), nil, nil)
-	if err != nil {
-		return err
-	}
-	if err := printData(c, r, func(ch *client.Channel) { fmt.Fprintln(c.out, ch.Status) }); err != nil {
-		return err
-	}
-	if !c.quiet && !c.json {
+	err = printData(c, r, err, c.printStatus)
+	if err == nil && !c.quiet && !c.json {
 		fmt.Fprintf(c.err, "%s is a sandbox channel: it has simulated phones, so there is nothing to pair\n", code)
 	}
-	return nil
+	return err
 }
 
 // pairLinkData is a link with which somebody else can pair a channel.
@@ -135,10 +128,9 @@ func (c *cli) pairLink(ctx context.Context, cl *client.Client, code string) erro
 	if err != nil {
 		return err
 	}
-	if c.json {
-		return c.printJSON(link)
+	if err := c.print(link, link.URL); err != nil || c.json {
+		return err
 	}
-	fmt.Fprintln(c.out, link.URL)
 	c.hint("works once, until %s, for %s only", link.ExpiresAt.Local().Format("15:04"), code)
 	if u, err := url.Parse(link.URL); err == nil && (u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback()) {
 		c.hint("This address works on this machine only. Behind a proxy, replace %s by the address of the proxy", cl.Base)
@@ -243,8 +235,8 @@ func (p *pairer) attempt(ctx context.Context) error {
 			return err
 		}
 		last = s
-		if err := pause(ctx, pairPoll); err != nil {
-			return err
+		if !wait.Sleep(ctx, pairPoll) {
+			return ctx.Err()
 		}
 	}
 }
@@ -296,7 +288,7 @@ func (p *pairer) awaitWorking(ctx context.Context) error {
 		case parley.ChannelLoggedOut, parley.ChannelFailed, parley.ChannelStopped:
 			return fail(exitNegative, "channel %s is %s. %s", p.code, ch.Status, ch.Reason)
 		}
-		if err := pause(ctx, pairPoll); err != nil {
+		if !wait.Sleep(ctx, pairPoll) {
 			return context.Cause(ctx)
 		}
 	}
@@ -307,16 +299,4 @@ func (p *pairer) read(ctx context.Context) (*pairStep, error) {
 	s := &pairStep{}
 	_, err := p.cl.Get(ctx, client.Path("channels", p.code, "pairing"), nil, &s.Pairing)
 	return s, err
-}
-
-// pause waits for d or until ctx ends.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }

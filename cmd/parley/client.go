@@ -98,19 +98,14 @@ func (c *cli) onChannel(ctx context.Context, code string) (*client.Client, error
 		return nil, err
 	}
 	cl.Channel = code
-	if of.GlobalToken != "" && code == "" {
-		return cl, requireOneChannel(ctx, adminOf(of))
+	if of.GlobalToken == "" || code != "" {
+		return cl, nil
 	}
-	return cl, nil
-}
-
-// requireOneChannel fails if there are several channels to choose from.
-func requireOneChannel(ctx context.Context, api *client.Client) error {
 	var channels []client.Channel
-	if _, err := api.Get(ctx, client.Path("channels"), nil, &channels); err != nil || len(channels) == 1 {
-		return err
+	if _, err := adminOf(of).Get(ctx, client.Path("channels"), nil, &channels); err != nil || len(channels) == 1 {
+		return cl, err
 	}
-	return fail(exitUsage, "there are %s. Select one by its code, or with --channel CODE. See: parley channel list",
+	return cl, fail(exitUsage, "there are %s. Select one by its code, or with --channel CODE. See: parley channel list",
 		count(len(channels), "channel"))
 }
 
@@ -232,27 +227,21 @@ func noChannel(code string) error {
 
 // digits reduces a phone number in any usual spelling to its digits.
 func digits(number string) (string, error) {
-	var b strings.Builder
-	for _, r := range strings.TrimSuffix(number, "@c.us") {
-		switch {
-		case r >= '0' && r <= '9':
-			b.WriteRune(r)
-		case strings.ContainsRune("+-. ()/", r):
-		default:
-			return "", notANumber(number)
-		}
+	digits, err := parley.ParseNumber(strings.TrimSuffix(number, "@c.us"))
+	if err != nil {
+		return "", fail(exitUsage, "%q is not a phone number. Write it with its country code, for example +6281234567890", number)
 	}
-	if b.Len() < 5 {
-		return "", notANumber(number)
-	}
-	return b.String(), nil
+	return digits, nil
 }
 
-func notANumber(number string) error {
-	return fail(exitUsage, "%q is not a phone number. Write it with its country code, for example +6281234567890", number)
+// optionalDigits is digits for a flag that may be empty.
+func optionalDigits(number string) (string, error) {
+	if number == "" {
+		return "", nil
+	}
+	return digits(number)
 }
 
-// clock is the local time of day.
 func clock(t time.Time) string { return t.Local().Format(time.TimeOnly) }
 
 type exitCode int
@@ -281,18 +270,6 @@ func fail(code exitCode, format string, args ...any) error {
 	return &failure{code, fmt.Errorf(format, args...)}
 }
 
-var exitCodes = map[parley.Code]exitCode{
-	parley.Internal:        exitNegative,
-	parley.BadRequest:      exitRefused,
-	parley.Unauthenticated: exitNotAllowed,
-	parley.Forbidden:       exitNotAllowed,
-	parley.NotFound:        exitNegative,
-	parley.TooLarge:        exitRefused,
-	parley.Invalid:         exitRefused,
-	parley.TooMany:         exitRefused,
-	parley.Unavailable:     exitUnreachable,
-}
-
 func exitCodeOf(err error) exitCode {
 	if err == nil {
 		return exitDone
@@ -309,14 +286,14 @@ func exitCodeOf(err error) exitCode {
 	if _, ok := errors.AsType[*client.UnreachableError](err); ok {
 		return exitUnreachable
 	}
-	if refused, ok := errors.AsType[*client.Error](err); ok {
-		return exitOfStatus(refused.Status)
+	refused, ok := errors.AsType[*client.Error](err)
+	switch {
+	case !ok && parley.CodeOf(err) == parley.Unavailable: // the data directory, in this process
+		return exitUnreachable
+	case !ok:
+		return exitNegative
 	}
-	return exitCodes[parley.CodeOf(err)]
-}
-
-func exitOfStatus(status int) exitCode {
-	switch status {
+	switch refused.Status {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return exitNotAllowed
 	case http.StatusNotFound:

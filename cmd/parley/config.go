@@ -23,21 +23,14 @@ the configuration file, the default. Secrets are masked.`,
 		Example: `  parley config show
   PARLEY_LISTEN=127.0.0.1:8000 parley config show --json`,
 		RunE: func(*cobra.Command, []string) error {
-			type row struct {
-				Setting string `json:"setting"`
-				Value   string `json:"value"`
-				Origin  string `json:"origin"`
-			}
-			var rows []row
-			var cells [][]any
-			for _, s := range c.shownSettings() {
-				rows = append(rows, row{s.Key, s.Value, s.Origin})
-				cells = append(cells, []any{s.Key, s.Value, s.Origin})
-			}
 			if c.json {
-				return c.printJSON(rows)
+				return c.printJSON(c.shownSettings())
 			}
-			c.printTable([]any{"setting", "value", "from"}, cells)
+			var rows [][]any
+			for _, s := range c.shownSettings() {
+				rows = append(rows, []any{s.Key, s.Value, s.Origin})
+			}
+			c.printTable([]any{"setting", "value", "from"}, rows)
 			return nil
 		},
 	}

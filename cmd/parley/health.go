@@ -11,6 +11,7 @@ import (
 
 	"parley/internal/app"
 	"parley/internal/client"
+	"parley/internal/wait"
 )
 
 // healthEvery is the interval between requests while waiting for a server.
@@ -18,7 +19,7 @@ const healthEvery = 50 * time.Millisecond
 
 func (c *cli) health() *cobra.Command {
 	var onlyReady bool
-	var wait time.Duration
+	var patience time.Duration
 	cmd := &cobra.Command{
 		Use:   "health",
 		Short: "Check that a server is alive, or ready",
@@ -30,20 +31,20 @@ func (c *cli) health() *cobra.Command {
 				path = "/readyz"
 			}
 			ctx := cmd.Context()
-			deadline := time.Now().Add(wait)
+			deadline := time.Now().Add(patience)
 			for {
 				err := c.askHealth(ctx, path)
 				if err == nil || ctx.Err() != nil || !time.Now().Before(deadline) {
 					return err
 				}
-				if err := pause(ctx, min(healthEvery, time.Until(deadline))); err != nil {
-					return err
+				if !wait.Sleep(ctx, min(healthEvery, time.Until(deadline))) {
+					return ctx.Err()
 				}
 			}
 		},
 	}
 	cmd.Flags().BoolVar(&onlyReady, "ready", false, "check that it can accept requests, not only that it is alive")
-	cmd.Flags().DurationVar(&wait, "wait", 0, "repeat the check for this long")
+	cmd.Flags().DurationVar(&patience, "wait", 0, "repeat the check for this long")
 	settingFlags(cmd.Flags(), keyURL)
 	return cmd
 }
@@ -68,12 +69,10 @@ func (c *cli) askHealth(ctx context.Context, path string) error {
 		return err
 	}
 	resp.Body.Close()
-	if c.json {
-		return c.printJSON(map[string]any{"url": base, "ok": true})
+	if !c.json {
+		c.hint("%s is healthy", base)
 	}
-	c.hint("%s is healthy", base)
-	fmt.Fprintln(c.out, "ok")
-	return nil
+	return c.print(map[string]any{"url": base, "ok": true}, "ok")
 }
 
 func (c *cli) env() *cobra.Command {

@@ -42,7 +42,7 @@ events of the same chat wait for it. When the connection to the server is lost, 
 				if err != nil {
 					return err
 				}
-				return c.printSecret(client.Secret{Secret: keys.Secret})
+				return c.print(client.Secret{Secret: keys.Secret}, keys.Secret)
 			}
 			return c.follow(cmd, types, channel, forwardTo)
 		},
@@ -75,7 +75,7 @@ func (c *cli) follow(cmd *cobra.Command, types []parley.EventType, channel, forw
 	cl.Channel = channel
 	stream := &stream{cli: c, client: cl, query: url.Values{}}
 	if len(types) > 0 {
-		stream.query.Set("types", joinTypes(types))
+		stream.query.Set("types", strings.Join(typeNames(types), ","))
 	}
 	lines := &linePrinter{out: c.out, json: c.json}
 	on := func(e streamEvent) error { lines.event(e); return nil }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"parley/internal/callback"
+	"parley/internal/doctor"
+	"parley/internal/wait"
 )
 
 const (
@@ -101,8 +103,8 @@ func (f *forwarder) deliver(ctx context.Context, e streamEvent) {
 			f.print(fmt.Sprintf("%s  <-- %s  POST %s   %s   given up: %s", now, problem, f.url, took, e.ID))
 			return
 		}
-		f.print(fmt.Sprintf("%s  <-- %s  POST %s   %s   retry in %s: %s", now, problem, f.url, took, short(delay), e.ID))
-		if pause(ctx, delay) != nil {
+		f.print(fmt.Sprintf("%s  <-- %s  POST %s   %s   retry in %s: %s", now, problem, f.url, took, doctor.Lasted(delay), e.ID))
+		if !wait.Sleep(ctx, delay) {
 			return
 		}
 	}
@@ -121,7 +123,7 @@ func (f *forwarder) attempt(ctx context.Context, e streamEvent) (problem, took s
 	took = fmt.Sprintf("%d ms", max(1, time.Since(began).Milliseconds()))
 	switch {
 	case err != nil && os.IsTimeout(err):
-		return fmt.Sprintf("timeout after %s", short(forwardTimeout)), took
+		return "timeout after " + doctor.Lasted(forwardTimeout), took
 	case err != nil:
 		return reason(err), took
 	case code >= 200 && code <= 299:
@@ -159,12 +161,4 @@ func reason(err error) string {
 		}
 		err = inner
 	}
-}
-
-// short is a length of time such as 5 s or 5 min.
-func short(d time.Duration) string {
-	if d >= time.Minute {
-		return fmt.Sprintf("%d min", d/time.Minute)
-	}
-	return fmt.Sprintf("%d s", d/time.Second)
 }

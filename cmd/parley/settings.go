@@ -156,6 +156,18 @@ func (s *settings) number(key string) (int, error) {
 	return int(n), nil
 }
 
+// limit parses a limit of the server: zero is its default, below zero unlimited.
+func (s *settings) limit(key string) (int, error) {
+	n, err := s.number(key)
+	switch {
+	case n == 0:
+		return -1, err
+	case s.values[key].origin == "default":
+		return 0, err
+	}
+	return n, err
+}
+
 // duration parses a length of time of at least least.
 func (s *settings) duration(key string, least time.Duration) (time.Duration, error) {
 	d, err := parley.ParseDuration(s.text(key))

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -32,12 +31,7 @@ func (c *cli) tokenCreate() *cobra.Command {
 			if kind == "" {
 				return fail(exitUsage, "--kind is missing: channel, global or admin")
 			}
-			body := map[string]any{"kind": kind}
-			for field, text := range map[string]string{"channel": channel, "name": name} {
-				if text != "" {
-					body[field] = text
-				}
-			}
+			body := texts("kind", kind, "channel", channel, "name", name)
 			if expires != "" {
 				until, err := expiry(expires)
 				if err != nil {
@@ -52,7 +46,7 @@ func (c *cli) tokenCreate() *cobra.Command {
 					return explainNoChannel(ctx, api, err, channel)
 				}
 				c.hint("Created token %s. It is not shown again. Revoke it with: parley token revoke %s", t.ID, t.ID)
-				return printData(c, r, func(t *client.Token) { fmt.Fprintln(c.out, t.Token) })
+				return c.print(r.Data, t.Token)
 			})
 		},
 	}

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -40,13 +42,8 @@ Events: ` + strings.Join(happen, ", "),
 			if t.kind = parley.EventType(args[0]); t.causes()[t.kind] == nil {
 				return t.unknown()
 			}
-			if given := from + to; given != "" {
-				if from != "" {
-					given = from
-				}
-				if t.number, err = digits(given); err != nil {
-					return err
-				}
+			if t.number, err = optionalDigits(cmp.Or(from, to)); err != nil {
+				return err
 			}
 			if t.api, err = c.onChannel(cmd.Context(), channel); err != nil {
 				return err
@@ -64,12 +61,7 @@ Events: ` + strings.Join(happen, ", "),
 
 // names lists the events that can be triggered.
 func (t *trigger) names() []string {
-	var names []string
-	for kind := range t.causes() {
-		names = append(names, string(kind))
-	}
-	slices.Sort(names)
-	return names
+	return typeNames(slices.Sorted(maps.Keys(t.causes())))
 }
 
 // unknown lists the events that can be triggered instead.
@@ -125,7 +117,8 @@ func (t *trigger) run(ctx context.Context) error {
 		}
 		if about == "" || about == e.Data.MessageID || about == e.Data.ID {
 			done.ID = e.ID
-			return t.print(done)
+			return t.cli.print(done, fmt.Sprintf("%s %s published: %s connected, %s subscribed", done.Type, done.ID,
+				count(done.Listeners, "listener"), count(done.Webhooks, "webhook")))
 		}
 	}
 }
@@ -138,15 +131,6 @@ func (t *trigger) explain(ctx context.Context, err error) error {
 		return fail(exitNegative, "%s did not happen within %s", t.kind, triggerTimeout)
 	}
 	return err
-}
-
-func (t *trigger) print(done triggered) error {
-	if t.cli.json {
-		return t.cli.printJSON(done)
-	}
-	fmt.Fprintf(t.cli.out, "%s %s published: %s connected, %s subscribed\n", done.Type, done.ID, count(done.Listeners, "listener"),
-		count(done.Webhooks, "webhook"))
-	return nil
 }
 
 // cause causes an event and returns the id of its message or code, or "".
@@ -273,11 +257,9 @@ const codeLife = 30
 // requestCode requests a code, by default for a new phone, which no limit affects.
 func (t *trigger) requestCode(ctx context.Context) (string, error) {
 	if t.number == "" {
-		var p phone
-		if _, err := t.api.Post(ctx, "/api/sandbox/phones", map[string]string{}, &p); err != nil {
+		if err := t.addPhone(ctx); err != nil {
 			return "", err
 		}
-		t.number = p.Number
 	}
 	var made struct {
 		ID string `json:"id"`
@@ -291,27 +273,26 @@ func (t *trigger) validate(ctx context.Context, code string) (approved bool, err
 	return err == nil && a.Success, err
 }
 
-func (t *trigger) asPhone(ctx context.Context, body map[string]any) (messageID string, err error) {
+func (t *trigger) asPhone(ctx context.Context, body map[string]any) (string, error) {
 	if err := t.choosePhone(ctx); err != nil {
 		return "", err
 	}
-	var done struct {
-		MessageID string `json:"message_id"`
-	}
-	_, err = t.api.Post(ctx, "/api/sandbox/phones/"+t.number+"/send", body, &done)
-	return done.MessageID, err
+	return t.post(ctx, "/api/sandbox/phones/"+t.number+"/send", body)
 }
 
-func (t *trigger) toPhone(ctx context.Context, kind string, body map[string]any) (messageID string, err error) {
+func (t *trigger) toPhone(ctx context.Context, kind string, body map[string]any) (string, error) {
 	if err := t.choosePhone(ctx); err != nil {
 		return "", err
 	}
 	body["contact_id"] = t.contact()
-	var done struct {
-		MessageID string `json:"message_id"`
-	}
-	_, err = t.api.Post(ctx, "/api/send-message/"+kind, body, &done)
-	return done.MessageID, err
+	return t.post(ctx, "/api/send-message/"+kind, body)
+}
+
+// post makes a request and returns the id of the message in the response.
+func (t *trigger) post(ctx context.Context, path string, body map[string]any) (string, error) {
+	var m messageID
+	_, err := t.api.Post(ctx, path, body, &m)
+	return m.MessageID, err
 }
 
 // choosePhone selects the first phone, or creates one.
@@ -327,6 +308,10 @@ func (t *trigger) choosePhone(ctx context.Context) error {
 		t.number = phones[0].Number
 		return nil
 	}
+	return t.addPhone(ctx)
+}
+
+func (t *trigger) addPhone(ctx context.Context) error {
 	var p phone
 	_, err := t.api.Post(ctx, "/api/sandbox/phones", map[string]string{}, &p)
 	t.number = p.Number

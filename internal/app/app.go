@@ -15,7 +15,6 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -84,7 +83,7 @@ type server struct {
 	lock    *Lock
 	started time.Time
 	offline bool // in the process of a command: no listener, and no part runs
-	state   readiness
+	state   atomic.Int32
 	limits  stopLimits
 
 	untrustedProxy atomic.Bool // a proxy on this machine forwards requests
@@ -247,9 +246,7 @@ func (s *server) newAPI() *api.API {
 }
 
 // isLive reports whether any channel is on a real network.
-func (s *server) isLive() bool {
-	return slices.ContainsFunc(s.gateway.Channels(), func(c parley.Channel) bool { return c.Network != parley.Sandbox })
-}
+func (s *server) isLive() bool { return len(s.liveChannels()) > 0 }
 
 // run serves until ctx ends or a part fails.
 func (s *server) run(ctx context.Context) error {
@@ -350,7 +347,7 @@ func (s *server) describe() {
 // becomeReady sets the server ready and announces it.
 func (s *server) becomeReady(ctx context.Context) {
 	s.describe()
-	s.state.set(ready)
+	s.state.Store(ready)
 	channels, working := s.gateway.Channels(), 0
 	for _, c := range channels {
 		if c.State.Status == parley.ChannelWorking {
@@ -376,7 +373,7 @@ func (s *server) becomeReady(ctx context.Context) {
 
 // drain stops accepting requests and waits for the running ones.
 func (s *server) drain() {
-	s.state.set(draining)
+	s.state.Store(draining)
 	s.feed.Close() // streams never end by themselves
 	s.log.Info("stopping: finishing what is under way", "at_most", s.limits.requests.String())
 	ctx, cancel := context.WithTimeout(context.Background(), s.limits.requests)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"sync"
 	"syscall"
@@ -70,6 +71,15 @@ func (d Dir) Lock(command string) (*Lock, error) {
 		return nil, err
 	}
 	return l, nil
+}
+
+// acquire prepares the directory and locks it for a command other than a server or a restore, which finish what was
+// interrupted.
+func (d Dir) acquire(command string, log *slog.Logger) (*Lock, error) {
+	if err := errors.Join(d.checkRestored(), d.Prepare(log)); err != nil {
+		return nil, err
+	}
+	return d.Lock(command)
 }
 
 const (

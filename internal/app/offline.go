@@ -29,12 +29,9 @@ func OpenOffline(ctx context.Context, cfg Config, command string) (*Offline, err
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	dir := cfg.DataDir
-	if err := errors.Join(dir.checkRestored(), dir.Prepare(cfg.Log)); err != nil {
-		return nil, dir.explain(err)
-	}
-	lock, err := dir.Lock(command)
+	lock, err := dir.acquire(command, cfg.Log)
 	if err != nil {
-		return nil, err
+		return nil, dir.explain(err)
 	}
 	s := &server{cfg: cfg, lock: lock, log: cfg.Log, started: time.Now(), offline: true}
 	o := &Offline{server: s}

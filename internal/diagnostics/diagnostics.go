@@ -40,7 +40,11 @@ type Source struct {
 }
 
 // Setting is a setting with its origin.
-type Setting struct{ Key, Value, Origin string }
+type Setting struct {
+	Key    string `json:"setting"`
+	Value  string `json:"value"`
+	Origin string `json:"origin"`
+}
 
 // Channel is a channel with its evidence.
 type Channel struct {
