@@ -142,7 +142,6 @@ func (c *cli) printRestored(r app.Restored) {
 	}
 }
 
-// ownerOf describes a token.
 func ownerOf(t parley.Token) string {
 	return strings.TrimSpace(strings.Join([]string{string(t.Kind), string(t.Channel), t.Name}, " "))
 }
@@ -181,7 +180,6 @@ func (c *cli) openBackup(path string) (io.ReadCloser, int64, error) {
 	return f, info.Size(), nil
 }
 
-// countedReader shows how much was read.
 type countedReader struct {
 	io.Reader
 	bar  *progress

@@ -113,7 +113,6 @@ func (c *cli) printChannel(ch *client.Channel) {
 	})
 }
 
-// printLines prints one name and value a line.
 func (c *cli) printLines(lines [][2]string) {
 	for _, line := range lines {
 		fmt.Fprintf(c.out, "%-10s %s\n", line[0], line[1])
@@ -122,7 +121,6 @@ func (c *cli) printLines(lines [][2]string) {
 
 func (c *cli) printStatus(ch *client.Channel) { fmt.Fprintln(c.out, ch.Status) }
 
-// showPace is the pause between two sends of a channel.
 func showPace(ch *client.Channel) string {
 	least, most := parley.Channel{Network: ch.Network, Settings: ch.Settings}.Pace()
 	if least == most {
@@ -168,7 +166,6 @@ func (c *cli) printRunning(ch *client.Channel, now time.Time) {
 	c.printLines(lines)
 }
 
-// channelSwitch makes the commands start and stop.
 func (c *cli) channelSwitch(verb, short string) *cobra.Command {
 	return &cobra.Command{
 		Use:     verb + " CODE",
@@ -238,7 +235,6 @@ func (c *cli) channelSecret() *cobra.Command {
 	return cmd
 }
 
-// rotateSecret replaces a signing secret and prints the new one.
 func (c *cli) rotateSecret(ctx context.Context, api *client.Client, path string) error {
 	var s client.Secret
 	if _, err := api.Post(ctx, path, nil, &s); err != nil {

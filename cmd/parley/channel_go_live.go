@@ -46,7 +46,6 @@ be running.
 	return cmd
 }
 
-// goLiveFlags select the contacts that a channel may write to.
 type goLiveFlags struct {
 	allow     []string
 	everybody bool

@@ -22,7 +22,6 @@ const passkeyHelp = `An account with a passkey asks for it when a device is link
 passkey can give it; this program cannot. Remove the passkey on the phone (Settings, Account, Passkeys),
 pair the channel, and add the passkey again afterwards.`
 
-// pairFlags select how to pair a channel.
 type pairFlags struct {
 	number string // by a code for this number; empty: by QR codes
 	link   bool
@@ -73,7 +72,6 @@ func readChannel(ctx context.Context, cl *client.Client, code string) (ch client
 	return ch, explainNotFound(err, "channel", code)
 }
 
-// pair pairs a channel, in the way that the flags select.
 func (c *cli) pair(ctx context.Context, cl *client.Client, code string, flags pairFlags) error {
 	ch, err := readChannel(ctx, cl, code)
 	switch {
@@ -102,7 +100,6 @@ func (c *cli) pair(ctx context.Context, cl *client.Client, code string, flags pa
 	}
 }
 
-// pairSandbox pairs a channel on the sandbox, which needs no person.
 func (c *cli) pairSandbox(ctx context.Context, cl *client.Client, code string) error {
 	r, err := cl.Post(ctx, client.Path("channels", code, "pair"), nil, nil)
 	err = printData(c, r, err, c.printStatus)
@@ -138,7 +135,6 @@ func (c *cli) pairLink(ctx context.Context, cl *client.Client, code string) erro
 	return nil
 }
 
-// errPairTimeout means that nobody linked the channel in time.
 var errPairTimeout = errors.New("nobody linked it in time")
 
 // wantsNewCodes asks whether to continue with new codes. Without a terminal it fails.
@@ -160,7 +156,6 @@ func (c *cli) wantsNewCodes(ctx context.Context, code string, flags pairFlags) (
 	return true, nil
 }
 
-// showAccount names the account that a channel is linked to.
 func showAccount(ch client.Channel) string {
 	if ch.Number == "" {
 		return ch.Name
@@ -176,7 +171,6 @@ const (
 // workingStep is the last step that a view shows: the channel works.
 const workingStep parley.PairingStep = "working"
 
-// pairStep is a step of a pairing.
 type pairStep struct {
 	client.Pairing
 	channel client.Channel // with the last step
@@ -200,7 +194,6 @@ type pairView interface {
 	close()
 }
 
-// pairer pairs one channel on a running server.
 type pairer struct {
 	cl     *client.Client
 	code   string
@@ -269,7 +262,6 @@ func (p *pairer) handleStep(ctx context.Context, s *pairStep) error {
 	return nil
 }
 
-// awaitWorking waits until a channel that was just paired works.
 func (p *pairer) awaitWorking(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, workingWait,
 		fail(exitNegative, "channel %s was paired and does not work yet. See: parley channel show %s", p.code, p.code))

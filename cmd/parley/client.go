@@ -225,7 +225,6 @@ func noChannel(code string) error {
 	return explainNotFound(&client.Error{Status: http.StatusNotFound}, "channel", code)
 }
 
-// digits reduces a phone number in any usual spelling to its digits.
 func digits(number string) (string, error) {
 	digits, err := parley.ParseNumber(strings.TrimSuffix(number, "@c.us"))
 	if err != nil {
@@ -257,7 +256,6 @@ const (
 	exitInterrupted exitCode = 130 // by Ctrl-C
 )
 
-// failure is an error with an exit code.
 type failure struct {
 	code exitCode
 	err  error

@@ -15,7 +15,6 @@ import (
 // completionTimeout is how long Tab waits for a server.
 const completionTimeout = 2 * time.Second
 
-// completer lists the possible values of an argument or flag.
 type completer func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
 
 func fixed(words ...string) completer {

@@ -21,7 +21,6 @@ func (c *cli) deliveries() *cobra.Command {
 		c.deliveriesList(), c.deliveriesShow(), c.deliveriesRetry(), c.deliveriesReplay())
 }
 
-// deliveryFlags are the flags that select deliveries.
 type deliveryFlags struct {
 	failed           bool
 	webhook, channel string
@@ -201,7 +200,6 @@ func (c *cli) deliveriesReplay() *cobra.Command {
 	return cmd
 }
 
-// addIDs adds the ids of deliveries or of events to a request.
 func addIDs(body map[string]any, ids []string) error {
 	events := 0
 	for _, id := range ids {
@@ -221,7 +219,6 @@ func addIDs(body map[string]any, ids []string) error {
 	return nil
 }
 
-// replay replays the selected deliveries, in batches.
 func (c *cli) replay(ctx context.Context, api *client.Client, body map[string]any) error {
 	bar := c.newCount("replay")
 	defer bar.Done()

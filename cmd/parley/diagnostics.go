@@ -60,7 +60,6 @@ it. FILE may be - for stdout.`,
 	return cmd
 }
 
-// saveDiagnostics writes the file and lists its contents.
 func (c *cli) saveDiagnostics(to string, packed []byte) error {
 	archive, err := zip.NewReader(bytes.NewReader(packed), int64(len(packed)))
 	if err != nil {

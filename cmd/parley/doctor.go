@@ -93,7 +93,6 @@ func (c *cli) printFinding(f doctor.Finding) {
 
 func count(n int, what string) string { return doctor.Count(n, what) }
 
-// settingsFrom counts the origins of the settings.
 func (c *cli) settingsFrom() *doctor.Settings {
 	from := new(doctor.Settings)
 	for _, v := range c.set.values {

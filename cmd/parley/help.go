@@ -93,7 +93,6 @@ func (c *cli) help(root *cobra.Command) *cobra.Command {
 	}
 }
 
-// names lists the commands under one.
 func names(cmd *cobra.Command) []string {
 	var list []string
 	for _, sub := range cmd.Commands() {

@@ -55,7 +55,6 @@ events of the same chat wait for it. When the connection to the server is lost, 
 	return cmd
 }
 
-// listenKeys returns the secret that signs forwarded events.
 func (c *cli) listenKeys(cmd *cobra.Command) (callback.Keys, error) {
 	var s client.Secret
 	err := c.manage(cmd, func(ctx context.Context, api *client.Client) error {
@@ -141,7 +140,6 @@ func (t *linePrinter) event(e streamEvent) {
 	t.print(t.out, fmt.Sprintf("%s  --> %-17s %s   %s", clock(time.Now()), e.Type, e.ID, e.summary()))
 }
 
-// streamEvent is an event of the stream.
 type streamEvent struct {
 	ID      parley.EventID     `json:"id"`
 	Type    parley.EventType   `json:"type"`

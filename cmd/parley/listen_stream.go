@@ -92,7 +92,6 @@ func (e *stream) read(ctx context.Context, on func(streamEvent) error) (begun bo
 	}
 }
 
-// eventReader reads server-sent events.
 type eventReader struct {
 	lines  *bufio.Scanner
 	lastID string
@@ -105,7 +104,6 @@ func newEventReader(body io.Reader) *eventReader {
 	return &eventReader{lines: lines}
 }
 
-// next reads up to the next event.
 func (r *eventReader) next() (streamEvent, error) {
 	var id string
 	var data []byte

@@ -120,7 +120,6 @@ func (c *cli) openBrowser(link string) bool {
 	return true
 }
 
-// hasScreen reports whether there is a desktop for a browser.
 func (c *cli) hasScreen() bool {
 	return slices.ContainsFunc([]string{"DISPLAY", "WAYLAND_DISPLAY", "BROWSER"}, func(name string) bool {
 		value, _ := c.getenv(name)

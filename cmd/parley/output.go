@@ -35,7 +35,6 @@ func (c *cli) colour(terminal bool) bool {
 	return terminal && !(set && value != "")
 }
 
-// printJSON prints one JSON document.
 func (c *cli) printJSON(v any) error {
 	enc := json.NewEncoder(c.out)
 	enc.SetEscapeHTML(false)
@@ -77,12 +76,10 @@ type progress struct {
 	bar *progressbar.ProgressBar // nil: no terminal, or finished
 }
 
-// newProgress shows a task measured in bytes.
 func (c *cli) newProgress(what string) *progress {
 	return c.progress(what, progressbar.OptionShowBytes(true))
 }
 
-// newCount shows a task measured in items.
 func (c *cli) newCount(what string) *progress { return c.progress(what, progressbar.OptionShowCount()) }
 
 func (c *cli) progress(what string, unit progressbar.Option) *progress {

@@ -35,7 +35,6 @@ func (c *cli) pairView(ctx context.Context, cl *client.Client, code string, flag
 	return &screenView{cli: c, client: cl, code: code}, nil
 }
 
-// jsonView prints a line of JSON for each step.
 type jsonView struct{ out io.Writer }
 
 func (v *jsonView) show(_ context.Context, s *pairStep) error {
@@ -198,7 +197,6 @@ func (v *screenView) fitting(texts ...string) string {
 	return ""
 }
 
-// tick updates the countdown in the header.
 func (v *screenView) tick(s *pairStep) {
 	if v.lines == 0 || s.Step != parley.QRStep {
 		return
@@ -209,7 +207,6 @@ func (v *screenView) tick(s *pairStep) {
 	}
 }
 
-// wipe clears what is drawn.
 func (v *screenView) wipe() {
 	if v.lines > 0 {
 		fmt.Fprintf(v.err, "\x1b[%dA\r\x1b[J", v.lines+1)
@@ -292,10 +289,8 @@ func oneIf(on bool) int {
 	return 0
 }
 
-// pngScale is the width of a square in pixels.
 const pngScale = 8
 
-// pngOf makes a picture of a QR code.
 func pngOf(rows []string) ([]byte, error) {
 	size := len(rows) + 2*quietZone
 	picture := image.NewPaletted(image.Rect(0, 0, size*pngScale, size*pngScale), color.Palette{color.White, color.Black})

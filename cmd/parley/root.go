@@ -107,7 +107,6 @@ func group(cmd *cobra.Command, args []string) error {
 		cmd.CommandPath()+" "+args[0], didYouMean(args[0], names(cmd)), cmd.CommandPath())
 }
 
-// newGroup makes a command that has only subcommands.
 func newGroup(name, short, example string, subs ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{Use: name, Short: short, Example: example, Args: cobra.ArbitraryArgs, RunE: group}
 	cmd.AddCommand(subs...)
@@ -131,7 +130,6 @@ func wantArgs(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// didYouMean suggests the most similar name, if there is one.
 func didYouMean(written string, names []string) string {
 	best, least := "", 3 // with more than two changes it is another word
 	for _, name := range names {
@@ -145,7 +143,6 @@ func didYouMean(written string, names []string) string {
 	return fmt.Sprintf(" Did you mean %q?", best)
 }
 
-// distance is the Levenshtein distance.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -54,12 +54,10 @@ func (c *cli) sandboxCursor(connect connect) *cobra.Command {
 	}
 }
 
-// position is a cursor in the message log of the phones.
 type position struct {
 	Cursor string `json:"cursor"`
 }
 
-// phone is a simulated phone as the API shows it.
 type phone struct {
 	Number    string `json:"number"`
 	Name      string `json:"name"`

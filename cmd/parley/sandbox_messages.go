@@ -37,7 +37,6 @@ func (r *received) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*plain)(r))
 }
 
-// filter selects messages.
 type filter struct {
 	to, after, contains, kind string
 	limit                     int
@@ -164,7 +163,6 @@ func awaitMessage(ctx context.Context, cl *client.Client, number string, f filte
 	}
 }
 
-// timeoutError says what was expected and what did arrive.
 func timeoutError(ctx context.Context, cl *client.Client, number string, f filter, timeout time.Duration) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "no message to %s", app.ShowNumber(number))

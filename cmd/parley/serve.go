@@ -40,10 +40,8 @@ a certificate, or put a TLS proxy in front and pass --behind-proxy.`,
 	return cmd
 }
 
-// dir is the data directory.
 func (c *cli) dir() app.Dir { return app.Dir(c.set.text(keyData)) }
 
-// appConfig makes the server's configuration from the settings.
 func (c *cli) appConfig() (app.Config, error) {
 	ranges, errRanges := c.set.prefixes(keyAllowPrivate)
 	proxies, errProxies := c.set.prefixes(keyProxies)
@@ -95,7 +93,6 @@ func (c *cli) appConfig() (app.Config, error) {
 // minEventCap leaves room for the events that a webhook reads again after a restart.
 const minEventCap = 100_000
 
-// eventRetention parses the retention and the cap of events.
 func (c *cli) eventRetention() (time.Duration, int64, error) {
 	events, err := c.set.duration(keyEventLife, 0)
 	if err != nil {

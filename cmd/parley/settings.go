@@ -147,7 +147,6 @@ func (s *settings) prefixes(key string) ([]netip.Prefix, error) {
 	return ranges, nil
 }
 
-// number parses a whole number, 0 or more.
 func (s *settings) number(key string) (int, error) {
 	n, err := strconv.ParseInt(s.text(key), 10, 32)
 	if err != nil || n < 0 {
@@ -168,7 +167,6 @@ func (s *settings) limit(key string) (int, error) {
 	return n, err
 }
 
-// duration parses a length of time of at least least.
 func (s *settings) duration(key string, least time.Duration) (time.Duration, error) {
 	d, err := parley.ParseDuration(s.text(key))
 	if err != nil || time.Duration(d) < least {

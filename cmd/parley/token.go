@@ -57,7 +57,6 @@ func (c *cli) tokenCreate() *cobra.Command {
 	return cmd
 }
 
-// expiry parses the time at which a token expires.
 func expiry(text string) (time.Time, error) {
 	if d, err := parley.ParseDuration(text); err == nil && d > 0 {
 		return time.Now().Add(time.Duration(d)).UTC(), nil

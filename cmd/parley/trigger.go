@@ -59,7 +59,6 @@ Events: ` + strings.Join(happen, ", "),
 	return cmd
 }
 
-// names lists the events that can be triggered.
 func (t *trigger) names() []string {
 	return typeNames(slices.Sorted(maps.Keys(t.causes())))
 }
@@ -76,7 +75,6 @@ func (t *trigger) unknown() error {
 		"\n  "))
 }
 
-// trigger causes one event.
 type trigger struct {
 	cli    *cli
 	api    *client.Client
@@ -85,7 +83,6 @@ type trigger struct {
 	text   string
 }
 
-// triggered is the output.
 type triggered struct {
 	ID        parley.EventID   `json:"id"`
 	Type      parley.EventType `json:"type"`
@@ -192,7 +189,6 @@ func (t *trigger) vote(ctx context.Context) (string, error) {
 	return id, err
 }
 
-// drop makes the channel lose its connection while it sends.
 func (t *trigger) drop(ctx context.Context) (string, error) {
 	if _, err := t.api.Post(ctx, "/api/sandbox/faults", map[string]any{"fault": "drop_socket", "times": 1}, nil); err != nil {
 		return "", err
@@ -295,7 +291,6 @@ func (t *trigger) post(ctx context.Context, path string, body map[string]any) (s
 	return m.MessageID, err
 }
 
-// choosePhone selects the first phone, or creates one.
 func (t *trigger) choosePhone(ctx context.Context) error {
 	if t.number != "" {
 		return nil

@@ -118,7 +118,6 @@ func (c *cli) webhookShow() *cobra.Command {
 	return cmd
 }
 
-// addSecret reads a secret and adds it to the data of a response.
 func addSecret(ctx context.Context, api *client.Client, path string, r *client.Response) error {
 	var s client.Secret
 	if _, err := api.Get(ctx, path, nil, &s); err != nil {
@@ -180,7 +179,6 @@ func (c *cli) webhookRotate() *cobra.Command {
 	}
 }
 
-// webhookSwitch makes the commands enable and disable.
 func (c *cli) webhookSwitch(verb, short string, enabled bool) *cobra.Command {
 	return &cobra.Command{
 		Use:     verb + " ID",

@@ -140,7 +140,6 @@ func (s *server) openListener() error {
 	return nil
 }
 
-// openFiles opens the files of the data directory.
 func (s *server) openFiles(ctx context.Context) (err error) {
 	if _, err := s.cfg.DataDir.copyBefore(ctx, s.log); err != nil {
 		return err
@@ -205,7 +204,6 @@ func (s *server) makeParts() {
 	})
 }
 
-// makeHandlers creates the HTTP handlers.
 func (s *server) makeHandlers() error {
 	routes := s.newAPI()
 	pages, err := console.New(console.Config{
@@ -245,7 +243,6 @@ func (s *server) newAPI() *api.API {
 	})
 }
 
-// isLive reports whether any channel is on a real network.
 func (s *server) isLive() bool { return len(s.liveChannels()) > 0 }
 
 // run serves until ctx ends or a part fails.
@@ -344,7 +341,6 @@ func (s *server) describe() {
 	}
 }
 
-// becomeReady sets the server ready and announces it.
 func (s *server) becomeReady(ctx context.Context) {
 	s.describe()
 	s.state.Store(ready)

@@ -25,7 +25,6 @@ const (
 	backupMedia    = "media"
 )
 
-// snapshot is a copy of the main database.
 type snapshot struct {
 	size int64
 	copy func(ctx context.Context, to string, progress func(done, total int64)) error
@@ -114,7 +113,6 @@ func (d Dir) mediaFiles() (names []string, size int64) {
 	return names, size
 }
 
-// backup is a tar file being written. After an error it does nothing.
 type backup struct {
 	tar         *tar.Writer
 	done, total int64
@@ -260,7 +258,6 @@ func BackupOffline(ctx context.Context, dir Dir, log *slog.Logger, w io.Writer, 
 	return dir.explain(dir.backup(ctx, from, w, progress))
 }
 
-// copyRaw copies the bytes of a file to a new one.
 func copyRaw(from, to string) error {
 	in, err := os.Open(from)
 	if err != nil {

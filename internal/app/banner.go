@@ -73,7 +73,6 @@ func (s *server) bannerConsole(ctx context.Context, line func(string, ...any)) {
 	}
 }
 
-// liveChannels lists the channels on real networks.
 func (s *server) liveChannels() []string {
 	var live []string
 	for _, c := range s.gateway.Channels() {

@@ -60,7 +60,6 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return c.current, nil
 }
 
-// reload reads the files if they have changed.
 func (c *certificate) reload() {
 	as := c.state()
 	if as == c.as {

@@ -90,7 +90,6 @@ func (d Dir) explain(err error) error {
 	return err
 }
 
-// cause is the text of the innermost error.
 func cause(err error) string {
 	if found := store.FoundDamage(err); found != "" {
 		return found

@@ -26,7 +26,6 @@ const (
 	maxHeader         = 16 << 10
 )
 
-// listen opens the port.
 func listen(cfg Config) (net.Listener, error) {
 	l, err := net.Listen("tcp", cfg.Listen)
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -53,7 +52,6 @@ func freeNear(address string) string {
 	return net.JoinHostPort(host, "0")
 }
 
-// urlOf is the address of the listener on this machine.
 func urlOf(l net.Listener, secure bool) string {
 	at := l.Addr().(*net.TCPAddr).AddrPort()
 	host := at.Addr().Unmap()
@@ -67,7 +65,6 @@ func urlOf(l net.Listener, secure bool) string {
 	return scheme + "://" + netip.AddrPortFrom(host, at.Port()).String()
 }
 
-// bound adds the limits and TLS to the listener.
 func bound(l net.Listener, shown *certificate) net.Listener {
 	l = netutil.LimitListener(l, maxConnections)
 	if shown == nil {

@@ -132,7 +132,6 @@ func (l *Lock) Announce(r Running) error {
 	return l.write(append(data, '\n'))
 }
 
-// Close releases the directory.
 func (l *Lock) Close() error {
 	return errors.Join(l.write(nil), l.file.Close())
 }

@@ -107,7 +107,6 @@ func (k *memoryTuner) tick(live, allocated uint64) {
 	}
 }
 
-// tuneMemory ticks until ctx ends.
 func tuneMemory(ctx context.Context) {
 	k := &memoryTuner{percent: maxPercent, setGC: debug.SetGCPercent, release: debug.FreeOSMemory}
 	if _, set := os.LookupEnv("GOGC"); set {

@@ -99,7 +99,6 @@ func ExamineOffline(ctx context.Context, cfg Config) ([]doctor.Finding, error) {
 	return cfg.examineData(ctx, data, channels, false), nil
 }
 
-// reach is who can reach this server.
 func (s *server) reach() doctor.Reach {
 	r := s.cfg.Reach()
 	r.Listen = s.listener.Addr().String() // with the real port
@@ -107,7 +106,6 @@ func (s *server) reach() doctor.Reach {
 	return r
 }
 
-// examineReady checks whether the server is ready.
 func (s *server) examineReady(ctx context.Context) doctor.Finding {
 	ctx, cancel := context.WithTimeout(ctx, writableFor)
 	defer cancel()

@@ -31,7 +31,6 @@ var (
 	_ network.Witness = (*realNetwork)(nil)
 )
 
-// Open starts a channel's session.
 func (n *realNetwork) Open(ctx context.Context, channel parley.Channel, sink network.Sink) (network.Session, error) {
 	driver, err := n.open(ctx)
 	if err != nil {
@@ -54,7 +53,6 @@ func (n *realNetwork) DeleteChannel(ctx context.Context, code parley.ChannelCode
 	return driver.DeleteChannel(ctx, code)
 }
 
-// Evidence returns the evidence of an open channel.
 func (n *realNetwork) Evidence(code parley.ChannelCode) (network.Evidence, bool) {
 	driver := n.opened()
 	if driver == nil {
@@ -63,7 +61,6 @@ func (n *realNetwork) Evidence(code parley.ChannelCode) (network.Evidence, bool)
 	return driver.Evidence(code)
 }
 
-// Close closes the driver, if it was ever opened.
 func (n *realNetwork) Close() error {
 	n.mu.Lock()
 	n.closed = true
@@ -102,7 +99,6 @@ func (n *realNetwork) open(ctx context.Context) (*whatsapp.Driver, error) {
 	return driver, nil
 }
 
-// newRealNetwork creates the network of a server's WhatsApp channels.
 func (s *server) newRealNetwork(files func(key string) (*os.File, error), log *slog.Logger) (*realNetwork, error) {
 	c := whatsapp.Config{
 		Path:    s.cfg.DataDir.WhatsApp(),

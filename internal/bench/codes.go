@@ -47,7 +47,6 @@ func measureCodes(ctx context.Context, o options, t *table) error {
 	})
 }
 
-// phone is the number of a simulated phone.
 func phone(i int) string { return fmt.Sprintf("62813%07d", i) }
 
 // requestCodes has codes sent to new phones, reads them there, and returns the requests that validate them.

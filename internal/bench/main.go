@@ -19,7 +19,6 @@ import (
 	"time"
 )
 
-// options are what can be set on the command line.
 type options struct {
 	parley      string
 	rounds      int

@@ -8,7 +8,6 @@ import (
 	"time"
 )
 
-// measureFootprint measures the binary, the memory at rest and the time to start.
 func measureFootprint(ctx context.Context, o options, t *table) error {
 	binary, err := os.Stat(o.parley)
 	if err != nil {

@@ -19,7 +19,6 @@ func (t *table) add(what, value, bound string, ok bool) {
 	t.rows = append(t.rows, row{what, value, bound, ok})
 }
 
-// note adds a figure without a bound.
 func (t *table) note(what, value string) { t.add(what, value, "", true) }
 
 func (t *table) print(w io.Writer) error {

@@ -16,20 +16,17 @@ import (
 	"parley/internal/network/whatsapp/whatsapptest"
 )
 
-// scan asks a phone to link the device that shows a code.
 type scan struct {
 	Number string `json:"number"`
 	Code   string `json:"code"`
 }
 
-// inbound is a text that a phone sends to an account.
 type inbound struct {
 	From string `json:"from"`
 	To   string `json:"to"`
 	Text string `json:"text"`
 }
 
-// counts are the messages that the network got.
 type counts struct {
 	Given int `json:"given"`
 	Wrong int `json:"wrong"` // that no recipient could read
@@ -134,7 +131,6 @@ func contacts(accounts, callers int) []string {
 	return numbers
 }
 
-// channelAccount is the number of a channel's account.
 func channelAccount(i int) string { return fmt.Sprintf("62814%08d", i) }
 
 // link creates the channels from one index to another, each linked to an account, and returns their tokens.

@@ -26,7 +26,6 @@ func (d direct) RoundTrip(req *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// recorder buffers a response.
 type recorder struct {
 	status int
 	header http.Header

@@ -27,7 +27,6 @@ func main() {
 	os.Exit(code)
 }
 
-// run runs go test and returns its exit code.
 func run(args []string, out io.Writer) (int, error) {
 	dir := ""
 	if len(args) > 1 && args[0] == "-C" { // in another module

@@ -136,7 +136,6 @@ func isNoise(line string) bool {
 	})
 }
 
-// sorted lists the running tests, the oldest first.
 func (p *progress) sorted() []test {
 	all := make([]test, 0, len(p.running))
 	for t := range p.running {
@@ -178,7 +177,6 @@ func (p *progress) status(now time.Time) string {
 	return fmt.Sprintf("  %s: %d tests passed, %d failed; %s", now.Sub(p.begun).Round(time.Second), p.passed, p.failed, doing)
 }
 
-// slowest lists the slowest tests.
 func (p *progress) slowest(most int) string {
 	var all []test
 	for t := range p.took {

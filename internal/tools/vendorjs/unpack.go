@@ -44,7 +44,6 @@ func (p pack) unpack(tarball, dir string) error {
 	return write(dir, head, files)
 }
 
-// untar reads the files of a package, by path.
 func untar(data []byte) (map[string][]byte, error) {
 	z, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {
