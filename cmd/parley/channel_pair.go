@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"strings"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"parley"
 	"parley/internal/app"
 	"parley/internal/client"
+	"parley/internal/doctor"
 	"parley/internal/wait"
 )
 
@@ -129,7 +129,7 @@ func (c *cli) pairLink(ctx context.Context, cl *client.Client, code string) erro
 		return err
 	}
 	c.hint("works once, until %s, for %s only", link.ExpiresAt.Local().Format("15:04"), code)
-	if u, err := url.Parse(link.URL); err == nil && (u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback()) {
+	if u, err := url.Parse(link.URL); err == nil && doctor.IsLoopback(u.Hostname()) {
 		c.hint("This address works on this machine only. Behind a proxy, replace %s by the address of the proxy", cl.Base)
 	}
 	return nil

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"parley/internal/app"
 	"parley/internal/callback"
 	"parley/internal/doctor"
 	"parley/internal/wait"
@@ -125,7 +125,7 @@ func (f *forwarder) attempt(ctx context.Context, e streamEvent) (problem, took s
 	case err != nil && os.IsTimeout(err):
 		return "timeout after " + doctor.Lasted(forwardTimeout), took
 	case err != nil:
-		return reason(err), took
+		return app.Cause(err), took // the line has the address already
 	case code >= 200 && code <= 299:
 		f.print(fmt.Sprintf("%s  <-- %d  POST %s   %s", clock(time.Now()), code, f.url, took))
 		return "", took
@@ -150,15 +150,4 @@ func (f *forwarder) post(ctx context.Context, e streamEvent, at time.Time) (int,
 	defer resp.Body.Close()
 	io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10)) // keeps the connection reusable
 	return resp.StatusCode, nil
-}
-
-// reason is the innermost cause: the line has the address already.
-func reason(err error) string {
-	for {
-		inner := errors.Unwrap(err)
-		if inner == nil {
-			return err.Error()
-		}
-		err = inner
-	}
 }

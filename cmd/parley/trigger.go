@@ -138,10 +138,10 @@ func (t *trigger) causes() map[parley.EventType]cause {
 	return map[parley.EventType]cause{
 		parley.MessageReceived:      t.write,
 		parley.MessageStatus:        t.send,
-		parley.MessageReaction:      t.react,
-		parley.MessageDeleted:       t.deleteOwn,
+		parley.MessageReaction:      t.then(t.send, map[string]any{"type": "reaction", "reaction": "👍"}),
+		parley.MessageDeleted:       t.then(t.write, map[string]any{"type": "delete"}),
 		parley.MessageMedia:         t.attach,
-		parley.PollVoted:            t.vote,
+		parley.PollVoted:            t.then(t.poll, map[string]any{"type": "vote", "options": []string{"Ya"}}),
 		parley.ChannelStatusChanged: t.drop,
 		parley.OTPApproved:          t.approve,
 		parley.OTPFailed:            t.mistype,
@@ -157,13 +157,17 @@ func (t *trigger) send(ctx context.Context) (string, error) {
 	return t.toPhone(ctx, "text", map[string]any{"message": t.text})
 }
 
-func (t *trigger) react(ctx context.Context) (string, error) {
-	id, err := t.send(ctx)
-	if err != nil {
-		return "", err
+// then has the phone act on the message of another cause.
+func (t *trigger) then(first cause, act map[string]any) cause {
+	return func(ctx context.Context) (string, error) {
+		id, err := first(ctx)
+		if err != nil {
+			return "", err
+		}
+		act["message_id"] = id
+		_, err = t.asPhone(ctx, act)
+		return id, err
 	}
-	_, err = t.asPhone(ctx, map[string]any{"type": "reaction", "message_id": id, "reaction": "👍"})
-	return id, err
 }
 
 func (t *trigger) attach(ctx context.Context) (string, error) {
@@ -171,22 +175,8 @@ func (t *trigger) attach(ctx context.Context) (string, error) {
 	return t.asPhone(ctx, map[string]any{"type": "file", "caption": t.text, "file": file})
 }
 
-func (t *trigger) deleteOwn(ctx context.Context) (string, error) {
-	id, err := t.write(ctx)
-	if err != nil {
-		return "", err
-	}
-	_, err = t.asPhone(ctx, map[string]any{"type": "delete", "message_id": id})
-	return id, err
-}
-
-func (t *trigger) vote(ctx context.Context) (string, error) {
-	id, err := t.toPhone(ctx, "poll", map[string]any{"title": t.text, "options": []string{"Ya", "Tidak"}})
-	if err != nil {
-		return "", err
-	}
-	_, err = t.asPhone(ctx, map[string]any{"type": "vote", "message_id": id, "options": []string{"Ya"}})
-	return id, err
+func (t *trigger) poll(ctx context.Context) (string, error) {
+	return t.toPhone(ctx, "poll", map[string]any{"title": t.text, "options": []string{"Ya", "Tidak"}})
 }
 
 func (t *trigger) drop(ctx context.Context) (string, error) {

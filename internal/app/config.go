@@ -123,7 +123,7 @@ func (c Config) normal() (Config, error) {
 	if (c.TLSCert == "") != (c.TLSKey == "") {
 		return c, configErrorf("TLS needs both a certificate and its key: --tls-cert and --tls-key.")
 	}
-	if !isLoopback(host) && c.TLSCert == "" && !c.BehindProxy {
+	if !doctor.IsLoopback(host) && c.TLSCert == "" && !c.BehindProxy {
 		return c, configErrorf("Everybody who can reach this port could use your WhatsApp. Pass --behind-proxy if a proxy does TLS, " +
 			"or --tls-cert and --tls-key.")
 	}
@@ -143,15 +143,6 @@ var (
 		netip.MustParsePrefix("192.168.0.0/16"), netip.MustParsePrefix("fc00::/7"),
 	}, loopback...)
 )
-
-// isLoopback reports whether a host is this machine only. Names other than localhost may resolve to anything.
-func isLoopback(host string) bool {
-	if host == "localhost" {
-		return true
-	}
-	addr, err := netip.ParseAddr(host)
-	return err == nil && addr.Unmap().IsLoopback()
-}
 
 // PublicURL checks the public address and removes its final slash. It has no path: the console and links are at the root
 // of a host.

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"parley"
+	"parley/internal/doctor"
 	"parley/internal/network"
 	"parley/internal/network/whatsapp"
 )
@@ -140,7 +141,7 @@ func testEndpoint(address, trust string) (string, error) {
 	if err != nil || port == "" {
 		return "", configErrorf("--whatsapp-endpoint: %q is not an address such as 127.0.0.1:7443.", address)
 	}
-	if !isLoopback(host) {
+	if !doctor.IsLoopback(host) {
 		return "", configErrorf("--whatsapp-endpoint: %s is not on this machine. Only a loopback address is allowed, because "+
 			"the keys of your accounts go there.", address)
 	}

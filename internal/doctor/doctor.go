@@ -7,6 +7,7 @@ package doctor
 import (
 	"cmp"
 	"fmt"
+	"net/url"
 	"strings"
 	"time"
 )
@@ -72,7 +73,8 @@ func Size(n int64) string {
 
 // IsUnencrypted reports whether an address is neither https nor on this machine.
 func IsUnencrypted(address string) bool {
-	return len(address) > 5 && strings.EqualFold(address[:5], "http:") && !isLoopback(address)
+	u, err := url.Parse(address)
+	return len(address) > 5 && strings.EqualFold(address[:5], "http:") && (err != nil || !IsLoopback(u.Hostname()))
 }
 
 // Settings counts the origins of a server's settings.

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"time"
 )
 
@@ -93,12 +92,8 @@ func Links(public string, behindProxy bool) []Finding {
 	return []Finding{{"links", Fine, "they lead to " + public, ""}}
 }
 
-// isLoopback reports whether an address is on this machine.
-func isLoopback(address string) bool {
-	u, err := url.Parse(address)
-	if err != nil {
-		return false
-	}
-	ip, err := netip.ParseAddr(u.Hostname())
-	return u.Hostname() == "localhost" || err == nil && ip.Unmap().IsLoopback()
+// IsLoopback reports whether a host is this machine only. Names other than localhost may resolve to anything.
+func IsLoopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
