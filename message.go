@@ -35,7 +35,6 @@ type Message struct {
 	Reactions []string // filled where history is read
 }
 
-// Ref returns the reference by which callers know the message.
 func (m *Message) Ref() MessageRef {
 	return MessageRef{FromMe: m.FromMe, Chat: m.Chat, ID: m.ID}
 }
@@ -59,7 +58,6 @@ func (m *Message) Queued() Queued {
 		Attempts: m.Attempts, NextAttempt: m.NextAttempt, ExpiresAt: m.ExpiresAt}
 }
 
-// Ref returns the reference by which callers know the message.
 func (q *Queued) Ref() MessageRef { return MessageRef{FromMe: true, Chat: q.Chat, ID: q.ID} }
 
 // Priority orders the queue of a channel: what has a higher one leaves first. The numbers are stored and
@@ -82,7 +80,6 @@ type Failure struct {
 	Until   time.Time // until when the reason holds; zero: not known
 }
 
-// FailureCode is the machine-readable reason of a [Failure].
 type FailureCode string
 
 const (

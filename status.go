@@ -32,7 +32,6 @@ func (s Status) String() string {
 	return fmt.Sprintf("Status(%d)", int(s))
 }
 
-// MarshalText writes the status as callers see it.
 func (s Status) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // CanFollow reports whether a message in status from may go on to s.

@@ -11,7 +11,6 @@ const (
 	AdminToken   TokenKind = "admin"   // the management API only; it sends nothing
 )
 
-// ParseTokenKind checks a kind.
 func ParseTokenKind(s string) (TokenKind, error) {
 	switch k := TokenKind(s); k {
 	case ChannelToken, GlobalToken, AdminToken:
@@ -35,14 +34,12 @@ type Token struct {
 	UserAgent    string // what the program that last used it calls itself; empty: not known
 }
 
-// TokenUse is one use of a token.
 type TokenUse struct {
 	At        time.Time
 	From      string // an address
 	UserAgent string
 }
 
-// Active reports whether the token is valid at a time.
 func (t Token) Active(now time.Time) bool {
 	return t.RevokedAt.IsZero() && (t.ExpiresAt.IsZero() || now.Before(t.ExpiresAt))
 }

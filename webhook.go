@@ -33,10 +33,8 @@ type Webhook struct {
 	LostAt time.Time
 }
 
-// Filter selects the events that the webhook gets.
 func (w *Webhook) Filter() EventFilter { return EventFilter{Channel: w.Channel, Types: w.Types} }
 
-// IsEnabled reports whether the webhook gets events now.
 func (w *Webhook) IsEnabled() bool { return w.DisabledAt.IsZero() }
 
 // Enable enables the webhook and clears its failures. Waiting deliveries continue.
@@ -45,16 +43,13 @@ func (w *Webhook) Enable() {
 	w.ClearFailures()
 }
 
-// ClearFailures clears the failures of the webhook.
 func (w *Webhook) ClearFailures() { w.FailingSince, w.FailingFor, w.Failures = time.Time{}, 0, 0 }
 
 // Disable disables the webhook. Its events wait until it is enabled again.
 func (w *Webhook) Disable(at time.Time, reason string) { w.DisabledAt, w.Reason = at, reason }
 
-// WebhookID names a webhook.
 type WebhookID string
 
-// NewWebhookID chooses a webhook's id.
 func NewWebhookID() WebhookID { return WebhookID("whk_" + randomHex(10)) }
 
 // Delivery is an event on its way to one address: a webhook's, or the callback of a login link.
@@ -96,7 +91,6 @@ func NewCallback(e *Event, address string, contact ContactID) Delivery {
 	return d
 }
 
-// Endpoint is what the delivery goes to.
 func (d *Delivery) Endpoint() Endpoint {
 	if d.Webhook != "" {
 		return Endpoint(d.Webhook)
@@ -114,7 +108,6 @@ type Endpoint string
 // DeliveryID names a delivery: "dlv_" and 16 hexadecimal digits of a number that the store chooses.
 type DeliveryID string
 
-// DeliveryIDOf makes the id of a number.
 func DeliveryIDOf(n int64) DeliveryID { return DeliveryID(fmt.Sprintf("dlv_%016x", n)) }
 
 // Number is the number in the id, or -1 if it is not a delivery id.
@@ -139,7 +132,6 @@ var deliveryStates = []string{"waiting", "delivered", "failed"}
 
 func (s DeliveryState) String() string { return deliveryStates[s] }
 
-// ParseDeliveryState reads the name of a state.
 func ParseDeliveryState(s string) (DeliveryState, bool) {
 	i := slices.Index(deliveryStates, s)
 	return DeliveryState(i), i >= 0

@@ -90,7 +90,6 @@ func (c *cli) channelShow() *cobra.Command {
 	}
 }
 
-// printChannel shows what is stored about a channel.
 func (c *cli) printChannel(ch *client.Channel) {
 	retention := "forever"
 	if r := ch.Settings.Retention; r != nil {

@@ -201,7 +201,6 @@ type pairer struct {
 	view   pairView
 }
 
-// attempt starts to pair and shows the steps, until the channel works or the attempt fails.
 func (p *pairer) attempt(ctx context.Context) error {
 	last, err := p.read(ctx) // the last step of an earlier attempt is not shown
 	if err != nil {

@@ -142,7 +142,6 @@ func (c *cli) askDoctor(ctx context.Context, running app.Running) []doctor.Findi
 // doctorTimeout is long because the check of a large database is slow.
 const doctorTimeout = time.Minute
 
-// checkData checks the data directory, the database, and the channels and webhooks in it.
 func (c *cli) checkData(ctx context.Context) []doctor.Finding {
 	if _, err := os.Stat(string(c.dir())); errors.Is(err, fs.ErrNotExist) || err == nil && !c.dir().Exists() {
 		return []doctor.Finding{{Check: "data", Level: doctor.Problem,
@@ -162,7 +161,6 @@ func (c *cli) checkData(ctx context.Context) []doctor.Finding {
 	return findings
 }
 
-// brokenData says why the data cannot be read, and how to fix that.
 func (c *cli) brokenData(err error) doctor.Finding {
 	f := doctor.Finding{Check: "data", Level: doctor.Problem, Found: sentence(err)}
 	switch {

@@ -71,7 +71,6 @@ func (f *forwarder) forward(ctx context.Context, e streamEvent) error {
 	return nil
 }
 
-// drain delivers the waiting events of a chat in order.
 func (f *forwarder) drain(ctx context.Context, chat string) {
 	for ctx.Err() == nil {
 		f.mu.Lock()

@@ -89,7 +89,6 @@ func newRoot(c *cli) *cobra.Command {
 	return root
 }
 
-// section adds commands under a title in the help.
 func section(root *cobra.Command, title string, commands ...*cobra.Command) {
 	root.AddGroup(&cobra.Group{ID: title, Title: title})
 	for _, cmd := range commands {
@@ -162,7 +161,6 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// sentence is the text of an error, with all wrong fields.
 func sentence(err error) string {
 	e, ok := errors.AsType[*parley.Error](err)
 	if !ok {

@@ -187,7 +187,6 @@ func (t *trigger) drop(ctx context.Context) (string, error) {
 	return "", err
 }
 
-// approve requests a code, reads it at the phone and validates it.
 func (t *trigger) approve(ctx context.Context) (string, error) {
 	var at position
 	if _, err := t.api.Get(ctx, "/api/sandbox/cursor", nil, &at); err != nil {
@@ -212,7 +211,6 @@ func (t *trigger) approve(ctx context.Context) (string, error) {
 	return "", fail(exitNegative, "no code reached the phone")
 }
 
-// mistype requests a code and tries wrong ones until it is locked.
 func (t *trigger) mistype(ctx context.Context) (string, error) {
 	id, err := t.requestCode(ctx)
 	if err != nil {
@@ -227,7 +225,6 @@ func (t *trigger) mistype(ctx context.Context) (string, error) {
 	return id, nil
 }
 
-// expire requests a code and advances the channel's clock past its expiry.
 func (t *trigger) expire(ctx context.Context) (string, error) {
 	id, err := t.requestCode(ctx)
 	if err != nil {

@@ -62,7 +62,6 @@ func (c *cli) webhookAdd() *cobra.Command {
 	return cmd
 }
 
-// eventTypes parses the names of types, without duplicates.
 func eventTypes(names []string) ([]parley.EventType, error) {
 	var types []parley.EventType
 	for _, name := range names {

@@ -75,7 +75,6 @@ func run(ctx context.Context, cfg Config) error {
 	return errors.Join(err, s.closeInTime())
 }
 
-// server is one running gateway with all its parts.
 type server struct {
 	cfg     Config
 	log     *slog.Logger
@@ -367,7 +366,6 @@ func (s *server) becomeReady(ctx context.Context) {
 	}
 }
 
-// drain stops accepting requests and waits for the running ones.
 func (s *server) drain() {
 	s.state.Store(draining)
 	s.feed.Close() // streams never end by themselves

@@ -79,7 +79,6 @@ func (c Config) Reach() doctor.Reach {
 	return doctor.Reach{Listen: c.Listen, TLS: c.TLSCert != "", BehindProxy: c.BehindProxy}
 }
 
-// mode is how the server was started: dev or serve.
 func (c Config) mode() string {
 	if c.Dev {
 		return "dev"
@@ -96,7 +95,6 @@ func configErrorf(format string, args ...any) error {
 	return &ConfigError{fmt.Sprintf(format, args...)}
 }
 
-// Check returns the first error in the configuration.
 func (c Config) Check() error {
 	_, err := c.normal()
 	return err

@@ -56,5 +56,4 @@ func (s *server) openOffline(ctx context.Context) error {
 	return s.gateway.Refresh(ctx)
 }
 
-// Close closes the databases and releases the directory.
 func (o *Offline) Close() error { return errors.Join(o.server.close(), o.server.lock.Close()) }

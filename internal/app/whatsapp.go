@@ -151,7 +151,6 @@ func testEndpoint(address, trust string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// ReachWhatsApp checks whether WhatsApp can be reached from this machine.
 func (c Config) ReachWhatsApp(ctx context.Context) error {
 	endpoint, err := testEndpoint(c.WhatsAppEndpoint, c.WhatsAppTrust)
 	if err != nil {

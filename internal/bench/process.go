@@ -172,7 +172,6 @@ func handleJSON[In any](f func(In) (any, error)) http.HandlerFunc {
 	}
 }
 
-// call makes one request of JSON. The response must be 2xx.
 func (p *process) call(method, path string, in, out any) error {
 	var body []byte
 	if in != nil {

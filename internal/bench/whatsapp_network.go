@@ -117,10 +117,8 @@ func withWhatsApp(ctx context.Context, o options, numbers []string, channels int
 	})
 }
 
-// contact is the number that a caller of an account writes to.
 func contact(account, caller int) string { return fmt.Sprintf("62812%03d%05d", account, caller) }
 
-// contacts are all numbers that the callers of accounts write to.
 func contacts(accounts, callers int) []string {
 	var numbers []string
 	for i := range accounts {

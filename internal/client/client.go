@@ -54,7 +54,6 @@ func Path(parts ...string) string {
 	return path
 }
 
-// Get reads data from a path.
 func (c *Client) Get(ctx context.Context, path string, query url.Values, data any) (*Response, error) {
 	return c.Call(ctx, http.MethodGet, path, query, nil, data)
 }

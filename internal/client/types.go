@@ -11,7 +11,6 @@ import (
 // The types below have the fields of the API's data that commands print. They are separate from internal/api's own
 // types, which clients must not import.
 
-// Channel is a channel.
 type Channel struct {
 	Code      parley.ChannelCode     `json:"code"`
 	Name      string                 `json:"name"`
@@ -38,7 +37,6 @@ type Evidence struct {
 	Received  *time.Time `json:"received_at"`
 }
 
-// Pairing is a step of a pairing.
 type Pairing struct {
 	Step      parley.PairingStep `json:"step"`
 	Code      string             `json:"code"`
@@ -50,7 +48,6 @@ type Pairing struct {
 	At        time.Time          `json:"at"`
 }
 
-// Token is a token's metadata.
 type Token struct {
 	ID         parley.TokenID     `json:"id"`
 	Name       string             `json:"name"`
@@ -74,7 +71,6 @@ func (t *Token) State(now time.Time) string {
 	return "active"
 }
 
-// Webhook is a webhook.
 type Webhook struct {
 	ID           parley.WebhookID   `json:"id"`
 	URL          string             `json:"url"`
@@ -101,7 +97,6 @@ func (w *Webhook) State() string {
 	return "on"
 }
 
-// Delivery is a delivery to a webhook or a callback.
 type Delivery struct {
 	ID        parley.DeliveryID  `json:"id"`
 	Webhook   parley.WebhookID   `json:"webhook"` // empty: a callback
@@ -150,7 +145,6 @@ func (a Attempt) String() string {
 	return fmt.Sprintf("%s in %d ms", what, a.TookMS)
 }
 
-// Secret is a signing secret.
 type Secret struct {
 	Secret string `json:"secret"`
 }

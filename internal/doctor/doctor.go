@@ -29,7 +29,6 @@ const (
 	Problem Level = "problem"
 )
 
-// Count is a number with its noun, in the plural if needed.
 func Count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what

@@ -35,12 +35,10 @@ func Server(ctx context.Context, url string, pid int) Finding {
 	return NotReady(url, said.Message)
 }
 
-// NotReady is the finding for a server that is not ready.
 func NotReady(url, reason string) Finding {
 	return Finding{Check: "server", Level: Problem, Found: fmt.Sprintf("%s is not ready: %s", url, reason), Remedy: "read its log"}
 }
 
-// Ready is the finding for a server that is ready.
 func Ready(url string, pid int) Finding {
 	return Finding{"server", Fine, fmt.Sprintf("%s is ready, pid %d", url, pid), ""}
 }
@@ -54,7 +52,6 @@ type Reach struct {
 	UntrustedProxy bool `json:"untrusted_proxy,omitempty"`
 }
 
-// Look reports who can reach the running server.
 func (r Reach) Look() Finding { return r.look("listens") }
 
 // WouldReach reports who could reach a server with these settings.
