@@ -111,16 +111,11 @@ func (c *cli) onChannel(ctx context.Context, code string) (*client.Client, error
 
 // explain replaces an error about the header X-Channel by one about the code that was given.
 func (c *cli) explain(ctx context.Context, cl *client.Client, err error) error {
-	refused, ok := errors.AsType[*client.Error](err)
-	if !ok || refused.Status != http.StatusBadRequest || cl.Channel == "" {
+	if !hasStatus(err, http.StatusBadRequest) {
 		return err
 	}
-	running, ok := c.dir().Running()
-	if !ok || running.URL != cl.Base {
-		return err
-	}
-	if _, missing := adminOf(running).Get(ctx, client.Path("channels", cl.Channel), nil, nil); isNotFound(missing) {
-		return noChannel(cl.Channel)
+	if running, ok := c.dir().Running(); ok && running.URL == cl.Base {
+		return explainNoChannel(ctx, adminOf(running), err, cl.Channel)
 	}
 	return err
 }
@@ -197,13 +192,13 @@ func hasStatus(err error, status int) bool {
 	return ok && refused.Status == status
 }
 
-// explainNoChannel replaces an error about fields if they name a channel that does not exist.
+// explainNoChannel replaces the error of a request that names a channel, if the channel does not exist.
 func explainNoChannel(ctx context.Context, api *client.Client, err error, code string) error {
-	if code == "" || !isInvalid(err) {
+	if code == "" || !isInvalid(err) && !hasStatus(err, http.StatusBadRequest) {
 		return err
 	}
 	if _, missing := api.Get(ctx, client.Path("channels", code), nil, nil); isNotFound(missing) {
-		return noChannel(code)
+		return explainNotFound(missing, "channel", code)
 	}
 	return err
 }
@@ -219,10 +214,6 @@ func explainNotFound(err error, kind, id string) error {
 	}
 	return &client.Error{Status: http.StatusNotFound, Code: "not_found",
 		Message: fmt.Sprintf("there is no %s %s. See: parley %s list", kind, id, list)}
-}
-
-func noChannel(code string) error {
-	return explainNotFound(&client.Error{Status: http.StatusNotFound}, "channel", code)
 }
 
 func digits(number string) (string, error) {

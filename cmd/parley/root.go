@@ -166,14 +166,8 @@ func sentence(err error) string {
 	if !ok {
 		return err.Error()
 	}
-	lines := []string{e.Message}
-	if len(e.Fields) > 1 {
-		for _, f := range e.Fields {
-			lines = append(lines, fmt.Sprintf("  %s: %s", f.Field, f.Sentence))
-		}
-	}
 	if e.Cause != nil {
-		lines = append(lines, "  "+e.Cause.Error())
+		return e.Message + "\n  " + e.Cause.Error()
 	}
-	return strings.Join(lines, "\n")
+	return e.Message
 }

@@ -20,30 +20,21 @@ const DefaultListen = "127.0.0.1:7275"
 
 // Config is the configuration of the gateway.
 type Config struct {
-	// DataDir is the data directory. It is created if it is missing.
-	DataDir Dir
-	// Listen is the address to listen on; empty: DefaultListen. Port 0 selects a free one.
-	Listen string
-	// PublicURL is the server's public address, for links. If it is empty, links work on this machine only.
-	PublicURL string
-	// AllowPrivate lists the private addresses that requests may name; empty: none.
-	AllowPrivate []netip.Prefix
-	// BehindProxy means that a proxy does TLS, so any listen address is allowed.
-	BehindProxy bool
+	DataDir      Dir            // created if it is missing
+	Listen       string         // empty: DefaultListen. Port 0 selects a free one
+	PublicURL    string         // the server's public address, for links; empty: links work on this machine only
+	AllowPrivate []netip.Prefix // private addresses that requests may name
+	BehindProxy  bool           // a proxy does TLS, so any listen address is allowed
 	// TrustedProxies are the proxies whose X-Forwarded-For is trusted; empty: with BehindProxy all on private addresses,
 	// else none.
-	TrustedProxies []netip.Prefix
-	// RequestsPerSecond is the limit of a token; zero: unlimited.
-	RequestsPerSecond float64
-	// MediaPerMinute is the limit of bytes fetched for a token; zero: 200 MiB; below zero: unlimited.
-	MediaPerMinute int64
+	TrustedProxies    []netip.Prefix
+	RequestsPerSecond float64 // of a token; zero: unlimited
+	MediaPerMinute    int64   // bytes fetched for a token; zero: 200 MiB; below zero: unlimited
 	// OTPContacts limits the new contacts per hour to whom a channel sends codes. OTPPrefix limits those whose numbers
 	// share all but their last 4 digits. Zero: 60 and 10, and unlimited on the sandbox; below zero: unlimited.
 	OTPContacts, OTPPrefix int
-	// TLSCert and TLSKey are files; empty: plain HTTP.
-	TLSCert, TLSKey string
-	// MetricsOpen serves /metrics to everybody; false: to this machine and to admin tokens.
-	MetricsOpen bool
+	TLSCert, TLSKey        string // files; empty: plain HTTP
+	MetricsOpen            bool   // serve /metrics to everybody, not only to this machine and to admin tokens
 	// EventLife and OTPLife are the retentions of events and of finished codes and links. EventCap limits the events
 	// stored beyond their retention. Zero: the defaults of the packages.
 	EventLife, OTPLife time.Duration
@@ -51,27 +42,21 @@ type Config struct {
 	// WhatsAppEndpoint is the address of a test server for WhatsApp's protocol on this machine, and WhatsAppTrust a file
 	// with its public key; empty: the real network.
 	WhatsAppEndpoint, WhatsAppTrust string
-	// Dev runs a sandbox for development: a demo channel, tokens for it, loopback allowed.
-	Dev bool
-	// Version is what the program calls itself.
-	Version string
-	// SettingsFrom counts the origins of the settings; nil: unknown.
-	SettingsFrom *doctor.Settings
-	// Settings are the settings with secrets masked, for the support bundle.
-	Settings []diagnostics.Setting
-	// Log is for operators; nil: no log. LogLevel changes its level while the server runs; nil: it cannot change.
-	Log      *slog.Logger
-	LogLevel *slog.LevelVar
+
+	Dev          bool                  // a sandbox for development: a demo channel, tokens for it, loopback allowed
+	Version      string                // what the program calls itself
+	SettingsFrom *doctor.Settings      // counts the origins of the settings; nil: unknown
+	Settings     []diagnostics.Setting // with secrets masked, for the support bundle
+	Log          *slog.Logger          // for operators; nil: no log
+	LogLevel     *slog.LevelVar        // changes the level of Log while the server runs; nil: it cannot change
 	// Screen is the terminal of a development server; nil: none. Texts and numbers of messages are printed nowhere else.
-	Screen io.Writer
-	// Open opens a link in a browser and reports whether it could; nil: no browser.
-	Open func(link string) bool
-	// limits bounds the steps of stopping; nil: the usual ones. For tests.
-	limits *stopLimits
-	// opened is called with the server before it serves requests; may be nil. For tests.
-	opened func(*server)
-	// OnReady is called with the server's address once it is ready; may be nil.
-	OnReady func(url string)
+	Screen  io.Writer
+	Open    func(link string) bool // opens a link in a browser and reports whether it could; nil: no browser
+	OnReady func(url string)       // called once the server is ready; may be nil
+
+	// For tests.
+	limits *stopLimits   // bounds the steps of stopping; nil: the usual ones
+	opened func(*server) // called before the server serves requests; may be nil
 }
 
 // Reach is who can reach a server with this configuration.
