@@ -18,10 +18,6 @@ import (
 	"parley/internal/wait"
 )
 
-const passkeyHelp = `An account with a passkey asks for it when a device is linked. Only a phone or a computer that has the
-passkey can give it; this program cannot. Remove the passkey on the phone (Settings, Account, Passkeys),
-pair the channel, and add the passkey again afterwards.`
-
 type pairFlags struct {
 	number string // by a code for this number; empty: by QR codes
 	link   bool
@@ -52,7 +48,7 @@ func (c *cli) channelPair() *cobra.Command {
 		Long: `Link a channel to the account of a phone, which scans a QR code. With --code, a code is typed on the phone
 instead. With --json every step is one line of JSON. The server must be running.
 
-` + passkeyHelp,
+` + helpText("passkey.txt"),
 		Example: `  parley channel pair toko
   parley channel pair toko --code +6281211112222`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -82,12 +78,11 @@ func (c *cli) pair(ctx context.Context, cl *client.Client, code string, flags pa
 	case ch.Network != parley.WhatsApp:
 		return c.pairSandbox(ctx, cl, code)
 	}
-	view, err := c.pairView(ctx, cl, code, flags)
-	if err != nil {
+	p := &pairer{cli: c, cl: cl, code: code, flags: flags}
+	if err := p.prepare(); err != nil {
 		return err
 	}
-	defer view.close()
-	p := &pairer{cl: cl, code: code, number: flags.number, view: view}
+	defer p.close()
 	for {
 		err := p.attempt(ctx)
 		if !errors.Is(err, errPairTimeout) {
@@ -187,18 +182,14 @@ func (s *pairStep) is(other *pairStep) bool {
 	return s.Step == other.Step && s.Code == other.Code && s.At.Equal(other.At)
 }
 
-// pairView shows the steps of a pairing to a person, or to a program.
-type pairView interface {
-	show(ctx context.Context, s *pairStep) error // a new step
-	tick(s *pairStep)                            // the same step, a moment later
-	close()
-}
-
 type pairer struct {
-	cl     *client.Client
-	code   string
-	number string
-	view   pairView
+	*cli
+	cl    *client.Client
+	code  string
+	flags pairFlags
+
+	lines  int    // drawn below the header; zero: nothing is drawn
+	header string // the current first line
 }
 
 func (p *pairer) attempt(ctx context.Context) error {
@@ -207,13 +198,13 @@ func (p *pairer) attempt(ctx context.Context) error {
 		return err
 	}
 	var body any
-	if p.number != "" {
-		body = map[string]string{"number": p.number}
+	if p.flags.number != "" {
+		body = map[string]string{"number": p.flags.number}
 	}
 	if _, err := p.cl.Post(ctx, client.Path("channels", p.code, "pair"), body, nil); err != nil {
 		return err
 	}
-	if err := p.view.show(ctx, newStep(parley.StartingStep, client.Channel{})); err != nil { // it may be over before the first request
+	if err := p.show(ctx, newStep(parley.StartingStep, client.Channel{})); err != nil { // it may be over before the first request
 		return err
 	}
 	for {
@@ -222,7 +213,7 @@ func (p *pairer) attempt(ctx context.Context) error {
 			return err
 		}
 		if s.is(last) || s.Step == parley.StartingStep && s.Reason == "" {
-			p.view.tick(s)
+			p.tick(s)
 		} else if err := p.handleStep(ctx, s); err != nil || s.Step == parley.PairedStep {
 			return err
 		}
@@ -245,7 +236,7 @@ func (p *pairer) handleStep(ctx context.Context, s *pairStep) error {
 	if s.Code == "" && (s.Step == parley.QRStep || s.Step == parley.CodeStep || s.Step == parley.WrongCodeStep) {
 		return nil // it has just expired
 	}
-	if err := p.view.show(ctx, s); err != nil {
+	if err := p.show(ctx, s); err != nil {
 		return err
 	}
 	switch s.Step {
@@ -275,7 +266,7 @@ func (p *pairer) awaitWorking(ctx context.Context) error {
 		}
 		switch ch.Status {
 		case parley.ChannelWorking:
-			return p.view.show(ctx, newStep(workingStep, ch))
+			return p.show(ctx, newStep(workingStep, ch))
 		case parley.ChannelLoggedOut, parley.ChannelFailed, parley.ChannelStopped:
 			return fail(exitNegative, "channel %s is %s. %s", p.code, ch.Status, ch.Reason)
 		}

@@ -14,27 +14,6 @@ const helpTemplate = `{{with or .Long .Short}}{{. | trimTrailingWhitespaces}}
 
 {{end}}{{.UsageString}}`
 
-var usageTemplate = `Usage:
-  {{if .HasAvailableSubCommands}}{{.CommandPath}} COMMAND{{else}}{{.UseLine}}{{end}}
-{{if .HasExample}}
-Examples:
-{{.Example}}
-{{end}}{{if .HasAvailableSubCommands}}{{$all := .Commands}}{{range $group := .Groups}}
-{{.Title}}:{{range $all}}{{if eq .GroupID $group.ID}}
-  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}
-{{else}}
-Commands:{{range $all}}{{if .IsAvailableCommand}}
-  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}
-{{end}}{{end}}{{if not .HasParent}}
-` + listTopics() + `
-{{end}}{{if .HasAvailableLocalFlags}}
-Flags:
-{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}
-{{end}}{{if .HasAvailableInheritedFlags}}
-Common flags:
-{{.InheritedFlags.FlagUsages | trimTrailingWhitespaces}}
-{{end}}`
-
 func newRoot(c *cli) *cobra.Command {
 	root := &cobra.Command{
 		Use:     "parley",
@@ -55,7 +34,7 @@ func newRoot(c *cli) *cobra.Command {
 	root.SetOut(c.out)
 	root.SetErr(c.err)
 	root.SetHelpTemplate(helpTemplate)
-	root.SetUsageTemplate(usageTemplate)
+	root.SetUsageTemplate(strings.Replace(helpText("usage.tmpl"), "TOPICS", listTopics(), 1))
 	root.SetVersionTemplate("parley {{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fail(exitUsage, "%w. See: %s --help", err, cmd.CommandPath())
