@@ -265,21 +265,14 @@ func (s *server) run(ctx context.Context) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	var running sync.WaitGroup
-	running.Go(func() {
-		if err := s.gateway.Run(parts); err != nil {
-			fail(fmt.Errorf("gateway: %w", err))
-		}
-	})
-	running.Go(func() {
-		if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
-			fail(fmt.Errorf("serve: %w", err))
-		}
-	})
 	running.Go(func() { s.feed.Run(parts) })
 	running.Go(func() { tuneMemory(parts) })
-	for name, part := range map[string]func(context.Context) error{"one-time passwords": s.otp.Run, "callbacks": s.callback.Run} {
+	for name, part := range map[string]func(context.Context) error{
+		"gateway": s.gateway.Run, "one-time passwords": s.otp.Run, "callbacks": s.callback.Run,
+		"serve": func(context.Context) error { return s.http.Serve(s.listener) },
+	} {
 		running.Go(func() {
-			if err := part(parts); err != nil {
+			if err := part(parts); err != nil && !errors.Is(err, http.ErrServerClosed) {
 				fail(fmt.Errorf("%s: %w", name, err))
 			}
 		})
