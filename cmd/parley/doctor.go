@@ -46,8 +46,7 @@ func (c *cli) doctor() *cobra.Command {
 			return c.report(append(findings, doctor.FFmpeg(ctx)))
 		},
 	}
-	settingFlags(cmd.Flags(), serverSettings...)
-	hideFlags(cmd.Flags(), serverSettings...)
+	hiddenFlags(cmd.Flags(), serverSettings...)
 	settingFlags(cmd.Flags(), keyURL)
 	return cmd
 }

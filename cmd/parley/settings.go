@@ -332,8 +332,9 @@ func settingFlags(flags *pflag.FlagSet, keys ...string) {
 	}
 }
 
-// hideFlags hides flags from a command's help. They still work.
-func hideFlags(flags *pflag.FlagSet, keys ...string) {
+// hiddenFlags adds flags that work and are not in a command's help.
+func hiddenFlags(flags *pflag.FlagSet, keys ...string) {
+	settingFlags(flags, keys...)
 	for _, key := range keys {
 		known, _ := findSetting(key)
 		flags.MarkHidden(known.flag())
@@ -375,8 +376,7 @@ the configuration file, the default. Secrets are masked.`,
 			return nil
 		},
 	}
-	settingFlags(cmd.Flags(), serverSettings...)
-	hideFlags(cmd.Flags(), serverSettings...)
+	hiddenFlags(cmd.Flags(), serverSettings...)
 	return cmd
 }
 
