@@ -40,13 +40,16 @@ func (c *cli) tokenCreate() *cobra.Command {
 				body["expires_at"] = until
 			}
 			return c.manageOrCreate(cmd, func(ctx context.Context, api *client.Client) error {
-				var t client.Token
+				var t struct {
+					parley.Token
+					Secret string `json:"token"`
+				}
 				r, err := api.Post(ctx, client.Path("tokens"), body, &t)
 				if err != nil {
 					return explainNoChannel(ctx, api, err, channel)
 				}
 				c.hint("Created token %s. It is not shown again. Revoke it with: parley token revoke %s", t.ID, t.ID)
-				return c.print(r.Data, t.Token)
+				return c.print(r.Data, t.Secret)
 			})
 		},
 	}
@@ -72,8 +75,15 @@ func expiry(text string) (time.Time, error) {
 func (c *cli) tokenList() *cobra.Command {
 	return newList(c, "List tokens, without their secret part", "token",
 		[]any{"id", "name", "kind", "channel", "state", "created", "expires", "last used"},
-		func(t *client.Token) []any {
-			return []any{t.ID, t.Name, t.Kind, t.Channel, t.State(time.Now()), when(t.CreatedAt), when(t.ExpiresAt), when(t.LastUsedAt)}
+		func(t *parley.Token) []any {
+			state := "active"
+			switch {
+			case !t.RevokedAt.IsZero():
+				state = "revoked"
+			case !t.Active(time.Now()):
+				state = "expired"
+			}
+			return []any{t.ID, t.Name, t.Kind, t.Channel, state, when(t.CreatedAt), when(t.ExpiresAt), when(t.LastUsedAt)}
 		})
 }
 

@@ -44,7 +44,7 @@ func (c *cli) webhookAdd() *cobra.Command {
 				body["events"] = types
 			}
 			return c.manageOrCreate(cmd, func(ctx context.Context, api *client.Client) error {
-				var w client.Webhook
+				var w webhook
 				r, err := api.Post(ctx, client.Path("webhooks"), body, &w)
 				if err != nil {
 					return explainNoChannel(ctx, api, err, channel)
@@ -79,15 +79,32 @@ func eventTypes(names []string) ([]parley.EventType, error) {
 
 func (c *cli) webhookList() *cobra.Command {
 	return newList(c, "List the webhooks", "webhook", []any{"id", "url", "channel", "events", "state", "created"},
-		func(w *client.Webhook) []any {
+		func(w *webhook) []any {
 			channel, events := scopeOf(w)
-			return []any{w.ID, w.URL, channel, events, w.State(), when(w.CreatedAt)}
+			return []any{w.ID, w.URL, channel, events, stateOf(w), when(w.CreatedAt)}
 		})
 }
 
+// webhook is a webhook as the API shows it.
+type webhook struct {
+	parley.Webhook
+	Warning string `json:"warning"`
+	Secret  string `json:"secret"` // of one that was just created
+}
+
+func stateOf(w *webhook) string {
+	switch {
+	case !w.IsEnabled():
+		return "off"
+	case w.Failures > 0:
+		return "failing"
+	}
+	return "on"
+}
+
 // scopeOf says which channel and which events a webhook is for.
-func scopeOf(w *client.Webhook) (channel, events string) {
-	return cmp.Or(string(w.Channel), "all"), cmp.Or(strings.Join(typeNames(w.Events), ","), "all")
+func scopeOf(w *webhook) (channel, events string) {
+	return cmp.Or(string(w.Channel), "all"), cmp.Or(strings.Join(typeNames(w.Types), ","), "all")
 }
 
 func typeNames(types []parley.EventType) []string {
@@ -127,12 +144,12 @@ func addSecret(ctx context.Context, api *client.Client, path string, r *client.R
 	return nil
 }
 
-func (c *cli) printWebhook(w *client.Webhook) {
+func (c *cli) printWebhook(w *webhook) {
 	channel, events := scopeOf(w)
 	lines := [][2]string{
-		{"id", string(w.ID)}, {"url", w.URL}, {"channel", channel}, {"events", events}, {"state", w.State()}, {"created", when(w.CreatedAt)},
+		{"id", string(w.ID)}, {"url", w.URL}, {"channel", channel}, {"events", events}, {"state", stateOf(w)}, {"created", when(w.CreatedAt)},
 	}
-	if !w.Enabled {
+	if !w.IsEnabled() {
 		lines = append(lines, [2]string{"off since", when(w.DisabledAt)}, [2]string{"reason", w.Reason})
 	}
 	if w.Failures > 0 {
