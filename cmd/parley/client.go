@@ -20,24 +20,24 @@ import (
 func clientFlags(cmd *cobra.Command) { settingFlags(cmd.PersistentFlags(), keyURL, keyToken) }
 
 // server finds the server: --url, else the one that runs on the data directory, else the configured listen address. The
-// default address is not tried, because another server may listen there. The second result is zero unless the server
-// runs on the data directory.
-func (c *cli) server() (string, app.Running, error) {
+// default address is not tried, because another server may listen there. The client has no token yet. The second result
+// is zero unless the server runs on the data directory.
+func (c *cli) server() (*client.Client, app.Running, error) {
 	if given := c.set.text(keyURL); given != "" {
 		u, err := url.Parse(given)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-			return "", app.Running{}, fail(exitUsage, "%s: %q is not the address of a server. Write it like http://127.0.0.1:7275",
+			return nil, app.Running{}, fail(exitUsage, "%s: %q is not the address of a server. Write it like http://127.0.0.1:7275",
 				c.set.values[keyURL].origin, given)
 		}
-		return strings.TrimSuffix(strings.TrimSuffix(given, "/"), "/api"), app.Running{}, nil
+		return &client.Client{Base: strings.TrimSuffix(strings.TrimSuffix(given, "/"), "/api")}, app.Running{}, nil
 	}
 	if running, ok := c.dir().Running(); ok && running.URL != "" {
-		return running.URL, running, nil
+		return &client.Client{Base: running.URL, HTTP: client.OfThisMachine()}, running, nil
 	}
 	if listen := c.set.values[keyListen]; listen.origin != "default" {
-		return "http://" + listen.text, app.Running{}, nil
+		return &client.Client{Base: "http://" + listen.text}, app.Running{}, nil
 	}
-	return "", app.Running{}, c.noServer()
+	return nil, app.Running{}, c.noServer()
 }
 
 func (c *cli) noServer() error {
@@ -48,13 +48,9 @@ func (c *cli) noServer() error {
 // client makes a client with the first token of: the configured one, the one in dev.env under the given name, the
 // temporary one of the server that runs on the data directory.
 func (c *cli) client(configured, inDevEnv string, local func(app.Running) string) (*client.Client, error) {
-	base, running, err := c.server()
+	cl, running, err := c.server()
 	if err != nil {
 		return nil, err
-	}
-	cl := &client.Client{Base: base}
-	if running.URL != "" {
-		cl.HTTP = client.OfThisMachine()
 	}
 	cl.Token, cl.Origin = strings.TrimSpace(c.set.text(configured)), c.set.values[configured].origin
 	if cl.Token != "" {

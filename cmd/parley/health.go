@@ -51,28 +51,24 @@ func (c *cli) health() *cobra.Command {
 
 // askHealth checks once. It finds the address each time, because a starting server has just written it.
 func (c *cli) askHealth(ctx context.Context, path string) error {
-	base, running, err := c.server()
+	cl, _, err := c.server()
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	cl := &client.Client{Base: base}
-	if running.URL != "" {
-		cl.HTTP = client.OfThisMachine()
-	}
 	resp, err := cl.Open(ctx, http.MethodGet, path, nil, nil, nil)
 	if refused, ok := errors.AsType[*client.Error](err); ok {
-		return fail(exitNegative, "%s is not ready: %s", base, refused.Message)
+		return fail(exitNegative, "%s is not ready: %s", cl.Base, refused.Message)
 	}
 	if err != nil {
 		return err
 	}
 	resp.Body.Close()
 	if !c.json {
-		c.hint("%s is healthy", base)
+		c.hint("%s is healthy", cl.Base)
 	}
-	return c.print(map[string]any{"url": base, "ok": true}, "ok")
+	return c.print(map[string]any{"url": cl.Base, "ok": true}, "ok")
 }
 
 func (c *cli) env() *cobra.Command {

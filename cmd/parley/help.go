@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"embed"
 	"fmt"
 	"slices"
@@ -143,10 +144,7 @@ func described(root *cobra.Command, args []string) (*cobra.Command, bool) {
 
 func describe(cmd *cobra.Command) description {
 	d := description{
-		Command: cmd.CommandPath(), About: cmd.Long, Usage: cmd.UseLine(), Flags: []flagDescription{},
-	}
-	if d.About == "" {
-		d.About = cmd.Short
+		Command: cmd.CommandPath(), About: cmp.Or(cmd.Long, cmd.Short), Usage: cmd.UseLine(), Flags: []flagDescription{},
 	}
 	for example := range strings.SplitSeq(cmd.Example, "\n") {
 		d.Examples = append(d.Examples, strings.TrimSpace(example))

@@ -52,11 +52,11 @@ func (e *stream) follow(ctx context.Context, on func(streamEvent) error) error {
 
 // locate finds the server again: after a restart its address and its temporary token may be others.
 func (e *stream) locate() {
-	base, running, err := e.cli.server()
+	found, running, err := e.cli.server()
 	if err != nil {
 		return
 	}
-	if e.client.Base = base; e.client.Origin == "" && running.GlobalToken != "" {
+	if e.client.Base = found.Base; e.client.Origin == "" && running.GlobalToken != "" {
 		e.client.Token = running.GlobalToken
 	}
 }

@@ -85,8 +85,11 @@ func (c *cli) linkURL() (string, error) {
 			return public, err
 		}
 	}
-	base, _, err := c.server()
-	return base, err
+	cl, _, err := c.server()
+	if err != nil {
+		return "", err
+	}
+	return cl.Base, nil
 }
 
 // publicURL is the server's public address, as set here or for the running server. It may be empty.

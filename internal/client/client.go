@@ -31,8 +31,7 @@ type Response struct {
 	Message string          `json:"message"`
 	Data    json.RawMessage `json:"data"`
 	Meta    struct {
-		Total       int64 `json:"total"`
-		HasNextPage bool  `json:"has_next_page"`
+		Total int64 `json:"total"`
 	} `json:"meta"`
 }
 
