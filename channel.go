@@ -61,7 +61,6 @@ func (c Channel) Offline() Channel {
 // ServerStopped is the reason of an enabled channel while no server runs.
 const ServerStopped = "The server is not running."
 
-// Runs reports whether the channel should be connected to its network.
 func (c Channel) Runs() bool { return c.Enabled && c.Settings.ArchiveOf == "" }
 
 // ChannelState is what is known of a channel's connection at one moment.
@@ -72,7 +71,6 @@ type ChannelState struct {
 	WorkingAt time.Time // when it last became Working; zero: never
 }
 
-// ChannelStatus is the status of a channel.
 type ChannelStatus string
 
 const (
@@ -133,7 +131,6 @@ func (c Channel) Pace() (least, most time.Duration) {
 // DefaultTTL is how long a message may wait to be sent.
 const DefaultTTL = 24 * time.Hour
 
-// MessageTTL returns how long a message of this channel may wait to be sent.
 func (s ChannelSettings) MessageTTL() time.Duration {
 	if s.TTL > 0 {
 		return time.Duration(s.TTL)
@@ -206,7 +203,6 @@ func (d Duration) String() string {
 
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// UnmarshalText reads what MarshalText wrote.
 func (d *Duration) UnmarshalText(text []byte) (err error) {
 	*d, err = ParseDuration(string(text))
 	return err

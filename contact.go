@@ -2,7 +2,6 @@ package parley
 
 import "time"
 
-// Contact is a contact of a channel.
 type Contact struct {
 	ID         ContactID
 	Name       string
@@ -33,7 +32,6 @@ type Group struct {
 	ParticipantCount int
 }
 
-// Participant is a member of a group.
 type Participant struct {
 	ID      ContactID
 	Name    string

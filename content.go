@@ -6,7 +6,6 @@ import (
 	"time"
 )
 
-// Kind says what a message is.
 type Kind string
 
 const (
@@ -26,7 +25,6 @@ const (
 	KindArchive  Kind = "archive"
 )
 
-// InHistory reports whether messages of this kind are part of a chat's history.
 func (k Kind) InHistory() bool {
 	switch k {
 	case KindText, KindImage, KindVideo, KindFile, KindVoice, KindLocation, KindPoll:
@@ -35,7 +33,6 @@ func (k Kind) InHistory() bool {
 	return false
 }
 
-// IsMedia reports whether messages of this kind carry a file.
 func (k Kind) IsMedia() bool {
 	switch k {
 	case KindImage, KindVideo, KindFile, KindVoice:
@@ -106,7 +103,6 @@ const (
 	MediaFailed  MediaStatus = "failed" // it could not be fetched, and is not tried again
 )
 
-// Status says whether the bytes of the file are there.
 func (m *Media) Status() MediaStatus {
 	switch {
 	case m.Key != "":
@@ -122,19 +118,16 @@ func (m *Media) IsZero() bool {
 	return m.ID == "" && m.Key == "" && m.MIME == "" && m.Filename == "" && m.Size == 0
 }
 
-// Image is a picture.
 type Image struct {
 	Caption string `json:"-"`
 	Media   Media  `json:"media"`
 }
 
-// Video is a film.
 type Video struct {
 	Caption string `json:"-"`
 	Media   Media  `json:"media"`
 }
 
-// File is a document.
 type File struct {
 	Caption string `json:"-"`
 	Media   Media  `json:"media"`
@@ -152,7 +145,6 @@ type Location struct {
 	Longitude string `json:"longitude"`
 }
 
-// Poll is a question with options.
 type Poll struct {
 	Title    string   `json:"-"`
 	Options  []string `json:"options"`
@@ -306,3 +298,19 @@ func decode[C Content](data []byte, c C) (Content, error) {
 	}
 	return c, nil
 }
+
+// MediaFetch is the file of a stored inbound message that is still to be fetched from the network. There is
+// one row for each; a file without a row and without a key has failed.
+type MediaFetch struct {
+	Seq       int64 // of the message
+	Channel   ChannelCode
+	Chat      ContactID
+	Reference []byte // what the network's session needs to fetch it, encrypted
+	Attempts  int
+	NextAt    time.Time // not to be tried before
+	CreatedAt time.Time
+	Media     Media // what the sender says of the file; filled by [MediaFetchReader.MediaFetch] only
+}
+
+// MediaReferenceContext is what the encrypted reference of a file is bound to.
+func MediaReferenceContext(channel ChannelCode) string { return "file of " + string(channel) }

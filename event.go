@@ -33,7 +33,6 @@ type Event struct {
 // EventTextContext is what the encrypted text of an event is bound to.
 func EventTextContext(channel ChannelCode) string { return "event of " + string(channel) }
 
-// EventType says what happened.
 type EventType string
 
 const (
@@ -53,11 +52,9 @@ const (
 	WebhookGap           EventType = "webhook.gap"   // events were removed before a webhook got them; it belongs to no channel
 )
 
-// EventTypes lists every type.
 var EventTypes = []EventType{MessageReceived, MessageStatus, MessageReaction, MessageDeleted, PollVoted,
 	ChannelStatusChanged, ChannelPairing, OTPApproved, OTPFailed, OTPExpired, OTPPaused, OTPGuessing, MessageMedia, WebhookGap}
 
-// ParseEventType checks the name of a type.
 func ParseEventType(s string) (EventType, bool) {
 	return EventType(s), slices.Contains(EventTypes, EventType(s))
 }
@@ -77,7 +74,6 @@ func NewEventID(at time.Time, log uint32, seq int64) EventID {
 	return EventID("evt_" + eventBase.EncodeToString(b[:]))
 }
 
-// Seq returns the seq that is encoded in the id.
 func (id EventID) Seq() (int64, error) {
 	wrong := errors.New("not an event id")
 	if len(id) != 30 || id[:4] != "evt_" {
@@ -100,7 +96,6 @@ type EventFilter struct {
 	Types   []EventType // none: of every type
 }
 
-// Wants reports whether an event passes the filter.
 func (f EventFilter) Wants(e *Event) bool {
 	return (f.Channel == "" || f.Channel == e.Channel) && (len(f.Types) == 0 || slices.Contains(f.Types, e.Type))
 }
@@ -130,7 +125,6 @@ func NewVoteEvent(poll *Message, by ContactID, options []string, at time.Time) *
 		Data: eventData(map[string]any{"vote": vote{by, options}})}
 }
 
-// NewChannelEvent is the event of a channel's new status.
 func NewChannelEvent(c Channel, was ChannelStatus, at time.Time) *Event {
 	type data struct {
 		Status ChannelStatus `json:"status"`

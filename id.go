@@ -53,10 +53,8 @@ func ParseContactID(s string) (ContactID, error) {
 	return ContactID(s), nil
 }
 
-// ContactOf returns the contact id of a phone number in digits.
 func ContactOf(number string) ContactID { return ContactID(number + "@c.us") }
 
-// Number returns the digits of a contact id.
 func (c ContactID) Number() string {
 	number, _, _ := strings.Cut(string(c), "@")
 	return number
@@ -136,7 +134,6 @@ func ParseMessageRef(s string) (MessageRef, error) {
 	return MessageRef{FromMe: flag == "true", Chat: contact, ID: MessageID(id)}, nil
 }
 
-// IsBare reports whether the reference is a bare id, which may be ambiguous.
 func (r MessageRef) IsBare() bool { return r.Chat == "" }
 
 // String returns the full id, or the bare one where that is all there is.
@@ -153,17 +150,34 @@ func (r MessageRef) String() string {
 // TokenID is the jti of a token: what it is listed and revoked by.
 type TokenID string
 
-// NewTokenID chooses a token's id: 128 random bits.
 func NewTokenID() TokenID { return TokenID("tok_" + randomHex(16)) }
 
 // PoolID groups the messages that one request sends in order.
 type PoolID string
 
-// NewPoolID chooses a pool's id.
 func NewPoolID() PoolID { return PoolID("pool_" + randomHex(10)) }
 
 func randomHex(bytes int) string {
 	b := make([]byte, bytes)
 	rand.Read(b) // never fails
 	return hex.EncodeToString(b)
+}
+
+// ErrNumber is what [ParseNumber] returns for a text that is no phone number.
+var ErrNumber = errors.New("not a phone number")
+
+// ParseNumber reads a phone number as people write it and returns its digits: with its country code, without the
+// + or 00 before it. [ContactID.CanExist] checks whether such a number can exist.
+func ParseNumber(s string) (string, error) {
+	digits := strings.Map(func(r rune) rune {
+		if strings.ContainsRune("+-. ()/\u00a0", r) {
+			return -1
+		}
+		return r
+	}, strings.TrimPrefix(s, "tel:"))
+	digits = strings.TrimPrefix(digits, "00")
+	if _, err := ParseContactID(digits + "@c.us"); err != nil {
+		return "", ErrNumber
+	}
+	return digits, nil
 }

@@ -55,7 +55,7 @@ var arrows = map[string][]string{
 		"internal/network/sandbox", "internal/network/whatsapp", "internal/otp", "internal/safehttp", "internal/encrypt",
 		"internal/store", "internal/store/sqldb", "internal/token"},
 	"cmd/parley": {".", "internal/app", "internal/callback", "internal/client", "internal/console", "internal/diagnostics",
-		"internal/doctor", "internal/media"},
+		"internal/doctor", "internal/media", "internal/wait"},
 
 	"internal/network/whatsapp": {".", "internal/network", "internal/network/whatsapp/keystore", "internal/store/sqldb",
 		"internal/wait"},

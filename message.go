@@ -1,6 +1,8 @@
 package parley
 
-import "time"
+import (
+	"time"
+)
 
 // Message is a message in a chat, or an operation on the chat, such as a reaction or a deletion. Both wait in the same
 // queue, so a deletion never overtakes its message. Only kinds with [Kind.InHistory] are part of the chat's history.
@@ -33,7 +35,6 @@ type Message struct {
 	Reactions []string // filled where history is read
 }
 
-// Ref returns the reference by which callers know the message.
 func (m *Message) Ref() MessageRef {
 	return MessageRef{FromMe: m.FromMe, Chat: m.Chat, ID: m.ID}
 }
@@ -57,7 +58,6 @@ func (m *Message) Queued() Queued {
 		Attempts: m.Attempts, NextAttempt: m.NextAttempt, ExpiresAt: m.ExpiresAt}
 }
 
-// Ref returns the reference by which callers know the message.
 func (q *Queued) Ref() MessageRef { return MessageRef{FromMe: true, Chat: q.Chat, ID: q.ID} }
 
 // Priority orders the queue of a channel: what has a higher one leaves first. The numbers are stored and
@@ -80,7 +80,6 @@ type Failure struct {
 	Until   time.Time // until when the reason holds; zero: not known
 }
 
-// FailureCode is the machine-readable reason of a [Failure].
 type FailureCode string
 
 const (
@@ -95,3 +94,28 @@ const (
 	AccountChanged FailureCode = "account_changed"
 	Unsupported    FailureCode = "unsupported" // the network has no such thing
 )
+
+// MessageQuery selects messages over all channels. The zero value selects all.
+type MessageQuery struct {
+	Channel ChannelCode
+	Contact ContactID
+	Number  string // digits that the contact's number begins with; where they are somebody's whole number, that one's alone
+	Status  *Status
+	Kind    Kind
+	FromMe  *bool
+	Since   time.Time // made at this time or later
+	Until   time.Time // made before this time
+	Text    string    // that their text contains, in upper or lower case
+
+	// Before is the Seq that all must be below, to go on with a search; zero: any.
+	Before int64
+	Limit  int
+}
+
+// MessagePage is what one step of a search found.
+type MessagePage struct {
+	Messages []Message // by Seq, newest first
+	// Next is where to go on from, the next step's Before; zero: everything was looked through. A step
+	// looks through so many messages and no more, so it may find few or none although more follow.
+	Next int64
+}

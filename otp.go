@@ -8,13 +8,10 @@ import (
 // OTPID names a one-time code ("otc_…") or a login link ("otl_…").
 type OTPID string
 
-// NewCodeID chooses the id of a one-time code.
 func NewCodeID() OTPID { return OTPID("otc_" + randomHex(12)) }
 
-// IsCode reports whether the id is that of a code, not of a link.
 func (id OTPID) IsCode() bool { return strings.HasPrefix(string(id), "otc_") }
 
-// NewLinkID chooses the id of a login link.
 func NewLinkID() OTPID { return OTPID("otl_" + randomHex(12)) }
 
 // OTPStatus is the status of a code or a link, or how one try ended. The numbers are stored and must
@@ -36,7 +33,6 @@ var otpStatusNames = []string{"PENDING", "APPROVED", "INVALID", "EXPIRED", "LOCK
 
 func (s OTPStatus) String() string { return otpStatusNames[s] }
 
-// MarshalText writes the status as callers see it.
 func (s OTPStatus) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // OTPCode is a one-time code that was sent to a contact. The code itself is not stored, only a keyed

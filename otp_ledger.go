@@ -61,7 +61,6 @@ func tightest(quotas ...OTPQuota) OTPQuota {
 	return tight
 }
 
-// Ages returns how long ago times were.
 func Ages(times []time.Time, now time.Time) []time.Duration {
 	ages := make([]time.Duration, len(times))
 	for i, at := range times {

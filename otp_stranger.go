@@ -59,7 +59,6 @@ func (s OTPStrangers) Limits(strangers, alike int, now time.Time) []OTPQuota {
 	return quotas
 }
 
-// MustPause reports whether so few codes to strangers were approved that they must pause.
 func (s OTPStrangers) MustPause() bool { return s.Codes >= OTPApprovalCodes && 10*s.Approved < s.Codes }
 
 // PauseQuota is the limit of a pause that goes on for a time.
@@ -67,7 +66,6 @@ func PauseQuota(wait time.Duration) OTPQuota {
 	return OTPQuota{OTPLimit: OTPLimit{"otp-paused", OTPApprovalCodes, OTPApprovalWindow}, Wait: wait}
 }
 
-// NewPauseEvent reports that codes to strangers pause.
 func NewPauseEvent(a OTPAlarm, approved int) *Event {
 	type data struct {
 		Codes    int    `json:"codes"`
@@ -77,7 +75,6 @@ func NewPauseEvent(a OTPAlarm, approved int) *Event {
 	return &Event{Type: OTPPaused, Channel: a.Channel, At: a.At, Data: eventData(data{a.Count, approved, Stamp(a.Until)})}
 }
 
-// NewGuessingEvent reports that somebody seems to guess codes.
 func NewGuessingEvent(a OTPAlarm) *Event {
 	type data struct {
 		Tries int `json:"tries"`

@@ -48,7 +48,6 @@ type pairingData struct {
 	Of        int         `json:"of,omitempty"`
 }
 
-// NewPairingEvent is the event of a step of a channel's pairing.
 func NewPairingEvent(code ChannelCode, p Pairing) *Event {
 	d := pairingData{Step: p.Step, Code: p.Code, Reason: p.Reason, N: p.N, Of: p.Of}
 	if !p.ExpiresAt.IsZero() {

@@ -1,7 +1,5 @@
 package parley
 
-import "fmt"
-
 // Status is the status of a message. It only moves forward; [Status.CanFollow] has the rule. The
 // numbers are stored and must not change.
 type Status int
@@ -17,22 +15,13 @@ const (
 	Received  Status = 7 // inbound, not yet marked as seen
 )
 
-var statusNames = map[Status]string{
-	Pending: "PENDING", Sent: "SENT", Delivered: "DELIVERED", Read: "READ", Played: "PLAYED",
-	Failed: "FAILED", Deleted: "DELETED", Received: "RECEIVED",
-}
+var statusNames = []string{"PENDING", "SENT", "DELIVERED", "READ", "PLAYED", "FAILED", "DELETED", "RECEIVED"}
 
 // Statuses lists every status in the order of their numbers.
 var Statuses = []Status{Pending, Sent, Delivered, Read, Played, Failed, Deleted, Received}
 
-func (s Status) String() string {
-	if name, ok := statusNames[s]; ok {
-		return name
-	}
-	return fmt.Sprintf("Status(%d)", int(s))
-}
+func (s Status) String() string { return statusNames[s] }
 
-// MarshalText writes the status as callers see it.
 func (s Status) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // CanFollow reports whether a message in status from may go on to s.

@@ -44,7 +44,6 @@ func HashTicket(secret string) []byte {
 	return sum[:]
 }
 
-// Active reports whether the ticket is valid at a time.
 func (t Ticket) Active(now time.Time) bool {
 	return t.UsedAt.IsZero() && now.Before(t.ExpiresAt)
 }

@@ -11,7 +11,6 @@ const (
 	AdminToken   TokenKind = "admin"   // the management API only; it sends nothing
 )
 
-// ParseTokenKind checks a kind.
 func ParseTokenKind(s string) (TokenKind, error) {
 	switch k := TokenKind(s); k {
 	case ChannelToken, GlobalToken, AdminToken:
@@ -20,29 +19,27 @@ func ParseTokenKind(s string) (TokenKind, error) {
 	return "", Errorf(BadRequest, "A token's kind is channel, global or admin.")
 }
 
-// Token is what is stored of a token: never the token itself.
+// Token is what is stored of a token: never the token itself. Clients decode the rows of the management API into it.
 type Token struct {
-	ID         TokenID
-	Name       string
-	Kind       TokenKind
-	Channel    ChannelCode // channel tokens only
-	CreatedAt  time.Time
-	ExpiresAt  time.Time // zero: never
-	LastUsedAt time.Time // zero: never; stored to the minute
-	RevokedAt  time.Time // zero: not revoked
+	ID         TokenID     `json:"id"`
+	Name       string      `json:"name"`
+	Kind       TokenKind   `json:"kind"`
+	Channel    ChannelCode `json:"channel"` // channel tokens only
+	CreatedAt  time.Time   `json:"created_at"`
+	ExpiresAt  time.Time   `json:"expires_at"`   // zero: never
+	LastUsedAt time.Time   `json:"last_used_at"` // zero: never; stored to the minute
+	RevokedAt  time.Time   `json:"revoked_at"`   // zero: not revoked
 
 	LastUsedFrom string // an address; empty: not known
 	UserAgent    string // what the program that last used it calls itself; empty: not known
 }
 
-// TokenUse is one use of a token.
 type TokenUse struct {
 	At        time.Time
 	From      string // an address
 	UserAgent string
 }
 
-// Active reports whether the token is valid at a time.
 func (t Token) Active(now time.Time) bool {
 	return t.RevokedAt.IsZero() && (t.ExpiresAt.IsZero() || now.Before(t.ExpiresAt))
 }

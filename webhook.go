@@ -9,34 +9,32 @@ import (
 	"time"
 )
 
-// Webhook is an address that events are delivered to.
+// Webhook is an address that events are delivered to. Clients decode the rows of the management API into it.
 type Webhook struct {
-	ID        WebhookID
-	URL       string
-	Channel   ChannelCode // empty: of every channel
-	Types     []EventType // none: of every type
-	CreatedAt time.Time
+	ID        WebhookID   `json:"id"`
+	URL       string      `json:"url"`
+	Channel   ChannelCode `json:"channel"` // empty: of every channel
+	Types     []EventType `json:"events"`  // none: of every type
+	CreatedAt time.Time   `json:"created_at"`
 
 	// Cursor is the seq of the last event whose deliveries were planned.
 	Cursor int64
 	// DisabledAt is when it was disabled, by a user or after too many failures; zero: it is enabled.
-	DisabledAt time.Time
-	Reason     string // why it is disabled, in a sentence
+	DisabledAt time.Time `json:"disabled_at"`
+	Reason     string    `json:"reason"` // why it is disabled, in a sentence
 	// FailingSince is when the current run of failures began; zero: the last attempt succeeded.
-	FailingSince time.Time
+	FailingSince time.Time `json:"failing_since"`
 	// FailingFor is how much of that time counts towards disabling it: while the server ran and made attempts.
 	FailingFor time.Duration
-	Failures   int // how many attempts in a row have failed
+	Failures   int `json:"failures"` // how many attempts in a row have failed
 	// Lost counts events that were removed from the log before their deliveries were planned. LostAt is when that
 	// last happened.
 	Lost   int64
 	LostAt time.Time
 }
 
-// Filter selects the events that the webhook gets.
 func (w *Webhook) Filter() EventFilter { return EventFilter{Channel: w.Channel, Types: w.Types} }
 
-// IsEnabled reports whether the webhook gets events now.
 func (w *Webhook) IsEnabled() bool { return w.DisabledAt.IsZero() }
 
 // Enable enables the webhook and clears its failures. Waiting deliveries continue.
@@ -45,16 +43,13 @@ func (w *Webhook) Enable() {
 	w.ClearFailures()
 }
 
-// ClearFailures clears the failures of the webhook.
 func (w *Webhook) ClearFailures() { w.FailingSince, w.FailingFor, w.Failures = time.Time{}, 0, 0 }
 
 // Disable disables the webhook. Its events wait until it is enabled again.
 func (w *Webhook) Disable(at time.Time, reason string) { w.DisabledAt, w.Reason = at, reason }
 
-// WebhookID names a webhook.
 type WebhookID string
 
-// NewWebhookID chooses a webhook's id.
 func NewWebhookID() WebhookID { return WebhookID("whk_" + randomHex(10)) }
 
 // Delivery is an event on its way to one address: a webhook's, or the callback of a login link.
@@ -96,7 +91,6 @@ func NewCallback(e *Event, address string, contact ContactID) Delivery {
 	return d
 }
 
-// Endpoint is what the delivery goes to.
 func (d *Delivery) Endpoint() Endpoint {
 	if d.Webhook != "" {
 		return Endpoint(d.Webhook)
@@ -114,7 +108,6 @@ type Endpoint string
 // DeliveryID names a delivery: "dlv_" and 16 hexadecimal digits of a number that the store chooses.
 type DeliveryID string
 
-// DeliveryIDOf makes the id of a number.
 func DeliveryIDOf(n int64) DeliveryID { return DeliveryID(fmt.Sprintf("dlv_%016x", n)) }
 
 // Number is the number in the id, or -1 if it is not a delivery id.
@@ -139,7 +132,6 @@ var deliveryStates = []string{"waiting", "delivered", "failed"}
 
 func (s DeliveryState) String() string { return deliveryStates[s] }
 
-// ParseDeliveryState reads the name of a state.
 func ParseDeliveryState(s string) (DeliveryState, bool) {
 	i := slices.Index(deliveryStates, s)
 	return DeliveryState(i), i >= 0
@@ -193,4 +185,51 @@ func (o SecretOwner) Webhook() WebhookID {
 		return WebhookID(id)
 	}
 	return ""
+}
+
+const (
+	// maxEarlier is how many attempts of a delivery are stored besides the last: a whole schedule and a replay.
+	// A webhook that is down for days is tried more often, each minute, with the same delivery.
+	maxEarlier = 20
+	// maxExcerpt is how many bytes of the response are stored for an attempt that is not the last.
+	maxExcerpt = 512
+)
+
+// DeliveryAttempt is how one attempt to make a delivery ended.
+type DeliveryAttempt struct {
+	Number   int // from 1 on; a replay counts on
+	At       time.Time
+	Took     time.Duration
+	Code     int    // the HTTP status; zero: no response
+	Problem  string // why it failed, in a few words; empty: it did not
+	Response string // the beginning of the response, if it failed
+}
+
+// History lists the attempts that are known, oldest first.
+func (d *Delivery) History() []DeliveryAttempt {
+	if d.TriedAt.IsZero() {
+		return d.Earlier
+	}
+	number := d.Attempts // more than are known, where a delivery is older than its history
+	if n := len(d.Earlier); n > 0 {
+		number = d.Earlier[n-1].Number + 1
+	}
+	last := DeliveryAttempt{max(number, 1), d.TriedAt, d.Took, d.Code, d.Problem, d.Response}
+	return slices.Concat(d.Earlier, []DeliveryAttempt{last})
+}
+
+// SaveAttempt moves the last attempt to the earlier ones before another attempt. If there are too many, those after the
+// first are dropped: the first and the newest say the most.
+func (d *Delivery) SaveAttempt() {
+	d.Earlier = d.History()
+	if n := len(d.Earlier); n > 0 {
+		last := &d.Earlier[n-1]
+		if len(last.Response) > maxExcerpt {
+			last.Response = strings.ToValidUTF8(last.Response[:maxExcerpt], "")
+		}
+	}
+	if over := len(d.Earlier) - maxEarlier; over > 0 {
+		d.Earlier = slices.Delete(d.Earlier, 1, 1+over)
+	}
+	d.TriedAt, d.Took, d.Code, d.Problem, d.Response = time.Time{}, 0, 0, "", ""
 }

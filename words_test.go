@@ -36,7 +36,7 @@ func eachSource(t *testing.T, do func(path, text string)) {
 			return nil
 		}
 		switch filepath.Ext(path) {
-		case ".go", ".js", ".css", ".md", ".sql", ".yaml", ".json", ".txtar", ".html":
+		case ".go", ".js", ".css", ".md", ".sql", ".txt", ".yaml", ".json", ".txtar", ".html":
 		default:
 			return nil
 		}

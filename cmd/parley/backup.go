@@ -70,14 +70,7 @@ func (c *cli) writeBackup(ctx context.Context, w io.Writer, bar *progress) error
 			return err
 		}
 		defer resp.Body.Close()
-		done := int64(0)
-		_, err = io.Copy(w, reader(func(p []byte) (int, error) {
-			n, err := resp.Body.Read(p)
-			done += int64(n)
-			bar.Set(done, -1)
-			return n, err
-		}))
-		if err != nil {
+		if _, err = io.Copy(w, &countedReader{Reader: resp.Body, bar: bar, size: -1}); err != nil {
 			return &client.UnreachableError{Base: api.Base, Err: err}
 		}
 		return nil
@@ -109,13 +102,7 @@ rotated, as far as the present database can be read.`,
 				}
 			}
 			bar := c.newProgress("restore")
-			read := int64(0)
-			done, err := app.Restore(cmd.Context(), c.dir(), reader(func(p []byte) (int, error) {
-				n, err := from.Read(p)
-				read += int64(n)
-				bar.Set(read, max(size, read))
-				return n, err
-			}), c.warnings())
+			done, err := app.Restore(cmd.Context(), c.dir(), &countedReader{Reader: from, bar: bar, size: size}, c.warnings())
 			bar.Done()
 			if err != nil {
 				return err
@@ -155,29 +142,24 @@ func (c *cli) printRestored(r app.Restored) {
 	}
 }
 
-// ownerOf describes a token.
 func ownerOf(t parley.Token) string {
 	return strings.TrimSpace(strings.Join([]string{string(t.Kind), string(t.Channel), t.Name}, " "))
 }
 
 func restoredJSON(dir app.Dir, r app.Restored) any {
-	ids := func(tokens []parley.Token) []string {
-		list := []string{}
+	ids := func(tokens []parley.Token) []parley.TokenID {
+		list := []parley.TokenID{}
 		for _, t := range tokens {
-			list = append(list, string(t.ID))
+			list = append(list, t.ID)
 		}
 		return list
-	}
-	rotated := []string{}
-	for _, owner := range r.Ended.Rotated {
-		rotated = append(rotated, string(owner))
 	}
 	e := r.Ended
 	return map[string]any{
 		"data": string(dir), "before": r.Before, "compared": r.Compared,
 		"ended": map[string]int64{"console_sessions": e.Sessions, "links": e.Tickets, "codes": e.Codes,
 			"login_links": e.LoginLinks, "requests": e.Keys},
-		"tokens_revoked": ids(e.Revoked), "tokens_back": ids(r.Back), "secrets_rotated": rotated,
+		"tokens_revoked": ids(e.Revoked), "tokens_back": ids(r.Back), "secrets_rotated": append([]parley.SecretOwner{}, e.Rotated...),
 	}
 }
 
@@ -198,10 +180,22 @@ func (c *cli) openBackup(path string) (io.ReadCloser, int64, error) {
 	return f, info.Size(), nil
 }
 
-// reader is a function that reads.
-type reader func([]byte) (int, error)
+type countedReader struct {
+	io.Reader
+	bar  *progress
+	size int64 // below zero: unknown
+	done int64
+}
 
-func (r reader) Read(p []byte) (int, error) { return r(p) }
+func (r *countedReader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	r.done += int64(n)
+	if r.size >= 0 {
+		r.size = max(r.size, r.done)
+	}
+	r.bar.Set(r.done, r.size)
+	return n, err
+}
 
 func (c *cli) migrate() *cobra.Command {
 	return &cobra.Command{

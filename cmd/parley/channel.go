@@ -13,6 +13,7 @@ import (
 	"parley/internal/app"
 	"parley/internal/client"
 	"parley/internal/doctor"
+	"parley/internal/wait"
 )
 
 func (c *cli) channel() *cobra.Command {
@@ -35,10 +36,8 @@ phones.`,
 		Example: `  parley channel create toko --network whatsapp --name 'Toko Ayu'
   parley channel create try`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			body := map[string]any{"code": args[0], "network": network}
-			if name != "" {
-				body["name"] = name
-			}
+			body := texts("name", name)
+			body["code"], body["network"] = args[0], network
 			return c.manageOrCreate(cmd, func(ctx context.Context, api *client.Client) error {
 				r, err := api.Post(ctx, client.Path("channels"), body, nil)
 				if isInvalid(err) {
@@ -46,11 +45,10 @@ phones.`,
 						return fail(exitRefused, "%w", err) // the code is in use
 					}
 				}
-				if err != nil {
-					return err
+				if err == nil {
+					c.hintCreated(args[0], network, cmd.Flags().Changed("network"))
 				}
-				c.hintCreated(args[0], network, cmd.Flags().Changed("network"))
-				return printData(c, r, c.printChannel)
+				return printData(c, r, err, c.printChannel)
 			})
 		},
 	}
@@ -84,10 +82,7 @@ func (c *cli) channelShow() *cobra.Command {
   parley channel show demo --json`,
 		RunE: c.onResource("channel", func(ctx context.Context, api *client.Client, code string) error {
 			r, err := api.Get(ctx, client.Path("channels", code), nil, nil)
-			if err != nil {
-				return err
-			}
-			return printData(c, r, func(ch *client.Channel) {
+			return printData(c, r, err, func(ch *client.Channel) {
 				c.printChannel(ch)
 				c.printRunning(ch, time.Now())
 			})
@@ -95,7 +90,6 @@ func (c *cli) channelShow() *cobra.Command {
 	}
 }
 
-// printChannel shows what is stored about a channel.
 func (c *cli) printChannel(ch *client.Channel) {
 	retention := "forever"
 	if r := ch.Settings.Retention; r != nil {
@@ -118,14 +112,14 @@ func (c *cli) printChannel(ch *client.Channel) {
 	})
 }
 
-// printLines prints one name and value a line.
 func (c *cli) printLines(lines [][2]string) {
 	for _, line := range lines {
 		fmt.Fprintf(c.out, "%-10s %s\n", line[0], line[1])
 	}
 }
 
-// showPace is the pause between two sends of a channel.
+func (c *cli) printStatus(ch *client.Channel) { fmt.Fprintln(c.out, ch.Status) }
+
 func showPace(ch *client.Channel) string {
 	least, most := parley.Channel{Network: ch.Network, Settings: ch.Settings}.Pace()
 	if least == most {
@@ -171,7 +165,6 @@ func (c *cli) printRunning(ch *client.Channel, now time.Time) {
 	c.printLines(lines)
 }
 
-// channelSwitch makes the commands start and stop.
 func (c *cli) channelSwitch(verb, short string) *cobra.Command {
 	return &cobra.Command{
 		Use:     verb + " CODE",
@@ -182,10 +175,7 @@ func (c *cli) channelSwitch(verb, short string) *cobra.Command {
 			if err == nil && verb == "start" {
 				r, err = awaitStarted(ctx, api, code)
 			}
-			if err != nil {
-				return err
-			}
-			return printData(c, r, c.printChannel)
+			return printData(c, r, err, c.printChannel)
 		}),
 	}
 }
@@ -198,8 +188,8 @@ func awaitStarted(ctx context.Context, api *client.Client, code string) (*client
 		if err != nil || ch.Status != parley.ChannelStarting || time.Now().After(limit) {
 			return r, err
 		}
-		if err := pause(ctx, healthEvery); err != nil {
-			return nil, err
+		if !wait.Sleep(ctx, healthEvery) {
+			return nil, ctx.Err()
 		}
 	}
 }
@@ -214,10 +204,7 @@ func (c *cli) channelLogout() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.onServer(cmd, func(ctx context.Context, api *client.Client) error {
 				r, err := api.Post(ctx, client.Path("channels", args[0], "logout"), nil, nil)
-				if err != nil {
-					return err
-				}
-				return printData(c, r, func(ch *client.Channel) { fmt.Fprintln(c.out, ch.Status) })
+				return printData(c, r, err, c.printStatus)
 			})
 		},
 	}
@@ -240,29 +227,20 @@ func (c *cli) channelSecret() *cobra.Command {
 			if _, err := api.Get(ctx, client.Path("channels", code, "secret"), nil, &s); err != nil {
 				return err
 			}
-			return c.printSecret(s)
+			return c.print(s, s.Secret)
 		}),
 	}
 	cmd.Flags().BoolVar(&rotate, "rotate", false, "replace it first; for 24 hours the old one signs too")
 	return cmd
 }
 
-// rotateSecret replaces a signing secret and prints the new one.
 func (c *cli) rotateSecret(ctx context.Context, api *client.Client, path string) error {
 	var s client.Secret
 	if _, err := api.Post(ctx, path, nil, &s); err != nil {
 		return err
 	}
 	c.hint("for 24 hours the old secret signs too")
-	return c.printSecret(s)
-}
-
-func (c *cli) printSecret(s client.Secret) error {
-	if c.json {
-		return c.printJSON(s)
-	}
-	fmt.Fprintln(c.out, s.Secret)
-	return nil
+	return c.print(s, s.Secret)
 }
 
 func (c *cli) channelDelete() *cobra.Command {
@@ -273,28 +251,28 @@ func (c *cli) channelDelete() *cobra.Command {
 		Example: `  parley channel delete toko
   parley channel delete toko --yes`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			what := fmt.Sprintf("This permanently deletes channel %s with all its messages and tokens", args[0])
-			return c.delete(cmd, "channel", args[0], yes, func(*client.Response) (string, error) { return what, nil })
+			return c.delete(cmd, "channel", args[0], yes, func(string) string {
+				return fmt.Sprintf("This permanently deletes channel %s with all its messages and tokens", args[0])
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
 	return cmd
 }
 
-// delete deletes a channel or a webhook after a confirmation. The question may use the data of the resource.
-func (c *cli) delete(cmd *cobra.Command, kind, id string, yes bool, question func(*client.Response) (string, error)) error {
-	var what string
+// delete deletes a channel or a webhook after a question. The url in the question is the webhook's.
+func (c *cli) delete(cmd *cobra.Command, kind, id string, yes bool, question func(url string) string) error {
+	var present struct {
+		URL string `json:"url"`
+	}
 	err := c.manage(cmd, func(ctx context.Context, api *client.Client) error {
-		r, err := api.Get(ctx, client.Path(kind+"s", id), nil, nil)
-		if err == nil {
-			what, err = question(r)
-		}
+		_, err := api.Get(ctx, client.Path(kind+"s", id), nil, &present)
 		return explainNotFound(err, kind, id)
 	})
 	if err != nil {
 		return err
 	}
-	if err := c.confirm(cmd.Context(), yes, what, id); err != nil { // the data directory is not locked meanwhile
+	if err := c.confirm(cmd.Context(), yes, question(present.URL), id); err != nil { // the data directory is not locked meanwhile
 		return err
 	}
 	return c.manage(cmd, func(ctx context.Context, api *client.Client) error {

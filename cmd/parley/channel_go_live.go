@@ -11,12 +11,6 @@ import (
 	"parley/internal/client"
 )
 
-const risksHelp = `This connection to WhatsApp is unofficial: Parley is a linked device, and WhatsApp may restrict or ban a
-number for what it sends. Numbers are at risk that write first to many strangers, send the same text to
-many contacts, or are blocked by many. Numbers that people write to first are not. Use a number that you can
-lose, start with a few contacts that know it, do not shorten the pace, and stop when contacts ask you to.
-If an account is restricted, channel show says until when.`
-
 func (c *cli) channelGoLive() *cobra.Command {
 	var flags pairFlags
 	var live goLiveFlags
@@ -27,7 +21,7 @@ func (c *cli) channelGoLive() *cobra.Command {
 channel pair. Code, name, tokens, webhooks, secrets and settings stay. This cannot be undone. The server must
 be running.
 
-` + risksHelp,
+` + helpText("risks.txt"),
 		Example: `  parley channel go-live demo
   parley channel go-live demo --allow +6281298765432 --yes --code +6281211112222`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -46,7 +40,6 @@ be running.
 	return cmd
 }
 
-// goLiveFlags select the contacts that a channel may write to.
 type goLiveFlags struct {
 	allow     []string
 	everybody bool

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"strings"
 	"time"
@@ -15,13 +14,10 @@ import (
 	"parley"
 	"parley/internal/app"
 	"parley/internal/client"
+	"parley/internal/doctor"
+	"parley/internal/wait"
 )
 
-const passkeyHelp = `An account with a passkey asks for it when a device is linked. Only a phone or a computer that has the
-passkey can give it; this program cannot. Remove the passkey on the phone (Settings, Account, Passkeys),
-pair the channel, and add the passkey again afterwards.`
-
-// pairFlags select how to pair a channel.
 type pairFlags struct {
 	number string // by a code for this number; empty: by QR codes
 	link   bool
@@ -39,11 +35,8 @@ func (f *pairFlags) check() error {
 	if count := oneIf(f.number != "") + oneIf(f.link) + oneIf(f.png != ""); count > 1 {
 		return fail(exitUsage, "give only one of --code, --link and --png")
 	}
-	if f.number == "" {
-		return nil
-	}
 	var err error
-	f.number, err = digits(f.number)
+	f.number, err = optionalDigits(f.number)
 	return err
 }
 
@@ -55,7 +48,7 @@ func (c *cli) channelPair() *cobra.Command {
 		Long: `Link a channel to the account of a phone, which scans a QR code. With --code, a code is typed on the phone
 instead. With --json every step is one line of JSON. The server must be running.
 
-` + passkeyHelp,
+` + helpText("passkey.txt"),
 		Example: `  parley channel pair toko
   parley channel pair toko --code +6281211112222`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -75,7 +68,6 @@ func readChannel(ctx context.Context, cl *client.Client, code string) (ch client
 	return ch, explainNotFound(err, "channel", code)
 }
 
-// pair pairs a channel, in the way that the flags select.
 func (c *cli) pair(ctx context.Context, cl *client.Client, code string, flags pairFlags) error {
 	ch, err := readChannel(ctx, cl, code)
 	switch {
@@ -86,12 +78,11 @@ func (c *cli) pair(ctx context.Context, cl *client.Client, code string, flags pa
 	case ch.Network != parley.WhatsApp:
 		return c.pairSandbox(ctx, cl, code)
 	}
-	view, err := c.pairView(ctx, cl, code, flags)
-	if err != nil {
+	p := &pairer{cli: c, cl: cl, code: code, flags: flags}
+	if err := p.prepare(); err != nil {
 		return err
 	}
-	defer view.close()
-	p := &pairer{cl: cl, code: code, number: flags.number, view: view}
+	defer p.close()
 	for {
 		err := p.attempt(ctx)
 		if !errors.Is(err, errPairTimeout) {
@@ -104,19 +95,13 @@ func (c *cli) pair(ctx context.Context, cl *client.Client, code string, flags pa
 	}
 }
 
-// pairSandbox pairs a channel on the sandbox, which needs no person.
 func (c *cli) pairSandbox(ctx context.Context, cl *client.Client, code string) error {
 	r, err := cl.Post(ctx, client.Path("channels", code, "pair"), nil, nil)
-	if err != nil {
-		return err
-	}
-	if err := printData(c, r, func(ch *client.Channel) { fmt.Fprintln(c.out, ch.Status) }); err != nil {
-		return err
-	}
-	if !c.quiet && !c.json {
+	err = printData(c, r, err, c.printStatus)
+	if err == nil && !c.quiet && !c.json {
 		fmt.Fprintf(c.err, "%s is a sandbox channel: it has simulated phones, so there is nothing to pair\n", code)
 	}
-	return nil
+	return err
 }
 
 // pairLinkData is a link with which somebody else can pair a channel.
@@ -135,18 +120,16 @@ func (c *cli) pairLink(ctx context.Context, cl *client.Client, code string) erro
 	if err != nil {
 		return err
 	}
-	if c.json {
-		return c.printJSON(link)
+	if err := c.print(link, link.URL); err != nil || c.json {
+		return err
 	}
-	fmt.Fprintln(c.out, link.URL)
 	c.hint("works once, until %s, for %s only", link.ExpiresAt.Local().Format("15:04"), code)
-	if u, err := url.Parse(link.URL); err == nil && (u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback()) {
+	if u, err := url.Parse(link.URL); err == nil && doctor.IsLoopback(u.Hostname()) {
 		c.hint("This address works on this machine only. Behind a proxy, replace %s by the address of the proxy", cl.Base)
 	}
 	return nil
 }
 
-// errPairTimeout means that nobody linked the channel in time.
 var errPairTimeout = errors.New("nobody linked it in time")
 
 // wantsNewCodes asks whether to continue with new codes. Without a terminal it fails.
@@ -168,7 +151,6 @@ func (c *cli) wantsNewCodes(ctx context.Context, code string, flags pairFlags) (
 	return true, nil
 }
 
-// showAccount names the account that a channel is linked to.
 func showAccount(ch client.Channel) string {
 	if ch.Number == "" {
 		return ch.Name
@@ -184,7 +166,6 @@ const (
 // workingStep is the last step that a view shows: the channel works.
 const workingStep parley.PairingStep = "working"
 
-// pairStep is a step of a pairing.
 type pairStep struct {
 	client.Pairing
 	channel client.Channel // with the last step
@@ -201,35 +182,29 @@ func (s *pairStep) is(other *pairStep) bool {
 	return s.Step == other.Step && s.Code == other.Code && s.At.Equal(other.At)
 }
 
-// pairView shows the steps of a pairing to a person, or to a program.
-type pairView interface {
-	show(ctx context.Context, s *pairStep) error // a new step
-	tick(s *pairStep)                            // the same step, a moment later
-	close()
-}
-
-// pairer pairs one channel on a running server.
 type pairer struct {
-	cl     *client.Client
-	code   string
-	number string
-	view   pairView
+	*cli
+	cl    *client.Client
+	code  string
+	flags pairFlags
+
+	lines  int    // drawn below the header; zero: nothing is drawn
+	header string // the current first line
 }
 
-// attempt starts to pair and shows the steps, until the channel works or the attempt fails.
 func (p *pairer) attempt(ctx context.Context) error {
 	last, err := p.read(ctx) // the last step of an earlier attempt is not shown
 	if err != nil {
 		return err
 	}
 	var body any
-	if p.number != "" {
-		body = map[string]string{"number": p.number}
+	if p.flags.number != "" {
+		body = map[string]string{"number": p.flags.number}
 	}
 	if _, err := p.cl.Post(ctx, client.Path("channels", p.code, "pair"), body, nil); err != nil {
 		return err
 	}
-	if err := p.view.show(ctx, newStep(parley.StartingStep, client.Channel{})); err != nil { // it may be over before the first request
+	if err := p.show(ctx, newStep(parley.StartingStep, client.Channel{})); err != nil { // it may be over before the first request
 		return err
 	}
 	for {
@@ -238,13 +213,13 @@ func (p *pairer) attempt(ctx context.Context) error {
 			return err
 		}
 		if s.is(last) || s.Step == parley.StartingStep && s.Reason == "" {
-			p.view.tick(s)
+			p.tick(s)
 		} else if err := p.handleStep(ctx, s); err != nil || s.Step == parley.PairedStep {
 			return err
 		}
 		last = s
-		if err := pause(ctx, pairPoll); err != nil {
-			return err
+		if !wait.Sleep(ctx, pairPoll) {
+			return ctx.Err()
 		}
 	}
 }
@@ -261,7 +236,7 @@ func (p *pairer) handleStep(ctx context.Context, s *pairStep) error {
 	if s.Code == "" && (s.Step == parley.QRStep || s.Step == parley.CodeStep || s.Step == parley.WrongCodeStep) {
 		return nil // it has just expired
 	}
-	if err := p.view.show(ctx, s); err != nil {
+	if err := p.show(ctx, s); err != nil {
 		return err
 	}
 	switch s.Step {
@@ -277,7 +252,6 @@ func (p *pairer) handleStep(ctx context.Context, s *pairStep) error {
 	return nil
 }
 
-// awaitWorking waits until a channel that was just paired works.
 func (p *pairer) awaitWorking(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, workingWait,
 		fail(exitNegative, "channel %s was paired and does not work yet. See: parley channel show %s", p.code, p.code))
@@ -292,11 +266,11 @@ func (p *pairer) awaitWorking(ctx context.Context) error {
 		}
 		switch ch.Status {
 		case parley.ChannelWorking:
-			return p.view.show(ctx, newStep(workingStep, ch))
+			return p.show(ctx, newStep(workingStep, ch))
 		case parley.ChannelLoggedOut, parley.ChannelFailed, parley.ChannelStopped:
 			return fail(exitNegative, "channel %s is %s. %s", p.code, ch.Status, ch.Reason)
 		}
-		if err := pause(ctx, pairPoll); err != nil {
+		if !wait.Sleep(ctx, pairPoll) {
 			return context.Cause(ctx)
 		}
 	}
@@ -307,16 +281,4 @@ func (p *pairer) read(ctx context.Context) (*pairStep, error) {
 	s := &pairStep{}
 	_, err := p.cl.Get(ctx, client.Path("channels", p.code, "pairing"), nil, &s.Pairing)
 	return s, err
-}
-
-// pause waits for d or until ctx ends.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }

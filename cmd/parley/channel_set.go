@@ -20,31 +20,26 @@ func (c *cli) channelSet() *cobra.Command {
   parley channel set toko --retention 30d --pace 2s`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			changed := cmd.Flags().Changed
-			settings := map[string]string{} // by name; "": the default
-			for flag, value := range map[string]struct{ text, usual string }{
-				"pace": {pace, "default"}, "ttl": {ttl, "0"}, "retention": {retention, "forever"},
-			} {
-				if changed(flag) && value.text == value.usual {
-					settings[flag] = ""
-				} else if changed(flag) {
-					settings[flag] = value.text
-				}
-			}
-			if !changed("name") && len(settings) == 0 {
-				return fail(exitUsage, "nothing to change. Give --name, --pace, --ttl or --retention")
-			}
 			body := map[string]any{}
 			if changed("name") {
 				body["name"] = name
 			}
-			if len(settings) == 0 {
+			if !changed("pace") && !changed("ttl") && !changed("retention") {
+				if len(body) == 0 {
+					return fail(exitUsage, "nothing to change. Give --name, --pace, --ttl or --retention")
+				}
 				return c.changeChannel(cmd, args[0], body, nil)
 			}
-			return c.changeChannel(cmd, args[0], body, func(all map[string]any) error {
-				for setting, text := range settings {
-					delete(all, setting)
-					if text != "" {
-						all[setting] = text
+			return c.changeChannel(cmd, args[0], body, func(settings map[string]any) error {
+				for flag, value := range map[string]struct{ text, usual string }{
+					"pace": {pace, "default"}, "ttl": {ttl, "0"}, "retention": {retention, "forever"},
+				} {
+					switch {
+					case !changed(flag):
+					case value.text == value.usual, value.text == "":
+						delete(settings, flag)
+					default:
+						settings[flag] = value.text
 					}
 				}
 				return nil
@@ -76,11 +71,10 @@ func (c *cli) changeChannel(cmd *cobra.Command, code string, body map[string]any
 			body["settings"] = now.Settings
 		}
 		r, err := api.Call(ctx, http.MethodPatch, path, nil, body, nil)
-		if err != nil {
-			return explainNotFound(err, "channel", code)
+		if err == nil {
+			c.hint("saved")
 		}
-		c.hint("saved")
-		return printData(c, r, c.printChannel)
+		return printData(c, r, explainNotFound(err, "channel", code), c.printChannel)
 	})
 }
 

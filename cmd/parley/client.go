@@ -20,24 +20,24 @@ import (
 func clientFlags(cmd *cobra.Command) { settingFlags(cmd.PersistentFlags(), keyURL, keyToken) }
 
 // server finds the server: --url, else the one that runs on the data directory, else the configured listen address. The
-// default address is not tried, because another server may listen there. The second result is zero unless the server
-// runs on the data directory.
-func (c *cli) server() (string, app.Running, error) {
+// default address is not tried, because another server may listen there. The client has no token yet. The second result
+// is zero unless the server runs on the data directory.
+func (c *cli) server() (*client.Client, app.Running, error) {
 	if given := c.set.text(keyURL); given != "" {
 		u, err := url.Parse(given)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-			return "", app.Running{}, fail(exitUsage, "%s: %q is not the address of a server. Write it like http://127.0.0.1:7275",
+			return nil, app.Running{}, fail(exitUsage, "%s: %q is not the address of a server. Write it like http://127.0.0.1:7275",
 				c.set.values[keyURL].origin, given)
 		}
-		return strings.TrimSuffix(strings.TrimSuffix(given, "/"), "/api"), app.Running{}, nil
+		return &client.Client{Base: strings.TrimSuffix(strings.TrimSuffix(given, "/"), "/api")}, app.Running{}, nil
 	}
 	if running, ok := c.dir().Running(); ok && running.URL != "" {
-		return running.URL, running, nil
+		return &client.Client{Base: running.URL, HTTP: client.OfThisMachine()}, running, nil
 	}
 	if listen := c.set.values[keyListen]; listen.origin != "default" {
-		return "http://" + listen.text, app.Running{}, nil
+		return &client.Client{Base: "http://" + listen.text}, app.Running{}, nil
 	}
-	return "", app.Running{}, c.noServer()
+	return nil, app.Running{}, c.noServer()
 }
 
 func (c *cli) noServer() error {
@@ -48,13 +48,9 @@ func (c *cli) noServer() error {
 // client makes a client with the first token of: the configured one, the one in dev.env under the given name, the
 // temporary one of the server that runs on the data directory.
 func (c *cli) client(configured, inDevEnv string, local func(app.Running) string) (*client.Client, error) {
-	base, running, err := c.server()
+	cl, running, err := c.server()
 	if err != nil {
 		return nil, err
-	}
-	cl := &client.Client{Base: base}
-	if running.URL != "" {
-		cl.HTTP = client.OfThisMachine()
 	}
 	cl.Token, cl.Origin = strings.TrimSpace(c.set.text(configured)), c.set.values[configured].origin
 	if cl.Token != "" {
@@ -98,34 +94,24 @@ func (c *cli) onChannel(ctx context.Context, code string) (*client.Client, error
 		return nil, err
 	}
 	cl.Channel = code
-	if of.GlobalToken != "" && code == "" {
-		return cl, requireOneChannel(ctx, adminOf(of))
+	if of.GlobalToken == "" || code != "" {
+		return cl, nil
 	}
-	return cl, nil
-}
-
-// requireOneChannel fails if there are several channels to choose from.
-func requireOneChannel(ctx context.Context, api *client.Client) error {
 	var channels []client.Channel
-	if _, err := api.Get(ctx, client.Path("channels"), nil, &channels); err != nil || len(channels) == 1 {
-		return err
+	if _, err := adminOf(of).Get(ctx, client.Path("channels"), nil, &channels); err != nil || len(channels) == 1 {
+		return cl, err
 	}
-	return fail(exitUsage, "there are %s. Select one by its code, or with --channel CODE. See: parley channel list",
+	return cl, fail(exitUsage, "there are %s. Select one by its code, or with --channel CODE. See: parley channel list",
 		count(len(channels), "channel"))
 }
 
 // explain replaces an error about the header X-Channel by one about the code that was given.
 func (c *cli) explain(ctx context.Context, cl *client.Client, err error) error {
-	refused, ok := errors.AsType[*client.Error](err)
-	if !ok || refused.Status != http.StatusBadRequest || cl.Channel == "" {
+	if !hasStatus(err, http.StatusBadRequest) {
 		return err
 	}
-	running, ok := c.dir().Running()
-	if !ok || running.URL != cl.Base {
-		return err
-	}
-	if _, missing := adminOf(running).Get(ctx, client.Path("channels", cl.Channel), nil, nil); isNotFound(missing) {
-		return noChannel(cl.Channel)
+	if running, ok := c.dir().Running(); ok && running.URL == cl.Base {
+		return explainNoChannel(ctx, adminOf(running), err, cl.Channel)
 	}
 	return err
 }
@@ -203,13 +189,13 @@ func hasStatus(err error, status int) bool {
 	return ok && refused.Status == status
 }
 
-// explainNoChannel replaces an error about fields if they name a channel that does not exist.
+// explainNoChannel replaces the error of a request that names a channel, if the channel does not exist.
 func explainNoChannel(ctx context.Context, api *client.Client, err error, code string) error {
-	if code == "" || !isInvalid(err) {
+	if code == "" || !isInvalid(err) && !hasStatus(err, http.StatusBadRequest) {
 		return err
 	}
 	if _, missing := api.Get(ctx, client.Path("channels", code), nil, nil); isNotFound(missing) {
-		return noChannel(code)
+		return explainNotFound(missing, "channel", code)
 	}
 	return err
 }
@@ -227,33 +213,22 @@ func explainNotFound(err error, kind, id string) error {
 		Message: fmt.Sprintf("there is no %s %s. See: parley %s list", kind, id, list)}
 }
 
-func noChannel(code string) error {
-	return explainNotFound(&client.Error{Status: http.StatusNotFound}, "channel", code)
-}
-
-// digits reduces a phone number in any usual spelling to its digits.
 func digits(number string) (string, error) {
-	var b strings.Builder
-	for _, r := range strings.TrimSuffix(number, "@c.us") {
-		switch {
-		case r >= '0' && r <= '9':
-			b.WriteRune(r)
-		case strings.ContainsRune("+-. ()/", r):
-		default:
-			return "", notANumber(number)
-		}
+	digits, err := parley.ParseNumber(strings.TrimSuffix(number, "@c.us"))
+	if err != nil {
+		return "", fail(exitUsage, "%q is not a phone number. Write it with its country code, for example +6281234567890", number)
 	}
-	if b.Len() < 5 {
-		return "", notANumber(number)
-	}
-	return b.String(), nil
+	return digits, nil
 }
 
-func notANumber(number string) error {
-	return fail(exitUsage, "%q is not a phone number. Write it with its country code, for example +6281234567890", number)
+// optionalDigits is digits for a flag that may be empty.
+func optionalDigits(number string) (string, error) {
+	if number == "" {
+		return "", nil
+	}
+	return digits(number)
 }
 
-// clock is the local time of day.
 func clock(t time.Time) string { return t.Local().Format(time.TimeOnly) }
 
 type exitCode int
@@ -269,7 +244,6 @@ const (
 	exitInterrupted exitCode = 130 // by Ctrl-C
 )
 
-// failure is an error with an exit code.
 type failure struct {
 	code exitCode
 	err  error
@@ -280,18 +254,6 @@ func (f *failure) Unwrap() error { return f.err }
 
 func fail(code exitCode, format string, args ...any) error {
 	return &failure{code, fmt.Errorf(format, args...)}
-}
-
-var exitCodes = map[parley.Code]exitCode{
-	parley.Internal:        exitNegative,
-	parley.BadRequest:      exitRefused,
-	parley.Unauthenticated: exitNotAllowed,
-	parley.Forbidden:       exitNotAllowed,
-	parley.NotFound:        exitNegative,
-	parley.TooLarge:        exitRefused,
-	parley.Invalid:         exitRefused,
-	parley.TooMany:         exitRefused,
-	parley.Unavailable:     exitUnreachable,
 }
 
 func exitCodeOf(err error) exitCode {
@@ -310,14 +272,14 @@ func exitCodeOf(err error) exitCode {
 	if _, ok := errors.AsType[*client.UnreachableError](err); ok {
 		return exitUnreachable
 	}
-	if refused, ok := errors.AsType[*client.Error](err); ok {
-		return exitOfStatus(refused.Status)
+	refused, ok := errors.AsType[*client.Error](err)
+	switch {
+	case !ok && parley.CodeOf(err) == parley.Unavailable: // the data directory, in this process
+		return exitUnreachable
+	case !ok:
+		return exitNegative
 	}
-	return exitCodes[parley.CodeOf(err)]
-}
-
-func exitOfStatus(status int) exitCode {
-	switch status {
+	switch refused.Status {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return exitNotAllowed
 	case http.StatusNotFound:

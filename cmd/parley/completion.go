@@ -15,7 +15,6 @@ import (
 // completionTimeout is how long Tab waits for a server.
 const completionTimeout = 2 * time.Second
 
-// completer lists the possible values of an argument or flag.
 type completer func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
 
 func fixed(words ...string) completer {
@@ -86,7 +85,7 @@ func (c *cli) completeArgs(root *cobra.Command) {
 		"channel": c.listed("channels"), "webhook": c.listed("webhooks"),
 		"kind":    fixed(string(parley.ChannelToken), string(parley.GlobalToken), string(parley.AdminToken)),
 		"network": fixed(string(parley.Sandbox), string(parley.WhatsApp)),
-		"events":  fixed(strings.Split(joinTypes(parley.EventTypes), ",")...),
+		"events":  fixed(typeNames(parley.EventTypes)...),
 		"print":   fixed("code", "link", "body", "id", "json"),
 	} {
 		if f := root.Flag(flag); f != nil && f.Value.Type() != "bool" {

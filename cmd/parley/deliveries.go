@@ -21,7 +21,6 @@ func (c *cli) deliveries() *cobra.Command {
 		c.deliveriesList(), c.deliveriesShow(), c.deliveriesRetry(), c.deliveriesReplay())
 }
 
-// deliveryFlags are the flags that select deliveries.
 type deliveryFlags struct {
 	failed           bool
 	webhook, channel string
@@ -38,20 +37,12 @@ func (f *deliveryFlags) add(cmd *cobra.Command) {
 
 // fields are the flags as the API names them.
 func (f *deliveryFlags) fields() (map[string]any, error) {
-	fields := map[string]any{}
+	fields := texts("webhook", f.webhook, "channel", f.channel)
 	if f.failed {
 		fields["state"] = "failed"
 	}
-	for name, text := range map[string]string{"webhook": f.webhook, "channel": f.channel} {
-		if text != "" {
-			fields[name] = text
-		}
-	}
-	for name, text := range map[string]string{"since": f.since, "until": f.until} {
-		if text == "" {
-			continue
-		}
-		t, err := parsePast("--"+name, text)
+	for name, text := range texts("since", f.since, "until", f.until) {
+		t, err := parsePast("--"+name, text.(string))
 		if err != nil {
 			return nil, err
 		}
@@ -122,10 +113,8 @@ func (c *cli) listDeliveries(ctx context.Context, api *client.Client, query url.
 		more = len(page) > 0 && int64(len(all)) < total
 	}
 	data, err := json.Marshal(all)
-	if err != nil {
-		return err
-	}
-	err = printRows(c, data, []any{"id", "created", "channel", "event", "to", "state", "last attempt", "attempts"},
+	head := []any{"id", "created", "channel", "event", "to", "state", "last attempt", "attempts"}
+	err = printRows(c, &client.Response{Data: data}, err, head,
 		func(d *client.Delivery) []any {
 			return []any{d.ID, when(d.CreatedAt), d.Channel, d.Type, d.URL, d.State, d.Result(), d.Attempts}
 		})
@@ -143,10 +132,7 @@ func (c *cli) deliveriesShow() *cobra.Command {
   parley deliveries show dlv_1a1dde3453748854 --json`,
 		RunE: c.onResource("delivery", func(ctx context.Context, api *client.Client, id string) error {
 			r, err := api.Get(ctx, client.Path("deliveries", id), nil, nil)
-			if err != nil {
-				return err
-			}
-			return printData(c, r, c.printDelivery)
+			return printData(c, r, err, c.printDelivery)
 		}),
 	}
 }
@@ -214,7 +200,6 @@ func (c *cli) deliveriesReplay() *cobra.Command {
 	return cmd
 }
 
-// addIDs adds the ids of deliveries or of events to a request.
 func addIDs(body map[string]any, ids []string) error {
 	events := 0
 	for _, id := range ids {
@@ -234,7 +219,6 @@ func addIDs(body map[string]any, ids []string) error {
 	return nil
 }
 
-// replay replays the selected deliveries, in batches.
 func (c *cli) replay(ctx context.Context, api *client.Client, body map[string]any) error {
 	bar := c.newCount("replay")
 	defer bar.Done()
@@ -258,7 +242,7 @@ func (c *cli) replay(ctx context.Context, api *client.Client, body map[string]an
 		return fail(exitNegative, "nothing to replay: no finished delivery matches. "+
 			"Try a waiting one now with: parley deliveries retry ID. See: parley deliveries list")
 	}
-	return c.printCount("replayed", replayed)
+	return c.print(map[string]int{"replayed": replayed}, replayed)
 }
 
 func (c *cli) deliveriesRetry() *cobra.Command {
@@ -282,26 +266,18 @@ a webhook. The server must be running.`,
 					if _, err := api.Post(ctx, client.Path("webhooks", webhook, "retry"), nil, &data); err != nil {
 						return err
 					}
-					return c.printCount("retried", data.Waiting)
+					return c.print(map[string]int{"retried": data.Waiting}, data.Waiting)
 				}
 				for _, id := range args {
 					if _, err := api.Post(ctx, client.Path("deliveries", id, "retry"), nil, nil); err != nil {
 						return err
 					}
 				}
-				return c.printCount("retried", len(args))
+				return c.print(map[string]int{"retried": len(args)}, len(args))
 			})
 		},
 	}
 	cmd.Flags().StringVar(&webhook, "webhook", "", "all that wait for this webhook, by its id")
 	settingFlags(cmd.Flags(), keyURL, keyAdminToken)
 	return cmd
-}
-
-func (c *cli) printCount(name string, n int) error {
-	if c.json {
-		return c.printJSON(map[string]int{name: n})
-	}
-	fmt.Fprintln(c.out, n)
-	return nil
 }

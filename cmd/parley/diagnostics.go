@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"net/http"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"parley/internal/app"
 	"parley/internal/client"
 )
 
@@ -60,7 +60,6 @@ it. FILE may be - for stdout.`,
 	return cmd
 }
 
-// saveDiagnostics writes the file and lists its contents.
 func (c *cli) saveDiagnostics(to string, packed []byte) error {
 	archive, err := zip.NewReader(bytes.NewReader(packed), int64(len(packed)))
 	if err != nil {
@@ -82,27 +81,17 @@ func (c *cli) saveDiagnostics(to string, packed []byte) error {
 	if err := writePrivate(to, packed); err != nil {
 		return err
 	}
-	if c.json {
-		return c.printJSON(map[string]any{"file": to, "bytes": len(packed), "files": files})
+	err = c.print(map[string]any{"file": to, "bytes": len(packed), "files": files}, to)
+	if !c.json {
+		c.hint("Check its contents before you share it.")
 	}
-	fmt.Fprintln(c.out, to)
-	c.hint("Check its contents before you share it.")
-	return nil
+	return err
 }
 
-// writePrivate writes a file that only its owner can read, whole or not at all.
 func writePrivate(path string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".parley-*") // mode 0600
+	err := app.WritePrivate(path, data)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fail(exitUsage, "folder %s not found", filepath.Dir(path))
 	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	defer os.Remove(f.Name()) // after the rename there is nothing to remove
-	_, err = f.Write(data)
-	if err := errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return os.Rename(f.Name(), path)
+	return err
 }

@@ -25,8 +25,8 @@ func (c *cli) doctor() *cobra.Command {
 		Example: `  parley doctor
   parley doctor --data /var/lib/parley --json`,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if c.set, err = loadSettings(cmd.Flags(), c.getenv); isUnreadable(err) {
-				unreadable, err = err, nil
+			if c.set, err = loadSettings(cmd.Flags(), c.getenv); errors.Is(err, fs.ErrPermission) {
+				unreadable, err = err, nil // this user may not read the configuration file
 			}
 			return err
 		},
@@ -46,41 +46,31 @@ func (c *cli) doctor() *cobra.Command {
 			return c.report(append(findings, doctor.FFmpeg(ctx)))
 		},
 	}
-	settingFlags(cmd.Flags(), serverSettings...)
-	hideFlags(cmd.Flags(), serverSettings...)
+	hiddenFlags(cmd.Flags(), serverSettings...)
 	settingFlags(cmd.Flags(), keyURL)
 	return cmd
 }
 
-// isUnreadable reports whether this user may not read the configuration file. The doctor continues without it.
-func isUnreadable(err error) bool { return errors.Is(err, fs.ErrPermission) }
-
 func (c *cli) report(findings []doctor.Finding) error {
-	problems, warnings := 0, 0
+	levels := map[doctor.Level]int{}
 	for _, f := range findings {
-		switch f.Level {
-		case doctor.Problem:
-			problems++
-		case doctor.Warning:
-			warnings++
+		levels[f.Level]++
+		if !c.json {
+			c.printFinding(f)
 		}
 	}
 	if c.json {
 		if err := c.printJSON(findings); err != nil {
 			return err
 		}
-	} else {
-		for _, f := range findings {
-			c.printFinding(f)
-		}
 	}
+	warnings := count(levels[doctor.Warning], "warning")
 	switch {
-	case problems > 0:
-		return fail(exitNegative, "%s, %s", count(problems, "problem"), count(warnings, "warning"))
+	case levels[doctor.Problem] > 0:
+		return fail(exitNegative, "%s, %s", count(levels[doctor.Problem], "problem"), warnings)
 	case c.json || c.quiet:
-		return nil
-	case warnings > 0:
-		fmt.Fprintf(c.err, "no problem, %s\n", count(warnings, "warning"))
+	case levels[doctor.Warning] > 0:
+		fmt.Fprintf(c.err, "no problem, %s\n", warnings)
 	default:
 		fmt.Fprintln(c.err, "no problem found")
 	}
@@ -90,8 +80,8 @@ func (c *cli) report(findings []doctor.Finding) error {
 func (c *cli) printFinding(f doctor.Finding) {
 	mark := map[doctor.Level]string{doctor.Fine: "✓", doctor.Warning: "!", doctor.Problem: "✗"}[f.Level]
 	if c.colour(c.outTerminal) {
-		mark = map[doctor.Level]string{doctor.Fine: "\x1b[32m", doctor.Warning: "\x1b[33m", doctor.Problem: "\x1b[31m"}[f.Level] + mark +
-			"\x1b[0m"
+		colour := map[doctor.Level]string{doctor.Fine: "\x1b[32m", doctor.Warning: "\x1b[33m", doctor.Problem: "\x1b[31m"}[f.Level]
+		mark = colour + mark + "\x1b[0m"
 	}
 	fmt.Fprintf(c.out, "%s %-14s %s", mark, f.Check, f.Found)
 	if f.Remedy != "" {
@@ -102,7 +92,6 @@ func (c *cli) printFinding(f doctor.Finding) {
 
 func count(n int, what string) string { return doctor.Count(n, what) }
 
-// settingsFrom counts the origins of the settings.
 func (c *cli) settingsFrom() *doctor.Settings {
 	from := new(doctor.Settings)
 	for _, v := range c.set.values {
@@ -124,10 +113,10 @@ func (c *cli) settingsFrom() *doctor.Settings {
 func (c *cli) askDoctor(ctx context.Context, running app.Running) []doctor.Finding {
 	var found struct {
 		Findings []struct {
-			Name     string       `json:"name"`
-			Level    doctor.Level `json:"level"`
-			Sentence string       `json:"sentence"`
-			Remedy   string       `json:"remedy"`
+			Check  string       `json:"name"`
+			Level  doctor.Level `json:"level"`
+			Found  string       `json:"sentence"`
+			Remedy string       `json:"remedy"`
 		} `json:"findings"`
 	}
 	err := c.onRunning(ctx, running, func(ctx context.Context, api *client.Client) error {
@@ -142,8 +131,8 @@ func (c *cli) askDoctor(ctx context.Context, running app.Running) []doctor.Findi
 	}
 	var findings []doctor.Finding
 	for _, f := range found.Findings {
-		if f.Name != "config" { // this command has its own finding about its settings
-			findings = append(findings, doctor.Finding{Check: f.Name, Level: f.Level, Found: f.Sentence, Remedy: f.Remedy})
+		if f.Check != "config" { // this command has its own finding about its settings
+			findings = append(findings, doctor.Finding(f))
 		}
 	}
 	return findings
@@ -152,7 +141,6 @@ func (c *cli) askDoctor(ctx context.Context, running app.Running) []doctor.Findi
 // doctorTimeout is long because the check of a large database is slow.
 const doctorTimeout = time.Minute
 
-// checkData checks the data directory, the database, and the channels and webhooks in it.
 func (c *cli) checkData(ctx context.Context) []doctor.Finding {
 	if _, err := os.Stat(string(c.dir())); errors.Is(err, fs.ErrNotExist) || err == nil && !c.dir().Exists() {
 		return []doctor.Finding{{Check: "data", Level: doctor.Problem,
@@ -172,7 +160,6 @@ func (c *cli) checkData(ctx context.Context) []doctor.Finding {
 	return findings
 }
 
-// brokenData says why the data cannot be read, and how to fix that.
 func (c *cli) brokenData(err error) doctor.Finding {
 	f := doctor.Finding{Check: "data", Level: doctor.Problem, Found: sentence(err)}
 	switch {

@@ -11,6 +11,7 @@ import (
 
 	"parley/internal/app"
 	"parley/internal/client"
+	"parley/internal/wait"
 )
 
 // healthEvery is the interval between requests while waiting for a server.
@@ -18,7 +19,7 @@ const healthEvery = 50 * time.Millisecond
 
 func (c *cli) health() *cobra.Command {
 	var onlyReady bool
-	var wait time.Duration
+	var patience time.Duration
 	cmd := &cobra.Command{
 		Use:   "health",
 		Short: "Check that a server is alive, or ready",
@@ -30,50 +31,44 @@ func (c *cli) health() *cobra.Command {
 				path = "/readyz"
 			}
 			ctx := cmd.Context()
-			deadline := time.Now().Add(wait)
+			deadline := time.Now().Add(patience)
 			for {
 				err := c.askHealth(ctx, path)
 				if err == nil || ctx.Err() != nil || !time.Now().Before(deadline) {
 					return err
 				}
-				if err := pause(ctx, min(healthEvery, time.Until(deadline))); err != nil {
-					return err
+				if !wait.Sleep(ctx, min(healthEvery, time.Until(deadline))) {
+					return ctx.Err()
 				}
 			}
 		},
 	}
 	cmd.Flags().BoolVar(&onlyReady, "ready", false, "check that it can accept requests, not only that it is alive")
-	cmd.Flags().DurationVar(&wait, "wait", 0, "repeat the check for this long")
+	cmd.Flags().DurationVar(&patience, "wait", 0, "repeat the check for this long")
 	settingFlags(cmd.Flags(), keyURL)
 	return cmd
 }
 
 // askHealth checks once. It finds the address each time, because a starting server has just written it.
 func (c *cli) askHealth(ctx context.Context, path string) error {
-	base, running, err := c.server()
+	cl, _, err := c.server()
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	cl := &client.Client{Base: base}
-	if running.URL != "" {
-		cl.HTTP = client.OfThisMachine()
-	}
 	resp, err := cl.Open(ctx, http.MethodGet, path, nil, nil, nil)
 	if refused, ok := errors.AsType[*client.Error](err); ok {
-		return fail(exitNegative, "%s is not ready: %s", base, refused.Message)
+		return fail(exitNegative, "%s is not ready: %s", cl.Base, refused.Message)
 	}
 	if err != nil {
 		return err
 	}
 	resp.Body.Close()
-	if c.json {
-		return c.printJSON(map[string]any{"url": base, "ok": true})
+	if !c.json {
+		c.hint("%s is healthy", cl.Base)
 	}
-	c.hint("%s is healthy", base)
-	fmt.Fprintln(c.out, "ok")
-	return nil
+	return c.print(map[string]any{"url": cl.Base, "ok": true}, "ok")
 }
 
 func (c *cli) env() *cobra.Command {

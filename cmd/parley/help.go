@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+	"embed"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,53 +12,27 @@ import (
 )
 
 // topic is help that concerns several commands.
-type topic struct {
-	name, short, text string
-}
+type topic struct{ name, short string }
 
 var topics = []topic{
-	{"risks", "Why WhatsApp restricts numbers, and how to avoid it", risksHelp},
-	{"passkey", "Why a channel cannot be paired while its account has a passkey", passkeyHelp},
-	{"tls", "How to make the server reachable from other machines", tlsHelp},
-	{"settings", "Where a setting can be given, and which value wins", settingsHelp},
-	{"exit-codes", "Exit codes, and errors as JSON", exitCodesHelp},
+	{"risks", "Why WhatsApp restricts numbers, and how to avoid it"},
+	{"passkey", "Why a channel cannot be paired while its account has a passkey"},
+	{"tls", "How to make the server reachable from other machines"},
+	{"settings", "Where a setting can be given, and which value wins"},
+	{"exit-codes", "Exit codes, and errors as JSON"},
 }
 
-const tlsHelp = `Tokens and messages must not cross a network unencrypted, so the server listens on this machine only, unless
-you configure TLS.
+//go:embed help
+var helpFiles embed.FS
 
-Behind a TLS proxy (it must pass on Host and X-Forwarded-For, and must not buffer /api/events):
-
-  parley serve --listen 0.0.0.0:7275 --behind-proxy --public-url https://chat.example.com
-
-With its own certificate, which is reloaded when the files change:
-
-  parley serve --listen 0.0.0.0:443 --tls-cert cert.pem --tls-key key.pem --public-url https://chat.example.com`
-
-const settingsHelp = `The value of a setting is the first of these. For --public-url:
-
-  1. the flag                    --public-url https://chat.example.com
-  2. the variable                PARLEY_PUBLIC_URL=https://chat.example.com
-  3. the file that it names      PARLEY_PUBLIC_URL_FILE=/run/secrets/public_url
-  4. parley.toml in --data       public_url = "https://chat.example.com"
-  5. the default
-
-parley config show prints every value and its origin.`
-
-const exitCodesHelp = `    0  done
-    1  negative: a wait timed out, a check found a problem, something was not found
-    2  wrong usage or configuration
-    3  the server cannot be reached
-    4  not allowed: no token, or one without this permission
-    5  the server rejected the request
-    6  a person must act, at a phone or at a prompt
-  130  interrupted
-
-Data goes to standard output, everything else to standard error. With --json a command prints one document;
-commands that follow something print one document per line. With --json an error is one line of JSON, the
-last one of standard error: {"success":false,"code":"not_found","message":"…"}, with one list per wrong field
-in "errors". The code is the API's, or one of usage, unreachable, unauthenticated, refused, not_so,
-needs_person and interrupted.`
+// helpText reads the text of a topic or a template.
+func helpText(file string) string {
+	text, err := helpFiles.ReadFile("help/" + file)
+	if err != nil {
+		panic(err) // the file is not part of the program
+	}
+	return strings.TrimSuffix(string(text), "\n")
+}
 
 func (c *cli) help(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
@@ -73,7 +49,7 @@ func (c *cli) help(root *cobra.Command) *cobra.Command {
 			if len(args) == 1 {
 				for _, t := range topics {
 					if t.name == args[0] {
-						fmt.Fprintln(c.out, t.text)
+						fmt.Fprintln(c.out, helpText(t.name+".txt"))
 						return nil
 					}
 				}
@@ -93,7 +69,6 @@ func (c *cli) help(root *cobra.Command) *cobra.Command {
 	}
 }
 
-// names lists the commands under one.
 func names(cmd *cobra.Command) []string {
 	var list []string
 	for _, sub := range cmd.Commands() {
@@ -169,10 +144,7 @@ func described(root *cobra.Command, args []string) (*cobra.Command, bool) {
 
 func describe(cmd *cobra.Command) description {
 	d := description{
-		Command: cmd.CommandPath(), About: cmd.Long, Usage: cmd.UseLine(), Flags: []flagDescription{},
-	}
-	if d.About == "" {
-		d.About = cmd.Short
+		Command: cmd.CommandPath(), About: cmp.Or(cmd.Long, cmd.Short), Usage: cmd.UseLine(), Flags: []flagDescription{},
 	}
 	for example := range strings.SplitSeq(cmd.Example, "\n") {
 		d.Examples = append(d.Examples, strings.TrimSpace(example))

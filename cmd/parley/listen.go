@@ -42,7 +42,7 @@ events of the same chat wait for it. When the connection to the server is lost, 
 				if err != nil {
 					return err
 				}
-				return c.printSecret(client.Secret{Secret: keys.Secret})
+				return c.print(client.Secret{Secret: keys.Secret}, keys.Secret)
 			}
 			return c.follow(cmd, types, channel, forwardTo)
 		},
@@ -55,7 +55,6 @@ events of the same chat wait for it. When the connection to the server is lost, 
 	return cmd
 }
 
-// listenKeys returns the secret that signs forwarded events.
 func (c *cli) listenKeys(cmd *cobra.Command) (callback.Keys, error) {
 	var s client.Secret
 	err := c.manage(cmd, func(ctx context.Context, api *client.Client) error {
@@ -75,7 +74,7 @@ func (c *cli) follow(cmd *cobra.Command, types []parley.EventType, channel, forw
 	cl.Channel = channel
 	stream := &stream{cli: c, client: cl, query: url.Values{}}
 	if len(types) > 0 {
-		stream.query.Set("types", joinTypes(types))
+		stream.query.Set("types", strings.Join(typeNames(types), ","))
 	}
 	lines := &linePrinter{out: c.out, json: c.json}
 	on := func(e streamEvent) error { lines.event(e); return nil }
@@ -141,7 +140,6 @@ func (t *linePrinter) event(e streamEvent) {
 	t.print(t.out, fmt.Sprintf("%s  --> %-17s %s   %s", clock(time.Now()), e.Type, e.ID, e.summary()))
 }
 
-// streamEvent is an event of the stream.
 type streamEvent struct {
 	ID      parley.EventID     `json:"id"`
 	Type    parley.EventType   `json:"type"`

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,7 +10,10 @@ import (
 	"sync"
 	"time"
 
+	"parley/internal/app"
 	"parley/internal/callback"
+	"parley/internal/doctor"
+	"parley/internal/wait"
 )
 
 const (
@@ -69,7 +71,6 @@ func (f *forwarder) forward(ctx context.Context, e streamEvent) error {
 	return nil
 }
 
-// drain delivers the waiting events of a chat in order.
 func (f *forwarder) drain(ctx context.Context, chat string) {
 	for ctx.Err() == nil {
 		f.mu.Lock()
@@ -101,8 +102,8 @@ func (f *forwarder) deliver(ctx context.Context, e streamEvent) {
 			f.print(fmt.Sprintf("%s  <-- %s  POST %s   %s   given up: %s", now, problem, f.url, took, e.ID))
 			return
 		}
-		f.print(fmt.Sprintf("%s  <-- %s  POST %s   %s   retry in %s: %s", now, problem, f.url, took, short(delay), e.ID))
-		if pause(ctx, delay) != nil {
+		f.print(fmt.Sprintf("%s  <-- %s  POST %s   %s   retry in %s: %s", now, problem, f.url, took, doctor.Lasted(delay), e.ID))
+		if !wait.Sleep(ctx, delay) {
 			return
 		}
 	}
@@ -121,9 +122,9 @@ func (f *forwarder) attempt(ctx context.Context, e streamEvent) (problem, took s
 	took = fmt.Sprintf("%d ms", max(1, time.Since(began).Milliseconds()))
 	switch {
 	case err != nil && os.IsTimeout(err):
-		return fmt.Sprintf("timeout after %s", short(forwardTimeout)), took
+		return "timeout after " + doctor.Lasted(forwardTimeout), took
 	case err != nil:
-		return reason(err), took
+		return app.Cause(err), took // the line has the address already
 	case code >= 200 && code <= 299:
 		f.print(fmt.Sprintf("%s  <-- %d  POST %s   %s", clock(time.Now()), code, f.url, took))
 		return "", took
@@ -148,23 +149,4 @@ func (f *forwarder) post(ctx context.Context, e streamEvent, at time.Time) (int,
 	defer resp.Body.Close()
 	io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10)) // keeps the connection reusable
 	return resp.StatusCode, nil
-}
-
-// reason is the innermost cause: the line has the address already.
-func reason(err error) string {
-	for {
-		inner := errors.Unwrap(err)
-		if inner == nil {
-			return err.Error()
-		}
-		err = inner
-	}
-}
-
-// short is a length of time such as 5 s or 5 min.
-func short(d time.Duration) string {
-	if d >= time.Minute {
-		return fmt.Sprintf("%d min", d/time.Minute)
-	}
-	return fmt.Sprintf("%d s", d/time.Second)
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"parley/internal/client"
+	"parley/internal/wait"
 )
 
 const (
@@ -41,8 +43,8 @@ func (e *stream) follow(ctx context.Context, on func(streamEvent) error) error {
 		if begun {
 			e.cli.hint("The connection was lost; reconnecting.")
 		}
-		if err := pause(ctx, reconnectDelay); err != nil {
-			return err
+		if !wait.Sleep(ctx, reconnectDelay) {
+			return ctx.Err()
 		}
 		e.locate()
 	}
@@ -50,11 +52,11 @@ func (e *stream) follow(ctx context.Context, on func(streamEvent) error) error {
 
 // locate finds the server again: after a restart its address and its temporary token may be others.
 func (e *stream) locate() {
-	base, running, err := e.cli.server()
+	found, running, err := e.cli.server()
 	if err != nil {
 		return
 	}
-	if e.client.Base = base; e.client.Origin == "" && running.GlobalToken != "" {
+	if e.client.Base = found.Base; e.client.Origin == "" && running.GlobalToken != "" {
 		e.client.Token = running.GlobalToken
 	}
 }
@@ -90,33 +92,32 @@ func (e *stream) read(ctx context.Context, on func(streamEvent) error) (begun bo
 	}
 }
 
-// eventReader reads server-sent events.
 type eventReader struct {
-	lines  *bufio.Reader
+	lines  *bufio.Scanner
 	lastID string
 	alive  func() // called at every line; may be nil
 }
 
-func newEventReader(body io.Reader) *eventReader { return &eventReader{lines: bufio.NewReader(body)} }
+func newEventReader(body io.Reader) *eventReader {
+	lines := bufio.NewScanner(body)
+	lines.Buffer(nil, maxEvent)
+	return &eventReader{lines: lines}
+}
 
-// next reads up to the next event.
 func (r *eventReader) next() (streamEvent, error) {
 	var id string
 	var data []byte
-	for {
-		line, err := readLine(r.lines)
-		if err != nil {
-			return streamEvent{}, err
-		}
+	for r.lines.Scan() {
 		if r.alive != nil {
 			r.alive()
 		}
+		line := r.lines.Bytes()
 		name, value, _ := bytes.Cut(line, []byte(": "))
 		switch {
 		case string(name) == "id":
 			id = string(value)
 		case string(name) == "data":
-			data = value
+			data = bytes.Clone(value)
 		case len(line) == 0: // end of an event
 			if id != "" {
 				r.lastID = id
@@ -126,21 +127,5 @@ func (r *eventReader) next() (streamEvent, error) {
 			}
 		}
 	}
-}
-
-// readLine reads a line of at most maxEvent bytes, without its end.
-func readLine(r *bufio.Reader) ([]byte, error) {
-	var line []byte
-	for {
-		part, err := r.ReadSlice('\n')
-		line = append(line, part...)
-		switch {
-		case err == nil:
-			return bytes.TrimRight(line, "\r\n"), nil
-		case !errors.Is(err, bufio.ErrBufferFull):
-			return nil, err
-		case len(line) > maxEvent:
-			return nil, errors.New("a line is too long")
-		}
-	}
+	return streamEvent{}, cmp.Or(r.lines.Err(), io.EOF)
 }

@@ -3,10 +3,10 @@ package main
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"net/url"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -31,18 +31,15 @@ this machine. With a LINK, such as the login link of a sandbox channel, open tha
 			if err != nil {
 				return err
 			}
-			if c.json {
-				return c.printJSON(map[string]string{"url": link})
-			}
-			fmt.Fprintln(c.out, link)
+			err = c.print(map[string]string{"url": link}, link)
 			switch {
-			case printOnly || !c.outTerminal || c.set.on(keyNoOpen):
+			case c.json || printOnly || !c.outTerminal || c.set.on(keyNoOpen):
 			case c.openBrowser(link):
 				c.hint("Opened in your browser.")
 			default:
 				c.hint("No browser could be started here. Open the link in a browser.")
 			}
-			return nil
+			return err
 		},
 	}
 	cmd.Flags().BoolVar(&printOnly, "print", false, "only print the link")
@@ -88,8 +85,11 @@ func (c *cli) linkURL() (string, error) {
 			return public, err
 		}
 	}
-	base, _, err := c.server()
-	return base, err
+	cl, _, err := c.server()
+	if err != nil {
+		return "", err
+	}
+	return cl.Base, nil
 }
 
 // publicURL is the server's public address, as set here or for the running server. It may be empty.
@@ -113,7 +113,7 @@ func (c *cli) openBrowser(link string) bool {
 		}
 		opener = exec.Command("xdg-open", link)
 	}
-	if browser, set := c.getenv("BROWSER"); set && browser != "" {
+	if browser, _ := c.getenv("BROWSER"); browser != "" {
 		opener = exec.Command(browser, link)
 	}
 	if err := opener.Start(); err != nil {
@@ -123,12 +123,9 @@ func (c *cli) openBrowser(link string) bool {
 	return true
 }
 
-// hasScreen reports whether there is a desktop for a browser.
 func (c *cli) hasScreen() bool {
-	for _, name := range []string{"DISPLAY", "WAYLAND_DISPLAY", "BROWSER"} {
-		if value, set := c.getenv(name); set && value != "" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"DISPLAY", "WAYLAND_DISPLAY", "BROWSER"}, func(name string) bool {
+		value, _ := c.getenv(name)
+		return value != ""
+	})
 }

@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -33,7 +35,6 @@ func (c *cli) colour(terminal bool) bool {
 	return terminal && !(set && value != "")
 }
 
-// printJSON prints one JSON document.
 func (c *cli) printJSON(v any) error {
 	enc := json.NewEncoder(c.out)
 	enc.SetEscapeHTML(false)
@@ -75,12 +76,10 @@ type progress struct {
 	bar *progressbar.ProgressBar // nil: no terminal, or finished
 }
 
-// newProgress shows a task measured in bytes.
 func (c *cli) newProgress(what string) *progress {
 	return c.progress(what, progressbar.OptionShowBytes(true))
 }
 
-// newCount shows a task measured in items.
 func (c *cli) newCount(what string) *progress { return c.progress(what, progressbar.OptionShowCount()) }
 
 func (c *cli) progress(what string, unit progressbar.Option) *progress {
@@ -124,41 +123,55 @@ func newList[T any](c *cli, short, kind string, head []any, row func(*T) []any) 
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.manage(cmd, func(ctx context.Context, api *client.Client) error {
 				r, err := api.Get(ctx, client.Path(kind+"s"), nil, nil)
-				if err != nil {
-					return err
-				}
-				return printRows(c, r.Data, head, row)
+				return printRows(c, r, err, head, row)
 			})
 		},
 	}
 }
 
-// printRows prints a list, as JSON or as a table.
-func printRows[T any](c *cli, data json.RawMessage, head []any, row func(*T) []any) error {
-	if c.json {
-		return c.printJSON(data)
-	}
-	var all []T
-	if err := json.Unmarshal(data, &all); err != nil {
-		return err
-	}
-	rows := make([][]any, len(all))
-	for i := range all {
-		rows[i] = row(&all[i])
-	}
-	c.printTable(head, rows)
-	return nil
+// printRows prints a list that was requested, as JSON or as a table.
+func printRows[T any](c *cli, r *client.Response, err error, head []any, row func(*T) []any) error {
+	return printData(c, r, err, func(all *[]T) {
+		rows := make([][]any, len(*all))
+		for i := range *all {
+			rows[i] = row(&(*all)[i])
+		}
+		c.printTable(head, rows)
+	})
 }
 
-// printData prints one resource, as JSON or with print.
-func printData[T any](c *cli, r *client.Response, print func(*T)) error {
+// printData prints the data of a response, as JSON or with print. It returns the error of the request.
+func printData[T any](c *cli, r *client.Response, err error, print func(*T)) error {
+	if err != nil {
+		return err
+	}
 	if c.json {
 		return c.printJSON(r.Data)
 	}
-	var one T
-	if err := json.Unmarshal(r.Data, &one); err != nil {
+	var data T
+	if err := json.Unmarshal(r.Data, &data); err != nil {
 		return err
 	}
-	print(&one)
+	print(&data)
 	return nil
+}
+
+// print prints a document with --json, else one line.
+func (c *cli) print(document, line any) error {
+	if c.json {
+		return c.printJSON(document)
+	}
+	fmt.Fprintln(c.out, line)
+	return nil
+}
+
+// texts are the fields of a request: names and values in turns. Empty values are left out.
+func texts(pairs ...string) map[string]any {
+	fields := map[string]any{}
+	for pair := range slices.Chunk(pairs, 2) {
+		if pair[1] != "" {
+			fields[pair[0]] = pair[1]
+		}
+	}
+	return fields
 }

@@ -9,7 +9,6 @@ import (
 	"image"
 	"image/color"
 	"image/png"
-	"io"
 	"io/fs"
 	"os"
 	"strings"
@@ -17,28 +16,72 @@ import (
 	"unicode/utf8"
 
 	"parley"
-	"parley/internal/client"
 )
 
-// pairView selects the view for the steps of a pairing.
-func (c *cli) pairView(ctx context.Context, cl *client.Client, code string, flags pairFlags) (pairView, error) {
+// prepare checks that QR codes can be shown. A picture is written to a new file, because the file is removed at the end.
+func (p *pairer) prepare() error {
 	switch {
-	case flags.png != "":
-		return newPNGView(c, code, flags.png)
-	case c.json:
-		return &jsonView{out: c.out}, nil
-	case flags.number != "":
-		return &codeView{cli: c, code: code}, nil
-	case !c.errTerminal:
-		return nil, fail(exitUsage, "a QR code needs a terminal. Pass --code NUMBER, --png FILE, --link or --json")
+	case p.flags.png != "":
+		f, err := os.OpenFile(p.flags.png, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if errors.Is(err, fs.ErrExist) {
+			return fail(exitUsage, "--png: %s already exists. Delete it, or give another name", p.flags.png)
+		}
+		if err != nil {
+			return fail(exitUsage, "--png: %w", err)
+		}
+		return f.Close()
+	case !p.json && p.flags.number == "" && !p.errTerminal:
+		return fail(exitUsage, "a QR code needs a terminal. Pass --code NUMBER, --png FILE, --link or --json")
 	}
-	return &screenView{cli: c, client: cl, code: code}, nil
+	return nil
 }
 
-// jsonView prints a line of JSON for each step.
-type jsonView struct{ out io.Writer }
+// close removes what was drawn and the picture.
+func (p *pairer) close() {
+	p.wipe()
+	if p.flags.png != "" {
+		os.Remove(p.flags.png)
+	}
+}
 
-func (v *jsonView) show(_ context.Context, s *pairStep) error {
+// show shows a new step: as a line of JSON, or to a person. Only the code to type and the status go to stdout.
+func (p *pairer) show(ctx context.Context, s *pairStep) error {
+	if s.Step == parley.QRStep && p.flags.png != "" {
+		if err := p.writePicture(s); err != nil {
+			return err
+		}
+	}
+	if p.json {
+		return p.printStep(s)
+	}
+	if s.Step == parley.QRStep && p.flags.png == "" {
+		return p.draw(ctx, s)
+	}
+	p.wipe()
+	switch s.Step {
+	case parley.CodeStep, parley.WrongCodeStep:
+		if s.Step == parley.WrongCodeStep {
+			p.hint("✗ %s", s.Reason)
+		}
+		fmt.Fprintln(p.out, s.Code)
+		p.hint("enter it on the phone: Linked devices → Link with phone number · %s", clockText(s.left()))
+	case parley.StartingStep:
+		if s.Reason != "" {
+			p.hint("✗ %s", s.Reason)
+		} else {
+			p.hint("Asking WhatsApp for a code…")
+		}
+	case parley.PairedStep:
+		p.hint("✓ linked; finishing on WhatsApp's side…")
+	case workingStep:
+		p.hint("✓ linked to %s", showAccount(s.channel))
+		fmt.Fprintln(p.out, parley.ChannelWorking)
+		p.hint("Send yourself a test: parley send %s NUMBER 'hello!'", p.code)
+	}
+	return nil
+}
+
+func (p *pairer) printStep(s *pairStep) error {
 	line := struct {
 		Step      parley.PairingStep `json:"step"`
 		Code      string             `json:"code,omitempty"`
@@ -48,13 +91,23 @@ func (v *jsonView) show(_ context.Context, s *pairStep) error {
 		Reason    string             `json:"reason,omitempty"`
 		Number    string             `json:"number,omitempty"`
 	}{s.Step, s.Code, wholeSeconds(s.left()), s.N, s.Of, s.Reason, s.channel.Number}
-	enc := json.NewEncoder(v.out)
+	enc := json.NewEncoder(p.out)
 	enc.SetEscapeHTML(false)
 	return enc.Encode(line)
 }
 
-func (v *jsonView) tick(*pairStep) {}
-func (v *jsonView) close()         {}
+func (p *pairer) writePicture(s *pairStep) error {
+	picture, err := pngOf(s.QR)
+	if err == nil {
+		err = writePrivate(p.flags.png, picture)
+	}
+	if err != nil {
+		return err
+	}
+	p.hint("Scan %s with WhatsApp → Settings → Linked devices → Link a device · code %d of %d · %s", p.flags.png, s.N, s.Of,
+		clockText(s.left()))
+	return nil
+}
 
 // wholeSeconds rounds up: 0 means expired.
 func wholeSeconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
@@ -68,128 +121,30 @@ func clockText(d time.Duration) string {
 	return fmt.Sprintf("%d min %d s", seconds/60, seconds%60)
 }
 
-// codeView prints the code to type to stdout, and everything else as hints.
-type codeView struct {
-	*cli
-	code string
-}
-
-func (v *codeView) show(_ context.Context, s *pairStep) error {
-	if s.Step == parley.WrongCodeStep {
-		v.hint("✗ %s", s.Reason)
-	}
-	if s.Step == parley.CodeStep || s.Step == parley.WrongCodeStep {
-		fmt.Fprintln(v.out, s.Code)
-		v.hint("enter it on the phone: Linked devices → Link with phone number · %s", clockText(s.left()))
-		return nil
-	}
-	return v.showEnd(v.code, s)
-}
-
-func (v *codeView) tick(*pairStep) {}
-func (v *codeView) close()         {}
-
-// showEnd shows the steps that all views share.
-func (c *cli) showEnd(code string, s *pairStep) error {
-	switch s.Step {
-	case parley.StartingStep:
-		if s.Reason != "" {
-			c.hint("✗ %s", s.Reason)
-			return nil
-		}
-		c.hint("Asking WhatsApp for a code…")
-	case parley.PairedStep:
-		c.hint("✓ linked; finishing on WhatsApp's side…")
-	case workingStep:
-		c.hint("✓ linked to %s", showAccount(s.channel))
-		fmt.Fprintln(c.out, parley.ChannelWorking)
-		c.hint("Send yourself a test: parley send %s NUMBER 'hello!'", code)
-	}
-	return nil
-}
-
-// pngView writes the current QR code to a file with mode 0600.
-type pngView struct {
-	*cli
-	code string
-	path string
-	json *jsonView // nil without --json
-}
-
-func newPNGView(c *cli, code, path string) (*pngView, error) {
-	// The file is removed at the end, so it must be a new one.
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return nil, fail(exitUsage, "--png: %s already exists. Delete it, or give another name", path)
-	}
-	if err != nil {
-		return nil, fail(exitUsage, "--png: %w", err)
-	}
-	v := &pngView{cli: c, code: code, path: path}
-	if c.json {
-		v.json = &jsonView{out: c.out}
-	}
-	return v, f.Close()
-}
-
-func (v *pngView) show(ctx context.Context, s *pairStep) error {
-	if s.Step == parley.QRStep {
-		picture, err := pngOf(s.QR)
-		if err == nil {
-			err = writePrivate(v.path, picture)
-		}
-		if err != nil {
-			return err
-		}
-		v.hint("Scan %s with WhatsApp → Settings → Linked devices → Link a device · code %d of %d · %s", v.path, s.N, s.Of,
-			clockText(s.left()))
-	}
-	if v.json != nil {
-		return v.json.show(ctx, s)
-	}
-	return v.showEnd(v.code, s)
-}
-
-func (v *pngView) tick(*pairStep) {}
-func (v *pngView) close()         { os.Remove(v.path) }
-
-// screenView draws QR codes on a terminal, each over the last one.
-type screenView struct {
-	*cli
-	client *client.Client
-	code   string
-
-	lines  int    // drawn below the header; zero: nothing is drawn
-	header string // the current first line
-}
-
-func (v *screenView) show(ctx context.Context, s *pairStep) error {
-	if s.Step != parley.QRStep {
-		v.wipe()
-		return v.showEnd(v.code, s)
-	}
-	if err := v.fits(ctx, s.QR); err != nil {
+// draw draws a QR code on the terminal, over the last one.
+func (p *pairer) draw(ctx context.Context, s *pairStep) error {
+	if err := p.fits(ctx, s.QR); err != nil {
 		return err
 	}
-	v.wipe()
-	text := append(drawQR(s.QR, v.colour(true)), v.fitting(
-		fmt.Sprintf("No camera? parley channel pair %s --code +62812…   ·   For somebody else: parley channel pair %s --link", v.code, v.code),
+	p.wipe()
+	text := append(drawQR(s.QR, p.colour(true)), p.fitting(
+		fmt.Sprintf("No camera? parley channel pair %s --code +62812…   ·   For somebody else: parley channel pair %s --link", p.code, p.code),
 		"No camera? --code NUMBER   ·   For somebody else: --link"))
-	v.header = v.headerOf(s)
-	fmt.Fprintf(v.err, "%s\n%s\n", v.header, strings.Join(text, "\n"))
-	v.lines = len(text)
+	p.header = p.headerOf(s)
+	fmt.Fprintf(p.err, "%s\n%s\n", p.header, strings.Join(text, "\n"))
+	p.lines = len(text)
 	return nil
 }
 
-func (v *screenView) headerOf(s *pairStep) string {
+func (p *pairer) headerOf(s *pairStep) string {
 	status := fmt.Sprintf("code %d of %d · %d s", s.N, s.Of, wholeSeconds(s.left()))
-	return v.fitting("Scan with WhatsApp → Settings → Linked devices → Link a device       "+status,
+	return p.fitting("Scan with WhatsApp → Settings → Linked devices → Link a device       "+status,
 		"Scan with WhatsApp → Linked devices · "+status)
 }
 
 // fitting returns the first text that fits into a line of the terminal. A wrapped line would not be wiped completely.
-func (v *screenView) fitting(texts ...string) string {
-	wide, _ := v.size()
+func (p *pairer) fitting(texts ...string) string {
+	wide, _ := p.size()
 	for _, text := range texts {
 		if utf8.RuneCountInString(text) < wide {
 			return text
@@ -198,32 +153,28 @@ func (v *screenView) fitting(texts ...string) string {
 	return ""
 }
 
-// tick updates the countdown in the header.
-func (v *screenView) tick(s *pairStep) {
-	if v.lines == 0 || s.Step != parley.QRStep {
+func (p *pairer) tick(s *pairStep) {
+	if p.lines == 0 || s.Step != parley.QRStep {
 		return
 	}
-	if header := v.headerOf(s); header != v.header {
-		v.header = header
-		fmt.Fprintf(v.err, "\x1b[%dA\r\x1b[K%s\x1b[%dB\r", v.lines+1, header, v.lines+1)
+	if header := p.headerOf(s); header != p.header {
+		p.header = header
+		fmt.Fprintf(p.err, "\x1b[%dA\r\x1b[K%s\x1b[%dB\r", p.lines+1, header, p.lines+1)
 	}
 }
 
-// wipe clears what is drawn.
-func (v *screenView) wipe() {
-	if v.lines > 0 {
-		fmt.Fprintf(v.err, "\x1b[%dA\r\x1b[J", v.lines+1)
-		v.lines = 0
+func (p *pairer) wipe() {
+	if p.lines > 0 {
+		fmt.Fprintf(p.err, "\x1b[%dA\r\x1b[J", p.lines+1)
+		p.lines = 0
 	}
 }
-
-func (v *screenView) close() { v.wipe() }
 
 // fits fails if the terminal is too small for a code, and names other ways.
-func (v *screenView) fits(ctx context.Context, rows []string) error {
+func (p *pairer) fits(ctx context.Context, rows []string) error {
 	columns, lines := qrSize(rows)
 	lines += 3 // the header, the line below, and the cursor's own
-	wide, high := v.size()
+	wide, high := p.size()
 	if wide >= columns && high >= lines {
 		return nil
 	}
@@ -231,12 +182,12 @@ func (v *screenView) fits(ctx context.Context, rows []string) error {
 	if wide < columns {
 		small = fmt.Sprintf("Your terminal has %d columns, the code needs %d.", wide, columns)
 	}
-	link, err := makeLink(ctx, v.client, v.code)
+	link, err := makeLink(ctx, p.cl, p.code)
 	if err != nil {
 		return err
 	}
 	where := fmt.Sprintf("Open %s , or use --code NUMBER, or --png qr.png", link.URL)
-	if _, remote := v.getenv("SSH_CONNECTION"); remote { // most likely without a browser
+	if _, remote := p.getenv("SSH_CONNECTION"); remote { // most likely without a browser
 		where = fmt.Sprintf("Use --code NUMBER, or --png qr.png, or open %s", link.URL)
 	}
 	return fail(exitNeedsPerson, "%s %s", small, where)
@@ -292,10 +243,8 @@ func oneIf(on bool) int {
 	return 0
 }
 
-// pngScale is the width of a square in pixels.
 const pngScale = 8
 
-// pngOf makes a picture of a QR code.
 func pngOf(rows []string) ([]byte, error) {
 	size := len(rows) + 2*quietZone
 	picture := image.NewPaletted(image.Rect(0, 0, size*pngScale, size*pngScale), color.Palette{color.White, color.Black})

@@ -14,27 +14,6 @@ const helpTemplate = `{{with or .Long .Short}}{{. | trimTrailingWhitespaces}}
 
 {{end}}{{.UsageString}}`
 
-var usageTemplate = `Usage:
-  {{if .HasAvailableSubCommands}}{{.CommandPath}} COMMAND{{else}}{{.UseLine}}{{end}}
-{{if .HasExample}}
-Examples:
-{{.Example}}
-{{end}}{{if .HasAvailableSubCommands}}{{$all := .Commands}}{{range $group := .Groups}}
-{{.Title}}:{{range $all}}{{if eq .GroupID $group.ID}}
-  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}
-{{else}}
-Commands:{{range $all}}{{if .IsAvailableCommand}}
-  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}
-{{end}}{{end}}{{if not .HasParent}}
-` + listTopics() + `
-{{end}}{{if .HasAvailableLocalFlags}}
-Flags:
-{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}
-{{end}}{{if .HasAvailableInheritedFlags}}
-Common flags:
-{{.InheritedFlags.FlagUsages | trimTrailingWhitespaces}}
-{{end}}`
-
 func newRoot(c *cli) *cobra.Command {
 	root := &cobra.Command{
 		Use:     "parley",
@@ -55,7 +34,7 @@ func newRoot(c *cli) *cobra.Command {
 	root.SetOut(c.out)
 	root.SetErr(c.err)
 	root.SetHelpTemplate(helpTemplate)
-	root.SetUsageTemplate(usageTemplate)
+	root.SetUsageTemplate(strings.Replace(helpText("usage.tmpl"), "TOPICS", listTopics(), 1))
 	root.SetVersionTemplate("parley {{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fail(exitUsage, "%w. See: %s --help", err, cmd.CommandPath())
@@ -89,7 +68,6 @@ func newRoot(c *cli) *cobra.Command {
 	return root
 }
 
-// section adds commands under a title in the help.
 func section(root *cobra.Command, title string, commands ...*cobra.Command) {
 	root.AddGroup(&cobra.Group{ID: title, Title: title})
 	for _, cmd := range commands {
@@ -107,7 +85,6 @@ func group(cmd *cobra.Command, args []string) error {
 		cmd.CommandPath()+" "+args[0], didYouMean(args[0], names(cmd)), cmd.CommandPath())
 }
 
-// newGroup makes a command that has only subcommands.
 func newGroup(name, short, example string, subs ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{Use: name, Short: short, Example: example, Args: cobra.ArbitraryArgs, RunE: group}
 	cmd.AddCommand(subs...)
@@ -131,7 +108,6 @@ func wantArgs(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// didYouMean suggests the most similar name, if there is one.
 func didYouMean(written string, names []string) string {
 	best, least := "", 3 // with more than two changes it is another word
 	for _, name := range names {
@@ -145,7 +121,6 @@ func didYouMean(written string, names []string) string {
 	return fmt.Sprintf(" Did you mean %q?", best)
 }
 
-// distance is the Levenshtein distance.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
@@ -165,20 +140,13 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// sentence is the text of an error, with all wrong fields.
 func sentence(err error) string {
 	e, ok := errors.AsType[*parley.Error](err)
 	if !ok {
 		return err.Error()
 	}
-	lines := []string{e.Message}
-	if len(e.Fields) > 1 {
-		for _, f := range e.Fields {
-			lines = append(lines, fmt.Sprintf("  %s: %s", f.Field, f.Sentence))
-		}
-	}
 	if e.Cause != nil {
-		lines = append(lines, "  "+e.Cause.Error())
+		return e.Message + "\n  " + e.Cause.Error()
 	}
-	return strings.Join(lines, "\n")
+	return e.Message
 }

@@ -48,21 +48,16 @@ func (c *cli) sandboxCursor(connect connect) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.onPhones(cmd, connect, func(ctx context.Context, cl *client.Client) error {
 				r, err := cl.Get(ctx, "/api/sandbox/cursor", nil, nil)
-				if err != nil {
-					return err
-				}
-				return printData(c, r, func(at *position) { fmt.Fprintln(c.out, at.Cursor) })
+				return printData(c, r, err, func(at *position) { fmt.Fprintln(c.out, at.Cursor) })
 			})
 		},
 	}
 }
 
-// position is a cursor in the message log of the phones.
 type position struct {
 	Cursor string `json:"cursor"`
 }
 
-// phone is a simulated phone as the API shows it.
 type phone struct {
 	Number    string `json:"number"`
 	Name      string `json:"name"`
@@ -89,10 +84,7 @@ func (c *cli) sandboxPhones(connect connect) *cobra.Command {
 					return c.addPhone(ctx, cl, number, name)
 				}
 				r, err := cl.Get(ctx, "/api/sandbox/phones", nil, nil)
-				if err != nil {
-					return err
-				}
-				return printRows(c, r.Data, []any{"number", "name", "online", "reads", "blocks us", "on network"},
+				return printRows(c, r, err, []any{"number", "name", "online", "reads", "blocks us", "on network"},
 					func(p *phone) []any { return []any{p.Number, p.Name, p.Online, p.Reads, p.Blocks, p.OnNetwork} })
 			})
 		},
@@ -104,22 +96,12 @@ func (c *cli) sandboxPhones(connect connect) *cobra.Command {
 }
 
 func (c *cli) addPhone(ctx context.Context, cl *client.Client, number, name string) error {
-	body := map[string]string{}
-	if number != "" {
-		n, err := digits(number)
-		if err != nil {
-			return err
-		}
-		body["number"] = n
-	}
-	if name != "" {
-		body["name"] = name
-	}
-	r, err := cl.Post(ctx, "/api/sandbox/phones", body, nil)
+	number, err := optionalDigits(number)
 	if err != nil {
 		return err
 	}
-	return printData(c, r, func(p *phone) { fmt.Fprintln(c.out, p.Number) })
+	r, err := cl.Post(ctx, "/api/sandbox/phones", texts("number", number, "name", name), nil)
+	return printData(c, r, err, func(p *phone) { fmt.Fprintln(c.out, p.Number) })
 }
 
 func (c *cli) sandboxSend(connect connect) *cobra.Command {
@@ -130,10 +112,8 @@ func (c *cli) sandboxSend(connect connect) *cobra.Command {
 		Example: `  parley sandbox send --as 6281234567890 'makasih!'
   parley sandbox send --as +6281234567890 'ya' --reply-to 3EB0A1C4F29D77E01B5C42`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			body := map[string]string{"type": "text", "message": args[0]}
-			if replyTo != "" {
-				body["reply_to"] = replyTo
-			}
+			body := texts("type", "text", "reply_to", replyTo)
+			body["message"] = args[0]
 			return c.actAs(cmd, connect, as, "send", body)
 		},
 	}
@@ -153,15 +133,13 @@ func (c *cli) actAs(cmd *cobra.Command, connect connect, as, verb string, body a
 	}
 	return c.onPhones(cmd, connect, func(ctx context.Context, cl *client.Client) error {
 		r, err := cl.Post(ctx, "/api/sandbox/phones/"+number+"/"+verb, body, nil)
-		if err != nil {
-			return err
-		}
-		return printData(c, r, func(sent *struct {
-			MessageID string `json:"message_id"`
-		}) {
-			fmt.Fprintln(c.out, sent.MessageID)
-		})
+		return printData(c, r, err, func(m *messageID) { fmt.Fprintln(c.out, m.MessageID) })
 	})
+}
+
+// messageID is the part of several responses that names a message.
+type messageID struct {
+	MessageID string `json:"message_id"`
 }
 
 func (c *cli) sandboxFault(connect connect) *cobra.Command {
@@ -175,19 +153,12 @@ func (c *cli) sandboxFault(connect connect) *cobra.Command {
 		Args:      wantArgs("FAULT"),
 		ValidArgs: []string{"refuse", "late", "twice", "drop_socket", "log_out", "reachout_limit"},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			body := map[string]any{"fault": args[0], "times": times}
-			if to != "" {
-				number, err := digits(to)
-				if err != nil {
-					return err
-				}
-				body["to"] = number
+			number, err := optionalDigits(to)
+			if err != nil {
+				return err
 			}
-			for name, value := range map[string]string{"type": kind, "reason": reason} {
-				if value != "" {
-					body[name] = value
-				}
-			}
+			body := texts("to", number, "type", kind, "reason", reason)
+			body["fault"], body["times"] = args[0], times
 			return c.callSandbox(cmd, connect, http.MethodPost, "/api/sandbox/faults", body)
 		},
 	}

@@ -37,7 +37,6 @@ func (r *received) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*plain)(r))
 }
 
-// filter selects messages.
 type filter struct {
 	to, after, contains, kind string
 	limit                     int
@@ -52,10 +51,8 @@ func (f *filter) flags(cmd *cobra.Command) {
 
 func (f *filter) query() url.Values {
 	q := url.Values{}
-	for name, value := range map[string]string{"after": f.after, "contains": f.contains, "type": f.kind} {
-		if value != "" {
-			q.Set(name, value)
-		}
+	for name, value := range texts("after", f.after, "contains", f.contains, "type", f.kind) {
+		q.Set(name, value.(string))
 	}
 	if f.limit > 0 {
 		q.Set("limit", strconv.Itoa(f.limit))
@@ -87,13 +84,10 @@ func (c *cli) sandboxMessages(connect connect) *cobra.Command {
 			}
 			return c.onPhones(cmd, connect, func(ctx context.Context, cl *client.Client) error {
 				r, err := cl.Get(ctx, messagesPath(number), f.query(), nil)
-				if err != nil {
-					return err
-				}
-				if part != "" && !c.json {
+				if err == nil && part != "" && !c.json {
 					return c.printParts(r.Data, part)
 				}
-				return printRows(c, r.Data, []any{"at", "type", "status", "text", "id"},
+				return printRows(c, r, err, []any{"at", "type", "status", "text", "id"},
 					func(m *received) []any { return []any{clock(m.Timestamp), m.Type, m.Status, m.summary(), m.MessageID} })
 			})
 		},
@@ -154,7 +148,7 @@ func awaitMessage(ctx context.Context, cl *client.Client, number string, f filte
 	for {
 		query := f.query()
 		left := max(0, min(time.Until(deadline), longestWait))
-		query.Set("wait", strconv.Itoa(int((left+time.Second-1)/time.Second))) // the server waits in seconds
+		query.Set("wait", strconv.Itoa(wholeSeconds(left)))
 		var messages []received
 		_, err := cl.Get(ctx, messagesPath(number), query, &messages)
 		if err == nil && len(messages) > 0 {
@@ -169,7 +163,6 @@ func awaitMessage(ctx context.Context, cl *client.Client, number string, f filte
 	}
 }
 
-// timeoutError says what was expected and what did arrive.
 func timeoutError(ctx context.Context, cl *client.Client, number string, f filter, timeout time.Duration) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "no message to %s", app.ShowNumber(number))
@@ -189,13 +182,10 @@ func timeoutError(ctx context.Context, cl *client.Client, number string, f filte
 	if f.after != "" {
 		since = " after the cursor"
 	}
-	switch len(came) {
-	case 0:
+	if len(came) == 0 {
 		fmt.Fprintf(&b, "\n  nothing arrived at that phone%s", since)
-	case 1:
-		fmt.Fprintf(&b, "\n  1 message arrived at that phone%s:", since)
-	default:
-		fmt.Fprintf(&b, "\n  %d messages arrived at that phone%s:", len(came), since)
+	} else {
+		fmt.Fprintf(&b, "\n  %s arrived at that phone%s:", count(len(came), "message"), since)
 	}
 	for _, m := range came {
 		fmt.Fprintf(&b, "\n    %s  %-8s %-40s %s", clock(m.Timestamp), m.Type, m.summary(), m.Status)

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"parley"
@@ -35,14 +33,12 @@ func (c *cli) send() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			body := map[string]string{"contact_id": string(parley.ContactOf(number)), "message": args[1]}
-			if replyTo != "" {
-				body["reply_to"] = replyTo
-			}
+			body := texts("reply_to", replyTo)
+			body["contact_id"], body["message"] = parley.ContactOf(number), args[1]
 			var sent struct {
-				Status    string `json:"status"`
-				MessageID string `json:"message_id"`
-				Error     *struct {
+				messageID
+				Status string `json:"status"`
+				Error  *struct {
 					Code    string `json:"code"`
 					Message string `json:"message"`
 				} `json:"error"`
@@ -51,11 +47,7 @@ func (c *cli) send() *cobra.Command {
 			if err != nil {
 				return c.explain(cmd.Context(), cl, err)
 			}
-			if c.json {
-				err = c.printJSON(r.Data)
-			} else {
-				fmt.Fprintln(c.out, sent.MessageID)
-			}
+			err = c.print(r.Data, sent.MessageID)
 			if sent.Error != nil {
 				return fail(exitRefused, "%s: %s", sent.Error.Code, sent.Error.Message)
 			}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"io"
 	"log/slog"
 	"math"
@@ -39,44 +40,22 @@ a certificate, or put a TLS proxy in front and pass --behind-proxy.`,
 	return cmd
 }
 
-// dir is the data directory.
 func (c *cli) dir() app.Dir { return app.Dir(c.set.text(keyData)) }
 
-// appConfig makes the server's configuration from the settings.
 func (c *cli) appConfig() (app.Config, error) {
-	ranges, err := c.set.prefixes(keyAllowPrivate)
-	if err != nil {
-		return app.Config{}, err
+	ranges, errRanges := c.set.prefixes(keyAllowPrivate)
+	proxies, errProxies := c.set.prefixes(keyProxies)
+	rate, errRate := strconv.ParseFloat(c.set.text(keyRate), 64)
+	if errRate != nil || rate < 0 || math.IsInf(rate, 0) || math.IsNaN(rate) {
+		errRate = fail(exitUsage, "%s: requests_per_second must be a number, 0 or more", c.set.values[keyRate].origin)
 	}
-	proxies, err := c.set.prefixes(keyProxies)
-	if err != nil {
-		return app.Config{}, err
-	}
-	rate, err := strconv.ParseFloat(c.set.text(keyRate), 64)
-	if err != nil || rate < 0 || math.IsInf(rate, 0) || math.IsNaN(rate) {
-		return app.Config{}, fail(exitUsage, "%s: requests_per_second must be a number, 0 or more", c.set.values[keyRate].origin)
-	}
-	events, most, err := c.eventRetention()
-	if err != nil {
-		return app.Config{}, err
-	}
-	otps, err := c.set.duration(keyOTPLife, 24*time.Hour)
-	if err != nil {
-		return app.Config{}, err
-	}
-	var limits [3]int // zero: the server's default; below zero: unlimited
-	for i, key := range []string{keyMedia, keyOTPContacts, keyOTPPrefix} {
-		if limits[i], err = c.set.number(key); err != nil {
-			return app.Config{}, err
-		}
-		switch {
-		case limits[i] == 0:
-			limits[i] = -1
-		case c.set.values[key].origin == "default":
-			limits[i] = 0
-		}
-	}
-	log, level, err := c.logger()
+	events, most, errEvents := c.eventRetention()
+	otps, errOTPs := c.set.duration(keyOTPLife, 24*time.Hour)
+	media, errMedia := c.set.limit(keyMedia)
+	contacts, errContacts := c.set.limit(keyOTPContacts)
+	prefix, errPrefix := c.set.limit(keyOTPPrefix)
+	log, level, errLog := c.logger()
+	err := cmp.Or(errRanges, errProxies, errRate, errEvents, errOTPs, errMedia, errContacts, errPrefix, errLog)
 	if err != nil {
 		return app.Config{}, err
 	}
@@ -98,9 +77,9 @@ func (c *cli) appConfig() (app.Config, error) {
 		EventCap:          most,
 		OTPLife:           otps,
 		RequestsPerSecond: rate,
-		MediaPerMinute:    int64(limits[0]) << 20,
-		OTPContacts:       limits[1],
-		OTPPrefix:         limits[2],
+		MediaPerMinute:    int64(media) << 20,
+		OTPContacts:       contacts,
+		OTPPrefix:         prefix,
 
 		WhatsAppEndpoint: c.set.text(keyEndpoint),
 		WhatsAppTrust:    c.set.text(keyTrust),
@@ -120,7 +99,6 @@ func (c *cli) appConfig() (app.Config, error) {
 // minEventCap leaves room for the events that a webhook reads again after a restart.
 const minEventCap = 100_000
 
-// eventRetention parses the retention and the cap of events.
 func (c *cli) eventRetention() (time.Duration, int64, error) {
 	events, err := c.set.duration(keyEventLife, 0)
 	if err != nil {

@@ -12,9 +12,11 @@ import (
 	"time"
 
 	"github.com/BurntSushi/toml"
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"parley"
+	"parley/internal/diagnostics"
 )
 
 // setting is one configurable value. The key "tls_cert" is the flag --tls-cert, the variable PARLEY_TLS_CERT, the file
@@ -156,7 +158,6 @@ func (s *settings) prefixes(key string) ([]netip.Prefix, error) {
 	return ranges, nil
 }
 
-// number parses a whole number, 0 or more.
 func (s *settings) number(key string) (int, error) {
 	n, err := strconv.ParseInt(s.text(key), 10, 32)
 	if err != nil || n < 0 {
@@ -165,7 +166,18 @@ func (s *settings) number(key string) (int, error) {
 	return int(n), nil
 }
 
-// duration parses a length of time of at least least.
+// limit parses a limit of the server: zero is its default, below zero unlimited.
+func (s *settings) limit(key string) (int, error) {
+	n, err := s.number(key)
+	switch {
+	case n == 0:
+		return -1, err
+	case s.values[key].origin == "default":
+		return 0, err
+	}
+	return n, err
+}
+
 func (s *settings) duration(key string, least time.Duration) (time.Duration, error) {
 	d, err := parley.ParseDuration(s.text(key))
 	if err != nil || time.Duration(d) < least {
@@ -329,8 +341,9 @@ func settingFlags(flags *pflag.FlagSet, keys ...string) {
 	}
 }
 
-// hideFlags hides flags from a command's help. They still work.
-func hideFlags(flags *pflag.FlagSet, keys ...string) {
+// hiddenFlags adds flags that work and are not in a command's help.
+func hiddenFlags(flags *pflag.FlagSet, keys ...string) {
+	settingFlags(flags, keys...)
 	for _, key := range keys {
 		known, _ := findSetting(key)
 		flags.MarkHidden(known.flag())
@@ -343,3 +356,48 @@ type numberFlag string
 func (n *numberFlag) String() string        { return string(*n) }
 func (n *numberFlag) Set(text string) error { *n = numberFlag(text); return nil }
 func (n *numberFlag) Type() string          { return "number" }
+
+func (c *cli) config() *cobra.Command {
+	return newGroup("config", "Show the configuration", `  parley config show
+  parley config show --json --data /var/lib/parley`,
+		c.configShow())
+}
+
+func (c *cli) configShow() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "show",
+		Short: "Show every setting, its value and its origin",
+		Long: `Show every setting, its value and its origin.
+
+A setting is taken from the first of: the flag, PARLEY_NAME, the file that PARLEY_NAME_FILE names,
+the configuration file, the default. Secrets are masked.`,
+		Example: `  parley config show
+  PARLEY_LISTEN=127.0.0.1:8000 parley config show --json`,
+		RunE: func(*cobra.Command, []string) error {
+			if c.json {
+				return c.printJSON(c.shownSettings())
+			}
+			var rows [][]any
+			for _, s := range c.shownSettings() {
+				rows = append(rows, []any{s.Key, s.Value, s.Origin})
+			}
+			c.printTable([]any{"setting", "value", "from"}, rows)
+			return nil
+		},
+	}
+	hiddenFlags(cmd.Flags(), serverSettings...)
+	return cmd
+}
+
+// shownSettings are the settings with secrets masked.
+func (c *cli) shownSettings() []diagnostics.Setting {
+	shown := make([]diagnostics.Setting, len(settingTable))
+	for i, known := range settingTable {
+		v := c.set.values[known.key]
+		if known.secret && v.text != "" {
+			v.text = "********"
+		}
+		shown[i] = diagnostics.Setting{Key: known.key, Value: v.text, Origin: v.origin}
+	}
+	return shown
+}

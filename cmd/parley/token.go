@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -32,12 +31,7 @@ func (c *cli) tokenCreate() *cobra.Command {
 			if kind == "" {
 				return fail(exitUsage, "--kind is missing: channel, global or admin")
 			}
-			body := map[string]any{"kind": kind}
-			for field, text := range map[string]string{"channel": channel, "name": name} {
-				if text != "" {
-					body[field] = text
-				}
-			}
+			body := texts("kind", kind, "channel", channel, "name", name)
 			if expires != "" {
 				until, err := expiry(expires)
 				if err != nil {
@@ -46,13 +40,16 @@ func (c *cli) tokenCreate() *cobra.Command {
 				body["expires_at"] = until
 			}
 			return c.manageOrCreate(cmd, func(ctx context.Context, api *client.Client) error {
-				var t client.Token
+				var t struct {
+					parley.Token
+					Secret string `json:"token"`
+				}
 				r, err := api.Post(ctx, client.Path("tokens"), body, &t)
 				if err != nil {
 					return explainNoChannel(ctx, api, err, channel)
 				}
 				c.hint("Created token %s. It is not shown again. Revoke it with: parley token revoke %s", t.ID, t.ID)
-				return printData(c, r, func(t *client.Token) { fmt.Fprintln(c.out, t.Token) })
+				return c.print(r.Data, t.Secret)
 			})
 		},
 	}
@@ -63,7 +60,6 @@ func (c *cli) tokenCreate() *cobra.Command {
 	return cmd
 }
 
-// expiry parses the time at which a token expires.
 func expiry(text string) (time.Time, error) {
 	if d, err := parley.ParseDuration(text); err == nil && d > 0 {
 		return time.Now().Add(time.Duration(d)).UTC(), nil
@@ -79,8 +75,15 @@ func expiry(text string) (time.Time, error) {
 func (c *cli) tokenList() *cobra.Command {
 	return newList(c, "List tokens, without their secret part", "token",
 		[]any{"id", "name", "kind", "channel", "state", "created", "expires", "last used"},
-		func(t *client.Token) []any {
-			return []any{t.ID, t.Name, t.Kind, t.Channel, t.State(time.Now()), when(t.CreatedAt), when(t.ExpiresAt), when(t.LastUsedAt)}
+		func(t *parley.Token) []any {
+			state := "active"
+			switch {
+			case !t.RevokedAt.IsZero():
+				state = "revoked"
+			case !t.Active(time.Now()):
+				state = "expired"
+			}
+			return []any{t.ID, t.Name, t.Kind, t.Channel, state, when(t.CreatedAt), when(t.ExpiresAt), when(t.LastUsedAt)}
 		})
 }
 

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -40,13 +42,8 @@ Events: ` + strings.Join(happen, ", "),
 			if t.kind = parley.EventType(args[0]); t.causes()[t.kind] == nil {
 				return t.unknown()
 			}
-			if given := from + to; given != "" {
-				if from != "" {
-					given = from
-				}
-				if t.number, err = digits(given); err != nil {
-					return err
-				}
+			if t.number, err = optionalDigits(cmp.Or(from, to)); err != nil {
+				return err
 			}
 			if t.api, err = c.onChannel(cmd.Context(), channel); err != nil {
 				return err
@@ -62,14 +59,8 @@ Events: ` + strings.Join(happen, ", "),
 	return cmd
 }
 
-// names lists the events that can be triggered.
 func (t *trigger) names() []string {
-	var names []string
-	for kind := range t.causes() {
-		names = append(names, string(kind))
-	}
-	slices.Sort(names)
-	return names
+	return typeNames(slices.Sorted(maps.Keys(t.causes())))
 }
 
 // unknown lists the events that can be triggered instead.
@@ -84,7 +75,6 @@ func (t *trigger) unknown() error {
 		"\n  "))
 }
 
-// trigger causes one event.
 type trigger struct {
 	cli    *cli
 	api    *client.Client
@@ -93,7 +83,6 @@ type trigger struct {
 	text   string
 }
 
-// triggered is the output.
 type triggered struct {
 	ID        parley.EventID   `json:"id"`
 	Type      parley.EventType `json:"type"`
@@ -125,7 +114,8 @@ func (t *trigger) run(ctx context.Context) error {
 		}
 		if about == "" || about == e.Data.MessageID || about == e.Data.ID {
 			done.ID = e.ID
-			return t.print(done)
+			return t.cli.print(done, fmt.Sprintf("%s %s published: %s connected, %s subscribed", done.Type, done.ID,
+				count(done.Listeners, "listener"), count(done.Webhooks, "webhook")))
 		}
 	}
 }
@@ -140,15 +130,6 @@ func (t *trigger) explain(ctx context.Context, err error) error {
 	return err
 }
 
-func (t *trigger) print(done triggered) error {
-	if t.cli.json {
-		return t.cli.printJSON(done)
-	}
-	fmt.Fprintf(t.cli.out, "%s %s published: %s connected, %s subscribed\n", done.Type, done.ID, count(done.Listeners, "listener"),
-		count(done.Webhooks, "webhook"))
-	return nil
-}
-
 // cause causes an event and returns the id of its message or code, or "".
 type cause func(ctx context.Context) (about string, err error)
 
@@ -157,10 +138,10 @@ func (t *trigger) causes() map[parley.EventType]cause {
 	return map[parley.EventType]cause{
 		parley.MessageReceived:      t.write,
 		parley.MessageStatus:        t.send,
-		parley.MessageReaction:      t.react,
-		parley.MessageDeleted:       t.deleteOwn,
+		parley.MessageReaction:      t.then(t.send, map[string]any{"type": "reaction", "reaction": "👍"}),
+		parley.MessageDeleted:       t.then(t.write, map[string]any{"type": "delete"}),
 		parley.MessageMedia:         t.attach,
-		parley.PollVoted:            t.vote,
+		parley.PollVoted:            t.then(t.poll, map[string]any{"type": "vote", "options": []string{"Ya"}}),
 		parley.ChannelStatusChanged: t.drop,
 		parley.OTPApproved:          t.approve,
 		parley.OTPFailed:            t.mistype,
@@ -176,13 +157,17 @@ func (t *trigger) send(ctx context.Context) (string, error) {
 	return t.toPhone(ctx, "text", map[string]any{"message": t.text})
 }
 
-func (t *trigger) react(ctx context.Context) (string, error) {
-	id, err := t.send(ctx)
-	if err != nil {
-		return "", err
+// then has the phone act on the message of another cause.
+func (t *trigger) then(first cause, act map[string]any) cause {
+	return func(ctx context.Context) (string, error) {
+		id, err := first(ctx)
+		if err != nil {
+			return "", err
+		}
+		act["message_id"] = id
+		_, err = t.asPhone(ctx, act)
+		return id, err
 	}
-	_, err = t.asPhone(ctx, map[string]any{"type": "reaction", "message_id": id, "reaction": "👍"})
-	return id, err
 }
 
 func (t *trigger) attach(ctx context.Context) (string, error) {
@@ -190,25 +175,10 @@ func (t *trigger) attach(ctx context.Context) (string, error) {
 	return t.asPhone(ctx, map[string]any{"type": "file", "caption": t.text, "file": file})
 }
 
-func (t *trigger) deleteOwn(ctx context.Context) (string, error) {
-	id, err := t.write(ctx)
-	if err != nil {
-		return "", err
-	}
-	_, err = t.asPhone(ctx, map[string]any{"type": "delete", "message_id": id})
-	return id, err
+func (t *trigger) poll(ctx context.Context) (string, error) {
+	return t.toPhone(ctx, "poll", map[string]any{"title": t.text, "options": []string{"Ya", "Tidak"}})
 }
 
-func (t *trigger) vote(ctx context.Context) (string, error) {
-	id, err := t.toPhone(ctx, "poll", map[string]any{"title": t.text, "options": []string{"Ya", "Tidak"}})
-	if err != nil {
-		return "", err
-	}
-	_, err = t.asPhone(ctx, map[string]any{"type": "vote", "message_id": id, "options": []string{"Ya"}})
-	return id, err
-}
-
-// drop makes the channel lose its connection while it sends.
 func (t *trigger) drop(ctx context.Context) (string, error) {
 	if _, err := t.api.Post(ctx, "/api/sandbox/faults", map[string]any{"fault": "drop_socket", "times": 1}, nil); err != nil {
 		return "", err
@@ -217,7 +187,6 @@ func (t *trigger) drop(ctx context.Context) (string, error) {
 	return "", err
 }
 
-// approve requests a code, reads it at the phone and validates it.
 func (t *trigger) approve(ctx context.Context) (string, error) {
 	var at position
 	if _, err := t.api.Get(ctx, "/api/sandbox/cursor", nil, &at); err != nil {
@@ -242,7 +211,6 @@ func (t *trigger) approve(ctx context.Context) (string, error) {
 	return "", fail(exitNegative, "no code reached the phone")
 }
 
-// mistype requests a code and tries wrong ones until it is locked.
 func (t *trigger) mistype(ctx context.Context) (string, error) {
 	id, err := t.requestCode(ctx)
 	if err != nil {
@@ -257,7 +225,6 @@ func (t *trigger) mistype(ctx context.Context) (string, error) {
 	return id, nil
 }
 
-// expire requests a code and advances the channel's clock past its expiry.
 func (t *trigger) expire(ctx context.Context) (string, error) {
 	id, err := t.requestCode(ctx)
 	if err != nil {
@@ -273,11 +240,9 @@ const codeLife = 30
 // requestCode requests a code, by default for a new phone, which no limit affects.
 func (t *trigger) requestCode(ctx context.Context) (string, error) {
 	if t.number == "" {
-		var p phone
-		if _, err := t.api.Post(ctx, "/api/sandbox/phones", map[string]string{}, &p); err != nil {
+		if err := t.addPhone(ctx); err != nil {
 			return "", err
 		}
-		t.number = p.Number
 	}
 	var made struct {
 		ID string `json:"id"`
@@ -291,30 +256,28 @@ func (t *trigger) validate(ctx context.Context, code string) (approved bool, err
 	return err == nil && a.Success, err
 }
 
-func (t *trigger) asPhone(ctx context.Context, body map[string]any) (messageID string, err error) {
+func (t *trigger) asPhone(ctx context.Context, body map[string]any) (string, error) {
 	if err := t.choosePhone(ctx); err != nil {
 		return "", err
 	}
-	var done struct {
-		MessageID string `json:"message_id"`
-	}
-	_, err = t.api.Post(ctx, "/api/sandbox/phones/"+t.number+"/send", body, &done)
-	return done.MessageID, err
+	return t.post(ctx, "/api/sandbox/phones/"+t.number+"/send", body)
 }
 
-func (t *trigger) toPhone(ctx context.Context, kind string, body map[string]any) (messageID string, err error) {
+func (t *trigger) toPhone(ctx context.Context, kind string, body map[string]any) (string, error) {
 	if err := t.choosePhone(ctx); err != nil {
 		return "", err
 	}
 	body["contact_id"] = t.contact()
-	var done struct {
-		MessageID string `json:"message_id"`
-	}
-	_, err = t.api.Post(ctx, "/api/send-message/"+kind, body, &done)
-	return done.MessageID, err
+	return t.post(ctx, "/api/send-message/"+kind, body)
 }
 
-// choosePhone selects the first phone, or creates one.
+// post makes a request and returns the id of the message in the response.
+func (t *trigger) post(ctx context.Context, path string, body map[string]any) (string, error) {
+	var m messageID
+	_, err := t.api.Post(ctx, path, body, &m)
+	return m.MessageID, err
+}
+
 func (t *trigger) choosePhone(ctx context.Context) error {
 	if t.number != "" {
 		return nil
@@ -327,6 +290,10 @@ func (t *trigger) choosePhone(ctx context.Context) error {
 		t.number = phones[0].Number
 		return nil
 	}
+	return t.addPhone(ctx)
+}
+
+func (t *trigger) addPhone(ctx context.Context) error {
 	var p phone
 	_, err := t.api.Post(ctx, "/api/sandbox/phones", map[string]string{}, &p)
 	t.number = p.Number

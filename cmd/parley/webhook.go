@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -37,19 +38,22 @@ func (c *cli) webhookAdd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			body := map[string]any{"url": args[0]}
-			if channel != "" {
-				body["channel"] = channel
-			}
+			body := texts("channel", channel)
+			body["url"] = args[0]
 			if len(types) > 0 {
 				body["events"] = types
 			}
 			return c.manageOrCreate(cmd, func(ctx context.Context, api *client.Client) error {
-				r, err := api.Post(ctx, client.Path("webhooks"), body, nil)
+				var w webhook
+				r, err := api.Post(ctx, client.Path("webhooks"), body, &w)
 				if err != nil {
 					return explainNoChannel(ctx, api, err, channel)
 				}
-				return c.printAdded(r)
+				if w.Warning != "" {
+					c.hint("%s", w.Warning)
+				}
+				c.hint("Try it with: parley webhook test %s", w.ID)
+				return c.print(r.Data, fmt.Sprintf("%-7s %s\n%-7s %s", "id", w.ID, "secret", w.Secret))
 			})
 		},
 	}
@@ -58,27 +62,12 @@ func (c *cli) webhookAdd() *cobra.Command {
 	return cmd
 }
 
-func (c *cli) printAdded(r *client.Response) error {
-	var w client.Webhook
-	if err := json.Unmarshal(r.Data, &w); err != nil {
-		return err
-	}
-	if w.Warning != "" {
-		c.hint("%s", w.Warning)
-	}
-	c.hint("Try it with: parley webhook test %s", w.ID)
-	return printData(c, r, func(w *client.Webhook) {
-		fmt.Fprintf(c.out, "%-7s %s\n%-7s %s\n", "id", w.ID, "secret", w.Secret)
-	})
-}
-
-// eventTypes parses the names of types, without duplicates.
 func eventTypes(names []string) ([]parley.EventType, error) {
 	var types []parley.EventType
 	for _, name := range names {
 		t, known := parley.ParseEventType(strings.TrimSpace(name))
 		if !known {
-			all := strings.Split(joinTypes(parley.EventTypes), ",")
+			all := typeNames(parley.EventTypes)
 			return nil, fail(exitUsage, "--events: there is no type %q.%s Types: %s", name, didYouMean(name, all), strings.Join(all, ", "))
 		}
 		if !slices.Contains(types, t) {
@@ -90,24 +79,40 @@ func eventTypes(names []string) ([]parley.EventType, error) {
 
 func (c *cli) webhookList() *cobra.Command {
 	return newList(c, "List the webhooks", "webhook", []any{"id", "url", "channel", "events", "state", "created"},
-		func(w *client.Webhook) []any {
-			return []any{w.ID, w.URL, orAll(string(w.Channel)), orAll(joinTypes(w.Events)), w.State(), when(w.CreatedAt)}
+		func(w *webhook) []any {
+			channel, events := scopeOf(w)
+			return []any{w.ID, w.URL, channel, events, stateOf(w), when(w.CreatedAt)}
 		})
 }
 
-func orAll(text string) string {
-	if text == "" {
-		return "all"
-	}
-	return text
+// webhook is a webhook as the API shows it.
+type webhook struct {
+	parley.Webhook
+	Warning string `json:"warning"`
+	Secret  string `json:"secret"` // of one that was just created
 }
 
-func joinTypes(types []parley.EventType) string {
+func stateOf(w *webhook) string {
+	switch {
+	case !w.IsEnabled():
+		return "off"
+	case w.Failures > 0:
+		return "failing"
+	}
+	return "on"
+}
+
+// scopeOf says which channel and which events a webhook is for.
+func scopeOf(w *webhook) (channel, events string) {
+	return cmp.Or(string(w.Channel), "all"), cmp.Or(strings.Join(typeNames(w.Types), ","), "all")
+}
+
+func typeNames(types []parley.EventType) []string {
 	names := make([]string, len(types))
 	for i, t := range types {
 		names[i] = string(t)
 	}
-	return strings.Join(names, ",")
+	return names
 }
 
 func (c *cli) webhookShow() *cobra.Command {
@@ -122,17 +127,13 @@ func (c *cli) webhookShow() *cobra.Command {
 			if err == nil && withSecret {
 				err = addSecret(ctx, api, client.Path("webhooks", id, "secret"), r)
 			}
-			if err != nil {
-				return err
-			}
-			return printData(c, r, c.printWebhook)
+			return printData(c, r, err, c.printWebhook)
 		}),
 	}
 	cmd.Flags().BoolVar(&withSecret, "secret", false, "show its secret too")
 	return cmd
 }
 
-// addSecret reads a secret and adds it to the data of a response.
 func addSecret(ctx context.Context, api *client.Client, path string, r *client.Response) error {
 	var s client.Secret
 	if _, err := api.Get(ctx, path, nil, &s); err != nil {
@@ -143,12 +144,12 @@ func addSecret(ctx context.Context, api *client.Client, path string, r *client.R
 	return nil
 }
 
-func (c *cli) printWebhook(w *client.Webhook) {
+func (c *cli) printWebhook(w *webhook) {
+	channel, events := scopeOf(w)
 	lines := [][2]string{
-		{"id", string(w.ID)}, {"url", w.URL}, {"channel", orAll(string(w.Channel))}, {"events", orAll(joinTypes(w.Events))},
-		{"state", w.State()}, {"created", when(w.CreatedAt)},
+		{"id", string(w.ID)}, {"url", w.URL}, {"channel", channel}, {"events", events}, {"state", stateOf(w)}, {"created", when(w.CreatedAt)},
 	}
-	if !w.Enabled {
+	if !w.IsEnabled() {
 		lines = append(lines, [2]string{"off since", when(w.DisabledAt)}, [2]string{"reason", w.Reason})
 	}
 	if w.Failures > 0 {
@@ -170,10 +171,7 @@ func (c *cli) webhookTest() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.onServer(cmd, func(ctx context.Context, api *client.Client) error {
 				r, err := api.Post(ctx, client.Path("webhooks", args[0], "test"), nil, nil)
-				if err != nil {
-					return err
-				}
-				err = printData(c, r, func(a *client.Attempt) { fmt.Fprintln(c.out, a) })
+				err = printData(c, r, err, func(a *client.Attempt) { fmt.Fprintln(c.out, a) })
 				if err == nil && !r.Success {
 					return fail(exitNegative, "%s", r.Message)
 				}
@@ -197,7 +195,6 @@ func (c *cli) webhookRotate() *cobra.Command {
 	}
 }
 
-// webhookSwitch makes the commands enable and disable.
 func (c *cli) webhookSwitch(verb, short string, enabled bool) *cobra.Command {
 	return &cobra.Command{
 		Use:     verb + " ID",
@@ -205,11 +202,10 @@ func (c *cli) webhookSwitch(verb, short string, enabled bool) *cobra.Command {
 		Example: fmt.Sprintf("  parley webhook %s whk_2f0c6a9be1d84c53a7f0\n  parley webhook %s whk_2f0c6a9be1d84c53a7f0 --json", verb, verb),
 		RunE: c.onResource("webhook", func(ctx context.Context, api *client.Client, id string) error {
 			r, err := api.Call(ctx, http.MethodPatch, client.Path("webhooks", id), nil, map[string]bool{"enabled": enabled}, nil)
-			if err != nil {
-				return err
+			if err == nil {
+				c.hint("saved")
 			}
-			c.hint("saved")
-			return printData(c, r, c.printWebhook)
+			return printData(c, r, err, c.printWebhook)
 		}),
 	}
 }
@@ -222,10 +218,8 @@ func (c *cli) webhookRemove() *cobra.Command {
 		Example: `  parley webhook remove whk_2f0c6a9be1d84c53a7f0
   parley webhook remove whk_2f0c6a9be1d84c53a7f0 --yes`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.delete(cmd, "webhook", args[0], yes, func(r *client.Response) (string, error) {
-				var w client.Webhook
-				err := json.Unmarshal(r.Data, &w)
-				return fmt.Sprintf("This permanently deletes the webhook to %s with its secret and its deliveries", w.URL), err
+			return c.delete(cmd, "webhook", args[0], yes, func(url string) string {
+				return fmt.Sprintf("This permanently deletes the webhook to %s with its secret and its deliveries", url)
 			})
 		},
 	}

@@ -16,7 +16,6 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -78,7 +77,6 @@ func run(ctx context.Context, cfg Config) error {
 	return errors.Join(err, s.closeInTime())
 }
 
-// server is one running gateway with all its parts.
 type server struct {
 	cfg     Config
 	log     *slog.Logger
@@ -86,7 +84,7 @@ type server struct {
 	lock    *Lock
 	started time.Time
 	offline bool // in the process of a command: no listener, and no part runs
-	state   readiness
+	state   atomic.Int32
 	limits  stopLimits
 
 	untrustedProxy atomic.Bool // a proxy on this machine forwards requests
@@ -151,7 +149,6 @@ func (s *server) openListener() error {
 	return s.openNode(shown)
 }
 
-// openFiles opens the files of the data directory.
 func (s *server) openFiles(ctx context.Context) (err error) {
 	if err := s.openDatabase(ctx); err != nil {
 		return err
@@ -217,7 +214,6 @@ func (s *server) makeParts() {
 	})
 }
 
-// makeHandlers creates the HTTP handlers.
 func (s *server) makeHandlers() error {
 	routes, err := s.newAPI()
 	if err != nil {
@@ -264,10 +260,7 @@ func (s *server) newAPI() (*api.API, error) {
 	}), err
 }
 
-// isLive reports whether any channel is on a real network.
-func (s *server) isLive() bool {
-	return slices.ContainsFunc(s.gateway.Channels(), func(c parley.Channel) bool { return c.Network != parley.Sandbox })
-}
+func (s *server) isLive() bool { return len(s.liveChannels()) > 0 }
 
 // run serves until ctx ends or a part fails.
 func (s *server) run(ctx context.Context) error {
@@ -296,33 +289,15 @@ func (s *server) run(ctx context.Context) error {
 	}
 	var running sync.WaitGroup
 	running.Go(func() { s.runChanges(parts) })
-	running.Go(func() {
-		select {
-		case err := <-s.failed:
-			fail(err)
-		case <-parts.Done():
-		}
-	})
-	running.Go(func() {
-		if err := s.serveNodes(); err != nil {
-			fail(err)
-		}
-	})
-	running.Go(func() {
-		if err := s.gateway.Run(parts); err != nil {
-			fail(fmt.Errorf("gateway: %w", err))
-		}
-	})
-	running.Go(func() {
-		if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
-			fail(fmt.Errorf("serve: %w", err))
-		}
-	})
 	running.Go(func() { s.feed.Run(parts) })
 	running.Go(func() { tuneMemory(parts) })
-	for name, part := range map[string]func(context.Context) error{"one-time passwords": s.otp.Run, "callbacks": s.callback.Run} {
+	for name, part := range map[string]func(context.Context) error{
+		"gateway": s.gateway.Run, "one-time passwords": s.otp.Run, "callbacks": s.callback.Run,
+		"serve":       func(context.Context) error { return s.http.Serve(s.listener) },
+		"serve nodes": s.serveNodes, "cluster": s.awaitFailure,
+	} {
 		running.Go(func() {
-			if err := part(parts); err != nil {
+			if err := part(parts); err != nil && !errors.Is(err, http.ErrServerClosed) {
 				fail(fmt.Errorf("%s: %w", name, err))
 			}
 		})
@@ -384,10 +359,9 @@ func (s *server) describe() {
 	}
 }
 
-// becomeReady sets the server ready and announces it.
 func (s *server) becomeReady(ctx context.Context) {
 	s.describe()
-	s.state.set(ready)
+	s.state.Store(ready)
 	channels, working := s.gateway.Channels(), 0
 	for _, c := range channels {
 		if c.State.Status == parley.ChannelWorking {
@@ -411,9 +385,8 @@ func (s *server) becomeReady(ctx context.Context) {
 	}
 }
 
-// drain stops accepting requests and waits for the running ones.
 func (s *server) drain() {
-	s.state.set(draining)
+	s.state.Store(draining)
 	s.feed.Close() // streams never end by themselves
 	s.log.Info("stopping: finishing what is under way", "at_most", s.limits.requests.String())
 	ctx, cancel := context.WithTimeout(context.Background(), s.limits.requests)

@@ -25,29 +25,23 @@ const (
 	backupMedia    = "media"
 )
 
-// snapshot is a copy of the main database.
 type snapshot struct {
 	size int64
 	copy func(ctx context.Context, to string, progress func(done, total int64)) error
-}
-
-// snapshot copies the open database while it is in use.
-func (d *Data) snapshot(ctx context.Context) (snapshot, error) {
-	size, err := d.Store.Size(ctx)
-	return snapshot{size, func(ctx context.Context, to string, progress func(done, total int64)) error {
-		return store.Backup(ctx, d.Store, to, progress)
-	}}, err
 }
 
 // Backup writes a data directory as a tar file while it is in use: a snapshot of each database, the key and all files.
 // Settings and the messages of simulated phones are not included. It calls progress, which must not be nil, with the
 // bytes done and the total.
 func Backup(ctx context.Context, data *Data, w io.Writer, progress func(done, total int64)) error {
-	from, err := data.snapshot(ctx)
+	size, err := data.Store.Size(ctx)
 	if err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
-	return data.Dir.backup(ctx, from, w, progress)
+	copy := func(ctx context.Context, to string, progress func(done, total int64)) error {
+		return store.Backup(ctx, data.Store, to, progress)
+	}
+	return data.Dir.backup(ctx, snapshot{size, copy}, w, progress)
 }
 
 func (d Dir) backup(ctx context.Context, from snapshot, w io.Writer, progress func(done, total int64)) error {
@@ -119,7 +113,6 @@ func (d Dir) mediaFiles() (names []string, size int64) {
 	return names, size
 }
 
-// backup is a tar file being written. After an error it does nothing.
 type backup struct {
 	tar         *tar.Writer
 	done, total int64
@@ -234,10 +227,7 @@ func (d Dir) lastBackup() (api.Backup, bool) {
 // BackupOffline writes the backup of a data directory without a server. The database is copied unchanged, of any
 // version, even if it is damaged. See [Backup].
 func BackupOffline(ctx context.Context, dir Dir, log *slog.Logger, w io.Writer, progress func(done, total int64)) error {
-	if err := errors.Join(dir.checkRestored(), dir.Prepare(log)); err != nil {
-		return err
-	}
-	lock, err := dir.Lock("parley backup")
+	lock, err := dir.acquire("parley backup", log)
 	if err != nil {
 		return err
 	}
@@ -268,7 +258,6 @@ func BackupOffline(ctx context.Context, dir Dir, log *slog.Logger, w io.Writer, 
 	return dir.explain(dir.backup(ctx, from, w, progress))
 }
 
-// copyRaw copies the bytes of a file to a new one.
 func copyRaw(from, to string) error {
 	in, err := os.Open(from)
 	if err != nil {

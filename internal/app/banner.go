@@ -73,7 +73,6 @@ func (s *server) bannerConsole(ctx context.Context, line func(string, ...any)) {
 	}
 }
 
-// liveChannels lists the channels on real networks.
 func (s *server) liveChannels() []string {
 	var live []string
 	for _, c := range s.gateway.Channels() {
@@ -177,10 +176,9 @@ func (v *view) line(a gateway.Activity) string {
 			Plain(a.Reason)), " ")
 	}
 	who, kind, said, id := "", "", "", string(a.ID)
-	switch {
-	case a.ID == v.last && a.Kind == "": // the previous line has the rest
+	if a.ID == v.last && a.Kind == "" { // the previous line has the rest
 		id = ""
-	default:
+	} else {
 		from, to := string(a.Channel), v.nameOf(a.Channel, a.Contact)
 		if !a.FromMe {
 			from, to = to, from

@@ -2,6 +2,7 @@ package app
 
 import (
 	"crypto/tls"
+	"fmt"
 	"log/slog"
 	"os"
 	"sync"
@@ -18,14 +19,8 @@ type certificate struct {
 
 	mu       sync.Mutex
 	current  *tls.Certificate
-	as       [2]fileState // at the last read
+	as       string // state at the last read
 	lookedAt time.Time
-}
-
-// fileState identifies a version of a file.
-type fileState struct {
-	changed time.Time
-	size    int64
 }
 
 // loadCertificate reads the certificate, or returns nil if none is configured.
@@ -43,14 +38,14 @@ func loadCertificate(cfg Config, log *slog.Logger) (*certificate, error) {
 	return c, nil
 }
 
-// state reads the state of the files. A missing one has the zero state; reading it reports the error.
-func (c *certificate) state() (as [2]fileState) {
-	for i, path := range []string{c.cert, c.key} {
+// state identifies the versions of the files. Reading a missing one reports the error.
+func (c *certificate) state() (state string) {
+	for _, path := range []string{c.cert, c.key} {
 		if info, err := os.Stat(path); err == nil {
-			as[i] = fileState{info.ModTime(), info.Size()}
+			state += fmt.Sprintln(path, info.ModTime().UnixNano(), info.Size())
 		}
 	}
-	return as
+	return state
 }
 
 // get returns the certificate for a connection. If the new files cannot be read, for example because only one is written
@@ -65,7 +60,6 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return c.current, nil
 }
 
-// reload reads the files if they have changed.
 func (c *certificate) reload() {
 	as := c.state()
 	if as == c.as {

@@ -20,36 +20,26 @@ const DefaultListen = "127.0.0.1:7275"
 
 // Config is the configuration of the gateway.
 type Config struct {
-	// DataDir is the data directory. It is created if it is missing.
-	DataDir Dir
+	DataDir Dir // created if it is missing
 	// Database is the address of a PostgreSQL database, which several nodes may share; empty: a file in the data directory.
-	Database string
-	// SecretKeyFile is the key that all nodes share; empty: secret.key in the data directory.
-	SecretKeyFile string
-	// NodeListen is where requests of other nodes arrive, and NodeURL is how they reach it; empty: on this machine only.
-	NodeListen, NodeURL string
-	// Listen is the address to listen on; empty: DefaultListen. Port 0 selects a free one.
-	Listen string
-	// PublicURL is the server's public address, for links. If it is empty, links work on this machine only.
-	PublicURL string
-	// AllowPrivate lists the private addresses that requests may name; empty: none.
-	AllowPrivate []netip.Prefix
-	// BehindProxy means that a proxy does TLS, so any listen address is allowed.
-	BehindProxy bool
+	// All nodes have the same key file; empty: secret.key in the data directory. NodeListen is where requests of other nodes
+	// arrive, and NodeURL is how they reach it; empty: on this machine only.
+	Database, SecretKeyFile, NodeListen, NodeURL string
+
+	Listen       string         // empty: DefaultListen. Port 0 selects a free one
+	PublicURL    string         // the server's public address, for links; empty: links work on this machine only
+	AllowPrivate []netip.Prefix // private addresses that requests may name
+	BehindProxy  bool           // a proxy does TLS, so any listen address is allowed
 	// TrustedProxies are the proxies whose X-Forwarded-For is trusted; empty: with BehindProxy all on private addresses,
 	// else none.
-	TrustedProxies []netip.Prefix
-	// RequestsPerSecond is the limit of a token; zero: unlimited.
-	RequestsPerSecond float64
-	// MediaPerMinute is the limit of bytes fetched for a token; zero: 200 MiB; below zero: unlimited.
-	MediaPerMinute int64
+	TrustedProxies    []netip.Prefix
+	RequestsPerSecond float64 // of a token; zero: unlimited
+	MediaPerMinute    int64   // bytes fetched for a token; zero: 200 MiB; below zero: unlimited
 	// OTPContacts limits the new contacts per hour to whom a channel sends codes. OTPPrefix limits those whose numbers
 	// share all but their last 4 digits. Zero: 60 and 10, and unlimited on the sandbox; below zero: unlimited.
 	OTPContacts, OTPPrefix int
-	// TLSCert and TLSKey are files; empty: plain HTTP.
-	TLSCert, TLSKey string
-	// MetricsOpen serves /metrics to everybody; false: to this machine and to admin tokens.
-	MetricsOpen bool
+	TLSCert, TLSKey        string // files; empty: plain HTTP
+	MetricsOpen            bool   // serve /metrics to everybody, not only to this machine and to admin tokens
 	// EventLife and OTPLife are the retentions of events and of finished codes and links. EventCap limits the events
 	// stored beyond their retention. Zero: the defaults of the packages.
 	EventLife, OTPLife time.Duration
@@ -57,27 +47,21 @@ type Config struct {
 	// WhatsAppEndpoint is the address of a test server for WhatsApp's protocol on this machine, and WhatsAppTrust a file
 	// with its public key; empty: the real network.
 	WhatsAppEndpoint, WhatsAppTrust string
-	// Dev runs a sandbox for development: a demo channel, tokens for it, loopback allowed.
-	Dev bool
-	// Version is what the program calls itself.
-	Version string
-	// SettingsFrom counts the origins of the settings; nil: unknown.
-	SettingsFrom *doctor.Settings
-	// Settings are the settings with secrets masked, for the support bundle.
-	Settings []diagnostics.Setting
-	// Log is for operators; nil: no log. LogLevel changes its level while the server runs; nil: it cannot change.
-	Log      *slog.Logger
-	LogLevel *slog.LevelVar
+
+	Dev          bool                  // a sandbox for development: a demo channel, tokens for it, loopback allowed
+	Version      string                // what the program calls itself
+	SettingsFrom *doctor.Settings      // counts the origins of the settings; nil: unknown
+	Settings     []diagnostics.Setting // with secrets masked, for the support bundle
+	Log          *slog.Logger          // for operators; nil: no log
+	LogLevel     *slog.LevelVar        // changes the level of Log while the server runs; nil: it cannot change
 	// Screen is the terminal of a development server; nil: none. Texts and numbers of messages are printed nowhere else.
-	Screen io.Writer
-	// Open opens a link in a browser and reports whether it could; nil: no browser.
-	Open func(link string) bool
-	// limits bounds the steps of stopping; nil: the usual ones. For tests.
-	limits *stopLimits
-	// opened is called with the server before it serves requests; may be nil. For tests.
-	opened func(*server)
-	// OnReady is called with the server's address once it is ready; may be nil.
-	OnReady func(url string)
+	Screen  io.Writer
+	Open    func(link string) bool // opens a link in a browser and reports whether it could; nil: no browser
+	OnReady func(url string)       // called once the server is ready; may be nil
+
+	// For tests.
+	limits *stopLimits   // bounds the steps of stopping; nil: the usual ones
+	opened func(*server) // called before the server serves requests; may be nil
 }
 
 // Reach is who can reach a server with this configuration.
@@ -85,7 +69,6 @@ func (c Config) Reach() doctor.Reach {
 	return doctor.Reach{Listen: c.Listen, TLS: c.TLSCert != "", BehindProxy: c.BehindProxy}
 }
 
-// mode is how the server was started: dev or serve.
 func (c Config) mode() string {
 	if c.Dev {
 		return "dev"
@@ -102,7 +85,6 @@ func configErrorf(format string, args ...any) error {
 	return &ConfigError{fmt.Sprintf(format, args...)}
 }
 
-// Check returns the first error in the configuration.
 func (c Config) Check() error {
 	_, err := c.normal()
 	return err
@@ -129,7 +111,7 @@ func (c Config) normal() (Config, error) {
 	if (c.TLSCert == "") != (c.TLSKey == "") {
 		return c, configErrorf("TLS needs both a certificate and its key: --tls-cert and --tls-key.")
 	}
-	if !isLoopback(host) && c.TLSCert == "" && !c.BehindProxy {
+	if !doctor.IsLoopback(host) && c.TLSCert == "" && !c.BehindProxy {
 		return c, configErrorf("Everybody who can reach this port could use your WhatsApp. Pass --behind-proxy if a proxy does TLS, " +
 			"or --tls-cert and --tls-key.")
 	}
@@ -152,15 +134,6 @@ var (
 		netip.MustParsePrefix("192.168.0.0/16"), netip.MustParsePrefix("fc00::/7"),
 	}, loopback...)
 )
-
-// isLoopback reports whether a host is this machine only. Names other than localhost may resolve to anything.
-func isLoopback(host string) bool {
-	if host == "localhost" {
-		return true
-	}
-	addr, err := netip.ParseAddr(host)
-	return err == nil && addr.Unmap().IsLoopback()
-}
 
 // PublicURL checks the public address and removes its final slash. It has no path: the console and links are at the root
 // of a host.

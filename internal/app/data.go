@@ -84,16 +84,16 @@ func (d Dir) explain(err error) error {
 	case store.IsDamage(err):
 		return &DataError{fmt.Sprintf("The database %s is damaged (%s). Nothing was changed. Restore a backup with: parley restore FILE "+
 			"--data %s",
-			d.Database(), cause(err), d)}
+			d.Database(), Cause(err), d)}
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), store.IsFull(err),
 		store.IsDiskError(err) && doctor.FreeDisk(string(d)) < doctor.NoDisk:
-		return &DataError{fmt.Sprintf("The disk that holds %s is full (%s). Free some space, then start again.", d, cause(err))}
+		return &DataError{fmt.Sprintf("The disk that holds %s is full (%s). Free some space, then start again.", d, Cause(err))}
 	}
 	return err
 }
 
-// cause is the text of the innermost error.
-func cause(err error) string {
+// Cause is the text of the innermost error.
+func Cause(err error) string {
 	if found := store.FoundDamage(err); found != "" {
 		return found
 	}

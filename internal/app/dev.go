@@ -44,7 +44,7 @@ func prepareDev(ctx context.Context, data *Data, url string) error {
 			return err
 		}
 	}
-	return env.write(data.Dir)
+	return WritePrivate(data.Dir.DevEnv(), []byte(strings.Join(env.Lines(), "\n")+"\n"))
 }
 
 func ensureDemo(ctx context.Context, db *store.DB) error {
@@ -107,19 +107,19 @@ func (e DevEnv) Lines() []string {
 	return lines
 }
 
-// write replaces the file atomically.
-func (e DevEnv) write(dir Dir) error {
-	f, err := os.CreateTemp(filepath.Dir(dir.DevEnv()), "dev.env.*") // mode 0600
+// WritePrivate writes a file that only its owner can read, whole or not at all.
+func WritePrivate(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".parley-*") // mode 0600
 	if err != nil {
-		return fmt.Errorf("write %s: %w", dir.DevEnv(), err)
+		return fmt.Errorf("write %s: %w", path, err)
 	}
 	defer os.Remove(f.Name()) // after the rename there is nothing to remove
-	_, err = f.WriteString(strings.Join(e.Lines(), "\n") + "\n")
-	if err = errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("write %s: %w", dir.DevEnv(), err)
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
 	}
-	if err := os.Rename(f.Name(), dir.DevEnv()); err != nil {
-		return fmt.Errorf("write %s: %w", dir.DevEnv(), err)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil
 }

@@ -26,15 +26,10 @@ const (
 	maxHeader         = 16 << 10
 )
 
-// listen opens the port.
 func listen(cfg Config) (net.Listener, error) {
 	l, err := net.Listen("tcp", cfg.Listen)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		command := "serve"
-		if cfg.Dev {
-			command = "dev"
-		}
-		return nil, fmt.Errorf("%s is in use by another program. Stop it, or run: parley %s --listen %s", cfg.Listen, command,
+		return nil, fmt.Errorf("%s is in use by another program. Stop it, or run: parley %s --listen %s", cfg.Listen, cfg.mode(),
 			freeNear(cfg.Listen))
 	}
 	if err != nil {
@@ -57,12 +52,10 @@ func freeNear(address string) string {
 	return net.JoinHostPort(host, "0")
 }
 
-// urlOf is the address of the listener on this machine.
 func urlOf(l net.Listener, secure bool) string {
 	at := l.Addr().(*net.TCPAddr).AddrPort()
 	host := at.Addr().Unmap()
-	switch {
-	case host == netip.IPv4Unspecified() || host == netip.IPv6Unspecified():
+	if host.IsUnspecified() {
 		host = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	}
 	scheme := "http"
@@ -72,7 +65,6 @@ func urlOf(l net.Listener, secure bool) string {
 	return scheme + "://" + netip.AddrPortFrom(host, at.Port()).String()
 }
 
-// bound adds the limits and TLS to the listener.
 func bound(l net.Listener, shown *certificate) net.Listener {
 	l = netutil.LimitListener(l, maxConnections)
 	if shown == nil {
@@ -86,9 +78,6 @@ func bound(l net.Listener, shown *certificate) net.Listener {
 }
 
 func newHTTPServer(ctx context.Context, handler http.Handler, log *slog.Logger) *http.Server {
-	protocols := new(http.Protocols)
-	protocols.SetHTTP1(true)
-	protocols.SetHTTP2(true) // over TLS only
 	return &http.Server{
 		Handler:           handler,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
@@ -98,8 +87,7 @@ func newHTTPServer(ctx context.Context, handler http.Handler, log *slog.Logger) 
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
 
-		DisableGeneralOptionsHandler: true, // OPTIONS * is an ordinary request
-		Protocols:                    protocols,
+		DisableGeneralOptionsHandler: true,                                              // OPTIONS * is an ordinary request
 		ErrorLog:                     slog.NewLogLogger(log.Handler(), slog.LevelDebug), // errors of clients
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"sync"
 	"syscall"
@@ -72,6 +73,15 @@ func (d Dir) Lock(command string) (*Lock, error) {
 	return l, nil
 }
 
+// acquire prepares the directory and locks it for a command other than a server or a restore, which finish what was
+// interrupted.
+func (d Dir) acquire(command string, log *slog.Logger) (*Lock, error) {
+	if err := errors.Join(d.checkRestored(), d.Prepare(log)); err != nil {
+		return nil, err
+	}
+	return d.Lock(command)
+}
+
 const (
 	// lockTimeout is how long a process waits for a command that has the lock.
 	lockTimeout = 5 * time.Second
@@ -122,7 +132,6 @@ func (l *Lock) Announce(r Running) error {
 	return l.write(append(data, '\n'))
 }
 
-// Close releases the directory.
 func (l *Lock) Close() error {
 	return errors.Join(l.write(nil), l.file.Close())
 }

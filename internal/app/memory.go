@@ -1,8 +1,6 @@
 package app
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"io/fs"
 	"math"
@@ -48,31 +46,27 @@ func memoryLimit(root fs.FS) int64 {
 			least = min(least, n)
 		}
 	}
+	read := func(name string) string {
+		text, _ := fs.ReadFile(root, name) // a missing file is no limit
+		return string(text)
+	}
 	own := "."
-	if text, err := fs.ReadFile(root, "proc/self/cgroup"); err == nil {
-		for line := range strings.Lines(string(text)) {
-			if group, ok := strings.CutPrefix(strings.TrimSpace(line), "0::/"); ok {
-				own = path.Clean(group)
-			}
+	for line := range strings.Lines(read("proc/self/cgroup")) {
+		if group, ok := strings.CutPrefix(strings.TrimSpace(line), "0::/"); ok {
+			own = path.Clean(group)
 		}
 	}
 	for group := own; ; group = path.Dir(group) { // a group's limit includes the groups below it
-		if text, err := fs.ReadFile(root, path.Join("sys/fs/cgroup", group, "memory.max")); err == nil {
-			consider(string(text))
-		}
+		consider(read(path.Join("sys/fs/cgroup", group, "memory.max")))
 		if group == "." {
 			break
 		}
 	}
-	if text, err := fs.ReadFile(root, "sys/fs/cgroup/memory/memory.limit_in_bytes"); err == nil {
-		consider(string(text))
-	}
-	if text, err := fs.ReadFile(root, "proc/meminfo"); err == nil {
-		for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
-			if total, ok := strings.CutPrefix(lines.Text(), "MemTotal:"); ok {
-				if kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(total), " kB"), 10, 64); err == nil {
-					least = min(least, kib<<10)
-				}
+	consider(read("sys/fs/cgroup/memory/memory.limit_in_bytes"))
+	for line := range strings.Lines(read("proc/meminfo")) {
+		if total, ok := strings.CutPrefix(line, "MemTotal:"); ok {
+			if kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(total), " kB"), 10, 64); err == nil {
+				least = min(least, kib<<10)
 			}
 		}
 	}
@@ -113,7 +107,6 @@ func (k *memoryTuner) tick(live, allocated uint64) {
 	}
 }
 
-// tuneMemory ticks until ctx ends.
 func tuneMemory(ctx context.Context) {
 	k := &memoryTuner{percent: maxPercent, setGC: debug.SetGCPercent, release: debug.FreeOSMemory}
 	if _, set := os.LookupEnv("GOGC"); set {

@@ -45,10 +45,7 @@ func (d Dir) checkVersion(ctx context.Context) error {
 // Migrate copies the database and migrates it. It returns the versions before and after, and the path of the copy, or ""
 // if there was nothing to migrate.
 func Migrate(ctx context.Context, dir Dir, log *slog.Logger) (from, to int, kept string, err error) {
-	if err := errors.Join(dir.checkRestored(), dir.Prepare(log)); err != nil {
-		return 0, 0, "", err
-	}
-	lock, err := dir.Lock("parley migrate")
+	lock, err := dir.acquire("parley migrate", log)
 	if err != nil {
 		return 0, 0, "", err
 	}

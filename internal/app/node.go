@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
-	"net/http"
 	"net/url"
 	"os"
 	"strings"
@@ -102,7 +101,7 @@ func (s *server) openDatabase(ctx context.Context) (err error) {
 	}
 	err = s.joinCluster(ctx)
 	if _, explained := errors.AsType[*DataError](err); err != nil && !explained {
-		err = &DataError{fmt.Sprintf("The database %s cannot be used: %s.", sqldb.Redacted(s.cfg.Database), strings.TrimSuffix(cause(err), "."))}
+		err = &DataError{fmt.Sprintf("The database %s cannot be used: %s.", sqldb.Redacted(s.cfg.Database), strings.TrimSuffix(err.Error(), "."))}
 	}
 	return err
 }
@@ -201,7 +200,7 @@ func (s *server) handOver() {
 	if s.node == nil || !s.node.HasPeers() {
 		return
 	}
-	s.state.set(draining)
+	s.state.Store(draining)
 	ctx, cancel := context.WithTimeout(context.Background(), s.limits.requests/2)
 	defer cancel()
 	if err := s.node.ReleaseAll(ctx); err != nil {
@@ -229,13 +228,19 @@ func (s *server) checkNodeReady() error {
 }
 
 // serveNodes serves the requests of other nodes.
-func (s *server) serveNodes() error {
+func (s *server) serveNodes(context.Context) error {
 	if s.nodeListener == nil {
 		return nil
 	}
-	err := s.nodeHTTP.Serve(s.nodeListener)
-	if errors.Is(err, http.ErrServerClosed) {
+	return s.nodeHTTP.Serve(s.nodeListener)
+}
+
+// awaitFailure returns the error with which the node must end.
+func (s *server) awaitFailure(ctx context.Context) error {
+	select {
+	case err := <-s.failed:
+		return err
+	case <-ctx.Done():
 		return nil
 	}
-	return fmt.Errorf("serve other nodes: %w", err)
 }

@@ -33,12 +33,9 @@ func OpenOffline(ctx context.Context, cfg Config, command string) (*Offline, err
 		return nil, &DataError{"No server runs on this data directory, and its data is in PostgreSQL. Start the server, or name a running one " +
 			"with --url and a token."}
 	}
-	if err := errors.Join(dir.checkRestored(), dir.Prepare(cfg.Log)); err != nil {
-		return nil, dir.explain(err)
-	}
-	lock, err := dir.Lock(command)
+	lock, err := dir.acquire(command, cfg.Log)
 	if err != nil {
-		return nil, err
+		return nil, dir.explain(err)
 	}
 	s := &server{cfg: cfg, lock: lock, log: cfg.Log, started: time.Now(), offline: true}
 	o := &Offline{server: s}
@@ -64,5 +61,4 @@ func (s *server) openOffline(ctx context.Context) error {
 	return s.gateway.Refresh(ctx)
 }
 
-// Close closes the databases and releases the directory.
 func (o *Offline) Close() error { return errors.Join(o.server.close(), o.server.lock.Close()) }

@@ -78,10 +78,7 @@ func (c Config) examineData(ctx context.Context, data *Data, channels []parley.C
 // reported.
 func ExamineOffline(ctx context.Context, cfg Config) ([]doctor.Finding, error) {
 	dir := cfg.DataDir
-	if err := errors.Join(dir.checkRestored(), dir.Prepare(cfg.Log)); err != nil {
-		return nil, err
-	}
-	lock, err := dir.Lock("parley doctor")
+	lock, err := dir.acquire("parley doctor", cfg.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +99,6 @@ func ExamineOffline(ctx context.Context, cfg Config) ([]doctor.Finding, error) {
 	return cfg.examineData(ctx, data, channels, false), nil
 }
 
-// reach is who can reach this server.
 func (s *server) reach() doctor.Reach {
 	r := s.cfg.Reach()
 	r.Listen = s.listener.Addr().String() // with the real port
@@ -110,44 +106,32 @@ func (s *server) reach() doctor.Reach {
 	return r
 }
 
-// examineReady checks whether the server is ready.
 func (s *server) examineReady(ctx context.Context) doctor.Finding {
 	ctx, cancel := context.WithTimeout(ctx, writableFor)
 	defer cancel()
-	err := s.checkReady(ctx)
-	if err == nil {
-		return doctor.Ready(s.url, os.Getpid())
+	if err := s.checkReady(ctx); err != nil {
+		return doctor.NotReady(s.url, doctor.Reason(err))
 	}
-	reason := err.Error()
-	if e, ok := errors.AsType[*parley.Error](err); ok {
-		reason = e.Message
-	}
-	return doctor.NotReady(s.url, reason)
+	return doctor.Ready(s.url, os.Getpid())
 }
 
 // writableFor limits a test write within a request.
 const writableFor = 2 * time.Second
 
 func examineDatabase(ctx context.Context, data *Data) doctor.Finding {
-	database := doctor.Database{Path: data.Dir.Database(), Size: data.Store.Size}
-	database.Writable = func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, writableFor)
-		defer cancel()
-		return data.Store.Writable(ctx)
-	}
-	database.Check = func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, examineFor)
-		defer cancel()
-		err := CheckDatabase(ctx, data)
-		return errors.Join(ctx.Err(), err)
-	}
-	f, err := database.Look(ctx)
+	check, cancel := context.WithTimeout(ctx, examineFor)
+	defer cancel()
+	err := data.Dir.explain(data.Store.Check(check))
+	err = errors.Join(check.Err(), err)
+	checked := err == nil
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		database.Check = nil
-		f, err = database.Look(ctx)
+		err = nil
 	}
-	if err != nil {
+	size, sizeErr := data.Store.Size(ctx)
+	if err := cmp.Or(err, sizeErr); err != nil {
 		return doctor.Broken(err)
 	}
-	return f
+	write, cancel := context.WithTimeout(ctx, writableFor)
+	defer cancel()
+	return doctor.Database(data.Dir.Database(), size, checked, data.Store.Writable(write))
 }

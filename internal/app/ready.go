@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -10,21 +9,17 @@ import (
 	"parley"
 )
 
-// readiness is whether load balancers should send requests. The zero value is not ready.
-type readiness struct{ at atomic.Int32 }
-
+// The states of a server. Load balancers should send requests only while it is ready.
 const (
 	starting int32 = iota
 	ready
 	draining
 )
 
-func (r *readiness) set(to int32) { r.at.Store(to) }
-
 // checkReady returns nil if the server is ready, else the reason. A server that cannot write is not ready, so it makes a
 // test write.
 func (s *server) checkReady(ctx context.Context) error {
-	switch s.state.at.Load() {
+	switch s.state.Load() {
 	case starting:
 		return parley.Errorf(parley.Unavailable, "The server is starting.")
 	case draining:
@@ -59,11 +54,6 @@ func (s *server) measureWritable() {
 // smallDatabase is the size up to which the whole database is checked before the server is ready, in a few milliseconds.
 // Of a larger one only the beginning is; the rest is checked while the server runs.
 const smallDatabase = 8 << 20
-
-// CheckDatabase looks for damage and says how to repair it.
-func CheckDatabase(ctx context.Context, data *Data) error {
-	return data.Dir.explain(data.Store.Check(ctx))
-}
 
 // checkBefore looks for damage before the first request, and reports whether it checked everything.
 func (s *server) checkBefore(ctx context.Context) (all bool, err error) {

@@ -72,7 +72,6 @@ func Restore(ctx context.Context, dir Dir, backup io.Reader, log *slog.Logger) (
 	return r, err
 }
 
-// syncTree fsyncs a folder and the folders below it.
 func syncTree(root string) error {
 	return filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.IsDir() {

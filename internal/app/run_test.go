@@ -374,13 +374,13 @@ func TestNotReadyWhileDraining(t *testing.T) {
 	defer data.Close()
 	s := &server{data: data}
 	for state, want := range map[int32]string{starting: "The server is starting.", ready: "", draining: "The server is stopping."} {
-		s.state.set(state)
+		s.state.Store(state)
 		err := s.checkReady(t.Context())
 		if want == "" && err != nil || want != "" && (parley.CodeOf(err) != parley.Unavailable || err.Error() != want) {
 			t.Errorf("state %d: %v, want %q", state, err, want)
 		}
 	}
-	s.state.set(ready)
+	s.state.Store(ready)
 	data.Close()
 	if err := s.checkReady(t.Context()); parley.CodeOf(err) != parley.Unavailable {
 		t.Errorf("with the database closed: %v", err)

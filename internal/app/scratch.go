@@ -99,7 +99,6 @@ func (d Dir) removeLeftovers() error {
 	return errors.Join(removeLeftovers(string(d), backupScratch, restoreScratch), removeLeftovers(d.Backups(), backupPart))
 }
 
-// syncFolders fsyncs folders.
 func syncFolders(paths ...string) error {
 	for _, path := range paths {
 		f, err := os.Open(path)

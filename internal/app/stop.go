@@ -36,54 +36,29 @@ func within(limit time.Duration, f func()) bool {
 	}
 }
 
-// handlers counts the running requests. [http.Server.Close] closes their connections, but does not wait for them; what
+// handlers waits for the running requests. [http.Server.Close] closes their connections, but does not wait for them; what
 // they use must stay open until they end.
 type handlers struct {
 	http.Handler
-
-	mu      sync.Mutex
-	running int
-	idle    chan struct{} // closed when none is left; nil: not stopping
+	running sync.RWMutex // every request holds it for reading
+	stopped bool
 }
 
 func (h *handlers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !h.begin() {
-		w.Header().Set("Retry-After", "5")
-		http.Error(w, "The server is stopping. Try again soon.", http.StatusServiceUnavailable)
-		return
+	if h.running.TryRLock() { // fails while stop waits
+		defer h.running.RUnlock()
+		if !h.stopped {
+			h.Handler.ServeHTTP(w, r)
+			return
+		}
 	}
-	defer h.end()
-	h.Handler.ServeHTTP(w, r)
-}
-
-func (h *handlers) begin() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.idle != nil {
-		return false
-	}
-	h.running++
-	return true
-}
-
-func (h *handlers) end() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.running--
-	if h.running == 0 && h.idle != nil {
-		close(h.idle)
-	}
+	w.Header().Set("Retry-After", "5")
+	http.Error(w, "The server is stopping. Try again soon.", http.StatusServiceUnavailable)
 }
 
 // stop rejects new requests and waits for the running ones.
 func (h *handlers) stop() {
-	h.mu.Lock()
-	if h.idle == nil {
-		h.idle = make(chan struct{})
-		if h.running == 0 {
-			close(h.idle)
-		}
-	}
-	h.mu.Unlock()
-	<-h.idle
+	h.running.Lock()
+	h.stopped = true
+	h.running.Unlock()
 }

@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"parley"
+	"parley/internal/doctor"
 	"parley/internal/network"
 	"parley/internal/network/whatsapp"
 	"parley/internal/store/sqldb"
@@ -33,7 +34,6 @@ var (
 	_ network.Witness = (*realNetwork)(nil)
 )
 
-// Open starts a channel's session.
 func (n *realNetwork) Open(ctx context.Context, channel parley.Channel, sink network.Sink) (network.Session, error) {
 	driver, err := n.open(ctx)
 	if err != nil {
@@ -56,7 +56,6 @@ func (n *realNetwork) DeleteChannel(ctx context.Context, code parley.ChannelCode
 	return driver.DeleteChannel(ctx, code)
 }
 
-// Evidence returns the evidence of an open channel.
 func (n *realNetwork) Evidence(code parley.ChannelCode) (network.Evidence, bool) {
 	driver := n.opened()
 	if driver == nil {
@@ -65,7 +64,6 @@ func (n *realNetwork) Evidence(code parley.ChannelCode) (network.Evidence, bool)
 	return driver.Evidence(code)
 }
 
-// Close closes the driver, if it was ever opened.
 func (n *realNetwork) Close() error {
 	n.mu.Lock()
 	n.closed = true
@@ -104,7 +102,6 @@ func (n *realNetwork) open(ctx context.Context) (*whatsapp.Driver, error) {
 	return driver, nil
 }
 
-// newRealNetwork creates the network of a server's WhatsApp channels.
 func (s *server) newRealNetwork(files func(key string) (*os.File, error), log *slog.Logger) (*realNetwork, error) {
 	c := whatsapp.Config{
 		Path:    cmp.Or(s.cfg.Database, s.cfg.DataDir.WhatsApp()),
@@ -147,7 +144,7 @@ func testEndpoint(address, trust string) (string, error) {
 	if err != nil || port == "" {
 		return "", configErrorf("--whatsapp-endpoint: %q is not an address such as 127.0.0.1:7443.", address)
 	}
-	if !isLoopback(host) {
+	if !doctor.IsLoopback(host) {
 		return "", configErrorf("--whatsapp-endpoint: %s is not on this machine. Only a loopback address is allowed, because "+
 			"the keys of your accounts go there.", address)
 	}
@@ -157,7 +154,6 @@ func testEndpoint(address, trust string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// ReachWhatsApp checks whether WhatsApp can be reached from this machine.
 func (c Config) ReachWhatsApp(ctx context.Context) error {
 	endpoint, err := testEndpoint(c.WhatsAppEndpoint, c.WhatsAppTrust)
 	if err != nil {

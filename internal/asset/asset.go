@@ -36,26 +36,16 @@ type File struct {
 	compressed  func() []byte // its first request
 }
 
-// New returns a file to serve. The cache is Asked or Kept.
+// New returns a file to serve. The cache is Revalidate or Immutable.
 func New(contentType, cache string, body []byte) *File {
-	return &File{
-		contentType: contentType,
-		cache:       cache,
-		tag:         tagOf(body),
-		body:        func() []byte { return body },
-		compressed:  sync.OnceValue(func() []byte { return gzipped(body) }),
-	}
+	compressed := sync.OnceValue(func() []byte { return gzipped(body) })
+	return &File{contentType, cache, tagOf(body), func() []byte { return body }, compressed}
 }
 
 // NewCompressed is New for a file that is embedded as gzip because it is large.
 func NewCompressed(contentType, cache string, compressed []byte) *File {
-	return &File{
-		contentType: contentType,
-		cache:       cache,
-		tag:         tagOf(compressed),
-		body:        sync.OnceValue(func() []byte { return mustUnzip(compressed) }),
-		compressed:  func() []byte { return compressed },
-	}
+	body := sync.OnceValue(func() []byte { return mustUnzip(compressed) })
+	return &File{contentType, cache, tagOf(compressed), body, func() []byte { return compressed }}
 }
 
 func tagOf(b []byte) string {

@@ -14,7 +14,6 @@ import (
 	"time"
 )
 
-// load is the result of one slice of load.
 type load struct {
 	requests  int
 	elapsed   time.Duration
@@ -115,7 +114,6 @@ func onConnections(addr string, count int, f func(n int, c *client) error) (load
 	return load{elapsed: time.Since(start)}, errors.Join(errs...)
 }
 
-// client is one connection.
 type client struct {
 	net.Conn
 	in   *bufio.Reader
@@ -178,7 +176,6 @@ func readResponse(in *bufio.Reader, body []byte) (n, status int, err error) {
 	return n, status, err
 }
 
-// post is a whole HTTP request with a body.
 func post(path, token, body string) []byte {
 	return fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAuthorization: Bearer %s\r\n"+
 		"Content-Length: %d\r\n\r\n%s", path, token, len(body), body)
@@ -190,7 +187,6 @@ func get(path, token string) []byte {
 
 const benchText = "Your order 4711 is on its way and arrives tomorrow."
 
-// sendText is the request for a message to a number.
 func sendText(number, token string) []byte {
 	return post("/api/send-message/text", token, fmt.Sprintf(`{"contact_id":"%s@c.us","message":"%s"}`, number, benchText))
 }

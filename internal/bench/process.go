@@ -24,7 +24,6 @@ const (
 	mb  = 1 << 20
 )
 
-// process is a child process that listens.
 type process struct {
 	cmd   *exec.Cmd
 	out   *bufio.Reader // what a role prints after its address
@@ -57,7 +56,6 @@ func withParley(ctx context.Context, o options, data string, f func(*process) er
 	return f(p)
 }
 
-// startParley starts "parley dev" and waits until it is ready.
 func startParley(ctx context.Context, binary, data string, flags ...string) (*process, error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0") // finds a free port
 	if err != nil {
@@ -174,7 +172,6 @@ func handleJSON[In any](f func(In) (any, error)) http.HandlerFunc {
 	}
 }
 
-// call makes one request of JSON. The response must be 2xx.
 func (p *process) call(method, path string, in, out any) error {
 	var body []byte
 	if in != nil {
@@ -214,7 +211,6 @@ func (p *process) stop() {
 	p.cmd.Wait()
 }
 
-// rss is the memory that the process has now, in bytes.
 func (p *process) rss() (int64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	if err != nil {
@@ -229,7 +225,6 @@ func (p *process) rss() (int64, error) {
 	return 0, fmt.Errorf("no VmRSS of process %d", p.cmd.Process.Pid)
 }
 
-// cpu is the CPU time that the process has used.
 func (p *process) cpu() time.Duration {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
 	if err != nil {

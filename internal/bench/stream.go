@@ -80,7 +80,6 @@ func paceSends(p *process, mark string) (load, error) {
 	return pace(p.addr, 16, streamSends, sends, `"SENT"`)
 }
 
-// streamed is what the readers of the stream got.
 type streamed struct {
 	Events   int
 	P50, P95 time.Duration // age of the events

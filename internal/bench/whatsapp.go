@@ -47,7 +47,6 @@ func measureWhatsApp(ctx context.Context, o options, t *table) error {
 	})
 }
 
-// compareBare loads the gateway and the baseline in turns.
 func compareBare(p, bare *process, tokens []string, o options, t *table, name string, accounts, callers int, least float64) error {
 	var requests [][]byte
 	for i := range accounts {
@@ -89,7 +88,6 @@ func compareBare(p, bare *process, tokens []string, o options, t *table, name st
 // idleFor is how long a server is idle before its memory is measured: it returns what it freed by itself.
 const idleFor = 20 * time.Second
 
-// measureIdle measures the memory of linked channels that do nothing.
 func measureIdle(ctx context.Context, o options, t *table) error {
 	return withNetwork(ctx, func(network *process, flags []string) error {
 		return inTempDir(func(data string) error {

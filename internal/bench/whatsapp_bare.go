@@ -36,7 +36,6 @@ type bareResult struct {
 	Elapsed time.Duration `json:"elapsed"`
 }
 
-// serveBare is the process of the baseline.
 func serveBare(network string) error {
 	silenceSignal()
 	return inTempDir(func(dir string) error {

@@ -16,20 +16,17 @@ import (
 	"parley/internal/network/whatsapp/whatsapptest"
 )
 
-// scan asks a phone to link the device that shows a code.
 type scan struct {
 	Number string `json:"number"`
 	Code   string `json:"code"`
 }
 
-// inbound is a text that a phone sends to an account.
 type inbound struct {
 	From string `json:"from"`
 	To   string `json:"to"`
 	Text string `json:"text"`
 }
 
-// counts are the messages that the network got.
 type counts struct {
 	Given int `json:"given"`
 	Wrong int `json:"wrong"` // that no recipient could read
@@ -120,10 +117,8 @@ func withWhatsApp(ctx context.Context, o options, numbers []string, channels int
 	})
 }
 
-// contact is the number that a caller of an account writes to.
 func contact(account, caller int) string { return fmt.Sprintf("62812%03d%05d", account, caller) }
 
-// contacts are all numbers that the callers of accounts write to.
 func contacts(accounts, callers int) []string {
 	var numbers []string
 	for i := range accounts {
@@ -134,7 +129,6 @@ func contacts(accounts, callers int) []string {
 	return numbers
 }
 
-// channelAccount is the number of a channel's account.
 func channelAccount(i int) string { return fmt.Sprintf("62814%08d", i) }
 
 // link creates the channels from one index to another, each linked to an account, and returns their tokens.

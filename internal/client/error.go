@@ -64,7 +64,6 @@ var codes = map[int]string{
 	http.StatusServiceUnavailable:    "unavailable",
 }
 
-// rejection reads an error response.
 func (c *Client) rejection(resp *http.Response) error {
 	raw, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 	if err != nil {

@@ -8,10 +8,9 @@ import (
 	"parley"
 )
 
-// The types below have the fields of the API's data that commands print. They are separate from internal/api's own
-// types, which clients must not import.
+// The types below have the fields of the API's data that commands print and that differ from what is stored. They are
+// separate from internal/api's own types, which clients must not import.
 
-// Channel is a channel.
 type Channel struct {
 	Code      parley.ChannelCode     `json:"code"`
 	Name      string                 `json:"name"`
@@ -38,7 +37,6 @@ type Evidence struct {
 	Received  *time.Time `json:"received_at"`
 }
 
-// Pairing is a step of a pairing.
 type Pairing struct {
 	Step      parley.PairingStep `json:"step"`
 	Code      string             `json:"code"`
@@ -50,58 +48,6 @@ type Pairing struct {
 	At        time.Time          `json:"at"`
 }
 
-// Token is a token's metadata.
-type Token struct {
-	ID         parley.TokenID     `json:"id"`
-	Name       string             `json:"name"`
-	Kind       parley.TokenKind   `json:"kind"`
-	Channel    parley.ChannelCode `json:"channel"`
-	CreatedAt  time.Time          `json:"created_at"`
-	ExpiresAt  time.Time          `json:"expires_at"`
-	LastUsedAt time.Time          `json:"last_used_at"`
-	RevokedAt  time.Time          `json:"revoked_at"`
-	Token      string             `json:"token"` // only after its creation
-}
-
-// State is active, expired or revoked.
-func (t *Token) State(now time.Time) string {
-	switch {
-	case !t.RevokedAt.IsZero():
-		return "revoked"
-	case !t.ExpiresAt.IsZero() && !now.Before(t.ExpiresAt):
-		return "expired"
-	}
-	return "active"
-}
-
-// Webhook is a webhook.
-type Webhook struct {
-	ID           parley.WebhookID   `json:"id"`
-	URL          string             `json:"url"`
-	Channel      parley.ChannelCode `json:"channel"` // empty: all
-	Events       []parley.EventType `json:"events"`  // none: all
-	Enabled      bool               `json:"enabled"`
-	Reason       string             `json:"reason"`
-	DisabledAt   time.Time          `json:"disabled_at"`
-	FailingSince time.Time          `json:"failing_since"`
-	Failures     int                `json:"failures"`
-	Warning      string             `json:"warning"`
-	CreatedAt    time.Time          `json:"created_at"`
-	Secret       string             `json:"secret"` // of one that was just created
-}
-
-// State is on, off or failing.
-func (w *Webhook) State() string {
-	switch {
-	case !w.Enabled:
-		return "off"
-	case w.Failures > 0:
-		return "failing"
-	}
-	return "on"
-}
-
-// Delivery is a delivery to a webhook or a callback.
 type Delivery struct {
 	ID        parley.DeliveryID  `json:"id"`
 	Webhook   parley.WebhookID   `json:"webhook"` // empty: a callback
@@ -150,7 +96,6 @@ func (a Attempt) String() string {
 	return fmt.Sprintf("%s in %d ms", what, a.TookMS)
 }
 
-// Secret is a signing secret.
 type Secret struct {
 	Secret string `json:"secret"`
 }

@@ -55,21 +55,14 @@ func become(memory, cpu string, program []string) error {
 	if err := denyNetwork(); err != nil {
 		return fmt.Errorf("deny the network: %w", err)
 	}
-	for _, limit := range []struct {
-		resource int
-		most     uint64
-		set      bool
-	}{
-		{syscall.RLIMIT_CORE, 0, true},
-		{syscall.RLIMIT_FSIZE, 0, true}, // its output goes through a pipe
-		{syscall.RLIMIT_NOFILE, maxFiles, true},
-		{syscall.RLIMIT_CPU, seconds, seconds > 0},
-	} {
-		if !limit.set {
-			continue
-		}
-		if err := syscall.Setrlimit(limit.resource, &syscall.Rlimit{Cur: limit.most, Max: limit.most}); err != nil {
-			return fmt.Errorf("limit %d: %w", limit.resource, err)
+	// Its output goes through a pipe, so it needs no files.
+	limits := map[int]uint64{syscall.RLIMIT_CORE: 0, syscall.RLIMIT_FSIZE: 0, syscall.RLIMIT_NOFILE: maxFiles}
+	if seconds > 0 {
+		limits[syscall.RLIMIT_CPU] = seconds
+	}
+	for resource, most := range limits {
+		if err := syscall.Setrlimit(resource, &syscall.Rlimit{Cur: most, Max: most}); err != nil {
+			return fmt.Errorf("limit %d: %w", resource, err)
 		}
 	}
 	return limitMemoryAndExec(bytes, program)

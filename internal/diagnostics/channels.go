@@ -11,7 +11,6 @@ import (
 	"parley"
 )
 
-// channelRow is a channel in the bundle.
 type channelRow struct {
 	Code            string               `json:"code"`
 	Network         parley.NetworkName   `json:"network"`
@@ -50,7 +49,6 @@ func (s Source) writeChannels(_ context.Context, b *strings.Builder) error {
 	return writeJSON(b, rows)
 }
 
-// change is a change of a channel's status.
 type change struct {
 	At      time.Time            `json:"at"`
 	Channel string               `json:"channel"`
@@ -77,7 +75,6 @@ func (s Source) writeChanges(ctx context.Context, b *strings.Builder) error {
 	return errors.Join(writeJSON(b, changes[:min(len(changes), allChanges)]), errors.Join(errs...))
 }
 
-// writeJSON writes an indented document.
 func writeJSON(b *strings.Builder, v any) error {
 	enc := json.NewEncoder(b)
 	enc.SetEscapeHTML(false)

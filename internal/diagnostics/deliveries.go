@@ -11,7 +11,6 @@ import (
 	"parley"
 )
 
-// webhookRow is a webhook in the bundle.
 type webhookRow struct {
 	ID           parley.WebhookID   `json:"id"`
 	Host         string             `json:"host"`

@@ -5,8 +5,11 @@
 package diagnostics
 
 import (
+	"archive/zip"
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -40,7 +43,11 @@ type Source struct {
 }
 
 // Setting is a setting with its origin.
-type Setting struct{ Key, Value, Origin string }
+type Setting struct {
+	Key    string `json:"setting"`
+	Value  string `json:"value"`
+	Origin string `json:"origin"`
+}
 
 // Channel is a channel with its evidence.
 type Channel struct {
@@ -100,4 +107,23 @@ the addresses that the server listens on and paths on its disk.
 Look through them before you hand them to somebody.
 `)
 	return b.String()
+}
+
+// Zip packs files. They are small and in memory already.
+func Zip(files []File, at time.Time) ([]byte, error) {
+	var packed bytes.Buffer
+	z := zip.NewWriter(&packed)
+	for _, f := range files {
+		w, err := z.CreateHeader(&zip.FileHeader{Name: f.Name, Method: zip.Deflate, Modified: at})
+		if err != nil {
+			return nil, fmt.Errorf("pack %s: %w", f.Name, err)
+		}
+		if _, err := io.WriteString(w, f.Text); err != nil {
+			return nil, fmt.Errorf("pack %s: %w", f.Name, err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		return nil, fmt.Errorf("pack the files: %w", err)
+	}
+	return packed.Bytes(), nil
 }

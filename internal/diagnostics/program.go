@@ -47,7 +47,6 @@ func (s Source) writeVersion(_ context.Context, b *strings.Builder) error {
 	return table(b, rows)
 }
 
-// table writes rows in aligned columns.
 func table(b *strings.Builder, rows [][]string) error {
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	for _, row := range rows {

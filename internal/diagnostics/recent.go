@@ -41,7 +41,6 @@ func (r *Recent) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// Lines returns the stored lines, oldest first.
 func (r *Recent) Lines() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -37,7 +37,6 @@ func scrubNumbers(text string) string {
 // shownDigits are enough to recognise one of a few numbers.
 const shownDigits = 3
 
-// maskNumber masks all but the last digits of a phone number.
 func maskNumber(number string) string {
 	if number == "" {
 		return ""

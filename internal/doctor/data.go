@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -33,53 +32,33 @@ func Broken(err error) Finding {
 	return Finding{"data", Problem, err.Error(), ""}
 }
 
-// Database is a database to check.
-type Database struct {
-	Path string
-	// Writable is why writes fail; nil: not tested.
-	Writable func(context.Context) error
-	Size     func(context.Context) (int64, error)
-	// Check looks for damage; nil: skip it.
-	Check func(context.Context) error
-}
-
-// Look checks the database and its disk.
-func (d Database) Look(ctx context.Context) (Finding, error) {
-	checked := "not checked for damage"
-	if d.Check != nil {
-		if err := d.Check(ctx); err != nil {
-			return Finding{}, err
-		}
-		checked = "checked"
-	}
-	size, err := d.Size(ctx)
-	if err != nil {
-		return Finding{}, err
-	}
-	free := FreeDisk(d.Path)
+// Database checks the disk of a database without known damage. Unwritable is why a write failed, or nil.
+func Database(path string, size int64, checked bool, unwritable error) Finding {
+	free := FreeDisk(path)
 	if free < NoDisk {
-		return Finding{"data", Problem, fmt.Sprintf("the disk is full (%s free): nothing is accepted", Size(free)), "make room on the disk"}, nil
+		return Finding{"data", Problem, fmt.Sprintf("the disk is full (%s free): nothing is accepted", Size(free)), "make room on the disk"}
 	}
-	if d.Writable != nil {
-		if err := d.Writable(ctx); err != nil {
-			return unwritable(err), nil
-		}
+	if unwritable != nil {
+		return Finding{"data", Problem, "the database cannot be written to: " + Reason(unwritable), ""}
+	}
+	state := "not checked for damage"
+	if checked {
+		state = "checked"
 	}
 	// Opening it made sure of synchronous=FULL.
-	f := Finding{"data", Fine, fmt.Sprintf("sqlite %s %s, synchronous=FULL, free disk %s, %s", d.Path, Size(size), Size(free), checked), ""}
+	f := Finding{"data", Fine, fmt.Sprintf("sqlite %s %s, synchronous=FULL, free disk %s, %s", path, Size(size), Size(free), state), ""}
 	if free < LittleDisk {
 		f.Level, f.Remedy = Warning, "make room on the disk"
 	}
-	return f, nil
+	return f
 }
 
-// unwritable says why writes fail.
-func unwritable(err error) Finding {
-	reason := err.Error()
+// Reason is the text of an error for people, without its cause.
+func Reason(err error) string {
 	if e, ok := errors.AsType[*parley.Error](err); ok {
-		reason = e.Message
+		return e.Message
 	}
-	return Finding{"data", Problem, "the database cannot be written to: " + reason, ""}
+	return err.Error()
 }
 
 // FreeDisk is the free space of the disk of a path.

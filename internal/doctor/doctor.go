@@ -5,7 +5,9 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
+	"net/url"
 	"strings"
 	"time"
 )
@@ -27,7 +29,6 @@ const (
 	Problem Level = "problem"
 )
 
-// Count is a number with its noun, in the plural if needed.
 func Count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -71,5 +72,52 @@ func Size(n int64) string {
 
 // IsUnencrypted reports whether an address is neither https nor on this machine.
 func IsUnencrypted(address string) bool {
-	return len(address) > 5 && strings.EqualFold(address[:5], "http:") && !isLoopback(address)
+	u, err := url.Parse(address)
+	return len(address) > 5 && strings.EqualFold(address[:5], "http:") && (err != nil || !IsLoopback(u.Hostname()))
+}
+
+// Settings counts the origins of a server's settings.
+type Settings struct {
+	File                      string // the configuration file; may be empty
+	Environment, Files, Flags int    // counts by origin; Files are named by the environment
+}
+
+// Look reports the origins. Invalid settings never get this far.
+func (s Settings) Look() Finding {
+	f := Finding{"config", Fine, cmp.Or(s.File, "no configuration file"), ""}
+	for _, from := range []struct {
+		count int
+		where string
+	}{{s.Environment, "environment"}, {s.Files, "files that the environment names"}, {s.Flags, "flags"}} {
+		if from.count > 0 {
+			f.Found += fmt.Sprintf(", %d from %s", from.count, from.where)
+		}
+	}
+	return f
+}
+
+const (
+	// clockOff is the smallest deviation to report. It is above the uncertainty of the network's time.
+	clockOff = 5 * time.Second
+	// clockWrong is the deviation at which receivers reject the signatures of webhooks.
+	clockWrong = 5 * time.Minute
+)
+
+// Clock reports how far this machine's clock is ahead of WhatsApp's. Negative is behind.
+func Clock(ahead time.Duration) Finding {
+	f := Finding{Check: "clock", Level: Fine, Found: "agrees with WhatsApp's"}
+	off := ahead.Abs()
+	if off <= clockOff {
+		return f
+	}
+	word := "ahead of"
+	if ahead < 0 {
+		word = "behind"
+	}
+	f.Level, f.Remedy = Warning, "set it by network time (NTP)"
+	f.Found = fmt.Sprintf("The clock of this machine is %s %s WhatsApp's.", Lasted(off), word)
+	if off > clockWrong {
+		f.Level = Problem
+	}
+	return f
 }

@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"context"
 	"errors"
 	"os"
 	"reflect"
@@ -54,27 +53,15 @@ func TestDirectory(t *testing.T) {
 }
 
 func TestDatabase(t *testing.T) {
-	damaged := errors.New("damaged")
-	size := func(context.Context) (int64, error) { return 1_234_567, nil }
-	d := Database{Path: t.TempDir(), Size: size, Check: func(context.Context) error { return damaged }}
-	if _, err := d.Look(t.Context()); !errors.Is(err, damaged) {
-		t.Errorf("damage is not reported: %v", err)
+	locked := &parley.Error{Code: parley.Unavailable, Message: "Another program has locked the database.", Cause: errors.New("busy")}
+	f := Database(t.TempDir(), 1_234_567, true, locked)
+	if f.Level != Problem || !strings.HasSuffix(f.Found, ": Another program has locked the database.") {
+		t.Errorf("a database that cannot be written to: %+v", f)
 	}
-	unwritable := Database{Path: t.TempDir(), Size: size, Writable: func(context.Context) error {
-		return &parley.Error{Code: parley.Unavailable, Message: "Another program has locked the database.", Cause: errors.New("busy")}
-	}}
-	if f, err := unwritable.Look(t.Context()); err != nil || f.Level != Problem || !strings.HasSuffix(f.Found,
-		": Another program has locked the database.") {
-		t.Errorf("a database that cannot be written to: %+v, %v", f, err)
-	}
-	for check, want := range map[bool]string{true: ", checked", false: ", not checked for damage"} {
-		d.Check = nil
-		if check {
-			d.Check = func(context.Context) error { return nil }
-		}
-		f, err := d.Look(t.Context())
-		if err != nil || !strings.Contains(f.Found, " 1.2 MB, ") || !strings.HasSuffix(f.Found, want) {
-			t.Errorf("%+v, %v", f, err)
+	for checked, want := range map[bool]string{true: ", checked", false: ", not checked for damage"} {
+		f := Database(t.TempDir(), 1_234_567, checked, nil)
+		if !strings.Contains(f.Found, " 1.2 MB, ") || !strings.HasSuffix(f.Found, want) {
+			t.Errorf("%+v", f)
 		}
 	}
 }

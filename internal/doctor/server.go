@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"time"
 )
 
@@ -34,12 +35,10 @@ func Server(ctx context.Context, url string, pid int) Finding {
 	return NotReady(url, said.Message)
 }
 
-// NotReady is the finding for a server that is not ready.
 func NotReady(url, reason string) Finding {
 	return Finding{Check: "server", Level: Problem, Found: fmt.Sprintf("%s is not ready: %s", url, reason), Remedy: "read its log"}
 }
 
-// Ready is the finding for a server that is ready.
 func Ready(url string, pid int) Finding {
 	return Finding{"server", Fine, fmt.Sprintf("%s is ready, pid %d", url, pid), ""}
 }
@@ -53,7 +52,6 @@ type Reach struct {
 	UntrustedProxy bool `json:"untrusted_proxy,omitempty"`
 }
 
-// Look reports who can reach the running server.
 func (r Reach) Look() Finding { return r.look("listens") }
 
 // WouldReach reports who could reach a server with these settings.
@@ -72,4 +70,27 @@ func (r Reach) look(verb string) Finding {
 		return Finding{"exposure", Warning, verb + " on " + listen + " without TLS: a proxy must be in front", ""}
 	}
 	return Finding{"exposure", Fine, verb + " on " + listen + ", this machine alone", ""}
+}
+
+// Links reports problems with the address in links: the server's public address or, without one, this machine.
+func Links(public string, behindProxy bool) []Finding {
+	switch {
+	case public == "" && behindProxy:
+		return []Finding{{"links", Warning, "those made on this machine lead to its own address, which nobody else can open: the address of " +
+			"the proxy is not set",
+			"set --public-url, for example https://chat.example.com"}}
+	case public == "":
+		return nil
+	case IsUnencrypted(public):
+		return []Finding{{"links", Warning, "they lead to " + public +
+			", which is not encrypted: anyone on the network path can sign in with them",
+			"use https in --public-url"}}
+	}
+	return []Finding{{"links", Fine, "they lead to " + public, ""}}
+}
+
+// IsLoopback reports whether a host is this machine only. Names other than localhost may resolve to anything.
+func IsLoopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }

@@ -27,7 +27,6 @@ var varying = []struct {
 var varyingNumbers = regexp.MustCompile(`(^|_)(ms|bytes|seq|pid|size|took|uptime|age|cursor|position|n|in|rate|seconds|latency|` +
 	`count_from)$`)
 
-// plainText replaces what differs between runs.
 func plainText(s string) string {
 	for _, v := range varying {
 		s = v.form.ReplaceAllString(s, v.name)

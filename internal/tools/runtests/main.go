@@ -5,12 +5,19 @@
 package main
 
 import (
+	"bufio"
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
+	"strings"
+	"sync"
 	"time"
 )
 
@@ -27,7 +34,6 @@ func main() {
 	os.Exit(code)
 }
 
-// run runs go test and returns its exit code.
 func run(args []string, out io.Writer) (int, error) {
 	dir := ""
 	if len(args) > 1 && args[0] == "-C" { // in another module
@@ -44,15 +50,171 @@ func run(args []string, out io.Writer) (int, error) {
 		return 0, err
 	}
 	p := newProgress(out)
-	stop := make(chan struct{})
-	go p.report(stop) // it only prints, and ends with the process
+	go p.report()
 	readErr := p.read(events)
-	close(stop)
 	fmt.Fprintln(out, p.slowest(20))
 	err = cmd.Wait()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return exit.ExitCode(), readErr
 	}
 	return 0, errors.Join(readErr, err)
+}
+
+// event is a line of "go test -json".
+type event struct {
+	Action  string
+	Package string
+	Test    string
+	Output  string
+	Elapsed float64 // seconds
+}
+
+// test is a top-level test, with the output of its subtests. Without a name it is the package's own output.
+type test struct{ pkg, name string }
+
+// progress converts events to lines for people.
+type progress struct {
+	mu             sync.Mutex
+	out            io.Writer
+	begun          time.Time
+	running        map[test]time.Time // since when
+	output         map[test][]string
+	passed, failed int
+	took           map[test]float64 // seconds
+}
+
+func newProgress(out io.Writer) *progress {
+	return &progress{out: out, begun: time.Now(), running: map[test]time.Time{}, output: map[test][]string{}, took: map[test]float64{}}
+}
+
+// read handles events until they end. It prints other lines, such as those of the compiler.
+func (p *progress) read(events io.Reader) error {
+	lines := bufio.NewScanner(events)
+	lines.Buffer(nil, 64<<20)
+	for lines.Scan() {
+		var e event
+		p.mu.Lock()
+		if json.Unmarshal(lines.Bytes(), &e) != nil {
+			fmt.Fprintln(p.out, lines.Text())
+		} else {
+			p.handle(e)
+		}
+		p.mu.Unlock()
+	}
+	return lines.Err()
+}
+
+func (p *progress) handle(e event) {
+	name, _, isSubtest := strings.Cut(e.Test, "/")
+	t := test{e.Package, name}
+	switch e.Action {
+	case "build-output":
+		io.WriteString(p.out, e.Output)
+	case "output":
+		p.output[t] = append(p.output[t], e.Output)
+	case "run", "cont":
+		if !isSubtest {
+			p.running[t] = time.Now()
+		}
+	case "pause": // until others end
+		if !isSubtest {
+			delete(p.running, t)
+		}
+	case "pass", "fail", "skip":
+		switch {
+		case isSubtest:
+		case name == "":
+			p.endPackage(e)
+		default:
+			p.took[t] = e.Elapsed
+			p.endTest(t, e.Action == "fail")
+		}
+	}
+}
+
+func (p *progress) endTest(t test, failed bool) {
+	if failed {
+		p.failed++
+		p.print(t, func(line string) bool { return !isNoise(line) })
+	} else {
+		p.passed++
+	}
+	delete(p.output, t)
+	delete(p.running, t)
+}
+
+// endPackage prints the last line of a package that passed. If it failed, it prints everything, with the output of tests
+// that never ended: one of them may be the cause.
+func (p *progress) endPackage(e event) {
+	own := test{pkg: e.Package}
+	if e.Action == "fail" {
+		for _, t := range p.sorted() {
+			if t.pkg == e.Package {
+				fmt.Fprintf(p.out, "--- did not end: %s\n", t.name)
+				p.endTest(t, true)
+			}
+		}
+		p.print(own, func(line string) bool { return !isNoise(line) })
+	} else {
+		p.print(own, func(line string) bool { return strings.HasPrefix(line, "ok ") || strings.HasPrefix(line, "?") })
+	}
+	delete(p.output, own)
+}
+
+func (p *progress) print(t test, wanted func(line string) bool) {
+	for line := range strings.Lines(strings.Join(p.output[t], "")) {
+		if wanted(line) {
+			io.WriteString(p.out, line)
+		}
+	}
+}
+
+// isNoise matches lines that say nothing about a failure.
+func isNoise(line string) bool {
+	line = strings.TrimSpace(line)
+	return slices.ContainsFunc([]string{"=== ", "--- PASS", "--- SKIP", "PASS", "-test.shuffle"}, func(start string) bool {
+		return strings.HasPrefix(line, start)
+	})
+}
+
+func (p *progress) sorted() []test {
+	return slices.SortedFunc(maps.Keys(p.running), func(a, b test) int { return p.running[a].Compare(p.running[b]) })
+}
+
+// report prints a progress line at each interval, until the process ends.
+func (p *progress) report() {
+	for now := range time.Tick(interval) {
+		p.mu.Lock()
+		fmt.Fprintln(p.out, p.status(now))
+		p.mu.Unlock()
+	}
+}
+
+// status is for example "1m20s: 412 tests passed, 0 failed; running internal/api TestTokens 3s".
+func (p *progress) status(now time.Time) string {
+	const most = 6
+	var running []string
+	for i, t := range p.sorted() {
+		if i == most {
+			running = append(running, fmt.Sprintf("%d more", len(p.running)-most))
+			break
+		}
+		running = append(running, fmt.Sprintf("%s %s %s", strings.TrimPrefix(t.pkg, "parley/"), t.name, now.Sub(p.running[t]).Round(time.Second)))
+	}
+	doing := "compiling"
+	if len(running) > 0 {
+		doing = "running " + strings.Join(running, ", ")
+	}
+	return fmt.Sprintf("  %s: %d tests passed, %d failed; %s", now.Sub(p.begun).Round(time.Second), p.passed, p.failed, doing)
+}
+
+func (p *progress) slowest(most int) string {
+	all := slices.SortedFunc(maps.Keys(p.took), func(a, b test) int {
+		return cmp.Or(cmp.Compare(p.took[b], p.took[a]), cmp.Compare(a.name, b.name))
+	})
+	var lines []string
+	for _, t := range all[:min(most, len(all))] {
+		lines = append(lines, fmt.Sprintf("%s %s %.0fs", strings.TrimPrefix(t.pkg, "parley/"), t.name, p.took[t]))
+	}
+	return "slowest: " + strings.Join(lines, ", ")
 }
