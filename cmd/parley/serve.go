@@ -17,7 +17,8 @@ import (
 
 // serverSettings are the flags of commands that run a server.
 var serverSettings = []string{
-	keyDatabase, keySecretKey, keyNodeListen, keyNodeURL, keyListen, keyPublicURL, keyAllowPrivate, keyBehindProxy, keyProxies, keyRate, keyTLSCert, keyTLSKey, keyLogLevel, keyLogFormat,
+	keyDatabase, keySecretKey, keyNodeListen, keyNodeURL,
+	keyListen, keyPublicURL, keyAllowPrivate, keyBehindProxy, keyProxies, keyRate, keyTLSCert, keyTLSKey, keyLogLevel, keyLogFormat,
 	keyMetricsOpen, keyEventLife, keyEventCap, keyOTPLife, keyMedia, keyOTPContacts, keyOTPPrefix, keyEndpoint, keyTrust}
 
 func (c *cli) serve() *cobra.Command {

@@ -41,7 +41,7 @@ func newForwarder(c Config) *forwarder {
 		transport: &http.Transport{TLSClientConfig: c.NodeTLS, MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute,
 			TLSHandshakeTimeout: 5 * time.Second, DisableCompression: true},
 		total: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_forwarded_total", Help: "Requests that were forwarded to another node, by result: ok, or failed if the node did not answer.",
+			Name: "parley_forwarded_total", Help: "Requests forwarded to another node, by result: ok, or failed if the node did not answer.",
 		}, []string{"result"}),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "parley_forward_seconds", Help: "How long forwarded requests took.",

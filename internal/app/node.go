@@ -43,7 +43,7 @@ func (c Config) checkNode() error {
 		return configErrorf("--node-listen must be a host and a port, such as 10.0.0.11:7276.")
 	}
 	if ip := net.ParseIP(host); c.NodeURL == "" && (host == "" || ip != nil && ip.IsUnspecified()) {
-		return configErrorf("--node-listen %s is not an address that other nodes can use. Name one with --node-url, such as http://10.0.0.11:7276.",
+		return configErrorf("Other nodes cannot use --node-listen %s as an address. Name one with --node-url, such as http://10.0.0.11:7276.",
 			c.NodeListen)
 	}
 	u, err := url.Parse(c.NodeURL)
@@ -192,7 +192,10 @@ func (s *server) stopReleased(ctx context.Context) error {
 		return nil
 	}
 	s.callback.Reload()
-	return s.gateway.Release(ctx)
+	if err := s.gateway.Release(ctx); err != nil {
+		return err
+	}
+	return s.sandbox.Drop(ctx, func(code parley.ChannelCode) bool { return s.cluster.Owns(string(code)) })
 }
 
 // handOver gives the channels to other nodes before this one stops. Requests are served meanwhile.

@@ -312,7 +312,7 @@ func (c *Cluster) ClockOffset() time.Duration {
 // ID is the id of this node; 0: it is not a member now.
 func (c *Cluster) ID() int64 { return c.id.Load() }
 
-// Draining reports whether this node was told to release its shards.
+// Draining reports whether this node must release its shards.
 func (c *Cluster) Draining() bool {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

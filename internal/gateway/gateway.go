@@ -290,11 +290,6 @@ func (g *Gateway) Release(ctx context.Context) error {
 		closing.Go(func() {
 			a.close()
 			a.retired.CompareAndSwap(nil, &retirement{refusal: errMoved(a.code)})
-			if driver, ok := g.Drivers[a.snapshot().Network].(network.Dropper); ok {
-				if err := driver.Drop(ctx, a.code); err != nil {
-					g.Log.Warn("drop what is known of a channel", "channel", a.code, "error", err)
-				}
-			}
 			g.mu.Lock()
 			g.others[a.code] = a.snapshot()
 			g.mu.Unlock()

@@ -18,13 +18,6 @@ type Driver interface {
 	DeleteChannel(ctx context.Context, code parley.ChannelCode) error
 }
 
-// Dropper is a driver that holds something of a closed channel in memory.
-type Dropper interface {
-	// Drop drops it, because another node may open the channel next. When it returns, nothing that began before is written
-	// any more, even if there is an error.
-	Drop(ctx context.Context, code parley.ChannelCode) error
-}
-
 // Witness is a driver that reports when its channels last worked.
 type Witness interface {
 	// Evidence returns false for a channel that is not open.

@@ -46,7 +46,8 @@ func Start(t testing.TB) *Server {
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	runAs := owner(t, dir)
 	data := filepath.Join(dir, "data")
-	run(t, runAs, filepath.Join(programs, "initdb"), "-D", data, "-U", "parley", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync")
+	run(t, runAs, filepath.Join(programs, "initdb"), "-D", data, "-U", "parley", "--auth=trust",
+		"--encoding=UTF8", "--locale=C.UTF-8", "--no-sync")
 
 	port := freePort(t)
 	server := exec.Command(filepath.Join(programs, "postgres"), "-D", data, "-k", dir, "-h", "127.0.0.1", "-p", port,

@@ -32,7 +32,7 @@ type load struct {
 	acked    map[string][]string // texts by channel and contact, in order
 	ids      map[string]bool     // of acknowledged messages
 	slowest  time.Duration       // from the first try to the acknowledgement
-	hook     map[string]bool     // ids of messages that the webhook was told were sent
+	hook     map[string]bool     // ids of messages whose status the webhook received
 	approved map[string]int      // by code
 }
 
@@ -233,7 +233,7 @@ func (l *load) counts() (n [loadChannels]int) {
 }
 
 // judge stops the clients and compares what was acknowledged with the history, with what the phones received, and with
-// what the webhook was told.
+// what the webhook received.
 func (l *load) judge() {
 	t := l.c.t
 	t.Helper()

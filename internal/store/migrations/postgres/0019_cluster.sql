@@ -6,7 +6,7 @@ CREATE TABLE cluster (
   key_print BYTEA NOT NULL -- a fingerprint of secret.key, which all nodes share
 );
 
--- A row per running process. Its id is never used again. Whoever takes over its shards deletes it.
+-- A row per running process. Its id is never used again. The node that takes over its shards deletes it.
 CREATE TABLE node (
   id         BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   url        TEXT COLLATE "C" NOT NULL, -- where other nodes reach it; '': nowhere
