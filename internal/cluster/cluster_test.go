@@ -30,7 +30,7 @@ func join(t *testing.T, address string) *node {
 	n := &node{}
 	n.Cluster = cluster.New(cluster.Config{
 		Database: address, URL: "http://127.0.0.1:1", Version: "test", KeyPrint: []byte("print"),
-		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Log:      slog.New(slog.NewTextHandler(t.Output(), nil)),
 		Changed:  func() {},
 		Acquired: func(context.Context) error { return nil },
 		Stop: func(context.Context) error {
