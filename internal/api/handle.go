@@ -33,6 +33,7 @@ type route struct {
 	path         string
 	access       access
 	input        input
+	isStream     bool
 	work
 
 	duration *prometheus.HistogramVec // by route and status
@@ -86,10 +87,12 @@ func (r *request) release() {
 	requests.Put(r)
 }
 
-// handle wraps an endpoint that returns JSON.
-func handle[T any](endpoint func(ctx context.Context, r *request) (T, error)) work {
+// endpoint returns what the response contains as JSON. After an error the value is ignored.
+type endpoint func(ctx context.Context, r *request) (any, error)
+
+func handle(do endpoint) work {
 	return work{do: func(ctx context.Context, r *request) (response, error) {
-		v, err := endpoint(ctx, r)
+		v, err := do(ctx, r)
 		if err != nil {
 			return response{}, err
 		}
@@ -98,21 +101,20 @@ func handle[T any](endpoint func(ctx context.Context, r *request) (T, error)) wo
 }
 
 // onUsable refuses a channel that cannot be used before any field is checked.
-func onUsable[T any](endpoint func(ctx context.Context, r *request) (T, error)) func(ctx context.Context, r *request) (T, error) {
-	return func(ctx context.Context, r *request) (T, error) {
+func onUsable(do endpoint) endpoint {
+	return func(ctx context.Context, r *request) (any, error) {
 		if err := r.channel.Usable(); err != nil {
-			var none T
-			return none, err
+			return nil, err
 		}
-		return endpoint(ctx, r)
+		return do(ctx, r)
 	}
 }
 
 // handleCreated is handle with the status 201.
-func handleCreated[T any](endpoint func(ctx context.Context, r *request) (T, error)) work {
-	made := handle(endpoint)
+func handleCreated(do endpoint) work {
+	asJSON := handle(do)
 	return work{do: func(ctx context.Context, r *request) (response, error) {
-		a, err := made.do(ctx, r)
+		a, err := asJSON.do(ctx, r)
 		a.status = http.StatusCreated
 		return a, err
 	}}
@@ -120,8 +122,8 @@ func handleCreated[T any](endpoint func(ctx context.Context, r *request) (T, err
 
 // handleString is handle for an endpoint whose response is declared as a string of JSON. A caller that asks
 // for JSON gets that.
-func handleString[T any](endpoint func(ctx context.Context, r *request) (T, error)) work {
-	asJSON := handle(endpoint)
+func handleString(do endpoint) work {
+	asJSON := handle(do)
 	return work{do: func(ctx context.Context, r *request) (response, error) {
 		a, err := asJSON.do(ctx, r)
 		a.header = append(a.header, field{"Vary", "Accept"})
@@ -146,12 +148,9 @@ func acceptsJSON(h http.Header) bool {
 }
 
 // handleText wraps an endpoint without a result. The response is the plain text OK.
-func handleText(endpoint func(ctx context.Context, r *request) error) work {
+func handleText(do func(ctx context.Context, r *request) error) work {
 	return work{do: func(ctx context.Context, r *request) (response, error) {
-		if err := endpoint(ctx, r); err != nil {
-			return response{}, err
-		}
-		return response{status: http.StatusOK, contentType: typePlain, body: []byte("OK")}, nil
+		return response{status: http.StatusOK, contentType: typePlain, body: []byte("OK")}, do(ctx, r)
 	}}
 }
 
@@ -168,7 +167,15 @@ func (rt *route) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 	if err != nil {
 		a = refusal(err)
 	}
-	if r.quota.Name != "" && a.status != http.StatusTooManyRequests { // an error carries its own
+	if a.stream != nil {
+		rt.measure(a.status, time.Since(began)) // the duration of the stream is up to the caller
+		if err = a.stream(w); err != nil {
+			a.status = http.StatusInternalServerError // too late for the caller; for the log
+		}
+		rt.logRequest(hr.Context(), r, a.status, time.Since(began), err)
+		return
+	}
+	if r.quota.Name != "" && a.status != http.StatusTooManyRequests && !rt.isStream { // an error carries its own
 		a.header = append(a.header, quotaFields(r.quota)...)
 	}
 	if time.Since(began) > longRequest {

@@ -49,15 +49,20 @@ func (s *server) authenticate(ctx context.Context, hr *http.Request) (parley.Tok
 		return parley.Token{}, err
 	}
 	if !errors.Is(err, token.ErrSigned) {
-		if err := s.countFailure(hr); err != nil {
+		if err := s.CountFailure(hr); err != nil {
 			return parley.Token{}, err
 		}
 	}
+	return parley.Token{}, challenged(err, given)
+}
+
+// challenged adds the header WWW-Authenticate. given: something was sent, but it is not valid.
+func challenged(err error, given bool) error {
 	value := challenge
 	if given {
 		value += `, error="invalid_token"`
 	}
-	return parley.Token{}, &withHeader{err, field{"WWW-Authenticate", value}}
+	return &withHeader{err, field{"WWW-Authenticate", value}}
 }
 
 const maxUserAgent = 200 // bytes that are stored
@@ -70,9 +75,9 @@ func truncate(s string, most int) string {
 	return strings.ToValidUTF8(s[:most], "")
 }
 
-// countFailure counts a failed authentication, and returns a 429 error when the address had too many.
+// CountFailure counts a failed authentication, and returns a 429 error when the address had too many.
 // Callers behind a local proxy that is not trusted share one address, so they are not counted.
-func (s *server) countFailure(hr *http.Request) error {
+func (s *server) CountFailure(hr *http.Request) error {
 	if s.isUntrustedProxy(hr) {
 		return nil
 	}
@@ -228,12 +233,7 @@ func (s *server) addressOf(hr *http.Request) netip.Addr {
 }
 
 func (s *server) trusts(addr netip.Addr) bool {
-	for _, prefix := range s.TrustedProxies {
-		if prefix.Contains(addr) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
 // sessionCheck returns an error unless the request has a console session.
@@ -260,10 +260,6 @@ func (a *API) Console(check func(ctx context.Context, hr *http.Request) error) h
 		m.ServeHTTP(w, inside)
 	})
 }
-
-// CountFailure counts wrong credentials that are no token as a failed authentication of the caller's address.
-// It returns a 429 error when there were too many.
-func (a *API) CountFailure(hr *http.Request) error { return a.countFailure(hr) }
 
 // Begin sets the headers that every response has.
 func (a *API) Begin(w http.ResponseWriter, hr *http.Request) { setHeaders(w.Header(), requestID(hr)) }

@@ -25,10 +25,10 @@ type otpRow struct {
 }
 
 // listOTPs lists codes and links of all channels, newest first.
-func (s *server) listOTPs(ctx context.Context, r *request) (envelope[[]otpRow], error) {
+func (s *server) listOTPs(ctx context.Context, r *request) (any, error) {
 	limit, only := int(r.Whole("limit", 50, 1, maxFound)), parley.ChannelCode(r.OptionalText("channel", 1, 100))
 	if err := r.Err(); err != nil {
-		return envelope[[]otpRow]{}, err
+		return nil, err
 	}
 	rows := []otpRow{}
 	for _, c := range s.Gateway.Channels() {
@@ -37,11 +37,11 @@ func (s *server) listOTPs(ctx context.Context, r *request) (envelope[[]otpRow], 
 		}
 		codes, err := s.Store.RecentCodes(ctx, c.Code, limit)
 		if err != nil {
-			return envelope[[]otpRow]{}, err
+			return nil, err
 		}
 		links, err := s.Store.RecentLinks(ctx, c.Code, limit)
 		if err != nil {
-			return envelope[[]otpRow]{}, err
+			return nil, err
 		}
 		now := s.Gateway.Now(c.Code)
 		for _, code := range codes {

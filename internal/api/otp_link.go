@@ -161,13 +161,13 @@ type linkState struct {
 }
 
 // link returns the state of a login link. For a token of another channel it does not exist.
-func (s *server) link(ctx context.Context, r *request) (envelope[linkState], error) {
+func (s *server) link(ctx context.Context, r *request) (any, error) {
 	l, err := s.Store.Link(ctx, parley.OTPID(r.http.PathValue("id")))
 	if errors.Is(err, parley.ErrNotFound) || err == nil && !r.mayAccess(l.Channel) {
-		return envelope[linkState]{}, parley.Errorf(parley.NotFound, "This login link does not exist, or belongs to another channel.")
+		return nil, parley.Errorf(parley.NotFound, "This login link does not exist, or belongs to another channel.")
 	}
 	if err != nil {
-		return envelope[linkState]{}, err
+		return nil, err
 	}
 	state := linkState{
 		ID: l.ID, Channel: l.Channel, ContactID: l.Contact, Name: l.Name, Status: l.StatusAt(s.Gateway.Now(l.Channel)),

@@ -77,18 +77,18 @@ type tapped struct {
 }
 
 // tap sends a text as the phone of a ticket, and returns only the reply of the login link, no other message.
-func (s *server) tap(ctx context.Context, r *request) (envelope[tapped], error) {
+func (s *server) tap(ctx context.Context, r *request) (any, error) {
 	ticket, text := r.Text("ticket", 1, 200), r.Text("text", 1, maxTapped)
 	if err := r.Err(); err != nil {
-		return envelope[tapped]{}, err
+		return nil, err
 	}
 	link, err := s.linkOfTicket(ctx, r.http, ticket)
 	if err != nil {
-		return envelope[tapped]{}, err
+		return nil, err
 	}
 	sent, err := s.Sandbox.SendAs(ctx, link.Channel, link.Contact.Number(), sandbox.Outgoing{Content: parley.Text{Body: text}})
 	if err != nil {
-		return envelope[tapped]{}, err
+		return nil, err
 	}
 	data := tapped{Timestamp: parley.Stamp(sent.At)}
 	if replies := s.OTP.PossibleReplies(link, text); len(replies) > 0 {

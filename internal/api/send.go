@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"net/http"
@@ -13,45 +14,52 @@ import (
 	"parley/internal/gateway"
 )
 
-// sending is the work of an endpoint that sends one message.
-func sending(s *server, read func(form.Form) outgoing) work {
+// drafting is the work of an endpoint whose one draft goes through the outbox: a message, or a change of a message or
+// a chat.
+func drafting(
+	s *server, read func(ctx context.Context, r *request) (gateway.Draft, error),
+	respond func(ctx context.Context, r *request, ms []parley.Message) (response, error),
+) work {
 	return work{
 		do: func(ctx context.Context, r *request) (response, error) {
-			drafts, err := s.readDraft(ctx, r, read)
+			if err := r.channel.Usable(); err != nil {
+				return response{}, err
+			}
+			draft, err := read(ctx, r)
 			if err != nil {
 				return response{}, err
 			}
-			ms, err := s.accept(ctx, r, r.channel.Code, drafts)
+			ms, err := s.accept(ctx, r, r.channel.Code, []gateway.Draft{draft})
 			if err != nil {
 				return response{}, err
 			}
-			a, err := sendResponse(ctx, r, ms)
+			a, err := respond(ctx, r, ms)
 			return r.prefer.on(a), err
 		},
-		fromMessages: sendResponse,
+		fromMessages: respond,
 	}
 }
 
-// readDraft reads the fields of a single message.
-func (s *server) readDraft(ctx context.Context, r *request, read func(form.Form) outgoing) ([]gateway.Draft, error) {
-	if err := r.channel.Usable(); err != nil {
-		return nil, err
-	}
-	to := r.Contact("contact_id")
-	p := read(r.Form)
-	if err := s.checkReply(ctx, r.channel.Code, p); err != nil {
-		return nil, err
-	}
-	if err := r.Err(); err != nil {
-		return nil, err
-	}
-	if err := r.channel.Accepts(to); err != nil {
-		return nil, err
-	}
-	if !p.needsWork() { // the common case
-		return []gateway.Draft{{To: to, Content: p.content, ReplyTo: p.replyTo}}, nil
-	}
-	return s.drafts(ctx, r, to, []outgoing{p})
+// sending is the work of an endpoint that sends one message.
+func sending(s *server, read func(form.Form) outgoing) work {
+	return drafting(s, func(ctx context.Context, r *request) (gateway.Draft, error) {
+		to := r.Contact("contact_id")
+		p := read(r.Form)
+		if err := cmp.Or(s.checkReply(ctx, r.channel.Code, p), r.Err()); err != nil {
+			return gateway.Draft{}, err
+		}
+		if err := r.channel.Accepts(to); err != nil {
+			return gateway.Draft{}, err
+		}
+		if !p.needsWork() { // the common case
+			return gateway.Draft{To: to, Content: p.content, ReplyTo: p.replyTo}, nil
+		}
+		drafts, err := s.drafts(ctx, r, to, []outgoing{p})
+		if err != nil {
+			return gateway.Draft{}, err
+		}
+		return drafts[0], nil
+	}, sendResponse)
 }
 
 // accept passes the drafts and the idempotency key to the gateway, and waits for the network as long as the
