@@ -77,7 +77,6 @@ type Config struct {
 	Heartbeat time.Duration
 }
 
-// server is the state shared by all routes.
 type server struct {
 	Config
 	failures   *limit.Buckets[netip.Addr]
@@ -102,7 +101,6 @@ type server struct {
 // API is the handler of the whole HTTP interface.
 type API struct{ *router }
 
-// New creates the HTTP interface.
 func New(c Config) *API {
 	s := &server{
 		Config:       c,
@@ -251,7 +249,6 @@ func manageRoutes(m *router, s *server) {
 	m.stream("GET /api/manage/events", ofAdmin)
 }
 
-// publicRoutes adds the routes without authentication.
 func publicRoutes(m *router, s *server) {
 	m.add("GET /livez", public, nothing, handleText(s.live))
 	m.add("GET /readyz", public, nothing, handleText(s.ready))
@@ -292,7 +289,6 @@ type router struct {
 	noPath       http.Handler // elsewhere
 }
 
-// methods serves one path.
 type methods struct {
 	access access // the same for all methods of a path
 	by     map[string]http.Handler

@@ -30,7 +30,6 @@ var errTooLarge = parley.Errorf(parley.TooLarge, "The body is larger than 1 MiB,
 
 var errPublicTooLarge = parley.Errorf(parley.TooLarge, "The body is larger than 64 KiB, which is the limit here.")
 
-// readPublic reads the body and the fields of a route without a token.
 func (rt *route) readPublic(r *request, w http.ResponseWriter) error {
 	if rt.input == nothing {
 		return nil
@@ -94,7 +93,6 @@ func (rt *route) readFields(r *request) (err error) {
 	return err
 }
 
-// checkType refuses a body that is not declared as JSON.
 func checkType(h http.Header, sent []byte) error {
 	if len(sent) == 0 {
 		return parley.Errorf(parley.BadRequest, "The body is empty. Send a JSON object with the header Content-Type: application/json.")

@@ -101,7 +101,6 @@ type numberData struct {
 	ContactID *string `json:"contact_id"`
 }
 
-// checkNumber asks the network whether a phone number exists.
 func (s *server) checkNumber(ctx context.Context, r *request) (any, error) {
 	var digits string
 	if spelling := r.Text("phone", 1, 100); spelling != "" {

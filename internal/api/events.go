@@ -103,7 +103,6 @@ func (s *server) channelOf(ctx context.Context, r *request) (parley.ChannelCode,
 	return named, s.channelField(ctx, r, named)
 }
 
-// typesListed reads an optional list of types, separated by commas.
 func typesListed(f form.Form, name string) []parley.EventType {
 	list := f.OptionalText(name, 1, 1000)
 	if list == "" {
@@ -237,7 +236,6 @@ func (s *server) listeners(ctx context.Context, r *request) (any, error) {
 	return ok("Listeners of "+string(event.Type), data), err
 }
 
-// eventWriter writes server-sent events.
 type eventWriter struct {
 	http    http.ResponseWriter
 	control *http.ResponseController

@@ -233,7 +233,6 @@ func (rt *route) run(ctx context.Context, r *request, w http.ResponseWriter) (a 
 	return a, err
 }
 
-// withinLimit counts the request against the token's rate limit, if one is set.
 func (s *server) withinLimit(r *request) error {
 	if s.perToken == nil || r.token.Kind == console {
 		return nil

@@ -19,7 +19,6 @@ import (
 	"parley/internal/store"
 )
 
-// keyLife is how long an idempotency key is remembered.
 const keyLife = gateway.IdempotencyRetention
 
 const (

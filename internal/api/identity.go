@@ -67,7 +67,6 @@ func challenged(err error, given bool) error {
 
 const maxUserAgent = 200 // bytes that are stored
 
-// truncate cuts a text at the end of a character.
 func truncate(s string, most int) string {
 	if len(s) <= most {
 		return s
@@ -88,7 +87,6 @@ func (s *server) CountFailure(hr *http.Request) error {
 	return nil
 }
 
-// isUntrustedProxy reports whether an untrusted proxy on this machine forwarded the request.
 func (s *server) isUntrustedProxy(hr *http.Request) bool {
 	if !isForwarded(hr.Header) {
 		return false
@@ -102,7 +100,6 @@ func isForwarded(h http.Header) bool {
 	return h["X-Forwarded-For"] != nil || h["Forwarded"] != nil || h["X-Real-Ip"] != nil
 }
 
-// noteProxy reports the first request from an untrusted local proxy.
 func (s *server) noteProxy(hr *http.Request) {
 	if s.proxyNoted.Load() || !s.isUntrustedProxy(hr) || s.proxyNoted.Swap(true) {
 		return
@@ -127,7 +124,6 @@ func bearer(h http.Header) (raw string, given bool) {
 	return strings.Trim(raw, " "), true
 }
 
-// permit refuses a valid token that may not call this route.
 func (rt *route) permit(token parley.Token, hr *http.Request) error {
 	var sentence string
 	switch {
@@ -155,7 +151,6 @@ func insufficient(sentence string) error {
 	return &withHeader{parley.Errorf(parley.Forbidden, "%s", sentence), field{"WWW-Authenticate", challenge + `, error="insufficient_scope"`}}
 }
 
-// chooseChannel sets the channel of the request.
 func (rt *route) chooseChannel(ctx context.Context, r *request) error {
 	var err error
 	var named string
@@ -183,7 +178,6 @@ func (rt *route) chooseChannel(ctx context.Context, r *request) error {
 	return err
 }
 
-// onlyChannel is the channel of a Global token without X-Channel.
 func (s *server) onlyChannel() (parley.Channel, error) {
 	channels := slices.DeleteFunc(s.Gateway.Channels(), func(c parley.Channel) bool { return c.Settings.ArchiveOf != "" })
 	switch len(channels) {
@@ -261,10 +255,8 @@ func (a *API) Console(check func(ctx context.Context, hr *http.Request) error) h
 	})
 }
 
-// Begin sets the headers that every response has.
 func (a *API) Begin(w http.ResponseWriter, hr *http.Request) { setHeaders(w.Header(), requestID(hr)) }
 
-// RefuseMethod responds to a method that the path does not have.
 func (a *API) RefuseMethod(w http.ResponseWriter, hr *http.Request, allow string) {
 	a.Refuse(w, hr, &notAllowed{allow})
 }
@@ -285,7 +277,6 @@ func (rt *route) identify(ctx context.Context, hr *http.Request) (parley.Token, 
 	return parley.Token{ID: parley.TokenID(console), Kind: console}, nil
 }
 
-// reauthenticate checks a long-lived request again.
 func (rt *route) reauthenticate(ctx context.Context, hr *http.Request) error {
 	if rt.checkSession != nil {
 		return rt.checkSession(ctx, hr)
@@ -295,7 +286,6 @@ func (rt *route) reauthenticate(ctx context.Context, hr *http.Request) error {
 	return err
 }
 
-// mayAccess reports whether the caller may read the data of a channel.
 func (r *request) mayAccess(code parley.ChannelCode) bool {
 	return r.token.Kind == parley.GlobalToken || r.token.Kind == console || r.token.Channel == code
 }

@@ -51,7 +51,6 @@ func channelOf(c parley.Channel) channelRow {
 	return row
 }
 
-// channelRow adds what is known while the channel runs.
 func (s *server) channelRow(c parley.Channel, activity parley.ChannelActivity) channelRow {
 	row := channelOf(c)
 	if c.Network == parley.Sandbox {

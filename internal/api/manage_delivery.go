@@ -51,7 +51,6 @@ type deliveryAttempt struct {
 	Answer  string `json:"answer"`
 }
 
-// deliveryRequest is the request of the last attempt, without its body.
 type deliveryRequest struct {
 	Method  string            `json:"method"`
 	URL     string            `json:"url"`
@@ -101,7 +100,6 @@ func (s *server) deliveries(ctx context.Context, q parley.DeliveryQuery, page pa
 	return mapped(found, func(d parley.Delivery) deliveryRow { return deliveryOf(d, addresses) }), total, err
 }
 
-// addresses returns the URLs of all webhooks.
 func (s *server) addresses(ctx context.Context) (map[parley.WebhookID]string, error) {
 	webhooks, err := s.Store.Webhooks(ctx)
 	by := make(map[parley.WebhookID]string, len(webhooks))
@@ -132,7 +130,6 @@ func deliveryQuery(f form.Form, states ...string) parley.DeliveryQuery {
 // retrying are the waiting deliveries with a failed attempt.
 const retrying = "retrying"
 
-// eventSeq reads the id of an event and returns its sequence number.
 func eventSeq(f form.Form, name string) int64 {
 	parse := func(id string) (int64, error) { return parley.EventID(id).Seq() }
 	seq, _ := form.Parse(f, name, parse, "the id of an event: evt_ and 26 letters and digits")
@@ -217,7 +214,6 @@ func (s *server) replayDeliveries(ctx context.Context, r *request) (any, error) 
 	return done, nil
 }
 
-// replay reads which deliveries to replay.
 func (r *request) replay() parley.DeliveryQuery {
 	q := deliveryQuery(r.Form, "failed", "delivered")
 	r.List("ids", 1, maxNamed, false, func(f form.Form, index string) {
@@ -235,7 +231,6 @@ func (r *request) replay() parley.DeliveryQuery {
 	return q
 }
 
-// retryDelivery tries a waiting delivery now.
 func (s *server) retryDelivery(ctx context.Context, r *request) (any, error) {
 	d, err := s.Callbacks.Retry(ctx, parley.DeliveryID(r.http.PathValue("id")))
 	switch {
@@ -252,7 +247,6 @@ type retryData struct {
 	Waiting int64 `json:"waiting"`
 }
 
-// retryWebhook tries all waiting deliveries of a webhook now.
 func (s *server) retryWebhook(ctx context.Context, r *request) (any, error) {
 	n, err := s.Callbacks.RetryWebhook(ctx, r.webhookID())
 	return ok(fmt.Sprintf("Retrying %d now", n), retryData{n}), noWebhook(err)

@@ -143,7 +143,6 @@ func status(f form.Form, name string) *parley.Status {
 	return &parley.Statuses[i]
 }
 
-// pastTime reads an optional time, or how long ago it was.
 func pastTime(f form.Form, name string) time.Time {
 	text := f.OptionalText(name, 1, 40)
 	if text == "" {
@@ -161,7 +160,6 @@ func pastTime(f form.Form, name string) time.Time {
 
 var agoUnits = map[byte]time.Duration{'s': time.Second, 'm': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour, 'w': 7 * 24 * time.Hour}
 
-// parseAgo reads a duration in one unit: 90m, 2d.
 func parseAgo(text string) (time.Duration, bool) {
 	const most = 10_000 // of any unit
 	unit, known := agoUnits[text[len(text)-1]]

@@ -122,7 +122,6 @@ func pollOf(c parley.Poll, chosen []string) *messagePoll {
 	return p
 }
 
-// lastVote is the contact's latest vote in a poll.
 func lastVote(events []parley.Event) []string {
 	for _, e := range slices.Backward(events) {
 		var data struct {

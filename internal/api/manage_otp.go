@@ -9,7 +9,6 @@ import (
 	"parley"
 )
 
-// otpRow is a code or a login link, without its secret.
 type otpRow struct {
 	ID        parley.OTPID       `json:"id"`
 	Kind      string             `json:"kind"` // code or link
@@ -24,7 +23,6 @@ type otpRow struct {
 	made time.Time
 }
 
-// listOTPs lists codes and links of all channels, newest first.
 func (s *server) listOTPs(ctx context.Context, r *request) (any, error) {
 	limit, only := int(r.Whole("limit", 50, 1, maxFound)), parley.ChannelCode(r.OptionalText("channel", 1, 100))
 	if err := r.Err(); err != nil {

@@ -55,7 +55,6 @@ func (s *server) readOverview(ctx context.Context, _ *request) (any, error) {
 	return ok("OK", data), err
 }
 
-// need is something that needs attention.
 type need struct {
 	Kind     string     `json:"kind"`     // channel, webhook, disk, clock or otp
 	Severity string     `json:"severity"` // problem: broken; warning: may break soon
@@ -158,7 +157,6 @@ func channelNeed(c parley.Channel, now time.Time) *need {
 	return n
 }
 
-// webhookNeed reports a webhook that receives nothing.
 func webhookNeed(w parley.Webhook, now time.Time) *need {
 	n := &need{Kind: "webhook", Webhook: textOrNil(w.ID), Channel: textOrNil(w.Channel)}
 	switch {
@@ -177,7 +175,6 @@ func webhookNeed(w parley.Webhook, now time.Time) *need {
 	return n
 }
 
-// diskNeed reports a nearly full disk.
 func (s *server) diskNeed(now time.Time) *need {
 	if s.Program.DataDir == "" {
 		return nil
@@ -197,7 +194,6 @@ func (s *server) diskNeed(now time.Time) *need {
 	return n
 }
 
-// otpNeed reports that one-time codes do not reach phones.
 func otpNeed(r stats.Report) *need {
 	codes := r.Codes.Requested - r.Codes.Links
 	if codes < enoughCodes || 2*r.Codes.Delivered >= codes {
@@ -207,7 +203,6 @@ func otpNeed(r stats.Report) *need {
 		Sentence: fmt.Sprintf("Only %d of %d one-time codes in the last 24 hours reached a phone.", r.Codes.Delivered, codes)}
 }
 
-// clockNeed reports that the clock of this machine is off.
 func (s *server) clockNeed(now time.Time) *need {
 	ahead, known := s.Gateway.ClockAhead()
 	found := doctor.Clock(ahead)

@@ -189,7 +189,6 @@ func (l *temporaryLevel) data(of *slog.LevelVar) *logLevelData {
 	return &logLevelData{strings.ToLower(of.Level().String()), stampOrNil(l.until)}
 }
 
-// temporaryLevel changes the level of a log for a while.
 type temporaryLevel struct {
 	mu    sync.Mutex
 	usual slog.Level // to restore
@@ -222,7 +221,6 @@ var typeTar = []string{"application/x-tar"}
 
 var errNoBackup = parley.Errorf(parley.NotFound, "There is no backup on this server yet. Create one first.")
 
-// readBackup streams the newest backup.
 func (s *server) readBackup(context.Context, *request) (response, error) {
 	b, made := s.Program.LastBackup()
 	if !made {
@@ -281,7 +279,6 @@ func (s *server) readDiagnostics(ctx context.Context, _ *request) (response, err
 		header: []field{{"Content-Disposition", fmt.Sprintf("attachment; filename=%q", now.Format(diagnosticsName))}}}, err
 }
 
-// diagnosticsFile is one file of the bundle, for a preview.
 type diagnosticsFile struct {
 	Name  string `json:"name"`
 	Bytes int    `json:"bytes"`
@@ -310,7 +307,6 @@ func (s *server) diagnosedChannels() []diagnostics.Channel {
 	})
 }
 
-// metricsText returns the content of /metrics.
 func (s *server) metricsText() (string, error) {
 	recorded := &recordedResponse{header: http.Header{}, status: http.StatusOK}
 	promhttp.HandlerFor(s.Metrics, promhttp.HandlerOpts{DisableCompression: true}).ServeHTTP(recorded, &http.Request{Header: http.Header{}})

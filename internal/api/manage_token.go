@@ -84,7 +84,6 @@ func (s *server) checkTokensChannel(ctx context.Context, t parley.Token) error {
 	return err
 }
 
-// futureTime reads an optional time in the future.
 func futureTime(f form.Form, name string) time.Time {
 	t, _ := form.Parse(f, name, func(text string) (time.Time, error) {
 		t, err := time.Parse(time.RFC3339, text)
@@ -114,7 +113,6 @@ func (s *server) rotateSigningKey(ctx context.Context, _ *request) (any, error) 
 	return ok("New tokens are signed with a new key.", struct{}{}), s.Tokens.Rotate(ctx)
 }
 
-// SignInLife is how long a sign-in link is valid.
 const SignInLife = 15 * time.Minute
 
 type signInLink struct {
@@ -122,7 +120,6 @@ type signInLink struct {
 	ExpiresAt string `json:"expires_at"`
 }
 
-// makeSignInLink creates a one-time link to the console.
 func (s *server) makeSignInLink(ctx context.Context, r *request) (any, error) {
 	secret, ticket := parley.NewTicket(parley.SignInTicket, "", time.Now(), SignInLife)
 	link := signInLink{ExpiresAt: parley.Stamp(ticket.ExpiresAt)}

@@ -14,7 +14,6 @@ import (
 	"parley/internal/store"
 )
 
-// webhookRow is a webhook without its secret.
 type webhookRow struct {
 	ID           parley.WebhookID   `json:"id"`
 	URL          string             `json:"url"`
@@ -42,7 +41,6 @@ func webhookOf(w parley.Webhook) webhookRow {
 	}
 }
 
-// warningOf returns a warning about the address of a webhook, or "".
 func warningOf(address string) string {
 	if doctor.IsUnencrypted(address) {
 		return "The address is not encrypted: anyone on the network path can read it. Use https."
@@ -113,7 +111,6 @@ func (s *server) channelField(ctx context.Context, r *request, code parley.Chann
 
 const namesNoChannel = "names a channel that does not exist."
 
-// noChannelField is the error of a channel that was deleted meanwhile.
 func noChannelField(err error) error {
 	if errors.Is(err, parley.ErrNotFound) {
 		return parley.InvalidField("channel", "channel "+namesNoChannel)
@@ -182,7 +179,6 @@ type attemptData struct {
 	Answer  string `json:"answer"`
 }
 
-// testWebhook sends a test event and returns the result.
 func (s *server) testWebhook(ctx context.Context, r *request) (any, error) {
 	w, err := s.Store.Webhook(ctx, r.webhookID())
 	if err != nil {
@@ -233,7 +229,6 @@ func listenSecret(context.Context, *request) (parley.SecretOwner, error) {
 	return parley.ListenSecret, nil
 }
 
-// noOwner is the error of a secret whose owner was deleted meanwhile.
 func noOwner(err error) error {
 	if errors.Is(err, parley.ErrNotFound) {
 		return parley.Errorf(parley.NotFound, "It was just deleted.")
@@ -257,7 +252,6 @@ func (s *server) rotateSecret(ctx context.Context, r *request, owner parley.Secr
 
 const maxTypes = 100 // far above the number of types
 
-// eventTypes reads an optional list of event types, without duplicates.
 func eventTypes(f form.Form, name string) []parley.EventType {
 	var types []parley.EventType
 	f.List(name, 0, maxTypes, false, func(f form.Form, index string) {

@@ -52,7 +52,6 @@ func (s *server) openFile(m *parley.Media) (response, error) {
 	return fileResponse(f, info.Size(), m), nil
 }
 
-// fileResponse serves a file as an attachment.
 func fileResponse(f io.ReadCloser, size int64, m *parley.Media) response {
 	kind := typeBytes
 	plain, _, _ := mime.ParseMediaType(m.MIME)

@@ -108,7 +108,6 @@ func operationResponse(_ context.Context, _ *request, ms []parley.Message) (resp
 	return jsonResponse(e)
 }
 
-// effectOf returns the status after an operation, and the name of the operation.
 func effectOf(c parley.Content) (status, kind string) {
 	switch c := c.(type) {
 	case parley.Seen:

@@ -50,7 +50,6 @@ func linking(s *server, on func(r *request) ([]parley.Channel, error)) work {
 	}}
 }
 
-// makeLink stores the link and the response of the idempotency key in one transaction.
 func (s *server) makeLink(ctx context.Context, r *request, wanted otp.LinkRequest) (response, error) {
 	l, err := s.OTP.NewLink(wanted)
 	if err != nil {
@@ -94,7 +93,6 @@ func readLink(f form.Form) otp.LinkRequest {
 	return wanted
 }
 
-// plain reads a required text without invisible characters.
 func plain(f form.Form, name string, max int) string {
 	s := f.Text(name, 1, max)
 	if !otp.IsPlain(s, true) {

@@ -134,7 +134,6 @@ func readPoll(f form.Form) outgoing {
 	return outgoing{content: poll, replyTo: f.ReplyTo(), form: f}
 }
 
-// readFileField reads the object that names a file.
 func readFileField(f form.Form) outgoing {
 	inside, given := f.Object("file", false)
 	if !given {
@@ -158,7 +157,6 @@ func withSource(f form.Form, name, url string) outgoing {
 	return outgoing{source: &media.Source{URL: url}, field: f.Path(name), replyTo: f.ReplyTo(), form: f}
 }
 
-// checkReply fails the field reply_to if the message does not exist.
 func (s *server) checkReply(ctx context.Context, channel parley.ChannelCode, p outgoing) error {
 	if p.replyTo == "" {
 		return nil
@@ -222,7 +220,6 @@ func (p outgoing) needsWork() bool {
 	return p.source != nil || p.preview && mayHoldLink(p.content.Text())
 }
 
-// mayFetch refuses files if the token has reached its limit of bytes.
 func (s *server) mayFetch(token parley.TokenID, items []outgoing) error {
 	if !slices.ContainsFunc(items, func(p outgoing) bool { return p.source != nil }) {
 		return nil
@@ -290,7 +287,6 @@ func (s *server) fetch(ctx context.Context, token parley.TokenID, p outgoing) (_
 	return p.content, nil
 }
 
-// discard removes the files of drafts that were not accepted.
 func (s *server) discard(drafts []gateway.Draft) {
 	for _, d := range drafts {
 		if m := parley.MediaOf(d.Content); m != nil && m.Key != "" {

@@ -180,7 +180,6 @@ func (s *server) makePairLink(ctx context.Context, r *request) (any, error) {
 	return ok("Link created. It works once, for this channel only.", link), err
 }
 
-// pairState is what the holder of a link may see of a channel.
 type pairState struct {
 	Name      string               `json:"name"`
 	Status    parley.ChannelStatus `json:"status"`
@@ -270,7 +269,6 @@ func badTicket(sentence string, given bool) error {
 	return challenged(parley.Errorf(parley.Unauthenticated, "%s", sentence), given)
 }
 
-// paired reports whether a channel was paired after the ticket was created.
 func paired(c parley.Channel, t parley.Ticket) bool {
 	return c.State.Status == parley.ChannelWorking || c.State.WorkingAt.After(t.CreatedAt)
 }

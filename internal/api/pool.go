@@ -16,7 +16,6 @@ const (
 	maxItemStrings  = 10  // messages of one item that lists strings
 )
 
-// pooling is the work of sending several messages in order.
 func pooling(s *server) work {
 	return work{
 		do: func(ctx context.Context, r *request) (response, error) {
@@ -168,7 +167,6 @@ func pooled(_ context.Context, _ *request, ms []parley.Message) (response, error
 	return poolResponse(outcomes, !failed)
 }
 
-// unsent is the response if no channel is WORKING.
 func unsent(items []outgoing) (response, error) {
 	outcomes := make([]poolOutcome, len(items))
 	for i, p := range items {

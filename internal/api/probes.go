@@ -17,7 +17,6 @@ func (s *server) live(context.Context, *request) error { return nil }
 // readyLimit is below the common probe timeout of two seconds.
 const readyLimit = 1800 * time.Millisecond
 
-// ready is for load balancers.
 func (s *server) ready(ctx context.Context, _ *request) error {
 	ctx, cancel := context.WithTimeout(ctx, readyLimit)
 	defer cancel()

@@ -51,7 +51,6 @@ func ok(message string, data any) envelope {
 	return envelope{Success: true, Message: message, Data: data}
 }
 
-// mapped converts the elements of a list.
 func mapped[T, R any](list []T, row func(T) R) []R {
 	rows := make([]R, len(list))
 	for i, one := range list {
@@ -60,7 +59,6 @@ func mapped[T, R any](list []T, row func(T) R) []R {
 	return rows
 }
 
-// okPage is the response with a page of a list.
 func okPage(rows any, page parley.Page, total int64) envelope {
 	return envelope{Success: true, Message: "OK", Data: rows, Meta: metaOf(page, total)}
 }
@@ -100,7 +98,6 @@ var statuses = map[parley.Code]int{
 	parley.Unavailable:     http.StatusServiceUnavailable,
 }
 
-// withHeader is an error whose response has an extra header.
 type withHeader struct {
 	error
 	field
@@ -135,7 +132,6 @@ func refusal(err error) response {
 	return a
 }
 
-// callersError returns what a caller may see of an error.
 func callersError(err error) *parley.Error {
 	if e, ok := errors.AsType[*parley.Error](err); ok && e.Code != parley.Internal {
 		return e

@@ -81,7 +81,6 @@ func (s *server) createPhone(ctx context.Context, r *request) (any, error) {
 	return ok("Phone created", simulatedOf(made)), err
 }
 
-// number is the phone in the path.
 func (r *request) number() string { return r.http.PathValue("number") }
 
 func (s *server) changePhone(ctx context.Context, r *request) (any, error) {
@@ -116,7 +115,6 @@ func given[T any](r *request, name string, read func() T) *T {
 	return &v
 }
 
-// arrived is a message as it reached a phone.
 type arrived struct {
 	MessageID string         `json:"message_id"`
 	Type      parley.Kind    `json:"type"`
@@ -227,7 +225,6 @@ func (s *server) clearFaults(ctx context.Context, r *request) (any, error) {
 	return ok("Faults removed", struct{}{}), s.Sandbox.ClearFaults(ctx, r.channel.Code)
 }
 
-// optionalNumber reads an optional phone number in any format.
 func optionalNumber(f form.Form, name string) string {
 	s := f.OptionalText(name, 1, 50)
 	if s == "" {

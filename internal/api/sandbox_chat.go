@@ -24,7 +24,6 @@ type phoneChat struct {
 	Timestamp string             `json:"timestamp"`
 }
 
-// bubble is a message on a phone's screen.
 type bubble struct {
 	FromPhone bool             `json:"from_phone"`
 	MessageID string           `json:"message_id"`
@@ -208,7 +207,6 @@ func picked(f form.Form, kind string, m parley.Media, caption string) parley.Con
 	return parley.File{Media: m, Caption: caption}
 }
 
-// base64Of reads required bytes in base64.
 func base64Of(f form.Form, name string) []byte {
 	data, err := base64.StdEncoding.DecodeString(f.Text(name, 1, maxBody))
 	if err != nil {

@@ -12,7 +12,6 @@ import (
 	"parley/internal/network/sandbox"
 )
 
-// acted is the message that a phone sent or changed.
 type acted struct {
 	MessageID string           `json:"message_id"`
 	ID        parley.MessageID `json:"id"`
@@ -77,7 +76,6 @@ func (s *server) readMedia(c parley.Content) ([]byte, error) {
 	return io.ReadAll(f)
 }
 
-// actAsPhone changes a message of the phone's chat.
 func (s *server) actAsPhone(ctx context.Context, r *request, kind string) (any, error) {
 	ref := r.Message("message_id")
 	id, code, number := ref.String(), r.channel.Code, r.number()
@@ -111,7 +109,6 @@ type readData struct {
 	Read int `json:"read"` // newly read messages
 }
 
-// readAsPhone marks one message or all messages as read.
 func (s *server) readAsPhone(ctx context.Context, r *request) (any, error) {
 	var id string
 	if r.Has("message_id") {

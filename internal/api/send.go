@@ -40,7 +40,6 @@ func drafting(
 	}
 }
 
-// sending is the work of an endpoint that sends one message.
 func sending(s *server, read func(form.Form) outgoing) work {
 	return drafting(s, func(ctx context.Context, r *request) (gateway.Draft, error) {
 		to := r.Contact("contact_id")
@@ -77,7 +76,6 @@ func (s *server) accept(ctx context.Context, r *request, channel parley.ChannelC
 	return ms, nil
 }
 
-// wasDeleted is the error of a request whose channel was deleted meanwhile.
 func wasDeleted(code parley.ChannelCode, err error) error {
 	if parley.CodeOf(err) == parley.NotFound {
 		return parley.Errorf(parley.BadRequest, "Channel %s was deleted.", code)
@@ -85,7 +83,6 @@ func wasDeleted(code parley.ChannelCode, err error) error {
 	return err
 }
 
-// on adds the header Preference-Applied.
 func (p preference) on(a response) response {
 	if p.applied != "" {
 		a.header = append(a.header, field{"Preference-Applied", p.applied})
@@ -155,7 +152,6 @@ func sendResponse(_ context.Context, _ *request, ms []parley.Message) (response,
 
 const roomForSent = 256 // bytes beside the text in nearly every response
 
-// outcome is the sentence for the result of a message.
 func outcome(m *parley.Message, done, pending string) string {
 	switch {
 	case m.Status == parley.Pending:
