@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -28,13 +29,7 @@ type OnLoopback struct {
 func StartOnLoopback(t testing.TB, change ...func(*app.Config)) *OnLoopback {
 	t.Helper()
 	net := whatsapptest.StartTest(t)
-	return &OnLoopback{Env: Start(t, append(change, UseLoopback(t, net))...), Net: net}
-}
-
-// UseLoopback makes a gateway use a server on this machine as WhatsApp.
-func UseLoopback(t testing.TB, net *whatsapptest.Server) func(*app.Config) {
-	t.Helper()
-	return standIn(t, net.Trust())
+	return &OnLoopback{Env: Start(t, append(change, standIn(t, net.Trust()))...), Net: net}
 }
 
 // standIn makes a gateway use the test server as WhatsApp.
@@ -163,7 +158,7 @@ func (s *EventStream) read(lines *bufio.Scanner) {
 func (s *EventStream) All() []Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]Event(nil), s.all...)
+	return slices.Clone(s.all)
 }
 
 // Expect waits for an event that matches.
