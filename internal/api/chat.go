@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"errors"
 
 	"parley"
 )
@@ -53,10 +52,8 @@ func (s *server) chat(ctx context.Context, r *request) (parley.ContactID, error)
 		return "", err
 	}
 	_, err := s.Store.Chat(ctx, r.channel.Code, contact)
-	if errors.Is(err, parley.ErrNotFound) {
-		return "", parley.InvalidField("contact_id", "contact_id has no chat on this channel yet. Send a message first.")
-	}
-	return contact, err
+	return contact, notFoundAs(err,
+		parley.InvalidField("contact_id", "contact_id has no chat on this channel yet. Send a message first."))
 }
 
 var archivePage = parley.Page{Limit: 50}

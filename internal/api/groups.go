@@ -95,8 +95,6 @@ func (s *server) participants(ctx context.Context, r *request) (any, error) {
 		return nil, err
 	}
 	members, err := session.Participants(ctx, parley.GroupID(id))
-	if errors.Is(err, parley.ErrNotFound) {
-		err = parley.InvalidField("group_id", "group_id names a group that does not exist on this channel.")
-	}
-	return ok("OK", mapped(members, func(m parley.Participant) participantRow { return participantRow(m) })), err
+	return ok("OK", mapped(members, func(m parley.Participant) participantRow { return participantRow(m) })),
+		notFoundAs(err, parley.InvalidField("group_id", "group_id names a group that does not exist on this channel."))
 }

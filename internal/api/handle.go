@@ -136,12 +136,10 @@ func handleString(do endpoint) work {
 
 // acceptsJSON reports whether Accept names JSON. A wildcard does not.
 func acceptsJSON(h http.Header) bool {
-	for _, line := range h["Accept"] {
-		for part := range strings.SplitSeq(line, ",") {
-			kind, _, _ := strings.Cut(part, ";")
-			if strings.EqualFold(strings.TrimSpace(kind), typeJSON[0]) {
-				return true
-			}
+	for part := range strings.SplitSeq(strings.Join(h["Accept"], ","), ",") {
+		kind, _, _ := strings.Cut(part, ";")
+		if strings.EqualFold(strings.TrimSpace(kind), typeJSON[0]) {
+			return true
 		}
 	}
 	return false
@@ -175,7 +173,7 @@ func (rt *route) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 		rt.logRequest(hr.Context(), r, a.status, time.Since(began), err)
 		return
 	}
-	if r.quota.Name != "" && a.status != http.StatusTooManyRequests && !rt.isStream { // an error carries its own
+	if r.quota.Name != "" && a.status != http.StatusTooManyRequests && !rt.isStream { // 429 carries its own
 		a.header = append(a.header, quotaFields(r.quota)...)
 	}
 	if time.Since(began) > longRequest {
@@ -326,19 +324,8 @@ func requestID(hr *http.Request) string {
 }
 
 func saneID(id string) bool {
-	const longest = 128
-	if id == "" || len(id) > longest {
-		return false
-	}
-	for i := range len(id) {
-		switch c := id[i]; {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
-		case c == '-', c == '_', c == '.', c == ':', c == '/', c == '+', c == '=':
-		default:
-			return false
-		}
-	}
-	return true
+	const longest, sane = 128, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:/+="
+	return id != "" && len(id) <= longest && strings.Trim(id, sane) == ""
 }
 
 func (rt *route) measure(status int, took time.Duration) {

@@ -93,17 +93,12 @@ func (s *server) readChannel(ctx context.Context, r *request) (any, error) {
 
 func (s *server) channelResponse(ctx context.Context, sentence string, c parley.Channel, err error) (any, error) {
 	if err != nil {
-		return nil, noChannel(err)
+		return nil, notFoundAs(err, errNoChannel)
 	}
 	return ok(sentence, s.channelRow(c, s.channelActivity(ctx)[c.Code])), nil
 }
 
-func noChannel(err error) error {
-	if errors.Is(err, parley.ErrNotFound) {
-		return parley.Errorf(parley.NotFound, "This channel does not exist.")
-	}
-	return err
-}
+var errNoChannel = parley.Errorf(parley.NotFound, "This channel does not exist.")
 
 func (s *server) createChannel(ctx context.Context, r *request) (any, error) {
 	c := parley.Channel{
@@ -184,11 +179,7 @@ func (s *server) changeChannel(ctx context.Context, r *request) (any, error) {
 
 // checkChannel returns an error if the channel was deleted. It runs in the transaction that adds to the channel.
 func checkChannel(ctx context.Context, tx *store.Tx, c parley.Channel) error {
-	err := tx.CheckChannel(ctx, c.Code, c.ID)
-	if errors.Is(err, parley.ErrNotFound) {
-		return parley.Errorf(parley.BadRequest, "Channel %s was deleted.", c.Code)
-	}
-	return err
+	return notFoundAs(tx.CheckChannel(ctx, c.Code, c.ID), parley.Errorf(parley.BadRequest, "Channel %s was deleted.", c.Code))
 }
 
 func (s *server) deleteChannel(ctx context.Context, r *request) (any, error) {
@@ -231,7 +222,7 @@ func (s *server) channelTimeline(ctx context.Context, r *request) (any, error) {
 	}
 	c, err := s.channelNamed(ctx, r.code())
 	if err != nil {
-		return nil, noChannel(err)
+		return nil, notFoundAs(err, errNoChannel)
 	}
 	states, err := s.Store.ChannelStates(ctx, c.Code, time.Now().AddDate(0, 0, -int(days)), maxStates)
 	if len(states) == 0 { // never changed

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -233,11 +232,8 @@ func (r *request) replay() parley.DeliveryQuery {
 
 func (s *server) retryDelivery(ctx context.Context, r *request) (any, error) {
 	d, err := s.Callbacks.Retry(ctx, parley.DeliveryID(r.http.PathValue("id")))
-	switch {
-	case errors.Is(err, parley.ErrNotFound):
-		return nil, errNoDelivery
-	case err != nil:
-		return nil, err
+	if err != nil {
+		return nil, notFoundAs(err, errNoDelivery)
 	}
 	addresses, err := s.addresses(ctx)
 	return ok("Retrying now", deliveryOf(d, addresses)), err
@@ -249,5 +245,5 @@ type retryData struct {
 
 func (s *server) retryWebhook(ctx context.Context, r *request) (any, error) {
 	n, err := s.Callbacks.RetryWebhook(ctx, r.webhookID())
-	return ok(fmt.Sprintf("Retrying %d now", n), retryData{n}), noWebhook(err)
+	return ok(fmt.Sprintf("Retrying %d now", n), retryData{n}), notFoundAs(err, errNoWebhook)
 }

@@ -78,10 +78,7 @@ func (s *server) checkTokensChannel(ctx context.Context, t parley.Token) error {
 		return nil
 	}
 	_, err := s.Store.Channel(ctx, t.Channel)
-	if errors.Is(err, parley.ErrNotFound) {
-		return parley.InvalidField("channel", fmt.Sprintf("There is no channel %s.", t.Channel))
-	}
-	return err
+	return notFoundAs(err, parley.InvalidField("channel", fmt.Sprintf("There is no channel %s.", t.Channel)))
 }
 
 func futureTime(f form.Form, name string) time.Time {
@@ -97,12 +94,8 @@ func futureTime(f form.Form, name string) time.Time {
 
 func (s *server) revokeToken(ctx context.Context, r *request) (any, error) {
 	id := parley.TokenID(r.http.PathValue("id"))
-	err := s.Tokens.Revoke(ctx, id)
-	if errors.Is(err, parley.ErrNotFound) {
-		return nil, parley.Errorf(parley.NotFound, "This token does not exist.")
-	}
-	if err != nil {
-		return nil, err
+	if err := s.Tokens.Revoke(ctx, id); err != nil {
+		return nil, notFoundAs(err, parley.Errorf(parley.NotFound, "This token does not exist."))
 	}
 	t, err := s.Store.Token(ctx, id)
 	return ok("Token revoked", tokenOf(t)), err

@@ -57,15 +57,10 @@ func (r *request) webhookID() parley.WebhookID { return parley.WebhookID(r.http.
 
 func (s *server) readWebhook(ctx context.Context, r *request) (any, error) {
 	w, err := s.Store.Webhook(ctx, r.webhookID())
-	return ok("OK", webhookOf(w)), noWebhook(err)
+	return ok("OK", webhookOf(w)), notFoundAs(err, errNoWebhook)
 }
 
-func noWebhook(err error) error {
-	if errors.Is(err, parley.ErrNotFound) {
-		return parley.Errorf(parley.NotFound, "This webhook does not exist.")
-	}
-	return err
-}
+var errNoWebhook = parley.Errorf(parley.NotFound, "This webhook does not exist.")
 
 func (s *server) createWebhook(ctx context.Context, r *request) (any, error) {
 	w := parley.Webhook{
@@ -77,9 +72,9 @@ func (s *server) createWebhook(ctx context.Context, r *request) (any, error) {
 	}
 	var secret string
 	err := s.tx(ctx, func(tx *store.Tx) (err error) {
-		if w.Channel != "" {
+		if w.Channel != "" { // it may have been deleted meanwhile
 			if err := tx.CheckChannel(ctx, w.Channel, 0); err != nil {
-				return noChannelField(err)
+				return notFoundAs(err, parley.InvalidField("channel", "channel "+namesNoChannel))
 			}
 		}
 		if err := tx.AddWebhook(ctx, w); err != nil {
@@ -110,13 +105,6 @@ func (s *server) channelField(ctx context.Context, r *request, code parley.Chann
 }
 
 const namesNoChannel = "names a channel that does not exist."
-
-func noChannelField(err error) error {
-	if errors.Is(err, parley.ErrNotFound) {
-		return parley.InvalidField("channel", "channel "+namesNoChannel)
-	}
-	return err
-}
 
 func (s *server) changeWebhook(ctx context.Context, r *request) (any, error) {
 	url := ""
@@ -158,7 +146,7 @@ func (s *server) changeWebhook(ctx context.Context, r *request) (any, error) {
 		return errors.Join(err, tx.UpdateWebhook(ctx, w), r.storeKey(ctx, tx, http.StatusOK, changed))
 	})
 	s.Callbacks.Reload()
-	return changed, noWebhook(err)
+	return changed, notFoundAs(err, errNoWebhook)
 }
 
 const switchedOff = "It was switched off by hand."
@@ -169,7 +157,7 @@ func (s *server) deleteWebhook(ctx context.Context, r *request) (any, error) {
 		return errors.Join(tx.DeleteWebhook(ctx, r.webhookID()), r.storeKey(ctx, tx, http.StatusOK, deleted))
 	})
 	s.Callbacks.Reload()
-	return deleted, noWebhook(err)
+	return deleted, notFoundAs(err, errNoWebhook)
 }
 
 type attemptData struct {
@@ -182,7 +170,7 @@ type attemptData struct {
 func (s *server) testWebhook(ctx context.Context, r *request) (any, error) {
 	w, err := s.Store.Webhook(ctx, r.webhookID())
 	if err != nil {
-		return nil, noWebhook(err)
+		return nil, notFoundAs(err, errNoWebhook)
 	}
 	a, err := s.Callbacks.SendTest(ctx, w)
 	if err != nil {
@@ -216,12 +204,12 @@ func ofSecret(
 
 func (s *server) webhookSecret(ctx context.Context, r *request) (parley.SecretOwner, error) {
 	w, err := s.Store.Webhook(ctx, r.webhookID())
-	return parley.WebhookSecret(w.ID), noWebhook(err)
+	return parley.WebhookSecret(w.ID), notFoundAs(err, errNoWebhook)
 }
 
 func (s *server) channelSecret(ctx context.Context, r *request) (parley.SecretOwner, error) {
 	c, err := s.Store.Channel(ctx, r.code())
-	return parley.ChannelSecret(c.Code), noChannel(err)
+	return parley.ChannelSecret(c.Code), notFoundAs(err, errNoChannel)
 }
 
 // listenSecret is the secret of parley listen, which signs forwarded events.
@@ -229,16 +217,11 @@ func listenSecret(context.Context, *request) (parley.SecretOwner, error) {
 	return parley.ListenSecret, nil
 }
 
-func noOwner(err error) error {
-	if errors.Is(err, parley.ErrNotFound) {
-		return parley.Errorf(parley.NotFound, "It was just deleted.")
-	}
-	return err
-}
+var errNoOwner = parley.Errorf(parley.NotFound, "It was just deleted.")
 
 func (s *server) showSecret(ctx context.Context, _ *request, owner parley.SecretOwner) (any, error) {
 	keys, err := s.Callbacks.Secrets.KeysOf(ctx, owner)
-	return ok("OK", secretData{keys.Secret, stampOrNil(keys.OldUntil)}), noOwner(err)
+	return ok("OK", secretData{keys.Secret, stampOrNil(keys.OldUntil)}), notFoundAs(err, errNoOwner)
 }
 
 func (s *server) rotateSecret(ctx context.Context, r *request, owner parley.SecretOwner) (any, error) {
@@ -247,7 +230,7 @@ func (s *server) rotateSecret(ctx context.Context, r *request, owner parley.Secr
 		before := ok("The secret was already rotated. Read it with GET.", secretData{"", stampOrNil(oldUntil)})
 		return r.storeKey(ctx, tx, http.StatusOK, before)
 	})
-	return ok("Secret rotated. The old one also signs for 24 hours.", secretData{keys.Secret, stampOrNil(keys.OldUntil)}), noOwner(err)
+	return ok("Secret rotated. The old one also signs for 24 hours.", secretData{keys.Secret, stampOrNil(keys.OldUntil)}), notFoundAs(err, errNoOwner)
 }
 
 const maxTypes = 100 // far above the number of types

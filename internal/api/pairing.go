@@ -98,7 +98,7 @@ func (s *server) pairChannel(ctx context.Context, r *request) (any, error) {
 func (s *server) readPairing(ctx context.Context, r *request) (any, error) {
 	c, err := s.channelNamed(ctx, r.code())
 	if err != nil {
-		return nil, noChannel(err)
+		return nil, notFoundAs(err, errNoChannel)
 	}
 	data, err := s.pairing(c.Code)
 	return ok("OK", data), err
@@ -158,7 +158,7 @@ func (s *server) makePairLink(ctx context.Context, r *request) (any, error) {
 		err = parley.Errorf(parley.BadRequest, "Channel %s is already paired. Log it out first with: parley channel logout %s", c.Code, c.Code)
 	}
 	if err != nil {
-		return nil, noChannel(err)
+		return nil, notFoundAs(err, errNoChannel)
 	}
 	now := time.Now()
 	secret, ticket := parley.NewTicket(parley.PairTicket, c.Code, now, pairLinkLife)
@@ -283,8 +283,5 @@ func (s *server) spendIfPaired(ctx context.Context, r *request, t parley.Ticket,
 		_, err := tx.UseTicket(ctx, t.Hash, time.Now())
 		return err
 	})
-	if errors.Is(err, parley.ErrNotFound) { // another holder of the link was faster
-		return badTicket(s.words.of(r.http)["link_used"], true)
-	}
-	return err
+	return notFoundAs(err, badTicket(s.words.of(r.http)["link_used"], true)) // another holder of the link was faster
 }

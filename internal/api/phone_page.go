@@ -96,11 +96,8 @@ func (s *server) linkOfTicket(ctx context.Context, hr *http.Request, ticket stri
 		return parley.OTPLink{}, errTicket
 	}
 	link, err := s.Store.Link(ctx, id)
-	if errors.Is(err, parley.ErrNotFound) {
-		return link, errTicket
-	}
 	if err != nil {
-		return link, err
+		return link, notFoundAs(err, errTicket)
 	}
 	c, there := s.Gateway.Channel(link.Channel)
 	if !there || c.Network != parley.Sandbox || link.Contact.Number() != hr.PathValue("number") ||

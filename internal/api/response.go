@@ -85,6 +85,14 @@ func stampOrNil(t time.Time) *string {
 	return &s
 }
 
+// notFoundAs returns another error instead of [parley.ErrNotFound].
+func notFoundAs(err, instead error) error {
+	if errors.Is(err, parley.ErrNotFound) {
+		return instead
+	}
+	return err
+}
+
 var statuses = map[parley.Code]int{
 	parley.Internal:        http.StatusInternalServerError,
 	parley.BadRequest:      http.StatusBadRequest,

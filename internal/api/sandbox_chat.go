@@ -116,11 +116,8 @@ func (s *server) phoneChat(ctx context.Context, r *request) (any, error) {
 func (s *server) phoneFile(ctx context.Context, r *request) (response, error) {
 	code, number := r.channel.Code, r.number()
 	m, err := s.Sandbox.Message(ctx, code, number, r.http.PathValue("message_id"))
-	if errors.Is(err, parley.ErrNotFound) {
-		return response{}, parley.Errorf(parley.NotFound, "This message does not exist on this phone.")
-	}
 	if err != nil {
-		return response{}, err
+		return response{}, notFoundAs(err, parley.Errorf(parley.NotFound, "This message does not exist on this phone."))
 	}
 	if m.Media == nil {
 		return response{}, errNoFile
@@ -136,11 +133,8 @@ func (s *server) phoneFile(ctx context.Context, r *request) (response, error) {
 		return response{}, err
 	}
 	stored, err := s.Store.Message(ctx, code, m.ID)
-	if errors.Is(err, parley.ErrNotFound) {
-		return response{}, errNoFile
-	}
 	if err != nil {
-		return response{}, err
+		return response{}, notFoundAs(err, errNoFile)
 	}
 	return s.openFile(parley.MediaOf(stored.Content))
 }

@@ -228,19 +228,17 @@ type preference struct {
 func preferenceOf(h http.Header) preference {
 	p := preference{wait: defaultWait}
 	var async, waits bool
-	for _, line := range h["Prefer"] {
-		for part := range strings.SplitSeq(line, ",") {
-			part, _, _ = strings.Cut(part, ";")
-			name, value, _ := strings.Cut(part, "=")
-			switch strings.ToLower(strings.TrimSpace(name)) {
-			case "respond-async":
-				async = true
-			case "wait":
-				n, err := strconv.ParseUint(strings.Trim(strings.TrimSpace(value), `"`), 10, 32)
-				if err == nil && !waits { // of several, the first counts
-					waits = true
-					p.wait = min(time.Duration(n)*time.Second, maxWait)
-				}
+	for part := range strings.SplitSeq(strings.Join(h["Prefer"], ","), ",") {
+		part, _, _ = strings.Cut(part, ";")
+		name, value, _ := strings.Cut(part, "=")
+		switch strings.ToLower(strings.TrimSpace(name)) {
+		case "respond-async":
+			async = true
+		case "wait":
+			n, err := strconv.ParseUint(strings.Trim(strings.TrimSpace(value), `"`), 10, 32)
+			if err == nil && !waits { // of several, the first counts
+				waits = true
+				p.wait = min(time.Duration(n)*time.Second, maxWait)
 			}
 		}
 	}
