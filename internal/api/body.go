@@ -30,23 +30,12 @@ var errTooLarge = parley.Errorf(parley.TooLarge, "The body is larger than 1 MiB,
 
 var errPublicTooLarge = parley.Errorf(parley.TooLarge, "The body is larger than 64 KiB, which is the limit here.")
 
-func (rt *route) readPublic(r *request, w http.ResponseWriter) error {
-	if rt.input == nothing {
-		return nil
-	}
-	if err := rt.readBodyOf(r, w, maxPublicBody, errPublicTooLarge); err != nil {
-		return err
-	}
-	return rt.readFields(r)
-}
-
 // readBody reads the whole body, even if the route has no fields: the idempotency key covers it.
 func (rt *route) readBody(r *request, w http.ResponseWriter) error {
-	return rt.readBodyOf(r, w, maxBody, errTooLarge)
-}
-
-func (rt *route) readBodyOf(r *request, w http.ResponseWriter, most int64, errLarger error) error {
-	hr := r.http
+	hr, most, errLarger := r.http, int64(maxBody), errTooLarge
+	if rt.access == public {
+		most, errLarger = maxPublicBody, errPublicTooLarge
+	}
 	if hr.ContentLength > most {
 		return errLarger
 	}

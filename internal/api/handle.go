@@ -202,11 +202,14 @@ func (rt *route) run(ctx context.Context, r *request, w http.ResponseWriter) (a 
 			return a, err
 		}
 	}
-	if rt.input == noRoute {
+	if rt.input == noRoute || rt.access == public && rt.input == nothing {
 		return rt.do(ctx, r)
 	}
 	if rt.access == public {
-		if err := rt.readPublic(r, w); err != nil {
+		if err := rt.readBody(r, w); err != nil {
+			return a, err
+		}
+		if err := rt.readFields(r); err != nil {
 			return a, err
 		}
 		return rt.do(ctx, r)

@@ -19,8 +19,6 @@ type otpRow struct {
 	ExpiresAt string             `json:"expires_at"`
 	EndedAt   *string            `json:"ended_at"`
 	Attempts  int                `json:"attempts"` // wrong ones
-
-	made time.Time
 }
 
 func (s *server) listOTPs(ctx context.Context, r *request) (any, error) {
@@ -28,7 +26,7 @@ func (s *server) listOTPs(ctx context.Context, r *request) (any, error) {
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
-	rows := []otpRow{}
+	var rows []otpRow
 	for _, c := range s.Gateway.Channels() {
 		if only != "" && only != c.Code {
 			continue
@@ -49,7 +47,7 @@ func (s *server) listOTPs(ctx context.Context, r *request) (any, error) {
 			rows = append(rows, linkRow(link, now))
 		}
 	}
-	slices.SortStableFunc(rows, func(a, b otpRow) int { return cmp.Or(b.made.Compare(a.made), cmp.Compare(a.ID, b.ID)) })
+	slices.SortStableFunc(rows, func(a, b otpRow) int { return cmp.Or(cmp.Compare(b.CreatedAt, a.CreatedAt), cmp.Compare(a.ID, b.ID)) })
 	return ok("OK", rows[:min(len(rows), limit)]), nil
 }
 
@@ -58,11 +56,10 @@ func codeRow(c parley.OTPCode, now time.Time) otpRow {
 		c.Status = parley.OTPStatusExpired // not stored yet
 	}
 	return otpRow{ID: c.ID, Kind: "code", Channel: c.Channel, ContactID: c.Contact, Status: c.Status, CreatedAt: parley.Stamp(c.CreatedAt),
-		ExpiresAt: parley.Stamp(c.ExpiresAt), EndedAt: stampOrNil(c.EndedAt), Attempts: c.Tries, made: c.CreatedAt}
+		ExpiresAt: parley.Stamp(c.ExpiresAt), EndedAt: stampOrNil(c.EndedAt), Attempts: c.Tries}
 }
 
 func linkRow(l parley.OTPLink, now time.Time) otpRow {
 	return otpRow{ID: l.ID, Kind: "link", Channel: l.Channel, ContactID: l.Contact, Status: l.StatusAt(now),
-		CreatedAt: parley.Stamp(l.CreatedAt),
-		ExpiresAt: parley.Stamp(l.ExpiresAt), EndedAt: stampOrNil(l.EndedAt), Attempts: l.Tries, made: l.CreatedAt}
+		CreatedAt: parley.Stamp(l.CreatedAt), ExpiresAt: parley.Stamp(l.ExpiresAt), EndedAt: stampOrNil(l.EndedAt), Attempts: l.Tries}
 }

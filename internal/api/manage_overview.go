@@ -14,7 +14,7 @@ import (
 )
 
 type overviewData struct {
-	Needs       []need                       `json:"needs"`
+	Needs       []*need                      `json:"needs"`
 	Channels    map[parley.ChannelStatus]int `json:"channels"`
 	Last24h     stats.Counts                 `json:"last24h"`
 	ToSent      *stats.Times                 `json:"to_sent_ms"`
@@ -63,8 +63,6 @@ type need struct {
 	Sentence string     `json:"sentence"`
 	Since    string     `json:"since"`
 	Action   needAction `json:"action"`
-
-	since time.Time
 }
 
 type needAction struct {
@@ -90,7 +88,7 @@ const (
 )
 
 // needs lists what needs attention, newest first.
-func (s *server) needs(ctx context.Context, channels []parley.Channel, report stats.Report, now time.Time) ([]need, error) {
+func (s *server) needs(ctx context.Context, channels []parley.Channel, report stats.Report, now time.Time) ([]*need, error) {
 	webhooks, err := s.Store.Webhooks(ctx)
 	if err != nil {
 		return nil, err
@@ -107,20 +105,14 @@ func (s *server) needs(ctx context.Context, channels []parley.Channel, report st
 		found = append(found, webhookNeed(w, now))
 	}
 	for _, a := range attacks {
-		found = append(found, &need{Kind: "otp", Severity: isWarning, Channel: textOrNil(a.Channel), since: a.At,
+		found = append(found, &need{Kind: "otp", Severity: isWarning, Channel: textOrNil(a.Channel), Since: parley.Stamp(a.At),
 			Action: seeCodes, Sentence: a.Finding.Found})
 	}
-	var all []need
-	for _, n := range found {
-		if n != nil {
-			n.Since = parley.Stamp(n.since)
-			all = append(all, *n)
-		}
-	}
-	slices.SortStableFunc(all, func(a, b need) int {
-		return cmp.Or(b.since.Compare(a.since), cmp.Compare(a.Sentence, b.Sentence))
+	found = slices.DeleteFunc(found, func(n *need) bool { return n == nil })
+	slices.SortStableFunc(found, func(a, b *need) int {
+		return cmp.Or(cmp.Compare(b.Since, a.Since), cmp.Compare(a.Sentence, b.Sentence))
 	})
-	return all[:min(len(all), maxNeeds)], nil
+	return found[:min(len(found), maxNeeds)], nil
 }
 
 // channelNeed reports an enabled channel that does not work.
@@ -130,7 +122,7 @@ func channelNeed(c parley.Channel, now time.Time) *need {
 	}
 	page := "/console/channels/" + url.PathEscape(string(c.Code))
 	pair := needAction{"pair", "Pair", page + "/pair"}
-	n := &need{Kind: "channel", Severity: isProblem, Channel: textOrNil(c.Code), since: c.State.Since,
+	n := &need{Kind: "channel", Severity: isProblem, Channel: textOrNil(c.Code), Since: parley.Stamp(c.State.Since),
 		Action: needAction{"channel", "See channel", page}}
 	switch c.State.Status {
 	case parley.ChannelLoggedOut:
@@ -161,12 +153,12 @@ func webhookNeed(w parley.Webhook, now time.Time) *need {
 	n := &need{Kind: "webhook", Webhook: textOrNil(w.ID), Channel: textOrNil(w.Channel)}
 	switch {
 	case !w.IsEnabled() && w.Failures > 0: // not one that was switched off by hand
-		n.Severity, n.since = isProblem, w.DisabledAt
+		n.Severity, n.Since = isProblem, parley.Stamp(w.DisabledAt)
 		n.Sentence = fmt.Sprintf("The webhook %s is off. %s", w.URL, w.Reason)
 		n.Action = needAction{"webhook", "See webhook", "/console/webhooks?webhook=" + url.QueryEscape(string(w.ID))}
 	case w.IsEnabled() && w.Failures > 0:
 		lasts := now.Sub(w.FailingSince)
-		n.Severity, n.since = isWarning, w.FailingSince
+		n.Severity, n.Since = isWarning, parley.Stamp(w.FailingSince)
 		n.Sentence = fmt.Sprintf("Every delivery to %s has failed for %s: %s.", w.URL, doctor.Lasted(lasts), doctor.Count(w.Failures, "attempt"))
 		n.Action = needAction{"deliveries", "See deliveries", "/console/webhooks?state=retrying&webhook=" + url.QueryEscape(string(w.ID))}
 	default:
@@ -185,7 +177,7 @@ func (s *server) diskNeed(now time.Time) *need {
 		return nil
 	}
 	s.littleDisk.CompareAndSwap(0, now.UnixMilli())
-	n := &need{Kind: "disk", Severity: isWarning, since: time.UnixMilli(s.littleDisk.Load()),
+	n := &need{Kind: "disk", Severity: isWarning, Since: parley.Stamp(time.UnixMilli(s.littleDisk.Load())),
 		Action:   needAction{"settings", "Settings", "/console/settings"},
 		Sentence: fmt.Sprintf("The disk has %s left. When it is full, no messages are accepted. Free some space.", doctor.Size(free))}
 	if free < fullDisk {
@@ -199,7 +191,7 @@ func otpNeed(r stats.Report) *need {
 	if codes < enoughCodes || 2*r.Codes.Delivered >= codes {
 		return nil
 	}
-	return &need{Kind: "otp", Severity: isWarning, since: r.From, Action: seeCodes,
+	return &need{Kind: "otp", Severity: isWarning, Since: parley.Stamp(r.From), Action: seeCodes,
 		Sentence: fmt.Sprintf("Only %d of %d one-time codes in the last 24 hours reached a phone.", r.Codes.Delivered, codes)}
 }
 
@@ -211,7 +203,7 @@ func (s *server) clockNeed(now time.Time) *need {
 		return nil
 	}
 	s.clockOff.CompareAndSwap(0, now.UnixMilli())
-	n := &need{Kind: "clock", Severity: isWarning, since: time.UnixMilli(s.clockOff.Load()),
+	n := &need{Kind: "clock", Severity: isWarning, Since: parley.Stamp(time.UnixMilli(s.clockOff.Load())),
 		Action:   needAction{"channels", "See channels", "/console/channels"},
 		Sentence: found.Found + " Synchronise it with NTP."}
 	if found.Level == doctor.Problem {

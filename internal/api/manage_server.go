@@ -2,7 +2,6 @@ package api
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -20,7 +19,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/prometheus/common/expfmt"
 
 	"parley"
 	"parley/internal/diagnostics"
@@ -308,20 +307,11 @@ func (s *server) diagnosedChannels() []diagnostics.Channel {
 }
 
 func (s *server) metricsText() (string, error) {
-	recorded := &recordedResponse{header: http.Header{}, status: http.StatusOK}
-	promhttp.HandlerFor(s.Metrics, promhttp.HandlerOpts{DisableCompression: true}).ServeHTTP(recorded, &http.Request{Header: http.Header{}})
-	if recorded.status != http.StatusOK {
-		return "", fmt.Errorf("/metrics returned %d", recorded.status)
+	families, err := s.Metrics.Gather()
+	var text strings.Builder
+	for _, f := range families {
+		_, failed := expfmt.MetricFamilyToText(&text, f)
+		err = errors.Join(err, failed)
 	}
-	return recorded.body.String(), nil
+	return text.String(), err
 }
-
-type recordedResponse struct {
-	header http.Header
-	status int
-	body   bytes.Buffer
-}
-
-func (k *recordedResponse) Header() http.Header         { return k.header }
-func (k *recordedResponse) WriteHeader(status int)      { k.status = status }
-func (k *recordedResponse) Write(p []byte) (int, error) { return k.body.Write(p) }

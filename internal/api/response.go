@@ -60,7 +60,24 @@ func mapped[T, R any](list []T, row func(T) R) []R {
 }
 
 func okPage(rows any, page parley.Page, total int64) envelope {
-	return envelope{Success: true, Message: "OK", Data: rows, Meta: metaOf(page, total)}
+	limit := int64(page.Limit)
+	return envelope{Success: true, Message: "OK", Data: rows, Meta: pageMeta{
+		CurrentPage: page.Offset/limit + 1,
+		PerPage:     limit,
+		Total:       total,
+		TotalPages:  max(1, (total+limit-1)/limit),
+		HasNextPage: total-limit > page.Offset,
+		HasPrevPage: page.Offset > 0,
+	}}
+}
+
+type pageMeta struct {
+	CurrentPage int64 `json:"current_page"`
+	PerPage     int64 `json:"per_page"`
+	Total       int64 `json:"total"`
+	TotalPages  int64 `json:"total_pages"`
+	HasNextPage bool  `json:"has_next_page"`
+	HasPrevPage bool  `json:"has_prev_page"`
 }
 
 // encode writes JSON. Text from a chat network may be invalid UTF-8; it is repaired instead of failing.
@@ -187,25 +204,4 @@ func errorResponse(status int, message string, wrong []parley.FieldError) respon
 func appendString(b []byte, s string) []byte {
 	b, _ = jsontext.AppendQuote(b, s) // the error only says that invalid UTF-8 was replaced
 	return b
-}
-
-type meta struct {
-	CurrentPage int64 `json:"current_page"`
-	PerPage     int64 `json:"per_page"`
-	Total       int64 `json:"total"`
-	TotalPages  int64 `json:"total_pages"`
-	HasNextPage bool  `json:"has_next_page"`
-	HasPrevPage bool  `json:"has_prev_page"`
-}
-
-func metaOf(page parley.Page, total int64) *meta {
-	limit := int64(page.Limit)
-	return &meta{
-		CurrentPage: page.Offset/limit + 1,
-		PerPage:     limit,
-		Total:       total,
-		TotalPages:  max(1, (total+limit-1)/limit),
-		HasNextPage: total-limit > page.Offset,
-		HasPrevPage: page.Offset > 0,
-	}
 }

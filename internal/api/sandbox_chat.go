@@ -1,9 +1,11 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"errors"
+	"io"
 	"strings"
 	"time"
 
@@ -127,7 +129,7 @@ func (s *server) phoneFile(ctx context.Context, r *request) (response, error) {
 	}
 	sent, err := s.Sandbox.SentFile(ctx, code, number, m.ID.ID)
 	if err == nil {
-		return bytesResponse(sent, m.Media), nil
+		return fileResponse(io.NopCloser(bytes.NewReader(sent)), int64(len(sent)), m.Media), nil
 	}
 	if !errors.Is(err, parley.ErrNotFound) {
 		return response{}, err
