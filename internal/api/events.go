@@ -54,7 +54,7 @@ func (rt *route) openStream(ctx context.Context, r *request) (response, error) {
 		return response{}, err
 	}
 	if !rt.streams.Acquire(r.token.ID, ctx.Done(), 0) {
-		q := limit.Quota{Name: limitStreams, Unit: limit.UnitAtOnce, Most: int64(rt.streams.Most()), Wait: time.Second}
+		q := limit.Quota{Name: limitStreams, Unit: limit.UnitAtOnce, Most: int64(rt.streams.Most), Wait: time.Second}
 		return response{}, limit.Exceeded(q, fmt.Sprintf("This token has %d streams open, which is the limit. Close one first.", q.Most))
 	}
 	return response{status: http.StatusOK, stream: func(w http.ResponseWriter) error {

@@ -152,15 +152,11 @@ func insufficient(sentence string) error {
 }
 
 func (rt *route) chooseChannel(ctx context.Context, r *request) error {
-	var err error
-	var named string
-	switch values := r.http.Header["X-Channel"]; len(values) {
-	case 0:
-	case 1:
-		named = values[0]
-	default:
+	if len(r.http.Header["X-Channel"]) > 1 {
 		return parley.Errorf(parley.BadRequest, "The header X-Channel was sent several times. Send it once.")
 	}
+	named := headerOf(r.http.Header, "X-Channel")
+	var err error
 	switch {
 	case (rt.access == ofChannel || rt.access == ofAny) && r.token.Kind == parley.ChannelToken:
 		r.channel, err = rt.channelNamed(ctx, r.token.Channel)

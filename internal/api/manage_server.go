@@ -101,9 +101,8 @@ func (s *server) readServer(ctx context.Context, _ *request) (any, error) {
 		data.Networks = append(data.Networks, string(name))
 	}
 	slices.Sort(data.Networks)
-	if _, err := exec.LookPath("ffmpeg"); err == nil {
-		data.FFmpeg = true
-	}
+	_, err = exec.LookPath("ffmpeg")
+	data.FFmpeg = err == nil
 	if b, made := p.LastBackup(); made {
 		data.LastBackup = &lastBackup{parley.Stamp(b.At), backupData{b.Path, b.Bytes}}
 	}

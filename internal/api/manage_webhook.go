@@ -230,7 +230,8 @@ func (s *server) rotateSecret(ctx context.Context, r *request, owner parley.Secr
 		before := ok("The secret was already rotated. Read it with GET.", secretData{"", stampOrNil(oldUntil)})
 		return r.storeKey(ctx, tx, http.StatusOK, before)
 	})
-	return ok("Secret rotated. The old one also signs for 24 hours.", secretData{keys.Secret, stampOrNil(keys.OldUntil)}), notFoundAs(err, errNoOwner)
+	data := secretData{keys.Secret, stampOrNil(keys.OldUntil)}
+	return ok("Secret rotated. The old one also signs for 24 hours.", data), notFoundAs(err, errNoOwner)
 }
 
 const maxTypes = 100 // far above the number of types

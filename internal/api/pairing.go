@@ -54,12 +54,8 @@ func (s *server) pairing(code parley.ChannelCode) (*pairingData, error) {
 	if !lately {
 		return nil, nil
 	}
-	data := &pairingData{pairingRow: pairingOf(p)}
-	if p.Code == "" { // none, or expired
-		return data, nil
-	}
-	data.Code = &p.Code
-	if p.Step != parley.QRStep {
+	data := &pairingData{pairingRow: pairingOf(p), Code: textOrNil(p.Code)}
+	if p.Code == "" || p.Step != parley.QRStep { // no code, or it expired
 		return data, nil
 	}
 	var err error

@@ -116,7 +116,6 @@ func (c *Console) viewFor(hr *http.Request) (view, error) {
 	return v, nil
 }
 
-// languageOf returns the language chosen in the console, else the one the browser prefers.
 func languageOf(hr *http.Request) string {
 	if language := cookieValue(hr, "lang"); slices.Contains(languages, language) {
 		return language

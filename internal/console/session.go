@@ -143,7 +143,6 @@ func (c *Console) whyRefused(ctx context.Context, hash []byte) error {
 	return parley.Errorf(parley.Unauthenticated, "This link has expired. Create a new one with: parley open")
 }
 
-// signOut ends the session of the request, if there is one.
 func (c *Console) signOut(w http.ResponseWriter, hr *http.Request) error {
 	err := c.Store.Tx(hr.Context(), func(tx *store.Tx) error { return endSession(hr.Context(), tx, hr, time.Now()) })
 	if err == nil {
@@ -202,7 +201,6 @@ func newCookie(name, value string, age int) *http.Cookie {
 	}
 }
 
-// setSession sets the session cookie that this browser can store.
 func setSession(w http.ResponseWriter, hr *http.Request, secret string) {
 	name := secureCookie
 	if cookieValue(hr, secureCookie) == "" && cookieValue(hr, probeCookie) == "" {

@@ -41,7 +41,6 @@ const (
 	defaultBuffer = 200
 )
 
-// Errors that end a reader.
 var (
 	ErrSlow   = errors.New("the reader fell too far behind")
 	ErrClosed = errors.New("the feed is closed")
@@ -106,7 +105,6 @@ func New(c Config) *Feed {
 // streams that never end. It may be called twice.
 func (f *Feed) Close() { f.close() }
 
-// Listeners counts the readers of an event type on a channel.
 func (f *Feed) Listeners(channel parley.ChannelCode, kind parley.EventType) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -32,7 +32,6 @@ func StartOnLoopback(t testing.TB, change ...func(*app.Config)) *OnLoopback {
 	return &OnLoopback{Env: Start(t, append(change, standIn(t, net.Trust()))...), Net: net}
 }
 
-// standIn makes a gateway use the test server as WhatsApp.
 func standIn(t testing.TB, trust whatsapptest.Trust) func(*app.Config) {
 	t.Helper()
 	raw, err := json.Marshal(trust)
@@ -80,7 +79,6 @@ func (e *OnLoopback) Pair(code string, owner *whatsapptest.Phone) *whatsapptest.
 	return link
 }
 
-// Event is an event of the stream.
 type Event struct {
 	ID, Type, Channel string
 	Seq               int64
@@ -126,7 +124,6 @@ func (e *Env) Events(types ...parley.EventType) *EventStream {
 	return s
 }
 
-// EventStream collects the events of the stream.
 type EventStream struct {
 	t     testing.TB
 	mu    sync.Mutex

@@ -20,7 +20,6 @@ const (
 	userAgent     = "Parley"
 )
 
-// Options configure a client.
 type Options struct {
 	// Timeout is for the whole request, until its body is read; zero: 30 seconds.
 	Timeout time.Duration

@@ -38,7 +38,6 @@ func (p *Problem) Unwrap() error { return p.Cause }
 // errSlow is the cause with which a request is cancelled whose body comes too slowly.
 var errSlow = errors.New("body too slow")
 
-// tlsError marks errors of the TLS handshake.
 type tlsError struct{ error }
 
 func (e tlsError) Unwrap() error { return e.error }

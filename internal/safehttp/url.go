@@ -102,7 +102,6 @@ func toASCII(name string) (string, error) {
 	return strings.ToLower(name), nil // underscores and the like, which IDNA refuses, are in use
 }
 
-// isHostname accepts labels of letters, digits, "-" and "_".
 func isHostname(name string) bool {
 	name = strings.TrimSuffix(name, ".")
 	if name == "" || len(name) > 253 {

@@ -25,10 +25,8 @@ import (
 	"parley/internal/store"
 )
 
-// issuer is the "iss" claim of every token.
 const issuer = "parley"
 
-// Authority issues tokens and says which ones are good.
 type Authority struct {
 	store   *store.DB
 	keyring *encrypt.Keyring
@@ -163,7 +161,6 @@ func (a *Authority) Refresh(ctx context.Context) error {
 	return a.readKeys(ctx)
 }
 
-// JWKS returns the public keys as a JSON Web Key Set.
 func (a *Authority) JWKS() []byte { return a.keys.Load().jwks }
 
 // Local returns a token that only this Authority accepts, until the process ends. It is not stored, so it is not listed

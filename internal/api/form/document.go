@@ -90,7 +90,6 @@ func (d *document) read(body, name []byte, depth int) (int32, error) {
 	return at, d.readInside(body, at, depth)
 }
 
-// readInside reads an object's members or an array's elements.
 func (d *document) readInside(body []byte, at int32, depth int) error {
 	if _, err := d.decode.ReadToken(); err != nil {
 		return err
@@ -157,7 +156,6 @@ func checkNUL(raw []byte) error {
 	return err
 }
 
-// explain turns an error of the decoder into one that says what to fix.
 func explain(err error, body []byte) error {
 	if e, ok := errors.AsType[*parley.Error](err); ok {
 		return e

@@ -16,7 +16,6 @@ import (
 // ExampleContact is for sentences, if the request has no digits for an example.
 const ExampleContact = "6281234567890@c.us"
 
-// Contact returns a required contact id.
 func (f Form) Contact(name string) parley.ContactID {
 	s, given := f.text(name, "is required: digits followed by @c.us, for example "+ExampleContact+".",
 		`must be a string, for example "`+ExampleContact+`".`)
@@ -117,7 +116,6 @@ func (f Form) ReplyTo() parley.MessageID {
 	return ""
 }
 
-// MaxURL is the longest address.
 const MaxURL = 2048
 
 // Address returns a required http or https address. Forbidden hosts are refused when dialling.
@@ -137,7 +135,6 @@ func (f Form) CheckAddress(name, s string) string {
 	return s
 }
 
-// Page returns limit and offset of a list.
 func (f Form) Page() parley.Page {
 	return parley.Page{
 		Limit:  int(f.Whole("limit", 50, 1, 100)),
@@ -174,7 +171,6 @@ func (f Form) degrees(name string, pattern *regexp.Regexp, bound float64, what s
 	return s
 }
 
-// Time returns an optional time, or zero.
 func (f Form) Time(name string) time.Time {
 	parse := func(text string) (time.Time, error) { return time.Parse(time.RFC3339, text) }
 	t, _ := Parse(f, name, parse, "a time, for example "+time.Now().UTC().Format(time.RFC3339))

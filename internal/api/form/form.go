@@ -64,7 +64,6 @@ func (f Form) Note(path, sentence string) {
 	*f.wrong = append(*f.wrong, parley.FieldError{Field: path, Sentence: sentence})
 }
 
-// Path returns the full dotted path of a field.
 func (f Form) Path(name string) string { return f.path + name }
 
 // find returns a field; nil: not given.
@@ -261,7 +260,6 @@ func (f Form) Whole(name string, byDefault, min, max int64) int64 {
 	return n
 }
 
-// RequiredWhole returns a whole number from min to max.
 func (f Form) RequiredWhole(name string, min, max int64) int64 {
 	if !f.Has(name) {
 		f.Fail(name, "is required: %s.", bounds(min, max))
