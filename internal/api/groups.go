@@ -79,13 +79,6 @@ func (s *server) createGroup(ctx context.Context, r *request) (any, error) {
 	return ok("Group created", groupOf(g)), err
 }
 
-type participantRow struct {
-	ID      parley.ContactID `json:"id"`
-	Name    string           `json:"name"`
-	IsAdmin bool             `json:"is_admin"`
-	IsOwner bool             `json:"is_owner"`
-}
-
 var groupPattern = regexp.MustCompile(`^[0-9-]{1,64}@g\.us$`)
 
 func (s *server) participants(ctx context.Context, r *request) (any, error) {
@@ -95,6 +88,6 @@ func (s *server) participants(ctx context.Context, r *request) (any, error) {
 		return nil, err
 	}
 	members, err := session.Participants(ctx, parley.GroupID(id))
-	return ok("OK", mapped(members, func(m parley.Participant) participantRow { return participantRow(m) })),
+	return ok("OK", members),
 		notFoundAs(err, parley.InvalidField("group_id", "group_id names a group that does not exist on this channel."))
 }
