@@ -57,13 +57,13 @@ type Config struct {
 	URL string
 	// PublicURL is the public address of the server, for all links; empty: not configured.
 	PublicURL string
-	// Ready returns an error while the server should get no requests; nil: the gateway and the database decide.
+	// Ready returns an error while the server should get no requests; required.
 	Ready func(ctx context.Context) error
 	// OpenMetrics makes /metrics public, not only for this machine and admin tokens.
 	OpenMetrics bool
 	// TrustedProxies are the proxies whose X-Forwarded-For is used.
 	TrustedProxies []netip.Prefix
-	// OnUntrustedProxy is called once, at the first request from an untrusted proxy on this machine; optional.
+	// OnUntrustedProxy is called once, at the first request from an untrusted proxy on this machine; required.
 	OnUntrustedProxy func()
 	// RequestsPerSecond is the rate limit of a token, with a burst of twice as many; zero: none.
 	RequestsPerSecond float64

@@ -105,9 +105,7 @@ func (s *server) noteProxy(hr *http.Request) {
 		return
 	}
 	s.Log.Warn("an untrusted proxy on this machine forwards requests: all its callers share one address", "hint", "set --behind-proxy")
-	if s.OnUntrustedProxy != nil {
-		s.OnUntrustedProxy()
-	}
+	s.OnUntrustedProxy()
 }
 
 // bearer returns the token of the Authorization header, and whether one was sent. Two headers are ambiguous,

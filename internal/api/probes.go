@@ -33,16 +33,10 @@ func (s *server) ready(ctx context.Context, _ *request) error {
 func (s *server) checkReady(ctx context.Context) error {
 	select {
 	case <-s.Gateway.Ready():
+		return s.Ready(ctx)
 	default:
 		return parley.Errorf(parley.Unavailable, "The channels are starting.")
 	}
-	if s.Ready != nil {
-		return s.Ready(ctx)
-	}
-	if _, err := s.Store.Revision(ctx); err != nil {
-		return &parley.Error{Code: parley.Unavailable, Message: "The database does not respond.", Cause: err}
-	}
-	return nil
 }
 
 // metrics serves this machine and admin tokens, and everybody if OpenMetrics is set.
