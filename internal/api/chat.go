@@ -6,7 +6,6 @@ import (
 	"parley"
 )
 
-// history lists the messages of a chat, newest first.
 func (s *server) history(ctx context.Context, r *request) (any, error) {
 	contact, page := r.Contact("contact_id"), r.Page()
 	if err := r.Err(); err != nil {
@@ -58,7 +57,6 @@ func (s *server) chat(ctx context.Context, r *request) (parley.ContactID, error)
 
 var archivePage = parley.Page{Limit: 50}
 
-// archiveResponse lists the newest messages of the chat.
 func (s *server) archiveResponse(ctx context.Context, r *request, ms []parley.Message) (response, error) {
 	m := &ms[0]
 	list, err := s.readHistory(context.WithoutCancel(ctx), r.channel, m.Chat, archivePage)

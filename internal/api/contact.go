@@ -137,7 +137,6 @@ type nameList struct {
 	of    map[parley.ContactID]string
 }
 
-// nameFinder finds the names of contacts for one request.
 type nameFinder struct {
 	*server
 	asked int

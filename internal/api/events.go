@@ -216,7 +216,6 @@ type listenersData struct {
 	Webhooks  int `json:"webhooks"`
 }
 
-// listeners counts the subscribers and webhooks for an event type on a sandbox channel.
 func (s *server) listeners(ctx context.Context, r *request) (any, error) {
 	kind, known := parley.ParseEventType(r.OptionalText("type", 1, 100))
 	if !known {

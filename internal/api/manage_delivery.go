@@ -32,7 +32,6 @@ type deliveryRow struct {
 	Problem   string             `json:"problem"`
 }
 
-// deliveryDetail adds the request and the response.
 type deliveryDetail struct {
 	deliveryRow `json:",inline"`
 	Answer      string            `json:"answer"`

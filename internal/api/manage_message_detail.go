@@ -136,7 +136,6 @@ func lastVote(events []parley.Event) []string {
 	return nil
 }
 
-// deliveriesOf lists the deliveries of the message's events.
 func (s *server) deliveriesOf(ctx context.Context, events []parley.Event) ([]deliveryRow, error) {
 	if len(events) == 0 {
 		return nil, nil

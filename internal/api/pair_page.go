@@ -33,7 +33,6 @@ func servePairPage() http.Handler {
 	})
 }
 
-// pairWords are the sentences of the page, by language and name.
 type pairWords map[string]map[string]string
 
 func readPairWords() pairWords {

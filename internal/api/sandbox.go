@@ -205,7 +205,6 @@ func (s *server) addFault(ctx context.Context, r *request) (any, error) {
 	return ok("Fault added", struct{}{}), s.Sandbox.AddFault(ctx, r.channel.Code, fault)
 }
 
-// waitingFault is a fault with the number of sends that it still affects.
 type waitingFault struct {
 	Fault  sandbox.FaultKind `json:"fault"`
 	Times  int               `json:"times"`

@@ -91,7 +91,6 @@ func bubbleOf(m sandbox.Message) bubble {
 	return b
 }
 
-// phoneChats lists the chats of a phone: that with the channel, if it has messages.
 func (s *server) phoneChats(ctx context.Context, r *request) (any, error) {
 	chats, err := s.Sandbox.Chats(ctx, r.channel.Code, r.number())
 	return ok("OK", mapped(chats, func(c sandbox.Chat) phoneChat {
@@ -102,7 +101,6 @@ func (s *server) phoneChats(ctx context.Context, r *request) (any, error) {
 	})), err
 }
 
-// phoneChat lists the messages on a phone's screen, newest first.
 func (s *server) phoneChat(ctx context.Context, r *request) (any, error) {
 	before, limit := sandbox.Cursor(r.OptionalText("before", 1, 100)), int(r.Whole("limit", 50, 1, maxFound))
 	if err := r.Err(); err != nil {

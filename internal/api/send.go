@@ -90,7 +90,6 @@ func (p preference) on(a response) response {
 	return a
 }
 
-// mayHoldLink reports whether a text may contain a link to preview.
 func mayHoldLink(text string) bool { return strings.Contains(text, "://") }
 
 type sentError struct {
