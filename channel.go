@@ -98,13 +98,13 @@ type ChannelSettings struct {
 	// Pace is the least time between two sends; nil: as the network's default, zero: none.
 	Pace *Duration `json:"pace,omitempty"`
 	// TTL is how long a message may wait to be sent before it fails; zero: [DefaultTTL].
-	TTL Duration `json:"ttl,omitempty"`
+	TTL Duration `json:"ttl,omitzero"`
 	// Retention is how long message text is stored; nil: for ever, zero: not at all.
 	Retention *Duration `json:"retention,omitempty"`
 	// AllowOnly lists the contacts that the channel may write to; empty: everybody.
 	AllowOnly []ContactID `json:"allow_only,omitempty"`
 	// ClockAhead is how far the clock of a sandbox channel was moved, to test expiry without waiting.
-	ClockAhead Duration `json:"clock_ahead,omitempty"`
+	ClockAhead Duration `json:"clock_ahead,omitzero"`
 	// ArchiveOf is the channel whose sandbox history this one holds since that channel went live. An archive never runs.
 	// Empty: it is not an archive.
 	ArchiveOf ChannelCode `json:"archive_of,omitempty"`

@@ -33,10 +33,10 @@ type Group struct {
 }
 
 type Participant struct {
-	ID      ContactID
-	Name    string
-	IsAdmin bool
-	IsOwner bool
+	ID      ContactID `json:"id"`
+	Name    string    `json:"name"`
+	IsAdmin bool      `json:"is_admin"`
+	IsOwner bool      `json:"is_owner"`
 }
 
 // Chat is one row of a channel's chat list.

@@ -63,13 +63,13 @@ type Config struct {
 	URL string
 	// PublicURL is the public address of the server, for all links; empty: not configured.
 	PublicURL string
-	// Ready returns an error while the server should get no requests; nil: the gateway and the database decide.
+	// Ready returns an error while the server should get no requests; required.
 	Ready func(ctx context.Context) error
 	// OpenMetrics makes /metrics public, not only for this machine and admin tokens.
 	OpenMetrics bool
 	// TrustedProxies are the proxies whose X-Forwarded-For is used.
 	TrustedProxies []netip.Prefix
-	// OnUntrustedProxy is called once, at the first request from an untrusted proxy on this machine; optional.
+	// OnUntrustedProxy is called once, at the first request from an untrusted proxy on this machine; required.
 	OnUntrustedProxy func()
 	// RequestsPerSecond is the rate limit of a token, with a burst of twice as many; zero: none.
 	RequestsPerSecond float64
@@ -83,7 +83,6 @@ type Config struct {
 	Heartbeat time.Duration
 }
 
-// server is the state shared by all routes.
 type server struct {
 	Config
 	failures   *limit.Buckets[netip.Addr]
@@ -97,7 +96,7 @@ type server struct {
 
 	fingerprints [][]byte // keys of request fingerprints: the first for new ones
 
-	contactNames nameCache
+	contactNames sync.Map // nameList by nameKey
 	level        temporaryLevel
 	backup       sync.Mutex   // held during a backup
 	littleDisk   atomic.Int64 // since when the disk is nearly full, in ms; zero: it is not
@@ -109,7 +108,6 @@ type server struct {
 // API is the handler of the whole HTTP interface.
 type API struct{ *router }
 
-// New creates the HTTP interface.
 func New(c Config) *API {
 	if c.Cluster == nil {
 		c.Cluster = cluster.Single{}
@@ -149,27 +147,27 @@ func routes(m *router, s *server) {
 }
 
 func messagingRoutes(m *router, s *server) {
-	m.add("POST /api/send-message/text", ofChannel, body, sending(s, s.readText))
-	m.add("POST /api/send-message/image", ofChannel, body, sending(s, s.readImage))
-	m.add("POST /api/send-message/video", ofChannel, body, sending(s, s.readVideo))
-	m.add("POST /api/send-message/file", ofChannel, body, sending(s, s.readFile))
-	m.add("POST /api/send-message/voice", ofChannel, body, sending(s, s.readVoice))
-	m.add("POST /api/send-message/location", ofChannel, body, sending(s, s.readLocation))
-	m.add("POST /api/send-message/poll", ofChannel, body, sending(s, s.readPoll))
+	m.add("POST /api/send-message/text", ofChannel, body, sending(s, readText))
+	m.add("POST /api/send-message/image", ofChannel, body, sending(s, readImage))
+	m.add("POST /api/send-message/video", ofChannel, body, sending(s, readVideo))
+	m.add("POST /api/send-message/file", ofChannel, body, sending(s, readFile))
+	m.add("POST /api/send-message/voice", ofChannel, body, sending(s, readVoice))
+	m.add("POST /api/send-message/location", ofChannel, body, sending(s, readLocation))
+	m.add("POST /api/send-message/poll", ofChannel, body, sending(s, readPoll))
 	m.add("POST /api/send-message/pool", ofGlobal, body, pooling(s))
 
-	m.add("PUT /api/send-message/reaction", ofChannel, body, operating(s, s.react))
-	m.add("POST /api/send-message/seen", ofChannel, body, operating(s, s.see))
-	m.add("DELETE /api/send-message/delete", ofChannel, queryOrBody, operating(s, s.delete))
-	m.add("PUT /api/send-message/star", ofChannel, body, operating(s, s.star))
-	m.add("POST /api/send-message/typing", ofChannel, body, handleText(s.typing))
-	m.add("POST /api/send-message/stop-typing", ofChannel, body, handleText(s.stopTyping))
+	m.add("PUT /api/send-message/reaction", ofChannel, body, drafting(s, s.react, operationResponse))
+	m.add("POST /api/send-message/seen", ofChannel, body, drafting(s, s.see, operationResponse))
+	m.add("DELETE /api/send-message/delete", ofChannel, queryOrBody, drafting(s, s.delete, operationResponse))
+	m.add("PUT /api/send-message/star", ofChannel, body, drafting(s, s.star, operationResponse))
+	m.add("POST /api/send-message/typing", ofChannel, body, handleText(s.typing(true)))
+	m.add("POST /api/send-message/stop-typing", ofChannel, body, handleText(s.typing(false)))
 
 	m.add("GET /api/chat", ofChannel, query, handle(s.chats))
 	m.add("GET /api/chat/detail", ofChannel, query, handle(s.history))
 	m.add("GET /api/chat/details", ofChannel, query, handle(s.history))
-	m.add("POST /api/chat/archive", ofChannel, body, archiving(s))
-	m.add("POST /api/chat/un-archive", ofChannel, body, operating(s, s.unarchive))
+	m.add("POST /api/chat/archive", ofChannel, body, drafting(s, s.archive(true), s.archiveResponse))
+	m.add("POST /api/chat/un-archive", ofChannel, body, drafting(s, s.archive(false), operationResponse))
 
 	m.add("GET /api/contact", ofChannel, query, handleString(onUsable(s.contacts)))
 	m.add("GET /api/contact/info", ofChannel, query, handleString(onUsable(s.contactInfo)))
@@ -181,7 +179,7 @@ func messagingRoutes(m *router, s *server) {
 	m.add("GET /api/channel/check-phone-number", ofChannel, query, handle(onUsable(s.checkNumber)))
 
 	m.add("POST /api/otp/code/request", ofChannel, body, work{do: s.requestCode})
-	m.add("POST /api/otp/code/validate", ofChannel, body, work{do: s.validateCode})
+	m.add("POST /api/otp/code/validate", ofChannel, body, handle(s.validateCode))
 	m.add("POST /api/otp/link/request", ofChannel, body, linking(s, ownChannel))
 	m.add("POST /api/otp/link/global", ofGlobal, body, linking(s, s.workingChannels))
 	m.add("GET /api/otp/link/{id}", ofAny, nothing, handle(s.link))
@@ -215,19 +213,19 @@ func manageRoutes(m *router, s *server) {
 	m.add("GET /api/manage/channels/{code}", ofAdmin, nothing, handle(s.readChannel))
 	m.add("PATCH /api/manage/channels/{code}", ofAdmin, body, handle(s.changeChannel))
 	m.add("DELETE /api/manage/channels/{code}", ofAdmin, nothing, handle(s.deleteChannel))
-	m.add("POST /api/manage/channels/{code}/start", ofAdmin, nothing, handle(s.startChannel))
-	m.add("POST /api/manage/channels/{code}/stop", ofAdmin, nothing, handle(s.stopChannel))
+	m.add("POST /api/manage/channels/{code}/start", ofAdmin, nothing, switching(s, "Channel started", s.Gateway.StartChannel))
+	m.add("POST /api/manage/channels/{code}/stop", ofAdmin, nothing, switching(s, "Channel stopped", s.Gateway.StopChannel))
 	m.add("POST /api/manage/channels/{code}/pair", ofAdmin, optionalBody, handle(s.pairChannel))
 	m.add("GET /api/manage/channels/{code}/pairing", ofAdmin, nothing, handle(s.readPairing))
 	m.add("POST /api/manage/channels/{code}/pair-link", ofAdmin, nothing, handle(s.makePairLink))
 	m.add("POST /api/manage/channels/{code}/go-live", ofAdmin, body, handle(s.goLive))
-	m.add("POST /api/manage/channels/{code}/logout", ofAdmin, nothing, handle(s.logoutChannel))
+	m.add("POST /api/manage/channels/{code}/logout", ofAdmin, nothing, switching(s, "Channel logged out", s.Gateway.LogoutChannel))
 	m.add("GET /api/manage/tokens", ofAdmin, nothing, handle(s.listTokens))
 	m.add("POST /api/manage/tokens", ofAdmin, body, handleCreated(s.createToken))
 	m.add("DELETE /api/manage/tokens/{id}", ofAdmin, nothing, handle(s.revokeToken))
 	m.add("POST /api/manage/signing-key/rotate", ofAdmin, nothing, handle(s.rotateSigningKey))
 	m.add("POST /api/manage/sign-in-link", ofAdmin, nothing, handle(s.makeSignInLink))
-	m.add("GET /api/manage/listen-secret", ofAdmin, nothing, handle(s.readListenSecret))
+	m.add("GET /api/manage/listen-secret", ofAdmin, nothing, ofSecret(listenSecret, s.showSecret))
 	m.add("GET /api/manage/webhooks", ofAdmin, nothing, handle(s.listWebhooks))
 	m.add("POST /api/manage/webhooks", ofAdmin, body, handleCreated(s.createWebhook))
 	m.add("GET /api/manage/webhooks/{id}", ofAdmin, nothing, handle(s.readWebhook))
@@ -235,10 +233,10 @@ func manageRoutes(m *router, s *server) {
 	m.add("DELETE /api/manage/webhooks/{id}", ofAdmin, nothing, handle(s.deleteWebhook))
 	m.add("POST /api/manage/webhooks/{id}/retry", ofAdmin, nothing, handle(s.retryWebhook))
 	m.add("POST /api/manage/webhooks/{id}/test", ofAdmin, nothing, handle(s.testWebhook))
-	m.add("GET /api/manage/webhooks/{id}/secret", ofAdmin, nothing, handle(s.readWebhookSecret))
-	m.add("POST /api/manage/webhooks/{id}/rotate", ofAdmin, nothing, handle(s.rotateWebhookSecret))
-	m.add("GET /api/manage/channels/{code}/secret", ofAdmin, nothing, handle(s.readChannelSecret))
-	m.add("POST /api/manage/channels/{code}/secret/rotate", ofAdmin, nothing, handle(s.rotateChannelSecret))
+	m.add("GET /api/manage/webhooks/{id}/secret", ofAdmin, nothing, ofSecret(s.webhookSecret, s.showSecret))
+	m.add("POST /api/manage/webhooks/{id}/rotate", ofAdmin, nothing, ofSecret(s.webhookSecret, s.rotateSecret))
+	m.add("GET /api/manage/channels/{code}/secret", ofAdmin, nothing, ofSecret(s.channelSecret, s.showSecret))
+	m.add("POST /api/manage/channels/{code}/secret/rotate", ofAdmin, nothing, ofSecret(s.channelSecret, s.rotateSecret))
 	m.add("GET /api/manage/deliveries", ofAdmin, query, handle(s.listDeliveries))
 	m.add("GET /api/manage/deliveries/{id}", ofAdmin, nothing, handle(s.readDelivery))
 	m.add("POST /api/manage/deliveries/{id}/retry", ofAdmin, nothing, handle(s.retryDelivery))
@@ -262,7 +260,6 @@ func manageRoutes(m *router, s *server) {
 	m.stream("GET /api/manage/events", ofAdmin)
 }
 
-// publicRoutes adds the routes without authentication.
 func publicRoutes(m *router, s *server) {
 	m.add("GET /livez", public, nothing, handleText(s.live))
 	m.add("GET /readyz", public, nothing, handleText(s.ready))
@@ -270,14 +267,14 @@ func publicRoutes(m *router, s *server) {
 	m.add("GET /.well-known/jwks.json", public, nothing, work{do: s.jwks})
 	m.serve("GET /phone/{number}", servePhone())
 	m.add("POST /phone/{number}/send", public, body, handle(s.tap))
-	m.serve("GET /phone.js", servePhoneFile("phone.js", "text/javascript; charset=utf-8"))
-	m.serve("GET /phone.css", servePhoneFile("phone.css", "text/css; charset=utf-8"))
+	m.serve("GET /phone.js", serveFile("phone/phone.js", typeScript))
+	m.serve("GET /phone.css", serveFile("phone/phone.css", typeStyle))
 	m.serve("GET /pair", servePairPage())
 	m.add("POST /pair/begin", public, optionalBody, handle(s.beginPairLink))
 	m.add("GET /pair/state", public, nothing, handle(s.pairLinkState))
-	m.serve("GET /pair.js", servePairFile("pair.js", "text/javascript; charset=utf-8"))
-	m.serve("GET /pair.css", servePairFile("pair.css", "text/css; charset=utf-8"))
-	m.serve("GET /openapi.json", serveOpenAPI())
+	m.serve("GET /pair.js", serveFile("pair/pair.js", typeScript))
+	m.serve("GET /pair.css", serveFile("pair/pair.css", typeStyle))
+	m.serve("GET /openapi.json", serveFile("openapi.json", typeJSON[0]))
 	m.serve("GET /docs", serveDocs(), "/docs/{$}")
 	m.serve("GET /docs/{file}", serveDocs())
 }
@@ -303,7 +300,6 @@ type router struct {
 	noPath       http.Handler // elsewhere
 }
 
-// methods serves one path.
 type methods struct {
 	access access // the same for all methods of a path
 	by     map[string]http.Handler

@@ -30,24 +30,12 @@ var errTooLarge = parley.Errorf(parley.TooLarge, "The body is larger than 1 MiB,
 
 var errPublicTooLarge = parley.Errorf(parley.TooLarge, "The body is larger than 64 KiB, which is the limit here.")
 
-// readPublic reads the body and the fields of a route without a token.
-func (rt *route) readPublic(r *request, w http.ResponseWriter) error {
-	if rt.input == nothing {
-		return nil
-	}
-	if err := rt.readBodyOf(r, w, maxPublicBody, errPublicTooLarge); err != nil {
-		return err
-	}
-	return rt.readFields(r)
-}
-
 // readBody reads the whole body, even if the route has no fields: the idempotency key covers it.
 func (rt *route) readBody(r *request, w http.ResponseWriter) error {
-	return rt.readBodyOf(r, w, maxBody, errTooLarge)
-}
-
-func (rt *route) readBodyOf(r *request, w http.ResponseWriter, most int64, errLarger error) error {
-	hr := r.http
+	hr, most, errLarger := r.http, int64(maxBody), errTooLarge
+	if rt.access == public {
+		most, errLarger = maxPublicBody, errPublicTooLarge
+	}
 	if hr.ContentLength > most {
 		return errLarger
 	}
@@ -94,7 +82,6 @@ func (rt *route) readFields(r *request) (err error) {
 	return err
 }
 
-// checkType refuses a body that is not declared as JSON.
 func checkType(h http.Header, sent []byte) error {
 	if len(sent) == 0 {
 		return parley.Errorf(parley.BadRequest, "The body is empty. Send a JSON object with the header Content-Type: application/json.")

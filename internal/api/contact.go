@@ -2,10 +2,10 @@ package api
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"parley"
+	"parley/internal/network"
 )
 
 type contactRow struct {
@@ -31,29 +31,27 @@ func rowOf(c parley.Contact) contactRow {
 	}
 }
 
-func (s *server) contacts(ctx context.Context, r *request) (envelope[[]contactRow], error) {
+func (s *server) contacts(ctx context.Context, r *request) (any, error) {
 	page := r.Page()
-	if err := r.Err(); err != nil {
-		return envelope[[]contactRow]{}, err
-	}
-	session, err := s.Gateway.Session(r.channel.Code)
+	session, err := s.session(r)
 	if err != nil {
-		return envelope[[]contactRow]{}, err
+		return nil, err
 	}
 	contacts, total, err := session.Contacts(ctx, page)
-	if err != nil {
-		return envelope[[]contactRow]{}, err
-	}
-	return okList("OK", mapped(contacts, rowOf), page, total), nil
+	return okPage(mapped(contacts, rowOf), page, total), err
 }
 
-// askContact asks the network about the contact of the request.
+// session returns the session of the channel, or an error if a field is wrong.
+func (s *server) session(r *request) (network.Session, error) {
+	if err := r.Err(); err != nil {
+		return nil, err
+	}
+	return s.Gateway.Session(r.channel.Code)
+}
+
 func (s *server) askContact(ctx context.Context, r *request) (parley.Contact, error) {
 	id := r.Contact("contact_id")
-	if err := r.Err(); err != nil {
-		return parley.Contact{}, err
-	}
-	session, err := s.Gateway.Session(r.channel.Code)
+	session, err := s.session(r)
 	if err != nil {
 		return parley.Contact{}, err
 	}
@@ -75,7 +73,7 @@ func (s *server) ownSpelling(ctx context.Context, channel parley.ChannelCode, as
 	return spellings[0], nil
 }
 
-func (s *server) contactInfo(ctx context.Context, r *request) (envelope[contactDetail], error) {
+func (s *server) contactInfo(ctx context.Context, r *request) (any, error) {
 	c, err := s.askContact(ctx, r)
 	detail := contactDetail{contactRow: rowOf(c), About: c.About, PictureURL: textOrNil(c.PictureURL), OnNetwork: c.OnNetwork}
 	return ok("OK", detail), err
@@ -85,7 +83,7 @@ type pictureData struct {
 	PictureURL *string `json:"picture_url"`
 }
 
-func (s *server) picture(ctx context.Context, r *request) (envelope[pictureData], error) {
+func (s *server) picture(ctx context.Context, r *request) (any, error) {
 	c, err := s.askContact(ctx, r)
 	return ok("OK", pictureData{textOrNil(c.PictureURL)}), err
 }
@@ -103,18 +101,14 @@ type numberData struct {
 	ContactID *string `json:"contact_id"`
 }
 
-// checkNumber asks the network whether a phone number exists.
-func (s *server) checkNumber(ctx context.Context, r *request) (envelope[numberData], error) {
+func (s *server) checkNumber(ctx context.Context, r *request) (any, error) {
 	var digits string
 	if spelling := r.Text("phone", 1, 100); spelling != "" {
 		digits = r.CheckSpelling("phone", spelling)
 	}
-	if err := r.Err(); err != nil {
-		return envelope[numberData]{}, err
-	}
-	session, err := s.Gateway.Session(r.channel.Code)
+	session, err := s.session(r)
 	if err != nil {
-		return envelope[numberData]{}, err
+		return nil, err
 	}
 	id, exists, err := session.CheckNumber(ctx, digits)
 	data := numberData{IsExists: exists}
@@ -132,12 +126,6 @@ const (
 	maxAsked    = 5               // channels read in one request; later requests read the others
 )
 
-// nameCache caches the names of contacts.
-type nameCache struct {
-	mu sync.Mutex
-	by map[nameKey]nameList
-}
-
 // nameKey is a channel with its current account.
 type nameKey struct {
 	channel int64
@@ -149,27 +137,6 @@ type nameList struct {
 	of    map[parley.ContactID]string
 }
 
-// get returns the names of a channel, and whether they have not expired.
-func (n *nameCache) get(key nameKey) (map[parley.ContactID]string, bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	list, there := n.by[key]
-	return list.of, there && time.Now().Before(list.until)
-}
-
-func (n *nameCache) put(key nameKey, list nameList) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.by == nil {
-		n.by = map[nameKey]nameList{}
-	}
-	if list.of == nil {
-		list.of = n.by[key].of // old names are better than none
-	}
-	n.by[key] = list
-}
-
-// nameFinder finds the names of contacts for one request.
 type nameFinder struct {
 	*server
 	asked int
@@ -193,30 +160,31 @@ func (c *nameFinder) name(ctx context.Context, code parley.ChannelCode, id parle
 func (c *nameFinder) read(ctx context.Context, code parley.ChannelCode) map[parley.ContactID]string {
 	channel, _ := c.Gateway.Channel(code)
 	key := nameKey{channel.ID, channel.Number}
-	list, good := c.contactNames.get(key)
-	if good || c.asked >= maxAsked {
-		return list
+	cached, _ := c.contactNames.Load(key)
+	list, _ := cached.(nameList)
+	if time.Now().Before(list.until) || c.asked >= maxAsked {
+		return list.of
 	}
 	c.asked++
 	ctx, cancel := context.WithTimeout(ctx, namesWithin)
 	defer cancel()
 	session, err := c.Gateway.Session(code)
 	if err != nil {
-		return list
+		return list.of
 	}
 	contacts, _, err := session.Contacts(ctx, parley.Page{Limit: maxNames})
 	if err != nil {
-		c.contactNames.put(key, nameList{until: time.Now().Add(namesAgain)})
-		return list
+		list.until = time.Now().Add(namesAgain) // old names are better than none
+		c.contactNames.Store(key, list)
+		return list.of
 	}
-	list = make(map[parley.ContactID]string, len(contacts))
+	list = nameList{time.Now().Add(namesFor), make(map[parley.ContactID]string, len(contacts))}
 	for _, one := range contacts {
-		list[one.ID] = one.Name
+		list.of[one.ID] = one.Name
 	}
-	until := time.Now().Add(namesFor)
 	if channel.Network == parley.Sandbox {
-		until = time.Now() // reading them is cheap, and they change often
+		list.until = time.Now() // reading them is cheap, and they change often
 	}
-	c.contactNames.put(key, nameList{until, list})
-	return list
+	c.contactNames.Store(key, list)
+	return list.of
 }

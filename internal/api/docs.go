@@ -9,20 +9,30 @@ import (
 	"parley/internal/asset"
 )
 
-// The reference page at /docs, based on Swagger UI. docs/vendor has the original files; the binary embeds their
-// compressed copies in docs/packed.
+// The files of the pages at /docs, /pair and /phone. openapi.yaml is written by hand; openapi.json is generated from it,
+// so that the binary needs no YAML, and a test compares the two. The reference page is based on Swagger UI: docs/vendor
+// has the original files; the binary embeds their compressed copies in docs/packed.
 //
+//go:generate go test -run TestOpenAPIFiles -update-openapi .
 //go:generate go test -run TestPackedDocs -update-docs .
-//go:embed docs/index.html docs/init.js docs/style.css docs/icon.svg docs/packed
-var docsFiles embed.FS
+//go:embed openapi.json docs/index.html docs/init.js docs/style.css docs/icon.svg docs/packed
+//go:embed pair/page.html pair/pair.js pair/pair.css pair/words.json phone/page.html phone/phone.js phone/phone.css
+var embedded embed.FS
 
-// docsAssets are the files that the page loads, by their names under /docs/.
+const (
+	typeHTML   = "text/html; charset=utf-8"
+	typeScript = "text/javascript; charset=utf-8"
+	typeStyle  = "text/css; charset=utf-8"
+)
+
+// docsAssets are the page and the files that it loads, by their names under /docs/.
 var docsAssets = map[string]struct{ path, contentType string }{
-	"init.js":              {"docs/init.js", "text/javascript; charset=utf-8"},
-	"style.css":            {"docs/style.css", "text/css; charset=utf-8"},
+	"":                     {"docs/index.html", typeHTML},
+	"init.js":              {"docs/init.js", typeScript},
+	"style.css":            {"docs/style.css", typeStyle},
 	"icon.svg":             {"docs/icon.svg", "image/svg+xml"},
-	"swagger-ui.css":       {"docs/packed/swagger-ui.css.gz", "text/css; charset=utf-8"},
-	"swagger-ui-bundle.js": {"docs/packed/swagger-ui-bundle.js.gz", "text/javascript; charset=utf-8"},
+	"swagger-ui.css":       {"docs/packed/swagger-ui.css.gz", typeStyle},
+	"swagger-ui-bundle.js": {"docs/packed/swagger-ui-bundle.js.gz", typeScript},
 }
 
 // docsPolicy lets the page load and call only this server. The icons in Swagger UI's style sheet are data: images.
@@ -31,21 +41,13 @@ const docsPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img
 
 // serveDocs serves the reference page and its files. It reads them on first use, because they take megabytes.
 func serveDocs() http.Handler {
-	files := map[string]func() *asset.File{"": sync.OnceValue(func() *asset.File {
-		return newAsset("text/html; charset=utf-8", mustReadDocs("docs/index.html"))
-	})}
+	assets := map[string]func() *asset.File{}
 	for name, file := range docsAssets {
-		files[name] = sync.OnceValue(func() *asset.File {
-			body := mustReadDocs(file.path)
-			if strings.HasSuffix(file.path, ".gz") {
-				return asset.NewCompressed(file.contentType, asset.Revalidate, body)
-			}
-			return newAsset(file.contentType, body)
-		})
+		assets[name] = sync.OnceValue(func() *asset.File { return serveFile(file.path, file.contentType) })
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name := strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/docs"), "/")
-		file, found := files[name]
+		file, found := assets[name]
 		if !found {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusNotFound)
@@ -59,28 +61,21 @@ func serveDocs() http.Handler {
 	})
 }
 
-func mustReadDocs(path string) []byte {
-	body, err := docsFiles.ReadFile(path)
+func mustRead(path string) []byte {
+	body, err := embedded.ReadFile(path)
 	if err != nil {
-		panic(err)
+		panic(err) // the files are embedded
 	}
 	return body
 }
 
-// newAsset serves an embedded file. Its address does not change with its content, so browsers revalidate it.
-func newAsset(contentType string, body []byte) *asset.File {
-	return asset.New(contentType, asset.Revalidate, body)
+// serveFile serves an embedded file. Its address does not change with its content, so browsers revalidate it.
+func serveFile(path, contentType string) *asset.File {
+	if strings.HasSuffix(path, ".gz") {
+		return asset.NewCompressed(contentType, asset.Revalidate, mustRead(path))
+	}
+	return asset.New(contentType, asset.Revalidate, mustRead(path))
 }
 
-// openapi.yaml is written by hand. openapi.json is generated from it, so that the binary needs no YAML; a test
-// compares the two.
-//
-//go:generate go test -run TestOpenAPIFiles -update-openapi .
-
-//go:embed openapi.json
-var openAPI []byte
-
 // OpenAPI returns the OpenAPI document as JSON.
-func OpenAPI() []byte { return openAPI }
-
-func serveOpenAPI() http.Handler { return newAsset("application/json", openAPI) }
+func OpenAPI() []byte { return mustRead("openapi.json") }

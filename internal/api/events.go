@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -30,15 +29,13 @@ const (
 
 var typeEvents = []string{"text/event-stream"}
 
-// stream is a route whose response is the live event stream.
-type stream struct{ *route }
-
+// stream adds a route whose response is the live event stream.
 func (m *router) stream(pattern string, who access) {
 	rt := m.route(pattern, who, query, work{})
-	m.handle(rt, &stream{rt})
+	rt.isStream, rt.do = true, rt.openStream
+	m.handle(rt, rt)
 }
 
-// streamRequest holds the fields of a stream.
 type streamRequest struct {
 	filter parley.EventFilter
 	cursor
@@ -51,63 +48,23 @@ type cursor struct {
 	comment string         // a note in the stream; empty: none
 }
 
-func (st *stream) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
-	began := time.Now()
-	r := newRequest(hr)
-	defer r.release()
-	asked, err := st.begin(hr.Context(), r)
-	status := http.StatusOK
+func (rt *route) openStream(ctx context.Context, r *request) (response, error) {
+	asked, err := rt.readStream(ctx, r)
 	if err != nil {
-		a := refusal(err)
-		write(w, r.id, a)
-		status = a.status
+		return response{}, err
 	}
-	if err == nil {
-		defer st.streams.Release(r.token.ID)
+	if !rt.streams.Acquire(r.token.ID, ctx.Done(), 0) {
+		q := limit.Quota{Name: limitStreams, Unit: limit.UnitAtOnce, Most: int64(rt.streams.Most), Wait: time.Second}
+		return response{}, limit.Exceeded(q, fmt.Sprintf("This token has %d streams open, which is the limit. Close one first.", q.Most))
 	}
-	st.measure(status, time.Since(began)) // the duration of the stream is up to the caller
-	if err == nil {
-		if err = st.follow(w, r, asked); err != nil {
-			status = http.StatusInternalServerError // too late for the caller; for the log
-		}
-	}
-	st.logRequest(hr.Context(), r, status, time.Since(began), err)
+	return response{status: http.StatusOK, stream: func(w http.ResponseWriter) error {
+		defer rt.streams.Release(r.token.ID)
+		return rt.follow(w, r, asked)
+	}}, nil
 }
 
-// begin passes the request through the checks of all routes and reads its fields.
-func (st *stream) begin(ctx context.Context, r *request) (asked streamRequest, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = &panicError{p, debug.Stack()}
-		}
-	}()
-	if r.token, err = st.identify(ctx, r.http); err != nil {
-		return asked, err
-	}
-	if err := st.permit(r.token, r.http); err != nil {
-		return asked, err
-	}
-	if err := st.withinLimit(r); err != nil {
-		return asked, err
-	}
-	if err := st.chooseChannel(ctx, r); err != nil {
-		return asked, err
-	}
-	if err := st.readFields(r); err != nil {
-		return asked, err
-	}
-	if asked, err = st.read(ctx, r); err != nil {
-		return asked, err
-	}
-	if !st.streams.Acquire(r.token.ID, ctx.Done(), 0) {
-		q := limit.Quota{Name: limitStreams, Unit: limit.UnitAtOnce, Most: int64(st.streams.Most()), Wait: time.Second}
-		return asked, limit.Exceeded(q, fmt.Sprintf("This token has %d streams open, which is the limit. Close one first.", q.Most))
-	}
-	return asked, nil
-}
-
-func (st *stream) read(ctx context.Context, r *request) (asked streamRequest, err error) {
-	if asked.filter.Channel, err = st.channelOf(ctx, r); err != nil {
+func (rt *route) readStream(ctx context.Context, r *request) (asked streamRequest, err error) {
+	if asked.filter.Channel, err = rt.channelOf(ctx, r); err != nil {
 		return asked, err
 	}
 	asked.filter.Types = typesListed(r.Form, "types")
@@ -125,12 +82,12 @@ func (st *stream) read(ctx context.Context, r *request) (asked streamRequest, er
 	if err := r.Err(); err != nil {
 		return asked, err
 	}
-	asked.cursor, err = st.cursorAfter(ctx, after)
+	asked.cursor, err = rt.cursorAfter(ctx, after)
 	return asked, err
 }
 
 // channelOf returns the channel that a stream is limited to; empty: all channels.
-func (st *stream) channelOf(ctx context.Context, r *request) (parley.ChannelCode, error) {
+func (s *server) channelOf(ctx context.Context, r *request) (parley.ChannelCode, error) {
 	only := r.channel.Code
 	named := parley.ChannelCode(r.OptionalText("channel", 1, 100))
 	if named == "" || named == only {
@@ -143,15 +100,9 @@ func (st *stream) channelOf(ctx context.Context, r *request) (parley.ChannelCode
 		r.Fail("channel", "and the header X-Channel name different channels. Send one of them.")
 		return only, nil
 	}
-	if _, err := st.Store.Channel(ctx, named); errors.Is(err, parley.ErrNotFound) {
-		r.Fail("channel", "names a channel that does not exist.")
-	} else if err != nil {
-		return "", err
-	}
-	return named, nil
+	return named, s.channelField(ctx, r, named)
 }
 
-// typesListed reads an optional list of types, separated by commas.
 func typesListed(f form.Form, name string) []parley.EventType {
 	list := f.OptionalText(name, 1, 1000)
 	if list == "" {
@@ -206,7 +157,7 @@ func (s *server) cursorAfter(ctx context.Context, after parley.EventID) (cursor,
 }
 
 // follow writes events until the caller leaves or loses access. It returns only an error of the server.
-func (st *stream) follow(w http.ResponseWriter, r *request, asked streamRequest) error {
+func (rt *route) follow(w http.ResponseWriter, r *request, asked streamRequest) error {
 	h := w.Header()
 	setHeaders(h, r.id)
 	h["Content-Type"] = typeEvents
@@ -216,24 +167,23 @@ func (st *stream) follow(w http.ResponseWriter, r *request, asked streamRequest)
 		w.WriteHeader(http.StatusOK)
 		return nil
 	}
-	reader := st.Feed.Subscribe(asked.seq, asked.filter)
+	reader := rt.Feed.Subscribe(asked.seq, asked.filter)
 	defer reader.Close()
 	out.comment("events follow")
 	out.text = append(out.text, "retry: 2000\n"...)
 	if asked.id != "" {
-		out.text = append(append(out.text, "id: "...), asked.id...)
-		out.text = append(out.text, '\n')
+		out.text = fmt.Appendf(out.text, "id: %s\n", asked.id)
 	}
 	out.text = append(out.text, '\n')
 	if asked.comment != "" {
 		out.comment(asked.comment)
 	}
-	return st.forward(r, reader, &out)
+	return rt.forward(r, reader, &out)
 }
 
-func (st *stream) forward(r *request, reader *feed.Reader, out *eventWriter) error {
+func (rt *route) forward(r *request, reader *feed.Reader, out *eventWriter) error {
 	ctx := r.http.Context()
-	every := cmp.Or(st.Heartbeat, heartbeat)
+	every := cmp.Or(rt.Heartbeat, heartbeat)
 	checked := time.Now()
 	for out.flush() {
 		err := out.fill(ctx, reader, min(checkToken, time.Until(out.wrote.Add(every))))
@@ -249,8 +199,9 @@ func (st *stream) forward(r *request, reader *feed.Reader, out *eventWriter) err
 		}
 		if time.Since(checked) >= checkToken {
 			checked = time.Now()
-			if err := st.reauthenticate(ctx, r.http); parley.CodeOf(err) == parley.Unauthenticated {
-				return out.endNow("the token is no longer valid")
+			if err := rt.reauthenticate(ctx, r.http); parley.CodeOf(err) == parley.Unauthenticated {
+				out.text = out.text[:0] // pending events are no longer for this caller
+				return out.end("the token is no longer valid", nil)
 			}
 		}
 		if len(out.text) == 0 && time.Since(out.wrote) >= every {
@@ -265,30 +216,25 @@ type listenersData struct {
 	Webhooks  int `json:"webhooks"`
 }
 
-// listeners counts the subscribers and webhooks for an event type on a sandbox channel.
-func (s *server) listeners(ctx context.Context, r *request) (envelope[listenersData], error) {
+func (s *server) listeners(ctx context.Context, r *request) (any, error) {
 	kind, known := parley.ParseEventType(r.OptionalText("type", 1, 100))
 	if !known {
 		r.Fail("type", "must be one of %s.", strings.Join(typeNames(), ", "))
 	}
 	event := parley.Event{Channel: r.channel.Code, Type: kind}
 	if err := r.Err(); err != nil {
-		return envelope[listenersData]{}, err
+		return nil, err
 	}
 	webhooks, err := s.Store.Webhooks(ctx)
-	if err != nil {
-		return envelope[listenersData]{}, err
-	}
 	data := listenersData{Listeners: s.Feed.Listeners(event.Channel, event.Type)}
 	for _, w := range webhooks {
 		if w.DisabledAt.IsZero() && w.Filter().Wants(&event) {
 			data.Webhooks++
 		}
 	}
-	return ok("Listeners of "+string(event.Type), data), nil
+	return ok("Listeners of "+string(event.Type), data), err
 }
 
-// eventWriter writes server-sent events.
 type eventWriter struct {
 	http    http.ResponseWriter
 	control *http.ResponseController
@@ -346,10 +292,4 @@ func (w *eventWriter) end(why string, err error) error {
 	w.comment(why)
 	w.flush()
 	return err
-}
-
-// endNow drops the pending events and writes why the stream ends.
-func (w *eventWriter) endNow(why string) error {
-	w.text = w.text[:0]
-	return w.end(why, nil)
 }

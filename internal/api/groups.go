@@ -35,26 +35,20 @@ func groupOf(g parley.Group) groupRow {
 	}
 }
 
-func (s *server) groups(ctx context.Context, r *request) (envelope[[]groupRow], error) {
+func (s *server) groups(ctx context.Context, r *request) (any, error) {
 	page := r.Page()
-	if err := r.Err(); err != nil {
-		return envelope[[]groupRow]{}, err
-	}
-	session, err := s.Gateway.Session(r.channel.Code)
+	session, err := s.session(r)
 	if err != nil {
-		return envelope[[]groupRow]{}, err
+		return nil, err
 	}
 	groups, total, err := session.Groups(ctx, page)
-	if err != nil {
-		return envelope[[]groupRow]{}, err
-	}
-	return okList("OK", mapped(groups, groupOf), page, total), nil
+	return okPage(mapped(groups, groupOf), page, total), err
 }
 
 // maxParticipants is the limit of WhatsApp.
 const maxParticipants = 1024
 
-func (s *server) createGroup(ctx context.Context, r *request) (envelope[groupRow], error) {
+func (s *server) createGroup(ctx context.Context, r *request) (any, error) {
 	name := r.Text("name", 1, 100)
 	var participants []parley.ContactID
 	r.List("participants", 1, maxParticipants, true, func(f form.Form, index string) {
@@ -63,19 +57,19 @@ func (s *server) createGroup(ctx context.Context, r *request) (envelope[groupRow
 		}
 	})
 	if err := r.Err(); err != nil {
-		return envelope[groupRow]{}, err
+		return nil, err
 	}
 	for _, p := range participants {
 		if err := r.channel.Accepts(p); err != nil {
-			return envelope[groupRow]{}, err
+			return nil, err
 		}
 	}
 	session, err := s.Gateway.Session(r.channel.Code)
 	if err != nil {
-		return envelope[groupRow]{}, err
+		return nil, err
 	}
 	if err := s.beginKey(ctx, r); err != nil {
-		return envelope[groupRow]{}, err
+		return nil, err
 	}
 	// Continue if the caller leaves: with a key it retries.
 	g, err := session.CreateGroup(context.WithoutCancel(ctx), name, participants)
@@ -85,29 +79,15 @@ func (s *server) createGroup(ctx context.Context, r *request) (envelope[groupRow
 	return ok("Group created", groupOf(g)), err
 }
 
-type participantRow struct {
-	ID      parley.ContactID `json:"id"`
-	Name    string           `json:"name"`
-	IsAdmin bool             `json:"is_admin"`
-	IsOwner bool             `json:"is_owner"`
-}
-
 var groupPattern = regexp.MustCompile(`^[0-9-]{1,64}@g\.us$`)
 
-func (s *server) participants(ctx context.Context, r *request) (envelope[[]participantRow], error) {
+func (s *server) participants(ctx context.Context, r *request) (any, error) {
 	id := r.Matching("group_id", groupPattern, "the id of a group, for example 120363020000000001@g.us")
-	if err := r.Err(); err != nil {
-		return envelope[[]participantRow]{}, err
-	}
-	session, err := s.Gateway.Session(r.channel.Code)
+	session, err := s.session(r)
 	if err != nil {
-		return envelope[[]participantRow]{}, err
+		return nil, err
 	}
 	members, err := session.Participants(ctx, parley.GroupID(id))
-	if errors.Is(err, parley.ErrNotFound) {
-		err = parley.InvalidField("group_id", "group_id names a group that does not exist on this channel.")
-	}
-	return ok("OK", mapped(members, func(m parley.Participant) participantRow {
-		return participantRow{ID: m.ID, Name: m.Name, IsAdmin: m.IsAdmin, IsOwner: m.IsOwner}
-	})), err
+	return ok("OK", members),
+		notFoundAs(err, parley.InvalidField("group_id", "group_id names a group that does not exist on this channel."))
 }

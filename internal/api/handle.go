@@ -33,6 +33,7 @@ type route struct {
 	path         string
 	access       access
 	input        input
+	isStream     bool
 	work
 
 	duration *prometheus.HistogramVec // by route and status
@@ -86,10 +87,12 @@ func (r *request) release() {
 	requests.Put(r)
 }
 
-// handle wraps an endpoint that returns JSON.
-func handle[T any](endpoint func(ctx context.Context, r *request) (T, error)) work {
+// endpoint returns what the response contains as JSON. After an error the value is ignored.
+type endpoint func(ctx context.Context, r *request) (any, error)
+
+func handle(do endpoint) work {
 	return work{do: func(ctx context.Context, r *request) (response, error) {
-		v, err := endpoint(ctx, r)
+		v, err := do(ctx, r)
 		if err != nil {
 			return response{}, err
 		}
@@ -98,21 +101,20 @@ func handle[T any](endpoint func(ctx context.Context, r *request) (T, error)) wo
 }
 
 // onUsable refuses a channel that cannot be used before any field is checked.
-func onUsable[T any](endpoint func(ctx context.Context, r *request) (T, error)) func(ctx context.Context, r *request) (T, error) {
-	return func(ctx context.Context, r *request) (T, error) {
+func onUsable(do endpoint) endpoint {
+	return func(ctx context.Context, r *request) (any, error) {
 		if err := r.channel.Usable(); err != nil {
-			var none T
-			return none, err
+			return nil, err
 		}
-		return endpoint(ctx, r)
+		return do(ctx, r)
 	}
 }
 
 // handleCreated is handle with the status 201.
-func handleCreated[T any](endpoint func(ctx context.Context, r *request) (T, error)) work {
-	made := handle(endpoint)
+func handleCreated(do endpoint) work {
+	asJSON := handle(do)
 	return work{do: func(ctx context.Context, r *request) (response, error) {
-		a, err := made.do(ctx, r)
+		a, err := asJSON.do(ctx, r)
 		a.status = http.StatusCreated
 		return a, err
 	}}
@@ -120,8 +122,8 @@ func handleCreated[T any](endpoint func(ctx context.Context, r *request) (T, err
 
 // handleString is handle for an endpoint whose response is declared as a string of JSON. A caller that asks
 // for JSON gets that.
-func handleString[T any](endpoint func(ctx context.Context, r *request) (T, error)) work {
-	asJSON := handle(endpoint)
+func handleString(do endpoint) work {
+	asJSON := handle(do)
 	return work{do: func(ctx context.Context, r *request) (response, error) {
 		a, err := asJSON.do(ctx, r)
 		a.header = append(a.header, field{"Vary", "Accept"})
@@ -134,24 +136,19 @@ func handleString[T any](endpoint func(ctx context.Context, r *request) (T, erro
 
 // acceptsJSON reports whether Accept names JSON. A wildcard does not.
 func acceptsJSON(h http.Header) bool {
-	for _, line := range h["Accept"] {
-		for part := range strings.SplitSeq(line, ",") {
-			kind, _, _ := strings.Cut(part, ";")
-			if strings.EqualFold(strings.TrimSpace(kind), typeJSON[0]) {
-				return true
-			}
+	for part := range strings.SplitSeq(strings.Join(h["Accept"], ","), ",") {
+		kind, _, _ := strings.Cut(part, ";")
+		if strings.EqualFold(strings.TrimSpace(kind), typeJSON[0]) {
+			return true
 		}
 	}
 	return false
 }
 
 // handleText wraps an endpoint without a result. The response is the plain text OK.
-func handleText(endpoint func(ctx context.Context, r *request) error) work {
+func handleText(do func(ctx context.Context, r *request) error) work {
 	return work{do: func(ctx context.Context, r *request) (response, error) {
-		if err := endpoint(ctx, r); err != nil {
-			return response{}, err
-		}
-		return response{status: http.StatusOK, contentType: typePlain, body: []byte("OK")}, nil
+		return response{status: http.StatusOK, contentType: typePlain, body: []byte("OK")}, do(ctx, r)
 	}}
 }
 
@@ -173,7 +170,15 @@ func (rt *route) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 	if err != nil {
 		a = refusal(err)
 	}
-	if r.quota.Name != "" && a.status != http.StatusTooManyRequests { // an error carries its own
+	if a.stream != nil {
+		rt.measure(a.status, time.Since(began)) // the duration of the stream is up to the caller
+		if err = a.stream(w); err != nil {
+			a.status = http.StatusInternalServerError // too late for the caller; for the log
+		}
+		rt.logRequest(hr.Context(), r, a.status, time.Since(began), err)
+		return
+	}
+	if r.quota.Name != "" && a.status != http.StatusTooManyRequests && !rt.isStream { // 429 carries its own
 		a.header = append(a.header, quotaFields(r.quota)...)
 	}
 	if time.Since(began) > longRequest {
@@ -202,11 +207,14 @@ func (rt *route) run(ctx context.Context, r *request, w http.ResponseWriter) (a 
 			return a, err
 		}
 	}
-	if rt.input == noRoute {
+	if rt.input == noRoute || rt.access == public && rt.input == nothing {
 		return rt.do(ctx, r)
 	}
 	if rt.access == public {
-		if err := rt.readPublic(r, w); err != nil {
+		if err := rt.readBody(r, w); err != nil {
+			return a, err
+		}
+		if err := rt.readFields(r); err != nil {
 			return a, err
 		}
 		return rt.do(ctx, r)
@@ -234,7 +242,6 @@ func (rt *route) run(ctx context.Context, r *request, w http.ResponseWriter) (a 
 	return a, err
 }
 
-// withinLimit counts the request against the token's rate limit, if one is set.
 func (s *server) withinLimit(r *request) error {
 	if s.perToken == nil || r.token.Kind == console {
 		return nil
@@ -331,19 +338,8 @@ func requestID(hr *http.Request) string {
 }
 
 func saneID(id string) bool {
-	const longest = 128
-	if id == "" || len(id) > longest {
-		return false
-	}
-	for i := range len(id) {
-		switch c := id[i]; {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
-		case c == '-', c == '_', c == '.', c == ':', c == '/', c == '+', c == '=':
-		default:
-			return false
-		}
-	}
-	return true
+	const longest, sane = 128, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:/+="
+	return id != "" && len(id) <= longest && strings.Trim(id, sane) == ""
 }
 
 func (rt *route) measure(status int, took time.Duration) {

@@ -84,7 +84,8 @@ func newEnv(t testing.TB, change ...func(*Config)) *env {
 		Gateway: g, Store: db, Tokens: tokens, Keyring: keyring, Media: library, Sandbox: phones, Log: log, Metrics: registry,
 		OTP:          otp.New(otp.Config{Store: db, Keyring: keyring, Now: g.Now, Log: log}),
 		Callbacks:    callback.New(callback.Config{Store: db, Secrets: callback.NewSecrets(db, keyring), Log: log}),
-		AuthFailures: 100_000,
+		Ready:        func(context.Context) error { return nil },
+		AuthFailures: 100_000, OnUntrustedProxy: func() {},
 	}}
 	for _, f := range change {
 		f(&e.config)

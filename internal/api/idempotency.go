@@ -19,7 +19,6 @@ import (
 	"parley/internal/store"
 )
 
-// keyLife is how long an idempotency key is remembered.
 const keyLife = gateway.IdempotencyRetention
 
 const (
@@ -103,25 +102,15 @@ func (rt *route) findStored(ctx context.Context, key parley.StoredResponse) (*pa
 	if err != nil {
 		return nil, fmt.Errorf("look up idempotency key: %w", err)
 	}
-	oldest := key.CreatedAt.Add(-keyLife)
-	if stored.CreatedAt.After(oldest) || !rt.Gateway.ClockTrusted() {
+	if stored.CreatedAt.After(key.CreatedAt.Add(-keyLife)) || !rt.Gateway.ClockTrusted() {
 		return &stored, nil
 	}
-	// The regular purge has not run yet. It purges the oldest first, so purge up to this one.
-	for {
-		const batch = 1000
-		var gone int
-		err := rt.tx(ctx, func(tx *store.Tx) (err error) {
-			gone, err = tx.PurgeStoredResponses(ctx, oldest.Add(time.Millisecond), batch)
-			return err
-		})
-		if err != nil {
-			return nil, fmt.Errorf("purge idempotency keys: %w", err)
-		}
-		if gone < batch {
-			return nil, nil
-		}
+	// The regular purge has not run yet.
+	err = rt.tx(ctx, func(tx *store.Tx) error { return tx.DeleteStoredResponse(ctx, key.Scope, key.Key) })
+	if err != nil {
+		return nil, fmt.Errorf("purge an idempotency key: %w", err)
 	}
+	return nil, nil
 }
 
 // complete rebuilds a response that was lost because the process died after accepting the work. It uses the
@@ -259,15 +248,7 @@ func (s *server) replay(stored parley.StoredResponse, r *request) (response, err
 
 func validKey(key string) bool {
 	const longest = 255
-	if key == "" || len(key) > longest {
-		return false
-	}
-	for i := range len(key) {
-		if key[i] < ' ' || key[i] > '~' {
-			return false
-		}
-	}
-	return true
+	return key != "" && len(key) <= longest && !strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r > '~' })
 }
 
 // scope is where a key is unique: in a channel, in all Global endpoints, or in the management API. The star
@@ -305,10 +286,7 @@ func fingerprint(r *request, key []byte) []byte {
 }
 
 // flights are the running requests with a key, in this process.
-type flights struct {
-	mu sync.Mutex
-	by map[flightKey]*flight
-}
+type flights struct{ by sync.Map }
 
 type flightKey struct{ scope, key string }
 
@@ -320,23 +298,12 @@ type flight struct {
 
 // join returns the flight of a key, and whether the caller is the first and must leave it.
 func (fs *flights) join(scope, key string) (*flight, bool) {
-	fs.mu.Lock()
-	defer fs.mu.Unlock()
 	k := flightKey{scope, key}
-	if f := fs.by[k]; f != nil {
-		return f, false
-	}
-	if fs.by == nil {
-		fs.by = map[flightKey]*flight{}
-	}
-	f := &flight{flightKey: k, done: make(chan struct{})}
-	fs.by[k] = f
-	return f, true
+	f, running := fs.by.LoadOrStore(k, &flight{flightKey: k, done: make(chan struct{})})
+	return f.(*flight), !running
 }
 
 func (fs *flights) leave(f *flight) {
-	fs.mu.Lock()
-	defer fs.mu.Unlock()
-	delete(fs.by, f.flightKey)
+	fs.by.Delete(f.flightKey) // first, so that nobody who waited finds it again
 	close(f.done)
 }

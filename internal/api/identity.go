@@ -52,20 +52,24 @@ func (s *server) authenticate(ctx context.Context, hr *http.Request) (parley.Tok
 		return parley.Token{}, err
 	}
 	if !errors.Is(err, token.ErrSigned) {
-		if err := s.countFailure(hr); err != nil {
+		if err := s.CountFailure(hr); err != nil {
 			return parley.Token{}, err
 		}
 	}
+	return parley.Token{}, challenged(err, given)
+}
+
+// challenged adds the header WWW-Authenticate. given: something was sent, but it is not valid.
+func challenged(err error, given bool) error {
 	value := challenge
 	if given {
 		value += `, error="invalid_token"`
 	}
-	return parley.Token{}, &withHeader{err, field{"WWW-Authenticate", value}}
+	return &withHeader{err, field{"WWW-Authenticate", value}}
 }
 
 const maxUserAgent = 200 // bytes that are stored
 
-// truncate cuts a text at the end of a character.
 func truncate(s string, most int) string {
 	if len(s) <= most {
 		return s
@@ -73,9 +77,9 @@ func truncate(s string, most int) string {
 	return strings.ToValidUTF8(s[:most], "")
 }
 
-// countFailure counts a failed authentication, and returns a 429 error when the address had too many.
+// CountFailure counts a failed authentication, and returns a 429 error when the address had too many.
 // Callers behind a local proxy that is not trusted share one address, so they are not counted.
-func (s *server) countFailure(hr *http.Request) error {
+func (s *server) CountFailure(hr *http.Request) error {
 	if s.isUntrustedProxy(hr) {
 		return nil
 	}
@@ -86,7 +90,6 @@ func (s *server) countFailure(hr *http.Request) error {
 	return nil
 }
 
-// isUntrustedProxy reports whether an untrusted proxy on this machine forwarded the request.
 func (s *server) isUntrustedProxy(hr *http.Request) bool {
 	if !isForwarded(hr.Header) {
 		return false
@@ -100,15 +103,12 @@ func isForwarded(h http.Header) bool {
 	return h["X-Forwarded-For"] != nil || h["Forwarded"] != nil || h["X-Real-Ip"] != nil
 }
 
-// noteProxy reports the first request from an untrusted local proxy.
 func (s *server) noteProxy(hr *http.Request) {
 	if s.proxyNoted.Load() || !s.isUntrustedProxy(hr) || s.proxyNoted.Swap(true) {
 		return
 	}
 	s.Log.Warn("an untrusted proxy on this machine forwards requests: all its callers share one address", "hint", "set --behind-proxy")
-	if s.OnUntrustedProxy != nil {
-		s.OnUntrustedProxy()
-	}
+	s.OnUntrustedProxy()
 }
 
 // bearer returns the token of the Authorization header, and whether one was sent. Two headers are ambiguous,
@@ -125,7 +125,6 @@ func bearer(h http.Header) (raw string, given bool) {
 	return strings.Trim(raw, " "), true
 }
 
-// permit refuses a valid token that may not call this route.
 func (rt *route) permit(token parley.Token, hr *http.Request) error {
 	var sentence string
 	switch {
@@ -153,17 +152,12 @@ func insufficient(sentence string) error {
 	return &withHeader{parley.Errorf(parley.Forbidden, "%s", sentence), field{"WWW-Authenticate", challenge + `, error="insufficient_scope"`}}
 }
 
-// chooseChannel sets the channel of the request.
 func (rt *route) chooseChannel(ctx context.Context, r *request) error {
-	var err error
-	var named string
-	switch values := r.http.Header["X-Channel"]; len(values) {
-	case 0:
-	case 1:
-		named = values[0]
-	default:
+	if len(r.http.Header["X-Channel"]) > 1 {
 		return parley.Errorf(parley.BadRequest, "The header X-Channel was sent several times. Send it once.")
 	}
+	named := headerOf(r.http.Header, "X-Channel")
+	var err error
 	switch {
 	case (rt.access == ofChannel || rt.access == ofAny) && r.token.Kind == parley.ChannelToken:
 		r.channel, err = rt.channelNamed(ctx, r.token.Channel)
@@ -181,7 +175,6 @@ func (rt *route) chooseChannel(ctx context.Context, r *request) error {
 	return err
 }
 
-// onlyChannel is the channel of a Global token without X-Channel.
 func (s *server) onlyChannel() (parley.Channel, error) {
 	channels := slices.DeleteFunc(s.Gateway.Channels(), func(c parley.Channel) bool { return c.Settings.ArchiveOf != "" })
 	switch len(channels) {
@@ -231,12 +224,7 @@ func (s *server) addressOf(hr *http.Request) netip.Addr {
 }
 
 func (s *server) trusts(addr netip.Addr) bool {
-	for _, prefix := range s.TrustedProxies {
-		if prefix.Contains(addr) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
 // sessionCheck returns an error unless the request has a console session.
@@ -264,14 +252,8 @@ func (a *API) Console(check func(ctx context.Context, hr *http.Request) error) h
 	})
 }
 
-// CountFailure counts wrong credentials that are no token as a failed authentication of the caller's address.
-// It returns a 429 error when there were too many.
-func (a *API) CountFailure(hr *http.Request) error { return a.countFailure(hr) }
-
-// Begin sets the headers that every response has.
 func (a *API) Begin(w http.ResponseWriter, hr *http.Request) { setHeaders(w.Header(), requestID(hr)) }
 
-// RefuseMethod responds to a method that the path does not have.
 func (a *API) RefuseMethod(w http.ResponseWriter, hr *http.Request, allow string) {
 	a.Refuse(w, hr, &notAllowed{allow})
 }
@@ -292,7 +274,6 @@ func (rt *route) identify(ctx context.Context, hr *http.Request) (parley.Token, 
 	return parley.Token{ID: parley.TokenID(console), Kind: console}, nil
 }
 
-// reauthenticate checks a long-lived request again.
 func (rt *route) reauthenticate(ctx context.Context, hr *http.Request) error {
 	if rt.checkSession != nil {
 		return rt.checkSession(ctx, hr)
@@ -302,7 +283,6 @@ func (rt *route) reauthenticate(ctx context.Context, hr *http.Request) error {
 	return err
 }
 
-// mayAccess reports whether the caller may read the data of a channel.
 func (r *request) mayAccess(code parley.ChannelCode) bool {
 	return r.token.Kind == parley.GlobalToken || r.token.Kind == console || r.token.Channel == code
 }

@@ -17,7 +17,6 @@ const (
 	limitStreams  = "streams"     // open event streams of a token
 )
 
-// noteQuota shows a quota in the response, unless another one is tighter.
 func (r *request) noteQuota(q limit.Quota) {
 	if q.TighterThan(r.quota) {
 		r.quota = q

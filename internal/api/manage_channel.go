@@ -14,16 +14,16 @@ import (
 )
 
 type channelRow struct {
-	Code      parley.ChannelCode   `json:"code"`
-	Name      string               `json:"name"`
-	Network   parley.NetworkName   `json:"network"`
-	Number    string               `json:"number"`
-	Status    parley.ChannelStatus `json:"status"`
-	Reason    string               `json:"reason"`
-	Since     *string              `json:"since"` // null: no server runs
-	Enabled   bool                 `json:"enabled"`
-	Settings  channelSettings      `json:"settings"`
-	CreatedAt string               `json:"created_at"`
+	Code      parley.ChannelCode     `json:"code"`
+	Name      string                 `json:"name"`
+	Network   parley.NetworkName     `json:"network"`
+	Number    string                 `json:"number"`
+	Status    parley.ChannelStatus   `json:"status"`
+	Reason    string                 `json:"reason"`
+	Since     *string                `json:"since"` // null: no server runs
+	Enabled   bool                   `json:"enabled"`
+	Settings  parley.ChannelSettings `json:"settings"` // those that differ from the defaults
+	CreatedAt string                 `json:"created_at"`
 
 	ArchiveOf       parley.ChannelCode `json:"archive_of,omitempty"` // the channel whose sandbox history it holds
 	RestrictedUntil *string            `json:"restricted_until,omitempty"`
@@ -38,35 +38,19 @@ type channelRow struct {
 	Faults          int     `json:"faults"` // of the simulated network, waiting for a send
 }
 
-// channelSettings are the settings that differ from the defaults.
-type channelSettings struct {
-	Pace      string             `json:"pace,omitempty"`
-	TTL       string             `json:"ttl,omitempty"`
-	Retention *string            `json:"retention,omitempty"`
-	AllowOnly []parley.ContactID `json:"allow_only,omitempty"`
-}
-
 func channelOf(c parley.Channel) channelRow {
 	row := channelRow{
 		Code: c.Code, Name: c.Name, Network: c.Network, Number: c.Number,
 		Status: c.State.Status, Reason: c.State.Reason, Since: stampOrNil(c.State.Since),
-		Enabled: c.Enabled, CreatedAt: parley.Stamp(c.CreatedAt), ArchiveOf: c.Settings.ArchiveOf,
+		Enabled: c.Enabled, CreatedAt: parley.Stamp(c.CreatedAt), Settings: c.Settings, ArchiveOf: c.Settings.ArchiveOf,
 	}
-	if d := c.Settings.Pace; d != nil && (*d != 0 || c.Network != parley.Sandbox) { // zero is the default of the sandbox
-		row.Settings.Pace = d.String()
+	if d := row.Settings.Pace; d != nil && *d == 0 && c.Network == parley.Sandbox { // zero is the default of the sandbox
+		row.Settings.Pace = nil
 	}
-	if d := c.Settings.TTL; d != 0 {
-		row.Settings.TTL = d.String()
-	}
-	if d := c.Settings.Retention; d != nil {
-		text := d.String()
-		row.Settings.Retention = &text
-	}
-	row.Settings.AllowOnly = c.Settings.AllowOnly
+	row.Settings.ClockAhead, row.Settings.ArchiveOf = 0, ""
 	return row
 }
 
-// channelRow adds what is known while the channel runs.
 func (s *server) channelRow(c parley.Channel, activity parley.ChannelActivity) channelRow {
 	row := channelOf(c)
 	if c.Network == parley.Sandbox {
@@ -85,7 +69,7 @@ func (s *server) channelRow(c parley.Channel, activity parley.ChannelActivity) c
 	return row
 }
 
-func (s *server) listChannels(ctx context.Context, _ *request) (envelope[[]channelRow], error) {
+func (s *server) listChannels(ctx context.Context, _ *request) (any, error) {
 	activity := s.channelActivity(ctx)
 	row := func(c parley.Channel) channelRow { return s.channelRow(c, activity[c.Code]) }
 	return ok("OK", mapped(s.Gateway.Channels(), row)), nil
@@ -100,47 +84,40 @@ func (s *server) channelActivity(ctx context.Context) map[parley.ChannelCode]par
 	return activity
 }
 
-// code is the channel in the path.
 func (r *request) code() parley.ChannelCode { return parley.ChannelCode(r.http.PathValue("code")) }
 
-func (s *server) readChannel(ctx context.Context, r *request) (envelope[channelRow], error) {
+func (s *server) readChannel(ctx context.Context, r *request) (any, error) {
 	c, err := s.channelNamed(ctx, r.code())
 	return s.channelResponse(ctx, "OK", c, err)
 }
 
-// channelResponse is the response with a channel after a change.
-func (s *server) channelResponse(ctx context.Context, sentence string, c parley.Channel, err error) (envelope[channelRow], error) {
+func (s *server) channelResponse(ctx context.Context, sentence string, c parley.Channel, err error) (any, error) {
 	if err != nil {
-		return envelope[channelRow]{}, noChannel(err)
+		return nil, notFoundAs(err, errNoChannel)
 	}
 	return ok(sentence, s.channelRow(c, s.channelActivity(ctx)[c.Code])), nil
 }
 
-func noChannel(err error) error {
-	if errors.Is(err, parley.ErrNotFound) {
-		return parley.Errorf(parley.NotFound, "This channel does not exist.")
-	}
-	return err
-}
+var errNoChannel = parley.Errorf(parley.NotFound, "This channel does not exist.")
 
-func (s *server) createChannel(ctx context.Context, r *request) (envelope[channelRow], error) {
+func (s *server) createChannel(ctx context.Context, r *request) (any, error) {
 	c := parley.Channel{
 		Code:     r.newCode(),
 		Name:     r.OptionalText("name", 1, 60),
 		Network:  parley.NetworkName(r.Choice("network", false, string(parley.Sandbox), string(parley.WhatsApp))),
 		Settings: r.settings(),
 	}
-	isTaken := func() error {
+	err := r.Failed(func() error {
 		if _, taken := s.Gateway.Channel(c.Code); taken {
 			return gateway.ErrCodeExists
 		}
 		return nil
-	}
-	if err := r.Failed(isTaken); err != nil {
-		return envelope[channelRow]{}, err
+	})
+	if err != nil {
+		return nil, err
 	}
 	const sentence = "Channel created"
-	c, err := s.Gateway.CreateChannel(ctx, c, func(tx *store.Tx, stored parley.Channel) error {
+	c, err = s.Gateway.CreateChannel(ctx, c, func(tx *store.Tx, stored parley.Channel) error {
 		return r.storeKey(ctx, tx, http.StatusCreated, ok(sentence, channelOf(stored)))
 	})
 	r.accepted, r.replaces = err == nil, true // the response says more once the channel has started
@@ -181,10 +158,10 @@ func (r *request) settings() parley.ChannelSettings {
 }
 
 // changeChannel changes the given fields. Settings are replaced as a whole: a missing one is reset.
-func (s *server) changeChannel(ctx context.Context, r *request) (envelope[channelRow], error) {
+func (s *server) changeChannel(ctx context.Context, r *request) (any, error) {
 	name, settings := r.OptionalText("name", 1, 60), r.settings()
 	if err := r.Err(); err != nil {
-		return envelope[channelRow]{}, err
+		return nil, err
 	}
 	changesSettings := r.Has("settings")
 	c, err := s.Gateway.UpdateChannel(ctx, r.code(), func(c *parley.Channel) {
@@ -202,16 +179,12 @@ func (s *server) changeChannel(ctx context.Context, r *request) (envelope[channe
 
 // checkChannel returns an error if the channel was deleted. It runs in the transaction that adds to the channel.
 func checkChannel(ctx context.Context, tx *store.Tx, c parley.Channel) error {
-	err := tx.CheckChannel(ctx, c.Code, c.ID)
-	if errors.Is(err, parley.ErrNotFound) {
-		return parley.Errorf(parley.BadRequest, "Channel %s was deleted.", c.Code)
-	}
-	return err
+	return notFoundAs(tx.CheckChannel(ctx, c.Code, c.ID), parley.Errorf(parley.BadRequest, "Channel %s was deleted.", c.Code))
 }
 
-func (s *server) deleteChannel(ctx context.Context, r *request) (envelope[noData], error) {
+func (s *server) deleteChannel(ctx context.Context, r *request) (any, error) {
 	if _, err := s.channelNamed(ctx, r.code()); err != nil && !errors.Is(err, parley.ErrNotFound) {
-		return envelope[noData]{}, err
+		return nil, err // it is starting
 	}
 	err := s.Gateway.DeleteChannel(ctx, r.code())
 	if err == nil {
@@ -219,25 +192,17 @@ func (s *server) deleteChannel(ctx context.Context, r *request) (envelope[noData
 		s.Callbacks.Reload() // its webhooks were deleted too
 		err = s.Tokens.Refresh(ctx)
 	}
-	return ok("Channel deleted", noData{}), err
+	return ok("Channel deleted", struct{}{}), err
 }
 
-func (s *server) startChannel(ctx context.Context, r *request) (envelope[channelRow], error) {
-	c, err := s.Gateway.StartChannel(ctx, r.code())
-	return s.channelResponse(ctx, "Channel started", c, err)
+// switching is the work of starting, stopping or logging out a channel.
+func switching(s *server, sentence string, do func(ctx context.Context, code parley.ChannelCode) (parley.Channel, error)) work {
+	return handle(func(ctx context.Context, r *request) (any, error) {
+		c, err := do(ctx, r.code())
+		return s.channelResponse(ctx, sentence, c, err)
+	})
 }
 
-func (s *server) stopChannel(ctx context.Context, r *request) (envelope[channelRow], error) {
-	c, err := s.Gateway.StopChannel(ctx, r.code())
-	return s.channelResponse(ctx, "Channel stopped", c, err)
-}
-
-func (s *server) logoutChannel(ctx context.Context, r *request) (envelope[channelRow], error) {
-	c, err := s.Gateway.LogoutChannel(ctx, r.code())
-	return s.channelResponse(ctx, "Channel logged out", c, err)
-}
-
-// channelStateRow is a status from a time on.
 type channelStateRow struct {
 	Status parley.ChannelStatus `json:"status"`
 	Reason string               `json:"reason"`
@@ -250,14 +215,14 @@ const (
 )
 
 // channelTimeline lists the statuses of the last days, newest first. The oldest began before them.
-func (s *server) channelTimeline(ctx context.Context, r *request) (envelope[[]channelStateRow], error) {
+func (s *server) channelTimeline(ctx context.Context, r *request) (any, error) {
 	days := r.Whole("days", 1, 1, maxStateDays)
 	if err := r.Err(); err != nil {
-		return envelope[[]channelStateRow]{}, err
+		return nil, err
 	}
 	c, err := s.channelNamed(ctx, r.code())
 	if err != nil {
-		return envelope[[]channelStateRow]{}, noChannel(err)
+		return nil, notFoundAs(err, errNoChannel)
 	}
 	states, err := s.Store.ChannelStates(ctx, c.Code, time.Now().AddDate(0, 0, -int(days)), maxStates)
 	if len(states) == 0 { // never changed

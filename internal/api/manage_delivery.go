@@ -2,9 +2,9 @@ package api
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,7 +32,6 @@ type deliveryRow struct {
 	Problem   string             `json:"problem"`
 }
 
-// deliveryDetail adds the request and the response.
 type deliveryDetail struct {
 	deliveryRow `json:",inline"`
 	Answer      string            `json:"answer"`
@@ -50,7 +49,6 @@ type deliveryAttempt struct {
 	Answer  string `json:"answer"`
 }
 
-// deliveryRequest is the request of the last attempt, without its body.
 type deliveryRequest struct {
 	Method  string            `json:"method"`
 	URL     string            `json:"url"`
@@ -79,27 +77,27 @@ func codeOrNil(code int) *int {
 	return &code
 }
 
-func (s *server) listDeliveries(ctx context.Context, r *request) (envelope[[]deliveryRow], error) {
+func (s *server) listDeliveries(ctx context.Context, r *request) (any, error) {
 	q, page := deliveryQuery(r.Form, "waiting", retrying, "delivered", "failed"), r.Page()
 	if r.Has("event_id") {
 		q.Events = append(q.Events, eventSeq(r.Form, "event_id"))
 	}
 	if err := r.Err(); err != nil {
-		return envelope[[]deliveryRow]{}, err
+		return nil, err
 	}
-	found, total, err := s.Store.Deliveries(ctx, q, page)
-	if err != nil {
-		return envelope[[]deliveryRow]{}, err
-	}
-	addresses, err := s.addresses(ctx)
-	if err != nil {
-		return envelope[[]deliveryRow]{}, err
-	}
-	row := func(d parley.Delivery) deliveryRow { return deliveryOf(d, addresses) }
-	return okList("OK", mapped(found, row), page, total), nil
+	rows, total, err := s.deliveries(ctx, q, page)
+	return okPage(rows, page, total), err
 }
 
-// addresses returns the URLs of all webhooks.
+func (s *server) deliveries(ctx context.Context, q parley.DeliveryQuery, page parley.Page) ([]deliveryRow, int64, error) {
+	found, total, err := s.Store.Deliveries(ctx, q, page)
+	if err != nil {
+		return nil, 0, err
+	}
+	addresses, err := s.addresses(ctx)
+	return mapped(found, func(d parley.Delivery) deliveryRow { return deliveryOf(d, addresses) }), total, err
+}
+
 func (s *server) addresses(ctx context.Context) (map[parley.WebhookID]string, error) {
 	webhooks, err := s.Store.Webhooks(ctx)
 	by := make(map[parley.WebhookID]string, len(webhooks))
@@ -109,7 +107,6 @@ func (s *server) addresses(ctx context.Context) (map[parley.WebhookID]string, er
 	return by, err
 }
 
-// deliveryQuery reads the filter of deliveries.
 func deliveryQuery(f form.Form, states ...string) parley.DeliveryQuery {
 	q := parley.DeliveryQuery{
 		Webhook: parley.WebhookID(f.OptionalText("webhook", 1, 100)),
@@ -131,42 +128,38 @@ func deliveryQuery(f form.Form, states ...string) parley.DeliveryQuery {
 // retrying are the waiting deliveries with a failed attempt.
 const retrying = "retrying"
 
-// eventSeq reads the id of an event and returns its sequence number.
 func eventSeq(f form.Form, name string) int64 {
 	parse := func(id string) (int64, error) { return parley.EventID(id).Seq() }
 	seq, _ := form.Parse(f, name, parse, "the id of an event: evt_ and 26 letters and digits")
 	return seq
 }
 
-func (s *server) readDelivery(ctx context.Context, r *request) (envelope[deliveryDetail], error) {
+func (s *server) readDelivery(ctx context.Context, r *request) (any, error) {
 	id := parley.DeliveryID(r.http.PathValue("id"))
 	found, _, err := s.Store.Deliveries(ctx, parley.DeliveryQuery{IDs: []parley.DeliveryID{id}}, parley.Page{Limit: 1})
 	if err != nil {
-		return envelope[deliveryDetail]{}, err
+		return nil, err
 	}
 	if len(found) == 0 {
-		return envelope[deliveryDetail]{}, parley.Errorf(parley.NotFound, "This delivery does not exist.")
+		return nil, errNoDelivery
 	}
 	addresses, err := s.addresses(ctx)
 	if err != nil {
-		return envelope[deliveryDetail]{}, err
+		return nil, err
 	}
 	d := found[0]
 	body, err := callback.DeliveryBody(ctx, s.Store, d)
 	if err != nil {
-		return envelope[deliveryDetail]{}, err
+		return nil, err
 	}
 	request, err := s.deliveryRequest(ctx, d, addresses[d.Webhook])
-	return ok("OK", deliveryDetail{deliveryOf(d, addresses), d.Response, historyOf(&d), body, request}), err
+	history := mapped(d.History(), func(a parley.DeliveryAttempt) deliveryAttempt {
+		return deliveryAttempt{a.Number, parley.Stamp(a.At), a.Took.Milliseconds(), codeOrNil(a.Code), a.Problem, a.Response}
+	})
+	return ok("OK", deliveryDetail{deliveryOf(d, addresses), d.Response, history, body, request}), err
 }
 
-func historyOf(d *parley.Delivery) []deliveryAttempt {
-	all := []deliveryAttempt{}
-	for _, a := range d.History() {
-		all = append(all, deliveryAttempt{a.Number, parley.Stamp(a.At), a.Took.Milliseconds(), codeOrNil(a.Code), a.Problem, a.Response})
-	}
-	return all
-}
+var errNoDelivery = parley.Errorf(parley.NotFound, "This delivery does not exist.")
 
 func (s *server) deliveryRequest(ctx context.Context, d parley.Delivery, webhookURL string) (*deliveryRequest, error) {
 	req, err := s.Callbacks.LastRequest(ctx, webhookURL, d)
@@ -193,12 +186,12 @@ type replayData struct {
 	EndedBefore string `json:"ended_before"`
 }
 
-func (s *server) replayDeliveries(ctx context.Context, r *request) (envelope[replayData], error) {
+func (s *server) replayDeliveries(ctx context.Context, r *request) (any, error) {
 	q, limit := r.replay(), int(r.Whole("limit", 1000, 1, maxReplayed))
 	if err := r.Err(); err != nil {
-		return envelope[replayData]{}, err
+		return nil, err
 	}
-	var done envelope[replayData]
+	var done envelope
 	for replayed, more := 0, true; more && replayed < limit; {
 		batch := min(replayBatch, limit-replayed)
 		var n int
@@ -210,7 +203,7 @@ func (s *server) replayDeliveries(ctx context.Context, r *request) (envelope[rep
 			return r.storeKey(ctx, tx, http.StatusOK, done)
 		})
 		if err != nil {
-			return envelope[replayData]{}, err
+			return nil, err
 		}
 		s.Callbacks.Reload()
 		r.accepted, more = true, n == batch
@@ -219,7 +212,6 @@ func (s *server) replayDeliveries(ctx context.Context, r *request) (envelope[rep
 	return done, nil
 }
 
-// replay reads which deliveries to replay.
 func (r *request) replay() parley.DeliveryQuery {
 	q := deliveryQuery(r.Form, "failed", "delivered")
 	r.List("ids", 1, maxNamed, false, func(f form.Form, index string) {
@@ -228,11 +220,7 @@ func (r *request) replay() parley.DeliveryQuery {
 	r.List("event_ids", 1, maxNamed, false, func(f form.Form, index string) {
 		q.Events = append(q.Events, eventSeq(f, index))
 	})
-	described := false
-	for _, name := range []string{"ids", "event_ids", "webhook", "channel", "state", "since", "until"} {
-		described = described || r.Has(name)
-	}
-	if !described {
+	if !slices.ContainsFunc([]string{"ids", "event_ids", "webhook", "channel", "state", "since", "until"}, r.Has) {
 		r.Note("ids", "Select deliveries to replay by ids, event_ids, webhook, channel, state, since or until.")
 	}
 	if q.EndedBefore = r.Time("ended_before"); q.EndedBefore.IsZero() {
@@ -241,31 +229,20 @@ func (r *request) replay() parley.DeliveryQuery {
 	return q
 }
 
-// retryDelivery tries a waiting delivery now.
-func (s *server) retryDelivery(ctx context.Context, r *request) (envelope[deliveryRow], error) {
+func (s *server) retryDelivery(ctx context.Context, r *request) (any, error) {
 	d, err := s.Callbacks.Retry(ctx, parley.DeliveryID(r.http.PathValue("id")))
-	switch {
-	case errors.Is(err, parley.ErrNotFound):
-		return envelope[deliveryRow]{}, parley.Errorf(parley.NotFound, "This delivery does not exist.")
-	case err != nil:
-		return envelope[deliveryRow]{}, err
+	if err != nil {
+		return nil, notFoundAs(err, errNoDelivery)
 	}
 	addresses, err := s.addresses(ctx)
-	if err != nil {
-		return envelope[deliveryRow]{}, err
-	}
-	return ok("Retrying now", deliveryOf(d, addresses)), nil
+	return ok("Retrying now", deliveryOf(d, addresses)), err
 }
 
 type retryData struct {
 	Waiting int64 `json:"waiting"`
 }
 
-// retryWebhook tries all waiting deliveries of a webhook now.
-func (s *server) retryWebhook(ctx context.Context, r *request) (envelope[retryData], error) {
+func (s *server) retryWebhook(ctx context.Context, r *request) (any, error) {
 	n, err := s.Callbacks.RetryWebhook(ctx, r.webhookID())
-	if err != nil {
-		return envelope[retryData]{}, noWebhook(err)
-	}
-	return ok(fmt.Sprintf("Retrying %d now", n), retryData{n}), nil
+	return ok(fmt.Sprintf("Retrying %d now", n), retryData{n}), notFoundAs(err, errNoWebhook)
 }

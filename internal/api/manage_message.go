@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -44,8 +45,8 @@ func (s *server) messageRow(m *parley.Message, name string) messageRow {
 // shownText is the text that an operator may see: none if the channel stores no text, even before it is sent, and
 // never a one-time code to a real phone.
 func (s *server) shownText(m *parley.Message) string {
-	channel, there := s.Gateway.Channel(m.Channel)
-	if !there || !channel.Settings.StoresText() || m.Status == parley.Deleted {
+	channel, shown := s.showsContent(m)
+	if !shown {
 		return ""
 	}
 	if _, isSecret := m.Content.(parley.Secret); isSecret && channel.Network != parley.Sandbox {
@@ -54,16 +55,15 @@ func (s *server) shownText(m *parley.Message) string {
 	return m.Content.Text()
 }
 
+// showsContent reports whether the content of a message may be shown at all, and returns its channel.
+func (s *server) showsContent(m *parley.Message) (parley.Channel, bool) {
+	channel, there := s.Gateway.Channel(m.Channel)
+	return channel, there && channel.Settings.StoresText() && m.Status != parley.Deleted
+}
+
 type searchMeta struct {
 	Cursor  *string `json:"cursor"` // null: the search is complete
 	HasMore bool    `json:"has_more"`
-}
-
-type messagesResponse struct {
-	Success bool         `json:"success"`
-	Message string       `json:"message"`
-	Data    []messageRow `json:"data"`
-	Meta    searchMeta   `json:"meta"`
 }
 
 const (
@@ -74,31 +74,31 @@ const (
 )
 
 // listMessages searches the messages of all channels, newest first. One call scans a bounded number of rows.
-func (s *server) listMessages(ctx context.Context, r *request) (messagesResponse, error) {
+func (s *server) listMessages(ctx context.Context, r *request) (any, error) {
 	q := messageQuery(r.Form)
 	if err := r.Err(); err != nil {
-		return messagesResponse{}, err
+		return nil, err
 	}
 	page, err := s.Gateway.FindMessages(ctx, q)
 	if err != nil {
-		return messagesResponse{}, err
+		return nil, err
 	}
-	response := messagesResponse{Success: true, Message: "OK", Data: []messageRow{}, Meta: searchMeta{HasMore: page.Next != 0}}
+	var rows []messageRow
 	names := s.newNameFinder()
 	for i := range page.Messages {
 		m := &page.Messages[i]
 		if q.Text != "" && s.shownText(m) == "" {
 			continue // hidden text must not be searchable
 		}
-		response.Data = append(response.Data, s.messageRow(m, names.name(ctx, m.Channel, m.Chat)))
+		rows = append(rows, s.messageRow(m, names.name(ctx, m.Channel, m.Chat)))
 	}
-	if page.Next != 0 {
-		response.Meta.Cursor = textOrNil(cursorStart + strconv.FormatInt(page.Next, 36))
+	meta := searchMeta{HasMore: page.Next != 0}
+	if meta.HasMore {
+		meta.Cursor = textOrNil(cursorStart + strconv.FormatInt(page.Next, 36))
 	}
-	return response, nil
+	return envelope{Success: true, Message: "OK", Data: rows, Meta: meta}, nil
 }
 
-// messageQuery reads the filter of messages.
 func messageQuery(f form.Form) parley.MessageQuery {
 	q := parley.MessageQuery{
 		Channel: parley.ChannelCode(f.OptionalText("channel", 1, 100)),
@@ -135,20 +135,14 @@ func messageQuery(f form.Form) parley.MessageQuery {
 }
 
 func status(f form.Form, name string) *parley.Status {
-	words := make([]string, len(parley.Statuses))
-	for i, s := range parley.Statuses {
-		words[i] = s.String()
+	words := mapped(parley.Statuses, parley.Status.String)
+	i := slices.Index(words, f.Choice(name, true, words...))
+	if i < 0 {
+		return nil
 	}
-	word := f.Choice(name, true, words...)
-	for _, s := range parley.Statuses {
-		if s.String() == word {
-			return &s
-		}
-	}
-	return nil
+	return &parley.Statuses[i]
 }
 
-// pastTime reads an optional time, or how long ago it was.
 func pastTime(f form.Form, name string) time.Time {
 	text := f.OptionalText(name, 1, 40)
 	if text == "" {
@@ -166,7 +160,6 @@ func pastTime(f form.Form, name string) time.Time {
 
 var agoUnits = map[byte]time.Duration{'s': time.Second, 'm': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour, 'w': 7 * 24 * time.Hour}
 
-// parseAgo reads a duration in one unit: 90m, 2d.
 func parseAgo(text string) (time.Duration, bool) {
 	const most = 10_000 // of any unit
 	unit, known := agoUnits[text[len(text)-1]]
@@ -202,8 +195,7 @@ func (s *server) readMessageFile(ctx context.Context, r *request) (response, err
 	if err != nil {
 		return response{}, err
 	}
-	channel, there := s.Gateway.Channel(m.Channel)
-	if !there || !channel.Settings.StoresText() || m.Status == parley.Deleted {
+	if _, shown := s.showsContent(&m); !shown {
 		return response{}, errNoFile
 	}
 	return s.openFile(parley.MediaOf(m.Content))

@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"slices"
 
 	"parley"
@@ -52,25 +51,25 @@ type pollOption struct {
 
 const maxCaused = 100 // deliveries in one response
 
-func (s *server) readMessage(ctx context.Context, r *request) (envelope[messageDetail], error) {
+func (s *server) readMessage(ctx context.Context, r *request) (any, error) {
 	m, err := s.messageNamed(ctx, r)
 	if err != nil {
-		return envelope[messageDetail]{}, err
+		return nil, err
 	}
 	events, err := s.Store.EventsAbout(ctx, &m)
 	if err != nil {
-		return envelope[messageDetail]{}, err
+		return nil, err
 	}
 	d := messageDetail{
 		messageRow: s.messageRow(&m, s.newNameFinder().name(ctx, m.Channel, m.Chat)),
-		Timeline:   timelineOf(&m, events), ReplyTo: textOrNil(m.ReplyTo), Deliveries: []deliveryRow{}, Reactions: []string{},
+		Timeline:   timelineOf(&m, events), ReplyTo: textOrNil(m.ReplyTo), IdempotencyKey: textOrNil(m.IdempotencyKey),
 	}
 	s.addContent(&d, &m, events)
-	d.IdempotencyKey = textOrNil(m.IdempotencyKey)
-	if err := errors.Join(s.addReactions(ctx, &d, &m), s.addDeliveries(ctx, &d, events)); err != nil {
-		return envelope[messageDetail]{}, err
+	if d.Reactions, err = s.Store.Reactions(ctx, m.Seq); err != nil {
+		return nil, err
 	}
-	return ok("OK", d), nil
+	d.Deliveries, err = s.deliveriesOf(ctx, events)
+	return ok("OK", d), err
 }
 
 // timelineOf lists the statuses of a message, from acceptance until now. Purged events are missing in between.
@@ -93,8 +92,7 @@ func timelineOf(m *parley.Message, events []parley.Event) []statusAt {
 
 // addContent adds the content beside the text, if it may be shown.
 func (s *server) addContent(d *messageDetail, m *parley.Message, events []parley.Event) {
-	channel, there := s.Gateway.Channel(m.Channel)
-	if !there || !channel.Settings.StoresText() || m.Status == parley.Deleted {
+	if _, shown := s.showsContent(m); !shown {
 		return
 	}
 	if f := parley.MediaOf(m.Content); f != nil && !f.IsZero() {
@@ -124,7 +122,6 @@ func pollOf(c parley.Poll, chosen []string) *messagePoll {
 	return p
 }
 
-// lastVote is the contact's latest vote in a poll.
 func lastVote(events []parley.Event) []string {
 	for _, e := range slices.Backward(events) {
 		var data struct {
@@ -139,30 +136,14 @@ func lastVote(events []parley.Event) []string {
 	return nil
 }
 
-func (s *server) addReactions(ctx context.Context, d *messageDetail, m *parley.Message) error {
-	reactions, err := s.Store.Reactions(ctx, m.Seq)
-	if len(reactions) > 0 {
-		d.Reactions = reactions
-	}
-	return err
-}
-
-// addDeliveries adds the deliveries of the message's events.
-func (s *server) addDeliveries(ctx context.Context, d *messageDetail, events []parley.Event) error {
+func (s *server) deliveriesOf(ctx context.Context, events []parley.Event) ([]deliveryRow, error) {
 	if len(events) == 0 {
-		return nil
+		return nil, nil
 	}
 	var q parley.DeliveryQuery
 	for _, e := range events[max(0, len(events)-maxCaused):] {
 		q.Events = append(q.Events, e.Seq)
 	}
-	found, _, err := s.Store.Deliveries(ctx, q, parley.Page{Limit: maxCaused})
-	if err != nil || len(found) == 0 {
-		return err
-	}
-	addresses, err := s.addresses(ctx)
-	for _, one := range found {
-		d.Deliveries = append(d.Deliveries, deliveryOf(one, addresses))
-	}
-	return err
+	rows, _, err := s.deliveries(ctx, q, parley.Page{Limit: maxCaused})
+	return rows, err
 }

@@ -9,7 +9,6 @@ import (
 	"parley"
 )
 
-// otpRow is a code or a login link, without its secret.
 type otpRow struct {
 	ID        parley.OTPID       `json:"id"`
 	Kind      string             `json:"kind"` // code or link
@@ -20,28 +19,25 @@ type otpRow struct {
 	ExpiresAt string             `json:"expires_at"`
 	EndedAt   *string            `json:"ended_at"`
 	Attempts  int                `json:"attempts"` // wrong ones
-
-	made time.Time
 }
 
-// listOTPs lists codes and links of all channels, newest first.
-func (s *server) listOTPs(ctx context.Context, r *request) (envelope[[]otpRow], error) {
+func (s *server) listOTPs(ctx context.Context, r *request) (any, error) {
 	limit, only := int(r.Whole("limit", 50, 1, maxFound)), parley.ChannelCode(r.OptionalText("channel", 1, 100))
 	if err := r.Err(); err != nil {
-		return envelope[[]otpRow]{}, err
+		return nil, err
 	}
-	rows := []otpRow{}
+	var rows []otpRow
 	for _, c := range s.Gateway.Channels() {
 		if only != "" && only != c.Code {
 			continue
 		}
 		codes, err := s.Store.RecentCodes(ctx, c.Code, limit)
 		if err != nil {
-			return envelope[[]otpRow]{}, err
+			return nil, err
 		}
 		links, err := s.Store.RecentLinks(ctx, c.Code, limit)
 		if err != nil {
-			return envelope[[]otpRow]{}, err
+			return nil, err
 		}
 		now := s.Gateway.Now(c.Code)
 		for _, code := range codes {
@@ -51,7 +47,7 @@ func (s *server) listOTPs(ctx context.Context, r *request) (envelope[[]otpRow], 
 			rows = append(rows, linkRow(link, now))
 		}
 	}
-	slices.SortStableFunc(rows, func(a, b otpRow) int { return cmp.Or(b.made.Compare(a.made), cmp.Compare(a.ID, b.ID)) })
+	slices.SortStableFunc(rows, func(a, b otpRow) int { return cmp.Or(cmp.Compare(b.CreatedAt, a.CreatedAt), cmp.Compare(a.ID, b.ID)) })
 	return ok("OK", rows[:min(len(rows), limit)]), nil
 }
 
@@ -60,11 +56,10 @@ func codeRow(c parley.OTPCode, now time.Time) otpRow {
 		c.Status = parley.OTPStatusExpired // not stored yet
 	}
 	return otpRow{ID: c.ID, Kind: "code", Channel: c.Channel, ContactID: c.Contact, Status: c.Status, CreatedAt: parley.Stamp(c.CreatedAt),
-		ExpiresAt: parley.Stamp(c.ExpiresAt), EndedAt: stampOrNil(c.EndedAt), Attempts: c.Tries, made: c.CreatedAt}
+		ExpiresAt: parley.Stamp(c.ExpiresAt), EndedAt: stampOrNil(c.EndedAt), Attempts: c.Tries}
 }
 
 func linkRow(l parley.OTPLink, now time.Time) otpRow {
 	return otpRow{ID: l.ID, Kind: "link", Channel: l.Channel, ContactID: l.Contact, Status: l.StatusAt(now),
-		CreatedAt: parley.Stamp(l.CreatedAt),
-		ExpiresAt: parley.Stamp(l.ExpiresAt), EndedAt: stampOrNil(l.EndedAt), Attempts: l.Tries, made: l.CreatedAt}
+		CreatedAt: parley.Stamp(l.CreatedAt), ExpiresAt: parley.Stamp(l.ExpiresAt), EndedAt: stampOrNil(l.EndedAt), Attempts: l.Tries}
 }

@@ -14,69 +14,34 @@ import (
 )
 
 type overviewData struct {
-	Needs       []need                       `json:"needs"`
+	Needs       []*need                      `json:"needs"`
 	Channels    map[parley.ChannelStatus]int `json:"channels"`
-	Last24h     counts                       `json:"last24h"`
-	ToSent      *times                       `json:"to_sent_ms"`
+	Last24h     stats.Counts                 `json:"last24h"`
+	ToSent      *stats.Times                 `json:"to_sent_ms"`
 	ToSentFrom  string                       `json:"to_sent_from"`
-	ToDelivered *times                       `json:"to_delivered_ms"`
+	ToDelivered *stats.Times                 `json:"to_delivered_ms"`
 	Waiting     int                          `json:"waiting"`
-	Webhooks    webhookCounts                `json:"webhooks"`
-	OTP         otpCounts                    `json:"otp"`
+	Webhooks    stats.Webhooks               `json:"webhooks"`
+	OTP         stats.Codes                  `json:"otp"`
 	PerMinute   []minuteCounts               `json:"per_minute"`
 }
 
-type counts struct {
-	Sent      int64 `json:"sent"`
-	Delivered int64 `json:"delivered"`
-	Read      int64 `json:"read"`
-	Failed    int64 `json:"failed"`
-	Received  int64 `json:"received"`
-}
-
 type minuteCounts struct {
-	At     string `json:"at"`
-	counts `json:",inline"`
-}
-
-type times struct {
-	P50 int64 `json:"p50"`
-	P95 int64 `json:"p95"`
-}
-
-type webhookCounts struct {
-	Delivered int64 `json:"delivered"`
-	Failed    int64 `json:"failed"`
-	Waiting   int64 `json:"waiting"`
-}
-
-type otpCounts struct {
-	Requested int64 `json:"requested"`
-	Delivered int64 `json:"delivered"`
-	Approved  int64 `json:"approved"`
-}
-
-func timesOf(t *stats.Times) *times {
-	if t == nil {
-		return nil
-	}
-	return &times{t.P50, t.P95}
+	At           string `json:"at"`
+	stats.Counts `json:",inline"`
 }
 
 // readOverview reads counters, so it costs the same with a million messages.
-func (s *server) readOverview(ctx context.Context, _ *request) (envelope[overviewData], error) {
+func (s *server) readOverview(ctx context.Context, _ *request) (any, error) {
 	now := time.Now()
 	report, err := stats.Read(ctx, s.Store, now)
 	if err != nil {
-		return envelope[overviewData]{}, err
+		return nil, err
 	}
 	data := overviewData{
-		Channels: map[parley.ChannelStatus]int{}, Last24h: counts(report.Counts),
-		ToSent: timesOf(report.ToSent), ToSentFrom: parley.Stamp(report.From), ToDelivered: timesOf(report.ToDelivered),
-		Webhooks: webhookCounts(report.Webhooks), OTP: otpCounts{report.Codes.Requested, report.Codes.Delivered, report.Codes.Approved},
-	}
-	for _, m := range report.Minutes {
-		data.PerMinute = append(data.PerMinute, minuteCounts{parley.Stamp(m.At), counts(m.Counts)})
+		Channels: map[parley.ChannelStatus]int{}, Last24h: report.Counts, ToSent: report.ToSent, ToSentFrom: parley.Stamp(report.From),
+		ToDelivered: report.ToDelivered, Webhooks: report.Webhooks, OTP: report.Codes,
+		PerMinute: mapped(report.Minutes, func(m stats.Minute) minuteCounts { return minuteCounts{parley.Stamp(m.At), m.Counts} }),
 	}
 	channels := s.Gateway.Channels()
 	for _, status := range parley.ChannelStatuses {
@@ -90,7 +55,6 @@ func (s *server) readOverview(ctx context.Context, _ *request) (envelope[overvie
 	return ok("OK", data), err
 }
 
-// need is something that needs attention.
 type need struct {
 	Kind     string     `json:"kind"`     // channel, webhook, disk, clock or otp
 	Severity string     `json:"severity"` // problem: broken; warning: may break soon
@@ -99,8 +63,6 @@ type need struct {
 	Sentence string     `json:"sentence"`
 	Since    string     `json:"since"`
 	Action   needAction `json:"action"`
-
-	since time.Time
 }
 
 type needAction struct {
@@ -109,11 +71,7 @@ type needAction struct {
 	HREF  string `json:"href"`
 }
 
-func pairAt(page string) needAction     { return needAction{"pair", "Pair", page + "/pair"} }
-func seeChannel(page string) needAction { return needAction{"channel", "See channel", page} }
-func channelPage(c parley.Channel) string {
-	return "/console/channels/" + url.PathEscape(string(c.Code))
-}
+var seeCodes = needAction{"codes", "See codes", "/console/otp"}
 
 const (
 	isProblem = "problem"
@@ -130,61 +88,48 @@ const (
 )
 
 // needs lists what needs attention, newest first.
-func (s *server) needs(ctx context.Context, channels []parley.Channel, report stats.Report, now time.Time) ([]need, error) {
-	all := []need{}
-	for _, c := range channels {
-		if n, there := channelNeed(c, now); there {
-			all = append(all, n)
-		}
-	}
+func (s *server) needs(ctx context.Context, channels []parley.Channel, report stats.Report, now time.Time) ([]*need, error) {
 	webhooks, err := s.Store.Webhooks(ctx)
 	if err != nil {
 		return nil, err
-	}
-	for _, w := range webhooks {
-		if n, there := webhookNeed(w, now); there {
-			all = append(all, n)
-		}
-	}
-	if n, there := s.diskNeed(now); there {
-		all = append(all, n)
-	}
-	if n, there := otpNeed(report); there {
-		all = append(all, n)
 	}
 	attacks, err := doctor.Attacks(ctx, s.Store, channels, now)
 	if err != nil {
 		return nil, err
 	}
+	found := []*need{s.diskNeed(now), otpNeed(report), s.clockNeed(now)}
+	for _, c := range channels {
+		found = append(found, channelNeed(c, now))
+	}
+	for _, w := range webhooks {
+		found = append(found, webhookNeed(w, now))
+	}
 	for _, a := range attacks {
-		all = append(all, attackNeed(a))
+		found = append(found, &need{Kind: "otp", Severity: isWarning, Channel: textOrNil(a.Channel), Since: parley.Stamp(a.At),
+			Action: seeCodes, Sentence: a.Finding.Found})
 	}
-	if n, there := s.clockNeed(now); there {
-		all = append(all, n)
-	}
-	slices.SortStableFunc(all, func(a, b need) int {
-		return cmp.Or(b.since.Compare(a.since), cmp.Compare(a.Sentence, b.Sentence))
+	found = slices.DeleteFunc(found, func(n *need) bool { return n == nil })
+	slices.SortStableFunc(found, func(a, b *need) int {
+		return cmp.Or(cmp.Compare(b.Since, a.Since), cmp.Compare(a.Sentence, b.Sentence))
 	})
-	for i := range all {
-		all[i].Since = parley.Stamp(all[i].since)
-	}
-	return all[:min(len(all), maxNeeds)], nil
+	return found[:min(len(found), maxNeeds)], nil
 }
 
 // channelNeed reports an enabled channel that does not work.
-func channelNeed(c parley.Channel, now time.Time) (need, bool) {
+func channelNeed(c parley.Channel, now time.Time) *need {
 	if !c.Enabled || c.State.Status == parley.ChannelWorking {
-		return need{}, false
+		return nil
 	}
-	page := channelPage(c)
-	n := need{Kind: "channel", Severity: isProblem, Channel: textOrNil(c.Code), since: c.State.Since,
-		Action: seeChannel(page)}
+	page := "/console/channels/" + url.PathEscape(string(c.Code))
+	pair := needAction{"pair", "Pair", page + "/pair"}
+	n := &need{Kind: "channel", Severity: isProblem, Channel: textOrNil(c.Code), Since: parley.Stamp(c.State.Since),
+		Action: needAction{"channel", "See channel", page}}
 	switch c.State.Status {
 	case parley.ChannelLoggedOut:
-		n.Action = pairAt(page)
+		n.Action = pair
 		n.Sentence = fmt.Sprintf("Channel %s is logged out and sends nothing. Pair it again.", c.Code)
 	case parley.ChannelScanQRCode:
-		n.Action, n.Severity = pairAt(page), isWarning
+		n.Action, n.Severity = pair, isWarning
 		n.Sentence = fmt.Sprintf("Channel %s is not paired. Pair its phone.", c.Code)
 	case parley.ChannelFailed:
 		n.Sentence = fmt.Sprintf("Channel %s failed.", c.Code)
@@ -193,7 +138,7 @@ func channelNeed(c parley.Channel, now time.Time) (need, bool) {
 	default: // it reconnects on its own
 		lasts := now.Sub(c.State.Since)
 		if lasts < recovering {
-			return need{}, false
+			return nil
 		}
 		n.Severity = isWarning
 		n.Sentence = fmt.Sprintf("Channel %s has been %s for %s.", c.Code, c.State.Status, doctor.Lasted(lasts))
@@ -201,79 +146,68 @@ func channelNeed(c parley.Channel, now time.Time) (need, bool) {
 	if c.State.Reason != "" {
 		n.Sentence += " " + c.State.Reason
 	}
-	return n, true
+	return n
 }
 
-// webhookNeed reports a webhook that receives nothing.
-func webhookNeed(w parley.Webhook, now time.Time) (need, bool) {
-	n := need{Kind: "webhook", Webhook: textOrNil(w.ID), Channel: textOrNil(w.Channel)}
+func webhookNeed(w parley.Webhook, now time.Time) *need {
+	n := &need{Kind: "webhook", Webhook: textOrNil(w.ID), Channel: textOrNil(w.Channel)}
 	switch {
 	case !w.IsEnabled() && w.Failures > 0: // not one that was switched off by hand
-		n.Severity, n.since = isProblem, w.DisabledAt
+		n.Severity, n.Since = isProblem, parley.Stamp(w.DisabledAt)
 		n.Sentence = fmt.Sprintf("The webhook %s is off. %s", w.URL, w.Reason)
 		n.Action = needAction{"webhook", "See webhook", "/console/webhooks?webhook=" + url.QueryEscape(string(w.ID))}
 	case w.IsEnabled() && w.Failures > 0:
 		lasts := now.Sub(w.FailingSince)
-		n.Severity, n.since = isWarning, w.FailingSince
+		n.Severity, n.Since = isWarning, parley.Stamp(w.FailingSince)
 		n.Sentence = fmt.Sprintf("Every delivery to %s has failed for %s: %s.", w.URL, doctor.Lasted(lasts), doctor.Count(w.Failures, "attempt"))
 		n.Action = needAction{"deliveries", "See deliveries", "/console/webhooks?state=retrying&webhook=" + url.QueryEscape(string(w.ID))}
 	default:
-		return need{}, false
+		return nil
 	}
-	return n, true
+	return n
 }
 
-// diskNeed reports a nearly full disk.
-func (s *server) diskNeed(now time.Time) (need, bool) {
+func (s *server) diskNeed(now time.Time) *need {
 	if s.Program.DataDir == "" {
-		return need{}, false
+		return nil
 	}
 	free := doctor.FreeDisk(s.Program.DataDir)
 	if free >= doctor.LittleDisk {
 		s.littleDisk.Store(0)
-		return need{}, false
+		return nil
 	}
 	s.littleDisk.CompareAndSwap(0, now.UnixMilli())
-	n := need{Kind: "disk", Severity: isWarning, since: time.UnixMilli(s.littleDisk.Load()),
+	n := &need{Kind: "disk", Severity: isWarning, Since: parley.Stamp(time.UnixMilli(s.littleDisk.Load())),
 		Action:   needAction{"settings", "Settings", "/console/settings"},
 		Sentence: fmt.Sprintf("The disk has %s left. When it is full, no messages are accepted. Free some space.", doctor.Size(free))}
 	if free < fullDisk {
 		n.Severity = isProblem
 	}
-	return n, true
+	return n
 }
 
-// otpNeed reports that one-time codes do not reach phones.
-func otpNeed(r stats.Report) (need, bool) {
+func otpNeed(r stats.Report) *need {
 	codes := r.Codes.Requested - r.Codes.Links
 	if codes < enoughCodes || 2*r.Codes.Delivered >= codes {
-		return need{}, false
+		return nil
 	}
-	return need{Kind: "otp", Severity: isWarning, since: r.From, Action: needAction{"codes", "See codes", "/console/otp"},
-		Sentence: fmt.Sprintf("Only %[2]d of %[1]d one-time codes in the last 24 hours reached a phone.", codes, r.Codes.Delivered)}, true
+	return &need{Kind: "otp", Severity: isWarning, Since: parley.Stamp(r.From), Action: seeCodes,
+		Sentence: fmt.Sprintf("Only %d of %d one-time codes in the last 24 hours reached a phone.", r.Codes.Delivered, codes)}
 }
 
-// attackNeed reports an attack on one-time codes.
-func attackNeed(a doctor.Attack) need {
-	return need{Kind: "otp", Severity: isWarning, Channel: textOrNil(a.Channel), since: a.At,
-		Action:   needAction{"codes", "See codes", "/console/otp"},
-		Sentence: a.Finding.Found}
-}
-
-// clockNeed reports that the clock of this machine is off.
-func (s *server) clockNeed(now time.Time) (need, bool) {
+func (s *server) clockNeed(now time.Time) *need {
 	ahead, known := s.Gateway.ClockAhead()
 	found := doctor.Clock(ahead)
 	if !known || found.Level == doctor.Fine {
 		s.clockOff.Store(0)
-		return need{}, false
+		return nil
 	}
 	s.clockOff.CompareAndSwap(0, now.UnixMilli())
-	n := need{Kind: "clock", Severity: isWarning, since: time.UnixMilli(s.clockOff.Load()),
+	n := &need{Kind: "clock", Severity: isWarning, Since: parley.Stamp(time.UnixMilli(s.clockOff.Load())),
 		Action:   needAction{"channels", "See channels", "/console/channels"},
 		Sentence: found.Found + " Synchronise it with NTP."}
 	if found.Level == doctor.Problem {
 		n.Severity = isProblem
 	}
-	return n, true
+	return n
 }

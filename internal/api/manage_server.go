@@ -2,7 +2,6 @@ package api
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -20,7 +19,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/prometheus/common/expfmt"
 
 	"parley"
 	"parley/internal/diagnostics"
@@ -77,9 +76,8 @@ type serverData struct {
 }
 
 type lastBackup struct {
-	At    string `json:"at"`
-	Path  string `json:"path"`
-	Bytes int64  `json:"bytes"`
+	At         string `json:"at"`
+	backupData `json:",inline"`
 }
 
 type retentionTimes struct {
@@ -87,11 +85,11 @@ type retentionTimes struct {
 	OTP    string `json:"otp"`
 }
 
-func (s *server) readServer(ctx context.Context, _ *request) (envelope[serverData], error) {
+func (s *server) readServer(ctx context.Context, _ *request) (any, error) {
 	p := s.Program
 	size, err := p.DatabaseSize(ctx)
 	if err != nil {
-		return envelope[serverData]{}, err
+		return nil, err
 	}
 	data := serverData{
 		Version: p.Version, StartedAt: parley.Stamp(p.StartedAt), UpTime: time.Since(p.StartedAt).Round(time.Second).String(),
@@ -103,11 +101,10 @@ func (s *server) readServer(ctx context.Context, _ *request) (envelope[serverDat
 		data.Networks = append(data.Networks, string(name))
 	}
 	slices.Sort(data.Networks)
-	if _, err := exec.LookPath("ffmpeg"); err == nil {
-		data.FFmpeg = true
-	}
+	_, err = exec.LookPath("ffmpeg")
+	data.FFmpeg = err == nil
 	if b, made := p.LastBackup(); made {
-		data.LastBackup = &lastBackup{parley.Stamp(b.At), b.Path, b.Bytes}
+		data.LastBackup = &lastBackup{parley.Stamp(b.At), backupData{b.Path, b.Bytes}}
 	}
 	return ok("OK", data), nil
 }
@@ -117,23 +114,20 @@ type doctorData struct {
 }
 
 type findingRow struct {
-	Name     string       `json:"name"`
-	Level    doctor.Level `json:"level"`
-	Sentence string       `json:"sentence"`
-	Remedy   string       `json:"remedy"`
+	Check  string       `json:"name"`
+	Level  doctor.Level `json:"level"`
+	Found  string       `json:"sentence"`
+	Remedy string       `json:"remedy"`
 }
 
 // maxFindings bounds the response. The worst come first.
 const maxFindings = 500
 
-func (s *server) askDoctor(ctx context.Context, _ *request) (envelope[doctorData], error) {
+func (s *server) askDoctor(ctx context.Context, _ *request) (any, error) {
 	found := s.Program.Doctor(ctx)
 	slices.SortStableFunc(found, func(a, b doctor.Finding) int { return severity(b.Level) - severity(a.Level) })
-	rows := make([]findingRow, 0, len(found))
-	for _, f := range found[:min(len(found), maxFindings)] {
-		rows = append(rows, findingRow{f.Check, f.Level, f.Found, f.Remedy})
-	}
-	return ok("OK", doctorData{rows}), nil
+	found = found[:min(len(found), maxFindings)]
+	return ok("OK", doctorData{mapped(found, func(f doctor.Finding) findingRow { return findingRow(f) })}), nil
 }
 
 func severity(l doctor.Level) int {
@@ -146,18 +140,17 @@ type backupData struct {
 }
 
 // makeBackup continues if the caller leaves. Only one backup runs at a time.
-func (s *server) makeBackup(ctx context.Context, _ *request) (envelope[backupData], error) {
+func (s *server) makeBackup(ctx context.Context, _ *request) (any, error) {
 	if !s.backup.TryLock() {
-		return envelope[backupData]{}, errBackupRuns()
+		return nil, errBackupRuns
 	}
 	defer s.backup.Unlock()
 	b, err := s.Program.Backup(context.WithoutCancel(ctx))
 	return ok("Backup created. The file gives access to your accounts: store it safely.", backupData{b.Path, b.Bytes}), err
 }
 
-func errBackupRuns() error {
-	return &parley.Error{Code: parley.TooMany, RetryAfter: 10 * time.Second, Message: "Another backup is running. Try again when it is done."}
-}
+var errBackupRuns = &parley.Error{Code: parley.TooMany, RetryAfter: 10 * time.Second,
+	Message: "Another backup is running. Try again when it is done."}
 
 type logLevelData struct {
 	Level string  `json:"level"`
@@ -166,19 +159,18 @@ type logLevelData struct {
 
 const maxLogMinutes = 24 * 60
 
-// changeLogLevel changes the level of the log for a while.
-func (s *server) changeLogLevel(_ context.Context, r *request) (envelope[*logLevelData], error) {
+func (s *server) changeLogLevel(_ context.Context, r *request) (any, error) {
 	word := r.Choice("level", true, "debug", "info", "warn", "error")
 	minutes := r.Whole("minutes", 15, 1, maxLogMinutes)
 	if err := r.Err(); err != nil {
-		return envelope[*logLevelData]{}, err
+		return nil, err
 	}
 	if s.Program.LogLevel == nil {
-		return envelope[*logLevelData]{}, parley.Errorf(parley.BadRequest, "The log level of this server cannot be changed while it runs.")
+		return nil, parley.Errorf(parley.BadRequest, "The log level of this server cannot be changed while it runs.")
 	}
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(word)); err != nil {
-		return envelope[*logLevelData]{}, err
+		return nil, err
 	}
 	s.level.set(s.Program.LogLevel, level, time.Duration(minutes)*time.Minute)
 	s.Log.Warn("the log level was changed", "level", word, "minutes", minutes)
@@ -195,7 +187,6 @@ func (l *temporaryLevel) data(of *slog.LevelVar) *logLevelData {
 	return &logLevelData{strings.ToLower(of.Level().String()), stampOrNil(l.until)}
 }
 
-// temporaryLevel changes the level of a log for a while.
 type temporaryLevel struct {
 	mu    sync.Mutex
 	usual slog.Level // to restore
@@ -228,7 +219,6 @@ var typeTar = []string{"application/x-tar"}
 
 var errNoBackup = parley.Errorf(parley.NotFound, "There is no backup on this server yet. Create one first.")
 
-// readBackup streams the newest backup.
 func (s *server) readBackup(context.Context, *request) (response, error) {
 	b, made := s.Program.LastBackup()
 	if !made {
@@ -257,7 +247,7 @@ func tarResponse(file io.ReadCloser, size int64, name string) response {
 // streamBackup streams a new backup without storing it. A failure aborts the connection, so that the caller notices.
 func (s *server) streamBackup(ctx context.Context, _ *request) (response, error) {
 	if !s.backup.TryLock() {
-		return response{}, errBackupRuns()
+		return response{}, errBackupRuns
 	}
 	out, in := io.Pipe()
 	go func() { // ends with the backup, or when the response is closed
@@ -270,19 +260,16 @@ func (s *server) streamBackup(ctx context.Context, _ *request) (response, error)
 		return response{}, err
 	}
 	name := time.Now().UTC().Format("parley-20060102T150405Z.tar")
-	return tarResponse(&piped{buffered, out}, sizeUnknown, name), nil
-}
-
-type piped struct {
-	io.Reader
-	io.Closer
+	return tarResponse(struct {
+		io.Reader
+		io.Closer
+	}{buffered, out}, sizeUnknown, name), nil
 }
 
 var typeZip = []string{"application/zip"}
 
 const diagnosticsName = "parley-diagnostics-20060102T150405Z.zip"
 
-// readDiagnostics returns the support bundle.
 func (s *server) readDiagnostics(ctx context.Context, _ *request) (response, error) {
 	now := time.Now().UTC()
 	packed, err := diagnostics.Zip(diagnostics.Collect(ctx, s.diagnosticsSource()), now)
@@ -290,14 +277,13 @@ func (s *server) readDiagnostics(ctx context.Context, _ *request) (response, err
 		header: []field{{"Content-Disposition", fmt.Sprintf("attachment; filename=%q", now.Format(diagnosticsName))}}}, err
 }
 
-// diagnosticsFile is one file of the bundle, for a preview.
 type diagnosticsFile struct {
 	Name  string `json:"name"`
 	Bytes int    `json:"bytes"`
 	Text  string `json:"text"`
 }
 
-func (s *server) listDiagnostics(ctx context.Context, _ *request) (envelope[[]diagnosticsFile], error) {
+func (s *server) listDiagnostics(ctx context.Context, _ *request) (any, error) {
 	row := func(f diagnostics.File) diagnosticsFile { return diagnosticsFile{f.Name, len(f.Text), f.Text} }
 	return ok("OK", mapped(diagnostics.Collect(ctx, s.diagnosticsSource()), row)), nil
 }
@@ -310,33 +296,21 @@ func (s *server) diagnosticsSource() diagnostics.Source {
 }
 
 func (s *server) diagnosedChannels() []diagnostics.Channel {
-	var all []diagnostics.Channel
-	for _, c := range s.Gateway.Channels() {
+	return mapped(s.Gateway.Channels(), func(c parley.Channel) diagnostics.Channel {
 		one := diagnostics.Channel{Channel: c, Waiting: s.Gateway.QueueDepth(c.Code)}
 		if e, known := s.Gateway.Evidence(c.Code); known {
 			one.Evidence = &e
 		}
-		all = append(all, one)
-	}
-	return all
+		return one
+	})
 }
 
-// metricsText returns the content of /metrics.
 func (s *server) metricsText() (string, error) {
-	recorded := &recordedResponse{header: http.Header{}, status: http.StatusOK}
-	promhttp.HandlerFor(s.Metrics, promhttp.HandlerOpts{DisableCompression: true}).ServeHTTP(recorded, &http.Request{Header: http.Header{}})
-	if recorded.status != http.StatusOK {
-		return "", fmt.Errorf("/metrics returned %d", recorded.status)
+	families, err := s.Metrics.Gather()
+	var text strings.Builder
+	for _, f := range families {
+		_, failed := expfmt.MetricFamilyToText(&text, f)
+		err = errors.Join(err, failed)
 	}
-	return recorded.body.String(), nil
+	return text.String(), err
 }
-
-type recordedResponse struct {
-	header http.Header
-	status int
-	body   bytes.Buffer
-}
-
-func (k *recordedResponse) Header() http.Header         { return k.header }
-func (k *recordedResponse) WriteHeader(status int)      { k.status = status }
-func (k *recordedResponse) Write(p []byte) (int, error) { return k.body.Write(p) }

@@ -40,12 +40,12 @@ func tokenOf(t parley.Token) tokenRow {
 	}
 }
 
-func (s *server) listTokens(ctx context.Context, _ *request) (envelope[[]tokenRow], error) {
+func (s *server) listTokens(ctx context.Context, _ *request) (any, error) {
 	tokens, err := s.Store.Tokens(ctx)
 	return ok("OK", mapped(tokens, tokenOf)), err
 }
 
-func (s *server) createToken(ctx context.Context, r *request) (envelope[newToken], error) {
+func (s *server) createToken(ctx context.Context, r *request) (any, error) {
 	t := parley.Token{
 		ID:      parley.NewTokenID(),
 		Kind:    parley.TokenKind(r.Choice("kind", true, string(parley.ChannelToken), string(parley.GlobalToken), string(parley.AdminToken))),
@@ -60,7 +60,7 @@ func (s *server) createToken(ctx context.Context, r *request) (envelope[newToken
 		r.Fail("channel", "is only for channel tokens.")
 	}
 	if err := r.Failed(func() error { return s.checkTokensChannel(ctx, t) }); err != nil {
-		return envelope[newToken]{}, err
+		return nil, err
 	}
 	var row tokenRow
 	signed, err := s.Tokens.Issue(ctx, t, func(tx *store.Tx, stored parley.Token) error {
@@ -78,13 +78,9 @@ func (s *server) checkTokensChannel(ctx context.Context, t parley.Token) error {
 		return nil
 	}
 	_, err := s.Store.Channel(ctx, t.Channel)
-	if errors.Is(err, parley.ErrNotFound) {
-		return parley.InvalidField("channel", fmt.Sprintf("There is no channel %s.", t.Channel))
-	}
-	return err
+	return notFoundAs(err, parley.InvalidField("channel", fmt.Sprintf("There is no channel %s.", t.Channel)))
 }
 
-// futureTime reads an optional time in the future.
 func futureTime(f form.Form, name string) time.Time {
 	t, _ := form.Parse(f, name, func(text string) (time.Time, error) {
 		t, err := time.Parse(time.RFC3339, text)
@@ -96,25 +92,20 @@ func futureTime(f form.Form, name string) time.Time {
 	return t
 }
 
-func (s *server) revokeToken(ctx context.Context, r *request) (envelope[tokenRow], error) {
+func (s *server) revokeToken(ctx context.Context, r *request) (any, error) {
 	id := parley.TokenID(r.http.PathValue("id"))
-	err := s.Tokens.Revoke(ctx, id)
-	if errors.Is(err, parley.ErrNotFound) {
-		return envelope[tokenRow]{}, parley.Errorf(parley.NotFound, "This token does not exist.")
-	}
-	if err != nil {
-		return envelope[tokenRow]{}, err
+	if err := s.Tokens.Revoke(ctx, id); err != nil {
+		return nil, notFoundAs(err, parley.Errorf(parley.NotFound, "This token does not exist."))
 	}
 	t, err := s.Store.Token(ctx, id)
 	return ok("Token revoked", tokenOf(t)), err
 }
 
 // rotateSigningKey creates a new key for new tokens. Existing tokens stay valid.
-func (s *server) rotateSigningKey(ctx context.Context, _ *request) (envelope[noData], error) {
-	return ok("New tokens are signed with a new key.", noData{}), s.Tokens.Rotate(ctx)
+func (s *server) rotateSigningKey(ctx context.Context, _ *request) (any, error) {
+	return ok("New tokens are signed with a new key.", struct{}{}), s.Tokens.Rotate(ctx)
 }
 
-// SignInLife is how long a sign-in link is valid.
 const SignInLife = 15 * time.Minute
 
 type signInLink struct {
@@ -122,8 +113,7 @@ type signInLink struct {
 	ExpiresAt string `json:"expires_at"`
 }
 
-// makeSignInLink creates a one-time link to the console.
-func (s *server) makeSignInLink(ctx context.Context, r *request) (envelope[signInLink], error) {
+func (s *server) makeSignInLink(ctx context.Context, r *request) (any, error) {
 	secret, ticket := parley.NewTicket(parley.SignInTicket, "", time.Now(), SignInLife)
 	link := signInLink{ExpiresAt: parley.Stamp(ticket.ExpiresAt)}
 	err := s.tx(ctx, func(tx *store.Tx) error {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -13,7 +14,6 @@ import (
 	"parley/internal/store"
 )
 
-// webhookRow is a webhook without its secret.
 type webhookRow struct {
 	ID           parley.WebhookID   `json:"id"`
 	URL          string             `json:"url"`
@@ -35,13 +35,12 @@ type newWebhook struct {
 
 func webhookOf(w parley.Webhook) webhookRow {
 	return webhookRow{
-		ID: w.ID, URL: w.URL, Channel: textOrNil(w.Channel), Events: append([]parley.EventType{}, w.Types...),
+		ID: w.ID, URL: w.URL, Channel: textOrNil(w.Channel), Events: w.Types,
 		Enabled: w.IsEnabled(), Reason: w.Reason, DisabledAt: stampOrNil(w.DisabledAt),
 		FailingSince: stampOrNil(w.FailingSince), Failures: w.Failures, Warning: warningOf(w.URL), CreatedAt: parley.Stamp(w.CreatedAt),
 	}
 }
 
-// warningOf returns a warning about the address of a webhook, or "".
 func warningOf(address string) string {
 	if doctor.IsUnencrypted(address) {
 		return "The address is not encrypted: anyone on the network path can read it. Use https."
@@ -49,42 +48,33 @@ func warningOf(address string) string {
 	return ""
 }
 
-func (s *server) listWebhooks(ctx context.Context, _ *request) (envelope[[]webhookRow], error) {
+func (s *server) listWebhooks(ctx context.Context, _ *request) (any, error) {
 	webhooks, err := s.Store.Webhooks(ctx)
 	return ok("OK", mapped(webhooks, webhookOf)), err
 }
 
-// webhookID is the webhook in the path.
 func (r *request) webhookID() parley.WebhookID { return parley.WebhookID(r.http.PathValue("id")) }
 
-func (s *server) readWebhook(ctx context.Context, r *request) (envelope[webhookRow], error) {
+func (s *server) readWebhook(ctx context.Context, r *request) (any, error) {
 	w, err := s.Store.Webhook(ctx, r.webhookID())
-	return ok("OK", webhookOf(w)), noWebhook(err)
+	return ok("OK", webhookOf(w)), notFoundAs(err, errNoWebhook)
 }
 
-func noWebhook(err error) error {
-	if errors.Is(err, parley.ErrNotFound) {
-		return parley.Errorf(parley.NotFound, "This webhook does not exist.")
-	}
-	return err
-}
+var errNoWebhook = parley.Errorf(parley.NotFound, "This webhook does not exist.")
 
-func (s *server) createWebhook(ctx context.Context, r *request) (envelope[newWebhook], error) {
+func (s *server) createWebhook(ctx context.Context, r *request) (any, error) {
 	w := parley.Webhook{
 		ID: parley.NewWebhookID(), URL: r.Address("url"), Channel: parley.ChannelCode(r.OptionalText("channel", 1, 32)),
 		Types: eventTypes(r.Form, "events"), CreatedAt: time.Now(),
 	}
-	if err := s.channelField(ctx, r, w.Channel); err != nil {
-		return envelope[newWebhook]{}, err
-	}
-	if err := r.Err(); err != nil {
-		return envelope[newWebhook]{}, err
+	if err := cmp.Or(s.channelField(ctx, r, w.Channel), r.Err()); err != nil {
+		return nil, err
 	}
 	var secret string
 	err := s.tx(ctx, func(tx *store.Tx) (err error) {
-		if w.Channel != "" {
+		if w.Channel != "" { // it may have been deleted meanwhile
 			if err := tx.CheckChannel(ctx, w.Channel, 0); err != nil {
-				return noChannelField(err)
+				return notFoundAs(err, parley.InvalidField("channel", "channel "+namesNoChannel))
 			}
 		}
 		if err := tx.AddWebhook(ctx, w); err != nil {
@@ -116,15 +106,7 @@ func (s *server) channelField(ctx context.Context, r *request, code parley.Chann
 
 const namesNoChannel = "names a channel that does not exist."
 
-// noChannelField is the error of a channel that was deleted meanwhile.
-func noChannelField(err error) error {
-	if errors.Is(err, parley.ErrNotFound) {
-		return parley.InvalidField("channel", "channel "+namesNoChannel)
-	}
-	return err
-}
-
-func (s *server) changeWebhook(ctx context.Context, r *request) (envelope[webhookRow], error) {
+func (s *server) changeWebhook(ctx context.Context, r *request) (any, error) {
 	url := ""
 	if r.Has("url") {
 		url = r.Address("url")
@@ -135,9 +117,9 @@ func (s *server) changeWebhook(ctx context.Context, r *request) (envelope[webhoo
 		r.Fail("channel", "cannot be changed. Create another webhook for another channel.")
 	}
 	if err := r.Err(); err != nil {
-		return envelope[webhookRow]{}, err
+		return nil, err
 	}
-	var changed envelope[webhookRow]
+	var changed envelope
 	err := s.tx(ctx, func(tx *store.Tx) error {
 		w, err := tx.Webhook(ctx, r.webhookID())
 		if err != nil {
@@ -164,21 +146,18 @@ func (s *server) changeWebhook(ctx context.Context, r *request) (envelope[webhoo
 		return errors.Join(err, tx.UpdateWebhook(ctx, w), r.storeKey(ctx, tx, http.StatusOK, changed))
 	})
 	s.Callbacks.Reload()
-	return changed, noWebhook(err)
+	return changed, notFoundAs(err, errNoWebhook)
 }
 
 const switchedOff = "It was switched off by hand."
 
-func (s *server) deleteWebhook(ctx context.Context, r *request) (envelope[noData], error) {
-	deleted := ok("Webhook deleted", noData{})
+func (s *server) deleteWebhook(ctx context.Context, r *request) (any, error) {
+	deleted := ok("Webhook deleted", struct{}{})
 	err := s.tx(ctx, func(tx *store.Tx) error {
-		if err := tx.DeleteWebhook(ctx, r.webhookID()); err != nil {
-			return err
-		}
-		return r.storeKey(ctx, tx, http.StatusOK, deleted)
+		return errors.Join(tx.DeleteWebhook(ctx, r.webhookID()), r.storeKey(ctx, tx, http.StatusOK, deleted))
 	})
 	s.Callbacks.Reload()
-	return deleted, noWebhook(err)
+	return deleted, notFoundAs(err, errNoWebhook)
 }
 
 type attemptData struct {
@@ -188,15 +167,14 @@ type attemptData struct {
 	Answer  string `json:"answer"`
 }
 
-// testWebhook sends a test event and returns the result.
-func (s *server) testWebhook(ctx context.Context, r *request) (envelope[attemptData], error) {
+func (s *server) testWebhook(ctx context.Context, r *request) (any, error) {
 	w, err := s.Store.Webhook(ctx, r.webhookID())
 	if err != nil {
-		return envelope[attemptData]{}, noWebhook(err)
+		return nil, notFoundAs(err, errNoWebhook)
 	}
 	a, err := s.Callbacks.SendTest(ctx, w)
 	if err != nil {
-		return envelope[attemptData]{}, err
+		return nil, err
 	}
 	e := ok("The webhook accepted the event", attemptData{codeOrNil(a.Code), a.Took.Milliseconds(), a.Problem, a.Response})
 	if !a.Succeeded() {
@@ -210,78 +188,54 @@ type secretData struct {
 	OldUntil *string `json:"old_until"`
 }
 
-func (s *server) readWebhookSecret(ctx context.Context, r *request) (envelope[secretData], error) {
-	owner, err := s.webhookSecret(ctx, r)
-	if err != nil {
-		return envelope[secretData]{}, err
-	}
-	return s.showSecret(ctx, owner)
-}
-
-func (s *server) rotateWebhookSecret(ctx context.Context, r *request) (envelope[secretData], error) {
-	owner, err := s.webhookSecret(ctx, r)
-	if err != nil {
-		return envelope[secretData]{}, err
-	}
-	return s.rotateSecret(ctx, r, owner)
+// ofSecret is the work of showing or rotating the secret of an owner.
+func ofSecret(
+	owner func(ctx context.Context, r *request) (parley.SecretOwner, error),
+	do func(ctx context.Context, r *request, owner parley.SecretOwner) (any, error),
+) work {
+	return handle(func(ctx context.Context, r *request) (any, error) {
+		of, err := owner(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		return do(ctx, r, of)
+	})
 }
 
 func (s *server) webhookSecret(ctx context.Context, r *request) (parley.SecretOwner, error) {
 	w, err := s.Store.Webhook(ctx, r.webhookID())
-	return parley.WebhookSecret(w.ID), noWebhook(err)
-}
-
-func (s *server) readChannelSecret(ctx context.Context, r *request) (envelope[secretData], error) {
-	owner, err := s.channelSecret(ctx, r)
-	if err != nil {
-		return envelope[secretData]{}, err
-	}
-	return s.showSecret(ctx, owner)
-}
-
-func (s *server) rotateChannelSecret(ctx context.Context, r *request) (envelope[secretData], error) {
-	owner, err := s.channelSecret(ctx, r)
-	if err != nil {
-		return envelope[secretData]{}, err
-	}
-	return s.rotateSecret(ctx, r, owner)
+	return parley.WebhookSecret(w.ID), notFoundAs(err, errNoWebhook)
 }
 
 func (s *server) channelSecret(ctx context.Context, r *request) (parley.SecretOwner, error) {
 	c, err := s.Store.Channel(ctx, r.code())
-	return parley.ChannelSecret(c.Code), noChannel(err)
+	return parley.ChannelSecret(c.Code), notFoundAs(err, errNoChannel)
 }
 
-// readListenSecret returns the secret of parley listen, which signs forwarded events.
-func (s *server) readListenSecret(ctx context.Context, _ *request) (envelope[secretData], error) {
-	return s.showSecret(ctx, parley.ListenSecret)
+// listenSecret is the secret of parley listen, which signs forwarded events.
+func listenSecret(context.Context, *request) (parley.SecretOwner, error) {
+	return parley.ListenSecret, nil
 }
 
-// noOwner is the error of a secret whose owner was deleted meanwhile.
-func noOwner(err error) error {
-	if errors.Is(err, parley.ErrNotFound) {
-		return parley.Errorf(parley.NotFound, "It was just deleted.")
-	}
-	return err
-}
+var errNoOwner = parley.Errorf(parley.NotFound, "It was just deleted.")
 
-func (s *server) showSecret(ctx context.Context, owner parley.SecretOwner) (envelope[secretData], error) {
+func (s *server) showSecret(ctx context.Context, _ *request, owner parley.SecretOwner) (any, error) {
 	keys, err := s.Callbacks.Secrets.KeysOf(ctx, owner)
-	return ok("OK", secretData{keys.Secret, stampOrNil(keys.OldUntil)}), noOwner(err)
+	return ok("OK", secretData{keys.Secret, stampOrNil(keys.OldUntil)}), notFoundAs(err, errNoOwner)
 }
 
-func (s *server) rotateSecret(ctx context.Context, r *request, owner parley.SecretOwner) (envelope[secretData], error) {
+func (s *server) rotateSecret(ctx context.Context, r *request, owner parley.SecretOwner) (any, error) {
 	keys, err := s.Callbacks.Secrets.Rotate(ctx, owner, func(tx *store.Tx, oldUntil time.Time) error {
 		// The stored response must not contain the secret.
 		before := ok("The secret was already rotated. Read it with GET.", secretData{"", stampOrNil(oldUntil)})
 		return r.storeKey(ctx, tx, http.StatusOK, before)
 	})
-	return ok("Secret rotated. The old one also signs for 24 hours.", secretData{keys.Secret, stampOrNil(keys.OldUntil)}), noOwner(err)
+	data := secretData{keys.Secret, stampOrNil(keys.OldUntil)}
+	return ok("Secret rotated. The old one also signs for 24 hours.", data), notFoundAs(err, errNoOwner)
 }
 
 const maxTypes = 100 // far above the number of types
 
-// eventTypes reads an optional list of event types, without duplicates.
 func eventTypes(f form.Form, name string) []parley.EventType {
 	var types []parley.EventType
 	f.List(name, 0, maxTypes, false, func(f form.Form, index string) {

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"io/fs"
@@ -23,18 +22,12 @@ const sandboxed = "default-src 'none'; frame-ancestors 'none'; sandbox"
 
 var errNoFile = parley.Errorf(parley.NotFound, "This message has no file, or its file was not downloaded or has been deleted.")
 
-func errFilePending(next time.Time) error {
-	return &parley.Error{Code: parley.Unavailable, RetryAfter: max(time.Second, time.Until(next)),
-		Message: "The file of this message is still downloading. Try again later, or wait for the event message.media."}
-}
-
 func (s *server) openFile(m *parley.Media) (response, error) {
 	switch {
-	case m == nil:
-		return response{}, errNoFile
-	case m.Status() == parley.MediaPending:
-		return response{}, errFilePending(m.FetchAt)
-	case m.Key == "":
+	case m != nil && m.Status() == parley.MediaPending:
+		return response{}, &parley.Error{Code: parley.Unavailable, RetryAfter: max(time.Second, time.Until(m.FetchAt)),
+			Message: "The file of this message is still downloading. Try again later, or wait for the event message.media."}
+	case m == nil || m.Key == "":
 		return response{}, errNoFile
 	}
 	f, err := s.Media.Open(m.Key)
@@ -52,7 +45,6 @@ func (s *server) openFile(m *parley.Media) (response, error) {
 	return fileResponse(f, info.Size(), m), nil
 }
 
-// fileResponse serves a file as an attachment.
 func fileResponse(f io.ReadCloser, size int64, m *parley.Media) response {
 	kind := typeBytes
 	plain, _, _ := mime.ParseMediaType(m.MIME)
@@ -67,10 +59,6 @@ func fileResponse(f io.ReadCloser, size int64, m *parley.Media) response {
 	}
 	return response{status: http.StatusOK, contentType: kind, file: f, size: size,
 		header: []field{{"Content-Disposition", disposition}, {"Content-Security-Policy", sandboxed}}}
-}
-
-func bytesResponse(b []byte, m *parley.Media) response {
-	return fileResponse(io.NopCloser(bytes.NewReader(b)), int64(len(b)), m)
 }
 
 // sendFile writes a file in chunks, with a new write deadline for each.

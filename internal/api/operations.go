@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -8,29 +9,6 @@ import (
 	"parley/internal/api/form"
 	"parley/internal/gateway"
 )
-
-// operating is the work of an endpoint that changes a message or a chat. Its draft is not a message, but goes
-// through the same outbox.
-func operating(s *server, read func(ctx context.Context, r *request) (gateway.Draft, error)) work {
-	return work{
-		do: func(ctx context.Context, r *request) (response, error) {
-			if err := r.channel.Usable(); err != nil {
-				return response{}, err
-			}
-			draft, err := read(ctx, r)
-			if err != nil {
-				return response{}, err
-			}
-			ms, err := s.accept(ctx, r, r.channel.Code, []gateway.Draft{draft})
-			if err != nil {
-				return response{}, err
-			}
-			a, err := operationResponse(ctx, r, ms)
-			return r.prefer.on(a), err
-		},
-		fromMessages: operationResponse,
-	}
-}
 
 // target returns the message of the field message_id, or fails the field.
 func (s *server) target(ctx context.Context, r *request) (parley.Message, error) {
@@ -53,11 +31,8 @@ func (s *server) target(ctx context.Context, r *request) (parley.Message, error)
 
 func (s *server) react(ctx context.Context, r *request) (gateway.Draft, error) {
 	m, err := s.target(ctx, r)
-	if err != nil {
-		return gateway.Draft{}, err
-	}
 	reaction := emoji(r.Form, "reaction")
-	return gateway.Draft{To: m.Chat, Content: parley.Reaction{Emoji: reaction, Target: m.Ref()}}, r.Err()
+	return gateway.Draft{To: m.Chat, Content: parley.Reaction{Emoji: reaction, Target: m.Ref()}}, cmp.Or(err, r.Err())
 }
 
 func emoji(f form.Form, name string) string {
@@ -72,49 +47,42 @@ func emoji(f form.Form, name string) string {
 
 func (s *server) see(ctx context.Context, r *request) (gateway.Draft, error) {
 	m, err := s.target(ctx, r)
-	if err == nil && m.FromMe {
+	if m.FromMe {
 		r.Fail("message_id", "is one of your own messages. Only received messages can be marked as seen.")
 	}
-	if err == nil {
-		err = r.Err()
-	}
-	return gateway.Draft{To: m.Chat, Content: parley.Seen{Target: m.Ref()}}, err
+	return gateway.Draft{To: m.Chat, Content: parley.Seen{Target: m.Ref()}}, cmp.Or(err, r.Err())
 }
 
 func (s *server) delete(ctx context.Context, r *request) (gateway.Draft, error) {
 	m, err := s.target(ctx, r)
-	if err == nil && m.ID != "" && !m.FromMe {
+	if m.ID != "" && !m.FromMe {
 		r.Fail("message_id", "is a message of the contact. You can delete only your own messages.")
 	}
-	if err == nil {
-		err = r.Err()
-	}
-	return gateway.Draft{To: m.Chat, Content: parley.Delete{Target: m.Ref()}}, err
+	return gateway.Draft{To: m.Chat, Content: parley.Delete{Target: m.Ref()}}, cmp.Or(err, r.Err())
 }
 
 func (s *server) star(ctx context.Context, r *request) (gateway.Draft, error) {
 	m, err := s.target(ctx, r)
-	if err != nil {
-		return gateway.Draft{}, err
-	}
 	if !r.Has("starred") {
 		r.Fail("starred", "is required: true or false.")
 	}
 	starred := r.Bool("starred", false)
-	return gateway.Draft{To: m.Chat, Content: parley.Star{Target: m.Ref(), Starred: starred}}, r.Err()
+	return gateway.Draft{To: m.Chat, Content: parley.Star{Target: m.Ref(), Starred: starred}}, cmp.Or(err, r.Err())
 }
 
-func (s *server) unarchive(ctx context.Context, r *request) (gateway.Draft, error) {
-	chat, err := s.chat(ctx, r)
-	return gateway.Draft{To: chat, Content: parley.Archive{Archived: false}}, err
+func (s *server) archive(archived bool) func(ctx context.Context, r *request) (gateway.Draft, error) {
+	return func(ctx context.Context, r *request) (gateway.Draft, error) {
+		chat, err := s.chat(ctx, r)
+		return gateway.Draft{To: chat, Content: parley.Archive{Archived: archived}}, err
+	}
 }
 
 type reactionData struct {
-	ID        string     `json:"id"` // the reaction's own
-	Status    string     `json:"status"`
-	Message   string     `json:"message"`
-	Timestamp string     `json:"timestamp"`
-	Error     *sentError `json:"error,omitempty"`
+	ID        parley.MessageID `json:"id"` // the reaction's own
+	Status    string           `json:"status"`
+	Message   string           `json:"message"`
+	Timestamp string           `json:"timestamp"`
+	Error     *sentError       `json:"error,omitempty"`
 }
 
 type operationData struct {
@@ -127,23 +95,19 @@ type operationData struct {
 // operationResponse describes the result of an operation. It depends on the message alone.
 func operationResponse(_ context.Context, _ *request, ms []parley.Message) (response, error) {
 	m := &ms[0]
-	success := m.Status != parley.Failed
-	sentence := outcome(m, "Done", "Accepted; it will be done")
-	if c, ok := m.Content.(parley.Reaction); ok {
-		return jsonResponse(envelope[reactionData]{Success: success, Message: sentence, Data: reactionData{
-			ID: string(m.ID), Status: m.Status.String(), Message: c.Emoji, Timestamp: parley.Stamp(m.UpdatedAt), Error: failureOf(m),
-		}})
-	}
+	e := envelope{Success: m.Status != parley.Failed, Message: outcome(m, "Done", "Accepted; it will be done")}
+	at, failure := parley.Stamp(m.UpdatedAt), failureOf(m)
 	status, kind := effectOf(m.Content)
-	if m.Status == parley.Pending || !success {
+	if m.Status == parley.Pending || m.Status == parley.Failed {
 		status = m.Status.String()
 	}
-	return jsonResponse(envelope[operationData]{Success: success, Message: sentence, Data: operationData{
-		Status: status, Type: kind, Timestamp: parley.Stamp(m.UpdatedAt), Error: failureOf(m),
-	}})
+	e.Data = operationData{status, kind, at, failure}
+	if c, ok := m.Content.(parley.Reaction); ok {
+		e.Data = reactionData{m.ID, m.Status.String(), c.Emoji, at, failure}
+	}
+	return jsonResponse(e)
 }
 
-// effectOf returns the status after an operation, and the name of the operation.
 func effectOf(c parley.Content) (status, kind string) {
 	switch c := c.(type) {
 	case parley.Seen:
@@ -164,29 +128,26 @@ func effectOf(c parley.Content) (status, kind string) {
 	return "DONE", string(c.Kind())
 }
 
-func (s *server) typing(ctx context.Context, r *request) error { return s.showTyping(ctx, r, true) }
-func (s *server) stopTyping(ctx context.Context, r *request) error {
-	return s.showTyping(ctx, r, false)
-}
-
-// showTyping calls the network at once, not through the outbox: it means nothing later.
-func (s *server) showTyping(ctx context.Context, r *request, on bool) error {
-	if err := r.channel.Usable(); err != nil {
-		return err
+// typing calls the network at once, not through the outbox: it means nothing later.
+func (s *server) typing(on bool) func(ctx context.Context, r *request) error {
+	return func(ctx context.Context, r *request) error {
+		if err := r.channel.Usable(); err != nil {
+			return err
+		}
+		to := r.Contact("contact_id")
+		if err := r.Err(); err != nil {
+			return err
+		}
+		if err := r.channel.Accepts(to); err != nil {
+			return err
+		}
+		session, err := s.Gateway.Session(r.channel.Code)
+		if err != nil {
+			return err
+		}
+		if to, err = s.ownSpelling(ctx, r.channel.Code, to); err != nil {
+			return err
+		}
+		return session.Typing(ctx, to, on)
 	}
-	to := r.Contact("contact_id")
-	if err := r.Err(); err != nil {
-		return err
-	}
-	if err := r.channel.Accepts(to); err != nil {
-		return err
-	}
-	session, err := s.Gateway.Session(r.channel.Code)
-	if err != nil {
-		return err
-	}
-	if to, err = s.ownSpelling(ctx, r.channel.Code, to); err != nil {
-		return err
-	}
-	return session.Typing(ctx, to, on)
 }

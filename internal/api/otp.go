@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
-	"strconv"
 	"time"
 	"unicode"
 
@@ -124,25 +123,28 @@ func appName(f form.Form, byDefault string) string {
 
 // validateCode stores the response of an idempotency key in the transaction that counts the try, so that a retry
 // never counts twice.
-func (s *server) validateCode(ctx context.Context, r *request) (response, error) {
+func (s *server) validateCode(ctx context.Context, r *request) (any, error) {
 	contact, code := r.Contact("contact_id"), r.Text("code", 1, maxTriedCode)
 	if err := r.Err(); err != nil {
-		return response{}, err
+		return nil, err
 	}
-	var addKey func(*store.Tx, otp.TryResult) error
-	if r.key != nil {
-		addKey = func(tx *store.Tx, try otp.TryResult) error {
-			a := tried(try)
-			r.key.StatusCode, r.key.ContentType, r.key.Body = a.status, a.contentType[0], a.body
-			return r.addKey(ctx, tx, *r.key)
-		}
-	}
-	try, err := s.OTP.Validate(ctx, r.channel.Code, contact, code, addKey)
-	if err != nil {
-		return response{}, err
-	}
-	r.accepted = true
-	return tried(try), nil
+	try, err := s.OTP.Validate(ctx, r.channel.Code, contact, code, func(tx *store.Tx, try otp.TryResult) error {
+		return r.storeKey(ctx, tx, http.StatusOK, tried(try))
+	})
+	r.accepted = err == nil
+	return tried(try), err
+}
+
+type triedData struct {
+	ID           *string          `json:"id"` // null: no code is open
+	Status       parley.OTPStatus `json:"status"`
+	AttemptsLeft int              `json:"attempts_left"`
+	Timestamp    string           `json:"timestamp"`
+}
+
+func tried(try otp.TryResult) envelope {
+	data := triedData{textOrNil(try.ID), try.Status, try.Left, parley.Stamp(try.At)}
+	return envelope{Success: try.Status == parley.OTPStatusApproved, Message: triedSentence(try), Data: data}
 }
 
 var triedSentences = map[parley.OTPStatus]string{
@@ -165,27 +167,4 @@ func triedSentence(try otp.TryResult) string {
 		return fmt.Sprintf(barredSentence, parley.Stamp(try.BlockedUntil))
 	}
 	return triedSentences[try.Status]
-}
-
-// tried writes the response by hand, because every login waits for it.
-func tried(try otp.TryResult) response {
-	b := make([]byte, 0, roomForSent)
-	b = append(b, `{"success":`...)
-	b = strconv.AppendBool(b, try.Status == parley.OTPStatusApproved)
-	b = append(b, `,"message":`...)
-	b = appendString(b, triedSentence(try))
-	if try.ID == "" {
-		b = append(b, `,"data":{"id":null`...)
-	} else {
-		b = append(b, `,"data":{"id":`...)
-		b = appendString(b, string(try.ID))
-	}
-	b = append(b, `,"status":`...)
-	b = appendString(b, try.Status.String())
-	b = append(b, `,"attempts_left":`...)
-	b = strconv.AppendInt(b, int64(try.Left), 10)
-	b = append(b, `,"timestamp":"`...)
-	b = parley.AppendStamp(b, try.At)
-	b = append(b, `"}}`...)
-	return response{status: http.StatusOK, contentType: typeJSON, body: b}
 }

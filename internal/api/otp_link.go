@@ -50,7 +50,6 @@ func linking(s *server, on func(r *request) ([]parley.Channel, error)) work {
 	}}
 }
 
-// makeLink stores the link and the response of the idempotency key in one transaction.
 func (s *server) makeLink(ctx context.Context, r *request, wanted otp.LinkRequest) (response, error) {
 	l, err := s.OTP.NewLink(wanted)
 	if err != nil {
@@ -94,7 +93,6 @@ func readLink(f form.Form) otp.LinkRequest {
 	return wanted
 }
 
-// plain reads a required text without invisible characters.
 func plain(f form.Form, name string, max int) string {
 	s := f.Text(name, 1, max)
 	if !otp.IsPlain(s, true) {
@@ -161,13 +159,13 @@ type linkState struct {
 }
 
 // link returns the state of a login link. For a token of another channel it does not exist.
-func (s *server) link(ctx context.Context, r *request) (envelope[linkState], error) {
+func (s *server) link(ctx context.Context, r *request) (any, error) {
 	l, err := s.Store.Link(ctx, parley.OTPID(r.http.PathValue("id")))
 	if errors.Is(err, parley.ErrNotFound) || err == nil && !r.mayAccess(l.Channel) {
-		return envelope[linkState]{}, parley.Errorf(parley.NotFound, "This login link does not exist, or belongs to another channel.")
+		return nil, parley.Errorf(parley.NotFound, "This login link does not exist, or belongs to another channel.")
 	}
 	if err != nil {
-		return envelope[linkState]{}, err
+		return nil, err
 	}
 	state := linkState{
 		ID: l.ID, Channel: l.Channel, ContactID: l.Contact, Name: l.Name, Status: l.StatusAt(s.Gateway.Now(l.Channel)),

@@ -43,7 +43,13 @@ type outgoing struct {
 	preview, highQuality bool // of a text: preview a link
 }
 
-func (s *server) readText(f form.Form) outgoing {
+// readers read a message of a pool, or one that a simulated phone sends, by its type.
+var readers = map[parley.Kind]func(form.Form) outgoing{
+	parley.KindText: readText, parley.KindImage: readImage, parley.KindVideo: readVideo, parley.KindFile: readFile,
+	parley.KindVoice: readPoolVoice, parley.KindLocation: readLocation,
+}
+
+func readText(f form.Form) outgoing {
 	return outgoing{
 		content:     parley.Text{Body: f.Text("message", 1, 4096)},
 		preview:     f.Flag("linkPreview", true),
@@ -55,19 +61,19 @@ func (s *server) readText(f form.Form) outgoing {
 
 func caption(f form.Form) string { return f.OptionalText("caption", 1, 1024) }
 
-func (s *server) readImage(f form.Form) outgoing {
+func readImage(f form.Form) outgoing {
 	p := readFileField(f)
 	p.content = parley.Image{Caption: caption(f)}
 	return p
 }
 
-func (s *server) readFile(f form.Form) outgoing {
+func readFile(f form.Form) outgoing {
 	p := readFileField(f)
 	p.content = parley.File{Caption: caption(f)}
 	return p
 }
 
-func (s *server) readVideo(f form.Form) outgoing {
+func readVideo(f form.Form) outgoing {
 	var p outgoing
 	if f.Has("videoUrl") && !f.Has("file") {
 		p = withSource(f, "videoUrl", f.Address("videoUrl"))
@@ -80,7 +86,7 @@ func (s *server) readVideo(f form.Form) outgoing {
 
 var audioPattern = regexp.MustCompile(`^https?://.*\.(opus|mp3|wav|ogg|aac|m4a)$`)
 
-func (s *server) readVoice(f form.Form) outgoing {
+func readVoice(f form.Form) outgoing {
 	url := f.Address("audioUrl")
 	if url != "" && !audioPattern.MatchString(url) {
 		f.Fail("audioUrl", "must be the http or https address of an audio file, ending in .opus, .mp3, .wav, .ogg, .aac or .m4a (lower case).")
@@ -91,16 +97,16 @@ func (s *server) readVoice(f form.Form) outgoing {
 }
 
 // readPoolVoice is readVoice for an item of a pool, which may use the field file instead.
-func (s *server) readPoolVoice(f form.Form) outgoing {
+func readPoolVoice(f form.Form) outgoing {
 	if f.Has("audioUrl") || !f.Has("file") {
-		return s.readVoice(f)
+		return readVoice(f)
 	}
 	p := readFileField(f)
 	p.content = parley.Voice{}
 	return p
 }
 
-func (s *server) readLocation(f form.Form) outgoing {
+func readLocation(f form.Form) outgoing {
 	return outgoing{
 		content: parley.Location{
 			Latitude:  f.Latitude("latitude"),
@@ -112,7 +118,7 @@ func (s *server) readLocation(f form.Form) outgoing {
 	}
 }
 
-func (s *server) readPoll(f form.Form) outgoing {
+func readPoll(f form.Form) outgoing {
 	poll := parley.Poll{
 		Title:    f.Text("title", 1, 255),
 		Options:  f.Texts("options", 2, 12, 1, 100),
@@ -128,7 +134,6 @@ func (s *server) readPoll(f form.Form) outgoing {
 	return outgoing{content: poll, replyTo: f.ReplyTo(), form: f}
 }
 
-// readFileField reads the object that names a file.
 func readFileField(f form.Form) outgoing {
 	inside, given := f.Object("file", false)
 	if !given {
@@ -152,7 +157,6 @@ func withSource(f form.Form, name, url string) outgoing {
 	return outgoing{source: &media.Source{URL: url}, field: f.Path(name), replyTo: f.ReplyTo(), form: f}
 }
 
-// checkReply fails the field reply_to if the message does not exist.
 func (s *server) checkReply(ctx context.Context, channel parley.ChannelCode, p outgoing) error {
 	if p.replyTo == "" {
 		return nil
@@ -216,7 +220,6 @@ func (p outgoing) needsWork() bool {
 	return p.source != nil || p.preview && mayHoldLink(p.content.Text())
 }
 
-// mayFetch refuses files if the token has reached its limit of bytes.
 func (s *server) mayFetch(token parley.TokenID, items []outgoing) error {
 	if !slices.ContainsFunc(items, func(p outgoing) bool { return p.source != nil }) {
 		return nil
@@ -242,7 +245,7 @@ func (s *server) mediaLeft(token parley.TokenID) limit.Quota {
 
 // fetch fetches the file or the preview of a message within the token's limits. A text does not wait: it is sent
 // without a preview instead.
-func (s *server) fetch(ctx context.Context, token parley.TokenID, p outgoing) (parley.Content, error) {
+func (s *server) fetch(ctx context.Context, token parley.TokenID, p outgoing) (_ parley.Content, err error) {
 	wait := fetchWait
 	if p.source == nil {
 		wait = 0
@@ -269,26 +272,21 @@ func (s *server) fetch(ctx context.Context, token parley.TokenID, p outgoing) (p
 		}
 		return c, nil
 	case parley.Image:
-		var err error
 		c.Media, err = s.Media.Image(ctx, *p.source)
 		return c, err
 	case parley.Video:
-		var err error
 		c.Media, err = s.Media.Video(ctx, *p.source)
 		return c, err
 	case parley.File:
-		var err error
 		c.Media, err = s.Media.File(ctx, *p.source)
 		return c, err
 	case parley.Voice:
-		var err error
 		c.Media, err = s.Media.Voice(ctx, *p.source)
 		return c, err
 	}
 	return p.content, nil
 }
 
-// discard removes the files of drafts that were not accepted.
 func (s *server) discard(drafts []gateway.Draft) {
 	for _, d := range drafts {
 		if m := parley.MediaOf(d.Content); m != nil && m.Key != "" {

@@ -1,10 +1,10 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net/http"
-	"strings"
 	"time"
 
 	"rsc.io/qr"
@@ -54,12 +54,8 @@ func (s *server) pairing(code parley.ChannelCode) (*pairingData, error) {
 	if !lately {
 		return nil, nil
 	}
-	data := &pairingData{pairingRow: pairingOf(p)}
-	if p.Code == "" { // none, or expired
-		return data, nil
-	}
-	data.Code = &p.Code
-	if p.Step != parley.QRStep {
+	data := &pairingData{pairingRow: pairingOf(p), Code: textOrNil(p.Code)}
+	if p.Code == "" || p.Step != parley.QRStep { // no code, or it expired
 		return data, nil
 	}
 	var err error
@@ -74,34 +70,31 @@ func drawQR(text string) ([]string, error) {
 		return nil, err
 	}
 	rows := make([]string, code.Size)
-	var b strings.Builder
 	for y := range rows {
-		b.Reset()
-		for x := range code.Size {
+		row := bytes.Repeat([]byte{'0'}, code.Size)
+		for x := range row {
 			if code.Black(x, y) {
-				b.WriteByte('1')
-			} else {
-				b.WriteByte('0')
+				row[x] = '1'
 			}
 		}
-		rows[y] = b.String()
+		rows[y] = string(row)
 	}
 	return rows, nil
 }
 
-func (s *server) pairChannel(ctx context.Context, r *request) (envelope[channelRow], error) {
+func (s *server) pairChannel(ctx context.Context, r *request) (any, error) {
 	number := r.Number("number")
 	if err := r.Err(); err != nil {
-		return envelope[channelRow]{}, err
+		return nil, err
 	}
 	c, err := s.Gateway.PairChannel(ctx, r.code(), number)
 	return s.channelResponse(ctx, "Pairing started", c, err)
 }
 
-func (s *server) readPairing(ctx context.Context, r *request) (envelope[*pairingData], error) {
+func (s *server) readPairing(ctx context.Context, r *request) (any, error) {
 	c, err := s.channelNamed(ctx, r.code())
 	if err != nil {
-		return envelope[*pairingData]{}, noChannel(err)
+		return nil, notFoundAs(err, errNoChannel)
 	}
 	data, err := s.pairing(c.Code)
 	return ok("OK", data), err
@@ -109,7 +102,7 @@ func (s *server) readPairing(ctx context.Context, r *request) (envelope[*pairing
 
 // goLive moves a sandbox channel to WhatsApp. The allowed recipients are required: a missing field must not mean
 // everybody.
-func (s *server) goLive(ctx context.Context, r *request) (envelope[channelRow], error) {
+func (s *server) goLive(ctx context.Context, r *request) (any, error) {
 	everybody := r.Bool("everybody", false)
 	var allow []parley.ContactID
 	r.List("allow", 1, maxAllowed, false, func(f form.Form, index string) {
@@ -128,7 +121,7 @@ func (s *server) goLive(ctx context.Context, r *request) (envelope[channelRow], 
 		r.Fail("allow", "is required: the numbers that the channel may write to. To allow all numbers, send {\"everybody\":true}.")
 	}
 	if err := r.Err(); err != nil {
-		return envelope[channelRow]{}, err
+		return nil, err
 	}
 	c, err := s.Gateway.GoLive(ctx, r.code(), allow)
 	return s.channelResponse(ctx, "Channel is live", c, err)
@@ -151,7 +144,7 @@ type pairLink struct {
 	QR        []string `json:"qr"` // of the URL, as in pairingData
 }
 
-func (s *server) makePairLink(ctx context.Context, r *request) (envelope[pairLink], error) {
+func (s *server) makePairLink(ctx context.Context, r *request) (any, error) {
 	c, err := s.channelNamed(ctx, r.code())
 	switch {
 	case err == nil && c.Network != parley.WhatsApp:
@@ -161,29 +154,28 @@ func (s *server) makePairLink(ctx context.Context, r *request) (envelope[pairLin
 		err = parley.Errorf(parley.BadRequest, "Channel %s is already paired. Log it out first with: parley channel logout %s", c.Code, c.Code)
 	}
 	if err != nil {
-		return envelope[pairLink]{}, noChannel(err)
+		return nil, notFoundAs(err, errNoChannel)
 	}
 	now := time.Now()
 	secret, ticket := parley.NewTicket(parley.PairTicket, c.Code, now, pairLinkLife)
+	link := pairLink{ExpiresAt: parley.Stamp(ticket.ExpiresAt)}
 	err = s.tx(ctx, func(tx *store.Tx) error {
-		// The stored response must not contain the ticket.
-		before := ok("The link was already created and is not shown again. Create another.",
-			pairLink{ExpiresAt: parley.Stamp(ticket.ExpiresAt), QR: []string{}})
 		if err := checkChannel(ctx, tx, c); err != nil {
 			return err
 		}
+		// The stored response must not contain the ticket.
+		before := ok("The link was already created and is not shown again. Create another.", link)
 		return errors.Join(tx.AddTicket(ctx, ticket), tx.PurgeTickets(ctx, now.Add(-purgeTickets)),
 			r.storeKey(ctx, tx, http.StatusOK, before))
 	})
 	if err != nil {
-		return envelope[pairLink]{}, err
+		return nil, err
 	}
-	link := pairLink{URL: s.baseURL(r.http) + "/pair#ticket=" + secret, ExpiresAt: parley.Stamp(ticket.ExpiresAt)}
+	link.URL = s.baseURL(r.http) + "/pair#ticket=" + secret
 	link.QR, err = drawQR(link.URL)
 	return ok("Link created. It works once, for this channel only.", link), err
 }
 
-// pairState is what the holder of a link may see of a channel.
 type pairState struct {
 	Name      string               `json:"name"`
 	Status    parley.ChannelStatus `json:"status"`
@@ -192,44 +184,42 @@ type pairState struct {
 	Timestamp string               `json:"timestamp"` // to compare with expires_at, because the viewer's clock may be off
 }
 
-func (s *server) pairLinkState(ctx context.Context, r *request) (envelope[pairState], error) {
+func (s *server) pairLinkState(ctx context.Context, r *request) (any, error) {
 	ticket, c, err := s.pairTicket(ctx, r)
 	if err == nil {
 		err = s.hereForChannel(ctx, c)
 	}
 	if err != nil {
-		return envelope[pairState]{}, err
+		return nil, err
 	}
 	if err := s.spendIfPaired(ctx, r, ticket, c); err != nil {
-		return envelope[pairState]{}, err
+		return nil, err
 	}
-	return s.pairStateOf(c)
+	state, err := s.pairStateOf(c)
+	return ok("OK", state), err
 }
 
-func (s *server) beginPairLink(ctx context.Context, r *request) (envelope[pairState], error) {
+func (s *server) beginPairLink(ctx context.Context, r *request) (any, error) {
 	ticket, c, err := s.pairTicket(ctx, r)
 	if err == nil {
 		err = s.hereForChannel(ctx, c)
 	}
 	if err != nil {
-		return envelope[pairState]{}, err
+		return nil, err
 	}
 	words := s.words.of(r.http)
 	number := r.Number("number")
 	if r.Err() != nil {
-		return envelope[pairState]{}, parley.InvalidField("number", words["bad_number"])
+		return nil, parley.InvalidField("number", words["bad_number"])
 	}
 	if paired(c, ticket) {
-		if err := s.spendIfPaired(ctx, r, ticket, c); err != nil {
-			return envelope[pairState]{}, err
-		}
-		return s.pairStateOf(c)
+		return s.pairLinkState(ctx, r)
 	}
 	if !c.Enabled {
-		return envelope[pairState]{}, parley.Errorf(parley.BadRequest, "%s", words["stopped"])
+		return nil, parley.Errorf(parley.BadRequest, "%s", words["stopped"])
 	}
 	if q := s.pairings.Spend(string(ticket.Hash), time.Now()); q.Refused {
-		return envelope[pairState]{}, &parley.Error{Code: parley.TooMany, RetryAfter: q.Wait, Message: words["too_often"]}
+		return nil, &parley.Error{Code: parley.TooMany, RetryAfter: q.Wait, Message: words["too_often"]}
 	}
 	before, _ := s.Gateway.Pairing(c.Code)
 	c, err = s.Gateway.PairChannel(ctx, c.Code, number)
@@ -240,18 +230,18 @@ func (s *server) beginPairLink(ctx context.Context, r *request) (envelope[pairSt
 		err = &parley.Error{Code: parley.BadRequest, Message: words["no_pairing"], Cause: err}
 	}
 	if err != nil {
-		return envelope[pairState]{}, err
+		return nil, err
 	}
-	response, err := s.pairStateOf(c)
+	state, err := s.pairStateOf(c)
 	if now, _ := s.Gateway.Pairing(c.Code); now == before { // still the last step of the previous attempt
-		response.Data.Pairing = &pairingData{pairingRow: pairingOf(parley.Pairing{Step: parley.StartingStep, At: time.Now()})}
+		state.Pairing = &pairingData{pairingRow: pairingOf(parley.Pairing{Step: parley.StartingStep, At: time.Now()})}
 	}
-	return response, err
+	return ok("OK", state), err
 }
 
-func (s *server) pairStateOf(c parley.Channel) (envelope[pairState], error) {
+func (s *server) pairStateOf(c parley.Channel) (pairState, error) {
 	pairing, err := s.pairing(c.Code)
-	return ok("OK", pairState{c.Name, c.State.Status, c.State.Reason, pairing, parley.Stamp(time.Now())}), err
+	return pairState{c.Name, c.State.Status, c.State.Reason, pairing, parley.Stamp(time.Now())}, err
 }
 
 // pairTicket returns the ticket of a request and its channel. Tickets cannot be guessed, so failures do not count.
@@ -278,14 +268,9 @@ func (s *server) pairTicket(ctx context.Context, r *request) (parley.Ticket, par
 }
 
 func badTicket(sentence string, given bool) error {
-	value := challenge
-	if given {
-		value += `, error="invalid_token"`
-	}
-	return &withHeader{parley.Errorf(parley.Unauthenticated, "%s", sentence), field{"WWW-Authenticate", value}}
+	return challenged(parley.Errorf(parley.Unauthenticated, "%s", sentence), given)
 }
 
-// paired reports whether a channel was paired after the ticket was created.
 func paired(c parley.Channel, t parley.Ticket) bool {
 	return c.State.Status == parley.ChannelWorking || c.State.WorkingAt.After(t.CreatedAt)
 }
@@ -300,8 +285,5 @@ func (s *server) spendIfPaired(ctx context.Context, r *request, t parley.Ticket,
 		_, err := tx.UseTicket(ctx, t.Hash, time.Now())
 		return err
 	})
-	if errors.Is(err, parley.ErrNotFound) { // another holder of the link was faster
-		return badTicket(s.words.of(r.http)["link_used"], true)
-	}
-	return err
+	return notFoundAs(err, badTicket(s.words.of(r.http)["link_used"], true)) // another holder of the link was faster
 }

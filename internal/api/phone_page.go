@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"embed"
 	"errors"
 	"html/template"
 	"net/http"
@@ -17,14 +16,8 @@ import (
 	"parley/internal/network/sandbox"
 )
 
-// The page at /phone/{number}, the target of login links on sandbox channels: a simulated phone with the prompt
-// filled in. The ticket in the URL fragment, which browsers do not send, lets its script send the text as that phone.
-//
-//go:embed phone/page.html phone/phone.js phone/phone.css
-var phoneFiles embed.FS
-
-// phonePolicy lets the page load and call only this server.
-const phonePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+// pagePolicy lets a page load and call only this server.
+const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'none'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
 
 type phoneView struct {
@@ -33,8 +26,10 @@ type phoneView struct {
 	Text    string
 }
 
+// servePhone serves the target of login links on sandbox channels: a simulated phone with the prompt filled in. The
+// ticket in the URL fragment, which browsers do not send, lets its script send the text as that phone.
 func servePhone() http.Handler {
-	page := template.Must(template.ParseFS(phoneFiles, "phone/page.html"))
+	page := template.Must(template.ParseFS(embedded, "phone/page.html"))
 	return http.HandlerFunc(func(w http.ResponseWriter, hr *http.Request) {
 		number, err := parley.ParseNumber(hr.PathValue("number"))
 		if err != nil || number != hr.PathValue("number") {
@@ -51,19 +46,15 @@ func servePhone() http.Handler {
 		if text := query.Get("text"); utf8.ValidString(text) && utf8.RuneCountInString(text) <= maxTapped {
 			view.Text = text
 		}
-		w.Header().Set("Content-Security-Policy", phonePolicy)
-		w.Header().Set("Cross-Origin-Opener-Policy", "same-origin")
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		setPageHeaders(w.Header())
 		page.Execute(w, view) // the only error is a closed connection
 	})
 }
 
-func servePhoneFile(name, contentType string) http.Handler {
-	body, err := phoneFiles.ReadFile("phone/" + name)
-	if err != nil {
-		panic(err) // the files are embedded
-	}
-	return newAsset(contentType, body)
+func setPageHeaders(h http.Header) {
+	h.Set("Content-Security-Policy", pagePolicy)
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Content-Type", typeHTML)
 }
 
 const (
@@ -77,21 +68,21 @@ type tapped struct {
 }
 
 // tap sends a text as the phone of a ticket, and returns only the reply of the login link, no other message.
-func (s *server) tap(ctx context.Context, r *request) (envelope[tapped], error) {
+func (s *server) tap(ctx context.Context, r *request) (any, error) {
 	ticket, text := r.Text("ticket", 1, 200), r.Text("text", 1, maxTapped)
 	if err := r.Err(); err != nil {
-		return envelope[tapped]{}, err
+		return nil, err
 	}
 	link, err := s.linkOfTicket(ctx, r.http, ticket)
 	if err != nil {
-		return envelope[tapped]{}, err
+		return nil, err
 	}
 	if err := s.here(ctx, string(link.Channel)); err != nil {
 		return envelope[tapped]{}, err
 	}
 	sent, err := s.Sandbox.SendAs(ctx, link.Channel, link.Contact.Number(), sandbox.Outgoing{Content: parley.Text{Body: text}})
 	if err != nil {
-		return envelope[tapped]{}, err
+		return nil, err
 	}
 	data := tapped{Timestamp: parley.Stamp(sent.At)}
 	if replies := s.OTP.PossibleReplies(link, text); len(replies) > 0 {
@@ -108,11 +99,8 @@ func (s *server) linkOfTicket(ctx context.Context, hr *http.Request, ticket stri
 		return parley.OTPLink{}, errTicket
 	}
 	link, err := s.Store.Link(ctx, id)
-	if errors.Is(err, parley.ErrNotFound) {
-		return link, errTicket
-	}
 	if err != nil {
-		return link, err
+		return link, notFoundAs(err, errTicket)
 	}
 	c, there := s.Gateway.Channel(link.Channel)
 	if !there || c.Network != parley.Sandbox || link.Contact.Number() != hr.PathValue("number") ||

@@ -16,7 +16,6 @@ const (
 	maxItemStrings  = 10  // messages of one item that lists strings
 )
 
-// pooling is the work of sending several messages in order.
 func pooling(s *server) work {
 	return work{
 		do: func(ctx context.Context, r *request) (response, error) {
@@ -29,7 +28,7 @@ func pooling(s *server) work {
 
 func (s *server) sendPool(ctx context.Context, r *request) (response, error) {
 	to := r.Contact("contact_id")
-	items := s.readPool(r.Form)
+	items := readPool(r.Form)
 	channel, unpicked := s.pick(ctx, r, to)
 	if unpicked == nil {
 		for _, p := range items {
@@ -99,7 +98,7 @@ func (s *server) notAllowed(to parley.ContactID) error {
 
 // readPool reads the items. The data of an item is an object with the fields of its type, or an array of strings,
 // one message each.
-func (s *server) readPool(f form.Form) []outgoing {
+func readPool(f form.Form) []outgoing {
 	var items []outgoing
 	f.List("pools", 1, maxPoolItems, true, func(f form.Form, index string) {
 		item, isObject := f.Object(index, true)
@@ -111,12 +110,12 @@ func (s *server) readPool(f form.Form) []outgoing {
 		case !item.Has("data"):
 			item.Fail("data", "is required: an object, or an array of strings.")
 		case item.IsArray("data"):
-			items = append(items, s.readStrings(item, kind)...)
+			items = append(items, readStrings(item, kind)...)
 		case !item.IsObject("data"):
 			item.Fail("data", "must be an object, or an array of strings.")
 		case kind != "":
 			inside, _ := item.Object("data", true)
-			items = append(items, s.poolReader(kind)(inside))
+			items = append(items, readers[kind](inside))
 		}
 	})
 	if len(items) > maxPoolMessages {
@@ -125,22 +124,8 @@ func (s *server) readPool(f form.Form) []outgoing {
 	return items
 }
 
-func (s *server) poolReader(kind parley.Kind) func(form.Form) outgoing {
-	switch kind {
-	case parley.KindImage:
-		return s.readImage
-	case parley.KindVideo:
-		return s.readVideo
-	case parley.KindFile:
-		return s.readFile
-	case parley.KindVoice:
-		return s.readPoolVoice
-	}
-	return s.readText
-}
-
 // readStrings reads data that is an array of strings: texts, or addresses of files.
-func (s *server) readStrings(item form.Form, kind parley.Kind) []outgoing {
+func readStrings(item form.Form, kind parley.Kind) []outgoing {
 	var items []outgoing
 	item.List("data", 1, maxItemStrings, true, func(f form.Form, index string) {
 		p := outgoing{form: f}
@@ -152,7 +137,7 @@ func (s *server) readStrings(item form.Form, kind parley.Kind) []outgoing {
 			if url != "" {
 				url = f.CheckAddress(index, url)
 			}
-			p.content = emptyFile(kind)
+			p.content = notFetched[kind]
 			p.source, p.field = &media.Source{URL: url}, f.Path(index)
 		}
 		items = append(items, p)
@@ -160,17 +145,8 @@ func (s *server) readStrings(item form.Form, kind parley.Kind) []outgoing {
 	return items
 }
 
-// emptyFile is the content of a file before it is fetched.
-func emptyFile(kind parley.Kind) parley.Content {
-	switch kind {
-	case parley.KindImage:
-		return parley.Image{}
-	case parley.KindVideo:
-		return parley.Video{}
-	case parley.KindVoice:
-		return parley.Voice{}
-	}
-	return parley.File{}
+var notFetched = map[parley.Kind]parley.Content{
+	parley.KindImage: parley.Image{}, parley.KindVideo: parley.Video{}, parley.KindFile: parley.File{}, parley.KindVoice: parley.Voice{},
 }
 
 // poolData is the response to a pool, which has no envelope.
@@ -180,7 +156,6 @@ type poolData struct {
 	Pools   string `json:"pools"` // the JSON of []poolOutcome
 }
 
-// poolOutcome is the result of one message.
 type poolOutcome struct {
 	Type      parley.Kind `json:"type"`
 	Status    string      `json:"status"`
@@ -189,7 +164,6 @@ type poolOutcome struct {
 	Error     *sentError  `json:"error"`
 }
 
-// pooled describes the results of a pool.
 func pooled(_ context.Context, _ *request, ms []parley.Message) (response, error) {
 	outcomes := make([]poolOutcome, len(ms))
 	failed := false
@@ -206,7 +180,6 @@ func pooled(_ context.Context, _ *request, ms []parley.Message) (response, error
 	return poolResponse(outcomes, !failed)
 }
 
-// unsent is the response if no channel is WORKING.
 func unsent(items []outgoing) (response, error) {
 	outcomes := make([]poolOutcome, len(items))
 	for i, p := range items {

@@ -26,6 +26,8 @@ type response struct {
 
 	file io.ReadCloser // written instead of the body; nil: the body
 	size int64         // of the file; sizeUnknown: until its end
+
+	stream func(w http.ResponseWriter) error // writes all of the response; nil: write does
 }
 
 const sizeUnknown = -1
@@ -38,18 +40,17 @@ var (
 )
 
 // envelope is the form of nearly all responses.
-type envelope[D any] struct {
+type envelope struct {
 	Success bool   `json:"success"`
 	Message string `json:"message"`
-	Data    D      `json:"data"`
-	Meta    *meta  `json:"meta,omitempty"`
+	Data    any    `json:"data"`
+	Meta    any    `json:"meta,omitempty"`
 }
 
-func ok[D any](message string, data D) envelope[D] {
-	return envelope[D]{Success: true, Message: message, Data: data}
+func ok(message string, data any) envelope {
+	return envelope{Success: true, Message: message, Data: data}
 }
 
-// mapped converts the elements of a list.
 func mapped[T, R any](list []T, row func(T) R) []R {
 	rows := make([]R, len(list))
 	for i, one := range list {
@@ -58,8 +59,25 @@ func mapped[T, R any](list []T, row func(T) R) []R {
 	return rows
 }
 
-func okList[D any](message string, rows []D, page parley.Page, total int64) envelope[[]D] {
-	return envelope[[]D]{Success: true, Message: message, Data: rows, Meta: metaOf(page, total)}
+func okPage(rows any, page parley.Page, total int64) envelope {
+	limit := int64(page.Limit)
+	return envelope{Success: true, Message: "OK", Data: rows, Meta: pageMeta{
+		CurrentPage: page.Offset/limit + 1,
+		PerPage:     limit,
+		Total:       total,
+		TotalPages:  max(1, (total+limit-1)/limit),
+		HasNextPage: total-limit > page.Offset,
+		HasPrevPage: page.Offset > 0,
+	}}
+}
+
+type pageMeta struct {
+	CurrentPage int64 `json:"current_page"`
+	PerPage     int64 `json:"per_page"`
+	Total       int64 `json:"total"`
+	TotalPages  int64 `json:"total_pages"`
+	HasNextPage bool  `json:"has_next_page"`
+	HasPrevPage bool  `json:"has_prev_page"`
 }
 
 // encode writes JSON. Text from a chat network may be invalid UTF-8; it is repaired instead of failing.
@@ -84,6 +102,14 @@ func stampOrNil(t time.Time) *string {
 	return &s
 }
 
+// notFoundAs returns another error instead of [parley.ErrNotFound].
+func notFoundAs(err, instead error) error {
+	if errors.Is(err, parley.ErrNotFound) {
+		return instead
+	}
+	return err
+}
+
 var statuses = map[parley.Code]int{
 	parley.Internal:        http.StatusInternalServerError,
 	parley.BadRequest:      http.StatusBadRequest,
@@ -97,7 +123,6 @@ var statuses = map[parley.Code]int{
 	parley.Unavailable:     http.StatusServiceUnavailable,
 }
 
-// withHeader is an error whose response has an extra header.
 type withHeader struct {
 	error
 	field
@@ -132,7 +157,6 @@ func refusal(err error) response {
 	return a
 }
 
-// callersError returns what a caller may see of an error.
 func callersError(err error) *parley.Error {
 	if e, ok := errors.AsType[*parley.Error](err); ok && e.Code != parley.Internal {
 		return e
@@ -155,65 +179,29 @@ func callersError(err error) *parley.Error {
 // errorResponse writes the body of all errors: a message and, for wrong fields, a list of sentences for each, in
 // the order in which they were found.
 func errorResponse(status int, message string, wrong []parley.FieldError) response {
-	b := append([]byte(nil), `{"message":`...)
-	b = appendString(b, message)
-	if len(wrong) > 0 {
-		b = append(b, `,"errors":{`...)
-		for i, e := range wrong {
-			if firstOf(wrong, e.Field) != i {
-				continue // written with the first of this field
-			}
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = appendString(b, e.Field)
-			b = append(b, ":["...)
-			b = appendString(b, e.Sentence)
-			for _, other := range wrong[i+1:] {
-				if other.Field == e.Field {
-					b = append(b, ',')
-					b = appendString(b, other.Sentence)
-				}
-			}
-			b = append(b, ']')
+	var fields []string
+	sentences := map[string][]string{}
+	for _, e := range wrong {
+		if len(sentences[e.Field]) == 0 {
+			fields = append(fields, e.Field)
 		}
+		sentences[e.Field] = append(sentences[e.Field], e.Sentence)
+	}
+	b := appendString([]byte(`{"message":`), message)
+	before := `,"errors":{`
+	for _, name := range fields {
+		list, _ := encode(sentences[name]) // strings cannot fail
+		b = append(appendString(append(b, before...), name), ':')
+		b = append(b, list...)
+		before = ","
+	}
+	if len(fields) > 0 {
 		b = append(b, '}')
 	}
-	b = append(b, '}')
-	return response{status: status, contentType: typeJSON, body: b}
-}
-
-func firstOf(wrong []parley.FieldError, field string) int {
-	for i, e := range wrong {
-		if e.Field == field {
-			return i
-		}
-	}
-	return -1
+	return response{status: status, contentType: typeJSON, body: append(b, '}')}
 }
 
 func appendString(b []byte, s string) []byte {
 	b, _ = jsontext.AppendQuote(b, s) // the error only says that invalid UTF-8 was replaced
 	return b
-}
-
-type meta struct {
-	CurrentPage int64 `json:"current_page"`
-	PerPage     int64 `json:"per_page"`
-	Total       int64 `json:"total"`
-	TotalPages  int64 `json:"total_pages"`
-	HasNextPage bool  `json:"has_next_page"`
-	HasPrevPage bool  `json:"has_prev_page"`
-}
-
-func metaOf(page parley.Page, total int64) *meta {
-	limit := int64(page.Limit)
-	return &meta{
-		CurrentPage: page.Offset/limit + 1,
-		PerPage:     limit,
-		Total:       total,
-		TotalPages:  max(1, (total+limit-1)/limit),
-		HasNextPage: total-limit > page.Offset,
-		HasPrevPage: page.Offset > 0,
-	}
 }

@@ -14,18 +14,15 @@ import (
 )
 
 // onSandbox wraps an endpoint for channels on the sandbox network.
-func onSandbox[T any](endpoint func(ctx context.Context, r *request) (T, error)) work {
-	return handle(ofSandbox(endpoint))
-}
+func onSandbox(do endpoint) work { return work{do: ofSandbox(handle(do).do)} }
 
-func ofSandbox[T any](endpoint func(ctx context.Context, r *request) (T, error)) func(ctx context.Context, r *request) (T, error) {
-	return func(ctx context.Context, r *request) (T, error) {
+func ofSandbox(do func(ctx context.Context, r *request) (response, error)) func(ctx context.Context, r *request) (response, error) {
+	return func(ctx context.Context, r *request) (response, error) {
 		if r.channel.Network != parley.Sandbox {
-			var none T
-			return none, parley.Errorf(parley.BadRequest, "Channel %s is not on the sandbox network.", r.channel.Code)
+			return response{}, parley.Errorf(parley.BadRequest, "Channel %s is not on the sandbox network.", r.channel.Code)
 		}
-		result, err := endpoint(ctx, r)
-		return result, withNumber(r, err)
+		a, err := do(ctx, r)
+		return a, withNumber(r, err)
 	}
 }
 
@@ -42,19 +39,15 @@ func withNumber(r *request, err error) error {
 	return parley.InvalidFields(append(slices.Clone(e.Fields), parley.FieldError{Field: "number", Sentence: sandbox.NumberSentence}))
 }
 
-// noData is the data of a response without a result.
-type noData struct{}
-
 type cursorData struct {
 	Cursor sandbox.Cursor `json:"cursor"`
 }
 
-func (s *server) cursor(ctx context.Context, r *request) (envelope[cursorData], error) {
+func (s *server) cursor(ctx context.Context, r *request) (any, error) {
 	cursor, err := s.Sandbox.Cursor(ctx, r.channel.Code)
 	return ok("OK", cursorData{cursor}), err
 }
 
-// simulated is a phone of the sandbox network.
 type simulated struct {
 	Number    string           `json:"number"`
 	ContactID parley.ContactID `json:"contact_id"`
@@ -74,24 +67,23 @@ func simulatedOf(p sandbox.Phone) simulated {
 	}
 }
 
-func (s *server) phones(ctx context.Context, r *request) (envelope[[]simulated], error) {
+func (s *server) phones(ctx context.Context, r *request) (any, error) {
 	phones, err := s.Sandbox.Phones(ctx, r.channel.Code)
 	return ok("OK", mapped(phones, simulatedOf)), err
 }
 
-func (s *server) createPhone(ctx context.Context, r *request) (envelope[simulated], error) {
+func (s *server) createPhone(ctx context.Context, r *request) (any, error) {
 	phone := sandbox.NewPhone{Number: optionalNumber(r.Form, "number"), Name: strings.TrimSpace(r.OptionalText("name", 1, 100))}
 	if err := r.Err(); err != nil {
-		return envelope[simulated]{}, err
+		return nil, err
 	}
 	made, err := s.Sandbox.CreatePhone(ctx, r.channel.Code, phone)
 	return ok("Phone created", simulatedOf(made)), err
 }
 
-// number is the phone in the path.
 func (r *request) number() string { return r.http.PathValue("number") }
 
-func (s *server) changePhone(ctx context.Context, r *request) (envelope[simulated], error) {
+func (s *server) changePhone(ctx context.Context, r *request) (any, error) {
 	patch := sandbox.PhonePatch{
 		Name:      given(r, "name", func() string { return strings.TrimSpace(r.Text("name", 0, 100)) }),
 		Online:    given(r, "online", func() bool { return r.Bool("online", false) }),
@@ -106,7 +98,7 @@ func (s *server) changePhone(ctx context.Context, r *request) (envelope[simulate
 		}),
 	}
 	if err := r.Err(); err != nil {
-		return envelope[simulated]{}, err
+		return nil, err
 	}
 	phone, err := s.Sandbox.UpdatePhone(ctx, r.channel.Code, r.number(), patch)
 	return ok("Phone changed", simulatedOf(phone)), err
@@ -123,7 +115,6 @@ func given[T any](r *request, name string, read func() T) *T {
 	return &v
 }
 
-// arrived is a message as it reached a phone.
 type arrived struct {
 	MessageID string         `json:"message_id"`
 	Type      parley.Kind    `json:"type"`
@@ -162,17 +153,9 @@ func arrivedOf(m sandbox.Message) arrived {
 	return a
 }
 
-// arrivals has a cursor as meta, not a page.
-type arrivals struct {
-	Success bool       `json:"success"`
-	Message string     `json:"message"`
-	Data    []arrived  `json:"data"`
-	Meta    cursorData `json:"meta"`
-}
-
 var recordKinds = []string{"text", "image", "video", "file", "voice", "location", "poll"}
 
-func (s *server) phoneMessages(ctx context.Context, r *request) (arrivals, error) {
+func (s *server) phoneMessages(ctx context.Context, r *request) (any, error) {
 	q := sandbox.Query{
 		After:    sandbox.Cursor(r.OptionalText("after", 0, 100)),
 		Contains: r.OptionalText("contains", 0, 4096),
@@ -183,21 +166,21 @@ func (s *server) phoneMessages(ctx context.Context, r *request) (arrivals, error
 		q.Kind = parley.Kind(r.Choice("type", true, recordKinds...))
 	}
 	if err := r.Failed(q.After.Check); err != nil {
-		return arrivals{}, err
+		return nil, err
 	}
 	page, err := s.Sandbox.Messages(ctx, r.channel.Code, r.number(), q)
 	if late, ok := errors.AsType[*sandbox.WaitTimeout](err); ok {
-		return arrivals{}, &parley.Error{Code: parley.NotFound, Message: late.Sentence()}
+		return nil, &parley.Error{Code: parley.NotFound, Message: late.Sentence()}
 	}
 	if err != nil {
-		return arrivals{}, err
+		return nil, err
 	}
 	if page.Cursor == "" { // no message yet: the current position
 		if page.Cursor, err = s.Sandbox.Cursor(ctx, r.channel.Code); err != nil {
-			return arrivals{}, err
+			return nil, err
 		}
 	}
-	return arrivals{Success: true, Message: "OK", Data: mapped(page.Messages, arrivedOf), Meta: cursorData{page.Cursor}}, nil
+	return envelope{Success: true, Message: "OK", Data: mapped(page.Messages, arrivedOf), Meta: cursorData{page.Cursor}}, nil
 }
 
 // faultKinds are the faults, faultyKinds what they can affect.
@@ -206,7 +189,7 @@ var (
 	faultyKinds = append(slices.Clone(recordKinds), "reaction", "seen", "delete", "star", "archive")
 )
 
-func (s *server) addFault(ctx context.Context, r *request) (envelope[noData], error) {
+func (s *server) addFault(ctx context.Context, r *request) (any, error) {
 	fault := sandbox.Fault{
 		Fault:  sandbox.FaultKind(r.Choice("fault", true, faultKinds...)),
 		Times:  int(r.Whole("times", 1, 1, 1000)),
@@ -217,12 +200,11 @@ func (s *server) addFault(ctx context.Context, r *request) (envelope[noData], er
 		fault.Kind = parley.Kind(r.Choice("type", true, faultyKinds...))
 	}
 	if err := r.Err(); err != nil {
-		return envelope[noData]{}, err
+		return nil, err
 	}
-	return ok("Fault added", noData{}), s.Sandbox.AddFault(ctx, r.channel.Code, fault)
+	return ok("Fault added", struct{}{}), s.Sandbox.AddFault(ctx, r.channel.Code, fault)
 }
 
-// waitingFault is a fault with the number of sends that it still affects.
 type waitingFault struct {
 	Fault  sandbox.FaultKind `json:"fault"`
 	Times  int               `json:"times"`
@@ -231,18 +213,17 @@ type waitingFault struct {
 	Reason *string           `json:"reason"`
 }
 
-func (s *server) listFaults(ctx context.Context, r *request) (envelope[[]waitingFault], error) {
+func (s *server) listFaults(ctx context.Context, r *request) (any, error) {
 	faults, err := s.Sandbox.Faults(ctx, r.channel.Code)
 	return ok("OK", mapped(faults, func(f sandbox.Fault) waitingFault {
 		return waitingFault{f.Fault, f.Times, textOrNil(f.To), textOrNil(f.Kind), textOrNil(f.Reason)}
 	})), err
 }
 
-func (s *server) clearFaults(ctx context.Context, r *request) (envelope[noData], error) {
-	return ok("Faults removed", noData{}), s.Sandbox.ClearFaults(ctx, r.channel.Code)
+func (s *server) clearFaults(ctx context.Context, r *request) (any, error) {
+	return ok("Faults removed", struct{}{}), s.Sandbox.ClearFaults(ctx, r.channel.Code)
 }
 
-// optionalNumber reads an optional phone number in any format.
 func optionalNumber(f form.Form, name string) string {
 	s := f.OptionalText(name, 1, 50)
 	if s == "" {
@@ -260,17 +241,17 @@ type clockData struct {
 	Timestamp string `json:"timestamp"`
 }
 
-func (s *server) moveClock(ctx context.Context, r *request) (envelope[clockData], error) {
+func (s *server) moveClock(ctx context.Context, r *request) (any, error) {
 	seconds := r.RequiredWhole("advance", 1, maxAdvance)
 	if err := r.Err(); err != nil {
-		return envelope[clockData]{}, err
+		return nil, err
 	}
 	err := s.Gateway.AdvanceClock(ctx, r.channel.Code, time.Duration(seconds)*time.Second)
 	return ok("Clock moved", clockData{parley.Stamp(s.Gateway.Now(r.channel.Code))}), err
 }
 
 // resetSandbox deletes the simulated network of a channel and the channel's chats, and resets its clock.
-func (s *server) resetSandbox(ctx context.Context, r *request) (envelope[noData], error) {
+func (s *server) resetSandbox(ctx context.Context, r *request) (any, error) {
 	err := s.Gateway.ResetChannel(ctx, r.channel.Code, func(ctx context.Context) error { return s.Sandbox.Reset(ctx, r.channel.Code) })
-	return ok("Sandbox reset", noData{}), err
+	return ok("Sandbox reset", struct{}{}), err
 }

@@ -1,9 +1,11 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"errors"
+	"io"
 	"strings"
 	"time"
 
@@ -24,7 +26,6 @@ type phoneChat struct {
 	Timestamp string             `json:"timestamp"`
 }
 
-// bubble is a message on a phone's screen.
 type bubble struct {
 	FromPhone bool             `json:"from_phone"`
 	MessageID string           `json:"message_id"`
@@ -66,7 +67,7 @@ type bubbleFile struct {
 func bubbleOf(m sandbox.Message) bubble {
 	b := bubble{
 		FromPhone: !m.ID.FromMe, MessageID: m.ID.String(), ID: m.ID.ID, Type: m.Kind, Body: m.Body,
-		Codes: listed(m.Codes), Links: listed(m.Links), Votes: listed(m.Votes), Reactions: listed(m.Reactions),
+		Codes: m.Codes, Links: m.Links, Votes: m.Votes, Reactions: m.Reactions,
 		ReplyTo: textOrNil(m.ReplyTo), Deleted: m.Status == parley.Deleted, Status: m.Status,
 		Timestamp: parley.Stamp(m.At), Copies: m.Copies,
 	}
@@ -74,10 +75,8 @@ func bubbleOf(m sandbox.Message) bubble {
 		return b
 	}
 	if f := m.Media; f != nil {
-		b.Media = &bubbleFile{f.MIME, f.Filename, f.Size, f.Width, f.Height, f.Seconds, []int{}}
-		for _, level := range f.Waveform {
-			b.Media.Waveform = append(b.Media.Waveform, int(level))
-		}
+		levels := mapped(f.Waveform, func(level byte) int { return int(level) })
+		b.Media = &bubbleFile{f.MIME, f.Filename, f.Size, f.Width, f.Height, f.Seconds, levels}
 	}
 	switch c := m.Content.(type) {
 	case parley.Text:
@@ -92,46 +91,24 @@ func bubbleOf(m sandbox.Message) bubble {
 	return b
 }
 
-// listed returns an empty list instead of null.
-func listed(all []string) []string {
-	if all == nil {
-		return []string{}
-	}
-	return all
-}
-
-// phoneChats lists the chats of a phone: that with the channel, if it has messages.
-func (s *server) phoneChats(ctx context.Context, r *request) (envelope[[]phoneChat], error) {
+func (s *server) phoneChats(ctx context.Context, r *request) (any, error) {
 	chats, err := s.Sandbox.Chats(ctx, r.channel.Code, r.number())
-	rows := make([]phoneChat, 0, len(chats))
-	for _, c := range chats {
-		rows = append(rows, phoneChat{
+	return ok("OK", mapped(chats, func(c sandbox.Chat) phoneChat {
+		return phoneChat{
 			Channel: r.channel.Code, Name: r.channel.Name, Number: c.Number, ContactID: parley.ContactOf(c.Number),
 			Last: bubbleOf(*c.Last), Unread: c.Unread, Typing: c.TypingUntil.After(time.Now()), Timestamp: parley.Stamp(c.Last.At),
-		})
-	}
-	return ok("OK", rows), err
+		}
+	})), err
 }
 
-type bubblesResponse struct {
-	Success bool       `json:"success"`
-	Message string     `json:"message"`
-	Data    []bubble   `json:"data"`
-	Meta    searchMeta `json:"meta"`
-}
-
-// phoneChat lists the messages on a phone's screen, newest first.
-func (s *server) phoneChat(ctx context.Context, r *request) (bubblesResponse, error) {
+func (s *server) phoneChat(ctx context.Context, r *request) (any, error) {
 	before, limit := sandbox.Cursor(r.OptionalText("before", 1, 100)), int(r.Whole("limit", 50, 1, maxFound))
 	if err := r.Err(); err != nil {
-		return bubblesResponse{}, err
+		return nil, err
 	}
 	page, err := s.Sandbox.Chat(ctx, r.channel.Code, r.number(), before, limit)
-	if err != nil {
-		return bubblesResponse{}, err
-	}
-	return bubblesResponse{Success: true, Message: "OK", Data: mapped(page.Messages, bubbleOf),
-		Meta: searchMeta{Cursor: textOrNil(page.Next), HasMore: page.Next != ""}}, nil
+	return envelope{Success: true, Message: "OK", Data: mapped(page.Messages, bubbleOf),
+		Meta: searchMeta{Cursor: textOrNil(page.Next), HasMore: page.Next != ""}}, err
 }
 
 // phoneFile serves a file on a phone. One that the channel sent is in the library. One that the phone sent stays on
@@ -139,11 +116,8 @@ func (s *server) phoneChat(ctx context.Context, r *request) (bubblesResponse, er
 func (s *server) phoneFile(ctx context.Context, r *request) (response, error) {
 	code, number := r.channel.Code, r.number()
 	m, err := s.Sandbox.Message(ctx, code, number, r.http.PathValue("message_id"))
-	if errors.Is(err, parley.ErrNotFound) {
-		return response{}, parley.Errorf(parley.NotFound, "This message does not exist on this phone.")
-	}
 	if err != nil {
-		return response{}, err
+		return response{}, notFoundAs(err, parley.Errorf(parley.NotFound, "This message does not exist on this phone."))
 	}
 	if m.Media == nil {
 		return response{}, errNoFile
@@ -153,62 +127,58 @@ func (s *server) phoneFile(ctx context.Context, r *request) (response, error) {
 	}
 	sent, err := s.Sandbox.SentFile(ctx, code, number, m.ID.ID)
 	if err == nil {
-		return bytesResponse(sent, m.Media), nil
+		return fileResponse(io.NopCloser(bytes.NewReader(sent)), int64(len(sent)), m.Media), nil
 	}
 	if !errors.Is(err, parley.ErrNotFound) {
 		return response{}, err
 	}
 	stored, err := s.Store.Message(ctx, code, m.ID)
-	if errors.Is(err, parley.ErrNotFound) {
-		return response{}, errNoFile
-	}
 	if err != nil {
-		return response{}, err
+		return response{}, notFoundAs(err, errNoFile)
 	}
 	return s.openFile(parley.MediaOf(stored.Content))
 }
 
 // sendPicked sends a file that is part of the request, as if picked on the phone.
-func (s *server) sendPicked(ctx context.Context, r *request, kind string, file form.Form) (envelope[acted], error) {
+func (s *server) sendPicked(ctx context.Context, r *request, kind string, file form.Form) (any, error) {
 	replyTo, caption := r.ReplyTo(), caption(r.Form)
 	data, name := base64Of(file, "data"), file.OptionalText("filename", 0, 255)
 	if file.Has("url") {
 		file.Fail("url", "must not be sent together with data. Send one of them.")
 	}
 	if err := r.Err(); err != nil {
-		return envelope[acted]{}, err
+		return nil, err
 	}
 	if kind == "voice" {
 		return s.sendRecorded(ctx, r, data, name, replyTo)
 	}
 	m, err := s.Media.Store(data, name)
 	if err != nil {
-		return envelope[acted]{}, err
+		return nil, err
 	}
 	defer s.Media.Remove(m.Key) // the network has its own copy
 	content := picked(file, kind, m, caption)
 	if err := r.Err(); err != nil {
-		return envelope[acted]{}, err
+		return nil, err
 	}
 	return s.say(ctx, r, sandbox.Outgoing{Content: content, Media: data, ReplyTo: string(replyTo)})
 }
 
 // sendRecorded sends a voice note. Browsers record in other formats; phones send ogg with opus, so it is converted.
-func (s *server) sendRecorded(ctx context.Context, r *request, data []byte, name string, replyTo parley.MessageID) (envelope[acted],
-	error) {
+func (s *server) sendRecorded(ctx context.Context, r *request, data []byte, name string, replyTo parley.MessageID) (any, error) {
 	m, err := s.Media.Recorded(ctx, data, name)
 	if e, ok := errors.AsType[*media.Error](err); ok {
 		r.Note("file.data", e.Sentence)
-		return envelope[acted]{}, r.Err()
+		return nil, r.Err()
 	}
 	if err != nil {
-		return envelope[acted]{}, err
+		return nil, err
 	}
 	defer s.Media.Remove(m.Key) // the network has its own copy
 	content := parley.Voice{Media: m}
 	file, err := s.readMedia(content)
 	if err != nil {
-		return envelope[acted]{}, err
+		return nil, err
 	}
 	return s.say(ctx, r, sandbox.Outgoing{Content: content, Media: file, ReplyTo: string(replyTo)})
 }
@@ -231,7 +201,6 @@ func picked(f form.Form, kind string, m parley.Media, caption string) parley.Con
 	return parley.File{Media: m, Caption: caption}
 }
 
-// base64Of reads required bytes in base64.
 func base64Of(f form.Form, name string) []byte {
 	data, err := base64.StdEncoding.DecodeString(f.Text(name, 1, maxBody))
 	if err != nil {

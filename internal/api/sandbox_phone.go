@@ -9,20 +9,17 @@ import (
 	"time"
 
 	"parley"
-	"parley/internal/api/form"
 	"parley/internal/network/sandbox"
 )
 
-// acted is the message that a phone sent or changed.
 type acted struct {
 	MessageID string           `json:"message_id"`
 	ID        parley.MessageID `json:"id"`
 	Timestamp string           `json:"timestamp"`
 }
 
-func (s *server) sendAsPhone(ctx context.Context, r *request) (envelope[acted], error) {
+func (s *server) sendAsPhone(ctx context.Context, r *request) (any, error) {
 	kind := r.Choice("type", true, "text", "image", "voice", "video", "file", "location", "reaction", "vote", "delete")
-	var p outgoing
 	switch kind {
 	case "reaction", "vote", "delete":
 		return s.actAsPhone(ctx, r, kind)
@@ -33,48 +30,34 @@ func (s *server) sendAsPhone(ctx context.Context, r *request) (envelope[acted], 
 			}
 		}
 	}
-	switch kind {
-	case "text":
-		p = s.readText(r.Form)
-		p.preview = false // phones send no previews
-	case "image":
-		p = s.readImage(r.Form)
-	case "video":
-		p = s.readVideo(r.Form)
-	case "file":
-		p = s.readFile(r.Form)
-	case "voice":
-		p = s.readPoolVoice(r.Form)
-	case "location":
-		p = s.readLocation(r.Form)
+	var p outgoing
+	if read, known := readers[parley.Kind(kind)]; known {
+		p = read(r.Form)
 	}
-	if err := r.Failed(s.repliesInChat(ctx, r, p)); err != nil {
-		return envelope[acted]{}, err
-	}
-	drafts, err := s.drafts(ctx, r, parley.ContactOf(r.number()), []outgoing{p})
-	if err != nil {
-		return envelope[acted]{}, err
-	}
-	defer s.discard(drafts) // the network has its own copy
-	content := drafts[0].Content
-	file, err := s.readMedia(content)
-	if err != nil {
-		return envelope[acted]{}, err
-	}
-	return s.say(ctx, r, sandbox.Outgoing{Content: content, Media: file, ReplyTo: string(p.replyTo)})
-}
-
-// repliesInChat checks that the replied message is in the phone's chat.
-func (s *server) repliesInChat(ctx context.Context, r *request, p outgoing) func() error {
-	return func() error {
+	p.preview = false // phones send no previews
+	repliesInChat := func() error {
 		if p.replyTo == "" {
 			return nil
 		}
 		return s.Sandbox.CheckMessage(ctx, r.channel.Code, r.number(), "reply_to", string(p.replyTo))
 	}
+	if err := r.Failed(repliesInChat); err != nil {
+		return nil, err
+	}
+	drafts, err := s.drafts(ctx, r, parley.ContactOf(r.number()), []outgoing{p})
+	if err != nil {
+		return nil, err
+	}
+	defer s.discard(drafts) // the network has its own copy
+	content := drafts[0].Content
+	file, err := s.readMedia(content)
+	if err != nil {
+		return nil, err
+	}
+	return s.say(ctx, r, sandbox.Outgoing{Content: content, Media: file, ReplyTo: string(p.replyTo)})
 }
 
-func (s *server) say(ctx context.Context, r *request, what sandbox.Outgoing) (envelope[acted], error) {
+func (s *server) say(ctx context.Context, r *request, what sandbox.Outgoing) (any, error) {
 	m, err := s.Sandbox.SendAs(ctx, r.channel.Code, r.number(), what)
 	return ok("Sent by the phone", acted{m.ID.String(), m.ID.ID, parley.Stamp(m.At)}), err
 }
@@ -93,8 +76,7 @@ func (s *server) readMedia(c parley.Content) ([]byte, error) {
 	return io.ReadAll(f)
 }
 
-// actAsPhone changes a message of the phone's chat.
-func (s *server) actAsPhone(ctx context.Context, r *request, kind string) (envelope[acted], error) {
+func (s *server) actAsPhone(ctx context.Context, r *request, kind string) (any, error) {
 	ref := r.Message("message_id")
 	id, code, number := ref.String(), r.channel.Code, r.number()
 	if ref.IsBare() { // the response contains the full id
@@ -102,50 +84,45 @@ func (s *server) actAsPhone(ctx context.Context, r *request, kind string) (envel
 			ref = m.Ref()
 		}
 	}
-	inChat := func() error { return s.Sandbox.CheckMessage(ctx, code, number, "message_id", id) }
-	done := ok("Done by the phone", acted{ref.String(), ref.ID, parley.Stamp(time.Now())})
+	var reaction string
+	options := []string{}
 	switch kind {
 	case "reaction":
-		emoji := emoji(r.Form, "reaction")
-		if err := r.Failed(inChat); err != nil {
-			return done, err
-		}
-		return done, s.Sandbox.React(ctx, code, number, id, emoji)
+		reaction = emoji(r.Form, "reaction")
 	case "vote":
-		options := []string{}
-		r.List("options", 0, 12, true, func(f form.Form, index string) {
-			options = append(options, f.Text(index, 1, 100))
-		})
-		if err := r.Failed(inChat); err != nil {
-			return done, err
-		}
-		return done, s.Sandbox.Vote(ctx, code, number, id, options)
+		options = append(options, r.Texts("options", 0, 12, 1, 100)...)
 	}
-	if err := r.Failed(inChat); err != nil {
-		return done, err
+	err := r.Failed(func() error { return s.Sandbox.CheckMessage(ctx, code, number, "message_id", id) })
+	switch {
+	case err != nil:
+	case kind == "reaction":
+		err = s.Sandbox.React(ctx, code, number, id, reaction)
+	case kind == "vote":
+		err = s.Sandbox.Vote(ctx, code, number, id, options)
+	default:
+		err = s.Sandbox.Delete(ctx, code, number, id)
 	}
-	return done, s.Sandbox.Delete(ctx, code, number, id)
+	return ok("Done by the phone", acted{ref.String(), ref.ID, parley.Stamp(time.Now())}), err
 }
 
 type readData struct {
 	Read int `json:"read"` // newly read messages
 }
 
-// readAsPhone marks one message or all messages as read.
-func (s *server) readAsPhone(ctx context.Context, r *request) (envelope[readData], error) {
+func (s *server) readAsPhone(ctx context.Context, r *request) (any, error) {
 	var id string
 	if r.Has("message_id") {
 		id = r.Message("message_id").String()
 	}
 	if err := r.Err(); err != nil {
-		return envelope[readData]{}, err
+		return nil, err
 	}
 	n, err := s.Sandbox.Read(ctx, r.channel.Code, r.number(), id)
 	return ok("Read by the phone", readData{n}), err
 }
 
 // openAsPhone sends the text of a chat link, as a tap on the link does. An open login link may be named by its id.
-func (s *server) openAsPhone(ctx context.Context, r *request) (envelope[acted], error) {
+func (s *server) openAsPhone(ctx context.Context, r *request) (any, error) {
 	var text string
 	switch {
 	case r.Has("id") && r.Has("link"):
@@ -153,7 +130,7 @@ func (s *server) openAsPhone(ctx context.Context, r *request) (envelope[acted], 
 	case r.Has("id"):
 		prompt, err := s.promptOf(ctx, r, parley.OTPID(r.Text("id", 1, 100)))
 		if err != nil {
-			return envelope[acted]{}, err
+			return nil, err
 		}
 		text = prompt
 	case r.Has("link"):
@@ -162,12 +139,11 @@ func (s *server) openAsPhone(ctx context.Context, r *request) (envelope[acted], 
 		r.Fail("link", "or id is required: a link that opens a chat with a text, or the id of a login link.")
 	}
 	if err := r.Err(); err != nil {
-		return envelope[acted]{}, err
+		return nil, err
 	}
 	return s.say(ctx, r, sandbox.Outgoing{Content: parley.Text{Body: text}})
 }
 
-// promptOf returns the text of a login link.
 func (s *server) promptOf(ctx context.Context, r *request, id parley.OTPID) (string, error) {
 	link, err := s.Store.Link(ctx, id)
 	switch {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"net/http"
@@ -13,45 +14,51 @@ import (
 	"parley/internal/gateway"
 )
 
-// sending is the work of an endpoint that sends one message.
-func sending(s *server, read func(form.Form) outgoing) work {
+// drafting is the work of an endpoint whose one draft goes through the outbox: a message, or a change of a message or
+// a chat.
+func drafting(
+	s *server, read func(ctx context.Context, r *request) (gateway.Draft, error),
+	respond func(ctx context.Context, r *request, ms []parley.Message) (response, error),
+) work {
 	return work{
 		do: func(ctx context.Context, r *request) (response, error) {
-			drafts, err := s.readDraft(ctx, r, read)
+			if err := r.channel.Usable(); err != nil {
+				return response{}, err
+			}
+			draft, err := read(ctx, r)
 			if err != nil {
 				return response{}, err
 			}
-			ms, err := s.accept(ctx, r, r.channel.Code, drafts)
+			ms, err := s.accept(ctx, r, r.channel.Code, []gateway.Draft{draft})
 			if err != nil {
 				return response{}, err
 			}
-			a, err := sendResponse(ctx, r, ms)
+			a, err := respond(ctx, r, ms)
 			return r.prefer.on(a), err
 		},
-		fromMessages: sendResponse,
+		fromMessages: respond,
 	}
 }
 
-// readDraft reads the fields of a single message.
-func (s *server) readDraft(ctx context.Context, r *request, read func(form.Form) outgoing) ([]gateway.Draft, error) {
-	if err := r.channel.Usable(); err != nil {
-		return nil, err
-	}
-	to := r.Contact("contact_id")
-	p := read(r.Form)
-	if err := s.checkReply(ctx, r.channel.Code, p); err != nil {
-		return nil, err
-	}
-	if err := r.Err(); err != nil {
-		return nil, err
-	}
-	if err := r.channel.Accepts(to); err != nil {
-		return nil, err
-	}
-	if !p.needsWork() { // the common case
-		return []gateway.Draft{{To: to, Content: p.content, ReplyTo: p.replyTo}}, nil
-	}
-	return s.drafts(ctx, r, to, []outgoing{p})
+func sending(s *server, read func(form.Form) outgoing) work {
+	return drafting(s, func(ctx context.Context, r *request) (gateway.Draft, error) {
+		to := r.Contact("contact_id")
+		p := read(r.Form)
+		if err := cmp.Or(s.checkReply(ctx, r.channel.Code, p), r.Err()); err != nil {
+			return gateway.Draft{}, err
+		}
+		if err := r.channel.Accepts(to); err != nil {
+			return gateway.Draft{}, err
+		}
+		if !p.needsWork() { // the common case
+			return gateway.Draft{To: to, Content: p.content, ReplyTo: p.replyTo}, nil
+		}
+		drafts, err := s.drafts(ctx, r, to, []outgoing{p})
+		if err != nil {
+			return gateway.Draft{}, err
+		}
+		return drafts[0], nil
+	}, sendResponse)
 }
 
 // accept passes the drafts and the idempotency key to the gateway, and waits for the network as long as the
@@ -69,7 +76,6 @@ func (s *server) accept(ctx context.Context, r *request, channel parley.ChannelC
 	return ms, nil
 }
 
-// wasDeleted is the error of a request whose channel was deleted meanwhile.
 func wasDeleted(code parley.ChannelCode, err error) error {
 	if parley.CodeOf(err) == parley.NotFound {
 		return parley.Errorf(parley.BadRequest, "Channel %s was deleted.", code)
@@ -77,7 +83,6 @@ func wasDeleted(code parley.ChannelCode, err error) error {
 	return err
 }
 
-// on adds the header Preference-Applied.
 func (p preference) on(a response) response {
 	if p.applied != "" {
 		a.header = append(a.header, field{"Preference-Applied", p.applied})
@@ -85,7 +90,6 @@ func (p preference) on(a response) response {
 	return a
 }
 
-// mayHoldLink reports whether a text may contain a link to preview.
 func mayHoldLink(text string) bool { return strings.Contains(text, "://") }
 
 type sentError struct {
@@ -147,7 +151,6 @@ func sendResponse(_ context.Context, _ *request, ms []parley.Message) (response,
 
 const roomForSent = 256 // bytes beside the text in nearly every response
 
-// outcome is the sentence for the result of a message.
 func outcome(m *parley.Message, done, pending string) string {
 	switch {
 	case m.Status == parley.Pending:
@@ -224,19 +227,17 @@ type preference struct {
 func preferenceOf(h http.Header) preference {
 	p := preference{wait: defaultWait}
 	var async, waits bool
-	for _, line := range h["Prefer"] {
-		for part := range strings.SplitSeq(line, ",") {
-			part, _, _ = strings.Cut(part, ";")
-			name, value, _ := strings.Cut(part, "=")
-			switch strings.ToLower(strings.TrimSpace(name)) {
-			case "respond-async":
-				async = true
-			case "wait":
-				n, err := strconv.ParseUint(strings.Trim(strings.TrimSpace(value), `"`), 10, 32)
-				if err == nil && !waits { // of several, the first counts
-					waits = true
-					p.wait = min(time.Duration(n)*time.Second, maxWait)
-				}
+	for part := range strings.SplitSeq(strings.Join(h["Prefer"], ","), ",") {
+		part, _, _ = strings.Cut(part, ";")
+		name, value, _ := strings.Cut(part, "=")
+		switch strings.ToLower(strings.TrimSpace(name)) {
+		case "respond-async":
+			async = true
+		case "wait":
+			n, err := strconv.ParseUint(strings.Trim(strings.TrimSpace(value), `"`), 10, 32)
+			if err == nil && !waits { // of several, the first counts
+				waits = true
+				p.wait = min(time.Duration(n)*time.Second, maxWait)
 			}
 		}
 	}

@@ -106,7 +106,7 @@ func FuzzSent(f *testing.F) {
 		case 7:
 			message.Content, said = parley.File{Caption: text, Media: file}, sentFile{Caption: text, File: &other, Details: details(&message, file)}
 		}
-		want := must(encode(envelope[sentForm]{
+		want := must(encode(envelope{
 			Success: message.Status != parley.Failed,
 			Message: outcome(&message, "Message sent", "Message accepted; it will be sent"),
 			Data: sentForm{

@@ -17,7 +17,6 @@ import (
 //go:embed ui
 var embedded embed.FS
 
-// contentTypes lists the file types that pages load. Others are not served.
 var contentTypes = map[string]string{
 	".js":    "text/javascript; charset=utf-8",
 	".css":   "text/css; charset=utf-8",

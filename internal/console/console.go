@@ -43,7 +43,6 @@ type Console struct {
 	origins *http.CrossOriginProtection
 }
 
-// New creates the console.
 func New(c Config) (*Console, error) {
 	page, err := template.ParseFS(embedded, "ui/index.html")
 	if err != nil {

@@ -27,8 +27,6 @@ var (
 	}
 )
 
-const background = "#f5f6f8" // of the pages, while the first one loads
-
 // view is the data of index.html.
 type view struct {
 	Build, Lang, Theme string
@@ -62,17 +60,17 @@ func isPage(address string) bool {
 // servePage serves index.html; its script decides which page to show. A browser that is not signed in is
 // redirected to the sign-in page: here if that is certain, else by the script.
 func (c *Console) servePage(w http.ResponseWriter, hr *http.Request, first string) {
-	h := w.Header()
 	if !isRead(hr) {
 		c.API.RefuseMethod(w, hr, "GET, HEAD")
 		return
 	}
+	h := w.Header()
 	h.Set("Content-Security-Policy", policy)
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	// The simulated phone records voice messages.
 	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=(self)")
 	if first == loginPage {
-		setProbe(w)
+		http.SetCookie(w, newCookie(probeCookie, "1", int(LinkLife.Seconds())))
 	} else if sendsStrictCookies(hr) && c.check(hr.Context(), hr) != nil {
 		http.Redirect(w, hr, "/console/login?next="+url.QueryEscape(hr.URL.RequestURI()), http.StatusSeeOther)
 		return
@@ -118,7 +116,6 @@ func (c *Console) viewFor(hr *http.Request) (view, error) {
 	return v, nil
 }
 
-// languageOf returns the language chosen in the console, else the one the browser prefers.
 func languageOf(hr *http.Request) string {
 	if language := cookieValue(hr, "lang"); slices.Contains(languages, language) {
 		return language
@@ -137,32 +134,11 @@ func cookieValue(hr *http.Request, name string) string {
 // manifestPath is the same in all versions, because an installed app depends on it.
 const manifestPath = "manifest.webmanifest"
 
-// manifest is a W3C Web Application Manifest.
-type manifest struct {
-	ID          string     `json:"id"`
-	Name        string     `json:"name"`
-	Lang        string     `json:"lang"`
-	StartURL    string     `json:"start_url"`
-	Scope       string     `json:"scope"`
-	Display     string     `json:"display"`
-	ThemeColour string     `json:"theme_color"`
-	Background  string     `json:"background_color"`
-	Icons       []icon     `json:"icons"`
-	Shortcuts   []shortcut `json:"shortcuts"`
-}
-
-type icon struct {
-	Src   string `json:"src"`
-	Sizes string `json:"sizes"`
-	Type  string `json:"type"`
-}
-
-// shortcut is a page in the desktop menu of the installed app.
-type shortcut struct {
-	Name  string `json:"name"`
-	URL   string `json:"url"`
-	Icons []icon `json:"icons"`
-}
+// manifest is a W3C Web Application Manifest. Its shortcut opens the simulated phone in a window of its own, beside the
+// program under test. The background is that of the pages, while the first one loads.
+const manifest = `{"id":"/console/","name":"Parley","lang":%[1]q,"start_url":"/console/","scope":"/console/","display":"standalone",` +
+	`"theme_color":%[2]q,"background_color":"#f5f6f8","icons":[%[3]s],` +
+	`"shortcuts":[{"name":%[4]q,"url":"/console/phone?window=1","icons":[%[3]s]}]}`
 
 // serveManifest needs no session: browsers fetch the manifest without cookies.
 func (c *Console) serveManifest(w http.ResponseWriter, hr *http.Request) {
@@ -176,16 +152,7 @@ func (c *Console) serveManifest(w http.ResponseWriter, hr *http.Request) {
 		c.API.Refuse(w, hr, err)
 		return
 	}
-	icons := []icon{{Src: "/console/" + v.Build + "/icon_" + v.Band + ".svg", Sizes: "any", Type: contentTypes[".svg"]}}
-	body, err := json.Marshal(manifest{
-		ID: "/console/", Name: "Parley", Lang: v.Lang, StartURL: "/console/", Scope: "/console/", Display: "standalone",
-		ThemeColour: v.Colour, Background: background, Icons: icons,
-		// The simulated phone in its own window, beside the program under test.
-		Shortcuts: []shortcut{{Name: texts["core"]["page.phone"], URL: "/console/phone?window=1", Icons: icons}},
-	})
-	if err != nil {
-		c.API.Refuse(w, hr, err)
-		return
-	}
+	icon := fmt.Sprintf(`{"src":"/console/%s/icon_%s.svg","sizes":"any","type":"image/svg+xml"}`, v.Build, v.Band)
+	body := fmt.Appendf(nil, manifest, v.Lang, v.Colour, icon, texts["core"]["page.phone"])
 	asset.New("application/manifest+json", asset.Revalidate, body).ServeHTTP(w, hr)
 }

@@ -1,9 +1,11 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -14,10 +16,10 @@ import (
 	"parley/internal/store"
 )
 
-const (
-	// LinkLife is how long a sign-in link is valid.
-	LinkLife = api.SignInLife
+// LinkLife is how long a sign-in link is valid.
+const LinkLife = api.SignInLife
 
+const (
 	sessionLife = 12 * time.Hour // without a request
 	touchEvery  = time.Minute    // precision of sessionLife; each touch costs a write
 	purgeAfter  = 24 * time.Hour // a used or expired ticket stays for a while, to explain why it is refused
@@ -37,7 +39,6 @@ func NewLink(ctx context.Context, db *store.DB, url string) (string, error) {
 var errSignedOut = parley.Errorf(parley.Unauthenticated,
 	"You are not signed in, or the session has ended. Open a new link with: parley open")
 
-// check returns an error unless the request has a valid session.
 func (c *Console) check(ctx context.Context, hr *http.Request) error {
 	_, err := c.session(ctx, hr)
 	return err
@@ -55,7 +56,6 @@ func (c *Console) session(ctx context.Context, hr *http.Request) (parley.Ticket,
 	return t, err
 }
 
-// prolong extends the session of a request.
 func (c *Console) prolong(w http.ResponseWriter, hr *http.Request) {
 	ctx, now := hr.Context(), time.Now()
 	t, err := c.session(ctx, hr)
@@ -71,16 +71,15 @@ func (c *Console) prolong(w http.ResponseWriter, hr *http.Request) {
 	}
 }
 
-// serveSession signs in and out.
 func (c *Console) serveSession(w http.ResponseWriter, hr *http.Request) {
-	var done sessionResponse
 	err := c.checkOrigin(hr)
+	done := "Signed in"
 	if err == nil {
 		switch hr.Method {
 		case http.MethodPost:
-			done, err = c.signIn(w, hr)
+			err = c.signIn(w, hr)
 		case http.MethodDelete:
-			done, err = c.signOut(w, hr)
+			done, err = "Signed out", c.signOut(w, hr)
 		default:
 			c.API.RefuseMethod(w, hr, "DELETE, POST")
 			return
@@ -91,36 +90,27 @@ func (c *Console) serveSession(w http.ResponseWriter, hr *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	json.NewEncoder(w).Encode(done) // the only error is a closed connection
-}
-
-// sessionResponse is the response to signing in and out.
-type sessionResponse struct {
-	Success bool   `json:"success"`
-	Message string `json:"message"`
+	fmt.Fprintf(w, "{\"success\":true,\"message\":%q}\n", done) // the only error is a closed connection
 }
 
 // signIn exchanges the ticket of a link for a session.
-func (c *Console) signIn(w http.ResponseWriter, hr *http.Request) (sessionResponse, error) {
+func (c *Console) signIn(w http.ResponseWriter, hr *http.Request) error {
 	secret, err := readTicket(hr)
 	if err != nil {
-		return sessionResponse{}, err
+		return err
 	}
-	if !storesSecure(hr) && !isLoopback(hr) { // checked before the link is used
-		return sessionResponse{}, parley.Errorf(parley.BadRequest,
+	if cookieValue(hr, probeCookie) == "" && !isLoopback(hr) { // checked before the link is used
+		return parley.Errorf(parley.BadRequest,
 			"This browser does not store secure cookies here. Open the console over https, or on the server itself at http://localhost.")
 	}
 	ctx, now := hr.Context(), time.Now()
 	link, err := c.Store.Ticket(ctx, parley.HashTicket(secret))
 	if errors.Is(err, parley.ErrNotFound) || err == nil && link.Purpose != parley.SignInTicket {
-		if err := c.API.CountFailure(hr); err != nil {
-			return sessionResponse{}, err
-		}
-		return sessionResponse{}, parley.Errorf(parley.Unauthenticated,
-			"This sign-in link does not belong to this server. Create one with: parley open")
+		return cmp.Or(c.API.CountFailure(hr), error(parley.Errorf(parley.Unauthenticated,
+			"This sign-in link does not belong to this server. Create one with: parley open")))
 	}
 	if err != nil {
-		return sessionResponse{}, err
+		return err
 	}
 	session, ticket := parley.NewTicket(parley.SessionTicket, "", now, sessionLife)
 	err = c.Store.Tx(ctx, func(tx *store.Tx) error {
@@ -130,14 +120,14 @@ func (c *Console) signIn(w http.ResponseWriter, hr *http.Request) (sessionRespon
 		return errors.Join(endSession(ctx, tx, hr, now), tx.AddTicket(ctx, ticket), tx.PurgeTickets(ctx, now.Add(-purgeAfter)))
 	})
 	if errors.Is(err, parley.ErrNotFound) {
-		return sessionResponse{}, c.whyRefused(ctx, link.Hash)
+		return c.whyRefused(ctx, link.Hash)
 	}
 	if err != nil {
-		return sessionResponse{}, err
+		return err
 	}
 	setSession(w, hr, session)
 	c.Log.Info("signed in to the console")
-	return sessionResponse{true, "Signed in"}, nil
+	return nil
 }
 
 // whyRefused explains why a link of this server no longer works. That is no guess, so it does not count as
@@ -153,16 +143,13 @@ func (c *Console) whyRefused(ctx context.Context, hash []byte) error {
 	return parley.Errorf(parley.Unauthenticated, "This link has expired. Create a new one with: parley open")
 }
 
-// signOut ends the session of the request, if there is one.
-func (c *Console) signOut(w http.ResponseWriter, hr *http.Request) (sessionResponse, error) {
+func (c *Console) signOut(w http.ResponseWriter, hr *http.Request) error {
 	err := c.Store.Tx(hr.Context(), func(tx *store.Tx) error { return endSession(hr.Context(), tx, hr, time.Now()) })
-	if err != nil {
-		return sessionResponse{}, err
+	if err == nil {
+		http.SetCookie(w, newCookie(secureCookie, "", -1))
+		http.SetCookie(w, newCookie(localCookie, "", -1))
 	}
-	for _, name := range []string{secureCookie, localCookie} {
-		http.SetCookie(w, newCookie(name, "", -1))
-	}
-	return sessionResponse{true, "Signed out"}, nil
+	return err
 }
 
 func endSession(ctx context.Context, tx *store.Tx, hr *http.Request, now time.Time) error {
@@ -181,7 +168,6 @@ func endSession(ctx context.Context, tx *store.Tx, hr *http.Request, now time.Ti
 	return err
 }
 
-// readTicket reads the body of a sign-in.
 func readTicket(hr *http.Request) (string, error) {
 	if kind, _, err := mime.ParseMediaType(hr.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return "", parley.Errorf(parley.BadRequest, "Send the ticket as JSON.")
@@ -215,22 +201,14 @@ func newCookie(name, value string, age int) *http.Cookie {
 	}
 }
 
-func setProbe(w http.ResponseWriter) {
-	http.SetCookie(w, newCookie(probeCookie, "1", int(LinkLife.Seconds())))
-}
-
-func storesSecure(hr *http.Request) bool { return cookieValue(hr, probeCookie) != "" }
-
-// setSession sets the session cookie that this browser can store.
 func setSession(w http.ResponseWriter, hr *http.Request, secret string) {
 	name := secureCookie
-	if cookieValue(hr, secureCookie) == "" && !storesSecure(hr) {
+	if cookieValue(hr, secureCookie) == "" && cookieValue(hr, probeCookie) == "" {
 		name = localCookie
 	}
 	http.SetCookie(w, newCookie(name, secret, int(sessionLife.Seconds())))
 }
 
-// secretOf returns the session secret of a request, or "".
 func secretOf(hr *http.Request) string {
 	if c, err := hr.Cookie(secureCookie); err == nil {
 		return c.Value

@@ -8,6 +8,7 @@
 package feed
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,7 +41,6 @@ const (
 	defaultBuffer = 200
 )
 
-// Errors that end a reader.
 var (
 	ErrSlow   = errors.New("the reader fell too far behind")
 	ErrClosed = errors.New("the feed is closed")
@@ -53,7 +53,6 @@ type Store interface {
 	LastEvent(ctx context.Context) (int64, error)
 }
 
-// Config configures a feed.
 type Config struct {
 	Store   Store
 	Keyring *encrypt.Keyring
@@ -94,9 +93,7 @@ func New(c Config) *Feed {
 		cutOff: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "parley_feed_cut_off_total", Help: "Readers of the event log that fell behind and were cut off."}),
 	}
-	if f.Buffer == 0 {
-		f.Buffer = defaultBuffer
-	}
+	f.Buffer = cmp.Or(f.Buffer, defaultBuffer)
 	f.close = sync.OnceFunc(func() { close(f.closed) })
 	if c.Metrics != nil {
 		c.Metrics.MustRegister(f.open, f.cutOff)
@@ -108,7 +105,6 @@ func New(c Config) *Feed {
 // streams that never end. It may be called twice.
 func (f *Feed) Close() { f.close() }
 
-// Listeners counts the readers of an event type on a channel.
 func (f *Feed) Listeners(channel parley.ChannelCode, kind parley.EventType) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -145,7 +141,6 @@ func (f *Feed) Decrypt(e *parley.Event) {
 	}
 }
 
-// Render decrypts an event and returns its JSON.
 func (f *Feed) Render(e *parley.Event) ([]byte, error) {
 	f.Decrypt(e)
 	return e.Body()
@@ -191,7 +186,6 @@ func (f *Feed) hasSubscribers() bool {
 	return f.following
 }
 
-// publish sends new events to the readers.
 func (f *Feed) publish(ctx context.Context) error {
 	for f.hasSubscribers() {
 		f.mu.Lock()

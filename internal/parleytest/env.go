@@ -58,11 +58,7 @@ func Start(t testing.TB, change ...func(*app.Config)) *Env {
 	}
 	e.client = &http.Client{Transport: NewValidator(t).Wrap(http.DefaultTransport.(*http.Transport).Clone()), Timeout: WaitLimit}
 	e.run()
-	t.Cleanup(func() {
-		if err := e.stop(); err != nil {
-			t.Errorf("the gateway ended with: %v", err)
-		}
-	})
+	t.Cleanup(e.Stop)
 	return e
 }
 
@@ -94,7 +90,6 @@ func (e *Env) prepare() {
 	}
 }
 
-// run starts the gateway and waits until it is ready.
 func (e *Env) run() {
 	e.T.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -108,16 +103,11 @@ func (e *Env) run() {
 		cancel()
 		e.T.Fatalf("the gateway did not start: %v", err)
 	}
-	stopped := false
-	e.stop = func() error {
-		if stopped {
-			return nil
-		}
-		stopped = true
+	e.stop = sync.OnceValue(func() error {
 		e.client.CloseIdleConnections()
 		cancel()
 		return <-ended
-	}
+	})
 	if !e.config.Dev {
 		return
 	}
@@ -143,7 +133,6 @@ func (e *Env) Restart() {
 	e.run()
 }
 
-// Option changes a request.
 type Option func(*http.Request)
 
 // As makes a request with another token; empty: with none.
@@ -252,7 +241,6 @@ func (e *Env) CreateChannel(code string) (token string) {
 	return e.CreateToken("channel", code)
 }
 
-// CreateToken creates a token.
 func (e *Env) CreateToken(kind, channel string) string {
 	e.T.Helper()
 	body := `{"name":"test","kind":"` + kind + `"}`
@@ -274,7 +262,6 @@ func (l *Log) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// Contains reports whether a text was logged.
 func (l *Log) Contains(text string) bool { return strings.Contains(l.String(), text) }
 
 // Lacks fails the test if any of these texts was logged.

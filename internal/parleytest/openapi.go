@@ -30,7 +30,6 @@ type Validator struct {
 	unknown *routers.Route            // for paths and methods that the document does not have
 }
 
-// NewValidator makes a validator that tells t what it finds.
 func NewValidator(t testing.TB) *Validator {
 	t.Helper()
 	doc := openAPI(t)
@@ -72,11 +71,9 @@ func unknownRoute(doc *openapi3.T) *routers.Route {
 	return &routers.Route{Spec: doc, Operation: &openapi3.Operation{Responses: responses}}
 }
 
-// Operation is one thing that the API can do.
 type Operation struct{ Method, Path string }
 
-// Operations lists every operation of the document, by path, then method, so that a test can
-// compare them with the routes of the server.
+// Operations lists every operation of the document, by path, then method.
 func Operations(t testing.TB) []Operation {
 	t.Helper()
 	var list []Operation
@@ -100,7 +97,7 @@ type checkedTransport struct {
 	next http.RoundTripper
 }
 
-// RoundTrip sends the request and checks what comes back. Streams are passed on unread.
+// RoundTrip passes streams on unread.
 func (c *checkedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer, err := c.next.RoundTrip(r)
 	if err != nil {
@@ -119,19 +116,17 @@ func (c *checkedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// CloseIdleConnections passes on what [http.Client.CloseIdleConnections] asks for.
+// CloseIdleConnections is called by [http.Client.CloseIdleConnections].
 func (c *checkedTransport) CloseIdleConnections() {
-	if next, ok := c.next.(interface{ CloseIdleConnections() }); ok {
-		next.CloseIdleConnections()
-	}
+	(&http.Client{Transport: c.next}).CloseIdleConnections()
 }
 
 // Check holds one answer to the document.
 func (v *Validator) Check(r *http.Request, status int, header http.Header, body []byte) {
 	v.t.Helper()
 	if err := v.check(r, status, header, body); err != nil {
-		v.t.Errorf("%s %s answered %d, which is not as the OpenAPI document says: %v\nbody: %s",
-			r.Method, r.URL.Path, status, err, clip(body))
+		v.t.Errorf("%s %s answered %d, which is not as the OpenAPI document says: %v\nbody: %.600s",
+			r.Method, r.URL.Path, status, err, body)
 	}
 }
 
@@ -141,13 +136,8 @@ func (v *Validator) check(r *http.Request, status int, header http.Header, body 
 		return nil // a page for people; the document describes the API
 	}
 	response := &openapi3filter.ResponseValidationInput{
-		RequestValidationInput: request,
-		Status:                 status,
-		Header:                 header,
-		Options: &openapi3filter.Options{
-			IncludeResponseStatus: true,
-			MultiError:            true,
-		},
+		RequestValidationInput: request, Status: status, Header: header,
+		Options: &openapi3filter.Options{IncludeResponseStatus: true, MultiError: true},
 	}
 	response.SetBodyBytes(body)
 	if err := openapi3filter.ValidateResponse(r.Context(), response); err != nil {
@@ -162,7 +152,6 @@ func (v *Validator) check(r *http.Request, status int, header http.Header, body 
 	return nil
 }
 
-// find looks up the operation that a request is for.
 func (v *Validator) find(r *http.Request) *openapi3filter.RequestValidationInput {
 	_, pattern := v.mux.Handler(r)
 	route, ok := v.routes[pattern]
@@ -234,15 +223,12 @@ func (v *Validator) checkPools(body []byte) error {
 	return nil
 }
 
-// checkRequest holds a request that the server took to the document.
 func (v *Validator) checkRequest(input *openapi3filter.RequestValidationInput) error {
 	r := input.Request
 	sent := r.Clone(r.Context())
 	sent.Body = nil
 	options := &openapi3filter.Options{
-		AuthenticationFunc:  openapi3filter.NoopAuthenticationFunc,
-		SkipSettingDefaults: true,
-		MultiError:          true,
+		AuthenticationFunc: openapi3filter.NoopAuthenticationFunc, SkipSettingDefaults: true, MultiError: true,
 	}
 	switch {
 	case r.GetBody != nil:
@@ -331,13 +317,4 @@ func because(what string, err error) []string {
 		return []string{what}
 	}
 	return []string{what + ": " + strings.Join(sentences(err), "; ")}
-}
-
-// clip keeps a body short enough to read in the output of a test.
-func clip(body []byte) []byte {
-	const most = 600
-	if len(body) <= most {
-		return body
-	}
-	return append(slices.Clone(body[:most]), "…"...)
 }

@@ -41,7 +41,7 @@ type Arrived struct {
 // Messages lists what reached the phone, oldest first: the newest hundred at most.
 func (p *Phone) Messages() []Arrived {
 	p.env.T.Helper()
-	return p.messages("limit=100")
+	return arrivals(p.env.Get("/api/sandbox/phones/"+p.number+"/messages?limit=100", p.as...))
 }
 
 // Expect waits for a message that contains a text, and returns it.
@@ -56,12 +56,6 @@ func (p *Phone) Expect(text string) Arrived {
 	return arrivals(answer)[0]
 }
 
-func (p *Phone) messages(query string) []Arrived {
-	p.env.T.Helper()
-	return arrivals(p.env.Get("/api/sandbox/phones/"+p.number+"/messages?"+query, p.as...))
-}
-
-// arrivals reads a page of messages of a phone.
 func arrivals(answer *Response) []Arrived {
 	answer.T.Helper()
 	answer.Expect(http.StatusOK)

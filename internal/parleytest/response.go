@@ -8,7 +8,6 @@ import (
 	"testing"
 )
 
-// Response is the response to a request.
 type Response struct {
 	T       testing.TB
 	Request string

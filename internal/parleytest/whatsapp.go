@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -28,16 +29,9 @@ type OnLoopback struct {
 func StartOnLoopback(t testing.TB, change ...func(*app.Config)) *OnLoopback {
 	t.Helper()
 	net := whatsapptest.StartTest(t)
-	return &OnLoopback{Env: Start(t, append(change, UseLoopback(t, net))...), Net: net}
+	return &OnLoopback{Env: Start(t, append(change, standIn(t, net.Trust()))...), Net: net}
 }
 
-// UseLoopback makes a gateway use a server on this machine as WhatsApp.
-func UseLoopback(t testing.TB, net *whatsapptest.Server) func(*app.Config) {
-	t.Helper()
-	return standIn(t, net.Trust())
-}
-
-// standIn makes a gateway use the test server as WhatsApp.
 func standIn(t testing.TB, trust whatsapptest.Trust) func(*app.Config) {
 	t.Helper()
 	raw, err := json.Marshal(trust)
@@ -85,7 +79,6 @@ func (e *OnLoopback) Pair(code string, owner *whatsapptest.Phone) *whatsapptest.
 	return link
 }
 
-// Event is an event of the stream.
 type Event struct {
 	ID, Type, Channel string
 	Seq               int64
@@ -131,7 +124,6 @@ func (e *Env) Events(types ...parley.EventType) *EventStream {
 	return s
 }
 
-// EventStream collects the events of the stream.
 type EventStream struct {
 	t     testing.TB
 	mu    sync.Mutex
@@ -163,7 +155,7 @@ func (s *EventStream) read(lines *bufio.Scanner) {
 func (s *EventStream) All() []Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]Event(nil), s.all...)
+	return slices.Clone(s.all)
 }
 
 // Expect waits for an event that matches.

@@ -20,7 +20,6 @@ const (
 	userAgent     = "Parley"
 )
 
-// Options configure a client.
 type Options struct {
 	// Timeout is for the whole request, until its body is read; zero: 30 seconds.
 	Timeout time.Duration
@@ -40,17 +39,10 @@ type Client struct {
 	options Options
 }
 
-// Client makes a client that follows the policy.
 func (p Policy) Client(o Options) *Client {
-	if o.Timeout == 0 {
-		o.Timeout = 30 * time.Second
-	}
-	if o.MaxBody == 0 {
-		o.MaxBody = 1 << 20
-	}
-	if o.Grace == 0 {
-		o.Grace = 5 * time.Second
-	}
+	o.Timeout = cmp.Or(o.Timeout, 30*time.Second)
+	o.MaxBody = cmp.Or(o.MaxBody, 1<<20)
+	o.Grace = cmp.Or(o.Grace, 5*time.Second)
 	c := &Client{options: o}
 	c.http.Transport = p.transport(cmp.Or(o.HeaderTimeout, headerTimeout))
 	c.http.CheckRedirect = c.checkRedirect
@@ -112,7 +104,8 @@ func (c *Client) Get(ctx context.Context, address string) (*http.Response, error
 	}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		resp.Body.Close()
-		return nil, statusProblem(resp.StatusCode)
+		return nil, &Problem{Code: HTTPStatus, Status: resp.StatusCode,
+			Sentence: fmt.Sprintf("The server answered with status %d instead of 200.", resp.StatusCode)}
 	}
 	return resp, nil
 }
@@ -143,7 +136,6 @@ func (c *Client) Do(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// CloseIdle closes the connections that wait for another request.
 func (c *Client) CloseIdle() { c.http.CloseIdleConnections() }
 
 // checkRedirect decides about a redirect; its address is checked when it is dialled.

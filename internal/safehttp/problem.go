@@ -38,7 +38,6 @@ func (p *Problem) Unwrap() error { return p.Cause }
 // errSlow is the cause with which a request is cancelled whose body comes too slowly.
 var errSlow = errors.New("body too slow")
 
-// tlsError marks errors of the TLS handshake.
 type tlsError struct{ error }
 
 func (e tlsError) Unwrap() error { return e.error }
@@ -57,7 +56,7 @@ func problemOf(ctx context.Context, err error) *Problem {
 	if _, ok := errors.AsType[*net.DNSError](err); ok {
 		return &Problem{DNS, "The host name could not be looked up. Check that it is spelled right.", 0, err}
 	}
-	if isTimeout(ctx, err) {
+	if e, ok := errors.AsType[net.Error](err); ctx.Err() != nil || ok && e.Timeout() {
 		return &Problem{Timeout, "The server did not answer in time, or too slowly.", 0, errors.Join(err, context.Cause(ctx))}
 	}
 	if _, ok := errors.AsType[tlsError](err); ok || errors.Is(err, http.ErrSchemeMismatch) {
@@ -65,18 +64,6 @@ func problemOf(ctx context.Context, err error) *Problem {
 			"Check the server's certificate and that it speaks TLS 1.2 or newer.", 0, err}
 	}
 	return &Problem{Connect, "The server could not be reached, or broke the connection.", 0, err}
-}
-
-func isTimeout(ctx context.Context, err error) bool {
-	if ctx.Err() != nil {
-		return true
-	}
-	e, ok := errors.AsType[net.Error](err)
-	return ok && e.Timeout()
-}
-
-func statusProblem(status int) *Problem {
-	return &Problem{Code: HTTPStatus, Sentence: fmt.Sprintf("The server answered with status %d instead of 200.", status), Status: status}
 }
 
 func redirectProblem(sentence string) *Problem {

@@ -64,7 +64,6 @@ func checkParsed(u *url.URL) (*url.URL, error) {
 	return &checked, nil
 }
 
-// checkHost returns the normalized host with its port, or an error.
 func checkHost(u *url.URL) (host, wrong string) {
 	host, wrong = checkHostname(u.Hostname(), strings.HasPrefix(u.Host, "["))
 	port := u.Port()
@@ -78,7 +77,6 @@ func checkHost(u *url.URL) (host, wrong string) {
 }
 
 func checkHostname(name string, bracketed bool) (host, wrong string) {
-	const notAHost = "The host of the address is not a host name or IP address."
 	if bracketed {
 		addr, err := netip.ParseAddr(name)
 		if err != nil || addr.Is4() || addr.Zone() != "" {
@@ -88,7 +86,7 @@ func checkHostname(name string, bracketed bool) (host, wrong string) {
 	}
 	ascii, err := toASCII(name)
 	if err != nil || !isHostname(ascii) {
-		return "", notAHost
+		return "", "The host of the address is not a host name or IP address."
 	}
 	if _, err := netip.ParseAddr(ascii); err != nil && endsInNumber(ascii) {
 		return "", "The host of the address ends in a number but is no IPv4 address. " +
@@ -104,7 +102,6 @@ func toASCII(name string) (string, error) {
 	return strings.ToLower(name), nil // underscores and the like, which IDNA refuses, are in use
 }
 
-// isHostname accepts labels of letters, digits, "-" and "_".
 func isHostname(name string) bool {
 	name = strings.TrimSuffix(name, ".")
 	if name == "" || len(name) > 253 {

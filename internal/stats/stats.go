@@ -21,19 +21,33 @@ const hour = 60 // minutes
 
 // Counts are the numbers of messages that reached a status or were received.
 type Counts struct {
-	Sent, Delivered, Read, Failed, Received int64
+	Sent      int64 `json:"sent"`
+	Delivered int64 `json:"delivered"`
+	Read      int64 `json:"read"`
+	Failed    int64 `json:"failed"`
+	Received  int64 `json:"received"`
 }
 
 // Codes are the numbers of one-time codes and login links. Delivered counts codes only.
 type Codes struct {
-	Requested, Links, Delivered, Approved int64
+	Requested int64 `json:"requested"`
+	Links     int64 `json:"-"`
+	Delivered int64 `json:"delivered"`
+	Approved  int64 `json:"approved"`
 }
 
 // Times are quantiles of a duration, in milliseconds.
-type Times struct{ P50, P95 int64 }
+type Times struct {
+	P50 int64 `json:"p50"`
+	P95 int64 `json:"p95"`
+}
 
 // Webhooks are the numbers of deliveries by state. Waiting ones may be older than a day.
-type Webhooks struct{ Delivered, Failed, Waiting int64 }
+type Webhooks struct {
+	Delivered int64 `json:"delivered"`
+	Failed    int64 `json:"failed"`
+	Waiting   int64 `json:"waiting"`
+}
 
 // Minute has the counts of one minute.
 type Minute struct {

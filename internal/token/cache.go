@@ -31,8 +31,6 @@ func newEntry(t parley.Token) *entry {
 	return e
 }
 
-func (c *cache) init() { c.entries = make(map[string]*entry) }
-
 func (c *cache) get(raw string) *entry {
 	c.mu.RLock()
 	e := c.entries[raw]

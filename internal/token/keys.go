@@ -66,7 +66,6 @@ func (a *Authority) readKeys(ctx context.Context) error {
 	return nil
 }
 
-// jwk is the public half of a key as RFC 8037 writes it.
 type jwk struct {
 	Type      string `json:"kty"`
 	Curve     string `json:"crv"`

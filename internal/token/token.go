@@ -25,11 +25,8 @@ import (
 	"parley/internal/store"
 )
 
-// issuer is the "iss" claim of every token.
 const issuer = "parley"
 
-// Authority issues tokens and says which ones are good. Its methods may be called from several
-// goroutines.
 type Authority struct {
 	store   *store.DB
 	keyring *encrypt.Keyring
@@ -52,8 +49,8 @@ func Open(ctx context.Context, store *store.DB, keyring *encrypt.Keyring) (*Auth
 			jwt.WithValidMethods([]string{jwt.SigningMethodEdDSA.Alg()}),
 			jwt.WithIssuer(issuer),
 			jwt.WithStrictDecoding()),
+		cache: cache{entries: map[string]*entry{}},
 	}
-	a.cache.init()
 	if err := a.readKeys(ctx); err != nil {
 		return nil, err
 	}
@@ -72,26 +69,9 @@ func (a *Authority) Close() {
 }
 
 type claims struct {
-	Issuer    string             `json:"iss"`
-	Subject   string             `json:"sub"`
-	ID        parley.TokenID     `json:"jti"`
-	IssuedAt  int64              `json:"iat"`
-	ExpiresAt int64              `json:"exp,omitempty"`
-	Kind      parley.TokenKind   `json:"kind"`
-	Channel   parley.ChannelCode `json:"channel,omitempty"`
-}
-
-func (c *claims) GetIssuer() (string, error)              { return c.Issuer, nil }
-func (c *claims) GetSubject() (string, error)             { return c.Subject, nil }
-func (c *claims) GetAudience() (jwt.ClaimStrings, error)  { return nil, nil }
-func (c *claims) GetIssuedAt() (*jwt.NumericDate, error)  { return nil, nil } // another clock may be ahead
-func (c *claims) GetNotBefore() (*jwt.NumericDate, error) { return nil, nil }
-
-func (c *claims) GetExpirationTime() (*jwt.NumericDate, error) {
-	if c.ExpiresAt == 0 {
-		return nil, nil
-	}
-	return jwt.NewNumericDate(time.Unix(c.ExpiresAt, 0)), nil
+	jwt.RegisteredClaims
+	Kind    parley.TokenKind   `json:"kind"`
+	Channel parley.ChannelCode `json:"channel,omitempty"`
 }
 
 // Issue stores a token's metadata and returns the token, which is not stored. It chooses an id unless t has one. also
@@ -118,15 +98,11 @@ func (a *Authority) Issue(ctx context.Context, t parley.Token, also ...func(*sto
 				return err
 			}
 		}
-		if err := tx.AddToken(ctx, t); err != nil {
-			return err
-		}
+		err := tx.AddToken(ctx, t)
 		for _, store := range also {
-			if err := store(tx, t); err != nil {
-				return err
-			}
+			err = errors.Join(err, store(tx, t))
 		}
-		return nil
+		return err
 	})
 	if err != nil {
 		return "", fmt.Errorf("store token: %w", err)
@@ -148,12 +124,10 @@ func check(t parley.Token) error {
 }
 
 func (a *Authority) sign(t parley.Token) (string, error) {
-	c := &claims{
-		Issuer: issuer, Subject: t.Subject(), ID: t.ID, IssuedAt: t.CreatedAt.Unix(),
-		Kind: t.Kind, Channel: t.Channel,
-	}
+	c := &claims{Kind: t.Kind, Channel: t.Channel}
+	c.Issuer, c.Subject, c.ID, c.IssuedAt = issuer, t.Subject(), string(t.ID), jwt.NewNumericDate(t.CreatedAt)
 	if !t.ExpiresAt.IsZero() {
-		c.ExpiresAt = t.ExpiresAt.Unix()
+		c.ExpiresAt = jwt.NewNumericDate(t.ExpiresAt)
 	}
 	ring := a.keys.Load()
 	j := jwt.NewWithClaims(jwt.SigningMethodEdDSA, c)
@@ -187,7 +161,6 @@ func (a *Authority) Refresh(ctx context.Context) error {
 	return a.readKeys(ctx)
 }
 
-// JWKS returns the public keys as a JSON Web Key Set.
 func (a *Authority) JWKS() []byte { return a.keys.Load().jwks }
 
 // Local returns a token that only this Authority accepts, until the process ends. It is not stored, so it is not listed

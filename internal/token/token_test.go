@@ -220,8 +220,7 @@ func TestJWKSHoldsNothingPrivate(t *testing.T) {
 }
 
 func TestCacheIsBounded(t *testing.T) {
-	var c cache
-	c.init()
+	c := cache{entries: map[string]*entry{}}
 	for i := range maxCached + 500 {
 		c.add(fmt.Sprint(i), newEntry(parley.Token{}), c.generation())
 	}
@@ -339,7 +338,7 @@ func refused(t testing.TB, a *Authority, raw string) {
 	_, err := a.Verify(t.Context(), raw)
 	if parley.CodeOf(err) != parley.Unauthenticated {
 		t.Errorf("not refused: %v", err)
-	} else if !isOneOf(err, errNoToken(), errNotAToken(), errNotValid(nil)) {
+	} else if !isOneOf(err, errNoToken, errNotAToken, errNotValid(nil)) {
 		t.Errorf("another sentence: %v", err)
 	}
 }
@@ -373,17 +372,17 @@ func TestRefusalsSayWhich(t *testing.T) {
 		want   *parley.Error
 		signed bool
 	}{
-		"nothing":                {"", errNoToken(), false},
-		"a word":                 {"bad", errNotAToken(), false},
-		"three words":            {"a.b.c", errNotAToken(), false},
-		"blanks":                 {"a b", errNotAToken(), false},
-		"too long":               {strings.Repeat("x", maxToken+1), errNotAToken(), false},
+		"nothing":                {"", errNoToken, false},
+		"a word":                 {"bad", errNotAToken, false},
+		"three words":            {"a.b.c", errNotAToken, false},
+		"blanks":                 {"a b", errNotAToken, false},
+		"too long":               {strings.Repeat("x", maxToken+1), errNotAToken, false},
 		"of another server":      {issue(t, foreign, parley.Token{Kind: parley.GlobalToken}), errNotValid(nil), false},
 		"a changed signature":    {orphan[:len(orphan)-4] + "AAAA", errNotValid(nil), false},
 		"revoked":                {revoked, errNotValid(nil), true},
 		"its channel is deleted": {orphan, errNotValid(nil), true},
 		"another issuer":         {signEd(header, with(claims, "iss", "x"), a.keys.Load().signing), errNotValid(nil), true},
-		"expired":                {expired, errExpired(), true},
+		"expired":                {expired, errExpired, true},
 	} {
 		_, err := a.Verify(t.Context(), c.raw)
 		if !isOneOf(err, c.want) || parley.CodeOf(err) != parley.Unauthenticated || errors.Is(err, ErrSigned) != c.signed {

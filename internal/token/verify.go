@@ -3,6 +3,7 @@ package token
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
@@ -22,13 +23,13 @@ const touchEvery = time.Minute
 var ErrSigned = errors.New("signed by this server")
 
 // The four errors for an invalid token. A caller learns no more about the cause.
-func errNoToken() *parley.Error {
-	return parley.Errorf(parley.Unauthenticated, "No token was sent. Send one header Authorization: Bearer <token>.")
-}
-
-func errNotAToken() *parley.Error {
-	return parley.Errorf(parley.Unauthenticated, "This is not a token. Make one with parley token create, and send it as it was printed.")
-}
+var (
+	errNoToken   = parley.Errorf(parley.Unauthenticated, "No token was sent. Send one header Authorization: Bearer <token>.")
+	errNotAToken = parley.Errorf(parley.Unauthenticated,
+		"This is not a token. Make one with parley token create, and send it as it was printed.")
+	errExpired = &parley.Error{Code: parley.Unauthenticated, Cause: ErrSigned,
+		Message: "The token has expired. Make a new one with: parley token create"}
+)
 
 func errNotValid(cause error) *parley.Error {
 	return &parley.Error{Code: parley.Unauthenticated, Cause: cause,
@@ -36,18 +37,11 @@ func errNotValid(cause error) *parley.Error {
 			"Make a new one with parley token create."}
 }
 
-func errExpired() *parley.Error {
-	return &parley.Error{Code: parley.Unauthenticated, Cause: ErrSigned,
-		Message: "The token has expired. Make a new one with: parley token create"}
-}
-
 // Verify returns the metadata of a token or an Unauthenticated [parley.Error]. The first call checks its signature and
 // the store; later ones use the cache.
 func (a *Authority) Verify(ctx context.Context, raw string) (parley.Token, error) {
-	return a.VerifyFrom(ctx, raw, anonymous)
+	return a.VerifyFrom(ctx, raw, func() (from, userAgent string) { return "", "" })
 }
-
-func anonymous() (from, userAgent string) { return "", "" }
 
 // VerifyFrom is Verify with the user of the token: address and program. who is called only when they are stored, once a
 // minute for each token.
@@ -55,16 +49,16 @@ func (a *Authority) VerifyFrom(ctx context.Context, raw string, who func() (from
 	now := time.Now()
 	if e := a.cache.get(raw); e != nil {
 		if !e.token.Active(now) {
-			return parley.Token{}, errExpired() // a revoked one is not in the cache
+			return parley.Token{}, errExpired // a revoked one is not in the cache
 		}
 		a.touch(ctx, e, now, who)
 		return e.token, nil
 	}
 	switch {
 	case raw == "":
-		return parley.Token{}, errNoToken()
+		return parley.Token{}, errNoToken
 	case !wellFormed(raw):
-		return parley.Token{}, errNotAToken()
+		return parley.Token{}, errNotAToken
 	}
 	if t, isLocal := a.local[raw]; isLocal {
 		return t, nil
@@ -83,17 +77,7 @@ func (a *Authority) VerifyFrom(ctx context.Context, raw string, who func() (from
 // wellFormed rejects long tokens, and characters that base64url does not have: the decoder would skip line breaks, and
 // one token must have one spelling.
 func wellFormed(raw string) bool {
-	if len(raw) > maxToken {
-		return false
-	}
-	for i := range len(raw) {
-		switch c := raw[i]; {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_', c == '.':
-		default:
-			return false
-		}
-	}
-	return true
+	return len(raw) <= maxToken && strings.Trim(raw, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") == ""
 }
 
 // check verifies the signature and the claims, and that the store lists just this token.
@@ -102,15 +86,15 @@ func (a *Authority) check(ctx context.Context, raw string, now time.Time) (parle
 	_, err := a.parser.ParseWithClaims(raw, c, a.verificationKey) // looks at the claims only after the signature
 	switch {
 	case errors.Is(err, jwt.ErrTokenExpired):
-		return parley.Token{}, errExpired()
+		return parley.Token{}, errExpired
 	case errors.Is(err, jwt.ErrTokenInvalidClaims):
 		return parley.Token{}, errNotValid(ErrSigned)
 	case errors.Is(err, jwt.ErrTokenMalformed):
-		return parley.Token{}, errNotAToken()
+		return parley.Token{}, errNotAToken
 	case err != nil:
 		return parley.Token{}, errNotValid(nil)
 	}
-	t, err := a.store.Token(ctx, c.ID)
+	t, err := a.store.Token(ctx, parley.TokenID(c.ID))
 	switch {
 	case errors.Is(err, parley.ErrNotFound):
 		return parley.Token{}, errNotValid(ErrSigned)
@@ -121,7 +105,7 @@ func (a *Authority) check(ctx context.Context, raw string, now time.Time) (parle
 	case t.Kind != c.Kind || t.Channel != c.Channel || t.Subject() != c.Subject || !t.RevokedAt.IsZero():
 		return parley.Token{}, errNotValid(ErrSigned)
 	case !t.Active(now):
-		return parley.Token{}, errExpired()
+		return parley.Token{}, errExpired
 	}
 	return t, nil
 }

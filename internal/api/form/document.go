@@ -46,8 +46,6 @@ type document struct {
 	decode *jsontext.Decoder
 }
 
-// readJSON reads a body that must be one JSON object. Every error is a BadRequest that says what to
-// fix.
 func (d *document) readJSON(body []byte) error {
 	d.values = d.values[:0]
 	d.input = *bytes.NewBuffer(body) // the decoder reads from it without copying
@@ -92,7 +90,6 @@ func (d *document) read(body, name []byte, depth int) (int32, error) {
 	return at, d.readInside(body, at, depth)
 }
 
-// readInside reads an object's members or an array's elements.
 func (d *document) readInside(body []byte, at int32, depth int) error {
 	if _, err := d.decode.ReadToken(); err != nil {
 		return err
@@ -143,10 +140,10 @@ func unquote(quoted []byte) ([]byte, error) {
 		return quoted[1 : len(quoted)-1], nil
 	}
 	text, err := jsontext.AppendUnquote(nil, quoted)
-	if err != nil {
-		return nil, err
+	if err == nil && bytes.IndexByte(text, 0) >= 0 {
+		err = parley.Errorf(parley.BadRequest, "The body holds the character U+0000, which no text may contain.")
 	}
-	return text, refuseNUL(text)
+	return text, err
 }
 
 // checkNUL refuses a string that holds a NUL, which can only be there as an escape: databases do not
@@ -159,14 +156,6 @@ func checkNUL(raw []byte) error {
 	return err
 }
 
-func refuseNUL(text []byte) error {
-	if bytes.IndexByte(text, 0) >= 0 {
-		return parley.Errorf(parley.BadRequest, "The body holds the character U+0000, which no text may contain.")
-	}
-	return nil
-}
-
-// explain turns an error of the decoder into one that says what to fix.
 func explain(err error, body []byte) error {
 	if e, ok := errors.AsType[*parley.Error](err); ok {
 		return e
@@ -203,7 +192,6 @@ func shortened(name string) string {
 	return string([]rune(name)[:shown]) + "…"
 }
 
-// readQuery reads the parameters of an address.
 func (d *document) readQuery(query string) error {
 	d.values = append(d.values[:0], value{kind: '{', first: none, next: none})
 	previous := none
@@ -264,7 +252,6 @@ func (d *document) member(object int32, name string) (at int32, twice bool) {
 	return found, false
 }
 
-// text returns the text of a string or a parameter.
 func (v *value) text() string {
 	if v.kind == parameter {
 		return string(v.raw)

@@ -16,18 +16,12 @@ import (
 // ExampleContact is for sentences, if the request has no digits for an example.
 const ExampleContact = "6281234567890@c.us"
 
-// Contact returns a required contact id.
 func (f Form) Contact(name string) parley.ContactID {
-	v := f.find(name)
-	switch {
-	case v == nil:
-		f.Fail(name, "is required: digits followed by @c.us, for example %s.", ExampleContact)
-		return ""
-	case !v.isText():
-		f.Fail(name, "must be a string, for example \"%s\".", ExampleContact)
+	s, given := f.text(name, "is required: digits followed by @c.us, for example "+ExampleContact+".",
+		`must be a string, for example "`+ExampleContact+`".`)
+	if !given {
 		return ""
 	}
-	s := v.text()
 	id, err := parley.ParseContactID(s)
 	switch {
 	case err == nil:
@@ -68,7 +62,6 @@ func (f Form) Number(name string) string {
 	return f.CheckNumber(name, text)
 }
 
-// CheckNumber is Number for a text.
 func (f Form) CheckNumber(name, text string) string {
 	digits := f.CheckSpelling(name, text)
 	if len(digits) > MaxNumber {
@@ -94,18 +87,14 @@ const MaxNumber = 15
 
 // Message returns a required reference to a message: a full or a bare id.
 func (f Form) Message(name string) parley.MessageRef {
-	v := f.find(name)
-	switch {
-	case v == nil:
-		f.Fail(name, "is required: the id of a message, for example true_%s_3EB0C4312F6A1D2E9B8870.", ExampleContact)
-		return parley.MessageRef{}
-	case !v.isText():
-		f.Fail(name, "must be a string.")
+	const example = "for example true_" + ExampleContact + "_3EB0C4312F6A1D2E9B8870."
+	s, given := f.text(name, "is required: the id of a message, "+example, "must be a string.")
+	if !given {
 		return parley.MessageRef{}
 	}
-	ref, err := parley.ParseMessageRef(v.text())
+	ref, err := parley.ParseMessageRef(s)
 	if err != nil {
-		f.Fail(name, "must be the id of a message from an earlier response, for example true_%s_3EB0C4312F6A1D2E9B8870.", ExampleContact)
+		f.Fail(name, "must be the id of a message from an earlier response, "+example)
 		return parley.MessageRef{}
 	}
 	return ref
@@ -127,7 +116,6 @@ func (f Form) ReplyTo() parley.MessageID {
 	return ""
 }
 
-// MaxURL is the longest address.
 const MaxURL = 2048
 
 // Address returns a required http or https address. Forbidden hosts are refused when dialling.
@@ -139,7 +127,6 @@ func (f Form) Address(name string) string {
 	return f.CheckAddress(name, s)
 }
 
-// CheckAddress is Address for a text.
 func (f Form) CheckAddress(name, s string) string {
 	if _, err := safehttp.CheckURL(s); err != nil {
 		f.Note(f.path+name, err.Error()) // a sentence for the caller
@@ -148,7 +135,6 @@ func (f Form) CheckAddress(name, s string) string {
 	return s
 }
 
-// Page returns limit and offset of a list.
 func (f Form) Page() parley.Page {
 	return parley.Page{
 		Limit:  int(f.Whole("limit", 50, 1, 100)),
@@ -185,20 +171,18 @@ func (f Form) degrees(name string, pattern *regexp.Regexp, bound float64, what s
 	return s
 }
 
-// Time returns an optional time, or zero.
 func (f Form) Time(name string) time.Time {
-	t, _ := Parse(f, name, parseTime, "a time, for example "+time.Now().UTC().Format(time.RFC3339))
+	parse := func(text string) (time.Time, error) { return time.Parse(time.RFC3339, text) }
+	t, _ := Parse(f, name, parse, "a time, for example "+time.Now().UTC().Format(time.RFC3339))
 	return t
 }
-
-func parseTime(text string) (time.Time, error) { return time.Parse(time.RFC3339, text) }
 
 // Duration returns an optional duration from min to max, such as "90s", "720h" or "30d"; nil: not given.
 func (f Form) Duration(name string, min, max time.Duration) *parley.Duration {
 	d, ok := Parse(f, name, func(text string) (parley.Duration, error) {
 		d, err := parley.ParseDuration(text)
 		if time.Duration(d) < min || time.Duration(d) > max {
-			err = errBounds
+			err = errors.New("out of bounds")
 		}
 		return d, err
 	}, fmt.Sprintf("a duration from %s to %s, such as 90s, 1h30m, 720h or 30d", parley.Duration(min), parley.Duration(max)))
@@ -207,5 +191,3 @@ func (f Form) Duration(name string, min, max time.Duration) *parley.Duration {
 	}
 	return &d
 }
-
-var errBounds = errors.New("out of bounds")

@@ -64,7 +64,6 @@ func (f Form) Note(path, sentence string) {
 	*f.wrong = append(*f.wrong, parley.FieldError{Field: path, Sentence: sentence})
 }
 
-// Path returns the full dotted path of a field.
 func (f Form) Path(name string) string { return f.path + name }
 
 // find returns a field; nil: not given.
@@ -86,85 +85,76 @@ func (f Form) find(name string) *value {
 }
 
 // Has reports whether a field is given and not null.
-func (f Form) Has(name string) bool {
+func (f Form) Has(name string) bool { return f.kindOf(name) != 0 }
+
+func (f Form) IsObject(name string) bool { return f.kindOf(name) == '{' }
+
+func (f Form) IsArray(name string) bool { return f.kindOf(name) == '[' }
+
+// kindOf returns zero if the field is missing or null.
+func (f Form) kindOf(name string) jsontext.Kind {
 	if f.at == none {
-		return false
+		return 0
 	}
 	at, _ := f.doc.member(f.at, name)
-	return at != none
-}
-
-// IsObject reports whether a field is given and is an object.
-func (f Form) IsObject(name string) bool { return f.is(name, '{') }
-
-// IsArray reports whether a field is given and is an array.
-func (f Form) IsArray(name string) bool { return f.is(name, '[') }
-
-func (f Form) is(name string, kind jsontext.Kind) bool {
-	if f.at == none {
-		return false
+	if at == none {
+		return 0
 	}
-	at, _ := f.doc.member(f.at, name)
-	return at != none && f.doc.values[at].kind == kind
+	return f.doc.values[at].kind
 }
 
-// isText reports whether a value is a string or a query parameter.
 func (v *value) isText() bool { return v.kind == '"' || v.kind == parameter }
 
-// String returns a required string of any length; what describes it. It reports false if there is none.
-func (f Form) String(name, what string) (string, bool) {
+// text returns a string of any length. It fails with the sentence missing if the field is not given, unless that is
+// empty, and with noText if it is no string.
+func (f Form) text(name, missing, noText string) (string, bool) {
 	v := f.find(name)
 	switch {
-	case v == nil:
-		f.Fail(name, "is required: %s.", what)
-	case !v.isText():
-		f.Fail(name, "must be a string: %s.", what)
-	default:
+	case v != nil && v.isText():
 		return v.text(), true
+	case v != nil:
+		f.Fail(name, "%s", noText)
+	case missing != "":
+		f.Fail(name, "%s", missing)
 	}
 	return "", false
 }
 
+// String returns a required string of any length; what describes it. It reports false if there is none.
+func (f Form) String(name, what string) (string, bool) {
+	return f.text(name, "is required: "+what+".", "must be a string: "+what+".")
+}
+
 // Parse parses an optional string; what describes it. It reports false if it is missing or invalid.
 func Parse[T any](f Form, name string, parse func(text string) (T, error), what string) (T, bool) {
-	v := f.find(name)
-	if v != nil && v.isText() {
-		if t, err := parse(v.text()); err == nil {
-			return t, true
-		}
-	}
-	if v != nil {
-		f.Fail(name, "must be %s.", what)
-	}
 	var zero T
-	return zero, false
+	s, given := f.text(name, "", "must be "+what+".")
+	if !given {
+		return zero, false
+	}
+	t, err := parse(s)
+	if err != nil {
+		f.Fail(name, "must be %s.", what)
+		return zero, false
+	}
+	return t, true
 }
 
 // Text returns a required string of min to max characters.
 func (f Form) Text(name string, min, max int) string {
-	v := f.find(name)
-	if v == nil {
-		f.Fail(name, "is required.")
-		return ""
-	}
-	return f.checkText(v, name, min, max)
+	return f.checkedText(name, "is required.", min, max)
 }
 
 // OptionalText returns a string of min to max characters, or "" if it is not given.
 func (f Form) OptionalText(name string, min, max int) string {
-	v := f.find(name)
-	if v == nil {
-		return ""
-	}
-	return f.checkText(v, name, min, max)
+	return f.checkedText(name, "", min, max)
 }
 
-func (f Form) checkText(v *value, name string, min, max int) string {
-	if !v.isText() {
-		f.Fail(name, "must be a string.")
+func (f Form) checkedText(name, missing string, min, max int) string {
+	s, given := f.text(name, missing, "must be a string.")
+	if !given {
 		return ""
 	}
-	s := v.text()
 	// A character has 1 to 4 bytes, so most lengths need no counting.
 	if len(s) >= min*utf8.UTFMax && len(s) <= max {
 		return s
@@ -190,19 +180,12 @@ func amount(min, max int, unit string) string {
 
 // Matching returns a required string that matches a pattern; what describes it.
 func (f Form) Matching(name string, pattern *regexp.Regexp, what string) string {
-	v := f.find(name)
-	switch {
-	case v == nil:
-		f.Fail(name, "is required: %s.", what)
-	case !v.isText():
+	s, given := f.text(name, "is required: "+what+".", "must be "+what+".")
+	if given && !pattern.MatchString(s) {
 		f.Fail(name, "must be %s.", what)
-	default:
-		if s := v.text(); pattern.MatchString(s) {
-			return s
-		}
-		f.Fail(name, "must be %s.", what)
+		return ""
 	}
-	return ""
+	return s
 }
 
 // Choice returns one of some words; if the field is optional and missing, the first.
@@ -245,19 +228,15 @@ func (f Form) Flag(name string, byDefault bool) bool {
 	if v == nil {
 		return byDefault
 	}
-	switch string(v.raw) {
-	case `true`, `"true"`, `1`, `"1"`:
-		return true
-	case `false`, `"false"`, `0`, `"0"`:
-		return false
+	word := string(v.raw)
+	if v.kind == '"' {
+		word = v.text()
 	}
-	if v.kind == '"' { // it may contain escapes
-		switch v.text() {
-		case "true", "1":
-			return true
-		case "false", "0":
-			return false
-		}
+	switch word {
+	case "true", "1":
+		return true
+	case "false", "0":
+		return false
 	}
 	f.Fail(name, `must be true or false (also accepted: "true", "false", 1, 0, "1", "0").`)
 	return byDefault
@@ -269,20 +248,6 @@ func (f Form) Whole(name string, byDefault, min, max int64) int64 {
 	if v == nil {
 		return byDefault
 	}
-	return f.checkWhole(v, name, byDefault, min, max)
-}
-
-// RequiredWhole returns a whole number from min to max.
-func (f Form) RequiredWhole(name string, min, max int64) int64 {
-	v := f.find(name)
-	if v == nil {
-		f.Fail(name, "is required: %s.", bounds(min, max))
-		return min
-	}
-	return f.checkWhole(v, name, min, min, max)
-}
-
-func (f Form) checkWhole(v *value, name string, byDefault, min, max int64) int64 {
 	if v.kind != '0' && v.kind != parameter {
 		f.Fail(name, "must be a number: %s.", bounds(min, max))
 		return byDefault
@@ -293,6 +258,14 @@ func (f Form) checkWhole(v *value, name string, byDefault, min, max int64) int64
 		return byDefault
 	}
 	return n
+}
+
+func (f Form) RequiredWhole(name string, min, max int64) int64 {
+	if !f.Has(name) {
+		f.Fail(name, "is required: %s.", bounds(min, max))
+		return min
+	}
+	return f.Whole(name, min, min, max)
 }
 
 func bounds(min, max int64) string {

@@ -27,7 +27,6 @@ var readers = sync.Pool{New: func() any {
 	return r
 }}
 
-// NewReader returns a reader from the pool.
 func NewReader() *Reader { return readers.Get().(*Reader) }
 
 // Release returns the reader to the pool. Its forms must not be used after that.
@@ -37,7 +36,6 @@ func (r *Reader) Release() {
 	readers.Put(r)
 }
 
-// Empty returns the form of a request without any field.
 func (r *Reader) Empty() Form { return Form{doc: &r.doc, at: none, wrong: &r.wrong} }
 
 // JSON reads a body, which must be one JSON object. Every error is a BadRequest that says what to fix.

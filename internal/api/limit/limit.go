@@ -67,7 +67,6 @@ func (l *Buckets[K]) look(key K, now time.Time) (tokens int, wait time.Duration)
 	return max(0, l.burst-gone), missing - time.Duration(min(gone, l.burst)-1)*l.every
 }
 
-// missing is how long until a key's bucket is full.
 func (l *Buckets[K]) missing(key K, now time.Time) time.Duration {
 	full, known := l.by[key]
 	if !known {
@@ -109,7 +108,6 @@ const (
 	UnitAtOnce = "concurrent-requests"
 )
 
-// Quota is the state of a limit.
 type Quota struct {
 	Name    string // empty: there is no limit
 	Unit    string // empty: requests
@@ -133,7 +131,6 @@ func (q Quota) Header() (policy, limit string) {
 	return policy, fmt.Sprintf("%q;r=%d;t=%d", q.Name, q.Left, WholeSeconds(q.Wait))
 }
 
-// TighterThan reports whether less is left of the quota than of another.
 func (q Quota) TighterThan(other Quota) bool {
 	switch {
 	case other.Name == "":
@@ -144,7 +141,6 @@ func (q Quota) TighterThan(other Quota) bool {
 	return float64(q.Left)/float64(q.Most) < float64(other.Left)/float64(other.Most)
 }
 
-// WholeSeconds returns a time in seconds, rounded up.
 func WholeSeconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
 
 // Error is the error of a request over a limit. The response names the limit.
@@ -153,7 +149,6 @@ type Error struct {
 	Err *parley.Error
 }
 
-// Exceeded returns the error of a refused request, with a sentence for the caller.
 func Exceeded(q Quota, sentence string) error {
 	return &Error{q, &parley.Error{Code: parley.TooMany, RetryAfter: q.Wait, Message: sentence}}
 }
@@ -179,12 +174,10 @@ type usage struct {
 	amount   int64
 }
 
-// NewWindow allows most within any window.
 func NewWindow[K comparable](most int64, window time.Duration) *Window[K] {
 	return &Window[K]{most: most, window: window, by: map[K][]usage{}}
 }
 
-// Add counts what a key used.
 func (m *Window[K]) Add(key K, amount int64, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -200,7 +193,6 @@ func (m *Window[K]) Add(key K, amount int64, now time.Time) {
 	m.by[key] = append(m.recent(used, now), usage{now, now, amount})
 }
 
-// Peek returns what is left for a key.
 func (m *Window[K]) Peek(key K, now time.Time) Quota {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -224,7 +216,6 @@ func (m *Window[K]) Peek(key K, now time.Time) Quota {
 	return q
 }
 
-// recent drops expired slices.
 func (m *Window[K]) recent(used []usage, now time.Time) []usage {
 	return slices.DeleteFunc(used, func(u usage) bool { return now.Sub(u.to) >= m.window })
 }
@@ -244,61 +235,57 @@ func (m *Window[K]) dropIdle(now time.Time) {
 
 // Slots limits the concurrency of each key.
 type Slots[K comparable] struct {
-	most int
+	Most int // slots of each key
 	mu   sync.Mutex
-	by   map[K]chan struct{}
-	uses map[K]int // slots in use or waited for; at zero the key is dropped
+	by   map[K]*slots
 }
 
-// NewSlots returns most slots for each key.
-func NewSlots[K comparable](most int) *Slots[K] {
-	return &Slots[K]{most: most, by: map[K]chan struct{}{}, uses: map[K]int{}}
+type slots struct {
+	used chan struct{}
+	uses int // slots in use or waited for; at zero the key is dropped
 }
+
+func NewSlots[K comparable](most int) *Slots[K] { return &Slots[K]{Most: most, by: map[K]*slots{}} }
 
 // Acquire waits for a slot, until the timeout or until done is closed, and reports whether it got one.
 func (s *Slots[K]) Acquire(key K, done <-chan struct{}, timeout time.Duration) bool {
 	s.mu.Lock()
-	slot := s.by[key]
-	if slot == nil {
-		slot = make(chan struct{}, s.most)
-		s.by[key] = slot
+	of := s.by[key]
+	if of == nil {
+		of = &slots{used: make(chan struct{}, s.Most)}
+		s.by[key] = of
 	}
-	s.uses[key]++
+	of.uses++
 	s.mu.Unlock()
 	select {
-	case slot <- struct{}{}:
+	case of.used <- struct{}{}:
 		return true
 	default:
 	}
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	select {
-	case slot <- struct{}{}:
+	case of.used <- struct{}{}:
 		return true
 	case <-timer.C:
 	case <-done:
 	}
-	s.drop(key)
+	s.drop(key, of)
 	return false
 }
 
-// Most is how many slots each key has.
-func (s *Slots[K]) Most() int { return s.most }
-
-// Release returns a slot.
 func (s *Slots[K]) Release(key K) {
 	s.mu.Lock()
-	slot := s.by[key]
+	of := s.by[key]
 	s.mu.Unlock()
-	<-slot
-	s.drop(key)
+	<-of.used
+	s.drop(key, of)
 }
 
-func (s *Slots[K]) drop(key K) {
+func (s *Slots[K]) drop(key K, of *slots) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.uses[key]--; s.uses[key] == 0 {
-		delete(s.uses, key)
+	if of.uses--; of.uses == 0 {
 		delete(s.by, key)
 	}
 }
