@@ -73,7 +73,7 @@ var arrows = map[string][]string{
 	"internal/postgrestest":                  {},
 	"internal/network/networktest":           {".", "internal/network"},
 	"internal/parleytest": {".", "internal/api", "internal/app", "internal/gateway", "internal/media", "internal/network",
-		"internal/network/sandbox", "internal/network/whatsapp/whatsapptest", "internal/safehttp", "internal/encrypt",
+		"internal/network/sandbox", "internal/network/whatsapp/whatsapptest", "internal/postgrestest", "internal/safehttp", "internal/encrypt",
 		"internal/store", "internal/token"},
 	"internal/bench": {".", "internal/network/whatsapp/keystore", "internal/network/whatsapp/whatsapptest", "internal/store"},
 }

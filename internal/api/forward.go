@@ -163,8 +163,8 @@ func (rt *route) checkNode(ctx context.Context, r *request) error {
 	return nil
 }
 
-// forward has another node serve the request, and returns the status of its response.
-func (rt *route) forward(w http.ResponseWriter, r *request, to *elsewhere) (status int) {
+// forwardTo has another node serve the request, and returns the status of its response.
+func (rt *route) forwardTo(w http.ResponseWriter, r *request, to *elsewhere) (status int) {
 	began := time.Now()
 	f := rt.forwarder
 	target, err := url.Parse(to.node.URL)

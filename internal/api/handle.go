@@ -163,7 +163,7 @@ func (rt *route) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 	defer r.release()
 	a, err := rt.run(hr.Context(), r, w)
 	if to, ok := errors.AsType[*elsewhere](err); ok {
-		status := rt.forward(w, r, to)
+		status := rt.forwardTo(w, r, to)
 		rt.logRequest(hr.Context(), r, status, time.Since(began), nil)
 		return
 	}

@@ -27,6 +27,7 @@ import (
 	"parley/internal/network/sandbox"
 	"parley/internal/otp"
 	"parley/internal/safehttp"
+	"parley/internal/postgrestest"
 	"parley/internal/store"
 	"parley/internal/token"
 )
@@ -54,9 +55,9 @@ func newEnv(t testing.TB, change ...func(*Config)) *env {
 	dir := t.TempDir()
 	logs := &lockedBuffer{}
 	log := slog.New(slog.NewJSONHandler(logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	db := must(store.Open(t.Context(), filepath.Join(dir, "parley.db")))(t)
+	db := must(store.Open(t.Context(), postgrestest.Path(t, filepath.Join(dir, "parley.db"))))(t)
 	t.Cleanup(func() { db.Close() })
-	phones := must(sandbox.Open(t.Context(), filepath.Join(dir, "sandbox.db"), nil, log))(t)
+	phones := must(sandbox.Open(t.Context(), postgrestest.Path(t, filepath.Join(dir, "sandbox.db")), nil, log))(t)
 	t.Cleanup(func() { phones.Close() })
 	library := must(media.Open(filepath.Join(dir, "media"),
 		safehttp.Policy{AllowPrivate: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}))(t)

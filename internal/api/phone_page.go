@@ -78,7 +78,7 @@ func (s *server) tap(ctx context.Context, r *request) (any, error) {
 		return nil, err
 	}
 	if err := s.here(ctx, string(link.Channel)); err != nil {
-		return envelope[tapped]{}, err
+		return nil, err
 	}
 	sent, err := s.Sandbox.SendAs(ctx, link.Channel, link.Contact.Number(), sandbox.Outgoing{Content: parley.Text{Body: text}})
 	if err != nil {

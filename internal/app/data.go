@@ -25,11 +25,16 @@ type Data struct {
 
 // OpenData opens a data directory. It creates what is missing and migrates an older database.
 func OpenData(ctx context.Context, dir Dir, log *slog.Logger) (*Data, error) {
-	data, err := openData(ctx, dir, log)
+	return OpenDataAt(ctx, dir, dir.Database(), log)
+}
+
+// OpenDataAt is OpenData for a database that may be elsewhere.
+func OpenDataAt(ctx context.Context, dir Dir, database string, log *slog.Logger) (*Data, error) {
+	data, err := openData(ctx, dir, database, log)
 	return data, dir.explain(err)
 }
 
-func openData(ctx context.Context, dir Dir, log *slog.Logger) (*Data, error) {
+func openData(ctx context.Context, dir Dir, database string, log *slog.Logger) (*Data, error) {
 	if err := errors.Join(dir.checkRestored(), dir.Prepare(log)); err != nil {
 		return nil, err
 	}
@@ -40,7 +45,7 @@ func openData(ctx context.Context, dir Dir, log *slog.Logger) (*Data, error) {
 	if err != nil {
 		return nil, err
 	}
-	db, err := store.Open(ctx, dir.Database())
+	db, err := store.Open(ctx, database)
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,8 @@ type account struct {
 	// retired is set when the channel is deleted or goes live under another account. Later transactions are rejected.
 	retired atomic.Pointer[retirement]
 
-	moving atomic.Bool // another node takes over: there are no new requests
+	moving atomic.Bool   // another node takes over: there are no new requests
+	moved  chan struct{} // closed when it may take over
 
 	mu             sync.RWMutex
 	channel        parley.Channel
@@ -83,7 +84,7 @@ func newAccount(g *Gateway, c parley.Channel) *account {
 		c.State = parley.ChannelState{Status: parley.ChannelStarting, Since: time.Now(), WorkingAt: c.State.WorkingAt}
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	a := &account{g: g, code: c.Code, id: c.ID, stop: stop, done: make(chan struct{}), channel: c}
+	a := &account{g: g, code: c.Code, id: c.ID, stop: stop, done: make(chan struct{}), moved: make(chan struct{}), channel: c}
 	a.worker = outbox.New(outbox.Config{
 		Channel:          c.Code,
 		Store:            g.Store,

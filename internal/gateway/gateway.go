@@ -290,6 +290,7 @@ func (g *Gateway) Release(ctx context.Context) error {
 		closing.Go(func() {
 			a.close()
 			a.retired.CompareAndSwap(nil, &retirement{refusal: errMoved(a.code)})
+			close(a.moved)
 			g.mu.Lock()
 			g.others[a.code] = a.snapshot()
 			g.mu.Unlock()

@@ -92,6 +92,7 @@ func (g *Gateway) Send(ctx context.Context, code parley.ChannelCode, drafts []Dr
 		case <-waiter.done:
 		case <-timeout:
 		case <-g.stopped:
+		case <-a.moved: // the next owner sends what is left
 		}
 		ms = waiter.current()
 	}

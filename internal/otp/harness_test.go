@@ -14,6 +14,7 @@ import (
 
 	"parley"
 	"parley/internal/encrypt"
+	"parley/internal/postgrestest"
 	"parley/internal/store"
 )
 
@@ -48,7 +49,7 @@ func newBench(t testing.TB, path string, change ...func(*Config)) *bench {
 // open opens the store with a new issuer, as a new process does.
 func (b *bench) open(keyring *encrypt.Keyring, change ...func(*Config)) {
 	b.t.Helper()
-	db, err := store.Open(b.t.Context(), b.path)
+	db, err := store.Open(b.t.Context(), postgrestest.Path(b.t, b.path))
 	b.must(err)
 	config := Config{Store: db, Keyring: keyring, Now: b.clock, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()}
 	for _, f := range change {

@@ -6,6 +6,7 @@
 package parleytest
 
 import (
+	"cmp"
 	"bytes"
 	"context"
 	"io"
@@ -20,6 +21,7 @@ import (
 	"parley"
 	"parley/internal/app"
 	"parley/internal/network/whatsapp/whatsapptest"
+	"parley/internal/postgrestest"
 )
 
 // WaitLimit is the limit of every wait in tests. Only a hanging program reaches it, even on a busy machine.
@@ -53,6 +55,9 @@ func Start(t testing.TB, change ...func(*app.Config)) *Env {
 		f(&e.config)
 	}
 	e.Data = e.config.DataDir
+	if postgrestest.Running() {
+		e.config.Database = postgrestest.Path(t, string(e.Data))
+	}
 	if !e.config.Dev {
 		e.prepare()
 	}
@@ -70,11 +75,9 @@ func Serve(c *app.Config) { c.Dev = false }
 func (e *Env) prepare() {
 	e.T.Helper()
 	ctx := context.Background()
-	data, err := app.OpenData(ctx, e.Data, e.config.Log)
-	if err != nil {
-		e.T.Fatal(err)
-	}
+	data := e.OpenData()
 	defer data.Close()
+	var err error
 	if err := app.AddChannel(ctx, data.Store, parley.Channel{Code: app.DemoChannel, Network: parley.Sandbox}); err != nil {
 		e.T.Fatal(err)
 	}
@@ -88,6 +91,16 @@ func (e *Env) prepare() {
 			e.T.Fatal(err)
 		}
 	}
+}
+
+// OpenData opens the database beside the gateway, to read or store what the API does not. The caller closes it.
+func (e *Env) OpenData() *app.Data {
+	e.T.Helper()
+	data, err := app.OpenDataAt(e.T.Context(), e.Data, cmp.Or(e.config.Database, e.Data.Database()), e.config.Log)
+	if err != nil {
+		e.T.Fatal(err)
+	}
+	return data
 }
 
 func (e *Env) run() {

@@ -268,11 +268,11 @@ func (l *load) judge() {
 
 // history reads the texts of a chat, oldest first.
 func (l *load) history(channel, contact string) (texts []string) {
-	for page := 1; ; page++ {
+	for {
 		var got struct {
 			Data []struct{ Body string }
 		}
-		path := fmt.Sprintf("/api/chat/detail?contact_id=%s@c.us&page=%d&limit=100", contact, page)
+		path := fmt.Sprintf("/api/chat/detail?contact_id=%s@c.us&offset=%d&limit=100", contact, len(texts))
 		if !l.c.get(path, channel, &got) || len(got.Data) == 0 {
 			slices.Reverse(texts)
 			return texts

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -15,7 +14,6 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"parley/internal/api"
-	"parley/internal/app"
 	"parley/internal/parleytest"
 	"parley/internal/store"
 )
@@ -300,12 +298,9 @@ func TestStreamAfterRetention(t *testing.T) {
 	s := follow(t, e, "/api/events?types=message.received")
 	e.Phone("6281234567890").Types("1")
 	s.want("message.received")
-	data, err := app.OpenData(t.Context(), e.Data, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := e.OpenData()
 	defer data.Close()
-	err = data.Store.Tx(t.Context(), func(tx *store.Tx) error {
+	err := data.Store.Tx(t.Context(), func(tx *store.Tx) error {
 		_, err := tx.PurgeEvents(t.Context(), time.Now().Add(time.Hour), 1e9, 1000)
 		return err
 	})

@@ -3,7 +3,6 @@ package contract_test
 import (
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"regexp"
 	"slices"
 	"strings"
@@ -24,10 +23,7 @@ func within(t *testing.T, e *parleytest.Env) *parleytest.Env {
 // besides opens the database of a running gateway until the test ends, to put into it what the API does not.
 func besides(t *testing.T, e *parleytest.Env) *app.Data {
 	t.Helper()
-	data, err := app.OpenData(t.Context(), e.Data, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := e.OpenData()
 	t.Cleanup(func() { data.Close() })
 	return data
 }

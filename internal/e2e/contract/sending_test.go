@@ -260,12 +260,9 @@ func historyOf(e *parleytest.Env, contact, id string, options ...parleytest.Opti
 // what no answer shows.
 func openStore(e *parleytest.Env) *store.DB {
 	e.T.Helper()
-	db, err := store.Open(e.T.Context(), e.Data.Database())
-	if err != nil {
-		e.T.Fatal(err)
-	}
-	e.T.Cleanup(func() { db.Close() })
-	return db
+	data := e.OpenData()
+	e.T.Cleanup(func() { data.Close() })
+	return data.Store
 }
 
 // storedMessage returns a message of channel demo by its full id. Asking for the chat's history first

@@ -7,7 +7,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -357,10 +356,7 @@ func listen(t *testing.T, e *parleytest.Env) *parleytest.Log {
 // backUp makes a backup of a running gateway and returns the folder that it is in.
 func backUp(t *testing.T, e *parleytest.Env) (dir string) {
 	t.Helper()
-	data, err := app.OpenData(t.Context(), e.Data, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := e.OpenData()
 	defer data.Close()
 	dir = t.TempDir()
 	file, err := os.OpenFile(filepath.Join(dir, "backup.tar"), os.O_CREATE|os.O_WRONLY, 0o600)

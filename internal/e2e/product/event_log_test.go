@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -84,10 +83,7 @@ type eventLog struct {
 
 func openLog(t *testing.T, e *parleytest.Env) *eventLog {
 	t.Helper()
-	data, err := app.OpenData(t.Context(), e.Data, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := e.OpenData()
 	t.Cleanup(func() { data.Close() })
 	return &eventLog{e, data}
 }

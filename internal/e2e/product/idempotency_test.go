@@ -304,12 +304,9 @@ func ids(pools string) (list string) {
 // answer.
 func forgetAnswer(t *testing.T, e *parleytest.Env, scope, k string) {
 	t.Helper()
-	db, err := store.Open(t.Context(), e.Data.Database())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	err = db.Tx(t.Context(), func(tx *store.Tx) error {
+	data := e.OpenData()
+	defer data.Close()
+	err := data.Store.Tx(t.Context(), func(tx *store.Tx) error {
 		a, err := tx.StoredResponse(t.Context(), scope, k)
 		if err != nil {
 			return err
