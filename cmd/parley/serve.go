@@ -18,7 +18,8 @@ import (
 // serverSettings are the flags of commands that run a server.
 var serverSettings = []string{
 	keyListen, keyPublicURL, keyAllowPrivate, keyBehindProxy, keyProxies, keyRate, keyTLSCert, keyTLSKey, keyLogLevel, keyLogFormat,
-	keyMetricsOpen, keyEventLife, keyEventCap, keyOTPLife, keyMedia, keyOTPContacts, keyOTPPrefix, keyEndpoint, keyTrust}
+	keyMetricsOpen, keyEventLife, keyEventCap, keyOTPLife, keyMedia, keyFiles, keyFilesServer, keyFilesRegion, keyFilesAccess,
+	keyFilesSecret, keyOTPContacts, keyOTPPrefix, keyEndpoint, keyTrust}
 
 func (c *cli) serve() *cobra.Command {
 	cmd := &cobra.Command{
@@ -75,6 +76,7 @@ func (c *cli) appConfig() (app.Config, error) {
 		OTPContacts:       contacts,
 		OTPPrefix:         prefix,
 
+		Media:            c.media(),
 		WhatsAppEndpoint: c.set.text(keyEndpoint),
 		WhatsAppTrust:    c.set.text(keyTrust),
 
@@ -88,6 +90,14 @@ func (c *cli) appConfig() (app.Config, error) {
 		Log:          log,
 		LogLevel:     level,
 	}, nil
+}
+
+// media says where files of messages are stored.
+func (c *cli) media() app.Media {
+	return app.Media{
+		Location: c.set.text(keyFiles), Endpoint: c.set.text(keyFilesServer), Region: c.set.text(keyFilesRegion),
+		AccessKey: c.set.text(keyFilesAccess), SecretKey: c.set.text(keyFilesSecret),
+	}
 }
 
 // minEventCap leaves room for the events that a webhook reads again after a restart.

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"log/slog"
 	"net"
@@ -100,11 +101,17 @@ func (n *realNetwork) open(ctx context.Context) (*whatsapp.Driver, error) {
 	return driver, nil
 }
 
-func (s *server) newRealNetwork(files func(key string) (*os.File, error), log *slog.Logger) (*realNetwork, error) {
+func (s *server) newRealNetwork(log *slog.Logger) (*realNetwork, error) {
 	c := whatsapp.Config{
-		Path:    s.cfg.DataDir.WhatsApp(),
-		Log:     log,
-		Media:   files,
+		Path: s.cfg.DataDir.WhatsApp(),
+		Log:  log,
+		Media: func(ctx context.Context, key string) (io.ReadCloser, error) {
+			f, err := s.media.Open(ctx, key)
+			if err != nil {
+				return nil, err // f is not nil as an interface
+			}
+			return f, nil
+		},
 		TempDir: s.media.TempDir(),
 		MessageForRetry: func(ctx context.Context, code parley.ChannelCode, chat parley.ContactID, id parley.MessageID) (*parley.Message, error) {
 			return s.gateway.MessageForRetry(ctx, code, chat, id)
