@@ -84,7 +84,7 @@ var onlyIn = map[string][]string{
 	"database/sql": {"internal/store/sqldb", "internal/store", "internal/store/storetest", "internal/network/sandbox",
 		"internal/network/whatsapp/keystore", "internal/bench"},
 	"code.dny.dev/ssrf":                 {"internal/safehttp"},
-	"github.com/minio/minio-go/v7":      {"internal/media"},
+	"github.com/aws/aws-sdk-go-v2":      {"internal/media"},           // signs requests
 	"github.com/johannesboyne/gofakes3": {"internal/media/mediatest"}, // an S3 server for tests
 	"go.mau.fi/whatsmeow": {"internal/network/whatsapp", "internal/network/whatsapp/keystore",
 		"internal/network/whatsapp/whatsapptest", "internal/bench"}, // bench: a bare client, to compare with

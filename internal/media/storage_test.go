@@ -684,6 +684,7 @@ func TestParseBucket(t *testing.T) {
 	for text, want := range map[string]string{
 		"s3://files": "s3://files/", "s3://files/": "s3://files/", "s3://files/a": "s3://files/a/", "s3://files/a/b/": "s3://files/a/b/",
 		"s3://": "", "s3:///a": "", "files": "", "https://files/a": "", "s3://files/a//b": "", "s3://files/../b": "", "s3://key:secret@files": "",
+		"s3://files/a b": "", "s3://files/a+b": "",
 		"s3://files?x": "",
 	} {
 		b, err := ParseBucket(text)

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -72,8 +73,11 @@ func signature(r *http.Request, scope []string, stamp, hash, signedHeaders strin
 	var headers strings.Builder
 	for name := range strings.SplitSeq(signedHeaders, ";") {
 		value := strings.Join(r.Header.Values(name), ",")
-		if name == "host" {
+		switch name { // the HTTP server moves them out of the header
+		case "host":
 			value = r.Host
+		case "content-length":
+			value = strconv.FormatInt(r.ContentLength, 10)
 		}
 		fmt.Fprintf(&headers, "%s:%s\n", name, strings.TrimSpace(value))
 	}
