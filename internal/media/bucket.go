@@ -362,7 +362,8 @@ func (s *objects) describe(err error) string {
 		return fmt.Sprintf("The storage for files, %s, does not respond as an S3 server does (status %d). Check --media-endpoint.", where,
 			response.Status)
 	}
-	return fmt.Sprintf("The storage for files, %s, does not work: %s (%s, status %d).", where, response.Message, response.Code, response.Status)
+	return fmt.Sprintf("The storage for files, %s, does not work: %s (%s, status %d).", where, response.Message, response.Code,
+		response.Status)
 }
 
 // reason is the shortest text of an error without a response.
