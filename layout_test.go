@@ -71,6 +71,7 @@ var arrows = map[string][]string{
 	"internal/network/whatsapp/whatsapptest": {"internal/wait"},
 	"internal/store/storetest":               {},
 	"internal/postgrestest":                  {},
+	"internal/media/mediatest":               {},
 	"internal/network/networktest":           {".", "internal/network"},
 	"internal/parleytest": {".", "internal/api", "internal/app", "internal/gateway", "internal/media", "internal/network",
 		"internal/network/sandbox", "internal/network/whatsapp/whatsapptest", "internal/postgrestest", "internal/safehttp", "internal/encrypt",
@@ -87,7 +88,9 @@ var onlyIn = map[string][]string{
 	"github.com/spf13/cobra":       {"cmd/parley"},
 	"database/sql": {"internal/store/sqldb", "internal/store", "internal/store/storetest", "internal/network/sandbox",
 		"internal/network/whatsapp/keystore", "internal/bench"},
-	"code.dny.dev/ssrf": {"internal/safehttp"},
+	"code.dny.dev/ssrf":                 {"internal/safehttp"},
+	"github.com/aws/aws-sdk-go-v2":      {"internal/media"},           // signs requests
+	"github.com/johannesboyne/gofakes3": {"internal/media/mediatest"}, // an S3 server for tests
 	"go.mau.fi/whatsmeow": {"internal/network/whatsapp", "internal/network/whatsapp/keystore",
 		"internal/network/whatsapp/whatsapptest", "internal/bench"}, // bench: a bare client, to compare with
 }

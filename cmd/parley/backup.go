@@ -19,11 +19,12 @@ import (
 )
 
 func (c *cli) backup() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "backup FILE",
 		Short: "Write a backup into one file, while the server runs",
 		Long: `Write database, files and key into one tar file, while the server runs. Anyone who has the file can use your
-accounts: store it safely. FILE may be - for stdout. Messages of the sandbox's simulated phones are not included.`,
+accounts: store it safely. FILE may be - for stdout. Messages of the sandbox's simulated phones are not included.
+Files that --media stores outside the data directory are not included either.`,
 		Example: `  parley backup parley-$(date +%F).tar
   parley backup - | age -r age1… > parley.tar.age`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -36,8 +37,10 @@ accounts: store it safely. FILE may be - for stdout. Messages of the sandbox's s
 				if c.outTerminal {
 					return fail(exitUsage, "cannot write a backup to a terminal. Give a file, or a pipe")
 				}
+				defer c.sayFilesElsewhere(c.filesElsewhere())
 				return c.writeBackup(cmd.Context(), c.out, bar)
 			}
+			files := c.filesElsewhere()
 			size, err := app.SaveBackup(args[0], func(w io.Writer) error { return c.writeBackup(cmd.Context(), w, bar) })
 			if errors.Is(err, fs.ErrExist) {
 				return fail(exitUsage, "%s already exists. Give another name", args[0])
@@ -50,11 +53,33 @@ accounts: store it safely. FILE may be - for stdout. Messages of the sandbox's s
 			}
 			bar.Done()
 			if c.json {
-				return c.printJSON(map[string]any{"file": args[0], "size": size})
+				written := map[string]any{"file": args[0], "size": size}
+				if files != "" {
+					written["without_files_in"] = files
+				}
+				return c.printJSON(written)
 			}
 			c.hint("wrote %s, %d bytes", args[0], size)
+			c.sayFilesElsewhere(files)
 			return nil
 		},
+	}
+	settingFlags(cmd.Flags(), keyFiles)
+	return cmd
+}
+
+// filesElsewhere is where the files of messages are if that is not the data directory; else empty.
+func (c *cli) filesElsewhere() string {
+	if running, ok := c.dir().Running(); ok && running.URL != "" {
+		return running.Media
+	}
+	return app.Config{DataDir: c.dir(), Media: c.media()}.MediaElsewhere()
+}
+
+// sayFilesElsewhere says what a backup does not contain, also without a terminal.
+func (c *cli) sayFilesElsewhere(files string) {
+	if files != "" && !c.quiet {
+		fmt.Fprintf(c.err, "The files of messages are in %s and are not part of the backup. Back them up there.\n", files)
 	}
 }
 
@@ -111,10 +136,15 @@ rotated, as far as the present database can be read.`,
 				return c.printJSON(restoredJSON(c.dir(), done))
 			}
 			c.printRestored(done)
+			if files := c.filesElsewhere(); files != "" && done.Files > 0 {
+				fmt.Fprintf(c.out, "The backup has %s of messages, which are in %s now. Copy them to %s.\n", count(done.Files, "file"),
+					c.dir().Media(), files)
+			}
 			return nil
 		},
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
+	settingFlags(cmd.Flags(), keyFiles)
 	return cmd
 }
 

@@ -158,8 +158,8 @@ func (c *cli) manageData(cmd *cobra.Command, do func(context.Context, *client.Cl
 		return c.onRunning(ctx, running, do)
 	}
 	isNew := !c.dir().Exists()
-	offline, err := app.OpenOffline(ctx, app.Config{DataDir: c.dir(), Database: c.set.text(keyDatabase), Version: version, Log: c.warnings()},
-		cmd.CommandPath())
+	config := app.Config{DataDir: c.dir(), Database: c.set.text(keyDatabase), Media: c.media(), Version: version, Log: c.warnings()}
+	offline, err := app.OpenOffline(ctx, config, cmd.CommandPath())
 	if used, ok := errors.AsType[*app.InUseError](err); ok && used.By.URL != "" { // it has just started
 		return c.onRunning(ctx, used.By, do)
 	}

@@ -19,7 +19,8 @@ import (
 var serverSettings = []string{
 	keyDatabase, keySecretKey, keyNodeListen, keyNodeURL,
 	keyListen, keyPublicURL, keyAllowPrivate, keyBehindProxy, keyProxies, keyRate, keyTLSCert, keyTLSKey, keyLogLevel, keyLogFormat,
-	keyMetricsOpen, keyEventLife, keyEventCap, keyOTPLife, keyMedia, keyOTPContacts, keyOTPPrefix, keyEndpoint, keyTrust}
+	keyMetricsOpen, keyEventLife, keyEventCap, keyOTPLife, keyMedia, keyFiles, keyFilesServer, keyFilesRegion, keyFilesAccess,
+	keyFilesSecret, keyOTPContacts, keyOTPPrefix, keyEndpoint, keyTrust}
 
 func (c *cli) serve() *cobra.Command {
 	cmd := &cobra.Command{
@@ -82,6 +83,7 @@ func (c *cli) appConfig() (app.Config, error) {
 		OTPContacts:       contacts,
 		OTPPrefix:         prefix,
 
+		Media:            c.media(),
 		WhatsAppEndpoint: c.set.text(keyEndpoint),
 		WhatsAppTrust:    c.set.text(keyTrust),
 
@@ -95,6 +97,14 @@ func (c *cli) appConfig() (app.Config, error) {
 		Log:          log,
 		LogLevel:     level,
 	}, nil
+}
+
+// media says where files of messages are stored.
+func (c *cli) media() app.Media {
+	return app.Media{
+		Location: c.set.text(keyFiles), Endpoint: c.set.text(keyFilesServer), Region: c.set.text(keyFilesRegion),
+		AccessKey: c.set.text(keyFilesAccess), SecretKey: c.set.text(keyFilesSecret),
+	}
 }
 
 // minEventCap leaves room for the events that a webhook reads again after a restart.

@@ -27,6 +27,7 @@ type setting struct {
 	fallback string
 	about    string
 	secret   bool
+	fromFile bool // the flag ends with -file and names a file with the value, so that the value is not on the command line
 	hidden   bool // not in the help: only for tests
 }
 
@@ -53,6 +54,11 @@ const (
 	keyProxies      = "trusted_proxies"
 	keyRate         = "requests_per_second"
 	keyMedia        = "media_mib_per_minute"
+	keyFiles        = "media"
+	keyFilesServer  = "media_endpoint"
+	keyFilesRegion  = "media_region"
+	keyFilesAccess  = "media_access_key"
+	keyFilesSecret  = "media_secret_key"
 	keyOTPContacts  = "otp_contacts_per_hour"
 	keyOTPPrefix    = "otp_prefix_per_hour"
 	keyTLSCert      = "tls_cert"
@@ -88,6 +94,12 @@ var settingTable = []setting{
 		"(default with --behind-proxy: private addresses)"},
 	{key: keyRate, kind: oneNumber, fallback: "0", about: "maximum requests per second of a token (0: unlimited)"},
 	{key: keyMedia, kind: oneNumber, fallback: "200", about: "maximum MiB of files fetched per minute for a token (0: unlimited)"},
+	{key: keyFiles, about: "where files of messages are stored: a directory, or s3://bucket/prefix " +
+		"(default: media in the data directory)"},
+	{key: keyFilesServer, about: "the address of the S3 server: https://s3.example.com (default: Amazon's)"},
+	{key: keyFilesRegion, fallback: "us-east-1", about: "the region of the S3 server"},
+	{key: keyFilesAccess, about: "the access key for the bucket", secret: true, fromFile: true},
+	{key: keyFilesSecret, about: "the secret key for the bucket", secret: true, fromFile: true},
 	{key: keyOTPContacts, kind: oneNumber, fallback: "60", about: "maximum new contacts per hour to whom a channel may send codes " +
 		"(0: unlimited; a sandbox channel is unlimited unless this is set)"},
 	{key: keyOTPPrefix, kind: oneNumber, fallback: "10", about: "maximum new contacts per hour, with numbers that share all but their " +
@@ -113,7 +125,14 @@ var settingTable = []setting{
 		"if the data directory is accessible)", secret: true},
 }
 
-func (s setting) flag() string     { return strings.ReplaceAll(s.key, "_", "-") }
+func (s setting) flag() string {
+	name := strings.ReplaceAll(s.key, "_", "-")
+	if s.fromFile {
+		name += "-file"
+	}
+	return name
+}
+
 func (s setting) variable() string { return "PARLEY_" + strings.ToUpper(s.key) }
 
 // settings are the values with their origins.
@@ -218,19 +237,27 @@ func fromFlagOrEnv(known setting, flags *pflag.FlagSet, env func(string) (string
 		if many, ok := f.Value.(pflag.SliceValue); ok {
 			text = strings.Join(many.GetSlice(), ",")
 		}
+		if known.fromFile {
+			return fromFile(text, "--"+known.flag())
+		}
 		return &settingValue{text, "--" + known.flag()}, nil
 	}
 	if text, ok := env(known.variable()); ok && text != "" {
 		return &settingValue{text, known.variable()}, nil
 	}
 	if path, ok := env(known.variable() + "_FILE"); ok && path != "" {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return nil, fail(exitUsage, "%s_FILE: %w", known.variable(), err)
-		}
-		return &settingValue{strings.TrimSpace(string(data)), known.variable() + "_FILE"}, nil
+		return fromFile(path, known.variable()+"_FILE")
 	}
 	return nil, nil
+}
+
+// fromFile reads a value from a file that origin names.
+func fromFile(path, origin string) (*settingValue, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fail(exitUsage, "%s: %w", origin, err)
+	}
+	return &settingValue{strings.TrimSpace(string(data)), origin}, nil
 }
 
 // addFile sets from the configuration file what is still at its default. Only a file named by --config must exist.
@@ -322,6 +349,9 @@ func settingFlags(flags *pflag.FlagSet, keys ...string) {
 	for _, key := range keys {
 		known, _ := findSetting(key)
 		about := known.about
+		if known.fromFile {
+			about = "a file with " + about
+		}
 		if known.fallback != "" && known.kind != onOff {
 			about += " (default " + known.fallback + ")"
 		}

@@ -59,7 +59,7 @@ func newEnv(t testing.TB, change ...func(*Config)) *env {
 	t.Cleanup(func() { db.Close() })
 	phones := must(sandbox.Open(t.Context(), postgrestest.Path(t, filepath.Join(dir, "sandbox.db")), nil, log))(t)
 	t.Cleanup(func() { phones.Close() })
-	library := must(media.Open(filepath.Join(dir, "media"),
+	library := must(media.Open(media.Config{Dir: filepath.Join(dir, "media")},
 		safehttp.Policy{AllowPrivate: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}))(t)
 	registry := prometheus.NewRegistry()
 	keyring := must(encrypt.OpenKeyFile(filepath.Join(dir, "key")))(t)

@@ -198,5 +198,5 @@ func (s *server) readMessageFile(ctx context.Context, r *request) (response, err
 	if _, shown := s.showsContent(&m); !shown {
 		return response{}, errNoFile
 	}
-	return s.openFile(parley.MediaOf(m.Content))
+	return s.openFile(ctx, parley.MediaOf(m.Content))
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -22,7 +23,7 @@ const sandboxed = "default-src 'none'; frame-ancestors 'none'; sandbox"
 
 var errNoFile = parley.Errorf(parley.NotFound, "This message has no file, or its file was not downloaded or has been deleted.")
 
-func (s *server) openFile(m *parley.Media) (response, error) {
+func (s *server) openFile(ctx context.Context, m *parley.Media) (response, error) {
 	switch {
 	case m != nil && m.Status() == parley.MediaPending:
 		return response{}, &parley.Error{Code: parley.Unavailable, RetryAfter: max(time.Second, time.Until(m.FetchAt)),
@@ -30,19 +31,14 @@ func (s *server) openFile(m *parley.Media) (response, error) {
 	case m == nil || m.Key == "":
 		return response{}, errNoFile
 	}
-	f, err := s.Media.Open(m.Key)
+	f, err := s.Media.Open(ctx, m.Key)
 	if errors.Is(err, fs.ErrNotExist) {
 		return response{}, errNoFile
 	}
 	if err != nil {
 		return response{}, err
 	}
-	info, err := f.Stat()
-	if err != nil {
-		f.Close()
-		return response{}, err
-	}
-	return fileResponse(f, info.Size(), m), nil
+	return fileResponse(f, f.Size, m), nil
 }
 
 func fileResponse(f io.ReadCloser, size int64, m *parley.Media) response {

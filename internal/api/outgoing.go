@@ -205,12 +205,12 @@ func (s *server) drafts(ctx context.Context, r *request, to parley.ContactID, it
 		if e, ok := errors.AsType[*media.Error](err); ok {
 			r.Note(items[i].field, e.Sentence)
 		} else if err != nil {
-			s.discard(drafts)
+			s.discard(ctx, drafts)
 			return nil, err
 		}
 	}
 	if err := r.Err(); err != nil {
-		s.discard(drafts)
+		s.discard(ctx, drafts)
 		return nil, err
 	}
 	return drafts, nil
@@ -287,10 +287,17 @@ func (s *server) fetch(ctx context.Context, token parley.TokenID, p outgoing) (_
 	return p.content, nil
 }
 
-func (s *server) discard(drafts []gateway.Draft) {
+func (s *server) discard(ctx context.Context, drafts []gateway.Draft) {
 	for _, d := range drafts {
 		if m := parley.MediaOf(d.Content); m != nil && m.Key != "" {
-			_ = s.Media.Remove(m.Key) // a leftover file only takes space
+			s.removeFile(ctx, *m)
 		}
 	}
+}
+
+// removeFile removes a file, also if the caller has left.
+func (s *server) removeFile(ctx context.Context, m parley.Media) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), media.RemoveTimeout)
+	defer cancel()
+	_ = s.Media.Remove(ctx, m.Key) // a leftover is removed as an orphan
 }

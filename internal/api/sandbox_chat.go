@@ -123,7 +123,7 @@ func (s *server) phoneFile(ctx context.Context, r *request) (response, error) {
 		return response{}, errNoFile
 	}
 	if m.ID.FromMe {
-		return s.openFile(m.Media)
+		return s.openFile(ctx, m.Media)
 	}
 	sent, err := s.Sandbox.SentFile(ctx, code, number, m.ID.ID)
 	if err == nil {
@@ -136,7 +136,7 @@ func (s *server) phoneFile(ctx context.Context, r *request) (response, error) {
 	if err != nil {
 		return response{}, notFoundAs(err, errNoFile)
 	}
-	return s.openFile(parley.MediaOf(stored.Content))
+	return s.openFile(ctx, parley.MediaOf(stored.Content))
 }
 
 // sendPicked sends a file that is part of the request, as if picked on the phone.
@@ -152,11 +152,11 @@ func (s *server) sendPicked(ctx context.Context, r *request, kind string, file f
 	if kind == "voice" {
 		return s.sendRecorded(ctx, r, data, name, replyTo)
 	}
-	m, err := s.Media.Store(data, name)
+	m, err := s.Media.Store(ctx, data, name)
 	if err != nil {
 		return nil, err
 	}
-	defer s.Media.Remove(m.Key) // the network has its own copy
+	defer s.removeFile(ctx, m) // the network has its own copy
 	content := picked(file, kind, m, caption)
 	if err := r.Err(); err != nil {
 		return nil, err
@@ -174,9 +174,9 @@ func (s *server) sendRecorded(ctx context.Context, r *request, data []byte, name
 	if err != nil {
 		return nil, err
 	}
-	defer s.Media.Remove(m.Key) // the network has its own copy
+	defer s.removeFile(ctx, m) // the network has its own copy
 	content := parley.Voice{Media: m}
-	file, err := s.readMedia(content)
+	file, err := s.readMedia(ctx, content)
 	if err != nil {
 		return nil, err
 	}

@@ -48,9 +48,9 @@ func (s *server) sendAsPhone(ctx context.Context, r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer s.discard(drafts) // the network has its own copy
+	defer s.discard(ctx, drafts) // the network has its own copy
 	content := drafts[0].Content
-	file, err := s.readMedia(content)
+	file, err := s.readMedia(ctx, content)
 	if err != nil {
 		return nil, err
 	}
@@ -63,12 +63,12 @@ func (s *server) say(ctx context.Context, r *request, what sandbox.Outgoing) (an
 }
 
 // readMedia returns the bytes of a content's file; nil: it has none.
-func (s *server) readMedia(c parley.Content) ([]byte, error) {
+func (s *server) readMedia(ctx context.Context, c parley.Content) ([]byte, error) {
 	m := parley.MediaOf(c)
 	if m == nil {
 		return nil, nil
 	}
-	f, err := s.Media.Open(m.Key)
+	f, err := s.Media.Open(ctx, m.Key)
 	if err != nil {
 		return nil, fmt.Errorf("read fetched file: %w", err)
 	}

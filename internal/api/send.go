@@ -69,7 +69,7 @@ func (s *server) accept(ctx context.Context, r *request, channel parley.ChannelC
 	}
 	ms, err := s.Gateway.Send(ctx, channel, drafts, gateway.SendOptions{Wait: r.prefer.wait, Key: r.key})
 	if err != nil {
-		s.discard(drafts)
+		s.discard(ctx, drafts)
 		return nil, fullQueue(wasDeleted(channel, err))
 	}
 	r.accepted = true

@@ -157,10 +157,10 @@ func (s *server) openFiles(ctx context.Context) (err error) {
 	if s.sandbox, err = sandbox.Open(ctx, cmp.Or(s.cfg.Database, s.cfg.DataDir.Sandbox()), s.member(), s.log); err != nil {
 		return err
 	}
-	if s.media, err = media.Open(s.cfg.DataDir.Media(), s.addresses); err != nil {
+	if err := s.openMedia(ctx); err != nil {
 		return err
 	}
-	s.whatsapp, err = s.newRealNetwork(s.media.Open, s.log)
+	s.whatsapp, err = s.newRealNetwork(s.log)
 	return err
 }
 
@@ -352,7 +352,7 @@ func (s *server) noteUntrustedProxy() {
 func (s *server) describe() {
 	err := s.lock.Announce(Running{
 		PID: os.Getpid(), Command: "parley " + s.cfg.mode(), URL: s.url, PublicURL: s.cfg.PublicURL, Reach: s.reach(),
-		AdminToken: s.admin, GlobalToken: s.global,
+		AdminToken: s.admin, GlobalToken: s.global, Media: s.cfg.MediaElsewhere(),
 	})
 	if err != nil {
 		s.log.Warn("the command line will not find this server by its data directory", "error", err)
@@ -425,6 +425,9 @@ func (s *server) close() error {
 	}
 	if s.whatsapp != nil {
 		errs = append(errs, s.whatsapp.Close())
+	}
+	if s.media != nil {
+		s.media.Close()
 	}
 	if s.sandbox != nil {
 		errs = append(errs, s.sandbox.Close())

@@ -95,7 +95,7 @@ func sizeOf(path string) int64 {
 	return info.Size()
 }
 
-// mediaFiles lists the files of messages, with their total size.
+// mediaFiles lists the files of messages in the data directory, with their total size.
 func (d Dir) mediaFiles() (names []string, size int64) {
 	filepath.WalkDir(d.Media(), func(path string, entry fs.DirEntry, err error) error {
 		if entry != nil && entry.IsDir() && path == media.TempDir(d.Media()) {

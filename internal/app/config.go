@@ -44,6 +44,8 @@ type Config struct {
 	// stored beyond their retention. Zero: the defaults of the packages.
 	EventLife, OTPLife time.Duration
 	EventCap           int64
+	// Media is where the files of messages are stored.
+	Media Media
 	// WhatsAppEndpoint is the address of a test server for WhatsApp's protocol on this machine, and WhatsAppTrust a file
 	// with its public key; empty: the real network.
 	WhatsAppEndpoint, WhatsAppTrust string
@@ -119,6 +121,9 @@ func (c Config) normal() (Config, error) {
 		return c, err
 	}
 	if err := c.checkNode(); err != nil {
+		return c, err
+	}
+	if _, err := c.mediaConfig(); err != nil {
 		return c, err
 	}
 	c.WhatsAppEndpoint, err = testEndpoint(c.WhatsAppEndpoint, c.WhatsAppTrust)

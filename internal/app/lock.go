@@ -31,8 +31,10 @@ type Running struct {
 	AdminToken  string `json:"admin_token,omitempty"`
 	GlobalToken string `json:"global_token,omitempty"`
 	// PublicURL is where links lead; empty: to URL.
-	PublicURL string       `json:"public_url,omitempty"`
-	Reach     doctor.Reach `json:"reach,omitzero"`
+	PublicURL string `json:"public_url,omitempty"`
+	// Media is where the files of messages are; empty: in the data directory.
+	Media string       `json:"media,omitempty"`
+	Reach doctor.Reach `json:"reach,omitzero"`
 }
 
 // InUseError means that another process owns the data directory.

@@ -44,6 +44,7 @@ func (s *server) examine(ctx context.Context) []doctor.Finding {
 	}
 	findings = append(findings, doctor.Directory(string(s.cfg.DataDir))...)
 	findings = append(findings, s.cfg.examineData(ctx, s.data, s.gateway.Channels(), true)...)
+	findings = append(findings, s.cfg.examineMedia(ctx, s.media)...)
 	if ahead, known := s.gateway.ClockAhead(); known {
 		findings = append(findings, doctor.Clock(ahead))
 	}
@@ -96,7 +97,7 @@ func ExamineOffline(ctx context.Context, cfg Config) ([]doctor.Finding, error) {
 		return nil, dir.explain(err)
 	}
 	cfg.Dev = dir.IsDev()
-	return cfg.examineData(ctx, data, channels, false), nil
+	return append(cfg.examineData(ctx, data, channels, false), cfg.examineMediaOffline(ctx, data)...), nil
 }
 
 func (s *server) reach() doctor.Reach {

@@ -26,6 +26,8 @@ import (
 type Restored struct {
 	// Before is the folder with the old data, or "".
 	Before string
+	// Files is the number of files of messages in the backup.
+	Files int
 	// Ended is what the restore ended, and what stays revoked or rotated.
 	Ended store.Ended
 	// Compared means that the old database could be read: its revocations and rotations stay.
@@ -68,6 +70,8 @@ func Restore(ctx context.Context, dir Dir, backup io.Reader, log *slog.Logger) (
 	if err := syncTree(string(unpacked)); err != nil {
 		return Restored{}, fmt.Errorf("restore: %w. Nothing was changed", err)
 	}
+	files, _ := unpacked.mediaFiles()
+	r.Files = len(files)
 	r.Before, err = dir.replaceBy(scratch, os.Rename)
 	return r, err
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"log/slog"
 	"net"
@@ -102,12 +103,18 @@ func (n *realNetwork) open(ctx context.Context) (*whatsapp.Driver, error) {
 	return driver, nil
 }
 
-func (s *server) newRealNetwork(files func(key string) (*os.File, error), log *slog.Logger) (*realNetwork, error) {
+func (s *server) newRealNetwork(log *slog.Logger) (*realNetwork, error) {
 	c := whatsapp.Config{
-		Path:    cmp.Or(s.cfg.Database, s.cfg.DataDir.WhatsApp()),
-		Member:  s.member(),
-		Log:     log,
-		Media:   files,
+		Path:   cmp.Or(s.cfg.Database, s.cfg.DataDir.WhatsApp()),
+		Member: s.member(),
+		Log:    log,
+		Media: func(ctx context.Context, key string) (io.ReadCloser, error) {
+			f, err := s.media.Open(ctx, key)
+			if err != nil {
+				return nil, err // f is not nil as an interface
+			}
+			return f, nil
+		},
 		TempDir: s.media.TempDir(),
 		MessageForRetry: func(ctx context.Context, code parley.ChannelCode, chat parley.ContactID, id parley.MessageID) (*parley.Message, error) {
 			return s.gateway.MessageForRetry(ctx, code, chat, id)

@@ -95,7 +95,7 @@ func newAccount(g *Gateway, c parley.Channel) *account {
 		AccountFrom:      func() int64 { return a.snapshot().AccountFrom },
 		Pace:             func() (time.Duration, time.Duration) { return a.snapshot().Pace() },
 		OnDone:           a.messageDone,
-		RemoveFile:       g.removeFile,
+		RemoveFile:       func(m parley.Media) { g.removeFiles(ctx, []parley.Media{m}) },
 		DecryptSecret:    a.decryptSecret,
 		EncryptForResend: a.encryptForResend,
 		Log:              g.Log,

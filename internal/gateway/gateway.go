@@ -22,6 +22,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -82,6 +83,8 @@ type Gateway struct {
 	fetcher  *mediaFetcher
 	metrics  *metrics
 	clock    clockGuard
+
+	noRemovalBefore atomic.Int64 // Unix time in nanoseconds: the storage of files did not work
 
 	// lifecycle serializes creating, starting, stopping and removing accounts, except for changes that outlast
 	// changeTimeout.

@@ -330,7 +330,7 @@ func TestDeletingAChannelRemovesItsFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if f, err := b.media.Open(parley.MediaOf(page[0].Content).Key); err != nil {
+		if f, err := b.media.Open(t.Context(), parley.MediaOf(page[0].Content).Key); err != nil {
 			t.Error(err)
 		} else {
 			f.Close()
@@ -338,7 +338,7 @@ func TestDeletingAChannelRemovesItsFiles(t *testing.T) {
 		if err := b.g.DeleteChannel(t.Context(), "demo"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := b.media.Open(parley.MediaOf(page[0].Content).Key); err == nil {
+		if _, err := b.media.Open(t.Context(), parley.MediaOf(page[0].Content).Key); err == nil {
 			t.Error("the file of a deleted channel is still there")
 		}
 		if err := b.g.DeleteChannel(t.Context(), "demo"); parley.CodeOf(err) != parley.NotFound {

@@ -222,7 +222,7 @@ func (a *account) applyDeletion(ctx context.Context, e network.Deletion) error {
 		return fmt.Errorf("store a deletion: %w", err)
 	}
 	if file != nil {
-		a.g.removeFile(*file)
+		a.g.removeFiles(ctx, []parley.Media{*file})
 	}
 	return nil
 }

@@ -88,7 +88,7 @@ func TestInboundIsStoredOnce(t *testing.T) {
 		}
 		page, _, _ := b.store.History(t.Context(), "demo", ayu, parley.Page{Limit: 10})
 		kept := parley.MediaOf(page[0].Content)
-		if f, err := b.media.Open(kept.Key); err != nil {
+		if f, err := b.media.Open(t.Context(), kept.Key); err != nil {
 			t.Errorf("its file: %v", err)
 		} else {
 			f.Close()
@@ -106,7 +106,7 @@ func TestInboundIsStoredOnce(t *testing.T) {
 		if page[0].Status != parley.Deleted || page[0].Content.Text() != "" {
 			t.Errorf("after its deletion: %+v", page[0])
 		}
-		if _, err := b.media.Open(kept.Key); err == nil {
+		if _, err := b.media.Open(t.Context(), kept.Key); err == nil {
 			t.Error("the file of a deleted message is still there")
 		}
 	})

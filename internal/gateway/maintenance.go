@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io/fs"
 	"time"
 
 	"parley"
+	"parley/internal/media"
 	"parley/internal/store"
 )
 
@@ -88,7 +88,7 @@ func (g *Gateway) purgeDeleted(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		g.removeFiles(files)
+		g.removeFiles(ctx, files)
 	}
 	return nil
 }
@@ -120,23 +120,33 @@ func (g *Gateway) inBatches(ctx context.Context, what string, do func(*store.Tx)
 			}
 			return
 		}
-		g.removeFiles(files)
+		g.removeFiles(ctx, files)
 	}
 }
 
-func (g *Gateway) removeFiles(files []parley.Media) {
-	for _, f := range files {
-		g.removeFile(f)
+// removalPause is how long no file is removed after the storage did not work: sending and receiving wait for a removal.
+const removalPause = 30 * time.Second
+
+// removeFiles removes files of erased messages, even if ctx has ended. If the storage does not work, the rest become
+// orphans, which are removed later.
+func (g *Gateway) removeFiles(ctx context.Context, files []parley.Media) {
+	for _, m := range files {
+		if m.Key == "" || time.Now().UnixNano() < g.noRemovalBefore.Load() {
+			continue
+		}
+		if err := g.removeFile(ctx, m.Key); err != nil {
+			g.Log.Warn("remove a file", "key", m.Key, "error", err)
+			if parley.CodeOf(err) == parley.Unavailable {
+				g.noRemovalBefore.Store(time.Now().Add(removalPause).UnixNano())
+			}
+		}
 	}
 }
 
-func (g *Gateway) removeFile(m parley.Media) {
-	if m.Key == "" {
-		return
-	}
-	if err := g.Media.Remove(m.Key); err != nil {
-		g.Log.Warn("remove a file", "key", m.Key, "error", err)
-	}
+func (g *Gateway) removeFile(ctx context.Context, key string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), media.RemoveTimeout)
+	defer cancel()
+	return g.Media.Remove(ctx, key)
 }
 
 // A file is written before its message is stored, and removed after the message was erased. A crash in between leaves an
@@ -174,7 +184,10 @@ func (g *Gateway) runOrphanSearch(ctx context.Context) {
 
 // removeOrphans compares the files after a key with the store. It returns the last key that it compared, empty at the end.
 func (g *Gateway) removeOrphans(ctx context.Context, after string) (last string, err error) {
-	keys, err := g.Media.Older(g.Clock().Add(-orphanAge), after, orphanBatch)
+	if err := g.Media.RemoveAbandoned(); err != nil {
+		g.Log.Error("remove abandoned temporary files", "error", err)
+	}
+	keys, err := g.Media.Older(ctx, g.Clock().Add(-orphanAge), after, orphanBatch)
 	if err != nil || len(keys) == 0 {
 		return "", err
 	}
@@ -194,8 +207,10 @@ func (g *Gateway) removeOrphans(ctx context.Context, after string) (last string,
 	}
 	var errs []error
 	for key := range orphans {
-		if err := g.Media.Remove(key); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			errs = append(errs, err)
+		if err := g.Media.Remove(ctx, key); err != nil {
+			if errs = append(errs, err); parley.CodeOf(err) == parley.Unavailable {
+				return after, err
+			}
 		}
 	}
 	if len(orphans) > 0 {

@@ -186,7 +186,7 @@ func (f *mediaFetcher) fetch(ctx context.Context, one parley.MediaFetch) (parley
 	}
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
-	return f.g.Media.Receive(one.Media, func(to *os.File) error { return session.Fetch(ctx, reference, to) })
+	return f.g.Media.Receive(ctx, one.Media, func(to *os.File) error { return session.Fetch(ctx, reference, to) })
 }
 
 // finish stores and publishes the file; nil: it failed.
@@ -204,7 +204,7 @@ func (f *mediaFetcher) finish(ctx context.Context, one parley.MediaFetch, file *
 		f.g.metrics.fetched(parley.MediaOf(m.Content).Status())
 		return
 	case file != nil && errors.Is(err, parley.ErrNotFound): // the message was erased meanwhile
-		f.g.removeFile(*file)
+		f.g.removeFiles(ctx, []parley.Media{*file})
 	case !errors.Is(err, parley.ErrNotFound):
 		f.pauseAfterError(ctx, "store a fetched file", err)
 	}

@@ -332,7 +332,7 @@ func TestErasedWhileFetched(t *testing.T) {
 		close(h.answer)
 		synctest.Wait()
 		for _, m := range []parley.Media{first, second} {
-			if f, err := b.media.Open(m.ID); err == nil {
+			if f, err := b.media.Open(t.Context(), m.ID); err == nil {
 				f.Close()
 				t.Error("the file is there")
 			}

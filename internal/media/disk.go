@@ -2,6 +2,7 @@ package media
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -9,9 +10,9 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"time"
 )
 
@@ -27,32 +28,69 @@ func NewKey() string {
 	return hex.EncodeToString(b)
 }
 
-// path uses two levels of folders, so that none grows too large.
-func (l *Library) path(key string) (string, error) { return pathIn(l.dir, key) }
-
-func pathIn(dir, key string) (string, error) {
-	if !keyForm.MatchString(key) {
-		return "", fmt.Errorf("media key %q: %w", key, os.ErrNotExist)
+// prepare makes the library's folders, for its owner alone, and removes abandoned temporary files.
+func (l *Library) prepare(shared bool) error {
+	all := TempDir(l.dir)
+	if !shared { // the owner of the folder is the only one to write here
+		if err := os.RemoveAll(all); err != nil {
+			return err
+		}
 	}
-	return filepath.Join(dir, key[:2], key[2:4], key), nil
-}
-
-// prepare makes the library's folders, for its owner alone, and empties the one for temporary files.
-func (l *Library) prepare() error {
-	if err := os.RemoveAll(l.TempDir()); err != nil {
+	if err := os.MkdirAll(l.temp, 0o700); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(l.TempDir(), 0o700); err != nil {
-		return err
+	if shared {
+		return l.RemoveAbandoned()
 	}
 	return os.Chmod(l.dir, 0o700) // it may have been there
 }
 
-// TempDir is for files that must not outlive the process: the next start removes what a crash leaves there.
-func (l *Library) TempDir() string { return TempDir(l.dir) }
+// TempDir is for files that must not outlive the process. Other nodes have folders of their own beside it.
+func (l *Library) TempDir() string { return l.temp }
 
-// TempDir is that folder of the library in a folder.
+// TempDir holds the temporary files of all nodes that use a folder.
 func TempDir(dir string) string { return filepath.Join(dir, tempDir) }
+
+const (
+	// abandonedAfter is the minimum age of a temporary file of a crashed node: no request and no fetch takes that long.
+	abandonedAfter = 24 * time.Hour
+	// emptyAfter is the minimum age of an empty folder of a crashed node.
+	emptyAfter = 7 * 24 * time.Hour
+)
+
+// RemoveAbandoned removes temporary files that crashed nodes left in a shared folder, by the clock of its file server.
+func (l *Library) RemoveAbandoned() error {
+	d, err := l.newDraft()
+	if err != nil {
+		return err
+	}
+	defer d.discard()
+	info, err := d.Stat()
+	if err != nil {
+		return err
+	}
+	now := info.ModTime()
+	return filepath.WalkDir(TempDir(l.dir), func(path string, entry fs.DirEntry, err error) error {
+		if path == TempDir(l.dir) || path == l.temp {
+			return err
+		}
+		if err != nil {
+			return nil // removed meanwhile, or of another user
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return nil
+		}
+		age := abandonedAfter
+		if entry.IsDir() {
+			age = emptyAfter
+		}
+		if now.Sub(info.ModTime()) > age {
+			_ = os.Remove(path) // fails for a folder with files
+		}
+		return nil
+	})
+}
 
 // draft is a file that is being written. discard removes it unless it was stored.
 type draft struct {
@@ -61,7 +99,13 @@ type draft struct {
 }
 
 func (l *Library) newDraft() (*draft, error) {
-	f, err := os.CreateTemp(l.TempDir(), "*") // mode 0600
+	f, err := os.CreateTemp(l.temp, "*")                                  // mode 0600
+	if errors.Is(err, fs.ErrNotExist) && os.Mkdir(l.temp, 0o700) == nil { // removed as abandoned; not if the disk is not mounted
+		f, err = os.CreateTemp(l.temp, "*")
+	}
+	if errors.Is(err, fs.ErrNotExist) || isOutage(err) {
+		return nil, unavailable(fmt.Errorf("make temporary file: %v", err))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("make temporary file: %w", err)
 	}
@@ -76,60 +120,18 @@ func (d *draft) discard() {
 	}
 }
 
-func (l *Library) persistNew(d *draft) (key string, err error) {
+func (l *Library) persistNew(ctx context.Context, d *draft) (key string, err error) {
 	key = NewKey()
-	return key, l.persist(d, key)
+	return key, l.persist(ctx, d, key)
 }
 
-// persist renames a draft to its final path. When it returns, the file survives power loss.
-func (l *Library) persist(d *draft, key string) error {
-	if err := d.Sync(); err != nil {
-		return fmt.Errorf("sync media file: %w", err)
-	}
-	path, err := l.path(key)
+// persist stores a draft under a key. When it returns, the file is durable.
+func (l *Library) persist(ctx context.Context, d *draft, key string) error {
+	name, err := storedName(key)
 	if err != nil {
 		return err
 	}
-	folder := filepath.Dir(path)
-	if err := l.makeFolder(folder); err != nil {
-		return fmt.Errorf("make media folder: %w", err)
-	}
-	if err := os.Rename(d.Name(), path); err != nil {
-		return fmt.Errorf("rename media file: %w", err)
-	}
-	d.kept = true
-	if err := syncFolder(folder); err != nil {
-		os.Remove(path)
-		return fmt.Errorf("sync media folder: %w", err)
-	}
-	return nil
-}
-
-// makeFolder creates a folder and syncs it and its parent. An existing folder proves nothing: another call may not have
-// synced it yet, or a crash came before.
-func (l *Library) makeFolder(folder string) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.durable[folder] {
-		return nil
-	}
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return err
-	}
-	parent := filepath.Dir(folder)
-	if err := errors.Join(syncFolder(parent), syncFolder(l.dir)); err != nil {
-		return err
-	}
-	l.durable[folder] = true
-	return nil
-}
-
-func syncFolder(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
+	return l.files.put(ctx, name, d)
 }
 
 // head returns the first bytes of a file, which identify its type.
@@ -162,39 +164,18 @@ func (d *draft) contains(sequence []byte) (bool, error) {
 
 // Older lists the keys of up to limit complete files that were last changed before a time, in order, behind a
 // key.
-func (l *Library) Older(before time.Time, after string, limit int) (keys []string, err error) {
-	err = filepath.WalkDir(l.dir, func(path string, entry fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil // removed meanwhile
+func (l *Library) Older(ctx context.Context, before time.Time, after string, limit int) (keys []string, err error) {
+	if after != "" {
+		if after, err = storedName(after); err != nil {
+			return nil, err
 		}
-		if err != nil {
-			return err
+	}
+	err = l.files.list(ctx, "", after, func(name string, changed time.Time) bool {
+		key := path.Base(name)
+		if own, err := storedName(key); err == nil && own == name && changed.Before(before) {
+			keys = append(keys, key)
 		}
-		if entry.IsDir() {
-			if path == l.TempDir() || !l.mayHold(path, after) {
-				return fs.SkipDir
-			}
-			return nil
-		}
-		if key := entry.Name(); keyForm.MatchString(key) && key > after {
-			if info, err := entry.Info(); err == nil && info.ModTime().Before(before) {
-				keys = append(keys, key)
-			}
-		}
-		if len(keys) == limit {
-			return fs.SkipAll
-		}
-		return nil
+		return len(keys) < limit
 	})
 	return keys, err
-}
-
-// mayHold reports whether a folder may hold keys behind one: its name and that of the folder it is in begin them.
-func (l *Library) mayHold(folder, after string) bool {
-	path, err := filepath.Rel(l.dir, folder)
-	if err != nil || path == "." {
-		return true
-	}
-	begin := strings.ReplaceAll(filepath.ToSlash(path), "/", "")
-	return begin >= after[:min(len(begin), len(after))]
 }

@@ -37,7 +37,7 @@ func TestVideo(t *testing.T) {
 			m.Filename != name {
 			t.Errorf("%s: %+v, %v", name, m, err)
 		}
-		if err := l.Remove(m.Key); err != nil {
+		if err := l.Remove(t.Context(), m.Key); err != nil {
 			t.Error(err)
 		}
 	}

@@ -27,12 +27,22 @@ var loopback = safehttp.Policy{AllowPrivate: []netip.Prefix{netip.MustParsePrefi
 
 func open(t *testing.T) *Library {
 	t.Helper()
-	l, err := Open(filepath.Join(t.TempDir(), "media"), loopback)
+	l, err := Open(Config{Dir: filepath.Join(t.TempDir(), "media")}, loopback)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(l.Close)
 	return l
+}
+
+// pathOf is the path of a file in a library without a bucket.
+func pathOf(t *testing.T, l *Library, key string) string {
+	t.Helper()
+	name, err := storedName(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(l.dir, name)
 }
 
 // serve makes a server that gives each path its bytes, without saying what they are.

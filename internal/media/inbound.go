@@ -2,6 +2,7 @@ package media
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -65,7 +66,7 @@ func claimedSide(pixels int) int {
 // Receive stores an inbound file. fill writes it; its error is returned as is. The file gets the id from [Claimed], so
 // that a second attempt replaces the first. Only its first bytes are read: a stranger's picture is never decoded. The
 // rest is as the sender claims.
-func (l *Library) Receive(claimed parley.Media, fill func(*os.File) error) (parley.Media, error) {
+func (l *Library) Receive(ctx context.Context, claimed parley.Media, fill func(*os.File) error) (parley.Media, error) {
 	d, err := l.newDraft()
 	if err != nil {
 		return parley.Media{}, err
@@ -78,7 +79,7 @@ func (l *Library) Receive(claimed parley.Media, fill func(*os.File) error) (parl
 	if err != nil {
 		return parley.Media{}, err
 	}
-	if err := l.persist(d, m.ID); err != nil {
+	if err := l.persist(ctx, d, m.ID); err != nil {
 		return parley.Media{}, err
 	}
 	m.Key = m.ID
@@ -86,8 +87,8 @@ func (l *Library) Receive(claimed parley.Media, fill func(*os.File) error) (parl
 }
 
 // Store stores a file that was picked in a simulated phone.
-func (l *Library) Store(data []byte, filename string) (parley.Media, error) {
-	return l.Receive(Claimed(parley.Media{Filename: filename}), func(f *os.File) error {
+func (l *Library) Store(ctx context.Context, data []byte, filename string) (parley.Media, error) {
+	return l.Receive(ctx, Claimed(parley.Media{Filename: filename}), func(f *os.File) error {
 		if _, err := f.Write(data); err != nil {
 			return fmt.Errorf("write media file: %w", err)
 		}

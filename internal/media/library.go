@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
-	"sync"
 	"time"
 
 	"parley"
@@ -34,10 +34,12 @@ const (
 	decodeAtOnce = 2
 )
 
-// Library is a folder of files, one for each message that carries one. Its methods may be called
-// from several goroutines.
+// Library stores files, one for each message that carries one. Its methods may be called from several goroutines.
 type Library struct {
-	dir     string
+	dir     string // holds temporary files, and the files unless they are in a bucket
+	temp    string // temporary files of this process
+	files   storage
+	config  Config
 	fetcher *safehttp.Client // for files
 	glancer *safehttp.Client // for previews
 	ffmpeg  string           // empty: from PATH
@@ -45,9 +47,6 @@ type Library struct {
 	// Slots for expensive work.
 	working  chan struct{} // sounds
 	decoding chan struct{} // pictures
-
-	mu      sync.Mutex
-	durable map[string]bool // folders known to be on disk
 }
 
 // Error says why a file cannot be sent, in a sentence for the caller. Other errors of this package are the server's; if
@@ -63,17 +62,28 @@ func (e *Error) Unwrap() error { return e.Cause }
 
 func errorf(format string, args ...any) *Error { return &Error{Sentence: fmt.Sprintf(format, args...)} }
 
-// Open opens the library in a folder and creates it if needed. It removes what a crash left incomplete, so only the
-// serving process may open it.
-func Open(dir string, policy safehttp.Policy) (*Library, error) {
+// Open opens a library. It creates its folder if needed, and removes what a crash left incomplete, so only the serving
+// process may open it. It does not contact a bucket: see [Library.Check].
+func Open(config Config, policy safehttp.Policy) (*Library, error) {
 	l := &Library{
-		dir:     dir,
+		dir: config.Dir, temp: filepath.Join(TempDir(config.Dir), NewKey()[:16]), config: config,
 		fetcher: policy.Client(safehttp.Options{Timeout: fetchTimeout, MaxRedirects: maxRedirects, MaxBody: maxFile}),
 		glancer: policy.Client(safehttp.Options{Timeout: previewTimeout, MaxRedirects: maxRedirects, MaxBody: maxFile}),
 		working: make(chan struct{}, runtime.GOMAXPROCS(0)), decoding: make(chan struct{}, decodeAtOnce),
-		durable: map[string]bool{},
 	}
-	if err := l.prepare(); err != nil {
+	if config.Bucket == nil {
+		l.files = newDirectory(l.dir, TempDir(l.dir))
+	} else {
+		objects, err := newObjects(*config.Bucket)
+		if err != nil {
+			return nil, fmt.Errorf("open media library: %w", err)
+		}
+		l.files = objects
+	}
+	if err := l.prepare(config.Shared); err != nil {
+		if config.Shared {
+			return nil, &Error{l.files.describe(err), err}
+		}
 		return nil, fmt.Errorf("open media library: %w", err)
 	}
 	return l, nil
@@ -83,31 +93,31 @@ func Open(dir string, policy safehttp.Policy) (*Library, error) {
 // it, ffmpeg is looked for in PATH whenever it is needed.
 func (l *Library) UseFFmpeg(path string) { l.ffmpeg = path }
 
-// Open opens a file to read. An unknown key is an error for which os.IsNotExist holds.
-func (l *Library) Open(key string) (*os.File, error) {
-	path, err := l.path(key)
+// Open opens a file to read. An unknown key is an error for which errors.Is(err, fs.ErrNotExist) holds. The context must
+// live until the file is closed.
+func (l *Library) Open(ctx context.Context, key string) (*File, error) {
+	name, err := storedName(key)
 	if err != nil {
 		return nil, err
 	}
-	return os.Open(path)
+	return l.files.get(ctx, name)
 }
 
 // Remove removes a file. An unknown file is not an error.
-func (l *Library) Remove(key string) error {
-	path, err := pathIn(l.dir, key)
+func (l *Library) Remove(ctx context.Context, key string) error {
+	name, err := storedName(key)
 	if err != nil {
 		return err
 	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	return nil
+	return l.files.remove(ctx, name)
 }
 
-// Close closes the connections that wait for another fetch.
+// Close removes temporary files and closes the connections that wait for another fetch.
 func (l *Library) Close() {
 	l.fetcher.CloseIdle()
 	l.glancer.CloseIdle()
+	l.files.close()
+	_ = os.RemoveAll(l.temp) // the next start removes it
 }
 
 // work runs do when a slot is free.
@@ -161,7 +171,7 @@ func (l *Library) Image(ctx context.Context, src Source) (parley.Media, error) {
 	if err := l.work(ctx, l.decoding, func() error { return describePicture(ctx, f.File, f.kind, &f.media) }); err != nil {
 		return parley.Media{}, pictureError(err)
 	}
-	return l.finish(f, src, f.kind)
+	return l.finish(ctx, f, src, f.kind)
 }
 
 // Video fetches a film: MP4, 3GP, WebM or QuickTime.
@@ -175,7 +185,7 @@ func (l *Library) Video(ctx context.Context, src Source) (parley.Media, error) {
 		return parley.Media{}, wrongType(f.kind, "a video. Send the address of an MP4, 3GP, WebM or MOV file")
 	}
 	describeVideo(f.File, f.kind, &f.media)
-	return l.finish(f, src, f.kind)
+	return l.finish(ctx, f, src, f.kind)
 }
 
 // isFilm reports whether a type is one that can be sent as a video.
@@ -196,15 +206,15 @@ func (l *Library) File(ctx context.Context, src Source) (parley.Media, error) {
 	defer f.discard()
 	l.describe(ctx, f.draft, f.kind, &f.media)
 	name := nameOf(src.Filename, f.resp, f.kind)
-	return l.finish(f, src, documentType(f.kind, src.MIME, name))
+	return l.finish(ctx, f, src, documentType(f.kind, src.MIME, name))
 }
 
 // finish stores a fetched file.
-func (l *Library) finish(f *fetched, src Source, kind string) (parley.Media, error) {
+func (l *Library) finish(ctx context.Context, f *fetched, src Source, kind string) (parley.Media, error) {
 	m := f.media
 	m.MIME = kind
 	m.Filename = nameOf(src.Filename, f.resp, kind)
-	key, err := l.persistNew(f.draft)
+	key, err := l.persistNew(ctx, f.draft)
 	if err != nil {
 		return parley.Media{}, err
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,7 +22,7 @@ import (
 func TestKeepDescribesByContent(t *testing.T) {
 	l := open(t)
 	data := jpegOf(t, halves(300, 200))
-	m, err := l.Store(data, "../../evil/photo.exe")
+	m, err := l.Store(t.Context(), data, "../../evil/photo.exe")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +31,7 @@ func TestKeepDescribesByContent(t *testing.T) {
 		!bytes.Equal(m.SHA256, sum[:]) || m.Thumbnail != nil || m.Source != "" {
 		t.Errorf("%+v", m)
 	}
-	f, err := l.Open(m.Key)
+	f, err := l.Open(t.Context(), m.Key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,13 +41,13 @@ func TestKeepDescribesByContent(t *testing.T) {
 	}
 	checkModes(t, l)
 
-	if err := l.Remove(m.Key); err != nil {
+	if err := l.Remove(t.Context(), m.Key); err != nil {
 		t.Error(err)
 	}
-	if err := l.Remove(m.Key); err != nil {
+	if err := l.Remove(t.Context(), m.Key); err != nil {
 		t.Errorf("removing twice: %v", err)
 	}
-	if _, err := l.Open(m.Key); !os.IsNotExist(err) {
+	if _, err := l.Open(t.Context(), m.Key); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("after removal: %v", err)
 	}
 }
@@ -99,7 +100,7 @@ func TestKeepTakesWhatCannotBeRead(t *testing.T) {
 		"table.csv":  {[]byte("a,b\n1,2\n"), "text/csv"},
 		"letter.pdf": {[]byte("%PDF-1.7\n"), "application/pdf"},
 	} {
-		m, err := l.Store(test.data, name)
+		m, err := l.Store(t.Context(), test.data, name)
 		if err != nil || m.MIME != test.mime || m.Width != 0 || m.Thumbnail != nil || m.Seconds != 0 || m.Filename != name {
 			t.Errorf("%s: %+v, %v, want %s", name, m, err, test.mime)
 		}
@@ -120,10 +121,10 @@ func TestKeysReachNothingElse(t *testing.T) {
 	}
 	for _, key := range []string{"", "secret", "../secret", "../../../../etc/passwd", strings.Repeat("A", 32), strings.Repeat("a", 31),
 		strings.Repeat("a", 32) + "\n", "tmp"} {
-		if _, err := l.Open(key); err == nil {
+		if _, err := l.Open(t.Context(), key); err == nil {
 			t.Errorf("%q can be opened", key)
 		}
-		if err := l.Remove(key); err == nil {
+		if err := l.Remove(t.Context(), key); err == nil {
 			t.Errorf("%q can be removed", key)
 		}
 	}
@@ -132,7 +133,7 @@ func TestKeysReachNothingElse(t *testing.T) {
 // A crash can leave only temporary files, which the next start removes.
 func TestOpenRemovesWhatACrashLeft(t *testing.T) {
 	l := open(t)
-	kept, err := l.Store([]byte("kept"), "a.txt")
+	kept, err := l.Store(t.Context(), []byte("kept"), "a.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,11 +147,11 @@ func TestOpenRemovesWhatACrashLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	again, err := Open(l.dir, loopback)
+	again, err := Open(Config{Dir: l.dir}, loopback)
 	if err != nil {
 		t.Fatal(err)
 	}
-	path, _ := again.path(kept.Key)
+	path := pathOf(t, again, kept.Key)
 	if files := filesOf(t, again); len(files) != 1 || files[0] != path {
 		t.Errorf("%v, want only %s", files, path)
 	}
@@ -163,7 +164,7 @@ func TestParallelKeep(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 30 {
 		wg.Go(func() {
-			if _, err := l.Store(data, "a.png"); err != nil {
+			if _, err := l.Store(t.Context(), data, "a.png"); err != nil {
 				t.Error(err)
 			}
 		})
@@ -179,7 +180,7 @@ func TestOpenNeedsAFolder(t *testing.T) {
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(path, loopback); err == nil {
+	if _, err := Open(Config{Dir: path}, loopback); err == nil {
 		t.Error("a file is opened as a library")
 	}
 }
@@ -192,10 +193,10 @@ func TestFolderThatCannotBeMadeLeavesNoFile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := l.Store([]byte("x"), ""); err == nil {
+	if _, err := l.Store(t.Context(), []byte("x"), ""); err == nil {
 		t.Error("kept nowhere")
 	}
-	if entries, err := os.ReadDir(filepath.Join(l.dir, tempDir)); err != nil || len(entries) != 0 {
+	if entries, err := os.ReadDir(l.TempDir()); err != nil || len(entries) != 0 {
 		t.Errorf("left behind: %v, %v", entries, err)
 	}
 }
@@ -306,13 +307,12 @@ func TestOlder(t *testing.T) {
 	now := time.Now()
 	var old []string
 	for i := range 20 {
-		m, err := l.Store([]byte("file"), "a.txt")
+		m, err := l.Store(t.Context(), []byte("file"), "a.txt")
 		if err != nil {
 			t.Fatal(err)
 		}
 		if i%2 == 0 {
-			path, err := l.path(m.Key)
-			if err := errors.Join(err, os.Chtimes(path, now.Add(-2*time.Hour), now.Add(-2*time.Hour))); err != nil {
+			if err := os.Chtimes(pathOf(t, l, m.Key), now.Add(-2*time.Hour), now.Add(-2*time.Hour)); err != nil {
 				t.Fatal(err)
 			}
 			old = append(old, m.Key)
@@ -328,7 +328,7 @@ func TestOlder(t *testing.T) {
 	for _, limit := range []int{1, 3, 100} {
 		var got []string
 		for after := ""; ; {
-			keys, err := l.Older(now.Add(-time.Hour), after, limit)
+			keys, err := l.Older(t.Context(), now.Add(-time.Hour), after, limit)
 			if err != nil {
 				t.Fatal(err)
 			}

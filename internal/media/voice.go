@@ -86,7 +86,7 @@ func (l *Library) voice(ctx context.Context, f *fetched, src Source) (parley.Med
 	if f.kind == mimeOpus {
 		err := l.measureInto(ctx, f.draft, &f.media)
 		if err == nil {
-			return l.finish(f, src, mimeOpus)
+			return l.finish(ctx, f, src, mimeOpus)
 		}
 		if !errors.Is(err, errChannels) {
 			return parley.Media{}, soundError(err)
@@ -113,7 +113,7 @@ func (l *Library) convertVoice(ctx context.Context, f *fetched, src Source, demu
 	}
 	name := nameOf(src.Filename, f.resp, mimeOpus)
 	src.Filename = strings.TrimSuffix(name, path.Ext(name)) + ".ogg"
-	return l.finish(&fetched{draft: made, resp: f.resp, media: f.media}, src, mimeOpus)
+	return l.finish(ctx, &fetched{draft: made, resp: f.resp, media: f.media}, src, mimeOpus)
 }
 
 func (l *Library) measureInto(ctx context.Context, d *draft, m *parley.Media) error {

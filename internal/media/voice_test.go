@@ -62,14 +62,14 @@ func TestVoice(t *testing.T) {
 			t.Errorf("%s: named %s", name, m.Filename)
 		}
 	}
-	if entries, err := os.ReadDir(filepath.Join(l.dir, tempDir)); err != nil || len(entries) != 0 {
+	if entries, err := os.ReadDir(l.TempDir()); err != nil || len(entries) != 0 {
 		t.Errorf("left behind: %v, %v", entries, err)
 	}
 }
 
 func read(t *testing.T, l *Library, key string) []byte {
 	t.Helper()
-	f, err := l.Open(key)
+	f, err := l.Open(t.Context(), key)
 	if err != nil {
 		t.Fatal(err)
 	}

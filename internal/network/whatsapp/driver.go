@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"net/http"
-	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -25,7 +25,7 @@ import (
 type Config struct {
 	Path  string // of the SQLite file with the devices' keys, which nothing else may write; or "postgres://…"
 	Log   *slog.Logger
-	Media func(key string) (*os.File, error) // opens the file of an outgoing message
+	Media func(ctx context.Context, key string) (io.ReadCloser, error) // opens the file of an outgoing message
 
 	// MessageForRetry returns a message of a chat, from either side, with the text that the recipient sees. It is used
 	// to encrypt a message again, to quote it, and to name the options of a poll. An error or nil means not found. It

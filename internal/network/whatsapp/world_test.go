@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -84,7 +85,7 @@ func (w *world) open() {
 	}
 	d, err := Open(w.t.Context(), Config{
 		Path: filepath.Join(w.dir, "whatsapp.db"), Log: log,
-		Media:           func(key string) (*os.File, error) { return os.Open(filepath.Join(w.dir, key)) },
+		Media:           func(_ context.Context, key string) (io.ReadCloser, error) { return os.Open(filepath.Join(w.dir, key)) },
 		MessageForRetry: w.message,
 		Endpoint:        w.Endpoint(), Trust: &Trust{Root: trust.Root, CA: trust.CA},
 	})
