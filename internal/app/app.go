@@ -63,7 +63,8 @@ func run(ctx context.Context, cfg Config) error {
 	if err := cfg.DataDir.removeLeftovers(); err != nil {
 		cfg.Log.Warn("what an earlier backup or restore left behind cannot be removed", "error", err)
 	}
-	s := &server{cfg: cfg, lock: lock, started: started, limits: usualLimits, changed: make(chan struct{}, 1), failed: make(chan error, 1)}
+	s := &server{cfg: cfg, lock: lock, started: started, limits: usualLimits, changed: make(chan struct{}, 1), joined: make(chan struct{}, 1),
+		failed: make(chan error, 1)}
 	if cfg.limits != nil {
 		s.limits = *cfg.limits
 	}
@@ -95,6 +96,7 @@ type server struct {
 	nodeURL      string
 	nodeHTTP     *http.Server
 	changed      chan struct{} // another node changed something
+	joined       chan struct{} // this node became a member
 	failed       chan error    // a part failed
 
 	listener  net.Listener
@@ -289,6 +291,7 @@ func (s *server) run(ctx context.Context) error {
 	}
 	var running sync.WaitGroup
 	running.Go(func() { s.runChanges(parts) })
+	running.Go(func() { s.runJoins(parts) })
 	running.Go(func() { s.feed.Run(parts) })
 	running.Go(func() { tuneMemory(parts) })
 	for name, part := range map[string]func(context.Context) error{

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 	"parley/internal/store"
 	"parley/internal/store/sqldb"
 	"parley/internal/token"
+	"parley/internal/wait"
 )
 
 // defaultNodeListen is where other nodes on this machine reach this one.
@@ -128,6 +130,7 @@ func (s *server) joinCluster(ctx context.Context) error {
 	}
 	s.node = cluster.New(cluster.Config{
 		Database: s.cfg.Database, URL: s.nodeURL, Version: s.cfg.Version, KeyPrint: print, Log: s.log, Metrics: s.metrics,
+		Joined:   func(int64) { s.noteJoin() },
 		Acquired: func(ctx context.Context) error { return s.channelsChanged(ctx) },
 		Changed:  s.noteChange,
 		Stop:     s.stopReleased,
@@ -160,6 +163,56 @@ func (s *server) noteChange() {
 	case s.changed <- struct{}{}:
 	default:
 	}
+}
+
+// noteJoin makes runJoins look at the files of the other nodes.
+func (s *server) noteJoin() {
+	select {
+	case s.joined <- struct{}{}:
+	default:
+	}
+}
+
+// runJoins checks, each time this node became a member, that all nodes store files in the same place.
+func (s *server) runJoins(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.joined:
+		}
+		if err := s.checkMediaShared(ctx); err != nil && ctx.Err() == nil {
+			s.log.Error(err.Error())
+		}
+	}
+}
+
+// checkMediaShared returns an error unless the files of all nodes are in the same place.
+func (s *server) checkMediaShared(ctx context.Context) error {
+	var apart []string
+	for tries := range 5 { // another node may have joined just now
+		if tries > 0 && !wait.Sleep(ctx, time.Second) {
+			return ctx.Err()
+		}
+		nodes, err := s.node.Nodes(ctx)
+		if err != nil {
+			return err
+		}
+		var others []string
+		for _, n := range nodes {
+			if !n.Self {
+				others = append(others, strconv.FormatInt(n.ID, 10))
+			}
+		}
+		if apart, err = s.media.CheckShared(ctx, strconv.FormatInt(s.node.ID(), 10), others); err != nil {
+			return fmt.Errorf("the files of other nodes cannot be checked: %w", err)
+		}
+		if len(apart) == 0 {
+			return nil
+		}
+	}
+	return fmt.Errorf("files of messages are not shared with node %s: give all nodes the same directory or bucket with --media",
+		strings.Join(apart, ", "))
 }
 
 // runChanges reads what other nodes changed, until ctx ends.

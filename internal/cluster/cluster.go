@@ -98,6 +98,8 @@ type Config struct {
 
 	// Acquired starts everything of shards that this node owns since now. Requests wait until it returns.
 	Acquired func(ctx context.Context) error
+	// Joined is called with the id of this node each time it becomes a member. It must not block.
+	Joined func(id int64)
 	// Changed is called when another node changed channels, tokens or webhooks. It must not block.
 	Changed func()
 	// Stop stops everything of shards that this node no longer owns, and returns when nothing of them can be written any
@@ -213,6 +215,9 @@ func (c *Cluster) insert(ctx context.Context) error {
 	c.mu.Unlock()
 	c.id.Store(id)
 	c.Log.Info("joined the cluster", "node", id)
+	if c.Joined != nil {
+		c.Joined(id)
+	}
 	return nil
 }
 
