@@ -2,7 +2,6 @@ package check
 
 import (
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -10,12 +9,14 @@ import (
 var (
 	// image finds images with their tags, in compose files, the Dockerfile and commands.
 	image = regexp.MustCompile(`(?m)(?:image: |_IMAGE=|-t )((?:[a-z0-9.-]+/)*[a-z-]+)(:[A-Za-z0-9._-]+)?(?:\s|$)`)
-	// version begins with at least two numbers, so that it does not move to another release by itself.
+	// version has at least two numbers, so that it does not move to another release by itself.
 	version = regexp.MustCompile(`^:\d+\.\d+(\.\d+)?(-[a-z0-9]+)?$`)
+	// ours finds the versions of Parley.
+	ours = regexp.MustCompile(`(?:\bparley[:-]|VERSION(?:=|: )|newTag: |/version: )(\d+\.\d+\.\d+)`)
 )
 
-// TestImagesArePinned fails on an image that is another one tomorrow, and on another version of Parley than the source's.
-func TestImagesArePinned(t *testing.T) {
+// TestVersions fails on an image that is another one tomorrow, and on another version of Parley than the source's.
+func TestVersions(t *testing.T) {
 	want := release(t)
 	texts := files(t)
 	texts["docs/deploy.md"] = read(t, root, "docs/deploy.md")
@@ -23,21 +24,17 @@ func TestImagesArePinned(t *testing.T) {
 		if strings.Contains(text, ":latest") {
 			t.Errorf("%s names the version latest", name)
 		}
+		for _, found := range ours.FindAllStringSubmatch(text, -1) {
+			if found[1] != want {
+				t.Errorf("%s has %s, but the source is %s", name, found[0], want)
+			}
+		}
 		if strings.HasPrefix(name, "kubernetes/") {
 			continue // TestKubernetes checks what kustomize makes of it
 		}
 		for _, found := range image.FindAllStringSubmatch(text, -1) {
-			image, tag := found[1], found[2]
-			if !version.MatchString(tag) {
-				t.Errorf("%s: image %s%s has no whole version", name, image, tag)
-			}
-			if image == "parley" && !slices.Contains([]string{":" + want, ":" + want + "-ffmpeg"}, tag) {
-				t.Errorf("%s: image parley%s, but the source is %s", name, tag, want)
-			}
-		}
-		for _, found := range regexp.MustCompile(`\bVERSION: (\S+)`).FindAllStringSubmatch(text, -1) {
-			if found[1] != want {
-				t.Errorf("%s builds version %s, but the source is %s", name, found[1], want)
+			if !version.MatchString(found[2]) {
+				t.Errorf("%s: image %s%s has no whole version", name, found[1], found[2])
 			}
 		}
 	}
