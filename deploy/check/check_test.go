@@ -142,6 +142,20 @@ func freePort(t *testing.T) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
+// dirOf makes a directory of another user, if we are root. Its path is short enough for a socket.
+func dirOf(t *testing.T, uid int) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "check-")
+	if err == nil && os.Getuid() == 0 {
+		err = os.Chown(dir, uid, -1)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
 func read(t *testing.T, elements ...string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(elements...))

@@ -40,11 +40,7 @@ func newPostgres(t *testing.T) *postgres {
 	}
 	uid, _ := strconv.Atoi(owner.Uid)
 	gid, _ := strconv.Atoi(owner.Gid)
-	dir, err := os.MkdirTemp("", "pg-") // short: the path of a socket has few characters
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	dir := dirOf(t, uid)
 	p := &postgres{t: t, dir: dir, as: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)},
 		path: filepath.Dir(slices.Max(found)), primary: freePort(t), standby: freePort(t)}
 	for name, text := range map[string]string{
@@ -55,9 +51,6 @@ func newPostgres(t *testing.T) *postgres {
 		if err := errors.Join(os.WriteFile(path, []byte(text), 0o600), os.Chown(path, uid, gid)); err != nil {
 			t.Fatal(err)
 		}
-	}
-	if err := os.Chown(dir, uid, gid); err != nil {
-		t.Fatal(err)
 	}
 	p.env = []string{"PATH=" + p.path + ":" + os.Getenv("PATH"), "LC_ALL=C", "HOME=" + dir, "PGHOST=" + dir,
 		"POSTGRES_USER=parley", "POSTGRES_DB=parley", "REPLICATION_PASSWORD_FILE=" + filepath.Join(dir, "replication")}

@@ -7,11 +7,14 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 )
 
 // maxExposure is the most that "systemd-analyze security" may find, in tenths: 0 is closed, 100 is open.
 const maxExposure = "20"
+
+const nobody = 65534
 
 // unit writes the unit with the program that the tests build, and returns its path.
 func unit(t *testing.T) string {
@@ -54,11 +57,16 @@ func TestUnitAllowsWhatParleyDoes(t *testing.T) {
 	text := read(t, deploy, "parley.service")
 	allowed := allowedCalls(t, text)
 
-	trace := filepath.Join(t.TempDir(), "trace")
+	dir := dirOf(t, nobody)
+	trace, data := filepath.Join(dir, "trace"), filepath.Join(dir, "data")
 	calls := func(command ...string) *exec.Cmd {
-		return exec.Command("strace", append([]string{"-f", "-qq", "-A", "-s", "0", "-o", trace, parley(t)}, command...)...)
+		cmd := exec.Command("strace", append([]string{"-f", "-qq", "-A", "-s", "0", "-o", trace, parley(t)}, command...)...)
+		cmd.Dir = dir
+		if os.Getuid() == 0 { // root does more
+			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+		}
+		return cmd
 	}
-	data := filepath.Join(t.TempDir(), "data")
 	stop := start(t, calls("dev", "--data", data, "--listen", "127.0.0.1:0", "--no-open"))
 	eventually(t, "the server is ready", func() error {
 		return exec.Command(parley(t), "health", "--ready", "--data", data).Run()
@@ -67,7 +75,7 @@ func TestUnitAllowsWhatParleyDoes(t *testing.T) {
 	if out, _ := calls("doctor", "--data", data).CombinedOutput(); !strings.Contains(string(out), "libopus") {
 		t.Errorf("the doctor does not find ffmpeg:\n%s", out)
 	}
-	if err := stop(15); err != nil {
+	if err := stop(syscall.SIGTERM); err != nil {
 		t.Errorf("the server ended with %v", err)
 	}
 
