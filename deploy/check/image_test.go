@@ -5,6 +5,7 @@ import (
 	"debug/elf"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -91,38 +92,30 @@ func (b *builder) build(target string) string {
 	return name
 }
 
-// container is a container of an image, with a directory as its volume.
+// container is a container of an image. Its volume is a directory of this machine, which buildah makes as Docker makes a new
+// volume: with the owner and the mode that it has in the image.
 type container struct {
 	*builder
 	id, mount, volume string
 }
 
-// from makes a container. Docker gives a new volume the owner and mode that the directory has in the image.
 func (b *builder) from(image string) *container {
 	b.t.Helper()
 	c := &container{builder: b, id: b.run("from", "--pull-never", image)}
 	c.mount = b.run("mount", c.id)
-	c.volume = filepath.Join(b.t.TempDir(), "volume")
-	info, err := os.Stat(filepath.Join(c.mount, "data"))
-	if err != nil {
-		b.t.Fatal(err)
+	runCmd(b.t, c.command(nil, "parley", "version")) // the first command makes the volume
+	found, _ := filepath.Glob(filepath.Join(b.global[1], "*", b.run("inspect", "--format", "{{.ContainerID}}", c.id),
+		"userdata/buildah-volumes/*"))
+	if len(found) != 1 {
+		b.t.Fatalf("the volumes are %v", found)
 	}
-	stat := info.Sys().(*syscall.Stat_t)
-	if err := os.Mkdir(c.volume, 0o700); err != nil {
-		b.t.Fatal(err)
-	}
-	if err := os.Chown(c.volume, int(stat.Uid), int(stat.Gid)); err != nil {
-		b.t.Fatal(err)
-	}
-	if stat.Uid != user65532 || stat.Gid != user65532 || info.Mode().Perm() != 0o700 {
-		b.t.Errorf("/data belongs to %d:%d with mode %o", stat.Uid, stat.Gid, info.Mode().Perm())
-	}
+	c.volume = found[0]
 	return c
 }
 
 // command runs a program in the container, as its user and with its environment.
 func (c *container) command(env []string, args ...string) *exec.Cmd {
-	all := []string{"run", "--isolation", "chroot", "--volume", c.volume + ":/data"}
+	all := []string{"run", "--isolation", "chroot"}
 	for _, e := range env {
 		all = append(all, "--env", e)
 	}
@@ -169,6 +162,9 @@ func TestImages(t *testing.T) {
 			if after := tree(t, c.mount); !slices.Equal(before, after) {
 				t.Errorf("files outside of the volume: before %d, after %d", len(before), len(after))
 			}
+			if target == "parley" {
+				b.from(image).serveAsInKubernetes(cfg)
+			}
 		})
 	}
 }
@@ -187,7 +183,7 @@ func checkConfig(t *testing.T, cfg config) {
 	if len(cfg.Healthcheck.Test) < 2 || cfg.Healthcheck.Test[0] != "CMD" { // not CMD-SHELL: there is no shell
 		t.Errorf("the health check is %q", cfg.Healthcheck.Test)
 	}
-	for _, want := range []string{"PARLEY_DATA=/data", "PARLEY_LISTEN=0.0.0.0:7275", "PARLEY_BEHIND_PROXY=true"} {
+	for _, want := range []string{"SQLITE_TMPDIR=/data", "PARLEY_DATA=/data", "PARLEY_LISTEN=0.0.0.0:7275", "PARLEY_BEHIND_PROXY=true"} {
 		if !slices.Contains(cfg.Env, want) {
 			t.Errorf("the environment has no %s", want)
 		}
@@ -255,6 +251,34 @@ func tree(t *testing.T, dir string) []string {
 	return paths
 }
 
+// start starts the server and waits until the container is healthy. It returns a function that ends the server.
+func (c *container) start(cfg config, env ...string) (stop func()) {
+	t := c.t
+	t.Helper()
+	listen := fmt.Sprintf("PARLEY_LISTEN=0.0.0.0:%d", freePort(t)) // the network is this machine's
+	wait := start(t, c.command(append(env, listen), append(cfg.Entrypoint, cfg.Cmd...)...))
+	eventually(t, "the container is healthy", func() error {
+		out, err := c.command(env, cfg.Healthcheck.Test[1:]...).CombinedOutput()
+		if err != nil {
+			err = fmt.Errorf("%w: %s", err, out)
+		}
+		return err
+	})
+	return func() {
+		t.Helper()
+		found, _ := filepath.Glob(filepath.Join(c.volume, "parley.lock"))
+		inside, _ := filepath.Glob(filepath.Join(c.volume, "*/parley.lock"))
+		var running struct{ PID int }
+		if err := json.Unmarshal([]byte(read(t, append(found, inside...)[0])), &running); err != nil || running.PID <= 1 {
+			t.Fatalf("the lock names no process: %v", err)
+		}
+		syscall.Kill(running.PID, syscall.SIGTERM) // not buildah
+		if err := wait(0); err != nil {
+			t.Errorf("the server ended with %v", err)
+		}
+	}
+}
+
 // serve runs the server in the container, and the commands that people run beside it.
 func (c *container) serve(cfg config, ffmpeg bool) {
 	t := c.t
@@ -262,15 +286,7 @@ func (c *container) serve(cfg config, ffmpeg bool) {
 	if out := runCmd(t, c.command(nil, "parley", "version")); !strings.HasPrefix(out, "parley "+release(t)+",") {
 		t.Errorf("the image has %s", out)
 	}
-	listen := fmt.Sprintf("PARLEY_LISTEN=0.0.0.0:%d", freePort(t)) // the network is this machine's
-	stop := start(t, c.command([]string{listen}, append(cfg.Entrypoint, cfg.Cmd...)...))
-	eventually(t, "the container is healthy", func() error {
-		out, err := c.command(nil, cfg.Healthcheck.Test[1:]...).CombinedOutput()
-		if err != nil {
-			err = fmt.Errorf("%w: %s", err, out)
-		}
-		return err
-	})
+	stop := c.start(cfg)
 	if link := runCmd(t, c.command(nil, "parley", "open", "--print")); !strings.HasPrefix(link, "http://127.0.0.1:") {
 		t.Errorf("parley open prints %q", link)
 	}
@@ -281,18 +297,26 @@ func (c *container) serve(cfg config, ffmpeg bool) {
 		t.Errorf("ffmpeg found: %v, want %v:\n%s", found, ffmpeg, out)
 	}
 	c.checkVolume()
-	if err := stop(syscall.SIGTERM); err != nil {
-		t.Errorf("the server ended with %v", err)
-	}
+	stop()
 	if out, err := c.command(nil, cfg.Healthcheck.Test[1:]...).CombinedOutput(); err == nil {
 		t.Errorf("without a server the container is healthy: %s", out)
 	}
 }
 
+// serveAsInKubernetes runs the server on a volume of root that a group can write to.
+func (c *container) serveAsInKubernetes(cfg config) {
+	t := c.t
+	t.Helper()
+	if err := errors.Join(os.Chown(c.volume, 0, user65532), os.Chmod(c.volume, 0o775|fs.ModeSetgid)); err != nil {
+		t.Fatal(err)
+	}
+	c.start(cfg, "PARLEY_DATA=/data/parley")()
+}
+
 // checkVolume wants every file to belong to the user of the image, and to nobody else.
 func (c *container) checkVolume() {
 	c.t.Helper()
-	for _, path := range tree(c.t, c.volume) {
+	for _, path := range append(tree(c.t, c.volume), ".") {
 		info, err := os.Lstat(filepath.Join(c.volume, path))
 		if err != nil {
 			continue // removed meanwhile
