@@ -71,6 +71,8 @@ func (p *postgres) cmd(ctx context.Context, env []string, name string, args ...s
 
 // sql runs a statement over TCP with the password, at the server that accepts writes.
 func (p *postgres) sql(ctx context.Context, statement string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, hang)
+	defer cancel()
 	url := fmt.Sprintf("postgres://parley:one@127.0.0.1:%d,127.0.0.1:%d/parley?target_session_attrs=read-write", p.primary, p.standby)
 	cmd := p.cmd(ctx, nil, "psql", "--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--set=ON_ERROR_STOP=1",
 		"--command="+statement, url)
@@ -100,7 +102,12 @@ func (p *postgres) startPrimary() (stop func(syscall.Signal) error) {
 	runCmd(t, p.cmd(ctx, env, "createdb", "--username=parley", "parley"))
 	runCmd(t, p.cmd(ctx, env, "bash", filepath.Join(p.dir, "primary.sh")))
 	runCmd(t, p.cmd(ctx, env, "pg_ctl", "--wait", "--silent", "--mode=fast", "stop"))
-	return start(t, p.cmd(ctx, env, "postgres"))
+	stop = start(t, p.cmd(ctx, env, "postgres"))
+	eventually(t, "the primary accepts connections", func() error {
+		_, err := p.sql(ctx, "SELECT 1")
+		return err
+	})
+	return stop
 }
 
 func (p *postgres) startStandby() (stop func(syscall.Signal) error) {
@@ -115,11 +122,6 @@ func TestPostgres(t *testing.T) {
 	t.Parallel()
 	p := newPostgres(t)
 	stopPrimary := p.startPrimary()
-	eventually(t, "the primary accepts connections", func() error {
-		_, err := p.sql(t.Context(), "SELECT 1")
-		return err
-	})
-
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	if out, err := p.sql(ctx, "CREATE TABLE alone (n int)"); !errors.Is(err, context.DeadlineExceeded) {

@@ -18,9 +18,14 @@ import (
 // proxy starts Caddy with our configuration in front of nodes, without TLS, and returns its address.
 func proxy(t *testing.T, nodes ...string) string {
 	t.Helper()
-	caddy := need(t, "caddy", "caddy")
 	url := fmt.Sprintf("http://127.0.0.1:%d", freePort(t))
-	cmd := exec.Command(caddy, "run", "--adapter", "caddyfile", "--config", filepath.Join(deploy, "Caddyfile"))
+	proxyAt(t, url, nodes...)
+	return url
+}
+
+func proxyAt(t *testing.T, url string, nodes ...string) {
+	t.Helper()
+	cmd := exec.Command(need(t, "caddy", "caddy"), "run", "--adapter", "caddyfile", "--config", filepath.Join(deploy, "Caddyfile"))
 	home := t.TempDir()
 	cmd.Env = append(os.Environ(), "HOME="+home, "XDG_DATA_HOME="+home, "XDG_CONFIG_HOME="+home,
 		"PARLEY_HOST="+url, "PARLEY_NODES="+strings.Join(nodes, " "))
@@ -29,7 +34,6 @@ func proxy(t *testing.T, nodes ...string) string {
 		_, err := get(url + "/livez")
 		return err
 	})
-	return url
 }
 
 // get returns a body, and an error unless the status is 200.
