@@ -19,10 +19,10 @@ PACKAGES := ./cmd/parley ./internal/e2e/... ./internal/api ./internal/media ./in
 
 .DEFAULT_GOAL := help
 .PHONY: help run build test check extra race kills browser screenshots bench torture cover release clean \
-	needs browser-needs fmt static tidy generated
+	deploy-check needs browser-needs deploy-needs fmt static tidy generated
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: build ## Build, and start a sandbox
 	bin/parley dev
@@ -73,6 +73,12 @@ cover: needs ## Show the test coverage
 	go test -coverprofile=cover.out -coverpkg=./... ./...
 	go tool cover -func=cover.out | tail -n 1
 
+# A module of its own too. As root, on Debian: it makes and runs images, and starts PostgreSQL as its own user.
+DEPLOY := deploy/check
+deploy-check: deploy-needs ## Try the images, manifests, units, proxy and alerts in deploy
+	cd $(DEPLOY) && go mod tidy -diff && go vet ./... && go run $(STATICCHECK) ./...
+	$(RUNTESTS) -C $(DEPLOY) $(LIMIT) -count=1 ./...
+
 release: ## Build the binaries of a release into dist, with checksums
 	@[ -z "$$(git status --porcelain)" ] || { echo "make: the working tree has changes. Commit them first."; exit 1; }
 	@grep -q '^## $(RELEASE) - ' CHANGELOG.md || { echo "make: CHANGELOG.md has no section for $(RELEASE)."; exit 1; }
@@ -104,6 +110,17 @@ needs:
 browser-needs:
 	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || $(call install,chromium fonts-liberation,it shows the console)
 	@[ -n "$$(fc-list :lang=und-zsye 2>/dev/null)" ] || $(call install,fontconfig fonts-noto-color-emoji,for the pictures in messages)
+
+deploy-needs:
+	@command -v buildah >/dev/null || $(call install,buildah,it builds and runs images)
+	@command -v mmdebstrap >/dev/null || $(call install,mmdebstrap,it makes the Debian of the images)
+	@command -v promtool >/dev/null || $(call install,prometheus,it checks the alerts)
+	@command -v caddy >/dev/null || $(call install,caddy,it is the proxy)
+	@command -v nginx >/dev/null || $(call install,nginx-light,it is the other proxy)
+	@command -v systemd-analyze >/dev/null || $(call install,systemd,it checks the unit)
+	@command -v strace >/dev/null || $(call install,strace,it shows the system calls)
+	@command -v ffmpeg >/dev/null || $(call install,ffmpeg,it converts audio)
+	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || $(call install,postgresql,for the scripts of the databases)
 
 fmt:
 	@wrong=$$(gofmt -l .); [ -z "$$wrong" ] || { echo "not formatted, run gofmt -w on:"; echo "$$wrong"; exit 1; }

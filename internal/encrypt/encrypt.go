@@ -18,6 +18,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 const (
@@ -44,7 +45,7 @@ type key struct {
 }
 
 // OpenKeyFile reads a file with one base64 key on each line. It creates a missing file with a random
-// key, and rejects a file that others can read.
+// key, and rejects a file that others can read. The group may read a file of another user.
 func OpenKeyFile(path string) (*Keyring, error) {
 	if err := create(path); err != nil {
 		return nil, fmt.Errorf("make key file: %w", err)
@@ -53,7 +54,11 @@ func OpenKeyFile(path string) (*Keyring, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open key file: %w", err)
 	}
-	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+	closed := os.FileMode(0o077)
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok && int(stat.Uid) != os.Geteuid() {
+		closed = 0o037 // a secret that Kubernetes mounts belongs to root, and our group may read it
+	}
+	if mode := info.Mode().Perm(); mode&closed != 0 {
 		return nil, fmt.Errorf("key file %s has mode %04o and can be read by others: run chmod 600 %s", path, mode, path)
 	}
 	text, err := os.ReadFile(path)

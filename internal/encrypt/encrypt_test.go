@@ -84,6 +84,26 @@ func TestWiderModesAreRejected(t *testing.T) {
 	open(t, path)
 }
 
+// TestMountedSecret reads a file as Kubernetes mounts a secret: it belongs to another user, and the group may read it.
+func TestMountedSecret(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can give a file away")
+	}
+	path := filepath.Join(t.TempDir(), "key")
+	open(t, path)
+	if err := os.Chown(path, 65534, 0); err != nil {
+		t.Fatal(err)
+	}
+	for mode, accepted := range map[os.FileMode]bool{0o440: true, 0o640: true, 0o444: false, 0o460: false, 0o404: false} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := OpenKeyFile(path); (err == nil) != accepted {
+			t.Errorf("mode %04o: %v, want accepted: %v", mode, err, accepted)
+		}
+	}
+}
+
 func TestRotation(t *testing.T) {
 	dir := t.TempDir()
 	old := open(t, filepath.Join(dir, "old"))
