@@ -35,7 +35,7 @@ var arrows = map[string][]string{
 	"internal/callback":        {".", "internal/safehttp", "internal/encrypt", "internal/store", "internal/wait"},
 	"internal/media":           {".", "internal/confine", "internal/safehttp"},
 	"internal/outbox":          {".", "internal/network", "internal/store", "internal/wait"},
-	"internal/network/sandbox": {".", "internal/network", "internal/store/sqldb"},
+	"internal/network/sandbox": {".", "internal/network", "internal/store/sqldb", "internal/wait"},
 
 	"internal/doctor":      {".", "internal/confine"},
 	"internal/diagnostics": {".", "internal/doctor", "internal/network"},

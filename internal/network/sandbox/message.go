@@ -39,34 +39,31 @@ func cursorAt(seq int64) Cursor { return Cursor("c" + strconv.FormatInt(seq, 36)
 
 // Check returns an error for a cursor that is not from this server.
 func (c Cursor) Check() error {
-	_, err := c.seq()
+	_, err := c.seq("after")
 	return err
 }
 
-func (c Cursor) seq() (int64, error) {
+// seq decodes the cursor in a field of a request.
+func (c Cursor) seq(field string) (int64, error) {
 	if c == "" {
 		return 0, nil
 	}
 	digits, ok := strings.CutPrefix(string(c), "c")
 	seq, err := strconv.ParseInt(digits, 36, 64)
 	if !ok || err != nil || seq < 0 || cursorAt(seq) != c {
-		return 0, parley.InvalidField("after", "after must be a cursor from this server.")
+		return 0, parley.InvalidField(field, field+" must be a cursor from this server.")
 	}
 	return seq, nil
 }
 
-// Query selects messages. The zero value selects everything that reached the phone, up to [DefaultLimit].
+// Query selects messages. The zero value selects everything that reached the phone.
 type Query struct {
 	After    Cursor
 	Kind     parley.Kind   // empty: every kind
 	Contains string        // in the body or the file's name, in any case; empty: everything
-	Limit    int           // zero: DefaultLimit
+	Limit    int           // zero: none
 	Wait     time.Duration // how long to wait for a match; 0: not at all
-	Both     bool          // also what the phone sent
 }
-
-// DefaultLimit is how many messages one call returns by default.
-const DefaultLimit = 50
 
 // Page is what [Network.Messages] returns.
 type Page struct {
@@ -80,21 +77,15 @@ func (n *Network) Cursor(ctx context.Context, channel parley.ChannelCode) (Curso
 		return "", err
 	}
 	seq, err := lastSeq(n.db.Read(ctx))
-	if err != nil {
-		return "", err
-	}
-	return cursorAt(seq), nil
+	return cursorAt(seq), err
 }
 
 // Messages returns what reached a phone, oldest first. It includes what waits for an offline phone, with status SENT. With
 // a wait it returns at the first match. If there is none in time the error is a [*WaitTimeout].
 func (n *Network) Messages(ctx context.Context, channel parley.ChannelCode, number string, q Query) (Page, error) {
-	after, err := q.After.seq()
+	after, err := q.After.seq("after")
 	if err != nil {
 		return Page{}, err
-	}
-	if q.Limit <= 0 {
-		q.Limit = DefaultLimit
 	}
 	timeout := time.NewTimer(q.Wait)
 	defer timeout.Stop()
@@ -116,7 +107,13 @@ func (n *Network) messages(
 	}
 	arrived, release := w.awaitMessage(p.id) // before the read, so none is missed in between
 	defer release()
-	found, err := n.read(ctx, p, after, q)
+	var found []Message
+	err = n.scan(ctx, p, after, func(m Message) bool {
+		if (q.Kind == "" || q.Kind == m.Kind) && m.contains(q.Contains) {
+			found = append(found, m)
+		}
+		return q.Limit == 0 || len(found) < q.Limit
+	})
 	if err != nil {
 		return Page{}, false, err
 	}
@@ -138,27 +135,10 @@ func (n *Network) messages(
 
 const messageColumns = `seq, from_phone, id, kind, body, data, reply_to, at, copies, status, reaction, phone_reaction, votes`
 
-// read returns the messages of a phone after a position that match the query. Texts are compared here, because the database
-// does not know the letters of every language.
-func (n *Network) read(ctx context.Context, p *phone, after int64, q Query) ([]Message, error) {
-	var list []Message
-	err := n.scan(ctx, p, after, q.Both, func(m Message) bool {
-		if (q.Kind == "" || q.Kind == m.Kind) && m.contains(q.Contains) {
-			list = append(list, m)
-		}
-		return len(list) < q.Limit
-	})
-	return list, err
-}
-
-// scan calls do for a phone's messages after a position, in order, until it returns false.
-func (n *Network) scan(ctx context.Context, p *phone, after int64, both bool, do func(Message) (more bool)) error {
-	from := fromChannel
-	if both {
-		from = fromPhone
-	}
+// scan calls do for the messages to a phone after a position, in order, until it returns false.
+func (n *Network) scan(ctx context.Context, p *phone, after int64, do func(Message) (more bool)) error {
 	rows, err := n.db.Read(ctx).Query(`SELECT `+messageColumns+` FROM messages
-		WHERE phone = $1 AND seq > $2 AND from_phone <= $3 ORDER BY seq`, p.id, after, from)
+		WHERE phone = $1 AND seq > $2 AND from_phone = 0 ORDER BY seq`, p.id, after)
 	if err != nil {
 		return fmt.Errorf("read messages: %w", err)
 	}
@@ -229,10 +209,8 @@ func (p *phone) statusOf(seq int64, fromPhone bool, kind parley.Kind) parley.Sta
 	return parley.Sent
 }
 
+// contains is not part of the query, because the database does not know the letters of every language.
 func (m *Message) contains(text string) bool {
-	if text == "" {
-		return true
-	}
 	text = strings.ToLower(text)
 	return strings.Contains(strings.ToLower(m.Body), text) ||
 		m.Media != nil && strings.Contains(strings.ToLower(m.Media.Filename), text)
@@ -277,17 +255,16 @@ func (n *Network) Chats(ctx context.Context, channel parley.ChannelCode, number 
 // Chat reads a phone's chat with the channel before a position, newest message first. What waits for an offline phone is
 // not shown.
 func (n *Network) Chat(ctx context.Context, channel parley.ChannelCode, number string, before Cursor, limit int) (ChatPage, error) {
-	last := int64(math.MaxInt64)
-	if before != "" {
-		seq, err := before.seq()
-		if err != nil {
-			return ChatPage{}, parley.InvalidField("before", "before must be a cursor from this server.")
-		}
-		last = seq
+	last, err := before.seq("before")
+	if err != nil {
+		return ChatPage{}, err
 	}
 	_, p, err := n.find(ctx, channel, number)
 	if err != nil {
 		return ChatPage{}, err
+	}
+	if before == "" {
+		last = math.MaxInt64
 	}
 	return n.chat(ctx, p, last, limit)
 }
@@ -389,7 +366,7 @@ func (n *Network) timedOut(ctx context.Context, channel parley.ChannelCode, numb
 		return err
 	}
 	e := &WaitTimeout{Number: p.Number, Query: q}
-	err = n.scan(ctx, p, after, false, func(m Message) bool {
+	err = n.scan(ctx, p, after, func(m Message) bool {
 		e.Arrived = append(e.Arrived, m)
 		if len(e.Arrived) > maxArrived {
 			e.Arrived = e.Arrived[1:]

@@ -80,7 +80,7 @@ func TestMessagesFarApartAreFound(t *testing.T) {
 			t.Errorf("the phone shows %+v", got)
 		}
 		cursor := cursorAt(5) // far from the end, and there is more than a page right after it
-		if got := d.messages(budi, Query{After: cursor}); len(got) != DefaultLimit || got[0].Body != "4" {
+		if got := d.messages(budi, Query{After: cursor, Limit: 50}); len(got) != 50 || got[0].Body != "4" {
 			t.Errorf("the other phone shows %d, from %q", len(got), got[0].Body)
 		}
 	})

@@ -29,12 +29,15 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 
 	"parley"
 	"parley/internal/network"
 	"parley/internal/store/sqldb"
+	"parley/internal/wait"
 )
 
 var _ network.Driver = (*Network)(nil)
@@ -70,46 +73,37 @@ func openWith(ctx context.Context, path string, log *slog.Logger, readers int) (
 		return nil, fmt.Errorf("sandbox network: %w", err)
 	}
 	n := &Network{db: db, log: log, worlds: map[parley.ChannelCode]*world{}}
-	if err := errors.Join(n.unpackFirstVersion(ctx), n.loadSeq(ctx)); err != nil {
+	err = n.unpackFirstVersion(ctx)
+	var last int64
+	if err == nil {
+		last, err = lastSeq(db.Read(ctx))
+	}
+	if err == nil {
+		err = db.Read(ctx).QueryRow(`SELECT max($1, coalesce(max(seq), 0)) FROM events`, []any{last}, &last)
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("sandbox network: %w", err), db.Close())
 	}
+	n.seq.Store(last)
 	n.startPurger()
 	return n, nil
-}
-
-// loadSeq finds the last position that was assigned.
-func (n *Network) loadSeq(ctx context.Context) error {
-	last, err := lastSeq(n.db.Read(ctx))
-	if err != nil {
-		return err
-	}
-	var lastEvent int64
-	if err := n.db.Read(ctx).QueryRow(`SELECT coalesce(max(seq), 0) FROM events`, nil, &lastEvent); err != nil {
-		return err
-	}
-	n.seq.Store(max(last, lastEvent))
-	return nil
 }
 
 // Close closes the sessions that are still open, and the database. It may be called twice.
 func (n *Network) Close() error {
 	n.mu.Lock()
-	var open []*session
-	for _, w := range n.worlds {
+	worlds := slices.Collect(maps.Values(n.worlds))
+	n.mu.Unlock()
+	for _, w := range worlds {
 		if s := w.session.Load(); s != nil {
-			open = append(open, s)
+			s.Close()
 		}
 	}
-	n.mu.Unlock()
-	var errs []error
-	for _, s := range open {
-		errs = append(errs, s.Close())
-	}
-	n.purger.stop()
-	return errors.Join(append(errs, n.db.Close())...)
+	n.purger.cancel()
+	n.purger.done.Wait()
+	return n.db.Close()
 }
 
-// Open starts a channel's session.
 func (n *Network) Open(ctx context.Context, channel parley.Channel, sink network.Sink) (network.Session, error) {
 	w, err := n.world(ctx, channel.Code)
 	if err != nil {
@@ -136,7 +130,7 @@ func (n *Network) DeleteChannel(ctx context.Context, code parley.ChannelCode) er
 		})
 		return markRemoved(tx, w.id.Load())
 	})
-	n.purger.wake()
+	wait.Notify(n.purger.now)
 	return err
 }
 
@@ -170,7 +164,7 @@ func (n *Network) Reset(ctx context.Context, channel parley.ChannelCode) error {
 	if err != nil {
 		return err
 	}
-	n.purger.wake()
+	wait.Notify(n.purger.now)
 	if s := w.session.Load(); s != nil {
 		return s.Pair(ctx)
 	}

@@ -50,74 +50,58 @@ func (n *Network) SendAs(ctx context.Context, channel parley.ChannelCode, number
 		}
 		replyTo = target.ID.ID
 	}
-	m := phoneMessage{id: newPhoneMessageID(), content: content, replyTo: replyTo, media: o.Media, at: time.Now()}
-	var seq int64
+	m := p.newMessage(content, replyTo)
 	err = n.write(ctx, "send as phone", func(tx *sqldb.Tx) (err error) {
 		if p, err = w.phone(tx, p.Number); err != nil { // again, in case the world was reset
 			return err
 		}
-		seq, err = w.addPhoneMessage(tx, p, m)
-		return err
+		return w.addPhoneMessage(tx, p, m, o.Media)
 	})
-	if err != nil {
-		return Message{}, err
-	}
-	return m.message(p, seq), nil
+	return *m, err
 }
 
-// phoneMessage is a message that a phone sends.
-type phoneMessage struct {
-	id      parley.MessageID
-	content parley.Content
-	replyTo parley.MessageID
-	media   []byte
-	at      time.Time
+// newMessage makes a message that the phone sends.
+func (p *phone) newMessage(content parley.Content, replyTo parley.MessageID) *Message {
+	random := make([]byte, 9)
+	rand.Read(random)                                   // never fails
+	id := parley.MessageID(fmt.Sprintf("3A%X", random)) // in the form of the real network's phones, which is not the gateway's
+	text := content.Text()
+	return &Message{
+		ID: parley.MessageRef{Chat: p.contactID(), ID: id}, Kind: content.Kind(), Body: text, Content: content,
+		Media: parley.MediaOf(content), ReplyTo: replyTo, Status: parley.Received, At: time.Now().UTC().Truncate(time.Millisecond),
+		Copies: 1, Codes: Codes(text), Links: Links(text),
+	}
 }
 
-// addPhoneMessage writes a message from a phone, schedules its report to the channel and returns its position.
-func (w *world) addPhoneMessage(tx *sqldb.Tx, p *phone, m phoneMessage) (seq int64, err error) {
-	kind, text := m.content.Kind(), m.content.Text()
-	data, err := parley.EncodeContent(m.content)
+// addPhoneMessage writes a message from a phone, sets its cursor and schedules its report to the channel.
+func (w *world) addPhoneMessage(tx *sqldb.Tx, p *phone, m *Message, file []byte) error {
+	data, err := parley.EncodeContent(m.Content)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	seq = w.net.nextSeq()
-	_, err = tx.Exec(insertMessage, seq, p.id, fromPhone, string(m.id), string(kind), text, data, string(m.replyTo), m.at.UnixMilli())
+	id, seq := m.ID.ID, w.net.nextSeq()
+	m.Cursor = cursorAt(seq)
+	_, err = tx.Exec(insertMessage, seq, p.id, fromPhone, string(id), string(m.Kind), m.Body, data, string(m.ReplyTo), m.At.UnixMilli())
+	if err == nil && m.Kind.IsMedia() {
+		_, err = tx.Exec(`INSERT INTO files (phone, message, content, at) VALUES ($1, $2, $3, $4)`, p.id, string(id), file, m.At.UnixMilli())
+	}
 	if err != nil {
-		return 0, err
-	}
-	if kind.IsMedia() {
-		if err := addFile(tx, p.id, m.id, m.media); err != nil {
-			return 0, err
-		}
+		return err
 	}
 	tx.OnCommit(func() { w.net.purger.grew([]delivery{{phone: p}}) })
-	return seq, w.addEvent(tx, p, event{Type: messageEvent, Target: m.id, Kind: kind, Text: text, Data: data, ReplyTo: m.replyTo})
+	return w.addEvent(tx, p, event{Type: messageEvent, Target: id, Kind: m.Kind, Text: m.Body, Data: data, ReplyTo: m.ReplyTo})
 }
 
-// message returns it as callers see it.
-func (m phoneMessage) message(p *phone, seq int64) Message {
-	text := m.content.Text()
-	return Message{
-		ID: parley.MessageRef{Chat: p.contactID(), ID: m.id}, Kind: m.content.Kind(), Body: text, Content: m.content,
-		Media: parley.MediaOf(m.content), ReplyTo: m.replyTo, Status: parley.Received, At: m.at.UTC().Truncate(time.Millisecond),
-		Copies: 1, Cursor: cursorAt(seq), Codes: Codes(text), Links: Links(text),
-	}
-}
-
-// describe checks what a phone sends and fills in the properties of its file.
+// describe fills in the properties of a file that a phone sends.
 func describe(o Outgoing) (parley.Content, error) {
-	if o.Content != nil && o.Content.Kind().IsMedia() && len(o.Media) == 0 {
+	own := parley.MediaOf(o.Content)
+	if own == nil {
+		return o.Content, nil
+	}
+	if len(o.Media) == 0 {
 		return nil, parley.InvalidField("file", "file must have content.")
 	}
-	switch o.Content.(type) {
-	case parley.Text, parley.Location:
-		return o.Content, nil
-	case parley.Image, parley.Video, parley.File, parley.Voice:
-	default:
-		return nil, parley.InvalidField("type", "type must be text, image, voice, video, file or location.")
-	}
-	m := *parley.MediaOf(o.Content)
+	m := *own
 	m.Size = int64(len(o.Media))
 	sum := sha256.Sum256(o.Media)
 	m.SHA256 = sum[:]
@@ -130,13 +114,6 @@ func describe(o Outgoing) (parley.Content, error) {
 		}
 	}
 	return parley.WithMedia(o.Content, m), nil
-}
-
-// newPhoneMessageID chooses an id in the form of the real network's phones, which is not the gateway's.
-func newPhoneMessageID() parley.MessageID {
-	random := make([]byte, 9)
-	rand.Read(random) // never fails
-	return parley.MessageID(fmt.Sprintf("3A%X", random))
 }
 
 // React reacts to a message of the chat as a phone; an empty emoji removes the reaction.
@@ -324,12 +301,5 @@ func (n *Network) target(ctx context.Context, p *phone, field, id string) (Messa
 
 // message reads one message of a phone's chat. If there is none the error is sql.ErrNoRows.
 func (n *Network) message(ctx context.Context, p *phone, from int64, id parley.MessageID) (Message, error) {
-	list, err := sqldb.Collect(n.db.Read(ctx), p.scanMessage, `SELECT `+messageColumns+` FROM messages`+oneMessage, p.id, string(id), from)
-	if err != nil {
-		return Message{}, fmt.Errorf("read message: %w", err)
-	}
-	if len(list) == 0 {
-		return Message{}, sql.ErrNoRows
-	}
-	return list[0], nil
+	return first(sqldb.Collect(n.db.Read(ctx), p.scanMessage, `SELECT `+messageColumns+` FROM messages`+oneMessage, p.id, string(id), from))
 }

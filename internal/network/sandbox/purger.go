@@ -43,14 +43,6 @@ func (n *Network) startPurger() {
 	n.purger.done.Go(func() { n.runPurger(ctx) })
 }
 
-func (p *purger) stop() {
-	p.cancel()
-	p.done.Wait()
-}
-
-// wake makes the purger run at once.
-func (p *purger) wake() { notify(p.now) }
-
 // grew stores which phones have new messages.
 func (p *purger) grew(list []delivery) {
 	p.mu.Lock()
@@ -98,17 +90,18 @@ func (n *Network) logPurge(ctx context.Context, err error) {
 
 // purge deletes what is older than the retention, except what only a sweep finds.
 func (n *Network) purge(ctx context.Context, now time.Time) error {
-	errs := []error{n.purgeRemovedWorlds(ctx)}
 	before := now.Add(-retention).UnixMilli()
-	// Positions grow with time: the oldest rows are the first ones of their table.
-	errs = append(errs,
+	errs := []error{
+		n.purgeRemovedWorlds(ctx),
+		// Positions grow with time: the oldest rows are the first ones of their table.
 		n.deleteBatches(ctx, purgeBatch,
 			`DELETE FROM messages WHERE seq IN (SELECT seq FROM messages ORDER BY seq LIMIT $1) AND at < $2`, before),
 		n.deleteBatches(ctx, purgeBatch,
 			`DELETE FROM events WHERE seq IN (SELECT seq FROM events ORDER BY seq LIMIT $1) AND at < $2`, before),
 		n.deleteBatches(ctx, fileBatch,
 			`DELETE FROM files WHERE (phone, message) IN (SELECT phone, message FROM files WHERE at < $2 LIMIT $1)`,
-			now.Add(-fileRetention).UnixMilli()))
+			now.Add(-fileRetention).UnixMilli()),
+	}
 	for _, id := range n.purger.drainGrown() {
 		errs = append(errs, n.trimChat(ctx, id))
 	}

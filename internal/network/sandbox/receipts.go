@@ -294,11 +294,12 @@ func scanArrival(row scanner) (a arrival, err error) {
 func (s *session) reportArrivals(ctx context.Context, p *phone, list []arrival) error {
 	r := network.Receipt{From: p.contactID(), IDs: idsOf(list), Status: parley.Delivered, At: time.Now().UTC()}
 	err := s.report(ctx, r)
-	if err == nil && p.Reads == AtOnce {
-		r.Status = parley.Read
-		err = s.report(ctx, r)
+	if err != nil || p.Reads != AtOnce {
+		return err
 	}
-	if played := voicesOf(list); err == nil && p.Reads == AtOnce && len(played) > 0 {
+	r.Status = parley.Read
+	err = s.report(ctx, r)
+	if played := voicesOf(list); err == nil && len(played) > 0 {
 		r.IDs, r.Status = played, parley.Played
 		err = s.report(ctx, r)
 	}
@@ -369,23 +370,20 @@ func (s *session) saveCursors() {
 					return err
 				}
 			}
-			tx.OnCommit(func() { w.dropCursors(ids, unsaved) })
+			tx.OnCommit(func() {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				for _, id := range ids {
+					if w.cursors[id] == unsaved[id] { // else it moved since
+						delete(w.cursors, id)
+					}
+				}
+			})
 			return nil
 		})
 		if err != nil {
 			s.logError("save how far phones were delivered", err) // the receipts are reported again after the next start
 			return
-		}
-	}
-}
-
-// dropCursors removes from memory the cursors that were saved, unless they moved since.
-func (w *world) dropCursors(ids []int64, saved map[int64]cursors) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, id := range ids {
-		if w.cursors[id] == saved[id] {
-			delete(w.cursors, id)
 		}
 	}
 }

@@ -12,10 +12,11 @@ import (
 
 	"parley"
 	"parley/internal/store/sqldb"
+	"parley/internal/wait"
 )
 
 // The phones of a new world, which are contacts of its channel.
-var firstPhones = []NewPhone{
+var firstPhones = []Phone{
 	{Number: "6281234567890", Name: "Ayu"},
 	{Number: "6281234567891", Name: "Budi"},
 }
@@ -28,7 +29,6 @@ type world struct {
 	id     atomic.Int64 // the row; a reset replaces it
 	code   parley.ChannelCode
 	number string // the channel's own
-	faults faultQueue
 
 	session   atomic.Pointer[session] // the open one, or nil
 	loggedOut atomic.Bool
@@ -36,8 +36,9 @@ type world struct {
 	soon chan struct{} // notified when receipts are pending, which are collected for a moment
 	now  chan struct{} // notified when something should be reported at once
 
+	mu     sync.Mutex
+	faults []Fault // the queue in memory decides; the database follows it
 	// By the id of a phone. Idle phones have no entry.
-	mu      sync.Mutex
 	typing  map[int64]time.Time // until when the channel is typing
 	waiters map[int64]*waiter   // requests that wait for the next message
 	pending map[int64]*job      // what the session has to report
@@ -120,10 +121,10 @@ func createWorld(tx *sqldb.Tx, channel parley.ChannelCode, number string) (id in
 	var members []parley.ContactID
 	for _, first := range firstPhones {
 		p, err := createPhone(tx, id, first.Number)
-		if err != nil {
-			return 0, err
+		if err == nil {
+			err = PhonePatch{Name: &first.Name}.apply(tx, p.id)
 		}
-		if _, err := tx.Exec(`UPDATE phones SET name = $1, changed = 1 WHERE id = $2`, first.Name, p.id); err != nil {
+		if err != nil {
 			return 0, err
 		}
 		members = append(members, p.contactID())
@@ -134,16 +135,15 @@ func createWorld(tx *sqldb.Tx, channel parley.ChannelCode, number string) (id in
 
 // markRemoved detaches a world from its channel. The purger deletes its rows.
 func markRemoved(tx *sqldb.Tx, id int64) error {
-	notACode := fmt.Sprintf("removed:%d", id)
-	_, err := tx.Exec(`UPDATE worlds SET removed = 1, channel = $1 WHERE id = $2`, notACode, id)
+	_, err := tx.Exec(`UPDATE worlds SET removed = 1, channel = 'removed:' || id WHERE id = $1`, id)
 	return err
 }
 
 // clear drops everything in memory and wakes the requests that wait for a message.
 func (w *world) clear() {
-	w.faults.set(nil)
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.faults = nil
 	for _, waiter := range w.waiters {
 		close(waiter.arrived)
 	}
@@ -179,7 +179,7 @@ func (w *world) arrived(list []delivery) {
 	}
 	w.mu.Unlock()
 	w.net.purger.grew(list)
-	notify(w.soon)
+	wait.Notify(w.soon)
 }
 
 // schedule makes the session read from the database what to report about a phone, at once.
@@ -190,7 +190,7 @@ func (w *world) schedule(phone int64, what work) {
 	w.mu.Lock()
 	w.job(phone).require(what)
 	w.mu.Unlock()
-	notify(w.now)
+	wait.Notify(w.now)
 }
 
 // job returns what is pending for a phone. The caller holds the lock.
@@ -239,12 +239,4 @@ func (w *world) setTyping(phone int64, until time.Time) {
 	w.typing[phone] = until
 	now := time.Now()
 	maps.DeleteFunc(w.typing, func(_ int64, until time.Time) bool { return !until.After(now) })
-}
-
-// notify wakes the reader of a channel that holds one notification.
-func notify(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
 }
