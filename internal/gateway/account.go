@@ -87,9 +87,7 @@ func newAccount(g *Gateway, c parley.Channel) *account {
 		Store:            g.Store,
 		Now:              a.now,
 		ClockTrusted:     g.ClockTrusted,
-		Settings:         func() parley.ChannelSettings { return a.snapshot().Settings },
-		AccountFrom:      func() int64 { return a.snapshot().AccountFrom },
-		Pace:             func() (time.Duration, time.Duration) { return a.snapshot().Pace() },
+		Current:          a.snapshot,
 		OnDone:           a.messageDone,
 		RemoveFile:       g.removeFile,
 		DecryptSecret:    a.decryptSecret,
@@ -371,8 +369,7 @@ func (a *account) decryptSecret(s parley.Secret) (parley.Content, error) {
 			return nil, fmt.Errorf("read a code: %w", err)
 		}
 		if encrypted = code.Encrypted; encrypted == nil {
-			return nil, &network.Error{Class: network.Permanent, Failure: parley.Failure{
-				Code: parley.Expired, Message: "Its code expired before it could be sent."}}
+			return nil, network.Refuse(parley.Expired, "Its code expired before it could be sent.")
 		}
 	}
 	text, err := a.g.Keyring.Decrypt(encrypted, string(s.OTP))

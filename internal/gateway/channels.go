@@ -122,7 +122,7 @@ func (g *Gateway) DeleteChannel(ctx context.Context, code parley.ChannelCode) er
 	if err := g.delete(ctx, a); err != nil {
 		return err
 	}
-	return g.purgeDeleted(ctx)
+	return g.inBatches(ctx, purgeDeleted(ctx))
 }
 
 func (g *Gateway) delete(ctx context.Context, a *account) error {
@@ -164,7 +164,7 @@ func (g *Gateway) ResetChannel(ctx context.Context, code parley.ChannelCode, res
 	if err := g.reset(ctx, code, resetNetwork); err != nil {
 		return err
 	}
-	if err := g.purgeDeleted(ctx); err != nil {
+	if err := g.inBatches(ctx, purgeDeleted(ctx)); err != nil {
 		return err
 	}
 	_, err := g.UpdateChannel(ctx, code, func(c *parley.Channel) { c.Settings.ClockAhead = 0 })

@@ -104,12 +104,6 @@ func (c *clockGuard) toStore() (time.Time, bool) {
 	return c.trusted.at, due
 }
 
-func (c *clockGuard) wasStored(at time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.stored = at
-}
-
 // ClockTrusted reports whether data may be erased or expired by age now.
 func (g *Gateway) ClockTrusted() bool {
 	trusts, lead, changed := g.clock.check()
@@ -145,11 +139,12 @@ func (g *Gateway) storeClock(ctx context.Context) {
 	if !due {
 		return
 	}
-	if err := g.Store.Tx(ctx, func(tx *store.Tx) error { return tx.SetTrustedTime(ctx, at) }); err != nil {
-		if ctx.Err() == nil {
-			g.Log.Error("store the trusted time", "error", err)
-		}
-		return
+	err := g.Store.Tx(ctx, func(tx *store.Tx) error { return tx.SetTrustedTime(ctx, at) })
+	if err == nil {
+		g.clock.mu.Lock()
+		g.clock.stored = at
+		g.clock.mu.Unlock()
+	} else if ctx.Err() == nil {
+		g.Log.Error("store the trusted time", "error", err)
 	}
-	g.clock.wasStored(at)
 }

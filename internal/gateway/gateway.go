@@ -67,7 +67,7 @@ type Gateway struct {
 	ready    chan struct{}
 	stopped  chan struct{} // closed when Run ends: nobody confirms messages any more
 	activity bus.Topic[Activity]
-	waiters  sync.Map // of parley.MessageID to waitingFor
+	waiters  sync.Map // of parley.MessageID to func(*parley.Message)
 	fetcher  *mediaFetcher
 	metrics  *metrics
 	clock    clockGuard

@@ -164,10 +164,10 @@ func (a *account) storeReaction(ctx context.Context, e network.Reaction) error {
 	return a.tx(ctx, func(tx *store.Tx) error {
 		target, err := tx.Message(ctx, a.code, e.Target)
 		if err != nil {
-			return ignoreNotFound(err)
+			return parley.IgnoreNotFound(err)
 		}
 		if err := tx.SetReaction(ctx, a.code, e.Target, e.From, e.Emoji); err != nil {
-			return ignoreNotFound(err)
+			return parley.IgnoreNotFound(err)
 		}
 		return tx.AddEvent(ctx, parley.NewReactionEvent(&target, e.From, e.Emoji, e.At))
 	})
@@ -192,7 +192,7 @@ func (a *account) publishVote(ctx context.Context, e network.Vote) error {
 	return a.tx(ctx, func(tx *store.Tx) error {
 		poll, err := tx.Message(ctx, a.code, parley.MessageRef{FromMe: true, Chat: e.From, ID: e.Poll})
 		if err != nil {
-			return ignoreNotFound(err)
+			return parley.IgnoreNotFound(err)
 		}
 		event := parley.NewVoteEvent(&poll, e.From, e.Options, e.At)
 		if !a.snapshot().Settings.StoresText() {
@@ -210,7 +210,7 @@ func (a *account) applyDeletion(ctx context.Context, e network.Deletion) error {
 	err := a.tx(ctx, func(tx *store.Tx) error {
 		m, err := tx.Message(ctx, a.code, ref)
 		if err != nil {
-			return ignoreNotFound(err)
+			return parley.IgnoreNotFound(err)
 		}
 		file = parley.MediaOf(m.Content)
 		if _, err := tx.AdvanceMessage(ctx, a.code, ref, parley.Deleted, nil, e.At); err != nil {

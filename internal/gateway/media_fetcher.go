@@ -201,7 +201,7 @@ func (f *mediaFetcher) finish(ctx context.Context, one parley.MediaFetch, file *
 	})
 	switch {
 	case err == nil:
-		f.g.metrics.fetched(parley.MediaOf(m.Content).Status())
+		f.g.metrics.files.WithLabelValues(string(parley.MediaOf(m.Content).Status())).Inc()
 		return
 	case file != nil && errors.Is(err, parley.ErrNotFound): // the message was erased meanwhile
 		f.g.removeFile(*file)

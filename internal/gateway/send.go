@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -77,7 +76,7 @@ func (g *Gateway) Send(ctx context.Context, code parley.ChannelCode, drafts []Dr
 		if waiter != nil {
 			tx.OnCommit(func() { // before the worker has them
 				for i := range ms {
-					g.waiters.Store(ms[i].ID, waitingFor{waiter, i})
+					g.waiters.Store(ms[i].ID, func(m *parley.Message) { waiter.update(i, m) })
 				}
 			})
 		}
@@ -209,11 +208,6 @@ type sendWaiter struct {
 	open     int // neither confirmed nor failed
 }
 
-// waitingFor is a message for which a request waits.
-type waitingFor struct {
-	waiter *sendWaiter
-	index  int
-}
 
 // update applies a new status. A receipt may be faster than the confirmation that it implies: the request gets SENT.
 func (w *sendWaiter) update(i int, m *parley.Message) {
@@ -240,20 +234,11 @@ func (w *sendWaiter) current() []parley.Message {
 
 // statusChanged notifies the waiter, the metrics and the activity of a new status.
 func (g *Gateway) statusChanged(m *parley.Message) {
-	if found, ok := g.waiters.Load(m.ID); ok {
-		w := found.(waitingFor)
-		w.waiter.update(w.index, m)
+	if update, ok := g.waiters.Load(m.ID); ok {
+		update.(func(*parley.Message))(m)
 	}
 	g.metrics.statusChanged(m)
 	if g.activity.HasSubscribers() {
 		g.activity.Publish(activityOf(m))
 	}
-}
-
-// ignoreNotFound ignores that a row is not found: its channel was deleted meanwhile.
-func ignoreNotFound(err error) error {
-	if errors.Is(err, parley.ErrNotFound) {
-		return nil
-	}
-	return err
 }

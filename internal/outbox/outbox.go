@@ -53,18 +53,14 @@ type Store interface {
 
 // Config configures a worker. All fields are required.
 type Config struct {
-	Channel  parley.ChannelCode
-	Store    Store
-	Now      func() time.Time              // the channel's clock
-	Settings func() parley.ChannelSettings // the current ones
-	// AccountFrom is the Seq up to which messages were accepted for an earlier account of the channel. They fail.
-	AccountFrom func() int64
+	Channel parley.ChannelCode
+	Store   Store
+	Now     func() time.Time      // the channel's clock
+	Current func() parley.Channel // with its current settings, pace and account
 	// ClockTrusted reports whether messages may expire by the clock. Otherwise expired messages neither fail nor leave.
 	ClockTrusted func() bool
-	// Pace is the minimum and maximum time between two sends; zeros: no pause.
-	Pace       func() (least, most time.Duration)
-	OnDone     func(m *parley.Message)  // called for each message that was sent or has failed
-	RemoveFile func(media parley.Media) // called for each file that no message needs any more
+	OnDone       func(m *parley.Message)  // called for each message that was sent or has failed
+	RemoveFile   func(media parley.Media) // called for each file that no message needs any more
 	// DecryptSecret decrypts a secret to be sent. Its errors are classified like those of a network.
 	DecryptSecret func(s parley.Secret) (parley.Content, error)
 	// EncryptForResend encrypts a sent message whose channel stores no text; nil: a resend is not possible.
@@ -122,12 +118,12 @@ func (w *Worker) inRun(do func()) {
 // Enqueue adds messages that were just committed, in the order of their Seq. It never blocks.
 func (w *Worker) Enqueue(ms ...*parley.Message) {
 	for _, m := range ms {
-		w.count(m.Priority, 1)
+		w.depth[m.Priority].Add(1)
 	}
 	w.inRun(func() {
 		for _, m := range ms {
 			if w.known[m.Seq] != nil { // the sweep found it first
-				w.count(m.Priority, -1)
+				w.depth[m.Priority].Add(-1)
 				continue
 			}
 			w.insert(w.newEntry(m))
@@ -194,8 +190,6 @@ func (w *Worker) Ahead(priority parley.Priority) int {
 	return int(n)
 }
 
-func (w *Worker) count(p parley.Priority, n int64) { w.depth[p].Add(n) }
-
 // Run sends until ctx ends, then waits for bursts in flight.
 func (w *Worker) Run(ctx context.Context) error {
 	sending, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -245,7 +239,7 @@ func (w *Worker) sweep(ctx context.Context, now time.Time) {
 	w.nextSweep = now.Add(sweepEvery)
 	for _, q := range queue {
 		if w.known[q.Seq] == nil {
-			w.count(q.Priority, 1)
+			w.depth[q.Priority].Add(1)
 			if longest := now.Add(2 * maxRetryPause); q.NextAttempt.After(longest) { // the clock was ahead
 				q.NextAttempt = longest
 			}
@@ -311,14 +305,12 @@ func (w *Worker) insert(e *entry) {
 	if e.Seq <= w.accountFrom {
 		w.accountFrom = 0 // check the queue again
 	}
-	if !e.ExpiresAt.IsZero() && (w.nextExpiry.IsZero() || e.ExpiresAt.Before(w.nextExpiry)) {
-		w.nextExpiry = e.ExpiresAt
-	}
+	w.checkExpiryAt(e.ExpiresAt)
 }
 
 func (w *Worker) remove(e *entry) {
 	delete(w.known, e.Seq)
-	w.count(e.Priority, -1)
+	w.depth[e.Priority].Add(-1)
 	w.releaseContent(e)
 }
 
@@ -359,7 +351,7 @@ func (w *Worker) start(ctx context.Context, now time.Time) {
 
 // pace is the time between the last send and the next one.
 func (w *Worker) pace() time.Duration {
-	least, most := w.Pace()
+	least, most := w.Current().Pace()
 	return least + time.Duration(w.paceFraction*float64(most-least))
 }
 
@@ -371,14 +363,11 @@ func (w *Worker) finishBurst(b *burst) {
 		e.burst, e.confirmed = nil, false
 		o := b.outcomes[i]
 		switch {
-		case o.retryAt.IsZero():
-			if b.stored || o.status != parley.Sent { // else the sweep must not add it again before it is written
-				delete(w.known, e.Seq)
-			}
-			w.count(e.Priority, -1)
-			w.releaseContent(e)
-		case e.cancelled:
+		case o.retryAt.IsZero() || e.cancelled:
 			w.remove(e)
+			if o.status == parley.Sent && !b.stored { // the sweep must not add it again before it is written
+				w.known[e.Seq] = e
+			}
 		default:
 			w.releaseContent(e)
 			w.requeue(e, o, b.connection != w.connection)

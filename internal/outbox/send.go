@@ -56,10 +56,9 @@ func (w *Worker) send(ctx context.Context, s Sender, b *burst) {
 	}
 	if ms := w.sendable(b.messages, errs); len(ms) > 0 {
 		results := w.sendOn(s, b, ms)
-		for i, j := 0, 0; i < len(errs); i++ {
+		for i := range errs {
 			if errs[i] == nil {
-				errs[i] = results[j]
-				j++
+				errs[i], results = results[0], results[1:]
 			}
 		}
 	}
@@ -236,7 +235,7 @@ func (w *Worker) storeBurst(ctx context.Context, b *burst, confirmed []int64, to
 		if err := tx.ConfirmMessages(ctx, w.Channel, confirmed, now); err != nil {
 			return err
 		}
-		if err := tx.CountSendTimes(ctx, w.Channel, took); ignoreNotFound(err) != nil {
+		if err := parley.IgnoreNotFound(tx.CountSendTimes(ctx, w.Channel, took)); err != nil {
 			return err
 		}
 		for i, m := range b.messages {
@@ -262,30 +261,22 @@ func (w *Worker) storeOutcome(
 	case o.status == parley.Sent:
 		if !m.Content.Kind().InHistory() { // ConfirmMessages confirmed the others
 			if _, err := tx.AdvanceMessage(ctx, w.Channel, m.Ref(), parley.Sent, nil, now); err != nil {
-				return ignoreNotFound(err)
+				return parley.IgnoreNotFound(err)
 			}
 		}
 		return w.applyEffect(ctx, tx, m, now, removed)
 	case o.status == parley.Failed:
 		if _, err := w.fail(ctx, tx, m, o.failure, now); err != nil {
-			return ignoreNotFound(err)
+			return parley.IgnoreNotFound(err)
 		}
 		if m.Pool != "" {
 			_, err := tx.FailPool(ctx, w.Channel, m.Pool, *poolFailed(), now)
 			return err
 		}
 	case o.attempts != e.Attempts:
-		return ignoreNotFound(tx.DelayMessage(ctx, w.Channel, m.Ref(), o.attempts, o.retryAt))
+		return parley.IgnoreNotFound(tx.DelayMessage(ctx, w.Channel, m.Ref(), o.attempts, o.retryAt))
 	}
 	return nil
-}
-
-// ignoreNotFound ignores that a message is not found: its channel was deleted meanwhile.
-func ignoreNotFound(err error) error {
-	if errors.Is(err, parley.ErrNotFound) {
-		return nil
-	}
-	return err
 }
 
 // outcome is the result of an attempt for one message.
@@ -334,10 +325,7 @@ func outcomeOf(e *entry, err error, now time.Time) outcome {
 
 // backOff is the pause after failed attempts: it doubles, with 20 % jitter.
 func backOff(attempts int) time.Duration {
-	d := maxRetryPause
-	if shift := attempts - 1; shift < 9 {
-		d = min(maxRetryPause, firstRetryPause<<shift)
-	}
+	d := min(maxRetryPause, firstRetryPause<<min(attempts-1, 9))
 	return time.Duration(float64(d) * (0.8 + 0.4*rand.Float64()))
 }
 
@@ -347,7 +335,7 @@ func poolFailed() *parley.Failure {
 
 // hasEffect reports whether a confirmation changes more than the status of its message.
 func (w *Worker) hasEffect(e *entry) bool {
-	return !e.Kind.InHistory() || !w.Settings().StoresText()
+	return !e.Kind.InHistory() || !w.Current().Settings.StoresText()
 }
 
 // applyEffect stores what a confirmed message changes: the target of an operation, or the text that is not stored. It is
@@ -366,7 +354,7 @@ func (w *Worker) applyEffect(ctx context.Context, tx *store.Tx, m *parley.Messag
 	case parley.Archive:
 		err = tx.SetArchived(ctx, w.Channel, m.Chat, c.Archived)
 	default:
-		if w.Settings().StoresText() {
+		if w.Current().Settings.StoresText() {
 			return nil
 		}
 		if encrypted := w.EncryptForResend(m); encrypted != nil {
@@ -376,7 +364,7 @@ func (w *Worker) applyEffect(ctx context.Context, tx *store.Tx, m *parley.Messag
 			err = w.erase(ctx, tx, m, removed)
 		}
 	}
-	return ignoreNotFound(err)
+	return parley.IgnoreNotFound(err)
 }
 
 func (w *Worker) react(ctx context.Context, tx *store.Tx, c parley.Reaction, now time.Time) error {
@@ -405,5 +393,5 @@ func (w *Worker) erase(ctx context.Context, tx *store.Tx, m *parley.Message, rem
 	if media := parley.MediaOf(m.Content); media != nil && media.Key != "" {
 		*removed = append(*removed, *media)
 	}
-	return ignoreNotFound(tx.EraseMessage(ctx, w.Channel, m.Ref()))
+	return parley.IgnoreNotFound(tx.EraseMessage(ctx, w.Channel, m.Ref()))
 }
