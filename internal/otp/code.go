@@ -96,19 +96,11 @@ func newLimitError(q parley.OTPQuota, sentence string) *LimitError {
 		Message: sentence + " Try again after the time in Retry-After."}}
 }
 
-func contactLimitError(q parley.OTPQuota) *LimitError {
-	var sentence string
-	switch q.OTPLimit {
-	case parley.OTPPause:
-		sentence = "Only one code in 20 seconds is sent to a contact."
-	case parley.OTPRequests:
-		sentence = "Only 5 codes in 10 minutes are sent to a contact."
-	case parley.OTPContact:
-		sentence = "Only 20 codes in 10 minutes are sent to a contact over all channels."
-	case parley.OTPGuesses:
-		sentence = "There were 20 wrong tries for this contact in 24 hours, so no code is sent to it for now."
-	}
-	return newLimitError(q, sentence)
+var contactLimits = map[parley.OTPLimit]string{
+	parley.OTPPause:    "Only one code in 20 seconds is sent to a contact.",
+	parley.OTPRequests: "Only 5 codes in 10 minutes are sent to a contact.",
+	parley.OTPContact:  "Only 20 codes in 10 minutes are sent to a contact over all channels.",
+	parley.OTPGuesses:  "There were 20 wrong tries for this contact in 24 hours, so no code is sent to it for now.",
 }
 
 // NewCode is a new code, to be stored and sent.
@@ -143,7 +135,7 @@ func (i *Issuer) NewCode(ctx context.Context, r CodeRequest) (*NewCode, error) {
 		return nil, err
 	}
 	c := parley.OTPCode{ID: parley.NewCodeID(), Channel: r.Channel.Code, Contact: r.Contact, CreatedAt: now, ExpiresAt: now.Add(r.TTL)}
-	c.Hash = hashCode(i.peppers[0], c, code)
+	c.Hash = hashCode(i.digest, i.peppers[0], c, code)
 	c.Encrypted = i.Keyring.Encrypt([]byte(codeText(code, r.Name, r.TTL)), string(c.ID))
 	shown := codeText(strings.Repeat(maskChar, r.Length), r.Name, r.TTL)
 	return &NewCode{Code: c, Content: parley.Secret{Shown: shown, OTP: c.ID}, Priority: priority, issuer: i, request: r, release: release}, nil
@@ -267,7 +259,7 @@ func (i *Issuer) checkContact(
 		}
 	}
 	if q := own.Request(now, elsewhere); q.Left == 0 {
-		return own, nil, contactLimitError(q)
+		return own, nil, newLimitError(q, contactLimits[q.OTPLimit])
 	}
 	return own, elsewhere, nil
 }
@@ -307,25 +299,19 @@ func (i *Issuer) Validate(
 		corrected := ledger.Correct(now) && ledger.Code.ID != ""
 		try, changed := ledger.Try(matches, now)
 		if corrected {
-			if err := tx.PutLedger(ctx, ledger); err != nil {
-				return err
-			}
+			err = tx.PutLedger(ctx, ledger)
 		}
-		if changed {
-			if err := i.storeTry(ctx, tx, ledger, now); err != nil {
-				return err
-			}
+		if err == nil && changed {
+			err = i.storeTry(ctx, tx, ledger, now)
 		}
-		if changed && (try.Status == parley.OTPStatusInvalid || try.Status == parley.OTPStatusLocked) {
-			if err := i.countWrongTry(ctx, tx, channel, now); err != nil {
-				return err
-			}
+		if err == nil && changed && (try.Status == parley.OTPStatusInvalid || try.Status == parley.OTPStatusLocked) {
+			err = i.countWrongTry(ctx, tx, channel, now)
 		}
 		result = TryResult{OTPTry: try, At: now, BlockedUntil: blockedUntil(ledger, try, now)}
-		if inTx == nil {
-			return nil
+		if err == nil && inTx != nil {
+			err = inTx(tx, result)
 		}
-		return inTx(tx, result)
+		return err
 	})
 	if err != nil {
 		return TryResult{}, err

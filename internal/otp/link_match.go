@@ -83,23 +83,16 @@ func uppercase(text string) string {
 	return string(b)
 }
 
-// position is the position of a code in a text.
-type position struct {
-	at   int // of its first byte
-	code string
-}
-
-// positionsOf finds a code in a text, in either case.
-func positionsOf(code, text string) []position {
-	var found []position
+// matchesOf finds the code of a link in a text, in either case.
+func matchesOf(link parley.OTPLink, code, text string) (found []match) {
 	text = uppercase(text)
-	for at := 0; ; {
+	for at := 0; ; at += len(code) {
 		next := strings.Index(text[at:], code)
 		if next < 0 {
 			return found
 		}
-		found = append(found, position{at + next, code})
-		at += next + len(code)
+		at += next
+		found = append(found, match{at, code, link})
 	}
 }
 

@@ -3,6 +3,8 @@ package otp
 import (
 	"cmp"
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -106,7 +108,8 @@ func lastDigits(c parley.ContactID) string {
 
 // match is the code of a link in a text.
 type match struct {
-	position
+	at   int // of its first byte
+	code string
 	link parley.OTPLink
 }
 
@@ -119,8 +122,10 @@ func (i *Issuer) findMatches(ctx context.Context, channel parley.ChannelCode, te
 	codeOf := make(map[string]string, len(codes)) // by hash
 	var hashes [][]byte
 	for _, pepper := range i.peppers { // the link may have an older key
-		for n, hash := range linkHashes(pepper, channel, codes) {
-			codeOf[string(hash)] = codes[n]
+		h := hmac.New(sha256.New, pepper)
+		for _, code := range codes {
+			hash := linkHash(h, channel, code)
+			codeOf[string(hash)] = code
 			hashes = append(hashes, hash)
 		}
 	}
@@ -130,9 +135,7 @@ func (i *Issuer) findMatches(ctx context.Context, channel parley.ChannelCode, te
 	}
 	var matches []match
 	for _, link := range links {
-		for _, p := range positionsOf(codeOf[string(link.Hash)], text) {
-			matches = append(matches, match{p, link})
-		}
+		matches = append(matches, matchesOf(link, codeOf[string(link.Hash)], text)...)
 	}
 	slices.SortFunc(matches, func(a, b match) int { return cmp.Compare(a.at, b.at) })
 	return matches, nil
@@ -175,7 +178,8 @@ func (i *Issuer) applyTry(ctx context.Context, tx *store.Tx, channel parley.Chan
 			return nil, fmt.Errorf("publish the outcome of login link %s: %w", link.ID, err)
 		}
 	}
-	return i.replyTo(ctx, tx, channel, match{h.position, link}, outcome.Reply, try)
+	h.link = link
+	return i.replyTo(ctx, tx, channel, h, outcome.Reply, try)
 }
 
 // publishOutcome adds the event, and the callback if the link has one.
@@ -238,7 +242,10 @@ func mayReply(ctx context.Context, tx *store.Tx, channel parley.ChannelCode, whi
 // PossibleReplies lists the possible replies to a text that carries the code of a link; nothing if it does not.
 func (i *Issuer) PossibleReplies(l parley.OTPLink, text string) []string {
 	for _, code := range candidates(text) {
-		if !i.isCodeOf(l, code) {
+		isCode := func(pepper []byte) bool {
+			return hmac.Equal(linkHash(hmac.New(sha256.New, pepper), l.Channel, code), l.Hash)
+		}
+		if !slices.ContainsFunc(i.peppers, isCode) {
 			continue
 		}
 		var replies []string
