@@ -132,13 +132,12 @@ func statusText(code int) string {
 func beginning(body io.Reader) string {
 	read, _ := io.ReadAll(io.LimitReader(body, maxStoredResponse)) // on an error, store what was read
 	io.Copy(io.Discard, io.LimitReader(body, MaxResponse-maxStoredResponse))
-	text := strings.ToValidUTF8(string(read), "")
 	return strings.Map(func(r rune) rune {
 		if r == 0 || r == utf8.RuneError {
 			return -1
 		}
 		return r
-	}, text)
+	}, string(read))
 }
 
 // problem says why there was no response.

@@ -41,8 +41,8 @@ const (
 	purgeRetryPause = time.Minute // while the clock is not trusted
 	purgeBatch      = 1000        // deliveries in one transaction, so that other writers do not wait long
 
-	defaultFailedRetention = 30 * 24 * time.Hour
-	deliveredRetention     = 24 * time.Hour // shorter: there are many more of them
+	failedRetention    = 30 * 24 * time.Hour
+	deliveredRetention = 24 * time.Hour // shorter: there are many more of them
 )
 
 // HTTPClient sends requests; a *safehttp.Client is one.
@@ -71,11 +71,10 @@ type Config struct {
 	// Client must not follow redirects; the engine sets the timeouts.
 	Client HTTPClient
 	// Render writes the body of an event. It decrypts texts that are only stored encrypted.
-	Render          func(*parley.Event) ([]byte, error)
-	Log             *slog.Logger
-	Metrics         prometheus.Registerer // nil: no metrics
-	Version         string                // of this program, for the User-Agent
-	FailedRetention time.Duration         // of failed deliveries; zero: 30 days
+	Render  func(*parley.Event) ([]byte, error)
+	Log     *slog.Logger
+	Metrics prometheus.Registerer // nil: no metrics
+	Version string                // of this program, for the User-Agent
 	// ClockTrusted reports whether the clock may be used to purge by age; nil: always.
 	ClockTrusted func() bool
 }
@@ -105,17 +104,14 @@ type Engine struct {
 
 // New makes an engine; Run starts it.
 func New(c Config) *Engine {
-	if c.FailedRetention == 0 {
-		c.FailedRetention = defaultFailedRetention
-	}
+
 	if c.ClockTrusted == nil {
 		c.ClockTrusted = func() bool { return true }
 	}
 	e := &Engine{Config: c, wake: make(chan struct{}, 1), endpoints: map[parley.Endpoint]*endpoint{},
-		active: map[*endpoint]bool{}, busy: map[*endpoint]bool{}, reload: true}
-	e.metrics = newMetrics(c.Metrics, c.Store)
+		active: map[*endpoint]bool{}, busy: map[*endpoint]bool{}, reload: true, metrics: newMetrics(c.Metrics, c.Store)}
 	e.planner = newPlanner(c, e.notify)
-	e.results = newResultWriter(c, e.resultsStored)
+	e.results = &resultWriter{Config: c, onStore: e.resultsStored, wake: make(chan struct{}, 1)}
 	return e
 }
 
@@ -248,14 +244,14 @@ func (e *Engine) purgeOld(ctx context.Context) {
 			continue
 		}
 		removed := 0
-		err := e.Store.Tx(ctx, func(tx *store.Tx) (err error) {
+		err := e.Store.Tx(ctx, func(tx *store.Tx) error {
 			now := time.Now()
-			delivered := now.Add(-min(e.FailedRetention, deliveredRetention))
-			if removed, err = tx.PurgeDeliveries(ctx, parley.DeliveryDone, delivered, purgeBatch); err != nil {
+			delivered, err := tx.PurgeDeliveries(ctx, parley.DeliveryDone, now.Add(-deliveredRetention), purgeBatch)
+			if err != nil {
 				return err
 			}
-			failed, err := tx.PurgeDeliveries(ctx, parley.DeliveryFailed, now.Add(-e.FailedRetention), purgeBatch)
-			removed = max(removed, failed)
+			failed, err := tx.PurgeDeliveries(ctx, parley.DeliveryFailed, now.Add(-failedRetention), purgeBatch)
+			removed = max(delivered, failed)
 			return err
 		})
 		if err != nil && ctx.Err() == nil {

@@ -42,10 +42,6 @@ type resultWriter struct {
 	queue []result
 }
 
-func newResultWriter(c Config, onStore func([]result)) *resultWriter {
-	return &resultWriter{Config: c, onStore: onStore, wake: make(chan struct{}, 1)}
-}
-
 // add never blocks.
 func (w *resultWriter) add(r result) {
 	w.mu.Lock()

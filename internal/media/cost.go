@@ -85,10 +85,6 @@ type deadlineReader struct {
 	from io.Reader
 }
 
-func newDeadlineReader(ctx context.Context, r io.Reader) *deadlineReader {
-	return &deadlineReader{ctx, bufio.NewReader(r)}
-}
-
 func (t *deadlineReader) Read(p []byte) (int, error) {
 	if t.ctx.Err() != nil {
 		return 0, context.Cause(t.ctx)
@@ -134,7 +130,15 @@ func jpegCost(r io.Reader) (cost, error) {
 		if err != nil {
 			return cost{}, err
 		}
-		f.readSegment(marker, segment)
+		switch marker {
+		case jpegBaseline, jpegExtended, jpegProgressive:
+			f.readFrame(marker, segment)
+		case jpegScan:
+			f.scans++
+		case jpegAdobe:
+			const transform = 11
+			f.rgb = f.rgb || len(segment) > transform && bytes.HasPrefix(segment, []byte("Adobe")) && segment[transform] == 0
+		}
 	}
 	return cost{f.memory(), f.scans, int64(f.scans) * f.samples()}, nil
 }
@@ -169,18 +173,6 @@ func nextMarker(in *bufio.Reader) (byte, error) {
 			return b, nil
 		}
 		last = b
-	}
-}
-
-func (f *jpegFile) readSegment(marker byte, segment []byte) {
-	switch marker {
-	case jpegBaseline, jpegExtended, jpegProgressive:
-		f.readFrame(marker, segment)
-	case jpegScan:
-		f.scans++
-	case jpegAdobe:
-		const transform = 11
-		f.rgb = f.rgb || len(segment) > transform && bytes.HasPrefix(segment, []byte("Adobe")) && segment[transform] == 0
 	}
 }
 

@@ -28,13 +28,11 @@ func NewKey() string {
 }
 
 // path uses two levels of folders, so that none grows too large.
-func (l *Library) path(key string) (string, error) { return pathIn(l.dir, key) }
-
-func pathIn(dir, key string) (string, error) {
+func (l *Library) path(key string) (string, error) {
 	if !keyForm.MatchString(key) {
 		return "", fmt.Errorf("media key %q: %w", key, os.ErrNotExist)
 	}
-	return filepath.Join(dir, key[:2], key[2:4], key), nil
+	return filepath.Join(l.dir, key[:2], key[2:4], key), nil
 }
 
 // prepare makes the library's folders, for its owner alone, and empties the one for temporary files.
@@ -74,11 +72,6 @@ func (d *draft) discard() {
 	if !d.kept {
 		os.Remove(d.Name())
 	}
-}
-
-func (l *Library) persistNew(d *draft) (key string, err error) {
-	key = NewKey()
-	return key, l.persist(d, key)
 }
 
 // persist renames a draft to its final path. When it returns, the file survives power loss.

@@ -86,20 +86,14 @@ func countReads(r io.Reader, onRead func(n int)) io.Reader {
 	if onRead == nil {
 		return r
 	}
-	return &countingReader{r, onRead}
+	return io.TeeReader(r, counter(onRead))
 }
 
-type countingReader struct {
-	from   io.Reader
-	onRead func(n int)
-}
+type counter func(n int)
 
-func (c *countingReader) Read(p []byte) (int, error) {
-	n, err := c.from.Read(p)
-	if n > 0 {
-		c.onRead(n)
-	}
-	return n, err
+func (c counter) Write(p []byte) (int, error) {
+	c(len(p))
+	return len(p), nil
 }
 
 func newMediaKey() []byte {

@@ -38,9 +38,8 @@ const (
 // from several goroutines.
 type Library struct {
 	dir     string
-	fetcher *safehttp.Client // for files
-	glancer *safehttp.Client // for previews
-	ffmpeg  string           // empty: from PATH
+	fetcher *safehttp.Client
+	ffmpeg  string // empty: from PATH
 
 	// Slots for expensive work.
 	working  chan struct{} // sounds
@@ -69,7 +68,7 @@ func Open(dir string, policy safehttp.Policy) (*Library, error) {
 	l := &Library{
 		dir:     dir,
 		fetcher: policy.Client(safehttp.Options{Timeout: fetchTimeout, MaxRedirects: maxRedirects, MaxBody: maxFile}),
-		glancer: policy.Client(safehttp.Options{Timeout: previewTimeout, MaxRedirects: maxRedirects, MaxBody: maxFile}),
+
 		working: make(chan struct{}, runtime.GOMAXPROCS(0)), decoding: make(chan struct{}, decodeAtOnce),
 		durable: map[string]bool{},
 	}
@@ -94,7 +93,7 @@ func (l *Library) Open(key string) (*os.File, error) {
 
 // Remove removes a file. An unknown file is not an error.
 func (l *Library) Remove(key string) error {
-	path, err := pathIn(l.dir, key)
+	path, err := l.path(key)
 	if err != nil {
 		return err
 	}
@@ -105,10 +104,7 @@ func (l *Library) Remove(key string) error {
 }
 
 // Close closes the connections that wait for another fetch.
-func (l *Library) Close() {
-	l.fetcher.CloseIdle()
-	l.glancer.CloseIdle()
-}
+func (l *Library) Close() { l.fetcher.CloseIdle() }
 
 // work runs do when a slot is free.
 func (l *Library) work(ctx context.Context, places chan struct{}, do func() error) error {
@@ -171,21 +167,15 @@ func (l *Library) Video(ctx context.Context, src Source) (parley.Media, error) {
 		return parley.Media{}, err
 	}
 	defer f.discard()
-	if !isFilm(f.kind) {
+	if !films[f.kind] {
 		return parley.Media{}, wrongType(f.kind, "a video. Send the address of an MP4, 3GP, WebM or MOV file")
 	}
 	describeVideo(f.File, f.kind, &f.media)
 	return l.finish(f, src, f.kind)
 }
 
-// isFilm reports whether a type is one that can be sent as a video.
-func isFilm(kind string) bool {
-	switch kind {
-	case "video/mp4", "video/3gpp", "video/webm", "video/quicktime":
-		return true
-	}
-	return false
-}
+// films are the types that can be sent as a video.
+var films = map[string]bool{"video/mp4": true, "video/3gpp": true, "video/webm": true, "video/quicktime": true}
 
 // File fetches a document of any type. A picture among them gets its size and thumbnail too.
 func (l *Library) File(ctx context.Context, src Source) (parley.Media, error) {
@@ -202,13 +192,10 @@ func (l *Library) File(ctx context.Context, src Source) (parley.Media, error) {
 // finish stores a fetched file.
 func (l *Library) finish(f *fetched, src Source, kind string) (parley.Media, error) {
 	m := f.media
-	m.MIME = kind
-	m.Filename = nameOf(src.Filename, f.resp, kind)
-	key, err := l.persistNew(f.draft)
-	if err != nil {
+	m.MIME, m.Filename, m.Key = kind, nameOf(src.Filename, f.resp, kind), NewKey()
+	if err := l.persist(f.draft, m.Key); err != nil {
 		return parley.Media{}, err
 	}
-	m.Key = key
 	return m, nil
 }
 
@@ -222,7 +209,7 @@ func (l *Library) describe(ctx context.Context, d *draft, kind string, m *parley
 		err = l.work(ctx, l.decoding, func() error { return describePicture(ctx, d.File, kind, &described) })
 	case kind == mimeOpus:
 		err = l.measureInto(ctx, d, &described)
-	case isFilm(kind):
+	case films[kind]:
 		describeVideo(d.File, kind, &described)
 	}
 	if err == nil {

@@ -1,6 +1,7 @@
 package media
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/binary"
@@ -24,13 +25,18 @@ const thumbnailSize = 100
 
 var errPixels = errors.New("too many pixels")
 
-func isPicture(kind string) bool {
-	switch kind {
-	case "image/jpeg", "image/png", "image/webp", "image/gif":
-		return true
-	}
-	return false
+// decoders are for the types that can be sent as an image.
+var decoders = map[string]struct {
+	config func(io.Reader) (image.Config, error)
+	decode func(io.Reader) (image.Image, error)
+}{
+	"image/jpeg": {jpeg.DecodeConfig, jpeg.Decode},
+	"image/png":  {png.DecodeConfig, png.Decode},
+	"image/gif":  {gif.DecodeConfig, gif.Decode},
+	"image/webp": {webp.DecodeConfig, webp.Decode},
 }
+
+func isPicture(kind string) bool { return decoders[kind].decode != nil }
 
 // describePicture adds the stored size of a picture and an upright thumbnail. A picture that is too expensive to decode
 // gets no thumbnail.
@@ -69,22 +75,13 @@ func readPicture(ctx context.Context, r io.ReadSeeker, kind string, limit int) (
 
 // readStill reads a picture of a kind that the standard library knows; of an animation, its first frame.
 func readStill(ctx context.Context, r io.ReadSeeker, kind string, limit int) (img image.Image, size image.Point, err error) {
-	var config func(io.Reader) (image.Config, error)
-	var decode func(io.Reader) (image.Image, error)
-	switch kind {
-	case "image/jpeg":
-		config, decode = jpeg.DecodeConfig, jpeg.Decode
-	case "image/png":
-		config, decode = png.DecodeConfig, png.Decode
-	case "image/gif":
-		config, decode = gif.DecodeConfig, gif.Decode
-	default:
+	if !isPicture(kind) {
 		return nil, size, fmt.Errorf("no decoder for %s", kind)
 	}
 	if err := rewind(r); err != nil {
 		return nil, size, err
 	}
-	c, err := config(r)
+	c, err := decoders[kind].config(r)
 	if err != nil {
 		return nil, size, fmt.Errorf("read header of %s: %w", kind, err)
 	}
@@ -102,7 +99,7 @@ func readStill(ctx context.Context, r io.ReadSeeker, kind string, limit int) (im
 	if err := rewind(r); err != nil {
 		return nil, size, err
 	}
-	if img, err = decode(newDeadlineReader(ctx, r)); err != nil {
+	if img, err = decoders[kind].decode(&deadlineReader{ctx, bufio.NewReader(r)}); err != nil {
 		return nil, size, fmt.Errorf("decode %s: %w", kind, err)
 	}
 	return img, size, nil
@@ -139,7 +136,7 @@ func readWebP(ctx context.Context, r io.ReadSeeker, limit int) (image.Image, ima
 	if (cost{memory: w.memory()}).isTooHigh() {
 		return nil, w.canvas, errCostly
 	}
-	img, err := webp.Decode(newDeadlineReader(ctx, bytes.NewReader(w.still)))
+	img, err := webp.Decode(&deadlineReader{ctx, bufio.NewReader(bytes.NewReader(w.still))})
 	if err != nil {
 		return nil, w.canvas, fmt.Errorf("decode image/webp: %w", err)
 	}

@@ -85,7 +85,7 @@ func trimPunctuation(link string) string {
 
 // readPage fetches the start of a page and returns its final URL.
 func (l *Library) readPage(ctx context.Context, link string, onRead func(n int)) (page, *url.URL, error) {
-	resp, err := l.glancer.Get(ctx, link)
+	resp, err := l.fetcher.Get(ctx, link)
 	if err != nil {
 		return page{}, nil, err
 	}
@@ -113,7 +113,7 @@ func (l *Library) previewPicture(ctx context.Context, at *url.URL, address strin
 	if err != nil {
 		return small{}, err
 	}
-	resp, err := l.glancer.Get(ctx, u.String())
+	resp, err := l.fetcher.Get(ctx, u.String())
 	if err != nil {
 		return small{}, err
 	}

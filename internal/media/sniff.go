@@ -5,6 +5,7 @@ import (
 	"mime"
 	"net/http"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -120,12 +121,7 @@ func isADTS(head []byte) bool {
 // isGeneric reports whether a type says so little that the caller's word or the name's extension
 // says more.
 func isGeneric(sniffed string) bool {
-	kind, _, _ := strings.Cut(sniffed, ";")
-	switch kind {
-	case mimeAny, "text/plain", "text/xml", "application/zip", "application/ogg":
-		return true
-	}
-	return false
+	return slices.Contains([]string{mimeAny, "text/plain", "text/xml", "application/zip", "application/ogg"}, bare(sniffed))
 }
 
 // byExtension has the types of documents that begin like any text or archive.

@@ -118,8 +118,8 @@ func (l *Library) convertVoice(ctx context.Context, f *fetched, src Source, demu
 
 func (l *Library) measureInto(ctx context.Context, d *draft, m *parley.Media) error {
 	return l.work(ctx, l.working, func() error {
-		s, err := measure(ctx, d.File)
-		m.Seconds, m.Waveform = s.seconds, s.waveform
+		var err error
+		m.Seconds, m.Waveform, err = measure(ctx, d.File)
 		return err
 	})
 }
@@ -246,35 +246,27 @@ const (
 	hush = 0.0005
 )
 
-// sound is what a chat shows before a voice note is played.
-type sound struct {
-	seconds  int
-	waveform []byte // 64 values, 0 to 100
-}
-
 // errChannels says that a file is good but has more channels than a voice note may have.
 var errChannels = errors.New("more than two channels")
 
-// measure reads an ogg/opus file to its end. A truncated or damaged file is an error.
-func measure(ctx context.Context, r io.ReadSeeker) (sound, error) {
+// measure reads an ogg/opus file to its end. A truncated or damaged file is an error. The waveform has 64 values from 0 to
+// 100.
+func measure(ctx context.Context, r io.ReadSeeker) (seconds int, wave []byte, err error) {
 	var packets int
 	var samples int64
 	skip, err := eachPacket(ctx, r, func(packet []byte) {
 		packets++
 		samples += packetSamples(packet)
 	})
-	if err != nil {
-		return sound{}, err
-	}
 	length := samples - int64(skip)
-	if length <= 0 {
-		return sound{}, errors.New("no audio in ogg file")
+	if err == nil && length <= 0 {
+		err = errors.New("no audio in ogg file")
 	}
-	wave, err := waveform(ctx, r, packets, samples)
 	if err != nil {
-		return sound{}, err
+		return 0, nil, err
 	}
-	return sound{seconds: max(1, int((length+opusRate/2)/opusRate)), waveform: wave}, nil
+	wave, err = waveform(ctx, r, packets, samples)
+	return max(1, int((length+opusRate/2)/opusRate)), wave, err
 }
 
 // eachPacket passes the audio packets of an ogg/opus file, and returns the number of samples to skip at the start.

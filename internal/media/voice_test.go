@@ -253,13 +253,14 @@ func FuzzMeasure(f *testing.F) {
 	f.Add(opus[:len(opus)/2])
 	f.Fuzz(func(t *testing.T, data []byte) {
 		fixChecksums(data)
-		var s sound
+		var seconds int
+		var wave []byte
 		err := unpanicked(func() (err error) {
-			s, err = measure(t.Context(), bytes.NewReader(data))
+			seconds, wave, err = measure(t.Context(), bytes.NewReader(data))
 			return err
 		})
-		if err == nil && (s.seconds < 1 || len(s.waveform) != waveformPoints || slices.Max(s.waveform) > 100) {
-			t.Errorf("%+v", s)
+		if err == nil && (seconds < 1 || len(wave) != waveformPoints || slices.Max(wave) > 100) {
+			t.Errorf("%d seconds, %v", seconds, wave)
 		}
 	})
 }
