@@ -140,7 +140,6 @@ func beginning(body io.Reader) string {
 	}, string(read))
 }
 
-// problem says why there was no response.
 func problem(err error) string {
 	if p, ok := errors.AsType[*safehttp.Problem](err); ok {
 		return string(p.Code) + ": " + p.Sentence
@@ -190,7 +189,6 @@ func (e *Engine) finishAttempt(r result, now time.Time) {
 	e.results.add(r)
 }
 
-// afterAttempt is the delivery after an attempt.
 func afterAttempt(j job, a Attempt, now time.Time) parley.Delivery {
 	d := j.Delivery
 	d.SaveAttempt()

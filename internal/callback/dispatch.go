@@ -9,7 +9,6 @@ import (
 	"parley"
 )
 
-// readEndpoints reads the endpoints if webhooks have changed, deliveries were replayed, or the last read failed.
 func (e *Engine) readEndpoints(ctx context.Context, now time.Time) {
 	if !e.reload && (!e.reading.failing || now.Before(e.readAt.Add(storeErrorPause))) {
 		return
@@ -63,7 +62,6 @@ func (e *Engine) updateWebhook(key parley.Endpoint, w parley.Webhook) {
 	e.active[ep] = true
 }
 
-// endpoint finds or makes an endpoint and marks it active.
 func (e *Engine) endpoint(key parley.Endpoint) *endpoint {
 	ep := e.endpoints[key]
 	if ep == nil {
@@ -74,7 +72,6 @@ func (e *Engine) endpoint(key parley.Endpoint) *endpoint {
 	return ep
 }
 
-// countBroken updates the metric of broken webhooks.
 func (e *Engine) countBroken() {
 	broken := 0
 	for _, ep := range e.endpoints {
@@ -85,7 +82,6 @@ func (e *Engine) countBroken() {
 	e.metrics.broken.Set(float64(broken))
 }
 
-// activateDue makes endpoints active whose time has come.
 func (e *Engine) activateDue(now time.Time) {
 	if !e.nextCheck.IsZero() && !now.Before(e.nextCheck) {
 		e.nextCheck = time.Time{}
@@ -176,7 +172,6 @@ func (e *Engine) startAttempts(ctx, sending context.Context, ep *endpoint, now t
 	return false, nil
 }
 
-// hasRoom reports whether an endpoint may have one more attempt in flight.
 func (e *Engine) hasRoom(ep *endpoint, now time.Time) bool {
 	switch {
 	case e.inFlight >= maxInFlight, ep.inFlight > 0 && e.inFlight >= halfInFlight:
@@ -193,7 +188,6 @@ func (e *Engine) hasRoom(ep *endpoint, now time.Time) bool {
 	return suspect < halfInFlight
 }
 
-// readAhead reads due deliveries of an endpoint.
 func (e *Engine) readAhead(ctx context.Context, ep *endpoint, now time.Time) error {
 	limit := readAheadSize + len(ep.known)
 	due, err := e.Store.DueDeliveries(ctx, ep.key, now, limit)
@@ -277,7 +271,6 @@ func (e *Engine) probe(ctx, sending context.Context, ep *endpoint, now time.Time
 	return nil
 }
 
-// start makes an attempt in a goroutine of its own.
 func (e *Engine) start(ctx context.Context, ep *endpoint, j job, now time.Time) {
 	r := result{endpoint: ep.key, ep: ep, job: j, url: ep.webhook.URL}
 	ep.inFlight++

@@ -52,7 +52,6 @@ type endpoint struct {
 	probeAt      time.Time // of the next probe, while broken
 }
 
-// job is a delivery with its event.
 type job struct {
 	parley.Delivery
 	event parley.Event
@@ -69,7 +68,6 @@ func (ep *endpoint) isSuspect(now time.Time) bool {
 	return ep.slow || ep.failures > 0 || ep.inFlight > 0 && now.Sub(ep.startedAt) > slowAfter
 }
 
-// limit is how many attempts may be in flight.
 func (ep *endpoint) limit() int {
 	if ep.isWebhook() && ep.failures > 0 {
 		return maxPerFailing

@@ -115,7 +115,6 @@ func New(c Config) *Engine {
 	return e
 }
 
-// inRun has Run call a function.
 func (e *Engine) inRun(do func(now time.Time)) {
 	e.mu.Lock()
 	e.input = append(e.input, do)
@@ -218,7 +217,6 @@ func (e *Engine) findCallbacks(ctx context.Context) {
 	}
 }
 
-// resultsStored is called with results that are in the store now.
 func (e *Engine) resultsStored(results []result) {
 	disabled := slices.ContainsFunc(results, func(r result) bool { return r.disable != "" })
 	if disabled {
@@ -236,7 +234,6 @@ func (e *Engine) resultsStored(results []result) {
 	})
 }
 
-// purgeOld deletes old finished deliveries, every hour.
 func (e *Engine) purgeOld(ctx context.Context) {
 	for ctx.Err() == nil {
 		if !e.ClockTrusted() {

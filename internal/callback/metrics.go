@@ -86,7 +86,6 @@ func (m *metrics) attempted(r *result) {
 	m.finished(&r.delivery)
 }
 
-// finished counts a delivery if it has finished.
 func (m *metrics) finished(d *parley.Delivery) {
 	if d.State != parley.DeliveryWaiting {
 		m.outcomes.WithLabelValues(kindOf(d), d.State.String()).Inc()

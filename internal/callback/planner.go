@@ -25,7 +25,6 @@ const (
 	maxBehind = 10_000
 )
 
-// planner reads the event log for all webhooks and stores deliveries.
 type planner struct {
 	Config
 	notify func([]parley.Endpoint) // the dispatcher
@@ -199,7 +198,6 @@ func (p *planner) plan(ctx context.Context, group []*hook) (found bool, err erro
 	return true, nil
 }
 
-// deliveries are those of the events that a webhook wants.
 func deliveries(h *hook, events []parley.Event) []parley.Delivery {
 	var ds []parley.Delivery
 	filter := h.Filter()

@@ -18,7 +18,6 @@ import (
 	"parley/internal/safehttp"
 )
 
-// secretOwner is whose secret signs a delivery.
 func secretOwner(d *parley.Delivery) parley.SecretOwner {
 	if d.Webhook == "" {
 		return parley.ChannelSecret(d.Channel)
@@ -26,7 +25,6 @@ func secretOwner(d *parley.Delivery) parley.SecretOwner {
 	return parley.WebhookSecret(d.Webhook)
 }
 
-// newRequest makes the signed request of a delivery.
 func (e *Engine) newRequest(
 	ctx context.Context, webhookURL string, d *parley.Delivery, event *parley.Event, keys Keys, at time.Time,
 ) (*http.Request, error) {

@@ -32,7 +32,6 @@ type result struct {
 	url          string // of the attempt
 }
 
-// resultWriter stores results in batches.
 type resultWriter struct {
 	Config
 	onStore func([]result)
@@ -50,7 +49,6 @@ func (w *resultWriter) add(r result) {
 	wait.Notify(w.wake)
 }
 
-// run stores results until ctx ends, and then the rest.
 func (w *resultWriter) run(ctx context.Context) {
 	var storing outage
 	for {

@@ -88,7 +88,6 @@ func (s *Secrets) create(ctx context.Context, owner parley.SecretOwner) (stored 
 	return stored, err
 }
 
-// checkOwner fails if the owner was deleted.
 func checkOwner(ctx context.Context, tx *store.Tx, owner parley.SecretOwner) error {
 	if code := owner.Channel(); code != "" {
 		return tx.CheckChannel(ctx, code, 0)
@@ -142,7 +141,6 @@ func (s *Secrets) Rotate(
 	return s.decrypt(stored)
 }
 
-// decrypt decrypts a stored secret and caches it.
 func (s *Secrets) decrypt(stored parley.SigningSecret) (Keys, error) {
 	secret, err := s.keyring.Decrypt(stored.Encrypted, secretContext(stored.Owner))
 	if err != nil {
@@ -193,7 +191,6 @@ func newSecret() string {
 	return secretPrefix + base64.StdEncoding.EncodeToString(b)
 }
 
-// keyOf decodes the bytes after the prefix.
 func keyOf(secret string) ([]byte, error) {
 	encoded, ok := strings.CutPrefix(secret, secretPrefix)
 	key, err := base64.StdEncoding.DecodeString(encoded)

@@ -207,7 +207,6 @@ func (a *account) open(ctx context.Context) {
 	a.updateSender()
 }
 
-// updateSender gives the worker the session while it works.
 func (a *account) updateSender() {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
@@ -333,7 +332,6 @@ func (a *account) snapshot() parley.Channel {
 	return a.channel
 }
 
-// liveSession returns the session while it is connected, else nil.
 func (a *account) liveSession() network.Session {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
@@ -349,7 +347,6 @@ func (a *account) now() time.Time {
 	return a.g.Clock().Add(time.Duration(a.channel.Settings.ClockAhead))
 }
 
-// messageDone is called by the worker for each message that was sent or has failed.
 func (a *account) messageDone(m *parley.Message) {
 	if f := m.Failure; f != nil && f.Code == parley.Restricted && !f.Until.IsZero() {
 		a.mu.Lock()

@@ -145,7 +145,6 @@ func (g *Gateway) delete(ctx context.Context, a *account) error {
 	return errors.Join(err, g.refresh(ctx))
 }
 
-// removeFromNetwork removes what the network stored of a deleted channel.
 func (g *Gateway) removeFromNetwork(ctx context.Context, a *account) error {
 	if driver := g.Drivers[a.snapshot().Network]; driver != nil {
 		return driver.DeleteChannel(ctx, a.code)
@@ -180,7 +179,6 @@ func (g *Gateway) AwaitStart(ctx context.Context, code parley.ChannelCode) {
 	g.awaitStatus(ctx, code, func(s parley.ChannelStatus) bool { return s != parley.ChannelStarting })
 }
 
-// awaitStatus waits up to statusTimeout.
 func (g *Gateway) awaitStatus(ctx context.Context, code parley.ChannelCode, ok func(parley.ChannelStatus) bool) {
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()

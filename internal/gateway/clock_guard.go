@@ -133,7 +133,6 @@ func (g *Gateway) networkConfirms(now time.Time, lead time.Duration) bool {
 	return false
 }
 
-// storeClock stores the trusted time for the next process.
 func (g *Gateway) storeClock(ctx context.Context) {
 	at, due := g.clock.toStore()
 	if !due {

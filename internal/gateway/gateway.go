@@ -213,7 +213,6 @@ func (g *Gateway) updateAccount(c parley.Channel) *account {
 	return a
 }
 
-// remove closes an account whose channel was deleted.
 func (g *Gateway) remove(ctx context.Context, a *account) error {
 	if !a.retired.CompareAndSwap(nil, deletion(a.code)) {
 		return nil // another goroutine does it
@@ -232,7 +231,6 @@ func (g *Gateway) unregister(a *account) {
 	}
 }
 
-// drain closes all accounts.
 func (g *Gateway) drain(ctx context.Context) {
 	g.lifecycle.Lock()
 	defer g.lifecycle.Unlock()

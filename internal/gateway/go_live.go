@@ -138,10 +138,8 @@ func archive(ctx context.Context, tx *store.Tx, c parley.Channel) error {
 	return tx.MoveHistory(ctx, c.Code, to.Code)
 }
 
-// maxCode is the maximum length of a channel's code.
 const maxCode = 32
 
-// archiveCode is the nth candidate for the code of an archive channel.
 func archiveCode(code parley.ChannelCode, n int) parley.ChannelCode {
 	suffix := "-sandbox"
 	if n > 1 {

@@ -173,7 +173,6 @@ func (a *account) storeReaction(ctx context.Context, e network.Reaction) error {
 	})
 }
 
-// storeAlias stores another spelling of a contact's number, and merges the queues of both.
 func (a *account) storeAlias(ctx context.Context, e network.Alias) error {
 	err := a.tx(ctx, func(tx *store.Tx) error {
 		tx.OnCommit(func() { a.worker.MergeChats(e.Asked, e.Contact) })

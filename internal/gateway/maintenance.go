@@ -126,7 +126,6 @@ const (
 	orphanBatch = 100_000
 )
 
-// runOrphanSearch removes orphans until ctx ends.
 func (g *Gateway) runOrphanSearch(ctx context.Context) {
 	timer := time.NewTimer(orphanFirst)
 	defer timer.Stop()

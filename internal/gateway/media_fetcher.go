@@ -63,7 +63,6 @@ func newMediaFetcher(g *Gateway) *mediaFetcher {
 
 func (f *mediaFetcher) wake() { wait.Notify(f.changed) }
 
-// run fetches files until ctx ends, and waits for attempts in flight.
 func (f *mediaFetcher) run(ctx context.Context) {
 	defer func() {
 		for len(f.running) > 0 {
@@ -93,7 +92,6 @@ func (f *mediaFetcher) finished(seq int64) {
 	}
 }
 
-// start starts as many attempts as allowed, and returns when to look again.
 func (f *mediaFetcher) start(ctx context.Context) time.Duration {
 	now := f.g.Clock()
 	for len(f.running) < maxFetches && ctx.Err() == nil {
@@ -149,7 +147,6 @@ func (f *mediaFetcher) isTooOld(d parley.MediaFetch, now time.Time) bool {
 	return !d.CreatedAt.Add(fetchPeriod).After(now) && f.g.ClockTrusted()
 }
 
-// attempt fetches a file once and stores the result.
 func (f *mediaFetcher) attempt(ctx context.Context, seq int64) {
 	one, err := f.g.Store.MediaFetch(ctx, seq)
 	if err != nil {

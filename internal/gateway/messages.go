@@ -127,7 +127,6 @@ type resendContent struct {
 	Secret bool            `json:"secret,omitempty"` // it is a one-time code
 }
 
-// resendContext binds the encrypted content of a message to its channel.
 func resendContext(code parley.ChannelCode) string { return "resend of " + string(code) }
 
 // encryptForResend encrypts a message whose channel stores no text: for a few days a device that could not read it may

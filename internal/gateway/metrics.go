@@ -62,7 +62,6 @@ func newMetrics(r prometheus.Registerer, g *Gateway) *metrics {
 	return m
 }
 
-// sum adds a number of each account.
 func (g *Gateway) sum(of func(*account) int) float64 {
 	n := 0
 	for _, a := range g.all() {

@@ -121,7 +121,6 @@ func (a *account) newMessages(channel parley.Channel, drafts []Draft) []parley.M
 	return ms
 }
 
-// acceptAll stores messages with the idempotency key of their request, if it has one.
 func (a *account) acceptAll(ctx context.Context, tx *store.Tx, ms []parley.Message, drafts []Draft, key *parley.StoredResponse) error {
 	if key != nil {
 		for i := range ms {
@@ -232,7 +231,6 @@ func (w *sendWaiter) current() []parley.Message {
 	return slices.Clone(w.messages)
 }
 
-// statusChanged notifies the waiter, the metrics and the activity of a new status.
 func (g *Gateway) statusChanged(m *parley.Message) {
 	if update, ok := g.waiters.Load(m.ID); ok {
 		update.(func(*parley.Message))(m)

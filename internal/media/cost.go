@@ -38,7 +38,6 @@ func (c cost) isTooHigh() bool {
 	return c.memory > maxDecode || c.scans > maxScans || c.visits > maxVisits
 }
 
-// costOf reads the cost of a picture from its headers.
 func costOf(r io.ReadSeeker, kind string, size image.Point) (cost, error) {
 	if err := rewind(r); err != nil {
 		return cost{}, err
@@ -52,7 +51,6 @@ func costOf(r io.ReadSeeker, kind string, size image.Point) (cost, error) {
 	return cost{memory: 2 * area(size)}, nil // a GIF has a byte for each pixel, and a second one while its rows are put in order
 }
 
-// area is how many pixels there are.
 func area(size image.Point) int64 { return int64(size.X) * int64(size.Y) }
 
 // pngCost reads a PNG's first chunk, which its decoder makes sure is the header.
@@ -102,7 +100,6 @@ const (
 	jpegAdobe       = 0xee
 )
 
-// jpegFile is the decoding cost of a JPEG, from its segments.
 type jpegFile struct {
 	size        image.Point
 	components  []sampling // none: no frame yet
@@ -143,7 +140,6 @@ func jpegCost(r io.Reader) (cost, error) {
 	return cost{f.memory(), f.scans, int64(f.scans) * f.samples()}, nil
 }
 
-// nextSegment reads the next marker with its content.
 func nextSegment(in *bufio.Reader) (marker byte, segment []byte, err error) {
 	if marker, err = nextMarker(in); err != nil || marker == jpegEnd {
 		return marker, nil, err
@@ -222,7 +218,6 @@ func (f *jpegFile) memory() int64 {
 	return memory
 }
 
-// webpFile is the decoding cost of a WebP file.
 type webpFile struct {
 	canvas image.Point // the size of the picture
 	frame  image.Point // the size of its first frame
@@ -231,7 +226,6 @@ type webpFile struct {
 
 var errWebP = errors.New("malformed WebP")
 
-// parseWebP walks over the chunks of a WebP file.
 func parseWebP(data []byte) (webpFile, error) {
 	w := webpFile{still: data}
 	if len(data) < 12 {

@@ -66,7 +66,6 @@ func (l *Library) newDraft() (*draft, error) {
 	return &draft{File: f}, nil
 }
 
-// discard closes the file and removes it if it was not stored.
 func (d *draft) discard() {
 	d.Close()
 	if !d.kept {

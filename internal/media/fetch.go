@@ -81,7 +81,6 @@ func (f *fetched) receive(body io.Reader, what string, limit int64) error {
 	return nil
 }
 
-// countReads counts the bytes that are read.
 func countReads(r io.Reader, onRead func(n int)) io.Reader {
 	if onRead == nil {
 		return r

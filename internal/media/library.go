@@ -106,7 +106,6 @@ func (l *Library) Remove(key string) error {
 // Close closes the connections that wait for another fetch.
 func (l *Library) Close() { l.fetcher.CloseIdle() }
 
-// work runs do when a slot is free.
 func (l *Library) work(ctx context.Context, places chan struct{}, do func() error) error {
 	select {
 	case places <- struct{}{}:
@@ -129,7 +128,6 @@ func isForCaller(err error) bool {
 	return ok || parley.CodeOf(err) != parley.Internal
 }
 
-// isInterrupted reports whether the work was cancelled.
 func isInterrupted(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
@@ -189,7 +187,6 @@ func (l *Library) File(ctx context.Context, src Source) (parley.Media, error) {
 	return l.finish(f, src, documentType(f.kind, src.MIME, name))
 }
 
-// finish stores a fetched file.
 func (l *Library) finish(f *fetched, src Source, kind string) (parley.Media, error) {
 	m := f.media
 	m.MIME, m.Filename, m.Key = kind, nameOf(src.Filename, f.resp, kind), NewKey()

@@ -83,7 +83,6 @@ func trimPunctuation(link string) string {
 	}
 }
 
-// readPage fetches the start of a page and returns its final URL.
 func (l *Library) readPage(ctx context.Context, link string, onRead func(n int)) (page, *url.URL, error) {
 	resp, err := l.fetcher.Get(ctx, link)
 	if err != nil {
@@ -104,7 +103,6 @@ func (l *Library) readPage(ctx context.Context, link string, onRead func(n int))
 	return parsePage(body, kind), resp.Request.URL, nil
 }
 
-// previewPicture fetches the picture of a page and makes it small.
 func (l *Library) previewPicture(ctx context.Context, at *url.URL, address string, width int, onRead func(n int)) (small, error) {
 	if address == "" {
 		return small{}, errors.New("no picture")
@@ -148,7 +146,6 @@ const (
 	maxDescription = 500
 )
 
-// page is the metadata in the head of a page.
 type page struct {
 	title, description, image string
 }

@@ -33,13 +33,11 @@ type box struct {
 	from, to int64
 }
 
-// boxReader goes through the boxes of a file.
 type boxReader struct {
 	from io.ReaderAt
 	left int // boxes that may still be looked at
 }
 
-// describeMP4 looks into the box that describes all tracks.
 func describeMP4(r io.ReaderAt, m *parley.Media) {
 	boxes := &boxReader{r, maxBoxes}
 	boxes.each(box{to: m.Size}, func(b box) {

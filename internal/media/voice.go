@@ -95,7 +95,6 @@ func (l *Library) voice(ctx context.Context, f *fetched, src Source) (parley.Med
 	return l.convertVoice(ctx, f, src, demuxer)
 }
 
-// convertVoice stores an ogg/opus conversion of the fetched file.
 func (l *Library) convertVoice(ctx context.Context, f *fetched, src Source, demuxer string) (parley.Media, error) {
 	made, err := l.newDraft()
 	if err != nil {
@@ -223,7 +222,6 @@ func (w *limitedWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// lastOutput stores the last output of a program.
 type lastOutput struct{ last []byte }
 
 func (t *lastOutput) Write(p []byte) (int, error) {

@@ -30,7 +30,6 @@ type CodeRequest struct {
 	TTL       time.Duration
 }
 
-// alphabet returns the characters of the code.
 func (r CodeRequest) alphabet() string {
 	all := letters
 	if r.Digits && r.Letters {
@@ -68,7 +67,6 @@ func randomCode(source io.Reader, alphabet string, length int) (string, error) {
 // maskChar replaces each character of a code in history.
 const maskChar = "•"
 
-// codeText is the text of the message that carries a code.
 func codeText(code, name string, ttl time.Duration) string {
 	return fmt.Sprintf("*%s* is your %s verification code. It expires in %s. Do not share it with anyone.", code, name, lifetime(ttl))
 }

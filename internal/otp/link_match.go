@@ -83,7 +83,6 @@ func uppercase(text string) string {
 	return string(b)
 }
 
-// matchesOf finds the code of a link in a text, in either case.
 func matchesOf(link parley.OTPLink, code, text string) (found []match) {
 	text = uppercase(text)
 	for at := 0; ; at += len(code) {
@@ -104,7 +103,6 @@ var inAlphabet = func() (is [256]bool) {
 	return is
 }()
 
-// mask replaces a code in history.
 const mask = "••••••••"
 
 // maskText masks codes in a text. The matches are sorted by position.

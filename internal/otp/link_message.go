@@ -106,7 +106,6 @@ func lastDigits(c parley.ContactID) string {
 	return number[max(0, len(number)-sameDigits):]
 }
 
-// match is the code of a link in a text.
 type match struct {
 	at   int // of its first byte
 	code string
@@ -182,7 +181,6 @@ func (i *Issuer) applyTry(ctx context.Context, tx *store.Tx, channel parley.Chan
 	return i.replyTo(ctx, tx, channel, h, outcome.Reply, try)
 }
 
-// publishOutcome adds the event, and the callback if the link has one.
 func publishOutcome(ctx context.Context, tx *store.Tx, link parley.OTPLink, o parley.LinkOutcome, at time.Time) error {
 	event, err := publish(ctx, tx, o.Event, link.ID, link.Channel, link.Contact, o.Reason, at)
 	if err != nil || o.Callback == "" {

@@ -7,7 +7,6 @@ import (
 	"parley"
 )
 
-// entry is a message in the queue.
 type entry struct {
 	parley.Queued
 	message   *parley.Message // with its content; nil: it is read from the store when it is sent
@@ -25,7 +24,6 @@ type entry struct {
 	cancelled bool
 }
 
-// chatQueues is the queue of a channel, chat by chat.
 type chatQueues struct {
 	byKey map[queueKey]*chatQueue
 	// ready lists queues that may have a message to send, by the priority of their first message. dequeueDue checks them.
@@ -61,7 +59,6 @@ func (qs *chatQueues) key(chat parley.ContactID, aside bool) queueKey {
 	return queueKey{chat, aside}
 }
 
-// queue finds or makes a queue.
 func (qs *chatQueues) queue(key queueKey) *chatQueue {
 	q := qs.byKey[key]
 	if q == nil {
@@ -191,7 +188,6 @@ func (qs *chatQueues) nextReady() (*chatQueue, parley.Priority) {
 	return nil, 0
 }
 
-// release makes the queues of a returned burst available again.
 func (qs *chatQueues) release(es []*entry) {
 	for _, e := range es {
 		q := qs.byKey[qs.key(e.Chat, e.aside)]
@@ -216,7 +212,6 @@ func (qs *chatQueues) reconnected() {
 	})
 }
 
-// remove removes the messages of a chat that match.
 func (qs *chatQueues) remove(chat parley.ContactID, match func(*entry) bool) []*entry {
 	var removed []*entry
 	for _, aside := range []bool{false, true} {
@@ -266,7 +261,6 @@ func (qs *chatQueues) nextDue(now time.Time) time.Time {
 	return due
 }
 
-// each calls f with every queued message.
 func (qs *chatQueues) each(f func(*entry)) {
 	for _, q := range qs.byKey {
 		for _, e := range q.entries {

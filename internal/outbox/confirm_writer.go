@@ -96,7 +96,6 @@ func (c *confirmWriter) flush(ctx context.Context) error {
 	return nil
 }
 
-// run writes until ctx ends, and then writes the rest.
 func (c *confirmWriter) run(ctx context.Context) {
 	for {
 		select {

@@ -107,7 +107,6 @@ func New(c Config) *Worker {
 	return w
 }
 
-// inRun has Run call a function.
 func (w *Worker) inRun(do func()) {
 	w.mu.Lock()
 	w.input = append(w.input, do)
@@ -248,7 +247,6 @@ func (w *Worker) sweep(ctx context.Context, now time.Time) {
 	}
 }
 
-// applyInput calls the functions of other goroutines.
 func (w *Worker) applyInput() {
 	w.mu.Lock()
 	input := w.input

@@ -22,7 +22,6 @@ const (
 	maxStorePause = 30 * time.Second
 )
 
-// burst is a group of messages in flight, and their outcomes.
 type burst struct {
 	entries     []*entry
 	messages    []*parley.Message // with their content
@@ -279,7 +278,6 @@ func (w *Worker) storeOutcome(
 	return nil
 }
 
-// outcome is the result of an attempt for one message.
 type outcome struct {
 	status           parley.Status // Pending: it is retried, or it is done already
 	failure          *parley.Failure

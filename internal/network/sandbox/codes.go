@@ -216,7 +216,6 @@ func isSetApart(text string, start, end int) bool {
 	return ends && introduced.MatchString(before)
 }
 
-// sentence returns the sentence around a position.
 func sentence(text string, at int) string {
 	begin := strings.LastIndexAny(text[:at], ".!?\n") + 1
 	if end := strings.IndexAny(text[at:], ".!?\n"); end >= 0 {

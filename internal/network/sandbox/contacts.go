@@ -44,7 +44,6 @@ const (
 		WHERE world = $1 ORDER BY name, id LIMIT $2 OFFSET $3`
 )
 
-// readPage reads a total and a page.
 func readPage[T any](ctx context.Context, s *session, total, query string, page parley.Page, scan func(scanner) (T, error)) (
 	list []T, count int64, err error) {
 	if err := s.connected(); err != nil {

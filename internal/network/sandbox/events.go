@@ -48,7 +48,6 @@ const (
 	voteEvent     eventType = "vote"
 )
 
-// addEvent stores what a phone did and schedules its report.
 func (w *world) addEvent(tx *sqldb.Tx, p *phone, e event) error {
 	body, err := json.Marshal(e)
 	if err != nil {
@@ -60,7 +59,6 @@ func (w *world) addEvent(tx *sqldb.Tx, p *phone, e event) error {
 	return err
 }
 
-// reportEvents reports what the phone did, in order.
 func (s *session) reportEvents(ctx context.Context, j *job) error {
 	for {
 		list, err := sqldb.Collect(s.world.net.db.Read(ctx), scanEvent,
@@ -105,7 +103,6 @@ func scanEvent(row scanner) (e event, err error) {
 	return e, json.Unmarshal([]byte(body), &e)
 }
 
-// networkEvent converts an event for the sink.
 func (e event) networkEvent(p *phone) (network.Event, error) {
 	from := p.contactID()
 	switch e.Type {

@@ -143,7 +143,6 @@ func (w *world) nextFault(to parley.ContactID, kind parley.Kind) (Fault, bool) {
 	return Fault{}, false
 }
 
-// saveFault stores the remaining sends of a fault.
 func (n *Network) saveFault(ctx context.Context, f Fault) error {
 	return n.write(ctx, "use fault", func(tx *sqldb.Tx) error {
 		query := `UPDATE faults SET times = $2 WHERE id = $1`
@@ -155,7 +154,6 @@ func (n *Network) saveFault(ctx context.Context, f Fault) error {
 	})
 }
 
-// loadFaults fills a world's queue from the database.
 func (w *world) loadFaults(c *sqldb.Conn) error {
 	list, err := sqldb.Collect(c, func(row scanner) (f Fault, err error) {
 		err = row.Scan(&f.id, &f.Fault, &f.Times, &f.contact, &f.Kind, &f.Reason)
@@ -222,7 +220,6 @@ func (s *session) apply(ctx context.Context, f Fault) error {
 	return nil
 }
 
-// waitLate delays a confirmation.
 func (s *session) waitLate(ctx context.Context) error {
 	timer := time.NewTimer(lateBy)
 	defer timer.Stop()

@@ -66,7 +66,6 @@ type bundledMessage struct {
 	parts [5]string
 }
 
-// unpack writes the messages of a bundle.
 func (b bundle) unpack(tx *sqldb.Tx) error {
 	list, err := b.messages()
 	for i, m := range list {

@@ -346,7 +346,6 @@ func (e *WaitTimeout) Sentence() string {
 	return b.String()
 }
 
-// brief is the text of a message in a list.
 func (m *Message) brief() string {
 	const most = 60
 	text := m.Body

@@ -125,7 +125,6 @@ func first[T any](list []T, err error) (row T, _ error) {
 	return list[0], nil
 }
 
-// createPhone creates the phone of a number that has none yet.
 func createPhone(tx *sqldb.Tx, world int64, number string) (*phone, error) {
 	p := phone{Phone: newPhone(number), world: world}
 	var err error
@@ -245,7 +244,6 @@ func (n *Network) CreatePhone(ctx context.Context, channel parley.ChannelCode, n
 	return n.UpdatePhone(ctx, channel, number, PhonePatch{Name: &name})
 }
 
-// createFreeNumber creates a phone with the next free number.
 func (n *Network) createFreeNumber(ctx context.Context, channel parley.ChannelCode) (number string, err error) {
 	w, err := n.world(ctx, channel)
 	if err != nil {

@@ -60,7 +60,6 @@ func (n *Network) SendAs(ctx context.Context, channel parley.ChannelCode, number
 	return *m, err
 }
 
-// newMessage makes a message that the phone sends.
 func (p *phone) newMessage(content parley.Content, replyTo parley.MessageID) *Message {
 	random := make([]byte, 9)
 	rand.Read(random)                                   // never fails
@@ -92,7 +91,6 @@ func (w *world) addPhoneMessage(tx *sqldb.Tx, p *phone, m *Message, file []byte)
 	return w.addEvent(tx, p, event{Type: messageEvent, Target: id, Kind: m.Kind, Text: m.Body, Data: data, ReplyTo: m.ReplyTo})
 }
 
-// describe fills in the properties of a file that a phone sends.
 func describe(o Outgoing) (parley.Content, error) {
 	own := parley.MediaOf(o.Content)
 	if own == nil {
@@ -191,7 +189,6 @@ func (n *Network) Read(ctx context.Context, channel parley.ChannelCode, number, 
 	return n.readAll(ctx, w, p)
 }
 
-// readOne sets the status of one message and stores its receipt.
 func (n *Network) readOne(ctx context.Context, w *world, p *phone, m Message) (int, error) {
 	status := parley.Read
 	if m.Kind == parley.KindVoice {
@@ -244,7 +241,6 @@ func (n *Network) change(ctx context.Context, w *world, p *phone, m Message, e e
 	})
 }
 
-// actOn finds the phone that a caller acts as and the message that it acts on.
 func (n *Network) actOn(ctx context.Context, channel parley.ChannelCode, number, messageID string) (*world, *phone, Message, error) {
 	w, p, err := n.actor(ctx, channel, number)
 	if err != nil {

@@ -43,7 +43,6 @@ func (n *Network) startPurger() {
 	n.purger.done.Go(func() { n.runPurger(ctx) })
 }
 
-// grew stores which phones have new messages.
 func (p *purger) grew(list []delivery) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,7 +59,6 @@ func (p *purger) drainGrown() []int64 {
 	return ids
 }
 
-// runPurger purges at intervals until the network is closed.
 func (n *Network) runPurger(ctx context.Context) {
 	tick := time.NewTicker(purgeEvery)
 	defer tick.Stop()
@@ -146,7 +144,6 @@ func (n *Network) deleteRows(tx *sqldb.Tx, query string, args ...any) (deleted i
 	return deleted, err
 }
 
-// trimChat deletes the oldest messages of a phone that has more than maxMessages.
 func (n *Network) trimChat(ctx context.Context, phone int64) error {
 	var last int64
 	err := n.db.Read(ctx).QueryRow(`SELECT seq FROM messages WHERE phone = $1 ORDER BY seq DESC LIMIT 1 OFFSET $2`,
@@ -189,7 +186,6 @@ func (n *Network) sweepPhones(ctx context.Context, now time.Time) error {
 	}
 }
 
-// purgeRemovedWorlds deletes the worlds of deleted and reset channels.
 func (n *Network) purgeRemovedWorlds(ctx context.Context) error {
 	for {
 		var world int64

@@ -290,7 +290,6 @@ func scanArrival(row scanner) (a arrival, err error) {
 	return a, err
 }
 
-// reportArrivals reports the receipts for messages to one phone.
 func (s *session) reportArrivals(ctx context.Context, p *phone, list []arrival) error {
 	r := network.Receipt{From: p.contactID(), IDs: idsOf(list), Status: parley.Delivered, At: time.Now().UTC()}
 	err := s.report(ctx, r)

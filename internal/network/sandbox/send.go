@@ -53,7 +53,6 @@ func (b *burst) fail(i int, err error) {
 	b.errs[i] = err
 }
 
-// write commits some messages of the burst in one transaction.
 func (b *burst) write(ctx context.Context, which []int, copies int) {
 	if len(which) == 0 {
 		return

@@ -16,7 +16,6 @@ import (
 
 var _ network.Session = (*session)(nil)
 
-// session is a channel's connection to its world.
 type session struct {
 	world *world
 	name  string // of the account
@@ -79,7 +78,6 @@ func (s *session) setStatus(status parley.ChannelStatus, reason string) {
 	wait.Notify(s.world.now)
 }
 
-// connected returns an error unless something can be sent now.
 func (s *session) connected() error {
 	if s.up.Load() {
 		return nil
@@ -129,7 +127,6 @@ const (
 	lastRetry  = 2 * time.Second
 )
 
-// run reports everything to the sink until the session is closed.
 func (s *session) run() {
 	defer close(s.done)
 	backlog := true // what happened before the session is still to be found

@@ -88,7 +88,6 @@ func (n *Network) world(ctx context.Context, code parley.ChannelCode) (*world, e
 	return w, nil
 }
 
-// load reads a world, or creates it.
 func (w *world) load(tx *sqldb.Tx) error {
 	var id int64
 	var loggedOut bool
@@ -151,7 +150,6 @@ func (w *world) clear() {
 	w.pending, w.cursors = map[int64]*job{}, map[int64]cursors{}
 }
 
-// setLoggedOut stores whether the channel's account is logged out.
 func (w *world) setLoggedOut(ctx context.Context, out bool) error {
 	if w.loggedOut.Load() == out {
 		return nil
@@ -203,7 +201,6 @@ func (w *world) job(phone int64) *job {
 	return j
 }
 
-// drainPending returns what was scheduled since the last call.
 func (w *world) drainPending() map[int64]*job {
 	w.mu.Lock()
 	defer w.mu.Unlock()
