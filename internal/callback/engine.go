@@ -161,7 +161,14 @@ func (e *Engine) Run(ctx context.Context) error {
 		e.activateDue(now)
 		e.dispatch(ctx, sending, now)
 		e.countBroken()
-		timer.Reset(max(0, e.untilNextCheck(now)))
+		next := time.Hour // input wakes it before
+		if e.reading.failing {
+			next = e.readAt.Add(storeErrorPause).Sub(now)
+		}
+		if !e.nextCheck.IsZero() {
+			next = min(next, e.nextCheck.Sub(now))
+		}
+		timer.Reset(max(0, next))
 		select {
 		case <-ctx.Done():
 		case <-e.wake:
@@ -173,17 +180,6 @@ func (e *Engine) Run(ctx context.Context) error {
 	e.sends.Wait()
 	e.applyInput(time.Now())
 	return nil
-}
-
-func (e *Engine) untilNextCheck(now time.Time) time.Duration {
-	wait := time.Hour // input wakes Run before
-	if e.reading.failing {
-		wait = e.readAt.Add(storeErrorPause).Sub(now)
-	}
-	if !e.nextCheck.IsZero() {
-		wait = min(wait, e.nextCheck.Sub(now))
-	}
-	return wait
 }
 
 // notify makes the dispatcher check endpoints for due deliveries.

@@ -207,7 +207,6 @@ type sendWaiter struct {
 	open     int // neither confirmed nor failed
 }
 
-
 // update applies a new status. A receipt may be faster than the confirmation that it implies: the request gets SENT.
 func (w *sendWaiter) update(i int, m *parley.Message) {
 	w.mu.Lock()

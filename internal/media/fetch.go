@@ -77,7 +77,8 @@ func (f *fetched) receive(body io.Reader, what string, limit int64) error {
 	f.kind = sniff(head)
 	f.media.Size = n
 	f.media.SHA256 = hash.Sum(nil)
-	f.media.MediaKey = newMediaKey()
+	f.media.MediaKey = make([]byte, 32)
+	rand.Read(f.media.MediaKey) // never fails
 	return nil
 }
 
@@ -93,12 +94,6 @@ type counter func(n int)
 func (c counter) Write(p []byte) (int, error) {
 	c(len(p))
 	return len(p), nil
-}
-
-func newMediaKey() []byte {
-	key := make([]byte, 32)
-	rand.Read(key) // never fails
-	return key
 }
 
 // fetchError explains why a file could not be fetched. Local errors, such as a full disk, stay server errors.

@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -46,12 +47,6 @@ type chatQueue struct {
 	isReady  bool     // in the ready list of normal priority
 }
 
-func newChatQueues() chatQueues {
-	return chatQueues{
-		byKey: map[queueKey]*chatQueue{}, later: map[*chatQueue]bool{}, sameChat: map[parley.ContactID]parley.ContactID{},
-	}
-}
-
 func (qs *chatQueues) key(chat parley.ContactID, aside bool) queueKey {
 	if to, ok := qs.sameChat[chat]; ok {
 		chat = to
@@ -81,12 +76,7 @@ func (qs *chatQueues) merge(from, to parley.ContactID) {
 		q := qs.queue(queueKey{to, aside})
 		q.inFlight = q.inFlight || old.inFlight
 		q.entries = append(q.entries, old.entries...)
-		slices.SortStableFunc(q.entries, func(a, b *entry) int {
-			if goesBefore(a, b) {
-				return -1
-			}
-			return 1
-		})
+		slices.SortStableFunc(q.entries, compare)
 		old.entries = nil // it may be in a ready list
 		qs.markReady(q)
 	}
@@ -101,18 +91,15 @@ func (qs *chatQueues) add(e *entry) {
 	}
 	q := qs.queue(qs.key(e.Chat, e.aside))
 	at := len(q.entries) // nearly always the end
-	for at > 0 && goesBefore(e, q.entries[at-1]) {
+	for at > 0 && compare(e, q.entries[at-1]) < 0 {
 		at--
 	}
 	q.entries = slices.Insert(q.entries, at, e)
 	qs.markReady(q)
 }
 
-func goesBefore(a, b *entry) bool {
-	if a.Priority != b.Priority {
-		return a.Priority > b.Priority
-	}
-	return a.Seq < b.Seq
+func compare(a, b *entry) int {
+	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Seq, b.Seq))
 }
 
 // markReady lists a queue that may have a message to send.

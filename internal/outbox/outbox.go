@@ -96,7 +96,9 @@ type Worker struct {
 
 // New makes a worker; Run starts it.
 func New(c Config) *Worker {
-	w := &Worker{Config: c, wake: make(chan struct{}, 1), known: map[int64]*entry{}, queues: newChatQueues()}
+	w := &Worker{Config: c, wake: make(chan struct{}, 1), known: map[int64]*entry{}, queues: chatQueues{
+		byKey: map[queueKey]*chatQueue{}, later: map[*chatQueue]bool{}, sameChat: map[parley.ContactID]parley.ContactID{},
+	}}
 	w.confirms = newConfirmWriter(c, func(seqs []int64) {
 		w.inRun(func() {
 			for _, seq := range seqs {
@@ -338,7 +340,11 @@ func (w *Worker) start(ctx context.Context, now time.Time) {
 			}
 		}
 		w.burstsInFlight++
-		b := newBurst(ctx, due, connection)
+		b := &burst{entries: due, connection: connection, unconfirmed: len(due), outcomes: make([]outcome, len(due))}
+		b.ctx, b.cancel = context.WithTimeout(ctx, sendTimeout)
+		for _, e := range due {
+			e.burst = b
+		}
 		w.bursts.Go(func() {
 			w.send(ctx, sender, b)
 			b.cancel()

@@ -33,15 +33,6 @@ type burst struct {
 	stored      bool // confirmations are in the store; else the confirmWriter has them
 }
 
-func newBurst(ctx context.Context, entries []*entry, connection int) *burst {
-	b := &burst{entries: entries, connection: connection, unconfirmed: len(entries), outcomes: make([]outcome, len(entries))}
-	b.ctx, b.cancel = context.WithTimeout(ctx, sendTimeout)
-	for _, e := range entries {
-		e.burst = b
-	}
-	return b
-}
-
 // send gives messages to the network and stores the outcomes in one transaction. It retries that transaction until ctx
 // ends: messages that the network confirmed must not be sent a second time.
 func (w *Worker) send(ctx context.Context, s Sender, b *burst) {

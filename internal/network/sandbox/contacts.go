@@ -58,14 +58,12 @@ func readPage[T any](ctx context.Context, s *session, total, query string, page 
 
 // Contacts lists the phones that have a name.
 func (s *session) Contacts(ctx context.Context, page parley.Page) ([]parley.Contact, int64, error) {
-	return readPage(ctx, s, contactTotal, contactPage, page, s.scanContact)
-}
-
-func (s *session) scanContact(row scanner) (parley.Contact, error) {
-	p, err := s.world.scanView(row)
-	c := p.contact()
-	c.About, c.OnNetwork = "", false // only in the details of one contact
-	return c, err
+	return readPage(ctx, s, contactTotal, contactPage, page, func(row scanner) (parley.Contact, error) {
+		p, err := s.world.scanView(row)
+		c := p.contact()
+		c.About, c.OnNetwork = "", false // only in the details of one contact
+		return c, err
+	})
 }
 
 func (s *session) Contact(ctx context.Context, id parley.ContactID) (parley.Contact, error) {

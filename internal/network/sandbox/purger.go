@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -33,13 +31,13 @@ type purger struct {
 	now    chan struct{} // holds one notification
 
 	mu    sync.Mutex
-	grown map[int64]struct{} // phones with new messages since the last purge
+	grown map[int64]bool // phones with new messages since the last purge
 }
 
 func (n *Network) startPurger() {
 	ctx, cancel := context.WithCancel(context.Background())
 	n.purger.cancel, n.purger.now = cancel, make(chan struct{}, 1)
-	n.purger.grown = map[int64]struct{}{}
+	n.purger.grown = map[int64]bool{}
 	n.purger.done.Go(func() { n.runPurger(ctx) })
 }
 
@@ -47,16 +45,8 @@ func (p *purger) grew(list []delivery) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, d := range list {
-		p.grown[d.phone.id] = struct{}{}
+		p.grown[d.phone.id] = true
 	}
-}
-
-func (p *purger) drainGrown() []int64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	ids := slices.Collect(maps.Keys(p.grown))
-	clear(p.grown)
-	return ids
 }
 
 func (n *Network) runPurger(ctx context.Context) {
@@ -100,7 +90,11 @@ func (n *Network) purge(ctx context.Context, now time.Time) error {
 			`DELETE FROM files WHERE (phone, message) IN (SELECT phone, message FROM files WHERE at < $2 LIMIT $1)`,
 			now.Add(-fileRetention).UnixMilli()),
 	}
-	for _, id := range n.purger.drainGrown() {
+	n.purger.mu.Lock()
+	grown := n.purger.grown
+	n.purger.grown = map[int64]bool{}
+	n.purger.mu.Unlock()
+	for id := range grown {
 		errs = append(errs, n.trimChat(ctx, id))
 	}
 	return errors.Join(errs...)
@@ -203,7 +197,7 @@ func (n *Network) purgeRemovedWorlds(ctx context.Context) error {
 }
 
 func (n *Network) purgeWorld(ctx context.Context, world int64) error {
-	for {
+	for more := true; more; {
 		ids, err := sqldb.Collect(n.db.Read(ctx), sqldb.ScanOne[int64], `SELECT id FROM phones WHERE world = $1 LIMIT $2`, world, purgeBatch)
 		if err != nil {
 			return err
@@ -213,9 +207,7 @@ func (n *Network) purgeWorld(ctx context.Context, world int64) error {
 				return err
 			}
 		}
-		if len(ids) == 0 {
-			break
-		}
+		more = len(ids) > 0
 	}
 	err := n.deleteBatches(ctx, purgeBatch, `DELETE FROM groups WHERE id IN (SELECT id FROM groups WHERE world = $2 LIMIT $1)`, world)
 	if err != nil {
@@ -235,19 +227,16 @@ func (n *Network) purgePhone(ctx context.Context, id int64) error {
 	for more := true; more; {
 		err := n.writeBatch(ctx, func(tx *sqldb.Tx) error {
 			more = false
-			for _, purge := range []struct {
-				batch int64
-				query string
-			}{
-				{purgeBatch, `DELETE FROM messages WHERE seq IN (SELECT seq FROM messages WHERE phone = $2 LIMIT $1)`},
-				{purgeBatch, `DELETE FROM events WHERE seq IN (SELECT seq FROM events WHERE phone = $2 LIMIT $1)`},
-				{fileBatch, `DELETE FROM files WHERE (phone, message) IN (SELECT phone, message FROM files WHERE phone = $2 LIMIT $1)`},
+			for query, batch := range map[string]int64{
+				`DELETE FROM messages WHERE seq IN (SELECT seq FROM messages WHERE phone = $2 LIMIT $1)`:                   purgeBatch,
+				`DELETE FROM events WHERE seq IN (SELECT seq FROM events WHERE phone = $2 LIMIT $1)`:                       purgeBatch,
+				`DELETE FROM files WHERE (phone, message) IN (SELECT phone, message FROM files WHERE phone = $2 LIMIT $1)`: fileBatch,
 			} {
-				deleted, err := n.deleteRows(tx, purge.query, purge.batch, id)
+				deleted, err := n.deleteRows(tx, query, batch, id)
 				if err != nil {
 					return err
 				}
-				more = more || deleted == purge.batch
+				more = more || deleted == batch
 			}
 			if more {
 				return nil
