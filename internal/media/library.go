@@ -39,7 +39,7 @@ const (
 type Library struct {
 	dir     string
 	fetcher *safehttp.Client
-	ffmpeg  string // empty: from PATH
+	ffmpeg  string // its path, for tests; empty: from PATH
 
 	// Slots for expensive work.
 	working  chan struct{} // sounds
@@ -77,10 +77,6 @@ func Open(dir string, policy safehttp.Policy) (*Library, error) {
 	}
 	return l, nil
 }
-
-// UseFFmpeg sets the path of the ffmpeg program. It is called before the library is used; without
-// it, ffmpeg is looked for in PATH whenever it is needed.
-func (l *Library) UseFFmpeg(path string) { l.ffmpeg = path }
 
 // Open opens a file to read. An unknown key is an error for which os.IsNotExist holds.
 func (l *Library) Open(key string) (*os.File, error) {

@@ -9,9 +9,7 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os/exec"
 	"path"
-	"regexp"
 	"strings"
 	"time"
 
@@ -139,41 +137,19 @@ const ffmpegMemory = "268435456"
 // ffmpegLimits bound the process. Most of the address space is for its libraries.
 var ffmpegLimits = confine.Limits{Memory: 1 << 30, CPU: convertTimeout}
 
-var ffmpegVersion = regexp.MustCompile(`ffmpeg version (\S+)`)
-
-// FFmpeg is an installed ffmpeg.
-func (l *Library) FFmpeg() (version string, ok bool) { return FFmpeg(l.ffmpeg) }
-
-// FFmpeg returns the version of the ffmpeg at a path, or in PATH if empty, and whether it can convert voice notes.
-func FFmpeg(path string) (version string, ok bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	out, err := ffmpegCommand(ctx, path, "-h", "encoder=libopus").CombinedOutput()
-	found := ffmpegVersion.FindSubmatch(out)
-	if err != nil || found == nil {
-		return "", false
-	}
-	return string(found[1]), bytes.Contains(out, []byte("Encoder libopus"))
-}
-
-func ffmpegCommand(ctx context.Context, path string, args ...string) *exec.Cmd {
-	cmd := confine.Command(ctx, ffmpegLimits, cmp.Or(path, "ffmpeg"), args...)
-	cmd.Env = []string{"LC_ALL=C", "MALLOC_ARENA_MAX=2"} // no environment, and little address space per thread
-	cmd.WaitDelay = time.Second
-	return cmd
-}
-
 // toOpus converts a file to ogg/opus, 16 kHz mono. ffmpeg reads a stranger's file, so it is confined: the format is
 // fixed, time, memory and output are bounded, and it cannot write files or use the network.
 func (l *Library) toOpus(ctx context.Context, path, demuxer string, to io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, convertTimeout)
 	defer cancel()
-	cmd := ffmpegCommand(ctx, l.ffmpeg,
+	cmd := confine.Command(ctx, ffmpegLimits, cmp.Or(l.ffmpeg, "ffmpeg"),
 		"-nostdin", "-hide_banner", "-loglevel", "error", "-max_alloc", ffmpegMemory, "-threads", "1",
 		"-protocol_whitelist", "file,pipe", "-f", demuxer, "-i", "file:"+path,
 		"-map", "0:a:0", "-map_metadata", "-1", "-threads", "1",
 		"-c:a", "libopus", "-application", "voip", "-b:a", "24k", "-ac", "1", "-ar", "16000",
 		"-f", "ogg", "pipe:1")
+	cmd.Env = []string{"LC_ALL=C", "MALLOC_ARENA_MAX=2"} // no environment, and little address space per thread
+	cmd.WaitDelay = time.Second
 	out := &limitedWriter{to: to, left: maxVoice}
 	said := &lastOutput{}
 	cmd.Stdout, cmd.Stderr = out, said
