@@ -61,8 +61,11 @@ func (a *account) receive(ctx context.Context, e network.Message) error {
 	}
 	if err == nil {
 		err = a.tx(ctx, func(tx *store.Tx) error {
-			if e.History {
-				return a.storeHistory(ctx, tx, channel, &m)
+			if e.History { // from before the channel was linked: not published
+				if err := tx.AddMessage(ctx, &m); err != nil || channel.Settings.StoresText() {
+					return err
+				}
+				return tx.EraseMessage(ctx, channel.Code, m.Ref())
 			}
 			if err := a.storeInbound(ctx, tx, channel, &m, then); err != nil {
 				return err
@@ -126,14 +129,6 @@ func (a *account) storeInbound(
 		drafts[i] = Draft{To: r.To, Content: r.Content, Priority: parley.PriorityKnown}
 	}
 	return a.enqueue(ctx, tx, a.newMessages(channel, drafts))
-}
-
-// storeHistory stores a message from before the channel was linked. It is not published.
-func (a *account) storeHistory(ctx context.Context, tx *store.Tx, channel parley.Channel, m *parley.Message) error {
-	if err := tx.AddMessage(ctx, m); err != nil || channel.Settings.StoresText() {
-		return err
-	}
-	return tx.EraseMessage(ctx, channel.Code, m.Ref())
 }
 
 // applyReceipt advances messages. It returns an error for unknown ones, so that the network repeats the receipt: it can

@@ -213,10 +213,7 @@ func readMeta(tag html.Token, own, shared *page) {
 func firstLine(limit int, texts ...string) string {
 	for _, text := range texts {
 		text = strings.Map(func(r rune) rune {
-			if unicode.IsSpace(r) {
-				return ' '
-			}
-			if unicode.IsControl(r) {
+			if unicode.IsControl(r) && !unicode.IsSpace(r) {
 				return -1
 			}
 			return r

@@ -32,7 +32,7 @@ func sniff(head []byte) string {
 		return "audio/wav"
 	case len(head) >= 12 && string(head[4:8]) == "ftyp":
 		return sniffMP4(string(head[8:12]))
-	case len(head) >= 8 && isQuickTimeBox(string(head[4:8])):
+	case len(head) >= 8 && slices.Contains([]string{"moov", "mdat", "wide"}, string(head[4:8])): // from before "ftyp"
 		return "video/quicktime"
 	case isMPEGAudio(head):
 		return "audio/mpeg"
@@ -93,11 +93,6 @@ func sniffMP4(brand string) string {
 		return "image/avif"
 	}
 	return "video/mp4"
-}
-
-// isQuickTimeBox knows the boxes with which QuickTime files from before "ftyp" begin.
-func isQuickTimeBox(name string) bool {
-	return name == "moov" || name == "mdat" || name == "wide"
 }
 
 // isMPEGAudio reports whether a file begins with an ID3 tag or a frame header of MPEG audio.

@@ -313,37 +313,30 @@ func (e *WaitTimeout) Error() string {
 
 // Sentence says what was expected and what arrived instead.
 func (e *WaitTimeout) Sentence() string {
-	var b strings.Builder
-	kind := "message"
+	kind, containing := "message", ""
 	if e.Query.Kind != "" {
 		kind = string(e.Query.Kind) + " message"
 	}
-	fmt.Fprintf(&b, "No %s to %s", kind, e.Number)
 	if e.Query.Contains != "" {
-		fmt.Fprintf(&b, " containing %q", e.Query.Contains)
+		containing = fmt.Sprintf(" containing %q", e.Query.Contains)
 	}
-	fmt.Fprintf(&b, " within %s.", e.Query.Wait)
-	switch e.Total {
-	case 0:
-		b.WriteString(" Nothing arrived at that phone after the cursor.")
-		return b.String()
-	case 1:
-		b.WriteString(" 1 message did arrive at that phone after the cursor:")
-	default:
-		fmt.Fprintf(&b, " %d messages did arrive at that phone after the cursor", e.Total)
-		if e.Total > len(e.Arrived) {
-			fmt.Fprintf(&b, ", the last %d", len(e.Arrived))
-		}
-		b.WriteString(":")
+	missing := fmt.Sprintf("No %s to %s%s within %s.", kind, e.Number, containing, e.Query.Wait)
+	if e.Total == 0 {
+		return missing + " Nothing arrived at that phone after the cursor."
 	}
-	for i, m := range e.Arrived {
-		if i > 0 {
-			b.WriteString(";")
-		}
-		fmt.Fprintf(&b, " %s %s %s %s", m.At.Format(time.TimeOnly), m.Kind, m.brief(), m.Status)
+	arrived := "1 message"
+	if e.Total > 1 {
+		arrived = fmt.Sprintf("%d messages", e.Total)
 	}
-	b.WriteString(".")
-	return b.String()
+	last := ""
+	if e.Total > len(e.Arrived) {
+		last = fmt.Sprintf(", the last %d", len(e.Arrived))
+	}
+	var list []string
+	for _, m := range e.Arrived {
+		list = append(list, fmt.Sprintf("%s %s %s %s", m.At.Format(time.TimeOnly), m.Kind, m.brief(), m.Status))
+	}
+	return fmt.Sprintf("%s %s did arrive at that phone after the cursor%s: %s.", missing, arrived, last, strings.Join(list, "; "))
 }
 
 func (m *Message) brief() string {

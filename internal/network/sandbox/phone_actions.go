@@ -283,19 +283,15 @@ func (n *Network) target(ctx context.Context, p *phone, field, id string) (Messa
 	if err != nil || !ref.IsBare() && ref.Chat != p.contactID() {
 		return Message{}, unknown
 	}
-	for _, from := range []int64{fromChannel, fromPhone} {
-		if !ref.IsBare() && direction(ref.FromMe) != from {
-			continue
-		}
-		m, err := n.message(ctx, p, from, ref.ID)
-		if err == nil || !errors.Is(err, sql.ErrNoRows) {
-			return m, err
-		}
+	least, most := fromChannel, fromPhone
+	if !ref.IsBare() {
+		least = direction(ref.FromMe)
+		most = least
 	}
-	return Message{}, unknown
-}
-
-// message reads one message of a phone's chat. If there is none the error is sql.ErrNoRows.
-func (n *Network) message(ctx context.Context, p *phone, from int64, id parley.MessageID) (Message, error) {
-	return first(sqldb.Collect(n.db.Read(ctx), p.scanMessage, `SELECT `+messageColumns+` FROM messages`+oneMessage, p.id, string(id), from))
+	m, err := first(sqldb.Collect(n.db.Read(ctx), p.scanMessage, `SELECT `+messageColumns+` FROM messages
+		WHERE phone = $1 AND id = $2 AND from_phone BETWEEN $3 AND $4 ORDER BY from_phone`, p.id, string(ref.ID), least, most))
+	if errors.Is(err, sql.ErrNoRows) {
+		err = unknown
+	}
+	return m, err
 }

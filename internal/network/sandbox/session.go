@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,10 +39,7 @@ const loggedOutReason = "The account was logged out of this channel."
 // newSession connects a channel and starts the goroutine that reports to its sink.
 func newSession(w *world, channel parley.Channel, sink network.Sink) (*session, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &session{world: w, name: channel.Name, sink: sink, ctx: ctx, cancel: cancel, done: make(chan struct{})}
-	if s.name == "" {
-		s.name = string(channel.Code)
-	}
+	s := &session{world: w, name: cmp.Or(channel.Name, string(channel.Code)), sink: sink, ctx: ctx, cancel: cancel, done: make(chan struct{})}
 	if !w.session.CompareAndSwap(nil, s) {
 		cancel()
 		return nil, fmt.Errorf("open sandbox channel %s: it has an open session", channel.Code)
