@@ -169,14 +169,10 @@ func (a *account) storeReaction(ctx context.Context, e network.Reaction) error {
 }
 
 func (a *account) storeAlias(ctx context.Context, e network.Alias) error {
-	err := a.tx(ctx, func(tx *store.Tx) error {
+	return a.tx(ctx, func(tx *store.Tx) error {
 		tx.OnCommit(func() { a.worker.MergeChats(e.Asked, e.Contact) })
 		return tx.AddAlias(ctx, a.code, e.Asked, e.Contact)
 	})
-	if err != nil {
-		return fmt.Errorf("store the spelling of a number: %w", err)
-	}
-	return nil
 }
 
 // publishVote publishes a contact's vote in a poll of the channel. Only the event has it, encrypted if the channel stores

@@ -140,16 +140,12 @@ func (n *Network) scan(ctx context.Context, p *phone, after int64, do func(Messa
 	rows, err := n.db.Read(ctx).Query(`SELECT `+messageColumns+` FROM messages
 		WHERE phone = $1 AND seq > $2 AND from_phone = 0 ORDER BY seq`, p.id, after)
 	if err != nil {
-		return fmt.Errorf("read messages: %w", err)
+		return err
 	}
 	defer rows.Close()
 	for rows.Next() {
-		m, err := p.scanMessage(rows)
-		if err != nil {
-			return fmt.Errorf("read messages: %w", err)
-		}
-		if !do(m) {
-			return nil
+		if m, err := p.scanMessage(rows); err != nil || !do(m) {
+			return err
 		}
 	}
 	return rows.Err()
@@ -246,10 +242,7 @@ func (n *Network) Chats(ctx context.Context, channel parley.ChannelCode, number 
 	err = n.db.Read(ctx).QueryRow(`SELECT count(*) FROM (SELECT 1 FROM messages
 		WHERE phone = $1 AND seq > $2 AND seq <= $3 AND from_phone = 0 AND status = 0 LIMIT $4)`,
 		[]any{p.id, p.read, p.shownUpTo(), maxUnread}, &chat.Unread)
-	if err != nil {
-		return nil, fmt.Errorf("count what is unread: %w", err)
-	}
-	return []Chat{chat}, nil
+	return []Chat{chat}, err
 }
 
 // Chat reads a phone's chat with the channel before a position, newest message first. What waits for an offline phone is

@@ -177,8 +177,5 @@ func (n *Network) nextSeq() int64 { return n.seq.Add(1) }
 // lastSeq returns the position of the newest committed message, even if it was purged.
 func lastSeq(c *sqldb.Conn) (seq int64, err error) {
 	err = c.QueryRow(`SELECT max(counter.seq, coalesce((SELECT max(seq) FROM messages), 0)) FROM counter`, nil, &seq)
-	if err != nil {
-		return 0, fmt.Errorf("read the last position: %w", err)
-	}
-	return seq, nil
+	return seq, err
 }

@@ -202,10 +202,7 @@ func (w *world) find(ctx context.Context, number string) (*phone, error) {
 			return err
 		})
 	}
-	if err != nil {
-		return nil, fmt.Errorf("find phone: %w", err)
-	}
-	return p, nil
+	return p, err
 }
 
 // Phones lists the phones of a channel's world in the order in which they were created.

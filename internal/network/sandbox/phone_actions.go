@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -9,11 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"image"
-	_ "image/gif"  // described when a phone sends one
-	_ "image/jpeg" // likewise
-	_ "image/png"  // likewise
-	"net/http"
 	"slices"
 	"time"
 
@@ -24,11 +18,9 @@ import (
 
 // Outgoing is what a phone sends to the channel.
 type Outgoing struct {
-	// Content is a text, image, video, file, voice or location. Properties of its media that are empty are found from the
-	// bytes.
-	Content parley.Content
-	Media   []byte // the bytes of the file that Content carries
-	ReplyTo string // the id of a message in the chat, full or bare; empty: no reply
+	Content parley.Content // a text, image, video, file, voice or location
+	Media   []byte         // the bytes of the file that Content carries
+	ReplyTo string         // the id of a message in the chat, full or bare; empty: no reply
 }
 
 // SendAs sends a message as a phone. It is stored until the channel accepts it. A phone that is offline sends it when it is
@@ -103,14 +95,7 @@ func describe(o Outgoing) (parley.Content, error) {
 	m.Size = int64(len(o.Media))
 	sum := sha256.Sum256(o.Media)
 	m.SHA256 = sum[:]
-	if m.MIME == "" {
-		m.MIME = http.DetectContentType(o.Media)
-	}
-	if _, ok := o.Content.(parley.Image); ok {
-		if config, _, err := image.DecodeConfig(bytes.NewReader(o.Media)); err == nil {
-			m.Width, m.Height = config.Width, config.Height
-		}
-	}
+
 	return parley.WithMedia(o.Content, m), nil
 }
 

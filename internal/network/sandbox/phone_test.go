@@ -1,10 +1,7 @@
 package sandbox
 
 import (
-	"bytes"
 	"fmt"
-	"image"
-	"image/png"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -323,17 +320,13 @@ func second[T any](_ T, err error) error { return err }
 
 func TestFilesAreDescribed(t *testing.T) {
 	withDesk(t, func(t *testing.T, d *desk) {
-		var picture bytes.Buffer
-		must(t, png.Encode(&picture, image.NewGray(image.Rect(0, 0, 64, 48))))
+		file := []byte("a file")
 		for _, content := range []parley.Content{parley.Image{}, parley.Voice{}, parley.Video{}, parley.File{}} {
-			m, err := d.network.SendAs(t.Context(), "test", ayu, Outgoing{Content: content, Media: picture.Bytes()})
+			m, err := d.network.SendAs(t.Context(), "test", ayu, Outgoing{Content: content, Media: file})
 			must(t, err)
-			if m.Kind != content.Kind() || m.Media == nil || m.Media.Size != int64(picture.Len()) || len(m.Media.SHA256) != 32 ||
-				m.Media.MIME != "image/png" || m.Status != parley.Received {
+			if m.Kind != content.Kind() || m.Media == nil || m.Media.Size != int64(len(file)) || len(m.Media.SHA256) != 32 ||
+				m.Status != parley.Received {
 				t.Errorf("the %s is %+v", content.Kind(), m)
-			}
-			if m.Kind == parley.KindImage && (m.Media.Width != 64 || m.Media.Height != 48) {
-				t.Errorf("the picture is %+v", m.Media)
 			}
 		}
 		waitFor(t, time.Second)

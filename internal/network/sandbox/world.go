@@ -82,10 +82,7 @@ func (n *Network) world(ctx context.Context, code parley.ChannelCode) (*world, e
 		})
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return w, nil
+	return w, err
 }
 
 func (w *world) load(tx *sqldb.Tx) error {
